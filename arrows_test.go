@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -32,40 +34,50 @@ var rooms = []room{
 		"policy is what the operator wrote, and knows nothing else of ours"},
 	{"reaper/printable", nil,
 		"reaper/printable makes any text safe to print, and knows nothing else of ours"},
-	{"reaper", []string{"policy", "reaper/printable"},
-		"reaper is the domain; it knows the policy, but no store and no cluster"},
+	{"reaper/ipam", []string{"reaper/printable"},
+		"reaper/ipam is what stores hold, and the contract of a backend; it knows nobody who lives"},
+	{"reaper/census", []string{"reaper/ipam"},
+		"reaper/census is who lives; it decides nothing"},
+	{"reaper/ledger", []string{"reaper/census", "reaper/ipam"},
+		"reaper/ledger is the memory from run to run; it decides nothing"},
+	{"reaper/journal", []string{"reaper/ipam"},
+		"reaper/journal is what a run recorded, and its stored form"},
+	{"reaper/judge", []string{"policy", "reaper/census", "reaper/ipam", "reaper/ledger", "reaper/printable"},
+		"reaper/judge decides; it knows no report and no run"},
+	{"reaper/report", []string{"policy", "reaper/ipam", "reaper/journal", "reaper/judge", "reaper/printable"},
+		"reaper/report is what a run says, as a value; it knows no run"},
+	{"reaper", []string{"policy", "reaper/census", "reaper/ipam", "reaper/journal", "reaper/judge", "reaper/ledger", "reaper/printable", "reaper/report"},
+		"reaper is the run; it knows no store and no cluster"},
+	{"reaper/report/print", []string{"reaper/ipam", "reaper/journal", "reaper/judge", "reaper/printable", "reaper/report"},
+		"reaper/report/print has the formats of a report; it knows no run"},
 	{"reaper/ledgertest", nil,
 		"reaper/ledgertest is a second reader of the stored ledger, for tests"},
-	{"reaper/kube", []string{"reaper"},
+	{"reaper/kube", []string{"reaper/ipam"},
 		"reaper/kube asks the API server for a backend; it knows no store, and nothing of a run"},
-	{"reaper/kube/state", []string{"reaper", "reaper/journal", "reaper/kube", "reaper/printable"},
+	{"reaper/kube/state", []string{"reaper", "reaper/census", "reaper/ipam", "reaper/journal", "reaper/kube", "reaper/ledger", "reaper/printable", "reaper/report"},
 		"reaper/kube/state is the API server's side of a run; it knows no store"},
-	{"reaper/journal", []string{"reaper"},
-		"reaper/journal is the stored form of a journal"},
-	{"reaper/node", []string{"reaper", "reaper/journal"},
+	{"reaper/node", []string{"reaper", "reaper/ipam", "reaper/journal", "reaper/ledger"},
 		"reaper/node keeps the state of a node in files; it knows no store and no cluster"},
-	{"reaper/cri", []string{"reaper"},
-		"reaper/cri is the container runtime's side of the domain; it knows no store and no API server"},
-	{"reaper/cri/critest", []string{"reaper"},
+	{"reaper/cri", []string{"reaper/census", "reaper/ipam"},
+		"reaper/cri is the container runtime's side of the census; it knows no store and no API server"},
+	{"reaper/cri/critest", []string{"reaper/census"},
 		"the fake container runtime is for tests"},
-	{"reaper/dump", []string{"reaper", "reaper/kube", "reaper/kube/state"},
+	{"reaper/dump", []string{"reaper/ipam", "reaper/kube", "reaper/kube/state"},
 		"reaper/dump reads files; it knows no store"},
-	{"reaper/report/print", []string{"reaper", "reaper/printable"},
-		"reaper/report/print prints; it knows no store and no cluster"},
-	{"reaper/metrics", []string{"policy", "reaper", "reaper/printable"},
+	{"reaper/metrics", []string{"reaper/ipam", "reaper/judge", "reaper/printable", "reaper/report"},
 		"reaper/metrics tells Prometheus what a report says; it knows no store and no cluster"},
-	{"reaper/plugin", []string{"policy", "reaper"},
+	{"reaper/plugin", []string{"policy", "reaper/ipam"},
 		"reaper/plugin describes backends; it knows none"},
-	{"reaper/cli", []string{"policy", "reaper", "reaper/kube", "reaper/kube/state", "reaper/node", "reaper/cri", "reaper/journal", "reaper/dump", "reaper/report/print", "reaper/metrics", "reaper/plugin", "reaper/printable"},
+	{"reaper/cli", []string{"policy", "reaper", "reaper/census", "reaper/cri", "reaper/dump", "reaper/ipam", "reaper/journal", "reaper/judge", "reaper/kube", "reaper/kube/state", "reaper/ledger", "reaper/metrics", "reaper/node", "reaper/plugin", "reaper/printable", "reaper/report", "reaper/report/print"},
 		"reaper/cli is the program for any backends; it knows none"},
 	{"backends", []string{"reaper/plugin", "backends/*"},
 		"backends is the list of backends and nothing else"},
-	{"backends/backendtest", []string{"policy", "reaper"},
+	{"backends/backendtest", []string{"policy", "reaper", "reaper/census", "reaper/ipam", "reaper/journal", "reaper/judge", "reaper/ledger"},
 		"the conformance suite is for any backend, ours or not"},
 	{"backends/*/*test", nil,
 		"a fake of a store's server knows nothing of ours"},
-	{"backends/*", []string{"reaper", "reaper/kube", "reaper/plugin"},
-		"a backend knows the domain and its own store, not the policy and no other backend"},
+	{"backends/*", []string{"reaper/ipam", "reaper/kube", "reaper/plugin"},
+		"a backend knows what stores hold and its own store, not the policy, no run and no other backend"},
 	{"deploy", nil,
 		"deploy holds manifests and their tests"},
 }
@@ -103,7 +115,9 @@ var strangers = []stranger{
 
 // A listed is what go list says about one package.
 type listed struct {
+	Dir          string
 	ImportPath   string
+	GoFiles      []string
 	Module       *struct{ Main bool }
 	Imports      []string
 	TestImports  []string
@@ -123,10 +137,32 @@ func TestArrows(t *testing.T) {
 
 // The program links nothing that is for tests, and the domain no client.
 func TestNothingForeignIsLinked(t *testing.T) {
-	for pattern, strangers := range map[string][]stranger{".": strangers, "./reaper": clients} {
+	for pattern, strangers := range map[string][]stranger{".": strangers, "./reaper": clients} { // ./reaper links all pure rooms
 		for _, broken := range linkedStrangers(goList(t, pattern), strangers) {
 			t.Error(broken)
 		}
+	}
+}
+
+// A warrant is the permission to release. Only the second look of a run makes one.
+func TestOnlyTheSecondLookMakesWarrants(t *testing.T) {
+	var makers []string
+	for _, pkg := range goList(t, "./...") {
+		if !pkg.ours() {
+			continue
+		}
+		for _, file := range pkg.GoFiles {
+			text, err := os.ReadFile(filepath.Join(pkg.Dir, file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(string(text), "ipam.NewWarrant(") {
+				makers = append(makers, path.Join(relative(pkg.ImportPath), file))
+			}
+		}
+	}
+	if want := []string{"reaper/confirm.go"}; !slices.Equal(makers, want) {
+		t.Errorf("warrants are made in %q, want %q", makers, want)
 	}
 }
 
@@ -201,7 +237,7 @@ func within(importPath, prefix string) bool {
 func goList(t *testing.T, pattern string) []listed {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps",
-		"-json=ImportPath,Module,Imports,TestImports,XTestImports", pattern)
+		"-json=Dir,ImportPath,GoFiles,Module,Imports,TestImports,XTestImports", pattern)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

@@ -3,12 +3,15 @@ package reaper
 import (
 	"context"
 	"slices"
+
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // permitted asks once, before the first write, for the rights to release what is due. It
 // returns the plan without the backends for which a right is missing. Without the question,
 // each release of theirs would fail by itself.
-func (r *run) permitted(ctx context.Context, plan Plan) Plan {
+func (r *run) permitted(ctx context.Context, plan judge.Plan) judge.Plan {
 	if r.Access == nil || len(plan.Due) == 0 {
 		return plan
 	}
@@ -30,7 +33,7 @@ func (r *run) permitted(ctx context.Context, plan Plan) Plan {
 	allowed := make(map[int]bool, len(plan.Due))
 	for _, i := range plan.Due {
 		if err := denied.of(plan.Decisions[i].Allocation.Backend); err != nil {
-			r.settle(i, Failed, err)
+			r.settle(i, report.Failed, err)
 			continue
 		}
 		allowed[i] = true

@@ -9,6 +9,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // A right that is missing is told once, and nothing of its backend is asked to be released.
@@ -18,14 +20,14 @@ func TestBackendWithoutRightsIsLeftAlone(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		denied reaper.Denied
-		want   map[string]reaper.Outcome // of gone-1 and gone-2 of one, and gone-3 of two
+		want   map[string]report.Outcome // of gone-1 and gone-2 of one, and gone-3 of two
 		error  string
 	}{
-		{"nothing", reaper.Denied{}, map[string]reaper.Outcome{"2": reaper.Released, "3": reaper.Released, "10.0.0.2": reaper.Released}, ""},
+		{"nothing", reaper.Denied{}, map[string]report.Outcome{"2": report.Released, "3": report.Released, "10.0.0.2": report.Released}, ""},
 		{"one", reaper.Denied{Backends: map[string]error{"one": forbidden}},
-			map[string]reaper.Outcome{"2": reaper.Failed, "3": reaper.Failed, "10.0.0.2": reaper.Released}, forbidden.Error()},
+			map[string]report.Outcome{"2": report.Failed, "3": report.Failed, "10.0.0.2": report.Released}, forbidden.Error()},
 		{"a right of all", reaper.Denied{All: forbidden, Backends: map[string]error{"one": errors.New("more")}},
-			map[string]reaper.Outcome{"2": reaper.Failed, "3": reaper.Failed, "10.0.0.2": reaper.Failed}, forbidden.Error()},
+			map[string]report.Outcome{"2": report.Failed, "3": report.Failed, "10.0.0.2": report.Failed}, forbidden.Error()},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			one, two := backendtest.NewMemory("one"), backendtest.NewTwoStep("two")
@@ -33,7 +35,7 @@ func TestBackendWithoutRightsIsLeftAlone(t *testing.T) {
 			h.addPods(t, one, "live-1", "gone-1", "gone-2")
 			h.addPods(t, two, "live-1", "gone-3")
 			store, asked := one.Backend(), 0
-			h.backends[0] = wrapped{store, func(ctx context.Context, ws []reaper.Warrant) []error {
+			h.backends[0] = wrapped{store, func(ctx context.Context, ws []ipam.Warrant) []error {
 				asked++
 				return store.Release(ctx, ws)
 			}}

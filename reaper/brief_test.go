@@ -8,6 +8,10 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // briefHarness returns a harness with leaked addresses, addresses in use, and objects that
@@ -44,14 +48,14 @@ func TestBriefRunReportsAndReleasesTheSame(t *testing.T) {
 		"the address of an object changes hands": func(m *backendtest.Memory, _ *reaper.Options) {
 			m.OnRequest(func(request string) error {
 				if request == "record" {
-					m.Rename(reaper.Allocation{Pool: "a", Key: "2"}, other)
+					m.Rename(ipam.Allocation{Pool: "a", Key: "2"}, other)
 				}
 				return nil
 			})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			reports, stores := make(map[bool]reaper.Report), make(map[bool]string)
+			reports, stores := make(map[bool]report.Report), make(map[bool]string)
 			for _, brief := range []bool{false, true} {
 				h, m := briefHarness(t)
 				h.change = func(o *reaper.Options) {
@@ -64,7 +68,7 @@ func TestBriefRunReportsAndReleasesTheSame(t *testing.T) {
 			equal(t, "report", asJSON(t, reports[true].Brief()), asJSON(t, reports[false].Brief()))
 			equal(t, "store", stores[true], stores[false])
 			for _, e := range reports[true].Entries {
-				if e.Verdict == reaper.InUse && e.Note == "" {
+				if e.Verdict == judge.InUse && e.Note == "" {
 					t.Errorf("%s is in use, and the brief report has it", e.IP)
 				}
 			}
@@ -76,13 +80,13 @@ func TestBriefRunReportsAndReleasesTheSame(t *testing.T) {
 // brief report leaves out what is in use.
 func TestBriefRunMendsWhatIsInUse(t *testing.T) {
 	h, _ := interruptedHarness(t)
-	h.pods.Add(reaper.Pod{Ref: app("gone-1").Pod})
+	h.pods.Add(census.Pod{Ref: app("gone-1").Pod})
 	h.change = func(o *reaper.Options) { o.Brief = true }
-	equal(t, "outcome", outcomes(h.run(t))["10.0.0.2"], reaper.Returned)
+	equal(t, "outcome", outcomes(h.run(t))["10.0.0.2"], report.Returned)
 }
 
 // asJSON returns the JSON form of a report.
-func asJSON(t *testing.T, r reaper.Report) string {
+func asJSON(t *testing.T, r report.Report) string {
 	t.Helper()
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {

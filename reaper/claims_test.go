@@ -7,14 +7,16 @@ import (
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
 
 // ip returns 10.0.0.n.
 func ip(n byte) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, n}) }
 
 // leaked returns n allocations of 10.0.0.1 and so on. Each names a pod that is gone.
-func leaked(n int) []reaper.Allocation {
+func leaked(n int) []ipam.Allocation {
 	as := allocations(n)
 	for i := range as {
 		as[i].IP = ip(byte(i + 1))
@@ -23,7 +25,7 @@ func leaked(n int) []reaper.Allocation {
 }
 
 // inStatus returns the pod, with its first n addresses in its status.
-func inStatus(n int, pod reaper.Pod) reaper.Pod {
+func inStatus(n int, pod census.Pod) census.Pod {
 	pod.InStatus = n
 	return pod
 }
@@ -31,22 +33,22 @@ func inStatus(n int, pod reaper.Pod) reaper.Pod {
 // Promise 1, 2. Annotations keep an allocation of another pod unless the policy narrows
 // that. They always keep one that may be of the pod itself.
 func TestAnnotationOfAnotherPodIsEvidenceAsThePolicySays(t *testing.T) {
-	inUse, goes := decision{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"}, decision{reaper.Suspected, reaper.PodAbsent, ""}
+	inUse, goes := decision{judge.InUse, judge.AddressInUse, "shown by pod default/other"}, decision{judge.Suspected, judge.PodAbsent, ""}
 	for _, tt := range []struct {
 		name      string
-		entry     func(*reaper.Allocation)
-		pod       reaper.Pod
+		entry     func(*ipam.Allocation)
+		pod       census.Pod
 		keep, own decision
 	}{
 		{"its annotation", nil, showing(other, ip1), inUse, goes},
 		{"its status", nil, inStatus(1, showing(other, ip1)), inUse, inUse},
 		{"its annotation, and another address in its status", nil, inStatus(1, showing(other, ip2, ip1)), inUse, goes},
-		{"the annotation of the pod that it names", nil, showing(web, ip1), decision{reaper.InUse, reaper.PodPresent, ""}, decision{reaper.InUse, reaper.PodPresent, ""}},
-		{"its annotation, and the allocation names no pod", func(a *reaper.Allocation) { a.Owner.Pod = reaper.PodRef{} }, showing(other, ip1), inUse, inUse},
-		{"its annotation, and the name is derived", func(a *reaper.Allocation) { a.Inferred = true }, showing(other, ip1), inUse, inUse},
-		{"its annotation, and the allocation protects the address", func(a *reaper.Allocation) {
-			a.Protects, a.IP = &reaper.Protection{IPs: []netip.Addr{ip1}, TTL: new(policy.Duration{}.Duration), Deletable: true}, netip.Addr{}
-		}, showing(other, ip1), decision{reaper.InUse, reaper.AddressInUse, "10.0.0.1 is shown by pod default/other"}, goes},
+		{"the annotation of the pod that it names", nil, showing(web, ip1), decision{judge.InUse, judge.PodPresent, ""}, decision{judge.InUse, judge.PodPresent, ""}},
+		{"its annotation, and the allocation names no pod", func(a *ipam.Allocation) { a.Owner.Pod = ipam.PodRef{} }, showing(other, ip1), inUse, inUse},
+		{"its annotation, and the name is derived", func(a *ipam.Allocation) { a.Inferred = true }, showing(other, ip1), inUse, inUse},
+		{"its annotation, and the allocation protects the address", func(a *ipam.Allocation) {
+			a.Protects, a.IP = &ipam.Protection{IPs: []netip.Addr{ip1}, TTL: new(policy.Duration{}.Duration), Deletable: true}, netip.Addr{}
+		}, showing(other, ip1), decision{judge.InUse, judge.AddressInUse, "10.0.0.1 is shown by pod default/other"}, goes},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := webAllocation()
@@ -54,7 +56,7 @@ func TestAnnotationOfAnotherPodIsEvidenceAsThePolicySays(t *testing.T) {
 				tt.entry(&a)
 			}
 			for value, want := range map[policy.AnnotationEvidence]decision{policy.KeepAnnotations: tt.keep, policy.OwnAnnotations: tt.own, "": tt.keep, "nonsense": tt.keep} {
-				s := situation{pools: []reaper.Pool{poolOf(a)}, pods: []reaper.Pod{tt.pod}}
+				s := situation{pools: []ipam.Pool{poolOf(a)}, pods: []census.Pod{tt.pod}}
 				s.policy = func(p *policy.Policy) { p.Pods.Unnamed, p.Evidence.Annotations = policy.Release, value }
 				equal(t, "verdict under "+string(value), decisionOf(s.judge(t, noon)[0]), want)
 			}
@@ -71,26 +73,26 @@ func TestReportNamesPodsWhoseAnnotationsAloneKeepAllocations(t *testing.T) {
 	const orOwn = ", or set evidence.annotations to own"
 	const hidden = "pods that do not show all of their addresses keep allocations that name no pod: 2, such as 10.0.0.1. " +
 		"Correct the annotations of default/other: network-status is missing, cannot be decoded, or leaves out a network for which the pod asks"
-	unnamed := func(a *reaper.Allocation) { a.Owner.Pod = reaper.PodRef{} }
-	hiding := inStatus(1, reaper.Pod{Ref: other, Addresses: []netip.Addr{ip(9)}, AddressUnknown: true})
+	unnamed := func(a *ipam.Allocation) { a.Owner.Pod = ipam.PodRef{} }
+	hiding := inStatus(1, census.Pod{Ref: other, Addresses: []netip.Addr{ip(9)}, AddressUnknown: true})
 	for _, tt := range []struct {
 		name  string
-		entry func(*reaper.Allocation)
-		pods  []reaper.Pod
+		entry func(*ipam.Allocation)
+		pods  []census.Pod
 		want  []string
 	}{
-		{"it shows them", nil, []reaper.Pod{inStatus(1, showing(other, ip(9), ip(1), ip(2)))}, []string{shown(2, "10.0.0.1", orOwn)}},
-		{"its status has one of them", nil, []reaper.Pod{inStatus(1, showing(other, ip(2), ip(1)))}, []string{shown(1, "10.0.0.1", orOwn)}},
-		{"its status has them", nil, []reaper.Pod{inStatus(2, showing(other, ip(1), ip(2)))}, nil},
-		{"the status of another pod has them", nil, []reaper.Pod{showing(other, ip(1)), inStatus(1, showing(web, ip(1)))}, nil},
-		{"nothing is shown", nil, []reaper.Pod{showing(other, ip(9))}, nil},
-		{"the allocations name it", func(a *reaper.Allocation) { a.Owner.Pod = other }, []reaper.Pod{showing(other, ip(1), ip(2))}, nil},
-		{"they would be held without it", func(a *reaper.Allocation) { a.Protected = "excluded" }, []reaper.Pod{showing(other, ip(1))}, nil},
-		{"they name no pod", unnamed, []reaper.Pod{showing(other, ip(1), ip(2))}, []string{shown(2, "10.0.0.1", "")}},
-		{"they name no pod, and it shows their sandbox", unnamed, []reaper.Pod{{Ref: other, Sandbox: "s1"}}, []string{shown(2, "10.0.0.1", "")}},
-		{"they name no pod, and its annotations hide addresses", unnamed, []reaper.Pod{hiding}, []string{hidden}},
-		{"they name no pod, and another pod has no status", unnamed, []reaper.Pod{hiding, {Ref: web, AddressUnknown: true}}, nil},
-		{"they are handles without an address", func(a *reaper.Allocation) { a.EmptyHandle = true }, []reaper.Pod{{Ref: other, Sandbox: "s1"}}, nil},
+		{"it shows them", nil, []census.Pod{inStatus(1, showing(other, ip(9), ip(1), ip(2)))}, []string{shown(2, "10.0.0.1", orOwn)}},
+		{"its status has one of them", nil, []census.Pod{inStatus(1, showing(other, ip(2), ip(1)))}, []string{shown(1, "10.0.0.1", orOwn)}},
+		{"its status has them", nil, []census.Pod{inStatus(2, showing(other, ip(1), ip(2)))}, nil},
+		{"the status of another pod has them", nil, []census.Pod{showing(other, ip(1)), inStatus(1, showing(web, ip(1)))}, nil},
+		{"nothing is shown", nil, []census.Pod{showing(other, ip(9))}, nil},
+		{"the allocations name it", func(a *ipam.Allocation) { a.Owner.Pod = other }, []census.Pod{showing(other, ip(1), ip(2))}, nil},
+		{"they would be held without it", func(a *ipam.Allocation) { a.Protected = "excluded" }, []census.Pod{showing(other, ip(1))}, nil},
+		{"they name no pod", unnamed, []census.Pod{showing(other, ip(1), ip(2))}, []string{shown(2, "10.0.0.1", "")}},
+		{"they name no pod, and it shows their sandbox", unnamed, []census.Pod{{Ref: other, Sandbox: "s1"}}, []string{shown(2, "10.0.0.1", "")}},
+		{"they name no pod, and its annotations hide addresses", unnamed, []census.Pod{hiding}, []string{hidden}},
+		{"they name no pod, and another pod has no status", unnamed, []census.Pod{hiding, {Ref: web, AddressUnknown: true}}, nil},
+		{"they are handles without an address", func(a *ipam.Allocation) { a.EmptyHandle = true }, []census.Pod{{Ref: other, Sandbox: "s1"}}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			as := leaked(2)
@@ -105,7 +107,7 @@ func TestReportNamesPodsWhoseAnnotationsAloneKeepAllocations(t *testing.T) {
 			equal(t, "warnings", h.run(t).Warnings, tt.want)
 			h.policy.Evidence.Annotations = policy.OwnAnnotations
 			for _, sentence := range h.run(t).Warnings {
-				if len(as) > 0 && as[0].Owner.Pod != (reaper.PodRef{}) {
+				if len(as) > 0 && as[0].Owner.Pod != (ipam.PodRef{}) {
 					t.Errorf("with own: %s", sentence)
 				}
 			}
@@ -115,13 +117,13 @@ func TestReportNamesPodsWhoseAnnotationsAloneKeepAllocations(t *testing.T) {
 
 // Promise 7. Many pods with claims do not fill the report.
 func TestReportNamesOnlyTheLargestClaims(t *testing.T) {
-	var pods []reaper.Pod
+	var pods []census.Pod
 	for i := range byte(8) {
 		shown := make([]netip.Addr, i+1)
 		for n := range shown {
 			shown[n] = ip(byte(n + 1))
 		}
-		pods = append(pods, showing(reaper.PodRef{Namespace: "default", Name: fmt.Sprint("claims-", i+1)}, shown...))
+		pods = append(pods, showing(ipam.PodRef{Namespace: "default", Name: fmt.Sprint("claims-", i+1)}, shown...))
 	}
 	h := newHarness(fixedStore{poolOf(leaked(8)...)})
 	h.policy.DryRun = new(true)

@@ -1,6 +1,10 @@
 package reaper
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+)
 
 // checkClock returns an error if the clock is wrong: by a wrong clock, a grace period
 // may end too early, and an allocation may look too old.
@@ -9,7 +13,7 @@ func (r *run) checkClock() error {
 		return nil
 	}
 	skew, known := r.ClockSkew()
-	most := ClockTolerance(r.Policy)
+	most := judge.ClockTolerance(r.Policy)
 	if !known || skew.Abs() <= most {
 		return nil
 	}

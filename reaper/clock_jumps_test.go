@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
 
 // Promise 4. If the clock jumps while a run sleeps, the run still sleeps for at least
@@ -124,5 +124,5 @@ func TestLongestTimesKeep(t *testing.T) {
 	kept, _, _ := protectedHarness(t, protecting("a", &longest, ip2))
 	kept.run(t)
 	kept.now = noon.Add(250 * 365 * 24 * time.Hour)
-	equal(t, "verdict", reported(t, kept.run(t), "2").Reason, reaper.Protected)
+	equal(t, "verdict", reported(t, kept.run(t), "2").Reason, judge.Protected)
 }

@@ -4,6 +4,10 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
 
 // The second look reads few owners one by one. For many owners, it lists all pods if
@@ -19,26 +23,26 @@ const (
 // A Confirmer looks at owners a second time, right before the write. It is safe for
 // concurrent use. Concurrent callers share one list.
 type Confirmer struct {
-	cluster Cluster
-	census  Census // of the first look
-	bulk    bool   // a list is cheaper than single reads
+	cluster census.Cluster
+	census  census.Census // of the first look
+	bulk    bool          // a list is cheaper than single reads
 
 	mu    sync.Mutex
-	given map[*Allocation]Orphan   // those that have got a warrant
-	lists map[time.Duration]*lists // by how old the looks may be
-	took  time.Duration            // the longest list so far, that of the census too
+	given map[*ipam.Allocation]judge.Orphan // those that have got a warrant
+	lists map[time.Duration]*lists          // by how old the looks may be
+	took  time.Duration                     // the longest list so far, that of the census too
 }
 
 // NewConfirmer returns a Confirmer for a plan of so many orphans, which were judged by
 // the census.
-func NewConfirmer(cluster Cluster, census Census, due int) *Confirmer {
+func NewConfirmer(cluster census.Cluster, census census.Census, due int) *Confirmer {
 	return &Confirmer{
 		cluster: cluster,
 		census:  census,
 		bulk:    due > fewDue && census.Size() <= due*podsPerRead,
 		took:    census.Took(),
-		given:   make(map[*Allocation]Orphan),
-		lists:   map[time.Duration]*lists{Freshness: {}, FreshnessNeverAdopted: {}},
+		given:   make(map[*ipam.Allocation]judge.Orphan),
+		lists:   map[time.Duration]*lists{ipam.Freshness: {}, ipam.FreshnessNeverAdopted: {}},
 	}
 }
 
@@ -52,8 +56,8 @@ func NewConfirmer(cluster Cluster, census Census, due int) *Confirmer {
 //
 // A look that fails or takes too long affects only the orphans that need it. Confirm
 // returns while the other warrants are still valid.
-func (c *Confirmer) Confirm(ctx context.Context, orphans []Orphan) ([]Warrant, []error) {
-	warrants, errs := make([]Warrant, len(orphans)), make([]error, len(orphans))
+func (c *Confirmer) Confirm(ctx context.Context, orphans []judge.Orphan) ([]ipam.Warrant, []error) {
+	warrants, errs := make([]ipam.Warrant, len(orphans)), make([]error, len(orphans))
 	list, read := c.look(ctx, orphans)
 	for i, o := range orphans {
 		l := read
@@ -70,15 +74,15 @@ func (c *Confirmer) Confirm(ctx context.Context, orphans []Orphan) ([]Warrant, [
 }
 
 // warrant decides again on the orphan and its siblings, by the second look.
-func (c *Confirmer) warrant(o Orphan, second *SecondLook) (Warrant, error) {
+func (c *Confirmer) warrant(o judge.Orphan, second *judge.SecondLook) (ipam.Warrant, error) {
 	looked, err := second.StillOrphaned(o)
 	if err != nil {
-		return Warrant{}, err
+		return ipam.Warrant{}, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.given[o.Listed()] = o
-	return NewWarrant(o.Listed(), looked, c), nil
+	return ipam.NewWarrant(o.Listed(), looked, c), nil
 }
 
 // Forget makes the next Confirm look at the pods again.
@@ -91,8 +95,8 @@ func (c *Confirmer) Forget() {
 }
 
 // Renew implements Renewer. It never shares a list that began before the call.
-func (c *Confirmer) Renew(ctx context.Context, ws []Warrant) ([]Warrant, []error) {
-	orphans := make([]Orphan, len(ws))
+func (c *Confirmer) Renew(ctx context.Context, ws []ipam.Warrant) ([]ipam.Warrant, []error) {
+	orphans := make([]judge.Orphan, len(ws))
 	c.mu.Lock()
 	for i, w := range ws {
 		orphans[i] = c.given[w.For()]

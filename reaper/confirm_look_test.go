@@ -13,12 +13,15 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
 
 // addUnrelatedPods adds n pods that own no allocation.
 func addUnrelatedPods(pods *backendtest.Pods, n int) {
 	for i := range n {
-		pods.Add(reaper.Pod{Ref: reaper.PodRef{Namespace: "crowd", Name: fmt.Sprint(i)}})
+		pods.Add(census.Pod{Ref: ipam.PodRef{Namespace: "crowd", Name: fmt.Sprint(i)}})
 	}
 }
 
@@ -60,7 +63,7 @@ func TestOwnerOfSeveralAllocationsIsReadOnce(t *testing.T) {
 // The others of its batch are read one by one.
 func TestSandboxWithoutAPodNeedsAList(t *testing.T) {
 	as := allocations(2)
-	as[1].Owner = reaper.Owner{Sandbox: "another"}
+	as[1].Owner = ipam.Owner{Sandbox: "another"}
 	look := newSecondLook(t, &backendtest.Pods{}, as...)
 	_, errs := look.confirmer(2).Confirm(t.Context(), look.orphans)
 	equal(t, "errors", errors.Join(errs...), nil)
@@ -72,13 +75,13 @@ func TestSandboxWithoutAPodNeedsAList(t *testing.T) {
 // Promise 2. The limit for an empty census holds at the second look too.
 func TestEmptyListAtTheSecondLookIsNotBelieved(t *testing.T) {
 	a := allocations(1)[0]
-	a.Owner = reaper.Owner{Sandbox: "another"}
+	a.Owner = ipam.Owner{Sandbox: "another"}
 	pods := &backendtest.Pods{}
-	pods.Add(reaper.Pod{Ref: other})
+	pods.Add(census.Pod{Ref: other})
 	look := newSecondLook(t, pods, a)
 	pods.Remove(other)
 	ws, errs := look.confirmer(1).Confirm(t.Context(), look.orphans)
-	refused(t, ws[0], errs[0], reaper.ErrAgain)
+	refused(t, ws[0], errs[0], ipam.ErrAgain)
 }
 
 // Promise 4. A list is shared only for so long that there is time left for the write.
@@ -118,7 +121,7 @@ func TestListThatTookLongIsNotReadAgainForAdoptableAllocations(t *testing.T) {
 				}
 				return nil
 			})
-			census, err := reaper.TakeCensus(t.Context(), look.pods, reaper.Scope{})
+			census, err := census.Take(t.Context(), look.pods, census.Scope{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -138,9 +141,9 @@ func TestRenewIsNeverShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		look := newSecondLook(t, &backendtest.Pods{}, allocations(1)...)
 		ws, _ := look.confirmer(1000).Confirm(t.Context(), look.orphans)
-		look.pods.Add(reaper.Pod{Ref: look.orphans[0].Allocation().Owner.Pod})
+		look.pods.Add(census.Pod{Ref: look.orphans[0].Allocation().Owner.Pod})
 		w, err := ws[0].Renew(t.Context())
-		refused(t, w, err, reaper.ErrReturned)
+		refused(t, w, err, ipam.ErrReturned)
 	})
 }
 
@@ -168,7 +171,7 @@ func TestSlowListOfPodsIsGivenUp(t *testing.T) {
 // Promise 4. If reading a whole batch takes longer than a second, a part of the batch gets valid warrants. The next attempt is for the rest.
 func TestLargeBatchAtASlowServerIsConfirmedInParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		look := newSecondLook(t, &backendtest.Pods{}, allocations(reaper.MaxBatch)...)
+		look := newSecondLook(t, &backendtest.Pods{}, allocations(ipam.MaxBatch)...)
 		look.pods.OnCall(func(string) error {
 			time.Sleep(50 * time.Millisecond)
 			return nil
@@ -180,12 +183,12 @@ func TestLargeBatchAtASlowServerIsConfirmedInParts(t *testing.T) {
 				t.Fatalf("%d of %d have no warrant yet", len(left), len(look.orphans))
 			}
 			ws, errs := c.Confirm(t.Context(), left)
-			var expired []reaper.Orphan
+			var expired []judge.Orphan
 			for i, w := range ws {
 				if _, err := w.Allocation(); err == nil {
 					continue
 				}
-				if !errors.Is(errs[i], reaper.ErrAgain) {
+				if !errors.Is(errs[i], ipam.ErrAgain) {
 					t.Fatal(errs[i])
 				}
 				expired = append(expired, left[i])

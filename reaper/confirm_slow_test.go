@@ -13,12 +13,15 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // A slowCluster does not answer some requests before their context ends: "list", or the
 // name of a pod.
 type slowCluster struct {
-	reaper.Cluster
+	census.Cluster
 	mu    sync.Mutex
 	hangs []string
 }
@@ -42,45 +45,45 @@ func (s *slowCluster) hang(ctx context.Context, request string) error {
 	return nil
 }
 
-func (s *slowCluster) Pods(ctx context.Context) ([]reaper.Pod, error) {
+func (s *slowCluster) Pods(ctx context.Context) ([]census.Pod, error) {
 	if err := s.hang(ctx, "list"); err != nil {
 		return nil, err
 	}
 	return s.Cluster.Pods(ctx)
 }
 
-func (s *slowCluster) Pod(ctx context.Context, ref reaper.PodRef) (reaper.Pod, reaper.Presence, error) {
+func (s *slowCluster) Pod(ctx context.Context, ref ipam.PodRef) (census.Pod, census.Presence, error) {
 	if err := s.hang(ctx, ref.Name); err != nil {
-		return reaper.Pod{}, reaper.Unknown, err
+		return census.Pod{}, census.Unknown, err
 	}
 	return s.Cluster.Pod(ctx, ref)
 }
 
 // Promise 4, 9. The others of the batch get warrants that leave time for the write.
 func TestSlowLookSpoilsNoOther(t *testing.T) {
-	sandbox := func(a *reaper.Allocation) { a.Owner = reaper.Owner{Sandbox: "s1"} }
+	sandbox := func(a *ipam.Allocation) { a.Owner = ipam.Owner{Sandbox: "s1"} }
 	for _, tt := range []struct {
 		name    string
 		due     int
-		changes map[int]func(*reaper.Allocation)
+		changes map[int]func(*ipam.Allocation)
 		hangs   []string
 		slow    []int // the orphans without a warrant
 		error   string
 	}{
 		{"one pod", 5, nil, []string{"app-1"}, []int{1}, "get pod default/app-1: the second look took too long"},
 		{"several pods", 5, nil, []string{"app-1", "app-3"}, []int{1, 3}, "get pod default/app-"},
-		{"a list that one of them needs", 5, map[int]func(*reaper.Allocation){2: sandbox}, []string{"list"}, []int{2},
+		{"a list that one of them needs", 5, map[int]func(*ipam.Allocation){2: sandbox}, []string{"list"}, []int{2},
 			"the second look took too long: list pods"},
 		{"a list that is only cheaper", 1000, nil, []string{"list"}, nil, ""},
-		{"a list that is cheaper, and that one of them needs", 1000, map[int]func(*reaper.Allocation){2: sandbox}, []string{"list"}, []int{2},
+		{"a list that is cheaper, and that one of them needs", 1000, map[int]func(*ipam.Allocation){2: sandbox}, []string{"list"}, []int{2},
 			"the second look took too long: list pods"},
-		{"a pod of another, and a list that one needs", 5, map[int]func(*reaper.Allocation){2: sandbox}, []string{"app-1"}, []int{1},
+		{"a pod of another, and a list that one needs", 5, map[int]func(*ipam.Allocation){2: sandbox}, []string{"app-1"}, []int{1},
 			"get pod default/app-1: the second look took too long"},
-		{"a pod of a group", 5, map[int]func(*reaper.Allocation){
-			0: func(a *reaper.Allocation) { a.Group = "g" }, 3: func(a *reaper.Allocation) { a.Group = "g" },
+		{"a pod of a group", 5, map[int]func(*ipam.Allocation){
+			0: func(a *ipam.Allocation) { a.Group = "g" }, 3: func(a *ipam.Allocation) { a.Group = "g" },
 		}, []string{"app-3"}, []int{0, 3}, "get pod default/app-3: the second look took too long"},
-		{"a list that a group needs", 5, map[int]func(*reaper.Allocation){
-			0: func(a *reaper.Allocation) { a.Group = "g" }, 3: func(a *reaper.Allocation) { sandbox(a); a.Group = "g" },
+		{"a list that a group needs", 5, map[int]func(*ipam.Allocation){
+			0: func(a *ipam.Allocation) { a.Group = "g" }, 3: func(a *ipam.Allocation) { sandbox(a); a.Group = "g" },
 		}, []string{"list"}, []int{0, 3}, "the second look took too long: list pods"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -92,12 +95,12 @@ func TestSlowLookSpoilsNoOther(t *testing.T) {
 				look := newSecondLook(t, &backendtest.Pods{}, as...)
 				c := reaper.NewConfirmer(&slowCluster{Cluster: look.pods, hangs: tt.hangs}, look.census, tt.due)
 				ws, errs := c.Confirm(t.Context(), look.orphans)
-				time.Sleep(reaper.Freshness / 4) // the write
+				time.Sleep(ipam.Freshness / 4) // the write
 				var slow []int
 				for i := range ws {
 					if errs[i] != nil {
 						slow = append(slow, i)
-						refused(t, ws[i], errs[i], reaper.ErrAgain)
+						refused(t, ws[i], errs[i], ipam.ErrAgain)
 						if !strings.Contains(errs[i].Error(), tt.error) {
 							t.Errorf("orphan %d: %v, want %q", i, errs[i], tt.error)
 						}
@@ -124,11 +127,11 @@ func TestNoLookBeginsWhenTheFirstOneIsASecondOld(t *testing.T) {
 		slow := &slowCluster{Cluster: look.pods, hangs: hangs}
 		_, errs := reaper.NewConfirmer(slow, look.census, 1).Confirm(t.Context(), look.orphans)
 		for _, err := range errs {
-			if !errors.Is(err, reaper.ErrAgain) {
+			if !errors.Is(err, ipam.ErrAgain) {
 				t.Errorf("%v, want ErrAgain", err)
 			}
 		}
-		equal(t, "time", time.Since(began), reaper.Freshness/2)
+		equal(t, "time", time.Since(began), ipam.Freshness/2)
 	})
 }
 
@@ -139,7 +142,7 @@ func TestSlowRenewalIsGivenUp(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				as := allocations(1)
 				if sandbox {
-					as[0].Owner = reaper.Owner{Sandbox: "s1"}
+					as[0].Owner = ipam.Owner{Sandbox: "s1"}
 				}
 				look := newSecondLook(t, &backendtest.Pods{}, as...)
 				slow := &slowCluster{Cluster: look.pods}
@@ -149,7 +152,7 @@ func TestSlowRenewalIsGivenUp(t *testing.T) {
 				}
 				slow.hangs = []string{"app-0", "list"}
 				w, err := ws[0].Renew(t.Context())
-				refused(t, w, err, reaper.ErrAgain)
+				refused(t, w, err, ipam.ErrAgain)
 				slow.answer()
 				if _, err := ws[0].Renew(t.Context()); err != nil {
 					t.Errorf("once it answers: %v", err)
@@ -164,26 +167,26 @@ func TestRunLooksAgainAtTheSlowOneOnly(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		answers bool
-		want    reaper.Outcome
+		want    report.Outcome
 	}{
-		{"fast again", true, reaper.Released},
-		{"slow for ever", false, reaper.Failed},
+		{"fast again", true, report.Released},
+		{"slow for ever", false, report.Failed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var h *harness
 				slow := &slowCluster{hangs: []string{"app-1"}}
-				h = newHarness(wrapped{fixedStore{poolOf(allocations(3)...)}, func(_ context.Context, ws []reaper.Warrant) []error {
+				h = newHarness(wrapped{fixedStore{poolOf(allocations(3)...)}, func(_ context.Context, ws []ipam.Warrant) []error {
 					if tt.answers {
 						slow.answer()
 					}
 					return make([]error, len(ws))
 				}})
 				slow.Cluster = h.pods
-				h.pods.Add(reaper.Pod{Ref: other})
+				h.pods.Add(census.Pod{Ref: other})
 				h.change = func(o *reaper.Options) { o.Cluster = slow }
-				report, err := reaper.Run(t.Context(), h.options())
-				equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"0": reaper.Released, "1": tt.want, "2": reaper.Released})
+				rep, err := reaper.Run(t.Context(), h.options())
+				equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{"0": report.Released, "1": tt.want, "2": report.Released})
 				if (err == nil) != tt.answers {
 					t.Errorf("run: %v", err)
 				}
@@ -197,7 +200,7 @@ func TestRunLooksAgainAtTheSlowOneOnly(t *testing.T) {
 				want := []string{"get pod default/app-0", "get pod default/app-2"}
 				if tt.answers {
 					want = slices.Insert(want, 1, "get pod default/app-1")
-				} else if e := entryOf(t, report, "1"); !strings.Contains(e.Error, "get pod default/app-1: the second look took too long") {
+				} else if e := entryOf(t, rep, "1"); !strings.Contains(e.Error, "get pod default/app-1: the second look took too long") {
 					t.Errorf("error %q", e.Error)
 				}
 				equal(t, "answered reads", gets, want)
@@ -211,14 +214,14 @@ func TestRunLooksAgainAtTheSlowOneOnly(t *testing.T) {
 func TestListsThatAreTooSlowEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		as := allocations(2)
-		as[0].Owner, as[1].Owner = reaper.Owner{Sandbox: "one"}, reaper.Owner{Sandbox: "another"}
+		as[0].Owner, as[1].Owner = ipam.Owner{Sandbox: "one"}, ipam.Owner{Sandbox: "another"}
 		as[1].NeverAdopted = true
 		look := newSecondLook(t, &backendtest.Pods{}, as...)
 		lists := 0
 		c := reaper.NewConfirmer(slowPods{look.pods, &lists}, look.census, 1)
 		for attempt := range 8 {
 			ws, errs := c.Confirm(t.Context(), look.orphans[:1])
-			refused(t, ws[0], errs[0], reaper.ErrAgain)
+			refused(t, ws[0], errs[0], ipam.ErrAgain)
 			c.Forget()
 			equal(t, "lists", lists, min(attempt+1, 5))
 		}
@@ -230,14 +233,14 @@ func TestListsThatAreTooSlowEnd(t *testing.T) {
 
 // slowPods lists pods in the time of Freshness, and counts the lists.
 type slowPods struct {
-	reaper.Cluster
+	census.Cluster
 	lists *int
 }
 
-func (s slowPods) Pods(ctx context.Context) ([]reaper.Pod, error) {
+func (s slowPods) Pods(ctx context.Context) ([]census.Pod, error) {
 	*s.lists++
 	select {
-	case <-time.After(reaper.Freshness):
+	case <-time.After(ipam.Freshness):
 		return s.Cluster.Pods(ctx)
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -249,7 +252,7 @@ func (s slowPods) Pods(ctx context.Context) ([]reaper.Pod, error) {
 func TestRenewTakesNoListFromBeforeTheListsEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := allocations(1)[0]
-		a.Owner = reaper.Owner{Sandbox: "one"}
+		a.Owner = ipam.Owner{Sandbox: "one"}
 		look := newSecondLook(t, &backendtest.Pods{}, a)
 		s := &slowThenAnswered{Cluster: look.pods, slow: 5}
 		c := reaper.NewConfirmer(s, look.census, 1)
@@ -258,23 +261,23 @@ func TestRenewTakesNoListFromBeforeTheListsEnded(t *testing.T) {
 		}
 		var fifth sync.WaitGroup
 		fifth.Go(func() { c.Confirm(t.Context(), look.orphans) })
-		time.Sleep(reaper.Freshness/2 + time.Millisecond) // the fifth list is shared no more
+		time.Sleep(ipam.Freshness/2 + time.Millisecond) // the fifth list is shared no more
 		ws, errs := c.Confirm(t.Context(), look.orphans)
 		equal(t, "errors", errors.Join(errs...), nil)
 		fifth.Wait()
 		w, err := ws[0].Renew(t.Context())
-		refused(t, w, err, reaper.ErrAgain)
+		refused(t, w, err, ipam.ErrAgain)
 	})
 }
 
 // slowThenAnswered never answers the first lists, and then takes nine tenths of a second.
 type slowThenAnswered struct {
-	reaper.Cluster
+	census.Cluster
 	mu   sync.Mutex
 	slow int
 }
 
-func (s *slowThenAnswered) Pods(ctx context.Context) ([]reaper.Pod, error) {
+func (s *slowThenAnswered) Pods(ctx context.Context) ([]census.Pod, error) {
 	s.mu.Lock()
 	s.slow--
 	hangs := s.slow >= 0

@@ -10,33 +10,37 @@ import (
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
 // A secondLook has the orphans of a plan before they are confirmed.
 type secondLook struct {
 	policy  policy.Policy
 	pods    *backendtest.Pods
-	census  reaper.Census
-	orphans []reaper.Orphan
+	census  census.Census
+	orphans []judge.Orphan
 }
 
 // newSecondLook makes the plan for the allocations, by the pods that exist.
-func newSecondLook(t *testing.T, pods *backendtest.Pods, entries ...reaper.Allocation) secondLook {
+func newSecondLook(t *testing.T, pods *backendtest.Pods, entries ...ipam.Allocation) secondLook {
 	t.Helper()
 	return newSecondLookOf(t, pods, len(entries), entries...)
 }
 
 // newSecondLookOf is newSecondLook for allocations of which so many are orphans.
-func newSecondLookOf(t *testing.T, pods *backendtest.Pods, orphans int, entries ...reaper.Allocation) secondLook {
+func newSecondLookOf(t *testing.T, pods *backendtest.Pods, orphans int, entries ...ipam.Allocation) secondLook {
 	t.Helper()
 	look := secondLook{policy: backendtest.Impatient(), pods: pods}
 	look.policy.Pods.Unnamed, look.policy.Pods.Finished = policy.Release, policy.Release
 	inv := inventory(t, fixedStore{poolOf(entries...)})
 	var err error
-	if look.census, err = reaper.TakeCensus(t.Context(), pods, reaper.Scope{StatefulSets: true}); err != nil {
+	if look.census, err = census.Take(t.Context(), pods, census.Scope{StatefulSets: true}); err != nil {
 		t.Fatal(err)
 	}
-	look.orphans = reaper.MakePlan(reaper.Judge(noon, look.policy, inv, look.census, reaper.Ledger{})).Orphans()
+	look.orphans = judge.MakePlan(judge.Judge(noon, look.policy, inv, look.census, ledger.Ledger{})).Orphans()
 	if len(look.orphans) != orphans {
 		t.Fatalf("%d of %d allocations are orphans, want %d", len(look.orphans), len(entries), orphans)
 	}
@@ -50,8 +54,8 @@ func (look secondLook) confirmer(due int) *reaper.Confirmer {
 }
 
 // allocations returns n allocations of the pods app-0, app-1 and so on.
-func allocations(n int) []reaper.Allocation {
-	as := make([]reaper.Allocation, n)
+func allocations(n int) []ipam.Allocation {
+	as := make([]ipam.Allocation, n)
 	for i := range as {
 		as[i] = webAllocation()
 		as[i].Key, as[i].Token = fmt.Sprint(i), fmt.Sprint("t", i)
@@ -62,12 +66,12 @@ func allocations(n int) []reaper.Allocation {
 }
 
 // refused fails the test unless there is the wanted error and no valid warrant.
-func refused(t *testing.T, w reaper.Warrant, err, want error) {
+func refused(t *testing.T, w ipam.Warrant, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
 		t.Errorf("confirm: %v, want %v", err, want)
 	}
-	if _, err := w.Allocation(); !errors.Is(err, reaper.ErrNoWarrant) {
+	if _, err := w.Allocation(); !errors.Is(err, ipam.ErrNoWarrant) {
 		t.Errorf("its warrant: %v, want ErrNoWarrant", err)
 	}
 }
@@ -87,24 +91,24 @@ func TestConfirmGivesAWarrantIfTheOwnerIsStillGone(t *testing.T) {
 
 // Promise 1, 4. The allocation of app-0 was an orphan at the first look.
 func TestConfirmRefusesAnAllocationThatIsNoOrphanAnyMore(t *testing.T) {
-	app := reaper.PodRef{Namespace: "default", Name: "app-0"}
+	app := ipam.PodRef{Namespace: "default", Name: "app-0"}
 	ip := allocations(1)[0].IP
 	for _, tt := range []struct {
 		name  string
-		owner reaper.Owner
-		first []reaper.Pod
-		now   []reaper.Pod
+		owner ipam.Owner
+		first []census.Pod
+		now   []census.Pod
 		want  error
 	}{
-		{"its pod is back", reaper.Owner{Pod: app}, nil, []reaper.Pod{{Ref: app}}, reaper.ErrReturned},
-		{"its pod is back and finished", reaper.Owner{Pod: app}, nil, []reaper.Pod{{Ref: app, Finished: true}}, reaper.ErrKept},
-		{"its pod is back with another UID", reaper.Owner{Pod: app, UID: "old"}, nil, []reaper.Pod{{Ref: app, UID: "new"}}, reaper.ErrKept},
-		{"its replaced pod is the one again", reaper.Owner{Pod: app, UID: "old"},
-			[]reaper.Pod{{Ref: app, UID: "new"}}, []reaper.Pod{{Ref: app, UID: "old"}}, reaper.ErrReturned},
-		{"its finished pod runs", reaper.Owner{Pod: app}, []reaper.Pod{{Ref: app, Finished: true}}, []reaper.Pod{{Ref: app}}, reaper.ErrReturned},
-		{"a pod shows its sandbox", reaper.Owner{Sandbox: "s1"}, nil, []reaper.Pod{{Ref: other, Sandbox: "s1"}}, reaper.ErrReturned},
-		{"a pod shows the address of a sandbox", reaper.Owner{Sandbox: "s1"}, nil, []reaper.Pod{showing(other, ip)}, reaper.ErrReturned},
-		{"a pod does not show its addresses, and the allocation names a sandbox", reaper.Owner{Sandbox: "s1"}, nil, []reaper.Pod{{Ref: other, AddressUnknown: true}}, reaper.ErrKept},
+		{"its pod is back", ipam.Owner{Pod: app}, nil, []census.Pod{{Ref: app}}, ipam.ErrReturned},
+		{"its pod is back and finished", ipam.Owner{Pod: app}, nil, []census.Pod{{Ref: app, Finished: true}}, ipam.ErrKept},
+		{"its pod is back with another UID", ipam.Owner{Pod: app, UID: "old"}, nil, []census.Pod{{Ref: app, UID: "new"}}, ipam.ErrKept},
+		{"its replaced pod is the one again", ipam.Owner{Pod: app, UID: "old"},
+			[]census.Pod{{Ref: app, UID: "new"}}, []census.Pod{{Ref: app, UID: "old"}}, ipam.ErrReturned},
+		{"its finished pod runs", ipam.Owner{Pod: app}, []census.Pod{{Ref: app, Finished: true}}, []census.Pod{{Ref: app}}, ipam.ErrReturned},
+		{"a pod shows its sandbox", ipam.Owner{Sandbox: "s1"}, nil, []census.Pod{{Ref: other, Sandbox: "s1"}}, ipam.ErrReturned},
+		{"a pod shows the address of a sandbox", ipam.Owner{Sandbox: "s1"}, nil, []census.Pod{showing(other, ip)}, ipam.ErrReturned},
+		{"a pod does not show its addresses, and the allocation names a sandbox", ipam.Owner{Sandbox: "s1"}, nil, []census.Pod{{Ref: other, AddressUnknown: true}}, ipam.ErrKept},
 	} {
 		for _, due := range []int{1, 1000} {
 			t.Run(fmt.Sprintf("%s, %d due", tt.name, due), func(t *testing.T) {
@@ -125,7 +129,7 @@ func TestConfirmRefusesAnAllocationThatIsNoOrphanAnyMore(t *testing.T) {
 func TestConfirmGivesAWarrantIfTheOwnerIsGoneByNow(t *testing.T) {
 	a := allocations(1)[0]
 	pods := &backendtest.Pods{}
-	pods.Add(reaper.Pod{Ref: a.Owner.Pod, Finished: true})
+	pods.Add(census.Pod{Ref: a.Owner.Pod, Finished: true})
 	look := newSecondLook(t, pods, a)
 	pods.Remove(a.Owner.Pod)
 	ws, errs := look.confirmer(1).Confirm(t.Context(), look.orphans)
@@ -143,10 +147,10 @@ func TestConfirmListsAgainAfterForget(t *testing.T) {
 	if errs[0] != nil {
 		t.Fatal(errs[0])
 	}
-	pods.Add(reaper.Pod{Ref: look.orphans[0].Allocation().Owner.Pod})
+	pods.Add(census.Pod{Ref: look.orphans[0].Allocation().Owner.Pod})
 	confirmer.Forget()
 	ws, errs := confirmer.Confirm(t.Context(), look.orphans)
-	refused(t, ws[0], errs[0], reaper.ErrReturned)
+	refused(t, ws[0], errs[0], ipam.ErrReturned)
 }
 
 // Promise 1. The owners of a batch are read together. So the second look sees that one
@@ -158,8 +162,8 @@ func TestConfirmSeesAnotherOwnerWithTheAddress(t *testing.T) {
 		look := newSecondLook(t, pods, as...)
 		pods.Add(showing(as[1].Owner.Pod, as[0].IP))
 		ws, errs := look.confirmer(due).Confirm(t.Context(), look.orphans)
-		refused(t, ws[0], errs[0], reaper.ErrReturned)
-		refused(t, ws[1], errs[1], reaper.ErrReturned)
+		refused(t, ws[0], errs[0], ipam.ErrReturned)
+		refused(t, ws[1], errs[1], ipam.ErrReturned)
 	}
 }
 
@@ -169,12 +173,12 @@ func TestConfirmReturnsErrAgainIfItCannotTell(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		due   int
-		owner func(*reaper.Owner)
+		owner func(*ipam.Owner)
 		calls []string
 	}{
 		{"one by one", 1, nil, []string{"get pod default/app-0"}},
 		{"in bulk", 1000, nil, []string{"list pods", "get pod default/app-0"}},
-		{"a sandbox only", 1, func(o *reaper.Owner) { *o = reaper.Owner{Sandbox: "s1"} }, []string{"list pods"}},
+		{"a sandbox only", 1, func(o *ipam.Owner) { *o = ipam.Owner{Sandbox: "s1"} }, []string{"list pods"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := allocations(1)[0]
@@ -185,7 +189,7 @@ func TestConfirmReturnsErrAgainIfItCannotTell(t *testing.T) {
 			c := look.confirmer(tt.due)
 			look.pods.OnCall(func(string) error { return failure })
 			ws, errs := c.Confirm(t.Context(), look.orphans)
-			refused(t, ws[0], errs[0], reaper.ErrAgain)
+			refused(t, ws[0], errs[0], ipam.ErrAgain)
 			refused(t, ws[0], errs[0], failure)
 			equal(t, "calls", look.pods.Calls(), tt.calls)
 
@@ -208,7 +212,7 @@ func TestFailedLookAffectsNoOtherOwner(t *testing.T) {
 		return nil
 	})
 	ws, errs := look.confirmer(3).Confirm(t.Context(), look.orphans)
-	refused(t, ws[1], errs[1], reaper.ErrAgain)
+	refused(t, ws[1], errs[1], ipam.ErrAgain)
 	if errs[0] != nil || errs[2] != nil {
 		t.Errorf("the others: %v, %v", errs[0], errs[2])
 	}
@@ -216,25 +220,25 @@ func TestFailedLookAffectsNoOtherOwner(t *testing.T) {
 
 // A vagueCluster contradicts itself, or returns no clear answer.
 type vagueCluster struct {
-	reaper.Cluster
-	presence reaper.Presence
+	census.Cluster
+	presence census.Presence
 	err      error
 }
 
-func (m *vagueCluster) Pod(context.Context, reaper.PodRef) (reaper.Pod, reaper.Presence, error) {
-	return reaper.Pod{}, m.presence, m.err
+func (m *vagueCluster) Pod(context.Context, ipam.PodRef) (census.Pod, census.Presence, error) {
+	return census.Pod{}, m.presence, m.err
 }
 
 // Promise 2.
 func TestOnlyAClearAbsenceConfirms(t *testing.T) {
 	look := newSecondLook(t, &backendtest.Pods{}, allocations(1)...)
 	for _, m := range []*vagueCluster{
-		{presence: reaper.Unknown},
-		{presence: reaper.Absent, err: errors.New("404 page not found")},
+		{presence: census.Unknown},
+		{presence: census.Absent, err: errors.New("404 page not found")},
 	} {
 		ws, errs := reaper.NewConfirmer(m, look.census, 1).Confirm(t.Context(), look.orphans)
-		refused(t, ws[0], errs[0], reaper.ErrAgain)
+		refused(t, ws[0], errs[0], ipam.ErrAgain)
 	}
-	ws, errs := reaper.NewConfirmer(look.pods, reaper.Census{}, 1).Confirm(t.Context(), look.orphans)
-	refused(t, ws[0], errs[0], reaper.ErrAgain)
+	ws, errs := reaper.NewConfirmer(look.pods, census.Census{}, 1).Confirm(t.Context(), look.orphans)
+	refused(t, ws[0], errs[0], ipam.ErrAgain)
 }

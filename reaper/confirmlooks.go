@@ -10,6 +10,10 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
 
 // readsAtOnce is how many owners of a batch are read at the same time.
@@ -35,43 +39,43 @@ type lists struct {
 type listing struct {
 	began  time.Time
 	done   chan struct{} // closed when the list is done
-	census Census
+	census census.Census
 	err    error
 }
 
 // A result is a second look at several owners, or the error of all of them.
 type result struct {
-	second *SecondLook
+	second *judge.SecondLook
 	err    error
 }
 
 // look looks at every owner. The first result is for the orphans that need a list of all
 // pods, the second one for the others.
-func (c *Confirmer) look(ctx context.Context, orphans []Orphan) (list, read result) {
-	fresh := FreshnessOf(orphans)
+func (c *Confirmer) look(ctx context.Context, orphans []judge.Orphan) (list, read result) {
+	fresh := judge.FreshnessOf(orphans)
 	if c.prefersList(fresh) {
 		census, err := c.shared(ctx, fresh)
 		if err == nil {
-			list.second = NewSecondLook(census)
+			list.second = judge.NewSecondLook(census)
 			return list, list
 		}
 		list.err = err
-		read.second = NewSecondLook(c.census.With(c.read(ctx, fresh, orphans)))
+		read.second = judge.NewSecondLook(c.census.With(c.read(ctx, fresh, orphans)))
 		return list, read
 	}
-	census, needed := c.census, slices.ContainsFunc(orphans, Orphan.NeedsList)
+	living, needed := c.census, slices.ContainsFunc(orphans, judge.Orphan.NeedsList)
 	var wg sync.WaitGroup
-	if list.err = ErrAgain; needed {
+	if list.err = ipam.ErrAgain; needed {
 		wg.Go(func() {
-			var listed Census
+			var listed census.Census
 			if listed, list.err = c.shared(ctx, fresh); list.err == nil {
-				census, list.second = listed, NewSecondLook(listed)
+				living, list.second = listed, judge.NewSecondLook(listed)
 			}
 		})
 	}
 	looks := c.read(ctx, fresh, orphans)
 	wg.Wait()
-	read.second = NewSecondLook(census.With(looks))
+	read.second = judge.NewSecondLook(living.With(looks))
 	return list, read
 }
 
@@ -85,12 +89,12 @@ func (c *Confirmer) prefersList(fresh time.Duration) bool {
 // shared returns a list of all pods that is young enough. If another caller is reading one for
 // looks of the same age, shared waits for that one. It also shares failures. If too many lists
 // were slow, it reads no more.
-func (c *Confirmer) shared(ctx context.Context, fresh time.Duration) (Census, error) {
+func (c *Confirmer) shared(ctx context.Context, fresh time.Duration) (census.Census, error) {
 	c.mu.Lock()
 	of := c.lists[fresh]
 	if of.slow >= slowLists {
 		c.mu.Unlock()
-		return Census{}, fmt.Errorf("list pods: %w", Again(errSlow))
+		return census.Census{}, fmt.Errorf("list pods: %w", ipam.Again(errSlow))
 	}
 	if l := of.last; l != nil && time.Since(l.began) <= shareList(fresh) {
 		c.mu.Unlock()
@@ -98,7 +102,7 @@ func (c *Confirmer) shared(ctx context.Context, fresh time.Duration) (Census, er
 		case <-l.done:
 			return l.census, l.err
 		case <-ctx.Done():
-			return Census{}, fmt.Errorf("list pods: %w", Again(ctx.Err()))
+			return census.Census{}, fmt.Errorf("list pods: %w", ipam.Again(ctx.Err()))
 		}
 	}
 	l := &listing{began: time.Now(), done: make(chan struct{})}
@@ -121,34 +125,34 @@ func (c *Confirmer) shared(ctx context.Context, fresh time.Duration) (Census, er
 
 // list lists all pods, and on a node all sandboxes. It gives up after most, and believes no
 // list that is empty since the census.
-func (c *Confirmer) list(ctx context.Context, most time.Duration) (Census, error) {
+func (c *Confirmer) list(ctx context.Context, most time.Duration) (census.Census, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, most, errSlow)
 	defer cancel()
-	census, err := c.census.Again(ctx, c.cluster)
+	living, err := c.census.Again(ctx, c.cluster)
 	if err != nil {
-		return Census{}, lookError(ctx, err)
+		return census.Census{}, lookError(ctx, err)
 	}
-	return census, nil
+	return living, nil
 }
 
 // read reads the owners of the orphans that need no list, one by one. Each look has its
 // own time and its own error, so a slow or failed one does not affect the others. The
 // looks that are not done in time are given up.
-func (c *Confirmer) read(ctx context.Context, fresh time.Duration, orphans []Orphan) map[PodRef]Reading {
+func (c *Confirmer) read(ctx context.Context, fresh time.Duration, orphans []judge.Orphan) map[ipam.PodRef]census.Reading {
 	ctx, cancel := context.WithTimeoutCause(ctx, maxRead(fresh), errSlow)
 	defer cancel()
-	looks := make(map[PodRef]Reading)
+	looks := make(map[ipam.PodRef]census.Reading)
 	var mu sync.Mutex
 	var g errgroup.Group
 	g.SetLimit(readsAtOnce)
-	for ref := range Owners(orphans) {
+	for ref := range judge.Owners(orphans) {
 		g.Go(func() error {
-			l := Reading{Began: time.Now(), Err: ctx.Err()}
+			l := census.Reading{Began: time.Now(), Err: ctx.Err()}
 			if l.Err == nil {
 				l.Pod, l.Presence, l.Err = c.cluster.Pod(ctx, ref)
 			}
 			if l.Err != nil {
-				l.Presence, l.Err = Unknown, fmt.Errorf("get pod %s: %w", ref, lookError(ctx, l.Err))
+				l.Presence, l.Err = census.Unknown, fmt.Errorf("get pod %s: %w", ref, lookError(ctx, l.Err))
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -166,5 +170,5 @@ func lookError(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), errSlow) {
 		err = fmt.Errorf("%w: %w", errSlow, err)
 	}
-	return Again(err)
+	return ipam.Again(err)
 }

@@ -6,7 +6,10 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // Promise 1. A pod that was deleted by force still runs for its termination grace
@@ -37,14 +40,14 @@ func TestPodThatEndsSlowlyKeepsItsAddressForThatLong(t *testing.T) {
 			h.run(t)
 			h.pods.Remove(pod.Ref)
 			if tt.want > 0 {
-				report := h.run(t)
-				equal(t, "verdict", reported(t, report, "2"), decision{reaper.Suspected, reaper.PodAbsent, tt.note})
-				equal(t, "due", *entryOf(t, report, "2").Due, noon.Add(tt.want))
+				rep := h.run(t)
+				equal(t, "verdict", reported(t, rep, "2"), decision{judge.Suspected, judge.PodAbsent, tt.note})
+				equal(t, "due", *entryOf(t, rep, "2").Due, noon.Add(tt.want))
 				h.now = noon.Add(tt.want - early(tt.grace) - time.Second)
-				equal(t, "outcome a second before", outcomes(h.run(t))["2"], reaper.Kept)
+				equal(t, "outcome a second before", outcomes(h.run(t))["2"], report.Kept)
 			}
 			h.now = noon.Add(tt.want)
-			equal(t, "outcome", outcomes(h.run(t))["2"], reaper.Released)
+			equal(t, "outcome", outcomes(h.run(t))["2"], report.Released)
 		})
 	}
 }
@@ -60,20 +63,20 @@ func TestNewPodOfTheNameDoesNotShortenTheEndOfTheFormer(t *testing.T) {
 	h.pods.Add(pod)
 	h.pods.AddNodes(ready("n1"), ready("n2"))
 	h.run(t)
-	h.pods.Add(reaper.Pod{Ref: pod.Ref, UID: "new", Node: "n2"})
-	equal(t, "verdict", reported(t, h.run(t), "2"), decision{reaper.Suspected, reaper.PodReplaced, "the pod may take 1h0m0s to end"})
+	h.pods.Add(census.Pod{Ref: pod.Ref, UID: "new", Node: "n2"})
+	equal(t, "verdict", reported(t, h.run(t), "2"), decision{judge.Suspected, judge.PodReplaced, "the pod may take 1h0m0s to end"})
 }
 
 // Promise 1. A kubelet that was cut off learns of the deletions when its node is ready
 // again, and then ends the pods in their time.
 func TestNodeThatIsReadyAgainGetsTimeToEndItsPods(t *testing.T) {
-	back := func(name string, since time.Time) reaper.Node {
-		return reaper.Node{Name: name, Ready: true, Since: since, Created: noon.Add(-24 * time.Hour)}
+	back := func(name string, since time.Time) census.Node {
+		return census.Node{Name: name, Ready: true, Since: since, Created: noon.Add(-24 * time.Hour)}
 	}
 	for _, tt := range []struct {
 		name string
 		node string // of the allocation
-		back reaper.Node
+		back census.Node
 		want time.Duration // after noon
 	}{
 		{"long ago", "n1", back("n1", noon.Add(-time.Hour)), 0},
@@ -83,18 +86,18 @@ func TestNodeThatIsReadyAgainGetsTimeToEndItsPods(t *testing.T) {
 		{"in the far future, by its own clock", "n1", back("n1", noon.Add(time.Hour)), 0},
 		{"another node", "n2", back("n1", noon), 0},
 		{"the node is not known", "", back("n1", noon), 90 * time.Second},
-		{"the node is not known, and the other is new", "", reaper.Node{Name: "n1", Ready: true, Since: noon, Created: noon.Add(-time.Minute)}, 0},
+		{"the node is not known, and the other is new", "", census.Node{Name: "n1", Ready: true, Since: noon, Created: noon.Add(-time.Minute)}, 0},
 		{"the node does not say", "n1", ready("n1"), 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := webAllocation()
 			a.Owner.Node = tt.node
-			s := situation{pools: []reaper.Pool{poolOf(a)}, nodes: []reaper.Node{tt.back, ready("n2")}, policy: releaseNow}
+			s := situation{pools: []ipam.Pool{poolOf(a)}, nodes: []census.Node{tt.back, ready("n2")}, policy: releaseNow}
 			s.ledger = s.seen(t, noon)
 			if tt.want > 0 {
-				equal(t, "verdict a second before", s.judge(t, noon.Add(tt.want-time.Second))[0].Verdict, reaper.Suspected)
+				equal(t, "verdict a second before", s.judge(t, noon.Add(tt.want-time.Second))[0].Verdict, judge.Suspected)
 			}
-			equal(t, "verdict", s.judge(t, noon.Add(tt.want))[0].Verdict, reaper.Orphaned)
+			equal(t, "verdict", s.judge(t, noon.Add(tt.want))[0].Verdict, judge.Orphaned)
 		})
 	}
 }

@@ -8,6 +8,9 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // A fakeEvents is a reaper.EventRecorder that keeps its announcements.
@@ -18,7 +21,7 @@ type fakeEvents struct {
 
 // An announcement has the arguments of one call of Announce.
 type announcement struct {
-	report   reaper.Report
+	report   report.Report
 	released []reaper.Release
 	ctx      error
 	deadline bool
@@ -36,21 +39,21 @@ func (events *fakeEvents) attach(h *harness) *fakeEvents {
 	return events
 }
 
-func (events *fakeEvents) Announce(ctx context.Context, r reaper.Report, released []reaper.Release) error {
+func (events *fakeEvents) Announce(ctx context.Context, r report.Report, released []reaper.Release) error {
 	_, deadline := ctx.Deadline()
 	events.announced = append(events.announced, announcement{r, released, ctx.Err(), deadline})
 	return events.err
 }
 
 // poolObject is the object of a pool.
-var poolObject = reaper.Object{APIVersion: "v1", Kind: "Pool", Namespace: "kube-system", Name: "pool", UID: "uid"}
+var poolObject = ipam.Object{APIVersion: "v1", Kind: "Pool", Namespace: "kube-system", Name: "pool", UID: "uid"}
 
 // Promise 7. The announcement has the report and the releases of all looks.
 func TestRunIsAnnouncedOnceWithAllItsLooks(t *testing.T) {
 	s := fixedStore{poolOf(allocations(2)...)}
 	s[0].Object = &poolObject
 	harness := newHarness(s)
-	harness.pods.Add(reaper.Pod{Ref: other})
+	harness.pods.Add(census.Pod{Ref: other})
 	harness.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
 	harness.policy.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"app-0"}}, GracePeriod: &policy.Duration{}}}
 	events := (&fakeEvents{}).attach(harness)
@@ -69,7 +72,7 @@ func TestRunIsAnnouncedOnceWithAllItsLooks(t *testing.T) {
 
 func TestFailedReleaseIsNotAnnounced(t *testing.T) {
 	harness := newHarness(wrapped{fixedStore{poolOf(allocations(1)...)}, answering(errors.New("no"))})
-	harness.pods.Add(reaper.Pod{Ref: other})
+	harness.pods.Add(census.Pod{Ref: other})
 	events := (&fakeEvents{}).attach(harness)
 	harness.partial(t)
 	equal(t, "released", len(events.announced[0].released), 0)

@@ -5,7 +5,7 @@ import (
 	"iter"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 func TestDocumentIsOfAKind(t *testing.T) {
@@ -26,7 +26,7 @@ func TestDocumentIsOfAKind(t *testing.T) {
 		{"of a group without a version", "v1", "Pod", "v1", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			d := reaper.Document{APIVersion: tt.apiVersion, Kind: tt.kind}
+			d := ipam.Document{APIVersion: tt.apiVersion, Kind: tt.kind}
 			if got := d.Is(tt.group, "Pod"); got != tt.want {
 				t.Errorf("%+v.Is(%q, Pod) = %t, want %t", d, tt.group, got, tt.want)
 			}
@@ -35,10 +35,10 @@ func TestDocumentIsOfAKind(t *testing.T) {
 }
 
 // excerpt returns an Excerpt that yields these pools and errors.
-func excerpt(found ...any) reaper.Excerpt {
-	return reaper.Excerpt{Store: "whereabouts", Pools: iter.Seq2[reaper.Pool, error](func(yield func(reaper.Pool, error) bool) {
+func excerpt(found ...any) ipam.Excerpt {
+	return ipam.Excerpt{Store: "whereabouts", Pools: iter.Seq2[ipam.Pool, error](func(yield func(ipam.Pool, error) bool) {
 		for _, f := range found {
-			pool, _ := f.(reaper.Pool)
+			pool, _ := f.(ipam.Pool)
 			err, _ := f.(error)
 			if !yield(pool, err) {
 				return
@@ -61,13 +61,13 @@ func TestExcerptCountsAPoolOnce(t *testing.T) {
 		{"the same pool", []any{poolOf(webAllocation()), poolOf(webAllocation())}, []string{"t1"}},
 		{"the same pool, with different contents", []any{poolOf(webAllocation()), poolOf(changed)}, []string{"t1", twice}},
 		{"two pools", []any{poolOf(webAllocation()), elsewhere}, []string{"t1", "t2"}},
-		{"a pool that cannot be read, and once more, readable", []any{&reaper.PoolError{Pool: "pool", Err: errors.New("cut")}, poolOf(webAllocation())},
+		{"a pool that cannot be read, and once more, readable", []any{&ipam.PoolError{Pool: "pool", Err: errors.New("cut")}, poolOf(webAllocation())},
 			[]string{"pool: cut", "t1"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []string
 			for pool, err := range excerpt(tt.pools...).List(t.Context()) {
-				var unreadable *reaper.PoolError
+				var unreadable *ipam.PoolError
 				if errors.As(err, &unreadable) {
 					got = append(got, err.Error())
 					continue
@@ -81,8 +81,8 @@ func TestExcerptCountsAPoolOnce(t *testing.T) {
 }
 
 func TestExcerptReleasesNothing(t *testing.T) {
-	errs := excerpt(poolOf(webAllocation())).Release(t.Context(), make([]reaper.Warrant, 2))
-	if len(errs) != 2 || !errors.Is(errs[0], reaper.ErrKept) || !errors.Is(errs[1], reaper.ErrKept) {
+	errs := excerpt(poolOf(webAllocation())).Release(t.Context(), make([]ipam.Warrant, 2))
+	if len(errs) != 2 || !errors.Is(errs[0], ipam.ErrKept) || !errors.Is(errs[1], ipam.ErrKept) {
 		t.Errorf("Release = %v, want ErrKept twice", errs)
 	}
 }

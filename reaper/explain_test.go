@@ -7,43 +7,46 @@ import (
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 func TestParseQuestion(t *testing.T) {
 	for _, tt := range []struct {
 		text, namespace string
-		want            reaper.Question
+		want            report.Question
 		wrong           bool
 	}{
-		{"10.0.0.7", "", reaper.Question{Address: "10.0.0.7"}, false},
-		{"::ffff:10.0.0.7", "", reaper.Question{Address: "10.0.0.7"}, false},
-		{"fd00:0::1", "shop", reaper.Question{Address: "fd00::1"}, false},
-		{"shop/web", "", reaper.Question{Namespace: "shop", Pod: "web"}, false},
-		{"shop/web", "shop", reaper.Question{Namespace: "shop", Pod: "web"}, false},
-		{"shop/web", "cart", reaper.Question{}, true},
-		{"pod/web", "", reaper.Question{Pod: "web"}, false},
-		{"pod/web", "shop", reaper.Question{Namespace: "shop", Pod: "web"}, false},
-		{"node/n1", "", reaper.Question{Node: "n1"}, false},
-		{"web", "shop", reaper.Question{Namespace: "shop", Name: "web"}, false},
-		{"", "", reaper.Question{}, true},
-		{"node/", "", reaper.Question{}, true},
-		{"/web", "", reaper.Question{}, true},
+		{"10.0.0.7", "", report.Question{Address: "10.0.0.7"}, false},
+		{"::ffff:10.0.0.7", "", report.Question{Address: "10.0.0.7"}, false},
+		{"fd00:0::1", "shop", report.Question{Address: "fd00::1"}, false},
+		{"shop/web", "", report.Question{Namespace: "shop", Pod: "web"}, false},
+		{"shop/web", "shop", report.Question{Namespace: "shop", Pod: "web"}, false},
+		{"shop/web", "cart", report.Question{}, true},
+		{"pod/web", "", report.Question{Pod: "web"}, false},
+		{"pod/web", "shop", report.Question{Namespace: "shop", Pod: "web"}, false},
+		{"node/n1", "", report.Question{Node: "n1"}, false},
+		{"web", "shop", report.Question{Namespace: "shop", Name: "web"}, false},
+		{"", "", report.Question{}, true},
+		{"node/", "", report.Question{}, true},
+		{"/web", "", report.Question{}, true},
 	} {
-		got, err := reaper.ParseQuestion(tt.text, tt.namespace)
-		mistake := (*reaper.InputError)(nil)
+		got, err := report.ParseQuestion(tt.text, tt.namespace)
+		mistake := (*ipam.InputError)(nil)
 		equal(t, "mistake in "+tt.text, errors.As(err, &mistake), tt.wrong)
 		equal(t, "question of "+tt.text, got, tt.want)
 	}
 }
 
 // explained returns the explanation of the address 10.0.0.1 by a dry run.
-func (s situation) explained(t *testing.T) reaper.Explanation {
+func (s situation) explained(t *testing.T) report.Explanation {
 	t.Helper()
 	h := s.harness()
-	h.pods.Add(reaper.Pod{Ref: other})
+	h.pods.Add(census.Pod{Ref: other})
 	h.policy = s.terms()
-	x, err := reaper.Explain(h.run(t), reaper.Question{Address: ip1.String()}, []string{"ip-reaper", "run", "--context", "prod"})
+	x, err := report.Explain(h.run(t), report.Question{Address: ip1.String()}, []string{"ip-reaper", "run", "--context", "prod"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,12 +54,12 @@ func (s situation) explained(t *testing.T) reaper.Explanation {
 }
 
 func TestExplanationSaysWhatWouldChangeTheDecision(t *testing.T) {
-	allocation := func(change func(*reaper.Allocation)) []reaper.Pool {
+	allocation := func(change func(*ipam.Allocation)) []ipam.Pool {
 		a := webAllocation()
 		if change != nil {
 			change(&a)
 		}
-		return []reaper.Pool{poolOf(a)}
+		return []ipam.Pool{poolOf(a)}
 	}
 	for _, tt := range []struct {
 		name      string
@@ -67,7 +70,7 @@ func TestExplanationSaysWhatWouldChangeTheDecision(t *testing.T) {
 	}{
 		{"it waits, and no run remembers", situation{pools: allocation(nil)}, 33, "ip-reaper run --context prod --remember", "no run has stored"},
 		{"its node is not ready", situation{
-			pools: allocation(func(a *reaper.Allocation) { a.Owner.Node = "n1" }), nodes: []reaper.Node{{Name: "n1"}},
+			pools: allocation(func(a *ipam.Allocation) { a.Owner.Node = "n1" }), nodes: []census.Node{{Name: "n1"}},
 		}, 16, "kubectl taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", "after making sure"},
 		{"a rule of the policy", situation{
 			pools: allocation(nil), policy: func(p *policy.Policy) {
@@ -77,15 +80,15 @@ func TestExplanationSaysWhatWouldChangeTheDecision(t *testing.T) {
 		{"its namespace", situation{
 			pools: allocation(nil), policy: func(p *policy.Policy) { p.Namespaces.Exclude = []string{"def*"} },
 		}, 20, "", "namespaces.exclude has def*"},
-		{"its age", situation{pools: allocation(func(a *reaper.Allocation) { a.Created = noon.Add(-time.Minute) })},
+		{"its age", situation{pools: allocation(func(a *ipam.Allocation) { a.Created = noon.Add(-time.Minute) })},
 			25, "ip-reaper run --context prod --pod default/web --min-age=0s", "too young until 2026-03-01T12:04:00Z"},
-		{"its pod is finished", situation{pools: allocation(nil), pods: []reaper.Pod{finished(showing(web, ip1))}},
+		{"its pod is finished", situation{pools: allocation(nil), pods: []census.Pod{finished(showing(web, ip1))}},
 			12, "kubectl delete pod -n default web", "pods.finished"},
-		{"its pod lives", situation{pools: allocation(nil), pods: []reaper.Pod{showing(web, ip1)}},
+		{"its pod lives", situation{pools: allocation(nil), pods: []census.Pod{showing(web, ip1)}},
 			5, "kubectl delete pod -n default web", "in use until its pod is deleted"},
-		{"its sandbox exists", situation{pools: []reaper.Pool{poolOf(lease())}, sandboxes: []string{"s1"}},
+		{"its sandbox exists", situation{pools: []ipam.Pool{poolOf(lease())}, sandboxes: []string{"s1"}},
 			38, "crictl inspectp s1", "in use until the kubelet removes its sandbox"},
-		{"it is excluded", situation{pools: allocation(func(a *reaper.Allocation) { a.Protected = "excluded by shop/lan" })},
+		{"it is excluded", situation{pools: allocation(func(a *ipam.Allocation) { a.Protected = "excluded by shop/lan" })},
 			19, "", "excluded by shop/lan"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -93,13 +96,13 @@ func TestExplanationSaysWhatWouldChangeTheDecision(t *testing.T) {
 			equal(t, "found", len(x.Found), 1)
 			e := x.Found[0]
 			equal(t, "rule", e.Rule, tt.rule)
-			rules, first := reaper.Rules(), 0
+			rules, first := judge.Rules(), 0
 			if tt.rule > len(rules) {
-				rules, first = reaper.NodeRules(), len(rules)
+				rules, first = judge.NodeRules(), len(rules)
 			}
 			equal(t, "rules that were asked", len(e.Asked), tt.rule-first)
 			last := rules[tt.rule-first-1]
-			equal(t, "the last one", e.Asked[tt.rule-first-1], reaper.AskedRule{Number: tt.rule, Reason: last.Reason, Doc: last.Doc, Matched: true})
+			equal(t, "the last one", e.Asked[tt.rule-first-1], judge.AskedRule{Number: tt.rule, Reason: last.Reason, Doc: last.Doc, Matched: true})
 			equal(t, "the first one", e.Asked[0].Number, first+1)
 			equal(t, "reason", last.Reason, e.Reason)
 			var says, commands []string
@@ -125,7 +128,7 @@ func TestNoNameOfAStoreBecomesMoreThanANameInACommand(t *testing.T) {
 		a := webAllocation()
 		a.Owner.Pod.Name = name
 		a.Owner.Node = name
-		x := situation{pools: []reaper.Pool{poolOf(a)}, pods: []reaper.Pod{showing(a.Owner.Pod, ip1)}, nodes: []reaper.Node{{Name: name}}}.explained(t)
+		x := situation{pools: []ipam.Pool{poolOf(a)}, pods: []census.Pod{showing(a.Owner.Pod, ip1)}, nodes: []census.Node{{Name: name}}}.explained(t)
 		for _, r := range x.Found[0].Remedies {
 			if strings.HasPrefix(r.Command, "kubectl") {
 				t.Errorf("the name %q is in %q", name, r.Command)
@@ -135,7 +138,7 @@ func TestNoNameOfAStoreBecomesMoreThanANameInACommand(t *testing.T) {
 }
 
 func TestNodeIsExplainedByWhatLeaked(t *testing.T) {
-	on := func(key, ip string, pod reaper.PodRef) reaper.Allocation {
+	on := func(key, ip string, pod ipam.PodRef) ipam.Allocation {
 		a := webAllocation()
 		a.Key, a.Owner.Pod, a.Owner.Node = key, pod, "n1"
 		a.IP = a.IP.Next()
@@ -147,20 +150,20 @@ func TestNodeIsExplainedByWhatLeaked(t *testing.T) {
 	h := newHarness(fixedStore{poolOf(on("1", "10.0.0.1", web), on("2", "10.0.0.2", other))})
 	h.pods.Add(showing(other, ip2))
 	h.policy.DryRun = new(true)
-	report := h.run(t)
-	x, err := reaper.Explain(report, reaper.Question{Name: "n1"}, nil)
+	rep := h.run(t)
+	x, err := report.Explain(rep, report.Question{Name: "n1"}, nil)
 	equal(t, "error", err, nil)
-	equal(t, "question", x.Question, reaper.Question{Node: "n1"})
+	equal(t, "question", x.Question, report.Question{Node: "n1"})
 	equal(t, "explained", len(x.Found), 1)
 	equal(t, "others", x.Others, 1)
 	equal(t, "leaked", x.Leaked.Total, 1)
 	equal(t, "found in the store", *x.Stores[0].Found, 2)
 
-	x, err = reaper.Explain(report, reaper.Question{Name: "nothing"}, nil)
+	x, err = report.Explain(rep, report.Question{Name: "nothing"}, nil)
 	equal(t, "error", err, nil)
 	equal(t, "found in the store", *x.Stores[0].Found, 0)
-	report.Entries[0].Owner.Pod = "n1"
-	if _, err = reaper.Explain(report, reaper.Question{Name: "n1"}, nil); err == nil {
+	rep.Entries[0].Owner.Pod = "n1"
+	if _, err = report.Explain(rep, report.Question{Name: "n1"}, nil); err == nil {
 		t.Error("a name of a pod and of a node is no mistake")
 	}
 }

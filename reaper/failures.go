@@ -9,7 +9,11 @@ import (
 
 	"github.com/hashicorp/go-multierror"
 
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // fail keeps a failure that does not stop the run for the run's error, and logs it. The
@@ -18,7 +22,7 @@ func (r *run) fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failures = multierror.Append(r.failures, err)
-	like := Likeness(err)
+	like := report.Likeness(err)
 	if r.logged[like] {
 		r.Logger.Debug("failed", "err", printable.Error(err))
 		return
@@ -40,7 +44,7 @@ func (r *run) failAndWarn(err error) {
 // failListing is fail for a failure of a listing. An object that could not be decoded is
 // a warning too: it is no pool and no entry, and the report must name it.
 func (r *run) failListing(err error) {
-	var undecoded *ObjectError
+	var undecoded *ipam.ObjectError
 	if errors.As(err, &undecoded) {
 		r.failAndWarn(err)
 		return
@@ -53,18 +57,18 @@ func (r *run) failListing(err error) {
 func (r *run) failed() error {
 	for _, e := range r.earlier {
 		if e.Error != "" {
-			r.failures = multierror.Append(r.failures, &PoolFailure{e.Backend, e.Pool, e.Key, errors.New(e.Error)})
+			r.failures = multierror.Append(r.failures, &report.PoolFailure{Backend: e.Backend, Pool: e.Pool, What: e.Key, Err: errors.New(e.Error)})
 		}
 	}
 	if r.failures.ErrorOrNil() == nil {
 		return nil
 	}
-	for _, group := range Alike(r.failures.Errors) {
+	for _, group := range report.Alike(r.failures.Errors) {
 		if group.Count > 1 {
 			r.Logger.Error("equal failures", "count", group.Count, "first", printable.Error(group.First))
 		}
 	}
-	return Partial(r.failures.Errors)
+	return report.Partial(r.failures.Errors)
 }
 
 // warn adds a sentence to the log and to the report.
@@ -82,14 +86,14 @@ func (r *run) warnAll(sentences []string) {
 
 // warnOfKept warns of what is kept in spite of its leaks: pools of which every address is
 // protected, which the report notes too, and what annotations alone keep.
-func (r *run) warnOfKept(inv Inventory, c Census, decisions []Decision) {
-	protected, warnings := ProtectedPools(inv, decisions)
+func (r *run) warnOfKept(inv ipam.Inventory, c census.Census, decisions []judge.Decision) {
+	protected, warnings := judge.ProtectedPools(inv, decisions)
 	for i := range r.report.Pools {
 		p := &r.report.Pools[i]
 		p.ProtectedBy = protected[[2]string{p.Backend, p.Name}]
 	}
 	r.warnAll(warnings)
-	r.warnAll(ClaimWarnings(c, decisions))
+	r.warnAll(judge.ClaimWarnings(c, decisions))
 }
 
 // addWarning adds a sentence to the report, unless an earlier round has added it.
@@ -108,7 +112,7 @@ func (r *run) progress(format string, args ...any) {
 }
 
 // logDecisions logs one line for each decision.
-func (r *run) logDecisions(ctx context.Context, decisions []Decision) {
+func (r *run) logDecisions(ctx context.Context, decisions []judge.Decision) {
 	if !r.Logger.Enabled(ctx, slog.LevelDebug) {
 		return // a line for each of many
 	}

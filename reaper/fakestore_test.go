@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // reservedIPsName is the name of a fakeStore as a backend.
@@ -23,7 +24,7 @@ const reservedIPsName = "reservedIPs"
 type reservedIP struct {
 	Pool, Key     string
 	IPs           []netip.Addr
-	Pod           reaper.PodRef
+	Pod           ipam.PodRef
 	TTL           *time.Duration
 	Deleted       time.Time
 	DeleteExpired bool
@@ -35,10 +36,10 @@ type reservedIP struct {
 }
 
 // allocation returns the object as a backend lists it.
-func (o reservedIP) allocation() reaper.Allocation {
-	a := reaper.Allocation{
-		Key: o.Key, Token: o.Token, Owner: reaper.Owner{Pod: o.Pod},
-		Protects: &reaper.Protection{
+func (o reservedIP) allocation() ipam.Allocation {
+	a := ipam.Allocation{
+		Key: o.Key, Token: o.Token, Owner: ipam.Owner{Pod: o.Pod},
+		Protects: &ipam.Protection{
 			IPs: o.IPs, TTL: o.TTL, Deleted: o.Deleted, Deletable: o.DeleteExpired, Namespaces: o.Namespaces, All: o.All,
 		},
 		Unreadable: o.Undecoded,
@@ -113,20 +114,20 @@ func (s *fakeStore) all(ctx context.Context) ([]reservedIP, error) {
 	return slices.Clone(s.objects), nil
 }
 
-func (s *fakeStore) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
-	return func(yield func(reaper.Pool, error) bool) {
+func (s *fakeStore) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
+	return func(yield func(ipam.Pool, error) bool) {
 		all, err := s.all(ctx)
 		if err != nil || len(all) == 0 {
 			if err != nil {
-				yield(reaper.Pool{}, err)
+				yield(ipam.Pool{}, err)
 			}
 			return
 		}
-		pool := reaper.Pool{Name: fakeStorePool}
+		pool := ipam.Pool{Name: fakeStorePool}
 		for _, o := range all {
 			pool.Allocations = append(pool.Allocations, o.allocation())
-			err := &reaper.ObjectError{Object: fakeStorePool + " " + o.Key, Err: errors.New(o.Undecoded)}
-			if o.Undecoded != "" && !yield(reaper.Pool{}, err) {
+			err := &ipam.ObjectError{Object: fakeStorePool + " " + o.Key, Err: errors.New(o.Undecoded)}
+			if o.Undecoded != "" && !yield(ipam.Pool{}, err) {
 				return
 			}
 		}
@@ -134,7 +135,7 @@ func (s *fakeStore) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 	}
 }
 
-func (s *fakeStore) Record(ctx context.Context, as []reaper.Allocation) ([]json.RawMessage, error) {
+func (s *fakeStore) Record(ctx context.Context, as []ipam.Allocation) ([]json.RawMessage, error) {
 	all, err := s.all(ctx)
 	if err != nil {
 		return nil, err
@@ -150,7 +151,7 @@ func (s *fakeStore) Record(ctx context.Context, as []reaper.Allocation) ([]json.
 	return records, nil
 }
 
-func (s *fakeStore) Release(ctx context.Context, ws []reaper.Warrant) []error {
+func (s *fakeStore) Release(ctx context.Context, ws []ipam.Warrant) []error {
 	errs := make([]error, len(ws))
 	for i, w := range ws {
 		a, err := w.Allocation()
@@ -162,7 +163,7 @@ func (s *fakeStore) Release(ctx context.Context, ws []reaper.Warrant) []error {
 	return errs
 }
 
-func (s *fakeStore) delete(ctx context.Context, pool string, a reaper.Allocation) error {
+func (s *fakeStore) delete(ctx context.Context, pool string, a ipam.Allocation) error {
 	if err := s.begin(ctx, "delete "+a.Key); err != nil {
 		return err
 	}
@@ -173,23 +174,23 @@ func (s *fakeStore) delete(ctx context.Context, pool string, a reaper.Allocation
 	case i < 0:
 		return nil
 	case s.objects[i].Token != a.Token:
-		return reaper.ErrChanged
+		return ipam.ErrChanged
 	}
 	s.objects = slices.Delete(s.objects, i, i+1)
 	return nil
 }
 
-func (s *fakeStore) Compare(_ context.Context, _ string, rs []reaper.Record) []error {
+func (s *fakeStore) Compare(_ context.Context, _ string, rs []ipam.Record) []error {
 	errs := make([]error, len(rs))
 	for i, r := range rs {
 		if slices.Contains(s.keys(), r.Key) {
-			errs[i] = reaper.ErrPresent
+			errs[i] = ipam.ErrPresent
 		}
 	}
 	return errs
 }
 
-func (s *fakeStore) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
+func (s *fakeStore) Restore(ctx context.Context, pool string, rs []ipam.Record) []error {
 	errs := make([]error, len(rs))
 	for i, r := range rs {
 		if errs[i] = s.begin(ctx, "restore "+r.Key); errs[i] != nil {
@@ -200,7 +201,7 @@ func (s *fakeStore) Restore(ctx context.Context, pool string, rs []reaper.Record
 		case err != nil || pool != fakeStorePool:
 			errs[i] = errors.Join(err, errors.New("it is of no such resource"))
 		case slices.Contains(s.keys(), r.Key):
-			errs[i] = reaper.ErrPresent
+			errs[i] = ipam.ErrPresent
 		default:
 			s.add(o)
 		}
@@ -249,9 +250,9 @@ func protectedHarness(t *testing.T, objects ...reservedIP) (*harness, *backendte
 }
 
 // entryOf returns the report's entry with that key.
-func entryOf(t *testing.T, r reaper.Report, key string) reaper.Entry {
+func entryOf(t *testing.T, r report.Report, key string) report.Entry {
 	t.Helper()
-	i := slices.IndexFunc(r.Entries, func(e reaper.Entry) bool { return e.Key == key })
+	i := slices.IndexFunc(r.Entries, func(e report.Entry) bool { return e.Key == key })
 	if i < 0 {
 		t.Fatalf("the report has no entry %s: %+v", key, r.Entries)
 	}
@@ -259,7 +260,7 @@ func entryOf(t *testing.T, r reaper.Report, key string) reaper.Entry {
 }
 
 // reported returns the decision of the report's entry with that key.
-func reported(t *testing.T, r reaper.Report, key string) decision {
+func reported(t *testing.T, r report.Report, key string) decision {
 	t.Helper()
 	e := entryOf(t, r, key)
 	return decision{e.Verdict, e.Reason, e.Note}

@@ -7,7 +7,10 @@ import (
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
 )
 
@@ -24,27 +27,27 @@ func TestGracePeriod(t *testing.T) {
 		first  time.Duration // after noon
 		later  time.Duration // after noon
 		change func(*situation)
-		want   reaper.Verdict
+		want   judge.Verdict
 	}{
-		{"one nanosecond short", 0, atLeast - 1, nil, reaper.Suspected},
-		{"a run every 15 minutes, of which the second starts early", 8 * time.Second, grace + time.Second, nil, reaper.Orphaned},
-		{"a short one is exact", 0, 5*time.Minute - time.Second - 1, func(s *situation) { s.policy = withGrace(5*time.Minute - time.Second) }, reaper.Suspected},
-		{"a short one is over", 0, 5*time.Minute - time.Second, func(s *situation) { s.policy = withGrace(5*time.Minute - time.Second) }, reaper.Orphaned},
-		{"a medium one may be a little shorter", 0, 5*time.Minute - 5*time.Second, func(s *situation) { s.policy = withGrace(5 * time.Minute) }, reaper.Orphaned},
-		{"a long one may be some seconds shorter", 0, 24*time.Hour - 15*time.Second, func(s *situation) { s.policy = withGrace(24 * time.Hour) }, reaper.Orphaned},
-		{"a long one may not be much shorter", 0, 24*time.Hour - 15*time.Second - 1, func(s *situation) { s.policy = withGrace(24 * time.Hour) }, reaper.Suspected},
-		{"exactly over", 0, grace, nil, reaper.Orphaned},
-		{"long over", 0, 365 * 24 * time.Hour, nil, reaper.Orphaned},
-		{"the same run again", 0, 0, nil, reaper.Suspected},
-		{"the clock went backwards", 0, -time.Hour, nil, reaper.Suspected},
-		{"a fraction of a second is not rounded away", 700 * time.Millisecond, atLeast + 699*time.Millisecond, nil, reaper.Suspected},
-		{"a fraction of a second is over by the next second", 700 * time.Millisecond, grace + time.Second, nil, reaper.Orphaned},
-		{"the ledger is from the future", 24 * time.Hour, grace, nil, reaper.Suspected},
-		{"the token changed", 0, grace, func(s *situation) { s.pools[0].Allocations[0].Token = "t2" }, reaper.Suspected},
-		{"it is another key", 0, grace, func(s *situation) { s.pools[0].Allocations[0].Key = "2" }, reaper.Suspected},
-		{"it is in another pool", 0, grace, func(s *situation) { s.pools[0].Name = "elsewhere" }, reaper.Suspected},
-		{"the policy's grace period grew", 0, grace, func(s *situation) { s.policy = withGrace(time.Hour) }, reaper.Suspected},
-		{"the policy's grace period shrank", 0, time.Minute, func(s *situation) { s.policy = withGrace(time.Minute) }, reaper.Orphaned},
+		{"one nanosecond short", 0, atLeast - 1, nil, judge.Suspected},
+		{"a run every 15 minutes, of which the second starts early", 8 * time.Second, grace + time.Second, nil, judge.Orphaned},
+		{"a short one is exact", 0, 5*time.Minute - time.Second - 1, func(s *situation) { s.policy = withGrace(5*time.Minute - time.Second) }, judge.Suspected},
+		{"a short one is over", 0, 5*time.Minute - time.Second, func(s *situation) { s.policy = withGrace(5*time.Minute - time.Second) }, judge.Orphaned},
+		{"a medium one may be a little shorter", 0, 5*time.Minute - 5*time.Second, func(s *situation) { s.policy = withGrace(5 * time.Minute) }, judge.Orphaned},
+		{"a long one may be some seconds shorter", 0, 24*time.Hour - 15*time.Second, func(s *situation) { s.policy = withGrace(24 * time.Hour) }, judge.Orphaned},
+		{"a long one may not be much shorter", 0, 24*time.Hour - 15*time.Second - 1, func(s *situation) { s.policy = withGrace(24 * time.Hour) }, judge.Suspected},
+		{"exactly over", 0, grace, nil, judge.Orphaned},
+		{"long over", 0, 365 * 24 * time.Hour, nil, judge.Orphaned},
+		{"the same run again", 0, 0, nil, judge.Suspected},
+		{"the clock went backwards", 0, -time.Hour, nil, judge.Suspected},
+		{"a fraction of a second is not rounded away", 700 * time.Millisecond, atLeast + 699*time.Millisecond, nil, judge.Suspected},
+		{"a fraction of a second is over by the next second", 700 * time.Millisecond, grace + time.Second, nil, judge.Orphaned},
+		{"the ledger is from the future", 24 * time.Hour, grace, nil, judge.Suspected},
+		{"the token changed", 0, grace, func(s *situation) { s.pools[0].Allocations[0].Token = "t2" }, judge.Suspected},
+		{"it is another key", 0, grace, func(s *situation) { s.pools[0].Allocations[0].Key = "2" }, judge.Suspected},
+		{"it is in another pool", 0, grace, func(s *situation) { s.pools[0].Name = "elsewhere" }, judge.Suspected},
+		{"the policy's grace period grew", 0, grace, func(s *situation) { s.policy = withGrace(time.Hour) }, judge.Suspected},
+		{"the policy's grace period shrank", 0, time.Minute, func(s *situation) { s.policy = withGrace(time.Minute) }, judge.Orphaned},
 		{"a rule gives it a longer one", 0, grace, func(s *situation) {
 			s.policy = func(p *policy.Policy) {
 				p.Rules = []policy.Rule{{
@@ -52,16 +55,16 @@ func TestGracePeriod(t *testing.T) {
 					GracePeriod: &policy.Duration{Duration: time.Hour},
 				}}
 			}
-		}, reaper.Suspected},
+		}, judge.Suspected},
 		{"an earlier run had begun to release it", 0, 0, func(s *situation) {
 			s.pools[0].Allocations[0].Interrupted = true
-		}, reaper.Orphaned},
+		}, judge.Orphaned},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := situation{pools: []reaper.Pool{poolOf(webAllocation())}}
+			s := situation{pools: []ipam.Pool{poolOf(webAllocation())}}
 			s.ledger = s.seen(t, noon.Add(tt.first))
 			if tt.change != nil {
-				s.pools = []reaper.Pool{poolOf(webAllocation())}
+				s.pools = []ipam.Pool{poolOf(webAllocation())}
 				tt.change(&s)
 			}
 			equal(t, "verdict", s.judge(t, noon.Add(tt.later))[0].Verdict, tt.want)
@@ -75,20 +78,20 @@ func withGrace(d time.Duration) func(*policy.Policy) {
 }
 
 func TestWithoutGracePeriodTheFirstRunReleases(t *testing.T) {
-	s := situation{pools: []reaper.Pool{poolOf(webAllocation())}, policy: withGrace(0)}
+	s := situation{pools: []ipam.Pool{poolOf(webAllocation())}, policy: withGrace(0)}
 	d := s.judge(t, noon)[0]
-	equal(t, "verdict", d.Verdict, reaper.Orphaned)
+	equal(t, "verdict", d.Verdict, judge.Orphaned)
 	equal(t, "due", d.Due, noon)
 }
 
 func TestDecisionHasFirstSeenAndDue(t *testing.T) {
-	s := situation{pools: []reaper.Pool{poolOf(webAllocation())}}
+	s := situation{pools: []ipam.Pool{poolOf(webAllocation())}}
 	s.ledger = s.seen(t, noon)
 	d := s.judge(t, noon.Add(time.Minute))[0]
 	equal(t, "first seen", d.FirstSeen, noon)
 	equal(t, "due", d.Due, noon.Add(15*time.Minute))
 
-	s.pods = []reaper.Pod{showing(web, ip1)}
+	s.pods = []census.Pod{showing(web, ip1)}
 	d = s.judge(t, noon.Add(time.Minute))[0]
 	equal(t, "first seen of an allocation in use", d.FirstSeen, time.Time{})
 	equal(t, "due of an allocation in use", d.Due, time.Time{})
@@ -100,27 +103,27 @@ func TestBreakRestartsTheGracePeriod(t *testing.T) {
 		name   string
 		change func(*situation)
 	}{
-		{"its pod was there", func(s *situation) { s.pods = []reaper.Pod{{Ref: web}} }},
-		{"another pod had the address", func(s *situation) { s.pods = []reaper.Pod{showing(other, ip1)} }},
+		{"its pod was there", func(s *situation) { s.pods = []census.Pod{{Ref: web}} }},
+		{"another pod had the address", func(s *situation) { s.pods = []census.Pod{showing(other, ip1)} }},
 		{"it could not be read", func(s *situation) {
 			a := webAllocation()
 			a.Unreadable = "no JSON"
-			s.pools = []reaper.Pool{poolOf(a)}
+			s.pools = []ipam.Pool{poolOf(a)}
 		}},
-		{"its node was unreachable", func(s *situation) { s.nodes = []reaper.Node{notReady("n1")} }},
+		{"its node was unreachable", func(s *situation) { s.nodes = []census.Node{notReady("n1")} }},
 		{"it was not listed", func(s *situation) { s.pools = nil }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			first := situation{pools: []reaper.Pool{poolOf(webAllocation())}}
+			first := situation{pools: []ipam.Pool{poolOf(webAllocation())}}
 			meanwhile := first
 			tt.change(&meanwhile)
 			last := first
 			meanwhile.ledger = first.seen(t, noon)
 			last.ledger = meanwhile.seen(t, noon.Add(10*time.Minute))
-			equal(t, "verdict", last.judge(t, noon.Add(20*time.Minute))[0].Verdict, reaper.Suspected)
+			equal(t, "verdict", last.judge(t, noon.Add(20*time.Minute))[0].Verdict, judge.Suspected)
 
 			last.ledger = last.seen(t, noon.Add(20*time.Minute))
-			equal(t, "verdict later", last.judge(t, noon.Add(35*time.Minute))[0].Verdict, reaper.Orphaned)
+			equal(t, "verdict later", last.judge(t, noon.Add(35*time.Minute))[0].Verdict, judge.Orphaned)
 		})
 	}
 }
@@ -141,7 +144,7 @@ func TestHoldKeepsTheTimeOfAnEarlierRun(t *testing.T) {
 			s.policy = func(p *policy.Policy) { p.Namespaces.Exclude = []string{"default"} }
 		}},
 		{"its StatefulSet wanted it", func(s *situation) {
-			s.sets = []reaper.StatefulSet{{Namespace: "default", Name: "db", Replicas: 1}}
+			s.sets = []census.StatefulSet{{Namespace: "default", Name: "db", Replicas: 1}}
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -149,15 +152,15 @@ func TestHoldKeepsTheTimeOfAnEarlierRun(t *testing.T) {
 			if tt.name == "its StatefulSet wanted it" {
 				a.Owner.Pod.Name = "db-0"
 			}
-			first := situation{pools: []reaper.Pool{poolOf(a)}}
+			first := situation{pools: []ipam.Pool{poolOf(a)}}
 			meanwhile := first
 			tt.change(&meanwhile)
 			equal(t, "remembered without an earlier run", meanwhile.seen(t, noon).Len(), 0)
 			last := first
 			meanwhile.ledger = first.seen(t, noon)
-			equal(t, "verdict", meanwhile.judge(t, noon)[0].Verdict, reaper.Held)
+			equal(t, "verdict", meanwhile.judge(t, noon)[0].Verdict, judge.Held)
 			last.ledger = meanwhile.seen(t, noon.Add(10*time.Minute))
-			equal(t, "verdict", last.judge(t, noon.Add(20*time.Minute))[0].Verdict, reaper.Orphaned)
+			equal(t, "verdict", last.judge(t, noon.Add(20*time.Minute))[0].Verdict, judge.Orphaned)
 		})
 	}
 }
@@ -166,15 +169,15 @@ func TestHoldKeepsTheTimeOfAnEarlierRun(t *testing.T) {
 // report can be printed with any time.
 func TestImpossibleTimesInTheLedgerKeep(t *testing.T) {
 	for _, seconds := range []int64{-1, math.MinInt64, math.MaxInt64, 253_402_300_800} {
-		s := situation{pools: []reaper.Pool{poolOf(webAllocation())}}
+		s := situation{pools: []ipam.Pool{poolOf(webAllocation())}}
 		id := onlyID(t, s.seen(t, noon))
-		damaged, err := reaper.DecodeLedger(ledgertest.Ledger{Seen: map[string]int64{id: seconds}}.Encode())
+		damaged, err := ledger.Decode(ledgertest.Ledger{Seen: map[string]int64{id: seconds}}.Encode())
 		if err == nil {
 			t.Errorf("a ledger of %d seconds is not found damaged", seconds)
 		}
 		s.ledger = damaged
 		d := s.judge(t, noon.Add(time.Hour))[0]
-		equal(t, fmt.Sprint("verdict after ", seconds), d.Verdict, reaper.Suspected)
+		equal(t, fmt.Sprint("verdict after ", seconds), d.Verdict, judge.Suspected)
 		if _, err := d.Due.MarshalJSON(); err != nil {
 			t.Errorf("after %d: %v", seconds, err)
 		}

@@ -12,11 +12,14 @@ import (
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // groupOf returns n allocations of one group, each of another pod.
-func groupOf(n int) []reaper.Allocation {
+func groupOf(n int) []ipam.Allocation {
 	as := allocations(n)
 	for i := range as {
 		as[i].Group = "b"
@@ -26,18 +29,18 @@ func groupOf(n int) []reaper.Allocation {
 
 // Promise 1, 4. The second look at any allocation of a group reads the owners of all.
 func TestConfirmLooksAtTheOwnersOfAllSiblings(t *testing.T) {
-	back := reaper.PodRef{Namespace: "default", Name: "app-1"}
+	back := ipam.PodRef{Namespace: "default", Name: "app-1"}
 	for _, tt := range []struct {
 		name string
-		now  []reaper.Pod
+		now  []census.Pod
 		fail bool
 		want error
 	}{
 		{"nothing changed", nil, false, nil},
-		{"the other's pod is back", []reaper.Pod{{Ref: back}}, false, reaper.ErrReturned},
-		{"the other's pod is back and finished", []reaper.Pod{{Ref: back, Finished: true}}, false, reaper.ErrKept},
-		{"the other's pod shows the other's address", []reaper.Pod{showing(back, allocations(2)[1].IP)}, false, reaper.ErrReturned},
-		{"the other's pod cannot be read", nil, true, reaper.ErrAgain},
+		{"the other's pod is back", []census.Pod{{Ref: back}}, false, ipam.ErrReturned},
+		{"the other's pod is back and finished", []census.Pod{{Ref: back, Finished: true}}, false, ipam.ErrKept},
+		{"the other's pod shows the other's address", []census.Pod{showing(back, allocations(2)[1].IP)}, false, ipam.ErrReturned},
+		{"the other's pod cannot be read", nil, true, ipam.ErrAgain},
 	} {
 		for _, due := range []int{1, 1000} {
 			t.Run(fmt.Sprintf("%s, %d due", tt.name, due), func(t *testing.T) {
@@ -77,7 +80,7 @@ func TestConfirmLooksAtTheOwnersOfAllSiblings(t *testing.T) {
 func TestConfirmNamesTheSiblingThatKeepsTheGroup(t *testing.T) {
 	as := groupOf(2)
 	look := newSecondLook(t, &backendtest.Pods{}, as...)
-	look.pods.Add(reaper.Pod{Ref: as[1].Owner.Pod})
+	look.pods.Add(census.Pod{Ref: as[1].Owner.Pod})
 	_, errs := look.confirmer(1).Confirm(t.Context(), look.orphans[:1])
 	equal(t, "error", fmt.Sprint(errs[0]), "the owner came back: now PodPresent (of its sibling 10.1.0.1)")
 }
@@ -85,8 +88,8 @@ func TestConfirmNamesTheSiblingThatKeepsTheGroup(t *testing.T) {
 // Promise 1, 4. If the pod of one allocation of the group is inferred, the second look
 // lists all pods. One that names no pod is of the pod that its siblings name.
 func TestGroupWithAnInferredPodNeedsAList(t *testing.T) {
-	for name, change := range map[string]func(*reaper.Allocation){
-		"inferred": func(a *reaper.Allocation) { a.Inferred = true },
+	for name, change := range map[string]func(*ipam.Allocation){
+		"inferred": func(a *ipam.Allocation) { a.Inferred = true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			as := groupOf(2)
@@ -98,7 +101,7 @@ func TestGroupWithAnInferredPodNeedsAList(t *testing.T) {
 
 			look.pods.Add(showing(other, as[1].IP))
 			again, err := ws[0].Renew(t.Context())
-			refused(t, again, err, reaper.ErrReturned)
+			refused(t, again, err, ipam.ErrReturned)
 			equal(t, "calls", look.pods.Calls(), []string{"list pods"})
 		})
 	}
@@ -113,9 +116,9 @@ func TestRenewLooksAtTheOwnersOfAllSiblings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	look.pods.Add(reaper.Pod{Ref: as[1].Owner.Pod})
+	look.pods.Add(census.Pod{Ref: as[1].Owner.Pod})
 	again, err := fresh.Renew(t.Context())
-	refused(t, again, err, reaper.ErrReturned)
+	refused(t, again, err, ipam.ErrReturned)
 }
 
 // Promise 4. A warrant rests on the looks at all siblings, and is as old as the oldest.
@@ -124,12 +127,12 @@ func TestWarrantOfAGroupIsAsOldAsTheOldestLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		look := newSecondLook(t, &backendtest.Pods{}, groupOf(17)...)
 		look.pods.OnCall(func(string) error {
-			time.Sleep(reaper.Freshness / 5)
+			time.Sleep(ipam.Freshness / 5)
 			return nil
 		})
 		began := time.Now()
 		ws, errs := look.confirmer(1).Confirm(t.Context(), look.orphans)
-		time.Sleep(time.Until(began.Add(reaper.Freshness)))
+		time.Sleep(time.Until(began.Add(ipam.Freshness)))
 		for i := range ws {
 			if _, err := ws[i].Allocation(); errs[i] != nil || err != nil {
 				t.Fatal(errs[i], err)
@@ -137,7 +140,7 @@ func TestWarrantOfAGroupIsAsOldAsTheOldestLook(t *testing.T) {
 		}
 		time.Sleep(time.Nanosecond)
 		for i := range ws {
-			if _, err := ws[i].Allocation(); !errors.Is(err, reaper.ErrAgain) {
+			if _, err := ws[i].Allocation(); !errors.Is(err, ipam.ErrAgain) {
 				t.Errorf("the warrant for %s: %v, want ErrAgain", look.orphans[i].Allocation().IP, err)
 			}
 		}
@@ -149,29 +152,29 @@ func TestGroupIsLookedAtAgainForEachWrite(t *testing.T) {
 	for _, returns := range []bool{false, true} {
 		t.Run(fmt.Sprintf("returns %v", returns), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				as := allocations(reaper.MaxBatch + 1)
-				first, last := &as[0], &as[reaper.MaxBatch]
+				as := allocations(ipam.MaxBatch + 1)
+				first, last := &as[0], &as[ipam.MaxBatch]
 				first.Group, last.Group = "b", "b"
 				var h *harness
 				writes := 0
-				h = newHarness(wrapped{fixedStore{poolOf(as...)}, func(_ context.Context, ws []reaper.Warrant) []error {
+				h = newHarness(wrapped{fixedStore{poolOf(as...)}, func(_ context.Context, ws []ipam.Warrant) []error {
 					if writes++; returns && writes == 1 {
-						h.pods.Add(reaper.Pod{Ref: first.Owner.Pod})
+						h.pods.Add(census.Pod{Ref: first.Owner.Pod})
 					}
-					time.Sleep(reaper.Freshness) // the shared list has expired
+					time.Sleep(ipam.Freshness) // the shared list has expired
 					return make([]error, len(ws))
 				}})
 				one := 1.0
 				h.policy.Limits.MaxFraction = &one
-				h.pods.Add(reaper.Pod{Ref: other})
-				report := h.run(t)
-				e := report.Entries[reaper.MaxBatch]
+				h.pods.Add(census.Pod{Ref: other})
+				rep := h.run(t)
+				e := rep.Entries[ipam.MaxBatch]
 				if !returns {
-					equal(t, "outcome", e.Outcome, reaper.Released)
+					equal(t, "outcome", e.Outcome, report.Released)
 					equal(t, "writes", writes, 2)
 					return
 				}
-				equal(t, "outcome", e.Outcome, reaper.Returned)
+				equal(t, "outcome", e.Outcome, report.Returned)
 				if !strings.Contains(e.Error, "of its sibling") {
 					t.Errorf("error %q, want the sibling", e.Error)
 				}
@@ -188,16 +191,16 @@ func TestGroupIsLookedAtAgainForEachAttempt(t *testing.T) {
 		as := groupOf(2)
 		var h *harness
 		attempts := 0
-		h = newHarness(wrapped{fixedStore{poolOf(as...)}, func(_ context.Context, ws []reaper.Warrant) []error {
+		h = newHarness(wrapped{fixedStore{poolOf(as...)}, func(_ context.Context, ws []ipam.Warrant) []error {
 			if attempts++; attempts == 3 {
 				t.Error("there was a third attempt")
 			}
-			h.pods.Add(reaper.Pod{Ref: as[0].Owner.Pod})
-			return []error{nil, reaper.ErrAgain}[:len(ws)]
+			h.pods.Add(census.Pod{Ref: as[0].Owner.Pod})
+			return []error{nil, ipam.ErrAgain}[:len(ws)]
 		}})
-		h.pods.Add(reaper.Pod{Ref: other})
-		report := h.run(t)
-		equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"0": reaper.Released, "1": reaper.Returned})
+		h.pods.Add(census.Pod{Ref: other})
+		rep := h.run(t)
+		equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{"0": report.Released, "1": report.Returned})
 		equal(t, "attempts", attempts, 1)
 	})
 }
@@ -216,10 +219,10 @@ func TestGroupKeepsAnAddressThatNoPodShows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.pods.Add(reaper.Pod{Ref: app("live").Pod, UID: app("live").UID, Sandbox: "sandbox-live", Addresses: []netip.Addr{shown.IP}})
-	m.Rename(hidden, reaper.PodRef{Namespace: "default", Name: "never-was"})
+	h.pods.Add(census.Pod{Ref: app("live").Pod, UID: app("live").UID, Sandbox: "sandbox-live", Addresses: []netip.Addr{shown.IP}})
+	m.Rename(hidden, ipam.PodRef{Namespace: "default", Name: "never-was"})
 	before := contentsOf(t, m)
 	report := h.run(t)
-	equal(t, "verdict", report.Entries[1].Reason, reaper.SiblingKept)
+	equal(t, "verdict", report.Entries[1].Reason, judge.SiblingKept)
 	equal(t, "store", contentsOf(t, m), before)
 }

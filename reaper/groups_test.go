@@ -10,12 +10,15 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
 // groupOfTwo returns two pools with one allocation each, of one group: that of web, and
 // a second one that the argument may change.
-func groupOfTwo(change func(*reaper.Allocation)) []reaper.Pool {
+func groupOfTwo(change func(*ipam.Allocation)) []ipam.Pool {
 	first, second := webAllocation(), webAllocation()
 	second.IP, second.Token = ip2, "t2"
 	first.Group, second.Group = "b", "b"
@@ -24,64 +27,64 @@ func groupOfTwo(change func(*reaper.Allocation)) []reaper.Pool {
 	}
 	here, there := poolOf(first), poolOf(second)
 	there.Name = "there"
-	return []reaper.Pool{here, there}
+	return []ipam.Pool{here, there}
 }
 
 // siblingKept returns the decision on an allocation whose sibling 10.0.0.2 is kept.
 func siblingKept(reason string) decision {
-	return decision{reaper.Held, reaper.SiblingKept, "its sibling 10.0.0.2 is kept: " + reason}
+	return decision{judge.Held, judge.SiblingKept, "its sibling 10.0.0.2 is kept: " + reason}
 }
 
 // Promise 1, 2. Without its sibling, web's allocation would be ownerless.
 func TestAllocationIsKeptWithItsSibling(t *testing.T) {
-	absent := decision{reaper.Suspected, reaper.PodAbsent, ""}
+	absent := decision{judge.Suspected, judge.PodAbsent, ""}
 	for _, tt := range []struct {
 		name   string
-		second func(*reaper.Allocation)
+		second func(*ipam.Allocation)
 		policy func(*policy.Policy)
-		pods   []reaper.Pod
-		sets   []reaper.StatefulSet
-		nodes  []reaper.Node
+		pods   []census.Pod
+		sets   []census.StatefulSet
+		nodes  []census.Node
 		want   decision // of the first
 		other  decision // of the second
 	}{
 		{name: "both are ownerless", want: absent, other: absent},
-		{name: "a pod shows the other", pods: []reaper.Pod{showing(other, ip2)},
-			want: siblingKept("AddressInUse"), other: decision{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"}},
-		{name: "the other is another pod's, which exists", second: func(a *reaper.Allocation) { a.Owner.Pod = other },
-			pods: []reaper.Pod{{Ref: other}}, want: siblingKept("PodPresent"), other: decision{reaper.InUse, reaper.PodPresent, ""}},
-		{name: "the other is another pod's, which is gone", second: func(a *reaper.Allocation) { a.Owner.Pod = other }, want: absent, other: absent},
-		{name: "the other cannot be understood", second: func(a *reaper.Allocation) { a.Unreadable = "no JSON" },
-			want: siblingKept("Unreadable"), other: decision{reaper.Held, reaper.Unreadable, "no JSON"}},
-		{name: "nothing of the other can be understood", second: func(a *reaper.Allocation) {
-			*a = reaper.Allocation{Key: "abc", Group: "b", Unreadable: "no JSON"}
-		}, want: decision{reaper.Held, reaper.SiblingKept, "its sibling abc is kept: Unreadable"}, other: decision{reaper.Held, reaper.Unreadable, "no JSON"}},
-		{name: "the other is not a pod's", second: func(a *reaper.Allocation) { a.Foreign = "a tunnel" },
-			want: siblingKept("NotPodOwned"), other: decision{reaper.Held, reaper.NotPodOwned, "a tunnel"}},
-		{name: "the other's pod is inferred", second: func(a *reaper.Allocation) { a.Inferred = true },
-			want: siblingKept("OwnerUnknown"), other: decision{reaper.Held, reaper.OwnerUnknown, "its handle does not say that it belongs to a pod"}},
-		{name: "the other has no token", second: func(a *reaper.Allocation) { a.Token = "" },
-			want: siblingKept("NoToken"), other: decision{reaper.Held, reaper.NoToken, ""}},
-		{name: "the other is too young", second: func(a *reaper.Allocation) { a.Created = noon },
-			want: decision{reaper.Held, reaper.TooYoung, "it is too young until 2026-03-01T12:05:00Z"}, other: decision{reaper.Held, reaper.TooYoung, "it is too young until 2026-03-01T12:05:00Z"}},
-		{name: "a rule holds the other", second: func(a *reaper.Allocation) { a.Owner.Pod = other },
+		{name: "a pod shows the other", pods: []census.Pod{showing(other, ip2)},
+			want: siblingKept("AddressInUse"), other: decision{judge.InUse, judge.AddressInUse, "shown by pod default/other"}},
+		{name: "the other is another pod's, which exists", second: func(a *ipam.Allocation) { a.Owner.Pod = other },
+			pods: []census.Pod{{Ref: other}}, want: siblingKept("PodPresent"), other: decision{judge.InUse, judge.PodPresent, ""}},
+		{name: "the other is another pod's, which is gone", second: func(a *ipam.Allocation) { a.Owner.Pod = other }, want: absent, other: absent},
+		{name: "the other cannot be understood", second: func(a *ipam.Allocation) { a.Unreadable = "no JSON" },
+			want: siblingKept("Unreadable"), other: decision{judge.Held, judge.Unreadable, "no JSON"}},
+		{name: "nothing of the other can be understood", second: func(a *ipam.Allocation) {
+			*a = ipam.Allocation{Key: "abc", Group: "b", Unreadable: "no JSON"}
+		}, want: decision{judge.Held, judge.SiblingKept, "its sibling abc is kept: Unreadable"}, other: decision{judge.Held, judge.Unreadable, "no JSON"}},
+		{name: "the other is not a pod's", second: func(a *ipam.Allocation) { a.Foreign = "a tunnel" },
+			want: siblingKept("NotPodOwned"), other: decision{judge.Held, judge.NotPodOwned, "a tunnel"}},
+		{name: "the other's pod is inferred", second: func(a *ipam.Allocation) { a.Inferred = true },
+			want: siblingKept("OwnerUnknown"), other: decision{judge.Held, judge.OwnerUnknown, "its handle does not say that it belongs to a pod"}},
+		{name: "the other has no token", second: func(a *ipam.Allocation) { a.Token = "" },
+			want: siblingKept("NoToken"), other: decision{judge.Held, judge.NoToken, ""}},
+		{name: "the other is too young", second: func(a *ipam.Allocation) { a.Created = noon },
+			want: decision{judge.Held, judge.TooYoung, "it is too young until 2026-03-01T12:05:00Z"}, other: decision{judge.Held, judge.TooYoung, "it is too young until 2026-03-01T12:05:00Z"}},
+		{name: "a rule holds the other", second: func(a *ipam.Allocation) { a.Owner.Pod = other },
 			policy: func(p *policy.Policy) {
 				p.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"other"}}, Hold: true}}
-			}, want: siblingKept("RuleHold"), other: decision{reaper.Held, reaper.RuleHold, "rules[0] holds what it matches: pods other"}},
-		{name: "the other is out of scope", second: func(a *reaper.Allocation) { a.Owner.Pod.Namespace = "prod" },
+			}, want: siblingKept("RuleHold"), other: decision{judge.Held, judge.RuleHold, "rules[0] holds what it matches: pods other"}},
+		{name: "the other is out of scope", second: func(a *ipam.Allocation) { a.Owner.Pod.Namespace = "prod" },
 			policy: func(p *policy.Policy) { p.Namespaces.Exclude = []string{"prod"} },
-			want:   siblingKept("OutOfScope"), other: decision{reaper.Held, reaper.OutOfScope, "namespaces.exclude has prod"}},
-		{name: "the other's pod comes back", second: func(a *reaper.Allocation) { a.Owner.Pod.Name = "db-0" },
-			sets: []reaper.StatefulSet{{Namespace: "default", Name: "db", Replicas: 1}},
-			want: siblingKept("Retained"), other: decision{reaper.Held, reaper.Retained, "its StatefulSet brings the pod back"}},
-		{name: "the other's node is not ready", second: func(a *reaper.Allocation) { a.Owner.Node = "n1" }, nodes: []reaper.Node{{Name: "n1"}},
-			want: unreachable, other: decision{reaper.Held, reaper.NodeUnreachable, "node n1 is not ready"}},
-		{name: "the other holds no address", second: func(a *reaper.Allocation) { a.EmptyHandle, a.IP = true, netip.Addr{} },
-			want: absent, other: decision{reaper.Suspected, reaper.EmptyHandle, ""}},
-		{name: "the other has another group", second: func(a *reaper.Allocation) { a.Unreadable, a.Group = "no JSON", "c" },
-			want: absent, other: decision{reaper.Held, reaper.Unreadable, "no JSON"}},
-		{name: "the other has no group", second: func(a *reaper.Allocation) { a.Unreadable, a.Group = "no JSON", "" },
-			want: absent, other: decision{reaper.Held, reaper.Unreadable, "no JSON"}},
+			want:   siblingKept("OutOfScope"), other: decision{judge.Held, judge.OutOfScope, "namespaces.exclude has prod"}},
+		{name: "the other's pod comes back", second: func(a *ipam.Allocation) { a.Owner.Pod.Name = "db-0" },
+			sets: []census.StatefulSet{{Namespace: "default", Name: "db", Replicas: 1}},
+			want: siblingKept("Retained"), other: decision{judge.Held, judge.Retained, "its StatefulSet brings the pod back"}},
+		{name: "the other's node is not ready", second: func(a *ipam.Allocation) { a.Owner.Node = "n1" }, nodes: []census.Node{{Name: "n1"}},
+			want: unreachable, other: decision{judge.Held, judge.NodeUnreachable, "node n1 is not ready"}},
+		{name: "the other holds no address", second: func(a *ipam.Allocation) { a.EmptyHandle, a.IP = true, netip.Addr{} },
+			want: absent, other: decision{judge.Suspected, judge.EmptyHandle, ""}},
+		{name: "the other has another group", second: func(a *ipam.Allocation) { a.Unreadable, a.Group = "no JSON", "c" },
+			want: absent, other: decision{judge.Held, judge.Unreadable, "no JSON"}},
+		{name: "the other has no group", second: func(a *ipam.Allocation) { a.Unreadable, a.Group = "no JSON", "" },
+			want: absent, other: decision{judge.Held, judge.Unreadable, "no JSON"}},
 	} {
 		for _, swapped := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, swapped %v", tt.name, swapped), func(t *testing.T) {
@@ -94,7 +97,7 @@ func TestAllocationIsKeptWithItsSibling(t *testing.T) {
 				var got []decision
 				for _, d := range s.judge(t, noon) {
 					got = append(got, decisionOf(d))
-					if kept := d.Verdict == reaper.Held || d.Verdict == reaper.InUse; kept != d.Due.IsZero() {
+					if kept := d.Verdict == judge.Held || d.Verdict == judge.InUse; kept != d.Due.IsZero() {
 						t.Errorf("%s is due at %v", d.Verdict, d.Due)
 					}
 				}
@@ -106,16 +109,16 @@ func TestAllocationIsKeptWithItsSibling(t *testing.T) {
 
 // Promise 1, 2. A group can be in several stores.
 func TestGroupOfTwoBackendsIsKeptTogether(t *testing.T) {
-	pools := groupOfTwo(func(a *reaper.Allocation) { a.Unreadable = "no JSON" })
+	pools := groupOfTwo(func(a *ipam.Allocation) { a.Unreadable = "no JSON" })
 	inv := inventory(t, fixedStore{pools[0]}, scriptedStore{"store", []step{{pool: pools[1]}}})
-	decisions := reaper.Judge(noon, situation{}.terms(), inv, censusOf(), reaper.Ledger{})
+	decisions := judge.Judge(noon, situation{}.terms(), inv, censusOf(), ledger.Ledger{})
 	equal(t, "verdict", decisionOf(decisions[0]), siblingKept("Unreadable"))
 }
 
 // Promise 7. An allocation that is kept for a reason of its own has that reason. The
 // others name the first allocation that is kept.
 func TestGroupNamesTheFirstThatIsKept(t *testing.T) {
-	pools := groupOfTwo(func(a *reaper.Allocation) { a.Unreadable = "no JSON" })
+	pools := groupOfTwo(func(a *ipam.Allocation) { a.Unreadable = "no JSON" })
 	third, fourth := webAllocation(), webAllocation()
 	third.Key, third.IP, third.Group, third.Foreign = "3", netip.MustParseAddr("10.0.0.3"), "b", "a tunnel"
 	fourth.Key, fourth.Group = "4", "b"
@@ -125,15 +128,15 @@ func TestGroupNamesTheFirstThatIsKept(t *testing.T) {
 		got = append(got, decisionOf(d))
 	}
 	equal(t, "verdicts", got, []decision{
-		siblingKept("Unreadable"), {reaper.Held, reaper.Unreadable, "no JSON"}, {reaper.Held, reaper.NotPodOwned, "a tunnel"}, siblingKept("Unreadable"),
+		siblingKept("Unreadable"), {judge.Held, judge.Unreadable, "no JSON"}, {judge.Held, judge.NotPodOwned, "a tunnel"}, siblingKept("Unreadable"),
 	})
 }
 
 // Promise 2, 3.
 func TestGroupWithoutACensus(t *testing.T) {
 	inv := inventory(t, fixedStore(groupOfTwo(nil)))
-	for _, d := range reaper.Judge(noon, situation{policy: releaseAll}.terms(), inv, reaper.Census{}, reaper.Ledger{}) {
-		equal(t, "verdict", decisionOf(d), decision{reaper.Held, reaper.NoCensus, ""})
+	for _, d := range judge.Judge(noon, situation{policy: releaseAll}.terms(), inv, census.Census{}, ledger.Ledger{}) {
+		equal(t, "verdict", decisionOf(d), decision{judge.Held, judge.NoCensus, ""})
 	}
 }
 
@@ -152,27 +155,27 @@ func TestGroupWaitsForItsLastMember(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		grace time.Duration
-		first func(*reaper.Allocation)
+		first func(*ipam.Allocation)
 		known int // how many times the ledger has
 	}{
-		{"with a grace of its own", 15 * time.Minute, func(*reaper.Allocation) {}, 2},
-		{"without a grace", 0, func(*reaper.Allocation) {}, 1},
-		{"although a run had begun to release it", 15 * time.Minute, func(a *reaper.Allocation) { a.Interrupted = true }, 1},
+		{"with a grace of its own", 15 * time.Minute, func(*ipam.Allocation) {}, 2},
+		{"without a grace", 0, func(*ipam.Allocation) {}, 1},
+		{"although a run had begun to release it", 15 * time.Minute, func(a *ipam.Allocation) { a.Interrupted = true }, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := situation{pools: groupOfTwo(func(a *reaper.Allocation) { a.Owner.Pod = other }), policy: patient(tt.grace)}
+			s := situation{pools: groupOfTwo(func(a *ipam.Allocation) { a.Owner.Pod = other }), policy: patient(tt.grace)}
 			tt.first(&s.pools[0].Allocations[0])
 			s.ledger = s.seen(t, noon)
 			equal(t, "remembered", s.ledger.Len(), tt.known)
 			for _, at := range []time.Time{noon.Add(30 * time.Minute), noon.Add(time.Hour - time.Minute - time.Second)} {
 				for _, d := range s.judge(t, at) {
-					equal(t, "verdict", decisionOf(d), decision{reaper.Suspected, reaper.PodAbsent, ""})
+					equal(t, "verdict", decisionOf(d), decision{judge.Suspected, judge.PodAbsent, ""})
 					equal(t, "due", d.Due, noon.Add(time.Hour))
 				}
 				s.ledger = s.seen(t, at)
 				equal(t, "remembered later", s.ledger.Len(), tt.known)
 			}
-			plan := reaper.MakePlan(s.judge(t, noon.Add(time.Hour)))
+			plan := judge.MakePlan(s.judge(t, noon.Add(time.Hour)))
 			equal(t, "orphans", len(plan.Orphans()), 2)
 		})
 	}
@@ -183,11 +186,11 @@ func TestGroupThatIsKeptRestartsTheGracePeriod(t *testing.T) {
 	s := situation{pools: groupOfTwo(nil)}
 	s.ledger = s.seen(t, noon)
 	kept := s
-	kept.pods = []reaper.Pod{showing(other, ip2)}
+	kept.pods = []census.Pod{showing(other, ip2)}
 	s.ledger = kept.seen(t, noon.Add(5*time.Minute))
 	equal(t, "remembered", s.ledger.Len(), 0)
 	for _, d := range s.judge(t, noon.Add(time.Hour)) {
-		equal(t, "verdict", d.Verdict, reaper.Suspected)
+		equal(t, "verdict", d.Verdict, judge.Suspected)
 	}
 }
 
@@ -200,7 +203,7 @@ func TestGroupIsNoPartOfTheIdentity(t *testing.T) {
 		s.pools[i].Allocations[0].Group = ""
 	}
 	for _, d := range s.judge(t, noon.Add(15*time.Minute)) {
-		equal(t, "verdict", d.Verdict, reaper.Orphaned)
+		equal(t, "verdict", d.Verdict, judge.Orphaned)
 	}
 }
 
@@ -208,15 +211,15 @@ func TestGroupIsNoPartOfTheIdentity(t *testing.T) {
 // allocation that is kept without groups is kept with them. Nothing else changes.
 func TestGroupsOnlyEverKeep(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		var pools []reaper.Pool
-		pods := []reaper.Pod{{Ref: other, Addresses: []netip.Addr{netip.AddrFrom4([4]byte{10, 0, 0, 3})}}}
+		var pools []ipam.Pool
+		pods := []census.Pod{{Ref: other, Addresses: []netip.Addr{netip.AddrFrom4([4]byte{10, 0, 0, 3})}}}
 		for n := range rapid.IntRange(1, 4).Draw(rt, "pools") {
-			pool := reaper.Pool{Name: fmt.Sprint("pool-", n)}
+			pool := ipam.Pool{Name: fmt.Sprint("pool-", n)}
 			for i := range rapid.IntRange(0, 4).Draw(rt, "allocations") {
 				a := webAllocation()
 				a.Key, a.Token = fmt.Sprint(i), rapid.SampledFrom([]string{"t", "t", "t", "t", "t", ""}).Draw(rt, "token")
 				a.IP = netip.AddrFrom4([4]byte{10, 0, 0, byte(rapid.IntRange(0, 20).Draw(rt, "address"))})
-				a.Owner.Pod = rapid.SampledFrom([]reaper.PodRef{web, web, web, {Namespace: "default", Name: "slow"}, other}).Draw(rt, "pod")
+				a.Owner.Pod = rapid.SampledFrom([]ipam.PodRef{web, web, web, {Namespace: "default", Name: "slow"}, other}).Draw(rt, "pod")
 				a.Group = rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(rt, "group")
 				a.Interrupted = rapid.IntRange(0, 9).Draw(rt, "interrupted") == 0
 				a.EmptyHandle = rapid.IntRange(0, 9).Draw(rt, "empty handle") == 0
@@ -230,18 +233,18 @@ func TestGroupsOnlyEverKeep(t *testing.T) {
 			p.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"slow"}}, GracePeriod: &policy.Duration{Duration: time.Hour}}}
 		}
 		terms := s.terms()
-		census := func() reaper.Census { return reaper.NewCensus(time.Now(), pods, nil) }
-		with := reaper.Judge(noon, terms, inventory(t, fixedStore(pools)), census(), reaper.Ledger{})
+		census := func() census.Census { return census.New(time.Now(), pods, nil) }
+		with := judge.Judge(noon, terms, inventory(t, fixedStore(pools)), census(), ledger.Ledger{})
 		for i := range pools {
 			pools[i].Allocations = slices.Clone(pools[i].Allocations)
 			for n := range pools[i].Allocations {
 				pools[i].Allocations[n].Group = ""
 			}
 		}
-		without := reaper.Judge(noon, terms, inventory(t, fixedStore(pools)), census(), reaper.Ledger{})
+		without := judge.Judge(noon, terms, inventory(t, fixedStore(pools)), census(), ledger.Ledger{})
 
-		groups := make(map[string][]reaper.Decision)
-		alone := make(map[string][]reaper.Decision)
+		groups := make(map[string][]judge.Decision)
+		alone := make(map[string][]judge.Decision)
 		for i, d := range with {
 			if b := d.Allocation.Group; b != "" {
 				groups[b], alone[b] = append(groups[b], d), append(alone[b], without[i])
@@ -252,8 +255,8 @@ func TestGroupsOnlyEverKeep(t *testing.T) {
 			}
 		}
 		for b, members := range groups {
-			kept := slices.ContainsFunc(alone[b], func(d reaper.Decision) bool {
-				return d.Verdict == reaper.Held || d.Verdict == reaper.InUse
+			kept := slices.ContainsFunc(alone[b], func(d judge.Decision) bool {
+				return d.Verdict == judge.Held || d.Verdict == judge.InUse
 			})
 			var due time.Time
 			for _, d := range alone[b] {
@@ -263,12 +266,12 @@ func TestGroupsOnlyEverKeep(t *testing.T) {
 			}
 			for i, d := range members {
 				was := alone[b][i]
-				switch ripe := d.Verdict == reaper.Orphaned; {
-				case was.Verdict == reaper.Held || was.Verdict == reaper.InUse:
+				switch ripe := d.Verdict == judge.Orphaned; {
+				case was.Verdict == judge.Held || was.Verdict == judge.InUse:
 					if decisionOf(d) != decisionOf(was) {
 						rt.Errorf("%s of group %s is %v instead of %v", d.Allocation.Key, b, decisionOf(d), decisionOf(was))
 					}
-				case kept && d.Reason != reaper.SiblingKept:
+				case kept && d.Reason != judge.SiblingKept:
 					rt.Errorf("%s of group %s is %s %s beside a kept sibling", d.Allocation.Key, b, d.Verdict, d.Reason)
 				case kept:
 				case ripe != !noon.Before(due) || !d.Due.Equal(due) || d.Reason != was.Reason:

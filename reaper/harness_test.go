@@ -20,7 +20,12 @@ import (
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // noon is the time of most tests. The listing and the second look read another clock:
@@ -29,8 +34,8 @@ var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
 // The pods and addresses of most tests. Web has 10.0.0.1.
 var (
-	web   = reaper.PodRef{Namespace: "default", Name: "web"}
-	other = reaper.PodRef{Namespace: "default", Name: "other"}
+	web   = ipam.PodRef{Namespace: "default", Name: "web"}
+	other = ipam.PodRef{Namespace: "default", Name: "other"}
 	ip1   = netip.MustParseAddr("10.0.0.1")
 	ip2   = netip.MustParseAddr("10.0.0.2")
 )
@@ -39,35 +44,35 @@ var (
 // second, it never will.
 var (
 	errConnection = errors.New("connect: connection refused")
-	errForbidden  = fmt.Errorf("%w: pods is forbidden", reaper.ErrRefused)
+	errForbidden  = fmt.Errorf("%w: pods is forbidden", ipam.ErrRefused)
 )
 
 // webAllocation returns the allocation that most decisions are about: 10.0.0.1, of the
 // pod web.
-func webAllocation() reaper.Allocation {
-	return reaper.Allocation{
+func webAllocation() ipam.Allocation {
+	return ipam.Allocation{
 		Key: "1", IP: ip1, Token: "t1",
-		Owner: reaper.Owner{Pod: web, Sandbox: "s1", Interface: "net1"},
+		Owner: ipam.Owner{Pod: web, Sandbox: "s1", Interface: "net1"},
 	}
 }
 
 // poolOf returns a pool of one network with the allocations.
-func poolOf(entries ...reaper.Allocation) reaper.Pool {
-	return reaper.Pool{Name: "pool", Network: "-", Allocations: entries}
+func poolOf(entries ...ipam.Allocation) ipam.Pool {
+	return ipam.Pool{Name: "pool", Network: "-", Allocations: entries}
 }
 
 // on returns the interfaces of a pod that shows addresses on one of them.
-func on(name string, ips ...netip.Addr) []reaper.Interface {
-	return []reaper.Interface{{Name: name, Addresses: ips}}
+func on(name string, ips ...netip.Addr) []census.Interface {
+	return []census.Interface{{Name: name, Addresses: ips}}
 }
 
 // showing returns a pod that shows addresses on net1.
-func showing(ref reaper.PodRef, ips ...netip.Addr) reaper.Pod {
-	return reaper.Pod{Ref: ref, Addresses: ips, Interfaces: on("net1", ips...)}
+func showing(ref ipam.PodRef, ips ...netip.Addr) census.Pod {
+	return census.Pod{Ref: ref, Addresses: ips, Interfaces: on("net1", ips...)}
 }
 
 // finished returns the pod in phase Succeeded or Failed.
-func finished(pod reaper.Pod) reaper.Pod {
+func finished(pod census.Pod) census.Pod {
 	pod.Finished = true
 	return pod
 }
@@ -75,12 +80,12 @@ func finished(pod reaper.Pod) reaper.Pod {
 // A situation has the facts of a decision.
 type situation struct {
 	policy func(*policy.Policy)
-	pools  []reaper.Pool
-	pods   []reaper.Pod
-	sets   []reaper.StatefulSet
-	nodes  []reaper.Node
-	guests []reaper.VirtualMachine
-	ledger reaper.Ledger
+	pools  []ipam.Pool
+	pods   []census.Pod
+	sets   []census.StatefulSet
+	nodes  []census.Node
+	guests []census.VirtualMachine
+	ledger ledger.Ledger
 
 	sandboxes []string // of the node; nil if they were not read
 }
@@ -96,10 +101,10 @@ func (s situation) terms() policy.Policy {
 
 // judge returns the decisions at a time. It fails the test if one of them has no
 // evidence.
-func (s situation) judge(t *testing.T, now time.Time) []reaper.Decision {
+func (s situation) judge(t *testing.T, now time.Time) []judge.Decision {
 	t.Helper()
 	inv := inventory(t, fixedStore(s.pools))
-	decisions := reaper.Judge(now, s.terms(), inv, s.census(t), s.ledger)
+	decisions := judge.Judge(now, s.terms(), inv, s.census(t), s.ledger)
 	for _, d := range decisions {
 		if len(d.Evidence) == 0 {
 			t.Errorf("%s %s of %s has no evidence", d.Verdict, d.Reason, d.Allocation.Key)
@@ -109,9 +114,9 @@ func (s situation) judge(t *testing.T, now time.Time) []reaper.Decision {
 }
 
 // census takes the census of the situation.
-func (s situation) census(t *testing.T) reaper.Census {
+func (s situation) census(t *testing.T) census.Census {
 	t.Helper()
-	census, err := reaper.TakeCensus(t.Context(), s.harness().options().Cluster, reaper.Scope{StatefulSets: true, Nodes: s.nodes != nil})
+	census, err := census.Take(t.Context(), s.harness().options().Cluster, census.Scope{StatefulSets: true, Nodes: s.nodes != nil})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,18 +124,18 @@ func (s situation) census(t *testing.T) reaper.Census {
 }
 
 // censusOf returns a census of these pods that begins now.
-func censusOf(pods ...reaper.Pod) reaper.Census { return reaper.NewCensus(time.Now(), pods, nil) }
+func censusOf(pods ...census.Pod) census.Census { return census.New(time.Now(), pods, nil) }
 
 // inventory lists the stores.
-func inventory(t *testing.T, stores ...reaper.Backend) reaper.Inventory {
+func inventory(t *testing.T, stores ...ipam.Backend) ipam.Inventory {
 	t.Helper()
-	return reaper.TakeInventory(t.Context(), stores, func(string) bool { return true }, reservedIPsName)
+	return ipam.TakeInventory(t.Context(), stores, func(string) bool { return true }, reservedIPsName)
 }
 
-// A decision has the fields of a reaper.Decision that tables compare.
+// A decision has the fields of a judge.Decision that tables compare.
 type decision struct {
-	Verdict reaper.Verdict
-	Reason  reaper.Reason
+	Verdict judge.Verdict
+	Reason  judge.Reason
 	Note    string
 }
 
@@ -143,14 +148,14 @@ func early(grace time.Duration) time.Duration {
 }
 
 // decisionOf returns those fields.
-func decisionOf(d reaper.Decision) decision { return decision{d.Verdict, d.Reason, d.Note} }
+func decisionOf(d judge.Decision) decision { return decision{d.Verdict, d.Reason, d.Note} }
 
 // decided returns a decision that other code than Judge made.
-func decided(v reaper.Verdict, a reaper.Allocation) reaper.Decision {
-	return reaper.Decision{Allocation: &a, Ruling: &reaper.Ruling{Verdict: v, Reason: reaper.PodAbsent}}
+func decided(v judge.Verdict, a ipam.Allocation) judge.Decision {
+	return judge.Decision{Allocation: &a, Ruling: &judge.Ruling{Verdict: v, Reason: judge.PodAbsent}}
 }
 
-// A memoryLedgers is a reaper.Ledgers in memory. Like the real one, it keeps the stored form.
+// A memoryLedgers is a ledger.Store in memory. Like the real one, it keeps the stored form.
 type memoryLedgers struct {
 	mu     sync.Mutex
 	stored []byte // nil if none is stored
@@ -161,18 +166,18 @@ type memoryLedgers struct {
 	capacity int // in bytes; 0 is 1 MiB
 }
 
-func (n *memoryLedgers) Load(context.Context) (reaper.Ledger, error) {
+func (n *memoryLedgers) Load(context.Context) (ledger.Ledger, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.onLoad != nil {
 		if err := n.onLoad(); err != nil {
-			return reaper.Ledger{}, err
+			return ledger.Ledger{}, err
 		}
 	}
 	if n.stored == nil {
-		return reaper.Ledger{}, nil
+		return ledger.Ledger{}, nil
 	}
-	return reaper.DecodeLedger(n.stored)
+	return ledger.Decode(n.stored)
 }
 
 func (n *memoryLedgers) Capacity() int {
@@ -182,7 +187,7 @@ func (n *memoryLedgers) Capacity() int {
 	return 1 << 20
 }
 
-func (n *memoryLedgers) Save(_ context.Context, l reaper.Ledger) error {
+func (n *memoryLedgers) Save(_ context.Context, l ledger.Ledger) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.saves++
@@ -201,7 +206,7 @@ func (n *memoryLedgers) text(t testing.TB) string {
 	if n.stored == nil {
 		return ""
 	}
-	l, err := reaper.DecodeLedger(n.stored)
+	l, err := ledger.Decode(n.stored)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +220,7 @@ func (n *memoryLedgers) put(t testing.TB, text string) {
 }
 
 // ledgerOfText returns a ledger that is given in JSON.
-func ledgerOfText(t testing.TB, text string) reaper.Ledger {
+func ledgerOfText(t testing.TB, text string) ledger.Ledger {
 	t.Helper()
 	var form ledgertest.Ledger
 	if err := json.Unmarshal([]byte(text), &form); err != nil {
@@ -225,8 +230,8 @@ func ledgerOfText(t testing.TB, text string) reaper.Ledger {
 }
 
 // ledgerOfForm returns a ledger by its stored form.
-func ledgerOfForm(t interface{ Fatal(...any) }, form ledgertest.Ledger) reaper.Ledger {
-	l, err := reaper.DecodeLedger(form.Encode())
+func ledgerOfForm(t interface{ Fatal(...any) }, form ledgertest.Ledger) ledger.Ledger {
+	l, err := ledger.Decode(form.Encode())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +239,7 @@ func ledgerOfForm(t interface{ Fatal(...any) }, form ledgertest.Ledger) reaper.L
 }
 
 // textOf returns a ledger in JSON.
-func textOf(l reaper.Ledger) string {
+func textOf(l ledger.Ledger) string {
 	form, err := ledgertest.Decode(l.Encode())
 	if err != nil {
 		panic(err)
@@ -250,7 +255,7 @@ func textOf(l reaper.Ledger) string {
 // token and restores nothing.
 type tokenRecorder struct{}
 
-func (tokenRecorder) Record(_ context.Context, as []reaper.Allocation) ([]json.RawMessage, error) {
+func (tokenRecorder) Record(_ context.Context, as []ipam.Allocation) ([]json.RawMessage, error) {
 	records := make([]json.RawMessage, len(as))
 	for i, a := range as {
 		records[i] = fmt.Appendf(nil, "%q", a.Token)
@@ -258,11 +263,11 @@ func (tokenRecorder) Record(_ context.Context, as []reaper.Allocation) ([]json.R
 	return records, nil
 }
 
-func (tokenRecorder) Compare(_ context.Context, _ string, rs []reaper.Record) []error {
+func (tokenRecorder) Compare(_ context.Context, _ string, rs []ipam.Record) []error {
 	return make([]error, len(rs))
 }
 
-func (tokenRecorder) Restore(_ context.Context, _ string, rs []reaper.Record) []error {
+func (tokenRecorder) Restore(_ context.Context, _ string, rs []ipam.Record) []error {
 	return make([]error, len(rs))
 }
 
@@ -275,13 +280,13 @@ func (s situation) harness() *harness {
 	h.pods.AddMachines(s.guests...)
 	h.onNode = s.sandboxes != nil
 	for _, id := range s.sandboxes {
-		h.pods.AddSandboxes(reaper.Sandbox{ID: id})
+		h.pods.AddSandboxes(census.Sandbox{ID: id})
 	}
 	return h
 }
 
 // report returns the report of a dry run at noon over the situation.
-func (s situation) report(t *testing.T) reaper.Report {
+func (s situation) report(t *testing.T) report.Report {
 	t.Helper()
 	h := s.harness()
 	h.policy, h.ledgers.stored = s.terms(), s.ledger.Encode()
@@ -291,16 +296,16 @@ func (s situation) report(t *testing.T) reaper.Report {
 }
 
 // seen returns the ledger after one more run over the pools and pods of the situation.
-func (s situation) seen(t *testing.T, now time.Time) reaper.Ledger {
+func (s situation) seen(t *testing.T, now time.Time) ledger.Ledger {
 	t.Helper()
 	h := s.harness()
-	h.pods.Add(reaper.Pod{Ref: reaper.PodRef{Namespace: "kube-system", Name: "dns"}})
+	h.pods.Add(census.Pod{Ref: ipam.PodRef{Namespace: "kube-system", Name: "dns"}})
 	h.policy = s.terms()
 	h.policy.DryRun = new(bool)
 	h.ledgers.stored = s.ledger.Encode()
 	h.now = now
 	h.run(t)
-	l, err := reaper.DecodeLedger(h.ledgers.stored)
+	l, err := ledger.Decode(h.ledgers.stored)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,7 +316,7 @@ func (s situation) seen(t *testing.T, now time.Time) reaper.Ledger {
 // clock.
 type harness struct {
 	policy   policy.Policy
-	backends []reaper.Backend
+	backends []ipam.Backend
 	pods     *backendtest.Pods
 	onNode   bool // the run is on a node, which has the sandboxes of pods
 	ledgers  *memoryLedgers
@@ -322,7 +327,7 @@ type harness struct {
 
 // newHarness returns a harness with an empty cluster and an empty ledger. Its policy
 // releases without a grace period.
-func newHarness(backends ...reaper.Backend) *harness {
+func newHarness(backends ...ipam.Backend) *harness {
 	return &harness{
 		policy: backendtest.Impatient(), backends: backends,
 		pods: &backendtest.Pods{}, ledgers: &memoryLedgers{}, journal: &backendtest.Journal{}, now: noon,
@@ -347,7 +352,7 @@ func (h *harness) options() reaper.Options {
 }
 
 // run runs, and fails the test if the run returns an error.
-func (h *harness) run(t *testing.T) reaper.Report {
+func (h *harness) run(t *testing.T) report.Report {
 	t.Helper()
 	report, err := reaper.Run(t.Context(), h.options())
 	if err != nil {
@@ -395,12 +400,12 @@ func (c *calls) listsFirst() []string {
 }
 
 // A fixedStore lists its pools and releases nothing.
-type fixedStore []reaper.Pool
+type fixedStore []ipam.Pool
 
 func (fixedStore) Name() string { return "fixed" }
 
-func (s fixedStore) List(context.Context) iter.Seq2[reaper.Pool, error] {
-	return func(yield func(reaper.Pool, error) bool) {
+func (s fixedStore) List(context.Context) iter.Seq2[ipam.Pool, error] {
+	return func(yield func(ipam.Pool, error) bool) {
 		for _, pool := range s {
 			if !yield(pool, nil) {
 				return
@@ -409,18 +414,18 @@ func (s fixedStore) List(context.Context) iter.Seq2[reaper.Pool, error] {
 	}
 }
 
-func (fixedStore) Record(ctx context.Context, as []reaper.Allocation) ([]json.RawMessage, error) {
+func (fixedStore) Record(ctx context.Context, as []ipam.Allocation) ([]json.RawMessage, error) {
 	return tokenRecorder{}.Record(ctx, as)
 }
 
-func (fixedStore) Compare(ctx context.Context, pool string, rs []reaper.Record) []error {
+func (fixedStore) Compare(ctx context.Context, pool string, rs []ipam.Record) []error {
 	return tokenRecorder{}.Compare(ctx, pool, rs)
 }
 
-func (fixedStore) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
+func (fixedStore) Restore(ctx context.Context, pool string, rs []ipam.Record) []error {
 	return tokenRecorder{}.Restore(ctx, pool, rs)
 }
 
-func (fixedStore) Release(_ context.Context, ws []reaper.Warrant) []error {
+func (fixedStore) Release(_ context.Context, ws []ipam.Warrant) []error {
 	return make([]error, len(ws))
 }

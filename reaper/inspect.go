@@ -6,11 +6,16 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // Inspect is a dry run on files. Backends and Cluster read files, and Inspect contacts
-// no API server and no store. It needs no Ledgers. If Cluster is nil, every allocation
+// no API server and no store. It needs no ledger.Store. If Cluster is nil, every allocation
 // is held.
 //
 // Files lack two of the four things that a release needs, and the report warns of them.
@@ -20,20 +25,20 @@ import (
 //
 // The error is an *InputError if the selection names what does not exist, and a
 // *PartialError if some pool could not be read.
-func Inspect(ctx context.Context, o Options) (Report, error) {
+func Inspect(ctx context.Context, o Options) (report.Report, error) {
 	r := &run{Options: o}
 	now := o.Now().UTC()
 	inv := r.list(ctx)
 	warnings := r.report.Warnings
-	r.report = New(o.info(true), inv)
+	r.report = report.New(o.info(true), inv)
 	r.report.Warnings = warnings
 	r.survey(ctx, inv)
 	census, err := r.offlineCensus(ctx, inv)
 	if err != nil {
 		return r.report, fmt.Errorf("census: %w", err)
 	}
-	waiting := Judge(now, o.Policy, inv, census, Ledger{})
-	decisions := Judge(now, o.Policy, inv, census, elapsed(waiting, inv))
+	waiting := judge.Judge(now, o.Policy, inv, census, ledger.Ledger{})
+	decisions := judge.Judge(now, o.Policy, inv, census, elapsed(waiting, inv))
 	for i := range decisions {
 		if d := &decisions[i]; !d.FirstSeen.IsZero() || !d.Due.IsZero() {
 			*d = d.Revised()
@@ -47,12 +52,12 @@ func Inspect(ctx context.Context, o Options) (Report, error) {
 	}
 	r.logDecisions(ctx, decisions)
 	r.warnOfKept(inv, census, r.selectedOf(entries))
-	plan := MakePlan(entries).Beside(r.left).Within(r.selected)
+	plan := judge.MakePlan(entries).Beside(r.left).Within(r.selected)
 	r.noteUnselected(plan)
 	for _, i := range plan.Due {
-		r.report.Entries[i].Outcome = Planned
+		r.report.Entries[i].Outcome = report.Planned
 	}
-	if limit := Joined(plan.Check(o.Policy.Limits, census)); limit != nil {
+	if limit := judge.Joined(plan.Check(o.Policy.Limits, census)); limit != nil {
 		r.report.Refuse(plan.Due, limit.Refusals())
 		for _, refusal := range r.report.Result.Refused {
 			r.warn("a run would refuse this plan: " + refusal.Message)
@@ -66,35 +71,35 @@ func Inspect(ctx context.Context, o Options) (Report, error) {
 
 // offlineCensus takes the census of a dump, and warns of lists that the dump does not
 // have. Without a dump of pods, it returns the zero Census.
-func (r *run) offlineCensus(ctx context.Context, inv Inventory) (Census, error) {
+func (r *run) offlineCensus(ctx context.Context, inv ipam.Inventory) (census.Census, error) {
 	if r.Cluster == nil {
 		r.warn("no pods were given, so every allocation is held")
-		return Census{}, nil
+		return census.Census{}, nil
 	}
 	r.warn("offline, every grace period counts as over, and the pods as listed after the allocations")
 	scope := scopeOf(r.Policy)
-	census, err := TakeCensus(ctx, r.Cluster, scope)
+	living, err := census.Take(ctx, r.Cluster, scope)
 	if err != nil {
-		return Census{}, err
+		return census.Census{}, err
 	}
-	r.warnAll(ExcessWarnings(r.Policy, census))
-	if scope.StatefulSets && !census.HasStatefulSets() {
+	r.warnAll(judge.ExcessWarnings(r.Policy, living))
+	if scope.StatefulSets && !living.HasStatefulSets() {
 		r.warn("the dump has no StatefulSets: if the cluster has some, a run may keep more than this plan does")
 	}
-	if inv.NamesNodes() && !census.HasNodes() {
+	if inv.NamesNodes() && !living.HasNodes() {
 		r.warn("the dump has no nodes: if some of them are not ready, a run may keep more than this plan does")
 	}
-	return census, nil
+	return living, nil
 }
 
 // elapsed returns a ledger by which the grace period of every decision is over.
-func elapsed(decisions []Decision, inv Inventory) Ledger {
-	return NextLedger(Ledger{}, decisions, Census{}, inv).LongAgo()
+func elapsed(decisions []judge.Decision, inv ipam.Inventory) ledger.Ledger {
+	return judge.NextLedger(ledger.Ledger{}, decisions, census.Census{}, inv).LongAgo()
 }
 
 // warnOfMissingNamespaces names the namespaces of orphans of which the census has no pod
 // at all. A dump of one namespace looks like that.
-func (r *run) warnOfMissingNamespaces(plan Plan, c Census) {
+func (r *run) warnOfMissingNamespaces(plan judge.Plan, c census.Census) {
 	populated := make(map[string]bool)
 	for _, pod := range c.Pods() {
 		populated[pod.Ref.Namespace] = true

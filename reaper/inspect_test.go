@@ -9,11 +9,15 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // inspect inspects the pools of a situation. If it has no pods, StatefulSets or nodes,
 // there is no Cluster.
-func inspect(t *testing.T, s situation) reaper.Report {
+func inspect(t *testing.T, s situation) report.Report {
 	t.Helper()
 	h := newHarness(fixedStore(s.pools))
 	h.policy = s.terms()
@@ -34,89 +38,89 @@ func inspect(t *testing.T, s situation) reaper.Report {
 
 // An inspected has the fields of a report's entry that tables compare.
 type inspected struct {
-	Decision reaper.Verdict
-	Reason   reaper.Reason
-	Outcome  reaper.Outcome
+	Decision judge.Verdict
+	Reason   judge.Reason
+	Outcome  report.Outcome
 }
 
 func TestInspectDecidesAsARunDoes(t *testing.T) {
-	held := func(r reaper.Reason) inspected { return inspected{reaper.Held, r, reaper.Kept} }
-	orphan := func(r reaper.Reason) inspected { return inspected{reaper.Orphaned, r, reaper.Planned} }
-	entry := func(change func(*reaper.Allocation)) []reaper.Pool {
+	held := func(r judge.Reason) inspected { return inspected{judge.Held, r, report.Kept} }
+	orphan := func(r judge.Reason) inspected { return inspected{judge.Orphaned, r, report.Planned} }
+	entry := func(change func(*ipam.Allocation)) []ipam.Pool {
 		a := webAllocation()
 		if change != nil {
 			change(&a)
 		}
-		return []reaper.Pool{poolOf(a)}
+		return []ipam.Pool{poolOf(a)}
 	}
 	older, newer, _ := supersededSituation()
 	sibling := webAllocation()
 	sibling.Key, sibling.IP, sibling.Token = "2", ip2, "t2"
-	dns := reaper.Pod{Ref: reaper.PodRef{Namespace: "default", Name: "dns"}}
+	dns := census.Pod{Ref: ipam.PodRef{Namespace: "default", Name: "dns"}}
 	for _, tt := range []struct {
 		name      string
 		situation situation
 		want      inspected // of the first entry
 	}{
-		{"there is no cluster", situation{pools: entry(nil)}, held(reaper.NoCensus)},
-		{"no cluster, and an allocation without an owner", situation{pools: entry(func(a *reaper.Allocation) { a.Owner = reaper.Owner{} })},
-			held(reaper.OwnerUnknown)},
-		{"no cluster, and an unreadable allocation", situation{pools: entry(func(a *reaper.Allocation) { a.Unreadable = "odd" })},
-			held(reaper.Unreadable)},
-		{"no cluster, and a foreign allocation", situation{pools: entry(func(a *reaper.Allocation) { a.Foreign = "a tunnel" })},
-			held(reaper.NotPodOwned)},
-		{"the pod is there", situation{pools: entry(nil), pods: []reaper.Pod{showing(web, ip1)}},
-			inspected{reaper.InUse, reaper.PodPresent, reaper.Kept}},
-		{"the pod is gone: its grace period counts as over", situation{pools: entry(nil), pods: []reaper.Pod{dns}},
-			orphan(reaper.PodAbsent)},
-		{"so does the wait for a new sandbox", situation{pools: []reaper.Pool{poolOf(older, newer)}, pods: []reaper.Pod{showing(web, ip2)}},
-			orphan(reaper.SandboxReplaced)},
-		{"and that of an empty handle", situation{pools: entry(func(a *reaper.Allocation) { a.EmptyHandle = true }), pods: []reaper.Pod{dns}},
-			orphan(reaper.EmptyHandle)},
-		{"and that of a group", situation{pools: []reaper.Pool{poolOf(inGroup(webAllocation()), inGroup(sibling))}, pods: []reaper.Pod{dns}},
-			orphan(reaper.PodAbsent)},
-		{"age counts", situation{pools: entry(func(a *reaper.Allocation) { a.Created = noon.Add(-4 * time.Minute) }), pods: []reaper.Pod{dns}},
-			held(reaper.TooYoung)},
+		{"there is no cluster", situation{pools: entry(nil)}, held(judge.NoCensus)},
+		{"no cluster, and an allocation without an owner", situation{pools: entry(func(a *ipam.Allocation) { a.Owner = ipam.Owner{} })},
+			held(judge.OwnerUnknown)},
+		{"no cluster, and an unreadable allocation", situation{pools: entry(func(a *ipam.Allocation) { a.Unreadable = "odd" })},
+			held(judge.Unreadable)},
+		{"no cluster, and a foreign allocation", situation{pools: entry(func(a *ipam.Allocation) { a.Foreign = "a tunnel" })},
+			held(judge.NotPodOwned)},
+		{"the pod is there", situation{pools: entry(nil), pods: []census.Pod{showing(web, ip1)}},
+			inspected{judge.InUse, judge.PodPresent, report.Kept}},
+		{"the pod is gone: its grace period counts as over", situation{pools: entry(nil), pods: []census.Pod{dns}},
+			orphan(judge.PodAbsent)},
+		{"so does the wait for a new sandbox", situation{pools: []ipam.Pool{poolOf(older, newer)}, pods: []census.Pod{showing(web, ip2)}},
+			orphan(judge.SandboxReplaced)},
+		{"and that of an empty handle", situation{pools: entry(func(a *ipam.Allocation) { a.EmptyHandle = true }), pods: []census.Pod{dns}},
+			orphan(judge.EmptyHandle)},
+		{"and that of a group", situation{pools: []ipam.Pool{poolOf(inGroup(webAllocation()), inGroup(sibling))}, pods: []census.Pod{dns}},
+			orphan(judge.PodAbsent)},
+		{"age counts", situation{pools: entry(func(a *ipam.Allocation) { a.Created = noon.Add(-4 * time.Minute) }), pods: []census.Pod{dns}},
+			held(judge.TooYoung)},
 		{"a StatefulSet counts", situation{
-			pools: entry(func(a *reaper.Allocation) { a.Owner.Pod.Name = "web-0" }), pods: []reaper.Pod{dns},
-			sets: []reaper.StatefulSet{{Namespace: "default", Name: "web", Replicas: 1}},
-		}, held(reaper.Retained)},
+			pools: entry(func(a *ipam.Allocation) { a.Owner.Pod.Name = "web-0" }), pods: []census.Pod{dns},
+			sets: []census.StatefulSet{{Namespace: "default", Name: "web", Replicas: 1}},
+		}, held(judge.Retained)},
 		{"a node counts", situation{
-			pools: entry(func(a *reaper.Allocation) { a.Owner.Node = "node-a" }), pods: []reaper.Pod{dns},
-			nodes: []reaper.Node{{Name: "node-a"}},
-		}, held(reaper.NodeUnreachable)},
+			pools: entry(func(a *ipam.Allocation) { a.Owner.Node = "node-a" }), pods: []census.Pod{dns},
+			nodes: []census.Node{{Name: "node-a"}},
+		}, held(judge.NodeUnreachable)},
 		{"the policy counts", situation{
-			pools: entry(nil), pods: []reaper.Pod{dns},
+			pools: entry(nil), pods: []census.Pod{dns},
 			policy: func(p *policy.Policy) { p.Namespaces.Exclude = []string{"default"} },
-		}, held(reaper.OutOfScope)},
+		}, held(judge.OutOfScope)},
 		{"a limit counts", situation{
-			pools: entry(nil), pods: []reaper.Pod{dns},
+			pools: entry(nil), pods: []census.Pod{dns},
 			policy: func(p *policy.Policy) { *p.Limits.MinEntries = 1 },
-		}, inspected{reaper.Orphaned, reaper.PodAbsent, reaper.Refused}},
+		}, inspected{judge.Orphaned, judge.PodAbsent, report.Refused}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			report := inspect(t, tt.situation)
-			e := report.Entries[0]
+			rep := inspect(t, tt.situation)
+			e := rep.Entries[0]
 			equal(t, "entry", inspected{e.Verdict, e.Reason, e.Outcome}, tt.want)
 			if e.FirstSeen != nil || e.Due != nil {
 				t.Errorf("first seen %v, due %v: a file remembers neither", e.FirstSeen, e.Due)
 			}
-			if !report.Run.DryRun {
+			if !rep.Run.DryRun {
 				t.Error("the report does not say that it is of a dry run")
 			}
 			planned := 0
-			for _, e := range report.Entries {
-				if e.Outcome == reaper.Planned || e.Outcome == reaper.Refused {
+			for _, e := range rep.Entries {
+				if e.Outcome == report.Planned || e.Outcome == report.Refused {
 					planned++
 				}
 			}
-			equal(t, "planned", report.Summary.Planned, planned)
+			equal(t, "planned", rep.Summary.Planned, planned)
 		})
 	}
 }
 
 // inGroup returns the allocation as a member of a group.
-func inGroup(a reaper.Allocation) reaper.Allocation {
+func inGroup(a ipam.Allocation) ipam.Allocation {
 	a.Group = "s1"
 	return a
 }
@@ -133,10 +137,10 @@ func TestInspectWarnsOfMissingLists(t *testing.T) {
 	)
 	onNode := webAllocation()
 	onNode.Owner.Node = "node-a"
-	pods := func(namespace string) []reaper.Pod {
-		return []reaper.Pod{{Ref: reaper.PodRef{Namespace: namespace, Name: "dns"}}}
+	pods := func(namespace string) []census.Pod {
+		return []census.Pod{{Ref: ipam.PodRef{Namespace: namespace, Name: "dns"}}}
 	}
-	sets := []reaper.StatefulSet{{Namespace: "x", Name: "db", Replicas: 1}}
+	sets := []census.StatefulSet{{Namespace: "x", Name: "db", Replicas: 1}}
 	ignore := func(p *policy.Policy) {
 		p.Protection.StatefulSets = policy.Ignore
 	}
@@ -145,17 +149,17 @@ func TestInspectWarnsOfMissingLists(t *testing.T) {
 		situation situation
 		want      []string
 	}{
-		{"no pods", situation{pools: []reaper.Pool{poolOf(onNode)}}, []string{noPods}},
-		{"pods alone", situation{pools: []reaper.Pool{poolOf(webAllocation())}, pods: pods("default")}, []string{memory, noSets}},
-		{"pods and StatefulSets", situation{pools: []reaper.Pool{poolOf(webAllocation())}, pods: pods("default"), sets: sets}, []string{memory}},
-		{"no nodes, and an allocation that names one", situation{pools: []reaper.Pool{poolOf(onNode)}, pods: pods("default"), sets: sets},
+		{"no pods", situation{pools: []ipam.Pool{poolOf(onNode)}}, []string{noPods}},
+		{"pods alone", situation{pools: []ipam.Pool{poolOf(webAllocation())}, pods: pods("default")}, []string{memory, noSets}},
+		{"pods and StatefulSets", situation{pools: []ipam.Pool{poolOf(webAllocation())}, pods: pods("default"), sets: sets}, []string{memory}},
+		{"no nodes, and an allocation that names one", situation{pools: []ipam.Pool{poolOf(onNode)}, pods: pods("default"), sets: sets},
 			[]string{memory, noNodes}},
-		{"nodes", situation{pools: []reaper.Pool{poolOf(onNode)}, pods: pods("default"), sets: sets, nodes: []reaper.Node{{Name: "node-b"}}},
+		{"nodes", situation{pools: []ipam.Pool{poolOf(onNode)}, pods: pods("default"), sets: sets, nodes: []census.Node{{Name: "node-b"}}},
 			[]string{memory}},
-		{"a policy that ignores StatefulSets", situation{pools: []reaper.Pool{poolOf(onNode)}, pods: pods("default"), policy: ignore}, []string{memory, noNodes}},
-		{"pods of another namespace", situation{pools: []reaper.Pool{poolOf(webAllocation())}, pods: pods("x"), sets: sets}, []string{memory, missing}},
-		{"no pods in the list", situation{pools: []reaper.Pool{poolOf(webAllocation())}, pods: []reaper.Pod{}, sets: sets}, []string{memory, empty}},
-		{"a limit", situation{pools: []reaper.Pool{poolOf(webAllocation())}, pods: pods("default"), sets: sets,
+		{"a policy that ignores StatefulSets", situation{pools: []ipam.Pool{poolOf(onNode)}, pods: pods("default"), policy: ignore}, []string{memory, noNodes}},
+		{"pods of another namespace", situation{pools: []ipam.Pool{poolOf(webAllocation())}, pods: pods("x"), sets: sets}, []string{memory, missing}},
+		{"no pods in the list", situation{pools: []ipam.Pool{poolOf(webAllocation())}, pods: []census.Pod{}, sets: sets}, []string{memory, empty}},
+		{"a limit", situation{pools: []ipam.Pool{poolOf(webAllocation())}, pods: pods("default"), sets: sets,
 			policy: func(p *policy.Policy) { *p.Limits.MinEntries = 1 }}, []string{memory, limit}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -168,13 +172,13 @@ func TestInspectWarnsOfMissingLists(t *testing.T) {
 }
 
 func TestInspectNamesNoMoreThanFiveNamespaces(t *testing.T) {
-	var entries []reaper.Allocation
+	var entries []ipam.Allocation
 	for _, namespace := range []string{"g", "f", "e", "d", "c", "b", "a", "a"} {
 		a := webAllocation()
 		a.Owner.Pod.Namespace = namespace
 		entries = append(entries, a)
 	}
-	report := inspect(t, situation{pools: []reaper.Pool{poolOf(entries...)}, pods: []reaper.Pod{{Ref: web}}})
+	report := inspect(t, situation{pools: []ipam.Pool{poolOf(entries...)}, pods: []census.Pod{{Ref: web}}})
 	const want = "the dump has no pod of the namespaces a, b, c, d, e and 2 more: was it taken of all namespaces?"
 	if got := report.Warnings[len(report.Warnings)-1]; got != want {
 		t.Errorf("warning = %q, want %q", got, want)
@@ -182,17 +186,17 @@ func TestInspectNamesNoMoreThanFiveNamespaces(t *testing.T) {
 }
 
 func TestInspectReportsPoolsThatCannotBeRead(t *testing.T) {
-	h := newHarness(excerpt(&reaper.PoolError{Pool: "kube-system/bad", Err: errors.New("spec.range: no")}, poolOf(webAllocation())))
+	h := newHarness(excerpt(&ipam.PoolError{Pool: "kube-system/bad", Err: errors.New("spec.range: no")}, poolOf(webAllocation())))
 	o := h.options()
 	o.Cluster, o.Ledgers = nil, nil
-	report, err := reaper.Inspect(t.Context(), o)
-	var partial *reaper.PartialError
+	rep, err := reaper.Inspect(t.Context(), o)
+	var partial *report.PartialError
 	if !errors.As(err, &partial) || err.Error() != "whereabouts: kube-system/bad: spec.range: no" {
 		t.Errorf("Inspect: %v, want a PartialError", err)
 	}
-	equal(t, "backend", report.Backends[0], reaper.BackendReport{
-		Name: "whereabouts", Status: reaper.StatusPartial, Message: "kube-system/bad: spec.range: no", Failures: []string{"kube-system/bad: spec.range: no"},
-		Counts: reaper.Counts{Entries: 1, Held: 1},
+	equal(t, "backend", rep.Backends[0], report.BackendReport{
+		Name: "whereabouts", Status: ipam.StatusPartial, Message: "kube-system/bad: spec.range: no", Failures: []string{"kube-system/bad: spec.range: no"},
+		Counts: report.Counts{Entries: 1, Held: 1},
 	})
 }
 
@@ -202,7 +206,7 @@ func TestInspectSkipsADisabledBackend(t *testing.T) {
 	o := h.options()
 	o.Cluster = nil
 	report, err := reaper.Inspect(t.Context(), o)
-	if err != nil || len(report.Entries) != 0 || report.Backends[0].Status != reaper.StatusSkipped {
+	if err != nil || len(report.Entries) != 0 || report.Backends[0].Status != ipam.StatusSkipped {
 		t.Errorf("Inspect = %+v, %v, want a skipped backend", report, err)
 	}
 }

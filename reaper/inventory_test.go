@@ -9,7 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
 
 // A scriptedStore lists its steps, in their order.
@@ -19,26 +20,26 @@ type scriptedStore struct {
 }
 
 type step struct {
-	pool reaper.Pool
+	pool ipam.Pool
 	err  error
 }
 
-func (scriptedStore) Record(ctx context.Context, as []reaper.Allocation) ([]json.RawMessage, error) {
+func (scriptedStore) Record(ctx context.Context, as []ipam.Allocation) ([]json.RawMessage, error) {
 	return tokenRecorder{}.Record(ctx, as)
 }
 
-func (scriptedStore) Compare(ctx context.Context, pool string, rs []reaper.Record) []error {
+func (scriptedStore) Compare(ctx context.Context, pool string, rs []ipam.Record) []error {
 	return tokenRecorder{}.Compare(ctx, pool, rs)
 }
 
-func (scriptedStore) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
+func (scriptedStore) Restore(ctx context.Context, pool string, rs []ipam.Record) []error {
 	return tokenRecorder{}.Restore(ctx, pool, rs)
 }
 
 func (s scriptedStore) Name() string { return s.name }
 
-func (s scriptedStore) List(context.Context) iter.Seq2[reaper.Pool, error] {
-	return func(yield func(reaper.Pool, error) bool) {
+func (s scriptedStore) List(context.Context) iter.Seq2[ipam.Pool, error] {
+	return func(yield func(ipam.Pool, error) bool) {
 		for _, st := range s.steps {
 			if !yield(st.pool, st.err) {
 				return
@@ -47,7 +48,7 @@ func (s scriptedStore) List(context.Context) iter.Seq2[reaper.Pool, error] {
 	}
 }
 
-func (s scriptedStore) Release(_ context.Context, ws []reaper.Warrant) []error {
+func (s scriptedStore) Release(_ context.Context, ws []ipam.Warrant) []error {
 	return make([]error, len(ws))
 }
 
@@ -55,37 +56,37 @@ func (s scriptedStore) Release(_ context.Context, ws []reaper.Warrant) []error {
 func TestListing(t *testing.T) {
 	one, two := step{pool: poolOf(webAllocation())}, step{pool: poolOf(webAllocation())}
 	two.pool.Name = "two"
-	torn := step{poolOf(), &reaper.PoolError{Pool: "torn", Err: errors.New("no range")}}
-	bent := step{poolOf(), fmt.Errorf("read: %w", &reaper.PoolError{Pool: "bent", Err: errors.New("no spec")})}
-	odd := step{poolOf(), &reaper.ObjectError{Object: "attachment odd", Err: errors.New("no JSON")}}
+	torn := step{poolOf(), &ipam.PoolError{Pool: "torn", Err: errors.New("no range")}}
+	bent := step{poolOf(), fmt.Errorf("read: %w", &ipam.PoolError{Pool: "bent", Err: errors.New("no spec")})}
+	odd := step{poolOf(), &ipam.ObjectError{Object: "attachment odd", Err: errors.New("no JSON")}}
 	broken := step{err: errors.New("page 2: 403")}
-	absent := step{err: fmt.Errorf("%w: no such resource", reaper.ErrNotInstalled)}
+	absent := step{err: fmt.Errorf("%w: no such resource", ipam.ErrNotInstalled)}
 	for _, tt := range []struct {
 		name     string
 		steps    []step
 		optional bool
-		status   reaper.Status
+		status   ipam.Status
 		message  string
 		pools    []string
 	}{
-		{"an empty store", nil, false, reaper.StatusOK, "", nil},
-		{"two pools", []step{one, two}, false, reaper.StatusOK, "", []string{"pool", "two"}},
+		{"an empty store", nil, false, ipam.StatusOK, "", nil},
+		{"two pools", []step{one, two}, false, ipam.StatusOK, "", []string{"pool", "two"}},
 		{"a pool that cannot be read hides no other", []step{one, torn, two, bent}, false,
-			reaper.StatusPartial, "torn: no range", []string{"pool", "two"}},
+			ipam.StatusPartial, "torn: no range", []string{"pool", "two"}},
 		{"an object that cannot be decoded hides no pool", []step{odd, one, two}, false,
-			reaper.StatusPartial, "attachment odd: no JSON", []string{"pool", "two"}},
-		{"an incomplete listing is none", []step{one, broken}, false, reaper.StatusFailed, "page 2: 403", nil},
+			ipam.StatusPartial, "attachment odd: no JSON", []string{"pool", "two"}},
+		{"an incomplete listing is none", []step{one, broken}, false, ipam.StatusFailed, "page 2: 403", nil},
 		{"a store that may be missing and is", []step{absent}, true,
-			reaper.StatusSkipped, "the store is not installed here: no such resource", nil},
+			ipam.StatusSkipped, "the store is not installed here: no such resource", nil},
 		{"a store that has to be there and is not", []step{absent}, false,
-			reaper.StatusFailed, "the store is not installed here: no such resource", nil},
+			ipam.StatusFailed, "the store is not installed here: no such resource", nil},
 		{"a store that is removed while it is listed", []step{one, absent}, true,
-			reaper.StatusFailed, "the store is not installed here: no such resource", nil},
+			ipam.StatusFailed, "the store is not installed here: no such resource", nil},
 		{"a store that is removed after a pool that cannot be read", []step{torn, absent}, true,
-			reaper.StatusFailed, "the store is not installed here: no such resource", nil},
+			ipam.StatusFailed, "the store is not installed here: no such resource", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			inv := reaper.TakeInventory(t.Context(), []reaper.Backend{scriptedStore{"store", tt.steps}, fixedStore{poolOf(webAllocation())}},
+			inv := ipam.TakeInventory(t.Context(), []ipam.Backend{scriptedStore{"store", tt.steps}, fixedStore{poolOf(webAllocation())}},
 				func(string) bool { return !tt.optional })
 			l := inv.Listings[0]
 			var pools []string
@@ -96,19 +97,19 @@ func TestListing(t *testing.T) {
 			equal(t, "status", l.Status, tt.status)
 			equal(t, "message", l.Message, tt.message)
 			equal(t, "pools", pools, tt.pools)
-			equal(t, "status of the next store", inv.Listings[1].Status, reaper.StatusOK)
+			equal(t, "status of the next store", inv.Listings[1].Status, ipam.StatusOK)
 		})
 	}
 }
 
 func TestStatusAndVerdictAsText(t *testing.T) {
 	var words []string
-	for s := reaper.StatusFailed; s <= reaper.StatusOK; s++ {
+	for s := ipam.StatusFailed; s <= ipam.StatusOK; s++ {
 		words = append(words, s.String())
 	}
 	equal(t, "statuses", words, []string{"failed", "partial", "skipped", "ok"})
 	words = nil
-	for s := reaper.Held; s <= reaper.Orphaned; s++ {
+	for s := judge.Held; s <= judge.Orphaned; s++ {
 		words = append(words, s.String())
 	}
 	equal(t, "verdicts", words, []string{"held", "inUse", "suspected", "orphan"})
@@ -125,18 +126,18 @@ type meetingStore struct {
 
 func (s meetingStore) Name() string { return s.name }
 
-func (s meetingStore) List(context.Context) iter.Seq2[reaper.Pool, error] {
-	return func(yield func(reaper.Pool, error) bool) {
+func (s meetingStore) List(context.Context) iter.Seq2[ipam.Pool, error] {
+	return func(yield func(ipam.Pool, error) bool) {
 		close(s.begun)
 		for _, other := range s.waits {
 			<-other
 		}
-		yield(reaper.Pool{Name: s.name}, nil)
+		yield(ipam.Pool{Name: s.name}, nil)
 		close(s.ended)
 	}
 }
 
-func (meetingStore) Release(context.Context, []reaper.Warrant) []error { return nil }
+func (meetingStore) Release(context.Context, []ipam.Warrant) []error { return nil }
 
 // A lateProtector protects others, and has to be listed after them.
 type lateProtector struct {
@@ -144,13 +145,13 @@ type lateProtector struct {
 	before []meetingStore
 }
 
-func (p lateProtector) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
+func (p lateProtector) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 	for _, s := range p.before {
 		select {
 		case <-s.ended:
 		default:
-			return func(yield func(reaper.Pool, error) bool) {
-				yield(reaper.Pool{}, errors.New("listed before "+s.name))
+			return func(yield func(ipam.Pool, error) bool) {
+				yield(ipam.Pool{}, errors.New("listed before "+s.name))
 			}
 		}
 	}
@@ -167,7 +168,7 @@ func TestStoresAreListedAtTheSameTime(t *testing.T) {
 		a, b, c := store("a"), store("b"), store("c")
 		a.waits, b.waits = []chan struct{}{b.begun, c.ended}, []chan struct{}{a.begun} // neither ends without the other
 		p := lateProtector{store("p"), []meetingStore{a, b, c}}
-		inv := reaper.TakeInventory(t.Context(), []reaper.Backend{p, a, b, c}, func(string) bool { return true }, "p")
+		inv := ipam.TakeInventory(t.Context(), []ipam.Backend{p, a, b, c}, func(string) bool { return true }, "p")
 		var got []string
 		for _, l := range inv.Listings {
 			got = append(got, fmt.Sprint(l.Backend, " ", l.Status, " ", len(l.Pools), " ", l.Protects, l.Message))

@@ -10,7 +10,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // Promise 1. A store that could not be listed in one run loses neither the nodes nor the
@@ -31,7 +33,7 @@ func TestStoreThatWasNotListedLosesNoMemory(t *testing.T) {
 			h.policy.Backends = nil
 		}},
 		{"it was absent", func(t *testing.T, h *harness, m *backendtest.Memory) {
-			m.OnRequest(func(string) error { return reaper.ErrNotInstalled })
+			m.OnRequest(func(string) error { return ipam.ErrNotInstalled })
 			h.run(t)
 			m.OnRequest(nil)
 		}},
@@ -43,8 +45,8 @@ func TestStoreThatWasNotListedLosesNoMemory(t *testing.T) {
 		}},
 		{"a part of it failed", func(t *testing.T, h *harness, _ *backendtest.Memory) {
 			all := h.backends
-			broken := scriptedStore{"memory", []step{{err: &reaper.PoolError{Pool: "a", Err: errConnection}}}}
-			h.backends = []reaper.Backend{broken, all[1]}
+			broken := scriptedStore{"memory", []step{{err: &ipam.PoolError{Pool: "a", Err: errConnection}}}}
+			h.backends = []ipam.Backend{broken, all[1]}
 			h.partial(t)
 			h.backends = all
 		}},
@@ -63,10 +65,10 @@ func TestStoreThatWasNotListedLosesNoMemory(t *testing.T) {
 			h.pods.AddNodes(notReady("n1"))
 			h.policy.Nodes.Unknown = policy.Release
 			h.now = noon.Add(time.Hour)
-			report := h.run(t)
-			equal(t, "verdict by the node", reported(t, report, "2"), unreachable)
-			equal(t, "outcome by the time", outcomes(report)["3"], reaper.Released)
-			equal(t, "released", report.Summary.Released, 1)
+			rep := h.run(t)
+			equal(t, "verdict by the node", reported(t, rep, "2"), unreachable)
+			equal(t, "outcome by the time", outcomes(rep)["3"], report.Released)
+			equal(t, "released", rep.Summary.Released, 1)
 		})
 	}
 }
@@ -91,15 +93,15 @@ func TestLedgerThatIsFullKeepsTheOldest(t *testing.T) {
 	newest := slices.DeleteFunc(slices.Sorted(maps.Keys(form.Seen)), func(id string) bool { return form.Seen[id] == noon.Unix() })
 	delete(form.Seen, newest[1])
 	h.ledgers.capacity = len(form.Encode()) // of two times
-	report := h.run(t)
-	if len(report.Warnings) != 1 || !strings.Contains(report.Warnings[0], "the ledger has room for 2 entries, and 2 were left out") {
-		t.Errorf("warnings %q, want one about the ledger", report.Warnings)
+	rep := h.run(t)
+	if len(rep.Warnings) != 1 || !strings.Contains(rep.Warnings[0], "the ledger has room for 2 entries, and 2 were left out") {
+		t.Errorf("warnings %q, want one about the ledger", rep.Warnings)
 	}
 	h.now = noon.Add(61 * time.Minute)
-	report = h.run(t)
-	equal(t, "outcome of the oldest", outcomes(report)["2"], reaper.Released)
-	equal(t, "released", report.Summary.Released, 2)
-	equal(t, "suspected still", report.Summary.Suspected, 1)
+	rep = h.run(t)
+	equal(t, "outcome of the oldest", outcomes(rep)["2"], report.Released)
+	equal(t, "released", rep.Summary.Released, 2)
+	equal(t, "suspected still", rep.Summary.Suspected, 1)
 }
 
 // Two policies share a ledger. Each of them releases in its own time.

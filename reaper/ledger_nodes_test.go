@@ -8,16 +8,20 @@ import (
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // ready returns a ready node.
-func ready(name string) reaper.Node    { return reaper.Node{Name: name, Ready: true} }
-func notReady(name string) reaper.Node { return reaper.Node{Name: name} }
+func ready(name string) census.Node    { return census.Node{Name: name, Ready: true} }
+func notReady(name string) census.Node { return census.Node{Name: name} }
 
 // podOn returns the pod of that name. It is on the node and shows the addresses of the
 // allocations.
-func podOn(node, name string, as ...reaper.Allocation) reaper.Pod {
-	pod := reaper.Pod{Ref: app(name).Pod, UID: app(name).UID, Node: node}
+func podOn(node, name string, as ...ipam.Allocation) census.Pod {
+	pod := census.Pod{Ref: app(name).Pod, UID: app(name).UID, Node: node}
 	for _, a := range as {
 		pod.Addresses = append(pod.Addresses, a.IP)
 	}
@@ -39,15 +43,15 @@ func lostNodeHarness(t *testing.T, m *backendtest.Memory) *harness {
 }
 
 // unreachable is the decision on an allocation on n1.
-var unreachable = decision{reaper.Held, reaper.NodeUnreachable, "node n1 is not ready"}
+var unreachable = decision{judge.Held, judge.NodeUnreachable, "node n1 is not ready"}
 
 // unknownNode is the decision on an allocation whose node is not known.
-var unknownNode = decision{reaper.Held, reaper.NodeUnreachable, "its node is not known, and not ready are: n1"}
+var unknownNode = decision{judge.Held, judge.NodeUnreachable, "its node is not known, and not ready are: n1"}
 
 // Promise 1, 2. The store does not name the node. The node on which the pod was last
 // seen counts.
 func TestNodeWhereThePodWasSeenKeeps(t *testing.T) {
-	gone := decision{reaper.Orphaned, reaper.PodAbsent, ""}
+	gone := decision{judge.Orphaned, judge.PodAbsent, ""}
 	for _, tt := range []struct {
 		name   string
 		change func(*testing.T, *harness, *backendtest.Memory)
@@ -56,7 +60,7 @@ func TestNodeWhereThePodWasSeenKeeps(t *testing.T) {
 		{"the node is away", func(*testing.T, *harness, *backendtest.Memory) {}, unreachable},
 		{"the node is back", func(_ *testing.T, h *harness, _ *backendtest.Memory) { h.pods.AddNodes(ready("n1")) }, gone},
 		{"the node is out of service", func(_ *testing.T, h *harness, _ *backendtest.Memory) {
-			h.pods.AddNodes(reaper.Node{Name: "n1", OutOfService: true})
+			h.pods.AddNodes(census.Node{Name: "n1", OutOfService: true})
 		}, gone},
 		{"the policy does not care", func(_ *testing.T, h *harness, _ *backendtest.Memory) {
 			h.policy.Nodes.Unreachable = policy.Release
@@ -98,7 +102,7 @@ func TestNodeWhereThePodWasSeenKeeps(t *testing.T) {
 		}, unreachable},
 		{"the ledger was lost", func(_ *testing.T, h *harness, _ *backendtest.Memory) { h.ledgers.stored = nil }, unknownNode},
 		{"the allocation names another pod now", func(_ *testing.T, _ *harness, m *backendtest.Memory) {
-			m.Rename(reaper.Allocation{Pool: "a", Key: "2"}, other)
+			m.Rename(ipam.Allocation{Pool: "a", Key: "2"}, other)
 		}, unknownNode},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -128,7 +132,7 @@ func TestNodeThatIsGoneKeepsNothing(t *testing.T) {
 	h.pods.AddNodes(ready("n2"))
 	h.run(t)
 	h.pods.Remove(app("web").Pod)
-	equal(t, "outcome", outcomes(h.run(t))["2"], reaper.Released)
+	equal(t, "outcome", outcomes(h.run(t))["2"], report.Released)
 	h.run(t)
 	equal(t, "ledger", h.ledgers.text(t), `{"seen":{},"figures":{"pods":1,"nodes":1}}`)
 }
@@ -144,12 +148,12 @@ func TestReplacedSandboxIsKeptByItsNode(t *testing.T) {
 	for range 2 {
 		report := h.run(t)
 		equal(t, "decision on the old allocation", reported(t, report, "2"), unreachable)
-		equal(t, "verdict on the new allocation", reported(t, report, "3").Verdict, reaper.InUse)
+		equal(t, "verdict on the new allocation", reported(t, report, "3").Verdict, judge.InUse)
 		equal(t, "node of the new allocation", entryOf(t, report, "3").Owner.Node, "n2")
 	}
 	h.pods.AddNodes(ready("n1"))
-	equal(t, "outcome once the node is back", outcomes(h.run(t)), map[string]reaper.Outcome{
-		"1": reaper.Kept, "2": reaper.Released, "3": reaper.Kept,
+	equal(t, "outcome once the node is back", outcomes(h.run(t)), map[string]report.Outcome{
+		"1": report.Kept, "2": report.Released, "3": report.Kept,
 	})
 }
 
@@ -160,9 +164,9 @@ func TestSiblingOfAnAddressOnAnUnreachableNodeIsKept(t *testing.T) {
 	first.Group, second.Group = "b", "b"
 	pod := showing(web, ip1)
 	pod.Node = "n1"
-	s := situation{pools: []reaper.Pool{poolOf(first, second)}, pods: []reaper.Pod{pod}, nodes: []reaper.Node{ready("n1")}}
+	s := situation{pools: []ipam.Pool{poolOf(first, second)}, pods: []census.Pod{pod}, nodes: []census.Node{ready("n1")}}
 	s.ledger = s.seen(t, noon)
-	s.pods, s.nodes = nil, []reaper.Node{notReady("n1")}
+	s.pods, s.nodes = nil, []census.Node{notReady("n1")}
 	decisions := s.judge(t, noon)
 	equal(t, "verdict", decisionOf(decisions[0]), unreachable)
 	equal(t, "verdict on its sibling", decisionOf(decisions[1]), unknownNode)
@@ -174,7 +178,7 @@ func TestNodeOfAnInferredPodIsNotRemembered(t *testing.T) {
 	a.Inferred = true
 	pod := showing(web, ip1)
 	pod.Node = "n1"
-	s := situation{pools: []reaper.Pool{poolOf(a)}, pods: []reaper.Pod{pod}}
+	s := situation{pools: []ipam.Pool{poolOf(a)}, pods: []census.Pod{pod}}
 	equal(t, "remembered", s.seen(t, noon).Len(), 0)
 }
 
@@ -185,7 +189,7 @@ func TestNodeThatTheStoreNamesIsNotRemembered(t *testing.T) {
 		a.Owner.Node = store
 		pod := showing(web, ip1)
 		pod.Node = "n1"
-		s := situation{pools: []reaper.Pool{poolOf(a)}, pods: []reaper.Pod{pod}}
+		s := situation{pools: []ipam.Pool{poolOf(a)}, pods: []census.Pod{pod}}
 		equal(t, "remembered of a pod on n1, where the store names "+store, s.seen(t, noon).Len(), remembered)
 	}
 }

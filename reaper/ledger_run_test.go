@@ -10,6 +10,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // waitingHarness returns a harness with one pod that exists, two that do not, and a
@@ -28,14 +31,14 @@ func TestRunsTogetherWaitOutTheGracePeriod(t *testing.T) {
 	h, _ := waitingHarness(t)
 	for _, step := range []struct {
 		after time.Duration
-		want  reaper.Counts
+		want  report.Counts
 		saves int
 	}{
-		{0, reaper.Counts{Entries: 3, InUse: 1, Suspected: 2}, 1},
-		{atLeast - time.Second, reaper.Counts{Entries: 3, InUse: 1, Suspected: 2}, 1},
-		{15 * time.Minute, reaper.Counts{Entries: 3, InUse: 1, Planned: 2, Released: 2}, 2},
-		{16 * time.Minute, reaper.Counts{Entries: 1, InUse: 1}, 2},
-		{17 * time.Minute, reaper.Counts{Entries: 1, InUse: 1}, 2},
+		{0, report.Counts{Entries: 3, InUse: 1, Suspected: 2}, 1},
+		{atLeast - time.Second, report.Counts{Entries: 3, InUse: 1, Suspected: 2}, 1},
+		{15 * time.Minute, report.Counts{Entries: 3, InUse: 1, Planned: 2, Released: 2}, 2},
+		{16 * time.Minute, report.Counts{Entries: 1, InUse: 1}, 2},
+		{17 * time.Minute, report.Counts{Entries: 1, InUse: 1}, 2},
 	} {
 		h.now = noon.Add(step.after)
 		equal(t, "after "+step.after.String(), h.run(t).Summary, step.want)
@@ -50,9 +53,9 @@ func TestDamagedLedgerCountsAsFirstSeenNow(t *testing.T) {
 	h.run(t)
 	h.ledgers.stored = h.ledgers.stored[:len(h.ledgers.stored)-5]
 	h.now = noon.Add(time.Hour)
-	report := h.run(t)
-	equal(t, "summary", report.Summary, reaper.Counts{Entries: 3, InUse: 1, Suspected: 2})
-	equal(t, "warnings", len(report.Warnings), 1)
+	rep := h.run(t)
+	equal(t, "summary", rep.Summary, report.Counts{Entries: 3, InUse: 1, Suspected: 2})
+	equal(t, "warnings", len(rep.Warnings), 1)
 	h.now = noon.Add(time.Hour + 15*time.Minute)
 	equal(t, "released later", h.run(t).Summary.Released, 2)
 }
@@ -65,9 +68,9 @@ func TestLedgerThatCannotBeLoadedIsNotOverwritten(t *testing.T) {
 	stored, before, saves := h.ledgers.text(t), contentsOf(t, m), h.ledgers.saves
 	h.ledgers.onLoad = func() error { return errForbidden }
 	h.now = noon.Add(time.Hour)
-	report, failures := h.partial(t)
+	rep, failures := h.partial(t)
 	equal(t, "failures", failures, []string{"load the ledger: " + errForbidden.Error()})
-	equal(t, "summary", report.Summary, reaper.Counts{Entries: 3, InUse: 1, Suspected: 2})
+	equal(t, "summary", rep.Summary, report.Counts{Entries: 3, InUse: 1, Suspected: 2})
 	equal(t, "store", contentsOf(t, m), before)
 	equal(t, "ledger", h.ledgers.text(t), stored)
 	equal(t, "writes of the ledger", h.ledgers.saves, saves)
@@ -82,9 +85,9 @@ func TestNothingIsReleasedWithoutTheLedger(t *testing.T) {
 	h.policy.GracePeriod = &policy.Duration{}
 	before := contentsOf(t, m)
 	h.ledgers.onLoad = func() error { return errForbidden }
-	report, failures := h.partial(t)
+	rep, failures := h.partial(t)
 	equal(t, "failures", failures, []string{"load the ledger: " + errForbidden.Error()})
-	equal(t, "summary", report.Summary, reaper.Counts{Entries: 3, InUse: 1, Planned: 2, Failed: 2})
+	equal(t, "summary", rep.Summary, report.Counts{Entries: 3, InUse: 1, Planned: 2, Failed: 2})
 	equal(t, "store", contentsOf(t, m), before)
 }
 
@@ -100,9 +103,9 @@ func TestReleaseWithoutGraceIsNotRemembered(t *testing.T) {
 func TestLedgerThatCannotBeSavedIsAFailureOfItsOwn(t *testing.T) {
 	h, _ := waitingHarness(t)
 	h.ledgers.onSave = func() error { return errForbidden }
-	report, failures := h.partial(t)
+	rep, failures := h.partial(t)
 	equal(t, "failures", failures, []string{"save the ledger: " + errForbidden.Error()})
-	equal(t, "summary", report.Summary, reaper.Counts{Entries: 3, InUse: 1, Suspected: 2})
+	equal(t, "summary", rep.Summary, report.Counts{Entries: 3, InUse: 1, Suspected: 2})
 	equal(t, "writes of the ledger", h.ledgers.saves, 1)
 }
 
@@ -116,7 +119,7 @@ func TestLedgerThatAnotherRunWroteIsTakenOver(t *testing.T) {
 			h.ledgers.onSave = nil
 			earlier.run(t)
 			h.ledgers.stored = earlier.ledgers.stored
-			return fmt.Errorf("%w: conflict", reaper.ErrAgain)
+			return fmt.Errorf("%w: conflict", ipam.ErrAgain)
 		}
 		h.run(t)
 		equal(t, "writes of the ledger", h.ledgers.saves, 1)
@@ -124,7 +127,7 @@ func TestLedgerThatAnotherRunWroteIsTakenOver(t *testing.T) {
 
 		h.addPods(t, m, "gone-3")
 		h.run(t)
-		l, err := reaper.DecodeLedger(h.ledgers.stored)
+		l, err := ledger.Decode(h.ledgers.stored)
 		equal(t, "error", err, nil)
 		equal(t, "remembered", l.Len(), 3)
 		h.now = noon.Add(5 * time.Minute)
@@ -142,11 +145,11 @@ func TestLedgerIsSavedAgainAfterAConflict(t *testing.T) {
 				return nil
 			}
 			conflicts--
-			return fmt.Errorf("%w: conflict", reaper.ErrAgain)
+			return fmt.Errorf("%w: conflict", ipam.ErrAgain)
 		}
 		h.run(t)
 		equal(t, "writes of the ledger", h.ledgers.saves, 3)
-		l, err := reaper.DecodeLedger(h.ledgers.stored)
+		l, err := ledger.Decode(h.ledgers.stored)
 		equal(t, "error", err, nil)
 		equal(t, "remembered", l.Len(), 2)
 	})
@@ -158,7 +161,7 @@ func TestLedgerThatCannotBeLoadedAfterAConflictIsNotOverwritten(t *testing.T) {
 	h.ledgers.onSave = func() error {
 		h.ledgers.onLoad = func() error { return errForbidden }
 		h.ledgers.stored = []byte("theirs")
-		return fmt.Errorf("%w: conflict", reaper.ErrAgain)
+		return fmt.Errorf("%w: conflict", ipam.ErrAgain)
 	}
 	_, failures := h.partial(t)
 	equal(t, "failures", failures, []string{"save the ledger: " + errForbidden.Error()})
@@ -170,9 +173,9 @@ func TestLedgerThatCannotBeLoadedAfterAConflictIsNotOverwritten(t *testing.T) {
 func TestLedgerThatAlwaysConflictsIsAFailureOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, _ := waitingHarness(t)
-		h.ledgers.onSave = func() error { return fmt.Errorf("%w: conflict", reaper.ErrAgain) }
+		h.ledgers.onSave = func() error { return fmt.Errorf("%w: conflict", ipam.ErrAgain) }
 		_, err := reaper.Run(t.Context(), h.options())
-		if partial := (*reaper.PartialError)(nil); !errors.As(err, &partial) {
+		if partial := (*report.PartialError)(nil); !errors.As(err, &partial) {
 			t.Errorf("run: %v, want a PartialError", err)
 		}
 		equal(t, "writes of the ledger", h.ledgers.saves, 4)

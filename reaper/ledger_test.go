@@ -6,18 +6,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
 )
 
 // ledgerOf returns a ledger with these seconds, by key.
-func ledgerOf(t testing.TB, seen map[string]int64) reaper.Ledger {
+func ledgerOf(t testing.TB, seen map[string]int64) ledger.Ledger {
 	t.Helper()
 	return ledgerOfForm(t, ledgertest.Ledger{Seen: seen})
 }
 
 // contents returns the ledger's seconds, by key.
-func contents(t testing.TB, l reaper.Ledger) map[string]int64 {
+func contents(t testing.TB, l ledger.Ledger) map[string]int64 {
 	t.Helper()
 	form, err := ledgertest.Decode(l.Encode())
 	if err != nil {
@@ -27,7 +28,7 @@ func contents(t testing.TB, l reaper.Ledger) map[string]int64 {
 }
 
 // onlyID returns the hash of the ledger's only allocation.
-func onlyID(t *testing.T, l reaper.Ledger) string {
+func onlyID(t *testing.T, l ledger.Ledger) string {
 	t.Helper()
 	equal(t, "entries", l.Len(), 1)
 	for id := range contents(t, l) {
@@ -39,7 +40,7 @@ func onlyID(t *testing.T, l reaper.Ledger) string {
 func TestLedgerHasAHashOfTheIdentity(t *testing.T) {
 	a := webAllocation()
 	a.Token = string(make([]byte, 100_000))
-	s := situation{pools: []reaper.Pool{poolOf(a)}}
+	s := situation{pools: []ipam.Pool{poolOf(a)}}
 	if id := onlyID(t, s.seen(t, noon)); len(id) != 24 {
 		t.Errorf("the identity is %q, want 32 bits of its backend and 64 of a hash", id)
 	}
@@ -67,14 +68,14 @@ func TestDamagedLedgerIsRefused(t *testing.T) {
 		"fewer":                          none[1:],
 	} {
 		body := "\x03\x00\x00\x00\x00\x00\x00" + strings.Repeat("s", 16) + lists
-		_, err := reaper.DecodeLedger(ledgertest.Sum([]byte(body)))
-		if !errors.Is(err, reaper.ErrLedgerDamaged) {
+		_, err := ledger.Decode(ledgertest.Sum([]byte(body)))
+		if !errors.Is(err, ledger.ErrDamaged) {
 			t.Errorf("%s: %v, want ErrLedgerDamaged", name, err)
 		}
 	}
 	for _, text := range append(refused, whole+"\x00", "\x04"+whole[1:]) {
-		l, err := reaper.DecodeLedger([]byte(text))
-		if !errors.Is(err, reaper.ErrLedgerDamaged) {
+		l, err := ledger.Decode([]byte(text))
+		if !errors.Is(err, ledger.ErrDamaged) {
 			t.Errorf("%q: %v, want ErrLedgerDamaged", text, err)
 		}
 		equal(t, "entries of "+text, l.Len(), 0)
@@ -86,8 +87,8 @@ func TestLedgerOfALaterVersionIsNoDamage(t *testing.T) {
 	for version := byte(4); version < ' '; version++ {
 		for _, rest := range []string{"", "anything", strings.Repeat("\x00", 1000)} {
 			body := append([]byte{version}, rest...)
-			l, err := reaper.DecodeLedger(ledgertest.Sum(body))
-			if !errors.Is(err, reaper.ErrLedgerNewer) || errors.Is(err, reaper.ErrLedgerDamaged) {
+			l, err := ledger.Decode(ledgertest.Sum(body))
+			if !errors.Is(err, ledger.ErrNewer) || errors.Is(err, ledger.ErrDamaged) {
 				t.Errorf("version %d: %v, want ErrLedgerNewer", version, err)
 			}
 			equal(t, "entries", l.Len(), 0)
@@ -97,7 +98,7 @@ func TestLedgerOfALaterVersionIsNoDamage(t *testing.T) {
 
 func TestEmptyLedgersAreEqual(t *testing.T) {
 	decoded := ledgerOf(t, nil)
-	if !decoded.Equal(reaper.Ledger{}) || !(reaper.Ledger{}).Equal(decoded) {
+	if !decoded.Equal(ledger.Ledger{}) || !(ledger.Ledger{}).Equal(decoded) {
 		t.Error("an empty ledger differs from the zero one")
 	}
 }
@@ -118,15 +119,15 @@ func TestMergedLedgerHasTheLaterTimes(t *testing.T) {
 	want := map[string]int64{onlyA: 1, onlyB: 2, both: 7}
 	equal(t, "a with b", contents(t, a.Merge(b)), want)
 	equal(t, "b with a", contents(t, b.Merge(a)), want)
-	equal(t, "a with nothing", contents(t, a.Merge(reaper.Ledger{})), contents(t, a))
-	equal(t, "nothing with a", contents(t, reaper.Ledger{}.Merge(a)), contents(t, a))
+	equal(t, "a with nothing", contents(t, a.Merge(ledger.Ledger{})), contents(t, a))
+	equal(t, "nothing with a", contents(t, ledger.Ledger{}.Merge(a)), contents(t, a))
 	equal(t, "a afterwards", contents(t, a), map[string]int64{onlyA: 1, both: 5})
 }
 
 // Promise 2. No stored data makes DecodeLedger panic. A ledger that it decodes is
 // encoded as it was.
 func FuzzDecodeLedger(f *testing.F) {
-	f.Add(reaper.Ledger{}.Encode())
+	f.Add(ledger.Ledger{}.Encode())
 	l := ledgerOf(f, map[string]int64{ledgertest.Key("a"): noon.Unix(), ledgertest.Key("b"): 0})
 	f.Add(l.Encode())
 	f.Add(ledgertest.Ledger{Nodes: map[string]string{ledgertest.Key("a"): "n1", ledgertest.Key("b"): "n2"}, Doubt: ledgertest.Doubt{At: 1}}.Encode())
@@ -135,14 +136,14 @@ func FuzzDecodeLedger(f *testing.F) {
 			body := data[:len(data)-4]
 			data = ledgertest.Sum(body)
 		}
-		l, err := reaper.DecodeLedger(data)
+		l, err := ledger.Decode(data)
 		if err != nil {
-			if errors.Is(err, reaper.ErrLedgerDamaged) == errors.Is(err, reaper.ErrLedgerNewer) || l.Len() != 0 {
+			if errors.Is(err, ledger.ErrDamaged) == errors.Is(err, ledger.ErrNewer) || l.Len() != 0 {
 				t.Errorf("%d entries with %v", l.Len(), err)
 			}
 			return
 		}
-		again, err := reaper.DecodeLedger(l.Encode())
+		again, err := ledger.Decode(l.Encode())
 		if err != nil || !again.Equal(l) {
 			t.Errorf("%s is read as %s: %v", textOf(l), textOf(again), err)
 		}

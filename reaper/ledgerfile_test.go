@@ -9,6 +9,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
 )
 
@@ -16,7 +17,7 @@ import (
 func TestEqualLedgersHaveEqualForms(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := drawLedger(t)
-		again, err := reaper.DecodeLedger(l.Encode())
+		again, err := ledger.Decode(l.Encode())
 		if err != nil || !again.Equal(l) || !bytes.Equal(again.Encode(), l.Encode()) {
 			t.Errorf("%s is read as %s, %v", textOf(l), textOf(again), err)
 		}
@@ -30,7 +31,7 @@ func TestEqualLedgersHaveEqualForms(t *testing.T) {
 }
 
 // drawLedger draws a ledger with all that a ledger can have.
-func drawLedger(t *rapid.T) reaper.Ledger {
+func drawLedger(t *rapid.T) ledger.Ledger {
 	id := rapid.Map(rapid.StringMatching(`[a-d]{1,2}`), func(name string) string {
 		key := ledgertest.Key(name)
 		return fmt.Sprintf("%08x", len(name)) + key[8:] // of two backends

@@ -10,6 +10,8 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // Promise 7. A flood of equal failures is one sentence in the error, and two lines in the
@@ -19,11 +21,11 @@ func TestEqualFailuresAreCounted(t *testing.T) {
 	var steps []step
 	for i := range pools {
 		pool := fmt.Sprintf("pool-%c", 'a'+i)
-		steps = append(steps, step{err: &reaper.PoolError{Pool: pool, Err: fmt.Errorf("pools %q is forbidden: uid %d", pool, 1000+i)}})
+		steps = append(steps, step{err: &ipam.PoolError{Pool: pool, Err: fmt.Errorf("pools %q is forbidden: uid %d", pool, 1000+i)}})
 	}
 	var log bytes.Buffer
-	h := newHarness(scriptedStore{"store", append(steps, step{err: &reaper.PoolError{Pool: "torn", Err: errors.New("no range")}})})
-	h.pods.Add(reaper.Pod{Ref: other})
+	h := newHarness(scriptedStore{"store", append(steps, step{err: &ipam.PoolError{Pool: "torn", Err: errors.New("no range")}})})
+	h.pods.Add(census.Pod{Ref: other})
 	o := h.options()
 	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	report, err := reaper.Run(t.Context(), o)
@@ -47,10 +49,10 @@ func TestEqualFailuresAreCounted(t *testing.T) {
 func TestErrorTellsFewKindsOfFailures(t *testing.T) {
 	var steps []step
 	for _, word := range strings.Fields("one two three four five six seven") {
-		steps = append(steps, step{err: &reaper.PoolError{Pool: "p", Err: errors.New(word)}})
+		steps = append(steps, step{err: &ipam.PoolError{Pool: "p", Err: errors.New(word)}})
 	}
 	h := newHarness(scriptedStore{"store", steps})
-	h.pods.Add(reaper.Pod{Ref: other})
+	h.pods.Add(census.Pod{Ref: other})
 	_, err := reaper.Run(t.Context(), h.options())
 	if want := "store: p: one; store: p: two; store: p: three; store: p: four; store: p: five; and 2 other kinds of failures: -o json names each"; err == nil || err.Error() != want {
 		t.Errorf("run: %v\nwant %s", err, want)

@@ -10,20 +10,25 @@ import (
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // manyPods returns n pods that show no address.
-func manyPods(n int) []reaper.Pod {
-	pods := make([]reaper.Pod, n)
+func manyPods(n int) []census.Pod {
+	pods := make([]census.Pod, n)
 	for i := range pods {
-		pods[i].Ref = reaper.PodRef{Namespace: "crowd", Name: fmt.Sprint("pod-", i)}
+		pods[i].Ref = ipam.PodRef{Namespace: "crowd", Name: fmt.Sprint("pod-", i)}
 	}
 	return pods
 }
 
 // manyNodes returns n ready nodes. The list is never nil.
-func manyNodes(n int) []reaper.Node {
-	nodes := make([]reaper.Node, n)
+func manyNodes(n int) []census.Node {
+	nodes := make([]census.Node, n)
 	for i := range nodes {
 		nodes[i] = ready(fmt.Sprint("node-", i))
 	}
@@ -31,15 +36,15 @@ func manyNodes(n int) []reaper.Node {
 }
 
 // ledgerWithFigures returns a ledger with the figures of its last run.
-func ledgerWithFigures(t *testing.T, pods, nodes int) reaper.Ledger {
+func ledgerWithFigures(t *testing.T, pods, nodes int) ledger.Ledger {
 	t.Helper()
 	return ledgerOfText(t, fmt.Sprintf(`{"seen":{},"figures":{"pods":%d,"nodes":%d}}`, pods, nodes))
 }
 
 // limitError returns the error as a *LimitError, or nil.
-func limitError(t *testing.T, err error) *reaper.LimitError {
+func limitError(t *testing.T, err error) *judge.LimitError {
 	t.Helper()
-	var limit *reaper.LimitError
+	var limit *judge.LimitError
 	if err != nil && !errors.As(err, &limit) {
 		t.Fatalf("%v, want a LimitError", err)
 	}
@@ -83,11 +88,11 @@ func TestCensusIsBelievedUpToADropByAFraction(t *testing.T) {
 			if tt.limits != nil {
 				tt.limits(&limits)
 			}
-			plan := reaper.MakePlan(situation{pools: []reaper.Pool{poolOf(webAllocation())}}.judge(t, noon))
-			census := reaper.NewCensus(time.Now(), manyPods(tt.now.pods), nil, manyNodes(tt.now.nodes)...)
-			var want []*reaper.LimitError
+			plan := judge.MakePlan(situation{pools: []ipam.Pool{poolOf(webAllocation())}}.judge(t, noon))
+			census := census.New(time.Now(), manyPods(tt.now.pods), nil, manyNodes(tt.now.nodes)...)
+			var want []*judge.LimitError
 			for line := range strings.FieldsFuncSeq(tt.want, func(c rune) bool { return c == '\n' }) {
-				want = append(want, &reaper.LimitError{Limit: "limits.maxPodDrop", Source: "the API server", Census: line})
+				want = append(want, &judge.LimitError{Limit: "limits.maxPodDrop", Source: "the API server", Census: line})
 			}
 			equal(t, "refusals", plan.Believe(limits, census, ledgerWithFigures(t, tt.then.pods, tt.then.nodes), noon, time.Minute), want)
 		})
@@ -99,7 +104,7 @@ func maxPodDrop(f float64) func(*policy.Limits) {
 }
 
 func TestNodesThatWereNotReadHaveNotDropped(t *testing.T) {
-	plan := reaper.MakePlan(situation{pools: []reaper.Pool{poolOf(webAllocation())}}.judge(t, noon))
+	plan := judge.MakePlan(situation{pools: []ipam.Pool{poolOf(webAllocation())}}.judge(t, noon))
 	census := censusOf(manyPods(10)...)
 	equal(t, "refusals", plan.Believe(policy.Default().Limits, census, ledgerWithFigures(t, 10, 100), noon, time.Minute), nil)
 }
@@ -113,34 +118,34 @@ func TestDropCountsOnlyIfAnAllocationIsOwnerless(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name   string
-		entry  func(*reaper.Allocation)
+		entry  func(*ipam.Allocation)
 		policy func(*policy.Policy)
-		pods   []reaper.Pod
-		sets   []reaper.StatefulSet
+		pods   []census.Pod
+		sets   []census.StatefulSet
 		want   bool
 	}{
 		{"due", nil, withGrace(0), nil, nil, true},
 		{"suspected", nil, nil, nil, nil, true},
-		{"too young", func(a *reaper.Allocation) { a.Created = noon }, nil, nil, nil, true},
+		{"too young", func(a *ipam.Allocation) { a.Created = noon }, nil, nil, nil, true},
 		{"held by a rule", nil, rule, nil, nil, true},
 		{"out of scope", nil, func(p *policy.Policy) { p.Namespaces.Exclude = []string{"default"} }, nil, nil, true},
-		{"without a token", func(a *reaper.Allocation) { a.Token = "" }, nil, nil, nil, true},
-		{"reserved", func(a *reaper.Allocation) { a.Protected = "excluded" }, nil, nil, nil, true},
-		{"retained", func(a *reaper.Allocation) { a.Owner.Pod.Name = "db-0" }, nil, nil,
-			[]reaper.StatefulSet{{Namespace: "default", Name: "db", Replicas: 1}}, true},
-		{"on a node that is away", func(a *reaper.Allocation) { a.Owner.Node = "node-0" }, nil, nil, nil, true},
-		{"in use", nil, nil, []reaper.Pod{showing(web, ip1)}, nil, false},
-		{"not readable", func(a *reaper.Allocation) { a.Unreadable = "no JSON" }, nil, nil, nil, false},
-		{"not a pod's", func(a *reaper.Allocation) { a.Foreign = "a tunnel" }, nil, nil, nil, false},
-		{"without an owner", func(a *reaper.Allocation) { a.Owner = reaper.Owner{} }, nil, nil, nil, false},
+		{"without a token", func(a *ipam.Allocation) { a.Token = "" }, nil, nil, nil, true},
+		{"reserved", func(a *ipam.Allocation) { a.Protected = "excluded" }, nil, nil, nil, true},
+		{"retained", func(a *ipam.Allocation) { a.Owner.Pod.Name = "db-0" }, nil, nil,
+			[]census.StatefulSet{{Namespace: "default", Name: "db", Replicas: 1}}, true},
+		{"on a node that is away", func(a *ipam.Allocation) { a.Owner.Node = "node-0" }, nil, nil, nil, true},
+		{"in use", nil, nil, []census.Pod{showing(web, ip1)}, nil, false},
+		{"not readable", func(a *ipam.Allocation) { a.Unreadable = "no JSON" }, nil, nil, nil, false},
+		{"not a pod's", func(a *ipam.Allocation) { a.Foreign = "a tunnel" }, nil, nil, nil, false},
+		{"without an owner", func(a *ipam.Allocation) { a.Owner = ipam.Owner{} }, nil, nil, nil, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := webAllocation()
 			if tt.entry != nil {
 				tt.entry(&a)
 			}
-			s := situation{policy: tt.policy, pools: []reaper.Pool{poolOf(a)}, pods: tt.pods, sets: tt.sets, nodes: []reaper.Node{notReady("node-0")}}
-			refusals := reaper.MakePlan(s.judge(t, noon)).Believe(policy.Default().Limits, censusOf(manyPods(1)...), ledgerWithFigures(t, 100, 0), noon, time.Minute)
+			s := situation{policy: tt.policy, pools: []ipam.Pool{poolOf(a)}, pods: tt.pods, sets: tt.sets, nodes: []census.Node{notReady("node-0")}}
+			refusals := judge.MakePlan(s.judge(t, noon)).Believe(policy.Default().Limits, censusOf(manyPods(1)...), ledgerWithFigures(t, 100, 0), noon, time.Minute)
 			equal(t, "refused", len(refusals) > 0, tt.want)
 		})
 	}
@@ -171,7 +176,7 @@ func TestDropIsRefusedByEveryRunUntilThePodsAreBack(t *testing.T) {
 	const doubted = `{"seen":{},"figures":{"pods":42},"doubt":{"pods":11,"at":1772366400}}`
 	for _, dryRun := range []bool{false, true, false} {
 		h.policy.DryRun = &dryRun
-		report, err := reaper.Run(t.Context(), h.options())
+		rep, err := reaper.Run(t.Context(), h.options())
 		limit := limitError(t, err)
 		if limit == nil || limit.Census != "the cluster has 11 unfinished pods, in the last run it had 42; allowed is a drop by a fraction of 0.5" {
 			t.Errorf("run: %v, want it refused with the figures", err)
@@ -179,7 +184,7 @@ func TestDropIsRefusedByEveryRunUntilThePodsAreBack(t *testing.T) {
 		equal(t, "store", contentsOf(t, m), before)
 		equal(t, "ledger", h.ledgers.text(t), doubted)
 		equal(t, "records", len(h.journal.Read().Records), 0)
-		equal(t, "summary", report.Summary, reaper.Counts{Entries: 2, InUse: 1, Suspected: 1})
+		equal(t, "summary", rep.Summary, report.Counts{Entries: 2, InUse: 1, Suspected: 1})
 		h.now = h.now.Add(15 * time.Minute)
 	}
 	h.pods.Add(manyPods(40)...)
@@ -248,7 +253,7 @@ func TestDropIsBelievedIfASecondListConfirmsIt(t *testing.T) {
 }
 
 // ended returns n finished pods of a nightly job farm.
-func ended(n int) []reaper.Pod {
+func ended(n int) []census.Pod {
 	pods := manyPods(n)
 	for i := range pods {
 		pods[i].Ref.Namespace, pods[i].Finished = "farm", true
@@ -316,11 +321,11 @@ func TestScaleDownWithAllNodesThereIsBelievedByTheNextRun(t *testing.T) {
 // Promise 2. The pods are as few as in the doubted list. If nodes vanished since then, the
 // two lists do not agree.
 func TestDropIsBelievedOnlyWhileTheNodesStay(t *testing.T) {
-	plan := reaper.MakePlan(situation{pools: []reaper.Pool{poolOf(webAllocation())}}.judge(t, noon))
+	plan := judge.MakePlan(situation{pools: []ipam.Pool{poolOf(webAllocation())}}.judge(t, noon))
 	ledger := ledgerOfText(t, fmt.Sprintf(
 		`{"seen":{},"figures":{"pods":200,"nodes":10},"doubt":{"pods":20,"nodes":10,"at":%d}}`, noon.Unix()))
 	for nodes, want := range map[int]bool{10: false, 5: false, 4: true} {
-		census := reaper.NewCensus(time.Now(), manyPods(20), nil, manyNodes(nodes)...)
+		census := census.New(time.Now(), manyPods(20), nil, manyNodes(nodes)...)
 		refusals := plan.Believe(policy.Default().Limits, census, ledger, noon.Add(time.Hour), time.Minute)
 		equal(t, fmt.Sprint("refused with ", nodes, " nodes"), len(refusals) > 0, want)
 	}
@@ -339,7 +344,7 @@ func TestDropIsAcceptedIfLimitsAreIgnored(t *testing.T) {
 
 func TestDropIsAcceptedIfNoAllocationIsOwnerless(t *testing.T) {
 	h, _ := afterDrop(t)
-	h.pods.Add(reaper.Pod{Ref: app("live-2").Pod, UID: app("live-2").UID})
+	h.pods.Add(census.Pod{Ref: app("live-2").Pod, UID: app("live-2").UID})
 	h.run(t)
 	equal(t, "ledger", h.ledgers.text(t), `{"seen":{},"figures":{"pods":12}}`)
 	h.pods.Remove(app("live-2").Pod)

@@ -8,61 +8,65 @@ import (
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // planOf returns a plan that releases some of all allocations.
-func planOf(t *testing.T, planned, all int) reaper.Plan {
+func planOf(t *testing.T, planned, all int) judge.Plan {
 	t.Helper()
-	decisions := make([]reaper.Decision, all)
+	decisions := make([]judge.Decision, all)
 	for i := range decisions {
-		decisions[i] = decided(reaper.Held, reaper.Allocation{})
+		decisions[i] = decided(judge.Held, ipam.Allocation{})
 		if i < planned {
-			decisions[i].Verdict = reaper.Orphaned
+			decisions[i].Verdict = judge.Orphaned
 		}
 	}
-	plan := reaper.MakePlan(decisions)
+	plan := judge.MakePlan(decisions)
 	equal(t, "planned", len(plan.Orphans()), planned)
 	return plan
 }
 
 func TestLimits(t *testing.T) {
-	onePod := censusOf(reaper.Pod{Ref: web})
+	onePod := censusOf(census.Pod{Ref: web})
 	for _, tt := range []struct {
 		name         string
 		planned, all int
 		limits       func(*policy.Limits)
-		census       reaper.Census
-		want         *reaper.LimitError // nil if the plan is allowed
+		census       census.Census
+		want         *judge.LimitError // nil if the plan is allowed
 	}{
 		{"nothing to do in an empty cluster", 0, 100, nil, censusOf(), nil},
-		{"nothing to do without a census", 0, 100, nil, reaper.Census{}, nil},
+		{"nothing to do without a census", 0, 100, nil, census.Census{}, nil},
 		{"a single release in an empty cluster", 1, 1, nil, censusOf(),
-			&reaper.LimitError{Limit: "the cluster has no pods", Planned: 1, Allocations: 1, Allowed: "none"}},
+			&judge.LimitError{Limit: "the cluster has no pods", Planned: 1, Allocations: 1, Allowed: "none"}},
 		{"a single release in a cluster of one pod", 1, 1, nil, onePod, nil},
 		{"no limit of releases", 50, 100, nil, onePod, nil},
 		{"as many releases as allowed", 10, 100, maxReleases(10), onePod, nil},
 		{"one release too many", 11, 100, maxReleases(10), onePod,
-			&reaper.LimitError{Limit: "limits.maxReleases", Planned: 11, Allocations: 100, Allowed: "10"}},
+			&judge.LimitError{Limit: "limits.maxReleases", Planned: 11, Allocations: 100, Allowed: "10"}},
 		{"exactly the fraction", 10, 20, nil, onePod, nil},
 		{"more than the fraction", 11, 20, nil, onePod,
-			&reaper.LimitError{Limit: "limits.maxFraction", Planned: 11, Allocations: 20, Allowed: "a fraction of 0.5"}},
+			&judge.LimitError{Limit: "limits.maxFraction", Planned: 11, Allocations: 20, Allowed: "a fraction of 0.5"}},
 		{"more than the fraction of an odd number", 11, 21, nil, onePod,
-			&reaper.LimitError{Limit: "limits.maxFraction", Planned: 11, Allocations: 21, Allowed: "a fraction of 0.5"}},
+			&judge.LimitError{Limit: "limits.maxFraction", Planned: 11, Allocations: 21, Allowed: "a fraction of 0.5"}},
 		{"more than the fraction of too few", 19, 19, nil, onePod, nil},
 		{"all, where all are allowed", 40, 40, maxFraction(1), onePod, nil},
 		{"a tiny fraction", 1, 1000, maxFraction(0.0001), onePod,
-			&reaper.LimitError{Limit: "limits.maxFraction", Planned: 1, Allocations: 1000, Allowed: "a fraction of 0.0001"}},
+			&judge.LimitError{Limit: "limits.maxFraction", Planned: 1, Allocations: 1000, Allowed: "a fraction of 0.0001"}},
 		{"the fraction counts however few", 1, 1, minEntries(0), onePod,
-			&reaper.LimitError{Limit: "limits.maxFraction", Planned: 1, Allocations: 1, Allowed: "a fraction of 0.5"}},
+			&judge.LimitError{Limit: "limits.maxFraction", Planned: 1, Allocations: 1, Allowed: "a fraction of 0.5"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			limits := policy.Default().Limits
 			if tt.limits != nil {
 				tt.limits(&limits)
 			}
-			var want []*reaper.LimitError
+			var want []*judge.LimitError
 			if tt.want != nil {
-				want = []*reaper.LimitError{tt.want}
+				want = []*judge.LimitError{tt.want}
 			}
 			equal(t, "refusals", planOf(t, tt.planned, tt.all).Check(limits, tt.census), want)
 		})
@@ -84,46 +88,46 @@ func minEntries(n int) func(*policy.Limits) {
 // Promise 1. Limits are fractions of addresses. An allocation without an address counts
 // on neither side.
 func TestLimitsCountAddressesOnly(t *testing.T) {
-	onePod := censusOf(reaper.Pod{Ref: web})
-	decisions := func(orphans, kept, orphanedEmptyHandles, keptEmptyHandles int) reaper.Plan {
-		var all []reaper.Decision
-		add := func(n int, verdict reaper.Verdict, emptyHandle bool) {
+	onePod := censusOf(census.Pod{Ref: web})
+	decisions := func(orphans, kept, orphanedEmptyHandles, keptEmptyHandles int) judge.Plan {
+		var all []judge.Decision
+		add := func(n int, verdict judge.Verdict, emptyHandle bool) {
 			for range n {
-				all = append(all, decided(verdict, reaper.Allocation{EmptyHandle: emptyHandle}))
+				all = append(all, decided(verdict, ipam.Allocation{EmptyHandle: emptyHandle}))
 			}
 		}
-		add(orphanedEmptyHandles, reaper.Orphaned, true)
-		add(orphans, reaper.Orphaned, false)
-		add(keptEmptyHandles, reaper.Held, true)
-		add(kept, reaper.InUse, false)
-		return reaper.MakePlan(all)
+		add(orphanedEmptyHandles, judge.Orphaned, true)
+		add(orphans, judge.Orphaned, false)
+		add(keptEmptyHandles, judge.Held, true)
+		add(kept, judge.InUse, false)
+		return judge.MakePlan(all)
 	}
 	for _, tt := range []struct {
 		name   string
-		plan   reaper.Plan
+		plan   judge.Plan
 		limits func(*policy.Limits)
-		census reaper.Census
-		want   *reaper.LimitError
+		census census.Census
+		want   *judge.LimitError
 	}{
 		{"many empty handles to release", decisions(0, 30, 1000, 0), maxReleases(1), onePod, nil},
 		{"many empty handles and as many addresses as allowed", decisions(1, 30, 1000, 0), maxReleases(1), onePod, nil},
 		{"many empty handles and one address too many", decisions(2, 30, 1000, 0), maxReleases(1), onePod,
-			&reaper.LimitError{Limit: "limits.maxReleases", Planned: 2, Allocations: 32, Allowed: "1"}},
+			&judge.LimitError{Limit: "limits.maxReleases", Planned: 2, Allocations: 32, Allowed: "1"}},
 		{"many empty handles that stay do not make the fraction smaller", decisions(16, 15, 0, 1000), nil, onePod,
-			&reaper.LimitError{Limit: "limits.maxFraction", Planned: 16, Allocations: 31, Allowed: "a fraction of 0.5"}},
+			&judge.LimitError{Limit: "limits.maxFraction", Planned: 16, Allocations: 31, Allowed: "a fraction of 0.5"}},
 		{"empty handles do not count for minEntries", decisions(5, 1, 5, 1000), nil, onePod, nil},
 		{"empty handles only", decisions(0, 0, 1000, 0), minEntries(0), onePod, nil},
 		{"empty handles only, in an empty cluster", decisions(0, 0, 1, 0), nil, censusOf(),
-			&reaper.LimitError{Limit: "the cluster has no pods", Allowed: "none"}},
+			&judge.LimitError{Limit: "the cluster has no pods", Allowed: "none"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			limits := policy.Default().Limits
 			if tt.limits != nil {
 				tt.limits(&limits)
 			}
-			var want []*reaper.LimitError
+			var want []*judge.LimitError
 			if tt.want != nil {
-				want = []*reaper.LimitError{tt.want}
+				want = []*judge.LimitError{tt.want}
 			}
 			equal(t, "refusals", tt.plan.Check(limits, tt.census), want)
 		})
@@ -131,7 +135,7 @@ func TestLimitsCountAddressesOnly(t *testing.T) {
 }
 
 func TestLimitErrorHasTheFigures(t *testing.T) {
-	refusals := planOf(t, 11, 20).Check(policy.Default().Limits, censusOf(reaper.Pod{Ref: web}))
+	refusals := planOf(t, 11, 20).Check(policy.Default().Limits, censusOf(census.Pod{Ref: web}))
 	want := "limits.maxFraction: the plan releases 11 of 20 allocations, allowed is a fraction of 0.5; nothing was released"
 	equal(t, "message", fmt.Sprint(refusals[0]), want)
 }
@@ -144,22 +148,22 @@ func TestEveryLimitThatRefusesIsInTheReport(t *testing.T) {
 	h.policy.Limits = policy.Limits{MaxReleases: new(1), MaxFraction: new(0.1), MinEntries: new(1), MaxPodDrop: new(0.5)}
 	h.ledgers.stored = ledgerWithFigures(t, 100, 0).Encode()
 	for _, inspects := range []bool{false, true} {
-		report, err := reaper.Run(t.Context(), h.options())
+		rep, err := reaper.Run(t.Context(), h.options())
 		if inspects {
-			report, err = reaper.Inspect(t.Context(), h.options())
+			rep, err = reaper.Inspect(t.Context(), h.options())
 		}
 		const plan = "the plan releases 3 of 3 allocations, allowed is "
 		raise := func(limit string) string {
 			return "look at the plan; if it is right, raise " + limit + " or give --unsafe-ignore-limits"
 		}
-		want := []reaper.Refusal{
+		want := []judge.Refusal{
 			{Limit: "the cluster has no pods", Message: "the cluster has no pods: " + plan + "none",
 				Remedy: "look whether the API server is the right one; if it is, give --unsafe-ignore-limits"},
 			{Limit: "limits.maxReleases", Message: "limits.maxReleases: " + plan + "1", Remedy: raise("limits.maxReleases")},
 			{Limit: "limits.maxFraction", Message: "limits.maxFraction: " + plan + "a fraction of 0.1", Remedy: raise("limits.maxFraction")},
 		}
 		if !inspects { // files have no ledger, and end no run
-			want = append([]reaper.Refusal{{
+			want = append([]judge.Refusal{{
 				Limit:   "limits.maxPodDrop",
 				Message: "limits.maxPodDrop: the cluster has 0 unfinished pods, in the last run it had 100; allowed is a drop by a fraction of 0.5",
 				Remedy: "look whether the API server is the right one and lists everything; if it does, " +
@@ -169,12 +173,12 @@ func TestEveryLimitThatRefusesIsInTheReport(t *testing.T) {
 			equal(t, "refusals of the error", limit.Refusals(), want)
 			equal(t, "limits in the text of the error", strings.Count(limit.Error(), "allowed is"), len(want))
 		}
-		equal(t, "refused", report.Result.Refused, want)
-		for key, outcome := range outcomes(report) {
-			equal(t, "outcome of "+key, outcome, reaper.Refused)
+		equal(t, "refused", rep.Result.Refused, want)
+		for key, outcome := range outcomes(rep) {
+			equal(t, "outcome of "+key, outcome, report.Refused)
 		}
-		if !strings.Contains(report.BottomLine(), "but refused") {
-			t.Errorf("the bottom line reads as approved: %s", report.BottomLine())
+		if !strings.Contains(rep.BottomLine(), "but refused") {
+			t.Errorf("the bottom line reads as approved: %s", rep.BottomLine())
 		}
 	}
 	equal(t, "allocations left", len(contentsOf(t, m)), 3)

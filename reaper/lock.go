@@ -3,6 +3,8 @@ package reaper
 import (
 	"context"
 	"errors"
+
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // lock takes the lock if this run may write. If another run has it, lock returns a
@@ -15,7 +17,7 @@ func (r *run) lock(ctx context.Context) (unlock func(), err error) {
 	}
 	unlock, err = r.Lock.Acquire(ctx, r.ID)
 	var held *LockedError
-	var nowhere *InputError
+	var nowhere *ipam.InputError
 	switch {
 	case errors.As(err, &held), errors.As(err, &nowhere):
 		return none, err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // A fakeLock is a reaper.Lock that notes its calls.
@@ -47,7 +48,7 @@ func TestRunThatFindsTheLockTakenListsNothing(t *testing.T) {
 	lock, events := heldLock().attach(harness), (&fakeEvents{}).attach(harness)
 	asked := requests(m)
 	harness.ledgers.onLoad = func() error { t.Error("the ledger was read"); return nil }
-	report, err := reaper.Run(t.Context(), harness.options())
+	rep, err := reaper.Run(t.Context(), harness.options())
 	var locked *reaper.LockedError
 	if !errors.As(err, &locked) {
 		t.Fatalf("run: %v, want a LockedError", err)
@@ -57,10 +58,10 @@ func TestRunThatFindsTheLockTakenListsNothing(t *testing.T) {
 	equal(t, "calls of the cluster", harness.pods.Calls(), nil)
 	equal(t, "lock", lock.calls, []string{"acquire run-1"})
 	equal(t, "announcements", len(events.announced), 0)
-	equal(t, "report", report, reaper.Report{
+	equal(t, "report", rep, report.Report{
 		APIVersion: "ip-reaper/v1alpha1", Kind: "ReapReport",
-		Run:      reaper.RunInfo{ID: "run-1", StartedAt: noon, FinishedAt: noon, Version: "v1", Cluster: "https://cluster"},
-		Backends: []reaper.BackendReport{}, Networks: []reaper.NetworkReport{}, Pools: []reaper.PoolReport{}, Entries: []reaper.Entry{},
+		Run:      report.RunInfo{ID: "run-1", StartedAt: noon, FinishedAt: noon, Version: "v1", Cluster: "https://cluster"},
+		Backends: []report.BackendReport{}, Networks: []report.NetworkReport{}, Pools: []report.PoolReport{}, Entries: []report.Entry{},
 	})
 }
 

@@ -7,20 +7,25 @@ import (
 	"time"
 
 	"github.com/sethvargo/go-retry"
+
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // loadLedger loads the ledger of earlier runs. It reports false if the stored ledger
 // could not be read. Then it may be whole, and must not be replaced.
-func (r *run) loadLedger(ctx context.Context) (Ledger, bool) {
-	ledger, err := r.Ledgers.Load(ctx)
+func (r *run) loadLedger(ctx context.Context) (ledger.Ledger, bool) {
+	memory, err := r.Ledgers.Load(ctx)
 	switch {
-	case errors.Is(err, ErrLedgerDamaged):
+	case errors.Is(err, ledger.ErrDamaged):
 		r.warn(err.Error() + "; all allocations count as first seen now, and it is forgotten on which nodes pods were and hung, and what was restored")
 	case err != nil:
 		r.failAndWarn(fmt.Errorf("load the ledger: %w", err))
-		return Ledger{}, false
+		return ledger.Ledger{}, false
 	}
-	return ledger.Salted(), true
+	return memory.Salted(), true
 }
 
 // remembers reports whether the run stores what it finds.
@@ -28,7 +33,7 @@ func (r *run) remembers() bool { return !*r.Policy.DryRun || r.Remember }
 
 // rememberPlan keeps what a dry run found: in the stored ledger if it remembers, and for
 // the next round of the same run otherwise. By a wrong clock it stores nothing.
-func (r *run) rememberPlan(ctx context.Context, have Ledger, known bool, next func(Ledger) Ledger) {
+func (r *run) rememberPlan(ctx context.Context, have ledger.Ledger, known bool, next func(ledger.Ledger) ledger.Ledger) {
 	switch {
 	case !r.Remember:
 		r.memory = next(have)
@@ -45,7 +50,7 @@ func (r *run) recall() {
 	if r.remains {
 		for i := range r.report.Entries {
 			e, d := &r.report.Entries[i], &r.decisions[i]
-			if e.Verdict == Suspected && !d.KnownTo(r.stored) {
+			if e.Verdict == judge.Suspected && !d.KnownTo(r.stored) {
 				e.FirstSeen, e.Due = nil, nil
 			}
 		}
@@ -54,7 +59,7 @@ func (r *run) recall() {
 	waiting := false
 	for i := range r.report.Entries {
 		e := &r.report.Entries[i]
-		waiting = waiting || e.Verdict == Suspected && r.isSelected(i)
+		waiting = waiting || e.Verdict == judge.Suspected && r.isSelected(i)
 		e.FirstSeen, e.Due = nil, nil
 	}
 	if waiting && *r.Policy.DryRun {
@@ -69,24 +74,24 @@ func (r *run) recall() {
 
 // forget removes the released allocations from the ledger that was saved. If they come
 // back, they are new.
-func (r *run) forget(ctx context.Context, saved Ledger, plan Plan) {
-	var released []*Allocation
+func (r *run) forget(ctx context.Context, saved ledger.Ledger, plan judge.Plan) {
+	var released []*ipam.Allocation
 	for _, i := range plan.Due {
-		if r.report.Entries[i].Outcome == Released {
+		if r.report.Entries[i].Outcome == report.Released {
 			released = append(released, plan.Decisions[i].Allocation)
 		}
 	}
 	if len(released) > 0 {
-		r.saveLedger(ctx, saved, func(have Ledger) Ledger { return have.Without(released, saved) })
+		r.saveLedger(ctx, saved, func(have ledger.Ledger) ledger.Ledger { return have.Without(released, saved) })
 	}
 }
 
 // saveLedger replaces the ledger by what next makes of it. If another run wrote in
 // between, next gets the ledger of that run. It warns of what does not fit. It reports
 // whether the ledger is stored.
-func (r *run) saveLedger(ctx context.Context, have Ledger, next func(Ledger) Ledger) bool {
+func (r *run) saveLedger(ctx context.Context, have ledger.Ledger, next func(ledger.Ledger) ledger.Ledger) bool {
 	made := have
-	left, err := saveLedger(ctx, r.Ledgers, have, func(have Ledger) Ledger {
+	left, err := saveLedger(ctx, r.Ledgers, have, func(have ledger.Ledger) ledger.Ledger {
 		made = next(have)
 		return made
 	})
@@ -104,20 +109,20 @@ func (r *run) saveLedger(ctx context.Context, have Ledger, next func(Ledger) Led
 
 // saveLedger is run.saveLedger without the report. It returns how many entries did not
 // fit.
-func saveLedger(ctx context.Context, ledgers Ledgers, have Ledger, next func(Ledger) Ledger) (left int, err error) {
+func saveLedger(ctx context.Context, ledgers ledger.Store, have ledger.Ledger, next func(ledger.Ledger) ledger.Ledger) (left int, err error) {
 	b := retry.WithMaxRetries(3, retry.NewConstant(100*time.Millisecond))
 	err = retry.Do(ctx, b, func(ctx context.Context) error {
-		var want Ledger
+		var want ledger.Ledger
 		want, left = next(have).Fit(ledgers.Capacity())
 		if want.Equal(have) {
 			return nil
 		}
 		err := ledgers.Save(ctx, want)
-		if !errors.Is(err, ErrAgain) {
+		if !errors.Is(err, ipam.ErrAgain) {
 			return err
 		}
 		theirs, loadErr := ledgers.Load(ctx)
-		if loadErr != nil && !errors.Is(loadErr, ErrLedgerDamaged) {
+		if loadErr != nil && !errors.Is(loadErr, ledger.ErrDamaged) {
 			return loadErr
 		}
 		have = theirs.Salted()

@@ -9,7 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // An action is one event in the cluster, drawn before it takes place.
@@ -85,7 +86,7 @@ func (m *model) do(a action) {
 		m.pods.Remove(pod.owner.Pod)
 	case a.What == "away":
 		m.away[pod.owner.Node] = true
-		m.pods.AddNodes(reaper.Node{Name: pod.owner.Node})
+		m.pods.AddNodes(census.Node{Name: pod.owner.Node})
 	case a.What == "begin":
 		if _, has := pod.grants[withHandles]; !has {
 			m.stores[withHandles].Begin(pod.owner.Sandbox)
@@ -121,7 +122,7 @@ func (m *model) do(a action) {
 		m.show(pod)
 	case a.What == "mistake" && pod.pending.IsZero():
 		if g, ok := pod.grants[a.Store]; ok {
-			m.stores[a.Store].Rename(g.got[m.made%len(g.got)], reaper.PodRef{Namespace: "default", Name: "never-was"})
+			m.stores[a.Store].Rename(g.got[m.made%len(g.got)], ipam.PodRef{Namespace: "default", Name: "never-was"})
 			g.renamed, g.noted = true, false
 			pod.grants[a.Store] = g
 		}
@@ -172,7 +173,7 @@ func (m *model) call(what string) error {
 	for _, a := range now {
 		switch a.Call {
 		case "slow":
-			time.Sleep(reaper.Freshness * 3 / 5)
+			time.Sleep(ipam.Freshness * 3 / 5)
 		case "fails":
 			failure = errConnection
 		case "answer lost":

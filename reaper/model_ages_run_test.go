@@ -12,6 +12,9 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // Promise 1, 4. A pod comes back while the address that it had is released, and the ADD of the
@@ -20,7 +23,7 @@ import (
 func TestModelHowOldALookMayBe(t *testing.T) {
 	const old, ever = 20 * time.Second, time.Hour
 	program := conditions{
-		entry: reaper.Freshness, tombstone: reaper.Freshness, again: reaper.Freshness,
+		entry: ipam.Freshness, tombstone: ipam.Freshness, again: ipam.Freshness,
 		starts: 2*time.Second + time.Millisecond,
 	}
 	for _, tt := range []struct {
@@ -53,7 +56,7 @@ func TestModelHowOldALookMayBe(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := program
 				tt.but(&c)
-				lost, outcomes := make(map[string]script), make(map[reaper.Outcome]int)
+				lost, outcomes := make(map[string]script), make(map[report.Outcome]int)
 				scripts(c.del, func(s script) (ended bool) {
 					m := newAgesModel(t, c, s)
 					report, _ := reaper.Run(t.Context(), m.options()) // a release that fails is an outcome
@@ -65,7 +68,7 @@ func TestModelHowOldALookMayBe(t *testing.T) {
 					}
 					return m.ended
 				})
-				if outcomes[reaper.Released] == 0 || outcomes[reaper.Returned] == 0 {
+				if outcomes[report.Released] == 0 || outcomes[report.Returned] == 0 {
 					t.Errorf("the scripts have no race: %v", outcomes)
 				}
 				if got := slices.Sorted(maps.Keys(lost)); !slices.Equal(got, tt.want) {
@@ -77,9 +80,9 @@ func TestModelHowOldALookMayBe(t *testing.T) {
 }
 
 // A forever is a backend for which no look is too old.
-type forever struct{ reaper.Backend }
+type forever struct{ ipam.Backend }
 
-func (b forever) Release(ctx context.Context, ws []reaper.Warrant) []error {
+func (b forever) Release(ctx context.Context, ws []ipam.Warrant) []error {
 	for i := range ws {
 		ws[i] = lookedAt(ws[i], time.Now())
 	}
@@ -106,7 +109,7 @@ func TestModelAllocationsOfASandboxNeedNoFreshLook(t *testing.T) {
 				point, _, _ := strings.Cut(request, " ")
 				for at < slices.Index(points, point) {
 					if at++; at == create {
-						h.pods.Add(reaper.Pod{Ref: owner.Pod, UID: "now", AddressUnknown: true, Starting: true})
+						h.pods.Add(census.Pod{Ref: owner.Pod, UID: "now", AddressUnknown: true, Starting: true})
 					}
 					if at == handle {
 						time.Sleep(time.Minute)

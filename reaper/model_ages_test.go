@@ -8,7 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // The conditions of a release are how old a look may be at each of its writes, and what the
@@ -107,7 +108,7 @@ func newAgesModel(t *testing.T, c conditions, s script) *agesModel {
 	m.harness = newHarness(modelEntries{agesBackend{m: m}}, modelReservations{agesBackend{m: m}})
 	one := 1.0
 	m.policy.Limits.MaxFraction = &one
-	m.pods.Add(reaper.Pod{Ref: reaper.PodRef{Namespace: "kube-system", Name: "dns"}})
+	m.pods.Add(census.Pod{Ref: ipam.PodRef{Namespace: "kube-system", Name: "dns"}})
 	m.pods.OnCall(func(call string) error {
 		if call == "get pod default/web-0" {
 			m.looked = m.slept
@@ -148,7 +149,7 @@ func (m *agesModel) reach(point string) {
 func (m *agesModel) step() {
 	if m.adding.next == createPod {
 		m.created = time.Now()
-		m.pods.Add(reaper.Pod{Ref: app("web-0").Pod, UID: "now", AddressUnknown: true, Starting: true})
+		m.pods.Add(census.Pod{Ref: app("web-0").Pod, UID: "now", AddressUnknown: true, Starting: true})
 	}
 	m.adding.step(m.sharedRange)
 	m.check(false)
@@ -178,23 +179,23 @@ func (m *agesModel) check(over bool) { m.broken = cmp.Or(m.broken, m.adding.lost
 
 // ask asks a warrant for its allocation, as a program would whose looks may be that old, on a
 // machine that has slept since the look.
-func (m *agesModel) ask(w reaper.Warrant, most time.Duration) (reaper.Allocation, error) {
+func (m *agesModel) ask(w ipam.Warrant, most time.Duration) (ipam.Allocation, error) {
 	awake := time.Since(w.Looked())
-	age := reaper.AgeOf(looked(m.t, twoClocks, awake, awake+m.slept-m.looked), twoClocks)
-	return lookedAt(w, time.Now().Add(most-reaper.Freshness-age)).Allocation()
+	age := ipam.AgeOf(looked(m.t, twoClocks, awake, awake+m.slept-m.looked), twoClocks)
+	return lookedAt(w, time.Now().Add(most-ipam.Freshness-age)).Allocation()
 }
 
 // twoClocks is a time by both clocks. In a bubble of synctest, there is only one.
 var twoClocks = time.Now()
 
 // lookedAt returns a warrant as if its look had begun at another time.
-func lookedAt(w reaper.Warrant, began time.Time) reaper.Warrant {
-	return reaper.NewWarrant(w.For(), began, renewerOf{w})
+func lookedAt(w ipam.Warrant, began time.Time) ipam.Warrant {
+	return ipam.NewWarrant(w.For(), began, renewerOf{w})
 }
 
 // renewerOf renews a warrant in place of the one that it was made of.
-type renewerOf struct{ w reaper.Warrant }
+type renewerOf struct{ w ipam.Warrant }
 
-func (r renewerOf) Renew(ctx context.Context, _ []reaper.Warrant) ([]reaper.Warrant, []error) {
-	return reaper.Renew(ctx, []reaper.Warrant{r.w})
+func (r renewerOf) Renew(ctx context.Context, _ []ipam.Warrant) ([]ipam.Warrant, []error) {
+	return ipam.Renew(ctx, []ipam.Warrant{r.w})
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // inFlight is the longest time from an ADD to the address in the pod's status.
@@ -46,19 +48,19 @@ type model struct {
 
 // A modelPod is a pod that exists.
 type modelPod struct {
-	owner   reaper.Owner
+	owner   ipam.Owner
 	grants  map[int]grant // of its current sandbox, by store
 	begun   bool          // an ADD has written the handle, and not the block
 	pending time.Time     // of the first ADD that its status does not show; zero if none
-	shown   reaper.Pod
+	shown   census.Pod
 }
 
 // A grant has the addresses that the plugin gave to a sandbox: one, or two in the store
 // with handles. The pod shows the first.
 type grant struct {
 	store   int
-	asks    reaper.Owner
-	got     []reaper.Allocation
+	asks    ipam.Owner
+	got     []ipam.Allocation
 	renamed bool // one of the addresses names a wrong pod, by mistake
 	noted   bool // a run saved its node in the ledger
 }
@@ -84,7 +86,7 @@ func newModel() *model {
 	m.harness = newHarness()
 	one, many := 1.0, 1_000_000
 	m.policy.Limits.MaxFraction, m.policy.Limits.MinEntries = &one, &many
-	m.pods.Add(reaper.Pod{Ref: reaper.PodRef{Namespace: "kube-system", Name: "dns"}})
+	m.pods.Add(census.Pod{Ref: ipam.PodRef{Namespace: "kube-system", Name: "dns"}})
 	m.pods.OnCall(m.call)
 	m.journal.OnWrite(func() error { return m.call("journal") })
 	m.ledgers.onLoad = func() error { return m.onLedger("load") }
@@ -110,11 +112,11 @@ func (m *model) create(name string) *modelPod {
 	m.made++
 	owner := app(name)
 	owner.UID, owner.Node = fmt.Sprintf("uid-%d", m.made), fmt.Sprintf("node-%d", m.made)
-	shown := reaper.Pod{Ref: owner.Pod, UID: owner.UID, Node: owner.Node}
+	shown := census.Pod{Ref: owner.Pod, UID: owner.UID, Node: owner.Node}
 	pod := &modelPod{owner: m.sandbox(owner), grants: make(map[int]grant), shown: shown}
 	m.alive[name] = pod
 	m.pods.Add(pod.shown)
-	m.pods.AddNodes(reaper.Node{Name: owner.Node, Ready: true})
+	m.pods.AddNodes(census.Node{Name: owner.Node, Ready: true})
 	return pod
 }
 
@@ -122,7 +124,7 @@ func (m *model) create(name string) *modelPod {
 // deleted.
 func (m *model) nodesReturn() {
 	for node := range m.away {
-		m.pods.AddNodes(reaper.Node{Name: node, Ready: true})
+		m.pods.AddNodes(census.Node{Name: node, Ready: true})
 	}
 	clear(m.away)
 	for _, pod := range m.zombies {
@@ -132,7 +134,7 @@ func (m *model) nodesReturn() {
 }
 
 // sandbox returns the owner with a new sandbox.
-func (m *model) sandbox(owner reaper.Owner) reaper.Owner {
+func (m *model) sandbox(owner ipam.Owner) ipam.Owner {
 	m.made++
 	owner.Sandbox = fmt.Sprintf("<sandbox-%d>", m.made)
 	return owner
@@ -200,7 +202,7 @@ func (m *model) free(g grant) {
 }
 
 func (g grant) has(ip netip.Addr) bool {
-	return slices.ContainsFunc(g.got, func(a reaper.Allocation) bool { return a.IP == ip })
+	return slices.ContainsFunc(g.got, func(a ipam.Allocation) bool { return a.IP == ip })
 }
 
 // show ends the pod's ADDs and writes its addresses into its status.
@@ -209,7 +211,7 @@ func (m *model) show(pod *modelPod) {
 		m.add(pod, withHandles)
 		pod.begun = false
 	}
-	shown := reaper.Pod{Ref: pod.owner.Pod}
+	shown := census.Pod{Ref: pod.owner.Pod}
 	inStatus := 0 // the status has the first address, if that one has a handle
 	for _, store := range []int{withHandles, 0, 1, withoutNodes} {
 		if g, ok := pod.grants[store]; ok {

@@ -6,7 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // up reports whether the node exists and is ready.
@@ -31,9 +32,9 @@ func (m *kubeletModel) putCalico(pod *kubeletPod, box *sandbox) func(store int) 
 	ip := func(store int) netip.Addr {
 		return netip.AddrFrom4([4]byte{10, byte(store), byte(m.made / 250), byte(m.made % 250)})
 	}
-	owner := reaper.Owner{Pod: pod.Ref, Sandbox: box.id}
+	owner := ipam.Owner{Pod: pod.Ref, Sandbox: box.id}
 	owner.Node = m.alias[pod.Node]
-	m.put(inCalico, reaper.Allocation{Key: fmt.Sprint(m.made), IP: ip(inCalico), Owner: owner, Created: m.now.Add(m.clock[pod.Node] - time.Second + time.Duration(m.made)), Group: "handle " + box.id, SandboxOwned: true, NeverAdopted: true}, box)
+	m.put(inCalico, ipam.Allocation{Key: fmt.Sprint(m.made), IP: ip(inCalico), Owner: owner, Created: m.now.Add(m.clock[pod.Node] - time.Second + time.Duration(m.made)), Group: "handle " + box.id, SandboxOwned: true, NeverAdopted: true}, box)
 	second := m.stores[inCalico][fmt.Sprint(m.made)].a
 	second.Key, second.IP, second.Group = "second "+second.Key, ip(secondNetwork), "second "+second.Group
 	m.put(inCalico, second, box)
@@ -113,7 +114,7 @@ func (m *kubeletModel) join(node string) {
 		return
 	}
 	m.made++
-	m.nodes[node] = &reaper.Node{Name: node, Ready: true, Created: m.now, Since: m.now, Boot: fmt.Sprint("b", m.made)}
+	m.nodes[node] = &census.Node{Name: node, Ready: true, Created: m.now, Since: m.now, Boot: fmt.Sprint("b", m.made)}
 	m.note("%s joins", node)
 }
 

@@ -16,6 +16,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
 
 // A kubeletModel is a cluster in which pods are deleted by force, nodes are cut off and
@@ -23,7 +26,7 @@ import (
 // remembers: what it plans is gone afterwards, and must not be of a running sandbox.
 type kubeletModel struct {
 	now    time.Time
-	nodes  map[string]*reaper.Node
+	nodes  map[string]*census.Node
 	pods   map[string]*kubeletPod // in the API
 	boxes  []*sandbox             // that run
 	stores [3]map[string]*storedEntry
@@ -37,7 +40,7 @@ type kubeletModel struct {
 }
 
 type kubeletPod struct {
-	reaper.Pod
+	census.Pod
 	box   *sandbox
 	shown *sandbox
 }
@@ -53,7 +56,7 @@ type sandbox struct {
 }
 
 type storedEntry struct {
-	a    reaper.Allocation
+	a    ipam.Allocation
 	box  *sandbox
 	seen bool // a complete run saw the pod show it
 	news bool // adopted from another sandbox, and no run saw the pod show it since
@@ -72,7 +75,7 @@ const secondNetwork = 9
 var storeNames = [3]string{"calico", "whereabouts", "overlapping"}
 
 func newKubeletModel(known ...string) *kubeletModel {
-	m := &kubeletModel{now: noon, nodes: map[string]*reaper.Node{}, pods: map[string]*kubeletPod{}, ledger: &memoryLedgers{}, known: map[string]bool{}, clock: map[string]time.Duration{}, alias: map[string]string{"n0": "n0", "n1": "n1", "n2": "n2"}}
+	m := &kubeletModel{now: noon, nodes: map[string]*census.Node{}, pods: map[string]*kubeletPod{}, ledger: &memoryLedgers{}, known: map[string]bool{}, clock: map[string]time.Duration{}, alias: map[string]string{"n0": "n0", "n1": "n1", "n2": "n2"}}
 	for _, k := range known {
 		m.known[k] = true
 	}
@@ -81,7 +84,7 @@ func newKubeletModel(known ...string) *kubeletModel {
 	}
 	for i := range 3 {
 		name := fmt.Sprint("n", i)
-		m.nodes[name] = &reaper.Node{Name: name, Ready: true, Created: noon.Add(-100 * time.Hour), Since: noon.Add(-99 * time.Hour), Boot: "b"}
+		m.nodes[name] = &census.Node{Name: name, Ready: true, Created: noon.Add(-100 * time.Hour), Since: noon.Add(-99 * time.Hour), Boot: "b"}
 	}
 	return m
 }
@@ -95,8 +98,8 @@ func (m *kubeletModel) create(name, node string, grace time.Duration) {
 		return
 	}
 	m.made++
-	m.pods[name] = &kubeletPod{Pod: reaper.Pod{
-		Ref: reaper.PodRef{Namespace: "default", Name: name}, UID: fmt.Sprint("u", m.made), Node: node,
+	m.pods[name] = &kubeletPod{Pod: census.Pod{
+		Ref: ipam.PodRef{Namespace: "default", Name: name}, UID: fmt.Sprint("u", m.made), Node: node,
 		AddressUnknown: true, Starting: true, TerminationGrace: grace, Created: m.now,
 	}}
 	m.note("create %s on %s, grace %v", name, node, grace)
@@ -112,7 +115,7 @@ func (m *kubeletModel) add(name string) {
 	pod.box = box
 	m.boxes = append(m.boxes, box)
 	ip := m.putCalico(pod, box)
-	owner := reaper.Owner{Pod: pod.Ref, Sandbox: box.id, Interface: "net1"}
+	owner := ipam.Owner{Pod: pod.Ref, Sandbox: box.id, Interface: "net1"}
 	for _, e := range m.stores[inPool] {
 		if e.a.Owner.Pod == pod.Ref {
 			e.a.Owner.Sandbox, e.a.Token, e.box, e.news = box.id, "t-"+box.id, box, true
@@ -123,7 +126,7 @@ func (m *kubeletModel) add(name string) {
 			return
 		}
 	}
-	pool := reaper.Allocation{Key: ip(inPool).String(), IP: ip(inPool), Owner: owner, Group: "g " + ip(inPool).String() + name}
+	pool := ipam.Allocation{Key: ip(inPool).String(), IP: ip(inPool), Owner: owner, Group: "g " + ip(inPool).String() + name}
 	m.put(inPool, pool, box)
 	pool.Owner.Sandbox, pool.Created = "", m.now
 	if m.made%2 == 0 {
@@ -133,7 +136,7 @@ func (m *kubeletModel) add(name string) {
 	m.note("add %s: %s %s", name, box.id, pool.IP)
 }
 
-func (m *kubeletModel) put(store int, a reaper.Allocation, box *sandbox) {
+func (m *kubeletModel) put(store int, a ipam.Allocation, box *sandbox) {
 	a.Token = "t-" + box.id
 	m.stores[store][a.Key] = &storedEntry{a: a, box: box}
 }
@@ -256,22 +259,22 @@ type modelStore struct {
 
 func (s modelStore) Name() string { return storeNames[s.store] }
 
-func (s modelStore) List(context.Context) iter.Seq2[reaper.Pool, error] {
-	return func(yield func(reaper.Pool, error) bool) {
+func (s modelStore) List(context.Context) iter.Seq2[ipam.Pool, error] {
+	return func(yield func(ipam.Pool, error) bool) {
 		if s.broken {
-			yield(reaper.Pool{}, errConnection)
+			yield(ipam.Pool{}, errConnection)
 			return
 		}
-		pool := reaper.Pool{Name: "pool", Network: "-"}
+		pool := ipam.Pool{Name: "pool", Network: "-"}
 		for _, e := range s.m.stores[s.store] {
 			pool.Allocations = append(pool.Allocations, e.a)
 		}
-		slices.SortFunc(pool.Allocations, func(a, b reaper.Allocation) int { return strings.Compare(a.Key, b.Key) })
+		slices.SortFunc(pool.Allocations, func(a, b ipam.Allocation) int { return strings.Compare(a.Key, b.Key) })
 		yield(pool, nil)
 	}
 }
 
-func (s modelStore) Release(context.Context, []reaper.Warrant) []error { return nil }
+func (s modelStore) Release(context.Context, []ipam.Warrant) []error { return nil }
 
 // run plans. It returns a violation, or nothing.
 func (m *kubeletModel) run(grace time.Duration, broken int) string {
@@ -289,14 +292,14 @@ func (m *kubeletModel) run(grace time.Duration, broken int) string {
 	h.policy.DryRun, h.policy.Limits.MaxFraction, h.policy.Limits.MaxPodDrop = &dry, &one, &one
 	h.policy.GracePeriod = &policy.Duration{Duration: grace}
 	h.pods, h.ledgers, h.now = &backendtest.Pods{}, m.ledger, m.now
-	h.pods.Add(reaper.Pod{Ref: reaper.PodRef{Namespace: "kube-system", Name: "dns"}})
+	h.pods.Add(census.Pod{Ref: ipam.PodRef{Namespace: "kube-system", Name: "dns"}})
 	for _, p := range m.pods {
 		h.pods.Add(p.Pod)
 	}
 	for _, n := range m.nodes {
 		h.pods.AddNodes(*n)
 	}
-	h.pods.AddSets(reaper.StatefulSet{Namespace: "default", Name: "p", Replicas: m.wanted})
+	h.pods.AddSets(census.StatefulSet{Namespace: "default", Name: "p", Replicas: m.wanted})
 	h.change = func(o *reaper.Options) { o.Remember = true }
 	report, err := reaper.Run(context.Background(), h.options())
 	m.note("run, grace %v, broken %d: %v", grace, broken, err)
@@ -304,7 +307,7 @@ func (m *kubeletModel) run(grace time.Duration, broken int) string {
 		store := slices.Index(storeNames[:], e.Backend)
 		stored := m.stores[store][e.Key]
 		m.note("  %s %s %s of %s: %s %s (%s)", e.Backend, e.IP, e.Owner.Pod, e.Owner.Node, e.Verdict, e.Reason, e.Note)
-		if e.Verdict != reaper.Orphaned {
+		if e.Verdict != judge.Orphaned {
 			continue
 		}
 		unseen := m.known["names differ"] && !stored.seen // its node cannot be known

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"strconv"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // A sharedRange is one IPPool of Whereabouts and the overlapping-range reservations of its
@@ -179,23 +179,23 @@ func (d *pluginDel) step(s *sharedRange) {
 }
 
 // entryOf and reservationOf return what the backends list.
-func (s *sharedRange) entryOf(ip int, adopted bool) reaper.Allocation {
+func (s *sharedRange) entryOf(ip int, adopted bool) ipam.Allocation {
 	e := s.entries[ip]
 	a := sharedAllocation(ip, e.pod)
 	a.Token, a.Owner.Sandbox, a.NeverAdopted = e.pod+" "+e.box, e.box, !adopted
 	return a
 }
 
-func (s *sharedRange) reservationOf(ip int) reaper.Allocation {
+func (s *sharedRange) reservationOf(ip int) ipam.Allocation {
 	a := sharedAllocation(ip, s.reserved[ip].pod)
 	a.Token = strconv.Itoa(s.reserved[ip].version)
 	return a
 }
 
-func sharedAllocation(ip int, pod string) reaper.Allocation {
+func sharedAllocation(ip int, pod string) ipam.Allocation {
 	owner := app(pod)
 	owner.UID, owner.Sandbox = "", ""
-	return reaper.Allocation{
+	return ipam.Allocation{
 		Key: strconv.Itoa(ip), IP: netip.AddrFrom4([4]byte{10, 0, 0, byte(ip)}), Owner: owner,
 		Group: fmt.Sprint(pod, " ", ip),
 	}

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // An agesBackend is what the two backends of the model have in common.
@@ -18,11 +18,11 @@ type agesBackend struct {
 	m *agesModel
 }
 
-func (b agesBackend) list(pool func(ip int) string, ips []int, allocation func(ip int) reaper.Allocation) iter.Seq2[reaper.Pool, error] {
-	return func(yield func(reaper.Pool, error) bool) {
+func (b agesBackend) list(pool func(ip int) string, ips []int, allocation func(ip int) ipam.Allocation) iter.Seq2[ipam.Pool, error] {
+	return func(yield func(ipam.Pool, error) bool) {
 		slices.Sort(ips)
 		for _, ip := range ips {
-			if !yield(reaper.Pool{Name: pool(ip), Network: "-", Allocations: []reaper.Allocation{allocation(ip)}}, nil) {
+			if !yield(ipam.Pool{Name: pool(ip), Network: "-", Allocations: []ipam.Allocation{allocation(ip)}}, nil) {
 				return
 			}
 		}
@@ -34,12 +34,12 @@ type modelEntries struct{ agesBackend }
 
 func (modelEntries) Name() string { return "entries" }
 
-func (b modelEntries) List(context.Context) iter.Seq2[reaper.Pool, error] {
+func (b modelEntries) List(context.Context) iter.Seq2[ipam.Pool, error] {
 	ips := slices.Collect(maps.Keys(b.m.entries))
-	return b.list(func(int) string { return "pool" }, ips, func(ip int) reaper.Allocation { return b.m.entryOf(ip, !b.m.adoptsNone) })
+	return b.list(func(int) string { return "pool" }, ips, func(ip int) ipam.Allocation { return b.m.entryOf(ip, !b.m.adoptsNone) })
 }
 
-func (b modelEntries) Release(_ context.Context, ws []reaper.Warrant) []error {
+func (b modelEntries) Release(_ context.Context, ws []ipam.Warrant) []error {
 	if len(ws) != 1 {
 		panic("the model releases one entry at a time")
 	}
@@ -51,7 +51,7 @@ func (b modelEntries) Release(_ context.Context, ws []reaper.Warrant) []error {
 	case err != nil || !held:
 		return []error{err}
 	case b.m.entryOf(ip, true).Token != a.Token:
-		return []error{reaper.ErrChanged}
+		return []error{ipam.ErrChanged}
 	}
 	b.m.put(ip, nil)
 	b.m.check(false)
@@ -64,11 +64,11 @@ type modelReservations struct{ agesBackend }
 
 func (modelReservations) Name() string { return "reservations" }
 
-func (b modelReservations) List(context.Context) iter.Seq2[reaper.Pool, error] {
+func (b modelReservations) List(context.Context) iter.Seq2[ipam.Pool, error] {
 	return b.list(strconv.Itoa, slices.Collect(maps.Keys(b.m.reserved)), b.m.reservationOf)
 }
 
-func (b modelReservations) Release(ctx context.Context, ws []reaper.Warrant) []error {
+func (b modelReservations) Release(ctx context.Context, ws []ipam.Warrant) []error {
 	if len(ws) != 1 {
 		panic("the model releases one reservation at a time")
 	}
@@ -77,7 +77,7 @@ func (b modelReservations) Release(ctx context.Context, ws []reaper.Warrant) []e
 	return []error{err}
 }
 
-func (b modelReservations) release(ctx context.Context, w reaper.Warrant) error {
+func (b modelReservations) release(ctx context.Context, w ipam.Warrant) error {
 	m := b.m
 	a, err := w.Allocation()
 	if err != nil {
@@ -86,7 +86,7 @@ func (b modelReservations) release(ctx context.Context, w reaper.Warrant) error 
 	ip, _ := strconv.Atoi(a.Key)
 	m.reach("check")
 	if m.reserved[ip].pod != "" && m.entries[ip].pod == a.Owner.Pod.Name {
-		return reaper.ErrKept
+		return ipam.ErrKept
 	}
 	m.reach("write the tombstone")
 	r, there := m.reserved[ip]
@@ -96,7 +96,7 @@ func (b modelReservations) release(ctx context.Context, w reaper.Warrant) error 
 	switch {
 	case r.pod == "": // of an earlier attempt
 	case m.reservationOf(ip).Token != a.Token:
-		return reaper.ErrChanged
+		return ipam.ErrChanged
 	case m.weak:
 		delete(m.reserved, ip)
 		return nil
@@ -106,13 +106,13 @@ func (b modelReservations) release(ctx context.Context, w reaper.Warrant) error 
 	marked := m.reserved[ip]
 	m.reach("list the pools")
 	if m.entries[ip].pod == a.Owner.Pod.Name {
-		return errors.Join(reaper.ErrKept, b.Mend(ctx, a))
+		return errors.Join(ipam.ErrKept, b.Mend(ctx, a))
 	}
 	if !m.once {
 		w, err = w.Renew(ctx)
 	}
 	m.reach("delete the reservation")
-	if errors.Is(err, reaper.ErrReturned) || errors.Is(err, reaper.ErrKept) {
+	if errors.Is(err, ipam.ErrReturned) || errors.Is(err, ipam.ErrKept) {
 		return errors.Join(err, b.Mend(ctx, a))
 	}
 	if _, late := m.ask(w, m.again); err != nil || late != nil {
@@ -124,8 +124,8 @@ func (b modelReservations) release(ctx context.Context, w reaper.Warrant) error 
 	return nil
 }
 
-// Mend implements reaper.Mender.
-func (b modelReservations) Mend(_ context.Context, a reaper.Allocation) error {
+// Mend implements ipam.Mender.
+func (b modelReservations) Mend(_ context.Context, a ipam.Allocation) error {
 	ip, _ := strconv.Atoi(a.Key)
 	if r, there := b.m.reserved[ip]; there && r.pod == "" {
 		b.m.reserve(ip, a.Owner.Pod.Name)

@@ -14,6 +14,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // Promise 1, 8, 10. Events take place before, between and during the calls of a run, or
@@ -113,16 +115,16 @@ func (m *model) runID() string { return fmt.Sprint("run-", m.runs) }
 
 // checkReport checks the report of a run that has ended. All releases must be in its
 // journal (Promise 10). From now on, addresses on the nodes that it saved must be kept.
-func (m *model) checkReport(r reaper.Report, err error) {
+func (m *model) checkReport(r report.Report, err error) {
 	journal := m.journal.Read()
 	for _, e := range r.Entries {
-		written := slices.ContainsFunc(journal.Records, func(rec reaper.Record) bool {
+		written := slices.ContainsFunc(journal.Records, func(rec ipam.Record) bool {
 			return rec.Backend == e.Backend && rec.Pool == e.Pool && rec.Key == e.Key && rec.Owner == e.Owner
 		})
-		if e.Outcome == reaper.Released && (!written || journal.Run.ID != m.runID()) {
+		if e.Outcome == report.Released && (!written || journal.Run.ID != m.runID()) {
 			m.violated(fmt.Sprintf("%s released %s of %s, which its journal does not have", m.runID(), e.Key, e.Owner.Pod))
 		}
-		partial := (*reaper.PartialError)(nil)
+		partial := (*report.PartialError)(nil)
 		if m.killed || m.unsaved || err != nil && !errors.As(err, &partial) || e.Backend != m.stores[withoutNodes].Backend().Name() {
 			continue
 		}
@@ -173,7 +175,7 @@ func (m *model) rest(t *rapid.T) {
 		t.Fatal(m.violation)
 	}
 	for store, s := range m.stores {
-		listed := make(map[string]reaper.Allocation)
+		listed := make(map[string]ipam.Allocation)
 		for pool, err := range s.Backend().List(t.Context()) {
 			if err != nil {
 				t.Fatal(err)
@@ -201,7 +203,7 @@ func (m *model) undisturbedRun(t *rapid.T) {
 }
 
 // siblingStays reports whether a sibling of the allocation is rightly kept.
-func (m *model) siblingStays(store int, a reaper.Allocation, listed map[string]reaper.Allocation) bool {
+func (m *model) siblingStays(store int, a ipam.Allocation, listed map[string]ipam.Allocation) bool {
 	for _, tied := range listed {
 		if a.Group != "" && tied.Group == a.Group && m.whyLeaked(store, tied, listed) == "" {
 			return true
@@ -212,7 +214,7 @@ func (m *model) siblingStays(store int, a reaper.Allocation, listed map[string]r
 
 // whyLeaked says why an allocation should have been released; it returns nothing if it
 // should not.
-func (m *model) whyLeaked(store int, a reaper.Allocation, listed map[string]reaper.Allocation) string {
+func (m *model) whyLeaked(store int, a ipam.Allocation, listed map[string]ipam.Allocation) string {
 	switch {
 	case a.Interrupted:
 		return "its release is half done"

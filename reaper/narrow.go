@@ -5,14 +5,19 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // decided puts the decisions of the current round into the report, and notes which of them
 // are selected. It returns those that have an entry.
-func (r *run) decided(decisions []Decision) []Decision {
-	r.decisions, r.selected, r.left = decisions, r.Selection.Of(decisions), Omitted{}
+func (r *run) decided(decisions []judge.Decision) []judge.Decision {
+	r.decisions, r.selected, r.left = decisions, r.Selection.Of(decisions), judge.Omitted{}
 	if r.Brief {
-		r.decisions, r.selected, r.left = Brief(decisions, r.selected)
+		r.decisions, r.selected, r.left = judge.Brief(decisions, r.selected)
 	}
 	r.report.SetEntries(r.decisions)
 	return r.decisions
@@ -26,7 +31,7 @@ func (r *run) finish() {
 		wanted = append(wanted, true)
 	}
 	for i, e := range r.report.Entries {
-		wanted = append(wanted, r.isSelected(i) || e.Outcome != Kept)
+		wanted = append(wanted, r.isSelected(i) || e.Outcome != report.Kept)
 	}
 	r.report.Resume(r.earlier)
 	r.report.Tally(r.left.All())
@@ -36,7 +41,7 @@ func (r *run) finish() {
 }
 
 // seekOnce is seek for the first round. What it releases may be the last of a pool.
-func (r *run) seekOnce(inv Inventory, c Census, decisions []Decision) error {
+func (r *run) seekOnce(inv ipam.Inventory, c census.Census, decisions []judge.Decision) error {
 	if r.sought || r.Selection.Everything() {
 		return nil
 	}
@@ -45,14 +50,14 @@ func (r *run) seekOnce(inv Inventory, c Census, decisions []Decision) error {
 }
 
 // noteUnselected says why the plan leaves selected orphans where they are.
-func (r *run) noteUnselected(plan Plan) {
+func (r *run) noteUnselected(plan judge.Plan) {
 	due := make(map[int]bool, len(plan.Due))
 	for _, i := range plan.Due {
 		due[i] = true
 	}
 	for i, d := range plan.Decisions {
-		if d.Verdict == Orphaned && plan.Selects(i) && !due[i] {
-			r.settle(i, Kept, errUnselected)
+		if d.Verdict == judge.Orphaned && plan.Selects(i) && !due[i] {
+			r.settle(i, report.Kept, errUnselected)
 		}
 	}
 }
@@ -62,7 +67,7 @@ func (r *run) noteUnselected(plan Plan) {
 //
 // A namespace or a pod may have had its last allocation. A pool of a store that was not
 // listed may exist, and so may a node if the nodes were not.
-func (r *run) seek(inv Inventory, c Census, decisions []Decision) error {
+func (r *run) seek(inv ipam.Inventory, c census.Census, decisions []judge.Decision) error {
 	s, known := r.Selection, make(map[string]bool)
 	for i := range decisions {
 		owner := &decisions[i].Completed().Owner
@@ -76,10 +81,10 @@ func (r *run) seek(inv Inventory, c Census, decisions []Decision) error {
 	}
 	for _, l := range inv.Listings {
 		for _, pool := range l.Pools {
-			known["pool "+pool.Name], known["pool "+ShortPool(pool.Name)] = true, true
+			known["pool "+pool.Name], known["pool "+judge.ShortPool(pool.Name)] = true, true
 		}
 		known["backend "+l.Backend] = true
-		if slices.Contains(s.Backends, l.Backend) && l.Status == StatusSkipped {
+		if slices.Contains(s.Backends, l.Backend) && l.Status == ipam.StatusSkipped {
 			r.warn("the selected backend " + l.Backend + " was not listed: " + l.Message)
 		}
 	}
@@ -103,7 +108,7 @@ func (r *run) seek(inv Inventory, c Census, decisions []Decision) error {
 	if len(wrong) == 0 {
 		return nil
 	}
-	return BadInput(fmt.Errorf("the selection names what does not exist: %s", strings.Join(wrong, ", ")),
+	return ipam.BadInput(fmt.Errorf("the selection names what does not exist: %s", strings.Join(wrong, ", ")),
 		"nothing was released; a run without a selection lists all pools and nodes")
 }
 
@@ -111,11 +116,11 @@ func (r *run) seek(inv Inventory, c Census, decisions []Decision) error {
 var errUnselected = errors.New("an allocation that it protects is not selected")
 
 // selectedOf returns the decisions that the run reports.
-func (r *run) selectedOf(decisions []Decision) []Decision {
+func (r *run) selectedOf(decisions []judge.Decision) []judge.Decision {
 	if r.selected == nil {
 		return decisions
 	}
-	var some []Decision
+	var some []judge.Decision
 	for i, d := range decisions {
 		if r.selected[i] {
 			some = append(some, d)

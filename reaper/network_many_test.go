@@ -6,17 +6,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // A tenant may write any number of attachments, and each may be a network without a pool. The
 // report has 1,000 of these, each network that has a pool, and says what it left out.
 func TestReportHasFewNetworksWithoutAPool(t *testing.T) {
-	networks := make([]reaper.Network, 0, 1003)
+	networks := make([]ipam.Network, 0, 1003)
 	for i := range 1002 {
-		networks = append(networks, reaper.Network{Name: fmt.Sprint("tenant-", i)})
+		networks = append(networks, ipam.Network{Name: fmt.Sprint("tenant-", i)})
 	}
-	networks = append(networks, reaper.Network{Name: "ours", Pools: []string{"pool"}})
+	networks = append(networks, ipam.Network{Name: "ours", Pools: []string{"pool"}})
 	pool := poolOf(webAllocation())
 	pool.Range = netip.MustParsePrefix("10.0.0.0/24")
 	h := newHarness(surveyor{Backend: fixedStore{pool}, networks: networks})

@@ -13,16 +13,18 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // A surveyor is a store with fixed pools and networks.
 type surveyor struct {
-	reaper.Backend
-	networks []reaper.Network
+	ipam.Backend
+	networks []ipam.Network
 	err      error
 }
 
-func (s surveyor) Survey(context.Context, []reaper.Pool) ([]reaper.Network, error) {
+func (s surveyor) Survey(context.Context, []ipam.Pool) ([]ipam.Network, error) {
 	return s.networks, s.err
 }
 
@@ -32,23 +34,23 @@ type partialStore struct {
 	err error
 }
 
-func (s partialStore) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
-	return func(yield func(reaper.Pool, error) bool) {
-		if yield(reaper.Pool{}, s.err) {
+func (s partialStore) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
+	return func(yield func(ipam.Pool, error) bool) {
+		if yield(ipam.Pool{}, s.err) {
 			s.fixedStore.List(ctx)(yield)
 		}
 	}
 }
 
 // spansOf returns the addresses from first to last.
-func spansOf(first, last string) reaper.Spans {
-	return reaper.NewSpans(reaper.Span{First: netip.MustParseAddr(first), Last: netip.MustParseAddr(last)})
+func spansOf(first, last string) ipam.Spans {
+	return ipam.NewSpans(ipam.Span{First: netip.MustParseAddr(first), Last: netip.MustParseAddr(last)})
 }
 
 // overlapping are the pools 10.0.0.0/29 and 10.0.0.0/28, which overlap. The live pod web has
 // 10.0.0.1. The others are leaked; 10.0.0.2 is in both pools.
-func overlapping() []reaper.Pool {
-	at := func(key, ip string) reaper.Allocation {
+func overlapping() []ipam.Pool {
+	at := func(key, ip string) ipam.Allocation {
 		a := webAllocation()
 		a.Key, a.IP, a.Token = key, netip.MustParseAddr(ip), "t"+key
 		if key != "1" {
@@ -56,17 +58,17 @@ func overlapping() []reaper.Pool {
 		}
 		return a
 	}
-	pool := func(name, in string, all ...reaper.Allocation) reaper.Pool {
-		return reaper.Pool{Name: name, Range: netip.MustParsePrefix(in), Capacity: big.NewInt(8), Allocations: all}
+	pool := func(name, in string, all ...ipam.Allocation) ipam.Pool {
+		return ipam.Pool{Name: name, Range: netip.MustParsePrefix(in), Capacity: big.NewInt(8), Allocations: all}
 	}
-	return []reaper.Pool{
+	return []ipam.Pool{
 		pool("small", "10.0.0.0/29", at("1", "10.0.0.1"), at("2", "10.0.0.2"), at("7", "10.0.0.7")),
 		pool("large", "10.0.0.0/28", at("2", "10.0.0.2"), at("9", "10.0.0.9")),
 	}
 }
 
 // dryRun makes a dry run over the pools of a store that says this of its networks.
-func dryRun(t *testing.T, networks []reaper.Network, failure error) reaper.Report {
+func dryRun(t *testing.T, networks []ipam.Network, failure error) report.Report {
 	t.Helper()
 	h := newHarness(surveyor{fixedStore(overlapping()), networks, failure})
 	h.pods.Add(showing(web, ip1))
@@ -77,39 +79,39 @@ func dryRun(t *testing.T, networks []reaper.Network, failure error) reaper.Repor
 // A network counts the addresses of its pools, each one once. Free are those that pods
 // get and no pool has; its pools have their part of them.
 func TestNetworksCountTheAddressesThatPodsGet(t *testing.T) {
-	got := dryRun(t, []reaper.Network{{
+	got := dryRun(t, []ipam.Network{{
 		Name: "net", Range: netip.MustParsePrefix("10.0.0.0/28"), Known: true,
 		Usable: spansOf("10.0.0.1", "10.0.0.9").Without(spansOf("10.0.0.7", "10.0.0.7")), Pools: []string{"small", "large", "no such pool"},
 	}}, nil)
-	usage := func(capacity int64, used, live, leaked int, free int64) reaper.Usage {
-		return reaper.Usage{Capacity: big.NewInt(capacity), Used: used, Live: live, Leaked: leaked, Free: big.NewInt(free)}
+	usage := func(capacity int64, used, live, leaked int, free int64) report.Usage {
+		return report.Usage{Capacity: big.NewInt(capacity), Used: used, Live: live, Leaked: leaked, Free: big.NewInt(free)}
 	}
 	asNumbers := cmp.Comparer(func(a, b *big.Int) bool { return a.Cmp(b) == 0 })
-	equal(t, "networks", got.Networks, []reaper.NetworkReport{{
+	equal(t, "networks", got.Networks, []report.NetworkReport{{
 		Backend: "fixed", Name: "net", Range: "10.0.0.0/28", Usage: usage(8, 4, 1, 3, 5), Pools: []string{"small", "large"},
-	}}, asNumbers, cmpopts.IgnoreFields(reaper.NetworkReport{}, "Usable"))
+	}}, asNumbers, cmpopts.IgnoreFields(report.NetworkReport{}, "Usable"))
 	equal(t, "small", got.Pools[0].Usage, usage(6, 3, 1, 2, 4), asNumbers)
 	equal(t, "large", got.Pools[1].Usage, usage(8, 2, 0, 2, 6), asNumbers)
 }
 
 // What is not known is null, and what is closed has nothing free (promise 11).
 func TestNetworksAreNotFreeWithoutProof(t *testing.T) {
-	known := reaper.Network{Name: "net", Known: true, Usable: spansOf("10.0.0.0", "10.0.0.15"), Pools: []string{"small", "large"}}
+	known := ipam.Network{Name: "net", Known: true, Usable: spansOf("10.0.0.0", "10.0.0.15"), Pools: []string{"small", "large"}}
 	for _, tt := range []struct {
 		name     string
-		change   func(*reaper.Network)
+		change   func(*ipam.Network)
 		capacity string
 		free     string
 	}{
-		{"known", func(*reaper.Network) {}, "16", "12"},
-		{"unknown", func(n *reaper.Network) { n.Known = false }, "<nil>", "<nil>"},
-		{"no address", func(n *reaper.Network) { n.Usable = nil }, "0", "0"},
-		{"closed", func(n *reaper.Network) { n.Closed = "disabled" }, "16", "0"},
+		{"known", func(*ipam.Network) {}, "16", "12"},
+		{"unknown", func(n *ipam.Network) { n.Known = false }, "<nil>", "<nil>"},
+		{"no address", func(n *ipam.Network) { n.Usable = nil }, "0", "0"},
+		{"closed", func(n *ipam.Network) { n.Closed = "disabled" }, "16", "0"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			n := known
 			tt.change(&n)
-			got := dryRun(t, []reaper.Network{n}, nil)
+			got := dryRun(t, []ipam.Network{n}, nil)
 			one := got.Networks[0]
 			equal(t, "capacity, free", [2]string{one.Capacity.String(), one.Free.String()}, [2]string{tt.capacity, tt.free})
 			equal(t, "used", one.Used, 4)
@@ -123,7 +125,7 @@ func TestNetworksAreNotFreeWithoutProof(t *testing.T) {
 // A network may have more addresses in a pool that could not be read (promise 11).
 func TestNetworksBesideAnUnreadPoolHaveAnUnknownNumberFree(t *testing.T) {
 	broken := errors.New("broken")
-	h := newHarness(surveyor{partialStore{overlapping(), &reaper.PoolError{Pool: "third", Err: broken}}, []reaper.Network{{
+	h := newHarness(surveyor{partialStore{overlapping(), &ipam.PoolError{Pool: "third", Err: broken}}, []ipam.Network{{
 		Name: "net", Known: true, Usable: spansOf("10.0.0.0", "10.0.0.15"), Pools: []string{"small", "large"},
 	}}, nil})
 	h.pods.Add(showing(web, ip1))
@@ -141,6 +143,6 @@ func TestNetworksBesideAnUnreadPoolHaveAnUnknownNumberFree(t *testing.T) {
 func TestSurveyThatFailsIsAWarning(t *testing.T) {
 	got := dryRun(t, nil, errors.New("ippools is forbidden"))
 	equal(t, "warnings", got.Warnings, []string{"fixed: how full some networks are is unknown: ippools is forbidden"})
-	equal(t, "networks", got.Networks, []reaper.NetworkReport{})
+	equal(t, "networks", got.Networks, []report.NetworkReport{})
 	equal(t, "planned", got.Summary.Planned, 4)
 }

@@ -9,6 +9,12 @@ import (
 	"github.com/hashicorp/go-multierror"
 
 	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // Options are the parts and the settings of a run. A field is required unless its
@@ -22,7 +28,7 @@ type Options struct {
 	// may be empty.
 	Program        string
 	Kubeconfig     string
-	By             string // for the journal: see JournalRun.By
+	By             string // for the journal: see journal.Run.By
 	Context        string
 	StateNamespace string
 	PolicyFile     string
@@ -33,11 +39,11 @@ type Options struct {
 	StateDir string
 
 	// Selection narrows what the run reports and releases. The zero Selection does not.
-	Selection Selection
+	Selection judge.Selection
 
 	Policy   policy.Policy
-	Backends []Backend // in the order in which they release
-	Cluster  Cluster
+	Backends []ipam.Backend // in the order in which they release
+	Cluster  census.Cluster
 
 	// Protectors has the names of the backends whose allocations protect those of others
 	// (Allocation.Protects). While one of them cannot be listed, or a pool of it cannot be
@@ -48,8 +54,8 @@ type Options struct {
 	// report has them as skipped.
 	Elsewhere map[string]string
 
-	Ledgers  Ledgers
-	Journals Journals
+	Ledgers  ledger.Store
+	Journals journal.Store
 	Lock     Lock          // nil: another run may go on at the same time
 	Events   EventRecorder // nil: no events are written
 
@@ -88,19 +94,19 @@ type Options struct {
 // A run is the state of one call of Run.
 type run struct {
 	Options
-	info     RunInfo
-	report   Report    // of the current round
-	earlier  []Entry   // the releases of earlier rounds
-	released []Release // of all rounds
-	spent    int       // addresses that all rounds released
-	memory   Ledger    // of the last round of a dry run, which stores no ledger
-	selected []bool    // by the entries of the current round; nil if all are
-	sought   bool      // the names of the selection have been looked up
-	remains  bool      // the times of the report outlast the run
+	info     report.RunInfo
+	report   report.Report  // of the current round
+	earlier  []report.Entry // the releases of earlier rounds
+	released []Release      // of all rounds
+	spent    int            // addresses that all rounds released
+	memory   ledger.Ledger  // of the last round of a dry run, which stores no ledger
+	selected []bool         // by the entries of the current round; nil if all are
+	sought   bool           // the names of the selection have been looked up
+	remains  bool           // the times of the report outlast the run
 
-	decisions []Decision // of the current round, one for each entry
-	left      Omitted    // of the current round, without an entry
-	stored    Ledger     // the ledger as far as it is known to be stored
+	decisions []judge.Decision // of the current round, one for each entry
+	left      judge.Omitted    // of the current round, without an entry
+	stored    ledger.Ledger    // the ledger as far as it is known to be stored
 
 	mu       sync.Mutex
 	begun    map[int]error // by the entries of the current round: why a release that may have begun is not decided
@@ -109,19 +115,19 @@ type run struct {
 }
 
 // info returns what identifies the run.
-func (o Options) info(dryRun bool) RunInfo {
-	return RunInfo{
+func (o Options) info(dryRun bool) report.RunInfo {
+	return report.RunInfo{
 		ID: o.ID, StartedAt: o.Now().UTC(), DryRun: dryRun, Remember: dryRun && o.Remember,
 		Version: o.Version, Cluster: o.Address,
 		Program: o.Program, Kubeconfig: o.Kubeconfig, Context: o.Context, StateNamespace: o.StateNamespace,
 		Node: o.Node, StateDir: o.StateDir,
 		Selection: o.Selection,
-		Policy:    PolicyInfo{File: o.PolicyFile, GracePeriod: *o.Policy.GracePeriod, MinAge: *o.Policy.MinAge},
+		Policy:    report.PolicyInfo{File: o.PolicyFile, GracePeriod: *o.Policy.GracePeriod, MinAge: *o.Policy.MinAge},
 	}
 }
 
 // scopeOf returns the lists that the policy needs beside those of the pods and the virtual
 // machines. Nodes tell which pods moved, and which may hide an address.
-func scopeOf(p policy.Policy) Scope {
-	return Scope{StatefulSets: p.Protection.StatefulSets != policy.Ignore, Nodes: true}
+func scopeOf(p policy.Policy) census.Scope {
+	return census.Scope{StatefulSets: p.Protection.StatefulSets != policy.Ignore, Nodes: true}
 }

@@ -5,6 +5,9 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // A Lock keeps two runs of one installation from going on at the same time. Two such
@@ -31,15 +34,15 @@ func (e *LockedError) Error() string {
 
 // A Release is an allocation that a run released, and the object of its pool.
 type Release struct {
-	Object Object // zero if the pool has no object
-	Entry  Entry
+	Object ipam.Object // zero if the pool has no object
+	Entry  report.Entry
 }
 
 // An EventRecorder writes the events of a run to the cluster.
 type EventRecorder interface {
 	// Announce writes the events for the run and for its releases. It returns when
 	// all of them are written, or with an error.
-	Announce(ctx context.Context, r Report, released []Release) error
+	Announce(ctx context.Context, r report.Report, released []Release) error
 }
 
 // Denied says for which backends the run's account lacks a right to release. The zero

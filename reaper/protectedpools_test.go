@@ -10,22 +10,25 @@ import (
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // leakyPool returns a pool of two addresses, one of which has leaked. Its parts are
 // protected by these objects; empty: by none.
-func leakyPool(name, leaked, whole string) reaper.Pool {
+func leakyPool(name, leaked, whole string) ipam.Pool {
 	a := webAllocation()
 	a.Protected = leaked
-	return reaper.Pool{Name: name, Network: "-", Range: netip.MustParsePrefix("10.0.0.0/30"), Capacity: big.NewInt(2),
-		Protected: whole, Allocations: []reaper.Allocation{a}}
+	return ipam.Pool{Name: name, Network: "-", Range: netip.MustParsePrefix("10.0.0.0/30"), Capacity: big.NewInt(2),
+		Protected: whole, Allocations: []ipam.Allocation{a}}
 }
 
 // Promise 7. A run that can release nothing of a pool says so, and names the object.
 func TestPoolOfWhichEverythingIsProtectedIsAWarning(t *testing.T) {
 	const by = "excluded by the network attachment shop/lan"
 	const says = "nothing of store one is released, since every address is protected: " + by
-	var six []reaper.Pool
+	var six []ipam.Pool
 	for n := range 7 {
 		six = append(six, leakyPool(fmt.Sprint("p", n), by, by))
 	}
@@ -35,19 +38,19 @@ func TestPoolOfWhichEverythingIsProtectedIsAWarning(t *testing.T) {
 	live.Allocations[0].Owner.Pod = app("live-1").Pod
 	for _, tt := range []struct {
 		name  string
-		pools []reaper.Pool
+		pools []ipam.Pool
 		want  []string
 	}{
-		{"a pool that is protected as a whole", []reaper.Pool{leakyPool("one", by, by)}, []string{says}},
-		{"beside another one", []reaper.Pool{leakyPool("one", by, by), leakyPool("two", "", "")}, []string{says}},
+		{"a pool that is protected as a whole", []ipam.Pool{leakyPool("one", by, by)}, []string{says}},
+		{"beside another one", []ipam.Pool{leakyPool("one", by, by), leakyPool("two", "", "")}, []string{says}},
 		{"many", six, []string{"nothing of store p0, store p1, store p2, store p3, store p4 and 2 more is released, since every address is protected: " + by}},
-		{"by two objects", []reaper.Pool{leakyPool("one", by, by), leakyPool("two", "x", "x")},
+		{"by two objects", []ipam.Pool{leakyPool("one", by, by), leakyPool("two", "x", "x")},
 			[]string{says, "nothing of store two is released, since every address is protected: x"}},
 
 		// All other leaks of these pools are released.
-		{"a pool of which only the leaked address is protected", []reaper.Pool{leakyPool("one", by, "")}, nil},
-		{"a pool without a leak", []reaper.Pool{live}, nil},
-		{"an object that gives no addresses", []reaper.Pool{noRange}, nil},
+		{"a pool of which only the leaked address is protected", []ipam.Pool{leakyPool("one", by, "")}, nil},
+		{"a pool without a leak", []ipam.Pool{live}, nil},
+		{"an object that gives no addresses", []ipam.Pool{noRange}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var steps []step
@@ -55,7 +58,7 @@ func TestPoolOfWhichEverythingIsProtectedIsAWarning(t *testing.T) {
 				steps = append(steps, step{pool: pool})
 			}
 			h := newHarness(scriptedStore{"store", steps})
-			h.pods.Add(reaper.Pod{Ref: app("live-1").Pod})
+			h.pods.Add(census.Pod{Ref: app("live-1").Pod})
 			report := h.run(t)
 			equal(t, "warnings", report.Warnings, tt.want)
 			for i, p := range report.Pools {
@@ -93,15 +96,15 @@ func TestReservedIPsMayProtectAPoolAsAWhole(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h, _, _ := protectedHarness(t, tt.objects...)
-			report, err := reaper.Run(t.Context(), h.options())
-			if partial := (*reaper.PartialError)(nil); err != nil && !errors.As(err, &partial) {
+			rep, err := reaper.Run(t.Context(), h.options())
+			if partial := (*report.PartialError)(nil); err != nil && !errors.As(err, &partial) {
 				t.Fatal(err)
 			}
-			got := slices.DeleteFunc(report.Warnings, func(w string) bool { return !strings.HasPrefix(w, "nothing of ") })
+			got := slices.DeleteFunc(rep.Warnings, func(w string) bool { return !strings.HasPrefix(w, "nothing of ") })
 			if strings.Join(got, "\n") != tt.want {
 				t.Errorf("warnings %q, want %q", got, tt.want)
 			}
-			equal(t, "pool", report.Pools[0].ProtectedBy != "", tt.want != "")
+			equal(t, "pool", rep.Pools[0].ProtectedBy != "", tt.want != "")
 		})
 	}
 }

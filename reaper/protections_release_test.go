@@ -11,6 +11,10 @@ import (
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // writes returns the requests that write.
@@ -29,18 +33,18 @@ func TestExpiredReservedIPIsDeletedAfterItsAddresses(t *testing.T) {
 
 	h.now = noon.Add(time.Hour)
 	stored := string(s.objects[0].Stored)
-	report := h.run(t)
+	rep := h.run(t)
 	equal(t, "writes", writes(order), []string{"release a", "delete ns/a"})
-	equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{
-		"1": reaper.Kept, "2": reaper.Released, "ns/a": reaper.Released, "ns/b": reaper.Kept,
+	equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{
+		"1": report.Kept, "2": report.Released, "ns/a": report.Released, "ns/b": report.Kept,
 	})
-	equal(t, "summary", report.Summary, reaper.Counts{Entries: 4, InUse: 1, Held: 1, Planned: 2, Released: 2})
+	equal(t, "summary", rep.Summary, report.Counts{Entries: 4, InUse: 1, Held: 1, Planned: 2, Released: 2})
 	equal(t, "objects left", s.keys(), []string{"ns/b"})
 	records := h.journal.Read().Records
 	equal(t, "records", len(records), 2)
-	equal(t, "record of the object", records[1], reaper.Record{
+	equal(t, "record of the object", records[1], ipam.Record{
 		Backend: reservedIPsName, Pool: fakeStorePool, Key: "ns/a", Stored: []byte(stored),
-		Owner: reaper.EntryOwner{Namespace: "default", Pod: "gone-1"},
+		Owner: ipam.EntryOwner{Namespace: "default", Pod: "gone-1"},
 	})
 }
 
@@ -49,7 +53,7 @@ func TestDryRunDeletesNoReservedIP(t *testing.T) {
 	h, m, s := protectedHarness(t, deletable(protecting("a", hours(0), ip2)))
 	before := contentsOf(t, m)
 	h.policy.DryRun = policy.Default().DryRun
-	equal(t, "outcomes", outcomes(h.run(t)), map[string]reaper.Outcome{"1": reaper.Kept, "2": reaper.Planned, "ns/a": reaper.Planned})
+	equal(t, "outcomes", outcomes(h.run(t)), map[string]report.Outcome{"1": report.Kept, "2": report.Planned, "ns/a": report.Planned})
 	equal(t, "requests", s.asked, []string{"list"})
 	equal(t, "store", contentsOf(t, m), before)
 }
@@ -68,38 +72,38 @@ func TestReservedIPStaysWithItsAddress(t *testing.T) {
 		}
 	}
 	renamed := func(_ *harness, m *backendtest.Memory) error {
-		m.Rename(reaper.Allocation{Pool: "a", Key: "2"}, app("new-1").Pod)
+		m.Rename(ipam.Allocation{Pool: "a", Key: "2"}, app("new-1").Pod)
 		return nil
 	}
 	for _, tt := range []struct {
 		name   string
 		change func(*harness, *backendtest.Memory)
-		want   reaper.Outcome // of the address
+		want   report.Outcome // of the address
 	}{
-		{"it changed before it was recorded", atRelease("record", renamed), reaper.Changed},
-		{"it changed before it was released", atRelease("release a", renamed), reaper.Changed},
+		{"it changed before it was recorded", atRelease("record", renamed), report.Changed},
+		{"it changed before it was released", atRelease("release a", renamed), report.Changed},
 		{"its owner came back", func(h *harness, _ *backendtest.Memory) {
 			h.pods.OnCall(func(call string) error {
 				if strings.HasPrefix(call, "get") {
-					h.pods.Add(reaper.Pod{Ref: app("gone-1").Pod})
+					h.pods.Add(census.Pod{Ref: app("gone-1").Pod})
 				}
 				return nil
 			})
-		}, reaper.Returned},
+		}, report.Returned},
 		{"its release failed", func(h *harness, m *backendtest.Memory) {
 			h.backends[0] = wrapped{m.Backend(), answering(errors.New("the schema does not allow it"))}
-		}, reaper.Failed},
+		}, report.Failed},
 		{"it could not be recorded", func(h *harness, m *backendtest.Memory) {
 			h.backends[0] = spyRecorder{m.Backend(), func([]json.RawMessage) []json.RawMessage { return nil }}
-		}, reaper.Failed},
+		}, report.Failed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h, m, s := protectedHarness(t, deletable(protecting("a", hours(0), ip2)))
 			tt.change(h, m)
-			report, _ := reaper.Run(t.Context(), h.options())
-			equal(t, "outcome of the address", outcomes(report)["2"], tt.want)
-			e := entryOf(t, report, "ns/a")
-			equal(t, "outcome", e.Outcome, reaper.Kept)
+			rep, _ := reaper.Run(t.Context(), h.options())
+			equal(t, "outcome of the address", outcomes(rep)["2"], tt.want)
+			e := entryOf(t, rep, "ns/a")
+			equal(t, "outcome", e.Outcome, report.Kept)
 			if want := "10.0.0.2, which it protects, was not released"; !strings.Contains(e.Error, want) {
 				t.Errorf("its error is %q, want it to say that %s", e.Error, want)
 			}
@@ -115,8 +119,8 @@ func TestReservedIPStaysWhileAnotherOneProtectsItsAddress(t *testing.T) {
 		second reservedIP
 		want   decision
 	}{
-		{"for good", protecting("b", nil, ip2), decision{reaper.Held, reaper.Protected, "10.0.0.2 is held: Protected"}},
-		{"for longer", protecting("b", hours(5), ip2), decision{reaper.Suspected, reaper.PodAbsent, ""}},
+		{"for good", protecting("b", nil, ip2), decision{judge.Held, judge.Protected, "10.0.0.2 is held: Protected"}},
+		{"for longer", protecting("b", hours(5), ip2), decision{judge.Suspected, judge.PodAbsent, ""}},
 	} {
 		h, _, s := protectedHarness(t, deletable(protecting("a", hours(1), ip2)), tt.second)
 		h.run(t)
@@ -133,18 +137,18 @@ func TestReservedIPIsDeletedOnlyAsItWasListed(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		do   func(*fakeStore) error
-		want reaper.Outcome
+		want report.Outcome
 		left []string
 	}{
 		{"changed", func(s *fakeStore) error {
 			s.add(deletable(protecting("a", hours(9), ip2)))
 			return nil
-		}, reaper.Changed, []string{"ns/a"}},
+		}, report.Changed, []string{"ns/a"}},
 		{"deleted", func(s *fakeStore) error {
 			s.objects = nil
 			return nil
-		}, reaper.Released, nil},
-		{"forbidden", func(*fakeStore) error { return errForbidden }, reaper.Failed, []string{"ns/a"}},
+		}, report.Released, nil},
+		{"forbidden", func(*fakeStore) error { return errForbidden }, report.Failed, []string{"ns/a"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h, _, s := protectedHarness(t, deletable(protecting("a", hours(0), ip2)))
@@ -154,8 +158,8 @@ func TestReservedIPIsDeletedOnlyAsItWasListed(t *testing.T) {
 				}
 				return nil
 			}
-			report, _ := reaper.Run(t.Context(), h.options())
-			equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"1": reaper.Kept, "2": reaper.Released, "ns/a": tt.want})
+			rep, _ := reaper.Run(t.Context(), h.options())
+			equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{"1": report.Kept, "2": report.Released, "ns/a": tt.want})
 			equal(t, "objects left", s.keys(), tt.left)
 		})
 	}
@@ -173,11 +177,11 @@ func TestReservedIPIsDeletedByALaterRun(t *testing.T) {
 		return nil
 	}
 	h.now = noon.Add(time.Hour)
-	report, _ := h.partial(t)
-	equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"1": reaper.Kept, "2": reaper.Released, "ns/a": reaper.Failed})
+	rep, _ := h.partial(t)
+	equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{"1": report.Kept, "2": report.Released, "ns/a": report.Failed})
 	s.hook = nil
 	h.now = noon.Add(time.Hour + time.Second)
-	equal(t, "outcomes of the next run", outcomes(h.run(t)), map[string]reaper.Outcome{"1": reaper.Kept, "ns/a": reaper.Released})
+	equal(t, "outcomes of the next run", outcomes(h.run(t)), map[string]report.Outcome{"1": report.Kept, "ns/a": report.Released})
 	equal(t, "objects left", s.keys(), nil)
 }
 
@@ -186,7 +190,7 @@ func TestReservedAddressIsNotWaitedFor(t *testing.T) {
 	h, _, _ := protectedHarness(t, deletable(protecting("a", hours(100), ip2)))
 	h.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
 	sleep := (&fakeSleep{}).attach(h)
-	equal(t, "verdict", reported(t, h.run(t), "2").Reason, reaper.Protected)
+	equal(t, "verdict", reported(t, h.run(t), "2").Reason, judge.Protected)
 	equal(t, "sleeps", len(sleep.slept), 0)
 }
 
@@ -216,8 +220,8 @@ func TestReservedIPKeepsTheWholeGroup(t *testing.T) {
 	h.now = noon.Add(time.Hour)
 	report := h.run(t)
 	equal(t, "verdict on the bound one", decision{report.Entries[2].Verdict, report.Entries[2].Reason, ""},
-		decision{reaper.Held, reaper.SiblingKept, ""})
-	equal(t, "verdict on its object", reported(t, report, "ns/short"), decision{reaper.Held, reaper.Protected, other.IP.String() + " is held: SiblingKept"})
+		decision{judge.Held, judge.SiblingKept, ""})
+	equal(t, "verdict on its object", reported(t, report, "ns/short"), decision{judge.Held, judge.Protected, other.IP.String() + " is held: SiblingKept"})
 	equal(t, "store", contentsOf(t, m), before)
 
 	h.now = noon.Add(2 * time.Hour)

@@ -9,6 +9,10 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // Promise 2. A run first sees the allocation of gone-1 ownerless at noon. It is
@@ -31,7 +35,7 @@ func TestReservedIPKeepsUntilItsTTLIsOver(t *testing.T) {
 		{"by an address in IPv6 form", []reservedIP{protecting("a", hours(1), wrapped)}, 0, time.Hour, held + "until 2026-03-01T13:00:00Z"},
 		{"of another address", []reservedIP{protecting("a", nil, netip.MustParseAddr("10.0.0.3"))}, 0, 0, ""},
 		{"of another pod", []reservedIP{protectingPod("a", nil, "gone-2")}, 0, 0, ""},
-		{"of a pod in another namespace", []reservedIP{{Key: "ns/a", Pod: reaper.PodRef{Namespace: "prod", Name: "gone-1"}}}, 0, 0, ""},
+		{"of a pod in another namespace", []reservedIP{{Key: "ns/a", Pod: ipam.PodRef{Namespace: "prod", Name: "gone-1"}}}, 0, 0, ""},
 		{"for good", []reservedIP{protecting("a", nil, ip2)}, 0, never, held + "for good"},
 		{"for good, of a pod that went long ago", []reservedIP{podDeletedAt(protecting("a", nil, ip2), noon.Add(-1000*time.Hour))}, 0, never, held + "for good"},
 		{"for no time", []reservedIP{protecting("a", hours(0), ip2)}, 0, 0, ""},
@@ -56,22 +60,22 @@ func TestReservedIPKeepsUntilItsTTLIsOver(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			h, _, _ := protectedHarness(t, tt.objects...)
 			h.policy.GracePeriod = &policy.Duration{Duration: tt.grace}
-			report := h.run(t)
-			want := decision{reaper.Held, reaper.Protected, tt.note}
+			rep := h.run(t)
+			want := decision{judge.Held, judge.Protected, tt.note}
 			switch {
 			case tt.want == 0:
-				want = decision{reaper.Orphaned, reaper.PodAbsent, ""}
+				want = decision{judge.Orphaned, judge.PodAbsent, ""}
 			case tt.note == "":
-				want = decision{reaper.Suspected, reaper.PodAbsent, ""}
+				want = decision{judge.Suspected, judge.PodAbsent, ""}
 			}
-			equal(t, "verdict at noon", reported(t, report, "2"), want)
-			equal(t, "verdict on the living", reported(t, report, "1"), decision{reaper.InUse, reaper.PodPresent, ""})
+			equal(t, "verdict at noon", reported(t, rep, "2"), want)
+			equal(t, "verdict on the living", reported(t, rep, "1"), decision{judge.InUse, judge.PodPresent, ""})
 			if tt.want > 0 {
-				equal(t, "due", *entryOf(t, report, "2").Due, noon.Add(tt.want))
+				equal(t, "due", *entryOf(t, rep, "2").Due, noon.Add(tt.want))
 				h.now = noon.Add(tt.want - early(tt.grace) - time.Second)
-				equal(t, "outcome a second before", outcomes(h.run(t))["2"], reaper.Kept)
+				equal(t, "outcome a second before", outcomes(h.run(t))["2"], report.Kept)
 				h.now = noon.Add(tt.want)
-				equal(t, "outcome in time", outcomes(h.run(t))["2"], reaper.Released)
+				equal(t, "outcome in time", outcomes(h.run(t))["2"], report.Released)
 			}
 			if tt.want == never {
 				h.now = noon.Add(10 * 365 * 24 * time.Hour)
@@ -85,7 +89,7 @@ func TestReservedIPKeepsUntilItsTTLIsOver(t *testing.T) {
 func TestReservedIPCountsFromTheLastTimeThatTheOwnerWasThere(t *testing.T) {
 	h, _, _ := protectedHarness(t, protecting("a", hours(1), ip2))
 	h.run(t)
-	h.pods.Add(reaper.Pod{Ref: app("gone-1").Pod, UID: app("gone-1").UID})
+	h.pods.Add(census.Pod{Ref: app("gone-1").Pod, UID: app("gone-1").UID})
 	h.now = noon.Add(30 * time.Minute)
 	h.run(t)
 	h.pods.Remove(app("gone-1").Pod)
@@ -98,15 +102,15 @@ func TestNothingIsReleasedIfReservedIPsCannotBeRead(t *testing.T) {
 	h, m, s := protectedHarness(t, protecting("a", hours(1), netip.MustParseAddr("10.9.9.9")))
 	before := contentsOf(t, m)
 	s.hook = func(string) error { return errForbidden }
-	report, failures := h.partial(t)
+	rep, failures := h.partial(t)
 	equal(t, "failures", failures, []string{"reservedIPs: " + errForbidden.Error()})
-	equal(t, "statuses", statuses(report), map[string]string{"memory": "ok", "reservedIPs": "failed: " + errForbidden.Error()})
-	equal(t, "verdict", reported(t, report, "2"), decision{reaper.Held, reaper.Protected, "reservedIPs could not be read: " + errForbidden.Error()})
-	equal(t, "verdict on the living", reported(t, report, "1"), decision{reaper.InUse, reaper.PodPresent, ""})
+	equal(t, "statuses", statuses(rep), map[string]string{"memory": "ok", "reservedIPs": "failed: " + errForbidden.Error()})
+	equal(t, "verdict", reported(t, rep, "2"), decision{judge.Held, judge.Protected, "reservedIPs could not be read: " + errForbidden.Error()})
+	equal(t, "verdict on the living", reported(t, rep, "1"), decision{judge.InUse, judge.PodPresent, ""})
 	equal(t, "store", contentsOf(t, m), before)
 
 	s.hook = nil
-	equal(t, "outcome once they can", outcomes(h.run(t))["2"], reaper.Released)
+	equal(t, "outcome once they can", outcomes(h.run(t))["2"], report.Released)
 }
 
 // Promise 2. A policy that disables the backend does not say that no address is
@@ -114,7 +118,7 @@ func TestNothingIsReleasedIfReservedIPsCannotBeRead(t *testing.T) {
 func TestDisabledReservedIPsKeep(t *testing.T) {
 	h, _, _ := protectedHarness(t, protecting("a", nil, ip2))
 	h.policy.Backends[reservedIPsName] = policy.Backend{Enabled: policy.Off}
-	equal(t, "verdict", reported(t, h.run(t), "2").Reason, reaper.Protected)
+	equal(t, "verdict", reported(t, h.run(t), "2").Reason, judge.Protected)
 }
 
 // The grace period goes on while an address is protected.
@@ -125,7 +129,7 @@ func TestGracePeriodRunsWhileAnAddressIsReserved(t *testing.T) {
 	h.partial(t)
 	s.hook = nil
 	h.now = noon.Add(time.Hour)
-	equal(t, "outcome", outcomes(h.run(t))["2"], reaper.Released)
+	equal(t, "outcome", outcomes(h.run(t))["2"], report.Released)
 }
 
 // Promise 8. A release that a crash cut short is finished. The address was not
@@ -139,11 +143,11 @@ func TestInterruptedReleaseIsFinishedAlthoughTheAddressIsReserved(t *testing.T) 
 			s.hook = func(string) error { return errForbidden }
 		}
 		h.backends = append(h.backends, s)
-		report, err := reaper.Run(t.Context(), h.options())
-		if partial := (*reaper.PartialError)(nil); errors.As(err, &partial) != broken {
+		rep, err := reaper.Run(t.Context(), h.options())
+		if partial := (*report.PartialError)(nil); errors.As(err, &partial) != broken {
 			t.Errorf("run: %v", err)
 		}
-		equal(t, "outcome", outcomes(report)["10.0.0.2"], reaper.Released)
+		equal(t, "outcome", outcomes(rep)["10.0.0.2"], report.Released)
 	}
 }
 
@@ -151,7 +155,7 @@ func TestInterruptedReleaseIsFinishedAlthoughTheAddressIsReserved(t *testing.T) 
 // address.
 func TestDecisionsOnReservedIPs(t *testing.T) {
 	free := netip.MustParseAddr("10.9.9.9")
-	reserved := func(note string) decision { return decision{reaper.Held, reaper.Protected, note} }
+	reserved := func(note string) decision { return decision{judge.Held, judge.Protected, note} }
 	for _, tt := range []struct {
 		name   string
 		object reservedIP
@@ -159,32 +163,32 @@ func TestDecisionsOnReservedIPs(t *testing.T) {
 		want   decision
 	}{
 		{"a pod shows the address", deletable(protecting("a", hours(0), ip1)), nil,
-			decision{reaper.InUse, reaper.AddressInUse, "10.0.0.1 is shown by pod default/live-1"}},
-		{"the pod is there", deletable(protectingPod("a", hours(0), "live-1")), nil, decision{reaper.InUse, reaper.PodPresent, ""}},
+			decision{judge.InUse, judge.AddressInUse, "10.0.0.1 is shown by pod default/live-1"}},
+		{"the pod is there", deletable(protectingPod("a", hours(0), "live-1")), nil, decision{judge.InUse, judge.PodPresent, ""}},
 		{"the pod comes back", deletable(protectingPod("a", hours(0), "db-0")), func(h *harness) {
-			h.pods.AddSets(reaper.StatefulSet{Namespace: "default", Name: "db", Replicas: 1})
-		}, decision{reaper.Held, reaper.Retained, "its StatefulSet brings the pod back"}},
+			h.pods.AddSets(census.StatefulSet{Namespace: "default", Name: "db", Replicas: 1})
+		}, decision{judge.Held, judge.Retained, "its StatefulSet brings the pod back"}},
 		{"it has no TTL", deletable(protecting("a", nil, free)), nil, reserved("it has no TTL")},
 		{"the policy does not delete", protecting("a", hours(0), free), nil, reserved("the policy does not allow its release")},
 		{"its time is not over", deletable(protecting("a", hours(1), free)), nil, reserved("until 2026-03-01T13:00:00Z")},
 		{"it names nothing", deletable(protecting("a", hours(0))), nil,
-			decision{reaper.Held, reaper.OwnerUnknown, "it names neither an address nor a pod"}},
+			decision{judge.Held, judge.OwnerUnknown, "it names neither an address nor a pod"}},
 		{"a rule holds the address that it protects", deletable(protecting("a", hours(0), ip2)), func(h *harness) {
 			h.policy.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"gone-1"}}, Hold: true}}
 		}, reserved("10.0.0.2 is held: RuleHold")},
 		{"the address that it protects is in use", deletable(protectingPod("a", hours(0), "gone-1")), func(h *harness) {
 			h.pods.Add(showing(other, ip2))
-		}, decision{reaper.InUse, reaper.AddressInUse, "10.0.0.2 is in use: AddressInUse"}},
+		}, decision{judge.InUse, judge.AddressInUse, "10.0.0.2 is in use: AddressInUse"}},
 		{"a rule about its kind holds it", deletable(protecting("a", hours(0), free)), func(h *harness) {
 			h.policy.Rules = []policy.Rule{{Match: policy.Match{Backends: []string{reservedIPsName}}, Hold: true}}
-		}, decision{reaper.Held, reaper.RuleHold, "rules[0] holds what it matches: backends reservedIPs"}},
+		}, decision{judge.Held, judge.RuleHold, "rules[0] holds what it matches: backends reservedIPs"}},
 		{"its pod is out of scope", deletable(protectingPod("a", hours(0), "gone-2")), func(h *harness) {
 			h.policy.Namespaces.Exclude = []string{"default"}
-		}, decision{reaper.Held, reaper.OutOfScope, "namespaces.exclude has default"}},
+		}, decision{judge.Held, judge.OutOfScope, "namespaces.exclude has default"}},
 		{"the address that it protects waits", deletable(protecting("a", hours(0), ip2)), func(h *harness) {
 			h.policy.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"gone-1"}}, GracePeriod: &policy.Duration{Duration: time.Hour}}}
-		}, decision{reaper.Suspected, reaper.PodAbsent, ""}},
-		{"its time is over", deletable(protecting("a", hours(0), free)), nil, decision{reaper.Orphaned, reaper.PodAbsent, ""}},
+		}, decision{judge.Suspected, judge.PodAbsent, ""}},
+		{"its time is over", deletable(protecting("a", hours(0), free)), nil, decision{judge.Orphaned, judge.PodAbsent, ""}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h, _, s := protectedHarness(t, tt.object)
@@ -193,7 +197,7 @@ func TestDecisionsOnReservedIPs(t *testing.T) {
 			}
 			report := h.run(t)
 			equal(t, "verdict", reported(t, report, "ns/a"), tt.want)
-			stays := tt.want.Verdict != reaper.Orphaned
+			stays := tt.want.Verdict != judge.Orphaned
 			equal(t, "it is still there", slices.Contains(s.keys(), "ns/a"), stays)
 		})
 	}

@@ -7,7 +7,9 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 const malformed = `ttl .spec.ttl: "7d" is not how long to keep an address`
@@ -45,22 +47,22 @@ func TestObjectThatCannotBeDecodedHoldsWhatItMayName(t *testing.T) {
 			equal(t, "failures", failures, []string{says})
 			equal(t, "warning", report.Warnings[0], says)
 			equal(t, "statuses", statuses(report), map[string]string{"memory": "ok", "reservedIPs": "partial: " + fakeStorePool + " ns/a: " + malformed})
-			equal(t, "verdict on the object", reported(t, report, "ns/a"), decision{reaper.Held, reaper.Unreadable, malformed})
-			want := decision{reaper.Orphaned, reaper.PodAbsent, ""}
+			equal(t, "verdict on the object", reported(t, report, "ns/a"), decision{judge.Held, judge.Unreadable, malformed})
+			want := decision{judge.Orphaned, judge.PodAbsent, ""}
 			if tt.held {
-				want = decision{reaper.Held, reaper.Protected, mayName}
+				want = decision{judge.Held, judge.Protected, mayName}
 			}
 			equal(t, "verdict", reported(t, report, "2"), want)
-			equal(t, "verdict on the living", reported(t, report, "1"), decision{reaper.InUse, reaper.PodPresent, ""})
+			equal(t, "verdict on the living", reported(t, report, "1"), decision{judge.InUse, judge.PodPresent, ""})
 		})
 	}
 }
 
 // Promise 2. An allocation that names no pod for certain may be of any namespace.
 func TestObjectThatCannotBeDecodedHoldsAllocationsWithoutAPod(t *testing.T) {
-	for name, owner := range map[string]reaper.Allocation{
-		"no pod":       {Owner: reaper.Owner{Sandbox: "s1"}},
-		"inferred pod": {Owner: reaper.Owner{Pod: app("gone-1").Pod, Sandbox: "s1"}, Inferred: true},
+	for name, owner := range map[string]ipam.Allocation{
+		"no pod":       {Owner: ipam.Owner{Sandbox: "s1"}},
+		"inferred pod": {Owner: ipam.Owner{Pod: app("gone-1").Pod, Sandbox: "s1"}, Inferred: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			owner.Key, owner.Token, owner.IP = "2", "t", ip2
@@ -70,7 +72,7 @@ func TestObjectThatCannotBeDecodedHoldsAllocationsWithoutAPod(t *testing.T) {
 			h.policy.Pods.Unnamed = "release"
 			h.addPods(t, nil)
 			report, _ := h.partial(t)
-			equal(t, "verdict", reported(t, report, "2").Reason, reaper.Protected)
+			equal(t, "verdict", reported(t, report, "2").Reason, judge.Protected)
 		})
 	}
 }
@@ -78,9 +80,9 @@ func TestObjectThatCannotBeDecodedHoldsAllocationsWithoutAPod(t *testing.T) {
 // An object that cannot be decoded keeps no other object: every store was listed.
 func TestObjectThatCannotBeDecodedKeepsNoOther(t *testing.T) {
 	h, _, s := protectedHarness(t, undecoded(reservedIP{Key: "ns/a", Namespaces: []string{"prod"}}), deletable(protecting("b", hours(0), ip2)))
-	report, _ := h.partial(t)
-	equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{
-		"1": reaper.Kept, "2": reaper.Released, "ns/a": reaper.Kept, "ns/b": reaper.Released,
+	rep, _ := h.partial(t)
+	equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{
+		"1": report.Kept, "2": report.Released, "ns/a": report.Kept, "ns/b": report.Released,
 	})
 	equal(t, "objects left", s.keys(), []string{"ns/a"})
 }
@@ -88,9 +90,9 @@ func TestObjectThatCannotBeDecodedKeepsNoOther(t *testing.T) {
 // A silentStore is a fakeStore that does not say what an object may name.
 type silentStore struct{ *fakeStore }
 
-func (s silentStore) List(context.Context) iter.Seq2[reaper.Pool, error] {
-	return func(yield func(reaper.Pool, error) bool) {
-		yield(reaper.Pool{}, &reaper.ObjectError{Object: "object ns/a", Err: errors.New(malformed)})
+func (s silentStore) List(context.Context) iter.Seq2[ipam.Pool, error] {
+	return func(yield func(ipam.Pool, error) bool) {
+		yield(ipam.Pool{}, &ipam.ObjectError{Object: "object ns/a", Err: errors.New(malformed)})
 	}
 }
 
@@ -99,5 +101,5 @@ func TestObjectOfUnknownMeaningHoldsEverything(t *testing.T) {
 	h, _, s := protectedHarness(t)
 	h.backends[1] = silentStore{s}
 	report, _ := h.partial(t)
-	equal(t, "verdict", reported(t, report, "2"), decision{reaper.Held, reaper.Protected, "reservedIPs could not be read: object ns/a: " + malformed})
+	equal(t, "verdict", reported(t, report, "2"), decision{judge.Held, judge.Protected, "reservedIPs could not be read: object ns/a: " + malformed})
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
 
 // Promise 7. A ledger of an earlier run knows no time of an allocation that leaked since.
@@ -43,7 +44,7 @@ func TestTimesOfNewLeaksAreReportedOnlyIfThisRunStoresThem(t *testing.T) {
 			report, _ := reaper.Run(t.Context(), h.options())
 			for key, want := range map[string]bool{"2": true, "3": tt.want} {
 				e := entryOf(t, report, key)
-				equal(t, "verdict of "+key, e.Verdict, reaper.Suspected)
+				equal(t, "verdict of "+key, e.Verdict, judge.Suspected)
 				equal(t, "first seen is known of "+key, e.FirstSeen != nil, want)
 				equal(t, "due is known of "+key, e.Due != nil, want)
 			}

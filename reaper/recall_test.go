@@ -8,6 +8,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // Promise 7. A time that the next run does not know is not printed.
@@ -43,7 +46,7 @@ func TestTimesAreReportedOnlyIfARunRemembersThem(t *testing.T) {
 			}
 			report, _ := reaper.Run(t.Context(), h.options())
 			e := entryOf(t, report, "2")
-			equal(t, "verdict", e.Verdict, reaper.Suspected)
+			equal(t, "verdict", e.Verdict, judge.Suspected)
 			equal(t, "memory", report.Run.Memory, tt.want)
 			equal(t, "first seen is known", e.FirstSeen != nil, tt.want)
 			equal(t, "due is known", e.Due != nil, tt.want)
@@ -80,8 +83,8 @@ func TestDryRunAnswersWhatIfByTheStoredTimes(t *testing.T) {
 	h.now = noon.Add(20 * time.Minute)
 	stored := h.ledgers.text(t)
 	h.policy.DryRun = new(true)
-	for grace, want := range map[time.Duration]reaper.Outcome{
-		time.Hour: reaper.Kept, 30 * time.Minute: reaper.Kept, 10 * time.Minute: reaper.Planned, 0: reaper.Planned,
+	for grace, want := range map[time.Duration]report.Outcome{
+		time.Hour: report.Kept, 30 * time.Minute: report.Kept, 10 * time.Minute: report.Planned, 0: report.Planned,
 	} {
 		h.policy.GracePeriod = &policy.Duration{Duration: grace}
 		e := entryOf(t, h.run(t), "2")
@@ -96,11 +99,11 @@ func TestDryRunAnswersWhatIfTheMinimumAgeWasLower(t *testing.T) {
 	a := webAllocation()
 	a.Created = noon.Add(-time.Minute)
 	h := newHarness(fixedStore{poolOf(a)})
-	h.pods.Add(reaper.Pod{Ref: other})
+	h.pods.Add(census.Pod{Ref: other})
 	h.policy.DryRun = new(true)
 	for age, want := range map[time.Duration]decision{
-		time.Hour:        {reaper.Held, reaper.TooYoung, ""},
-		30 * time.Second: {reaper.Orphaned, reaper.PodAbsent, ""},
+		time.Hour:        {judge.Held, judge.TooYoung, ""},
+		30 * time.Second: {judge.Orphaned, judge.PodAbsent, ""},
 	} {
 		h.policy.MinAge = &policy.Duration{Duration: age}
 		got := reported(t, h.run(t), "1")

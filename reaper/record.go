@@ -8,11 +8,16 @@ import (
 	"time"
 
 	"github.com/sethvargo/go-retry"
+
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // journal writes the records of the plan's orphans. It returns the plan without those
 // that are not in the journal.
-func (r *run) journal(ctx context.Context, plan Plan) Plan {
+func (r *run) journal(ctx context.Context, plan judge.Plan) judge.Plan {
 	if len(plan.Due) == 0 {
 		return plan
 	}
@@ -30,9 +35,9 @@ func (r *run) journal(ctx context.Context, plan Plan) Plan {
 		for n, i := range due {
 			switch {
 			case err != nil:
-				r.settle(i, Failed, fmt.Errorf("it is not in the journal: %w", err))
+				r.settle(i, report.Failed, fmt.Errorf("it is not in the journal: %w", err))
 			case len(answers[n]) == 0:
-				r.settle(i, Changed, fmt.Errorf("%w, or is gone, before it was recorded", ErrChanged))
+				r.settle(i, report.Changed, fmt.Errorf("%w, or is gone, before it was recorded", ipam.ErrChanged))
 			default:
 				stored[i], recorded[i] = answers[n], true
 			}
@@ -45,14 +50,14 @@ func (r *run) journal(ctx context.Context, plan Plan) Plan {
 
 // writeJournal writes one record for each orphan of the plan. It returns the plan without
 // the orphans whose records the journal cannot store.
-func (r *run) writeJournal(ctx context.Context, plan Plan, stored map[int]json.RawMessage) Plan {
-	run := JournalRun{ID: r.info.ID, StartedAt: r.info.StartedAt, Version: r.info.Version, Cluster: r.info.Place(), By: r.By}
+func (r *run) writeJournal(ctx context.Context, plan judge.Plan, stored map[int]json.RawMessage) judge.Plan {
+	run := journal.Run{ID: r.info.ID, StartedAt: r.info.StartedAt, Version: r.info.Version, Cluster: r.info.Place(), By: r.By}
 	for len(plan.Due) > 0 {
 		err := r.Journals.Write(ctx, run, r.records(plan, stored))
 		if err == nil {
 			return plan
 		}
-		var unfit *UnfitError
+		var unfit *journal.UnfitError
 		if errors.As(err, &unfit) {
 			if fitting := r.dropUnfit(plan, unfit); len(fitting.Due) < len(plan.Due) {
 				plan = fitting
@@ -61,7 +66,7 @@ func (r *run) writeJournal(ctx context.Context, plan Plan, stored map[int]json.R
 		}
 		r.failAndWarn(fmt.Errorf("nothing is released without a journal: %w", err))
 		for _, i := range plan.Due {
-			r.settle(i, Failed, fmt.Errorf("it is not in the journal: %w", err))
+			r.settle(i, report.Failed, fmt.Errorf("it is not in the journal: %w", err))
 		}
 		return plan.Only(nil)
 	}
@@ -70,7 +75,7 @@ func (r *run) writeJournal(ctx context.Context, plan Plan, stored map[int]json.R
 
 // dropUnfit returns the plan without the orphans whose records the journal cannot store,
 // and without their siblings.
-func (r *run) dropUnfit(plan Plan, unfit *UnfitError) Plan {
+func (r *run) dropUnfit(plan judge.Plan, unfit *journal.UnfitError) judge.Plan {
 	fits := make(map[int]bool, len(plan.Due))
 	for n, i := range plan.Due {
 		err := unfit.Records[n]
@@ -78,7 +83,7 @@ func (r *run) dropUnfit(plan Plan, unfit *UnfitError) Plan {
 			fits[i] = true
 			continue
 		}
-		r.settle(i, Failed, fmt.Errorf("it is not in the journal: %w", err))
+		r.settle(i, report.Failed, fmt.Errorf("it is not in the journal: %w", err))
 		r.fail(fmt.Errorf("%s: not released: %w", plan.Decisions[i].Allocation.Backend, err))
 	}
 	r.dropGroups(plan, fits)
@@ -86,39 +91,39 @@ func (r *run) dropUnfit(plan Plan, unfit *UnfitError) Plan {
 }
 
 // records returns one record for each orphan of the plan. The stored data is by index.
-func (r *run) records(plan Plan, stored map[int]json.RawMessage) []Record {
-	records := make([]Record, len(plan.Due))
+func (r *run) records(plan judge.Plan, stored map[int]json.RawMessage) []ipam.Record {
+	records := make([]ipam.Record, len(plan.Due))
 	for n, i := range plan.Due {
 		a, e := plan.Decisions[i].Allocation, r.report.Entries[i]
-		records[n] = Record{Backend: a.Backend, Pool: a.Pool, Key: a.Key, IP: e.IP, Owner: e.Owner, Stored: stored[i]}
+		records[n] = ipam.Record{Backend: a.Backend, Pool: a.Pool, Key: a.Key, IP: e.IP, Owner: e.Owner, Stored: stored[i]}
 	}
 	return records
 }
 
 // record asks the backend for the stored data of its orphans, one for each of the
 // indices.
-func record(ctx context.Context, b Backend, plan Plan, due []int) ([]json.RawMessage, error) {
-	allocations := make([]Allocation, len(due))
+func record(ctx context.Context, b ipam.Backend, plan judge.Plan, due []int) ([]json.RawMessage, error) {
+	allocations := make([]ipam.Allocation, len(due))
 	for n, i := range due {
 		allocations[n] = *plan.Decisions[i].Allocation
 	}
 	var stored []json.RawMessage
 	backoff := retry.WithMaxRetries(4, retry.NewExponential(100*time.Millisecond))
 	err := retry.Do(ctx, backoff, func(ctx context.Context) (err error) {
-		if stored, err = b.Record(ctx, allocations); errors.Is(err, ErrAgain) {
+		if stored, err = b.Record(ctx, allocations); errors.Is(err, ipam.ErrAgain) {
 			return retry.RetryableError(err)
 		}
 		return err
 	})
 	if err == nil && len(stored) != len(allocations) {
-		err = ErrNoAnswer
+		err = ipam.ErrNoAnswer
 	}
 	return stored, err
 }
 
 // dropGroups removes an allocation from the recorded ones if one of its siblings is not
 // recorded. A group is released together or not at all.
-func (r *run) dropGroups(plan Plan, recorded map[int]bool) {
+func (r *run) dropGroups(plan judge.Plan, recorded map[int]bool) {
 	broken := make(map[string]bool)
 	for _, i := range plan.Due {
 		if a := plan.Decisions[i].Allocation; !recorded[i] && a.Group != "" {
@@ -128,7 +133,7 @@ func (r *run) dropGroups(plan Plan, recorded map[int]bool) {
 	for _, i := range plan.Due {
 		if a := plan.Decisions[i].Allocation; recorded[i] && broken[a.Group] {
 			delete(recorded, i)
-			r.settle(i, Kept, fmt.Errorf("%w: a sibling is not in the journal", ErrKept))
+			r.settle(i, report.Kept, fmt.Errorf("%w: a sibling is not in the journal", ipam.ErrKept))
 		}
 	}
 }

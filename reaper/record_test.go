@@ -12,6 +12,9 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // records returns the places of the journal's records, as backend/pool/key.
@@ -53,11 +56,11 @@ func TestJournalHasTheAllocationAsItWas(t *testing.T) {
 		return stored
 	}}
 	h.run(t)
-	equal(t, "journal", h.journal.Read(), reaper.Journal{
-		Run: reaper.JournalRun{ID: "run-1", StartedAt: noon, Version: "v1", Cluster: "https://cluster"},
-		Records: []reaper.Record{{
+	equal(t, "journal", h.journal.Read(), journal.Journal{
+		Run: journal.Run{ID: "run-1", StartedAt: noon, Version: "v1", Cluster: "https://cluster"},
+		Records: []ipam.Record{{
 			Backend: "memory", Pool: "a", Key: "2", IP: "10.0.0.2",
-			Owner:  reaper.EntryOwner{Namespace: "default", Pod: "gone-1", Sandbox: "sandbox-gone-1", Interface: "net1"},
+			Owner:  ipam.EntryOwner{Namespace: "default", Pod: "gone-1", Sandbox: "sandbox-gone-1", Interface: "net1"},
 			Stored: asked[0],
 		}},
 	})
@@ -65,11 +68,11 @@ func TestJournalHasTheAllocationAsItWas(t *testing.T) {
 
 // A spyRecorder is a backend whose records a test can see and change.
 type spyRecorder struct {
-	reaper.Backend
+	ipam.Backend
 	see func(stored []json.RawMessage) []json.RawMessage
 }
 
-func (s spyRecorder) Record(ctx context.Context, as []reaper.Allocation) ([]json.RawMessage, error) {
+func (s spyRecorder) Record(ctx context.Context, as []ipam.Allocation) ([]json.RawMessage, error) {
 	stored, err := s.Backend.Record(ctx, as)
 	return s.see(stored), err
 }
@@ -90,12 +93,12 @@ func TestNothingIsReleasedWithoutAJournal(t *testing.T) {
 	h.addPods(t, two, "live-1", "gone-2")
 	askedOne, askedTwo := requests(one), requests(two)
 	h.journal.OnWrite(func() error { return errForbidden })
-	report, failures := h.partial(t)
+	rep, failures := h.partial(t)
 	why := "nothing is released without a journal: " + errForbidden.Error()
 	equal(t, "failures", failures, []string{why})
-	equal(t, "warnings", report.Warnings, []string{why})
-	equal(t, "summary", report.Summary, reaper.Counts{Entries: 4, InUse: 2, Planned: 2, Failed: 2})
-	equal(t, "error", entryOf(t, report, "2").Error, "it is not in the journal: "+errForbidden.Error())
+	equal(t, "warnings", rep.Warnings, []string{why})
+	equal(t, "summary", rep.Summary, report.Counts{Entries: 4, InUse: 2, Planned: 2, Failed: 2})
+	equal(t, "error", entryOf(t, rep, "2").Error, "it is not in the journal: "+errForbidden.Error())
 	equal(t, "requests", append(*askedOne, *askedTwo...), []string{"list", "record", "list", "record"})
 }
 
@@ -103,10 +106,10 @@ func TestNothingIsReleasedWithoutAJournal(t *testing.T) {
 func TestBackendThatCannotRecordStopsNoOther(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		first  func(m *backendtest.Memory) reaper.Backend
+		first  func(m *backendtest.Memory) ipam.Backend
 		reason string
 	}{
-		{"it fails", func(m *backendtest.Memory) reaper.Backend {
+		{"it fails", func(m *backendtest.Memory) ipam.Backend {
 			m.OnRequest(func(request string) error {
 				if request == "record" {
 					return errConnection
@@ -115,10 +118,10 @@ func TestBackendThatCannotRecordStopsNoOther(t *testing.T) {
 			})
 			return m.Backend()
 		}, "not decided: " + errConnection.Error()},
-		{"it answers for too few", func(m *backendtest.Memory) reaper.Backend {
+		{"it answers for too few", func(m *backendtest.Memory) ipam.Backend {
 			return spyRecorder{m.Backend(), func(stored []json.RawMessage) []json.RawMessage { return stored[1:] }}
 		}, "the backend did not answer for every allocation"},
-		{"it answers for too many", func(m *backendtest.Memory) reaper.Backend {
+		{"it answers for too many", func(m *backendtest.Memory) ipam.Backend {
 			return spyRecorder{m.Backend(), func(stored []json.RawMessage) []json.RawMessage { return append(stored, stored...) }}
 		}, "the backend did not answer for every allocation"},
 	} {
@@ -164,13 +167,13 @@ func TestAllocationThatChangedBeforeItWasRecordedStays(t *testing.T) {
 	h.policy = backendtest.Impatient()
 	m.OnRequest(func(request string) error {
 		if request == "record" {
-			m.Rename(reaper.Allocation{Pool: "a", Key: "2"}, other)
+			m.Rename(ipam.Allocation{Pool: "a", Key: "2"}, other)
 		}
 		return nil
 	})
-	report := h.run(t)
-	equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"1": reaper.Kept, "2": reaper.Changed, "3": reaper.Released})
-	equal(t, "error", entryOf(t, report, "2").Error, "the allocation changed hands, or is gone, before it was recorded")
+	rep := h.run(t)
+	equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{"1": report.Kept, "2": report.Changed, "3": report.Released})
+	equal(t, "error", entryOf(t, rep, "2").Error, "the allocation changed hands, or is gone, before it was recorded")
 	equal(t, "records", records(h.journal), []string{"memory/a/3"})
 	equal(t, "allocations left", len(contentsOf(t, m)), 2)
 }
@@ -187,7 +190,7 @@ func TestGroupThatIsNotRecordedAsAWholeIsKept(t *testing.T) {
 	}
 	m.OnRequest(func(request string) error {
 		if request == "record" {
-			m.Rename(reaper.Allocation{Pool: "b", Key: "1"}, other)
+			m.Rename(ipam.Allocation{Pool: "b", Key: "1"}, other)
 		}
 		return nil
 	})
@@ -205,9 +208,9 @@ func TestGroupThatIsNotRecordedAsAWholeIsKept(t *testing.T) {
 }
 
 // refuses returns a hook for writes that refuses the records of some keys.
-func refuses(keys ...string) func(records []reaper.Record) error {
-	return func(records []reaper.Record) error {
-		unfit := &reaper.UnfitError{Records: make(map[int]error)}
+func refuses(keys ...string) func(records []ipam.Record) error {
+	return func(records []ipam.Record) error {
+		unfit := &journal.UnfitError{Records: make(map[int]error)}
 		for i, r := range records {
 			if slices.Contains(keys, r.Key) {
 				unfit.Records[i] = fmt.Errorf("%s is too large for the journal", r)
@@ -223,10 +226,10 @@ func refuses(keys ...string) func(records []reaper.Record) error {
 // A pickyJournals is a journal that may refuse records.
 type pickyJournals struct {
 	*backendtest.Journal
-	check func(records []reaper.Record) error
+	check func(records []ipam.Record) error
 }
 
-func (p pickyJournals) Write(ctx context.Context, run reaper.JournalRun, records []reaper.Record) error {
+func (p pickyJournals) Write(ctx context.Context, run journal.Run, records []ipam.Record) error {
 	if err := p.check(records); err != nil {
 		return err
 	}
@@ -275,7 +278,7 @@ func TestUnfitErrorWithoutARecordStopsTheRelease(t *testing.T) {
 	h, m := waitingHarness(t)
 	h.policy = backendtest.Impatient()
 	before := contentsOf(t, m)
-	h.journal.OnWrite(func() error { return &reaper.UnfitError{Records: map[int]error{7: errForbidden}} })
+	h.journal.OnWrite(func() error { return &journal.UnfitError{Records: map[int]error{7: errForbidden}} })
 	report, _ := h.partial(t)
 	equal(t, "summary", report.Summary.Failed, 2)
 	equal(t, "store", contentsOf(t, m), before)

@@ -4,30 +4,34 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
 // doubt remembers a census that is not believed, and since when the figures have been
 // that low. If the census is believed and only the plan is over a limit, there is no
 // doubt any more. Of such a run, nothing is remembered beside but which pods hang.
-func (r *run) doubt(ctx context.Context, refusal error, ledger Ledger, known bool, c Census, now time.Time, decisions []Decision) {
-	var limit *LimitError
+func (r *run) doubt(ctx context.Context, refusal error, memory ledger.Ledger, known bool, c census.Census, now time.Time, decisions []judge.Decision) {
+	var limit *judge.LimitError
 	if !errors.As(refusal, &limit) || !known || !r.remembers() || r.checkClock() != nil {
 		return
 	}
-	r.saveLedger(ctx, ledger, func(have Ledger) Ledger {
+	r.saveLedger(ctx, memory, func(have ledger.Ledger) ledger.Ledger {
 		switch {
-		case Dropped(c, have.Figures, r.Policy.Limits) == nil:
-			have.Doubt = Doubt{}
-		case have.Doubt.At == 0 || Dropped(c, have.Doubt.Figures, r.Policy.Limits) != nil:
-			have.Doubt = Doubt{c.Figures(), ToSecond(now).Unix()}
+		case judge.Dropped(c, have.Figures, r.Policy.Limits) == nil:
+			have.Doubt = ledger.Doubt{}
+		case have.Doubt.At == 0 || judge.Dropped(c, have.Doubt.Figures, r.Policy.Limits) != nil:
+			have.Doubt = ledger.Doubt{Figures: c.Figures(), At: ledger.ToSecond(now).Unix()}
 		}
-		return WithHung(have, decisions)
+		return judge.WithHung(have, decisions)
 	})
 }
 
 // refuse returns a *LimitError with all limits that refuse the plan. If the run ignores
 // limits, it warns instead.
-func (r *run) refuse(plan Plan, census Census, last Ledger, now time.Time) error {
+func (r *run) refuse(plan judge.Plan, census census.Census, last ledger.Ledger, now time.Time) error {
 	limits, grace := r.Policy.Limits, r.Policy.GracePeriod.Duration
 	refusals := append(plan.Believe(limits, census, last, now, grace), plan.Check(limits, census)...)
 	if r.IgnoreLimits {
@@ -36,7 +40,7 @@ func (r *run) refuse(plan Plan, census Census, last Ledger, now time.Time) error
 		}
 		return nil
 	}
-	limit := Joined(refusals)
+	limit := judge.Joined(refusals)
 	if limit == nil {
 		return nil
 	}

@@ -12,13 +12,16 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // release carries out the plan, backend by backend in their order, because the release
 // of one store may rest on that of another. Pools of one backend are released
 // concurrently.
-func (r *run) release(ctx context.Context, plan Plan, confirmer *Confirmer) {
+func (r *run) release(ctx context.Context, plan judge.Plan, confirmer *Confirmer) {
 	r.begun = nil
 	settled := r.newMeter("settled", len(plan.Due))
 	for _, b := range r.Backends {
@@ -27,7 +30,7 @@ func (r *run) release(ctx context.Context, plan Plan, confirmer *Confirmer) {
 		r.doubtReleases(b, plan)
 	}
 	for _, i := range plan.Due {
-		if e := r.report.Entries[i]; e.Outcome == Released {
+		if e := r.report.Entries[i]; e.Outcome == report.Released {
 			if plan.Decisions[i].Allocation.HoldsAddress() {
 				r.spent++
 			}
@@ -41,16 +44,16 @@ func (r *run) release(ctx context.Context, plan Plan, confirmer *Confirmer) {
 const batchesAtOnce = 2
 
 // releaseBackend releases the orphans of one backend, in batches of whole pools.
-func (r *run) releaseBackend(ctx context.Context, b Backend, plan Plan, confirmer *Confirmer, settled *meter) {
+func (r *run) releaseBackend(ctx context.Context, b ipam.Backend, plan judge.Plan, confirmer *Confirmer, settled *meter) {
 	var due []int
 	for _, i := range plan.Of(b.Name()) {
 		if err := r.afterProtected(plan.Decisions[i]); err != nil {
-			r.settle(i, Kept, err)
+			r.settle(i, report.Kept, err)
 			continue
 		}
 		due = append(due, i)
 	}
-	pools := ByPool(due, plan.Pool)
+	pools := ipam.ByPool(due, plan.Pool)
 	if len(pools) > 0 {
 		r.progress("releasing in %s: %d pools", b.Name(), len(pools))
 	}
@@ -59,7 +62,7 @@ func (r *run) releaseBackend(ctx context.Context, b Backend, plan Plan, confirme
 	g.SetLimit(batchesAtOnce)
 	for _, some := range together(largestFirst(plan, pools)) {
 		g.Go(func() error {
-			for batch := range slices.Chunk(some, MaxBatch) {
+			for batch := range slices.Chunk(some, ipam.MaxBatch) {
 				r.releaseBatch(ctx, sender, batch)
 				settled.add(len(batch))
 			}
@@ -74,7 +77,7 @@ func (r *run) releaseBackend(ctx context.Context, b Backend, plan Plan, confirme
 func together(pools [][]int) (some [][]int) {
 	for _, pool := range pools {
 		last := len(some) - 1
-		if last < 0 || len(some[last])+len(pool) > MaxBatch {
+		if last < 0 || len(some[last])+len(pool) > ipam.MaxBatch {
 			some = append(some, nil)
 			last++
 		}
@@ -85,16 +88,16 @@ func together(pools [][]int) (some [][]int) {
 
 // largestFirst returns the pools of a plan with the largest ones first, each by the indices of
 // its orphans. Pools of one size stay in their order.
-func largestFirst(p Plan, pools [][]int) [][]int {
+func largestFirst(p judge.Plan, pools [][]int) [][]int {
 	return slices.SortedStableFunc(slices.Values(pools), func(a, b []int) int { return p.PoolSize(b[0]) - p.PoolSize(a[0]) })
 }
 
 // afterProtected returns an error unless all allocations that this one protects have
 // been released.
-func (r *run) afterProtected(d Decision) error {
+func (r *run) afterProtected(d judge.Decision) error {
 	for _, i := range d.After {
-		if r.report.Entries[i].Outcome != Released {
-			return fmt.Errorf("%w: %s, which it protects, was not released", ErrKept, r.report.Entries[i].IP)
+		if r.report.Entries[i].Outcome != report.Released {
+			return fmt.Errorf("%w: %s, which it protects, was not released", ipam.ErrKept, r.report.Entries[i].IP)
 		}
 	}
 	return nil
@@ -105,8 +108,8 @@ const idleAttempts = 5
 
 // A sender hands the warrants of batches to one backend. It is safe for concurrent use.
 type sender struct {
-	backend   Backend
-	plan      Plan
+	backend   ipam.Backend
+	plan      judge.Plan
 	confirmer *Confirmer
 	room      *semaphore.Weighted // of batchesAtOnce: an attempt takes one, or all to go on alone
 }
@@ -144,7 +147,7 @@ func (r *run) releaseBatch(ctx context.Context, s *sender, batch []int) {
 		}
 		asked = 0
 		for _, err := range last {
-			asked = max(asked, RetryAfter(err))
+			asked = max(asked, ipam.RetryAfter(err))
 		}
 		return retry.RetryableError(last[0])
 	})
@@ -152,10 +155,10 @@ func (r *run) releaseBatch(ctx context.Context, s *sender, batch []int) {
 	for n, i := range undecided {
 		why[i] = err
 		if last == nil {
-			r.settle(i, Kept, err) // its release had not begun
+			r.settle(i, report.Kept, err) // its release had not begun
 			continue
 		}
-		r.settle(i, Failed, last[n])
+		r.settle(i, report.Failed, last[n])
 		if ctx.Err() == nil {
 			why[i] = last[n]
 		}
@@ -165,10 +168,10 @@ func (r *run) releaseBatch(ctx context.Context, s *sender, batch []int) {
 
 // failPools keeps a failure for each pool of the releases, by index, that have an error: how
 // many they are, and the first error.
-func (r *run) failPools(plan Plan, indices []int, why map[int]error, what string) {
-	for _, pool := range ByPool(indices, plan.Pool) {
+func (r *run) failPools(plan judge.Plan, indices []int, why map[int]error, what string) {
+	for _, pool := range ipam.ByPool(indices, plan.Pool) {
 		first := plan.Decisions[pool[0]].Allocation
-		r.fail(&PoolFailure{first.Backend, first.Pool, fmt.Sprint(len(pool)) + what, why[pool[0]]})
+		r.fail(&report.PoolFailure{Backend: first.Backend, Pool: first.Pool, What: fmt.Sprint(len(pool)) + what, Err: why[pool[0]]})
 	}
 }
 
@@ -180,19 +183,19 @@ func (s *sender) attempt(ctx context.Context, batch []int, alone bool) []error {
 		takes = batchesAtOnce
 	}
 	if err := s.room.Acquire(ctx, takes); err != nil {
-		return slices.Repeat([]error{fmt.Errorf("%w: %w", ErrAgain, err)}, len(batch))
+		return slices.Repeat([]error{fmt.Errorf("%w: %w", ipam.ErrAgain, err)}, len(batch))
 	}
 	defer s.room.Release(takes)
-	orphans := make([]Orphan, len(batch))
+	orphans := make([]judge.Orphan, len(batch))
 	for n, i := range batch {
 		orphans[n] = s.plan.Orphan(i)
 	}
-	hurried := FreshnessOf(orphans) == Freshness
+	hurried := judge.FreshnessOf(orphans) == ipam.Freshness
 	if hurried {
-		ctx = Unqueued(ctx)
+		ctx = ipam.Unqueued(ctx)
 	}
 	warrants, answers := s.confirmer.Confirm(ctx, orphans)
-	var valid []Warrant
+	var valid []ipam.Warrant
 	var where []int // the place of each valid warrant in the batch
 	for n, err := range answers {
 		if err == nil {
@@ -203,11 +206,11 @@ func (s *sender) attempt(ctx context.Context, batch []int, alone bool) []error {
 		return answers
 	}
 	if !hurried {
-		ctx = SendBy(ctx, FirstToExpire(valid))
+		ctx = ipam.SendBy(ctx, ipam.FirstToExpire(valid))
 	}
 	released := s.backend.Release(ctx, valid)
 	for n := range valid {
-		answers[where[n]] = ErrNoAnswer
+		answers[where[n]] = ipam.ErrNoAnswer
 		if n < len(released) {
 			answers[where[n]] = released[n]
 		}
@@ -217,7 +220,7 @@ func (s *sender) attempt(ctx context.Context, batch []int, alone bool) []error {
 
 // settleAll settles the allocations of a batch that were decided. It returns the others,
 // with an error for each.
-func (r *run) settleAll(plan Plan, batch []int, answers []error) (undecided []int, why []error) {
+func (r *run) settleAll(plan judge.Plan, batch []int, answers []error) (undecided []int, why []error) {
 	var failed, unfinished []int
 	because := make(map[int]error)
 	for n, i := range batch {
@@ -229,9 +232,9 @@ func (r *run) settleAll(plan Plan, batch []int, answers []error) (undecided []in
 		}
 		r.settle(i, outcome, err)
 		switch {
-		case outcome == Failed:
+		case outcome == report.Failed:
 			failed, because[i] = append(failed, i), err
-		case outcome == Released && err != nil:
+		case outcome == report.Released && err != nil:
 			unfinished, because[i] = append(unfinished, i), err
 		}
 	}
@@ -242,24 +245,24 @@ func (r *run) settleAll(plan Plan, batch []int, answers []error) (undecided []in
 
 // outcomeOf returns the outcome that an answer of the second look or of a store means.
 // It reports false if nothing was decided.
-func outcomeOf(err error) (outcome Outcome, decided bool) {
+func outcomeOf(err error) (outcome report.Outcome, decided bool) {
 	switch {
-	case err == nil, errors.Is(err, ErrUnfinished):
-		return Released, true
-	case errors.Is(err, ErrReturned):
-		return Returned, true
-	case errors.Is(err, ErrChanged):
-		return Changed, true
-	case errors.Is(err, ErrKept):
-		return Kept, true
+	case err == nil, errors.Is(err, ipam.ErrUnfinished):
+		return report.Released, true
+	case errors.Is(err, ipam.ErrReturned):
+		return report.Returned, true
+	case errors.Is(err, ipam.ErrChanged):
+		return report.Changed, true
+	case errors.Is(err, ipam.ErrKept):
+		return report.Kept, true
 	default:
-		return Failed, !errors.Is(err, ErrAgain)
+		return report.Failed, !errors.Is(err, ipam.ErrAgain)
 	}
 }
 
 // settle sets the outcome of one allocation in the report. Pools are
 // released concurrently, but each entry belongs to one pool.
-func (r *run) settle(i int, outcome Outcome, err error) {
+func (r *run) settle(i int, outcome report.Outcome, err error) {
 	e := &r.report.Entries[i]
 	e.Outcome = outcome
 	if err != nil {
@@ -278,7 +281,7 @@ func (r *run) begunWith(undecided []int, why []error) {
 		r.begun = make(map[int]error)
 	}
 	for n, i := range undecided {
-		if !errors.Is(r.begun[i], ErrLost) {
+		if !errors.Is(r.begun[i], ipam.ErrLost) {
 			r.begun[i] = why[n]
 		}
 	}
@@ -287,19 +290,19 @@ func (r *run) begunWith(undecided []int, why []error) {
 // doubtReleases reports as failed what a later attempt of a backend did not find as it was listed,
 // if an earlier one may have released it: its place may have gone to another owner since. The
 // limits count it as released.
-func (r *run) doubtReleases(b Backend, plan Plan) {
+func (r *run) doubtReleases(b ipam.Backend, plan judge.Plan) {
 	var doubtful []int
 	because := make(map[int]error)
 	for _, i := range plan.Of(b.Name()) {
 		e := &r.report.Entries[i]
 		lost := r.begun[i]
-		if !errors.Is(lost, ErrLost) || e.Outcome == Released || e.Outcome == Failed {
+		if !errors.Is(lost, ipam.ErrLost) || e.Outcome == report.Released || e.Outcome == report.Failed {
 			continue
 		}
-		e.Leaked = e.Leaked && e.Outcome == Kept // else it has an owner by now
+		e.Leaked = e.Leaked && e.Outcome == report.Kept // else it has an owner by now
 		because[i] = fmt.Errorf("it may have been released: %w; and then: %s", lost, cmp.Or(e.Error, string(e.Outcome)))
 		doubtful = append(doubtful, i)
-		r.settle(i, Failed, because[i])
+		r.settle(i, report.Failed, because[i])
 		if plan.Decisions[i].Allocation.HoldsAddress() {
 			r.spent++
 		}
@@ -310,32 +313,32 @@ func (r *run) doubtReleases(b Backend, plan Plan) {
 // mend gives allocations back to their owners: those whose owner came back during the
 // release, and those whose release has begun and must not go on. An allocation that names
 // no pod stays as it is, and so does one that is due and not selected.
-func (r *run) mend(ctx context.Context, b Backend, plan Plan) {
-	mender, ok := b.(Mender)
+func (r *run) mend(ctx context.Context, b ipam.Backend, plan judge.Plan) {
+	mender, ok := b.(ipam.Mender)
 	if !ok {
 		return
 	}
 	for i, d := range plan.Decisions {
 		outcome := r.report.Entries[i].Outcome
-		half := outcome == Returned || outcome == Kept && (d.Allocation.Interrupted || r.begun[i] != nil)
-		left := d.Verdict == Orphaned && !plan.Selects(i)
+		half := outcome == report.Returned || outcome == report.Kept && (d.Allocation.Interrupted || r.begun[i] != nil)
+		left := d.Verdict == judge.Orphaned && !plan.Selects(i)
 		if d.Allocation.Backend != b.Name() || left || !half || !d.Allocation.NamesPod() || ctx.Err() != nil {
 			continue
 		}
 		if err := mender.Mend(ctx, *d.Allocation); err != nil {
-			r.settle(i, Failed, err)
+			r.settle(i, report.Failed, err)
 			r.fail(fmt.Errorf("%s: %s: give it back to pod %s: %w",
 				b.Name(), d.Allocation.Key, d.Allocation.Owner.Pod, err))
 			continue
 		}
-		if outcome == Returned || d.Allocation.Interrupted {
-			r.settle(i, Returned, nil)
+		if outcome == report.Returned || d.Allocation.Interrupted {
+			r.settle(i, report.Returned, nil)
 		}
 	}
 }
 
 // isLate reports whether an answer says that there was too little time for a batch.
 func isLate(err error) bool {
-	var expired *ExpiredError
+	var expired *ipam.ExpiredError
 	return errors.As(err, &expired) || errors.Is(err, errSlow)
 }

@@ -13,11 +13,14 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // batchHarness returns a harness of one store whose pools have so many allocations of pods that
 // are gone, and which releases by a function.
-func batchHarness(release func(ctx context.Context, ws []reaper.Warrant) []error, sizes ...int) *harness {
+func batchHarness(release func(ctx context.Context, ws []ipam.Warrant) []error, sizes ...int) *harness {
 	all, pools := allocations(sum(sizes)), fixedStore{}
 	for i, n := range sizes {
 		pool := poolOf(all[:n]...)
@@ -27,7 +30,7 @@ func batchHarness(release func(ctx context.Context, ws []reaper.Warrant) []error
 	h := newHarness(wrapped{pools, release})
 	one := 1.0
 	h.policy.Limits.MaxFraction = &one
-	h.pods.Add(reaper.Pod{Ref: other})
+	h.pods.Add(census.Pod{Ref: other})
 	return h
 }
 
@@ -45,7 +48,7 @@ func TestBatchesHaveWholePoolsTheLargestFirst(t *testing.T) {
 		var mu sync.Mutex
 		var batches []string
 		busy, most := make(map[string]bool), 0
-		h := batchHarness(func(_ context.Context, ws []reaper.Warrant) []error {
+		h := batchHarness(func(_ context.Context, ws []ipam.Warrant) []error {
 			count := make(map[string]int)
 			for _, w := range ws {
 				a, err := w.Allocation()
@@ -71,8 +74,8 @@ func TestBatchesHaveWholePoolsTheLargestFirst(t *testing.T) {
 			}
 			mu.Unlock()
 			return make([]error, len(ws))
-		}, 100, reaper.MaxBatch+200, 300, 200, 1)
-		equal(t, "released", h.run(t).Summary.Released, reaper.MaxBatch+801)
+		}, 100, ipam.MaxBatch+200, 300, 200, 1)
+		equal(t, "released", h.run(t).Summary.Released, ipam.MaxBatch+801)
 		slices.Sort(batches)
 		equal(t, "batches", batches, []string{"map[pool-0:100 pool-4:1]", "map[pool-1:200]", "map[pool-1:500]", "map[pool-2:300 pool-3:200]"})
 		equal(t, "pools at the same time", most, 3)
@@ -85,7 +88,7 @@ func TestBatchThatWasTooLateGoesOnAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := make(chan struct{}, 1) // one call at a time
 		calls := 0
-		h := batchHarness(func(_ context.Context, ws []reaper.Warrant) []error {
+		h := batchHarness(func(_ context.Context, ws []ipam.Warrant) []error {
 			store <- struct{}{}
 			defer func() { <-store }()
 			calls++
@@ -94,11 +97,11 @@ func TestBatchThatWasTooLateGoesOnAlone(t *testing.T) {
 				_, errs[i] = w.Allocation()
 			}
 			if errs[0] == nil {
-				time.Sleep(2 * reaper.Freshness)
+				time.Sleep(2 * ipam.Freshness)
 			}
 			return errs
-		}, slices.Repeat([]int{reaper.MaxBatch}, 6)...)
-		equal(t, "released", h.run(t).Summary.Released, 6*reaper.MaxBatch)
+		}, slices.Repeat([]int{ipam.MaxBatch}, 6)...)
+		equal(t, "released", h.run(t).Summary.Released, 6*ipam.MaxBatch)
 		if calls > 12 {
 			t.Errorf("%d calls, want at most two for each batch", calls)
 		}
@@ -109,12 +112,12 @@ func TestBatchThatWasTooLateGoesOnAlone(t *testing.T) {
 // nevertheless, and in time.
 func TestAllocationsThatAreNeverDecidedHoldUpNoOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := batchHarness(func(_ context.Context, ws []reaper.Warrant) []error {
+		h := batchHarness(func(_ context.Context, ws []ipam.Warrant) []error {
 			time.Sleep(1500 * time.Millisecond)
 			errs := make([]error, len(ws))
 			for i, w := range ws {
 				if a, _ := w.Allocation(); strings.HasSuffix(a.Pool, "0") || strings.HasSuffix(a.Pool, "5") {
-					errs[i] = fmt.Errorf("%w: the webhook is broken", reaper.ErrAgain)
+					errs[i] = fmt.Errorf("%w: the webhook is broken", ipam.ErrAgain)
 				}
 			}
 			return errs
@@ -155,7 +158,7 @@ func TestStoreThatOutlastsMostWarrantsIsReleasedInTheEnd(t *testing.T) {
 func TestEachPoolOfABatchHasItsOwnFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		attempts := 0
-		h := batchHarness(func(_ context.Context, ws []reaper.Warrant) []error {
+		h := batchHarness(func(_ context.Context, ws []ipam.Warrant) []error {
 			attempts++
 			errs := make([]error, len(ws))
 			for i, w := range ws {
@@ -163,16 +166,16 @@ func TestEachPoolOfABatchHasItsOwnFailure(t *testing.T) {
 				case "pool-1":
 					errs[i] = errors.New("a webhook refuses it")
 				case "pool-2":
-					errs[i] = fmt.Errorf("%w: it is busy", reaper.ErrAgain)
+					errs[i] = fmt.Errorf("%w: it is busy", ipam.ErrAgain)
 				case "pool-3":
-					errs[i] = fmt.Errorf("%w: it is slow", reaper.ErrAgain)
+					errs[i] = fmt.Errorf("%w: it is slow", ipam.ErrAgain)
 				}
 			}
 			return errs
 		}, 1, 1, 1, 1)
-		report, failures := h.partial(t)
-		equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{
-			"0": reaper.Released, "1": reaper.Failed, "2": reaper.Failed, "3": reaper.Failed,
+		rep, failures := h.partial(t)
+		equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{
+			"0": report.Released, "1": report.Failed, "2": report.Failed, "3": report.Failed,
 		})
 		equal(t, "failures", failures, []string{
 			"fixed: pool-1: 1 not released: a webhook refuses it",
@@ -189,22 +192,22 @@ func TestCancelledRunBeginsNoOtherBatch(t *testing.T) {
 	defer cancel()
 	var both sync.WaitGroup
 	both.Add(2)
-	h := batchHarness(func(_ context.Context, ws []reaper.Warrant) []error {
+	h := batchHarness(func(_ context.Context, ws []ipam.Warrant) []error {
 		both.Done()
 		both.Wait()
 		cancel()
 		return make([]error, len(ws))
-	}, slices.Repeat([]int{reaper.MaxBatch}, 4)...)
-	report, err := reaper.Run(ctx, h.options())
+	}, slices.Repeat([]int{ipam.MaxBatch}, 4)...)
+	rep, err := reaper.Run(ctx, h.options())
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("run: %v, want it cancelled", err)
 	}
 	kept := 0
-	for _, e := range report.Entries {
-		if e.Outcome == reaper.Kept {
+	for _, e := range rep.Entries {
+		if e.Outcome == report.Kept {
 			kept++
 		}
 	}
-	equal(t, "released", report.Summary.Released, 2*reaper.MaxBatch)
-	equal(t, "kept", kept, 2*reaper.MaxBatch)
+	equal(t, "released", rep.Summary.Released, 2*ipam.MaxBatch)
+	equal(t, "kept", kept, 2*ipam.MaxBatch)
 }

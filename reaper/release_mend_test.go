@@ -11,6 +11,10 @@ import (
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // interruptedHarness returns a harness in which a run was killed during the release of
@@ -43,7 +47,7 @@ func interruptedHarness(t *testing.T) (*harness, *backendtest.Memory) {
 }
 
 // listed returns an allocation as the first backend of the harness lists it.
-func listed(t *testing.T, h *harness, place string) reaper.Allocation {
+func listed(t *testing.T, h *harness, place string) ipam.Allocation {
 	t.Helper()
 	for _, pool := range inventory(t, h.backends[0]).Listings[0].Pools {
 		for _, a := range pool.Allocations {
@@ -53,15 +57,15 @@ func listed(t *testing.T, h *harness, place string) reaper.Allocation {
 		}
 	}
 	t.Fatalf("%s is not listed", place)
-	return reaper.Allocation{}
+	return ipam.Allocation{}
 }
 
 // Promise 8. The grace period was over before the first run began.
 func TestInterruptedReleaseIsFinishedWithoutAnotherGracePeriod(t *testing.T) {
 	h, m := interruptedHarness(t)
 	h.policy.GracePeriod = policy.Default().GracePeriod
-	report := h.run(t)
-	equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"10.0.0.1": reaper.Kept, "10.0.0.2": reaper.Released})
+	rep := h.run(t)
+	equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{"10.0.0.1": report.Kept, "10.0.0.2": report.Released})
 	equal(t, "allocations left", len(contentsOf(t, m)), 1)
 }
 
@@ -70,36 +74,36 @@ func TestInterruptedAllocationThatIsNoOrphanIsGivenBack(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		change func(*harness)
-		reason reaper.Reason
+		reason judge.Reason
 	}{
 		{"its owner is back", func(h *harness) {
-			h.pods.Add(reaper.Pod{Ref: app("gone-1").Pod})
-		}, reaper.PodPresent},
+			h.pods.Add(census.Pod{Ref: app("gone-1").Pod})
+		}, judge.PodPresent},
 		{"another pod has the address", func(h *harness) {
 			h.pods.Add(showing(other, ip2))
-		}, reaper.AddressInUse},
+		}, judge.AddressInUse},
 		{"a rule holds it", func(h *harness) {
 			h.policy.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"gone-*"}}, Hold: true}}
-		}, reaper.RuleHold},
+		}, judge.RuleHold},
 		{"it is out of scope", func(h *harness) {
 			h.policy.Namespaces.Exclude = []string{"default"}
-		}, reaper.OutOfScope},
+		}, judge.OutOfScope},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h, m := interruptedHarness(t)
 			tt.change(h)
-			report := h.run(t)
-			e := report.Entries[1]
+			rep := h.run(t)
+			e := rep.Entries[1]
 			equal(t, "reason", e.Reason, tt.reason)
-			equal(t, "outcome", e.Outcome, reaper.Returned)
-			if !slices.ContainsFunc(report.Brief().Entries, func(b reaper.Entry) bool { return b.Key == e.Key }) {
+			equal(t, "outcome", e.Outcome, report.Returned)
+			if !slices.ContainsFunc(rep.Brief().Entries, func(b report.Entry) bool { return b.Key == e.Key }) {
 				t.Error("it was written, and the brief report does not say so")
 			}
 			if a := listed(t, h, "a/10.0.0.2/10.0.0.2"); a.Interrupted || a.Owner.Pod != app("gone-1").Pod {
 				t.Errorf("it is listed as %+v, want it given back", a)
 			}
 			before := contentsOf(t, m)
-			equal(t, "outcome of the next run", h.run(t).Entries[1].Outcome, reaper.Kept)
+			equal(t, "outcome of the next run", h.run(t).Entries[1].Outcome, report.Kept)
 			equal(t, "store after the next run", contentsOf(t, m), before)
 		})
 	}
@@ -116,7 +120,7 @@ func TestDryRunAndRefusedRunGiveNothingBack(t *testing.T) {
 		},
 	} {
 		h, m := interruptedHarness(t)
-		h.pods.Add(reaper.Pod{Ref: app("gone-1").Pod})
+		h.pods.Add(census.Pod{Ref: app("gone-1").Pod})
 		before := contentsOf(t, m)
 		change(h)
 		_, _ = reaper.Run(t.Context(), h.options())
@@ -126,18 +130,18 @@ func TestDryRunAndRefusedRunGiveNothingBack(t *testing.T) {
 
 func TestFailureToGiveBackIsReported(t *testing.T) {
 	h, m := interruptedHarness(t)
-	h.pods.Add(reaper.Pod{Ref: app("gone-1").Pod})
+	h.pods.Add(census.Pod{Ref: app("gone-1").Pod})
 	m.OnRequest(func(request string) error {
 		if strings.HasPrefix(request, "restore") {
 			return errConnection
 		}
 		return nil
 	})
-	report, failures := h.partial(t)
-	equal(t, "outcome", report.Entries[1].Outcome, reaper.Failed)
+	rep, failures := h.partial(t)
+	equal(t, "outcome", rep.Entries[1].Outcome, report.Failed)
 	equal(t, "failures", len(failures), 1)
-	equal(t, "summary", report.Summary, reaper.Counts{Entries: 2, InUse: 2, Failed: 1})
-	equal(t, "statuses", statuses(report), map[string]string{"two-step": "partial: failed releases: 1"})
+	equal(t, "summary", rep.Summary, report.Counts{Entries: 2, InUse: 2, Failed: 1})
+	equal(t, "statuses", statuses(rep), map[string]string{"two-step": "partial: failed releases: 1"})
 }
 
 // Promise 7, 8. The owner comes back during the release, and the backend cannot give
@@ -152,7 +156,7 @@ func TestAllocationOfAReturnedOwnerIsWholeWhenTheRunEnds(t *testing.T) {
 		m.OnRequest(func(request string) error {
 			switch {
 			case strings.HasPrefix(request, "bury"):
-				h.pods.Add(reaper.Pod{Ref: app("gone-1").Pod})
+				h.pods.Add(census.Pod{Ref: app("gone-1").Pod})
 			case strings.HasPrefix(request, "restore"):
 				if restores++; restores == 1 {
 					return errConnection
@@ -160,8 +164,8 @@ func TestAllocationOfAReturnedOwnerIsWholeWhenTheRunEnds(t *testing.T) {
 			}
 			return nil
 		})
-		report := h.run(t)
-		equal(t, "outcome", report.Entries[1].Outcome, reaper.Returned)
+		rep := h.run(t)
+		equal(t, "outcome", rep.Entries[1].Outcome, report.Returned)
 		equal(t, "store", contentsOf(t, m), before)
 	})
 }
@@ -176,13 +180,13 @@ func TestAllocationThatIsKeptAfterItsReleaseHadBegunIsWholeWhenTheRunEnds(t *tes
 		before := contentsOf(t, m)
 		m.OnRequest(func(request string) error {
 			if strings.HasPrefix(request, "remove") {
-				h.pods.Add(reaper.Pod{Ref: app("gone-1").Pod, Finished: true})
+				h.pods.Add(census.Pod{Ref: app("gone-1").Pod, Finished: true})
 				return errConnection
 			}
 			return nil
 		})
 		e := h.run(t).Entries[1]
-		equal(t, "outcome", e.Outcome, reaper.Kept)
+		equal(t, "outcome", e.Outcome, report.Kept)
 		if !strings.Contains(e.Error, "PodFinished") {
 			t.Errorf("error %q, want that the pod is finished", e.Error)
 		}
@@ -196,21 +200,21 @@ type ownerlessMender struct {
 	mended int
 }
 
-func (s *ownerlessMender) Mend(context.Context, reaper.Allocation) error {
+func (s *ownerlessMender) Mend(context.Context, ipam.Allocation) error {
 	s.mended++
 	return errors.New("to whom?")
 }
 
 // Promise 2, 6.
 func TestInterruptedAllocationThatNamesNoOwnerStaysAsItIs(t *testing.T) {
-	for _, pod := range []reaper.PodRef{{}, {Name: "a/b/c"}, {Namespace: "default"}} {
+	for _, pod := range []ipam.PodRef{{}, {Name: "a/b/c"}, {Namespace: "default"}} {
 		a := webAllocation()
 		a.Interrupted, a.Owner.Pod = true, pod
 		s := &ownerlessMender{fixedStore: fixedStore{poolOf(a)}}
 		h := newHarness(s)
 		e := h.run(t).Entries[0]
-		equal(t, "reason", e.Reason, reaper.OwnerUnknown)
-		equal(t, "outcome", e.Outcome, reaper.Kept)
+		equal(t, "reason", e.Reason, judge.OwnerUnknown)
+		equal(t, "outcome", e.Outcome, report.Kept)
 		equal(t, "times mended", s.mended, 0)
 	}
 }

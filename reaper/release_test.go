@@ -13,6 +13,10 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // Promise 4. Every attempt looks at the owners again, and uses no warrant twice.
@@ -23,8 +27,8 @@ func TestEachAttemptHasFreshWarrants(t *testing.T) {
 			if bulk {
 				as = allocations(60)
 			}
-			var attempts [][]reaper.Warrant
-			s := wrapped{fixedStore{poolOf(as...)}, func(_ context.Context, ws []reaper.Warrant) []error {
+			var attempts [][]ipam.Warrant
+			s := wrapped{fixedStore{poolOf(as...)}, func(_ context.Context, ws []ipam.Warrant) []error {
 				attempts = append(attempts, ws)
 				for _, w := range ws {
 					if _, err := w.Allocation(); err != nil {
@@ -34,14 +38,14 @@ func TestEachAttemptHasFreshWarrants(t *testing.T) {
 				time.Sleep(2 * time.Second)
 				answers := make([]error, len(ws))
 				for i := 1; i < len(ws) && len(attempts) < 4; i++ {
-					answers[i] = fmt.Errorf("%w: busy", reaper.ErrAgain)
+					answers[i] = fmt.Errorf("%w: busy", ipam.ErrAgain)
 				}
 				return answers
 			}}
 			h := newHarness(s)
 			one := 1.0
 			h.policy.Limits.MaxFraction = &one
-			h.pods.Add(reaper.Pod{Ref: other})
+			h.pods.Add(census.Pod{Ref: other})
 			var looks atomic.Int64
 			h.pods.OnCall(func(string) error {
 				looks.Add(1)
@@ -56,7 +60,7 @@ func TestEachAttemptHasFreshWarrants(t *testing.T) {
 				equal(t, fmt.Sprintf("warrants in attempt %d", n+1), len(attempts[n]), want)
 			}
 			for _, ws := range attempts[:3] {
-				if _, err := ws[0].Allocation(); !errors.Is(err, reaper.ErrAgain) {
+				if _, err := ws[0].Allocation(); !errors.Is(err, ipam.ErrAgain) {
 					t.Errorf("a warrant of an earlier attempt: %v, want it expired", err)
 				}
 			}
@@ -74,15 +78,15 @@ func TestEachAttemptHasFreshWarrants(t *testing.T) {
 func TestRetryWaitsForAsLongAsTheAPIServerAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		attempts := 0
-		s := wrapped{fixedStore{poolOf(allocations(1)...)}, func(context.Context, []reaper.Warrant) []error {
+		s := wrapped{fixedStore{poolOf(allocations(1)...)}, func(context.Context, []ipam.Warrant) []error {
 			attempts++
 			if attempts == 1 {
-				return []error{&reaper.RetryAfterError{Err: errors.New("busy"), After: 7 * time.Second}}
+				return []error{&ipam.RetryAfterError{Err: errors.New("busy"), After: 7 * time.Second}}
 			}
 			return []error{nil}
 		}}
 		h := newHarness(s)
-		h.pods.Add(reaper.Pod{Ref: other})
+		h.pods.Add(census.Pod{Ref: other})
 		began := time.Now()
 		h.run(t)
 		if pause := time.Since(began); attempts != 2 || pause < 7*time.Second || pause > 8*time.Second {
@@ -103,11 +107,11 @@ func TestOwnerThatReturnsBetweenAttemptsKeepsItsAllocation(t *testing.T) {
 				return nil
 			}
 			m.OnRequest(nil)
-			h.pods.Add(reaper.Pod{Ref: app("gone-1").Pod})
+			h.pods.Add(census.Pod{Ref: app("gone-1").Pod})
 			return errConnection
 		})
-		report := h.run(t)
-		equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"1": reaper.Kept, "2": reaper.Returned, "3": reaper.Released})
+		rep := h.run(t)
+		equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{"1": report.Kept, "2": report.Returned, "3": report.Released})
 		delete(before, "a/3")
 		equal(t, "store", contentsOf(t, m), before)
 	})
@@ -117,38 +121,38 @@ func TestOwnerThatReturnsBetweenAttemptsKeepsItsAllocation(t *testing.T) {
 func TestOutcomes(t *testing.T) {
 	for _, tt := range []struct {
 		answer error
-		want   reaper.Outcome
-		counts reaper.Counts
+		want   report.Outcome
+		counts report.Counts
 	}{
-		{nil, reaper.Released, reaper.Counts{Released: 1}},
-		{reaper.ErrReturned, reaper.Returned, reaper.Counts{Changed: 1}},
-		{reaper.ErrChanged, reaper.Changed, reaper.Counts{Changed: 1}},
-		{reaper.ErrKept, reaper.Kept, reaper.Counts{}},
-		{reaper.ErrUnfinished, reaper.Released, reaper.Counts{Released: 1}},
-		{fmt.Errorf("%w: %w", reaper.ErrUnfinished, reaper.ErrAgain), reaper.Released, reaper.Counts{Released: 1}},
-		{reaper.ErrNoWarrant, reaper.Failed, reaper.Counts{Failed: 1}},
-		{errors.New("never heard of it"), reaper.Failed, reaper.Counts{Failed: 1}},
+		{nil, report.Released, report.Counts{Released: 1}},
+		{ipam.ErrReturned, report.Returned, report.Counts{Changed: 1}},
+		{ipam.ErrChanged, report.Changed, report.Counts{Changed: 1}},
+		{ipam.ErrKept, report.Kept, report.Counts{}},
+		{ipam.ErrUnfinished, report.Released, report.Counts{Released: 1}},
+		{fmt.Errorf("%w: %w", ipam.ErrUnfinished, ipam.ErrAgain), report.Released, report.Counts{Released: 1}},
+		{ipam.ErrNoWarrant, report.Failed, report.Counts{Failed: 1}},
+		{errors.New("never heard of it"), report.Failed, report.Counts{Failed: 1}},
 	} {
 		t.Run(string(tt.want), func(t *testing.T) {
 			answer := tt.answer
 			if answer != nil {
 				answer = fmt.Errorf("the store says: %w", answer)
 			}
-			s := wrapped{fixedStore{poolOf(webAllocation())}, func(context.Context, []reaper.Warrant) []error { return []error{answer} }}
+			s := wrapped{fixedStore{poolOf(webAllocation())}, func(context.Context, []ipam.Warrant) []error { return []error{answer} }}
 			h := newHarness(s)
-			h.pods.Add(reaper.Pod{Ref: other})
-			report, err := reaper.Run(t.Context(), h.options())
-			if (err != nil) != (tt.want == reaper.Failed || errors.Is(tt.answer, reaper.ErrUnfinished)) {
+			h.pods.Add(census.Pod{Ref: other})
+			rep, err := reaper.Run(t.Context(), h.options())
+			if (err != nil) != (tt.want == report.Failed || errors.Is(tt.answer, ipam.ErrUnfinished)) {
 				t.Errorf("run: %v", err)
 			}
-			e := report.Entries[0]
+			e := rep.Entries[0]
 			equal(t, "outcome", e.Outcome, tt.want)
-			equal(t, "verdict", e.Verdict, reaper.Orphaned)
+			equal(t, "verdict", e.Verdict, judge.Orphaned)
 			if answer != nil {
 				equal(t, "error", e.Error, answer.Error())
 			}
 			tt.counts.Entries, tt.counts.Planned = 1, 1
-			equal(t, "summary", report.Summary, tt.counts)
+			equal(t, "summary", rep.Summary, tt.counts)
 		})
 	}
 }
@@ -165,7 +169,7 @@ func TestCancelledRunKeepsAllocationsThatItHadNotBegun(t *testing.T) {
 	beforeTwo := contentsOf(t, two)
 	askedTwo := requests(two)
 	store := one.Backend()
-	h.backends[0] = wrapped{store, func(ctx context.Context, ws []reaper.Warrant) []error {
+	h.backends[0] = wrapped{store, func(ctx context.Context, ws []ipam.Warrant) []error {
 		defer cancel()
 		return store.Release(ctx, ws)
 	}}

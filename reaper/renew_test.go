@@ -11,6 +11,8 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // Promise 1, 2, 4. Each warrant is renewed by itself, and all owners are looked at together.
@@ -28,11 +30,11 @@ func TestRenewLooksAtTheOwnersOfABatchTogether(t *testing.T) {
 			t.Fatal(err)
 		}
 		look.pods.Calls()
-		look.pods.Add(reaper.Pod{Ref: look.orphans[1].Allocation().Owner.Pod})
-		fresh, errs := reaper.Renew(t.Context(), append(slices.Clone(ws), reaper.Warrant{}))
+		look.pods.Add(census.Pod{Ref: look.orphans[1].Allocation().Owner.Pod})
+		fresh, errs := ipam.Renew(t.Context(), append(slices.Clone(ws), ipam.Warrant{}))
 		look.pods.Remove(look.orphans[1].Allocation().Owner.Pod)
-		refused(t, fresh[1], errs[1], reaper.ErrReturned)
-		refused(t, fresh[3], errs[3], reaper.ErrNoWarrant)
+		refused(t, fresh[1], errs[1], ipam.ErrReturned)
+		refused(t, fresh[3], errs[3], ipam.ErrNoWarrant)
 		for _, i := range []int{0, 2} {
 			a, err := fresh[i].Allocation()
 			if errs[i] != nil || err != nil {
@@ -48,7 +50,7 @@ func TestRenewLooksAtTheOwnersOfABatchTogether(t *testing.T) {
 
 func TestWarrantsOfSeveralConfirmersAreRenewed(t *testing.T) {
 	look := newSecondLook(t, &backendtest.Pods{}, allocations(2)...)
-	var ws []reaper.Warrant
+	var ws []ipam.Warrant
 	for i := range look.orphans {
 		w, errs := look.confirmer(1).Confirm(t.Context(), look.orphans[i:i+1])
 		if errs[0] != nil {
@@ -56,7 +58,7 @@ func TestWarrantsOfSeveralConfirmersAreRenewed(t *testing.T) {
 		}
 		ws = append(ws, w...)
 	}
-	fresh, errs := reaper.Renew(t.Context(), ws)
+	fresh, errs := ipam.Renew(t.Context(), ws)
 	for i := range ws {
 		a, err := fresh[i].Allocation()
 		if errs[i] != nil || err != nil {
@@ -67,9 +69,9 @@ func TestWarrantsOfSeveralConfirmersAreRenewed(t *testing.T) {
 }
 
 // A lateCluster answers half a second after the moment of which it tells.
-type lateCluster struct{ reaper.Cluster }
+type lateCluster struct{ census.Cluster }
 
-func (c lateCluster) Pods(ctx context.Context) ([]reaper.Pod, error) {
+func (c lateCluster) Pods(ctx context.Context) ([]census.Pod, error) {
 	pods, err := c.Cluster.Pods(ctx)
 	time.Sleep(500 * time.Millisecond)
 	return pods, err
@@ -91,11 +93,11 @@ func TestRenewSharesNoListThatBeganBefore(t *testing.T) {
 			wg.Go(func() { c.Confirm(t.Context(), look.orphans) }) // lists again
 			time.Sleep(when)
 			for _, o := range look.orphans {
-				look.pods.Add(reaper.Pod{Ref: o.Allocation().Owner.Pod})
+				look.pods.Add(census.Pod{Ref: o.Allocation().Owner.Pod})
 			}
-			fresh, errs := reaper.Renew(t.Context(), ws)
+			fresh, errs := ipam.Renew(t.Context(), ws)
 			for i := range ws {
-				refused(t, fresh[i], errs[i], reaper.ErrReturned)
+				refused(t, fresh[i], errs[i], ipam.ErrReturned)
 			}
 			wg.Wait()
 		})

@@ -8,22 +8,24 @@ import (
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // Promise 7.
 func TestBriefReportLeavesOutAllocationsInUseWithoutANote(t *testing.T) {
-	entry := func(key string, decision reaper.Verdict, note string, outcome reaper.Outcome) reaper.Entry {
-		return reaper.Entry{Key: key, Verdict: decision, Note: note, Outcome: outcome}
+	entry := func(key string, decision judge.Verdict, note string, outcome report.Outcome) report.Entry {
+		return report.Entry{Key: key, Verdict: decision, Note: note, Outcome: outcome}
 	}
-	r := reaper.Report{Entries: []reaper.Entry{
-		entry("in use", reaper.InUse, "", reaper.Kept),
-		entry("disagreement", reaper.InUse, "shown by pod a/b", reaper.Kept),
-		entry("given back", reaper.InUse, "", reaper.Returned),
-		entry("not given back", reaper.InUse, "", reaper.Failed),
-		entry("held", reaper.Held, "", reaper.Kept),
-		entry("suspected", reaper.Suspected, "", reaper.Kept),
-		entry("released", reaper.Orphaned, "", reaper.Released),
+	r := report.Report{Entries: []report.Entry{
+		entry("in use", judge.InUse, "", report.Kept),
+		entry("disagreement", judge.InUse, "shown by pod a/b", report.Kept),
+		entry("given back", judge.InUse, "", report.Returned),
+		entry("not given back", judge.InUse, "", report.Failed),
+		entry("held", judge.Held, "", report.Kept),
+		entry("suspected", judge.Suspected, "", report.Kept),
+		entry("released", judge.Orphaned, "", report.Released),
 	}}
 	var got []string
 	for _, e := range r.Brief().Entries {
@@ -67,11 +69,11 @@ func TestEmptyReportInJSON(t *testing.T) {
 
 // An allocation that could not be decoded is in the report.
 func TestUnreadableAllocationInTheReport(t *testing.T) {
-	h := newHarness(fixedStore{poolOf(reaper.Allocation{Key: "abc", Unreadable: "offset abc is no number"})})
+	h := newHarness(fixedStore{poolOf(ipam.Allocation{Key: "abc", Unreadable: "offset abc is no number"})})
 	e := h.run(t).Entries[0]
-	equal(t, "entry", e, reaper.Entry{
-		Backend: "fixed", Pool: "pool", Key: "abc", Verdict: reaper.Held, Reason: reaper.Unreadable, Rule: 1,
-		Note: "offset abc is no number", Outcome: reaper.Kept,
-		Evidence: []reaper.Evidence{{Source: "store", Says: "offset abc is no number"}},
+	equal(t, "entry", e, report.Entry{
+		Backend: "fixed", Pool: "pool", Key: "abc", Verdict: judge.Held, Reason: judge.Unreadable, Rule: 1,
+		Note: "offset abc is no number", Outcome: report.Kept,
+		Evidence: []judge.Evidence{{Source: "store", Says: "offset abc is no number"}},
 	})
 }

@@ -12,7 +12,12 @@ import (
 
 	"github.com/sethvargo/go-retry"
 
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // RestoreOptions are the parts and the settings of a restore. A field is required unless
@@ -25,15 +30,15 @@ type RestoreOptions struct {
 	Node     string // see Options
 	StateDir string
 
-	Journal Journal
+	Journal journal.Journal
 	Damage  error        // why parts of the journal could not be read; nil if it is whole
 	Only    []netip.Addr // the addresses to put back; empty: all
 	DryRun  bool
 
-	Backends []Backend // in the order in which they release
-	Cluster  Cluster
-	Ledgers  Ledgers // nil: no run learns of the restore
-	Lock     Lock    // nil: a run may go on at the same time
+	Backends []ipam.Backend // in the order in which they release
+	Cluster  census.Cluster
+	Ledgers  ledger.Store // nil: no run learns of the restore
+	Lock     Lock         // nil: a run may go on at the same time
 
 	Now    func() time.Time
 	Logger *slog.Logger
@@ -42,16 +47,16 @@ type RestoreOptions struct {
 // A restoreCall is the state of one call of Restore.
 type restoreCall struct {
 	RestoreOptions
-	report   RestoreReport
+	report   report.RestoreReport
 	failures []error
 
-	records []Record // of the report's entries, by the same indices
-	writes  []int    // the journal's writes that had the records
+	records []ipam.Record // of the report's entries, by the same indices
+	writes  []int         // the journal's writes that had the records
 
 	// ask returns the method that answers records, Restore or, in a dry run, Compare. A dry
 	// run has no way to Restore. free is the outcome of a record without an error.
-	ask  func(b Backend) func(ctx context.Context, pool string, rs []Record) []error
-	free RestoreOutcome
+	ask  func(b ipam.Backend) func(ctx context.Context, pool string, rs []ipam.Record) []error
+	free report.RestoreOutcome
 
 	planned map[[3]string]bool // the places of the records that a dry run would put back
 }
@@ -69,16 +74,16 @@ type restoreCall struct {
 //   - a *LockedError: a run is going on, and nothing was done;
 //   - a *PartialError: some records are not restored, also because ctx ended;
 //   - any other: nothing was written.
-func Restore(ctx context.Context, o RestoreOptions) (RestoreReport, error) {
-	type method = func(context.Context, string, []Record) []error
-	r := &restoreCall{RestoreOptions: o, free: Restored}
-	r.ask = func(b Backend) method { return b.Restore }
+func Restore(ctx context.Context, o RestoreOptions) (report.RestoreReport, error) {
+	type method = func(context.Context, string, []ipam.Record) []error
+	r := &restoreCall{RestoreOptions: o, free: report.Restored}
+	r.ask = func(b ipam.Backend) method { return b.Restore }
 	if o.DryRun {
-		r.ask = func(b Backend) method { return b.Compare }
-		r.free, r.planned = Restorable, make(map[[3]string]bool)
+		r.ask = func(b ipam.Backend) method { return b.Compare }
+		r.free, r.planned = report.Restorable, make(map[[3]string]bool)
 	}
 	r.choose()
-	r.report = NewRestoreReport(RunInfo{
+	r.report = report.NewRestoreReport(report.RunInfo{
 		ID: o.ID, StartedAt: o.Now().UTC(), DryRun: o.DryRun, Version: o.Version, Cluster: o.Address, Node: o.Node, StateDir: o.StateDir,
 	}, o.Journal.Run, r.records)
 	r.warnOfDamage()
@@ -86,7 +91,7 @@ func Restore(ctx context.Context, o RestoreOptions) (RestoreReport, error) {
 	r.report.Run.FinishedAt = o.Now().UTC()
 	r.report.Tally()
 	if err == nil {
-		err = Partial(r.failures)
+		err = report.Partial(r.failures)
 	}
 	return r.report, err
 }
@@ -125,7 +130,7 @@ func (r *restoreCall) restore(ctx context.Context) error {
 	if r.Lock != nil && !r.DryRun {
 		unlock, err := r.Lock.Acquire(ctx, "restore "+r.ID)
 		var held *LockedError
-		var nowhere *InputError
+		var nowhere *ipam.InputError
 		if errors.As(err, &held) || errors.As(err, &nowhere) {
 			return err
 		}
@@ -138,8 +143,8 @@ func (r *restoreCall) restore(ctx context.Context) error {
 	if of := r.Journal.Run.Cluster; of != "" && of != r.report.Run.Place() {
 		r.report.Warnings = append(r.report.Warnings, fmt.Sprintf("the journal is of a run against %s; this is %s", of, r.report.Run.Place()))
 	}
-	inv := TakeInventory(ctx, r.Backends, func(string) bool { return false })
-	census, err := TakeCensus(ctx, r.Cluster, Scope{})
+	inv := ipam.TakeInventory(ctx, r.Backends, func(string) bool { return false })
+	census, err := census.Take(ctx, r.Cluster, census.Scope{})
 	if err != nil {
 		return fmt.Errorf("census: %w", err)
 	}
@@ -164,17 +169,17 @@ func (r *restoreCall) remember(ctx context.Context, free []int) {
 	if r.Ledgers == nil || len(free) == 0 {
 		return
 	}
-	back := make([]*Allocation, len(free))
+	back := make([]*ipam.Allocation, len(free))
 	for n, i := range free {
 		record := r.records[i]
-		back[n] = &Allocation{Backend: record.Backend, Pool: record.Pool, Key: record.Key}
-		back[n].Owner.Pod = PodRef{record.Owner.Namespace, record.Owner.Pod}
+		back[n] = &ipam.Allocation{Backend: record.Backend, Pool: record.Pool, Key: record.Key}
+		back[n].Owner.Pod = ipam.PodRef{Namespace: record.Owner.Namespace, Name: record.Owner.Pod}
 	}
 	left := 0
-	ledger, err := r.Ledgers.Load(ctx)
-	if err == nil || errors.Is(err, ErrLedgerDamaged) {
+	memory, err := r.Ledgers.Load(ctx)
+	if err == nil || errors.Is(err, ledger.ErrDamaged) {
 		now := r.Now()
-		left, err = saveLedger(ctx, r.Ledgers, ledger.Salted(), func(have Ledger) Ledger { return have.WithRestored(back, now) })
+		left, err = saveLedger(ctx, r.Ledgers, memory.Salted(), func(have ledger.Ledger) ledger.Ledger { return have.WithRestored(back, now) })
 	}
 	if err != nil {
 		r.report.Warnings = append(r.report.Warnings,
@@ -188,7 +193,7 @@ func (r *restoreCall) remember(ctx context.Context, free []int) {
 
 // restoreBackend puts back, or compares, the free records of one backend and of one write of the
 // journal, pool by pool.
-func (r *restoreCall) restoreBackend(ctx context.Context, b Backend, write int, free []int) {
+func (r *restoreCall) restoreBackend(ctx context.Context, b ipam.Backend, write int, free []int) {
 	var mine []int
 	for _, i := range free {
 		if r.records[i].Backend == b.Name() && r.writes[i] == write {
@@ -196,8 +201,8 @@ func (r *restoreCall) restoreBackend(ctx context.Context, b Backend, write int, 
 		}
 	}
 	poolOf := func(i int) string { return r.records[i].Pool }
-	for _, pool := range ByPool(mine, poolOf) {
-		for batch := range slices.Chunk(pool, MaxBatch) {
+	for _, pool := range ipam.ByPool(mine, poolOf) {
+		for batch := range slices.Chunk(pool, ipam.MaxBatch) {
 			r.restoreBatch(ctx, b, poolOf(batch[0]), batch)
 		}
 	}
@@ -205,7 +210,7 @@ func (r *restoreCall) restoreBackend(ctx context.Context, b Backend, write int, 
 
 // restoreBatch puts back, or compares, records of one pool. It tries again for those that were not
 // decided.
-func (r *restoreCall) restoreBatch(ctx context.Context, b Backend, pool string, batch []int) {
+func (r *restoreCall) restoreBatch(ctx context.Context, b ipam.Backend, pool string, batch []int) {
 	undecided := batch
 	var last []error
 	backoff := retry.WithMaxRetries(4, retry.NewExponential(100*time.Millisecond))
@@ -218,10 +223,10 @@ func (r *restoreCall) restoreBatch(ctx context.Context, b Backend, pool string, 
 	})
 	for n, i := range undecided {
 		if last == nil {
-			r.settle(i, NotRestored, err) // it was not begun
+			r.settle(i, report.NotRestored, err) // it was not begun
 			continue
 		}
-		r.settle(i, NotRestored, last[n])
+		r.settle(i, report.NotRestored, last[n])
 	}
 }
 
@@ -240,42 +245,42 @@ func (r *restoreCall) taken(i int) bool {
 
 // attempt asks the backend for a batch once. It settles the records that were decided. It returns
 // the others, with an error for each.
-func (r *restoreCall) attempt(ctx context.Context, b Backend, pool string, batch []int) (undecided []int, why []error) {
-	records := make([]Record, len(batch))
+func (r *restoreCall) attempt(ctx context.Context, b ipam.Backend, pool string, batch []int) (undecided []int, why []error) {
+	records := make([]ipam.Record, len(batch))
 	for n, i := range batch {
 		records[n] = r.records[i]
 	}
 	errs := r.ask(b)(ctx, pool, records)
 	for n, i := range batch {
-		err := ErrNoAnswer
+		err := ipam.ErrNoAnswer
 		if n < len(errs) {
 			err = errs[n]
 		}
 		switch {
 		case err == nil && r.taken(i):
-			r.settle(i, Taken, fmt.Errorf("%w: another record of the journal goes there first", ErrTaken))
+			r.settle(i, report.Taken, fmt.Errorf("%w: another record of the journal goes there first", ipam.ErrTaken))
 		case err == nil:
 			r.settle(i, r.free, nil)
-		case errors.Is(err, ErrPresent):
-			r.settle(i, AlreadyThere, nil)
-		case errors.Is(err, ErrTaken):
-			r.settle(i, Taken, err)
-		case errors.Is(err, ErrAgain):
+		case errors.Is(err, ipam.ErrPresent):
+			r.settle(i, report.AlreadyThere, nil)
+		case errors.Is(err, ipam.ErrTaken):
+			r.settle(i, report.Taken, err)
+		case errors.Is(err, ipam.ErrAgain):
 			undecided, why = append(undecided, i), append(why, err)
 		default:
-			r.settle(i, NotRestored, err)
+			r.settle(i, report.NotRestored, err)
 		}
 	}
 	return undecided, why
 }
 
 // settle sets the outcome of one record in the report.
-func (r *restoreCall) settle(i int, outcome RestoreOutcome, err error) {
+func (r *restoreCall) settle(i int, outcome report.RestoreOutcome, err error) {
 	e := &r.report.Entries[i]
 	e.Outcome = outcome
 	if err != nil {
 		e.Error = printable.Error(err)
-		r.failures = append(r.failures, &PoolFailure{e.Backend, e.Pool, e.Key, err})
+		r.failures = append(r.failures, &report.PoolFailure{Backend: e.Backend, Pool: e.Pool, What: e.Key, Err: err})
 	}
 	r.Logger.Debug("restore", "backend", e.Backend, "pool", e.Pool, "key", e.Key, "ip", e.IP,
 		"pod", e.Owner.Namespace+"/"+e.Owner.Pod, "outcome", outcome, "err", err)

@@ -7,6 +7,11 @@ import (
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // remembered makes a restore write the ledger of the harness.
@@ -28,7 +33,7 @@ func dueHarness(t *testing.T) (*harness, *backendtest.Memory) {
 
 // A run after a restore does not release again what was put back.
 func TestRestoredAllocationsAreHeld(t *testing.T) {
-	held := decision{reaper.Held, "Restored", "a restore put it back, and it is held until 2026-03-02T12:00:00Z"}
+	held := decision{judge.Held, "Restored", "a restore put it back, and it is held until 2026-03-02T12:00:00Z"}
 	byRule := func(p *policy.Policy) {
 		p.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"*"}}, Restored: policy.Release}}
 	}
@@ -41,10 +46,10 @@ func TestRestoredAllocationsAreHeld(t *testing.T) {
 	}{
 		{"at once", 0, nil, held},
 		{"a day later, but for a second", 24*time.Hour - time.Second, nil, held},
-		{"a day later", 24 * time.Hour, nil, decision{reaper.Suspected, reaper.PodAbsent, ""}},
-		{"at once, and a rule ends the hold", 0, byRule, decision{reaper.Suspected, reaper.PodAbsent, ""}},
-		{"at once, without a hold", 0, byFlag, decision{reaper.Suspected, reaper.PodAbsent, ""}},
-		{"after the grace period, without a hold", 30 * time.Second, byFlag, decision{reaper.Suspected, reaper.PodAbsent, ""}},
+		{"a day later", 24 * time.Hour, nil, decision{judge.Suspected, judge.PodAbsent, ""}},
+		{"at once, and a rule ends the hold", 0, byRule, decision{judge.Suspected, judge.PodAbsent, ""}},
+		{"at once, without a hold", 0, byFlag, decision{judge.Suspected, judge.PodAbsent, ""}},
+		{"after the grace period, without a hold", 30 * time.Second, byFlag, decision{judge.Suspected, judge.PodAbsent, ""}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newReleasedHarness(t)
@@ -128,7 +133,7 @@ func TestRestoreBesideARunIsHeld(t *testing.T) {
 			h.ledgers.stored = restored
 		}
 		for _, e := range h.run(t).Entries {
-			if e.Verdict == reaper.Orphaned || e.Verdict == reaper.Suspected {
+			if e.Verdict == judge.Orphaned || e.Verdict == judge.Suspected {
 				t.Errorf("killed: %v, %s is %v, want it held", killed, e.Key, e.Verdict)
 			}
 		}
@@ -146,7 +151,7 @@ func TestRestoreOfWhatARunReleasesIsHeld(t *testing.T) {
 		}
 		h.ledgers.onSave = nil
 		h.restoreBeside(t)
-		return reaper.ErrAgain
+		return ipam.ErrAgain
 	}
 	equal(t, "released", h.run(t).Summary.Released, 2)
 	equal(t, "held", h.run(t).Summary.Held, 2)
@@ -166,7 +171,7 @@ func TestHoldWithoutAnAllocationEnds(t *testing.T) {
 	for after, want := range []int{2, 0} {
 		h.now = h.now.Add(time.Duration(after) * 24 * time.Hour)
 		h.run(t)
-		l, err := reaper.DecodeLedger(h.ledgers.stored)
+		l, err := ledger.Decode(h.ledgers.stored)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,13 +183,13 @@ func TestHoldWithoutAnAllocationEnds(t *testing.T) {
 func TestPodThatIsBackEndsTheHold(t *testing.T) {
 	r := newReleasedHarness(t)
 	r.restore(t, r.remembered)
-	pod := reaper.Pod{Ref: app("gone-1").Pod, UID: app("gone-1").UID}
+	pod := census.Pod{Ref: app("gone-1").Pod, UID: app("gone-1").UID}
 	r.pods.Add(pod)
 	r.run(t)
 	r.pods.Remove(pod.Ref)
-	report := r.run(t)
-	equal(t, "outcome of the pod that was back", outcomes(report)["2"], reaper.Released)
-	equal(t, "reason of the other", reported(t, report, "3").Reason, reaper.Reason("Restored"))
+	rep := r.run(t)
+	equal(t, "outcome of the pod that was back", outcomes(rep)["2"], report.Released)
+	equal(t, "reason of the other", reported(t, rep, "3").Reason, judge.Reason("Restored"))
 }
 
 // A restore is worth more than its memory.
@@ -202,7 +207,7 @@ func TestRestoreWithoutALedgerWarns(t *testing.T) {
 // What was restored is held, also if its pod is known only by a sibling of its sandbox, which stays
 // released.
 func TestRestoredEntryIsHeldAlsoIfASiblingNamedItsPod(t *testing.T) {
-	a := reaper.Allocation{Key: "1", IP: ip1, Token: "t1", Owner: reaper.Owner{Sandbox: "s1"}}
+	a := ipam.Allocation{Key: "1", IP: ip1, Token: "t1", Owner: ipam.Owner{Sandbox: "s1"}}
 	w := newSequence(namedStore{fixedStore{poolOf(a)}, "whereabouts"}, namedStore{fixedStore{poolOf(calicoOf("n1"))}, "calico"})
 	w.policy.Pods.Unnamed = policy.Release
 	w.run(t)
@@ -211,7 +216,7 @@ func TestRestoredEntryIsHeldAlsoIfASiblingNamedItsPod(t *testing.T) {
 	h := newHarness(namedStore{fixedStore{}, "whereabouts"})
 	h.pods, h.ledgers, h.now = w.pods, w.ledger, w.now
 	h.restore(t, h.remembered, func(o *reaper.RestoreOptions) {
-		o.Journal.Records = []reaper.Record{{Backend: "whereabouts", Pool: "pool", Key: "1", IP: ip1.String(), Owner: e.Owner}}
+		o.Journal.Records = []ipam.Record{{Backend: "whereabouts", Pool: "pool", Key: "1", IP: ip1.String(), Owner: e.Owner}}
 	})
 	w.stores[1].fixedStore = fixedStore{poolOf()}
 	for range 3 {

@@ -5,15 +5,16 @@ import (
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // A restoreLog is a backend that notes the records of each Restore.
 type restoreLog struct {
-	reaper.Backend
+	ipam.Backend
 	calls *[][]string
 }
 
-func (l restoreLog) Restore(ctx context.Context, pool string, records []reaper.Record) []error {
+func (l restoreLog) Restore(ctx context.Context, pool string, records []ipam.Record) []error {
 	var keys []string
 	for _, r := range records {
 		keys = append(keys, r.Key)
@@ -55,7 +56,7 @@ func TestRecordThatIsThereTwiceBelongsToTheLastWrite(t *testing.T) {
 	report := r.restore(t, func(o *reaper.RestoreOptions) {
 		o.Journal.Records = append(o.Journal.Records, o.Journal.Records[0])
 		o.Journal.Writes = []int{3, 1}
-		o.Backends = []reaper.Backend{restoreLog{r.backends[0], &calls}, r.backends[1]}
+		o.Backends = []ipam.Backend{restoreLog{r.backends[0], &calls}, r.backends[1]}
 	})
 	equal(t, "records", report.Summary.Records, 3)
 	equal(t, "calls", calls, [][]string{{"2"}, {"3"}})

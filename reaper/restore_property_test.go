@@ -13,6 +13,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // A filledHarness is a harness with one store of each kind and a fakeStore, in which
@@ -31,7 +34,7 @@ func drawFilledHarness(t *rapid.T) *filledHarness {
 		backendtest.NewForgetful("forgetful"), backendtest.NewHandled("handled"),
 	}}
 	h.harness = newHarness()
-	h.pods.Add(reaper.Pod{Ref: other})
+	h.pods.Add(census.Pod{Ref: other})
 	for n, m := range h.stores {
 		h.backends = append(h.backends, m.Backend())
 		m.SetClock(func() time.Time { return noon.Add(-time.Hour) })
@@ -58,7 +61,7 @@ func drawFilledHarness(t *rapid.T) *filledHarness {
 	h.backends = append(h.backends, h.fakeStore)
 	for i := range 5 {
 		if rapid.Bool().Draw(t, "exists") {
-			h.pods.Add(reaper.Pod{Ref: app(fmt.Sprintf("app-%d", i)).Pod})
+			h.pods.Add(census.Pod{Ref: app(fmt.Sprintf("app-%d", i)).Pod})
 		}
 	}
 	h.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
@@ -68,7 +71,7 @@ func drawFilledHarness(t *rapid.T) *filledHarness {
 }
 
 // runAnyway runs and ignores failures.
-func (h *filledHarness) runAnyway(t *rapid.T) reaper.Report {
+func (h *filledHarness) runAnyway(t *rapid.T) report.Report {
 	report, _ := reaper.Run(t.Context(), h.options())
 	return report
 }
@@ -165,7 +168,7 @@ func TestRestoreDoesNotTouchAllocationsOfNewOwners(t *testing.T) {
 				}
 			}
 			between := h.contents(t)
-			report, _ := reaper.Restore(t.Context(), h.restoreOptions())
+			rep, _ := reaper.Restore(t.Context(), h.restoreOptions())
 			got := h.contents(t)
 			for place, content := range got {
 				if content != between[place] && (between[place] != "" || content != before[place]) {
@@ -177,12 +180,12 @@ func TestRestoreDoesNotTouchAllocationsOfNewOwners(t *testing.T) {
 					t.Fatalf("%s is gone", place)
 				}
 			}
-			fate := make(map[string]reaper.RestoreOutcome)
-			for _, e := range report.Entries {
-				fate[e.Backend+"/"+backendtest.Place(reaper.Allocation{Pool: e.Pool, Key: e.Key})] = e.Outcome
+			fate := make(map[string]report.RestoreOutcome)
+			for _, e := range rep.Entries {
+				fate[e.Backend+"/"+backendtest.Place(ipam.Allocation{Pool: e.Pool, Key: e.Key})] = e.Outcome
 			}
 			for _, place := range slices.Sorted(maps.Keys(fate)) {
-				if there := got[place] == before[place]; there != (fate[place] == reaper.Restored) && between[place] != before[place] {
+				if there := got[place] == before[place]; there != (fate[place] == report.Restored) && between[place] != before[place] {
 					t.Fatalf("%s is %s, and holds %q", place, fate[place], got[place])
 				}
 			}

@@ -14,6 +14,9 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // restoreOptions returns the options of a restore of the last run.
@@ -31,7 +34,7 @@ func (h *harness) restoreOptions(change ...func(*reaper.RestoreOptions)) reaper.
 }
 
 // restore restores the last run, and fails the test if that returns an error.
-func (h *harness) restore(t *testing.T, change ...func(*reaper.RestoreOptions)) reaper.RestoreReport {
+func (h *harness) restore(t *testing.T, change ...func(*reaper.RestoreOptions)) report.RestoreReport {
 	t.Helper()
 	report, err := reaper.Restore(t.Context(), h.restoreOptions(change...))
 	if err != nil {
@@ -41,17 +44,17 @@ func (h *harness) restore(t *testing.T, change ...func(*reaper.RestoreOptions)) 
 }
 
 // restorePartly is restore for journals of which some record cannot be put back.
-func (h *harness) restorePartly(t *testing.T, change ...func(*reaper.RestoreOptions)) (reaper.RestoreReport, error) {
+func (h *harness) restorePartly(t *testing.T, change ...func(*reaper.RestoreOptions)) (report.RestoreReport, error) {
 	t.Helper()
-	report, err := reaper.Restore(t.Context(), h.restoreOptions(change...))
-	if partial := (*reaper.PartialError)(nil); !errors.As(err, &partial) {
+	rep, err := reaper.Restore(t.Context(), h.restoreOptions(change...))
+	if partial := (*report.PartialError)(nil); !errors.As(err, &partial) {
 		t.Fatalf("restore: %v, want a PartialError", err)
 	}
-	return report, err
+	return rep, err
 }
 
 // restoreOutcomes returns the outcomes of the records, as backend/pool/key outcome.
-func restoreOutcomes(r reaper.RestoreReport) []string {
+func restoreOutcomes(r report.RestoreReport) []string {
 	all := make([]string, len(r.Entries))
 	for i, e := range r.Entries {
 		all[i] = fmt.Sprintf("%s/%s/%s %s", e.Backend, e.Pool, e.Key, e.Outcome)
@@ -91,28 +94,28 @@ func (r *releasedHarness) wantRestored(t *testing.T) {
 // Promise 7, 10.
 func TestRestorePutsBackWhatARunReleased(t *testing.T) {
 	r := newReleasedHarness(t)
-	report := r.restore(t)
+	rep := r.restore(t)
 	r.wantRestored(t)
-	entry := func(backend, pool, key, ip, pod string) reaper.RestoreEntry {
-		return reaper.RestoreEntry{
-			Backend: backend, Pool: pool, Key: key, IP: ip, Outcome: reaper.Restored,
-			Owner: reaper.EntryOwner{Namespace: "default", Pod: pod, Sandbox: "sandbox-" + pod, Interface: "net1"},
+	entry := func(backend, pool, key, ip, pod string) report.RestoreEntry {
+		return report.RestoreEntry{
+			Backend: backend, Pool: pool, Key: key, IP: ip, Outcome: report.Restored,
+			Owner: ipam.EntryOwner{Namespace: "default", Pod: pod, Sandbox: "sandbox-" + pod, Interface: "net1"},
 		}
 	}
-	run := reaper.JournalRun{ID: "run-1", StartedAt: noon, Version: "v1", Cluster: "https://cluster"}
-	equal(t, "report", report, reaper.RestoreReport{
+	run := journal.Run{ID: "run-1", StartedAt: noon, Version: "v1", Cluster: "https://cluster"}
+	equal(t, "report", rep, report.RestoreReport{
 		APIVersion: "ip-reaper/v1alpha1", Kind: "RestoreReport",
-		Run:     reaper.RunInfo{ID: "restore-1", StartedAt: noon, FinishedAt: noon, Version: "v1", Cluster: "https://cluster"},
+		Run:     report.RunInfo{ID: "restore-1", StartedAt: noon, FinishedAt: noon, Version: "v1", Cluster: "https://cluster"},
 		Journal: run,
-		Summary: reaper.RestoreCounts{Records: 3, Restored: 3},
-		Entries: []reaper.RestoreEntry{
+		Summary: report.RestoreCounts{Records: 3, Restored: 3},
+		Entries: []report.RestoreEntry{
 			entry("one", "a", "2", "10.0.0.2", "gone-1"), entry("one", "a", "3", "10.0.0.3", "gone-2"),
 			entry("two", "a/10.1.0.2", "10.1.0.2", "10.1.0.2", "gone-3"),
 		},
 	}, ignoreRecords)
 
 	again := r.restore(t)
-	equal(t, "summary of the second time", again.Summary, reaper.RestoreCounts{Records: 3, Present: 3})
+	equal(t, "summary of the second time", again.Summary, report.RestoreCounts{Records: 3, Present: 3})
 	r.wantRestored(t)
 }
 
@@ -134,9 +137,9 @@ func TestDryRunOfARestoreWritesNothing(t *testing.T) {
 	afterOne, afterTwo := contentsOf(t, r.one), contentsOf(t, r.two)
 	askedOne, askedTwo := requests(r.one), requests(r.two)
 	lock := heldLock()
-	report := r.restore(t, func(o *reaper.RestoreOptions) { o.DryRun, o.Lock = true, lock })
-	equal(t, "summary", report.Summary, reaper.RestoreCounts{Records: 3, Planned: 3})
-	equal(t, "dry run", report.Run.DryRun, true)
+	rep := r.restore(t, func(o *reaper.RestoreOptions) { o.DryRun, o.Lock = true, lock })
+	equal(t, "summary", rep.Summary, report.RestoreCounts{Records: 3, Planned: 3})
+	equal(t, "dry run", rep.Run.DryRun, true)
 	equal(t, "first store", contentsOf(t, r.one), afterOne)
 	equal(t, "second store", contentsOf(t, r.two), afterTwo)
 	equal(t, "requests", append(*askedOne, *askedTwo...), []string{"list", "compare a", "list", "compare a/10.1.0.2"})
@@ -155,14 +158,14 @@ func TestDryRunOfARestoreComparesWithTheStores(t *testing.T) {
 
 	r.two.OnRequest(func(request string) error {
 		if request == "compare a/10.1.0.2" {
-			return fmt.Errorf("%w by shop/web-9", reaper.ErrTaken)
+			return fmt.Errorf("%w by shop/web-9", ipam.ErrTaken)
 		}
 		return nil
 	})
-	report, err := r.restorePartly(t, dry)
-	equal(t, "outcomes", restoreOutcomes(report), []string{"one/a/2 present", "one/a/3 planned", "two/a/10.1.0.2/10.1.0.2 taken"})
-	equal(t, "summary", report.Summary, reaper.RestoreCounts{Records: 3, Planned: 1, Present: 1, Taken: 1})
-	if !errors.Is(err, reaper.ErrTaken) {
+	rep, err := r.restorePartly(t, dry)
+	equal(t, "outcomes", restoreOutcomes(rep), []string{"one/a/2 present", "one/a/3 planned", "two/a/10.1.0.2/10.1.0.2 taken"})
+	equal(t, "summary", rep.Summary, report.RestoreCounts{Records: 3, Planned: 1, Present: 1, Taken: 1})
+	if !errors.Is(err, ipam.ErrTaken) {
 		t.Errorf("error %v, want that a place is taken", err)
 	}
 }
@@ -173,7 +176,7 @@ func TestDryRunOfARestorePlansOneRecordOfAPlace(t *testing.T) {
 	report, _ := r.restorePartly(t, func(o *reaper.RestoreOptions) {
 		older := o.Journal.Records[0]
 		older.Stored = []byte(strings.Replace(string(older.Stored), "sandbox-", "older-", 1))
-		o.DryRun, o.Journal.Writes, o.Journal.Records = true, []int{1, 3}, append([]reaper.Record{older}, o.Journal.Records...)
+		o.DryRun, o.Journal.Writes, o.Journal.Records = true, []int{1, 3}, append([]ipam.Record{older}, o.Journal.Records...)
 	})
 	equal(t, "outcomes", restoreOutcomes(report), []string{
 		"one/a/2 taken", "one/a/2 planned", "one/a/3 planned", "two/a/10.1.0.2/10.1.0.2 planned",
@@ -196,10 +199,10 @@ func TestRestoreOfSomeAddressesLeavesTheOthers(t *testing.T) {
 // times.
 func TestRecordThatTheJournalHasTwiceIsRestoredOnce(t *testing.T) {
 	r := newReleasedHarness(t)
-	report := r.restore(t, func(o *reaper.RestoreOptions) {
+	rep := r.restore(t, func(o *reaper.RestoreOptions) {
 		o.Journal.Records = append(slices.Clone(o.Journal.Records), o.Journal.Records...)
 	})
-	equal(t, "summary", report.Summary, reaper.RestoreCounts{Records: 3, Restored: 3})
+	equal(t, "summary", rep.Summary, report.RestoreCounts{Records: 3, Restored: 3})
 	r.wantRestored(t)
 }
 
@@ -216,25 +219,25 @@ func TestRestoreWritesNothingWithoutACensus(t *testing.T) {
 	askedOne, askedTwo := requests(r.one), requests(r.two)
 	r.pods.OnCall(func(string) error { return errForbidden })
 	lock := &fakeLock{}
-	report, err := reaper.Restore(t.Context(), r.restoreOptions(func(o *reaper.RestoreOptions) { o.Lock = lock }))
-	if partial := (*reaper.PartialError)(nil); !errors.Is(err, errForbidden) || errors.As(err, &partial) {
+	rep, err := reaper.Restore(t.Context(), r.restoreOptions(func(o *reaper.RestoreOptions) { o.Lock = lock }))
+	if partial := (*report.PartialError)(nil); !errors.Is(err, errForbidden) || errors.As(err, &partial) {
 		t.Errorf("restore: %v, want the census's error and nothing else", err)
 	}
 	equal(t, "requests", append(*askedOne, *askedTwo...), []string{"list", "list"})
-	equal(t, "summary", report.Summary, reaper.RestoreCounts{Records: 3, Failed: 3})
+	equal(t, "summary", rep.Summary, report.RestoreCounts{Records: 3, Failed: 3})
 	equal(t, "lock", lock.calls, []string{"acquire restore restore-1", "release"})
 }
 
 func TestRestoreThatFindsTheLockTakenListsNothing(t *testing.T) {
 	r := newReleasedHarness(t)
 	askedOne, askedTwo := requests(r.one), requests(r.two)
-	report, err := reaper.Restore(t.Context(), r.restoreOptions(func(o *reaper.RestoreOptions) { o.Lock = heldLock() }))
+	rep, err := reaper.Restore(t.Context(), r.restoreOptions(func(o *reaper.RestoreOptions) { o.Lock = heldLock() }))
 	if locked := (*reaper.LockedError)(nil); !errors.As(err, &locked) {
 		t.Errorf("restore: %v, want a LockedError", err)
 	}
 	equal(t, "requests", len(*askedOne)+len(*askedTwo), 0)
 	equal(t, "calls of the cluster", r.pods.Calls(), nil)
-	equal(t, "summary", report.Summary, reaper.RestoreCounts{Records: 3, Failed: 3})
+	equal(t, "summary", rep.Summary, report.RestoreCounts{Records: 3, Failed: 3})
 }
 
 func TestRestoreGoesOnIfTheLockCannotBeTaken(t *testing.T) {
@@ -269,7 +272,7 @@ func TestCancelledRestoreReportsEveryRecord(t *testing.T) {
 
 // Promise 9.
 func TestRestoreIsTriedAgainAndThenReported(t *testing.T) {
-	for failures, want := range map[int]reaper.RestoreCounts{
+	for failures, want := range map[int]report.RestoreCounts{
 		1: {Records: 3, Restored: 3}, 4: {Records: 3, Restored: 3}, 5: {Records: 3, Restored: 2, Failed: 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {

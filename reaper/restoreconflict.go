@@ -6,23 +6,28 @@ import (
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // An occupancy is an index of the addresses that are in use now: those that the stores
 // hold, and those that pods show.
 type occupancy struct {
-	facts    *Facts
-	census   Census
-	listings map[string]Listing
-	taken    map[netip.Addr][]*Allocation
+	facts    *judge.Facts
+	census   census.Census
+	listings map[string]ipam.Listing
+	taken    map[netip.Addr][]*ipam.Allocation
 }
 
 // newOccupancy indexes an inventory and the census after it.
-func newOccupancy(inv Inventory, census Census) occupancy {
+func newOccupancy(inv ipam.Inventory, census census.Census) occupancy {
 	o := occupancy{
 		census:   census,
-		facts:    NewFacts(time.Time{}, policy.Default(), inv, census, Ledger{}),
-		listings: make(map[string]Listing), taken: make(map[netip.Addr][]*Allocation),
+		facts:    judge.NewFacts(time.Time{}, policy.Default(), inv, census, ledger.Ledger{}),
+		listings: make(map[string]ipam.Listing), taken: make(map[netip.Addr][]*ipam.Allocation),
 	}
 	for _, l := range inv.Listings {
 		o.listings[l.Backend] = l
@@ -44,14 +49,14 @@ func (r *restoreCall) partition(o occupancy) []int {
 	for i, rec := range r.records {
 		switch l, ok := o.listings[rec.Backend]; {
 		case !ok:
-			r.settle(i, NotRestored, fmt.Errorf("the program has no backend %q", rec.Backend))
+			r.settle(i, report.NotRestored, fmt.Errorf("the program has no backend %q", rec.Backend))
 			continue
-		case l.Status == StatusFailed || l.Status == StatusSkipped:
-			r.settle(i, NotRestored, fmt.Errorf("%s: %s", rec.Backend, l.Message))
+		case l.Status == ipam.StatusFailed || l.Status == ipam.StatusSkipped:
+			r.settle(i, report.NotRestored, fmt.Errorf("%s: %s", rec.Backend, l.Message))
 			continue
 		}
 		if err := o.conflict(rec); err != nil {
-			r.settle(i, Taken, err)
+			r.settle(i, report.Taken, err)
 			continue
 		}
 		free = append(free, i)
@@ -61,22 +66,22 @@ func (r *restoreCall) partition(o occupancy) []int {
 
 // conflict returns an error that wraps ErrTaken if the address of the record has another
 // owner, no matter whether the place of the record is free.
-func (o occupancy) conflict(rec Record) error {
+func (o occupancy) conflict(rec ipam.Record) error {
 	ip, err := netip.ParseAddr(rec.IP)
 	if err != nil {
 		return nil // the record has no address
 	}
-	pod := PodRef{rec.Owner.Namespace, rec.Owner.Pod}
-	a := &Allocation{Backend: rec.Backend, Pool: rec.Pool, Key: rec.Key, IP: ip, Owner: Owner{Pod: pod}}
+	pod := ipam.PodRef{Namespace: rec.Owner.Namespace, Name: rec.Owner.Pod}
+	a := &ipam.Allocation{Backend: rec.Backend, Pool: rec.Pool, Key: rec.Key, IP: ip, Owner: ipam.Owner{Pod: pod}}
 	for by := range o.facts.OthersShowing(a) {
-		return fmt.Errorf("%w: pod %s shows the address", ErrTaken, by.Ref)
+		return fmt.Errorf("%w: pod %s shows the address", ipam.ErrTaken, by.Ref)
 	}
 	if m, ok := o.census.Machine(ip); ok {
-		return fmt.Errorf("%w: virtual machine %s/%s reports the address", ErrTaken, m.Namespace, m.Name)
+		return fmt.Errorf("%w: virtual machine %s/%s reports the address", ipam.ErrTaken, m.Namespace, m.Name)
 	}
 	for _, other := range o.taken[ip] {
 		if o.compete(a, other) && !sharesOwner(rec, *other) {
-			return fmt.Errorf("%w: %s %s has the address for %s", ErrTaken, other.Backend, other.Pool, other.Owner)
+			return fmt.Errorf("%w: %s %s has the address for %s", ipam.ErrTaken, other.Backend, other.Pool, other.Owner)
 		}
 	}
 	return nil
@@ -84,7 +89,7 @@ func (o occupancy) conflict(rec Record) error {
 
 // compete reports whether two different allocations of one address are, or may be, of
 // the same network.
-func (o occupancy) compete(a, b *Allocation) bool {
+func (o occupancy) compete(a, b *ipam.Allocation) bool {
 	if a.Backend == b.Backend && a.Pool == b.Pool && a.Key == b.Key {
 		return false
 	}
@@ -94,13 +99,13 @@ func (o occupancy) compete(a, b *Allocation) bool {
 
 // sharesOwner reports whether it is certain that the other allocation is for the same
 // pod; or for the same sandbox, if the record names no pod.
-func sharesOwner(r Record, other Allocation) bool {
-	switch pod := (PodRef{r.Owner.Namespace, r.Owner.Pod}); {
+func sharesOwner(r ipam.Record, other ipam.Allocation) bool {
+	switch pod := (ipam.PodRef{Namespace: r.Owner.Namespace, Name: r.Owner.Pod}); {
 	case other.Unreadable != "" || other.Foreign != "":
 		return false
-	case pod != PodRef{}:
+	case pod != ipam.PodRef{}:
 		return other.Owner.Pod == pod
 	default:
-		return other.Owner.Pod == PodRef{} && r.Owner.Sandbox != "" && other.Owner.Sandbox == r.Owner.Sandbox
+		return other.Owner.Pod == ipam.PodRef{} && r.Owner.Sandbox != "" && other.Owner.Sandbox == r.Owner.Sandbox
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,10 +14,13 @@ import (
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // ignoreRecords ignores the unexported fields of a report.
-var ignoreRecords = cmpopts.IgnoreUnexported(reaper.RestoreReport{})
+var ignoreRecords = cmpopts.IgnoreUnexported(report.RestoreReport{})
 
 // A restoreSpy is a store that notes the records of Restore, and returns its error for
 // each.
@@ -26,22 +30,22 @@ type restoreSpy struct {
 	calls  *int
 }
 
-func (d restoreSpy) Restore(_ context.Context, _ string, rs []reaper.Record) []error {
+func (d restoreSpy) Restore(_ context.Context, _ string, rs []ipam.Record) []error {
 	*d.calls++
 	return slices.Repeat([]error{d.answer}, len(rs))
 }
 
 // restoreOver restores the record of web's allocation, 10.0.0.1 in pool "pool" of the
 // store "fixed". The store has these pools by then.
-func restoreOver(t *testing.T, pods []reaper.Pod, pools ...reaper.Pool) (entry reaper.RestoreEntry, written bool) {
+func restoreOver(t *testing.T, pods []census.Pod, pools ...ipam.Pool) (entry report.RestoreEntry, written bool) {
 	t.Helper()
 	calls := 0
 	h := newHarness(restoreSpy{fixedStore: pools, calls: &calls})
 	h.pods.Add(pods...)
 	report, _ := reaper.Restore(t.Context(), h.restoreOptions(func(o *reaper.RestoreOptions) {
-		o.Journal.Records = []reaper.Record{{
+		o.Journal.Records = []ipam.Record{{
 			Backend: "fixed", Pool: "pool", Key: "1", IP: "10.0.0.1", Stored: []byte(`"t1"`),
-			Owner: reaper.EntryOwner{Namespace: "default", Pod: "web", Sandbox: "s1", Interface: "net1"},
+			Owner: ipam.EntryOwner{Namespace: "default", Pod: "web", Sandbox: "s1", Interface: "net1"},
 		}}
 	}))
 	return report.Entries[0], calls > 0
@@ -50,56 +54,56 @@ func restoreOver(t *testing.T, pods []reaper.Pod, pools ...reaper.Pool) (entry r
 // Promise 1, 2. An address that has another owner by now is not given to its old owner,
 // although its place is free.
 func TestAddressWithANewOwnerIsNotPutBack(t *testing.T) {
-	entry := func(change func(*reaper.Allocation)) reaper.Allocation {
+	entry := func(change func(*ipam.Allocation)) ipam.Allocation {
 		a := webAllocation()
 		change(&a)
 		return a
 	}
-	others := entry(func(a *reaper.Allocation) { a.Owner.Pod = other })
-	in := func(name, network string, as ...reaper.Allocation) reaper.Pool {
-		return reaper.Pool{Name: name, Network: network, Allocations: as}
+	others := entry(func(a *ipam.Allocation) { a.Owner.Pod = other })
+	in := func(name, network string, as ...ipam.Allocation) ipam.Pool {
+		return ipam.Pool{Name: name, Network: network, Allocations: as}
 	}
 	empty := in("pool", "blue")
 	for _, tt := range []struct {
 		name  string
-		pods  []reaper.Pod
-		pools []reaper.Pool
+		pods  []census.Pod
+		pools []ipam.Pool
 		taken string // why it is not put back; empty if it is
 	}{
-		{"no owner has it", nil, []reaper.Pool{empty}, ""},
+		{"no owner has it", nil, []ipam.Pool{empty}, ""},
 		{"its pool is gone", nil, nil, ""},
-		{"its pod shows it", []reaper.Pod{showing(web, ip1)}, []reaper.Pool{empty}, ""},
-		{"another pod shows it", []reaper.Pod{showing(other, ip1)}, []reaper.Pool{empty}, "pod default/other shows the address"},
-		{"another pod that is finished shows it", []reaper.Pod{finished(showing(other, ip1))}, []reaper.Pool{empty}, "pod default/other shows the address"},
-		{"its pod and another one show it", []reaper.Pod{showing(other, ip1), showing(web, ip1)}, []reaper.Pool{empty}, "pod default/other shows the address"},
-		{"another pod shows it, and has it in another network", []reaper.Pod{showing(other, ip1)},
-			[]reaper.Pool{empty, in("there", "red", others)}, ""},
-		{"another pod shows it, in an unknown network", []reaper.Pod{showing(other, ip1)},
-			[]reaper.Pool{empty, in("there", "", others)}, "pod default/other shows the address"},
-		{"another allocation of the network has it", nil, []reaper.Pool{empty, in("there", "blue", others)}, "fixed there has the address for pod default/other"},
-		{"an allocation of another network has it", nil, []reaper.Pool{empty, in("there", "red", others)}, ""},
-		{"an allocation of some network has it", nil, []reaper.Pool{empty, in("there", "", others)}, "fixed there has the address for pod default/other"},
-		{"an allocation of a network has it, and its own network is unknown", nil, []reaper.Pool{in("there", "red", others)},
+		{"its pod shows it", []census.Pod{showing(web, ip1)}, []ipam.Pool{empty}, ""},
+		{"another pod shows it", []census.Pod{showing(other, ip1)}, []ipam.Pool{empty}, "pod default/other shows the address"},
+		{"another pod that is finished shows it", []census.Pod{finished(showing(other, ip1))}, []ipam.Pool{empty}, "pod default/other shows the address"},
+		{"its pod and another one show it", []census.Pod{showing(other, ip1), showing(web, ip1)}, []ipam.Pool{empty}, "pod default/other shows the address"},
+		{"another pod shows it, and has it in another network", []census.Pod{showing(other, ip1)},
+			[]ipam.Pool{empty, in("there", "red", others)}, ""},
+		{"another pod shows it, in an unknown network", []census.Pod{showing(other, ip1)},
+			[]ipam.Pool{empty, in("there", "", others)}, "pod default/other shows the address"},
+		{"another allocation of the network has it", nil, []ipam.Pool{empty, in("there", "blue", others)}, "fixed there has the address for pod default/other"},
+		{"an allocation of another network has it", nil, []ipam.Pool{empty, in("there", "red", others)}, ""},
+		{"an allocation of some network has it", nil, []ipam.Pool{empty, in("there", "", others)}, "fixed there has the address for pod default/other"},
+		{"an allocation of a network has it, and its own network is unknown", nil, []ipam.Pool{in("there", "red", others)},
 			"fixed there has the address for pod default/other"},
-		{"another allocation is for the same pod", nil, []reaper.Pool{empty, in("there", "blue", webAllocation())}, ""},
-		{"another allocation cannot be read", nil, []reaper.Pool{empty, in("there", "blue", entry(func(a *reaper.Allocation) { a.Unreadable = "no JSON" }))},
+		{"another allocation is for the same pod", nil, []ipam.Pool{empty, in("there", "blue", webAllocation())}, ""},
+		{"another allocation cannot be read", nil, []ipam.Pool{empty, in("there", "blue", entry(func(a *ipam.Allocation) { a.Unreadable = "no JSON" }))},
 			"fixed there has the address for pod default/web"},
-		{"another allocation is a tunnel's", nil, []reaper.Pool{empty, in("there", "blue", entry(func(a *reaper.Allocation) {
-			a.Foreign, a.Owner = "a tunnel", reaper.Owner{}
+		{"another allocation is a tunnel's", nil, []ipam.Pool{empty, in("there", "blue", entry(func(a *ipam.Allocation) {
+			a.Foreign, a.Owner = "a tunnel", ipam.Owner{}
 		}))}, "fixed there has the address for an owner without a name"},
-		{"another allocation names a sandbox only", nil, []reaper.Pool{empty, in("there", "blue", entry(func(a *reaper.Allocation) {
-			a.Owner.Pod = reaper.PodRef{}
+		{"another allocation names a sandbox only", nil, []ipam.Pool{empty, in("there", "blue", entry(func(a *ipam.Allocation) {
+			a.Owner.Pod = ipam.PodRef{}
 		}))}, "fixed there has the address for sandbox s1"},
-		{"its own allocation is there, as another pod's", nil, []reaper.Pool{in("pool", "blue", others)}, ""}, // the store itself refuses
+		{"its own allocation is there, as another pod's", nil, []ipam.Pool{in("pool", "blue", others)}, ""}, // the store itself refuses
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, written := restoreOver(t, tt.pods, tt.pools...)
 			equal(t, "written", written, tt.taken == "")
-			want := reaper.RestoreEntry{Outcome: reaper.Restored}
+			want := report.RestoreEntry{Outcome: report.Restored}
 			if tt.taken != "" {
-				want = reaper.RestoreEntry{Outcome: reaper.Taken, Error: "its place is taken: " + tt.taken}
+				want = report.RestoreEntry{Outcome: report.Taken, Error: "its place is taken: " + tt.taken}
 			}
-			equal(t, "outcome", reaper.RestoreEntry{Outcome: got.Outcome, Error: got.Error}, want)
+			equal(t, "outcome", report.RestoreEntry{Outcome: got.Outcome, Error: got.Error}, want)
 		})
 	}
 }
@@ -109,13 +113,13 @@ func TestAddressWithANewOwnerIsNotPutBack(t *testing.T) {
 func TestAddressThatAnotherStoreHoldsInTheSameNetworkIsNotPutBack(t *testing.T) {
 	there := poolOf(webAllocation())
 	there.Allocations[0].Owner.Pod = other
-	for network, want := range map[string]reaper.RestoreOutcome{"blue": reaper.Taken, "red": reaper.Restored, "": reaper.Restored} {
+	for network, want := range map[string]report.RestoreOutcome{"blue": report.Taken, "red": report.Restored, "": report.Restored} {
 		calls := 0
-		h := newHarness(restoreSpy{fixedStore{reaper.Pool{Name: "pool", Network: "blue"}}, nil, &calls})
+		h := newHarness(restoreSpy{fixedStore{ipam.Pool{Name: "pool", Network: "blue"}}, nil, &calls})
 		there.Network = network
 		h.backends = append(h.backends, scriptedStore{"second", []step{{pool: there}}})
 		report, _ := reaper.Restore(t.Context(), h.restoreOptions(func(o *reaper.RestoreOptions) {
-			o.Journal.Records = []reaper.Record{{Backend: "fixed", Pool: "pool", Key: "1", IP: "10.0.0.1"}}
+			o.Journal.Records = []ipam.Record{{Backend: "fixed", Pool: "pool", Key: "1", IP: "10.0.0.1"}}
 		}))
 		equal(t, "outcome where the other store has it in "+network, report.Entries[0].Outcome, want)
 	}
@@ -126,21 +130,21 @@ func TestRecordThatCannotBePutBackStopsNoOther(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		change func(*releasedHarness)
-		want   reaper.RestoreOutcome // of both records of the first store
+		want   report.RestoreOutcome // of both records of the first store
 		why    string
 	}{
 		{"the store cannot be listed", func(r *releasedHarness) {
 			r.one.OnRequest(func(string) error { return errConnection })
-		}, reaper.NotRestored, "one: list one: not decided: " + errConnection.Error()},
+		}, report.NotRestored, "one: list one: not decided: " + errConnection.Error()},
 		{"the store is not there", func(r *releasedHarness) {
-			r.backends[0] = scriptedStore{"one", []step{{err: reaper.ErrNotInstalled}}}
-		}, reaper.NotRestored, "one: the store is not installed here"},
-		{"this program has no such store", func(r *releasedHarness) { r.backends = r.backends[1:] }, reaper.NotRestored, `the program has no backend "one"`},
+			r.backends[0] = scriptedStore{"one", []step{{err: ipam.ErrNotInstalled}}}
+		}, report.NotRestored, "one: the store is not installed here"},
+		{"this program has no such store", func(r *releasedHarness) { r.backends = r.backends[1:] }, report.NotRestored, `the program has no backend "one"`},
 		{"the places are taken", func(r *releasedHarness) {
 			for _, name := range []string{"new-1", "new-2"} {
 				_, _ = r.one.Reserve("a", app(name))
 			}
-		}, reaper.Taken, "its place is taken: it is now pod default/new-1"},
+		}, report.Taken, "its place is taken: it is now pod default/new-1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newReleasedHarness(t)
@@ -161,16 +165,16 @@ func TestRecordThatCannotBePutBackStopsNoOther(t *testing.T) {
 
 // Promise 7. The report has every answer of the store.
 func TestOutcomesOfRecords(t *testing.T) {
-	for answer, want := range map[error]reaper.RestoreCounts{
+	for answer, want := range map[error]report.RestoreCounts{
 		nil:                            {Records: 1, Restored: 1},
-		reaper.ErrPresent:              {Records: 1, Present: 1},
-		reaper.ErrTaken:                {Records: 1, Taken: 1},
+		ipam.ErrPresent:                {Records: 1, Present: 1},
+		ipam.ErrTaken:                  {Records: 1, Taken: 1},
 		errors.New("no such resource"): {Records: 1, Failed: 1},
 	} {
 		calls := 0
 		h := newHarness(restoreSpy{fixedStore{poolOf()}, answer, &calls})
 		report, err := reaper.Restore(t.Context(), h.restoreOptions(func(o *reaper.RestoreOptions) {
-			o.Journal.Records = []reaper.Record{{Backend: "fixed", Pool: "pool", Key: "1", IP: "10.0.0.1"}}
+			o.Journal.Records = []ipam.Record{{Backend: "fixed", Pool: "pool", Key: "1", IP: "10.0.0.1"}}
 		}))
 		equal(t, "summary", report.Summary, want)
 		equal(t, "times it was put back", calls, 1)
@@ -197,7 +201,7 @@ func TestRunWithSeveralLooksIsRestoredAsAWhole(t *testing.T) {
 	before := contentsOf(t, m)
 	(&fakeSleep{}).attach(h)
 	equal(t, "released", h.run(t).Summary.Released, 2)
-	equal(t, "summary", h.restore(t).Summary, reaper.RestoreCounts{Records: 2, Restored: 2})
+	equal(t, "summary", h.restore(t).Summary, report.RestoreCounts{Records: 2, Restored: 2})
 	equal(t, "store", contentsOf(t, m), before)
 }
 
@@ -207,8 +211,15 @@ func TestRestorePutsReservedIPsBackFirst(t *testing.T) {
 	before := contentsOf(t, m)
 	equal(t, "released", h.run(t).Summary.Released, 2)
 	var order []string
-	m.OnRequest(func(request string) error { order = append(order, request); return nil })
-	s.hook = func(request string) error { order = append(order, request); return nil }
+	var mu sync.Mutex // the stores are listed at the same time
+	note := func(request string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		order = append(order, request)
+		return nil
+	}
+	m.OnRequest(note)
+	s.hook = note
 	h.restore(t)
 	equal(t, "order", order, []string{"list", "list", "restore ns/a", "restore a"})
 	equal(t, "store", contentsOf(t, m), before)

@@ -10,15 +10,18 @@ import (
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
 
 // Promise 1, 2, 4. The second look asks the rules again, with the StatefulSets and nodes of the
 // first one. Where a pod that the store does not name may matter, it lists all pods.
 func TestSecondLookAsksTheRulesAgain(t *testing.T) {
-	add := func(ps ...reaper.Pod) func(*backendtest.Pods) {
+	add := func(ps ...census.Pod) func(*backendtest.Pods) {
 		return func(p *backendtest.Pods) { p.Add(ps...) }
 	}
-	back := func(pod reaper.Pod) func(*backendtest.Pods) { // in place of web
+	back := func(pod census.Pod) func(*backendtest.Pods) { // in place of web
 		return func(p *backendtest.Pods) {
 			p.Remove(web)
 			p.Add(pod)
@@ -34,26 +37,26 @@ func TestSecondLookAsksTheRulesAgain(t *testing.T) {
 			})
 		}
 	}
-	replace := func(situations func() (older, newer reaper.Allocation, pod reaper.Pod)) change {
+	replace := func(situations func() (older, newer ipam.Allocation, pod census.Pod)) change {
 		return func(s *situation) {
 			older, newer, pod := situations()
-			s.pools, s.pods = []reaper.Pool{poolOf(older, newer)}, []reaper.Pod{pod}
+			s.pools, s.pods = []ipam.Pool{poolOf(older, newer)}, []census.Pod{pod}
 		}
 	}
-	handle := entry(func(a *reaper.Allocation) { *a = emptyHandle() })
-	named := all(handle, owner(reaper.Owner{Pod: web, Sandbox: "s1"}))
+	handle := entry(func(a *ipam.Allocation) { *a = emptyHandle() })
+	named := all(handle, owner(ipam.Owner{Pod: web, Sandbox: "s1"}))
 	derived := all(inferred, terms(func(p *policy.Policy) { p.Pods.Unnamed = policy.Release }))
 	_, _, s2 := sandboxSituation()
 	s1, forged := s2, s2
 	s1.Sandbox, forged.Sandbox, forged.Addresses = "s1", "forged", nil
-	gone := all(func(s *situation) { s.pools = []reaper.Pool{poolOf(lease())} }, sandboxes("s2"))
-	goneOf := all(gone, entry(func(a *reaper.Allocation) { a.Owner.Pod = web }))
+	gone := all(func(s *situation) { s.pools = []ipam.Pool{poolOf(lease())} }, sandboxes("s2"))
+	goneOf := all(gone, entry(func(a *ipam.Allocation) { a.Owner.Pod = web }))
 	moved := func(s *situation) {
 		a, pod := movedSituation()
-		s.pools, s.pods = []reaper.Pool{poolOf(a)}, []reaper.Pod{pod}
-		s.nodes = []reaper.Node{{Name: "n1", OutOfService: true}, ready("n2")}
+		s.pools, s.pods = []ipam.Pool{poolOf(a)}, []census.Pod{pod}
+		s.nodes = []census.Node{{Name: "n1", OutOfService: true}, ready("n2")}
 	}
-	hung := all(owner(reaper.Owner{Sandbox: "s1"}), nodes(ready("n1")), pods(starting("n1")), terms(func(p *policy.Policy) { p.Pods.Unnamed = policy.Release }))
+	hung := all(owner(ipam.Owner{Sandbox: "s1"}), nodes(ready("n1")), pods(starting("n1")), terms(func(p *policy.Policy) { p.Pods.Unnamed = policy.Release }))
 	const list, get = "list pods", "get pod default/web"
 	for _, tt := range []struct {
 		name      string
@@ -64,41 +67,41 @@ func TestSecondLookAsksTheRulesAgain(t *testing.T) {
 		want      error
 	}{
 		{"an empty handle, and no pod has its sandbox", handle, nil, add(), list, nil},
-		{"an empty handle, and a pod has its sandbox", handle, nil, add(reaper.Pod{Ref: other, Sandbox: "s1"}), list, reaper.ErrReturned},
-		{"an empty handle, and no answer", handle, nil, silent(""), list, reaper.ErrAgain},
+		{"an empty handle, and a pod has its sandbox", handle, nil, add(census.Pod{Ref: other, Sandbox: "s1"}), list, ipam.ErrReturned},
+		{"an empty handle, and no answer", handle, nil, silent(""), list, ipam.ErrAgain},
 		{"an empty handle of a pod that is absent", named, nil, add(), get, nil},
-		{"an empty handle of a pod that is back", named, nil, add(reaper.Pod{Ref: web}), get, reaper.ErrReturned},
-		{"an empty handle of a pod, and no answer", named, nil, silent(""), get, reaper.ErrAgain},
+		{"an empty handle of a pod that is back", named, nil, add(census.Pod{Ref: web}), get, ipam.ErrReturned},
+		{"an empty handle of a pod, and no answer", named, nil, silent(""), get, ipam.ErrAgain},
 		{"a derived name, and nothing changed", derived, nil, add(), list, nil},
-		{"a derived name, and its pod is back", derived, nil, add(reaper.Pod{Ref: web}), list, reaper.ErrReturned},
-		{"a derived name, and its pod is back and finished", derived, nil, add(reaper.Pod{Ref: web, Finished: true}), list, reaper.ErrReturned},
-		{"a derived name, and another pod shows the address", derived, nil, add(showing(other, ip1)), list, reaper.ErrReturned},
-		{"a derived name, and another pod does not show its addresses", derived, nil, add(reaper.Pod{Ref: other, AddressUnknown: true}), list, reaper.ErrKept},
+		{"a derived name, and its pod is back", derived, nil, add(census.Pod{Ref: web}), list, ipam.ErrReturned},
+		{"a derived name, and its pod is back and finished", derived, nil, add(census.Pod{Ref: web, Finished: true}), list, ipam.ErrReturned},
+		{"a derived name, and another pod shows the address", derived, nil, add(showing(other, ip1)), list, ipam.ErrReturned},
+		{"a derived name, and another pod does not show its addresses", derived, nil, add(census.Pod{Ref: other, AddressUnknown: true}), list, ipam.ErrKept},
 		{"the other sandbox", replace(sandboxSituation), nil, add(), "", nil},
 		{"the other sandbox, whose pod is gone by now", replace(sandboxSituation), nil, func(p *backendtest.Pods) { p.Remove(web) }, "", nil},
-		{"this sandbox", replace(sandboxSituation), nil, back(s1), "", reaper.ErrReturned},
-		{"a sandbox that the store does not have", replace(sandboxSituation), nil, back(forged), "", reaper.ErrReturned},
-		{"this sandbox's address", replace(sandboxSituation), nil, back(showing(web, ip1)), "", reaper.ErrReturned},
+		{"this sandbox", replace(sandboxSituation), nil, back(s1), "", ipam.ErrReturned},
+		{"a sandbox that the store does not have", replace(sandboxSituation), nil, back(forged), "", ipam.ErrReturned},
+		{"this sandbox's address", replace(sandboxSituation), nil, back(showing(web, ip1)), "", ipam.ErrReturned},
 		{"a pod that moved", moved, nil, add(), get, nil},
-		{"a pod that moved, and shows the address by now", moved, nil, back(showing(web, ip1)), get, reaper.ErrReturned},
-		{"a pod that hung, and shows the address by now", hung, nil, add(showing(other, ip1)), list, reaper.ErrReturned},
-		{"a node was away", all(onNode1, nodes(ready("n1"))), nodes(notReady("n1")), add(), "", reaper.ErrKept},
-		{"a StatefulSet brings it back", entry(func(a *reaper.Allocation) { a.Owner.Pod.Name = "db-0" }),
-			sets(reaper.StatefulSet{Namespace: "default", Name: "db", Replicas: 1}), add(), "", reaper.ErrKept},
+		{"a pod that moved, and shows the address by now", moved, nil, back(showing(web, ip1)), get, ipam.ErrReturned},
+		{"a pod that hung, and shows the address by now", hung, nil, add(showing(other, ip1)), list, ipam.ErrReturned},
+		{"a node was away", all(onNode1, nodes(ready("n1"))), nodes(notReady("n1")), add(), "", ipam.ErrKept},
+		{"a StatefulSet brings it back", entry(func(a *ipam.Allocation) { a.Owner.Pod.Name = "db-0" }),
+			sets(census.StatefulSet{Namespace: "default", Name: "db", Replicas: 1}), add(), "", ipam.ErrKept},
 		{"on a node, the sandbox is still gone", gone, nil, add(), "", nil},
-		{"on a node, the sandbox is there", gone, nil, func(p *backendtest.Pods) { p.AddSandboxes(reaper.Sandbox{ID: "s1"}) }, "", reaper.ErrReturned},
-		{"on a node, the sandbox of a pod is there", goneOf, nil, func(p *backendtest.Pods) { p.AddSandboxes(reaper.Sandbox{ID: "s1"}) }, "", reaper.ErrReturned},
-		{"on a node, there is no sandbox any more", gone, nil, func(p *backendtest.Pods) { p.Remove(reaper.PodRef{}) }, "", reaper.ErrAgain},
-		{"on a node, a pod shows the address", gone, nil, add(showing(other, ip1)), "", reaper.ErrReturned},
-		{"on a node, the runtime does not answer", gone, nil, silent("list sandboxes"), "", reaper.ErrAgain},
-		{"on a node, the runtime does not answer of a pod", goneOf, nil, silent("list sandboxes"), "", reaper.ErrAgain},
+		{"on a node, the sandbox is there", gone, nil, func(p *backendtest.Pods) { p.AddSandboxes(census.Sandbox{ID: "s1"}) }, "", ipam.ErrReturned},
+		{"on a node, the sandbox of a pod is there", goneOf, nil, func(p *backendtest.Pods) { p.AddSandboxes(census.Sandbox{ID: "s1"}) }, "", ipam.ErrReturned},
+		{"on a node, there is no sandbox any more", gone, nil, func(p *backendtest.Pods) { p.Remove(ipam.PodRef{}) }, "", ipam.ErrAgain},
+		{"on a node, a pod shows the address", gone, nil, add(showing(other, ip1)), "", ipam.ErrReturned},
+		{"on a node, the runtime does not answer", gone, nil, silent("list sandboxes"), "", ipam.ErrAgain},
+		{"on a node, the runtime does not answer of a pod", goneOf, nil, silent("list sandboxes"), "", ipam.ErrAgain},
 	} {
 		for _, due := range []int{1, 1000} {
 			t.Run(fmt.Sprintf("%s, %d due", tt.name, due), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) { // no busy machine lets the look expire
 					s := given(tt.situation, waits(0, 0))
 					s.ledger = s.seen(t, noon)
-					orphans := reaper.MakePlan(s.judge(t, noon.Add(time.Hour))).Orphans()
+					orphans := judge.MakePlan(s.judge(t, noon.Add(time.Hour))).Orphans()
 					if len(orphans) == 0 {
 						t.Fatal("it is no orphan at the first look")
 					}
@@ -124,11 +127,11 @@ func TestSecondLookAsksTheRulesAgain(t *testing.T) {
 
 // Promise 2. Only a clear absence confirms an empty handle.
 func TestOnlyAClearAbsenceConfirmsAnEmptyHandle(t *testing.T) {
-	s := given(entry(func(a *reaper.Allocation) { *a = emptyHandle() }), owner(reaper.Owner{Pod: web}))
+	s := given(entry(func(a *ipam.Allocation) { *a = emptyHandle() }), owner(ipam.Owner{Pod: web}))
 	s.ledger = s.seen(t, noon)
-	orphans := reaper.MakePlan(s.judge(t, noon.Add(time.Hour))).Orphans()
-	ws, errs := reaper.NewConfirmer(&vagueCluster{presence: reaper.Unknown}, s.census(t), 1).Confirm(t.Context(), orphans)
-	refused(t, ws[0], errs[0], reaper.ErrAgain)
+	orphans := judge.MakePlan(s.judge(t, noon.Add(time.Hour))).Orphans()
+	ws, errs := reaper.NewConfirmer(&vagueCluster{presence: census.Unknown}, s.census(t), 1).Confirm(t.Context(), orphans)
+	refused(t, ws[0], errs[0], ipam.ErrAgain)
 }
 
 // Promise 4. A derived name may be wrong, so a renewal lists all pods.
@@ -138,7 +141,7 @@ func TestInferredOwnerIsRenewedByAListOfPods(t *testing.T) {
 		a.Inferred = true
 		look := newSecondLook(t, &backendtest.Pods{}, a)
 		ws, _ := look.confirmer(1).Confirm(t.Context(), look.orphans)
-		time.Sleep(reaper.Freshness + 1)
+		time.Sleep(ipam.Freshness + 1)
 		look.pods.Calls()
 		fresh, err := ws[0].Renew(t.Context())
 		if _, stale := fresh.Allocation(); err != nil || stale != nil {
@@ -147,6 +150,6 @@ func TestInferredOwnerIsRenewedByAListOfPods(t *testing.T) {
 		equal(t, "calls", look.pods.Calls(), []string{"list pods"})
 		look.pods.OnCall(func(string) error { return errors.New("no answer") })
 		again, err := fresh.Renew(t.Context())
-		refused(t, again, err, reaper.ErrAgain)
+		refused(t, again, err, ipam.ErrAgain)
 	})
 }

@@ -9,21 +9,26 @@ import (
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // onNode1 makes the store say that the first allocation is on n1.
-var onNode1 = entry(func(a *reaper.Allocation) { a.Owner.Node = "n1" })
+var onNode1 = entry(func(a *ipam.Allocation) { a.Owner.Node = "n1" })
 
 // Promise 1, 2. A node that is not ready may still run the sandbox, although its pod was
 // deleted.
 func TestNodeThatIsNotReadyKeeps(t *testing.T) {
-	off := reaper.Node{Name: "n1", OutOfService: true}
+	off := census.Node{Name: "n1", OutOfService: true}
 	dispositions(t, func(p *policy.Policy, d policy.Disposition) { p.Nodes.Unreachable = d },
 		either("ready", absent, absent, onNode1, nodes(ready("n1"))),
 		either("not ready", unreachable, absent, onNode1, nodes(notReady("n1"))),
 		either("not ready, beside others", unreachable, absent, onNode1, nodes(ready("n0"), notReady("n1"), ready("n2"))),
 		either("not ready, and out of service", absent, absent, onNode1, nodes(off)),
-		either("ready, and out of service", absent, absent, onNode1, nodes(reaper.Node{Name: "n1", Ready: true, OutOfService: true})),
+		either("ready, and out of service", absent, absent, onNode1, nodes(census.Node{Name: "n1", Ready: true, OutOfService: true})),
 		either("gone", absent, absent, onNode1, nodes(notReady("n2"))),
 		either("gone, as all of them", absent, absent, onNode1),
 	)
@@ -31,19 +36,19 @@ func TestNodeThatIsNotReadyKeeps(t *testing.T) {
 	// held, keeps its own reason.
 	_, later, _ := sandboxSituation()
 	later.Created = noon.Add(-50 * time.Minute)
-	change := func(f func(a *reaper.Allocation)) change { return entry(f) }
+	change := func(f func(a *ipam.Allocation)) change { return entry(f) }
 	verdicts(t, all(onNode1, beside(later), nodes(notReady("n1")), terms(releaseAll), terms(func(p *policy.Policy) { p.Nodes.Unreachable = policy.Hold })),
 		of("PodAbsent", unreachable),
 		of("PodAbsent of an inferred pod", unreachable, inferred),
-		of("PodReplaced", unreachable, change(func(a *reaper.Allocation) { a.Owner.UID = "old" }), pods(reaper.Pod{Ref: web, UID: "new"})),
-		of("PodFinished", unreachable, pods(reaper.Pod{Ref: web, Finished: true})),
-		of("SandboxReplaced", unreachable, change(func(a *reaper.Allocation) { a.SandboxOwned, a.Created = true, noon.Add(-time.Hour) }),
-			pods(reaper.Pod{Ref: web, Sandbox: "s2", Addresses: []netip.Addr{ip2}})),
-		of("SandboxAbsent", unreachable, change(func(a *reaper.Allocation) { a.Owner.Pod = reaper.PodRef{} })),
-		of("EmptyHandle", unreachable, change(func(a *reaper.Allocation) { a.EmptyHandle = true })),
-		of("interrupted", unreachable, change(func(a *reaper.Allocation) { a.Interrupted = true })),
+		of("PodReplaced", unreachable, change(func(a *ipam.Allocation) { a.Owner.UID = "old" }), pods(census.Pod{Ref: web, UID: "new"})),
+		of("PodFinished", unreachable, pods(census.Pod{Ref: web, Finished: true})),
+		of("SandboxReplaced", unreachable, change(func(a *ipam.Allocation) { a.SandboxOwned, a.Created = true, noon.Add(-time.Hour) }),
+			pods(census.Pod{Ref: web, Sandbox: "s2", Addresses: []netip.Addr{ip2}})),
+		of("SandboxAbsent", unreachable, change(func(a *ipam.Allocation) { a.Owner.Pod = ipam.PodRef{} })),
+		of("EmptyHandle", unreachable, change(func(a *ipam.Allocation) { a.EmptyHandle = true })),
+		of("interrupted", unreachable, change(func(a *ipam.Allocation) { a.Interrupted = true })),
 		of("in use", present, pods(showing(web, ip1))),
-		of("not a pod's", held(reaper.NotPodOwned, "a tunnel"), change(func(a *reaper.Allocation) { a.Foreign = "a tunnel" })),
+		of("not a pod's", held(judge.NotPodOwned, "a tunnel"), change(func(a *ipam.Allocation) { a.Foreign = "a tunnel" })),
 	)
 }
 
@@ -53,8 +58,8 @@ func TestGraceBeginsOnceTheNodeIsBack(t *testing.T) {
 	s := given(onNode1, nodes(notReady("n1")))
 	s.ledger = s.seen(t, noon)
 	equal(t, "remembered while it was away", s.ledger.Len(), 0)
-	s.nodes = []reaper.Node{ready("n1")}
-	equal(t, "verdict", s.judge(t, noon.Add(2*policy.Default().GracePeriod.Duration))[0].Verdict, reaper.Suspected)
+	s.nodes = []census.Node{ready("n1")}
+	equal(t, "verdict", s.judge(t, noon.Add(2*policy.Default().GracePeriod.Duration))[0].Verdict, judge.Suspected)
 }
 
 // Promise 2, 9. If the list of nodes fails, there is no census.
@@ -69,35 +74,35 @@ func TestFailingListOfNodesStopsTheRunBeforeItWrites(t *testing.T) {
 		}
 		return nil
 	})
-	report, err := reaper.Run(t.Context(), h.options())
-	if partial := (*reaper.PartialError)(nil); !errors.Is(err, errForbidden) || errors.As(err, &partial) {
+	rep, err := reaper.Run(t.Context(), h.options())
+	if partial := (*report.PartialError)(nil); !errors.Is(err, errForbidden) || errors.As(err, &partial) {
 		t.Errorf("run: %v, want the census's error and nothing else", err)
 	}
 	equal(t, "store", contentsOf(t, m), before)
 	equal(t, "writes of the ledger", h.ledgers.saves, 0)
-	equal(t, "reason", report.Entries[0].Reason, reaper.NoCensus)
+	equal(t, "reason", rep.Entries[0].Reason, judge.NoCensus)
 	h.pods.OnCall(nil)
 	equal(t, "released once they are listed", h.run(t).Summary.Released, 1)
 }
 
 // nodeUnknown is the decision on an allocation whose node no source names.
 func nodeUnknown(nodes string) decision {
-	return held(reaper.NodeUnreachable, "its node is not known, and not ready are: "+nodes)
+	return held(judge.NodeUnreachable, "its node is not known, and not ready are: "+nodes)
 }
 
 // Promise 1, 2. The sandbox of a pod that was deleted by force may run on any node that
 // is not ready.
 func TestAllocationWhoseNodeIsNotKnownIsHeldWhileANodeIsUnreachable(t *testing.T) {
-	since := func(name string, at time.Duration) reaper.Node {
-		return reaper.Node{Name: name, Since: noon.Add(at), Lost: true}
+	since := func(name string, at time.Duration) census.Node {
+		return census.Node{Name: name, Since: noon.Add(at), Lost: true}
 	}
 	made := func(at time.Duration) change {
-		return entry(func(a *reaper.Allocation) { a.Created = noon.Add(at) })
+		return entry(func(a *ipam.Allocation) { a.Created = noon.Add(at) })
 	}
 	away := func(name, unknown string, changes ...change) choice {
 		return either(name, nodeUnknown(unknown), absent, changes...)
 	}
-	n1, n2, off := notReady("n1"), notReady("n2"), reaper.Node{Name: "n1", OutOfService: true}
+	n1, n2, off := notReady("n1"), notReady("n2"), census.Node{Name: "n1", OutOfService: true}
 	lost := since("n1", -2*time.Hour)
 	dispositions(t, func(p *policy.Policy, d policy.Disposition) { p.Nodes.Unknown = d },
 		either("all nodes are ready", absent, absent, nodes(ready("n1"), ready("n2"))),
@@ -113,14 +118,14 @@ func TestAllocationWhoseNodeIsNotKnownIsHeldWhileANodeIsUnreachable(t *testing.T
 		away("made at about that time", "n1", made(-2*time.Hour+time.Minute), nodes(lost)),
 		away("made between", "n1, n2", made(-time.Hour), nodes(lost, since("n2", -time.Minute))),
 		away("made after a time that is not known", "n1", made(-time.Hour), nodes(n1)),
-		away("made after the kubelet itself said so", "n1", made(-time.Hour), nodes(reaper.Node{Name: "n1", Since: noon.Add(-2 * time.Hour)})),
-		either("made before the node", absent, absent, made(-time.Hour), nodes(reaper.Node{Name: "n1", Created: noon.Add(-time.Minute), Lost: true})),
-		either("the node was never ready", absent, absent, nodes(reaper.Node{Name: "n1", Created: noon.Add(-time.Minute), Since: noon.Add(-time.Minute)})),
+		away("made after the kubelet itself said so", "n1", made(-time.Hour), nodes(census.Node{Name: "n1", Since: noon.Add(-2 * time.Hour)})),
+		either("made before the node", absent, absent, made(-time.Hour), nodes(census.Node{Name: "n1", Created: noon.Add(-time.Minute), Lost: true})),
+		either("the node was never ready", absent, absent, nodes(census.Node{Name: "n1", Created: noon.Add(-time.Minute), Since: noon.Add(-time.Minute)})),
 		away("made in the future", "n1", made(time.Hour), nodes(lost)),
 
 		// A handle without an address endangers no pod.
-		either("an empty handle", decision{reaper.Suspected, reaper.EmptyHandle, ""}, decision{reaper.Suspected, reaper.EmptyHandle, ""},
-			entry(func(a *reaper.Allocation) { *a = emptyHandle() }), nodes(n1)),
+		either("an empty handle", decision{judge.Suspected, judge.EmptyHandle, ""}, decision{judge.Suspected, judge.EmptyHandle, ""},
+			entry(func(a *ipam.Allocation) { *a = emptyHandle() }), nodes(n1)),
 	)
 }
 
@@ -129,7 +134,7 @@ func TestAllocationWhoseNodeIsNotKnownIsHeldWhileANodeIsUnreachable(t *testing.T
 func TestNodeOfAPodThatDoesNotShowTheAddressIsNotTaken(t *testing.T) {
 	older, newer, pod := supersededSituation()
 	pod.Node = "n2"
-	s := situation{pools: []reaper.Pool{poolOf(older, newer)}, pods: []reaper.Pod{pod}, nodes: []reaper.Node{ready("n2"), notReady("n1")}}
+	s := situation{pools: []ipam.Pool{poolOf(older, newer)}, pods: []census.Pod{pod}, nodes: []census.Node{ready("n2"), notReady("n1")}}
 	equal(t, "verdict", decisionOf(s.judge(t, noon)[0]), nodeUnknown("n1"))
 	equal(t, "node of the newer", s.report(t).Entries[1].Owner.Node, "n2")
 }
@@ -138,33 +143,33 @@ func TestNodeOfAPodThatDoesNotShowTheAddressIsNotTaken(t *testing.T) {
 // the report has the node that the other store names.
 func TestStoresShareWhatTheyKnowOfASandbox(t *testing.T) {
 	// judged judges an allocation of one store beside one of Calico.
-	judged := func(t *testing.T, a, calico reaper.Allocation, nodes ...reaper.Node) reaper.Decision {
+	judged := func(t *testing.T, a, calico ipam.Allocation, nodes ...census.Node) judge.Decision {
 		calico.Key, calico.IP, calico.Token = "9", ip2, "t9"
 		inv := inventory(t, fixedStore{poolOf(a)}, scriptedStore{"store", []step{{pool: poolOf(calico)}}})
-		return reaper.Judge(noon, policy.Default(), inv, reaper.NewCensus(time.Now(), []reaper.Pod{{Ref: other}}, nil, nodes...), reaper.Ledger{})[0]
+		return judge.Judge(noon, policy.Default(), inv, census.New(time.Now(), []census.Pod{{Ref: other}}, nil, nodes...), ledger.Ledger{})[0]
 	}
 	calico := webAllocation()
 	calico.SandboxOwned, calico.NeverAdopted, calico.Owner.Interface = true, true, ""
 	calico.Owner.Node, calico.Created = "n1", noon.Add(-time.Hour)
-	n1, n2 := []reaper.Node{notReady("n1")}, []reaper.Node{ready("n1"), notReady("n2")}
+	n1, n2 := []census.Node{notReady("n1")}, []census.Node{ready("n1"), notReady("n2")}
 	for _, tt := range []struct {
 		name   string
-		change func(a, calico *reaper.Allocation)
-		nodes  []reaper.Node
+		change func(a, calico *ipam.Allocation)
+		nodes  []census.Node
 		want   decision
 	}{
-		{"the node is unreachable", func(_, _ *reaper.Allocation) {}, n1, unreachable},
-		{"another node is unreachable", func(_, _ *reaper.Allocation) {}, n2, absent},
-		{"the sandbox is another one", func(a, _ *reaper.Allocation) { a.Owner.Sandbox = "s0" }, n2, nodeUnknown("n2")},
-		{"no sandbox is named", func(a, c *reaper.Allocation) { a.Owner.Sandbox, c.Owner.Sandbox = "", "" }, n2, nodeUnknown("n2")},
-		{"the pod is another one", func(_, c *reaper.Allocation) { c.Owner.Pod = other }, n2, nodeUnknown("n2")},
-		{"the other cannot be understood", func(_, c *reaper.Allocation) { c.Unreadable = "no JSON" }, n2, nodeUnknown("n2")},
-		{"they are of one group", func(a, c *reaper.Allocation) { a.Owner.Sandbox, a.Group, c.Group = "", "g", "g" }, n1, unreachable},
-		{"it names no pod, and the other does", func(a, _ *reaper.Allocation) { a.Owner.Pod = reaper.PodRef{} }, nil, absent},
-		{"it names no pod, and the other's pod exists", func(a, c *reaper.Allocation) { a.Owner.Pod, c.Owner.Pod = reaper.PodRef{}, other }, nil, present},
-		{"neither names a pod", func(a, c *reaper.Allocation) { a.Owner.Pod, c.Owner.Pod = reaper.PodRef{}, reaper.PodRef{} }, nil,
-			held(reaper.OwnerUnknown, "it names a sandbox only")},
-		{"the other is young", func(_, c *reaper.Allocation) { c.Created = noon }, nil, held(reaper.TooYoung, "it is too young until 2026-03-01T12:05:00Z")},
+		{"the node is unreachable", func(_, _ *ipam.Allocation) {}, n1, unreachable},
+		{"another node is unreachable", func(_, _ *ipam.Allocation) {}, n2, absent},
+		{"the sandbox is another one", func(a, _ *ipam.Allocation) { a.Owner.Sandbox = "s0" }, n2, nodeUnknown("n2")},
+		{"no sandbox is named", func(a, c *ipam.Allocation) { a.Owner.Sandbox, c.Owner.Sandbox = "", "" }, n2, nodeUnknown("n2")},
+		{"the pod is another one", func(_, c *ipam.Allocation) { c.Owner.Pod = other }, n2, nodeUnknown("n2")},
+		{"the other cannot be understood", func(_, c *ipam.Allocation) { c.Unreadable = "no JSON" }, n2, nodeUnknown("n2")},
+		{"they are of one group", func(a, c *ipam.Allocation) { a.Owner.Sandbox, a.Group, c.Group = "", "g", "g" }, n1, unreachable},
+		{"it names no pod, and the other does", func(a, _ *ipam.Allocation) { a.Owner.Pod = ipam.PodRef{} }, nil, absent},
+		{"it names no pod, and the other's pod exists", func(a, c *ipam.Allocation) { a.Owner.Pod, c.Owner.Pod = ipam.PodRef{}, other }, nil, present},
+		{"neither names a pod", func(a, c *ipam.Allocation) { a.Owner.Pod, c.Owner.Pod = ipam.PodRef{}, ipam.PodRef{} }, nil,
+			held(judge.OwnerUnknown, "it names a sandbox only")},
+		{"the other is young", func(_, c *ipam.Allocation) { c.Created = noon }, nil, held(judge.TooYoung, "it is too young until 2026-03-01T12:05:00Z")},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a, c := webAllocation(), calico
@@ -180,79 +185,79 @@ func TestStoresShareWhatTheyKnowOfASandbox(t *testing.T) {
 // Promise 1. Siblings of the sandbox that contradict each other: the node that is unreachable
 // counts, and two pods are none.
 func TestSiblingsThatContradictEachOther(t *testing.T) {
-	sibling := func(key string, change func(*reaper.Owner)) reaper.Allocation {
+	sibling := func(key string, change func(*ipam.Owner)) ipam.Allocation {
 		a := webAllocation()
 		a.Key, a.IP = key, ip2
 		change(&a.Owner)
 		return a
 	}
-	on := func(key, node string) reaper.Allocation {
-		return sibling(key, func(o *reaper.Owner) { o.Node = node })
+	on := func(key, node string) ipam.Allocation {
+		return sibling(key, func(o *ipam.Owner) { o.Node = node })
 	}
 	verdicts(t, nodes(notReady("n1"), ready("n2")),
 		of("on two nodes", unreachable, beside(on("2", "n1"), on("3", "n2"))),
 		of("on two nodes, in the other order", unreachable, beside(on("2", "n2"), on("3", "n1"))),
-		of("of two pods", held(reaper.OwnerUnknown, "it names a sandbox only"), nodes(), entry(func(a *reaper.Allocation) { a.Owner.Pod = reaper.PodRef{} }),
-			beside(on("2", ""), sibling("3", func(o *reaper.Owner) { o.Pod = other }))),
+		of("of two pods", held(judge.OwnerUnknown, "it names a sandbox only"), nodes(), entry(func(a *ipam.Allocation) { a.Owner.Pod = ipam.PodRef{} }),
+			beside(on("2", ""), sibling("3", func(o *ipam.Owner) { o.Pod = other }))),
 	)
 }
 
 // movedSituation returns an allocation of web on n1, and web on n2, where it hangs
 // without an address.
-func movedSituation() (reaper.Allocation, reaper.Pod) {
+func movedSituation() (ipam.Allocation, census.Pod) {
 	a := webAllocation()
 	a.SandboxOwned, a.NeverAdopted = true, true
 	a.Owner.Node, a.Created = "n1", noon.Add(-time.Hour)
-	return a, reaper.Pod{Ref: web, Node: "n2", AddressUnknown: true, Starting: true}
+	return a, census.Pod{Ref: web, Node: "n2", AddressUnknown: true, Starting: true}
 }
 
 // Promise 1, 2. Each case that is kept lacks one part of the proof.
 func TestPodOnAnotherNodeLeavesItsAllocationOnlyWithTheProof(t *testing.T) {
-	moved := decision{reaper.Suspected, reaper.PodMoved, "the pod is on node n2"}
+	moved := decision{judge.Suspected, judge.PodMoved, "the pod is on node n2"}
 	a, pod := movedSituation()
 	sibling := a
 	sibling.Key, sibling.IP, sibling.Token = "2", ip2, "t2"
-	its := func(f func(p *reaper.Pod)) change { return func(s *situation) { f(&s.pods[0]) } }
-	node := func(i int, n reaper.Node) change { return func(s *situation) { s.nodes[i] = n } }
+	its := func(f func(p *census.Pod)) change { return func(s *situation) { f(&s.pods[0]) } }
+	node := func(i int, n census.Node) change { return func(s *situation) { s.nodes[i] = n } }
 	common := func(s *situation) {
-		s.pools[0].Allocations = []reaper.Allocation{a, sibling}
-		s.pods, s.nodes, s.policy = []reaper.Pod{pod}, []reaper.Node{ready("n1"), ready("n2")}, releaseNow
+		s.pools[0].Allocations = []ipam.Allocation{a, sibling}
+		s.pods, s.nodes, s.policy = []census.Pod{pod}, []census.Node{ready("n1"), ready("n2")}, releaseNow
 	}
 	verdicts(t, common,
 		of("all is proved", moved),
 		of("the old node is gone, and another pod's node is known", present, node(0, ready("n3"))),
-		of("the old node is fenced", decision{reaper.Orphaned, reaper.PodMoved, moved.Note}, node(0, reaper.Node{Name: "n1", OutOfService: true})),
+		of("the old node is fenced", decision{judge.Orphaned, judge.PodMoved, moved.Note}, node(0, census.Node{Name: "n1", OutOfService: true})),
 		of("the old node is unreachable", unreachable, node(0, notReady("n1"))),
 		of("the new node is unreachable", present, node(1, notReady("n2"))),
 		of("the new node is not known", present, func(s *situation) { s.nodes = s.nodes[:1] }),
-		of("the pod has no node yet", present, its(func(p *reaper.Pod) { p.Node = "" })),
-		of("the pod is on the same node", present, its(func(p *reaper.Pod) { p.Node = "n1" })),
+		of("the pod has no node yet", present, its(func(p *census.Pod) { p.Node = "" })),
+		of("the pod is on the same node", present, its(func(p *census.Pod) { p.Node = "n1" })),
 		of("the store names no node", present, func(s *situation) {
 			for i := range s.pools[0].Allocations {
 				s.pools[0].Allocations[i].Owner.Node = ""
 			}
 		}),
-		of("a later sandbox may adopt the allocation", present, entry(func(a *reaper.Allocation) { a.SandboxOwned, a.NeverAdopted = false, false })),
-		of("the pod has ended", held(reaper.PodFinished, ""), its(func(p *reaper.Pod) { p.Finished, p.AddressUnknown = true, false })),
-		of("the pod shows the address", present, its(func(p *reaper.Pod) { p.Addresses = []netip.Addr{ip1} })),
-		of("the pod may have an address that it does not show", present, its(func(p *reaper.Pod) { p.Starting = false })),
-		of("the store has an address of the pod's status on the old node", present, its(func(p *reaper.Pod) {
+		of("a later sandbox may adopt the allocation", present, entry(func(a *ipam.Allocation) { a.SandboxOwned, a.NeverAdopted = false, false })),
+		of("the pod has ended", held(judge.PodFinished, ""), its(func(p *census.Pod) { p.Finished, p.AddressUnknown = true, false })),
+		of("the pod shows the address", present, its(func(p *census.Pod) { p.Addresses = []netip.Addr{ip1} })),
+		of("the pod may have an address that it does not show", present, its(func(p *census.Pod) { p.Starting = false })),
+		of("the store has an address of the pod's status on the old node", present, its(func(p *census.Pod) {
 			p.Addresses, p.InStatus, p.AddressUnknown, p.Starting = []netip.Addr{ip2}, 1, false, false
 		})),
-		of("the pod leaves out a network that never has an address", moved, its(func(p *reaper.Pod) { p.AddressUnknown, p.Starting, p.LeavesOut = false, false, true })),
-		of("the pod claims an address that the store has on the old node", moved, its(func(p *reaper.Pod) { p.Addresses = []netip.Addr{ip2} })),
+		of("the pod leaves out a network that never has an address", moved, its(func(p *census.Pod) { p.AddressUnknown, p.Starting, p.LeavesOut = false, false, true })),
+		of("the pod claims an address that the store has on the old node", moved, its(func(p *census.Pod) { p.Addresses = []netip.Addr{ip2} })),
 		of("the name is derived", present, inferred),
-		of("the allocation may be of an ADD in flight", moved, entry(func(a *reaper.Allocation) { a.Created = noon.Add(-time.Minute) })),
-		of("the store does not say its age", moved, entry(func(a *reaper.Allocation) { a.Created = time.Time{} })),
-		of("it was made in the future", moved, entry(func(a *reaper.Allocation) { a.Created = noon.Add(time.Hour) })),
+		of("the allocation may be of an ADD in flight", moved, entry(func(a *ipam.Allocation) { a.Created = noon.Add(-time.Minute) })),
+		of("the store does not say its age", moved, entry(func(a *ipam.Allocation) { a.Created = time.Time{} })),
+		of("it was made in the future", moved, entry(func(a *ipam.Allocation) { a.Created = noon.Add(time.Hour) })),
 	)
-	young := given(common, entry(func(a *reaper.Allocation) { a.Created = noon.Add(-time.Minute) }))
+	young := given(common, entry(func(a *ipam.Allocation) { a.Created = noon.Add(-time.Minute) }))
 	equal(t, "due", young.judge(t, noon)[0].Due, noon.Add(3*time.Minute))
 
 	// A policy that holds no unreachable node sees pods that moved all the same.
 	unheld := given(common, node(0, notReady("n1")), terms(func(p *policy.Policy) { p.Nodes.Unreachable = policy.Release }))
 	unheld.ledger = unheld.seen(t, noon)
-	equal(t, "verdict where unreachable nodes do not hold", unheld.judge(t, noon.Add(time.Hour))[0].Verdict, reaper.Orphaned)
+	equal(t, "verdict where unreachable nodes do not hold", unheld.judge(t, noon.Add(time.Hour))[0].Verdict, judge.Orphaned)
 
 	// The names of Calico's nodes may differ from those of the API server. If the store knows a
 	// node by the same name, they do not, also of a node that is gone.
@@ -274,8 +279,8 @@ func TestLearnedNodeProvesNoMove(t *testing.T) {
 	before := showing(web, ip1)
 	before.Node = "n1"
 	s := situation{
-		pools: []reaper.Pool{poolOf(a, neighbour)}, pods: []reaper.Pod{before, showing(other, ip2)},
-		nodes: []reaper.Node{ready("n1"), ready("n2")}, policy: releaseNow,
+		pools: []ipam.Pool{poolOf(a, neighbour)}, pods: []census.Pod{before, showing(other, ip2)},
+		nodes: []census.Node{ready("n1"), ready("n2")}, policy: releaseNow,
 	}
 	s.ledger = s.seen(t, noon)
 	s.pods[0] = pod
@@ -284,26 +289,26 @@ func TestLearnedNodeProvesNoMove(t *testing.T) {
 }
 
 // starting returns a pod that hangs on the node without an address.
-func starting(node string) reaper.Pod {
-	return reaper.Pod{Ref: other, Node: node, AddressUnknown: true, Starting: true}
+func starting(node string) census.Pod {
+	return census.Pod{Ref: other, Node: node, AddressUnknown: true, Starting: true}
 }
 
 // A dry pool is full of pods that hang. They cannot own an allocation that was there
 // before their ADD. Pods that may have an address and do not show it still hold.
 func TestPodsThatHangDoNotHoldAllocationsWithoutANameForEver(t *testing.T) {
-	common := all(entry(func(a *reaper.Allocation) { a.Owner.Pod = reaper.PodRef{} }), nodes(ready("n1"), reaper.Node{Name: "n2", OutOfService: true}),
+	common := all(entry(func(a *ipam.Allocation) { a.Owner.Pod = ipam.PodRef{} }), nodes(ready("n1"), census.Node{Name: "n2", OutOfService: true}),
 		terms(func(p *policy.Policy) { p.Pods.Unnamed = policy.Release }), waits(0, 0))
-	hidden := held(reaper.OwnerUnknown, "it names a sandbox only, and not every pod shows its addresses")
+	hidden := held(judge.OwnerUnknown, "it names a sandbox only, and not every pod shows its addresses")
 	verdicts(t, common,
-		of("no pod hangs", decision{reaper.Orphaned, reaper.SandboxAbsent, ""}, pods(showing(other, ip2))),
-		of("a pod hangs on a ready node", decision{reaper.Suspected, reaper.SandboxAbsent, ""}, pods(starting("n1"))),
-		of("a pod hangs, and the policy holds no unreachable node", decision{reaper.Suspected, reaper.SandboxAbsent, ""}, pods(starting("n1")),
+		of("no pod hangs", decision{judge.Orphaned, judge.SandboxAbsent, ""}, pods(showing(other, ip2))),
+		of("a pod hangs on a ready node", decision{judge.Suspected, judge.SandboxAbsent, ""}, pods(starting("n1"))),
+		of("a pod hangs, and the policy holds no unreachable node", decision{judge.Suspected, judge.SandboxAbsent, ""}, pods(starting("n1")),
 			terms(func(p *policy.Policy) { p.Nodes.Unreachable = policy.Release })),
 		of("a pod hangs on a node that is not ready", hidden, pods(starting("n2"))),
 		of("a pod hangs on a node that is gone", hidden, pods(starting("n3"))),
-		of("a pod runs and does not show all that it should", hidden, pods(reaper.Pod{Ref: other, Node: "n1", AddressUnknown: true})),
-		of("a pod shows an address, and leaves out a network", hidden, pods(reaper.Pod{Ref: other, Node: "n1", Addresses: []netip.Addr{ip2}, InStatus: 1, LeavesOut: true})),
-		of("a pod has no address in its status, and leaves out a network", hidden, pods(reaper.Pod{Ref: other, Node: "n1", LeavesOut: true})),
+		of("a pod runs and does not show all that it should", hidden, pods(census.Pod{Ref: other, Node: "n1", AddressUnknown: true})),
+		of("a pod shows an address, and leaves out a network", hidden, pods(census.Pod{Ref: other, Node: "n1", Addresses: []netip.Addr{ip2}, InStatus: 1, LeavesOut: true})),
+		of("a pod has no address in its status, and leaves out a network", hidden, pods(census.Pod{Ref: other, Node: "n1", LeavesOut: true})),
 	)
 	for _, tt := range []struct {
 		grace, minAge, want time.Duration
@@ -312,7 +317,7 @@ func TestPodsThatHangDoNotHoldAllocationsWithoutANameForEver(t *testing.T) {
 		s.ripens(t, tt.want)
 		s.ledger = s.seen(t, noon)
 		s.pools[0].Allocations[0].Token = "t2"
-		equal(t, "verdict on what changed meanwhile", s.judge(t, noon.Add(tt.want))[0].Verdict, reaper.Suspected)
+		equal(t, "verdict on what changed meanwhile", s.judge(t, noon.Add(tt.want))[0].Verdict, judge.Suspected)
 	}
 	given(common, owner(webAllocation().Owner), inferred, pods(starting("n1"))).ripens(t, 4*time.Minute)
 }

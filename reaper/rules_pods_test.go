@@ -8,7 +8,10 @@ import (
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
 // releaseNow takes the waits out of the policy that a policy may take out.
@@ -25,65 +28,65 @@ func releaseAll(p *policy.Policy) {
 
 // Promise 1, 2. The pod that an allocation names, and pods that show its address.
 func TestDecisionOnAllocationOfPod(t *testing.T) {
-	old := entry(func(a *reaper.Allocation) { a.Owner.UID = "old" })
-	unreadable := entry(func(a *reaper.Allocation) { a.Unreadable = "no JSON" })
-	noToken := entry(func(a *reaper.Allocation) { a.Token = "" })
+	old := entry(func(a *ipam.Allocation) { a.Owner.UID = "old" })
+	unreadable := entry(func(a *ipam.Allocation) { a.Unreadable = "no JSON" })
+	noToken := entry(func(a *ipam.Allocation) { a.Token = "" })
 	address := func(text string) change {
-		return entry(func(a *reaper.Allocation) { a.IP = netip.MustParseAddr(text) })
+		return entry(func(a *ipam.Allocation) { a.IP = netip.MustParseAddr(text) })
 	}
-	created := func(at time.Time) change { return entry(func(a *reaper.Allocation) { a.Created = at }) }
-	interrupted := entry(func(a *reaper.Allocation) { a.Interrupted = true })
-	unknown := entry(func(a *reaper.Allocation) { a.UnknownField = "spec.allocations[1].claim" })
-	excluded := entry(func(a *reaper.Allocation) { a.Protected = "excluded by default/lan" })
+	created := func(at time.Time) change { return entry(func(a *ipam.Allocation) { a.Created = at }) }
+	interrupted := entry(func(a *ipam.Allocation) { a.Interrupted = true })
+	unknown := entry(func(a *ipam.Allocation) { a.UnknownField = "spec.allocations[1].claim" })
+	excluded := entry(func(a *ipam.Allocation) { a.Protected = "excluded by default/lan" })
 	its := pods(showing(web, ip1))
 	wild := policy.Match{Pods: []string{"w*"}}
-	replaced := decision{reaper.Suspected, reaper.PodReplaced, ""}
-	orphan := decision{reaper.Orphaned, reaper.PodAbsent, ""}
+	replaced := decision{judge.Suspected, judge.PodReplaced, ""}
+	orphan := decision{judge.Orphaned, judge.PodAbsent, ""}
 	verdicts(t, all(),
 		of("its pod shows the address", present, its),
-		of("its pod exists and shows nothing yet", present, pods(reaper.Pod{Ref: web, AddressUnknown: true})),
+		of("its pod exists and shows nothing yet", present, pods(census.Pod{Ref: web, AddressUnknown: true})),
 		of("its pod exists and shows an address of another store", present, pods(showing(web, netip.MustParseAddr("192.0.2.1")))),
 		of("another pod shows the address", shown, pods(showing(other, ip1))),
-		of("another pod shows the address on another interface", shown, pods(reaper.Pod{Ref: other, Addresses: []netip.Addr{ip1}, Interfaces: on("eth7", ip1)})),
+		of("another pod shows the address on another interface", shown, pods(census.Pod{Ref: other, Addresses: []netip.Addr{ip1}, Interfaces: on("eth7", ip1)})),
 		of("its pod exists, and another one shows the address", shown, pods(showing(web), showing(other, ip1))),
 		of("its pod does not exist", absent, pods(showing(other, ip2))),
-		of("a pod of that name exists in another namespace", absent, pods(reaper.Pod{Ref: reaper.PodRef{Namespace: "prod", Name: "web"}})),
-		of("a pod of that name exists, with another UID", replaced, old, pods(reaper.Pod{Ref: web, UID: "new"})),
-		of("a pod with another UID shows the address", present, old, pods(reaper.Pod{Ref: web, UID: "new", Addresses: []netip.Addr{ip1}})),
-		of("the store does not know the UID", present, pods(reaper.Pod{Ref: web, UID: "new"})),
-		of("the pod's UID is not known", present, old, pods(reaper.Pod{Ref: web})),
-		of("out of the policy's namespaces", held(reaper.OutOfScope, "namespaces.exclude has default"), excludes("default")),
+		of("a pod of that name exists in another namespace", absent, pods(census.Pod{Ref: ipam.PodRef{Namespace: "prod", Name: "web"}})),
+		of("a pod of that name exists, with another UID", replaced, old, pods(census.Pod{Ref: web, UID: "new"})),
+		of("a pod with another UID shows the address", present, old, pods(census.Pod{Ref: web, UID: "new", Addresses: []netip.Addr{ip1}})),
+		of("the store does not know the UID", present, pods(census.Pod{Ref: web, UID: "new"})),
+		of("the pod's UID is not known", present, old, pods(census.Pod{Ref: web})),
+		of("out of the policy's namespaces", held(judge.OutOfScope, "namespaces.exclude has default"), excludes("default")),
 		of("out of the policy's namespaces and in use", present, excludes("default"), its),
-		of("a rule holds it", held(reaper.RuleHold, "rules[0] holds what it matches: pods w*"), holds(wild)),
-		of("a rule holds another pod's", absent, holds(wild), owner(reaper.Owner{Pod: other})),
-		of("the store could not notice that it changed hands", held(reaper.NoToken, ""), noToken),
+		of("a rule holds it", held(judge.RuleHold, "rules[0] holds what it matches: pods w*"), holds(wild)),
+		of("a rule holds another pod's", absent, holds(wild), owner(ipam.Owner{Pod: other})),
+		of("the store could not notice that it changed hands", held(judge.NoToken, ""), noToken),
 		of("without a token and in use", present, noToken, its),
-		of("it could not be understood, although a pod shows its address", held(reaper.Unreadable, "no JSON"), unreadable, its),
-		of("it has no address", held(reaper.Unreadable, "the allocation has no address"), entry(func(a *reaper.Allocation) { a.IP = netip.Addr{} })),
+		of("it could not be understood, although a pod shows its address", held(judge.Unreadable, "no JSON"), unreadable, its),
+		of("it has no address", held(judge.Unreadable, "the allocation has no address"), entry(func(a *ipam.Allocation) { a.IP = netip.Addr{} })),
 		of("its address is an IPv4 address in the clothes of IPv6", shown, address("::ffff:10.0.0.1"), pods(showing(other, ip1))),
 		of("its address has a zone", shown, address("fd00::1%eth0"), pods(showing(other, netip.MustParseAddr("fd00::1")))),
 
-		of("one second too young", held(reaper.TooYoung, "it is too young until 2026-03-01T12:00:01Z"), created(noon.Add(-5*time.Minute+time.Second))),
+		of("one second too young", held(judge.TooYoung, "it is too young until 2026-03-01T12:00:01Z"), created(noon.Add(-5*time.Minute+time.Second))),
 		of("old enough", absent, created(noon.Add(-5*time.Minute))),
 		of("created in the future", absent, created(noon.Add(time.Hour))),
 		of("young, but an earlier run had begun to release it", orphan, created(noon), interrupted),
 
 		// An interrupted release proves nothing about the owner now.
-		of("interrupted, and its pod is back", present, interrupted, pods(reaper.Pod{Ref: web})),
+		of("interrupted, and its pod is back", present, interrupted, pods(census.Pod{Ref: web})),
 		of("interrupted, and another pod has the address", shown, interrupted, pods(showing(other, ip1))),
-		of("interrupted, and a rule holds it now", held(reaper.RuleHold, "rules[0] holds what it matches: pods w*"), interrupted, holds(wild)),
+		of("interrupted, and a rule holds it now", held(judge.RuleHold, "rules[0] holds what it matches: pods w*"), interrupted, holds(wild)),
 
 		// A field that the backend does not know may say that the address is in use.
-		of("it has an unknown field", held(reaper.UnknownField, "it has a field that this program does not know: spec.allocations[1].claim"), unknown, terms(releaseNow)),
+		of("it has an unknown field", held(judge.UnknownField, "it has a field that this program does not know: spec.allocations[1].claim"), unknown, terms(releaseNow)),
 		of("it has an unknown field, and is in use", present, unknown, its),
 
 		// A release that had begun before the address was excluded is finished.
-		of("excluded", held(reaper.Protected, "excluded by default/lan"), excluded),
+		of("excluded", held(judge.Protected, "excluded by default/lan"), excluded),
 		of("excluded in the midst of a release", orphan, excluded, interrupted),
 
 		// The guest of a virtual machine keeps its address in a live migration.
-		of("a guest reports the address", decision{reaper.InUse, reaper.AddressInUse, "reported by virtual machine default/vm"},
-			guests(reaper.VirtualMachine{Namespace: "default", Name: "vm", Addresses: []netip.Addr{ip1}})),
+		of("a guest reports the address", decision{judge.InUse, judge.AddressInUse, "reported by virtual machine default/vm"},
+			guests(census.VirtualMachine{Namespace: "default", Name: "vm", Addresses: []netip.Addr{ip1}})),
 	)
 }
 
@@ -91,7 +94,7 @@ func TestDecisionOnAllocationOfPod(t *testing.T) {
 func TestDecisionsComeOneForEachAllocationInOrder(t *testing.T) {
 	first, second := poolOf(webAllocation(), webAllocation()), poolOf(webAllocation())
 	first.Allocations[1].Key, second.Name = "2", "second"
-	s := situation{pools: []reaper.Pool{first, second}}
+	s := situation{pools: []ipam.Pool{first, second}}
 	var got []string
 	for _, d := range s.judge(t, noon) {
 		got = append(got, d.Allocation.Backend+" "+d.Allocation.Pool+" "+d.Allocation.Key)
@@ -103,32 +106,32 @@ func TestDecisionsComeOneForEachAllocationInOrder(t *testing.T) {
 func TestFinishedPodHoldsUnlessThePolicySaysRelease(t *testing.T) {
 	sibling := webAllocation()
 	sibling.Key, sibling.IP, sibling.Owner.Sandbox = "2", ip2, "s2"
-	ended := func(p reaper.Pod) change { return all(pods(finished(p)), beside(sibling)) }
-	hold, release := held(reaper.PodFinished, ""), decision{reaper.Suspected, reaper.PodFinished, ""}
-	replaced := decision{reaper.Suspected, reaper.PodReplaced, ""}
-	superseded := decision{reaper.Suspected, reaper.SandboxReplaced, "the pod has 10.0.0.2"}
-	old := entry(func(a *reaper.Allocation) { a.Owner.UID = "old" })
+	ended := func(p census.Pod) change { return all(pods(finished(p)), beside(sibling)) }
+	hold, release := held(judge.PodFinished, ""), decision{judge.Suspected, judge.PodFinished, ""}
+	replaced := decision{judge.Suspected, judge.PodReplaced, ""}
+	superseded := decision{judge.Suspected, judge.SandboxReplaced, "the pod has 10.0.0.2"}
+	old := entry(func(a *ipam.Allocation) { a.Owner.UID = "old" })
 	dispositions(t, func(p *policy.Policy, d policy.Disposition) { p.Pods.Finished = d },
 		either("its own pod, which shows the address", hold, release, ended(showing(web, ip1))),
-		either("its own pod, which shows nothing", hold, release, ended(reaper.Pod{Ref: web})),
+		either("its own pod, which shows nothing", hold, release, ended(census.Pod{Ref: web})),
 		either("its own pod, which shows the address and another of the pool", hold, release, ended(showing(web, ip1, ip2))),
 		either("its own pod, which shows another address of the pool", superseded, superseded, ended(showing(web, ip2)),
-			entry(func(a *reaper.Allocation) { a.Owner.Interface, a.NeverAdopted = "", true })),
+			entry(func(a *ipam.Allocation) { a.Owner.Interface, a.NeverAdopted = "", true })),
 		either("another pod, which shows the address", absent, absent, ended(showing(other, ip1))),
-		either("another pod, which shows the address of an allocation without a name", shown, held(reaper.OwnerUnknown, "it names a sandbox only"),
-			ended(showing(other, ip1)), owner(reaper.Owner{Sandbox: "alone"})),
+		either("another pod, which shows the address of an allocation without a name", shown, held(judge.OwnerUnknown, "it names a sandbox only"),
+			ended(showing(other, ip1)), owner(ipam.Owner{Sandbox: "alone"})),
 		either("another pod, which shows the address of an allocation with a derived name", shown, inferredHeld,
 			ended(showing(other, ip1)), inferred),
-		either("a pod of that name with another UID, which shows nothing", replaced, replaced, ended(reaper.Pod{Ref: web, UID: "new"}), old),
+		either("a pod of that name with another UID, which shows nothing", replaced, replaced, ended(census.Pod{Ref: web, UID: "new"}), old),
 		either("a pod of that name with another UID, which shows the address", hold, release,
-			ended(reaper.Pod{Ref: web, UID: "new", Addresses: []netip.Addr{ip1}}), old),
+			ended(census.Pod{Ref: web, UID: "new", Addresses: []netip.Addr{ip1}}), old),
 	)
 }
 
 // inferred makes the name of the pod one that the backend derived.
 var (
-	inferred     = entry(func(a *reaper.Allocation) { a.Inferred = true })
-	inferredHeld = held(reaper.OwnerUnknown, "its handle does not say that it belongs to a pod")
+	inferred     = entry(func(a *ipam.Allocation) { a.Inferred = true })
+	inferredHeld = held(judge.OwnerUnknown, "its handle does not say that it belongs to a pod")
 )
 
 // unnamed sets the disposition for allocations that name no pod for certain.
@@ -136,23 +139,23 @@ func unnamed(p *policy.Policy, d policy.Disposition) { p.Pods.Unnamed = d }
 
 // Promise 1, 2. What names only a sandbox may be of any pod, and half a name is none.
 func TestAllocationThatNamesOnlyASandbox(t *testing.T) {
-	hold, none := held(reaper.OwnerUnknown, "it names a sandbox only"), held(reaper.OwnerUnknown, "it names no pod")
-	s1 := owner(reaper.Owner{Sandbox: "s1"})
-	hasSandbox := decision{reaper.InUse, reaper.PodPresent, "a pod shows its sandbox"}
+	hold, none := held(judge.OwnerUnknown, "it names a sandbox only"), held(judge.OwnerUnknown, "it names no pod")
+	s1 := owner(ipam.Owner{Sandbox: "s1"})
+	hasSandbox := decision{judge.InUse, judge.PodPresent, "a pod shows its sandbox"}
 	dispositions(t, unnamed,
-		either("no pod shows the sandbox or the address", hold, decision{reaper.Suspected, reaper.SandboxAbsent, ""}, s1, pods(showing(other, ip2))),
-		either("a pod shows the sandbox", hasSandbox, hasSandbox, s1, pods(reaper.Pod{Ref: other, Sandbox: "s1"})),
-		either("a pod shows the address", shown, shown, s1, pods(reaper.Pod{Ref: other, Addresses: []netip.Addr{ip1}, Sandbox: "s2"})),
-		either("a pod does not show its addresses yet", hold, held(reaper.OwnerUnknown, "it names a sandbox only, and not every pod shows its addresses"),
-			s1, pods(showing(web, ip2), reaper.Pod{Ref: other, AddressUnknown: true})),
-		either("it names no owner at all", none, none, owner(reaper.Owner{})),
-		either("it names a pod without a namespace", none, none, owner(reaper.Owner{Pod: reaper.PodRef{Name: "a/b/c"}, Sandbox: "s1"})),
-		either("it names a namespace without a pod", none, none, owner(reaper.Owner{Pod: reaper.PodRef{Namespace: "default"}, Sandbox: "s1"})),
+		either("no pod shows the sandbox or the address", hold, decision{judge.Suspected, judge.SandboxAbsent, ""}, s1, pods(showing(other, ip2))),
+		either("a pod shows the sandbox", hasSandbox, hasSandbox, s1, pods(census.Pod{Ref: other, Sandbox: "s1"})),
+		either("a pod shows the address", shown, shown, s1, pods(census.Pod{Ref: other, Addresses: []netip.Addr{ip1}, Sandbox: "s2"})),
+		either("a pod does not show its addresses yet", hold, held(judge.OwnerUnknown, "it names a sandbox only, and not every pod shows its addresses"),
+			s1, pods(showing(web, ip2), census.Pod{Ref: other, AddressUnknown: true})),
+		either("it names no owner at all", none, none, owner(ipam.Owner{})),
+		either("it names a pod without a namespace", none, none, owner(ipam.Owner{Pod: ipam.PodRef{Name: "a/b/c"}, Sandbox: "s1"})),
+		either("it names a namespace without a pod", none, none, owner(ipam.Owner{Pod: ipam.PodRef{Namespace: "default"}, Sandbox: "s1"})),
 	)
 	// It falls under every rule that may be about its pod.
 	verdicts(t, all(s1, terms(func(p *policy.Policy) { p.Pods.Unnamed = policy.Release })),
-		of("some namespaces are excluded", held(reaper.OutOfScope, "namespaces.exclude has prod"), excludes("prod")),
-		of("a rule holds some namespaces", held(reaper.RuleHold, "rules[0] holds what it matches: namespaces prod"), holds(policy.Match{Namespaces: []string{"prod"}})),
+		of("some namespaces are excluded", held(judge.OutOfScope, "namespaces.exclude has prod"), excludes("prod")),
+		of("a rule holds some namespaces", held(judge.RuleHold, "rules[0] holds what it matches: namespaces prod"), holds(policy.Match{Namespaces: []string{"prod"}})),
 	)
 }
 
@@ -161,29 +164,29 @@ func TestAllocationThatNamesOnlyASandbox(t *testing.T) {
 func TestInferredOwnerOnlyEverKeeps(t *testing.T) {
 	dispositions(t, func(p *policy.Policy, d policy.Disposition) { p.Pods.Unnamed, p.Pods.Finished = d, d },
 		either("no such pod", inferredHeld, absent, inferred, pods(showing(other, ip2))),
-		either("no such pod, and another one does not show its addresses", inferredHeld, inferredHeld, inferred, pods(reaper.Pod{Ref: other, AddressUnknown: true})),
+		either("no such pod, and another one does not show its addresses", inferredHeld, inferredHeld, inferred, pods(census.Pod{Ref: other, AddressUnknown: true})),
 		either("another pod shows the address", shown, shown, inferred, pods(showing(other, ip1))),
-		either("a pod of that name", present, present, inferred, pods(reaper.Pod{Ref: web})),
-		either("a pod of that name that is finished", present, present, inferred, pods(reaper.Pod{Ref: web, Finished: true})),
-		either("a pod of that name with another UID", present, present, inferred, pods(reaper.Pod{Ref: web, UID: "new"}),
-			entry(func(a *reaper.Allocation) { a.Owner.UID = "old" })),
-		either("a pod of that name with another sandbox", present, present, inferred, entry(func(a *reaper.Allocation) { a.SandboxOwned = true }),
-			pods(reaper.Pod{Ref: web, Sandbox: "s2", Addresses: []netip.Addr{ip2}})),
-		either("a pod that its StatefulSet brings back", stays, stays, inferred, entry(func(a *reaper.Allocation) { a.Owner.Pod.Name = "db-0" }),
-			sets(reaper.StatefulSet{Namespace: "default", Name: "db", Replicas: 1})),
+		either("a pod of that name", present, present, inferred, pods(census.Pod{Ref: web})),
+		either("a pod of that name that is finished", present, present, inferred, pods(census.Pod{Ref: web, Finished: true})),
+		either("a pod of that name with another UID", present, present, inferred, pods(census.Pod{Ref: web, UID: "new"}),
+			entry(func(a *ipam.Allocation) { a.Owner.UID = "old" })),
+		either("a pod of that name with another sandbox", present, present, inferred, entry(func(a *ipam.Allocation) { a.SandboxOwned = true }),
+			pods(census.Pod{Ref: web, Sandbox: "s2", Addresses: []netip.Addr{ip2}})),
+		either("a pod that its StatefulSet brings back", stays, stays, inferred, entry(func(a *ipam.Allocation) { a.Owner.Pod.Name = "db-0" }),
+			sets(census.StatefulSet{Namespace: "default", Name: "db", Replicas: 1})),
 	)
 }
 
 // Promise 1, 2. An address that is not for a pod is held with its purpose, and pods do not matter.
 func TestForeignAllocationIsHeldWithItsPurpose(t *testing.T) {
-	tunnel := held(reaper.NotPodOwned, "a tunnel")
-	verdicts(t, all(terms(releaseAll), entry(func(a *reaper.Allocation) { a.Foreign = "a tunnel" })),
+	tunnel := held(judge.NotPodOwned, "a tunnel")
+	verdicts(t, all(terms(releaseAll), entry(func(a *ipam.Allocation) { a.Foreign = "a tunnel" })),
 		of("its pod does not exist", tunnel),
 		of("its pod exists", tunnel, pods(showing(web, ip1))),
-		of("it names no owner", tunnel, owner(reaper.Owner{})),
-		of("it holds no address", tunnel, entry(func(a *reaper.Allocation) { a.EmptyHandle, a.IP = true, netip.Addr{} })),
-		of("a run had begun to release it", tunnel, entry(func(a *reaper.Allocation) { a.Interrupted = true })),
-		of("it cannot be understood either", held(reaper.Unreadable, "no JSON"), entry(func(a *reaper.Allocation) { a.Unreadable = "no JSON" })),
+		of("it names no owner", tunnel, owner(ipam.Owner{})),
+		of("it holds no address", tunnel, entry(func(a *ipam.Allocation) { a.EmptyHandle, a.IP = true, netip.Addr{} })),
+		of("a run had begun to release it", tunnel, entry(func(a *ipam.Allocation) { a.Interrupted = true })),
+		of("it cannot be understood either", held(judge.Unreadable, "no JSON"), entry(func(a *ipam.Allocation) { a.Unreadable = "no JSON" })),
 	)
 }
 
@@ -191,7 +194,7 @@ func TestForeignAllocationIsHeldWithItsPurpose(t *testing.T) {
 // network of other's own allocation whether the two are the same address, and only an
 // allocation that is certain proves anything.
 func TestAddressShownByPodThatHoldsItElsewhere(t *testing.T) {
-	elsewhere := func(network, where string, claim func(*reaper.Allocation)) change {
+	elsewhere := func(network, where string, claim func(*ipam.Allocation)) change {
 		return func(s *situation) {
 			a := webAllocation()
 			a.Owner.Pod = other
@@ -210,15 +213,15 @@ func TestAddressShownByPodThatHoldsItElsewhere(t *testing.T) {
 		of("in a network without a name", shown, elsewhere("blue", "", nil)),
 		of("while this network has no name", shown, elsewhere("", "red", nil)),
 		of("in networks without names", shown, elsewhere("", "", nil)),
-		of("by an allocation that cannot be read", shown, elsewhere("blue", "red", func(a *reaper.Allocation) { a.Unreadable = "half of it is missing" })),
-		of("at another address", shown, elsewhere("blue", "red", func(a *reaper.Allocation) { a.IP = ip2 })),
-		of("for another pod", shown, elsewhere("blue", "red", func(a *reaper.Allocation) { a.Owner.Pod.Namespace = "prod" })),
-		of("by an allocation that is not a pod's", shown, elsewhere("blue", "red", func(a *reaper.Allocation) { a.Foreign = "a tunnel" })),
-		of("by an allocation with a derived name", shown, elsewhere("blue", "red", func(a *reaper.Allocation) { a.Inferred = true })),
-		of("by an allocation that holds no address any more", shown, elsewhere("blue", "red", func(a *reaper.Allocation) { a.EmptyHandle = true })),
-		of("a third pod shows it too", decision{reaper.InUse, reaper.AddressInUse, "shown by pod default/third"}, elsewhere("blue", "red", nil),
-			pods(showing(reaper.PodRef{Namespace: "default", Name: "third"}, ip1))),
-		of("the own pod shows it too, in whatever network", present, elsewhere("blue", "red", func(a *reaper.Allocation) { a.Owner.Pod = web }),
+		of("by an allocation that cannot be read", shown, elsewhere("blue", "red", func(a *ipam.Allocation) { a.Unreadable = "half of it is missing" })),
+		of("at another address", shown, elsewhere("blue", "red", func(a *ipam.Allocation) { a.IP = ip2 })),
+		of("for another pod", shown, elsewhere("blue", "red", func(a *ipam.Allocation) { a.Owner.Pod.Namespace = "prod" })),
+		of("by an allocation that is not a pod's", shown, elsewhere("blue", "red", func(a *ipam.Allocation) { a.Foreign = "a tunnel" })),
+		of("by an allocation with a derived name", shown, elsewhere("blue", "red", func(a *ipam.Allocation) { a.Inferred = true })),
+		of("by an allocation that holds no address any more", shown, elsewhere("blue", "red", func(a *ipam.Allocation) { a.EmptyHandle = true })),
+		of("a third pod shows it too", decision{judge.InUse, judge.AddressInUse, "shown by pod default/third"}, elsewhere("blue", "red", nil),
+			pods(showing(ipam.PodRef{Namespace: "default", Name: "third"}, ip1))),
+		of("the own pod shows it too, in whatever network", present, elsewhere("blue", "red", func(a *ipam.Allocation) { a.Owner.Pod = web }),
 			pods(showing(web, ip1)), func(s *situation) { s.pods = s.pods[1:] }),
 	)
 	claim := webAllocation()
@@ -226,26 +229,26 @@ func TestAddressShownByPodThatHoldsItElsewhere(t *testing.T) {
 	here, there := poolOf(webAllocation()), poolOf(claim)
 	here.Network, there.Network = "blue", "red"
 	inv := inventory(t, fixedStore{here}, fixedStore{there})
-	decisions := reaper.Judge(noon, policy.Default(), inv, censusOf(showing(other, ip1)), reaper.Ledger{})
+	decisions := judge.Judge(noon, policy.Default(), inv, censusOf(showing(other, ip1)), ledger.Ledger{})
 	equal(t, "verdict where another backend says it", decisionOf(decisions[0]), shown)
 }
 
 // crowded is a pod that shows more addresses than are read.
-func crowded(namespace, name string) reaper.Pod {
-	return reaper.Pod{Ref: reaper.PodRef{Namespace: namespace, Name: name}, AddressUnknown: true, TooMuch: true}
+func crowded(namespace, name string) census.Pod {
+	return census.Pod{Ref: ipam.PodRef{Namespace: namespace, Name: name}, AddressUnknown: true, TooMuch: true}
 }
 
 // Promise 1, 2. What was not read may be any address that names a pod of the same
 // namespace, or no pod. A tenant keeps nothing that names a pod of another namespace.
 func TestWhatShowsTooMuchMayHaveTheAddress(t *testing.T) {
 	by := func(name string) decision {
-		return decision{reaper.InUse, reaper.AddressInUse, name + " shows more addresses than are read"}
+		return decision{judge.InUse, judge.AddressInUse, name + " shows more addresses than are read"}
 	}
-	noName := entry(func(a *reaper.Allocation) { a.Owner.Pod = reaper.PodRef{} })
+	noName := entry(func(a *ipam.Allocation) { a.Owner.Pod = ipam.PodRef{} })
 	machine := func(namespace string) change {
-		return guests(reaper.VirtualMachine{Namespace: namespace, Name: "vm", TooMuch: true})
+		return guests(census.VirtualMachine{Namespace: namespace, Name: "vm", TooMuch: true})
 	}
-	gone := decision{reaper.Suspected, reaper.SandboxAbsent, ""}
+	gone := decision{judge.Suspected, judge.SandboxAbsent, ""}
 	verdicts(t, terms(func(p *policy.Policy) { p.Pods.Unnamed = policy.Release }),
 		of("a pod of the namespace", by("pod default/a"), pods(crowded("default", "b"), crowded("default", "a"))),
 		of("a pod of another namespace", absent, pods(crowded("elsewhere", "a"))),
@@ -255,22 +258,22 @@ func TestWhatShowsTooMuchMayHaveTheAddress(t *testing.T) {
 		of("a machine of another namespace", absent, machine("elsewhere")),
 		of("any machine, and no pod is named", by("virtual machine elsewhere/vm"), noName, machine("elsewhere")),
 		of("any machine, and the name was derived", by("virtual machine elsewhere/vm"), inferred, machine("elsewhere")),
-		of("any pod, and no pod is named", held(reaper.OwnerUnknown, "it names a sandbox only, and not every pod shows its addresses"), noName, pods(crowded("elsewhere", "a"))),
+		of("any pod, and no pod is named", held(judge.OwnerUnknown, "it names a sandbox only, and not every pod shows its addresses"), noName, pods(crowded("elsewhere", "a"))),
 		of("any pod that has ended, where these hold", by("pod elsewhere/a"), noName, pods(finished(crowded("elsewhere", "a")))),
 		of("any pod that has ended, where these do not hold", gone, noName, pods(finished(crowded("elsewhere", "a"))),
 			terms(func(p *policy.Policy) { p.Pods.Finished = policy.Release })),
-		of("it protects an address", by("pod elsewhere/a"), entry(func(a *reaper.Allocation) {
-			a.IP, a.Protects = netip.Addr{}, &reaper.Protection{IPs: []netip.Addr{ip1}}
+		of("it protects an address", by("pod elsewhere/a"), entry(func(a *ipam.Allocation) {
+			a.IP, a.Protects = netip.Addr{}, &ipam.Protection{IPs: []netip.Addr{ip1}}
 		}), pods(crowded("elsewhere", "a"))),
-		of("it holds no address", decision{reaper.Suspected, reaper.EmptyHandle, ""},
-			entry(func(a *reaper.Allocation) { a.EmptyHandle, a.IP = true, netip.Addr{} }), pods(crowded("default", "a"))),
+		of("it holds no address", decision{judge.Suspected, judge.EmptyHandle, ""},
+			entry(func(a *ipam.Allocation) { a.EmptyHandle, a.IP = true, netip.Addr{} }), pods(crowded("default", "a"))),
 	)
 }
 
 // A report names the first few, and counts the others. Finished pods count as far as the policy
 // holds their addresses.
 func TestWhatShowsTooMuchIsAWarning(t *testing.T) {
-	s := given(pods(finished(crowded("default", "ended"))), guests(reaper.VirtualMachine{Namespace: "vms", Name: "vm", TooMuch: true}))
+	s := given(pods(finished(crowded("default", "ended"))), guests(census.VirtualMachine{Namespace: "vms", Name: "vm", TooMuch: true}))
 	for i := range 6 {
 		s.pods = append(s.pods, crowded("default", fmt.Sprintf("pod-%d", 5-i)))
 	}
@@ -290,36 +293,36 @@ func TestGuestThatDoesNotReportItsAddressesMayHaveThoseOfItsPods(t *testing.T) {
 	long := strings.Repeat("long-", 12)
 	mayHave := func(machine string) decision {
 		return decision{
-			reaper.InUse, reaper.AddressInUse,
+			judge.InUse, judge.AddressInUse,
 			"virtual machine default/" + machine + " does not report all addresses of its guest: run the guest agent in it, or stop it",
 		}
 	}
-	launcher := reaper.PodRef{Namespace: "default", Name: "virt-launcher-db-x7k2p"}
+	launcher := ipam.PodRef{Namespace: "default", Name: "virt-launcher-db-x7k2p"}
 	named := func(name string) change {
-		return entry(func(a *reaper.Allocation) { a.Owner.Pod.Name, a.Created = name, noon.Add(-2*time.Hour) })
+		return entry(func(a *ipam.Allocation) { a.Owner.Pod.Name, a.Created = name, noon.Add(-2*time.Hour) })
 	}
 	its := named(launcher.Name)
-	machine := func(m reaper.VirtualMachine) change {
+	machine := func(m census.VirtualMachine) change {
 		if m.Namespace == "" {
 			m.Namespace = "default"
 		}
-		return guests(reaper.VirtualMachine{Namespace: "default", Name: "another"}, m)
+		return guests(census.VirtualMachine{Namespace: "default", Name: "another"}, m)
 	}
 	made := func(after time.Duration) change {
-		return machine(reaper.VirtualMachine{Name: "db", Created: noon.Add(after - 2*time.Hour)})
+		return machine(census.VirtualMachine{Name: "db", Created: noon.Add(after - 2*time.Hour)})
 	}
 	verdicts(t, terms(func(p *policy.Policy) { p.Pods.Finished = policy.Release }),
 		of("it is of the machine", mayHave("db"), its, made(0)),
-		of("it is of a machine with a long name", mayHave(long+"vm"), named("virt-launcher-"+long[:58-14]+"x7k2p"), machine(reaper.VirtualMachine{Name: long + "vm"})),
+		of("it is of a machine with a long name", mayHave(long+"vm"), named("virt-launcher-"+long[:58-14]+"x7k2p"), machine(census.VirtualMachine{Name: long + "vm"})),
 		of("it is of another machine", absent, named("virt-launcher-db-2-x7k2p"), made(0)),
-		of("it is of a machine of another namespace", absent, its, machine(reaper.VirtualMachine{Name: "db", Namespace: "elsewhere"})),
-		of("it is of no machine", absent, named("web"), machine(reaper.VirtualMachine{Name: "web"})),
+		of("it is of a machine of another namespace", absent, its, machine(census.VirtualMachine{Name: "db", Namespace: "elsewhere"})),
+		of("it is of no machine", absent, named("web"), machine(census.VirtualMachine{Name: "web"})),
 		of("its name is short", absent, named("x"), made(0)),
-		of("the machine reports all", absent, its, machine(reaper.VirtualMachine{Name: "db", Reported: true})),
+		of("the machine reports all", absent, its, machine(census.VirtualMachine{Name: "db", Reported: true})),
 		of("the machine is younger", absent, its, made(61*time.Second)),
 		of("the machine is younger, or a clock is wrong", mayHave("db"), its, made(time.Minute)),
-		of("the machine is younger than what has no time", mayHave("db"), its, made(time.Hour), entry(func(a *reaper.Allocation) { a.Created = time.Time{} })),
-		of("the pod has ended", mayHave("db"), its, made(0), pods(reaper.Pod{Ref: launcher, Finished: true})),
-		of("the pod exists", present, its, made(0), pods(reaper.Pod{Ref: launcher})),
+		of("the machine is younger than what has no time", mayHave("db"), its, made(time.Hour), entry(func(a *ipam.Allocation) { a.Created = time.Time{} })),
+		of("the pod has ended", mayHave("db"), its, made(0), pods(census.Pod{Ref: launcher, Finished: true})),
+		of("the pod exists", present, its, made(0), pods(census.Pod{Ref: launcher})),
 	)
 }

@@ -6,13 +6,16 @@ import (
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
 // A rival is two allocations of one pod, of which the first may be of a sandbox that is no more.
 type rival struct {
-	older, newer *reaper.Allocation
-	pod          *reaper.Pod
+	older, newer *ipam.Allocation
+	pod          *census.Pod
 }
 
 // A proof is a rival with a change, and the decision on the older allocation.
@@ -23,14 +26,14 @@ type proof struct {
 }
 
 // replaced is the decision on an allocation whose pod has another one, with 10.0.0.2.
-var replaced = decision{reaper.Suspected, reaper.SandboxReplaced, "the pod has 10.0.0.2"}
+var replaced = decision{judge.Suspected, judge.SandboxReplaced, "the pod has 10.0.0.2"}
 
 // ip3 and ip9 are addresses that the allocations of rivals do not have.
 var ip3, ip9 = netip.MustParseAddr("10.0.0.3"), netip.MustParseAddr("10.0.0.9")
 
 // proves judges the rivals, which are in pools of their own if apart is set. Another pod shows
 // 10.0.0.9.
-func proves(t *testing.T, apart bool, situations func() (older, newer reaper.Allocation, pod reaper.Pod), proofs ...proof) {
+func proves(t *testing.T, apart bool, situations func() (older, newer ipam.Allocation, pod census.Pod), proofs ...proof) {
 	t.Helper()
 	for _, p := range proofs {
 		t.Run(p.name, func(t *testing.T) {
@@ -38,17 +41,17 @@ func proves(t *testing.T, apart bool, situations func() (older, newer reaper.All
 			if p.change != nil {
 				p.change(rival{&older, &newer, &pod})
 			}
-			s := situation{pools: []reaper.Pool{poolOf(older, newer)}, pods: []reaper.Pod{pod, showing(other, ip9)}}
+			s := situation{pools: []ipam.Pool{poolOf(older, newer)}, pods: []census.Pod{pod, showing(other, ip9)}}
 			if apart {
 				there := poolOf(newer)
 				there.Name = "there"
-				s.pools = []reaper.Pool{poolOf(older), there}
+				s.pools = []ipam.Pool{poolOf(older), there}
 			}
 			equal(t, "verdict", decisionOf(s.judge(t, noon)[0]), p.want)
 			if p.want == replaced {
 				for _, d := range []policy.Disposition{policy.Hold, "", "nonsense"} {
 					s.policy = func(p *policy.Policy) { p.Pods.Superseded = d }
-					equal(t, "verdict under "+string(d), decisionOf(s.judge(t, noon)[0]), held(reaper.SandboxReplaced, replaced.Note))
+					equal(t, "verdict under "+string(d), decisionOf(s.judge(t, noon)[0]), held(judge.SandboxReplaced, replaced.Note))
 				}
 			}
 		})
@@ -57,7 +60,7 @@ func proves(t *testing.T, apart bool, situations func() (older, newer reaper.All
 
 // supersededSituation returns a pod that shows 10.0.0.2 on net1, its allocation of that
 // address, and one of 10.0.0.1 by an older version of the plugin, which names no interface.
-func supersededSituation() (older, newer reaper.Allocation, pod reaper.Pod) {
+func supersededSituation() (older, newer ipam.Allocation, pod census.Pod) {
 	older, newer = webAllocation(), webAllocation()
 	older.Owner.Interface, older.NeverAdopted = "", true
 	newer.Key, newer.IP, newer.Token, newer.Owner.Sandbox = "2", ip2, "t2", "s2"
@@ -97,15 +100,15 @@ func TestStatusTellsWhichOfTwoSandboxesThePodHas(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		sandbox string // that has the address of the status
-		change  func(primary *reaper.Allocation, pod *reaper.Pod)
+		change  func(primary *ipam.Allocation, pod *census.Pod)
 		want    decision
 	}{
 		{"the other", "s2", nil, replaced},
 		{"this one, and the pod claims the address of the other", "s1", nil, present},
 		{"a third one", "s3", nil, present},
-		{"the pod only claims that address", "s2", func(_ *reaper.Allocation, pod *reaper.Pod) { pod.InStatus = 0 }, present},
-		{"the address is another pod's", "s2", func(primary *reaper.Allocation, _ *reaper.Pod) { primary.Owner.Pod = other }, present},
-		{"sandboxes adopt the allocations of that store", "s2", func(primary *reaper.Allocation, _ *reaper.Pod) { primary.SandboxOwned = false }, present},
+		{"the pod only claims that address", "s2", func(_ *ipam.Allocation, pod *census.Pod) { pod.InStatus = 0 }, present},
+		{"the address is another pod's", "s2", func(primary *ipam.Allocation, _ *census.Pod) { primary.Owner.Pod = other }, present},
+		{"sandboxes adopt the allocations of that store", "s2", func(primary *ipam.Allocation, _ *census.Pod) { primary.SandboxOwned = false }, present},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			older, newer, pod := supersededSituation()
@@ -118,20 +121,20 @@ func TestStatusTellsWhichOfTwoSandboxesThePodHas(t *testing.T) {
 				tt.change(&primary, &pod)
 			}
 			inv := inventory(t, fixedStore{poolOf(older, newer)}, scriptedStore{"store", []step{{pool: poolOf(primary)}}})
-			equal(t, "verdict", decisionOf(reaper.Judge(noon, policy.Default(), inv, censusOf(pod), reaper.Ledger{})[0]), tt.want)
+			equal(t, "verdict", decisionOf(judge.Judge(noon, policy.Default(), inv, censusOf(pod), ledger.Ledger{})[0]), tt.want)
 		})
 	}
 }
 
 // laterSandboxSituation returns an allocation of sandbox s1, and one that sandbox s2
 // got a minute later. The pod names no sandbox, and shows the address of s2.
-func laterSandboxSituation() (older, newer reaper.Allocation, pod reaper.Pod) {
+func laterSandboxSituation() (older, newer ipam.Allocation, pod census.Pod) {
 	older, newer = webAllocation(), webAllocation()
 	older.SandboxOwned, newer.SandboxOwned = true, true
 	older.Owner.Node, newer.Owner.Node = "node-1", "node-1"
 	older.Created, newer.Created = noon.Add(-time.Hour), noon.Add(-time.Hour+time.Minute)
 	newer.Key, newer.IP, newer.Token, newer.Owner.Sandbox = "2", ip2, "t2", "s2"
-	return older, newer, reaper.Pod{Ref: web, Addresses: []netip.Addr{ip2}}
+	return older, newer, census.Pod{Ref: web, Addresses: []netip.Addr{ip2}}
 }
 
 // Promise 1, 2. Each case that is kept lacks one part of the proof. Plugins that only
@@ -164,13 +167,13 @@ func TestSandboxIsReplacedOnlyByALaterOneThatThePodShows(t *testing.T) {
 	// While the ADD of the newer sandbox is in flight, the pod shows the address of the older one.
 	older, newer, pod := laterSandboxSituation()
 	pod.Addresses = []netip.Addr{older.IP}
-	s := situation{pools: []reaper.Pool{poolOf(older, newer)}, pods: []reaper.Pod{pod}}
+	s := situation{pools: []ipam.Pool{poolOf(older, newer)}, pods: []census.Pod{pod}}
 	equal(t, "verdict on the newer", decisionOf(s.judge(t, noon)[1]), present)
 }
 
 // sandboxSituation returns an allocation of sandbox s1, one that sandbox s2 got a minute
 // later, and their pod, which shows sandbox s2 and its address.
-func sandboxSituation() (a, later reaper.Allocation, pod reaper.Pod) {
+func sandboxSituation() (a, later ipam.Allocation, pod census.Pod) {
 	a, later, pod = laterSandboxSituation()
 	pod.Sandbox = "s2"
 	return a, later, pod
@@ -204,7 +207,7 @@ func TestSandboxWithItsOwnAllocationIsReplacedOnlyWithTheProof(t *testing.T) {
 	sibling := a
 	sibling.Key, sibling.IP, sibling.Token = "3", ip3, "t3"
 	pod.Addresses, pod.InStatus = []netip.Addr{ip3, ip2}, 1
-	s := situation{pools: []reaper.Pool{poolOf(a, later, sibling)}, pods: []reaper.Pod{pod}}
+	s := situation{pools: []ipam.Pool{poolOf(a, later, sibling)}, pods: []census.Pod{pod}}
 	equal(t, "verdict on a sandbox with an address of the status", decisionOf(s.judge(t, noon)[0]), present)
 }
 
@@ -242,17 +245,17 @@ func TestReplacedSandboxWaitsUntilItsAddMustBeOver(t *testing.T) {
 				a, later, pod = supersededSituation()
 			}
 			a.Created = tt.created
-			s := situation{pools: []reaper.Pool{poolOf(a, later)}, pods: []reaper.Pod{pod}}
+			s := situation{pools: []ipam.Pool{poolOf(a, later)}, pods: []census.Pod{pod}}
 			waits(tt.grace, tt.minAge)(&s)
 			s.ripens(t, tt.want)
 		})
 	}
 	// It is forgotten once the pod shows its address: it was that of the ADD in flight.
 	older, newer, pod := supersededSituation()
-	s := situation{pools: []reaper.Pool{poolOf(older, newer)}, pods: []reaper.Pod{pod}}
+	s := situation{pools: []ipam.Pool{poolOf(older, newer)}, pods: []census.Pod{pod}}
 	s.ledger = s.seen(t, noon)
-	s.pods = []reaper.Pod{showing(web, ip1)}
+	s.pods = []census.Pod{showing(web, ip1)}
 	s.ledger = s.seen(t, noon.Add(time.Minute))
-	s.pods = []reaper.Pod{pod}
-	equal(t, "verdict after the pod showed its address", s.judge(t, noon.Add(time.Hour))[0].Verdict, reaper.Suspected)
+	s.pods = []census.Pod{pod}
+	equal(t, "verdict after the pod showed its address", s.judge(t, noon.Add(time.Hour))[0].Verdict, judge.Suspected)
 }

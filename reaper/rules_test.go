@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
 
 var update = flag.Bool("update", false, "write the generated part of docs/verdicts.md anew")
@@ -23,25 +23,25 @@ const (
 func rulesTables() string {
 	var text strings.Builder
 	number := 0
-	write := func(rules []reaper.Rule) {
+	write := func(rules []judge.Rule) {
 		text.WriteString("| | reason | verdict | when |\n|--:|---|---|---|\n")
 		for _, r := range rules {
 			number++
 			fmt.Fprintf(&text, "| %d | `%s` | %s | %s |\n", number, r.Reason, verdictsOf(r), r.Doc)
 		}
 	}
-	write(reaper.Rules())
+	write(judge.Rules())
 	text.WriteString("\nFor an allocation [on a node](#on-a-node):\n\n")
-	write(reaper.NodeRules())
+	write(judge.NodeRules())
 	return text.String()
 }
 
 // verdictsOf names the verdicts that a rule gives.
-func verdictsOf(r reaper.Rule) string {
+func verdictsOf(r judge.Rule) string {
 	switch r.Gives {
-	case reaper.InUse:
+	case judge.InUse:
 		return "in use"
-	case reaper.Orphaned:
+	case judge.Orphaned:
 		return "suspected, then orphan"
 	default:
 		return "held"
@@ -73,7 +73,7 @@ func TestEachReasonIsOnThePage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, reason := range reaper.Reasons() {
+	for _, reason := range judge.Reasons() {
 		if !strings.Contains(string(page), "`"+string(reason)+"`") {
 			t.Errorf("%s does not explain %s", verdictsPage, reason)
 		}
@@ -81,7 +81,7 @@ func TestEachReasonIsOnThePage(t *testing.T) {
 }
 
 func TestRulesSayWhatTheyDo(t *testing.T) {
-	for i, r := range slices.Concat(reaper.Rules(), reaper.NodeRules()) {
+	for i, r := range slices.Concat(judge.Rules(), judge.NodeRules()) {
 		if r.Reason == "" || r.Match == nil || !strings.HasSuffix(r.Doc, ".") || strings.Count(r.Doc, ". ") > 0 {
 			t.Errorf("rule %d: %+v: want a reason, a match, and one sentence", i+1, r)
 		}

@@ -10,6 +10,11 @@ import (
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // Run lists the allocations, takes the census, decides, and releases. In a dry run it
@@ -22,9 +27,9 @@ import (
 //   - any other: the census failed, or ctx ended before the first write.
 //
 // If ctx ends during the releases, an allocation whose release had not begun is kept.
-func Run(ctx context.Context, o Options) (Report, error) {
+func Run(ctx context.Context, o Options) (report.Report, error) {
 	r := &run{Options: o, info: o.info(*o.Policy.DryRun)}
-	r.report = New(r.info, Inventory{})
+	r.report = report.New(r.info, ipam.Inventory{})
 	unlock, err := r.lock(ctx)
 	if err == nil {
 		err = r.rounds(ctx)
@@ -45,7 +50,7 @@ func (r *run) rounds(ctx context.Context) error {
 	var slept time.Duration // in all
 	for {
 		err := r.timedRound(ctx)
-		var partial *PartialError
+		var partial *report.PartialError
 		if r.Sleep == nil || err != nil && !errors.As(err, &partial) {
 			return err
 		}
@@ -61,10 +66,10 @@ func (r *run) rounds(ctx context.Context) error {
 		}
 		d := max(due.Sub(r.Now()), 0)
 		if slept += d; r.MaxWait > 0 && slept > r.MaxWait {
-			r.progress("the next grace period ends at %s: not waiting for it", Stamp(due))
+			r.progress("the next grace period ends at %s: not waiting for it", judge.Stamp(due))
 			return err
 		}
-		r.progress("waiting until %s for grace periods to end", Stamp(due))
+		r.progress("waiting until %s for grace periods to end", judge.Stamp(due))
 		if err := r.Sleep(ctx, d); err != nil {
 			return err
 		}
@@ -84,61 +89,61 @@ func (r *run) timedRound(ctx context.Context) error {
 
 // round is the whole way, from the listing to the last release.
 func (r *run) round(ctx context.Context) error {
-	r.decisions, r.left = nil, Omitted{} // an earlier round needs no memory any more
+	r.decisions, r.left = nil, judge.Omitted{} // an earlier round needs no memory any more
 
 	// 1. Allocations are listed first and pods second: a pod that was there when its
 	// allocation was listed is missing from the census only if it is gone.
 	inv := r.list(ctx)
 	r.begin(inv)
 	r.survey(ctx, inv)
-	census, err := TakeCensus(ctx, r.Cluster, scopeOf(r.Policy))
+	living, err := census.Take(ctx, r.Cluster, scopeOf(r.Policy))
 	if err != nil {
-		r.decided(Judge(r.info.StartedAt, r.Policy, inv, Census{}, Ledger{}))
+		r.decided(judge.Judge(r.info.StartedAt, r.Policy, inv, census.Census{}, ledger.Ledger{}))
 		return fmt.Errorf("census: %w", err)
 	}
-	r.progress("found %s", census.Found())
-	r.warnAll(ExcessWarnings(r.Policy, census))
+	r.progress("found %s", living.Found())
+	r.warnAll(judge.ExcessWarnings(r.Policy, living))
 
 	// 2. The ledger knows since when allocations have been ownerless.
 	now := r.Now().UTC()
-	ledger, known := r.loadLedger(ctx)
-	r.stored = ledger
-	r.remains = r.remains || !ledger.Equal(Ledger{})
+	memory, known := r.loadLedger(ctx)
+	r.stored = memory
+	r.remains = r.remains || !memory.Equal(ledger.Ledger{})
 	if !r.remembers() {
-		ledger = ledger.Merge(r.memory)
+		memory = memory.Merge(r.memory)
 	}
 
 	// 3. One decision for each allocation, and the plan to release the orphans.
-	judge := func(l Ledger) []Decision { return Judge(now, r.Policy, inv, census, l) }
-	decisions := judge(ledger)
+	decide := func(l ledger.Ledger) []judge.Decision { return judge.Judge(now, r.Policy, inv, living, l) }
+	decisions := decide(memory)
 	entries := r.decided(decisions)
-	if err := r.seekOnce(inv, census, decisions); err != nil {
+	if err := r.seekOnce(inv, living, decisions); err != nil {
 		return err
 	}
-	plan := MakePlan(entries).After(r.spent).Beside(r.left).Within(r.selected)
+	plan := judge.MakePlan(entries).After(r.spent).Beside(r.left).Within(r.selected)
 	r.noteUnselected(plan)
 	r.logDecisions(ctx, decisions)
-	r.warnOfKept(inv, census, r.selectedOf(entries))
+	r.warnOfKept(inv, living, r.selectedOf(entries))
 	r.progress("judged %d allocations: %d to release", len(decisions), len(plan.Due))
 
 	// 4. A plan that is over a limit is refused as a whole.
-	if err := r.refuse(plan, census, ledger, now); err != nil {
-		r.doubt(ctx, err, ledger, known, census, now, decisions)
+	if err := r.refuse(plan, living, memory, now); err != nil {
+		r.doubt(ctx, err, memory, known, living, now, decisions)
 		return err
 	}
-	saved := ledger
-	next := func(have Ledger) Ledger {
+	saved := memory
+	next := func(have ledger.Ledger) ledger.Ledger {
 		all := decisions
-		if !have.Equal(ledger) { // another run wrote in between
-			all = judge(have)
+		if !have.Equal(memory) { // another run wrote in between
+			all = decide(have)
 		}
-		saved = StillHolding(NextLedger(have, all, census, inv), have, all, now.Add(-r.Policy.Journal.RestoreHold.Duration))
+		saved = judge.StillHolding(judge.NextLedger(have, all, living, inv), have, all, now.Add(-r.Policy.Journal.RestoreHold.Duration))
 		return saved
 	}
 
 	// 5. A dry run ends here. It has no value that could release an allocation.
 	if *r.Policy.DryRun {
-		r.rememberPlan(ctx, ledger, known, next)
+		r.rememberPlan(ctx, memory, known, next)
 		return r.planned(plan)
 	}
 	if err := r.mayRelease(known); err != nil {
@@ -148,8 +153,8 @@ func (r *run) round(ctx context.Context) error {
 	// 6. The ledger and the journal are written before the first release. Each release
 	// needs a second look. The ledger then forgets what was released.
 	plan = r.permitted(ctx, plan)
-	confirmer := NewConfirmer(r.Cluster, census, len(plan.Due))
-	r.remains = r.saveLedger(ctx, ledger, next) || r.remains
+	confirmer := NewConfirmer(r.Cluster, living, len(plan.Due))
+	r.remains = r.saveLedger(ctx, memory, next) || r.remains
 	plan = r.journal(ctx, plan)
 	r.release(ctx, plan, confirmer)
 	r.forget(ctx, saved, plan)
@@ -161,20 +166,20 @@ func (r *run) round(ctx context.Context) error {
 }
 
 // list takes the inventory of the backends that the policy does not disable.
-func (r *run) list(ctx context.Context) Inventory {
-	var enabled []Backend
-	var disabled []Listing
+func (r *run) list(ctx context.Context) ipam.Inventory {
+	var enabled []ipam.Backend
+	var disabled []ipam.Listing
 	for _, b := range r.Backends {
 		if r.Policy.Backends[b.Name()].Enabled != policy.Off {
 			enabled = append(enabled, b)
 			continue
 		}
-		disabled = append(disabled, Listing{
-			Backend: b.Name(), Status: StatusSkipped, Message: "disabled by the policy",
+		disabled = append(disabled, ipam.Listing{
+			Backend: b.Name(), Status: ipam.StatusSkipped, Message: "disabled by the policy",
 			Protects: slices.Contains(r.Protectors, b.Name()),
 		})
 	}
-	inv := TakeInventory(ctx, enabled, func(name string) bool {
+	inv := ipam.TakeInventory(ctx, enabled, func(name string) bool {
 		return r.Policy.Backends[name].Enabled == policy.On
 	}, r.Protectors...)
 	for _, l := range inv.Listings {
@@ -184,7 +189,7 @@ func (r *run) list(ctx context.Context) Inventory {
 	}
 	inv.Listings = append(inv.Listings, disabled...)
 	for _, name := range slices.Sorted(maps.Keys(r.Elsewhere)) {
-		inv.Listings = append(inv.Listings, Listing{Backend: name, Status: StatusSkipped, Message: r.Elsewhere[name]})
+		inv.Listings = append(inv.Listings, ipam.Listing{Backend: name, Status: ipam.StatusSkipped, Message: r.Elsewhere[name]})
 	}
 	r.progress("listed %s", inv.Stores())
 	return inv
@@ -192,21 +197,21 @@ func (r *run) list(ctx context.Context) Inventory {
 
 // begin starts the report of a round. It keeps the releases of earlier rounds and the
 // warnings of the run.
-func (r *run) begin(inv Inventory) {
+func (r *run) begin(inv ipam.Inventory) {
 	for _, e := range r.report.Entries {
-		if e.Outcome == Released {
+		if e.Outcome == report.Released {
 			r.earlier = append(r.earlier, e)
 		}
 	}
 	warnings := r.report.Warnings
-	r.report = New(r.info, inv)
+	r.report = report.New(r.info, inv)
 	r.report.Warnings = warnings
 }
 
 // planned ends a dry run: every orphan is reported as planned.
-func (r *run) planned(plan Plan) error {
+func (r *run) planned(plan judge.Plan) error {
 	for _, i := range plan.Due {
-		r.report.Entries[i].Outcome = Planned
+		r.report.Entries[i].Outcome = report.Planned
 	}
 	if err := r.checkClock(); err != nil {
 		r.warn(err.Error())
@@ -231,9 +236,9 @@ func (r *run) mayRelease(ledgerKnown bool) error {
 var errNoLedger = errors.New("nothing is released while the ledger cannot be read")
 
 // keepDue ends a run that must not release: every orphan is reported as failed.
-func (r *run) keepDue(plan Plan, why error) error {
+func (r *run) keepDue(plan judge.Plan, why error) error {
 	for _, i := range plan.Due {
-		r.settle(i, Failed, why)
+		r.settle(i, report.Failed, why)
 	}
 	return r.failed()
 }

@@ -14,44 +14,47 @@ import (
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // A wrapped backend has its own Release.
 type wrapped struct {
-	reaper.Backend
-	release func(ctx context.Context, ws []reaper.Warrant) []error
+	ipam.Backend
+	release func(ctx context.Context, ws []ipam.Warrant) []error
 }
 
-func (w wrapped) Release(ctx context.Context, ws []reaper.Warrant) []error {
+func (w wrapped) Release(ctx context.Context, ws []ipam.Warrant) []error {
 	return w.release(ctx, ws)
 }
 
-func (wrapped) Record(ctx context.Context, as []reaper.Allocation) ([]json.RawMessage, error) {
+func (wrapped) Record(ctx context.Context, as []ipam.Allocation) ([]json.RawMessage, error) {
 	return tokenRecorder{}.Record(ctx, as)
 }
 
-func (wrapped) Compare(ctx context.Context, pool string, rs []reaper.Record) []error {
+func (wrapped) Compare(ctx context.Context, pool string, rs []ipam.Record) []error {
 	return tokenRecorder{}.Compare(ctx, pool, rs)
 }
 
-func (wrapped) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
+func (wrapped) Restore(ctx context.Context, pool string, rs []ipam.Record) []error {
 	return tokenRecorder{}.Restore(ctx, pool, rs)
 }
 
 // answering returns a Release that releases nothing and returns the error for each
 // warrant.
-func answering(err error) func(context.Context, []reaper.Warrant) []error {
-	return func(_ context.Context, ws []reaper.Warrant) []error {
+func answering(err error) func(context.Context, []ipam.Warrant) []error {
+	return func(_ context.Context, ws []ipam.Warrant) []error {
 		return slices.Repeat([]error{err}, len(ws))
 	}
 }
 
 // partial runs, and returns the report and the texts of the failures. It fails the test
 // unless the run returns a PartialError.
-func (h *harness) partial(t *testing.T) (reaper.Report, []string) {
+func (h *harness) partial(t *testing.T) (report.Report, []string) {
 	t.Helper()
-	report, err := reaper.Run(t.Context(), h.options())
-	var failed *reaper.PartialError
+	rep, err := reaper.Run(t.Context(), h.options())
+	var failed *report.PartialError
 	if !errors.As(err, &failed) {
 		t.Fatalf("run: %v, want a PartialError", err)
 	}
@@ -59,11 +62,11 @@ func (h *harness) partial(t *testing.T) (reaper.Report, []string) {
 	for _, err := range failed.Unwrap() {
 		texts = append(texts, err.Error())
 	}
-	return report, texts
+	return rep, texts
 }
 
 // statuses returns the statuses of the backends, by name.
-func statuses(r reaper.Report) map[string]string {
+func statuses(r report.Report) map[string]string {
 	all := make(map[string]string)
 	for _, b := range r.Backends {
 		all[b.Name] = b.Status.String()
@@ -80,24 +83,24 @@ func TestBackendThatCannotBeListedStopsNoOther(t *testing.T) {
 	broken := scriptedStore{"broken", []step{{pool: poolOf(webAllocation())}, {err: errors.New("403 on page 2")}}}
 	h := newHarness(broken, m.Backend())
 	h.addPods(t, m, "live-1", "gone-1")
-	report, failures := h.partial(t)
+	rep, failures := h.partial(t)
 	equal(t, "failures", failures, []string{"broken: 403 on page 2"})
-	equal(t, "statuses", statuses(report), map[string]string{"broken": "failed: 403 on page 2", "memory": "ok"})
-	equal(t, "summary", report.Summary, reaper.Counts{Entries: 2, InUse: 1, Planned: 1, Released: 1})
+	equal(t, "statuses", statuses(rep), map[string]string{"broken": "failed: 403 on page 2", "memory": "ok"})
+	equal(t, "summary", rep.Summary, report.Counts{Entries: 2, InUse: 1, Planned: 1, Released: 1})
 }
 
 // Promise 9, 11.
 func TestPoolThatCannotBeReadStopsNoOther(t *testing.T) {
 	a := webAllocation()
 	s := scriptedStore{"store", []step{
-		{err: &reaper.PoolError{Pool: "torn", Err: errors.New("no range")}}, {pool: poolOf(a)},
+		{err: &ipam.PoolError{Pool: "torn", Err: errors.New("no range")}}, {pool: poolOf(a)},
 	}}
 	h := newHarness(s)
-	h.pods.Add(reaper.Pod{Ref: other})
-	report, failures := h.partial(t)
+	h.pods.Add(census.Pod{Ref: other})
+	rep, failures := h.partial(t)
 	equal(t, "failures", failures, []string{"store: torn: no range"})
-	equal(t, "statuses", statuses(report), map[string]string{"store": "partial: torn: no range"})
-	equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"1": reaper.Released})
+	equal(t, "statuses", statuses(rep), map[string]string{"store": "partial: torn: no range"})
+	equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{"1": report.Released})
 }
 
 // Promise 7, 9.
@@ -107,18 +110,18 @@ func TestReleaseThatFailsStopsNoOther(t *testing.T) {
 	h.addPods(t, one, "live-1", "gone-1", "gone-2")
 	h.addPods(t, two, "live-1", "gone-3")
 	store := one.Backend()
-	h.backends[0] = wrapped{store, func(ctx context.Context, ws []reaper.Warrant) []error {
+	h.backends[0] = wrapped{store, func(ctx context.Context, ws []ipam.Warrant) []error {
 		answers := store.Release(ctx, ws[1:])
 		return append([]error{errors.New("the schema does not allow it")}, answers...)
 	}}
-	report, failures := h.partial(t)
+	rep, failures := h.partial(t)
 	equal(t, "failures", failures, []string{"one: a: 1 not released: the schema does not allow it"})
-	equal(t, "statuses", statuses(report), map[string]string{"one": "partial: failed releases: 1", "two": "ok"})
-	equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{
-		"1": reaper.Kept, "2": reaper.Failed, "3": reaper.Released, "10.0.0.1": reaper.Kept, "10.0.0.2": reaper.Released,
+	equal(t, "statuses", statuses(rep), map[string]string{"one": "partial: failed releases: 1", "two": "ok"})
+	equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{
+		"1": report.Kept, "2": report.Failed, "3": report.Released, "10.0.0.1": report.Kept, "10.0.0.2": report.Released,
 	})
-	equal(t, "error", report.Entries[1].Error, "the schema does not allow it")
-	equal(t, "summary", report.Summary, reaper.Counts{Entries: 5, InUse: 2, Planned: 3, Released: 2, Failed: 1})
+	equal(t, "error", rep.Entries[1].Error, "the schema does not allow it")
+	equal(t, "summary", rep.Summary, report.Counts{Entries: 5, InUse: 2, Planned: 3, Released: 2, Failed: 1})
 }
 
 // Promise 7. The address is free, and the report says that the release is not finished.
@@ -128,30 +131,30 @@ func TestUnfinishedReleaseIsReported(t *testing.T) {
 	m.SetClock(func() time.Time { return noon.Add(-time.Hour) })
 	h.addPods(t, m, "live-1", "gone-1", "gone-2")
 	m.Fumble()
-	report, failures := h.partial(t)
+	rep, failures := h.partial(t)
 	const why = "released, but a later run has to remove the rest: the handle of sandbox-gone-1: the second write failed"
 	equal(t, "failures", failures, []string{"memory: a: 1: " + why})
-	equal(t, "statuses", statuses(report), map[string]string{"memory": "partial: unfinished releases: 1"})
-	equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"1": reaper.Kept, "2": reaper.Released, "3": reaper.Released})
-	equal(t, "error", report.Entries[1].Error, why)
-	equal(t, "error of the other", report.Entries[2].Error, "")
-	equal(t, "summary", report.Summary, reaper.Counts{Entries: 3, InUse: 1, Planned: 2, Released: 2})
-	equal(t, "allocated afterwards", report.Pools[0].AllocatedAfter, 1)
+	equal(t, "statuses", statuses(rep), map[string]string{"memory": "partial: unfinished releases: 1"})
+	equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{"1": report.Kept, "2": report.Released, "3": report.Released})
+	equal(t, "error", rep.Entries[1].Error, why)
+	equal(t, "error of the other", rep.Entries[2].Error, "")
+	equal(t, "summary", rep.Summary, report.Counts{Entries: 3, InUse: 1, Planned: 2, Released: 2})
+	equal(t, "allocated afterwards", rep.Pools[0].AllocatedAfter, 1)
 
-	report = h.run(t)
-	equal(t, "outcomes of the next run", outcomes(report), map[string]reaper.Outcome{"1": reaper.Kept, "sandbox-gone-1": reaper.Kept})
+	rep = h.run(t)
+	equal(t, "outcomes of the next run", outcomes(rep), map[string]report.Outcome{"1": report.Kept, "sandbox-gone-1": report.Kept})
 	h.now = noon.Add(4 * time.Minute)
-	report = h.run(t)
-	equal(t, "outcomes of a later run", outcomes(report), map[string]reaper.Outcome{"1": reaper.Kept, "sandbox-gone-1": reaper.Released})
+	rep = h.run(t)
+	equal(t, "outcomes of a later run", outcomes(rep), map[string]report.Outcome{"1": report.Kept, "sandbox-gone-1": report.Released})
 }
 
 // Promise 7. A failed release counts more than an unfinished one.
 func TestFailedReleasesAreReportedBeforeUnfinishedOnes(t *testing.T) {
-	s := wrapped{fixedStore{poolOf(allocations(2)...)}, func(context.Context, []reaper.Warrant) []error {
-		return []error{fmt.Errorf("%w: here", reaper.ErrUnfinished), errors.New("no")}
+	s := wrapped{fixedStore{poolOf(allocations(2)...)}, func(context.Context, []ipam.Warrant) []error {
+		return []error{fmt.Errorf("%w: here", ipam.ErrUnfinished), errors.New("no")}
 	}}
 	h := newHarness(s)
-	h.pods.Add(reaper.Pod{Ref: other})
+	h.pods.Add(census.Pod{Ref: other})
 	report, failures := h.partial(t)
 	equal(t, "failures", failures, []string{
 		"fixed: pool: 1 not released: no", "fixed: pool: 1: released, but a later run has to remove the rest: here",
@@ -165,17 +168,17 @@ func TestMissingAnswerIsAFailure(t *testing.T) {
 	m := backendtest.NewMemory("memory")
 	h := newHarness(nil)
 	h.addPods(t, m, "live-1", "gone-1", "gone-2")
-	h.backends[0] = wrapped{m.Backend(), func(context.Context, []reaper.Warrant) []error { return make([]error, 1) }}
-	report, failures := h.partial(t)
+	h.backends[0] = wrapped{m.Backend(), func(context.Context, []ipam.Warrant) []error { return make([]error, 1) }}
+	rep, failures := h.partial(t)
 	equal(t, "failures", failures, []string{"memory: a: 1 not released: the backend did not answer for every allocation"})
-	equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"1": reaper.Kept, "2": reaper.Released, "3": reaper.Failed})
+	equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{"1": report.Kept, "2": report.Released, "3": report.Failed})
 }
 
 func TestExtraAnswersAreIgnored(t *testing.T) {
 	m := backendtest.NewMemory("memory")
 	h := newHarness(nil)
 	h.addPods(t, m, "live-1", "gone-1")
-	h.backends[0] = wrapped{m.Backend(), func(context.Context, []reaper.Warrant) []error {
+	h.backends[0] = wrapped{m.Backend(), func(context.Context, []ipam.Warrant) []error {
 		return []error{nil, errors.New("whose?")}
 	}}
 	equal(t, "released", h.run(t).Summary.Released, 1)
@@ -183,7 +186,7 @@ func TestExtraAnswersAreIgnored(t *testing.T) {
 
 // Promise 11.
 func TestStoreThatIsNotInstalled(t *testing.T) {
-	absent := scriptedStore{"absent", []step{{err: fmt.Errorf("%w: no CRD", reaper.ErrNotInstalled)}}}
+	absent := scriptedStore{"absent", []step{{err: fmt.Errorf("%w: no CRD", ipam.ErrNotInstalled)}}}
 	const message = "the store is not installed here: no CRD"
 	h := newHarness(absent)
 	equal(t, "statuses", statuses(h.run(t)), map[string]string{"absent": "skipped: " + message})
@@ -201,10 +204,10 @@ func TestDisabledBackendIsNotAskedForAnything(t *testing.T) {
 	h.addPods(t, m, "live-1", "gone-1")
 	asked := requests(m)
 	h.policy.Backends["memory"] = policy.Backend{Enabled: policy.Off}
-	report := h.run(t)
-	equal(t, "statuses", statuses(report), map[string]string{"memory": "skipped: disabled by the policy"})
+	rep := h.run(t)
+	equal(t, "statuses", statuses(rep), map[string]string{"memory": "skipped: disabled by the policy"})
 	equal(t, "requests", *asked, nil)
-	equal(t, "summary", report.Summary, reaper.Counts{})
+	equal(t, "summary", rep.Summary, report.Counts{})
 }
 
 func TestBackendsReleaseOneAfterTheOther(t *testing.T) {
@@ -224,7 +227,7 @@ func TestBackendsReleaseOneAfterTheOther(t *testing.T) {
 
 // Promise 7, 9.
 func TestStoreThatDoesNotAnswerIsTriedAgainAndThenReported(t *testing.T) {
-	for failures, want := range map[int]reaper.Outcome{1: reaper.Released, 4: reaper.Released, 5: reaper.Failed} {
+	for failures, want := range map[int]report.Outcome{1: report.Released, 4: report.Released, 5: report.Failed} {
 		synctest.Test(t, func(t *testing.T) {
 			m := backendtest.NewMemory("memory")
 			h := newHarness(m.Backend())
@@ -237,12 +240,12 @@ func TestStoreThatDoesNotAnswerIsTriedAgainAndThenReported(t *testing.T) {
 				left--
 				return errConnection
 			})
-			report, err := reaper.Run(t.Context(), h.options())
-			equal(t, fmt.Sprintf("outcome after %d failures", failures), outcomes(report)["2"], want)
-			if partial := (*reaper.PartialError)(nil); errors.As(err, &partial) != (want == reaper.Failed) {
+			rep, err := reaper.Run(t.Context(), h.options())
+			equal(t, fmt.Sprintf("outcome after %d failures", failures), outcomes(rep)["2"], want)
+			if partial := (*report.PartialError)(nil); errors.As(err, &partial) != (want == report.Failed) {
 				t.Errorf("after %d failures: %v", failures, err)
 			}
-			if want == reaper.Failed && !errors.Is(err, errConnection) {
+			if want == report.Failed && !errors.Is(err, errConnection) {
 				t.Errorf("after %d failures: %v, want the cause in it", failures, err)
 			}
 		})
@@ -263,7 +266,7 @@ func TestLostAnswerIsAskedForAgain(t *testing.T) {
 			lost = true
 			return backendtest.ErrLost
 		})
-		equal(t, "outcomes", outcomes(h.run(t)), map[string]reaper.Outcome{"1": reaper.Kept, "2": reaper.Released})
+		equal(t, "outcomes", outcomes(h.run(t)), map[string]report.Outcome{"1": report.Kept, "2": report.Released})
 	})
 }
 
@@ -275,7 +278,7 @@ func TestLostAnswerIsInDoubtIfTheAddressHasAnotherOwnerThen(t *testing.T) {
 		next func(h *harness, m *backendtest.Memory)
 	}{
 		{"the store has another owner", func(_ *harness, m *backendtest.Memory) { _, _ = m.Reserve("a", app("waiting-1")) }},
-		{"its owner is back", func(h *harness, _ *backendtest.Memory) { h.pods.Add(reaper.Pod{Ref: app("gone-1").Pod}) }},
+		{"its owner is back", func(h *harness, _ *backendtest.Memory) { h.pods.Add(census.Pod{Ref: app("gone-1").Pod}) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -283,23 +286,23 @@ func TestLostAnswerIsInDoubtIfTheAddressHasAnotherOwnerThen(t *testing.T) {
 				h := newHarness(m.Backend())
 				h.addPods(t, m, "live-1", "gone-1")
 				lost := false
-				h.backends[0] = wrapped{m.Backend(), func(ctx context.Context, ws []reaper.Warrant) []error {
+				h.backends[0] = wrapped{m.Backend(), func(ctx context.Context, ws []ipam.Warrant) []error {
 					errs := m.Backend().Release(ctx, ws)
 					if lost {
 						return errs
 					}
 					lost = true
 					tt.next(h, m)
-					return []error{fmt.Errorf("%w: %w", reaper.ErrAgain, reaper.ErrLost)}
+					return []error{fmt.Errorf("%w: %w", ipam.ErrAgain, ipam.ErrLost)}
 				}}
-				report, failures := h.partial(t)
-				e := report.Entries[1]
-				equal(t, "outcome", e.Outcome, reaper.Failed)
+				rep, failures := h.partial(t)
+				e := rep.Entries[1]
+				equal(t, "outcome", e.Outcome, report.Failed)
 				if !strings.Contains(e.Error, "it may have been released") || len(failures) != 1 {
 					t.Errorf("error %q, failures %q; want that it may have been released", e.Error, failures)
 				}
-				equal(t, "summary", report.Summary, reaper.Counts{Entries: 2, InUse: 1, Planned: 1, Failed: 1})
-				equal(t, "leaked", report.Leaked.Total, 0)
+				equal(t, "summary", rep.Summary, report.Counts{Entries: 2, InUse: 1, Planned: 1, Failed: 1})
+				equal(t, "leaked", rep.Leaked.Total, 0)
 			})
 		})
 	}

@@ -6,11 +6,14 @@ import (
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
 
 // nodeHarness returns a harness on a node with leases of so many sandboxes that are gone.
 func nodeHarness(leases int) *harness {
-	pool := reaper.Pool{Name: "cbr0"}
+	pool := ipam.Pool{Name: "cbr0"}
 	for i := range leases {
 		a := lease()
 		a.Key, a.Owner.Sandbox = fmt.Sprint("10.0.0.", i), fmt.Sprint("gone", i)
@@ -26,13 +29,13 @@ func nodeHarness(leases int) *harness {
 // Promise 1. A runtime without a sandbox may be another one than the kubelet's.
 func TestRuntimeWithoutSandboxesIsRefused(t *testing.T) {
 	h := nodeHarness(2)
-	h.pods.Add(reaper.Pod{Ref: web})
+	h.pods.Add(census.Pod{Ref: web})
 	_, err := reaper.Run(t.Context(), h.options())
-	var limit *reaper.LimitError
+	var limit *judge.LimitError
 	if !errors.As(err, &limit) || limit.Limit != "the container runtime has no sandboxes" {
 		t.Fatalf("run: %v, want a refusal", err)
 	}
-	h.pods.AddSandboxes(reaper.Sandbox{ID: "s1"})
+	h.pods.AddSandboxes(census.Sandbox{ID: "s1"})
 	equal(t, "released with a sandbox", h.run(t).Summary.Released, 2)
 }
 
@@ -41,13 +44,13 @@ func TestDropOfSandboxesIsDoubted(t *testing.T) {
 	h := nodeHarness(1)
 	h.policy.Limits.MinEntries = new(int)
 	for i := range 40 {
-		h.pods.AddSandboxes(reaper.Sandbox{ID: fmt.Sprint("s", i), Pod: web})
+		h.pods.AddSandboxes(census.Sandbox{ID: fmt.Sprint("s", i), Pod: web})
 	}
 	equal(t, "released", h.run(t).Summary.Released, 1)
 	h.pods.Remove(web)
-	h.pods.AddSandboxes(reaper.Sandbox{ID: "other"})
+	h.pods.AddSandboxes(census.Sandbox{ID: "other"})
 	_, err := reaper.Run(t.Context(), h.options())
-	var limit *reaper.LimitError
+	var limit *judge.LimitError
 	if !errors.As(err, &limit) || limit.Census != "the container runtime has 1 sandboxes, in the last run it had 40; allowed is a drop by a fraction of 0.5" {
 		t.Fatalf("run: %v, want a refusal", err)
 	}
@@ -56,7 +59,7 @@ func TestDropOfSandboxesIsDoubted(t *testing.T) {
 // Promise 1, 9. A runtime that cannot be asked ends the run before its first write.
 func TestRuntimeThatDoesNotAnswerEndsTheRun(t *testing.T) {
 	h := nodeHarness(1)
-	h.pods.AddSandboxes(reaper.Sandbox{ID: "s1"})
+	h.pods.AddSandboxes(census.Sandbox{ID: "s1"})
 	broken := errors.New("no answer")
 	h.pods.OnCall(func(call string) error {
 		if call == "list sandboxes" {

@@ -10,12 +10,16 @@ import (
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // app returns a pod of the tests of runs, as an owner.
-func app(name string) reaper.Owner {
-	return reaper.Owner{
-		Pod:       reaper.PodRef{Namespace: "default", Name: name},
+func app(name string) ipam.Owner {
+	return ipam.Owner{
+		Pod:       ipam.PodRef{Namespace: "default", Name: name},
 		UID:       "uid-" + name,
 		Sandbox:   "sandbox-" + name,
 		Interface: "net1",
@@ -24,9 +28,9 @@ func app(name string) reaper.Owner {
 
 // addPods allocates an address in pool a for each of these pods. Those whose name
 // begins with live exist.
-func (h *harness) addPods(t *testing.T, m *backendtest.Memory, names ...string) []reaper.Allocation {
+func (h *harness) addPods(t *testing.T, m *backendtest.Memory, names ...string) []ipam.Allocation {
 	t.Helper()
-	var as []reaper.Allocation
+	var as []ipam.Allocation
 	for _, name := range names {
 		a, err := m.Reserve("a", app(name))
 		if err != nil {
@@ -53,8 +57,8 @@ func contentsOf(t *testing.T, m *backendtest.Memory) map[string]string {
 }
 
 // outcomes returns the outcomes of the entries, by key.
-func outcomes(r reaper.Report) map[string]reaper.Outcome {
-	all := make(map[string]reaper.Outcome)
+func outcomes(r report.Report) map[string]report.Outcome {
+	all := make(map[string]report.Outcome)
 	for _, e := range r.Entries {
 		all[e.Key] = e.Outcome
 	}
@@ -78,13 +82,13 @@ func TestRunReleasesOrphans(t *testing.T) {
 	h.addPods(t, m, "live-1", "gone-1", "live-2", "gone-2")
 	got := h.run(t)
 
-	equal(t, "summary", got.Summary, reaper.Counts{Entries: 4, InUse: 2, Planned: 2, Released: 2})
-	equal(t, "outcomes", outcomes(got), map[string]reaper.Outcome{"1": reaper.Kept, "2": reaper.Released, "3": reaper.Kept, "4": reaper.Released})
+	equal(t, "summary", got.Summary, report.Counts{Entries: 4, InUse: 2, Planned: 2, Released: 2})
+	equal(t, "outcomes", outcomes(got), map[string]report.Outcome{"1": report.Kept, "2": report.Released, "3": report.Kept, "4": report.Released})
 	left := contentsOf(t, m)
 	if len(left) != 2 || left["a/1"] == "" || left["a/3"] == "" {
 		t.Errorf("left are %v, want those of the living", left)
 	}
-	equal(t, "released by the next run", h.run(t).Summary, reaper.Counts{Entries: 2, InUse: 2})
+	equal(t, "released by the next run", h.run(t).Summary, report.Counts{Entries: 2, InUse: 2})
 }
 
 // Promise 3. A pod that is created while the stores are listed is in the census.
@@ -126,11 +130,11 @@ func TestDryRunWritesNothing(t *testing.T) {
 			t.Errorf("%s: a dry run confirms nothing", call)
 		}
 	}
-	equal(t, "suspected", suspected.Summary, reaper.Counts{Entries: 5, InUse: 2, Suspected: 3})
-	equal(t, "planned", planned.Summary, reaper.Counts{Entries: 5, InUse: 2, Planned: 3})
-	equal(t, "outcomes", outcomes(planned), map[string]reaper.Outcome{
-		"1": reaper.Kept, "2": reaper.Planned, "3": reaper.Planned,
-		"10.0.0.1": reaper.Kept, "10.0.0.2": reaper.Planned,
+	equal(t, "suspected", suspected.Summary, report.Counts{Entries: 5, InUse: 2, Suspected: 3})
+	equal(t, "planned", planned.Summary, report.Counts{Entries: 5, InUse: 2, Planned: 3})
+	equal(t, "outcomes", outcomes(planned), map[string]report.Outcome{
+		"1": report.Kept, "2": report.Planned, "3": report.Planned,
+		"10.0.0.1": report.Kept, "10.0.0.2": report.Planned,
 	})
 	equal(t, "allocated afterwards", planned.Pools[0].AllocatedAfter, 1)
 	equal(t, "dry run", planned.Run.DryRun, true)
@@ -145,16 +149,16 @@ func TestRefusedLimitWritesNothing(t *testing.T) {
 		before := contentsOf(t, m)
 		one := 1
 		h.policy.Limits.MaxReleases, h.policy.DryRun = &one, &dryRun
-		report, err := reaper.Run(t.Context(), h.options())
-		var limit *reaper.LimitError
+		rep, err := reaper.Run(t.Context(), h.options())
+		var limit *judge.LimitError
 		if !errors.As(err, &limit) || limit.Planned != 2 {
 			t.Errorf("run: %v, want a LimitError of 2", err)
 		}
 		equal(t, "store", contentsOf(t, m), before)
 		equal(t, "writes of the ledger", h.ledgers.saves, 0)
-		equal(t, "summary", report.Summary, reaper.Counts{Entries: 3, InUse: 1, Planned: 2})
-		equal(t, "allocated afterwards", report.Pools[0].AllocatedAfter, 3)
-		equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"1": reaper.Kept, "2": reaper.Refused, "3": reaper.Refused})
+		equal(t, "summary", rep.Summary, report.Counts{Entries: 3, InUse: 1, Planned: 2})
+		equal(t, "allocated afterwards", rep.Pools[0].AllocatedAfter, 3)
+		equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{"1": report.Kept, "2": report.Refused, "3": report.Refused})
 	}
 }
 
@@ -164,7 +168,7 @@ func TestEmptyClusterIsRefusedLikeALimit(t *testing.T) {
 	h.addPods(t, m, "gone-1")
 	before := contentsOf(t, m)
 	_, err := reaper.Run(t.Context(), h.options())
-	if limit := (*reaper.LimitError)(nil); !errors.As(err, &limit) {
+	if limit := (*judge.LimitError)(nil); !errors.As(err, &limit) {
 		t.Errorf("run: %v, want a LimitError", err)
 	}
 	equal(t, "store", contentsOf(t, m), before)
@@ -196,16 +200,16 @@ func TestFailingCensusStopsTheRunBeforeItWrites(t *testing.T) {
 			}
 			return nil
 		})
-		report, err := reaper.Run(t.Context(), h.options())
-		partial, limit := (*reaper.PartialError)(nil), (*reaper.LimitError)(nil)
+		rep, err := reaper.Run(t.Context(), h.options())
+		partial, limit := (*report.PartialError)(nil), (*judge.LimitError)(nil)
 		if !errors.Is(err, errForbidden) || errors.As(err, &partial) || errors.As(err, &limit) {
 			t.Errorf("run: %v, want the census's error and nothing else", err)
 		}
 		equal(t, "store", contentsOf(t, m), before)
 		equal(t, "writes of the ledger", h.ledgers.saves, 0)
-		equal(t, "summary", report.Summary, reaper.Counts{Entries: 2, Held: 2})
-		for _, e := range report.Entries {
-			equal(t, "reason of "+e.Key, e.Reason, reaper.NoCensus)
+		equal(t, "summary", rep.Summary, report.Counts{Entries: 2, Held: 2})
+		for _, e := range rep.Entries {
+			equal(t, "reason of "+e.Key, e.Reason, judge.NoCensus)
 		}
 	}
 }
@@ -233,10 +237,10 @@ func TestRunShowsItsProgress(t *testing.T) {
 
 // The progress does not count a store as listed that was not.
 func TestListedStoresAreThoseThatWereListed(t *testing.T) {
-	torn := scriptedStore{"torn", []step{{err: &reaper.PoolError{Pool: "p", Err: errors.New("no range")}}}}
+	torn := scriptedStore{"torn", []step{{err: &ipam.PoolError{Pool: "p", Err: errors.New("no range")}}}}
 	failed := scriptedStore{"failed", []step{{err: errors.New("list blocks: forbidden")}}}
-	absent := scriptedStore{"absent", []step{{err: reaper.ErrNotInstalled}}}
-	for want, stores := range map[string][]reaper.Backend{
+	absent := scriptedStore{"absent", []step{{err: ipam.ErrNotInstalled}}}
+	for want, stores := range map[string][]ipam.Backend{
 		"listed 2 of 4 stores (failed failed: list blocks: forbidden; absent skipped)": {fixedStore{}, torn, failed, absent},
 		"listed 0 of 1 store (failed failed: list blocks: forbidden)":                  {failed},
 		"listed 0 stores": nil,
@@ -252,12 +256,12 @@ func TestListedStoresAreThoseThatWereListed(t *testing.T) {
 // A long phase tells how far it is and how fast.
 func TestLongPhaseIsToldWithItsRate(t *testing.T) {
 	h := newHarness(nil)
-	h.backends[0] = wrapped{fixedStore{poolOf(allocations(1000)...)}, func(_ context.Context, ws []reaper.Warrant) []error {
+	h.backends[0] = wrapped{fixedStore{poolOf(allocations(1000)...)}, func(_ context.Context, ws []ipam.Warrant) []error {
 		h.now = h.now.Add(4 * time.Second)
 		return make([]error, len(ws))
 	}}
 	h.policy.Limits.MaxFraction = new(1.0)
-	h.pods.Add(reaper.Pod{Ref: other})
+	h.pods.Add(census.Pod{Ref: other})
 	var lines []string
 	h.change = func(o *reaper.Options) {
 		o.Progress = func(line string) { lines = append(lines, line) }

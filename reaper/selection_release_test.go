@@ -6,19 +6,21 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // An address is free only if no store has it. So the reservation of an address is
 // selected with the entry of its pool.
 func TestAddressOfOnePodIsSelectedInAllStores(t *testing.T) {
 	m, two := backendtest.NewMemory("memory"), backendtest.NewTwoStep("two-step")
-	h := newHarness(m.Backend(), two.Backend()).selecting(reaper.Selection{Pools: []string{"a"}})
+	h := newHarness(m.Backend(), two.Backend()).selecting(judge.Selection{Pools: []string{"a"}})
 	h.addPods(t, m, "live-1", "gone-1")
 	h.addPods(t, two, "live-1", "gone-1", "gone-2")
-	report := h.run(t)
-	equal(t, "released", outcomes(report), map[string]reaper.Outcome{
-		"1": reaper.Kept, "2": reaper.Released, "10.0.0.1": reaper.Kept, "10.0.0.2": reaper.Released,
+	rep := h.run(t)
+	equal(t, "released", outcomes(rep), map[string]report.Outcome{
+		"1": report.Kept, "2": report.Released, "10.0.0.1": report.Kept, "10.0.0.2": report.Released,
 	})
 	equal(t, "reservations left", len(contentsOf(t, two)), 2)
 }
@@ -28,11 +30,11 @@ func TestAddressOfOnePodIsSelectedInAllStores(t *testing.T) {
 func TestProtectorIsNotReleasedWhileWhatItProtectsIsNotSelected(t *testing.T) {
 	for _, dryRun := range []bool{false, true} {
 		h, m, s := protectedHarness(t, deletable(protectingPod("a", hours(0), "gone-1")))
-		h.selecting(reaper.Selection{Backends: []string{reservedIPsName}})
+		h.selecting(judge.Selection{Backends: []string{reservedIPsName}})
 		h.policy.DryRun = &dryRun
 		before := contentsOf(t, m)
 		e := entryOf(t, h.run(t), "ns/a")
-		equal(t, "outcome", e.Outcome, reaper.Kept)
+		equal(t, "outcome", e.Outcome, report.Kept)
 		equal(t, "error", e.Error, "an allocation that it protects is not selected")
 		equal(t, "objects left", s.keys(), []string{"ns/a"})
 		equal(t, "store", contentsOf(t, m), before)
@@ -48,13 +50,13 @@ func TestProtectorIsNotReleasedWhileWhatItProtectsIsNotSelected(t *testing.T) {
 func TestInterruptedAllocationThatIsNotSelected(t *testing.T) {
 	h, m := interruptedHarness(t)
 	before := contentsOf(t, m)
-	report := h.selecting(onePod("live-1")).run(t)
+	rep := h.selecting(onePod("live-1")).run(t)
 	equal(t, "store", contentsOf(t, m), before)
-	equal(t, "entries", report.Summary.Entries, 1)
+	equal(t, "entries", rep.Summary.Entries, 1)
 
-	h.pods.Add(reaper.Pod{Ref: app("gone-1").Pod})
-	report = h.run(t)
-	equal(t, "what was written is reported", outcomes(report), map[string]reaper.Outcome{"10.0.0.1": reaper.Kept, "10.0.0.2": reaper.Returned})
+	h.pods.Add(census.Pod{Ref: app("gone-1").Pod})
+	rep = h.run(t)
+	equal(t, "what was written is reported", outcomes(rep), map[string]report.Outcome{"10.0.0.1": report.Kept, "10.0.0.2": report.Returned})
 	if a := listed(t, h, "a/10.0.0.2/10.0.0.2"); a.Interrupted {
 		t.Error("its owner is back, and it is not given back")
 	}
@@ -65,9 +67,9 @@ func TestRunWaitsOnlyForWhatIsSelected(t *testing.T) {
 		h, m := waitingHarness(t)
 		shortenGrace(h, 5*time.Minute)
 		sleep := (&fakeSleep{}).attach(h.selecting(onePod(pod)))
-		report := h.run(t)
+		rep := h.run(t)
 		equal(t, "slept for "+pod, sleep.slept, []time.Duration{want + time.Second})
-		equal(t, "released", report.Summary, reaper.Counts{Entries: 1, Planned: 1, Released: 1})
+		equal(t, "released", rep.Summary, report.Counts{Entries: 1, Planned: 1, Released: 1})
 		equal(t, "allocations left", len(contentsOf(t, m)), 2)
 	}
 }
@@ -79,7 +81,7 @@ func TestPoolThatEndsDuringTheRunIsNoMistake(t *testing.T) {
 	h.addPods(t, two, "gone-1", "gone-2", "live-1")
 	h.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
 	shortenGrace(h, 0)
-	sleep := (&fakeSleep{}).attach(h.selecting(reaper.Selection{Pools: []string{"10.0.0.1", "10.0.0.2"}}))
+	sleep := (&fakeSleep{}).attach(h.selecting(judge.Selection{Pools: []string{"10.0.0.1", "10.0.0.2"}}))
 	equal(t, "released", h.run(t).Summary.Released, 2)
 	equal(t, "sleeps", len(sleep.slept), 1)
 }
@@ -89,7 +91,7 @@ func TestWarningsAreAboutWhatIsSelected(t *testing.T) {
 	m := backendtest.NewMemory("memory")
 	h := newHarness(m.Backend())
 	as := h.addPods(t, m, "live-1", "gone-1", "gone-2")
-	h.pods.Add(reaper.Pod{Ref: other, Addresses: showing(other, as[1].IP).Addresses, Interfaces: showing(other, as[1].IP).Interfaces})
+	h.pods.Add(census.Pod{Ref: other, Addresses: showing(other, as[1].IP).Addresses, Interfaces: showing(other, as[1].IP).Interfaces})
 	equal(t, "warnings without a selection", len(h.run(t).Warnings), 1)
 	equal(t, "warnings of another pod", len(h.selecting(onePod("live-1")).run(t).Warnings), 0)
 }

@@ -14,16 +14,20 @@ import (
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // selecting makes the runs of the harness select.
-func (h *harness) selecting(s reaper.Selection) *harness {
+func (h *harness) selecting(s judge.Selection) *harness {
 	h.change = func(o *reaper.Options) { o.Selection = s }
 	return h
 }
 
 // onePod selects the allocations of one pod of the tests of runs.
-func onePod(name string) reaper.Selection { return reaper.Selection{Pods: []string{"default/" + name}} }
+func onePod(name string) judge.Selection { return judge.Selection{Pods: []string{"default/" + name}} }
 
 func TestSelection(t *testing.T) {
 	a := webAllocation()
@@ -32,29 +36,29 @@ func TestSelection(t *testing.T) {
 	pool.Name = "kube-system/10.0.0.0-24"
 	names := func(list ...string) []string { return list }
 	for _, tt := range []struct {
-		selection reaper.Selection
+		selection judge.Selection
 		want      bool
 		text      string
 	}{
-		{reaper.Selection{}, true, ""},
-		{reaper.Selection{Namespaces: names("default")}, true, "namespace default"},
-		{reaper.Selection{Namespaces: names("other", "default")}, true, "namespace other or default"},
-		{reaper.Selection{Namespaces: names("defaul")}, false, "namespace defaul"},
-		{reaper.Selection{Pods: names("default/web")}, true, "pod default/web"},
-		{reaper.Selection{Pods: names("other/web")}, false, "pod other/web"},
-		{reaper.Selection{Nodes: names("n1")}, true, "node n1"},
-		{reaper.Selection{Backends: names("fixed")}, true, "backend fixed"},
-		{reaper.Selection{Pools: names("kube-system/10.0.0.0-24")}, true, "pool kube-system/10.0.0.0-24"},
-		{reaper.Selection{Pools: names("10.0.0.0-24")}, true, "pool 10.0.0.0-24"},
-		{reaper.Selection{Namespaces: names("default"), Nodes: names("n2")}, false, "namespace default, node n2"},
-		{reaper.Selection{Namespaces: names("default"), Nodes: names("n1")}, true, "namespace default, node n1"},
+		{judge.Selection{}, true, ""},
+		{judge.Selection{Namespaces: names("default")}, true, "namespace default"},
+		{judge.Selection{Namespaces: names("other", "default")}, true, "namespace other or default"},
+		{judge.Selection{Namespaces: names("defaul")}, false, "namespace defaul"},
+		{judge.Selection{Pods: names("default/web")}, true, "pod default/web"},
+		{judge.Selection{Pods: names("other/web")}, false, "pod other/web"},
+		{judge.Selection{Nodes: names("n1")}, true, "node n1"},
+		{judge.Selection{Backends: names("fixed")}, true, "backend fixed"},
+		{judge.Selection{Pools: names("kube-system/10.0.0.0-24")}, true, "pool kube-system/10.0.0.0-24"},
+		{judge.Selection{Pools: names("10.0.0.0-24")}, true, "pool 10.0.0.0-24"},
+		{judge.Selection{Namespaces: names("default"), Nodes: names("n2")}, false, "namespace default, node n2"},
+		{judge.Selection{Namespaces: names("default"), Nodes: names("n1")}, true, "namespace default, node n1"},
 	} {
 		store := fixedStore{pool}
 		tt.selection.Backends = rename(tt.selection.Backends, "fixed", store.Name())
 		h := newHarness(store).selecting(tt.selection)
-		h.pods.AddNodes(reaper.Node{Name: "n1", Ready: true}, reaper.Node{Name: "n2", Ready: true})
+		h.pods.AddNodes(census.Node{Name: "n1", Ready: true}, census.Node{Name: "n2", Ready: true})
 		h.policy.DryRun = new(true)
-		h.pods.Add(reaper.Pod{Ref: other})
+		h.pods.Add(census.Pod{Ref: other})
 		equal(t, "entries of "+tt.text, len(h.run(t).Entries) == 1, tt.want)
 		equal(t, "text", strings.ReplaceAll(tt.selection.String(), store.Name(), "fixed"), tt.text)
 		equal(t, "everything", tt.selection.Everything(), tt.text == "")
@@ -66,8 +70,8 @@ func TestRangeIsTheWholeNameOfAPool(t *testing.T) {
 	block := poolOf(webAllocation())
 	block.Name = "10.0.0.0/29"
 	for name, want := range map[string]bool{"10.0.0.0/29": true, "29": false} {
-		h := newHarness(fixedStore{block}).selecting(reaper.Selection{Pools: []string{name}})
-		h.pods.Add(reaper.Pod{Ref: other})
+		h := newHarness(fixedStore{block}).selecting(judge.Selection{Pools: []string{name}})
+		h.pods.Add(census.Pod{Ref: other})
 		_, err := reaper.Run(t.Context(), h.options())
 		equal(t, "found "+name, err == nil, want)
 	}
@@ -86,14 +90,14 @@ func TestOnlyWhatIsSelectedIsReleasedAndReported(t *testing.T) {
 	m := backendtest.NewMemory("memory")
 	h := newHarness(m.Backend()).selecting(onePod("gone-1"))
 	h.addPods(t, m, "live-1", "gone-1", "gone-2")
-	report := h.run(t)
-	equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"2": reaper.Released})
-	equal(t, "summary", report.Summary, reaper.Counts{Entries: 1, Planned: 1, Released: 1})
-	equal(t, "counts of the backend", report.Backends[0].Counts, report.Summary)
-	equal(t, "bottom line", report.BottomLine(), "1 leaked of pod default/gone-1: 1 released, 0 still due, 0 waiting, 0 held")
-	equal(t, "selection", report.Run.Selection, onePod("gone-1"))
-	equal(t, "pool before and after", [2]int{report.Pools[0].AllocatedBefore, report.Pools[0].AllocatedAfter}, [2]int{3, 2})
-	equal(t, "leaked in the pool", report.Pools[0].Leaked, 1)
+	rep := h.run(t)
+	equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{"2": report.Released})
+	equal(t, "summary", rep.Summary, report.Counts{Entries: 1, Planned: 1, Released: 1})
+	equal(t, "counts of the backend", rep.Backends[0].Counts, rep.Summary)
+	equal(t, "bottom line", rep.BottomLine(), "1 leaked of pod default/gone-1: 1 released, 0 still due, 0 waiting, 0 held")
+	equal(t, "selection", rep.Run.Selection, onePod("gone-1"))
+	equal(t, "pool before and after", [2]int{rep.Pools[0].AllocatedBefore, rep.Pools[0].AllocatedAfter}, [2]int{3, 2})
+	equal(t, "leaked in the pool", rep.Pools[0].Leaked, 1)
 	equal(t, "records", len(h.journal.Read().Records), 1)
 	left := contentsOf(t, m)
 	if len(left) != 2 || left["a/1"] == "" || left["a/3"] == "" {
@@ -130,13 +134,13 @@ func TestLimitsCountWhatIsSelected(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := backendtest.NewMemory("memory")
-			h := newHarness(m.Backend()).selecting(reaper.Selection{Pools: []string{"chosen"}})
+			h := newHarness(m.Backend()).selecting(judge.Selection{Pools: []string{"chosen"}})
 			h.policy.Limits = policy.Default().Limits
 			if tt.limits != nil {
 				h.policy.Limits.MaxFraction = new(1.0)
 				tt.limits(&h.policy.Limits)
 			}
-			h.pods.Add(reaper.Pod{Ref: other})
+			h.pods.Add(census.Pod{Ref: other})
 			for pool, names := range map[string][]string{"chosen": tt.chosen, "rest": tt.rest} {
 				for _, name := range names {
 					a, err := m.Reserve(pool, app(pool+"-"+name))
@@ -144,7 +148,7 @@ func TestLimitsCountWhatIsSelected(t *testing.T) {
 						t.Fatal(err)
 					}
 					if strings.HasPrefix(name, "live") {
-						h.pods.Add(reaper.Pod{Ref: a.Owner.Pod, UID: a.Owner.UID})
+						h.pods.Add(census.Pod{Ref: a.Owner.Pod, UID: a.Owner.UID})
 					}
 				}
 			}
@@ -169,29 +173,29 @@ func repeated(prefix string, n int) []string {
 func TestNamesOfTheSelectionThatDoNotExist(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
-		selection reaper.Selection
+		selection judge.Selection
 		wrong     string // the error; empty if there is none
 		warning   string
 	}{
-		{"a pool", reaper.Selection{Pools: []string{"a", "b"}}, "the selection names what does not exist: pool b", ""},
-		{"a node", reaper.Selection{Nodes: []string{"n1", "n2"}}, "the selection names what does not exist: node n2", ""},
-		{"a namespace", reaper.Selection{Namespaces: []string{"shpo"}}, "", "nothing was found of the selected namespace shpo"},
-		{"a namespace with a pod", reaper.Selection{Namespaces: []string{"kube-system"}}, "", ""},
+		{"a pool", judge.Selection{Pools: []string{"a", "b"}}, "the selection names what does not exist: pool b", ""},
+		{"a node", judge.Selection{Nodes: []string{"n1", "n2"}}, "the selection names what does not exist: node n2", ""},
+		{"a namespace", judge.Selection{Namespaces: []string{"shpo"}}, "", "nothing was found of the selected namespace shpo"},
+		{"a namespace with a pod", judge.Selection{Namespaces: []string{"kube-system"}}, "", ""},
 		{"a pod", onePod("gone-9"), "", "nothing was found of the selected pod default/gone-9"},
-		{"a backend", reaper.Selection{Backends: []string{"calico"}}, "", "nothing was found of the selected backend calico"},
+		{"a backend", judge.Selection{Backends: []string{"calico"}}, "", "nothing was found of the selected backend calico"},
 	} {
 		for _, inspects := range []bool{false, true} {
 			m := backendtest.NewMemory("memory")
 			h := newHarness(m.Backend()).selecting(tt.selection)
 			h.addPods(t, m, "live-1", "gone-1")
-			h.pods.Add(reaper.Pod{Ref: reaper.PodRef{Namespace: "kube-system", Name: "dns"}})
-			h.pods.AddNodes(reaper.Node{Name: "n1", Ready: true})
+			h.pods.Add(census.Pod{Ref: ipam.PodRef{Namespace: "kube-system", Name: "dns"}})
+			h.pods.AddNodes(census.Node{Name: "n1", Ready: true})
 			before := contentsOf(t, m)
 			report, err := reaper.Run(t.Context(), h.options())
 			if inspects {
 				report, err = reaper.Inspect(t.Context(), h.options())
 			}
-			var mistake *reaper.InputError
+			var mistake *ipam.InputError
 			if errors.As(err, &mistake) != (tt.wrong != "") || err != nil && err.Error() != tt.wrong {
 				t.Errorf("%s: %v, want %q", tt.name, err, tt.wrong)
 			}
@@ -212,7 +216,7 @@ func TestNamesOfTheSelectionThatDoNotExist(t *testing.T) {
 // A pool of a store that could not be listed may exist.
 func TestPoolOfAFailedStoreIsNotAMistake(t *testing.T) {
 	m, failing := backendtest.NewMemory("memory"), backendtest.NewMemory("failing")
-	h := newHarness(m.Backend(), failing.Backend()).selecting(reaper.Selection{Pools: []string{"b"}})
+	h := newHarness(m.Backend(), failing.Backend()).selecting(judge.Selection{Pools: []string{"b"}})
 	h.addPods(t, m, "live-1")
 	failing.OnRequest(func(string) error { return errForbidden })
 	report, _ := h.partial(t)
@@ -227,7 +231,7 @@ func TestAnySelectionReleasesAPartOfThePlan(t *testing.T) {
 		m := backendtest.NewHandled("handled")
 		m.SetClock(func() time.Time { return noon.Add(-time.Hour) })
 		pods, pools := &backendtest.Pods{}, make(map[string]bool)
-		pods.Add(reaper.Pod{Ref: other})
+		pods.Add(census.Pod{Ref: other})
 		for _, name := range repeated("p", rapid.IntRange(1, 6).Draw(rt, "pods")) {
 			owner := app(name)
 			owner.Pod.Namespace = rapid.SampledFrom([]string{"x", "y"}).Draw(rt, "namespace")
@@ -239,33 +243,33 @@ func TestAnySelectionReleasesAPartOfThePlan(t *testing.T) {
 				pools[pool] = true
 			}
 			if rapid.Bool().Draw(rt, "lives") {
-				pods.Add(reaper.Pod{Ref: owner.Pod, UID: owner.UID})
+				pods.Add(census.Pod{Ref: owner.Pod, UID: owner.UID})
 			}
 		}
 		some := func(label string, names ...string) []string {
 			return rapid.SliceOfNDistinct(rapid.SampledFrom(names), 0, len(names), rapid.ID).Draw(rt, label)
 		}
-		plan := func(s reaper.Selection) (planned map[string]bool, ledger string) {
+		plan := func(s judge.Selection) (planned map[string]bool, ledger string) {
 			h := newHarness(m.Backend()).selecting(s)
 			h.pods, h.policy.DryRun = pods, new(true)
 			h.policy.Limits.MaxFraction = new(1.0)
 			o := h.options()
 			o.Remember = true
-			report, err := reaper.Run(rt.Context(), o)
+			rep, err := reaper.Run(rt.Context(), o)
 			if err != nil {
 				rt.Fatal(err)
 			}
 			planned = make(map[string]bool)
-			for _, e := range report.Entries {
-				if e.Outcome == reaper.Planned {
+			for _, e := range rep.Entries {
+				if e.Outcome == report.Planned {
 					planned[e.Key+" "+e.IP] = true
 					planned["sandbox "+e.Owner.Sandbox] = true
 				}
 			}
 			return planned, h.ledgers.text(t)
 		}
-		all, remembered := plan(reaper.Selection{})
-		chosen, ledger := plan(reaper.Selection{Namespaces: some("namespaces", "x", "y"), Pools: some("pools", slices.Sorted(maps.Keys(pools))...)})
+		all, remembered := plan(judge.Selection{})
+		chosen, ledger := plan(judge.Selection{Namespaces: some("namespaces", "x", "y"), Pools: some("pools", slices.Sorted(maps.Keys(pools))...)})
 		if diff := cmp.Diff(remembered, ledger); diff != "" {
 			rt.Errorf("ledger (-without +with the selection):\n%s", diff)
 		}

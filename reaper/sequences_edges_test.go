@@ -6,12 +6,15 @@ import (
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // hanging returns a pod on n1 that shows an address of Calico, and that should have ended five
 // minutes before noon.
-func hanging() reaper.Pod {
+func hanging() census.Pod {
 	pod := showing(web, ip2)
 	pod.Node, pod.Sandbox, pod.InStatus = "n1", "s1", 1
 	pod.Deadline = noon.Add(-5 * time.Minute)
@@ -19,18 +22,18 @@ func hanging() reaper.Pod {
 }
 
 // booted returns a ready node in its nth boot.
-func booted(boot string) reaper.Node {
-	return reaper.Node{Name: "n1", Ready: true, Boot: boot, Since: noon.Add(-24 * time.Hour), Created: noon.Add(-25 * time.Hour)}
+func booted(boot string) census.Node {
+	return census.Node{Name: "n1", Ready: true, Boot: boot, Since: noon.Add(-24 * time.Hour), Created: noon.Add(-25 * time.Hour)}
 }
 
 // Promise 1. The sandbox of a pod cannot be stopped, so the pod hangs on a ready node until it
 // is deleted by force. The sandbox still runs, until its node is started anew.
 func TestPodThatCouldNotBeEndedKeepsItsAddress(t *testing.T) {
-	type nodes = []reaper.Node
+	type nodes = []census.Node
 	for _, tt := range []struct {
 		name  string
-		pod   func(*reaper.Pod)
-		first reaper.Node // while the pod hangs
+		pod   func(*census.Pod)
+		first census.Node // while the pod hangs
 		later nodes
 		keeps bool
 	}{
@@ -42,11 +45,11 @@ func TestPodThatCouldNotBeEndedKeepsItsAddress(t *testing.T) {
 		{"its node was started anew", nil, booted("b1"), nodes{booted("b2")}, false},
 		{"its node is fenced", nil, booted("b1"), nodes{{Name: "n1", Boot: "b1", OutOfService: true}}, false},
 		{"its node is gone", nil, booted("b1"), nodes{ready("n2")}, false},
-		{"it ends within a minute", func(p *reaper.Pod) { p.Deadline = noon.Add(-time.Minute) }, booted("b1"), nodes{booted("b1")}, false},
-		{"it is not deleted", func(p *reaper.Pod) { p.Deadline = time.Time{} }, booted("b1"), nodes{booted("b1")}, false},
-		{"its kubelet has ended it", func(p *reaper.Pod) { p.Finished = true }, booted("b1"), nodes{booted("b1")}, false},
-		{"it hung while its node was not ready", nil, reaper.Node{Name: "n1", Boot: "b1"}, nodes{booted("b1")}, false},
-		{"its node is back since a minute", nil, reaper.Node{Name: "n1", Ready: true, Boot: "b1", Since: noon.Add(-time.Minute)}, nodes{booted("b1")}, false},
+		{"it ends within a minute", func(p *census.Pod) { p.Deadline = noon.Add(-time.Minute) }, booted("b1"), nodes{booted("b1")}, false},
+		{"it is not deleted", func(p *census.Pod) { p.Deadline = time.Time{} }, booted("b1"), nodes{booted("b1")}, false},
+		{"its kubelet has ended it", func(p *census.Pod) { p.Finished = true }, booted("b1"), nodes{booted("b1")}, false},
+		{"it hung while its node was not ready", nil, census.Node{Name: "n1", Boot: "b1"}, nodes{booted("b1")}, false},
+		{"its node is back since a minute", nil, census.Node{Name: "n1", Ready: true, Boot: "b1", Since: noon.Add(-time.Minute)}, nodes{booted("b1")}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			pod := hanging()
@@ -58,7 +61,7 @@ func TestPodThatCouldNotBeEndedKeepsItsAddress(t *testing.T) {
 					namedStore{fixedStore{poolOf(calicoOf("n1"))}, "calico"},
 					namedStore{fixedStore{poolOf(webAllocation())}, "whereabouts"})
 				w.policy.Pods.Stuck = stuck
-				w.cluster([]reaper.Pod{pod}, tt.first)
+				w.cluster([]census.Pod{pod}, tt.first)
 				w.run(t)
 				for range 3 { // the second one forgets nothing
 					w.now = w.now.Add(time.Hour)
@@ -67,7 +70,7 @@ func TestPodThatCouldNotBeEndedKeepsItsAddress(t *testing.T) {
 				}
 				for _, e := range w.run(t).Entries {
 					keeps := tt.keeps && stuck == policy.Hold
-					if (e.Verdict == reaper.Held) != keeps || keeps != (e.Reason == reaper.TerminationStuck) {
+					if (e.Verdict == judge.Held) != keeps || keeps != (e.Reason == judge.TerminationStuck) {
 						t.Errorf("%s with stuck: %s: %s %s (%s)", e.Backend, stuck, e.Verdict, e.Reason, e.Note)
 					}
 				}
@@ -88,23 +91,23 @@ func TestPodHangsUntilItsKubeletHasEndedIt(t *testing.T) {
 	claims.Deadline, claims.InStatus, claims.Ref = time.Time{}, 0, other
 	for _, tt := range []struct {
 		name  string
-		pod   reaper.Pod
-		nodes []reaper.Node
-		want  reaper.Reason
+		pod   census.Pod
+		nodes []census.Node
+		want  judge.Reason
 	}{
-		{"its node is away", hanging(), []reaper.Node{away}, reaper.TerminationStuck},
-		{"it has ended", ended, []reaper.Node{booted("b1")}, reaper.PodAbsent},
-		{"a later pod of its name has ended", later, []reaper.Node{booted("b1")}, reaper.TerminationStuck},
-		{"a later pod of its name ends on another node", elsewhere, []reaper.Node{booted("b1"), ready("n2")}, reaper.TerminationStuck},
-		{"another pod claims its address", claims, []reaper.Node{booted("b1")}, reaper.TerminationStuck},
-		{"its node was started anew, and it hangs", hanging(), []reaper.Node{booted("b0")}, reaper.TerminationStuck},
-		{"it was collected", ended, []reaper.Node{ready("n2")}, reaper.TerminationStuck},
+		{"its node is away", hanging(), []census.Node{away}, judge.TerminationStuck},
+		{"it has ended", ended, []census.Node{booted("b1")}, judge.PodAbsent},
+		{"a later pod of its name has ended", later, []census.Node{booted("b1")}, judge.TerminationStuck},
+		{"a later pod of its name ends on another node", elsewhere, []census.Node{booted("b1"), ready("n2")}, judge.TerminationStuck},
+		{"another pod claims its address", claims, []census.Node{booted("b1")}, judge.TerminationStuck},
+		{"its node was started anew, and it hangs", hanging(), []census.Node{booted("b0")}, judge.TerminationStuck},
+		{"it was collected", ended, []census.Node{ready("n2")}, judge.TerminationStuck},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newSequence(namedStore{fixedStore{poolOf(calicoOf("n1"))}, "calico"})
-			w.cluster([]reaper.Pod{hanging()}, booted("b1"))
+			w.cluster([]census.Pod{hanging()}, booted("b1"))
 			w.run(t)
-			w.cluster([]reaper.Pod{tt.pod}, tt.nodes...)
+			w.cluster([]census.Pod{tt.pod}, tt.nodes...)
 			w.run(t)
 			w.now = w.now.Add(time.Hour)
 			w.cluster(nil, booted("b1"))
@@ -120,8 +123,8 @@ func TestPodThatHangsKeepsNoAddressThatItClaims(t *testing.T) {
 	claims := hanging()
 	claims.InStatus = 0
 	w := newSequence(namedStore{fixedStore{poolOf(leak)}, "calico"})
-	w.cluster([]reaper.Pod{claims}, booted("b1"))
-	equal(t, "reason while it is claimed", w.entry(t, "calico").Reason, reaper.AddressInUse)
+	w.cluster([]census.Pod{claims}, booted("b1"))
+	equal(t, "reason while it is claimed", w.entry(t, "calico").Reason, judge.AddressInUse)
 	w.cluster(nil, booted("b1"))
 	w.run(t)
 	w.now = w.now.Add(time.Hour)
@@ -134,31 +137,31 @@ func TestPodThatHangsIsRememberedInDoubt(t *testing.T) {
 	leak.Owner.Pod = other
 	w := newSequence(namedStore{fixedStore{poolOf(calicoOf("n1"))}, "calico"}, namedStore{fixedStore{poolOf(leak)}, "whereabouts"})
 	w.policy.Limits.MinEntries = new(int)
-	var many []reaper.Pod
+	var many []census.Pod
 	for _, name := range []string{"a", "b", "c", "d"} {
-		many = append(many, reaper.Pod{Ref: reaper.PodRef{Namespace: "shop", Name: name}})
+		many = append(many, census.Pod{Ref: ipam.PodRef{Namespace: "shop", Name: name}})
 	}
 	w.cluster(many, booted("b1"))
 	w.run(t)
-	w.cluster([]reaper.Pod{hanging()}, booted("b1"))
+	w.cluster([]census.Pod{hanging()}, booted("b1"))
 	equal(t, "limits that refuse", len(w.run(t).Result.Refused), 1)
 	w.now = w.now.Add(time.Hour)
 	w.cluster(many, booted("b1"))
-	equal(t, "reason", w.entry(t, "calico").Reason, reaper.TerminationStuck)
+	equal(t, "reason", w.entry(t, "calico").Reason, judge.TerminationStuck)
 }
 
 // The operator reads where and how to look for the sandbox.
 func TestExplanationOfAPodThatHungSaysHowToLook(t *testing.T) {
 	w := newSequence(namedStore{fixedStore{poolOf(calicoOf("n1"))}, "calico"})
-	w.cluster([]reaper.Pod{hanging()}, booted("b1"))
+	w.cluster([]census.Pod{hanging()}, booted("b1"))
 	w.run(t)
 	w.cluster(nil, booted("b1"))
-	x, err := reaper.Explain(w.run(t), reaper.Question{Address: ip2.String()}, []string{"ip-reaper", "run"})
+	x, err := report.Explain(w.run(t), report.Question{Address: ip2.String()}, []string{"ip-reaper", "run"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	e := x.Found[0]
-	equal(t, "reason", e.Reason, reaper.TerminationStuck)
+	equal(t, "reason", e.Reason, judge.TerminationStuck)
 	equal(t, "command", e.Remedies[0].Command, "crictl pods --namespace default --name web")
 	if !strings.Contains(e.Note, "n1") {
 		t.Errorf("the note %q does not name the node", e.Note)
@@ -170,7 +173,7 @@ func TestExplanationOfAPodThatHungSaysHowToLook(t *testing.T) {
 func TestMirrorPodMayBeMissing(t *testing.T) {
 	mirror := calicoOf("n1")
 	mirror.Owner.Pod.Name = "web-n1"
-	given(entry(func(a *reaper.Allocation) { *a = mirror }), nodes(ready("n1")), waits(0, 0)).ripens(t, 3*time.Minute)
+	given(entry(func(a *ipam.Allocation) { *a = mirror }), nodes(ready("n1")), waits(0, 0)).ripens(t, 3*time.Minute)
 }
 
 // Promise 1. Calico's name for the node is outdated: no node has it, or another one does. A run
@@ -180,19 +183,19 @@ func TestNodeOnWhichAPodWasSeenCountsBesideThatOfTheStore(t *testing.T) {
 		w := newSequence(namedStore{fixedStore{poolOf(calicoOf(stale))}, "calico"})
 		pod := showing(web, ip2)
 		pod.Node, pod.InStatus = "n1", 1
-		w.cluster([]reaper.Pod{pod}, ready("n1"), ready("n2"))
+		w.cluster([]census.Pod{pod}, ready("n1"), ready("n2"))
 		w.run(t)
 		for range 3 {
 			w.now = w.now.Add(30 * time.Minute)
 			w.cluster(nil, notReady("n1"), ready("n2"))
-			equal(t, "reason with the name "+stale, w.entry(t, "calico").Reason, reaper.NodeUnreachable)
+			equal(t, "reason with the name "+stale, w.entry(t, "calico").Reason, judge.NodeUnreachable)
 		}
 	}
 }
 
 // tries returns an allocation of Calico on n1 for each age, of sandboxes s1, s2, ...
-func tries(ages ...time.Duration) []reaper.Allocation {
-	var all []reaper.Allocation
+func tries(ages ...time.Duration) []ipam.Allocation {
+	var all []ipam.Allocation
 	for i, age := range ages {
 		a := calicoOf("n1")
 		id := string(rune('1' + i))
@@ -206,14 +209,14 @@ func tries(ages ...time.Duration) []reaper.Allocation {
 }
 
 // waiting returns a pod on n1 that waits for its address.
-func waiting(age time.Duration) reaper.Pod {
-	return reaper.Pod{Ref: web, UID: "u", Node: "n1", Created: noon.Add(-age), AddressUnknown: true, Starting: true}
+func waiting(age time.Duration) census.Pod {
+	return census.Pod{Ref: web, UID: "u", Node: "n1", Created: noon.Add(-age), AddressUnknown: true, Starting: true}
 }
 
 // Promise 1. Each try to make a sandbox leaks an address. Only the last one may be of a sandbox
 // that lives, or is being made, and what is younger than an ADD can take.
 func TestOnlyTheLastTryOfAPodThatWaitsKeepsItsAddress(t *testing.T) {
-	last := func(change func(a *reaper.Allocation)) []reaper.Allocation {
+	last := func(change func(a *ipam.Allocation)) []ipam.Allocation {
 		two := tries(time.Hour, 30*time.Minute)
 		change(&two[1])
 		return two
@@ -222,25 +225,25 @@ func TestOnlyTheLastTryOfAPodThatWaitsKeepsItsAddress(t *testing.T) {
 	elsewhere.Owner.Node = "n9"
 	for _, tt := range []struct {
 		name string
-		as   []reaper.Allocation
-		pod  func(*reaper.Pod)
-		node reaper.Node
+		as   []ipam.Allocation
+		pod  func(*census.Pod)
+		node census.Node
 		goes string // the keys, of those that go after the grace period
 	}{
 		{"three tries", tries(time.Hour, 40*time.Minute, 20*time.Minute), nil, ready("n1"), "12"},
 		{"the third is on another node", append(tries(time.Hour, 40*time.Minute), elsewhere), nil, ready("n1"), "1"},
 		{"one try", tries(time.Hour), nil, ready("n1"), ""},
 		{"its node is not ready", tries(time.Hour, 30*time.Minute), nil, notReady("n1"), ""},
-		{"the pod is up", tries(time.Hour, 30*time.Minute), func(p *reaper.Pod) {
+		{"the pod is up", tries(time.Hour, 30*time.Minute), func(p *census.Pod) {
 			*p = showing(web, ip1)
 			p.Node, p.InStatus = "n1", 1
 		}, ready("n1"), ""},
-		{"the pod shows the first", tries(time.Hour, 30*time.Minute), func(p *reaper.Pod) { p.Sandbox = "s1" }, ready("n1"), ""},
-		{"the last has no time", last(func(a *reaper.Allocation) { a.Created = time.Time{} }), nil, ready("n1"), ""},
-		{"the last is of the future", last(func(a *reaper.Allocation) { a.Created = noon.Add(24 * time.Hour) }), nil, ready("n1"), ""},
-		{"the last is on another node", last(func(a *reaper.Allocation) { a.Owner.Node = "n9" }), nil, ready("n1"), ""},
-		{"both are of one sandbox", last(func(a *reaper.Allocation) { a.Owner.Sandbox = "s1" }), nil, ready("n1"), ""},
-		{"sandboxes adopt allocations", last(func(a *reaper.Allocation) { a.SandboxOwned = false }), nil, ready("n1"), ""},
+		{"the pod shows the first", tries(time.Hour, 30*time.Minute), func(p *census.Pod) { p.Sandbox = "s1" }, ready("n1"), ""},
+		{"the last has no time", last(func(a *ipam.Allocation) { a.Created = time.Time{} }), nil, ready("n1"), ""},
+		{"the last is of the future", last(func(a *ipam.Allocation) { a.Created = noon.Add(24 * time.Hour) }), nil, ready("n1"), ""},
+		{"the last is on another node", last(func(a *ipam.Allocation) { a.Owner.Node = "n9" }), nil, ready("n1"), ""},
+		{"both are of one sandbox", last(func(a *ipam.Allocation) { a.Owner.Sandbox = "s1" }), nil, ready("n1"), ""},
+		{"sandboxes adopt allocations", last(func(a *ipam.Allocation) { a.SandboxOwned = false }), nil, ready("n1"), ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			pod := waiting(2 * time.Hour)
@@ -248,19 +251,19 @@ func TestOnlyTheLastTryOfAPodThatWaitsKeepsItsAddress(t *testing.T) {
 				tt.pod(&pod)
 			}
 			w := newSequence(namedStore{fixedStore{poolOf(tt.as...)}, "calico"})
-			w.cluster([]reaper.Pod{pod}, tt.node)
+			w.cluster([]census.Pod{pod}, tt.node)
 			w.run(t)
 			w.now = w.now.Add(15 * time.Minute)
-			equal(t, "keys that go", orphans(w.run(t), reaper.SandboxReplaced), tt.goes)
+			equal(t, "keys that go", orphans(w.run(t), judge.SandboxReplaced), tt.goes)
 		})
 	}
 }
 
 // orphans returns the keys of the orphans of a reason, one after the other.
-func orphans(r reaper.Report, reason reaper.Reason) string {
+func orphans(r report.Report, reason judge.Reason) string {
 	var keys string
 	for _, e := range r.Entries {
-		if e.Verdict == reaper.Orphaned && e.Reason == reason {
+		if e.Verdict == judge.Orphaned && e.Reason == reason {
 			keys += e.Key
 		}
 	}
@@ -273,12 +276,12 @@ func TestEarlierTryWaitsForItsADD(t *testing.T) {
 	w := newSequence(namedStore{fixedStore{poolOf(tries(2*time.Minute, time.Minute)...)}, "calico"})
 	zero := policy.Duration{}
 	w.policy.GracePeriod, w.policy.MinAge = &zero, &zero
-	w.cluster([]reaper.Pod{waiting(time.Hour)}, ready("n1"))
+	w.cluster([]census.Pod{waiting(time.Hour)}, ready("n1"))
 	w.run(t)
 	w.now = noon.Add(2*time.Minute - time.Second)
-	equal(t, "too early", orphans(w.run(t), reaper.SandboxReplaced), "")
+	equal(t, "too early", orphans(w.run(t), judge.SandboxReplaced), "")
 	w.now = noon.Add(2 * time.Minute)
-	equal(t, "in time", orphans(w.run(t), reaper.SandboxReplaced), "1")
+	equal(t, "in time", orphans(w.run(t), judge.SandboxReplaced), "1")
 }
 
 // Promise 1. A pod is made again under its name, and waits: what is older is of an earlier pod,
@@ -288,21 +291,21 @@ func TestAllocationThatIsOlderThanItsPodIsOfAnEarlierOne(t *testing.T) {
 	const age = time.Hour
 	for _, tt := range []struct {
 		name string
-		a    func(*reaper.Allocation)
-		pod  func(*reaper.Pod)
-		node reaper.Node
+		a    func(*ipam.Allocation)
+		pod  func(*census.Pod)
+		node census.Node
 		goes string
 	}{
 		{"older", nil, nil, ready("n1"), "1"},
-		{"the pod is on no node yet", nil, func(p *reaper.Pod) { p.Node, p.AddressUnknown, p.Starting = "", false, false }, ready("n1"), "1"},
-		{"older by what clocks may differ", nil, func(p *reaper.Pod) { p.Created = noon.Add(inFlight - age) }, ready("n1"), ""},
-		{"younger", nil, func(p *reaper.Pod) { p.Created = noon.Add(-2 * age) }, ready("n1"), ""},
-		{"the mirror of a static pod", nil, func(p *reaper.Pod) { p.Created = time.Time{} }, ready("n1"), ""},
-		{"without a time", func(a *reaper.Allocation) { a.Created = time.Time{} }, nil, ready("n1"), ""},
-		{"sandboxes adopt allocations", func(a *reaper.Allocation) { a.SandboxOwned, a.NeverAdopted = false, false }, nil, ready("n1"), ""},
-		{"the pod is on a node that is not ready", func(a *reaper.Allocation) { a.Owner.Node = "n2" }, nil, notReady("n1"), ""},
-		{"the pod hides an address", nil, func(p *reaper.Pod) { p.Starting = false }, ready("n1"), ""},
-		{"the pod shows it", nil, func(p *reaper.Pod) { p.Addresses = append(p.Addresses, ip2) }, ready("n1"), ""},
+		{"the pod is on no node yet", nil, func(p *census.Pod) { p.Node, p.AddressUnknown, p.Starting = "", false, false }, ready("n1"), "1"},
+		{"older by what clocks may differ", nil, func(p *census.Pod) { p.Created = noon.Add(inFlight - age) }, ready("n1"), ""},
+		{"younger", nil, func(p *census.Pod) { p.Created = noon.Add(-2 * age) }, ready("n1"), ""},
+		{"the mirror of a static pod", nil, func(p *census.Pod) { p.Created = time.Time{} }, ready("n1"), ""},
+		{"without a time", func(a *ipam.Allocation) { a.Created = time.Time{} }, nil, ready("n1"), ""},
+		{"sandboxes adopt allocations", func(a *ipam.Allocation) { a.SandboxOwned, a.NeverAdopted = false, false }, nil, ready("n1"), ""},
+		{"the pod is on a node that is not ready", func(a *ipam.Allocation) { a.Owner.Node = "n2" }, nil, notReady("n1"), ""},
+		{"the pod hides an address", nil, func(p *census.Pod) { p.Starting = false }, ready("n1"), ""},
+		{"the pod shows it", nil, func(p *census.Pod) { p.Addresses = append(p.Addresses, ip2) }, ready("n1"), ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			as, pod := tries(age), waiting(age/2)
@@ -315,12 +318,12 @@ func TestAllocationThatIsOlderThanItsPodIsOfAnEarlierOne(t *testing.T) {
 			w := newSequence(namedStore{fixedStore{poolOf(as...)}, "calico"})
 			zero := policy.Duration{}
 			w.policy.GracePeriod, w.policy.MinAge = &zero, &zero
-			w.cluster([]reaper.Pod{pod}, tt.node, ready("n2"))
+			w.cluster([]census.Pod{pod}, tt.node, ready("n2"))
 			w.run(t)
 			w.now = noon.Add(inFlight - time.Second)
-			equal(t, "goes before an ADD can be over", orphans(w.run(t), reaper.PodReplaced), "")
+			equal(t, "goes before an ADD can be over", orphans(w.run(t), judge.PodReplaced), "")
 			w.now = noon.Add(inFlight)
-			equal(t, "goes", orphans(w.run(t), reaper.PodReplaced), tt.goes)
+			equal(t, "goes", orphans(w.run(t), judge.PodReplaced), tt.goes)
 		})
 	}
 }
@@ -336,7 +339,7 @@ func TestClaimOfAnotherSandboxTellsNoNode(t *testing.T) {
 	w := newSequence(
 		namedStore{fixedStore{poolOf(webAllocation())}, "whereabouts"},
 		namedStore{fixedStore{poolOf(primary)}, "calico"})
-	w.cluster([]reaper.Pod{heir}, notReady("n1"), ready("n2"))
+	w.cluster([]census.Pod{heir}, notReady("n1"), ready("n2"))
 	w.run(t)
 	w.now = w.now.Add(30 * time.Minute)
 	w.cluster(nil, notReady("n1"), ready("n2"))
@@ -348,17 +351,17 @@ func TestClaimOfAnotherSandboxTellsNoNode(t *testing.T) {
 // machine may still run, and its kubelet gets an hour.
 func TestNodeThatIsOffNeedsLittleTimeToEndItsPods(t *testing.T) {
 	for name, tt := range map[string]struct {
-		nodes []reaper.Node
+		nodes []census.Node
 		after time.Duration
 	}{
-		"fenced": {[]reaper.Node{{Name: "n1", OutOfService: true}, ready("n2")}, 15 * time.Minute},
-		"gone":   {[]reaper.Node{ready("n2")}, 61 * time.Minute},
+		"fenced": {[]census.Node{{Name: "n1", OutOfService: true}, ready("n2")}, 15 * time.Minute},
+		"gone":   {[]census.Node{ready("n2")}, 61 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newSequence(namedStore{fixedStore{poolOf(calicoOf("n1"))}, "calico"})
 			pod := showing(web, ip2)
 			pod.Node, pod.Sandbox, pod.TerminationGrace = "n1", "s1", 24*time.Hour
-			w.cluster([]reaper.Pod{pod}, ready("n1"), ready("n2"))
+			w.cluster([]census.Pod{pod}, ready("n1"), ready("n2"))
 			w.run(t)
 			w.cluster(nil, tt.nodes...)
 			w.run(t)
@@ -373,26 +376,26 @@ func TestNodeThatIsOffNeedsLittleTimeToEndItsPods(t *testing.T) {
 // Nodes that join, or are ready again, all the time or now and then, hold no older allocation for
 // ever.
 func TestNodesThatComeAndGoDoNotHoldForEver(t *testing.T) {
-	joins := func(now time.Time) reaper.Node {
-		return reaper.Node{Name: "n9", Created: now.Add(-20 * time.Second), Since: now.Add(-20 * time.Second)}
+	joins := func(now time.Time) census.Node {
+		return census.Node{Name: "n9", Created: now.Add(-20 * time.Second), Since: now.Add(-20 * time.Second)}
 	}
-	back := func(now time.Time) reaper.Node {
-		return reaper.Node{Name: "n9", Ready: true, Since: now.Add(-2 * time.Minute)}
+	back := func(now time.Time) census.Node {
+		return census.Node{Name: "n9", Ready: true, Since: now.Add(-2 * time.Minute)}
 	}
 	for name, tt := range map[string]struct {
 		every int // how often, in runs
-		node  func(now time.Time) reaper.Node
+		node  func(now time.Time) census.Node
 	}{"a node joins before each run": {1, joins}, "before each second run": {2, joins}, "a node is ready again": {1, back}} {
 		w := newSequence(namedStore{fixedStore{poolOf(webAllocation())}, "whereabouts"})
 		w.policy.GracePeriod = &policy.Duration{Duration: 30 * time.Minute}
-		var e reaper.Entry
+		var e report.Entry
 		for n := range 96 {
 			w.now = w.now.Add(15 * time.Minute)
 			w.cluster(nil, ready("n1"))
 			if n%tt.every == 0 {
 				w.cluster(nil, ready("n1"), tt.node(w.now))
 			}
-			if e = w.entry(t, "whereabouts"); e.Verdict == reaper.Orphaned {
+			if e = w.entry(t, "whereabouts"); e.Verdict == judge.Orphaned {
 				break
 			}
 		}

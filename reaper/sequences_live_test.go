@@ -7,6 +7,11 @@ import (
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // A namedStore is a fixedStore with a name of its own.
@@ -32,19 +37,19 @@ func newSequence(stores ...namedStore) *sequence {
 	w.policy.DryRun = new(bool)
 	one := 1.0
 	w.policy.Limits.MaxFraction = &one
-	w.pods.Add(reaper.Pod{Ref: reaper.PodRef{Namespace: "kube-system", Name: "dns"}})
+	w.pods.Add(census.Pod{Ref: ipam.PodRef{Namespace: "kube-system", Name: "dns"}})
 	return w
 }
 
 // cluster makes the cluster have these pods and nodes, and a pod that has no address.
-func (w *sequence) cluster(pods []reaper.Pod, nodes ...reaper.Node) {
+func (w *sequence) cluster(pods []census.Pod, nodes ...census.Node) {
 	w.pods = &backendtest.Pods{}
-	w.pods.Add(reaper.Pod{Ref: reaper.PodRef{Namespace: "kube-system", Name: "dns"}})
+	w.pods.Add(census.Pod{Ref: ipam.PodRef{Namespace: "kube-system", Name: "dns"}})
 	w.pods.Add(pods...)
 	w.pods.AddNodes(nodes...)
 }
 
-func (w *sequence) run(t *testing.T) reaper.Report {
+func (w *sequence) run(t *testing.T) report.Report {
 	t.Helper()
 	h := newHarness()
 	for _, s := range w.stores {
@@ -58,7 +63,7 @@ func (w *sequence) run(t *testing.T) reaper.Report {
 	return r
 }
 
-func (w *sequence) entry(t *testing.T, backend string) reaper.Entry {
+func (w *sequence) entry(t *testing.T, backend string) report.Entry {
 	t.Helper()
 	for _, e := range w.run(t).Entries {
 		if e.Backend == backend {
@@ -66,29 +71,29 @@ func (w *sequence) entry(t *testing.T, backend string) reaper.Entry {
 		}
 	}
 	t.Fatal("no entry of " + backend)
-	return reaper.Entry{}
+	return report.Entry{}
 }
 
 // kept fails the test if the entry is an orphan, and goes if it is none.
-func kept(t *testing.T, what string, e reaper.Entry) {
+func kept(t *testing.T, what string, e report.Entry) {
 	t.Helper()
-	if e.Verdict == reaper.Orphaned {
+	if e.Verdict == judge.Orphaned {
 		t.Errorf("%s: %s %s (%s), first seen %v", what, e.Verdict, e.Reason, e.Note, e.FirstSeen)
 	}
 }
 
-func goes(t *testing.T, what string, e reaper.Entry) {
+func goes(t *testing.T, what string, e report.Entry) {
 	t.Helper()
-	if e.Verdict != reaper.Orphaned {
+	if e.Verdict != judge.Orphaned {
 		t.Errorf("%s: %s %s (%s), first seen %v, due %v", what, e.Verdict, e.Reason, e.Note, e.FirstSeen, e.Due)
 	}
 }
 
 // calicoOf returns an allocation of Calico, for a sandbox of web on the node.
-func calicoOf(node string) reaper.Allocation {
-	return reaper.Allocation{
+func calicoOf(node string) ipam.Allocation {
+	return ipam.Allocation{
 		Key: "7", IP: ip2, Token: "c1", Group: "handle-s1", SandboxOwned: true, NeverAdopted: true, Created: noon.Add(-time.Hour),
-		Owner: reaper.Owner{Pod: web, Sandbox: "s1", Node: node},
+		Owner: ipam.Owner{Pod: web, Sandbox: "s1", Node: node},
 	}
 }
 
@@ -101,9 +106,9 @@ func TestAnyTerminationGraceLeavesTheLedgerWhole(t *testing.T) {
 			w := newSequence(namedStore{fixedStore{poolOf(webAllocation())}, "whereabouts"})
 			pod := showing(web, ip1)
 			pod.Node, pod.TerminationGrace = "n1", grace
-			w.cluster([]reaper.Pod{pod}, ready("n1"))
+			w.cluster([]census.Pod{pod}, ready("n1"))
 			w.run(t)
-			if _, err := reaper.DecodeLedger(w.ledger.stored); err != nil {
+			if _, err := ledger.Decode(w.ledger.stored); err != nil {
 				t.Errorf("the ledger of %s: %v", w.ledger.stored, err)
 			}
 			w.cluster(nil, ready("n1"))
@@ -123,7 +128,7 @@ func TestTimeOfAnADDThatLooksReplacedDoesNotCountForAPodThatIsGone(t *testing.T)
 	w := newSequence(namedStore{fixedStore{poolOf(a)}, "calico"})
 	pod := showing(web, ip1)
 	pod.Node, pod.Sandbox, pod.TerminationGrace = "n1", "s1", time.Hour
-	w.cluster([]reaper.Pod{pod}, ready("n1"))
+	w.cluster([]census.Pod{pod}, ready("n1"))
 	w.run(t)
 	// The pod shows ip2 until a second before the next run. It is deleted by force.
 	w.now = noon.Add(15 * time.Minute)

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // Spans are the set of addresses that a list of single addresses gives, at both ends of
@@ -20,17 +20,17 @@ func TestSpansAreSetsOfAddresses(t *testing.T) {
 		for ip := netip.MustParseAddr(rapid.SampledFrom(bases).Draw(t, "base")); len(all) < size; ip = ip.Next() {
 			all = append(all, ip)
 		}
-		set := func(name string) (reaper.Spans, map[netip.Addr]bool) {
-			var spans []reaper.Span
+		set := func(name string) (ipam.Spans, map[netip.Addr]bool) {
+			var spans []ipam.Span
 			in := make(map[netip.Addr]bool)
 			for range rapid.IntRange(0, 6).Draw(t, name) {
 				from, to := rapid.IntRange(0, size-1).Draw(t, "from"), rapid.IntRange(0, size-1).Draw(t, "to")
-				spans = append(spans, reaper.Span{First: all[from], Last: all[to]})
+				spans = append(spans, ipam.Span{First: all[from], Last: all[to]})
 				for i := from; i <= to; i++ {
 					in[all[i]] = true
 				}
 			}
-			return reaper.NewSpans(spans...), in
+			return ipam.NewSpans(spans...), in
 		}
 		a, inA := set("a")
 		b, inB := set("b")
@@ -54,7 +54,7 @@ func TestSpansAreSetsOfAddresses(t *testing.T) {
 				}
 			}
 		}
-		for i, s := range []reaper.Spans{a, a.Without(b), a.Within(prefix)} {
+		for i, s := range []ipam.Spans{a, a.Without(b), a.Within(prefix)} {
 			if s.Count().Cmp(big.NewInt(want[i])) != 0 {
 				t.Errorf("%v has %v addresses, want %d", s, s.Count(), want[i])
 			}

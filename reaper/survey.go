@@ -6,20 +6,22 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // surveyTimeout is how long the survey of one backend may take. A run goes on without it.
 const surveyTimeout = 20 * time.Second
 
 // survey adds the networks of the stores that were listed to the report.
-func (r *run) survey(ctx context.Context, inv Inventory) {
+func (r *run) survey(ctx context.Context, inv ipam.Inventory) {
 	for _, l := range inv.Listings {
-		i := slices.IndexFunc(r.Backends, func(b Backend) bool { return b.Name() == l.Backend })
-		if i < 0 || l.Status == StatusFailed || l.Status == StatusSkipped {
+		i := slices.IndexFunc(r.Backends, func(b ipam.Backend) bool { return b.Name() == l.Backend })
+		if i < 0 || l.Status == ipam.StatusFailed || l.Status == ipam.StatusSkipped {
 			continue
 		}
-		s, ok := r.Backends[i].(Surveyor)
+		s, ok := r.Backends[i].(ipam.Surveyor)
 		if !ok {
 			continue
 		}
@@ -30,7 +32,7 @@ func (r *run) survey(ctx context.Context, inv Inventory) {
 			r.warn(l.Backend + ": how full some networks are is unknown: " + printable.Error(err))
 		}
 		if left := r.report.AddNetworks(l, networks); left > 0 {
-			r.warn(fmt.Sprintf("%s: %d networks that have no pool are not in the report, beside %d that are", l.Backend, left, MaxEmptyNetworks))
+			r.warn(fmt.Sprintf("%s: %d networks that have no pool are not in the report, beside %d that are", l.Backend, left, report.MaxEmptyNetworks))
 		}
 	}
 }

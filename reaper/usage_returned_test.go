@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // An answeringStore is a fixedStore that gives every release the same answer.
@@ -14,7 +16,7 @@ type answeringStore struct {
 	answer error
 }
 
-func (s answeringStore) Release(_ context.Context, ws []reaper.Warrant) []error {
+func (s answeringStore) Release(_ context.Context, ws []ipam.Warrant) []error {
 	errs := make([]error, len(ws))
 	for i := range errs {
 		errs[i] = s.answer
@@ -28,14 +30,14 @@ func TestAddressThatChangedHandsIsNotLeakedInItsPool(t *testing.T) {
 		answer              error
 		leaked, live, other int
 	}{
-		{reaper.ErrKept, 1, 0, 0},
-		{reaper.ErrReturned, 0, 1, 0},
-		{reaper.ErrChanged, 0, 0, 1},
+		{ipam.ErrKept, 1, 0, 0},
+		{ipam.ErrReturned, 0, 1, 0},
+		{ipam.ErrChanged, 0, 0, 1},
 	} {
 		pool := poolOf(webAllocation())
 		pool.Range = netip.MustParsePrefix("10.0.0.0/24")
 		h := newHarness(answeringStore{fixedStore{pool}, tt.answer})
-		h.pods.Add(reaper.Pod{Ref: other})
+		h.pods.Add(census.Pod{Ref: other})
 		report, _ := reaper.Run(t.Context(), h.options())
 		u := report.Pools[0].Usage
 		equal(t, "leaked after "+tt.answer.Error(), u.Leaked, tt.leaked)

@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
 
 // A change makes a situation another one.
@@ -14,7 +16,7 @@ type change = func(*situation)
 // given returns the situation in which the pool has 10.0.0.1 for the pod web, which does not
 // exist, after the changes.
 func given(changes ...change) situation {
-	s := situation{pools: []reaper.Pool{poolOf(webAllocation())}}
+	s := situation{pools: []ipam.Pool{poolOf(webAllocation())}}
 	for _, c := range changes {
 		c(&s)
 	}
@@ -22,15 +24,15 @@ func given(changes ...change) situation {
 }
 
 // entry changes the first allocation.
-func entry(f func(a *reaper.Allocation)) change {
+func entry(f func(a *ipam.Allocation)) change {
 	return func(s *situation) { f(&s.pools[0].Allocations[0]) }
 }
 
 // owner gives the first allocation another owner.
-func owner(o reaper.Owner) change { return entry(func(a *reaper.Allocation) { a.Owner = o }) }
+func owner(o ipam.Owner) change { return entry(func(a *ipam.Allocation) { a.Owner = o }) }
 
 // beside adds allocations to the pool.
-func beside(as ...reaper.Allocation) change {
+func beside(as ...ipam.Allocation) change {
 	return func(s *situation) { s.pools[0].Allocations = append(s.pools[0].Allocations, as...) }
 }
 
@@ -43,13 +45,13 @@ func all(changes ...change) change {
 	}
 }
 
-func pods(ps ...reaper.Pod) change           { return func(s *situation) { s.pods = append(s.pods, ps...) } }
-func sets(sets ...reaper.StatefulSet) change { return func(s *situation) { s.sets = sets } }
-func nodes(nodes ...reaper.Node) change      { return func(s *situation) { s.nodes = nodes } }
+func pods(ps ...census.Pod) change           { return func(s *situation) { s.pods = append(s.pods, ps...) } }
+func sets(sets ...census.StatefulSet) change { return func(s *situation) { s.sets = sets } }
+func nodes(nodes ...census.Node) change      { return func(s *situation) { s.nodes = nodes } }
 func sandboxes(ids ...string) change {
 	return func(s *situation) { s.sandboxes = append([]string{}, ids...) }
 }
-func guests(ms ...reaper.VirtualMachine) change {
+func guests(ms ...census.VirtualMachine) change {
 	return func(s *situation) { s.guests = append(s.guests, ms...) }
 }
 
@@ -137,21 +139,21 @@ func (s situation) ripens(t *testing.T, after time.Duration) {
 	s.ledger = s.seen(t, noon)
 	if after > 0 {
 		for _, at := range []time.Duration{0, after - early(s.terms().GracePeriod.Duration) - time.Second} {
-			if d := s.judge(t, noon.Add(at))[0]; d.Verdict == reaper.Orphaned {
+			if d := s.judge(t, noon.Add(at))[0]; d.Verdict == judge.Orphaned {
 				t.Errorf("after %v it is an orphan, want it from %v on", at, after)
 			}
 		}
 	}
-	equal(t, "verdict in time", s.judge(t, noon.Add(after))[0].Verdict, reaper.Orphaned)
+	equal(t, "verdict in time", s.judge(t, noon.Add(after))[0].Verdict, judge.Orphaned)
 }
 
 // The decisions of many rows.
 var (
-	present = decision{reaper.InUse, reaper.PodPresent, ""}
-	absent  = decision{reaper.Suspected, reaper.PodAbsent, ""}
-	shown   = decision{reaper.InUse, reaper.AddressInUse, "shown by pod default/other"}
-	stays   = decision{reaper.Held, reaper.Retained, "its StatefulSet brings the pod back"}
+	present = decision{judge.InUse, judge.PodPresent, ""}
+	absent  = decision{judge.Suspected, judge.PodAbsent, ""}
+	shown   = decision{judge.InUse, judge.AddressInUse, "shown by pod default/other"}
+	stays   = decision{judge.Held, judge.Retained, "its StatefulSet brings the pod back"}
 )
 
 // held is a decision that holds.
-func held(reason reaper.Reason, note string) decision { return decision{reaper.Held, reason, note} }
+func held(reason judge.Reason, note string) decision { return decision{judge.Held, reason, note} }

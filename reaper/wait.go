@@ -1,6 +1,10 @@
 package reaper
 
-import "time"
+import (
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+)
 
 // rounding is the most by which the ledger may move a time.
 const rounding = time.Second
@@ -10,7 +14,7 @@ const rounding = time.Second
 func (r *run) lastDue() time.Time {
 	var last time.Time
 	for i, e := range r.report.Entries {
-		if e.Verdict == Suspected && r.isSelected(i) {
+		if e.Verdict == judge.Suspected && r.isSelected(i) {
 			if due := e.Due.Add(rounding); due.After(last) {
 				last = due
 			}
@@ -25,7 +29,7 @@ func (r *run) lastDue() time.Time {
 func (r *run) nextDue(end time.Time) time.Time {
 	var next time.Time
 	for i, e := range r.report.Entries {
-		if e.Verdict != Suspected || !r.isSelected(i) {
+		if e.Verdict != judge.Suspected || !r.isSelected(i) {
 			continue
 		}
 		due := e.Due.Add(rounding)

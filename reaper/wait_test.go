@@ -10,6 +10,10 @@ import (
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // A fakeSleep is the Sleep of a harness. It moves the clock on by the time that the run
@@ -60,13 +64,13 @@ func shortenGrace(h *harness, d time.Duration) {
 func TestWaitingRunReleasesWhenTheGracePeriodIsOver(t *testing.T) {
 	h, _ := waitingHarness(t)
 	sleep := (&fakeSleep{}).attach(h)
-	report := h.run(t)
+	rep := h.run(t)
 	equal(t, "slept", sleep.slept, []time.Duration{15*time.Minute + time.Second})
-	equal(t, "summary", report.Summary, reaper.Counts{Entries: 3, InUse: 1, Planned: 2, Released: 2})
-	equal(t, "began", report.Run.StartedAt, noon)
-	equal(t, "finished", report.Run.FinishedAt, noon.Add(15*time.Minute+time.Second))
-	equal(t, "first seen", *entryOf(t, report, "2").FirstSeen, noon)
-	equal(t, "journal", h.journal.Read().Run, reaper.JournalRun{ID: "run-1", StartedAt: noon, Version: "v1", Cluster: "https://cluster"})
+	equal(t, "summary", rep.Summary, report.Counts{Entries: 3, InUse: 1, Planned: 2, Released: 2})
+	equal(t, "began", rep.Run.StartedAt, noon)
+	equal(t, "finished", rep.Run.FinishedAt, noon.Add(15*time.Minute+time.Second))
+	equal(t, "first seen", *entryOf(t, rep, "2").FirstSeen, noon)
+	equal(t, "journal", h.journal.Read().Run, journal.Run{ID: "run-1", StartedAt: noon, Version: "v1", Cluster: "https://cluster"})
 	equal(t, "records", len(h.journal.Read().Records), 2)
 }
 
@@ -86,16 +90,16 @@ func TestReportOfAWaitingRunHasTheReleasesOfEarlierLooks(t *testing.T) {
 	h.policy.Rules = append(h.policy.Rules, policy.Rule{Match: policy.Match{Pods: []string{"gone-now"}}, GracePeriod: &policy.Duration{}})
 	h.addPods(t, m, "gone-now")
 	sleep := (&fakeSleep{}).attach(h)
-	report := h.run(t)
+	rep := h.run(t)
 	equal(t, "slept", sleep.slept, []time.Duration{5*time.Minute + time.Second, 10 * time.Minute})
 	var order []string
-	for _, e := range report.Entries {
+	for _, e := range rep.Entries {
 		order = append(order, e.Key+" "+string(e.Outcome))
 	}
 	equal(t, "entries", order, []string{"4 released", "2 released", "1 kept", "3 released"})
-	equal(t, "summary", report.Summary, reaper.Counts{Entries: 4, InUse: 1, Planned: 3, Released: 3})
-	equal(t, "summary of the backend", report.Backends[0].Counts, report.Summary)
-	equal(t, "before and after", [2]int{report.Pools[0].AllocatedBefore, report.Pools[0].AllocatedAfter}, [2]int{4, 1})
+	equal(t, "summary", rep.Summary, report.Counts{Entries: 4, InUse: 1, Planned: 3, Released: 3})
+	equal(t, "summary of the backend", rep.Backends[0].Counts, rep.Summary)
+	equal(t, "before and after", [2]int{rep.Pools[0].AllocatedBefore, rep.Pools[0].AllocatedAfter}, [2]int{4, 1})
 	equal(t, "records", len(h.journal.Read().Records), 3)
 	equal(t, "allocations left", len(contentsOf(t, m)), 1)
 }
@@ -108,11 +112,11 @@ func TestDryRunThatWaitsPlans(t *testing.T) {
 	before := contentsOf(t, m)
 	sleep := (&fakeSleep{}).attach(h)
 	asked := requests(m)
-	report := h.run(t)
+	rep := h.run(t)
 	equal(t, "slept", sleep.slept, []time.Duration{5*time.Minute + time.Second, 10 * time.Minute})
-	equal(t, "summary", report.Summary, reaper.Counts{Entries: 3, InUse: 1, Planned: 2})
-	equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"1": reaper.Kept, "2": reaper.Planned, "3": reaper.Planned})
-	equal(t, "before and after", [2]int{report.Pools[0].AllocatedBefore, report.Pools[0].AllocatedAfter}, [2]int{3, 1})
+	equal(t, "summary", rep.Summary, report.Counts{Entries: 3, InUse: 1, Planned: 2})
+	equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{"1": report.Kept, "2": report.Planned, "3": report.Planned})
+	equal(t, "before and after", [2]int{rep.Pools[0].AllocatedBefore, rep.Pools[0].AllocatedAfter}, [2]int{3, 1})
 	equal(t, "store", contentsOf(t, m), before)
 	equal(t, "requests", *asked, []string{"list", "list", "list"})
 	equal(t, "writes of the ledger", h.ledgers.saves, 0)
@@ -123,12 +127,12 @@ func TestAllocationWhoseOwnerComesBackWhileTheRunWaitsIsKept(t *testing.T) {
 	h, m := waitingHarness(t)
 	sleep := (&fakeSleep{}).attach(h)
 	sleep.onSleep = func(int) error {
-		h.pods.Add(reaper.Pod{Ref: app("gone-1").Pod, UID: app("gone-1").UID})
+		h.pods.Add(census.Pod{Ref: app("gone-1").Pod, UID: app("gone-1").UID})
 		return nil
 	}
-	report := h.run(t)
-	equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"1": reaper.Kept, "2": reaper.Kept, "3": reaper.Released})
-	equal(t, "verdict", reported(t, report, "2"), decision{reaper.InUse, reaper.PodPresent, ""})
+	rep := h.run(t)
+	equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{"1": report.Kept, "2": report.Kept, "3": report.Released})
+	equal(t, "verdict", reported(t, rep, "2"), decision{judge.InUse, judge.PodPresent, ""})
 	equal(t, "allocations left", len(contentsOf(t, m)), 2)
 }
 
@@ -141,9 +145,9 @@ func TestNewSuspicionsAreNotWaitedFor(t *testing.T) {
 		h.addPods(t, m, "gone-3")
 		return nil
 	}
-	report := h.run(t)
+	rep := h.run(t)
 	equal(t, "sleeps", len(sleep.slept), 1)
-	equal(t, "summary", report.Summary, reaper.Counts{Entries: 4, InUse: 1, Suspected: 1, Planned: 2, Released: 2})
+	equal(t, "summary", rep.Summary, report.Counts{Entries: 4, InUse: 1, Suspected: 1, Planned: 2, Released: 2})
 }
 
 // Promise 7. The limit is that of all sleeps together. What is due later stays suspected,
@@ -153,13 +157,13 @@ func TestWaitingRunSleepsForMaxWaitAtMost(t *testing.T) {
 	for _, tt := range []struct {
 		maxWait time.Duration
 		slept   []time.Duration
-		summary reaper.Counts
+		summary report.Counts
 	}{
-		{0, []time.Duration{first, second}, reaper.Counts{Entries: 3, InUse: 1, Planned: 2, Released: 2}},
-		{first + second, []time.Duration{first, second}, reaper.Counts{Entries: 3, InUse: 1, Planned: 2, Released: 2}},
-		{first + second - 1, []time.Duration{first}, reaper.Counts{Entries: 3, InUse: 1, Suspected: 1, Planned: 1, Released: 1}},
-		{first, []time.Duration{first}, reaper.Counts{Entries: 3, InUse: 1, Suspected: 1, Planned: 1, Released: 1}},
-		{first - 1, nil, reaper.Counts{Entries: 3, InUse: 1, Suspected: 2}},
+		{0, []time.Duration{first, second}, report.Counts{Entries: 3, InUse: 1, Planned: 2, Released: 2}},
+		{first + second, []time.Duration{first, second}, report.Counts{Entries: 3, InUse: 1, Planned: 2, Released: 2}},
+		{first + second - 1, []time.Duration{first}, report.Counts{Entries: 3, InUse: 1, Suspected: 1, Planned: 1, Released: 1}},
+		{first, []time.Duration{first}, report.Counts{Entries: 3, InUse: 1, Suspected: 1, Planned: 1, Released: 1}},
+		{first - 1, nil, report.Counts{Entries: 3, InUse: 1, Suspected: 2}},
 	} {
 		h, m := waitingHarness(t)
 		shortenGrace(h, 5*time.Minute)
@@ -181,7 +185,7 @@ func TestWaitingRunSleepsForMaxWaitAtMost(t *testing.T) {
 
 // Promise 7, 8. The report is that of the last look, and no release is half done.
 func TestWaitingRunEndsAtAnyTime(t *testing.T) {
-	for nth, want := range map[int]reaper.Counts{
+	for nth, want := range map[int]report.Counts{
 		1: {Entries: 3, InUse: 1, Suspected: 2},
 		2: {Entries: 3, InUse: 1, Suspected: 1, Planned: 1, Released: 1},
 	} {
@@ -196,11 +200,11 @@ func TestWaitingRunEndsAtAnyTime(t *testing.T) {
 			}
 			return ctx.Err()
 		}
-		report, err := reaper.Run(ctx, h.options())
-		if partial := (*reaper.PartialError)(nil); !errors.Is(err, context.Canceled) || errors.As(err, &partial) {
+		rep, err := reaper.Run(ctx, h.options())
+		if partial := (*report.PartialError)(nil); !errors.Is(err, context.Canceled) || errors.As(err, &partial) {
 			t.Errorf("run: %v, want it cancelled", err)
 		}
-		equal(t, "summary", report.Summary, want)
+		equal(t, "summary", rep.Summary, want)
 		equal(t, "allocations left", len(contentsOf(t, m)), 3-want.Released)
 		equal(t, "lock", lock.calls, []string{"acquire run-1", "release"})
 	}
@@ -209,7 +213,7 @@ func TestWaitingRunEndsAtAnyTime(t *testing.T) {
 // Promise 9. A refusal or a failed census ends the run. The report has the releases
 // from before.
 func TestWaitingRunEndsWithAFailedLook(t *testing.T) {
-	for name, want := range map[string]reaper.Counts{
+	for name, want := range map[string]report.Counts{
 		"a limit":  {Entries: 3, InUse: 1, Planned: 2, Released: 1},
 		"a census": {Entries: 3, Held: 2, Planned: 1, Released: 1},
 	} {
@@ -227,7 +231,7 @@ func TestWaitingRunEndsWithAFailedLook(t *testing.T) {
 			return nil
 		}
 		report, err := reaper.Run(t.Context(), h.options())
-		if limit := (*reaper.LimitError)(nil); errors.As(err, &limit) != (name == "a limit") || err == nil {
+		if limit := (*judge.LimitError)(nil); errors.As(err, &limit) != (name == "a limit") || err == nil {
 			t.Errorf("run that %s ends: %v", name, err)
 		}
 		equal(t, "sleeps", len(sleep.slept), 2)
@@ -275,10 +279,10 @@ func TestWarningOfSeveralLooksIsReportedOnce(t *testing.T) {
 	sleep := (&fakeSleep{}).attach(h)
 	h.journal.OnWrite(func() error { return errForbidden })
 	shortenGrace(h, 5*time.Minute)
-	report, _ := h.partial(t)
+	rep, _ := h.partial(t)
 	equal(t, "sleeps", len(sleep.slept), 2)
-	equal(t, "warnings", report.Warnings, []string{"nothing is released without a journal: " + errForbidden.Error()})
-	equal(t, "summary", report.Summary, reaper.Counts{Entries: 3, InUse: 1, Planned: 2, Failed: 2})
+	equal(t, "warnings", rep.Warnings, []string{"nothing is released without a journal: " + errForbidden.Error()})
+	equal(t, "summary", rep.Summary, report.Counts{Entries: 3, InUse: 1, Planned: 2, Failed: 2})
 }
 
 // The timeout is that of a look, not of the waiting.
@@ -308,8 +312,8 @@ func TestLimitsHoldForAllLooksOfARun(t *testing.T) {
 		shortenGrace(h, 0)
 		limit(&h.policy.Limits)
 		(&fakeSleep{}).attach(h)
-		report, err := reaper.Run(t.Context(), h.options())
+		rep, err := reaper.Run(t.Context(), h.options())
 		equal(t, "limit", limitError(t, err).Limit, name)
-		equal(t, "outcomes", outcomes(report), map[string]reaper.Outcome{"1": reaper.Kept, "2": reaper.Released, "3": reaper.Refused})
+		equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{"1": report.Kept, "2": report.Released, "3": report.Refused})
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // Promise 4. A warrant is as old as the clock says that ran further since the look. The
@@ -29,7 +29,7 @@ func TestWarrantIsAsOldAsTheClockSaysThatRanFurther(t *testing.T) {
 		began := looked(t, time.Now(), monotonic, wall)
 		_, err := lookedAt(ws[0], began).Allocation()
 		switch old := max(monotonic, wall); {
-		case old > reaper.Freshness && !errors.Is(err, reaper.ErrAgain):
+		case old > ipam.Freshness && !errors.Is(err, ipam.ErrAgain):
 			t.Errorf("%v, want ErrAgain", err)
 		case old <= -later && err != nil:
 			t.Errorf("%v, want that it is valid", err)

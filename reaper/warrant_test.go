@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // Promise 4. A later sandbox may adopt one of these allocations, and never the other.
@@ -23,7 +23,7 @@ func TestWarrantExpires(t *testing.T) {
 				t.Errorf("after %v: %v", fresh, err)
 			}
 			time.Sleep(time.Nanosecond)
-			if _, err := ws[0].Allocation(); !errors.Is(err, reaper.ErrAgain) {
+			if _, err := ws[0].Allocation(); !errors.Is(err, ipam.ErrAgain) {
 				t.Errorf("a nanosecond later: %v, want ErrAgain", err)
 			}
 		})
@@ -40,7 +40,7 @@ func TestWarrantIsAsOldAsTheBeginningOfTheLook(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			look := newSecondLook(t, &backendtest.Pods{}, allocations(1)...)
 			look.pods.OnCall(func(string) error {
-				time.Sleep(reaper.Freshness / 3)
+				time.Sleep(ipam.Freshness / 3)
 				return nil
 			})
 			began := time.Now()
@@ -48,12 +48,12 @@ func TestWarrantIsAsOldAsTheBeginningOfTheLook(t *testing.T) {
 			if errs[0] != nil {
 				t.Fatal(errs[0])
 			}
-			time.Sleep(time.Until(began.Add(reaper.Freshness)))
+			time.Sleep(time.Until(began.Add(ipam.Freshness)))
 			if _, err := ws[0].Allocation(); err != nil {
-				t.Errorf("%d due: %v, want it valid until %v after the beginning", due, err, reaper.Freshness)
+				t.Errorf("%d due: %v, want it valid until %v after the beginning", due, err, ipam.Freshness)
 			}
 			time.Sleep(time.Nanosecond)
-			if _, err := ws[0].Allocation(); !errors.Is(err, reaper.ErrAgain) {
+			if _, err := ws[0].Allocation(); !errors.Is(err, ipam.ErrAgain) {
 				t.Errorf("%d due: %v, want ErrAgain", due, err)
 			}
 		})
@@ -68,11 +68,11 @@ func TestRenewLooksAgain(t *testing.T) {
 				a := allocations(1)[0]
 				back := showing(a.Owner.Pod, a.IP)
 				if sandboxOnly {
-					a.Owner = reaper.Owner{Sandbox: "s1"}
+					a.Owner = ipam.Owner{Sandbox: "s1"}
 				}
 				look := newSecondLook(t, &backendtest.Pods{}, a)
 				ws, _ := look.confirmer(due).Confirm(t.Context(), look.orphans)
-				time.Sleep(reaper.Freshness + 1)
+				time.Sleep(ipam.Freshness + 1)
 				fresh, err := ws[0].Renew(t.Context())
 				if err != nil {
 					t.Fatal(err)
@@ -82,11 +82,11 @@ func TestRenewLooksAgain(t *testing.T) {
 				}
 				look.pods.OnCall(func(string) error { return errors.New("no answer") })
 				again, err := fresh.Renew(t.Context())
-				refused(t, again, err, reaper.ErrAgain)
+				refused(t, again, err, ipam.ErrAgain)
 				look.pods.OnCall(nil)
 				look.pods.Add(back)
 				again, err = fresh.Renew(t.Context())
-				refused(t, again, err, reaper.ErrReturned)
+				refused(t, again, err, ipam.ErrReturned)
 			})
 		}
 	}
@@ -102,11 +102,11 @@ func TestSiblingOfAnAllocationThatIsNeverAdoptedExpiresEarlier(t *testing.T) {
 		look := newSecondLook(t, &backendtest.Pods{}, as...)
 		ws, errs := look.confirmer(1).Confirm(t.Context(), look.orphans)
 		equal(t, "errors", errors.Join(errs...), nil)
-		time.Sleep(reaper.Freshness + 1)
+		time.Sleep(ipam.Freshness + 1)
 		if _, err := ws[0].Allocation(); err != nil {
 			t.Errorf("the one that is never adopted: %v", err)
 		}
-		if _, err := ws[1].Allocation(); !errors.Is(err, reaper.ErrAgain) {
+		if _, err := ws[1].Allocation(); !errors.Is(err, ipam.ErrAgain) {
 			t.Errorf("its sibling: %v, want ErrAgain", err)
 		}
 	})

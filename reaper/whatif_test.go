@@ -6,6 +6,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
 
 // Promise 7. A run of one pod without a grace period releases that pod's allocations. It
@@ -23,7 +24,7 @@ func TestRunWithoutGraceKeepsTheTimesOfWhatItDoesNotRelease(t *testing.T) {
 			h.policy.GracePeriod, h.policy.DryRun = policy.Default().GracePeriod, new(true)
 			h.change = nil
 			e := entryOf(t, h.run(t), "3")
-			equal(t, "verdict", e.Verdict, reaper.Suspected)
+			equal(t, "verdict", e.Verdict, judge.Suspected)
 			equal(t, "due", *e.Due, noon.Add(15*time.Minute))
 		})
 	}

@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // Name is the name of the backend in policies, logs and reports.
@@ -34,13 +34,13 @@ func New(s *Settings) (*Backend, error) {
 	return &Backend{cns}, nil
 }
 
-// Name implements reaper.Backend.
+// Name implements ipam.Backend.
 func (*Backend) Name() string { return Name }
 
-// List implements reaper.Backend. CNS has one pool. An answer that cannot be read ends the
+// List implements ipam.Backend. CNS has one pool. An answer that cannot be read ends the
 // listing.
-func (b *Backend) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
-	return func(yield func(reaper.Pool, error) bool) {
+func (b *Backend) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
+	return func(yield func(ipam.Pool, error) bool) {
 		pool, err := b.list(ctx)
 		if err != nil {
 			err = fmt.Errorf("list %s: %w", b.cns.address, err)
@@ -52,10 +52,10 @@ func (b *Backend) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 }
 
 // list returns the pool, with what keeps containers that have other network interfaces.
-func (b *Backend) list(ctx context.Context) (reaper.Pool, error) {
+func (b *Backend) list(ctx context.Context) (ipam.Pool, error) {
 	s, err := b.cns.state(ctx)
 	if err != nil {
-		return reaper.Pool{}, err
+		return ipam.Pool{}, err
 	}
 	keeps := make(map[string]string) // by key
 	for _, a := range s.addresses {
@@ -63,7 +63,7 @@ func (b *Backend) list(ctx context.Context) (reaper.Pool, error) {
 			continue
 		}
 		if keeps[a.key], err = b.otherInterface(ctx, a); err != nil {
-			return reaper.Pool{}, err
+			return ipam.Pool{}, err
 		}
 	}
 	return s.pool(keeps), nil

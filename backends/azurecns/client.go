@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -83,7 +83,7 @@ type codeError struct {
 func (e *codeError) Error() string { return fmt.Sprintf("CNS answers %d: %.300s", e.code, e.message) }
 
 // call sends a request and decodes the first JSON object of the answer: CNS writes the
-// answer to a failed release twice. The error wraps reaper.ErrAgain if another try may
+// answer to a failed release twice. The error wraps ipam.ErrAgain if another try may
 // succeed.
 func (c *client) call(ctx context.Context, method, path string, body, answer any) error {
 	data, err := json.Marshal(body)
@@ -97,18 +97,18 @@ func (c *client) call(ctx context.Context, method, path string, body, answer any
 	request.Header.Set("Content-Type", "application/json")
 	response, err := c.http.Do(request)
 	if err != nil {
-		return fmt.Errorf("%w: %w", reaper.ErrAgain, err)
+		return fmt.Errorf("%w: %w", ipam.ErrAgain, err)
 	}
 	defer response.Body.Close()
 	switch code := response.StatusCode; {
 	case code >= http.StatusInternalServerError:
-		return fmt.Errorf("%w: %s %s: %s", reaper.ErrAgain, method, path, response.Status)
+		return fmt.Errorf("%w: %s %s: %s", ipam.ErrAgain, method, path, response.Status)
 	case code != http.StatusOK:
 		return fmt.Errorf("%s %s: %s", method, path, response.Status)
 	}
 	var first json.RawMessage
 	if err := json.NewDecoder(io.LimitReader(response.Body, maxAnswer)).Decode(&first); err != nil {
-		return fmt.Errorf("%w: %s %s: the answer is not whole: %w", reaper.ErrAgain, method, path, err)
+		return fmt.Errorf("%w: %s %s: the answer is not whole: %w", ipam.ErrAgain, method, path, err)
 	}
 	if err := kube.Decode(first, answer); err != nil {
 		return fmt.Errorf("%s %s: %w", method, path, err)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // Promise 11. A list that CNS did not give is a failure, and never an empty store.
@@ -54,9 +54,9 @@ func wantListError(t *testing.T, address, want string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	inv := reaper.TakeInventory(t.Context(), []reaper.Backend{b}, func(string) bool { return true })
+	inv := ipam.TakeInventory(t.Context(), []ipam.Backend{b}, func(string) bool { return true })
 	l := inv.Listings[0]
-	if l.Status != reaper.StatusFailed || !strings.Contains(l.Message, want) || !strings.Contains(l.Message, address) {
+	if l.Status != ipam.StatusFailed || !strings.Contains(l.Message, want) || !strings.Contains(l.Message, address) {
 		t.Errorf("the listing is %v: %s, want a failure of %s with %q", l.Status, l.Message, address, want)
 	}
 }

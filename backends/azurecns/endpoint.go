@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -46,7 +46,7 @@ func (c *client) endpoint(ctx context.Context, container string) (map[string]jso
 
 // otherInterface returns why a container that may have other interfaces than eth0 keeps its
 // addresses; empty if it has no other. A release removes CNS's record of all interfaces. The
-// error wraps reaper.ErrAgain.
+// error wraps ipam.ErrAgain.
 func (b *Backend) otherInterface(ctx context.Context, a *address) (string, error) {
 	switch {
 	case a.Owner.Secondary:
@@ -56,7 +56,7 @@ func (b *Backend) otherInterface(ctx context.Context, a *address) (string, error
 	}
 	interfaces, err := b.cns.endpoint(ctx, a.container)
 	switch {
-	case errors.Is(err, reaper.ErrAgain):
+	case errors.Is(err, ipam.ErrAgain):
 		return "", err
 	case err != nil:
 		return "it is unknown which network interfaces its pod has: " + err.Error(), nil

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/backends/azurecns/cnstest"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // roomOfPool is how many addresses a pool of the suite has.
@@ -69,7 +69,7 @@ func newNode(t testing.TB, address string, byContainer bool) *node {
 }
 
 // Backend implements backendtest.Store.
-func (n *node) Backend() reaper.Backend {
+func (n *node) Backend() ipam.Backend {
 	b, err := New(&Settings{Address: n.cns.address})
 	if err != nil {
 		n.t.Fatal(err)
@@ -84,9 +84,9 @@ func (*node) ByRuntime() {}
 // assigned, so nothing that the suite allocates is old.
 type aged struct{ *Backend }
 
-// List implements reaper.Backend.
-func (b aged) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
-	return func(yield func(reaper.Pool, error) bool) {
+// List implements ipam.Backend.
+func (b aged) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
+	return func(yield func(ipam.Pool, error) bool) {
 		for pool, err := range b.Backend.List(ctx) {
 			for i := range pool.Allocations {
 				pool.Allocations[i].Created = pool.Allocations[i].Created.Add(-time.Hour)
@@ -100,13 +100,13 @@ func (b aged) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 
 // Reserve implements backendtest.Store. A sandbox may get addresses of both pools, as those of
 // two families. CNS gives them in one request.
-func (n *node) Reserve(pool string, owner reaper.Owner) (reaper.Allocation, error) {
+func (n *node) Reserve(pool string, owner ipam.Owner) (ipam.Allocation, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	ctx := context.Background()
 	s, err := n.cns.state(ctx)
 	if err != nil {
-		return reaper.Allocation{}, err
+		return ipam.Allocation{}, err
 	}
 	a := assignmentFor(owner, n.byContainer)
 	for _, at := range s.addresses {
@@ -116,32 +116,32 @@ func (n *node) Reserve(pool string, owner reaper.Owner) (reaper.Allocation, erro
 	}
 	if len(a.Addresses) > 0 {
 		if err := n.cns.assign(ctx, pathRelease, a); err != nil {
-			return reaper.Allocation{}, err
+			return ipam.Allocation{}, err
 		}
 	}
 	at := n.free(s, pool)
 	if at == nil {
-		return reaper.Allocation{}, fmt.Errorf("pool %s is full", pool)
+		return ipam.Allocation{}, fmt.Errorf("pool %s is full", pool)
 	}
 	a.Addresses = append(a.Addresses, at.IP)
 	if err := n.cns.assign(ctx, pathRequest, a); err != nil {
-		return reaper.Allocation{}, err
+		return ipam.Allocation{}, err
 	}
 	if n.byContainer {
 		var answer returned
 		nics := map[string]device{"eth0": {Type: infraNIC, Veth: "azv" + owner.Sandbox[56:]}}
 		if err := n.cns.call(ctx, http.MethodPatch, pathEndpoint+owner.Sandbox, nics, &answer); err != nil {
-			return reaper.Allocation{}, err
+			return ipam.Allocation{}, err
 		}
 	}
-	return reaper.Allocation{
+	return ipam.Allocation{
 		Pool: poolName, Key: at.ip.String(), IP: at.ip, ByRuntime: true,
-		Owner: reaper.Owner{Pod: owner.Pod, Sandbox: owner.Sandbox},
+		Owner: ipam.Owner{Pod: owner.Pod, Sandbox: owner.Sandbox},
 	}, nil
 }
 
 // assignmentFor returns the body of the CNI plugin's requests for a sandbox.
-func assignmentFor(owner reaper.Owner, byContainer bool) assignment {
+func assignmentFor(owner ipam.Owner, byContainer bool) assignment {
 	a := assignment{Container: owner.Sandbox, Interface: owner.Sandbox, Pod: pod{owner.Pod.Name, owner.Pod.Namespace}, Name: "eth0"}
 	if byContainer {
 		a.Interface = owner.Sandbox[:8] + "-eth0"
@@ -164,7 +164,7 @@ func (n *node) free(s *state, pool string) *address {
 }
 
 // Free implements backendtest.Store.
-func (n *node) Free(_ string, owner reaper.Owner) error {
+func (n *node) Free(_ string, owner ipam.Owner) error {
 	return n.cns.assign(context.Background(), pathRelease, assignmentFor(owner, n.byContainer))
 }
 
@@ -198,14 +198,14 @@ func (n *node) Snapshot() (map[string]string, error) {
 
 // Spoil implements backendtest.Spoiler: it gives an address to a container whose ID no
 // container runtime makes.
-func (n *node) Spoil(pool string) (reaper.Allocation, error) {
+func (n *node) Spoil(pool string) (ipam.Allocation, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s, err := n.cns.state(context.Background())
 	if err != nil {
-		return reaper.Allocation{}, err
+		return ipam.Allocation{}, err
 	}
 	at := n.free(s, pool)
 	a := assignment{Container: "898fb8f1-f93e", Interface: "898fb8f1-f93e", Pod: pod{"junk", "default"}, Addresses: []string{at.IP}, Name: "eth0"}
-	return reaper.Allocation{Pool: poolName, Key: at.id}, n.cns.assign(context.Background(), pathRequest, a)
+	return ipam.Allocation{Pool: poolName, Key: at.id}, n.cns.assign(context.Background(), pathRequest, a)
 }

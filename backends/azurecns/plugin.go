@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
@@ -15,7 +15,7 @@ func Plugin() plugin.Plugin {
 		Summary:  "Addresses that Azure CNS has assigned on a node (off, unless `backends.azurecns` has `enabled: true`)",
 		Scope:    plugin.Node,
 		Settings: func() any { return new(Settings) },
-		Open: func(_ context.Context, env plugin.Env, settings any) (reaper.Backend, error) {
+		Open: func(_ context.Context, env plugin.Env, settings any) (ipam.Backend, error) {
 			s, ok := settings.(*Settings)
 			if !ok {
 				return nil, fmt.Errorf("azurecns: the settings are %T", settings)
@@ -28,7 +28,7 @@ func Plugin() plugin.Plugin {
 				b, err = New(new(Settings)) // its files may be gone
 			}
 			if err != nil {
-				return nil, reaper.BadInput(err, "")
+				return nil, ipam.BadInput(err, "")
 			}
 			return b, nil
 		},

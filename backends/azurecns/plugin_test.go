@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/ip-reaper/ip-reaper/backends/azurecns/cnstest"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
@@ -40,7 +40,7 @@ func TestBackendIsOffUnlessThePolicyTurnsItOn(t *testing.T) {
 			if (err == nil) != tt.opens || errors.Is(err, plugin.ErrUnused) != tt.unused || tt.opens && b.Name() != Plugin().Name {
 				t.Errorf("opened as %v, %v", b, err)
 			}
-			var input *reaper.InputError
+			var input *ipam.InputError
 			if !tt.opens && !tt.unused && !errors.As(err, &input) {
 				t.Errorf("%v is no mistake of the operator's", err)
 			}

@@ -8,13 +8,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // pool returns the addresses that are not free. Keeps has, by the key of a container, what
 // protects its addresses.
-func (s *state) pool(keeps map[string]string) reaper.Pool {
-	p := reaper.Pool{Name: poolName, Range: s.span()}
+func (s *state) pool(keeps map[string]string) ipam.Pool {
+	p := ipam.Pool{Name: poolName, Range: s.span()}
 	usable := int64(0)
 	for _, a := range s.addresses {
 		if a.State == available || a.State == assigned {
@@ -33,15 +33,15 @@ func (s *state) pool(keeps map[string]string) reaper.Pool {
 
 // allocation returns an address as it is listed. Its key is the address: a later CNS may give
 // it another ID.
-func (s *state) allocation(a *address) reaper.Allocation {
-	r := reaper.Allocation{Key: a.ip.String(), IP: a.ip, Created: a.Changed, UnknownField: a.unknownField, Token: s.token(a)}
+func (s *state) allocation(a *address) ipam.Allocation {
+	r := ipam.Allocation{Key: a.ip.String(), IP: a.ip, Created: a.Changed, UnknownField: a.unknownField, Token: s.token(a)}
 	switch {
 	case a.unreadable != "":
 		r.Key, r.Unreadable = a.id, a.unreadable
 	case a.State == assigned:
 		r.Group = Name + " " + a.key
 		r.ByRuntime = true
-		r.Owner = reaper.Owner{Pod: reaper.PodRef{Namespace: a.Owner.Namespace, Name: a.Owner.Name}, Sandbox: a.container}
+		r.Owner = ipam.Owner{Pod: ipam.PodRef{Namespace: a.Owner.Namespace, Name: a.Owner.Name}, Sandbox: a.container}
 	default:
 		r.Foreign = "an address that no pod has: for CNS, its state is " + a.State
 	}

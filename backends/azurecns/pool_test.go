@@ -11,7 +11,8 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/backends/azurecns/cnstest"
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // The IDs of two containers, of which the first 8 characters differ.
@@ -192,7 +193,7 @@ func TestPoolSpansTheAddresses(t *testing.T) {
 // Promise 1. The first 8 characters of an ID keep the address as long as any sandbox has them.
 func TestShortIDIsKeptByAnySandboxThatBeginsSo(t *testing.T) {
 	n := newNode(t, serve(t, cnstest.New()), false)
-	reserve := func(iface string) reaper.Allocation {
+	reserve := func(iface string) ipam.Allocation {
 		t.Helper()
 		a := assignment{Interface: iface, Pod: pod{"web-0", "shop"}, Name: "eth0"}
 		s, err := n.cns.state(t.Context())
@@ -204,11 +205,11 @@ func TestShortIDIsKeptByAnySandboxThatBeginsSo(t *testing.T) {
 		if err := n.cns.assign(t.Context(), pathRequest, a); err != nil {
 			t.Fatal(err)
 		}
-		return reaper.Allocation{Pool: poolName, Key: at.IP}
+		return ipam.Allocation{Pool: poolName, Key: at.IP}
 	}
 	dead, live := reserve("dead0000-eth0"), reserve("11fe0000-eth0")
 	var pods backendtest.Pods
-	pods.AddSandboxes(reaper.Sandbox{ID: liveID}, reaper.Sandbox{ID: liveID[:63] + "1"})
+	pods.AddSandboxes(census.Sandbox{ID: liveID}, census.Sandbox{ID: liveID[:63] + "1"})
 	orphans, _ := backendtest.Orphans(t, n.Backend(), backendtest.OnNode(&pods))
 	var got []string
 	for place := range orphans {

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// A record is the Stored of a reaper.Record.
+// A record is the Stored of a ipam.Record.
 type record struct {
 	// Address is the address as CNS showed it.
 	Address json.RawMessage `json:"address"`
@@ -21,8 +21,8 @@ type record struct {
 	Interfaces map[string]json.RawMessage `json:"interfaces,omitempty"`
 }
 
-// Record implements reaper.Backend.
-func (b *Backend) Record(ctx context.Context, as []reaper.Allocation) ([]json.RawMessage, error) {
+// Record implements ipam.Backend.
+func (b *Backend) Record(ctx context.Context, as []ipam.Allocation) ([]json.RawMessage, error) {
 	s, err := b.cns.state(ctx)
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ type recorded struct {
 }
 
 // readRecord returns an error for a record that Record cannot have returned.
-func readRecord(r reaper.Record) (recorded, error) {
+func readRecord(r ipam.Record) (recorded, error) {
 	var k record
 	if err := kube.Decode(r.Stored, &k); err != nil {
 		return recorded{}, fmt.Errorf("decode the record: %w", err)

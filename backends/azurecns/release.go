@@ -7,15 +7,15 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// Release implements reaper.Backend with one request for each container. CNS compares
+// Release implements ipam.Backend with one request for each container. CNS compares
 // nothing, and frees whatever the container has. So all that the container has must be as it
 // was listed, and must have a warrant. An address that another container has got since is
 // safe: CNS frees by the ID of the old one.
-func (b *Backend) Release(ctx context.Context, ws []reaper.Warrant) []error {
-	r := &release{b, ws, make([]reaper.Allocation, len(ws)), make([]error, len(ws))}
+func (b *Backend) Release(ctx context.Context, ws []ipam.Warrant) []error {
+	r := &release{b, ws, make([]ipam.Allocation, len(ws)), make([]error, len(ws))}
 	for i, w := range ws {
 		r.allocations[i], r.errs[i] = w.Allocation()
 	}
@@ -44,8 +44,8 @@ func (b *Backend) Release(ctx context.Context, ws []reaper.Warrant) []error {
 // A release is one call of Backend.Release.
 type release struct {
 	*Backend
-	warrants    []reaper.Warrant
-	allocations []reaper.Allocation
+	warrants    []ipam.Warrant
+	allocations []ipam.Allocation
 	errs        []error
 }
 
@@ -74,7 +74,7 @@ func (r *release) containers(s *state) []*container {
 			r.errs[i] = r.absence(s, listed)
 			continue
 		case s.token(a) != listed.Token:
-			r.errs[i] = fmt.Errorf("%w: CNS has it for container %s since %s", reaper.ErrChanged, a.container, a.Changed)
+			r.errs[i] = fmt.Errorf("%w: CNS has it for container %s since %s", ipam.ErrChanged, a.container, a.Changed)
 			continue
 		}
 		at := slices.IndexFunc(all, func(c *container) bool { return c.address.key == a.key })
@@ -88,10 +88,10 @@ func (r *release) containers(s *state) []*container {
 }
 
 // absence returns nil if CNS has an address free, or does not have it any more.
-func (r *release) absence(s *state, listed reaper.Allocation) error {
+func (r *release) absence(s *state, listed ipam.Allocation) error {
 	for _, a := range s.addresses {
 		if a.ip == listed.IP && (a.unreadable != "" || a.State != available) {
-			return fmt.Errorf("%w: %s", reaper.ErrChanged, cmp.Or(a.unreadable, a.State))
+			return fmt.Errorf("%w: %s", ipam.ErrChanged, cmp.Or(a.unreadable, a.State))
 		}
 	}
 	return nil
@@ -102,9 +102,9 @@ func (r *release) refusal(ctx context.Context, s *state, c *container) error {
 	ips := r.ips(c.members)
 	for _, id := range s.keys[c.address.key] {
 		if sibling := s.byID[id]; !slices.Contains(ips, sibling.ip.String()) {
-			why := reaper.ErrKept
-			if slices.ContainsFunc(r.errs, func(err error) bool { return errors.Is(err, reaper.ErrAgain) }) {
-				why = reaper.ErrAgain
+			why := ipam.ErrKept
+			if slices.ContainsFunc(r.errs, func(err error) bool { return errors.Is(err, ipam.ErrAgain) }) {
+				why = ipam.ErrAgain
 			}
 			return fmt.Errorf("%w: CNS would free %s with it, which has no warrant", why, sibling.ip)
 		}
@@ -114,7 +114,7 @@ func (r *release) refusal(ctx context.Context, s *state, c *container) error {
 		return err
 	}
 	if keep != "" {
-		return fmt.Errorf("%w: %s", reaper.ErrKept, keep)
+		return fmt.Errorf("%w: %s", ipam.ErrKept, keep)
 	}
 	for _, i := range c.members {
 		if _, err := r.warrants[i].Allocation(); err != nil {
@@ -134,7 +134,7 @@ func (r *release) verify(ctx context.Context, answers map[int]error) {
 	s, err := r.cns.state(context.WithoutCancel(ctx))
 	for i, answer := range answers {
 		if err != nil {
-			r.errs[i] = fmt.Errorf("%w: %w, and it is unknown whether CNS has released it: %w", reaper.ErrAgain, reaper.ErrLost, cmp.Or(answer, err))
+			r.errs[i] = fmt.Errorf("%w: %w, and it is unknown whether CNS has released it: %w", ipam.ErrAgain, ipam.ErrLost, cmp.Or(answer, err))
 			continue
 		}
 		if s.has(r.allocations[i]) {
@@ -144,7 +144,7 @@ func (r *release) verify(ctx context.Context, answers map[int]error) {
 }
 
 // has reports whether an address still belongs to the container for which it was listed.
-func (s *state) has(listed reaper.Allocation) bool {
+func (s *state) has(listed ipam.Allocation) bool {
 	return slices.ContainsFunc(s.addresses, func(a *address) bool {
 		return a.ip == listed.IP && (a.unreadable != "" || a.State == assigned && a.container == listed.Owner.Sandbox)
 	})

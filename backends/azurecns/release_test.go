@@ -13,7 +13,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/backends/azurecns/cnstest"
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // A leak is a fake CNS with the two addresses of a container that is gone.
@@ -21,7 +21,7 @@ type leak struct {
 	*testing.T
 	cns  *cnstest.CNS
 	node *node
-	pair []reaper.Allocation
+	pair []ipam.Allocation
 	pods backendtest.Pods
 
 	releases atomic.Int32 // requests that CNS got
@@ -41,7 +41,7 @@ func newLeak(t *testing.T, through func(next http.Handler) http.Handler) *leak {
 	t.Cleanup(l.server.Close)
 	fill(l.cns)
 	l.node = newNode(t, l.server.URL, true)
-	owner := reaper.Owner{Pod: reaper.PodRef{Namespace: "shop", Name: "web-0"}, Sandbox: deadID}
+	owner := ipam.Owner{Pod: ipam.PodRef{Namespace: "shop", Name: "web-0"}, Sandbox: deadID}
 	for _, pool := range []string{"a", "b"} {
 		a, err := l.node.Reserve(pool, owner)
 		if err != nil {
@@ -54,7 +54,7 @@ func newLeak(t *testing.T, through func(next http.Handler) http.Handler) *leak {
 }
 
 // warrants returns warrants for both addresses.
-func (l *leak) warrants() []reaper.Warrant {
+func (l *leak) warrants() []ipam.Warrant {
 	l.Helper()
 	return backendtest.Warrants(l, l.node.Backend(), backendtest.OnNode(&l.pods), l.pair...)
 }
@@ -96,8 +96,8 @@ func TestOneRequestReleasesAContainer(t *testing.T) {
 func TestSiblingWithoutWarrantKeepsTheContainer(t *testing.T) {
 	l := newLeak(t, straight)
 	ws := l.warrants()
-	l.wantAll(l.node.Backend().Release(t.Context(), ws[:1]), reaper.ErrKept, l.pair[1].Key+" with it")
-	l.wantAll(l.node.Backend().Release(t.Context(), []reaper.Warrant{{}, ws[1]})[1:], reaper.ErrKept, l.pair[0].Key+" with it")
+	l.wantAll(l.node.Backend().Release(t.Context(), ws[:1]), ipam.ErrKept, l.pair[1].Key+" with it")
+	l.wantAll(l.node.Backend().Release(t.Context(), []ipam.Warrant{{}, ws[1]})[1:], ipam.ErrKept, l.pair[0].Key+" with it")
 	l.wantLeft(2)
 	if got := l.releases.Load(); got != 0 {
 		t.Errorf("CNS got %d requests, want none", got)
@@ -118,7 +118,7 @@ func TestWhatChangedSinceTheListingStays(t *testing.T) {
 			l := newLeak(t, straight)
 			ws := l.warrants()
 			change(l)
-			l.wantAll(l.node.Backend().Release(t.Context(), ws), reaper.ErrChanged, "")
+			l.wantAll(l.node.Backend().Release(t.Context(), ws), ipam.ErrChanged, "")
 			l.wantLeft(2)
 			if got := l.releases.Load(); got != 0 {
 				t.Errorf("CNS got %d requests, want none", got)
@@ -143,9 +143,9 @@ func TestAnswersOfCNSAreNotBelieved(t *testing.T) {
 		{"no code", cnstest.Answer{Status: 200, Body: `{"response":{}}`}, nil, "no ReturnCode"},
 		{"another spelling", cnstest.Answer{Status: 200, Body: `{"Response":{"ReturnCode":0}}`}, nil, "no ReturnCode"},
 		{"a list", cnstest.Answer{Status: 200, Body: `[]`}, nil, "cannot unmarshal"},
-		{"nothing", cnstest.Answer{Status: 200}, reaper.ErrAgain, "not whole"},
-		{"half an answer", cnstest.Answer{Status: 200, Body: `{"response":{"ReturnCode":0`}, reaper.ErrAgain, "not whole"},
-		{"a server's error", cnstest.Answer{Status: 503, Body: `{"response":{"ReturnCode":0}}`}, reaper.ErrAgain, "503"},
+		{"nothing", cnstest.Answer{Status: 200}, ipam.ErrAgain, "not whole"},
+		{"half an answer", cnstest.Answer{Status: 200, Body: `{"response":{"ReturnCode":0`}, ipam.ErrAgain, "not whole"},
+		{"a server's error", cnstest.Answer{Status: 503, Body: `{"response":{"ReturnCode":0}}`}, ipam.ErrAgain, "503"},
 		{"a path that is not there", cnstest.Answer{Status: 404, Body: `{"response":{"ReturnCode":0}}`}, nil, "404"},
 		{"another place", cnstest.Answer{Status: 302, Body: ``}, nil, "302"},
 	} {
@@ -160,7 +160,7 @@ func TestAnswersOfCNSAreNotBelieved(t *testing.T) {
 			})
 			errs := l.node.Backend().Release(t.Context(), ws)
 			l.wantAll(errs, tt.is, tt.want)
-			if tt.is == nil && errors.Is(errs[0], reaper.ErrAgain) {
+			if tt.is == nil && errors.Is(errs[0], ipam.ErrAgain) {
 				t.Errorf("the answer %v is not final", errs[0])
 			}
 			l.wantLeft(2)
@@ -207,7 +207,7 @@ func TestNothingIsDecidedWithoutCNS(t *testing.T) {
 				}
 				return nil
 			})
-			l.wantAll(l.node.Backend().Release(t.Context(), ws), reaper.ErrAgain, "")
+			l.wantAll(l.node.Backend().Release(t.Context(), ws), ipam.ErrAgain, "")
 			l.cns.OnRequest(nil)
 			l.wantLeft(2)
 		})
@@ -222,7 +222,7 @@ func TestNothingIsDecidedWithoutCNS(t *testing.T) {
 			}
 			return nil
 		})
-		l.wantAll(l.node.Backend().Release(t.Context(), ws), reaper.ErrAgain, "unknown whether")
+		l.wantAll(l.node.Backend().Release(t.Context(), ws), ipam.ErrAgain, "unknown whether")
 	})
 }
 
@@ -266,7 +266,7 @@ func TestContainerWithOtherInterfacesIsKept(t *testing.T) {
 			if tt.want == "" {
 				l.wantAll(errs, nil, "")
 			} else {
-				l.wantAll(errs, reaper.ErrKept, tt.want)
+				l.wantAll(errs, ipam.ErrKept, tt.want)
 			}
 		})
 	}
@@ -292,14 +292,14 @@ func TestWarrantsAreAskedRightBeforeTheRequest(t *testing.T) {
 	ws := l.warrants()
 	l.cns.OnRequest(func(_, path string) *cnstest.Answer {
 		if strings.HasPrefix(path, pathEndpoint) {
-			time.Sleep(reaper.Freshness + 10*time.Millisecond)
+			time.Sleep(ipam.Freshness + 10*time.Millisecond)
 		}
 		return nil
 	})
-	l.wantAll(l.node.Backend().Release(t.Context(), ws), reaper.ErrAgain, "second look")
+	l.wantAll(l.node.Backend().Release(t.Context(), ws), ipam.ErrAgain, "second look")
 	l.cns.OnRequest(nil)
 	ws[1] = l.warrants()[1]
-	l.wantAll(l.node.Backend().Release(t.Context(), ws), reaper.ErrAgain, "")
+	l.wantAll(l.node.Backend().Release(t.Context(), ws), ipam.ErrAgain, "")
 	l.wantLeft(2)
 	if got := l.releases.Load(); got != 0 {
 		t.Errorf("CNS got %d requests, want none", got)

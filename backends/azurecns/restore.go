@@ -9,19 +9,19 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// Compare implements reaper.Backend.
-func (b *Backend) Compare(ctx context.Context, _ string, rs []reaper.Record) []error {
+// Compare implements ipam.Backend.
+func (b *Backend) Compare(ctx context.Context, _ string, rs []ipam.Record) []error {
 	_, errs := b.compare(ctx, rs)
 	return errs
 }
 
-// Restore implements reaper.Backend with one request for each container: CNS gives a
+// Restore implements ipam.Backend with one request for each container: CNS gives a
 // container the addresses that it asks for, all of them or none, if they are free. Where CNS
 // keeps a record of the interfaces of a container, a second request puts that back.
-func (b *Backend) Restore(ctx context.Context, _ string, rs []reaper.Record) []error {
+func (b *Backend) Restore(ctx context.Context, _ string, rs []ipam.Record) []error {
 	free, errs := b.compare(ctx, rs)
 	answers := make(map[string]error) // of CNS, by container
 	for _, i := range slices.Sorted(maps.Keys(free)) {
@@ -73,7 +73,7 @@ func (b *Backend) restore(ctx context.Context, k recorded, ips []string) error {
 // afterwards.
 func outcome(answer, place error) error {
 	switch {
-	case errors.Is(place, reaper.ErrPresent):
+	case errors.Is(place, ipam.ErrPresent):
 		return answer // nil, or what is missing beside the address
 	case place != nil:
 		return place
@@ -85,7 +85,7 @@ func outcome(answer, place error) error {
 }
 
 // compare returns the records whose places are free, by index, and what Compare answers.
-func (b *Backend) compare(ctx context.Context, rs []reaper.Record) (free map[int]recorded, errs []error) {
+func (b *Backend) compare(ctx context.Context, rs []ipam.Record) (free map[int]recorded, errs []error) {
 	errs = make([]error, len(rs))
 	free = make(map[int]recorded)
 	s, failure := b.cns.state(ctx)
@@ -102,24 +102,24 @@ func (b *Backend) compare(ctx context.Context, rs []reaper.Record) (free map[int
 }
 
 // place returns nil if the address of a record is free, and otherwise what
-// reaper.Backend.Compare answers.
+// ipam.Backend.Compare answers.
 func (s *state) place(k recorded) error {
 	for _, a := range s.addresses {
 		switch {
 		case a.ip != k.ip:
 			continue
 		case a.unreadable != "":
-			return fmt.Errorf("%w: %s", reaper.ErrTaken, a.unreadable)
+			return fmt.Errorf("%w: %s", ipam.ErrTaken, a.unreadable)
 		case a.State == available:
 			return nil
 		case a.State != assigned:
-			return fmt.Errorf("%w: for CNS, its state is %s", reaper.ErrTaken, a.State)
+			return fmt.Errorf("%w: for CNS, its state is %s", ipam.ErrTaken, a.State)
 		case a.container == k.container:
-			return reaper.ErrPresent
+			return ipam.ErrPresent
 		}
-		return fmt.Errorf("%w: CNS has it for container %s of pod %s/%s", reaper.ErrTaken, a.container, a.Owner.Namespace, a.Owner.Name)
+		return fmt.Errorf("%w: CNS has it for container %s of pod %s/%s", ipam.ErrTaken, a.container, a.Owner.Namespace, a.Owner.Name)
 	}
-	return fmt.Errorf("%w: CNS does not have this address any more", reaper.ErrTaken)
+	return fmt.Errorf("%w: CNS does not have this address any more", ipam.ErrTaken)
 }
 
 // company returns an error if the container of a record has any address: CNS would answer

@@ -10,14 +10,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ip-reaper/ip-reaper/backends/azurecns/cnstest"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // records returns the records of both addresses, which are released then.
-func (l *leak) records() []reaper.Record {
+func (l *leak) records() []ipam.Record {
 	l.Helper()
 	b := l.node.Backend()
-	var listed []reaper.Allocation
+	var listed []ipam.Allocation
 	for pool, err := range b.List(l.Context()) {
 		if err != nil {
 			l.Fatal(err)
@@ -28,16 +28,16 @@ func (l *leak) records() []reaper.Record {
 	if err != nil || len(stored) != 2 {
 		l.Fatalf("%d records: %v", len(stored), err)
 	}
-	var records []reaper.Record
+	var records []ipam.Record
 	for i, a := range listed {
-		records = append(records, reaper.Record{Backend: Name, Pool: poolName, Key: a.Key, IP: a.IP.String(), Stored: stored[i]})
+		records = append(records, ipam.Record{Backend: Name, Pool: poolName, Key: a.Key, IP: a.IP.String(), Stored: stored[i]})
 	}
 	l.wantAll(b.Release(l.Context(), l.warrants()), nil, "")
 	return records
 }
 
 // both returns the answers of Compare, which writes nothing, and then those of Restore.
-func (l *leak) both(records ...reaper.Record) (compared, restored []error) {
+func (l *leak) both(records ...ipam.Record) (compared, restored []error) {
 	l.Helper()
 	b := l.node.Backend()
 	before, err := l.node.Snapshot()
@@ -77,8 +77,8 @@ func TestRestoreBringsTheInterfacesBack(t *testing.T) {
 		t.Errorf("%d requests, %v (-before +after):\n%s", requests, err, diff)
 	}
 	compared, restored = l.both(records...)
-	l.wantAll(compared, reaper.ErrPresent, "")
-	l.wantAll(restored, reaper.ErrPresent, "")
+	l.wantAll(compared, ipam.ErrPresent, "")
+	l.wantAll(restored, ipam.ErrPresent, "")
 }
 
 // Promise 10. After a restart, CNS names the container of a restored address otherwise.
@@ -89,7 +89,7 @@ func TestRestoredAddressIsThereAfterARestart(t *testing.T) {
 	l.wantAll(restored, nil, "")
 	l.cns.Restart()
 	compared, _ := l.both(records...)
-	l.wantAll(compared, reaper.ErrPresent, "")
+	l.wantAll(compared, ipam.ErrPresent, "")
 }
 
 // Promise 10. CNS gives a container all addresses at once, so a part of them cannot follow.
@@ -116,7 +116,7 @@ func TestRestoreTakesNothingAway(t *testing.T) {
 		want      string
 	}{
 		"another container": {func(l *leak) {
-			owner := reaper.Owner{Pod: reaper.PodRef{Namespace: "shop", Name: "web-9"}, Sandbox: liveID}
+			owner := ipam.Owner{Pod: ipam.PodRef{Namespace: "shop", Name: "web-9"}, Sandbox: liveID}
 			if a, err := l.node.Reserve("a", owner); err != nil || a.Key != l.pair[0].Key {
 				l.Fatalf("%s is reserved: %v", a.Key, err)
 			}
@@ -132,8 +132,8 @@ func TestRestoreTakesNothingAway(t *testing.T) {
 			tt.meanwhile(l)
 			before, _ := l.node.Snapshot()
 			compared, restored := l.both(records[0])
-			l.wantAll(compared, reaper.ErrTaken, tt.want)
-			l.wantAll(restored, reaper.ErrTaken, tt.want)
+			l.wantAll(compared, ipam.ErrTaken, tt.want)
+			l.wantAll(restored, ipam.ErrTaken, tt.want)
 			after, _ := l.node.Snapshot()
 			if diff := cmp.Diff(before, after); diff != "" {
 				t.Errorf("the restore changed CNS:\n%s", diff)
@@ -151,7 +151,7 @@ func TestRestoreThatComesTooLateTakesNothing(t *testing.T) {
 	l.cns.OnRequest(func(_, path string) *cnstest.Answer {
 		if path == pathRequest && !once {
 			once = true
-			if _, err := l.node.Reserve("a", reaper.Owner{Pod: reaper.PodRef{Namespace: "shop", Name: "web-9"}, Sandbox: liveID}); err != nil {
+			if _, err := l.node.Reserve("a", ipam.Owner{Pod: ipam.PodRef{Namespace: "shop", Name: "web-9"}, Sandbox: liveID}); err != nil {
 				l.Error(err)
 			}
 		}
@@ -159,7 +159,7 @@ func TestRestoreThatComesTooLateTakesNothing(t *testing.T) {
 	})
 	b := l.node.Backend()
 	errs := b.Restore(t.Context(), poolName, records)
-	l.wantAll(errs[:1], reaper.ErrTaken, "web-9")
+	l.wantAll(errs[:1], ipam.ErrTaken, "web-9")
 	l.wantAll(errs[1:], nil, "CNS answers 32")
 	l.wantLeft(1)
 }
@@ -191,15 +191,15 @@ func TestAnswersToARestoreAreNotBelieved(t *testing.T) {
 func TestStrangeRecordsAreRefused(t *testing.T) {
 	l := newLeak(t, straight)
 	good := l.records()[0]
-	for name, change := range map[string]func(r *reaper.Record){
-		"no address":      func(r *reaper.Record) { r.Stored = json.RawMessage(`{}`) },
-		"another address": func(r *reaper.Record) { r.IP, r.Key = "10.241.0.9", "10.241.0.9" },
-		"another key":     func(r *reaper.Record) { r.Key = "10.241.0.9" },
-		"a free address": func(r *reaper.Record) {
+	for name, change := range map[string]func(r *ipam.Record){
+		"no address":      func(r *ipam.Record) { r.Stored = json.RawMessage(`{}`) },
+		"another address": func(r *ipam.Record) { r.IP, r.Key = "10.241.0.9", "10.241.0.9" },
+		"another key":     func(r *ipam.Record) { r.Key = "10.241.0.9" },
+		"a free address": func(r *ipam.Record) {
 			r.Stored = json.RawMessage(strings.Replace(string(r.Stored), "Assigned", "Available", 1))
 		},
-		"no container": func(r *reaper.Record) { r.Stored = json.RawMessage(strings.ReplaceAll(string(r.Stored), deadID, "x")) },
-		"interfaces of no shape": func(r *reaper.Record) {
+		"no container": func(r *ipam.Record) { r.Stored = json.RawMessage(strings.ReplaceAll(string(r.Stored), deadID, "x")) },
+		"interfaces of no shape": func(r *ipam.Record) {
 			r.Stored = json.RawMessage(strings.Replace(string(r.Stored), `{"IPv4"`, `7,"x":{"IPv4"`, 1))
 		},
 	} {
@@ -211,7 +211,7 @@ func TestStrangeRecordsAreRefused(t *testing.T) {
 			}
 			compared, restored := l.both(r)
 			for _, err := range []error{compared[0], restored[0]} {
-				if err == nil || errors.Is(err, reaper.ErrTaken) || errors.Is(err, reaper.ErrPresent) {
+				if err == nil || errors.Is(err, ipam.ErrTaken) || errors.Is(err, ipam.ErrPresent) {
 					t.Errorf("the answer is %v, want another error", err)
 				}
 			}

@@ -6,14 +6,16 @@ import (
 	"iter"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
 
 // A batch is a few orphans that one backend is to release.
 type batch struct {
 	*fixture
-	backend   reaper.Backend
+	backend   ipam.Backend
 	entries   []entry
-	orphans   []reaper.Orphan
+	orphans   []judge.Orphan
 	confirmer *reaper.Confirmer
 }
 
@@ -22,7 +24,7 @@ type batch struct {
 func (s *fixture) judge(entries ...entry) batch {
 	s.Helper()
 	d := batch{fixture: s, backend: s.store.Backend(), entries: entries}
-	var found map[string]reaper.Orphan
+	var found map[string]judge.Orphan
 	listed := d.backend
 	if s.adoptable {
 		listed = adoptable{d.backend}
@@ -40,11 +42,11 @@ func (s *fixture) judge(entries ...entry) batch {
 
 // adoptable lists the allocations of a backend as if each could be adopted, so that their
 // warrants expire soon.
-type adoptable struct{ reaper.Backend }
+type adoptable struct{ ipam.Backend }
 
-// List implements reaper.Backend.
-func (b adoptable) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
-	return func(yield func(reaper.Pool, error) bool) {
+// List implements ipam.Backend.
+func (b adoptable) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
+	return func(yield func(ipam.Pool, error) bool) {
 		for pool, err := range b.Backend.List(ctx) {
 			for i := range pool.Allocations {
 				pool.Allocations[i].NeverAdopted = false
@@ -57,7 +59,7 @@ func (b adoptable) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 }
 
 // confirm returns a fresh warrant for each orphan.
-func (d batch) confirm() []reaper.Warrant {
+func (d batch) confirm() []ipam.Warrant {
 	d.Helper()
 	ws, errs := d.confirmer.Confirm(d.Context(), d.orphans)
 	for i, err := range errs {
@@ -69,7 +71,7 @@ func (d batch) confirm() []reaper.Warrant {
 }
 
 // release hands the warrants to the backend once.
-func (d batch) release(ctx context.Context, ws []reaper.Warrant) []error {
+func (d batch) release(ctx context.Context, ws []ipam.Warrant) []error {
 	d.Helper()
 	errs := d.backend.Release(ctx, ws)
 	if len(errs) != len(ws) {
@@ -80,7 +82,7 @@ func (d batch) release(ctx context.Context, ws []reaper.Warrant) []error {
 
 // releaseAll hands the warrants to the backend. As a run does, it then tries the
 // undecided ones again with fresh warrants.
-func (d batch) releaseAll(ws []reaper.Warrant) []error {
+func (d batch) releaseAll(ws []ipam.Warrant) []error {
 	d.Helper()
 	errs := d.release(d.Context(), ws)
 	for range 4 {
@@ -88,7 +90,7 @@ func (d batch) releaseAll(ws []reaper.Warrant) []error {
 		var where []int
 		rest.entries, rest.orphans = nil, nil
 		for i, err := range errs {
-			if errors.Is(err, reaper.ErrAgain) && !errors.Is(err, reaper.ErrUnfinished) {
+			if errors.Is(err, ipam.ErrAgain) && !errors.Is(err, ipam.ErrUnfinished) {
 				where = append(where, i)
 				rest.entries = append(rest.entries, d.entries[i])
 				rest.orphans = append(rest.orphans, d.orphans[i])

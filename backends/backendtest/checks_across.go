@@ -5,7 +5,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // leakAcross allocates addresses of two pools for pods that do not exist, beside addresses
@@ -22,11 +22,11 @@ func releaseAcross(s *fixture) {
 	leaked := s.leakAcross()
 	d := s.judge(leaked...)
 	ws := d.confirm()
-	ws[1] = reaper.Warrant{}
+	ws[1] = ipam.Warrant{}
 	s.free(leaked[2])
 	s.giveAway(leaked[4])
 	before := s.snapshot()
-	s.wantErrors(d.releaseAll(ws), nil, reaper.ErrNoWarrant, nil, nil, reaper.ErrChanged, nil)
+	s.wantErrors(d.releaseAll(ws), nil, ipam.ErrNoWarrant, nil, nil, ipam.ErrChanged, nil)
 	s.wantContent(before, leaked[0], leaked[3], leaked[5])
 }
 
@@ -51,7 +51,7 @@ func allReturnedMeanwhile(s *fixture) {
 		s.Fatal(failure)
 	}
 	for i, err := range errs {
-		if !errors.Is(err, reaper.ErrReturned) {
+		if !errors.Is(err, ipam.ErrReturned) {
 			s.Errorf("answer %d is %v, want ErrReturned", i+1, err)
 		}
 		s.wantListed(back[i])
@@ -83,7 +83,7 @@ func oneUnknownMeanwhile(s *fixture) {
 	if !asked {
 		s.Skip("the backend does not look at owners one by one during a release")
 	}
-	s.wantErrors(errs, nil, nil, reaper.ErrAgain, nil, nil, nil)
+	s.wantErrors(errs, nil, nil, ipam.ErrAgain, nil, nil, nil)
 	if _, held := s.snapshot()[Place(leaked[2].Allocation)]; !held {
 		s.Error("the entry was released, although its owner is unknown")
 	}
@@ -103,7 +103,7 @@ func allInterrupted(s *fixture) {
 	})
 	listed := s.list()
 	for i, e := range leaked {
-		if !errors.Is(errs[i], reaper.ErrAgain) {
+		if !errors.Is(errs[i], ipam.ErrAgain) {
 			s.Errorf("answer %d is %v, want ErrAgain", i+1, errs[i])
 		}
 		if r := listed[Place(e.Allocation)]; !r.Interrupted || r.Owner.Pod != e.requester.Pod {

@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
 // Promise 1. Allocations of one group are released together or not at all.
@@ -26,7 +29,7 @@ func group(s *fixture) {
 		s.Skip("the backend has no groups, or only with allocations of another backend")
 	}
 
-	stranger := reaper.Pod{Ref: reaper.PodRef{Namespace: "default", Name: "stranger"}, Addresses: []netip.Addr{both[0].IP}}
+	stranger := census.Pod{Ref: ipam.PodRef{Namespace: "default", Name: "stranger"}, Addresses: []netip.Addr{both[0].IP}}
 	s.pods.Add(stranger)
 	orphans, _ := Orphans(s, s.store.Backend(), s.cluster())
 	for _, e := range both {
@@ -61,12 +64,12 @@ func unfinished(s *fixture) {
 		}
 		s.Skip("the backend's release is one write")
 	}
-	s.wantErrors(errs, reaper.ErrUnfinished)
+	s.wantErrors(errs, ipam.ErrUnfinished)
 	if _, held := s.snapshot()[Place(leaked[0].Allocation)]; held {
 		s.Error("the answer is ErrUnfinished, and the store still has the entry")
 	}
 
-	if !slices.ContainsFunc(s.emptyHandles(), func(r reaper.Allocation) bool { return r.Token != "" && !r.IP.IsValid() }) {
+	if !slices.ContainsFunc(s.emptyHandles(), func(r ipam.Allocation) bool { return r.Token != "" && !r.IP.IsValid() }) {
 		s.Fatalf("the empty handles are %+v, want one with a token and no address", s.emptyHandles())
 	}
 	s.runs(0, time.Hour)
@@ -77,9 +80,9 @@ func unfinished(s *fixture) {
 }
 
 // emptyHandles returns the listed entries that hold no address.
-func (s *fixture) emptyHandles() []reaper.Allocation {
+func (s *fixture) emptyHandles() []ipam.Allocation {
 	s.Helper()
-	var all []reaper.Allocation
+	var all []ipam.Allocation
 	for _, r := range s.list() {
 		if r.EmptyHandle {
 			all = append(all, r)
@@ -95,7 +98,7 @@ func (s *fixture) runs(after ...time.Duration) {
 	for _, d := range after {
 		at := time.Now().Add(d)
 		_, err := reaper.Run(s.Context(), reaper.Options{
-			Policy: Impatient(), Backends: []reaper.Backend{s.store.Backend()}, Cluster: s.cluster(), Ledgers: &ledgers, Journals: &Journal{},
+			Policy: Impatient(), Backends: []ipam.Backend{s.store.Backend()}, Cluster: s.cluster(), Ledgers: &ledgers, Journals: &Journal{},
 			Now: func() time.Time { return at }, Logger: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {
@@ -104,17 +107,17 @@ func (s *fixture) runs(after ...time.Duration) {
 	}
 }
 
-// fakeLedgers is a reaper.Ledgers in memory.
-type fakeLedgers struct{ ledger reaper.Ledger }
+// fakeLedgers is a ledger.Store in memory.
+type fakeLedgers struct{ ledger ledger.Ledger }
 
-// Load implements reaper.Ledgers.
-func (m *fakeLedgers) Load(context.Context) (reaper.Ledger, error) { return m.ledger, nil }
+// Load implements ledger.Store.
+func (m *fakeLedgers) Load(context.Context) (ledger.Ledger, error) { return m.ledger, nil }
 
-// Capacity implements reaper.Ledgers.
+// Capacity implements ledger.Store.
 func (*fakeLedgers) Capacity() int { return 1 << 20 }
 
-// Save implements reaper.Ledgers.
-func (m *fakeLedgers) Save(_ context.Context, l reaper.Ledger) error {
+// Save implements ledger.Store.
+func (m *fakeLedgers) Save(_ context.Context, l ledger.Ledger) error {
 	m.ledger = l
 	return nil
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 func emptyListing(s *fixture) {
@@ -21,7 +21,7 @@ func emptyListing(s *fixture) {
 
 // Promise 7. A listing has every entry, has it once, and changes nothing.
 func completeListing(s *fixture) {
-	want := make(map[string]reaper.Allocation)
+	want := make(map[string]ipam.Allocation)
 	for _, e := range append(s.live("a", "a-1", "a-2"), s.leak("b", "b-1", "b-2")...) {
 		want[Place(e.Allocation)] = e.Allocation
 		if e.Owner.Pod != e.requester.Pod {
@@ -34,7 +34,7 @@ func completeListing(s *fixture) {
 	before := s.snapshot()
 	listed := s.list()
 	asListed := cmp.Options{
-		cmpopts.EquateComparable(reaper.Owner{}),
+		cmpopts.EquateComparable(ipam.Owner{}),
 		cmp.FilterPath(func(p cmp.Path) bool {
 			switch p.Last().String() {
 			case ".Backend", ".Token", ".Created", ".Group", ".SandboxOwned", ".NeverAdopted":
@@ -42,7 +42,7 @@ func completeListing(s *fixture) {
 			}
 			return false
 		}, cmp.Ignore()),
-		cmpopts.EquateComparable(reaper.Allocation{}.IP),
+		cmpopts.EquateComparable(ipam.Allocation{}.IP),
 	}
 	if diff := cmp.Diff(want, listed, asListed); diff != "" {
 		s.Errorf("listed (-want +got):\n%s", diff)
@@ -52,7 +52,7 @@ func completeListing(s *fixture) {
 			s.Errorf("%s has no token, so it can never be released", place)
 		}
 	}
-	if diff := cmp.Diff(listed, s.list(), cmpopts.EquateComparable(reaper.Allocation{})); diff != "" {
+	if diff := cmp.Diff(listed, s.list(), cmpopts.EquateComparable(ipam.Allocation{})); diff != "" {
 		s.Errorf("the second listing differs (-first +second):\n%s", diff)
 	}
 	s.wantContent(before)

@@ -3,7 +3,7 @@ package backendtest
 import (
 	"errors"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // Promise 2, 9. An object beside the pools that cannot be decoded is an *ObjectError. It
@@ -25,7 +25,7 @@ func obscureObject(s *fixture) {
 	}
 	told, listed := false, 0
 	for pool, err := range s.store.Backend().List(s.Context()) {
-		var undecoded *reaper.ObjectError
+		var undecoded *ipam.ObjectError
 		switch {
 		case errors.As(err, &undecoded):
 			told = true

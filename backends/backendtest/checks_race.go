@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // recreate creates the pod of an entry again, and lets the plugin allocate for it.
@@ -51,7 +51,7 @@ func returnedBefore(s *fixture) {
 	if errs[0] == nil {
 		s.Error("the answer is nil, and the store still has the entry")
 	}
-	for _, final := range []error{reaper.ErrChanged, reaper.ErrReturned, reaper.ErrKept} {
+	for _, final := range []error{ipam.ErrChanged, ipam.ErrReturned, ipam.ErrKept} {
 		if errors.Is(errs[0], final) {
 			return
 		}
@@ -96,7 +96,7 @@ func returnedMeanwhile(s *fixture) {
 	if failure != nil {
 		s.Fatal(failure)
 	}
-	s.wantErrors(errs, reaper.ErrReturned)
+	s.wantErrors(errs, ipam.ErrReturned)
 	s.wantListed(back)
 	after := s.snapshot()
 	for place, content := range before {
@@ -112,7 +112,7 @@ func unknownMeanwhile(s *fixture) {
 	d := s.judge(leaked...)
 	before := s.snapshot()
 	errs := d.releaseWithHook(s.Context(), func() error { return errors.New("the API server does not answer") })
-	s.wantErrors(errs, reaper.ErrAgain)
+	s.wantErrors(errs, ipam.ErrAgain)
 	if _, held := s.snapshot()[Place(leaked[0].Allocation)]; !held {
 		s.Error("the entry was released, although its owner is unknown")
 	}
@@ -132,7 +132,7 @@ func (s *fixture) skipOnNode() {
 
 // interrupt cancels a release halfway. It returns the entry as a new backend lists
 // it.
-func (s *fixture) interrupt(e entry) reaper.Allocation {
+func (s *fixture) interrupt(e entry) ipam.Allocation {
 	s.Helper()
 	s.skipOnNode()
 	ctx, crash := context.WithCancel(s.Context())
@@ -140,7 +140,7 @@ func (s *fixture) interrupt(e entry) reaper.Allocation {
 		crash()
 		return ctx.Err()
 	})
-	s.wantErrors(errs, reaper.ErrAgain)
+	s.wantErrors(errs, ipam.ErrAgain)
 	r, ok := s.list()[Place(e.Allocation)]
 	if !ok || !r.Interrupted || r.Owner.Pod != e.requester.Pod || r.IP != e.IP {
 		s.Fatalf("listed as %+v, want it Interrupted with the same owner", r)
@@ -163,7 +163,7 @@ func interruptedMended(s *fixture) {
 	leaked := s.leak("a", "gone", "other")
 	before := s.snapshot()
 	r := s.interrupt(leaked[0])
-	mender, ok := s.store.Backend().(reaper.Mender)
+	mender, ok := s.store.Backend().(ipam.Mender)
 	if !ok {
 		s.Fatal("the backend leaves an Interrupted entry, and is not a reaper.Mender")
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // Promise 6. A release removes the entry and nothing else.
@@ -71,7 +71,7 @@ func zeroWarrant(s *fixture) {
 	leaked := s.leak("a", "gone-1", "gone-2")
 	before := s.snapshot()
 	d := s.judge(leaked...)
-	s.wantErrors(d.release(s.Context(), make([]reaper.Warrant, 2)), reaper.ErrNoWarrant, reaper.ErrNoWarrant)
+	s.wantErrors(d.release(s.Context(), make([]ipam.Warrant, 2)), ipam.ErrNoWarrant, ipam.ErrNoWarrant)
 	s.wantContent(before)
 }
 
@@ -83,8 +83,8 @@ func expiredWarrant(s *fixture) {
 	s.adoptable = true
 	d := s.judge(leaked...)
 	ws := d.confirm()
-	time.Sleep(reaper.Freshness + 10*time.Millisecond)
-	s.wantErrors(d.release(s.Context(), ws), reaper.ErrAgain, reaper.ErrAgain)
+	time.Sleep(ipam.Freshness + 10*time.Millisecond)
+	s.wantErrors(d.release(s.Context(), ws), ipam.ErrAgain, ipam.ErrAgain)
 	s.wantContent(before)
 	s.wantErrors(d.releaseAll(ws), nil, nil)
 	s.wantContent(before, leaked...)
@@ -124,7 +124,7 @@ func givenAway(s *fixture) {
 	ws := d.confirm()
 	newOwner := s.giveAway(leaked[1])
 	before := s.snapshot()
-	s.wantErrors(d.releaseAll(ws), nil, reaper.ErrChanged, nil)
+	s.wantErrors(d.releaseAll(ws), nil, ipam.ErrChanged, nil)
 	s.wantContent(before, leaked[0], leaked[2])
 	if got := s.list()[Place(newOwner.Allocation)].Owner.Pod; got != newOwner.requester.Pod {
 		s.Errorf("the address belongs to %s, want %s", got, newOwner.requester.Pod)
@@ -136,11 +136,11 @@ func answersInOrder(s *fixture) {
 	leaked := s.leak("a", "gone-1", "gone-2", "gone-3", "gone-4", "gone-5")
 	d := s.judge(leaked...)
 	ws := d.confirm()
-	ws[1] = reaper.Warrant{}
+	ws[1] = ipam.Warrant{}
 	s.giveAway(leaked[2])
 	s.free(leaked[3])
 	before := s.snapshot()
 	delete(before, Place(leaked[0].Allocation))
-	s.wantErrors(d.releaseAll(ws), nil, reaper.ErrNoWarrant, reaper.ErrChanged, nil, nil)
+	s.wantErrors(d.releaseAll(ws), nil, ipam.ErrNoWarrant, ipam.ErrChanged, nil, nil)
 	s.wantContent(before, leaked[4])
 }

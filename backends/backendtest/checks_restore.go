@@ -5,14 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // record returns the backend's records of the entries.
-func (s *fixture) record(entries ...entry) []reaper.Record {
+func (s *fixture) record(entries ...entry) []ipam.Record {
 	s.Helper()
 	listed := s.list()
-	rs := make([]reaper.Allocation, len(entries))
+	rs := make([]ipam.Allocation, len(entries))
 	for i, e := range entries {
 		rs[i] = listed[Place(e.Allocation)]
 	}
@@ -20,12 +20,12 @@ func (s *fixture) record(entries ...entry) []reaper.Record {
 	if err != nil || len(stored) != len(rs) {
 		s.Fatalf("Record returns %[2]d records for %[1]d entries: %[3]v", len(rs), len(stored), err)
 	}
-	records := make([]reaper.Record, len(rs))
+	records := make([]ipam.Record, len(rs))
 	for i, r := range rs {
 		if !json.Valid(stored[i]) {
 			s.Fatalf("the record of %s is %q", Place(r), stored[i])
 		}
-		records[i] = reaper.Record{Backend: r.Backend, Pool: r.Pool, Key: r.Key, Stored: stored[i]}
+		records[i] = ipam.Record{Backend: r.Backend, Pool: r.Pool, Key: r.Key, Stored: stored[i]}
 		if r.IP.IsValid() {
 			records[i].IP = r.IP.String()
 		}
@@ -35,7 +35,7 @@ func (s *fixture) record(entries ...entry) []reaper.Record {
 
 // restore puts the records back, pool by pool. Before, it compares them with the store,
 // which must say the same and change nothing (promise 5).
-func (s *fixture) restore(ctx context.Context, records []reaper.Record) []error {
+func (s *fixture) restore(ctx context.Context, records []ipam.Record) []error {
 	s.Helper()
 	before := s.snapshot()
 	compared := s.eachPool(ctx, records, s.store.Backend().Compare)
@@ -54,9 +54,9 @@ func outcomeOf(err error) string {
 	switch {
 	case err == nil:
 		return "free"
-	case errors.Is(err, reaper.ErrPresent):
+	case errors.Is(err, ipam.ErrPresent):
 		return "present"
-	case errors.Is(err, reaper.ErrTaken):
+	case errors.Is(err, ipam.ErrTaken):
 		return "taken"
 	default:
 		return "failed"
@@ -64,7 +64,7 @@ func outcomeOf(err error) string {
 }
 
 // eachPool calls a method with the records of each pool, and returns its answers.
-func (s *fixture) eachPool(ctx context.Context, records []reaper.Record, method func(context.Context, string, []reaper.Record) []error) []error {
+func (s *fixture) eachPool(ctx context.Context, records []ipam.Record, method func(context.Context, string, []ipam.Record) []error) []error {
 	s.Helper()
 	errs := make([]error, len(records))
 	pools := make(map[string][]int)
@@ -72,7 +72,7 @@ func (s *fixture) eachPool(ctx context.Context, records []reaper.Record, method 
 		pools[r.Pool] = append(pools[r.Pool], i)
 	}
 	for pool, indices := range pools {
-		batch := make([]reaper.Record, len(indices))
+		batch := make([]ipam.Record, len(indices))
 		for n, i := range indices {
 			batch[n] = records[i]
 		}
@@ -104,7 +104,7 @@ func restored(s *fixture) {
 	s.wantContent(before, leaked...)
 	s.wantErrors(s.restore(s.Context(), records[1:3]), nil, nil)
 	s.wantContent(before, leaked[0], leaked[3])
-	s.wantErrors(s.restore(s.Context(), records), nil, reaper.ErrPresent, reaper.ErrPresent, nil)
+	s.wantErrors(s.restore(s.Context(), records), nil, ipam.ErrPresent, ipam.ErrPresent, nil)
 	s.wantContent(before)
 }
 
@@ -114,11 +114,11 @@ func restoredAgain(s *fixture) {
 	s.live("a", "live")
 	before := s.snapshot()
 	records := s.record(leaked...)
-	s.wantErrors(s.restore(s.Context(), records), reaper.ErrPresent, reaper.ErrPresent)
+	s.wantErrors(s.restore(s.Context(), records), ipam.ErrPresent, ipam.ErrPresent)
 	s.wantContent(before)
 	s.release(leaked...)
 	s.wantErrors(s.restore(s.Context(), records), nil, nil)
-	s.wantErrors(s.restore(s.Context(), records), reaper.ErrPresent, reaper.ErrPresent)
+	s.wantErrors(s.restore(s.Context(), records), ipam.ErrPresent, ipam.ErrPresent)
 	s.wantContent(before)
 	s.release(leaked...)
 	s.wantContent(before, leaked...)
@@ -131,7 +131,7 @@ func restoredTooLate(s *fixture) {
 	s.release(leaked...)
 	s.reallocate(leaked[0])
 	before := s.snapshot()
-	s.wantErrors(s.restore(s.Context(), records), reaper.ErrTaken)
+	s.wantErrors(s.restore(s.Context(), records), ipam.ErrTaken)
 	s.wantContent(before)
 }
 
@@ -172,7 +172,7 @@ func changedBeforeRecord(s *fixture) {
 	e := s.allocate("a", owner)
 	listed := s.list()[Place(e.Allocation)]
 	s.giveAway(e)
-	stored, err := s.store.Backend().Record(s.Context(), []reaper.Allocation{listed})
+	stored, err := s.store.Backend().Record(s.Context(), []ipam.Allocation{listed})
 	if err != nil || len(stored) != 1 {
 		s.Fatalf("%d records: %v", len(stored), err)
 	}

@@ -8,7 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // A fixture is a store and a cluster beside it, for one check.
@@ -23,16 +24,16 @@ type fixture struct {
 
 // An entry is an address that the plugin allocated.
 type entry struct {
-	reaper.Allocation
+	ipam.Allocation
 	pool      string
-	requester reaper.Owner // for whom the plugin allocated it
+	requester ipam.Owner // for whom the plugin allocated it
 }
 
 // owner returns a new pod of that name, with a new sandbox.
-func (s *fixture) owner(name string) reaper.Owner {
+func (s *fixture) owner(name string) ipam.Owner {
 	n := s.made.Add(1)
-	return reaper.Owner{
-		Pod:       reaper.PodRef{Namespace: "default", Name: name},
+	return ipam.Owner{
+		Pod:       ipam.PodRef{Namespace: "default", Name: name},
 		UID:       fmt.Sprintf("00000000-0000-4000-8000-%012x", n),
 		Sandbox:   fmt.Sprintf("%064x", n),
 		Interface: "net1",
@@ -41,13 +42,13 @@ func (s *fixture) owner(name string) reaper.Owner {
 }
 
 // create creates the pod in the cluster, and its sandbox.
-func (s *fixture) create(owner reaper.Owner) {
-	s.pods.Add(reaper.Pod{Ref: owner.Pod, UID: owner.UID})
-	s.pods.AddSandboxes(reaper.Sandbox{ID: owner.Sandbox, Pod: owner.Pod, UID: owner.UID, Ready: true})
+func (s *fixture) create(owner ipam.Owner) {
+	s.pods.Add(census.Pod{Ref: owner.Pod, UID: owner.UID})
+	s.pods.AddSandboxes(census.Sandbox{ID: owner.Sandbox, Pod: owner.Pod, UID: owner.UID, Ready: true})
 }
 
 // allocate lets the plugin allocate an address.
-func (s *fixture) allocate(pool string, owner reaper.Owner) entry {
+func (s *fixture) allocate(pool string, owner ipam.Owner) entry {
 	s.Helper()
 	r, err := s.store.Reserve(pool, owner)
 	if err != nil {
@@ -108,14 +109,14 @@ func (s *fixture) reallocate(e entry) entry {
 }
 
 // list returns the backend's listing, by Place.
-func (s *fixture) list() map[string]reaper.Allocation {
+func (s *fixture) list() map[string]ipam.Allocation {
 	s.Helper()
-	inv := reaper.TakeInventory(s.Context(), []reaper.Backend{s.store.Backend()}, func(string) bool { return true })
+	inv := ipam.TakeInventory(s.Context(), []ipam.Backend{s.store.Backend()}, func(string) bool { return true })
 	l := inv.Listings[0]
-	if l.Status != reaper.StatusOK {
+	if l.Status != ipam.StatusOK {
 		s.Fatalf("the listing is %v: %s", l.Status, l.Message)
 	}
-	listed, pools := make(map[string]reaper.Allocation), make(map[string]bool)
+	listed, pools := make(map[string]ipam.Allocation), make(map[string]bool)
 	for _, u := range l.Pools {
 		if pools[u.Name] {
 			s.Errorf("pool %s is listed twice", u.Name)

@@ -4,14 +4,15 @@ import (
 	"context"
 	"sync"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
 )
 
-// A Journal is a reaper.Journals in memory. The zero Journal is empty. It is safe
+// A Journal is a journal.Store in memory. The zero Journal is empty. It is safe
 // for concurrent use.
 type Journal struct {
 	mu      sync.Mutex
-	journal reaper.Journal
+	journal journal.Journal
 	hook    func() error
 }
 
@@ -23,8 +24,8 @@ func (j *Journal) OnWrite(hook func() error) {
 	j.hook = hook
 }
 
-// Write implements reaper.Journals.
-func (j *Journal) Write(_ context.Context, run reaper.JournalRun, records []reaper.Record) error {
+// Write implements journal.Store.
+func (j *Journal) Write(_ context.Context, run journal.Run, records []ipam.Record) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.hook != nil {
@@ -33,18 +34,18 @@ func (j *Journal) Write(_ context.Context, run reaper.JournalRun, records []reap
 		}
 	}
 	if j.journal.Run != run {
-		j.journal = reaper.Journal{Run: run}
+		j.journal = journal.Journal{Run: run}
 	}
 	j.journal.Records = append(j.journal.Records, records...)
 	return nil
 }
 
-// Prune implements reaper.Journals.
+// Prune implements journal.Store.
 func (*Journal) Prune(context.Context) error { return nil }
 
 // Read returns the journal of the last run that wrote one. It is the zero Journal
 // if none did.
-func (j *Journal) Read() reaper.Journal {
+func (j *Journal) Read() journal.Journal {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.journal

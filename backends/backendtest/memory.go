@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // Memory is a store in memory. Every write compares and swaps. A Memory is safe for
@@ -53,18 +53,18 @@ type Memory struct {
 type memoryEntry struct {
 	pool, key string
 	ip        netip.Addr
-	owner     reaper.Owner // the owner as it is stored
-	sandbox   string       // the sandbox that has the address, stored or not
-	version   int          // the version of the last write
-	created   time.Time    // zero if the store does not say it
-	group     string       // the handle's sandbox, in a store with handles
+	owner     ipam.Owner // the owner as it is stored
+	sandbox   string     // the sandbox that has the address, stored or not
+	version   int        // the version of the last write
+	created   time.Time  // zero if the store does not say it
+	group     string     // the handle's sandbox, in a store with handles
 	tombstone bool
 	junk      string
 }
 
 // ErrLost is an error for a hook of OnRequest: the request takes effect, and its
 // answer gets lost.
-var ErrLost = reaper.ErrLost
+var ErrLost = ipam.ErrLost
 
 // NewMemory returns an empty store in which a sandbox adopts its pod's entry. The
 // backend has that name.
@@ -108,7 +108,7 @@ func (m *Memory) OnRequest(hook func(request string) error) {
 }
 
 // Backend implements Store.
-func (m *Memory) Backend() reaper.Backend {
+func (m *Memory) Backend() ipam.Backend {
 	switch {
 	case m.twoStep:
 		return withTombstones{memory{m}}
@@ -120,7 +120,7 @@ func (m *Memory) Backend() reaper.Backend {
 }
 
 // Reserve implements Store.
-func (m *Memory) Reserve(pool string, owner reaper.Owner) (reaper.Allocation, error) {
+func (m *Memory) Reserve(pool string, owner ipam.Owner) (ipam.Allocation, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, e := range m.entries {
@@ -138,7 +138,7 @@ func (m *Memory) Reserve(pool string, owner reaper.Owner) (reaper.Allocation, er
 	network := m.network(pool)
 	for ip := network.Addr().Next(); ; ip = ip.Next() {
 		if !network.Contains(ip.Next()) {
-			return reaper.Allocation{}, fmt.Errorf("pool %s is full", pool)
+			return ipam.Allocation{}, fmt.Errorf("pool %s is full", pool)
 		}
 		if slices.ContainsFunc(m.entries, func(e *memoryEntry) bool { return e.ip == ip }) {
 			continue
@@ -159,7 +159,7 @@ func (m *Memory) Reserve(pool string, owner reaper.Owner) (reaper.Allocation, er
 }
 
 // Free implements Store.
-func (m *Memory) Free(pool string, owner reaper.Owner) error {
+func (m *Memory) Free(pool string, owner ipam.Owner) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.entries = slices.DeleteFunc(m.entries, func(e *memoryEntry) bool {
@@ -170,7 +170,7 @@ func (m *Memory) Free(pool string, owner reaper.Owner) error {
 }
 
 // Rename makes an entry name another pod.
-func (m *Memory) Rename(r reaper.Allocation, pod reaper.PodRef) {
+func (m *Memory) Rename(r ipam.Allocation, pod ipam.PodRef) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if e := m.find(r); e != nil {
@@ -189,16 +189,16 @@ func (m *Memory) Snapshot() (map[string]string, error) {
 		if _, ok := m.handles[e.group]; e.group != "" && !ok {
 			text += " without a handle"
 		}
-		snapshot[Place(reaper.Allocation{Pool: e.pool, Key: e.key})] = text
+		snapshot[Place(ipam.Allocation{Pool: e.pool, Key: e.key})] = text
 	}
 	for _, sandbox := range m.emptyHandles() {
-		snapshot[Place(reaper.Allocation{Pool: emptyHandles, Key: sandbox})] = "a handle"
+		snapshot[Place(ipam.Allocation{Pool: emptyHandles, Key: sandbox})] = "a handle"
 	}
 	return snapshot, nil
 }
 
 // Spoil implements Spoiler.
-func (m *Memory) Spoil(pool string) (reaper.Allocation, error) {
+func (m *Memory) Spoil(pool string) (ipam.Allocation, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := &memoryEntry{pool: pool, key: fmt.Sprintf("junk-%d", m.version), junk: "junk"}
@@ -240,7 +240,7 @@ func (m *Memory) wrote(e *memoryEntry) {
 }
 
 // find returns the entry at the place of the allocation, or nil.
-func (m *Memory) find(r reaper.Allocation) *memoryEntry {
+func (m *Memory) find(r ipam.Allocation) *memoryEntry {
 	i := slices.IndexFunc(m.entries, func(e *memoryEntry) bool { return e.pool == r.Pool && e.key == r.Key })
 	if i < 0 {
 		return nil
@@ -259,8 +259,8 @@ func (e *memoryEntry) String() string {
 }
 
 // allocation returns the entry as it is listed.
-func (e *memoryEntry) allocation() reaper.Allocation {
-	r := reaper.Allocation{
+func (e *memoryEntry) allocation() ipam.Allocation {
+	r := ipam.Allocation{
 		Pool: e.pool, Key: e.key, IP: e.ip, Owner: e.owner,
 		Token: strconv.Itoa(e.version), Interrupted: e.tombstone,
 		Created: e.created, Group: e.group, SandboxOwned: e.group != "", NeverAdopted: e.group != "",
@@ -272,13 +272,13 @@ func (e *memoryEntry) allocation() reaper.Allocation {
 }
 
 // listed returns the pools as they are listed, in a constant order.
-func (m *Memory) listed() []reaper.Pool {
-	pools := make(map[string]*reaper.Pool)
+func (m *Memory) listed() []ipam.Pool {
+	pools := make(map[string]*ipam.Pool)
 	var names []string
 	for _, e := range m.entries {
 		u := pools[e.pool]
 		if u == nil {
-			u = &reaper.Pool{Name: e.pool, Network: "-"}
+			u = &ipam.Pool{Name: e.pool, Network: "-"}
 			if !m.twoStep {
 				u.Range, u.Capacity = m.network(e.pool), big.NewInt(254)
 			}
@@ -292,7 +292,7 @@ func (m *Memory) listed() []reaper.Pool {
 		u.Allocations = append(u.Allocations, a)
 	}
 	slices.Sort(names)
-	all := make([]reaper.Pool, len(names))
+	all := make([]ipam.Pool, len(names))
 	for i, name := range names {
 		all[i] = *pools[name]
 	}
@@ -303,10 +303,10 @@ func (m *Memory) listed() []reaper.Pool {
 }
 
 // request performs one request of a backend: it calls the hook, and then do under
-// the lock. If the hook fails, the error wraps reaper.ErrAgain.
+// the lock. If the hook fails, the error wraps ipam.ErrAgain.
 func (m *Memory) request(ctx context.Context, name string, do func() error) error {
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("%w: %w", reaper.ErrAgain, err)
+		return fmt.Errorf("%w: %w", ipam.ErrAgain, err)
 	}
 	m.mu.Lock()
 	hook := m.hook
@@ -316,12 +316,12 @@ func (m *Memory) request(ctx context.Context, name string, do func() error) erro
 		failure = hook(name)
 	}
 	if failure != nil && !errors.Is(failure, ErrLost) {
-		return fmt.Errorf("%w: %w", reaper.ErrAgain, failure)
+		return fmt.Errorf("%w: %w", ipam.ErrAgain, failure)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := do(); failure == nil {
 		return err
 	}
-	return fmt.Errorf("%w: %w", reaper.ErrAgain, failure)
+	return fmt.Errorf("%w: %w", ipam.ErrAgain, failure)
 }

@@ -10,29 +10,29 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // memory is the backend over a Memory in which an adoption changes the entry.
 type memory struct{ store *Memory }
 
-// Name implements reaper.Backend.
+// Name implements ipam.Backend.
 func (b memory) Name() string { return b.store.name }
 
-// List implements reaper.Backend.
-func (b memory) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
-	return func(yield func(reaper.Pool, error) bool) {
-		var pools []reaper.Pool
+// List implements ipam.Backend.
+func (b memory) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
+	return func(yield func(ipam.Pool, error) bool) {
+		var pools []ipam.Pool
 		var obscure string
 		err := b.store.request(ctx, "list", func() error {
 			pools, obscure = b.store.listed(), b.store.obscure
 			return nil
 		})
 		if err != nil {
-			yield(reaper.Pool{}, fmt.Errorf("list %s: %w", b.store.name, err))
+			yield(ipam.Pool{}, fmt.Errorf("list %s: %w", b.store.name, err))
 			return
 		}
-		if obscure != "" && !yield(reaper.Pool{}, &reaper.ObjectError{Object: "object of " + obscure, Err: errors.New("no JSON")}) {
+		if obscure != "" && !yield(ipam.Pool{}, &ipam.ObjectError{Object: "object of " + obscure, Err: errors.New("no JSON")}) {
 			return
 		}
 		for _, u := range pools {
@@ -43,21 +43,21 @@ func (b memory) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 	}
 }
 
-// Release implements reaper.Backend.
-func (b memory) Release(ctx context.Context, ws []reaper.Warrant) []error {
-	return poolByPool(ctx, ws, func(pool string, ws []reaper.Warrant) []error { return b.releasePool(ctx, pool, ws) })
+// Release implements ipam.Backend.
+func (b memory) Release(ctx context.Context, ws []ipam.Warrant) []error {
+	return poolByPool(ctx, ws, func(pool string, ws []ipam.Warrant) []error { return b.releasePool(ctx, pool, ws) })
 }
 
 // poolByPool releases one pool after the other, in the order of the warrants, so that the
 // requests of a test are always the same.
-func poolByPool(ctx context.Context, ws []reaper.Warrant, release func(pool string, ws []reaper.Warrant) []error) []error {
-	return reaper.EachPool(ctx, ws, semaphore.NewWeighted(1), func(string) int64 { return 1 }, release)
+func poolByPool(ctx context.Context, ws []ipam.Warrant, release func(pool string, ws []ipam.Warrant) []error) []error {
+	return ipam.EachPool(ctx, ws, semaphore.NewWeighted(1), func(string) int64 { return 1 }, release)
 }
 
 // releasePool releases entries of one pool with one request for all.
-func (b memory) releasePool(ctx context.Context, pool string, ws []reaper.Warrant) []error {
+func (b memory) releasePool(ctx context.Context, pool string, ws []ipam.Warrant) []error {
 	errs := make([]error, len(ws))
-	rs := make([]reaper.Allocation, len(ws))
+	rs := make([]ipam.Allocation, len(ws))
 	for i, w := range ws {
 		rs[i], errs[i] = w.Allocation()
 	}
@@ -82,13 +82,13 @@ func (b memory) releasePool(ctx context.Context, pool string, ws []reaper.Warran
 }
 
 // remove removes an entry if its token is the expected one.
-func (m *Memory) remove(r reaper.Allocation, token string) error {
+func (m *Memory) remove(r ipam.Allocation, token string) error {
 	e := m.find(r)
 	switch {
 	case e == nil:
 		return nil
 	case strconv.Itoa(e.version) != token:
-		return fmt.Errorf("%w: it is now %+v", reaper.ErrChanged, e.owner)
+		return fmt.Errorf("%w: it is now %+v", ipam.ErrChanged, e.owner)
 	}
 	m.entries = slices.DeleteFunc(m.entries, func(other *memoryEntry) bool { return other == e })
 	return nil
@@ -97,12 +97,12 @@ func (m *Memory) remove(r reaper.Allocation, token string) error {
 // withTombstones is the backend over a Memory in which an adoption writes nothing.
 type withTombstones struct{ memory }
 
-// Release implements reaper.Backend. It writes all tombstones and looks at all
+// Release implements ipam.Backend. It writes all tombstones and looks at all
 // owners again. Then it removes the entries or puts the owners back. It makes one request
 // at a time.
-func (b withTombstones) Release(ctx context.Context, ws []reaper.Warrant) []error {
-	errs, marked, rs := make([]error, len(ws)), make([]string, len(ws)), make([]reaper.Allocation, len(ws))
-	var left []reaper.Warrant
+func (b withTombstones) Release(ctx context.Context, ws []ipam.Warrant) []error {
+	errs, marked, rs := make([]error, len(ws)), make([]string, len(ws)), make([]ipam.Allocation, len(ws))
+	var left []ipam.Warrant
 	var where []int // the places of those that are left
 	for i, w := range ws {
 		if rs[i], errs[i] = w.Allocation(); errs[i] != nil {
@@ -112,7 +112,7 @@ func (b withTombstones) Release(ctx context.Context, ws []reaper.Warrant) []erro
 			left, where = append(left, w), append(where, i)
 		}
 	}
-	fresh, answers := reaper.Renew(ctx, left)
+	fresh, answers := ipam.Renew(ctx, left)
 	for n, i := range where {
 		errs[i] = b.finish(ctx, rs[i], fresh[n], answers[n], marked[i])
 	}
@@ -121,14 +121,14 @@ func (b withTombstones) Release(ctx context.Context, ws []reaper.Warrant) []erro
 
 // bury writes the tombstone. It returns the token of the entry with it, or an empty string
 // if the entry is gone.
-func (b withTombstones) bury(ctx context.Context, r reaper.Allocation) (marked string, err error) {
+func (b withTombstones) bury(ctx context.Context, r ipam.Allocation) (marked string, err error) {
 	err = b.store.request(ctx, "bury "+r.Pool, func() error {
 		e := b.store.find(r)
 		switch {
 		case e == nil:
 			return nil
 		case e.owner.Pod != r.Owner.Pod || !e.tombstone && strconv.Itoa(e.version) != r.Token:
-			return reaper.ErrChanged
+			return ipam.ErrChanged
 		case !e.tombstone:
 			e.tombstone = true
 			b.store.wrote(e)
@@ -141,8 +141,8 @@ func (b withTombstones) bury(ctx context.Context, r reaper.Allocation) (marked s
 
 // finish removes the entry if there is a fresh warrant. If the owner came back, it puts the
 // owner back.
-func (b withTombstones) finish(ctx context.Context, r reaper.Allocation, fresh reaper.Warrant, why error, marked string) error {
-	if errors.Is(why, reaper.ErrReturned) {
+func (b withTombstones) finish(ctx context.Context, r ipam.Allocation, fresh ipam.Warrant, why error, marked string) error {
+	if errors.Is(why, ipam.ErrReturned) {
 		if back := b.Mend(ctx, r); back != nil {
 			return back
 		}
@@ -157,8 +157,8 @@ func (b withTombstones) finish(ctx context.Context, r reaper.Allocation, fresh r
 	return b.store.request(ctx, "remove "+r.Pool, func() error { return b.store.remove(r, marked) })
 }
 
-// Mend implements reaper.Mender.
-func (b withTombstones) Mend(ctx context.Context, r reaper.Allocation) error {
+// Mend implements ipam.Mender.
+func (b withTombstones) Mend(ctx context.Context, r ipam.Allocation) error {
 	return b.store.request(ctx, "restore "+r.Pool, func() error {
 		if e := b.store.find(r); e != nil && e.tombstone && e.owner.Pod == r.Owner.Pod {
 			e.tombstone = false

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // emptyHandles is the name of the pool that lists the empty handles.
@@ -67,12 +67,12 @@ func (m *Memory) emptyHandles() []string {
 }
 
 // emptyHandlePool returns the pool of the empty handles.
-func (m *Memory) emptyHandlePool() reaper.Pool {
-	u := reaper.Pool{Name: emptyHandles}
+func (m *Memory) emptyHandlePool() ipam.Pool {
+	u := ipam.Pool{Name: emptyHandles}
 	for _, sandbox := range m.emptyHandles() {
-		u.Allocations = append(u.Allocations, reaper.Allocation{
+		u.Allocations = append(u.Allocations, ipam.Allocation{
 			Pool: emptyHandles, Key: sandbox, EmptyHandle: true,
-			Token: strconv.Itoa(m.handles[sandbox]), Owner: reaper.Owner{Sandbox: sandbox},
+			Token: strconv.Itoa(m.handles[sandbox]), Owner: ipam.Owner{Sandbox: sandbox},
 		})
 	}
 	return u
@@ -81,14 +81,14 @@ func (m *Memory) emptyHandlePool() reaper.Pool {
 // withHandles is the backend over a Memory whose sandboxes have handles.
 type withHandles struct{ memory }
 
-// Release implements reaper.Backend.
-func (b withHandles) Release(ctx context.Context, ws []reaper.Warrant) []error {
-	return poolByPool(ctx, ws, func(pool string, ws []reaper.Warrant) []error { return b.releasePool(ctx, pool, ws) })
+// Release implements ipam.Backend.
+func (b withHandles) Release(ctx context.Context, ws []ipam.Warrant) []error {
+	return poolByPool(ctx, ws, func(pool string, ws []ipam.Warrant) []error { return b.releasePool(ctx, pool, ws) })
 }
 
 // releasePool releases entries of one pool with one request for all, and then one for each
 // of their handles.
-func (b withHandles) releasePool(ctx context.Context, pool string, ws []reaper.Warrant) []error {
+func (b withHandles) releasePool(ctx context.Context, pool string, ws []ipam.Warrant) []error {
 	if pool == emptyHandles {
 		return b.clear(ctx, ws)
 	}
@@ -117,13 +117,13 @@ func (b withHandles) finish(ctx context.Context, sandbox string) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("%w: the handle of %s: %w", reaper.ErrUnfinished, sandbox, err)
+		return fmt.Errorf("%w: the handle of %s: %w", ipam.ErrUnfinished, sandbox, err)
 	}
 	return nil
 }
 
 // clear removes the empty handles that are as they were listed.
-func (b withHandles) clear(ctx context.Context, ws []reaper.Warrant) []error {
+func (b withHandles) clear(ctx context.Context, ws []ipam.Warrant) []error {
 	errs := make([]error, len(ws))
 	for i, w := range ws {
 		r, err := w.Allocation()
@@ -135,7 +135,7 @@ func (b withHandles) clear(ctx context.Context, ws []reaper.Warrant) []error {
 			switch version, ok := b.store.handles[r.Key]; {
 			case !ok:
 			case strconv.Itoa(version) != r.Token:
-				return fmt.Errorf("%w: the handle was written since it was listed", reaper.ErrChanged)
+				return fmt.Errorf("%w: the handle was written since it was listed", ipam.ErrChanged)
 			default:
 				delete(b.store.handles, r.Key)
 			}

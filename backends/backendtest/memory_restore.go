@@ -9,21 +9,21 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // A storedRecord is the Stored of a record.
 type storedRecord struct {
 	IP      netip.Addr
-	Owner   reaper.Owner
+	Owner   ipam.Owner
 	Sandbox string
 	Created time.Time
 	Group   string
 	Handle  bool // the record of an empty handle
 }
 
-// Record implements reaper.Backend.
-func (b memory) Record(ctx context.Context, rs []reaper.Allocation) ([]json.RawMessage, error) {
+// Record implements ipam.Backend.
+func (b memory) Record(ctx context.Context, rs []ipam.Allocation) ([]json.RawMessage, error) {
 	records := make([]json.RawMessage, len(rs))
 	err := b.store.request(ctx, "record", func() (err error) {
 		for i, r := range rs {
@@ -48,21 +48,21 @@ func (b memory) Record(ctx context.Context, rs []reaper.Allocation) ([]json.RawM
 	return records, err
 }
 
-// Compare implements reaper.Backend with one request for all records.
-func (b memory) Compare(ctx context.Context, pool string, rs []reaper.Record) []error {
-	return b.each(ctx, "compare "+pool, rs, func(r reaper.Record) error {
+// Compare implements ipam.Backend with one request for all records.
+func (b memory) Compare(ctx context.Context, pool string, rs []ipam.Record) []error {
+	return b.each(ctx, "compare "+pool, rs, func(r ipam.Record) error {
 		_, _, err := b.store.compare(pool, r)
 		return err
 	})
 }
 
-// Restore implements reaper.Backend with one request for all records.
-func (b memory) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
-	return b.each(ctx, "restore "+pool, rs, func(r reaper.Record) error { return b.store.restore(pool, r) })
+// Restore implements ipam.Backend with one request for all records.
+func (b memory) Restore(ctx context.Context, pool string, rs []ipam.Record) []error {
+	return b.each(ctx, "restore "+pool, rs, func(r ipam.Record) error { return b.store.restore(pool, r) })
 }
 
 // each answers the records in one request.
-func (b memory) each(ctx context.Context, request string, rs []reaper.Record, answer func(reaper.Record) error) []error {
+func (b memory) each(ctx context.Context, request string, rs []ipam.Record, answer func(ipam.Record) error) []error {
 	errs := make([]error, len(rs))
 	err := b.store.request(ctx, request, func() error {
 		for i, r := range rs {
@@ -80,7 +80,7 @@ func (b memory) each(ctx context.Context, request string, rs []reaper.Record, an
 
 // compare decodes a record and returns nil if its place is free, or has a tombstone of the
 // recorded entry, which it returns.
-func (m *Memory) compare(pool string, r reaper.Record) (k storedRecord, tombstone *memoryEntry, err error) {
+func (m *Memory) compare(pool string, r ipam.Record) (k storedRecord, tombstone *memoryEntry, err error) {
 	if err := json.Unmarshal(r.Stored, &k); err != nil {
 		return k, nil, fmt.Errorf("decode the record: %w", err)
 	}
@@ -89,7 +89,7 @@ func (m *Memory) compare(pool string, r reaper.Record) (k storedRecord, tombston
 	}
 	if k.Handle {
 		if _, ok := m.handles[r.Key]; ok {
-			return k, nil, reaper.ErrPresent
+			return k, nil, ipam.ErrPresent
 		}
 		return k, nil, nil
 	}
@@ -97,11 +97,11 @@ func (m *Memory) compare(pool string, r reaper.Record) (k storedRecord, tombston
 	case i < 0:
 		return k, nil, nil
 	case m.entries[i].String() == k.entry(pool, r.Key).String():
-		return k, nil, reaper.ErrPresent
+		return k, nil, ipam.ErrPresent
 	case m.entries[i].tombstone && m.entries[i].owner == k.Owner:
 		return k, m.entries[i], nil
 	default:
-		return k, nil, fmt.Errorf("%w: it is now %+v", reaper.ErrTaken, m.entries[i].owner)
+		return k, nil, fmt.Errorf("%w: it is now %+v", ipam.ErrTaken, m.entries[i].owner)
 	}
 }
 
@@ -111,7 +111,7 @@ func (k storedRecord) entry(pool, key string) *memoryEntry {
 }
 
 // restore puts back one record if its place is free.
-func (m *Memory) restore(pool string, r reaper.Record) error {
+func (m *Memory) restore(pool string, r ipam.Record) error {
 	k, tombstone, err := m.compare(pool, r)
 	switch {
 	case err != nil:

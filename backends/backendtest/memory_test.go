@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 func TestMemory(t *testing.T) {
@@ -29,9 +29,9 @@ func TestTwoStepMemory(t *testing.T) {
 
 func TestWarrantsOpenTheStore(t *testing.T) {
 	m := backendtest.NewMemory("memory")
-	var rs []reaper.Allocation
+	var rs []ipam.Allocation
 	for _, name := range []string{"gone-1", "gone-2"} {
-		r, err := m.Reserve("a", reaper.Owner{Pod: reaper.PodRef{Namespace: "default", Name: name}, Sandbox: name})
+		r, err := m.Reserve("a", ipam.Owner{Pod: ipam.PodRef{Namespace: "default", Name: name}, Sandbox: name})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,10 +4,10 @@ import (
 	"context"
 	"slices"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
 )
 
-// A Node is a reaper.Runtime over Pods: a cluster that is seen from one node, with the
+// A Node is a census.Runtime over Pods: a cluster that is seen from one node, with the
 // sandboxes of that node.
 type Node struct{ *allPods }
 
@@ -17,8 +17,8 @@ type allPods = Pods
 // OnNode returns the node with the sandboxes of these pods.
 func OnNode(p *Pods) Node { return Node{p} }
 
-// Sandboxes implements reaper.Runtime.
-func (n Node) Sandboxes(ctx context.Context) ([]reaper.Sandbox, error) {
+// Sandboxes implements census.Runtime.
+func (n Node) Sandboxes(ctx context.Context) ([]census.Sandbox, error) {
 	if err := n.begin(ctx, "list sandboxes"); err != nil {
 		return nil, err
 	}
@@ -28,14 +28,14 @@ func (n Node) Sandboxes(ctx context.Context) ([]reaper.Sandbox, error) {
 }
 
 // AddSandboxes adds sandboxes to the node. Remove removes those of a pod.
-func (p *Pods) AddSandboxes(sandboxes ...reaper.Sandbox) {
+func (p *Pods) AddSandboxes(sandboxes ...census.Sandbox) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sandboxes = append(p.sandboxes, sandboxes...)
 }
 
 // A NodeStore is a Store on a node. The container runtime decides about its allocations
-// (reaper.Allocation.ByRuntime). Its Reserve makes an allocation that is older than what the
+// (ipam.Allocation.ByRuntime). Its Reserve makes an allocation that is older than what the
 // engine takes for the beginning of a sandbox.
 type NodeStore interface {
 	Store
@@ -45,7 +45,7 @@ type NodeStore interface {
 }
 
 // cluster returns the cluster of the check, as the store's backend needs it.
-func (s *fixture) cluster() reaper.Cluster {
+func (s *fixture) cluster() census.Cluster {
 	if _, ok := s.store.(NodeStore); ok {
 		return OnNode(s.pods)
 	}

@@ -7,31 +7,32 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// Pods is a reaper.Cluster that tests can change. The zero Pods is an empty
+// Pods is a census.Cluster that tests can change. The zero Pods is an empty
 // cluster. It is safe for concurrent use.
 type Pods struct {
 	mu    sync.Mutex
-	pods  map[reaper.PodRef]reaper.Pod
-	sets  []reaper.StatefulSet
-	nodes []reaper.Node
+	pods  map[ipam.PodRef]census.Pod
+	sets  []census.StatefulSet
+	nodes []census.Node
 
-	machines []reaper.VirtualMachine
+	machines []census.VirtualMachine
 
-	sandboxes []reaper.Sandbox // see Node
+	sandboxes []census.Sandbox // see Node
 
 	hook  func(call string) error
 	calls []string
 }
 
 // Add adds pods. A pod replaces another of its name.
-func (p *Pods) Add(pods ...reaper.Pod) {
+func (p *Pods) Add(pods ...census.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.pods == nil {
-		p.pods = make(map[reaper.PodRef]reaper.Pod)
+		p.pods = make(map[ipam.PodRef]census.Pod)
 	}
 	for _, pod := range pods {
 		p.pods[pod.Ref] = pod
@@ -39,29 +40,29 @@ func (p *Pods) Add(pods ...reaper.Pod) {
 }
 
 // Remove removes a pod, if it exists, and its sandboxes.
-func (p *Pods) Remove(ref reaper.PodRef) {
+func (p *Pods) Remove(ref ipam.PodRef) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.pods, ref)
-	p.sandboxes = slices.DeleteFunc(p.sandboxes, func(s reaper.Sandbox) bool { return s.Pod == ref })
+	p.sandboxes = slices.DeleteFunc(p.sandboxes, func(s census.Sandbox) bool { return s.Pod == ref })
 }
 
 // AddSets adds StatefulSets.
-func (p *Pods) AddSets(sets ...reaper.StatefulSet) {
+func (p *Pods) AddSets(sets ...census.StatefulSet) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sets = append(p.sets, sets...)
 }
 
 // AddNodes adds nodes.
-func (p *Pods) AddNodes(nodes ...reaper.Node) {
+func (p *Pods) AddNodes(nodes ...census.Node) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.nodes = append(p.nodes, nodes...)
 }
 
 // AddMachines adds virtual machines.
-func (p *Pods) AddMachines(machines ...reaper.VirtualMachine) {
+func (p *Pods) AddMachines(machines ...census.VirtualMachine) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.machines = append(p.machines, machines...)
@@ -85,20 +86,20 @@ func (p *Pods) Calls() []string {
 	return calls
 }
 
-// Pods implements reaper.Cluster.
-func (p *Pods) Pods(ctx context.Context) ([]reaper.Pod, error) {
+// Pods implements census.Cluster.
+func (p *Pods) Pods(ctx context.Context) ([]census.Pod, error) {
 	if err := p.begin(ctx, "list pods"); err != nil {
 		return nil, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.SortedFunc(maps.Values(p.pods), func(a, b reaper.Pod) int {
+	return slices.SortedFunc(maps.Values(p.pods), func(a, b census.Pod) int {
 		return strings.Compare(a.Ref.String(), b.Ref.String())
 	}), nil
 }
 
-// StatefulSets implements reaper.Cluster.
-func (p *Pods) StatefulSets(ctx context.Context) ([]reaper.StatefulSet, error) {
+// StatefulSets implements census.Cluster.
+func (p *Pods) StatefulSets(ctx context.Context) ([]census.StatefulSet, error) {
 	if err := p.begin(ctx, "list statefulsets"); err != nil {
 		return nil, err
 	}
@@ -107,8 +108,8 @@ func (p *Pods) StatefulSets(ctx context.Context) ([]reaper.StatefulSet, error) {
 	return slices.Clone(p.sets), nil
 }
 
-// VirtualMachines implements reaper.Cluster.
-func (p *Pods) VirtualMachines(ctx context.Context) ([]reaper.VirtualMachine, error) {
+// VirtualMachines implements census.Cluster.
+func (p *Pods) VirtualMachines(ctx context.Context) ([]census.VirtualMachine, error) {
 	if err := p.begin(ctx, "list virtual machines"); err != nil {
 		return nil, err
 	}
@@ -117,8 +118,8 @@ func (p *Pods) VirtualMachines(ctx context.Context) ([]reaper.VirtualMachine, er
 	return slices.Clone(p.machines), nil
 }
 
-// Nodes implements reaper.Cluster.
-func (p *Pods) Nodes(ctx context.Context) ([]reaper.Node, error) {
+// Nodes implements census.Cluster.
+func (p *Pods) Nodes(ctx context.Context) ([]census.Node, error) {
 	if err := p.begin(ctx, "list nodes"); err != nil {
 		return nil, err
 	}
@@ -127,17 +128,17 @@ func (p *Pods) Nodes(ctx context.Context) ([]reaper.Node, error) {
 	return slices.Clone(p.nodes), nil
 }
 
-// Pod implements reaper.Cluster.
-func (p *Pods) Pod(ctx context.Context, ref reaper.PodRef) (reaper.Pod, reaper.Presence, error) {
+// Pod implements census.Cluster.
+func (p *Pods) Pod(ctx context.Context, ref ipam.PodRef) (census.Pod, census.Presence, error) {
 	if err := p.begin(ctx, "get pod "+ref.String()); err != nil {
-		return reaper.Pod{}, reaper.Unknown, err
+		return census.Pod{}, census.Unknown, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if pod, ok := p.pods[ref]; ok {
-		return pod, reaper.Present, nil
+		return pod, census.Present, nil
 	}
-	return reaper.Pod{}, reaper.Absent, nil
+	return census.Pod{}, census.Absent, nil
 }
 
 // begin records a call and runs the hook.

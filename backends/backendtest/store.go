@@ -1,13 +1,13 @@
 package backendtest
 
-import "github.com/ip-reaper/ip-reaper/reaper"
+import "github.com/ip-reaper/ip-reaper/reaper/ipam"
 
 // A Store is the harness of one store, which is empty at first. Its methods are
 // safe for concurrent use.
 type Store interface {
 	// Backend returns a new backend over the store, as after a restart of the
 	// program.
-	Backend() reaper.Backend
+	Backend() ipam.Backend
 
 	// Reserve allocates an address as the plugin's ADD does for this pod, sandbox
 	// and interface. If the plugin lets the new sandbox adopt an entry that the pod
@@ -18,11 +18,11 @@ type Store interface {
 	// Reserve returns the entry as the backend should list it: pool, key, address,
 	// and the parts of the owner that the store keeps. The suite does not compare
 	// Token, Created, Group and SandboxOwned.
-	Reserve(pool string, owner reaper.Owner) (reaper.Allocation, error)
+	Reserve(pool string, owner ipam.Owner) (ipam.Allocation, error)
 
 	// Free frees the address as the plugin's DEL does for this pod, sandbox and
 	// interface. An entry that another sandbox has adopted stays.
-	Free(pool string, owner reaper.Owner) error
+	Free(pool string, owner ipam.Owner) error
 
 	// Snapshot returns the content of the store: entries by Place, and any other
 	// content by names of the harness. It omits everything that the release of
@@ -36,7 +36,7 @@ type Spoiler interface {
 	Store
 
 	// Spoil adds such an entry to the pool. It returns its pool and key.
-	Spoil(pool string) (reaper.Allocation, error)
+	Spoil(pool string) (ipam.Allocation, error)
 }
 
 // An Obscurer is a Store that can hold an object beside its pools which protects
@@ -50,7 +50,7 @@ type Obscurer interface {
 }
 
 // A Fumbler is a Store whose backend may release with more writes than the one that
-// frees the entry. If a later one fails, the backend answers reaper.ErrUnfinished.
+// frees the entry. If a later one fails, the backend answers ipam.ErrUnfinished.
 type Fumbler interface {
 	Store
 
@@ -59,4 +59,4 @@ type Fumbler interface {
 }
 
 // Place returns the key of an entry in a snapshot: pool/key.
-func Place(r reaper.Allocation) string { return r.Pool + "/" + r.Key }
+func Place(r ipam.Allocation) string { return r.Pool + "/" + r.Key }

@@ -6,6 +6,10 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
 // Impatient returns the default policy with dryRun false, and with gracePeriod and
@@ -20,18 +24,18 @@ func Impatient() policy.Policy {
 // Orphans returns the orphans of a run with the policy Impatient, by Place, and the
 // confirmer for them. It fails the test if the backend or the cluster cannot be
 // listed.
-func Orphans(t testing.TB, b reaper.Backend, cluster reaper.Cluster) (map[string]reaper.Orphan, *reaper.Confirmer) {
+func Orphans(t testing.TB, b ipam.Backend, cluster census.Cluster) (map[string]judge.Orphan, *reaper.Confirmer) {
 	t.Helper()
-	inv := reaper.TakeInventory(t.Context(), []reaper.Backend{b}, func(string) bool { return true })
-	if l := inv.Listings[0]; l.Status != reaper.StatusOK {
+	inv := ipam.TakeInventory(t.Context(), []ipam.Backend{b}, func(string) bool { return true })
+	if l := inv.Listings[0]; l.Status != ipam.StatusOK {
 		t.Fatalf("list %s: %v: %s", b.Name(), l.Status, l.Message)
 	}
-	census, err := reaper.TakeCensus(t.Context(), cluster, reaper.Scope{})
+	census, err := census.Take(t.Context(), cluster, census.Scope{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan := reaper.MakePlan(reaper.Judge(time.Now(), Impatient(), inv, census, reaper.Ledger{}))
-	orphans := make(map[string]reaper.Orphan)
+	plan := judge.MakePlan(judge.Judge(time.Now(), Impatient(), inv, census, ledger.Ledger{}))
+	orphans := make(map[string]judge.Orphan)
 	for _, o := range plan.Orphans() {
 		orphans[Place(o.Allocation())] = o
 	}
@@ -40,10 +44,10 @@ func Orphans(t testing.TB, b reaper.Backend, cluster reaper.Cluster) (map[string
 
 // Warrants returns a warrant for each of the entries. As the engine does, it lists,
 // judges and confirms them. It fails the test if an entry gets none.
-func Warrants(t testing.TB, b reaper.Backend, cluster reaper.Cluster, rs ...reaper.Allocation) []reaper.Warrant {
+func Warrants(t testing.TB, b ipam.Backend, cluster census.Cluster, rs ...ipam.Allocation) []ipam.Warrant {
 	t.Helper()
 	orphans, confirmer := Orphans(t, b, cluster)
-	chosen := make([]reaper.Orphan, len(rs))
+	chosen := make([]judge.Orphan, len(rs))
 	for i, r := range rs {
 		o, ok := orphans[Place(r)]
 		if !ok {

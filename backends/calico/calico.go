@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // Name is the name of the backend.
@@ -69,7 +69,7 @@ type datastore interface {
 	// objectsPerWrite returns how many objects one write can take.
 	objectsPerWrite() int
 
-	// transient wraps an error in reaper.ErrAgain if the same request may succeed
+	// transient wraps an error in ipam.ErrAgain if the same request may succeed
 	// later.
 	transient(err error) error
 }
@@ -107,7 +107,7 @@ func newBackend(open func(ctx context.Context) (datastore, error)) *Backend {
 	return &Backend{open: open, room: semaphore.NewWeighted(handlesAtOnce)}
 }
 
-// Name implements reaper.Backend.
+// Name implements ipam.Backend.
 func (*Backend) Name() string { return Name }
 
 // withRoom lets so many blocks be released at the same time, and returns the backend.
@@ -133,19 +133,19 @@ func (b *Backend) datastore(ctx context.Context) (datastore, error) {
 	return b.store, nil
 }
 
-// List implements reaper.Backend. It reads handles before blocks, because Calico's
+// List implements ipam.Backend. It reads handles before blocks, because Calico's
 // ADD writes a handle before its block. So the handle of an ADD that is under way
 // looks empty only if the ADD writes it before the first list and its block after
 // the second.
-func (b *Backend) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
-	return func(yield func(reaper.Pool, error) bool) {
+func (b *Backend) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
+	return func(yield func(ipam.Pool, error) bool) {
 		l, err := b.read(ctx)
 		if err != nil {
-			yield(reaper.Pool{}, err)
+			yield(ipam.Pool{}, err)
 			return
 		}
 		for _, err := range l.errors() {
-			if !yield(reaper.Pool{}, err) {
+			if !yield(ipam.Pool{}, err) {
 				return
 			}
 		}

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -29,7 +29,7 @@ const migrationGroup = "migration.projectcalico.org"
 var settledPhases = []string{"", "Pending", "Converged", "Complete"}
 
 // findGroup returns the API group, as group/version, that holds the live data. It
-// returns an error that wraps reaper.ErrNotInstalled if neither group defines
+// returns an error that wraps ipam.ErrNotInstalled if neither group defines
 // blocks.
 //
 // Only a missing CustomResourceDefinition proves that a resource does not exist.
@@ -47,7 +47,7 @@ func findGroup(ctx context.Context, client rest.Interface) (string, error) {
 		}
 	}
 	if len(found) == 0 {
-		return "", fmt.Errorf("%w: no ipamblocks.%s and no ipamblocks.%s", reaper.ErrNotInstalled, groupV1, groupV3)
+		return "", fmt.Errorf("%w: no ipamblocks.%s and no ipamblocks.%s", ipam.ErrNotInstalled, groupV1, groupV3)
 	}
 	if err := checkMigration(ctx, client); err != nil {
 		return "", err

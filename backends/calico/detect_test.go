@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // The requests for the objects that decide which API group is in use.
@@ -82,7 +82,7 @@ func TestGroupInUse(t *testing.T) {
 				}
 				return
 			}
-			if err == nil || store != nil || errors.Is(err, reaper.ErrNotInstalled) || !strings.Contains(err.Error(), tt.says) {
+			if err == nil || store != nil || errors.Is(err, ipam.ErrNotInstalled) || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("found %+v, %v, want %q in an error that is not ErrNotInstalled", store, err, tt.says)
 			}
 		})
@@ -96,7 +96,7 @@ func TestGroupWhileDataMoves(t *testing.T) {
 	} {
 		item := say(`{"metadata":{"resourceVersion":"9"},"items":[{"status":{"phase":"Complete"}},{"status":{"phase":"` + phase + `"}}]}`)
 		_, b := newAPI(t, with(both, v1Info, locked, migrations, served("v1beta1"), theMigration, item))
-		if store, err := b.datastore(t.Context()); (err == nil) != settled || err != nil && (errors.Is(err, reaper.ErrNotInstalled) || !strings.Contains(err.Error(), phase)) {
+		if store, err := b.datastore(t.Context()); (err == nil) != settled || err != nil && (errors.Is(err, ipam.ErrNotInstalled) || !strings.Contains(err.Error(), phase)) {
 			t.Errorf("in phase %q found %+v, %v, want success: %v", phase, store, err, settled)
 		}
 	}
@@ -113,7 +113,7 @@ func TestGroupWhileDataMoves(t *testing.T) {
 		"one that moves, with one group":     {with(v1, migrations, served("v1beta1"), theMigration, items(`{"status":{"phase":"Migrating"}}`)), false},
 	} {
 		_, b := newAPI(t, tt.answers)
-		if store, err := b.datastore(t.Context()); (err == nil) != tt.works || errors.Is(err, reaper.ErrNotInstalled) {
+		if store, err := b.datastore(t.Context()); (err == nil) != tt.works || errors.Is(err, ipam.ErrNotInstalled) {
 			t.Errorf("%s: found %+v, %v, want success: %v", name, store, err, tt.works)
 		}
 	}
@@ -123,7 +123,7 @@ func TestGroupWhileDataMoves(t *testing.T) {
 func TestNotInstalled(t *testing.T) {
 	_, b := newAPI(t, nil)
 	for _, err := range b.List(t.Context()) {
-		if !errors.Is(err, reaper.ErrNotInstalled) {
+		if !errors.Is(err, ipam.ErrNotInstalled) {
 			t.Errorf("List: %v, want ErrNotInstalled", err)
 		}
 	}
@@ -149,7 +149,7 @@ func TestReady(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = store.ready(t.Context())
-		if (err == nil) != (tt.says == "") || err != nil && (!strings.Contains(err.Error(), tt.says) || errors.Is(err, reaper.ErrNotInstalled)) {
+		if (err == nil) != (tt.says == "") || err != nil && (!strings.Contains(err.Error(), tt.says) || errors.Is(err, ipam.ErrNotInstalled)) {
 			t.Errorf("%s: ready = %v, want %q in it", name, err, tt.says)
 		}
 	}
@@ -161,7 +161,7 @@ func TestDatastoreIsFoundOnce(t *testing.T) {
 	if store, err := b.datastore(t.Context()); err == nil {
 		t.Errorf("found %+v, want an error", store)
 	}
-	if got := outcomes(b.Release(t.Context(), []reaper.Warrant{{}})); got != "no-warrant" {
+	if got := outcomes(b.Release(t.Context(), []ipam.Warrant{{}})); got != "no-warrant" {
 		t.Errorf("Release = %s, want no-warrant", got)
 	}
 	n := len(a.calls())

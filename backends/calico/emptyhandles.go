@@ -6,19 +6,19 @@ import (
 	"fmt"
 	"maps"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // releaseEmptyHandles deletes the handles without an address that are as they were
 // listed.
-func (b *Backend) releaseEmptyHandles(ctx context.Context, store datastore, ws []reaper.Warrant, errs []error) {
+func (b *Backend) releaseEmptyHandles(ctx context.Context, store datastore, ws []ipam.Warrant, errs []error) {
 	each(len(ws), func(i int) { errs[i] = b.releaseEmptyHandle(ctx, store, ws[i]) })
 }
 
 // releaseEmptyHandle deletes one handle. A deletion is conditional on the version
 // that was listed.
-func (b *Backend) releaseEmptyHandle(ctx context.Context, store datastore, w reaper.Warrant) error {
+func (b *Backend) releaseEmptyHandle(ctx context.Context, store datastore, w ipam.Warrant) error {
 	res, err := w.Allocation()
 	if err != nil {
 		return err
@@ -35,7 +35,7 @@ func (b *Backend) releaseEmptyHandle(ctx context.Context, store datastore, w rea
 		}
 	}
 	if h.token() != res.Token {
-		return reaper.ErrChanged
+		return ipam.ErrChanged
 	}
 	h.raw = nil
 	_, err = store.write(ctx, h.object)
@@ -45,7 +45,7 @@ func (b *Backend) releaseEmptyHandle(ctx context.Context, store datastore, w rea
 		if _, err := fetchHandle(ctx, store, res.Key); errors.Is(err, errGone) {
 			return nil // etcd reports a key that is gone as a conflict
 		}
-		return fmt.Errorf("%w: the handle was written since it was listed", reaper.ErrChanged)
+		return fmt.Errorf("%w: the handle was written since it was listed", ipam.ErrChanged)
 	case errors.Is(err, errGone):
 		return nil
 	}
@@ -54,7 +54,7 @@ func (b *Backend) releaseEmptyHandle(ctx context.Context, store datastore, w rea
 
 // restoreEmptyHandle creates a recorded handle without an address again, unless there
 // is one of its name. If the answer of the datastore is lost, it reads the handle again.
-func restoreEmptyHandle(ctx context.Context, store datastore, r reaper.Record) error {
+func restoreEmptyHandle(ctx context.Context, store datastore, r ipam.Record) error {
 	h, err := readEmptyHandle(store, r)
 	if err != nil {
 		return err
@@ -71,15 +71,15 @@ func restoreEmptyHandle(ctx context.Context, store datastore, r reaper.Record) e
 	case errors.Is(err, errConflict) && now != nil:
 		return now
 	case errors.Is(err, errConflict):
-		return fmt.Errorf("%w: handle %s is not there, and another one has its name", reaper.ErrAgain, h.id)
-	case errors.Is(now, reaper.ErrPresent):
+		return fmt.Errorf("%w: handle %s is not there, and another one has its name", ipam.ErrAgain, h.id)
+	case errors.Is(now, ipam.ErrPresent):
 		return nil
 	}
 	return store.transient(err)
 }
 
 // readEmptyHandle decodes the record of a handle without an address.
-func readEmptyHandle(store datastore, r reaper.Record) (handle, error) {
+func readEmptyHandle(store datastore, r ipam.Record) (handle, error) {
 	var stored handleRecord
 	if err := decodeStrictly(r.Stored, &stored); err != nil {
 		return handle{}, fmt.Errorf("the record of handle %s cannot be restored: %w", r.Key, err)
@@ -102,12 +102,12 @@ func compareHandle(ctx context.Context, store datastore, h handle) error {
 	case errors.Is(err, errGone):
 		return nil
 	case errors.Is(err, errUnreadable):
-		return fmt.Errorf("%w: %w", reaper.ErrTaken, err)
+		return fmt.Errorf("%w: %w", ipam.ErrTaken, err)
 	case err != nil:
 		return store.transient(err)
 	case now.deleted == h.deleted && maps.Equal(now.counts, h.counts):
-		return reaper.ErrPresent
+		return ipam.ErrPresent
 	default:
-		return fmt.Errorf("%w: handle %s now counts %v", reaper.ErrTaken, h.id, now.counts)
+		return fmt.Errorf("%w: handle %s now counts %v", ipam.ErrTaken, h.id, now.counts)
 	}
 }

@@ -6,13 +6,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // emptyHandle stores a handle without an address.
-func (s *fixture) emptyHandle() reaper.Allocation {
+func (s *fixture) emptyHandle() ipam.Allocation {
 	s.put(handles, firstHandle, handleJSON(s.shape, `{"10.0.0.0/26":1}`))
-	return reaper.Allocation{Pool: emptyHandles, Key: firstHandle}
+	return ipam.Allocation{Pool: emptyHandles, Key: firstHandle}
 }
 
 func TestEmptyHandleAnswers(t *testing.T) {
@@ -84,7 +84,7 @@ func TestEmptyHandleIsNotDeletedTooLate(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newFixture(t, sh)
 			ws := s.warrants(s.emptyHandle())
-			time.Sleep(reaper.FreshnessNeverAdopted)
+			time.Sleep(ipam.FreshnessNeverAdopted)
 			s.backend = s.Backend().(*Backend) // a new backend must read the handle first
 			s.before("get", func() { time.Sleep(time.Millisecond) })
 			if got := outcomes(s.backend.Release(t.Context(), ws)); got != "again" || s.handle(firstHandle) == "" {

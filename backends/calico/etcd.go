@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -187,7 +187,7 @@ func (s etcd) write(ctx context.Context, objects ...object) ([]object, error) {
 // transient implements datastore. A request that the server refused would be
 // refused again.
 func (etcd) transient(err error) error {
-	if err == nil || errors.Is(err, reaper.ErrAgain) {
+	if err == nil || errors.Is(err, ipam.ErrAgain) {
 		return err
 	}
 	code := status.Code(err)
@@ -198,6 +198,6 @@ func (etcd) transient(err error) error {
 	case codes.PermissionDenied, codes.Unauthenticated, codes.InvalidArgument, codes.FailedPrecondition:
 		return err
 	default:
-		return fmt.Errorf("%w: %w", reaper.ErrAgain, err)
+		return fmt.Errorf("%w: %w", ipam.ErrAgain, err)
 	}
 }

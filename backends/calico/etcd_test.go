@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 func TestEtcdKeys(t *testing.T) {
@@ -52,11 +52,11 @@ func TestEtcdErrors(t *testing.T) {
 		{context.DeadlineExceeded, true},
 		{context.Canceled, true},
 		{errors.New("something else"), true},
-		{fmt.Errorf("%w: already", reaper.ErrAgain), true},
+		{fmt.Errorf("%w: already", ipam.ErrAgain), true},
 	} {
 		for _, err := range []error{tt.err, fmt.Errorf("etcd: %w", tt.err)} {
 			got := etcd{}.transient(err)
-			if errors.Is(got, reaper.ErrAgain) != tt.again || !errors.Is(got, tt.err) {
+			if errors.Is(got, ipam.ErrAgain) != tt.again || !errors.Is(got, tt.err) {
 				t.Errorf("transient(%v) = %v, want another try: %v", err, got, tt.again)
 			}
 		}

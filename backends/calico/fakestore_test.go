@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // A fakeStore is a datastore in memory, in either shape. Every write takes effect
@@ -118,10 +118,10 @@ func (s *fakeStore) real() datastore {
 func (s *fakeStore) objectsPerWrite() int { return s.atOnce }
 
 func (s *fakeStore) transient(err error) error {
-	if err == nil || errors.Is(err, errRefused) || errors.Is(err, reaper.ErrAgain) {
+	if err == nil || errors.Is(err, errRefused) || errors.Is(err, ipam.ErrAgain) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", reaper.ErrAgain, err)
+	return fmt.Errorf("%w: %w", ipam.ErrAgain, err)
 }
 
 var kindNames = map[kind]string{blocks: "block", handles: "handle"}

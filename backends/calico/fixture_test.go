@@ -13,6 +13,10 @@ import (
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
 // A fixture is a fakeStore with the plugin and a backend over it.
@@ -29,17 +33,17 @@ func newFixture(t *testing.T, s shape) *fixture {
 }
 
 // owner returns the name of a pod that does not exist, with a sandbox.
-func (s *fixture) owner() reaper.Owner {
+func (s *fixture) owner() ipam.Owner {
 	s.made++
-	pod := reaper.PodRef{Namespace: "default", Name: fmt.Sprintf("gone-%d", s.made)}
-	return reaper.Owner{Pod: pod, Sandbox: sandbox(s.made), Node: "node-1"}
+	pod := ipam.PodRef{Namespace: "default", Name: fmt.Sprintf("gone-%d", s.made)}
+	return ipam.Owner{Pod: pod, Sandbox: sandbox(s.made), Node: "node-1"}
 }
 
 // leak allocates one address of the first block for each of n pods that do not
 // exist.
-func (s *fixture) leak(n int) []reaper.Allocation {
+func (s *fixture) leak(n int) []ipam.Allocation {
 	s.t.Helper()
-	var all []reaper.Allocation
+	var all []ipam.Allocation
 	for range n {
 		r, err := s.Reserve("a", s.owner())
 		if err != nil {
@@ -53,29 +57,29 @@ func (s *fixture) leak(n int) []reaper.Allocation {
 // warrants lists the store, records the allocations as a run does before it releases,
 // and returns a warrant for each of them. The
 // cluster has no pods, and the grace period of the policy is over.
-func (s *fixture) warrants(rs ...reaper.Allocation) []reaper.Warrant {
+func (s *fixture) warrants(rs ...ipam.Allocation) []ipam.Warrant {
 	s.t.Helper()
 	p := backendtest.Impatient()
 	p.GracePeriod, p.Pods.Unnamed = &policy.Duration{Duration: time.Hour}, policy.Release
 	var ledgers fakeLedgers
 	_, err := reaper.Run(s.t.Context(), reaper.Options{
-		Policy: p, Backends: []reaper.Backend{s.backend}, Cluster: &backendtest.Pods{}, Ledgers: &ledgers, Journals: &backendtest.Journal{},
+		Policy: p, Backends: []ipam.Backend{s.backend}, Cluster: &backendtest.Pods{}, Ledgers: &ledgers, Journals: &backendtest.Journal{},
 		Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		s.t.Logf("the run that starts the grace period: %v", err)
 	}
-	inv := reaper.TakeInventory(s.t.Context(), []reaper.Backend{s.backend}, func(string) bool { return true })
-	census, err := reaper.TakeCensus(s.t.Context(), &backendtest.Pods{}, reaper.Scope{})
+	inv := ipam.TakeInventory(s.t.Context(), []ipam.Backend{s.backend}, func(string) bool { return true })
+	census, err := census.Take(s.t.Context(), &backendtest.Pods{}, census.Scope{})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	orphans := make(map[string]reaper.Orphan)
-	for _, o := range reaper.MakePlan(reaper.Judge(time.Now().Add(2*time.Hour), p, inv, census, ledgers.Ledger)).Orphans() {
+	orphans := make(map[string]judge.Orphan)
+	for _, o := range judge.MakePlan(judge.Judge(time.Now().Add(2*time.Hour), p, inv, census, ledgers.Ledger)).Orphans() {
 		orphans[backendtest.Place(o.Allocation())] = o
 	}
-	var chosen []reaper.Orphan
-	var allocations []reaper.Allocation
+	var chosen []judge.Orphan
+	var allocations []ipam.Allocation
 	for _, r := range rs {
 		o, ok := orphans[backendtest.Place(r)]
 		if !ok {
@@ -160,8 +164,8 @@ func outcomes(errs []error) string {
 			err  error
 			word string
 		}{
-			{reaper.ErrUnfinished, "unfinished"}, {reaper.ErrChanged, "changed"}, {reaper.ErrKept, "kept"},
-			{reaper.ErrNoWarrant, "no-warrant"}, {reaper.ErrAgain, "again"},
+			{ipam.ErrUnfinished, "unfinished"}, {ipam.ErrChanged, "changed"}, {ipam.ErrKept, "kept"},
+			{ipam.ErrNoWarrant, "no-warrant"}, {ipam.ErrAgain, "again"},
 		} {
 			if errors.Is(err, w.err) {
 				meant = append(meant, w.word)
@@ -178,14 +182,14 @@ func outcomes(errs []error) string {
 	return strings.Join(all, " ")
 }
 
-// fakeLedgers is a reaper.Ledgers in memory.
-type fakeLedgers struct{ reaper.Ledger }
+// fakeLedgers is a ledger.Store in memory.
+type fakeLedgers struct{ ledger.Ledger }
 
-func (m *fakeLedgers) Load(context.Context) (reaper.Ledger, error) { return m.Ledger, nil }
+func (m *fakeLedgers) Load(context.Context) (ledger.Ledger, error) { return m.Ledger, nil }
 
 func (*fakeLedgers) Capacity() int { return 1 << 20 }
 
-func (m *fakeLedgers) Save(_ context.Context, l reaper.Ledger) error {
+func (m *fakeLedgers) Save(_ context.Context, l ledger.Ledger) error {
 	m.Ledger = l
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // count raises the counts of the handles for the entries, which must happen before
@@ -73,7 +73,7 @@ func (r *restoration) counting(ctx context.Context, after block, a recordedAlloc
 	case err != nil:
 		return handle{}, false, err
 	case h.deleted:
-		return handle{}, false, fmt.Errorf("%w: Calico is deleting the handle", reaper.ErrAgain)
+		return handle{}, false, fmt.Errorf("%w: Calico is deleting the handle", ipam.ErrAgain)
 	case total <= h.counts[after.cidr]:
 		return h, false, nil
 	}

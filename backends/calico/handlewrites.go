@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // The limits on writes of handles: how many of one block at a time, how long until
@@ -75,7 +75,7 @@ func (r *release) changes(ctx context.Context, before, after block, entries []en
 			}
 			var err error
 			if c.after, err = h.withCount(before.cidr, c.left); err != nil {
-				return nil, fmt.Errorf("%w: %w", reaper.ErrKept, err)
+				return nil, fmt.Errorf("%w: %w", ipam.ErrKept, err)
 			}
 			c.known = true
 		}
@@ -116,13 +116,13 @@ var errUnreadable = errors.New("the handle cannot be edited")
 // readFailed returns the answer for an entry whose handle could not be read.
 func readFailed(store datastore, err error) error {
 	if errors.Is(err, errUnreadable) {
-		return fmt.Errorf("%w: %w", reaper.ErrKept, err)
+		return fmt.Errorf("%w: %w", ipam.ErrKept, err)
 	}
 	return store.transient(err)
 }
 
 // writeHandles writes the handles after their block. It returns an error that wraps
-// reaper.ErrUnfinished if one could not be written.
+// ipam.ErrUnfinished if one could not be written.
 func (t *task) writeHandles(ctx context.Context, cidr netip.Prefix, changes []change) error {
 	ctx, progress, stop := outlive(ctx, handleTimeout)
 	defer stop()
@@ -136,7 +136,7 @@ func (t *task) writeHandles(ctx context.Context, cidr netip.Prefix, changes []ch
 		if slow := context.Cause(ctx); slow != nil {
 			err = fmt.Errorf("%w: %w", slow, err)
 		}
-		errs[i] = fmt.Errorf("%w: handle %s: %w", reaper.ErrUnfinished, changes[i].id, err)
+		errs[i] = fmt.Errorf("%w: handle %s: %w", ipam.ErrUnfinished, changes[i].id, err)
 	})
 	return cmp.Or(errs...)
 }
@@ -145,7 +145,7 @@ func (t *task) writeHandles(ctx context.Context, cidr netip.Prefix, changes []ch
 // there was no progress for the given time, and at the latest the given time after the
 // interruption. The caller calls stop in the end.
 func outlive(ctx context.Context, most time.Duration) (later context.Context, progress, stop func()) {
-	forever := reaper.SendBy(context.WithoutCancel(ctx), time.Time{}) // no warrant is needed any more
+	forever := ipam.SendBy(context.WithoutCancel(ctx), time.Time{}) // no warrant is needed any more
 	later, cancel := context.WithCancelCause(forever)
 	slow := func() { cancel(fmt.Errorf("given up after %v", most)) }
 	idle := time.AfterFunc(most, slow)
@@ -164,7 +164,7 @@ func (t *task) writeHandle(ctx context.Context, cidr netip.Prefix, c change) err
 		if err == nil || errors.Is(err, errGone) {
 			return nil
 		}
-		again := errors.Is(err, errConflict) || errors.Is(t.store.transient(err), reaper.ErrAgain)
+		again := errors.Is(err, errConflict) || errors.Is(t.store.transient(err), ipam.ErrAgain)
 		if errors.Is(err, errUnreadable) || !again || try == handleTries {
 			return err
 		}

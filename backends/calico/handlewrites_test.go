@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // firstHandle is the handle of the first sandbox of a fixture.
@@ -25,7 +25,7 @@ func handleJSON(sh shape, block string, more ...string) string {
 
 // share stores a block with three addresses of the first sandbox. Its handle counts
 // the given number; with 0 there is no handle.
-func (s *fixture) share(count int) []reaper.Allocation {
+func (s *fixture) share(count int) []ipam.Allocation {
 	s.t.Helper()
 	attribute := fmt.Sprintf(`{"handle_id":%q,"secondary":{"namespace":"default","pod":"gone-1","node":"node-1"}}`, firstHandle)
 	s.put(blocks, "10.0.0.0/30", `{"cidr":"10.0.0.0/30","affinity":"host:node-1","allocations":[0,0,0,null],"unallocated":[3],"attributes":[`+attribute+`],`+
@@ -33,9 +33,9 @@ func (s *fixture) share(count int) []reaper.Allocation {
 	if count > 0 {
 		s.put(handles, firstHandle, handleJSON(s.shape, fmt.Sprintf(`{"10.0.0.0/30":%d}`, count), `,"more":1.50`))
 	}
-	var rs []reaper.Allocation
+	var rs []ipam.Allocation
 	for ordinal := range 3 {
-		rs = append(rs, reaper.Allocation{Pool: "10.0.0.0/30", Key: fmt.Sprint(ordinal)})
+		rs = append(rs, ipam.Allocation{Pool: "10.0.0.0/30", Key: fmt.Sprint(ordinal)})
 	}
 	return rs
 }

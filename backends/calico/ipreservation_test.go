@@ -10,7 +10,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // An IPReservation protects the addresses in its ranges and no others.
@@ -63,7 +63,7 @@ func TestIPReservationsProtectAddresses(t *testing.T) {
 				if diff := gocmp.Diff(want, strings.Join(got, "|")); diff != "" {
 					t.Errorf("protections (-want +got):\n%s", diff)
 				}
-				var object *reaper.ObjectError
+				var object *ipam.ObjectError
 				if broken != errors.As(failure, &object) || broken && !strings.HasPrefix(failure.Error(), "Calico's IPReservation keep: ") {
 					t.Errorf("the listing has the error %v, want one that names the IPReservation: %v", failure, broken)
 				}
@@ -108,7 +108,7 @@ func TestIPReservationsOfTheAPIServer(t *testing.T) {
 						got = r.IP.String()
 					}
 				}
-				if want := (reaper.Object{APIVersion: "crd.projectcalico.org/v1", Kind: "IPAMBlock", Name: "10-0-0-0-30", UID: "uid-10-0-0-0-30"}); err == nil && (u.Object == nil || *u.Object != want) {
+				if want := (ipam.Object{APIVersion: "crd.projectcalico.org/v1", Kind: "IPAMBlock", Name: "10-0-0-0-30", UID: "uid-10-0-0-0-30"}); err == nil && (u.Object == nil || *u.Object != want) {
 					t.Errorf("the pool is object %+v, want %+v", u.Object, want)
 				}
 			}
@@ -126,12 +126,12 @@ func TestIPReservationsOfTheAPIServer(t *testing.T) {
 func TestOfflineRespectsIPReservations(t *testing.T) {
 	for _, f := range forms {
 		for ranges, want := range map[string]string{`["10.0.0.2"]`: "10.0.0.2", `["x"]`: ""} {
-			d := reaper.Document{APIVersion: strings.TrimPrefix(f.name, "etcd"), Kind: "IPReservation"}
+			d := ipam.Document{APIVersion: strings.TrimPrefix(f.name, "etcd"), Kind: "IPReservation"}
 			if f.name == "etcd" {
-				d = reaper.Document{Key: ipResPrefix + "keep"}
+				d = ipam.Document{Key: ipResPrefix + "keep"}
 			}
 			d.Data = []byte(fmt.Sprintf(`{"metadata":{"name":"keep"},"spec":{"reservedCIDRs":%s}}`, ranges))
-			found, rest := Offline([]reaper.Document{d, f.document(blocks, "10.0.0.0/30", threeOfFour)})
+			found, rest := Offline([]ipam.Document{d, f.document(blocks, "10.0.0.0/30", threeOfFour)})
 			if found == nil || len(rest) != 0 {
 				t.Fatalf("%s: found %v, and %d other documents", f.name, found, len(rest))
 			}

@@ -13,7 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 const (
@@ -150,7 +150,7 @@ func TestAnswersOfKubernetes(t *testing.T) {
 					return "gone"
 				case errors.Is(err, errConflict):
 					return "conflict"
-				case errors.Is(store.transient(err), reaper.ErrAgain):
+				case errors.Is(store.transient(err), ipam.ErrAgain):
 					return again
 				default:
 					return final
@@ -184,7 +184,7 @@ func TestListOfAWrongAnswer(t *testing.T) {
 	} {
 		_, store := overKubernetes(t, map[string]http.HandlerFunc{"GET crd.projectcalico.org/v1/ipamblocks": answer})
 		all, err := objectsOf(t.Context(), store, blocks)
-		if err == nil || len(all) > 0 || errors.Is(err, reaper.ErrNotInstalled) {
+		if err == nil || len(all) > 0 || errors.Is(err, ipam.ErrNotInstalled) {
 			t.Errorf("%s: list = %s, %v, want an error", name, fmt.Sprint(all), err)
 		}
 	}

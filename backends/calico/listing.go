@@ -8,15 +8,15 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // A listing is the content of a datastore, decoded as far as possible.
 type listing struct {
 	blocks   []*listedBlock
 	handles  []*listedHandle
-	broken   []*reaper.PoolError // the blocks and handles that could not be decoded
-	nodes    map[string]string   // Kubernetes names, by Calico's names
+	broken   []*ipam.PoolError // the blocks and handles that could not be decoded
+	nodes    map[string]string // Kubernetes names, by Calico's names
 	reserved []ipReservation
 	networks map[string]bool          // the names of networks with which handles begin
 	readable map[netip.Prefix]bool    // the blocks that could be decoded
@@ -49,17 +49,17 @@ type listedHandle struct {
 // A listedBlock is what a listing keeps of a block. Its allocations lack what only the
 // whole listing tells.
 type listedBlock struct {
-	reaper.Pool
+	ipam.Pool
 	name string // of the object
 	bare []int  // the indices of the allocations whose owner is inferred from the handle
 }
 
-// reduceHandle returns a *listedHandle, or a *reaper.PoolError if the object cannot be
+// reduceHandle returns a *listedHandle, or a *ipam.PoolError if the object cannot be
 // decoded.
 func reduceHandle(o object) any {
 	h, err := readHandle(o)
 	if err != nil {
-		return &reaper.PoolError{Pool: "handle " + o.name, Err: err}
+		return &ipam.PoolError{Pool: "handle " + o.name, Err: err}
 	}
 	return &listedHandle{
 		id: h.id, token: h.token(), created: h.created, deleted: h.deleted,
@@ -67,24 +67,24 @@ func reduceHandle(o object) any {
 	}
 }
 
-// reduceBlock returns a *listedBlock, or a *reaper.PoolError if the object cannot be
+// reduceBlock returns a *listedBlock, or a *ipam.PoolError if the object cannot be
 // decoded.
 func reduceBlock(o object) any {
 	b, err := readBlock(o)
 	if err != nil {
-		return &reaper.PoolError{Pool: "block " + o.name, Err: err}
+		return &ipam.PoolError{Pool: "block " + o.name, Err: err}
 	}
 	listed := &listedBlock{
-		Pool: reaper.Pool{
+		Pool: ipam.Pool{
 			Name:        b.cidr.String(),
 			Range:       b.cidr,
 			Capacity:    big.NewInt(int64(len(b.allocations))),
-			Allocations: make([]reaper.Allocation, 0, len(b.allocations)-len(b.unallocated)),
+			Allocations: make([]ipam.Allocation, 0, len(b.allocations)-len(b.unallocated)),
 		},
 		name: b.name,
 	}
 	if b.version != "" {
-		listed.Object = &reaper.Object{APIVersion: b.version, Kind: "IPAMBlock", Name: b.name, UID: b.uid}
+		listed.Object = &ipam.Object{APIVersion: b.version, Kind: "IPAMBlock", Name: b.name, UID: b.uid}
 	}
 	for ordinal, index := range b.allocations {
 		if index == nil {
@@ -103,7 +103,7 @@ func reduceBlock(o object) any {
 func (l *listing) take(reduced []any) {
 	for _, r := range reduced {
 		switch r := r.(type) {
-		case *reaper.PoolError:
+		case *ipam.PoolError:
 			l.broken = append(l.broken, r)
 		case *listedHandle:
 			l.handles = append(l.handles, r)
@@ -117,7 +117,7 @@ func (l *listing) take(reduced []any) {
 				}
 			}
 			if l.name != nil && l.name(blocks, r.Name) != r.name {
-				l.broken = append(l.broken, &reaper.PoolError{Pool: "block " + r.name, Err: fmt.Errorf("its cidr is %s, which is not the block of that name", r.Range)})
+				l.broken = append(l.broken, &ipam.PoolError{Pool: "block " + r.name, Err: fmt.Errorf("its cidr is %s, which is not the block of that name", r.Range)})
 				continue
 			}
 			l.blocks = append(l.blocks, r)
@@ -135,11 +135,11 @@ func (l *listing) learnNetwork(id string) {
 
 // finish adds to the allocations of a block what the whole listing tells of them, and
 // returns the pool of the engine.
-func (l *listing) finish(b *listedBlock) reaper.Pool {
+func (l *listing) finish(b *listedBlock) ipam.Pool {
 	for _, i := range b.bare {
 		a := &b.Allocations[i]
 		a.Owner.Pod, a.Owner.Sandbox = inferOwner(a.Group, l.networks)
-		a.Inferred = a.Owner.Pod != reaper.PodRef{}
+		a.Inferred = a.Owner.Pod != ipam.PodRef{}
 	}
 	for i := range b.Allocations {
 		a := &b.Allocations[i]
@@ -163,7 +163,7 @@ func (l *listing) errors() []error {
 	for _, r := range l.reserved {
 		if r.broken != nil {
 			err := fmt.Errorf("%w; correct it, or delete the IPReservation", r.broken)
-			all = append(all, &reaper.ObjectError{Object: "Calico's IPReservation " + r.name, Err: err})
+			all = append(all, &ipam.ObjectError{Object: "Calico's IPReservation " + r.name, Err: err})
 		}
 	}
 	for _, err := range l.broken {
@@ -206,18 +206,18 @@ func (l *listing) missing(id string) (netip.Prefix, bool) {
 // emptyHandles returns the pool of the handles without an address. An interrupted
 // ADD or DEL leaves such a handle. An ADD that is under way has one, too: it writes the
 // handle, and so its version, before the block.
-func (l *listing) emptyHandles() reaper.Pool {
-	u := reaper.Pool{Name: emptyHandles}
+func (l *listing) emptyHandles() ipam.Pool {
+	u := ipam.Pool{Name: emptyHandles}
 	for _, h := range l.handles {
 		if h.used || h.deleted || l.byID[h.id] != h { // files may have a handle twice
 			continue
 		}
-		r := reaper.Allocation{
+		r := ipam.Allocation{
 			Key: h.id, Token: h.token, Created: h.created, EmptyHandle: true, NeverAdopted: true,
 			Foreign: foreignHandle(h.id), Unreadable: l.unreadableReason(h.id),
 		}
 		r.Owner.Pod, r.Owner.Sandbox = inferOwner(h.id, l.networks)
-		r.Inferred = r.Owner.Pod != reaper.PodRef{}
+		r.Inferred = r.Owner.Pod != ipam.PodRef{}
 		u.Allocations = append(u.Allocations, r)
 	}
 	return u

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // oneAddress returns a block of one address, which has the handle.
@@ -62,10 +62,10 @@ func TestEmptyHandles(t *testing.T) {
 			}
 			return "uid-" + id + "/7"
 		}
-		want := reaper.Pool{Name: "handles", Allocations: []reaper.Allocation{
-			{Key: "my.net." + sandbox(11), Owner: reaper.Owner{Sandbox: sandbox(11)}},
+		want := ipam.Pool{Name: "handles", Allocations: []ipam.Allocation{
+			{Key: "my.net." + sandbox(11), Owner: ipam.Owner{Sandbox: sandbox(11)}},
 			{Key: "my.net.ctr1"},
-			{Key: "default.web-0", Owner: reaper.Owner{Pod: reaper.PodRef{Namespace: "default", Name: "web-0"}}, Inferred: true},
+			{Key: "default.web-0", Owner: ipam.Owner{Pod: ipam.PodRef{Namespace: "default", Name: "web-0"}}, Inferred: true},
 			{Key: "by-hand"},
 			{Key: "ipip-tunnel-addr-node-1", Foreign: "a tunnel"},
 			{Key: "lb-n4bQgYhMfWWaLqgxVrQFaO", Foreign: "a service"},
@@ -75,7 +75,7 @@ func TestEmptyHandles(t *testing.T) {
 			r.EmptyHandle, r.NeverAdopted = true, true
 			r.Token = token(strings.ToLower(r.Key))
 		}
-		if diff := cmp.Diff(want, l.emptyHandles(), cmpopts.EquateComparable(reaper.Allocation{}, reaper.Pool{}.Range)); diff != "" {
+		if diff := cmp.Diff(want, l.emptyHandles(), cmpopts.EquateComparable(ipam.Allocation{}, ipam.Pool{}.Range)); diff != "" {
 			t.Errorf("empty handles (-want +got):\n%s", diff)
 		}
 	})
@@ -205,7 +205,7 @@ func TestListReadsHandlesBeforeBlocks(t *testing.T) {
 		s.onRequest(nil)
 		var got []string
 		for pool, err := range s.backend.List(t.Context()) {
-			var broken *reaper.PoolError
+			var broken *ipam.PoolError
 			if errors.As(err, &broken) {
 				got = append(got, broken.Pool)
 			} else {
@@ -236,7 +236,7 @@ func TestListFails(t *testing.T) {
 		s.always(request, errRefused)
 		n := 0
 		for pool, err := range s.backend.List(t.Context()) {
-			if n++; !errors.Is(err, errRefused) || pool.Name != "" || errors.Is(err, reaper.ErrNotInstalled) {
+			if n++; !errors.Is(err, errRefused) || pool.Name != "" || errors.Is(err, ipam.ErrNotInstalled) {
 				t.Errorf("with %q refused, List yields %+v, %v", request, pool, err)
 			}
 		}

@@ -7,16 +7,16 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // poolless is the network of the blocks that no IPPool contains. Calico allocates from
 // none of them, and deletes them when they are empty.
 const poolless = "(no IPPool)"
 
-// Survey implements reaper.Surveyor. A network is an IPPool with its blocks, and with the
+// Survey implements ipam.Surveyor. A network is an IPPool with its blocks, and with the
 // addresses that are in no block yet.
-func (b *Backend) Survey(ctx context.Context, pools []reaper.Pool) ([]reaper.Network, error) {
+func (b *Backend) Survey(ctx context.Context, pools []ipam.Pool) ([]ipam.Network, error) {
 	store, err := b.datastore(ctx)
 	if err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func (b *Backend) Survey(ctx context.Context, pools []reaper.Pool) ([]reaper.Net
 
 // networksOf returns the IPPools as networks. The error names those that cannot be
 // decoded. While there is one, it is unknown whether a block has no IPPool.
-func networksOf(pools []reaper.Pool, ipPools []ipPool, reserved []ipReservation) ([]reaper.Network, error) {
+func networksOf(pools []ipam.Pool, ipPools []ipPool, reserved []ipReservation) ([]ipam.Network, error) {
 	var errs []error
 	ipPools = slices.DeleteFunc(slices.Clone(ipPools), func(p ipPool) bool {
 		if p.broken != nil {
@@ -47,27 +47,27 @@ func networksOf(pools []reaper.Pool, ipPools []ipPool, reserved []ipReservation)
 		return p.broken != nil
 	})
 	kept, known := reservedSpans(reserved)
-	all := make([]reaper.Network, len(ipPools))
+	all := make([]ipam.Network, len(ipPools))
 	for i, p := range ipPools {
-		all[i] = reaper.Network{
+		all[i] = ipam.Network{
 			Name: p.name, Range: p.cidr, Closed: p.closed,
-			Known: known, Usable: reaper.NewSpans(reaper.SpanOf(p.cidr)).Without(kept),
+			Known: known, Usable: ipam.NewSpans(ipam.SpanOf(p.cidr)).Without(kept),
 		}
 	}
-	left := reaper.Network{Name: poolless, Closed: "no IPPool has its blocks", Known: known}
-	var stray []reaper.Span
+	left := ipam.Network{Name: poolless, Closed: "no IPPool has its blocks", Known: known}
+	var stray []ipam.Span
 	for _, pool := range pools {
 		switch i := around(pool.Range, ipPools); {
 		case !pool.Range.IsValid(): // the handles without an address
 		case i < 0:
 			left.Pools = append(left.Pools, pool.Name)
-			stray = append(stray, reaper.SpanOf(pool.Range))
+			stray = append(stray, ipam.SpanOf(pool.Range))
 		default:
 			all[i].Pools = append(all[i].Pools, pool.Name)
 		}
 	}
 	if len(left.Pools) > 0 && len(errs) == 0 {
-		left.Usable = reaper.NewSpans(stray...).Without(kept)
+		left.Usable = ipam.NewSpans(stray...).Without(kept)
 		all = append(all, left)
 	}
 	return all, errors.Join(errs...)
@@ -87,15 +87,15 @@ func around(block netip.Prefix, ipPools []ipPool) int {
 
 // reservedSpans returns the addresses of the IPReservations. It reports false if the
 // list of one cannot be decoded.
-func reservedSpans(reserved []ipReservation) (spans reaper.Spans, known bool) {
-	var all []reaper.Span
+func reservedSpans(reserved []ipReservation) (spans ipam.Spans, known bool) {
+	var all []ipam.Span
 	for _, r := range reserved {
 		if r.broken != nil && slices.Equal(r.ranges, everyAddress) {
 			return nil, false
 		}
 		for _, one := range r.ranges {
-			all = append(all, reaper.SpanOf(one))
+			all = append(all, ipam.SpanOf(one))
 		}
 	}
-	return reaper.NewSpans(all...), true
+	return ipam.NewSpans(all...), true
 }

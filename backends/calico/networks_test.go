@@ -10,20 +10,20 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // blocksOf returns pools with these ranges.
-func blocksOf(ranges ...string) []reaper.Pool {
-	var all []reaper.Pool
+func blocksOf(ranges ...string) []ipam.Pool {
+	var all []ipam.Pool
 	for _, text := range ranges {
-		all = append(all, reaper.Pool{Name: text, Range: netip.MustParsePrefix(text)})
+		all = append(all, ipam.Pool{Name: text, Range: netip.MustParsePrefix(text)})
 	}
 	return all
 }
 
 // linesOf returns a line for each network.
-func linesOf(networks []reaper.Network) []string {
+func linesOf(networks []ipam.Network) []string {
 	var lines []string
 	for _, n := range networks {
 		capacity := "unknown"
@@ -101,7 +101,7 @@ func TestIPPoolsAreNetworks(t *testing.T) {
 				if tt.reserved != "" {
 					s.more["ipreservations"] = []resource{{"keep", []byte(`{"spec":{"reservedCIDRs":` + tt.reserved + `}}`)}}
 				}
-				got, err := s.backend.Survey(t.Context(), append(blocksOf(tt.blocks...), reaper.Pool{Name: emptyHandles}))
+				got, err := s.backend.Survey(t.Context(), append(blocksOf(tt.blocks...), ipam.Pool{Name: emptyHandles}))
 				if diff := cmp.Diff(tt.want, linesOf(got)); diff != "" {
 					t.Errorf("networks (-want +got):\n%s", diff)
 				}
@@ -149,21 +149,21 @@ func TestIPPoolsOfTheAPIServer(t *testing.T) {
 // Files with blocks and without an IPPool have no network.
 func TestOfflineHasTheNetworksOfTheFiles(t *testing.T) {
 	for _, f := range forms {
-		d := reaper.Document{APIVersion: strings.TrimPrefix(f.name, "etcd"), Kind: "IPPool"}
+		d := ipam.Document{APIVersion: strings.TrimPrefix(f.name, "etcd"), Kind: "IPPool"}
 		if f.name == "etcd" {
-			d = reaper.Document{Key: ipPoolPrefix + "one"}
+			d = ipam.Document{Key: ipPoolPrefix + "one"}
 		}
 		d.Data = []byte(`{"metadata":{"name":"one"},"spec":{"cidr":"10.0.0.0/24"}}`)
 		block := f.document(blocks, "10.0.0.0/30", threeOfFour)
 		for _, tt := range []struct {
-			docs []reaper.Document
+			docs []ipam.Document
 			want []string
 		}{
-			{[]reaper.Document{d, block}, []string{"one 256 [10.0.0.0/30]"}},
-			{[]reaper.Document{block}, nil},
+			{[]ipam.Document{d, block}, []string{"one 256 [10.0.0.0/30]"}},
+			{[]ipam.Document{block}, nil},
 		} {
 			found, _ := Offline(tt.docs)
-			got, err := found.(reaper.Surveyor).Survey(t.Context(), blocksOf("10.0.0.0/30"))
+			got, err := found.(ipam.Surveyor).Survey(t.Context(), blocksOf("10.0.0.0/30"))
 			if !slices.Equal(linesOf(got), tt.want) || err != nil {
 				t.Errorf("%s: networks %v, %v; want %v", f.name, linesOf(got), err, tt.want)
 			}

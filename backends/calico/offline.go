@@ -5,7 +5,7 @@ import (
 	"iter"
 	"strings"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -21,7 +21,7 @@ type excerpt struct {
 // Offline returns the backend over the blocks and handles of either datastore among
 // the documents, and the documents that are not Calico's IPAM. Without a block or a
 // handle, the backend is nil.
-func Offline(documents []reaper.Document) (found reaper.Backend, rest []reaper.Document) {
+func Offline(documents []ipam.Document) (found ipam.Backend, rest []ipam.Document) {
 	e := excerpt{nodes: make(map[string]string)}
 	for _, d := range documents {
 		if !e.take(d) {
@@ -29,14 +29,14 @@ func Offline(documents []reaper.Document) (found reaper.Backend, rest []reaper.D
 		}
 	}
 	if len(e.blocks)+len(e.handles) > 0 {
-		found = reaper.Excerpt{Store: Name, Pools: e.pools(), Networks: e.networks()}
+		found = ipam.Excerpt{Store: Name, Pools: e.pools(), Networks: e.networks()}
 	}
 	return found, rest
 }
 
 // take adds a document to the excerpt. It reports false if the document is not of
 // Calico's IPAM. It skips Calico's other keys in etcd, such as affinities.
-func (e *excerpt) take(d reaper.Document) bool {
+func (e *excerpt) take(d ipam.Document) bool {
 	switch {
 	case strings.HasPrefix(d.Key, blockPrefix) && strings.Contains(d.Key, "/block/"):
 		e.blocks = append(e.blocks, object{kind: blocks, name: d.Key, raw: d.Data})
@@ -66,11 +66,11 @@ func (e *excerpt) take(d reaper.Document) bool {
 }
 
 // networks returns the IPPools of the files as networks; nil if the files have none.
-func (e excerpt) networks() func([]reaper.Pool) ([]reaper.Network, error) {
+func (e excerpt) networks() func([]ipam.Pool) ([]ipam.Network, error) {
 	if len(e.ipPools) == 0 {
 		return nil
 	}
-	return func(pools []reaper.Pool) ([]reaper.Network, error) { return networksOf(pools, e.ipPools, e.reserved) }
+	return func(pools []ipam.Pool) ([]ipam.Network, error) { return networksOf(pools, e.ipPools, e.reserved) }
 }
 
 // takeNode adds the Kubernetes name of a node of Calico's. A node that cannot be
@@ -83,7 +83,7 @@ func (e *excerpt) takeNode(name string, data []byte) {
 
 // readOffline reads a custom resource. If its metadata cannot be read, the object
 // is named by its place in the files; decoding its spec then says what is wrong.
-func readOffline(k kind, d reaper.Document) object {
+func readOffline(k kind, d ipam.Document) object {
 	o, err := readObject(k, d.Data)
 	if err != nil || o.name == "" {
 		return object{kind: k, name: d.File + ": " + d.Place, raw: d.Data, root: "spec"}
@@ -105,14 +105,14 @@ func looksLikeBlock(data []byte) bool {
 // cannot be read does not affect the others. But a handle in the files may count
 // addresses in a block that is not there, and these may belong to the same sandbox:
 // then its addresses are unreadable.
-func (e excerpt) pools() iter.Seq2[reaper.Pool, error] {
-	return func(yield func(reaper.Pool, error) bool) {
+func (e excerpt) pools() iter.Seq2[ipam.Pool, error] {
+	return func(yield func(ipam.Pool, error) bool) {
 		l := newListing()
 		l.take(reduced(e.handles, reduceHandle))
 		l.take(reduced(e.blocks, reduceBlock))
 		l.nodes, l.reserved = e.nodes, e.reserved
 		for _, err := range l.errors() {
-			if !yield(reaper.Pool{}, err) {
+			if !yield(ipam.Pool{}, err) {
 				return
 			}
 		}
@@ -142,7 +142,7 @@ func reduced(objects []object, reduce func(object) any) []any {
 
 // markMissingBlocks marks the allocations as unreadable whose handle counts
 // addresses in a block that is not in the files, or that cannot be read there.
-func (l *listing) markMissingBlocks(allocations []reaper.Allocation) {
+func (l *listing) markMissingBlocks(allocations []ipam.Allocation) {
 	for i := range allocations {
 		r := &allocations[i]
 		id := r.Group

@@ -8,22 +8,22 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // A form is a way in which a file contains blocks and handles.
 type form struct {
 	name     string
-	document func(k kind, id, value string) reaper.Document
+	document func(k kind, id, value string) ipam.Document
 }
 
 // forms are the forms that contain both blocks and handles.
 var forms = []form{
-	{"etcd", func(k kind, id, value string) reaper.Document {
-		return reaper.Document{Key: etcdKey(k, id), Data: []byte(value)}
+	{"etcd", func(k kind, id, value string) ipam.Document {
+		return ipam.Document{Key: etcdKey(k, id), Data: []byte(value)}
 	}},
 	{"crd.projectcalico.org/v1", customResource},
-	{"projectcalico.org/v3", func(k kind, id, value string) reaper.Document {
+	{"projectcalico.org/v3", func(k kind, id, value string) ipam.Document {
 		d := customResource(k, id, value)
 		d.APIVersion = "projectcalico.org/v3"
 		return d
@@ -32,17 +32,17 @@ var forms = []form{
 
 // customResource returns one. That of a handle has the ID in its
 // spec.
-func customResource(k kind, id, value string) reaper.Document {
+func customResource(k kind, id, value string) ipam.Document {
 	name := map[kind]string{blocks: "IPAMBlock", handles: "IPAMHandle"}[k]
 	if k == handles {
 		value = fmt.Sprintf(`{"handleID": %q, %s`, id, value[1:])
 	}
-	return reaper.Document{APIVersion: "crd.projectcalico.org/v1", Kind: name, Data: fmt.Appendf(nil,
+	return ipam.Document{APIVersion: "crd.projectcalico.org/v1", Kind: name, Data: fmt.Appendf(nil,
 		`{"metadata": {"name": %q}, "spec": %s}`, resourceName(k, id), value)}
 }
 
 // listed returns the pools over documents: a line for each allocation or error.
-func listed(t *testing.T, docs ...reaper.Document) []string {
+func listed(t *testing.T, docs ...ipam.Document) []string {
 	t.Helper()
 	found, _ := Offline(docs)
 	if found == nil {
@@ -66,8 +66,8 @@ func listed(t *testing.T, docs ...reaper.Document) []string {
 }
 
 func TestOfflineReadsBlocksInEveryForm(t *testing.T) {
-	for _, f := range append(slices.Clone(forms), form{"a value alone", func(_ kind, _, value string) reaper.Document {
-		return reaper.Document{File: "block.json", Place: "document 1", Data: []byte(value)}
+	for _, f := range append(slices.Clone(forms), form{"a value alone", func(_ kind, _, value string) ipam.Document {
+		return ipam.Document{File: "block.json", Place: "document 1", Data: []byte(value)}
 	}}) {
 		t.Run(f.name, func(t *testing.T) {
 			got := listed(t, f.document(blocks, "10.0.0.0/30", threeOfFour))
@@ -93,18 +93,18 @@ func TestOfflineKnowsHandlesThatAreThere(t *testing.T) {
 		block := f.document(blocks, "10.0.0.0/30", threeOfFour)
 		for _, tt := range []struct {
 			name string
-			docs []reaper.Document
+			docs []ipam.Document
 			want []string
 		}{
-			{"none", []reaper.Document{block}, append(slices.Clone(web0), web1)},
-			{"one with addresses", []reaper.Document{f.document(handles, "net.a", ofBoth), block}, append(slices.Clone(web0), web1)},
-			{"one with an address in a block that is not there", []reaper.Document{f.document(handles, "net.a", ofMore), block},
+			{"none", []ipam.Document{block}, append(slices.Clone(web0), web1)},
+			{"one with addresses", []ipam.Document{f.document(handles, "net.a", ofBoth), block}, append(slices.Clone(web0), web1)},
+			{"one with an address in a block that is not there", []ipam.Document{f.document(handles, "net.a", ofMore), block},
 				[]string{web0[0] + " " + missing, web0[1] + " " + missing, web1}},
-			{"one without an address", []reaper.Document{f.document(handles, "net.c", `{"block": {"10.0.0.0/30": 1}}`), block},
+			{"one without an address", []ipam.Document{f.document(handles, "net.c", `{"block": {"10.0.0.0/30": 1}}`), block},
 				append(slices.Clone(web0), web1, "handles net.c net/c")},
-			{"one whose block is not there", []reaper.Document{f.document(handles, "net.c", `{"block": {"fd00::/122": 1}}`), block},
+			{"one whose block is not there", []ipam.Document{f.document(handles, "net.c", `{"block": {"fd00::/122": 1}}`), block},
 				append(slices.Clone(web0), web1, "handles net.c net/c "+missing)},
-			{"one twice, and changed", []reaper.Document{f.document(handles, "net.c", `{"block": {"fd00::/122": 1}}`), f.document(handles, "net.c", `{"block": {}}`)},
+			{"one twice, and changed", []ipam.Document{f.document(handles, "net.c", `{"block": {"fd00::/122": 1}}`), f.document(handles, "net.c", `{"block": {}}`)},
 				[]string{"handles net.c net/c"}},
 		} {
 			t.Run(f.name+", "+tt.name, func(t *testing.T) {
@@ -120,11 +120,11 @@ func TestOfflineKnowsHandlesThatAreThere(t *testing.T) {
 func TestOfflineABrokenBlockSpoilsNoOther(t *testing.T) {
 	broken := strings.NewReplacer("10.0.0.0/30", "10.0.0.4/30", `"unallocated":[1]`, `"unallocated":[]`).Replace(threeOfFour)
 	got := listed(t,
-		reaper.Document{Key: etcdKey(blocks, "10.0.0.4/30"), Data: []byte(broken)},
-		reaper.Document{Key: etcdKey(blocks, "10.0.0.8/30"), Data: []byte(`{"cidr":`)},
-		reaper.Document{File: "f", Place: "document 3", Data: []byte(`{"cidr": "10.0.0.0/30", "allocations": [null]}`)},
-		reaper.Document{APIVersion: "projectcalico.org/v3", Kind: "IPAMBlock", File: "f", Place: "item 2", Data: []byte(`{"metadata": 7}`)},
-		reaper.Document{Key: etcdKey(blocks, "10.0.0.0/30"), Data: []byte(threeOfFour)},
+		ipam.Document{Key: etcdKey(blocks, "10.0.0.4/30"), Data: []byte(broken)},
+		ipam.Document{Key: etcdKey(blocks, "10.0.0.8/30"), Data: []byte(`{"cidr":`)},
+		ipam.Document{File: "f", Place: "document 3", Data: []byte(`{"cidr": "10.0.0.0/30", "allocations": [null]}`)},
+		ipam.Document{APIVersion: "projectcalico.org/v3", Kind: "IPAMBlock", File: "f", Place: "item 2", Data: []byte(`{"metadata": 7}`)},
+		ipam.Document{Key: etcdKey(blocks, "10.0.0.0/30"), Data: []byte(threeOfFour)},
 	)
 	want := []string{
 		"error: block /calico/ipam/v2/assignment/ipv4/block/10.0.0.4-30: ordinal 1 is neither allocated nor unallocated",
@@ -139,17 +139,17 @@ func TestOfflineABrokenBlockSpoilsNoOther(t *testing.T) {
 }
 
 func TestOfflineNamesNodesAsKubernetesDoes(t *testing.T) {
-	node := reaper.Document{Key: "/calico/resources/v3/projectcalico.org/nodes/node-1",
+	node := ipam.Document{Key: "/calico/resources/v3/projectcalico.org/nodes/node-1",
 		Data: []byte(`{"kind": "Node", "spec": {"orchRefs": [{"nodeName": "worker-1", "orchestrator": "k8s"}]}}`)}
-	odd := reaper.Document{Key: "/calico/resources/v3/projectcalico.org/nodes/odd", Data: []byte(`7`)}
-	block := reaper.Document{Data: []byte(threeOfFour)}
+	odd := ipam.Document{Key: "/calico/resources/v3/projectcalico.org/nodes/odd", Data: []byte(`7`)}
+	block := ipam.Document{Data: []byte(threeOfFour)}
 	for _, tt := range []struct {
 		name string
-		docs []reaper.Document
+		docs []ipam.Document
 		want string
 	}{
-		{"with the node", []reaper.Document{node, odd, block}, "worker-1"},
-		{"without", []reaper.Document{odd, block}, "node-1"},
+		{"with the node", []ipam.Document{node, odd, block}, "worker-1"},
+		{"without", []ipam.Document{odd, block}, "node-1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			found, _ := Offline(tt.docs)
@@ -165,22 +165,22 @@ func TestOfflineNamesNodesAsKubernetesDoes(t *testing.T) {
 func TestOfflineSortsObjectsOut(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
-		doc     reaper.Document
+		doc     ipam.Document
 		backend bool // Offline returns a backend
 		rest    bool // Offline returns the document
 	}{
-		{"an affinity", reaper.Document{Key: "/calico/ipam/v2/host/node-1/ipv4/block/10.0.0.0-30", Data: []byte(`{}`)}, false, false},
-		{"another key beside blocks", reaper.Document{Key: "/calico/ipam/v2/assignment/ipv4/pool/x", Data: []byte(`{}`)}, false, false},
-		{"Calico's configuration", reaper.Document{Key: "/calico/ipam/v2/config"}, false, false},
-		{"another program's key", reaper.Document{Key: "/registry/pods/default/web-0"}, false, true},
-		{"a pool of Calico", reaper.Document{APIVersion: "crd.projectcalico.org/v1", Kind: "IPPool"}, false, false},
-		{"a block of another API group", reaper.Document{APIVersion: "example.com/v1", Kind: "IPAMBlock"}, false, true},
-		{"a block with a kind of its own", reaper.Document{Kind: "Block", Data: []byte(threeOfFour)}, false, true},
-		{"a document without a kind", reaper.Document{Data: []byte(`{"cidr": "10.0.0.0/30"}`)}, false, true},
-		{"a block of which only the value is known", reaper.Document{Data: []byte(`{"cidr": 1, "allocations": 2}`)}, true, false},
+		{"an affinity", ipam.Document{Key: "/calico/ipam/v2/host/node-1/ipv4/block/10.0.0.0-30", Data: []byte(`{}`)}, false, false},
+		{"another key beside blocks", ipam.Document{Key: "/calico/ipam/v2/assignment/ipv4/pool/x", Data: []byte(`{}`)}, false, false},
+		{"Calico's configuration", ipam.Document{Key: "/calico/ipam/v2/config"}, false, false},
+		{"another program's key", ipam.Document{Key: "/registry/pods/default/web-0"}, false, true},
+		{"a pool of Calico", ipam.Document{APIVersion: "crd.projectcalico.org/v1", Kind: "IPPool"}, false, false},
+		{"a block of another API group", ipam.Document{APIVersion: "example.com/v1", Kind: "IPAMBlock"}, false, true},
+		{"a block with a kind of its own", ipam.Document{Kind: "Block", Data: []byte(threeOfFour)}, false, true},
+		{"a document without a kind", ipam.Document{Data: []byte(`{"cidr": "10.0.0.0/30"}`)}, false, true},
+		{"a block of which only the value is known", ipam.Document{Data: []byte(`{"cidr": 1, "allocations": 2}`)}, true, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			found, rest := Offline([]reaper.Document{tt.doc})
+			found, rest := Offline([]ipam.Document{tt.doc})
 			if got := found != nil; got != tt.backend {
 				t.Errorf("a backend: %t, want %t", got, tt.backend)
 			}

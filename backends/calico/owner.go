@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // The keys of a block's attributes (AttributePod and others in libcalico-go).
@@ -30,9 +30,9 @@ func isSandboxID(text string) bool {
 }
 
 // allocation returns the allocation of an ordinal. It does not infer an owner.
-func (b block) allocation(ordinal int) reaper.Allocation {
+func (b block) allocation(ordinal int) ipam.Allocation {
 	a := b.readable[*b.allocations[ordinal]]
-	r := reaper.Allocation{
+	r := ipam.Allocation{
 		Key:          strconv.Itoa(ordinal),
 		IP:           b.address(ordinal),
 		Token:        b.token(ordinal),
@@ -40,7 +40,7 @@ func (b block) allocation(ordinal int) reaper.Allocation {
 		Foreign:      a.foreign(),
 		SandboxOwned: true,
 		NeverAdopted: true,
-		Owner: reaper.Owner{
+		Owner: ipam.Owner{
 			Pod:  a.pod(),
 			Node: a.Active[attrNode],
 		},
@@ -74,14 +74,14 @@ func (a attribute) handle() string {
 }
 
 // pod returns the pod that the attributes name; the zero PodRef if they name none.
-func (a attribute) pod() reaper.PodRef {
-	return reaper.PodRef{Namespace: a.Active[attrNamespace], Name: a.Active[attrPod]}
+func (a attribute) pod() ipam.PodRef {
+	return ipam.PodRef{Namespace: a.Active[attrNamespace], Name: a.Active[attrPod]}
 }
 
 // sandboxOf returns the sandbox in a handle <network>.<sandbox> of this pod's. It
 // returns an empty string for a handle <namespace>.<pod>, which Calico v2 wrote,
 // and for any other form: the pod would seem to have replaced that sandbox.
-func sandboxOf(handle string, pod reaper.PodRef) string {
+func sandboxOf(handle string, pod ipam.PodRef) string {
 	if handle == pod.Namespace+"."+pod.Name {
 		return ""
 	}
@@ -92,20 +92,20 @@ func sandboxOf(handle string, pod reaper.PodRef) string {
 // inferOwner reads the owner out of the handle of an allocation without attributes.
 // The handle names a sandbox, or else a pod, unless it begins with the name of a
 // known network.
-func inferOwner(handle string, networks map[string]bool) (reaper.PodRef, string) {
+func inferOwner(handle string, networks map[string]bool) (ipam.PodRef, string) {
 	if _, sandbox, ok := splitHandle(handle); ok {
-		return reaper.PodRef{}, sandbox
+		return ipam.PodRef{}, sandbox
 	}
 	for i := range handle {
 		if handle[i] == '.' && networks[handle[:i]] {
-			return reaper.PodRef{}, ""
+			return ipam.PodRef{}, ""
 		}
 	}
 	namespace, pod, _ := strings.Cut(handle, ".")
 	if len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(pod)) > 0 {
-		return reaper.PodRef{}, ""
+		return ipam.PodRef{}, ""
 	}
-	return reaper.PodRef{Namespace: namespace, Name: pod}, ""
+	return ipam.PodRef{Namespace: namespace, Name: pod}, ""
 }
 
 // splitHandle splits <network>.<sandbox>. The network's name may contain dots.

@@ -8,12 +8,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // allocationOf returns the only allocation of a block with this attribute. The
 // networks are known.
-func allocationOf(t *testing.T, attribute string, networks ...string) reaper.Allocation {
+func allocationOf(t *testing.T, attribute string, networks ...string) ipam.Allocation {
 	t.Helper()
 	known := make(map[string]bool)
 	for _, name := range networks {
@@ -27,51 +27,51 @@ func allocationOf(t *testing.T, attribute string, networks ...string) reaper.All
 
 func TestOwners(t *testing.T) {
 	hex := sandbox(10)
-	web := reaper.PodRef{Namespace: "default", Name: "web-0"}
+	web := ipam.PodRef{Namespace: "default", Name: "web-0"}
 	const pod = `"secondary":{"namespace":"default","node":"node-1","pod":"web-0"}`
 	for _, tt := range []struct {
 		name      string
 		attribute string
-		want      reaper.Owner
+		want      ipam.Owner
 		inferred  bool
 	}{
 		{"pod and sandbox", `{"handle_id":"k8s-pod-network.` + hex + `",` + pod + `}`,
-			reaper.Owner{Pod: web, Sandbox: hex, Node: "node-1"}, false},
+			ipam.Owner{Pod: web, Sandbox: hex, Node: "node-1"}, false},
 		{"pod and a sandbox of another kind", `{"handle_id":"k8s-pod-network.ctr1",` + pod + `}`,
-			reaper.Owner{Pod: web, Node: "node-1"}, false},
+			ipam.Owner{Pod: web, Node: "node-1"}, false},
 		{"pod and sandbox, moved from host-local", `{"handle_id":"k8s-pod-network.` + hex + `\r\neth0",` + pod + `}`,
-			reaper.Owner{Pod: web, Sandbox: hex, Node: "node-1"}, false},
+			ipam.Owner{Pod: web, Sandbox: hex, Node: "node-1"}, false},
 		{"pod, and nothing else in the handle, as Calico v2 wrote it", `{"handle_id":"default.web-0",` + pod + `}`,
-			reaper.Owner{Pod: web, Node: "node-1"}, false},
+			ipam.Owner{Pod: web, Node: "node-1"}, false},
 		{"pod with a name like a sandbox, as Calico v2 wrote it", `{"handle_id":"default.` + hex + `","secondary":{"namespace":"default","pod":"` + hex + `"}}`,
-			reaper.Owner{Pod: reaper.PodRef{Namespace: "default", Name: hex}}, false},
-		{"pod without a handle", `{"handle_id":null,` + pod + `}`, reaper.Owner{Pod: web, Node: "node-1"}, false},
+			ipam.Owner{Pod: ipam.PodRef{Namespace: "default", Name: hex}}, false},
+		{"pod without a handle", `{"handle_id":null,` + pod + `}`, ipam.Owner{Pod: web, Node: "node-1"}, false},
 		{"pod without a namespace", `{"handle_id":"k8s-pod-network.` + hex + `","secondary":{"pod":"web-0"}}`,
-			reaper.Owner{Pod: reaper.PodRef{Name: "web-0"}, Sandbox: hex}, false},
+			ipam.Owner{Pod: ipam.PodRef{Name: "web-0"}, Sandbox: hex}, false},
 		{"node without a pod", `{"handle_id":"k8s-pod-network.` + hex + `","secondary":{"node":"node-1"}}`,
-			reaper.Owner{Node: "node-1"}, false},
+			ipam.Owner{Node: "node-1"}, false},
 		{"node, and a handle that may be a pod's", `{"handle_id":"default.web-0","secondary":{"node":"node-1"}}`,
-			reaper.Owner{Node: "node-1"}, false},
-		{"unknown attributes", `{"handle_id":"metallb.pool","secondary":{"owner":"x"}}`, reaper.Owner{}, false},
+			ipam.Owner{Node: "node-1"}, false},
+		{"unknown attributes", `{"handle_id":"metallb.pool","secondary":{"owner":"x"}}`, ipam.Owner{}, false},
 
-		{"sandbox only", `{"handle_id":"k8s-pod-network.` + hex + `","secondary":null}`, reaper.Owner{Sandbox: hex}, false},
-		{"sandbox only, in a network with dots", `{"handle_id":"a.b.c.` + hex + `","secondary":{}}`, reaper.Owner{Sandbox: hex}, false},
-		{"sandbox only, moved from host-local", `{"handle_id":"k8s-pod-network.` + hex + `\r\neth0"}`, reaper.Owner{Sandbox: hex}, false},
-		{"sandbox only, in a network like a load balancer", `{"handle_id":"lb-net.` + hex + `"}`, reaper.Owner{Sandbox: hex}, false},
-		{"sandbox without a network", `{"handle_id":"` + hex + `"}`, reaper.Owner{}, false},
+		{"sandbox only", `{"handle_id":"k8s-pod-network.` + hex + `","secondary":null}`, ipam.Owner{Sandbox: hex}, false},
+		{"sandbox only, in a network with dots", `{"handle_id":"a.b.c.` + hex + `","secondary":{}}`, ipam.Owner{Sandbox: hex}, false},
+		{"sandbox only, moved from host-local", `{"handle_id":"k8s-pod-network.` + hex + `\r\neth0"}`, ipam.Owner{Sandbox: hex}, false},
+		{"sandbox only, in a network like a load balancer", `{"handle_id":"lb-net.` + hex + `"}`, ipam.Owner{Sandbox: hex}, false},
+		{"sandbox without a network", `{"handle_id":"` + hex + `"}`, ipam.Owner{}, false},
 		{"sandbox that is too short", `{"handle_id":"unknown.` + hex[1:] + `"}`,
-			reaper.Owner{Pod: reaper.PodRef{Namespace: "unknown", Name: hex[1:]}}, true},
-		{"sandbox of another kind in a network that is known", `{"handle_id":"k8s-pod-network.ctr1"}`, reaper.Owner{}, false},
-		{"sandbox of another kind in a known network with dots", `{"handle_id":"my.net.ctr1"}`, reaper.Owner{}, false},
-		{"pod in the handle, as Calico v2 wrote it", `{"handle_id":"default.web-0"}`, reaper.Owner{Pod: web}, true},
-		{"namespace that cannot be", `{"handle_id":"De_fault.web-0"}`, reaper.Owner{}, false},
-		{"pod that cannot be", `{"handle_id":"default.web_0"}`, reaper.Owner{}, false},
-		{"dot at the end", `{"handle_id":"default."}`, reaper.Owner{}, false},
-		{"nothing", `{}`, reaper.Owner{}, false},
+			ipam.Owner{Pod: ipam.PodRef{Namespace: "unknown", Name: hex[1:]}}, true},
+		{"sandbox of another kind in a network that is known", `{"handle_id":"k8s-pod-network.ctr1"}`, ipam.Owner{}, false},
+		{"sandbox of another kind in a known network with dots", `{"handle_id":"my.net.ctr1"}`, ipam.Owner{}, false},
+		{"pod in the handle, as Calico v2 wrote it", `{"handle_id":"default.web-0"}`, ipam.Owner{Pod: web}, true},
+		{"namespace that cannot be", `{"handle_id":"De_fault.web-0"}`, ipam.Owner{}, false},
+		{"pod that cannot be", `{"handle_id":"default.web_0"}`, ipam.Owner{}, false},
+		{"dot at the end", `{"handle_id":"default."}`, ipam.Owner{}, false},
+		{"nothing", `{}`, ipam.Owner{}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := allocationOf(t, tt.attribute, "k8s-pod-network", "my.net", "lb-net")
-			if diff := cmp.Diff(tt.want, r.Owner, cmpopts.EquateComparable(reaper.Owner{})); diff != "" || r.Inferred != tt.inferred {
+			if diff := cmp.Diff(tt.want, r.Owner, cmpopts.EquateComparable(ipam.Owner{})); diff != "" || r.Inferred != tt.inferred {
 				t.Errorf("owner, inferred %v (-want +got):\n%s", r.Inferred, diff)
 			}
 			if r.Foreign != "" || r.Unreadable != "" || !r.SandboxOwned || r.EmptyHandle || r.Key != "0" || r.IP.String() != "10.0.0.9" {

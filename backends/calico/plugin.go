@@ -6,7 +6,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
@@ -18,14 +18,14 @@ func Plugin() plugin.Plugin {
 			"(`crd.projectcalico.org` or `projectcalico.org`) or in etcdv3",
 		Settings: func() any { return new(Settings) },
 		Access:   access,
-		Open: func(_ context.Context, env plugin.Env, settings any) (reaper.Backend, error) {
+		Open: func(_ context.Context, env plugin.Env, settings any) (ipam.Backend, error) {
 			s, ok := settings.(*Settings)
 			if !ok {
 				return nil, fmt.Errorf("calico: the settings are %T", settings)
 			}
 			return open(env, s)
 		},
-		Offline: func(documents []reaper.Document, _ func(string) any) (reaper.Backend, []reaper.Document) {
+		Offline: func(documents []ipam.Document, _ func(string) any) (ipam.Backend, []ipam.Document) {
 			return Offline(documents)
 		},
 	}
@@ -34,7 +34,7 @@ func Plugin() plugin.Plugin {
 // open prepares the backend over the datastore of the settings. If they name none,
 // that is etcd where its endpoints are known, as to Calico's own programs, and the
 // Kubernetes API elsewhere.
-func open(env plugin.Env, s *Settings) (reaper.Backend, error) {
+func open(env plugin.Env, s *Settings) (ipam.Backend, error) {
 	datastore := s.Datastore
 	if datastore == DatastoreAuto || datastore == "" {
 		datastore = Datastore(env.Getenv("DATASTORE_TYPE"))
@@ -42,7 +42,7 @@ func open(env plugin.Env, s *Settings) (reaper.Backend, error) {
 	switch datastore {
 	case "", DatastoreKubernetes, DatastoreEtcd:
 	default:
-		return nil, reaper.BadInput(fmt.Errorf("DATASTORE_TYPE: unknown datastore %q", datastore), "set backends.calico.datastore, or kubernetes or etcdv3")
+		return nil, ipam.BadInput(fmt.Errorf("DATASTORE_TYPE: unknown datastore %q", datastore), "set backends.calico.datastore, or kubernetes or etcdv3")
 	}
 	if datastore == "" && env.Getenv(envEndpoints) != "" {
 		datastore = DatastoreEtcd
@@ -56,7 +56,7 @@ func open(env plugin.Env, s *Settings) (reaper.Backend, error) {
 	}
 	config, err := EtcdConfig(env.Getenv)
 	if err != nil {
-		return nil, reaper.BadInput(fmt.Errorf("calico: %w", err), "")
+		return nil, ipam.BadInput(fmt.Errorf("calico: %w", err), "")
 	}
 	return NewEtcd(config).withRoom(env.Concurrency), nil
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // An ipamPlugin writes a fakeStore as Calico's IPAM plugin does, in the same order: ADD
@@ -52,7 +52,7 @@ type (
 func newPlugin(s *fakeStore) *ipamPlugin { return &ipamPlugin{fakeStore: s} }
 
 // Backend implements backendtest.Store.
-func (p *ipamPlugin) Backend() reaper.Backend { return p.backend() }
+func (p *ipamPlugin) Backend() ipam.Backend { return p.backend() }
 
 // edit reads an object, changes it and writes it, until there is no conflict. An
 // object that does not exist begins with the zero value. If change returns false,
@@ -107,7 +107,7 @@ func (p *ipamPlugin) count(id string, cidr netip.Prefix, n int) error {
 }
 
 // handleID returns the ID of a sandbox's handle.
-func handleID(owner reaper.Owner) string { return "k8s-pod-network." + owner.Sandbox }
+func handleID(owner ipam.Owner) string { return "k8s-pod-network." + owner.Sandbox }
 
 // network returns the CIDR of a pool's block: the nth pool has 10.n.0.0/26.
 func (p *ipamPlugin) network(pool string) netip.Prefix {
@@ -122,15 +122,15 @@ func (p *ipamPlugin) network(pool string) netip.Prefix {
 }
 
 // Reserve implements backendtest.Store.
-func (p *ipamPlugin) Reserve(pool string, owner reaper.Owner) (reaper.Allocation, error) {
+func (p *ipamPlugin) Reserve(pool string, owner ipam.Owner) (ipam.Allocation, error) {
 	return p.add(p.network(pool), owner)
 }
 
 // add allocates an address of a block for a sandbox.
-func (p *ipamPlugin) add(cidr netip.Prefix, owner reaper.Owner) (reaper.Allocation, error) {
+func (p *ipamPlugin) add(cidr netip.Prefix, owner ipam.Owner) (ipam.Allocation, error) {
 	id := handleID(owner)
 	if err := p.count(id, cidr, 1); err != nil {
-		return reaper.Allocation{}, err
+		return ipam.Allocation{}, err
 	}
 	taken := -1
 	err := edit(p.fakeStore, blocks, cidr.String(), func(b *calicoBlock) bool {
@@ -152,11 +152,11 @@ func (p *ipamPlugin) add(cidr netip.Prefix, owner reaper.Owner) (reaper.Allocati
 		err = fmt.Errorf("block %s is full", cidr)
 	}
 	if err != nil {
-		return reaper.Allocation{}, errors.Join(err, p.count(id, cidr, -1))
+		return ipam.Allocation{}, errors.Join(err, p.count(id, cidr, -1))
 	}
-	return reaper.Allocation{
+	return ipam.Allocation{
 		Pool: cidr.String(), Key: strconv.Itoa(taken), IP: block{cidr: cidr}.address(taken),
-		Owner: reaper.Owner{Pod: owner.Pod, Sandbox: owner.Sandbox, Node: owner.Node},
+		Owner: ipam.Owner{Pod: owner.Pod, Sandbox: owner.Sandbox, Node: owner.Node},
 	}, nil
 }
 
@@ -174,7 +174,7 @@ func newCalicoBlock(cidr netip.Prefix) calicoBlock {
 }
 
 // Free implements backendtest.Store.
-func (p *ipamPlugin) Free(pool string, owner reaper.Owner) error {
+func (p *ipamPlugin) Free(pool string, owner ipam.Owner) error {
 	id, cidr := handleID(owner), p.network(pool)
 	freed := 0
 	err := edit(p.fakeStore, blocks, cidr.String(), func(b *calicoBlock) bool {
@@ -238,7 +238,7 @@ func (p *ipamPlugin) Snapshot() (map[string]string, error) {
 			}
 			a, key := b.Attributes[*index], strconv.Itoa(ordinal)
 			used[a.Handle] = true
-			snapshot[backendtest.Place(reaper.Allocation{Pool: stored.id, Key: key})] = fmt.Sprint(a, b.Sequences[key], counts[a.Handle])
+			snapshot[backendtest.Place(ipam.Allocation{Pool: stored.id, Key: key})] = fmt.Sprint(a, b.Sequences[key], counts[a.Handle])
 		}
 	}
 	for id, text := range counts {

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // A record is an allocation as its block stored it. The stored parts are strings: a
@@ -30,10 +30,10 @@ type handleRecord struct {
 	Stored string `json:"stored"`
 }
 
-// Record implements reaper.Backend. It reads handles before blocks. DEL writes the
+// Record implements ipam.Backend. It reads handles before blocks. DEL writes the
 // block first, so an allocation that is found after its handle was not found never
 // had a handle.
-func (b *Backend) Record(ctx context.Context, rs []reaper.Allocation) ([]json.RawMessage, error) {
+func (b *Backend) Record(ctx context.Context, rs []ipam.Allocation) ([]json.RawMessage, error) {
 	store, err := b.datastore(ctx)
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (b *Backend) Record(ctx context.Context, rs []reaper.Allocation) ([]json.Ra
 // recordAllocation returns the record of a listed allocation, and caches its handle for
 // the release. It returns nil if the block has another allocation by now, or if the
 // record would not decode to the same bytes.
-func (b *Backend) recordAllocation(r reaper.Allocation, in block, stored object) (json.RawMessage, error) {
+func (b *Backend) recordAllocation(r ipam.Allocation, in block, stored object) (json.RawMessage, error) {
 	ordinal, err := in.find(r)
 	if err != nil || ordinal < 0 {
 		return nil, nil
@@ -112,7 +112,7 @@ func (b *Backend) recordAllocation(r reaper.Allocation, in block, stored object)
 
 // recordEmptyHandle returns the record of a listed handle without an address, and caches
 // the handle. It returns nil like recordAllocation.
-func (b *Backend) recordEmptyHandle(r reaper.Allocation, stored object) (json.RawMessage, error) {
+func (b *Backend) recordEmptyHandle(r ipam.Allocation, stored object) (json.RawMessage, error) {
 	h, err := readHandle(stored)
 	if err != nil || h.id != r.Key || h.token() != r.Token || !utf8.Valid(stored.raw) {
 		return nil, nil

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // oneByOne returns the sizes of a listing so large that n objects are read one by
@@ -47,17 +47,17 @@ func TestRecordKeepsTheStoredBytes(t *testing.T) {
 }
 
 func TestChangedAllocationsHaveNoRecord(t *testing.T) {
-	for name, happen := range map[string]func(s *fixture, r reaper.Allocation){
-		"it is gone":           func(s *fixture, r reaper.Allocation) { _ = s.Free("a", r.Owner) },
-		"it has another owner": func(s *fixture, _ reaper.Allocation) { s.replace(blocks, firstBlock, "gone-1", "gone-9") },
-		"its block is gone":    func(s *fixture, _ reaper.Allocation) { s.remove(blocks, firstBlock) },
-		"its block is broken": func(s *fixture, _ reaper.Allocation) {
+	for name, happen := range map[string]func(s *fixture, r ipam.Allocation){
+		"it is gone":           func(s *fixture, r ipam.Allocation) { _ = s.Free("a", r.Owner) },
+		"it has another owner": func(s *fixture, _ ipam.Allocation) { s.replace(blocks, firstBlock, "gone-1", "gone-9") },
+		"its block is gone":    func(s *fixture, _ ipam.Allocation) { s.remove(blocks, firstBlock) },
+		"its block is broken": func(s *fixture, _ ipam.Allocation) {
 			s.replace(blocks, firstBlock, `"unallocated":[`, `"unallocated":[7,`)
 		},
-		"its block is deleted": func(s *fixture, _ reaper.Allocation) {
+		"its block is deleted": func(s *fixture, _ ipam.Allocation) {
 			s.replace(blocks, firstBlock, `"deleted":false`, `"deleted":true`)
 		},
-		"its handle cannot be read": func(s *fixture, _ reaper.Allocation) { s.replace(handles, firstHandle, `:1`, `:"x"`) },
+		"its handle cannot be read": func(s *fixture, _ ipam.Allocation) { s.replace(handles, firstHandle, `:1`, `:"x"`) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inShapes(t, func(t *testing.T, sh shape) {
@@ -67,7 +67,7 @@ func TestChangedAllocationsHaveNoRecord(t *testing.T) {
 					r := s.listed()[backendtest.Place(rs[0])]
 					s.backend.sizes = oneByOne(size)
 					happen(s, rs[0])
-					if records, err := s.backend.Record(t.Context(), []reaper.Allocation{r}); err != nil || records[0] != nil {
+					if records, err := s.backend.Record(t.Context(), []ipam.Allocation{r}); err != nil || records[0] != nil {
 						t.Errorf("the record is %s, %v, want none", records, err)
 					}
 				}
@@ -83,14 +83,14 @@ func TestRecordFailsIfAListFails(t *testing.T) {
 		r := s.listed()[backendtest.Place(rs[0])]
 		for _, request := range []string{"list handles", "list blocks"} {
 			s.always(request, errBroken)
-			if records, err := s.backend.Record(t.Context(), []reaper.Allocation{r}); err == nil {
+			if records, err := s.backend.Record(t.Context(), []ipam.Allocation{r}); err == nil {
 				t.Errorf("%s fails, and Record returns %s", request, records)
 			}
 		}
 		// If a single read fails, Record lists instead.
 		s.backend.sizes = oneByOne(1)
 		s.always("get", errBroken)
-		if records, err := s.backend.Record(t.Context(), []reaper.Allocation{r}); err != nil || records[0] == nil {
+		if records, err := s.backend.Record(t.Context(), []ipam.Allocation{r}); err != nil || records[0] == nil {
 			t.Errorf("Record = %s, %v", records, err)
 		}
 	})
@@ -136,28 +136,28 @@ func TestEmptyHandleIsRestored(t *testing.T) {
 // edits are changes of a record by hand, and a part of the error that each causes.
 var edits = []struct {
 	name string
-	edit func(r *reaper.Record, rec *record)
+	edit func(r *ipam.Record, rec *record)
 	says string
 }{
-	{"another ordinal", func(_ *reaper.Record, rec *record) { rec.Ordinal++ }, "ordinal 1 is 10.0.0.1"},
-	{"an ordinal out of range", func(_ *reaper.Record, rec *record) { rec.Ordinal = 64 }, "ordinal 64 is not in block"},
-	{"a negative ordinal", func(_ *reaper.Record, rec *record) { rec.Ordinal = -1 }, "ordinal -1 is not in block"},
-	{"another address", func(r *reaper.Record, _ *record) { r.IP = "10.0.0.9" }, `the record has the address "10.0.0.9"`},
-	{"another key", func(r *reaper.Record, _ *record) { r.Key = "7" }, `with key "7"`},
-	{"another pool", func(r *reaper.Record, _ *record) { r.Pool = "10.1.0.0/26" }, `its pool is "10.1.0.0/26"`},
-	{"a negative index", func(_ *reaper.Record, rec *record) { rec.Index = -1 }, "index -1"},
-	{"no attribute", func(_ *reaper.Record, rec *record) { rec.Attribute = "" }, "not a JSON object"},
-	{"an attribute that is a list", func(_ *reaper.Record, rec *record) { rec.Attribute = `[]` }, "not a JSON object"},
-	{"an attribute that goes on", func(_ *reaper.Record, rec *record) { rec.Attribute += `,{}` }, "attribute"},
-	{"an attribute with a key twice", func(_ *reaper.Record, rec *record) {
+	{"another ordinal", func(_ *ipam.Record, rec *record) { rec.Ordinal++ }, "ordinal 1 is 10.0.0.1"},
+	{"an ordinal out of range", func(_ *ipam.Record, rec *record) { rec.Ordinal = 64 }, "ordinal 64 is not in block"},
+	{"a negative ordinal", func(_ *ipam.Record, rec *record) { rec.Ordinal = -1 }, "ordinal -1 is not in block"},
+	{"another address", func(r *ipam.Record, _ *record) { r.IP = "10.0.0.9" }, `the record has the address "10.0.0.9"`},
+	{"another key", func(r *ipam.Record, _ *record) { r.Key = "7" }, `with key "7"`},
+	{"another pool", func(r *ipam.Record, _ *record) { r.Pool = "10.1.0.0/26" }, `its pool is "10.1.0.0/26"`},
+	{"a negative index", func(_ *ipam.Record, rec *record) { rec.Index = -1 }, "index -1"},
+	{"no attribute", func(_ *ipam.Record, rec *record) { rec.Attribute = "" }, "not a JSON object"},
+	{"an attribute that is a list", func(_ *ipam.Record, rec *record) { rec.Attribute = `[]` }, "not a JSON object"},
+	{"an attribute that goes on", func(_ *ipam.Record, rec *record) { rec.Attribute += `,{}` }, "attribute"},
+	{"an attribute with a key twice", func(_ *ipam.Record, rec *record) {
 		rec.Attribute = strings.Replace(rec.Attribute, "{", `{"x":1,"x":2,`, 1)
 	}, "attribute"},
-	{"another handle in the attribute", func(_ *reaper.Record, rec *record) {
+	{"another handle in the attribute", func(_ *ipam.Record, rec *record) {
 		rec.Attribute = strings.Replace(rec.Attribute, "k8s-pod-network", "other", 1)
 	}, "its handle is"},
-	{"another name of the handle", func(_ *reaper.Record, rec *record) { rec.Handle.Name += "x" }, "handle"},
-	{"a handle that is no JSON", func(_ *reaper.Record, rec *record) { rec.Handle.Stored = "{" }, "handle"},
-	{"another handle", func(_ *reaper.Record, rec *record) {
+	{"another name of the handle", func(_ *ipam.Record, rec *record) { rec.Handle.Name += "x" }, "handle"},
+	{"a handle that is no JSON", func(_ *ipam.Record, rec *record) { rec.Handle.Stored = "{" }, "handle"},
+	{"another handle", func(_ *ipam.Record, rec *record) {
 		rec.Handle.Name = strings.Replace(rec.Handle.Name, "k8s-pod-network", "other", 1)
 		rec.Handle.Stored = strings.ReplaceAll(rec.Handle.Stored, "k8s-pod-network", "other")
 	}, "and its handle is"},
@@ -179,7 +179,7 @@ func TestRecordsThatWereEditedAreRefused(t *testing.T) {
 			if r.Stored, err = json.Marshal(rec); err != nil {
 				t.Fatal(err)
 			}
-			errs := s.backend.Restore(t.Context(), firstBlock, []reaper.Record{r})
+			errs := s.backend.Restore(t.Context(), firstBlock, []ipam.Record{r})
 			if errs[0] == nil || !strings.Contains(errs[0].Error(), tt.says) {
 				t.Errorf("%s: Restore = %v, want %q", tt.name, errs[0], tt.says)
 			}
@@ -195,7 +195,7 @@ func TestRecordsThatWereEditedAreRefused(t *testing.T) {
 func FuzzRecord(f *testing.F) {
 	for _, sh := range shapes {
 		b := mustRead(f, sh.stored(blocks, "10.0.0.0/30", threeOfFour))
-		stored, err := new(Backend).recordAllocation(reaper.Allocation{Key: "3", Token: b.token(3), Group: "net.b"}, b,
+		stored, err := new(Backend).recordAllocation(ipam.Allocation{Key: "3", Token: b.token(3), Group: "net.b"}, b,
 			sh.stored(handles, "net.b", handleJSON(sh, `{"10.0.0.0/30":1}`)))
 		if err != nil {
 			f.Fatal(err)
@@ -211,7 +211,7 @@ func FuzzRecord(f *testing.F) {
 				t.Fatal(err)
 			}
 			s.put(blocks, "10.0.0.0/30", string(free.value()))
-			s.backend.Restore(t.Context(), "10.0.0.0/30", []reaper.Record{{Pool: "10.0.0.0/30", Key: key, IP: ip, Stored: stored}})
+			s.backend.Restore(t.Context(), "10.0.0.0/30", []ipam.Record{{Pool: "10.0.0.0/30", Key: key, IP: ip, Stored: stored}})
 			o, _ := s.look(blocks, "10.0.0.0/30")
 			now := mustRead(t, o)
 			for _, ordinal := range []int{0, 2} {

@@ -9,7 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -37,7 +37,7 @@ func (a recordedAllocation) token() string {
 
 // readRecord decodes the record of an allocation of a block. It returns an error
 // that says what is wrong with a record that Record cannot have returned.
-func readRecord(store datastore, pool string, r reaper.Record) (recordedAllocation, error) {
+func readRecord(store datastore, pool string, r ipam.Record) (recordedAllocation, error) {
 	var a recordedAllocation
 	if err := decodeStrictly(r.Stored, &a.record); err != nil {
 		return a, err

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -15,20 +15,20 @@ import (
 // changing. The warrants usually expire first.
 const maxConflicts = 20
 
-// Release implements reaper.Backend. One write releases all addresses of a block.
+// Release implements ipam.Backend. One write releases all addresses of a block.
 // Blocks are released at the same time.
 // It is conditional on the block as it was just read, and each allocation must be
 // as it was listed. The handles are written in the same transaction, or right after
 // the block if the datastore has none. A handle is never written before its block:
 // the plugin could not free an address without a handle, while a handle without
 // addresses does no harm.
-func (b *Backend) Release(ctx context.Context, ws []reaper.Warrant) []error {
+func (b *Backend) Release(ctx context.Context, ws []ipam.Warrant) []error {
 	store, err := b.datastore(ctx)
 	if err != nil {
 		return slices.Repeat([]error{err}, len(ws))
 	}
 	one := func(string) int64 { return 1 }
-	return reaper.EachPool(ctx, ws, b.room, one, func(pool string, ws []reaper.Warrant) []error {
+	return ipam.EachPool(ctx, ws, b.room, one, func(pool string, ws []ipam.Warrant) []error {
 		errs := make([]error, len(ws))
 		if pool == emptyHandles {
 			b.releaseEmptyHandles(ctx, store, ws, errs)
@@ -40,7 +40,7 @@ func (b *Backend) Release(ctx context.Context, ws []reaper.Warrant) []error {
 }
 
 // releaseBlock releases addresses of one block.
-func (b *Backend) releaseBlock(ctx context.Context, store datastore, pool string, ws []reaper.Warrant, errs []error) {
+func (b *Backend) releaseBlock(ctx context.Context, store datastore, pool string, ws []ipam.Warrant, errs []error) {
 	r := release{task{Backend: b, store: store, pool: pool, errs: errs}, ws}
 	for i, w := range ws {
 		if _, errs[i] = w.Allocation(); errs[i] == nil {
@@ -55,7 +55,7 @@ func (b *Backend) releaseBlock(ctx context.Context, store datastore, pool string
 // A release is one call of Release for a block.
 type release struct {
 	task
-	warrants []reaper.Warrant
+	warrants []ipam.Warrant
 }
 
 // attempt reads the block and releases the allocations that are as they were
@@ -76,7 +76,7 @@ func (r *release) attempt(ctx context.Context) {
 		err = errors.New("its field deleted is set, so Calico is deleting it")
 	}
 	if err != nil {
-		r.answer(fmt.Errorf("%w: block %s cannot be written: %w", reaper.ErrKept, r.pool, err))
+		r.answer(fmt.Errorf("%w: block %s cannot be written: %w", ipam.ErrKept, r.pool, err))
 		return
 	}
 	entries := fit(r.store, r.partition(before), func(e entry) string { return before.handleOf(e.ordinal) })
@@ -85,7 +85,7 @@ func (r *release) attempt(ctx context.Context) {
 	}
 	after, err := before.release(ordinals(entries))
 	if err != nil {
-		r.answer(fmt.Errorf("%w: %w", reaper.ErrKept, err))
+		r.answer(fmt.Errorf("%w: %w", ipam.ErrKept, err))
 		return
 	}
 	changes, err := r.changes(ctx, before, after, entries)
@@ -130,7 +130,7 @@ func (r *release) partition(before block) []entry {
 		if r.errs[i] = err; err != nil || ordinal < 0 {
 			continue
 		}
-		r.errs[i] = fmt.Errorf("%w: other writers keep changing the block", reaper.ErrAgain)
+		r.errs[i] = fmt.Errorf("%w: other writers keep changing the block", ipam.ErrAgain)
 		r.pending = append(r.pending, i)
 		entries = append(entries, entry{i, ordinal})
 	}
@@ -138,18 +138,18 @@ func (r *release) partition(before block) []entry {
 }
 
 // find returns the ordinal of a listed allocation, and -1 if its address is free.
-// It returns an error that wraps reaper.ErrChanged if the ordinal has another
-// allocation now, and reaper.ErrKept if the key is no ordinal of the block.
-func (b block) find(r reaper.Allocation) (int, error) {
+// It returns an error that wraps ipam.ErrChanged if the ordinal has another
+// allocation now, and ipam.ErrKept if the key is no ordinal of the block.
+func (b block) find(r ipam.Allocation) (int, error) {
 	ordinal, err := strconv.Atoi(r.Key)
 	if err != nil || ordinal < 0 || ordinal >= len(b.allocations) {
-		return -1, fmt.Errorf("%w: the block has no ordinal %q", reaper.ErrKept, r.Key)
+		return -1, fmt.Errorf("%w: the block has no ordinal %q", ipam.ErrKept, r.Key)
 	}
 	if b.allocations[ordinal] == nil {
 		return -1, nil
 	}
 	if token := b.token(ordinal); token == "" || token != r.Token {
-		return -1, fmt.Errorf("%w: it is now %s", reaper.ErrChanged, b.attributes[*b.allocations[ordinal]])
+		return -1, fmt.Errorf("%w: it is now %s", ipam.ErrChanged, b.attributes[*b.allocations[ordinal]])
 	}
 	return ordinal, nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 func TestWarrantsExpireBetweenReadingAndWriting(t *testing.T) {
@@ -23,7 +23,7 @@ func TestWarrantsExpireBetweenReadingAndWriting(t *testing.T) {
 				s := newFixture(t, sh)
 				rs := s.leak(3)
 				ws := s.warrants(rs[0], rs[1])
-				time.Sleep(reaper.FreshnessNeverAdopted - time.Second)
+				time.Sleep(ipam.FreshnessNeverAdopted - time.Second)
 				ws = append(ws, s.warrants(rs[2])...)
 				left := s.snapshot()
 				s.before("get block", func() { time.Sleep(wait) })
@@ -50,7 +50,7 @@ func TestWarrantsExpireWhileHandlesAreRead(t *testing.T) {
 		s := newFixture(t, shapes[1])
 		rs := s.leak(2)
 		ws := s.warrants(rs[0])
-		time.Sleep(reaper.FreshnessNeverAdopted)
+		time.Sleep(ipam.FreshnessNeverAdopted)
 		ws = append(ws, s.warrants(rs[1])...)
 		left := s.snapshot()
 		delete(left, backendtest.Place(rs[1]))

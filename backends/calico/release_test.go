@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 const firstBlock = "10.0.0.0/26"
@@ -61,15 +61,15 @@ func TestReleaseIsTriedAgainAfterConflicts(t *testing.T) {
 		s := newFixture(t, sh)
 		rs := s.leak(5)
 		ws := s.warrants(rs...)
-		live := reaper.Owner{Pod: reaper.PodRef{Namespace: "default", Name: "live"}, Sandbox: sandbox(99)}
-		var arrived reaper.Allocation
+		live := ipam.Owner{Pod: ipam.PodRef{Namespace: "default", Name: "live"}, Sandbox: sandbox(99)}
+		var arrived ipam.Allocation
 		var want map[string]string
 		s.before("put block", func() {
 			var err error
 			if arrived, err = s.Reserve("a", live); err != nil {
 				t.Error(err)
 			}
-			if err := s.Free("a", reaper.Owner{Sandbox: sandbox(2)}); err != nil {
+			if err := s.Free("a", ipam.Owner{Sandbox: sandbox(2)}); err != nil {
 				t.Error(err)
 			}
 			s.replace(blocks, firstBlock, `"pod":"gone-3"`, `"pod":"other"`)
@@ -126,7 +126,7 @@ func TestReleaseAnswers(t *testing.T) {
 		again  string // the answer of a second release without faults
 	}{
 		{"nothing", func(*fixture) {}, "gone", "gone"},
-		{"the plugin freed it", func(s *fixture) { _ = s.Free("a", reaper.Owner{Sandbox: sandbox(1)}) }, "gone", "gone"},
+		{"the plugin freed it", func(s *fixture) { _ = s.Free("a", ipam.Owner{Sandbox: sandbox(1)}) }, "gone", "gone"},
 		{"Calico deleted the block", func(s *fixture) { s.remove(blocks, firstBlock) }, "gone", "gone"},
 		{"Calico deletes the block before it is written", func(s *fixture) { s.before("put block", func() { s.remove(blocks, firstBlock) }) }, "gone", "gone"},
 		{"Calico is deleting the block", replaced(`"deleted":false`, `"deleted":true`), "kept", "kept"},
@@ -203,7 +203,7 @@ func TestReleaseWhoseAnswerIsLostAndAddressGivenAway(t *testing.T) {
 		return errLost
 	})
 	errs := s.backend.Release(t.Context(), ws)
-	if got := outcomes(errs); got != "again again" || !errors.Is(errs[0], reaper.ErrLost) {
+	if got := outcomes(errs); got != "again again" || !errors.Is(errs[0], ipam.ErrLost) {
 		t.Errorf("Release = %s: %v, want again, and that the answer was lost", got, errs[0])
 	}
 	before := s.snapshot()
@@ -218,12 +218,12 @@ func TestReleaseWhoseAnswerIsLostAndAddressGivenAway(t *testing.T) {
 func TestKeysThatAreNoOrdinals(t *testing.T) {
 	b := mustRead(t, shapes[0].stored(blocks, "10.0.0.0/30", threeOfFour))
 	for _, key := range []string{"", "x", "-1", "4", "1.0", "18446744073709551616"} {
-		if ordinal, err := b.find(reaper.Allocation{Key: key, Token: b.token(0)}); !errors.Is(err, reaper.ErrKept) {
+		if ordinal, err := b.find(ipam.Allocation{Key: key, Token: b.token(0)}); !errors.Is(err, ipam.ErrKept) {
 			t.Errorf("key %q is ordinal %d, %v, want ErrKept", key, ordinal, err)
 		}
 	}
 	b = mustRead(t, shapes[1].stored(blocks, "10.0.0.0/32", `{"cidr":"10.0.0.0/32","allocations":[0],"unallocated":[],"attributes":[{}]}`))
-	if ordinal, err := b.find(reaper.Allocation{Key: "0"}); !errors.Is(err, reaper.ErrChanged) {
+	if ordinal, err := b.find(ipam.Allocation{Key: "0"}); !errors.Is(err, ipam.ErrChanged) {
 		t.Errorf("without a token key 0 is ordinal %d, %v", ordinal, err)
 	}
 }

@@ -5,21 +5,21 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// Restore implements reaper.Backend. One write puts back all addresses of a block.
+// Restore implements ipam.Backend. One write puts back all addresses of a block.
 // It is conditional on the block as it was just read, and the ordinals must be
 // free. The handles are written in the same transaction, or right before the block
 // if the datastore has none, as Calico's ADD does: an interruption leaves a handle
 // that counts too much, and never an address without a handle. Restore never
 // creates a block.
-func (b *Backend) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
+func (b *Backend) Restore(ctx context.Context, pool string, rs []ipam.Record) []error {
 	return b.restore(ctx, pool, rs, func(store datastore) datastore { return store })
 }
 
-// Compare implements reaper.Backend. It is a Restore that stores nothing.
-func (b *Backend) Compare(ctx context.Context, pool string, rs []reaper.Record) []error {
+// Compare implements ipam.Backend. It is a Restore that stores nothing.
+func (b *Backend) Compare(ctx context.Context, pool string, rs []ipam.Record) []error {
 	return b.restore(ctx, pool, rs, func(store datastore) datastore { return readOnly{store} })
 }
 
@@ -29,7 +29,7 @@ type readOnly struct{ datastore }
 func (readOnly) write(_ context.Context, objects ...object) ([]object, error) { return objects, nil }
 
 // restore puts the records back into what the function makes of the datastore.
-func (b *Backend) restore(ctx context.Context, pool string, rs []reaper.Record, of func(datastore) datastore) []error {
+func (b *Backend) restore(ctx context.Context, pool string, rs []ipam.Record, of func(datastore) datastore) []error {
 	r := restoration{task: newTask(b, pool, len(rs))}
 	store, err := b.datastore(ctx)
 	if err == nil {
@@ -58,7 +58,7 @@ type restoration struct {
 }
 
 // decode decodes the records, and decides those that cannot be decoded.
-func (r *restoration) decode(rs []reaper.Record) {
+func (r *restoration) decode(rs []ipam.Record) {
 	r.allocations = make([]recordedAllocation, len(rs))
 	for i := range rs {
 		var err error
@@ -99,7 +99,7 @@ func (r *restoration) read(ctx context.Context) (block, error) {
 	o, err := r.store.get(ctx, blocks, r.pool)
 	switch {
 	case errors.Is(err, errGone):
-		return block{}, fmt.Errorf("%w: block %s does not exist any more", reaper.ErrTaken, r.pool)
+		return block{}, fmt.Errorf("%w: block %s does not exist any more", ipam.ErrTaken, r.pool)
 	case err != nil:
 		return block{}, r.store.transient(fmt.Errorf("read block: %w", err))
 	}
@@ -108,7 +108,7 @@ func (r *restoration) read(ctx context.Context) (block, error) {
 	case err == nil && b.cidr.String() != r.pool:
 		err = fmt.Errorf("its cidr is %s, which is not the block of that name", b.cidr)
 	case err == nil && b.deleted:
-		err = fmt.Errorf("%w: Calico is deleting the block", reaper.ErrTaken)
+		err = fmt.Errorf("%w: Calico is deleting the block", ipam.ErrTaken)
 	}
 	if err != nil {
 		err = fmt.Errorf("block %s cannot be written: %w", r.pool, err)
@@ -129,7 +129,7 @@ func (r *restoration) partition(before block) []int {
 			r.errs[i] = a.taken(before)
 			continue
 		}
-		r.errs[i] = fmt.Errorf("%w: other writers keep changing the block", reaper.ErrAgain)
+		r.errs[i] = fmt.Errorf("%w: other writers keep changing the block", ipam.ErrAgain)
 		r.pending = append(r.pending, i)
 		if !chosen[a.Ordinal] {
 			entries = append(entries, i)
@@ -143,17 +143,17 @@ func (r *restoration) partition(before block) []int {
 func (a recordedAllocation) taken(in block) error {
 	now := in.allocation(a.Ordinal)
 	if now.Token == a.token() {
-		return reaper.ErrPresent
+		return ipam.ErrPresent
 	}
-	return fmt.Errorf("%w: %s now belongs to %s", reaper.ErrTaken, now.IP, ownerOf(now))
+	return fmt.Errorf("%w: %s now belongs to %s", ipam.ErrTaken, now.IP, ownerOf(now))
 }
 
 // ownerOf names the owner of an allocation for an error.
-func ownerOf(r reaper.Allocation) string {
+func ownerOf(r ipam.Allocation) string {
 	switch {
 	case r.Foreign != "":
 		return r.Foreign
-	case r.Owner.Pod != reaper.PodRef{}:
+	case r.Owner.Pod != ipam.PodRef{}:
 		return "pod " + r.Owner.Pod.String()
 	case r.Group != "":
 		return "handle " + r.Group
@@ -173,7 +173,7 @@ func (r *restoration) write(ctx context.Context, after block, counted []object, 
 		now, unread := r.read(ctx)
 		for _, i := range entries {
 			a := r.allocations[i]
-			if unread == nil && now.allocations[a.Ordinal] != nil && errors.Is(a.taken(now), reaper.ErrPresent) {
+			if unread == nil && now.allocations[a.Ordinal] != nil && errors.Is(a.taken(now), ipam.ErrPresent) {
 				r.decide(i, nil)
 			}
 		}

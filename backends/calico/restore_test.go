@@ -11,19 +11,19 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // Restore notices the writes of others between its reading and its write of a block. It
 // would give an address to two pods otherwise.
 func TestRestoreWhileOthersWrite(t *testing.T) {
 	for name, tt := range map[string]struct {
-		happen func(s *fixture, r reaper.Record)
+		happen func(s *fixture, r ipam.Record)
 		want   string
 		says   string
 	}{
-		"an ADD of another address": {func(s *fixture, _ reaper.Record) { s.leak(1) }, "back", ""},
-		"an ADD that takes the address": {func(s *fixture, r reaper.Record) {
+		"an ADD of another address": {func(s *fixture, _ ipam.Record) { s.leak(1) }, "back", ""},
+		"an ADD that takes the address": {func(s *fixture, r ipam.Record) {
 			for range 64 {
 				if s.leak(1)[0].IP.String() == r.IP {
 					return
@@ -31,20 +31,20 @@ func TestRestoreWhileOthersWrite(t *testing.T) {
 			}
 			s.t.Errorf("the plugin did not allocate %s", r.IP)
 		}, "taken", "now belongs to pod default/gone-"},
-		"another one that restores": {func(s *fixture, r reaper.Record) {
+		"another one that restores": {func(s *fixture, r ipam.Record) {
 			other := s.fakeStore.backend()
-			if got := restoreOutcomes(other.Restore(s.t.Context(), firstBlock, []reaper.Record{r})); got != "back" {
+			if got := restoreOutcomes(other.Restore(s.t.Context(), firstBlock, []ipam.Record{r})); got != "back" {
 				s.t.Errorf("the other Restore = %s", got)
 			}
 		}, "present", ""},
-		"the block is gone": {func(s *fixture, _ reaper.Record) { s.remove(blocks, firstBlock) }, "taken", "does not exist any more"},
-		"the block is being deleted": {func(s *fixture, _ reaper.Record) {
+		"the block is gone": {func(s *fixture, _ ipam.Record) { s.remove(blocks, firstBlock) }, "taken", "does not exist any more"},
+		"the block is being deleted": {func(s *fixture, _ ipam.Record) {
 			s.replace(blocks, firstBlock, `"deleted":false`, `"deleted":true`)
 		}, "taken", "Calico is deleting the block"},
-		"the block was broken": {func(s *fixture, _ reaper.Record) {
+		"the block was broken": {func(s *fixture, _ ipam.Record) {
 			s.replace(blocks, firstBlock, `"unallocated":[`, `"unallocated":[7,`)
 		}, "final", "cannot be written"},
-		"the block has a key twice": {func(s *fixture, _ reaper.Record) {
+		"the block has a key twice": {func(s *fixture, _ ipam.Record) {
 			s.replace(blocks, firstBlock, `"affinity":`, `"unallocated":[0],"affinity":`)
 		}, "final", "cannot be edited"},
 	} {
@@ -56,7 +56,7 @@ func TestRestoreWhileOthersWrite(t *testing.T) {
 					s.onRequest(nil)
 					tt.happen(s, record)
 				})
-				errs := s.backend.Restore(t.Context(), firstBlock, []reaper.Record{record})
+				errs := s.backend.Restore(t.Context(), firstBlock, []ipam.Record{record})
 				if got := restoreOutcomes(errs); got != tt.want || !strings.Contains(fmt.Sprint(errs), tt.says) {
 					t.Errorf("Restore = %v, want %s: %s", errs, tt.want, tt.says)
 				}
@@ -159,8 +159,8 @@ func TestReleaseAndRestoreOfManyHandlesAreSplit(t *testing.T) {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			s := newFixture(t, shapes[1])
 			cidr := prefix("10.9.0.0/24")
-			var owners []reaper.Owner
-			var rs []reaper.Allocation
+			var owners []ipam.Owner
+			var rs []ipam.Allocation
 			for range n {
 				owners = append(owners, s.owner())
 				r, err := s.add(cidr, owners[len(owners)-1])

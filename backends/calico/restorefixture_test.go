@@ -7,13 +7,13 @@ import (
 	"strings"
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // listed returns the backend's listing now, by Place.
-func (s *fixture) listed() map[string]reaper.Allocation {
+func (s *fixture) listed() map[string]ipam.Allocation {
 	s.t.Helper()
-	all := make(map[string]reaper.Allocation)
+	all := make(map[string]ipam.Allocation)
 	for u, err := range s.backend.List(s.t.Context()) {
 		if err != nil {
 			s.t.Fatal(err)
@@ -27,7 +27,7 @@ func (s *fixture) listed() map[string]reaper.Allocation {
 }
 
 // records returns the records of the allocations, as they are listed now.
-func (s *fixture) records(rs ...reaper.Allocation) []reaper.Record {
+func (s *fixture) records(rs ...ipam.Allocation) []ipam.Record {
 	s.t.Helper()
 	now := s.listed()
 	for i := range rs {
@@ -37,9 +37,9 @@ func (s *fixture) records(rs ...reaper.Allocation) []reaper.Record {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	records := make([]reaper.Record, len(rs))
+	records := make([]ipam.Record, len(rs))
 	for i, r := range rs {
-		records[i] = reaper.Record{Backend: Name, Pool: r.Pool, Key: r.Key, Stored: stored[i]}
+		records[i] = ipam.Record{Backend: Name, Pool: r.Pool, Key: r.Key, Stored: stored[i]}
 		if r.IP.IsValid() {
 			records[i].IP = r.IP.String()
 		}
@@ -48,7 +48,7 @@ func (s *fixture) records(rs ...reaper.Allocation) []reaper.Record {
 }
 
 // lose allocates an address for each of n pods, records them, and frees them again.
-func (s *fixture) lose(n int) []reaper.Record {
+func (s *fixture) lose(n int) []ipam.Record {
 	s.t.Helper()
 	rs := s.leak(n)
 	records := s.records(slices.Clone(rs)...)
@@ -61,7 +61,7 @@ func (s *fixture) lose(n int) []reaper.Record {
 }
 
 // restore puts back records of the first block.
-func (s *fixture) restore(records ...reaper.Record) string {
+func (s *fixture) restore(records ...ipam.Record) string {
 	return restoreOutcomes(s.backend.Restore(s.t.Context(), firstBlock, records))
 }
 
@@ -73,11 +73,11 @@ func restoreOutcomes(errs []error) string {
 		switch {
 		case err == nil:
 			word = "back"
-		case errors.Is(err, reaper.ErrPresent):
+		case errors.Is(err, ipam.ErrPresent):
 			word = "present"
-		case errors.Is(err, reaper.ErrTaken):
+		case errors.Is(err, ipam.ErrTaken):
 			word = "taken"
-		case errors.Is(err, reaper.ErrAgain):
+		case errors.Is(err, ipam.ErrAgain):
 			word = "again"
 		}
 		all = append(all, word)

@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // Name is the name of the backend.
@@ -41,21 +41,21 @@ func New(s Settings) *Backend {
 	return &Backend{settings: s.withDefaults(), slots: make(chan struct{}, delsAtOnce), room: semaphore.NewWeighted(delsAtOnce)}
 }
 
-// Name implements reaper.Backend.
+// Name implements ipam.Backend.
 func (*Backend) Name() string { return Name }
 
-// List implements reaper.Backend. A pool is the folder of a network, and its name is the
+// List implements ipam.Backend. A pool is the folder of a network, and its name is the
 // path of the folder.
-func (b *Backend) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
-	return func(yield func(reaper.Pool, error) bool) {
+func (b *Backend) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
+	return func(yield func(ipam.Pool, error) bool) {
 		p, err := readPlaces(ctx, b.settings)
 		if err != nil {
-			yield(reaper.Pool{}, err)
+			yield(ipam.Pool{}, err)
 			return
 		}
 		l := listing{Backend: b, places: p, yield: yield, sizes: make(map[string]int)}
 		if err := l.all(ctx); err != nil && !errors.Is(err, errLeft) {
-			yield(reaper.Pool{}, err)
+			yield(ipam.Pool{}, err)
 		}
 	}
 }
@@ -78,7 +78,7 @@ var errLeft = errors.New("the listing was left")
 type listing struct {
 	*Backend
 	places places
-	yield  func(reaper.Pool, error) bool
+	yield  func(ipam.Pool, error) bool
 	found  bool           // a data folder exists
 	sizes  map[string]int // see Backend
 }
@@ -86,7 +86,7 @@ type listing struct {
 // all yields all pools, and the configurations that could not be decoded.
 func (l *listing) all(ctx context.Context) error {
 	for _, broken := range l.places.broken {
-		if !l.yield(reaper.Pool{}, broken) {
+		if !l.yield(ipam.Pool{}, broken) {
 			return errLeft
 		}
 	}
@@ -99,7 +99,7 @@ func (l *listing) all(ctx context.Context) error {
 	l.Backend.sizes = l.sizes
 	l.mu.Unlock()
 	if !l.found {
-		return fmt.Errorf("%w: no data folder of host-local exists: %s", reaper.ErrNotInstalled, strings.Join(l.places.dataDirs, ", "))
+		return fmt.Errorf("%w: no data folder of host-local exists: %s", ipam.ErrNotInstalled, strings.Join(l.places.dataDirs, ", "))
 	}
 	return nil
 }
@@ -112,9 +112,9 @@ func (l *listing) missing(dir string) error {
 		return nil
 	}
 	l.found = true
-	err := &reaper.PoolError{Pool: dir + "/" + network, Err: fmt.Errorf(
+	err := &ipam.PoolError{Pool: dir + "/" + network, Err: fmt.Errorf(
 		"the data folder %s, which the configuration %s names, does not exist here: if this is a pod, mount it", dir, l.places.loaded)}
-	if !l.yield(reaper.Pool{}, err) {
+	if !l.yield(ipam.Pool{}, err) {
 		return errLeft
 	}
 	return nil
@@ -160,7 +160,7 @@ func (l *listing) network(ctx context.Context, data *folder, name string) error 
 	case errors.Is(err, fs.ErrNotExist) || err == nil && pool.Name == "":
 		return nil
 	case err != nil:
-		err = &reaper.PoolError{Pool: path, Err: err}
+		err = &ipam.PoolError{Pool: path, Err: err}
 	}
 	if !l.yield(pool, err) {
 		return errLeft
@@ -170,20 +170,20 @@ func (l *listing) network(ctx context.Context, data *folder, name string) error 
 
 // pool reads the folder of one network. The pool is the zero Pool if the network is not the
 // runtime's, and the folder has no lease: it may be of another program altogether.
-func (l *listing) pool(ctx context.Context, data *folder, network string) (reaper.Pool, error) {
+func (l *listing) pool(ctx context.Context, data *folder, network string) (ipam.Pool, error) {
 	at, err := data.stat(network)
 	if err != nil {
-		return reaper.Pool{}, err
+		return ipam.Pool{}, err
 	}
 	if !at.mode.IsDir() {
-		return reaper.Pool{}, fmt.Errorf("it is not a folder, but %s, which is not followed", kindOf(at.mode))
+		return ipam.Pool{}, fmt.Errorf("it is not a folder, but %s, which is not followed", kindOf(at.mode))
 	}
 	d, err := data.open(network)
 	if err != nil {
-		return reaper.Pool{}, err
+		return ipam.Pool{}, err
 	}
 	defer d.close()
-	pool := reaper.Pool{Name: d.path, Network: d.path, Protected: l.places.protection(d.path)}
+	pool := ipam.Pool{Name: d.path, Network: d.path, Protected: l.places.protection(d.path)}
 	l.places.own[d.path].inRange(&pool)
 	leases := false
 	err = d.each(ctx, func(name string, mode fs.FileMode) error {
@@ -208,17 +208,17 @@ func (l *listing) pool(ctx context.Context, data *folder, network string) (reape
 		return nil
 	})
 	if err != nil || !leases && pool.Protected != "" {
-		return reaper.Pool{}, err
+		return ipam.Pool{}, err
 	}
 	if err := l.explain(ctx, pool.Allocations); err != nil {
-		return reaper.Pool{}, err
+		return ipam.Pool{}, err
 	}
 	pool.Allocations = sorted(pool.Allocations)
 	return pool, nil
 }
 
 // explain adds what libcni's cache knows to the allocations, which were read before.
-func (l *listing) explain(ctx context.Context, all []reaper.Allocation) error {
+func (l *listing) explain(ctx context.Context, all []ipam.Allocation) error {
 	known, err := openCache(l.settings.CacheDir)
 	if err != nil {
 		return err
@@ -238,8 +238,8 @@ func (l *listing) explain(ctx context.Context, all []reaper.Allocation) error {
 
 // sorted returns the allocations in the order of their addresses. A folder that changes
 // while it is read may yield a name twice: the later reading counts.
-func sorted(all []reaper.Allocation) []reaper.Allocation {
-	slices.SortStableFunc(all, func(a, b reaper.Allocation) int {
+func sorted(all []ipam.Allocation) []ipam.Allocation {
+	slices.SortStableFunc(all, func(a, b ipam.Allocation) int {
 		if order := a.IP.Compare(b.IP); order != 0 {
 			return order
 		}

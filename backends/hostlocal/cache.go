@@ -13,7 +13,7 @@ import (
 
 	"github.com/containernetworking/cni/libcni"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // maxCached is the largest entry of libcni's cache that is read, in bytes.
@@ -131,7 +131,7 @@ func (c cache) find(network string, of attachment) (cached, error) {
 
 // explain adds to an allocation what the entries of its container say: its pod, and evidence
 // that keeps it. It reports whether there is an entry.
-func explain(entries []place, a *reaper.Allocation) bool {
+func explain(entries []place, a *ipam.Allocation) bool {
 	var files, namespaces []string
 	attached, decoded := false, false
 	for _, at := range entries {
@@ -160,7 +160,7 @@ func explain(entries []place, a *reaper.Allocation) bool {
 		}
 	}
 	if a.Owner.Pod.Namespace == "" || a.Owner.Pod.Name == "" {
-		a.Owner.Pod, a.Owner.UID = reaper.PodRef{}, ""
+		a.Owner.Pod, a.Owner.UID = ipam.PodRef{}, ""
 		if decoded {
 			a.Foreign = cmp.Or(a.Foreign, "libcni's cache names no pod for its container: another program made it")
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/containernetworking/cni/pkg/invoke"
 	"github.com/containernetworking/cni/pkg/types"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // delTimeout is how long the DEL of one attachment may take. The plugins wait for the locks
@@ -84,7 +84,7 @@ func (b *Backend) turn(container string) (done func()) {
 }
 
 // A leftError says that a lease is gone, and that its DEL failed. It wraps
-// reaper.ErrUnfinished; no later run can call the DEL again.
+// ipam.ErrUnfinished; no later run can call the DEL again.
 type leftError struct{ why error }
 
 // Error says why DEL failed.
@@ -92,8 +92,8 @@ func (e *leftError) Error() string {
 	return "released, but its DEL failed, and may have left interfaces and rules behind: " + e.why.Error()
 }
 
-// Unwrap returns reaper.ErrUnfinished.
-func (*leftError) Unwrap() error { return reaper.ErrUnfinished }
+// Unwrap returns ipam.ErrUnfinished.
+func (*leftError) Unwrap() error { return ipam.ErrUnfinished }
 
 // detach releases the allocations of one attachment by its DEL. It takes no lock: the
 // plugin does. A DEL takes longer than a warrant is valid, so each gets fresh warrants. If
@@ -120,7 +120,7 @@ func (r *releasing) detach(ctx context.Context, of detachment) {
 		if there {
 			stay = append(stay, i)
 		}
-		if errors.Is(err, reaper.ErrChanged) {
+		if errors.Is(err, ipam.ErrChanged) {
 			err = nil // DEL removed it, and an ADD made a new one
 		}
 		r.errs[i] = err
@@ -136,11 +136,11 @@ func (r *releasing) detach(ctx context.Context, of detachment) {
 // renew gets fresh warrants. It returns none of the indices unless it got all: what is of
 // one attachment is released together.
 func (r *releasing) renew(ctx context.Context, indices []int) []int {
-	ws := make([]reaper.Warrant, len(indices))
+	ws := make([]ipam.Warrant, len(indices))
 	for n, i := range indices {
 		ws[n] = r.ws[i]
 	}
-	fresh, errs := reaper.Renew(ctx, ws)
+	fresh, errs := ipam.Renew(ctx, ws)
 	var failed error
 	for _, err := range errs {
 		failed = cmp.Or(failed, err)
@@ -162,7 +162,7 @@ func (r *releasing) valid(ctx context.Context, indices []int) bool {
 	for _, i := range indices {
 		_, err := r.ws[i].Allocation()
 		if ctx.Err() != nil {
-			err = fmt.Errorf("%w: %w", reaper.ErrAgain, ctx.Err())
+			err = fmt.Errorf("%w: %w", ipam.ErrAgain, ctx.Err())
 		}
 		if err != nil {
 			for _, i := range indices {

@@ -14,7 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // TestMain makes the test binary a CNI plugin too.
@@ -92,14 +93,14 @@ func (n *node) withPlugin(name string) {
 }
 
 // leak makes an attachment with two addresses, and entries of the suite for them.
-func (n *node) leak(sandbox string) []reaper.Allocation {
+func (n *node) leak(sandbox string) []ipam.Allocation {
 	n.Helper()
-	owner := reaper.Owner{Pod: reaper.PodRef{Namespace: "default", Name: "gone"}, Sandbox: sandbox, Interface: "eth0"}
+	owner := ipam.Owner{Pod: ipam.PodRef{Namespace: "default", Name: "gone"}, Sandbox: sandbox, Interface: "eth0"}
 	n.write("networks/a/10.97.0.1", sandbox+"\r\neth0")
 	n.write("networks/a/fd00::1", sandbox+"\r\neth0")
 	n.must(n.remember("a", owner))
 	pool := n.path("networks/a")
-	return []reaper.Allocation{{Pool: pool, Key: "10.97.0.1"}, {Pool: pool, Key: "fd00::1"}}
+	return []ipam.Allocation{{Pool: pool, Key: "10.97.0.1"}, {Pool: pool, Key: "fd00::1"}}
 }
 
 // left returns the names of the files in network a.
@@ -141,7 +142,7 @@ func TestReleaseCallsDEL(t *testing.T) {
 			ws := backendtest.Warrants(t, b, n.cluster(), leaked...)
 			fails := tt.called && tt.remembered
 			for i, err := range b.Release(t.Context(), ws) {
-				if errors.Is(err, reaper.ErrUnfinished) != fails || !fails && err != nil {
+				if errors.Is(err, ipam.ErrUnfinished) != fails || !fails && err != nil {
 					t.Errorf("answer %d: %v, want ErrUnfinished: %v", i+1, err, fails)
 				}
 			}
@@ -156,7 +157,7 @@ func TestReleaseCallsDEL(t *testing.T) {
 			if diff := cmp.Diff([]string{"10.97.0.2"}, n.left()); diff != "" {
 				t.Errorf("left (-want +got):\n%s", diff)
 			}
-			_, err := os.Stat(n.path(n.entry("a", reaper.Owner{Sandbox: id, Interface: "eth0"})))
+			_, err := os.Stat(n.path(n.entry("a", ipam.Owner{Sandbox: id, Interface: "eth0"})))
 			if remembered := err == nil; remembered != tt.remembered {
 				t.Errorf("libcni has the entry: %v, want %v", remembered, tt.remembered)
 			}
@@ -173,7 +174,7 @@ func TestDELsRunSideBySide(t *testing.T) {
 		of.id = strings.Repeat(of.id, len(id))
 		keys = append(keys, fmt.Sprint("10.97.0.", i+1))
 		n.write("networks/a/"+keys[i], of.String())
-		n.must(n.remember("a", reaper.Owner{Pod: reaper.PodRef{Namespace: "default", Name: "gone"}, Sandbox: of.id, Interface: of.ifname}))
+		n.must(n.remember("a", ipam.Owner{Pod: ipam.PodRef{Namespace: "default", Name: "gone"}, Sandbox: of.id, Interface: of.ifname}))
 	}
 	b := New(n.settings())
 	ws := backendtest.Warrants(t, b, n.cluster(), n.allocations(keys...)...)
@@ -210,9 +211,9 @@ func TestSandboxThatAppearsBeforeDELKeeps(t *testing.T) {
 	leaked := n.leak(id)
 	b, pods := n.Backend(), &backendtest.Pods{}
 	ws := backendtest.Warrants(t, b, backendtest.OnNode(pods), leaked...)
-	pods.AddSandboxes(reaper.Sandbox{ID: id})
+	pods.AddSandboxes(census.Sandbox{ID: id})
 	for i, err := range b.Release(t.Context(), ws) {
-		if !errors.Is(err, reaper.ErrReturned) {
+		if !errors.Is(err, ipam.ErrReturned) {
 			t.Errorf("answer %d is %v, want ErrReturned", i+1, err)
 		}
 	}
@@ -222,4 +223,4 @@ func TestSandboxThatAppearsBeforeDELKeeps(t *testing.T) {
 }
 
 // cluster returns a node without a sandbox.
-func (*node) cluster() reaper.Cluster { return backendtest.OnNode(&backendtest.Pods{}) }
+func (*node) cluster() census.Cluster { return backendtest.OnNode(&backendtest.Pods{}) }

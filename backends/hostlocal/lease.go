@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // maxLease is how many bytes of a lease are read. The plugin writes a container ID and the
@@ -145,16 +145,16 @@ func (f file) token() string {
 }
 
 // unread returns a file that could not be read as the engine lists it.
-func unread(name string, err error) reaper.Allocation {
-	return reaper.Allocation{Key: name, IP: addressOf(name), ByRuntime: true, Unreadable: err.Error()}
+func unread(name string, err error) ipam.Allocation {
+	return ipam.Allocation{Key: name, IP: addressOf(name), ByRuntime: true, Unreadable: err.Error()}
 }
 
 // allocation returns the file as the engine lists it, without what libcni's cache knows.
 // The text of its Group has its Sandbox and its Interface, so that a million leases need
 // little more memory than one string each.
-func (f file) allocation(folder string) reaper.Allocation {
+func (f file) allocation(folder string) ipam.Allocation {
 	ip, of, err := f.lease()
-	a := reaper.Allocation{Key: f.name, IP: ip, Created: f.mtime, ByRuntime: true}
+	a := ipam.Allocation{Key: f.name, IP: ip, Created: f.mtime, ByRuntime: true}
 	if err != nil {
 		a.Unreadable = err.Error()
 		return a
@@ -169,6 +169,6 @@ func (f file) allocation(folder string) reaper.Allocation {
 	if !sandboxID.MatchString(of.id) {
 		a.Foreign = "its container ID is none that a container runtime gives to a sandbox: another program made it"
 	}
-	a.Owner = reaper.Owner{Sandbox: a.Group[begin-len(of.id) : begin], Interface: a.Group[begin+1:]}
+	a.Owner = ipam.Owner{Sandbox: a.Group[begin-len(of.id) : begin], Interface: a.Group[begin+1:]}
 	return a
 }

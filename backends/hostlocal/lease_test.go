@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 const id = "5be1a8d8d4b1d9ae5c6f8c5d8a0d2bd3f2d8e4f5a6b7c8d9e0f1a2b3c4d5e6f7"
@@ -103,14 +103,14 @@ func FuzzLease(f *testing.F) {
 		one := file{name: name, mode: fs.FileMode(mode), size: int64(len(content)), content: content, mtime: time.Unix(0, 0)}
 		a := one.allocation("/data/net")
 		if a.Unreadable != "" {
-			if a.Token != "" || a.Owner != (reaper.Owner{}) {
+			if a.Token != "" || a.Owner != (ipam.Owner{}) {
 				t.Errorf("what is unreadable has %+v", a)
 			}
 			return
 		}
 		as := attachment{a.Owner.Sandbox, a.Owner.Interface}
 		if a.Blank {
-			if len(content) > 0 || a.Owner != (reaper.Owner{}) || a.IP.String() != name {
+			if len(content) > 0 || a.Owner != (ipam.Owner{}) || a.IP.String() != name {
 				t.Errorf("%q in %q is listed as %+v", content, name, a)
 			}
 			return

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // What is in a folder beside leases is listed as unreadable or left out, and never followed.
@@ -35,7 +35,7 @@ func TestStrangeFilesAreListedAndStay(t *testing.T) {
 	var got []string
 	for _, a := range pools[n.path("networks/a")].Allocations {
 		got = append(got, a.Key+": "+a.Unreadable)
-		if a.Blank != (a.Key == "10.97.0.2") || a.Blank && (a.Token == "" || a.Group != "" || a.Owner != (reaper.Owner{})) {
+		if a.Blank != (a.Key == "10.97.0.2") || a.Blank && (a.Token == "" || a.Group != "" || a.Owner != (ipam.Owner{})) {
 			t.Errorf("an empty file and no other is blank, with a token and no owner; listed is %+v", a)
 		}
 	}
@@ -74,7 +74,7 @@ func TestGroupsAreAttachments(t *testing.T) {
 
 // Promise 1. The youngest evidence is the age, and the pod comes from libcni's cache.
 func TestAgeIsThatOfTheYoungestEvidence(t *testing.T) {
-	owner := reaper.Owner{Pod: reaper.PodRef{Namespace: "ns", Name: "pod"}, UID: "u", Sandbox: id, Interface: "eth0"}
+	owner := ipam.Owner{Pod: ipam.PodRef{Namespace: "ns", Name: "pod"}, UID: "u", Sandbox: id, Interface: "eth0"}
 	for _, tt := range []struct {
 		name  string
 		young string // the file that is young
@@ -161,7 +161,7 @@ func TestNetworkNamespaceThatMayExistKeeps(t *testing.T) {
 			if tt.want == unknown && !strings.Contains(a.Protected, "remove "+n.path("cache/"+tt.dir+"/"+name)) {
 				t.Errorf("%q does not say which entry to remove", a.Protected)
 			}
-			if want := (reaper.PodRef{Namespace: "ns", Name: "pod"}); a.Owner.Pod != want || a.Foreign != "" {
+			if want := (ipam.PodRef{Namespace: "ns", Name: "pod"}); a.Owner.Pod != want || a.Foreign != "" {
 				t.Errorf("it is of %v and foreign because %q, want of %v", a.Owner.Pod, a.Foreign, want)
 			}
 		})
@@ -172,16 +172,16 @@ func TestNetworkNamespaceThatMayExistKeeps(t *testing.T) {
 func TestAddressOfAnotherProgramIsHeld(t *testing.T) {
 	for _, tt := range []struct {
 		name, id string
-		owner    reaper.Owner // in libcni's cache, if it names an interface
+		owner    ipam.Owner // in libcni's cache, if it names an interface
 		foreign  bool
 	}{
-		{"a sandbox", id, reaper.Owner{Pod: reaper.PodRef{Namespace: "ns", Name: "pod"}, Sandbox: id, Interface: "eth0"}, false},
-		{"a sandbox that libcni does not know", id, reaper.Owner{}, false},
-		{"a container without a pod", id, reaper.Owner{Sandbox: id, Interface: "eth0"}, true},
-		{"a name", "default-web", reaper.Owner{}, true},
-		{"of cnitool", "cnitool-77383ca0a0715733ca6f", reaper.Owner{}, true},
-		{"a short ID", id[:12], reaper.Owner{}, true},
-		{"an ID in capitals", strings.ToUpper(id), reaper.Owner{}, true},
+		{"a sandbox", id, ipam.Owner{Pod: ipam.PodRef{Namespace: "ns", Name: "pod"}, Sandbox: id, Interface: "eth0"}, false},
+		{"a sandbox that libcni does not know", id, ipam.Owner{}, false},
+		{"a container without a pod", id, ipam.Owner{Sandbox: id, Interface: "eth0"}, true},
+		{"a name", "default-web", ipam.Owner{}, true},
+		{"of cnitool", "cnitool-77383ca0a0715733ca6f", ipam.Owner{}, true},
+		{"a short ID", id[:12], ipam.Owner{}, true},
+		{"an ID in capitals", strings.ToUpper(id), ipam.Owner{}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			n := newNode(t)
@@ -213,7 +213,7 @@ func TestStrangeCacheEntriesNameNoPod(t *testing.T) {
 			n.write("cache/results/a-"+id+"-eth0", content)
 			pools, _ := n.list()
 			a := pools[n.path("networks/a")].Allocations[0]
-			if a.Owner.Pod != (reaper.PodRef{}) || a.Protected == "" || time.Since(a.Created) > 30*time.Minute {
+			if a.Owner.Pod != (ipam.PodRef{}) || a.Protected == "" || time.Since(a.Created) > 30*time.Minute {
 				t.Errorf("it is listed as %+v", a)
 			}
 		})
@@ -240,7 +240,7 @@ func TestDataFolderThatTheConfigurationNamesMustExist(t *testing.T) {
 	n := newNode(t)
 	n.write("net.d/10-pods.conflist", fmt.Sprintf(`{"name": "pods", "plugins": [{"type": "ptp", "ipam": {"type": "host-local", "dataDir": %q}}]}`, n.path("tmpfs")))
 	n.write("networks/a/10.97.0.1", id)
-	var pool *reaper.PoolError
+	var pool *ipam.PoolError
 	if _, errs := n.list(); len(errs) != 1 || !errors.As(errs[0], &pool) || pool.Pool != n.path("tmpfs/pods") {
 		t.Errorf("the errors are %v, want one of the pool", errs)
 	}
@@ -250,7 +250,7 @@ func TestNoDataFolderIsNoStore(t *testing.T) {
 	n := newNode(t)
 	n.write("net.d/10-pods.conflist", `{"name": "pods", "plugins": [{"type": "flannel"}]}`)
 	n.must(os.RemoveAll(n.path("networks")))
-	if _, errs := n.list(); len(errs) != 1 || !errors.Is(errs[0], reaper.ErrNotInstalled) {
+	if _, errs := n.list(); len(errs) != 1 || !errors.Is(errs[0], ipam.ErrNotInstalled) {
 		t.Errorf("the errors are %v, want ErrNotInstalled", errs)
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // The permissions of the lock. Here it is made with lockPerm. The plugin makes it with 0750, so
@@ -25,7 +25,7 @@ const (
 // the folder too as long as no plugin made the file. It never does elsewhere: the file is
 // root's alone, but any user may open the folder, and hold up every release by a lock of it.
 //
-// It waits for at most the given time, and then returns an error that wraps reaper.ErrAgain.
+// It waits for at most the given time, and then returns an error that wraps ipam.ErrAgain.
 // The plugin holds its lock for a few milliseconds.
 func (d *folder) lock(ctx context.Context, wait time.Duration) (unlock func(), err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, errLocked)
@@ -56,7 +56,7 @@ func (d *folder) lock(ctx context.Context, wait time.Duration) (unlock func(), e
 	return unlock, nil
 }
 
-var errLocked = fmt.Errorf("%w: another program holds the lock of the network", reaper.ErrAgain)
+var errLocked = fmt.Errorf("%w: another program holds the lock of the network", ipam.ErrAgain)
 
 // flock takes the lock of an open file. It asks again and again: a thread that waits in
 // flock(2) cannot be called off.

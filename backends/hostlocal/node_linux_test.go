@@ -17,7 +17,7 @@ import (
 	"github.com/alexflint/go-filemutex"
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // A node is a node's folders, on which it does what the plugin does. It is a
@@ -85,7 +85,7 @@ func (n *node) age(name string) error {
 func (*node) ByRuntime() {}
 
 // Backend implements backendtest.Store.
-func (n *node) Backend() reaper.Backend { return New(n.settings()) }
+func (n *node) Backend() ipam.Backend { return New(n.settings()) }
 
 // locked calls do as the plugin does, under its lock.
 func (n *node) locked(network string, do func(dir string) error) error {
@@ -108,7 +108,7 @@ func (n *node) locked(network string, do func(dir string) error) error {
 const poolSize = 32
 
 // Reserve implements backendtest.Store. It takes the first free address after the last one.
-func (n *node) Reserve(pool string, owner reaper.Owner) (a reaper.Allocation, err error) {
+func (n *node) Reserve(pool string, owner ipam.Owner) (a ipam.Allocation, err error) {
 	first := netip.AddrFrom4([4]byte{10, pool[0], 0, 1})
 	err = n.locked(pool, func(dir string) error {
 		cursor := filepath.Join(dir, "last_reserved_ip.0")
@@ -130,7 +130,7 @@ func (n *node) Reserve(pool string, owner reaper.Owner) (a reaper.Allocation, er
 				return err
 			}
 			_, err = f.WriteString(owner.Sandbox + "\r\n" + owner.Interface)
-			a = reaper.Allocation{Pool: n.path(dir), Key: next.String(), IP: next, Owner: owner, ByRuntime: true}
+			a = ipam.Allocation{Pool: n.path(dir), Key: next.String(), IP: next, Owner: owner, ByRuntime: true}
 			a.Owner.Node = ""
 			return errors.Join(err, f.Close(), n.age(name), os.WriteFile(n.path(cursor), []byte(next.String()), 0o600))
 		}
@@ -143,7 +143,7 @@ func (n *node) Reserve(pool string, owner reaper.Owner) (a reaper.Allocation, er
 }
 
 // remember writes the entry of libcni's cache, as a runtime does after ADD.
-func (n *node) remember(network string, owner reaper.Owner) error {
+func (n *node) remember(network string, owner ipam.Owner) error {
 	entry, err := json.Marshal(cached{
 		Kind: "cniCacheV1", ContainerID: owner.Sandbox, IfName: owner.Interface, NetworkName: network,
 		Config: fmt.Appendf(nil, `{"name": %q, "cniVersion": "1.0.0", "plugins": [{"type": %q, "dataDir": %q}]}`,
@@ -159,12 +159,12 @@ func (n *node) remember(network string, owner reaper.Owner) error {
 }
 
 // entry returns the name of the file in libcni's cache.
-func (n *node) entry(network string, owner reaper.Owner) string {
+func (n *node) entry(network string, owner ipam.Owner) string {
 	return filepath.Join(n.cache, network+"-"+owner.Sandbox+"-"+owner.Interface)
 }
 
 // Free implements backendtest.Store. As the plugin does, it reads every file.
-func (n *node) Free(pool string, owner reaper.Owner) error {
+func (n *node) Free(pool string, owner ipam.Owner) error {
 	err := n.locked(pool, func(dir string) error {
 		return filepath.Walk(n.path(dir), func(path string, info fs.FileInfo, err error) error {
 			if err != nil || info.IsDir() {
@@ -197,10 +197,10 @@ func (n *node) Snapshot() (map[string]string, error) {
 }
 
 // Spoil implements backendtest.Spoiler.
-func (n *node) Spoil(pool string) (reaper.Allocation, error) {
+func (n *node) Spoil(pool string) (ipam.Allocation, error) {
 	dir := filepath.Join("networks", pool)
 	n.write(filepath.Join(dir, "10.9.9.9"), "no container ID\n")
-	return reaper.Allocation{Pool: n.path(dir), Key: "10.9.9.9"}, nil
+	return ipam.Allocation{Pool: n.path(dir), Key: "10.9.9.9"}, nil
 }
 
 func TestConformance(t *testing.T) {
@@ -222,9 +222,9 @@ func (n *node) makePipe(name string) {
 }
 
 // list returns the pools by name, and the errors of the others.
-func (n *node) list() (map[string]reaper.Pool, []error) {
+func (n *node) list() (map[string]ipam.Pool, []error) {
 	n.Helper()
-	pools := make(map[string]reaper.Pool)
+	pools := make(map[string]ipam.Pool)
 	var errs []error
 	for pool, err := range n.Backend().List(n.Context()) {
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // maxConf is the largest network configuration that is read, in bytes.
@@ -32,7 +32,7 @@ type places struct {
 	// for those that are idle.
 	wanted map[string]string
 
-	broken []*reaper.ObjectError // configurations that could not be decoded
+	broken []*ipam.ObjectError // configurations that could not be decoded
 }
 
 // readPlaces reads the network configurations. What it cannot read or decode makes nothing
@@ -115,7 +115,7 @@ func (p *places) readConfs(ctx context.Context, dir string) ([]conf, error) {
 	for _, name := range files {
 		c, err := readConfFile(d, name)
 		if err != nil {
-			p.broken = append(p.broken, &reaper.ObjectError{Object: "network configuration " + dir + "/" + name, Err: err})
+			p.broken = append(p.broken, &ipam.ObjectError{Object: "network configuration " + dir + "/" + name, Err: err})
 			if name == p.loaded {
 				p.loaded, p.why = "", "network configuration "+dir+"/"+name+" could not be decoded"
 			}

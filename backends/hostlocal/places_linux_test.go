@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // Promise 1. Only the networks of the configuration that the runtime loads are the
@@ -55,7 +55,7 @@ func TestWhoseNetworksAre(t *testing.T) {
 				n.write("networks/"+name+"/10.0.0.1", id)
 			}
 			for pool, err := range New(s).List(t.Context()) {
-				var broken *reaper.ObjectError
+				var broken *ipam.ObjectError
 				if err != nil {
 					if !errors.As(err, &broken) {
 						t.Error(err)
@@ -93,7 +93,7 @@ func TestConfigurationSaysWhereAndHowMany(t *testing.T) {
 	if len(errs) != 0 || len(pools) != 1 || pool.Range.String() != "10.1.0.0/27" || pool.Capacity.String() != "21" || pool.Protected != "" {
 		t.Errorf("%d pools, errors %v, %+v", len(pools), errs, pool)
 	}
-	networks, err := New(n.settings()).Survey(t.Context(), []reaper.Pool{pool})
+	networks, err := New(n.settings()).Survey(t.Context(), []ipam.Pool{pool})
 	if err != nil || len(networks) != 1 || !networks[0].Known || networks[0].Usable.Count().String() != "21" {
 		t.Errorf("Survey = %+v, %v", networks, err)
 	}
@@ -119,7 +119,7 @@ func TestDataFolderThatIsMissing(t *testing.T) {
 		n.write("net.d/10-aws.conflist", `{"name": "aws-cni", "plugins": [{"type": "aws-cni"}, {"type": "egress-cni", "enabled": `+enabled+`,
 			"ipam": {"type": "host-local", "ranges": [[{"subnet": "fd00::ac:00/118"}]], "dataDir": "`+n.path("egress-v6-ipam")+`"}}, {"type": "portmap"}]}`)
 		n.must(os.Remove(n.path("net.d/10-pods.conflist")))
-		var broken *reaper.PoolError
+		var broken *ipam.PoolError
 		if _, errs := n.list(); missing != (len(errs) == 1 && errors.As(errs[0], &broken)) || !missing && len(errs) > 0 {
 			t.Errorf("enabled: %s: the errors are %v, want one: %v", enabled, errs, missing)
 		}

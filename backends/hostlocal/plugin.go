@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
@@ -15,7 +15,7 @@ func Plugin() plugin.Plugin {
 		Summary:  "Leases of the IPAM plugin `host-local`, in `/var/lib/cni/networks` of each node",
 		Scope:    plugin.Node,
 		Settings: func() any { return new(Settings) },
-		Open: func(_ context.Context, _ plugin.Env, settings any) (reaper.Backend, error) {
+		Open: func(_ context.Context, _ plugin.Env, settings any) (ipam.Backend, error) {
 			s, ok := settings.(*Settings)
 			if !ok {
 				return nil, fmt.Errorf("hostlocal: the settings are %T", settings)

@@ -4,19 +4,19 @@ import (
 	"context"
 	"net/netip"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // addresses returns the subnet of a range, and the addresses in it that the plugin gives to
 // pods. It reports false if the configuration does not have them: some have a word such as
 // usePodCidr there, for which another plugin puts in the subnet.
-func (s span) addresses() (netip.Prefix, reaper.Spans, bool) {
+func (s span) addresses() (netip.Prefix, ipam.Spans, bool) {
 	subnet, err := netip.ParsePrefix(s.Subnet)
 	if err != nil || subnet.Addr().Is4In6() {
 		return netip.Prefix{}, nil, false
 	}
 	subnet = subnet.Masked()
-	whole := reaper.SpanOf(subnet)
+	whole := ipam.SpanOf(subnet)
 	first, last := whole.First.Next(), whole.Last
 	if subnet.Addr().Is4() {
 		last = last.Prev() // the broadcast address
@@ -33,14 +33,14 @@ func (s span) addresses() (netip.Prefix, reaper.Spans, bool) {
 			return netip.Prefix{}, nil, false
 		}
 	}
-	usable := reaper.NewSpans(reaper.Span{First: first, Last: last})
-	return subnet, usable.Without(reaper.NewSpans(reaper.Span{First: gateway, Last: gateway})), true
+	usable := ipam.NewSpans(ipam.Span{First: first, Last: last})
+	return subnet, usable.Without(ipam.NewSpans(ipam.Span{First: gateway, Last: gateway})), true
 }
 
 // size returns the first range of the network, those of IPv4 before those of IPv6, with the
 // addresses of all ranges of its family. It reports false if it is not known.
-func (n network) size() (first netip.Prefix, usable reaper.Spans, ok bool) {
-	var spans []reaper.Span
+func (n network) size() (first netip.Prefix, usable ipam.Spans, ok bool) {
+	var spans []ipam.Span
 	for _, s := range n.ranges {
 		subnet, some, ok := s.addresses()
 		switch {
@@ -52,28 +52,28 @@ func (n network) size() (first netip.Prefix, usable reaper.Spans, ok bool) {
 			spans = append(spans, some...)
 		}
 	}
-	return first, reaper.NewSpans(spans...), first.IsValid()
+	return first, ipam.NewSpans(spans...), first.IsValid()
 }
 
-// Survey implements reaper.Surveyor. A network of IPv4 and IPv6 is as full as its range of
+// Survey implements ipam.Surveyor. A network of IPv4 and IPv6 is as full as its range of
 // IPv4 is.
-func (b *Backend) Survey(ctx context.Context, pools []reaper.Pool) ([]reaper.Network, error) {
+func (b *Backend) Survey(ctx context.Context, pools []ipam.Pool) ([]ipam.Network, error) {
 	p, err := readPlaces(ctx, b.settings)
 	if err != nil {
 		return nil, err
 	}
-	var all []reaper.Network
+	var all []ipam.Network
 	for _, pool := range pools {
 		first, usable, ok := p.own[pool.Name].size()
 		if ok {
-			all = append(all, reaper.Network{Name: pool.Name, Range: first, Known: true, Usable: usable, Pools: []string{pool.Name}})
+			all = append(all, ipam.Network{Name: pool.Name, Range: first, Known: true, Usable: usable, Pools: []string{pool.Name}})
 		}
 	}
 	return all, nil
 }
 
 // inRange sets the range of a pool, as far as the configuration has it.
-func (n network) inRange(pool *reaper.Pool) {
+func (n network) inRange(pool *ipam.Pool) {
 	first, usable, ok := n.size()
 	if !ok {
 		return

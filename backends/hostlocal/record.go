@@ -9,7 +9,7 @@ import (
 	"io/fs"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -24,8 +24,8 @@ type record struct {
 // than a lease.
 const maxMode fs.FileMode = 0o777
 
-// Record implements reaper.Backend.
-func (b *Backend) Record(ctx context.Context, as []reaper.Allocation) ([]json.RawMessage, error) {
+// Record implements ipam.Backend.
+func (b *Backend) Record(ctx context.Context, as []ipam.Allocation) ([]json.RawMessage, error) {
 	records := make([]json.RawMessage, len(as))
 	open := make(map[string]*folder) // nil for one that is gone
 	defer func() {
@@ -70,7 +70,7 @@ func (b *Backend) Record(ctx context.Context, as []reaper.Allocation) ([]json.Ra
 
 // readRecord decodes a record as the file that is to be put back. The error says what is
 // wrong with a record that Record cannot have returned.
-func readRecord(pool string, r reaper.Record) (file, error) {
+func readRecord(pool string, r ipam.Record) (file, error) {
 	var stored record
 	if err := kube.Decode(r.Stored, &stored); err != nil {
 		return file{}, fmt.Errorf("decode the record: %w", err)
@@ -92,8 +92,8 @@ func readRecord(pool string, r reaper.Record) (file, error) {
 	return f, nil
 }
 
-// compare says what is in the place of a file: nil if it is free, reaper.ErrPresent if the
-// lease is there, and reaper.ErrTaken if another one is.
+// compare says what is in the place of a file: nil if it is free, ipam.ErrPresent if the
+// lease is there, and ipam.ErrTaken if another one is.
 func (d *folder) compare(f file) error {
 	there, err := d.read(f.name, maxLease)
 	switch {
@@ -102,7 +102,7 @@ func (d *folder) compare(f file) error {
 	case err != nil:
 		return err
 	case there.mode.IsRegular() && bytes.Equal(there.content, f.content) && there.size == f.size:
-		return reaper.ErrPresent
+		return ipam.ErrPresent
 	}
-	return fmt.Errorf("%w: %s", reaper.ErrTaken, there.owner())
+	return fmt.Errorf("%w: %s", ipam.ErrTaken, there.owner())
 }

@@ -10,39 +10,39 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // lockWait is how long a release waits for the lock of a network. It leaves a warrant time
 // for the write.
-const lockWait = reaper.Freshness / 2
+const lockWait = ipam.Freshness / 2
 
 // A releasing is the release of leases of one network.
 type releasing struct {
 	*Backend
 	network string
 	d       *folder
-	ws      []reaper.Warrant
-	as      []reaper.Allocation // those of the warrants
+	ws      []ipam.Warrant
+	as      []ipam.Allocation // those of the warrants
 	errs    []error
 }
 
-// Release implements reaper.Backend. In each network, it first removes the files of the
+// Release implements ipam.Backend. In each network, it first removes the files of the
 // allocations whose attachment libcni does not know, under the plugin's lock. Then it calls the
 // DEL of the plugins for each other attachment, several at a time. That also cleans what else
 // they made. It removes the file if DEL did not.
-func (b *Backend) Release(ctx context.Context, ws []reaper.Warrant) []error {
+func (b *Backend) Release(ctx context.Context, ws []ipam.Warrant) []error {
 	one := func(string) int64 { return 1 }
-	return reaper.EachPool(ctx, ws, b.room, one, func(pool string, ws []reaper.Warrant) []error {
+	return ipam.EachPool(ctx, ws, b.room, one, func(pool string, ws []ipam.Warrant) []error {
 		return b.releaseNetwork(ctx, pool, ws)
 	})
 }
 
 // releaseNetwork releases leases of one network.
-func (b *Backend) releaseNetwork(ctx context.Context, pool string, ws []reaper.Warrant) []error {
+func (b *Backend) releaseNetwork(ctx context.Context, pool string, ws []ipam.Warrant) []error {
 	r := &releasing{
 		Backend: b, network: path.Base(pool),
-		ws: slices.Clone(ws), as: make([]reaper.Allocation, len(ws)), errs: make([]error, len(ws)),
+		ws: slices.Clone(ws), as: make([]ipam.Allocation, len(ws)), errs: make([]error, len(ws)),
 	}
 	files, attached, err := r.begin(ctx, pool)
 	if err != nil {
@@ -175,7 +175,7 @@ func (r *releasing) unlocked(ctx context.Context, attached []detachment) bool {
 }
 
 // removeOne removes the file of a warrant, if it is the one that was listed.
-func (r *releasing) removeOne(ctx context.Context, w reaper.Warrant) error {
+func (r *releasing) removeOne(ctx context.Context, w ipam.Warrant) error {
 	a, err := w.Allocation()
 	if err != nil {
 		return err
@@ -187,14 +187,14 @@ func (r *releasing) removeOne(ctx context.Context, w reaper.Warrant) error {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("%w: %w", reaper.ErrAgain, err)
+		return fmt.Errorf("%w: %w", ipam.ErrAgain, err)
 	}
 	return r.d.remove(a.Key)
 }
 
 // holds reports whether the folder has the allocation as it was listed. The error wraps
-// reaper.ErrChanged if its file is another one by now.
-func (r *releasing) holds(a reaper.Allocation) (bool, error) {
+// ipam.ErrChanged if its file is another one by now.
+func (r *releasing) holds(a ipam.Allocation) (bool, error) {
 	f, err := r.d.read(a.Key, maxLease)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -202,7 +202,7 @@ func (r *releasing) holds(a reaper.Allocation) (bool, error) {
 	case err != nil:
 		return false, err
 	case !f.mode.IsRegular() || f.token() != a.Token:
-		return false, fmt.Errorf("%w: %s", reaper.ErrChanged, f.owner())
+		return false, fmt.Errorf("%w: %s", ipam.ErrChanged, f.owner())
 	}
 	return true, nil
 }

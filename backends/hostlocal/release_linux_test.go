@@ -14,14 +14,15 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
 
 // allocations returns the allocations of network a with these keys.
-func (n *node) allocations(keys ...string) []reaper.Allocation {
-	var all []reaper.Allocation
+func (n *node) allocations(keys ...string) []ipam.Allocation {
+	var all []ipam.Allocation
 	for _, key := range keys {
-		all = append(all, reaper.Allocation{Pool: n.path("networks/a"), Key: key})
+		all = append(all, ipam.Allocation{Pool: n.path("networks/a"), Key: key})
 	}
 	return all
 }
@@ -51,7 +52,7 @@ func TestReleaseWaitsForTheLockOfThePlugin(t *testing.T) {
 			unlock := take(n)
 			begun := time.Now()
 			errs := b.Release(t.Context(), backendtest.Warrants(t, b, n.cluster(), n.allocations("10.97.0.1")...))
-			if !errors.Is(errs[0], reaper.ErrAgain) || time.Since(begun) < lockWait || len(n.left()) != 1 {
+			if !errors.Is(errs[0], ipam.ErrAgain) || time.Since(begun) < lockWait || len(n.left()) != 1 {
 				t.Errorf("the answer is %v, and left are %v", errs[0], n.left())
 			}
 			unlock()
@@ -62,7 +63,7 @@ func TestReleaseWaitsForTheLockOfThePlugin(t *testing.T) {
 			n.write("networks/a/10.97.0.1", id)
 			defer take(n)()
 			errs = b.Release(t.Context(), backendtest.Warrants(t, b, n.cluster(), n.allocations("10.97.0.1")...))
-			if !errors.Is(errs[0], reaper.ErrAgain) {
+			if !errors.Is(errs[0], ipam.ErrAgain) {
 				t.Errorf("the answer after a release is %v", errs[0])
 			}
 		})
@@ -80,7 +81,7 @@ func TestEmptyFileIsReadAgainUnderTheLock(t *testing.T) {
 	at := time.Now().Add(-n.since)
 	n.must(os.WriteFile(n.path("networks/a/10.97.0.2"), []byte(id), 0o600))
 	n.must(os.Chtimes(n.path("networks/a/10.97.0.2"), at, at))
-	if errs := b.Release(t.Context(), ws); errs[0] != nil || !errors.Is(errs[1], reaper.ErrChanged) {
+	if errs := b.Release(t.Context(), ws); errs[0] != nil || !errors.Is(errs[1], ipam.ErrChanged) {
 		t.Errorf("the answers are %v, want nil and ErrChanged", errs)
 	}
 	if diff := cmp.Diff([]string{"10.97.0.2"}, n.left()); diff != "" {
@@ -96,14 +97,14 @@ func TestReadingMakesNoLock(t *testing.T) {
 	pools, _ := n.list()
 	records, err := b.Record(t.Context(), withPool(pools[n.path("networks/a")]))
 	n.must(err)
-	b.Compare(t.Context(), n.path("networks/a"), []reaper.Record{{Pool: n.path("networks/a"), Key: "10.97.0.1", IP: "10.97.0.1", Stored: records[0]}})
+	b.Compare(t.Context(), n.path("networks/a"), []ipam.Record{{Pool: n.path("networks/a"), Key: "10.97.0.1", IP: "10.97.0.1", Stored: records[0]}})
 	if _, err := os.Lstat(n.path("networks/a/lock")); err == nil {
 		t.Error("there is a lock")
 	}
 }
 
 // withPool returns the allocations of a pool as the engine hands them to a backend.
-func withPool(p reaper.Pool) []reaper.Allocation {
+func withPool(p ipam.Pool) []ipam.Allocation {
 	all := slices.Clone(p.Allocations)
 	for i := range all {
 		all[i].Backend, all[i].Pool = Name, p.Name
@@ -142,7 +143,7 @@ func TestReleaseRemovesOnlyWhatWarrantsName(t *testing.T) {
 		}
 		b := n.Backend()
 		found, confirmer := backendtest.Orphans(t, b, n.cluster())
-		var due []reaper.Orphan
+		var due []judge.Orphan
 		want := make(map[string]string)
 		for name, text := range files {
 			want[name] = text
@@ -152,7 +153,7 @@ func TestReleaseRemovesOnlyWhatWarrantsName(t *testing.T) {
 				due = append(due, o)
 			}
 		}
-		slices.SortFunc(due, func(a, b reaper.Orphan) int { return a.Allocation().IP.Compare(b.Allocation().IP) })
+		slices.SortFunc(due, func(a, b judge.Orphan) int { return a.Allocation().IP.Compare(b.Allocation().IP) })
 		ws, _ := confirmer.Confirm(t.Context(), due)
 		answers := make([]error, len(due))
 		for i, o := range due {
@@ -160,7 +161,7 @@ func TestReleaseRemovesOnlyWhatWarrantsName(t *testing.T) {
 			case rapid.Bool().Draw(r, "change "+key):
 				n.must(os.Remove(n.path("networks/a/" + key)))
 				n.write("networks/a/"+key, "new\r\neth0")
-				want[key], answers[i] = "new\r\neth0", reaper.ErrChanged
+				want[key], answers[i] = "new\r\neth0", ipam.ErrChanged
 			default:
 				delete(want, key)
 			}

@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // restoreWait is how long a restore waits for the lock of a network.
@@ -21,8 +21,8 @@ type restoration struct {
 	groups [][]int // the indices of records that can be decoded, by attachment
 }
 
-// Compare implements reaper.Backend. It takes no lock.
-func (b *Backend) Compare(ctx context.Context, pool string, rs []reaper.Record) []error {
+// Compare implements ipam.Backend. It takes no lock.
+func (b *Backend) Compare(ctx context.Context, pool string, rs []ipam.Record) []error {
 	return b.restore(ctx, pool, rs, func(r *restoration) {
 		for _, group := range r.groups {
 			r.free(group)
@@ -30,8 +30,8 @@ func (b *Backend) Compare(ctx context.Context, pool string, rs []reaper.Record) 
 	})
 }
 
-// Restore implements reaper.Backend. It puts back all leases of an attachment or none.
-func (b *Backend) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
+// Restore implements ipam.Backend. It puts back all leases of an attachment or none.
+func (b *Backend) Restore(ctx context.Context, pool string, rs []ipam.Record) []error {
 	return b.restore(ctx, pool, rs, func(r *restoration) {
 		unlock, err := r.d.lock(ctx, restoreWait)
 		if err != nil {
@@ -53,7 +53,7 @@ func (b *Backend) Restore(ctx context.Context, pool string, rs []reaper.Record) 
 }
 
 // restore decodes the records, opens the folder, and calls do.
-func (b *Backend) restore(ctx context.Context, pool string, rs []reaper.Record, do func(*restoration)) []error {
+func (b *Backend) restore(ctx context.Context, pool string, rs []ipam.Record, do func(*restoration)) []error {
 	r := &restoration{files: make([]file, len(rs)), errs: make([]error, len(rs))}
 	r.decode(pool, rs)
 	d, err := b.openPool(ctx, pool)
@@ -61,7 +61,7 @@ func (b *Backend) restore(ctx context.Context, pool string, rs []reaper.Record, 
 	case ctx.Err() != nil:
 		r.answer(ctx.Err())
 	case errors.Is(err, fs.ErrNotExist):
-		r.answer(fmt.Errorf("%w: its folder is gone", reaper.ErrTaken))
+		r.answer(fmt.Errorf("%w: its folder is gone", ipam.ErrTaken))
 	case err != nil:
 		r.answer(err)
 	default:
@@ -74,13 +74,13 @@ func (b *Backend) restore(ctx context.Context, pool string, rs []reaper.Record, 
 
 // decode decodes the records, and groups them by attachment. Of two records of one address,
 // the second is refused.
-func (r *restoration) decode(pool string, rs []reaper.Record) {
+func (r *restoration) decode(pool string, rs []ipam.Record) {
 	at := make(map[attachment]int)
 	names := make(map[string]bool)
 	for i, one := range rs {
 		f, err := readRecord(pool, one)
 		if err == nil && names[f.name] {
-			err = fmt.Errorf("%w: another record goes there first", reaper.ErrTaken)
+			err = fmt.Errorf("%w: another record goes there first", ipam.ErrTaken)
 		}
 		if r.files[i], r.errs[i] = f, err; err != nil {
 			continue
@@ -122,7 +122,7 @@ func (r *restoration) free(group []int) []int {
 		switch err := r.errs[i]; {
 		case err == nil:
 			free = append(free, i)
-		case !errors.Is(err, reaper.ErrPresent):
+		case !errors.Is(err, ipam.ErrPresent):
 			kept = fmt.Errorf("its sibling %s cannot be put back: %w", r.files[i].name, err)
 		}
 	}
@@ -139,7 +139,7 @@ func (r *restoration) put(free []int) {
 	for n, i := range free {
 		err := r.d.create(r.files[i])
 		if errors.Is(err, fs.ErrExist) {
-			err = fmt.Errorf("%w: %w", reaper.ErrTaken, err)
+			err = fmt.Errorf("%w: %w", ipam.ErrTaken, err)
 		}
 		if err == nil {
 			continue

@@ -7,19 +7,19 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // recorded returns the records of network a, by key, and empties the network.
-func (n *node) recorded(b *Backend) map[string]reaper.Record {
+func (n *node) recorded(b *Backend) map[string]ipam.Record {
 	n.Helper()
 	pools, _ := n.list()
 	all := withPool(pools[n.path("networks/a")])
 	stored, err := b.Record(n.Context(), all)
 	n.must(err)
-	records := make(map[string]reaper.Record)
+	records := make(map[string]ipam.Record)
 	for i, a := range all {
-		records[a.Key] = reaper.Record{Backend: Name, Pool: a.Pool, Key: a.Key, IP: a.IP.String(), Stored: stored[i]}
+		records[a.Key] = ipam.Record{Backend: Name, Pool: a.Pool, Key: a.Key, IP: a.IP.String(), Stored: stored[i]}
 		n.must(os.Remove(n.path("networks/a/" + a.Key)))
 	}
 	return records
@@ -34,7 +34,7 @@ func TestRestoredLeaseIsAsItWas(t *testing.T) {
 	n.must(err)
 	b := New(n.settings())
 	record := n.recorded(b)["10.97.0.1"]
-	if errs := b.Restore(t.Context(), record.Pool, []reaper.Record{record}); errs[0] != nil {
+	if errs := b.Restore(t.Context(), record.Pool, []ipam.Record{record}); errs[0] != nil {
 		t.Fatal(errs[0])
 	}
 	after, err := n.Snapshot()
@@ -58,13 +58,13 @@ func TestGroupIsRestoredWholeOrNotAtAll(t *testing.T) {
 	by := n.recorded(b)
 	n.write("networks/a/fd00::1", "new\r\neth0")
 	pool := n.path("networks/a")
-	rs := []reaper.Record{by["10.97.0.1"], by["fd00::1"], by["10.97.0.2"]}
+	rs := []ipam.Record{by["10.97.0.1"], by["fd00::1"], by["10.97.0.2"]}
 	for name, call := range map[string]func() []error{
 		"Compare": func() []error { return b.Compare(t.Context(), pool, rs) },
 		"Restore": func() []error { return b.Restore(t.Context(), pool, rs) },
 	} {
 		errs := call()
-		if !errors.Is(errs[0], reaper.ErrTaken) || !errors.Is(errs[1], reaper.ErrTaken) || errs[2] != nil && !errors.Is(errs[2], reaper.ErrPresent) {
+		if !errors.Is(errs[0], ipam.ErrTaken) || !errors.Is(errs[1], ipam.ErrTaken) || errs[2] != nil && !errors.Is(errs[2], ipam.ErrPresent) {
 			t.Errorf("%s answers %v", name, errs)
 		}
 	}
@@ -88,11 +88,11 @@ func TestEmptyFilesAreRestored(t *testing.T) {
 	by := n.recorded(b)
 	n.write("networks/a/10.97.0.2", id)
 	pool := n.path("networks/a")
-	rs := []reaper.Record{by["10.97.0.1"], by["10.97.0.2"]}
-	if errs := b.Restore(t.Context(), pool, rs); errs[0] != nil || !errors.Is(errs[1], reaper.ErrTaken) {
+	rs := []ipam.Record{by["10.97.0.1"], by["10.97.0.2"]}
+	if errs := b.Restore(t.Context(), pool, rs); errs[0] != nil || !errors.Is(errs[1], ipam.ErrTaken) {
 		t.Errorf("the answers are %v, want nil and ErrTaken", errs)
 	}
-	if errs := b.Compare(t.Context(), pool, rs[:1]); !errors.Is(errs[0], reaper.ErrPresent) {
+	if errs := b.Compare(t.Context(), pool, rs[:1]); !errors.Is(errs[0], ipam.ErrPresent) {
 		t.Errorf("then the answer is %v, want ErrPresent", errs[0])
 	}
 	after, err := n.Snapshot()
@@ -112,24 +112,24 @@ func TestRecordsThatAreNoLeasesAreRefused(t *testing.T) {
 	good := n.recorded(b)["10.97.0.1"]
 	before, err := n.Snapshot()
 	n.must(err)
-	for name, change := range map[string]func(*reaper.Record){
-		"another address":           func(r *reaper.Record) { r.IP = "10.97.0.2" },
-		"a name that is no address": func(r *reaper.Record) { r.Key, r.IP = "lock", "" },
-		"a name that leads out":     func(r *reaper.Record) { r.Key = "../10.97.0.1" },
-		"a folder beside":           func(r *reaper.Record) { r.Pool = n.path("cache/here") },
-		"a folder that leads out":   func(r *reaper.Record) { r.Pool = n.path("networks/..") },
-		"another folder":            func(r *reaper.Record) { r.Pool = n.path("networks/a/b") },
-		"a setuid bit":              func(r *reaper.Record) { r.Stored = stored(id, 0o600|os.ModeSetuid, "2026-01-01T00:00:00Z") },
-		"no ID":                     func(r *reaper.Record) { r.Stored = stored("two words", 0o600, "2026-01-01T00:00:00Z") },
-		"no content but space":      func(r *reaper.Record) { r.Stored = stored("\n", 0o600, "2026-01-01T00:00:00Z") },
-		"too much content": func(r *reaper.Record) {
+	for name, change := range map[string]func(*ipam.Record){
+		"another address":           func(r *ipam.Record) { r.IP = "10.97.0.2" },
+		"a name that is no address": func(r *ipam.Record) { r.Key, r.IP = "lock", "" },
+		"a name that leads out":     func(r *ipam.Record) { r.Key = "../10.97.0.1" },
+		"a folder beside":           func(r *ipam.Record) { r.Pool = n.path("cache/here") },
+		"a folder that leads out":   func(r *ipam.Record) { r.Pool = n.path("networks/..") },
+		"another folder":            func(r *ipam.Record) { r.Pool = n.path("networks/a/b") },
+		"a setuid bit":              func(r *ipam.Record) { r.Stored = stored(id, 0o600|os.ModeSetuid, "2026-01-01T00:00:00Z") },
+		"no ID":                     func(r *ipam.Record) { r.Stored = stored("two words", 0o600, "2026-01-01T00:00:00Z") },
+		"no content but space":      func(r *ipam.Record) { r.Stored = stored("\n", 0o600, "2026-01-01T00:00:00Z") },
+		"too much content": func(r *ipam.Record) {
 			r.Stored = stored(strings.Repeat("x", maxLease+1), 0o600, "2026-01-01T00:00:00Z")
 		},
-		"no time": func(r *reaper.Record) { r.Stored = stored(id, 0o600, "0001-01-01T00:00:00Z") },
+		"no time": func(r *ipam.Record) { r.Stored = stored(id, 0o600, "0001-01-01T00:00:00Z") },
 	} {
 		bad := good
 		change(&bad)
-		for _, errs := range [][]error{b.Compare(t.Context(), bad.Pool, []reaper.Record{bad}), b.Restore(t.Context(), bad.Pool, []reaper.Record{bad})} {
+		for _, errs := range [][]error{b.Compare(t.Context(), bad.Pool, []ipam.Record{bad}), b.Restore(t.Context(), bad.Pool, []ipam.Record{bad})} {
 			if errs[0] == nil {
 				t.Errorf("%s: the record was accepted", name)
 			}
@@ -155,7 +155,7 @@ func TestFolderThatIsGoneTakesNothingBack(t *testing.T) {
 	b := New(n.settings())
 	record := n.recorded(b)["10.97.0.1"]
 	n.must(os.RemoveAll(n.path("networks/a")))
-	if errs := b.Restore(t.Context(), record.Pool, []reaper.Record{record}); !errors.Is(errs[0], reaper.ErrTaken) {
+	if errs := b.Restore(t.Context(), record.Pool, []ipam.Record{record}); !errors.Is(errs[0], ipam.ErrTaken) {
 		t.Errorf("the answer is %v, want ErrTaken", errs[0])
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // Name is the name of the backend.
@@ -26,7 +26,7 @@ type ReservedIP struct {
 	// The object protects these addresses, or those of the pod. One of the two may
 	// be empty.
 	IPs []netip.Addr
-	Pod reaper.PodRef
+	Pod ipam.PodRef
 
 	// TTL is how long the addresses are kept after the pod is gone; nil means
 	// forever. Deleted is when the pod was deleted, and zero if the object does not
@@ -47,25 +47,25 @@ type ReservedIP struct {
 	Stored json.RawMessage // the whole object
 }
 
-// Name implements reaper.Backend.
+// Name implements ipam.Backend.
 func (*Backend) Name() string { return Name }
 
-// List implements reaper.Backend. Every resource is a pool, and every object an
+// List implements ipam.Backend. Every resource is a pool, and every object an
 // allocation.
-func (b *Backend) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
-	return func(yield func(reaper.Pool, error) bool) {
+func (b *Backend) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
+	return func(yield func(ipam.Pool, error) bool) {
 		all, err := b.All(ctx)
 		if err != nil {
-			yield(reaper.Pool{}, err)
+			yield(ipam.Pool{}, err)
 			return
 		}
-		var pools []reaper.Pool
+		var pools []ipam.Pool
 		for _, r := range all {
-			if r.Broken != nil && !yield(reaper.Pool{}, r.objectError()) {
+			if r.Broken != nil && !yield(ipam.Pool{}, r.objectError()) {
 				return
 			}
 			if len(pools) == 0 || pools[len(pools)-1].Name != r.Pool {
-				pools = append(pools, reaper.Pool{Name: r.Pool})
+				pools = append(pools, ipam.Pool{Name: r.Pool})
 			}
 			last := &pools[len(pools)-1]
 			last.Allocations = append(last.Allocations, r.allocation())
@@ -80,15 +80,15 @@ func (b *Backend) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 
 // objectError is for an object that cannot be decoded.
 func (r ReservedIP) objectError() error {
-	return &reaper.ObjectError{Object: r.Pool + " " + r.Key, Err: fmt.Errorf("%w; correct it, or delete it", r.Broken)}
+	return &ipam.ObjectError{Object: r.Pool + " " + r.Key, Err: fmt.Errorf("%w; correct it, or delete it", r.Broken)}
 }
 
 // allocation returns the object as an allocation. It has an IP if it protects
 // exactly one.
-func (r ReservedIP) allocation() reaper.Allocation {
-	entry := reaper.Allocation{
-		Key: r.Key, Token: r.Token, Owner: reaper.Owner{Pod: r.Pod},
-		Protects: &reaper.Protection{
+func (r ReservedIP) allocation() ipam.Allocation {
+	entry := ipam.Allocation{
+		Key: r.Key, Token: r.Token, Owner: ipam.Owner{Pod: r.Pod},
+		Protects: &ipam.Protection{
 			IPs: r.IPs, TTL: r.TTL, Deleted: r.Deleted, Deletable: r.DeleteExpired,
 			Namespaces: r.Namespaces, All: r.Unbounded,
 		},
@@ -102,8 +102,8 @@ func (r ReservedIP) allocation() reaper.Allocation {
 	return entry
 }
 
-// Release implements reaper.Backend.
-func (b *Backend) Release(ctx context.Context, ws []reaper.Warrant) []error {
+// Release implements ipam.Backend.
+func (b *Backend) Release(ctx context.Context, ws []ipam.Warrant) []error {
 	errs := make([]error, len(ws))
 	for i, w := range ws {
 		r, err := w.Allocation()
@@ -115,8 +115,8 @@ func (b *Backend) Release(ctx context.Context, ws []reaper.Warrant) []error {
 	return errs
 }
 
-// Record implements reaper.Backend. It reads the objects again.
-func (b *Backend) Record(ctx context.Context, rs []reaper.Allocation) ([]json.RawMessage, error) {
+// Record implements ipam.Backend. It reads the objects again.
+func (b *Backend) Record(ctx context.Context, rs []ipam.Allocation) ([]json.RawMessage, error) {
 	all, err := b.All(ctx)
 	if err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -165,7 +165,7 @@ func protects(r ReservedIP) string {
 	for _, ip := range r.IPs {
 		all = append(all, ip.String())
 	}
-	if r.Pod != (reaper.PodRef{}) {
+	if r.Pod != (ipam.PodRef{}) {
 		all = append(all, r.Pod.String())
 	}
 	for _, namespace := range r.Namespaces {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
@@ -16,7 +16,7 @@ func Plugin() plugin.Plugin {
 		Protects: true,
 		Settings: func() any { return new(Settings) },
 		Access:   access,
-		Open: func(_ context.Context, env plugin.Env, settings any) (reaper.Backend, error) {
+		Open: func(_ context.Context, env plugin.Env, settings any) (ipam.Backend, error) {
 			s, ok := settings.(*Settings)
 			if !ok {
 				return nil, fmt.Errorf("reservedIPs: the settings are %T", settings)

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -71,7 +71,7 @@ func (r reservedResource) readAll(items []json.RawMessage) ([]ReservedIP, error)
 		if err != nil {
 			return nil, fmt.Errorf("%s %w", r.pool, err)
 		}
-		if len(reserved.IPs) > 0 || reserved.Pod != (reaper.PodRef{}) || reserved.Broken != nil {
+		if len(reserved.IPs) > 0 || reserved.Pod != (ipam.PodRef{}) || reserved.Broken != nil {
 			all = append(all, reserved)
 		}
 	}
@@ -163,21 +163,21 @@ func (r reservedResource) readTimes(object any) (ttl *time.Duration, deleted tim
 
 // readPod returns the pod of an object. Its namespace is the given one unless the
 // object names another.
-func (r reservedResource) readPod(object any, namespace string, led map[string]bool) (reaper.PodRef, error) {
+func (r reservedResource) readPod(object any, namespace string, led map[string]bool) (ipam.PodRef, error) {
 	pod, err := r.pod.value(object)
 	if err != nil || pod == nil {
-		return reaper.PodRef{}, err
+		return ipam.PodRef{}, err
 	}
 	led[r.pod.name] = true
 	named, err := r.namespace.value(object)
 	if err != nil {
 		led[r.namespace.name] = true
-		return reaper.PodRef{}, err
+		return ipam.PodRef{}, err
 	}
 	led[r.namespace.name] = led[r.namespace.name] || named != nil
 	ref, err := readPodRef(pod, named, namespace)
 	if err != nil {
-		return reaper.PodRef{}, r.pod.mistake(pod, err)
+		return ipam.PodRef{}, r.pod.mistake(pod, err)
 	}
 	return ref, nil
 }

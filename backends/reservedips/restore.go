@@ -10,11 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// Restore implements reaper.Backend. The restored object gets a new UID. If the
+// Restore implements ipam.Backend. The restored object gets a new UID. If the
 // API server ignores the status in a creation, a second write restores the status.
 // That write needs the right to update it; without it, an address in the status is
 // not protected.
@@ -22,7 +22,7 @@ import (
 // If an object of the same content exists, the answer is ErrPresent, even if its
 // labels or its status differ. But if its status is empty, it gets the recorded
 // one.
-func (b *Backend) Restore(ctx context.Context, pool string, records []reaper.Record) []error {
+func (b *Backend) Restore(ctx context.Context, pool string, records []ipam.Record) []error {
 	errs := make([]error, len(records))
 	for i, record := range records {
 		if err := b.restore(ctx, pool, record); err != nil {
@@ -32,8 +32,8 @@ func (b *Backend) Restore(ctx context.Context, pool string, records []reaper.Rec
 	return errs
 }
 
-// Compare implements reaper.Backend. It reads the objects one by one.
-func (b *Backend) Compare(ctx context.Context, pool string, records []reaper.Record) []error {
+// Compare implements ipam.Backend. It reads the objects one by one.
+func (b *Backend) Compare(ctx context.Context, pool string, records []ipam.Record) []error {
 	errs := make([]error, len(records))
 	for i, record := range records {
 		r, before, _, err := b.recorded(pool, record)
@@ -48,7 +48,7 @@ func (b *Backend) Compare(ctx context.Context, pool string, records []reaper.Rec
 }
 
 // recorded decodes a record: the object as it was stored, and as it is created again.
-func (b *Backend) recorded(pool string, record reaper.Record) (r reservedResource, before storedObject, creation []byte, err error) {
+func (b *Backend) recorded(pool string, record ipam.Record) (r reservedResource, before storedObject, creation []byte, err error) {
 	if r, err = b.resource(pool); err != nil {
 		return r, before, nil, err
 	}
@@ -60,7 +60,7 @@ func (b *Backend) recorded(pool string, record reaper.Record) (r reservedResourc
 }
 
 // restore puts one object back.
-func (b *Backend) restore(ctx context.Context, pool string, record reaper.Record) error {
+func (b *Backend) restore(ctx context.Context, pool string, record ipam.Record) error {
 	r, before, body, err := b.recorded(pool, record)
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func (b *Backend) restore(ctx context.Context, pool string, record reaper.Record
 		}
 		return b.restoreStatus(ctx, r, namespace, name, before, now)
 	case kube.Gone(err, "namespaces", namespace), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return fmt.Errorf("%w: its namespace is gone: %w", reaper.ErrTaken, err)
+		return fmt.Errorf("%w: its namespace is gone: %w", ipam.ErrTaken, err)
 	case err != nil:
 		return kube.Transient(err)
 	}
@@ -92,7 +92,7 @@ func (b *Backend) restore(ctx context.Context, pool string, record reaper.Record
 }
 
 // errAbsent says that no object has the name of a record.
-var errAbsent = fmt.Errorf("%w: the object existed a moment ago and is gone", reaper.ErrAgain)
+var errAbsent = fmt.Errorf("%w: the object existed a moment ago and is gone", ipam.ErrAgain)
 
 // compare reads the object of a record's name. It returns nil if only the status of that
 // object is to be restored, errAbsent if there is no object, and otherwise the answer.
@@ -112,15 +112,15 @@ func (b *Backend) compare(ctx context.Context, r reservedResource, key string, b
 	case err != nil:
 		return now, err
 	case !reflect.DeepEqual(before.content, now.content):
-		return now, fmt.Errorf("%w: by the object with the uid %s", reaper.ErrTaken, meta.UID)
+		return now, fmt.Errorf("%w: by the object with the uid %s", ipam.ErrTaken, meta.UID)
 	case meta.Deleted != nil:
 		return now, fmt.Errorf("the object is still being deleted, and waits for the finalizers %q: restore it when it is gone", meta.Finalizers)
 	case reflect.DeepEqual(before.status, now.status):
-		return now, reaper.ErrPresent
+		return now, ipam.ErrPresent
 	case now.status == nil:
 		return now, nil
 	}
-	return now, fmt.Errorf("%w, with another status", reaper.ErrPresent)
+	return now, fmt.Errorf("%w, with another status", ipam.ErrPresent)
 }
 
 // restoreStatus writes the recorded status into the object. The write is

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"maps"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -102,7 +102,7 @@ func (o storedObject) creation() ([]byte, error) {
 
 // readRecord decodes the record of an object of the resource. It returns an error
 // for a record that Record cannot have returned.
-func (r reservedResource) readRecord(record reaper.Record) (storedObject, error) {
+func (r reservedResource) readRecord(record ipam.Record) (storedObject, error) {
 	o, err := readStored(record.Stored)
 	if err != nil {
 		return o, err

@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // Each error below continues a sentence that begins with the value.
@@ -47,15 +47,15 @@ func readAddress(value any) (netip.Addr, error) {
 // readPodRef parses the name of a pod, or namespace/name. The namespace is the one
 // in the name, or else the named one, or else the object's. named may be nil. Two
 // different namespaces are an error.
-func readPodRef(pod, named any, object string) (reaper.PodRef, error) {
+func readPodRef(pod, named any, object string) (ipam.PodRef, error) {
 	text, ok := pod.(string)
 	if !ok {
-		return reaper.PodRef{}, errors.New("is not the name of a pod")
+		return ipam.PodRef{}, errors.New("is not the name of a pod")
 	}
 	apart := object
 	if named != nil {
 		if apart, ok = named.(string); !ok {
-			return reaper.PodRef{}, errors.New("has a namespace that is no name")
+			return ipam.PodRef{}, errors.New("has a namespace that is no name")
 		}
 	}
 	namespace, name, both := strings.Cut(text, "/")
@@ -63,18 +63,18 @@ func readPodRef(pod, named any, object string) (reaper.PodRef, error) {
 	case !both:
 		namespace, name = apart, text
 	case named != nil && namespace != apart:
-		return reaper.PodRef{}, errors.New("names another namespace than " + strconv.Quote(apart))
+		return ipam.PodRef{}, errors.New("names another namespace than " + strconv.Quote(apart))
 	}
 	if len(validation.IsDNS1123Subdomain(name)) > 0 {
-		return reaper.PodRef{}, errors.New("is not the name of a pod, nor namespace/name")
+		return ipam.PodRef{}, errors.New("is not the name of a pod, nor namespace/name")
 	}
 	if namespace == "" {
-		return reaper.PodRef{}, errors.New("has no namespace, and neither has the object: set backends.reservedIPs.resources[].namespace")
+		return ipam.PodRef{}, errors.New("has no namespace, and neither has the object: set backends.reservedIPs.resources[].namespace")
 	}
 	if len(validation.IsDNS1123Label(namespace)) > 0 {
-		return reaper.PodRef{}, errors.New("is in " + strconv.Quote(namespace) + ", which is not the name of a namespace")
+		return ipam.PodRef{}, errors.New("is in " + strconv.Quote(namespace) + ", which is not the name of a namespace")
 	}
-	return reaper.PodRef{Namespace: namespace, Name: name}, nil
+	return ipam.PodRef{Namespace: namespace, Name: name}, nil
 }
 
 // readTTL parses a duration with units, or a number of seconds. It returns nil,

@@ -9,7 +9,7 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"pgregory.net/rapid"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // The API server applies patches with this library. The patch adds the entries and
@@ -38,7 +38,7 @@ func TestAdditionsChangeOnlyFreeOffsets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pending, keys := map[int]reaper.Record{}, p.keys()
+		pending, keys := map[int]ipam.Record{}, p.keys()
 		for i, k := range rapid.SliceOfNDistinct(key, 1, 8, rapid.ID[string]).Draw(t, "records") {
 			r := poolRecord(k, entry.Draw(t, "entry"))
 			if p.checkFree(keys, r) != nil {

@@ -21,6 +21,10 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
 const (
@@ -186,51 +190,51 @@ func brokenSchema() *apierrors.StatusError {
 	}}
 }
 
-// A fakeCluster is a reaper.Cluster with a few pods. If look is set, it answers for
+// A fakeCluster is a census.Cluster with a few pods. If look is set, it answers for
 // single pods.
 type fakeCluster struct {
-	pods []reaper.Pod
-	look func(reaper.PodRef) (reaper.Pod, reaper.Presence, error)
+	pods []census.Pod
+	look func(ipam.PodRef) (census.Pod, census.Presence, error)
 }
 
-func (c fakeCluster) Pods(context.Context) ([]reaper.Pod, error) { return c.pods, nil }
+func (c fakeCluster) Pods(context.Context) ([]census.Pod, error) { return c.pods, nil }
 
-func (fakeCluster) StatefulSets(context.Context) ([]reaper.StatefulSet, error) { return nil, nil }
+func (fakeCluster) StatefulSets(context.Context) ([]census.StatefulSet, error) { return nil, nil }
 
-func (fakeCluster) VirtualMachines(context.Context) ([]reaper.VirtualMachine, error) { return nil, nil }
+func (fakeCluster) VirtualMachines(context.Context) ([]census.VirtualMachine, error) { return nil, nil }
 
-func (fakeCluster) Nodes(context.Context) ([]reaper.Node, error) { return nil, nil }
+func (fakeCluster) Nodes(context.Context) ([]census.Node, error) { return nil, nil }
 
-func (c fakeCluster) Pod(_ context.Context, ref reaper.PodRef) (reaper.Pod, reaper.Presence, error) {
+func (c fakeCluster) Pod(_ context.Context, ref ipam.PodRef) (census.Pod, census.Presence, error) {
 	if c.look != nil {
 		return c.look(ref)
 	}
 	for _, p := range c.pods {
 		if p.Ref == ref {
-			return p, reaper.Present, nil
+			return p, census.Present, nil
 		}
 	}
-	return reaper.Pod{}, reaper.Absent, nil
+	return census.Pod{}, census.Absent, nil
 }
 
 // warrants lists the backend, judges everything without a grace period, and
 // confirms it in the cluster.
-func warrants(t *testing.T, b reaper.Backend, cluster reaper.Cluster) []reaper.Warrant {
+func warrants(t *testing.T, b ipam.Backend, cluster census.Cluster) []ipam.Warrant {
 	t.Helper()
 	p := policy.Default()
 	p.GracePeriod, p.MinAge = &policy.Duration{}, &policy.Duration{}
 	p.Pods.Unnamed = policy.Release
-	inv := reaper.TakeInventory(t.Context(), []reaper.Backend{b}, func(string) bool { return true })
+	inv := ipam.TakeInventory(t.Context(), []ipam.Backend{b}, func(string) bool { return true })
 	for _, l := range inv.Listings {
-		if l.Status != reaper.StatusOK {
+		if l.Status != ipam.StatusOK {
 			t.Fatalf("list: %s", l.Message)
 		}
 	}
-	census, err := reaper.TakeCensus(t.Context(), cluster, reaper.Scope{})
+	census, err := census.Take(t.Context(), cluster, census.Scope{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	orphans := reaper.MakePlan(reaper.Judge(time.Now(), p, inv, census, reaper.Ledger{})).Orphans()
+	orphans := judge.MakePlan(judge.Judge(time.Now(), p, inv, census, ledger.Ledger{})).Orphans()
 	ws, errs := reaper.NewConfirmer(cluster, census, len(orphans)).Confirm(t.Context(), orphans)
 	for i, err := range errs {
 		if err != nil {

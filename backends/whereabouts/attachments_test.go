@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 const getGroups = "GET /apis"
@@ -57,7 +57,7 @@ func TestAttachmentsListStatuses(t *testing.T) {
 				"GET ippools": items(leakyPool), "GET overlappingrangeipreservations": items(leaked),
 				listAttachments: tt.list, getGroups: tt.groups,
 			})
-			for _, b := range []reaper.Backend{NewPools(client), NewOverlapping(client)} {
+			for _, b := range []ipam.Backend{NewPools(client), NewOverlapping(client)} {
 				var got, fails []string
 				for pool, err := range b.List(t.Context()) {
 					if err != nil {

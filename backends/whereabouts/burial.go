@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -18,8 +18,8 @@ const poolsFresh = 10 * time.Second
 
 // A burial is the release of one overlapping reservation.
 type burial struct {
-	warrant reaper.Warrant
-	r       reaper.Allocation
+	warrant ipam.Warrant
+	r       ipam.Allocation
 	marked  object // as it is with the tombstone
 	answer  error
 	over    bool // the answer stands
@@ -28,7 +28,7 @@ type burial struct {
 // end ends the burial with an answer.
 func (u *burial) end(answer error) { u.answer, u.over = answer, true }
 
-// Release implements reaper.Backend. It makes each step for all entries before it makes the
+// Release implements ipam.Backend. It makes each step for all entries before it makes the
 // next one:
 //
 //  1. It keeps an object if a pool holds the address for this owner. Otherwise
@@ -43,7 +43,7 @@ func (u *burial) end(answer error) { u.answer, u.over = answer, true }
 //
 // If a crash interrupts this after step 2, the objects are listed as Interrupted, and
 // the next release continues. So it does for objects whose warrants expire before step 4.
-func (b *Overlapping) Release(ctx context.Context, ws []reaper.Warrant) []error {
+func (b *Overlapping) Release(ctx context.Context, ws []ipam.Warrant) []error {
 	all := make([]*burial, len(ws))
 	for i, w := range ws {
 		all[i] = &burial{warrant: w}
@@ -58,7 +58,7 @@ func (b *Overlapping) Release(ctx context.Context, ws []reaper.Warrant) []error 
 	b.each(ctx, open(all), b.finish)
 	errs := make([]error, len(all))
 	for i, u := range all {
-		if errs[i] = u.answer; !errors.Is(u.answer, reaper.ErrAgain) {
+		if errs[i] = u.answer; !errors.Is(u.answer, ipam.ErrAgain) {
 			b.begun.Delete(u.r.Pool)
 		}
 	}
@@ -109,7 +109,7 @@ func (b *Overlapping) check(ctx context.Context, some []*burial) {
 		case err != nil:
 			u.end(kube.Transient(err))
 		case held[i] != "":
-			u.end(fmt.Errorf("%w: pool %s still holds the address for the same pod", reaper.ErrKept, held[i]))
+			u.end(fmt.Errorf("%w: pool %s still holds the address for the same pod", ipam.ErrKept, held[i]))
 		default:
 			b.begun.Store(u.r.Pool, object{})
 		}
@@ -126,7 +126,7 @@ func (b *Overlapping) heldBy(ctx context.Context, some []*burial, since time.Tim
 	if err != nil {
 		return nil, err
 	}
-	rs := make([]reaper.Allocation, len(some))
+	rs := make([]ipam.Allocation, len(some))
 	for i, u := range some {
 		rs[i] = u.r
 	}
@@ -167,18 +167,18 @@ func (b *Overlapping) lookAgain(ctx context.Context, some []*burial) {
 		}
 		return
 	}
-	ws := make([]reaper.Warrant, len(some))
+	ws := make([]ipam.Warrant, len(some))
 	for i, u := range some {
 		ws[i] = u.warrant
 	}
-	fresh, errs := reaper.Renew(ctx, ws)
+	fresh, errs := ipam.Renew(ctx, ws)
 	for i, u := range some {
 		u.warrant, u.answer = fresh[i], errs[i]
 		switch {
 		case u.answer == nil && held[i] != "":
 			// The owner existed for a moment before the tombstone was written.
-			u.answer = fmt.Errorf("%w: pool %s holds the address for the same pod again", reaper.ErrKept, held[i])
-		case u.answer != nil && !errors.Is(u.answer, reaper.ErrReturned) && !errors.Is(u.answer, reaper.ErrKept):
+			u.answer = fmt.Errorf("%w: pool %s holds the address for the same pod again", ipam.ErrKept, held[i])
+		case u.answer != nil && !errors.Is(u.answer, ipam.ErrReturned) && !errors.Is(u.answer, ipam.ErrKept):
 			u.end(u.answer)
 		}
 	}

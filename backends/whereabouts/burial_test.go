@@ -13,7 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // at returns the path of an overlapping reservation.
@@ -33,7 +34,7 @@ func marked(n int) string {
 
 // leakyBatch starts a server with the overlapping reservations 1 to n, which are leaked. A
 // request without an answer of the test's succeeds.
-func leakyBatch(t *testing.T, n int, cluster reaper.Cluster, answers map[string]http.HandlerFunc) (*api, *Overlapping, []reaper.Warrant) {
+func leakyBatch(t *testing.T, n int, cluster census.Cluster, answers map[string]http.HandlerFunc) (*api, *Overlapping, []ipam.Warrant) {
 	t.Helper()
 	var stored []string
 	all := map[string]http.HandlerFunc{"GET ippools": items()}
@@ -124,18 +125,18 @@ func TestEachReservationOfABatchComesToItsOwnEnd(t *testing.T) {
 	}
 	looks := make(map[string]int)
 	var mu sync.Mutex // looks come from several goroutines
-	cluster := fakeCluster{look: func(ref reaper.PodRef) (reaper.Pod, reaper.Presence, error) {
+	cluster := fakeCluster{look: func(ref ipam.PodRef) (census.Pod, census.Presence, error) {
 		mu.Lock()
 		looks[ref.Name]++
 		again := looks[ref.Name] > 1
 		mu.Unlock()
 		switch {
 		case again && ref.Name == "web-5":
-			return reaper.Pod{Ref: ref}, reaper.Present, nil
+			return census.Pod{Ref: ref}, census.Present, nil
 		case again && ref.Name == "web-6":
-			return reaper.Pod{}, reaper.Unknown, errors.New("timeout")
+			return census.Pod{}, census.Unknown, errors.New("timeout")
 		}
-		return reaper.Pod{}, reaper.Absent, nil
+		return census.Pod{}, census.Absent, nil
 	}}
 	a, b, ws := leakyBatch(t, 10, cluster, map[string]http.HandlerFunc{
 		"GET ippools":               first(items(held(2)), items(held(2), held(4))),
@@ -189,7 +190,7 @@ func TestNextAttemptGoesOnAfterTheTombstones(t *testing.T) {
 // turn comes too late stays as it is. Only time makes a warrant expire, hence the sleep.
 func TestLateDeletionOfABatchIsNotMade(t *testing.T) {
 	slow := func(w http.ResponseWriter, r *http.Request) {
-		time.Sleep(reaper.Freshness + 10*time.Millisecond)
+		time.Sleep(ipam.Freshness + 10*time.Millisecond)
 		say(`{"kind": "Status", "apiVersion": "v1", "status": "Success"}`)(w, r)
 	}
 	a, b, ws := leakyBatch(t, 2, fakeCluster{}, map[string]http.HandlerFunc{"DELETE " + at("10.0.0.1"): slow})

@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -100,7 +100,7 @@ func offlineClaims(items []json.RawMessage) claims {
 // protect sets the protection of an allocation that belongs to an IPAMClaim, unless
 // the claim is surely gone. The stored object is an entry, or the spec of an
 // overlapping reservation.
-func (c claims) protect(a *reaper.Allocation, stored json.RawMessage) {
+func (c claims) protect(a *ipam.Allocation, stored json.RawMessage) {
 	if a.Protected != "" {
 		return
 	}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
@@ -30,7 +30,7 @@ func claimed(value string) (pool, overlapping string) {
 }
 
 // noteOfProtection returns the protection of the only allocation of each backend.
-func noteOfProtection(t *testing.T, backends ...reaper.Backend) []string {
+func noteOfProtection(t *testing.T, backends ...ipam.Backend) []string {
 	t.Helper()
 	var all []string
 	for _, b := range backends {
@@ -105,7 +105,7 @@ func TestAddressOfAClaimIsProtected(t *testing.T) {
 
 // Promise 3. A claim that is made before its allocation is listed is in the list.
 func TestClaimsAreListedAfterTheAllocationsAndOnlyIfNeeded(t *testing.T) {
-	list := func(pool, overlapping string, over func(*api) reaper.Backend) []string {
+	list := func(pool, overlapping string, over func(*api) ipam.Backend) []string {
 		a, client := newAPI(t, map[string]http.HandlerFunc{
 			"GET ippools": items(pool, pool), "GET overlappingrangeipreservations": items(overlapping, overlapping),
 			listOfClaims: items(),
@@ -119,13 +119,13 @@ func TestClaimsAreListedAfterTheAllocationsAndOnlyIfNeeded(t *testing.T) {
 		noteOfProtection(t, b)
 		return a.calls()
 	}
-	pools := func(*api) reaper.Backend { return nil }
-	overlappings := func(*api) reaper.Backend { return &Overlapping{} }
+	pools := func(*api) ipam.Backend { return nil }
+	overlappings := func(*api) ipam.Backend { return &Overlapping{} }
 	pool, overlapping := claimed(`"default/vm"`)
 	for _, tt := range []struct {
 		name              string
 		pool, overlapping string
-		over              func(*api) reaper.Backend
+		over              func(*api) ipam.Backend
 		want              []string
 	}{
 		{"pools", pool, overlapping, pools, []string{"GET ippools", listAttachments, listOfClaims}},
@@ -153,19 +153,19 @@ func TestClaimIsFoundUnderAnEscapedName(t *testing.T) {
 
 func TestOfflineRespectsClaims(t *testing.T) {
 	pool, overlapping := claimed(`"default/vm"`)
-	stored := []reaper.Document{document("IPPool", pool), document("OverlappingRangeIPReservation", overlapping)}
-	given := func(data string) reaper.Document {
-		return reaper.Document{APIVersion: "k8s.cni.cncf.io/v1alpha1", Kind: "IPAMClaim", Data: []byte(data)}
+	stored := []ipam.Document{document("IPPool", pool), document("OverlappingRangeIPReservation", overlapping)}
+	given := func(data string) ipam.Document {
+		return ipam.Document{APIVersion: "k8s.cni.cncf.io/v1alpha1", Kind: "IPAMClaim", Data: []byte(data)}
 	}
 	for _, tt := range []struct {
 		name   string
-		claims []reaper.Document
+		claims []ipam.Document
 		want   string // a part of the protection; empty: none
 	}{
-		{"it exists", []reaper.Document{given(claim("default", "vm"))}, "IPAMClaim default/vm exists"},
-		{"another exists", []reaper.Document{given(claim("default", "other"))}, ""},
+		{"it exists", []ipam.Document{given(claim("default", "vm"))}, "IPAMClaim default/vm exists"},
+		{"another exists", []ipam.Document{given(claim("default", "other"))}, ""},
 		{"no claim at all", nil, "kubectl get ipamclaims -A -o yaml"},
-		{"unreadable", []reaper.Document{given(`[]`)}, "cannot be decoded"},
+		{"unreadable", []ipam.Document{given(`[]`)}, "cannot be decoded"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			found, rest := plugin.Offline(Plugins(), append(slices.Clone(stored), tt.claims...), policy.Default())

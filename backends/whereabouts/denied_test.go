@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // deny answers as the API server does if a webhook denies a write.
@@ -74,7 +74,7 @@ func TestWebhookMayDenyThePatchOfAPool(t *testing.T) {
 		ws := warrants(t, b, fakeCluster{})
 		a.answer("", nil)
 		for _, err := range b.Release(t.Context(), ws) {
-			if err == nil || errors.Is(err, reaper.ErrAgain) || !strings.Contains(err.Error(), `"guard.example.com" refuses to write IPPool kube-system/10.0.0.0-24`) {
+			if err == nil || errors.Is(err, ipam.ErrAgain) || !strings.Contains(err.Error(), `"guard.example.com" refuses to write IPPool kube-system/10.0.0.0-24`) {
 				t.Errorf("Release, denied with %d = %v, want a final error that names the webhook and the pool", code, err)
 			}
 		}
@@ -87,7 +87,7 @@ func TestWebhookMayDenyThePatchOfAPool(t *testing.T) {
 func TestWebhookMayDenyARestore(t *testing.T) {
 	for _, code := range []int32{403, 409, 500} {
 		a, client := newAPI(t, map[string]http.HandlerFunc{createAt: deny(code)})
-		records := []reaper.Record{overlappingRecord(storedOverlapping("default/web-0", ""))}
+		records := []ipam.Record{overlappingRecord(storedOverlapping("default/web-0", ""))}
 		errs := NewOverlapping(client).Restore(t.Context(), anOverlapping, records)
 		if errs[0] == nil || !strings.Contains(errs[0].Error(), `"guard.example.com"`) {
 			t.Errorf("Restore, denied with %d = %v, want an error that names the webhook", code, errs[0])
@@ -98,7 +98,7 @@ func TestWebhookMayDenyARestore(t *testing.T) {
 	}
 	for _, code := range []int32{403, 422} {
 		a, client := newAPI(t, map[string]http.HandlerFunc{"GET " + poolAt: say(leakyPool), "PATCH " + poolAt: deny(code)})
-		errs := NewPools(client).Restore(t.Context(), aPool, []reaper.Record{{
+		errs := NewPools(client).Restore(t.Context(), aPool, []ipam.Record{{
 			Backend: PoolsName, Pool: aPool, Key: "99", IP: "10.0.0.99", Stored: json.RawMessage(`{"id":"c","podref":"default/web-0"}`)}})
 		if errs[0] == nil || !strings.Contains(errs[0].Error(), `"guard.example.com"`) {
 			t.Errorf("Restore, denied with %d = %v, want an error that names the webhook", code, errs[0])

@@ -3,7 +3,7 @@ package whereabouts
 import (
 	"net/netip"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // An excludedPlace has what attachments protect at one place. An attachment that excludes an
@@ -11,13 +11,13 @@ import (
 // same address to pods of another attachment. An attachment that cannot be decoded may exclude
 // all that it names.
 type excludedPlace struct {
-	protected reaper.Spans
+	protected ipam.Spans
 	by        []excluding
 }
 
 // An excluding is a range of an attachment, with what it excludes at a place.
 type excluding struct {
-	reaper.Spans
+	ipam.Spans
 	*attachedRange
 }
 
@@ -31,7 +31,7 @@ func (all *exclusions) newPlace(at place) excludedPlace {
 		}
 		excluded := r.exclude.Within(r.from)
 		if r.broken != nil {
-			excluded = reaper.Spans{reaper.SpanOf(r.from)}
+			excluded = ipam.Spans{ipam.SpanOf(r.from)}
 		}
 		if r.sliced && !r.anyNetwork {
 			excluded = excluded.Without(all.givenBy(r.source()))
@@ -39,7 +39,7 @@ func (all *exclusions) newPlace(at place) excludedPlace {
 		k.protected = append(k.protected, excluded...)
 		k.by = append(k.by, excluding{excluded, r})
 	}
-	k.protected = reaper.NewSpans(k.protected...).Without(all.givenBy(source{network: at.network}))
+	k.protected = ipam.NewSpans(k.protected...).Without(all.givenBy(source{network: at.network}))
 	return k
 }
 
@@ -66,7 +66,7 @@ func (k excludedPlace) protection(ip netip.Addr) string {
 func (k excludedPlace) wholeProtection(in netip.Prefix) string {
 	usable := handedOut(in)
 	if len(usable) == 0 { // an older version of the plugin may have given an address
-		usable = reaper.Spans{reaper.SpanOf(in)}
+		usable = ipam.Spans{ipam.SpanOf(in)}
 	}
 	if len(usable.Without(k.protected)) > 0 {
 		return ""

@@ -13,7 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // someRange draws a range of an attachment, of a few overlapping ones.
@@ -35,11 +35,11 @@ func someRange(t *rapid.T) attachedRange {
 		r.broken = errors.New("broken")
 		return r
 	}
-	var spans []reaper.Span
+	var spans []ipam.Span
 	for range rapid.IntRange(0, 3).Draw(t, "excludes") {
-		spans = append(spans, reaper.Span{First: ip("excluded"), Last: ip("to")})
+		spans = append(spans, ipam.Span{First: ip("excluded"), Last: ip("to")})
 	}
-	r.exclude = reaper.NewSpans(spans...)
+	r.exclude = ipam.NewSpans(spans...)
 	return r
 }
 
@@ -134,7 +134,7 @@ func TestPoolIsProtectedAsAWhole(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			u := testPool(t, "", "10.0.0.0/29").enginePool()
-			u.Allocations = []reaper.Allocation{{IP: netip.MustParseAddr("10.0.0.3")}}
+			u.Allocations = []ipam.Allocation{{IP: netip.MustParseAddr("10.0.0.3")}}
 			attachments(tt.sections...).protect(&u, place{u.Network, u.Range})
 			if u.Protected != tt.want {
 				t.Errorf("protected by %q, want %q", u.Protected, tt.want)

@@ -5,7 +5,7 @@ import (
 	"iter"
 	"net/netip"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // An attachedRange is one range of a network attachment, with what it excludes. The
@@ -21,7 +21,7 @@ type attachedRange struct {
 	sliced     bool         // each node has a pool of its own, of a part of the range
 	slice      string       // the size of these parts, as it is written
 	from       netip.Prefix // the range; not valid: it cannot be told
-	exclude    reaper.Spans
+	exclude    ipam.Spans
 
 	// The plugin gives the addresses from first to last to pods. Both are not valid
 	// if it is not sure that the plugin gives any.
@@ -40,9 +40,9 @@ type attachedRange struct {
 // exclusions are what all network attachments exclude. They are for one goroutine.
 type exclusions struct {
 	ranges []attachedRange         // of all attachments
-	broken []error                 // a *reaper.ObjectError for each attachment that cannot be decoded
+	broken []error                 // a *ipam.ObjectError for each attachment that cannot be decoded
 	places map[place]excludedPlace // those that were asked for
-	given  map[source]reaper.Spans // what the plugin surely gives to pods
+	given  map[source]ipam.Spans   // what the plugin surely gives to pods
 }
 
 // A place is a pool from which the plugin gives addresses.
@@ -59,17 +59,17 @@ func (all *exclusions) add(attachment string, ranges []attachedRange) {
 		all.ranges = append(all.ranges, r)
 		if r.broken != nil && !broken {
 			broken = true
-			all.broken = append(all.broken, &reaper.ObjectError{Object: "network attachment " + attachment, Err: r.broken})
+			all.broken = append(all.broken, &ipam.ObjectError{Object: "network attachment " + attachment, Err: r.broken})
 		}
 	}
 }
 
 // beside yields an error for each attachment that cannot be decoded, and then the
 // pools. So the report names the attachment until it is corrected.
-func (all *exclusions) beside(pools iter.Seq2[reaper.Pool, error]) iter.Seq2[reaper.Pool, error] {
-	return func(yield func(reaper.Pool, error) bool) {
+func (all *exclusions) beside(pools iter.Seq2[ipam.Pool, error]) iter.Seq2[ipam.Pool, error] {
+	return func(yield func(ipam.Pool, error) bool) {
 		for _, err := range all.broken {
-			if !yield(reaper.Pool{}, err) {
+			if !yield(ipam.Pool{}, err) {
 				return
 			}
 		}
@@ -79,7 +79,7 @@ func (all *exclusions) beside(pools iter.Seq2[reaper.Pool, error]) iter.Seq2[rea
 
 // protect sets the protection of each excluded address in a pool. The addresses are
 // given at the place.
-func (all *exclusions) protect(u *reaper.Pool, at place) {
+func (all *exclusions) protect(u *ipam.Pool, at place) {
 	if len(all.ranges) == 0 {
 		return
 	}
@@ -133,8 +133,8 @@ func asRange(p netip.Prefix) netip.Prefix {
 }
 
 // gives returns the addresses that the plugin surely gives to pods for the range.
-func (r attachedRange) gives() reaper.Spans {
-	return reaper.NewSpans(reaper.Span{First: r.first, Last: r.last}).Without(r.exclude)
+func (r attachedRange) gives() ipam.Spans {
+	return ipam.NewSpans(ipam.Span{First: r.first, Last: r.last}).Without(r.exclude)
 }
 
 // A source is whence pods get addresses: all ranges of a network, or all with the same slices.
@@ -156,17 +156,17 @@ func (r attachedRange) source() source {
 }
 
 // givenBy returns the addresses that the plugin surely gives to pods of a source.
-func (all *exclusions) givenBy(s source) reaper.Spans {
+func (all *exclusions) givenBy(s source) ipam.Spans {
 	if all.given == nil {
-		spans := make(map[source][]reaper.Span)
+		spans := make(map[source][]ipam.Span)
 		for _, r := range all.ranges {
 			if r.first.IsValid() {
 				spans[r.source()] = append(spans[r.source()], r.gives()...)
 			}
 		}
-		all.given = make(map[source]reaper.Spans, len(spans))
+		all.given = make(map[source]ipam.Spans, len(spans))
 		for of, some := range spans {
-			all.given[of] = reaper.NewSpans(some...)
+			all.given[of] = ipam.NewSpans(some...)
 		}
 	}
 	return all.given[s]

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // attachment returns a network attachment with a configuration.
@@ -128,7 +128,7 @@ func protectedBy(t *testing.T, excluded *exclusions, by string, pools ...ipPool)
 			if err != nil {
 				t.Fatal(err)
 			}
-			u.Allocations = append(u.Allocations, reaper.Allocation{IP: ip})
+			u.Allocations = append(u.Allocations, ipam.Allocation{IP: ip})
 		}
 		excluded.protect(&u, place{u.Network, u.Range})
 		for _, r := range u.Allocations {
@@ -255,11 +255,11 @@ func TestBrokenAttachmentProtectsWhatItMayMean(t *testing.T) {
 				}
 			}
 			var got []string
-			for _, u := range []reaper.Pool{
-				{Name: blue4, Network: "blue", Range: lan4, Allocations: []reaper.Allocation{{IP: netip.MustParseAddr("10.0.0.1")}}},
-				{Name: green4, Network: "green", Range: lan4, Allocations: []reaper.Allocation{{IP: netip.MustParseAddr("10.0.0.1")}}},
-				{Name: blue9, Network: "blue", Range: netip.MustParsePrefix("10.9.0.0/24"), Allocations: []reaper.Allocation{{IP: netip.MustParseAddr("10.9.0.1")}}},
-				{Name: overlapping, Network: "blue", Allocations: []reaper.Allocation{{IP: netip.MustParseAddr("10.0.0.1")}}},
+			for _, u := range []ipam.Pool{
+				{Name: blue4, Network: "blue", Range: lan4, Allocations: []ipam.Allocation{{IP: netip.MustParseAddr("10.0.0.1")}}},
+				{Name: green4, Network: "green", Range: lan4, Allocations: []ipam.Allocation{{IP: netip.MustParseAddr("10.0.0.1")}}},
+				{Name: blue9, Network: "blue", Range: netip.MustParsePrefix("10.9.0.0/24"), Allocations: []ipam.Allocation{{IP: netip.MustParseAddr("10.9.0.1")}}},
+				{Name: overlapping, Network: "blue", Allocations: []ipam.Allocation{{IP: netip.MustParseAddr("10.0.0.1")}}},
 			} {
 				excluded.protect(&u, place{u.Network, u.Range})
 				protected := u.Allocations[0].Protected
@@ -286,9 +286,9 @@ func TestBrokenAttachmentMakesTheListingPartial(t *testing.T) {
 	_, client := newAPI(t, map[string]http.HandlerFunc{
 		"GET ippools": items(leakyPool), "GET overlappingrangeipreservations": items(leaked), listAttachments: items(odd),
 	})
-	inv := reaper.TakeInventory(t.Context(), []reaper.Backend{NewPools(client), NewOverlapping(client)}, func(string) bool { return false })
+	inv := ipam.TakeInventory(t.Context(), []ipam.Backend{NewPools(client), NewOverlapping(client)}, func(string) bool { return false })
 	for _, l := range inv.Listings {
-		if l.Status != reaper.StatusPartial || len(l.Pools) != 1 || !strings.HasPrefix(l.Message, "network attachment shop/lan: ") {
+		if l.Status != ipam.StatusPartial || len(l.Pools) != 1 || !strings.HasPrefix(l.Message, "network attachment shop/lan: ") {
 			t.Errorf("%s is %v with %d pools: %q, want it partial with one", l.Backend, l.Status, len(l.Pools), l.Message)
 		}
 	}
@@ -362,7 +362,7 @@ func TestExcludesHaveWhatPackageNetSees(t *testing.T) {
 		}
 		for _, ip := range []string{"10.0.0.3", "10.0.0.4", "10.0.0.7", "10.0.0.8", "fd00::3", "fd00::4", "fd00::8", "255.255.255.255", "128.0.0.0", "::1"} {
 			at := netip.MustParseAddr(ip)
-			if got, want := reaper.NewSpans(span).Contains(at), n.Contains(at.AsSlice()); got != want {
+			if got, want := ipam.NewSpans(span).Contains(at), n.Contains(at.AsSlice()); got != want {
 				t.Errorf("%s in %s: %t, want %t", ip, text, got, want)
 			}
 		}

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -54,7 +54,7 @@ func TestUnknownFieldsAreIgnoredIfThePolicySaysSo(t *testing.T) {
 				"GET overlappingrangeipreservations": items(overlappingJSON("10.0.0.4", `{"podref":"default/web-0","foo":1}`, `{}`)),
 			})
 			s := Settings{UnknownFields: setting}
-			for _, b := range []reaper.Backend{newPools(client, s, 4), newOverlapping(client, s, 4)} {
+			for _, b := range []ipam.Backend{newPools(client, s, 4), newOverlapping(client, s, 4)} {
 				for pool, err := range b.List(t.Context()) {
 					if err != nil || (pool.Allocations[0].UnknownField != "") != want {
 						t.Errorf("%s: %+v, %v, want an unknown field: %t", b.Name(), pool.Allocations, err, want)

@@ -7,7 +7,7 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // An ADD makes an entry in a pool and an overlapping reservation of the same address
@@ -51,7 +51,7 @@ func within(text, part string) string {
 // is that of the IPPool, or else the network alone. If the
 // pod has several such entries, an exact match of the network goes before one with a
 // node, and one of the same interface before others.
-func groupFor(u reaper.Pool, pools []ipPool) (group string, at place) {
+func groupFor(u ipam.Pool, pools []ipPool) (group string, at place) {
 	r, network := u.Allocations[0], u.Network
 	at.network = u.Network
 	if r.Unreadable != "" || r.Owner.Pod.Namespace == "" {

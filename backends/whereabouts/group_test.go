@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
@@ -18,7 +18,7 @@ func poolJSON(name, cidr, entries string) string {
 }
 
 // groups returns the group of each allocation, by key of the pool and of the allocation.
-func groupsOf(t *testing.T, b reaper.Backend) map[string]string {
+func groupsOf(t *testing.T, b ipam.Backend) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
 	for pool, err := range b.List(t.Context()) {
@@ -91,7 +91,7 @@ func TestEntryAndItsOverlappingReservationAreOneGroup(t *testing.T) {
 				t.Errorf("the group is %q, want that of %q among %q", got, tt.want, entries)
 			}
 
-			documents := []reaper.Document{document("OverlappingRangeIPReservation", stored)}
+			documents := []ipam.Document{document("OverlappingRangeIPReservation", stored)}
 			for _, pool := range tt.pools {
 				documents = append(documents, document("IPPool", pool))
 			}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -37,7 +37,7 @@ func newHolder(item json.RawMessage) holder {
 
 // holders returns the IPPool that holds, or may hold, the address of each overlapping
 // reservation for its owner; an empty string where there is none.
-func holders(pools []holder, rs []reaper.Allocation) []string {
+func holders(pools []holder, rs []ipam.Allocation) []string {
 	held, podRefs, networks := make([]string, len(rs)), make([]string, len(rs)), make([]string, len(rs))
 	for i, r := range rs {
 		podRefs[i], networks[i] = r.Owner.Pod.String(), networkOf(r)
@@ -58,7 +58,7 @@ func holders(pools []holder, rs []reaper.Allocation) []string {
 
 // networkOf returns the network in the name of an overlapping reservation; empty for
 // an unnamed network.
-func networkOf(r reaper.Allocation) string {
+func networkOf(r ipam.Allocation) string {
 	return strings.TrimSuffix(strings.TrimSuffix(r.Key, normalizeIP(r.IP)), "-")
 }
 

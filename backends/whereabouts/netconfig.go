@@ -10,7 +10,7 @@ import (
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/iphelpers"
 	netutils "k8s.io/utils/net"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // pluginType is the plugin's type in the configuration of a network.
@@ -132,7 +132,7 @@ func (c rangeConfig) read() []attachedRange {
 	if err := decodeField("exclude", c.Exclude, &excludes); err != nil {
 		r.broken = err
 	}
-	spans := make([]reaper.Span, 0, len(excludes))
+	spans := make([]ipam.Span, 0, len(excludes))
 	for _, text := range excludes {
 		excluded, err := parseExclude(text)
 		if err != nil {
@@ -141,7 +141,7 @@ func (c rangeConfig) read() []attachedRange {
 		}
 		spans = append(spans, excluded)
 	}
-	r.exclude = reaper.NewSpans(spans...)
+	r.exclude = ipam.NewSpans(spans...)
 	if r.broken == nil {
 		r.first, r.last, r.unsure = c.bounds(text)
 	}
@@ -241,18 +241,18 @@ func rangeOf(text string) netip.Prefix {
 // pkg/allocate. If the plugin cannot parse an exclude, it allocates no address at
 // all. Like package net, it takes a network of IPv4 in IPv6 for one of IPv4 only if all of it
 // is.
-func parseExclude(text string) (reaper.Span, error) {
+func parseExclude(text string) (ipam.Span, error) {
 	_, excluded, err := net.ParseCIDR(text)
 	if err != nil {
 		ip := net.ParseIP(text)
 		if ip == nil {
-			return reaper.Span{}, fmt.Errorf("%q is neither an address nor a CIDR", text)
+			return ipam.Span{}, fmt.Errorf("%q is neither an address nor a CIDR", text)
 		}
 		excluded = &net.IPNet{IP: ip, Mask: net.CIDRMask(128, 128)}
 	}
 	prefix, err := netip.ParsePrefix(excluded.String())
 	if err != nil {
-		return reaper.Span{}, err
+		return ipam.Span{}, err
 	}
-	return reaper.SpanOf(prefix), nil
+	return ipam.SpanOf(prefix), nil
 }

@@ -8,10 +8,10 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// Survey implements reaper.Surveyor. A network is one range of one network_name, of which
+// Survey implements ipam.Surveyor. A network is one range of one network_name, of which
 // the plugin gives each address that any attachment hands out. With node slices, it is a
 // NodeSlicePool, and each node has a pool of its own in it.
 //
@@ -19,12 +19,12 @@ import (
 // attachment excludes; it gives a gateway (IterateForAssignment in pkg/allocate of
 // v0.9.4). In a slice it ignores what the attachment excludes, because it makes the
 // range anew (IPManagementKubernetesUpdate in pkg/storage/kubernetes).
-func (b *Pools) Survey(ctx context.Context, pools []reaper.Pool) ([]reaper.Network, error) {
+func (b *Pools) Survey(ctx context.Context, pools []ipam.Pool) ([]ipam.Network, error) {
 	b.mu.Lock()
 	s := survey{ranges: b.ranges}
 	b.mu.Unlock()
 	items, err := list(ctx, b.client, sliceResource)
-	if err != nil && !errors.Is(err, reaper.ErrNotInstalled) { // versions before 0.9 do not have it
+	if err != nil && !errors.Is(err, ipam.ErrNotInstalled) { // versions before 0.9 do not have it
 		s.blind = true
 		s.errs = append(s.errs, err)
 	}
@@ -42,9 +42,9 @@ type survey struct {
 
 // A handout is what the attachments of one place hand out.
 type handout struct {
-	spans  []reaper.Span // of any attachment, in any order
-	sound  bool          // the plugin accepts one of the attachments
-	unsure bool          // the plugin may read one of them in another way
+	spans  []ipam.Span // of any attachment, in any order
+	sound  bool        // the plugin accepts one of the attachments
+	unsure bool        // the plugin may read one of them in another way
 	pools  []string
 }
 
@@ -52,7 +52,7 @@ type handout struct {
 // slices, then the others by name. A pool whose range no attachment hands out has a
 // network of its own, which is not narrowed: the plugin's configuration may be in a file
 // on the nodes.
-func (s *survey) networks(pools []reaper.Pool) []reaper.Network {
+func (s *survey) networks(pools []ipam.Pool) []ipam.Network {
 	places := make(map[place]*handout)
 	for _, r := range s.ranges {
 		if !r.from.IsValid() || r.sliced || r.anyNetwork {
@@ -81,9 +81,9 @@ func (s *survey) networks(pools []reaper.Pool) []reaper.Network {
 	}
 	for _, at := range slices.SortedFunc(maps.Keys(places), comparePlaces) {
 		h := places[at]
-		n := reaper.Network{
+		n := ipam.Network{
 			Name: nameOf(at), Range: at.in, Pools: h.pools,
-			Known: h.sound && !h.unsure, Usable: reaper.NewSpans(h.spans...),
+			Known: h.sound && !h.unsure, Usable: ipam.NewSpans(h.spans...),
 		}
 		if hostBits(at.in) < 2 {
 			n.Closed = "a range of fewer than four addresses has none for pods"
@@ -126,10 +126,10 @@ func hostBits(p netip.Prefix) int { return p.Addr().BitLen() - p.Bits() }
 
 // handedOut returns the addresses that the plugin gives of a range without any further
 // setting: none of fewer than four (HasUsableIPs in pkg/iphelpers).
-func handedOut(in netip.Prefix) reaper.Spans {
+func handedOut(in netip.Prefix) ipam.Spans {
 	if hostBits(in) < 2 {
 		return nil
 	}
-	s := reaper.SpanOf(in)
-	return reaper.Spans{{First: s.First.Next(), Last: s.Last.Prev()}}
+	s := ipam.SpanOf(in)
+	return ipam.Spans{{First: s.First.Next(), Last: s.Last.Prev()}}
 }

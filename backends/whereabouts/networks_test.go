@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // emptyPool returns an IPPool without allocations.
@@ -27,7 +27,7 @@ func sliceOfTwo(name string) string {
 }
 
 // linesOf returns a line for each network.
-func linesOf(networks []reaper.Network) []string {
+func linesOf(networks []ipam.Network) []string {
 	var lines []string
 	for _, n := range networks {
 		capacity := "unknown"
@@ -138,7 +138,7 @@ func TestAttachmentsMakeNetworks(t *testing.T) {
 			}
 			_, client := newAPI(t, answers)
 			b := NewPools(client)
-			var listed []reaper.Pool
+			var listed []ipam.Pool
 			for p, err := range b.List(t.Context()) {
 				if err == nil {
 					listed = append(listed, p)

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -70,14 +70,14 @@ func readSlicePool(data json.RawMessage) (slicePool, error) {
 
 // sliced returns the NodeSlicePools as networks. If some are not known, the ranges of
 // sliced attachments are networks of unknown capacity beside them.
-func (s *survey) sliced() []reaper.Network {
-	var all []reaper.Network
+func (s *survey) sliced() []ipam.Network {
+	var all []ipam.Network
 	for _, p := range s.slices {
-		var usable reaper.Spans
+		var usable ipam.Spans
 		for _, slice := range p.slices {
 			usable = append(usable, handedOut(slice)...)
 		}
-		all = append(all, reaper.Network{Name: p.pool(), Range: p.from, Known: true, Usable: reaper.NewSpans(usable...)})
+		all = append(all, ipam.Network{Name: p.pool(), Range: p.from, Known: true, Usable: ipam.NewSpans(usable...)})
 	}
 	if !s.blind {
 		return all
@@ -89,7 +89,7 @@ func (s *survey) sliced() []reaper.Network {
 		}
 		if name := nameOf(place{r.network, r.from}); !named[name] {
 			named[name] = true
-			all = append(all, reaper.Network{Name: name, Range: r.from})
+			all = append(all, ipam.Network{Name: name, Range: r.from})
 		}
 	}
 	return all
@@ -98,7 +98,7 @@ func (s *survey) sliced() []reaper.Network {
 // sliceOf returns the index of the network of which the pool is a slice, or -1. The name
 // of a slice's pool has the node. It also has the network_name, if there is one, and a
 // network that has it goes before others.
-func (s *survey) sliceOf(p reaper.Pool, networks []reaper.Network) int {
+func (s *survey) sliceOf(p ipam.Pool, networks []ipam.Network) int {
 	found := -1
 	if p.Network == unnamed {
 		return found

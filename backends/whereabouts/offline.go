@@ -8,22 +8,22 @@ import (
 
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // OfflinePools returns the backend over the pools among the documents, and the
 // documents that are of no use to it. Without any pool the backend is nil. What
 // network attachments among the documents exclude is respected, and so are
 // IPAMClaims.
-func OfflinePools(documents []reaper.Document, settings func(backend string) any) (reaper.Backend, []reaper.Document) {
+func OfflinePools(documents []ipam.Document, settings func(backend string) any) (ipam.Backend, []ipam.Document) {
 	e, rest := sortOut(documents, poolKind, sliceKind)
 	if len(e.pools) == 0 {
 		return nil, rest
 	}
-	b := e.backend(PoolsName, settings, func(by protections) iter.Seq2[reaper.Pool, error] {
+	b := e.backend(PoolsName, settings, func(by protections) iter.Seq2[ipam.Pool, error] {
 		return enginePools(e.pools, by)
 	})
-	b.Networks = func(pools []reaper.Pool) ([]reaper.Network, error) {
+	b.Networks = func(pools []ipam.Pool) ([]ipam.Network, error) {
 		s := survey{ranges: readExclusions(e.attachments).ranges}
 		s.readSlices(e.slices)
 		return s.networks(pools), errors.Join(s.errs...)
@@ -33,12 +33,12 @@ func OfflinePools(documents []reaper.Document, settings func(backend string) any
 
 // OfflineOverlapping is OfflinePools for overlapping-range reservations. The pools
 // among the documents say which addresses they still hold.
-func OfflineOverlapping(documents []reaper.Document, settings func(backend string) any) (reaper.Backend, []reaper.Document) {
+func OfflineOverlapping(documents []ipam.Document, settings func(backend string) any) (ipam.Backend, []ipam.Document) {
 	e, rest := sortOut(documents, poolKind, overlappingKind)
 	if len(e.overlapping) == 0 {
 		return nil, rest
 	}
-	return e.backend(OverlappingName, settings, func(by protections) iter.Seq2[reaper.Pool, error] {
+	return e.backend(OverlappingName, settings, func(by protections) iter.Seq2[ipam.Pool, error] {
 		reservations := make([]reservation, len(e.overlapping))
 		for i, item := range e.overlapping {
 			reservations[i] = readReservation(item)
@@ -52,7 +52,7 @@ type excerpt struct{ pools, slices, overlapping, attachments, claims []json.RawM
 
 // sortOut takes network attachments, IPAMClaims and the objects of some kinds out of
 // the documents.
-func sortOut(documents []reaper.Document, kinds ...string) (e excerpt, rest []reaper.Document) {
+func sortOut(documents []ipam.Document, kinds ...string) (e excerpt, rest []ipam.Document) {
 	of := map[string]*[]json.RawMessage{poolKind: &e.pools, overlappingKind: &e.overlapping, sliceKind: &e.slices}
 	for _, d := range documents {
 		switch {
@@ -70,8 +70,8 @@ func sortOut(documents []reaper.Document, kinds ...string) (e excerpt, rest []re
 }
 
 // backend returns one over the pools.
-func (e excerpt) backend(name string, settings func(string) any, pools func(protections) iter.Seq2[reaper.Pool, error]) reaper.Excerpt {
+func (e excerpt) backend(name string, settings func(string) any, pools func(protections) iter.Seq2[ipam.Pool, error]) ipam.Excerpt {
 	excluded := readExclusions(e.attachments)
 	p := protections{excluded: excluded, claims: offlineClaims(e.claims), settings: shared(settings)}
-	return reaper.Excerpt{Store: name, Pools: excluded.beside(pools(p))}
+	return ipam.Excerpt{Store: name, Pools: excluded.beside(pools(p))}
 }

@@ -8,20 +8,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
 // document returns an object of the API group of Whereabouts.
-func document(kind, data string) reaper.Document {
-	return reaper.Document{APIVersion: "whereabouts.cni.cncf.io/v1alpha1", Kind: kind, Data: []byte(data)}
+func document(kind, data string) ipam.Document {
+	return ipam.Document{APIVersion: "whereabouts.cni.cncf.io/v1alpha1", Kind: kind, Data: []byte(data)}
 }
 
 const onePool = `{"metadata": {"namespace": "kube-system", "name": "2001-db8---64"},
 	"spec": {"range": "db8::/64", "allocations": {"2": {"id": "c1", "podref": "default/web-0", "ifname": "net1"}}}}`
 
 // lines returns the backend's allocations and errors, a line for each.
-func lines(t *testing.T, b reaper.Backend) []string {
+func lines(t *testing.T, b ipam.Backend) []string {
 	t.Helper()
 	var all []string
 	for pool, err := range b.List(t.Context()) {
@@ -39,19 +39,19 @@ func lines(t *testing.T, b reaper.Backend) []string {
 func TestOfflineSortsObjectsOut(t *testing.T) {
 	pool := document("IPPool", onePool)
 	allocation := document("OverlappingRangeIPReservation", overlappingJSON("10.0.0.4", `{"podref": "default/web-0"}`, `{}`))
-	calicos := reaper.Document{APIVersion: "crd.projectcalico.org/v1", Kind: "IPPool", Data: []byte(`{}`)}
+	calicos := ipam.Document{APIVersion: "crd.projectcalico.org/v1", Kind: "IPPool", Data: []byte(`{}`)}
 	slice := document("NodeSlicePool", `{}`)
 	for _, tt := range []struct {
 		name string
-		docs []reaper.Document
+		docs []ipam.Document
 		want []string // backends
-		rest []reaper.Document
+		rest []ipam.Document
 	}{
-		{"both", []reaper.Document{allocation, pool}, []string{"whereabouts", "overlapping"}, nil},
-		{"pools alone", []reaper.Document{pool}, []string{"whereabouts"}, nil},
-		{"overlapping reservations alone", []reaper.Document{allocation}, []string{"overlapping"}, nil},
-		{"neither", []reaper.Document{calicos, slice}, nil, []reaper.Document{calicos}},
-		{"others beside", []reaper.Document{calicos, pool, slice}, []string{"whereabouts"}, []reaper.Document{calicos}},
+		{"both", []ipam.Document{allocation, pool}, []string{"whereabouts", "overlapping"}, nil},
+		{"pools alone", []ipam.Document{pool}, []string{"whereabouts"}, nil},
+		{"overlapping reservations alone", []ipam.Document{allocation}, []string{"overlapping"}, nil},
+		{"neither", []ipam.Document{calicos, slice}, nil, []ipam.Document{calicos}},
+		{"others beside", []ipam.Document{calicos, pool, slice}, []string{"whereabouts"}, []ipam.Document{calicos}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			found, rest := plugin.Offline(Plugins(), tt.docs, policy.Default())
@@ -74,7 +74,7 @@ func TestOfflineReadsAsTheListingDoes(t *testing.T) {
 	odd := document("OverlappingRangeIPReservation", `[]`)
 	// Only the pool shows that 2001 is a network and not a part of the address.
 	settled := document("OverlappingRangeIPReservation", overlappingJSON("2001-db8--2", `{"podref": "default/web-0"}`, `{}`))
-	found, _ := plugin.Offline(Plugins(), []reaper.Document{settled, document("IPPool", onePool), bad, odd}, policy.Default())
+	found, _ := plugin.Offline(Plugins(), []ipam.Document{settled, document("IPPool", onePool), bad, odd}, policy.Default())
 	want := [][]string{
 		{
 			"kube-system/2001-db8---64 2 db8::2 default/web-0 ",
@@ -96,7 +96,7 @@ func TestOfflineReadsAsTheListingDoes(t *testing.T) {
 
 // inspect has a policy, too.
 func TestOfflineHoldsUnknownFieldsByThePolicy(t *testing.T) {
-	stored := []reaper.Document{
+	stored := []ipam.Document{
 		document("IPPool", strings.Replace(onePool, `"id": "c1"`, `"id": "c1", "foo": 1`, 1)),
 		document("OverlappingRangeIPReservation", overlappingJSON("2001-db8--2", `{"podref": "default/web-0", "foo": 1}`, `{}`)),
 	}
@@ -116,10 +116,10 @@ func TestOfflineHoldsUnknownFieldsByThePolicy(t *testing.T) {
 
 // Promise 2. Network attachments protect addresses offline, too.
 func TestOfflineRespectsAttachments(t *testing.T) {
-	attached := func(config string) reaper.Document {
-		return reaper.Document{APIVersion: "k8s.cni.cncf.io/v1", Kind: "NetworkAttachmentDefinition", Data: []byte(attachment("lan", config))}
+	attached := func(config string) ipam.Document {
+		return ipam.Document{APIVersion: "k8s.cni.cncf.io/v1", Kind: "NetworkAttachmentDefinition", Data: []byte(attachment("lan", config))}
 	}
-	stored := []reaper.Document{
+	stored := []ipam.Document{
 		document("IPPool", onePool), document("OverlappingRangeIPReservation", overlappingJSON("2001-db8--2", `{"podref": "default/web-0"}`, `{}`)),
 	}
 	found, rest := plugin.Offline(Plugins(), append(stored, attached(single(`, "range": "db8::/64", "network_name": "2001", "exclude": ["db8::/120"]`))), policy.Default())

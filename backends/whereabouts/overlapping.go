@@ -13,7 +13,7 @@ import (
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
 	"k8s.io/client-go/rest"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -54,27 +54,27 @@ func newOverlapping(client rest.Interface, s Settings, atOnce int) *Overlapping 
 	return &Overlapping{client: client, settings: s, atOnce: max(1, atOnce/2)}
 }
 
-// Name implements reaper.Backend.
+// Name implements ipam.Backend.
 func (*Overlapping) Name() string { return OverlappingName }
 
-// List implements reaper.Backend. Every overlapping reservation is a pool of its
+// List implements ipam.Backend. Every overlapping reservation is a pool of its
 // own.
-func (b *Overlapping) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
-	return func(yield func(reaper.Pool, error) bool) {
+func (b *Overlapping) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
+	return func(yield func(ipam.Pool, error) bool) {
 		b.forget()
 		reservations, err := listReduced(ctx, b.client, overlappingResource, readReservation)
 		if err != nil {
-			yield(reaper.Pool{}, err)
+			yield(ipam.Pool{}, err)
 			return
 		}
 		pools, err := list(ctx, b.client, poolResource)
-		if err != nil && !errors.Is(err, reaper.ErrNotInstalled) {
-			yield(reaper.Pool{}, err)
+		if err != nil && !errors.Is(err, ipam.ErrNotInstalled) {
+			yield(ipam.Pool{}, err)
 			return
 		}
 		excluded, err := listExclusions(ctx, b.client)
 		if err != nil {
-			yield(reaper.Pool{}, err)
+			yield(ipam.Pool{}, err)
 			return
 		}
 		excluded.beside(overlappingPools(reservations, readPools(pools), protections{excluded, listClaims(ctx, b.client), b.settings}))(yield)
@@ -94,8 +94,8 @@ func (b *Overlapping) forget() {
 // A reservation is an overlapping reservation as it was listed: the pool of the engine that
 // it becomes, without what its name says. With an error, it could not be decoded.
 type reservation struct {
-	pool        string              // its name
-	allocations []reaper.Allocation // one
+	pool        string            // its name
+	allocations []ipam.Allocation // one
 	err         error
 }
 
@@ -110,22 +110,22 @@ func readReservation(item json.RawMessage) reservation {
 
 // overlappingPools returns the overlapping reservations of a listing as pools of the
 // engine. The IPPools are by namespace.
-func overlappingPools(reservations []reservation, pools map[string]poolsOf, by protections) iter.Seq2[reaper.Pool, error] {
-	return func(yield func(reaper.Pool, error) bool) {
+func overlappingPools(reservations []reservation, pools map[string]poolsOf, by protections) iter.Seq2[ipam.Pool, error] {
+	return func(yield func(ipam.Pool, error) bool) {
 		for _, r := range reservations {
-			pool, err := reaper.Pool{}, r.err
+			pool, err := ipam.Pool{}, r.err
 			if err == nil {
 				namespace, _ := splitPool(r.pool)
 				beside := pools[namespace]
 				pool = r.named(beside.proving())
 				group, at := groupFor(pool, beside.around(pool.Allocations[0].IP))
 				pool.Allocations[0].Group = group
-				by.protect(&pool, at, func(a reaper.Allocation) json.RawMessage {
+				by.protect(&pool, at, func(a ipam.Allocation) json.RawMessage {
 					listed, _ := readToken(a.Token) // token made it
 					return listed.Spec
 				})
 			} else {
-				err = &reaper.PoolError{Pool: r.pool, Err: err}
+				err = &ipam.PoolError{Pool: r.pool, Err: err}
 			}
 			if !yield(pool, err) {
 				return
@@ -135,14 +135,14 @@ func overlappingPools(reservations []reservation, pools map[string]poolsOf, by p
 }
 
 // overlappingPool decodes one overlapping reservation.
-func overlappingPool(o object, pools []ipPool) reaper.Pool {
+func overlappingPool(o object, pools []ipPool) ipam.Pool {
 	return newReservation(o).named(pools)
 }
 
 // named returns the pool of the engine. The pools are the IPPools by which an ambiguous name
 // is read.
-func (r reservation) named(pools []ipPool) reaper.Pool {
-	u := reaper.Pool{Name: r.pool, Allocations: r.allocations}
+func (r reservation) named(pools []ipPool) ipam.Pool {
+	u := ipam.Pool{Name: r.pool, Allocations: r.allocations}
 	a := &r.allocations[0]
 	name, err := parseName(a.Key, pools)
 	if err != nil {
@@ -155,7 +155,7 @@ func (r reservation) named(pools []ipPool) reaper.Pool {
 
 // newReservation decodes all of an overlapping reservation but its name.
 func newReservation(o object) reservation {
-	l := reservation{pool: o.pool(), allocations: make([]reaper.Allocation, 1)}
+	l := reservation{pool: o.pool(), allocations: make([]ipam.Allocation, 1)}
 	r := &l.allocations[0]
 	r.Key, r.Token, r.Created = within(l.pool, o.Metadata.Name), token(o), o.Metadata.CreationTimestamp.Time
 	stored := o.Spec
@@ -182,8 +182,8 @@ func newReservation(o object) reservation {
 // ownerOf returns the owner that a spec names. A podref that names no pod leaves no
 // sandbox either, so that the overlapping reservation is held. A tombstone in place
 // of such a podref could not be taken back: the schema wants a podref.
-func ownerOf(spec v1alpha1.OverlappingRangeIPReservationSpec) reaper.Owner {
-	owner := reaper.Owner{Interface: spec.IfName}
+func ownerOf(spec v1alpha1.OverlappingRangeIPReservationSpec) ipam.Owner {
+	owner := ipam.Owner{Interface: spec.IfName}
 	if spec.PodRef != "" {
 		owner.Pod = readOwner(spec.PodRef)
 	}

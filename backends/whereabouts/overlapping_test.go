@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -24,7 +24,7 @@ func overlappingJSON(name, spec, annotations string) string {
 
 func TestOverlappingReservationsAreRead(t *testing.T) {
 	pools := []ipPool{testPool(t, "2001", "db8::/64")}
-	web := reaper.PodRef{Namespace: "default", Name: "web-0"}
+	web := ipam.PodRef{Namespace: "default", Name: "web-0"}
 	for _, tt := range []struct {
 		name        string
 		object      string // the object's name
@@ -32,51 +32,51 @@ func TestOverlappingReservationsAreRead(t *testing.T) {
 		annotations string
 		ip          string // empty: no address
 		network     string
-		owner       reaper.Owner
+		owner       ipam.Owner
 		interrupted bool
 		unreadable  string // a part of the reason
 	}{
 		{"as the plugin writes it", "10.0.0.4", `{"podref":"default/web-0","ifname":"net1"}`, `{}`,
-			"10.0.0.4", "-", reaper.Owner{Pod: web, Interface: "net1"}, false, ""},
+			"10.0.0.4", "-", ipam.Owner{Pod: web, Interface: "net1"}, false, ""},
 		{"with a sandbox, as old versions wrote it", "10.0.0.4", `{"podref":"default/web-0","containerid":"c1"}`, `null`,
-			"10.0.0.4", "-", reaper.Owner{Pod: web, Sandbox: "c1"}, false, ""},
+			"10.0.0.4", "-", ipam.Owner{Pod: web, Sandbox: "c1"}, false, ""},
 		{"of a named network", "my-net-2-10.0.0.4", `{"podref":"default/web-0"}`, `{}`,
-			"10.0.0.4", "my-net-2", reaper.Owner{Pod: web}, false, ""},
+			"10.0.0.4", "my-net-2", ipam.Owner{Pod: web}, false, ""},
 		{"IPv6 with a trailing zero", "fd00--0", `{"podref":"default/web-0"}`, `{}`,
-			"fd00::", "-", reaper.Owner{Pod: web}, false, ""},
+			"fd00::", "-", ipam.Owner{Pod: web}, false, ""},
 		{"a name that a pool determines", "2001-db8--2", `{"podref":"default/web-0"}`, `{}`,
-			"db8::2", "2001", reaper.Owner{Pod: web}, false, ""},
+			"db8::2", "2001", ipam.Owner{Pod: web}, false, ""},
 		{"a name that proves no address", "fd00-a--2", `{"podref":"default/web-0"}`, `{}`,
-			"", "", reaper.Owner{Pod: web}, false, "does not prove an address"},
+			"", "", ipam.Owner{Pod: web}, false, "does not prove an address"},
 		{"a name without an address", "by-hand", `{"podref":"default/web-0"}`, `{}`,
-			"", "", reaper.Owner{Pod: web}, false, "does not prove an address"},
-		{"no owner", "10.0.0.4", `{}`, `{}`, "10.0.0.4", "-", reaper.Owner{}, false, ""},
-		{"fields in another case", "10.0.0.4", `{"PodRef":"default/web-0"}`, `{}`, "10.0.0.4", "-", reaper.Owner{}, false, ""},
+			"", "", ipam.Owner{Pod: web}, false, "does not prove an address"},
+		{"no owner", "10.0.0.4", `{}`, `{}`, "10.0.0.4", "-", ipam.Owner{}, false, ""},
+		{"fields in another case", "10.0.0.4", `{"PodRef":"default/web-0"}`, `{}`, "10.0.0.4", "-", ipam.Owner{}, false, ""},
 		{"odd owner", "10.0.0.4", `{"podref":"a/b/c"}`, `{}`,
-			"10.0.0.4", "-", reaper.Owner{Pod: reaper.PodRef{Name: "a/b/c"}}, false, ""},
-		{"no owner, but a sandbox", "10.0.0.4", `{"containerid":"c1"}`, `{}`, "10.0.0.4", "-", reaper.Owner{}, false, ""},
+			"10.0.0.4", "-", ipam.Owner{Pod: ipam.PodRef{Name: "a/b/c"}}, false, ""},
+		{"no owner, but a sandbox", "10.0.0.4", `{"containerid":"c1"}`, `{}`, "10.0.0.4", "-", ipam.Owner{}, false, ""},
 		{"odd owner, and a sandbox", "10.0.0.4", `{"podref":"web-0","containerid":"c1"}`, `{}`,
-			"10.0.0.4", "-", reaper.Owner{Pod: reaper.PodRef{Name: "web-0"}}, false, ""},
-		{"null spec", "10.0.0.4", `null`, `{}`, "10.0.0.4", "-", reaper.Owner{}, false, ""},
-		{"spec of a wrong type", "10.0.0.4", `[]`, `{}`, "10.0.0.4", "-", reaper.Owner{}, false, "spec"},
-		{"podref of a wrong type", "10.0.0.4", `{"podref":7}`, `{}`, "10.0.0.4", "-", reaper.Owner{}, false, "spec"},
+			"10.0.0.4", "-", ipam.Owner{Pod: ipam.PodRef{Name: "web-0"}}, false, ""},
+		{"null spec", "10.0.0.4", `null`, `{}`, "10.0.0.4", "-", ipam.Owner{}, false, ""},
+		{"spec of a wrong type", "10.0.0.4", `[]`, `{}`, "10.0.0.4", "-", ipam.Owner{}, false, "spec"},
+		{"podref of a wrong type", "10.0.0.4", `{"podref":7}`, `{}`, "10.0.0.4", "-", ipam.Owner{}, false, "spec"},
 
 		{"a tombstone with the old spec beside it", "10.0.0.4", `{"podref":"_ip-reaper/_released","ifname":"net9"}`,
 			`{"ip-reaper/spec":"{\"podref\":\"default/web-0\",\"ifname\":\"net1\",\"containerid\":\"c1\",\"later\":1}","more":"x"}`,
-			"10.0.0.4", "-", reaper.Owner{Pod: web, Interface: "net1", Sandbox: "c1"}, true, ""},
+			"10.0.0.4", "-", ipam.Owner{Pod: web, Interface: "net1", Sandbox: "c1"}, true, ""},
 		{"a tombstone on a name that proves no address", "fd00-a--2", `{"podref":"_ip-reaper/_released"}`,
-			`{"ip-reaper/spec":"{\"podref\":\"default/web-0\"}"}`, "", "", reaper.Owner{Pod: web}, true, "does not prove an address"},
+			`{"ip-reaper/spec":"{\"podref\":\"default/web-0\"}"}`, "", "", ipam.Owner{Pod: web}, true, "does not prove an address"},
 		{"a tombstone whose old spec is none", "10.0.0.4", `{"podref":"_ip-reaper/_released"}`,
-			`{"ip-reaper/spec":"?"}`, "10.0.0.4", "-", reaper.Owner{}, false, "ip-reaper/spec"},
+			`{"ip-reaper/spec":"?"}`, "10.0.0.4", "-", ipam.Owner{}, false, "ip-reaper/spec"},
 		{"a tombstone whose old spec names no pod", "10.0.0.4", `{"podref":"_ip-reaper/_released"}`,
-			`{"ip-reaper/spec":"{\"podref\":\"a/b/c\"}"}`, "10.0.0.4", "-", reaper.Owner{}, false, "ip-reaper/spec"},
+			`{"ip-reaper/spec":"{\"podref\":\"a/b/c\"}"}`, "10.0.0.4", "-", ipam.Owner{}, false, "ip-reaper/spec"},
 		{"a tombstone whose old spec is a tombstone", "10.0.0.4", `{"podref":"_ip-reaper/_released"}`,
-			`{"ip-reaper/spec":"{\"podref\":\"_ip-reaper/_released\"}"}`, "10.0.0.4", "-", reaper.Owner{}, false, "ip-reaper/spec"},
+			`{"ip-reaper/spec":"{\"podref\":\"_ip-reaper/_released\"}"}`, "10.0.0.4", "-", ipam.Owner{}, false, "ip-reaper/spec"},
 
 		{"a tombstone that lost its owner", "10.0.0.4", `{"podref":"_ip-reaper/_released","containerid":"c1"}`, `{}`,
-			"10.0.0.4", "-", reaper.Owner{}, false, "ip-reaper/spec"},
+			"10.0.0.4", "-", ipam.Owner{}, false, "ip-reaper/spec"},
 		{"an owner in the annotation, without a tombstone", "10.0.0.4", `{"podref":"default/web-0"}`,
-			`{"ip-reaper/spec":"{\"podref\":\"default/web-9\"}"}`, "10.0.0.4", "-", reaper.Owner{Pod: web}, false, ""},
+			`{"ip-reaper/spec":"{\"podref\":\"default/web-9\"}"}`, "10.0.0.4", "-", ipam.Owner{Pod: web}, false, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var o object
@@ -95,10 +95,10 @@ func TestOverlappingReservationsAreRead(t *testing.T) {
 				t.Errorf("Unreadable = %q, want %q in it", got, tt.unreadable)
 			}
 			pool.Allocations[0].Unreadable = ""
-			want := reaper.Pool{
+			want := ipam.Pool{
 				Name:    "kube-system/" + tt.object,
 				Network: tt.network,
-				Allocations: []reaper.Allocation{{
+				Allocations: []ipam.Allocation{{
 					Key: tt.object, Owner: tt.owner, Interrupted: tt.interrupted,
 					Created: time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC),
 				}},
@@ -140,7 +140,7 @@ func TestOverlappingNamesAreReadWithThePoolsOfTheNamespace(t *testing.T) {
 	list := func() []string {
 		var got []string
 		for pool, err := range NewOverlapping(client).List(t.Context()) {
-			var unreadable *reaper.PoolError
+			var unreadable *ipam.PoolError
 			switch {
 			case errors.As(err, &unreadable):
 				got = append(got, "unreadable "+unreadable.Pool)
@@ -186,7 +186,7 @@ func TestOverlappingListStatuses(t *testing.T) {
 				"GET overlappingrangeipreservations": tt.overlappings, "GET ippools": tt.pools})
 			pools, failed, notInstalled := 0, false, false
 			for _, err := range NewOverlapping(client).List(t.Context()) {
-				failed, notInstalled = failed || err != nil, errors.Is(err, reaper.ErrNotInstalled)
+				failed, notInstalled = failed || err != nil, errors.Is(err, ipam.ErrNotInstalled)
 				if err == nil {
 					pools++
 				}

@@ -9,7 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
@@ -29,7 +29,7 @@ func Plugins() []plugin.Plugin {
 					plugin.Restore: {rule(poolResource, "get", "patch")},
 				}
 			},
-			Open:    opener(func(client rest.Interface, s Settings, atOnce int) reaper.Backend { return newPools(client, s, atOnce) }),
+			Open:    opener(func(client rest.Interface, s Settings, atOnce int) ipam.Backend { return newPools(client, s, atOnce) }),
 			Offline: OfflinePools,
 		},
 		{
@@ -42,7 +42,7 @@ func Plugins() []plugin.Plugin {
 					plugin.Restore: {rule(overlappingResource, "get", "create", "patch")},
 				}
 			},
-			Open: opener(func(client rest.Interface, s Settings, atOnce int) reaper.Backend {
+			Open: opener(func(client rest.Interface, s Settings, atOnce int) ipam.Backend {
 				return newOverlapping(client, s, atOnce)
 			}),
 			Offline: OfflineOverlapping,
@@ -52,8 +52,8 @@ func Plugins() []plugin.Plugin {
 
 // opener returns the Open of a backend over a client of the group. Both backends have
 // the settings of Pools.
-func opener(over func(client rest.Interface, s Settings, atOnce int) reaper.Backend) func(context.Context, plugin.Env, any) (reaper.Backend, error) {
-	return func(_ context.Context, env plugin.Env, _ any) (reaper.Backend, error) {
+func opener(over func(client rest.Interface, s Settings, atOnce int) ipam.Backend) func(context.Context, plugin.Env, any) (ipam.Backend, error) {
+	return func(_ context.Context, env plugin.Env, _ any) (ipam.Backend, error) {
 		clients, err := versioned.NewForConfig(env.Config)
 		if err != nil {
 			return nil, fmt.Errorf("client: %w", err)

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -63,28 +63,28 @@ func newPools(client rest.Interface, s Settings, atOnce int) *Pools {
 	}
 }
 
-// Name implements reaper.Backend.
+// Name implements ipam.Backend.
 func (*Pools) Name() string { return PoolsName }
 
-// List implements reaper.Backend. The allocations of a pool are in the order of
+// List implements ipam.Backend. The allocations of a pool are in the order of
 // their addresses, with the unreadable ones first.
-func (b *Pools) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
-	return func(yield func(reaper.Pool, error) bool) {
+func (b *Pools) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
+	return func(yield func(ipam.Pool, error) bool) {
 		items, err := list(ctx, b.client, poolResource)
 		if err != nil {
-			yield(reaper.Pool{}, err)
+			yield(ipam.Pool{}, err)
 			return
 		}
 		excluded, err := listExclusions(ctx, b.client)
 		if err != nil {
-			yield(reaper.Pool{}, err)
+			yield(ipam.Pool{}, err)
 			return
 		}
 		b.mu.Lock()
 		b.ranges = excluded.ranges
 		b.sizes = make(map[string]int64)
 		b.mu.Unlock()
-		excluded.beside(enginePools(items, protections{excluded, listClaims(ctx, b.client), b.settings}))(func(p reaper.Pool, err error) bool {
+		excluded.beside(enginePools(items, protections{excluded, listClaims(ctx, b.client), b.settings}))(func(p ipam.Pool, err error) bool {
 			b.mu.Lock()
 			b.sizes[p.Name] = int64(len(p.Allocations))
 			b.mu.Unlock()
@@ -94,15 +94,15 @@ func (b *Pools) List(ctx context.Context) iter.Seq2[reaper.Pool, error] {
 }
 
 // enginePools decodes the IPPools of a listing into pools of the engine.
-func enginePools(items []json.RawMessage, by protections) iter.Seq2[reaper.Pool, error] {
-	return func(yield func(reaper.Pool, error) bool) {
+func enginePools(items []json.RawMessage, by protections) iter.Seq2[ipam.Pool, error] {
+	return func(yield func(ipam.Pool, error) bool) {
 		for _, item := range items {
 			p, err := readPool(item)
 			if err != nil {
-				err = &reaper.PoolError{Pool: p.pool(), Err: err}
+				err = &ipam.PoolError{Pool: p.pool(), Err: err}
 			}
 			u := p.enginePool()
-			by.protect(&u, place{u.Network, u.Range}, func(a reaper.Allocation) json.RawMessage { return p.allocations[a.Key] })
+			by.protect(&u, place{u.Network, u.Range}, func(a ipam.Allocation) json.RawMessage { return p.allocations[a.Key] })
 			if !yield(u, err) {
 				return
 			}
@@ -111,8 +111,8 @@ func enginePools(items []json.RawMessage, by protections) iter.Seq2[reaper.Pool,
 }
 
 // enginePool returns an IPPool as a pool of the engine.
-func (p ipPool) enginePool() reaper.Pool {
-	u := reaper.Pool{Name: p.pool(), Range: p.prefix, Capacity: capacity(p.prefix), Object: &reaper.Object{
+func (p ipPool) enginePool() ipam.Pool {
+	u := ipam.Pool{Name: p.pool(), Range: p.prefix, Capacity: capacity(p.prefix), Object: &ipam.Object{
 		APIVersion: v1alpha1.SchemeGroupVersion.String(),
 		Kind:       poolKind,
 		Namespace:  p.Metadata.Namespace,
@@ -122,19 +122,19 @@ func (p ipPool) enginePool() reaper.Pool {
 	if network, ok := poolPrefix(p.name, p.prefix); ok {
 		u.Network = cmp.Or(network, unnamed)
 	}
-	u.Allocations = make([]reaper.Allocation, 0, len(p.allocations))
+	u.Allocations = make([]ipam.Allocation, 0, len(p.allocations))
 	for key, entry := range p.allocations {
 		u.Allocations = append(u.Allocations, p.allocation(key, entry))
 	}
-	slices.SortFunc(u.Allocations, func(a, b reaper.Allocation) int {
+	slices.SortFunc(u.Allocations, func(a, b ipam.Allocation) int {
 		return cmp.Or(a.IP.Compare(b.IP), cmp.Compare(a.Key, b.Key))
 	})
 	return u
 }
 
 // allocation decodes one allocation.
-func (p ipPool) allocation(key string, entry json.RawMessage) reaper.Allocation {
-	r := reaper.Allocation{Key: key, Token: string(entry)}
+func (p ipPool) allocation(key string, entry json.RawMessage) ipam.Allocation {
+	r := ipam.Allocation{Key: key, Token: string(entry)}
 	ip, err := addressAt(p.prefix, key)
 	if err != nil {
 		r.Unreadable = err.Error()
@@ -145,7 +145,7 @@ func (p ipPool) allocation(key string, entry json.RawMessage) reaper.Allocation 
 		r.Unreadable = fmt.Sprintf("allocation %s: %v", key, err)
 		return r
 	}
-	r.Owner = reaper.Owner{
+	r.Owner = ipam.Owner{
 		Sandbox:   within(r.Token, allocation.ContainerID),
 		Interface: within(r.Token, allocation.IfName),
 	}
@@ -171,14 +171,14 @@ type operation struct {
 	Value json.RawMessage `json:"value,omitempty"`
 }
 
-// Release implements reaper.Backend, for several pools at the same time.
-func (b *Pools) Release(ctx context.Context, ws []reaper.Warrant) []error {
+// Release implements ipam.Backend, for several pools at the same time.
+func (b *Pools) Release(ctx context.Context, ws []ipam.Warrant) []error {
 	takes := func(pool string) int64 {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		return min(max(b.sizes[pool], b.narrow), largePool)
 	}
-	return reaper.EachPool(ctx, ws, b.room, takes, func(pool string, ws []reaper.Warrant) []error {
+	return ipam.EachPool(ctx, ws, b.room, takes, func(pool string, ws []ipam.Warrant) []error {
 		return b.releasePool(ctx, pool, ws)
 	})
 }
@@ -187,9 +187,9 @@ func (b *Pools) Release(ctx context.Context, ws []reaper.Warrant) []error {
 // entry. The patch does not test the pool's resourceVersion, so that the plugin may
 // add and remove other entries meanwhile. Every write of the plugin tests it, so
 // the plugin cannot bring back an entry that was removed.
-func (b *Pools) releasePool(ctx context.Context, pool string, ws []reaper.Warrant) []error {
+func (b *Pools) releasePool(ctx context.Context, pool string, ws []ipam.Warrant) []error {
 	errs := make([]error, len(ws))
-	entries := make(map[int]reaper.Allocation, len(ws))
+	entries := make(map[int]ipam.Allocation, len(ws))
 	var patch []operation
 	for i, w := range ws {
 		r, err := w.Allocation()
@@ -230,7 +230,7 @@ const metadataOfOne = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v
 func (b *Pools) patch(ctx context.Context, pool string, patch []operation) error {
 	body, err := json.Marshal(patch)
 	if err != nil {
-		return fmt.Errorf("%w: encode the patch: %w", reaper.ErrKept, err)
+		return fmt.Errorf("%w: encode the patch: %w", ipam.ErrKept, err)
 	}
 	namespace, name := splitPool(pool)
 	err = b.client.Patch(types.JSONPatchType).Namespace(namespace).Resource(poolResource).Name(name).
@@ -242,7 +242,7 @@ func (b *Pools) patch(ctx context.Context, pool string, patch []operation) error
 // entries. If a test failed, because one entry changed, the others may go in
 // another patch. If the pool would not satisfy its schema, the API server names the
 // fields, and another try would not help.
-func (b *Pools) explain(ctx context.Context, pool string, entries map[int]reaper.Allocation, refusal error, errs []error) {
+func (b *Pools) explain(ctx context.Context, pool string, entries map[int]ipam.Allocation, refusal error, errs []error) {
 	current, err := b.read(ctx, pool)
 	schema := len(causes(refusal)) > 0
 	for i, r := range entries {
@@ -253,11 +253,11 @@ func (b *Pools) explain(ctx context.Context, pool string, entries map[int]reaper
 		case !held:
 			errs[i] = nil
 		case !bytes.Equal(entry, []byte(r.Token)):
-			errs[i] = fmt.Errorf("%w: it is now %s", reaper.ErrChanged, entry)
+			errs[i] = fmt.Errorf("%w: it is now %s", ipam.ErrChanged, entry)
 		case schema:
 			errs[i] = fmt.Errorf("the API server refuses the pool without the entry; correct the field that it names: %w", refusal)
 		default:
-			errs[i] = fmt.Errorf("%w: another entry of the pool changed", reaper.ErrAgain)
+			errs[i] = fmt.Errorf("%w: another entry of the pool changed", ipam.ErrAgain)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // oldPool was written by a version of the plugin that stored sandbox IDs only.
@@ -39,7 +39,7 @@ var (
 	comparePools = cmp.Options{cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})}
 
 	// ofOtherTests are the fields that have tests of their own.
-	ofOtherTests = cmpopts.IgnoreFields(reaper.Allocation{}, "UnknownField", "NeverAdopted", "Group")
+	ofOtherTests = cmpopts.IgnoreFields(ipam.Allocation{}, "UnknownField", "NeverAdopted", "Group")
 )
 
 func TestPoolOfSandboxIDsIsRead(t *testing.T) {
@@ -47,20 +47,20 @@ func TestPoolOfSandboxIDsIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := reaper.Pool{
+	want := ipam.Pool{
 		Name:    "kube-system/172.18.178.192-27",
 		Range:   netip.MustParsePrefix("172.18.178.192/27"),
 		Network: "-",
-		Object: &reaper.Object{
+		Object: &ipam.Object{
 			APIVersion: "whereabouts.cni.cncf.io/v1alpha1", Kind: "IPPool",
 			Namespace: "kube-system", Name: "172.18.178.192-27", UID: "u1",
 		},
-		Allocations: []reaper.Allocation{
-			{Key: "4", IP: netip.MustParseAddr("172.18.178.196"), Token: `{"id":"1e88fb5dec7c"}`, Owner: reaper.Owner{Sandbox: "1e88fb5dec7c"}, NeverAdopted: true},
-			{Key: "5", IP: netip.MustParseAddr("172.18.178.197"), Token: `{"id":"3484a0e16381"}`, Owner: reaper.Owner{Sandbox: "3484a0e16381"}, NeverAdopted: true},
-			{Key: "6", IP: netip.MustParseAddr("172.18.178.198"), Token: `{"id":"c002500f35b0"}`, Owner: reaper.Owner{Sandbox: "c002500f35b0"}, NeverAdopted: true},
-			{Key: "7", IP: netip.MustParseAddr("172.18.178.199"), Token: `{"id":"72137a16b0f67"}`, Owner: reaper.Owner{Sandbox: "72137a16b0f67"}, NeverAdopted: true},
-			{Key: "8", IP: netip.MustParseAddr("172.18.178.200"), Token: `{"id":"8cb063d9cc07"}`, Owner: reaper.Owner{Sandbox: "8cb063d9cc07"}, NeverAdopted: true},
+		Allocations: []ipam.Allocation{
+			{Key: "4", IP: netip.MustParseAddr("172.18.178.196"), Token: `{"id":"1e88fb5dec7c"}`, Owner: ipam.Owner{Sandbox: "1e88fb5dec7c"}, NeverAdopted: true},
+			{Key: "5", IP: netip.MustParseAddr("172.18.178.197"), Token: `{"id":"3484a0e16381"}`, Owner: ipam.Owner{Sandbox: "3484a0e16381"}, NeverAdopted: true},
+			{Key: "6", IP: netip.MustParseAddr("172.18.178.198"), Token: `{"id":"c002500f35b0"}`, Owner: ipam.Owner{Sandbox: "c002500f35b0"}, NeverAdopted: true},
+			{Key: "7", IP: netip.MustParseAddr("172.18.178.199"), Token: `{"id":"72137a16b0f67"}`, Owner: ipam.Owner{Sandbox: "72137a16b0f67"}, NeverAdopted: true},
+			{Key: "8", IP: netip.MustParseAddr("172.18.178.200"), Token: `{"id":"8cb063d9cc07"}`, Owner: ipam.Owner{Sandbox: "8cb063d9cc07"}, NeverAdopted: true},
 		},
 	}
 	got := p.enginePool()
@@ -74,37 +74,37 @@ func TestPoolOfSandboxIDsIsRead(t *testing.T) {
 }
 
 func TestAllocations(t *testing.T) {
-	owner := reaper.Owner{Pod: reaper.PodRef{Namespace: "default", Name: "web-0"}, Sandbox: "c1", Interface: "net1"}
+	owner := ipam.Owner{Pod: ipam.PodRef{Namespace: "default", Name: "web-0"}, Sandbox: "c1", Interface: "net1"}
 	for _, tt := range []struct {
 		name       string
 		key, entry string
 		ip         string // empty: no address
-		owner      reaper.Owner
+		owner      ipam.Owner
 		unreadable string // a part of the reason
 	}{
 		{"all fields", "7", `{"id":"c1","ifname":"net1","podref":"default/web-0"}`, "10.0.0.7", owner, ""},
 		{"spaces and another order", "7", `{ "podref" : "default/web-0", "ifname": "net1", "id": "c1" }`, "10.0.0.7", owner, ""},
 		{"unknown fields", "7", `{"id":"c1","ifname":"net1","podref":"default/web-0","since":9007199254740993,"x":{"y":[1]}}`, "10.0.0.7", owner, ""},
 		{"no interface", "7", `{"id":"c1","podref":"default/web-0"}`, "10.0.0.7",
-			reaper.Owner{Pod: reaper.PodRef{Namespace: "default", Name: "web-0"}, Sandbox: "c1"}, ""},
-		{"empty podref", "7", `{"id":"c1","podref":""}`, "10.0.0.7", reaper.Owner{Sandbox: "c1"}, ""},
+			ipam.Owner{Pod: ipam.PodRef{Namespace: "default", Name: "web-0"}, Sandbox: "c1"}, ""},
+		{"empty podref", "7", `{"id":"c1","podref":""}`, "10.0.0.7", ipam.Owner{Sandbox: "c1"}, ""},
 		{"podref of a name only", "7", `{"id":"c1","podref":"web-0"}`, "10.0.0.7",
-			reaper.Owner{Pod: reaper.PodRef{Name: "web-0"}, Sandbox: "c1"}, ""},
+			ipam.Owner{Pod: ipam.PodRef{Name: "web-0"}, Sandbox: "c1"}, ""},
 		{"podref of three parts", "7", `{"id":"c1","podref":"a/b/c"}`, "10.0.0.7",
-			reaper.Owner{Pod: reaper.PodRef{Name: "a/b/c"}, Sandbox: "c1"}, ""},
+			ipam.Owner{Pod: ipam.PodRef{Name: "a/b/c"}, Sandbox: "c1"}, ""},
 		{"podref of a slash", "7", `{"id":"c1","podref":"/"}`, "10.0.0.7",
-			reaper.Owner{Pod: reaper.PodRef{Name: "/"}, Sandbox: "c1"}, ""},
-		{"fields in another case", "7", `{"ID":"c1","PodRef":"default/web-0"}`, "10.0.0.7", reaper.Owner{}, ""},
-		{"empty", "7", `{}`, "10.0.0.7", reaper.Owner{}, ""},
-		{"null", "7", `null`, "10.0.0.7", reaper.Owner{}, ""},
-		{"a text", "7", `"default/web-0"`, "10.0.0.7", reaper.Owner{}, "allocation 7"},
-		{"a list", "7", `[]`, "10.0.0.7", reaper.Owner{}, "allocation 7"},
-		{"id of a wrong type", "7", `{"id":7,"podref":"default/web-0"}`, "10.0.0.7", reaper.Owner{}, "allocation 7"},
-		{"podref of a wrong type", "7", `{"id":"c1","podref":{"name":"web-0"}}`, "10.0.0.7", reaper.Owner{}, "allocation 7"},
+			ipam.Owner{Pod: ipam.PodRef{Name: "/"}, Sandbox: "c1"}, ""},
+		{"fields in another case", "7", `{"ID":"c1","PodRef":"default/web-0"}`, "10.0.0.7", ipam.Owner{}, ""},
+		{"empty", "7", `{}`, "10.0.0.7", ipam.Owner{}, ""},
+		{"null", "7", `null`, "10.0.0.7", ipam.Owner{}, ""},
+		{"a text", "7", `"default/web-0"`, "10.0.0.7", ipam.Owner{}, "allocation 7"},
+		{"a list", "7", `[]`, "10.0.0.7", ipam.Owner{}, "allocation 7"},
+		{"id of a wrong type", "7", `{"id":7,"podref":"default/web-0"}`, "10.0.0.7", ipam.Owner{}, "allocation 7"},
+		{"podref of a wrong type", "7", `{"id":"c1","podref":{"name":"web-0"}}`, "10.0.0.7", ipam.Owner{}, "allocation 7"},
 		{"key that is no number", "abc", `{"id":"c1","ifname":"net1","podref":"default/web-0"}`, "", owner, `"abc"`},
 		{"key beyond the range", "256", `{"id":"c1","ifname":"net1","podref":"default/web-0"}`, "", owner, "256"},
 		{"key beyond 63 bits", "9223372036854775808", `{"id":"c1","ifname":"net1","podref":"default/web-0"}`, "", owner, "9223372036854775808"},
-		{"wrong in both ways", "abc", `"x"`, "", reaper.Owner{}, "allocation abc"},
+		{"wrong in both ways", "abc", `"x"`, "", ipam.Owner{}, "allocation abc"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := ipPool{prefix: netip.MustParsePrefix("10.0.0.0/24")}
@@ -113,7 +113,7 @@ func TestAllocations(t *testing.T) {
 				t.Errorf("Unreadable = %q, want %q in it", got.Unreadable, tt.unreadable)
 			}
 			got.Unreadable = ""
-			want := reaper.Allocation{Key: tt.key, Owner: tt.owner, Token: tt.entry}
+			want := ipam.Allocation{Key: tt.key, Owner: tt.owner, Token: tt.entry}
 			if tt.ip != "" {
 				want.IP = netip.MustParseAddr(tt.ip)
 			}
@@ -194,7 +194,7 @@ func TestPoolsListsEveryPool(t *testing.T) {
 	)})
 	var got []string
 	for pool, err := range NewPools(client).List(t.Context()) {
-		var unreadable *reaper.PoolError
+		var unreadable *ipam.PoolError
 		switch {
 		case errors.As(err, &unreadable):
 			got = append(got, "unreadable "+unreadable.Pool)
@@ -214,7 +214,7 @@ func TestPoolsListsEveryPool(t *testing.T) {
 func TestPoolsWithoutTheirResourceAreNotInstalled(t *testing.T) {
 	_, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": plain(http.StatusNotFound)})
 	for pool, err := range NewPools(client).List(t.Context()) {
-		if !errors.Is(err, reaper.ErrNotInstalled) {
+		if !errors.Is(err, ipam.ErrNotInstalled) {
 			t.Errorf("List = %+v, %v, want ErrNotInstalled", pool, err)
 		}
 	}

@@ -10,7 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // leakyPool holds two addresses of pods that do not exist, one of them with an
@@ -33,11 +34,11 @@ const leakyPatch = `[` +
 	`{"op":"test","path":"/spec/allocations/5","value":{"id":"c5","podref":"default/web-1","since":9007199254740993}},` +
 	`{"op":"remove","path":"/spec/allocations/5"}]`
 
-var alive = fakeCluster{pods: []reaper.Pod{{Ref: reaper.PodRef{Namespace: "default", Name: "alive"}}}}
+var alive = fakeCluster{pods: []census.Pod{{Ref: ipam.PodRef{Namespace: "default", Name: "alive"}}}}
 
 // leaky starts a server with leakyPool. It returns the backend, which ignores unknown
 // fields, and its two warrants.
-func leaky(t *testing.T) (*api, *Pools, []reaper.Warrant) {
+func leaky(t *testing.T) (*api, *Pools, []ipam.Warrant) {
 	t.Helper()
 	a, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": items(leakyPool), "GET " + poolAt: say(leakyPool)})
 	b := newPools(client, Settings{UnknownFields: IgnoreUnknownFields}, 4)
@@ -152,7 +153,7 @@ func TestReleaseOfAServerThatIsNotThere(t *testing.T) {
 func TestNothingIsPatchedWithoutAWarrant(t *testing.T) {
 	a, b, ws := leaky(t)
 	a.answer("PATCH "+poolAt, say(leakyPool))
-	if got := outcomes(b.Release(t.Context(), make([]reaper.Warrant, 2))); got != "no-warrant no-warrant" {
+	if got := outcomes(b.Release(t.Context(), make([]ipam.Warrant, 2))); got != "no-warrant no-warrant" {
 		t.Errorf("Release without warrants = %s", got)
 	}
 	if got := outcomes(b.Release(t.Context(), nil)); got != "" {
@@ -162,7 +163,7 @@ func TestNothingIsPatchedWithoutAWarrant(t *testing.T) {
 		t.Errorf("requests %s, want none", calls)
 	}
 
-	if got := outcomes(b.Release(t.Context(), []reaper.Warrant{{}, ws[1], {}})); got != "no-warrant gone no-warrant" {
+	if got := outcomes(b.Release(t.Context(), []ipam.Warrant{{}, ws[1], {}})); got != "no-warrant gone no-warrant" {
 		t.Errorf("Release with one warrant of three = %s", got)
 	}
 	want := leakyPatch[:1] + leakyPatch[strings.Index(leakyPatch, `{"op":"test","path":"/spec/allocations/5"`):]
@@ -193,8 +194,8 @@ func outcomes(errs []error) string {
 			err  error
 			word string
 		}{
-			{reaper.ErrReturned, "returned"}, {reaper.ErrChanged, "changed"}, {reaper.ErrKept, "kept"},
-			{reaper.ErrLost, "lost"}, {reaper.ErrAgain, "again"}, {reaper.ErrNoWarrant, "no-warrant"},
+			{ipam.ErrReturned, "returned"}, {ipam.ErrChanged, "changed"}, {ipam.ErrKept, "kept"},
+			{ipam.ErrLost, "lost"}, {ipam.ErrAgain, "again"}, {ipam.ErrNoWarrant, "no-warrant"},
 		} {
 			if errors.Is(err, known.err) {
 				word = known.word

@@ -12,7 +12,7 @@ import (
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
 	"github.com/sethvargo/go-retry"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -25,7 +25,7 @@ func restoreBackoff() retry.Backoff {
 
 // retryable marks an error that may pass, so that the restore is tried again.
 func retryable(err error) error {
-	if err = kube.Transient(err); errors.Is(err, reaper.ErrAgain) {
+	if err = kube.Transient(err); errors.Is(err, ipam.ErrAgain) {
 		return retry.RetryableError(err)
 	}
 	return err
@@ -33,8 +33,8 @@ func retryable(err error) error {
 
 // checkRecords checks the records of one pool. It returns the good ones by index,
 // and an error for each record that Record cannot have returned for this pool.
-func checkRecords(backend, pool string, rs []reaper.Record, check func(reaper.Record) error) (map[int]reaper.Record, []error) {
-	good, errs := make(map[int]reaper.Record, len(rs)), make([]error, len(rs))
+func checkRecords(backend, pool string, rs []ipam.Record, check func(ipam.Record) error) (map[int]ipam.Record, []error) {
+	good, errs := make(map[int]ipam.Record, len(rs)), make([]error, len(rs))
 	seen := make(map[string]bool, len(rs))
 	namespace, name := splitPool(pool)
 	for i, r := range rs {
@@ -90,5 +90,5 @@ func takenBy(podRef string, entry json.RawMessage) error {
 	if podRef == "" {
 		podRef = "an entry that names no pod: " + string(entry)
 	}
-	return fmt.Errorf("%w by %s", reaper.ErrTaken, podRef)
+	return fmt.Errorf("%w by %s", ipam.ErrTaken, podRef)
 }

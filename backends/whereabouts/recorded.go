@@ -8,7 +8,7 @@ import (
 
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -29,7 +29,7 @@ var serverOwned = []string{
 // readRecorded decodes a record. It returns an error for a record that Record
 // cannot have returned of a released object. It puts the old spec back in place of a
 // tombstone.
-func readRecorded(r reaper.Record) (recorded, error) {
+func readRecorded(r ipam.Record) (recorded, error) {
 	var o object
 	if err := kube.Decode(r.Stored, &o); err != nil {
 		return recorded{}, fmt.Errorf("the stored object: %w", err)
@@ -66,7 +66,7 @@ func readRecorded(r reaper.Record) (recorded, error) {
 
 // checkOverlapping returns an error if the object is not the one of the record, or
 // names no pod.
-func checkOverlapping(r reaper.Record, o object, owner reaper.PodRef) error {
+func checkOverlapping(r ipam.Record, o object, owner ipam.PodRef) error {
 	var kind struct {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`

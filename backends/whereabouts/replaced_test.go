@@ -8,7 +8,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
 // The tombstone keeps the whole spec, with fields that this program does not know, and the whole
@@ -50,17 +53,17 @@ func TestOverlappingThatNamesNoPodIsHeld(t *testing.T) {
 		_, client := newAPI(t, map[string]http.HandlerFunc{
 			"GET overlappingrangeipreservations": items(overlappingJSON("10.0.0.4", spec, `{}`)), "GET ippools": items(),
 		})
-		inv := reaper.TakeInventory(t.Context(), []reaper.Backend{NewOverlapping(client)}, func(string) bool { return true })
-		census, err := reaper.TakeCensus(t.Context(), fakeCluster{}, reaper.Scope{})
+		inv := ipam.TakeInventory(t.Context(), []ipam.Backend{NewOverlapping(client)}, func(string) bool { return true })
+		census, err := census.Take(t.Context(), fakeCluster{}, census.Scope{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		decisions := reaper.Judge(time.Now(), p, inv, census, reaper.Ledger{})
+		decisions := judge.Judge(time.Now(), p, inv, census, ledger.Ledger{})
 		if len(decisions) != 1 {
 			t.Fatalf("%d decisions, want 1", len(decisions))
 		}
 		for _, d := range decisions {
-			if d.Verdict != reaper.Held || d.Reason != reaper.OwnerUnknown {
+			if d.Verdict != judge.Held || d.Reason != judge.OwnerUnknown {
 				t.Errorf("%s is %v %s, want it held as OwnerUnknown", spec, d.Verdict, d.Reason)
 			}
 		}

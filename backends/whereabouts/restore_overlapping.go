@@ -9,7 +9,7 @@ import (
 	"github.com/sethvargo/go-retry"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -17,9 +17,9 @@ import (
 // them one by one. If there are more, it lists all.
 const maxSingleReads = 20
 
-// Record implements reaper.Backend. It reads the objects again, because the token has only
+// Record implements ipam.Backend. It reads the objects again, because the token has only
 // their version and spec.
-func (b *Overlapping) Record(ctx context.Context, rs []reaper.Allocation) ([]json.RawMessage, error) {
+func (b *Overlapping) Record(ctx context.Context, rs []ipam.Allocation) ([]json.RawMessage, error) {
 	wanted := make(map[string]int, len(rs)) // the places, by pool
 	for i, r := range rs {
 		wanted[r.Pool] = i
@@ -53,15 +53,15 @@ func (b *Overlapping) Record(ctx context.Context, rs []reaper.Allocation) ([]jso
 	return records, nil
 }
 
-// Restore implements reaper.Backend. It creates the object again, which fails if
+// Restore implements ipam.Backend. It creates the object again, which fails if
 // an object of its name exists. If the release was interrupted, the object still
 // exists with a tombstone: Restore puts its spec back.
-func (b *Overlapping) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
+func (b *Overlapping) Restore(ctx context.Context, pool string, rs []ipam.Record) []error {
 	return eachRecord(pool, rs, func(r recorded) error { return b.restore(ctx, pool, r) })
 }
 
-// Compare implements reaper.Backend. It reads the objects one by one.
-func (b *Overlapping) Compare(ctx context.Context, pool string, rs []reaper.Record) []error {
+// Compare implements ipam.Backend. It reads the objects one by one.
+func (b *Overlapping) Compare(ctx context.Context, pool string, rs []ipam.Record) []error {
 	return eachRecord(pool, rs, func(r recorded) error {
 		return retry.Do(ctx, restoreBackoff(), func(ctx context.Context) error {
 			now, err := get(ctx, b.client, overlappingResource, pool)
@@ -77,9 +77,9 @@ func (b *Overlapping) Compare(ctx context.Context, pool string, rs []reaper.Reco
 }
 
 // eachRecord answers each record of an object: by do, if Record can have returned it.
-func eachRecord(pool string, rs []reaper.Record, do func(recorded) error) []error {
+func eachRecord(pool string, rs []ipam.Record, do func(recorded) error) []error {
 	wanted := make(map[string]recorded, 1)
-	good, errs := checkRecords(OverlappingName, pool, rs, func(r reaper.Record) (err error) {
+	good, errs := checkRecords(OverlappingName, pool, rs, func(r ipam.Record) (err error) {
 		wanted[r.Key], err = readRecorded(r)
 		return err
 	})
@@ -95,7 +95,7 @@ func (b *Overlapping) restore(ctx context.Context, pool string, r recorded) erro
 	unsure := false // an answer to a write was lost, so the stored object may be ours
 	again := func(err error) error {
 		err = retryable(err)
-		unsure = unsure || errors.Is(err, reaper.ErrAgain)
+		unsure = unsure || errors.Is(err, ipam.ErrAgain)
 		return err
 	}
 	return retry.Do(ctx, restoreBackoff(), func(ctx context.Context) error {
@@ -106,13 +106,13 @@ func (b *Overlapping) restore(ctx context.Context, pool string, r recorded) erro
 		case err == nil:
 			return nil
 		case kube.Gone(err, "namespaces", namespace):
-			return fmt.Errorf("%w: its namespace is gone", reaper.ErrTaken)
+			return fmt.Errorf("%w: its namespace is gone", ipam.ErrTaken)
 		case !apierrors.IsAlreadyExists(err):
 			return again(err)
 		}
 		now, err := get(ctx, b.client, overlappingResource, pool)
 		if gone(err, overlappingResource, pool) {
-			return retry.RetryableError(fmt.Errorf("%w: the object existed a moment ago and is gone", reaper.ErrAgain))
+			return retry.RetryableError(fmt.Errorf("%w: the object existed a moment ago and is gone", ipam.ErrAgain))
 		}
 		if err != nil {
 			return retryable(err)
@@ -121,11 +121,11 @@ func (b *Overlapping) restore(ctx context.Context, pool string, r recorded) erro
 		if err == nil {
 			err := b.putBack(ctx, pool, now)
 			if gone(err, overlappingResource, pool) {
-				err = fmt.Errorf("%w: the object existed a moment ago and is gone", reaper.ErrAgain)
+				err = fmt.Errorf("%w: the object existed a moment ago and is gone", ipam.ErrAgain)
 			}
 			return again(err)
 		}
-		if unsure && errors.Is(err, reaper.ErrPresent) {
+		if unsure && errors.Is(err, ipam.ErrPresent) {
 			return nil
 		}
 		return err
@@ -142,8 +142,8 @@ func (r recorded) compare(now object) error {
 	owner := overlappingPool(now, nil).Allocations[0].Owner.Pod
 	switch {
 	case sameJSON(now.Spec, r.spec):
-		return reaper.ErrPresent
-	case owner != reaper.PodRef{}:
+		return ipam.ErrPresent
+	case owner != ipam.PodRef{}:
 		return takenBy(owner.String(), nil)
 	default:
 		return takenBy("", now.Spec)

@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -28,8 +28,8 @@ func storedOverlapping(podRef, metadata string) string {
 }
 
 // overlappingRecord is the record of a stored object.
-func overlappingRecord(stored string) reaper.Record {
-	return reaper.Record{Backend: OverlappingName, Pool: anOverlapping, Key: "10.0.0.4", IP: "10.0.0.4", Stored: json.RawMessage(stored)}
+func overlappingRecord(stored string) ipam.Record {
+	return ipam.Record{Backend: OverlappingName, Pool: anOverlapping, Key: "10.0.0.4", IP: "10.0.0.4", Stored: json.RawMessage(stored)}
 }
 
 // tokenOf returns the token of a stored object.
@@ -55,22 +55,22 @@ const createdOverlapping = `{"apiVersion":"whereabouts.cni.cncf.io/v1alpha1","ki
 func TestOverlappingIsRecordedAsStored(t *testing.T) {
 	stored := storedOverlapping("default/web-0", "")
 	other := strings.Replace(stored, `"44"`, `"45"`, 1)
-	listed := reaper.Allocation{Pool: anOverlapping, Key: "10.0.0.4", Token: tokenOf(t, stored)}
-	many := append(make([]reaper.Allocation, maxSingleReads), listed)
+	listed := ipam.Allocation{Pool: anOverlapping, Key: "10.0.0.4", Token: tokenOf(t, stored)}
+	many := append(make([]ipam.Allocation, maxSingleReads), listed)
 	forbidden := refuse(apierrors.NewForbidden(overlappingResources, "10.0.0.4", errors.New("no")))
 	for _, tt := range []struct {
 		name      string
 		get, list http.HandlerFunc
-		rs        []reaper.Allocation
+		rs        []ipam.Allocation
 		want      string // the last record
 		fails     bool
 	}{
-		{"one", say(stored), nil, []reaper.Allocation{listed}, stored, false},
-		{"one that was changed", say(other), nil, []reaper.Allocation{listed}, "", false},
-		{"one that is gone", overlappingNotFound, nil, []reaper.Allocation{listed}, "", false},
-		{"one, at the second try", first(broken, say(stored)), nil, []reaper.Allocation{listed}, stored, false},
-		{"one behind a proxy that knows no such path", plain(http.StatusNotFound), nil, []reaper.Allocation{listed}, "", true},
-		{"one that may not be read", forbidden, nil, []reaper.Allocation{listed}, "", true},
+		{"one", say(stored), nil, []ipam.Allocation{listed}, stored, false},
+		{"one that was changed", say(other), nil, []ipam.Allocation{listed}, "", false},
+		{"one that is gone", overlappingNotFound, nil, []ipam.Allocation{listed}, "", false},
+		{"one, at the second try", first(broken, say(stored)), nil, []ipam.Allocation{listed}, stored, false},
+		{"one behind a proxy that knows no such path", plain(http.StatusNotFound), nil, []ipam.Allocation{listed}, "", true},
+		{"one that may not be read", forbidden, nil, []ipam.Allocation{listed}, "", true},
 		{"none", nil, nil, nil, "", false},
 		{"many", nil, items(`{"metadata": []}`, stored), many, stored, false},
 		{"many, and this one was changed", nil, items(other), many, "", false},
@@ -116,7 +116,7 @@ func TestOverlappingIsCreatedAgain(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a, client := newAPI(t, map[string]http.HandlerFunc{createAt: say("{}")})
-			errs := NewOverlapping(client).Restore(t.Context(), anOverlapping, []reaper.Record{overlappingRecord(tt.stored)})
+			errs := NewOverlapping(client).Restore(t.Context(), anOverlapping, []ipam.Record{overlappingRecord(tt.stored)})
 			if got := restoreOutcomes(errs); got != "back" {
 				t.Fatalf("Restore = %v, want it back", errs)
 			}
@@ -167,7 +167,7 @@ func TestRestoreOfAnExistingOverlapping(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			a, client := newAPI(t, map[string]http.HandlerFunc{createAt: tt.post, getAt: tt.get, patchAt: tt.patch})
 			stored := storedOverlapping("default/web-0", "")
-			errs := NewOverlapping(client).Restore(t.Context(), anOverlapping, []reaper.Record{overlappingRecord(stored)})
+			errs := NewOverlapping(client).Restore(t.Context(), anOverlapping, []ipam.Record{overlappingRecord(stored)})
 			if got := restoreOutcomes(errs); got != tt.want {
 				t.Errorf("Restore = %s, want %s: %v", got, tt.want, errs)
 			}
@@ -186,15 +186,15 @@ func TestRestoreOfAnExistingOverlapping(t *testing.T) {
 
 func TestBadOverlappingRecordsAreRefused(t *testing.T) {
 	good := storedOverlapping("default/web-0", "")
-	replaced := func(old, with string) reaper.Record {
+	replaced := func(old, with string) ipam.Record {
 		return overlappingRecord(strings.Replace(good, old, with, 1))
 	}
-	record := func(change func(*reaper.Record)) reaper.Record {
+	record := func(change func(*ipam.Record)) ipam.Record {
 		r := overlappingRecord(good)
 		change(&r)
 		return r
 	}
-	for name, bad := range map[string]reaper.Record{
+	for name, bad := range map[string]ipam.Record{
 		"nothing":              overlappingRecord(""),
 		"null":                 overlappingRecord("null"),
 		"a list":               overlappingRecord("[]"),
@@ -208,15 +208,15 @@ func TestBadOverlappingRecordsAreRefused(t *testing.T) {
 		"a lost tombstone":     replaced("default/web-0", tombstone),
 		"a podref of a number": replaced(`"default/web-0"`, "4"),
 		"no spec":              replaced(`"spec"`, `"Spec"`),
-		"another address":      record(func(r *reaper.Record) { r.IP = "10.0.0.5" }),
-		"no address":           record(func(r *reaper.Record) { r.IP = "" }),
-		"another key":          record(func(r *reaper.Record) { r.Key = "10.0.0.5" }),
-		"another backend":      record(func(r *reaper.Record) { r.Backend = PoolsName }),
-		"another pool":         record(func(r *reaper.Record) { r.Pool = "kube-system/10.0.0.5" }),
+		"another address":      record(func(r *ipam.Record) { r.IP = "10.0.0.5" }),
+		"no address":           record(func(r *ipam.Record) { r.IP = "" }),
+		"another key":          record(func(r *ipam.Record) { r.Key = "10.0.0.5" }),
+		"another backend":      record(func(r *ipam.Record) { r.Backend = PoolsName }),
+		"another pool":         record(func(r *ipam.Record) { r.Pool = "kube-system/10.0.0.5" }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, client := newAPI(t, map[string]http.HandlerFunc{createAt: say("{}")})
-			got := restoreOutcomes(NewOverlapping(client).Restore(t.Context(), anOverlapping, []reaper.Record{bad, overlappingRecord(good)}))
+			got := restoreOutcomes(NewOverlapping(client).Restore(t.Context(), anOverlapping, []ipam.Record{bad, overlappingRecord(good)}))
 			if got != "final back" || len(a.calls()) != 1 {
 				t.Errorf("Restore = %s after %s, want the good record back", got, a.calls())
 			}

@@ -15,13 +15,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// Record implements reaper.Backend. It reads nothing: the token is the entry as it
+// Record implements ipam.Backend. It reads nothing: the token is the entry as it
 // is stored, and an entry that has changed is not released.
-func (b *Pools) Record(_ context.Context, rs []reaper.Allocation) ([]json.RawMessage, error) {
+func (b *Pools) Record(_ context.Context, rs []ipam.Allocation) ([]json.RawMessage, error) {
 	records := make([]json.RawMessage, len(rs))
 	for i, r := range rs {
 		if entry := json.RawMessage(r.Token); checkAllocation(entry) == nil {
@@ -31,13 +31,13 @@ func (b *Pools) Record(_ context.Context, rs []reaper.Allocation) ([]json.RawMes
 	return records, nil
 }
 
-// Restore implements reaper.Backend with one JSON patch for up to reaper.MaxBatch
+// Restore implements ipam.Backend with one JSON patch for up to ipam.MaxBatch
 // entries. The patch is conditional on the pool as it was read. If another writer
 // changes the pool, Restore reads it again. It never creates a pool.
-func (b *Pools) Restore(ctx context.Context, pool string, rs []reaper.Record) []error {
-	good, errs := checkRecords(PoolsName, pool, rs, func(r reaper.Record) error { return checkAllocation(r.Stored) })
-	for some := range slices.Chunk(slices.Sorted(maps.Keys(good)), reaper.MaxBatch) {
-		pending := make(map[int]reaper.Record, len(some))
+func (b *Pools) Restore(ctx context.Context, pool string, rs []ipam.Record) []error {
+	good, errs := checkRecords(PoolsName, pool, rs, func(r ipam.Record) error { return checkAllocation(r.Stored) })
+	for some := range slices.Chunk(slices.Sorted(maps.Keys(good)), ipam.MaxBatch) {
+		pending := make(map[int]ipam.Record, len(some))
 		for _, i := range some {
 			pending[i] = good[i]
 		}
@@ -49,10 +49,10 @@ func (b *Pools) Restore(ctx context.Context, pool string, rs []reaper.Record) []
 	return errs
 }
 
-// Compare implements reaper.Backend with one read of the pool. Without a good record, it
+// Compare implements ipam.Backend with one read of the pool. Without a good record, it
 // reads nothing.
-func (b *Pools) Compare(ctx context.Context, pool string, rs []reaper.Record) []error {
-	good, errs := checkRecords(PoolsName, pool, rs, func(r reaper.Record) error { return checkAllocation(r.Stored) })
+func (b *Pools) Compare(ctx context.Context, pool string, rs []ipam.Record) []error {
+	good, errs := checkRecords(PoolsName, pool, rs, func(r ipam.Record) error { return checkAllocation(r.Stored) })
 	if len(good) == 0 {
 		return errs
 	}
@@ -85,7 +85,7 @@ func (b *Pools) readForRestore(ctx context.Context, pool string) (ipPool, error)
 }
 
 // settle answers the records whose places are not free, and removes them from pending.
-func (p ipPool) settle(pending map[int]reaper.Record, errs []error) {
+func (p ipPool) settle(pending map[int]ipam.Record, errs []error) {
 	keys := p.keys()
 	for i, r := range pending {
 		if err := p.checkFree(keys, r); err != nil {
@@ -95,11 +95,11 @@ func (p ipPool) settle(pending map[int]reaper.Record, errs []error) {
 	}
 }
 
-var errPoolGone = fmt.Errorf("%w: the pool is gone", reaper.ErrTaken)
+var errPoolGone = fmt.Errorf("%w: the pool is gone", ipam.ErrTaken)
 
 // restore puts entries back into a pool. It answers the entries that are decided,
 // and removes them from pending. Its error is the answer for the others.
-func (b *Pools) restore(ctx context.Context, pool string, pending map[int]reaper.Record, errs []error) error {
+func (b *Pools) restore(ctx context.Context, pool string, pending map[int]ipam.Record, errs []error) error {
 	unsure := false // an answer to a patch was lost, so a stored entry may be ours
 	return retry.Do(ctx, restoreBackoff(), func(ctx context.Context) error {
 		p, err := b.readForRestore(ctx, pool)
@@ -109,7 +109,7 @@ func (b *Pools) restore(ctx context.Context, pool string, pending map[int]reaper
 		begun := maps.Clone(pending)
 		p.settle(pending, errs)
 		for i := range begun {
-			if unsure && errors.Is(errs[i], reaper.ErrPresent) {
+			if unsure && errors.Is(errs[i], ipam.ErrPresent) {
 				errs[i] = nil
 			}
 		}
@@ -125,10 +125,10 @@ func (b *Pools) restore(ctx context.Context, pool string, pending map[int]reaper
 			return errPoolGone
 		case !apierrors.IsInvalid(err):
 			err = retryable(err)
-			unsure = unsure || errors.Is(err, reaper.ErrAgain)
+			unsure = unsure || errors.Is(err, ipam.ErrAgain)
 			return err
 		case len(causes(err)) == 0:
-			return retry.RetryableError(fmt.Errorf("%w: another writer changed the pool: %w", reaper.ErrAgain, err))
+			return retry.RetryableError(fmt.Errorf("%w: another writer changed the pool: %w", ipam.ErrAgain, err))
 		case !answerInvalid(pending, err, errs):
 			return fmt.Errorf("the API server refuses the pool with the entries; correct the field that it names: %w", err)
 		default:
@@ -139,7 +139,7 @@ func (b *Pools) restore(ctx context.Context, pool string, pending map[int]reaper
 
 // checkFree returns nil if the place of the record is free, ErrPresent if its entry
 // is there, and an error that wraps ErrTaken if another entry is there.
-func (p ipPool) checkFree(keys map[string]string, r reaper.Record) error {
+func (p ipPool) checkFree(keys map[string]string, r ipam.Record) error {
 	ip, err := addressAt(p.prefix, r.Key)
 	if err != nil {
 		return fmt.Errorf("the record of %s in %s: %w", r.Key, r.Pool, err)
@@ -153,7 +153,7 @@ func (p ipPool) checkFree(keys map[string]string, r reaper.Record) error {
 	}
 	entry := p.allocations[key]
 	if key == r.Key && sameJSON(entry, r.Stored) {
-		return reaper.ErrPresent
+		return ipam.ErrPresent
 	}
 	var now v1alpha1.IPAllocation
 	if err := kube.Decode(entry, &now); err != nil {
@@ -183,7 +183,7 @@ func (p ipPool) keys() map[string]string {
 // additions returns the patch that adds the entries to the pool. It begins with a
 // test of the resourceVersion: an add operation would replace an entry that is
 // there.
-func (p ipPool) additions(entries map[int]reaper.Record) []operation {
+func (p ipPool) additions(entries map[int]ipam.Record) []operation {
 	version := json.RawMessage(strconv.Quote(p.Metadata.ResourceVersion))
 	patch := []operation{{Op: "test", Path: "/metadata/resourceVersion", Value: version}}
 	if p.allocations == nil {
@@ -198,7 +198,7 @@ func (p ipPool) additions(entries map[int]reaper.Record) []operation {
 
 // answerInvalid answers the entries that break the schema of the pool, and removes
 // them from pending. It reports whether there were any.
-func answerInvalid(pending map[int]reaper.Record, refusal error, errs []error) bool {
+func answerInvalid(pending map[int]ipam.Record, refusal error, errs []error) bool {
 	before := len(pending)
 	for i, r := range pending {
 		field := "spec.allocations." + r.Key

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 const (
@@ -26,12 +26,12 @@ func reapedPool(more string) string {
 }
 
 // poolRecord is the record of an entry of that pool.
-func poolRecord(key, stored string) reaper.Record {
-	return reaper.Record{Backend: PoolsName, Pool: aPool, Key: key, IP: "10.0.0." + key, Stored: json.RawMessage(stored)}
+func poolRecord(key, stored string) ipam.Record {
+	return ipam.Record{Backend: PoolsName, Pool: aPool, Key: key, IP: "10.0.0." + key, Stored: json.RawMessage(stored)}
 }
 
 // reaped are the records of that run.
-var reaped = []reaper.Record{poolRecord("4", entry4), poolRecord("5", entry5)}
+var reaped = []ipam.Record{poolRecord("4", entry4), poolRecord("5", entry5)}
 
 // restoreOutcomes returns the answers of Restore, in a word each.
 func restoreOutcomes(errs []error) string {
@@ -40,11 +40,11 @@ func restoreOutcomes(errs []error) string {
 		switch {
 		case err == nil:
 			all = append(all, "back")
-		case errors.Is(err, reaper.ErrPresent):
+		case errors.Is(err, ipam.ErrPresent):
 			all = append(all, "present")
-		case errors.Is(err, reaper.ErrTaken):
+		case errors.Is(err, ipam.ErrTaken):
 			all = append(all, "taken")
-		case errors.Is(err, reaper.ErrAgain):
+		case errors.Is(err, ipam.ErrAgain):
 			all = append(all, "again")
 		default:
 			all = append(all, "final")
@@ -193,31 +193,31 @@ func TestNothingIsRestoredUnderACancelledContext(t *testing.T) {
 
 // People may edit a journal.
 func TestBadPoolRecordsAreRefused(t *testing.T) {
-	with := func(change func(*reaper.Record)) reaper.Record {
+	with := func(change func(*ipam.Record)) ipam.Record {
 		r := poolRecord("4", entry4)
 		change(&r)
 		return r
 	}
-	for name, bad := range map[string]reaper.Record{
-		"another backend":      with(func(r *reaper.Record) { r.Backend = OverlappingName }),
-		"another pool":         with(func(r *reaper.Record) { r.Pool = "kube-system/10.0.1.0-24" }),
-		"another address":      with(func(r *reaper.Record) { r.IP = "10.0.0.9" }),
-		"no address":           with(func(r *reaper.Record) { r.IP = "" }),
-		"key with a zero":      with(func(r *reaper.Record) { r.Key = "04" }),
-		"key with a sign":      with(func(r *reaper.Record) { r.Key = "+4" }),
-		"key with a path":      with(func(r *reaper.Record) { r.Key = "4/podref" }),
-		"key out of range":     with(func(r *reaper.Record) { r.Key, r.IP = "256", "10.0.1.0" }),
-		"nothing stored":       with(func(r *reaper.Record) { r.Stored = nil }),
-		"null stored":          with(func(r *reaper.Record) { r.Stored = json.RawMessage("null") }),
-		"a text stored":        with(func(r *reaper.Record) { r.Stored = json.RawMessage(`"x"`) }),
-		"a list stored":        with(func(r *reaper.Record) { r.Stored = json.RawMessage("[]") }),
-		"no JSON stored":       with(func(r *reaper.Record) { r.Stored = json.RawMessage(`{"id":"c4"} {}`) }),
-		"a podref of a number": with(func(r *reaper.Record) { r.Stored = json.RawMessage(`{"id":"c4","podref":4}`) }),
+	for name, bad := range map[string]ipam.Record{
+		"another backend":      with(func(r *ipam.Record) { r.Backend = OverlappingName }),
+		"another pool":         with(func(r *ipam.Record) { r.Pool = "kube-system/10.0.1.0-24" }),
+		"another address":      with(func(r *ipam.Record) { r.IP = "10.0.0.9" }),
+		"no address":           with(func(r *ipam.Record) { r.IP = "" }),
+		"key with a zero":      with(func(r *ipam.Record) { r.Key = "04" }),
+		"key with a sign":      with(func(r *ipam.Record) { r.Key = "+4" }),
+		"key with a path":      with(func(r *ipam.Record) { r.Key = "4/podref" }),
+		"key out of range":     with(func(r *ipam.Record) { r.Key, r.IP = "256", "10.0.1.0" }),
+		"nothing stored":       with(func(r *ipam.Record) { r.Stored = nil }),
+		"null stored":          with(func(r *ipam.Record) { r.Stored = json.RawMessage("null") }),
+		"a text stored":        with(func(r *ipam.Record) { r.Stored = json.RawMessage(`"x"`) }),
+		"a list stored":        with(func(r *ipam.Record) { r.Stored = json.RawMessage("[]") }),
+		"no JSON stored":       with(func(r *ipam.Record) { r.Stored = json.RawMessage(`{"id":"c4"} {}`) }),
+		"a podref of a number": with(func(r *ipam.Record) { r.Stored = json.RawMessage(`{"id":"c4","podref":4}`) }),
 		"the same key again":   poolRecord("5", entry5),
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, client := newAPI(t, map[string]http.HandlerFunc{"GET " + poolAt: say(reapedPool("")), "PATCH " + poolAt: say("{}")})
-			if got := restoreOutcomes(NewPools(client).Restore(t.Context(), aPool, []reaper.Record{reaped[1], bad})); got != "back final" {
+			if got := restoreOutcomes(NewPools(client).Restore(t.Context(), aPool, []ipam.Record{reaped[1], bad})); got != "back final" {
 				t.Errorf("Restore = %s, want the good record back", got)
 			}
 			if body := a.bodies("PATCH " + poolAt)[0].Body; strings.Count(body, `"add"`) != 1 || !strings.Contains(body, entry5) {
@@ -226,9 +226,9 @@ func TestBadPoolRecordsAreRefused(t *testing.T) {
 		})
 	}
 	for _, pool := range []string{"", "10.0.0.0-24", "/10.0.0.0-24", "kube-system/", "kube-system/a/b"} {
-		r := with(func(r *reaper.Record) { r.Pool = pool })
+		r := with(func(r *ipam.Record) { r.Pool = pool })
 		a, client := newAPI(t, map[string]http.HandlerFunc{})
-		if got := restoreOutcomes(NewPools(client).Restore(t.Context(), pool, []reaper.Record{r})); got != "final" || len(a.calls()) > 0 {
+		if got := restoreOutcomes(NewPools(client).Restore(t.Context(), pool, []ipam.Record{r})); got != "final" || len(a.calls()) > 0 {
 			t.Errorf("Restore into %q = %s after %s, want an error", pool, got, a.calls())
 		}
 	}

@@ -19,7 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -58,7 +58,7 @@ func splitPool(pool string) (namespace, name string) {
 }
 
 // list reads every object of a resource, in all namespaces, by quorum reads. narrow may
-// change the requests. It returns an error that wraps reaper.ErrNotInstalled if the API
+// change the requests. It returns an error that wraps ipam.ErrNotInstalled if the API
 // server does not serve the resource.
 func list(ctx context.Context, client rest.Interface, resource string, narrow ...func(*rest.Request) *rest.Request) ([]json.RawMessage, error) {
 	return listReduced(ctx, client, resource, func(item json.RawMessage) json.RawMessage { return item }, narrow...)
@@ -105,12 +105,12 @@ func gone(err error, resource, pool string) bool {
 
 // readOwner parses a podref, which is namespace/name. Any other text becomes the
 // name of a pod without a namespace: that is no owner, but a report can show it.
-func readOwner(podRef string) reaper.PodRef {
+func readOwner(podRef string) ipam.PodRef {
 	namespace, name, ok := strings.Cut(podRef, "/")
 	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
-		return reaper.PodRef{Name: podRef}
+		return ipam.PodRef{Name: podRef}
 	}
-	return reaper.PodRef{Namespace: namespace, Name: name}
+	return ipam.PodRef{Namespace: namespace, Name: name}
 }
 
 // An ipPool is an IPPool as it was read.

@@ -8,22 +8,22 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 func TestReadOwner(t *testing.T) {
 	for _, tt := range []struct {
 		podRef string
-		want   reaper.PodRef
+		want   ipam.PodRef
 	}{
-		{"default/web-0", reaper.PodRef{Namespace: "default", Name: "web-0"}},
-		{"", reaper.PodRef{}},
-		{"justname", reaper.PodRef{Name: "justname"}},
-		{"a/b/c", reaper.PodRef{Name: "a/b/c"}},
-		{"/web-0", reaper.PodRef{Name: "/web-0"}},
-		{"default/", reaper.PodRef{Name: "default/"}},
-		{"/", reaper.PodRef{Name: "/"}},
-		{"default//web-0", reaper.PodRef{Name: "default//web-0"}},
+		{"default/web-0", ipam.PodRef{Namespace: "default", Name: "web-0"}},
+		{"", ipam.PodRef{}},
+		{"justname", ipam.PodRef{Name: "justname"}},
+		{"a/b/c", ipam.PodRef{Name: "a/b/c"}},
+		{"/web-0", ipam.PodRef{Name: "/web-0"}},
+		{"default/", ipam.PodRef{Name: "default/"}},
+		{"/", ipam.PodRef{Name: "/"}},
+		{"default//web-0", ipam.PodRef{Name: "default//web-0"}},
 	} {
 		if got := readOwner(tt.podRef); got != tt.want {
 			t.Errorf("readOwner(%q) = %+v, want %+v", tt.podRef, got, tt.want)
@@ -50,7 +50,7 @@ func TestListStatuses(t *testing.T) {
 			if err == nil || got != nil {
 				t.Fatalf("list = %s, %v, want nothing and an error", got, err)
 			}
-			if is := errors.Is(err, reaper.ErrNotInstalled); is != tt.notInstalled {
+			if is := errors.Is(err, ipam.ErrNotInstalled); is != tt.notInstalled {
 				t.Errorf("list: %v: is ErrNotInstalled = %v, want %v", err, is, tt.notInstalled)
 			}
 			if !strings.Contains(err.Error(), tt.says) {

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -28,7 +28,7 @@ func token(o object) string {
 func readToken(text string) (object, error) {
 	parts := strings.SplitN(text, "/", 3)
 	if len(parts) < 3 {
-		return object{}, fmt.Errorf("%w: its token %q is not one", reaper.ErrKept, text)
+		return object{}, fmt.Errorf("%w: its token %q is not one", ipam.ErrKept, text)
 	}
 	var o object
 	o.Metadata.UID, o.Metadata.ResourceVersion, o.Spec = parts[0], parts[1], json.RawMessage(parts[2])
@@ -38,7 +38,7 @@ func readToken(text string) (object, error) {
 // setTombstone puts the tombstone into the object as it was listed, and returns the
 // object as it is then. If the object already has a tombstone for the same owner,
 // it returns that.
-func (b *Overlapping) setTombstone(ctx context.Context, pool string, r reaper.Allocation) (object, error) {
+func (b *Overlapping) setTombstone(ctx context.Context, pool string, r ipam.Allocation) (object, error) {
 	if !r.Interrupted {
 		listed, err := readToken(r.Token)
 		if err != nil {
@@ -70,9 +70,9 @@ func (b *Overlapping) setTombstone(ctx context.Context, pool string, r reaper.Al
 	case stands.Interrupted && stands.Owner.Pod == r.Owner.Pod:
 		return now, nil
 	case token(now) == r.Token:
-		return object{}, fmt.Errorf("%w: the API server reported a conflict, but the object is unchanged", reaper.ErrAgain)
+		return object{}, fmt.Errorf("%w: the API server reported a conflict, but the object is unchanged", ipam.ErrAgain)
 	default:
-		return object{}, reaper.ErrChanged
+		return object{}, ipam.ErrChanged
 	}
 }
 
@@ -131,9 +131,9 @@ func (b *Overlapping) remove(ctx context.Context, pool string, version object) e
 	return kube.Denied(err, overlappingKind+" "+pool)
 }
 
-// Mend implements reaper.Mender: it puts the old spec back if the object has a
+// Mend implements ipam.Mender: it puts the old spec back if the object has a
 // tombstone.
-func (b *Overlapping) Mend(ctx context.Context, r reaper.Allocation) error {
+func (b *Overlapping) Mend(ctx context.Context, r ipam.Allocation) error {
 	now, err := get(ctx, b.client, overlappingResource, r.Pool)
 	if gone(err, overlappingResource, r.Pool) {
 		return nil

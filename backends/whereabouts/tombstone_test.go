@@ -13,7 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 const (
@@ -46,7 +47,7 @@ func tombstoneOf(owner string) string {
 // leakyOverlapping starts a server with a leaked overlapping reservation. It
 // returns the backend and its warrant. A request without an answer of the test's
 // succeeds.
-func leakyOverlapping(t *testing.T, stored string, cluster reaper.Cluster, answers map[string]http.HandlerFunc) (*api, *Overlapping, []reaper.Warrant) {
+func leakyOverlapping(t *testing.T, stored string, cluster census.Cluster, answers map[string]http.HandlerFunc) (*api, *Overlapping, []ipam.Warrant) {
 	t.Helper()
 	a, client := newAPI(t, map[string]http.HandlerFunc{
 		"GET overlappingrangeipreservations": items(stored),
@@ -69,11 +70,11 @@ func leakyOverlapping(t *testing.T, stored string, cluster reaper.Cluster, answe
 // comesBack is a cluster whose owner is absent for this many looks, and then
 // exists.
 func comesBack(looks int) fakeCluster {
-	return fakeCluster{look: func(ref reaper.PodRef) (reaper.Pod, reaper.Presence, error) {
+	return fakeCluster{look: func(ref ipam.PodRef) (census.Pod, census.Presence, error) {
 		if looks--; looks >= 0 {
-			return reaper.Pod{}, reaper.Absent, nil
+			return census.Pod{}, census.Absent, nil
 		}
-		return reaper.Pod{Ref: ref}, reaper.Present, nil
+		return census.Pod{Ref: ref}, census.Present, nil
 	}}
 }
 
@@ -124,11 +125,11 @@ func TestReturningOwnerIsPutBack(t *testing.T) {
 
 func TestTombstoneStaysIfTheOwnerIsUnknown(t *testing.T) {
 	looks := 0
-	a, b, ws := leakyOverlapping(t, leaked, fakeCluster{look: func(reaper.PodRef) (reaper.Pod, reaper.Presence, error) {
+	a, b, ws := leakyOverlapping(t, leaked, fakeCluster{look: func(ipam.PodRef) (census.Pod, census.Presence, error) {
 		if looks++; looks == 1 {
-			return reaper.Pod{}, reaper.Absent, nil
+			return census.Pod{}, census.Absent, nil
 		}
-		return reaper.Pod{}, reaper.Unknown, errors.New("timeout")
+		return census.Pod{}, census.Unknown, errors.New("timeout")
 	}}, nil)
 	if got := outcomes(b.Release(t.Context(), ws)); got != "again" {
 		t.Errorf("Release = %s, want again", got)
@@ -189,7 +190,7 @@ func TestOverlappingWaitsForItsPoolEntry(t *testing.T) {
 }
 
 // holderOf returns the pool that holds the address of an overlapping reservation.
-func holderOf(t *testing.T, client rest.Interface, r reaper.Allocation) (string, error) {
+func holderOf(t *testing.T, client rest.Interface, r ipam.Allocation) (string, error) {
 	t.Helper()
 	held, err := NewOverlapping(client).heldBy(t.Context(), []*burial{{r: r}}, time.Now())
 	if err != nil {
@@ -226,8 +227,8 @@ func TestOverlappingWaitsForPoolsOfItsNetwork(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": items(string(tt.pool))})
-			r := reaper.Allocation{Key: tt.overlapping, IP: readings(tt.overlapping)[0].ip}
-			r.Owner.Pod = reaper.PodRef{Namespace: "default", Name: "web-0"}
+			r := ipam.Allocation{Key: tt.overlapping, IP: readings(tt.overlapping)[0].ip}
+			r.Owner.Pod = ipam.PodRef{Namespace: "default", Name: "web-0"}
 			held, err := holderOf(t, client, r)
 			if err != nil || (held != "") != tt.want {
 				t.Errorf("held by %q, %v, want it held: %v", held, err, tt.want)
@@ -240,8 +241,8 @@ func TestOverlappingWaitsForPoolsOfItsNetwork(t *testing.T) {
 func TestPoolsAreSearchedForEscapedNames(t *testing.T) {
 	_, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": items(`{"metadata": {"namespace": "kube-system", "name": "10.0.0.0-24"},
 		"spec": {"range": "10.0.0.0/24", "allocations": {"4": {"id": "c", "podref": "default/a\u003cb"}}}}`)})
-	r := reaper.Allocation{Key: "10.0.0.4", IP: readings("10.0.0.4")[0].ip}
-	r.Owner.Pod = reaper.PodRef{Namespace: "default", Name: "a<b"}
+	r := ipam.Allocation{Key: "10.0.0.4", IP: readings("10.0.0.4")[0].ip}
+	r.Owner.Pod = ipam.PodRef{Namespace: "default", Name: "a<b"}
 	if held, err := holderOf(t, client, r); err != nil || held != aPool {
 		t.Errorf("held by %q, %v, want %s", held, err, aPool)
 	}
@@ -353,7 +354,7 @@ func TestInterruptedReleaseIsTakenUp(t *testing.T) {
 
 func TestOverlappingWithoutWarrantStays(t *testing.T) {
 	a, b, ws := leakyOverlapping(t, leaked, fakeCluster{}, nil)
-	if got := outcomes(b.Release(t.Context(), []reaper.Warrant{{}})); got != "no-warrant" {
+	if got := outcomes(b.Release(t.Context(), []ipam.Warrant{{}})); got != "no-warrant" {
 		t.Errorf("Release without a warrant = %s", got)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -367,10 +368,10 @@ func TestOverlappingWithoutWarrantStays(t *testing.T) {
 }
 
 func TestMend(t *testing.T) {
-	web := reaper.PodRef{Namespace: "default", Name: "web-0"}
+	web := ipam.PodRef{Namespace: "default", Name: "web-0"}
 	for _, tt := range []struct {
 		name       string
-		owner      reaper.PodRef
+		owner      ipam.PodRef
 		get, patch http.HandlerFunc
 		failed     bool
 		patches    int
@@ -380,15 +381,15 @@ func TestMend(t *testing.T) {
 		{"gone", web, overlappingNotFound, nil, false, 0},
 		{"gone before it was written", web, say(withTombstone), overlappingNotFound, false, 1},
 		{"a tombstone for another owner", web, say(tombstoneOf("default/web-1")), nil, false, 0},
-		{"the owner is unknown", reaper.PodRef{}, say(tombstoneOf("")), nil, false, 0},
+		{"the owner is unknown", ipam.PodRef{}, say(tombstoneOf("")), nil, false, 0},
 		{"a proxy knows no such path", web, plain(http.StatusNotFound), nil, true, 0},
 		{"cannot be read", web, broken, nil, true, 0},
 		{"written meanwhile", web, say(withTombstone), overlappingConflict, true, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a, client := newAPI(t, map[string]http.HandlerFunc{getAt: tt.get, patchAt: tt.patch})
-			err := NewOverlapping(client).Mend(t.Context(), reaper.Allocation{
-				Pool: anOverlapping, Owner: reaper.Owner{Pod: tt.owner}, Interrupted: true})
+			err := NewOverlapping(client).Mend(t.Context(), ipam.Allocation{
+				Pool: anOverlapping, Owner: ipam.Owner{Pod: tt.owner}, Interrupted: true})
 			if (err != nil) != tt.failed {
 				t.Errorf("Mend = %v, want an error: %v", err, tt.failed)
 			}

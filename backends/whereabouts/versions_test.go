@@ -7,12 +7,12 @@ import (
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
 // recordedBy returns the objects that a real plugin of a version stored.
-func recordedBy(t *testing.T, version, file, kind string) []reaper.Document {
+func recordedBy(t *testing.T, version, file, kind string) []ipam.Document {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", version, file))
 	if err != nil {
@@ -24,7 +24,7 @@ func recordedBy(t *testing.T, version, file, kind string) []reaper.Document {
 	if err := json.Unmarshal(data, &list); err != nil {
 		t.Fatal(err)
 	}
-	var all []reaper.Document
+	var all []ipam.Document
 	for _, item := range list.Items {
 		all = append(all, document(kind, string(item)))
 	}

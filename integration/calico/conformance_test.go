@@ -16,7 +16,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 func TestBlocksConform(t *testing.T) {
@@ -48,7 +48,7 @@ type pluginBlocks struct {
 }
 
 // Backend implements backendtest.Store.
-func (p *pluginBlocks) Backend() reaper.Backend {
+func (p *pluginBlocks) Backend() ipam.Backend {
 	config := rest.CopyConfig(p.Cluster.Config)
 	config.QPS = -1
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return fumbling{next, &p.fumbles} })
@@ -78,26 +78,26 @@ func (f fumbling) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-func (p *pluginBlocks) sandbox(pool string, owner reaper.Owner) calico.Sandbox {
+func (p *pluginBlocks) sandbox(pool string, owner ipam.Owner) calico.Sandbox {
 	return calico.Sandbox{Namespace: owner.Pod.Namespace, Pod: owner.Pod.Name, Node: pool, ContainerID: owner.Sandbox}
 }
 
 // Reserve implements backendtest.Store. What a pod had in another sandbox stays
 // that sandbox's. A new owner of the suite is to get an address that was given before.
 // It asks for that one, which is the last that the plugin would give.
-func (p *pluginBlocks) Reserve(pool string, owner reaper.Owner) (reaper.Allocation, error) {
+func (p *pluginBlocks) Reserve(pool string, owner ipam.Owner) (ipam.Allocation, error) {
 	sandbox := p.sandbox(pool, owner)
 	if strings.HasPrefix(owner.Pod.Name, "new-owner-") {
 		sandbox.IP = p.freed(pool)
 	}
 	ips, err := p.Add(p.Context(), sandbox)
 	if err != nil {
-		return reaper.Allocation{}, err
+		return ipam.Allocation{}, err
 	}
 	p.given.Store(ips[0], pool)
-	return reaper.Allocation{
+	return ipam.Allocation{
 		Pool: netip.PrefixFrom(ips[0], 27).Masked().String(), Key: strconv.Itoa(int(ips[0].As4()[3] & 31)), IP: ips[0],
-		Owner: reaper.Owner{Pod: owner.Pod, Sandbox: owner.Sandbox, Node: pool},
+		Owner: ipam.Owner{Pod: owner.Pod, Sandbox: owner.Sandbox, Node: pool},
 	}, nil
 }
 
@@ -124,7 +124,7 @@ func (p *pluginBlocks) freed(pool string) netip.Addr {
 }
 
 // Free implements backendtest.Store.
-func (p *pluginBlocks) Free(pool string, owner reaper.Owner) error {
+func (p *pluginBlocks) Free(pool string, owner ipam.Owner) error {
 	return p.Del(p.Context(), p.sandbox(pool, owner))
 }
 
@@ -170,7 +170,7 @@ func (p *pluginBlocks) Snapshot() (map[string]string, error) {
 			if err := decode(string(b.Attributes[*index]), &attribute); err != nil {
 				return nil, err
 			}
-			place := backendtest.Place(reaper.Allocation{Pool: rest["cidr"].(string), Key: strconv.Itoa(ordinal)})
+			place := backendtest.Place(ipam.Allocation{Pool: rest["cidr"].(string), Key: strconv.Itoa(ordinal)})
 			snapshot[place] = fmt.Sprintf("%s, allocated at %s, %s: %s", b.Attributes[*index],
 				b.Sequences[strconv.Itoa(ordinal)], attribute.Handle, handles[attribute.Handle])
 			used[attribute.Handle] = true

@@ -18,13 +18,13 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/engine"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // records has the addresses recorded, as they are listed now, by block.
-func (s *fixture) records(b reaper.Backend, ips ...netip.Addr) map[string][]reaper.Record {
+func (s *fixture) records(b ipam.Backend, ips ...netip.Addr) map[string][]ipam.Record {
 	s.Helper()
-	var rs []reaper.Allocation
+	var rs []ipam.Allocation
 	for u, err := range b.List(s.Context()) {
 		s.must(err)
 		for _, r := range u.Allocations {
@@ -35,12 +35,12 @@ func (s *fixture) records(b reaper.Backend, ips ...netip.Addr) map[string][]reap
 	}
 	stored, err := b.Record(s.Context(), rs)
 	s.must(err)
-	all := map[string][]reaper.Record{}
+	all := map[string][]ipam.Record{}
 	for i, r := range rs {
 		if len(stored[i]) == 0 {
 			s.Fatalf("%s has no record", r.IP)
 		}
-		all[r.Pool] = append(all[r.Pool], reaper.Record{
+		all[r.Pool] = append(all[r.Pool], ipam.Record{
 			Backend: backend.Name, Pool: r.Pool, Key: r.Key, IP: r.IP.String(), Stored: stored[i],
 		})
 	}
@@ -48,7 +48,7 @@ func (s *fixture) records(b reaper.Backend, ips ...netip.Addr) map[string][]reap
 }
 
 // restore puts back what was recorded, which has to be answered so.
-func (s *fixture) restore(b reaper.Backend, all map[string][]reaper.Record, want error) {
+func (s *fixture) restore(b ipam.Backend, all map[string][]ipam.Record, want error) {
 	s.Helper()
 	for pool, records := range all {
 		for i, err := range b.Restore(s.Context(), pool, records) {
@@ -128,7 +128,7 @@ func TestWhatWasReleasedIsRestored(t *testing.T) {
 		}
 		s.restore(b, records, nil)
 		s.wantRestored(before)
-		s.restore(b, records, reaper.ErrPresent)
+		s.restore(b, records, ipam.ErrPresent)
 		s.wantRestored(before)
 		s.wantCounts()
 		if r := s.check(); len(r.NoHandle)+len(r.LeakedHandles)+len(r.MissingHandles)+len(r.NotAllocated) > 0 {
@@ -161,7 +161,7 @@ func TestRestoreLosesAgainstAnADD(t *testing.T) {
 		want error
 	}{
 		"of another address":  {func(s *fixture, _ netip.Addr) { s.live("new") }, nil},
-		"of the same address": {func(s *fixture, ip netip.Addr) { s.liveAt("new", calico.NewContainerID(), ip) }, reaper.ErrTaken},
+		"of the same address": {func(s *fixture, ip netip.Addr) { s.liveAt("new", calico.NewContainerID(), ip) }, ipam.ErrTaken},
 	} {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(s *fixture) {
@@ -182,7 +182,7 @@ func TestRestoreLosesAgainstAnADD(t *testing.T) {
 }
 
 // overtaken is a backend before whose first write of a block something happens.
-func (s *fixture) overtaken(do func()) reaper.Backend {
+func (s *fixture) overtaken(do func()) ipam.Backend {
 	s.Helper()
 	if s.Etcd != nil {
 		b, err := s.intercepted(func(t engine.Transaction) error {

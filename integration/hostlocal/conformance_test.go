@@ -10,7 +10,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/backends/hostlocal"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // The backend passes the suite over leases of the real plugin (promises 1, 2, 4 and 6).
@@ -43,25 +43,25 @@ type store struct{ *node }
 func (*store) ByRuntime() {}
 
 // Backend implements backendtest.Store.
-func (s *store) Backend() reaper.Backend {
+func (s *store) Backend() ipam.Backend {
 	settings := s.settings()
 	settings.Networks = suitePools
 	return hostlocal.New(settings)
 }
 
 // Reserve implements backendtest.Store.
-func (s *store) Reserve(pool string, owner reaper.Owner) (reaper.Allocation, error) {
+func (s *store) Reserve(pool string, owner ipam.Owner) (ipam.Allocation, error) {
 	ips, err := s.add(s.Context(), pool, owner)
 	if err != nil {
-		return reaper.Allocation{}, err
+		return ipam.Allocation{}, err
 	}
-	a := reaper.Allocation{Pool: s.path(dataDir, pool), Key: ips[0].String(), IP: ips[0], Owner: owner, ByRuntime: true}
+	a := ipam.Allocation{Pool: s.path(dataDir, pool), Key: ips[0].String(), IP: ips[0], Owner: owner, ByRuntime: true}
 	a.Owner.Node = ""
 	return a, s.age(pool, owner, dead, ips...)
 }
 
 // Free implements backendtest.Store.
-func (s *store) Free(pool string, owner reaper.Owner) error {
+func (s *store) Free(pool string, owner ipam.Owner) error {
 	return s.del(s.Context(), pool, owner)
 }
 
@@ -70,9 +70,9 @@ func (s *store) Free(pool string, owner reaper.Owner) error {
 func (s *store) Snapshot() (map[string]string, error) { return contentOf(s.path(dataDir)) }
 
 // Spoil implements backendtest.Spoiler.
-func (s *store) Spoil(pool string) (reaper.Allocation, error) {
+func (s *store) Spoil(pool string) (ipam.Allocation, error) {
 	err := os.WriteFile(s.lease(pool, "10.9.9.9"), []byte("no container ID"), 0o600)
-	return reaper.Allocation{Pool: s.path(dataDir, pool), Key: "10.9.9.9"}, err
+	return ipam.Allocation{Pool: s.path(dataDir, pool), Key: "10.9.9.9"}, err
 }
 
 // contentOf returns what is in a folder: of each file its kind, permissions, time and

@@ -22,7 +22,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // realCache is the folder of libcni's cache. No containerd can be told another one.
@@ -35,7 +35,7 @@ type containerd struct {
 	bin  string // the folder of containerd and ctr
 	proc *exec.Cmd
 	api  runtimeapi.RuntimeServiceClient
-	made []reaper.Owner
+	made []ipam.Owner
 }
 
 // newContainerd starts the containerd of a folder on a node whose pods are in a subnet. With
@@ -165,7 +165,7 @@ func (c *containerd) tar(files map[string][]byte) []byte {
 
 // started runs the sandbox of a pod, as the kubelet does, and makes its lease old. It returns the
 // name of the lease.
-func (c *containerd) started(pod string) (of reaper.Owner, lease string) {
+func (c *containerd) started(pod string) (of ipam.Owner, lease string) {
 	c.Helper()
 	of = sandbox(pod)
 	ctx, cancel := context.WithTimeout(c.Context(), time.Minute)
@@ -194,7 +194,7 @@ func (c *containerd) started(pod string) (of reaper.Owner, lease string) {
 }
 
 // entries returns the files of libcni and of Multus that are about a sandbox.
-func (c *containerd) entries(of reaper.Owner) []string {
+func (c *containerd) entries(of ipam.Owner) []string {
 	var all []string
 	for _, pattern := range []string{"results/*-" + of.Sandbox + "-*", "multus/results/*-" + of.Sandbox + "-*", "multus/" + of.Sandbox} {
 		files, err := filepath.Glob(filepath.Join(realCache, pattern))
@@ -205,7 +205,7 @@ func (c *containerd) entries(of reaper.Owner) []string {
 }
 
 // listed reports whether containerd lists a sandbox.
-func (c *containerd) listed(of reaper.Owner) bool {
+func (c *containerd) listed(of ipam.Owner) bool {
 	c.Helper()
 	answer, err := c.api.ListPodSandbox(c.Context(), &runtimeapi.ListPodSandboxRequest{})
 	c.must(err)
@@ -214,7 +214,7 @@ func (c *containerd) listed(of reaper.Owner) bool {
 
 // lose damages what containerd has stored of a sandbox, and starts it again: it does not list
 // the sandbox, which runs on. containerd 2.3 has a second record, from which it would list it.
-func (c *containerd) lose(of reaper.Owner) {
+func (c *containerd) lose(of ipam.Owner) {
 	c.Helper()
 	_, err := c.ctr("containers", "label", of.Sandbox, "io.cri-containerd.kind=")
 	c.must(err)
@@ -232,7 +232,7 @@ func (c *containerd) lose(of reaper.Owner) {
 }
 
 // alive reports whether the process of a sandbox runs.
-func (c *containerd) alive(of reaper.Owner) bool {
+func (c *containerd) alive(of ipam.Owner) bool {
 	c.Helper()
 	tasks, err := c.ctr("tasks", "ls")
 	c.must(err)
@@ -242,7 +242,7 @@ func (c *containerd) alive(of reaper.Owner) bool {
 var netns = regexp.MustCompile(`/var/run/netns/cni-[0-9a-f-]+`)
 
 // end ends a sandbox and its network namespace, without a DEL.
-func (c *containerd) end(of reaper.Owner) {
+func (c *containerd) end(of ipam.Owner) {
 	c.Helper()
 	if _, err := c.ctr("tasks", "rm", "--force", of.Sandbox); c.alive(of) {
 		c.Fatal(err)

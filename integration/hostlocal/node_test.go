@@ -18,7 +18,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/backends/hostlocal"
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // The folders of a node, below its root.
@@ -107,19 +107,19 @@ func (n *node) config(network string) []byte {
 }
 
 // sandbox returns the first sandbox of a pod, with an ID as the runtime gives it.
-func sandbox(pod string) reaper.Owner { return sandboxAgain(pod, 0) }
+func sandbox(pod string) ipam.Owner { return sandboxAgain(pod, 0) }
 
 // sandboxAgain returns a later sandbox of a pod.
-func sandboxAgain(pod string, attempt byte) reaper.Owner {
+func sandboxAgain(pod string, attempt byte) ipam.Owner {
 	sum := sha256.Sum256(append([]byte(pod), attempt))
-	return reaper.Owner{
-		Pod: reaper.PodRef{Namespace: "shop", Name: pod}, UID: "uid-of-" + pod,
+	return ipam.Owner{
+		Pod: ipam.PodRef{Namespace: "shop", Name: pod}, UID: "uid-of-" + pod,
 		Sandbox: hex.EncodeToString(sum[:]), Interface: "eth0",
 	}
 }
 
 // attachment returns the ADD or DEL of a sandbox.
-func (n *node) attachment(network string, of reaper.Owner) (*libcni.CNIConfig, *libcni.NetworkConfigList, *libcni.RuntimeConf) {
+func (n *node) attachment(network string, of ipam.Owner) (*libcni.CNIConfig, *libcni.NetworkConfigList, *libcni.RuntimeConf) {
 	n.Helper()
 	list, err := libcni.NetworkConfFromBytes(n.config(network))
 	n.must(err)
@@ -134,7 +134,7 @@ func (n *node) attachment(network string, of reaper.Owner) (*libcni.CNIConfig, *
 
 // add gives a sandbox its addresses, as the runtime does. libcni then has an entry of it in
 // its cache.
-func (n *node) add(ctx context.Context, network string, of reaper.Owner) ([]netip.Addr, error) {
+func (n *node) add(ctx context.Context, network string, of ipam.Owner) ([]netip.Addr, error) {
 	config, list, runtime := n.attachment(network, of)
 	answer, err := config.AddNetworkList(ctx, list, runtime)
 	if err != nil {
@@ -156,25 +156,25 @@ func (n *node) add(ctx context.Context, network string, of reaper.Owner) ([]neti
 }
 
 // del gives the addresses of a sandbox back, as the runtime does.
-func (n *node) del(ctx context.Context, network string, of reaper.Owner) error {
+func (n *node) del(ctx context.Context, network string, of ipam.Owner) error {
 	config, list, runtime := n.attachment(network, of)
 	return config.DelNetworkList(ctx, list, runtime)
 }
 
 // entry returns the path of the entry in libcni's cache.
-func (n *node) entry(network string, of reaper.Owner) string {
+func (n *node) entry(network string, of ipam.Owner) string {
 	return n.path(cacheDir, "results", network+"-"+of.Sandbox+"-"+of.Interface)
 }
 
 // forget removes the entry in libcni's cache. There is none if another plugin of the list
 // fails in the ADD: such a lease leaks at once.
-func (n *node) forget(network string, of reaper.Owner) {
+func (n *node) forget(network string, of ipam.Owner) {
 	n.Helper()
 	n.must(os.Remove(n.entry(network, of)))
 }
 
 // age makes the leases of a sandbox, and its entry in the cache, as old as that.
-func (n *node) age(network string, of reaper.Owner, age time.Duration, ips ...netip.Addr) error {
+func (n *node) age(network string, of ipam.Owner, age time.Duration, ips ...netip.Addr) error {
 	files := []string{n.entry(network, of)}
 	for _, ip := range ips {
 		files = append(files, n.lease(network, ip.String()))
@@ -189,7 +189,7 @@ func (n *node) age(network string, of reaper.Owner, age time.Duration, ips ...ne
 }
 
 // given lets the plugin give addresses to a sandbox some time ago.
-func (n *node) given(network string, of reaper.Owner, ago time.Duration) []netip.Addr {
+func (n *node) given(network string, of ipam.Owner, ago time.Duration) []netip.Addr {
 	n.Helper()
 	ips, err := n.add(n.Context(), network, of)
 	n.must(err)
@@ -199,7 +199,7 @@ func (n *node) given(network string, of reaper.Owner, ago time.Duration) []netip
 
 // leaked lets the plugin give addresses to a sandbox that is gone, and of which libcni
 // knows nothing.
-func (n *node) leaked(network string, of reaper.Owner) []netip.Addr {
+func (n *node) leaked(network string, of ipam.Owner) []netip.Addr {
 	n.Helper()
 	ips := n.given(network, of, dead)
 	n.forget(network, of)

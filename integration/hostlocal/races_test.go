@@ -17,7 +17,7 @@ const oneKey = "10.1.0.2"
 
 // A run asks the runtime twice: for the census, and before the release.
 const (
-	firstLook     = 1
+	firstLook  = 1
 	secondLook = 2
 )
 

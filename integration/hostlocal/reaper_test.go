@@ -14,8 +14,9 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/cri/critest"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // A world is a node with a container runtime that speaks the CRI, and the reaper's binary.
@@ -38,15 +39,15 @@ func newWorld(t testing.TB, spans ...span) *world {
 }
 
 // list makes the runtime list sandboxes.
-func (w *world) list(all ...reaper.Owner) {
+func (w *world) list(all ...ipam.Owner) {
 	for _, s := range all {
-		w.runtime.Add(reaper.Sandbox{ID: s.Sandbox, Pod: s.Pod, UID: s.UID, Ready: true})
+		w.runtime.Add(census.Sandbox{ID: s.Sandbox, Pod: s.Pod, UID: s.UID, Ready: true})
 	}
 }
 
 // live lets the plugin give addresses to a sandbox that the runtime lists, as long ago as
 // those of dead ones.
-func (w *world) live(network string, of reaper.Owner) {
+func (w *world) live(network string, of ipam.Owner) {
 	w.Helper()
 	w.given(network, of, dead)
 	w.list(of)
@@ -189,7 +190,7 @@ func (w *world) wantContent(before map[string]string, without ...string) {
 
 // left returns the names of the files in a network's folder that are leases of one of these
 // sandboxes.
-func (w *world) left(network string, of ...reaper.Owner) []string {
+func (w *world) left(network string, of ...ipam.Owner) []string {
 	w.Helper()
 	entries, err := os.ReadDir(w.path(dataDir, network))
 	w.must(err)

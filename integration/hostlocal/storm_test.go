@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // A storm is many ADDs and DELs at the same time, beside runs of the reaper.
@@ -22,8 +22,8 @@ type storm struct {
 	full atomic.Int64 // ADDs that found no free address
 
 	mu   sync.Mutex
-	held map[netip.Addr]reaper.Owner // by sandboxes that live
-	dead []reaper.Owner
+	held map[netip.Addr]ipam.Owner // by sandboxes that live
+	dead []ipam.Owner
 }
 
 // Sandboxes come and go, and some go without a DEL, in a network that is nearly full, so
@@ -36,7 +36,7 @@ func TestEverySandboxOfAStorm(t *testing.T) {
 	if testing.Short() {
 		sandboxes = 240
 	}
-	s := &storm{world: newWorld(t, span{Subnet: "10.1.0.0/27"}), held: map[netip.Addr]reaper.Owner{}}
+	s := &storm{world: newWorld(t, span{Subnet: "10.1.0.0/27"}), held: map[netip.Addr]ipam.Owner{}}
 	s.left.Store(sandboxes)
 	ctx, stop := context.WithCancel(t.Context())
 	var reaping, writing sync.WaitGroup
@@ -131,7 +131,7 @@ func (s *storm) write(writer int) {
 }
 
 // take gets an address for a sandbox. It fails the test if a live one has it.
-func (s *storm) take(of reaper.Owner) (netip.Addr, bool) {
+func (s *storm) take(of ipam.Owner) (netip.Addr, bool) {
 	ips, err := s.add(s.Context(), pods, of)
 	if err != nil {
 		if !strings.Contains(err.Error(), "no IP addresses available") {
@@ -157,7 +157,7 @@ func (s *storm) drop(ip netip.Addr) {
 }
 
 // die makes the leases of a sandbox old, after which a run may release them at any time.
-func (s *storm) die(ip netip.Addr, of reaper.Owner) {
+func (s *storm) die(ip netip.Addr, of ipam.Owner) {
 	s.drop(ip)
 	s.mu.Lock()
 	s.dead = append(s.dead, of)
@@ -173,7 +173,7 @@ func (s *storm) try(err error) {
 }
 
 // check fails the test unless the live sandbox has its lease.
-func (s *storm) check(ip netip.Addr, of reaper.Owner) {
+func (s *storm) check(ip netip.Addr, of ipam.Owner) {
 	content, err := os.ReadFile(s.lease(pods, ip.String()))
 	if err != nil || string(content) != of.Sandbox+"\r\n"+of.Interface {
 		s.Errorf("%s of %s is %q, %v", ip, of.Pod, content, errors.Unwrap(err))

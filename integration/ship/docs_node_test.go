@@ -12,9 +12,10 @@ import (
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/cri"
 	"github.com/ip-reaper/ip-reaper/reaper/cri/critest"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // podnet is the network configuration of the page about nodes.
@@ -43,7 +44,7 @@ func newDocsNode(t *testing.T) *docsNode {
 		id := fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "x%d", i)))
 		write(fmt.Sprintf("/var/lib/cni/networks/podnet/10.244.2.%d", i), id+"\r\neth0", 72*time.Hour)
 		if i%23 == 5 {
-			n.runtime.Add(reaper.Sandbox{ID: id, Pod: reaper.PodRef{Namespace: "shop", Name: fmt.Sprintf("web-%d", i)}, Ready: true})
+			n.runtime.Add(census.Sandbox{ID: id, Pod: ipam.PodRef{Namespace: "shop", Name: fmt.Sprintf("web-%d", i)}, Ready: true})
 		}
 	}
 	write("/var/lib/cni/networks/podnet/lock", "", 0)

@@ -18,7 +18,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/backends/whereabouts"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 func TestPoolsConform(t *testing.T) {
@@ -57,7 +57,7 @@ type pluginPools struct {
 }
 
 // Backend implements backendtest.Store.
-func (p *pluginPools) Backend() reaper.Backend { return whereabouts.NewPools(p.client()) }
+func (p *pluginPools) Backend() ipam.Backend { return whereabouts.NewPools(p.client()) }
 
 // network returns the network of a pool: the nth has 10.n.0.0/26.
 func (p *pluginPools) network(pool string) plugin.Network {
@@ -70,21 +70,21 @@ func (p *pluginPools) pool(pool string) string {
 }
 
 // Reserve implements backendtest.Store.
-func (p *pluginPools) Reserve(pool string, owner reaper.Owner) (reaper.Allocation, error) {
+func (p *pluginPools) Reserve(pool string, owner ipam.Owner) (ipam.Allocation, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	ips, err := p.plugin.Add(p.Context(), p.network(pool), plugin.Pod(owner.Pod), owner.Sandbox, owner.Interface)
 	if err != nil {
-		return reaper.Allocation{}, err
+		return ipam.Allocation{}, err
 	}
-	return reaper.Allocation{
+	return ipam.Allocation{
 		Pool: p.pool(pool), Key: strconv.Itoa(int(ips[0].As4()[3])), IP: ips[0],
-		Owner: reaper.Owner{Pod: owner.Pod, Sandbox: owner.Sandbox, Interface: owner.Interface},
+		Owner: ipam.Owner{Pod: owner.Pod, Sandbox: owner.Sandbox, Interface: owner.Interface},
 	}, nil
 }
 
 // Free implements backendtest.Store.
-func (p *pluginPools) Free(pool string, owner reaper.Owner) error {
+func (p *pluginPools) Free(pool string, owner ipam.Owner) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.plugin.Del(p.Context(), p.network(pool), plugin.Pod(owner.Pod), owner.Sandbox, owner.Interface)
@@ -94,10 +94,10 @@ func (p *pluginPools) Free(pool string, owner reaper.Owner) error {
 func (p *pluginPools) Snapshot() (map[string]string, error) { return p.places(), nil }
 
 // Spoil implements backendtest.Spoiler.
-func (p *pluginPools) Spoil(pool string) (reaper.Allocation, error) {
+func (p *pluginPools) Spoil(pool string) (ipam.Allocation, error) {
 	_, name := cutLast(p.pool(pool))
 	p.patch("ippools", name, types.MergePatchType, `{"spec":{"allocations":{"junk":{"id":"junk","podref":"default/junk"}}}}`)
-	return reaper.Allocation{Pool: p.pool(pool), Key: "junk"}, nil
+	return ipam.Allocation{Pool: p.pool(pool), Key: "junk"}, nil
 }
 
 // Obscure implements backendtest.Obscurer.
@@ -119,11 +119,11 @@ type bareReservations struct {
 }
 
 // Backend implements backendtest.Store.
-func (b *bareReservations) Backend() reaper.Backend { return whereabouts.NewOverlapping(b.client()) }
+func (b *bareReservations) Backend() ipam.Backend { return whereabouts.NewOverlapping(b.client()) }
 
 // Reserve implements backendtest.Store. A reservation of the pod's own is left
 // as it is; one of another pod's is passed over.
-func (b *bareReservations) Reserve(pool string, owner reaper.Owner) (reaper.Allocation, error) {
+func (b *bareReservations) Reserve(pool string, owner ipam.Owner) (ipam.Allocation, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	client := b.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(cluster.PoolNamespace)
@@ -141,22 +141,22 @@ func (b *bareReservations) Reserve(pool string, owner reaper.Owner) (reaper.Allo
 			continue // it went in between
 		}
 		if err != nil {
-			return reaper.Allocation{}, err
+			return ipam.Allocation{}, err
 		}
 		if o.Spec.PodRef != owner.Pod.String() {
 			continue
 		}
 		b.sandboxes[o.Name] = owner.Sandbox
-		return reaper.Allocation{
+		return ipam.Allocation{
 			Pool: cluster.PoolNamespace + "/" + o.Name, Key: o.Name, IP: ip,
-			Owner: reaper.Owner{Pod: owner.Pod, Interface: owner.Interface},
+			Owner: ipam.Owner{Pod: owner.Pod, Interface: owner.Interface},
 		}, nil
 	}
-	return reaper.Allocation{}, errors.New("the pool is full")
+	return ipam.Allocation{}, errors.New("the pool is full")
 }
 
 // Free implements backendtest.Store: the plugin deletes by name.
-func (b *bareReservations) Free(_ string, owner reaper.Owner) error {
+func (b *bareReservations) Free(_ string, owner ipam.Owner) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for name, sandbox := range b.sandboxes {
@@ -177,9 +177,9 @@ func (b *bareReservations) Free(_ string, owner reaper.Owner) error {
 func (b *bareReservations) Snapshot() (map[string]string, error) { return b.places(), nil }
 
 // Spoil implements backendtest.Spoiler.
-func (b *bareReservations) Spoil(string) (reaper.Allocation, error) {
+func (b *bareReservations) Spoil(string) (ipam.Allocation, error) {
 	b.writeReservation("junk", "default/junk")
-	return reaper.Allocation{Pool: cluster.PoolNamespace + "/junk", Key: "junk"}, nil
+	return ipam.Allocation{Pool: cluster.PoolNamespace + "/junk", Key: "junk"}, nil
 }
 
 // Obscure implements backendtest.Obscurer.

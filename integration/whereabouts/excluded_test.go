@@ -9,7 +9,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // attach creates a network attachment in the shop with the fields of its IPAM, in
@@ -101,9 +101,9 @@ func TestWithoutDefinitionOfAttachmentsNothingIsExcluded(t *testing.T) {
 }
 
 // listed is what both backends list.
-func (f *fixture) listed() []reaper.Allocation {
+func (f *fixture) listed() []ipam.Allocation {
 	f.Helper()
-	var all []reaper.Allocation
+	var all []ipam.Allocation
 	for _, b := range f.recorders(f.Config) {
 		for pool, err := range b.List(f.Context()) {
 			f.must(err)

@@ -11,26 +11,26 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/backends/whereabouts"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // recorders are the backends in the order in which they restore: a reservation
 // that is back keeps other ranges from the address of the entry that follows.
-func (f *fixture) recorders(config *rest.Config) []reaper.Backend {
+func (f *fixture) recorders(config *rest.Config) []ipam.Backend {
 	f.Helper()
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	clients, err := versioned.NewForConfig(config)
 	f.must(err)
 	client := clients.WhereaboutsV1alpha1().RESTClient()
-	return []reaper.Backend{whereabouts.NewOverlapping(client), whereabouts.NewPools(client)}
+	return []ipam.Backend{whereabouts.NewOverlapping(client), whereabouts.NewPools(client)}
 }
 
 // records are what Record returns of all that is listed, in the form that the
 // journal gives it.
-func (f *fixture) records() []reaper.Record {
+func (f *fixture) records() []ipam.Record {
 	f.Helper()
-	var all []reaper.Record
+	var all []ipam.Record
 	for _, b := range f.recorders(f.Config) {
 		for pool, err := range b.List(f.Context()) {
 			f.must(err)
@@ -43,24 +43,24 @@ func (f *fixture) records() []reaper.Record {
 				if stored[i] == nil {
 					f.Fatalf("there is no record of %s %s", pool.Name, r.Key)
 				}
-				all = append(all, reaper.Record{Backend: b.Name(), Pool: pool.Name, Key: r.Key, IP: r.IP.String(), Stored: stored[i]})
+				all = append(all, ipam.Record{Backend: b.Name(), Pool: pool.Name, Key: r.Key, IP: r.IP.String(), Stored: stored[i]})
 			}
 		}
 	}
 	data, err := json.Marshal(all)
 	f.must(err)
-	var journal []reaper.Record
+	var journal []ipam.Record
 	f.must(json.Unmarshal(data, &journal))
 	return journal
 }
 
 // restore puts the records back and returns a line for each: what it is of, and
 // what was answered.
-func (f *fixture) restore(config *rest.Config, records []reaper.Record) []string {
+func (f *fixture) restore(config *rest.Config, records []ipam.Record) []string {
 	f.Helper()
 	var lines []string
 	for _, b := range f.recorders(config) {
-		pools := map[string][]reaper.Record{}
+		pools := map[string][]ipam.Record{}
 		for _, r := range records {
 			if r.Backend == b.Name() {
 				pools[r.Pool] = append(pools[r.Pool], r)
@@ -85,7 +85,7 @@ func answer(err error) string {
 	switch {
 	case err == nil:
 		return "back"
-	case errors.Is(err, reaper.ErrPresent):
+	case errors.Is(err, ipam.ErrPresent):
 		return "present"
 	default:
 		return err.Error()
@@ -94,7 +94,7 @@ func answer(err error) string {
 
 // release runs the reaper, which has to release everything that is in the
 // records but what is in lines.
-func (f *fixture) release(records []reaper.Record, kept int) {
+func (f *fixture) release(records []ipam.Record, kept int) {
 	f.Helper()
 	got := f.reap(noLimit)
 	if n := count(got.lines, "released"); n != len(records)-kept {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // Released allocations come back as they were, with fields that the program does
@@ -94,10 +94,10 @@ func TestAddBetweenLookAndWriteOfARestoration(t *testing.T) {
 func TestEntryThatBreaksTheSchemaIsRefusedAlone(t *testing.T) {
 	f := newFixture(t)
 	f.writePool("10.0.0.0-24", "10.0.0.0/24", `{"9":{"id":"c9","podref":"shop/x"}}`)
-	record := func(key, stored string) reaper.Record {
-		return reaper.Record{Backend: "whereabouts", Pool: "kube-system/10.0.0.0-24", Key: key, IP: "10.0.0." + key, Stored: json.RawMessage(stored)}
+	record := func(key, stored string) ipam.Record {
+		return ipam.Record{Backend: "whereabouts", Pool: "kube-system/10.0.0.0-24", Key: key, IP: "10.0.0." + key, Stored: json.RawMessage(stored)}
 	}
-	got := f.restore(f.Config, []reaper.Record{
+	got := f.restore(f.Config, []ipam.Record{
 		record("4", `{"id":"c4","podref":"shop/web-0"}`), record("5", `{"id":"c5"}`), record("55", `{"id":"c55","podref":"shop/web-1"}`),
 	})
 	if len(got) != 3 || got[0] != "10.0.0.0-24/4 back" || !strings.Contains(got[1], "spec.allocations.5.podref") || got[2] != "10.0.0.0-24/55 back" {

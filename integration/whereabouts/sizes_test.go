@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // A pool with more than 5,000 entries of pods that are gone, among them
@@ -42,7 +42,7 @@ func TestLargePoolIsReleasedInFewWrites(t *testing.T) {
 	}
 	f.wantStore(left)
 
-	const writes = (stale + reaper.MaxBatch - 1) / reaper.MaxBatch
+	const writes = (stale + ipam.MaxBatch - 1) / ipam.MaxBatch
 	if got := reap.StoreWrites(f.toReaper.Mutations())["patch ippools"]; got > 2*writes { // some are late on a busy machine
 		t.Errorf("%d writes, want some %d", got, writes)
 	}

@@ -5,9 +5,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // clusterFlags say which cluster a command contacts. It implements target.
@@ -37,7 +37,7 @@ func (*clusterFlags) check() error { return nil }
 func (*clusterFlags) name(ioStreams) string { return "" }
 
 // command implements target. A run that writes requires the context.
-func (f *clusterFlags) command(run reaper.RunInfo) []string {
+func (f *clusterFlags) command(run report.RunInfo) []string {
 	return slices.Concat([]string{"run"},
 		flagWords("--kubeconfig", f.kubeconfig), flagWords("--context", run.Context), flagWords("--state-namespace", f.stateNamespace))
 }

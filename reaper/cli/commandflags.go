@@ -14,7 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
@@ -55,13 +55,13 @@ func (f *commandFlags) add(flags *pflag.FlagSet) {
 // check returns the mistakes in the flags that can be found without the target.
 func (f commandFlags) check() error {
 	if f.policy == "" && f.flags.Changed("policy") { // such as --policy "$UNSET"
-		return reaper.BadInput(errors.New("--policy: no file is named"), "name one, or leave the flag out")
+		return ipam.BadInput(errors.New("--policy: no file is named"), "name one, or leave the flag out")
 	}
 	if f.timeout <= 0 {
-		return reaper.BadInput(fmt.Errorf("--timeout: %v is not a positive duration", f.timeout), "give one such as 10m")
+		return ipam.BadInput(fmt.Errorf("--timeout: %v is not a positive duration", f.timeout), "give one such as 10m")
 	}
 	if f.logFormat != "" && !slices.Contains(logFormats, f.logFormat) {
-		return reaper.BadInput(fmt.Errorf("--log-format: unknown format %q", f.logFormat), "use "+strings.Join(logFormats, " or "))
+		return ipam.BadInput(fmt.Errorf("--log-format: unknown format %q", f.logFormat), "use "+strings.Join(logFormats, " or "))
 	}
 	if err := f.target.check(); err != nil {
 		return err
@@ -116,7 +116,7 @@ func kubeconfigOf(flags *pflag.FlagSet) string { return flags.Lookup("kubeconfig
 // wrong.
 func checkOutput(format string) error {
 	if err := print.Check(format); err != nil {
-		return reaper.BadInput(fmt.Errorf("--output: %w", err), "use "+print.FormatList())
+		return ipam.BadInput(fmt.Errorf("--output: %w", err), "use "+print.FormatList())
 	}
 	return nil
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/dump"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
@@ -32,7 +32,7 @@ func newRoot(w ioStreams) *cobra.Command {
 	root.SilenceErrors = true
 	root.SilenceUsage = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return reaper.BadInput(err, flagHint(cmd, err))
+		return ipam.BadInput(err, flagHint(cmd, err))
 	})
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		if isPlain(cmd) {
@@ -117,7 +117,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return reaper.BadInput(fmt.Errorf("unknown argument %q", args[0]), argumentHint(cmd, args[0]))
+	return ipam.BadInput(fmt.Errorf("unknown argument %q", args[0]), argumentHint(cmd, args[0]))
 }
 
 func newPolicy(w ioStreams) *cobra.Command {
@@ -138,7 +138,7 @@ func newPolicy(w ioStreams) *cobra.Command {
 				if len(args) > 0 {
 					return nil
 				}
-				return reaper.BadInput(errors.New("no file is given"), cmd.CommandPath()+" FILE, or - for stdin")
+				return ipam.BadInput(errors.New("no file is given"), cmd.CommandPath()+" FILE, or - for stdin")
 			},
 			RunE: func(_ *cobra.Command, files []string) error { return validate(w, files) },
 		},
@@ -211,5 +211,5 @@ func decodePolicy(w ioStreams, name string, text io.Reader) (policy.Policy, erro
 
 // noPolicy returns the error of a policy that cannot be read.
 func noPolicy(w ioStreams, err error) error {
-	return reaper.BadInput(fmt.Errorf("policy: %w", err), w.name()+" policy example > policy.yaml")
+	return ipam.BadInput(fmt.Errorf("policy: %w", err), w.name()+" policy example > policy.yaml")
 }

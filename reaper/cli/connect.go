@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
@@ -38,7 +38,7 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, of commandFlags
 	}
 	named := f.context != "" && typed(f.flags.Lookup("context"))
 	if writes && contextName != "" && !named {
-		return connection{}, reaper.BadInput(errors.New("outside a cluster, writing requires an explicit --context"),
+		return connection{}, ipam.BadInput(errors.New("outside a cluster, writing requires an explicit --context"),
 			"--context "+contextName)
 	}
 	clock := prepare(config, of)
@@ -50,9 +50,9 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, of commandFlags
 	if c.backends, err = plugin.Open(ctx, plugin.Of(w.backends, plugin.Cluster), config, w.env, p, cmp.Or(of.concurrency, defaultConcurrency)); err != nil {
 		return connection{}, err
 	}
-	var self reaper.PodRef
+	var self ipam.PodRef
 	if name := w.env("POD_NAME"); name != "" && contextName == "" {
-		self = reaper.PodRef{Namespace: namespace, Name: name}
+		self = ipam.PodRef{Namespace: namespace, Name: name}
 		c.by = "pod " + self.String()
 	} else if user := userOf(*f, contextName); user != "" {
 		c.by = "user " + user
@@ -174,7 +174,7 @@ func loadConfig(f clusterFlags, env func(string) string) (config *rest.Config, c
 		if clientcmd.IsEmptyConfig(err) {
 			err = errors.New("there is none, and the program does not run in a pod")
 		}
-		return reaper.BadInput(fmt.Errorf("kubeconfig: %w", err), hint)
+		return ipam.BadInput(fmt.Errorf("kubeconfig: %w", err), hint)
 	}
 	raw, err := loader.RawConfig()
 	if err != nil {

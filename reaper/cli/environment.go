@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 const envHelp = `ENVIRONMENT
@@ -53,7 +53,7 @@ func fromEnv(flags *pflag.FlagSet, env func(string) string) error {
 			return
 		}
 		if bad := flags.Set(f.Name, value); bad != nil {
-			err = reaper.BadInput(fmt.Errorf("%s: %w", variable(f.Name), bad), "")
+			err = ipam.BadInput(fmt.Errorf("%s: %w", variable(f.Name), bad), "")
 			return
 		}
 		err = flags.SetAnnotation(f.Name, setByVariable, nil)
@@ -96,9 +96,9 @@ func checkVariables(root *cobra.Command, environ []string) error {
 		flag, ok := known[key]
 		switch {
 		case !ok:
-			return reaper.BadInput(fmt.Errorf("unknown variable %s", key), cmp.Or(meant(key, variables(known)), "see "+root.CommandPath()+" --help"))
+			return ipam.BadInput(fmt.Errorf("unknown variable %s", key), cmp.Or(meant(key, variables(known)), "see "+root.CommandPath()+" --help"))
 		case notFromEnv(flag):
-			return reaper.BadInput(fmt.Errorf("%s: no variable stands for --%s", key, flag), "unset it; type the flag if you mean it")
+			return ipam.BadInput(fmt.Errorf("%s: no variable stands for --%s", key, flag), "unset it; type the flag if you mean it")
 		}
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // addEvery adds --every to a command.
@@ -22,11 +22,11 @@ func (f *runFlags) addEvery(flags *pflag.FlagSet) {
 func (f runFlags) checkEvery() error {
 	switch {
 	case f.every < 0:
-		return reaper.BadInput(fmt.Errorf("--every: %v is negative", f.every), "give one such as 15m")
+		return ipam.BadInput(fmt.Errorf("--every: %v is negative", f.every), "give one such as 15m")
 	case f.every > 0 && f.wait.on:
-		return reaper.BadInput(errors.New("--every and --wait contradict each other"), "with --every, the next run releases what is due then")
+		return ipam.BadInput(errors.New("--every and --wait contradict each other"), "with --every, the next run releases what is due then")
 	case f.every > 0 && f.journal != "":
-		return reaper.BadInput(errors.New("--every: --journal names one file, and each run has a journal of its own"), "leave out --journal: --state-dir has the journals")
+		return ipam.BadInput(errors.New("--every: --journal names one file, and each run has a journal of its own"), "leave out --journal: --state-dir has the journals")
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ func (f runFlags) turns(ctx context.Context, w ioStreams) error {
 
 // isUsage reports whether an error is a mistake in what the user gave.
 func isUsage(err error) bool {
-	var usage *reaper.InputError
+	var usage *ipam.InputError
 	var invalid *policy.Error
 	return errors.As(err, &usage) || errors.As(err, &invalid)
 }

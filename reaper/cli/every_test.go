@@ -11,8 +11,9 @@ import (
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/backends"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/cri/critest"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // everyNode is a node on which runs are repeated.
@@ -27,7 +28,7 @@ type everyNode struct {
 
 func newEveryNode(t *testing.T) *everyNode {
 	n := &everyNode{T: t, runtime: critest.Start(t), work: t.TempDir()}
-	n.runtime.Add(reaper.Sandbox{ID: liveSandbox, Pod: reaper.PodRef{Namespace: "shop", Name: "alive"}})
+	n.runtime.Add(census.Sandbox{ID: liveSandbox, Pod: ipam.PodRef{Namespace: "shop", Name: "alive"}})
 	if err := leasesIn(n.work); err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +136,7 @@ func TestRepeatedRunsSurviveAFailure(t *testing.T) {
 			n.runtime.Remove(liveSandbox)
 			return nil
 		case 2: // somebody edits the policy
-			n.runtime.Add(reaper.Sandbox{ID: liveSandbox})
+			n.runtime.Add(census.Sandbox{ID: liveSandbox})
 			return os.WriteFile(policy, []byte("kind: nonsense\n"), 0o600)
 		case 3:
 			return os.WriteFile(policy, good, 0o600)

@@ -9,7 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
@@ -38,7 +39,7 @@ func newExplain(w ioStreams, at target) *cobra.Command {
 			if len(args) == 1 {
 				return nil
 			}
-			return reaper.BadInput(fmt.Errorf("%d arguments are given, 1 is required", len(args)), cmd.CommandPath()+" ADDRESS, NAMESPACE/POD or node/NAME")
+			return ipam.BadInput(fmt.Errorf("%d arguments are given, 1 is required", len(args)), cmd.CommandPath()+" ADDRESS, NAMESPACE/POD or node/NAME")
 		},
 		RunE: withEnv(w, func(ctx context.Context, args []string) error { return explain(ctx, w, f, args[0]) }),
 	}
@@ -50,13 +51,13 @@ func newExplain(w ioStreams, at target) *cobra.Command {
 // explain runs the command, from its flags to its explanation.
 func explain(ctx context.Context, w ioStreams, f lookFlags, subject string) error {
 	if !slices.Contains(print.LookFormats(), f.output) {
-		return reaper.BadInput(fmt.Errorf("--output: unknown format %q", f.output), "use "+strings.Join(print.LookFormats(), ", "))
+		return ipam.BadInput(fmt.Errorf("--output: unknown format %q", f.output), "use "+strings.Join(print.LookFormats(), ", "))
 	}
 	namespace := ""
 	if one := *f.filters.names["namespace"]; len(one) == 1 {
 		namespace = one[0]
 	}
-	question, err := reaper.ParseQuestion(subject, namespace)
+	question, err := report.ParseQuestion(subject, namespace)
 	if err != nil {
 		return err
 	}
@@ -65,7 +66,7 @@ func explain(ctx context.Context, w ioStreams, f lookFlags, subject string) erro
 		return lookErr
 	}
 	found.Result.ExitCode, found.Result.Error = exitCode(ctx, lookErr), oneLine(lookErr)
-	x, err := reaper.Explain(*found, question, runCommand(w, f, found.Run))
+	x, err := report.Explain(*found, question, runCommand(w, f, found.Run))
 	if err != nil {
 		return errors.Join(lookErr, err)
 	}
@@ -73,6 +74,6 @@ func explain(ctx context.Context, w ioStreams, f lookFlags, subject string) erro
 }
 
 // runCommand returns the words of a run on the same target, by the same policy.
-func runCommand(w ioStreams, f lookFlags, run reaper.RunInfo) []string {
+func runCommand(w ioStreams, f lookFlags, run report.RunInfo) []string {
 	return slices.Concat(strings.Fields(w.name()), f.target.command(run), flagWords("--policy", f.policy))
 }

@@ -8,7 +8,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
@@ -47,18 +48,18 @@ func (f *filterFlags) add(flags *pflag.FlagSet, scope plugin.Scope) {
 
 // selection returns what the flags select, or the mistake in them. A name that is empty
 // is a mistake: a variable of a script that is not set must not select everything.
-func (f *filterFlags) selection(plugins []plugin.Plugin) (reaper.Selection, error) {
+func (f *filterFlags) selection(plugins []plugin.Plugin) (judge.Selection, error) {
 	for _, one := range filters {
 		names := *f.names[one.name]
 		if f.flags.Changed(one.name) && (len(names) == 0 || slices.Contains(names, "")) {
-			return reaper.Selection{}, reaper.BadInput(fmt.Errorf("--%s: a name is empty", one.name), "leave the flag out to select all")
+			return judge.Selection{}, ipam.BadInput(fmt.Errorf("--%s: a name is empty", one.name), "leave the flag out to select all")
 		}
 	}
-	s := reaper.Selection{
+	s := judge.Selection{
 		Namespaces: *f.names["namespace"], Nodes: *f.names[nodeFilter], Pools: *f.names["pool"], Backends: *f.names["backend"],
 	}
 	if f.allNamespaces && len(s.Namespaces) > 0 {
-		return s, reaper.BadInput(errors.New("--all-namespaces and --namespace contradict each other"), "give one of them")
+		return s, ipam.BadInput(errors.New("--all-namespaces and --namespace contradict each other"), "give one of them")
 	}
 	for _, pod := range *f.names["pod"] {
 		named, err := podNames(pod, s.Namespaces)
@@ -70,7 +71,7 @@ func (f *filterFlags) selection(plugins []plugin.Plugin) (reaper.Selection, erro
 	known := backendNames(plugins)
 	for _, name := range s.Backends {
 		if !slices.Contains(known, name) {
-			return s, reaper.BadInput(fmt.Errorf("--backend: there is no backend %q", name), "the backends are "+strings.Join(known, ", "))
+			return s, ipam.BadInput(fmt.Errorf("--backend: there is no backend %q", name), "the backends are "+strings.Join(known, ", "))
 		}
 	}
 	return s, nil
@@ -90,13 +91,13 @@ func backendNames(plugins []plugin.Plugin) []string {
 func podNames(pod string, namespaces []string) ([]string, error) {
 	switch namespace, name, whole := strings.Cut(pod, "/"); {
 	case whole && (namespace == "" || name == "" || strings.Contains(name, "/")):
-		return nil, reaper.BadInput(fmt.Errorf("--pod: %q is not a pod", pod), "give namespace/name")
+		return nil, ipam.BadInput(fmt.Errorf("--pod: %q is not a pod", pod), "give namespace/name")
 	case whole && len(namespaces) > 0 && !slices.Contains(namespaces, namespace):
-		return nil, reaper.BadInput(fmt.Errorf("--pod: %s is not in the namespace %s", pod, strings.Join(namespaces, " or ")), "")
+		return nil, ipam.BadInput(fmt.Errorf("--pod: %s is not in the namespace %s", pod, strings.Join(namespaces, " or ")), "")
 	case whole:
 		return []string{pod}, nil
 	case len(namespaces) == 0:
-		return nil, reaper.BadInput(fmt.Errorf("--pod: the namespace of %q is not given", pod), "give namespace/name, or -n NAMESPACE")
+		return nil, ipam.BadInput(fmt.Errorf("--pod: the namespace of %q is not given", pod), "give namespace/name, or -n NAMESPACE")
 	}
 	var names []string
 	for _, namespace := range namespaces {

@@ -7,8 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
@@ -52,7 +54,7 @@ func history(ctx context.Context, w ioStreams, f historyFlags) error {
 		return err
 	}
 	if f.output == "html" {
-		return reaper.BadInput(errors.New("--output: history has no format \"html\""), "use "+listOf(print.HistoryFormats()))
+		return ipam.BadInput(errors.New("--output: history has no format \"html\""), "use "+listOf(print.HistoryFormats()))
 	}
 	printing, err := f.out.options(w, f.output, false)
 	if err != nil {
@@ -71,16 +73,16 @@ func history(ctx context.Context, w ioStreams, f historyFlags) error {
 		return err
 	}
 	defer conn.close()
-	found := reaper.NewHistory(conn.address, conn.stateNamespace)
+	found := report.NewHistory(conn.address, conn.stateNamespace)
 	found.Node, found.StateDir, found.Warnings = conn.node, conn.stateDir, conn.warnings
 	partly, err := readHistory(timed, conn.journals, f.run, &found)
 	switch {
-	case errors.Is(err, reaper.ErrNoJournal):
-		return reaper.BadInput(err, conn.whereJournals(w, f.target))
+	case errors.Is(err, journal.ErrNone):
+		return ipam.BadInput(err, conn.whereJournals(w, f.target))
 	case err != nil:
 		return err
 	}
-	by := reaper.RunInfo{
+	by := report.RunInfo{
 		Program: w.name(), Kubeconfig: kubeconfigOf(f.flags), Context: conn.context, StateNamespace: conn.stateNamespace,
 		Node: conn.node, StateDir: conn.stateDir,
 	}
@@ -91,9 +93,9 @@ func history(ctx context.Context, w ioStreams, f historyFlags) error {
 // latest is the value of --run that names the last run with a journal.
 const latest = "latest"
 
-// readHistory reads all runs, or one. partly is a *reaper.PartialError if its journal is
+// readHistory reads all runs, or one. partly is a *report.PartialError if its journal is
 // damaged. If there is no run, the latest is none either.
-func readHistory(ctx context.Context, journals storedJournals, run string, found *reaper.History) (partly, err error) {
+func readHistory(ctx context.Context, journals storedJournals, run string, found *report.History) (partly, err error) {
 	if run == latest {
 		runs, unread, err := journals.List(ctx)
 		if err != nil || len(runs) == 0 {
@@ -103,11 +105,11 @@ func readHistory(ctx context.Context, journals storedJournals, run string, found
 		run = runs[0].ID
 	}
 	if run != "" {
-		journal, damage := journals.Read(ctx, run)
-		if damage != nil && !errors.Is(damage, reaper.ErrJournalDamaged) {
+		past, damage := journals.Read(ctx, run)
+		if damage != nil && !errors.Is(damage, journal.ErrDamaged) {
 			return nil, damage
 		}
-		return found.AddJournal(journal, damage), nil
+		return found.AddJournal(past, damage), nil
 	}
 	runs, unread, err := journals.List(ctx)
 	found.Runs, found.Warnings = append(found.Runs, runs...), append(found.Warnings, unread...)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
@@ -62,7 +63,7 @@ func newInspect(w ioStreams) *cobra.Command {
 			if len(args) > 0 {
 				return nil
 			}
-			return reaper.BadInput(errors.New("no file given"), cmd.CommandPath()+" FILE, or - for stdin")
+			return ipam.BadInput(errors.New("no file given"), cmd.CommandPath()+" FILE, or - for stdin")
 		},
 		RunE: withEnv(w, func(ctx context.Context, files []string) error { return inspect(ctx, w, f, files) }),
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ip-reaper/ip-reaper/backends"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // look runs inspect with a standard input.
@@ -62,7 +62,7 @@ var beside = map[string]string{
 
 // printed are the fields of a report that are compared. The times differ.
 type printed struct {
-	Summary  reaper.Counts
+	Summary  report.Counts
 	Backends []map[string]any
 	Pools    []map[string]any
 	Entries  []map[string]any

@@ -12,7 +12,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/dump"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // lookFlags are the flags of the commands that decide as a dry run does, on a cluster or
@@ -41,16 +43,16 @@ func (f *lookFlags) add(flags *pflag.FlagSet) {
 // brief one counts those in use, and leaves them out. It is nil if there was an error before
 // the first listing; otherwise it is true with any error. A plan that a limit refuses is no
 // error.
-func look(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*reaper.Report, error) {
+func look(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*report.Report, error) {
 	found, err := plan(ctx, w, f, brief)
-	if limit := (*reaper.LimitError)(nil); errors.As(err, &limit) {
+	if limit := (*judge.LimitError)(nil); errors.As(err, &limit) {
 		err = nil
 	}
 	return found, err
 }
 
 // plan is look, whose error says if a limit refuses the plan.
-func plan(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*reaper.Report, error) {
+func plan(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*report.Report, error) {
 	if err := f.overrides.check(); err != nil {
 		return nil, err
 	}
@@ -91,7 +93,7 @@ func plan(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*reaper.Re
 
 // offline makes the report of a dry run on files. It is nil if there was an error before
 // the first listing. The options lack what files give.
-func offline(ctx context.Context, w ioStreams, p policy.Policy, o reaper.Options, pods string, files []string) (*reaper.Report, error) {
+func offline(ctx context.Context, w ioStreams, p policy.Policy, o reaper.Options, pods string, files []string) (*report.Report, error) {
 	read, err := dump.Read(ctx, w.stdin, files, pods)
 	if err != nil {
 		return nil, err

@@ -17,8 +17,11 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/cri"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // The exit codes are a contract that users script against.
@@ -130,9 +133,9 @@ func run(ctx context.Context, w ioStreams, args []string) int {
 func exitCode(ctx context.Context, err error) int {
 	var (
 		turn    *turnError
-		limit   *reaper.LimitError
+		limit   *judge.LimitError
 		locked  *reaper.LockedError
-		partial *reaper.PartialError
+		partial *report.PartialError
 	)
 	switch {
 	case err == nil:
@@ -159,8 +162,8 @@ func printError(w ioStreams, err error) {
 	for _, line := range linesOf(err) {
 		fmt.Fprintf(w.stderr, "%s: %s\n", w.name(), line)
 	}
-	var usage *reaper.InputError
-	var limit *reaper.LimitError
+	var usage *ipam.InputError
+	var limit *judge.LimitError
 	switch {
 	case errors.As(err, &usage) && usage.Hint != "":
 		fmt.Fprintf(w.stderr, "hint: %s\n", printable.Line(usage.Hint))
@@ -172,7 +175,7 @@ func printError(w ioStreams, err error) {
 }
 
 // remedies returns what to do about a refused plan, each once.
-func remedies(limit *reaper.LimitError) []string {
+func remedies(limit *judge.LimitError) []string {
 	var all []string
 	for _, refusal := range limit.Refusals() {
 		if !slices.Contains(all, refusal.Remedy) {

@@ -18,40 +18,44 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
 // A desert has no pods, no ledger, and a store that cannot be listed.
-type desert struct{ reaper.Excerpt }
+type desert struct{ ipam.Excerpt }
 
 func (desert) Name() string { return "whereabouts" }
 
-func (desert) List(context.Context) iter.Seq2[reaper.Pool, error] {
-	return func(yield func(reaper.Pool, error) bool) { yield(reaper.Pool{}, errors.New("list pools: forbidden")) }
+func (desert) List(context.Context) iter.Seq2[ipam.Pool, error] {
+	return func(yield func(ipam.Pool, error) bool) { yield(ipam.Pool{}, errors.New("list pools: forbidden")) }
 }
 
-func (desert) Pods(context.Context) ([]reaper.Pod, error) { return nil, nil }
+func (desert) Pods(context.Context) ([]census.Pod, error) { return nil, nil }
 
-func (desert) StatefulSets(context.Context) ([]reaper.StatefulSet, error) { return nil, nil }
+func (desert) StatefulSets(context.Context) ([]census.StatefulSet, error) { return nil, nil }
 
-func (desert) Nodes(context.Context) ([]reaper.Node, error) { return nil, nil }
+func (desert) Nodes(context.Context) ([]census.Node, error) { return nil, nil }
 
-func (desert) VirtualMachines(context.Context) ([]reaper.VirtualMachine, error) { return nil, nil }
+func (desert) VirtualMachines(context.Context) ([]census.VirtualMachine, error) { return nil, nil }
 
-func (desert) Pod(context.Context, reaper.PodRef) (reaper.Pod, reaper.Presence, error) {
-	return reaper.Pod{}, reaper.Absent, nil
+func (desert) Pod(context.Context, ipam.PodRef) (census.Pod, census.Presence, error) {
+	return census.Pod{}, census.Absent, nil
 }
 
-func (desert) Load(context.Context) (reaper.Ledger, error) { return reaper.Ledger{}, nil }
+func (desert) Load(context.Context) (ledger.Ledger, error) { return ledger.Ledger{}, nil }
 
 func (desert) Capacity() int { return 1 }
 
-func (desert) Save(context.Context, reaper.Ledger) error { return nil }
+func (desert) Save(context.Context, ledger.Ledger) error { return nil }
 
 // partialRun returns the error of a run of which a part failed.
 func partialRun(t *testing.T) error {
 	t.Helper()
 	_, err := reaper.Run(t.Context(), reaper.Options{
-		Policy: policy.Default(), Backends: []reaper.Backend{desert{}}, Cluster: desert{}, Ledgers: desert{},
+		Policy: policy.Default(), Backends: []ipam.Backend{desert{}}, Cluster: desert{}, Ledgers: desert{},
 		Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err == nil {
@@ -62,7 +66,7 @@ func partialRun(t *testing.T) error {
 
 func TestExitCode(t *testing.T) {
 	partial := partialRun(t)
-	usage := reaper.BadInput(errors.New("unknown flag"), "see --help")
+	usage := ipam.BadInput(errors.New("unknown flag"), "see --help")
 	invalid := &policy.Error{Messages: []string{"minAge: must not be negative"}}
 	for _, tt := range []struct {
 		name        string
@@ -81,8 +85,8 @@ func TestExitCode(t *testing.T) {
 		{"partial", partial, false, 3},
 		{"partial, and the report could not be printed", errors.Join(partial, io.ErrShortWrite), false, 3},
 		{"only the report could not be printed", errors.Join(nil, io.ErrShortWrite), false, 1},
-		{"limit", &reaper.LimitError{}, false, 4},
-		{"limit, and the report could not be printed", errors.Join(&reaper.LimitError{}, io.ErrShortWrite), false, 4},
+		{"limit", &judge.LimitError{}, false, 4},
+		{"limit, and the report could not be printed", errors.Join(&judge.LimitError{}, io.ErrShortWrite), false, 4},
 		{"interrupted", context.Canceled, true, 130},
 		{"interrupted in the midst of the releases", partial, true, 130},
 	} {
@@ -109,7 +113,7 @@ func TestInterruptedRunSaysSo(t *testing.T) {
 	}{
 		{ended, fmt.Errorf("census: list pods: %w", context.Canceled), "census: list pods: interrupted"},
 		{ended, io.ErrUnexpectedEOF, "interrupted: unexpected EOF"},
-		{ended, reaper.BadInput(errors.New("unknown flag"), ""), "unknown flag"},
+		{ended, ipam.BadInput(errors.New("unknown flag"), ""), "unknown flag"},
 		{t.Context(), io.ErrUnexpectedEOF, "unexpected EOF"},
 		{t.Context(), fmt.Errorf("census: %w", context.DeadlineExceeded), "census: the time is over"},
 	} {
@@ -125,13 +129,13 @@ func TestPrintError(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"usage with a hint", reaper.BadInput(errors.New("unknown flag: --x"), "see ip-reaper --help"),
+		{"usage with a hint", ipam.BadInput(errors.New("unknown flag: --x"), "see ip-reaper --help"),
 			"ip-reaper: unknown flag: --x\nhint: see ip-reaper --help\n"},
-		{"usage without one", reaper.BadInput(errors.New("--timeout: 0s is not a positive duration"), ""),
+		{"usage without one", ipam.BadInput(errors.New("--timeout: 0s is not a positive duration"), ""),
 			"ip-reaper: --timeout: 0s is not a positive duration\n"},
 		{"several lines", &policy.Error{Messages: []string{"a: no", "b: no"}},
 			"ip-reaper: a: no\nip-reaper: b: no\n"},
-		{"limit", fmt.Errorf("run: %w", &reaper.LimitError{Limit: "limits.maxReleases", Planned: 5, Allocations: 9, Allowed: "2"}),
+		{"limit", fmt.Errorf("run: %w", &judge.LimitError{Limit: "limits.maxReleases", Planned: 5, Allocations: 9, Allowed: "2"}),
 			"ip-reaper: run: limits.maxReleases: the plan releases 5 of 9 allocations, allowed is 2; nothing was released\n" +
 				"hint: look at the plan; if it is right, raise limits.maxReleases or give --unsafe-ignore-limits\n"},
 		{"several mistakes of a policy file", fmt.Errorf("policy p.yaml: %w", &policy.Error{Messages: []string{"a: no", "b: no\nreally"}}),
@@ -140,7 +144,7 @@ func TestPrintError(t *testing.T) {
 			`ip-reaper: pool a\x1b[2Jb\r: bad \u202erange\nhint: type this` + "\n"},
 		{"several errors", fmt.Errorf("restore: %w", errors.Join(errors.New("one\ntwo"), fmt.Errorf("a: %w", errors.Join(io.EOF, io.ErrNoProgress)))),
 			`ip-reaper: restore: one\ntwo` + "\nip-reaper: a: EOF\nip-reaper: multiple Read calls return no data or error\n"},
-		{"a hint with a name of a context", reaper.BadInput(io.EOF, "--context a\nb"), "ip-reaper: EOF\nhint: --context a\\nb\n"},
+		{"a hint with a name of a context", ipam.BadInput(io.EOF, "--context a\nb"), "ip-reaper: EOF\nhint: --context a\\nb\n"},
 		{"a page of a proxy", errors.New(strings.Repeat("<p>é", 9999)), "ip-reaper: " + strings.Repeat("<p>é", 3276) + "<…\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -187,7 +191,7 @@ func TestFromEnv(t *testing.T) {
 			}
 			err := fromEnv(flags, func(key string) string { return tt.env[key] })
 			if tt.err != "" {
-				var usage *reaper.InputError
+				var usage *ipam.InputError
 				if !errors.As(err, &usage) || !bytes.HasPrefix([]byte(err.Error()), []byte(tt.err)) {
 					t.Errorf("fromEnv = %v, want a mistake in usage: %s", err, tt.err)
 				}
@@ -235,7 +239,7 @@ func TestVariablesThatSetNothingAreRefused(t *testing.T) {
 		root := newRoot(ioStreams{stdout: io.Discard, stderr: io.Discard})
 		root.InitDefaultVersionFlag()
 		err := checkVariables(root, []string{"A=b", tt.variable})
-		var usage *reaper.InputError
+		var usage *ipam.InputError
 		switch {
 		case tt.err == "" && err != nil, tt.err != "" && !errors.As(err, &usage):
 			t.Errorf("%s: %v, want %q", tt.variable, err, tt.err)

@@ -11,7 +11,9 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/cri"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 	"github.com/ip-reaper/ip-reaper/reaper/node"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
@@ -22,7 +24,7 @@ import (
 func (f *nodeFlags) connect(ctx context.Context, w ioStreams, of commandFlags, _ bool, p policy.Policy, logger *slog.Logger) (connection, error) {
 	name := f.name(w)
 	if name == "" {
-		return connection{}, reaper.BadInput(errors.New("the name of this node is not known"), "give it by --node-name")
+		return connection{}, ipam.BadInput(errors.New("the name of this node is not known"), "give it by --node-name")
 	}
 	folder := node.NewFolder(f.stateDir)
 	journals := folder.Journals(retention(p))
@@ -43,7 +45,7 @@ func (f *nodeFlags) connect(ctx context.Context, w ioStreams, of commandFlags, _
 	if c.backends, err = plugin.Open(ctx, plugin.Of(w.backends, plugin.Node), nil, w.env, p, cmp.Or(of.concurrency, defaultConcurrency)); err != nil {
 		return connection{}, err
 	}
-	var pods reaper.Cluster
+	var pods census.Cluster
 	if f.pods == podsAPI {
 		if pods, err = f.podsOf(w, of, name, &c, logger); err != nil {
 			return connection{}, err
@@ -65,7 +67,7 @@ func (f *nodeFlags) connect(ctx context.Context, w ioStreams, of commandFlags, _
 
 // podsOf returns the pods that the API server has of this node. It tells the connection of
 // the API server.
-func (f *nodeFlags) podsOf(w ioStreams, of commandFlags, node string, c *connection, logger *slog.Logger) (reaper.Cluster, error) {
+func (f *nodeFlags) podsOf(w ioStreams, of commandFlags, node string, c *connection, logger *slog.Logger) (census.Cluster, error) {
 	config, contextName, _, err := loadConfig(clusterFlags{kubeconfig: f.kubeconfig, context: f.context}, w.env)
 	if err != nil {
 		return nil, err

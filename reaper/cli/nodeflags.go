@@ -8,10 +8,11 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/cri"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/node"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // nodeFlags say how a command works on this node. It implements target.
@@ -60,21 +61,21 @@ func (f *nodeFlags) add(flags *pflag.FlagSet) {
 // check implements target.
 func (f *nodeFlags) check() error {
 	if !slices.Contains(podSources, f.pods) {
-		return reaper.BadInput(fmt.Errorf("--pods: unknown source %q", f.pods), "use "+strings.Join(podSources, " or "))
+		return ipam.BadInput(fmt.Errorf("--pods: unknown source %q", f.pods), "use "+strings.Join(podSources, " or "))
 	}
 	for _, name := range []string{"kubeconfig", "context"} {
 		if f.pods == podsNone && typed(f.flags.Lookup(name)) {
-			return reaper.BadInput(fmt.Errorf("--%s: no API server is asked without --pods api", name), "give both, or neither")
+			return ipam.BadInput(fmt.Errorf("--%s: no API server is asked without --pods api", name), "give both, or neither")
 		}
 	}
 	if f.stateDir == "" { // such as --state-dir "$UNSET"
-		return reaper.BadInput(errors.New("--state-dir: no folder is named"), "name one, or leave the flag out")
+		return ipam.BadInput(errors.New("--state-dir: no folder is named"), "name one, or leave the flag out")
 	}
 	return nil
 }
 
 // command implements target.
-func (f *nodeFlags) command(reaper.RunInfo) []string {
+func (f *nodeFlags) command(report.RunInfo) []string {
 	words := []string{"node"}
 	for _, name := range []string{"node-name", "state-dir", "runtime-endpoint", "runtime-config", "pods", "kubeconfig", "context"} {
 		if flag := f.flags.Lookup(name); flag.Changed {

@@ -12,8 +12,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/cri/critest"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/node"
 )
 
@@ -94,7 +95,7 @@ func sandbox(ts *testscript.TestScript, neg bool, args []string) {
 		runtime.Remove(args...)
 	default:
 		namespace, name, _ := strings.Cut(args[1], "/")
-		runtime.Add(reaper.Sandbox{ID: args[0], Pod: reaper.PodRef{Namespace: namespace, Name: name}, UID: "u-" + name, Ready: true})
+		runtime.Add(census.Sandbox{ID: args[0], Pod: ipam.PodRef{Namespace: namespace, Name: name}, UID: "u-" + name, Ready: true})
 	}
 }
 

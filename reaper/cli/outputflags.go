@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
@@ -33,7 +33,7 @@ func (f outputFlags) options(w ioStreams, output string, all bool) (print.Option
 		return print.Options{}, err
 	}
 	if f.quiet && output != "table" {
-		return print.Options{}, reaper.BadInput(errors.New("--quiet prints no report, so it has no --output"), "give one of them")
+		return print.Options{}, ipam.BadInput(errors.New("--quiet prints no report, so it has no --output"), "give one of them")
 	}
 	if err := checkOutput(output); err != nil {
 		return print.Options{}, err
@@ -51,6 +51,6 @@ func (f outputFlags) colored(w ioStreams) (bool, error) {
 	case "auto":
 		return w.stdoutTerminal && w.env("NO_COLOR") == "" && w.env("TERM") != "dumb", nil
 	default:
-		return false, reaper.BadInput(fmt.Errorf("--color: unknown value %q", f.color), "use auto, always or never")
+		return false, ipam.BadInput(fmt.Errorf("--color: unknown value %q", f.color), "use auto, always or never")
 	}
 }

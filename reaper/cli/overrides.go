@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // overrides are the flags that replace fields of the policy. A flag that is not given
@@ -38,10 +38,10 @@ func (o *overrides) addTerms(flags *pflag.FlagSet) {
 // check returns the mistakes in the flags.
 func (o *overrides) check() error {
 	if o.gracePeriod < 0 {
-		return reaper.BadInput(fmt.Errorf("--grace-period: %v is negative", o.gracePeriod), "give one such as 15m, or 0s")
+		return ipam.BadInput(fmt.Errorf("--grace-period: %v is negative", o.gracePeriod), "give one such as 15m, or 0s")
 	}
 	if o.minAge < 0 {
-		return reaper.BadInput(fmt.Errorf("--min-age: %v is negative", o.minAge), "give one such as 5m, or 0s")
+		return ipam.BadInput(fmt.Errorf("--min-age: %v is negative", o.minAge), "give one such as 5m, or 0s")
 	}
 	return nil
 }

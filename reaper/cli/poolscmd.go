@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
@@ -63,11 +63,11 @@ func newPools(w ioStreams, at target) *cobra.Command {
 func (f poolsFlags) check() error {
 	switch {
 	case !slices.Contains(print.LookFormats(), f.output):
-		return reaper.BadInput(fmt.Errorf("--output: pools has no format %q", f.output), "use "+listOf(print.LookFormats()))
+		return ipam.BadInput(fmt.Errorf("--output: pools has no format %q", f.output), "use "+listOf(print.LookFormats()))
 	case f.top != "" && !slices.Contains(print.Tops(), f.top):
-		return reaper.BadInput(fmt.Errorf("--top: unknown %q", f.top), "use "+listOf(print.Tops()))
+		return ipam.BadInput(fmt.Errorf("--top: unknown %q", f.top), "use "+listOf(print.Tops()))
 	case f.limit < 1:
-		return reaper.BadInput(fmt.Errorf("--limit: %d is less than 1", f.limit), "")
+		return ipam.BadInput(fmt.Errorf("--limit: %d is less than 1", f.limit), "")
 	}
 	return nil
 }

@@ -8,7 +8,10 @@ import (
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/metrics"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // A metricsTarget is where the metrics of a run go. The zero metricsTarget is nowhere.
@@ -19,17 +22,17 @@ type metricsTarget struct {
 
 // metricsTo returns where --push-url and --metrics-file say. It refuses a selection, whose
 // figures would stand for those of all.
-func (f runFlags) metricsTo(selection reaper.Selection) (metricsTarget, error) {
+func (f runFlags) metricsTo(selection judge.Selection) (metricsTarget, error) {
 	to := metricsTarget{file: f.metricsFile}
 	for flag, value := range map[string]string{"--push-url": f.pushURL, "--metrics-file": f.metricsFile} {
 		if value != "" && !selection.Everything() {
-			return to, reaper.BadInput(
+			return to, ipam.BadInput(
 				fmt.Errorf("%s: the figures of %s are not those of the %v", flag, selection, f.target.scope()), "leave out "+flag+" or the filters")
 		}
 	}
 	if f.metricsFile != "" {
 		if err := metrics.CheckFile(f.metricsFile); err != nil {
-			return to, reaper.BadInput(fmt.Errorf("--metrics-file: %w", err), "give a file in a directory that exists")
+			return to, ipam.BadInput(fmt.Errorf("--metrics-file: %w", err), "give a file in a directory that exists")
 		}
 	}
 	if f.pushURL == "" {
@@ -37,7 +40,7 @@ func (f runFlags) metricsTo(selection reaper.Selection) (metricsTarget, error) {
 	}
 	var err error
 	if to.gateway, err = metrics.ParseGateway(f.pushURL); err != nil {
-		return to, reaper.BadInput(fmt.Errorf("--push-url: %w", err),
+		return to, ipam.BadInput(fmt.Errorf("--push-url: %w", err),
 			"such as http://pushgateway:9091 or http://pushgateway:9091/metrics/job/ip-reaper/cluster/prod")
 	}
 	return to, nil
@@ -46,7 +49,7 @@ func (f runFlags) metricsTo(selection reaper.Selection) (metricsTarget, error) {
 // tell pushes and writes the metrics of a run, which ended with runErr. If that fails, it
 // logs a warning, and the run stays as it was. A run that found the lock taken tells nothing:
 // the run that has the lock does.
-func (t metricsTarget) tell(ctx context.Context, r reaper.Report, runErr error, logger *slog.Logger) {
+func (t metricsTarget) tell(ctx context.Context, r report.Report, runErr error, logger *slog.Logger) {
 	var locked *reaper.LockedError
 	if errors.As(runErr, &locked) {
 		return
@@ -70,7 +73,7 @@ func (t metricsTarget) tellEarly(ctx context.Context, node string, started time.
 	if t.file == "" {
 		return
 	}
-	run := reaper.RunInfo{Node: node, Version: buildVersion(), StartedAt: started, FinishedAt: time.Now()}
+	run := report.RunInfo{Node: node, Version: buildVersion(), StartedAt: started, FinishedAt: time.Now()}
 	if err := metrics.WriteEarly(t.file, run, exitCode(ctx, runErr)); err != nil {
 		logger.Warn("metrics were not written", "err", err)
 	}

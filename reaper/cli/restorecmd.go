@@ -13,6 +13,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/dump"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
@@ -65,7 +66,7 @@ func (f restoreFlags) addresses() ([]netip.Addr, error) {
 	for _, text := range f.only {
 		ip, err := netip.ParseAddr(text)
 		if err != nil {
-			return nil, reaper.BadInput(fmt.Errorf("--only: %q is not an IP address", text), "")
+			return nil, ipam.BadInput(fmt.Errorf("--only: %q is not an IP address", text), "")
 		}
 		only = append(only, ip.Unmap())
 	}
@@ -78,7 +79,7 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 		return err
 	}
 	if (f.run == "") == (f.journal == "") {
-		return reaper.BadInput(errors.New("give either --run or --journal"), "the report of a run has its ID, and history lists the runs")
+		return ipam.BadInput(errors.New("give either --run or --journal"), "the report of a run has its ID, and history lists the runs")
 	}
 	printing, err := f.out.options(w, f.output, false)
 	if err != nil {
@@ -94,7 +95,7 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 	}
 	timed, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
-	var journal reaper.Journal
+	var journal journal.Journal
 	var damage error
 	if f.journal != "" { // it needs no server
 		journal, damage = readJournal(timed, w, f.journal)
@@ -128,10 +129,10 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 }
 
 // readJournal reads the journal from a file.
-func readJournal(ctx context.Context, w ioStreams, file string) (reaper.Journal, error) {
+func readJournal(ctx context.Context, w ioStreams, file string) (journal.Journal, error) {
 	text, name, err := dump.Open(ctx, w.stdin, file)
 	if err != nil {
-		return reaper.Journal{}, reaper.BadInput(err, "")
+		return journal.Journal{}, ipam.BadInput(err, "")
 	}
 	defer text.Close()
 	return journal.Read(name, text)
@@ -141,19 +142,19 @@ func readJournal(ctx context.Context, w ioStreams, file string) (reaper.Journal,
 // then what could be read is restored. The hint is for a journal that does not exist.
 func unlessDamaged(err error, hint string) error {
 	switch {
-	case errors.Is(err, reaper.ErrNoJournal):
-		return reaper.BadInput(err, hint)
-	case errors.Is(err, reaper.ErrJournalDamaged):
+	case errors.Is(err, journal.ErrNone):
+		return ipam.BadInput(err, hint)
+	case errors.Is(err, journal.ErrDamaged):
 		return nil
 	}
 	return err
 }
 
 // checkOnly returns an error if the journal does not have all addresses of --only.
-func checkOnly(only []netip.Addr, journal reaper.Journal) error {
+func checkOnly(only []netip.Addr, journal journal.Journal) error {
 	var missing []string
 	for _, ip := range only {
-		has := func(r reaper.Record) bool { return r.IP == ip.String() }
+		has := func(r ipam.Record) bool { return r.IP == ip.String() }
 		if !slices.ContainsFunc(journal.Records, has) {
 			missing = append(missing, ip.String())
 		}
@@ -161,6 +162,6 @@ func checkOnly(only []netip.Addr, journal reaper.Journal) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return reaper.BadInput(fmt.Errorf("--only: the journal of run %s does not have %s", journal.Run.ID, strings.Join(missing, ", ")),
+	return ipam.BadInput(fmt.Errorf("--only: the journal of run %s does not have %s", journal.Run.ID, strings.Join(missing, ", ")),
 		"to list its addresses, run it with --dry-run and without --only")
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
@@ -21,7 +22,7 @@ import (
 //
 // The rights to save the ledger, to take the lock and to write events are not asked for,
 // because a run releases without them, and warns once of each.
-func rights(w ioStreams, c clients, opened []reaper.Backend, namespace string, p policy.Policy, logger *slog.Logger) func(context.Context, []string) reaper.Denied {
+func rights(w ioStreams, c clients, opened []ipam.Backend, namespace string, p policy.Policy, logger *slog.Logger) func(context.Context, []string) reaper.Denied {
 	rules := plugin.Needs(w.backends, opened, p, plugin.Release)
 	return func(ctx context.Context, backends []string) reaper.Denied {
 		common := []state.Need{

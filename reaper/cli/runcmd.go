@@ -16,6 +16,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/dump"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
@@ -70,7 +71,7 @@ func newRun(w ioStreams, at target) *cobra.Command {
 // check returns the mistakes in the flags that can be found without a cluster.
 func (f runFlags) check() error {
 	if f.concurrency < 1 {
-		return reaper.BadInput(fmt.Errorf("--concurrency: %d is less than 1", f.concurrency), "")
+		return ipam.BadInput(fmt.Errorf("--concurrency: %d is less than 1", f.concurrency), "")
 	}
 	if err := f.checkEvery(); err != nil {
 		return err
@@ -128,7 +129,7 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 type opened struct {
 	policy       policy.Policy // with the flags that override it
 	conn         connection
-	journals     reaper.Journals
+	journals     journal.Store
 	closeJournal func() error
 }
 
@@ -158,7 +159,7 @@ func (f runFlags) checkJournal(dryRun bool) error {
 		return nil
 	}
 	if f.journal == dump.Stdin {
-		return reaper.BadInput(errors.New("--journal: a run cannot write its journal to stdout"), "give the name of a new file")
+		return ipam.BadInput(errors.New("--journal: a run cannot write its journal to stdout"), "give the name of a new file")
 	}
 	if _, err := os.Lstat(f.journal); err == nil {
 		return f.journalExists()
@@ -169,19 +170,19 @@ func (f runFlags) checkJournal(dryRun bool) error {
 		err = fmt.Errorf("%s is not a directory", folder)
 	}
 	if err != nil {
-		return reaper.BadInput(fmt.Errorf("--journal: %w", err), "give a file in a directory that exists")
+		return ipam.BadInput(fmt.Errorf("--journal: %w", err), "give a file in a directory that exists")
 	}
 	return nil
 }
 
 func (f runFlags) journalExists() error {
 	err := fmt.Errorf("--journal: %s exists, and may be the journal of an earlier run", f.journal)
-	return reaper.BadInput(err, "give a file that does not exist yet")
+	return ipam.BadInput(err, "give a file that does not exist yet")
 }
 
 // openJournals returns the journals of a run: the journals in the cluster, and the file
 // of --journal. A dry run writes to neither, so it creates no file.
-func openJournals(f runFlags, conn connection, dryRun bool) (reaper.Journals, func() error, error) {
+func openJournals(f runFlags, conn connection, dryRun bool) (journal.Store, func() error, error) {
 	if f.journal == "" || dryRun {
 		return conn.journals, func() error { return nil }, nil
 	}
@@ -190,7 +191,7 @@ func openJournals(f runFlags, conn connection, dryRun bool) (reaper.Journals, fu
 	case errors.Is(err, fs.ErrExist):
 		return nil, nil, f.journalExists()
 	case err != nil:
-		return nil, nil, reaper.BadInput(fmt.Errorf("--journal: %w", err), "")
+		return nil, nil, ipam.BadInput(fmt.Errorf("--journal: %w", err), "")
 	}
 	return file, file.Close, nil
 }

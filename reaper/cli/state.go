@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
@@ -38,12 +38,12 @@ func checkState(ctx context.Context, c clients, namespace string, writes bool, l
 		warnings = append(warnings, fmt.Sprintf("ip-reaper also has a ledger or a lock in %s, and this command uses %s: "+
 			"name the right one with --state-namespace, and delete the others", namespacesOf(others), namespace))
 	}
-	var input *reaper.InputError
+	var input *ipam.InputError
 	switch {
 	case !errors.As(missing, &input):
 		return warnings, nil
 	case writes:
-		return nil, reaper.BadInput(input.Err, strings.Join(append(warnings, input.Hint), "; "))
+		return nil, ipam.BadInput(input.Err, strings.Join(append(warnings, input.Hint), "; "))
 	}
 	warning := fmt.Sprintf("%v, so no memory of earlier runs was read, and nothing can be released: %s", input, input.Hint)
 	return append([]string{warning}, warnings...), nil

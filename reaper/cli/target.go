@@ -9,7 +9,12 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // A target is where a command works: a cluster, or the node on which the program runs. Its
@@ -33,7 +38,7 @@ type target interface {
 
 	// command returns the words, after the name of the program, of a run on the target of
 	// an earlier run.
-	command(run reaper.RunInfo) []string
+	command(run report.RunInfo) []string
 }
 
 // A connection is everything that a run talks to. The functions are never nil.
@@ -45,9 +50,9 @@ type connection struct {
 	stateDir       string // of ledger, journals and lock; empty in a cluster
 	by             string // who is connected: the pod, or the user
 
-	backends  []reaper.Backend
-	cluster   reaper.Cluster
-	ledgers   reaper.Ledgers
+	backends  []ipam.Backend
+	cluster   census.Cluster
+	ledgers   ledger.Store
 	journals  storedJournals
 	lock      reaper.Lock
 	events    reaper.EventRecorder // nil: no events are written
@@ -69,13 +74,13 @@ type connection struct {
 
 // storedJournals are the journals of earlier runs, and that of this one.
 type storedJournals interface {
-	reaper.Journals
+	journal.Store
 
-	// Read returns the journal of a run. The error wraps reaper.ErrNoJournal or
-	// reaper.ErrJournalDamaged; with the latter, the journal has what could be read.
-	Read(ctx context.Context, runID string) (reaper.Journal, error)
+	// Read returns the journal of a run. The error wraps journal.ErrNone or
+	// journal.ErrDamaged; with the latter, the journal has what could be read.
+	Read(ctx context.Context, runID string) (journal.Journal, error)
 
 	// List returns the runs that have a journal, the latest first. The warnings say what
 	// could not be read.
-	List(ctx context.Context) (runs []reaper.PastRun, warnings []string, err error)
+	List(ctx context.Context) (runs []journal.PastRun, warnings []string, err error)
 }

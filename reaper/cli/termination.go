@@ -7,8 +7,8 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // maxMessage is the size up to which the kubelet keeps a termination message, in bytes.
@@ -19,14 +19,14 @@ type terminationMessage struct {
 	ID       string            `json:"id"`
 	ExitCode int               `json:"exitCode"`
 	DryRun   bool              `json:"dryRun"`
-	Summary  reaper.Counts     `json:"summary"`
+	Summary  report.Counts     `json:"summary"`
 	Backends map[string]string `json:"backends"` // status by name
 	Error    string            `json:"error,omitempty"`
 }
 
 // writeTermination writes one line of JSON to the file if it exists. It never creates
 // the file, because the kubelet does so.
-func writeTermination(file string, r reaper.Report, cause error) error {
+func writeTermination(file string, r report.Report, cause error) error {
 	message := terminationMessage{ID: r.Run.ID, ExitCode: r.Result.ExitCode, DryRun: r.Run.DryRun, Summary: r.Summary, Backends: map[string]string{}}
 	for _, b := range r.Backends {
 		message.Backends[b.Name] = b.Status.String()

@@ -11,7 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 func TestTerminationMessageIsOneLineOfJSON(t *testing.T) {
@@ -37,7 +38,7 @@ func TestTerminationMessageIsOneLineOfJSON(t *testing.T) {
 
 // A run whose message is lost says so in its log.
 func TestTerminationLogThatCannotBeWritten(t *testing.T) {
-	if err := writeTermination(t.TempDir(), reaper.Report{}, nil); err == nil {
+	if err := writeTermination(t.TempDir(), report.Report{}, nil); err == nil {
 		t.Error("writeTermination into a directory = nil, want an error")
 	}
 }
@@ -70,28 +71,28 @@ func TestTerminationMessageFits(t *testing.T) {
 		if len(got) > 4096 || strings.Count(string(got), "\n") != 1 || got[len(got)-1] != '\n' {
 			t.Fatalf("%d bytes, %d lines, want one line of at most 4096", len(got), strings.Count(string(got), "\n"))
 		}
-		if want := someReport().Summary; word.ExitCode != 1 || !cmp.Equal(want, word.Summary) || word.Backends["calico"] != reaper.StatusFailed.String() {
+		if want := someReport().Summary; word.ExitCode != 1 || !cmp.Equal(want, word.Summary) || word.Backends["calico"] != ipam.StatusFailed.String() {
 			t.Fatalf("message = %+v", word)
 		}
 	})
 }
 
 // someReport is a run in which two things failed.
-func someReport() reaper.Report {
-	return reaper.Report{
-		Run:     reaper.RunInfo{ID: "20260301-120000-ABCDEF"},
-		Summary: reaper.Counts{Entries: 11, InUse: 2, Held: 3, Suspected: 1, Planned: 5, Released: 1, Changed: 2, Failed: 1},
-		Backends: []reaper.BackendReport{
-			{Name: "whereabouts", Status: reaper.StatusPartial},
-			{Name: "overlapping", Status: reaper.StatusSkipped},
-			{Name: "calico", Status: reaper.StatusFailed},
-			{Name: "other", Status: reaper.StatusOK},
+func someReport() report.Report {
+	return report.Report{
+		Run:     report.RunInfo{ID: "20260301-120000-ABCDEF"},
+		Summary: report.Counts{Entries: 11, InUse: 2, Held: 3, Suspected: 1, Planned: 5, Released: 1, Changed: 2, Failed: 1},
+		Backends: []report.BackendReport{
+			{Name: "whereabouts", Status: ipam.StatusPartial},
+			{Name: "overlapping", Status: ipam.StatusSkipped},
+			{Name: "calico", Status: ipam.StatusFailed},
+			{Name: "other", Status: ipam.StatusOK},
 		},
 	}
 }
 
 // ended returns the report of a run that ended with the exit code.
-func ended(r reaper.Report, exitCode int) reaper.Report {
+func ended(r report.Report, exitCode int) report.Report {
 	r.Result.ExitCode = exitCode
 	return r
 }

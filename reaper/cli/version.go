@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
@@ -94,7 +94,7 @@ func printVersion(w io.Writer, format string) error {
 		_, err := fmt.Fprintln(w, "ip-reaper", longVersion())
 		return err
 	case !slices.Contains(versionFormats, format):
-		return reaper.BadInput(fmt.Errorf("--output: unknown format %q", format), "use "+strings.Join(versionFormats, " or "))
+		return ipam.BadInput(fmt.Errorf("--output: unknown format %q", format), "use "+strings.Join(versionFormats, " or "))
 	case format == "yaml":
 		data, err := yaml.Marshal(info)
 		if err != nil {

@@ -15,7 +15,8 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 const (
@@ -38,11 +39,11 @@ type Client struct {
 
 // Open connects to the container runtime at an endpoint, and asks it for its version, so
 // that a wrong endpoint is told before a run begins. If there is no socket, or it may not be
-// used, the error is a *reaper.InputError. The caller must Close the client.
+// used, the error is a *ipam.InputError. The caller must Close the client.
 func Open(ctx context.Context, endpoint string) (*Client, error) {
 	path, err := socketOf(endpoint)
 	if err != nil {
-		return nil, reaper.BadInput(err, "give a socket, such as unix:///run/containerd/containerd.sock")
+		return nil, ipam.BadInput(err, "give a socket, such as unix:///run/containerd/containerd.sock")
 	}
 	if err := checkSocket(ctx, path); err != nil {
 		return nil, err
@@ -80,7 +81,7 @@ func checkSocket(ctx context.Context, path string) error {
 	if errors.Is(err, fs.ErrPermission) {
 		hint = "run as root: the socket of a container runtime is for root only"
 	}
-	return reaper.BadInput(fmt.Errorf("container runtime: %w", err), hint)
+	return ipam.BadInput(fmt.Errorf("container runtime: %w", err), hint)
 }
 
 // Close closes the connection.
@@ -91,15 +92,15 @@ func (c *Client) Endpoint() string { return c.endpoint }
 
 // Sandboxes lists every pod sandbox that the runtime has, in any state: a sandbox that is
 // not ready still has its addresses. It is complete or an error. If a second request would
-// fail in the same way, the error wraps reaper.ErrRefused.
-func (c *Client) Sandboxes(ctx context.Context) ([]reaper.Sandbox, error) {
+// fail in the same way, the error wraps ipam.ErrRefused.
+func (c *Client) Sandboxes(ctx context.Context) ([]census.Sandbox, error) {
 	timed, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	answer, err := c.api.ListPodSandbox(timed, &runtimeapi.ListPodSandboxRequest{})
 	if err != nil {
 		return nil, c.failed(ctx, "ListPodSandbox", err)
 	}
-	sandboxes := make([]reaper.Sandbox, 0, len(answer.GetItems()))
+	sandboxes := make([]census.Sandbox, 0, len(answer.GetItems()))
 	seen := make(map[string]bool, len(answer.GetItems()))
 	for _, s := range answer.GetItems() {
 		switch id := s.GetId(); {
@@ -110,8 +111,8 @@ func (c *Client) Sandboxes(ctx context.Context) ([]reaper.Sandbox, error) {
 		}
 		seen[s.GetId()] = true
 		pod := s.GetMetadata()
-		sandboxes = append(sandboxes, reaper.Sandbox{
-			ID: s.GetId(), Pod: reaper.PodRef{Namespace: pod.GetNamespace(), Name: pod.GetName()}, UID: pod.GetUid(),
+		sandboxes = append(sandboxes, census.Sandbox{
+			ID: s.GetId(), Pod: ipam.PodRef{Namespace: pod.GetNamespace(), Name: pod.GetName()}, UID: pod.GetUid(),
 			Ready: s.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY,
 		})
 	}
@@ -120,7 +121,7 @@ func (c *Client) Sandboxes(ctx context.Context) ([]reaper.Sandbox, error) {
 
 // nonsense returns the error for a list that has something that no list has.
 func (c *Client) nonsense(what string) error {
-	return fmt.Errorf("container runtime at %s: its list of sandboxes has %s: %w", c.endpoint, what, reaper.ErrRefused)
+	return fmt.Errorf("container runtime at %s: its list of sandboxes has %s: %w", c.endpoint, what, ipam.ErrRefused)
 }
 
 // A callError is the failure of a request, in words.
@@ -143,11 +144,11 @@ func (c *Client) failed(ctx context.Context, request string, err error) error {
 	case code == codes.DeadlineExceeded:
 		text, causes = "no answer in time", append(causes, context.DeadlineExceeded)
 	case code == codes.Unimplemented:
-		text, causes = "it does not serve version 1 of the CRI; enable that, or name another runtime: "+text, append(causes, reaper.ErrRefused)
+		text, causes = "it does not serve version 1 of the CRI; enable that, or name another runtime: "+text, append(causes, ipam.ErrRefused)
 	case code == codes.ResourceExhausted:
-		text, causes = fmt.Sprintf("an answer may have at most %d MiB: %s", maxAnswer>>20, text), append(causes, reaper.ErrRefused)
+		text, causes = fmt.Sprintf("an answer may have at most %d MiB: %s", maxAnswer>>20, text), append(causes, ipam.ErrRefused)
 	case code == codes.PermissionDenied, code == codes.Unauthenticated, code == codes.InvalidArgument:
-		causes = append(causes, reaper.ErrRefused)
+		causes = append(causes, ipam.ErrRefused)
 	}
 	return &callError{fmt.Sprintf("container runtime at %s: %s: %s", c.endpoint, request, text), causes}
 }

@@ -16,8 +16,9 @@ import (
 	"google.golang.org/grpc/codes"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/cri/critest"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // open connects to a runtime for the time of a test.
@@ -36,22 +37,22 @@ func open(t *testing.T, endpoint string) *Client {
 }
 
 // sandbox returns the nth sandbox of a node.
-func sandbox(n int, ready bool) reaper.Sandbox {
+func sandbox(n int, ready bool) census.Sandbox {
 	id := strconv.Itoa(n)
-	return reaper.Sandbox{ID: strings.Repeat(id, 64)[:64], Pod: reaper.PodRef{Namespace: "shop", Name: "web-" + id}, UID: "uid-" + id, Ready: ready}
+	return census.Sandbox{ID: strings.Repeat(id, 64)[:64], Pod: ipam.PodRef{Namespace: "shop", Name: "web-" + id}, UID: "uid-" + id, Ready: ready}
 }
 
 // Promise 1: a sandbox that is not ready has its address until the runtime removes it.
 func TestSandboxesOfEveryStateAreListed(t *testing.T) {
 	runtime := critest.Start(t)
 	c := open(t, runtime.Endpoint())
-	list := func(want ...reaper.Sandbox) {
+	list := func(want ...census.Sandbox) {
 		t.Helper()
 		got, err := c.Sandboxes(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(append([]reaper.Sandbox{}, want...), got); diff != "" {
+		if diff := cmp.Diff(append([]census.Sandbox{}, want...), got); diff != "" {
 			t.Errorf("sandboxes (-want +got):\n%s", diff)
 		}
 	}
@@ -62,7 +63,7 @@ func TestSandboxesOfEveryStateAreListed(t *testing.T) {
 	runtime.Remove(sandbox(3, true).ID)
 	list(sandbox(1, false), sandbox(2, false))
 	runtime.AddItems(&runtimeapi.PodSandbox{Id: "without-a-pod"})
-	list(sandbox(1, false), sandbox(2, false), reaper.Sandbox{ID: "without-a-pod", Ready: true})
+	list(sandbox(1, false), sandbox(2, false), census.Sandbox{ID: "without-a-pod", Ready: true})
 }
 
 // Promise 2: an answer that no runtime gives decides nothing.
@@ -80,7 +81,7 @@ func TestListThatCannotBeIsAnError(t *testing.T) {
 			runtime := critest.Start(t)
 			runtime.AddItems(tt.items...)
 			got, err := open(t, runtime.Endpoint()).Sandboxes(t.Context())
-			if got != nil || !errors.Is(err, reaper.ErrRefused) || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), runtime.Endpoint()) {
+			if got != nil || !errors.Is(err, ipam.ErrRefused) || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), runtime.Endpoint()) {
 				t.Errorf("Sandboxes = %d, %v, want no list, and an error with %q", len(got), err, tt.want)
 			}
 		})
@@ -122,7 +123,7 @@ func TestFailureOfTheRuntimeIsAnError(t *testing.T) {
 			c := open(t, runtime.Endpoint())
 			runtime.Fail(tt.code, "not yet")
 			got, err := c.Sandboxes(t.Context())
-			if got != nil || err == nil || errors.Is(err, reaper.ErrRefused) != tt.refused || !strings.Contains(err.Error(), tt.want) ||
+			if got != nil || err == nil || errors.Is(err, ipam.ErrRefused) != tt.refused || !strings.Contains(err.Error(), tt.want) ||
 				!strings.HasPrefix(err.Error(), "container runtime at "+runtime.Endpoint()) || strings.Contains(err.Error(), "rpc error") {
 				t.Errorf("Sandboxes = %v, %v, want an error with %q, refused: %v", got, err, tt.want, tt.refused)
 			}
@@ -175,7 +176,7 @@ func TestRuntimeThatStopsIsAnError(t *testing.T) {
 	}()
 	<-begun
 	runtime.Stop()
-	if err := <-failed; err == nil || errors.Is(err, reaper.ErrRefused) {
+	if err := <-failed; err == nil || errors.Is(err, ipam.ErrRefused) {
 		t.Errorf("Sandboxes = %v, want an error that may pass", err)
 	}
 	if got, err := c.Sandboxes(t.Context()); got != nil || err == nil {
@@ -219,7 +220,7 @@ func TestEndpointWithoutARuntimeIsTold(t *testing.T) {
 		{"unix://" + at("other.sock"), "does not serve version 1 of the CRI", false},
 	} {
 		c, err := Open(t.Context(), tt.endpoint)
-		var input *reaper.InputError
+		var input *ipam.InputError
 		if c != nil || err == nil || !strings.Contains(err.Error(), tt.want) || errors.As(err, &input) != tt.input {
 			t.Errorf("Open(%s) = %v, want %q", tt.endpoint, err, tt.want)
 		}

@@ -7,7 +7,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // Cluster returns a cluster that is seen from one node: with the sandboxes of the node's
@@ -16,7 +17,7 @@ import (
 //
 // Without an API server, every list of objects is empty: no pod shows an address, so that
 // only the runtime keeps one. The lists say nothing of what exists. They are for allocations
-// that have reaper.Allocation.ByRuntime, and no rule gives such an allocation up because an
+// that have ipam.Allocation.ByRuntime, and no rule gives such an allocation up because an
 // object is missing. A single pod is Unknown, which keeps.
 //
 // self is the UID of the pod in which the program runs; empty if it runs in none. A runtime
@@ -24,7 +25,7 @@ import (
 // no pod of any sandbox was asked for another node: then the list of sandboxes fails. So it
 // does if neither a pod nor an API server vouches for the runtime, and it has no sandbox of
 // any pod that is in the folders of a kubelet, which are such as KubeletPods returns.
-func Cluster(runtime *Client, pods reaper.Cluster, self string, kubelets []string) reaper.Runtime {
+func Cluster(runtime *Client, pods census.Cluster, self string, kubelets []string) census.Runtime {
 	n := &node{Cluster: pods, client: runtime, self: self, kubelets: kubelets}
 	if pods == nil {
 		n.Cluster = noServer{}
@@ -34,7 +35,7 @@ func Cluster(runtime *Client, pods reaper.Cluster, self string, kubelets []strin
 
 // A node is a cluster with the sandboxes of one node.
 type node struct {
-	reaper.Cluster
+	census.Cluster
 	client   *Client
 	self     string
 	kubelets []string
@@ -43,8 +44,8 @@ type node struct {
 	listed map[string]bool // the names and the UIDs of the pods, as last listed; nil without an API server
 }
 
-// Pods implements reaper.Cluster.
-func (n *node) Pods(ctx context.Context) ([]reaper.Pod, error) {
+// Pods implements census.Cluster.
+func (n *node) Pods(ctx context.Context) ([]census.Pod, error) {
 	pods, err := n.Cluster.Pods(ctx)
 	if _, none := n.Cluster.(noServer); none || err != nil {
 		return pods, err
@@ -59,15 +60,15 @@ func (n *node) Pods(ctx context.Context) ([]reaper.Pod, error) {
 	return pods, nil
 }
 
-// Sandboxes implements reaper.Runtime.
-func (n *node) Sandboxes(ctx context.Context) ([]reaper.Sandbox, error) {
+// Sandboxes implements census.Runtime.
+func (n *node) Sandboxes(ctx context.Context) ([]census.Sandbox, error) {
 	sandboxes, err := n.client.Sandboxes(ctx)
 	if err != nil {
 		return nil, err
 	}
-	isSelf := func(s reaper.Sandbox) bool { return s.UID == n.self }
+	isSelf := func(s census.Sandbox) bool { return s.UID == n.self }
 	if n.self != "" && !slices.ContainsFunc(sandboxes, isSelf) {
-		return nil, reaper.BadInput(fmt.Errorf("container runtime at %s: it does not have the sandbox of this pod, whose UID is %s", n.client.Endpoint(), n.self),
+		return nil, ipam.BadInput(fmt.Errorf("container runtime at %s: it does not have the sandbox of this pod, whose UID is %s", n.client.Endpoint(), n.self),
 			"name the socket of the kubelet's runtime with --runtime-endpoint")
 	}
 	if _, alone := n.Cluster.(noServer); alone && n.self == "" {
@@ -77,9 +78,9 @@ func (n *node) Sandboxes(ctx context.Context) ([]reaper.Sandbox, error) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	known := func(s reaper.Sandbox) bool { return n.listed[s.Pod.String()] || s.UID != "" && n.listed[s.UID] }
+	known := func(s census.Sandbox) bool { return n.listed[s.Pod.String()] || s.UID != "" && n.listed[s.UID] }
 	if n.listed != nil && len(sandboxes) > 0 && !slices.ContainsFunc(sandboxes, known) {
-		return nil, reaper.BadInput(errors.New("the API server has no pod of any sandbox of this node"),
+		return nil, ipam.BadInput(errors.New("the API server has no pod of any sandbox of this node"),
 			"give the name that the API server has for this node with --node-name, and look whether it is the right API server")
 	}
 	return sandboxes, nil
@@ -88,23 +89,23 @@ func (n *node) Sandboxes(ctx context.Context) ([]reaper.Sandbox, error) {
 // A noServer is what is known of a cluster without its API server.
 type noServer struct{}
 
-// Pods implements reaper.Cluster.
-func (noServer) Pods(ctx context.Context) ([]reaper.Pod, error) { return nil, ctx.Err() }
+// Pods implements census.Cluster.
+func (noServer) Pods(ctx context.Context) ([]census.Pod, error) { return nil, ctx.Err() }
 
-// VirtualMachines implements reaper.Cluster.
-func (noServer) VirtualMachines(ctx context.Context) ([]reaper.VirtualMachine, error) {
+// VirtualMachines implements census.Cluster.
+func (noServer) VirtualMachines(ctx context.Context) ([]census.VirtualMachine, error) {
 	return nil, ctx.Err()
 }
 
-// StatefulSets implements reaper.Cluster.
-func (noServer) StatefulSets(ctx context.Context) ([]reaper.StatefulSet, error) {
+// StatefulSets implements census.Cluster.
+func (noServer) StatefulSets(ctx context.Context) ([]census.StatefulSet, error) {
 	return nil, ctx.Err()
 }
 
-// Nodes implements reaper.Cluster.
-func (noServer) Nodes(ctx context.Context) ([]reaper.Node, error) { return nil, ctx.Err() }
+// Nodes implements census.Cluster.
+func (noServer) Nodes(ctx context.Context) ([]census.Node, error) { return nil, ctx.Err() }
 
-// Pod implements reaper.Cluster.
-func (noServer) Pod(_ context.Context, ref reaper.PodRef) (reaper.Pod, reaper.Presence, error) {
-	return reaper.Pod{}, reaper.Unknown, fmt.Errorf("pod %s: no API server was given: %w", ref, reaper.ErrRefused)
+// Pod implements census.Cluster.
+func (noServer) Pod(_ context.Context, ref ipam.PodRef) (census.Pod, census.Presence, error) {
+	return census.Pod{}, census.Unknown, fmt.Errorf("pod %s: no API server was given: %w", ref, ipam.ErrRefused)
 }

@@ -10,15 +10,16 @@ import (
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/cri/critest"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 func TestClusterHasTheSandboxesAndThePods(t *testing.T) {
 	runtime := critest.Start(t)
 	runtime.Add(sandbox(1, true))
 	pods := &backendtest.Pods{}
-	web := reaper.Pod{Ref: reaper.PodRef{Namespace: "shop", Name: "web-1"}, Node: "n1"}
+	web := census.Pod{Ref: ipam.PodRef{Namespace: "shop", Name: "web-1"}, Node: "n1"}
 	pods.Add(web)
 	c := Cluster(open(t, runtime.Endpoint()), pods, "", nil)
 	sandboxes, err := c.Sandboxes(t.Context())
@@ -28,7 +29,7 @@ func TestClusterHasTheSandboxesAndThePods(t *testing.T) {
 	if all, err := c.Pods(t.Context()); err != nil || len(all) != 1 {
 		t.Errorf("Pods = %v, %v, want one", all, err)
 	}
-	if _, presence, err := c.Pod(t.Context(), web.Ref); err != nil || presence != reaper.Present {
+	if _, presence, err := c.Pod(t.Context(), web.Ref); err != nil || presence != census.Present {
 		t.Errorf("Pod = %v, %v, want that it is there", presence, err)
 	}
 }
@@ -38,17 +39,17 @@ func TestNodeWithoutAnAPIServer(t *testing.T) {
 	runtime := critest.Start(t)
 	runtime.Add(sandbox(1, true))
 	c := Cluster(open(t, runtime.Endpoint()), nil, "", nil)
-	census, err := reaper.TakeCensus(t.Context(), c, reaper.Scope{StatefulSets: true, Nodes: true})
-	if err != nil || census.Size() != 0 {
-		t.Errorf("TakeCensus = %d pods, %v, want none", census.Size(), err)
+	living, err := census.Take(t.Context(), c, census.Scope{StatefulSets: true, Nodes: true})
+	if err != nil || living.Size() != 0 {
+		t.Errorf("TakeCensus = %d pods, %v, want none", living.Size(), err)
 	}
 	_, presence, err := c.Pod(t.Context(), sandbox(1, true).Pod)
-	if presence != reaper.Unknown || !errors.Is(err, reaper.ErrRefused) {
+	if presence != census.Unknown || !errors.Is(err, ipam.ErrRefused) {
 		t.Errorf("Pod = %v, %v, want that it is unknown, and another request would not help", presence, err)
 	}
 	ctx, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
 	defer cancel()
-	if _, err := reaper.TakeCensus(ctx, c, reaper.Scope{}); err == nil {
+	if _, err := census.Take(ctx, c, census.Scope{}); err == nil {
 		t.Error("a census was taken after the end of the context")
 	}
 }
@@ -58,7 +59,7 @@ func TestCensusNeedsTheRuntime(t *testing.T) {
 	runtime := critest.Start(t)
 	c := Cluster(open(t, runtime.Endpoint()), nil, "", nil)
 	runtime.OnList(func(context.Context) error { return errors.New("busy") })
-	if _, err := reaper.TakeCensus(t.Context(), c, reaper.Scope{}); err == nil {
+	if _, err := census.Take(t.Context(), c, census.Scope{}); err == nil {
 		t.Error("a census was taken without the sandboxes")
 	}
 }
@@ -68,27 +69,27 @@ func TestRuntimeAndNodeMustBeThoseOfTheKubelet(t *testing.T) {
 	own := sandbox(1, true)
 	for _, tt := range []struct {
 		name string
-		pods []reaper.Pod // that the API server has; nil: it is not asked
+		pods []census.Pod // that the API server has; nil: it is not asked
 		self string
 		want string // a part of the error; empty: there is none
 	}{
 		{"the pod's own sandbox is there", nil, own.UID, ""},
 		{"the pod's own sandbox is not there", nil, "other", "does not have the sandbox of this pod"},
-		{"a pod has the name of a sandbox", []reaper.Pod{{Ref: own.Pod, UID: "mirror"}}, "", ""},
-		{"a pod has the UID of a sandbox", []reaper.Pod{{Ref: reaper.PodRef{Namespace: "a", Name: "b"}, UID: own.UID}}, "", ""},
-		{"the API server has other pods", []reaper.Pod{{Ref: reaper.PodRef{Namespace: "a", Name: "b"}, UID: "c"}}, "", "no pod of any sandbox"},
-		{"the API server has no pods", []reaper.Pod{}, "", "no pod of any sandbox"},
+		{"a pod has the name of a sandbox", []census.Pod{{Ref: own.Pod, UID: "mirror"}}, "", ""},
+		{"a pod has the UID of a sandbox", []census.Pod{{Ref: ipam.PodRef{Namespace: "a", Name: "b"}, UID: own.UID}}, "", ""},
+		{"the API server has other pods", []census.Pod{{Ref: ipam.PodRef{Namespace: "a", Name: "b"}, UID: "c"}}, "", "no pod of any sandbox"},
+		{"the API server has no pods", []census.Pod{}, "", "no pod of any sandbox"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			runtime := critest.Start(t)
 			runtime.Add(own, sandbox(2, false))
-			var pods reaper.Cluster
+			var pods census.Cluster
 			if tt.pods != nil {
 				all := &backendtest.Pods{}
 				all.Add(tt.pods...)
 				pods = all
 			}
-			_, err := reaper.TakeCensus(t.Context(), Cluster(open(t, runtime.Endpoint()), pods, tt.self, nil), reaper.Scope{})
+			_, err := census.Take(t.Context(), Cluster(open(t, runtime.Endpoint()), pods, tt.self, nil), census.Scope{})
 			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("TakeCensus = %v, want %q", err, tt.want)
 			}
@@ -101,21 +102,21 @@ func TestRuntimeAndNodeMustBeThoseOfTheKubelet(t *testing.T) {
 func TestRuntimeHasPodsOfTheKubelet(t *testing.T) {
 	own := sandbox(1, false)
 	vouching := &backendtest.Pods{}
-	vouching.Add(reaper.Pod{Ref: own.Pod, UID: own.UID})
+	vouching.Add(census.Pod{Ref: own.Pod, UID: own.UID})
 	for _, tt := range []struct {
 		name      string
 		uids      []string // folders of the kubelet's pods
-		sandboxes []reaper.Sandbox
-		pods      reaper.Cluster
+		sandboxes []census.Sandbox
+		pods      census.Cluster
 		self      string
 		refused   bool
 	}{
-		{"one of its pods has a sandbox", []string{"other", own.UID}, []reaper.Sandbox{own, sandbox(2, true)}, nil, "", false},
-		{"none of its pods has one", []string{"other", "uid"}, []reaper.Sandbox{own, sandbox(2, true)}, nil, "", true},
-		{"it has no pods", nil, []reaper.Sandbox{own}, nil, "", false},
+		{"one of its pods has a sandbox", []string{"other", own.UID}, []census.Sandbox{own, sandbox(2, true)}, nil, "", false},
+		{"none of its pods has one", []string{"other", "uid"}, []census.Sandbox{own, sandbox(2, true)}, nil, "", true},
+		{"it has no pods", nil, []census.Sandbox{own}, nil, "", false},
 		{"there are no sandboxes", []string{"other"}, nil, nil, "", false},
-		{"the own pod vouches", []string{"other"}, []reaper.Sandbox{own}, nil, own.UID, false},
-		{"the API server vouches", []string{"other"}, []reaper.Sandbox{own}, vouching, "", false},
+		{"the own pod vouches", []string{"other"}, []census.Sandbox{own}, nil, own.UID, false},
+		{"the API server vouches", []string{"other"}, []census.Sandbox{own}, vouching, "", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			runtime := critest.Start(t)
@@ -128,7 +129,7 @@ func TestRuntimeHasPodsOfTheKubelet(t *testing.T) {
 			}
 			kubelets := []string{filepath.Join(folder, "none"), folder}
 			_, err := Cluster(open(t, runtime.Endpoint()), tt.pods, tt.self, kubelets).Sandboxes(t.Context())
-			input := (*reaper.InputError)(nil)
+			input := (*ipam.InputError)(nil)
 			if refused := errors.As(err, &input); refused != tt.refused || !refused && err != nil {
 				t.Errorf("Sandboxes: %v, want that it is refused: %t", err, tt.refused)
 			}

@@ -14,7 +14,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // The places that may name the endpoint, beside a flag.
@@ -42,7 +42,7 @@ func Sockets() []string {
 //
 // If none is named, it takes the only one of Sockets that exists. crictl takes the first
 // one. But the sandboxes of one runtime say nothing of those of another, so that a choice
-// among several is an error. Every error is a *reaper.InputError.
+// among several is an error. Every error is a *ipam.InputError.
 func Endpoint(flag string, env func(string) string, config string) (string, error) {
 	return finder{Sockets(), DefaultConfig}.find(flag, env, config)
 }
@@ -68,7 +68,7 @@ func (f finder) find(flag string, env func(string) string, config string) (strin
 	switch {
 	case config == "" && errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		return "", reaper.BadInput(fmt.Errorf("the configuration of crictl: %w", err), "name the runtime with --runtime-endpoint")
+		return "", ipam.BadInput(fmt.Errorf("the configuration of crictl: %w", err), "name the runtime with --runtime-endpoint")
 	case named != "":
 		return checked(named, "runtime-endpoint in "+path)
 	}
@@ -87,10 +87,10 @@ func (f finder) only() (string, error) {
 	case 1:
 		return "unix://" + found[0], nil
 	case 0:
-		return "", reaper.BadInput(fmt.Errorf("no container runtime was found: none of %s exists", strings.Join(f.sockets, ", ")),
+		return "", ipam.BadInput(fmt.Errorf("no container runtime was found: none of %s exists", strings.Join(f.sockets, ", ")),
 			"name the socket of the kubelet's runtime with --runtime-endpoint")
 	}
-	return "", reaper.BadInput(fmt.Errorf("several container runtimes may be on this node: %s", strings.Join(found, ", ")),
+	return "", ipam.BadInput(fmt.Errorf("several container runtimes may be on this node: %s", strings.Join(found, ", ")),
 		"name that of the kubelet with --runtime-endpoint unix://"+found[0])
 }
 
@@ -98,7 +98,7 @@ func (f finder) only() (string, error) {
 func checked(endpoint, where string) (string, error) {
 	path, err := socketOf(endpoint)
 	if err != nil {
-		return "", reaper.BadInput(fmt.Errorf("%s: %w", where, err), "give a socket, such as unix:///run/containerd/containerd.sock")
+		return "", ipam.BadInput(fmt.Errorf("%s: %w", where, err), "give a socket, such as unix:///run/containerd/containerd.sock")
 	}
 	return "unix://" + path, nil
 }

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // put writes a file for a test, and returns its path.
@@ -60,7 +60,7 @@ func TestEndpointIsFoundAsCrictlFindsIt(t *testing.T) {
 			if got != tt.want {
 				t.Errorf("find = %q, %v, want %q", got, err, tt.want)
 			}
-			var input *reaper.InputError
+			var input *ipam.InputError
 			if tt.naming != "" && (!errors.As(err, &input) || !strings.Contains(err.Error(), tt.naming) || input.Hint == "") {
 				t.Errorf("find = %v, want an InputError that names %s", err, tt.naming)
 			}
@@ -81,7 +81,7 @@ func TestConfigurationThatCannotBeReadIsAnError(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			// Also the default one: it may name another runtime than the sockets do.
 			_, err := finder{[]string{path}, path}.find("", func(string) string { return "" }, "")
-			var input *reaper.InputError
+			var input *ipam.InputError
 			if !errors.As(err, &input) || !strings.Contains(err.Error(), path) {
 				t.Errorf("find = %v, want an InputError that names %s", err, path)
 			}

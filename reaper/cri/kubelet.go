@@ -9,7 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // KubeletPods returns the folders in which a kubelet has a folder for each of its pods, by
@@ -22,7 +23,7 @@ func KubeletPods() []string {
 // sandboxes is of one of them. A kubelet makes the folder of a pod before its sandbox, and
 // keeps the last sandbox of a pod as long as the pod exists. It proves nothing if there are
 // no sandboxes: the limit for empty lists is for that.
-func (n *node) checkKubelet(sandboxes []reaper.Sandbox) error {
+func (n *node) checkKubelet(sandboxes []census.Sandbox) error {
 	pods := make(map[string]string)
 	for _, folder := range n.kubelets {
 		entries, err := os.ReadDir(folder)
@@ -35,11 +36,11 @@ func (n *node) checkKubelet(sandboxes []reaper.Sandbox) error {
 			}
 		}
 	}
-	isOne := func(s reaper.Sandbox) bool { return pods[s.UID] != "" }
+	isOne := func(s census.Sandbox) bool { return pods[s.UID] != "" }
 	if len(pods) == 0 || len(sandboxes) == 0 || slices.ContainsFunc(sandboxes, isOne) {
 		return nil
 	}
 	folders := slices.Compact(slices.Sorted(maps.Values(pods)))
-	return reaper.BadInput(fmt.Errorf("container runtime at %s: it has no sandbox of any pod of the kubelet in %s", n.client.Endpoint(), strings.Join(folders, ", ")),
+	return ipam.BadInput(fmt.Errorf("container runtime at %s: it has no sandbox of any pod of the kubelet in %s", n.client.Endpoint(), strings.Join(folders, ", ")),
 		"name the socket of the kubelet's runtime with --runtime-endpoint; if this kubelet has its pods elsewhere, give --pods api")
 }

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/transform"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -21,7 +21,7 @@ import (
 // etcdctl. It hands out each item of a list as a document of its own.
 type documents struct {
 	file   string // the name of the file in messages
-	take   func(reaper.Document) error
+	take   func(ipam.Document) error
 	count  int // of the documents that were begun
 	budget budget
 }
@@ -31,7 +31,7 @@ type documents struct {
 // any other text has at most maxText bytes.
 //
 // The text is in UTF-8, or in UTF-16 with a byte order mark, as PowerShell writes it.
-func readDocuments(file string, r io.Reader, take func(reaper.Document) error) error {
+func readDocuments(file string, r io.Reader, take func(ipam.Document) error) error {
 	in := bufio.NewReaderSize(transform.NewReader(r, unicode.BOMOverride(transform.Nop)), 1<<16)
 	d := &documents{file: file, take: take, budget: budget{in: in}}
 	begin, _ := in.Peek(in.Size()) // the next read returns the error
@@ -106,11 +106,11 @@ func (d *documents) place() string { return fmt.Sprintf("document %d", d.count) 
 
 // keyed hands out a value of etcd.
 func (d *documents) keyed(key string, value []byte) error {
-	return d.give(reaper.Document{Place: "key " + key, Key: key, Data: value})
+	return d.give(ipam.Document{Place: "key " + key, Key: key, Data: value})
 }
 
 // give hands out a document, and begins the next object.
-func (d *documents) give(doc reaper.Document) error {
+func (d *documents) give(doc ipam.Document) error {
 	d.budget.renew()
 	doc.File = d.file
 	if doc.Place == "" {

@@ -10,13 +10,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // read returns each document of a text as one line, and the error.
 func read(text string) ([]string, error) {
 	var all []string
-	err := readDocuments("f", strings.NewReader(text), func(d reaper.Document) error {
+	err := readDocuments("f", strings.NewReader(text), func(d ipam.Document) error {
 		kind := d.Kind
 		if d.List {
 			kind += " list"
@@ -187,7 +187,7 @@ func TestReadingStopsAtAnErrorOfTheCaller(t *testing.T) {
 		"/calico/a\n1\n/calico/b\n2\n", pairs("", "/calico/a", "1", "/calico/b", "2"),
 	} {
 		calls := 0
-		err := readDocuments("f", strings.NewReader(text), func(reaper.Document) error {
+		err := readDocuments("f", strings.NewReader(text), func(ipam.Document) error {
 			calls++
 			return enough
 		})
@@ -199,7 +199,7 @@ func TestReadingStopsAtAnErrorOfTheCaller(t *testing.T) {
 
 func TestReadErrorsNameTheFile(t *testing.T) {
 	broken := errors.New("broken pipe")
-	err := readDocuments("f", iotest.ErrReader(broken), func(reaper.Document) error { return nil })
+	err := readDocuments("f", iotest.ErrReader(broken), func(ipam.Document) error { return nil })
 	if !errors.Is(err, broken) || !strings.HasPrefix(err.Error(), "f: ") {
 		t.Errorf("error %v, want the read error", err)
 	}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 )
 
@@ -20,14 +20,14 @@ const (
 
 // Dumps are the contents of files.
 type Dumps struct {
-	Stored  []reaper.Document // the objects of stores, beside any others
-	Cluster state.Dump        // pods, StatefulSets and nodes of the file with the pods
+	Stored  []ipam.Document // the objects of stores, beside any others
+	Cluster state.Dump      // pods, StatefulSets and nodes of the file with the pods
 }
 
 // Read reads the files with the stores, and the file with the pods if its name is
 // not empty. One file may be both. Each file is read once.
 //
-// An error about a file or its name is a *reaper.InputError.
+// An error about a file or its name is a *ipam.InputError.
 func Read(ctx context.Context, in io.Reader, stores []string, pods string) (*Dumps, error) {
 	files := stores
 	if pods != "" && !slices.Contains(stores, pods) {
@@ -36,7 +36,7 @@ func Read(ctx context.Context, in io.Reader, stores []string, pods string) (*Dum
 	read := new(Dumps)
 	for i, file := range files {
 		if slices.Contains(files[:i], file) {
-			return nil, reaper.BadInput(fmt.Errorf("%s is given twice", file), "name each file once")
+			return nil, ipam.BadInput(fmt.Errorf("%s is given twice", file), "name each file once")
 		}
 		hint := storesHint
 		if file == pods {
@@ -46,8 +46,8 @@ func Read(ctx context.Context, in io.Reader, stores []string, pods string) (*Dum
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if usage := (*reaper.InputError)(nil); err != nil && !errors.As(err, &usage) {
-			err = reaper.BadInput(err, hint)
+		if usage := (*ipam.InputError)(nil); err != nil && !errors.As(err, &usage) {
+			err = ipam.BadInput(err, hint)
 		}
 		if err != nil {
 			return nil, err
@@ -60,10 +60,10 @@ func Read(ctx context.Context, in io.Reader, stores []string, pods string) (*Dum
 func (d *Dumps) file(ctx context.Context, in io.Reader, file string, stores, pods bool) error {
 	text, name, err := Open(ctx, in, file)
 	if err != nil {
-		return reaper.BadInput(err, "")
+		return ipam.BadInput(err, "")
 	}
 	defer text.Close()
-	err = readDocuments(name, text, func(doc reaper.Document) error {
+	err = readDocuments(name, text, func(doc ipam.Document) error {
 		if pods {
 			if taken, err := d.Cluster.Take(doc); taken || err != nil {
 				return err
@@ -84,7 +84,7 @@ func (d *Dumps) file(ctx context.Context, in io.Reader, file string, stores, pod
 
 // Ignored returns a warning for each file with objects that belong to no store, and
 // a warning for each list that is incomplete.
-func Ignored(documents []reaper.Document) []string {
+func Ignored(documents []ipam.Document) []string {
 	var sentences, files []string
 	kinds := make(map[string][]string) // by file, in the order of the documents
 	counts := make(map[[2]string]int)

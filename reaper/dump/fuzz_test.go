@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // Any text is read in the same way in one piece and byte by byte, and every document
@@ -21,8 +21,8 @@ func FuzzDocuments(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		var docs []reaper.Document
-		take := func(d reaper.Document) error {
+		var docs []ipam.Document
+		take := func(d ipam.Document) error {
 			docs = append(docs, d)
 			return nil
 		}

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // An endlessText repeats a text after a beginning, and counts the bytes it gave.
@@ -34,7 +34,7 @@ func TestItemsOfJSONAreReadOneByOne(t *testing.T) {
 	enough := errors.New("enough")
 	text := &endlessText{text: `{"kind": "PodList", "apiVersion": "v1", "items": [`, repeat: `{"metadata": {"name": "web"}, "spec": {}},`}
 	pods := 0
-	err := readDocuments("f", text, func(reaper.Document) error {
+	err := readDocuments("f", text, func(ipam.Document) error {
 		if pods++; pods == 10_000 {
 			return enough
 		}
@@ -62,7 +62,7 @@ func TestEndlessFilesAreGivenUp(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			text := &endlessText{text: tt.begin, repeat: strings.Repeat(tt.repeat, 1000)}
-			err := readDocuments("f", text, func(reaper.Document) error { return nil })
+			err := readDocuments("f", text, func(ipam.Document) error { return nil })
 			if !errors.Is(err, tt.want) || !strings.HasPrefix(err.Error(), "f: ") {
 				t.Errorf("%v, want %v", err, tt.want)
 			}
@@ -85,7 +85,7 @@ func TestManyObjectsAreReadWhateverTheirSizeTogether(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			read := 0
 			whole := text.begin + strings.Repeat(text.each, 4) + text.end
-			err := readDocuments("f", strings.NewReader(whole), func(doc reaper.Document) error {
+			err := readDocuments("f", strings.NewReader(whole), func(doc ipam.Document) error {
 				if len(doc.Data) > maxObject/3 {
 					read++
 				}

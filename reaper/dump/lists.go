@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -21,7 +21,7 @@ type list struct {
 	fields  map[string]json.RawMessage // all fields but the elements
 	of      string                     // the name of the field with the elements; empty if the object is no list
 	element int                        // the number of the current element, from 1
-	early   []reaper.Document          // items that came before the kind of the list, and have none of their own
+	early   []ipam.Document            // items that came before the kind of the list, and have none of their own
 }
 
 func (d *documents) newList() *list {
@@ -99,7 +99,7 @@ func (l *list) item(data []byte) error {
 	if m.Kind == "" {
 		m = l.meta().ofList()
 	}
-	doc := reaper.Document{Place: l.at(), APIVersion: m.APIVersion, Kind: m.Kind, Data: data}
+	doc := ipam.Document{Place: l.at(), APIVersion: m.APIVersion, Kind: m.Kind, Data: data}
 	if m.Kind == "" && l.of == itemsField {
 		l.budget.renew()
 		l.early = append(l.early, doc)
@@ -150,7 +150,7 @@ func (l *list) finish() error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", l.place(), err)
 		}
-		return l.give(reaper.Document{APIVersion: m.APIVersion, Kind: m.Kind, Data: data})
+		return l.give(ipam.Document{APIVersion: m.APIVersion, Kind: m.Kind, Data: data})
 	case l.of == itemsField && m.Kind == "":
 		return fmt.Errorf("%s is a list without a kind, so the file may be cut short: dump it again", l.place())
 	}
@@ -161,7 +161,7 @@ func (l *list) finish() error {
 			return err
 		}
 	}
-	return l.give(reaper.Document{APIVersion: m.APIVersion, Kind: m.Kind, List: true, More: l.more()})
+	return l.give(ipam.Document{APIVersion: m.APIVersion, Kind: m.Kind, List: true, More: l.more()})
 }
 
 // more reports whether the list is one page of a longer one.

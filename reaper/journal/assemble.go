@@ -8,8 +8,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-
-	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
 // A StoredPart is a part of a journal as its store has it: the part, or the error of
@@ -26,11 +24,11 @@ const maxDamage = 20
 // Assemble puts the parts of a run's journal together. The parts may come in any order.
 //
 // For each part that is missing, damaged, of another run, or stored twice, the error
-// names the part and wraps reaper.ErrJournalDamaged. The journal then has the records
+// names the part and wraps journal.ErrDamaged. The journal then has the records
 // that could be read. If all parts of the last writes are missing, Assemble cannot know
 // that.
-func Assemble(runID string, stored []StoredPart) (reaper.Journal, error) {
-	a := assembly{journal: reaper.Journal{Run: reaper.JournalRun{ID: runID}}}
+func Assemble(runID string, stored []StoredPart) (Journal, error) {
+	a := assembly{journal: Journal{Run: Run{ID: runID}}}
 	parts := a.unique(a.ofRun(stored))
 	for i, s := range parts {
 		a.journal.Records = append(a.journal.Records, s.Part.Records...)
@@ -49,13 +47,13 @@ func Assemble(runID string, stored []StoredPart) (reaper.Journal, error) {
 
 // An assembly is a journal that is being put together.
 type assembly struct {
-	journal reaper.Journal
+	journal Journal
 	damage  []error
 }
 
 // report adds a damage to the error.
 func (a *assembly) report(format string, args ...any) {
-	a.damage = append(a.damage, fmt.Errorf("%w: %s", reaper.ErrJournalDamaged, fmt.Sprintf(format, args...)))
+	a.damage = append(a.damage, fmt.Errorf("%w: %s", ErrDamaged, fmt.Sprintf(format, args...)))
 }
 
 // ofRun returns the parts of the run. The first of them describes the run.

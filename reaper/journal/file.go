@@ -11,15 +11,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // A File keeps the journal of one run in a file, with one part on each line. It
-// implements reaper.Journals. Its methods are for one goroutine.
+// implements journal.Store. Its methods are for one goroutine.
 type File struct {
 	file   *os.File
-	also   reaper.Journals // nil for a file alone
-	size   int64           // of the complete writes, in bytes
+	also   Store // nil for a file alone
+	size   int64 // of the complete writes, in bytes
 	writes int
 	broken error // of the first write that failed; no write follows it
 }
@@ -33,7 +33,7 @@ func NewFile(file *os.File) *File { return &File{file: file} }
 //
 // If the file exists, it may be the only journal of an earlier run. Create then leaves
 // it as it is, and returns an error that wraps fs.ErrExist.
-func Create(path string, also reaper.Journals) (*File, error) {
+func Create(path string, also Store) (*File, error) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
@@ -53,9 +53,9 @@ func syncFolder(path string) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// Write implements reaper.Journals. When it returns nil, the records are on the disk.
+// Write implements journal.Store. When it returns nil, the records are on the disk.
 // After an error, every later Write fails.
-func (j *File) Write(ctx context.Context, run reaper.JournalRun, records []reaper.Record) error {
+func (j *File) Write(ctx context.Context, run Run, records []ipam.Record) error {
 	if err := errors.Join(j.broken, ctx.Err()); err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (j *File) writeParts(parts *Encoding) (size int64, err error) {
 	return size, j.file.Sync()
 }
 
-// Prune implements reaper.Journals. A file holds one run, so there is nothing to remove.
+// Prune implements journal.Store. A file holds one run, so there is nothing to remove.
 func (j *File) Prune(ctx context.Context) error {
 	if j.also == nil {
 		return nil
@@ -103,12 +103,12 @@ func (j *File) Prune(ctx context.Context) error {
 func (j *File) Close() error { return j.file.Close() }
 
 // Read reads the journal from the text of a file, whose name is for messages. It
-// returns the errors of Assemble. The error wraps reaper.ErrNoJournal if the file holds
-// no run, and is a *reaper.InputError if the file holds several runs.
-func Read(name string, text io.Reader) (reaper.Journal, error) {
+// returns the errors of Assemble. The error wraps journal.ErrNone if the file holds
+// no run, and is a *ipam.InputError if the file holds several runs.
+func Read(name string, text io.Reader) (Journal, error) {
 	stored, err := ReadParts(name, text)
 	if err != nil {
-		return reaper.Journal{}, err
+		return Journal{}, err
 	}
 	var runs []string
 	for _, s := range stored {
@@ -118,10 +118,10 @@ func Read(name string, text io.Reader) (reaper.Journal, error) {
 	}
 	switch {
 	case len(stored) == 0:
-		return reaper.Journal{}, fmt.Errorf("%s: %w: the file is empty, so its run released nothing", name, reaper.ErrNoJournal)
+		return Journal{}, fmt.Errorf("%s: %w: the file is empty, so its run released nothing", name, ErrNone)
 	case len(runs) > 1:
 		err := fmt.Errorf("%s: the file holds several runs: %s", name, strings.Join(runs, ", "))
-		return reaper.Journal{}, reaper.BadInput(err, "give a file with the lines of one run")
+		return Journal{}, ipam.BadInput(err, "give a file with the lines of one run")
 	}
 	return Assemble(strings.Join(runs, ""), stored)
 }
@@ -142,7 +142,7 @@ func ReadParts(name string, text io.Reader) ([]StoredPart, error) {
 	}
 	err := lines.Err()
 	if errors.Is(err, bufio.ErrTooLong) {
-		err = fmt.Errorf("%w: the line is too long for a part, and the rest of the file was not read", reaper.ErrJournalDamaged)
+		err = fmt.Errorf("%w: the line is too long for a part, and the rest of the file was not read", ErrDamaged)
 		return append(stored, StoredPart{Name: placeOf(name, len(stored)), Err: err}), nil
 	}
 	if err != nil {

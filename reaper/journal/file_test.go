@@ -13,19 +13,19 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // aRun is one that writes a journal.
-func aRun(id string) reaper.JournalRun {
-	return reaper.JournalRun{ID: id, StartedAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Version: "v1", Cluster: "https://cluster"}
+func aRun(id string) Run {
+	return Run{ID: id, StartedAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Version: "v1", Cluster: "https://cluster"}
 }
 
 // someRecords are n records whose keys begin with a word.
-func someRecords(word string, n int) []reaper.Record {
-	records := make([]reaper.Record, n)
+func someRecords(word string, n int) []ipam.Record {
+	records := make([]ipam.Record, n)
 	for i := range records {
-		records[i] = reaper.Record{
+		records[i] = ipam.Record{
 			Backend: "whereabouts", Pool: "blue", Key: fmt.Sprint(word, i), IP: "10.0.0.1",
 			Stored: fmt.Appendf(nil, `{"id":"<%d>","n":18446744073709551615}`, i),
 		}
@@ -34,7 +34,7 @@ func someRecords(word string, n int) []reaper.Record {
 }
 
 // written returns a file with the journal of a run.
-func written(t *testing.T, run string, writes ...[]reaper.Record) string {
+func written(t *testing.T, run string, writes ...[]ipam.Record) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "journal")
 	j, err := Create(path, nil)
@@ -53,7 +53,7 @@ func written(t *testing.T, run string, writes ...[]reaper.Record) string {
 }
 
 // readPath reads the journal in the file at a path.
-func readPath(t *testing.T, path string) (reaper.Journal, error) {
+func readPath(t *testing.T, path string) (Journal, error) {
 	t.Helper()
 	text, err := os.Open(path)
 	if err != nil {
@@ -71,14 +71,14 @@ func readPath(t *testing.T, path string) (reaper.Journal, error) {
 func TestJournalFileIsReadAsItWasWritten(t *testing.T) {
 	first, second := someRecords("a", 20_000), someRecords("b", 3)
 	path := written(t, "run-1", first, nil, second)
-	want := reaper.Journal{Run: aRun("run-1"), Records: append(first, second...), Writes: []int{20_000, 3}}
+	want := Journal{Run: aRun("run-1"), Records: append(first, second...), Writes: []int{20_000, 3}}
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, read := range map[string]func() (reaper.Journal, error){
-		"file": func() (reaper.Journal, error) { return readPath(t, path) },
-		"stdin": func() (reaper.Journal, error) {
+	for name, read := range map[string]func() (Journal, error){
+		"file": func() (Journal, error) { return readPath(t, path) },
+		"stdin": func() (Journal, error) {
 			return Read("stdin", strings.NewReader(string(text)))
 		},
 	} {
@@ -111,7 +111,7 @@ func TestJournalFileThatIsThereIsNotTouched(t *testing.T) {
 
 func TestEmptyJournalFileIsOfNoRun(t *testing.T) {
 	_, err := readPath(t, written(t, "run-1"))
-	if !errors.Is(err, reaper.ErrNoJournal) || !strings.Contains(err.Error(), "its run released nothing") {
+	if !errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "its run released nothing") {
 		t.Errorf("%v, want that its run released nothing", err)
 	}
 }
@@ -126,7 +126,7 @@ func TestJournalFileOfSeveralRunsIsRefused(t *testing.T) {
 		text = append(text, more...)
 	}
 	journal, err := Read("stdin", strings.NewReader(string(text)))
-	if usage := (*reaper.InputError)(nil); !errors.As(err, &usage) || !strings.Contains(err.Error(), "run-1, run-2") {
+	if usage := (*ipam.InputError)(nil); !errors.As(err, &usage) || !strings.Contains(err.Error(), "run-1, run-2") {
 		t.Errorf("%v, want that both runs are named", err)
 	}
 	if journal.Records != nil {
@@ -152,7 +152,7 @@ func TestDamagedJournalFileIsReadAsFarAsItGoes(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			journal, err := Read("stdin", strings.NewReader(tt.text))
-			if !errors.Is(err, reaper.ErrJournalDamaged) || !strings.Contains(err.Error(), tt.want) {
+			if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%v, want damage in %s", err, tt.want)
 			}
 			if diff := cmp.Diff(first, journal.Records); diff != "" {
@@ -203,7 +203,7 @@ type others struct {
 	err             error
 }
 
-func (o *others) Write(_ context.Context, _ reaper.JournalRun, records []reaper.Record) error {
+func (o *others) Write(_ context.Context, _ Run, records []ipam.Record) error {
 	o.records += len(records)
 	return o.err
 }

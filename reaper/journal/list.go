@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
 // A Summary is what is kept of a part to list the runs: the hashes of its allocations,
@@ -15,7 +13,7 @@ import (
 type Summary struct {
 	name   string
 	at     time.Time
-	run    reaper.JournalRun
+	run    Run
 	hashes map[poolKey][]uint64
 	err    error // why the part could not be read
 }
@@ -40,7 +38,7 @@ func Summarize(run string, at time.Time, s StoredPart) Summary {
 
 // PastRuns returns the runs of all parts, the latest first. The warnings name the parts that
 // could not be read.
-func PastRuns(parts []Summary) (runs []reaper.PastRun, warnings []string) {
+func PastRuns(parts []Summary) (runs []PastRun, warnings []string) {
 	slices.SortStableFunc(parts, func(a, b Summary) int { return a.at.Compare(b.at) })
 	merged := make(map[string]Summary)
 	var order, unread []string
@@ -68,13 +66,13 @@ func PastRuns(parts []Summary) (runs []reaper.PastRun, warnings []string) {
 }
 
 // past returns the run of the parts that were merged.
-func (s Summary) past() reaper.PastRun {
-	pools := []reaper.PoolRecord{}
+func (s Summary) past() PastRun {
+	pools := []PoolRecord{}
 	for key, hashes := range s.hashes {
 		slices.Sort(hashes)
-		pools = append(pools, reaper.PoolRecord{Backend: key.backend, Pool: key.pool, Recorded: len(slices.Compact(hashes))})
+		pools = append(pools, PoolRecord{Backend: key.backend, Pool: key.pool, Recorded: len(slices.Compact(hashes))})
 	}
-	return reaper.NewPastRun(s.run, pools)
+	return NewPastRun(s.run, pools)
 }
 
 // Some names the first of some things, and how many more there are.

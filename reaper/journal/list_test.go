@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 )
 
@@ -24,7 +23,7 @@ func TestPastRunsCountEachAllocationOnce(t *testing.T) {
 		all = append(all, journal.Summarize("run", noon, journal.StoredPart{Name: fmt.Sprint("broken-", i), Err: errors.New("junk")}))
 	}
 	runs, warnings := journal.PastRuns(all)
-	equal(t, "runs", runs, []reaper.PastRun{{JournalRun: journaled, Recorded: 2, Pools: []reaper.PoolRecord{
+	equal(t, "runs", runs, []journal.PastRun{{Run: journaled, Recorded: 2, Pools: []journal.PoolRecord{
 		{Backend: "whereabouts", Pool: "kube-system/10.0.0.0-24", Recorded: 2},
 	}}})
 	if len(warnings) != 1 || !strings.Contains(warnings[0], "broken-9 (junk) and 2 more") {

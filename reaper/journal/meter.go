@@ -1,10 +1,6 @@
 package journal
 
-import (
-	"fmt"
-
-	"github.com/ip-reaper/ip-reaper/reaper"
-)
+import "fmt"
 
 // MaxSize is the largest size of the parts of a journal together, in bytes: about 250,000
 // records of 1 KiB.
@@ -14,7 +10,7 @@ const MaxSize = 256 << 20
 const minCost = 8 << 10
 
 // errTooLarge says that a part is beyond MaxSize.
-var errTooLarge = fmt.Errorf("%w: the parts have more than %d MiB together, and this part and those after it were not read", reaper.ErrJournalDamaged, MaxSize>>20)
+var errTooLarge = fmt.Errorf("%w: the parts have more than %d MiB together, and this part and those after it were not read", ErrDamaged, MaxSize>>20)
 
 // A Meter decodes the parts of one journal as long as they have at most MaxSize bytes
 // together. The zero value is ready for use.

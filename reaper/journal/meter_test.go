@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 )
 
@@ -29,7 +28,7 @@ func TestPartsBeyondTheLimitAreNotRead(t *testing.T) {
 			}
 			m.Decode("0", filler)
 			got := m.Decode("last", append(good, make([]byte, journal.MaxPart-len(good))...))
-			if !errors.Is(got.Err, reaper.ErrJournalDamaged) || !strings.Contains(got.Err.Error(), "more than 256 MiB together") {
+			if !errors.Is(got.Err, journal.ErrDamaged) || !strings.Contains(got.Err.Error(), "more than 256 MiB together") {
 				t.Errorf("the part beyond: %v", got.Err)
 			}
 		})
@@ -56,7 +55,7 @@ func TestAFileWithoutAnEndIsDamaged(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := journal.Read("f", io.MultiReader(strings.NewReader(good), endless{tt.repeat}))
-			if !errors.Is(err, reaper.ErrJournalDamaged) || len(got.Records) != 1 {
+			if !errors.Is(err, journal.ErrDamaged) || len(got.Records) != 1 {
 				t.Fatalf("%d records, %v", len(got.Records), err)
 			}
 			if text := err.Error(); len(text) > 10_000 || !strings.Contains(text, tt.says) {

@@ -13,7 +13,7 @@ import (
 
 	kjson "sigs.k8s.io/json"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 const (
@@ -46,11 +46,11 @@ func IsRunID(id string) bool { return runID.MatchString(id) }
 // A Part is one stored document of a journal. A run writes its journal several times,
 // and each write has one or more parts.
 type Part struct {
-	Run     reaper.JournalRun `json:"run"`
-	Write   int               `json:"write"` // from 1
-	Part    int               `json:"part"`  // from 1
-	Parts   int               `json:"parts"` // of this write
-	Records []reaper.Record   `json:"records"`
+	Run     Run           `json:"run"`
+	Write   int           `json:"write"` // from 1
+	Part    int           `json:"part"`  // from 1
+	Parts   int           `json:"parts"` // of this write
+	Records []ipam.Record `json:"records"`
 }
 
 // A head names the format of a part.
@@ -62,16 +62,16 @@ type head struct {
 // An Encoding makes the parts that store the records of one write, one after the other:
 // the parts of 100,000 records have 100 MiB together.
 type Encoding struct {
-	run    reaper.JournalRun
+	run    Run
 	write  int
-	chunks [][]reaper.Record // of each part
+	chunks [][]ipam.Record // of each part
 }
 
 // NewEncoding returns the encoding of records. Without records it has no parts. The caller
 // must not change the records while it is in use.
 //
-// If a record cannot be stored and read back, the error is a *reaper.UnfitError.
-func NewEncoding(run reaper.JournalRun, write int, records []reaper.Record) (*Encoding, error) {
+// If a record cannot be stored and read back, the error is a *journal.UnfitError.
+func NewEncoding(run Run, write int, records []ipam.Record) (*Encoding, error) {
 	e := &Encoding{run: run, write: write}
 	unfit := make(map[int]error)
 	first, size := 0, 0
@@ -95,7 +95,7 @@ func NewEncoding(run reaper.JournalRun, write int, records []reaper.Record) (*En
 		}
 	}
 	if len(unfit) > 0 {
-		return nil, &reaper.UnfitError{Records: unfit}
+		return nil, &UnfitError{Records: unfit}
 	}
 	if len(records) > 0 {
 		e.chunks = append(e.chunks, records[first:])
@@ -128,7 +128,7 @@ func (e *Encoding) Part(i int) ([]byte, error) {
 }
 
 // Encode returns all parts of an Encoding. If a part cannot be read back, it returns none.
-func Encode(run reaper.JournalRun, write int, records []reaper.Record) ([][]byte, error) {
+func Encode(run Run, write int, records []ipam.Record) ([][]byte, error) {
 	e, err := NewEncoding(run, write, records)
 	if err != nil {
 		return nil, err
@@ -155,11 +155,11 @@ func encodeLine(v any) ([]byte, error) {
 }
 
 // DecodePart reads a part that Encode returned. For any other data, including a part of
-// a newer version, it returns an error that wraps reaper.ErrJournalDamaged.
+// a newer version, it returns an error that wraps journal.ErrDamaged.
 func DecodePart(data []byte) (Part, error) {
 	part, err := decodePart(data)
 	if err != nil {
-		return Part{}, fmt.Errorf("%w: %w", reaper.ErrJournalDamaged, err)
+		return Part{}, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	return part, nil
 }
@@ -201,7 +201,7 @@ func decodePart(data []byte) (part Part, err error) {
 }
 
 // checkRecord returns an error unless the record can be stored and read back.
-func checkRecord(r reaper.Record) error {
+func checkRecord(r ipam.Record) error {
 	for _, name := range []string{r.Backend, r.Pool, r.Key} {
 		if name == "" || !utf8.ValidString(name) {
 			return fmt.Errorf("%s: the record has no backend, pool or key, or one that is not UTF-8", r)

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 )
 
@@ -28,7 +27,7 @@ func FuzzJournal(f *testing.F) {
 		read := 0
 		for _, s := range stored {
 			if s.Err != nil {
-				if !errors.Is(s.Err, reaper.ErrJournalDamaged) || s.Part.Records != nil {
+				if !errors.Is(s.Err, journal.ErrDamaged) || s.Part.Records != nil {
 					t.Errorf("%s: %d records with %v", s.Name, len(s.Part.Records), s.Err)
 				}
 				continue
@@ -36,12 +35,12 @@ func FuzzJournal(f *testing.F) {
 			read += len(s.Part.Records)
 			wantSameAgain(t, s.Part)
 		}
-		journal, err := journal.Assemble(stored[0].Part.Run.ID, stored)
-		if err != nil && !errors.Is(err, reaper.ErrJournalDamaged) {
+		past, err := journal.Assemble(stored[0].Part.Run.ID, stored)
+		if err != nil && !errors.Is(err, journal.ErrDamaged) {
 			t.Errorf("%v, want ErrJournalDamaged", err)
 		}
-		if len(journal.Records) > read || err == nil && len(journal.Records) != read {
-			t.Errorf("%d records of %d, %v", len(journal.Records), read, err)
+		if len(past.Records) > read || err == nil && len(past.Records) != read {
+			t.Errorf("%d records of %d, %v", len(past.Records), read, err)
 		}
 	})
 }

@@ -10,23 +10,23 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 )
 
 // journaled is the run whose journals are tested.
-var journaled = reaper.JournalRun{ID: "20260301-120000-ABCDEF", StartedAt: noon, Version: "v1", Cluster: "https://cluster?a=1&b=2"}
+var journaled = journal.Run{ID: "20260301-120000-ABCDEF", StartedAt: noon, Version: "v1", Cluster: "https://cluster?a=1&b=2"}
 
 // record is one with a stored form.
-func record(key, stored string) reaper.Record {
-	return reaper.Record{
+func record(key, stored string) ipam.Record {
+	return ipam.Record{
 		Backend: "whereabouts", Pool: "kube-system/10.0.0.0-24", Key: key, IP: "10.0.0.1",
-		Owner: reaper.EntryOwner{Namespace: "shop", Pod: "web"}, Stored: json.RawMessage(stored),
+		Owner: ipam.EntryOwner{Namespace: "shop", Pod: "web"}, Stored: json.RawMessage(stored),
 	}
 }
 
 // encode returns the parts of the run's write.
-func encode(t testing.TB, write int, records ...reaper.Record) [][]byte {
+func encode(t testing.TB, write int, records ...ipam.Record) [][]byte {
 	t.Helper()
 	parts, err := journal.Encode(journaled, write, records)
 	if err != nil {
@@ -47,7 +47,7 @@ func decoded(parts ...[]byte) []journal.StoredPart {
 
 // A later version must read what this one wrote.
 func TestJournalForm(t *testing.T) {
-	parts := encode(t, 2, record("7", `{"id":"a"}`), reaper.Record{
+	parts := encode(t, 2, record("7", `{"id":"a"}`), ipam.Record{
 		Backend: "calico", Pool: "b", Key: "handle", Stored: json.RawMessage(`1`),
 	})
 	equal(t, "parts", len(parts), 1)
@@ -71,26 +71,26 @@ func TestStoredFormIsKeptByteForByte(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%.40s: %v", stored, err)
 		}
-		equal(t, "records", journal.Records, []reaper.Record{r})
+		equal(t, "records", journal.Records, []ipam.Record{r})
 	}
 }
 
 // An API server refuses larger objects, and then nothing could be released.
 func TestJournalIsSplitIntoPartsThatAConfigMapHolds(t *testing.T) {
-	sized := func(n int) reaper.Record { return record("7", `"`+strings.Repeat("x", n)+`"`) }
+	sized := func(n int) ipam.Record { return record("7", `"`+strings.Repeat("x", n)+`"`) }
 	for _, tt := range []struct {
 		name    string
-		records []reaper.Record
+		records []ipam.Record
 		want    []int // records of each part
 	}{
-		{"small ones share one", []reaper.Record{sized(100 << 10), sized(100 << 10), sized(100 << 10)}, []int{3}},
-		{"half a MiB each", []reaper.Record{sized(200 << 10), sized(200 << 10), sized(200 << 10), sized(200 << 10)}, []int{2, 2}},
-		{"a large one alone", []reaper.Record{sized(1), sized(900 << 10), sized(1), sized(1)}, []int{1, 1, 2}},
-		{"large ones", []reaper.Record{sized(900 << 10), sized(900 << 10)}, []int{1, 1}},
+		{"small ones share one", []ipam.Record{sized(100 << 10), sized(100 << 10), sized(100 << 10)}, []int{3}},
+		{"half a MiB each", []ipam.Record{sized(200 << 10), sized(200 << 10), sized(200 << 10), sized(200 << 10)}, []int{2, 2}},
+		{"a large one alone", []ipam.Record{sized(1), sized(900 << 10), sized(1), sized(1)}, []int{1, 1, 2}},
+		{"large ones", []ipam.Record{sized(900 << 10), sized(900 << 10)}, []int{1, 1}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []int
-			var all []reaper.Record
+			var all []ipam.Record
 			for i, data := range encode(t, 3, tt.records...) {
 				part, err := journal.DecodePart(data)
 				if err != nil {
@@ -117,27 +117,27 @@ func TestJournalIsSplitIntoPartsThatAConfigMapHolds(t *testing.T) {
 // released.
 func TestRecordThatCouldNotBeReadBackIsRefused(t *testing.T) {
 	good := record("7", `{}`)
-	change := func(change func(*reaper.Record)) reaper.Record {
+	change := func(change func(*ipam.Record)) ipam.Record {
 		r := good
 		change(&r)
 		return r
 	}
-	for name, r := range map[string]reaper.Record{
+	for name, r := range map[string]ipam.Record{
 		"too large":             record("7", `"`+strings.Repeat("x", journal.MaxPart)+`"`),
-		"nothing stored":        change(func(r *reaper.Record) { r.Stored = nil }),
+		"nothing stored":        change(func(r *ipam.Record) { r.Stored = nil }),
 		"null":                  record("7", `null`),
 		"null with space":       record("7", ` null `),
 		"no JSON":               record("7", `{"a":`),
 		"two values":            record("7", `{} {}`),
 		"a key that is no text": record("\xff7", `{}`),
-		"no backend":            change(func(r *reaper.Record) { r.Backend = "" }),
-		"no pool":               change(func(r *reaper.Record) { r.Pool = "" }),
-		"no key":                change(func(r *reaper.Record) { r.Key = "" }),
-		"an IP that is none":    change(func(r *reaper.Record) { r.IP = "10.0.0.256" }),
+		"no backend":            change(func(r *ipam.Record) { r.Backend = "" }),
+		"no pool":               change(func(r *ipam.Record) { r.Pool = "" }),
+		"no key":                change(func(r *ipam.Record) { r.Key = "" }),
+		"an IP that is none":    change(func(r *ipam.Record) { r.IP = "10.0.0.256" }),
 	} {
 		t.Run(name, func(t *testing.T) {
-			parts, err := journal.Encode(journaled, 1, []reaper.Record{good, r, good, r, good})
-			var unfit *reaper.UnfitError
+			parts, err := journal.Encode(journaled, 1, []ipam.Record{good, r, good, r, good})
+			var unfit *journal.UnfitError
 			if !errors.As(err, &unfit) || parts != nil {
 				t.Fatalf("%d parts, %v, want a *reaper.UnfitError", len(parts), err)
 			}
@@ -154,14 +154,14 @@ func TestRecordThatCouldNotBeReadBackIsRefused(t *testing.T) {
 // A value can be as deep as JSON allows only outside of a journal.
 func TestRecordThatIsTooDeepIsRefused(t *testing.T) {
 	r := record("7", strings.Repeat("[", 9999)+strings.Repeat("]", 9999))
-	if _, err := journal.Encode(journaled, 1, []reaper.Record{r}); err == nil {
+	if _, err := journal.Encode(journaled, 1, []ipam.Record{r}); err == nil {
 		t.Error("what cannot be read back was encoded")
 	}
 }
 
 // A journal of no run could not be found again.
 func TestRunWithoutANameIsRefused(t *testing.T) {
-	if _, err := journal.Encode(reaper.JournalRun{}, 1, []reaper.Record{record("7", `{}`)}); err == nil {
+	if _, err := journal.Encode(journal.Run{}, 1, []ipam.Record{record("7", `{}`)}); err == nil {
 		t.Error("a journal of no run was encoded")
 	}
 }
@@ -213,7 +213,7 @@ func TestDamagedPartIsRefused(t *testing.T) {
 	} {
 		text := strings.Replace(whole, tt.old, tt.new, 1)
 		part, err := journal.DecodePart([]byte(text))
-		if !errors.Is(err, reaper.ErrJournalDamaged) || !strings.Contains(err.Error(), tt.want) {
+		if !errors.Is(err, journal.ErrDamaged) || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%.300s: %v, want ErrJournalDamaged with %q", text, err, tt.want)
 		}
 		equal(t, "part", part, journal.Part{})

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
 // maxNamed is the largest number of runs, or of parts, that a message names.
@@ -26,19 +24,19 @@ type Source interface {
 }
 
 // Find returns the journal of a run, with the errors of Assemble. The ID may be in any case.
-// If the run has no journal, the error wraps reaper.ErrNoJournal and names the runs that
+// If the run has no journal, the error wraps journal.ErrNone and names the runs that
 // have one.
-func Find(ctx context.Context, s Source, runID string) (reaper.Journal, error) {
+func Find(ctx context.Context, s Source, runID string) (Journal, error) {
 	parts, err := s.Parts(ctx, runID)
 	if err != nil {
-		return reaper.Journal{}, fmt.Errorf("read the journal: %w", err)
+		return Journal{}, fmt.Errorf("read the journal: %w", err)
 	}
 	if len(parts) > 0 {
 		return Assemble(runID, parts)
 	}
 	runs, err := s.Runs(ctx)
 	if err != nil {
-		return reaper.Journal{}, fmt.Errorf("list the journals: %w", err)
+		return Journal{}, fmt.Errorf("list the journals: %w", err)
 	}
 	alike := func(id string) bool { return id != runID && strings.EqualFold(id, runID) }
 	if i := slices.IndexFunc(runs, alike); i >= 0 {
@@ -48,5 +46,5 @@ func Find(ctx context.Context, s Source, runID string) (reaper.Journal, error) {
 	if len(runs) > 0 {
 		there = fmt.Sprintf("runs with a journal there: %d, the latest are %s", len(runs), strings.Join(runs[:min(len(runs), maxNamed)], ", "))
 	}
-	return reaper.Journal{}, fmt.Errorf("%w of run %q in %s: %s", reaper.ErrNoJournal, runID, s.Place(), there)
+	return Journal{}, fmt.Errorf("%w of run %q in %s: %s", ErrNone, runID, s.Place(), there)
 }

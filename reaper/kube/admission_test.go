@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // refusal is an answer of the API server.
@@ -69,7 +69,7 @@ func TestDeniedNamesWhatRefuses(t *testing.T) {
 					t.Errorf("error = %q, want %q in it", err, part)
 				}
 			}
-			if again := errors.Is(Transient(err), reaper.ErrAgain); again != tt.unreachable || IsDenied(err) == again {
+			if again := errors.Is(Transient(err), ipam.ErrAgain); again != tt.unreachable || IsDenied(err) == again {
 				t.Errorf("the write is tried again: %v, denied: %v, want it tried again: %v", again, IsDenied(err), tt.unreachable)
 			}
 			if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsInvalid(err) {

@@ -9,37 +9,37 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// Transient wraps an error of a request to the API server in reaper.ErrAgain if the
+// Transient wraps an error of a request to the API server in ipam.ErrAgain if the
 // same request may succeed later: the connection failed, another client wrote first, or
 // the server is busy or broken. It returns nil and other errors as they are, among them
-// what admission control denied, and what wraps reaper.ErrRefused.
+// what admission control denied, and what wraps ipam.ErrRefused.
 func Transient(err error) error {
 	var status apierrors.APIStatus
 	switch {
-	case err == nil, errors.Is(err, reaper.ErrAgain), errors.Is(err, reaper.ErrRefused), IsDenied(err):
+	case err == nil, errors.Is(err, ipam.ErrAgain), errors.Is(err, ipam.ErrRefused), IsDenied(err):
 		return err
 	case !errors.As(err, &status):
-		return &reaper.RetryAfterError{Err: err}
+		return &ipam.RetryAfterError{Err: err}
 	}
 	code := status.Status().Code
 	if code != http.StatusConflict && code != http.StatusTooManyRequests && code < http.StatusInternalServerError {
 		return err
 	}
 	seconds, _ := apierrors.SuggestsClientDelay(err)
-	return &reaper.RetryAfterError{Err: err, After: time.Duration(seconds) * time.Second}
+	return &ipam.RetryAfterError{Err: err, After: time.Duration(seconds) * time.Second}
 }
 
-// Unsure makes the error of a write that releases wrap reaper.ErrLost too, if it wraps
-// reaper.ErrAgain and the write may have been carried out. An answer of the API server below 500
+// Unsure makes the error of a write that releases wrap ipam.ErrLost too, if it wraps
+// ipam.ErrAgain and the write may have been carried out. An answer of the API server below 500
 // says that it was not, and so do a connection that was refused and a request that was not sent.
 func Unsure(err error) error {
 	var status apierrors.APIStatus
 	refused := errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError ||
 		utilnet.IsConnectionRefused(err) || errors.Is(err, errUnsent)
-	if refused || !errors.Is(err, reaper.ErrAgain) {
+	if refused || !errors.Is(err, ipam.ErrAgain) {
 		return err
 	}
 	return lostError{err}
@@ -48,7 +48,7 @@ func Unsure(err error) error {
 // A lostError is that of a write that may have been carried out.
 type lostError struct{ error }
 
-func (e lostError) Unwrap() []error { return []error{reaper.ErrLost, e.error} }
+func (e lostError) Unwrap() []error { return []error{ipam.ErrLost, e.error} }
 
 // Gone reports whether the API server itself answered that it does not have the object.
 // A 404 of a proxy, or of a server that does not know the resource, proves nothing:
@@ -63,26 +63,26 @@ func Gone(err error, resource, name string) bool {
 }
 
 // Listed returns what Backend.List yields for the error of a list request: one that
-// wraps reaper.ErrNotInstalled where the API server does not know the resource.
+// wraps ipam.ErrNotInstalled where the API server does not know the resource.
 func Listed(err error, resource, group string) error {
 	switch {
 	case err == nil:
 		return nil
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("%w: no %s.%s", reaper.ErrNotInstalled, resource, group)
+		return fmt.Errorf("%w: no %s.%s", ipam.ErrNotInstalled, resource, group)
 	}
 	return fmt.Errorf("list %s.%s: %w", resource, group, err)
 }
 
 // Deleted returns what a release answers after it deleted an object on the condition
 // that it was unchanged: nil where the object is gone, an error that wraps
-// reaper.ErrChanged where it is another one now, and otherwise that of Unsure.
+// ipam.ErrChanged where it is another one now, and otherwise that of Unsure.
 func Deleted(err error, resource, name string) error {
 	switch {
 	case Gone(err, resource, name):
 		return nil
 	case apierrors.IsConflict(err):
-		return fmt.Errorf("%w: %w", reaper.ErrChanged, err)
+		return fmt.Errorf("%w: %w", ipam.ErrChanged, err)
 	}
 	return Unsure(Transient(err))
 }
@@ -90,15 +90,15 @@ func Deleted(err error, resource, name string) error {
 // A refusedError is an answer that the same request would get again.
 type refusedError struct{ error }
 
-func (e refusedError) Unwrap() []error { return []error{reaper.ErrRefused, e.error} }
+func (e refusedError) Unwrap() []error { return []error{ipam.ErrRefused, e.error} }
 
-// Answered wraps an error as reaper.Cluster promises: in ErrAgain if the same request
+// Answered wraps an error as census.Cluster promises: in ErrAgain if the same request
 // may succeed later, else in ErrRefused.
 func Answered(err error) error {
-	if errors.Is(err, reaper.ErrRefused) {
+	if errors.Is(err, ipam.ErrRefused) {
 		return err
 	}
-	if err = Transient(err); err == nil || errors.Is(err, reaper.ErrAgain) {
+	if err = Transient(err); err == nil || errors.Is(err, ipam.ErrAgain) {
 		return err
 	}
 	return refusedError{err}

@@ -7,7 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // The engine asks again after every error that is not refused.
@@ -26,7 +26,7 @@ func TestAnswersSayWhetherAskingAgainHelps(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := Answered(tt.err)
-			if again := errors.Is(got, reaper.ErrAgain); again != tt.again || errors.Is(got, reaper.ErrRefused) == again {
+			if again := errors.Is(got, ipam.ErrAgain); again != tt.again || errors.Is(got, ipam.ErrRefused) == again {
 				t.Errorf("answered = %v: again is %v, want %v, and refused otherwise", got, again, tt.again)
 			}
 			if !errors.Is(got, tt.err) {

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // An InFlight limits how many requests there are at the same time, reads and writes alike, so
@@ -20,7 +20,7 @@ import (
 // is safe for concurrent use.
 //
 // If an answer says when to try again, the requests after it wait until then. A request of
-// reaper.Unqueued does not wait, and takes a place only if there is one.
+// ipam.Unqueued does not wait, and takes a place only if there is one.
 type InFlight struct {
 	places *semaphore.Weighted
 	gate   *gate
@@ -66,7 +66,7 @@ var errUnsent = errors.New("the request was not sent")
 // enter waits until a request may be sent, and takes its place. The error is that of the
 // context, or says that the request is too late.
 func (l InFlight) enter(ctx context.Context) (leave func(), err error) {
-	turn := reaper.TurnOf(ctx)
+	turn := ipam.TurnOf(ctx)
 	if turn.Unqueued {
 		if !l.places.TryAcquire(1) {
 			return func() {}, nil

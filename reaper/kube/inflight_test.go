@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // counting is a transport that notes the most requests at the same time, each of which
@@ -77,7 +77,7 @@ func TestRequestsInFlightAreLimitedUntilTheyAreRead(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond) // the first three are sent
 		began := time.Now()
-		if err := send(reaper.Unqueued(t.Context()), t, transport, http.MethodPatch, "/apis/a/b", 0); err != nil {
+		if err := send(ipam.Unqueued(t.Context()), t, transport, http.MethodPatch, "/apis/a/b", 0); err != nil {
 			t.Error(err)
 		}
 		if took := time.Since(began); took != time.Second {
@@ -101,11 +101,11 @@ func TestWriteThatWaitsForTooLongIsNotSent(t *testing.T) {
 		go func() { _ = send(t.Context(), t, transport, http.MethodGet, "/api/v1/pods", time.Minute) }()
 		time.Sleep(time.Second)
 		began := time.Now()
-		err := send(reaper.SendBy(t.Context(), began.Add(20*time.Second)), t, transport, http.MethodPut, "/apis/a/b", 0)
+		err := send(ipam.SendBy(t.Context(), began.Add(20*time.Second)), t, transport, http.MethodPut, "/apis/a/b", 0)
 		if !errors.Is(err, errUnsent) || time.Since(began) != 20*time.Second {
 			t.Errorf("%v after %v, want that it is given up after 20s", err, time.Since(began))
 		}
-		if err = Unsure(Transient(err)); !errors.Is(err, reaper.ErrAgain) || errors.Is(err, reaper.ErrLost) {
+		if err = Unsure(Transient(err)); !errors.Is(err, ipam.ErrAgain) || errors.Is(err, ipam.ErrLost) {
 			t.Errorf("%v, want that nothing was decided", err)
 		}
 		if n := len(server.order); n != 1 {
@@ -130,7 +130,7 @@ func TestRequestsWaitForAsLongAsTheServerAsks(t *testing.T) {
 		for _, tt := range []struct {
 			ctx  context.Context
 			want time.Duration
-		}{{reaper.Unqueued(t.Context()), 0}, {t.Context(), 5 * time.Second}, {t.Context(), 5 * time.Second}} {
+		}{{ipam.Unqueued(t.Context()), 0}, {t.Context(), 5 * time.Second}, {t.Context(), 5 * time.Second}} {
 			if err := send(tt.ctx, t, transport, http.MethodGet, "/api/v1/pods", 0); err != nil || time.Since(began) != tt.want {
 				t.Errorf("%v after %v, want it sent after %v", err, time.Since(began), tt.want)
 			}

@@ -13,7 +13,7 @@ import (
 	apiversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // fromCache is the first version of Kubernetes in which the API server always answers a
@@ -67,7 +67,7 @@ func (m *listMode) whole(ctx context.Context) bool {
 // its pages would. Otherwise the answer broke off, as it does when it takes longer than a request
 // may: this list and the next ones are read in pages.
 func (m *listMode) settled(ctx context.Context, err error) bool {
-	if err == nil || ctx.Err() != nil || errors.Is(err, reaper.ErrRefused) ||
+	if err == nil || ctx.Err() != nil || errors.Is(err, ipam.ErrRefused) ||
 		apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
 		return true
 	}

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -166,7 +166,7 @@ func TestObjectWithoutAnEndIsGivenUp(t *testing.T) {
 		}
 	}}
 	got, err := blocksAt(t, s.client(t))
-	if err == nil || got != nil || !errors.Is(err, reaper.ErrRefused) || !strings.Contains(err.Error(), "more than 8 MiB") {
+	if err == nil || got != nil || !errors.Is(err, ipam.ErrRefused) || !strings.Contains(err.Error(), "more than 8 MiB") {
 		t.Errorf("%d blocks, %v; want none, and one that wraps ErrRefused", len(got), err)
 	}
 	if sent == 100 {
@@ -222,7 +222,7 @@ func TestAnAnswerWithoutAnEndIsGivenUp(t *testing.T) {
 	if want := "an object of the list has more than 8 MiB"; err == nil || got != nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, %v; want nothing, and %q", got, err, want)
 	}
-	if !errors.Is(err, reaper.ErrRefused) {
+	if !errors.Is(err, ipam.ErrRefused) {
 		t.Errorf("%v, want one that wraps ErrRefused", err)
 	}
 	equal(t, "limits", limits, []string{"500"})

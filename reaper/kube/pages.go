@@ -9,7 +9,7 @@ import (
 	"github.com/sethvargo/go-retry"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // MaxObject is how many bytes of an answer one object may have. It has at most 3 MiB: etcd accepts
@@ -92,7 +92,7 @@ func Patiently(ctx context.Context, request func(ctx context.Context) error) err
 	backoff := retry.WithMaxRetries(3, retry.NewExponential(100*time.Millisecond))
 	return retry.Do(ctx, backoff, func(ctx context.Context) error {
 		err := request(ctx)
-		if errors.Is(Transient(err), reaper.ErrAgain) {
+		if errors.Is(Transient(err), ipam.ErrAgain) {
 			return retry.RetryableError(err)
 		}
 		return err

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 var (
@@ -116,7 +116,7 @@ func TestPagesOfDifferentVersionsAreAnError(t *testing.T) {
 		next := map[string]string{"": "2", "2": "3", "3": ""}[token]
 		return page[string]{items: []string{"of page " + token}, next: next, version: versions[token]}, nil
 	})
-	if got.items != nil || !errors.Is(err, reaper.ErrRefused) || !strings.Contains(err.Error(), "different resourceVersions") {
+	if got.items != nil || !errors.Is(err, ipam.ErrRefused) || !strings.Contains(err.Error(), "different resourceVersions") {
 		t.Errorf("%v, %v; want nothing, and that the versions differ", got, err)
 	}
 }
@@ -159,7 +159,7 @@ func TestUnsure(t *testing.T) {
 		{conflict, false}, {tooMany, false}, {forbidden, false}, {invalid, false}, {refused, false},
 	} {
 		got := Unsure(Transient(tt.err))
-		if errors.Is(got, reaper.ErrLost) != tt.want || !errors.Is(got, tt.err) || got.Error() != tt.err.Error() {
+		if errors.Is(got, ipam.ErrLost) != tt.want || !errors.Is(got, tt.err) || got.Error() != tt.err.Error() {
 			t.Errorf("Unsure(%v) = %v, want ErrLost in it: %v", tt.err, got, tt.want)
 		}
 	}
@@ -178,12 +178,12 @@ func TestTransient(t *testing.T) {
 	}{
 		{conflict, true}, {tooMany, true}, {internal, true}, {timeout, true}, {unavailable, true},
 		{errConnection, true}, {context.DeadlineExceeded, true}, {fmt.Errorf("get: %w", conflict), true},
-		{reaper.ErrAgain, true}, {fmt.Errorf("%w: later", reaper.ErrAgain), true},
+		{ipam.ErrAgain, true}, {fmt.Errorf("%w: later", ipam.ErrAgain), true},
 		{forbidden, false}, {notFound, false}, {invalid, false}, {badRequest, false}, {tooOld, false},
 		{teapot, false}, {&apierrors.StatusError{}, false},
 	} {
 		got := Transient(tt.err)
-		if errors.Is(got, reaper.ErrAgain) != tt.want || !errors.Is(got, tt.err) {
+		if errors.Is(got, ipam.ErrAgain) != tt.want || !errors.Is(got, tt.err) {
 			t.Errorf("Transient(%v) = %v, want ErrAgain in it: %v", tt.err, got, tt.want)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"pgregory.net/rapid"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // listOf is a list of pods of these names, as an API server sends it.
@@ -193,7 +193,7 @@ func TestLargestPodOfAList(t *testing.T) {
 	large := func(size int) []byte {
 		return encoded(t, listOf(podOf("web-0"), podOf(strings.Repeat("x", size/2))), true)
 	}
-	for size, says := range map[int]error{MaxObject - 1000: nil, MaxObject: reaper.ErrRefused} {
+	for size, says := range map[int]error{MaxObject - 1000: nil, MaxObject: ipam.ErrRefused} {
 		got, err := readPods(bytes.NewReader(large(size)))
 		if !errors.Is(err, says) || (len(got.items) == 2) != (says == nil) {
 			t.Errorf("a pod of %d bytes: %d pods, %v, want %v", size, len(got.items), err, says)

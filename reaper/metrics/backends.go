@@ -4,14 +4,16 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // statuses are all statuses of a backend.
-var statuses = []reaper.Status{reaper.StatusOK, reaper.StatusPartial, reaper.StatusFailed, reaper.StatusSkipped}
+var statuses = []ipam.Status{ipam.StatusOK, ipam.StatusPartial, ipam.StatusFailed, ipam.StatusSkipped}
 
 // backends adds the metrics of each backend.
-func (g gauges) backends(r reaper.Report) {
+func (g gauges) backends(r report.Report) {
 	status := g.family("backend_status",
 		"1 for the status of the backend in the last run, 0 for the other statuses.", labelBackend, labelStatus)
 	allocations := g.family("allocations",
@@ -31,12 +33,12 @@ func (g gauges) backends(r reaper.Report) {
 		for _, each := range statuses {
 			status.add(one(b.Status == each), b.Name, each.String())
 		}
-		listed := b.Status == reaper.StatusOK || b.Status == reaper.StatusPartial
+		listed := b.Status == ipam.StatusOK || b.Status == ipam.StatusPartial
 		if listed && judged {
-			allocations.add(float64(b.InUse), b.Name, reaper.InUse.String())
-			allocations.add(float64(b.Held), b.Name, reaper.Held.String())
-			allocations.add(float64(b.Suspected), b.Name, reaper.Suspected.String())
-			allocations.add(float64(b.Planned), b.Name, reaper.Orphaned.String())
+			allocations.add(float64(b.InUse), b.Name, judge.InUse.String())
+			allocations.add(float64(b.Held), b.Name, judge.Held.String())
+			allocations.add(float64(b.Suspected), b.Name, judge.Suspected.String())
+			allocations.add(float64(b.Planned), b.Name, judge.Orphaned.String())
 			planned.add(float64(b.Planned), b.Name)
 		}
 		// A run that waits may release something before a later listing fails.
@@ -50,8 +52,8 @@ func (g gauges) backends(r reaper.Report) {
 
 // judged reports whether the run could list the pods. Without them, it holds every
 // allocation, and the verdicts mean nothing.
-func judged(r reaper.Report) bool {
-	return !slices.ContainsFunc(r.Entries, func(e reaper.Entry) bool { return e.Reason == reaper.NoCensus })
+func judged(r report.Report) bool {
+	return !slices.ContainsFunc(r.Entries, func(e report.Entry) bool { return e.Reason == judge.NoCensus })
 }
 
 // seconds returns a time as Unix time.

@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // The labels of the metrics.
@@ -66,14 +66,14 @@ func (f family) add(value float64, labels ...string) {
 
 // lastRun returns the metrics of a run that ended with the exit code, without the time
 // of the last success.
-func lastRun(r reaper.Report, exitCode int) prometheus.Gatherer {
+func lastRun(r report.Report, exitCode int) prometheus.Gatherer {
 	g, gatherer := newGauges("")
 	g.all(r, exitCode)
 	return gatherer
 }
 
 // all adds the metrics of lastRun.
-func (g gauges) all(r reaper.Report, exitCode int) {
+func (g gauges) all(r report.Report, exitCode int) {
 	g.run(r.Run, exitCode)
 	g.backends(r)
 	g.pools(r)
@@ -82,7 +82,7 @@ func (g gauges) all(r reaper.Report, exitCode int) {
 }
 
 // lastSuccess returns the time at which a run that exited with 0 ended.
-func lastSuccess(r reaper.Report) prometheus.Gatherer {
+func lastSuccess(r report.Report) prometheus.Gatherer {
 	g, gatherer := newGauges("")
 	g.success(seconds(r.Run.FinishedAt))
 	return gatherer
@@ -94,7 +94,7 @@ func (g gauges) success(at float64) {
 }
 
 // run adds the metrics of the run itself.
-func (g gauges) run(run reaper.RunInfo, exitCode int) {
+func (g gauges) run(run report.RunInfo, exitCode int) {
 	g.ended(run, exitCode)
 	g.family("dry_run",
 		"1 if the last run was a dry run, which releases nothing; else 0.").
@@ -102,7 +102,7 @@ func (g gauges) run(run reaper.RunInfo, exitCode int) {
 }
 
 // ended adds the metrics that every run has, however early it ended.
-func (g gauges) ended(run reaper.RunInfo, exitCode int) {
+func (g gauges) ended(run report.RunInfo, exitCode int) {
 	g.family("run_timestamp_seconds",
 		"When the last run ended, as Unix time, with any exit code.").
 		add(seconds(run.FinishedAt))

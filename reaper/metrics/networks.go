@@ -1,10 +1,10 @@
 package metrics
 
-import "github.com/ip-reaper/ip-reaper/reaper"
+import "github.com/ip-reaper/ip-reaper/reaper/report"
 
 // networks adds the metrics of the networks. A closed network gives no addresses, so it
 // has neither a capacity nor free addresses.
-func (g gauges) networks(r reaper.Report) {
+func (g gauges) networks(r report.Report) {
 	const many = " For a backend with more than 100 networks there is only the sum of each IP family, as network (all)."
 	family := func(name, help string) family {
 		return g.family(name, help+many, labelBackend, labelNetwork, labelRange)
@@ -22,8 +22,8 @@ func (g gauges) networks(r reaper.Report) {
 	for _, n := range r.Networks {
 		networks[n.Backend]++
 	}
-	row := func(n reaper.NetworkReport) [3]string {
-		return rowOf(reaper.PoolReport{Backend: n.Backend, Name: n.Name, Range: n.Range}, networks)
+	row := func(n report.NetworkReport) [3]string {
+		return rowOf(report.PoolReport{Backend: n.Backend, Name: n.Name, Range: n.Range}, networks)
 	}
 	unknown := make(map[[3]string]bool) // rows with a network of unknown free addresses
 	for _, n := range r.Networks {
@@ -47,7 +47,7 @@ func (g gauges) networks(r reaper.Report) {
 }
 
 // leaked adds the bottom line.
-func (g gauges) leaked(r reaper.Report) {
+func (g gauges) leaked(r report.Report) {
 	leaked := g.family("leaked",
 		"Allocations that have no owner, by what becomes of them: due, waiting, held, or released by the last run. Left out if pods could not be listed, or no store.", labelStatus)
 	if r.Leaked == nil {

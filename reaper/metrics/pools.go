@@ -4,7 +4,7 @@ import (
 	"math/big"
 	"strings"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // maxPools is the largest number of pools of one backend that have metrics of their
@@ -20,7 +20,7 @@ const (
 )
 
 // pools adds the metrics of the pools.
-func (g gauges) pools(r reaper.Report) {
+func (g gauges) pools(r report.Report) {
 	const many = " For a backend with more than 100 pools there is only the sum of each IP family, as pool (all)."
 	capacity := g.family("pool_capacity",
 		"Addresses that pods can get of the pool, taken or not: without those that are reserved, excluded, or outside of what is handed out. Left out if the number is unknown."+many, labelBackend, labelPool, labelRange)
@@ -53,7 +53,7 @@ func (g gauges) pools(r reaper.Report) {
 
 // rowOf returns the labels for the metrics of a pool, which depend on the number of
 // pools of its backend.
-func rowOf(p reaper.PoolReport, pools map[string]int) [3]string {
+func rowOf(p report.PoolReport, pools map[string]int) [3]string {
 	switch {
 	case pools[p.Backend] <= maxPools:
 		return [3]string{p.Backend, p.Name, p.Range}
@@ -67,7 +67,7 @@ func rowOf(p reaper.PoolReport, pools map[string]int) [3]string {
 // stillAllocated returns the number of addresses of the pool that the store still
 // holds. After a dry run it is the number before: in the report of a dry run,
 // AllocatedAfter has the planned releases subtracted.
-func stillAllocated(run reaper.RunInfo, p reaper.PoolReport) int {
+func stillAllocated(run report.RunInfo, p report.PoolReport) int {
 	if run.DryRun {
 		return p.AllocatedBefore
 	}

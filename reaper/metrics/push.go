@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/push"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // pushTimeout bounds the time by which a push can prolong a run.
@@ -24,7 +24,7 @@ const pushTimeout = 10 * time.Second
 //
 // The client's method Push replaces the whole group. Its method Add would keep the
 // metrics of names that the new push does not have, such as those of a deleted pool.
-func (g Gateway) Push(ctx context.Context, r reaper.Report, exitCode int) error {
+func (g Gateway) Push(ctx context.Context, r report.Report, exitCode int) error {
 	g = g.ofNode(r.Run.Node)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pushTimeout)
 	defer cancel()

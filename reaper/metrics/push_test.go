@@ -19,8 +19,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/metrics"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -55,7 +55,7 @@ func (c *fakeGateway) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 }
 
 // push pushes a report to the path of a server.
-func push(t *testing.T, path string, r reaper.Report, exitCode int) *fakeGateway {
+func push(t *testing.T, path string, r report.Report, exitCode int) *fakeGateway {
 	t.Helper()
 	c := &fakeGateway{T: t}
 	server := httptest.NewServer(c)
@@ -73,13 +73,13 @@ func push(t *testing.T, path string, r reaper.Report, exitCode int) *fakeGateway
 func TestMetricsOfRuns(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
-		report   reaper.Report
+		report   report.Report
 		exitCode int
 	}{
 		{"everything", everything(), 0},
 		{"dry_run", dryRun(), 0},
 		{"no_census", noCensus(), 1},
-		{"nothing_was_looked_at", reaper.Report{Run: runInfo(false)}, 1},
+		{"nothing_was_looked_at", report.Report{Run: runInfo(false)}, 1},
 		{"a_store_failed_after_releases", failedLate(), 3},
 		{"many_pools", manyPools(101), 0},
 		{"odd_names", oddNames(), 130},
@@ -131,11 +131,11 @@ func TestSumOfCapacitiesNeedsThemAll(t *testing.T) {
 
 // So are the free addresses of many networks, and a closed one has none of its own.
 func TestSumOfNetworksNeedsThemAll(t *testing.T) {
-	var r reaper.Report
+	var r report.Report
 	for i := range 101 {
-		r.Networks = append(r.Networks, reaper.NetworkReport{
+		r.Networks = append(r.Networks, report.NetworkReport{
 			Backend: "calico", Name: fmt.Sprint("net-", i), Range: fmt.Sprintf("10.%d.0.0/24", i),
-			Usage: reaper.Usage{Capacity: big.NewInt(256), Used: 2, Free: big.NewInt(254)},
+			Usage: report.Usage{Capacity: big.NewInt(256), Used: 2, Free: big.NewInt(254)},
 		})
 	}
 	free := func() (sum string) {

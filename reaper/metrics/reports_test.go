@@ -5,88 +5,90 @@ import (
 	"math/big"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // runInfo is that of a run of 2.5 seconds.
-func runInfo(dryRun bool) reaper.RunInfo {
+func runInfo(dryRun bool) report.RunInfo {
 	began := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
-	return reaper.RunInfo{StartedAt: began, FinishedAt: began.Add(2500 * time.Millisecond), DryRun: dryRun, Version: "v1.2.3"}
+	return report.RunInfo{StartedAt: began, FinishedAt: began.Add(2500 * time.Millisecond), DryRun: dryRun, Version: "v1.2.3"}
 }
 
 // everything is the report of a run that has a metric of every name.
-func everything() reaper.Report {
-	return reaper.Report{
+func everything() report.Report {
+	return report.Report{
 		Run:    runInfo(false),
-		Leaked: &reaper.Leaked{Total: 14, Due: 5, Released: 4, Waiting: 3, Held: 2},
-		Networks: []reaper.NetworkReport{
-			{Backend: "whereabouts", Name: "10.0.0.0-24", Range: "10.0.0.0/24", Usage: reaper.Usage{Capacity: big.NewInt(254), Used: 11, Leaked: 7, Free: big.NewInt(243)}},
-			{Backend: "whereabouts", Name: "unknown", Range: "10.1.0.0/24", Usage: reaper.Usage{Used: 1}},
-			{Backend: "whereabouts", Name: "partial", Range: "10.2.0.0/24", Usage: reaper.Usage{Capacity: big.NewInt(254)}, Partial: true},
-			{Backend: "calico", Name: "closed", Range: "10.3.0.0/24", Usage: reaper.Usage{Capacity: big.NewInt(256), Used: 2, Leaked: 1, Free: new(big.Int)}, Closed: "disabled"},
+		Leaked: &report.Leaked{Total: 14, Due: 5, Released: 4, Waiting: 3, Held: 2},
+		Networks: []report.NetworkReport{
+			{Backend: "whereabouts", Name: "10.0.0.0-24", Range: "10.0.0.0/24", Usage: report.Usage{Capacity: big.NewInt(254), Used: 11, Leaked: 7, Free: big.NewInt(243)}},
+			{Backend: "whereabouts", Name: "unknown", Range: "10.1.0.0/24", Usage: report.Usage{Used: 1}},
+			{Backend: "whereabouts", Name: "partial", Range: "10.2.0.0/24", Usage: report.Usage{Capacity: big.NewInt(254)}, Partial: true},
+			{Backend: "calico", Name: "closed", Range: "10.3.0.0/24", Usage: report.Usage{Capacity: big.NewInt(256), Used: 2, Leaked: 1, Free: new(big.Int)}, Closed: "disabled"},
 		},
-		Backends: []reaper.BackendReport{
-			{Name: "whereabouts", Status: reaper.StatusOK,
-				Counts: reaper.Counts{Entries: 15, InUse: 1, Held: 2, Suspected: 3, Planned: 9, Released: 4, Changed: 3, Failed: 2}},
-			{Name: "overlapping", Status: reaper.StatusPartial, Counts: reaper.Counts{Entries: 1, InUse: 1}},
-			{Name: "calico", Status: reaper.StatusFailed},
-			{Name: "reservedIPs", Status: reaper.StatusSkipped},
+		Backends: []report.BackendReport{
+			{Name: "whereabouts", Status: ipam.StatusOK,
+				Counts: report.Counts{Entries: 15, InUse: 1, Held: 2, Suspected: 3, Planned: 9, Released: 4, Changed: 3, Failed: 2}},
+			{Name: "overlapping", Status: ipam.StatusPartial, Counts: report.Counts{Entries: 1, InUse: 1}},
+			{Name: "calico", Status: ipam.StatusFailed},
+			{Name: "reservedIPs", Status: ipam.StatusSkipped},
 		},
-		Pools: []reaper.PoolReport{
-			{Backend: "whereabouts", Name: "kube-system/10.0.0.0-24", Range: "10.0.0.0/24", Usage: reaper.Usage{Capacity: big.NewInt(254)}, AllocatedBefore: 15, AllocatedAfter: 11},
+		Pools: []report.PoolReport{
+			{Backend: "whereabouts", Name: "kube-system/10.0.0.0-24", Range: "10.0.0.0/24", Usage: report.Usage{Capacity: big.NewInt(254)}, AllocatedBefore: 15, AllocatedAfter: 11},
 			{Backend: "whereabouts", Name: "kube-system/unknown", Range: "10.1.0.0/24", AllocatedBefore: 1, AllocatedAfter: 1, ProtectedBy: "excluded by the network attachment shop/lan"},
 		},
 	}
 }
 
 // dryRun is the report of a run that would have released what its pool has.
-func dryRun() reaper.Report {
-	return reaper.Report{
+func dryRun() report.Report {
+	return report.Report{
 		Run:      runInfo(true),
-		Backends: []reaper.BackendReport{{Name: "calico", Status: reaper.StatusOK, Counts: reaper.Counts{Entries: 3, InUse: 1, Planned: 2}}},
-		Pools: []reaper.PoolReport{
-			{Backend: "calico", Name: "10.2.0.0/26", Range: "10.2.0.0/26", Usage: reaper.Usage{Capacity: big.NewInt(64)}, AllocatedBefore: 3, AllocatedAfter: 1},
+		Backends: []report.BackendReport{{Name: "calico", Status: ipam.StatusOK, Counts: report.Counts{Entries: 3, InUse: 1, Planned: 2}}},
+		Pools: []report.PoolReport{
+			{Backend: "calico", Name: "10.2.0.0/26", Range: "10.2.0.0/26", Usage: report.Usage{Capacity: big.NewInt(64)}, AllocatedBefore: 3, AllocatedAfter: 1},
 		},
 	}
 }
 
 // noCensus is the report of a run that could not list the pods.
-func noCensus() reaper.Report {
-	return reaper.Report{
+func noCensus() report.Report {
+	return report.Report{
 		Run: runInfo(false),
-		Backends: []reaper.BackendReport{
-			{Name: "whereabouts", Status: reaper.StatusOK, Counts: reaper.Counts{Entries: 1, Held: 1}},
-			{Name: "calico", Status: reaper.StatusSkipped},
+		Backends: []report.BackendReport{
+			{Name: "whereabouts", Status: ipam.StatusOK, Counts: report.Counts{Entries: 1, Held: 1}},
+			{Name: "calico", Status: ipam.StatusSkipped},
 		},
-		Pools: []reaper.PoolReport{
-			{Backend: "whereabouts", Name: "a", Range: "10.0.0.0/24", Usage: reaper.Usage{Capacity: big.NewInt(254)}, AllocatedBefore: 1, AllocatedAfter: 1},
+		Pools: []report.PoolReport{
+			{Backend: "whereabouts", Name: "a", Range: "10.0.0.0/24", Usage: report.Usage{Capacity: big.NewInt(254)}, AllocatedBefore: 1, AllocatedAfter: 1},
 		},
-		Networks: []reaper.NetworkReport{
-			{Backend: "whereabouts", Name: "a", Range: "10.0.0.0/24", Usage: reaper.Usage{Capacity: big.NewInt(254), Used: 1, Free: big.NewInt(253)}},
+		Networks: []report.NetworkReport{
+			{Backend: "whereabouts", Name: "a", Range: "10.0.0.0/24", Usage: report.Usage{Capacity: big.NewInt(254), Used: 1, Free: big.NewInt(253)}},
 		},
-		Entries: []reaper.Entry{{Backend: "whereabouts", Reason: reaper.NoCensus}},
+		Entries: []report.Entry{{Backend: "whereabouts", Reason: judge.NoCensus}},
 	}
 }
 
 // failedLate is the report of a run that released something, waited, and could not list
 // the store again.
-func failedLate() reaper.Report {
-	return reaper.Report{
+func failedLate() report.Report {
+	return report.Report{
 		Run: runInfo(false),
-		Backends: []reaper.BackendReport{
-			{Name: "whereabouts", Status: reaper.StatusFailed, Counts: reaper.Counts{Entries: 2, Planned: 2, Released: 2}},
+		Backends: []report.BackendReport{
+			{Name: "whereabouts", Status: ipam.StatusFailed, Counts: report.Counts{Entries: 2, Planned: 2, Released: 2}},
 		},
 	}
 }
 
 // manyPools is the report of a run with so many pools of one backend, and one of
 // IPv6 if there are too many.
-func manyPools(n int) reaper.Report {
-	r := reaper.Report{Run: runInfo(false)}
+func manyPools(n int) report.Report {
+	r := report.Report{Run: runInfo(false)}
 	for i := range n {
-		p := reaper.PoolReport{
+		p := report.PoolReport{
 			Backend: "calico", Name: fmt.Sprint("block-", i), Range: fmt.Sprintf("10.%d.%d.0/26", i/256, i%256),
-			Usage: reaper.Usage{Capacity: big.NewInt(64)}, AllocatedBefore: 10, AllocatedAfter: 9,
+			Usage: report.Usage{Capacity: big.NewInt(64)}, AllocatedBefore: 10, AllocatedAfter: 9,
 		}
 		if i == n-1 && n > 100 {
 			p.Range = "fd00::/122"
@@ -98,14 +100,14 @@ func manyPools(n int) reaper.Report {
 
 // oddNames is the report of a run with names that are not valid in a label, and with
 // two pools of one name.
-func oddNames() reaper.Report {
-	return reaper.Report{
+func oddNames() report.Report {
+	return report.Report{
 		Run:      runInfo(false),
-		Backends: []reaper.BackendReport{{Name: "a\xffb", Status: reaper.StatusOK}},
-		Pools: []reaper.PoolReport{
+		Backends: []report.BackendReport{{Name: "a\xffb", Status: ipam.StatusOK}},
+		Pools: []report.PoolReport{
 			{Backend: "calico", Name: "quoted\"\n\\", Range: "10.0.0.0/24", AllocatedAfter: 1},
-			{Backend: "calico", Name: "twice", Range: "10.0.0.0/24", Usage: reaper.Usage{Capacity: big.NewInt(254)}, AllocatedAfter: 1},
-			{Backend: "calico", Name: "twice", Range: "10.0.0.0/24", Usage: reaper.Usage{Capacity: big.NewInt(254)}, AllocatedAfter: 2},
+			{Backend: "calico", Name: "twice", Range: "10.0.0.0/24", Usage: report.Usage{Capacity: big.NewInt(254)}, AllocatedAfter: 1},
+			{Backend: "calico", Name: "twice", Range: "10.0.0.0/24", Usage: report.Usage{Capacity: big.NewInt(254)}, AllocatedAfter: 2},
 		},
 	}
 }

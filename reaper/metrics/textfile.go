@@ -13,7 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // maxFile is how much is read of a file of an earlier run, in bytes. A node has a few pools.
@@ -24,18 +24,18 @@ const maxFile = 4 << 20
 // sees the old file or the new one. On a node, every metric has the label node.
 //
 // A run that did not exit with 0 keeps the time of the last success, which the old file has.
-func WriteFile(path string, r reaper.Report, exitCode int) error {
+func WriteFile(path string, r report.Report, exitCode int) error {
 	return write(path, r.Run, exitCode, func(g gauges) { g.all(r, exitCode) })
 }
 
 // WriteEarly is WriteFile for a run that failed before it listed anything. The run has Node,
 // Version and its times; whether it was to be a dry run may be unknown.
-func WriteEarly(path string, run reaper.RunInfo, exitCode int) error {
+func WriteEarly(path string, run report.RunInfo, exitCode int) error {
 	return write(path, run, exitCode, func(g gauges) { g.ended(run, exitCode) })
 }
 
 // write writes the metrics that add adds, and the time of the last success.
-func write(path string, run reaper.RunInfo, exitCode int, add func(gauges)) error {
+func write(path string, run report.RunInfo, exitCode int, add func(gauges)) error {
 	g, gatherer := newGauges(run.Node)
 	add(g)
 	if exitCode == 0 {

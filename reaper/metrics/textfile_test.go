@@ -12,12 +12,12 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/metrics"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // written writes a file, and returns its metrics.
-func written(t *testing.T, path string, r reaper.Report, exitCode int) map[string]*dto.MetricFamily {
+func written(t *testing.T, path string, r report.Report, exitCode int) map[string]*dto.MetricFamily {
 	t.Helper()
 	if err := metrics.WriteFile(path, r, exitCode); err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func TestFileHasTheMetricsOfAPush(t *testing.T) {
 func TestFailedRunKeepsTheTimeOfTheLastSuccess(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.prom")
 	const name = "ip_reaper_last_success_timestamp_seconds"
-	success := func(r reaper.Report, exitCode int) float64 {
+	success := func(r report.Report, exitCode int) float64 {
 		t.Helper()
 		family := written(t, path, r, exitCode)[name]
 		if family == nil {

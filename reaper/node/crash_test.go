@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // folderVariable names the folder to the process that TestLockOfARunThatIsKilledIsFree kills.
@@ -75,7 +76,7 @@ func TestTwoWritersLoseNothing(t *testing.T) {
 				switch {
 				case err == nil:
 					n++
-				case !errors.Is(err, reaper.ErrAgain):
+				case !errors.Is(err, ipam.ErrAgain):
 					t.Error(err)
 					return
 				}

@@ -14,7 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
 )
 
@@ -22,9 +24,9 @@ var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
 // The parts that the CLI uses fit the interfaces of the run.
 var (
-	_ reaper.Ledgers  = (*Ledgers)(nil)
-	_ reaper.Journals = (*Journals)(nil)
-	_ reaper.Lock     = (*Lock)(nil)
+	_ ledger.Store  = (*Ledgers)(nil)
+	_ journal.Store = (*Journals)(nil)
+	_ reaper.Lock   = (*Lock)(nil)
 )
 
 // equal compares what a test got with what it wants.
@@ -42,13 +44,13 @@ func newFolder(t *testing.T) *Folder {
 }
 
 // ledgerOf remembers n allocations, called from, from+1 and so on.
-func ledgerOf(t testing.TB, from, n int) reaper.Ledger {
+func ledgerOf(t testing.TB, from, n int) ledger.Ledger {
 	t.Helper()
 	seen := make(map[string]int64, n)
 	for i := from; i < from+n; i++ {
 		seen[ledgertest.Key(strconv.Itoa(i))] = 1_800_000_000 + int64(i)
 	}
-	l, err := reaper.DecodeLedger(ledgertest.Ledger{Seen: seen}.Encode())
+	l, err := ledger.Decode(ledgertest.Ledger{Seen: seen}.Encode())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,16 +58,16 @@ func ledgerOf(t testing.TB, from, n int) reaper.Ledger {
 }
 
 // save does what a run does: it loads, and replaces what it loaded.
-func save(ctx context.Context, f *Folder, l reaper.Ledger) error {
+func save(ctx context.Context, f *Folder, l ledger.Ledger) error {
 	ledgers := f.Ledgers()
-	if _, err := ledgers.Load(ctx); err != nil && !errors.Is(err, reaper.ErrLedgerDamaged) {
+	if _, err := ledgers.Load(ctx); err != nil && !errors.Is(err, ledger.ErrDamaged) {
 		return err
 	}
 	return ledgers.Save(ctx, l)
 }
 
 // wantStored checks that the next run loads this ledger, and nothing is damaged.
-func wantStored(t *testing.T, f *Folder, want reaper.Ledger) {
+func wantStored(t *testing.T, f *Folder, want ledger.Ledger) {
 	t.Helper()
 	if got, err := f.Ledgers().Load(t.Context()); err != nil || !got.Equal(want) {
 		t.Errorf("Load = %d entries, %v, want the %d that were saved", got.Len(), err, want.Len())
@@ -73,16 +75,16 @@ func wantStored(t *testing.T, f *Folder, want reaper.Ledger) {
 }
 
 // aRun is the nth run of a day.
-func aRun(n int) reaper.JournalRun {
+func aRun(n int) journal.Run {
 	at := noon.Add(time.Duration(n) * time.Minute)
-	return reaper.JournalRun{ID: at.Format("20060102-150405-") + "ABCDEF", StartedAt: at, Version: "v1", Cluster: "node-1"}
+	return journal.Run{ID: at.Format("20060102-150405-") + "ABCDEF", StartedAt: at, Version: "v1", Cluster: "node-1"}
 }
 
 // someRecords are n records whose keys begin with a word.
-func someRecords(word string, n int) []reaper.Record {
-	records := make([]reaper.Record, n)
+func someRecords(word string, n int) []ipam.Record {
+	records := make([]ipam.Record, n)
 	for i := range records {
-		records[i] = reaper.Record{
+		records[i] = ipam.Record{
 			Backend: "hostlocal", Pool: "kindnet", Key: fmt.Sprint(word, i), IP: "10.0.0.1", Stored: fmt.Appendf(nil, `{"n":%d}`, i),
 		}
 	}
@@ -90,7 +92,7 @@ func someRecords(word string, n int) []reaper.Record {
 }
 
 // journalOf writes the journal of the nth run.
-func journalOf(t *testing.T, f *Folder, n int, writes ...[]reaper.Record) {
+func journalOf(t *testing.T, f *Folder, n int, writes ...[]ipam.Record) {
 	t.Helper()
 	j := f.Journals(journal.Retention{})
 	for _, records := range writes {
@@ -131,7 +133,7 @@ func names(t *testing.T, path string) []string {
 // wantInput checks that an error is the user's to mend, and names a path.
 func wantInput(t *testing.T, err error, path string) {
 	t.Helper()
-	var input *reaper.InputError
+	var input *ipam.InputError
 	if !errors.As(err, &input) || !strings.Contains(err.Error(), path) || input.Hint == "" {
 		t.Errorf("%v, want an InputError with a hint that names %s", err, path)
 	}

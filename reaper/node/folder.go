@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // DefaultFolder is where the state of a node is, unless a flag says otherwise.
@@ -29,7 +29,7 @@ func NewFolder(path string) *Folder { return &Folder{filepath.Clean(path)} }
 // Path returns the path of the folder.
 func (f *Folder) Path() string { return f.path }
 
-// Check returns a *reaper.InputError if the state cannot be in this folder: it is no
+// Check returns a *ipam.InputError if the state cannot be in this folder: it is no
 // folder, or other users may write into it. It returns nil for a folder that does not
 // exist yet.
 func (f *Folder) Check() error {
@@ -126,7 +126,7 @@ func ofRootOrSelf(info fs.FileInfo) bool {
 	return ok && (stat.Uid == 0 || int(stat.Uid) == os.Geteuid())
 }
 
-// badPlace returns an error as a *reaper.InputError if nothing can be written in the folder
+// badPlace returns an error as a *ipam.InputError if nothing can be written in the folder
 // until the user changes something.
 func (f *Folder) badPlace(err error) error {
 	hint := "name another one with --state-dir"
@@ -143,7 +143,7 @@ func (f *Folder) badPlace(err error) error {
 	default:
 		return err
 	}
-	return reaper.BadInput(fmt.Errorf("the state folder: %w", err), hint)
+	return ipam.BadInput(fmt.Errorf("the state folder: %w", err), hint)
 }
 
 // syncFolder makes the names in a folder survive a crash of the machine.

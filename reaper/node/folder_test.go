@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
 // Promise 5: what only reads does not make the folder either.
@@ -25,7 +25,7 @@ func TestReadersMakeNoFolder(t *testing.T) {
 	if len(runs)+len(warnings) > 0 || err != nil {
 		t.Errorf("List = %v, %v, %v, want nothing", runs, warnings, err)
 	}
-	if _, err := j.Read(t.Context(), "run-1"); !errors.Is(err, reaper.ErrNoJournal) {
+	if _, err := j.Read(t.Context(), "run-1"); !errors.Is(err, journal.ErrNone) {
 		t.Errorf("Read = %v, want that there is no journal", err)
 	}
 	if err := errors.Join(j.Prune(t.Context()), j.Close(), f.Check()); err != nil {
@@ -186,7 +186,7 @@ func TestPipeIsNoFile(t *testing.T) {
 	_, load := f.Ledgers().Load(t.Context())
 	_, lock := f.Lock().Acquire(t.Context(), "run-1")
 	for name, err := range map[string]error{"ledger": load, "lock": lock} {
-		if err == nil || errors.Is(err, reaper.ErrLedgerDamaged) || !strings.Contains(err.Error(), filepath.Join(f.Path(), name)+": it is not a regular file") {
+		if err == nil || errors.Is(err, ledger.ErrDamaged) || !strings.Contains(err.Error(), filepath.Join(f.Path(), name)+": it is not a regular file") {
 			t.Errorf("%s: %v, want that it is not a regular file", name, err)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 )
 
@@ -21,7 +21,7 @@ const (
 )
 
 // Journals keeps the journal of one run in a file, beside the files of earlier runs. It
-// implements reaper.Journals. Its methods are for one goroutine.
+// implements journal.Store. Its methods are for one goroutine.
 type Journals struct {
 	folder    *Folder
 	retention journal.Retention
@@ -32,10 +32,10 @@ type Journals struct {
 // Journals returns the journals of the folder. The caller must Close them.
 func (f *Folder) Journals(r journal.Retention) *Journals { return &Journals{folder: f, retention: r} }
 
-// Write implements reaper.Journals. It makes the folders if there are none. When it returns
-// nil, the records are on the disk. After an error that is no *reaper.UnfitError, every later
+// Write implements journal.Store. It makes the folders if there are none. When it returns
+// nil, the records are on the disk. After an error that is no *journal.UnfitError, every later
 // Write fails.
-func (j *Journals) Write(ctx context.Context, run reaper.JournalRun, records []reaper.Record) error {
+func (j *Journals) Write(ctx context.Context, run journal.Run, records []ipam.Record) error {
 	if err := ctx.Err(); err != nil || len(records) == 0 {
 		return err
 	}
@@ -134,7 +134,7 @@ func (j *Journals) stored() ([]storedRun, error) {
 // timeOfID is how the ID of a run begins.
 const timeOfID = "20060102-150405"
 
-// Prune implements reaper.Journals. It removes only regular files whose names are those of
+// Prune implements journal.Store. It removes only regular files whose names are those of
 // journals, the oldest first.
 func (j *Journals) Prune(ctx context.Context) error {
 	if j.run == "" {
@@ -146,7 +146,7 @@ func (j *Journals) Prune(ctx context.Context) error {
 	}
 	own := slices.IndexFunc(runs, func(r storedRun) bool { return r.id == j.run })
 	if own < 0 {
-		return fmt.Errorf("%w of the current run %s: another process removed it", reaper.ErrNoJournal, j.run)
+		return fmt.Errorf("%w of the current run %s: another process removed it", journal.ErrNone, j.run)
 	}
 	stored := make([]journal.Stored, len(runs))
 	for i, r := range runs {
@@ -166,12 +166,12 @@ func (j *Journals) Prune(ctx context.Context) error {
 }
 
 // Read returns the journal of a run, with the errors of journal.Find.
-func (j *Journals) Read(ctx context.Context, runID string) (reaper.Journal, error) {
+func (j *Journals) Read(ctx context.Context, runID string) (journal.Journal, error) {
 	return journal.Find(ctx, j, runID)
 }
 
 // List returns the runs that have a journal, with the warnings of journal.PastRuns.
-func (j *Journals) List(ctx context.Context) (runs []reaper.PastRun, warnings []string, err error) {
+func (j *Journals) List(ctx context.Context) (runs []journal.PastRun, warnings []string, err error) {
 	stored, err := j.stored()
 	if err != nil {
 		return nil, nil, fmt.Errorf("list the journals: %w", err)

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 )
 
@@ -23,7 +23,7 @@ func TestJournalIsReadAsItWasWritten(t *testing.T) {
 	f := newFolder(t)
 	first, second := someRecords("a", 5000), someRecords("b", 3)
 	journalOf(t, f, 1, first, nil, second)
-	want := reaper.Journal{Run: aRun(1), Records: append(first, second...), Writes: []int{5000, 3}}
+	want := journal.Journal{Run: aRun(1), Records: append(first, second...), Writes: []int{5000, 3}}
 	for _, id := range []string{aRun(1).ID, strings.ToLower(aRun(1).ID)} {
 		got, err := f.Journals(journal.Retention{}).Read(t.Context(), id)
 		if err != nil {
@@ -62,7 +62,7 @@ func TestJournalIsOfARunOnly(t *testing.T) {
 	}
 }
 
-// An *reaper.UnfitError promises that the others can be written. A run may have no others: then
+// An *journal.UnfitError promises that the others can be written. A run may have no others: then
 // its file is empty, and it is no run of the list.
 func TestRecordsThatDoNotFitAreNotWritten(t *testing.T) {
 	f := newFolder(t)
@@ -70,11 +70,11 @@ func TestRecordsThatDoNotFitAreNotWritten(t *testing.T) {
 	records := someRecords("a", 3)
 	records[1].Stored = []byte("no JSON")
 	err := j.Write(t.Context(), aRun(1), records)
-	var unfit *reaper.UnfitError
+	var unfit *journal.UnfitError
 	if !errors.As(err, &unfit) || len(unfit.Records) != 1 || unfit.Records[1] == nil {
 		t.Fatalf("Write = %v, want that the second record does not fit", err)
 	}
-	if _, err := j.Read(t.Context(), aRun(1).ID); !errors.Is(err, reaper.ErrNoJournal) {
+	if _, err := j.Read(t.Context(), aRun(1).ID); !errors.Is(err, journal.ErrNone) {
 		t.Errorf("Read = %v, want that there is no journal", err)
 	}
 	if err := errors.Join(j.Write(t.Context(), aRun(1), slices.Delete(records, 1, 2)), j.Prune(t.Context()), j.Close()); err != nil {
@@ -95,7 +95,7 @@ func TestUnknownRunNamesTheOthers(t *testing.T) {
 	for _, id := range []string{"run-1", "", "../ledger"} {
 		_, err := f.Journals(journal.Retention{}).Read(t.Context(), id)
 		want := fmt.Sprintf("of run %q in %s: runs with a journal there: 12, the latest are %s, ", id, f.at(journalsName), aRun(11).ID)
-		if !errors.Is(err, reaper.ErrNoJournal) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), aRun(1).ID) {
+		if !errors.Is(err, journal.ErrNone) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), aRun(1).ID) {
 			t.Errorf("Read = %v, want %q", err, want)
 		}
 	}
@@ -106,7 +106,7 @@ func TestHistoryListsTheLatestRunFirst(t *testing.T) {
 	f := newFolder(t)
 	other := someRecords("a", 3)
 	other[0].Pool = "podman"
-	for n, records := range [][]reaper.Record{someRecords("a", 2), other, append(someRecords("b", 1), someRecords("b", 1)...)} {
+	for n, records := range [][]ipam.Record{someRecords("a", 2), other, append(someRecords("b", 1), someRecords("b", 1)...)} {
 		journalOf(t, f, n, records)
 	}
 	if err := os.Chtimes(fileOf(f, 0), noon, noon.Add(time.Hour)); err != nil { // a file that was copied
@@ -119,12 +119,12 @@ func TestHistoryListsTheLatestRunFirst(t *testing.T) {
 	if err != nil || len(warnings) > 0 {
 		t.Fatal(warnings, err)
 	}
-	equal(t, "runs", runs, []reaper.PastRun{
-		{JournalRun: aRun(2), Recorded: 1, Pools: []reaper.PoolRecord{{Backend: "hostlocal", Pool: "kindnet", Recorded: 1}}},
-		{JournalRun: aRun(1), Recorded: 3, Pools: []reaper.PoolRecord{
+	equal(t, "runs", runs, []journal.PastRun{
+		{Run: aRun(2), Recorded: 1, Pools: []journal.PoolRecord{{Backend: "hostlocal", Pool: "kindnet", Recorded: 1}}},
+		{Run: aRun(1), Recorded: 3, Pools: []journal.PoolRecord{
 			{Backend: "hostlocal", Pool: "kindnet", Recorded: 2}, {Backend: "hostlocal", Pool: "podman", Recorded: 1},
 		}},
-		{JournalRun: aRun(0), Recorded: 2, Pools: []reaper.PoolRecord{{Backend: "hostlocal", Pool: "kindnet", Recorded: 2}}},
+		{Run: aRun(0), Recorded: 2, Pools: []journal.PoolRecord{{Backend: "hostlocal", Pool: "kindnet", Recorded: 2}}},
 	})
 }
 
@@ -154,7 +154,7 @@ func TestDamagedJournalIsToldAndTheRestIsRead(t *testing.T) {
 			put(t, fileOf(f, 1), tt.content)
 			j := f.Journals(journal.Retention{})
 			got, err := j.Read(t.Context(), aRun(1).ID)
-			if !errors.Is(err, reaper.ErrJournalDamaged) || len(got.Records) != tt.want {
+			if !errors.Is(err, journal.ErrDamaged) || len(got.Records) != tt.want {
 				t.Errorf("Read = %d records, %v, want %d, and damage", len(got.Records), err, tt.want)
 			}
 			runs, warnings, err := j.List(t.Context())

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 )
 
@@ -89,7 +88,7 @@ func TestPruneMissesTheOwnJournal(t *testing.T) {
 	if err := errors.Join(j.Write(t.Context(), aRun(2), someRecords("a", 1)), os.Remove(fileOf(f, 2))); err != nil {
 		t.Fatal(err)
 	}
-	if err := j.Prune(t.Context()); !errors.Is(err, reaper.ErrNoJournal) {
+	if err := j.Prune(t.Context()); !errors.Is(err, journal.ErrNone) {
 		t.Errorf("Prune = %v, want that the own journal is missing", err)
 	}
 	equal(t, "journals", kept(t, f), "01")

@@ -12,7 +12,8 @@ import (
 
 	"github.com/sethvargo/go-retry"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
 const (
@@ -29,8 +30,8 @@ const (
 	lockRetries = 500
 )
 
-// Ledgers keeps the ledger in one file, as reaper.Ledger.Encode writes it. It implements
-// reaper.Ledgers. Its methods are for one goroutine; other processes may use the same file.
+// Ledgers keeps the ledger in one file, as ledger.Ledger.Encode writes it. It implements
+// ledger.Store. Its methods are for one goroutine; other processes may use the same file.
 type Ledgers struct {
 	folder *Folder
 	have   version // as loaded or saved
@@ -42,22 +43,22 @@ type version [sha256.Size]byte
 // Ledgers returns the ledger of the folder.
 func (f *Folder) Ledgers() *Ledgers { return &Ledgers{folder: f} }
 
-// Capacity implements reaper.Ledgers.
+// Capacity implements ledger.Store.
 func (*Ledgers) Capacity() int { return maxLedger }
 
-// Load implements reaper.Ledgers. It writes nothing. Of a damaged file, nothing is decoded,
+// Load implements ledger.Store. It writes nothing. Of a damaged file, nothing is decoded,
 // because one checksum is over all of it. The next Save keeps that file under another name.
-func (l *Ledgers) Load(ctx context.Context) (reaper.Ledger, error) {
+func (l *Ledgers) Load(ctx context.Context) (ledger.Ledger, error) {
 	l.have = version{}
 	if err := ctx.Err(); err != nil {
-		return reaper.Ledger{}, err
+		return ledger.Ledger{}, err
 	}
 	root, err := l.folder.open(existing)
 	if errors.Is(err, fs.ErrNotExist) {
-		return reaper.Ledger{}, nil
+		return ledger.Ledger{}, nil
 	}
 	if err != nil {
-		return reaper.Ledger{}, err
+		return ledger.Ledger{}, err
 	}
 	defer func() { _ = root.Close() }()
 	ledger, have, err := l.read(root)
@@ -66,27 +67,27 @@ func (l *Ledgers) Load(ctx context.Context) (reaper.Ledger, error) {
 }
 
 // read returns the ledger in the file, and the version of the file. The error wraps
-// reaper.ErrLedgerDamaged if the file could be read, and is no ledger. After any other
+// ledger.ErrDamaged if the file could be read, and is no ledger. After any other
 // error, the version is that of no file.
-func (l *Ledgers) read(root *os.Root) (ledger reaper.Ledger, have version, err error) {
+func (l *Ledgers) read(root *os.Root) (memory ledger.Ledger, have version, err error) {
 	data, err := readLedger(root)
 	if errors.Is(err, fs.ErrNotExist) {
-		return reaper.Ledger{}, version{}, nil
+		return ledger.Ledger{}, version{}, nil
 	}
 	if err == nil {
-		ledger, err = reaper.DecodeLedger(data)
+		memory, err = ledger.Decode(data)
 	}
 	switch {
-	case errors.Is(err, reaper.ErrLedgerDamaged):
-		return reaper.Ledger{}, sha256.Sum256(data), fmt.Errorf("%s: %w (the next run that saves a ledger keeps this one as %s)",
+	case errors.Is(err, ledger.ErrDamaged):
+		return ledger.Ledger{}, sha256.Sum256(data), fmt.Errorf("%s: %w (the next run that saves a ledger keeps this one as %s)",
 			l.folder.at(ledgerName), err, ledgerDamaged)
 	case err != nil:
-		return reaper.Ledger{}, version{}, fmt.Errorf("%s: %w", l.folder.at(ledgerName), err)
+		return ledger.Ledger{}, version{}, fmt.Errorf("%s: %w", l.folder.at(ledgerName), err)
 	}
-	return ledger, sha256.Sum256(data), nil
+	return memory, sha256.Sum256(data), nil
 }
 
-// readLedger returns the content of the file. The error wraps reaper.ErrLedgerDamaged if the
+// readLedger returns the content of the file. The error wraps ledger.ErrDamaged if the
 // file is too large.
 func readLedger(root *os.Root) ([]byte, error) {
 	file, err := openRegular(root, ledgerName, os.O_RDONLY)
@@ -96,16 +97,16 @@ func readLedger(root *os.Root) ([]byte, error) {
 	defer func() { _ = file.Close() }()
 	data, err := io.ReadAll(io.LimitReader(file, maxLedger+1))
 	if err == nil && len(data) > maxLedger {
-		err = fmt.Errorf("%w: at most %d bytes are read, and it has more", reaper.ErrLedgerDamaged, maxLedger)
+		err = fmt.Errorf("%w: at most %d bytes are read, and it has more", ledger.ErrDamaged, maxLedger)
 	}
 	return data, err
 }
 
-// Save implements reaper.Ledgers. It makes the folder if there is none. When it returns nil,
+// Save implements ledger.Store. It makes the folder if there is none. When it returns nil,
 // the ledger is on the disk. A reader, also after a crash, finds the ledger before or the
 // ledger after Save, and nothing else.
-func (l *Ledgers) Save(ctx context.Context, ledger reaper.Ledger) error {
-	data := ledger.Encode()
+func (l *Ledgers) Save(ctx context.Context, memory ledger.Ledger) error {
+	data := memory.Encode()
 	if len(data) > maxLedger {
 		return fmt.Errorf("%s would have %d bytes, at most %d are read", l.folder.at(ledgerName), len(data), maxLedger)
 	}
@@ -124,10 +125,10 @@ func (l *Ledgers) Save(ctx context.Context, ledger reaper.Ledger) error {
 	defer func() { _ = lock.Close() }()
 	_, there, damage := l.read(root)
 	switch {
-	case damage != nil && !errors.Is(damage, reaper.ErrLedgerDamaged):
+	case damage != nil && !errors.Is(damage, ledger.ErrDamaged):
 		return damage
 	case there != l.have:
-		return fmt.Errorf("another process wrote %s meanwhile: %w", l.folder.at(ledgerName), reaper.ErrAgain)
+		return fmt.Errorf("another process wrote %s meanwhile: %w", l.folder.at(ledgerName), ipam.ErrAgain)
 	}
 	if damage != nil {
 		if err := keepDamaged(root); err != nil {
@@ -142,7 +143,7 @@ func (l *Ledgers) Save(ctx context.Context, ledger reaper.Ledger) error {
 }
 
 // lock waits for the lock of the folder, which a writer of the ledger has, and takes it. If
-// another process keeps it, the error wraps reaper.ErrAgain.
+// another process keeps it, the error wraps ipam.ErrAgain.
 func (l *Ledgers) lock(ctx context.Context, root *os.Root) (*os.File, error) {
 	folder, err := root.Open(".")
 	if err != nil {
@@ -157,7 +158,7 @@ func (l *Ledgers) lock(ctx context.Context, root *os.Root) (*os.File, error) {
 		}
 	})
 	if errors.Is(err, errTaken) {
-		err = fmt.Errorf("another process is writing the ledger: %w: %w", err, reaper.ErrAgain)
+		err = fmt.Errorf("another process is writing the ledger: %w: %w", err, ipam.ErrAgain)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", l.folder.path, err), folder.Close())

@@ -10,7 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
 // Promise 4: grace periods rest on what earlier runs saved.
@@ -63,12 +64,12 @@ func TestSaveOverwritesNothingThatWasNotLoaded(t *testing.T) {
 				}
 			}
 			was, _ := os.ReadFile(f.at(ledgerName))
-			if err := l.Save(t.Context(), mine); !errors.Is(err, reaper.ErrAgain) || !strings.Contains(err.Error(), f.at(ledgerName)) {
+			if err := l.Save(t.Context(), mine); !errors.Is(err, ipam.ErrAgain) || !strings.Contains(err.Error(), f.at(ledgerName)) {
 				t.Errorf("Save = %v, want ErrAgain that names the file", err)
 			}
 			now, _ := os.ReadFile(f.at(ledgerName))
 			equal(t, "the file", string(now), string(was))
-			if _, err := l.Load(t.Context()); err != nil && !errors.Is(err, reaper.ErrLedgerDamaged) {
+			if _, err := l.Load(t.Context()); err != nil && !errors.Is(err, ledger.ErrDamaged) {
 				t.Fatal(err)
 			}
 			if err := l.Save(t.Context(), mine); err != nil {
@@ -96,7 +97,7 @@ func TestDamagedLedgerIsToldAndKept(t *testing.T) {
 			put(t, f.at(ledgerDamaged), []byte("an earlier one"))
 			l := f.Ledgers()
 			got, err := l.Load(t.Context())
-			if !errors.Is(err, reaper.ErrLedgerDamaged) || !strings.HasPrefix(err.Error(), f.at(ledgerName)+": ") || got.Len() != 0 {
+			if !errors.Is(err, ledger.ErrDamaged) || !strings.HasPrefix(err.Error(), f.at(ledgerName)+": ") || got.Len() != 0 {
 				t.Fatalf("Load = %d entries, %v, want damage that names the file", got.Len(), err)
 			}
 			want := ledgerOf(t, 0, 3)
@@ -124,7 +125,7 @@ func TestLedgerOfALaterVersionIsNotReplaced(t *testing.T) {
 	l := f.Ledgers()
 	got, load := l.Load(t.Context())
 	for name, err := range map[string]error{"Load": load, "Save": l.Save(t.Context(), ledgerOf(t, 0, 3))} {
-		if !errors.Is(err, reaper.ErrLedgerNewer) || errors.Is(err, reaper.ErrLedgerDamaged) || !strings.HasPrefix(err.Error(), f.at(ledgerName)+": ") {
+		if !errors.Is(err, ledger.ErrNewer) || errors.Is(err, ledger.ErrDamaged) || !strings.HasPrefix(err.Error(), f.at(ledgerName)+": ") {
 			t.Errorf("%s = %v, want that a newer version wrote the file", name, err)
 		}
 	}
@@ -143,7 +144,7 @@ func TestLedgerOfAnySizeIsNotRead(t *testing.T) {
 		t.Skipf("SKIPPED: this file system has no file of 1 TiB: %v", err)
 	}
 	l := f.Ledgers()
-	if _, err := l.Load(t.Context()); !errors.Is(err, reaper.ErrLedgerDamaged) || !strings.Contains(err.Error(), "at most 8355840 bytes are read") {
+	if _, err := l.Load(t.Context()); !errors.Is(err, ledger.ErrDamaged) || !strings.Contains(err.Error(), "at most 8355840 bytes are read") {
 		t.Fatalf("Load = %v, want damage that has the size", err)
 	}
 	if err := l.Save(t.Context(), ledgerOf(t, 0, 1)); err != nil {
@@ -221,7 +222,7 @@ func TestLedgerThatCannotBeReadIsNotReplaced(t *testing.T) {
 	l := f.Ledgers()
 	_, load := l.Load(t.Context())
 	for name, err := range map[string]error{"Load": load, "Save": l.Save(t.Context(), ledgerOf(t, 0, 1))} {
-		if err == nil || errors.Is(err, reaper.ErrLedgerDamaged) || errors.Is(err, reaper.ErrAgain) || !strings.Contains(err.Error(), f.at(ledgerName)) {
+		if err == nil || errors.Is(err, ledger.ErrDamaged) || errors.Is(err, ipam.ErrAgain) || !strings.Contains(err.Error(), f.at(ledgerName)) {
 			t.Errorf("%s = %v, want an error that names the file", name, err)
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // An Outsider is a backend that may turn out, when it is opened, to have its store outside
@@ -16,7 +16,7 @@ type Outsider interface {
 
 // Needs returns the rules of the opened backends for one right, by their names, with the
 // settings of a policy. A rule that has several API groups needs one of them.
-func Needs(plugins []Plugin, opened []reaper.Backend, p policy.Policy, right Right) map[string][]rbacv1.PolicyRule {
+func Needs(plugins []Plugin, opened []ipam.Backend, p policy.Policy, right Right) map[string][]rbacv1.PolicyRule {
 	settings := settingsOf(plugins, p)
 	needs := make(map[string][]rbacv1.PolicyRule)
 	for _, b := range opened {

@@ -7,7 +7,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
@@ -31,7 +31,7 @@ func TestNeedsAreThoseOfTheOpenedBackends(t *testing.T) {
 		return p
 	}
 	plugins := []plugin.Plugin{with("a"), with("b"), with("c"), with("closed"), opens("needless", store{name: "needless"}, nil)}
-	opened := []reaper.Backend{store{name: "a"}, outside{store{name: "b"}, true}, outside{store{name: "c"}, false}, store{name: "needless"}}
+	opened := []ipam.Backend{store{name: "a"}, outside{store{name: "b"}, true}, outside{store{name: "c"}, false}, store{name: "needless"}}
 	got := plugin.Needs(plugins, opened, policy.Default(), plugin.Release)
 	want := map[string][]rbacv1.PolicyRule{"a": {plugin.Rule("", "a", "patch")}, "c": {plugin.Rule("", "c", "patch")}}
 	if diff := cmp.Diff(want, got); diff != "" {

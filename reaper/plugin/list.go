@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // Check returns the first mistake in a list of plugins.
@@ -63,8 +63,8 @@ func Protectors(plugins []Plugin) []string {
 // plugins, with those that protect others after them. It leaves out those that
 // the policy gives nothing to do. The error is that of the first which cannot be
 // opened.
-func Open(ctx context.Context, plugins []Plugin, config *rest.Config, getenv func(string) string, p policy.Policy, concurrency int) ([]reaper.Backend, error) {
-	var opened, protectors []reaper.Backend
+func Open(ctx context.Context, plugins []Plugin, config *rest.Config, getenv func(string) string, p policy.Policy, concurrency int) ([]ipam.Backend, error) {
+	var opened, protectors []ipam.Backend
 	settings := settingsOf(plugins, p)
 	for _, one := range plugins {
 		env := Env{
@@ -103,7 +103,7 @@ func settingsOf(plugins []Plugin, p policy.Policy) func(backend string) any {
 // Offline returns the backends over what the documents have of their stores, with the
 // settings of a policy, in the order of the plugins. It also returns the documents that
 // none of them has a use for.
-func Offline(plugins []Plugin, documents []reaper.Document, p policy.Policy) (found []reaper.Backend, strange []reaper.Document) {
+func Offline(plugins []Plugin, documents []ipam.Document, p policy.Policy) (found []ipam.Backend, strange []ipam.Document) {
 	strange = documents
 	settings := settingsOf(plugins, p)
 	for _, one := range plugins {
@@ -118,7 +118,7 @@ func Offline(plugins []Plugin, documents []reaper.Document, p policy.Policy) (fo
 		for _, d := range rest {
 			unused[placeOf(d)] = true
 		}
-		var left []reaper.Document
+		var left []ipam.Document
 		for _, d := range strange {
 			if unused[placeOf(d)] {
 				left = append(left, d)
@@ -133,4 +133,4 @@ func Offline(plugins []Plugin, documents []reaper.Document, p policy.Policy) (fo
 // documents have the same, but for a key of etcd that a file has twice.
 type place struct{ file, place, key, apiVersion, kind string }
 
-func placeOf(d reaper.Document) place { return place{d.File, d.Place, d.Key, d.APIVersion, d.Kind} }
+func placeOf(d ipam.Document) place { return place{d.File, d.Place, d.Key, d.APIVersion, d.Kind} }

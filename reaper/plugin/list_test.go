@@ -11,13 +11,13 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
 // A store is a backend with a name and nothing else.
 type store struct {
-	reaper.Backend
+	ipam.Backend
 	name string
 }
 
@@ -26,13 +26,13 @@ func (s store) Name() string { return s.name }
 type settings struct{ Size int }
 
 // opens returns a plugin whose Open answers so.
-func opens(name string, b reaper.Backend, err error) plugin.Plugin {
-	return plugin.Plugin{Name: name, Summary: "Something", Open: func(context.Context, plugin.Env, any) (reaper.Backend, error) {
+func opens(name string, b ipam.Backend, err error) plugin.Plugin {
+	return plugin.Plugin{Name: name, Summary: "Something", Open: func(context.Context, plugin.Env, any) (ipam.Backend, error) {
 		return b, err
 	}}
 }
 
-func names(backends []reaper.Backend) []string {
+func names(backends []ipam.Backend) []string {
 	var names []string
 	for _, b := range backends {
 		names = append(names, b.Name())
@@ -82,7 +82,7 @@ func TestProtectorsAreLast(t *testing.T) {
 }
 
 func TestOpenEndsAtAnError(t *testing.T) {
-	refused := reaper.BadInput(errors.New("wrong"), "")
+	refused := ipam.BadInput(errors.New("wrong"), "")
 	got, err := plugin.Open(t.Context(), []plugin.Plugin{opens("a", store{name: "a"}, nil), opens("b", nil, refused)},
 		&rest.Config{}, nil, policy.Default(), 1)
 	if !errors.Is(err, refused) || got != nil {
@@ -113,7 +113,7 @@ func TestBackendsAreOpenedWithWhatThePolicySays(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var got opened
-			p := plugin.Plugin{Name: "x", Settings: tt.settings, Open: func(_ context.Context, env plugin.Env, settings any) (reaper.Backend, error) {
+			p := plugin.Plugin{Name: "x", Settings: tt.settings, Open: func(_ context.Context, env plugin.Env, settings any) (ipam.Backend, error) {
 				if env.Config != config {
 					t.Errorf("the config is %v", env.Config)
 				}
@@ -150,7 +150,7 @@ func TestBackendsSeeEachOthersSettings(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var got any
 			first := opens("y", store{name: "y"}, nil)
-			first.Open = func(_ context.Context, env plugin.Env, _ any) (reaper.Backend, error) {
+			first.Open = func(_ context.Context, env plugin.Env, _ any) (ipam.Backend, error) {
 				got = env.Settings(tt.of)
 				return store{name: "y"}, nil
 			}
@@ -171,9 +171,9 @@ func TestBackendsSeeEachOthersSettings(t *testing.T) {
 // of is the Offline of a store that has a use for some kinds. It is there only where
 // the documents have the first.
 func of(name string, kinds ...string) plugin.Plugin {
-	return plugin.Plugin{Name: name, Offline: func(documents []reaper.Document, _ func(string) any) (reaper.Backend, []reaper.Document) {
-		var found reaper.Backend
-		var rest []reaper.Document
+	return plugin.Plugin{Name: name, Offline: func(documents []ipam.Document, _ func(string) any) (ipam.Backend, []ipam.Document) {
+		var found ipam.Backend
+		var rest []ipam.Document
 		for _, d := range documents {
 			if !slices.Contains(kinds, d.Kind) {
 				rest = append(rest, d)
@@ -187,22 +187,22 @@ func of(name string, kinds ...string) plugin.Plugin {
 }
 
 func TestDocumentsThatAreOfUseToNoBackendAreStrange(t *testing.T) {
-	document := func(place, kind string) reaper.Document {
-		return reaper.Document{File: "f", Place: place, Kind: kind}
+	document := func(place, kind string) ipam.Document {
+		return ipam.Document{File: "f", Place: place, Kind: kind}
 	}
 	plugins := []plugin.Plugin{of("a", "A", "Shared"), {Name: "online only"}, of("b", "B", "Shared")}
 	for _, tt := range []struct {
 		name      string
-		documents []reaper.Document
+		documents []ipam.Document
 		found     []string
-		strange   []reaper.Document
+		strange   []ipam.Document
 	}{
 		{"nothing", nil, nil, nil},
-		{"of one", []reaper.Document{document("1", "B")}, []string{"b"}, nil},
-		{"of both", []reaper.Document{document("1", "B"), document("2", "Shared"), document("3", "A")}, []string{"a", "b"}, nil},
-		{"shared alone", []reaper.Document{document("1", "Shared")}, nil, nil},
-		{"of none", []reaper.Document{document("1", "C"), document("2", "A"), document("3", "C")},
-			[]string{"a"}, []reaper.Document{document("1", "C"), document("3", "C")}},
+		{"of one", []ipam.Document{document("1", "B")}, []string{"b"}, nil},
+		{"of both", []ipam.Document{document("1", "B"), document("2", "Shared"), document("3", "A")}, []string{"a", "b"}, nil},
+		{"shared alone", []ipam.Document{document("1", "Shared")}, nil, nil},
+		{"of none", []ipam.Document{document("1", "C"), document("2", "A"), document("3", "C")},
+			[]string{"a"}, []ipam.Document{document("1", "C"), document("3", "C")}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			found, strange := plugin.Offline(plugins, tt.documents, policy.Default())
@@ -214,7 +214,7 @@ func TestDocumentsThatAreOfUseToNoBackendAreStrange(t *testing.T) {
 			}
 		})
 	}
-	if _, strange := plugin.Offline(nil, []reaper.Document{document("1", "A")}, policy.Default()); len(strange) != 1 {
+	if _, strange := plugin.Offline(nil, []ipam.Document{document("1", "A")}, policy.Default()); len(strange) != 1 {
 		t.Errorf("without backends, strange are %v, want all", strange)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // A Plugin describes one backend. Name, Summary and Open are required.
@@ -35,10 +35,10 @@ type Plugin struct {
 	Scope Scope
 
 	// Protects says that the allocations of the backend protect those of others
-	// (reaper.Allocation.Protects). While it cannot be listed, or a pool of it cannot be
+	// (ipam.Allocation.Protects). While it cannot be listed, or a pool of it cannot be
 	// read, no allocation is released, because any may be protected. It lists an object that
 	// cannot be decoded as an unreadable allocation that protects all that the object may
-	// name, and yields a *reaper.ObjectError beside. It releases after the others.
+	// name, and yields a *ipam.ObjectError beside. It releases after the others.
 	Protects bool
 
 	// Settings returns what policy's backends.<Name> decodes into: see
@@ -54,16 +54,16 @@ type Plugin struct {
 	// shows when the backend lists. It gets the settings as Access does.
 	//
 	// The error names its subject, for the program prints it as it is. It is a
-	// *reaper.InputError where a setting or a variable is wrong. ErrUnused says
+	// *ipam.InputError where a setting or a variable is wrong. ErrUnused says
 	// that the settings give the backend nothing to do.
-	Open func(ctx context.Context, env Env, settings any) (reaper.Backend, error)
+	Open func(ctx context.Context, env Env, settings any) (ipam.Backend, error)
 
 	// Offline returns the backend over what the documents have of its store, and
 	// the documents that are of no use to it, in their order. Without anything of
 	// its store the backend is nil. Every plugin gets all the documents, and a
 	// document that none has a use for is reported. A nil Offline means that
 	// inspect does not know the store. settings are those of Env.
-	Offline func(documents []reaper.Document, settings func(backend string) any) (reaper.Backend, []reaper.Document)
+	Offline func(documents []ipam.Document, settings func(backend string) any) (ipam.Backend, []ipam.Document)
 }
 
 // ErrUnused is Open's answer where the settings give the backend nothing to do. It
@@ -88,7 +88,7 @@ type Env struct {
 
 	// Concurrency is how many requests a run makes at the same time, at least 1. Those over
 	// Config keep to it by themselves. A backend bounds the others, and the requests whose
-	// context is of reaper.Unqueued.
+	// context is of ipam.Unqueued.
 	Concurrency int
 
 	// On says that the policy has enabled: true for the backend. One that may do harm where

@@ -25,6 +25,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 	backendplugin "github.com/ip-reaper/ip-reaper/reaper/plugin"
@@ -112,7 +113,7 @@ func (e Engine) options(terms string) (reaper.Options, error) {
 }
 
 // backends are those of Only, with the client that Blocks makes for Calico's.
-func (e Engine) backends(config *rest.Config, p policy.Policy) ([]reaper.Backend, error) {
+func (e Engine) backends(config *rest.Config, p policy.Policy) ([]ipam.Backend, error) {
 	all, err := backendplugin.Open(context.Background(), backends.All(), config, e.getenv, p, 32)
 	if err != nil {
 		return nil, err
@@ -121,7 +122,7 @@ func (e Engine) backends(config *rest.Config, p policy.Policy) ([]reaper.Backend
 	if err != nil {
 		return nil, err
 	}
-	var some []reaper.Backend
+	var some []ipam.Backend
 	for _, b := range all {
 		switch {
 		case len(e.Only) > 0 && !slices.Contains(e.Only, b.Name()):

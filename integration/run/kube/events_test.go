@@ -17,7 +17,10 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
@@ -26,29 +29,29 @@ const controller = "ip-reaper.github.io/ip-reaper"
 
 // eventRecorder speaks for a pod of the test's namespace, or for none.
 func (f *fixture) eventRecorder(client kubernetes.Interface, pod string) *state.EventRecorder {
-	self := reaper.PodRef{Namespace: f.namespace, Name: pod}
+	self := ipam.PodRef{Namespace: f.namespace, Name: pod}
 	if pod == "" {
-		self = reaper.PodRef{}
+		self = ipam.PodRef{}
 	}
 	return state.NewEventRecorder(client.EventsV1(), client.CoreV1(), self, controller)
 }
 
 // report is that of the run that the test is about: its ID is the namespace's
 // name.
-func (f *fixture) report() reaper.Report {
+func (f *fixture) report() report.Report {
 	start := newClock().now()
-	return reaper.Report{
-		Run:     reaper.RunInfo{ID: f.namespace, StartedAt: start, FinishedAt: start.Add(time.Minute)},
-		Summary: reaper.Counts{Entries: 340, Released: 12, Suspected: 3},
+	return report.Report{
+		Run:     report.RunInfo{ID: f.namespace, StartedAt: start, FinishedAt: start.Add(time.Minute)},
+		Summary: report.Counts{Entries: 340, Released: 12, Suspected: 3},
 	}
 }
 
 // releases are n addresses of a pool, and the notes of their events.
-func (f *fixture) releases(n int, object reaper.Object) (released []reaper.Release, notes []string) {
+func (f *fixture) releases(n int, object ipam.Object) (released []reaper.Release, notes []string) {
 	for i := range n {
 		ip := fmt.Sprintf("10.0.0.%d", i)
-		released = append(released, reaper.Release{Object: object, Entry: reaper.Entry{
-			IP: ip, Owner: reaper.EntryOwner{Namespace: "default", Pod: "web-0"}, Reason: reaper.PodAbsent,
+		released = append(released, reaper.Release{Object: object, Entry: report.Entry{
+			IP: ip, Owner: ipam.EntryOwner{Namespace: "default", Pod: "web-0"}, Reason: judge.PodAbsent,
 		}})
 		notes = append(notes, fmt.Sprintf("%s of default/web-0 (PodAbsent) released by run %s", ip, f.namespace))
 	}
@@ -56,16 +59,16 @@ func (f *fixture) releases(n int, object reaper.Object) (released []reaper.Relea
 }
 
 // pool is an object of the test's namespace, which need not exist.
-func (f *fixture) pool() reaper.Object {
-	return reaper.Object{
+func (f *fixture) pool() ipam.Object {
+	return ipam.Object{
 		APIVersion: "whereabouts.cni.cncf.io/v1alpha1", Kind: "IPPool",
 		Namespace: f.namespace, Name: "10.0.0.0-24", UID: "of-" + f.namespace,
 	}
 }
 
 // block is an object without a namespace.
-func (f *fixture) block() reaper.Object {
-	return reaper.Object{
+func (f *fixture) block() ipam.Object {
+	return ipam.Object{
 		APIVersion: "crd.projectcalico.org/v1", Kind: "IPAMBlock", Name: "10-0-0-0-26", UID: "block-of-" + f.namespace,
 	}
 }
@@ -125,7 +128,7 @@ func TestEventsAreFoundByDescribe(t *testing.T) {
 	const definition = "ippools.whereabouts.cni.cncf.io"
 	block, err := f.Dynamic.Resource(definitions).Get(t.Context(), definition, metav1.GetOptions{})
 	f.must(err)
-	released, notes := f.releases(1, reaper.Object{APIVersion: block.GetAPIVersion(), Kind: block.GetKind(), Name: definition, UID: string(block.GetUID())})
+	released, notes := f.releases(1, ipam.Object{APIVersion: block.GetAPIVersion(), Kind: block.GetKind(), Name: definition, UID: string(block.GetUID())})
 	f.must(f.eventRecorder(f.Kube, "reap-x").Announce(t.Context(), f.report(), released))
 	for _, tt := range []struct{ resource, name, want string }{
 		{"jobs", "reap", "released 12 of 340 allocations; 3 suspected, 0 failed (" + f.namespace + ")"},
@@ -168,7 +171,7 @@ func TestEventSaysWhoReportsAndWhen(t *testing.T) {
 func TestEventsOfARunAreLimited(t *testing.T) {
 	f := newFixture(t)
 	uid := f.job("reap-x")
-	none, _ := f.releases(5, reaper.Object{})
+	none, _ := f.releases(5, ipam.Object{})
 	released, notes := f.releases(130, f.pool())
 	f.must(f.eventRecorder(f.Kube, "reap-x").Announce(t.Context(), f.report(), slices.Concat(none, released)))
 	f.wantNotes(f.pool().UID, notes[:100]...)

@@ -13,14 +13,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 )
 
 // threeParts are records that take three ConfigMaps, the first of which has the
 // first two.
-func threeParts() []reaper.Record { return records(5, 200<<10) }
+func threeParts() []ipam.Record { return records(5, 200<<10) }
 
 const createConfigMaps = "create configmaps"
 
@@ -72,7 +72,7 @@ func TestWhatAFailedWriteHasLeftIsDamage(t *testing.T) {
 func (f *journalFixture) wantDamage(id string, records int, want string) {
 	f.Helper()
 	got, err := f.journals(1).Read(f.Context(), id)
-	if !errors.Is(err, reaper.ErrJournalDamaged) || !strings.Contains(err.Error(), want) {
+	if !errors.Is(err, journal.ErrDamaged) || !strings.Contains(err.Error(), want) {
 		f.Errorf("read %s: %v, want damage with %q", id, err, want)
 	}
 	if len(got.Records) != records {
@@ -103,7 +103,7 @@ func TestForbiddenIsSaid(t *testing.T) {
 	}
 	_, err := j.Read(t.Context(), "run-1")
 	for _, err := range []error{err, j.Prune(t.Context()), j.Write(t.Context(), run("run-1"), records(1, 10))} {
-		if !apierrors.IsForbidden(err) || errors.Is(err, reaper.ErrJournalDamaged) || errors.Is(err, reaper.ErrNoJournal) {
+		if !apierrors.IsForbidden(err) || errors.Is(err, journal.ErrDamaged) || errors.Is(err, journal.ErrNone) {
 			t.Errorf("%v, want that it is forbidden", err)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 )
@@ -51,16 +51,16 @@ func (f *journalFixture) journals(keep int) *state.Journals {
 }
 
 // run is a run that writes journals.
-func run(id string) reaper.JournalRun {
-	return reaper.JournalRun{ID: id, StartedAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Version: "v1", Cluster: "https://cluster"}
+func run(id string) journal.Run {
+	return journal.Run{ID: id, StartedAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Version: "v1", Cluster: "https://cluster"}
 }
 
 // records are n records that gzip cannot make much smaller than size bytes each.
-func records(n, size int) []reaper.Record {
-	all, text := make([]reaper.Record, n), noise()
+func records(n, size int) []ipam.Record {
+	all, text := make([]ipam.Record, n), noise()
 	for i := range all {
 		start := i * size % (len(text) - size)
-		all[i] = reaper.Record{
+		all[i] = ipam.Record{
 			Backend: "whereabouts", Pool: "kube-system/10.0.0.0-8", Key: fmt.Sprint(i), IP: "10.0.0.1",
 			Stored: []byte(`{"z":"` + text[start:start+size] + `","a":18446744073709551615,"a":"\u003c"}`),
 		}
@@ -79,7 +79,7 @@ var noise = sync.OnceValue(func() string {
 })
 
 // write writes the journal of a run, each time some records more.
-func (f *journalFixture) write(id string, keep int, writes ...[]reaper.Record) *state.Journals {
+func (f *journalFixture) write(id string, keep int, writes ...[]ipam.Record) *state.Journals {
 	f.Helper()
 	j := f.journals(keep)
 	for _, r := range writes {
@@ -123,7 +123,7 @@ func (f *journalFixture) wantStored(want ...string) {
 }
 
 // wantRead fails the test unless a run's journal is whole and has the records.
-func (f *journalFixture) wantRead(id string, want []reaper.Record) {
+func (f *journalFixture) wantRead(id string, want []ipam.Record) {
 	f.Helper()
 	got, err := f.journals(1).Read(f.Context(), id)
 	if err != nil {
@@ -198,9 +198,9 @@ func TestListCountsTheAllocationsOfEachRun(t *testing.T) {
 	f.take("run-0-1-1", "settings", func(cm *corev1.ConfigMap) { cm.BinaryData = nil })
 	runs, warnings, err := f.journals(1).List(t.Context())
 	f.must(err)
-	want := []reaper.PastRun{
-		reaper.NewPastRun(run("run-2"), []reaper.PoolRecord{{Backend: "whereabouts", Pool: "kube-system/10.0.0.0-8", Recorded: 1}}),
-		reaper.NewPastRun(run("run-1"), []reaper.PoolRecord{{Backend: "whereabouts", Pool: "kube-system/10.0.0.0-8", Recorded: 5}}),
+	want := []journal.PastRun{
+		journal.NewPastRun(run("run-2"), []journal.PoolRecord{{Backend: "whereabouts", Pool: "kube-system/10.0.0.0-8", Recorded: 1}}),
+		journal.NewPastRun(run("run-1"), []journal.PoolRecord{{Backend: "whereabouts", Pool: "kube-system/10.0.0.0-8", Recorded: 5}}),
 	}
 	if diff := cmp.Diff(want, runs); diff != "" {
 		t.Errorf("runs (-want +got):\n%s", diff)
@@ -343,7 +343,7 @@ func TestPruneLeavesWhatTookThePlaceOfAPart(t *testing.T) {
 func TestRunThatIsNotThere(t *testing.T) {
 	f := newJournalFixture(t)
 	_, err := f.journals(1).Read(t.Context(), "run-0")
-	if !errors.Is(err, reaper.ErrNoJournal) || !strings.Contains(err.Error(), "no run has a journal there") {
+	if !errors.Is(err, journal.ErrNone) || !strings.Contains(err.Error(), "no run has a journal there") {
 		t.Errorf("%v, want that there is no journal at all", err)
 	}
 	for i := range 12 {
@@ -351,13 +351,13 @@ func TestRunThatIsNotThere(t *testing.T) {
 	}
 	for _, id := range []string{"run-0", "run-1,run-2", "a b", ""} {
 		_, err = f.journals(1).Read(t.Context(), id)
-		if err == nil || errors.Is(err, reaper.ErrJournalDamaged) {
+		if err == nil || errors.Is(err, journal.ErrDamaged) {
 			t.Errorf("%q: %v, want that it is not there", id, err)
 		}
 	}
 	_, err = f.journals(1).Read(t.Context(), "run-0")
 	want := "runs with a journal there: 12, the latest are run-11, run-10, run-09, run-08, run-07, run-06, run-05, run-04, run-03, run-02"
-	if !errors.Is(err, reaper.ErrNoJournal) || !strings.HasSuffix(err.Error(), want) {
+	if !errors.Is(err, journal.ErrNone) || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("%v, want %s", err, want)
 	}
 }

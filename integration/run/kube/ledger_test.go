@@ -10,14 +10,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
 )
 
 // nodesOf returns a ledger that remembers the nodes of n pods, called from, from+1 and so
 // on, and since when each tenth of them has been gone.
-func (f *fixture) nodesOf(from, n int) reaper.Ledger {
+func (f *fixture) nodesOf(from, n int) ledger.Ledger {
 	f.Helper()
 	form := ledgertest.Ledger{Seen: make(map[string]int64), Nodes: make(map[string]string)}
 	for i := from; i < from+n; i++ {
@@ -27,14 +28,14 @@ func (f *fixture) nodesOf(from, n int) reaper.Ledger {
 			form.Seen[key] = 1_800_000_000 + int64(i)
 		}
 	}
-	l, err := reaper.DecodeLedger(form.Encode())
+	l, err := ledger.Decode(form.Encode())
 	f.must(err)
 	return l
 }
 
 // ledgers returns the ledger of the test's namespace and what is stored of it. The proxy
 // is between it and the API server.
-func (f *fixture) ledgers() (*state.Ledgers, reaper.Ledger, *proxy.Proxy) {
+func (f *fixture) ledgers() (*state.Ledgers, ledger.Ledger, *proxy.Proxy) {
 	f.Helper()
 	client, p := f.watched()
 	l := state.NewLedgers(client.CoreV1(), f.namespace)
@@ -44,7 +45,7 @@ func (f *fixture) ledgers() (*state.Ledgers, reaper.Ledger, *proxy.Proxy) {
 }
 
 // wantLedger checks that the next run loads this ledger.
-func (f *fixture) wantLedger(want reaper.Ledger) {
+func (f *fixture) wantLedger(want ledger.Ledger) {
 	f.Helper()
 	if _, got, _ := f.ledgers(); !got.Equal(want) {
 		f.Errorf("Load = %d entries, want the %d that were saved", got.Len(), want.Len())
@@ -105,7 +106,7 @@ func TestTwoRunsSaveTheLedger(t *testing.T) {
 			second, two, _ := f.ledgers()
 			mine, theirs := f.nodesOf(200_000, 100), f.nodesOf(300_000, 100)
 			f.must(first.Save(f.Context(), one.Merge(mine)))
-			if err := second.Save(f.Context(), two.Merge(theirs)); !errors.Is(err, reaper.ErrAgain) {
+			if err := second.Save(f.Context(), two.Merge(theirs)); !errors.Is(err, ipam.ErrAgain) {
 				t.Fatalf("Save = %v, want ErrAgain", err)
 			}
 			two, err := second.Load(f.Context())

@@ -14,7 +14,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/parallel"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 )
@@ -23,7 +23,7 @@ import (
 // API server is asked for its version only to list them at once. Before each page, something is
 // written, so that the version of the cluster is another one than that of the list. The answers
 // to some of the requests are cut.
-func (f *fixture) listed(atOnce bool, cut ...proxy.Match) (pods []reaper.Pod, requests []string) {
+func (f *fixture) listed(atOnce bool, cut ...proxy.Match) (pods []census.Pod, requests []string) {
 	f.Helper()
 	client, p := f.watched()
 	if !atOnce {

@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/backends/reservedips"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 func TestReservedIPIsDeletedAsItWasListed(t *testing.T) {
@@ -58,8 +58,8 @@ func TestReservedIPThatChangedIsNotDeleted(t *testing.T) {
 			r := f.reserved(spaced)
 			listed := f.only(r)
 			change(f)
-			if err := r.Delete(t.Context(), listed); !errors.Is(err, reaper.ErrChanged) {
-				t.Errorf("Delete = %v, want %v", err, reaper.ErrChanged)
+			if err := r.Delete(t.Context(), listed); !errors.Is(err, ipam.ErrChanged) {
+				t.Errorf("Delete = %v, want %v", err, ipam.ErrChanged)
 			}
 			if f.gone(spaced, "web-0") {
 				t.Error("it was deleted")
@@ -93,9 +93,9 @@ func TestFinalizersDelayADeletion(t *testing.T) {
 	if f.gone(spaced, "web-0") {
 		t.Fatal("the finalizer was passed over")
 	}
-	err := r.Restore(t.Context(), before.Pool, []reaper.Record{record(before)})[0]
+	err := r.Restore(t.Context(), before.Pool, []ipam.Record{record(before)})[0]
 	const want = `the object is still being deleted, and waits for the finalizers ["example.com/hold"]`
-	if err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, reaper.ErrPresent) {
+	if err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, ipam.ErrPresent) {
 		t.Errorf("Restore = %v, want %s", err, want)
 	}
 	f.change(spaced, "web-0", []any{}, "metadata", "finalizers")
@@ -110,7 +110,7 @@ func TestFailuresOfADeletionThatPassAreToldFromThoseThatStay(t *testing.T) {
 	listed := f.only(f.reserved(spaced))
 
 	mayList := f.reservedAs(f.account("lister", rule(group, "reservedips", "list")), spaced)
-	if err := mayList.Delete(t.Context(), listed); err == nil || errors.Is(err, reaper.ErrAgain) || !strings.Contains(err.Error(), "forbidden") {
+	if err := mayList.Delete(t.Context(), listed); err == nil || errors.Is(err, ipam.ErrAgain) || !strings.Contains(err.Error(), "forbidden") {
 		t.Errorf("Delete without the right = %v, want it forbidden for good", err)
 	}
 	if err := f.reserved(wide).Delete(t.Context(), listed); err == nil || !strings.Contains(err.Error(), "is not among the backends.reservedIPs.resources") {
@@ -118,8 +118,8 @@ func TestFailuresOfADeletionThatPassAreToldFromThoseThatStay(t *testing.T) {
 	}
 	nowhere := rest.CopyConfig(f.Config)
 	nowhere.Host = "https://127.0.0.1:1"
-	if err := f.reservedAs(nowhere, spaced).Delete(t.Context(), listed); !errors.Is(err, reaper.ErrAgain) {
-		t.Errorf("Delete without an API server = %v, want %v", err, reaper.ErrAgain)
+	if err := f.reservedAs(nowhere, spaced).Delete(t.Context(), listed); !errors.Is(err, ipam.ErrAgain) {
+		t.Errorf("Delete without an API server = %v, want %v", err, ipam.ErrAgain)
 	}
 	if f.gone(spaced, "web-0") {
 		t.Error("it was deleted")

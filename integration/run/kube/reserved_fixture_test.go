@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/backends/reservedips"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // group is that of kit/cluster/reserved-ips.yaml.
@@ -153,8 +153,8 @@ func (f *reservedFixture) gone(p reservedips.Resource, name string) bool {
 }
 
 // record is what the journal has of an object.
-func record(r reservedips.ReservedIP) reaper.Record {
-	return reaper.Record{Backend: reservedips.Name, Pool: r.Pool, Key: r.Key, Stored: r.Stored}
+func record(r reservedips.ReservedIP) ipam.Record {
+	return ipam.Record{Backend: reservedips.Name, Pool: r.Pool, Key: r.Key, Stored: r.Stored}
 }
 
 // settled is an object as it is stored, but for what a creation makes anew.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/backends/reservedips"
 	"github.com/ip-reaper/ip-reaper/integration/kit/rights"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // compareReserved leaves out what the API server chooses.
@@ -34,12 +34,12 @@ func TestReservedIPsOfNamespacesAndOfTheClusterAreListed(t *testing.T) {
 	got := f.list(f.reserved(spaced, wide))
 	want := []reservedips.ReservedIP{
 		{
-			Pool: spacedPool, Key: f.namespace + "/web-0", Pod: reaper.PodRef{Namespace: f.namespace, Name: "web-0"},
+			Pool: spacedPool, Key: f.namespace + "/web-0", Pod: ipam.PodRef{Namespace: f.namespace, Name: "web-0"},
 			IPs: []netip.Addr{netip.MustParseAddr("10.1.0.4"), netip.MustParseAddr("fd00::4")}, TTL: new(24 * time.Hour),
 			Deleted: time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC), DeleteExpired: true,
 		},
 		{
-			Pool: spacedPool, Key: f.namespace + "/web-1", Pod: reaper.PodRef{Namespace: "db", Name: "web-1"},
+			Pool: spacedPool, Key: f.namespace + "/web-1", Pod: ipam.PodRef{Namespace: "db", Name: "web-1"},
 			TTL: new(time.Hour), DeleteExpired: true,
 		},
 		{Pool: widePool, Key: "10.1.0.9", IPs: []netip.Addr{netip.MustParseAddr("10.1.0.9")}},
@@ -161,7 +161,7 @@ func TestBuiltInResourceCanReserve(t *testing.T) {
 		t.Errorf("List = %+v", before)
 	}
 	f.must(r.Delete(t.Context(), before))
-	f.must(r.Restore(t.Context(), before.Pool, []reaper.Record{record(before)})[0])
+	f.must(r.Restore(t.Context(), before.Pool, []ipam.Record{record(before)})[0])
 	if diff := cmp.Diff(f.settled(before.Stored), f.settled(f.only(r).Stored)); diff != "" {
 		t.Errorf("restored (-want +got):\n%s", diff)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ip-reaper/ip-reaper/backends/reservedips"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // full has everything that a restoration could lose.
@@ -19,9 +19,9 @@ const full = `"metadata":{"labels":{"app":"web"},"annotations":{"example.com/not
 	"status":{"ips":["10.1.0.4","fd00::4"],"deletedAt":"2026-01-02T15:04:05Z"}`
 
 // restoreOne restores an object by a record of it.
-func (f *reservedFixture) restoreOne(r *reservedips.Backend, record reaper.Record) error {
+func (f *reservedFixture) restoreOne(r *reservedips.Backend, record ipam.Record) error {
 	f.Helper()
-	errs := r.Restore(f.Context(), record.Pool, []reaper.Record{record})
+	errs := r.Restore(f.Context(), record.Pool, []ipam.Record{record})
 	if len(errs) != 1 {
 		f.Fatalf("%d answers to one record", len(errs))
 	}
@@ -56,8 +56,8 @@ func TestRestoredReservedIPIsWhatItWas(t *testing.T) {
 			if diff := cmp.Diff(before, after, compareReserved); diff != "" {
 				t.Errorf("List (-before +after):\n%s", diff)
 			}
-			if err := f.restoreOne(r, record(before)); !errors.Is(err, reaper.ErrPresent) {
-				t.Errorf("Restore again = %v, want %v", err, reaper.ErrPresent)
+			if err := f.restoreOne(r, record(before)); !errors.Is(err, ipam.ErrPresent) {
+				t.Errorf("Restore again = %v, want %v", err, ipam.ErrPresent)
 			}
 			if again := f.only(r); again.Token != after.Token {
 				t.Error("restoring what is there wrote it")
@@ -76,8 +76,8 @@ func TestEachRecordHasAnAnswer(t *testing.T) {
 	f.must(r.Delete(t.Context(), all[0]))
 	f.must(r.Delete(t.Context(), all[2]))
 	f.write(spaced, "web-2", `"spec":{"pod":"other"}`)
-	errs := r.Restore(t.Context(), spacedPool, []reaper.Record{record(all[0]), record(all[1]), record(all[2])})
-	if len(errs) != 3 || errs[0] != nil || !errors.Is(errs[1], reaper.ErrPresent) || !errors.Is(errs[2], reaper.ErrTaken) {
+	errs := r.Restore(t.Context(), spacedPool, []ipam.Record{record(all[0]), record(all[1]), record(all[2])})
+	if len(errs) != 3 || errs[0] != nil || !errors.Is(errs[1], ipam.ErrPresent) || !errors.Is(errs[2], ipam.ErrTaken) {
 		t.Errorf("Restore = %v, want back, present, taken", errs)
 	}
 }
@@ -90,8 +90,8 @@ func TestReservedIPOfAnotherOwnerIsNotTouched(t *testing.T) {
 	theirs := f.only(r)
 	uid, _, _ := strings.Cut(theirs.Token, "/")
 	err := f.restoreOne(r, record(before))
-	if !errors.Is(err, reaper.ErrTaken) || !strings.Contains(err.Error(), uid) {
-		t.Errorf("Restore = %v, want %v with the uid %s", err, reaper.ErrTaken, uid)
+	if !errors.Is(err, ipam.ErrTaken) || !strings.Contains(err.Error(), uid) {
+		t.Errorf("Restore = %v, want %v with the uid %s", err, ipam.ErrTaken, uid)
 	}
 	if f.only(r).Token != theirs.Token {
 		t.Error("it was written")
@@ -117,8 +117,8 @@ func TestStatusOfAnotherOwnerIsNotTouched(t *testing.T) {
 	r := f.reserved(spaced)
 	theirs := f.only(r)
 	err := f.restoreOne(r, record(before))
-	if !errors.Is(err, reaper.ErrPresent) || !strings.Contains(err.Error(), "with another status") {
-		t.Errorf("Restore = %v, want %v with another status", err, reaper.ErrPresent)
+	if !errors.Is(err, ipam.ErrPresent) || !strings.Contains(err.Error(), "with another status") {
+		t.Errorf("Restore = %v, want %v with another status", err, ipam.ErrPresent)
 	}
 	if f.only(r).Token != theirs.Token {
 		t.Error("it was written")
@@ -148,15 +148,15 @@ func TestReservedIPOfANamespaceThatIsGoneIsTaken(t *testing.T) {
 	r := record(before)
 	r.Key = "nowhere/web-0"
 	r.Stored = json.RawMessage(strings.Replace(string(r.Stored), f.namespace, "nowhere", 1))
-	if err := f.restoreOne(f.reserved(spaced), r); !errors.Is(err, reaper.ErrTaken) {
-		t.Errorf("Restore = %v, want %v", err, reaper.ErrTaken)
+	if err := f.restoreOne(f.reserved(spaced), r); !errors.Is(err, ipam.ErrTaken) {
+		t.Errorf("Restore = %v, want %v", err, ipam.ErrTaken)
 	}
 }
 
 func TestRecordOfAnotherPoolIsRefused(t *testing.T) {
 	f := newReservedFixture(t)
 	before := f.listedAndGone(spaced, `"spec":{"pod":"web-0"}`)
-	errs := f.reserved(spaced, wide).Restore(t.Context(), widePool, []reaper.Record{record(before)})
+	errs := f.reserved(spaced, wide).Restore(t.Context(), widePool, []ipam.Record{record(before)})
 	if len(errs) != 1 || errs[0] == nil || !strings.Contains(errs[0].Error(), "the record is of reservedIPs "+spacedPool) || !f.gone(spaced, "web-0") {
 		t.Errorf("Restore = %v, want it refused", errs)
 	}
@@ -166,31 +166,31 @@ func TestRecordOfAnotherPoolIsRefused(t *testing.T) {
 func TestRecordsThatNoRunWroteAreRefused(t *testing.T) {
 	f := newReservedFixture(t)
 	before := f.listedAndGone(spaced, `"spec":{"pod":"web-0"}`)
-	edit := func(was, now string) func(*reaper.Record) {
-		return func(r *reaper.Record) { r.Stored = json.RawMessage(strings.Replace(string(r.Stored), was, now, 1)) }
+	edit := func(was, now string) func(*ipam.Record) {
+		return func(r *ipam.Record) { r.Stored = json.RawMessage(strings.Replace(string(r.Stored), was, now, 1)) }
 	}
-	for name, change := range map[string]func(*reaper.Record){
-		"another backend":          func(r *reaper.Record) { r.Backend = "whereabouts" },
-		"a resource not in policy": func(r *reaper.Record) { r.Pool = widePool },
-		"another key":              func(r *reaper.Record) { r.Key = f.namespace + "/web-1" },
-		"another namespace":        func(r *reaper.Record) { r.Key = "default/web-0" },
-		"no namespace":             func(r *reaper.Record) { r.Key = "web-0" },
-		"a way out":                func(r *reaper.Record) { r.Key = f.namespace + "/../web-0" },
+	for name, change := range map[string]func(*ipam.Record){
+		"another backend":          func(r *ipam.Record) { r.Backend = "whereabouts" },
+		"a resource not in policy": func(r *ipam.Record) { r.Pool = widePool },
+		"another key":              func(r *ipam.Record) { r.Key = f.namespace + "/web-1" },
+		"another namespace":        func(r *ipam.Record) { r.Key = "default/web-0" },
+		"no namespace":             func(r *ipam.Record) { r.Key = "web-0" },
+		"a way out":                func(r *ipam.Record) { r.Key = f.namespace + "/../web-0" },
 		"another name":             edit(`"name":"web-0"`, `"name":"web-1"`),
 		"another group":            edit("network.example.com/v1alpha1", "apps/v1"),
 		"another kind":             edit(`"kind":"ReservedIP"`, `"kind":"Pod"`),
 		"an unknown field":         edit(`"spec":{`, `"spec":{"future":1,`),
 		"a field of a wrong type":  edit(`"pod":"web-0"`, `"pod":7`),
 		"no metadata":              edit(`"metadata"`, `"other"`),
-		"no object":                func(r *reaper.Record) { r.Stored = json.RawMessage(`[]`) },
-		"nothing":                  func(r *reaper.Record) { r.Stored = nil },
-		"half an object":           func(r *reaper.Record) { r.Stored = r.Stored[:len(r.Stored)/2] },
+		"no object":                func(r *ipam.Record) { r.Stored = json.RawMessage(`[]`) },
+		"nothing":                  func(r *ipam.Record) { r.Stored = nil },
+		"half an object":           func(r *ipam.Record) { r.Stored = r.Stored[:len(r.Stored)/2] },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := record(before)
 			change(&r)
 			err := f.restoreOne(f.reserved(spaced), r)
-			if err == nil || errors.Is(err, reaper.ErrPresent) || errors.Is(err, reaper.ErrTaken) {
+			if err == nil || errors.Is(err, ipam.ErrPresent) || errors.Is(err, ipam.ErrTaken) {
 				t.Errorf("Restore = %v, want it refused", err)
 			}
 			if !f.gone(spaced, "web-0") {

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // poolEntries make the largest pool: etcd takes 1.5 MiB for an object.
@@ -19,7 +19,7 @@ func TestLargestPoolIsNotTooMuchWork(t *testing.T) {
 	var entries, removals, additions []string
 	for i := 1; i <= poolEntries; i++ {
 		entries = append(entries, fmt.Sprintf(`"%d":{"id":"%064x","podref":"namespace-%d/pod-%d","ifname":"net1"}`, i, i, i%50, i))
-		if i <= reaper.MaxBatch+1 {
+		if i <= ipam.MaxBatch+1 {
 			removals = append(removals, fmt.Sprintf(`{"op":"remove","path":"/spec/allocations/%d"}`, i))
 			additions = append(additions, fmt.Sprintf(`{"op":"add","path":"/spec/allocations/%d","value":{"id":"a","podref":"a/b"}}`, 20000+i))
 		}
@@ -30,13 +30,13 @@ func TestLargestPoolIsNotTooMuchWork(t *testing.T) {
 	patch := func(operations []string) string { return "[" + strings.Join(operations, ",") + "]" }
 	f.each(admission.Reaper, []write{
 		{"remove one", "", "patch", largest, patch(removals[:1])},
-		{"remove as many as a batch", "", "patch", largest, patch(removals[:reaper.MaxBatch])},
+		{"remove as many as a batch", "", "patch", largest, patch(removals[:ipam.MaxBatch])},
 		{"remove more than a batch", "pools", "patch", largest, patch(removals)},
 		{"add one", "pools", "patch", largest, patch(additions[:1])},
 	})
 	f.each(admission.Restore, []write{
 		{"add one", "", "patch", largest, patch(additions[:1])},
-		{"add as many as a batch", "", "patch", "pool: kube-system/other", patch(additions[:reaper.MaxBatch])},
+		{"add as many as a batch", "", "patch", "pool: kube-system/other", patch(additions[:ipam.MaxBatch])},
 		{"add more than a batch", "restore-pools", "patch", "pool: kube-system/other", patch(additions)},
 		{"remove one", "restore-pools", "patch", largest, patch(removals[:1])},
 	})
@@ -72,7 +72,7 @@ func TestEverySizeOfABlockIsNotTooMuchWork(t *testing.T) {
 				name := fmt.Sprintf("block-%d-%d", size, used)
 				b := newBlock(size, handles(used)...)
 				f.create("block", b.json(t, name))
-				first := make([]int, min(used, reaper.MaxBatch))
+				first := make([]int, min(used, ipam.MaxBatch))
 				for i := range first {
 					first[i] = i
 				}

@@ -22,7 +22,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
@@ -82,7 +82,7 @@ type tab struct {
 }
 
 // open writes a report as HTML and opens the file.
-func open(t *testing.T, r reaper.Report) *tab {
+func open(t *testing.T, r report.Report) *tab {
 	t.Helper()
 	var page bytes.Buffer
 	if err := print.Write(&page, print.Options{Format: "html"}, r); err != nil {

@@ -7,7 +7,9 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // attacks are names that run a script, load a picture, or reorder text if a page takes them
@@ -29,19 +31,19 @@ func TestHostileNamesStayText(t *testing.T) {
 		s.Pools[i].ProtectedBy = next
 		s.network(attack, attack, attack, 14, next, attack)
 		s.Warnings = append(s.Warnings, attack)
-		s.Result.Refused = append(s.Result.Refused, reaper.Refusal{Limit: attack, Message: next, Remedy: attack})
+		s.Result.Refused = append(s.Result.Refused, judge.Refusal{Limit: attack, Message: next, Remedy: attack})
 		for j := range s.Entries {
 			if e := &s.Entries[j]; e.Pool == attack {
-				e.Key, e.Note, e.Error, e.Reason, e.Outcome = next, attack, next, reaper.Reason(attack), reaper.Outcome(next)
-				e.Owner = reaper.EntryOwner{Namespace: attack, Pod: next, Sandbox: attack, Interface: next, Node: attack}
-				e.Evidence = []reaper.Evidence{{Source: attack, Says: next}}
+				e.Key, e.Note, e.Error, e.Reason, e.Outcome = next, attack, next, judge.Reason(attack), report.Outcome(next)
+				e.Owner = ipam.EntryOwner{Namespace: attack, Pod: next, Sandbox: attack, Interface: next, Node: attack}
+				e.Evidence = []judge.Evidence{{Source: attack, Says: next}}
 			}
 		}
 	}
 	r := s.finish()
 	r.Result.Error, r.Run.Cluster, r.Run.Context, r.Run.ID, r.Run.StateNamespace = attacks[0], attacks[1], attacks[2], attacks[3], attacks[4]
 	r.Run.Version, r.Run.Policy.File = attacks[6], attacks[7]
-	r.Leaked.HeldBy = []reaper.ReasonCount{{Reason: reaper.Reason(attacks[0]), Count: 1}}
+	r.Leaked.HeldBy = []report.ReasonCount{{Reason: judge.Reason(attacks[0]), Count: 1}}
 	r.Entries[0].IP, r.Pools[1].Range, r.Networks[1].Pools = attacks[0], attacks[1]+"/24", nil
 	r.Networks[0].Backend, r.Networks[0].Capacity = "whereabouts", big.NewInt(14)
 	for i := range r.Backends {

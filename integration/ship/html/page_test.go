@@ -11,7 +11,9 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
@@ -97,7 +99,7 @@ func TestTableCanBeSearchedAndFiltered(t *testing.T) {
 	want(tab, rows+".length > 0 && "+rows+".every((row) => row.innerText.includes('waiting') && row.innerText.includes('PodFinished'))", true)
 	n = 0
 	for _, e := range r.Entries {
-		if e.Backend == "calico" && e.Reason == reaper.PodFinished {
+		if e.Backend == "calico" && e.Reason == judge.PodFinished {
 			n++
 		}
 	}
@@ -214,12 +216,12 @@ func TestMapOfALargeRange(t *testing.T) {
 
 func TestReportOfARestore(t *testing.T) {
 	var page bytes.Buffer
-	restored := reaper.RestoreReport{
-		Kind: "RestoreReport", Run: reaper.RunInfo{ID: "20260301-130000-FEDCBA", StartedAt: noon}, Journal: reaper.JournalRun{ID: "20260301-120000-ABCDEF"},
-		Summary: reaper.RestoreCounts{Records: 2, Restored: 1, Taken: 1},
-		Entries: []reaper.RestoreEntry{
-			{Backend: "calico", Pool: "a", Key: "1", IP: "10.0.0.1", Outcome: reaper.Restored},
-			{Backend: "calico", Pool: "a", Key: "2", IP: "10.0.0.2", Outcome: reaper.Taken, Error: "pod shop/b has it"},
+	restored := report.RestoreReport{
+		Kind: "RestoreReport", Run: report.RunInfo{ID: "20260301-130000-FEDCBA", StartedAt: noon}, Journal: journal.Run{ID: "20260301-120000-ABCDEF"},
+		Summary: report.RestoreCounts{Records: 2, Restored: 1, Taken: 1},
+		Entries: []report.RestoreEntry{
+			{Backend: "calico", Pool: "a", Key: "1", IP: "10.0.0.1", Outcome: report.Restored},
+			{Backend: "calico", Pool: "a", Key: "2", IP: "10.0.0.2", Outcome: report.Taken, Error: "pod shop/b has it"},
 		},
 	}
 	if err := print.WriteRestore(&page, print.Options{Format: "html"}, restored); err != nil {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // With -update, the pictures of the documentation are taken anew.
@@ -17,7 +17,7 @@ func TestPicturesOfTheDocumentation(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name, selector string
-		report         reaper.Report
+		report         report.Report
 		scheme         string
 		height         int64
 	}{

@@ -10,16 +10,18 @@ import (
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
 // A kind is a way in which a run can leave an allocation.
 type kind struct {
-	verdict reaper.Verdict
-	reason  reaper.Reason
-	outcome reaper.Outcome
+	verdict judge.Verdict
+	reason  judge.Reason
+	outcome report.Outcome
 	leaked  bool
 	weight  int // how often the pools of the sample have it
 	note    string
@@ -29,25 +31,25 @@ type kind struct {
 
 // kinds have every verdict and every outcome of a run that released.
 var kinds = []kind{
-	{reaper.InUse, reaper.PodPresent, reaper.Kept, false, 700, "", "list of pods", "the pod exists with the same UID on the same node"},
-	{reaper.InUse, reaper.AddressInUse, reaper.Kept, false, 4, "another pod shows it", "pod status", "pod shop/cart-7 shows the address"},
-	{reaper.Orphaned, reaper.PodAbsent, reaper.Released, true, 60, "", "list of pods", "the pod does not exist"},
-	{reaper.Orphaned, reaper.SandboxReplaced, reaper.Released, true, 12, "the pod has another address", "pod status", "the pod shows the address of a later sandbox"},
-	{reaper.Orphaned, reaper.PodReplaced, reaper.Failed, true, 8, "", "list of pods", "a pod of that name exists, its UID is another"},
-	{reaper.Orphaned, reaper.PodAbsent, reaper.Changed, true, 6, "", "list of pods", "the pod does not exist"},
-	{reaper.Orphaned, reaper.PodAbsent, reaper.Returned, true, 6, "", "list of pods", "the pod does not exist"},
-	{reaper.Suspected, reaper.PodAbsent, reaper.Kept, true, 45, "", "list of pods", "the pod does not exist"},
-	{reaper.Suspected, reaper.PodFinished, reaper.Kept, true, 9, "", "pod status", "the phase is Succeeded"},
-	{reaper.Held, reaper.NodeUnreachable, reaper.Kept, true, 38, "", "node status", "node worker-7 is NotReady since 2026-03-01T11:41:09Z"},
-	{reaper.Held, reaper.RuleHold, reaper.Kept, true, 11, `rules[2] "databases"`, "policy", "a rule holds all addresses of namespace db"},
-	{reaper.Held, reaper.NotPodOwned, reaper.Kept, false, 12, "", "store", "the handle is that of a tunnel of the node"},
+	{judge.InUse, judge.PodPresent, report.Kept, false, 700, "", "list of pods", "the pod exists with the same UID on the same node"},
+	{judge.InUse, judge.AddressInUse, report.Kept, false, 4, "another pod shows it", "pod status", "pod shop/cart-7 shows the address"},
+	{judge.Orphaned, judge.PodAbsent, report.Released, true, 60, "", "list of pods", "the pod does not exist"},
+	{judge.Orphaned, judge.SandboxReplaced, report.Released, true, 12, "the pod has another address", "pod status", "the pod shows the address of a later sandbox"},
+	{judge.Orphaned, judge.PodReplaced, report.Failed, true, 8, "", "list of pods", "a pod of that name exists, its UID is another"},
+	{judge.Orphaned, judge.PodAbsent, report.Changed, true, 6, "", "list of pods", "the pod does not exist"},
+	{judge.Orphaned, judge.PodAbsent, report.Returned, true, 6, "", "list of pods", "the pod does not exist"},
+	{judge.Suspected, judge.PodAbsent, report.Kept, true, 45, "", "list of pods", "the pod does not exist"},
+	{judge.Suspected, judge.PodFinished, report.Kept, true, 9, "", "pod status", "the phase is Succeeded"},
+	{judge.Held, judge.NodeUnreachable, report.Kept, true, 38, "", "node status", "node worker-7 is NotReady since 2026-03-01T11:41:09Z"},
+	{judge.Held, judge.RuleHold, report.Kept, true, 11, `rules[2] "databases"`, "policy", "a rule holds all addresses of namespace db"},
+	{judge.Held, judge.NotPodOwned, report.Kept, false, 12, "", "store", "the handle is that of a tunnel of the node"},
 }
 
 var namespaces = []string{"shop", "db", "checkout", "monitoring", "kube-system", "batch", "edge"}
 
 // A sample is a report that is being made.
 type sample struct {
-	reaper.Report
+	report.Report
 	random *rand.Rand
 	dryRun bool
 }
@@ -56,10 +58,10 @@ type sample struct {
 func newSample(dryRun bool) *sample {
 	s := &sample{random: rand.New(rand.NewPCG(7, 14)), dryRun: dryRun}
 	s.APIVersion, s.Kind = policy.APIVersion, "ReapReport"
-	s.Run = reaper.RunInfo{
+	s.Run = report.RunInfo{
 		ID: "20260301-120000-ABCDEF", StartedAt: noon, FinishedAt: noon.Add(1400 * time.Millisecond), DryRun: dryRun,
 		Version: "v1.2.3", Cluster: "https://api.prod-eu1.example.com:6443", Program: "ip-reaper", Context: "prod-eu1", StateNamespace: "ip-reaper",
-		Policy: reaper.PolicyInfo{File: "/etc/ip-reaper/policy.yaml", GracePeriod: policy.Duration{Duration: 15 * time.Minute}, MinAge: policy.Duration{Duration: 5 * time.Minute}},
+		Policy: report.PolicyInfo{File: "/etc/ip-reaper/policy.yaml", GracePeriod: policy.Duration{Duration: 15 * time.Minute}, MinAge: policy.Duration{Duration: 5 * time.Minute}},
 		Memory: true,
 	}
 	return s
@@ -67,7 +69,7 @@ func newSample(dryRun bool) *sample {
 
 // network adds a network over the pools of that name prefix.
 func (s *sample) network(backend, name, prefix string, capacity int64, closed string, pools ...string) {
-	n := reaper.NetworkReport{Backend: backend, Name: name, Range: prefix, Pools: pools, Closed: closed}
+	n := report.NetworkReport{Backend: backend, Name: name, Range: prefix, Pools: pools, Closed: closed}
 	n.Capacity = big.NewInt(capacity)
 	for _, p := range s.Pools {
 		if p.Backend == backend && slices.Contains(pools, p.Name) {
@@ -86,7 +88,7 @@ func (s *sample) network(backend, name, prefix string, capacity int64, closed st
 func (s *sample) pool(backend, name, prefix, node string, part float64) {
 	p := netip.MustParsePrefix(prefix)
 	size := 1 << min(16, p.Addr().BitLen()-p.Bits())
-	report := reaper.PoolReport{Backend: backend, Name: name, Range: prefix}
+	report := report.PoolReport{Backend: backend, Name: name, Range: prefix}
 	report.Capacity = big.NewInt(int64(size - 2))
 	if p.Addr().BitLen()-p.Bits() > 16 {
 		report.Capacity.Lsh(big.NewInt(1), uint(p.Addr().BitLen()-p.Bits()))
@@ -123,42 +125,42 @@ func (s *sample) anyKind() kind {
 }
 
 // add adds an allocation to a pool and to the report.
-func (s *sample) add(p *reaper.PoolReport, i int, ip netip.Addr, node string, k kind) {
+func (s *sample) add(p *report.PoolReport, i int, ip netip.Addr, node string, k kind) {
 	if node == "" {
 		node = fmt.Sprintf("worker-%d", 1+s.random.IntN(12))
 	}
 	namespace := namespaces[s.random.IntN(len(namespaces))]
-	e := reaper.Entry{
+	e := report.Entry{
 		Backend: p.Backend, Pool: p.Name, Key: fmt.Sprint(i), IP: ip.String(), Verdict: k.verdict, Reason: k.reason, Leaked: k.leaked,
-		Note: k.note, Outcome: k.outcome, Evidence: []reaper.Evidence{{Source: k.source, Says: k.says}},
-		Owner: reaper.EntryOwner{Namespace: namespace, Pod: fmt.Sprintf("%s-%d", []string{"web", "worker", "cache", "api"}[i%4], i),
+		Note: k.note, Outcome: k.outcome, Evidence: []judge.Evidence{{Source: k.source, Says: k.says}},
+		Owner: ipam.EntryOwner{Namespace: namespace, Pod: fmt.Sprintf("%s-%d", []string{"web", "worker", "cache", "api"}[i%4], i),
 			Sandbox: strings.Repeat("1e88fb5dec7c84a0", 4), Interface: "eth0", Node: node},
 	}
-	if k.verdict == reaper.Suspected || k.verdict == reaper.Orphaned {
+	if k.verdict == judge.Suspected || k.verdict == judge.Orphaned {
 		seen := noon.Add(-time.Duration(1+s.random.IntN(14)) * time.Minute)
-		if k.verdict == reaper.Orphaned {
+		if k.verdict == judge.Orphaned {
 			seen = seen.Add(-3 * time.Hour)
 		}
 		due := seen.Add(15 * time.Minute)
 		e.FirstSeen, e.Due = &seen, &due
 	}
 	switch {
-	case k.verdict == reaper.Orphaned && s.dryRun:
-		e.Outcome = reaper.Planned
-	case k.outcome == reaper.Failed:
+	case k.verdict == judge.Orphaned && s.dryRun:
+		e.Outcome = report.Planned
+	case k.outcome == report.Failed:
 		e.Error = "etcdserver: request timed out"
-	case k.outcome == reaper.Changed:
+	case k.outcome == report.Changed:
 		e.Error = "the allocation changed hands"
-	case k.outcome == reaper.Returned:
+	case k.outcome == report.Returned:
 		e.Error = "the owner came back: now PodPresent"
 	}
 	p.AllocatedBefore++
-	if e.Outcome != reaper.Released {
+	if e.Outcome != report.Released {
 		p.Used++
 		switch {
-		case e.Verdict == reaper.InUse:
+		case e.Verdict == judge.InUse:
 			p.Live++
-		case e.Reason == reaper.Protected:
+		case e.Reason == judge.Protected:
 			p.Protected++
 		case e.Leaked:
 			p.Leaked++
@@ -170,42 +172,42 @@ func (s *sample) add(p *reaper.PoolReport, i int, ip netip.Addr, node string, k 
 }
 
 // finish counts the entries, as far as the page says their numbers.
-func (s *sample) finish() reaper.Report {
+func (s *sample) finish() report.Report {
 	r := s.Report
-	r.Leaked = &reaper.Leaked{HeldBy: []reaper.ReasonCount{}}
-	held := make(map[reaper.Reason]int)
+	r.Leaked = &report.Leaked{HeldBy: []report.ReasonCount{}}
+	held := make(map[judge.Reason]int)
 	backends := make(map[string]int)
 	for _, e := range r.Entries {
 		i, ok := backends[e.Backend]
 		if !ok {
 			i, backends[e.Backend] = len(r.Backends), len(r.Backends)
-			r.Backends = append(r.Backends, reaper.BackendReport{Name: e.Backend, Status: reaper.StatusOK})
+			r.Backends = append(r.Backends, report.BackendReport{Name: e.Backend, Status: ipam.StatusOK})
 		}
 		r.Backends[i].Entries++
 		r.Summary.Entries++
-		if e.Outcome == reaper.Failed {
-			r.Backends[i].Status, r.Backends[i].Message = reaper.StatusPartial, "releases failed"
+		if e.Outcome == report.Failed {
+			r.Backends[i].Status, r.Backends[i].Message = ipam.StatusPartial, "releases failed"
 		}
-		if !e.Leaked || e.Outcome == reaper.Changed || e.Outcome == reaper.Returned {
+		if !e.Leaked || e.Outcome == report.Changed || e.Outcome == report.Returned {
 			continue
 		}
 		r.Leaked.Total++
 		switch {
-		case e.Outcome == reaper.Released:
+		case e.Outcome == report.Released:
 			r.Leaked.Released++
 			r.Summary.Released++
-		case e.Verdict == reaper.Orphaned:
+		case e.Verdict == judge.Orphaned:
 			r.Leaked.Due++
-		case e.Verdict == reaper.Suspected:
+		case e.Verdict == judge.Suspected:
 			r.Leaked.Waiting++
 		default:
 			r.Leaked.Held++
 			held[e.Reason]++
 		}
 	}
-	for _, reason := range []reaper.Reason{reaper.NodeUnreachable, reaper.Protected, reaper.RuleHold} {
+	for _, reason := range []judge.Reason{judge.NodeUnreachable, judge.Protected, judge.RuleHold} {
 		if held[reason] > 0 {
-			r.Leaked.HeldBy = append(r.Leaked.HeldBy, reaper.ReasonCount{Reason: reason, Count: held[reason]})
+			r.Leaked.HeldBy = append(r.Leaked.HeldBy, report.ReasonCount{Reason: reason, Count: held[reason]})
 		}
 	}
 	return r
@@ -213,7 +215,7 @@ func (s *sample) finish() reaper.Report {
 
 // sampleReport is a run on a cluster with Calico and Whereabouts, in both families, that
 // has every verdict and every outcome.
-func sampleReport(dryRun bool) reaper.Report {
+func sampleReport(dryRun bool) report.Report {
 	s := newSample(dryRun)
 	var blocks, blocks6 []string
 	for i := range 14 {
@@ -237,7 +239,7 @@ func sampleReport(dryRun bool) reaper.Report {
 	s.pool(wb, "kube-system/172.18.179.192-27", "172.18.179.192/27", "", 0.4)
 	s.pool(wb, "kube-system/fd00-cafe---64", "fd00:cafe::/64", "", 0.8)
 	others := kinds
-	kinds = []kind{kinds[0], {reaper.Held, reaper.Protected, reaper.Kept, true, 700, "", "NetworkAttachmentDefinition", "shop/lan excludes 192.168.40.0/24"}}
+	kinds = []kind{kinds[0], {judge.Held, judge.Protected, report.Kept, true, 700, "", "NetworkAttachmentDefinition", "shop/lan excludes 192.168.40.0/24"}}
 	s.pool(wb, "kube-system/192.168.40.0-24", "192.168.40.0/24", "", 0.25)
 	kinds = others
 	s.Pools[len(s.Pools)-1].ProtectedBy = "excluded by the network attachment shop/lan"
@@ -250,15 +252,15 @@ func sampleReport(dryRun bool) reaper.Report {
 }
 
 // refusedReport is a run whose plan two limits refused.
-func refusedReport() reaper.Report {
+func refusedReport() report.Report {
 	r := sampleReport(true)
 	r.Run.DryRun = false
 	for i := range r.Entries {
-		if r.Entries[i].Outcome == reaper.Planned {
-			r.Entries[i].Outcome = reaper.Refused
+		if r.Entries[i].Outcome == report.Planned {
+			r.Entries[i].Outcome = report.Refused
 		}
 	}
-	r.Result = reaper.Result{ExitCode: 4, Error: "the plan is refused", Refused: []reaper.Refusal{
+	r.Result = report.Result{ExitCode: 4, Error: "the plan is refused", Refused: []judge.Refusal{
 		{Limit: "limits.maxReleases", Message: "the plan releases 180 of 1,902 allocations, allowed are 100", Remedy: "Look at the entries that are due, then raise limits.maxReleases in the policy."},
 		{Limit: "limits.maxPodDrop", Message: "61 % of the pods are gone since the last run, allowed are 50 %", Remedy: "If the pods were deleted on purpose, raise limits.maxPodDrop for one run."},
 	}}
@@ -266,7 +268,7 @@ func refusedReport() reaper.Report {
 }
 
 // largeReport has a pool of 65,536 addresses.
-func largeReport() reaper.Report {
+func largeReport() report.Report {
 	s := newSample(true)
 	s.pool("whereabouts", "kube-system/10.128.0.0-16", "10.128.0.0/16", "", 0.86)
 	return s.finish()

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
 )
 
 // A Runtime is a fake container runtime. It is safe for concurrent use.
@@ -62,7 +62,7 @@ func (r *Runtime) Stop() {
 }
 
 // Add adds sandboxes.
-func (r *Runtime) Add(sandboxes ...reaper.Sandbox) {
+func (r *Runtime) Add(sandboxes ...census.Sandbox) {
 	for _, s := range sandboxes {
 		state := runtimeapi.PodSandboxState_SANDBOX_NOTREADY
 		if s.Ready {

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
 )
 
 // Tenants write what their pods and machines show, so its size is limited. An object that
@@ -27,7 +27,7 @@ const (
 // which they were read. The zero value shows nothing.
 type showing struct {
 	addresses  []netip.Addr
-	interfaces []reaper.Interface // of different names
+	interfaces []census.Interface // of different names
 	networks   []string           // of a network-status, an entry each
 	defaults   []string           // the same of its default entries
 	pairs      int                // the addresses of the interfaces
@@ -55,7 +55,7 @@ func (s *showing) addIP(ip netip.Addr) {
 }
 
 // addTo adds an address of an interface.
-func (s *showing) addTo(i *reaper.Interface, ip netip.Addr) {
+func (s *showing) addTo(i *census.Interface, ip netip.Addr) {
 	s.addIP(ip)
 	switch {
 	case slices.Contains(i.Addresses, ip):
@@ -68,7 +68,7 @@ func (s *showing) addTo(i *reaper.Interface, ip netip.Addr) {
 }
 
 // on returns the interface of a name. It returns nil if there are too many.
-func (s *showing) on(name string) *reaper.Interface {
+func (s *showing) on(name string) *census.Interface {
 	for i := range s.interfaces {
 		if s.interfaces[i].Name == name {
 			return &s.interfaces[i]
@@ -78,7 +78,7 @@ func (s *showing) on(name string) *reaper.Interface {
 		s.tooMuch = true
 		return nil
 	}
-	s.interfaces = append(s.interfaces, reaper.Interface{Name: name})
+	s.interfaces = append(s.interfaces, census.Interface{Name: name})
 	return &s.interfaces[len(s.interfaces)-1]
 }
 

@@ -8,12 +8,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // Cluster reads pods, virtual machines, StatefulSets and nodes from the API server. It
-// implements reaper.Cluster. Every read is a quorum read: requests have no
+// implements census.Cluster. Every read is a quorum read: requests have no
 // resourceVersion, so that the API server answers from its store, or from a cache that is
 // as new.
 type Cluster struct {
@@ -39,8 +40,8 @@ func NewNodePods(core Group, raw rest.Interface, node string) *Cluster {
 	return &Cluster{core: core.RESTClient(), raw: raw, node: node}
 }
 
-// Pods implements reaper.Cluster.
-func (c *Cluster) Pods(ctx context.Context) ([]reaper.Pod, error) {
+// Pods implements census.Cluster.
+func (c *Cluster) Pods(ctx context.Context) ([]census.Pod, error) {
 	request := func() *rest.Request {
 		pods := c.core.Get().Resource("pods")
 		if c.node != "" {
@@ -52,8 +53,8 @@ func (c *Cluster) Pods(ctx context.Context) ([]reaper.Pod, error) {
 	return list, kube.Answered(err)
 }
 
-// StatefulSets implements reaper.Cluster.
-func (c *Cluster) StatefulSets(ctx context.Context) ([]reaper.StatefulSet, error) {
+// StatefulSets implements census.Cluster.
+func (c *Cluster) StatefulSets(ctx context.Context) ([]census.StatefulSet, error) {
 	if c.node != "" {
 		return nil, ctx.Err()
 	}
@@ -62,8 +63,8 @@ func (c *Cluster) StatefulSets(ctx context.Context) ([]reaper.StatefulSet, error
 	return list, kube.Answered(err)
 }
 
-// Nodes implements reaper.Cluster.
-func (c *Cluster) Nodes(ctx context.Context) ([]reaper.Node, error) {
+// Nodes implements census.Cluster.
+func (c *Cluster) Nodes(ctx context.Context) ([]census.Node, error) {
 	if c.node != "" {
 		return nil, ctx.Err()
 	}
@@ -72,18 +73,18 @@ func (c *Cluster) Nodes(ctx context.Context) ([]reaper.Node, error) {
 	return list, kube.Answered(err)
 }
 
-// Pod implements reaper.Cluster for a pod of any node. It makes one request. If the API server asks to come back
+// Pod implements census.Cluster for a pod of any node. It makes one request. If the API server asks to come back
 // later, the error says when: the client does not wait, because other pods are looked at
 // in the same time.
-func (c *Cluster) Pod(ctx context.Context, ref reaper.PodRef) (reaper.Pod, reaper.Presence, error) {
+func (c *Cluster) Pod(ctx context.Context, ref ipam.PodRef) (census.Pod, census.Presence, error) {
 	pod := new(corev1.Pod)
 	err := c.core.Get().Namespace(ref.Namespace).Resource("pods").Name(ref.Name).MaxRetries(0).Do(ctx).Into(pod)
 	switch {
 	case err == nil:
-		return readPod(pod), reaper.Present, nil
+		return readPod(pod), census.Present, nil
 	case kube.Gone(err, "pods", ref.Name):
-		return reaper.Pod{}, reaper.Absent, nil
+		return census.Pod{}, census.Absent, nil
 	default:
-		return reaper.Pod{}, reaper.Unknown, kube.Answered(err)
+		return census.Pod{}, census.Unknown, kube.Answered(err)
 	}
 }

@@ -25,7 +25,8 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -132,43 +133,43 @@ func TestPodIsAbsentOnlyIfTheAPIServerSaysSo(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		answer func(wireForm) http.HandlerFunc
-		want   reaper.Presence
+		want   census.Presence
 	}{
-		{"there", func(f wireForm) http.HandlerFunc { return f.say(running(nil)) }, reaper.Present},
-		{"no such pod", func(f wireForm) http.HandlerFunc { return f.refuse(apierrors.NewNotFound(pods, "web-0")) }, reaper.Absent},
-		{"a proxy knows no such path", func(wireForm) http.HandlerFunc { return plain(http.StatusNotFound) }, reaper.Unknown},
-		{"a proxy says so in a Status", func(f wireForm) http.HandlerFunc { return f.refuse(proxied) }, reaper.Unknown},
-		{"a Status without details", func(f wireForm) http.HandlerFunc { return f.refuse(bare) }, reaper.Unknown},
+		{"there", func(f wireForm) http.HandlerFunc { return f.say(running(nil)) }, census.Present},
+		{"no such pod", func(f wireForm) http.HandlerFunc { return f.refuse(apierrors.NewNotFound(pods, "web-0")) }, census.Absent},
+		{"a proxy knows no such path", func(wireForm) http.HandlerFunc { return plain(http.StatusNotFound) }, census.Unknown},
+		{"a proxy says so in a Status", func(f wireForm) http.HandlerFunc { return f.refuse(proxied) }, census.Unknown},
+		{"a Status without details", func(f wireForm) http.HandlerFunc { return f.refuse(bare) }, census.Unknown},
 		{"no such namespace", func(f wireForm) http.HandlerFunc {
 			return f.refuse(apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "web-0"))
-		}, reaper.Unknown},
-		{"another pod is gone", func(f wireForm) http.HandlerFunc { return f.refuse(otherName) }, reaper.Unknown},
-		{"expired", func(f wireForm) http.HandlerFunc { return f.refuse(apierrors.NewResourceExpired("old")) }, reaper.Unknown},
+		}, census.Unknown},
+		{"another pod is gone", func(f wireForm) http.HandlerFunc { return f.refuse(otherName) }, census.Unknown},
+		{"expired", func(f wireForm) http.HandlerFunc { return f.refuse(apierrors.NewResourceExpired("old")) }, census.Unknown},
 		{"forbidden", func(f wireForm) http.HandlerFunc {
 			return f.refuse(apierrors.NewForbidden(pods, "web-0", errors.New("no")))
-		}, reaper.Unknown},
-		{"unauthorized", func(f wireForm) http.HandlerFunc { return f.refuse(apierrors.NewUnauthorized("no")) }, reaper.Unknown},
-		{"broken", func(f wireForm) http.HandlerFunc { return f.refuse(apierrors.NewInternalError(errors.New("etcd"))) }, reaper.Unknown},
-		{"timeout", func(f wireForm) http.HandlerFunc { return f.refuse(apierrors.NewTimeoutError("etcd", 0)) }, reaper.Unknown},
-		{"proxy broken", func(wireForm) http.HandlerFunc { return plain(http.StatusBadGateway) }, reaper.Unknown},
-		{"empty answer", func(wireForm) http.HandlerFunc { return func(http.ResponseWriter, *http.Request) {} }, reaper.Unknown},
+		}, census.Unknown},
+		{"unauthorized", func(f wireForm) http.HandlerFunc { return f.refuse(apierrors.NewUnauthorized("no")) }, census.Unknown},
+		{"broken", func(f wireForm) http.HandlerFunc { return f.refuse(apierrors.NewInternalError(errors.New("etcd"))) }, census.Unknown},
+		{"timeout", func(f wireForm) http.HandlerFunc { return f.refuse(apierrors.NewTimeoutError("etcd", 0)) }, census.Unknown},
+		{"proxy broken", func(wireForm) http.HandlerFunc { return plain(http.StatusBadGateway) }, census.Unknown},
+		{"empty answer", func(wireForm) http.HandlerFunc { return func(http.ResponseWriter, *http.Request) {} }, census.Unknown},
 	} {
 		for _, form := range []wireForm{inProtobuf, inJSON} {
 			t.Run(tt.name+" in "+form.contentType, func(t *testing.T) {
 				c := newCluster(t, map[string]http.HandlerFunc{path: tt.answer(form)})
-				pod, got, err := c.Pod(t.Context(), reaper.PodRef{Namespace: "default", Name: "web-0"})
-				if got != tt.want || (err != nil) != (tt.want == reaper.Unknown) {
+				pod, got, err := c.Pod(t.Context(), ipam.PodRef{Namespace: "default", Name: "web-0"})
+				if got != tt.want || (err != nil) != (tt.want == census.Unknown) {
 					t.Errorf("Pod = %v, %v, want %v, with an error if that is not known", got, err, tt.want)
 				}
-				if named := pod.Ref.Name == "web-0"; named != (tt.want == reaper.Present) {
+				if named := pod.Ref.Name == "web-0"; named != (tt.want == census.Present) {
 					t.Errorf("Pod = %+v where the presence is %v", pod, got)
 				}
 			})
 		}
 	}
 	t.Run("no server", func(t *testing.T) {
-		_, got, err := clusterAt(t, "http://127.0.0.1:1").Pod(t.Context(), reaper.PodRef{Namespace: "default", Name: "web-0"})
-		if got != reaper.Unknown || err == nil {
+		_, got, err := clusterAt(t, "http://127.0.0.1:1").Pod(t.Context(), ipam.PodRef{Namespace: "default", Name: "web-0"})
+		if got != census.Unknown || err == nil {
 			t.Errorf("Pod = %v, %v, want it unknown, with an error", got, err)
 		}
 	})
@@ -176,7 +177,7 @@ func TestPodIsAbsentOnlyIfTheAPIServerSaysSo(t *testing.T) {
 
 // The wait belongs to the run, which looks at other pods meanwhile.
 func TestPodIsAskedForOnce(t *testing.T) {
-	ref := reaper.PodRef{Namespace: "default", Name: "web-0"}
+	ref := ipam.PodRef{Namespace: "default", Name: "web-0"}
 	busy := apierrors.NewTooManyRequests("later", 7)
 	for _, tt := range []struct {
 		name   string
@@ -199,8 +200,8 @@ func TestPodIsAskedForOnce(t *testing.T) {
 				},
 			})
 			_, presence, err := c.Pod(t.Context(), ref)
-			var wait *reaper.RetryAfterError
-			if presence != reaper.Unknown || !errors.As(err, &wait) || wait.After != tt.after {
+			var wait *ipam.RetryAfterError
+			if presence != census.Unknown || !errors.As(err, &wait) || wait.After != tt.after {
 				t.Errorf("Pod = %v, %v, want it unknown, and to come back after %v", presence, err, tt.after)
 			}
 			if n := asked.Load(); n != 1 {
@@ -284,7 +285,7 @@ func TestStatefulSetsReadsEveryPage(t *testing.T) {
 		&appsv1.StatefulSetList{TypeMeta: meta, Items: []appsv1.StatefulSet{set("db", 0)}},
 	}}
 	got, err := newCluster(t, map[string]http.HandlerFunc{"/apis/apps/v1/statefulsets": p.ServeHTTP}).StatefulSets(t.Context())
-	want := []reaper.StatefulSet{{Namespace: "default", Name: "web", Replicas: 3}, {Namespace: "default", Name: "db"}}
+	want := []census.StatefulSet{{Namespace: "default", Name: "web", Replicas: 3}, {Namespace: "default", Name: "db"}}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("StatefulSets: %v (-want +got):\n%s", err, diff)
 	}
@@ -302,7 +303,7 @@ func TestNodesReadsEveryPage(t *testing.T) {
 		&corev1.NodeList{TypeMeta: meta, Items: []corev1.Node{node("b", corev1.ConditionUnknown)}},
 	}}
 	got, err := newCluster(t, map[string]http.HandlerFunc{"/api/v1/nodes": p.ServeHTTP}).Nodes(t.Context())
-	want := []reaper.Node{{Name: "a", Ready: true}, {Name: "b", Lost: true}}
+	want := []census.Node{{Name: "a", Ready: true}, {Name: "b", Lost: true}}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("Nodes: %v (-want +got):\n%s", err, diff)
 	}

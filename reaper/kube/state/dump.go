@@ -8,26 +8,27 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // A Dump is a cluster from files: pods, virtual machines, StatefulSets and nodes. It
-// implements reaper.Cluster, but Pod always fails, because a second look at a file proves nothing.
+// implements census.Cluster, but Pod always fails, because a second look at a file proves nothing.
 // The zero Dump is ready for use.
 type Dump struct {
-	pods []reaper.Pod
-	sets []reaper.StatefulSet
+	pods []census.Pod
+	sets []census.StatefulSet
 
-	nodes    []reaper.Node
-	machines []reaper.VirtualMachine
+	nodes    []census.Node
+	machines []census.VirtualMachine
 	lists    int // lists that may be lists of pods
 	others   int // objects that are not pods
 }
 
 // Take adds a pod, a virtual machine that runs, a StatefulSet, a node, or a list that may
 // be of pods. It returns false for any other document.
-func (d *Dump) Take(doc reaper.Document) (bool, error) {
+func (d *Dump) Take(doc ipam.Document) (bool, error) {
 	switch {
 	case doc.List && doc.More:
 		return false, fmt.Errorf("%s is one page of a list, and the other pages are missing: dump the whole list", doc.Place)
@@ -65,7 +66,7 @@ func (d *Dump) Take(doc reaper.Document) (bool, error) {
 }
 
 // decodeNamed decodes an object and checks that it has a name.
-func decodeNamed(doc reaper.Document, into interface{ GetName() string }) error {
+func decodeNamed(doc ipam.Document, into interface{ GetName() string }) error {
 	if err := kube.Decode(doc.Data, into); err != nil {
 		return err
 	}
@@ -84,21 +85,21 @@ func (d *Dump) Check() error {
 	return nil
 }
 
-// Pods implements reaper.Cluster.
-func (d *Dump) Pods(context.Context) ([]reaper.Pod, error) { return d.pods, nil }
+// Pods implements census.Cluster.
+func (d *Dump) Pods(context.Context) ([]census.Pod, error) { return d.pods, nil }
 
-// StatefulSets implements reaper.Cluster.
-func (d *Dump) StatefulSets(context.Context) ([]reaper.StatefulSet, error) { return d.sets, nil }
+// StatefulSets implements census.Cluster.
+func (d *Dump) StatefulSets(context.Context) ([]census.StatefulSet, error) { return d.sets, nil }
 
-// VirtualMachines implements reaper.Cluster.
-func (d *Dump) VirtualMachines(context.Context) ([]reaper.VirtualMachine, error) {
+// VirtualMachines implements census.Cluster.
+func (d *Dump) VirtualMachines(context.Context) ([]census.VirtualMachine, error) {
 	return d.machines, nil
 }
 
-// Nodes implements reaper.Cluster.
-func (d *Dump) Nodes(context.Context) ([]reaper.Node, error) { return d.nodes, nil }
+// Nodes implements census.Cluster.
+func (d *Dump) Nodes(context.Context) ([]census.Node, error) { return d.nodes, nil }
 
-// Pod implements reaper.Cluster.
-func (d *Dump) Pod(context.Context, reaper.PodRef) (reaper.Pod, reaper.Presence, error) {
-	return reaper.Pod{}, reaper.Unknown, errors.New("a pod in a file cannot be looked up again")
+// Pod implements census.Cluster.
+func (d *Dump) Pod(context.Context, ipam.PodRef) (census.Pod, census.Presence, error) {
+	return census.Pod{}, census.Unknown, errors.New("a pod in a file cannot be looked up again")
 }

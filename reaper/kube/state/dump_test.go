@@ -6,11 +6,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // take gives documents to a new dump.
-func take(t *testing.T, docs ...reaper.Document) *Dump {
+func take(t *testing.T, docs ...ipam.Document) *Dump {
 	t.Helper()
 	d := new(Dump)
 	for _, doc := range docs {
@@ -22,14 +23,14 @@ func take(t *testing.T, docs ...reaper.Document) *Dump {
 }
 
 // object is a document of a kind.
-func object(apiVersion, kind, data string) reaper.Document {
-	return reaper.Document{File: "pods.json", Place: "item 1", APIVersion: apiVersion, Kind: kind, Data: []byte(data)}
+func object(apiVersion, kind, data string) ipam.Document {
+	return ipam.Document{File: "pods.json", Place: "item 1", APIVersion: apiVersion, Kind: kind, Data: []byte(data)}
 }
 
 var (
 	dnsPod   = object("v1", "Pod", `{"metadata": {"namespace": "kube-system", "name": "dns", "uid": "u1"}, "spec": {"nodeName": "node-a"}, "status": {"phase": "Running", "podIP": "10.1.0.1"}}`)
-	podList  = reaper.Document{APIVersion: "v1", Kind: "PodList", List: true}
-	anyList  = reaper.Document{APIVersion: "v1", Kind: "List", List: true}
+	podList  = ipam.Document{APIVersion: "v1", Kind: "PodList", List: true}
+	anyList  = ipam.Document{APIVersion: "v1", Kind: "List", List: true}
 	aSecret  = object("v1", "Secret", `{"metadata": {"name": "s"}}`)
 	webSet   = object("apps/v1", "StatefulSet", `{"metadata": {"namespace": "default", "name": "web"}, "spec": {"replicas": 3, "ordinals": {"start": 2}}}`)
 	vmi      = object("kubevirt.io/v1", "VirtualMachineInstance", `{"metadata": {"namespace": "vms", "name": "a"}, "status": {"interfaces": [{"ipAddress": "10.2.0.1"}]}}`)
@@ -43,24 +44,24 @@ func TestDumpAnswersAsTheClusterWould(t *testing.T) {
 	}
 	ctx := t.Context()
 	pods, err := d.Pods(ctx)
-	want := []reaper.Pod{{
-		Ref: reaper.PodRef{Namespace: "kube-system", Name: "dns"}, UID: "u1", Node: "node-a",
+	want := []census.Pod{{
+		Ref: ipam.PodRef{Namespace: "kube-system", Name: "dns"}, UID: "u1", Node: "node-a",
 		Addresses: []netip.Addr{netip.MustParseAddr("10.1.0.1")}, InStatus: 1,
 	}}
 	if diff := cmp.Diff(want, pods, compareAddresses); diff != "" || err != nil {
 		t.Errorf("Pods: %v (-want +got):\n%s", err, diff)
 	}
 	sets, err := d.StatefulSets(ctx)
-	if diff := cmp.Diff([]reaper.StatefulSet{{Namespace: "default", Name: "web", Start: 2, Replicas: 3}}, sets); diff != "" || err != nil {
+	if diff := cmp.Diff([]census.StatefulSet{{Namespace: "default", Name: "web", Start: 2, Replicas: 3}}, sets); diff != "" || err != nil {
 		t.Errorf("StatefulSets: %v (-want +got):\n%s", err, diff)
 	}
 	machines, err := d.VirtualMachines(ctx)
-	guest := []reaper.VirtualMachine{{Namespace: "vms", Name: "a", Addresses: []netip.Addr{netip.MustParseAddr("10.2.0.1")}}}
+	guest := []census.VirtualMachine{{Namespace: "vms", Name: "a", Addresses: []netip.Addr{netip.MustParseAddr("10.2.0.1")}}}
 	if diff := cmp.Diff(guest, machines, compareAddresses); diff != "" || err != nil {
 		t.Errorf("VirtualMachines: %v (-want +got):\n%s", err, diff)
 	}
 	nodes, err := d.Nodes(ctx)
-	if diff := cmp.Diff([]reaper.Node{{Name: "node-a", Ready: true}}, nodes); diff != "" || err != nil {
+	if diff := cmp.Diff([]census.Node{{Name: "node-a", Ready: true}}, nodes); diff != "" || err != nil {
 		t.Errorf("Nodes: %v (-want +got):\n%s", err, diff)
 	}
 }
@@ -68,8 +69,8 @@ func TestDumpAnswersAsTheClusterWould(t *testing.T) {
 // A second look is what makes a release safe, and a file allows none.
 func TestDumpAllowsNoSecondLook(t *testing.T) {
 	d := take(t, dnsPod)
-	for _, ref := range []reaper.PodRef{{Namespace: "kube-system", Name: "dns"}, {Namespace: "default", Name: "gone"}} {
-		if _, presence, err := d.Pod(t.Context(), ref); presence != reaper.Unknown || err == nil {
+	for _, ref := range []ipam.PodRef{{Namespace: "kube-system", Name: "dns"}, {Namespace: "default", Name: "gone"}} {
+		if _, presence, err := d.Pod(t.Context(), ref); presence != census.Unknown || err == nil {
 			t.Errorf("Pod(%s) = %v, %v, want Unknown and an error", ref, presence, err)
 		}
 	}
@@ -78,7 +79,7 @@ func TestDumpAllowsNoSecondLook(t *testing.T) {
 func TestDumpPassesOverOtherObjects(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		doc  reaper.Document
+		doc  ipam.Document
 		want bool
 	}{
 		{"a pod", dnsPod, true},
@@ -89,10 +90,10 @@ func TestDumpPassesOverOtherObjects(t *testing.T) {
 		{"a list", anyList, true},
 		{"a list of pods", podList, true},
 		{"another object", aSecret, false},
-		{"a list of others", reaper.Document{APIVersion: "v1", Kind: "SecretList", List: true}, false},
+		{"a list of others", ipam.Document{APIVersion: "v1", Kind: "SecretList", List: true}, false},
 		{"a node of Calico", object("projectcalico.org/v3", "Node", `{}`), false},
 		{"a pod of another API group", object("example.com/v1", "Pod", `{}`), false},
-		{"a key of etcd", reaper.Document{Key: "/calico/ipam/v2/config", Data: []byte(`{}`)}, false},
+		{"a key of etcd", ipam.Document{Key: "/calico/ipam/v2/config", Data: []byte(`{}`)}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got, err := new(Dump).Take(tt.doc); got != tt.want || err != nil {
@@ -107,7 +108,7 @@ func TestDumpRefusesIncompleteObjects(t *testing.T) {
 	more.Place, more.More = "document 1", true
 	for _, tt := range []struct {
 		name string
-		doc  reaper.Document
+		doc  ipam.Document
 		want string
 	}{
 		{"one page of a list", more, "document 1 is one page of a list, and the other pages are missing: dump the whole list"},
@@ -128,15 +129,15 @@ func TestDumpRefusesIncompleteObjects(t *testing.T) {
 func TestDumpMustHavePods(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		docs []reaper.Document
+		docs []ipam.Document
 		ok   bool
 	}{
-		{"a pod", []reaper.Document{dnsPod}, true},
-		{"pods beside others", []reaper.Document{webSet, dnsPod, aSecret, anyList}, true},
-		{"a list without pods", []reaper.Document{podList}, true},
-		{"a list without anything", []reaper.Document{anyList}, true},
-		{"a list of others", []reaper.Document{aSecret, anyList}, false},
-		{"a list of StatefulSets", []reaper.Document{webSet, anyList}, false},
+		{"a pod", []ipam.Document{dnsPod}, true},
+		{"pods beside others", []ipam.Document{webSet, dnsPod, aSecret, anyList}, true},
+		{"a list without pods", []ipam.Document{podList}, true},
+		{"a list without anything", []ipam.Document{anyList}, true},
+		{"a list of others", []ipam.Document{aSecret, anyList}, false},
+		{"a list of StatefulSets", []ipam.Document{webSet, anyList}, false},
 		{"nothing", nil, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -19,8 +19,10 @@ import (
 	eventsv1client "k8s.io/client-go/kubernetes/typed/events/v1"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // The reasons and actions of the events of a run and of a release. Users select events by
@@ -52,13 +54,13 @@ const (
 type EventRecorder struct {
 	events     eventsv1client.EventsGetter
 	pods       corev1client.PodsGetter
-	self       reaper.PodRef
+	self       ipam.PodRef
 	controller string
 }
 
 // NewEventRecorder returns a recorder for the pod self, which is zero outside a cluster.
 // The controller is a qualified name, such as ip-reaper.github.io/ip-reaper.
-func NewEventRecorder(events eventsv1client.EventsGetter, pods corev1client.PodsGetter, self reaper.PodRef, controller string) *EventRecorder {
+func NewEventRecorder(events eventsv1client.EventsGetter, pods corev1client.PodsGetter, self ipam.PodRef, controller string) *EventRecorder {
 	return &EventRecorder{events, pods, self, controller}
 }
 
@@ -70,12 +72,12 @@ func NewEventRecorder(events eventsv1client.EventsGetter, pods corev1client.Pods
 // The report needs an ID, and the time of its end or of its beginning. The error counts
 // the events that could not be written, and wraps the first error. All other events are
 // written.
-func (h *EventRecorder) Announce(ctx context.Context, r reaper.Report, released []reaper.Release) error {
-	withObject := slices.DeleteFunc(slices.Clone(released), func(one reaper.Release) bool { return one.Object == reaper.Object{} })
+func (h *EventRecorder) Announce(ctx context.Context, r report.Report, released []reaper.Release) error {
+	withObject := slices.DeleteFunc(slices.Clone(released), func(one reaper.Release) bool { return one.Object == ipam.Object{} })
 	omitted := max(0, len(withObject)-maxReleaseEvents)
 
 	var writes []func() error
-	if (h.self != reaper.PodRef{}) {
+	if (h.self != ipam.PodRef{}) {
 		writes = append(writes, func() error { return h.summarize(ctx, r, omitted) })
 	}
 	for _, one := range withObject[:len(withObject)-omitted] {
@@ -99,7 +101,7 @@ func (h *EventRecorder) Announce(ctx context.Context, r reaper.Report, released 
 }
 
 // summarize writes the event about the run.
-func (h *EventRecorder) summarize(ctx context.Context, r reaper.Report, omitted int) error {
+func (h *EventRecorder) summarize(ctx context.Context, r report.Report, omitted int) error {
 	var pod *corev1.Pod
 	err := kube.Patiently(ctx, func(ctx context.Context) (err error) {
 		pod, err = h.pods.Pods(h.self.Namespace).Get(ctx, h.self.Name, metav1.GetOptions{})
@@ -126,7 +128,7 @@ func makerOf(pod *corev1.Pod) corev1.ObjectReference {
 
 // summary returns the note and the type of the event about a run. The event is a warning
 // if anything failed.
-func summary(r reaper.Report, omitted int) (note, kind string) {
+func summary(r report.Report, omitted int) (note, kind string) {
 	kind = corev1.EventTypeNormal
 	if r.Summary.Failed > 0 || len(r.Warnings) > 0 {
 		kind = corev1.EventTypeWarning
@@ -139,7 +141,7 @@ func summary(r reaper.Report, omitted int) (note, kind string) {
 		parts = append(parts, fmt.Sprintf("%d more releases have no event of their own", omitted))
 	}
 	for _, b := range r.Backends {
-		if b.Status == reaper.StatusFailed || b.Status == reaper.StatusPartial {
+		if b.Status == ipam.StatusFailed || b.Status == ipam.StatusPartial {
 			kind = corev1.EventTypeWarning
 			parts = append(parts, fmt.Sprintf("%s %s: %s", b.Name, b.Status, b.Message))
 		}
@@ -173,7 +175,7 @@ func releaseEvent(run string, released reaper.Release) eventsv1.Event {
 }
 
 // create completes an event and writes it.
-func (h *EventRecorder) create(ctx context.Context, r reaper.Report, e eventsv1.Event) error {
+func (h *EventRecorder) create(ctx context.Context, r report.Report, e eventsv1.Event) error {
 	// For an object without a namespace, an API server accepts events in default and in
 	// kube-system only (legacyValidateEvent in k8s.io/kubernetes/pkg/apis/core/validation/events.go).
 	e.Namespace = cmp.Or(e.Regarding.Namespace, metav1.NamespaceDefault)

@@ -10,7 +10,10 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // What an API server accepts, and who finds it, is proved on a real one, in
@@ -18,11 +21,11 @@ import (
 
 // reportOf is the report of a run that released 12 addresses, as the test changes
 // it.
-func reportOf(change func(*reaper.Report)) reaper.Report {
-	r := reaper.Report{
-		Run:      reaper.RunInfo{ID: "run-1"},
-		Summary:  reaper.Counts{Entries: 340, InUse: 300, Suspected: 3, Planned: 12, Released: 12},
-		Backends: []reaper.BackendReport{{Name: "whereabouts", Status: reaper.StatusOK}, {Name: "calico", Status: reaper.StatusSkipped, Message: "not there"}},
+func reportOf(change func(*report.Report)) report.Report {
+	r := report.Report{
+		Run:      report.RunInfo{ID: "run-1"},
+		Summary:  report.Counts{Entries: 340, InUse: 300, Suspected: 3, Planned: 12, Released: 12},
+		Backends: []report.BackendReport{{Name: "whereabouts", Status: ipam.StatusOK}, {Name: "calico", Status: ipam.StatusSkipped, Message: "not there"}},
 	}
 	if change != nil {
 		change(&r)
@@ -33,28 +36,28 @@ func reportOf(change func(*reaper.Report)) reaper.Report {
 func TestSummaryTellsWhatTheRunDidAndWarnsOfWhatWentWrong(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		report reaper.Report
+		report report.Report
 		untold int
 		note   string
 		kind   string
 	}{
 		{"all is well", reportOf(nil), 0,
 			"released 12 of 340 allocations; 3 suspected, 0 failed (run-1)", corev1.EventTypeNormal},
-		{"nothing was there", reaper.Report{Run: reaper.RunInfo{ID: "run-2"}}, 0,
+		{"nothing was there", report.Report{Run: report.RunInfo{ID: "run-2"}}, 0,
 			"released 0 of 0 allocations; 0 suspected, 0 failed (run-2)", corev1.EventTypeNormal},
 		{"more than the limit", reportOf(nil), 7,
 			"released 12 of 340 allocations; 3 suspected, 0 failed (run-1); 7 more releases have no event of their own", corev1.EventTypeNormal},
-		{"a release failed", reportOf(func(r *reaper.Report) { r.Summary.Failed = 2 }), 0,
+		{"a release failed", reportOf(func(r *report.Report) { r.Summary.Failed = 2 }), 0,
 			"released 12 of 340 allocations; 3 suspected, 2 failed (run-1)", corev1.EventTypeWarning},
-		{"a backend failed", reportOf(func(r *reaper.Report) {
-			r.Backends[1].Status, r.Backends[1].Message = reaper.StatusFailed, "list blocks: forbidden"
+		{"a backend failed", reportOf(func(r *report.Report) {
+			r.Backends[1].Status, r.Backends[1].Message = ipam.StatusFailed, "list blocks: forbidden"
 		}), 0,
 			"released 12 of 340 allocations; 3 suspected, 0 failed (run-1); calico failed: list blocks: forbidden", corev1.EventTypeWarning},
-		{"a pool could not be read", reportOf(func(r *reaper.Report) {
-			r.Backends[0].Status, r.Backends[0].Message = reaper.StatusPartial, "1 pool could not be read"
+		{"a pool could not be read", reportOf(func(r *report.Report) {
+			r.Backends[0].Status, r.Backends[0].Message = ipam.StatusPartial, "1 pool could not be read"
 		}), 0,
 			"released 12 of 340 allocations; 3 suspected, 0 failed (run-1); whereabouts partial: 1 pool could not be read", corev1.EventTypeWarning},
-		{"the report warns", reportOf(func(r *reaper.Report) { r.Warnings = []string{"no ledger", "no journal"} }), 7,
+		{"the report warns", reportOf(func(r *report.Report) { r.Warnings = []string{"no ledger", "no journal"} }), 7,
 			"released 12 of 340 allocations; 3 suspected, 0 failed (run-1); 7 more releases have no event of their own; no ledger; no journal",
 			corev1.EventTypeWarning},
 	} {
@@ -68,23 +71,23 @@ func TestSummaryTellsWhatTheRunDidAndWarnsOfWhatWentWrong(t *testing.T) {
 }
 
 func TestReleaseIsToldWithAddressOwnerAndReason(t *testing.T) {
-	object := reaper.Object{APIVersion: "whereabouts.cni.cncf.io/v1alpha1", Kind: "IPPool", Namespace: "kube-system", Name: "10.0.0.0-24", UID: "u1"}
-	pod := reaper.EntryOwner{Namespace: "default", Pod: "web-0", Sandbox: "c1"}
+	object := ipam.Object{APIVersion: "whereabouts.cni.cncf.io/v1alpha1", Kind: "IPPool", Namespace: "kube-system", Name: "10.0.0.0-24", UID: "u1"}
+	pod := ipam.EntryOwner{Namespace: "default", Pod: "web-0", Sandbox: "c1"}
 	for _, tt := range []struct {
 		name  string
-		entry reaper.Entry
+		entry report.Entry
 		note  string
 		kind  string
 	}{
-		{"of a pod", reaper.Entry{Key: "5", IP: "10.0.0.5", Owner: pod, Reason: reaper.PodAbsent},
+		{"of a pod", report.Entry{Key: "5", IP: "10.0.0.5", Owner: pod, Reason: judge.PodAbsent},
 			"10.0.0.5 of default/web-0 (PodAbsent) released by run run-1", corev1.EventTypeNormal},
-		{"of a sandbox", reaper.Entry{Key: "5", IP: "10.0.0.5", Owner: reaper.EntryOwner{Sandbox: "c1"}, Reason: reaper.SandboxAbsent},
+		{"of a sandbox", report.Entry{Key: "5", IP: "10.0.0.5", Owner: ipam.EntryOwner{Sandbox: "c1"}, Reason: judge.SandboxAbsent},
 			"10.0.0.5 of sandbox c1 (SandboxAbsent) released by run run-1", corev1.EventTypeNormal},
-		{"without an owner", reaper.Entry{Key: "5", IP: "fd00::5", Reason: reaper.SandboxAbsent},
+		{"without an owner", report.Entry{Key: "5", IP: "fd00::5", Reason: judge.SandboxAbsent},
 			"fd00::5 (SandboxAbsent) released by run run-1", corev1.EventTypeNormal},
-		{"without an address", reaper.Entry{Key: "k8s-pod-network.c1", Owner: pod, Reason: reaper.EmptyHandle},
+		{"without an address", report.Entry{Key: "k8s-pod-network.c1", Owner: pod, Reason: judge.EmptyHandle},
 			"k8s-pod-network.c1 of default/web-0 (EmptyHandle) released by run run-1", corev1.EventTypeNormal},
-		{"with something left of it", reaper.Entry{IP: "10.0.0.5", Owner: pod, Reason: reaper.PodAbsent, Error: "its handle is there"},
+		{"with something left of it", report.Entry{IP: "10.0.0.5", Owner: pod, Reason: judge.PodAbsent, Error: "its handle is there"},
 			"10.0.0.5 of default/web-0 (PodAbsent) released by run run-1; its handle is there", corev1.EventTypeWarning},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -131,9 +134,9 @@ func TestSummaryIsAboutTheJobThatMadeThePod(t *testing.T) {
 func TestNoteIsOnePrintableLineOfLimitedSize(t *testing.T) {
 	client := fake.NewClientset()
 	hostile := strings.Repeat("a\x1b[2J\n\u202e\xff", 99)
-	object := reaper.Object{APIVersion: "v1", Kind: "Pool", Namespace: "kube-system", Name: "pool"}
-	entry := reaper.Entry{IP: "10.0.0.5", Owner: reaper.EntryOwner{Namespace: "default", Pod: hostile}, Reason: reaper.PodAbsent}
-	h := NewEventRecorder(client.EventsV1(), client.CoreV1(), reaper.PodRef{}, "example.com/x")
+	object := ipam.Object{APIVersion: "v1", Kind: "Pool", Namespace: "kube-system", Name: "pool"}
+	entry := report.Entry{IP: "10.0.0.5", Owner: ipam.EntryOwner{Namespace: "default", Pod: hostile}, Reason: judge.PodAbsent}
+	h := NewEventRecorder(client.EventsV1(), client.CoreV1(), ipam.PodRef{}, "example.com/x")
 	if err := h.Announce(t.Context(), reportOf(nil), []reaper.Release{{Object: object, Entry: entry}}); err != nil {
 		t.Fatal(err)
 	}
@@ -151,8 +154,8 @@ func TestNoteIsOnePrintableLineOfLimitedSize(t *testing.T) {
 // limit its account to them.
 func TestNamesOfEventsBeginWithTheProgram(t *testing.T) {
 	client := fake.NewClientset(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "p"}})
-	object := reaper.Object{APIVersion: "v1", Kind: "IPPool", Namespace: ns, Name: "pool", UID: "u1"}
-	recorder := NewEventRecorder(client.EventsV1(), client.CoreV1(), reaper.PodRef{Namespace: ns, Name: "p"}, "example.com/x")
+	object := ipam.Object{APIVersion: "v1", Kind: "IPPool", Namespace: ns, Name: "pool", UID: "u1"}
+	recorder := NewEventRecorder(client.EventsV1(), client.CoreV1(), ipam.PodRef{Namespace: ns, Name: "p"}, "example.com/x")
 	if err := recorder.Announce(t.Context(), reportOf(nil), []reaper.Release{{Object: object}, {Object: object}}); err != nil {
 		t.Fatal(err)
 	}

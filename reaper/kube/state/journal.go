@@ -18,7 +18,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
@@ -37,7 +37,7 @@ const (
 )
 
 // Journals keeps the journal of one run in ConfigMaps of one namespace, beside the
-// journals of earlier runs. It implements reaper.Journals. Its methods are for one
+// journals of earlier runs. It implements journal.Store. Its methods are for one
 // goroutine. It needs the rights to create, list and delete ConfigMaps.
 type Journals struct {
 	maps      corev1client.ConfigMapInterface
@@ -53,9 +53,9 @@ func NewJournals(core corev1client.CoreV1Interface, namespace string, r Retentio
 	return &Journals{maps: core.ConfigMaps(namespace), client: core.RESTClient(), namespace: namespace, retention: r}
 }
 
-// Write implements reaper.Journals. The parts of a failed Write are never all of the write, so that
+// Write implements journal.Store. The parts of a failed Write are never all of the write, so that
 // readers see the damage. They are removed with the journal.
-func (j *Journals) Write(ctx context.Context, run reaper.JournalRun, records []reaper.Record) error {
+func (j *Journals) Write(ctx context.Context, run journal.Run, records []ipam.Record) error {
 	parts, err := journal.NewEncoding(run, j.writes+1, records)
 	if err != nil || parts.Len() == 0 {
 		return err
@@ -66,7 +66,7 @@ func (j *Journals) Write(ctx context.Context, run reaper.JournalRun, records []r
 			return err
 		}
 		if err := j.create(ctx, cm); err != nil {
-			if i > 0 || errors.Is(kube.Transient(err), reaper.ErrAgain) {
+			if i > 0 || errors.Is(kube.Transient(err), ipam.ErrAgain) {
 				j.writes++ // a part is stored, or may be: the next write needs other names
 			}
 			return fmt.Errorf("write the journal: %s: %w", cm.Name, err)
@@ -78,7 +78,7 @@ func (j *Journals) Write(ctx context.Context, run reaper.JournalRun, records []r
 }
 
 // configMap returns the nth part of the next write, from 1.
-func (j *Journals) configMap(run reaper.JournalRun, n int, parts *journal.Encoding) (*corev1.ConfigMap, error) {
+func (j *Journals) configMap(run journal.Run, n int, parts *journal.Encoding) (*corev1.ConfigMap, error) {
 	part, err := parts.Part(n - 1)
 	if err != nil {
 		return nil, err

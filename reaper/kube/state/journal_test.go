@@ -18,7 +18,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
 )
 
 // What a journal goes through in a store is proved on a real API server; here is
@@ -34,8 +35,8 @@ func writeJournal(t *testing.T, change func(*corev1.ConfigMap) error) (*fake.Cli
 		err := change(cm)
 		return true, cm, err
 	})
-	records := []reaper.Record{{Backend: "b", Pool: "u", Key: "k", Stored: []byte(`{}`)}}
-	return client, NewJournals(client.CoreV1(), ns, Retention{}).Write(t.Context(), reaper.JournalRun{ID: "Run-1"}, records)
+	records := []ipam.Record{{Backend: "b", Pool: "u", Key: "k", Stored: []byte(`{}`)}}
+	return client, NewJournals(client.CoreV1(), ns, Retention{}).Write(t.Context(), journal.Run{ID: "Run-1"}, records)
 }
 
 // Promise 10: what an admission webhook changes may not be found by a reader.

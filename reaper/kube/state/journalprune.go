@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 )
 
 // A Retention says which journals Prune keeps.
 type Retention = journal.Retention
 
-// Prune implements reaper.Journals. It orders the runs by the API server's clock, and
+// Prune implements journal.Store. It orders the runs by the API server's clock, and
 // stops at the first part that the API server does not let it delete.
 //
 // It deletes only ConfigMaps that are parts of journals by their labels, names and data,
@@ -28,7 +27,7 @@ func (j *Journals) Prune(ctx context.Context) error {
 	}
 	own := slices.IndexFunc(runs, func(r storedRun) bool { return r.id == j.run })
 	if own < 0 {
-		return fmt.Errorf("%w of the current run %s: another client deleted it", reaper.ErrNoJournal, j.run)
+		return fmt.Errorf("%w of the current run %s: another client deleted it", journal.ErrNone, j.run)
 	}
 	for _, r := range expired(j.retention, runs, own) {
 		for _, p := range r.parts {

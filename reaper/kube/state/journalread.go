@@ -14,13 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // Read returns the journal of a run, with the errors of journal.Find.
-func (j *Journals) Read(ctx context.Context, runID string) (reaper.Journal, error) {
+func (j *Journals) Read(ctx context.Context, runID string) (journal.Journal, error) {
 	return journal.Find(ctx, j, runID)
 }
 
@@ -124,7 +123,7 @@ func namedPart(m *journal.Meter, cm *corev1.ConfigMap) journal.StoredPart {
 		return s
 	}
 	if name := partName(s.Part.Run.ID, s.Part.Write, s.Part.Part); name != cm.Name {
-		s.Err = fmt.Errorf("%w: the part belongs into %s", reaper.ErrJournalDamaged, name)
+		s.Err = fmt.Errorf("%w: the part belongs into %s", journal.ErrDamaged, name)
 	}
 	return s
 }
@@ -133,7 +132,7 @@ func namedPart(m *journal.Meter, cm *corev1.ConfigMap) journal.StoredPart {
 func readPart(m *journal.Meter, cm *corev1.ConfigMap) journal.StoredPart {
 	data, err := unzip(cm.BinaryData[journalKey], journal.MaxPart+1)
 	if err != nil {
-		return journal.StoredPart{Name: cm.Name, Err: fmt.Errorf("%w: %s: %w", reaper.ErrJournalDamaged, journalKey, err)}
+		return journal.StoredPart{Name: cm.Name, Err: fmt.Errorf("%w: %s: %w", journal.ErrDamaged, journalKey, err)}
 	}
 	return m.Decode(cm.Name, data)
 }

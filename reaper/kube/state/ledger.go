@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
 // The ledger is stored in the ConfigMap LedgerName, by one conditional write. If largeKey of
@@ -38,7 +38,7 @@ const (
 )
 
 // Ledgers keeps the ledger in ConfigMaps of one namespace. It implements
-// reaper.Ledgers. Its methods are for one goroutine.
+// ledger.Store. Its methods are for one goroutine.
 type Ledgers struct {
 	maps      corev1client.ConfigMapInterface
 	namespace string
@@ -50,7 +50,7 @@ func NewLedgers(core corev1client.ConfigMapsGetter, namespace string) *Ledgers {
 	return &Ledgers{maps: core.ConfigMaps(namespace), namespace: namespace}
 }
 
-// Capacity implements reaper.Ledgers.
+// Capacity implements ledger.Store.
 func (l *Ledgers) Capacity() int {
 	if l.isLarge() {
 		return maxParts * maxPlain
@@ -63,32 +63,32 @@ func (l *Ledgers) isLarge() bool {
 	return l.head != nil && (l.head.Data[largeKey] == "true" || l.head.Data[partsKey] != "")
 }
 
-// Load implements reaper.Ledgers. If a part is missing, another client may have replaced it
+// Load implements ledger.Store. If a part is missing, another client may have replaced it
 // since the first ConfigMap was read. Load then reads that again, until it is unchanged.
-func (l *Ledgers) Load(ctx context.Context) (reaper.Ledger, error) {
+func (l *Ledgers) Load(ctx context.Context) (ledger.Ledger, error) {
 	l.head = nil
 	for before := ""; ; {
 		head, err := l.get(ctx, LedgerName)
 		if err != nil {
-			return reaper.Ledger{}, err
+			return ledger.Ledger{}, err
 		}
 		if head == nil {
-			return reaper.Ledger{}, nil
+			return ledger.Ledger{}, nil
 		}
-		ledger, err := l.read(ctx, head)
+		memory, err := l.read(ctx, head)
 		var missing missingError
 		switch {
 		case errors.As(err, &missing) && head.ResourceVersion != before:
 			before = head.ResourceVersion
 			continue
-		case err == nil || errors.Is(err, reaper.ErrLedgerDamaged):
+		case err == nil || errors.Is(err, ledger.ErrDamaged):
 			delete(head.BinaryData, ledgerKey)
 			l.head = head
 		}
 		if err != nil {
-			return reaper.Ledger{}, fmt.Errorf("ConfigMap %s: %w", LedgerName, err)
+			return ledger.Ledger{}, fmt.Errorf("ConfigMap %s: %w", LedgerName, err)
 		}
-		return ledger, nil
+		return memory, nil
 	}
 }
 
@@ -98,33 +98,33 @@ type missingError struct{ name string }
 func (e missingError) Error() string { return e.name + " is missing" }
 
 // read decodes the ledger of the first ConfigMap, and of the parts that it names.
-func (l *Ledgers) read(ctx context.Context, head *corev1.ConfigMap) (reaper.Ledger, error) {
+func (l *Ledgers) read(ctx context.Context, head *corev1.ConfigMap) (ledger.Ledger, error) {
 	names := strings.Fields(head.Data[partsKey])
 	if len(names) > maxParts {
-		return reaper.Ledger{}, fmt.Errorf("%w (it has %d parts, this program reads %d)", reaper.ErrLedgerNewer, len(names), maxParts)
+		return ledger.Ledger{}, fmt.Errorf("%w (it has %d parts, this program reads %d)", ledger.ErrNewer, len(names), maxParts)
 	}
 	data := head.BinaryData[ledgerKey]
 	for _, name := range names {
 		part, err := l.get(ctx, name)
 		if err != nil {
-			return reaper.Ledger{}, err
+			return ledger.Ledger{}, err
 		}
 		if part == nil {
-			return reaper.Ledger{}, fmt.Errorf("%w: %w", reaper.ErrLedgerDamaged, missingError{name})
+			return ledger.Ledger{}, fmt.Errorf("%w: %w", ledger.ErrDamaged, missingError{name})
 		}
 		data = append(data, part.BinaryData[ledgerKey]...)
 	}
 	if len(data) == 0 {
-		return reaper.Ledger{}, nil // the manifests make an empty one
+		return ledger.Ledger{}, nil // the manifests make an empty one
 	}
 	plain, err := unzip(data, maxParts*maxPlain+1)
 	switch {
 	case err != nil:
-		return reaper.Ledger{}, fmt.Errorf("%w: %w", reaper.ErrLedgerDamaged, err)
+		return ledger.Ledger{}, fmt.Errorf("%w: %w", ledger.ErrDamaged, err)
 	case len(plain) > maxParts*maxPlain:
-		return reaper.Ledger{}, fmt.Errorf("%w: it has more than %d bytes", reaper.ErrLedgerDamaged, maxParts*maxPlain)
+		return ledger.Ledger{}, fmt.Errorf("%w: it has more than %d bytes", ledger.ErrDamaged, maxParts*maxPlain)
 	}
-	return reaper.DecodeLedger(plain)
+	return ledger.Decode(plain)
 }
 
 // get returns the ConfigMap of a name, or nil if it does not exist.

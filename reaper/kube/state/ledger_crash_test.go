@@ -15,7 +15,8 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	k8stesting "k8s.io/client-go/testing"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
 // versioned makes a client refuse the update of another version of an object, as an API
@@ -80,7 +81,7 @@ func TestLedgerSurvivesARunThatIsKilledBeforeAWrite(t *testing.T) {
 	small, big, other := ledgerOf(t, 0, 5), ledgerOf(t, 0, large), ledgerOf(t, large/2, large)
 	for _, tt := range []struct {
 		name          string
-		before, after reaper.Ledger
+		before, after ledger.Ledger
 		head          int // the write of the first ConfigMap, from 0
 		writes        int
 	}{
@@ -120,17 +121,17 @@ func TestLedgerSurvivesARunThatIsKilledBeforeAWrite(t *testing.T) {
 }
 
 // reload saves as a run does: after a conflict, it loads, changes what it finds, and saves.
-func reload(ctx context.Context, l *Ledgers, have reaper.Ledger, change func(reaper.Ledger) reaper.Ledger) error {
+func reload(ctx context.Context, l *Ledgers, have ledger.Ledger, change func(ledger.Ledger) ledger.Ledger) error {
 	for range 4 {
 		err := l.Save(ctx, change(have))
-		if !errors.Is(err, reaper.ErrAgain) {
+		if !errors.Is(err, ipam.ErrAgain) {
 			return err
 		}
 		if have, err = l.Load(ctx); err != nil {
 			return err
 		}
 	}
-	return reaper.ErrAgain
+	return ipam.ErrAgain
 }
 
 // Promise 1, 8. Two runs add entries at the same time. What either of them saved is there in
@@ -140,7 +141,7 @@ func TestTwoWritersLoseNothing(t *testing.T) {
 	growth := ledgerOf(t, 100_000, large)
 	for _, tt := range []struct {
 		name               string
-		base, mine, theirs reaper.Ledger
+		base, mine, theirs ledger.Ledger
 		writes             int
 		parts              int
 	}{
@@ -159,8 +160,8 @@ func TestTwoWritersLoseNothing(t *testing.T) {
 				if err := errors.Join(err, theirErr); err != nil {
 					t.Fatal(err)
 				}
-				add := func(mine reaper.Ledger) func(reaper.Ledger) reaper.Ledger {
-					return func(l reaper.Ledger) reaper.Ledger { return l.Merge(mine) }
+				add := func(mine ledger.Ledger) func(ledger.Ledger) ledger.Ledger {
+					return func(l ledger.Ledger) ledger.Ledger { return l.Merge(mine) }
 				}
 				l.maps = &interrupted{ConfigMapInterface: l.maps, before: func(_ context.Context, n int) error {
 					if n == at {

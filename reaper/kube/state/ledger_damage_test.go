@@ -13,7 +13,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
 )
 
@@ -54,7 +55,7 @@ func TestDamagedLedger(t *testing.T) {
 			save(t, client, whole)
 			edit(t, client, LedgerName, func(cm *corev1.ConfigMap) { tt.change(t, cm) })
 			_, got, err := load(t, client)
-			if !errors.Is(err, reaper.ErrLedgerDamaged) || !strings.HasPrefix(err.Error(), "ConfigMap "+LedgerName+": ") || got.Len() > 0 {
+			if !errors.Is(err, ledger.ErrDamaged) || !strings.HasPrefix(err.Error(), "ConfigMap "+LedgerName+": ") || got.Len() > 0 {
 				t.Errorf("Load = %d entries, %v, want none and that %s is damaged", got.Len(), err, LedgerName)
 			}
 			save(t, client, whole)
@@ -76,7 +77,7 @@ func TestDamagedPart(t *testing.T) {
 			whole := ledgerOf(t, 0, large)
 			save(t, client, whole)
 			damage(t, client, strings.Fields(stored(t, client, LedgerName).Data[partsKey])[1])
-			if _, got, err := load(t, client); !errors.Is(err, reaper.ErrLedgerDamaged) || got.Len() > 0 {
+			if _, got, err := load(t, client); !errors.Is(err, ledger.ErrDamaged) || got.Len() > 0 {
 				t.Errorf("Load = %d entries, %v, want none and ErrLedgerDamaged", got.Len(), err)
 			}
 			save(t, client, whole)
@@ -92,12 +93,12 @@ func TestDeletedLedgerIsEmptyAndStaysSo(t *testing.T) {
 	client := largely(t)
 	save(t, client, ledgerOf(t, 0, large))
 	remove(t, client, LedgerName)
-	wantStored(t, client, reaper.Ledger{})
+	wantStored(t, client, ledger.Ledger{})
 	want := ledgerOf(t, large, 1)
 	save(t, client, want)
 	wantStored(t, client, want)
 	edit(t, client, LedgerName, func(cm *corev1.ConfigMap) { cm.Data = map[string]string{largeKey: "true"} })
-	save(t, client, reaper.Ledger{})
+	save(t, client, ledger.Ledger{})
 	wantParts(t, client, 0)
 }
 
@@ -150,10 +151,10 @@ func TestLedgerThatCannotBeReadIsAnError(t *testing.T) {
 			return broken && ok && get.Name == name, nil, apierrors.NewForbidden(configMaps, name, errors.New("no"))
 		})
 		l, got, err := load(t, client)
-		if err == nil || errors.Is(err, reaper.ErrLedgerDamaged) || got.Len() != 0 {
+		if err == nil || errors.Is(err, ledger.ErrDamaged) || got.Len() != 0 {
 			t.Errorf("Load = %d entries, %v, want none and an error that is no damage", got.Len(), err)
 		}
-		if err := l.Save(t.Context(), ledgerOf(t, 0, 1)); !errors.Is(err, reaper.ErrAgain) {
+		if err := l.Save(t.Context(), ledgerOf(t, 0, 1)); !errors.Is(err, ipam.ErrAgain) {
 			t.Errorf("Save = %v, want ErrAgain", err)
 		}
 		broken = false

@@ -12,7 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
 // allMaps returns the ConfigMaps by name.
@@ -54,13 +55,13 @@ func TestLedgerOfALaterVersionIsNotReplaced(t *testing.T) {
 			edit(t, client, LedgerName, func(cm *corev1.ConfigMap) { tt.change(t, cm) })
 			before := allMaps(t, client)
 			l, got, err := load(t, client)
-			if !errors.Is(err, reaper.ErrLedgerNewer) || errors.Is(err, reaper.ErrLedgerDamaged) || !strings.Contains(err.Error(), tt.says) {
+			if !errors.Is(err, ledger.ErrNewer) || errors.Is(err, ledger.ErrDamaged) || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("Load: %v, want that a newer version wrote it, and %q", err, tt.says)
 			}
 			if got.Len() > 0 {
 				t.Errorf("Load = %d entries, want none", got.Len())
 			}
-			if err := l.Save(t.Context(), ledgerOf(t, 7, 3)); !errors.Is(err, reaper.ErrAgain) {
+			if err := l.Save(t.Context(), ledgerOf(t, 7, 3)); !errors.Is(err, ipam.ErrAgain) {
 				t.Errorf("Save: %v, want ErrAgain", err)
 			}
 			if diff := cmp.Diff(before, allMaps(t, client)); diff != "" {

@@ -17,7 +17,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
 )
 
@@ -32,7 +33,7 @@ var configMaps = schema.GroupResource{Resource: "configmaps"}
 const large = 150_000
 
 // ledgerOf remembers n allocations, called from, from+1 and so on.
-func ledgerOf(t testing.TB, from, n int) reaper.Ledger {
+func ledgerOf(t testing.TB, from, n int) ledger.Ledger {
 	t.Helper()
 	if l, made := ledgers[[2]int{from, n}]; made {
 		return l
@@ -41,7 +42,7 @@ func ledgerOf(t testing.TB, from, n int) reaper.Ledger {
 	for i := from; i < from+n; i++ {
 		seen[ledgertest.Key(strconv.Itoa(i))] = 1_800_000_000 + int64(i)
 	}
-	l, err := reaper.DecodeLedger(ledgertest.Ledger{Seen: seen}.Encode())
+	l, err := ledger.Decode(ledgertest.Ledger{Seen: seen}.Encode())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,9 +51,9 @@ func ledgerOf(t testing.TB, from, n int) reaper.Ledger {
 }
 
 // ledgers has what ledgerOf made: a ledger never changes, and a large one takes a while.
-var ledgers = make(map[[2]int]reaper.Ledger)
+var ledgers = make(map[[2]int]ledger.Ledger)
 
-func load(t *testing.T, client *fake.Clientset) (*Ledgers, reaper.Ledger, error) {
+func load(t *testing.T, client *fake.Clientset) (*Ledgers, ledger.Ledger, error) {
 	t.Helper()
 	l := NewLedgers(client.CoreV1(), ns)
 	ledger, err := l.Load(t.Context())
@@ -60,19 +61,19 @@ func load(t *testing.T, client *fake.Clientset) (*Ledgers, reaper.Ledger, error)
 }
 
 // save does what a run does: it loads, and replaces what it loaded.
-func save(t *testing.T, client *fake.Clientset, ledger reaper.Ledger) {
+func save(t *testing.T, client *fake.Clientset, memory ledger.Ledger) {
 	t.Helper()
 	l, _, err := load(t, client)
-	if err != nil && !errors.Is(err, reaper.ErrLedgerDamaged) {
+	if err != nil && !errors.Is(err, ledger.ErrDamaged) {
 		t.Fatal(err)
 	}
-	if err := l.Save(t.Context(), ledger); err != nil {
+	if err := l.Save(t.Context(), memory); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // wantStored checks that the next run loads this ledger, and nothing is damaged.
-func wantStored(t *testing.T, client *fake.Clientset, want reaper.Ledger) {
+func wantStored(t *testing.T, client *fake.Clientset, want ledger.Ledger) {
 	t.Helper()
 	if _, got, err := load(t, client); err != nil || !got.Equal(want) {
 		t.Errorf("Load = %d entries, %v, want the %d that were saved", got.Len(), err, want.Len())
@@ -186,7 +187,7 @@ func TestEmptyConfigMapIsAnEmptyLedgerAndIsUpdated(t *testing.T) {
 	labels := map[string]string{"app.kubernetes.io/name": "ip-reaper"}
 	create(t, client, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: LedgerName, Labels: labels}})
 	mayNotCreate(client)
-	wantStored(t, client, reaper.Ledger{})
+	wantStored(t, client, ledger.Ledger{})
 	for _, entries := range []int{3, 1} {
 		want := ledgerOf(t, 0, entries)
 		save(t, client, want)
@@ -208,7 +209,7 @@ func TestLedgerThatIsTooLargeIsNotWritten(t *testing.T) {
 			before := ledgerOf(t, 0, 3)
 			save(t, tt.client, before)
 			l, _, _ := load(t, tt.client)
-			if err := l.Save(t.Context(), ledgerOf(t, 0, tt.entries)); err == nil || errors.Is(err, reaper.ErrAgain) {
+			if err := l.Save(t.Context(), ledgerOf(t, 0, tt.entries)); err == nil || errors.Is(err, ipam.ErrAgain) {
 				t.Errorf("Save = %v, want a final error", err)
 			}
 			wantStored(t, tt.client, before)
@@ -245,7 +246,7 @@ func TestSaveSaysWhetherToTryAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			err = l.Save(t.Context(), ledgerOf(t, 0, 2))
-			if err == nil || errors.Is(err, reaper.ErrAgain) != tt.again {
+			if err == nil || errors.Is(err, ipam.ErrAgain) != tt.again {
 				t.Errorf("Save = %v, want to try again: %v", err, tt.again)
 			}
 		})
@@ -279,7 +280,7 @@ func TestSaveWithoutLoadOverwritesNothing(t *testing.T) {
 	client := fake.NewClientset()
 	want := ledgerOf(t, 0, 5)
 	save(t, client, want)
-	if err := NewLedgers(client.CoreV1(), ns).Save(t.Context(), ledgerOf(t, 7, 1)); !errors.Is(err, reaper.ErrAgain) {
+	if err := NewLedgers(client.CoreV1(), ns).Save(t.Context(), ledgerOf(t, 7, 1)); !errors.Is(err, ipam.ErrAgain) {
 		t.Errorf("Save = %v, want ErrAgain", err)
 	}
 	wantStored(t, client, want)

@@ -12,14 +12,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
-// Save implements reaper.Ledgers. A reader finds the ledger before or the ledger after it, and
+// Save implements ledger.Store. A reader finds the ledger before or the ledger after it, and
 // nothing else: parts count when the first ConfigMap names them. Save keeps the data that other
 // clients put there under keys of their own. It may be called again without a Load.
-func (l *Ledgers) Save(ctx context.Context, ledger reaper.Ledger) error {
+func (l *Ledgers) Save(ctx context.Context, ledger ledger.Ledger) error {
 	plain := ledger.Encode()
 	if len(plain) > l.Capacity() {
 		return fmt.Errorf("ConfigMap %s of the ledger would have %d bytes, it has room for %d", LedgerName, len(plain), l.Capacity())
@@ -122,7 +123,7 @@ func (l *Ledgers) put(ctx context.Context, head *corev1.ConfigMap) (saved *corev
 	}
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), l.head != nil && apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("%w: %w", reaper.ErrAgain, err)
+		return nil, fmt.Errorf("%w: %w", ipam.ErrAgain, err)
 	case err != nil:
 		return nil, kube.Transient(err)
 	}

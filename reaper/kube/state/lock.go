@@ -15,6 +15,7 @@ import (
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -62,7 +63,7 @@ func (l *Lock) Acquire(ctx context.Context, holder string) (release func(), err 
 	if holder == "" {
 		return nil, fmt.Errorf("%s: the holder has no name, and a lease without a holder is free", l.name)
 	}
-	ctx = reaper.Unqueued(ctx) // the lease would run out meanwhile
+	ctx = ipam.Unqueued(ctx) // the lease would run out meanwhile
 	t := &tenure{Lock: l, holder: holder, since: metav1.NewMicroTime(l.now().Truncate(time.Microsecond))}
 	var locked *reaper.LockedError
 	err = kube.Patiently(ctx, func(ctx context.Context) error {

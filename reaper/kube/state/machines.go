@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -22,10 +22,10 @@ const (
 	machineKind     = "VirtualMachineInstance"
 )
 
-// VirtualMachines implements reaper.Cluster. It asks the API server for its resources
+// VirtualMachines implements census.Cluster. It asks the API server for its resources
 // first: an account without any right to virtual machines may do so, and neither a 404 nor
 // a 403 of the list says that there is no such resource.
-func (c *Cluster) VirtualMachines(ctx context.Context) ([]reaper.VirtualMachine, error) {
+func (c *Cluster) VirtualMachines(ctx context.Context) ([]census.VirtualMachine, error) {
 	if c.node != "" {
 		return nil, ctx.Err()
 	}
@@ -41,7 +41,7 @@ func (c *Cluster) VirtualMachines(ctx context.Context) ([]reaper.VirtualMachine,
 
 // readMachine reduces a VirtualMachineInstance to the facts that verdicts rest on. What
 // cannot be read does not keep the rest from being read.
-func readMachine(item json.RawMessage) reaper.VirtualMachine {
+func readMachine(item json.RawMessage) census.VirtualMachine {
 	var vmi struct {
 		Metadata struct {
 			Namespace string `json:"namespace"`
@@ -62,7 +62,7 @@ func readMachine(item json.RawMessage) reaper.VirtualMachine {
 		} `json:"status"`
 	}
 	_ = json.Unmarshal(item, &vmi) // it reads on after a value of a wrong type
-	m := reaper.VirtualMachine{Namespace: vmi.Metadata.Namespace, Name: vmi.Metadata.Name}
+	m := census.VirtualMachine{Namespace: vmi.Metadata.Namespace, Name: vmi.Metadata.Name}
 	m.Created, _ = time.Parse(time.RFC3339, vmi.Metadata.Created)
 	for _, c := range vmi.Status.Conditions {
 		m.Reported = m.Reported || c.Type == "AgentConnected" && c.Status == "True"

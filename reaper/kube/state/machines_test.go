@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
 )
 
 const (
@@ -71,7 +71,7 @@ func TestVirtualMachinesReadsEveryPageAndAddress(t *testing.T) {
 		}
 		return ips
 	}
-	want := []reaper.VirtualMachine{
+	want := []census.VirtualMachine{
 		{Namespace: "vms", Name: "a", Addresses: ips("10.1.0.1", "fd00::1", "10.2.0.1")},
 		{Namespace: "vms", Name: "starting"},
 		{Namespace: "vms", Name: "odd", Addresses: ips("10.3.0.1", "10.3.0.3")},

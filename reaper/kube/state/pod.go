@@ -10,7 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // The annotations in which pods show their addresses, beside their status.
@@ -84,7 +85,7 @@ func (a *podAnnotations) set(key, value []byte) {
 }
 
 // readPod reduces a pod to the facts that verdicts rest on.
-func readPod(pod *corev1.Pod) reaper.Pod {
+func readPod(pod *corev1.Pod) census.Pod {
 	_, isMirror := pod.Annotations[mirror]
 	f := podFields{
 		namespace:     pod.Namespace,
@@ -115,9 +116,9 @@ func readPod(pod *corev1.Pod) reaper.Pod {
 }
 
 // reduce returns the facts that the fields show.
-func (f *podFields) reduce() reaper.Pod {
-	p := reaper.Pod{
-		Ref:      reaper.PodRef{Namespace: f.namespace, Name: f.name},
+func (f *podFields) reduce() census.Pod {
+	p := census.Pod{
+		Ref:      ipam.PodRef{Namespace: f.namespace, Name: f.name},
 		UID:      f.uid,
 		Node:     f.node,
 		Finished: f.phase == string(corev1.PodSucceeded) || f.phase == string(corev1.PodFailed),
@@ -206,8 +207,8 @@ const maxBoot = 64
 
 // readNode reduces a node to the facts that verdicts rest on. A node without a condition
 // Ready is not ready.
-func readNode(node *corev1.Node) reaper.Node {
-	n := reaper.Node{Name: node.Name, Created: node.CreationTimestamp.Time, Boot: node.Status.NodeInfo.BootID}
+func readNode(node *corev1.Node) census.Node {
+	n := census.Node{Name: node.Name, Created: node.CreationTimestamp.Time, Boot: node.Status.NodeInfo.BootID}
 	n.Boot = n.Boot[:min(len(n.Boot), maxBoot)]
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady {
@@ -226,8 +227,8 @@ func readNode(node *corev1.Node) reaper.Node {
 
 // readStatefulSet reduces a StatefulSet to the facts that verdicts rest on. The default
 // number of replicas is 1, as in the API.
-func readStatefulSet(set *appsv1.StatefulSet) reaper.StatefulSet {
-	s := reaper.StatefulSet{Namespace: set.Namespace, Name: set.Name, Replicas: 1}
+func readStatefulSet(set *appsv1.StatefulSet) census.StatefulSet {
+	s := census.StatefulSet{Namespace: set.Namespace, Name: set.Name, Replicas: 1}
 	if set.Spec.Replicas != nil {
 		s.Replicas = int(*set.Spec.Replicas)
 	}

@@ -15,7 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 var compareAddresses = cmp.Options{cmpopts.EquateComparable(netip.Addr{}), cmpopts.EquateEmpty()}
@@ -129,7 +130,7 @@ func TestReadPodKeepsWhoItIs(t *testing.T) {
 	pod.DeletionTimestamp = &metav1.Time{}
 	got := readPod(pod)
 	got.Addresses, got.InStatus = nil, 0
-	want := reaper.Pod{Ref: reaper.PodRef{Namespace: "default", Name: "web-0"}, UID: "u1", Node: "node-a", Sandbox: "c1"}
+	want := census.Pod{Ref: ipam.PodRef{Namespace: "default", Name: "web-0"}, UID: "u1", Node: "node-a", Sandbox: "c1"}
 	if diff := cmp.Diff(want, got, compareAddresses); diff != "" {
 		t.Errorf("readPod (-want +got):\n%s", diff)
 	}
@@ -234,13 +235,13 @@ func TestReadStatefulSet(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		spec appsv1.StatefulSetSpec
-		want reaper.StatefulSet
+		want census.StatefulSet
 	}{
-		{"replicas not set", appsv1.StatefulSetSpec{}, reaper.StatefulSet{Replicas: 1}},
-		{"scaled to zero", appsv1.StatefulSetSpec{Replicas: new(int32(0))}, reaper.StatefulSet{Replicas: 0}},
-		{"three", appsv1.StatefulSetSpec{Replicas: new(int32(3))}, reaper.StatefulSet{Replicas: 3}},
+		{"replicas not set", appsv1.StatefulSetSpec{}, census.StatefulSet{Replicas: 1}},
+		{"scaled to zero", appsv1.StatefulSetSpec{Replicas: new(int32(0))}, census.StatefulSet{Replicas: 0}},
+		{"three", appsv1.StatefulSetSpec{Replicas: new(int32(3))}, census.StatefulSet{Replicas: 3}},
 		{"three from five on", appsv1.StatefulSetSpec{Replicas: new(int32(3)), Ordinals: &appsv1.StatefulSetOrdinals{Start: 5}},
-			reaper.StatefulSet{Replicas: 3, Start: 5}},
+			census.StatefulSet{Replicas: 3, Start: 5}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.want.Namespace, tt.want.Name = "default", "web"
@@ -266,20 +267,20 @@ func TestReadNode(t *testing.T) {
 		name       string
 		conditions []corev1.NodeCondition
 		taints     []corev1.Taint
-		want       reaper.Node
+		want       census.Node
 	}{
-		{"ready", []corev1.NodeCondition{pressure, ready(corev1.ConditionTrue)}, nil, reaper.Node{Ready: true}},
-		{"not ready", []corev1.NodeCondition{ready(corev1.ConditionFalse), pressure}, nil, reaper.Node{}},
-		{"its kubelet is silent", []corev1.NodeCondition{ready(corev1.ConditionUnknown)}, nil, reaper.Node{Lost: true}},
-		{"an unknown word", []corev1.NodeCondition{ready("true")}, nil, reaper.Node{}},
-		{"no word", []corev1.NodeCondition{ready("")}, nil, reaper.Node{}},
-		{"only other conditions", []corev1.NodeCondition{pressure}, nil, reaper.Node{}},
-		{"no condition", nil, nil, reaper.Node{}},
-		{"out of service", nil, taint(corev1.TaintNodeOutOfService, corev1.TaintEffectNoExecute), reaper.Node{OutOfService: true}},
+		{"ready", []corev1.NodeCondition{pressure, ready(corev1.ConditionTrue)}, nil, census.Node{Ready: true}},
+		{"not ready", []corev1.NodeCondition{ready(corev1.ConditionFalse), pressure}, nil, census.Node{}},
+		{"its kubelet is silent", []corev1.NodeCondition{ready(corev1.ConditionUnknown)}, nil, census.Node{Lost: true}},
+		{"an unknown word", []corev1.NodeCondition{ready("true")}, nil, census.Node{}},
+		{"no word", []corev1.NodeCondition{ready("")}, nil, census.Node{}},
+		{"only other conditions", []corev1.NodeCondition{pressure}, nil, census.Node{}},
+		{"no condition", nil, nil, census.Node{}},
+		{"out of service", nil, taint(corev1.TaintNodeOutOfService, corev1.TaintEffectNoExecute), census.Node{OutOfService: true}},
 		{"out of service, with another effect", []corev1.NodeCondition{ready(corev1.ConditionTrue)},
-			taint(corev1.TaintNodeOutOfService, corev1.TaintEffectNoSchedule), reaper.Node{Ready: true, OutOfService: true}},
-		{"unreachable", nil, taint(corev1.TaintNodeUnreachable, corev1.TaintEffectNoExecute), reaper.Node{}},
-		{"cordoned", nil, taint(corev1.TaintNodeUnschedulable, corev1.TaintEffectNoSchedule), reaper.Node{}},
+			taint(corev1.TaintNodeOutOfService, corev1.TaintEffectNoSchedule), census.Node{Ready: true, OutOfService: true}},
+		{"unreachable", nil, taint(corev1.TaintNodeUnreachable, corev1.TaintEffectNoExecute), census.Node{}},
+		{"cordoned", nil, taint(corev1.TaintNodeUnschedulable, corev1.TaintEffectNoSchedule), census.Node{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			joined := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)

@@ -1,7 +1,7 @@
 package state
 
 import (
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -23,7 +23,7 @@ const (
 
 // podForm returns the form of a list of pods. Its messages are read field by field: a pod has some
 // hundred fields on which no verdict rests.
-func podForm() kube.Form[reaper.Pod] {
+func podForm() kube.Form[census.Pod] {
 	form := kube.FormOf("v1", "PodList", readPod)
 	form.Protobuf = readPodMessage
 	return form
@@ -32,10 +32,10 @@ func podForm() kube.Form[reaper.Pod] {
 // readPodMessage returns what readPod returns for the pod that the message decodes to. As in any
 // protobuf message, the last of several equal fields counts, and several parts of a message
 // are merged.
-func readPodMessage(message []byte) (reaper.Pod, error) {
+func readPodMessage(message []byte) (census.Pod, error) {
 	var fields podFields
 	if err := readFields(message, &fields); err != nil {
-		return reaper.Pod{}, err
+		return census.Pod{}, err
 	}
 	return fields.reduce(), nil
 }

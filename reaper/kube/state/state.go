@@ -12,7 +12,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -20,7 +20,7 @@ import (
 // otherwise.
 const StateNamespace = "ip-reaper"
 
-// CheckNamespace returns a *reaper.InputError if the state namespace does not exist or is
+// CheckNamespace returns a *ipam.InputError if the state namespace does not exist or is
 // being deleted. It returns nil if it cannot tell, for example without the right to get
 // namespaces: then the first write tells, and that is before any release.
 func CheckNamespace(ctx context.Context, core corev1client.NamespacesGetter, name string) error {
@@ -46,11 +46,11 @@ func (e stateError) Error() string { return e.text }
 func (e stateError) Unwrap() error { return e.cause }
 
 func noNamespace(name, state string, cause error) error {
-	return reaper.BadInput(stateError{fmt.Sprintf("the state namespace %q %s", name, state), cause},
+	return ipam.BadInput(stateError{fmt.Sprintf("the state namespace %q %s", name, state), cause},
 		fmt.Sprintf("kubectl create namespace %s; or name the one of ip-reaper with --state-namespace", name))
 }
 
-// inNamespace returns the error of a write in the state namespace: a *reaper.InputError if
+// inNamespace returns the error of a write in the state namespace: a *ipam.InputError if
 // that namespace does not exist.
 func inNamespace(err error, name string) error {
 	switch {

@@ -5,7 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // An urgency is how soon a person should look at an entry. It is the order of the rows.
@@ -22,19 +23,19 @@ const (
 )
 
 // urgencyOf returns the urgency of an entry.
-func urgencyOf(e reaper.Entry) urgency {
+func urgencyOf(e report.Entry) urgency {
 	switch {
-	case e.Outcome == reaper.Failed:
+	case e.Outcome == report.Failed:
 		return failed
-	case e.Outcome == reaper.Released:
+	case e.Outcome == report.Released:
 		return released
-	case e.Outcome == reaper.Changed, e.Outcome == reaper.Returned:
+	case e.Outcome == report.Changed, e.Outcome == report.Returned:
 		return changed
-	case e.Verdict == reaper.Orphaned:
+	case e.Verdict == judge.Orphaned:
 		return due
-	case e.Verdict == reaper.Suspected:
+	case e.Verdict == judge.Suspected:
 		return waiting
-	case e.Verdict == reaper.InUse:
+	case e.Verdict == judge.InUse:
 		return inUse
 	default:
 		return held
@@ -46,7 +47,7 @@ var words = [...]string{"failed", "released", "changed", "due", "waiting", "held
 
 // entryTable returns one row for each entry, the most urgent first. Without all, it folds
 // what many entries have in common.
-func entryTable(r reaper.Report, wide, all bool) table {
+func entryTable(r report.Report, wide, all bool) table {
 	t := table{heading: []string{"IP", "BACKEND", "POOL", "POD", "VERDICT", "REASON", "OUTCOME", "NOTE"}}
 	if wide {
 		t.heading = append(t.heading, "NODE", "INTERFACE", "SANDBOX", "FIRST SEEN", "DUE", "EVIDENCE")
@@ -68,9 +69,9 @@ func entryTable(r reaper.Report, wide, all bool) table {
 
 // byUrgency returns the entries in the order of the rows: by urgency, those that wait by
 // the end of their grace period, then by reason and address.
-func byUrgency(entries []reaper.Entry) []reaper.Entry {
+func byUrgency(entries []report.Entry) []report.Entry {
 	sorted := slices.Clone(entries)
-	slices.SortStableFunc(sorted, func(a, b reaper.Entry) int {
+	slices.SortStableFunc(sorted, func(a, b report.Entry) int {
 		return cmp.Or(
 			cmp.Compare(urgencyOf(a), urgencyOf(b)),
 			cmp.Compare(a.Reason, b.Reason),
@@ -83,7 +84,7 @@ func byUrgency(entries []reaper.Entry) []reaper.Entry {
 }
 
 // compareDue orders two entries that wait by the ends of their grace periods.
-func compareDue(a, b reaper.Entry) int {
+func compareDue(a, b report.Entry) int {
 	if urgencyOf(a) != waiting || a.Due == nil || b.Due == nil {
 		return 0
 	}
@@ -92,7 +93,7 @@ func compareDue(a, b reaper.Entry) int {
 
 // entryRow returns the row of an entry. Without memory, the times of the entry end with
 // the run, so the row has none.
-func entryRow(e reaper.Entry, wide, memory bool) []string {
+func entryRow(e report.Entry, wide, memory bool) []string {
 	firstSeen, dueAt := e.FirstSeen, e.Due
 	if !memory {
 		firstSeen, dueAt = nil, nil
@@ -101,7 +102,7 @@ func entryRow(e reaper.Entry, wide, memory bool) []string {
 	switch {
 	case e.Error != "":
 		note = e.Error
-	case !wide && e.Verdict == reaper.Suspected && dueAt != nil:
+	case !wide && e.Verdict == judge.Suspected && dueAt != nil:
 		note = strings.TrimLeft(note+", due "+clock(dueAt), ", ")
 	}
 	row := []string{
@@ -115,7 +116,7 @@ func entryRow(e reaper.Entry, wide, memory bool) []string {
 }
 
 // evidenceOf returns the evidence of an entry in one line.
-func evidenceOf(e reaper.Entry) string {
+func evidenceOf(e report.Entry) string {
 	said := make([]string, len(e.Evidence))
 	for i, one := range e.Evidence {
 		said[i] = one.Source + ": " + one.Says

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // viewOfExplanation returns the view of an explanation: lines for each allocation.
-func viewOfExplanation(x reaper.Explanation) view {
+func viewOfExplanation(x report.Explanation) view {
 	v := view{value: x, warnings: x.Warnings}
 	line := func(format string, args ...any) { v.head = append(v.head, notice{text: fmt.Sprintf(format, args...)}) }
 	line("%s: %s", x.Question, summaryOf(x))
@@ -39,7 +39,7 @@ func viewOfExplanation(x reaper.Explanation) view {
 }
 
 // summaryOf says how many allocations there are, and how many leaked.
-func summaryOf(x reaper.Explanation) string {
+func summaryOf(x report.Explanation) string {
 	n, only := len(x.Found)+x.Others, x.Run.Selection.String()
 	found := counted(n, "allocation")
 	switch {
@@ -57,7 +57,7 @@ func summaryOf(x reaper.Explanation) string {
 }
 
 // explained returns the lines of one allocation. It counts the rules that did not match.
-func explained(e reaper.Explained) table {
+func explained(e report.Explained) table {
 	var t table
 	line := func(format string, args ...any) { t.say(fmt.Sprintf(format, args...)) }
 	line("%s of %s %s, key %s", nameOf(e.IP, e.Key), e.Backend, e.Pool, e.Key)

@@ -8,8 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // The most rows of one urgency and reason that are shown. What the run did or would do is
@@ -22,8 +23,8 @@ const (
 
 // groupsOf returns the entries in the order of the rows, those of one urgency and reason
 // together.
-func groupsOf(entries []reaper.Entry) [][]reaper.Entry {
-	var groups [][]reaper.Entry
+func groupsOf(entries []report.Entry) [][]report.Entry {
+	var groups [][]report.Entry
 	sorted, begin := byUrgency(entries), 0
 	for i, e := range sorted {
 		if last := i + 1; last == len(sorted) || urgencyOf(e) != urgencyOf(sorted[last]) || e.Reason != sorted[last].Reason {
@@ -35,10 +36,10 @@ func groupsOf(entries []reaper.Entry) [][]reaper.Entry {
 
 // shownOf returns how many entries of a group are shown. A fold of one would be no
 // shorter than its row.
-func shownOf(group []reaper.Entry) int {
+func shownOf(group []report.Entry) int {
 	limit := shownKept
 	switch {
-	case group[0].Reason == reaper.OutOfScope && len(group) > shownKept:
+	case group[0].Reason == judge.OutOfScope && len(group) > shownKept:
 		limit = 0
 	case urgencyOf(group[0]) <= due:
 		limit = shownActions
@@ -51,7 +52,7 @@ func shownOf(group []reaper.Entry) int {
 
 // foldText names what is folded: how many, their reason, and the nodes or pools with the
 // most of them.
-func foldText(rest []reaper.Entry, shown int) string {
+func foldText(rest []report.Entry, shown int) string {
 	more := " more "
 	if shown == 0 {
 		more = " "
@@ -65,17 +66,17 @@ func foldText(rest []reaper.Entry, shown int) string {
 
 // placesOf returns the nodes of entries and their numbers: some by their names, the most
 // frequent one first, and the others together. If no entry has a node, it returns the pools.
-func placesOf(entries []reaper.Entry) string {
+func placesOf(entries []report.Entry) string {
 	return cmp.Or(
-		mostFrequent(entries, "on", "node", func(e reaper.Entry) string { return e.Owner.Node }),
-		mostFrequent(entries, "in", "pool", func(e reaper.Entry) string { return e.Pool }))
+		mostFrequent(entries, "on", "node", func(e report.Entry) string { return e.Owner.Node }),
+		mostFrequent(entries, "in", "pool", func(e report.Entry) string { return e.Pool }))
 }
 
 // namedPlaces is how many nodes or pools a fold names.
 const namedPlaces = 3
 
 // mostFrequent counts the entries by a text that each has, if any has it.
-func mostFrequent(entries []reaper.Entry, preposition, noun string, of func(reaper.Entry) string) string {
+func mostFrequent(entries []report.Entry, preposition, noun string, of func(report.Entry) string) string {
 	counts := make(map[string]int)
 	for _, e := range entries {
 		counts[of(e)]++
@@ -101,7 +102,7 @@ func mostFrequent(entries []reaper.Entry, preposition, noun string, of func(reap
 }
 
 // findings returns how many addresses of a pool a person should know of.
-func findings(p reaper.PoolReport) int {
+func findings(p report.PoolReport) int {
 	n := p.Leaked + p.Protected + max(p.AllocatedBefore-p.AllocatedAfter, 0)
 	if n == 0 && p.ProtectedBy != "" {
 		n = 1
@@ -111,8 +112,8 @@ func findings(p reaper.PoolReport) int {
 
 // foldPools parts sorted pools into those that are shown, those with a finding that are
 // not, and those without a finding.
-func foldPools(pools []reaper.PoolReport) (shown, more, dull []reaper.PoolReport) {
-	n := slices.IndexFunc(pools, func(p reaper.PoolReport) bool { return findings(p) == 0 })
+func foldPools(pools []report.PoolReport) (shown, more, dull []report.PoolReport) {
+	n := slices.IndexFunc(pools, func(p report.PoolReport) bool { return findings(p) == 0 })
 	if n < 0 {
 		n = len(pools)
 	}
@@ -128,7 +129,7 @@ func foldPools(pools []reaper.PoolReport) (shown, more, dull []reaper.PoolReport
 
 // usedOf returns how many addresses of the pools are used, and of how many if that is
 // known.
-func usedOf(pools []reaper.PoolReport) string {
+func usedOf(pools []report.PoolReport) string {
 	used, capacity, known := 0, new(big.Int), true
 	for _, p := range pools {
 		used += p.AllocatedAfter

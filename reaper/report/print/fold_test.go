@@ -11,22 +11,24 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // drawReport returns a report whose entries and pools are many and alike.
-func drawReport(t *rapid.T) reaper.Report {
+func drawReport(t *rapid.T) report.Report {
 	r := emptyReport()
-	outcomes := []reaper.Outcome{reaper.Kept, reaper.Planned, reaper.Released, reaper.Changed, reaper.Returned, reaper.Failed}
+	outcomes := []report.Outcome{report.Kept, report.Planned, report.Released, report.Changed, report.Returned, report.Failed}
 	for range rapid.IntRange(0, 12).Draw(t, "groups") {
-		e := reaper.Entry{
+		e := report.Entry{
 			Backend: "calico", Pool: fmt.Sprint("pool-", rapid.IntRange(0, 2).Draw(t, "pool")),
-			Owner:   reaper.EntryOwner{Pod: "web", Node: rapid.SampledFrom([]string{"", "n1", "n2", "n3", "n4", "n5"}).Draw(t, "node")},
-			Verdict: reaper.Verdict(rapid.IntRange(0, 3).Draw(t, "verdict")),
-			Reason:  rapid.SampledFrom([]reaper.Reason{reaper.PodAbsent, reaper.NodeUnreachable, reaper.OutOfScope}).Draw(t, "reason"),
-			Outcome: reaper.Kept, Note: "x", FirstSeen: &noon,
+			Owner:   ipam.EntryOwner{Pod: "web", Node: rapid.SampledFrom([]string{"", "n1", "n2", "n3", "n4", "n5"}).Draw(t, "node")},
+			Verdict: judge.Verdict(rapid.IntRange(0, 3).Draw(t, "verdict")),
+			Reason:  rapid.SampledFrom([]judge.Reason{judge.PodAbsent, judge.NodeUnreachable, judge.OutOfScope}).Draw(t, "reason"),
+			Outcome: report.Kept, Note: "x", FirstSeen: &noon,
 		}
-		if e.Verdict == reaper.Orphaned {
+		if e.Verdict == judge.Orphaned {
 			e.Outcome = rapid.SampledFrom(outcomes).Draw(t, "outcome")
 		}
 		minutes := rapid.IntRange(1, 90).Draw(t, "minutes")
@@ -38,7 +40,7 @@ func drawReport(t *rapid.T) reaper.Report {
 		}
 	}
 	for i := range rapid.IntRange(0, 60).Draw(t, "pools") {
-		p := reaper.PoolReport{Backend: "calico", Name: fmt.Sprint("pool-", i), AllocatedBefore: 7, AllocatedAfter: 7}
+		p := report.PoolReport{Backend: "calico", Name: fmt.Sprint("pool-", i), AllocatedBefore: 7, AllocatedAfter: 7}
 		p.Capacity, p.Used, p.Leaked = big.NewInt(64), 7, max(0, rapid.IntRange(-3, 3).Draw(t, "leaked"))
 		r.Pools = append(r.Pools, p)
 	}
@@ -107,25 +109,25 @@ func TestAddressesSortAsAddresses(t *testing.T) {
 
 // What the run did or would do is shown further than what it keeps.
 func TestFoldsNameReasonAndPlaces(t *testing.T) {
-	entries := func(n int, verdict reaper.Verdict, reason reaper.Reason, node string) (some []reaper.Entry) {
+	entries := func(n int, verdict judge.Verdict, reason judge.Reason, node string) (some []report.Entry) {
 		for i := range n {
-			some = append(some, reaper.Entry{IP: fmt.Sprintf("10.0.0.%d", i), Pool: "p", Verdict: verdict, Reason: reason, Owner: reaper.EntryOwner{Node: node}})
+			some = append(some, report.Entry{IP: fmt.Sprintf("10.0.0.%d", i), Pool: "p", Verdict: verdict, Reason: reason, Owner: ipam.EntryOwner{Node: node}})
 		}
 		return some
 	}
 	for name, tt := range map[string]struct {
-		entries []reaper.Entry
+		entries []report.Entry
 		rows    int
 		folds   []string
 	}{
-		"due":          {entries(60, reaper.Orphaned, reaper.PodAbsent, ""), 50, []string{"… and 10 more due: PodAbsent (10 in p)"}},
-		"held":         {entries(60, reaper.Held, reaper.NodeUnreachable, "n3"), 10, []string{"… and 50 more held: NodeUnreachable (50 on n3)"}},
-		"one more":     {entries(11, reaper.Held, reaper.NodeUnreachable, "n3"), 11, nil},
-		"out of scope": {entries(11, reaper.Held, reaper.OutOfScope, "n3"), 0, []string{"… and 11 held: OutOfScope (11 on n3)"}},
-		"few":          {entries(10, reaper.Held, reaper.OutOfScope, "n3"), 10, nil},
+		"due":          {entries(60, judge.Orphaned, judge.PodAbsent, ""), 50, []string{"… and 10 more due: PodAbsent (10 in p)"}},
+		"held":         {entries(60, judge.Held, judge.NodeUnreachable, "n3"), 10, []string{"… and 50 more held: NodeUnreachable (50 on n3)"}},
+		"one more":     {entries(11, judge.Held, judge.NodeUnreachable, "n3"), 11, nil},
+		"out of scope": {entries(11, judge.Held, judge.OutOfScope, "n3"), 0, []string{"… and 11 held: OutOfScope (11 on n3)"}},
+		"few":          {entries(10, judge.Held, judge.OutOfScope, "n3"), 10, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := entryTable(reaper.Report{Entries: tt.entries}, false, false)
+			got := entryTable(report.Report{Entries: tt.entries}, false, false)
 			rows := slices.DeleteFunc(slices.Clone(got.rows), func(row []string) bool { return len(row) == 1 })
 			var folds []string
 			for _, row := range got.rows {

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func TestReportFormats(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
-		report  reaper.Report
+		report  report.Report
 		formats []string
 	}{
 		{"empty", emptyReport(), []string{"table", "json"}},
@@ -82,7 +82,7 @@ func TestLongCellIsCutOff(t *testing.T) {
 
 // A format that the page does not name is not found.
 func TestDocsNameEveryFormat(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "report.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "report.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestAllocationsInUseAreLeftOut(t *testing.T) {
 }
 
 // printed returns what Write prints.
-func printed(t rapid.TB, o Options, r reaper.Report) string {
+func printed(t rapid.TB, o Options, r report.Report) string {
 	t.Helper()
 	var out bytes.Buffer
 	if err := Write(&out, o, r); err != nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // The labels of notices.
@@ -23,7 +23,7 @@ const noMemory = "no due times: no ledger is stored, so each dry run begins the 
 
 // headOf returns the lines above the tables: how much is leaked, why the plan was refused,
 // what failed, and which run it was.
-func headOf(r reaper.Report) []notice {
+func headOf(r report.Report) []notice {
 	head := []notice{{text: r.BottomLine()}}
 	for _, refusal := range r.Result.Refused {
 		text := refusal.Message
@@ -49,7 +49,7 @@ func headOf(r reaper.Report) []notice {
 }
 
 // identity says which run it was, on which cluster, and by which policy.
-func identity(run reaper.RunInfo) []string {
+func identity(run report.RunInfo) []string {
 	file := run.Policy.File
 	if file == "" {
 		file = "defaults"
@@ -86,7 +86,7 @@ func wrap(parts []string) []string {
 }
 
 // placeOf says on what a run was: on which cluster or node, or on files.
-func placeOf(run reaper.RunInfo) []string {
+func placeOf(run report.RunInfo) []string {
 	switch {
 	case run.Node != "" && run.Cluster == "":
 		return []string{"node " + run.Node, "no API server asked", "state folder " + run.StateDir}

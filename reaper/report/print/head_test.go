@@ -4,7 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // A dry run of a refused plan never reads as approved.
@@ -12,7 +13,7 @@ func TestRefusedDryRunPlansNothing(t *testing.T) {
 	r := refusedReport()
 	r.Run.DryRun = true
 	for i := range r.Entries {
-		r.Entries[i].Outcome = reaper.Planned
+		r.Entries[i].Outcome = report.Planned
 	}
 	if got := printed(t, Options{Format: "name"}, r); got != "" {
 		t.Errorf("name prints %q", got)
@@ -61,7 +62,7 @@ func TestQuietPrintsTheBottomLineAndRefusals(t *testing.T) {
 // A store has no way to colour a text, and none to look like a word of ours.
 func TestOnlyOurWordsHaveColours(t *testing.T) {
 	r := fullReport()
-	r.Entries[0].Owner = reaper.EntryOwner{Pod: "released"}
+	r.Entries[0].Owner = ipam.EntryOwner{Pod: "released"}
 	r.Entries[0].Note, r.Entries[0].Pool = "failed", "failed"
 	text := printed(t, Options{Format: "wide", Color: true}, r)
 	for line := range strings.Lines(text) {

@@ -5,14 +5,15 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // maxPools is the largest number of pools of one backend that a row of a history names.
 const maxPools = 3
 
 // viewOfHistory returns the view of a history.
-func viewOfHistory(h reaper.History, by reaper.RunInfo, all bool) view {
+func viewOfHistory(h report.History, by report.RunInfo, all bool) view {
 	return view{
 		value:      h,
 		tables:     func(wide bool) []table { return historyTables(h, wide || all) },
@@ -22,7 +23,7 @@ func viewOfHistory(h reaper.History, by reaper.RunInfo, all bool) view {
 	}
 }
 
-func namesOfHistory(h reaper.History) []string {
+func namesOfHistory(h report.History) []string {
 	var runs, ips []string
 	for _, r := range h.Runs {
 		runs = append(runs, r.ID)
@@ -38,7 +39,7 @@ func namesOfHistory(h reaper.History) []string {
 
 // historyTables returns a table of the runs. If one run was asked for, it has a second
 // table, of its allocations.
-func historyTables(h reaper.History, wide bool) []table {
+func historyTables(h report.History, wide bool) []table {
 	runs := table{heading: []string{"RUN", "STARTED", "BY", "VERSION", "RECORDED", "POOLS"}}
 	entries := table{heading: []string{"IP", "BACKEND", "POOL", "POD"}}
 	if wide {
@@ -61,7 +62,7 @@ func historyTables(h reaper.History, wide bool) []table {
 
 // poolsOf names the pools of a run, those with most allocations first. It folds the pools of
 // a backend that has many, such as one for each overlapping-range reservation.
-func poolsOf(r reaper.PastRun, all bool) string {
+func poolsOf(r journal.PastRun, all bool) string {
 	count := make(map[string]int) // of pools, by backend
 	sum := make(map[string]int)
 	for _, p := range r.Pools {
@@ -81,7 +82,7 @@ func poolsOf(r reaper.PastRun, all bool) string {
 }
 
 // journalsOf says where the journals of a history are.
-func journalsOf(h reaper.History) string {
+func journalsOf(h report.History) string {
 	if h.Node != "" {
 		return h.StateDir + " of node " + h.Node
 	}
@@ -90,7 +91,7 @@ func journalsOf(h reaper.History) string {
 
 // historyConclusion returns how many runs there are, what the figures mean, and a command
 // that tells more.
-func historyConclusion(h reaper.History, by reaper.RunInfo) []string {
+func historyConclusion(h report.History, by report.RunInfo) []string {
 	if len(h.Runs) == 0 {
 		return []string{"no run has a journal in " + journalsOf(h)}
 	}

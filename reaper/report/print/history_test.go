@@ -5,35 +5,37 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // histories are a list of runs, and one run with its allocations. Text in a journal comes
 // from anyone who can write ConfigMaps of the namespace.
-func histories() map[string]reaper.History {
-	night := reaper.JournalRun{
+func histories() map[string]report.History {
+	night := journal.Run{
 		ID: "20260301-020000-ABCDEF", StartedAt: time.Date(2026, 3, 1, 2, 0, 0, 0, time.UTC), Version: "v1",
 		Cluster: "https://cluster", By: "pod ip-reaper/ip-reaper-1",
 	}
-	list, one, none := reaper.NewHistory("https://cluster", "ip-reaper"), reaper.NewHistory("https://cluster", "ip-reaper"), reaper.NewHistory("https://cluster", "ours")
-	list.Runs = []reaper.PastRun{
-		reaper.NewPastRun(night, []reaper.PoolRecord{{Backend: "calico", Pool: "10.1.0.0/26", Recorded: 7}, {Backend: "calico", Pool: "10.1.0.64/26", Recorded: 1}, {Backend: "whereabouts", Pool: "kube-system/lan", Recorded: 1131}, {Backend: "overlapping", Pool: "kube-system/10.0.0.1", Recorded: 1},
+	list, one, none := report.NewHistory("https://cluster", "ip-reaper"), report.NewHistory("https://cluster", "ip-reaper"), report.NewHistory("https://cluster", "ours")
+	list.Runs = []journal.PastRun{
+		journal.NewPastRun(night, []journal.PoolRecord{{Backend: "calico", Pool: "10.1.0.0/26", Recorded: 7}, {Backend: "calico", Pool: "10.1.0.64/26", Recorded: 1}, {Backend: "whereabouts", Pool: "kube-system/lan", Recorded: 1131}, {Backend: "overlapping", Pool: "kube-system/10.0.0.1", Recorded: 1},
 			{Backend: "overlapping", Pool: "kube-system/10.0.0.2", Recorded: 1}, {Backend: "overlapping", Pool: "kube-system/10.0.0.3", Recorded: 1}, {Backend: "overlapping", Pool: "kube-system/10.0.0.4", Recorded: 1}}),
-		reaper.NewPastRun(reaper.JournalRun{ID: "20260228-120000-GHIJKL", StartedAt: night.StartedAt.Add(-14 * time.Hour), By: "user \x1b[31m\nadmin", Version: "v0"},
-			[]reaper.PoolRecord{{Backend: "whereabouts", Pool: "kube-system/wan", Recorded: 2}}),
+		journal.NewPastRun(journal.Run{ID: "20260228-120000-GHIJKL", StartedAt: night.StartedAt.Add(-14 * time.Hour), By: "user \x1b[31m\nadmin", Version: "v0"},
+			[]journal.PoolRecord{{Backend: "whereabouts", Pool: "kube-system/wan", Recorded: 2}}),
 	}
 	list.Warnings = []string{"parts of journals could not be read, and are not counted: settings (damaged)"}
-	_ = one.AddJournal(reaper.Journal{Run: night, Records: []reaper.Record{
-		{Backend: "whereabouts", Pool: "kube-system/lan", Key: "1", IP: "10.0.0.1", Owner: reaper.EntryOwner{Namespace: "shop", Pod: "web-0", Node: "node-a", Interface: "net1"}},
-		{Backend: "whereabouts", Pool: "kube-system/lan", Key: "1", IP: "10.0.0.1", Owner: reaper.EntryOwner{Namespace: "shop", Pod: "web-0"}},
+	_ = one.AddJournal(journal.Journal{Run: night, Records: []ipam.Record{
+		{Backend: "whereabouts", Pool: "kube-system/lan", Key: "1", IP: "10.0.0.1", Owner: ipam.EntryOwner{Namespace: "shop", Pod: "web-0", Node: "node-a", Interface: "net1"}},
+		{Backend: "whereabouts", Pool: "kube-system/lan", Key: "1", IP: "10.0.0.1", Owner: ipam.EntryOwner{Namespace: "shop", Pod: "web-0"}},
 		{Backend: "calico", Pool: "empty handles", Key: "k8s-pod-network.abc"},
-	}}, reaper.ErrJournalDamaged)
-	return map[string]reaper.History{"history": list, "history_run": one, "history_none": none}
+	}}, journal.ErrDamaged)
+	return map[string]report.History{"history": list, "history_run": one, "history_none": none}
 }
 
 // Users read and script against these texts.
 func TestHistoryFormats(t *testing.T) {
-	by := reaper.RunInfo{Program: "kubectl ip-reaper", Context: "my-cluster", StateNamespace: "ip-reaper"}
+	by := report.RunInfo{Program: "kubectl ip-reaper", Context: "my-cluster", StateNamespace: "ip-reaper"}
 	for name, formats := range map[string][]string{
 		"history": {"table", "json", "name"}, "history_run": {"table", "wide", "json", "name"}, "history_none": {"table", "json"},
 	} {

@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // hostileTexts are texts by which a store, a journal or a server could deceive the reader
@@ -40,12 +40,12 @@ func FuzzFormats(f *testing.F) {
 		f.Add(text, hostileTexts[(i+7)%len(hostileTexts)])
 	}
 	f.Fuzz(func(t *testing.T, one, other string) {
-		var run reaper.Report
+		var run report.Report
 		fill(reflect.ValueOf(&run).Elem(), one, other)
 		wantHarmless(t, viewOf(run, false))
 		run.Run.DryRun = !run.Run.DryRun
 		wantHarmless(t, viewOf(run, false))
-		var restore reaper.RestoreReport
+		var restore report.RestoreReport
 		fill(reflect.ValueOf(&restore).Elem(), one, other)
 		wantHarmless(t, viewOfRestore(restore))
 	})

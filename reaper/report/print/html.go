@@ -10,8 +10,9 @@ import (
 	"io"
 	"strings"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // assets are the parts of the page. No text of a report gets into them: the report is a
@@ -82,23 +83,23 @@ func statesOf[E any](entries []E, state func(E) byte) string {
 
 // stateOf returns the letter by which the page draws an entry: inUse, due, waiting, held,
 // protected, released, failed or other. The letters due, waiting, held with protected,
-// and released add up to the counts of reaper.Leaked; a failed release is due there,
+// and released add up to the counts of report.Leaked; a failed release is due there,
 // unless another owner has the address by now.
-func stateOf(e reaper.Entry) byte {
+func stateOf(e report.Entry) byte {
 	switch {
-	case e.Outcome == reaper.Released:
+	case e.Outcome == report.Released:
 		return 'r'
-	case e.Outcome == reaper.Failed:
+	case e.Outcome == report.Failed:
 		return 'f'
-	case e.Outcome == reaper.Returned, e.Outcome == reaper.Kept && e.Verdict == reaper.InUse:
+	case e.Outcome == report.Returned, e.Outcome == report.Kept && e.Verdict == judge.InUse:
 		return 'i'
-	case e.Outcome == reaper.Changed:
+	case e.Outcome == report.Changed:
 		return 'u'
-	case e.Verdict == reaper.Orphaned:
+	case e.Verdict == judge.Orphaned:
 		return 'd'
-	case e.Verdict == reaper.Suspected:
+	case e.Verdict == judge.Suspected:
 		return 'w'
-	case e.Reason == reaper.Protected:
+	case e.Reason == judge.Protected:
 		return 'p'
 	case e.Leaked:
 		return 'h'
@@ -109,15 +110,15 @@ func stateOf(e reaper.Entry) byte {
 
 // restoreStateOf returns the letter of an entry of a restore: restored, planned, present,
 // taken or failed.
-func restoreStateOf(e reaper.RestoreEntry) byte {
+func restoreStateOf(e report.RestoreEntry) byte {
 	switch e.Outcome {
-	case reaper.Restored:
+	case report.Restored:
 		return 'R'
-	case reaper.Restorable:
+	case report.Restorable:
 		return 'P'
-	case reaper.AlreadyThere:
+	case report.AlreadyThere:
 		return 'S'
-	case reaper.Taken:
+	case report.Taken:
 		return 'T'
 	default:
 		return 'f'

@@ -14,7 +14,8 @@ import (
 	"golang.org/x/net/html"
 	"pgregory.net/rapid"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // pageOf returns the HTML of a view.
@@ -96,11 +97,11 @@ func partsOf(t rapid.TB, page string) (data string, parts []string) {
 }
 
 func TestPageHasTheReport(t *testing.T) {
-	for name, report := range map[string]reaper.Report{"empty": emptyReport(), "full": fullReport(), "hostile": hostileReport()} {
+	for name, report := range map[string]report.Report{"empty": emptyReport(), "full": fullReport(), "hostile": hostileReport()} {
 		t.Run(name, func(t *testing.T) { wantPage(t, pageOf(t, viewOf(report, false)), viewOf(report, false)) })
 	}
 	t.Run("restore", func(t *testing.T) {
-		view := viewOfRestore(reaper.RestoreReport{Kind: "RestoreReport", Entries: []reaper.RestoreEntry{{Outcome: reaper.Taken}}})
+		view := viewOfRestore(report.RestoreReport{Kind: "RestoreReport", Entries: []report.RestoreEntry{{Outcome: report.Taken}}})
 		wantPage(t, pageOf(t, view), view)
 	})
 }
@@ -121,21 +122,21 @@ func TestPageTellsTheStateOfEachEntry(t *testing.T) {
 func TestStateOfAnEntry(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
-		entry reaper.Entry
+		entry report.Entry
 		want  byte
 	}{
-		{"nothing is known", reaper.Entry{}, 'u'},
-		{"in use", reaper.Entry{Verdict: reaper.InUse, Outcome: reaper.Kept}, 'i'},
-		{"waiting", reaper.Entry{Verdict: reaper.Suspected, Leaked: true, Outcome: reaper.Kept}, 'w'},
-		{"due in a run that was refused", reaper.Entry{Verdict: reaper.Orphaned, Leaked: true, Outcome: reaper.Kept}, 'd'},
-		{"due in a dry run", reaper.Entry{Verdict: reaper.Orphaned, Leaked: true, Outcome: reaper.Planned}, 'd'},
-		{"held", reaper.Entry{Verdict: reaper.Held, Leaked: true, Reason: reaper.RuleHold, Outcome: reaper.Kept}, 'h'},
-		{"held, and not a pod's", reaper.Entry{Verdict: reaper.Held, Reason: reaper.NotPodOwned, Outcome: reaper.Kept}, 'u'},
-		{"protected", reaper.Entry{Verdict: reaper.Held, Leaked: true, Reason: reaper.Protected, Outcome: reaper.Kept}, 'p'},
-		{"released", reaper.Entry{Verdict: reaper.Orphaned, Leaked: true, Outcome: reaper.Released}, 'r'},
-		{"the release failed", reaper.Entry{Verdict: reaper.Orphaned, Leaked: true, Outcome: reaper.Failed}, 'f'},
-		{"the owner came back", reaper.Entry{Verdict: reaper.Orphaned, Leaked: true, Outcome: reaper.Returned}, 'i'},
-		{"changed hands", reaper.Entry{Verdict: reaper.Orphaned, Leaked: true, Outcome: reaper.Changed}, 'u'},
+		{"nothing is known", report.Entry{}, 'u'},
+		{"in use", report.Entry{Verdict: judge.InUse, Outcome: report.Kept}, 'i'},
+		{"waiting", report.Entry{Verdict: judge.Suspected, Leaked: true, Outcome: report.Kept}, 'w'},
+		{"due in a run that was refused", report.Entry{Verdict: judge.Orphaned, Leaked: true, Outcome: report.Kept}, 'd'},
+		{"due in a dry run", report.Entry{Verdict: judge.Orphaned, Leaked: true, Outcome: report.Planned}, 'd'},
+		{"held", report.Entry{Verdict: judge.Held, Leaked: true, Reason: judge.RuleHold, Outcome: report.Kept}, 'h'},
+		{"held, and not a pod's", report.Entry{Verdict: judge.Held, Reason: judge.NotPodOwned, Outcome: report.Kept}, 'u'},
+		{"protected", report.Entry{Verdict: judge.Held, Leaked: true, Reason: judge.Protected, Outcome: report.Kept}, 'p'},
+		{"released", report.Entry{Verdict: judge.Orphaned, Leaked: true, Outcome: report.Released}, 'r'},
+		{"the release failed", report.Entry{Verdict: judge.Orphaned, Leaked: true, Outcome: report.Failed}, 'f'},
+		{"the owner came back", report.Entry{Verdict: judge.Orphaned, Leaked: true, Outcome: report.Returned}, 'i'},
+		{"changed hands", report.Entry{Verdict: judge.Orphaned, Leaked: true, Outcome: report.Changed}, 'u'},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := stateOf(tt.entry); got != tt.want {
@@ -143,10 +144,10 @@ func TestStateOfAnEntry(t *testing.T) {
 			}
 		})
 	}
-	for outcome, want := range map[reaper.RestoreOutcome]byte{
-		reaper.Restored: 'R', reaper.Restorable: 'P', reaper.AlreadyThere: 'S', reaper.Taken: 'T', reaper.NotRestored: 'f', "": 'f',
+	for outcome, want := range map[report.RestoreOutcome]byte{
+		report.Restored: 'R', report.Restorable: 'P', report.AlreadyThere: 'S', report.Taken: 'T', report.NotRestored: 'f', "": 'f',
 	} {
-		if got := restoreStateOf(reaper.RestoreEntry{Outcome: outcome}); got != want {
+		if got := restoreStateOf(report.RestoreEntry{Outcome: outcome}); got != want {
 			t.Errorf("restoreStateOf(%q) = %c, want %c", outcome, got, want)
 		}
 	}

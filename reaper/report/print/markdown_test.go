@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // A page fits into a comment, and says how many lines did not: the lines on the page and
@@ -24,7 +24,7 @@ func TestPageHasItsSizeAndSaysWhatWasCut(t *testing.T) {
 			r.Warnings = append(r.Warnings, text)
 		}
 		for range rapid.IntRange(0, 60).Draw(t, "backends") {
-			r.Backends = append(r.Backends, reaper.BackendReport{Name: "b", Message: text})
+			r.Backends = append(r.Backends, report.BackendReport{Name: "b", Message: text})
 		}
 		page, whole := printed(t, Options{Format: "markdown", All: true}, r), printed(t, Options{Format: "table", All: true}, r)
 		if len(page) > maxPage {

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // printNames prints addresses, one a line.
@@ -23,10 +23,10 @@ func printNames(w io.Writer, v view) error {
 
 // namesOf returns the addresses that the run released or, in a dry run, would release. If
 // the plan was refused, a dry run would release none.
-func namesOf(r reaper.Report) []string {
+func namesOf(r report.Report) []string {
 	var names []string
 	for _, e := range r.Entries {
-		if e.Outcome == reaper.Released || e.Outcome == reaper.Planned && len(r.Result.Refused) == 0 {
+		if e.Outcome == report.Released || e.Outcome == report.Planned && len(r.Result.Refused) == 0 {
 			names = append(names, e.IP)
 		}
 	}
@@ -34,10 +34,10 @@ func namesOf(r reaper.Report) []string {
 }
 
 // namesOfRestore returns the addresses that are back or, in a dry run, would be.
-func namesOfRestore(r reaper.RestoreReport) []string {
+func namesOfRestore(r report.RestoreReport) []string {
 	var names []string
 	for _, e := range r.Entries {
-		if e.Outcome == reaper.Restored || e.Outcome == reaper.Restorable {
+		if e.Outcome == report.Restored || e.Outcome == report.Restorable {
 			names = append(names, e.IP)
 		}
 	}

@@ -8,7 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // PoolsOptions say what WritePools prints.
@@ -24,31 +25,31 @@ type PoolsOptions struct {
 type poolsReport struct {
 	APIVersion string                 `json:"apiVersion"`
 	Kind       string                 `json:"kind"`
-	Run        reaper.RunInfo         `json:"run"`
-	Leaked     *reaper.Leaked         `json:"leaked"`
-	Backends   []reaper.BackendReport `json:"backends"`
-	Networks   []reaper.NetworkReport `json:"networks"` // the fullest one first
-	Pools      []reaper.PoolReport    `json:"pools"`    // the fullest one first
+	Run        report.RunInfo         `json:"run"`
+	Leaked     *report.Leaked         `json:"leaked"`
+	Backends   []report.BackendReport `json:"backends"`
+	Networks   []report.NetworkReport `json:"networks"` // the fullest one first
+	Pools      []report.PoolReport    `json:"pools"`    // the fullest one first
 	Top        *ranking               `json:"top,omitempty"`
 	Warnings   []string               `json:"warnings,omitempty"`
 }
 
 // viewOfPools returns the view of a report that says how full its networks and pools are, and
 // with o.Top a ranking of the leaks.
-func viewOfPools(r reaper.Report, o PoolsOptions) view {
+func viewOfPools(r report.Report, o PoolsOptions) view {
 	p := poolsReport{
 		APIVersion: r.APIVersion, Kind: "PoolsReport", Run: r.Run, Leaked: r.Leaked, Backends: r.Backends,
 		Networks: slices.Clone(r.Networks), Pools: slices.Clone(r.Pools), Warnings: r.Warnings,
 	}
-	slices.SortStableFunc(p.Networks, func(a, b reaper.NetworkReport) int {
+	slices.SortStableFunc(p.Networks, func(a, b report.NetworkReport) int {
 		return cmp.Or(byFullness(a.Usage, b.Usage, a.Closed != "", b.Closed != ""), cmp.Compare(a.Name, b.Name))
 	})
 	networks := networksOf(p.Networks)
-	closed := func(pool reaper.PoolReport) bool {
+	closed := func(pool report.PoolReport) bool {
 		i, ok := networks.of(pool)
 		return ok && p.Networks[i].Closed != ""
 	}
-	slices.SortStableFunc(p.Pools, func(a, b reaper.PoolReport) int { return byFullness(a.Usage, b.Usage, closed(a), closed(b)) })
+	slices.SortStableFunc(p.Pools, func(a, b report.PoolReport) int { return byFullness(a.Usage, b.Usage, closed(a), closed(b)) })
 	if o.Top != "" {
 		top := rank(r, o.Top)
 		p.Top = &top
@@ -72,7 +73,7 @@ func viewOfPools(r reaper.Report, o PoolsOptions) view {
 type poolNetworks map[[2]string]int
 
 // networksOf returns the networks of the pools.
-func networksOf(networks []reaper.NetworkReport) poolNetworks {
+func networksOf(networks []report.NetworkReport) poolNetworks {
 	of := make(poolNetworks)
 	for i, n := range networks {
 		for _, pool := range n.Pools {
@@ -83,14 +84,14 @@ func networksOf(networks []reaper.NetworkReport) poolNetworks {
 }
 
 // of returns the index of the network of a pool, and whether it has one.
-func (of poolNetworks) of(p reaper.PoolReport) (int, bool) {
+func (of poolNetworks) of(p report.PoolReport) (int, bool) {
 	i, ok := of[[2]string{p.Backend, p.Name}]
 	return i, ok
 }
 
 // byFullness orders the fullest first, then what is not known, and then what is closed.
-func byFullness(a, b reaper.Usage, aClosed, bClosed bool) int {
-	rank := func(u reaper.Usage, closed bool) int {
+func byFullness(a, b report.Usage, aClosed, bClosed bool) int {
+	rank := func(u report.Usage, closed bool) int {
 		switch {
 		case closed:
 			return 2
@@ -117,7 +118,7 @@ func orOne(n *big.Int) *big.Int {
 }
 
 // where says on which cluster or node, and when, the report was made.
-func where(run reaper.RunInfo) string {
+func where(run report.RunInfo) string {
 	place := strings.Join(placeOf(run), ", ")
 	if run.Cluster+run.Node == "" {
 		return "from " + place
@@ -129,12 +130,12 @@ func where(run reaper.RunInfo) string {
 // Then come the pools without a network.
 func usageTable(p poolsReport, o PoolsOptions) table {
 	t := table{heading: []string{"BACKEND", "NETWORK", "RANGE", "FULL", "USED", "LIVE", "LEAKED", "PROTECTED", "OTHER", "FREE", "CAPACITY", "NOTE"}}
-	row := func(backend, name, in string, u reaper.Usage, closed bool, note string) {
+	row := func(backend, name, in string, u report.Usage, closed bool, note string) {
 		t.rows = append(t.rows, usageRow(backend, name, in, u, p.Leaked != nil, closed, note))
 	}
 	networks := networksOf(p.Networks)
-	below := make([][]reaper.PoolReport, len(p.Networks))
-	var alone []reaper.PoolReport
+	below := make([][]report.PoolReport, len(p.Networks))
+	var alone []report.PoolReport
 	for _, pool := range p.Pools {
 		if i, ok := networks.of(pool); !ok {
 			alone = append(alone, pool)
@@ -176,7 +177,7 @@ const unknown = "unknown"
 
 // usageRow returns the row of a network or of a pool. If the pods are not known, neither
 // is what has an address.
-func usageRow(backend, name, in string, u reaper.Usage, judged, closed bool, note string) []string {
+func usageRow(backend, name, in string, u report.Usage, judged, closed bool, note string) []string {
 	by := []string{unknown, unknown, unknown, unknown}
 	if judged {
 		by = []string{strconv.Itoa(u.Live), strconv.Itoa(u.Leaked), strconv.Itoa(u.Protected), strconv.Itoa(u.Other)}
@@ -190,7 +191,7 @@ func usageRow(backend, name, in string, u reaper.Usage, judged, closed bool, not
 }
 
 // percent returns how full it is. It is 100% only if nothing is free.
-func percent(u reaper.Usage) string {
+func percent(u report.Usage) string {
 	switch {
 	case u.Capacity == nil || u.Free == nil:
 		return unknown
@@ -214,7 +215,7 @@ func number(n *big.Int) string {
 func unlisted(p poolsReport) []string {
 	var lines []string
 	for _, b := range p.Backends {
-		if b.Status == reaper.StatusFailed {
+		if b.Status == ipam.StatusFailed {
 			lines = append(lines, "unknown: "+b.Name+" could not be listed: "+b.Message)
 		}
 	}

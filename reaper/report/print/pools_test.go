@@ -6,13 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // usageOf returns the usage of a network with these addresses; of an unknown number if
 // capacity is negative.
-func usageOf(used int, free, capacity int64) reaper.Usage {
-	u := reaper.Usage{Used: used}
+func usageOf(used int, free, capacity int64) report.Usage {
+	u := report.Usage{Used: used}
 	if capacity >= 0 {
 		u.Capacity, u.Free = big.NewInt(capacity), big.NewInt(free)
 	}
@@ -21,7 +22,7 @@ func usageOf(used int, free, capacity int64) reaper.Usage {
 
 // The fullest network comes first, then what is not known, and what is closed comes last.
 func TestPoolsAreOrderedByFullness(t *testing.T) {
-	r := reaper.Report{Leaked: &reaper.Leaked{}, Networks: []reaper.NetworkReport{
+	r := report.Report{Leaked: &report.Leaked{}, Networks: []report.NetworkReport{
 		{Name: "closed", Usage: usageOf(90, 0, 100), Closed: "disabled"},
 		{Name: "unknown", Usage: usageOf(5, 0, -1)},
 		{Name: "half", Usage: usageOf(50, 50, 100)},
@@ -46,7 +47,7 @@ func TestPoolsAreOrderedByFullness(t *testing.T) {
 // A network is full only if it has nothing free, and its figure is rounded down.
 func TestPercentIsRoundedDown(t *testing.T) {
 	for _, tt := range []struct {
-		u    reaper.Usage
+		u    report.Usage
 		want string
 	}{
 		{usageOf(999, 1, 1000), "99%"}, {usageOf(1, 0, 1), "100%"}, {usageOf(0, 0, 0), "100%"},
@@ -62,10 +63,10 @@ func TestPercentIsRoundedDown(t *testing.T) {
 // A ranking without all of its rows says how many are left out. Pools without a network
 // are as many as the rows.
 func TestPoolsSayWhatIsLeftOut(t *testing.T) {
-	r := reaper.Report{Leaked: &reaper.Leaked{}}
+	r := report.Report{Leaked: &report.Leaked{}}
 	for _, name := range []string{"a", "b", "c"} {
-		r.Pools = append(r.Pools, reaper.PoolReport{Backend: "calico", Name: name, Usage: usageOf(1, 1, 2)})
-		r.Entries = append(r.Entries, reaper.Entry{Leaked: true, Owner: reaper.EntryOwner{Node: name}, Outcome: reaper.Kept})
+		r.Pools = append(r.Pools, report.PoolReport{Backend: "calico", Name: name, Usage: usageOf(1, 1, 2)})
+		r.Entries = append(r.Entries, report.Entry{Leaked: true, Owner: ipam.EntryOwner{Node: name}, Outcome: report.Kept})
 	}
 	var text bytes.Buffer
 	if err := WritePools(&text, PoolsOptions{Format: "table", Top: "nodes", Limit: 1}, r); err != nil {

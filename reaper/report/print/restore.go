@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // viewOfRestore returns the view of the report of a restore.
-func viewOfRestore(r reaper.RestoreReport) view {
+func viewOfRestore(r report.RestoreReport) view {
 	return view{
 		value:    r,
 		head:     []notice{{text: restoreConclusion(r)}},
@@ -20,7 +20,7 @@ func viewOfRestore(r reaper.RestoreReport) view {
 }
 
 // restoreTable returns one row for each entry.
-func restoreTable(r reaper.RestoreReport) table {
+func restoreTable(r report.RestoreReport) table {
 	t := table{heading: []string{"IP", "BACKEND", "POOL", "POD", "OUTCOME", "NOTE"}}
 	for _, e := range r.Entries {
 		t.rows = append(t.rows, []string{
@@ -31,7 +31,7 @@ func restoreTable(r reaper.RestoreReport) table {
 }
 
 // restoreConclusion returns the report in one sentence.
-func restoreConclusion(r reaper.RestoreReport) string {
+func restoreConclusion(r report.RestoreReport) string {
 	s := r.Summary
 	of := strconv.Itoa(s.Records) + " entries"
 	if r.Journal.ID != "" { // a damaged journal may have none

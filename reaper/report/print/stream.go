@@ -7,7 +7,7 @@ import (
 	"io"
 	"slices"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // A textForm is how a format writes the value of a view. A report of a large cluster has
@@ -64,13 +64,13 @@ func (f textForm) write(w io.Writer, value any) error {
 // apart returns a report without its entries, and these. Any other value has none.
 func apart(value any) (head any, entries []any) {
 	switch r := value.(type) {
-	case reaper.Report:
+	case report.Report:
 		entries = chunks(r.Entries)
-		r.Entries = []reaper.Entry{}
+		r.Entries = []report.Entry{}
 		return r, entries
-	case reaper.RestoreReport:
+	case report.RestoreReport:
 		entries = chunks(r.Entries)
-		r.Entries = []reaper.RestoreEntry{}
+		r.Entries = []report.RestoreEntry{}
 		return r, entries
 	}
 	return value, nil

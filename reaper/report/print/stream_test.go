@@ -8,16 +8,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // manyEntries returns a report with this many entries, and with texts that look like the place
 // of the entries.
-func manyEntries(n int) reaper.Report {
+func manyEntries(n int) report.Report {
 	some := append(fullReport().Entries, hostileReport().Entries...)
 	r := hostileReport()
 	r.Warnings = append(r.Warnings, "\n  \"entries\": []", "\nentries: []\n", "entries: []")
-	r.Entries = []reaper.Entry{}
+	r.Entries = []report.Entry{}
 	for i := range n {
 		e := some[i%len(some)]
 		e.Key = fmt.Sprint(i)

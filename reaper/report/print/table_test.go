@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
 
 // A name that a terminal shortens can still be copied.
@@ -12,7 +12,7 @@ func TestNoTruncPrintsWholeNames(t *testing.T) {
 	r := largeReport()
 	first := r.Entries[0]
 	for _, e := range r.Entries {
-		if e.Verdict == reaper.Orphaned {
+		if e.Verdict == judge.Orphaned {
 			first = e
 			break
 		}

@@ -8,12 +8,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // viewOf returns the view of the report of a run. With all, nothing is folded.
-func viewOf(r reaper.Report, all bool) view {
+func viewOf(r report.Report, all bool) view {
 	return view{
 		value: r,
 		head:  headOf(r),
@@ -29,9 +30,9 @@ func viewOf(r reaper.Report, all bool) view {
 
 // backendTable returns one row for each store. The counts of a store that could not be
 // listed are unknown. It leaves out the outcomes that no allocation has.
-func backendTable(r reaper.Report) table {
+func backendTable(r report.Report) table {
 	t := table{heading: []string{"BACKEND", "STATUS", "ENTRIES", "IN USE", "HELD", "SUSPECTED", "PLANNED", "RELEASED", "CHANGED", "FAILED", "MESSAGE"}}
-	var sum reaper.Counts
+	var sum report.Counts
 	for _, b := range r.Backends {
 		sum.Released, sum.Changed, sum.Failed = sum.Released+b.Released, sum.Changed+b.Changed, sum.Failed+b.Failed
 	}
@@ -53,11 +54,11 @@ func backendTable(r reaper.Report) table {
 }
 
 // countOf returns a count of a backend for people.
-func countOf(b reaper.BackendReport, n int) string {
+func countOf(b report.BackendReport, n int) string {
 	switch {
 	case b.Counted():
 		return strconv.Itoa(n)
-	case b.Status == reaper.StatusSkipped:
+	case b.Status == ipam.StatusSkipped:
 		return "-"
 	default:
 		return unknown
@@ -66,12 +67,12 @@ func countOf(b reaper.BackendReport, n int) string {
 
 // poolTable returns one row for each pool, those with the most leaks first. Without all,
 // it folds the pools without a finding, and the rest of many.
-func poolTable(r reaper.Report, all bool) table {
+func poolTable(r report.Report, all bool) table {
 	t := table{heading: []string{"POOL", "RANGE", "CAPACITY", "BEFORE", "AFTER", "LEAKED", "PROTECTED", "FREE"}}
 	shown := slices.Clone(r.Pools)
-	slices.SortStableFunc(shown, func(a, b reaper.PoolReport) int { return findings(b) - findings(a) })
-	anyProtected := slices.ContainsFunc(shown, func(p reaper.PoolReport) bool { return p.Protected > 0 })
-	var more, dull []reaper.PoolReport
+	slices.SortStableFunc(shown, func(a, b report.PoolReport) int { return findings(b) - findings(a) })
+	anyProtected := slices.ContainsFunc(shown, func(p report.PoolReport) bool { return p.Protected > 0 })
+	var more, dull []report.PoolReport
 	if !all {
 		shown, more, dull = foldPools(shown)
 	}
@@ -104,7 +105,7 @@ func poolTable(r reaper.Report, all bool) table {
 
 // leakedIn returns how many addresses of a pool have no owner. If that is not known of the
 // run, it is not known of the pool.
-func leakedIn(r reaper.Report, p reaper.PoolReport) string {
+func leakedIn(r report.Report, p report.PoolReport) string {
 	if r.Leaked == nil {
 		return unknown
 	}
@@ -128,7 +129,7 @@ func clock(t *time.Time) string {
 }
 
 // podOf returns the namespace and the name of an owner's pod, or nothing.
-func podOf(o reaper.EntryOwner) string { return strings.Trim(o.Namespace+"/"+o.Pod, "/") }
+func podOf(o ipam.EntryOwner) string { return strings.Trim(o.Namespace+"/"+o.Pod, "/") }
 
 // keyPrefix begins the name of an entry without an address.
 const keyPrefix = "key "
@@ -143,7 +144,7 @@ func nameOf(ip, key string) string {
 
 // conclusion returns the report in one sentence, and a line with the command that undoes
 // the releases.
-func conclusion(r reaper.Report) []string {
+func conclusion(r report.Report) []string {
 	s := r.Summary
 	refused := len(r.Result.Refused) > 0
 	if r.Run.DryRun {

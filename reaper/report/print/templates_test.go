@@ -5,7 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 func TestTemplatesApplyToTheJSON(t *testing.T) {
@@ -65,19 +67,19 @@ func FuzzTemplates(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, text string) {
 		for _, format := range []string{"jsonpath=", "custom-columns=A:"} {
 			_ = Write(&bytes.Buffer{}, Options{Format: format + text}, fullReport())
-			_ = WriteRestore(&bytes.Buffer{}, Options{Format: format + text}, reaper.RestoreReport{})
+			_ = WriteRestore(&bytes.Buffer{}, Options{Format: format + text}, report.RestoreReport{})
 		}
 	})
 }
 
 // Every format is for a restore too.
 func TestRestoreHasEveryFormat(t *testing.T) {
-	r := reaper.RestoreReport{
-		Kind: "RestoreReport", Journal: reaper.JournalRun{ID: "20260301-120000-ABCDEF"}, Summary: reaper.RestoreCounts{Records: 3, Restored: 2, Taken: 1},
-		Entries: []reaper.RestoreEntry{
-			{Backend: "calico", Pool: "p", Key: "2", IP: "10.0.0.10", Outcome: reaper.Restored},
-			{Backend: "calico", Pool: "p", Key: "1", IP: "10.0.0.9", Outcome: reaper.Restored},
-			{Backend: "calico", Pool: "p", Key: "3", IP: "10.0.0.11", Owner: reaper.EntryOwner{Namespace: "shop", Pod: "web"}, Outcome: reaper.Taken, Error: "pod shop/new has it"},
+	r := report.RestoreReport{
+		Kind: "RestoreReport", Journal: journal.Run{ID: "20260301-120000-ABCDEF"}, Summary: report.RestoreCounts{Records: 3, Restored: 2, Taken: 1},
+		Entries: []report.RestoreEntry{
+			{Backend: "calico", Pool: "p", Key: "2", IP: "10.0.0.10", Outcome: report.Restored},
+			{Backend: "calico", Pool: "p", Key: "1", IP: "10.0.0.9", Outcome: report.Restored},
+			{Backend: "calico", Pool: "p", Key: "3", IP: "10.0.0.11", Owner: ipam.EntryOwner{Namespace: "shop", Pod: "web"}, Outcome: report.Taken, Error: "pod shop/new has it"},
 		},
 	}
 	const sentence = "put back 2 of 3 entries of run 20260301-120000-ABCDEF (0 were there already, 1 are taken, 0 failed)"

@@ -9,7 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // What leaks can be counted by.
@@ -47,10 +48,10 @@ type rankedRow struct {
 const nameless = "(unknown)"
 
 // rank counts the leaks that the stores still have.
-func rank(r reaper.Report, by string) ranking {
+func rank(r report.Report, by string) ranking {
 	counted := make(map[string]*rankedRow)
 	for _, e := range r.Entries {
-		if !e.Leaked || e.Outcome == reaper.Released || e.Outcome == reaper.Changed || e.Outcome == reaper.Returned {
+		if !e.Leaked || e.Outcome == report.Released || e.Outcome == report.Changed || e.Outcome == report.Returned {
 			continue
 		}
 		name := cmp.Or(nameFor(e, by, r.Run.StartedAt), nameless)
@@ -61,9 +62,9 @@ func rank(r reaper.Report, by string) ranking {
 		}
 		row.Leaked++
 		switch e.Verdict {
-		case reaper.Orphaned:
+		case judge.Orphaned:
 			row.Due++
-		case reaper.Suspected:
+		case judge.Suspected:
 			row.Waiting++
 		default:
 			row.Held++
@@ -83,7 +84,7 @@ func rank(r reaper.Report, by string) ranking {
 }
 
 // nameFor returns the row in which an entry counts; empty if that is not known.
-func nameFor(e reaper.Entry, by string, now time.Time) string {
+func nameFor(e report.Entry, by string, now time.Time) string {
 	switch by {
 	case byNodes:
 		return e.Owner.Node
@@ -140,7 +141,7 @@ var ages = []struct {
 
 // ageOf returns how old a leak is: since an earlier run first saw it without an owner, or
 // else since it was allocated. It returns an empty string if neither is known.
-func ageOf(e reaper.Entry, now time.Time) string {
+func ageOf(e report.Entry, now time.Time) string {
 	var since time.Time
 	switch {
 	case e.FirstSeen != nil && e.FirstSeen.Before(now):

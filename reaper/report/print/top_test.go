@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 func TestWorkloadsAreGuessedFromPodNames(t *testing.T) {
@@ -41,7 +41,7 @@ func TestAgesOfLeaks(t *testing.T) {
 		{"a week", nil, at(7 * day), "7 to 30 days"},
 		{"a month", nil, at(30 * day), "30 days and more"},
 	} {
-		if got := ageOf(reaper.Entry{FirstSeen: tt.seen, Created: tt.created}, now); got != tt.want {
+		if got := ageOf(report.Entry{FirstSeen: tt.seen, Created: tt.created}, now); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
 	}

@@ -3,7 +3,7 @@ package print
 import (
 	"strings"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // currentContext stands for the context that a run inside a cluster does not know. It is
@@ -14,7 +14,7 @@ const currentContext = `"$(kubectl config current-context)"`
 const undoLabel = "undo it by: "
 
 // undoCommand returns the command that undoes a run.
-func undoCommand(run reaper.RunInfo) string { return commandOn("restore", run) }
+func undoCommand(run report.RunInfo) string { return commandOn("restore", run) }
 
 // commandOn returns a command on the journal of a run, ready to be pasted into the shell of
 // an operator: on the node, if the run was about a node.
@@ -22,7 +22,7 @@ func undoCommand(run reaper.RunInfo) string { return commandOn("restore", run) }
 // A run inside a cluster has a policy file that a workstation does not have, and a program
 // that is not called there as a plugin. So its command leaves out the one, and names the
 // plugin.
-func commandOn(command string, run reaper.RunInfo) string {
+func commandOn(command string, run report.RunInfo) string {
 	if run.Node != "" {
 		words := appendFlag([]string{run.Program, "node", command}, "--state-dir", run.StateDir)
 		return strings.Join(appendFlag(words, "--run", run.ID), " ")

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // Promise 10: an operator pastes the command, and it finds the journal.
@@ -17,20 +17,20 @@ func TestUndoIsAWholeCommand(t *testing.T) {
 	inCluster := `kubectl ip-reaper restore --context "$(kubectl config current-context)" --state-namespace ip-reaper --run ` + id
 	for _, tt := range []struct {
 		name string
-		run  reaper.RunInfo
+		run  report.RunInfo
 		want string
 	}{
-		{"of a workstation", reaper.RunInfo{ID: id, Program: "ip-reaper", Context: "my-cluster", StateNamespace: "ip-reaper"},
+		{"of a workstation", report.RunInfo{ID: id, Program: "ip-reaper", Context: "my-cluster", StateNamespace: "ip-reaper"},
 			"ip-reaper restore --context my-cluster --state-namespace ip-reaper --run " + id},
-		{"of the plugin, with all flags", reaper.RunInfo{
+		{"of the plugin, with all flags", report.RunInfo{
 			ID: id, Program: "kubectl ip-reaper", Context: "admin@c:6443", Kubeconfig: "my files/config", StateNamespace: "ours",
-			Policy: reaper.PolicyInfo{File: "outage.yaml"},
+			Policy: report.PolicyInfo{File: "outage.yaml"},
 		}, "kubectl ip-reaper restore --context admin@c:6443 --kubeconfig 'my files/config' --policy outage.yaml --state-namespace ours --run " + id},
-		{"with a policy from a pipe", reaper.RunInfo{
-			ID: id, Program: "ip-reaper", Context: "c", StateNamespace: "ours", Policy: reaper.PolicyInfo{File: "/dev/fd/63"},
+		{"with a policy from a pipe", report.RunInfo{
+			ID: id, Program: "ip-reaper", Context: "c", StateNamespace: "ours", Policy: report.PolicyInfo{File: "/dev/fd/63"},
 		}, "ip-reaper restore --context c --state-namespace ours --run " + id},
-		{"of a pod", reaper.RunInfo{
-			ID: id, Program: "ip-reaper", StateNamespace: "ip-reaper", Policy: reaper.PolicyInfo{File: "/etc/ip-reaper/policy.yaml"},
+		{"of a pod", report.RunInfo{
+			ID: id, Program: "ip-reaper", StateNamespace: "ip-reaper", Policy: report.PolicyInfo{File: "/etc/ip-reaper/policy.yaml"},
 		}, inCluster},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

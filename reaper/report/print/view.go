@@ -3,7 +3,7 @@ package print
 import (
 	"io"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // Options say how to print a report. The zero value of a field other than Format is the
@@ -45,7 +45,7 @@ func (o Options) Brief() bool {
 
 // Write prints the report of a run. Without Options.All, most formats leave out the
 // allocations that are in use. It returns an error if Check does not accept the format.
-func Write(w io.Writer, o Options, r reaper.Report) error {
+func Write(w io.Writer, o Options, r report.Report) error {
 	if o.Brief() {
 		r = r.Brief()
 	}
@@ -54,24 +54,24 @@ func Write(w io.Writer, o Options, r reaper.Report) error {
 
 // WriteRestore prints the report of a restore. It returns an error if Check does not
 // accept the format.
-func WriteRestore(w io.Writer, o Options, r reaper.RestoreReport) error {
+func WriteRestore(w io.Writer, o Options, r report.RestoreReport) error {
 	return o.write(w, viewOfRestore(r))
 }
 
 // WriteHistory prints a history. It returns an error if Check does not accept the format. by
 // says how the program was called. The names of a history are the IDs of its runs, or the
 // addresses if one run was asked for.
-func WriteHistory(w io.Writer, o Options, h reaper.History, by reaper.RunInfo) error {
+func WriteHistory(w io.Writer, o Options, h report.History, by report.RunInfo) error {
 	return o.write(w, viewOfHistory(h, by, o.All))
 }
 
 // WritePools prints how full the networks and the pools of a report are.
-func WritePools(w io.Writer, o PoolsOptions, r reaper.Report) error {
+func WritePools(w io.Writer, o PoolsOptions, r report.Report) error {
 	return Options{Format: o.Format, NoTrunc: true}.write(w, viewOfPools(r, o))
 }
 
 // WriteExplanation prints an explanation. The format must be one of LookFormats.
-func WriteExplanation(w io.Writer, format string, x reaper.Explanation) error {
+func WriteExplanation(w io.Writer, format string, x report.Explanation) error {
 	return Options{Format: format, NoTrunc: true}.write(w, viewOfExplanation(x))
 }
 

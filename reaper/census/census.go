@@ -1,0 +1,199 @@
+package census
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+)
+
+// A Census is a complete list of pods, StatefulSets and nodes, and on a node also of
+// sandboxes. It is read after the allocations were listed. The zero Census has no lists: by
+// it, every allocation is kept. A Census is safe for concurrent use.
+type Census struct {
+	population
+	sets  map[ipam.PodRef]StatefulSet
+	nodes map[string]Node // nil if nodes were not read
+	away  []Node          // the unreachable ones, by name
+	back  Node            // that became ready last, long after its creation
+
+	sandboxes sandboxList // of the node, if the run is on one
+
+	machines map[netip.Addr]VirtualMachine  // by each address that the guest reports
+	silent   map[ipam.PodRef]VirtualMachine // that do not report all addresses, by the beginning of their pods' names
+	guests   excess                         // the virtual machines that report too much
+
+	fresh map[ipam.PodRef]Reading // overrides the population
+}
+
+// rejoinAge is how long after its creation a node that becomes ready is back, and not new.
+const rejoinAge = 10 * time.Minute
+
+// New indexes complete lists whose reading began at the given time. It keeps the
+// pods, which must not change any more. A node that
+// is not among the nodes does not exist; nil means that nodes were not read.
+func New(began time.Time, pods []Pod, sets []StatefulSet, nodes ...Node) Census {
+	c := Census{population: newPopulation(began, pods), sets: make(map[ipam.PodRef]StatefulSet, len(sets))}
+	for _, s := range sets {
+		c.sets[ipam.PodRef{Namespace: s.Namespace, Name: s.Name}] = s
+	}
+	if nodes != nil {
+		c.nodes = make(map[string]Node, len(nodes))
+	}
+	for _, n := range nodes {
+		c.nodes[n.Name] = n
+	}
+	for _, n := range c.nodes {
+		switch {
+		case c.Unreachable(n.Name):
+			c.away = append(c.away, n)
+		case n.Ready && n.Since.Sub(n.Created) > rejoinAge && n.Since.After(c.back.Since):
+			c.back = n
+		}
+	}
+	slices.SortFunc(c.away, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
+	return c
+}
+
+// WithSandboxes returns the census with these sandboxes of a node, which are all that it has.
+func (c Census) WithSandboxes(ids ...string) Census {
+	c.sandboxes = newSandboxList(ids)
+	return c
+}
+
+// withMachines returns the census with a complete list of virtual machines.
+func (c Census) withMachines(machines []VirtualMachine) Census {
+	c.machines, c.silent = make(map[netip.Addr]VirtualMachine), make(map[ipam.PodRef]VirtualMachine)
+	for _, m := range machines {
+		ref := ipam.PodRef{Namespace: m.Namespace, Name: launchers(m.Name)}
+		if old, known := c.silent[ref]; !m.Reported && (!known || m.Created.Before(old.Created)) {
+			c.silent[ref] = m
+		}
+		if m.TooMuch {
+			c.guests.add(m.Namespace, "virtual machine "+m.Namespace+"/"+m.Name)
+		}
+		for _, ip := range m.Addresses {
+			c.machines[ipam.Shown(ip)] = m
+		}
+	}
+	return c
+}
+
+// randomSuffix is how many characters the API server adds to a name that it generates, and
+// maxGenerated how many it keeps of what is before them (k8s.io/apiserver/pkg/storage/names).
+const (
+	randomSuffix = 5
+	maxGenerated = 63 - randomSuffix
+)
+
+// launchers returns the beginning of the names of a virtual machine's pods. KubeVirt lets the API
+// server generate the rest.
+func launchers(machine string) string {
+	name := "virt-launcher-" + machine + "-"
+	return name[:min(len(name), maxGenerated)]
+}
+
+// Launched returns the virtual machine that may be of a pod of that name, and that does not report
+// all addresses of its guest.
+func (c Census) Launched(pod ipam.PodRef) (VirtualMachine, bool) {
+	m, ok := c.silent[ipam.PodRef{Namespace: pod.Namespace, Name: pod.Name[:max(0, len(pod.Name)-randomSuffix)]}]
+	return m, ok
+}
+
+// A Scope says which lists a census has beside those of the pods and the virtual
+// machines.
+type Scope struct {
+	StatefulSets bool
+	Nodes        bool
+}
+
+// Take reads the pods, the virtual machines and the lists of the scope. If one list
+// fails, there is no census.
+func Take(ctx context.Context, cluster Cluster, scope Scope) (Census, error) {
+	began := time.Now()
+	pods, err := cluster.Pods(ctx)
+	if err != nil {
+		return Census{}, fmt.Errorf("list pods: %w", err)
+	}
+	took := time.Since(began)
+	sandboxes, err := sandboxesOf(ctx, cluster)
+	if err != nil {
+		return Census{}, err
+	}
+	machines, err := cluster.VirtualMachines(ctx)
+	if err != nil {
+		return Census{}, fmt.Errorf("list virtualmachineinstances: %w", err)
+	}
+	var sets []StatefulSet
+	if scope.StatefulSets {
+		if sets, err = cluster.StatefulSets(ctx); err != nil {
+			return Census{}, fmt.Errorf("list statefulsets: %w", err)
+		}
+	}
+	var nodes []Node
+	if scope.Nodes {
+		if nodes, err = cluster.Nodes(ctx); err != nil {
+			return Census{}, fmt.Errorf("list nodes: %w", err)
+		}
+		if nodes == nil {
+			nodes = []Node{} // read, and there are none
+		}
+	}
+	census := New(began, pods, sets, nodes...).withMachines(machines)
+	census.took, census.sandboxes = took, sandboxes
+	return census, nil
+}
+
+// A Reading is what a second look read of one pod.
+type Reading struct {
+	Pod      Pod
+	Presence Presence
+	Began    time.Time
+	Err      error // why the presence is Unknown
+}
+
+// ReadAt returns when the pod was last read, or why it could not be read.
+func (c Census) ReadAt(ref ipam.PodRef) (time.Time, error) {
+	if l, ok := c.fresh[ref]; ok {
+		return l.Began, l.Err
+	}
+	return c.began, nil
+}
+
+// With returns the census with the results of a second look at some pods.
+func (c Census) With(fresh map[ipam.PodRef]Reading) Census {
+	c.fresh = fresh
+	return c
+}
+
+// Again returns the census with a new list of all pods, and on a node of all sandboxes. It
+// believes no list that is empty since then: the limit for an empty census holds at each second
+// look, and a container runtime that begins anew may list nothing for a moment. That error wraps
+// ErrAgain.
+func (c Census) Again(ctx context.Context, cluster Cluster) (Census, error) {
+	began := time.Now()
+	pods, err := cluster.Pods(ctx)
+	if err != nil {
+		return Census{}, fmt.Errorf("list pods: %w", err)
+	}
+	sandboxes, err := sandboxesOf(ctx, cluster)
+	switch {
+	case err != nil:
+		return Census{}, err
+	case len(sandboxes.ids) == 0 && len(c.sandboxes.ids) > 0:
+		return Census{}, fmt.Errorf("%w: now %s, and it had %d", ipam.ErrAgain, NoSandboxes, len(c.sandboxes.ids))
+	case len(pods) == 0 && c.Size() > 0:
+		return Census{}, fmt.Errorf("%w: now %s, and it had %d", ipam.ErrAgain, NoPods, c.Size())
+	}
+	return c.relisted(began, pods, sandboxes), nil
+}
+
+// relisted returns the census with a new list of all pods, and of all sandboxes.
+func (c Census) relisted(began time.Time, pods []Pod, sandboxes sandboxList) Census {
+	c.population, c.sandboxes, c.fresh = newPopulation(began, pods), sandboxes, nil
+	return c
+}

@@ -1,0 +1,171 @@
+package census
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+)
+
+// A Pod has the fields of a pod object that rules look at.
+type Pod struct {
+	Ref  ipam.PodRef
+	UID  string
+	Node string // empty until it is scheduled
+
+	// Created is when the object was created, by the clock of the API server. It is zero for
+	// the mirror of a static pod: the kubelet creates that again while the sandbox lives.
+	Created time.Time
+
+	// Deadline is when a deletion that is under way should be complete, at the end of its
+	// grace period; zero if there is none.
+	Deadline time.Time
+
+	// Addresses are the addresses that the pod shows: in its status, in Calico's
+	// annotations, and in the Multus network-status of any interface. The first
+	// InStatus of them are from the status. No address is there twice.
+	Addresses []netip.Addr
+	InStatus  int
+
+	// Interfaces are the interfaces that the Multus network-status shows. No name is
+	// there twice.
+	Interfaces []Interface
+
+	// Sandbox is the ID of the sandbox that the pod shows; empty if it shows none.
+	Sandbox string
+
+	// TerminationGrace is how long the kubelet lets the containers run after the
+	// deletion of the pod: the longest that the pod names.
+	TerminationGrace time.Duration
+
+	// Finished is set for phase Succeeded or Failed.
+	Finished bool
+
+	// AddressUnknown is set for a pod that is not finished and should show an
+	// address but does not, or whose network-status cannot be decoded; and for a pod
+	// with TooMuch.
+	AddressUnknown bool
+
+	// LeavesOut is set for a pod that is not finished, and whose network-status does not
+	// name each network for which it asks. It may have an address there that it does not
+	// show.
+	LeavesOut bool
+
+	// TooMuch is set for a pod that shows more addresses than are read.
+	TooMuch bool
+
+	// Starting is set for a pod whose address is unknown because its status has none, and
+	// whose annotations can be read: its sandbox is not set up yet, or the kubelet has not
+	// written the status yet. It may show an address that Calico's plugin just gave it. It
+	// has no network-status, or one beside an address of Calico.
+	Starting bool
+}
+
+// An Interface of a pod has the addresses that a network-status shows for it.
+type Interface struct {
+	Name      string
+	Addresses []netip.Addr
+}
+
+// Shows reports whether the pod shows the address.
+func (p Pod) Shows(ip netip.Addr) bool { return slices.Contains(p.Addresses, ip) }
+
+// Status returns the addresses of the pod's status. The kubelet writes the status. The
+// owner of a pod may write any annotation on it, so the other addresses are claims.
+func (p Pod) Status() []netip.Addr { return p.Addresses[:p.InStatus] }
+
+// Proves reports whether the status of the pod has the address.
+func (p Pod) Proves(ip netip.Addr) bool { return slices.Contains(p.Status(), ip) }
+
+// hides reports whether the pod may have an address that it does not show.
+func (p Pod) hides() bool { return p.AddressUnknown || p.LeavesOut }
+
+// veiled reports whether only the annotations of the pod leave addresses unknown.
+func (p Pod) veiled() bool { return p.hides() && p.InStatus > 0 }
+
+// A StatefulSet has the fields of a StatefulSet object that rules look at.
+type StatefulSet struct {
+	Namespace string
+	Name      string
+	Start     int // first ordinal
+	Replicas  int
+}
+
+// A Node has the fields of a node object that rules look at.
+type Node struct {
+	Name  string
+	Ready bool
+
+	// Since is when Ready last changed; zero if the node does not say.
+	Since time.Time
+
+	// Lost is set if Ready is Unknown: the node controller lost contact to the node,
+	// and Since is by its clock. Otherwise Since is by the clock of the node.
+	Lost bool
+
+	// Created is when the node joined; zero if the node does not say.
+	Created time.Time
+
+	// Boot identifies the boot of the machine; empty if the node does not say.
+	Boot string
+
+	// OutOfService is set by the taint node.kubernetes.io/out-of-service: an
+	// administrator states that nothing runs on the node any more.
+	OutOfService bool
+}
+
+// A VirtualMachine has the fields of a VirtualMachineInstance of KubeVirt that rules
+// look at.
+type VirtualMachine struct {
+	Namespace string
+	Name      string
+
+	// Addresses are those that the guest reports. A guest keeps its address in a live
+	// migration, although the new pod shows another one.
+	Addresses []netip.Addr
+
+	// Reported is set if Addresses are all that the guest has: its agent reports every
+	// interface, or the guest has ended.
+	Reported bool
+
+	// Created is when the machine was started; zero if it does not say.
+	Created time.Time
+
+	// TooMuch is set if the guest reports more addresses than are read.
+	TooMuch bool
+}
+
+// Presence says whether a pod exists.
+type Presence int
+
+// The presences. The zero value means that it is not known.
+const (
+	Unknown Presence = iota
+	Present
+	Absent
+)
+
+// A Cluster reads pods, virtual machines, StatefulSets and nodes. Every answer is
+// consistent: it has each write that was made before the call. If a second request would
+// fail in the same way, the error wraps ErrRefused.
+type Cluster interface {
+	// Pods lists every pod of the cluster. It is complete or an error.
+	Pods(ctx context.Context) ([]Pod, error)
+
+	// VirtualMachines lists every VirtualMachineInstance; none if the cluster does not
+	// have that resource. It is complete or an error.
+	VirtualMachines(ctx context.Context) ([]VirtualMachine, error)
+
+	// StatefulSets lists every StatefulSet. It is complete or an error.
+	StatefulSets(ctx context.Context) ([]StatefulSet, error)
+
+	// Nodes lists every node. It is complete or an error.
+	Nodes(ctx context.Context) ([]Node, error)
+
+	// Pod reads one pod. Absent means that the API server itself answered that
+	// there is no such pod. After any other failure the pod is Unknown, and there
+	// is an error.
+	Pod(ctx context.Context, ref ipam.PodRef) (Pod, Presence, error)
+}

@@ -1,0 +1,151 @@
+package ipam
+
+import (
+	"net/netip"
+	"time"
+)
+
+// A PodRef names a pod. It is a name, not an identity: a StatefulSet brings a
+// different pod back under the same PodRef. The zero PodRef names no pod.
+type PodRef struct {
+	Namespace string
+	Name      string
+}
+
+// String returns namespace/name.
+func (p PodRef) String() string { return p.Namespace + "/" + p.Name }
+
+// An Owner is the owner of an address, as far as the store names it. Any field may
+// be empty.
+type Owner struct {
+	Pod       PodRef
+	UID       string // of the pod
+	Sandbox   string // container ID of the pod sandbox
+	Interface string // inside the sandbox, such as net1
+
+	// Node is the node of the sandbox. If the store does not name it, Judge sets it
+	// to the node that another store names, or on which the pod was last seen.
+	Node string
+}
+
+// String names the owner for people: the pod, or else the sandbox.
+func (o Owner) String() string {
+	switch {
+	case o.Pod != PodRef{}:
+		return "pod " + o.Pod.String()
+	case o.Sandbox != "":
+		return "sandbox " + o.Sandbox
+	default:
+		return "an owner without a name"
+	}
+}
+
+// An Allocation is one address that a store holds, as it was listed.
+type Allocation struct {
+	Backend string // set by TakeInventory
+	Pool    string // set by TakeInventory: the name of the pool that holds it
+	Key     string // the allocation's own name within the pool
+	IP      netip.Addr
+	Owner   Owner
+
+	// Token is the value that the store compares at the write. If the allocation
+	// changed hands, the value differs, and the store refuses. An allocation
+	// without a token is never released.
+	Token string
+
+	// Created is when the address was allocated; zero if the store does not say.
+	Created time.Time
+
+	// Unreadable says why the allocation could not be understood. An unreadable
+	// allocation is reported and never released; its other fields may be empty.
+	Unreadable string
+
+	// Foreign says what the address is for, if that is not a pod: a tunnel, or a
+	// virtual machine. A foreign allocation is reported and never released.
+	Foreign string
+
+	// Protected says what protects the address, such as a range that is excluded
+	// from a network. A protected allocation is kept although it has no owner.
+	Protected string
+
+	// Protects is set for an allocation that holds no address of its own: it
+	// protects the addresses of a pod that is gone (Options.Protectors).
+	Protects *Protection
+
+	// UnknownField names a field of the stored allocation that the backend does not
+	// know, with its path. It may mean that the address is in use, so the allocation is
+	// kept although it has no owner. It is empty if the backend knows every field.
+	UnknownField string
+
+	// Group names the allocations that one ADD made together, also in other pools
+	// and in other backends. They are released together or not at all. No
+	// other store may have the same. It is empty for an allocation without siblings.
+	Group string
+
+	// NodeLearned is set by Judge if the store does not name the node of the owner.
+	NodeLearned bool
+
+	// Inferred is set if the store does not name the pod, and the backend derived
+	// the name from another field.
+	Inferred bool
+
+	// SandboxOwned is set if each sandbox gets an allocation of its own and adopts
+	// none. Then an allocation has been replaced as soon as the pod shows another
+	// sandbox.
+	SandboxOwned bool
+
+	// NeverAdopted is set if no later sandbox of the pod can adopt the allocation.
+	// So a pod that comes back gets another one. It is always true of an allocation
+	// that is SandboxOwned.
+	NeverAdopted bool
+
+	// EmptyHandle is set for a handle that holds no address; IP is not valid. It is
+	// the rest of a release, or the beginning of an ADD.
+	EmptyHandle bool
+
+	// ByRuntime is set for an allocation on the node of the run: the container runtime
+	// there decides whether its sandbox exists. The state of pods does not, except for a
+	// pod that shows the address. The sandbox may be the beginning of an ID.
+	ByRuntime bool
+
+	// Blank is set for an allocation on the node whose ADD broke off before it wrote an owner.
+	// The store's own lock proves at the release that no ADD is at work on it.
+	Blank bool
+
+	// Interrupted is set for an allocation whose release was cut short by a crash.
+	// Its owner is the one from before the release. It does not wait for a grace
+	// period: the run that began the release had proved that it was over.
+	Interrupted bool
+}
+
+// ID is the identity that the ledger remembers. It contains the token, so an
+// allocation that changed hands is a new one.
+func (a *Allocation) ID() string {
+	return a.Backend + "\x00" + a.Pool + "\x00" + a.Key + "\x00" + a.Token
+}
+
+// NamesPod reports whether the allocation names a pod by namespace and name.
+func (a *Allocation) NamesPod() bool { return a.Owner.Pod.Namespace != "" && a.Owner.Pod.Name != "" }
+
+// ProvesOwner reports whether the store itself says that the named pod has the
+// address. Decisions on other allocations may rest on that.
+func (a *Allocation) ProvesOwner() bool {
+	return a.Unreadable == "" && a.Foreign == "" && !a.Inferred && a.HoldsAddress()
+}
+
+// HoldsAddress reports whether the allocation takes an address of a store.
+func (a *Allocation) HoldsAddress() bool { return !a.EmptyHandle && a.Protects == nil }
+
+// Name names an allocation that has no address, such as an object that protects others.
+func (a *Allocation) Name() string { return a.Pool + " " + a.Key }
+
+// Label names the allocation for people: by its address if it has one.
+func (a *Allocation) Label() string {
+	if a.IP.IsValid() {
+		return a.IP.String()
+	}
+	return a.Key
+}
+
+// Shown returns an address in the form in which pods show it.
+func Shown(ip netip.Addr) netip.Addr { return ip.Unmap().WithZone("") }

@@ -1,0 +1,133 @@
+package ipam
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+)
+
+// MaxBatch is the most warrants that one call of Backend.Release gets, and the most records that
+// one call of Backend.Restore gets. It keeps the second look fresh until the write, and a JSON
+// patch of two operations an allocation far below the 10,000 that an API server accepts
+// (maxJSONPatchOperations in k8s.io/apiserver). A crash can cut the releases of two calls short.
+const MaxBatch = 500
+
+// A Backend is a store of allocations.
+//
+// Its methods are called from several goroutines. No pool is in two calls of Release at the
+// same time. There are only two optional companions, Mender and Surveyor.
+type Backend interface {
+	// Name identifies the backend in policies, logs and reports.
+	Name() string
+
+	// List yields every pool with every allocation, also those that it cannot
+	// attribute to an owner. It yields a pool that cannot be read as a *PoolError
+	// and goes on with the next pool. It yields an object beside the pools that
+	// cannot be decoded as an *ObjectError, and protects all that this object may
+	// name. Any other error ends the listing and means that it is incomplete.
+	// ErrNotInstalled says that the cluster, or the node, has no such store.
+	List(ctx context.Context) iter.Seq2[Pool, error]
+
+	// Record returns the data that Restore needs of each allocation, in the same
+	// order: all that the store has of it. It is called before the first release,
+	// and only reads. The data is nil for an allocation that is gone or is not what
+	// was listed.
+	Record(ctx context.Context, as []Allocation) ([]json.RawMessage, error)
+
+	// Release removes the allocations that the warrants name from the store, with
+	// as few writes as the store allows. They are of any pools, and there are at
+	// most MaxBatch. It returns one error for each warrant, in the same order:
+	//
+	//   nil           the store does not hold the allocation any more, also if
+	//                 another client removed it
+	//   ErrChanged    the allocation is no longer what was listed, and stays
+	//   ErrReturned   the owner came back during the release, and has it
+	//   ErrKept       the backend keeps it for a reason of its own
+	//   ErrNoWarrant  the warrant is not valid
+	//   ErrAgain      nothing was decided: try again with fresh warrants
+	//   ErrLost       beside ErrAgain: the release may have been carried out
+	//   ErrUnfinished the store does not hold the allocation any more, but a later
+	//                 run, or the operator, has to remove a rest of it
+	//
+	// An error may wrap one of them. Every other error is final for this run.
+	//
+	// Release changes nothing that no warrant names. It keeps data that it does not
+	// understand byte for byte. It writes nothing under a cancelled context.
+	Release(ctx context.Context, ws []Warrant) []error
+
+	// Compare says what Restore would find for the records of one pool, and only reads.
+	// It makes the same checks, and returns one error for each record, in the same
+	// order:
+	//
+	//   nil         its place is free, so Restore would try to put it back
+	//   ErrPresent  the store holds it, as it was
+	//   ErrTaken    its place has another owner, whom the error names, or is gone
+	//   ErrAgain    nothing was decided
+	//
+	// An error may wrap one of them, or be another one.
+	Compare(ctx context.Context, pool string, rs []Record) []error
+
+	// Restore puts back the records of one pool whose places are still free, with
+	// as few writes as the store allows. Each write fails if another client wrote
+	// since the read. Restore refuses a record that Record cannot have returned,
+	// and changes nothing else. It returns one error for each record, in the same
+	// order:
+	//
+	//   nil         the store holds it again
+	//   ErrPresent  the store held it already, as it was
+	//   ErrTaken    its place has another owner, whom the error names, or is gone
+	//
+	// An error may wrap one of them, or be another one.
+	Restore(ctx context.Context, pool string, rs []Record) []error
+}
+
+// A Mender is a Backend whose release takes several writes, so that a crash can cut
+// it short (Allocation.Interrupted).
+type Mender interface {
+	Backend
+
+	// Mend gives an allocation whose release was cut short back to the owner that
+	// it had. It returns nil if the allocation is whole or gone.
+	Mend(ctx context.Context, a Allocation) error
+}
+
+// The errors of List, Release and Restore.
+var (
+	ErrNotInstalled = errors.New("the store is not installed here")
+	ErrChanged      = errors.New("the allocation changed hands")
+	ErrReturned     = errors.New("the owner came back")
+	ErrKept         = errors.New("kept")
+	ErrNoWarrant    = errors.New("no valid warrant")
+	ErrAgain        = errors.New("not decided")
+	ErrLost         = errors.New("the answer was lost")
+	ErrUnfinished   = errors.New("released, but a later run has to remove the rest")
+	ErrPresent      = errors.New("the store holds it already")
+	ErrTaken        = errors.New("its place is taken")
+)
+
+// A PoolError is a pool that could not be read. The other pools are listed.
+type PoolError struct {
+	Pool string
+	Err  error
+}
+
+// Error names the pool and the cause.
+func (e *PoolError) Error() string { return e.Pool + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *PoolError) Unwrap() error { return e.Err }
+
+// An ObjectError is an object beside the pools that could not be decoded, such as a
+// network attachment. The listing is complete: the backend protects every address that
+// the object may name.
+type ObjectError struct {
+	Object string // its kind and name
+	Err    error
+}
+
+// Error names the object and the cause.
+func (e *ObjectError) Error() string { return e.Object + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *ObjectError) Unwrap() error { return e.Err }

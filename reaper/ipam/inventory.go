@@ -1,0 +1,242 @@
+package ipam
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
+)
+
+// Status is how well a backend did. The zero value is failure.
+type Status int
+
+// The states of a backend, from worst to best.
+const (
+	StatusFailed  Status = iota // its store could not be listed
+	StatusPartial               // some pools or releases failed
+	StatusSkipped               // its store was not listed, and the message says why
+	StatusOK
+)
+
+// String returns the word that reports use.
+func (s Status) String() string {
+	switch s {
+	case StatusPartial:
+		return "partial"
+	case StatusSkipped:
+		return "skipped"
+	case StatusOK:
+		return "ok"
+	default:
+		return "failed"
+	}
+}
+
+// A Listing has the pools of one backend.
+type Listing struct {
+	Backend string
+	Status  Status
+	Message string // the cause, if the status is not StatusOK
+
+	// Protects is set if the allocations of the backend protect those of others.
+	Protects bool
+
+	Pools []Pool
+
+	// Whole is set if every allocation of the store was listed. An object that could
+	// not be decoded makes the status StatusPartial, and the listing is whole.
+	Whole bool
+
+	Errors []error // the pools and objects that could not be read, or the cause of the failure
+}
+
+// An Inventory has the listings of all backends, read before the census. Judge
+// believes only an Inventory that TakeInventory made.
+type Inventory struct {
+	Listings []Listing
+
+	ended time.Time // when the last listing was complete
+}
+
+// TakeInventory lists the backends at the same time, and then those whose allocations protect
+// others, so that what protects an allocation is listed after it. protectors has their names. A failure is in the Listing of its backend and
+// does not stop the others. If a store is not installed, its backend is skipped; if the
+// backend is required, it failed. The listings are in the order of the backends. A panic of
+// a backend becomes one of the caller.
+func TakeInventory(ctx context.Context, backends []Backend, required func(name string) bool, protectors ...string) Inventory {
+	inv := Inventory{Listings: make([]Listing, len(backends))}
+	panics := make([]any, len(backends))
+	for _, later := range []bool{false, true} {
+		var wg sync.WaitGroup
+		for i, b := range backends {
+			l := Listing{Backend: b.Name(), Protects: slices.Contains(protectors, b.Name())}
+			if l.Protects == later {
+				needed := required(b.Name())
+				wg.Go(func() {
+					defer func() { panics[i] = recover() }()
+					inv.Listings[i] = l.list(ctx, b, needed)
+				})
+			}
+		}
+		wg.Wait()
+		for _, p := range panics {
+			if p != nil {
+				panic(p)
+			}
+		}
+	}
+	inv.ended = time.Now()
+	return inv
+}
+
+// Ended returns when the last listing was complete; zero for the zero Inventory.
+func (inv Inventory) Ended() time.Time { return inv.ended }
+
+// Stores says how many stores were listed, and why the others were not.
+func (inv Inventory) Stores() string {
+	const room = 200 // bytes of a line for the cause of one failure
+	listed := 0
+	var others []string
+	for _, l := range inv.Listings {
+		switch l.Status {
+		case StatusOK, StatusPartial:
+			listed++
+		case StatusSkipped:
+			others = append(others, l.Backend+" skipped")
+		default:
+			others = append(others, l.Backend+" failed: "+printable.Shorten(l.Message, room))
+		}
+	}
+	total := fmt.Sprintf("%d stores", len(inv.Listings))
+	if len(inv.Listings) == 1 {
+		total = "1 store"
+	}
+	if len(others) == 0 {
+		return total
+	}
+	return fmt.Sprintf("%d of %s (%s)", listed, total, strings.Join(others, "; "))
+}
+
+// Size returns the number of allocations.
+func (inv Inventory) Size() int {
+	n := 0
+	for _, l := range inv.Listings {
+		for _, pool := range l.Pools {
+			n += len(pool.Allocations)
+		}
+	}
+	return n
+}
+
+// Complete reports whether every backend that was not skipped listed all of its
+// allocations.
+func (inv Inventory) Complete() bool {
+	return !slices.ContainsFunc(inv.Listings, func(l Listing) bool {
+		return !l.Whole && l.Status != StatusSkipped
+	})
+}
+
+// NamesNodes reports whether the owner of any allocation has a node.
+func (inv Inventory) NamesNodes() bool {
+	for _, l := range inv.Listings {
+		for _, pool := range l.Pools {
+			if slices.ContainsFunc(pool.Allocations, func(a Allocation) bool { return a.Owner.Node != "" }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// list returns the listing with all pools of its backend.
+func (l Listing) list(ctx context.Context, b Backend, required bool) Listing {
+	none := l
+	l.Status, l.Whole = StatusOK, true
+	for pool, err := range b.List(ctx) {
+		var unreadable *PoolError
+		var undecoded *ObjectError
+		switch {
+		case err == nil:
+			for i := range pool.Allocations {
+				pool.Allocations[i].listedIn(l.Backend, pool.Name)
+			}
+			l.Pools = append(l.Pools, pool)
+		case errors.As(err, &unreadable):
+			l.Status, l.Whole = StatusPartial, false
+			l.Errors = append(l.Errors, err)
+		case errors.As(err, &undecoded):
+			l.Status = StatusPartial
+			l.Errors = append(l.Errors, err)
+		case errors.Is(err, ErrNotInstalled) && !required && len(l.Pools) == 0 && len(l.Errors) == 0:
+			none.Status, none.Message = StatusSkipped, printable.Error(err)
+			return none
+		default:
+			none.Status, none.Message, none.Errors = StatusFailed, printable.Error(err), append(l.Errors, err)
+			return none
+		}
+	}
+	if len(l.Errors) > 0 {
+		l.Message = printable.Error(l.Errors[0])
+	}
+	l.Whole = l.Whole && l.boundsObjects()
+	return l
+}
+
+// FailureTexts returns the errors of the listing for a report.
+func (l Listing) FailureTexts() []string {
+	var all []string
+	for _, err := range l.Errors {
+		all = append(all, printable.Error(err))
+	}
+	return all
+}
+
+// boundsObjects reports whether a backend that protects others listed, for each of its objects that could
+// not be decoded, an unreadable allocation that protects what the object may name.
+func (l Listing) boundsObjects() bool {
+	bounded := 0
+	for _, pool := range l.Pools {
+		for _, a := range pool.Allocations {
+			if a.Protects != nil && a.Unreadable != "" {
+				bounded++
+			}
+		}
+	}
+	return !l.Protects || bounded >= len(l.Errors)
+}
+
+// listedIn sets the backend and the pool of the allocation, and brings its addresses
+// into the form in which pods show them.
+func (a *Allocation) listedIn(backend, pool string) {
+	a.Backend, a.Pool = backend, pool
+	a.IP = Shown(a.IP)
+	if a.Protects == nil {
+		return
+	}
+	protects := *a.Protects // the backend may keep its own
+	protects.IPs = slices.Clone(protects.IPs)
+	for i, ip := range protects.IPs {
+		protects.IPs[i] = Shown(ip)
+	}
+	a.Protects = &protects
+}
+
+// MarshalJSON writes the status as its word.
+func (s Status) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
+
+// Listed returns the names of the backends that were listed completely.
+func (inv Inventory) Listed() []string {
+	var names []string
+	for _, l := range inv.Listings {
+		if l.Whole {
+			names = append(names, l.Backend)
+		}
+	}
+	return names
+}

@@ -1,0 +1,45 @@
+package ipam
+
+import (
+	"math/big"
+	"net/netip"
+)
+
+// An Object names an object of the Kubernetes API. Namespace is empty for a
+// cluster-scoped object.
+type Object struct {
+	APIVersion string
+	Kind       string
+	Namespace  string
+	Name       string
+	UID        string
+}
+
+// A Pool is one stored object that holds allocations and is written as a whole: a
+// Whereabouts IPPool, a Calico block, one overlapping-range reservation.
+type Pool struct {
+	Name string // unique within the backend, such as kube-system/10.0.0.0-24
+
+	// Range is the prefix that the pool allocates from. It is not valid for an
+	// object that allocates nothing. Such a pool is left out of the report's pools.
+	Range netip.Prefix
+
+	// Capacity is how many addresses Range can give to pods; nil if unknown. The report
+	// has the part of them that the network of the pool gives, if its backend is a
+	// Surveyor.
+	Capacity *big.Int
+
+	// Object is the pool in the Kubernetes API. It is nil if the pool is not in the
+	// API, or if the release of its allocations deletes it.
+	Object *Object
+
+	// Network names the network of the addresses. Two pools of different networks
+	// may hold the same address. It is empty if the store does not name a network.
+	Network string
+
+	// Protected names what protects every address of the pool, such as a network
+	// attachment that excludes all of its range. It is empty if nothing does.
+	Protected string
+
+	Allocations []Allocation
+}

@@ -1,0 +1,32 @@
+package ipam
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// A Record is a copy of an allocation, as its store had it before the release.
+type Record struct {
+	Backend string     `json:"backend"`
+	Pool    string     `json:"pool"`
+	Key     string     `json:"key"`
+	IP      string     `json:"ip,omitzero"` // empty if the allocation has no address
+	Owner   EntryOwner `json:"owner"`
+
+	// Stored is the data that Backend.Record returned.
+	Stored json.RawMessage `json:"stored"`
+}
+
+// String names the record for people.
+func (r Record) String() string {
+	return fmt.Sprintf("the record of backend %q, pool %q, key %q", r.Backend, r.Pool, r.Key)
+}
+
+// An EntryOwner is the owner of an allocation, as far as the store names it.
+type EntryOwner struct {
+	Namespace string `json:"namespace,omitempty"`
+	Pod       string `json:"pod,omitempty"`
+	Sandbox   string `json:"sandbox,omitempty"`
+	Interface string `json:"interface,omitempty"`
+	Node      string `json:"node,omitempty"`
+}

@@ -1,0 +1,34 @@
+package ipam
+
+import (
+	"context"
+	"time"
+)
+
+// turnKey marks a context of Unqueued or SendBy.
+type turnKey struct{}
+
+// A Turn says how long a request waits while as many as may be are under way. The zero value
+// waits as long as its context.
+type Turn struct {
+	Unqueued bool      // it does not wait at all
+	SendBy   time.Time // it is given up unless it is sent before; zero: whenever
+}
+
+// Unqueued returns a context whose requests do not wait for their turn. It is for the lock, and
+// for looks and writes that would be too old after Freshness.
+func Unqueued(ctx context.Context) context.Context {
+	return context.WithValue(ctx, turnKey{}, Turn{Unqueued: true})
+}
+
+// SendBy returns a context whose requests are sent before a time, or not at all, because a
+// warrant permits them no longer. Without a time, they wait as long as the context.
+func SendBy(ctx context.Context, at time.Time) context.Context {
+	return context.WithValue(ctx, turnKey{}, Turn{SendBy: at})
+}
+
+// TurnOf returns the turn of a context.
+func TurnOf(ctx context.Context) Turn {
+	turn, _ := ctx.Value(turnKey{}).(Turn)
+	return turn
+}

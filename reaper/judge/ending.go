@@ -1,0 +1,57 @@
+package judge
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+)
+
+// ended returns when the kubelet has surely ended the sandbox of an allocation whose pod
+// is gone, and why that takes longer than usual. It returns the zero time if there is no
+// reason to wait: also if the node is fenced.
+//
+// A kubelet gives the containers of a pod that vanished the whole termination grace
+// period of the pod, also if the pod was deleted by force (kubernetes issues 115819,
+// 120449). A kubelet that was cut off learns of the deletion when its node is ready
+// again.
+func (f *Facts) ended(a *ipam.Allocation, firstSeen time.Time) (until time.Time, why Evidence) {
+	if !a.HoldsAddress() || a.Interrupted || a.ByRuntime || f.is(a, endedPod) {
+		return time.Time{}, Evidence{}
+	}
+	grace := f.grace(a, f.siblings(a))
+	for name := range f.nodesOf(a) {
+		if at, because := f.endedOn(name, grace, firstSeen); at.After(until) {
+			until, why = at, because
+		}
+	}
+	return until, why
+}
+
+// endedOn is ended for a pod on this node, which may take that long to end; 0 is the default.
+func (f *Facts) endedOn(name string, grace time.Duration, firstSeen time.Time) (until time.Time, why Evidence) {
+	if f.census.Fenced(name) {
+		return time.Time{}, Evidence{}
+	}
+	if f.census.Off(name) {
+		grace = min(grace, mostOfGone)
+	}
+	if grace > 0 {
+		until = firstSeen.Add(grace + endMargin)
+		why = Evidence{fromLedger, fmt.Sprintf("the pod may take %v to end", grace)}
+	}
+	node := f.census.ReadyAgain(name)
+	if node.Since.IsZero() || f.now.Sub(node.Since).Abs() > lateNews {
+		return until, why
+	}
+	end := max(grace, defaultTermination) + endMargin
+	at := latest(firstSeen, node.Since).Add(end) // the clock of the node may be slow
+	if limit := firstSeen.Add(lateNews + end); name == "" && at.After(limit) {
+		at = latest(limit, node.Since.Add(defaultTermination+endMargin)) // some node is ready again all the time
+	}
+	if at.After(until) {
+		until = at
+		why = Evidence{"node " + node.Name, "it is ready since " + Stamp(node.Since) + ", and its kubelet may still end the pod"}
+	}
+	return until, why
+}

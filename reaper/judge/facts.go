@@ -1,0 +1,182 @@
+package judge
+
+import (
+	"iter"
+	"net/netip"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
+)
+
+// Facts are all data that a decision may rest on. A Rule sees nothing else.
+//
+// The second look takes the Facts of the first one and replaces only the census
+// (again). So it asks the same table about the same facts. Facts do not change after
+// NewFacts, and are safe for concurrent use.
+type Facts struct {
+	now    time.Time
+	policy policy.Policy
+	census census.Census
+	ledger ledger.Ledger
+	stores map[string]store // by backend
+
+	// unclaimed is set if an annotation is evidence only for allocations of its own pod,
+	// and hides nothing. Then a decision tells what claims of other pods change.
+	unclaimed bool
+
+	owned  index                            // the allocations that prove an owner, of all stores
+	newest map[ipam.PodRef]*ipam.Allocation // of each pod that waits for its address: on its node, where sandboxes adopt none
+}
+
+// A store is an index of what one backend listed.
+type store struct {
+	pools map[string]*ipam.Pool // by name
+	nodes map[string]bool       // the nodes of allocations that exist by that name
+
+	// renames is set if a pod shows an address that is on another node by the store's
+	// name for it.
+	renames bool
+}
+
+// NewFacts indexes the inventory. A census that began before the listing was complete
+// may lack the pod of an allocation. Such a census is not believed: the Facts get the
+// zero Census.
+func NewFacts(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Census, l ledger.Ledger) *Facts {
+	if inv.Ended().IsZero() || c.Began().Before(inv.Ended()) {
+		c = census.Census{}
+	}
+	f := &Facts{now: now, policy: p, census: c, ledger: l, stores: make(map[string]store, len(inv.Listings)), newest: make(map[ipam.PodRef]*ipam.Allocation)}
+	owned := make([]*ipam.Allocation, 0, inv.Size())
+	for _, l := range inv.Listings {
+		s := store{pools: make(map[string]*ipam.Pool, len(l.Pools)), nodes: make(map[string]bool)}
+		for i := range l.Pools {
+			pool := &l.Pools[i]
+			s.pools[pool.Name] = pool
+			for n := range pool.Allocations {
+				a := &pool.Allocations[n]
+				if !a.ProvesOwner() {
+					continue
+				}
+				owned = append(owned, a)
+				if c.HasNode(a.Owner.Node) {
+					s.nodes[a.Owner.Node] = true
+				}
+				pod, _ := c.Pod(a.Owner.Pod)
+				s.renames = s.renames || a.Owner.Node != "" && isElsewhere(pod, a)
+				if last := f.newest[pod.Ref]; f.ofTry(a, pod) && (last == nil || last.Created.Before(a.Created)) {
+					f.newest[pod.Ref] = a
+				}
+			}
+		}
+		f.stores[l.Backend] = s
+	}
+	f.owned = newIndex(owned)
+	return f
+}
+
+// isElsewhere reports whether the pod shows the address of the allocation, and is on another
+// node than the store says.
+func isElsewhere(p census.Pod, a *ipam.Allocation) bool {
+	return p.Node != "" && p.Node != a.Owner.Node && p.Shows(a.IP)
+}
+
+// again returns the same facts with another census.
+func (f *Facts) again(c census.Census) *Facts {
+	fresh := *f
+	fresh.census = c
+	return &fresh
+}
+
+// Pool returns the pool of an allocation; an empty one if the pool was not listed.
+func (f *Facts) Pool(a *ipam.Allocation) *ipam.Pool {
+	if p := f.stores[a.Backend].pools[a.Pool]; p != nil {
+		return p
+	}
+	return &ipam.Pool{Name: a.Pool}
+}
+
+// terms returns the policy's terms for the allocation. For an allocation that holds no
+// address and names no pod, or that was never given away, they come from the rules that match by
+// backend alone: rules that match by name would keep it for ever.
+func (f *Facts) terms(a *ipam.Allocation) policy.Terms {
+	if (!a.HoldsAddress() || a.Blank) && a.Owner.Pod == (ipam.PodRef{}) {
+		return f.policy.BackendTerms(a.Backend)
+	}
+	return f.policy.Terms(a.Owner.Pod.Namespace, a.Owner.Pod.Name, a.Backend)
+}
+
+// ownWitness returns the pod that the allocation names, if the pod shows the address
+// and so keeps it. A finished pod is no witness for its own allocation.
+func (f *Facts) ownWitness(a *ipam.Allocation) (census.Pod, bool) {
+	pod, shown := f.census.ShowsIt(a.Owner.Pod, a.IP)
+	return pod, shown && !pod.Finished
+}
+
+// believes reports whether the pod is evidence that the address of the allocation is in
+// use. Its status always is. Its annotations are for an allocation of the pod, and for
+// one that names no pod, which may be its own. For one that names another pod, the policy
+// decides.
+func (f *Facts) believes(a *ipam.Allocation, pod census.Pod, ip netip.Addr) bool {
+	switch {
+	case pod.Ref == a.Owner.Pod || pod.Proves(ip):
+		return true
+	case f.unclaimed:
+		return false
+	}
+	return f.policy.Evidence.Annotations != policy.OwnAnnotations || !a.NamesPod() || a.Inferred
+}
+
+// Hiding returns how many pods may have an address that they do not show.
+func (f *Facts) hiding() int {
+	if f.unclaimed {
+		return f.census.Hiding() - len(f.census.Veiled())
+	}
+	return f.census.Hiding()
+}
+
+// otherWitness returns a pod that the allocation does not name, and that shows the
+// address and so keeps it.
+//
+// A finished pod is no witness against an allocation that names another pod. It is one
+// for an allocation that names no pod, which may be its own, unless the policy releases
+// the addresses of finished pods, or the container runtime tells of the sandbox.
+func (f *Facts) otherWitness(a *ipam.Allocation) (census.Pod, bool) {
+	for pod := range f.OthersShowing(a) {
+		if !pod.Finished || !a.ByRuntime && f.policy.Pods.Finished != policy.Release && (!a.NamesPod() || a.Inferred) {
+			return pod, true
+		}
+	}
+	return census.Pod{}, false
+}
+
+// OthersShowing yields the pods that the allocation does not name, and that show the
+// address, if they are believed. A pod to which the same backend gives the same address in
+// another network is not among them: it shows that other allocation.
+func (f *Facts) OthersShowing(a *ipam.Allocation) iter.Seq[census.Pod] {
+	return func(yield func(census.Pod) bool) {
+		for pod := range f.census.Showing(a.IP) {
+			another := pod.Ref != a.Owner.Pod && !f.hasItElsewhere(a, pod.Ref)
+			if another && f.believes(a, pod, a.IP) && !yield(pod) {
+				return
+			}
+		}
+	}
+}
+
+// hasItElsewhere reports whether the pod has the same address by an allocation of
+// another network.
+func (f *Facts) hasItElsewhere(a *ipam.Allocation, pod ipam.PodRef) bool {
+	here := f.Pool(a).Network
+	for _, o := range f.owned.of(a.IP, pod) {
+		if o.Backend != a.Backend || o.Pool == a.Pool {
+			continue
+		}
+		if there := f.Pool(o).Network; there != "" && here != "" && there != here {
+			return true
+		}
+	}
+	return false
+}

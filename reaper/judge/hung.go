@@ -1,0 +1,59 @@
+package judge
+
+import (
+	"cmp"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
+)
+
+// hangs reports whether the pod is Terminating on a ready node for longer than its kubelet
+// needs: the kubelet cannot stop its sandbox. It sets a terminal phase after the runtime has
+// stopped the sandbox (SyncTerminatingPod and mergePodStatus of kubelet 1.36), and begins anew
+// when its node becomes ready.
+func (f *Facts) hangs(pod census.Pod) bool {
+	node := f.census.Node(pod.Node)
+	if pod.Deadline.IsZero() || pod.Finished || !node.Ready {
+		return false
+	}
+	return f.now.Sub(latest(pod.Deadline, node.Since.Add(pod.TerminationGrace))) > endMargin
+}
+
+// hung returns the place to remember of an allocation that had the given one: with the boot of
+// its node if its pod hangs there. The first boot counts, because the sandbox is of that one.
+// Only a status counts: anyone may write into annotations that a pod has the address.
+//
+// A pod hangs until its kubelet says that it has ended: on that node, and of a pod that was
+// deleted, since a later one of the name may end too. The collector of orphaned pods sets a
+// phase as well, but only of nodes that are gone.
+func (f *Facts) hung(a *ipam.Allocation, inUse bool, last ledger.Place) ledger.Place {
+	pod, presence := f.census.Pod(a.Owner.Pod)
+	if presence != census.Present && inUse {
+		if witness, _ := f.otherWitness(a); witness.Proves(a.IP) {
+			pod = witness
+		}
+	}
+	ended := pod.Node == last.Node && !f.census.Off(pod.Node) && !pod.Deadline.IsZero() && f.is(a, endedPod)
+	switch {
+	case last.Boot == "" && inUse && f.hangs(pod):
+		return ledger.Place{Node: pod.Node, Boot: cmp.Or(f.census.Node(pod.Node).Boot, ledger.UnknownBoot)}
+	case last.Boot != "" && (ended || inUse && pod.Deadline.IsZero() && pod.Proves(a.IP)):
+		last.Boot = ""
+	}
+	return last
+}
+
+// terminationStuck holds what a pod had that hung, until the sandbox is surely dead: the node
+// is gone, fenced, or was started anew.
+func terminationStuck(f *Facts, a *ipam.Allocation) (Ruling, bool) {
+	last := f.ledger.Last(a)
+	boot := f.census.Node(last.Node).Boot
+	rebooted := boot != "" && last.Boot != ledger.UnknownBoot && boot != last.Boot
+	if f.policy.Pods.Stuck == policy.Release || last.Boot == "" || rebooted || f.census.Off(last.Node) {
+		return noMatch()
+	}
+	return match("its pod did not end in time on node "+last.Node,
+		Evidence{fromLedger, "the pod was Terminating past its deadline on node " + last.Node})
+}

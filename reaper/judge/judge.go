@@ -1,0 +1,138 @@
+package judge
+
+import (
+	"slices"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
+)
+
+// Judge makes one decision for every allocation of the inventory, in the order of the
+// inventory. It is pure: the same arguments give the same decisions. A census that
+// began before the inventory was complete is not believed.
+//
+// The decisions come from the rules. Then there are three steps, each from decisions
+// to decisions. First, protections keep addresses of other allocations. Second, the
+// allocations of a group are kept together. Third, an allocation that protects others
+// waits until they are released.
+func Judge(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Census, l ledger.Ledger) []Decision {
+	f := NewFacts(now, p, inv, c, l)
+	decisions := make([]Decision, 0, inv.Size())
+	equal := newSharing()
+	for _, listing := range inv.Listings {
+		for _, pool := range listing.Pools {
+			for i := range pool.Allocations {
+				decisions = append(decisions, f.decide(&pool.Allocations[i], equal))
+			}
+		}
+	}
+	protections := protectionsOf(inv)
+	decisions = protections.hold(f, decisions)
+	decisions = keepGroups(decisions)
+	return protections.release(f, decisions)
+}
+
+var (
+	table     = slices.Concat(Rules(), NodeRules())
+	firstNode = len(Rules()) // the index of the first of NodeRules
+)
+
+// decide locates the allocation and asks the rules.
+func (f *Facts) decide(a *ipam.Allocation, equal *sharing) Decision {
+	located, known := f.locate(a, &equal.located)
+	ruling := f.ask(located)
+	if ruling.Verdict == InUse {
+		known.restored = time.Time{} // the restore was right, and is over
+	}
+	known.last = f.hung(located, ruling.Verdict == InUse, known.last)
+	switch {
+	case ruling.plain() && located.Owner.Pod == a.Owner.Pod:
+		located = a // Completed finds the rest again
+	case located != a:
+		own := *located // equal.located is for the next one
+		located = &own
+	}
+	return Decision{Allocation: located, Ruling: equal.ruling(ruling), facts: f, known: equal.knowledge(known)}
+}
+
+// ask asks the rules one after the other. If no rule matches, the allocation is kept.
+func (f *Facts) ask(a *ipam.Allocation) Ruling {
+	first, end := 0, firstNode
+	if a.ByRuntime {
+		first, end = firstNode, len(table)
+	}
+	for i := first; i < end; i++ {
+		rule := &table[i]
+		if r, ok := rule.Match(f, a); ok {
+			r.Reason, r.Ownerless = rule.Reason, rule.Ownerless
+			if rule.Gives != Orphaned { // else Match has set it, by the grace period
+				r.Verdict = rule.Gives
+			}
+			r.Rule, r.keepSeen = i+1, rule.keepsTime()
+			return r
+		}
+	}
+	return Ruling{Verdict: Held, Reason: OwnerUnknown}
+}
+
+// A sharing keeps equal parts of decisions once. Almost all allocations of a cluster are in
+// use for one of a few reasons, on one of some thousand nodes. It is for one goroutine.
+type sharing struct {
+	rulings map[plainRuling]*Ruling
+	known   map[knowledge]*knowledge
+	located ipam.Allocation // the one that is decided
+}
+
+// A plainRuling has all that tells two plain rulings apart.
+type plainRuling struct {
+	rule     int
+	evidence Evidence
+}
+
+func newSharing() *sharing {
+	return &sharing{rulings: make(map[plainRuling]*Ruling), known: make(map[knowledge]*knowledge)}
+}
+
+// plain reports whether the allocation is in use, and no more than one source says so. A
+// report has nothing to say of it.
+func (r *Ruling) plain() bool {
+	return r.Verdict == InUse && r.Note == "" && r.ChangedBy == "" && len(r.Evidence) == 1
+}
+
+// ruling returns a ruling that is equal to this one. Only plain ones are shared.
+func (s *sharing) ruling(r Ruling) *Ruling {
+	if !r.plain() {
+		own := r // only what is kept costs memory
+		return &own
+	}
+	key := plainRuling{r.Rule, r.Evidence[0]}
+	if have := s.rulings[key]; have != nil {
+		return have
+	}
+	own := r
+	s.rulings[key] = &own
+	return &own
+}
+
+// knowledge returns the same knowledge.
+func (s *sharing) knowledge(k knowledge) *knowledge {
+	if have := s.known[k]; have != nil {
+		return have
+	}
+	own := k
+	s.known[k] = &own
+	return &own
+}
+
+// Completed returns the allocation with what the rules knew of it. It is the Allocation
+// itself, unless that is in use.
+func (d *Decision) Completed() *ipam.Allocation {
+	if !d.plain() {
+		return d.Allocation
+	}
+	located, _ := d.facts.locate(d.Allocation, new(ipam.Allocation))
+	return located
+}

@@ -1,0 +1,229 @@
+package judge
+
+import (
+	"slices"
+
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+)
+
+// An Orphan is an allocation for which a complete census has no owner, and whose grace
+// period is over. Only MakePlan makes one. It is a suspicion, not a permission: that
+// is the Warrant.
+type Orphan struct {
+	facts      *Facts // of the decision
+	allocation *ipam.Allocation
+	reason     Reason
+	group      []Orphan // the orphans of its group, itself included
+}
+
+// Allocation returns the suspected allocation; the zero Allocation for a zero Orphan.
+func (o Orphan) Allocation() ipam.Allocation {
+	if o.allocation == nil {
+		return ipam.Allocation{}
+	}
+	return *o.allocation
+}
+
+// Listed returns the suspected allocation as it was listed; nil for a zero Orphan.
+func (o Orphan) Listed() *ipam.Allocation { return o.allocation }
+
+// A Plan has the orphans that a run is about to release.
+type Plan struct {
+	Decisions []Decision
+	Due       []int // the indices of the orphans among the decisions
+
+	orphans  map[int]Orphan // by the same indices
+	before   int            // addresses that earlier rounds of the same run released
+	selected []bool         // by the same indices; nil if the plan is about all decisions
+
+	// The addresses in use that have no decision here: those that are selected, and others.
+	inUse, inUseBeside int
+}
+
+// MakePlan collects the orphans among the decisions.
+func MakePlan(decisions []Decision) Plan {
+	p := Plan{Decisions: decisions, orphans: make(map[int]Orphan)}
+	groups := make(map[string][]int)
+	for i, d := range decisions {
+		if d.Verdict != Orphaned {
+			continue
+		}
+		p.Due = append(p.Due, i)
+		p.orphans[i] = Orphan{facts: d.facts, allocation: d.Allocation, reason: d.Reason}
+		if group := d.Allocation.Group; group != "" {
+			groups[group] = append(groups[group], i)
+		}
+	}
+	for _, members := range groups {
+		if len(members) < 2 {
+			continue
+		}
+		group := make([]Orphan, len(members))
+		for n, i := range members {
+			group[n] = p.orphans[i]
+		}
+		for _, i := range members {
+			o := p.orphans[i]
+			o.group = group
+			p.orphans[i] = o
+		}
+	}
+	return p
+}
+
+// After returns the plan of a run that has already released this many addresses. The
+// limits apply to all rounds of a run together.
+func (p Plan) After(released int) Plan {
+	p.before = released
+	return p
+}
+
+// Beside returns the plan of decisions without those that were left out.
+func (p Plan) Beside(left Omitted) Plan {
+	p.inUse, p.inUseBeside = addressesIn(left.Selected), addressesIn(left.Others)
+	return p
+}
+
+// Orphans returns the orphans that the plan releases, in the order of the decisions.
+func (p Plan) Orphans() []Orphan {
+	orphans := make([]Orphan, len(p.Due))
+	for n, i := range p.Due {
+		orphans[n] = p.orphans[i]
+	}
+	return orphans
+}
+
+// Object returns the API object of the pool of a decision, by index; the zero Object if it
+// has none.
+func (p Plan) Object(i int) ipam.Object {
+	d := p.Decisions[i]
+	if o := d.facts.Pool(d.Allocation).Object; o != nil {
+		return *o
+	}
+	return ipam.Object{}
+}
+
+// Orphan returns the orphan of a decision, by index; the zero Orphan if it is none.
+func (p Plan) Orphan(i int) Orphan { return p.orphans[i] }
+
+// PoolSize returns how many allocations the pool of a decision has, by index.
+func (p Plan) PoolSize(i int) int {
+	d := p.Decisions[i]
+	return len(d.facts.Pool(d.Allocation).Allocations)
+}
+
+// Pool returns the name of the pool of a decision, by index.
+func (p Plan) Pool(i int) string { return p.Decisions[i].Allocation.Pool }
+
+// Of returns the indices of the orphans of one backend.
+func (p Plan) Of(backend string) []int {
+	var due []int
+	for _, i := range p.Due {
+		if p.Decisions[i].Allocation.Backend == backend {
+			due = append(due, i)
+		}
+	}
+	return due
+}
+
+// Only returns the plan without the orphans that are not in the set.
+func (p Plan) Only(set map[int]bool) Plan {
+	var due []int
+	for _, i := range p.Due {
+		if set[i] {
+			due = append(due, i)
+		}
+	}
+	p.Due = due
+	return p
+}
+
+// addresses returns how many addresses the run releases by the end of the plan, and how
+// many there are. An allocation that holds no address is not counted: it endangers no
+// pod, and there may be more of these than of addresses. What is not selected is not
+// counted either.
+func (p Plan) addresses() (planned, all int) {
+	planned, all = p.before, p.before+p.inUse
+	if p.selected == nil {
+		all += p.inUseBeside
+	}
+	for i, d := range p.Decisions {
+		if !d.Allocation.HoldsAddress() || !p.Selects(i) {
+			continue
+		}
+		all++
+		if d.Verdict == Orphaned {
+			planned++
+		}
+	}
+	return planned, all
+}
+
+// An Omitted has the allocations that are in use and have no entry in the report, because there
+// is nothing to say of them. The report counts them.
+type Omitted struct {
+	Selected []*ipam.Allocation
+	Others   []*ipam.Allocation // the selection leaves them out
+}
+
+// All returns every one of them.
+func (c Omitted) All() []*ipam.Allocation { return slices.Concat(c.Selected, c.Others) }
+
+// Brief returns the decisions that get an entry, and which of them are selected; nil if
+// all are. A release may wait for one of them, or mend it, so these stay.
+func Brief(decisions []Decision, selected []bool) ([]Decision, []bool, Omitted) {
+	var left Omitted
+	first := make(map[int]int) // the new indices of those that others come after
+	for i := range decisions {
+		for _, before := range decisions[i].After {
+			first[before] = 0
+		}
+	}
+	var kept []Decision
+	var keptSelected []bool
+	if selected != nil {
+		keptSelected = []bool{}
+	}
+	for i := range decisions {
+		d := &decisions[i]
+		_, awaited := first[i]
+		if d.plain() && !awaited && !d.Allocation.Interrupted {
+			if selected == nil || selected[i] {
+				left.Selected = append(left.Selected, d.Allocation)
+			} else {
+				left.Others = append(left.Others, d.Allocation)
+			}
+			continue
+		}
+		if awaited {
+			first[i] = len(kept)
+		}
+		kept = append(kept, *d)
+		if selected != nil {
+			keptSelected = append(keptSelected, selected[i])
+		}
+	}
+	for i := range kept {
+		if len(kept[i].After) == 0 {
+			continue
+		}
+		d := kept[i].Revised()
+		d.After = make([]int, len(kept[i].After))
+		for n, before := range kept[i].After {
+			d.After[n] = first[before]
+		}
+		kept[i] = d
+	}
+	return kept, keptSelected, left
+}
+
+// addressesIn returns how many of the allocations hold an address.
+func addressesIn(allocations []*ipam.Allocation) int {
+	n := 0
+	for _, a := range allocations {
+		if a.HoldsAddress() {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,203 @@
+package judge
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+)
+
+// protections are the allocations that protect others.
+type protections struct {
+	unread     string // why a backend that protects others could not be listed; empty if all were listed
+	incomplete bool   // some store was not listed: its allocations may be protected
+	byIP       map[netip.Addr][]*ipam.Allocation
+	byPod      map[ipam.PodRef][]*ipam.Allocation
+
+	// Each namespace has one, since it never ends. So has the empty namespace, which
+	// is that of an allocation without a pod: the first one of any namespace.
+	byNamespace map[string][]*ipam.Allocation
+	all         []*ipam.Allocation
+}
+
+// protectionsOf indexes the allocations of an inventory that protect others.
+func protectionsOf(inv ipam.Inventory) protections {
+	p := protections{
+		byIP: make(map[netip.Addr][]*ipam.Allocation), byPod: make(map[ipam.PodRef][]*ipam.Allocation),
+		byNamespace: make(map[string][]*ipam.Allocation),
+		incomplete:  !inv.Complete(),
+	}
+	for _, l := range inv.Listings {
+		if l.Protects && !l.Whole {
+			p.unread = l.Backend + " could not be read: " + l.Message
+		}
+		for _, pool := range l.Pools {
+			for i := range pool.Allocations {
+				if a := &pool.Allocations[i]; a.Protects != nil {
+					p.add(a)
+				}
+			}
+		}
+	}
+	return p
+}
+
+// add indexes an allocation that protects others.
+func (p *protections) add(a *ipam.Allocation) {
+	for _, ip := range a.Protects.IPs {
+		p.byIP[ip] = append(p.byIP[ip], a)
+	}
+	if a.Owner.Pod != (ipam.PodRef{}) {
+		p.byPod[a.Owner.Pod] = append(p.byPod[a.Owner.Pod], a)
+	}
+	for _, namespace := range a.Protects.Namespaces {
+		for _, of := range []string{namespace, ""} {
+			if len(p.byNamespace[of]) == 0 {
+				p.byNamespace[of] = []*ipam.Allocation{a}
+			}
+		}
+	}
+	if a.Protects.All && len(p.all) == 0 {
+		p.all = []*ipam.Allocation{a}
+	}
+}
+
+// none reports whether it is certain that no address is protected.
+func (p *protections) none() bool { return p.unread == "" && p.empty() }
+
+// empty reports whether no allocation protects others.
+func (p *protections) empty() bool {
+	return len(p.byIP)+len(p.byPod)+len(p.byNamespace)+len(p.all) == 0
+}
+
+// over returns the allocations that protect this one.
+func (p *protections) over(a *ipam.Allocation) []*ipam.Allocation {
+	namespace := a.Owner.Pod.Namespace
+	if a.Inferred { // it may be a pod of another namespace
+		namespace = ""
+	}
+	return slices.Concat(p.byIP[a.IP], p.byPod[a.Owner.Pod], p.byNamespace[namespace], p.all)
+}
+
+// hold keeps protected addresses, no matter how long they have been ownerless. If
+// several allocations protect an address, the longest TTL wins. An interrupted release
+// goes on, because the address was not protected when the release began.
+func (p *protections) hold(f *Facts, decisions []Decision) []Decision {
+	if p.none() {
+		return decisions
+	}
+	by := make(map[int]Decision)
+	for i, d := range decisions {
+		if !d.waits() || !d.Allocation.HoldsAddress() || d.Allocation.Interrupted {
+			continue
+		}
+		by[i] = p.holdOne(f.now, d)
+	}
+	return changed(decisions, by)
+}
+
+// holdOne is hold for one decision.
+func (p *protections) holdOne(now time.Time, d Decision) Decision {
+	if p.unread != "" {
+		return d.protected(p.unread, time.Time{})
+	}
+	d, waiting := d.Revised(), d.Revised()
+	if d.Verdict == Orphaned {
+		waiting.Due = now // its grace period may end a little early
+	}
+	for _, protector := range p.over(d.Allocation) {
+		waiting.remembered = true // if its release fails, the TTL does not begin again
+		d.remembered = true
+		until, ends := protector.Protects.Until(d.FirstSeen)
+		switch name := protector.Name(); {
+		case protector.Unreadable != "":
+			return waiting.protected(name+" may name it: "+protector.Unreadable, time.Time{})
+		case !ends:
+			return waiting.protected(name+" keeps it for good", time.Time{})
+		case now.Before(until) && waiting.Due.Before(until):
+			d = waiting.protected(name+" keeps it until "+Stamp(until), until)
+			waiting.Due = until
+		}
+	}
+	return d
+}
+
+// protected returns the decision to hold the allocation until the given time; for good
+// if that is the zero time. The ledger keeps FirstSeen.
+func (d Decision) protected(note string, until time.Time) Decision {
+	d = d.Revised()
+	d.Verdict, d.Reason, d.Note, d.Due, d.remembered = Held, Protected, note, until, true
+	d.Evidence, d.ChangedBy = []Evidence{{fromProtection, note}}, byProtection
+	return d
+}
+
+// release decides on the allocations that protect others. They are released after the
+// allocations that they protect, never before.
+func (p *protections) release(f *Facts, decisions []Decision) []Decision {
+	if p.empty() {
+		return decisions
+	}
+	protected := make(map[string][]int) // by the identity of the protector
+	for i, d := range decisions {
+		if !d.Allocation.HoldsAddress() {
+			continue
+		}
+		for _, protector := range p.over(d.Allocation) {
+			protected[protector.ID()] = append(protected[protector.ID()], i)
+		}
+	}
+	by := make(map[int]Decision)
+	for i, d := range decisions {
+		if d.Allocation.Protects != nil && d.waits() {
+			by[i] = p.releaseOne(f.now, d, decisions, protected[d.Allocation.ID()])
+		}
+	}
+	return changed(decisions, by)
+}
+
+// releaseOne is release for one decision. The others are the decisions on the
+// allocations that this one protects.
+func (p *protections) releaseOne(now time.Time, d Decision, decisions []Decision, others []int) Decision {
+	until, ends := d.Allocation.Protects.Until(d.FirstSeen)
+	switch {
+	case !ends:
+		return d.protected("it has no TTL", time.Time{})
+	case !d.Allocation.Protects.Deletable:
+		return d.protected("the policy does not allow its release", time.Time{})
+	case p.incomplete:
+		return d.protected("not every store could be listed", time.Time{})
+	}
+	due := until
+	if d.Verdict == Suspected {
+		due = latest(due, d.Due)
+	}
+	for _, i := range others {
+		other := decisions[i]
+		switch {
+		case other.Verdict == InUse:
+			note := other.Allocation.Label() + " is in use: " + string(other.Reason)
+			ruling := Ruling{
+				Verdict: InUse, Reason: AddressInUse, Note: note,
+				Evidence: other.Evidence, Rule: d.Rule, ChangedBy: byProtection,
+			}
+			return Decision{Allocation: d.Allocation, Ruling: &ruling, facts: d.facts, known: new(knowledge)}
+		case other.Verdict == Held && (other.Reason != Protected || other.Due.IsZero()):
+			return d.protected(other.Allocation.Label()+" is held: "+string(other.Reason), time.Time{})
+		}
+		if other.Verdict != Orphaned {
+			due = latest(due, other.Due)
+		}
+	}
+	d = d.Revised()
+	d.Due, d.remembered, d.After = due, true, others
+	switch {
+	case now.Before(until):
+		return d.protected("until "+Stamp(until), due)
+	case now.Before(due):
+		d.Verdict = Suspected
+	default:
+		d.Verdict = Orphaned
+	}
+	return d
+}

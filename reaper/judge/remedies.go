@@ -1,0 +1,157 @@
+package judge
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+)
+
+// A Remedy is what would change a decision, and the command to type. Command is empty if
+// there is none, or if a name in it is none that Kubernetes gives.
+type Remedy struct {
+	Says    string `json:"says"`
+	Command string `json:"command,omitempty"`
+}
+
+// safeWord is a word that a shell takes as it is, and safeName one that is no flag either.
+// Names come from stores, which anyone may write, and an operator pastes the command.
+var (
+	safeWord = regexp.MustCompile(`^[A-Za-z0-9_./:@%+=,-]+$`)
+	safeName = regexp.MustCompile(`^[A-Za-z0-9/][A-Za-z0-9_./:-]*$`)
+)
+
+// named returns a name from a store for typed; empty, which is not safe, if it could be a
+// flag or more than a name.
+func named(name string) string {
+	if !safeName.MatchString(name) {
+		return ""
+	}
+	return name
+}
+
+// A Subject is a decision for which remedies are given, as a report has it.
+type Subject struct {
+	Rule      int // see Ruling
+	Verdict   Verdict
+	Reason    Reason
+	ChangedBy string
+	Note      string
+	Evidence  []Evidence
+	Due       *time.Time // nil if it is not known
+	Owner     ipam.EntryOwner
+	Pool      string
+
+	Refused []Refusal // of its plan
+	Command []string  // of a run on the same cluster
+}
+
+// advise returns the function that fills in these templates.
+func advise(templates ...Remedy) func(Subject) []Remedy {
+	return func(s Subject) []Remedy { return s.fill(templates...) }
+}
+
+// say is advise for one template without a command.
+func say(text string) func(Subject) []Remedy { return advise(Remedy{text, ""}) }
+
+// fill returns remedies in which what the subject has stands in place of what is in braces.
+func (s Subject) fill(templates ...Remedy) []Remedy {
+	evidence := make([]string, len(s.Evidence))
+	for i, one := range s.Evidence {
+		evidence[i] = one.Source + ": " + one.Says
+	}
+	text := strings.NewReplacer("{note}", s.Note, "{node}", s.Owner.Node, "{evidence}", strings.Join(evidence, "; "))
+	remedies := make([]Remedy, len(templates))
+	for i, template := range templates {
+		remedies[i] = Remedy{text.Replace(template.Says), s.typed(template.Command)}
+	}
+	return remedies
+}
+
+// typed returns a command line; empty if one of its words is not safe. In the template, {run}
+// is the command of a run, and {only} narrows it to the pod of the entry, or else to its pool.
+func (s Subject) typed(template string) string {
+	var words []string
+	for _, word := range strings.Fields(template) {
+		switch {
+		case word == "{run}":
+			words = append(words, s.Command...)
+		case word == "{only}" && s.Owner.Pod != "" && s.Owner.Namespace != "":
+			words = append(words, "--pod", named(s.Owner.Namespace+"/"+s.Owner.Pod))
+		case word == "{only}":
+			words = append(words, "--pool", named(s.Pool))
+		case word == "{namespace}":
+			words = append(words, named(s.Owner.Namespace))
+		case word == "{node}":
+			words = append(words, named(s.Owner.Node))
+		case word == "{pod}":
+			words = append(words, named(s.Owner.Pod))
+		case word == "{sandbox}":
+			words = append(words, named(s.Owner.Sandbox))
+		default:
+			words = append(words, word)
+		}
+	}
+	if slices.ContainsFunc(words, func(word string) bool { return !safeWord.MatchString(word) }) {
+		return ""
+	}
+	return strings.Join(words, " ")
+}
+
+// What several rules advise.
+const (
+	examine   = "look at what the store and the pods say: {evidence}"
+	repair    = "repair the stored object by hand: {evidence}"
+	standsIn  = "it is in use: {note}"
+	unprotect = "edit or delete what protects it, if nothing needs the address: {note}"
+)
+
+var (
+	deletePod = advise(Remedy{"it is in use until its pod is deleted", "kubectl delete pod -n {namespace} {pod}"})
+	listPods  = advise(Remedy{"let the pods be listed; of files, give --pods FILE", "kubectl auth can-i list pods -A"})
+	outwait   = Remedy{"wait: {note}", ""}
+)
+
+// wait is for the rules that give an allocation up when its time has come.
+func wait(s Subject) []Remedy {
+	switch {
+	case s.Verdict == Orphaned && len(s.Refused) > 0:
+		all := []Remedy{}
+		for _, refusal := range s.Refused {
+			all = append(all, Remedy{refusal.Message + ": " + refusal.Remedy, ""})
+		}
+		return all
+	case s.Verdict == Orphaned:
+		return s.fill(Remedy{"it is due: the next run that releases gives it back", "{run} {only} --dry-run=false"})
+	}
+	first := Remedy{"no run has stored since when it has been ownerless: remember it", "{run} --remember"}
+	if s.Due != nil {
+		first = Remedy{"wait until " + Stamp(*s.Due), ""}
+	}
+	return s.fill(first, Remedy{"or wait for no grace period", "{run} {only} --grace-period=0s"})
+}
+
+// growOlder offers no shorter age if the container runtime needs this one.
+func growOlder(s Subject) []Remedy {
+	if slices.ContainsFunc(s.Evidence, func(one Evidence) bool { return one.Source == fromRuntime }) {
+		return s.fill(outwait)
+	}
+	return s.fill(outwait, Remedy{"or ask for no minimum age", "{run} {only} --min-age=0s"})
+}
+
+// fence lets allocations of nodes go that are not ready. The evidence names the nodes.
+func fence(s Subject) []Remedy {
+	remedies := s.fill(Remedy{"wait until the node is ready again", ""})
+	for _, one := range s.Evidence {
+		if name, ok := strings.CutPrefix(one.Source, "node "); ok {
+			s.Owner.Node = name
+			remedies = append(remedies, s.fill(Remedy{
+				"or, after making sure that nothing runs on {node} any more, fence it",
+				"kubectl taint nodes {node} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
+			})...)
+		}
+	}
+	return remedies
+}

@@ -1,0 +1,78 @@
+package judge
+
+import (
+	"iter"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
+)
+
+// NextLedger returns the ledger after these decisions. Of a store that was listed, it has the
+// allocations that are ownerless and wait, and what is known of the pods of the others,
+// and nothing else. Of any other store, it loses nothing: a store that is disabled,
+// absent or failed may be back in the next run.
+func NextLedger(before ledger.Ledger, decisions []Decision, c census.Census, inv ipam.Inventory) ledger.Ledger {
+	b := ledger.NewBuilder(before)
+	b.Believe(c.Figures())
+	for i := range decisions {
+		decisions[i].remember(b)
+	}
+	b.KeepOthers(inv.Listed(), allocationsOf(decisions))
+	return b.Ledger()
+}
+
+// StillHolding returns the ledger after these decisions with the restores that the ledger
+// before has, that began after the given time, and whose places are empty.
+func StillHolding(l, before ledger.Ledger, decisions []Decision, since time.Time) ledger.Ledger {
+	return l.StillHolding(before, since, allocationsOf(decisions))
+}
+
+// WithHung returns the ledger with the places where pods hang, by these decisions. They are true
+// also if the list of pods is not whole.
+func WithHung(l ledger.Ledger, decisions []Decision) ledger.Ledger {
+	return l.WithPlaces(func(yield func(*ipam.Allocation, ledger.Place) bool) {
+		for i := range decisions {
+			if d := &decisions[i]; d.known.last.Boot != "" && !yield(d.Allocation, d.known.last) {
+				return
+			}
+		}
+	})
+}
+
+// KnownTo reports whether the ledger has the time since which the allocation of the decision
+// has been ownerless.
+func (d *Decision) KnownTo(l ledger.Ledger) bool { return l.Knows(d.Allocation, d.present()) }
+
+// remember adds what the ledger keeps of the decision.
+func (d *Decision) remember(b *ledger.Builder) {
+	a, known := d.Allocation, d.known
+	if d.remembered {
+		b.Seen(a, d.present(), d.FirstSeen)
+	}
+	if d.keepSeen {
+		for _, present := range []bool{false, true} {
+			if !d.remembered || present != d.present() {
+				b.KeepSeen(a, present)
+			}
+		}
+	}
+	b.Place(a, known.last)
+	b.Grace(a, known.grace)
+	b.Restored(a, known.restored)
+}
+
+// present reports whether the named pod existed when the decision was made.
+func (d *Decision) present() bool { return d.facts.present(d.Allocation) }
+
+// allocationsOf yields the allocations of the decisions.
+func allocationsOf(decisions []Decision) iter.Seq[*ipam.Allocation] {
+	return func(yield func(*ipam.Allocation) bool) {
+		for i := range decisions {
+			if !yield(decisions[i].Allocation) {
+				return
+			}
+		}
+	}
+}

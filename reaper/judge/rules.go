@@ -1,0 +1,60 @@
+package judge
+
+import "slices"
+
+// Rules returns the table for allocations about which pods decide, in the order in which
+// its rules are asked.
+//
+// A rule may rely on all rules before it. After the second rule of NoCensus, it is
+// known whether the named pod exists. After the last rule that gives InUse, every
+// allocation is ownerless. The next rules keep an ownerless allocation although it has
+// no owner. The last rules give it up at the end of its grace period.
+func Rules() []Rule {
+	return slices.Concat(decodedRules, []Rule{
+		{OwnerUnknown, Held, false, namesNoOwner, say(examine),
+			"The allocation names neither a pod nor a sandbox."},
+		{NoCensus, Held, false, noCensus, listPods,
+			"The pods could not be listed, or they were listed before the allocation was."},
+	}, shownRules, []Rule{
+		{NoCensus, Held, false, podNotRead, listPods,
+			"The pod that the allocation names could not be read."},
+		{Retained, Held, true, ordinalWanted, say("scale down the StatefulSet, or set protection.statefulSets to ignore: {evidence}"),
+			"The pod does not exist, its StatefulSet wants a pod of that ordinal, and that pod can adopt the allocation: not one of Calico, nor of Whereabouts before 0.8."},
+		{OwnerUnknown, Held, false, unnamed, say(examine),
+			"The allocation names only a sandbox, or a pod that was derived from a handle; and `pods.unnamed` is `hold`, or some pod may have an address that it does not show."},
+		{PodFinished, Held, false, finishedHeld,
+			advise(Remedy{"delete the object of the pod, which has ended", "kubectl delete pod -n {namespace} {pod}"}, Remedy{"or set pods.finished to release in the policy", ""}),
+			"The pod has succeeded or failed, and `pods.finished` is `hold`."},
+		{SandboxReplaced, Held, false, sandboxHeld, say("set pods.superseded to release in the policy"),
+			"The store proves that a later sandbox of the pod has another address, and `pods.superseded` is `hold`."},
+		{PodPresent, InUse, false, podPresent, deletePod,
+			"The pod that the allocation names exists."},
+	}, hiddenRules, []Rule{
+		{NodeUnreachable, Held, true, nodeUnreachable, fence,
+			"It has no owner, but its node exists, is not ready, and is not tainted `node.kubernetes.io/out-of-service`: its sandbox may still be running."},
+		{NodeUnreachable, Held, true, nodeUnknown, fence,
+			"It has no owner, its node is not known, it may be on some node that is not ready and not tainted, and `nodes.unknown` is `hold`."},
+		{TerminationStuck, Held, true, terminationStuck, advise(
+			Remedy{"look on that node whether its sandbox still runs", "crictl pods --namespace {namespace} --name {pod}"},
+			Remedy{"if it does, remove it there with crictl stopp and crictl rmp, or start the node anew, which ends the hold", ""},
+			Remedy{"or set pods.stuck to release in the policy, once no sandbox of such a pod runs", ""}),
+			"It has no owner, but its pod hung in Terminating on a ready node that has not been started anew since, and `pods.stuck` is `hold`: its sandbox may still be running."},
+	}, keptRules, []Rule{
+		{PodFinished, Orphaned, true, when(endedPod), wait,
+			"The pod has succeeded or failed, and `pods.finished` is `release`."},
+		{PodReplaced, Orphaned, true, when(replacedPod), wait,
+			"A pod of that name exists, with another UID."},
+		{PodMoved, Orphaned, true, podMoved, wait,
+			"The store names a node, and the pod of that name is on another one: the allocation is of an earlier pod."},
+		{PodReplaced, Orphaned, true, podAgain, wait,
+			"A pod of that name exists that shows no address yet, and is younger than the allocation by more than 4 minutes, which no later sandbox can adopt (Calico): the allocation is of an earlier pod."},
+		{SandboxReplaced, Orphaned, true, sandboxReplaced, wait,
+			"The store proves that a later sandbox of the pod has another address, and `pods.superseded` is `release`."},
+		{EmptyHandle, Orphaned, true, emptyHandle, wait,
+			"The handle holds no address, and no pod shows its sandbox."},
+		{SandboxAbsent, Orphaned, true, sandboxAbsent, wait,
+			"The allocation names only a sandbox, no pod shows that sandbox or the address, and `pods.unnamed` is `release`."},
+		{PodAbsent, Orphaned, true, podAbsent, wait,
+			"The pod does not exist."},
+	})
+}

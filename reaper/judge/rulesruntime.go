@@ -1,0 +1,64 @@
+package judge
+
+import (
+	"slices"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+)
+
+// NodeRules returns the table for allocations on a node, in the order in which its rules are
+// asked. The container runtime decides about them: it knows its sandboxes better than the
+// state of pods tells. A pod that shows the address only keeps it.
+func NodeRules() []Rule {
+	return slices.Concat(decodedRules, []Rule{
+		{OwnerUnknown, Held, false, namesNoSandbox, say(examine),
+			"The allocation names no sandbox."},
+		{NoCensus, Held, false, noSandboxList, listPods,
+			"The sandboxes of the node, or the pods, could not be listed, or they were listed before the allocation was."},
+		{SandboxPresent, InUse, false, sandboxPresent, advise(Remedy{"it is in use until the kubelet removes its sandbox", "crictl inspectp {sandbox}"}),
+			"The container runtime has the sandbox that the allocation names, in any state."},
+	}, shownRules, hiddenRules, keptRules, []Rule{
+		{SandboxAbsent, Orphaned, true, sandboxGone, wait,
+			"The container runtime does not have the sandbox that the allocation names, or an ADD broke off before it named one."},
+	})
+}
+
+func namesNoSandbox(_ *Facts, a *ipam.Allocation) (Ruling, bool) {
+	if a.Owner.Sandbox != "" || a.Blank {
+		return noMatch()
+	}
+	return match("it names no sandbox", Evidence{fromStore, "it names no sandbox"})
+}
+
+func noSandboxList(f *Facts, a *ipam.Allocation) (Ruling, bool) {
+	if f.census.Began().IsZero() || f.census.OnNode() {
+		return noCensus(f, a)
+	}
+	return match("", Evidence{fromRuntime, "no list was read after the allocations"})
+}
+
+func sandboxPresent(f *Facts, a *ipam.Allocation) (Ruling, bool) {
+	if a.Blank || !f.census.HasSandbox(a.Owner.Sandbox) {
+		return noMatch()
+	}
+	return match("", Evidence{fromRuntime, "it has the sandbox " + a.Owner.Sandbox})
+}
+
+// sandboxGone waits as if an allocation without a time had been made when a run first saw it.
+// One that is blank leaked as soon as its ADD broke off, and waits until it is older than an ADD
+// can take.
+func sandboxGone(f *Facts, a *ipam.Allocation) (Ruling, bool) {
+	var least time.Duration
+	switch {
+	case a.Created.IsZero():
+		least = f.minAge(a)
+	case a.Blank && !a.Created.After(f.now):
+		least = a.Created.Add(f.minAge(a)).Sub(f.since(a))
+	}
+	if a.Blank {
+		const says = "an ADD broke off before it wrote an owner"
+		return f.ripen(a, least, says, Evidence{fromStore, says})
+	}
+	return f.ripen(a, least, "", Evidence{fromRuntime, "it does not have the sandbox " + a.Owner.Sandbox})
+}

@@ -1,0 +1,165 @@
+package judge
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+)
+
+// A Verdict is the result of a decision, in one word. The zero value keeps the
+// allocation.
+type Verdict int
+
+// The verdicts.
+const (
+	Held      Verdict = iota // it is kept, for the reason of the decision
+	InUse                    // an owner has it
+	Suspected                // it is ownerless, and its grace period is not over
+	Orphaned                 // it is ownerless, and its grace period is over
+)
+
+// String returns the word that reports use.
+func (v Verdict) String() string {
+	switch v {
+	case InUse:
+		return "inUse"
+	case Suspected:
+		return "suspected"
+	case Orphaned:
+		return "orphan"
+	default:
+		return "held"
+	}
+}
+
+// A Decision is a ruling on one allocation.
+type Decision struct {
+	// Allocation is the allocation with what the rules knew of it beside its store. One in
+	// use is as it was listed, but for its pod: see Completed.
+	Allocation *ipam.Allocation
+
+	*Ruling
+	facts *Facts
+	known *knowledge // for the ledger; never nil
+}
+
+// A Ruling says how an allocation was decided: the verdict, its reason and its evidence.
+// Decisions share equal rulings, so a Ruling never changes. A step that decides anew gives
+// its decision another one (Revised).
+type Ruling struct {
+	Verdict Verdict
+	Reason  Reason
+
+	// Rule is the number of the rule that matched, as docs/verdicts.md counts them: those of
+	// NodeRules behind those of Rules. It is 0 if none did.
+	Rule int
+
+	// ChangedBy is the step behind the rules that changed their decision: byProtection or
+	// byGroup. It is empty if none did.
+	ChangedBy string
+
+	// Evidence has the sources of the decision, the most important one first. It may
+	// be empty.
+	Evidence []Evidence
+
+	// Note adds a detail to the reason, such as the name of the pod that shows the
+	// address. If an allocation in use has a note, store and pods disagree, and an
+	// operator should look.
+	Note string
+
+	// FirstSeen is when a run first saw the allocation ownerless, without a break
+	// since. Due is when its grace period or its protection ends. Both are zero
+	// unless the allocation is suspected, an orphan, too young, protected for a time,
+	// or a sibling of such an allocation. Due is also zero if it is kept for good, or
+	// is too young.
+	FirstSeen time.Time
+	Due       time.Time
+
+	Ownerless  bool  // the allocation has no owner, whether it is kept or not
+	remembered bool  // the ledger keeps FirstSeen
+	keepSeen   bool  // the ledger keeps the time that it has, if it has one
+	After      []int // the decisions whose allocations must be released first
+}
+
+// The steps behind the rules that change decisions.
+const (
+	byProtection = "protection"
+	byGroup      = "group"
+)
+
+// waits reports whether the allocation is ownerless and nothing but its grace period
+// may keep it.
+func (r *Ruling) waits() bool { return r.Verdict == Suspected || r.Verdict == Orphaned }
+
+// changed returns the decisions with some of them replaced, by index. It does not write
+// to its argument.
+func changed(decisions []Decision, by map[int]Decision) []Decision {
+	if len(by) == 0 {
+		return decisions
+	}
+	next := make([]Decision, len(decisions))
+	copy(next, decisions)
+	for i, d := range by {
+		next[i] = d
+	}
+	return next
+}
+
+// Revised returns the decision with a ruling of its own, which may be changed.
+func (d Decision) Revised() Decision {
+	own := *d.Ruling
+	d.Ruling = &own
+	return d
+}
+
+// MarshalJSON writes the verdict as its word.
+func (v Verdict) MarshalJSON() ([]byte, error) { return json.Marshal(v.String()) }
+
+// A Rule is one row of a table from which decisions come. The first rule that matches an
+// allocation decides. Each row has all fields, so that none is forgotten.
+type Rule struct {
+	Reason Reason
+
+	// Gives is the verdict. A rule that gives Orphaned gives Suspected as long as the
+	// grace period lasts.
+	Gives Verdict
+
+	// Ownerless is set if the allocation has no owner, whether it is kept or not.
+	Ownerless bool
+
+	// Match reports whether the rule matches, and returns the Note and the Evidence
+	// of the ruling. If time decides, it also returns the verdict and its times.
+	// It is pure.
+	Match func(f *Facts, a *ipam.Allocation) (Ruling, bool)
+
+	remedies func(Subject) []Remedy // what would change the decision
+
+	Doc string // one sentence, for docs/verdicts.md
+}
+
+// keepsTime reports whether the ledger keeps the time since which the allocation has been
+// ownerless, if it has one. By these rules the allocation is ownerless, and only the
+// policy or the run keeps it.
+//
+// While a node is unreachable or could not end the pod, the sandbox may be running, so the
+// grace period begins again when that is over. A restore is an operator's word that the pod may be
+// alive.
+func (r *Rule) keepsTime() bool {
+	switch r.Reason {
+	case NodeUnreachable, TerminationStuck, RestoredLately:
+		return false
+	case PodFinished, SandboxReplaced:
+		return true
+	default:
+		return r.Ownerless
+	}
+}
+
+// match returns the decision of a rule that matches, with a note for people.
+func match(note string, evidence ...Evidence) (Ruling, bool) {
+	return Ruling{Note: note, Evidence: evidence}, true
+}
+
+// noMatch leaves the allocation to the next rule.
+func noMatch() (Ruling, bool) { return Ruling{}, false }

@@ -1,0 +1,135 @@
+package judge
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+)
+
+// A SecondLook asks the rules once more, by a new census. It asks about each
+// allocation once: every sibling of a group is asked about for each of the others. It
+// is for one goroutine.
+type SecondLook struct {
+	census  census.Census
+	facts   map[*Facts]*Facts // of the first look, with the new census
+	answers map[question]answer
+}
+
+// A question is all that tells two orphans apart: a store may have two allocations of
+// one key.
+type question struct {
+	backend, pool, key, token string
+	ip                        netip.Addr
+	owner                     ipam.Owner
+	reason                    Reason
+}
+
+// An answer is when the owner was looked at, or why the allocation is kept.
+type answer struct {
+	looked time.Time
+	err    error
+}
+
+// NewSecondLook returns a second look by a new census.
+func NewSecondLook(census census.Census) *SecondLook {
+	return &SecondLook{census: census, facts: make(map[*Facts]*Facts), answers: make(map[question]answer)}
+}
+
+// StillOrphaned asks the same rules about the same facts of the orphan and its siblings, with the
+// new census. It returns when the first of their owners was looked at, or an error that says why
+// the allocation is kept: it wraps ErrReturned, ErrKept or ErrAgain, and ErrNoWarrant for the zero
+// Orphan.
+func (l *SecondLook) StillOrphaned(o Orphan) (time.Time, error) {
+	if o.facts == nil {
+		return time.Time{}, ipam.ErrNoWarrant
+	}
+	looked, err := l.stillOrphaned(o)
+	if err != nil {
+		return time.Time{}, err
+	}
+	for _, sibling := range o.group {
+		at, err := l.stillOrphaned(sibling)
+		if err != nil {
+			return time.Time{}, fmt.Errorf("%w (of its sibling %s)", err, sibling.allocation.Label())
+		}
+		if at.Before(looked) {
+			looked = at
+		}
+	}
+	return looked, nil
+}
+
+// stillOrphaned is StillOrphaned without the siblings.
+func (l *SecondLook) stillOrphaned(o Orphan) (time.Time, error) {
+	it := o.allocation
+	key := question{it.Backend, it.Pool, it.Key, it.Token, it.IP, it.Owner, o.reason}
+	a, asked := l.answers[key]
+	if !asked {
+		a.looked, a.err = l.ask(o)
+		l.answers[key] = a
+	}
+	return a.looked, a.err
+}
+
+// ask is stillOrphaned without the memory.
+func (l *SecondLook) ask(o Orphan) (time.Time, error) {
+	looked, err := l.census.ReadAt(o.allocation.Owner.Pod)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if l.facts[o.facts] == nil {
+		l.facts[o.facts] = o.facts.again(l.census)
+	}
+	d := l.facts[o.facts].ask(o.allocation)
+	switch {
+	case d.Verdict == Orphaned && (d.Reason == o.reason || d.Reason == PodAbsent):
+		return looked, nil
+	case d.Verdict == InUse:
+		return time.Time{}, fmt.Errorf("%w: now %s", ipam.ErrReturned, d.Reason)
+	case d.Reason == NoCensus:
+		return time.Time{}, fmt.Errorf("%w: its owner could not be read", ipam.ErrAgain)
+	default:
+		return time.Time{}, fmt.Errorf("%w: now %s", ipam.ErrKept, d.Reason)
+	}
+}
+
+// FreshnessOf returns how old the looks of a batch may be: as its orphan with the least time says.
+func FreshnessOf(orphans []Orphan) time.Duration {
+	least := ipam.FreshnessNeverAdopted
+	for _, o := range orphans {
+		if o.allocation != nil {
+			least = min(least, o.allocation.Freshness())
+		}
+	}
+	return least
+}
+
+// NeedsList reports whether the rules need a list of all pods: the store does not name
+// the pod of the orphan, or that of a sibling, or a list of sandboxes decides.
+func (o Orphan) NeedsList() bool {
+	namesNone := func(o Orphan) bool {
+		a := o.Allocation()
+		return a.Owner.Pod == ipam.PodRef{} || a.Inferred || a.ByRuntime
+	}
+	return namesNone(o) || slices.ContainsFunc(o.group, namesNone)
+}
+
+// Owners returns the pods that the orphans and their siblings name, but for orphans that
+// need a list.
+func Owners(orphans []Orphan) map[ipam.PodRef]struct{} {
+	set := make(map[ipam.PodRef]struct{}, len(orphans))
+	for _, o := range orphans {
+		if o.NeedsList() {
+			continue
+		}
+		set[o.allocation.Owner.Pod] = struct{}{}
+		for _, sibling := range o.group {
+			set[sibling.allocation.Owner.Pod] = struct{}{}
+		}
+	}
+	return set
+}

@@ -1,0 +1,234 @@
+package ledger
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math"
+	"slices"
+
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+)
+
+// ledgerVersion is the format that Encode writes and Decode reads.
+const ledgerVersion = 3
+
+// lastSecond is the last second that RFC 3339 can write, in seconds since 1970. Much
+// later times overflow and become times in the past.
+const lastSecond = 253_402_300_799
+
+// MaxGrace is the largest grace that is remembered, in seconds: about 68 years.
+const MaxGrace = math.MaxInt32
+
+// usualEntry is about the length of an entry of a large ledger, in bytes.
+const usualEntry = 10
+
+// Encode returns the stored form. Equal ledgers of one salt have equal forms.
+//
+// The form is the version, the figures, the doubt, the earliest time, and the salt; then the
+// lists of first-seen times, of restores, of graces, of the names of nodes, and of the pods'
+// nodes; and a CRC-32 of all of that in 4 bytes. The names are their number and, for each, its
+// length and its bytes, in ascending order. Any other list is the number of backends, and
+// for each of these its tag in 4 bytes, the number of its entries, and the entries in
+// ascending order of their hashes. An entry is what its hash is more than the one before,
+// and a number: seconds since the earliest time, seconds, or the index of a name. Each number
+// is a varint. So an entry of a ledger of 100,000 has 9 bytes.
+//
+// In every later version, too, the first byte is the version, and the last 4 bytes are that
+// checksum. By these, Decode tells a later version from damage.
+func (l Ledger) Encode() []byte {
+	ranks, names := l.usedNames()
+	data := make([]byte, 0, usualEntry*(l.Len()+len(l.names))+100)
+	f, d, epoch := l.Figures, l.Doubt, l.earliest()
+	for _, n := range [...]uint64{ledgerVersion, uint64(f.Pods), uint64(f.Nodes), uint64(d.Pods), uint64(d.Nodes), uint64(d.At), uint64(epoch)} {
+		data = binary.AppendUvarint(data, n)
+	}
+	data = append(data, l.salt[:]...)
+	data = appendTable(data, l.seen, func(at int64) uint64 { return uint64(at - epoch) })
+	data = appendTable(data, l.restored, func(at int64) uint64 { return uint64(at - epoch) })
+	data = appendTable(data, l.graces, func(seconds int32) uint64 { return uint64(seconds) })
+	data = binary.AppendUvarint(data, uint64(names))
+	for i, name := range l.names {
+		if ranks[i] > 0 {
+			data = append(binary.AppendUvarint(data, uint64(len(name))), name...)
+		}
+	}
+	data = appendTable(data, l.nodes, func(i uint32) uint64 { return uint64(ranks[i] - 1) })
+	return binary.BigEndian.AppendUint32(data, crc32.ChecksumIEEE(data))
+}
+
+// earliest returns the earliest time in the ledger; 0 if it has none.
+func (l Ledger) earliest() int64 {
+	earliest := int64(lastSecond)
+	for _, times := range [...]ledgerTable[int64]{l.seen, l.restored} {
+		for _, e := range times {
+			earliest = min(earliest, e.value)
+		}
+	}
+	if len(l.seen)+len(l.restored) == 0 {
+		return 0
+	}
+	return earliest
+}
+
+// usedNames returns the number of names that entries use, and for each name which of
+// these it is, from 1; 0 for a name that no entry uses.
+func (l Ledger) usedNames() (ranks []uint32, n uint32) {
+	ranks = make([]uint32, len(l.names))
+	for _, e := range l.nodes {
+		ranks[e.value] = 1
+	}
+	for i, used := range ranks {
+		n += used
+		ranks[i] = used * n
+	}
+	return ranks, n
+}
+
+// appendTable appends a list of keys with numbers.
+func appendTable[V int32 | int64 | uint32](data []byte, t ledgerTable[V], number func(V) uint64) []byte {
+	var backends [][]tableEntry[V]
+	for rest := t; len(rest) > 0; {
+		n := slices.IndexFunc(rest, func(e tableEntry[V]) bool { return e.key.tag != rest[0].key.tag })
+		if n < 0 {
+			n = len(rest)
+		}
+		backends, rest = append(backends, rest[:n]), rest[n:]
+	}
+	data = binary.AppendUvarint(data, uint64(len(backends)))
+	for _, entries := range backends {
+		data = binary.BigEndian.AppendUint32(data, uint32(entries[0].key.tag))
+		data = binary.AppendUvarint(data, uint64(len(entries)))
+		before := uint64(0)
+		for _, e := range entries {
+			data = binary.AppendUvarint(data, e.key.hash-before)
+			data = binary.AppendUvarint(data, number(e.value))
+			before = e.key.hash
+		}
+	}
+	return data
+}
+
+// Decode reads the form that Encode returns. For data of a later version, the error wraps
+// ErrNewer; for any other data, ErrDamaged.
+func Decode(data []byte) (Ledger, error) {
+	l, err := decodeLedger(data)
+	switch {
+	case errors.Is(err, ErrNewer):
+		return Ledger{}, err
+	case err != nil:
+		return Ledger{}, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return l, nil
+}
+
+func decodeLedger(data []byte) (l Ledger, err error) {
+	body := data[:max(0, len(data)-crc32.Size)]
+	if len(data) < crc32.Size || crc32.ChecksumIEEE(body) != binary.BigEndian.Uint32(data[len(body):]) {
+		return l, errors.New("its checksum is wrong")
+	}
+	switch {
+	case data[0] > ledgerVersion:
+		return l, fmt.Errorf("%w (it has version %d, this program reads %d)", ErrNewer, data[0], ledgerVersion)
+	case data[0] != ledgerVersion:
+		return l, fmt.Errorf("version %d, this program reads %d", data[0], ledgerVersion)
+	}
+	r := ledgerReader{rest: body}
+	r.number(ledgerVersion)
+	l.Figures = census.Figures{Pods: int(r.number(math.MaxInt)), Nodes: int(r.number(math.MaxInt))}
+	l.Doubt = Doubt{census.Figures{Pods: int(r.number(math.MaxInt)), Nodes: int(r.number(math.MaxInt))}, int64(r.number(lastSecond))}
+	epoch := int64(r.number(lastSecond))
+	copy(l.salt[:], r.bytes(uint64(len(l.salt))))
+	at := func(n uint64) int64 { return epoch + int64(n) }
+	l.seen = readTable(&r, lastSecond-uint64(epoch), at)
+	l.restored = readTable(&r, lastSecond-uint64(epoch), at)
+	l.graces = readTable(&r, MaxGrace, func(n uint64) int32 { return int32(n) })
+	l.names = r.names()
+	l.nodes = readTable(&r, math.MaxUint32, func(n uint64) uint32 { return uint32(n) })
+	if slices.ContainsFunc(l.nodes, func(e tableEntry[uint32]) bool { return uint64(e.value) >= uint64(len(l.names)) }) {
+		r.fail("a pod is on a node whose name is not there")
+	}
+	if r.err == nil && len(r.rest) > 0 {
+		r.fail("%d bytes follow its end", len(r.rest))
+	}
+	return l, r.err
+}
+
+// A ledgerReader reads a stored form. After the first error, it returns zero values.
+type ledgerReader struct {
+	rest []byte
+	err  error
+}
+
+// fail keeps the first error, and reads no further.
+func (r *ledgerReader) fail(format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf(format, args...)
+	}
+	r.rest = nil
+}
+
+// number reads a number, which is at most most.
+func (r *ledgerReader) number(most uint64) uint64 {
+	n, size := binary.Uvarint(r.rest)
+	if size <= 0 || n > most {
+		r.fail("a number is cut short or out of range")
+		return 0
+	}
+	r.rest = r.rest[size:]
+	return n
+}
+
+// bytes reads so many bytes.
+func (r *ledgerReader) bytes(n uint64) []byte {
+	if n > uint64(len(r.rest)) {
+		r.fail("it is cut short")
+		return nil
+	}
+	data := r.rest[:n]
+	r.rest = r.rest[n:]
+	return data
+}
+
+// names reads the names of nodes.
+func (r *ledgerReader) names() []string {
+	var names []string
+	for range r.number(uint64(len(r.rest))) {
+		name := string(r.bytes(r.number(uint64(len(r.rest)))))
+		if len(names) > 0 && name <= names[len(names)-1] {
+			r.fail("the names of its nodes are not in order")
+		}
+		if r.err != nil {
+			return nil
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// readTable reads a list of keys with numbers, which are at most most.
+func readTable[V int32 | int64 | uint32](r *ledgerReader, most uint64, value func(uint64) V) ledgerTable[V] {
+	var t ledgerTable[V]
+	for range r.number(uint64(len(r.rest))) {
+		tag := r.bytes(4)
+		n := r.number(uint64(len(r.rest) / 2)) // an entry has two bytes at least
+		if r.err != nil {
+			return nil
+		}
+		k := ledgerKey{tag: backendTag(binary.BigEndian.Uint32(tag))}
+		t = slices.Grow(t, int(n))
+		for range n {
+			k.hash += r.number(math.MaxUint64 - k.hash)
+			e := tableEntry[V]{k, value(r.number(most))}
+			if len(t) > 0 && t[len(t)-1].key.compare(k) >= 0 {
+				r.fail("its keys are not in order")
+			}
+			if r.err != nil {
+				return nil
+			}
+			t = append(t, e)
+		}
+	}
+	return t
+}

@@ -1,0 +1,43 @@
+package ledger
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+	"strings"
+)
+
+// Fit returns the ledger without the entries for which a stored form of so many bytes has no
+// room, and how many these are. It is kept first where pods hang, and then what a restore put
+// back: without these, an address may be released too early. Then follow the times, the
+// oldest first: their allocations go first, and make room. The other nodes come last, after
+// the graces. An allocation whose node was forgotten is held while any node is unreachable.
+func (l Ledger) Fit(capacity int) (Ledger, int) {
+	if len(l.Encode()) <= capacity {
+		return l, 0
+	}
+	byAge := slices.Clone(l.seen)
+	slices.SortStableFunc(byAge, func(a, b tableEntry[int64]) int { return cmp.Compare(a.value, b.value) })
+	isHung := func(e tableEntry[uint32]) bool { return strings.Contains(l.names[e.value], "/") }
+	hung := slices.DeleteFunc(slices.Clone(l.nodes), func(e tableEntry[uint32]) bool { return !isHung(e) })
+	nodes := slices.DeleteFunc(slices.Clone(l.nodes), isHung)
+	first := func(n int) Ledger {
+		fitting := l
+		fitting.nodes, n = take(hung, n)
+		fitting.restored, n = take(l.restored, n)
+		fitting.seen, n = take(byAge, n)
+		fitting.graces, n = take(l.graces, n)
+		others, _ := take(nodes, n)
+		fitting.nodes = slices.Concat(fitting.nodes, others).arranged()
+		fitting.seen = slices.Clone(fitting.seen).arranged()
+		return fitting
+	}
+	n := sort.Search(l.Len(), func(n int) bool { return len(first(n+1).Encode()) > capacity })
+	return first(n), l.Len() - n
+}
+
+// take returns the first n entries of a table, and how many more there may be after it.
+func take[V cmp.Ordered](t ledgerTable[V], n int) (ledgerTable[V], int) {
+	taken := min(len(t), n)
+	return t[:taken], n - taken
+}

@@ -1,0 +1,95 @@
+package ledger
+
+import (
+	"cmp"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"sync"
+
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+)
+
+// A ledgerKey stands for an identity: 64 bits of its hash, and the tag of its backend.
+type ledgerKey struct {
+	tag  backendTag
+	hash uint64
+}
+
+// A backendTag stands for a backend. By the tag of a key, a run knows of which store an
+// entry is although it did not list that store.
+type backendTag uint32
+
+// tagOf returns the tag of a backend: the FNV-1a hash of its name.
+func tagOf(backend string) backendTag {
+	tag := backendTag(2166136261)
+	for i := range len(backend) {
+		tag = (tag ^ backendTag(backend[i])) * 16777619
+	}
+	return tag
+}
+
+// compare orders keys by their tags, and then by their hashes.
+func (k ledgerKey) compare(other ledgerKey) int {
+	return cmp.Or(cmp.Compare(k.tag, other.tag), cmp.Compare(k.hash, other.hash))
+}
+
+// A ledgerSalt goes into every hash of a ledger, and is another one for each ledger. Tenants
+// choose a part of an identity, such as the name of a pod: without the salt, they could look
+// for identities of the same hash. A ledger that was never stored has none.
+type ledgerSalt [16]byte
+
+// newSalt returns the salt of a ledger that this process is the first to store.
+var newSalt = sync.OnceValue(func() (s ledgerSalt) {
+	_, _ = rand.Read(s[:]) // it never fails
+	return s
+})
+
+// Salted returns the ledger with a salt.
+func (l Ledger) Salted() Ledger {
+	if l.salt == (ledgerSalt{}) {
+		l.salt = newSalt()
+	}
+	return l
+}
+
+// idKey is the key of an allocation. It covers the token, so an allocation that changed
+// hands is a new one.
+func (s ledgerSalt) idKey(a *ipam.Allocation) ledgerKey {
+	return s.key(a.Backend, a.Pool, a.Key, a.Token)
+}
+
+// seenKey is the key of the time since which an allocation has been ownerless.
+func (s ledgerSalt) seenKey(a *ipam.Allocation, present bool) ledgerKey {
+	if present {
+		return s.key(a.Backend, a.Pool, a.Key, a.Token, "present")
+	}
+	return s.idKey(a)
+}
+
+// placeKey is the key of pool, key and pod. It is the same for all sandboxes of the pod.
+func (s ledgerSalt) placeKey(a *ipam.Allocation) ledgerKey {
+	return s.key(a.Backend, a.Pool, a.Key, a.Owner.Pod.String())
+}
+
+// spotKey is the key of pool and key, for any owner.
+func (s ledgerSalt) spotKey(a *ipam.Allocation) ledgerKey { return s.key(a.Backend, a.Pool, a.Key) }
+
+// addKeys adds all keys that a ledger may have of an allocation.
+func (s ledgerSalt) addKeys(to map[ledgerKey]bool, a *ipam.Allocation) {
+	for _, k := range [...]ledgerKey{s.idKey(a), s.seenKey(a, true), s.placeKey(a), s.spotKey(a)} {
+		to[k] = true
+	}
+}
+
+// key hashes an identity of a backend with the salt. It does not allocate for an identity of
+// up to 500 bytes.
+func (s ledgerSalt) key(backend string, parts ...string) ledgerKey {
+	var room [512]byte
+	id := append(append(room[:0], s[:]...), backend...)
+	for _, part := range parts {
+		id = append(append(id, 0), part...)
+	}
+	sum := sha256.Sum256(id)
+	return ledgerKey{tagOf(backend), binary.BigEndian.Uint64(sum[:])}
+}

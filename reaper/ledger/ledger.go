@@ -1,0 +1,244 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+)
+
+// A Ledger is the memory from run to run:
+//
+//   - since when allocations have been ownerless without a break;
+//   - on which node a pod was last seen, if its store does not name that node;
+//   - that a pod hung there, and in which boot of the node;
+//   - how long a pod may take to end, if that is longer than the default;
+//   - when a restore put an allocation back;
+//   - how many pods that were not finished, and how many nodes, the last run found.
+//
+// After the loss of a ledger, grace periods begin again. The next run then knows neither
+// the nodes of pods nor that half of the pods vanished. The zero Ledger is empty. A
+// Ledger is a value and never changes.
+type Ledger struct {
+	Figures census.Figures // of the last census that was believed
+	Doubt   Doubt
+
+	salt     ledgerSalt
+	seen     ledgerTable[int64]  // in seconds since 1970, by seenKey
+	nodes    ledgerTable[uint32] // indices in names, by idKey
+	graces   ledgerTable[int32]  // in seconds, by placeKey
+	restored ledgerTable[int64]  // in seconds since 1970, by spotKey
+	names    []string            // of places, in ascending order; some may be of no entry
+}
+
+// A Doubt has the figures of a census that runs did not believe, and when the first of
+// these runs was. The zero Doubt says that the last census was believed.
+type Doubt struct {
+	census.Figures
+	At int64 // in seconds since 1970
+}
+
+// Store stores the ledger between runs.
+type Store interface {
+	// Load returns the stored ledger, or an empty one if none is stored, or with an error
+	// that wraps ErrDamaged. After any other error, also ErrNewer, Save must not
+	// replace what is stored.
+	Load(ctx context.Context) (Ledger, error)
+
+	// Save replaces the ledger that Load returned. The error wraps ErrAgain if
+	// another client wrote since then.
+	Save(ctx context.Context, l Ledger) error
+
+	// Capacity is the length of the longest form that Save can store, in bytes. It may
+	// depend on what the last Load found.
+	Capacity() int
+}
+
+// ErrDamaged says that a stored ledger could not be decoded. It counts as empty.
+var ErrDamaged = errors.New("the ledger is damaged")
+
+// ErrNewer says that a later version of this program wrote the ledger in a form that this one cannot read. It is not damaged, and must not be replaced: it
+// has grace periods and holds that the later version needs.
+var ErrNewer = errors.New("a newer ip-reaper wrote the ledger: use that version, or delete the ledger; then grace periods begin anew, and what a restore put back is not held any more")
+
+// Since returns when the allocation was first seen ownerless: while its pod was present,
+// or after it was gone. That is now if the ledger does not know it, or has a time in the
+// future. A restore begins the time anew.
+func (l Ledger) Since(a *ipam.Allocation, present bool, now time.Time) time.Time {
+	if len(l.seen) == 0 { // a key costs time
+		return now
+	}
+	seconds, ok := l.seen.find(l.salt.seenKey(a, present))
+	at := ofSecond(seconds)
+	if restored := l.RestoredAt(a); restored.After(at) {
+		at = restored
+	}
+	if !ok || !at.Before(now) {
+		return now
+	}
+	return at
+}
+
+// Last returns where the pod of the allocation was last seen.
+func (l Ledger) Last(a *ipam.Allocation) Place {
+	if len(l.nodes) == 0 {
+		return Place{}
+	}
+	i, ok := l.nodes.find(l.salt.idKey(a))
+	if !ok {
+		return Place{}
+	}
+	return placeOf(l.names[i])
+}
+
+// Grace returns how long the pod of the allocation may take to end; 0 for the default.
+func (l Ledger) Grace(a *ipam.Allocation) time.Duration {
+	if len(l.graces) == 0 {
+		return 0
+	}
+	seconds, _ := l.graces.find(l.salt.placeKey(a))
+	return time.Duration(seconds) * time.Second
+}
+
+// RestoredAt returns when a restore put the allocation back; zero if none did.
+func (l Ledger) RestoredAt(a *ipam.Allocation) time.Time {
+	if len(l.restored) == 0 {
+		return time.Time{}
+	}
+	seconds, ok := l.restored.find(l.salt.spotKey(a))
+	if !ok {
+		return time.Time{}
+	}
+	return ofSecond(seconds)
+}
+
+// Equal reports whether both remember the same. It does not compare salts: ledgers of different
+// salts are equal only if they have no entries.
+func (l Ledger) Equal(other Ledger) bool {
+	sameNode := func(a, b tableEntry[uint32]) bool {
+		return a.key == b.key && l.names[a.value] == other.names[b.value]
+	}
+	return slices.Equal(l.seen, other.seen) && slices.EqualFunc(l.nodes, other.nodes, sameNode) &&
+		slices.Equal(l.graces, other.graces) && slices.Equal(l.restored, other.restored) &&
+		l.Figures == other.Figures && l.Doubt == other.Doubt
+}
+
+// Len returns the number of times, nodes and graces that it has.
+func (l Ledger) Len() int { return len(l.seen) + len(l.nodes) + len(l.graces) + len(l.restored) }
+
+// Without returns the ledger without what it has of these allocations. It keeps a restore
+// that began after a run saved its ledger: it puts back what the run has released.
+func (l Ledger) Without(released []*ipam.Allocation, saved Ledger) Ledger {
+	drop := make(map[ledgerKey]bool, 5*len(released))
+	for _, a := range released {
+		l.salt.addKeys(drop, a)
+	}
+	for _, e := range l.restored {
+		if at, known := saved.restored.find(e.key); !known || at < e.value {
+			delete(drop, e.key)
+		}
+	}
+	return l.only(func(k ledgerKey) bool { return !drop[k] })
+}
+
+// only returns the ledger with the entries whose keys satisfy a condition.
+func (l Ledger) only(keep func(ledgerKey) bool) Ledger {
+	l.seen, l.nodes = l.seen.filter(keep), l.nodes.filter(keep)
+	l.graces, l.restored = l.graces.filter(keep), l.restored.filter(keep)
+	return l
+}
+
+// WithRestored returns the ledger of a restore that puts these allocations back.
+func (l Ledger) WithRestored(back []*ipam.Allocation, now time.Time) Ledger {
+	spots := make(map[ledgerKey]bool, len(back))
+	for _, a := range back {
+		spots[l.salt.spotKey(a)] = true
+	}
+	l.restored = slices.Clip(l.restored.filter(func(k ledgerKey) bool { return !spots[k] }))
+	for spot := range spots {
+		l.restored.add(spot, ToSecond(now).Unix())
+	}
+	l.restored = l.restored.arranged()
+	return l
+}
+
+// WithPlaces returns the ledger with these places of pods in place of those that it has of them.
+func (l Ledger) WithPlaces(places iter.Seq2[*ipam.Allocation, Place]) Ledger {
+	b, placed := NewBuilder(l), make(map[ledgerKey]bool)
+	for a, p := range places {
+		placed[l.salt.idKey(a)] = true
+		b.Place(a, p)
+	}
+	l.nodes = l.nodes.filter(func(k ledgerKey) bool { return !placed[k] })
+	b.addAll(l)
+	return b.Ledger()
+}
+
+// StillHolding returns the ledger with the restores that the ledger before it has, that began
+// after the given time, and whose places are not those of the listed allocations: a restore
+// writes into the ledger what it is about to put back.
+func (l Ledger) StillHolding(before Ledger, since time.Time, listed iter.Seq[*ipam.Allocation]) Ledger {
+	missing := make(map[ledgerKey]int64)
+	for _, e := range before.restored {
+		if _, known := l.restored.find(e.key); !known && ofSecond(e.value).After(since) {
+			missing[e.key] = e.value
+		}
+	}
+	if len(missing) == 0 { // a key costs time
+		return l
+	}
+	for a := range listed {
+		delete(missing, l.salt.spotKey(a))
+	}
+	l.restored = slices.Clip(l.restored)
+	for k, at := range missing {
+		l.restored.add(k, at)
+	}
+	l.restored = l.restored.arranged()
+	return l
+}
+
+// Knows reports whether the ledger has the time since which the allocation has been ownerless:
+// while its pod was present, or after it was gone.
+func (l Ledger) Knows(a *ipam.Allocation, present bool) bool {
+	_, known := l.seen.find(l.salt.seenKey(a, present))
+	return known
+}
+
+// LongAgo returns the ledger by which every grace period is over.
+func (l Ledger) LongAgo() Ledger {
+	l.seen = slices.Clone(l.seen)
+	for i := range l.seen {
+		l.seen[i].value = time.Time{}.Unix()
+	}
+	return l
+}
+
+// Merge returns a ledger with all that either of two ledgers has. If both have an
+// allocation, the value by which it waits longer counts. If they have it on different nodes,
+// the last name counts. The larger figures count. Of a ledger with another salt, nothing is
+// known.
+func (l Ledger) Merge(other Ledger) Ledger {
+	if other.Equal(Ledger{}) || other.salt != l.salt {
+		return l
+	}
+	b := NewBuilder(l)
+	b.made.Figures = census.Figures{Pods: max(l.Figures.Pods, other.Figures.Pods), Nodes: max(l.Figures.Nodes, other.Figures.Nodes)}
+	if other.Doubt.At > l.Doubt.At {
+		b.made.Doubt = other.Doubt
+	}
+	b.addAll(l)
+	b.addAll(other)
+	return b.Ledger()
+}
+
+// ToSecond rounds a time up to the second of the stored form, so that no grace period is
+// cut short.
+func ToSecond(t time.Time) time.Time { return t.Add(time.Second - 1).Truncate(time.Second) }
+
+// ofSecond returns the time of the stored form.
+func ofSecond(seconds int64) time.Time { return time.Unix(seconds, 0).UTC() }

@@ -1,0 +1,74 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
+)
+
+// A PoolFailure is a failure in one pool: of its releases, or of one of its allocations.
+type PoolFailure struct {
+	Backend, Pool string
+	What          string // how many releases, or the key of the allocation
+	Err           error
+}
+
+// Error names the backend, the pool, and how much failed.
+func (f *PoolFailure) Error() string {
+	return fmt.Sprintf("%s: %s: %s: %s", f.Backend, f.Pool, f.What, f.Err)
+}
+
+// Unwrap returns the cause.
+func (f *PoolFailure) Unwrap() error { return f.Err }
+
+// particular matches the parts in which the texts of equal failures differ: quoted names,
+// and numbers with what belongs to them, such as addresses, times and UIDs.
+var particular = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|[\w.:/-]*[0-9][\w.:/-]*`)
+
+// Likeness returns a text that is the same for equal failures of different pools,
+// objects and numbers.
+func Likeness(err error) string {
+	var inPool *PoolFailure
+	var unread *ipam.PoolError
+	text := err.Error()
+	switch {
+	case errors.As(err, &inPool):
+		text = inPool.Backend + ": " + inPool.Err.Error()
+	case errors.As(err, &unread):
+		text = strings.Replace(text, unread.Pool+": ", "", 1)
+	}
+	return particular.ReplaceAllString(text, "#")
+}
+
+// A Likes is a number of equal failures.
+type Likes struct {
+	First error
+	Count int
+}
+
+// Error is the first failure, with the number of all.
+func (l *Likes) Error() string {
+	if l.Count == 1 {
+		return printable.Error(l.First)
+	}
+	return fmt.Sprintf("%s failures, the first: %s", printable.Thousands(l.Count), printable.Error(l.First))
+}
+
+// Alike groups equal failures, in the order of the first of each group.
+func Alike(failures []error) []*Likes {
+	var groups []*Likes
+	known := make(map[string]*Likes)
+	for _, err := range failures {
+		key := Likeness(err)
+		if known[key] == nil {
+			known[key] = &Likes{First: err}
+			groups = append(groups, known[key])
+		}
+		known[key].Count++
+	}
+	return groups
+}

@@ -1,0 +1,90 @@
+package report
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+)
+
+// MaxEmptyNetworks is how many networks without a pool the report has of one backend. Each
+// network attachment that a tenant writes may be one.
+const MaxEmptyNetworks = 1000
+
+// AddNetworks adds the networks of a listing. It returns how many of those that have no pool it
+// leaves out.
+func (r *Report) AddNetworks(l ipam.Listing, networks []ipam.Network) (left int) {
+	pools := r.poolsOf(l)
+	empty := 0
+	for _, n := range networks {
+		if len(n.Pools) == 0 {
+			if empty++; empty > MaxEmptyNetworks {
+				continue
+			}
+		}
+		r.addNetwork(l, n, pools)
+	}
+	return max(0, empty-MaxEmptyNetworks)
+}
+
+// A poolPlace is a pool of a listing, by its index in the report.
+type poolPlace struct {
+	index  int
+	prefix netip.Prefix
+}
+
+// poolsOf returns the pools of a listing that the report has, by name.
+func (r *Report) poolsOf(l ipam.Listing) map[string]poolPlace {
+	ranges := make(map[string]netip.Prefix, len(l.Pools))
+	for _, p := range l.Pools {
+		if p.Range.IsValid() {
+			ranges[p.Name] = p.Range
+		}
+	}
+	places := make(map[string]poolPlace, len(ranges))
+	for i, p := range r.Pools {
+		if prefix, ok := ranges[p.Name]; ok && p.Backend == l.Backend {
+			places[p.Name] = poolPlace{i, prefix}
+		}
+	}
+	return places
+}
+
+// addNetwork adds a network, and narrows the capacity of its pools to the addresses that
+// pods can get.
+func (r *Report) addNetwork(l ipam.Listing, n ipam.Network, pools map[string]poolPlace) {
+	report := NetworkReport{Backend: l.Backend, Name: n.Name, Closed: n.Closed, Partial: !l.Whole, Pools: []string{}}
+	if n.Range.IsValid() {
+		report.Range = n.Range.String()
+	}
+	var in []poolPlace
+	for _, name := range n.Pools {
+		if place, ok := pools[name]; ok {
+			in = append(in, place)
+		}
+	}
+	slices.SortFunc(in, func(a, b poolPlace) int { return cmp.Compare(a.index, b.index) })
+	in = slices.Compact(in)
+	if n.Known {
+		report.Capacity, report.Usable = n.Usable.Count(), n.Usable
+	}
+	for _, place := range in {
+		p := &r.Pools[place.index]
+		report.Pools = append(report.Pools, p.Name)
+		p.Capacity = nil
+		if n.Known {
+			p.Capacity = n.Usable.Within(shownPrefix(place.prefix)).Count()
+		}
+	}
+	r.Networks = append(r.Networks, report)
+}
+
+// shownPrefix returns a prefix in the form of the addresses that pods show.
+func shownPrefix(p netip.Prefix) netip.Prefix {
+	const inIPv6 = 96 // the bits of an IPv6 address before the IPv4 address in it
+	if p.Addr().Is4In6() && p.Bits() >= inIPv6 {
+		return netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-inIPv6)
+	}
+	return p
+}

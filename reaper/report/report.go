@@ -1,0 +1,288 @@
+package report
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+)
+
+// A Report has what a run listed, decided and released. It is true with any error: it
+// has every release, also if a later step failed. Its JSON form is a contract that users
+// script against.
+type Report struct {
+	APIVersion string  `json:"apiVersion"`
+	Kind       string  `json:"kind"`
+	Run        RunInfo `json:"run"`
+
+	// Result is how the run ended.
+	Result Result `json:"result"`
+
+	// Leaked counts the allocations without an owner. It is null if that is not known:
+	// the pods could not be listed, or no store could.
+	Leaked *Leaked `json:"leaked"`
+
+	Summary  Counts          `json:"summary"`
+	Backends []BackendReport `json:"backends"`
+	Networks []NetworkReport `json:"networks"`
+	Pools    []PoolReport    `json:"pools"`
+	Entries  []Entry         `json:"entries"`
+
+	// Warnings are sentences about the run as a whole.
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// RunInfo identifies a run.
+type RunInfo struct {
+	ID         string    `json:"id"`
+	StartedAt  time.Time `json:"startedAt"`
+	FinishedAt time.Time `json:"finishedAt"`
+	DryRun     bool      `json:"dryRun"`
+	Remember   bool      `json:"remember,omitempty"` // a dry run that saves the ledger
+	Version    string    `json:"version"`
+	Cluster    string    `json:"cluster"` // the API server's address
+
+	// Node is the name of the node whose stores the run is about; empty for the stores of
+	// a cluster. Then Cluster is empty if no API server was asked for the pods of the node.
+	Node string `json:"node,omitempty"`
+
+	// Program has the words that start the program, such as "kubectl ip-reaper".
+	Program string `json:"program,omitempty"`
+
+	// Kubeconfig is the file that was given by --kubeconfig; empty if none was.
+	Kubeconfig string `json:"kubeconfig,omitempty"`
+
+	// Context is the kubeconfig context; empty inside a cluster and for files.
+	Context string `json:"context,omitempty"`
+
+	// StateNamespace is the namespace of ledger, lock and journals; empty for files.
+	StateNamespace string `json:"stateNamespace,omitempty"`
+
+	// StateDir is the folder of ledger, lock and journals on a node; empty elsewhere.
+	StateDir string `json:"stateDir,omitempty"`
+
+	// Selection says which allocations are in the report. The zero Selection: all.
+	Selection judge.Selection `json:"selection,omitzero"`
+
+	// Policy has the terms by which most allocations were judged.
+	Policy PolicyInfo `json:"policy"`
+
+	// Memory is set if the times of the report outlast the run: an earlier run stored a
+	// ledger, or this one does. Otherwise the next run begins every grace period again,
+	// and no entry has FirstSeen and Due. If only an earlier run stored one, what leaked
+	// since and waits has neither.
+	Memory bool `json:"memory"`
+}
+
+// Place names what the run is about, for journals: the API server's address, or a node.
+func (r RunInfo) Place() string {
+	if r.Node != "" {
+		return "node " + r.Node
+	}
+	return r.Cluster
+}
+
+// PolicyInfo says by which policy a run judged.
+type PolicyInfo struct {
+	File        string          `json:"file,omitempty"` // empty for the defaults
+	GracePeriod policy.Duration `json:"gracePeriod"`
+	MinAge      policy.Duration `json:"minAge"`
+}
+
+// Counts are numbers of allocations. Every allocation is counted in exactly one of
+// InUse, Held, Suspected and Planned. One in Planned may also be counted in Released,
+// Changed or Failed.
+type Counts struct {
+	Entries   int `json:"entries"`
+	InUse     int `json:"inUse"`
+	Held      int `json:"held"`
+	Suspected int `json:"suspected"`
+	Planned   int `json:"planned"`
+	Released  int `json:"released"`
+	Changed   int `json:"changed"` // with those whose owner came back
+	Failed    int `json:"failed"`
+}
+
+// A BackendReport has the status and the counts of one backend.
+type BackendReport struct {
+	Name    string      `json:"name"`
+	Status  ipam.Status `json:"status"`
+	Message string      `json:"message,omitempty"`
+
+	// Failures has every failure of the listing, in its order: each pool and each object
+	// that could not be read. It is nil if there is none. The log and the error of a run
+	// count equal failures, so the objects that they do not name are named here.
+	Failures []string `json:"failures,omitempty"`
+
+	Counts
+}
+
+// Counted reports whether the counts are known: the store was listed, or an earlier round
+// of the run released something.
+func (b BackendReport) Counted() bool {
+	return b.Status == ipam.StatusOK || b.Status == ipam.StatusPartial || b.Entries > 0
+}
+
+// MarshalJSON leaves out counts that are not known.
+func (b BackendReport) MarshalJSON() ([]byte, error) {
+	type known BackendReport
+	if b.Counted() {
+		return json.Marshal(known(b))
+	}
+	return json.Marshal(struct {
+		Name     string      `json:"name"`
+		Status   ipam.Status `json:"status"`
+		Message  string      `json:"message,omitempty"`
+		Failures []string    `json:"failures,omitempty"`
+	}{b.Name, b.Status, b.Message, b.Failures})
+}
+
+// A PoolReport says how full one pool was before and after this run's releases.
+// Changes by other clients are not in it. In a dry run, the planned releases count.
+type PoolReport struct {
+	Backend string `json:"backend"`
+	Name    string `json:"name"`
+	Range   string `json:"range"`
+	Usage
+	AllocatedBefore int `json:"allocatedBefore"`
+	AllocatedAfter  int `json:"allocatedAfter"`
+
+	// ProtectedBy names what protects every address of the pool, if addresses of the
+	// pool have no owner and are kept for that. Then nothing of the pool is released.
+	ProtectedBy string `json:"protectedBy,omitempty"`
+}
+
+// An Outcome is the result of a run for one allocation.
+type Outcome string
+
+// The outcomes.
+const (
+	Kept     Outcome = "kept"
+	Planned  Outcome = "planned"  // in a dry run: a real run would release it
+	Refused  Outcome = "refused"  // it is due, and a limit refused the plan
+	Released Outcome = "released" // the store does not hold it any more
+	Changed  Outcome = "changed"  // it changed hands during the run, and stays
+	Returned Outcome = "returned" // its owner came back during the run, and has it
+	Failed   Outcome = "failed"   // it is not known to be released
+)
+
+// An Entry is one allocation with its decision and its outcome.
+type Entry struct {
+	Backend   string           `json:"backend"`
+	Pool      string           `json:"pool"`
+	Key       string           `json:"key"`
+	IP        string           `json:"ip"` // empty if it has none, or could not be decoded
+	Owner     ipam.EntryOwner  `json:"owner"`
+	Verdict   judge.Verdict    `json:"verdict"`
+	Reason    judge.Reason     `json:"reason"`
+	Rule      int              `json:"rule,omitempty"`      // the number of the rule that matched, in docs/verdicts.md
+	ChangedBy string           `json:"changedBy,omitempty"` // the step behind the rules that changed the decision
+	Leaked    bool             `json:"leaked"`              // it has no owner, whether it is kept or not
+	Note      string           `json:"note,omitempty"`
+	Evidence  []judge.Evidence `json:"evidence,omitempty"`
+	Created   *time.Time       `json:"created,omitempty"` // when it was allocated, if the store says
+	FirstSeen *time.Time       `json:"firstSeen,omitempty"`
+	Due       *time.Time       `json:"due,omitempty"`
+	Outcome   Outcome          `json:"outcome"`
+	Error     string           `json:"error,omitempty"`
+}
+
+// Brief returns the report without the entries that are in use and were kept, if they
+// have no note.
+func (r Report) Brief() Report {
+	brief := make([]Entry, 0, len(r.Entries))
+	for _, e := range r.Entries {
+		if e.Verdict != judge.InUse || e.Note != "" || e.Outcome != Kept {
+			brief = append(brief, e)
+		}
+	}
+	r.Entries = brief
+	return r
+}
+
+// New returns the report of an inventory, without entries.
+func New(info RunInfo, inv ipam.Inventory) Report {
+	r := Report{
+		APIVersion: policy.APIVersion,
+		Kind:       "ReapReport",
+		Run:        info,
+		Backends:   make([]BackendReport, 0, len(inv.Listings)),
+		Networks:   []NetworkReport{},
+		Pools:      []PoolReport{},
+		Entries:    []Entry{},
+	}
+	for _, l := range inv.Listings {
+		r.Backends = append(r.Backends, BackendReport{Name: l.Backend, Status: l.Status, Message: l.Message, Failures: l.FailureTexts()})
+		for _, p := range l.Pools {
+			if p.Range.IsValid() {
+				r.Pools = append(r.Pools, PoolReport{
+					Backend: l.Backend, Name: p.Name, Range: p.Range.String(),
+					Usage: Usage{Capacity: p.Capacity}, AllocatedBefore: len(p.Allocations),
+				})
+			}
+		}
+	}
+	return r
+}
+
+// SetEntries makes one entry for each decision, with the outcome kept.
+func (r *Report) SetEntries(decisions []judge.Decision) {
+	r.Entries = make([]Entry, 0, len(decisions))
+	for _, d := range decisions {
+		r.Entries = append(r.Entries, newEntry(d))
+	}
+}
+
+// Resume puts the releases of earlier rounds before the entries. It adds them to the
+// addresses that the pools had before the run.
+func (r *Report) Resume(earlier []Entry) {
+	if len(earlier) == 0 {
+		return
+	}
+	r.Entries = slices.Concat(earlier, r.Entries)
+	taken := make(map[[2]string]int)
+	for _, e := range earlier {
+		taken[[2]string{e.Backend, e.Pool}]++
+	}
+	for i := range r.Pools {
+		p := &r.Pools[i]
+		p.AllocatedBefore += taken[[2]string{p.Backend, p.Name}]
+	}
+}
+
+// newEntry returns the entry of a decision. It leaves out zero times.
+func newEntry(d judge.Decision) Entry {
+	a := d.Completed()
+	e := Entry{
+		Backend: a.Backend, Pool: a.Pool, Key: a.Key,
+		Owner: ipam.EntryOwner{
+			Namespace: a.Owner.Pod.Namespace, Pod: a.Owner.Pod.Name, Sandbox: a.Owner.Sandbox,
+			Interface: a.Owner.Interface, Node: a.Owner.Node,
+		},
+		Verdict: d.Verdict, Reason: d.Reason, Rule: d.Rule, ChangedBy: d.ChangedBy, Leaked: d.Ownerless, Note: d.Note, Evidence: d.Evidence, Outcome: Kept,
+	}
+	if a.IP.IsValid() {
+		e.IP = a.IP.String()
+	}
+	if !a.Created.IsZero() {
+		created := a.Created // the entry may outlive the inventory
+		e.Created = &created
+	}
+	if !d.Due.IsZero() {
+		firstSeen, due := d.FirstSeen, d.Due
+		e.FirstSeen, e.Due = &firstSeen, &due
+	}
+	return e
+}
+
+// Refuse notes the limits that refuse a plan. What is due, by the indices of the entries, stays
+// in its store.
+func (r *Report) Refuse(due []int, refusals []judge.Refusal) {
+	r.Result.Refused = refusals
+	for _, i := range due {
+		r.Entries[i].Outcome = Refused
+	}
+}
