@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
-	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // A write of a pool costs the API server as much as the pool is large: many at the same time
@@ -36,11 +36,11 @@ func TestPoolsThatAreReleasedAtATimeAreNotLargeTogether(t *testing.T) {
 				}
 			}
 			ws := backendtest.Warrants(t, pools, &backendtest.Pods{}, as...)
-			ws[3] = reaper.Warrant{}
+			ws[3] = ipam.Warrant{}
 			room := semaphore.NewWeighted(5)
 			var now, most atomic.Int32
-			call := func(ws []reaper.Warrant) []error {
-				return reaper.EachPool(t.Context(), ws, room, func(string) int64 { return tt.takes }, func(pool string, ws []reaper.Warrant) []error {
+			call := func(ws []ipam.Warrant) []error {
+				return ipam.EachPool(t.Context(), ws, room, func(string) int64 { return tt.takes }, func(pool string, ws []ipam.Warrant) []error {
 					most.Store(max(most.Load(), now.Add(1)))
 					time.Sleep(time.Millisecond)
 					now.Add(-1)
@@ -64,7 +64,7 @@ func TestPoolsThatAreReleasedAtATimeAreNotLargeTogether(t *testing.T) {
 			errs := call(ws[10:])
 			<-done
 			for i, err := range slices.Concat(first, errs) {
-				if i == 3 && !errors.Is(err, reaper.ErrNoWarrant) || i != 3 && err.Error() != as[i].Key {
+				if i == 3 && !errors.Is(err, ipam.ErrNoWarrant) || i != 3 && err.Error() != as[i].Key {
 					t.Errorf("answer %d is %v", i, err)
 				}
 			}
@@ -85,20 +85,20 @@ func TestEachPoolIsNotBegunUnderACancelledContext(t *testing.T) {
 	ws := backendtest.Warrants(t, fixedStore{poolOf(as...)}, &backendtest.Pods{}, as...)
 	one := func(string) int64 { return 1 }
 	ctx, cancel := context.WithCancel(t.Context())
-	short := func(string, []reaper.Warrant) []error {
+	short := func(string, []ipam.Warrant) []error {
 		cancel()
 		return []error{nil}
 	}
 	room := semaphore.NewWeighted(1)
-	if errs := reaper.EachPool(ctx, ws, room, one, short); errs[0] != nil || errs[1] == nil {
+	if errs := ipam.EachPool(ctx, ws, room, one, short); errs[0] != nil || errs[1] == nil {
 		t.Errorf("%v, want an error where there is no answer", errs)
 	}
-	never := func(string, []reaper.Warrant) []error {
+	never := func(string, []ipam.Warrant) []error {
 		t.Error("a pool is begun")
 		return nil
 	}
-	for _, err := range reaper.EachPool(ctx, ws, room, one, never) {
-		if !errors.Is(err, reaper.ErrAgain) || !errors.Is(err, context.Canceled) {
+	for _, err := range ipam.EachPool(ctx, ws, room, one, never) {
+		if !errors.Is(err, ipam.ErrAgain) || !errors.Is(err, context.Canceled) {
 			t.Errorf("%v, want that nothing was decided", err)
 		}
 	}

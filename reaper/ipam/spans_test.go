@@ -1,4 +1,4 @@
-package reaper_test
+package ipam_test
 
 import (
 	"math/big"
