@@ -100,11 +100,9 @@ type handleCache struct{ known sync.Map }
 
 // find returns a handle as it is cached.
 func (c *handleCache) find(id string) (handle, bool) {
-	h, ok := c.known.Load(id)
-	if !ok {
-		return handle{}, false
-	}
-	return h.(handle), true
+	cached, _ := c.known.Load(id)
+	h, ok := cached.(handle)
+	return h, ok
 }
 
 // store caches a handle that was read or written. One that we deleted leaves the cache.

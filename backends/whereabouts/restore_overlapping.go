@@ -25,14 +25,15 @@ func (b *Overlapping) Record(ctx context.Context, rs []ipam.Allocation) ([]json.
 		wanted[r.Pool] = i
 	}
 	records := make([]json.RawMessage, len(rs))
-	keep := func(item json.RawMessage) struct{} {
+	keep := func(item json.RawMessage) bool {
 		var o object
 		if kube.Decode(item, &o) == nil { // an unreadable object is not the listed one
 			if i, is := wanted[o.pool()]; is && token(o) == rs[i].Token {
 				records[i] = item
+				return true
 			}
 		}
-		return struct{}{}
+		return false
 	}
 	if len(rs) > maxSingleReads {
 		_, err := listReduced(ctx, b.client, overlappingResource, keep)

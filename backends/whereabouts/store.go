@@ -57,15 +57,14 @@ func splitPool(pool string) (namespace, name string) {
 	return namespace, name
 }
 
-// list reads every object of a resource, in all namespaces, by quorum reads. narrow may
-// change the requests. It returns an error that wraps ipam.ErrNotInstalled if the API
+// list reads every object of a resource, in all namespaces, by quorum reads. It returns an error that wraps ipam.ErrNotInstalled if the API
 // server does not serve the resource.
-func list(ctx context.Context, client rest.Interface, resource string, narrow ...func(*rest.Request) *rest.Request) ([]json.RawMessage, error) {
-	return listReduced(ctx, client, resource, func(item json.RawMessage) json.RawMessage { return item }, narrow...)
+func list(ctx context.Context, client rest.Interface, resource string) ([]json.RawMessage, error) {
+	return listReduced(ctx, client, resource, func(item json.RawMessage) json.RawMessage { return item })
 }
 
 // listReduced is list, and holds only what reduce returns of an object. It calls reduce more
-// than once for an object that is read again.
+// than once for an object that is read again. narrow may change the requests.
 func listReduced[T any](ctx context.Context, client rest.Interface, resource string, reduce func(json.RawMessage) T, narrow ...func(*rest.Request) *rest.Request) ([]T, error) {
 	items, err := kube.ListReduced(ctx, client, func(get *rest.Request) *rest.Request {
 		request := get.Resource(resource)

@@ -2,11 +2,12 @@ package judge
 
 import (
 	"fmt"
-	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"net/netip"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/ip-reaper/ip-reaper/reaper/census"
 )
 
 // A Reason says why an allocation got its verdict. Reasons are stable words that users

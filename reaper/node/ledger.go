@@ -151,11 +151,11 @@ func (l *Ledgers) lock(ctx context.Context, root *os.Root) (*os.File, error) {
 	}
 	backoff := retry.WithMaxRetries(lockRetries, retry.NewConstant(lockRetry))
 	err = retry.Do(ctx, backoff, func(context.Context) error {
-		if err := flock(folder); errors.Is(err, errTaken) {
+		err := flock(folder)
+		if errors.Is(err, errTaken) {
 			return retry.RetryableError(err)
-		} else {
-			return err
 		}
+		return err
 	})
 	if errors.Is(err, errTaken) {
 		err = fmt.Errorf("another process is writing the ledger: %w: %w", err, ipam.ErrAgain)
