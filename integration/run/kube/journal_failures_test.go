@@ -48,18 +48,49 @@ func TestPassingFailuresAreTriedAgain(t *testing.T) {
 	}
 }
 
-// Promise 10. What a failed write has left is damage, and no journal. The next write of the run goes
-// ahead beside it.
-func TestWhatAFailedWriteHasLeftIsDamage(t *testing.T) {
+// Promise 10. Of a write that fails nothing is left: it could be taken for a journal, and would
+// take room of a quota.
+func TestWriteThatFailsLeavesNothing(t *testing.T) {
 	second := func(r proxy.Request) bool {
 		return r.String() == createConfigMaps && strings.Contains(string(r.Body), "run-1-1-2")
 	}
+	for _, tt := range []struct {
+		name   string
+		before bool
+		action proxy.Action
+	}{
+		{"forbidden", true, proxy.Forbidden()},
+		{"carried out, and never an answer", false, proxy.Drop()},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newJournalFixture(t)
+			if tt.before {
+				f.proxy.Before(second, proxy.Always(tt.action))
+			} else {
+				f.proxy.After(second, proxy.Always(tt.action))
+			}
+			j := f.journals(1)
+			if err := j.Write(t.Context(), run("run-1"), threeParts()); err == nil || !strings.Contains(err.Error(), "ip-reaper-journal-run-1-1-2") {
+				t.Errorf("Write = %v, want that the second part failed", err)
+			}
+			f.wantStored()
+			f.proxy.Reset()
+			f.must(j.Write(t.Context(), run("run-1"), threeParts()))
+			f.wantRead("run-1", threeParts())
+		})
+	}
+}
+
+// Promise 10. What cannot be taken back is damage, and no journal. The next write of the run goes
+// ahead beside it.
+func TestWhatAFailedWriteHasLeftIsDamage(t *testing.T) {
 	f := newJournalFixture(t)
-	f.proxy.Before(second, proxy.Always(proxy.Forbidden()))
+	f.proxy.Before(proxy.Nth(2, proxy.On(createConfigMaps)), proxy.Always(proxy.Forbidden()))
+	f.proxy.Before(proxy.On("delete configmaps"), proxy.Always(proxy.Forbidden()))
 	j := f.journals(1)
 	err := j.Write(t.Context(), run("run-1"), threeParts())
-	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "ip-reaper-journal-run-1-1-2") {
-		t.Errorf("Write = %v, want that the second part is forbidden", err)
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "could not be removed, and is not a whole journal") {
+		t.Errorf("Write = %v, want that the second part is forbidden, and that the first one stays", err)
 	}
 	f.wantDamage("run-1", 2, "write 1 lacks part")
 	f.must(j.Write(t.Context(), run("run-1"), threeParts()))

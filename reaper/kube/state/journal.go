@@ -36,6 +36,9 @@ const (
 	journalPage = 50 // ConfigMaps on a page: each may have 1 MiB, and most have a few KiB
 )
 
+// takeBackTimeout limits the removal of the parts of a failed write.
+const takeBackTimeout = 10 * time.Second
+
 // Journals keeps the journal of one run in ConfigMaps of one namespace, beside the
 // journals of earlier runs. It implements journal.Store. Its methods are for one
 // goroutine. It needs the rights to create, list and delete ConfigMaps.
@@ -53,23 +56,30 @@ func NewJournals(core corev1client.CoreV1Interface, namespace string, r Retentio
 	return &Journals{maps: core.ConfigMaps(namespace), client: core.RESTClient(), namespace: namespace, retention: r}
 }
 
-// Write implements journal.Store. The parts of a failed Write are never all of the write, so that
-// readers see the damage. They are removed with the journal.
+// Write implements journal.Store. A failed Write removes its parts, because they may take the last
+// room of a quota. If it cannot remove a part, that part is never all of the write, so that readers
+// see the damage.
 func (j *Journals) Write(ctx context.Context, run journal.Run, records []ipam.Record) error {
 	parts, err := journal.NewEncoding(run, j.writes+1, records)
 	if err != nil || parts.Len() == 0 {
 		return err
 	}
+	var begun []*corev1.ConfigMap
 	for i := range parts.Len() {
 		cm, err := j.configMap(run, i+1, parts)
 		if err != nil {
-			return err
+			return errors.Join(err, j.takeBack(ctx, begun))
 		}
-		if err := j.create(ctx, cm); err != nil {
-			if i > 0 || errors.Is(kube.Transient(err), ipam.ErrAgain) {
-				j.writes++ // a part is stored, or may be: the next write needs other names
+		err = j.create(ctx, cm)
+		if err == nil || errors.Is(kube.Transient(err), ipam.ErrAgain) {
+			begun = append(begun, cm) // if the answer was lost, the part may be stored
+		}
+		if err != nil {
+			left := j.takeBack(ctx, begun)
+			if left != nil {
+				j.writes++ // a part may stay: the next write needs other names
 			}
-			return fmt.Errorf("write the journal: %s: %w", cm.Name, err)
+			return errors.Join(fmt.Errorf("write the journal: %s: %w", cm.Name, err), left)
 		}
 	}
 	j.run = run.ID
@@ -142,6 +152,27 @@ func (j *Journals) find(ctx context.Context, name string) (*corev1.ConfigMap, er
 func same(stored, cm *corev1.ConfigMap) bool {
 	return stored != nil && stored.Name == cm.Name && bytes.Equal(stored.BinaryData[journalKey], cm.BinaryData[journalKey]) &&
 		stored.Labels[JournalLabel] == cm.Labels[JournalLabel] && stored.Labels[RunLabel] == cm.Labels[RunLabel]
+}
+
+// takeBack removes the parts of a failed write, even after ctx has ended.
+func (j *Journals) takeBack(ctx context.Context, parts []*corev1.ConfigMap) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackTimeout)
+	defer cancel()
+	var failed []error
+	for _, cm := range parts {
+		var stored *corev1.ConfigMap
+		err := kube.Patiently(ctx, func(ctx context.Context) (err error) {
+			stored, err = j.find(ctx, cm.Name)
+			return err
+		})
+		if err == nil && same(stored, cm) {
+			err = j.remove(ctx, stored.Name, stored.UID, stored.ResourceVersion)
+		}
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s could not be removed, and is not a whole journal: %w", cm.Name, err))
+		}
+	}
+	return errors.Join(failed...)
 }
 
 // errReplaced says that a part is not the object any more that was listed.
