@@ -3,6 +3,7 @@ package hostlocal
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -136,5 +137,42 @@ func TestAnswersOfPlugins(t *testing.T) {
 				t.Errorf("the error is %v, want %q at its end", err, tt.wantErr)
 			}
 		})
+	}
+}
+
+// A plugin that is being installed is called when it is complete.
+func TestPluginThatIsBeingWrittenIsCalledAgain(t *testing.T) {
+	for _, complete := range []bool{true, false} {
+		n := newNode(t)
+		n.script("cat")
+		ended := n.processes(func(string) {})
+		writer, err := os.OpenFile(n.path("bin/script"), os.O_WRONLY, 0)
+		n.must(err)
+		pauses := 0
+		e := pluginExec{hung: new(sync.Map), pause: func(context.Context) error {
+			if pauses++; complete {
+				return writer.Close()
+			}
+			return context.Canceled
+		}}
+		answer, err := e.ExecPlugin(t.Context(), n.path("bin/script"), []byte("asked"), os.Environ())
+		if pauses == 0 {
+			t.Skip("SKIPPED: this kernel runs files that are being written")
+		}
+		if complete {
+			<-ended
+			if err != nil || string(answer) != "asked" || pauses != 1 {
+				t.Errorf("the answer is %q, %v after %d pauses, want one after one", answer, err, pauses)
+			}
+			continue
+		}
+		_ = writer.Close()
+		if !errors.Is(err, syscall.ETXTBSY) || !errors.Is(err, context.Canceled) {
+			t.Errorf("the error is %v, want that the file is busy", err)
+		}
+		pipe, err := os.OpenFile(n.path("processes"), os.O_WRONLY, 0) // nothing started
+		n.must(err)
+		n.must(pipe.Close())
+		<-ended
 	}
 }
