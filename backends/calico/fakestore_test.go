@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
@@ -79,6 +80,9 @@ func (s *fakeStore) requests() []string {
 // begin records a request and runs the hook. A request whose answer is lost still
 // takes effect, so its caller handles errLost.
 func (s *fakeStore) begin(ctx context.Context, request string) error {
+	if by := ipam.TurnOf(ctx).SendBy; !by.IsZero() && !time.Now().Before(by) {
+		return errBroken // as the limit of requests of package kube refuses it
+	}
 	s.mu.Lock()
 	s.log = append(s.log, request)
 	hook := s.hook

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -203,4 +204,21 @@ func TestHandlesThatCannotBeWritten(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A block is written, its answer is lost, and the warrants expire meanwhile. What became of the
+// write is asked all the same: otherwise its handles would stay without addresses.
+func TestLostWriteIsReadAfterTheWarrantsHaveExpired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFixture(t, shapes[0])
+		ws := s.warrants(s.leak(1)...)
+		s.failing("put block", func() error {
+			time.Sleep(ipam.FreshnessNeverAdopted + time.Second)
+			return errLost
+		})
+		errs := s.backend.Release(ipam.SendBy(t.Context(), ipam.FirstToExpire(ws)), ws)
+		if got := outcomes(errs); got != "gone" || s.handle(firstHandle) != "" {
+			t.Errorf("the release is %s, and the handle %q, want that both are gone", got, s.handle(firstHandle))
+		}
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
@@ -205,9 +206,9 @@ func (r *release) write(ctx context.Context, after block, changes []change, entr
 }
 
 // carriedOut reports whether a write took effect although its answer was lost. Then
-// the handles must be written, too.
+// the handles must be written, too. It asks also after the warrants have expired.
 func (r *release) carriedOut(ctx context.Context, after block, entries []entry) bool {
-	o, err := r.store.get(ctx, blocks, r.pool)
+	o, err := r.store.get(ipam.SendBy(ctx, time.Time{}), blocks, r.pool)
 	if err != nil {
 		return false
 	}
