@@ -94,7 +94,8 @@ func (c *Confirmer) Forget() {
 	}
 }
 
-// Renew implements Renewer. It never shares a list that began before the call.
+// Renew implements Renewer. It never shares a list that began before the call. It looks also
+// after the warrants have expired: a look needs none.
 func (c *Confirmer) Renew(ctx context.Context, ws []ipam.Warrant) ([]ipam.Warrant, []error) {
 	orphans := make([]judge.Orphan, len(ws))
 	c.mu.Lock()
@@ -103,5 +104,8 @@ func (c *Confirmer) Renew(ctx context.Context, ws []ipam.Warrant) ([]ipam.Warran
 	}
 	c.mu.Unlock()
 	c.Forget()
+	if !ipam.TurnOf(ctx).SendBy.IsZero() {
+		ctx = ipam.SendBy(ctx, time.Time{})
+	}
 	return c.Confirm(ctx, orphans)
 }

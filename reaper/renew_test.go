@@ -103,3 +103,28 @@ func TestRenewSharesNoListThatBeganBefore(t *testing.T) {
 		})
 	}
 }
+
+// A sendByCluster notes by when the requests of a list have to be sent.
+type sendByCluster struct {
+	census.Cluster
+	sendBy []time.Time
+}
+
+func (c *sendByCluster) Pods(ctx context.Context) ([]census.Pod, error) {
+	c.sendBy = append(c.sendBy, ipam.TurnOf(ctx).SendBy)
+	return c.Cluster.Pods(ctx)
+}
+
+// A renewal looks for a warrant that the backend does not have yet. If it had to be sent before
+// the old warrant expires, a lease whose DEL takes longer than that would stay for ever.
+func TestRenewMayBeSentAfterTheWarrantHasExpired(t *testing.T) {
+	a := allocations(1)[0]
+	a.NeverAdopted, a.Inferred = true, true
+	look := newSecondLook(t, &backendtest.Pods{}, a)
+	cluster := &sendByCluster{Cluster: look.pods}
+	ws, errs := reaper.NewConfirmer(cluster, look.census, 1).Confirm(t.Context(), look.orphans)
+	equal(t, "error", errs[0], nil)
+	_, err := ws[0].Renew(ipam.SendBy(t.Context(), ipam.FirstToExpire(ws)))
+	equal(t, "error of the renewal", err, nil)
+	equal(t, "the looks are sent by", cluster.sendBy, make([]time.Time, 2))
+}
