@@ -135,7 +135,10 @@ func (r *run) releaseBatch(ctx context.Context, s *sender, batch []int) {
 			s.confirmer.Forget()
 		}
 		before := len(undecided)
-		answers := s.attempt(ctx, undecided, late)
+		answers, err := s.attempt(ctx, undecided, late)
+		if err != nil {
+			return err
+		}
 		late = late || slices.ContainsFunc(answers, isLate)
 		undecided, last = r.settleAll(s.plan, undecided, answers)
 		if len(undecided) == 0 {
@@ -177,13 +180,14 @@ func (r *run) failPools(plan judge.Plan, indices []int, why map[int]error, what 
 
 // attempt confirms and releases a batch once, beside another one or alone. It returns one answer
 // for each of the indices, in their order: that of the second look, or else that of the store.
-func (s *sender) attempt(ctx context.Context, batch []int, alone bool) []error {
+// The error says that ctx ended before the batch had its turn.
+func (s *sender) attempt(ctx context.Context, batch []int, alone bool) ([]error, error) {
 	takes := int64(1)
 	if alone {
 		takes = batchesAtOnce
 	}
 	if err := s.room.Acquire(ctx, takes); err != nil {
-		return slices.Repeat([]error{fmt.Errorf("%w: %w", ipam.ErrAgain, err)}, len(batch))
+		return nil, err
 	}
 	defer s.room.Release(takes)
 	orphans := make([]judge.Orphan, len(batch))
@@ -203,7 +207,7 @@ func (s *sender) attempt(ctx context.Context, batch []int, alone bool) []error {
 		}
 	}
 	if len(valid) == 0 {
-		return answers
+		return answers, nil
 	}
 	if !hurried {
 		ctx = ipam.SendBy(ctx, ipam.FirstToExpire(valid))
@@ -215,7 +219,7 @@ func (s *sender) attempt(ctx context.Context, batch []int, alone bool) []error {
 			answers[where[n]] = released[n]
 		}
 	}
-	return answers
+	return answers, nil
 }
 
 // settleAll settles the allocations of a batch that were decided. It returns the others,

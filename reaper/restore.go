@@ -59,6 +59,7 @@ type restoreCall struct {
 	free report.RestoreOutcome
 
 	planned map[[3]string]bool // the places of the records that a dry run would put back
+	lost    map[int]bool       // the records, by index, whose restore may have been carried out
 }
 
 // Restore puts back the records of a journal whose places are still free. It does not
@@ -76,7 +77,7 @@ type restoreCall struct {
 //   - any other: nothing was written.
 func Restore(ctx context.Context, o RestoreOptions) (report.RestoreReport, error) {
 	type method = func(context.Context, string, []ipam.Record) []error
-	r := &restoreCall{RestoreOptions: o, free: report.Restored}
+	r := &restoreCall{RestoreOptions: o, free: report.Restored, lost: make(map[int]bool)}
 	r.ask = func(b ipam.Backend) method { return b.Restore }
 	if o.DryRun {
 		r.ask = func(b ipam.Backend) method { return b.Compare }
@@ -261,11 +262,14 @@ func (r *restoreCall) attempt(ctx context.Context, b ipam.Backend, pool string, 
 			r.settle(i, report.Taken, fmt.Errorf("%w: another record of the journal goes there first", ipam.ErrTaken))
 		case err == nil:
 			r.settle(i, r.free, nil)
+		case errors.Is(err, ipam.ErrPresent) && r.lost[i]:
+			r.settle(i, report.Restored, nil) // by an attempt whose answer was lost
 		case errors.Is(err, ipam.ErrPresent):
 			r.settle(i, report.AlreadyThere, nil)
 		case errors.Is(err, ipam.ErrTaken):
 			r.settle(i, report.Taken, err)
 		case errors.Is(err, ipam.ErrAgain):
+			r.lost[i] = r.lost[i] || errors.Is(err, ipam.ErrLost)
 			undecided, why = append(undecided, i), append(why, err)
 		default:
 			r.settle(i, report.NotRestored, err)

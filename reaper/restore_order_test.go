@@ -2,10 +2,13 @@ package reaper_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // A restoreLog is a backend that notes the records of each Restore.
@@ -53,12 +56,37 @@ func TestLastWriteOfTheJournalIsRestoredFirst(t *testing.T) {
 func TestRecordThatIsThereTwiceBelongsToTheLastWrite(t *testing.T) {
 	r := newReleasedHarness(t)
 	var calls [][]string
-	report := r.restore(t, func(o *reaper.RestoreOptions) {
+	rep := r.restore(t, func(o *reaper.RestoreOptions) {
 		o.Journal.Records = append(o.Journal.Records, o.Journal.Records[0])
 		o.Journal.Writes = []int{3, 1}
 		o.Backends = []ipam.Backend{restoreLog{r.backends[0], &calls}, r.backends[1]}
 	})
-	equal(t, "records", report.Summary.Records, 3)
+	equal(t, "records", rep.Summary.Records, 3)
 	equal(t, "calls", calls, [][]string{{"2"}, {"3"}})
+	r.wantRestored(t)
+}
+
+// A lossyRestore is a backend that loses its first answer to a Restore.
+type lossyRestore struct {
+	ipam.Backend
+	lost *bool
+}
+
+func (l lossyRestore) Restore(ctx context.Context, pool string, records []ipam.Record) []error {
+	errs := l.Backend.Restore(ctx, pool, records)
+	if !*l.lost {
+		*l.lost = true
+		return slices.Repeat([]error{fmt.Errorf("%w: %w", ipam.ErrAgain, ipam.ErrLost)}, len(records))
+	}
+	return errs
+}
+
+// Promise 7. What an attempt put back whose answer was lost was not there before.
+func TestRestoreWhoseAnswerIsLostIsNoneThatWasThere(t *testing.T) {
+	r := newReleasedHarness(t)
+	rep := r.restore(t, func(o *reaper.RestoreOptions) {
+		o.Backends = []ipam.Backend{lossyRestore{r.backends[0], new(bool)}, r.backends[1]}
+	})
+	equal(t, "summary", rep.Summary, report.RestoreCounts{Records: 3, Restored: 3})
 	r.wantRestored(t)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // Restore implements ipam.Backend. One write puts back all addresses of a block.
@@ -177,7 +178,7 @@ func (r *restoration) write(ctx context.Context, after block, counted []object, 
 				r.decide(i, nil)
 			}
 		}
-		r.answer(r.store.transient(fmt.Errorf("write block: %w", err)))
+		r.answer(kube.Unsure(r.store.transient(fmt.Errorf("write block: %w", err))))
 		return
 	}
 	for _, i := range entries {

@@ -77,6 +77,8 @@ type Backend interface {
 	//   nil         the store holds it again
 	//   ErrPresent  the store held it already, as it was
 	//   ErrTaken    its place has another owner, whom the error names, or is gone
+	//   ErrAgain    nothing was decided: try again
+	//   ErrLost     beside ErrAgain: it may have been put back
 	//
 	// An error may wrap one of them, or be another one.
 	Restore(ctx context.Context, pool string, rs []Record) []error
