@@ -170,7 +170,7 @@ func (f *Facts) OthersShowing(a *ipam.Allocation) iter.Seq[census.Pod] {
 // another network.
 func (f *Facts) hasItElsewhere(a *ipam.Allocation, pod ipam.PodRef) bool {
 	here := f.Pool(a).Network
-	for _, o := range f.owned.of(a.IP, pod) {
+	for o := range f.owned.of(a.IP, pod) {
 		if o.Backend != a.Backend || o.Pool == a.Pool {
 			continue
 		}

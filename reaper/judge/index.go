@@ -1,17 +1,22 @@
 package judge
 
 import (
+	"hash/maphash"
+	"iter"
 	"net/netip"
+	"slices"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // An index finds the allocations of all stores that prove an owner, by what they have in
-// common. It does not change after newIndex, and is safe for concurrent use.
+// common. It takes some 40 bytes for each, because most of them are never asked about. An
+// index does not change after newIndex, and is safe for concurrent use.
 type index struct {
-	addresses map[held][]*ipam.Allocation
-	sandboxes sharers
-	groups    sharers
+	all []*ipam.Allocation // in the order of the listing
+
+	sandboxes, groups sharers
+	byAddress         positions[held]
 }
 
 // A held is an address and the pod that has it by a store.
@@ -20,30 +25,35 @@ type held struct {
 	pod ipam.PodRef
 }
 
-// newIndex returns the index of these allocations, which are in the order of the listing.
+// newIndex returns the index of these allocations.
 func newIndex(all []*ipam.Allocation) index {
-	x := index{
-		addresses: make(map[held][]*ipam.Allocation, len(all)),
-		sandboxes: newSharers(all, func(a *ipam.Allocation) string { return a.Owner.Sandbox }),
-		groups:    newSharers(all, func(a *ipam.Allocation) string { return a.Group }),
-	}
-	for _, a := range all {
-		by := held{a.IP, a.Owner.Pod}
-		x.addresses[by] = append(x.addresses[by], a)
+	x := index{all: all, sandboxes: newSharers(all, false), groups: newSharers(all, true), byAddress: newPositions[held](len(all))}
+	for i, a := range slices.Backward(all) {
+		x.byAddress.put(i, held{a.IP, a.Owner.Pod})
 	}
 	return x
 }
 
-// of returns the allocations by which any store gives the address to the pod.
-func (x *index) of(ip netip.Addr, pod ipam.PodRef) []*ipam.Allocation {
-	return x.addresses[held{ip, pod}]
+// of yields the allocations by which any store gives the address to the pod, in the order
+// of the listing.
+func (x *index) of(ip netip.Addr, pod ipam.PodRef) iter.Seq[*ipam.Allocation] {
+	return func(yield func(*ipam.Allocation) bool) {
+		for i := range x.byAddress.at(held{ip, pod}) {
+			if a := x.all[i]; a.IP == ip && a.Owner.Pod == pod && !yield(a) {
+				return
+			}
+		}
+	}
 }
 
 // sharers finds the allocations that share the name of a sandbox, or of a group. In a
-// damaged store, thousands of pods share one, so each is found by its pod.
+// damaged store, thousands of pods share one, so each is found by its pod too.
 type sharers struct {
-	byPod map[share][]*ipam.Allocation
-	all   map[string][]*ipam.Allocation // by the name alone
+	all      []*ipam.Allocation // in the order of the listing
+	groups   bool               // the names are those of groups
+	byPod    positions[share]
+	nameless bool              // some allocation names no pod
+	whole    positions[string] // by the name alone; empty if all of them name pods
 }
 
 // A share is what one pod has of a name, or what no pod has.
@@ -52,39 +62,119 @@ type share struct {
 	pod  ipam.PodRef
 }
 
-// newSharers returns the sharers of these names. An allocation whose name is empty shares
-// nothing.
-func newSharers(all []*ipam.Allocation, nameOf func(*ipam.Allocation) string) sharers {
-	s := sharers{byPod: make(map[share][]*ipam.Allocation), all: make(map[string][]*ipam.Allocation)}
-	for _, a := range all {
-		name := nameOf(a)
-		if name == "" {
+// newSharers returns the sharers of sandboxes, or of groups. An allocation without a name
+// shares nothing.
+func newSharers(all []*ipam.Allocation, groups bool) sharers {
+	s := sharers{all: all, groups: groups, byPod: newPositions[share](len(all))}
+	s.nameless = slices.ContainsFunc(all, func(a *ipam.Allocation) bool { return a.Owner.Pod == ipam.PodRef{} })
+	if s.nameless {
+		s.whole = newPositions[string](len(all))
+	}
+	for i, a := range slices.Backward(all) {
+		shared := s.name(a)
+		if shared == "" {
 			continue
 		}
-		by := share{name, a.Owner.Pod}
-		s.byPod[by] = append(s.byPod[by], a)
-		s.all[name] = append(s.all[name], a)
+		s.byPod.put(i, share{shared, a.Owner.Pod})
+		if s.nameless {
+			s.whole.put(i, shared)
+		}
 	}
 	return s
 }
 
+// name returns the name of the allocation; empty if it has none.
+func (s *sharers) name(a *ipam.Allocation) string {
+	if s.groups {
+		return a.Group
+	}
+	return a.Owner.Sandbox
+}
+
 // others adds to found the other allocations of a name that may be of the same pod as the
-// given one. Those are the ones that name its pod, or no pod; all if the given one names none.
+// given one, in the order of the listing. Those are the ones that name its pod, or no pod; all
+// if the given one names none.
 func (s *sharers) others(found []*ipam.Allocation, a *ipam.Allocation, name string) []*ipam.Allocation {
-	add := func(some []*ipam.Allocation) {
-		for _, o := range some {
-			if o.Backend != a.Backend || o.Pool != a.Pool || o.Key != a.Key {
-				found = append(found, o)
+	if name == "" {
+		return found
+	}
+	pod, none := a.Owner.Pod, ipam.PodRef{}
+	var room [8]int // so that few siblings cost no memory
+	for _, i := range s.near(room[:0], name, pod) {
+		o := s.all[i]
+		itself := o.Backend == a.Backend && o.Pool == a.Pool && o.Key == a.Key
+		if !itself && s.name(o) == name && (pod == none || o.Owner.Pod == none || o.Owner.Pod == pod) {
+			found = append(found, o)
+		}
+	}
+	return found
+}
+
+// near adds to at the positions of the allocations of a name that may be of a pod, and maybe
+// of others, in ascending order.
+func (s *sharers) near(at []int, name string, pod ipam.PodRef) []int {
+	switch {
+	case pod == ipam.PodRef{} && s.nameless:
+		return slices.AppendSeq(at, s.whole.at(name))
+	case pod == ipam.PodRef{}: // who asks is not among the allocations
+		for i := range s.all {
+			at = append(at, i)
+		}
+		return at
+	}
+	for i := range s.byPod.at(share{name, pod}) {
+		at = append(at, i)
+	}
+	if s.nameless {
+		at = slices.AppendSeq(at, s.byPod.at(share{name: name}))
+		slices.Sort(at)
+		at = slices.Compact(at) // both keys may have the same hash
+	}
+	return at
+}
+
+// positions is a hash table of positions in a list, by the keys of what is there. It holds
+// no keys, so it takes some 10 bytes for each: a question gets some positions of other keys
+// too, and the caller compares. The zero table is empty. After the last put, it is safe for
+// concurrent use.
+type positions[K comparable] struct {
+	heads []int32 // by hash: the position that was put in last, plus 1; 0 if there is none
+	next  []int32 // by position: the one that was put in before, plus 1; 0 if there is none
+}
+
+// positionsSeed makes it unknown to tenants which keys have the same hash.
+var positionsSeed = maphash.MakeSeed()
+
+// newPositions returns a table for positions below n.
+func newPositions[K comparable](n int) positions[K] {
+	size := 1
+	for size < n {
+		size *= 2
+	}
+	return positions[K]{heads: make([]int32, size), next: make([]int32, n)}
+}
+
+// put adds a position, which must be below those in the table.
+func (p *positions[K]) put(i int, key K) {
+	head := p.head(key)
+	p.next[i], *head = *head, int32(i+1)
+}
+
+// at yields the positions of a key, and maybe of others, in ascending order.
+func (p *positions[K]) at(key K) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		if len(p.next) == 0 {
+			return
+		}
+		for i := *p.head(key); i != 0; i = p.next[i-1] {
+			if !yield(int(i - 1)) {
+				return
 			}
 		}
 	}
-	switch none := (ipam.PodRef{}); {
-	case name == "":
-	case a.Owner.Pod == none:
-		add(s.all[name])
-	default:
-		add(s.byPod[share{name, a.Owner.Pod}])
-		add(s.byPod[share{name, none}])
-	}
-	return found
+}
+
+// head returns the place in heads of a key.
+func (p *positions[K]) head(key K) *int32 {
+	return &p.heads[maphash.Comparable(positionsSeed, key)&uint64(len(p.heads)-1)]
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -12,7 +11,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// The index answers as a walk through all allocations does.
+// The index answers as a walk through all allocations does, in their order.
 func TestIndexFindsWhatAWalkFinds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		few := rapid.IntRange(0, 4) // names that many have in common, and none
@@ -44,22 +43,39 @@ func TestIndexFindsWhatAWalkFinds(t *testing.T) {
 				})
 			}
 			sandbox, group := asked.Owner.Sandbox, asked.Group
-			if got := x.sandboxes.others(nil, asked, sandbox); !sameElements(got, sharing(sandbox, func(a *ipam.Allocation) string { return a.Owner.Sandbox })) {
+			if got := x.sandboxes.others(nil, asked, sandbox); !slices.Equal(got, sharing(sandbox, func(a *ipam.Allocation) string { return a.Owner.Sandbox })) {
 				t.Fatalf("of sandbox %q and pod %s: %v", sandbox, pod, got)
 			}
-			if got := x.groups.others(nil, asked, group); !sameElements(got, sharing(group, func(a *ipam.Allocation) string { return a.Group })) {
+			if got := x.groups.others(nil, asked, group); !slices.Equal(got, sharing(group, func(a *ipam.Allocation) string { return a.Group })) {
 				t.Fatalf("of group %q and pod %s: %v", group, pod, got)
 			}
 			of := func(a *ipam.Allocation) bool { return a.IP == asked.IP && a.Owner.Pod == pod }
-			if got := x.of(asked.IP, pod); !slices.Equal(got, want(of)) {
+			if got := slices.Collect(x.of(asked.IP, pod)); !slices.Equal(got, want(of)) {
 				t.Fatalf("of %s and pod %s: %v", asked.IP, pod, got)
 			}
 		}
 	})
 }
 
-// sameElements reports whether two lists have the same allocations, in any order.
-func sameElements(a, b []*ipam.Allocation) bool {
-	byKey := func(a, b *ipam.Allocation) int { return strings.Compare(a.Key, b.Key) }
-	return slices.Equal(slices.SortedFunc(slices.Values(a), byKey), slices.SortedFunc(slices.Values(b), byKey))
+// Where thousands of pods share one sandbox, a question about one of them does not walk
+// through the others.
+func TestIndexOfOneSandboxIsWalkedInLinearTime(t *testing.T) {
+	const n = 4096
+	all := make([]*ipam.Allocation, n)
+	for i := range all {
+		all[i] = &ipam.Allocation{Key: fmt.Sprint(i), Group: "group", Owner: ipam.Owner{Sandbox: "sandbox", Pod: ipam.PodRef{Namespace: "ns", Name: fmt.Sprint(i)}}}
+	}
+	x := newIndex(all)
+	for name, s := range map[string]*sharers{"sandbox": &x.sandboxes, "group": &x.groups} {
+		compared := 0
+		for _, a := range all {
+			if got := s.others(nil, a, name); len(got) > 0 {
+				t.Fatalf("pod %s shares the %s with %d", a.Owner.Pod, name, len(got))
+			}
+			compared += len(s.near(nil, name, a.Owner.Pod))
+		}
+		if compared > 10*n {
+			t.Errorf("the questions about the %s of %d pods compared %d allocations", name, n, compared)
+		}
+	}
 }

@@ -70,7 +70,7 @@ func (f *Facts) moved(a *ipam.Allocation, pod census.Pod) bool {
 		return false
 	}
 	for _, ip := range pod.Status() {
-		for _, o := range f.owned.of(ip, pod.Ref) {
+		for o := range f.owned.of(ip, pod.Ref) {
 			if o.Backend == a.Backend && o.Owner.Node != "" && o.Owner.Node != pod.Node {
 				return false
 			}

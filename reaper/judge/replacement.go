@@ -75,7 +75,7 @@ func (f *Facts) shownInPlace(a *ipam.Allocation, pod census.Pod) []*ipam.Allocat
 			}
 		}
 		for _, ip := range pod.Addresses {
-			for _, other := range f.owned.of(ip, a.Owner.Pod) {
+			for other := range f.owned.of(ip, a.Owner.Pod) {
 				if other.Backend == a.Backend {
 					shown = append(shown, other)
 				}
@@ -85,7 +85,7 @@ func (f *Facts) shownInPlace(a *ipam.Allocation, pod census.Pod) []*ipam.Allocat
 	}
 	for _, i := range pod.Interfaces {
 		for _, ip := range i.Addresses {
-			for _, other := range f.owned.of(ip, a.Owner.Pod) {
+			for other := range f.owned.of(ip, a.Owner.Pod) {
 				same := other.Backend == a.Backend && other.Pool == a.Pool && other.IP != a.IP
 				if same && mayBelongTo(a, i.Name) && mayBelongTo(other, i.Name) {
 					shown = append(shown, other)
@@ -140,7 +140,7 @@ func (f *Facts) hasOtherSandbox(a *ipam.Allocation, pod census.Pod) bool {
 func (f *Facts) statusOwners(a *ipam.Allocation, pod census.Pod) []*ipam.Allocation {
 	var owners []*ipam.Allocation
 	for _, ip := range pod.Status() {
-		for _, o := range f.owned.of(ip, pod.Ref) {
+		for o := range f.owned.of(ip, pod.Ref) {
 			if o.Owner.Sandbox != "" && (o.SandboxOwned || o.Backend == a.Backend) {
 				owners = append(owners, o)
 			}
