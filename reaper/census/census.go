@@ -59,12 +59,6 @@ func New(began time.Time, pods []Pod, sets []StatefulSet, nodes ...Node) Census 
 	return c
 }
 
-// WithSandboxes returns the census with these sandboxes of a node, which are all that it has.
-func (c Census) WithSandboxes(ids ...string) Census {
-	c.sandboxes = newSandboxList(ids)
-	return c
-}
-
 // withMachines returns the census with a complete list of virtual machines.
 func (c Census) withMachines(machines []VirtualMachine) Census {
 	c.machines, c.silent = make(map[netip.Addr]VirtualMachine), make(map[ipam.PodRef]VirtualMachine)

@@ -176,10 +176,3 @@ func Dropped(c census.Census, then census.Figures, limits policy.Limits) []*Limi
 	}
 	return refusals
 }
-
-// A Refusal is one limit that the plan exceeds.
-type Refusal struct {
-	Limit   string `json:"limit"`   // the policy's field, or a description
-	Message string `json:"message"` // the limit and the figures
-	Remedy  string `json:"remedy"`  // what the operator does, in one sentence
-}
