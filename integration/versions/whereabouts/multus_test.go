@@ -28,7 +28,7 @@ func TestAddressShownByEachMultusStays(t *testing.T) {
 		{"4.2", "4.2", cluster.NetworkStatusAnnotation},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			text, err := os.ReadFile(filepath.Join(root, "..", "reaper", "kube", "testdata", "multus", tt.version+".json"))
+			text, err := os.ReadFile(filepath.Join(root, "..", "reaper", "kube", "state", "testdata", "multus", tt.version+".json"))
 			if err != nil {
 				t.Fatal(err)
 			}
