@@ -70,9 +70,9 @@ func (h holder) mayBeOf(network string) bool {
 }
 
 // holds reports whether an entry of the IPPool holds, or may hold, the address for the pod. The
-// range may be written as IPv4 in IPv6.
+// range may be written as IPv4 in IPv6, or have that form in it.
 func (h holder) holds(ip netip.Addr, podRef string) bool {
-	if h.prefix.Addr().Is4In6() {
+	if h.prefix.Addr().Is6() && ip.Is4() {
 		ip = netip.AddrFrom16(ip.As16())
 	}
 	if !h.prefix.Contains(ip) {

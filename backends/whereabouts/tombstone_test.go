@@ -168,6 +168,8 @@ func TestOverlappingWaitsForItsPoolEntry(t *testing.T) {
 			items(`{"metadata": {"name": "10.9.0.0-24"}, "spec": {"range": "10.9.0.0/24", "allocations": {"four": {"podref": "default/web-0"}}}}`), "gone", true},
 		{"held under an unreadable key of a range as IPv4 in IPv6",
 			items(`{"spec": {"range": "::ffff:10.0.0.0/120", "allocations": {"four": {"podref": "default/web-0"}}}}`), "kept", false},
+		{"held under an unreadable key of a range that has IPv4 in IPv6 in it",
+			items(`{"spec": {"range": "::/80", "allocations": {"four": {"podref": "default/web-0"}}}}`), "kept", false},
 		{"held for the same pod in an entry that cannot be decoded",
 			items(`{"spec": {"range": "10.0.0.0/24", "allocations": {"4": {"id": 7, "podref": "default/web-0"}}}}`), "kept", false},
 		{"held at another address in an entry that cannot be decoded",
