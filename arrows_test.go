@@ -35,7 +35,7 @@ var rooms = []room{
 	{"reaper/printable", nil,
 		"reaper/printable makes any text safe to print, and knows nothing else of ours"},
 	{"reaper/ipam", []string{"reaper/printable"},
-		"reaper/ipam is what stores hold, and the contract of a backend; it knows nobody who lives"},
+		"reaper/ipam is what stores hold, and the contract of a backend; it knows no pod and no node that exists"},
 	{"reaper/census", []string{"reaper/ipam"},
 		"reaper/census is who lives; it decides nothing"},
 	{"reaper/ledger", []string{"reaper/census", "reaper/ipam"},

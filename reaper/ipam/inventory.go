@@ -65,8 +65,8 @@ type Inventory struct {
 }
 
 // TakeInventory lists the backends at the same time, and then those whose allocations protect
-// others, so that what protects an allocation is listed after it. protectors has their names. A failure is in the Listing of its backend and
-// does not stop the others. If a store is not installed, its backend is skipped; if the
+// others, so that what protects an allocation is listed after it. protectors has their names.
+// A failure is in the Listing of its backend and does not stop the others. If a store is not installed, its backend is skipped; if the
 // backend is required, it failed. The listings are in the order of the backends. A panic of
 // a backend becomes one of the caller.
 func TakeInventory(ctx context.Context, backends []Backend, required func(name string) bool, protectors ...string) Inventory {
