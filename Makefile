@@ -15,7 +15,8 @@ MODULES := . integration $(TOOLS)/image
 TOOL_MODULES := $(filter-out $(MODULES),$(patsubst %/go.mod,%,$(wildcard $(TOOLS)/*/go.mod)))
 
 # The folders of integration whose tests make ship runs, and those whose tests run the engine in
-# their own process. The others run the binary, of which the race detector sees nothing.
+# their own process, which make exhaustive runs with the race detector. The others run the binary,
+# of which the detector sees nothing.
 SHIP := ship versions
 RACED := calico hostlocal run/kube whereabouts
 
@@ -196,7 +197,7 @@ demo: $(DEMO_ASSETS) $(BIN)/ip-reaper ## Play an outage and its end on a real AP
 check: ## Check format, vet and test the root module; builds no real parts
 	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "gofmt -w is needed for:"; echo "$$unformatted"; exit 1; }
 	go vet ./...
-	go test ./...
+	go test -short ./...
 
 # The race detector needs cgo and thereby a C compiler that can link.
 define race_flags
@@ -213,13 +214,10 @@ test: assets $(BIN)/ip-reaper ## Run the tests of the program, those on the real
 		echo '*** NOT ROOT, OR NO CONTAINERD AND RUNC: sandboxes that containerd loses ARE NOT TESTED ***' >&2
 	@$(race_flags); \
 	echo "go test $$race -short $(TESTFLAGS) ./..." && \
-	CGO_ENABLED=$$cgo go test $$race -short $(TESTFLAGS) ./... && \
-	cd integration && \
-	echo "go test $$race -short $(TESTFLAGS) $(RACED)   # in integration" && \
-	CGO_ENABLED=$$cgo go test $$race -short $(TESTFLAGS) $(RACED:%=./%) && \
-	others=$$(go list ./... | grep -vE '/integration/($(subst $(space),|,$(RACED))|($(subst $(space),|,$(SHIP)))(/.*)?)$$') && \
-	echo "go test -short $(TESTFLAGS)   # the other packages of integration" && \
-	CGO_ENABLED=0 go test -short $(TESTFLAGS) $$others
+	CGO_ENABLED=$$cgo go test $$race -short $(TESTFLAGS) ./...
+	@cd integration && packages=$$(go list ./... | grep -vE '/integration/($(subst $(space),|,$(SHIP)))(/.*)?$$') && \
+	echo "go test -short $(TESTFLAGS)   # in integration" && \
+	CGO_ENABLED=0 go test -short $(TESTFLAGS) $$packages
 
 .PHONY: ship
 ship: assets $(BIN)/ip-reaper ## Run the tests of what is shipped: release, image, manifests, chart, HTML page, pages; other versions
@@ -239,9 +237,12 @@ ship-changed: ## Run make ship if what it tests has changed since BASE (origin/m
 
 # The tests that are named TestEvery... take samples in make test.
 .PHONY: exhaustive
-exhaustive: assets $(BIN)/ip-reaper ## Run every row of the tests of which make test takes samples (about 20 minutes)
+exhaustive: assets $(BIN)/ip-reaper ## Run every row of the tests of which make test takes samples, and the backends with the race detector
 	@$(race_flags); \
-	cd integration && packages=$$(grep -rlE --include='*_test.go' '^func TestEvery' . | xargs -n 1 dirname | sort -u) && \
+	cd integration && \
+	echo "go test $$race -short $(TESTFLAGS) $(RACED)" && \
+	CGO_ENABLED=$$cgo go test $$race -short $(TESTFLAGS) $(RACED:%=./%) && \
+	packages=$$(grep -rlE --include='*_test.go' '^func TestEvery' . | xargs -n 1 dirname | sort -u) && \
 	echo "go test $$race -run '^TestEvery' $(EXHAUSTIVEFLAGS)" $$packages && \
 	CGO_ENABLED=$$cgo go test $$race -run '^TestEvery' $(EXHAUSTIVEFLAGS) $$packages
 
