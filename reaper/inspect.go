@@ -94,7 +94,7 @@ func (r *run) offlineCensus(ctx context.Context, inv ipam.Inventory) (census.Cen
 
 // elapsed returns a ledger by which the grace period of every decision is over.
 func elapsed(decisions []judge.Decision, inv ipam.Inventory) ledger.Ledger {
-	return judge.NextLedger(ledger.Ledger{}, decisions, census.Census{}, inv).LongAgo()
+	return judge.NextLedger(ledger.Ledger{}, decisions, census.Census{}, inv, time.Time{}).LongAgo()
 }
 
 // warnOfMissingNamespaces names the namespaces of orphans of which the census has no pod

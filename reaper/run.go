@@ -137,7 +137,7 @@ func (r *run) round(ctx context.Context) error {
 		if !have.Equal(memory) { // another run wrote in between
 			all = decide(have)
 		}
-		saved = judge.StillHolding(judge.NextLedger(have, all, living, inv), have, all, now.Add(-r.Policy.Journal.RestoreHold.Duration))
+		saved = judge.NextLedger(have, all, living, inv, now.Add(-r.Policy.Journal.RestoreHold.Duration))
 		return saved
 	}
 

@@ -12,21 +12,17 @@ import (
 // NextLedger returns the ledger after these decisions. Of a store that was listed, it has the
 // allocations that are ownerless and wait, and what is known of the pods of the others,
 // and nothing else. Of any other store, it loses nothing: a store that is disabled,
-// absent or failed may be back in the next run.
-func NextLedger(before ledger.Ledger, decisions []Decision, c census.Census, inv ipam.Inventory) ledger.Ledger {
+// absent or failed may be back in the next run. It also keeps the restores that began after the
+// given time, and that no store has put back yet.
+func NextLedger(before ledger.Ledger, decisions []Decision, c census.Census, inv ipam.Inventory, since time.Time) ledger.Ledger {
 	b := ledger.NewBuilder(before)
 	b.Believe(c.Figures())
 	for i := range decisions {
 		decisions[i].remember(b)
 	}
 	b.KeepOthers(inv.Listed(), allocationsOf(decisions))
+	b.KeepHolds(since, allocationsOf(decisions))
 	return b.Ledger()
-}
-
-// StillHolding returns the ledger after these decisions with the restores that the ledger
-// before has, that began after the given time, and whose places are empty.
-func StillHolding(l, before ledger.Ledger, decisions []Decision, since time.Time) ledger.Ledger {
-	return l.StillHolding(before, since, allocationsOf(decisions))
 }
 
 // WithHung returns the ledger with the places where pods hang, by these decisions. They are true

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"iter"
-	"slices"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/census"
@@ -11,20 +10,12 @@ import (
 
 // A Builder makes the ledger that follows another one, from entries in any order. Of
 // several values for one key, the largest counts. Its methods are for one goroutine.
-type Builder struct {
-	before  Ledger
-	made    Ledger
-	indices map[string]uint32 // in names, which are in the order of their addition
-}
+type Builder struct{ before, made Ledger }
 
 // NewBuilder returns a builder with the salt, the figures and the doubt of the ledger
-// before, and with room for as many entries as that has.
+// before.
 func NewBuilder(before Ledger) *Builder {
-	return &Builder{before: before, indices: make(map[string]uint32), made: Ledger{
-		Figures: before.Figures, Doubt: before.Doubt, salt: before.salt,
-		seen: make(ledgerTable[int64], 0, len(before.seen)), restored: make(ledgerTable[int64], 0, len(before.restored)),
-		nodes: make(ledgerTable[uint32], 0, len(before.nodes)), graces: make(ledgerTable[int32], 0, len(before.graces)),
-	}}
+	return &Builder{before: before, made: Ledger{Figures: before.Figures, Doubt: before.Doubt, salt: before.salt}}
 }
 
 // Believe makes the figures those of a census that is believed.
@@ -50,7 +41,7 @@ func (b *Builder) KeepSeen(a *ipam.Allocation, present bool) {
 // Place adds where the pod of the allocation was last seen. It adds nothing for the zero Place.
 func (b *Builder) Place(a *ipam.Allocation, p Place) {
 	if p != (Place{}) {
-		b.addNode(b.made.salt.idKey(a), p.String())
+		b.made.nodes.add(b.made.salt.idKey(a), p.String())
 	}
 }
 
@@ -85,38 +76,37 @@ func (b *Builder) KeepOthers(listed []string, decided iter.Seq[*ipam.Allocation]
 	b.addAll(b.before.only(func(k ledgerKey) bool { return !tags[k.tag] && !known[k] }))
 }
 
+// KeepHolds adds the restores of the ledger before that began after the given time, and whose
+// places are not those of the listed allocations: a restore writes into the ledger what it is
+// about to put back.
+func (b *Builder) KeepHolds(since time.Time, listed iter.Seq[*ipam.Allocation]) {
+	missing := make(map[ledgerKey]int64)
+	for _, e := range b.before.restored {
+		if ofSecond(e.value).After(since) {
+			missing[e.key] = e.value
+		}
+	}
+	if len(missing) == 0 { // a key costs time
+		return
+	}
+	for a := range listed {
+		delete(missing, b.made.salt.spotKey(a))
+	}
+	for k, at := range missing {
+		b.made.restored.add(k, at)
+	}
+}
+
 // Ledger returns the ledger. Nothing can be added after it.
 func (b *Builder) Ledger() Ledger {
 	l := b.made
-	slices.Sort(l.names)
-	ranks := make([]uint32, len(l.names))
-	for rank, name := range l.names {
-		ranks[b.indices[name]] = uint32(rank)
-	}
-	for i := range l.nodes {
-		l.nodes[i].value = ranks[l.nodes[i].value]
-	}
 	l.seen, l.restored = l.seen.arranged(), l.restored.arranged()
 	l.graces, l.nodes = l.graces.arranged(), l.nodes.arranged()
 	return l
 }
 
-// addNode adds the node on which a pod was last seen.
-func (b *Builder) addNode(k ledgerKey, name string) {
-	i, known := b.indices[name]
-	if !known {
-		i = uint32(len(b.made.names))
-		b.made.names = append(b.made.names, name)
-		b.indices[name] = i
-	}
-	b.made.nodes.add(k, i)
-}
-
 // addAll adds all entries of a ledger.
 func (b *Builder) addAll(l Ledger) {
 	b.made.seen, b.made.restored = append(b.made.seen, l.seen...), append(b.made.restored, l.restored...)
-	b.made.graces = append(b.made.graces, l.graces...)
-	for _, e := range l.nodes {
-		b.addNode(e.key, l.names[e.value])
-	}
+	b.made.graces, b.made.nodes = append(b.made.graces, l.graces...), append(b.made.nodes, l.nodes...)
 }

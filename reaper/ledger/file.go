@@ -1,10 +1,12 @@
 package ledger
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"maps"
 	"math"
 	"slices"
 
@@ -38,8 +40,12 @@ const usualEntry = 10
 // In every later version, too, the first byte is the version, and the last 4 bytes are that
 // checksum. By these, Decode tells a later version from damage.
 func (l Ledger) Encode() []byte {
-	ranks, names := l.usedNames()
-	data := make([]byte, 0, usualEntry*(l.Len()+len(l.names))+100)
+	ranks := make(map[string]uint64)
+	for _, e := range l.nodes {
+		ranks[e.value] = 0
+	}
+	names := slices.Sorted(maps.Keys(ranks))
+	data := make([]byte, 0, usualEntry*(l.Len()+len(names))+100)
 	f, d, epoch := l.Figures, l.Doubt, l.earliest()
 	for _, n := range [...]uint64{ledgerVersion, uint64(f.Pods), uint64(f.Nodes), uint64(d.Pods), uint64(d.Nodes), uint64(d.At), uint64(epoch)} {
 		data = binary.AppendUvarint(data, n)
@@ -48,13 +54,12 @@ func (l Ledger) Encode() []byte {
 	data = appendTable(data, l.seen, func(at int64) uint64 { return uint64(at - epoch) })
 	data = appendTable(data, l.restored, func(at int64) uint64 { return uint64(at - epoch) })
 	data = appendTable(data, l.graces, func(seconds int32) uint64 { return uint64(seconds) })
-	data = binary.AppendUvarint(data, uint64(names))
-	for i, name := range l.names {
-		if ranks[i] > 0 {
-			data = append(binary.AppendUvarint(data, uint64(len(name))), name...)
-		}
+	data = binary.AppendUvarint(data, uint64(len(names)))
+	for rank, name := range names {
+		ranks[name] = uint64(rank)
+		data = append(binary.AppendUvarint(data, uint64(len(name))), name...)
 	}
-	data = appendTable(data, l.nodes, func(i uint32) uint64 { return uint64(ranks[i] - 1) })
+	data = appendTable(data, l.nodes, func(name string) uint64 { return ranks[name] })
 	return binary.BigEndian.AppendUint32(data, crc32.ChecksumIEEE(data))
 }
 
@@ -72,22 +77,8 @@ func (l Ledger) earliest() int64 {
 	return earliest
 }
 
-// usedNames returns the number of names that entries use, and for each name which of
-// these it is, from 1; 0 for a name that no entry uses.
-func (l Ledger) usedNames() (ranks []uint32, n uint32) {
-	ranks = make([]uint32, len(l.names))
-	for _, e := range l.nodes {
-		ranks[e.value] = 1
-	}
-	for i, used := range ranks {
-		n += used
-		ranks[i] = used * n
-	}
-	return ranks, n
-}
-
 // appendTable appends a list of keys with numbers.
-func appendTable[V int32 | int64 | uint32](data []byte, t ledgerTable[V], number func(V) uint64) []byte {
+func appendTable[V cmp.Ordered](data []byte, t ledgerTable[V], number func(V) uint64) []byte {
 	var backends [][]tableEntry[V]
 	for rest := t; len(rest) > 0; {
 		n := slices.IndexFunc(rest, func(e tableEntry[V]) bool { return e.key.tag != rest[0].key.tag })
@@ -144,11 +135,14 @@ func decodeLedger(data []byte) (l Ledger, err error) {
 	l.seen = readTable(&r, lastSecond-uint64(epoch), at)
 	l.restored = readTable(&r, lastSecond-uint64(epoch), at)
 	l.graces = readTable(&r, MaxGrace, func(n uint64) int32 { return int32(n) })
-	l.names = r.names()
-	l.nodes = readTable(&r, math.MaxUint32, func(n uint64) uint32 { return uint32(n) })
-	if slices.ContainsFunc(l.nodes, func(e tableEntry[uint32]) bool { return uint64(e.value) >= uint64(len(l.names)) }) {
-		r.fail("a pod is on a node whose name is not there")
-	}
+	names := r.names()
+	l.nodes = readTable(&r, math.MaxUint64, func(n uint64) string {
+		if n >= uint64(len(names)) {
+			r.fail("a pod is on a node whose name is not there")
+			return ""
+		}
+		return names[n]
+	})
 	if r.err == nil && len(r.rest) > 0 {
 		r.fail("%d bytes follow its end", len(r.rest))
 	}
@@ -208,7 +202,7 @@ func (r *ledgerReader) names() []string {
 }
 
 // readTable reads a list of keys with numbers, which are at most most.
-func readTable[V int32 | int64 | uint32](r *ledgerReader, most uint64, value func(uint64) V) ledgerTable[V] {
+func readTable[V cmp.Ordered](r *ledgerReader, most uint64, value func(uint64) V) ledgerTable[V] {
 	var t ledgerTable[V]
 	for range r.number(uint64(len(r.rest))) {
 		tag := r.bytes(4)

@@ -18,8 +18,8 @@ func (l Ledger) Fit(capacity int) (Ledger, int) {
 	}
 	byAge := slices.Clone(l.seen)
 	slices.SortStableFunc(byAge, func(a, b tableEntry[int64]) int { return cmp.Compare(a.value, b.value) })
-	isHung := func(e tableEntry[uint32]) bool { return strings.Contains(l.names[e.value], "/") }
-	hung := slices.DeleteFunc(slices.Clone(l.nodes), func(e tableEntry[uint32]) bool { return !isHung(e) })
+	isHung := func(e tableEntry[string]) bool { return strings.Contains(e.value, "/") }
+	hung := slices.DeleteFunc(slices.Clone(l.nodes), func(e tableEntry[string]) bool { return !isHung(e) })
 	nodes := slices.DeleteFunc(slices.Clone(l.nodes), isHung)
 	first := func(n int) Ledger {
 		fitting := l

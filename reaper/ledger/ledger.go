@@ -29,10 +29,9 @@ type Ledger struct {
 
 	salt     ledgerSalt
 	seen     ledgerTable[int64]  // in seconds since 1970, by seenKey
-	nodes    ledgerTable[uint32] // indices in names, by idKey
+	nodes    ledgerTable[string] // stored forms of places, by idKey
 	graces   ledgerTable[int32]  // in seconds, by placeKey
 	restored ledgerTable[int64]  // in seconds since 1970, by spotKey
-	names    []string            // of places, in ascending order; some may be of no entry
 }
 
 // A Doubt has the figures of a census that runs did not believe, and when the first of
@@ -88,11 +87,8 @@ func (l Ledger) Last(a *ipam.Allocation) Place {
 	if len(l.nodes) == 0 {
 		return Place{}
 	}
-	i, ok := l.nodes.find(l.salt.idKey(a))
-	if !ok {
-		return Place{}
-	}
-	return placeOf(l.names[i])
+	stored, _ := l.nodes.find(l.salt.idKey(a))
+	return placeOf(stored)
 }
 
 // Grace returns how long the pod of the allocation may take to end; 0 for the default.
@@ -119,10 +115,7 @@ func (l Ledger) RestoredAt(a *ipam.Allocation) time.Time {
 // Equal reports whether both remember the same. It does not compare salts: ledgers of different
 // salts are equal only if they have no entries.
 func (l Ledger) Equal(other Ledger) bool {
-	sameNode := func(a, b tableEntry[uint32]) bool {
-		return a.key == b.key && l.names[a.value] == other.names[b.value]
-	}
-	return slices.Equal(l.seen, other.seen) && slices.EqualFunc(l.nodes, other.nodes, sameNode) &&
+	return slices.Equal(l.seen, other.seen) && slices.Equal(l.nodes, other.nodes) &&
 		slices.Equal(l.graces, other.graces) && slices.Equal(l.restored, other.restored) &&
 		l.Figures == other.Figures && l.Doubt == other.Doubt
 }
@@ -176,30 +169,6 @@ func (l Ledger) WithPlaces(places iter.Seq2[*ipam.Allocation, Place]) Ledger {
 	l.nodes = l.nodes.filter(func(k ledgerKey) bool { return !placed[k] })
 	b.addAll(l)
 	return b.Ledger()
-}
-
-// StillHolding returns the ledger with the restores that the ledger before it has, that began
-// after the given time, and whose places are not those of the listed allocations: a restore
-// writes into the ledger what it is about to put back.
-func (l Ledger) StillHolding(before Ledger, since time.Time, listed iter.Seq[*ipam.Allocation]) Ledger {
-	missing := make(map[ledgerKey]int64)
-	for _, e := range before.restored {
-		if _, known := l.restored.find(e.key); !known && ofSecond(e.value).After(since) {
-			missing[e.key] = e.value
-		}
-	}
-	if len(missing) == 0 { // a key costs time
-		return l
-	}
-	for a := range listed {
-		delete(missing, l.salt.spotKey(a))
-	}
-	l.restored = slices.Clip(l.restored)
-	for k, at := range missing {
-		l.restored.add(k, at)
-	}
-	l.restored = l.restored.arranged()
-	return l
 }
 
 // Knows reports whether the ledger has the time since which the allocation has been ownerless:
