@@ -81,8 +81,8 @@ func (c *Confirmer) warrant(o judge.Orphan, second *judge.SecondLook) (ipam.Warr
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.given[o.Listed()] = o
-	return ipam.NewWarrant(o.Listed(), looked, c), nil
+	c.given[o.Allocation()] = o
+	return ipam.NewWarrant(o.Allocation(), looked, c), nil
 }
 
 // Forget makes the next Confirm look at the pods again.

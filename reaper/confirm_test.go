@@ -85,7 +85,7 @@ func TestConfirmGivesAWarrantIfTheOwnerIsStillGone(t *testing.T) {
 		if errs[i] != nil || err != nil {
 			t.Fatalf("confirm: %v, %v", errs[i], err)
 		}
-		equal(t, "reservation", a, look.orphans[i].Allocation(), asValues)
+		equal(t, "reservation", a, *look.orphans[i].Allocation(), asValues)
 	}
 }
 

@@ -57,9 +57,9 @@ func Inspect(ctx context.Context, o Options) (report.Report, error) {
 	for _, i := range plan.Due {
 		r.report.Entries[i].Outcome = report.Planned
 	}
-	if limit := judge.Joined(plan.Check(o.Policy.Limits, census)); limit != nil {
-		r.report.Refuse(plan.Due, limit.Refusals())
-		for _, refusal := range r.report.Result.Refused {
+	if refusals := plan.Check(o.Policy.Limits, census); len(refusals) > 0 {
+		r.report.Refuse(plan.Due, refusals)
+		for _, refusal := range refusals {
 			r.warn("a run would refuse this plan: " + refusal.Message)
 		}
 	}

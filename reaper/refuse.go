@@ -36,15 +36,13 @@ func (r *run) refuse(plan judge.Plan, census census.Census, last ledger.Ledger, 
 	refusals := append(plan.Believe(limits, census, last, now, grace), plan.Check(limits, census)...)
 	if r.IgnoreLimits {
 		for _, limit := range refusals {
-			r.warn("limits are ignored: " + limit.Excess())
+			r.warn("limits are ignored: " + limit.Message)
 		}
 		return nil
 	}
-	limit := judge.Joined(refusals)
-	if limit == nil {
+	if len(refusals) == 0 {
 		return nil
 	}
-	limit.Released = len(r.earlier)
-	r.report.Refuse(plan.Due, limit.Refusals())
-	return limit
+	r.report.Refuse(plan.Due, refusals)
+	return &judge.LimitError{Refusals: refusals, Released: len(r.earlier)}
 }

@@ -40,7 +40,7 @@ func TestRenewLooksAtTheOwnersOfABatchTogether(t *testing.T) {
 			if errs[i] != nil || err != nil {
 				t.Errorf("%d due: %v, %v, want a fresh warrant", tt.due, errs[i], err)
 			}
-			equal(t, "allocation", a, look.orphans[i].Allocation(), asValues)
+			equal(t, "allocation", a, *look.orphans[i].Allocation(), asValues)
 		}
 		calls := look.pods.Calls()
 		slices.Sort(calls)
@@ -64,7 +64,7 @@ func TestWarrantsOfSeveralConfirmersAreRenewed(t *testing.T) {
 		if errs[i] != nil || err != nil {
 			t.Errorf("%v, %v, want a fresh warrant", errs[i], err)
 		}
-		equal(t, "allocation", a, look.orphans[i].Allocation(), asValues)
+		equal(t, "allocation", a, *look.orphans[i].Allocation(), asValues)
 	}
 }
 

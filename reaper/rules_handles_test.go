@@ -1,7 +1,6 @@
 package reaper_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -97,9 +96,5 @@ func TestEmptyHandlesAreRefusedInAnEmptyCluster(t *testing.T) {
 	h.run(t)
 	h.now = noon.Add(time.Hour)
 	_, err := reaper.Run(t.Context(), h.options())
-	var limit *judge.LimitError
-	if !errors.As(err, &limit) {
-		t.Fatalf("run: %v, want a LimitError", err)
-	}
-	equal(t, "refusal", *limit, judge.LimitError{Limit: "the cluster has no pods", Allowed: "none"})
+	equal(t, "limit", limitError(t, err).Refusals[0].Limit, "the cluster has no pods")
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
-	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
 
 // nodeHarness returns a harness on a node with leases of so many sandboxes that are gone.
@@ -31,10 +30,7 @@ func TestRuntimeWithoutSandboxesIsRefused(t *testing.T) {
 	h := nodeHarness(2)
 	h.pods.Add(census.Pod{Ref: web})
 	_, err := reaper.Run(t.Context(), h.options())
-	var limit *judge.LimitError
-	if !errors.As(err, &limit) || limit.Limit != "the container runtime has no sandboxes" {
-		t.Fatalf("run: %v, want a refusal", err)
-	}
+	equal(t, "limit", limitError(t, err).Refusals[0].Limit, "the container runtime has no sandboxes")
 	h.pods.AddSandboxes(census.Sandbox{ID: "s1"})
 	equal(t, "released with a sandbox", h.run(t).Summary.Released, 2)
 }
@@ -50,10 +46,8 @@ func TestDropOfSandboxesIsDoubted(t *testing.T) {
 	h.pods.Remove(web)
 	h.pods.AddSandboxes(census.Sandbox{ID: "other"})
 	_, err := reaper.Run(t.Context(), h.options())
-	var limit *judge.LimitError
-	if !errors.As(err, &limit) || limit.Census != "the container runtime has 1 sandboxes, in the last run it had 40; allowed is a drop by a fraction of 0.5" {
-		t.Fatalf("run: %v, want a refusal", err)
-	}
+	equal(t, "refusal", messages(limitError(t, err).Refusals),
+		"limits.maxPodDrop: the container runtime has 1 sandboxes, in the last run it had 40; allowed is a drop by a fraction of 0.5")
 }
 
 // Promise 1, 9. A runtime that cannot be asked ends the run before its first write.

@@ -150,10 +150,7 @@ func TestRefusedLimitWritesNothing(t *testing.T) {
 		one := 1
 		h.policy.Limits.MaxReleases, h.policy.DryRun = &one, &dryRun
 		rep, err := reaper.Run(t.Context(), h.options())
-		var limit *judge.LimitError
-		if !errors.As(err, &limit) || limit.Planned != 2 {
-			t.Errorf("run: %v, want a LimitError of 2", err)
-		}
+		equal(t, "limit", limitError(t, err).Refusals[0].Limit, "limits.maxReleases")
 		equal(t, "store", contentsOf(t, m), before)
 		equal(t, "writes of the ledger", h.ledgers.saves, 0)
 		equal(t, "summary", rep.Summary, report.Counts{Entries: 3, InUse: 1, Planned: 2})

@@ -110,7 +110,7 @@ func TestSelectionDoesNotMakeACensusBelieved(t *testing.T) {
 	h, m := afterDrop(t)
 	before := contentsOf(t, m)
 	_, err := reaper.Run(t.Context(), h.selecting(onePod("live-2")).options())
-	equal(t, "limit", limitError(t, err).Limit, "limits.maxPodDrop")
+	equal(t, "limit", limitError(t, err).Refusals[0].Limit, "limits.maxPodDrop")
 	equal(t, "store", contentsOf(t, m), before)
 }
 

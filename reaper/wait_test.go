@@ -313,7 +313,7 @@ func TestLimitsHoldForAllLooksOfARun(t *testing.T) {
 		limit(&h.policy.Limits)
 		(&fakeSleep{}).attach(h)
 		rep, err := reaper.Run(t.Context(), h.options())
-		equal(t, "limit", limitError(t, err).Limit, name)
+		equal(t, "limit", limitError(t, err).Refusals[0].Limit, name)
 		equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{"1": report.Kept, "2": report.Released, "3": report.Refused})
 	}
 }

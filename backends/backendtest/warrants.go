@@ -37,7 +37,7 @@ func Orphans(t testing.TB, b ipam.Backend, cluster census.Cluster) (map[string]j
 	plan := judge.MakePlan(judge.Judge(time.Now(), Impatient(), inv, census, ledger.Ledger{}))
 	orphans := make(map[string]judge.Orphan)
 	for _, o := range plan.Orphans() {
-		orphans[Place(o.Allocation())] = o
+		orphans[Place(*o.Allocation())] = o
 	}
 	return orphans, reaper.NewConfirmer(cluster, census, len(orphans))
 }

@@ -76,7 +76,7 @@ func (s *fixture) warrants(rs ...ipam.Allocation) []ipam.Warrant {
 	}
 	orphans := make(map[string]judge.Orphan)
 	for _, o := range judge.MakePlan(judge.Judge(time.Now().Add(2*time.Hour), p, inv, census, ledgers.Ledger)).Orphans() {
-		orphans[backendtest.Place(o.Allocation())] = o
+		orphans[backendtest.Place(*o.Allocation())] = o
 	}
 	var chosen []judge.Orphan
 	var allocations []ipam.Allocation
@@ -85,7 +85,7 @@ func (s *fixture) warrants(rs ...ipam.Allocation) []ipam.Warrant {
 		if !ok {
 			s.t.Fatalf("%s is no orphan", backendtest.Place(r))
 		}
-		chosen, allocations = append(chosen, o), append(allocations, o.Allocation())
+		chosen, allocations = append(chosen, o), append(allocations, *o.Allocation())
 	}
 	if _, err := s.backend.Record(s.t.Context(), allocations); err != nil {
 		s.t.Fatal(err)

@@ -32,15 +32,16 @@ type Words struct {
 	Counted string // what the first of its figures counts
 	Subject string // what it is of
 	Source  string // who was asked
+	Right   string // what the source should be
 	Empty   string // the limit of a plan whose census has none of them
 }
 
 // Words returns what to call the census.
 func (c Census) Words() Words {
 	if c.sandboxes.read {
-		return Words{"sandboxes", "the container runtime", "the container runtime", NoSandboxes}
+		return Words{"sandboxes", "the container runtime", "the container runtime", "that of the kubelet", NoSandboxes}
 	}
-	return Words{"unfinished pods", "the cluster", "the API server", NoPods}
+	return Words{"unfinished pods", "the cluster", "the API server", "the right one", NoPods}
 }
 
 // IsEmpty reports whether the census has none of what every decision rests on.

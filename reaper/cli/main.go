@@ -177,7 +177,7 @@ func printError(w ioStreams, err error) {
 // remedies returns what to do about a refused plan, each once.
 func remedies(limit *judge.LimitError) []string {
 	var all []string
-	for _, refusal := range limit.Refusals() {
+	for _, refusal := range limit.Refusals {
 		if !slices.Contains(all, refusal.Remedy) {
 			all = append(all, refusal.Remedy)
 		}

@@ -135,9 +135,8 @@ func TestPrintError(t *testing.T) {
 			"ip-reaper: --timeout: 0s is not a positive duration\n"},
 		{"several lines", &policy.Error{Messages: []string{"a: no", "b: no"}},
 			"ip-reaper: a: no\nip-reaper: b: no\n"},
-		{"limit", fmt.Errorf("run: %w", &judge.LimitError{Limit: "limits.maxReleases", Planned: 5, Allocations: 9, Allowed: "2"}),
-			"ip-reaper: run: limits.maxReleases: the plan releases 5 of 9 allocations, allowed is 2; nothing was released\n" +
-				"hint: look at the plan; if it is right, raise limits.maxReleases or give --unsafe-ignore-limits\n"},
+		{"limit", fmt.Errorf("run: %w", &judge.LimitError{Refusals: []judge.Refusal{{Message: "limits.maxReleases: too many", Remedy: "look at the plan"}}}),
+			"ip-reaper: run: limits.maxReleases: too many; nothing was released\nhint: look at the plan\n"},
 		{"several mistakes of a policy file", fmt.Errorf("policy p.yaml: %w", &policy.Error{Messages: []string{"a: no", "b: no\nreally"}}),
 			"ip-reaper: policy p.yaml: a: no\nip-reaper: b: no\\nreally\n"},
 		{"what a store or a server says", errors.New("pool a\x1b[2Jb\r: bad \u202erange\nhint: type this"),

@@ -4,7 +4,7 @@ import "time"
 
 // keepGroups decides on the allocations of each group together. If one of them is
 // kept, its siblings are kept. If one of them has to wait, its siblings wait with it.
-func keepGroups(decisions []Decision) []Decision {
+func keepGroups(decisions []Decision) {
 	groups := make(map[string][]int) // those of which any allocation waits
 	for _, d := range decisions {
 		if group := d.Allocation.Group; group != "" && d.waits() {
@@ -16,23 +16,21 @@ func keepGroups(decisions []Decision) []Decision {
 			groups[d.Allocation.Group] = append(groups[d.Allocation.Group], i)
 		}
 	}
-	by := make(map[int]Decision)
 	for _, members := range groups {
 		if len(members) > 1 {
-			keepGroup(decisions, members, by)
+			keepGroup(decisions, members)
 		}
 	}
-	return changed(decisions, by)
 }
 
 // keepGroup is keepGroups for one group.
-func keepGroup(decisions []Decision, members []int, by map[int]Decision) {
+func keepGroup(decisions []Decision, members []int) {
 	var due time.Time
 	verdict := Orphaned
 	for _, i := range members {
 		d := decisions[i]
 		if !d.waits() {
-			keepSiblings(decisions, members, d, by)
+			keepSiblings(decisions, members, d)
 			return
 		}
 		due = latest(due, d.Due)
@@ -47,14 +45,14 @@ func keepGroup(decisions []Decision, members []int, by map[int]Decision) {
 		}
 		d = d.Revised()
 		d.Verdict, d.Due, d.ChangedBy = verdict, due, byGroup
-		by[i] = d
+		decisions[i] = d
 	}
 }
 
 // keepSiblings holds the siblings of an allocation that is kept. If the hold is
 // temporary, the siblings keep their FirstSeen; otherwise two of them would reset each
 // other for ever.
-func keepSiblings(decisions []Decision, members []int, kept Decision, by map[int]Decision) {
+func keepSiblings(decisions []Decision, members []int, kept Decision) {
 	for _, i := range members {
 		d := decisions[i]
 		if !d.waits() {
@@ -69,6 +67,6 @@ func keepSiblings(decisions []Decision, members []int, kept Decision, by map[int
 		if !d.remembered {
 			d.FirstSeen = time.Time{}
 		}
-		by[i] = d
+		decisions[i] = d
 	}
 }

@@ -14,8 +14,8 @@ import (
 // inventory. It is pure: the same arguments give the same decisions. A census that
 // began before the inventory was complete is not believed.
 //
-// The decisions come from the rules. Then there are three steps, each from decisions
-// to decisions. First, protections keep addresses of other allocations. Second, the
+// The decisions come from the rules. Then there are three steps, each of which changes some
+// decisions. First, protections keep addresses of other allocations. Second, the
 // allocations of a group are kept together. Third, an allocation that protects others
 // waits until they are released.
 func Judge(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Census, l ledger.Ledger) []Decision {
@@ -30,9 +30,10 @@ func Judge(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Census, 
 		}
 	}
 	protections := protectionsOf(inv)
-	decisions = protections.hold(f, decisions)
-	decisions = keepGroups(decisions)
-	return protections.release(f, decisions)
+	protections.hold(f, decisions)
+	keepGroups(decisions)
+	protections.release(f, decisions)
+	return decisions
 }
 
 var (

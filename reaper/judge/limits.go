@@ -3,6 +3,7 @@ package judge
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/policy"
@@ -10,104 +11,61 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
+// A Refusal is one limit that the plan exceeds.
+type Refusal struct {
+	Limit   string `json:"limit"`   // the policy's field, or a description
+	Message string `json:"message"` // the limit and the figures
+	Remedy  string `json:"remedy"`  // what the operator does, in one sentence
+}
+
 // A LimitError refuses a plan: the plan is over a limit, or its census is not believed.
 // Nothing of the plan was released.
 type LimitError struct {
-	Limit       string // the policy's field, or a description if there is no field
-	Planned     int    // addresses, with those that earlier rounds of the run released
-	Allocations int
-	Allowed     string
+	Refusals []Refusal // each limit that refuses it
 
 	// Released is how many allocations earlier rounds of the same run released.
 	Released int
-
-	// Census says why the census is not believed; empty if the plan is over a limit.
-	Census string
-
-	// Others are the other limits that refuse the same plan.
-	Others []*LimitError
-
-	Source string // of the census that is not believed, for people
 }
 
 // Error names every limit with its figures, and the number of releases so far.
 func (e *LimitError) Error() string {
-	text := e.Excess()
-	for _, other := range e.Others {
-		text += "; " + other.Excess()
+	var text strings.Builder
+	for _, refusal := range e.Refusals {
+		text.WriteString(refusal.Message + "; ")
 	}
 	if e.Released > 0 {
-		return text + fmt.Sprintf("; %d were released before, and nothing since", e.Released)
+		fmt.Fprintf(&text, "%d were released before, and nothing since", e.Released)
+	} else {
+		text.WriteString("nothing was released")
 	}
-	return text + "; nothing was released"
+	return text.String()
 }
 
-// Refusals returns one Refusal for each limit that refuses the plan.
-func (e *LimitError) Refusals() []Refusal {
-	refusals := []Refusal{e.refusal()}
-	for _, other := range e.Others {
-		refusals = append(refusals, other.refusal())
-	}
-	return refusals
-}
-
-// refusal returns the limit alone, without the others.
-func (e *LimitError) refusal() Refusal {
-	remedy := "look at the plan; if it is right, raise " + e.Limit + " or give --unsafe-ignore-limits"
-	switch {
-	case e.Census != "":
-		remedy = "look whether " + e.Source + " is the right one and lists everything; if it does, " +
-			"run again after a grace period, raise " + e.Limit + " or give --unsafe-ignore-limits"
-	case e.Limit == census.NoPods:
-		remedy = "look whether the API server is the right one; if it is, give --unsafe-ignore-limits"
-	case e.Limit == census.NoSandboxes:
-		remedy = "look whether the container runtime is that of the kubelet; if it is, give --unsafe-ignore-limits"
-	}
-	return Refusal{Limit: e.Limit, Message: e.Excess(), Remedy: remedy}
-}
-
-// Joined returns the first of the refusals, which has the others; nil if there is none.
-func Joined(refusals []*LimitError) *LimitError {
-	if len(refusals) == 0 {
-		return nil
-	}
-	if len(refusals) > 1 {
-		refusals[0].Others = refusals[1:]
-	}
-	return refusals[0]
-}
-
-// Excess names the limit and the figures.
-func (e *LimitError) Excess() string {
-	if e.Census != "" {
-		return e.Limit + ": " + e.Census
-	}
-	return fmt.Sprintf("%s: the plan releases %d of %d allocations, allowed is %s",
-		e.Limit, e.Planned, e.Allocations, e.Allowed)
-}
-
-// Check returns a *LimitError for each limit that the plan is over.
+// Check returns each limit that the plan is over.
 //
 // It also refuses a plan whose census is empty. An API server that answers for another
 // cluster, or from an empty store, looks like that, and so does the socket of another
 // container runtime.
-func (p Plan) Check(limits policy.Limits, c census.Census) []*LimitError {
+func (p Plan) Check(limits policy.Limits, c census.Census) []Refusal {
 	if len(p.Due) == 0 {
 		return nil
 	}
 	planned, all := p.addresses()
-	var refusals []*LimitError
-	refuse := func(limit, allowed string) {
-		refusals = append(refusals, &LimitError{Limit: limit, Planned: planned, Allocations: all, Allowed: allowed})
+	var refusals []Refusal
+	refuse := func(limit, allowed, remedy string) {
+		message := fmt.Sprintf("%s: the plan releases %d of %d allocations, allowed is %s", limit, planned, all, allowed)
+		refusals = append(refusals, Refusal{limit, message, remedy})
 	}
+	const raise = "look at the plan; if it is right, raise %s or give --unsafe-ignore-limits"
 	if c.IsEmpty() {
-		refuse(c.Words().Empty, "none")
+		words := c.Words()
+		refuse(words.Empty, "none", "look whether "+words.Source+" is "+words.Right+"; if it is, give --unsafe-ignore-limits")
 	}
 	if most := *limits.MaxReleases; most > 0 && planned > most {
-		refuse("limits.maxReleases", fmt.Sprint(most))
+		refuse("limits.maxReleases", fmt.Sprint(most), fmt.Sprintf(raise, "limits.maxReleases"))
 	}
 	if p.exceeds(limits) && (all >= *limits.MinEntries || p.wholeExceeds(limits)) {
-		refuse("limits.maxFraction", fmt.Sprintf("a fraction of %g", *limits.MaxFraction))
+		refuse("limits.maxFraction", fmt.Sprintf("a fraction of %g", *limits.MaxFraction), fmt.Sprintf(raise, "limits.maxFraction"))
 	}
 	return refusals
 }
@@ -135,11 +93,11 @@ const fewNodes = 3
 // leastDoubt is how long a drop is doubted, for any policy.
 const leastDoubt = 30 * time.Second
 
-// Believe compares the census with that of the last run. It returns a *LimitError for
+// Believe compares the census with that of the last run. It returns a refusal for
 // each list of which so much vanished that it may be incomplete, if any allocation is
 // ownerless. Finished pods do not count. It believes a drop that an earlier run saw too,
 // at least a grace period ago, if no more of them vanished since.
-func (p Plan) Believe(limits policy.Limits, c census.Census, last ledger.Ledger, now time.Time, grace time.Duration) []*LimitError {
+func (p Plan) Believe(limits policy.Limits, c census.Census, last ledger.Ledger, now time.Time, grace time.Duration) []Refusal {
 	if !slices.ContainsFunc(p.Decisions, func(d Decision) bool { return d.Ownerless }) {
 		return nil
 	}
@@ -155,10 +113,10 @@ func (p Plan) Believe(limits policy.Limits, c census.Census, last ledger.Ledger,
 	return refusals
 }
 
-// Dropped returns a *LimitError for each list of the census that has much less than the figures.
-func Dropped(c census.Census, then census.Figures, limits policy.Limits) []*LimitError {
+// Dropped returns a refusal for each list of the census that has much less than the figures.
+func Dropped(c census.Census, then census.Figures, limits policy.Limits) []Refusal {
 	now, words := c.Figures(), c.Words()
-	var refusals []*LimitError
+	var refusals []Refusal
 	for _, list := range []struct {
 		kind              string
 		now, then, enough int
@@ -169,9 +127,10 @@ func Dropped(c census.Census, then census.Figures, limits policy.Limits) []*Limi
 		most := *limits.MaxPodDrop
 		read := list.kind != "nodes" || c.ReadsNodes()
 		if read && list.then >= list.enough && float64(list.then-list.now) > most*float64(list.then) {
-			refusals = append(refusals, &LimitError{Limit: "limits.maxPodDrop", Source: words.Source, Census: fmt.Sprintf(
-				"%s has %d %s, in the last run it had %d; allowed is a drop by a fraction of %g",
-				words.Subject, list.now, list.kind, list.then, most)})
+			message := fmt.Sprintf("limits.maxPodDrop: %s has %d %s, in the last run it had %d; allowed is a drop by a fraction of %g",
+				words.Subject, list.now, list.kind, list.then, most)
+			refusals = append(refusals, Refusal{"limits.maxPodDrop", message, "look whether " + words.Source + " is the right one and lists everything; " +
+				"if it does, run again after a grace period, raise limits.maxPodDrop or give --unsafe-ignore-limits"})
 		}
 	}
 	return refusals

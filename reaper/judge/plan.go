@@ -16,16 +16,9 @@ type Orphan struct {
 	group      []Orphan // the orphans of its group, itself included
 }
 
-// Allocation returns the suspected allocation; the zero Allocation for a zero Orphan.
-func (o Orphan) Allocation() ipam.Allocation {
-	if o.allocation == nil {
-		return ipam.Allocation{}
-	}
-	return *o.allocation
-}
-
-// Listed returns the suspected allocation as it was listed; nil for a zero Orphan.
-func (o Orphan) Listed() *ipam.Allocation { return o.allocation }
+// Allocation returns the suspected allocation, with what the rules knew of it; nil for a zero
+// Orphan.
+func (o Orphan) Allocation() *ipam.Allocation { return o.allocation }
 
 // A Plan has the orphans that a run is about to release.
 type Plan struct {

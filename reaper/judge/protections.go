@@ -63,9 +63,6 @@ func (p *protections) add(a *ipam.Allocation) {
 	}
 }
 
-// none reports whether it is certain that no address is protected.
-func (p *protections) none() bool { return p.unread == "" && p.empty() }
-
 // empty reports whether no allocation protects others.
 func (p *protections) empty() bool {
 	return len(p.byIP)+len(p.byPod)+len(p.byNamespace)+len(p.all) == 0
@@ -83,18 +80,15 @@ func (p *protections) over(a *ipam.Allocation) []*ipam.Allocation {
 // hold keeps protected addresses, no matter how long they have been ownerless. If
 // several allocations protect an address, the longest TTL wins. An interrupted release
 // goes on, because the address was not protected when the release began.
-func (p *protections) hold(f *Facts, decisions []Decision) []Decision {
-	if p.none() {
-		return decisions
+func (p *protections) hold(f *Facts, decisions []Decision) {
+	if p.unread == "" && p.empty() {
+		return // it is certain that no address is protected
 	}
-	by := make(map[int]Decision)
 	for i, d := range decisions {
-		if !d.waits() || !d.Allocation.HoldsAddress() || d.Allocation.Interrupted {
-			continue
+		if d.waits() && d.Allocation.HoldsAddress() && !d.Allocation.Interrupted {
+			decisions[i] = p.holdOne(f.now, d)
 		}
-		by[i] = p.holdOne(f.now, d)
 	}
-	return changed(decisions, by)
 }
 
 // holdOne is hold for one decision.
@@ -134,9 +128,9 @@ func (d Decision) protected(note string, until time.Time) Decision {
 
 // release decides on the allocations that protect others. They are released after the
 // allocations that they protect, never before.
-func (p *protections) release(f *Facts, decisions []Decision) []Decision {
+func (p *protections) release(f *Facts, decisions []Decision) {
 	if p.empty() {
-		return decisions
+		return
 	}
 	protected := make(map[string][]int) // by the identity of the protector
 	for i, d := range decisions {
@@ -147,13 +141,11 @@ func (p *protections) release(f *Facts, decisions []Decision) []Decision {
 			protected[protector.ID()] = append(protected[protector.ID()], i)
 		}
 	}
-	by := make(map[int]Decision)
 	for i, d := range decisions {
 		if d.Allocation.Protects != nil && d.waits() {
-			by[i] = p.releaseOne(f.now, d, decisions, protected[d.Allocation.ID()])
+			decisions[i] = p.releaseOne(f.now, d, decisions, protected[d.Allocation.ID()])
 		}
 	}
-	return changed(decisions, by)
 }
 
 // releaseOne is release for one decision. The others are the decisions on the

@@ -92,20 +92,6 @@ const (
 // may keep it.
 func (r *Ruling) waits() bool { return r.Verdict == Suspected || r.Verdict == Orphaned }
 
-// changed returns the decisions with some of them replaced, by index. It does not write
-// to its argument.
-func changed(decisions []Decision, by map[int]Decision) []Decision {
-	if len(by) == 0 {
-		return decisions
-	}
-	next := make([]Decision, len(decisions))
-	copy(next, decisions)
-	for i, d := range by {
-		next[i] = d
-	}
-	return next
-}
-
 // Revised returns the decision with a ruling of its own, which may be changed.
 func (d Decision) Revised() Decision {
 	own := *d.Ruling

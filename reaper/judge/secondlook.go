@@ -2,7 +2,6 @@ package judge
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -16,16 +15,7 @@ import (
 type SecondLook struct {
 	census  census.Census
 	facts   map[*Facts]*Facts // of the first look, with the new census
-	answers map[question]answer
-}
-
-// A question is all that tells two orphans apart: a store may have two allocations of
-// one key.
-type question struct {
-	backend, pool, key, token string
-	ip                        netip.Addr
-	owner                     ipam.Owner
-	reason                    Reason
+	answers map[*ipam.Allocation]answer
 }
 
 // An answer is when the owner was looked at, or why the allocation is kept.
@@ -36,7 +26,7 @@ type answer struct {
 
 // NewSecondLook returns a second look by a new census.
 func NewSecondLook(census census.Census) *SecondLook {
-	return &SecondLook{census: census, facts: make(map[*Facts]*Facts), answers: make(map[question]answer)}
+	return &SecondLook{census: census, facts: make(map[*Facts]*Facts), answers: make(map[*ipam.Allocation]answer)}
 }
 
 // StillOrphaned asks the same rules about the same facts of the orphan and its siblings, with the
@@ -65,12 +55,10 @@ func (l *SecondLook) StillOrphaned(o Orphan) (time.Time, error) {
 
 // stillOrphaned is StillOrphaned without the siblings.
 func (l *SecondLook) stillOrphaned(o Orphan) (time.Time, error) {
-	it := o.allocation
-	key := question{it.Backend, it.Pool, it.Key, it.Token, it.IP, it.Owner, o.reason}
-	a, asked := l.answers[key]
+	a, asked := l.answers[o.allocation]
 	if !asked {
 		a.looked, a.err = l.ask(o)
-		l.answers[key] = a
+		l.answers[o.allocation] = a
 	}
 	return a.looked, a.err
 }
@@ -112,8 +100,8 @@ func FreshnessOf(orphans []Orphan) time.Duration {
 // the pod of the orphan, or that of a sibling, or a list of sandboxes decides.
 func (o Orphan) NeedsList() bool {
 	namesNone := func(o Orphan) bool {
-		a := o.Allocation()
-		return a.Owner.Pod == ipam.PodRef{} || a.Inferred || a.ByRuntime
+		a := o.allocation
+		return a == nil || a.Owner.Pod == ipam.PodRef{} || a.Inferred || a.ByRuntime
 	}
 	return namesNone(o) || slices.ContainsFunc(o.group, namesNone)
 }
