@@ -11,7 +11,7 @@ import (
 )
 
 // Size returns the number of pods.
-func (c Census) Size() int { return len(c.listed.pods) }
+func (c Census) Size() int { return len(c.pods) }
 
 // Figures are the numbers of a census: of pods that are not finished, and of nodes. They
 // are 0 for a list that was not read.
@@ -69,20 +69,18 @@ func (c Census) Pod(ref ipam.PodRef) (Pod, Presence) {
 	if l, ok := c.fresh[ref]; ok {
 		return l.Pod, l.Presence
 	}
-	if p, ok := c.listed.named(ref); ok {
-		return p, Present
+	if i, ok := c.byName[ref]; ok {
+		return c.pods[i], Present
 	}
 	return Pod{}, Absent
 }
 
-// Showing yields the pods that show the address.
+// Showing yields the pods that show the address. A pod that a second look could not read is as
+// it was listed.
 func (c Census) Showing(ip netip.Addr) iter.Seq[Pod] {
 	return func(yield func(Pod) bool) {
-		for ref := range c.listed.showing(ip) {
-			if c.fresh[ref].Presence != Unknown {
-				continue
-			}
-			if pod, _ := c.listed.named(ref); !yield(pod) {
+		for _, i := range c.byAddress[ip] {
+			if pod := c.pods[i]; c.fresh[pod.Ref].Presence == Unknown && !yield(pod) {
 				return
 			}
 		}
@@ -92,15 +90,6 @@ func (c Census) Showing(ip netip.Addr) iter.Seq[Pod] {
 			}
 		}
 	}
-}
-
-// ShowsIt returns the pod of that name, and whether it is among those that show the address.
-func (c Census) ShowsIt(ref ipam.PodRef, ip netip.Addr) (Pod, bool) {
-	pod, exists := c.listed.named(ref)
-	if l := c.fresh[ref]; l.Presence != Unknown {
-		pod, exists = l.Pod, l.Presence == Present
-	}
-	return pod, exists && pod.Shows(ip)
 }
 
 // Hiding returns how many pods may have an address that they do not show. A pod that is

@@ -16,10 +16,16 @@ func (c Census) Began() time.Time { return c.began }
 func (c Census) Took() time.Duration { return c.took }
 
 // Pods returns the pods of the list. They must not be changed.
-func (c Census) Pods() []Pod { return c.listed.pods }
+func (c Census) Pods() []Pod { return c.pods }
 
 // InSandbox returns the name of a pod that shows the sandbox, and whether there is one.
-func (c Census) InSandbox(id string) (ipam.PodRef, bool) { return c.listed.inSandbox(id) }
+func (c Census) InSandbox(id string) (ipam.PodRef, bool) {
+	i, found := c.bySandbox[id]
+	if !found {
+		return ipam.PodRef{}, false
+	}
+	return c.pods[i].Ref, true
+}
 
 // Veiled returns the pods of which only the annotations leave addresses unknown.
 func (c Census) Veiled() []ipam.PodRef { return c.veiled }

@@ -1,16 +1,24 @@
 package census
 
 import (
+	"net/netip"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// A population is an index of a list of pods.
+// A population is an index of a list of pods. The zero population has none. It is safe for
+// concurrent use.
 type population struct {
-	began  time.Time     // when the reading of the list began
-	took   time.Duration // the reading of the list; 0 if it is not known
-	listed podIndex
+	began time.Time     // when the reading of the list began
+	took  time.Duration // the reading of the list; 0 if it is not known
+	pods  []Pod
+
+	// By each of these, the positions of the pods in the list: in ascending order, and of a
+	// sandbox the first.
+	byName    map[ipam.PodRef]int32
+	byAddress map[netip.Addr][]int32
+	bySandbox map[string]int32
 
 	unfinished int // the pods that are not finished
 
@@ -24,14 +32,21 @@ type population struct {
 	crowded, crowdedEnded excess
 }
 
-// newPopulation indexes a complete list of pods.
+// newPopulation indexes a complete list of pods, which must not change any more.
 func newPopulation(began time.Time, pods []Pod) population {
 	p := population{
-		began:    began,
-		listed:   newPodIndex(pods),
-		starting: make(map[string]int),
+		began: began, pods: pods, byName: make(map[ipam.PodRef]int32, len(pods)),
+		byAddress: make(map[netip.Addr][]int32, len(pods)), bySandbox: make(map[string]int32), starting: make(map[string]int),
 	}
-	for _, pod := range pods {
+	for n, pod := range pods {
+		i := int32(n)
+		p.byName[pod.Ref] = i
+		if _, known := p.bySandbox[pod.Sandbox]; pod.Sandbox != "" && !known {
+			p.bySandbox[pod.Sandbox] = i
+		}
+		for _, ip := range pod.Addresses {
+			p.byAddress[ip] = append(p.byAddress[ip], i)
+		}
 		p.count(pod)
 	}
 	return p

@@ -111,8 +111,12 @@ func (f *Facts) terms(a *ipam.Allocation) policy.Terms {
 // ownWitness returns the pod that the allocation names, if the pod shows the address
 // and so keeps it. A finished pod is no witness for its own allocation.
 func (f *Facts) ownWitness(a *ipam.Allocation) (census.Pod, bool) {
-	pod, shown := f.census.ShowsIt(a.Owner.Pod, a.IP)
-	return pod, shown && !pod.Finished
+	for pod := range f.census.Showing(a.IP) {
+		if pod.Ref == a.Owner.Pod && !pod.Finished {
+			return pod, true
+		}
+	}
+	return census.Pod{}, false
 }
 
 // believes reports whether the pod is evidence that the address of the allocation is in
