@@ -1,18 +1,14 @@
 package reaper_test
 
 import (
-	"errors"
 	"fmt"
 	"math/big"
 	"net/netip"
 	"slices"
-	"strings"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
-	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // leakyPool returns a pool of two addresses, one of which has leaked. Its parts are
@@ -72,51 +68,11 @@ func TestPoolOfWhichEverythingIsProtectedIsAWarning(t *testing.T) {
 	}
 }
 
-// Objects that name addresses one by one protect a pool as a whole if they name all.
+// An object that may name every address protects each pool as a whole.
 func TestReservedIPsMayProtectAPoolAsAWhole(t *testing.T) {
-	addresses := func(from, to int) []netip.Addr {
-		var ips []netip.Addr
-		for n := from; n <= to; n++ {
-			ips = append(ips, netip.AddrFrom4([4]byte{10, 0, 0, byte(n)}))
-		}
-		return ips
-	}
-	const says = "nothing of memory a is released, since every address is protected: " + fakeStorePool + " ns/a"
-	for _, tt := range []struct {
-		name    string
-		objects []reservedIP
-		want    string // a warning; empty: none
-	}{
-		{"one object", []reservedIP{protecting("a", nil, addresses(1, 254)...)}, says},
-		{"several objects", []reservedIP{protecting("b", nil, addresses(101, 254)...), protecting("a", hours(1), addresses(1, 120)...)}, says + " and 1 more"},
-		{"all but one address", []reservedIP{protecting("a", nil, addresses(1, 253)...)}, ""},
-		{"the same addresses twice", []reservedIP{protecting("a", nil, addresses(1, 130)...), protecting("b", nil, addresses(1, 130)...)}, ""},
-		{"one that may name everything", []reservedIP{undecoded(reservedIP{Key: "ns/a", All: true})}, says + " may name it: " + malformed},
-		{"one that may name a namespace", []reservedIP{undecoded(reservedIP{Key: "ns/a", Namespaces: []string{"default"}})}, ""},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			h, _, _ := protectedHarness(t, tt.objects...)
-			rep, err := reaper.Run(t.Context(), h.options())
-			if partial := (*report.PartialError)(nil); err != nil && !errors.As(err, &partial) {
-				t.Fatal(err)
-			}
-			got := slices.DeleteFunc(rep.Warnings, func(w string) bool { return !strings.HasPrefix(w, "nothing of ") })
-			if strings.Join(got, "\n") != tt.want {
-				t.Errorf("warnings %q, want %q", got, tt.want)
-			}
-			equal(t, "pool", rep.Pools[0].ProtectedBy != "", tt.want != "")
-		})
-	}
-}
-
-// Offline, the same is a warning.
-func TestInspectWarnsOfAProtectedPool(t *testing.T) {
-	h := newHarness(excerpt(leakyPool("one", "x", "x")))
-	report, err := reaper.Inspect(t.Context(), h.options())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !slices.ContainsFunc(report.Warnings, func(w string) bool { return strings.HasSuffix(w, "since every address is protected: x") }) {
-		t.Errorf("warnings %q, want one of the pool", report.Warnings)
-	}
+	h, _, _ := protectedHarness(t, undecoded(reservedIP{Key: "ns/a", All: true}))
+	rep, _ := h.partial(t)
+	want := fakeStorePool + " ns/a may name it: " + malformed
+	equal(t, "pool", rep.Pools[0].ProtectedBy, want)
+	equal(t, "warned", slices.Contains(rep.Warnings, "nothing of memory a is released, since every address is protected: "+want), true)
 }
