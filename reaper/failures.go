@@ -71,16 +71,11 @@ func (r *run) failed() error {
 	return report.Partial(r.failures.Errors)
 }
 
-// warn adds a sentence to the log and to the report.
-func (r *run) warn(sentence string) {
-	r.Logger.Warn("warning", "text", sentence)
-	r.addWarning(sentence)
-}
-
-// warnAll is warn for several sentences.
-func (r *run) warnAll(sentences []string) {
+// warn adds sentences to the log and to the report.
+func (r *run) warn(sentences ...string) {
 	for _, sentence := range sentences {
-		r.warn(sentence)
+		r.Logger.Warn("warning", "text", sentence)
+		r.addWarning(sentence)
 	}
 }
 
@@ -92,8 +87,8 @@ func (r *run) warnOfKept(inv ipam.Inventory, c census.Census, decisions []judge.
 		p := &r.report.Pools[i]
 		p.ProtectedBy = protected[[2]string{p.Backend, p.Name}]
 	}
-	r.warnAll(warnings)
-	r.warnAll(judge.ClaimWarnings(c, decisions))
+	r.warn(warnings...)
+	r.warn(judge.ClaimWarnings(c, decisions)...)
 }
 
 // addWarning adds a sentence to the report, unless an earlier round has added it.

@@ -33,7 +33,7 @@ func Inspect(ctx context.Context, o Options) (report.Report, error) {
 	r.report = report.New(o.info(true), inv)
 	r.report.Warnings = warnings
 	r.survey(ctx, inv)
-	census, err := r.offlineCensus(ctx, inv)
+	census, err := r.offlineCensus(ctx)
 	if err != nil {
 		return r.report, fmt.Errorf("census: %w", err)
 	}
@@ -71,7 +71,7 @@ func Inspect(ctx context.Context, o Options) (report.Report, error) {
 
 // offlineCensus takes the census of a dump, and warns of lists that the dump does not
 // have. Without a dump of pods, it returns the zero Census.
-func (r *run) offlineCensus(ctx context.Context, inv ipam.Inventory) (census.Census, error) {
+func (r *run) offlineCensus(ctx context.Context) (census.Census, error) {
 	if r.Cluster == nil {
 		r.warn("no pods were given, so every allocation is held")
 		return census.Census{}, nil
@@ -82,11 +82,11 @@ func (r *run) offlineCensus(ctx context.Context, inv ipam.Inventory) (census.Cen
 	if err != nil {
 		return census.Census{}, err
 	}
-	r.warnAll(judge.ExcessWarnings(r.Policy, living))
+	r.warn(judge.ExcessWarnings(r.Policy, living)...)
 	if scope.StatefulSets && !living.HasStatefulSets() {
 		r.warn("the dump has no StatefulSets: if the cluster has some, a run may keep more than this plan does")
 	}
-	if inv.NamesNodes() && !living.HasNodes() {
+	if !living.HasNodes() {
 		r.warn("the dump has no nodes: if some of them are not ready, a run may keep more than this plan does")
 	}
 	return living, nil

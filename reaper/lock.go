@@ -5,24 +5,25 @@ import (
 	"errors"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
-// lock takes the lock if this run may write. If another run has it, lock returns a
-// *LockedError, and if the state namespace does not exist, an *InputError. After any other failure, the run warns and goes on: every write is
-// conditional, so two runs do no harm.
-func (r *run) lock(ctx context.Context) (unlock func(), err error) {
+// acquire takes the lock for a holder, if there is one. If another run has it, it returns a
+// *LockedError, and if the state namespace does not exist, an *InputError. After any other
+// failure, it warns, and the run goes on: every write is conditional, so two runs do no harm.
+func acquire(ctx context.Context, l Lock, holder string, warn func(sentences ...string)) (unlock func(), err error) {
 	none := func() {}
-	if r.Lock == nil || *r.Policy.DryRun {
+	if l == nil {
 		return none, nil
 	}
-	unlock, err = r.Lock.Acquire(ctx, r.ID)
+	unlock, err = l.Acquire(ctx, holder)
 	var held *LockedError
 	var nowhere *ipam.InputError
 	switch {
 	case errors.As(err, &held), errors.As(err, &nowhere):
 		return none, err
 	case err != nil:
-		r.warn("the lock could not be taken, so another run may go on at the same time: " + err.Error())
+		warn("the lock could not be taken, so another run may go on at the same time: " + printable.Error(err))
 		return none, nil
 	}
 	return unlock, nil

@@ -93,7 +93,8 @@ type agesModel struct {
 	looks   int
 	created time.Time
 	slept   time.Duration // by the wall clock alone
-	looked  time.Duration // what slept was at the last look
+	began   time.Time     // of the last look
+	looked  time.Duration // what slept was then
 	ended   bool          // the ADD, before its second interruption
 	broken  string        // the first violation
 }
@@ -111,7 +112,7 @@ func newAgesModel(t *testing.T, c conditions, s script) *agesModel {
 	m.pods.Add(census.Pod{Ref: ipam.PodRef{Namespace: "kube-system", Name: "dns"}})
 	m.pods.OnCall(func(call string) error {
 		if call == "get pod default/web-0" {
-			m.looked = m.slept
+			m.began, m.looked = time.Now(), m.slept
 			m.looks++
 			m.reach(fmt.Sprint("look ", m.looks))
 		}
@@ -180,7 +181,7 @@ func (m *agesModel) check(over bool) { m.broken = cmp.Or(m.broken, m.adding.lost
 // ask asks a warrant for its allocation, as a program would whose looks may be that old, on a
 // machine that has slept since the look.
 func (m *agesModel) ask(w ipam.Warrant, most time.Duration) (ipam.Allocation, error) {
-	awake := time.Since(w.Looked())
+	awake := time.Since(m.began)
 	age := ipam.AgeOf(looked(m.t, twoClocks, awake, awake+m.slept-m.looked), twoClocks)
 	return lookedAt(w, time.Now().Add(most-ipam.Freshness-age)).Allocation()
 }

@@ -115,6 +115,11 @@ func (r *restoreCall) choose() {
 	}
 }
 
+// warn adds sentences to the report.
+func (r *restoreCall) warn(sentences ...string) {
+	r.report.Warnings = append(r.report.Warnings, sentences...)
+}
+
 // warnOfDamage warns of the parts of the journal that could not be read.
 func (r *restoreCall) warnOfDamage() {
 	if r.Damage == nil {
@@ -122,27 +127,22 @@ func (r *restoreCall) warnOfDamage() {
 	}
 	r.failures = append(r.failures, r.Damage)
 	for line := range strings.Lines(r.Damage.Error()) {
-		r.report.Warnings = append(r.report.Warnings, "some records cannot be restored: "+printable.Shorten(strings.TrimSuffix(line, "\n"), printable.MaxText))
+		r.warn("some records cannot be restored: " + printable.Shorten(strings.TrimSuffix(line, "\n"), printable.MaxText))
 	}
 }
 
 // restore is Restore, from the lock to the last write.
 func (r *restoreCall) restore(ctx context.Context) error {
-	if r.Lock != nil && !r.DryRun {
-		unlock, err := r.Lock.Acquire(ctx, "restore "+r.ID)
-		var held *LockedError
-		var nowhere *ipam.InputError
-		if errors.As(err, &held) || errors.As(err, &nowhere) {
-			return err
-		}
-		if err != nil {
-			r.report.Warnings = append(r.report.Warnings, "the lock could not be taken, so another run may go on at the same time: "+printable.Error(err))
-		} else {
-			defer unlock()
-		}
+	if r.DryRun {
+		r.Lock = nil
 	}
+	unlock, err := acquire(ctx, r.Lock, "restore "+r.ID, r.warn)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	if of := r.Journal.Run.Cluster; of != "" && of != r.report.Run.Place() {
-		r.report.Warnings = append(r.report.Warnings, fmt.Sprintf("the journal is of a run against %s; this is %s", of, r.report.Run.Place()))
+		r.warn(fmt.Sprintf("the journal is of a run against %s; this is %s", of, r.report.Run.Place()))
 	}
 	inv := ipam.TakeInventory(ctx, r.Backends, func(string) bool { return false })
 	census, err := census.Take(ctx, r.Cluster, census.Scope{})
@@ -183,12 +183,10 @@ func (r *restoreCall) remember(ctx context.Context, free []int) {
 		left, err = saveLedger(ctx, r.Ledgers, memory.Salted(), func(have ledger.Ledger) ledger.Ledger { return have.WithRestored(back, now) })
 	}
 	if err != nil {
-		r.report.Warnings = append(r.report.Warnings,
-			"the ledger could not be written, so the next run may release the allocations again: hold them with a rule of the policy: "+printable.Error(err))
+		r.warn("the ledger could not be written, so the next run may release the allocations again: hold them with a rule of the policy: " + printable.Error(err))
 	}
 	if left > 0 {
-		r.report.Warnings = append(r.report.Warnings, fmt.Sprintf(
-			"the ledger has no room for %d entries, so a later run may release some of the allocations again: hold them with a rule of the policy", left))
+		r.warn(fmt.Sprintf("the ledger has no room for %d entries, so a later run may release some of the allocations again: hold them with a rule of the policy", left))
 	}
 }
 

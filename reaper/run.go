@@ -30,7 +30,10 @@ import (
 func Run(ctx context.Context, o Options) (report.Report, error) {
 	r := &run{Options: o, info: o.info(*o.Policy.DryRun)}
 	r.report = report.New(r.info, ipam.Inventory{})
-	unlock, err := r.lock(ctx)
+	if *o.Policy.DryRun {
+		r.Lock = nil // it writes at most the ledger, by compare-and-swap
+	}
+	unlock, err := acquire(ctx, r.Lock, r.ID, r.warn)
 	if err == nil {
 		err = r.rounds(ctx)
 		unlock()
@@ -54,13 +57,14 @@ func (r *run) rounds(ctx context.Context) error {
 		if r.Sleep == nil || err != nil && !errors.As(err, &partial) {
 			return err
 		}
-		if end.IsZero() {
-			end = r.lastDue()
+		dues := r.dues()
+		if end.IsZero() && len(dues) > 0 {
+			end = dues[len(dues)-1]
 		}
-		due := r.nextDue(end)
-		if due.IsZero() {
+		if len(dues) == 0 || dues[0].After(end.Add(rounding)) {
 			return err
 		}
+		due := dues[0]
 		if ctx.Err() != nil { // another round would replace the report by a failed listing
 			return cmp.Or(err, ctx.Err())
 		}
@@ -102,7 +106,7 @@ func (r *run) round(ctx context.Context) error {
 		return fmt.Errorf("census: %w", err)
 	}
 	r.progress("found %s", living.Found())
-	r.warnAll(judge.ExcessWarnings(r.Policy, living))
+	r.warn(judge.ExcessWarnings(r.Policy, living)...)
 
 	// 2. The ledger knows since when allocations have been ownerless.
 	now := r.Now().UTC()

@@ -142,18 +142,6 @@ func (inv Inventory) Complete() bool {
 	})
 }
 
-// NamesNodes reports whether the owner of any allocation has a node.
-func (inv Inventory) NamesNodes() bool {
-	for _, l := range inv.Listings {
-		for _, pool := range l.Pools {
-			if slices.ContainsFunc(pool.Allocations, func(a Allocation) bool { return a.Owner.Node != "" }) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // list returns the listing with all pools of its backend.
 func (l Listing) list(ctx context.Context, b Backend, required bool) Listing {
 	none := l
@@ -186,15 +174,6 @@ func (l Listing) list(ctx context.Context, b Backend, required bool) Listing {
 	}
 	l.Whole = l.Whole && l.boundsObjects()
 	return l
-}
-
-// FailureTexts returns the errors of the listing for a report.
-func (l Listing) FailureTexts() []string {
-	var all []string
-	for _, err := range l.Errors {
-		all = append(all, printable.Error(err))
-	}
-	return all
 }
 
 // boundsObjects reports whether a backend that protects others listed, for each of its objects that could

@@ -36,7 +36,7 @@ type Warrant struct {
 
 // A Renewer gave warrants, and looks at their owners again.
 type Renewer interface {
-	// Renew is the function Renew for warrants that it gave.
+	// Renew is the function Renew, for warrants that it gave.
 	Renew(ctx context.Context, ws []Warrant) ([]Warrant, []error)
 }
 
@@ -60,9 +60,6 @@ func (w Warrant) Allocation() (Allocation, error) {
 // For returns the allocation of the warrant, also after it has expired; nil for the zero
 // Warrant. It is not a permission.
 func (w Warrant) For() *Allocation { return w.allocation }
-
-// Looked returns when the look of the warrant began; zero for the zero Warrant.
-func (w Warrant) Looked() time.Time { return w.looked }
 
 // FirstToExpire returns when the first of some valid warrants expires.
 func FirstToExpire(ws []Warrant) time.Time {
@@ -92,12 +89,6 @@ func (e *ExpiredError) Error() string {
 
 // Unwrap returns ErrAgain.
 func (e *ExpiredError) Unwrap() error { return ErrAgain }
-
-// Renew is the function Renew for one warrant.
-func (w Warrant) Renew(ctx context.Context) (Warrant, error) {
-	fresh, errs := Renew(ctx, []Warrant{w})
-	return fresh[0], errs[0]
-}
 
 // Renew looks at the owners of all warrants again, together, by a look that begins after the
 // call. It returns a fresh warrant or an error for each, in the same order. It is for stores

@@ -8,6 +8,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 // A Report has what a run listed, decided and released. It is true with any error: it
@@ -215,7 +216,11 @@ func New(info RunInfo, inv ipam.Inventory) Report {
 		Entries:    []Entry{},
 	}
 	for _, l := range inv.Listings {
-		r.Backends = append(r.Backends, BackendReport{Name: l.Backend, Status: l.Status, Message: l.Message, Failures: l.FailureTexts()})
+		b := BackendReport{Name: l.Backend, Status: l.Status, Message: l.Message}
+		for _, err := range l.Errors {
+			b.Failures = append(b.Failures, printable.Error(err))
+		}
+		r.Backends = append(r.Backends, b)
 		for _, p := range l.Pools {
 			if p.Range.IsValid() {
 				r.Pools = append(r.Pools, PoolReport{
