@@ -7,7 +7,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
 
 // Promise 4. If the clock jumps while a run sleeps, the run still sleeps for at least
@@ -38,36 +37,6 @@ func TestClockThatJumpsWhileTheRunWaitsReleasesNothingEarly(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Promise 2, 4. If the clock goes backwards, the ledger is from the future, and the
-// grace period begins again. Nothing is released before the clock has moved on by the
-// grace period.
-func TestClockThatGoesBackwardsRestartsTheGracePeriod(t *testing.T) {
-	for _, back := range []time.Duration{time.Second, time.Hour, 50 * 365 * 24 * time.Hour} {
-		h, m := waitingHarness(t)
-		before := contentsOf(t, m)
-		h.run(t)
-		h.now = noon.Add(-back)
-		equal(t, "suspected", h.run(t).Summary.Suspected, 2)
-		h.now = h.now.Add(atLeast - time.Second)
-		equal(t, "suspected until it is over", h.run(t).Summary.Suspected, 2)
-		equal(t, "store", contentsOf(t, m), before)
-		h.now = h.now.Add(time.Second)
-		equal(t, "released", h.run(t).Summary.Released, 2)
-	}
-}
-
-// Promise 2. The ledger has no times before 1970.
-func TestClockBefore1970Keeps(t *testing.T) {
-	h, m := waitingHarness(t)
-	before := contentsOf(t, m)
-	h.now = noon.Add(-200 * 365 * 24 * time.Hour)
-	for range 3 {
-		equal(t, "suspected", h.run(t).Summary.Suspected, 2)
-		h.now = h.now.Add(time.Hour)
-	}
-	equal(t, "store", contentsOf(t, m), before)
 }
 
 // Promise 2, 8. A clock far in the future leaves a ledger that is from the future, or
@@ -110,19 +79,4 @@ func TestGracePeriodPassesByTheClockOfTheRuns(t *testing.T) {
 			seen = append(seen, h.now)
 		}
 	})
-}
-
-// Promise 2. The longest grace period that a policy can have keeps.
-func TestLongestTimesKeep(t *testing.T) {
-	h, _ := waitingHarness(t)
-	longest := time.Duration(1<<63 - 1)
-	h.policy.GracePeriod = &policy.Duration{Duration: longest}
-	h.run(t)
-	h.now = noon.Add(250 * 365 * 24 * time.Hour)
-	equal(t, "suspected", h.run(t).Summary.Suspected, 2)
-
-	kept, _, _ := protectedHarness(t, protecting("a", &longest, ip2))
-	kept.run(t)
-	kept.now = noon.Add(250 * 365 * 24 * time.Hour)
-	equal(t, "verdict", reported(t, kept.run(t), "2").Reason, judge.Protected)
 }

@@ -62,16 +62,6 @@ func TestNothingIsReleasedByAClockThatIsWrong(t *testing.T) {
 	}
 }
 
-func TestDryRunWarnsOfAClockThatIsWrong(t *testing.T) {
-	h, _ := waitingHarness(t)
-	h.policy.DryRun = policy.Default().DryRun
-	h.change = func(o *reaper.Options) {
-		o.ClockSkew = func() (time.Duration, bool) { return time.Hour, true }
-	}
-	warnings := strings.Join(h.run(t).Warnings, "\n")
-	equal(t, "warning of the clock", strings.Count(warnings, "the clock here is "), 1)
-}
-
 // Promise 4. Runs on machines whose clocks differ: a released allocation was ownerless for most of
 // its grace period by the true time, and it does not stay where the clocks are right enough.
 func TestMostOfTheGracePeriodPassesWhereClocksDiffer(t *testing.T) {

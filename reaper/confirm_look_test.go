@@ -3,10 +3,8 @@ package reaper_test
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,26 +48,6 @@ func TestHowOwnersAreLookedAt(t *testing.T) {
 			equal(t, "calls", calls, tt.want)
 		})
 	}
-}
-
-func TestOwnerOfSeveralAllocationsIsReadOnce(t *testing.T) {
-	as := allocations(2)
-	as[1].Owner.Pod = as[0].Owner.Pod
-	look := newSecondLook(t, &backendtest.Pods{}, as...)
-	look.confirmer(2).Confirm(t.Context(), look.orphans)
-	equal(t, "calls", look.pods.Calls(), []string{"get pod default/app-0"})
-}
-
-// The others of its batch are read one by one.
-func TestSandboxWithoutAPodNeedsAList(t *testing.T) {
-	as := allocations(2)
-	as[1].Owner = ipam.Owner{Sandbox: "another"}
-	look := newSecondLook(t, &backendtest.Pods{}, as...)
-	_, errs := look.confirmer(2).Confirm(t.Context(), look.orphans)
-	equal(t, "errors", errors.Join(errs...), nil)
-	calls := look.pods.Calls()
-	slices.Sort(calls)
-	equal(t, "calls", calls, []string{"get pod default/app-0", "list pods"})
 }
 
 // Promise 2. The limit for an empty census holds at the second look too.
@@ -142,7 +120,7 @@ func TestRenewIsNeverShared(t *testing.T) {
 		look := newSecondLook(t, &backendtest.Pods{}, allocations(1)...)
 		ws, _ := look.confirmer(1000).Confirm(t.Context(), look.orphans)
 		look.pods.Add(census.Pod{Ref: look.orphans[0].Allocation().Owner.Pod})
-		w, err := ws[0].Renew(t.Context())
+		w, err := renewed(t.Context(), ws[0])
 		refused(t, w, err, ipam.ErrReturned)
 	})
 }
@@ -214,42 +192,4 @@ func TestConfirmerIsSafeForConcurrentUse(t *testing.T) {
 		}
 		wg.Wait()
 	}
-}
-
-// If a list is too slow, each pool reads its own owners, concurrently.
-func TestPoolsReadTheirOwnersConcurrentlyIfListingIsSlow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		look := newSecondLook(t, &backendtest.Pods{}, allocations(2)...)
-		inside, leave := make(chan struct{}), make(chan struct{})
-		var second atomic.Bool
-		c := reaper.NewConfirmer(&slowCluster{Cluster: look.pods, hangs: []string{"list"}}, look.census, 1000)
-		c.Confirm(t.Context(), look.orphans[:1])
-		look.pods.OnCall(func(call string) error {
-			switch call {
-			case "get pod default/app-0":
-				inside <- struct{}{}
-				<-leave
-			case "get pod default/app-1":
-				second.Store(true)
-			}
-			return nil
-		})
-		var wg sync.WaitGroup
-		wg.Go(func() { c.Confirm(t.Context(), look.orphans[:1]) })
-		<-inside
-		wg.Go(func() { c.Confirm(t.Context(), look.orphans[1:]) })
-		// A goroutine that waits for a mutex stops the bubble's clock, so that
-		// no timer can end this wait.
-		for range 10_000_000 {
-			if second.Load() {
-				break
-			}
-			runtime.Gosched()
-		}
-		if !second.Load() {
-			t.Error("one pool waits for the other")
-		}
-		close(leave)
-		wg.Wait()
-	})
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
-	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // A slowCluster does not answer some requests before their context ends: "list", or the
@@ -24,13 +23,6 @@ type slowCluster struct {
 	census.Cluster
 	mu    sync.Mutex
 	hangs []string
-}
-
-// answer makes it answer from now on.
-func (s *slowCluster) answer() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.hangs = nil
 }
 
 // hang waits for the end of the context if the request hangs.
@@ -135,80 +127,6 @@ func TestNoLookBeginsWhenTheFirstOneIsASecondOld(t *testing.T) {
 	})
 }
 
-// Promise 4. A renewal is given up as the first look of a batch is.
-func TestSlowRenewalIsGivenUp(t *testing.T) {
-	for name, sandbox := range map[string]bool{"pod": false, "list": true} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				as := allocations(1)
-				if sandbox {
-					as[0].Owner = ipam.Owner{Sandbox: "s1"}
-				}
-				look := newSecondLook(t, &backendtest.Pods{}, as...)
-				slow := &slowCluster{Cluster: look.pods}
-				ws, errs := reaper.NewConfirmer(slow, look.census, 1).Confirm(t.Context(), look.orphans)
-				if errs[0] != nil {
-					t.Fatal(errs[0])
-				}
-				slow.hangs = []string{"app-0", "list"}
-				w, err := ws[0].Renew(t.Context())
-				refused(t, w, err, ipam.ErrAgain)
-				slow.answer()
-				if _, err := ws[0].Renew(t.Context()); err != nil {
-					t.Errorf("once it answers: %v", err)
-				}
-			})
-		})
-	}
-}
-
-// Promise 4, 9. A run tries again for the slow one alone.
-func TestRunLooksAgainAtTheSlowOneOnly(t *testing.T) {
-	for _, tt := range []struct {
-		name    string
-		answers bool
-		want    report.Outcome
-	}{
-		{"fast again", true, report.Released},
-		{"slow for ever", false, report.Failed},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var h *harness
-				slow := &slowCluster{hangs: []string{"app-1"}}
-				h = newHarness(wrapped{fixedStore{poolOf(allocations(3)...)}, func(_ context.Context, ws []ipam.Warrant) []error {
-					if tt.answers {
-						slow.answer()
-					}
-					return make([]error, len(ws))
-				}})
-				slow.Cluster = h.pods
-				h.pods.Add(census.Pod{Ref: other})
-				h.change = func(o *reaper.Options) { o.Cluster = slow }
-				rep, err := reaper.Run(t.Context(), h.options())
-				equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{"0": report.Released, "1": tt.want, "2": report.Released})
-				if (err == nil) != tt.answers {
-					t.Errorf("run: %v", err)
-				}
-				var gets []string
-				for _, call := range h.pods.Calls() {
-					if strings.HasPrefix(call, "get ") {
-						gets = append(gets, call)
-					}
-				}
-				slices.Sort(gets)
-				want := []string{"get pod default/app-0", "get pod default/app-2"}
-				if tt.answers {
-					want = slices.Insert(want, 1, "get pod default/app-1")
-				} else if e := entryOf(t, rep, "1"); !strings.Contains(e.Error, "get pod default/app-1: the second look took too long") {
-					t.Errorf("error %q", e.Error)
-				}
-				equal(t, "answered reads", gets, want)
-			})
-		})
-	}
-}
-
 // Each look at an allocation that names no pod would cost the API server a list that is given up.
 // After five of them in a run there are no more, and an allocation that has more time keeps its own.
 func TestListsThatAreTooSlowEnd(t *testing.T) {
@@ -265,7 +183,7 @@ func TestRenewTakesNoListFromBeforeTheListsEnded(t *testing.T) {
 		ws, errs := c.Confirm(t.Context(), look.orphans)
 		equal(t, "errors", errors.Join(errs...), nil)
 		fifth.Wait()
-		w, err := ws[0].Renew(t.Context())
+		w, err := renewed(t.Context(), ws[0])
 		refused(t, w, err, ipam.ErrAgain)
 	})
 }

@@ -65,6 +65,12 @@ func allocations(n int) []ipam.Allocation {
 	return as
 }
 
+// renewed looks at the owner of one warrant again.
+func renewed(ctx context.Context, w ipam.Warrant) (ipam.Warrant, error) {
+	fresh, errs := ipam.Renew(ctx, []ipam.Warrant{w})
+	return fresh[0], errs[0]
+}
+
 // refused fails the test unless there is the wanted error and no valid warrant.
 func refused(t *testing.T, w ipam.Warrant, err, want error) {
 	t.Helper()
@@ -73,19 +79,6 @@ func refused(t *testing.T, w ipam.Warrant, err, want error) {
 	}
 	if _, err := w.Allocation(); !errors.Is(err, ipam.ErrNoWarrant) {
 		t.Errorf("its warrant: %v, want ErrNoWarrant", err)
-	}
-}
-
-// Promise 4.
-func TestConfirmGivesAWarrantIfTheOwnerIsStillGone(t *testing.T) {
-	look := newSecondLook(t, &backendtest.Pods{}, allocations(2)...)
-	ws, errs := look.confirmer(2).Confirm(t.Context(), look.orphans)
-	for i := range look.orphans {
-		a, err := ws[i].Allocation()
-		if errs[i] != nil || err != nil {
-			t.Fatalf("confirm: %v, %v", errs[i], err)
-		}
-		equal(t, "reservation", a, *look.orphans[i].Allocation(), asValues)
 	}
 }
 
@@ -136,21 +129,6 @@ func TestConfirmGivesAWarrantIfTheOwnerIsGoneByNow(t *testing.T) {
 	if _, err := ws[0].Allocation(); errs[0] != nil || err != nil {
 		t.Errorf("confirm: %v, %v, want a warrant", errs[0], err)
 	}
-}
-
-// Promise 4. An attempt does not share a list of pods with an earlier attempt.
-func TestConfirmListsAgainAfterForget(t *testing.T) {
-	pods := &backendtest.Pods{}
-	look := newSecondLook(t, pods, allocations(1)...)
-	confirmer := look.confirmer(1000)
-	_, errs := confirmer.Confirm(t.Context(), look.orphans)
-	if errs[0] != nil {
-		t.Fatal(errs[0])
-	}
-	pods.Add(census.Pod{Ref: look.orphans[0].Allocation().Owner.Pod})
-	confirmer.Forget()
-	ws, errs := confirmer.Confirm(t.Context(), look.orphans)
-	refused(t, ws[0], errs[0], ipam.ErrReturned)
 }
 
 // Promise 1. The owners of a batch are read together. So the second look sees that one

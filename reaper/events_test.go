@@ -70,32 +70,6 @@ func TestRunIsAnnouncedOnceWithAllItsLooks(t *testing.T) {
 	equal(t, "it has a time to end", events.announced[0].deadline, true)
 }
 
-func TestFailedReleaseIsNotAnnounced(t *testing.T) {
-	harness := newHarness(wrapped{fixedStore{poolOf(allocations(1)...)}, answering(errors.New("no"))})
-	harness.pods.Add(census.Pod{Ref: other})
-	events := (&fakeEvents{}).attach(harness)
-	harness.partial(t)
-	equal(t, "released", len(events.announced[0].released), 0)
-	equal(t, "failed", events.announced[0].report.Summary.Failed, 1)
-}
-
-// A refusal is announced, too.
-func TestRunThatEndsEarlyIsAnnounced(t *testing.T) {
-	for name, change := range map[string]func(*harness){
-		"a refusal":       func(h *harness) { h.pods.Remove(app("live-1").Pod) },
-		"a failed census": func(h *harness) { h.pods.OnCall(func(string) error { return errForbidden }) },
-	} {
-		harness, _ := waitingHarness(t)
-		harness.policy.GracePeriod = &policy.Duration{}
-		events := (&fakeEvents{}).attach(harness)
-		change(harness)
-		if _, err := reaper.Run(t.Context(), harness.options()); err == nil {
-			t.Errorf("run that ends with %s: no error", name)
-		}
-		equal(t, "announcements of "+name, len(events.announced), 1)
-	}
-}
-
 // Promise 7. An interrupted run announces its releases.
 func TestInterruptedRunIsAnnounced(t *testing.T) {
 	harness, _ := waitingHarness(t)

@@ -1,8 +1,6 @@
 package reaper_test
 
 import (
-	"fmt"
-	"math"
 	"testing"
 	"time"
 
@@ -10,8 +8,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
-	"github.com/ip-reaper/ip-reaper/reaper/ledger"
-	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
 )
 
 // atLeast is what passes of a grace period of 15 minutes before a release: a run may start
@@ -162,24 +158,5 @@ func TestHoldKeepsTheTimeOfAnEarlierRun(t *testing.T) {
 			last.ledger = meanwhile.seen(t, noon.Add(10*time.Minute))
 			equal(t, "verdict", last.judge(t, noon.Add(20*time.Minute))[0].Verdict, judge.Orphaned)
 		})
-	}
-}
-
-// Promise 2. An impossible time in a damaged or edited ledger is not believed. The
-// report can be printed with any time.
-func TestImpossibleTimesInTheLedgerKeep(t *testing.T) {
-	for _, seconds := range []int64{-1, math.MinInt64, math.MaxInt64, 253_402_300_800} {
-		s := situation{pools: []ipam.Pool{poolOf(webAllocation())}}
-		id := onlyID(t, s.seen(t, noon))
-		damaged, err := ledger.Decode(ledgertest.Ledger{Seen: map[string]int64{id: seconds}}.Encode())
-		if err == nil {
-			t.Errorf("a ledger of %d seconds is not found damaged", seconds)
-		}
-		s.ledger = damaged
-		d := s.judge(t, noon.Add(time.Hour))[0]
-		equal(t, fmt.Sprint("verdict after ", seconds), d.Verdict, judge.Suspected)
-		if _, err := d.Due.MarshalJSON(); err != nil {
-			t.Errorf("after %d: %v", seconds, err)
-		}
 	}
 }

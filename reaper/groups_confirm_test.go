@@ -76,15 +76,6 @@ func TestConfirmLooksAtTheOwnersOfAllSiblings(t *testing.T) {
 	}
 }
 
-// Promise 7. The error names the sibling that has an owner again.
-func TestConfirmNamesTheSiblingThatKeepsTheGroup(t *testing.T) {
-	as := groupOf(2)
-	look := newSecondLook(t, &backendtest.Pods{}, as...)
-	look.pods.Add(census.Pod{Ref: as[1].Owner.Pod})
-	_, errs := look.confirmer(1).Confirm(t.Context(), look.orphans[:1])
-	equal(t, "error", fmt.Sprint(errs[0]), "the owner came back: now PodPresent (of its sibling 10.1.0.1)")
-}
-
 // Promise 1, 4. If the pod of one allocation of the group is inferred, the second look
 // lists all pods. One that names no pod is of the pod that its siblings name.
 func TestGroupWithAnInferredPodNeedsAList(t *testing.T) {
@@ -100,25 +91,11 @@ func TestGroupWithAnInferredPodNeedsAList(t *testing.T) {
 			equal(t, "calls", look.pods.Calls(), []string{"list pods"})
 
 			look.pods.Add(showing(other, as[1].IP))
-			again, err := ws[0].Renew(t.Context())
+			again, err := renewed(t.Context(), ws[0])
 			refused(t, again, err, ipam.ErrReturned)
 			equal(t, "calls", look.pods.Calls(), []string{"list pods"})
 		})
 	}
-}
-
-// Promise 1, 4.
-func TestRenewLooksAtTheOwnersOfAllSiblings(t *testing.T) {
-	as := groupOf(2)
-	look := newSecondLook(t, &backendtest.Pods{}, as...)
-	ws, _ := look.confirmer(1).Confirm(t.Context(), look.orphans)
-	fresh, err := ws[0].Renew(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	look.pods.Add(census.Pod{Ref: as[1].Owner.Pod})
-	again, err := fresh.Renew(t.Context())
-	refused(t, again, err, ipam.ErrReturned)
 }
 
 // Promise 4. A warrant rests on the looks at all siblings, and is as old as the oldest.

@@ -115,31 +115,6 @@ func TestGroupOfTwoBackendsIsKeptTogether(t *testing.T) {
 	equal(t, "verdict", decisionOf(decisions[0]), siblingKept("Unreadable"))
 }
 
-// Promise 7. An allocation that is kept for a reason of its own has that reason. The
-// others name the first allocation that is kept.
-func TestGroupNamesTheFirstThatIsKept(t *testing.T) {
-	pools := groupOfTwo(func(a *ipam.Allocation) { a.Unreadable = "no JSON" })
-	third, fourth := webAllocation(), webAllocation()
-	third.Key, third.IP, third.Group, third.Foreign = "3", netip.MustParseAddr("10.0.0.3"), "b", "a tunnel"
-	fourth.Key, fourth.Group = "4", "b"
-	pools[1].Allocations = append(pools[1].Allocations, third, fourth)
-	var got []decision
-	for _, d := range (situation{pools: pools}).judge(t, noon) {
-		got = append(got, decisionOf(d))
-	}
-	equal(t, "verdicts", got, []decision{
-		siblingKept("Unreadable"), {judge.Held, judge.Unreadable, "no JSON"}, {judge.Held, judge.NotPodOwned, "a tunnel"}, siblingKept("Unreadable"),
-	})
-}
-
-// Promise 2, 3.
-func TestGroupWithoutACensus(t *testing.T) {
-	inv := inventory(t, fixedStore(groupOfTwo(nil)))
-	for _, d := range judge.Judge(noon, situation{policy: releaseAll}.terms(), inv, census.Census{}, ledger.Ledger{}) {
-		equal(t, "verdict", decisionOf(d), decision{judge.Held, judge.NoCensus, ""})
-	}
-}
-
 // Promise 4. The group waits for the allocation with the latest due time. The ledger
 // still has the times of the others.
 func TestGroupWaitsForItsLastMember(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
-	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
 
 // A scriptedStore lists its steps, in their order.
@@ -100,19 +99,6 @@ func TestListing(t *testing.T) {
 			equal(t, "status of the next store", inv.Listings[1].Status, ipam.StatusOK)
 		})
 	}
-}
-
-func TestStatusAndVerdictAsText(t *testing.T) {
-	var words []string
-	for s := ipam.StatusFailed; s <= ipam.StatusOK; s++ {
-		words = append(words, s.String())
-	}
-	equal(t, "statuses", words, []string{"failed", "partial", "skipped", "ok"})
-	words = nil
-	for s := judge.Held; s <= judge.Orphaned; s++ {
-		words = append(words, s.String())
-	}
-	equal(t, "verdicts", words, []string{"held", "inUse", "suspected", "orphan"})
 }
 
 // A meetingStore begins to list when all that it waits for have happened, and says when it

@@ -1,7 +1,6 @@
 package reaper_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
@@ -77,26 +75,6 @@ func TestLedgerThatCannotBeLoadedIsNotOverwritten(t *testing.T) {
 
 	h.ledgers.onLoad = nil
 	equal(t, "released once it can", h.run(t).Summary.Released, 2)
-}
-
-// Promise 2. The ledger may know of a node that is cut off.
-func TestNothingIsReleasedWithoutTheLedger(t *testing.T) {
-	h, m := waitingHarness(t)
-	h.policy.GracePeriod = &policy.Duration{}
-	before := contentsOf(t, m)
-	h.ledgers.onLoad = func() error { return errForbidden }
-	rep, failures := h.partial(t)
-	equal(t, "failures", failures, []string{"load the ledger: " + errForbidden.Error()})
-	equal(t, "summary", rep.Summary, report.Counts{Entries: 3, InUse: 1, Planned: 2, Failed: 2})
-	equal(t, "store", contentsOf(t, m), before)
-}
-
-// Promise 4. Without a grace period, the ledger has nothing of a release.
-func TestReleaseWithoutGraceIsNotRemembered(t *testing.T) {
-	h, _ := waitingHarness(t)
-	h.policy.GracePeriod = &policy.Duration{}
-	h.run(t)
-	equal(t, "ledger", h.ledgers.text(t), `{"seen":{},"figures":{"pods":1}}`)
 }
 
 // Promise 9.
@@ -167,19 +145,6 @@ func TestLedgerThatCannotBeLoadedAfterAConflictIsNotOverwritten(t *testing.T) {
 	equal(t, "failures", failures, []string{"save the ledger: " + errForbidden.Error()})
 	equal(t, "writes of the ledger", h.ledgers.saves, 1)
 	equal(t, "ledger", string(h.ledgers.stored), "theirs")
-}
-
-// Promise 9.
-func TestLedgerThatAlwaysConflictsIsAFailureOfItsOwn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, _ := waitingHarness(t)
-		h.ledgers.onSave = func() error { return fmt.Errorf("%w: conflict", ipam.ErrAgain) }
-		_, err := reaper.Run(t.Context(), h.options())
-		if partial := (*report.PartialError)(nil); !errors.As(err, &partial) {
-			t.Errorf("run: %v, want a PartialError", err)
-		}
-		equal(t, "writes of the ledger", h.ledgers.saves, 4)
-	})
 }
 
 // Promise 8. A release that failed needs no second grace period.

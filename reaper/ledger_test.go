@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
 )
@@ -25,25 +24,6 @@ func contents(t testing.TB, l ledger.Ledger) map[string]int64 {
 		t.Fatal(err)
 	}
 	return form.Seen
-}
-
-// onlyID returns the hash of the ledger's only allocation.
-func onlyID(t *testing.T, l ledger.Ledger) string {
-	t.Helper()
-	equal(t, "entries", l.Len(), 1)
-	for id := range contents(t, l) {
-		return id
-	}
-	return ""
-}
-
-func TestLedgerHasAHashOfTheIdentity(t *testing.T) {
-	a := webAllocation()
-	a.Token = string(make([]byte, 100_000))
-	s := situation{pools: []ipam.Pool{poolOf(a)}}
-	if id := onlyID(t, s.seen(t, noon)); len(id) != 24 {
-		t.Errorf("the identity is %q, want 32 bits of its backend and 64 of a hash", id)
-	}
 }
 
 func TestDamagedLedgerIsRefused(t *testing.T) {
@@ -93,20 +73,6 @@ func TestLedgerOfALaterVersionIsNoDamage(t *testing.T) {
 			}
 			equal(t, "entries", l.Len(), 0)
 		}
-	}
-}
-
-func TestEmptyLedgersAreEqual(t *testing.T) {
-	decoded := ledgerOf(t, nil)
-	if !decoded.Equal(ledger.Ledger{}) || !(ledger.Ledger{}).Equal(decoded) {
-		t.Error("an empty ledger differs from the zero one")
-	}
-}
-
-func TestLedgersOfOneSizeDiffer(t *testing.T) {
-	a, b := ledgerOf(t, map[string]int64{ledgertest.Key("a"): 1}), ledgerOf(t, map[string]int64{ledgertest.Key("a"): 2})
-	if a.Equal(b) || b.Equal(ledgerOf(t, map[string]int64{ledgertest.Key("b"): 2})) {
-		t.Error("different ledgers are equal")
 	}
 }
 

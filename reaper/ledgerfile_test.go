@@ -46,20 +46,6 @@ func drawLedger(t *rapid.T) ledger.Ledger {
 	})
 }
 
-// Promise 2. A merged ledger has all that either of the two has.
-func TestMergedLedgerHasAllOfBoth(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		a, b := drawLedger(t), drawLedger(t)
-		ab := a.Merge(b)
-		if !ab.Equal(b.Merge(a)) {
-			t.Errorf("%s with %s depends on the order", textOf(a), textOf(b))
-		}
-		if !ab.Merge(a).Equal(ab) || !ab.Merge(b).Equal(ab) || ab.Len() < max(a.Len(), b.Len()) {
-			t.Errorf("%s with %s is %s", textOf(a), textOf(b), textOf(ab))
-		}
-	})
-}
-
 // Promise 2. Impossible figures make runs refuse until an operator looks.
 func TestImpossibleFiguresRefuse(t *testing.T) {
 	h, m := waitingHarness(t)

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -56,22 +55,5 @@ func TestErrorTellsFewKindsOfFailures(t *testing.T) {
 	_, err := reaper.Run(t.Context(), h.options())
 	if want := "store: p: one; store: p: two; store: p: three; store: p: four; store: p: five; and 2 other kinds of failures: -o json names each"; err == nil || err.Error() != want {
 		t.Errorf("run: %v\nwant %s", err, want)
-	}
-}
-
-// A release is in the report. The log has it at the debug level only.
-func TestSingleReleasesAreLoggedAtDebugLevel(t *testing.T) {
-	m := backendtest.NewMemory("memory")
-	h := newHarness(m.Backend())
-	h.addPods(t, m, "live-1", "gone-1")
-	var log bytes.Buffer
-	o := h.options()
-	o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo}))
-	report, err := reaper.Run(t.Context(), o)
-	if err != nil || report.Summary.Released != 1 {
-		t.Fatalf("run: %+v, %v", report.Summary, err)
-	}
-	if strings.Contains(log.String(), "gone-1") {
-		t.Errorf("the log has the release:\n%s", log.String())
 	}
 }

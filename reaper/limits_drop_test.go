@@ -274,46 +274,6 @@ func TestFinishedPodsThatAreCollectedAreNoDrop(t *testing.T) {
 	equal(t, "released by the next run", h.run(t).Summary.Released, 1)
 }
 
-// Promise 2. Finished pods do not hide that the others vanished.
-func TestFinishedPodsDoNotMakeUpForADrop(t *testing.T) {
-	h, m := afterDrop(t)
-	h.pods.Add(ended(2000)...)
-	before := contentsOf(t, m)
-	_, err := reaper.Run(t.Context(), h.options())
-	equal(t, "refused", limitError(t, err) != nil, true)
-	equal(t, "store", contentsOf(t, m), before)
-}
-
-// A scale-down from 200 pods to 20, while all nodes stay, is refused once. It is believed a
-// grace period later, and each night again.
-func TestScaleDownWithAllNodesThereIsBelievedByTheNextRun(t *testing.T) {
-	m := backendtest.NewMemory("memory")
-	h := newHarness(m.Backend())
-	h.policy.GracePeriod = &policy.Duration{Duration: 15 * time.Minute}
-	h.pods.AddNodes(manyNodes(10)...)
-	for night := range 3 {
-		leak := fmt.Sprint("leak-", night)
-		h.addPods(t, m, leak)
-		h.pods.Add(manyPods(200)...)
-		h.run(t)
-		for _, pod := range manyPods(200)[20:] {
-			h.pods.Remove(pod.Ref)
-		}
-		h.pods.Remove(app(leak).Pod)
-		var refused, released int
-		for range 4 {
-			h.now = h.now.Add(15 * time.Minute)
-			report, err := reaper.Run(t.Context(), h.options())
-			if limitError(t, err) != nil {
-				refused++
-			}
-			released += report.Summary.Released
-		}
-		equal(t, "refused", refused, 1)
-		equal(t, "released", released, 1)
-	}
-}
-
 // Promise 2. The pods are as few as in the doubted list. If nodes vanished since then, the
 // two lists do not agree.
 func TestDropIsBelievedOnlyWhileTheNodesStay(t *testing.T) {
@@ -325,26 +285,6 @@ func TestDropIsBelievedOnlyWhileTheNodesStay(t *testing.T) {
 		refusals := plan.Believe(policy.Default().Limits, census, ledger, noon.Add(time.Hour), time.Minute)
 		equal(t, fmt.Sprint("refused with ", nodes, " nodes"), len(refusals) > 0, want)
 	}
-}
-
-// Promise 7. After one run that ignores limits, the next run accepts the lower figures.
-func TestDropIsAcceptedIfLimitsAreIgnored(t *testing.T) {
-	h, _ := afterDrop(t)
-	h.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
-	h.change = func(o *reaper.Options) { o.IgnoreLimits = true }
-	equal(t, "warnings", h.run(t).Warnings, []string{"limits are ignored: limits.maxPodDrop: " +
-		"the cluster has 11 unfinished pods, in the last run it had 42; allowed is a drop by a fraction of 0.5"})
-	h.change, h.now = nil, noon.Add(time.Hour)
-	equal(t, "released by the next run", h.run(t).Summary.Released, 1)
-}
-
-func TestDropIsAcceptedIfNoAllocationIsOwnerless(t *testing.T) {
-	h, _ := afterDrop(t)
-	h.pods.Add(census.Pod{Ref: app("live-2").Pod, UID: app("live-2").UID})
-	h.run(t)
-	equal(t, "ledger", h.ledgers.text(t), `{"seen":{},"figures":{"pods":12}}`)
-	h.pods.Remove(app("live-2").Pod)
-	equal(t, "released by the next run", h.run(t).Summary.Released, 1)
 }
 
 // Promise 2. The pods drop further before each run, each time by less than half.

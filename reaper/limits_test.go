@@ -177,15 +177,3 @@ func TestEveryLimitThatRefusesIsInTheReport(t *testing.T) {
 	}
 	equal(t, "allocations left", len(contentsOf(t, m)), 3)
 }
-
-func TestIgnoredLimitsOnlyWarn(t *testing.T) {
-	m := backendtest.NewMemory("memory")
-	h := newHarness(m.Backend())
-	h.addPods(t, m, "live-1", "gone-1", "gone-2")
-	h.policy.Limits.MaxReleases = new(1)
-	h.change = func(o *reaper.Options) { o.IgnoreLimits = true }
-	report := h.run(t)
-	equal(t, "refused", report.Result.Refused, nil)
-	equal(t, "released", report.Summary.Released, 2)
-	equal(t, "warnings", len(report.Warnings), 1)
-}

@@ -117,22 +117,3 @@ func TestLockIsHeldWhileTheRunWaits(t *testing.T) {
 		"acquire run-1", "list", "record", "release a", "sleep", "list", "record", "release a", "release",
 	})
 }
-
-// A panic ends the program. The lock expires by itself.
-func TestPanicIsNotHidden(t *testing.T) {
-	h, m := waitingHarness(t)
-	shortenGrace(h, 0)
-	(&fakeLock{}).attach(h)
-	m.OnRequest(func(request string) error {
-		if request == "record" { // in the goroutine of Run; elsewhere a panic ends the program at once
-			panic("a mistake")
-		}
-		return nil
-	})
-	defer func() {
-		if got := recover(); got != "a mistake" {
-			t.Errorf("recovered %v, want the panic", got)
-		}
-	}()
-	_, _ = reaper.Run(t.Context(), h.options())
-}

@@ -109,7 +109,7 @@ func (b modelReservations) release(ctx context.Context, w ipam.Warrant) error {
 		return errors.Join(ipam.ErrKept, b.Mend(ctx, a))
 	}
 	if !m.once {
-		w, err = w.Renew(ctx)
+		w, err = renewed(ctx, w)
 	}
 	m.reach("delete the reservation")
 	if errors.Is(err, ipam.ErrReturned) || errors.Is(err, ipam.ErrKept) {

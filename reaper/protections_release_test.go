@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
-	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -46,16 +45,6 @@ func TestExpiredReservedIPIsDeletedAfterItsAddresses(t *testing.T) {
 		Backend: reservedIPsName, Pool: fakeStorePool, Key: "ns/a", Stored: []byte(stored),
 		Owner: ipam.EntryOwner{Namespace: "default", Pod: "gone-1"},
 	})
-}
-
-// Promise 5.
-func TestDryRunDeletesNoReservedIP(t *testing.T) {
-	h, m, s := protectedHarness(t, deletable(protecting("a", hours(0), ip2)))
-	before := contentsOf(t, m)
-	h.policy.DryRun = policy.Default().DryRun
-	equal(t, "outcomes", outcomes(h.run(t)), map[string]report.Outcome{"1": report.Kept, "2": report.Planned, "ns/a": report.Planned})
-	equal(t, "requests", s.asked, []string{"list"})
-	equal(t, "store", contentsOf(t, m), before)
 }
 
 // Promise 1, 2. The object stays as long as an address that it protects is not known to
@@ -182,24 +171,6 @@ func TestReservedIPIsDeletedByALaterRun(t *testing.T) {
 	s.hook = nil
 	h.now = noon.Add(time.Hour + time.Second)
 	equal(t, "outcomes of the next run", outcomes(h.run(t)), map[string]report.Outcome{"1": report.Kept, "ns/a": report.Released})
-	equal(t, "objects left", s.keys(), nil)
-}
-
-// A run waits for grace periods, not for a TTL of days.
-func TestReservedAddressIsNotWaitedFor(t *testing.T) {
-	h, _, _ := protectedHarness(t, deletable(protecting("a", hours(100), ip2)))
-	h.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
-	sleep := (&fakeSleep{}).attach(h)
-	equal(t, "verdict", reported(t, h.run(t), "2").Reason, judge.Protected)
-	equal(t, "sleeps", len(sleep.slept), 0)
-}
-
-// Promise 1. Limits are fractions of addresses, and an object holds none.
-func TestLimitsDoNotCountReservedIPs(t *testing.T) {
-	h, _, s := protectedHarness(t, deletable(protecting("a", hours(0), ip2)), deletable(protectingPod("b", hours(0), "gone-1")), deletable(protectingPod("c", hours(0), "gone-2")))
-	one, none := 1, 0
-	h.policy.Limits.MaxReleases, h.policy.Limits.MinEntries = &one, &none
-	equal(t, "released", h.run(t).Summary.Released, 4)
 	equal(t, "objects left", s.keys(), nil)
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
-	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
@@ -56,22 +55,6 @@ func TestTimesAreReportedOnlyIfARunRemembersThem(t *testing.T) {
 	}
 }
 
-// A node has no CronJob.
-func TestHintNamesWhatRunsAgain(t *testing.T) {
-	for node, want := range map[string]string{"": "the CronJob", "node-a": "the DaemonSet or the timer"} {
-		m := backendtest.NewMemory("memory")
-		h := newHarness(m.Backend())
-		h.addPods(t, m, "live-1", "gone-1")
-		h.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
-		h.policy.DryRun = new(true)
-		h.change = func(o *reaper.Options) { o.Node = node }
-		warnings := strings.Join(h.run(t).Warnings, "\n")
-		if !strings.HasSuffix(warnings, "run with --remember, or let "+want+" run") {
-			t.Errorf("on the node %q, the warnings are %q, want a hint at %s", node, warnings, want)
-		}
-	}
-}
-
 // A dry run with another grace period or another minimum age answers "what if" by the times
 // that earlier runs stored.
 func TestDryRunAnswersWhatIfByTheStoredTimes(t *testing.T) {
@@ -93,21 +76,4 @@ func TestDryRunAnswersWhatIfByTheStoredTimes(t *testing.T) {
 		equal(t, "due with "+grace.String(), *e.Due, noon.Add(grace))
 	}
 	equal(t, "ledger", h.ledgers.text(t), stored)
-}
-
-func TestDryRunAnswersWhatIfTheMinimumAgeWasLower(t *testing.T) {
-	a := webAllocation()
-	a.Created = noon.Add(-time.Minute)
-	h := newHarness(fixedStore{poolOf(a)})
-	h.pods.Add(census.Pod{Ref: other})
-	h.policy.DryRun = new(true)
-	for age, want := range map[time.Duration]decision{
-		time.Hour:        {judge.Held, judge.TooYoung, ""},
-		30 * time.Second: {judge.Orphaned, judge.PodAbsent, ""},
-	} {
-		h.policy.MinAge = &policy.Duration{Duration: age}
-		got := reported(t, h.run(t), "1")
-		got.Note = ""
-		equal(t, "decision with "+age.String(), got, want)
-	}
 }

@@ -77,14 +77,6 @@ func (s spyRecorder) Record(ctx context.Context, as []ipam.Allocation) ([]json.R
 	return s.see(stored), err
 }
 
-func TestRunWithoutOrphansWritesNoJournal(t *testing.T) {
-	h, m := waitingHarness(t)
-	asked := requests(m)
-	h.journal.OnWrite(func() error { t.Error("a journal was written"); return nil })
-	h.run(t)
-	equal(t, "requests", *asked, []string{"list"})
-}
-
 // Promise 7, 10.
 func TestNothingIsReleasedWithoutAJournal(t *testing.T) {
 	one, two := backendtest.NewMemory("one"), backendtest.NewTwoStep("two")
@@ -261,16 +253,6 @@ func TestRecordThatDoesNotFitStopsNoOther(t *testing.T) {
 	})
 	equal(t, "failures", failures, []string{"handled: not released: " + large("2"), "handled: not released: " + large("4")})
 	equal(t, "records", records(h.journal), []string{"handled/a/3"})
-}
-
-func TestPlanOfWhichNoRecordFitsEndsWithoutARelease(t *testing.T) {
-	h, m := waitingHarness(t)
-	h.policy = backendtest.Impatient()
-	before := contentsOf(t, m)
-	h.change = func(o *reaper.Options) { o.Journals = pickyJournals{h.journal, refuses("2", "3")} }
-	report, _ := h.partial(t)
-	equal(t, "summary", report.Summary.Failed, 2)
-	equal(t, "store", contentsOf(t, m), before)
 }
 
 // A journal that refuses no record in particular refuses all of them.

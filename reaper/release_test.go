@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -185,23 +184,4 @@ func TestCancelledRunKeepsAllocationsThatItHadNotBegun(t *testing.T) {
 	equal(t, "outcomes", got, []string{"one/1 kept", "one/2 released", "two/1 kept", "two/2 kept"})
 	equal(t, "the store that was not begun", contentsOf(t, two), beforeTwo)
 	equal(t, "its requests", *askedTwo, []string{"list", "record"})
-}
-
-// Promise 7, 9.
-func TestRunThatIsCancelledBeforeItBeganWritesNothing(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	m := backendtest.NewMemory("memory")
-	h := newHarness(m.Backend())
-	h.addPods(t, m, "live-1", "gone-1")
-	before := contentsOf(t, m)
-	report, err := reaper.Run(ctx, h.options())
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("run: %v, want it cancelled", err)
-	}
-	equal(t, "store", contentsOf(t, m), before)
-	equal(t, "writes of the ledger", h.ledgers.saves, 0)
-	if s := statuses(report)["memory"]; !strings.HasPrefix(s, "failed") {
-		t.Errorf("status %s, want failed", s)
-	}
 }

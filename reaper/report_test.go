@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
-	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
@@ -65,15 +64,4 @@ func TestEmptyReportInJSON(t *testing.T) {
 	if lists.Backends == nil || lists.Pools == nil || lists.Entries == nil {
 		t.Errorf("a list is null: %s", got)
 	}
-}
-
-// An allocation that could not be decoded is in the report.
-func TestUnreadableAllocationInTheReport(t *testing.T) {
-	h := newHarness(fixedStore{poolOf(ipam.Allocation{Key: "abc", Unreadable: "offset abc is no number"})})
-	e := h.run(t).Entries[0]
-	equal(t, "entry", e, report.Entry{
-		Backend: "fixed", Pool: "pool", Key: "abc", Verdict: judge.Held, Reason: judge.Unreadable, Rule: 1,
-		Note: "offset abc is no number", Outcome: report.Kept,
-		Evidence: []judge.Evidence{{Source: "store", Says: "offset abc is no number"}},
-	})
 }

@@ -192,18 +192,6 @@ func TestPodThatIsBackEndsTheHold(t *testing.T) {
 	equal(t, "reason of the other", reported(t, rep, "3").Reason, judge.Reason("Restored"))
 }
 
-// A restore is worth more than its memory.
-func TestRestoreWithoutALedgerWarns(t *testing.T) {
-	r := newReleasedHarness(t)
-	r.ledgers.onLoad = func() error { return errForbidden }
-	report := r.restore(t, r.remembered)
-	equal(t, "restored", report.Summary.Restored, 3)
-	equal(t, "warnings", report.Warnings, []string{
-		"the ledger could not be written, so the next run may release the allocations again: hold them with a rule of the policy: " + errForbidden.Error(),
-	})
-	r.wantRestored(t)
-}
-
 // What was restored is held, also if its pod is known only by a sibling of its sandbox, which stays
 // released.
 func TestRestoredEntryIsHeldAlsoIfASiblingNamedItsPod(t *testing.T) {

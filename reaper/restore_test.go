@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -119,18 +118,6 @@ func TestRestorePutsBackWhatARunReleased(t *testing.T) {
 	r.wantRestored(t)
 }
 
-// Promise 3. Every store is listed before the pods. The backend that releases last is
-// restored first.
-func TestRestoreReversesTheOrderOfBackends(t *testing.T) {
-	r := newReleasedHarness(t)
-	var order calls
-	r.one.OnRequest(order.of("one: "))
-	r.two.OnRequest(order.of("two: "))
-	r.pods.OnCall(order.of(""))
-	r.restore(t)
-	equal(t, "order", order.listsFirst(), []string{"one: list", "two: list", "list pods", "list virtual machines", "two: restore a/10.1.0.2", "one: restore a"})
-}
-
 // Promise 5.
 func TestDryRunOfARestoreWritesNothing(t *testing.T) {
 	r := newReleasedHarness(t)
@@ -195,17 +182,6 @@ func TestRestoreOfSomeAddressesLeavesTheOthers(t *testing.T) {
 	equal(t, "fates of two others", restoreOutcomes(report), []string{"one/a/2 restored", "two/a/10.1.0.2/10.1.0.2 restored"})
 }
 
-// If a run tries several times to release an allocation, it writes the record several
-// times.
-func TestRecordThatTheJournalHasTwiceIsRestoredOnce(t *testing.T) {
-	r := newReleasedHarness(t)
-	rep := r.restore(t, func(o *reaper.RestoreOptions) {
-		o.Journal.Records = append(slices.Clone(o.Journal.Records), o.Journal.Records...)
-	})
-	equal(t, "summary", rep.Summary, report.RestoreCounts{Records: 3, Restored: 3})
-	r.wantRestored(t)
-}
-
 // Promise 7.
 func TestRestoreWarnsOfAnotherCluster(t *testing.T) {
 	r := newReleasedHarness(t)
@@ -238,13 +214,6 @@ func TestRestoreThatFindsTheLockTakenListsNothing(t *testing.T) {
 	equal(t, "requests", len(*askedOne)+len(*askedTwo), 0)
 	equal(t, "calls of the cluster", r.pods.Calls(), nil)
 	equal(t, "summary", rep.Summary, report.RestoreCounts{Records: 3, Failed: 3})
-}
-
-func TestRestoreGoesOnIfTheLockCannotBeTaken(t *testing.T) {
-	r := newReleasedHarness(t)
-	report := r.restore(t, func(o *reaper.RestoreOptions) { o.Lock = &fakeLock{err: errForbidden} })
-	equal(t, "warnings", report.Warnings, []string{"the lock could not be taken, so another run may go on at the same time: " + errForbidden.Error()})
-	r.wantRestored(t)
 }
 
 // Promise 7, 8. A record that was not begun is not back, and the report says so.

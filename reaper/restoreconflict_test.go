@@ -11,8 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/ip-reaper/ip-reaper/backends/backendtest"
-	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -182,18 +180,6 @@ func TestOutcomesOfRecords(t *testing.T) {
 	}
 }
 
-// An owner that came back and adopted another address stays as it is. A restored
-// allocation is as leaked as before, and is released again.
-func TestRestoredAllocationIsReleasedAgain(t *testing.T) {
-	r := newReleasedHarness(t)
-	r.restore(t)
-	equal(t, "released by the next run", r.run(t).Summary.Released, 3)
-	r.restore(t)
-	r.policy.GracePeriod = policy.Default().GracePeriod
-	equal(t, "suspected where there is a grace period", r.run(t).Summary.Suspected, 3)
-	r.wantRestored(t)
-}
-
 // Promise 10. The releases of all looks of one run are restored together.
 func TestRunWithSeveralLooksIsRestoredAsAWhole(t *testing.T) {
 	h, m := waitingHarness(t)
@@ -224,18 +210,4 @@ func TestRestorePutsReservedIPsBackFirst(t *testing.T) {
 	equal(t, "order", order, []string{"list", "list", "restore ns/a", "restore a"})
 	equal(t, "store", contentsOf(t, m), before)
 	equal(t, "objects", s.keys(), []string{"ns/a"})
-}
-
-// A handle without an address is named by its key.
-func TestRestorePutsEmptyHandlesBack(t *testing.T) {
-	m := backendtest.NewHandled("handled")
-	h := newHarness(m.Backend())
-	h.addPods(t, m, "live-1")
-	m.Begin("sandbox-lost")
-	h.run(t)
-	h.now = noon.Add(4 * time.Minute)
-	before := contentsOf(t, m)
-	equal(t, "released", h.run(t).Summary.Released, 1)
-	equal(t, "fates", restoreOutcomes(h.restore(t)), []string{"handled/handles/sandbox-lost restored"})
-	equal(t, "store", contentsOf(t, m), before)
 }

@@ -124,32 +124,3 @@ func TestSecondLookAsksTheRulesAgain(t *testing.T) {
 		}
 	}
 }
-
-// Promise 2. Only a clear absence confirms an empty handle.
-func TestOnlyAClearAbsenceConfirmsAnEmptyHandle(t *testing.T) {
-	s := given(entry(func(a *ipam.Allocation) { *a = emptyHandle() }), owner(ipam.Owner{Pod: web}))
-	s.ledger = s.seen(t, noon)
-	orphans := judge.MakePlan(s.judge(t, noon.Add(time.Hour))).Orphans()
-	ws, errs := reaper.NewConfirmer(&vagueCluster{presence: census.Unknown}, s.census(t), 1).Confirm(t.Context(), orphans)
-	refused(t, ws[0], errs[0], ipam.ErrAgain)
-}
-
-// Promise 4. A derived name may be wrong, so a renewal lists all pods.
-func TestInferredOwnerIsRenewedByAListOfPods(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := allocations(1)[0]
-		a.Inferred = true
-		look := newSecondLook(t, &backendtest.Pods{}, a)
-		ws, _ := look.confirmer(1).Confirm(t.Context(), look.orphans)
-		time.Sleep(ipam.Freshness + 1)
-		look.pods.Calls()
-		fresh, err := ws[0].Renew(t.Context())
-		if _, stale := fresh.Allocation(); err != nil || stale != nil {
-			t.Fatal(err, stale)
-		}
-		equal(t, "calls", look.pods.Calls(), []string{"list pods"})
-		look.pods.OnCall(func(string) error { return errors.New("no answer") })
-		again, err := fresh.Renew(t.Context())
-		refused(t, again, err, ipam.ErrAgain)
-	})
-}

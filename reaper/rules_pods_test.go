@@ -90,18 +90,6 @@ func TestDecisionOnAllocationOfPod(t *testing.T) {
 	)
 }
 
-// Promise 7.
-func TestDecisionsComeOneForEachAllocationInOrder(t *testing.T) {
-	first, second := poolOf(webAllocation(), webAllocation()), poolOf(webAllocation())
-	first.Allocations[1].Key, second.Name = "2", "second"
-	s := situation{pools: []ipam.Pool{first, second}}
-	var got []string
-	for _, d := range s.judge(t, noon) {
-		got = append(got, d.Allocation.Backend+" "+d.Allocation.Pool+" "+d.Allocation.Key)
-	}
-	equal(t, "order", got, []string{"fixed pool 1", "fixed pool 2", "fixed second 1"})
-}
-
 // Promise 1, 2.
 func TestFinishedPodHoldsUnlessThePolicySaysRelease(t *testing.T) {
 	sibling := webAllocation()

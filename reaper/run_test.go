@@ -159,18 +159,6 @@ func TestRefusedLimitWritesNothing(t *testing.T) {
 	}
 }
 
-func TestEmptyClusterIsRefusedLikeALimit(t *testing.T) {
-	m := backendtest.NewMemory("memory")
-	h := newHarness(m.Backend())
-	h.addPods(t, m, "gone-1")
-	before := contentsOf(t, m)
-	_, err := reaper.Run(t.Context(), h.options())
-	if limit := (*judge.LimitError)(nil); !errors.As(err, &limit) {
-		t.Errorf("run: %v, want a LimitError", err)
-	}
-	equal(t, "store", contentsOf(t, m), before)
-}
-
 // Promise 7. The warning about ignored limits is true.
 func TestIgnoredLimitsAreReported(t *testing.T) {
 	m := backendtest.NewMemory("memory")

@@ -1,7 +1,6 @@
 package reaper_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -148,24 +147,6 @@ func TestPodThatHangsIsRememberedInDoubt(t *testing.T) {
 	w.now = w.now.Add(time.Hour)
 	w.cluster(many, booted("b1"))
 	equal(t, "reason", w.entry(t, "calico").Reason, judge.TerminationStuck)
-}
-
-// The operator reads where and how to look for the sandbox.
-func TestExplanationOfAPodThatHungSaysHowToLook(t *testing.T) {
-	w := newSequence(namedStore{fixedStore{poolOf(calicoOf("n1"))}, "calico"})
-	w.cluster([]census.Pod{hanging()}, booted("b1"))
-	w.run(t)
-	w.cluster(nil, booted("b1"))
-	x, err := report.Explain(w.run(t), report.Question{Address: ip2.String()}, []string{"ip-reaper", "run"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := x.Found[0]
-	equal(t, "reason", e.Reason, judge.TerminationStuck)
-	equal(t, "command", e.Remedies[0].Command, "crictl pods --namespace default --name web")
-	if !strings.Contains(e.Note, "n1") {
-		t.Errorf("the note %q does not name the node", e.Note)
-	}
 }
 
 // Promise 1. The mirror of a static pod is deleted by force. Its sandbox goes on, and its

@@ -74,14 +74,6 @@ func TestWaitingRunReleasesWhenTheGracePeriodIsOver(t *testing.T) {
 	equal(t, "records", len(h.journal.Read().Records), 2)
 }
 
-func TestRunThatSuspectsNothingDoesNotWait(t *testing.T) {
-	h, _ := waitingHarness(t)
-	h.policy.GracePeriod = &policy.Duration{}
-	sleep := (&fakeSleep{}).attach(h)
-	equal(t, "released", h.run(t).Summary.Released, 2)
-	equal(t, "sleeps", len(sleep.slept), 0)
-}
-
 // Promise 7. The last report has the releases of noon and of five minutes later, and
 // the figures of the pools from before the run.
 func TestReportOfAWaitingRunHasTheReleasesOfEarlierLooks(t *testing.T) {
@@ -271,18 +263,6 @@ func TestUnfinishedReleaseOfAnEarlierLookIsAFailure(t *testing.T) {
 	equal(t, "failures", failures, []string{"memory: a: 2: " + why})
 	equal(t, "released", report.Summary.Released, 2)
 	equal(t, "statuses", statuses(report), map[string]string{"memory": "partial: unfinished releases: 1"})
-}
-
-// A warning that every look gives is in the report once.
-func TestWarningOfSeveralLooksIsReportedOnce(t *testing.T) {
-	h, _ := waitingHarness(t)
-	sleep := (&fakeSleep{}).attach(h)
-	h.journal.OnWrite(func() error { return errForbidden })
-	shortenGrace(h, 5*time.Minute)
-	rep, _ := h.partial(t)
-	equal(t, "sleeps", len(sleep.slept), 2)
-	equal(t, "warnings", rep.Warnings, []string{"nothing is released without a journal: " + errForbidden.Error()})
-	equal(t, "summary", rep.Summary, report.Counts{Entries: 3, InUse: 1, Planned: 2, Failed: 2})
 }
 
 // The timeout is that of a look, not of the waiting.

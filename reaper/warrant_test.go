@@ -73,7 +73,7 @@ func TestRenewLooksAgain(t *testing.T) {
 				look := newSecondLook(t, &backendtest.Pods{}, a)
 				ws, _ := look.confirmer(due).Confirm(t.Context(), look.orphans)
 				time.Sleep(ipam.Freshness + 1)
-				fresh, err := ws[0].Renew(t.Context())
+				fresh, err := renewed(t.Context(), ws[0])
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -81,11 +81,11 @@ func TestRenewLooksAgain(t *testing.T) {
 					t.Errorf("the fresh warrant: %v", err)
 				}
 				look.pods.OnCall(func(string) error { return errors.New("no answer") })
-				again, err := fresh.Renew(t.Context())
+				again, err := renewed(t.Context(), fresh)
 				refused(t, again, err, ipam.ErrAgain)
 				look.pods.OnCall(nil)
 				look.pods.Add(back)
-				again, err = fresh.Renew(t.Context())
+				again, err = renewed(t.Context(), fresh)
 				refused(t, again, err, ipam.ErrReturned)
 			})
 		}
