@@ -56,27 +56,10 @@ func TestAllocationIsKeptWithItsSibling(t *testing.T) {
 		{name: "the other is another pod's, which is gone", second: func(a *ipam.Allocation) { a.Owner.Pod = other }, want: absent, other: absent},
 		{name: "the other cannot be understood", second: func(a *ipam.Allocation) { a.Unreadable = "no JSON" },
 			want: siblingKept("Unreadable"), other: decision{judge.Held, judge.Unreadable, "no JSON"}},
-		{name: "nothing of the other can be understood", second: func(a *ipam.Allocation) {
-			*a = ipam.Allocation{Key: "abc", Group: "b", Unreadable: "no JSON"}
-		}, want: decision{judge.Held, judge.SiblingKept, "its sibling abc is kept: Unreadable"}, other: decision{judge.Held, judge.Unreadable, "no JSON"}},
-		{name: "the other is not a pod's", second: func(a *ipam.Allocation) { a.Foreign = "a tunnel" },
-			want: siblingKept("NotPodOwned"), other: decision{judge.Held, judge.NotPodOwned, "a tunnel"}},
 		{name: "the other's pod is inferred", second: func(a *ipam.Allocation) { a.Inferred = true },
 			want: siblingKept("OwnerUnknown"), other: decision{judge.Held, judge.OwnerUnknown, "its handle does not say that it belongs to a pod"}},
-		{name: "the other has no token", second: func(a *ipam.Allocation) { a.Token = "" },
-			want: siblingKept("NoToken"), other: decision{judge.Held, judge.NoToken, ""}},
 		{name: "the other is too young", second: func(a *ipam.Allocation) { a.Created = noon },
 			want: decision{judge.Held, judge.TooYoung, "it is too young until 2026-03-01T12:05:00Z"}, other: decision{judge.Held, judge.TooYoung, "it is too young until 2026-03-01T12:05:00Z"}},
-		{name: "a rule holds the other", second: func(a *ipam.Allocation) { a.Owner.Pod = other },
-			policy: func(p *policy.Policy) {
-				p.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"other"}}, Hold: true}}
-			}, want: siblingKept("RuleHold"), other: decision{judge.Held, judge.RuleHold, "rules[0] holds what it matches: pods other"}},
-		{name: "the other is out of scope", second: func(a *ipam.Allocation) { a.Owner.Pod.Namespace = "prod" },
-			policy: func(p *policy.Policy) { p.Namespaces.Exclude = []string{"prod"} },
-			want:   siblingKept("OutOfScope"), other: decision{judge.Held, judge.OutOfScope, "namespaces.exclude has prod"}},
-		{name: "the other's pod comes back", second: func(a *ipam.Allocation) { a.Owner.Pod.Name = "db-0" },
-			sets: []census.StatefulSet{{Namespace: "default", Name: "db", Replicas: 1}},
-			want: siblingKept("Retained"), other: decision{judge.Held, judge.Retained, "its StatefulSet brings the pod back"}},
 		{name: "the other's node is not ready", second: func(a *ipam.Allocation) { a.Owner.Node = "n1" }, nodes: []census.Node{{Name: "n1"}},
 			want: unreachable, other: decision{judge.Held, judge.NodeUnreachable, "node n1 is not ready"}},
 		{name: "the other holds no address", second: func(a *ipam.Allocation) { a.EmptyHandle, a.IP = true, netip.Addr{} },

@@ -113,26 +113,6 @@ func TestLedgerThatAnotherRunWroteIsTakenOver(t *testing.T) {
 	})
 }
 
-// Promise 8. The other run saved less than this one has seen.
-func TestLedgerIsSavedAgainAfterAConflict(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, _ := waitingHarness(t)
-		conflicts := 2
-		h.ledgers.onSave = func() error {
-			if conflicts == 0 {
-				return nil
-			}
-			conflicts--
-			return fmt.Errorf("%w: conflict", ipam.ErrAgain)
-		}
-		h.run(t)
-		equal(t, "writes of the ledger", h.ledgers.saves, 3)
-		l, err := ledger.Decode(h.ledgers.stored)
-		equal(t, "error", err, nil)
-		equal(t, "remembered", l.Len(), 2)
-	})
-}
-
 // Promise 2, 8.
 func TestLedgerThatCannotBeLoadedAfterAConflictIsNotOverwritten(t *testing.T) {
 	h, _ := waitingHarness(t)

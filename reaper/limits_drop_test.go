@@ -62,19 +62,12 @@ func TestCensusIsBelievedUpToADropByAFraction(t *testing.T) {
 		limits    func(*policy.Limits)
 		want      string // why the census is not believed, in lines; empty if it is
 	}{
-		{"nothing changed", figures{100, 10}, figures{100, 10}, nil, ""},
-		{"more than there were", figures{100, 10}, figures{1000, 100}, nil, ""},
 		{"the first run", figures{0, 0}, figures{1, 1}, nil, ""},
 		{"exactly the fraction of pods", figures{100, 10}, figures{50, 10}, nil, ""},
 		{"one pod more", figures{100, 10}, figures{49, 10}, nil, refused("unfinished pods", 49, 100, "0.5")},
-		{"exactly the fraction of an odd number", figures{21, 0}, figures{11, 0}, nil, ""},
-		{"one more of an odd number", figures{21, 0}, figures{10, 0}, nil, refused("unfinished pods", 10, 21, "0.5")},
 		{"no pod is left", figures{20, 0}, figures{0, 0}, nil, refused("unfinished pods", 0, 20, "0.5")},
 		{"too few pods to tell", figures{19, 0}, figures{0, 0}, nil, ""},
 		{"few pods, where few are enough", figures{2, 0}, figures{0, 0}, minEntries(2), refused("unfinished pods", 0, 2, "0.5")},
-		{"no pods, where none are enough", figures{0, 0}, figures{0, 0}, minEntries(0), ""},
-		{"a small fraction", figures{100, 0}, figures{98, 0}, maxPodDrop(0.01), refused("unfinished pods", 98, 100, "0.01")},
-		{"exactly a small fraction", figures{100, 0}, figures{99, 0}, maxPodDrop(0.01), ""},
 		{"all may go", figures{100, 10}, figures{0, 0}, maxPodDrop(1), ""},
 		{"exactly the fraction of nodes", figures{100, 4}, figures{100, 2}, nil, ""},
 		{"one node more", figures{100, 4}, figures{100, 1}, nil, refused("nodes", 1, 4, "0.5")},

@@ -242,7 +242,7 @@ func TestCancelledRestoreReportsEveryRecord(t *testing.T) {
 // Promise 9.
 func TestRestoreIsTriedAgainAndThenReported(t *testing.T) {
 	for failures, want := range map[int]report.RestoreCounts{
-		1: {Records: 3, Restored: 3}, 4: {Records: 3, Restored: 3}, 5: {Records: 3, Restored: 2, Failed: 1},
+		1: {Records: 3, Restored: 3}, 99: {Records: 3, Restored: 2, Failed: 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newReleasedHarness(t)

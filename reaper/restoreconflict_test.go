@@ -2,12 +2,10 @@ package reaper_test
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp/cmpopts"
 
@@ -159,36 +157,6 @@ func TestRecordThatCannotBePutBackStopsNoOther(t *testing.T) {
 			equal(t, "second store", contentsOf(t, r.two), r.beforeTwo)
 		})
 	}
-}
-
-// Promise 7. The report has every answer of the store.
-func TestOutcomesOfRecords(t *testing.T) {
-	for answer, want := range map[error]report.RestoreCounts{
-		nil:                            {Records: 1, Restored: 1},
-		ipam.ErrPresent:                {Records: 1, Present: 1},
-		ipam.ErrTaken:                  {Records: 1, Taken: 1},
-		errors.New("no such resource"): {Records: 1, Failed: 1},
-	} {
-		calls := 0
-		h := newHarness(restoreSpy{fixedStore{poolOf()}, answer, &calls})
-		report, err := reaper.Restore(t.Context(), h.restoreOptions(func(o *reaper.RestoreOptions) {
-			o.Journal.Records = []ipam.Record{{Backend: "fixed", Pool: "pool", Key: "1", IP: "10.0.0.1"}}
-		}))
-		equal(t, "summary", report.Summary, want)
-		equal(t, "times it was put back", calls, 1)
-		equal(t, "it is an error", err != nil, want.Taken+want.Failed > 0)
-	}
-}
-
-// Promise 10. The releases of all looks of one run are restored together.
-func TestRunWithSeveralLooksIsRestoredAsAWhole(t *testing.T) {
-	h, m := waitingHarness(t)
-	shortenGrace(h, 5*time.Minute)
-	before := contentsOf(t, m)
-	(&fakeSleep{}).attach(h)
-	equal(t, "released", h.run(t).Summary.Released, 2)
-	equal(t, "summary", h.restore(t).Summary, report.RestoreCounts{Records: 2, Restored: 2})
-	equal(t, "store", contentsOf(t, m), before)
 }
 
 // Promise 1, 10. Reserved IPs are restored before the addresses that they protect.

@@ -220,24 +220,6 @@ func TestRunShowsItsProgress(t *testing.T) {
 	})
 }
 
-// The progress does not count a store as listed that was not.
-func TestListedStoresAreThoseThatWereListed(t *testing.T) {
-	torn := scriptedStore{"torn", []step{{err: &ipam.PoolError{Pool: "p", Err: errors.New("no range")}}}}
-	failed := scriptedStore{"failed", []step{{err: errors.New("list blocks: forbidden")}}}
-	absent := scriptedStore{"absent", []step{{err: ipam.ErrNotInstalled}}}
-	for want, stores := range map[string][]ipam.Backend{
-		"listed 2 of 4 stores (failed failed: list blocks: forbidden; absent skipped)": {fixedStore{}, torn, failed, absent},
-		"listed 0 of 1 store (failed failed: list blocks: forbidden)":                  {failed},
-		"listed 0 stores": nil,
-	} {
-		h := newHarness(stores...)
-		var lines []string
-		h.change = func(o *reaper.Options) { o.Progress = func(line string) { lines = append(lines, line) } }
-		_, _ = reaper.Run(t.Context(), h.options())
-		equal(t, "first line", lines[0], want)
-	}
-}
-
 // A long phase tells how far it is and how fast.
 func TestLongPhaseIsToldWithItsRate(t *testing.T) {
 	h := newHarness(nil)

@@ -17,7 +17,9 @@ func (s *fixture) leakAcross() []entry {
 	return append(s.leak("a", "gone-1", "gone-2", "gone-3"), s.leak("b", "gone-4", "gone-5", "gone-6")...)
 }
 
-// Promise 6, 7, 9. Each warrant gets its own answer, and nothing else is touched.
+// Promise 1, 4, 6, 7, 9. Each warrant gets its own answer, and nothing else is touched: the zero
+// warrant releases nothing, what the plugin freed counts as released, and what it gave to another
+// pod stays.
 func releaseAcross(s *fixture) {
 	leaked := s.leakAcross()
 	d := s.judge(leaked...)
@@ -30,7 +32,7 @@ func releaseAcross(s *fixture) {
 	s.wantContent(before, leaked[0], leaked[3], leaked[5])
 }
 
-// Promise 1, 4. No owner is looked at before the last of the writes that make an adoption
+// Promise 1, 4, 8. No owner is looked at before the last of the writes that make an adoption
 // visible: the first look of a release sees all owners who have come back by then.
 func allReturnedMeanwhile(s *fixture) {
 	s.skipOnNode()

@@ -81,31 +81,6 @@ func (d batch) releaseWithHook(ctx context.Context, hook func() error) []error {
 	return errs
 }
 
-// Promise 1, 8. If the owner comes back during the release, its entry stays.
-func returnedMeanwhile(s *fixture) {
-	s.skipOnNode()
-	leaked := s.leak("a", "back")
-	d := s.judge(leaked...)
-	before := s.snapshot()
-	var back entry
-	var failure error
-	errs := d.releaseWithHook(s.Context(), func() error {
-		back, failure = s.recreate(leaked[0])
-		return nil
-	})
-	if failure != nil {
-		s.Fatal(failure)
-	}
-	s.wantErrors(errs, ipam.ErrReturned)
-	s.wantListed(back)
-	after := s.snapshot()
-	for place, content := range before {
-		if after[place] != content {
-			s.Errorf("%s was %q and is now %q", place, content, after[place])
-		}
-	}
-}
-
 // Promise 2. If the owner's state is unknown during the release, its entry stays.
 func unknownMeanwhile(s *fixture) {
 	leaked := s.leak("a", "gone")
@@ -146,16 +121,6 @@ func (s *fixture) interrupt(e entry) ipam.Allocation {
 		s.Fatalf("listed as %+v, want it Interrupted with the same owner", r)
 	}
 	return r
-}
-
-// Promise 8. The next release completes an interrupted one.
-func interruptedFinished(s *fixture) {
-	leaked := s.leak("a", "gone", "other")
-	before := s.snapshot()
-	s.interrupt(leaked[0])
-	d := s.judge(leaked[0])
-	s.wantErrors(d.releaseAll(d.confirm()), nil)
-	s.wantContent(before, leaked[0])
 }
 
 // Promise 6, 8. Mend undoes an interrupted release.

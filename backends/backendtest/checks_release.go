@@ -23,19 +23,6 @@ func releaseOne(s *fixture) {
 	}
 }
 
-// Promise 6. One call releases many entries of a pool.
-func releaseMany(s *fixture) {
-	var leaked []entry
-	for n := range 6 {
-		leaked = append(leaked, s.leak("a", fmt.Sprintf("gone-%d", n))...)
-		s.live("a", fmt.Sprintf("live-%d", n))
-	}
-	before := s.snapshot()
-	d := s.judge(leaked...)
-	s.wantErrors(d.releaseAll(d.confirm()), make([]error, len(leaked))...)
-	s.wantContent(before, leaked...)
-}
-
 // Promise 8. A release of a released entry succeeds.
 func releaseTwice(s *fixture) {
 	leaked := s.leak("a", "gone-1", "gone-2")
@@ -64,15 +51,6 @@ func allocateAgain(s *fixture) {
 		}
 	}
 	s.Errorf("the plugin does not allocate %d of the released addresses again", len(leaked))
-}
-
-// Promise 4. The zero warrant releases nothing.
-func zeroWarrant(s *fixture) {
-	leaked := s.leak("a", "gone-1", "gone-2")
-	before := s.snapshot()
-	d := s.judge(leaked...)
-	s.wantErrors(d.release(s.Context(), make([]ipam.Warrant, 2)), ipam.ErrNoWarrant, ipam.ErrNoWarrant)
-	s.wantContent(before)
 }
 
 // Promise 4. An expired warrant releases nothing. Only time makes a warrant expire,
@@ -104,43 +82,4 @@ func cancelledRelease(s *fixture) {
 		}
 	}
 	s.wantContent(before)
-}
-
-// Promise 7, 8. An entry that the plugin has freed counts as released.
-func goneAlready(s *fixture) {
-	leaked := s.leak("a", "gone-1", "gone-2", "gone-3")
-	d := s.judge(leaked...)
-	ws := d.confirm()
-	s.free(leaked[1])
-	before := s.snapshot()
-	s.wantErrors(d.releaseAll(ws), nil, nil, nil)
-	s.wantContent(before, leaked[0], leaked[2])
-}
-
-// Promise 1, 4. An address that the plugin gave to another pod stays.
-func givenAway(s *fixture) {
-	leaked := s.leak("a", "gone-1", "gone-2", "gone-3")
-	d := s.judge(leaked...)
-	ws := d.confirm()
-	newOwner := s.giveAway(leaked[1])
-	before := s.snapshot()
-	s.wantErrors(d.releaseAll(ws), nil, ipam.ErrChanged, nil)
-	s.wantContent(before, leaked[0], leaked[2])
-	if got := s.list()[Place(newOwner.Allocation)].Owner.Pod; got != newOwner.requester.Pod {
-		s.Errorf("the address belongs to %s, want %s", got, newOwner.requester.Pod)
-	}
-}
-
-// Promise 7, 9. Each warrant gets its own answer.
-func answersInOrder(s *fixture) {
-	leaked := s.leak("a", "gone-1", "gone-2", "gone-3", "gone-4", "gone-5")
-	d := s.judge(leaked...)
-	ws := d.confirm()
-	ws[1] = ipam.Warrant{}
-	s.giveAway(leaked[2])
-	s.free(leaked[3])
-	before := s.snapshot()
-	delete(before, Place(leaked[0].Allocation))
-	s.wantErrors(d.releaseAll(ws), nil, ipam.ErrNoWarrant, ipam.ErrChanged, nil, nil)
-	s.wantContent(before, leaked[4])
 }

@@ -108,22 +108,6 @@ func restored(s *fixture) {
 	s.wantContent(before)
 }
 
-// Promise 10. A restore of an entry that is there changes nothing.
-func restoredAgain(s *fixture) {
-	leaked := s.leak("a", "gone-1", "gone-2")
-	s.live("a", "live")
-	before := s.snapshot()
-	records := s.record(leaked...)
-	s.wantErrors(s.restore(s.Context(), records), ipam.ErrPresent, ipam.ErrPresent)
-	s.wantContent(before)
-	s.release(leaked...)
-	s.wantErrors(s.restore(s.Context(), records), nil, nil)
-	s.wantErrors(s.restore(s.Context(), records), ipam.ErrPresent, ipam.ErrPresent)
-	s.wantContent(before)
-	s.release(leaked...)
-	s.wantContent(before, leaked...)
-}
-
 // Promise 1, 10. A restore does not touch an address that another pod got.
 func restoredTooLate(s *fixture) {
 	leaked := s.leak("a", "gone")
