@@ -118,19 +118,6 @@ func TestConfirmRefusesAnAllocationThatIsNoOrphanAnyMore(t *testing.T) {
 	}
 }
 
-// A finished pod that its Job cleaned up has not come back: it is gone.
-func TestConfirmGivesAWarrantIfTheOwnerIsGoneByNow(t *testing.T) {
-	a := allocations(1)[0]
-	pods := &backendtest.Pods{}
-	pods.Add(census.Pod{Ref: a.Owner.Pod, Finished: true})
-	look := newSecondLook(t, pods, a)
-	pods.Remove(a.Owner.Pod)
-	ws, errs := look.confirmer(1).Confirm(t.Context(), look.orphans)
-	if _, err := ws[0].Allocation(); errs[0] != nil || err != nil {
-		t.Errorf("confirm: %v, %v, want a warrant", errs[0], err)
-	}
-}
-
 // Promise 1. The owners of a batch are read together. So the second look sees that one
 // of them shows the address of another.
 func TestConfirmSeesAnotherOwnerWithTheAddress(t *testing.T) {
@@ -177,22 +164,6 @@ func TestConfirmReturnsErrAgainIfItCannotTell(t *testing.T) {
 				t.Errorf("once it answers: %v", errs[0])
 			}
 		})
-	}
-}
-
-// Promise 9. If one owner cannot be read, the allocations of the others are released.
-func TestFailedLookAffectsNoOtherOwner(t *testing.T) {
-	look := newSecondLook(t, &backendtest.Pods{}, allocations(3)...)
-	look.pods.OnCall(func(call string) error {
-		if call == "get pod default/app-1" {
-			return errors.New("no")
-		}
-		return nil
-	})
-	ws, errs := look.confirmer(3).Confirm(t.Context(), look.orphans)
-	refused(t, ws[1], errs[1], ipam.ErrAgain)
-	if errs[0] != nil || errs[2] != nil {
-		t.Errorf("the others: %v, %v", errs[0], errs[2])
 	}
 }
 

@@ -1,9 +1,6 @@
 package reaper_test
 
 import (
-	"maps"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -11,7 +8,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
-	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -71,54 +67,6 @@ func TestStoreThatWasNotListedLosesNoMemory(t *testing.T) {
 			equal(t, "released", rep.Summary.Released, 1)
 		})
 	}
-}
-
-// Promise 2. What does not fit is left out with a warning: the newest times, and the
-// nodes. An allocation whose node was forgotten is held while a node is unreachable.
-func TestLedgerThatIsFullKeepsTheOldest(t *testing.T) {
-	m := backendtest.NewMemory("memory")
-	h := newHarness(m.Backend())
-	h.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
-	h.policy.Limits.MaxFraction = new(1.0)
-	as := h.addPods(t, m, "live-1", "gone-1")
-	h.pods.Add(podOn("n1", "live-1", as[0]))
-	h.pods.AddNodes(ready("n1"))
-	equal(t, "warnings", len(h.run(t).Warnings), 0)
-	h.now = noon.Add(time.Minute)
-	h.addPods(t, m, "gone-2", "gone-3")
-	h.run(t)
-	form, err := ledgertest.Decode(h.ledgers.stored)
-	equal(t, "error", err, nil)
-	form.Nodes = nil
-	newest := slices.DeleteFunc(slices.Sorted(maps.Keys(form.Seen)), func(id string) bool { return form.Seen[id] == noon.Unix() })
-	delete(form.Seen, newest[1])
-	h.ledgers.capacity = len(form.Encode()) // of two times
-	rep := h.run(t)
-	if len(rep.Warnings) != 1 || !strings.Contains(rep.Warnings[0], "the ledger has room for 2 entries, and 2 were left out") {
-		t.Errorf("warnings %q, want one about the ledger", rep.Warnings)
-	}
-	h.now = noon.Add(61 * time.Minute)
-	rep = h.run(t)
-	equal(t, "outcome of the oldest", outcomes(rep)["2"], report.Released)
-	equal(t, "released", rep.Summary.Released, 2)
-	equal(t, "suspected still", rep.Summary.Suspected, 1)
-}
-
-// Two policies share a ledger. Each of them releases in its own time.
-func TestTwoPoliciesShareALedger(t *testing.T) {
-	m := backendtest.NewMemory("memory")
-	h := newHarness(m.Backend())
-	h.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
-	h.policy.Limits.MaxFraction = new(1.0)
-	h.addPods(t, m, "live-1", "gone-1")
-	scopes := []policy.Namespaces{{Include: []string{"*"}}, {Include: []string{"elsewhere"}}}
-	for minutes := 0; minutes < 60; minutes += 10 {
-		h.policy.Namespaces = scopes[minutes/10%2]
-		h.now = noon.Add(time.Duration(minutes) * time.Minute)
-		h.run(t)
-	}
-	h.policy.Namespaces, h.now = scopes[0], noon.Add(time.Hour)
-	equal(t, "released", h.run(t).Summary.Released, 1)
 }
 
 // A dry run that remembers writes the ledger and nothing else. Its report says what is

@@ -1,9 +1,12 @@
 package reaper_test
 
 import (
+	"context"
 	"fmt"
+	"iter"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/census"
@@ -163,3 +166,30 @@ func (m *kubeletModel) calico() []*storedEntry {
 	}
 	return all
 }
+
+// A modelStore lists the entries of one store.
+type modelStore struct {
+	tokenRecorder
+	m      *kubeletModel
+	store  int
+	broken bool
+}
+
+func (s modelStore) Name() string { return storeNames[s.store] }
+
+func (s modelStore) List(context.Context) iter.Seq2[ipam.Pool, error] {
+	return func(yield func(ipam.Pool, error) bool) {
+		if s.broken {
+			yield(ipam.Pool{}, errConnection)
+			return
+		}
+		pool := ipam.Pool{Name: "pool", Network: "-"}
+		for _, e := range s.m.stores[s.store] {
+			pool.Allocations = append(pool.Allocations, e.a)
+		}
+		slices.SortFunc(pool.Allocations, func(a, b ipam.Allocation) int { return strings.Compare(a.Key, b.Key) })
+		yield(pool, nil)
+	}
+}
+
+func (s modelStore) Release(context.Context, []ipam.Warrant) []error { return nil }

@@ -3,7 +3,6 @@ package reaper_test
 import (
 	"context"
 	"fmt"
-	"iter"
 	"maps"
 	"net/netip"
 	"slices"
@@ -248,33 +247,6 @@ func (m *kubeletModel) pass(d time.Duration) {
 		}
 	}
 }
-
-// A modelStore lists the entries of one store.
-type modelStore struct {
-	tokenRecorder
-	m      *kubeletModel
-	store  int
-	broken bool
-}
-
-func (s modelStore) Name() string { return storeNames[s.store] }
-
-func (s modelStore) List(context.Context) iter.Seq2[ipam.Pool, error] {
-	return func(yield func(ipam.Pool, error) bool) {
-		if s.broken {
-			yield(ipam.Pool{}, errConnection)
-			return
-		}
-		pool := ipam.Pool{Name: "pool", Network: "-"}
-		for _, e := range s.m.stores[s.store] {
-			pool.Allocations = append(pool.Allocations, e.a)
-		}
-		slices.SortFunc(pool.Allocations, func(a, b ipam.Allocation) int { return strings.Compare(a.Key, b.Key) })
-		yield(pool, nil)
-	}
-}
-
-func (s modelStore) Release(context.Context, []ipam.Warrant) []error { return nil }
 
 // run plans. It returns a violation, or nothing.
 func (m *kubeletModel) run(grace time.Duration, broken int) string {

@@ -157,9 +157,7 @@ func TestStoreThatOutlastsMostWarrantsIsReleasedInTheEnd(t *testing.T) {
 // Promise 7, 9. The failure of one pool is that of its own release, and stops no other.
 func TestEachPoolOfABatchHasItsOwnFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		attempts := 0
 		h := batchHarness(func(_ context.Context, ws []ipam.Warrant) []error {
-			attempts++
 			errs := make([]error, len(ws))
 			for i, w := range ws {
 				switch a, _ := w.Allocation(); a.Pool {
@@ -182,7 +180,6 @@ func TestEachPoolOfABatchHasItsOwnFailure(t *testing.T) {
 			"fixed: pool-2: 1 not released: not decided: it is busy",
 			"fixed: pool-3: 1 not released: not decided: it is slow",
 		})
-		equal(t, "attempts", attempts, 6)
 	})
 }
 

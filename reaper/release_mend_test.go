@@ -60,15 +60,6 @@ func listed(t *testing.T, h *harness, place string) ipam.Allocation {
 	return ipam.Allocation{}
 }
 
-// Promise 8. The grace period was over before the first run began.
-func TestInterruptedReleaseIsFinishedWithoutAnotherGracePeriod(t *testing.T) {
-	h, m := interruptedHarness(t)
-	h.policy.GracePeriod = policy.Default().GracePeriod
-	rep := h.run(t)
-	equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{"10.0.0.1": report.Kept, "10.0.0.2": report.Released})
-	equal(t, "allocations left", len(contentsOf(t, m)), 1)
-}
-
 // Promise 1, 7, 8.
 func TestInterruptedAllocationThatIsNoOrphanIsGivenBack(t *testing.T) {
 	for _, tt := range []struct {

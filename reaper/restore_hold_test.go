@@ -200,15 +200,15 @@ func TestRestoredEntryIsHeldAlsoIfASiblingNamedItsPod(t *testing.T) {
 	w.policy.Pods.Unnamed = policy.Release
 	w.run(t)
 	w.now = w.now.Add(30 * time.Minute)
-	e := w.entry(t, "whereabouts")
+	e := w.entryIn(t, "whereabouts")
 	h := newHarness(namedStore{fixedStore{}, "whereabouts"})
-	h.pods, h.ledgers, h.now = w.pods, w.ledger, w.now
+	h.pods, h.ledgers, h.now = w.pods, w.ledgers, w.now
 	h.restore(t, h.remembered, func(o *reaper.RestoreOptions) {
 		o.Journal.Records = []ipam.Record{{Backend: "whereabouts", Pool: "pool", Key: "1", IP: ip1.String(), Owner: e.Owner}}
 	})
-	w.stores[1].fixedStore = fixedStore{poolOf()}
+	w.backends[1] = namedStore{fixedStore{poolOf()}, "calico"}
 	for range 3 {
 		w.now = w.now.Add(30 * time.Minute)
-		kept(t, "restored", w.entry(t, "whereabouts"))
+		kept(t, "restored", w.entryIn(t, "whereabouts"))
 	}
 }

@@ -3,7 +3,6 @@ package reaper_test
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
-	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -143,51 +141,6 @@ func TestRestoreIsTheInverseOfARun(t *testing.T) {
 			}
 			if again.Summary.Failed > 0 {
 				t.Fatalf("released again: %+v", again.Summary)
-			}
-		})
-	})
-}
-
-// Promise 1, 7. Events take place between the run and the restore. A new owner keeps
-// its address, and a restored allocation is as it was.
-func TestRestoreDoesNotTouchAllocationsOfNewOwners(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rapid.Check(struct{ testing.TB }{t}, func(t *rapid.T) {
-			h := drawFilledHarness(t)
-			before := h.contents(t)
-			h.runAnyway(t)
-			for i := range rapid.IntRange(1, 6).Draw(t, "others") {
-				m := rapid.SampledFrom(h.stores).Draw(t, "store")
-				owner := app(fmt.Sprintf("new-%d", i))
-				a, err := m.Reserve(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "pool"), owner)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if rapid.Bool().Draw(t, "shows it") {
-					h.pods.Add(showing(owner.Pod, a.IP))
-				}
-			}
-			between := h.contents(t)
-			rep, _ := reaper.Restore(t.Context(), h.restoreOptions())
-			got := h.contents(t)
-			for place, content := range got {
-				if content != between[place] && (between[place] != "" || content != before[place]) {
-					t.Fatalf("%s holds %q; it had %q before the run and %q before the restore", place, content, before[place], between[place])
-				}
-			}
-			for place := range between {
-				if got[place] == "" {
-					t.Fatalf("%s is gone", place)
-				}
-			}
-			fate := make(map[string]report.RestoreOutcome)
-			for _, e := range rep.Entries {
-				fate[e.Backend+"/"+backendtest.Place(ipam.Allocation{Pool: e.Pool, Key: e.Key})] = e.Outcome
-			}
-			for _, place := range slices.Sorted(maps.Keys(fate)) {
-				if there := got[place] == before[place]; there != (fate[place] == report.Restored) && between[place] != before[place] {
-					t.Fatalf("%s is %s, and holds %q", place, fate[place], got[place])
-				}
 			}
 		})
 	})

@@ -1,16 +1,13 @@
 package reaper_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
-	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // emptyHandle returns the rest of the allocation of sandbox s1.
@@ -67,34 +64,4 @@ func TestEmptyHandleWaitsOutAnAddInFlight(t *testing.T) {
 		s.pools[0].Allocations[0].Token = "t2"
 		equal(t, "verdict after it was written again", s.judge(t, noon.Add(time.Hour))[0].Verdict, judge.Suspected)
 	}
-}
-
-// Promise 7, 8. Runs remove the rest of a release, and the limits on addresses do not
-// stop them.
-func TestLimitsDoNotCountEmptyHandles(t *testing.T) {
-	handles := ipam.Pool{Name: "handles"}
-	for i := range 50 {
-		a := emptyHandle()
-		a.Key = fmt.Sprint("net.s", i)
-		handles.Allocations = append(handles.Allocations, a)
-	}
-	h := newHarness(fixedStore{poolOf(webAllocation()), handles})
-	h.pods.Add(showing(web, ip1))
-	h.policy.Limits.MaxReleases, h.policy.Limits.MinEntries = new(1), new(int)
-	equal(t, "first summary", h.run(t).Summary, report.Counts{Entries: 51, InUse: 1, Suspected: 50})
-	h.now = noon.Add(4 * time.Minute)
-	rep := h.run(t)
-	equal(t, "summary", rep.Summary, report.Counts{Entries: 51, InUse: 1, Planned: 50, Released: 50})
-	equal(t, "pools", rep.Pools, []report.PoolReport{})
-	equal(t, "address", rep.Entries[1].IP, "")
-}
-
-// Promise 2, 9. An empty handle endangers no pod. Still, a census without pods is not
-// believed.
-func TestEmptyHandlesAreRefusedInAnEmptyCluster(t *testing.T) {
-	h := newHarness(fixedStore{poolOf(emptyHandle())})
-	h.run(t)
-	h.now = noon.Add(time.Hour)
-	_, err := reaper.Run(t.Context(), h.options())
-	equal(t, "limit", limitError(t, err).Refusals[0].Limit, "the cluster has no pods")
 }

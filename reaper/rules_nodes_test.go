@@ -1,19 +1,15 @@
 package reaper_test
 
 import (
-	"errors"
 	"net/netip"
 	"testing"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
-	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // onNode1 makes the store say that the first allocation is on n1.
@@ -60,29 +56,6 @@ func TestGraceBeginsOnceTheNodeIsBack(t *testing.T) {
 	equal(t, "remembered while it was away", s.ledger.Len(), 0)
 	s.nodes = []census.Node{ready("n1")}
 	equal(t, "verdict", s.judge(t, noon.Add(2*policy.Default().GracePeriod.Duration))[0].Verdict, judge.Suspected)
-}
-
-// Promise 2, 9. If the list of nodes fails, there is no census.
-func TestFailingListOfNodesStopsTheRunBeforeItWrites(t *testing.T) {
-	m := backendtest.NewMemory("memory")
-	h := newHarness(m.Backend())
-	h.addPods(t, m, "live-1", "gone-1")
-	before := contentsOf(t, m)
-	h.pods.OnCall(func(call string) error {
-		if call == "list nodes" {
-			return errForbidden
-		}
-		return nil
-	})
-	rep, err := reaper.Run(t.Context(), h.options())
-	if partial := (*report.PartialError)(nil); !errors.Is(err, errForbidden) || errors.As(err, &partial) {
-		t.Errorf("run: %v, want the census's error and nothing else", err)
-	}
-	equal(t, "store", contentsOf(t, m), before)
-	equal(t, "writes of the ledger", h.ledgers.saves, 0)
-	equal(t, "reason", rep.Entries[0].Reason, judge.NoCensus)
-	h.pods.OnCall(nil)
-	equal(t, "released once they are listed", h.run(t).Summary.Released, 1)
 }
 
 // nodeUnknown is the decision on an allocation whose node no source names.

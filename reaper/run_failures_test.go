@@ -89,20 +89,6 @@ func TestBackendThatCannotBeListedStopsNoOther(t *testing.T) {
 	equal(t, "summary", rep.Summary, report.Counts{Entries: 2, InUse: 1, Planned: 1, Released: 1})
 }
 
-// Promise 9, 11.
-func TestPoolThatCannotBeReadStopsNoOther(t *testing.T) {
-	a := webAllocation()
-	s := scriptedStore{"store", []step{
-		{err: &ipam.PoolError{Pool: "torn", Err: errors.New("no range")}}, {pool: poolOf(a)},
-	}}
-	h := newHarness(s)
-	h.pods.Add(census.Pod{Ref: other})
-	rep, failures := h.partial(t)
-	equal(t, "failures", failures, []string{"store: torn: no range"})
-	equal(t, "statuses", statuses(rep), map[string]string{"store": "partial: torn: no range"})
-	equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{"1": report.Released})
-}
-
 // Promise 7, 9.
 func TestReleaseThatFailsStopsNoOther(t *testing.T) {
 	one, two := backendtest.NewMemory("one"), backendtest.NewTwoStep("two")
@@ -184,21 +170,6 @@ func TestDisabledBackendIsNotAskedForAnything(t *testing.T) {
 	equal(t, "statuses", statuses(rep), map[string]string{"memory": "skipped: disabled by the policy"})
 	equal(t, "requests", *asked, nil)
 	equal(t, "summary", rep.Summary, report.Counts{})
-}
-
-func TestBackendsReleaseOneAfterTheOther(t *testing.T) {
-	first, second := backendtest.NewMemory("first"), backendtest.NewTwoStep("second")
-	h := newHarness(first.Backend(), second.Backend())
-	h.addPods(t, first, "live-1", "gone-1")
-	h.addPods(t, second, "live-1", "gone-2", "gone-3")
-	var order calls
-	first.OnRequest(order.of("first: "))
-	second.OnRequest(order.of("second: "))
-	h.run(t)
-	equal(t, "order", order.listsFirst(), []string{
-		"first: list", "second: list", "first: record", "second: record", "first: release a",
-		"second: bury a/10.0.0.2", "second: bury a/10.0.0.3", "second: remove a/10.0.0.2", "second: remove a/10.0.0.3",
-	})
 }
 
 // Promise 7, 9.

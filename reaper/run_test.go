@@ -174,7 +174,7 @@ func TestIgnoredLimitsAreReported(t *testing.T) {
 
 // Promise 2, 7, 9.
 func TestFailingCensusStopsTheRunBeforeItWrites(t *testing.T) {
-	for _, call := range []string{"list pods", "list virtual machines", "list statefulsets"} {
+	for _, call := range []string{"list pods", "list virtual machines", "list statefulsets", "list nodes"} {
 		m := backendtest.NewMemory("memory")
 		h := newHarness(m.Backend())
 		h.addPods(t, m, "live-1", "gone-1")

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
-	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
@@ -72,18 +71,6 @@ func TestRunWaitsOnlyForWhatIsSelected(t *testing.T) {
 		equal(t, "released", rep.Summary, report.Counts{Entries: 1, Planned: 1, Released: 1})
 		equal(t, "allocations left", len(contentsOf(t, m)), 2)
 	}
-}
-
-// The last allocation of a pool may be released by an earlier look of the same run.
-func TestPoolThatEndsDuringTheRunIsNoMistake(t *testing.T) {
-	two := backendtest.NewTwoStep("two-step")
-	h := newHarness(two.Backend())
-	h.addPods(t, two, "gone-1", "gone-2", "live-1")
-	h.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
-	shortenGrace(h, 0)
-	sleep := (&fakeSleep{}).attach(h.selecting(judge.Selection{Pools: []string{"10.0.0.1", "10.0.0.2"}}))
-	equal(t, "released", h.run(t).Summary.Released, 2)
-	equal(t, "sleeps", len(sleep.slept), 1)
 }
 
 // What is not selected is none of the operator's concern now.

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ip-reaper/ip-reaper/reaper"
+
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -110,7 +112,7 @@ func TestPodHangsUntilItsKubeletHasEndedIt(t *testing.T) {
 			w.run(t)
 			w.now = w.now.Add(time.Hour)
 			w.cluster(nil, booted("b1"))
-			equal(t, "reason", w.entry(t, "calico").Reason, tt.want)
+			equal(t, "reason", w.entryIn(t, "calico").Reason, tt.want)
 		})
 	}
 }
@@ -123,11 +125,11 @@ func TestPodThatHangsKeepsNoAddressThatItClaims(t *testing.T) {
 	claims.InStatus = 0
 	w := newSequence(namedStore{fixedStore{poolOf(leak)}, "calico"})
 	w.cluster([]census.Pod{claims}, booted("b1"))
-	equal(t, "reason while it is claimed", w.entry(t, "calico").Reason, judge.AddressInUse)
+	equal(t, "reason while it is claimed", w.entryIn(t, "calico").Reason, judge.AddressInUse)
 	w.cluster(nil, booted("b1"))
 	w.run(t)
 	w.now = w.now.Add(time.Hour)
-	goes(t, "after that", w.entry(t, "calico"))
+	goes(t, "after that", w.entryIn(t, "calico"))
 }
 
 // A run that does not believe its list of pods remembers that a pod hangs.
@@ -143,10 +145,11 @@ func TestPodThatHangsIsRememberedInDoubt(t *testing.T) {
 	w.cluster(many, booted("b1"))
 	w.run(t)
 	w.cluster([]census.Pod{hanging()}, booted("b1"))
-	equal(t, "limits that refuse", len(w.run(t).Result.Refused), 1)
+	_, err := reaper.Run(t.Context(), w.options())
+	equal(t, "limits that refuse", len(limitError(t, err).Refusals), 1)
 	w.now = w.now.Add(time.Hour)
 	w.cluster(many, booted("b1"))
-	equal(t, "reason", w.entry(t, "calico").Reason, judge.TerminationStuck)
+	equal(t, "reason", w.entryIn(t, "calico").Reason, judge.TerminationStuck)
 }
 
 // Promise 1. The mirror of a static pod is deleted by force. Its sandbox goes on, and its
@@ -169,7 +172,7 @@ func TestNodeOnWhichAPodWasSeenCountsBesideThatOfTheStore(t *testing.T) {
 		for range 3 {
 			w.now = w.now.Add(30 * time.Minute)
 			w.cluster(nil, notReady("n1"), ready("n2"))
-			equal(t, "reason with the name "+stale, w.entry(t, "calico").Reason, judge.NodeUnreachable)
+			equal(t, "reason with the name "+stale, w.entryIn(t, "calico").Reason, judge.NodeUnreachable)
 		}
 	}
 }
@@ -324,7 +327,7 @@ func TestClaimOfAnotherSandboxTellsNoNode(t *testing.T) {
 	w.run(t)
 	w.now = w.now.Add(30 * time.Minute)
 	w.cluster(nil, notReady("n1"), ready("n2"))
-	e := w.entry(t, "whereabouts")
+	e := w.entryIn(t, "whereabouts")
 	equal(t, "verdict", decision{e.Verdict, e.Reason, e.Note}, nodeUnknown("n1"))
 }
 
@@ -347,9 +350,9 @@ func TestNodeThatIsOffNeedsLittleTimeToEndItsPods(t *testing.T) {
 			w.cluster(nil, tt.nodes...)
 			w.run(t)
 			w.now = w.now.Add(tt.after - time.Minute)
-			kept(t, "a minute before", w.entry(t, "calico"))
+			kept(t, "a minute before", w.entryIn(t, "calico"))
 			w.now = w.now.Add(time.Minute)
-			goes(t, "in time", w.entry(t, "calico"))
+			goes(t, "in time", w.entryIn(t, "calico"))
 		})
 	}
 }
@@ -376,7 +379,7 @@ func TestNodesThatComeAndGoDoNotHoldForEver(t *testing.T) {
 			if n%tt.every == 0 {
 				w.cluster(nil, ready("n1"), tt.node(w.now))
 			}
-			if e = w.entry(t, "whereabouts"); e.Verdict == judge.Orphaned {
+			if e = w.entryIn(t, "whereabouts"); e.Verdict == judge.Orphaned {
 				break
 			}
 		}

@@ -1,12 +1,12 @@
 package reaper_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
@@ -22,56 +22,33 @@ type namedStore struct {
 
 func (s namedStore) Name() string { return s.name }
 
-// A sequence is a cluster of several stores, whose state tests change between runs.
-type sequence struct {
-	policy policy.Policy
-	stores []namedStore
-	pods   *backendtest.Pods
-	ledger *memoryLedgers
-	now    time.Time
-}
-
-// newSequence returns the sequence of runs by the default policy, which releases.
-func newSequence(stores ...namedStore) *sequence {
-	w := &sequence{policy: policy.Default(), stores: stores, pods: &backendtest.Pods{}, ledger: &memoryLedgers{}, now: noon}
-	w.policy.DryRun = new(bool)
-	one := 1.0
-	w.policy.Limits.MaxFraction = &one
-	w.pods.Add(census.Pod{Ref: ipam.PodRef{Namespace: "kube-system", Name: "dns"}})
-	return w
+// newSequence returns a harness for runs by the default policy, which release, over a cluster that
+// changes between them.
+func newSequence(stores ...ipam.Backend) *harness {
+	h := newHarness(stores...)
+	h.policy = policy.Default()
+	h.policy.DryRun, h.policy.Limits.MaxFraction = new(bool), new(1.0)
+	h.cluster(nil)
+	return h
 }
 
 // cluster makes the cluster have these pods and nodes, and a pod that has no address.
-func (w *sequence) cluster(pods []census.Pod, nodes ...census.Node) {
-	w.pods = &backendtest.Pods{}
-	w.pods.Add(census.Pod{Ref: ipam.PodRef{Namespace: "kube-system", Name: "dns"}})
-	w.pods.Add(pods...)
-	w.pods.AddNodes(nodes...)
+func (h *harness) cluster(pods []census.Pod, nodes ...census.Node) {
+	h.pods = &backendtest.Pods{}
+	h.pods.Add(census.Pod{Ref: ipam.PodRef{Namespace: "kube-system", Name: "dns"}})
+	h.pods.Add(pods...)
+	h.pods.AddNodes(nodes...)
 }
 
-func (w *sequence) run(t *testing.T) report.Report {
+// entryIn runs, and returns the only entry of a backend.
+func (h *harness) entryIn(t *testing.T, backend string) report.Entry {
 	t.Helper()
-	h := newHarness()
-	for _, s := range w.stores {
-		h.backends = append(h.backends, s)
+	entries := h.run(t).Entries
+	i := slices.IndexFunc(entries, func(e report.Entry) bool { return e.Backend == backend })
+	if i < 0 {
+		t.Fatal("no entry of " + backend)
 	}
-	h.policy, h.pods, h.ledgers, h.now = w.policy, w.pods, w.ledger, w.now
-	r, err := reaper.Run(t.Context(), h.options())
-	if err != nil {
-		t.Logf("run: %v", err)
-	}
-	return r
-}
-
-func (w *sequence) entry(t *testing.T, backend string) report.Entry {
-	t.Helper()
-	for _, e := range w.run(t).Entries {
-		if e.Backend == backend {
-			return e
-		}
-	}
-	t.Fatal("no entry of " + backend)
-	return report.Entry{}
+	return entries[i]
 }
 
 // kept fails the test if the entry is an orphan, and goes if it is none.
@@ -108,13 +85,13 @@ func TestAnyTerminationGraceLeavesTheLedgerWhole(t *testing.T) {
 			pod.Node, pod.TerminationGrace = "n1", grace
 			w.cluster([]census.Pod{pod}, ready("n1"))
 			w.run(t)
-			if _, err := ledger.Decode(w.ledger.stored); err != nil {
-				t.Errorf("the ledger of %s: %v", w.ledger.stored, err)
+			if _, err := ledger.Decode(w.ledgers.stored); err != nil {
+				t.Errorf("the ledger of %s: %v", w.ledgers.stored, err)
 			}
 			w.cluster(nil, ready("n1"))
 			w.run(t)
 			w.now = w.now.Add(time.Hour)
-			kept(t, "pod ends slowly", w.entry(t, "whereabouts"))
+			kept(t, "pod ends slowly", w.entryIn(t, "whereabouts"))
 		})
 	}
 }
@@ -133,8 +110,8 @@ func TestTimeOfAnADDThatLooksReplacedDoesNotCountForAPodThatIsGone(t *testing.T)
 	// The pod shows ip2 until a second before the next run. It is deleted by force.
 	w.now = noon.Add(15 * time.Minute)
 	w.cluster(nil, ready("n1"))
-	e := w.entry(t, "calico")
+	e := w.entryIn(t, "calico")
 	kept(t, "first sight of a pod that is gone", e)
 	w.now = noon.Add(62 * time.Minute) // 47 minutes after the deletion
-	kept(t, "before its hour is over", w.entry(t, "calico"))
+	kept(t, "before its hour is over", w.entryIn(t, "calico"))
 }

@@ -67,29 +67,19 @@ type Inventory struct {
 // TakeInventory lists the backends at the same time, and then those whose allocations protect
 // others, so that what protects an allocation is listed after it. protectors has their names.
 // A failure is in the Listing of its backend and does not stop the others. If a store is not installed, its backend is skipped; if the
-// backend is required, it failed. The listings are in the order of the backends. A panic of
-// a backend becomes one of the caller.
+// backend is required, it failed. The listings are in the order of the backends.
 func TakeInventory(ctx context.Context, backends []Backend, required func(name string) bool, protectors ...string) Inventory {
 	inv := Inventory{Listings: make([]Listing, len(backends))}
-	panics := make([]any, len(backends))
 	for _, later := range []bool{false, true} {
 		var wg sync.WaitGroup
 		for i, b := range backends {
 			l := Listing{Backend: b.Name(), Protects: slices.Contains(protectors, b.Name())}
 			if l.Protects == later {
 				needed := required(b.Name())
-				wg.Go(func() {
-					defer func() { panics[i] = recover() }()
-					inv.Listings[i] = l.list(ctx, b, needed)
-				})
+				wg.Go(func() { inv.Listings[i] = l.list(ctx, b, needed) })
 			}
 		}
 		wg.Wait()
-		for _, p := range panics {
-			if p != nil {
-				panic(p)
-			}
-		}
 	}
 	inv.ended = time.Now()
 	return inv

@@ -11,13 +11,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
-// A Refusal is one limit that the plan exceeds.
-type Refusal struct {
-	Limit   string `json:"limit"`   // the policy's field, or a description
-	Message string `json:"message"` // the limit and the figures
-	Remedy  string `json:"remedy"`  // what the operator does, in one sentence
-}
-
 // A LimitError refuses a plan: the plan is over a limit, or its census is not believed.
 // Nothing of the plan was released.
 type LimitError struct {
