@@ -46,7 +46,6 @@ type Memory struct {
 	handles map[string]int  // by sandbox: the version of the handle's last write
 	started map[string]bool // the sandboxes whose ADD has written its handle
 	fumbles bool
-	obscure string // the pool that an object beside the pools may name
 }
 
 // A memoryEntry is one entry of a Memory.
@@ -59,7 +58,6 @@ type memoryEntry struct {
 	created   time.Time  // zero if the store does not say it
 	group     string     // the handle's sandbox, in a store with handles
 	tombstone bool
-	junk      string
 }
 
 // ErrLost is an error for a hook of OnRequest: the request takes effect, and its
@@ -197,27 +195,6 @@ func (m *Memory) Snapshot() (map[string]string, error) {
 	return snapshot, nil
 }
 
-// Spoil implements Spoiler.
-func (m *Memory) Spoil(pool string) (ipam.Allocation, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	e := &memoryEntry{pool: pool, key: fmt.Sprintf("junk-%d", m.version), junk: "junk"}
-	if m.twoStep {
-		e.pool += "/" + e.key
-	}
-	m.wrote(e)
-	m.entries = append(m.entries, e)
-	return e.allocation(), nil
-}
-
-// Obscure implements Obscurer.
-func (m *Memory) Obscure(pool string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.obscure = pool
-	return nil
-}
-
 // network returns the range of a pool: the nth pool has 10.n.0.0/24.
 func (m *Memory) network(pool string) netip.Prefix {
 	n := slices.Index(m.pools, pool)
@@ -254,21 +231,17 @@ func (e *memoryEntry) String() string {
 	o := e.owner
 	return strings.Join([]string{
 		e.ip.String(), o.Pod.String(), o.UID, o.Sandbox, o.Interface, o.Node,
-		"of", e.sandbox, strconv.FormatBool(e.tombstone), e.junk,
+		"of", e.sandbox, strconv.FormatBool(e.tombstone),
 	}, " ")
 }
 
 // allocation returns the entry as it is listed.
 func (e *memoryEntry) allocation() ipam.Allocation {
-	r := ipam.Allocation{
+	return ipam.Allocation{
 		Pool: e.pool, Key: e.key, IP: e.ip, Owner: e.owner,
 		Token: strconv.Itoa(e.version), Interrupted: e.tombstone,
 		Created: e.created, Group: e.group, SandboxOwned: e.group != "", NeverAdopted: e.group != "",
 	}
-	if e.junk != "" {
-		r.Unreadable = "it is " + e.junk
-	}
-	return r
 }
 
 // listed returns the pools as they are listed, in a constant order.
@@ -285,11 +258,7 @@ func (m *Memory) listed() []ipam.Pool {
 			pools[e.pool] = u
 			names = append(names, e.pool)
 		}
-		a := e.allocation()
-		if m.obscure != "" && m.within(e, m.obscure) {
-			a.Protected = "an object that cannot be decoded may name it"
-		}
-		u.Allocations = append(u.Allocations, a)
+		u.Allocations = append(u.Allocations, e.allocation())
 	}
 	slices.Sort(names)
 	all := make([]ipam.Pool, len(names))

@@ -23,16 +23,12 @@ func (b memory) Name() string { return b.store.name }
 func (b memory) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 	return func(yield func(ipam.Pool, error) bool) {
 		var pools []ipam.Pool
-		var obscure string
 		err := b.store.request(ctx, "list", func() error {
-			pools, obscure = b.store.listed(), b.store.obscure
+			pools = b.store.listed()
 			return nil
 		})
 		if err != nil {
 			yield(ipam.Pool{}, fmt.Errorf("list %s: %w", b.store.name, err))
-			return
-		}
-		if obscure != "" && !yield(ipam.Pool{}, &ipam.ObjectError{Object: "object of " + obscure, Err: errors.New("no JSON")}) {
 			return
 		}
 		for _, u := range pools {

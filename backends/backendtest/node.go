@@ -2,7 +2,6 @@ package backendtest
 
 import (
 	"context"
-	"slices"
 
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 )
@@ -19,12 +18,7 @@ func OnNode(p *Pods) Node { return Node{p} }
 
 // Sandboxes implements census.Runtime.
 func (n Node) Sandboxes(ctx context.Context) ([]census.Sandbox, error) {
-	if err := n.begin(ctx, "list sandboxes"); err != nil {
-		return nil, err
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return slices.Clone(n.sandboxes), nil
+	return listed(ctx, n.allPods, "list sandboxes", func() []census.Sandbox { return n.sandboxes })
 }
 
 // AddSandboxes adds sandboxes to the node. Remove removes those of a pod.

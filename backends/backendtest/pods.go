@@ -86,46 +86,36 @@ func (p *Pods) Calls() []string {
 	return calls
 }
 
-// Pods implements census.Cluster.
-func (p *Pods) Pods(ctx context.Context) ([]census.Pod, error) {
-	if err := p.begin(ctx, "list pods"); err != nil {
+// listed makes the call of a list, and returns a copy of it.
+func listed[T any](ctx context.Context, p *Pods, call string, list func() []T) ([]T, error) {
+	if err := p.begin(ctx, call); err != nil {
 		return nil, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.SortedFunc(maps.Values(p.pods), func(a, b census.Pod) int {
-		return strings.Compare(a.Ref.String(), b.Ref.String())
-	}), nil
+	return slices.Clone(list()), nil
+}
+
+// Pods implements census.Cluster.
+func (p *Pods) Pods(ctx context.Context) ([]census.Pod, error) {
+	return listed(ctx, p, "list pods", func() []census.Pod {
+		return slices.SortedFunc(maps.Values(p.pods), func(a, b census.Pod) int { return strings.Compare(a.Ref.String(), b.Ref.String()) })
+	})
 }
 
 // StatefulSets implements census.Cluster.
 func (p *Pods) StatefulSets(ctx context.Context) ([]census.StatefulSet, error) {
-	if err := p.begin(ctx, "list statefulsets"); err != nil {
-		return nil, err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Clone(p.sets), nil
+	return listed(ctx, p, "list statefulsets", func() []census.StatefulSet { return p.sets })
 }
 
 // VirtualMachines implements census.Cluster.
 func (p *Pods) VirtualMachines(ctx context.Context) ([]census.VirtualMachine, error) {
-	if err := p.begin(ctx, "list virtual machines"); err != nil {
-		return nil, err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Clone(p.machines), nil
+	return listed(ctx, p, "list virtual machines", func() []census.VirtualMachine { return p.machines })
 }
 
 // Nodes implements census.Cluster.
 func (p *Pods) Nodes(ctx context.Context) ([]census.Node, error) {
-	if err := p.begin(ctx, "list nodes"); err != nil {
-		return nil, err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Clone(p.nodes), nil
+	return listed(ctx, p, "list nodes", func() []census.Node { return p.nodes })
 }
 
 // Pod implements census.Cluster.
