@@ -49,11 +49,10 @@ func (x *index) of(ip netip.Addr, pod ipam.PodRef) iter.Seq[*ipam.Allocation] {
 // sharers finds the allocations that share the name of a sandbox, or of a group. In a
 // damaged store, thousands of pods share one, so each is found by its pod too.
 type sharers struct {
-	all      []*ipam.Allocation // in the order of the listing
-	groups   bool               // the names are those of groups
-	byPod    positions[share]
-	nameless bool              // some allocation names no pod
-	whole    positions[string] // by the name alone; empty if all of them name pods
+	all    []*ipam.Allocation // in the order of the listing
+	groups bool               // the names are those of groups
+	byPod  positions[share]
+	byName positions[string] // of any pod
 }
 
 // A share is what one pod has of a name, or what no pod has.
@@ -65,19 +64,11 @@ type share struct {
 // newSharers returns the sharers of sandboxes, or of groups. An allocation without a name
 // shares nothing.
 func newSharers(all []*ipam.Allocation, groups bool) sharers {
-	s := sharers{all: all, groups: groups, byPod: newPositions[share](len(all))}
-	s.nameless = slices.ContainsFunc(all, func(a *ipam.Allocation) bool { return a.Owner.Pod == ipam.PodRef{} })
-	if s.nameless {
-		s.whole = newPositions[string](len(all))
-	}
+	s := sharers{all: all, groups: groups, byPod: newPositions[share](len(all)), byName: newPositions[string](len(all))}
 	for i, a := range slices.Backward(all) {
-		shared := s.name(a)
-		if shared == "" {
-			continue
-		}
-		s.byPod.put(i, share{shared, a.Owner.Pod})
-		if s.nameless {
-			s.whole.put(i, shared)
+		if shared := s.name(a); shared != "" {
+			s.byPod.put(i, share{shared, a.Owner.Pod})
+			s.byName.put(i, shared)
 		}
 	}
 	return s
@@ -113,24 +104,13 @@ func (s *sharers) others(found []*ipam.Allocation, a *ipam.Allocation, name stri
 // near adds to at the positions of the allocations of a name that may be of a pod, and maybe
 // of others, in ascending order.
 func (s *sharers) near(at []int, name string, pod ipam.PodRef) []int {
-	switch {
-	case pod == ipam.PodRef{} && s.nameless:
-		return slices.AppendSeq(at, s.whole.at(name))
-	case pod == ipam.PodRef{}: // who asks is not among the allocations
-		for i := range s.all {
-			at = append(at, i)
-		}
-		return at
+	if pod == (ipam.PodRef{}) {
+		return slices.AppendSeq(at, s.byName.at(name))
 	}
-	for i := range s.byPod.at(share{name, pod}) {
-		at = append(at, i)
-	}
-	if s.nameless {
-		at = slices.AppendSeq(at, s.byPod.at(share{name: name}))
-		slices.Sort(at)
-		at = slices.Compact(at) // both keys may have the same hash
-	}
-	return at
+	at = slices.AppendSeq(at, s.byPod.at(share{name, pod}))
+	at = slices.AppendSeq(at, s.byPod.at(share{name: name}))
+	slices.Sort(at)
+	return slices.Compact(at) // both keys may have the same hash
 }
 
 // positions is a hash table of positions in a list, by the keys of what is there. It holds
