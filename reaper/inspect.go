@@ -46,7 +46,7 @@ func Inspect(ctx context.Context, o Options) (report.Report, error) {
 		}
 	}
 	entries := r.decided(decisions)
-	if err := r.seekOnce(inv, census, decisions); err != nil {
+	if err := r.seek(inv, census, decisions); err != nil {
 		r.finish()
 		return r.report, err
 	}

@@ -40,15 +40,6 @@ func (r *run) finish() {
 	}
 }
 
-// seekOnce is seek for the first round. What it releases may be the last of a pool.
-func (r *run) seekOnce(inv ipam.Inventory, c census.Census, decisions []judge.Decision) error {
-	if r.sought || r.Selection.Everything() {
-		return nil
-	}
-	r.sought = true
-	return r.seek(inv, c, decisions)
-}
-
 // noteUnselected says why the plan leaves selected orphans where they are.
 func (r *run) noteUnselected(plan judge.Plan) {
 	due := make(map[int]bool, len(plan.Due))
@@ -66,9 +57,14 @@ func (r *run) noteUnselected(plan judge.Plan) {
 // if a pool or a node cannot be: a mistake in a name must not read as "nothing leaked".
 //
 // A namespace or a pod may have had its last allocation. A pool of a store that was not
-// listed may exist, and so may a node if the nodes were not.
+// listed may exist, and so may a node if the nodes were not. Only the first round seeks: what it
+// releases may be the last of a pool.
 func (r *run) seek(inv ipam.Inventory, c census.Census, decisions []judge.Decision) error {
 	s, known := r.Selection, make(map[string]bool)
+	if r.sought || s.Everything() {
+		return nil
+	}
+	r.sought = true
 	for i := range decisions {
 		owner := &decisions[i].Completed().Owner
 		known["namespace "+owner.Pod.Namespace], known["pod "+owner.Pod.String()], known["node "+owner.Node] = true, true, true

@@ -107,8 +107,11 @@ type run struct {
 	decisions []judge.Decision // of the current round, one for each entry
 	left      judge.Omitted    // of the current round, without an entry
 	stored    ledger.Ledger    // the ledger as far as it is known to be stored
+	releasing time.Time        // when the releases of the current round began
 
 	mu       sync.Mutex
+	settled  int           // allocations of the current round
+	told     time.Time     // when the last line told how many these are
 	begun    map[int]error // by the entries of the current round: why a release that may have begun is not decided
 	failures *multierror.Error
 	logged   map[string]bool // the likeness of each failure that the log has as an error

@@ -23,9 +23,9 @@ import (
 // concurrently.
 func (r *run) release(ctx context.Context, plan judge.Plan, confirmer *Confirmer) {
 	r.begun = nil
-	settled := r.newMeter("settled", len(plan.Due))
+	r.settled, r.releasing, r.told = 0, r.Now(), r.Now()
 	for _, b := range r.Backends {
-		r.releaseBackend(ctx, b, plan, confirmer, settled)
+		r.releaseBackend(ctx, b, plan, confirmer)
 		r.mend(ctx, b, plan)
 		r.doubtReleases(b, plan)
 	}
@@ -44,7 +44,7 @@ func (r *run) release(ctx context.Context, plan judge.Plan, confirmer *Confirmer
 const batchesAtOnce = 2
 
 // releaseBackend releases the orphans of one backend, in batches of whole pools.
-func (r *run) releaseBackend(ctx context.Context, b ipam.Backend, plan judge.Plan, confirmer *Confirmer, settled *meter) {
+func (r *run) releaseBackend(ctx context.Context, b ipam.Backend, plan judge.Plan, confirmer *Confirmer) {
 	var due []int
 	for _, i := range plan.Of(b.Name()) {
 		if err := r.afterProtected(plan.Decisions[i]); err != nil {
@@ -64,12 +64,31 @@ func (r *run) releaseBackend(ctx context.Context, b ipam.Backend, plan judge.Pla
 		g.Go(func() error {
 			for batch := range slices.Chunk(some, ipam.MaxBatch) {
 				r.releaseBatch(ctx, sender, batch)
-				settled.add(len(batch))
+				r.tellSettled(len(batch), len(plan.Due))
 			}
 			return nil
 		})
 	}
 	_ = g.Wait() // every failure is already in the report
+}
+
+// tellEvery is the shortest time between two lines of progress of the releases.
+const tellEvery = 2 * time.Second
+
+// tellSettled counts some more allocations that are settled, and tells how many they are, and how
+// many a second, if the last line is old.
+func (r *run) tellSettled(more, all int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.settled += more
+	now := r.Now()
+	if now.Sub(r.told) < tellEvery {
+		return
+	}
+	r.told = now
+	took := now.Sub(r.releasing)
+	r.progress("settled %s of %s, %.0f/s, %v elapsed", printable.Thousands(r.settled), printable.Thousands(all),
+		float64(r.settled)/took.Seconds(), took.Round(time.Second))
 }
 
 // together joins whole pools that one batch has room for. A pool that is larger than a batch

@@ -121,7 +121,7 @@ func (r *run) round(ctx context.Context) error {
 	decide := func(l ledger.Ledger) []judge.Decision { return judge.Judge(now, r.Policy, inv, living, l) }
 	decisions := decide(memory)
 	entries := r.decided(decisions)
-	if err := r.seekOnce(inv, living, decisions); err != nil {
+	if err := r.seek(inv, living, decisions); err != nil {
 		return err
 	}
 	plan := judge.MakePlan(entries).After(r.spent).Beside(r.left).Within(r.selected)
