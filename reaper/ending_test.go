@@ -1,6 +1,7 @@
 package reaper_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -100,4 +102,106 @@ func TestNodeThatIsReadyAgainGetsTimeToEndItsPods(t *testing.T) {
 			equal(t, "verdict", s.judge(t, noon.Add(tt.want))[0].Verdict, judge.Orphaned)
 		})
 	}
+}
+
+// A namedStore is a fixedStore with a name of its own.
+type namedStore struct {
+	fixedStore
+	name string
+}
+
+func (s namedStore) Name() string { return s.name }
+
+// newSequence returns a harness for runs by the default policy, which release, over a cluster that
+// changes between them.
+func newSequence(stores ...ipam.Backend) *harness {
+	h := newHarness(stores...)
+	h.policy = policy.Default()
+	h.policy.DryRun, h.policy.Limits.MaxFraction = new(bool), new(1.0)
+	h.cluster(nil)
+	return h
+}
+
+// cluster makes the cluster have these pods and nodes, and a pod that has no address.
+func (h *harness) cluster(pods []census.Pod, nodes ...census.Node) {
+	h.pods = &backendtest.Pods{}
+	h.pods.Add(census.Pod{Ref: ipam.PodRef{Namespace: "kube-system", Name: "dns"}})
+	h.pods.Add(pods...)
+	h.pods.AddNodes(nodes...)
+}
+
+// entryIn runs, and returns the only entry of a backend.
+func (h *harness) entryIn(t *testing.T, backend string) report.Entry {
+	t.Helper()
+	entries := h.run(t).Entries
+	i := slices.IndexFunc(entries, func(e report.Entry) bool { return e.Backend == backend })
+	if i < 0 {
+		t.Fatal("no entry of " + backend)
+	}
+	return entries[i]
+}
+
+// kept fails the test if the entry is an orphan, and goes if it is none.
+func kept(t *testing.T, what string, e report.Entry) {
+	t.Helper()
+	if e.Verdict == judge.Orphaned {
+		t.Errorf("%s: %s %s (%s), first seen %v", what, e.Verdict, e.Reason, e.Note, e.FirstSeen)
+	}
+}
+
+func goes(t *testing.T, what string, e report.Entry) {
+	t.Helper()
+	if e.Verdict != judge.Orphaned {
+		t.Errorf("%s: %s %s (%s), first seen %v, due %v", what, e.Verdict, e.Reason, e.Note, e.FirstSeen, e.Due)
+	}
+}
+
+// calicoOf returns an allocation of Calico, for a sandbox of web on the node.
+func calicoOf(node string) ipam.Allocation {
+	return ipam.Allocation{
+		Key: "7", IP: ip2, Token: "c1", Group: "handle-s1", SandboxOwned: true, NeverAdopted: true, Created: noon.Add(-time.Hour),
+		Owner: ipam.Owner{Pod: web, Sandbox: "s1", Node: node},
+	}
+}
+
+// Promise 1, 2. A tenant names a termination grace period of 200 years.
+func TestAnyTerminationGraceLeavesTheLedgerWhole(t *testing.T) {
+	for name, grace := range map[string]time.Duration{
+		"100 years": 100 * 365 * 24 * time.Hour, "292 years, the longest": 9223372036 * time.Second,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newSequence(namedStore{fixedStore{poolOf(webAllocation())}, "whereabouts"})
+			pod := showing(web, ip1)
+			pod.Node, pod.TerminationGrace = "n1", grace
+			w.cluster([]census.Pod{pod}, ready("n1"))
+			w.run(t)
+			if _, err := ledger.Decode(w.ledgers.stored); err != nil {
+				t.Errorf("the ledger of %s: %v", w.ledgers.stored, err)
+			}
+			w.cluster(nil, ready("n1"))
+			w.run(t)
+			w.now = w.now.Add(time.Hour)
+			kept(t, "pod ends slowly", w.entryIn(t, "whereabouts"))
+		})
+	}
+}
+
+// Promise 1. A restarted pod still shows its old address, so the entry of its new sandbox looks
+// replaced, and is too young. Its time must not count once the pod is gone.
+func TestTimeOfAnADDThatLooksReplacedDoesNotCountForAPodThatIsGone(t *testing.T) {
+	a := calicoOf("n1")
+	a.Created = noon.Add(-time.Second)
+	a.Owner.Sandbox, a.Group = "s2", "handle-s2"
+	w := newSequence(namedStore{fixedStore{poolOf(a)}, "calico"})
+	pod := showing(web, ip1)
+	pod.Node, pod.Sandbox, pod.TerminationGrace = "n1", "s1", time.Hour
+	w.cluster([]census.Pod{pod}, ready("n1"))
+	w.run(t)
+	// The pod shows ip2 until a second before the next run. It is deleted by force.
+	w.now = noon.Add(15 * time.Minute)
+	w.cluster(nil, ready("n1"))
+	e := w.entryIn(t, "calico")
+	kept(t, "first sight of a pod that is gone", e)
+	w.now = noon.Add(62 * time.Minute) // 47 minutes after the deletion
+	kept(t, "before its hour is over", w.entryIn(t, "calico"))
 }
