@@ -171,3 +171,13 @@ func TestGracePeriodPassesByTheClockOfTheRuns(t *testing.T) {
 		}
 	})
 }
+
+func TestDryRunWarnsOfAClockThatIsWrong(t *testing.T) {
+	h, _ := waitingHarness(t)
+	h.policy.DryRun = policy.Default().DryRun
+	h.change = func(o *reaper.Options) {
+		o.ClockSkew = func() (time.Duration, bool) { return time.Hour, true }
+	}
+	warnings := strings.Join(h.run(t).Warnings, "\n")
+	equal(t, "warning of the clock", strings.Count(warnings, "the clock here is "), 1)
+}

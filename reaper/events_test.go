@@ -88,3 +88,12 @@ func TestEventThatWasNotWrittenIsAWarning(t *testing.T) {
 	(&fakeEvents{err: errForbidden}).attach(h)
 	equal(t, "warnings", h.run(t).Warnings, []string{"not every event was written: " + errForbidden.Error()})
 }
+
+func TestFailedReleaseIsNotAnnounced(t *testing.T) {
+	harness := newHarness(wrapped{fixedStore{poolOf(allocations(1)...)}, answering(errors.New("no"))})
+	harness.pods.Add(census.Pod{Ref: other})
+	events := (&fakeEvents{}).attach(harness)
+	harness.partial(t)
+	equal(t, "released", len(events.announced[0].released), 0)
+	equal(t, "failed", events.announced[0].report.Summary.Failed, 1)
+}

@@ -146,3 +146,15 @@ func TestFailedReleaseNeedsNoSecondGracePeriod(t *testing.T) {
 		equal(t, "released by the next run", h.run(t).Summary.Released, 2)
 	})
 }
+
+// Promise 2. The ledger may know of a node that is cut off.
+func TestNothingIsReleasedWithoutTheLedger(t *testing.T) {
+	h, m := waitingHarness(t)
+	h.policy.GracePeriod = &policy.Duration{}
+	before := contentsOf(t, m)
+	h.ledgers.onLoad = func() error { return errForbidden }
+	rep, failures := h.partial(t)
+	equal(t, "failures", failures, []string{"load the ledger: " + errForbidden.Error()})
+	equal(t, "summary", rep.Summary, report.Counts{Entries: 3, InUse: 1, Planned: 2, Failed: 2})
+	equal(t, "store", contentsOf(t, m), before)
+}

@@ -212,3 +212,15 @@ func TestRestoredEntryIsHeldAlsoIfASiblingNamedItsPod(t *testing.T) {
 		kept(t, "restored", w.entryIn(t, "whereabouts"))
 	}
 }
+
+// A restore is worth more than its memory.
+func TestRestoreWithoutALedgerWarns(t *testing.T) {
+	r := newReleasedHarness(t)
+	r.ledgers.onLoad = func() error { return errForbidden }
+	report := r.restore(t, r.remembered)
+	equal(t, "restored", report.Summary.Restored, 3)
+	equal(t, "warnings", report.Warnings, []string{
+		"the ledger could not be written, so the next run may release the allocations again: hold them with a rule of the policy: " + errForbidden.Error(),
+	})
+	r.wantRestored(t)
+}

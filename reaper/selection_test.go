@@ -278,3 +278,12 @@ func TestAnySelectionReleasesAPartOfThePlan(t *testing.T) {
 		}
 	})
 }
+
+// Promise 1, 2. A selection does not make a doubtful census believed.
+func TestSelectionDoesNotMakeACensusBelieved(t *testing.T) {
+	h, m := afterDrop(t)
+	before := contentsOf(t, m)
+	_, err := reaper.Run(t.Context(), h.selecting(onePod("live-2")).options())
+	equal(t, "limit", limitError(t, err).Refusals[0].Limit, "limits.maxPodDrop")
+	equal(t, "store", contentsOf(t, m), before)
+}
