@@ -8,11 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
-	"pgregory.net/rapid"
 )
 
 // ledgerOf returns a ledger with these seconds, by key.

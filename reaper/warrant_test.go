@@ -7,9 +7,10 @@ import (
 	"time"
 	"unsafe"
 
+	"pgregory.net/rapid"
+
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
-	"pgregory.net/rapid"
 )
 
 // Promise 4. A later sandbox may adopt one of these allocations, and never the other.
