@@ -146,7 +146,8 @@ func TestSlowListOfPodsIsGivenUp(t *testing.T) {
 	}
 }
 
-// Promise 4. If reading a whole batch takes longer than a second, a part of the batch gets valid warrants. The next attempt is for the rest.
+// Promise 4. If reading a whole batch takes longer than a second, a part of the batch gets valid
+// warrants. The next attempt is for the rest.
 func TestLargeBatchAtASlowServerIsConfirmedInParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		look := newSecondLook(t, &backendtest.Pods{}, allocations(ipam.MaxBatch)...)

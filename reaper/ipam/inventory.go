@@ -66,8 +66,9 @@ type Inventory struct {
 
 // TakeInventory lists the backends at the same time, and then those whose allocations protect
 // others, so that what protects an allocation is listed after it. protectors has their names.
-// A failure is in the Listing of its backend and does not stop the others. If a store is not installed, its backend is skipped; if the
-// backend is required, it failed. The listings are in the order of the backends.
+// A failure is in the Listing of its backend and does not stop the others. If a store is not
+// installed, its backend is skipped; if the backend is required, it failed. The listings are in
+// the order of the backends.
 func TakeInventory(ctx context.Context, backends []Backend, required func(name string) bool, protectors ...string) Inventory {
 	inv := Inventory{Listings: make([]Listing, len(backends))}
 	for _, later := range []bool{false, true} {
