@@ -239,12 +239,12 @@ ship-changed: ## Run make ship if what it tests has changed since BASE (origin/m
 .PHONY: exhaustive
 exhaustive: assets $(BIN)/ip-reaper ## Run every row of the tests of which make test takes samples, and the backends with the race detector
 	@$(race_flags); \
-	cd integration && \
-	echo "go test $$race -short $(TESTFLAGS) $(RACED)" && \
-	CGO_ENABLED=$$cgo go test $$race -short $(TESTFLAGS) $(RACED:%=./%) && \
-	packages=$$(grep -rlE --include='*_test.go' '^func TestEvery' . | xargs -n 1 dirname | sort -u) && \
+	(cd integration && echo "go test $$race -short $(TESTFLAGS) $(RACED)" && \
+	CGO_ENABLED=$$cgo go test $$race -short $(TESTFLAGS) $(RACED:%=./%)) && \
+	for module in . integration; do cd "$(CURDIR)/$$module" && \
+	packages=$$(grep -rlE --include='*_test.go' --exclude-dir=integration '^func TestEvery' . | xargs -n 1 dirname | sort -u) && \
 	echo "go test $$race -run '^TestEvery' $(EXHAUSTIVEFLAGS)" $$packages && \
-	CGO_ENABLED=$$cgo go test $$race -run '^TestEvery' $(EXHAUSTIVEFLAGS) $$packages
+	CGO_ENABLED=$$cgo go test $$race -run '^TestEvery' $(EXHAUSTIVEFLAGS) $$packages || exit; done
 
 .PHONY: lint
 lint: $(BIN)/golangci-lint $(BIN)/actionlint ## Check format, vet, linters, tidiness and workflows

@@ -121,39 +121,6 @@ func TestReservedIPStaysWhileAnotherOneProtectsItsAddress(t *testing.T) {
 	}
 }
 
-// Promise 7. Another client changed, deleted or locked the object after the listing.
-func TestReservedIPIsDeletedOnlyAsItWasListed(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		do   func(*fakeStore) error
-		want report.Outcome
-		left []string
-	}{
-		{"changed", func(s *fakeStore) error {
-			s.add(deletable(protecting("a", hours(9), ip2)))
-			return nil
-		}, report.Changed, []string{"ns/a"}},
-		{"deleted", func(s *fakeStore) error {
-			s.objects = nil
-			return nil
-		}, report.Released, nil},
-		{"forbidden", func(*fakeStore) error { return errForbidden }, report.Failed, []string{"ns/a"}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			h, _, s := protectedHarness(t, deletable(protecting("a", hours(0), ip2)))
-			s.hook = func(request string) error {
-				if request == "delete ns/a" {
-					return tt.do(s)
-				}
-				return nil
-			}
-			rep, _ := reaper.Run(t.Context(), h.options())
-			equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{"1": report.Kept, "2": report.Released, "ns/a": tt.want})
-			equal(t, "objects left", s.keys(), tt.left)
-		})
-	}
-}
-
 // Promise 8. The run is killed between the release of the address and that of the
 // object. The TTL goes on, and the next run deletes the object.
 func TestReservedIPIsDeletedByALaterRun(t *testing.T) {

@@ -61,7 +61,8 @@ type Store interface {
 var ErrDamaged = errors.New("the ledger is damaged")
 
 // ErrNewer says that a later version of this program wrote the ledger in a form that this one
-// cannot read. It is not damaged, and must not be replaced: it has grace periods and holds that the later version needs.
+// cannot read. It is not damaged, and must not be replaced: it has grace periods and holds that
+// the later version needs.
 var ErrNewer = errors.New("a newer ip-reaper wrote the ledger: use that version, or delete the ledger; then grace periods begin anew, and what a restore put back is not held any more")
 
 // Since returns when the allocation was first seen ownerless: while its pod was present,
