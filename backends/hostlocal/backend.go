@@ -19,9 +19,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// Name is the name of the backend.
-const Name = "hostlocal"
-
 // A Backend is the host-local store of this node. It is safe for concurrent use.
 type Backend struct {
 	settings Settings // with defaults
@@ -29,16 +26,18 @@ type Backend struct {
 	mu    sync.Mutex
 	sizes map[string]int // the allocations of each group that libcni knows, as last listed
 
-	slots chan struct{}       // each DEL takes one
 	room  *semaphore.Weighted // each network that is being released takes one
-
-	containers sync.Map // a *sync.Mutex by container ID, for its DELs
-	hung       sync.Map // the paths of the plugins that did not end in time
+	turns [delsAtOnce]turn
+	hung  sync.Map // the paths of the plugins that did not end in time
 }
 
 // New returns the backend. It reads nothing yet.
 func New(s Settings) *Backend {
-	return &Backend{settings: s.withDefaults(), slots: make(chan struct{}, delsAtOnce), room: semaphore.NewWeighted(delsAtOnce)}
+	b := &Backend{settings: s.withDefaults(), room: semaphore.NewWeighted(delsAtOnce)}
+	for i := range b.turns {
+		b.turns[i] = make(turn, 1)
+	}
+	return b
 }
 
 // Name implements ipam.Backend.
@@ -48,7 +47,7 @@ func (*Backend) Name() string { return Name }
 // path of the folder.
 func (b *Backend) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 	return func(yield func(ipam.Pool, error) bool) {
-		p, err := readPlaces(ctx, b.settings)
+		p, err := readPlaces(b.settings)
 		if err != nil {
 			yield(ipam.Pool{}, err)
 			return
@@ -59,10 +58,6 @@ func (b *Backend) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 		}
 	}
 }
-
-// delsAtOnce is how many DELs run at the same time at most. The plugins of one may take 30 MiB,
-// and the systemd unit has 256.
-const delsAtOnce = 8
 
 // sizeOf returns how many allocations a group has, if libcni knows the attachment.
 func (b *Backend) sizeOf(group string) int {
@@ -152,7 +147,6 @@ func (l *listing) dataDir(ctx context.Context, dir string) error {
 
 // network yields the pool of one network.
 func (l *listing) network(ctx context.Context, data *folder, name string) error {
-	path := data.path + "/" + name
 	pool, err := l.pool(ctx, data, name)
 	switch {
 	case ctx.Err() != nil:
@@ -160,7 +154,7 @@ func (l *listing) network(ctx context.Context, data *folder, name string) error 
 	case errors.Is(err, fs.ErrNotExist) || err == nil && pool.Name == "":
 		return nil
 	case err != nil:
-		err = &ipam.PoolError{Pool: path, Err: err}
+		err = &ipam.PoolError{Pool: data.path + "/" + name, Err: err}
 	}
 	if !l.yield(pool, err) {
 		return errLeft
@@ -171,30 +165,19 @@ func (l *listing) network(ctx context.Context, data *folder, name string) error 
 // pool reads the folder of one network. The pool is the zero Pool if the network is not the
 // runtime's, and the folder has no lease: it may be of another program altogether.
 func (l *listing) pool(ctx context.Context, data *folder, network string) (ipam.Pool, error) {
-	at, err := data.stat(network)
-	if err != nil {
-		return ipam.Pool{}, err
-	}
-	if !at.mode.IsDir() {
-		return ipam.Pool{}, fmt.Errorf("it is not a folder, but %s, which is not followed", kindOf(at.mode))
-	}
 	d, err := data.open(network)
 	if err != nil {
 		return ipam.Pool{}, err
 	}
 	defer d.close()
 	pool := ipam.Pool{Name: d.path, Network: d.path, Protected: l.places.protection(d.path)}
-	l.places.own[d.path].inRange(&pool)
+	pool.Range, pool.Capacity = l.places.own[d.path].capacity()
 	leases := false
-	err = d.each(ctx, func(name string, mode fs.FileMode) error {
+	err = d.each(ctx, func(name string, _ fs.FileMode) error {
 		if isOwn(name) {
 			return nil
 		}
-		read := d.read
-		if mode.IsRegular() {
-			read = d.readRegular
-		}
-		f, err := read(name, maxLease)
+		f, err := d.read(name, maxLease)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // DEL released it meanwhile
 		}
@@ -240,10 +223,7 @@ func (l *listing) explain(ctx context.Context, all []ipam.Allocation) error {
 // while it is read may yield a name twice: the later reading counts.
 func sorted(all []ipam.Allocation) []ipam.Allocation {
 	slices.SortStableFunc(all, func(a, b ipam.Allocation) int {
-		if order := a.IP.Compare(b.IP); order != 0 {
-			return order
-		}
-		return strings.Compare(a.Key, b.Key)
+		return cmp.Or(a.IP.Compare(b.IP), strings.Compare(a.Key, b.Key))
 	})
 	kept := all[:0]
 	for i, a := range all {
@@ -253,4 +233,21 @@ func sorted(all []ipam.Allocation) []ipam.Allocation {
 		kept = append(kept, a)
 	}
 	return kept
+}
+
+// Survey implements ipam.Surveyor. A network of IPv4 and IPv6 is as full as its range of
+// IPv4 is.
+func (b *Backend) Survey(_ context.Context, pools []ipam.Pool) ([]ipam.Network, error) {
+	p, err := readPlaces(b.settings)
+	if err != nil {
+		return nil, err
+	}
+	var all []ipam.Network
+	for _, pool := range pools {
+		first, usable, ok := p.own[pool.Name].size()
+		if ok {
+			all = append(all, ipam.Network{Name: pool.Name, Range: first, Known: true, Usable: usable, Pools: []string{pool.Name}})
+		}
+	}
+	return all, nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -109,6 +110,19 @@ func (p place) read(id string) (cached, error) {
 	}
 	e.dir, e.mtime = path.Dir(p.in.path), f.mtime
 	return e, nil
+}
+
+// namespaces returns the paths of the network namespace of the attachment, without those that
+// name it by a process: Linux may have given the number of that process to another one since.
+// libcni before 1.2 has it in the result alone, and not every plugin puts a path there.
+func (e cached) namespaces() []string {
+	all := []string{e.NetNS}
+	for _, one := range e.Result.Interfaces {
+		all = append(all, one.Sandbox)
+	}
+	return slices.DeleteFunc(all, func(name string) bool {
+		return !strings.HasPrefix(name, "/") || strings.HasPrefix(name, "/proc/")
+	})
 }
 
 // entryName returns the name of the file of an entry.

@@ -3,8 +3,12 @@ package hostlocal
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
+	"os"
 	"path"
 	"strings"
+	"syscall"
 )
 
 // A conf is one network configuration: a list of plugins, or a single one. It has the
@@ -55,17 +59,34 @@ type span struct {
 // hostLocal is the name of the plugin.
 const hostLocal = "host-local"
 
-// readConf decodes a configuration.
-func readConf(file string, data []byte) (conf, error) {
-	var c conf
-	if err := json.Unmarshal(data, &c); err != nil {
+// maxConf is the largest network configuration that is read, in bytes.
+const maxConf = 1 << 20
+
+// readConf reads and decodes a configuration. It may be a symbolic link, which a runtime follows.
+func readConf(name string) (conf, error) {
+	c := conf{file: path.Base(name)}
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
 		return c, err
 	}
-	c.file = file
-	if c.Name == "" {
-		return c, errors.New("the configuration has no name")
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return c, err
+	case !info.Mode().IsRegular():
+		return c, fmt.Errorf("it is not a regular file, but %s", kindOf(info.Mode()))
+	case info.Size() > maxConf:
+		return c, fmt.Errorf("it has %d bytes, and at most %d are read", info.Size(), maxConf)
 	}
-	return c, nil
+	data, err := io.ReadAll(io.LimitReader(f, maxConf))
+	if err == nil {
+		err = json.Unmarshal(data, &c)
+	}
+	if err == nil && c.Name == "" {
+		err = errors.New("the configuration has no name")
+	}
+	return c, err
 }
 
 // isConf reports whether a runtime reads the file as a configuration.

@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"hash/crc32"
 	"time"
 
 	"github.com/containernetworking/cni/libcni"
@@ -33,7 +33,7 @@ func (b *Backend) delOf(e cached) (del func(context.Context) error, ok bool) {
 	if len(e.Config) == 0 {
 		return nil, false
 	}
-	cni := libcni.NewCNIConfigWithCacheDir(b.settings.BinDirs, e.dir, newExec(&b.hung))
+	cni := libcni.NewCNIConfigWithCacheDir(b.settings.BinDirs, e.dir, &pluginExec{hung: &b.hung})
 	runtime := &libcni.RuntimeConf{
 		ContainerID: e.ContainerID, NetNS: append(e.namespaces(), "")[0], IfName: e.IfName, Args: e.Args, CapabilityArgs: e.Capability,
 	}
@@ -70,16 +70,23 @@ func (b *Backend) hasPlugins(c *types.PluginConf) bool {
 	return c.Type != ""
 }
 
-// turn waits until a DEL of the container may begin. The plugins of one container are never
-// called at the same time: CNI forbids that (SPEC.md, "Lifecycle & Ordering").
-func (b *Backend) turn(container string) (done func()) {
-	value, _ := b.containers.LoadOrStore(container, new(sync.Mutex))
-	one, _ := value.(*sync.Mutex)
-	one.Lock()
-	b.slots <- struct{}{}
-	return func() {
-		<-b.slots
-		one.Unlock()
+// delsAtOnce is how many DELs run at the same time at most. The plugins of one may take 30 MiB,
+// and the systemd unit has 256.
+const delsAtOnce = 8
+
+// A turn is for one DEL at a time.
+type turn chan struct{}
+
+// take waits until a DEL of the container may begin, or until ctx ends. All DELs of one container
+// have the same turn, because the plugins of one container are never called at the same time: CNI
+// forbids that (SPEC.md, "Lifecycle & Ordering").
+func (b *Backend) take(ctx context.Context, container string) (done func(), err error) {
+	t := b.turns[crc32.ChecksumIEEE([]byte(container))%delsAtOnce]
+	select {
+	case t <- struct{}{}:
+		return func() { <-t }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: %w", ipam.ErrAgain, ctx.Err())
 	}
 }
 
@@ -99,7 +106,12 @@ func (*leftError) Unwrap() error { return ipam.ErrUnfinished }
 // plugin does. A DEL takes longer than a warrant is valid, so each gets fresh warrants. If
 // DEL fails, the files are removed nevertheless: their sandbox does not exist.
 func (r *releasing) detach(ctx context.Context, of detachment) {
-	defer r.turn(r.as[of.indices[0]].Owner.Sandbox)()
+	done, err := r.take(ctx, r.as[of.indices[0]].Owner.Sandbox)
+	if err != nil {
+		r.answer(of.indices, err)
+		return
+	}
+	defer done()
 	var left []int
 	for _, i := range r.renew(ctx, of.indices) {
 		if there, err := r.holds(r.as[i]); !there {
@@ -141,10 +153,7 @@ func (r *releasing) renew(ctx context.Context, indices []int) []int {
 		ws[n] = r.ws[i]
 	}
 	fresh, errs := ipam.Renew(ctx, ws)
-	var failed error
-	for _, err := range errs {
-		failed = cmp.Or(failed, err)
-	}
+	failed := cmp.Or(errs...)
 	for n, i := range indices {
 		r.ws[i] = fresh[n]
 		if failed != nil {
@@ -165,9 +174,7 @@ func (r *releasing) valid(ctx context.Context, indices []int) bool {
 			err = fmt.Errorf("%w: %w", ipam.ErrAgain, ctx.Err())
 		}
 		if err != nil {
-			for _, i := range indices {
-				r.errs[i] = err
-			}
+			r.answer(indices, err)
 			return false
 		}
 	}

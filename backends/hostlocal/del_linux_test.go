@@ -1,6 +1,7 @@
 package hostlocal
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -182,6 +183,21 @@ func TestDELsRunSideBySide(t *testing.T) {
 		if err != nil {
 			t.Errorf("answer %d: %v", i+1, err)
 		}
+	}
+}
+
+// A DEL that waits for another one of its container does not begin after the end of the run.
+func TestDELWaitsNoLongerThanTheRun(t *testing.T) {
+	b := New(Settings{})
+	done, err := b.take(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer done()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := b.take(ctx, id); !errors.Is(err, ipam.ErrAgain) || !errors.Is(err, context.Canceled) {
+		t.Errorf("the second DEL of the container: %v, want that its run has ended", err)
 	}
 }
 

@@ -6,11 +6,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/netip"
 	"regexp"
 	"strings"
-	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
@@ -35,16 +33,6 @@ var containerID = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.\-]*$`)
 // programs that make containers in a network of the runtime, such as nerdctl and cnitool, may
 // choose theirs.
 var sandboxID = regexp.MustCompile(`^[0-9a-f]{64}$`)
-
-// A file is one entry of a network folder.
-type file struct {
-	name    string
-	mode    fs.FileMode // its type and its permissions
-	inode   uint64      // 0 if unknown
-	size    int64
-	mtime   time.Time
-	content []byte // of a regular file, at most maxLease bytes
-}
 
 // isOwn reports whether an entry is one of the plugin's own, and no lease.
 func isOwn(name string) bool {
@@ -116,21 +104,6 @@ func (f file) lease() (netip.Addr, attachment, error) {
 	}
 	of, err := readAttachment(f.content)
 	return ip, of, err
-}
-
-// kindOf names the type of what is no regular file.
-func kindOf(mode fs.FileMode) string {
-	switch {
-	case mode.IsDir():
-		return "a folder"
-	case mode&fs.ModeSymlink != 0:
-		return "a symbolic link"
-	case mode&fs.ModeNamedPipe != 0:
-		return "a pipe"
-	case mode&fs.ModeSocket != 0:
-		return "a socket"
-	}
-	return "a device"
 }
 
 // token returns what differs after the address changed hands: the plugin makes a new file

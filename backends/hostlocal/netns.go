@@ -10,19 +10,6 @@ import (
 	"strings"
 )
 
-// namespaces returns the paths of the network namespace of the attachment, without those that
-// name it by a process: Linux may have given the number of that process to another one since.
-// libcni before 1.2 has it in the result alone, and not every plugin puts a path there.
-func (e cached) namespaces() []string {
-	all := []string{e.NetNS}
-	for _, one := range e.Result.Interfaces {
-		all = append(all, one.Sandbox)
-	}
-	return slices.DeleteFunc(all, func(name string) bool {
-		return !strings.HasPrefix(name, "/") || strings.HasPrefix(name, "/proc/")
-	})
-}
-
 // inNamespaces says that the network namespace of a container exists, or may exist; empty if
 // it does not. A runtime that stops a sandbox removes its namespace, after DEL. So where it
 // exists and the runtime does not have the sandbox, the runtime may have lost a sandbox that

@@ -2,10 +2,10 @@ package hostlocal
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -14,15 +14,12 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// maxConf is the largest network configuration that is read, in bytes.
-const maxConf = 1 << 20
-
 // places say which folders may have leases, and whose they are.
 type places struct {
 	dataDirs []string // without repeats
 	own      map[string]network
 	foreign  map[string]string // network folders of other programs, with the program
-	named    map[string]bool   // the networks that the policy names
+	named    []string          // the networks that the policy names
 
 	// loaded is the configuration that the runtime loads, for people; empty if there is
 	// none, and then why says so.
@@ -37,16 +34,13 @@ type places struct {
 
 // readPlaces reads the network configurations. What it cannot read or decode makes nothing
 // the runtime's.
-func readPlaces(ctx context.Context, s Settings) (places, error) {
-	p := places{own: make(map[string]network), foreign: make(map[string]string), named: make(map[string]bool), wanted: make(map[string]string)}
-	for _, name := range s.Networks {
-		p.named[name] = true
-	}
+func readPlaces(s Settings) (places, error) {
+	p := places{own: make(map[string]network), foreign: make(map[string]string), named: s.Networks, wanted: make(map[string]string)}
 	for _, dir := range s.DataDirs {
 		p.addDataDir(resolved(dir))
 	}
 	defaults := slices.Clone(p.dataDirs)
-	confs, err := p.readConfs(ctx, s.ConfDir)
+	confs, err := p.readConfs(s.ConfDir)
 	if err != nil {
 		return places{}, err
 	}
@@ -70,7 +64,9 @@ func readPlaces(ctx context.Context, s Settings) (places, error) {
 					if n.dataDir != "" && !n.idle {
 						p.wanted[dir] = n.name
 					}
-					p.own[folder] = n.merged(p.own[folder])
+					// Another plugin of the list may have ranges there.
+					n.ranges = append(slices.Clone(p.own[folder].ranges), n.ranges...)
+					p.own[folder] = n
 				}
 			}
 		}
@@ -78,69 +74,41 @@ func readPlaces(ctx context.Context, s Settings) (places, error) {
 	return p, nil
 }
 
-// merged returns the network with what another plugin of its list says of it.
-func (n network) merged(other network) network {
-	n.ranges = append(slices.Clone(other.ranges), n.ranges...)
-	return n
-}
-
 // readConfs reads the configurations in the order of their files. The first is the one that
 // containerd and CRI-O load.
-func (p *places) readConfs(ctx context.Context, dir string) ([]conf, error) {
-	var files []string
-	d, err := openFolder(dir)
-	if err == nil {
-		defer d.close()
-		err = d.each(ctx, func(name string, mode fs.FileMode) error {
-			if isConf(name) && !mode.IsDir() {
-				files = append(files, name)
-			}
-			return nil
-		})
-	}
-	switch {
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
+func (p *places) readConfs(dir string) ([]conf, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read the network configurations: %w", err)
 	}
-	if len(files) == 0 {
-		p.why = dir + " has no network configuration"
-		return nil, nil
-	}
-	slices.Sort(files)
-	p.loaded = files[0]
 	var confs []conf
-	for _, name := range files {
-		c, err := readConfFile(d, name)
+	for _, e := range entries {
+		if e.IsDir() || !isConf(e.Name()) {
+			continue
+		}
+		isFirst := p.loaded == "" && p.why == ""
+		name := dir + "/" + e.Name()
+		c, err := readConf(name)
 		if err != nil {
-			p.broken = append(p.broken, &ipam.ObjectError{Object: "network configuration " + dir + "/" + name, Err: err})
-			if name == p.loaded {
-				p.loaded, p.why = "", "network configuration "+dir+"/"+name+" could not be decoded"
+			p.broken = append(p.broken, &ipam.ObjectError{Object: "network configuration " + name, Err: err})
+			if isFirst {
+				p.why = "network configuration " + name + " could not be decoded"
 			}
 			continue
 		}
-		if stranger := c.stranger(); stranger != "" && name == p.loaded {
-			p.loaded, p.why = "", "the first network configuration, "+dir+"/"+name+", is of "+stranger
-		}
 		confs = append(confs, c)
+		switch stranger := c.stranger(); {
+		case !isFirst:
+		case stranger != "":
+			p.why = "the first network configuration, " + name + ", is of " + stranger
+		default:
+			p.loaded = c.file
+		}
+	}
+	if p.loaded == "" && p.why == "" {
+		p.why = dir + " has no network configuration"
 	}
 	return confs, nil
-}
-
-// readConfFile reads one configuration. It may be a symbolic link, which a runtime follows.
-func readConfFile(d *folder, name string) (conf, error) {
-	f, err := d.readLinked(name, maxConf)
-	switch {
-	case err != nil:
-		return conf{}, err
-	case !f.mode.IsRegular():
-		return conf{}, fmt.Errorf("it is not a regular file, but %s", kindOf(f.mode))
-	case f.size > maxConf:
-		return conf{}, fmt.Errorf("it has %d bytes, and at most %d are read", f.size, maxConf)
-	}
-	return readConf(name, f.content)
 }
 
 // foldersOf returns the data folders in which a network may be.
@@ -175,16 +143,13 @@ func (p *places) addDataDir(dir string) {
 // protection says why the addresses of a network folder are held; empty if they are the
 // runtime's.
 func (p *places) protection(folder string) string {
-	if p.named[path.Base(folder)] {
+	name := path.Base(folder)
+	if slices.Contains(p.named, name) {
 		return ""
 	}
-	name := path.Base(folder)
 	release := fmt.Sprintf("; if only pods use it, add %s to backends.hostlocal.networks", name)
 	if program := p.foreign[folder]; program != "" {
 		return fmt.Sprintf("network %s is of %s", name, program) + release
-	}
-	if strings.HasPrefix(name, "podman") {
-		return fmt.Sprintf("network %s is of podman", name) + release
 	}
 	if _, ok := p.own[folder]; ok {
 		return ""

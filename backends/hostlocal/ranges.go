@@ -1,7 +1,7 @@
 package hostlocal
 
 import (
-	"context"
+	"math/big"
 	"net/netip"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -55,28 +55,12 @@ func (n network) size() (first netip.Prefix, usable ipam.Spans, ok bool) {
 	return first, ipam.NewSpans(spans...), first.IsValid()
 }
 
-// Survey implements ipam.Surveyor. A network of IPv4 and IPv6 is as full as its range of
-// IPv4 is.
-func (b *Backend) Survey(ctx context.Context, pools []ipam.Pool) ([]ipam.Network, error) {
-	p, err := readPlaces(ctx, b.settings)
-	if err != nil {
-		return nil, err
-	}
-	var all []ipam.Network
-	for _, pool := range pools {
-		first, usable, ok := p.own[pool.Name].size()
-		if ok {
-			all = append(all, ipam.Network{Name: pool.Name, Range: first, Known: true, Usable: usable, Pools: []string{pool.Name}})
-		}
-	}
-	return all, nil
-}
-
-// inRange sets the range of a pool, as far as the configuration has it.
-func (n network) inRange(pool *ipam.Pool) {
+// capacity returns the range of a network and how many addresses it has, as far as the
+// configuration says it.
+func (n network) capacity() (netip.Prefix, *big.Int) {
 	first, usable, ok := n.size()
 	if !ok {
-		return
+		return netip.Prefix{}, nil
 	}
-	pool.Range, pool.Capacity = first, usable.Within(first).Count()
+	return first, usable.Within(first).Count()
 }

@@ -2,6 +2,7 @@ package hostlocal
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,46 +27,46 @@ const maxMode fs.FileMode = 0o777
 
 // Record implements ipam.Backend.
 func (b *Backend) Record(ctx context.Context, as []ipam.Allocation) ([]json.RawMessage, error) {
-	records := make([]json.RawMessage, len(as))
-	open := make(map[string]*folder) // nil for one that is gone
-	defer func() {
-		for _, d := range open {
-			if d != nil {
-				d.close()
-			}
-		}
-	}()
-	for i, a := range as {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		d, known := open[a.Pool]
-		if !known {
-			var err error
-			if d, err = b.openPool(ctx, a.Pool); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return nil, err
-			}
-			open[a.Pool] = d
-		}
-		if d == nil || !addressOf(a.Key).IsValid() {
-			continue
-		}
-		f, err := d.read(a.Key, maxLease)
+	records, all := make([]json.RawMessage, len(as)), make([]int, len(as))
+	for i := range as {
+		all[i] = i
+	}
+	for _, indices := range ipam.ByPool(all, func(i int) string { return as[i].Pool }) {
+		d, err := b.openPool(as[indices[0]].Pool)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		if !f.mode.IsRegular() || f.token() != a.Token {
-			continue
+		for _, i := range indices {
+			if records[i], err = d.record(as[i]); err != nil {
+				break
+			}
 		}
-		records[i], err = json.Marshal(record{f.content, f.mode.Perm(), f.mtime})
-		if err != nil {
+		d.close()
+		if err := cmp.Or(err, ctx.Err()); err != nil {
 			return nil, err
 		}
 	}
 	return records, nil
+}
+
+// record returns the record of a lease; none if it is not there any more as it was listed.
+func (d *folder) record(a ipam.Allocation) (json.RawMessage, error) {
+	if !addressOf(a.Key).IsValid() {
+		return nil, nil
+	}
+	f, err := d.read(a.Key, maxLease)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ipam.ErrChanged):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case !f.mode.IsRegular() || f.token() != a.Token:
+		return nil, nil
+	}
+	return json.Marshal(record{f.content, f.mode.Perm(), f.mtime})
 }
 
 // readRecord decodes a record as the file that is to be put back. The error says what is

@@ -98,7 +98,7 @@ func (r *releasing) begin(ctx context.Context, pool string) (files []int, attach
 		}
 		files = append(files, indices...)
 	}
-	if r.d, err = r.openPool(ctx, pool); errors.Is(err, fs.ErrNotExist) {
+	if r.d, err = r.openPool(pool); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
 	}
 	return files, attached, err
@@ -119,8 +119,8 @@ func (r *releasing) delFor(known cache, group string, indices []int) (func(conte
 }
 
 // openPool opens the folder of a network in one of the data folders.
-func (b *Backend) openPool(ctx context.Context, pool string) (*folder, error) {
-	p, err := readPlaces(ctx, b.settings)
+func (b *Backend) openPool(pool string) (*folder, error) {
+	p, err := readPlaces(b.settings)
 	if err != nil {
 		return nil, err
 	}
@@ -135,6 +135,13 @@ func (b *Backend) openPool(ctx context.Context, pool string) (*folder, error) {
 	return data.open(path.Base(pool))
 }
 
+// answer sets the answer to some warrants.
+func (r *releasing) answer(indices []int, err error) {
+	for _, i := range indices {
+		r.errs[i] = err
+	}
+}
+
 // remove removes the files of some warrants under the plugin's lock.
 func (r *releasing) remove(ctx context.Context, indices []int) {
 	if len(indices) == 0 {
@@ -142,9 +149,7 @@ func (r *releasing) remove(ctx context.Context, indices []int) {
 	}
 	unlock, err := r.d.lock(ctx, lockWait)
 	if err != nil {
-		for _, i := range indices {
-			r.errs[i] = err
-		}
+		r.answer(indices, err)
 		return
 	}
 	defer unlock()
@@ -167,9 +172,7 @@ func (r *releasing) unlocked(ctx context.Context, attached []detachment) bool {
 		return true
 	}
 	for _, one := range attached {
-		for _, i := range one.indices {
-			r.errs[i] = err
-		}
+		r.answer(one.indices, err)
 	}
 	return false
 }

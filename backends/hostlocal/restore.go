@@ -56,7 +56,7 @@ func (b *Backend) Restore(ctx context.Context, pool string, rs []ipam.Record) []
 func (b *Backend) restore(ctx context.Context, pool string, rs []ipam.Record, do func(*restoration)) []error {
 	r := &restoration{files: make([]file, len(rs)), errs: make([]error, len(rs))}
 	r.decode(pool, rs)
-	d, err := b.openPool(ctx, pool)
+	d, err := b.openPool(pool)
 	switch {
 	case ctx.Err() != nil:
 		r.answer(ctx.Err())

@@ -8,6 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
+// Name is the name of the backend.
+const Name = "hostlocal"
+
 // Settings are backends.hostlocal of a policy. An empty list or string means the default.
 type Settings struct {
 	// DataDirs are folders that have one folder for each network. Those that the

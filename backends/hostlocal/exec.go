@@ -24,9 +24,6 @@ const maxAnswer = 1 << 20
 // open.
 const pipeDelay = time.Second
 
-// busyTries is how often a plugin is started whose file is being written.
-const busyTries = 6
-
 // A pluginExec runs the plugins of a node, each in a process group of its own. It implements
 // invoke.Exec. libcni's own one waits for every process that the plugin started, also after
 // ctx ended.
@@ -35,13 +32,7 @@ type pluginExec struct {
 
 	// hung has the paths of plugins that did not end in time. They are not called again.
 	hung *sync.Map
-
-	// pause waits before a plugin whose file is being written is started again. It returns an
-	// error if ctx ends first.
-	pause func(ctx context.Context) error
 }
-
-func newExec(hung *sync.Map) invoke.Exec { return &pluginExec{hung: hung, pause: pauseSecond} }
 
 // FindInPath implements invoke.Exec.
 func (*pluginExec) FindInPath(plugin string, paths []string) (string, error) {
@@ -54,18 +45,11 @@ func (e *pluginExec) ExecPlugin(ctx context.Context, path string, stdin []byte, 
 	if _, hung := e.hung.Load(path); hung {
 		return nil, fmt.Errorf("plugin %s did not end in time before, and is not called again", path)
 	}
-	for try := 1; ; try++ {
-		answer, err := execute(ctx, path, stdin, environ)
-		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			e.hung.Store(path, true)
-		}
-		if try == busyTries || !errors.Is(err, syscall.ETXTBSY) {
-			return answer, err
-		}
-		if stopped := e.pause(ctx); stopped != nil {
-			return nil, errors.Join(err, stopped)
-		}
+	answer, err := execute(ctx, path, stdin, environ)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		e.hung.Store(path, true)
 	}
+	return answer, err
 }
 
 // execute runs a plugin once. A plugin that succeeded stays one that did if it left a process
@@ -87,20 +71,18 @@ func execute(ctx context.Context, path string, stdin []byte, environ []string) (
 	}
 	err := c.Run()
 	if err == nil || errors.Is(err, exec.ErrWaitDelay) && ctx.Err() == nil {
-		return answer.Bytes(), nil
+		return answer.read.Bytes(), nil
 	}
 	var said types.Error
-	if ctx.Err() == nil && json.Unmarshal(answer.Bytes(), &said) == nil && said.Msg != "" {
+	if ctx.Err() == nil && json.Unmarshal(answer.read.Bytes(), &said) == nil && said.Msg != "" {
 		return nil, &said
 	}
 	return nil, fmt.Errorf("plugin %s: %w", path, err)
 }
 
-// An answer is what a plugin wrote to its stdout. The zero answer is empty.
+// An answer is what a plugin wrote to its stdout. The zero answer is empty. The buffer is no
+// embedded one: io.Copy would use its ReadFrom, which has no limit.
 type answer struct{ read bytes.Buffer }
-
-// Bytes returns the answer.
-func (a *answer) Bytes() []byte { return a.read.Bytes() }
 
 // Write implements io.Writer. It returns an error if the answer gets longer than maxAnswer.
 func (a *answer) Write(p []byte) (int, error) {
@@ -108,13 +90,4 @@ func (a *answer) Write(p []byte) (int, error) {
 		return 0, fmt.Errorf("the answer has more than %d bytes", maxAnswer)
 	}
 	return a.read.Write(p)
-}
-
-func pauseSecond(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(time.Second):
-		return nil
-	}
 }

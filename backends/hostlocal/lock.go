@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
@@ -30,20 +29,28 @@ const (
 func (d *folder) lock(ctx context.Context, wait time.Duration) (unlock func(), err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, errLocked)
 	defer cancel()
-	fd, err := retried(func() (int, error) {
-		return unix.Openat(d.fd(), lockFile, unix.O_CREAT|unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, lockPerm)
-	})
-	if err != nil {
-		return nil, d.at("open", lockFile, err)
+	var open []*os.File
+	unlock = func() {
+		for _, f := range open {
+			_ = f.Close()
+		}
 	}
-	f := os.NewFile(uintptr(fd), d.path+"/"+lockFile)
-	unlock = func() { _ = f.Close() }
+	take := func(name string, flags int) (*os.File, error) {
+		f, err := d.OpenFile(name, flags|os.O_RDONLY|syscall.O_NONBLOCK, lockPerm)
+		if err == nil {
+			open = append(open, f)
+		}
+		return f, err
+	}
+	f, err := take(lockFile, os.O_CREATE)
+	if err != nil {
+		return nil, err
+	}
 	info, err := f.Stat()
 	if err == nil && info.Mode()&pluginPerm == 0 {
-		var own *folder // a descriptor of its own, so that unlock gives it back
-		if own, err = d.open("."); err == nil {
-			unlock = func() { _ = f.Close(); own.close() }
-			err = flock(ctx, own.f)
+		var dir *os.File
+		if dir, err = take(".", 0); err == nil {
+			err = flock(ctx, dir)
 		}
 	}
 	if err == nil {
@@ -51,7 +58,7 @@ func (d *folder) lock(ctx context.Context, wait time.Duration) (unlock func(), e
 	}
 	if err != nil {
 		unlock()
-		return nil, d.at("lock", lockFile, err)
+		return nil, fmt.Errorf("lock %s/%s: %w", d.path, lockFile, err)
 	}
 	return unlock, nil
 }
@@ -63,8 +70,8 @@ var errLocked = fmt.Errorf("%w: another program holds the lock of the network", 
 func flock(ctx context.Context, f *os.File) error {
 	const pause = 2 * time.Millisecond
 	for {
-		_, err := retried(func() (int, error) { return 0, unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) })
-		if !errors.Is(err, unix.EWOULDBLOCK) {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
 			return err
 		}
 		select {

@@ -1,0 +1,165 @@
+package hostlocal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+)
+
+// A folder is an open folder. It names its files by their names alone and follows no
+// symbolic link, so no name leads out of it. A folder is safe for concurrent use.
+type folder struct {
+	*os.Root
+	path string
+}
+
+// openFolder opens a folder by its path, in which symbolic links are followed.
+func openFolder(path string) (*folder, error) {
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	return &folder{root, path}, nil
+}
+
+// open opens a folder in the folder.
+func (d *folder) open(name string) (*folder, error) {
+	named, err := d.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !named.IsDir() {
+		return nil, fmt.Errorf("it is not a folder, but %s, which is not followed", kindOf(named.Mode()))
+	}
+	root, err := d.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := root.Stat(".")
+	if err == nil && !os.SameFile(named, opened) {
+		err = errReplaced
+	}
+	if err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return &folder{root, d.path + "/" + name}, nil
+}
+
+// errReplaced says that a name was given to another file while it was opened.
+var errReplaced = fmt.Errorf("%w: it was replaced while it was opened", ipam.ErrChanged)
+
+// close closes the folder. A folder was only read, so nothing can be lost.
+func (d *folder) close() { _ = d.Close() }
+
+// each calls do with the name and the type of each entry, until do returns an error. It
+// holds few of them at a time.
+func (d *folder) each(ctx context.Context, do func(name string, mode fs.FileMode) error) error {
+	const chunk = 1024
+	f, err := d.Open(".")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		entries, err := f.ReadDir(chunk)
+		for _, e := range entries {
+			if err := do(e.Name(), e.Type()); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// A file is one entry of a folder.
+type file struct {
+	name    string
+	mode    fs.FileMode // its type and its permissions
+	inode   uint64      // 0 if unknown
+	size    int64
+	mtime   time.Time
+	content []byte // of a regular file, as much as was read
+}
+
+// read returns the entry of that name, with at most limit bytes of its content. It opens
+// no device and waits for no pipe.
+func (d *folder) read(name string, limit int) (file, error) {
+	named, err := d.Lstat(name)
+	if err != nil || !named.Mode().IsRegular() {
+		return fileOf(name, named), err
+	}
+	f, err := d.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return file{}, err
+	}
+	defer func() { _ = f.Close() }()
+	opened, err := f.Stat()
+	if err == nil && !os.SameFile(named, opened) {
+		err = errReplaced
+	}
+	if err != nil {
+		return file{}, err
+	}
+	found := fileOf(name, opened)
+	found.content, err = io.ReadAll(io.LimitReader(f, int64(limit)))
+	return found, err
+}
+
+// fileOf returns an entry by what the system says of it; the zero file for nil.
+func fileOf(name string, info fs.FileInfo) file {
+	if info == nil {
+		return file{}
+	}
+	f := file{name: name, mode: info.Mode(), size: info.Size(), mtime: info.ModTime().UTC()}
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		f.inode = stat.Ino
+	}
+	return f
+}
+
+// kindOf names the type of what is no regular file.
+func kindOf(mode fs.FileMode) string {
+	switch {
+	case mode.IsDir():
+		return "a folder"
+	case mode&fs.ModeSymlink != 0:
+		return "a symbolic link"
+	case mode&fs.ModeNamedPipe != 0:
+		return "a pipe"
+	case mode&fs.ModeSocket != 0:
+		return "a socket"
+	}
+	return "a device"
+}
+
+// remove removes a file. It reports no error if there is none.
+func (d *folder) remove(name string) error {
+	if err := d.Remove(name); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// sync makes the entries of the folder survive a crash of the node.
+func (d *folder) sync() error {
+	f, err := d.Open(".")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
