@@ -7,7 +7,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 )
 
 // A StoredPart is a part of a journal as its store has it: the part, or the error of
@@ -98,44 +97,24 @@ func (a *assembly) unique(parts []StoredPart) []StoredPart {
 	return once
 }
 
-// findGaps reports the parts that are missing between the sorted parts.
+// findGaps reports how many parts and writes are missing between the sorted parts.
 func (a *assembly) findGaps(parts []StoredPart) {
-	have, last := make(map[int][]int), make(map[int]int)
+	have, last := make(map[int]int), make(map[int]int)
 	for _, s := range parts {
 		write := s.Part.Write
 		if last[write] > 0 && last[write] != s.Part.Parts {
 			a.report("%s counts %d parts, other parts of write %d count %d", s.Name, s.Part.Parts, write, last[write])
 		}
-		have[write] = append(have[write], s.Part.Part)
+		have[write]++
 		last[write] = max(last[write], s.Part.Parts)
 	}
 	writes := slices.Sorted(maps.Keys(have))
 	for _, write := range writes {
-		if lost := gaps(have[write], last[write]); lost != "" {
-			a.report("write %d lacks part %s of %d", write, lost, last[write])
+		if lost := last[write] - have[write]; lost > 0 {
+			a.report("write %d lacks %d of %d parts", write, lost, last[write])
 		}
 	}
-	if n := len(writes); n > 0 {
-		if lost := gaps(writes, writes[n-1]); lost != "" {
-			a.report("write %s is missing", lost)
-		}
+	if n := len(writes); n > 0 && writes[n-1] > n {
+		a.report("%d of %d writes are missing", writes[n-1]-n, writes[n-1])
 	}
-}
-
-// gaps names the numbers from 1 to last that are missing in ascending numbers, such as
-// "1, 4-6".
-func gaps(have []int, last int) string {
-	var lost []string
-	next := 1
-	for _, n := range slices.Concat(have, []int{last + 1}) {
-		switch n - next {
-		case 0:
-		case 1:
-			lost = append(lost, fmt.Sprint(next))
-		default:
-			lost = append(lost, fmt.Sprintf("%d-%d", next, n-1))
-		}
-		next = n + 1
-	}
-	return strings.Join(lost, ", ")
 }

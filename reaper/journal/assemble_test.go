@@ -48,20 +48,19 @@ func TestDamageIsToldAndTheRestIsRead(t *testing.T) {
 	}{
 		{"whole", whole, "1 2 3 4", nil},
 		{"in another order", [][]byte{whole[3], whole[2], whole[0], whole[1]}, "1 2 3 4", nil},
-		{"the first is missing", whole[1:], "2 3 4", []string{"write 1 lacks part 1 of 3"}},
-		{"one in the middle is missing", [][]byte{whole[0], whole[2], whole[3]}, "1 3 4", []string{"write 1 lacks part 2 of 3"}},
-		{"two are missing", [][]byte{whole[0], whole[3]}, "1 4", []string{"write 1 lacks part 2-3 of 3"}},
-		{"two with one between are missing", [][]byte{whole[1], whole[3]}, "2 4", []string{"write 1 lacks part 1, 3 of 3"}},
-		{"a write is missing", whole[3:], "4", []string{"write 1 is missing"}},
+		{"the first is missing", whole[1:], "2 3 4", []string{"write 1 lacks 1 of 3 parts"}},
+		{"one in the middle is missing", [][]byte{whole[0], whole[2], whole[3]}, "1 3 4", []string{"write 1 lacks 1 of 3 parts"}},
+		{"two are missing", [][]byte{whole[0], whole[3]}, "1 4", []string{"write 1 lacks 2 of 3 parts"}},
+		{"a write is missing", whole[3:], "4", []string{"1 of 2 writes are missing"}},
 		{"the last write is missing", whole[:3], "1 2 3", nil},
-		{"junk", [][]byte{whole[0], []byte("junk"), whole[2], whole[3]}, "1 3 4", []string{"place 2: ", "write 1 lacks part 2 of 3"}},
+		{"junk", [][]byte{whole[0], []byte("junk"), whole[2], whole[3]}, "1 3 4", []string{"place 2: ", "write 1 lacks 1 of 3 parts"}},
 		{"all is junk", [][]byte{[]byte("junk"), nil}, "", []string{"place 1: ", "place 2: "}},
 		{"nothing", nil, "", nil},
 		{"a newer version", [][]byte{whole[0], whole[1], whole[2], edited(3, `"version":1,`, `"version":2,`)}, "1 2 3", []string{
 			"place 4: ", "use the newer ip-reaper",
 		}},
 		{"another run's", [][]byte{whole[0], edited(1, "ABCDEF", "GHIJKL"), whole[2], whole[3]}, "1 3 4", []string{
-			`place 2 is part of run "20260301-120000-GHIJKL"`, "write 1 lacks part 2 of 3",
+			`place 2 is part of run "20260301-120000-GHIJKL"`, "write 1 lacks 1 of 3 parts",
 		}},
 		{"another cluster's", [][]byte{whole[0], whole[1], whole[2], edited(3, "https://cluster", "https://other")}, "1 2 3", []string{
 			"place 4 describes the run differently than place 1",
@@ -76,10 +75,10 @@ func TestDamageIsToldAndTheRestIsRead(t *testing.T) {
 			"place 1 and place 2 are both", "place 1 and place 3 are both",
 		}},
 		{"of fewer parts", [][]byte{whole[0], whole[1], edited(2, `"parts":3`, `"parts":4`), whole[3]}, "1 2 3 4", []string{
-			"place 3 counts 4 parts, other parts of write 1 count 3", "write 1 lacks part 4 of 4",
+			"place 3 counts 4 parts, other parts of write 1 count 3", "write 1 lacks 1 of 4 parts",
 		}},
 		{"very many parts", [][]byte{edited(3, `"write":2,"part":1,"parts":1`, `"write":1,"part":1,"parts":1073741824`)}, "4", []string{
-			"write 1 lacks part 2-1073741824 of 1073741824",
+			"write 1 lacks 1073741823 of 1073741824 parts",
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

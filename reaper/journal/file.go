@@ -59,8 +59,8 @@ func (j *File) Write(ctx context.Context, run Run, records []ipam.Record) error 
 	if err := errors.Join(j.broken, ctx.Err()); err != nil {
 		return err
 	}
-	parts, err := NewEncoding(run, j.writes+1, records)
-	if err != nil || parts.Len() == 0 {
+	parts, err := Split(run, j.writes+1, records)
+	if err != nil || len(parts) == 0 {
 		return err
 	}
 	size, err := j.writeParts(parts)
@@ -77,16 +77,16 @@ func (j *File) Write(ctx context.Context, run Run, records []ipam.Record) error 
 }
 
 // writeParts writes the parts to the disk. It returns their size in bytes.
-func (j *File) writeParts(parts *Encoding) (size int64, err error) {
-	for i := range parts.Len() {
-		part, err := parts.Part(i)
+func (j *File) writeParts(parts []Part) (size int64, err error) {
+	for _, p := range parts {
+		line, err := p.Encode()
 		if err != nil {
 			return 0, err
 		}
-		if _, err := j.file.Write(append(part, '\n')); err != nil {
+		if _, err := j.file.Write(append(line, '\n')); err != nil {
 			return 0, err
 		}
-		size += int64(len(part)) + 1
+		size += int64(len(line)) + 1
 	}
 	return size, j.file.Sync()
 }

@@ -59,20 +59,11 @@ type head struct {
 	Version int    `json:"version"`
 }
 
-// An Encoding makes the parts that store the records of one write, one after the other:
-// the parts of 100,000 records have 100 MiB together.
-type Encoding struct {
-	run    Run
-	write  int
-	chunks [][]ipam.Record // of each part
-}
-
-// NewEncoding returns the encoding of records. Without records it has no parts. The caller
-// must not change the records while it is in use.
+// Split returns the parts of one write, with their records in order: none without records.
 //
-// If a record cannot be stored and read back, the error is a *journal.UnfitError.
-func NewEncoding(run Run, write int, records []ipam.Record) (*Encoding, error) {
-	e := &Encoding{run: run, write: write}
+// If a record cannot be stored and read back, the error is an *UnfitError.
+func Split(run Run, write int, records []ipam.Record) ([]Part, error) {
+	var chunks [][]ipam.Record
 	unfit := make(map[int]error)
 	first, size := 0, 0
 	for i, r := range records {
@@ -90,7 +81,7 @@ func NewEncoding(run Run, write int, records []ipam.Record) (*Encoding, error) {
 			continue
 		}
 		if size += n; size > partSize && i > first {
-			e.chunks = append(e.chunks, records[first:i])
+			chunks = append(chunks, records[first:i])
 			first, size = i, n
 		}
 	}
@@ -98,26 +89,25 @@ func NewEncoding(run Run, write int, records []ipam.Record) (*Encoding, error) {
 		return nil, &UnfitError{Records: unfit}
 	}
 	if len(records) > 0 {
-		e.chunks = append(e.chunks, records[first:])
+		chunks = append(chunks, records[first:])
 	}
-	return e, nil
+	parts := make([]Part, len(chunks))
+	for i, chunk := range chunks {
+		parts[i] = Part{run, write, i + 1, len(chunks), chunk}
+	}
+	return parts, nil
 }
 
-// Len returns the number of parts.
-func (e *Encoding) Len() int { return len(e.chunks) }
-
-// Part returns a part as one line. The index is from 0.
+// Encode returns a part as one line. The parts of 100,000 records have 100 MiB together, so a
+// caller encodes and stores one after the other.
 //
 // DecodePart returns the stored objects of the records byte for byte, but for space
-// between tokens. If it could not read the part back, Part returns an error.
-func (e *Encoding) Part(i int) ([]byte, error) {
+// between tokens. If it could not read the part back, Encode returns an error.
+func (p Part) Encode() ([]byte, error) {
 	data, err := encodeLine(struct {
 		head
 		Part
-	}{
-		head{kind, version},
-		Part{e.run, e.write, i + 1, len(e.chunks), e.chunks[i]},
-	})
+	}{head{kind, version}, p})
 	if err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
@@ -125,21 +115,6 @@ func (e *Encoding) Part(i int) ([]byte, error) {
 		return nil, fmt.Errorf("the journal could not be read back: %w", err)
 	}
 	return data, nil
-}
-
-// Encode returns all parts of an Encoding. If a part cannot be read back, it returns none.
-func Encode(run Run, write int, records []ipam.Record) ([][]byte, error) {
-	e, err := NewEncoding(run, write, records)
-	if err != nil {
-		return nil, err
-	}
-	parts := make([][]byte, e.Len())
-	for i := range parts {
-		if parts[i], err = e.Part(i); err != nil {
-			return nil, err
-		}
-	}
-	return parts, nil
 }
 
 // encodeLine is json.Marshal without the escapes for HTML, which would change the
@@ -155,7 +130,7 @@ func encodeLine(v any) ([]byte, error) {
 }
 
 // DecodePart reads a part that Encode returned. For any other data, including a part of
-// a newer version, it returns an error that wraps journal.ErrDamaged.
+// a newer version, it returns an error that wraps ErrDamaged.
 func DecodePart(data []byte) (Part, error) {
 	part, err := decodePart(data)
 	if err != nil {

@@ -48,7 +48,7 @@ func FuzzJournal(f *testing.F) {
 // wantSameAgain checks that a part that could be read is written as it was.
 func wantSameAgain(t *testing.T, part journal.Part) {
 	t.Helper()
-	parts, err := journal.Encode(part.Run, part.Write, part.Records)
+	parts, err := encoded(part.Run, part.Write, part.Records)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,11 +28,24 @@ func record(key, stored string) ipam.Record {
 // encode returns the parts of the run's write.
 func encode(t testing.TB, write int, records ...ipam.Record) [][]byte {
 	t.Helper()
-	parts, err := journal.Encode(journaled, write, records)
+	parts, err := encoded(journaled, write, records)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return parts
+}
+
+// encoded returns the parts of a write as lines.
+func encoded(run journal.Run, write int, records []ipam.Record) (lines [][]byte, err error) {
+	parts, err := journal.Split(run, write, records)
+	for _, p := range parts {
+		line, err := p.Encode()
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, line)
+	}
+	return lines, err
 }
 
 // decoded reads parts as they were found in places "1", "2" and so on.
@@ -136,7 +149,7 @@ func TestRecordThatCouldNotBeReadBackIsRefused(t *testing.T) {
 		"an IP that is none":    change(func(r *ipam.Record) { r.IP = "10.0.0.256" }),
 	} {
 		t.Run(name, func(t *testing.T) {
-			parts, err := journal.Encode(journaled, 1, []ipam.Record{good, r, good, r, good})
+			parts, err := encoded(journaled, 1, []ipam.Record{good, r, good, r, good})
 			var unfit *journal.UnfitError
 			if !errors.As(err, &unfit) || parts != nil {
 				t.Fatalf("%d parts, %v, want a *reaper.UnfitError", len(parts), err)
@@ -154,14 +167,14 @@ func TestRecordThatCouldNotBeReadBackIsRefused(t *testing.T) {
 // A value can be as deep as JSON allows only outside of a journal.
 func TestRecordThatIsTooDeepIsRefused(t *testing.T) {
 	r := record("7", strings.Repeat("[", 9999)+strings.Repeat("]", 9999))
-	if _, err := journal.Encode(journaled, 1, []ipam.Record{r}); err == nil {
+	if _, err := encoded(journaled, 1, []ipam.Record{r}); err == nil {
 		t.Error("what cannot be read back was encoded")
 	}
 }
 
 // A journal of no run could not be found again.
 func TestRunWithoutANameIsRefused(t *testing.T) {
-	if _, err := journal.Encode(journal.Run{}, 1, []ipam.Record{record("7", `{}`)}); err == nil {
+	if _, err := encoded(journal.Run{}, 1, []ipam.Record{record("7", `{}`)}); err == nil {
 		t.Error("a journal of no run was encoded")
 	}
 }

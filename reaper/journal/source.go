@@ -3,7 +3,6 @@ package journal
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -15,8 +14,8 @@ type Source interface {
 	// Place says where the journals are, for messages.
 	Place() string
 
-	// Runs returns the IDs of the runs that have a journal, the latest first.
-	Runs(ctx context.Context) ([]string, error)
+	// List returns the runs that have a journal, the latest first, with the warnings of PastRuns.
+	List(ctx context.Context) (runs []PastRun, warnings []string, err error)
 
 	// Parts returns the parts of a run's journal, and none if nothing is stored under
 	// exactly this ID.
@@ -24,7 +23,7 @@ type Source interface {
 }
 
 // Find returns the journal of a run, with the errors of Assemble. The ID may be in any case.
-// If the run has no journal, the error wraps journal.ErrNone and names the runs that
+// If the run has no journal, the error wraps ErrNone and names the runs that
 // have one.
 func Find(ctx context.Context, s Source, runID string) (Journal, error) {
 	parts, err := s.Parts(ctx, runID)
@@ -34,17 +33,20 @@ func Find(ctx context.Context, s Source, runID string) (Journal, error) {
 	if len(parts) > 0 {
 		return Assemble(runID, parts)
 	}
-	runs, err := s.Runs(ctx)
+	runs, _, err := s.List(ctx)
 	if err != nil {
-		return Journal{}, fmt.Errorf("list the journals: %w", err)
-	}
-	alike := func(id string) bool { return id != runID && strings.EqualFold(id, runID) }
-	if i := slices.IndexFunc(runs, alike); i >= 0 {
-		return Find(ctx, s, runs[i])
+		return Journal{}, err
 	}
 	there := "no run has a journal there"
-	if len(runs) > 0 {
-		there = fmt.Sprintf("runs with a journal there: %d, the latest are %s", len(runs), strings.Join(runs[:min(len(runs), maxNamed)], ", "))
+	var ids []string
+	for _, r := range runs {
+		if r.ID != runID && strings.EqualFold(r.ID, runID) {
+			return Find(ctx, s, r.ID)
+		}
+		ids = append(ids, r.ID)
+	}
+	if len(ids) > 0 {
+		there = fmt.Sprintf("runs with a journal there: %d, the latest are %s", len(ids), strings.Join(ids[:min(len(ids), maxNamed)], ", "))
 	}
 	return Journal{}, fmt.Errorf("%w of run %q in %s: %s", ErrNone, runID, s.Place(), there)
 }

@@ -193,18 +193,6 @@ func (j *Journals) List(ctx context.Context) (runs []journal.PastRun, warnings [
 // Place implements journal.Source.
 func (j *Journals) Place() string { return j.folder.at(journalsName) }
 
-// Runs implements journal.Source. A run whose file is empty released nothing.
-func (j *Journals) Runs(context.Context) ([]string, error) {
-	stored, err := j.stored()
-	var ids []string
-	for _, r := range stored {
-		if r.size > 0 {
-			ids = append(ids, r.id)
-		}
-	}
-	return ids, err
-}
-
 // Parts implements journal.Source.
 func (j *Journals) Parts(ctx context.Context, run string) ([]journal.StoredPart, error) {
 	if err := ctx.Err(); err != nil || !journal.IsRunID(run) {

@@ -26,6 +26,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 	backendplugin "github.com/ip-reaper/ip-reaper/reaper/plugin"
@@ -108,7 +109,7 @@ func (e Engine) options(terms string) (reaper.Options, error) {
 	namespace := cmp.Or(e.Namespace, cluster.PoolNamespace)
 	o.Ledgers = state.NewLedgers(core, namespace)
 	o.Protectors = backendplugin.Protectors(backends.All())
-	o.Journals = state.NewJournals(core, namespace, state.Retention{Runs: 10})
+	o.Journals = state.NewJournals(core, namespace, journal.Retention{Runs: 10})
 	return o, nil
 }
 

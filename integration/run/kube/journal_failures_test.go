@@ -92,10 +92,10 @@ func TestWhatAFailedWriteHasLeftIsDamage(t *testing.T) {
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "could not be removed, and is not a whole journal") {
 		t.Errorf("Write = %v, want that the second part is forbidden, and that the first one stays", err)
 	}
-	f.wantDamage("run-1", 2, "write 1 lacks part")
+	f.wantDamage("run-1", 2, "write 1 lacks")
 	f.must(j.Write(t.Context(), run("run-1"), threeParts()))
 	f.wantStored("run-1-1-1", "run-1-2-1", "run-1-2-2", "run-1-2-3")
-	f.wantDamage("run-1", 2+len(threeParts()), "write 1 lacks part")
+	f.wantDamage("run-1", 2+len(threeParts()), "write 1 lacks")
 }
 
 // wantDamage fails the test unless so many records can be read of the journal, and
@@ -183,7 +183,7 @@ func TestJournalThatWasEditedByHand(t *testing.T) {
 		change func(*corev1.ConfigMap)
 		want   string
 	}{
-		{"label removed", func(cm *corev1.ConfigMap) { delete(cm.Labels, state.RunLabel) }, "write 1 lacks part 2 of 3"},
+		{"label removed", func(cm *corev1.ConfigMap) { delete(cm.Labels, state.RunLabel) }, "write 1 lacks 1 of 3 parts"},
 		{"junk", data([]byte("junk")), second},
 		{"cut off", func(cm *corev1.ConfigMap) {
 			all := cm.BinaryData["journal.json.gz"]
@@ -209,11 +209,13 @@ func TestJournalThatWasEditedByHand(t *testing.T) {
 func TestForgedPartUnderAnotherNameTakesNoRecordAway(t *testing.T) {
 	f := newJournalFixture(t)
 	f.write("run-1", 1, records(1, 10))
-	forged, err := journal.Encode(run("run-1"), 1, records(1, 20))
+	forged, err := journal.Split(run("run-1"), 1, records(1, 20))
+	f.must(err)
+	line, err := forged[0].Encode()
 	f.must(err)
 	_, err = f.Kube.CoreV1().ConfigMaps(f.namespace).Create(t.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "ip-reaper-journal-run-1-1-9", Labels: f.stored()["run-1-1-1"].Labels},
-		BinaryData: map[string][]byte{"journal.json.gz": zipped(t, forged[0])},
+		BinaryData: map[string][]byte{"journal.json.gz": zipped(t, line)},
 	}, metav1.CreateOptions{})
 	f.must(err)
 	f.wantDamage("run-1", 1, "ip-reaper-journal-run-1-1-9: the journal is damaged: the part belongs into ip-reaper-journal-run-1-1-1")

@@ -47,7 +47,7 @@ func newJournalFixture(t *testing.T) *journalFixture {
 
 // journals are those of a new run.
 func (f *journalFixture) journals(keep int) *state.Journals {
-	return state.NewJournals(f.reaper.CoreV1(), f.namespace, state.Retention{Runs: keep})
+	return state.NewJournals(f.reaper.CoreV1(), f.namespace, journal.Retention{Runs: keep})
 }
 
 // run is a run that writes journals.

@@ -46,13 +46,13 @@ type Journals struct {
 	maps      corev1client.ConfigMapInterface
 	client    rest.Interface // for lists, because maps reads a page of any size
 	namespace string
-	retention Retention
+	retention journal.Retention
 	run       string // the ID, once something was written
 	writes    int
 }
 
 // NewJournals returns the journals of a namespace.
-func NewJournals(core corev1client.CoreV1Interface, namespace string, r Retention) *Journals {
+func NewJournals(core corev1client.CoreV1Interface, namespace string, r journal.Retention) *Journals {
 	return &Journals{maps: core.ConfigMaps(namespace), client: core.RESTClient(), namespace: namespace, retention: r}
 }
 
@@ -60,13 +60,13 @@ func NewJournals(core corev1client.CoreV1Interface, namespace string, r Retentio
 // room of a quota. If it cannot remove a part, that part is never all of the write, so that readers
 // see the damage.
 func (j *Journals) Write(ctx context.Context, run journal.Run, records []ipam.Record) error {
-	parts, err := journal.NewEncoding(run, j.writes+1, records)
-	if err != nil || parts.Len() == 0 {
+	parts, err := journal.Split(run, j.writes+1, records)
+	if err != nil {
 		return err
 	}
 	var begun []*corev1.ConfigMap
-	for i := range parts.Len() {
-		cm, err := j.configMap(run, i+1, parts)
+	for _, part := range parts {
+		cm, err := configMap(part)
 		if err != nil {
 			return errors.Join(err, j.takeBack(ctx, begun))
 		}
@@ -82,35 +82,37 @@ func (j *Journals) Write(ctx context.Context, run journal.Run, records []ipam.Re
 			return errors.Join(fmt.Errorf("write the journal: %s: %w", cm.Name, err), left)
 		}
 	}
-	j.run = run.ID
-	j.writes++
+	if len(parts) > 0 {
+		j.run = run.ID
+		j.writes++
+	}
 	return nil
 }
 
-// configMap returns the nth part of the next write, from 1.
-func (j *Journals) configMap(run journal.Run, n int, parts *journal.Encoding) (*corev1.ConfigMap, error) {
-	part, err := parts.Part(n - 1)
+// configMap returns the ConfigMap of a part.
+func configMap(part journal.Part) (*corev1.ConfigMap, error) {
+	line, err := part.Encode()
 	if err != nil {
 		return nil, err
 	}
-	data, err := zip(part, gzip.DefaultCompression)
+	data, err := zip(line, gzip.DefaultCompression)
 	if err != nil {
 		return nil, err
 	}
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:        partName(run.ID, j.writes+1, n),
-			Labels:      map[string]string{JournalLabel: "true", RunLabel: run.ID},
-			Annotations: map[string]string{startedKey: run.StartedAt.UTC().Format(time.RFC3339)},
+			Name:        partName(part),
+			Labels:      map[string]string{JournalLabel: "true", RunLabel: part.Run.ID},
+			Annotations: map[string]string{startedKey: part.Run.StartedAt.UTC().Format(time.RFC3339)},
 		},
 		BinaryData: map[string][]byte{journalKey: data},
 		Immutable:  new(true),
 	}, nil
 }
 
-// partName returns the name of the nth part of a write.
-func partName(runID string, write, n int) string {
-	return fmt.Sprintf("%s-%s-%d-%d", JournalName, strings.ToLower(runID), write, n)
+// partName returns the name of the ConfigMap of a part.
+func partName(p journal.Part) string {
+	return fmt.Sprintf("%s-%s-%d-%d", JournalName, strings.ToLower(p.Run.ID), p.Write, p.Part)
 }
 
 // create returns nil only if the API server stores the part unchanged. It retries

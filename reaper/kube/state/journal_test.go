@@ -36,7 +36,7 @@ func writeJournal(t *testing.T, change func(*corev1.ConfigMap) error) (*fake.Cli
 		return true, cm, err
 	})
 	records := []ipam.Record{{Backend: "b", Pool: "u", Key: "k", Stored: []byte(`{}`)}}
-	return client, NewJournals(client.CoreV1(), ns, Retention{}).Write(t.Context(), journal.Run{ID: "Run-1"}, records)
+	return client, NewJournals(client.CoreV1(), ns, journal.Retention{}).Write(t.Context(), journal.Run{ID: "Run-1"}, records)
 }
 
 // Promise 10: what an admission webhook changes may not be found by a reader.
@@ -127,7 +127,7 @@ func TestRemovalNamesTheObjectAndItsVersion(t *testing.T) {
 		got = a.(k8stesting.DeleteActionImpl).DeleteOptions.Preconditions
 		return true, nil, apierrors.NewConflict(configMaps, "part", errors.New("the UID in the precondition"))
 	})
-	err := NewJournals(client.CoreV1(), ns, Retention{}).remove(t.Context(), "part", "u1", "7")
+	err := NewJournals(client.CoreV1(), ns, journal.Retention{}).remove(t.Context(), "part", "u1", "7")
 	if !errors.Is(err, errReplaced) || len(client.Actions()) != 1 {
 		t.Errorf("remove = %v after %d requests, want one request and that another object is there", err, len(client.Actions()))
 	}
@@ -174,7 +174,7 @@ func TestJournalsOfLargePartsExpire(t *testing.T) {
 	for _, id := range []string{"3", "2", "1"} {
 		runs = append(runs, storedRun{id: id, parts: []storedPart{part, part}})
 	}
-	got := expired(Retention{For: time.Hour}, runs, 0)
+	got := expired(journal.Retention{For: time.Hour}, runs, 0)
 	if len(got) != 2 || got[0].id != "1" || got[1].id != "2" { // 96 MiB, and 64 are kept
 		t.Errorf("%v expire, want those of runs 1 and 2", got)
 	}

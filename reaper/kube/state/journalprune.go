@@ -9,9 +9,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 )
 
-// A Retention says which journals Prune keeps.
-type Retention = journal.Retention
-
 // Prune implements journal.Store. It orders the runs by the API server's clock, and
 // stops at the first part that the API server does not let it delete.
 //
@@ -54,7 +51,7 @@ func leftAlone(names []string) error {
 
 // expired returns the runs whose journals are not kept, the oldest first. runs has the latest
 // first, and the current run by the index own. The times are by the API server's clock.
-func expired(r Retention, runs []storedRun, own int) []storedRun {
+func expired(r journal.Retention, runs []storedRun, own int) []storedRun {
 	stored := make([]journal.Stored, len(runs))
 	for i, run := range runs {
 		stored[i].Began = run.began

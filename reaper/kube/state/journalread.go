@@ -26,14 +26,17 @@ func (j *Journals) Read(ctx context.Context, runID string) (journal.Journal, err
 // Place implements journal.Source.
 func (j *Journals) Place() string { return "namespace " + j.namespace }
 
-// Runs implements journal.Source.
-func (j *Journals) Runs(ctx context.Context) ([]string, error) {
-	runs, _, err := j.runs(ctx)
-	var ids []string
-	for _, r := range runs {
-		ids = append(ids, r.id)
+// List returns the runs that have a journal, the latest first, by the API server's clock.
+// The warnings name the ConfigMaps that could not be read.
+func (j *Journals) List(ctx context.Context) (runs []journal.PastRun, warnings []string, err error) {
+	parts, err := listParts(ctx, j, labels.Set{JournalLabel: "true"}.AsSelector(), func(cm *corev1.ConfigMap) journal.Summary {
+		return journal.Summarize(cm.Labels[RunLabel], cm.CreationTimestamp.Time, namedPart(new(journal.Meter), cm))
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("list the journals: %w", err)
 	}
-	return ids, err
+	runs, warnings = journal.PastRuns(parts)
+	return runs, warnings, nil
 }
 
 // Parts implements journal.Source.
@@ -122,7 +125,7 @@ func namedPart(m *journal.Meter, cm *corev1.ConfigMap) journal.StoredPart {
 	if s.Err != nil || s.Part.Run.ID != cm.Labels[RunLabel] {
 		return s
 	}
-	if name := partName(s.Part.Run.ID, s.Part.Write, s.Part.Part); name != cm.Name {
+	if name := partName(s.Part); name != cm.Name {
 		s.Err = fmt.Errorf("%w: the part belongs into %s", journal.ErrDamaged, name)
 	}
 	return s

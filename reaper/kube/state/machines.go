@@ -3,7 +3,9 @@ package state
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,7 +19,6 @@ import (
 // The resource of KubeVirt's virtual machines that run.
 const (
 	machineGroup    = "kubevirt.io"
-	machineVersion  = "v1"
 	machineResource = "virtualmachineinstances"
 	machineKind     = "VirtualMachineInstance"
 )
@@ -29,7 +30,7 @@ func (c *Cluster) VirtualMachines(ctx context.Context) ([]census.VirtualMachine,
 	if c.node != "" {
 		return nil, ctx.Err()
 	}
-	version, err := servedVersion(ctx, c.raw, machineGroup, machineVersion, machineResource)
+	version, err := servedVersion(ctx, c.raw, machineGroup, machineResource)
 	if err != nil || version == "" {
 		return nil, kube.Answered(err)
 	}
@@ -84,11 +85,10 @@ func readMachine(item json.RawMessage) census.VirtualMachine {
 	return m
 }
 
-// servedVersion returns the version in which the API server serves a resource of an API
-// group: the wanted one, or else the one that the API server prefers. It returns an empty
-// version if the API server says that it does not serve the resource.
-func servedVersion(ctx context.Context, client rest.Interface, group, wanted, resource string) (string, error) {
-	version, err := groupVersion(ctx, client, group, wanted)
+// servedVersion returns the version in which the API server prefers to serve a resource of an API
+// group. It returns an empty version if the API server says that it does not serve the resource.
+func servedVersion(ctx context.Context, client rest.Interface, group, resource string) (string, error) {
+	version, err := preferredVersion(ctx, client, group)
 	if err != nil || version == "" {
 		return "", err
 	}
@@ -99,39 +99,32 @@ func servedVersion(ctx context.Context, client rest.Interface, group, wanted, re
 	if served.Kind != "APIResourceList" || served.GroupVersion != group+"/"+version {
 		return "", fmt.Errorf("list the resources of %s/%s: the answer is no list of its resources", group, version)
 	}
-	for _, r := range served.APIResources {
-		if r.Name == resource {
-			return version, nil
-		}
+	if !slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Name == resource }) {
+		return "", nil
 	}
-	return "", nil
+	return version, nil
 }
 
-// groupVersion is servedVersion for the group.
-func groupVersion(ctx context.Context, client rest.Interface, group, wanted string) (string, error) {
+// preferredVersion returns the version of an API group that the API server prefers. It returns an
+// empty version if the API server says that it does not serve the group.
+func preferredVersion(ctx context.Context, client rest.Interface, group string) (string, error) {
 	var served metav1.APIGroupList
 	if err := kube.Discover(ctx, client, &served, "/apis"); err != nil {
 		return "", fmt.Errorf("list the API groups: %w", err)
 	}
-	version, complete := "", false
-	for _, g := range served.Groups {
-		switch g.Name {
-		case "apps": // every API server has it
-			complete = true
-		case group:
-			version = g.PreferredVersion.Version
-			for _, v := range g.Versions {
-				if v.Version == wanted {
-					version = wanted
-				}
-			}
-			if version == "" {
-				return "", fmt.Errorf("list the API groups: %s has no version", group)
-			}
-		}
+	at := func(name string) int {
+		return slices.IndexFunc(served.Groups, func(g metav1.APIGroup) bool { return g.Name == name })
 	}
-	if served.Kind != "APIGroupList" || !complete {
-		return "", fmt.Errorf("list the API groups: the answer is no complete list: it lacks apps")
+	if served.Kind != "APIGroupList" || at("apps") < 0 { // every API server has it
+		return "", errors.New("list the API groups: the answer is no complete list: it lacks apps")
+	}
+	i := at(group)
+	if i < 0 {
+		return "", nil
+	}
+	version := served.Groups[i].PreferredVersion.Version
+	if version == "" {
+		return "", fmt.Errorf("list the API groups: %s has no version", group)
 	}
 	return version, nil
 }

@@ -20,7 +20,7 @@ const (
 	machinesPath  = "/apis/kubevirt.io/v1/virtualmachineinstances"
 	appsGroup     = `{"name": "apps", "versions": [{"groupVersion": "apps/v1", "version": "v1"}], "preferredVersion": {"groupVersion": "apps/v1", "version": "v1"}}`
 	kubevirtGroup = `{"name": "kubevirt.io", "versions": [{"groupVersion": "kubevirt.io/v1alpha3", "version": "v1alpha3"}, {"groupVersion": "kubevirt.io/v1", "version": "v1"}],
-		"preferredVersion": {"groupVersion": "kubevirt.io/v1alpha3", "version": "v1alpha3"}}`
+		"preferredVersion": {"groupVersion": "kubevirt.io/v1", "version": "v1"}}`
 )
 
 // groups answers as the API server does that serves these groups.
