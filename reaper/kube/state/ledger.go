@@ -42,20 +42,22 @@ const (
 type Ledgers struct {
 	maps      corev1client.ConfigMapInterface
 	namespace string
+	maxPart   int // see the constant
+	maxPlain  int
 	head      *corev1.ConfigMap // the one of LedgerName as loaded or written, without the ledger; nil for none
 }
 
 // NewLedgers returns the ledger of a namespace.
 func NewLedgers(core corev1client.ConfigMapsGetter, namespace string) *Ledgers {
-	return &Ledgers{maps: core.ConfigMaps(namespace), namespace: namespace}
+	return &Ledgers{maps: core.ConfigMaps(namespace), namespace: namespace, maxPart: maxPart, maxPlain: maxPlain}
 }
 
 // Capacity implements ledger.Store.
 func (l *Ledgers) Capacity() int {
 	if l.isLarge() {
-		return maxParts * maxPlain
+		return maxParts * l.maxPlain
 	}
-	return maxPlain
+	return l.maxPlain
 }
 
 // isLarge reports whether the ledger may have parts, or has some.
@@ -117,12 +119,12 @@ func (l *Ledgers) read(ctx context.Context, head *corev1.ConfigMap) (ledger.Ledg
 	if len(data) == 0 {
 		return ledger.Ledger{}, nil // the manifests make an empty one
 	}
-	plain, err := unzip(data, maxParts*maxPlain+1)
+	plain, err := unzip(data, int64(maxParts*l.maxPlain+1))
 	switch {
 	case err != nil:
 		return ledger.Ledger{}, fmt.Errorf("%w: %w", ledger.ErrDamaged, err)
-	case len(plain) > maxParts*maxPlain:
-		return ledger.Ledger{}, fmt.Errorf("%w: it has more than %d bytes", ledger.ErrDamaged, maxParts*maxPlain)
+	case len(plain) > maxParts*l.maxPlain:
+		return ledger.Ledger{}, fmt.Errorf("%w: it has more than %d bytes", ledger.ErrDamaged, maxParts*l.maxPlain)
 	}
 	return ledger.Decode(plain)
 }

@@ -187,7 +187,7 @@ func TestPartsAreReplacedWhileTheyAreRead(t *testing.T) {
 	before, after := ledgerOf(t, 0, large), ledgerOf(t, large, large)
 	client := largely(t)
 	save(t, client, before)
-	l := NewLedgers(client.CoreV1(), ns)
+	l := newLedgers(client)
 	gets := 0
 	l.maps = replaced{l.maps, func() {
 		if gets++; gets == 2 { // it has read the first ConfigMap

@@ -29,15 +29,23 @@ const ns = "reap"
 
 var configMaps = schema.GroupResource{Resource: "configmaps"}
 
-// large is a number of entries that need two parts.
-const large = 150_000
+// large is a number of entries that need two parts, each of which has smallPart bytes: a full
+// one is stored in integration/run/kube.
+const (
+	large     = 500
+	smallPart = 4 << 10
+)
+
+// newLedgers returns the ledger of the namespace, with small parts.
+func newLedgers(client *fake.Clientset) *Ledgers {
+	l := NewLedgers(client.CoreV1(), ns)
+	l.maxPart, l.maxPlain = smallPart, smallPart
+	return l
+}
 
 // ledgerOf remembers n allocations, called from, from+1 and so on.
 func ledgerOf(t testing.TB, from, n int) ledger.Ledger {
 	t.Helper()
-	if l, made := ledgers[[2]int{from, n}]; made {
-		return l
-	}
 	seen := make(map[string]int64, n)
 	for i := from; i < from+n; i++ {
 		seen[ledgertest.Key(strconv.Itoa(i))] = 1_800_000_000 + int64(i)
@@ -46,16 +54,12 @@ func ledgerOf(t testing.TB, from, n int) ledger.Ledger {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ledgers[[2]int{from, n}] = l
 	return l
 }
 
-// ledgers has what ledgerOf made: a ledger never changes, and a large one takes a while.
-var ledgers = make(map[[2]int]ledger.Ledger)
-
 func load(t *testing.T, client *fake.Clientset) (*Ledgers, ledger.Ledger, error) {
 	t.Helper()
-	l := NewLedgers(client.CoreV1(), ns)
+	l := newLedgers(client)
 	ledger, err := l.Load(t.Context())
 	return l, ledger, err
 }
@@ -160,7 +164,7 @@ func TestNoLedgerIsAnEmptyOne(t *testing.T) {
 
 func TestLedgerIsLoadedAsItWasSaved(t *testing.T) {
 	client := fake.NewClientset()
-	for _, entries := range []int{0, 1, 90_000, 7} {
+	for _, entries := range []int{0, 1, 300, 7} {
 		want := ledgerOf(t, entries, entries)
 		save(t, client, want)
 		wantStored(t, client, want)
@@ -203,7 +207,7 @@ func TestLedgerThatIsTooLargeIsNotWritten(t *testing.T) {
 		client  *fake.Clientset
 		entries int
 	}{
-		"one ConfigMap": {fake.NewClientset(), large}, "parts": {largely(t), 900_000},
+		"one ConfigMap": {fake.NewClientset(), large}, "parts": {largely(t), 5000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := ledgerOf(t, 0, 3)
@@ -280,7 +284,7 @@ func TestSaveWithoutLoadOverwritesNothing(t *testing.T) {
 	client := fake.NewClientset()
 	want := ledgerOf(t, 0, 5)
 	save(t, client, want)
-	if err := NewLedgers(client.CoreV1(), ns).Save(t.Context(), ledgerOf(t, 7, 1)); !errors.Is(err, ipam.ErrAgain) {
+	if err := newLedgers(client).Save(t.Context(), ledgerOf(t, 7, 1)); !errors.Is(err, ipam.ErrAgain) {
 		t.Errorf("Save = %v, want ErrAgain", err)
 	}
 	wantStored(t, client, want)

@@ -37,7 +37,7 @@ func (l *Ledgers) Save(ctx context.Context, ledger ledger.Ledger) error {
 	if l.head != nil {
 		head = l.head.DeepCopy()
 	}
-	if len(data) <= maxPart {
+	if len(data) <= l.maxPart {
 		head.BinaryData = merged(head.BinaryData, ledgerKey, data)
 		delete(head.Data, partsKey)
 	} else {
@@ -82,7 +82,7 @@ func (l *Ledgers) parts(ctx context.Context) (names []string, err error) {
 // createParts stores data in new parts, and returns their names.
 func (l *Ledgers) createParts(ctx context.Context, data []byte) (names []string, err error) {
 	save := strings.ToLower(rand.Text())
-	for part := range slices.Chunk(data, maxPart) {
+	for part := range slices.Chunk(data, l.maxPart) {
 		cm := &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{
 				Name:   fmt.Sprintf("%s-%s-%d", LedgerPartName, save, len(names)+1),
