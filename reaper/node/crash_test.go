@@ -62,7 +62,7 @@ func TestLockOfARunThatIsKilledIsFree(t *testing.T) {
 // Promise 8: what one of two writers saves, the other one does not lose. Otherwise, grace
 // periods would begin again.
 func TestTwoWritersLoseNothing(t *testing.T) {
-	const entries = 50
+	const entries = 10
 	f := newFolder(t)
 	var both sync.WaitGroup
 	for first := range 2 {

@@ -17,9 +17,8 @@ import (
 )
 
 const (
-	ledgerName    = "ledger"
-	ledgerNew     = "ledger.new"     // becomes the ledger when it is whole
-	ledgerDamaged = "ledger.damaged" // the last ledger that could not be decoded
+	ledgerName = "ledger"
+	ledgerNew  = "ledger.new" // becomes the ledger when it is whole
 
 	maxLedger = 8160 << 10 // the largest size of the file, in bytes
 )
@@ -47,7 +46,7 @@ func (f *Folder) Ledgers() *Ledgers { return &Ledgers{folder: f} }
 func (*Ledgers) Capacity() int { return maxLedger }
 
 // Load implements ledger.Store. It writes nothing. Of a damaged file, nothing is decoded,
-// because one checksum is over all of it. The next Save keeps that file under another name.
+// because one checksum is over all of it; the next Save replaces it.
 func (l *Ledgers) Load(ctx context.Context) (ledger.Ledger, error) {
 	l.have = version{}
 	if err := ctx.Err(); err != nil {
@@ -61,45 +60,41 @@ func (l *Ledgers) Load(ctx context.Context) (ledger.Ledger, error) {
 		return ledger.Ledger{}, err
 	}
 	defer func() { _ = root.Close() }()
-	ledger, have, err := l.read(root)
-	l.have = have
-	return ledger, err
-}
-
-// read returns the ledger in the file, and the version of the file. The error wraps
-// ledger.ErrDamaged if the file could be read, and is no ledger. After any other
-// error, the version is that of no file.
-func (l *Ledgers) read(root *os.Root) (memory ledger.Ledger, have version, err error) {
-	data, err := readLedger(root)
-	if errors.Is(err, fs.ErrNotExist) {
-		return ledger.Ledger{}, version{}, nil
+	data, have, err := readLedger(root)
+	if err != nil {
+		return ledger.Ledger{}, fmt.Errorf("%s: %w", l.folder.at(ledgerName), err)
 	}
-	if err == nil {
+	if have == (version{}) {
+		return ledger.Ledger{}, nil
+	}
+	var memory ledger.Ledger
+	if len(data) > maxLedger {
+		err = fmt.Errorf("%w: at most %d bytes are read, and it has more", ledger.ErrDamaged, maxLedger)
+	} else {
 		memory, err = ledger.Decode(data)
 	}
-	switch {
-	case errors.Is(err, ledger.ErrDamaged):
-		return ledger.Ledger{}, sha256.Sum256(data), fmt.Errorf("%s: %w (the next run that saves a ledger keeps this one as %s)",
-			l.folder.at(ledgerName), err, ledgerDamaged)
-	case err != nil:
-		return ledger.Ledger{}, version{}, fmt.Errorf("%s: %w", l.folder.at(ledgerName), err)
+	if err == nil || errors.Is(err, ledger.ErrDamaged) { // what a newer version wrote stays
+		l.have = have
 	}
-	return memory, sha256.Sum256(data), nil
+	if err != nil {
+		err = fmt.Errorf("%s: %w", l.folder.at(ledgerName), err)
+	}
+	return memory, err
 }
 
-// readLedger returns the content of the file. The error wraps ledger.ErrDamaged if the
-// file is too large.
-func readLedger(root *os.Root) ([]byte, error) {
+// readLedger returns what is read of the file, and its version. Without a file, it returns
+// nothing.
+func readLedger(root *os.Root) ([]byte, version, error) {
 	file, err := openRegular(root, ledgerName, os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, version{}, nil
+	}
 	if err != nil {
-		return nil, err
+		return nil, version{}, err
 	}
 	defer func() { _ = file.Close() }()
 	data, err := io.ReadAll(io.LimitReader(file, maxLedger+1))
-	if err == nil && len(data) > maxLedger {
-		err = fmt.Errorf("%w: at most %d bytes are read, and it has more", ledger.ErrDamaged, maxLedger)
-	}
-	return data, err
+	return data, sha256.Sum256(data), err
 }
 
 // Save implements ledger.Store. It makes the folder if there is none. When it returns nil,
@@ -123,17 +118,11 @@ func (l *Ledgers) Save(ctx context.Context, memory ledger.Ledger) error {
 		return err
 	}
 	defer func() { _ = lock.Close() }()
-	_, there, damage := l.read(root)
-	switch {
-	case damage != nil && !errors.Is(damage, ledger.ErrDamaged):
-		return damage
+	switch _, there, err := readLedger(root); {
+	case err != nil:
+		return fmt.Errorf("%s: %w", l.folder.at(ledgerName), err)
 	case there != l.have:
 		return fmt.Errorf("another process wrote %s meanwhile: %w", l.folder.at(ledgerName), ipam.ErrAgain)
-	}
-	if damage != nil {
-		if err := keepDamaged(root); err != nil {
-			return fmt.Errorf("%s could not be kept as %s: %w", l.folder.at(ledgerName), ledgerDamaged, err)
-		}
 	}
 	if err := replace(root, data); err != nil {
 		return l.folder.badPlace(fmt.Errorf("write %s: %w", l.folder.at(ledgerName), err))
@@ -164,14 +153,6 @@ func (l *Ledgers) lock(ctx context.Context, root *os.Root) (*os.File, error) {
 		return nil, errors.Join(fmt.Errorf("%s: %w", l.folder.path, err), folder.Close())
 	}
 	return folder, nil
-}
-
-// keepDamaged gives the ledger's file a second name, so that its content outlasts replace.
-func keepDamaged(root *os.Root) error {
-	if err := remove(root, ledgerDamaged); err != nil {
-		return err
-	}
-	return root.Link(ledgerName, ledgerDamaged)
 }
 
 // replace writes the content to a new file, and gives that the name of the ledger when it
