@@ -37,43 +37,6 @@ func (w *world) waitForRun(p *reap.Process, there func() bool) {
 	}
 }
 
-// hold takes the lock of a file or folder, as a plugin does, until the returned function is
-// called.
-func (w *world) hold(path string) (letGo func()) {
-	w.Helper()
-	f, err := os.Open(path)
-	w.must(err)
-	w.must(syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
-	return func() { w.must(f.Close()) }
-}
-
-// A plugin that hangs with its lock holds up the run for a while, and nothing else: the run
-// releases what is of other networks, says what it could not release, and the next run does. It
-// calls no DEL, which would wait too (promises 2, 8 and 9).
-func TestRunGivesUpALockThatAPluginHolds(t *testing.T) {
-	for name, file := range map[string]string{"plugins from 0.7 on": "lock", "plugins before": "."} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			w.trust = []string{"other"}
-			w.spans["other"] = []span{{Subnet: "10.2.0.0/24"}}
-			ips := append(w.leaked(pods, sandbox("web")), w.given(pods, sandbox("attached"), dead)...)
-			others := w.leaked("other", sandbox("web"))
-			if file == "." {
-				w.must(os.Remove(w.lease(pods, "lock"))) // no such plugin makes it
-			}
-			before := w.content()
-			letGo := w.hold(w.lease(pods, file))
-			report := w.run(reap.ExitPartial)
-			w.wantFates(report, pods, map[string]fate{ips[0].String(): failed, ips[1].String(): failed})
-			w.wantFates(report, "other", map[string]fate{others[0].String(): released})
-			w.wantContent(before, w.lease("other", others[0].String()))
-			letGo()
-			w.wantFates(w.run(0), pods, map[string]fate{ips[0].String(): released, ips[1].String(): released})
-		})
-	}
-}
-
 // Any user of the node may open the folder of a network, and lock it. That holds up no release:
 // the plugin does not lock it either, and its own lock is not for all.
 func TestLockOfTheFolderHoldsUpNothing(t *testing.T) {

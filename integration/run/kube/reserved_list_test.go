@@ -58,16 +58,6 @@ func TestReservedIPsOfNamespacesAndOfTheClusterAreListed(t *testing.T) {
 	}
 }
 
-func TestWithoutObjectsNothingIsReserved(t *testing.T) {
-	f := newReservedFixture(t)
-	if got := f.list(f.reserved(spaced, wide)); len(got) > 0 {
-		t.Errorf("List = %+v, want none", got)
-	}
-	if got := f.list(f.reserved()); len(got) > 0 {
-		t.Errorf("List without a resource = %+v, want none", got)
-	}
-}
-
 // Metadata can be read too, such as since when an object is being deleted.
 func TestDeletionOfTheObjectCanBeTheDeletionOfThePod(t *testing.T) {
 	f := newReservedFixture(t)
@@ -80,49 +70,17 @@ func TestDeletionOfTheObjectCanBeTheDeletionOfThePod(t *testing.T) {
 	}
 }
 
-// Promise 2. An object that cannot be understood is listed as such, with the object and the
-// field, beside the others.
-func TestReservedIPThatCannotBeUnderstoodHidesBehindNoOther(t *testing.T) {
-	f := newReservedFixture(t)
-	f.write(spaced, "web-0", `"spec":{"pod":"web-0"}`)
-	f.write(spaced, "web-1", `"spec":{"pod":"web-1","ttl":"7d"}`)
-	f.write(wide, "any", `"spec":{"ip":"10.1.0.0/24"}`)
-	got := make(map[string]string)
-	for _, r := range f.list(f.reserved(spaced, wide)) {
-		got[r.Pool+" "+r.Key] = ""
-		if r.Broken != nil {
-			got[r.Pool+" "+r.Key], _, _ = strings.Cut(r.Broken.Error(), ":")
-		}
-	}
-	want := map[string]string{
-		spacedPool + " " + f.namespace + "/web-0": "",
-		spacedPool + " " + f.namespace + "/web-1": "ttl .spec.ttl",
-		widePool + " any":                         "address .spec.ip",
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("what is wrong with each object (-want +got):\n%s", diff)
-	}
-}
-
 // Promise 2. Not served is not "nothing is reserved".
 func TestResourceThatIsNotServedIsAnError(t *testing.T) {
 	f := newReservedFixture(t)
 	f.write(spaced, "web-0", `"spec":{"pod":"web-0"}`)
-	for name, change := range map[string]func(*reservedips.ResourceName){
-		"resource": func(r *reservedips.ResourceName) { r.Resource = "reservedaddresses" },
-		"version":  func(r *reservedips.ResourceName) { r.Version = "v1" },
-		"group":    func(r *reservedips.ResourceName) { r.Group = "other.example.com" },
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := spaced
-			change(&p.Resource)
-			got, err := f.reserved(spaced, p).All(t.Context())
-			want := "backends.reservedIPs.resources[1]: list " + p.Resource.Resource + "." + p.Resource.Version + "." + p.Resource.Group +
-				": the API server does not serve it: install it, or take it out of the policy: "
-			if err == nil || !strings.HasPrefix(err.Error(), want) || got != nil {
-				t.Errorf("List = %+v, %v, want %s", got, err, want)
-			}
-		})
+	p := spaced
+	p.Resource.Version = "v1"
+	got, err := f.reserved(spaced, p).All(t.Context())
+	const want = "backends.reservedIPs.resources[1]: list reservedips.v1.network.example.com" +
+		": the API server does not serve it: install it, or take it out of the policy: "
+	if err == nil || !strings.HasPrefix(err.Error(), want) || got != nil {
+		t.Errorf("List = %+v, %v, want %s", got, err, want)
 	}
 }
 

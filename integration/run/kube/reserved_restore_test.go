@@ -76,25 +76,13 @@ func TestEachRecordHasAnAnswer(t *testing.T) {
 	f.must(r.Delete(t.Context(), all[0]))
 	f.must(r.Delete(t.Context(), all[2]))
 	f.write(spaced, "web-2", `"spec":{"pod":"other"}`)
+	there := f.list(r)
 	errs := r.Restore(t.Context(), spacedPool, []ipam.Record{record(all[0]), record(all[1]), record(all[2])})
 	if len(errs) != 3 || errs[0] != nil || !errors.Is(errs[1], ipam.ErrPresent) || !errors.Is(errs[2], ipam.ErrTaken) {
 		t.Errorf("Restore = %v, want back, present, taken", errs)
 	}
-}
-
-func TestReservedIPOfAnotherOwnerIsNotTouched(t *testing.T) {
-	f := newReservedFixture(t)
-	before := f.listedAndGone(spaced, full)
-	f.write(spaced, "web-0", `"spec":{"pod":"other"}`)
-	r := f.reserved(spaced)
-	theirs := f.only(r)
-	uid, _, _ := strings.Cut(theirs.Token, "/")
-	err := f.restoreOne(r, record(before))
-	if !errors.Is(err, ipam.ErrTaken) || !strings.Contains(err.Error(), uid) {
-		t.Errorf("Restore = %v, want %v with the uid %s", err, ipam.ErrTaken, uid)
-	}
-	if f.only(r).Token != theirs.Token {
-		t.Error("it was written")
+	if now := f.list(r); len(now) != 3 || now[1].Token != there[0].Token || now[2].Token != there[1].Token {
+		t.Error("an object that is there was written")
 	}
 }
 
@@ -153,15 +141,6 @@ func TestReservedIPOfANamespaceThatIsGoneIsTaken(t *testing.T) {
 	}
 }
 
-func TestRecordOfAnotherPoolIsRefused(t *testing.T) {
-	f := newReservedFixture(t)
-	before := f.listedAndGone(spaced, `"spec":{"pod":"web-0"}`)
-	errs := f.reserved(spaced, wide).Restore(t.Context(), widePool, []ipam.Record{record(before)})
-	if len(errs) != 1 || errs[0] == nil || !strings.Contains(errs[0].Error(), "the record is of reservedIPs "+spacedPool) || !f.gone(spaced, "web-0") {
-		t.Errorf("Restore = %v, want it refused", errs)
-	}
-}
-
 // What no run wrote into a journal restores nothing.
 func TestRecordsThatNoRunWroteAreRefused(t *testing.T) {
 	f := newReservedFixture(t)
@@ -173,18 +152,11 @@ func TestRecordsThatNoRunWroteAreRefused(t *testing.T) {
 		"another backend":          func(r *ipam.Record) { r.Backend = "whereabouts" },
 		"a resource not in policy": func(r *ipam.Record) { r.Pool = widePool },
 		"another key":              func(r *ipam.Record) { r.Key = f.namespace + "/web-1" },
-		"another namespace":        func(r *ipam.Record) { r.Key = "default/web-0" },
-		"no namespace":             func(r *ipam.Record) { r.Key = "web-0" },
 		"a way out":                func(r *ipam.Record) { r.Key = f.namespace + "/../web-0" },
 		"another name":             edit(`"name":"web-0"`, `"name":"web-1"`),
-		"another group":            edit("network.example.com/v1alpha1", "apps/v1"),
 		"another kind":             edit(`"kind":"ReservedIP"`, `"kind":"Pod"`),
 		"an unknown field":         edit(`"spec":{`, `"spec":{"future":1,`),
-		"a field of a wrong type":  edit(`"pod":"web-0"`, `"pod":7`),
-		"no metadata":              edit(`"metadata"`, `"other"`),
-		"no object":                func(r *ipam.Record) { r.Stored = json.RawMessage(`[]`) },
 		"nothing":                  func(r *ipam.Record) { r.Stored = nil },
-		"half an object":           func(r *ipam.Record) { r.Stored = r.Stored[:len(r.Stored)/2] },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := record(before)
