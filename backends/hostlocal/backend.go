@@ -52,9 +52,25 @@ func (b *Backend) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 			yield(ipam.Pool{}, err)
 			return
 		}
-		l := listing{Backend: b, places: p, yield: yield, sizes: make(map[string]int)}
-		if err := l.all(ctx); err != nil && !errors.Is(err, errLeft) {
-			yield(ipam.Pool{}, err)
+		for _, broken := range p.broken {
+			if !yield(ipam.Pool{}, broken) {
+				return
+			}
+		}
+		l := listing{places: p, cacheDir: b.settings.CacheDir, sizes: make(map[string]int)}
+		for _, dir := range p.dataDirs {
+			for pool, err := range l.dataDir(ctx, dir) {
+				var ofPool *ipam.PoolError
+				if !yield(pool, err) || err != nil && !errors.As(err, &ofPool) {
+					return
+				}
+			}
+		}
+		b.mu.Lock()
+		b.sizes = l.sizes
+		b.mu.Unlock()
+		if !l.found {
+			yield(ipam.Pool{}, fmt.Errorf("%w: no data folder of host-local exists: %s", ipam.ErrNotInstalled, strings.Join(p.dataDirs, ", ")))
 		}
 	}
 }
@@ -66,100 +82,62 @@ func (b *Backend) sizeOf(group string) int {
 	return b.sizes[group]
 }
 
-// errLeft says that the caller of List wants no more.
-var errLeft = errors.New("the listing was left")
-
 // A listing is the state of one call of List.
 type listing struct {
-	*Backend
-	places places
-	yield  func(ipam.Pool, error) bool
-	found  bool           // a data folder exists
-	sizes  map[string]int // see Backend
+	places
+	cacheDir string
+	found    bool           // a data folder exists
+	sizes    map[string]int // see Backend
 }
 
-// all yields all pools, and the configurations that could not be decoded.
-func (l *listing) all(ctx context.Context) error {
-	for _, broken := range l.places.broken {
-		if !l.yield(ipam.Pool{}, broken) {
-			return errLeft
+// dataDir yields the pools of one data folder. After an error that is no *ipam.PoolError, the
+// listing is over. That a folder does not exist is an error if the loaded configuration names
+// it: in a pod, it may not be mounted.
+func (l *listing) dataDir(ctx context.Context, dir string) iter.Seq2[ipam.Pool, error] {
+	return func(yield func(ipam.Pool, error) bool) {
+		d, err := openFolder(dir)
+		network, wanted := l.wanted[dir]
+		switch gone := errors.Is(err, fs.ErrNotExist); {
+		case gone && wanted:
+			l.found = true
+			yield(ipam.Pool{}, &ipam.PoolError{Pool: dir + "/" + network, Err: fmt.Errorf(
+				"the data folder %s, which the configuration %s names, does not exist here: if this is a pod, mount it", dir, l.loaded)})
+			return
+		case gone:
+			return
+		case err != nil:
+			yield(ipam.Pool{}, fmt.Errorf("read the data folder: %w", err))
+			return
+		}
+		defer d.close()
+		l.found = true
+		var names []string
+		err = d.each(ctx, func(name string, mode fs.FileMode) error {
+			if (mode.IsDir() || mode&fs.ModeSymlink != 0) && networkName.MatchString(name) {
+				names = append(names, name)
+			}
+			return nil
+		})
+		if err != nil {
+			yield(ipam.Pool{}, err)
+			return
+		}
+		slices.Sort(names)
+		for _, name := range names {
+			pool, err := l.pool(ctx, d, name)
+			switch {
+			case ctx.Err() != nil:
+				err = ctx.Err()
+			case errors.Is(err, fs.ErrNotExist) || err == nil && pool.Name == "":
+				continue
+			case err != nil:
+				err = &ipam.PoolError{Pool: d.path + "/" + name, Err: err}
+			}
+			if !yield(pool, err) {
+				return
+			}
 		}
 	}
-	for _, dir := range l.places.dataDirs {
-		if err := l.dataDir(ctx, dir); err != nil {
-			return err
-		}
-	}
-	l.mu.Lock()
-	l.Backend.sizes = l.sizes
-	l.mu.Unlock()
-	if !l.found {
-		return fmt.Errorf("%w: no data folder of host-local exists: %s", ipam.ErrNotInstalled, strings.Join(l.places.dataDirs, ", "))
-	}
-	return nil
-}
-
-// missing yields a data folder that does not exist, if the loaded configuration names it: in
-// a pod, it may not be mounted.
-func (l *listing) missing(dir string) error {
-	network, wanted := l.places.wanted[dir]
-	if !wanted {
-		return nil
-	}
-	l.found = true
-	err := &ipam.PoolError{Pool: dir + "/" + network, Err: fmt.Errorf(
-		"the data folder %s, which the configuration %s names, does not exist here: if this is a pod, mount it", dir, l.places.loaded)}
-	if !l.yield(ipam.Pool{}, err) {
-		return errLeft
-	}
-	return nil
-}
-
-// dataDir yields the pools of one data folder.
-func (l *listing) dataDir(ctx context.Context, dir string) error {
-	d, err := openFolder(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return cmp.Or(ctx.Err(), l.missing(dir))
-	}
-	if err != nil {
-		return fmt.Errorf("read the data folder: %w", err)
-	}
-	defer d.close()
-	l.found = true
-	var names []string
-	err = d.each(ctx, func(name string, mode fs.FileMode) error {
-		if (mode.IsDir() || mode&fs.ModeSymlink != 0) && networkName.MatchString(name) {
-			names = append(names, name)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		if err := l.network(ctx, d, name); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// network yields the pool of one network.
-func (l *listing) network(ctx context.Context, data *folder, name string) error {
-	pool, err := l.pool(ctx, data, name)
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case errors.Is(err, fs.ErrNotExist) || err == nil && pool.Name == "":
-		return nil
-	case err != nil:
-		err = &ipam.PoolError{Pool: data.path + "/" + name, Err: err}
-	}
-	if !l.yield(pool, err) {
-		return errLeft
-	}
-	return nil
 }
 
 // pool reads the folder of one network. The pool is the zero Pool if the network is not the
@@ -170,8 +148,8 @@ func (l *listing) pool(ctx context.Context, data *folder, network string) (ipam.
 		return ipam.Pool{}, err
 	}
 	defer d.close()
-	pool := ipam.Pool{Name: d.path, Network: d.path, Protected: l.places.protection(d.path)}
-	pool.Range, pool.Capacity = l.places.own[d.path].capacity()
+	pool := ipam.Pool{Name: d.path, Network: d.path, Protected: l.protection(d.path)}
+	pool.Range, pool.Capacity = l.own[d.path].capacity()
 	leases := false
 	err = d.each(ctx, func(name string, _ fs.FileMode) error {
 		if isOwn(name) {
@@ -202,7 +180,7 @@ func (l *listing) pool(ctx context.Context, data *folder, network string) (ipam.
 
 // explain adds what libcni's cache knows to the allocations, which were read before.
 func (l *listing) explain(ctx context.Context, all []ipam.Allocation) error {
-	known, err := openCache(l.settings.CacheDir)
+	known, err := openCache(l.cacheDir)
 	if err != nil {
 		return err
 	}

@@ -136,19 +136,17 @@ func (e *callError) Unwrap() []error { return e.causes }
 
 // failed returns the error of a request. ctx is that of the caller.
 func (c *Client) failed(ctx context.Context, request string, err error) error {
-	s := status.Convert(err)
-	text, causes := s.Message(), []error{err}
-	switch code := s.Code(); {
-	case ctx.Err() != nil:
-		text, causes = context.Cause(ctx).Error(), append(causes, ctx.Err(), context.Cause(ctx))
-	case code == codes.DeadlineExceeded:
-		text, causes = "no answer in time", append(causes, context.DeadlineExceeded)
-	case code == codes.Unimplemented:
+	text, causes := status.Convert(err).Message(), []error{err}
+	switch status.Code(err) {
+	case codes.Unimplemented:
 		text, causes = "it does not serve version 1 of the CRI; enable that, or name another runtime: "+text, append(causes, ipam.ErrRefused)
-	case code == codes.ResourceExhausted:
+	case codes.ResourceExhausted:
 		text, causes = fmt.Sprintf("an answer may have at most %d MiB: %s", maxAnswer>>20, text), append(causes, ipam.ErrRefused)
-	case code == codes.PermissionDenied, code == codes.Unauthenticated, code == codes.InvalidArgument:
+	case codes.PermissionDenied, codes.Unauthenticated, codes.InvalidArgument:
 		causes = append(causes, ipam.ErrRefused)
+	}
+	if ctx.Err() != nil {
+		text, causes = context.Cause(ctx).Error(), append(causes, ctx.Err(), context.Cause(ctx))
 	}
 	return &callError{fmt.Sprintf("container runtime at %s: %s: %s", c.endpoint, request, text), causes}
 }
