@@ -108,7 +108,7 @@ func TestAddWaitsWhileTheReaperRemoves(t *testing.T) {
 // one begins.
 func (w *world) stoppedWhileRemoving(leases int) *reap.Process {
 	w.Helper()
-	for range 5 {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		first := w.lease(pods, w.fill(pods, leases)[0])
 		p := w.start()
 		w.waitForRun(p, func() bool {

@@ -80,46 +80,6 @@ func TestAddWhoseSandboxIsNotListedYetKeepsItsLease(t *testing.T) {
 	}
 }
 
-// The plugin takes a lease back and gives its address to another sandbox, which is not
-// listed yet and no younger than the first, after the lease was listed. The new lease stays,
-// whether the reaper calls the DEL of the old one or removes files (promises 1 and 4).
-func TestAddressThatIsGivenAnewIsKept(t *testing.T) {
-	for _, tt := range []struct {
-		name  string
-		list  int
-		found bool // the plugin, by the reaper
-	}{
-		{"before the census, files", firstLook, false},
-		{"before the second look, files", secondLook, false},
-		{"before the second look, DEL", secondLook, true},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, one)
-			if !tt.found {
-				w.found = t.TempDir()
-			}
-			old, next := sandbox("old"), sandbox("next")
-			w.given(pods, old, dead)
-			var before map[string]string
-			w.onList(tt.list, func() error {
-				if err := w.del(t.Context(), pods, old); err != nil {
-					return err
-				}
-				ips, err := w.add(t.Context(), pods, next)
-				if err != nil {
-					return err
-				}
-				err = w.age(pods, next, dead, ips...)
-				before = w.content()
-				return err
-			})
-			w.wantFates(w.run(0), pods, map[string]fate{oneKey: changed})
-			w.wantContent(before)
-		})
-	}
-}
-
 // What a plugin does between the second look and the release, it does under its lock. The
 // reaper, which waits for that, compares what it removes only then (promises 1 and 4).
 func TestLeaseIsComparedUnderTheLock(t *testing.T) {

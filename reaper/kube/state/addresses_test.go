@@ -58,7 +58,6 @@ func TestReadPodStopsAtTheLimits(t *testing.T) {
 		{"a text that ends too late", annotated(networkStatus,
 			`[{"interface": "net1", "ips": ["10.9.0.1"]}, {"name": "`+strings.Repeat("x", maxNetworkStatus)+`"}]`), own + 1, 1, true},
 		{"a long sandbox", annotated(calicoContainerID, long), own, 0, true},
-		{"on no node yet", running(func(p *corev1.Pod) { p.Spec.NodeName, p.Annotations[calicoContainerID] = "", long }), own, 0, true},
 		{"finished", running(func(p *corev1.Pod) {
 			p.Status.Phase, p.Annotations[calicoContainerID] = corev1.PodSucceeded, long
 		}), own, 0, true},

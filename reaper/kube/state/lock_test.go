@@ -34,31 +34,21 @@ func TestLeaseIsFreeWithoutAHolderOrWithoutASignOfLife(t *testing.T) {
 		free     bool
 	}{
 		{"renewed just now", new("a"), new(int32(30)), at(-year), at(0), -year, false},
-		{"renewed right before it expires", new("a"), new(int32(30)), at(-year), at(instant - 30*time.Second), -year, false},
 		{"it expires now", new("a"), new(int32(30)), at(-time.Minute), at(-30 * time.Second), -year, true},
-		{"expired long ago", new("a"), new(int32(30)), at(-year), at(-year), -year, true},
 		{"of a shorter duration", new("a"), new(int32(5)), at(-year), at(-5 * time.Second), -year, true},
 		{"of a longer duration", new("a"), new(int32(3600)), at(-year), at(instant - time.Hour), -year, false},
-		{"of the longest duration", new("a"), new(int32(1<<31 - 1)), at(-year), at(-year), -year, false},
 
 		{"no holder", nil, new(int32(30)), at(0), at(0), 0, true},
 		{"an empty holder", new(""), new(int32(30)), at(0), at(0), 0, true},
 
 		{"no duration", new("a"), nil, at(-year), at(instant - leaseDuration), -year, false},
-		{"no duration, expired", new("a"), nil, at(-year), at(-leaseDuration), -year, true},
-		{"a duration of zero", new("a"), new(int32(0)), at(-year), at(instant - leaseDuration), -year, false},
-		{"a duration of zero, expired", new("a"), new(int32(0)), at(-year), at(-leaseDuration), -year, true},
-		{"a negative duration", new("a"), new(int32(-30)), at(-year), at(instant - leaseDuration), -year, false},
 		{"a negative duration, expired", new("a"), new(int32(-30)), at(-year), at(-leaseDuration), -year, true},
 
 		{"the holder's clock is ahead", new("a"), new(int32(30)), at(0), at(30 * time.Second), -year, false},
 		{"the holder's clock is too far ahead", new("a"), new(int32(30)), at(0), at(30*time.Second + instant), -year, true},
-		{"renewed in a hundred years", new("a"), new(int32(30)), at(0), at(100 * year), -year, true},
-		{"renewed in the year one", new("a"), new(int32(30)), at(0), new(metav1.NewMicroTime(time.Time{}.Add(time.Second))), 0, true},
 		{"renewed in the year 9999", new("a"), new(int32(30)), at(0), new(metav1.NewMicroTime(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))), 0, true},
 
 		{"never renewed, acquired just now", new("a"), new(int32(30)), at(-time.Second), nil, -year, false},
-		{"never renewed, acquired long ago", new("a"), new(int32(30)), at(-year), nil, 0, true},
 		{"no time of its own, created just now", new("a"), new(int32(30)), nil, nil, -time.Second, false},
 		{"no time of its own, created long ago", new("a"), new(int32(30)), nil, new(metav1.MicroTime{}), -year, true},
 	} {

@@ -73,8 +73,8 @@ func TestReadPodShowsWhatEachMultusWrites(t *testing.T) {
 	}
 }
 
-// What versions of Multus write beside that, and what other programs write.
-func TestReadPodOfOddMultusAndOthers(t *testing.T) {
+// What is left where versions of Multus change.
+func TestReadPodWhereMultusChanges(t *testing.T) {
 	asks := func(change func(map[string]string)) *corev1.Pod {
 		return running(func(p *corev1.Pod) {
 			p.Annotations[networks] = "lan"
@@ -87,36 +87,6 @@ func TestReadPodOfOddMultusAndOthers(t *testing.T) {
 		interfaces     map[string][]string
 		addressUnknown bool
 	}{
-		{"up to 4.0, two results of CNI 0.2.0, which name no interface", annotated(networkStatus, `[{
-    "name": "a/lan",
-    "ips": [
-        "10.7.0.1"
-    ],
-    "dns": {}
-},{
-    "name": "a/wan",
-    "ips": [
-        "10.8.0.1"
-    ],
-    "dns": {}
-}]`), map[string][]string{"network a/lan": {"10.7.0.1"}, "network a/wan": {"10.8.0.1"}}, false},
-		{"4.2, one network with two interfaces", annotated(networkStatus, `[{
-    "name": "a/lan",
-    "interface": "net1",
-    "ips": [
-        "10.7.0.1"
-    ],
-    "mtu": 1500,
-    "dns": {}
-},{
-    "name": "a/lan",
-    "interface": "net1-1",
-    "ips": [
-        "10.7.0.2"
-    ],
-    "mtu": 1500,
-    "dns": {}
-}]`), map[string][]string{"net1": {"10.7.0.1"}, "net1-1": {"10.7.0.2"}}, false},
 		{"up to 4.0, after a DEL", asks(func(a map[string]string) {
 			a[networkStatus] = "[]"
 		}), nil, true},
@@ -128,15 +98,6 @@ func TestReadPodOfOddMultusAndOthers(t *testing.T) {
 			a[networksStatus] = `[{"name": "a/lan", "interface": "net1", "ips": ["10.7.0.1"], "dns": {}}]`
 			a[networkStatus] = "[]"
 		}), nil, true},
-		{"4.2, no entry of a network whose plugin names no interface", asks(func(a map[string]string) {
-			a[networkStatus] = `[{"name": "cbr0", "interface": "eth0", "ips": ["10.1.0.1"], "default": true, "dns": {}}]`
-		}), map[string][]string{"eth0": {"10.1.0.1"}}, false},
-		// CRI-O writes these into the configuration of a container, and never into the API.
-		{"CRI-O's annotations", running(func(p *corev1.Pod) {
-			p.Annotations["io.kubernetes.cri-o.IP.0"] = "10.7.0.1"
-			p.Annotations["io.kubernetes.cri-o.SandboxID"] = "c1"
-			p.Annotations["io.kubernetes.cri-o.CNIResult"] = `{"ips":[{"address":"10.7.0.1/24"}]}`
-		}), nil, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) { wantShown(t, tt.pod, tt.interfaces, tt.addressUnknown) })
 	}

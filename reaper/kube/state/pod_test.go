@@ -1,11 +1,9 @@
 package state
 
 import (
-	"encoding/json"
 	"math"
 	"net/netip"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -323,70 +321,6 @@ func TestTimesOfAPod(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A pod shows every address of a network-status that is a list, also beside entries that
-// cannot be read.
-func FuzzReadPod(f *testing.F) {
-	f.Fuzz(func(t *testing.T, status, podIP, podIPs string) {
-		pod := readPod(running(func(p *corev1.Pod) {
-			p.Annotations[networkStatus], p.Annotations[calicoPodIP], p.Annotations[calicoPodIPs] = status, podIP, podIPs
-		}))
-		for _, ip := range pod.Addresses {
-			if !ip.IsValid() || ip.Is4In6() || ip.Zone() != "" {
-				t.Errorf("address %v does not compare with others", ip)
-			}
-		}
-		for _, i := range pod.Interfaces {
-			for _, ip := range i.Addresses {
-				if !slices.Contains(pod.Addresses, ip) {
-					t.Errorf("%v of interface %s is not among the addresses", ip, i.Name)
-				}
-			}
-		}
-		for _, ip := range statusAddresses(status) {
-			if !slices.Contains(pod.Addresses, ip) && !pod.TooMuch {
-				t.Errorf("%v is not among the addresses %v", ip, pod.Addresses)
-			}
-		}
-		if len(pod.Addresses) > maxAddresses || pod.TooMuch && !pod.AddressUnknown {
-			t.Errorf("%d addresses, TooMuch = %v, AddressUnknown = %v", len(pod.Addresses), pod.TooMuch, pod.AddressUnknown)
-		}
-		if status != "" && !json.Valid([]byte(status)) && !pod.AddressUnknown {
-			t.Error("the status cannot be read, but the address is not unknown")
-		}
-	})
-}
-
-// statusAddresses returns the addresses of all entries that have one field of
-// ips, without the help of what is tested.
-func statusAddresses(status string) []netip.Addr {
-	var ips []netip.Addr
-	var entries []any
-	if err := json.Unmarshal([]byte(status), &entries); err != nil {
-		return nil
-	}
-	for _, e := range entries {
-		fields, _ := e.(map[string]any)
-		var values []any
-		same := 0
-		for key, value := range fields {
-			if strings.EqualFold(key, "ips") {
-				same++
-				values, _ = value.([]any)
-			}
-		}
-		if same != 1 {
-			continue
-		}
-		for _, value := range values {
-			text, _ := value.(string)
-			if ip, err := netip.ParseAddr(text); err == nil {
-				ips = append(ips, ip.Unmap().WithZone(""))
-			}
-		}
-	}
-	return ips
 }
 
 // shown returns addresses in an order of their own, for comparing.
