@@ -25,17 +25,12 @@ func TestContentOfLeases(t *testing.T) {
 		{"before 0.8", id, attachment{id, ""}, false},
 		{"of cni 0.3, untrimmed", " " + id + "\n", attachment{id, ""}, false},
 		{"with a newline at the end", id + "\r\nnet1\n", attachment{id, "net1"}, false},
-		{"with a line break at the end", id + "\r\neth0\r\n", attachment{id, "eth0"}, false},
 		{"an ID that is no hash", "cni-7e_1.a", attachment{"cni-7e_1.a", ""}, false},
 		{"empty", "", attachment{}, true},
-		{"only space", " \r\n", attachment{}, true},
 		{"a newline alone between", id + "\neth0", attachment{}, true},
-		{"three lines", id + "\r\neth0\r\nmore", attachment{}, true},
 		{"no interface", id + "\r\n\r\nx", attachment{}, true},
-		{"an interface with a slash", id + "\r\n../x", attachment{}, true},
 		{"an interface that is too long", id + "\r\n0123456789abcdef", attachment{}, true},
 		{"two words", "two words", attachment{}, true},
-		{"binary", "\x00\x01\xff", attachment{}, true},
 		{"an ID that leads out of a folder", "../../etc/passwd", attachment{}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

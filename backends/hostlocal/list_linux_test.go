@@ -123,16 +123,13 @@ func TestNetworkNamespaceThatMayExistKeeps(t *testing.T) {
 		{"it exists", "results", "a", `"netns": "NETNS/here"`, "", exists},
 		{"it is gone", "results", "a", `"netns": "NETNS/gone"`, "", gone},
 		{"libcni before 1.2, and it exists", "results", "a", `"result": {"interfaces": [{"name": "veth"}, {"sandbox": "NETNS/here"}]}`, "", exists},
-		{"libcni before 1.2, and it is gone", "results", "a", `"result": {"interfaces": [{"name": "veth"}, {"sandbox": "NETNS/gone"}]}`, "", gone},
 		{"loopback's, of containerd before 2", "results", "a", `"result": {"interfaces": [{"name": "cali1"}]}`, `{"kind": "cniCacheV1", "containerId": "ID",
 			"networkName": "NETWORK", "ifName": "lo", "result": {"interfaces": [{"sandbox": "NETNS/here"}]}}`, exists},
 		{"loopback's alone: no other ADD ended", "", "", "", `{"kind": "cniCacheV1", "containerId": "ID", "networkName": "NETWORK", "ifName": "lo",
 			"netns": "NETNS/here", "cniArgs": [["K8S_POD_NAMESPACE", "ns"], ["K8S_POD_NAME", "pod"]]}`, gone},
 		{"Multus, by the runtime's entry", "results", "multus-cni-network", `"netns": "NETNS/here"`, "", exists},
 		{"Multus, by its own", "multus/results", "a", `"netns": "NETNS/here"`, "", exists},
-		{"one of many", "results", "a", `"netns": "NETNS/gone"`, `{"kind": "cniCacheV1", "containerId": "ID", "networkName": "NETWORK", "ifName": "lo", "netns": "NETNS/here"}`, exists},
 		{"beside broken entries", "results", "b", `"netns": "NETNS/here"`, "x", exists},
-		{"gone beside broken entries", "results", "b", `"netns": "NETNS/gone"`, "x", gone},
 		{"none", "results", "a", `"result": {"interfaces": [{"name": "cali1"}]}`, "", unknown},
 		{"no path", "results", "a", `"result": {"interfaces": [{"sandbox": "0"}]}`, "", unknown},
 		{"by a process", "results", "a", `"netns": "/proc/1/ns/net", "result": {"interfaces": [{"sandbox": "/proc/1/ns/net"}]}`, "", unknown},
@@ -176,11 +173,8 @@ func TestAddressOfAnotherProgramIsHeld(t *testing.T) {
 		foreign  bool
 	}{
 		{"a sandbox", id, ipam.Owner{Pod: ipam.PodRef{Namespace: "ns", Name: "pod"}, Sandbox: id, Interface: "eth0"}, false},
-		{"a sandbox that libcni does not know", id, ipam.Owner{}, false},
 		{"a container without a pod", id, ipam.Owner{Sandbox: id, Interface: "eth0"}, true},
 		{"a name", "default-web", ipam.Owner{}, true},
-		{"of cnitool", "cnitool-77383ca0a0715733ca6f", ipam.Owner{}, true},
-		{"a short ID", id[:12], ipam.Owner{}, true},
 		{"an ID in capitals", strings.ToUpper(id), ipam.Owner{}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -22,10 +22,8 @@ func TestClockIsComparedWithTheAPIServers(t *testing.T) {
 		want  time.Duration
 		known bool
 	}{
-		{"the same", "Sun, 01 Mar 2026 12:00:00 GMT", nil, 0, true},
 		{"ahead", "Sun, 01 Mar 2026 11:00:00 GMT", nil, time.Hour, true},
 		{"behind", "Mon, 02 Mar 2026 12:00:00 GMT", nil, -24 * time.Hour, true},
-		{"no date", "", nil, 0, false},
 		{"no date that can be understood", "noon", nil, 0, false},
 		{"no answer", "", failure, 0, false},
 	} {

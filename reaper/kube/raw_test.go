@@ -124,7 +124,6 @@ func TestSendReturnsTheReasonOfTheServer(t *testing.T) {
 		{"no such object", func(w http.ResponseWriter) { sendJSON(w, statusOf(t, apierrors.NewNotFound(resource, "a"))) }, "", true, `"a" not found`},
 		{"no such object of another name", func(w http.ResponseWriter) { sendJSON(w, statusOf(t, apierrors.NewNotFound(resource, "b"))) }, "", false, `"b" not found`},
 		{"a proxy's 404", func(w http.ResponseWriter) { http.Error(w, "404 page not found", http.StatusNotFound) }, "", false, "could not find"},
-		{"expired", func(w http.ResponseWriter) { sendJSON(w, statusOf(t, apierrors.NewResourceExpired("too old"))) }, "", false, "too old"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			client := rawClient(t, func(w http.ResponseWriter, _ *http.Request) { tt.answer(w) })

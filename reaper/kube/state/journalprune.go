@@ -2,7 +2,6 @@ package state
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -28,25 +27,16 @@ func (j *Journals) Prune(ctx context.Context) error {
 	}
 	for _, r := range expired(j.retention, runs, own) {
 		for _, p := range r.parts {
-			err := j.remove(ctx, p.name, p.uid, p.version)
-			switch {
-			case errors.Is(err, errReplaced):
-				left = append(left, fmt.Sprintf("%s (%v)", p.name, err))
-			case err != nil:
+			if err := j.remove(ctx, p.name, p.uid, p.version); err != nil {
 				return fmt.Errorf("remove the journal of run %s: %s: %w", r.id, p.name, err)
 			}
 		}
 	}
-	return leftAlone(left)
-}
-
-// leftAlone returns the error that names ConfigMaps, or nil if there are none.
-func leftAlone(names []string) error {
-	if len(names) == 0 {
+	if len(left) == 0 {
 		return nil
 	}
 	return fmt.Errorf("ConfigMaps with the label %s that ip-reaper did not write were left (delete them, or remove the label): %s",
-		JournalLabel, journal.Some(names))
+		JournalLabel, journal.Some(left))
 }
 
 // expired returns the runs whose journals are not kept, the oldest first. runs has the latest
