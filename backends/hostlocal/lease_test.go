@@ -1,15 +1,12 @@
 package hostlocal
 
 import (
-	"io/fs"
 	"net"
-	"strings"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
-	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 const id = "5be1a8d8d4b1d9ae5c6f8c5d8a0d2bd3f2d8e4f5a6b7c8d9e0f1a2b3c4d5e6f7"
@@ -86,32 +83,4 @@ func TestTokens(t *testing.T) {
 		}
 		seen[b.token()] = true
 	}
-}
-
-func FuzzLease(f *testing.F) {
-	for _, seed := range []string{id + "\r\neth0", id, "", "\r\n", "a\r\n\r\n", "\xff\r\neth0"} {
-		f.Add("10.0.0.5", []byte(seed), uint32(0))
-	}
-	f.Add("::1", []byte("x"), uint32(fs.ModeSymlink))
-	f.Add("foo.bak", []byte(strings.Repeat("x", maxLease)), uint32(0o644))
-	f.Fuzz(func(t *testing.T, name string, content []byte, mode uint32) {
-		one := file{name: name, mode: fs.FileMode(mode), size: int64(len(content)), content: content, mtime: time.Unix(0, 0)}
-		a := one.allocation("/data/net")
-		if a.Unreadable != "" {
-			if a.Token != "" || a.Owner != (ipam.Owner{}) {
-				t.Errorf("what is unreadable has %+v", a)
-			}
-			return
-		}
-		as := attachment{a.Owner.Sandbox, a.Owner.Interface}
-		if a.Blank {
-			if len(content) > 0 || a.Owner != (ipam.Owner{}) || a.IP.String() != name {
-				t.Errorf("%q in %q is listed as %+v", content, name, a)
-			}
-			return
-		}
-		if got := strings.TrimSpace(string(content)); got != as.String() || a.IP.String() != name || !containerID.MatchString(as.id) {
-			t.Errorf("%q in %q is listed as %+v", content, name, a)
-		}
-	})
 }

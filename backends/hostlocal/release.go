@@ -75,24 +75,18 @@ func (r *releasing) begin(ctx context.Context, pool string) (files []int, attach
 		return nil, nil, err
 	}
 	defer known.close()
-	groups := make(map[string][]int)
-	var order []string
+	var valid []int
 	for i, w := range r.ws {
 		a, err := w.Allocation()
 		if err == nil && !addressOf(a.Key).IsValid() {
 			err = fmt.Errorf("%s is no lease of %s", a.Key, pool)
 		}
-		if r.as[i], r.errs[i] = a, err; err != nil {
-			continue
+		if r.as[i], r.errs[i] = a, err; err == nil {
+			valid = append(valid, i)
 		}
-		if len(groups[a.Group]) == 0 {
-			order = append(order, a.Group)
-		}
-		groups[a.Group] = append(groups[a.Group], i)
 	}
-	for _, group := range order {
-		indices := groups[group]
-		if del, ok := r.delFor(known, group, indices); ok {
+	for _, indices := range ipam.ByPool(valid, func(i int) string { return r.as[i].Group }) {
+		if del, ok := r.delFor(known, indices); ok {
 			attached = append(attached, detachment{del, indices})
 			continue
 		}
@@ -106,12 +100,12 @@ func (r *releasing) begin(ctx context.Context, pool string) (files []int, attach
 
 // delFor returns the DEL of the attachment of a group. It reports false if a warrant is
 // missing for one of its allocations, which DEL would release too.
-func (r *releasing) delFor(known cache, group string, indices []int) (func(context.Context) error, bool) {
-	if r.sizeOf(group) != len(indices) {
+func (r *releasing) delFor(known cache, indices []int) (func(context.Context) error, bool) {
+	a := r.as[indices[0]]
+	if r.sizeOf(a.Group) != len(indices) {
 		return nil, false
 	}
-	owner := r.as[indices[0]].Owner
-	e, err := known.find(r.network, attachment{owner.Sandbox, owner.Interface})
+	e, err := known.find(r.network, attachment{a.Owner.Sandbox, a.Owner.Interface})
 	if err != nil {
 		return nil, false
 	}

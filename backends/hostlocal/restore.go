@@ -75,8 +75,9 @@ func (b *Backend) restore(ctx context.Context, pool string, rs []ipam.Record, do
 // decode decodes the records, and groups them by attachment. Of two records of one address,
 // the second is refused.
 func (r *restoration) decode(pool string, rs []ipam.Record) {
-	at := make(map[attachment]int)
 	names := make(map[string]bool)
+	owners := make([]string, len(rs))
+	var valid []int
 	for i, one := range rs {
 		f, err := readRecord(pool, one)
 		if err == nil && names[f.name] {
@@ -87,13 +88,12 @@ func (r *restoration) decode(pool string, rs []ipam.Record) {
 		}
 		names[f.name] = true
 		_, of, _ := f.lease()
-		n, ok := at[of]
-		if !ok || of.id == "" { // an empty file has no siblings
-			n = len(r.groups)
-			at[of], r.groups = n, append(r.groups, nil)
+		if owners[i] = of.String(); of.id == "" {
+			owners[i] = f.name // an empty file has no siblings
 		}
-		r.groups[n] = append(r.groups[n], i)
+		valid = append(valid, i)
 	}
+	r.groups = ipam.ByPool(valid, func(i int) string { return owners[i] })
 }
 
 // answer sets the answer to each record that has none.

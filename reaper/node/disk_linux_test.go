@@ -112,28 +112,3 @@ func TestFullDisk(t *testing.T) {
 	}
 	equal(t, "journals", kept(t, f), "04")
 }
-
-// A folder that is read-only is the user's to mend, and what is in it can be read.
-func TestReadOnlyFolder(t *testing.T) {
-	f := newFolder(t)
-	mounted(t, f.Path())
-	want := ledgerOf(t, 0, 10)
-	if err := save(t.Context(), f, want); err != nil {
-		t.Fatal(err)
-	}
-	journalOf(t, f, 1, someRecords("a", 1))
-	if err := syscall.Mount("node-test", f.Path(), "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
-		t.Fatal(err)
-	}
-	wantStored(t, f, want)
-	j := f.Journals(journal.Retention{})
-	if runs, _, err := j.List(t.Context()); err != nil || len(runs) != 1 {
-		t.Errorf("List = %v, %v, want the run", runs, err)
-	}
-	_, lock := f.Lock().Acquire(t.Context(), "run-1")
-	wantInput(t, lock, f.at(lockName))
-	wantInput(t, save(t.Context(), f, want), f.at(ledgerName))
-	if err := j.Write(t.Context(), aRun(2), someRecords("a", 1)); !errors.Is(err, syscall.EROFS) {
-		t.Errorf("Write = %v, want that the folder is read-only", err)
-	}
-}

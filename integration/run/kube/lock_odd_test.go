@@ -12,19 +12,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 )
 
-// A lease without a time of its own counts from its creation, which the API
-// server's clock wrote.
-func TestLeaseWithoutTimesCountsFromItsCreation(t *testing.T) {
-	f, c := newFixture(t), newClock()
-	f.acquire(f.lock(f.Kube, c), "first")
-	f.editLease(func(lease *coordinationv1.Lease) { lease.Spec.AcquireTime, lease.Spec.RenewTime = nil, nil })
-	created := f.storedLease().CreationTimestamp.Time
-	c.pass(created.Sub(c.now()))
-	f.wantLocked(f.lock(f.Kube, c), "first", created)
-	c.pass(30 * time.Second)
-	f.acquire(f.lock(f.Kube, c), "second")
-}
-
 // A change between the look at the lease and the write decides who has the lock: no
 // holder is overwritten, and no run is locked out by its own write whose answer got lost.
 func TestLeaseThatChangesWhileItIsTaken(t *testing.T) {
