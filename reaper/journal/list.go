@@ -11,11 +11,12 @@ import (
 // A Summary is what is kept of a part to list the runs: the hashes of its allocations,
 // because two parts may have the same one.
 type Summary struct {
-	name   string
-	at     time.Time
-	run    Run
+	Name string
+	At   time.Time
+	Run  Run
+	Err  error // why the part could not be read
+
 	hashes map[poolKey][]uint64
-	err    error // why the part could not be read
 }
 
 // A poolKey names a pool of a backend.
@@ -25,9 +26,9 @@ var seed = maphash.MakeSeed()
 
 // Summarize returns the summary of a part that was stored for a run at that time.
 func Summarize(run string, at time.Time, s StoredPart) Summary {
-	sum := Summary{name: s.Name, at: at, run: s.Part.Run, hashes: make(map[poolKey][]uint64), err: s.Err}
-	if sum.err == nil && sum.run.ID != run {
-		sum.err = fmt.Errorf("it has a part of run %q", sum.run.ID)
+	sum := Summary{Name: s.Name, At: at, Run: s.Part.Run, Err: s.Err, hashes: make(map[poolKey][]uint64)}
+	if sum.Err == nil && sum.Run.ID != run {
+		sum.Err = fmt.Errorf("it has a part of run %q", sum.Run.ID)
 	}
 	for _, r := range s.Part.Records {
 		key := poolKey{r.Backend, r.Pool}
@@ -39,17 +40,17 @@ func Summarize(run string, at time.Time, s StoredPart) Summary {
 // PastRuns returns the runs of all parts, the latest first. The warnings name the parts that
 // could not be read.
 func PastRuns(parts []Summary) (runs []PastRun, warnings []string) {
-	slices.SortStableFunc(parts, func(a, b Summary) int { return a.at.Compare(b.at) })
+	slices.SortStableFunc(parts, func(a, b Summary) int { return a.At.Compare(b.At) })
 	merged := make(map[string]Summary)
 	var order, unread []string
 	for _, p := range parts {
-		first, known := merged[p.run.ID]
+		first, known := merged[p.Run.ID]
 		switch {
-		case p.err != nil:
-			unread = append(unread, fmt.Sprintf("%s (%v)", p.name, p.err))
+		case p.Err != nil:
+			unread = append(unread, fmt.Sprintf("%s (%v)", p.Name, p.Err))
 		case !known:
-			merged[p.run.ID] = p
-			order = append(order, p.run.ID)
+			merged[p.Run.ID] = p
+			order = append(order, p.Run.ID)
 		default:
 			for key, hashes := range p.hashes {
 				first.hashes[key] = append(first.hashes[key], hashes...)
@@ -72,7 +73,7 @@ func (s Summary) past() PastRun {
 		slices.Sort(hashes)
 		pools = append(pools, PoolRecord{Backend: key.backend, Pool: key.pool, Recorded: len(slices.Compact(hashes))})
 	}
-	return NewPastRun(s.run, pools)
+	return NewPastRun(s.Run, pools)
 }
 
 // Some names the first of some things, and how many more there are.

@@ -1,12 +1,21 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 )
+
+// A storedRun is a run with a journal. It began when its first part was created, by the API
+// server's clock.
+type storedRun struct {
+	id string
+	journal.Stored
+	parts []storedPart
+}
 
 // Prune implements journal.Store. It orders the runs by the API server's clock, and
 // stops at the first part that the API server does not let it delete.
@@ -17,41 +26,55 @@ func (j *Journals) Prune(ctx context.Context) error {
 	if j.run == "" {
 		return nil
 	}
-	runs, left, err := j.runs(ctx)
+	parts, err := j.all(ctx)
 	if err != nil {
-		return fmt.Errorf("list the journals: %w", err)
+		return err
 	}
+	runs, foreign := byRun(parts)
 	own := slices.IndexFunc(runs, func(r storedRun) bool { return r.id == j.run })
 	if own < 0 {
 		return fmt.Errorf("%w of the current run %s: another client deleted it", journal.ErrNone, j.run)
 	}
-	for _, r := range expired(j.retention, runs, own) {
-		for _, p := range r.parts {
-			if err := j.remove(ctx, p.name, p.uid, p.version); err != nil {
-				return fmt.Errorf("remove the journal of run %s: %s: %w", r.id, p.name, err)
+	stored := make([]journal.Stored, len(runs))
+	for i, r := range runs {
+		stored[i] = r.Stored
+	}
+	for _, i := range j.retention.Expired(stored, own) {
+		for _, p := range runs[i].parts {
+			if err := j.remove(ctx, p.Name, p.uid, p.version); err != nil {
+				return fmt.Errorf("remove the journal of run %s: %s: %w", runs[i].id, p.Name, err)
 			}
 		}
 	}
-	if len(left) == 0 {
+	if len(foreign) == 0 {
 		return nil
 	}
 	return fmt.Errorf("ConfigMaps with the label %s that ip-reaper did not write were left (delete them, or remove the label): %s",
-		JournalLabel, journal.Some(left))
+		JournalLabel, journal.Some(foreign))
 }
 
-// expired returns the runs whose journals are not kept, the oldest first. runs has the latest
-// first, and the current run by the index own. The times are by the API server's clock.
-func expired(r journal.Retention, runs []storedRun, own int) []storedRun {
-	stored := make([]journal.Stored, len(runs))
-	for i, run := range runs {
-		stored[i].Began = run.began
-		for _, p := range run.parts {
-			stored[i].Size += p.size
+// byRun returns the runs of the parts, the latest first, and the names of what is no part.
+func byRun(parts []storedPart) (runs []storedRun, foreign []string) {
+	index := make(map[string]int)
+	for _, p := range parts {
+		if p.Err != nil {
+			foreign = append(foreign, fmt.Sprintf("%s (%v)", p.Name, p.Err))
+			continue
+		}
+		i, known := index[p.Run.ID]
+		if !known {
+			i = len(runs)
+			index[p.Run.ID] = i
+			runs = append(runs, storedRun{id: p.Run.ID, Stored: journal.Stored{Began: p.At}})
+		}
+		r := &runs[i]
+		r.parts, r.Size = append(r.parts, p), r.Size+p.size
+		if p.At.Before(r.Began) {
+			r.Began = p.At
 		}
 	}
-	var gone []storedRun
-	for _, i := range r.Expired(stored, own) {
-		gone = append(gone, runs[i])
-	}
-	return gone
+	slices.SortFunc(runs, func(a, b storedRun) int {
+		return cmp.Or(b.Began.Compare(a.Began), cmp.Compare(b.id, a.id)) // an ID begins with its time
+	})
+	return runs, foreign
 }

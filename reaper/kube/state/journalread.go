@@ -1,13 +1,8 @@
 package state
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -29,14 +24,13 @@ func (j *Journals) Place() string { return "namespace " + j.namespace }
 // List returns the runs that have a journal, the latest first, by the API server's clock.
 // The warnings name the ConfigMaps that could not be read.
 func (j *Journals) List(ctx context.Context) (runs []journal.PastRun, warnings []string, err error) {
-	parts, err := listParts(ctx, j, labels.Set{JournalLabel: "true"}.AsSelector(), func(cm *corev1.ConfigMap) journal.Summary {
-		return journal.Summarize(cm.Labels[RunLabel], cm.CreationTimestamp.Time, namedPart(new(journal.Meter), cm))
-	})
-	if err != nil {
-		return nil, nil, fmt.Errorf("list the journals: %w", err)
+	parts, err := j.all(ctx)
+	summaries := make([]journal.Summary, len(parts))
+	for i, p := range parts {
+		summaries[i] = p.Summary
 	}
-	runs, warnings = journal.PastRuns(parts)
-	return runs, warnings, nil
+	runs, warnings = journal.PastRuns(summaries)
+	return runs, warnings, err
 }
 
 // Parts implements journal.Source.
@@ -49,64 +43,30 @@ func (j *Journals) Parts(ctx context.Context, runID string) ([]journal.StoredPar
 	return listParts(ctx, j, of, func(cm *corev1.ConfigMap) journal.StoredPart { return namedPart(&m, cm) })
 }
 
-// A storedRun is a run with a journal.
-type storedRun struct {
-	id    string
-	began time.Time // when its first part was created, by the API server's clock
-	parts []storedPart
-}
-
-// A storedPart is a ConfigMap without its data.
+// A storedPart is what is kept of a ConfigMap with the label of a journal. Its Summary has an error
+// unless the ConfigMap has the part that its name and its labels name.
 type storedPart struct {
-	name    string
+	journal.Summary
 	uid     types.UID
 	version string // the resource version
-	run     string
-	created time.Time
-	size    int   // of its data, in bytes
-	foreign error // why it is no part of a journal; nil for a part
+	size    int    // of its data, in bytes
 }
 
-// runs lists the runs with a journal, the latest first. It also returns the names of
-// ConfigMaps that have the labels of a journal and are no part of one.
-func (j *Journals) runs(ctx context.Context) (runs []storedRun, foreign []string, err error) {
-	all, err := listParts(ctx, j, labels.Set{JournalLabel: "true"}.AsSelector(), func(cm *corev1.ConfigMap) storedPart {
-		return storedPart{cm.Name, cm.UID, cm.ResourceVersion, cm.Labels[RunLabel], cm.CreationTimestamp.Time, len(cm.BinaryData[journalKey]), checkOwn(cm)}
-	})
+// all lists the parts of all journals.
+func (j *Journals) all(ctx context.Context) ([]storedPart, error) {
+	parts, err := listParts(ctx, j, labels.Set{JournalLabel: "true"}.AsSelector(), readStored)
 	if err != nil {
-		return nil, nil, err
+		return nil, fmt.Errorf("list the journals: %w", err)
 	}
-	byID := make(map[string]storedRun)
-	for _, p := range all {
-		if p.foreign != nil {
-			foreign = append(foreign, fmt.Sprintf("%s (%v)", p.name, p.foreign))
-			continue
-		}
-		r, ok := byID[p.run]
-		if !ok || p.created.Before(r.began) {
-			r.began = p.created
-		}
-		r.id, r.parts = p.run, append(r.parts, p)
-		byID[p.run] = r
-	}
-	return slices.SortedFunc(maps.Values(byID), func(a, b storedRun) int {
-		return cmp.Or(b.began.Compare(a.began), cmp.Compare(b.id, a.id)) // an ID begins with its time
-	}), foreign, nil
+	return parts, nil
 }
 
-// checkOwn returns an error unless a ConfigMap is as Write makes it: immutable, and with
-// the part that its name and its labels name.
-func checkOwn(cm *corev1.ConfigMap) error {
-	s := namedPart(new(journal.Meter), cm)
-	switch {
-	case s.Err != nil:
-		return s.Err
-	case s.Part.Run.ID != cm.Labels[RunLabel]:
-		return fmt.Errorf("it has a part of run %q", s.Part.Run.ID)
-	case !value(cm.Immutable):
-		return errors.New("it is not immutable")
+// readStored returns what is kept of a ConfigMap.
+func readStored(cm *corev1.ConfigMap) storedPart {
+	part := namedPart(new(journal.Meter), cm)
+	return storedPart{
+		journal.Summarize(cm.Labels[RunLabel], cm.CreationTimestamp.Time, part), cm.UID, cm.ResourceVersion, len(cm.BinaryData[journalKey]),
 	}
-	return nil
 }
 
 // listParts lists the ConfigMaps of a selector, and reduces each of them.
