@@ -148,7 +148,11 @@ func (p *places) protection(folder string) string {
 		return ""
 	}
 	release := fmt.Sprintf("; if only pods use it, add %s to backends.hostlocal.networks", name)
-	if program := p.foreign[folder]; program != "" {
+	program := p.foreign[folder]
+	if strings.HasPrefix(name, "podman") {
+		program = "podman" // also where its configuration is elsewhere
+	}
+	if program != "" {
 		return fmt.Sprintf("network %s is of %s", name, program) + release
 	}
 	if _, ok := p.own[folder]; ok {
