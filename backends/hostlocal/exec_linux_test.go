@@ -10,7 +10,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -50,7 +49,7 @@ func (n *node) processes(do func(line string)) <-chan struct{} {
 // release.
 func TestReleaseDoesNotWaitForWhatAPluginLeft(t *testing.T) {
 	n := newNode(t)
-	n.script("sleep 20 &\necho $! >&3")
+	n.script("sleep 600 &\necho $! >&3")
 	leaked := n.leak(id)
 	b := n.Backend()
 	ws := backendtest.Warrants(t, b, n.cluster(), leaked...)
@@ -97,15 +96,25 @@ func TestPluginThatIsCalledOffEndsWithItsProcesses(t *testing.T) {
 	}
 }
 
+// atDeadline is a context that comes to its deadline when it is called off.
+type atDeadline struct{ context.Context }
+
+func (c atDeadline) Err() error {
+	if c.Context.Err() != nil {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
 // A plugin that does not end in time is started once in a run.
 func TestPluginThatHangsIsNotCalledAgain(t *testing.T) {
 	n := newNode(t)
-	n.script("echo started >&3\nsleep 20")
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	ended := n.processes(func(string) {})
+	n.script("echo started >&3\nsleep 600")
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	ended := n.processes(func(string) { end() })
 	var hung sync.Map
-	if answer, err := (&pluginExec{hung: &hung}).ExecPlugin(ctx, n.path("bin/script"), nil, os.Environ()); err == nil {
+	if answer, err := (&pluginExec{hung: &hung}).ExecPlugin(atDeadline{ctx}, n.path("bin/script"), nil, os.Environ()); err == nil {
 		t.Errorf("the answer of a plugin that hangs is %q", answer)
 	}
 	<-ended
