@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
-
 )
 
 const id = "5be1a8d8d4b1d9ae5c6f8c5d8a0d2bd3f2d8e4f5a6b7c8d9e0f1a2b3c4d5e6f7"

@@ -86,7 +86,6 @@ func (a *podAnnotations) set(key, value []byte) {
 
 // readPod reduces a pod to the facts that verdicts rest on.
 func readPod(pod *corev1.Pod) census.Pod {
-	_, isMirror := pod.Annotations[mirror]
 	f := podFields{
 		namespace:     pod.Namespace,
 		name:          pod.Name,
@@ -99,15 +98,9 @@ func readPod(pod *corev1.Pod) census.Pod {
 		grace:         value(pod.Spec.TerminationGracePeriodSeconds),
 		deletionGrace: value(pod.DeletionGracePeriodSeconds),
 		podIP:         pod.Status.PodIP,
-		annotations: podAnnotations{
-			networkStatus:     pod.Annotations[networkStatus],
-			networksStatus:    pod.Annotations[networksStatus],
-			networks:          pod.Annotations[networks],
-			calicoPodIP:       pod.Annotations[calicoPodIP],
-			calicoPodIPs:      pod.Annotations[calicoPodIPs],
-			calicoContainerID: pod.Annotations[calicoContainerID],
-			isMirror:          isMirror,
-		},
+	}
+	for key, value := range pod.Annotations {
+		f.annotations.set([]byte(key), []byte(value))
 	}
 	for _, ip := range pod.Status.PodIPs {
 		f.podIPs = append(f.podIPs, ip.IP)
