@@ -15,25 +15,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-func TestClusterHasTheSandboxesAndThePods(t *testing.T) {
-	runtime := critest.Start(t)
-	runtime.Add(sandbox(1, true))
-	pods := &backendtest.Pods{}
-	web := census.Pod{Ref: ipam.PodRef{Namespace: "shop", Name: "web-1"}, Node: "n1"}
-	pods.Add(web)
-	c := Cluster(open(t, runtime.Endpoint()), pods, "", nil)
-	sandboxes, err := c.Sandboxes(t.Context())
-	if err != nil || len(sandboxes) != 1 {
-		t.Errorf("Sandboxes = %v, %v, want one", sandboxes, err)
-	}
-	if all, err := c.Pods(t.Context()); err != nil || len(all) != 1 {
-		t.Errorf("Pods = %v, %v, want one", all, err)
-	}
-	if _, presence, err := c.Pod(t.Context(), web.Ref); err != nil || presence != census.Present {
-		t.Errorf("Pod = %v, %v, want that it is there", presence, err)
-	}
-}
-
 // Promise 2: without an API server, the lists are empty and a pod is Unknown.
 func TestNodeWithoutAnAPIServer(t *testing.T) {
 	runtime := critest.Start(t)
@@ -51,16 +32,6 @@ func TestNodeWithoutAnAPIServer(t *testing.T) {
 	defer cancel()
 	if _, err := census.Take(ctx, c, census.Scope{}); err == nil {
 		t.Error("a census was taken after the end of the context")
-	}
-}
-
-// Promise 9: a runtime that cannot be asked ends the census.
-func TestCensusNeedsTheRuntime(t *testing.T) {
-	runtime := critest.Start(t)
-	c := Cluster(open(t, runtime.Endpoint()), nil, "", nil)
-	runtime.OnList(func(context.Context) error { return errors.New("busy") })
-	if _, err := census.Take(t.Context(), c, census.Scope{}); err == nil {
-		t.Error("a census was taken without the sandboxes")
 	}
 }
 

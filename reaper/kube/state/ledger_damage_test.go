@@ -105,22 +105,6 @@ func TestDeletedLedgerIsEmptyAndStaysSo(t *testing.T) {
 	wantParts(t, client, 0)
 }
 
-func TestWhatOthersPutOnTheConfigMapStays(t *testing.T) {
-	client := fake.NewClientset()
-	save(t, client, ledgerOf(t, 0, 1))
-	edit(t, client, LedgerName, func(cm *corev1.ConfigMap) {
-		cm.Labels = map[string]string{"team": "net"}
-		cm.BinaryData = nil
-	})
-	if _, got, err := load(t, client); err != nil || got.Len() != 0 {
-		t.Errorf("Load without data = %d entries, %v, want an empty ledger", got.Len(), err)
-	}
-	save(t, client, ledgerOf(t, 0, 2))
-	if got := stored(t, client, LedgerName).Labels["team"]; got != "net" {
-		t.Errorf("label = %q, want it kept", got)
-	}
-}
-
 // If another client keeps data of its own in the ConfigMap, a run does not remove them. Other
 // ConfigMaps are no parts, whatever their label says.
 func TestDataOfOthersStay(t *testing.T) {

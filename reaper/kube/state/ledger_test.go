@@ -155,13 +155,6 @@ func wantParts(t *testing.T, client *fake.Clientset, want int) {
 	}
 }
 
-func TestNoLedgerIsAnEmptyOne(t *testing.T) {
-	_, ledger, err := load(t, fake.NewClientset())
-	if err != nil || ledger.Len() != 0 {
-		t.Errorf("Load = %d entries, %v, want none", ledger.Len(), err)
-	}
-}
-
 func TestLedgerIsLoadedAsItWasSaved(t *testing.T) {
 	client := fake.NewClientset()
 	for _, entries := range []int{0, 1, 300, 7} {
@@ -255,28 +248,6 @@ func TestSaveSaysWhetherToTryAgain(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A run whose Save is refused loads and saves again.
-func TestLedgerIsLoadedAgain(t *testing.T) {
-	client := fake.NewClientset()
-	save(t, client, ledgerOf(t, 0, 8))
-	l, _, err := load(t, client)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if again, err := l.Load(t.Context()); err != nil || again.Len() != 8 {
-		t.Errorf("Load = %d entries, %v, want 8", again.Len(), err)
-	}
-	client.ClearActions()
-	want := ledgerOf(t, 7, 4)
-	if err := l.Save(t.Context(), want); err != nil {
-		t.Fatal(err)
-	}
-	if n := len(client.Actions()); n != 1 {
-		t.Errorf("%d requests, want 1", n)
-	}
-	wantStored(t, client, want)
 }
 
 // Save replaces what Load returned, and nothing that it did not see.
