@@ -66,13 +66,6 @@ func (f *fixture) pool() ipam.Object {
 	}
 }
 
-// block is an object without a namespace.
-func (f *fixture) block() ipam.Object {
-	return ipam.Object{
-		APIVersion: "crd.projectcalico.org/v1", Kind: "IPAMBlock", Name: "10-0-0-0-26", UID: "block-of-" + f.namespace,
-	}
-}
-
 // told are the events about the object of a UID, wherever they are.
 func (f *fixture) told(uid string) []eventsv1.Event {
 	f.Helper()
