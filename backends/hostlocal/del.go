@@ -33,7 +33,7 @@ func (b *Backend) delOf(e cached) (del func(context.Context) error, ok bool) {
 	if len(e.Config) == 0 {
 		return nil, false
 	}
-	cni := libcni.NewCNIConfigWithCacheDir(b.settings.BinDirs, e.dir, &pluginExec{hung: &b.hung})
+	cni := libcni.NewCNIConfigWithCacheDir(b.settings.BinDirs, e.dir, &pluginExec{hung: &b.hung, pause: pauseSecond})
 	runtime := &libcni.RuntimeConf{
 		ContainerID: e.ContainerID, NetNS: append(e.namespaces(), "")[0], IfName: e.IfName, Args: e.Args, CapabilityArgs: e.Capability,
 	}

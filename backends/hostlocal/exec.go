@@ -24,6 +24,9 @@ const maxAnswer = 1 << 20
 // open.
 const pipeDelay = time.Second
 
+// busyTries is how often a plugin is started whose file is being written.
+const busyTries = 6
+
 // A pluginExec runs the plugins of a node, each in a process group of its own. It implements
 // invoke.Exec. libcni's own one waits for every process that the plugin started, also after
 // ctx ended.
@@ -32,6 +35,10 @@ type pluginExec struct {
 
 	// hung has the paths of plugins that did not end in time. They are not called again.
 	hung *sync.Map
+
+	// pause waits before a plugin whose file is being written is started again. It returns an
+	// error if ctx ends first.
+	pause func(ctx context.Context) error
 }
 
 // FindInPath implements invoke.Exec.
@@ -45,11 +52,28 @@ func (e *pluginExec) ExecPlugin(ctx context.Context, path string, stdin []byte, 
 	if _, hung := e.hung.Load(path); hung {
 		return nil, fmt.Errorf("plugin %s did not end in time before, and is not called again", path)
 	}
-	answer, err := execute(ctx, path, stdin, environ)
-	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		e.hung.Store(path, true)
+	for try := 1; ; try++ {
+		answer, err := execute(ctx, path, stdin, environ)
+		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			e.hung.Store(path, true)
+		}
+		// No later run can call a DEL whose lease has gone.
+		if try == busyTries || !errors.Is(err, syscall.ETXTBSY) {
+			return answer, err
+		}
+		if stopped := e.pause(ctx); stopped != nil {
+			return nil, errors.Join(err, stopped)
+		}
 	}
-	return answer, err
+}
+
+func pauseSecond(ctx context.Context) error {
+	select {
+	case <-time.After(time.Second):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // execute runs a plugin once. A plugin that succeeded stays one that did if it left a process

@@ -87,7 +87,7 @@ func TestPluginThatIsCalledOffEndsWithItsProcesses(t *testing.T) {
 		said += line
 		stop()
 	})
-	if answer, err := (&pluginExec{hung: new(sync.Map)}).ExecPlugin(ctx, n.path("bin/script"), nil, os.Environ()); err == nil {
+	if answer, err := (&pluginExec{hung: new(sync.Map), pause: pauseSecond}).ExecPlugin(ctx, n.path("bin/script"), nil, os.Environ()); err == nil {
 		t.Errorf("the answer of a plugin that was called off is %q", answer)
 	}
 	<-ended
@@ -114,12 +114,12 @@ func TestPluginThatHangsIsNotCalledAgain(t *testing.T) {
 	defer end()
 	ended := n.processes(func(string) { end() })
 	var hung sync.Map
-	if answer, err := (&pluginExec{hung: &hung}).ExecPlugin(atDeadline{ctx}, n.path("bin/script"), nil, os.Environ()); err == nil {
+	if answer, err := (&pluginExec{hung: &hung, pause: pauseSecond}).ExecPlugin(atDeadline{ctx}, n.path("bin/script"), nil, os.Environ()); err == nil {
 		t.Errorf("the answer of a plugin that hangs is %q", answer)
 	}
 	<-ended
 	n.must(os.Remove(n.path("processes"))) // a second start would fail otherwise than by this error
-	_, err := (&pluginExec{hung: &hung}).ExecPlugin(t.Context(), n.path("bin/script"), nil, os.Environ())
+	_, err := (&pluginExec{hung: &hung, pause: pauseSecond}).ExecPlugin(t.Context(), n.path("bin/script"), nil, os.Environ())
 	if err == nil || !strings.Contains(err.Error(), "is not called again") {
 		t.Errorf("the second call: %v", err)
 	}
@@ -136,7 +136,7 @@ func TestAnswersOfPlugins(t *testing.T) {
 			n := newNode(t)
 			n.script(tt.script)
 			ended := n.processes(func(string) {})
-			answer, err := (&pluginExec{hung: new(sync.Map)}).ExecPlugin(t.Context(), n.path("bin/script"), []byte("asked"), os.Environ())
+			answer, err := (&pluginExec{hung: new(sync.Map), pause: pauseSecond}).ExecPlugin(t.Context(), n.path("bin/script"), []byte("asked"), os.Environ())
 			<-ended
 			if string(answer) != tt.want {
 				t.Errorf("the answer is %q, want %q", answer, tt.want)
@@ -145,5 +145,27 @@ func TestAnswersOfPlugins(t *testing.T) {
 				t.Errorf("the error is %v, want %q at its end", err, tt.wantErr)
 			}
 		})
+	}
+}
+
+// A plugin that is being installed is called when it is complete.
+func TestPluginThatIsBeingWrittenIsCalledAgain(t *testing.T) {
+	n := newNode(t)
+	n.script("cat")
+	ended := n.processes(func(string) {})
+	writer, err := os.OpenFile(n.path("bin/script"), os.O_WRONLY, 0)
+	n.must(err)
+	pauses := 0
+	e := pluginExec{hung: new(sync.Map), pause: func(context.Context) error {
+		pauses++
+		return writer.Close()
+	}}
+	answer, err := e.ExecPlugin(t.Context(), n.path("bin/script"), []byte("asked"), os.Environ())
+	if pauses == 0 {
+		t.Skip("SKIPPED: this kernel runs files that are being written")
+	}
+	<-ended
+	if err != nil || string(answer) != "asked" || pauses != 1 {
+		t.Errorf("the answer is %q, %v after %d pauses, want one after one", answer, err, pauses)
 	}
 }
