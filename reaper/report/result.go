@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -49,33 +50,35 @@ func leakedOf(r Report) *Leaked {
 		return nil
 	}
 	found := Leaked{HeldBy: []ReasonCount{}}
-	held := make(map[judge.Reason]int)
 	for _, e := range r.Entries {
-		switch {
-		case !e.Leaked || e.Outcome == Changed || e.Outcome == Returned:
-			continue
-		case e.Outcome == Released:
-			found.Released++
-		case e.Verdict == judge.Orphaned:
-			found.Due++
-		case e.Verdict == judge.Suspected:
-			found.Waiting++
-		default:
-			found.Held++
-			held[e.Reason]++
-		}
-		found.Total++
-	}
-	for reason, n := range held {
-		found.HeldBy = append(found.HeldBy, ReasonCount{reason, n})
+		found.Count(e)
 	}
 	slices.SortFunc(found.HeldBy, func(a, b ReasonCount) int {
-		if a.Count != b.Count {
-			return b.Count - a.Count
-		}
-		return strings.Compare(string(a.Reason), string(b.Reason))
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason, b.Reason))
 	})
 	return &found
+}
+
+// Count counts an entry, if it leaked. HeldBy is in no order then.
+func (l *Leaked) Count(e Entry) {
+	switch {
+	case !e.Leaked || e.Outcome == Changed || e.Outcome == Returned:
+		return
+	case e.Outcome == Released:
+		l.Released++
+	case e.Verdict == judge.Orphaned:
+		l.Due++
+	case e.Verdict == judge.Suspected:
+		l.Waiting++
+	default:
+		l.Held++
+		i := slices.IndexFunc(l.HeldBy, func(c ReasonCount) bool { return c.Reason == e.Reason })
+		if i < 0 {
+			i, l.HeldBy = len(l.HeldBy), append(l.HeldBy, ReasonCount{Reason: e.Reason})
+		}
+		l.HeldBy[i].Count++
+	}
+	l.Total++
 }
 
 // BottomLine says in one sentence how much is leaked, and what becomes of it. It names the

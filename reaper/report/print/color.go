@@ -2,6 +2,12 @@ package print
 
 import "strings"
 
+// The labels of notices.
+const (
+	refusedLabel = "REFUSED"
+	failedLabel  = "FAILED"
+)
+
 const (
 	red    = "\x1b[31m"
 	green  = "\x1b[32m"

@@ -1,9 +1,9 @@
 package print
 
 import (
-	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"k8s.io/client-go/util/jsonpath"
@@ -75,14 +75,8 @@ func (c customColumn) cell(entry any) (string, error) {
 		return "", fmt.Errorf("column %s: %w", c.heading, err)
 	}
 	var values []string
-	for _, results := range found {
-		for i := range results {
-			var text bytes.Buffer
-			if err := c.path.PrintResults(&text, results[i:i+1]); err != nil {
-				return "", fmt.Errorf("column %s: %w", c.heading, err)
-			}
-			values = append(values, text.String())
-		}
+	for _, value := range slices.Concat(found...) {
+		values = append(values, fmt.Sprint(value))
 	}
 	if len(values) == 0 {
 		return "<none>", nil

@@ -61,7 +61,7 @@ func entryTable(r report.Report, wide, all bool) table {
 			t.rows = append(t.rows, entryRow(e, wide, r.Run.Memory))
 		}
 		if rest := group[shown:]; len(rest) > 0 {
-			t.fold(foldText(rest, shown))
+			t.fold("%s", foldText(rest, shown))
 		}
 	}
 	return t

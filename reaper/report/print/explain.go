@@ -59,8 +59,7 @@ func summaryOf(x report.Explanation) string {
 // explained returns the lines of one allocation. It counts the rules that did not match.
 func explained(e report.Explained) table {
 	var t table
-	line := func(format string, args ...any) { t.say(fmt.Sprintf(format, args...)) }
-	line("%s of %s %s, key %s", nameOf(e.IP, e.Key), e.Backend, e.Pool, e.Key)
+	t.say("%s of %s %s, key %s", nameOf(e.IP, e.Key), e.Backend, e.Pool, e.Key)
 	for _, part := range []struct{ name, value string }{
 		{"pod", podOf(e.Owner)},
 		{"sandbox", e.Owner.Sandbox},
@@ -74,7 +73,7 @@ func explained(e report.Explained) table {
 		{"error", e.Error},
 	} {
 		if part.value != "" {
-			line("  %-10s  %s", part.name, part.value)
+			t.say("  %-10s  %s", part.name, part.value)
 		}
 	}
 	others := 0
@@ -83,21 +82,21 @@ func explained(e report.Explained) table {
 			others++
 			continue
 		}
-		line("  rule %2d     yes  %s: %s", rule.Number, rule.Reason, rule.Doc)
+		t.say("  rule %2d     yes  %s: %s", rule.Number, rule.Reason, rule.Doc)
 	}
 	if others > 0 {
-		line("  rules       %s did not match: -o json has each", counted(others, "other rule"))
+		t.say("  rules       %s did not match: -o json has each", counted(others, "other rule"))
 	}
 	if e.ChangedBy != "" {
-		line("  then        the %s changed the decision", e.ChangedBy)
+		t.say("  then        the %s changed the decision", e.ChangedBy)
 	}
 	for _, one := range e.Evidence {
-		line("  evidence    %s: %s", one.Source, one.Says)
+		t.say("  evidence    %s: %s", one.Source, one.Says)
 	}
 	for _, remedy := range e.Remedies {
-		line("  to change   %s", remedy.Says)
+		t.say("  to change   %s", remedy.Says)
 		if remedy.Command != "" {
-			line("              $ %s", remedy.Command)
+			t.say("              $ %s", remedy.Command)
 		}
 	}
 	return t

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math/big"
 	"slices"
 	"strings"
 
@@ -50,36 +49,28 @@ func shownOf(group []report.Entry) int {
 	return limit
 }
 
-// foldText names what is folded: how many, their reason, and the nodes or pools with the
-// most of them.
+// foldText names what is folded: how many, their reason, and the nodes with the most of them.
 func foldText(rest []report.Entry, shown int) string {
 	more := " more "
 	if shown == 0 {
 		more = " "
 	}
 	text := fmt.Sprintf("and %s%s%s: %s", printable.Thousands(len(rest)), more, words[urgencyOf(rest[0])], rest[0].Reason)
-	if where := placesOf(rest); where != "" {
+	if where := nodesOf(rest); where != "" {
 		text += " (" + where + ")"
 	}
 	return text
 }
 
-// placesOf returns the nodes of entries and their numbers: some by their names, the most
-// frequent one first, and the others together. If no entry has a node, it returns the pools.
-func placesOf(entries []report.Entry) string {
-	return cmp.Or(
-		mostFrequent(entries, "on", "node", func(e report.Entry) string { return e.Owner.Node }),
-		mostFrequent(entries, "in", "pool", func(e report.Entry) string { return e.Pool }))
-}
+// namedNodes is how many nodes a fold names.
+const namedNodes = 3
 
-// namedPlaces is how many nodes or pools a fold names.
-const namedPlaces = 3
-
-// mostFrequent counts the entries by a text that each has, if any has it.
-func mostFrequent(entries []report.Entry, preposition, noun string, of func(report.Entry) string) string {
+// nodesOf returns the nodes of entries and their numbers: some by their names, the most
+// frequent one first, and the others together. It returns nothing if no entry has a node.
+func nodesOf(entries []report.Entry) string {
 	counts := make(map[string]int)
 	for _, e := range entries {
-		counts[of(e)]++
+		counts[e.Owner.Node]++
 	}
 	unknown := counts[""]
 	delete(counts, "")
@@ -88,15 +79,15 @@ func mostFrequent(entries []report.Entry, preposition, noun string, of func(repo
 	})
 	rest := len(entries) - unknown
 	var parts []string
-	for _, name := range names[:min(namedPlaces, len(names))] {
+	for _, name := range names[:min(namedNodes, len(names))] {
 		rest -= counts[name]
-		parts = append(parts, fmt.Sprintf("%s %s %s", printable.Thousands(counts[name]), preposition, middle(printable.Line(name), maxName)))
+		parts = append(parts, printable.Thousands(counts[name])+" on "+middle(printable.Line(name), maxName))
 	}
 	if rest > 0 {
-		parts = append(parts, fmt.Sprintf("%s %s %s", printable.Thousands(rest), preposition, counted(len(names)-namedPlaces, "other "+noun)))
+		parts = append(parts, printable.Thousands(rest)+" on "+counted(len(names)-namedNodes, "other node"))
 	}
 	if unknown > 0 && len(parts) > 0 {
-		parts = append(parts, fmt.Sprintf("%s without a %s", printable.Thousands(unknown), noun))
+		parts = append(parts, printable.Thousands(unknown)+" without a node")
 	}
 	return strings.Join(parts, ", ")
 }
@@ -125,30 +116,4 @@ func foldPools(pools []report.PoolReport) (shown, more, dull []report.PoolReport
 		shown, more = shown[:shownPools], shown[shownPools:]
 	}
 	return shown, more, dull
-}
-
-// usedOf returns how many addresses of the pools are used, and of how many if that is
-// known.
-func usedOf(pools []report.PoolReport) string {
-	used, capacity, known := 0, new(big.Int), true
-	for _, p := range pools {
-		used += p.AllocatedAfter
-		if p.Capacity == nil {
-			known = false
-			continue
-		}
-		capacity.Add(capacity, p.Capacity)
-	}
-	if !known || !capacity.IsInt64() || capacity.Int64() > 1<<40 {
-		return printable.Thousands(used)
-	}
-	return printable.Thousands(used) + " of " + printable.Thousands(int(capacity.Int64()))
-}
-
-// counted returns a number and its noun, such as "2 pools".
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return printable.Thousands(n) + " " + noun + "s"
 }

@@ -4,7 +4,6 @@ package print
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 )
@@ -34,9 +33,6 @@ type format struct {
 	argument string // for the help; empty if it has none
 	parse    func(argument string) (printer, error)
 }
-
-// A printer prints a view.
-type printer func(io.Writer, view) error
 
 // formatOf returns the format of a name and, behind an equals sign, its argument.
 func formatOf(name string) (format, error) {

@@ -2,17 +2,21 @@ package print
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -27,7 +31,7 @@ func TestReportFormats(t *testing.T) {
 		formats []string
 	}{
 		{"empty", emptyReport(), []string{"table", "json"}},
-		{"full", fullReport(), []string{"table", "wide", "json", "yaml", "markdown", "name"}},
+		{"full", fullReport(), []string{"table", "wide", "json", "name"}},
 		{"hostile", hostileReport(), []string{"table", "yaml"}},
 		{"refused", refusedReport(), []string{"table", "json", "name"}},
 		{"large", largeReport(), []string{"table"}},
@@ -55,6 +59,56 @@ func sameAsGolden(t *testing.T, name, got string) {
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s differs; if it should, run the test with -update (-want +got):\n%s", file, diff)
+	}
+}
+
+// A report whose entries are written one by one is the one that is encoded as a whole, also if
+// texts of others look like the place of the entries.
+func TestJSONIsTheWholeReport(t *testing.T) {
+	for n := range 3 {
+		r := hostileReport()
+		r.Entries, r.Warnings = r.Entries[:n], append(r.Warnings, "\n  \"entries\": []")
+		whole, err := json.MarshalIndent(r, "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want bytes.Buffer
+		_, _ = printable.JSON(&want).Write(append(whole, '\n'))
+		if diff := cmp.Diff(want.String(), printed(t, Options{Format: "json"}, r)); diff != "" {
+			t.Errorf("%d entries (-want +got):\n%s", n, diff)
+		}
+	}
+}
+
+// A writer that fails ends the report with its error.
+func TestReportReturnsTheErrorOfItsWriter(t *testing.T) {
+	read, write := io.Pipe()
+	_ = read.Close()
+	for _, format := range Formats() {
+		if err := Write(write, Options{Format: format}, fullReport()); err == nil {
+			t.Errorf("%s: no error", format)
+		}
+	}
+}
+
+// A block of code for a comment has the lines of the table. It has at most maxPage bytes, and
+// says how many lines have no room.
+func TestMarkdownIsTheTableAsFarAsThereIsRoom(t *testing.T) {
+	r := fullReport()
+	if got, want := printed(t, Options{Format: "markdown"}, r), "```\n"+printed(t, Options{Format: "table"}, r)+"```\n"; got != want {
+		t.Errorf("markdown is not the table (-want +got):\n%s", cmp.Diff(want, got))
+	}
+	for range 2000 {
+		r.Warnings = append(r.Warnings, strings.Repeat("`\u202e", 20))
+	}
+	whole, page := printed(t, Options{Format: "table"}, r), printed(t, Options{Format: "markdown"}, r)
+	found := regexp.MustCompile(`\n… ([0-9,]+) lines left out`).FindStringSubmatch(page)
+	if len(page) > maxPage || len(found) == 0 || !strings.HasSuffix(page, "--run 20260301-120000-ABCDEF\n```\n") {
+		t.Fatalf("%d bytes, left out %q:\n%s", len(page), found, page)
+	}
+	cut, _ := strconv.Atoi(strings.ReplaceAll(found[1], ",", ""))
+	if got, want := strings.Count(page, "\n")-3+cut, strings.Count(whole, "\n"); got != want {
+		t.Errorf("the page has and leaves out %d lines, want %d", got, want)
 	}
 }
 

@@ -9,13 +9,14 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// maxPools is the largest number of pools of one backend that a row of a history names.
-const maxPools = 3
+// maxPools is the largest number of pools that a row of a history names.
+const maxPools = 5
 
 // viewOfHistory returns the view of a history.
 func viewOfHistory(h report.History, by report.RunInfo, all bool) view {
 	return view{
 		value:      h,
+		head:       []notice{{text: historyHead(h)}},
 		tables:     func(wide bool) []table { return historyTables(h, wide || all) },
 		warnings:   h.Warnings,
 		conclusion: historyConclusion(h, by),
@@ -60,50 +61,43 @@ func historyTables(h report.History, wide bool) []table {
 	return []table{runs, entries}
 }
 
-// poolsOf names the pools of a run, those with most allocations first. It folds the pools of
-// a backend that has many, such as one for each overlapping-range reservation.
+// poolsOf names the pools of a run, those with most allocations first.
 func poolsOf(r journal.PastRun, all bool) string {
-	count := make(map[string]int) // of pools, by backend
-	sum := make(map[string]int)
-	for _, p := range r.Pools {
-		count[p.Backend]++
-		sum[p.Backend] += p.Recorded
-	}
 	var names []string
-	for _, p := range r.Pools {
-		if n := count[p.Backend]; all || n <= maxPools {
-			names = append(names, fmt.Sprintf("%s %s: %d", p.Backend, p.Pool, p.Recorded))
-		} else if sum[p.Backend] > 0 { // its first pool
-			names = append(names, fmt.Sprintf("%s: %d in %d pools, most in %s: %d", p.Backend, sum[p.Backend], n, p.Pool, p.Recorded))
-			sum[p.Backend] = 0
+	left := r.Recorded
+	for i, p := range r.Pools {
+		if i == maxPools && !all {
+			return fmt.Sprintf("%s; %d in %d other pools", strings.Join(names, "; "), left, len(r.Pools)-i)
 		}
+		names = append(names, fmt.Sprintf("%s %s: %d", p.Backend, p.Pool, p.Recorded))
+		left -= p.Recorded
 	}
 	return strings.Join(names, "; ")
 }
 
-// journalsOf says where the journals of a history are.
-func journalsOf(h report.History) string {
+// historyHead says how many runs there are, and what the figures mean.
+func historyHead(h report.History) string {
+	where := "namespace " + h.StateNamespace
 	if h.Node != "" {
-		return h.StateDir + " of node " + h.Node
+		where = h.StateDir + " of node " + h.Node
 	}
-	return "namespace " + h.StateNamespace
+	switch {
+	case len(h.Runs) == 0:
+		return "no run has a journal in " + where
+	case h.Runs[0].Entries != nil:
+		return fmt.Sprintf("recorded before the releases: %d allocations; one whose owner came back was kept", h.Runs[0].Recorded)
+	}
+	return fmt.Sprintf("runs with a journal in %s: %d; RECORDED counts what a run was about to release", where, len(h.Runs))
 }
 
-// historyConclusion returns how many runs there are, what the figures mean, and a command
-// that tells more.
+// historyConclusion returns a command that tells more.
 func historyConclusion(h report.History, by report.RunInfo) []string {
 	if len(h.Runs) == 0 {
-		return []string{"no run has a journal in " + journalsOf(h)}
+		return nil
 	}
 	by.ID = h.Runs[0].ID
 	if h.Runs[0].Entries != nil {
-		return []string{
-			fmt.Sprintf("recorded before the releases: %d allocations; one whose owner came back was kept", h.Runs[0].Recorded),
-			"compare them with the stores by: " + undoCommand(by) + " --dry-run",
-		}
+		return []string{"compare them with the stores by: " + commandOn("restore", by) + " --dry-run"}
 	}
-	return []string{
-		fmt.Sprintf("runs with a journal in %s: %d; RECORDED counts what a run was about to release", journalsOf(h), len(h.Runs)),
-		"list the addresses of the latest by: " + commandOn("history", by),
-	}
+	return []string{"list the addresses of the latest by: " + commandOn("history", by)}
 }

@@ -82,45 +82,23 @@ func statesOf[E any](entries []E, state func(E) byte) string {
 }
 
 // stateOf returns the letter by which the page draws an entry: inUse, due, waiting, held,
-// protected, released, failed or other. The letters due, waiting, held with protected,
-// and released add up to the counts of report.Leaked; a failed release is due there,
+// protected, released, failed or other, which is u. The letters due, waiting, held with
+// protected, and released add up to the counts of report.Leaked; a failed release is due there,
 // unless another owner has the address by now.
 func stateOf(e report.Entry) byte {
-	switch {
-	case e.Outcome == report.Released:
-		return 'r'
-	case e.Outcome == report.Failed:
-		return 'f'
-	case e.Outcome == report.Returned, e.Outcome == report.Kept && e.Verdict == judge.InUse:
+	switch u := urgencyOf(e); {
+	case e.Outcome == report.Returned:
 		return 'i'
-	case e.Outcome == report.Changed:
-		return 'u'
-	case e.Verdict == judge.Orphaned:
-		return 'd'
-	case e.Verdict == judge.Suspected:
-		return 'w'
-	case e.Reason == judge.Protected:
+	case u == held && e.Reason == judge.Protected:
 		return 'p'
-	case e.Leaked:
-		return 'h'
-	default:
+	case u == held && !e.Leaked:
 		return 'u'
+	default:
+		return "frudwhi"[u]
 	}
 }
 
-// restoreStateOf returns the letter of an entry of a restore: restored, planned, present,
-// taken or failed.
-func restoreStateOf(e report.RestoreEntry) byte {
-	switch e.Outcome {
-	case report.Restored:
-		return 'R'
-	case report.Restorable:
-		return 'P'
-	case report.AlreadyThere:
-		return 'S'
-	case report.Taken:
-		return 'T'
-	default:
-		return 'f'
-	}
+// restoreStates are the letters of the entries of a restore.
+var restoreStates = map[report.RestoreOutcome]byte{
+	report.Restored: 'R', report.Restorable: 'P', report.AlreadyThere: 'S', report.Taken: 'T', report.NotRestored: 'f',
 }

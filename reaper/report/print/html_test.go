@@ -144,11 +144,4 @@ func TestStateOfAnEntry(t *testing.T) {
 			}
 		})
 	}
-	for outcome, want := range map[report.RestoreOutcome]byte{
-		report.Restored: 'R', report.Restorable: 'P', report.AlreadyThere: 'S', report.Taken: 'T', report.NotRestored: 'f', "": 'f',
-	} {
-		if got := restoreStateOf(report.RestoreEntry{Outcome: outcome}); got != want {
-			t.Errorf("restoreStateOf(%q) = %c, want %c", outcome, got, want)
-		}
-	}
 }

@@ -14,14 +14,11 @@ import (
 // parseJSONPath returns a printer of kubectl's JSONPath template. As with kubectl, a field
 // that does not exist prints nothing.
 func parseJSONPath(text string) (printer, error) {
-	if _, err := pathOf(text); err != nil {
+	path, err := pathOf(text)
+	if err != nil {
 		return nil, err
 	}
 	return func(w io.Writer, v view) error {
-		path, err := pathOf(text) // a path that was executed has the state of its ranges
-		if err != nil {
-			return err
-		}
 		value, err := plain(v.value)
 		if err != nil {
 			return err

@@ -2,13 +2,10 @@ package print
 
 import (
 	"cmp"
-	"fmt"
 	"math/big"
 	"slices"
 	"strconv"
-	"strings"
 
-	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -44,19 +41,14 @@ func viewOfPools(r report.Report, o PoolsOptions) view {
 	slices.SortStableFunc(p.Networks, func(a, b report.NetworkReport) int {
 		return cmp.Or(byFullness(a.Usage, b.Usage, a.Closed != "", b.Closed != ""), cmp.Compare(a.Name, b.Name))
 	})
-	networks := networksOf(p.Networks)
-	closed := func(pool report.PoolReport) bool {
-		i, ok := networks.of(pool)
-		return ok && p.Networks[i].Closed != ""
-	}
-	slices.SortStableFunc(p.Pools, func(a, b report.PoolReport) int { return byFullness(a.Usage, b.Usage, closed(a), closed(b)) })
+	slices.SortStableFunc(p.Pools, func(a, b report.PoolReport) int { return byFullness(a.Usage, b.Usage, false, false) })
 	if o.Top != "" {
 		top := rank(r, o.Top)
 		p.Top = &top
 	}
 	return view{
 		value: p,
-		head:  []notice{{text: r.BottomLine()}, {text: where(p.Run)}},
+		head:  []notice{{text: r.BottomLine()}, {text: identity(r.Run)}},
 		tables: func(bool) []table {
 			all := []table{usageTable(p, o)}
 			if p.Top != nil {
@@ -64,29 +56,8 @@ func viewOfPools(r report.Report, o PoolsOptions) view {
 			}
 			return all
 		},
-		warnings:   r.Warnings,
-		conclusion: unlisted(p),
+		warnings: r.Warnings,
 	}
-}
-
-// poolNetworks has the index of the network of each pool that has one, by backend and name.
-type poolNetworks map[[2]string]int
-
-// networksOf returns the networks of the pools.
-func networksOf(networks []report.NetworkReport) poolNetworks {
-	of := make(poolNetworks)
-	for i, n := range networks {
-		for _, pool := range n.Pools {
-			of[[2]string{n.Backend, pool}] = i
-		}
-	}
-	return of
-}
-
-// of returns the index of the network of a pool, and whether it has one.
-func (of poolNetworks) of(p report.PoolReport) (int, bool) {
-	i, ok := of[[2]string{p.Backend, p.Name}]
-	return i, ok
 }
 
 // byFullness orders the fullest first, then what is not known, and then what is closed.
@@ -103,27 +74,15 @@ func byFullness(a, b report.Usage, aClosed, bClosed bool) int {
 	if order := cmp.Compare(rank(a, aClosed), rank(b, bClosed)); order != 0 || rank(a, aClosed) > 0 {
 		return cmp.Or(order, cmp.Compare(b.Used, a.Used))
 	}
-	// The free part of each one: a.Free/a.Capacity against b.Free/b.Capacity.
-	left := new(big.Int).Mul(a.Free, orOne(b.Capacity))
-	right := new(big.Int).Mul(b.Free, orOne(a.Capacity))
-	return cmp.Or(left.Cmp(right), a.Free.Cmp(b.Free), cmp.Compare(b.Used, a.Used))
+	return cmp.Or(freePart(a).Cmp(freePart(b)), a.Free.Cmp(b.Free), cmp.Compare(b.Used, a.Used))
 }
 
-// orOne returns a number, or 1 for 0. What has no address is full, and none of it is free.
-func orOne(n *big.Int) *big.Int {
-	if n.Sign() == 0 {
-		return big.NewInt(1)
+// freePart returns which part of the addresses is free. What has no address is full.
+func freePart(u report.Usage) *big.Rat {
+	if u.Capacity.Sign() == 0 {
+		return new(big.Rat)
 	}
-	return n
-}
-
-// where says on which cluster or node, and when, the report was made.
-func where(run report.RunInfo) string {
-	place := strings.Join(placeOf(run), ", ")
-	if run.Cluster+run.Node == "" {
-		return "from " + place
-	}
-	return place + ", at " + clock(&run.StartedAt)
+	return new(big.Rat).SetFrac(u.Free, u.Capacity)
 }
 
 // usageTable returns a row for each network, with o.All also for each of its pools below it.
@@ -133,11 +92,16 @@ func usageTable(p poolsReport, o PoolsOptions) table {
 	row := func(backend, name, in string, u report.Usage, closed bool, note string) {
 		t.rows = append(t.rows, usageRow(backend, name, in, u, p.Leaked != nil, closed, note))
 	}
-	networks := networksOf(p.Networks)
+	networks := make(map[[2]string]int) // the index of the network of a pool, by backend and name
+	for i, n := range p.Networks {
+		for _, pool := range n.Pools {
+			networks[[2]string{n.Backend, pool}] = i
+		}
+	}
 	below := make([][]report.PoolReport, len(p.Networks))
 	var alone []report.PoolReport
 	for _, pool := range p.Pools {
-		if i, ok := networks.of(pool); !ok {
+		if i, ok := networks[[2]string{pool.Backend, pool.Name}]; !ok {
 			alone = append(alone, pool)
 		} else if o.All {
 			below[i] = append(below[i], pool)
@@ -167,13 +131,10 @@ func usageTable(p poolsReport, o PoolsOptions) table {
 		t.say("no networks and no pools are known")
 	}
 	if left := len(alone) - len(shown); left > 0 {
-		t.say(fmt.Sprintf("… and %d more pools without a network: --all shows each", left))
+		t.say("… and %d more pools without a network: --all shows each", left)
 	}
 	return t
 }
-
-// unknown stands for a figure that is not known. It is never 0.
-const unknown = "unknown"
 
 // usageRow returns the row of a network or of a pool. If the pods are not known, neither
 // is what has an address.
@@ -209,15 +170,4 @@ func number(n *big.Int) string {
 		return text
 	}
 	return new(big.Float).SetInt(n).Text('g', 3)
-}
-
-// unlisted names the stores that are not in the table.
-func unlisted(p poolsReport) []string {
-	var lines []string
-	for _, b := range p.Backends {
-		if b.Status == ipam.StatusFailed {
-			lines = append(lines, "unknown: "+b.Name+" could not be listed: "+b.Message)
-		}
-	}
-	return lines
 }

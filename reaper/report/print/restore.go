@@ -15,7 +15,9 @@ func viewOfRestore(r report.RestoreReport) view {
 		tables:   func(bool) []table { return []table{restoreTable(r)} },
 		warnings: r.Warnings,
 		names:    func() []string { return namesOfRestore(r) },
-		states:   func() string { return statesOf(r.Entries, restoreStateOf) },
+		states: func() string {
+			return statesOf(r.Entries, func(e report.RestoreEntry) byte { return restoreStates[e.Outcome] })
+		},
 	}
 }
 
@@ -28,6 +30,17 @@ func restoreTable(r report.RestoreReport) table {
 		})
 	}
 	return t
+}
+
+// namesOfRestore returns the addresses that are back or, in a dry run, would be.
+func namesOfRestore(r report.RestoreReport) []string {
+	var names []string
+	for _, e := range r.Entries {
+		if e.Outcome == report.Restored || e.Outcome == report.Restorable {
+			names = append(names, e.IP)
+		}
+	}
+	return addresses(names)
 }
 
 // restoreConclusion returns the report in one sentence.

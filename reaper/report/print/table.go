@@ -2,6 +2,7 @@ package print
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -10,69 +11,52 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
-// A table is a heading, and rows with one cell for each column of the heading. A row with one
-// cell is a line between the others.
+// A table is a heading, rows with one cell for each column of the heading, and lines below
+// them.
 type table struct {
 	heading []string
 	rows    [][]string
+	below   []string
 	folded  bool // some lines stand for rows that --all shows
 }
 
-// say adds a line.
-func (t *table) say(line string) { t.rows = append(t.rows, []string{line}) }
+// say adds a line below the rows.
+func (t *table) say(format string, args ...any) {
+	t.below = append(t.below, fmt.Sprintf(format, args...))
+}
 
 // fold adds a line in place of rows that are many and alike.
-func (t *table) fold(text string) {
-	t.say("… " + text)
+func (t *table) fold(format string, args ...any) {
+	t.say("… "+format, args...)
 	t.folded = true
 }
 
-// lines returns the heading of a table and its rows, without the columns that are empty. Names
-// have at most this width, and IDs are shortened; nothing is if it is 0.
+// lines returns the heading of a table and its rows, without the columns that are empty, and
+// the lines below. Names have at most this width, and IDs are shortened; nothing is if it is 0.
 func (t table) lines(width int, color bool) []string {
-	var columns []int
-	for i := range t.heading {
-		if i == 0 || slices.ContainsFunc(t.rows, func(row []string) bool { return len(row) > 1 && row[i] != "" }) {
-			columns = append(columns, i)
-		}
-	}
-	var cells [][]string
-	for _, row := range slices.Concat([][]string{t.heading}, t.rows) {
-		if len(row) > 1 {
-			cells = append(cells, t.cellsOf(row, columns, width))
-		}
-	}
 	var lines []string
-	rows := aligned(cells)
-	if len(rows) > 1 {
-		lines = append(lines, rows[0])
+	if len(t.rows) > 0 {
+		rows := make([][]string, 1+len(t.rows))
+		for i, heading := range t.heading {
+			if i > 0 && !slices.ContainsFunc(t.rows, func(row []string) bool { return row[i] != "" }) {
+				continue
+			}
+			rows[0] = append(rows[0], heading)
+			for at, row := range t.rows {
+				rows[at+1] = append(rows[at+1], shortened(heading, cell(row[i]), width))
+			}
+		}
+		lines = aligned(rows)
 	}
-	next := 1
-	for _, row := range t.rows {
-		if len(row) == 1 {
-			lines = append(lines, cell(row[0]))
-			continue
-		}
-		line := rows[next]
+	for i := range lines {
 		if color {
-			line = paintRow(line, rows[0])
+			lines[i] = paintRow(lines[i], lines[0])
 		}
-		lines, next = append(lines, line), next+1
+	}
+	for _, line := range t.below {
+		lines = append(lines, cell(line))
 	}
 	return lines
-}
-
-// cellsOf returns some columns of a row.
-func (t table) cellsOf(row []string, columns []int, width int) []string {
-	var cells []string
-	for _, i := range columns {
-		text := cell(row[i])
-		if width > 0 {
-			text = shortened(t.heading[i], text, width)
-		}
-		cells = append(cells, text)
-	}
-	return cells
 }
 
 // aligned returns the lines of rows, which have the same number of cells.
@@ -103,13 +87,12 @@ const maxName = 40
 // in their middle, and sandbox IDs the prefix that container runtimes show and accept.
 func shortened(heading, text string, width int) string {
 	const prefix = 13
-	switch heading {
-	case "IP", "POOL", "POD":
+	switch {
+	case width == 0:
+	case heading == "IP" || heading == "POOL" || heading == "POD":
 		return middle(text, width)
-	case "SANDBOX":
-		if utf8.RuneCountInString(text) > prefix {
-			return string([]rune(text)[:prefix]) + "…"
-		}
+	case heading == "SANDBOX" && utf8.RuneCountInString(text) > prefix:
+		return string([]rune(text)[:prefix]) + "…"
 	}
 	return text
 }

@@ -4,20 +4,54 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
-func printTable(w io.Writer, v view) error { return printText(w, v, false) }
-
-func printWide(w io.Writer, v view) error { return printText(w, v, true) }
-
-// printText prints the notices, the tables, the warnings and the conclusion.
-func printText(w io.Writer, v view, wide bool) error {
-	return printLines(w, append(textLines(v, wide), conclusionLines(v)...))
+func printTable(w io.Writer, v view) error {
+	return printLines(w, append(textLines(v, false), inLines(v.conclusion)...))
 }
 
-// textLines returns the lines above the conclusion.
+func printWide(w io.Writer, v view) error {
+	return printLines(w, append(textLines(v, true), inLines(v.conclusion)...))
+}
+
+// maxPage is the most bytes of a block of code for a comment. One on GitHub has at most
+// 65,536 characters.
+const maxPage = 60_000
+
+// printMarkdown prints what printTable prints, as a block of code. It leaves out the lines
+// before the conclusion that have no room, and says so.
+func printMarkdown(w io.Writer, v view) error {
+	const fence, room = "```", maxPage - 200 // for the fences and the sentence about what is left out
+	v.color = false
+	lines, conclusion := textLines(v, false), inLines(v.conclusion)
+	left := room - len(inCode(strings.Join(conclusion, "\n")))
+	for i, line := range lines {
+		if left -= len(inCode(line)) + 1; left < 0 {
+			lines = append(lines[:i], fmt.Sprintf("… %s left out, because a comment has at most %s bytes: -o json --all has everything",
+				counted(len(lines)-i, "line"), printable.Thousands(maxPage)))
+			break
+		}
+	}
+	text := inCode(strings.Join(append(lines, conclusion...), "\n"))
+	return printLines(w, []string{fence, text, fence})
+}
+
+// inCode returns a text without the character that could end a block of code.
+func inCode(text string) string { return strings.ReplaceAll(text, "`", `\x60`) }
+
+// printNames prints addresses, one a line.
+func printNames(w io.Writer, v view) error { return printLines(w, inLines(v.names())) }
+
+// printHead prints the notices that are not minor.
+func printHead(w io.Writer, v view) error {
+	v.head = slices.DeleteFunc(slices.Clone(v.head), func(n notice) bool { return n.minor })
+	return printLines(w, headLines(v))
+}
+
+// textLines returns the lines above the conclusion: the notices, the tables and the warnings.
 func textLines(v view, wide bool) []string {
 	lines := headLines(v)
 	width, folded := maxName, false
@@ -28,10 +62,9 @@ func textLines(v view, wide bool) []string {
 		width = maxCell
 	}
 	for _, t := range v.tables(wide) {
-		if len(t.rows) == 0 {
-			continue
+		if below := t.lines(width, v.color); len(below) > 0 {
+			lines = append(append(lines, ""), below...)
 		}
-		lines = append(append(lines, ""), t.lines(width, v.color)...)
 		folded = folded || t.folded
 	}
 	if folded {
@@ -43,24 +76,7 @@ func textLines(v view, wide bool) []string {
 	for _, warning := range v.warnings {
 		lines = append(lines, paint("warning:", v.color)+" "+printable.Line(warning))
 	}
-	if len(v.head) == 0 {
-		lines = lines[1:] // the empty line above the first table
-	}
 	return lines
-}
-
-func conclusionLines(v view) []string {
-	var lines []string
-	for _, line := range v.conclusion {
-		lines = append(lines, printable.Line(line))
-	}
-	return lines
-}
-
-// printHead prints the notices.
-func printHead(w io.Writer, v view) error {
-	v.head = slices.DeleteFunc(slices.Clone(v.head), func(n notice) bool { return n.minor })
-	return printLines(w, headLines(v))
 }
 
 // headLines returns one line for each notice.
@@ -72,6 +88,15 @@ func headLines(v view) []string {
 			line = paint(n.label, v.color) + " " + line
 		}
 		lines = append(lines, line)
+	}
+	return lines
+}
+
+// inLines returns each text in one printable line.
+func inLines(texts []string) []string {
+	lines := make([]string, len(texts))
+	for i, text := range texts {
+		lines[i] = printable.Line(text)
 	}
 	return lines
 }

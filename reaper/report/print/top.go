@@ -2,14 +2,12 @@ package print
 
 import (
 	"cmp"
-	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -49,30 +47,22 @@ const nameless = "(unknown)"
 
 // rank counts the leaks that the stores still have.
 func rank(r report.Report, by string) ranking {
-	counted := make(map[string]*rankedRow)
+	counts := make(map[string]*report.Leaked)
 	for _, e := range r.Entries {
-		if !e.Leaked || e.Outcome == report.Released || e.Outcome == report.Changed || e.Outcome == report.Returned {
+		if e.Outcome == report.Released {
 			continue
 		}
 		name := cmp.Or(nameFor(e, by, r.Run.StartedAt), nameless)
-		row := counted[name]
-		if row == nil {
-			row = &rankedRow{Name: name}
-			counted[name] = row
+		if counts[name] == nil {
+			counts[name] = new(report.Leaked)
 		}
-		row.Leaked++
-		switch e.Verdict {
-		case judge.Orphaned:
-			row.Due++
-		case judge.Suspected:
-			row.Waiting++
-		default:
-			row.Held++
-		}
+		counts[name].Count(e)
 	}
 	top := ranking{By: by, Known: r.Leaked != nil, Rows: []rankedRow{}}
-	for _, row := range counted {
-		top.Rows = append(top.Rows, *row)
+	for name, n := range counts {
+		if n.Total > 0 {
+			top.Rows = append(top.Rows, rankedRow{name, n.Total, n.Due, n.Waiting, n.Held})
+		}
 	}
 	slices.SortFunc(top.Rows, func(a, b rankedRow) int {
 		if by == byAges {
@@ -100,31 +90,18 @@ func nameFor(e report.Entry, by string, now time.Time) string {
 	}
 }
 
-// The names that controllers give to pods end so. A random part has no vowels and not all
-// digits (rand.SafeEncodeString in k8s.io/apimachinery).
-var (
-	randomSuffix  = regexp.MustCompile(`^(.+)-[bcdfghjklmnpqrstvwxz2456789]{5}$`)
-	hashSuffix    = regexp.MustCompile(`^(.+)-[bcdfghjklmnpqrstvwxz2456789]{6,10}$`)
-	scheduled     = regexp.MustCompile(`^(.+)-[0-9]{8,}$`)
-	ordinalSuffix = regexp.MustCompile(`^(.+)-[0-9]+$`)
-)
+// podName matches the names that controllers give to pods: of a Deployment, a CronJob, a
+// DaemonSet or Job, and a StatefulSet. A random part has no vowels and not all digits
+// (rand.SafeEncodeString in k8s.io/apimachinery).
+var podName = regexp.MustCompile(`^(.+?)(?:(?:-(?:[bcdfghjklmnpqrstvwxz2456789]{6,10}|[0-9]{8,}))?-[bcdfghjklmnpqrstvwxz2456789]{5}|-[0-9]+)$`)
 
 // workloadOf guesses from its name which workload a pod is of: web of web-0, of
 // web-x2x9z, and of web-7d4b9c6f5d-x2x9z. The pod is gone, so its owner cannot be read.
 func workloadOf(pod string) string {
-	m := randomSuffix.FindStringSubmatch(pod)
-	if m == nil {
-		if m = ordinalSuffix.FindStringSubmatch(pod); m != nil {
-			return m[1]
-		}
-		return pod
+	if m := podName.FindStringSubmatch(pod); m != nil {
+		return m[1]
 	}
-	for _, above := range []*regexp.Regexp{scheduled, hashSuffix} { // a CronJob, a Deployment
-		if of := above.FindStringSubmatch(m[1]); of != nil {
-			return of[1]
-		}
-	}
-	return m[1]
+	return pod
 }
 
 // ages are the rows by age, and their lower bounds.
@@ -183,16 +160,16 @@ func (r ranking) table(limit int) table {
 	case r.By == byAges:
 		limit = len(r.Rows)
 	}
-	more, left := 0, 0
+	left := 0
 	for i, row := range r.Rows {
 		if i >= limit {
-			more, left = more+1, left+row.Leaked
+			left += row.Leaked
 			continue
 		}
 		t.rows = append(t.rows, []string{row.Name, strconv.Itoa(row.Leaked), strconv.Itoa(row.Due), strconv.Itoa(row.Waiting), strconv.Itoa(row.Held)})
 	}
-	if more > 0 {
-		t.say(fmt.Sprintf("… and %d more with %d: --limit shows more", more, left))
+	if more := len(r.Rows) - limit; more > 0 {
+		t.say("… and %d more with %d: --limit shows more", more, left)
 	}
 	switch r.By {
 	case byOwners:

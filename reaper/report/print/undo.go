@@ -10,12 +10,6 @@ import (
 // safe: a journal is found by the ID of its run, which no other cluster has.
 const currentContext = `"$(kubectl config current-context)"`
 
-// undoLabel begins the line with the command that undoes a run.
-const undoLabel = "undo it by: "
-
-// undoCommand returns the command that undoes a run.
-func undoCommand(run report.RunInfo) string { return commandOn("restore", run) }
-
 // commandOn returns a command on the journal of a run, ready to be pasted into the shell of
 // an operator: on the node, if the run was about a node.
 //

@@ -34,7 +34,7 @@ func TestUndoIsAWholeCommand(t *testing.T) {
 		}, inCluster},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, undoCommand(tt.run)); diff != "" {
+			if diff := cmp.Diff(tt.want, commandOn("restore", tt.run)); diff != "" {
 				t.Errorf("command (-want +got):\n%s", diff)
 			}
 		})

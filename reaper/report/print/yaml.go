@@ -1,81 +1,91 @@
 package print
 
 import (
-	"bytes"
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"regexp"
-
-	"go.yaml.in/yaml/v3"
+	"strconv"
 
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
-// printYAML prints the fields of printJSON in the same order.
-func printYAML(w io.Writer, v view) error { return yamlForm.write(w, v.value) }
-
-// yamlForm: the encoder breaks no text into lines, so the place is a field of the report.
-var yamlForm = textForm{
-	encode: encodeYAML,
-	part: func(some any) ([]byte, error) {
-		text, err := encodeYAML(map[string]any{"entries": some})
-		return bytes.TrimPrefix(text, []byte("entries:\n")), err
-	},
-	printable: printable.YAML, place: "\nentries: []\n", open: "\nentries:\n",
+// printYAML prints what printJSON prints, in the same order. A YAML library would sort the
+// fields, turn large integers into floats, and hold all of the text.
+func printYAML(w io.Writer, v view) error {
+	read, write := io.Pipe()
+	go func() { _ = write.CloseWithError(printJSON(write, v)) }()
+	buffer := bufio.NewWriter(w)
+	y := yamlPrinter{from: json.NewDecoder(read), to: printable.YAML(buffer)}
+	y.from.UseNumber()
+	y.value("", "")
+	y.print("\n")
+	return errors.Join(y.err, read.Close(), buffer.Flush())
 }
 
-// encodeYAML returns a value as YAML, by way of its JSON.
-func encodeYAML(value any) ([]byte, error) {
-	data, err := json.Marshal(value)
-	if err != nil {
-		return nil, err
-	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber()
-	root, err := yamlNode(d)
-	if err != nil {
-		return nil, err
-	}
-	var text bytes.Buffer
-	e := yaml.NewEncoder(&text)
-	e.SetIndent(2)
-	err = errors.Join(e.Encode(root), e.Close())
-	return text.Bytes(), err
+// A yamlPrinter prints a JSON text as YAML, up to the first error.
+type yamlPrinter struct {
+	from *json.Decoder
+	to   io.Writer
+	err  error
 }
 
-// yamlNode returns the next JSON value as YAML. It does not read the JSON by the
-// YAML parser, which turns large integers into floats and refuses some characters.
-func yamlNode(d *json.Decoder) (*yaml.Node, error) {
-	token, err := d.Token()
-	if err != nil {
-		return nil, err
+// value prints the next value. A scalar follows the separator, and the lines of a list or a
+// mapping have the indent.
+func (y *yamlPrinter) value(separator, indent string) {
+	token := y.next()
+	open, nested := token.(json.Delim)
+	switch {
+	case !nested:
+		y.print(separator, scalar(token))
+		return
+	case !y.from.More():
+		y.print(separator, open, y.next())
+		return
 	}
-	node := &yaml.Node{Kind: yaml.ScalarNode, Value: fmt.Sprint(token)}
+	for i := 0; y.err == nil && y.from.More(); i++ {
+		if open == '[' {
+			y.print("\n", indent, "- ")
+			y.value("", indent+"  ")
+			continue
+		}
+		if i > 0 || separator != "" { // else the key is on the line of a dash
+			y.print("\n", indent)
+		}
+		y.print(scalar(y.next()), ":")
+		y.value(" ", indent+"  ")
+	}
+	y.next() // the closing delimiter
+}
+
+func (y *yamlPrinter) next() (token json.Token) {
+	if y.err == nil {
+		token, y.err = y.from.Token()
+	}
+	return token
+}
+
+func (y *yamlPrinter) print(words ...any) {
+	for _, word := range words {
+		if y.err == nil {
+			_, y.err = fmt.Fprint(y.to, word)
+		}
+	}
+}
+
+// scalar returns a value of one token. A Go string in quotes is also one of YAML.
+func scalar(token json.Token) string {
 	switch token := token.(type) {
-	case json.Delim:
-		node = &yaml.Node{Kind: yaml.MappingNode}
-		if token == '[' {
-			node.Kind = yaml.SequenceNode
-		}
-		for d.More() {
-			child, err := yamlNode(d)
-			if err != nil {
-				return nil, err
-			}
-			node.Content = append(node.Content, child)
-		}
-		_, err = d.Token() // the closing delimiter
-	case string:
-		node.Tag = "!!str"
-		if !plainYAML.MatchString(token) || yamlWords.MatchString(token) {
-			node.Style = yaml.DoubleQuotedStyle
-		}
 	case nil:
-		node.Value = "null"
+		return "null"
+	case string:
+		if !plainYAML.MatchString(token) || yamlWords.MatchString(token) {
+			return strconv.Quote(token)
+		}
 	}
-	return node, err
+	return fmt.Sprint(token)
 }
 
 // A string is printed without quotes only if every parser reads it as a string. Some

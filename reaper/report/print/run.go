@@ -2,11 +2,8 @@ package print
 
 import (
 	"fmt"
-	"math/big"
 	"slices"
 	"strconv"
-	"strings"
-	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
@@ -29,24 +26,20 @@ func viewOf(r report.Report, all bool) view {
 }
 
 // backendTable returns one row for each store. The counts of a store that could not be
-// listed are unknown. It leaves out the outcomes that no allocation has.
+// listed are unknown. A dry run has no outcomes.
 func backendTable(r report.Report) table {
 	t := table{heading: []string{"BACKEND", "STATUS", "ENTRIES", "IN USE", "HELD", "SUSPECTED", "PLANNED", "RELEASED", "CHANGED", "FAILED", "MESSAGE"}}
-	var sum report.Counts
-	for _, b := range r.Backends {
-		sum.Released, sum.Changed, sum.Failed = sum.Released+b.Released, sum.Changed+b.Changed, sum.Failed+b.Failed
-	}
 	for _, b := range r.Backends {
 		row := []string{b.Name, b.Status.String()}
 		for _, n := range []int{b.Entries, b.InUse, b.Held, b.Suspected, b.Planned} {
 			row = append(row, countOf(b, n))
 		}
-		for _, outcome := range [][2]int{{b.Released, sum.Released}, {b.Changed, sum.Changed}, {b.Failed, sum.Failed}} {
-			if outcome[1] == 0 {
+		for _, n := range []int{b.Released, b.Changed, b.Failed} {
+			if r.Run.DryRun {
 				row = append(row, "")
 				continue
 			}
-			row = append(row, countOf(b, outcome[0]))
+			row = append(row, countOf(b, n))
 		}
 		t.rows = append(t.rows, append(row, b.Message))
 	}
@@ -71,14 +64,13 @@ func poolTable(r report.Report, all bool) table {
 	t := table{heading: []string{"POOL", "RANGE", "CAPACITY", "BEFORE", "AFTER", "LEAKED", "PROTECTED", "FREE"}}
 	shown := slices.Clone(r.Pools)
 	slices.SortStableFunc(shown, func(a, b report.PoolReport) int { return findings(b) - findings(a) })
-	anyProtected := slices.ContainsFunc(shown, func(p report.PoolReport) bool { return p.Protected > 0 })
 	var more, dull []report.PoolReport
 	if !all {
 		shown, more, dull = foldPools(shown)
 	}
 	for _, p := range shown {
 		protected := ""
-		if anyProtected {
+		if p.Protected > 0 {
 			protected = strconv.Itoa(p.Protected)
 		}
 		t.rows = append(t.rows, []string{
@@ -91,14 +83,14 @@ func poolTable(r report.Report, all bool) table {
 		for _, p := range more {
 			n += p.Leaked
 		}
-		t.fold(fmt.Sprintf("and %s with findings, %s leaked in them", counted(len(more), "more pool"), printable.Thousands(n)))
+		t.fold("and %s with findings, %s leaked in them", counted(len(more), "more pool"), printable.Thousands(n))
 	}
 	if len(dull) > 0 {
 		finding := " without a finding"
 		if r.Leaked == nil {
 			finding = "" // nothing could be found
 		}
-		t.fold(fmt.Sprintf("and %s%s, %s addresses used", counted(len(dull), "pool"), finding, usedOf(dull)))
+		t.fold("and %s%s", counted(len(dull), "pool"), finding)
 	}
 	return t
 }
@@ -112,34 +104,16 @@ func leakedIn(r report.Report, p report.PoolReport) string {
 	return strconv.Itoa(p.Leaked)
 }
 
-// sizeOf returns a number of addresses that may be unknown.
-func sizeOf(n *big.Int) string {
-	if n == nil {
-		return unknown
+// namesOf returns the addresses that the run released or, in a dry run, would release. If
+// the plan was refused, a dry run would release none.
+func namesOf(r report.Report) []string {
+	var names []string
+	for _, e := range r.Entries {
+		if e.Outcome == report.Released || e.Outcome == report.Planned && len(r.Result.Refused) == 0 {
+			names = append(names, e.IP)
+		}
 	}
-	return n.String()
-}
-
-// clock returns a time in UTC, or nothing.
-func clock(t *time.Time) string {
-	if t == nil {
-		return ""
-	}
-	return t.UTC().Format(time.RFC3339)
-}
-
-// podOf returns the namespace and the name of an owner's pod, or nothing.
-func podOf(o ipam.EntryOwner) string { return strings.Trim(o.Namespace+"/"+o.Pod, "/") }
-
-// keyPrefix begins the name of an entry without an address.
-const keyPrefix = "key "
-
-// nameOf returns the address of an entry, or its key if it has no address.
-func nameOf(ip, key string) string {
-	if ip == "" {
-		return keyPrefix + key
-	}
-	return ip
+	return addresses(names)
 }
 
 // conclusion returns the report in one sentence, and a line with the command that undoes
@@ -164,7 +138,7 @@ func conclusion(r report.Report) []string {
 	lines := []string{fmt.Sprintf("released %d of %d allocations (%s, %d changed meanwhile, %d failed)",
 		s.Released, s.Entries, planned, s.Changed, s.Failed)}
 	if s.Released > 0 {
-		lines = append(lines, undoLabel+undoCommand(r.Run))
+		lines = append(lines, "undo it by: "+commandOn("restore", r.Run))
 	}
 	return lines
 }
