@@ -9,31 +9,30 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
-// definitions are the modules and the files of the custom resources of GitOps tools. The
+// definitions are the modules and the files that define the custom resources of GitOps tools. The
 // modules are only read: later ones need a later Go.
-var definitions = map[string][]string{
-	"github.com/argoproj/argo-cd/v3@v3.2.1":         {"manifests/crds/application-crd.yaml"},
-	"github.com/fluxcd/kustomize-controller@v1.7.3": {"config/crd/bases/kustomize.toolkit.fluxcd.io_kustomizations.yaml"},
-	"github.com/fluxcd/source-controller@v1.7.3":    {"config/crd/bases/source.toolkit.fluxcd.io_gitrepositories.yaml"},
-	"github.com/fluxcd/helm-controller@v1.4.3":      {"config/crd/bases/helm.toolkit.fluxcd.io_helmreleases.yaml"},
+var definitions = map[string]string{
+	"github.com/argoproj/argo-cd/v3@v3.2.1":         "manifests/crds/application-crd.yaml",
+	"github.com/fluxcd/kustomize-controller@v1.7.3": "config/crd/bases/kustomize.toolkit.fluxcd.io_kustomizations.yaml",
+	"github.com/fluxcd/source-controller@v1.7.3":    "config/crd/bases/source.toolkit.fluxcd.io_gitrepositories.yaml",
+	"github.com/fluxcd/helm-controller@v1.4.3":      "config/crd/bases/helm.toolkit.fluxcd.io_helmreleases.yaml",
 }
 
 // The API server takes the examples by the tools' own definitions, strictly.
 func TestExamplesOfGitOpsAreValid(t *testing.T) {
 	c := fresh(t)
 	config := "--kubeconfig=" + c.Kubeconfig
-	for module, files := range definitions {
-		for _, file := range files {
-			path := filepath.Join(moduleDir(t, module), file)
-			kubectl(t, config, "apply", "--server-side", "-f", path)
-			t.Cleanup(func() {
-				// The test's own context has ended by now.
-				if out, err := exec.Command(program(t, "kubectl"), config, "delete", "-f", path).CombinedOutput(); err != nil {
-					t.Errorf("%v\n%s", err, out)
-				}
-			})
-		}
+	var paths []string
+	for module, file := range definitions {
+		paths = append(paths, "--filename="+filepath.Join(moduleDir(t, module), file))
 	}
+	kubectl(t, append([]string{config, "apply", "--server-side"}, paths...)...)
+	t.Cleanup(func() {
+		// The test's own context has ended by now.
+		if out, err := exec.Command(program(t, "kubectl"), append([]string{config, "delete"}, paths...)...).CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+	})
 	for _, namespace := range []string{"argocd", "flux-system"} {
 		must(t, c.CreateNamespace(t.Context(), namespace))
 	}

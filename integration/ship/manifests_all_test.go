@@ -111,7 +111,5 @@ func TestPruningLeavesWhatRunsWrote(t *testing.T) {
 	if diff := cmp.Diff(written, jobs.Ledger(t, c, home)); diff != "" {
 		t.Errorf("the ledger (-written +got):\n%s", diff)
 	}
-	for _, object := range []string{"job/look", "configmap/ip-reaper-journal-1", "cronjob/ip-reaper"} {
-		kubectl(t, "--kubeconfig="+c.Kubeconfig, "-n", home, "get", object)
-	}
+	kubectl(t, "--kubeconfig="+c.Kubeconfig, "-n", home, "get", "job/look", "configmap/ip-reaper-journal-1", "cronjob/ip-reaper")
 }

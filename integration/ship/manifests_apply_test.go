@@ -2,7 +2,6 @@ package ship_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -33,42 +32,25 @@ func checkEach(t *testing.T, folder, want string, lines []string) {
 	}
 }
 
-// A cluster that has nothing of ip-reaper yet takes everything in one go, and a second
+// A cluster that has nothing of ip-reaper yet takes the folder that has all in one go, and a second
 // time changes nothing. What it takes also runs: the binary, with the arguments and the
 // policy of each CronJob and a token of its account, has nothing to do and says so.
 func TestFreshClusterTakesWhatIsShippedAndItRuns(t *testing.T) {
-	for _, folder := range []string{"cronjob", "job", "all"} {
-		t.Run(folder, func(t *testing.T) {
-			c := fresh(t)
-			if folder == "job" { // which uses the policy of the CronJob
-				apply(t, c, shipped(t, "cronjob"))
-			}
-			dir := shipped(t, folder)
-			lines := apply(t, c, dir)
-			if folder == "job" {
-				lines = slices.DeleteFunc(lines, func(line string) bool {
-					return line == "namespace/ip-reaper unchanged" ||
-						strings.HasPrefix(line, "validatingadmissionpolic") && strings.HasSuffix(line, " unchanged")
-				})
-			}
-			checkEach(t, folder, "created", lines)
-			checkEach(t, folder, "unchanged", apply(t, c, dir))
-			checkEach(t, folder, "(server dry run)", apply(t, c, dir, "--dry-run=server"))
-			// A run refuses a cluster without a single pod.
-			if _, err := c.CreatePod(t.Context(), "default", "bystander"); err != nil {
-				t.Fatal(err)
-			}
-			all := render(t, dir)
-			for name, job := range every[*batchv1.CronJob](t, all) {
-				result, err := jobs.Run(t.Context(), c, home, podSpec(job), t.TempDir())
-				if err != nil {
-					t.Fatal(err)
-				}
-				if result.ExitCode != reap.ExitDone {
-					t.Errorf("%s: exit code %d\n%s%s", name, result.ExitCode, result.Stdout, result.Stderr)
-				}
-			}
-		})
+	c, dir := fresh(t), shipped(t, "all")
+	checkEach(t, dir, "created", apply(t, c, dir))
+	checkEach(t, dir, "unchanged", apply(t, c, dir))
+	// A run refuses a cluster without a single pod.
+	if _, err := c.CreatePod(t.Context(), "default", "bystander"); err != nil {
+		t.Fatal(err)
+	}
+	for name, job := range every[*batchv1.CronJob](t, render(t, dir)) {
+		result, err := jobs.Run(t.Context(), c, home, podSpec(job), t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if result.ExitCode != reap.ExitDone {
+			t.Errorf("%s: exit code %d\n%s%s", name, result.ExitCode, result.Stdout, result.Stderr)
+		}
 	}
 }
 
@@ -81,7 +63,7 @@ func TestApplyingAgainKeepsTheLedger(t *testing.T) {
 		apply(t, c, shipped(t, folder))
 	}
 	written := jobs.WriteLedger(t, c, home)
-	for _, folder := range []string{"all", "cronjob", "job", "all"} {
+	for _, folder := range []string{"all", "cronjob", "job"} {
 		checkEach(t, folder, "unchanged", apply(t, c, shipped(t, folder)))
 	}
 	apply(t, c, of("release").write(t))

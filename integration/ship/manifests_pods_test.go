@@ -45,10 +45,9 @@ func everyPod(t *testing.T, all objects) map[string]*batchv1.CronJob {
 // without one of the fields that it wants to see.
 func TestNamespaceAdmitsThePodsAndNoneThatLacksAField(t *testing.T) {
 	c := fresh(t)
+	apply(t, c, shipped(t, "all"))
 	for _, o := range overlays {
-		folder := o.write(t)
-		apply(t, c, folder)
-		for name, job := range everyPod(t, render(t, folder)) {
+		for name, job := range everyPod(t, render(t, o.write(t))) {
 			if err := create(t, c, podSpec(job)); err != nil {
 				t.Errorf("%v: the pod of %s is refused: %v", o.Components, name, err)
 			}

@@ -9,8 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
-
-	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
 // admissionPolicies is the API by which the chart knows that there can be policies.
@@ -76,7 +74,7 @@ func TestAdmissionPoliciesAreThereIfTheAPIServerHasThem(t *testing.T) {
 // may create nothing, even with all rights. An account with another name may. A dot in the
 // name of the release is no wildcard.
 func TestAPIServerRestrainsTheAccountOfTheRelease(t *testing.T) {
-	c := cluster.StartT(t)
+	c := fresh(t)
 	to := target{"a.b", c.Namespace(t)}
 	apply(t, c, to.manifests(t, everything+"admissionPolicies: {enabled: true}\n"))
 	create := func(account string) error {

@@ -44,11 +44,9 @@ func TestRendersTheObjectsOfKustomize(t *testing.T) {
 		{"release", "mode: release", []kustomization{{base, []string{"release"}}}},
 		{"outage", "outage: {enabled: true}", []kustomization{{[]string{"cronjob"}, nil}, {[]string{"job"}, nil}}},
 		{"restore", "mode: release\nrestore: {enabled: true}", []kustomization{{base, []string{"release", "restore"}}}},
-		{"calico-etcd", etcdValues, []kustomization{{[]string{"cronjob"}, []string{"calico-etcd"}}}},
 		{"openshift", "openshift: {enabled: true}\noutage: {enabled: true}", []kustomization{
 			{[]string{"cronjob"}, []string{"openshift"}}, {[]string{"job"}, []string{"openshift"}},
 		}},
-		{"network policy", "networkPolicy: {enabled: true}", []kustomization{{[]string{"cronjob"}, []string{"network-policy"}}}},
 		{"network policy with etcd", "networkPolicy: {enabled: true}\n" + etcdValues, []kustomization{
 			{[]string{"cronjob"}, []string{"network-policy", "calico-etcd"}},
 		}},
@@ -56,7 +54,6 @@ func TestRendersTheObjectsOfKustomize(t *testing.T) {
 			{[]string{"cronjob"}, []string{"network-policy", "metrics"}},
 		}},
 		{"large ledger", "ledger: {large: true}", []kustomization{{[]string{"cronjob"}, []string{"large"}}}},
-		{"metrics", metricsValues, []kustomization{{[]string{"cronjob"}, []string{"metrics"}}}},
 		{
 			"all of it", "mode: release\noutage: {enabled: true}\n" + etcdValues + metricsValues,
 			[]kustomization{

@@ -1,7 +1,6 @@
 package chart_test
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -155,19 +154,10 @@ func TestWrongNodeValuesAreRefused(t *testing.T) {
 // The API server takes the DaemonSet. Its namespace admits the pod that it makes, and its
 // priority class. One that is restricted does not, nor does one without the quota.
 func TestNamespaceOfTheDaemonSetAdmitsItsPod(t *testing.T) {
-	c := cluster.StartT(t)
+	c := fresh(t)
 	to := target{"a.b", c.Namespace(t)}
 	const text, of = "node: {enabled: true, apiServer: true}", "a-b-ip-reaper-node"
-	manifests := to.manifests(t, text)
-	if out, err := c.Kubectl(t.Context(), manifests, "apply", "--server-side", "--validate=strict", "-f", "-"); err != nil {
-		t.Fatalf("apply: %v\n%s", err, out)
-	}
-	t.Cleanup(func() {
-		// No controller runs that would end the namespace.
-		if out, err := c.Kubectl(context.WithoutCancel(t.Context()), manifests, "delete", "--wait=false", "-f", "-"); err != nil {
-			t.Errorf("delete: %v\n%s", err, out)
-		}
-	})
+	apply(t, c, to.manifests(t, text))
 	if out, err := c.Kubectl(t.Context(), "", "label", "namespace", to.namespace, "pod-security.kubernetes.io/enforce=restricted"); err != nil {
 		t.Fatalf("label: %v\n%s", err, out)
 	}

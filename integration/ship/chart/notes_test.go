@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
 // commands are the lines of the notes to be typed.
@@ -21,7 +19,7 @@ func commands(notes string) (all []string) {
 // What the notes say to type works, on what the chart installs. No controller runs, so
 // that what waits for a Job waits in vain.
 func TestCommandsOfTheNotesWork(t *testing.T) {
-	c := cluster.StartT(t)
+	c := fresh(t)
 	for _, tt := range []struct {
 		name, values string
 		want         int // commands of kubectl
