@@ -1,9 +1,7 @@
 package print
 
 import (
-	"fmt"
 	"math/big"
-	"strings"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/policy"
@@ -130,83 +128,4 @@ func refusedReport() report.Report {
 			Verdict: judge.Orphaned, Reason: judge.PodAbsent, Leaked: true, FirstSeen: &due, Due: &due, Outcome: report.Kept})
 	}
 	return r
-}
-
-// largeReport is a dry run on a cluster in an outage: long names, many blocks, thousands of
-// allocations. Its counts agree.
-func largeReport() report.Report {
-	r := emptyReport()
-	r.Run.Cluster = "https://0123456789ABCDEF0123456789ABCDEF.gr7.eu-central-1.eks.amazonaws.com"
-	r.Run.Context = "arn:aws:eks:eu-central-1:123456789012:cluster/production"
-	r.Leaked = &report.Leaked{}
-	reasons := []judge.Reason{judge.PodAbsent, judge.NodeUnreachable, judge.OutOfScope, judge.PodPresent, judge.PodReplaced}
-	verdicts := []judge.Verdict{judge.Orphaned, judge.Held, judge.Held, judge.InUse, judge.Suspected}
-	for pool := range 60 {
-		p := report.PoolReport{Backend: "calico", Name: fmt.Sprintf("10-244-%d-0-26", pool), Range: fmt.Sprintf("10.244.%d.0/26", pool)}
-		p.Capacity = big.NewInt(64)
-		for i := range pool % 40 {
-			kind := i % len(reasons)
-			if pool%3 == 0 {
-				kind = 3
-			}
-			e := report.Entry{
-				Backend: "calico", Pool: p.Name, Key: fmt.Sprint(i), IP: fmt.Sprintf("10.244.%d.%d", pool, i),
-				Owner: ipam.EntryOwner{
-					Namespace: "payments-production", Pod: fmt.Sprintf("checkout-%s-%05d", strings.Repeat("x", 48), 100*pool+i),
-					Sandbox: strings.Repeat("0123456789abcdef", 4), Interface: "eth0", Node: fmt.Sprintf("ip-10-0-%d-17.eu-central-1.compute.internal", pool%7),
-				},
-				Verdict: verdicts[kind], Reason: reasons[kind], Outcome: report.Kept, Leaked: kind < 2 || kind == 4,
-			}
-			if e.Verdict == judge.Orphaned {
-				e.Outcome = report.Planned
-			}
-			if e.Verdict == judge.Suspected {
-				later := noon.Add(time.Duration(pool) * time.Minute)
-				e.FirstSeen, e.Due = &noon, &later
-			}
-			p.Used++
-			p.AllocatedBefore++
-			if e.Outcome == report.Kept {
-				p.AllocatedAfter++
-			}
-			if e.Leaked {
-				p.Leaked++
-			} else {
-				p.Live++
-			}
-			count(&r, e)
-			r.Entries = append(r.Entries, e)
-		}
-		p.Free = big.NewInt(int64(64 - p.Used))
-		r.Pools = append(r.Pools, p)
-	}
-	r.Leaked.HeldBy = []report.ReasonCount{{Reason: judge.NodeUnreachable, Count: r.Leaked.Held}}
-	r.Backends = []report.BackendReport{
-		{Name: "calico", Status: ipam.StatusOK, Counts: r.Summary},
-		{Name: "whereabouts", Status: ipam.StatusSkipped, Message: "the store is not installed here: no ippools.whereabouts.cni.cncf.io"},
-	}
-	return r
-}
-
-// count adds an entry to the counts of a dry run.
-func count(r *report.Report, e report.Entry) {
-	r.Summary.Entries++
-	switch e.Verdict {
-	case judge.Orphaned:
-		r.Summary.Planned++
-		r.Leaked.Due++
-	case judge.Suspected:
-		r.Summary.Suspected++
-		r.Leaked.Waiting++
-	case judge.InUse:
-		r.Summary.InUse++
-	default:
-		r.Summary.Held++
-		if e.Leaked {
-			r.Leaked.Held++
-		}
-	}
-	if e.Leaked {
-		r.Leaked.Total++
-	}
 }

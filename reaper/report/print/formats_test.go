@@ -34,7 +34,6 @@ func TestReportFormats(t *testing.T) {
 		{"full", fullReport(), []string{"table", "wide", "json", "name"}},
 		{"hostile", hostileReport(), []string{"table", "yaml"}},
 		{"refused", refusedReport(), []string{"table", "json", "name"}},
-		{"large", largeReport(), []string{"table"}},
 	} {
 		for _, format := range tt.formats {
 			t.Run(tt.name+" as "+format, func(t *testing.T) {

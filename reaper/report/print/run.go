@@ -69,13 +69,16 @@ func poolTable(r report.Report, all bool) table {
 		shown, more, dull = foldPools(shown)
 	}
 	for _, p := range shown {
-		protected := ""
+		leaked, protected := strconv.Itoa(p.Leaked), ""
+		if r.Leaked == nil {
+			leaked = unknown
+		}
 		if p.Protected > 0 {
 			protected = strconv.Itoa(p.Protected)
 		}
 		t.rows = append(t.rows, []string{
 			p.Name, p.Range, sizeOf(p.Capacity), strconv.Itoa(p.AllocatedBefore), strconv.Itoa(p.AllocatedAfter),
-			leakedIn(r, p), protected, sizeOf(p.Free),
+			leaked, protected, sizeOf(p.Free),
 		})
 	}
 	if len(more) > 0 {
@@ -93,15 +96,6 @@ func poolTable(r report.Report, all bool) table {
 		t.fold("and %s%s", counted(len(dull), "pool"), finding)
 	}
 	return t
-}
-
-// leakedIn returns how many addresses of a pool have no owner. If that is not known of the
-// run, it is not known of the pool.
-func leakedIn(r report.Report, p report.PoolReport) string {
-	if r.Leaked == nil {
-		return unknown
-	}
-	return strconv.Itoa(p.Leaked)
 }
 
 // namesOf returns the addresses that the run released or, in a dry run, would release. If

@@ -3,20 +3,13 @@ package print
 import (
 	"strings"
 	"testing"
-
-	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
 
 // A name that a terminal shortens can still be copied.
 func TestNoTruncPrintsWholeNames(t *testing.T) {
-	r := largeReport()
-	first := r.Entries[0]
-	for _, e := range r.Entries {
-		if e.Verdict == judge.Orphaned {
-			first = e
-			break
-		}
-	}
+	r := fullReport()
+	first := &r.Entries[2]
+	first.Owner.Pod, first.Owner.Sandbox = strings.Repeat("checkout-", 10), strings.Repeat("0123456789abcdef", 4)
 	for name, o := range map[string]Options{"table": {Format: "table", NoTrunc: true}, "wide": {Format: "wide", NoTrunc: true}} {
 		text := printed(t, o, r)
 		if !strings.Contains(text, first.Owner.Pod) || name == "wide" && !strings.Contains(text, first.Owner.Sandbox) {

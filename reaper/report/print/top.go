@@ -11,16 +11,31 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// What leaks can be counted by.
-const (
-	byNodes      = "nodes"
-	byNamespaces = "namespaces"
-	byOwners     = "owners"
-	byAges       = "ages"
-)
+// tops are what leaks can be counted by: the value of --top, the heading, and the row in which
+// an entry counts, which is empty if that is not known.
+var tops = []struct {
+	by, heading string
+	row         func(e report.Entry, now time.Time) string
+}{
+	{"nodes", "NODE", func(e report.Entry, _ time.Time) string { return e.Owner.Node }},
+	{"namespaces", "NAMESPACE", func(e report.Entry, _ time.Time) string { return e.Owner.Namespace }},
+	{"owners", "OWNER", func(e report.Entry, _ time.Time) string {
+		if e.Owner.Pod == "" {
+			return ""
+		}
+		return strings.Trim(e.Owner.Namespace+"/"+workloadOf(e.Owner.Pod), "/")
+	}},
+	{"ages", "AGE", ageOf},
+}
 
 // Tops returns by what WritePools counts leaks.
-func Tops() []string { return []string{byNodes, byNamespaces, byOwners, byAges} }
+func Tops() []string {
+	var names []string
+	for _, t := range tops {
+		names = append(names, t.by)
+	}
+	return names
+}
 
 // A ranking counts the leaks by something.
 type ranking struct {
@@ -29,6 +44,8 @@ type ranking struct {
 
 	// Known is false if the pods could not be listed: then there are no rows.
 	Known bool `json:"known"`
+
+	heading string
 }
 
 // A rankedRow counts the leaks of one node, namespace, owner or age. Leaked is the sum of
@@ -47,47 +64,31 @@ const nameless = "(unknown)"
 
 // rank counts the leaks that the stores still have.
 func rank(r report.Report, by string) ranking {
+	top := tops[slices.Index(Tops(), by)]
 	counts := make(map[string]*report.Leaked)
 	for _, e := range r.Entries {
 		if e.Outcome == report.Released {
 			continue
 		}
-		name := cmp.Or(nameFor(e, by, r.Run.StartedAt), nameless)
+		name := cmp.Or(top.row(e, r.Run.StartedAt), nameless)
 		if counts[name] == nil {
 			counts[name] = new(report.Leaked)
 		}
 		counts[name].Count(e)
 	}
-	top := ranking{By: by, Known: r.Leaked != nil, Rows: []rankedRow{}}
+	found := ranking{By: by, Known: r.Leaked != nil, Rows: []rankedRow{}, heading: top.heading}
 	for name, n := range counts {
 		if n.Total > 0 {
-			top.Rows = append(top.Rows, rankedRow{name, n.Total, n.Due, n.Waiting, n.Held})
+			found.Rows = append(found.Rows, rankedRow{name, n.Total, n.Due, n.Waiting, n.Held})
 		}
 	}
-	slices.SortFunc(top.Rows, func(a, b rankedRow) int {
-		if by == byAges {
+	slices.SortFunc(found.Rows, func(a, b rankedRow) int {
+		if by == "ages" {
 			return cmp.Compare(ageOrder(a.Name), ageOrder(b.Name))
 		}
 		return cmp.Or(cmp.Compare(b.Leaked, a.Leaked), strings.Compare(a.Name, b.Name))
 	})
-	return top
-}
-
-// nameFor returns the row in which an entry counts; empty if that is not known.
-func nameFor(e report.Entry, by string, now time.Time) string {
-	switch by {
-	case byNodes:
-		return e.Owner.Node
-	case byNamespaces:
-		return e.Owner.Namespace
-	case byOwners:
-		if e.Owner.Pod == "" {
-			return ""
-		}
-		return strings.Trim(e.Owner.Namespace+"/"+workloadOf(e.Owner.Pod), "/")
-	default:
-		return ageOf(e, now)
-	}
+	return found
 }
 
 // podName matches the names that controllers give to pods: of a Deployment, a CronJob, a
@@ -149,7 +150,7 @@ func ageOrder(name string) int {
 
 // table returns the ranking for people.
 func (r ranking) table(limit int) table {
-	t := table{heading: []string{headings[r.By], "LEAKED", "DUE", "WAITING", "HELD"}}
+	t := table{heading: []string{r.heading, "LEAKED", "DUE", "WAITING", "HELD"}}
 	switch {
 	case !r.Known:
 		t.say("unknown: it could not be decided what is leaked")
@@ -157,8 +158,6 @@ func (r ranking) table(limit int) table {
 	case len(r.Rows) == 0:
 		t.say("nothing is leaked")
 		return t
-	case r.By == byAges:
-		limit = len(r.Rows)
 	}
 	left := 0
 	for i, row := range r.Rows {
@@ -172,13 +171,10 @@ func (r ranking) table(limit int) table {
 		t.say("… and %d more with %d: --limit shows more", more, left)
 	}
 	switch r.By {
-	case byOwners:
+	case "owners":
 		t.say("owners are guessed from the names of pods: web-0 and web-7d4b9c6f5d-x2x9z are of web")
-	case byAges:
+	case "ages":
 		t.say("ages are those since an earlier run saw the leak, or else since the allocation")
 	}
 	return t
 }
-
-// headings has the first heading of each ranking.
-var headings = map[string]string{byNodes: "NODE", byNamespaces: "NAMESPACE", byOwners: "OWNER", byAges: "AGE"}
