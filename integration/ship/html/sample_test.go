@@ -71,16 +71,9 @@ func newSample(dryRun bool) *sample {
 func (s *sample) network(backend, name, prefix string, capacity int64, closed string, pools ...string) {
 	n := report.NetworkReport{Backend: backend, Name: name, Range: prefix, Pools: pools, Closed: closed}
 	n.Capacity = big.NewInt(capacity)
-	for _, p := range s.Pools {
-		if p.Backend == backend && slices.Contains(pools, p.Name) {
-			n.Used += p.Used
-			n.Live += p.Live
-			n.Leaked += p.Leaked
-			n.Protected += p.Protected
-			n.Other += p.Other
-		}
+	if p, err := netip.ParsePrefix(prefix); err == nil {
+		n.Usable = ipam.NewSpans(ipam.SpanOf(p))
 	}
-	n.Free = big.NewInt(capacity - int64(n.Used))
 	s.Networks = append(s.Networks, n)
 }
 
@@ -110,8 +103,6 @@ func (s *sample) pool(backend, name, prefix, node string, part float64) {
 		}
 		ip = ip.Next()
 	}
-	report.Free = new(big.Int).Sub(report.Capacity, big.NewInt(int64(report.Used)))
-	report.AllocatedAfter = report.Used
 	s.Pools = append(s.Pools, report)
 }
 
@@ -155,62 +146,18 @@ func (s *sample) add(p *report.PoolReport, i int, ip netip.Addr, node string, k 
 		e.Error = "the owner came back: now PodPresent"
 	}
 	p.AllocatedBefore++
-	if e.Outcome != report.Released {
-		p.Used++
-		switch {
-		case e.Verdict == judge.InUse:
-			p.Live++
-		case e.Reason == judge.Protected:
-			p.Protected++
-		case e.Leaked:
-			p.Leaked++
-		default:
-			p.Other++
-		}
-	}
 	s.Entries = append(s.Entries, e)
 }
 
-// finish counts the entries, as far as the page says their numbers.
+// finish counts the entries, as a run does.
 func (s *sample) finish() report.Report {
-	r := s.Report
-	r.Leaked = &report.Leaked{HeldBy: []report.ReasonCount{}}
-	held := make(map[judge.Reason]int)
-	backends := make(map[string]int)
-	for _, e := range r.Entries {
-		i, ok := backends[e.Backend]
-		if !ok {
-			i, backends[e.Backend] = len(r.Backends), len(r.Backends)
-			r.Backends = append(r.Backends, report.BackendReport{Name: e.Backend, Status: ipam.StatusOK})
-		}
-		r.Backends[i].Entries++
-		r.Summary.Entries++
-		if e.Outcome == report.Failed {
-			r.Backends[i].Status, r.Backends[i].Message = ipam.StatusPartial, "releases failed"
-		}
-		if !e.Leaked || e.Outcome == report.Changed || e.Outcome == report.Returned {
-			continue
-		}
-		r.Leaked.Total++
-		switch {
-		case e.Outcome == report.Released:
-			r.Leaked.Released++
-			r.Summary.Released++
-		case e.Verdict == judge.Orphaned:
-			r.Leaked.Due++
-		case e.Verdict == judge.Suspected:
-			r.Leaked.Waiting++
-		default:
-			r.Leaked.Held++
-			held[e.Reason]++
+	for _, e := range s.Entries {
+		if !slices.ContainsFunc(s.Backends, func(b report.BackendReport) bool { return b.Name == e.Backend }) {
+			s.Backends = append(s.Backends, report.BackendReport{Name: e.Backend, Status: ipam.StatusOK})
 		}
 	}
-	for _, reason := range []judge.Reason{judge.NodeUnreachable, judge.Protected, judge.RuleHold} {
-		if held[reason] > 0 {
-			r.Leaked.HeldBy = append(r.Leaked.HeldBy, report.ReasonCount{Reason: reason, Count: held[reason]})
-		}
-	}
-	return r
+	s.Tally(nil)
+	return s.Report
 }
 
 // sampleReport is a run on a cluster with Calico and Whereabouts, in both families, that
