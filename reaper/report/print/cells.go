@@ -1,6 +1,7 @@
 package print
 
 import (
+	"cmp"
 	"math/big"
 	"net/netip"
 	"slices"
@@ -56,18 +57,9 @@ func addresses(names []string) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
 }
 
-// compareIPs orders addresses by their value. Any other text is behind them.
+// compareIPs orders addresses by their value. Any other text comes before them.
 func compareIPs(a, b string) int {
-	one, errOne := netip.ParseAddr(a)
-	other, errOther := netip.ParseAddr(b)
-	switch {
-	case errOne == nil && errOther == nil:
-		return one.Compare(other)
-	case errOne == nil:
-		return -1
-	case errOther == nil:
-		return 1
-	default:
-		return strings.Compare(a, b)
-	}
+	one, _ := netip.ParseAddr(a)
+	other, _ := netip.ParseAddr(b)
+	return cmp.Or(one.Compare(other), cmp.Compare(a, b))
 }

@@ -101,19 +101,14 @@ func findings(p report.PoolReport) int {
 	return n
 }
 
-// foldPools parts sorted pools into those that are shown, those with a finding that are
-// not, and those without a finding.
-func foldPools(pools []report.PoolReport) (shown, more, dull []report.PoolReport) {
+// foldPools parts sorted pools into those that are shown and the rest, which is none or several.
+func foldPools(pools []report.PoolReport) (shown, rest []report.PoolReport) {
 	n := slices.IndexFunc(pools, func(p report.PoolReport) bool { return findings(p) == 0 })
-	if n < 0 {
-		n = len(pools)
+	if n < 0 || n > shownPools {
+		n = min(len(pools), shownPools)
 	}
 	if len(pools) <= n+1 { // a fold of one would be no shorter
-		n = len(pools)
+		return pools, nil
 	}
-	shown, dull = pools[:n], pools[n:]
-	if len(shown) > shownPools+1 {
-		shown, more = shown[:shownPools], shown[shownPools:]
-	}
-	return shown, more, dull
+	return pools[:n], pools[n:]
 }

@@ -78,7 +78,7 @@ func TestFoldingLosesNoCount(t *testing.T) {
 
 func TestAddressesSortAsAddresses(t *testing.T) {
 	ips := []string{"", "fd00::10", "10.0.0.10", "fd00::9", "10.0.0.9", "10.0.0.9", "b", "a"}
-	want := []string{"10.0.0.9", "10.0.0.10", "fd00::9", "fd00::10", "a", "b"}
+	want := []string{"a", "b", "10.0.0.9", "10.0.0.10", "fd00::9", "fd00::10"}
 	if got := addresses(ips); !slices.Equal(got, want) {
 		t.Errorf("addresses = %q, want %q", got, want)
 	}

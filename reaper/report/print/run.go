@@ -58,15 +58,15 @@ func countOf(b report.BackendReport, n int) string {
 	}
 }
 
-// poolTable returns one row for each pool, those with the most leaks first. Without all,
-// it folds the pools without a finding, and the rest of many.
+// poolTable returns one row for each pool, those with the most findings first. Without all, it
+// folds the pools without a finding, and the rest of many.
 func poolTable(r report.Report, all bool) table {
 	t := table{heading: []string{"POOL", "RANGE", "CAPACITY", "BEFORE", "AFTER", "LEAKED", "PROTECTED", "FREE"}}
 	shown := slices.Clone(r.Pools)
 	slices.SortStableFunc(shown, func(a, b report.PoolReport) int { return findings(b) - findings(a) })
-	var more, dull []report.PoolReport
+	var rest []report.PoolReport
 	if !all {
-		shown, more, dull = foldPools(shown)
+		shown, rest = foldPools(shown)
 	}
 	for _, p := range shown {
 		leaked, protected := strconv.Itoa(p.Leaked), ""
@@ -81,19 +81,16 @@ func poolTable(r report.Report, all bool) table {
 			leaked, protected, sizeOf(p.Free),
 		})
 	}
-	if len(more) > 0 {
-		n := 0
-		for _, p := range more {
-			n += p.Leaked
+	if len(rest) > 0 {
+		leaked := unknown
+		if r.Leaked != nil {
+			n := 0
+			for _, p := range rest {
+				n += p.Leaked
+			}
+			leaked = printable.Thousands(n)
 		}
-		t.fold("and %s with findings, %s leaked in them", counted(len(more), "more pool"), printable.Thousands(n))
-	}
-	if len(dull) > 0 {
-		finding := " without a finding"
-		if r.Leaked == nil {
-			finding = "" // nothing could be found
-		}
-		t.fold("and %s%s", counted(len(dull), "pool"), finding)
+		t.fold("and %s, leaked in them: %s", counted(len(rest), "more pool"), leaked)
 	}
 	return t
 }
