@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// formats are the output formats, in the order of the help. To add a format, write
-// its print function in a file of its own, and add a line here.
+// formats are the output formats, in the order of the help. To add one, write the function that
+// prints a view, and add a line here.
 var formats = []format{
 	{name: "table", print: printTable},
 	{name: "wide", all: true, print: printWide},

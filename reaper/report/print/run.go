@@ -82,7 +82,10 @@ func poolTable(r report.Report, all bool) table {
 		})
 	}
 	if len(rest) > 0 {
-		leaked := unknown
+		noun, leaked := "more pool", unknown
+		if len(shown) == 0 {
+			noun = "pool"
+		}
 		if r.Leaked != nil {
 			n := 0
 			for _, p := range rest {
@@ -90,7 +93,7 @@ func poolTable(r report.Report, all bool) table {
 			}
 			leaked = printable.Thousands(n)
 		}
-		t.fold("and %s, leaked in them: %s", counted(len(rest), "more pool"), leaked)
+		t.fold("and %s, leaked in them: %s", counted(len(rest), noun), leaked)
 	}
 	return t
 }
