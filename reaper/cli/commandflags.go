@@ -1,8 +1,8 @@
 package cli
 
 import (
-	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-	"k8s.io/klog/v2"
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
@@ -23,18 +23,13 @@ type commandFlags struct {
 	flags  *pflag.FlagSet
 	target target
 
-	policy    string
-	output    string
-	logFormat string
-	verbose   bool
-	timeout   time.Duration
-
-	// stateOnly is set for commands that read nothing but what earlier runs stored.
-	stateOnly bool
-
-	// concurrency is the most requests at the same time. 0 is defaultConcurrency, for the
-	// commands that have no flag for it.
+	policy      string
+	output      string
+	logFormat   string
+	verbose     bool
+	timeout     time.Duration
 	concurrency int
+	stateOnly   bool // see connectOptions
 }
 
 // defaultConcurrency is less than what an API server handles at the same time for all of
@@ -43,7 +38,7 @@ const defaultConcurrency = 32
 
 // add adds the flags to a command.
 func (f *commandFlags) add(flags *pflag.FlagSet) {
-	f.flags = flags
+	f.flags, f.concurrency = flags, defaultConcurrency
 	f.target.add(flags)
 	flags.StringVar(&f.policy, "policy", "", "policy `FILE`; without one, a dry run with the defaults")
 	flags.StringVarP(&f.output, "output", "o", "table", "report format: "+print.FormatList())
@@ -63,60 +58,36 @@ func (f commandFlags) check() error {
 	if f.logFormat != "" && !slices.Contains(logFormats, f.logFormat) {
 		return ipam.BadInput(fmt.Errorf("--log-format: unknown format %q", f.logFormat), "use "+strings.Join(logFormats, " or "))
 	}
-	if err := f.target.check(); err != nil {
-		return err
-	}
-	return checkOutput(f.output)
+	return f.target.check()
 }
 
-// connect connects to the target, waits for its first answer, and looks at the place of the
-// state. If it fails, nothing stays open. writes says that the command writes anything.
+// connect connects to the target. writes says that the command writes anything.
 func (f commandFlags) connect(ctx context.Context, w ioStreams, writes bool, p policy.Policy, logger *slog.Logger) (connection, error) {
-	conn, err := f.target.connect(ctx, w, f, writes, p, logger)
-	if err != nil {
-		return connection{}, err
-	}
-	if err = conn.firstAnswer(ctx); err == nil {
-		conn.warnings, err = conn.checkState(ctx, writes)
-	}
-	if err != nil {
-		conn.close()
-		return connection{}, err
-	}
-	return conn, nil
+	c, err := f.target.connect(ctx, w, connectOptions{
+		writes: writes, stateOnly: f.stateOnly, concurrency: f.concurrency, timeout: f.timeout, policy: p, logger: logger,
+	})
+	c.ID, c.Version, c.Program = newID(), buildVersion(), w.name()
+	c.PolicyFile, c.Policy = f.policy, p
+	c.Protectors, c.Elsewhere = plugin.Protectors(w.backends), elsewhere(w, f.target.scope(), p)
+	c.Now, c.Logger, c.Timeout = time.Now, logger, f.timeout
+	return c, err
 }
 
-// The formats of the log.
-const (
-	logText = "text"
-	logJSON = "json"
-)
-
-var logFormats = []string{logText, logJSON}
-
-// newLogger returns a logger to stderr. Without --log-format, it writes text to a terminal,
-// and JSON elsewhere. Of client-go, it logs warnings and errors only.
-func newLogger(w ioStreams, f commandFlags) *slog.Logger {
-	level := slog.LevelInfo
-	if w.terminal {
-		level = slog.LevelWarn // progress lines replace the info level
+// elsewhere says of each backend that the policy turns on, and that a run of this scope does
+// not open, which run does. So a report does not pass it over in silence.
+func elsewhere(w ioStreams, scope plugin.Scope, p policy.Policy) map[string]string {
+	says := map[plugin.Scope]string{
+		plugin.Node:    fmt.Sprintf("it is on the nodes: run %s node there", w.name()),
+		plugin.Cluster: fmt.Sprintf("it is in the cluster: run %s run", w.name()),
 	}
-	if f.verbose {
-		level = slog.LevelDebug
+	found := make(map[string]string)
+	for _, one := range w.backends {
+		if one.Scope != scope && p.Backends[one.Name].Enabled == policy.On {
+			found[one.Name] = says[one.Scope]
+		}
 	}
-	text := cmp.Or(f.logFormat, logJSON) == logText || f.logFormat == "" && w.terminal
-	klog.SetSlogLogger(slog.New(newHandler(w.stderr, text, slog.LevelWarn)))
-	return slog.New(newHandler(w.stderr, text, level))
+	return found
 }
 
-// kubeconfigOf returns the value of --kubeconfig.
-func kubeconfigOf(flags *pflag.FlagSet) string { return flags.Lookup("kubeconfig").Value.String() }
-
-// checkOutput returns an error if the output format does not exist, or if its template is
-// wrong.
-func checkOutput(format string) error {
-	if err := print.Check(format); err != nil {
-		return ipam.BadInput(fmt.Errorf("--output: %w", err), "use "+print.FormatList())
-	}
-	return nil
-}
+// newID returns an ID for a run, which begins with its time.
+func newID() string { return time.Now().UTC().Format("20060102-150405-") + rand.Text()[:6] }

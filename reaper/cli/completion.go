@@ -3,6 +3,7 @@ package cli
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -14,53 +15,47 @@ import (
 )
 
 // addCompletions adds the shell completion of the flags and arguments of a command and
-// of its subcommands. Flags that are not listed complete to files. Only the names of runs,
-// nodes and namespaces come from the API server.
-func addCompletions(w ioStreams, cmd *cobra.Command) {
-	scope := plugin.Cluster
-	if cmd.Flags().Lookup("state-dir") != nil {
-		scope = plugin.Node
+// of its subcommands: to their values, or to files. It contacts nothing.
+func addCompletions(w ioStreams, root *cobra.Command) {
+	fixed := func(values []string) cobra.CompletionFunc {
+		return cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
 	}
-	values := map[string]cobra.CompletionFunc{
-		"output":          cobra.FixedCompletions(print.Formats(), cobra.ShellCompDirectiveNoFileComp),
-		"color":           cobra.FixedCompletions([]cobra.Completion{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp),
-		"log-format":      cobra.FixedCompletions(logFormats, cobra.ShellCompDirectiveNoFileComp),
-		"context":         contexts(w),
-		"policy":          yamlFiles,
-		"state-namespace": fromCluster(w, namespacesPath),
-		"namespace":       fromCluster(w, namespacesPath),
-		"node":            fromCluster(w, nodesPath),
-		"backend":         cobra.FixedCompletions(backendNames(plugin.Of(w.backends, scope)), cobra.ShellCompDirectiveNoFileComp),
-		"run":             fromCluster(w, journalsPath),
-	}
-	free := []string{"timeout", "grace-period", "min-age", "wait", "concurrency", "only", "push-url", "pod", "pool", "every", "node-name"}
-	if scope == plugin.Node { // a shell may not ask the container runtime
-		free = append(free, "namespace", "run")
-		values["pods"] = cobra.FixedCompletions(podSources, cobra.ShellCompDirectiveNoFileComp)
-	}
-	for _, name := range free {
-		values[name] = cobra.NoFileCompletions
-	}
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		complete := values[f.Name]
-		if cmd.Name() == "version" && f.Name == "output" {
-			complete = cobra.FixedCompletions(versionFormats, cobra.ShellCompDirectiveNoFileComp)
+	visitCommands(root, func(cmd *cobra.Command) {
+		scope, formats := plugin.Cluster, print.Formats()
+		values := map[string]cobra.CompletionFunc{
+			"color":      fixed([]string{"auto", "always", "never"}),
+			"log-format": fixed(logFormats),
+			"top":        fixed(print.Tops()),
+			"context":    contexts(w),
+			"policy":     yamlFiles,
 		}
-		if complete != nil {
-			// It fails for a flag that already has a completion.
-			_ = cmd.RegisterFlagCompletionFunc(f.Name, complete)
+		if cmd.Flags().Lookup("state-dir") != nil {
+			scope, values["pods"] = plugin.Node, fixed(podSources)
+		}
+		switch cmd.Name() {
+		case "explain", "pools":
+			formats = print.LookFormats()
+		case "version":
+			formats = []string{"json"}
+		}
+		values["output"], values["backend"] = fixed(formats), fixed(backendNames(plugin.Of(w.backends, scope)))
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			complete := values[f.Name]
+			named, _ := pflag.UnquoteUsage(f)
+			if complete == nil && !slices.Contains([]string{"FILE", "FILES", "FOLDER", "SOCKET"}, named) {
+				complete = cobra.NoFileCompletions
+			}
+			if complete != nil {
+				_ = cmd.RegisterFlagCompletionFunc(f.Name, complete) // it fails for cobra's own flags
+			}
+		})
+		switch {
+		case cmd.Name() == "validate":
+			cmd.ValidArgsFunction = yamlFiles
+		case !strings.Contains(cmd.Use, "FILE..."):
+			cmd.ValidArgsFunction = cobra.NoFileCompletions
 		}
 	})
-	switch cmd.Name() {
-	case "validate":
-		cmd.ValidArgsFunction = yamlFiles
-	case "inspect":
-	default:
-		cmd.ValidArgsFunction = cobra.NoFileCompletions
-	}
-	for _, sub := range cmd.Commands() {
-		addCompletions(w, sub)
-	}
 }
 
 // yamlFiles completes to the files that may hold a policy.

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
@@ -44,17 +44,13 @@ func newExplain(w ioStreams, at target) *cobra.Command {
 		RunE: withEnv(w, func(ctx context.Context, args []string) error { return explain(ctx, w, f, args[0]) }),
 	}
 	f.add(cmd.Flags())
-	cmd.Flags().Lookup("output").Usage = "format: " + strings.Join(print.LookFormats(), ", ")
 	return cmd
 }
 
 // explain runs the command, from its flags to its explanation.
 func explain(ctx context.Context, w ioStreams, f lookFlags, subject string) error {
-	if !slices.Contains(print.LookFormats(), f.output) {
-		return ipam.BadInput(fmt.Errorf("--output: unknown format %q", f.output), "use "+strings.Join(print.LookFormats(), ", "))
-	}
 	namespace := ""
-	if one := *f.filters.names["namespace"]; len(one) == 1 {
+	if one := f.filters.selected.Namespaces; len(one) == 1 {
 		namespace = one[0]
 	}
 	question, err := report.ParseQuestion(subject, namespace)
@@ -73,7 +69,21 @@ func explain(ctx context.Context, w ioStreams, f lookFlags, subject string) erro
 	return errors.Join(lookErr, print.WriteExplanation(w.stdout, f.output, x))
 }
 
-// runCommand returns the words of a run on the same target, by the same policy.
+// runCommand returns the words of a run on the same target, by the same policy. In a cluster,
+// a run that writes requires the context.
 func runCommand(w ioStreams, f lookFlags, run report.RunInfo) []string {
-	return slices.Concat(strings.Fields(w.name()), f.target.command(run), flagWords("--policy", f.policy))
+	words := append(strings.Fields(w.name()), "run")
+	names := []string{"kubeconfig", "state-namespace", "policy"}
+	if f.target.scope() == plugin.Node {
+		words[len(words)-1] = "node"
+		names = []string{"node-name", "state-dir", "runtime-endpoint", "runtime-config", "pods", "kubeconfig", "context", "policy"}
+	} else if run.Context != "" {
+		words = append(words, "--context", run.Context)
+	}
+	for _, name := range names {
+		if flag := f.flags.Lookup(name); flag.Changed {
+			words = append(words, "--"+name, flag.Value.String())
+		}
+	}
+	return words
 }

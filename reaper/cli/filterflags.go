@@ -18,50 +18,37 @@ import (
 type filterFlags struct {
 	flags         *pflag.FlagSet
 	allNamespaces bool
-	names         map[string]*[]string // by the name of the flag
-}
-
-// nodeFilter is the flag that names nodes.
-const nodeFilter = "node"
-
-// filters are the flags that take names.
-var filters = []struct{ name, short, usage string }{
-	{"namespace", "n", "only allocations of pods of this `NAMESPACE`; by default all namespaces"},
-	{"pod", "", "only allocations of this `POD`: namespace/name, or a name together with -n"},
-	{nodeFilter, "", "only allocations of pods of this `NODE`"},
-	{"pool", "", "only allocations of this `POOL`, with or without its namespace"},
-	{"backend", "", "only allocations of this `BACKEND`"},
+	pods          []string
+	selected      judge.Selection // but for the pods
 }
 
 // add adds the flags to a command of the scope.
 func (f *filterFlags) add(flags *pflag.FlagSet, scope plugin.Scope) {
-	f.flags, f.names = flags, make(map[string]*[]string)
-	for _, one := range filters {
-		if one.name == nodeFilter && scope == plugin.Node { // all are of this node
-			f.names[one.name] = new([]string)
-			continue
-		}
-		f.names[one.name] = flags.StringSliceP(one.name, one.short, nil, one.usage+"; repeatable")
+	f.flags = flags
+	s := &f.selected
+	flags.StringSliceVarP(&s.Namespaces, "namespace", "n", nil, "only allocations of pods of this `NAMESPACE`; by default all namespaces; repeatable")
+	flags.StringSliceVar(&f.pods, "pod", nil, "only allocations of this `POD`: namespace/name, or a name together with -n; repeatable")
+	if scope == plugin.Cluster { // on a node, all are of this node
+		flags.StringSliceVar(&s.Nodes, "node", nil, "only allocations of pods of this `NODE`; repeatable")
 	}
+	flags.StringSliceVar(&s.Pools, "pool", nil, "only allocations of this `POOL`, with or without its namespace; repeatable")
+	flags.StringSliceVar(&s.Backends, "backend", nil, "only allocations of this `BACKEND`; repeatable")
 	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "allocations of all namespaces, which is the default")
 }
 
 // selection returns what the flags select, or the mistake in them. A name that is empty
 // is a mistake: a variable of a script that is not set must not select everything.
 func (f *filterFlags) selection(plugins []plugin.Plugin) (judge.Selection, error) {
-	for _, one := range filters {
-		names := *f.names[one.name]
-		if f.flags.Changed(one.name) && (len(names) == 0 || slices.Contains(names, "")) {
-			return judge.Selection{}, ipam.BadInput(fmt.Errorf("--%s: a name is empty", one.name), "leave the flag out to select all")
+	s := f.selected
+	for flag, names := range map[string][]string{"namespace": s.Namespaces, "pod": f.pods, "node": s.Nodes, "pool": s.Pools, "backend": s.Backends} {
+		if f.flags.Changed(flag) && (len(names) == 0 || slices.Contains(names, "")) {
+			return s, ipam.BadInput(fmt.Errorf("--%s: a name is empty", flag), "leave the flag out to select all")
 		}
-	}
-	s := judge.Selection{
-		Namespaces: *f.names["namespace"], Nodes: *f.names[nodeFilter], Pools: *f.names["pool"], Backends: *f.names["backend"],
 	}
 	if f.allNamespaces && len(s.Namespaces) > 0 {
 		return s, ipam.BadInput(errors.New("--all-namespaces and --namespace contradict each other"), "give one of them")
 	}
-	for _, pod := range *f.names["pod"] {
+	for _, pod := range f.pods {
 		named, err := podNames(pod, s.Namespaces)
 		if err != nil {
 			return s, err

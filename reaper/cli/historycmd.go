@@ -3,13 +3,11 @@ package cli
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
-	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
@@ -60,31 +58,27 @@ func history(ctx context.Context, w ioStreams, f historyFlags) error {
 	if err != nil {
 		return err
 	}
-	logger := newLogger(w, f.commandFlags)
-	p, err := loadPolicy(w, f.policy)
+	p, err := loadPolicy(ctx, w, f.policy)
 	if err != nil {
 		return err
 	}
 	f.stateOnly = true
 	timed, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
-	conn, err := f.connect(timed, w, false, p, logger)
+	conn, err := f.connect(timed, w, false, p, newLogger(w, f.logFormat, f.verbose))
 	if err != nil {
 		return err
 	}
 	defer conn.close()
-	found := report.NewHistory(conn.address, conn.stateNamespace)
-	found.Node, found.StateDir, found.Warnings = conn.node, conn.stateDir, conn.warnings
+	found := report.NewHistory(conn.Address, conn.StateNamespace)
+	found.Node, found.StateDir, found.Warnings = conn.Node, conn.StateDir, conn.warnings
 	partly, err := readHistory(timed, conn.journals, f.run, &found)
-	switch {
-	case errors.Is(err, journal.ErrNone):
-		return ipam.BadInput(err, conn.whereJournals(w, f.target))
-	case err != nil:
-		return err
+	if err != nil {
+		return conn.unread(err)
 	}
 	by := report.RunInfo{
-		Program: w.name(), Kubeconfig: kubeconfigOf(f.flags), Context: conn.context, StateNamespace: conn.stateNamespace,
-		Node: conn.node, StateDir: conn.stateDir,
+		Program: conn.Program, Kubeconfig: conn.Kubeconfig, Context: conn.Context, StateNamespace: conn.StateNamespace,
+		Node: conn.Node, StateDir: conn.StateDir,
 	}
 	by.Policy.File = f.policy
 	return errors.Join(partly, print.WriteHistory(w.stdout, printing, found, by))
@@ -114,14 +108,4 @@ func readHistory(ctx context.Context, journals storedJournals, run string, found
 	runs, unread, err := journals.List(ctx)
 	found.Runs, found.Warnings = append(found.Runs, runs...), append(found.Warnings, unread...)
 	return nil, err
-}
-
-// whereJournals returns the hint for a run without a journal: which other namespaces may
-// have it.
-func (c connection) whereJournals(w ioStreams, at target) string {
-	history := w.name() + " history"
-	if at.scope() == plugin.Node {
-		history = w.name() + " node history"
-	}
-	return strings.Join(append(c.warnings, history+" lists the runs that have one"), "; ")
 }

@@ -19,7 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/ip-reaper/ip-reaper/backends"
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
@@ -29,7 +28,7 @@ import (
 var unprintable = regexp.MustCompile(`[^\pL\pM\pN\pP\pS \n]|[\x{34f}\x{3164}\x{fe00}-\x{fe0f}]`)
 
 // line is what a line of stderr begins with.
-var line = regexp.MustCompile(`^(ip-reaper: |hint: |\{"time":"|time=20|listed \d|found \d|judged \d|releasing in whereabouts: \d|settled \d|waiting for the API server |done$)`)
+var line = regexp.MustCompile(`^(ip-reaper: |hint: |\{"time":"|time=20|listed \d|found \d|judged \d|releasing in whereabouts: \d|settled \d|done$)`)
 
 // No text of a dump, a journal, an object, a server's message or a proxy's page reaches
 // stdout, stderr or the termination message as a control character or as a line of its
@@ -99,11 +98,9 @@ func (h hostile) run(args ...string) {
 	var stdout, stderr bytes.Buffer
 	ctx, cancel := context.WithCancel(h.Context())
 	defer cancel()
-	run(ctx, ioStreams{
-		environ: func() []string { return nil },
-		env:     func(string) string { return "" }, stdin: strings.NewReader(h.text), stdout: &stdout, stderr: &stderr,
-		terminal: h.terminal, backends: backends.All(),
-	}, args)
+	w := streams(&stdout, &stderr)
+	w.stdin, w.terminal = strings.NewReader(h.text), h.terminal
+	run(ctx, w, args)
 	h.wantPrintable(fmt.Sprintf("stdout of %q", args), stdout.String())
 	h.wantPrintable(fmt.Sprintf("stderr of %q", args), stderr.String())
 	for one := range strings.Lines(stderr.String()) {

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
-	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
@@ -59,13 +58,8 @@ func newInspect(w ioStreams) *cobra.Command {
 		Short:   "Report dumped stores without contacting anything; - is stdin",
 		Long:    fmt.Sprintf(inspectAbout, inspectStores(w.backends)),
 		Example: fmt.Sprintf(inspectExamples, w.name()),
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return nil
-			}
-			return ipam.BadInput(errors.New("no file given"), cmd.CommandPath()+" FILE, or - for stdin")
-		},
-		RunE: withEnv(w, func(ctx context.Context, files []string) error { return inspect(ctx, w, f, files) }),
+		Args:    files,
+		RunE:    withEnv(w, func(ctx context.Context, files []string) error { return inspect(ctx, w, f, files) }),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.policy, "policy", "", "policy `FILE`; without one, the defaults")
@@ -87,11 +81,11 @@ func inspect(ctx context.Context, w ioStreams, f inspectFlags, files []string) e
 	if err != nil {
 		return err
 	}
-	p, err := loadPolicy(w, f.policy)
+	p, err := loadPolicy(ctx, w, f.policy)
 	if err != nil {
 		return err
 	}
-	found, err := offline(ctx, w, p, reaper.Options{PolicyFile: f.policy, Selection: selection, Brief: printing.Brief()}, f.pods, files)
+	found, err := offline(ctx, w, reaper.Options{Policy: p, PolicyFile: f.policy, Selection: selection, Brief: printing.Brief()}, f.pods, files)
 	if found == nil {
 		return err
 	}

@@ -12,17 +12,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ip-reaper/ip-reaper/backends"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // look runs inspect with a standard input.
 func lookAt(ctx context.Context, in io.Reader, args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
-	code = run(ctx, ioStreams{
-		environ: func() []string { return nil },
-		env:     func(string) string { return "" }, stdin: in, stdout: &out, stderr: &errs, backends: backends.All(),
-	}, append([]string{"inspect"}, args...))
+	w := streams(&out, &errs)
+	w.stdin = in
+	code = run(ctx, w, append([]string{"inspect"}, args...))
 	return code, out.String(), errs.String()
 }
 

@@ -3,18 +3,20 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
 
-	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/dump"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
+	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
 // lookFlags are the flags of the commands that decide as a dry run does, on a cluster or
@@ -30,6 +32,7 @@ type lookFlags struct {
 // add adds the flags to a command.
 func (f *lookFlags) add(flags *pflag.FlagSet) {
 	f.commandFlags.add(flags)
+	flags.Lookup("output").Usage = "format: " + listOf(print.LookFormats())
 	f.overrides.addTerms(flags)
 	f.filters.add(flags, f.target.scope())
 	if f.target.scope() == plugin.Node {
@@ -37,6 +40,17 @@ func (f *lookFlags) add(flags *pflag.FlagSet) {
 	}
 	flags.StringSliceVar(&f.from, "from", nil, "read these dumped `FILES` and contact nothing, as inspect does; - is stdin")
 	flags.StringVar(&f.pods, "pods", "", "with --from, a `FILE` with all pods of the cluster, and its StatefulSets and nodes")
+}
+
+// check returns the mistakes in the flags that can be found without a cluster.
+func (f lookFlags) check() error {
+	if !slices.Contains(print.LookFormats(), f.output) {
+		return ipam.BadInput(fmt.Errorf("--output: unknown format %q", f.output), "use "+listOf(print.LookFormats()))
+	}
+	if err := f.overrides.check(); err != nil {
+		return err
+	}
+	return f.commandFlags.check()
 }
 
 // look makes a dry run that writes nothing, anywhere. Its report has every allocation; a
@@ -53,9 +67,6 @@ func look(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*report.Re
 
 // plan is look, whose error says if a limit refuses the plan.
 func plan(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*report.Report, error) {
-	if err := f.overrides.check(); err != nil {
-		return nil, err
-	}
 	if err := f.check(); err != nil {
 		return nil, err
 	}
@@ -67,39 +78,40 @@ func plan(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*report.Re
 	if err != nil {
 		return nil, err
 	}
-	p, err := loadPolicy(w, f.policy)
+	p, err := loadPolicy(ctx, w, f.policy)
 	if err != nil {
 		return nil, err
 	}
 	f.overrides.apply(&p)
 	if len(f.from) > 0 {
-		return offline(ctx, w, p, reaper.Options{PolicyFile: f.policy, Selection: selection, Brief: brief}, f.pods, f.from)
+		return offline(ctx, w, reaper.Options{Policy: p, PolicyFile: f.policy, Selection: selection, Brief: brief}, f.pods, f.from)
 	}
 	dryRun := true
 	p.DryRun = &dryRun
-	logger := newLogger(w, f.commandFlags)
-	conn, err := f.connect(ctx, w, false, p, logger)
+	conn, err := f.connect(ctx, w, false, p, newLogger(w, f.logFormat, f.verbose))
 	if err != nil {
 		return nil, err
 	}
 	defer conn.close()
-	o := options(w, runFlags{commandFlags: f.commandFlags}, p, conn, logger)
+	o := conn.Options
 	o.Selection, o.Brief = selection, brief
-	o.Elsewhere = elsewhere(w, f.target.scope(), p)
+	if w.terminal {
+		o.Progress = w.progress
+	}
 	found, err := reaper.Run(ctx, o)
 	found.Warnings = append(conn.warnings, found.Warnings...)
 	return &found, err
 }
 
 // offline makes the report of a dry run on files. It is nil if there was an error before
-// the first listing. The options lack what files give.
-func offline(ctx context.Context, w ioStreams, p policy.Policy, o reaper.Options, pods string, files []string) (*report.Report, error) {
+// the first listing. The options have the policy and how to report.
+func offline(ctx context.Context, w ioStreams, o reaper.Options, pods string, files []string) (*report.Report, error) {
 	read, err := dump.Read(ctx, w.stdin, files, pods)
 	if err != nil {
 		return nil, err
 	}
-	stores, unknown := plugin.Offline(w.backends, read.Stored, p)
-	o.ID, o.Version, o.Policy, o.Backends, o.Protectors = newID(), buildVersion(), p, stores, plugin.Protectors(w.backends)
+	stores, unknown := plugin.Offline(w.backends, read.Stored, o.Policy)
+	o.ID, o.Version, o.Backends, o.Protectors = newID(), buildVersion(), stores, plugin.Protectors(w.backends)
 	o.Now, o.Logger = time.Now, slog.New(slog.DiscardHandler)
 	if pods != "" {
 		o.Cluster = &read.Cluster

@@ -217,8 +217,8 @@ func TestVariablesThatSetNothingAreRefused(t *testing.T) {
 		{"ip_reaper_polcy=p.yaml", "", ""},
 		{"IP_REAPER_POLICY=p.yaml", "", ""},
 		{"IP_REAPER_ONLY=10.0.0.1", "", ""}, // of restore
-		{"IP_REAPER_POLCY=p.yaml", "unknown variable IP_REAPER_POLCY", "did you mean IP_REAPER_POLICY?"},
-		{"IP_REAPER_DRYRUN=false", "unknown variable IP_REAPER_DRYRUN", "did you mean IP_REAPER_DRY_RUN?"},
+		{"IP_REAPER_POLCY=p.yaml", "unknown variable IP_REAPER_POLCY", "see ip-reaper --help"},
+		{"IP_REAPER_DRYRUN=false", "unknown variable IP_REAPER_DRYRUN", "see ip-reaper --help"},
 		{"IP_REAPER_XYZZY=a", "unknown variable IP_REAPER_XYZZY", "see ip-reaper --help"},
 		{"IP_REAPER_POLCY=", "", ""}, // it says nothing
 		{"IP_REAPER_UNSAFE_IGNORE_LIMITS=false", "IP_REAPER_UNSAFE_IGNORE_LIMITS: no variable stands for --unsafe-ignore-limits", "unset it; type the flag if you mean it"},
@@ -232,7 +232,7 @@ func TestVariablesThatSetNothingAreRefused(t *testing.T) {
 		{"IP_REAPER_PORT_8080_SCTP_PROTO=sctp", "", ""},
 		{"IP_REAPER_METRICS_SERVICE_HOST=10.0.0.1", "", ""},
 		{"IP_REAPER_METRICS_PORT_53_UDP_ADDR=10.0.0.1", "", ""},
-		{"IP_REAPER_PORTS=80", "unknown variable IP_REAPER_PORTS", "did you mean IP_REAPER_PODS?"},
+		{"IP_REAPER_PORTS=80", "unknown variable IP_REAPER_PORTS", "see ip-reaper --help"},
 		{"IP_REAPER_PORT_TCP=80", "unknown variable IP_REAPER_PORT_TCP", "see ip-reaper --help"},
 	} {
 		root := newRoot(ioStreams{stdout: io.Discard, stderr: io.Discard})

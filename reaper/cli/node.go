@@ -1,31 +1,162 @@
 package cli
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"os"
+	"os/user"
+	"slices"
+	"strings"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/cri"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
+	"github.com/ip-reaper/ip-reaper/reaper/node"
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
-const nodeAbout = `node finds leaked addresses in the stores of the node on which it runs, such as the
-leases of host-local, and releases them if the policy says so. The container runtime says
-which pod sandboxes exist. An address whose sandbox exists in any state is kept, and no API
-server is needed. With --pods api, an address that a pod of this node shows is kept too.
+// nodeFlags say how a command works on this node. It implements target.
+type nodeFlags struct {
+	flags *pflag.FlagSet
 
-Ledger, journals and lock are files in --state-dir.
-`
+	nodeName        string
+	stateDir        string
+	runtimeEndpoint string
+	runtimeConfig   string
+	pods            string
+	kubeconfig      string
+	context         string
+}
 
-const nodeExamples = `  %[1]s node
-  %[1]s node --policy policy.yaml --dry-run=false
-  %[1]s node --every 15m --policy policy.yaml --metrics-file /var/lib/node_exporter/ip-reaper.prom
-  %[1]s node restore --run ID`
+// The values of --pods.
+const (
+	podsNone = "none"
+	podsAPI  = "api"
+)
 
-// newNode returns the run command of a node, with the other commands of a node below.
-func newNode(w ioStreams) *cobra.Command {
-	cmd := newRun(w, new(nodeFlags))
-	cmd.Use = "node"
-	cmd.Short = "Find and release leaked addresses in the stores of this node"
-	cmd.Long = nodeAbout
-	cmd.Example = fmt.Sprintf(nodeExamples, w.name())
-	cmd.AddCommand(newRestore(w, new(nodeFlags)), newHistory(w, new(nodeFlags)), newExplain(w, new(nodeFlags)), newPools(w, new(nodeFlags)))
-	return cmd
+var podSources = []string{podsNone, podsAPI}
+
+// nodeNameVariable has the name of the node in a pod that sets it from spec.nodeName.
+const nodeNameVariable = "NODE_NAME"
+
+// podUIDVariable has the UID of the pod that sets it from metadata.uid: see cri.Cluster.
+const podUIDVariable = "POD_UID"
+
+// scope implements target.
+func (*nodeFlags) scope() plugin.Scope { return plugin.Node }
+
+// add implements target.
+func (f *nodeFlags) add(flags *pflag.FlagSet) {
+	f.flags = flags
+	flags.StringVar(&f.nodeName, "node-name", "", "`NAME` of this node in the report, and in the API server; by default the variable "+nodeNameVariable+", then the host name")
+	flags.StringVar(&f.stateDir, "state-dir", node.DefaultFolder, "`FOLDER` of ledger, journals and lock")
+	flags.StringVar(&f.runtimeEndpoint, "runtime-endpoint", "",
+		"`SOCKET` of the kubelet's container runtime; by default "+cri.EndpointVariable+", then --runtime-config, then the one that exists of "+strings.Join(cri.Sockets(), ", "))
+	flags.StringVar(&f.runtimeConfig, "runtime-config", "", "configuration `FILE` of crictl, which may name the socket; by default "+cri.DefaultConfig)
+	flags.StringVar(&f.pods, "pods", podsNone, "`SOURCE` of the pods of this node, which keep the addresses that they show: none, or api for the API server, which then must answer")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "with --pods api, a kubeconfig `FILE`; by default the pod's service account, then KUBECONFIG, then ~/.kube/config")
+	flags.StringVar(&f.context, "context", "", "with --pods api, the kubeconfig context")
+}
+
+// check implements target.
+func (f *nodeFlags) check() error {
+	if !slices.Contains(podSources, f.pods) {
+		return ipam.BadInput(fmt.Errorf("--pods: unknown source %q", f.pods), "use "+strings.Join(podSources, " or "))
+	}
+	for _, name := range []string{"kubeconfig", "context"} {
+		if f.pods == podsNone && typed(f.flags.Lookup(name)) {
+			return ipam.BadInput(fmt.Errorf("--%s: no API server is asked without --pods api", name), "give both, or neither")
+		}
+	}
+	if f.stateDir == "" { // such as --state-dir "$UNSET"
+		return ipam.BadInput(errors.New("--state-dir: no folder is named"), "name one, or leave the flag out")
+	}
+	return nil
+}
+
+// connect implements target. It asks the container runtime for its version, unless the
+// command reads the state only.
+func (f *nodeFlags) connect(ctx context.Context, w ioStreams, o connectOptions) (connection, error) {
+	name := f.name(w)
+	if name == "" {
+		return connection{}, ipam.BadInput(errors.New("the name of this node is not known"), "give it by --node-name")
+	}
+	folder := node.NewFolder(f.stateDir)
+	journals := folder.Journals(retention(o.policy))
+	c := connection{
+		Options: reaper.Options{
+			Node: name, StateDir: folder.Path(), Kubeconfig: f.kubeconfig, By: starter(w), Ledgers: folder.Ledgers(), Lock: folder.Lock(),
+		},
+		journals: journals, close: func() { _ = journals.Close() },
+	}
+	if o.stateOnly {
+		return c, folder.Check()
+	}
+	var err error
+	if c.Backends, err = plugin.Open(ctx, plugin.Of(w.backends, plugin.Node), nil, w.env, o.policy, o.concurrency); err != nil {
+		return connection{}, err
+	}
+	endpoint, err := cri.Endpoint(f.runtimeEndpoint, w.env, f.runtimeConfig)
+	if err != nil {
+		return connection{}, err
+	}
+	runtime, err := cri.Open(ctx, endpoint)
+	if err != nil {
+		return connection{}, err
+	}
+	var pods census.Cluster
+	if f.pods == podsAPI {
+		pods, err = f.podsOf(ctx, w, o, &c)
+	}
+	if err = cmp.Or(err, folder.Check()); err != nil {
+		_ = runtime.Close()
+		return connection{}, err
+	}
+	o.logger.Info("node", "name", name, "stateDir", c.StateDir, "runtime", endpoint, "pods", f.pods)
+	c.Cluster = cri.Cluster(runtime, pods, w.env(podUIDVariable), w.kubelets)
+	c.close = func() { _ = errors.Join(journals.Close(), runtime.Close()) }
+	return c, nil
+}
+
+// podsOf returns the pods that the API server has of this node. It tells the connection of
+// the API server.
+func (f *nodeFlags) podsOf(ctx context.Context, w ioStreams, o connectOptions, c *connection) (census.Cluster, error) {
+	at, err := locate(f.kubeconfig, f.context, w.env)
+	if err != nil {
+		return nil, err
+	}
+	clients, clock, err := at.clients(o.concurrency)
+	if err != nil {
+		return nil, err
+	}
+	c.Address, c.Context, c.ClockSkew = at.config.Host, at.context, clock.Skew
+	return state.NewNodePods(clients.core, clients.raw, c.Node),
+		kube.FirstAnswer(ctx, clients.raw, at.config.Host, min(o.timeout, w.firstAnswer))
+}
+
+// name implements target.
+func (f *nodeFlags) name(w ioStreams) string {
+	name := cmp.Or(f.nodeName, w.env(nodeNameVariable))
+	if name == "" {
+		name, _ = os.Hostname()
+	}
+	return name
+}
+
+// starter says who started the program on a node: the pod, or the user.
+func starter(w ioStreams) string {
+	if pod := w.env("POD_NAME"); pod != "" {
+		return "pod " + pod
+	}
+	if self, err := user.Current(); err == nil {
+		return "user " + self.Username
+	}
+	return ""
 }

@@ -28,29 +28,21 @@ func (f *outputFlags) add(flags *pflag.FlagSet) {
 // options returns how to print a report. Names are shortened only on a terminal, so that grep
 // finds them elsewhere.
 func (f outputFlags) options(w ioStreams, output string, all bool) (print.Options, error) {
-	color, err := f.colored(w)
-	if err != nil {
-		return print.Options{}, err
-	}
-	if f.quiet && output != "table" {
-		return print.Options{}, ipam.BadInput(errors.New("--quiet prints no report, so it has no --output"), "give one of them")
-	}
-	if err := checkOutput(output); err != nil {
-		return print.Options{}, err
-	}
-	return print.Options{Format: output, All: all, NoTrunc: f.noTrunc || !w.stdoutTerminal, Color: color, Quiet: f.quiet}, nil
-}
-
-// colored reports whether the report has colours.
-func (f outputFlags) colored(w ioStreams) (bool, error) {
+	o := print.Options{Format: output, All: all, NoTrunc: f.noTrunc || !w.stdoutTerminal, Quiet: f.quiet}
 	switch f.color {
 	case "always":
-		return true, nil
+		o.Color = true
 	case "never":
-		return false, nil
 	case "auto":
-		return w.stdoutTerminal && w.env("NO_COLOR") == "" && w.env("TERM") != "dumb", nil
+		o.Color = w.stdoutTerminal && w.env("NO_COLOR") == "" && w.env("TERM") != "dumb"
 	default:
-		return false, ipam.BadInput(fmt.Errorf("--color: unknown value %q", f.color), "use auto, always or never")
+		return o, ipam.BadInput(fmt.Errorf("--color: unknown value %q", f.color), "use auto, always or never")
 	}
+	if f.quiet && output != "table" {
+		return o, ipam.BadInput(errors.New("--quiet prints no report, so it has no --output"), "give one of them")
+	}
+	if err := print.Check(output); err != nil {
+		return o, ipam.BadInput(fmt.Errorf("--output: %w", err), "use "+print.FormatList())
+	}
+	return o, nil
 }

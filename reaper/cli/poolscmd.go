@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -49,33 +48,19 @@ func newPools(w ioStreams, at target) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	f.add(flags)
-	flags.Lookup("output").Usage = "format: " + listOf(print.LookFormats())
 	flags.BoolVar(&f.all, "all", false, "show each pool under its network")
 	flags.StringVar(&f.top, "top", "", "also count the leaks by `WHAT`: "+listOf(print.Tops()))
 	flags.IntVar(&f.limit, "limit", 10, "the `NUMBER` of rows of --top")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(print.LookFormats(), cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("top", cobra.FixedCompletions(print.Tops(), cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("limit", cobra.NoFileCompletions)
 	return cmd
-}
-
-// check returns the mistakes in the flags that can be found without a cluster.
-func (f poolsFlags) check() error {
-	switch {
-	case !slices.Contains(print.LookFormats(), f.output):
-		return ipam.BadInput(fmt.Errorf("--output: pools has no format %q", f.output), "use "+listOf(print.LookFormats()))
-	case f.top != "" && !slices.Contains(print.Tops(), f.top):
-		return ipam.BadInput(fmt.Errorf("--top: unknown %q", f.top), "use "+listOf(print.Tops()))
-	case f.limit < 1:
-		return ipam.BadInput(fmt.Errorf("--limit: %d is less than 1", f.limit), "")
-	}
-	return nil
 }
 
 // pools runs the command, from its flags to its tables.
 func pools(ctx context.Context, w ioStreams, f poolsFlags) error {
-	if err := f.check(); err != nil {
-		return err
+	if f.top != "" && !slices.Contains(print.Tops(), f.top) {
+		return ipam.BadInput(fmt.Errorf("--top: unknown %q", f.top), "use "+listOf(print.Tops()))
+	}
+	if f.limit < 1 {
+		return ipam.BadInput(fmt.Errorf("--limit: %d is less than 1", f.limit), "")
 	}
 	found, err := look(ctx, w, f.lookFlags, true)
 	if found == nil {
@@ -84,10 +69,4 @@ func pools(ctx context.Context, w ioStreams, f poolsFlags) error {
 	return errors.Join(err, print.WritePools(w.stdout, print.PoolsOptions{
 		Format: f.output, All: f.all, Top: f.top, Limit: f.limit,
 	}, *found))
-}
-
-// listOf returns words for a sentence, such as "table, json or yaml".
-func listOf(words []string) string {
-	last := len(words) - 1
-	return strings.Join(words[:last], ", ") + " or " + words[last]
 }

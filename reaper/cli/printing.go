@@ -4,18 +4,41 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
+	"slices"
 	"strings"
-	"sync"
 
 	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 // maxLine is the largest size of a line of an error or of a value in the log, in bytes. An
 // error may have the answers of servers to many requests.
 const maxLine = 16 << 10
+
+// printError tells the user what went wrong and what to do.
+func printError(w ioStreams, err error) {
+	for _, line := range linesOf(err) {
+		fmt.Fprintf(w.stderr, "%s: %s\n", w.name(), line)
+	}
+	var usage *ipam.InputError
+	var limit *judge.LimitError
+	var hints []string
+	switch {
+	case errors.As(err, &usage) && usage.Hint != "":
+		hints = []string{usage.Hint}
+	case errors.As(err, &limit):
+		for _, refusal := range limit.Refusals {
+			if !slices.Contains(hints, refusal.Remedy) {
+				hints = append(hints, refusal.Remedy)
+			}
+		}
+	}
+	for _, hint := range hints {
+		fmt.Fprintf(w.stderr, "hint: %s\n", printable.Line(hint))
+	}
+}
 
 // linesOf returns an error in printable lines: one for each of the errors that it joins,
 // and for each mistake of a policy. A line break in any other error begins no line,
@@ -68,33 +91,8 @@ func textsOf(err error) []string {
 	return append([]string{prefix + parts[0]}, parts[1:]...)
 }
 
-// newHandler returns a handler that logs values of limited size to the program's stderr, as
-// text or as JSON.
-func newHandler(w io.Writer, text bool, level slog.Level) slog.Handler {
-	options := &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Value.Kind() == slog.KindString {
-			a.Value = slog.StringValue(printable.Shorten(a.Value.String(), maxLine))
-		} else if err, ok := a.Value.Any().(error); ok {
-			a.Value = slog.StringValue(printable.Shorten(printable.Plain(err.Error()), maxLine))
-		}
-		return a
-	}}
-	if text {
-		return slog.NewTextHandler(w, options)
-	}
-	return slog.NewJSONHandler(printable.JSON(w), options)
-}
-
-// A oneAtATime is a writer for several goroutines: those that log, and those that tell of
-// progress.
-type oneAtATime struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-// Write implements io.Writer.
-func (o *oneAtATime) Write(data []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.w.Write(data)
+// listOf returns words for a sentence, such as "table, json or yaml".
+func listOf(words []string) string {
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }

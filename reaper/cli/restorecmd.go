@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -89,40 +88,37 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 	if err != nil {
 		return err
 	}
-	p, err := loadPolicy(w, f.policy)
+	p, err := loadPolicy(ctx, w, f.policy)
 	if err != nil {
 		return err
 	}
 	timed, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
-	var journal journal.Journal
-	var damage error
+	var past journal.Journal
+	var damage error     // then what could be read is restored
 	if f.journal != "" { // it needs no server
-		journal, damage = readJournal(timed, w, f.journal)
+		if past, damage = readJournal(timed, w, f.journal); damage != nil && !errors.Is(damage, journal.ErrDamaged) {
+			return damage
+		}
 	}
-	if err := unlessDamaged(damage, ""); err != nil {
-		return err
-	}
-	logger := newLogger(w, f.commandFlags)
-	conn, err := f.connect(timed, w, !f.dryRun, p, logger)
+	conn, err := f.connect(timed, w, !f.dryRun, p, newLogger(w, f.logFormat, f.verbose))
 	if err != nil {
 		return err
 	}
 	defer conn.close()
 	if f.run != "" {
-		journal, damage = conn.journals.Read(timed, f.run)
+		if past, damage = conn.journals.Read(timed, f.run); damage != nil && !errors.Is(damage, journal.ErrDamaged) {
+			return conn.unread(damage)
+		}
 	}
-	if err := unlessDamaged(damage, conn.whereJournals(w, f.target)); err != nil {
-		return err
-	}
-	if err := checkOnly(only, journal); err != nil {
+	if err := checkOnly(only, past); err != nil {
 		return errors.Join(err, damage)
 	}
 	restored, err := reaper.Restore(timed, reaper.RestoreOptions{
-		ID: newID(), Version: buildVersion(), Address: conn.address, Node: conn.node, StateDir: conn.stateDir,
-		Journal: journal, Damage: damage, Only: only, DryRun: f.dryRun,
-		Backends: conn.backends, Cluster: conn.cluster, Ledgers: conn.ledgers, Lock: conn.lock,
-		Now: time.Now, Logger: logger,
+		ID: conn.ID, Version: conn.Version, Address: conn.Address, Node: conn.Node, StateDir: conn.StateDir,
+		Journal: past, Damage: damage, Only: only, DryRun: f.dryRun,
+		Backends: conn.Backends, Cluster: conn.Cluster, Ledgers: conn.Ledgers, Lock: conn.Lock,
+		Now: conn.Now, Logger: conn.Logger,
 	})
 	restored.Warnings = append(conn.warnings, restored.Warnings...)
 	return errors.Join(err, print.WriteRestore(w.stdout, printing, restored))
@@ -135,19 +131,11 @@ func readJournal(ctx context.Context, w ioStreams, file string) (journal.Journal
 		return journal.Journal{}, ipam.BadInput(err, "")
 	}
 	defer text.Close()
-	return journal.Read(name, text)
-}
-
-// unlessDamaged returns the error of reading a journal, but none if the journal is damaged:
-// then what could be read is restored. The hint is for a journal that does not exist.
-func unlessDamaged(err error, hint string) error {
-	switch {
-	case errors.Is(err, journal.ErrNone):
-		return ipam.BadInput(err, hint)
-	case errors.Is(err, journal.ErrDamaged):
-		return nil
+	past, err := journal.Read(name, text)
+	if errors.Is(err, journal.ErrNone) {
+		err = ipam.BadInput(err, "")
 	}
-	return err
+	return past, err
 }
 
 // checkOnly returns an error if the journal does not have all addresses of --only.

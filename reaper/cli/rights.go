@@ -24,36 +24,24 @@ import (
 // because a run releases without them, and warns once of each.
 func rights(w ioStreams, c clients, opened []ipam.Backend, namespace string, p policy.Policy, logger *slog.Logger) func(context.Context, []string) reaper.Denied {
 	rules := plugin.Needs(w.backends, opened, p, plugin.Release)
+	common := [][]state.Need{
+		{{Verb: "get", Resource: "pods"}},                                // the second look
+		{{Verb: "create", Resource: "configmaps", Namespace: namespace}}, // the journal
+	}
 	return func(ctx context.Context, backends []string) reaper.Denied {
-		common := []state.Need{
-			{Verb: "get", Resource: "pods"},                                // the second look
-			{Verb: "create", Resource: "configmaps", Namespace: namespace}, // the journal
-		}
-		needs := slices.Clone(common)
-		of := make(map[string][][]state.Need)
+		needs := slices.Concat(common...)
 		for _, name := range backends {
-			of[name] = needsOf(rules[name])
-			needs = append(needs, slices.Concat(of[name]...)...)
+			needs = append(needs, slices.Concat(needsOf(rules[name])...)...)
 		}
 		missing, err := state.Missing(ctx, c.raw, needs)
 		if err != nil {
 			logger.Debug("the rights of the account are not known", "err", err)
 			return reaper.Denied{}
 		}
-		lacks := func(n state.Need) bool { return slices.Contains(missing, n) }
-		denied := reaper.Denied{Backends: make(map[string]error)}
-		if lacking := slices.DeleteFunc(common, func(n state.Need) bool { return !lacks(n) }); len(lacking) > 0 {
-			denied.All = forbidden("nothing", lacking)
-		}
+		denied := reaper.Denied{All: forbidden("nothing", common, missing), Backends: make(map[string]error)}
 		for _, name := range backends {
-			var lacking []state.Need
-			for _, alternatives := range of[name] {
-				if !slices.ContainsFunc(alternatives, func(n state.Need) bool { return !lacks(n) }) {
-					lacking = append(lacking, alternatives[0])
-				}
-			}
-			if len(lacking) > 0 {
-				denied.Backends[name] = forbidden("nothing of "+name, lacking)
+			if err := forbidden("nothing of "+name, needsOf(rules[name]), missing); err != nil {
+				denied.Backends[name] = err
 			}
 		}
 		return denied
@@ -84,11 +72,17 @@ func needsOf(rules []rbacv1.PolicyRule) [][]state.Need {
 	return needs
 }
 
-// forbidden returns the error for rights that are missing.
-func forbidden(released string, lacking []state.Need) error {
+// forbidden returns the error for needs of which all alternatives are missing; nil if there is none.
+func forbidden(released string, needs [][]state.Need, missing []state.Need) error {
 	var verbs []string
-	for _, need := range lacking {
-		verbs = append(verbs, need.String())
+	for _, alternatives := range needs {
+		allowed := func(n state.Need) bool { return !slices.Contains(missing, n) }
+		if !slices.ContainsFunc(alternatives, allowed) {
+			verbs = append(verbs, alternatives[0].String())
+		}
+	}
+	if len(verbs) == 0 {
+		return nil
 	}
 	return errors.New("forbidden: " + released + " is released, because the account may not " + strings.Join(verbs, ", ") +
 		": the component release of the manifests, or mode: release of the chart, grants this")

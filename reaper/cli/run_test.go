@@ -59,14 +59,20 @@ func leadToAddress(t *testing.T, address string) []string {
 		"--termination-log", filepath.Join(t.TempDir(), "none")}
 }
 
+// streams are those of a program with all backends and no variables.
+func streams(out, errs *bytes.Buffer) ioStreams {
+	return ioStreams{
+		environ: func() []string { return nil }, env: func(string) string { return "" },
+		stdin: strings.NewReader(""), stdout: out, stderr: errs, backends: backends.All(), firstAnswer: firstAnswer,
+	}
+}
+
 // start runs the program without the process around it.
 func start(ctx context.Context, terminal bool, args []string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
-	code = run(ctx, ioStreams{
-		environ: func() []string { return nil },
-		env:     func(string) string { return "" }, stdout: &out, stderr: &errs, terminal: terminal, backends: backends.All(),
-	}, args)
-	return code, out.String(), errs.String()
+	w := streams(&out, &errs)
+	w.terminal = terminal
+	return run(ctx, w, args), out.String(), errs.String()
 }
 
 func TestTerminalGetsProgressInsteadOfLogs(t *testing.T) {
@@ -177,10 +183,9 @@ func TestPasswordOfEtcdIsNowhere(t *testing.T) {
 	}
 	_, args := newFakeAPI(t, map[string]string{"pods": noPods, "statefulsets": noSets})
 	var out, errs bytes.Buffer
-	code := run(t.Context(), ioStreams{
-		environ:  func() []string { return nil },
-		backends: backends.All(), env: func(key string) string { return env[key] }, stdout: &out, stderr: &errs,
-	}, append(args, "-v", "-o", "json"))
+	w := streams(&out, &errs)
+	w.env = func(key string) string { return env[key] }
+	code := run(t.Context(), w, append(args, "-v", "-o", "json"))
 	if code != exitPartial || !strings.Contains(out.String(), rpctypes.ErrorDesc(rpctypes.ErrGRPCAuthFailed)) {
 		t.Errorf("exit code %d, want %d, and why in the report:\n%s", code, exitPartial, out.String())
 	}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/dump"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -40,12 +38,17 @@ type runFlags struct {
 }
 
 func newRun(w ioStreams, at target) *cobra.Command {
-	f := runFlags{commandFlags: commandFlags{target: at, concurrency: defaultConcurrency}}
+	f := runFlags{commandFlags: commandFlags{target: at}}
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Find leaked addresses and, if the policy says so, release them (the default command)",
 		Args:  noArgs,
-		RunE:  withEnv(w, func(ctx context.Context, _ []string) error { return f.turns(ctx, w) }),
+		RunE: withEnv(w, func(ctx context.Context, _ []string) error {
+			if f.every == 0 {
+				return reap(ctx, w, f)
+			}
+			return repeat(ctx, w, f.every, func(ctx context.Context) error { return reap(ctx, w, f) })
+		}),
 	}
 	flags := cmd.Flags()
 	f.add(flags)
@@ -58,7 +61,7 @@ func newRun(w ioStreams, at target) *cobra.Command {
 	if at.scope() == plugin.Cluster {
 		flags.IntVar(&f.concurrency, "concurrency", defaultConcurrency, "most requests to the stores and the API server at the same time")
 	} else {
-		f.addEvery(flags)
+		flags.DurationVar(&f.every, "every", 0, "run again and again, this `DURATION` and up to a tenth more after the end of the last run, until the program is stopped; by default, run once")
 	}
 	flags.BoolVar(&f.ignoreLimits, "unsafe-ignore-limits", false, "release even if the policy's limits or an empty cluster refuse it")
 	flags.StringVar(&f.journal, "journal", "", "write the journal to this new `FILE` too; see restore")
@@ -70,11 +73,15 @@ func newRun(w ioStreams, at target) *cobra.Command {
 
 // check returns the mistakes in the flags that can be found without a cluster.
 func (f runFlags) check() error {
-	if f.concurrency < 1 {
+	switch {
+	case f.concurrency < 1:
 		return ipam.BadInput(fmt.Errorf("--concurrency: %d is less than 1", f.concurrency), "")
-	}
-	if err := f.checkEvery(); err != nil {
-		return err
+	case f.every < 0:
+		return ipam.BadInput(fmt.Errorf("--every: %v is negative", f.every), "give one such as 15m")
+	case f.every > 0 && f.wait.on:
+		return ipam.BadInput(errors.New("--every and --wait contradict each other"), "with --every, the next run releases what is due then")
+	case f.every > 0 && f.journal != "":
+		return ipam.BadInput(errors.New("--every: --journal names one file, and each run has a journal of its own"), "leave out --journal: --state-dir has the journals")
 	}
 	if err := f.overrides.check(); err != nil {
 		return err
@@ -95,24 +102,29 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	if err != nil {
 		return err
 	}
-	figures, err := f.metricsTo(selection)
+	figures, err := metricsTo(f.pushURL, f.metricsFile, selection)
 	if err != nil {
 		return err
 	}
-	logger, started := newLogger(w, f.commandFlags), time.Now()
-	on, err := f.open(ctx, w, logger)
+	logger, started := newLogger(w, f.logFormat, f.verbose), time.Now()
+	conn, closeJournal, err := f.open(ctx, w, logger)
 	if err != nil {
 		figures.tellEarly(ctx, f.target.name(w), started, err, logger)
 		return err
 	}
-	defer on.conn.close()
-	logger.Info("run", "version", buildVersion(), "server", on.conn.address, "context", on.conn.context, "dryRun", *on.policy.DryRun)
-
-	o := options(w, f, on.policy, on.conn, logger)
-	o.Elsewhere = elsewhere(w, f.target.scope(), on.policy)
-	o.Journals, o.Selection, o.Brief = on.journals, selection, printing.Brief()
+	defer conn.close()
+	o := conn.Options
+	logger.Info("run", "version", o.Version, "server", o.Address, "context", o.Context, "dryRun", *o.Policy.DryRun)
+	o.Selection, o.Brief = selection, printing.Brief()
+	o.IgnoreLimits, o.Remember = f.ignoreLimits, f.remember
+	if f.wait.on {
+		o.Sleep, o.MaxWait = sleep, f.wait.max
+	}
+	if w.terminal && !f.out.quiet {
+		o.Progress = w.progress
+	}
 	found, runErr := reaper.Run(ctx, o)
-	found.Warnings = append(on.conn.warnings, found.Warnings...)
+	found.Warnings = append(conn.warnings, found.Warnings...)
 	logger.Info("done", "allocations", found.Summary.Entries, "planned", found.Summary.Planned,
 		"released", found.Summary.Released, "failed", found.Summary.Failed)
 	found.Result.ExitCode, found.Result.Error = exitCode(ctx, runErr), oneLine(told(ctx, runErr))
@@ -120,51 +132,55 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	if err := writeTermination(f.terminationLog, found, runErr); err != nil {
 		logger.Warn("the termination message was not written", "err", err)
 	}
-	err = errors.Join(runErr, printErr, on.closeJournal())
+	err = errors.Join(runErr, printErr, closeJournal())
 	figures.tell(ctx, found, err, logger)
 	return err
 }
 
-// An opened is what a run opens before it lists anything.
-type opened struct {
-	policy       policy.Policy // with the flags that override it
-	conn         connection
-	journals     journal.Store
-	closeJournal func() error
-}
-
-// open opens what the run needs. If it fails, nothing stays open.
-func (f runFlags) open(ctx context.Context, w ioStreams, logger *slog.Logger) (on opened, err error) {
-	if on.policy, err = loadPolicy(w, f.policy); err != nil {
-		return on, err
+// open opens what the run needs: a connection with the journals of the run, and a file of
+// --journal, which is to be closed. If it fails, nothing stays open.
+func (f runFlags) open(ctx context.Context, w ioStreams, logger *slog.Logger) (conn connection, closeJournal func() error, err error) {
+	p, err := loadPolicy(ctx, w, f.policy)
+	if err != nil {
+		return conn, nil, err
 	}
-	f.overrides.apply(&on.policy)
-	dryRun := *on.policy.DryRun
-	if err = f.checkJournal(dryRun); err != nil {
-		return on, err
+	f.overrides.apply(&p)
+	dryRun := *p.DryRun
+	if dryRun {
+		f.journal = "" // it writes none
 	}
-	if on.conn, err = f.connect(ctx, w, !dryRun || f.remember, on.policy, logger); err != nil {
-		return on, err
+	if err := checkJournal(f.journal); err != nil {
+		return conn, nil, err
 	}
-	if on.journals, on.closeJournal, err = openJournals(f, on.conn, dryRun); err != nil {
-		on.conn.close()
+	if conn, err = f.connect(ctx, w, !dryRun || f.remember, p, logger); err != nil {
+		return conn, nil, err
 	}
-	return on, err
+	conn.Journals = conn.journals
+	if f.journal == "" {
+		return conn, func() error { return nil }, nil
+	}
+	file, err := journal.Create(f.journal, conn.journals)
+	if err != nil {
+		conn.close()
+		return conn, nil, badJournal(f.journal, err)
+	}
+	conn.Journals = file
+	return conn, file.Close, nil
 }
 
 // checkJournal returns an error if the file of --journal cannot be a new journal. It needs
 // no server, and creates nothing.
-func (f runFlags) checkJournal(dryRun bool) error {
-	if f.journal == "" || dryRun {
+func checkJournal(file string) error {
+	switch {
+	case file == "":
 		return nil
-	}
-	if f.journal == dump.Stdin {
+	case file == dump.Stdin:
 		return ipam.BadInput(errors.New("--journal: a run cannot write its journal to stdout"), "give the name of a new file")
 	}
-	if _, err := os.Lstat(f.journal); err == nil {
-		return f.journalExists()
+	if _, err := os.Lstat(file); err == nil {
+		return badJournal(file, fs.ErrExist)
 	}
-	folder := filepath.Dir(f.journal)
+	folder := filepath.Dir(file)
 	info, err := os.Stat(folder)
 	if err == nil && !info.IsDir() {
 		err = fmt.Errorf("%s is not a directory", folder)
@@ -175,75 +191,10 @@ func (f runFlags) checkJournal(dryRun bool) error {
 	return nil
 }
 
-func (f runFlags) journalExists() error {
-	err := fmt.Errorf("--journal: %s exists, and may be the journal of an earlier run", f.journal)
-	return ipam.BadInput(err, "give a file that does not exist yet")
+// badJournal returns the error of a file of --journal that cannot be created.
+func badJournal(file string, err error) error {
+	if errors.Is(err, fs.ErrExist) {
+		err = fmt.Errorf("%s exists, and may be the journal of an earlier run", file)
+	}
+	return ipam.BadInput(fmt.Errorf("--journal: %w", err), "give a file that does not exist yet")
 }
-
-// openJournals returns the journals of a run: the journals in the cluster, and the file
-// of --journal. A dry run writes to neither, so it creates no file.
-func openJournals(f runFlags, conn connection, dryRun bool) (journal.Store, func() error, error) {
-	if f.journal == "" || dryRun {
-		return conn.journals, func() error { return nil }, nil
-	}
-	file, err := journal.Create(f.journal, conn.journals)
-	switch {
-	case errors.Is(err, fs.ErrExist):
-		return nil, nil, f.journalExists()
-	case err != nil:
-		return nil, nil, ipam.BadInput(fmt.Errorf("--journal: %w", err), "")
-	}
-	return file, file.Close, nil
-}
-
-// options returns the options of the run.
-func options(w ioStreams, f runFlags, p policy.Policy, conn connection, logger *slog.Logger) reaper.Options {
-	o := reaper.Options{
-		ID:             newID(),
-		Version:        buildVersion(),
-		Address:        conn.address,
-		Program:        w.name(),
-		Kubeconfig:     kubeconfigOf(f.flags),
-		By:             conn.by,
-		Context:        conn.context,
-		StateNamespace: conn.stateNamespace,
-		Node:           conn.node,
-		StateDir:       conn.stateDir,
-		PolicyFile:     f.policy,
-		Policy:         p,
-		Backends:       conn.backends,
-		Protectors:     plugin.Protectors(w.backends),
-		Cluster:        conn.cluster,
-		Ledgers:        conn.ledgers,
-		Lock:           conn.lock,
-		Events:         conn.events,
-		Access:         conn.access,
-		ClockSkew:      conn.clockSkew,
-		Now:            time.Now,
-		Logger:         logger,
-		Timeout:        f.timeout,
-		IgnoreLimits:   f.ignoreLimits,
-		Remember:       f.remember,
-		MaxWait:        f.wait.max,
-	}
-	if f.wait.on {
-		o.Sleep = sleep
-	}
-	if w.terminal && !f.out.quiet {
-		o.Progress = w.progress
-	}
-	return o
-}
-
-// sleep waits for d. It returns an error if ctx ends first.
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
-}
-
-// newID returns an ID for a run, which begins with its time.
-func newID() string { return time.Now().UTC().Format("20060102-150405-") + rand.Text()[:6] }

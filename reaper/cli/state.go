@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -24,19 +23,14 @@ const stateTimeout = 5 * time.Second
 func checkState(ctx context.Context, c clients, namespace string, writes bool, logger *slog.Logger) (warnings []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
 	defer cancel()
-	var missing error
-	var others []string
-	var unread error
-	var both sync.WaitGroup
-	both.Go(func() { missing = state.CheckNamespace(ctx, c.core, namespace) })
-	both.Go(func() { others, unread = state.OtherStates(ctx, c.raw, namespace) })
-	both.Wait()
+	missing := state.CheckNamespace(ctx, c.core, namespace)
+	others, unread := state.OtherStates(ctx, c.raw, namespace)
 	if unread != nil {
 		logger.Debug("other state namespaces are not known", "err", unread)
 	}
 	if len(others) > 0 {
-		warnings = append(warnings, fmt.Sprintf("ip-reaper also has a ledger or a lock in %s, and this command uses %s: "+
-			"name the right one with --state-namespace, and delete the others", namespacesOf(others), namespace))
+		warnings = append(warnings, fmt.Sprintf("ip-reaper also has a ledger or a lock in namespace %s, and this command uses %s: "+
+			"name the right one with --state-namespace, and delete the others", printable.Some(others), namespace))
 	}
 	var input *ipam.InputError
 	switch {
@@ -47,13 +41,4 @@ func checkState(ctx context.Context, c clients, namespace string, writes bool, l
 	}
 	warning := fmt.Sprintf("%v, so no memory of earlier runs was read, and nothing can be released: %s", input, input.Hint)
 	return append([]string{warning}, warnings...), nil
-}
-
-// namespacesOf names namespaces for a sentence.
-func namespacesOf(names []string) string {
-	kind := "namespace "
-	if len(names) > 1 {
-		kind = "the namespaces "
-	}
-	return kind + printable.Some(names)
 }

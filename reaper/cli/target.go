@@ -2,19 +2,18 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
-	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
-	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
-	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // A target is where a command works: a cluster, or the node on which the program runs. Its
@@ -32,44 +31,28 @@ type target interface {
 	// name returns the name of the node; empty for a cluster, and if it is not known.
 	name(w ioStreams) string
 
-	// connect prepares everything that a run talks to. It makes no request to an API
-	// server. writes says that the command writes anything.
-	connect(ctx context.Context, w ioStreams, f commandFlags, writes bool, p policy.Policy, logger *slog.Logger) (connection, error)
-
-	// command returns the words, after the name of the program, of a run on the target of
-	// an earlier run.
-	command(run report.RunInfo) []string
+	// connect connects to the target, waits for its first answer, and looks at the place of
+	// the state. If it fails, nothing stays open.
+	connect(ctx context.Context, w ioStreams, o connectOptions) (connection, error)
 }
 
-// A connection is everything that a run talks to. The functions are never nil.
+// connectOptions say what a command needs of its target.
+type connectOptions struct {
+	writes      bool // it writes anything
+	stateOnly   bool // it reads nothing but what earlier runs stored
+	concurrency int  // the most requests at the same time
+	timeout     time.Duration
+	policy      policy.Policy
+	logger      *slog.Logger
+}
+
+// A connection is everything that a run talks to.
 type connection struct {
-	address        string // of the API server; empty if none is asked
-	context        string // of the kubeconfig; empty inside a cluster
-	stateNamespace string // of ledger, journals and lock; empty on a node
-	node           string // its name; empty in a cluster
-	stateDir       string // of ledger, journals and lock; empty in a cluster
-	by             string // who is connected: the pod, or the user
+	reaper.Options // what a target knows of them, and what all of its commands have in common
 
-	backends  []ipam.Backend
-	cluster   census.Cluster
-	ledgers   ledger.Store
-	journals  storedJournals
-	lock      reaper.Lock
-	events    reaper.EventRecorder // nil: no events are written
-	access    func(ctx context.Context, backends []string) reaper.Denied
-	clockSkew func() (time.Duration, bool)
-
-	// firstAnswer returns an error if the API server never answers. A command calls it before
-	// anything else that it asks the API server.
-	firstAnswer func(ctx context.Context) error
-
-	// checkState returns an error if a command that writes has no place for its state, and
-	// warnings for the report. What it may not read, it does not tell.
-	checkState func(ctx context.Context, writes bool) (warnings []string, err error)
-	warnings   []string // of checkState
-
-	// close gives back what the connection holds.
-	close func()
+	journals storedJournals
+	warnings []string // for the report, about the place of the state
+	close    func()   // gives back what the connection holds
 }
 
 // storedJournals are the journals of earlier runs, and that of this one.
@@ -83,4 +66,22 @@ type storedJournals interface {
 	// List returns the runs that have a journal, the latest first. The warnings say what
 	// could not be read.
 	List(ctx context.Context) (runs []journal.PastRun, warnings []string, err error)
+}
+
+// unread returns the error of reading a journal. If there is none, the hint says which other
+// namespaces may have it.
+func (c connection) unread(err error) error {
+	if !errors.Is(err, journal.ErrNone) {
+		return err
+	}
+	history := c.Program + " history"
+	if c.Node != "" {
+		history = c.Program + " node history"
+	}
+	return ipam.BadInput(err, strings.Join(append(c.warnings, history+" lists the runs that have one"), "; "))
+}
+
+// retention returns which journals the policy keeps.
+func retention(p policy.Policy) journal.Retention {
+	return journal.Retention{Runs: *p.Journal.Keep, For: p.Journal.KeepFor.Duration}
 }

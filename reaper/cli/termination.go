@@ -38,8 +38,7 @@ func writeTermination(file string, r report.Report, cause error) error {
 	if cause != nil {
 		// A byte of the error can take six in JSON.
 		room := (maxMessage - len(line) - len(`,"error":""`) - 1) / 6
-		text := printable.Plain(cause.Error())
-		message.Error = text[:min(len(text), max(0, room))]
+		message.Error = printable.Shorten(printable.Plain(cause.Error()), max(3, room))
 		if line, err = json.Marshal(message); err != nil {
 			return fmt.Errorf("termination message: %w", err)
 		}

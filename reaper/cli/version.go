@@ -4,17 +4,12 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"io"
 	"runtime"
 	"runtime/debug"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
-	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 // version and commit are set by the linker: -X github.com/ip-reaper/ip-reaper/reaper/cli.version=v1.2.3 and
@@ -61,16 +56,13 @@ func longVersion() string {
 	return v + " (commit " + c + ")"
 }
 
-// A versionInfo is what version prints as JSON and YAML. Its fields are a contract.
+// A versionInfo is what version prints as JSON. Its fields are a contract.
 type versionInfo struct {
 	Version   string `json:"version"`
 	Commit    string `json:"commit,omitempty"`
 	GoVersion string `json:"goVersion"`
 	Platform  string `json:"platform"`
 }
-
-// versionFormats are the formats of version; the default is a line.
-var versionFormats = []string{"json", "yaml"}
 
 func newVersion() *cobra.Command {
 	var output string
@@ -79,31 +71,18 @@ func newVersion() *cobra.Command {
 		Short: "Print the version and the commit",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return printVersion(cmd.OutOrStdout(), output)
+			switch output {
+			case "":
+				_, err := fmt.Fprintln(cmd.OutOrStdout(), "ip-reaper", longVersion())
+				return err
+			case "json":
+				encoder := json.NewEncoder(cmd.OutOrStdout())
+				encoder.SetIndent("", "  ")
+				return encoder.Encode(versionInfo{buildVersion(), buildCommit(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH})
+			}
+			return ipam.BadInput(fmt.Errorf("--output: unknown format %q", output), "use json")
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "print `FORMAT` json or yaml instead of a line")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "print the `FORMAT` json instead of a line")
 	return cmd
-}
-
-// printVersion prints the version in a format; as a line if it is empty.
-func printVersion(w io.Writer, format string) error {
-	info := versionInfo{buildVersion(), buildCommit(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
-	switch {
-	case format == "":
-		_, err := fmt.Fprintln(w, "ip-reaper", longVersion())
-		return err
-	case !slices.Contains(versionFormats, format):
-		return ipam.BadInput(fmt.Errorf("--output: unknown format %q", format), "use "+strings.Join(versionFormats, " or "))
-	case format == "yaml":
-		data, err := yaml.Marshal(info)
-		if err != nil {
-			return err
-		}
-		_, err = printable.YAML(w).Write(data)
-		return err
-	}
-	encoder := json.NewEncoder(printable.JSON(w))
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(info)
 }

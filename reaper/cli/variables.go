@@ -1,8 +1,8 @@
 package cli
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -37,6 +37,9 @@ const setByVariable = "ip-reaper_variable"
 // withEnv returns the function of a command that reads its variables first.
 func withEnv(w ioStreams, run func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
+		if err := checkVariables(cmd.Root(), w.environ()); err != nil {
+			return err
+		}
 		if err := fromEnv(cmd.Flags(), w.env); err != nil {
 			return err
 		}
@@ -84,8 +87,7 @@ var serviceLink = regexp.MustCompile(`^(.+_)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PO
 func checkVariables(root *cobra.Command, environ []string) error {
 	known := make(map[string]string) // flags by their variables
 	visitCommands(root, func(cmd *cobra.Command) {
-		add := func(f *pflag.Flag) { known[variable(f.Name)] = f.Name }
-		cmd.LocalFlags().VisitAll(add)
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { known[variable(f.Name)] = f.Name })
 	})
 	for _, setting := range slices.Sorted(slices.Values(environ)) {
 		key, value, _ := strings.Cut(setting, "=")
@@ -93,27 +95,14 @@ func checkVariables(root *cobra.Command, environ []string) error {
 		if !ours || value == "" || serviceLink.MatchString(rest) {
 			continue
 		}
-		flag, ok := known[key]
-		switch {
+		switch flag, ok := known[key]; {
 		case !ok:
-			return ipam.BadInput(fmt.Errorf("unknown variable %s", key), cmp.Or(meant(key, variables(known)), "see "+root.CommandPath()+" --help"))
+			return ipam.BadInput(fmt.Errorf("unknown variable %s", key), "see "+root.CommandPath()+" --help")
 		case notFromEnv(flag):
 			return ipam.BadInput(fmt.Errorf("%s: no variable stands for --%s", key, flag), "unset it; type the flag if you mean it")
 		}
 	}
 	return nil
-}
-
-// variables returns the variables that may be set, sorted.
-func variables(known map[string]string) []string {
-	var names []string
-	for name, flag := range known {
-		if !notFromEnv(flag) {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
 }
 
 // visitCommands calls visit with a command and all commands below.
@@ -122,4 +111,20 @@ func visitCommands(cmd *cobra.Command, visit func(*cobra.Command)) {
 	for _, sub := range cmd.Commands() {
 		visitCommands(sub, visit)
 	}
+}
+
+// noArgs refuses arguments as a mistake in usage.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return ipam.BadInput(fmt.Errorf("unknown argument %q", args[0]), "see "+cmd.CommandPath()+" --help")
+}
+
+// files requires an argument at least.
+func files(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return nil
+	}
+	return ipam.BadInput(errors.New("no file is given"), cmd.CommandPath()+" FILE, or - for stdin")
 }

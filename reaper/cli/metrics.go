@@ -22,24 +22,23 @@ type metricsTarget struct {
 
 // metricsTo returns where --push-url and --metrics-file say. It refuses a selection, whose
 // figures would stand for those of all.
-func (f runFlags) metricsTo(selection judge.Selection) (metricsTarget, error) {
-	to := metricsTarget{file: f.metricsFile}
-	for flag, value := range map[string]string{"--push-url": f.pushURL, "--metrics-file": f.metricsFile} {
+func metricsTo(url, file string, selection judge.Selection) (metricsTarget, error) {
+	to := metricsTarget{file: file}
+	for flag, value := range map[string]string{"--push-url": url, "--metrics-file": file} {
 		if value != "" && !selection.Everything() {
-			return to, ipam.BadInput(
-				fmt.Errorf("%s: the figures of %s are not those of the %v", flag, selection, f.target.scope()), "leave out "+flag+" or the filters")
+			return to, ipam.BadInput(fmt.Errorf("%s: the figures of %s are not those of all", flag, selection), "leave out "+flag+" or the filters")
 		}
 	}
-	if f.metricsFile != "" {
-		if err := metrics.CheckFile(f.metricsFile); err != nil {
+	if file != "" {
+		if err := metrics.CheckFile(file); err != nil {
 			return to, ipam.BadInput(fmt.Errorf("--metrics-file: %w", err), "give a file in a directory that exists")
 		}
 	}
-	if f.pushURL == "" {
+	if url == "" {
 		return to, nil
 	}
 	var err error
-	if to.gateway, err = metrics.ParseGateway(f.pushURL); err != nil {
+	if to.gateway, err = metrics.ParseGateway(url); err != nil {
 		return to, ipam.BadInput(fmt.Errorf("--push-url: %w", err),
 			"such as http://pushgateway:9091 or http://pushgateway:9091/metrics/job/ip-reaper/cluster/prod")
 	}

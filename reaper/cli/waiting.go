@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"context"
 	"errors"
+	"math/rand/v2"
 	"strconv"
 	"time"
 
@@ -45,3 +47,27 @@ func (f *waitFlag) String() string {
 
 // Type implements pflag.Value.
 func (*waitFlag) Type() string { return "duration" }
+
+// repeat calls run again and again until ctx ends: between two runs, it returns nil. Each run
+// opens everything anew, also the policy. A run that fails is told of, and the next one tries
+// again. But if the first one finds a mistake in what the user gave, repeat ends: nobody may look
+// at the log.
+func repeat(ctx context.Context, w ioStreams, every time.Duration, run func(context.Context) error) error {
+	for first := true; ; first = false {
+		err := run(ctx)
+		if ctx.Err() != nil || first && isUsage(err) {
+			return err
+		}
+		if err != nil {
+			printError(w, err)
+		}
+		if w.sleep(ctx, jittered(every)) != nil {
+			return nil
+		}
+	}
+}
+
+// jittered returns a duration that is longer by a tenth at most, so that the nodes of a cluster
+// do not run at the same time. It is never shorter: where the grace period is as long, what one
+// run saw first is due in the next one.
+func jittered(d time.Duration) time.Duration { return d + rand.N(d/10+1) }
