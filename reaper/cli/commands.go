@@ -42,6 +42,8 @@ func newRoot(w ioStreams) *cobra.Command {
 	root.Use = "ip-reaper"
 	root.Long = about
 	root.Version = longVersion()
+	root.SetOut(w.stdout)
+	root.SetErr(w.stderr)
 	root.SilenceErrors = true
 	root.SilenceUsage = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {

@@ -65,8 +65,6 @@ func run(ctx context.Context, w ioStreams, args []string) int {
 	w.stderr = &oneAtATime{w: printable.Lines(w.stderr)}
 	cmd := newRoot(w) //nolint:contextcheck // cobra carries the context
 	cmd.SetArgs(args)
-	cmd.SetOut(w.stdout)
-	cmd.SetErr(w.stderr)
 	if completes(args) {
 		plainUsages(cmd)
 	}

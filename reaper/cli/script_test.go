@@ -1,16 +1,15 @@
 package cli
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -20,52 +19,49 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/ip-reaper/ip-reaper/backends"
 )
-
-var update = flag.Bool("update", false, "write what the scripts expect anew")
-
-func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"ip-reaper": program, kubectlPlugin: program, kubectlComplete: program, "stable": stable})
-}
-
-// stable copies stdin to stdout, with words in place of addresses of servers and of times.
-func stable() {
-	text, err := io.ReadAll(os.Stdin)
-	if err != nil {
-		os.Exit(1)
-	}
-	text = regexp.MustCompile(`http://[0-9.]+:[0-9]+`).ReplaceAll(text, []byte("SERVER"))
-	text = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`).ReplaceAll(text, []byte("TIME"))
-	_, _ = os.Stdout.Write(text)
-}
-
-// program has the kubelet of a script, and not that of this machine.
-func program() {
-	os.Exit(mainOn([]string{filepath.Join(os.Getenv("WORK"), "kubelet", "pods")}, backends.All()))
-}
 
 // TestScripts runs testdata. In each script a server answers by the
 // files in api/ (see fakeAPI), and the file kubeconfig leads to it by the context
 // "here", which is the current one. Beside the commands of testscript there are:
 //
-//	exits CODE COMMAND ARG...  run it and compare its exit code
+//	exits CODE COMMAND ARG...  run the program by the name COMMAND, and compare its exit code;
+//	                           with "< FILE" at the end, FILE is its standard input
 //	[!] contacted              whether the server was sent anything
 //	[!] wrote                  whether the server was sent more than reads, and a lease
 //	json FILE                  FILE, such as stdout, is one JSON value
 //	jsonlines FILE             every line of FILE is a JSON object
-//	exec stable                copy stdin, with words in place of servers and times
+//	stable FILE                stdout is FILE, with words in place of servers and times
 //	world                      the server has the lists of testdata/world, unless the script has others
 //
 // nodescript_test.go has those of the scripts about a node.
+//
+// The program runs in this process, one command after the other, because it takes its folder and
+// some variables from the process. integration/ runs the binary.
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{
-		UpdateScripts: *update,
-		Dir:           "testdata",
+	t.Chdir(".") // and back at the end, as with the variables
+	for _, variable := range ofProcess {
+		t.Setenv(variable, "")
+	}
+	testdata, err := filepath.Abs("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, _ := filepath.Glob(filepath.Join(testdata, "*.txtar"))
+	var variables []string
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		variables = append(variables, regexp.MustCompile(envPrefix+"[A-Z_]+").FindAllString(string(text), -1)...)
+	}
+	testscript.RunT(inOrder{t}, testscript.Params{
+		Dir: testdata,
 		Setup: func(env *testscript.Env) error {
 			s := &fakeAPI{dir: filepath.Join(env.WorkDir, "api")}
 			server := httptest.NewServer(s)
@@ -73,8 +69,7 @@ func TestScripts(t *testing.T) {
 			env.Values[fakeAPIKey{}] = s
 			env.Setenv("SERVER", server.URL)
 			addRuntime(t, env)
-			// With the race detector, each of these programs would sleep for a second at its end.
-			env.Setenv("GORACE", "atexit_sleep_ms=0")
+			env.Values[variablesKey{}] = variables
 			env.Setenv("HOST", server.Listener.Addr().String())
 			// The default exists where the tests run in a pod.
 			env.Setenv("IP_REAPER_TERMINATION_LOG", filepath.Join(env.WorkDir, "no-such-file"))
@@ -83,7 +78,8 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":     exits,
 			"onnode":    onNode,
-			"world":     world,
+			"world":     func(ts *testscript.TestScript, _ bool, _ []string) { world(ts, filepath.Join(testdata, "world")) },
+			"stable":    stable,
 			"lease":     lease,
 			"sandbox":   sandbox,
 			"locked":    locked,
@@ -213,10 +209,9 @@ func asked(ts *testscript.TestScript, neg bool, what string) {
 }
 
 // world adds the files of testdata/world.
-func world(ts *testscript.TestScript, _ bool, _ []string) {
+func world(ts *testscript.TestScript, common string) {
 	work := ts.Getenv("WORK")
 	ts.Check(os.MkdirAll(filepath.Join(work, "api"), 0o755))
-	const common = "testdata/world"
 	ts.Check(fs.WalkDir(os.DirFS(common), ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -232,6 +227,20 @@ func world(ts *testscript.TestScript, _ bool, _ []string) {
 	}))
 }
 
+// inOrder runs scripts one after the other.
+type inOrder struct{ *testing.T }
+
+func (inOrder) Parallel() {}
+
+func (inOrder) Verbose() bool { return testing.Verbose() }
+
+func (t inOrder) Run(name string, f func(testscript.T)) {
+	t.T.Run(name, func(t *testing.T) { f(inOrder{t}) })
+}
+
+// ofProcess are the variables that client-go takes from the process.
+var ofProcess = []string{"KUBECONFIG", "HOME"}
+
 // exits runs a command and compares its exit code.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
@@ -239,16 +248,42 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
-	got := 0
-	if err := ts.Exec(args[1], args[2:]...); err != nil {
-		var exit *exec.ExitError
-		if !errors.As(err, &exit) {
-			ts.Fatalf("%v", err)
-		}
-		got = exit.ExitCode()
+	for _, variable := range ofProcess {
+		ts.Check(os.Setenv(variable, ts.Getenv(variable)))
 	}
+	ts.Check(os.Chdir(ts.MkAbs(".")))
+	var stdout, stderr bytes.Buffer
+	w := streams(&stdout, &stderr)
+	w.env, w.sleep = ts.Getenv, sleep
+	w.environ = func() (all []string) {
+		names, _ := ts.Value(variablesKey{}).([]string)
+		for _, name := range names {
+			all = append(all, name+"="+ts.Getenv(name))
+		}
+		return all
+	}
+	w.kubelets = []string{filepath.Join(ts.Getenv("WORK"), "kubelet", "pods")}
+	if n := len(args); args[n-2] == "<" {
+		w.stdin, args = strings.NewReader(ts.ReadFile(args[n-1])), args[:n-2]
+	}
+	w.kubectl, args = called(args[1:])
+	got := run(context.Background(), w, args)
+	_, _ = ts.Stdout().Write(stdout.Bytes())
+	_, _ = ts.Stderr().Write(stderr.Bytes())
 	if got != want {
-		ts.Fatalf("exit code %d, want %d; stderr:\n%s", got, want, ts.ReadFile("stderr"))
+		ts.Fatalf("exit code %d, want %d; stderr:\n%s", got, want, stderr.String())
+	}
+}
+
+// variablesKey is that of the names of the program's variables in all scripts.
+type variablesKey struct{}
+
+// stable compares stdout with a file, with words in place of addresses of servers and of times.
+func stable(ts *testscript.TestScript, _ bool, args []string) {
+	text := regexp.MustCompile(`http://[0-9.]+:[0-9]+`).ReplaceAllString(ts.ReadFile("stdout"), "SERVER")
+	text = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`).ReplaceAllString(text, "TIME")
+	if diff := cmp.Diff(ts.ReadFile(args[0]), text); diff != "" {
+		ts.Fatalf("stdout (-want +got):\n%s", diff)
 	}
 }
 
