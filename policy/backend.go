@@ -1,6 +1,11 @@
 package policy
 
-import "k8s.io/apimachinery/pkg/util/validation/field"
+import (
+	"bytes"
+	"encoding/json"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
 
 // A Known is a backend that a policy may name.
 type Known struct {
@@ -47,6 +52,12 @@ type Backend struct {
 	// for a backend that the policy names and that has settings; elsewhere it is
 	// nil.
 	Settings any `json:"-"`
+}
+
+// UnmarshalJSON keeps the JSON as the settings: Load decodes it, because it knows the backend.
+func (b *Backend) UnmarshalJSON(data []byte) error {
+	b.Settings = json.RawMessage(bytes.Clone(data))
+	return nil
 }
 
 // settings returns the empty settings of the backend of that name; nil where

@@ -6,122 +6,108 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 )
 
-// decode sets p from a JSON object. It returns all fields that are empty; if there are
-// none, all that are unknown, and the first one of a wrong type of each rule, of each
-// backend and of the rest.
-//
-// Rules and backends are decoded one by one: the library does not say the index in a list
-// for a value that decodes itself, such as a Duration, and knows one type for all of a map.
-func (p *Policy) decode(raw json.RawMessage, known []Known) field.ErrorList {
-	if errs := blanks(raw); len(errs) > 0 {
-		return errs
-	}
-	rules, raw := cut(raw, "rules")
-	backends, raw := cut(raw, "backends")
+// decode sets p from a JSON object. Of each backend, and of all else, it returns the unknown
+// fields, or the first value of a wrong type.
+func (p *Policy) decode(raw []byte, known []Known) field.ErrorList {
 	errs := strictly(raw, p, nil)
-	if at := field.NewPath("rules"); rules != nil {
-		var items []json.RawMessage
-		errs = append(errs, strictly(rules, &items, at)...)
-		p.Rules = make([]Rule, len(items))
-		for i, item := range items {
-			errs = append(errs, strictly(item, &p.Rules[i], at.Index(i))...)
+	for _, name := range slices.Sorted(maps.Keys(p.Backends)) {
+		at := field.NewPath("backends", name)
+		if !slices.Contains(names(known), name) {
+			errs = append(errs, field.NotSupported(at, name, names(known)))
+			continue
 		}
-	}
-	if at := field.NewPath("backends"); backends != nil {
-		var items map[string]json.RawMessage
-		errs = append(errs, strictly(backends, &items, at)...)
-		p.Backends = make(map[string]Backend, len(items))
-		for _, name := range slices.Sorted(maps.Keys(items)) {
-			if !slices.Contains(names(known), name) {
-				errs = append(errs, field.NotSupported(at.Child(name), name, names(known)))
-				continue
-			}
-			b, mistakes := decodeBackend(items[name], settings(known, name), at.Child(name))
-			p.Backends[name], errs = b, append(errs, mistakes...)
-		}
+		raw, _ := p.Backends[name].Settings.(json.RawMessage)
+		b, mistakes := decodeBackend(raw, settings(known, name), at)
+		p.Backends[name], errs = b, append(errs, mistakes...)
 	}
 	return errs
 }
 
 // decodeBackend decodes enabled, and the fields of the settings beside it.
 func decodeBackend(raw json.RawMessage, settings any, at *field.Path) (b Backend, errs field.ErrorList) {
-	enabled, raw := cut(raw, "enabled")
-	if enabled != nil {
-		errs = strictly(enabled, &b.Enabled, at.Child("enabled"))
-	}
-	b.Settings = settings
-	if settings == nil {
-		settings = new(struct{})
-	}
-	return b, append(errs, strictly(raw, settings, at, "enabled")...)
-}
-
-// cut returns one field of a mapping, nil if there is none, and the mapping without it.
-// What is no mapping has no field.
-func cut(raw json.RawMessage, name string) (value, rest json.RawMessage) {
 	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &fields); err != nil {
-		return nil, raw
+	if errs = strictly(raw, &fields, at); len(errs) > 0 {
+		return b, errs
 	}
-	value = fields[name]
-	delete(fields, name)
+	if enabled, ok := fields["enabled"]; ok {
+		errs = strictly(enabled, &b.Enabled, at.Child("enabled"))
+		delete(fields, "enabled")
+	}
 	rest, err := json.Marshal(fields)
 	if err != nil {
-		return nil, raw
+		return b, append(errs, field.InternalError(at, err))
 	}
-	return value, rest
+	if b.Settings = settings; settings == nil {
+		settings = new(struct{})
+	}
+	return b, append(errs, strictly(rest, settings, at)...)
 }
 
-// strictly decodes a JSON value into what v points to. Letter case matters. The fields
-// beside v are known, too. It returns all unknown fields, or the first value of a wrong
-// type.
-func strictly(raw json.RawMessage, v any, at *field.Path, beside ...string) field.ErrorList {
+// strictly decodes a JSON value into what v points to. Letter case matters. It returns all
+// unknown fields, or the first value of a wrong type.
+func strictly(raw []byte, v any, at *field.Path) field.ErrorList {
 	mistakes, err := kjson.UnmarshalStrict(raw, v)
 	if wrong := new(json.UnmarshalTypeError); errors.As(err, &wrong) {
-		return field.ErrorList{wrongType(raw, wrong, at)}
+		if wrong.Field != "" {
+			at = at.Child(wrong.Field)
+		}
+		return field.ErrorList{field.TypeInvalid(at, field.OmitValueType{}, must(wrong.Type)+", not "+wrong.Value)}
 	}
 	if err != nil {
 		return field.ErrorList{field.Invalid(at, field.OmitValueType{}, err.Error())}
 	}
 	var errs field.ErrorList
 	for _, err := range mistakes {
-		var unknown kjson.FieldError
-		if !errors.As(err, &unknown) {
-			errs = append(errs, field.Invalid(at, field.OmitValueType{}, err.Error()))
-			continue
+		if unknown := kjson.FieldError(nil); errors.As(err, &unknown) {
+			errs = append(errs, field.Forbidden(at.Child(unknown.FieldPath()), "unknown field"))
 		}
-		names := fieldsBeside(reflect.TypeOf(v), unknown.FieldPath(), beside)
-		errs = append(errs, field.Forbidden(at.Child(unknown.FieldPath()), "unknown field, known are "+strings.Join(names, ", ")))
 	}
 	return errs
 }
 
-// fieldsBeside returns the names of the fields in the struct in which the path ends, which
-// may be below t. In t itself, there are some more.
-func fieldsBeside(t reflect.Type, path string, more []string) []string {
-	for slices.Contains([]reflect.Kind{reflect.Pointer, reflect.Slice, reflect.Map}, t.Kind()) {
-		t = t.Elem()
-	}
-	names := slices.Clone(more)
-	if t.Kind() != reflect.Struct {
-		return names
-	}
-	step, rest, _ := strings.Cut(path, ".")
-	step, _, _ = strings.Cut(step, "[")
-	for _, f := range reflect.VisibleFields(t) {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name == step && rest != "" {
-			return fieldsBeside(f.Type, rest, nil)
+// blanks returns the fields that are null or an empty string. They do not mean anything in
+// a policy, and the library would take a null for an absent field.
+func blanks(value any, at *field.Path) (errs field.ErrorList) {
+	switch value := value.(type) {
+	case nil:
+		return field.ErrorList{field.Required(at, "must not be null; leave the field out for its default")}
+	case string:
+		if value == "" {
+			return field.ErrorList{field.Required(at, "must not be empty")}
 		}
-		if name != "" && name != "-" {
-			names = append(names, name)
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			errs = append(errs, blanks(value[name], at.Child(name))...)
+		}
+	case []any:
+		for i, item := range value {
+			errs = append(errs, blanks(item, at.Index(i))...)
 		}
 	}
-	return names
+	return errs
+}
+
+// must says what a value of the type must be. YAML reads an unquoted no, 007 or 1e3 as
+// something other than a string.
+func must(t reflect.Type) string {
+	switch t {
+	case reflect.TypeFor[Duration]():
+		return `must be a duration in units from h to ns, such as "15m" or "1h30m", and below 100000h`
+	case reflect.TypeFor[Switch]():
+		return "must be auto, true or false, the last two without quotes"
+	}
+	return map[reflect.Kind]string{
+		reflect.Bool:    "must be true or false",
+		reflect.Int:     "must be a whole number",
+		reflect.Float64: "must be a number",
+		reflect.String:  "must be a string, in quotes if YAML takes it for something else",
+		reflect.Slice:   "must be a list",
+		reflect.Map:     "must be a mapping",
+		reflect.Struct:  "must be a mapping",
+	}[t.Kind()]
 }

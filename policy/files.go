@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 )
 
@@ -40,9 +39,6 @@ func Example(known []Known) []byte {
 	return []byte(text.String() + after)
 }
 
-// enabledSchema is the schema of the field that every backend has.
-const enabledSchema = `"enabled": {"description": "Whether the backend is used.", "$ref": "#/$defs/switch", "default": "auto"}`
-
 // Schema returns the JSON schema, draft 2020-12, of a policy file, with the
 // settings of the backends. The error says that the settings of a backend return
 // no JSON object for their schema.
@@ -51,56 +47,46 @@ const enabledSchema = `"enabled": {"description": "Whether the backend is used."
 // malformed glob, a pattern that matches no backend, a duration that is too long,
 // nor what only a Validator knows.
 func Schema(known []Known) ([]byte, error) {
-	backends := make([]string, len(known))
-	for i, k := range known {
+	backends := make(map[string]any, len(known))
+	for _, k := range known {
 		part, err := backendSchema(k)
 		if err != nil {
 			return nil, fmt.Errorf("schema of the settings of backend %s: %w", k.Name, err)
 		}
-		backends[i] = fmt.Sprintf("%q: %s", k.Name, part)
+		backends[k.Name] = part
 	}
-	whole := bytes.Replace(schema, []byte(`"properties": {}`), []byte(`"properties": {`+strings.Join(backends, ", ")+`}`), 1)
+	parts, err := json.Marshal(backends)
+	if err != nil {
+		return nil, err
+	}
+	whole := bytes.Replace(schema, []byte(`"properties": {}`), append([]byte(`"properties": `), parts...), 1)
 	var indented bytes.Buffer
-	err := json.Indent(&indented, whole, "", "  ")
+	err = json.Indent(&indented, whole, "", "  ")
 	return indented.Bytes(), err
 }
 
 // backendSchema returns the schema of a backend's settings. Where they are no
 // Schemer, they may have any field.
-func backendSchema(k Known) (string, error) {
-	keywords := make(map[string]json.RawMessage)
+func backendSchema(k Known) (map[string]any, error) {
+	keywords := make(map[string]any)
 	settings := settings([]Known{k}, k.Name)
 	schemer, ok := settings.(Schemer)
 	if ok {
 		if err := json.Unmarshal(schemer.Schema(), &keywords); err != nil {
-			return "", err
+			return nil, err
 		}
 	}
-	var properties map[string]json.RawMessage
-	if fields, ok := keywords["properties"]; ok {
-		if err := json.Unmarshal(fields, &properties); err != nil {
-			return "", fmt.Errorf("properties: %w", err)
-		}
+	properties := map[string]any{
+		"enabled": map[string]any{"description": "Whether the backend is used.", "$ref": "#/$defs/switch", "default": "auto"},
 	}
-	all := enabledSchema
-	if len(properties) > 0 { // as they are written, to keep their order
-		all += ", " + strings.TrimPrefix(strings.TrimSpace(string(keywords["properties"])), "{")
-	} else {
-		all += "}"
+	if fields, ok := keywords["properties"].(map[string]any); ok {
+		maps.Copy(properties, fields)
 	}
-	keywords["properties"] = json.RawMessage("{" + all)
-	keywords["type"] = json.RawMessage(`"object"`)
+	keywords["properties"] = properties
+	keywords["type"] = "object"
+	keywords["description"] = strings.ReplaceAll(k.Summary, "`", "")
 	if settings == nil || ok {
-		keywords["additionalProperties"] = json.RawMessage("false")
+		keywords["additionalProperties"] = false
 	}
-	summary, err := json.Marshal(strings.ReplaceAll(k.Summary, "`", ""))
-	if err != nil {
-		return "", err
-	}
-	keywords["description"] = summary
-	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(keywords)) {
-		parts = append(parts, fmt.Sprintf("%q: %s", name, keywords[name]))
-	}
-	return "{" + strings.Join(parts, ", ") + "}", nil
+	return keywords, nil
 }

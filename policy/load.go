@@ -41,9 +41,13 @@ func Load(data []byte, known []Known) (Policy, error) {
 	if len(messages) > 0 {
 		return Policy{}, refuse(messages)
 	}
-	errs, err := checkHeader(raw)
-	if err != nil {
+	var fields map[string]any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &fields); err != nil { // such as one that is nested too deeply
 		return Policy{}, refuse([]string{err.Error()})
+	}
+	errs := checkHeader(fields)
+	if len(errs) == 0 {
+		errs = blanks(fields, nil)
 	}
 	var p Policy
 	if len(errs) == 0 {
@@ -103,13 +107,8 @@ func toJSON(data []byte) (raw []byte, messages []string) {
 	return raw, nil
 }
 
-// checkHeader checks only apiVersion and kind. It returns an error if the JSON cannot be
-// decoded, for example if it is nested too deeply.
-func checkHeader(raw []byte) (errs field.ErrorList, err error) {
-	var fields map[string]any
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &fields); err != nil {
-		return nil, err
-	}
+// checkHeader checks only apiVersion and kind.
+func checkHeader(fields map[string]any) (errs field.ErrorList) {
 	for _, h := range []struct{ name, want string }{{"apiVersion", APIVersion}, {"kind", Kind}} {
 		switch got, ok := fields[h.name]; {
 		case !ok || got == nil:
@@ -118,5 +117,5 @@ func checkHeader(raw []byte) (errs field.ErrorList, err error) {
 			errs = append(errs, field.NotSupported(field.NewPath(h.name), got, []string{h.want}))
 		}
 	}
-	return errs, nil
+	return errs
 }

@@ -71,8 +71,16 @@ func (r *Rule) validate(backends []string, at *field.Path) field.ErrorList {
 
 func (l *Limits) validate(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if *l.MaxReleases < 0 {
-		errs = append(errs, field.Invalid(at.Child("maxReleases"), *l.MaxReleases, "must not be negative; 0 means no limit"))
+	for _, number := range []struct {
+		name, zero string
+		value      int
+	}{{"maxReleases", "; 0 means no limit", *l.MaxReleases}, {"minEntries", "", *l.MinEntries}} {
+		if number.value < 0 {
+			errs = append(errs, field.Invalid(at.Child(number.name), number.value, "must not be negative"+number.zero))
+		}
+		if number.value > math.MaxInt32 {
+			errs = append(errs, field.Invalid(at.Child(number.name), number.value, fmt.Sprintf("must be at most %d", math.MaxInt32)))
+		}
 	}
 	for _, part := range []struct {
 		name  string
@@ -80,17 +88,6 @@ func (l *Limits) validate(at *field.Path) field.ErrorList {
 	}{{"maxFraction", *l.MaxFraction}, {"maxPodDrop", *l.MaxPodDrop}} {
 		if part.value <= 0 || part.value > 1 {
 			errs = append(errs, field.Invalid(at.Child(part.name), part.value, "must be above 0 and at most 1"))
-		}
-	}
-	if *l.MinEntries < 0 {
-		errs = append(errs, field.Invalid(at.Child("minEntries"), *l.MinEntries, "must not be negative"))
-	}
-	for _, number := range []struct {
-		name  string
-		value int
-	}{{"maxReleases", *l.MaxReleases}, {"minEntries", *l.MinEntries}} {
-		if number.value > math.MaxInt32 {
-			errs = append(errs, field.Invalid(at.Child(number.name), number.value, fmt.Sprintf("must be at most %d", math.MaxInt32)))
 		}
 	}
 	return errs

@@ -15,10 +15,9 @@ import (
 var known = plugin.Known([]plugin.Plugin{reservedips.Plugin()})
 
 const (
-	header   = "apiVersion: ip-reaper/v1alpha1\nkind: ReapPolicy\n"
-	isNull   = "Required value: must not be null; leave the field out for its default"
-	isEmpty  = "Required value: must not be empty"
-	noString = "must be a string, in quotes if YAML takes it for something else"
+	header  = "apiVersion: ip-reaper/v1alpha1\nkind: ReapPolicy\n"
+	isNull  = "Required value: must not be null; leave the field out for its default"
+	isEmpty = "Required value: must not be empty"
 
 	noGroup   = "must be an API group, such as network.example.com"
 	noVersion = "must be a version without its group, such as v1 or v1alpha1"
@@ -34,7 +33,6 @@ func TestRefusalsOfReservedIPs(t *testing.T) {
 		name, yaml string
 		want       []string // after backends.reservedIPs.resources[0]
 	}{
-		{"no list", "'.spec.ip'", []string{`: Invalid value: ".spec.ip": must be a mapping`}},
 		{"null", "", []string{": " + isNull}},
 		{"nothing", "{}", []string{
 			".resource.group: " + required + noGroup,
@@ -43,18 +41,9 @@ func TestRefusalsOfReservedIPs(t *testing.T) {
 			": " + required + "must have address or pod",
 			".ttl: " + required + "must lead to how long an address is kept",
 		}},
-		{"unknown field", "{" + resource + ", address: .a, ttl: .b, deleted: .c}", []string{
-			".deleted: Forbidden: unknown field, known are " +
-				"resource, address, pod, namespace, ttl, deletedAt, deleteExpired"}},
 
-		{"resource in one word", "{resource: reservedips.example.com, address: .a, ttl: .b}",
-			[]string{`.resource: Invalid value: "reservedips.example.com": must be a mapping`}},
 		{"empty part of a resource", "{resource: {group: '', version: v1, resource: a}, address: .a, ttl: .b}",
 			[]string{".resource.group: " + isEmpty}},
-		{"number in a resource", "{resource: {group: a, version: 1, resource: [a]}, address: .a, ttl: .b}",
-			[]string{".resource.resource: Invalid value: " + noString}},
-		{"kind of a resource", "{resource: {group: a, kind: A}}",
-			[]string{".resource.kind: Forbidden: unknown field, known are group, version, resource"}},
 		{"group with its version", "{resource: {group: example.com/v1, version: v1, resource: a}, address: .a, ttl: .b}",
 			[]string{`.resource.group: Invalid value: "example.com/v1": ` + noGroup}},
 		{"version with its group", "{resource: {group: example.com, version: example.com/v1, resource: a}, address: .a, ttl: .b}",
@@ -65,8 +54,6 @@ func TestRefusalsOfReservedIPs(t *testing.T) {
 			[]string{`.resource.resource: Invalid value: "a/status": ` + noPlural}},
 
 		{"neither address nor pod", "{" + resource + ", ttl: .b}", []string{": " + required + "must have address or pod"}},
-		{"a number for an address", "{" + resource + ", address: 1, ttl: .b}",
-			[]string{".address: Invalid value: 1: " + noString}},
 		{"an empty pod", "{" + resource + ", pod: '', namespace: .n, ttl: .b}", []string{".pod: " + isEmpty}},
 		{"namespace alone", "{" + resource + ", namespace: .n, ttl: .b}",
 			[]string{".pod: " + required + "must be set where namespace is"}},
@@ -74,7 +61,6 @@ func TestRefusalsOfReservedIPs(t *testing.T) {
 			[]string{".pod: " + required + "must be set where namespace is"}},
 		{"no ttl", "{" + resource + ", pod: .a}", []string{".ttl: " + required + "must lead to how long an address is kept"}},
 		{"a duration for a ttl", "{" + resource + ", pod: .a, ttl: 24h}", []string{`.ttl: Invalid value: "24h": ` + noPath}},
-		{"a number for a ttl", "{" + resource + ", pod: .a, ttl: 86400}", []string{".ttl: Invalid value: 86400: " + noString}},
 		{"null path", "{" + resource + ", pod: .a, ttl: .b, deletedAt: }", []string{".deletedAt: " + isNull}},
 		{"no path", "{" + resource + ", address: a, pod: b, namespace: c, ttl: d, deletedAt: e}", []string{
 			`.address: Invalid value: "a": ` + noPath,
@@ -85,8 +71,6 @@ func TestRefusalsOfReservedIPs(t *testing.T) {
 		}},
 		{"an open path", "{" + resource + ", address: '.a[', ttl: .b}",
 			[]string{`.address: Invalid value: ".a[": ` + noPath}},
-		{"a word for a boolean", "{" + resource + ", pod: .a, ttl: .b, deleteExpired: expired}",
-			[]string{`.deleteExpired: Invalid value: "expired": must be true or false`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := policy.Load([]byte(header+"backends:\n  reservedIPs:\n    resources:\n    - "+tt.yaml), known)
