@@ -64,41 +64,22 @@ func (f family) add(value float64, labels ...string) {
 	f.vec.WithLabelValues(lines...).Add(value)
 }
 
-// lastRun returns the metrics of a run that ended with the exit code, without the time
-// of the last success.
-func lastRun(r report.Report, exitCode int) prometheus.Gatherer {
-	g, gatherer := newGauges("")
-	g.all(r, exitCode)
-	return gatherer
-}
-
-// all adds the metrics of lastRun.
+// all adds the metrics of a run that ended with the exit code, without the time of the last
+// success.
 func (g gauges) all(r report.Report, exitCode int) {
-	g.run(r.Run, exitCode)
+	g.ended(r.Run, exitCode)
+	g.family("dry_run",
+		"1 if the last run was a dry run, which releases nothing; else 0.").
+		add(one(r.Run.DryRun))
 	g.backends(r)
 	g.pools(r)
 	g.networks(r)
 	g.leaked(r)
 }
 
-// lastSuccess returns the time at which a run that exited with 0 ended.
-func lastSuccess(r report.Report) prometheus.Gatherer {
-	g, gatherer := newGauges("")
-	g.success(seconds(r.Run.FinishedAt))
-	return gatherer
-}
-
 // success adds the time at which a run that exited with 0 ended.
 func (g gauges) success(at float64) {
 	g.family(lastSuccessName, "When the last run that exited with 0 ended, as Unix time.").add(at)
-}
-
-// run adds the metrics of the run itself.
-func (g gauges) run(run report.RunInfo, exitCode int) {
-	g.ended(run, exitCode)
-	g.family("dry_run",
-		"1 if the last run was a dry run, which releases nothing; else 0.").
-		add(one(run.DryRun))
 }
 
 // ended adds the metrics that every run has, however early it ended.

@@ -18,32 +18,20 @@ func (g gauges) networks(r report.Report) {
 	free := family("network_free",
 		"Addresses that pods can still get of the network after the last run. Left out if the number is unknown, and for a closed network.")
 
-	networks := make(map[string]int, len(r.Backends))
-	for _, n := range r.Networks {
-		networks[n.Backend]++
-	}
-	row := func(n report.NetworkReport) [3]string {
-		return rowOf(report.PoolReport{Backend: n.Backend, Name: n.Name, Range: n.Range}, networks)
-	}
-	unknown := make(map[[3]string]bool) // rows with a network of unknown free addresses
-	for _, n := range r.Networks {
-		if n.Closed == "" && n.Free == nil {
-			unknown[row(n)] = true
+	rows := rowsOf(r.Networks, func(n report.NetworkReport) row { return row{n.Backend, n.Name, n.Range} })
+	capacities, frees, judged := make(sums), make(sums), judged(r)
+	for i, n := range r.Networks {
+		allocated.add(float64(n.Used), rows[i][:]...)
+		if judged {
+			leaked.add(float64(n.Leaked), rows[i][:]...)
+		}
+		if n.Closed == "" {
+			capacities.add(rows[i], n.Capacity)
+			frees.add(rows[i], n.Free)
 		}
 	}
-	for _, n := range r.Networks {
-		labels := row(n)
-		allocated.add(float64(n.Used), labels[:]...)
-		if judged(r) {
-			leaked.add(float64(n.Leaked), labels[:]...)
-		}
-		if n.Closed == "" && n.Capacity != nil && (!unknown[labels] || labels[1] != allPools) {
-			capacity.add(float(n.Capacity), labels[:]...)
-		}
-		if n.Closed == "" && !unknown[labels] {
-			free.add(float(n.Free), labels[:]...)
-		}
-	}
+	capacities.addTo(capacity)
+	frees.addTo(free)
 }
 
 // leaked adds the bottom line.

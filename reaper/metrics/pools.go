@@ -7,7 +7,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// maxPools is the largest number of pools of one backend that have metrics of their
+// maxPools is the largest number of pools or networks of one backend that have metrics of their
 // own. Calico has one block or more for each node, and Prometheus keeps a series for
 // each pool.
 const maxPools = 100
@@ -19,63 +19,77 @@ const (
 	allIPv6  = "::/0"
 )
 
+// A row is the labels of a pool or of a network: its backend, its name and its range.
+type row [3]string
+
+// rowsOf returns the rows of pools or networks. If a backend has many, they have the rows of sums.
+func rowsOf[T any](all []T, own func(T) row) []row {
+	rows, count := make([]row, len(all)), make(map[string]int)
+	for i, one := range all {
+		rows[i] = own(one)
+		count[rows[i][0]]++
+	}
+	for i, r := range rows {
+		switch {
+		case count[r[0]] <= maxPools:
+		case strings.Contains(r[2], ":"):
+			rows[i] = row{r[0], allPools, allIPv6}
+		default:
+			rows[i] = row{r[0], allPools, allIPv4}
+		}
+	}
+	return rows
+}
+
 // pools adds the metrics of the pools.
 func (g gauges) pools(r report.Report) {
-	const many = " For a backend with more than 100 pools there is only the sum of each IP family, as pool (all)."
-	capacity := g.family("pool_capacity",
-		"Addresses that pods can get of the pool, taken or not: without those that are reserved, excluded, or outside of what is handed out. Left out if the number is unknown."+many, labelBackend, labelPool, labelRange)
-	allocated := g.family("pool_allocated",
-		"Addresses of the pool that are allocated after the last run."+many, labelBackend, labelPool, labelRange)
+	family := func(name, help string) family {
+		const many = " For a backend with more than 100 pools there is only the sum of each IP family, as pool (all)."
+		return g.family(name, help+many, labelBackend, labelPool, labelRange)
+	}
+	capacity := family("pool_capacity",
+		"Addresses that pods can get of the pool, taken or not: without those that are reserved, excluded, or outside of what is handed out. Left out if the number is unknown.")
+	allocated := family("pool_allocated",
+		"Addresses of the pool that are allocated after the last run.")
+	protected := family("pool_protected",
+		"1 for a pool with addresses that no pod has, of which none is released since every address of the pool is protected; 0 for other pools.")
 
-	protected := g.family("pool_protected",
-		"1 for a pool with addresses that no pod has, of which none is released since every address of the pool is protected; 0 for other pools."+many,
-		labelBackend, labelPool, labelRange)
-
-	pools := make(map[string]int, len(r.Backends))
-	for _, p := range r.Pools {
-		pools[p.Backend]++
-	}
-	unknown := make(map[[3]string]bool) // rows with a pool of unknown capacity
-	for _, p := range r.Pools {
-		if row := rowOf(p, pools); p.Capacity == nil {
-			unknown[row] = true
+	rows := rowsOf(r.Pools, func(p report.PoolReport) row { return row{p.Backend, p.Name, p.Range} })
+	sums := make(sums)
+	for i, p := range r.Pools {
+		sums.add(rows[i], p.Capacity)
+		after := p.AllocatedAfter
+		if r.Run.DryRun { // then the planned releases are subtracted
+			after = p.AllocatedBefore
 		}
+		allocated.add(float64(after), rows[i][:]...)
+		protected.add(one(p.ProtectedBy != ""), rows[i][:]...)
 	}
-	for _, p := range r.Pools {
-		row := rowOf(p, pools)
-		if !unknown[row] {
-			capacity.add(float(p.Capacity), row[:]...)
-		}
-		allocated.add(float64(stillAllocated(r.Run, p)), row[:]...)
-		protected.add(one(p.ProtectedBy != ""), row[:]...)
-	}
+	sums.addTo(capacity)
 }
 
-// rowOf returns the labels for the metrics of a pool, which depend on the number of
-// pools of its backend.
-func rowOf(p report.PoolReport, pools map[string]int) [3]string {
+// sums are the sums of each row; nil if a part is unknown.
+type sums map[row]*big.Float
+
+// add adds a number, which is nil if it is unknown.
+func (s sums) add(to row, n *big.Int) {
+	sum, ok := s[to]
 	switch {
-	case pools[p.Backend] <= maxPools:
-		return [3]string{p.Backend, p.Name, p.Range}
-	case strings.Contains(p.Range, ":"):
-		return [3]string{p.Backend, allPools, allIPv6}
-	default:
-		return [3]string{p.Backend, allPools, allIPv4}
+	case n == nil:
+		s[to] = nil
+	case !ok:
+		s[to] = new(big.Float).SetInt(n)
+	case sum != nil:
+		sum.Add(sum, new(big.Float).SetInt(n))
 	}
 }
 
-// stillAllocated returns the number of addresses of the pool that the store still
-// holds. After a dry run it is the number before: in the report of a dry run,
-// AllocatedAfter has the planned releases subtracted.
-func stillAllocated(run report.RunInfo, p report.PoolReport) int {
-	if run.DryRun {
-		return p.AllocatedBefore
+// addTo adds the sums that are known to gauges.
+func (s sums) addTo(f family) {
+	for row, sum := range s {
+		if sum != nil {
+			value, _ := sum.Float64()
+			f.add(value, row[:]...)
+		}
 	}
-	return p.AllocatedAfter
-}
-
-// float returns the nearest float64.
-func float(n *big.Int) float64 {
-	f, _ := new(big.Float).SetInt(n).Float64()
-	return f
 }

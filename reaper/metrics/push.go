@@ -28,13 +28,17 @@ func (g Gateway) Push(ctx context.Context, r report.Report, exitCode int) error 
 	g = g.ofNode(r.Run.Node)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pushTimeout)
 	defer cancel()
-	if err := g.pusher(lastRun(r, exitCode)).PushContext(ctx); err != nil {
+	run, metrics := newGauges("") // the group has the node
+	run.all(r, exitCode)
+	if err := g.pusher(metrics).PushContext(ctx); err != nil {
 		return fmt.Errorf("push metrics: %w", err)
 	}
 	if exitCode != 0 {
 		return nil
 	}
-	if err := g.pusher(lastSuccess(r)).Grouping(labelOutcome, "success").AddContext(ctx); err != nil {
+	success, metrics := newGauges("")
+	success.success(seconds(r.Run.FinishedAt))
+	if err := g.pusher(metrics).Grouping(labelOutcome, "success").AddContext(ctx); err != nil {
 		return fmt.Errorf("push the time of the last success: %w", err)
 	}
 	return nil

@@ -1,10 +1,8 @@
 package metrics
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -53,19 +51,16 @@ func write(path string, run report.RunInfo, exitCode int, add func(gauges)) erro
 
 // successIn returns the time of the last success that a file has.
 func successIn(path string) (at float64, ok bool) {
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() > maxFile {
 		return 0, false
 	}
-	file, err := os.Open(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return 0, false
 	}
-	defer func() { _ = file.Close() }()
-	lines := bufio.NewScanner(io.LimitReader(file, maxFile))
-	for lines.Scan() {
-		if fields := strings.Fields(lines.Text()); len(fields) > 1 && strings.HasPrefix(fields[0], namespace+"_"+lastSuccessName) {
-			at, err = strconv.ParseFloat(fields[len(fields)-1], 64)
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Fields(line); len(fields) > 1 && strings.HasPrefix(fields[0], namespace+"_"+lastSuccessName) {
+			at, err := strconv.ParseFloat(fields[len(fields)-1], 64)
 			return at, err == nil
 		}
 	}
