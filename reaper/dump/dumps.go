@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -85,35 +86,31 @@ func (d *Dumps) file(ctx context.Context, in io.Reader, file string, stores, pod
 // Ignored returns a warning for each file with objects that belong to no store, and
 // a warning for each list that is incomplete.
 func Ignored(documents []ipam.Document) []string {
-	var sentences, files []string
-	kinds := make(map[string][]string) // by file, in the order of the documents
-	counts := make(map[[2]string]int)
+	var sentences []string
+	type kindOf struct{ file, kind string }
+	counts := make(map[kindOf]int)
 	for _, d := range documents {
-		if d.List {
-			if d.More {
-				sentences = append(sentences, fmt.Sprintf("%s: %s is one page of a list, and the other pages are missing: dump the whole list", d.File, d.Place))
-			}
-			continue
-		}
 		kind := "without a kind"
 		switch {
+		case d.List && d.More:
+			sentences = append(sentences, fmt.Sprintf("%s: %s is one page of a list, and the other pages are missing: dump the whole list", d.File, d.Place))
+			continue
+		case d.List:
+			continue
 		case d.Kind != "":
 			kind = fmt.Sprintf("of kind %s (%s)", d.Kind, d.APIVersion)
 		case d.Key != "":
 			kind = "under etcd keys that are not Calico's"
 		}
-		if kinds[d.File] == nil {
-			files = append(files, d.File)
-		}
-		if counts[[2]string{d.File, kind}]++; counts[[2]string{d.File, kind}] == 1 {
-			kinds[d.File] = append(kinds[d.File], kind)
-		}
+		counts[kindOf{d.File, kind}]++
 	}
-	for _, file := range files {
-		for i, kind := range kinds[file] {
-			kinds[file][i] = fmt.Sprintf("%d %s", counts[[2]string{file, kind}], kind)
-		}
-		sentences = append(sentences, file+": ignored objects: "+strings.Join(kinds[file], ", "))
+	byFile := make(map[string][]string)
+	for one, n := range counts {
+		byFile[one.file] = append(byFile[one.file], fmt.Sprintf("%d %s", n, one.kind))
+	}
+	for _, file := range slices.Sorted(maps.Keys(byFile)) {
+		slices.Sort(byFile[file])
+		sentences = append(sentences, file+": ignored objects: "+strings.Join(byFile[file], ", "))
 	}
 	return sentences
 }

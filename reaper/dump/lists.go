@@ -21,7 +21,6 @@ type list struct {
 	fields  map[string]json.RawMessage // all fields but the elements
 	of      string                     // the name of the field with the elements; empty if the object is no list
 	element int                        // the number of the current element, from 1
-	early   []ipam.Document            // items that came before the kind of the list, and have none of their own
 }
 
 func (d *documents) newList() *list {
@@ -99,13 +98,10 @@ func (l *list) item(data []byte) error {
 	if m.Kind == "" {
 		m = l.meta().ofList()
 	}
-	doc := ipam.Document{Place: l.at(), APIVersion: m.APIVersion, Kind: m.Kind, Data: data}
 	if m.Kind == "" && l.of == itemsField {
-		l.budget.renew()
-		l.early = append(l.early, doc)
-		return nil
+		return fmt.Errorf("%s has no kind, and its list names none before it", l.at())
 	}
-	return l.give(doc)
+	return l.give(ipam.Document{Place: l.at(), APIVersion: m.APIVersion, Kind: m.Kind, Data: data})
 }
 
 // pair hands out a key and its value, as "etcdctl get -w json" prints them.
@@ -134,8 +130,7 @@ func (l *list) meta() meta {
 	return m
 }
 
-// finish hands out the object. Of a list, it hands out the items that waited for
-// the list's kind, and then the list.
+// finish hands out the object. Of a list, it says that the list is read.
 //
 // A list without a kind is refused. kubectl writes the kind after the items, so in
 // YAML a missing kind is the only sign of a file that was cut short.
@@ -153,13 +148,6 @@ func (l *list) finish() error {
 		return l.give(ipam.Document{APIVersion: m.APIVersion, Kind: m.Kind, Data: data})
 	case l.of == itemsField && m.Kind == "":
 		return fmt.Errorf("%s is a list without a kind, so the file may be cut short: dump it again", l.place())
-	}
-	of := m.ofList()
-	for _, doc := range l.early {
-		doc.APIVersion, doc.Kind = of.APIVersion, of.Kind
-		if err := l.give(doc); err != nil {
-			return err
-		}
 	}
 	return l.give(ipam.Document{APIVersion: m.APIVersion, Kind: m.Kind, List: true, More: l.more()})
 }

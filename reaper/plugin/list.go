@@ -104,8 +104,7 @@ func settingsOf(plugins []Plugin, p policy.Policy) func(backend string) any {
 // settings of a policy, in the order of the plugins. It also returns the documents that
 // none of them has a use for.
 func Offline(plugins []Plugin, documents []ipam.Document, p policy.Policy) (found []ipam.Backend, strange []ipam.Document) {
-	strange = documents
-	settings := settingsOf(plugins, p)
+	settings, offline, unused := settingsOf(plugins, p), 0, make(map[place]int)
 	for _, one := range plugins {
 		if one.Offline == nil {
 			continue
@@ -114,17 +113,15 @@ func Offline(plugins []Plugin, documents []ipam.Document, p policy.Policy) (foun
 		if b != nil {
 			found = append(found, b)
 		}
-		unused := make(map[place]bool, len(rest))
+		offline++
 		for _, d := range rest {
-			unused[placeOf(d)] = true
+			unused[placeOf(d)]++
 		}
-		var left []ipam.Document
-		for _, d := range strange {
-			if unused[placeOf(d)] {
-				left = append(left, d)
-			}
+	}
+	for _, d := range documents {
+		if unused[placeOf(d)] >= offline {
+			strange = append(strange, d)
 		}
-		strange = left
 	}
 	return found, strange
 }
