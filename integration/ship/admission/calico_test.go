@@ -1,6 +1,7 @@
 package admission_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
@@ -89,16 +90,14 @@ func TestBlocksOnlyFreeOrAreRestored(t *testing.T) {
 			{"add a finalizer", by, "patch", "block: block", patch("finalizers", `["example.com/x"]`)},
 		}
 	}
-	for _, account := range []string{admission.Reaper, admission.Outage} {
-		f.each(account, release)
-		f.each(account, metadata("blocks"))
-		f.each(account, []write{
-			{"delete a block", "other", "delete", "block: block", ``},
-			{"create a block", "other", "create", "block: ", theBlock().json(t, "another")},
-			{"create an affinity", "other", "create", "affinity: ",
-				`{"apiVersion":"crd.projectcalico.org/v1","kind":"BlockAffinity","metadata":{"name":"a"},"spec":{"cidr":"10.1.0.0/26","node":"evil","state":"confirmed","deleted":"false"}}`},
-		})
-	}
+	f.releasing(release...)
+	f.releasing(metadata("blocks")...)
+	f.releasing([]write{
+		{"delete a block", "other", "delete", "block: block", ``},
+		{"create a block", "other", "create", "block: ", theBlock().json(t, "another")},
+		{"create an affinity", "other", "create", "affinity: ",
+			`{"apiVersion":"crd.projectcalico.org/v1","kind":"BlockAffinity","metadata":{"name":"a"},"spec":{"cidr":"10.1.0.0/26","node":"evil","state":"confirmed","deleted":"false"}}`},
+	}...)
 	f.each(admission.Restore, restoring(tried(t, theBlock().take(9, "h9"), spoils)))
 	f.each(admission.Restore, restoring(metadata("blocks")))
 	f.each(admission.Restore, restoring(tried(t, theBlock(), []changed{
@@ -146,10 +145,7 @@ func TestHandlesOnlyCountDownOrAreRestored(t *testing.T) {
 		{"delete a handle", "", "delete", handle, ``},
 		{"create a handle", "other", "create", "handle: ", created},
 	}
-	for _, account := range []string{admission.Reaper, admission.Outage} {
-		f.each(account, both)
-		f.each(account, release)
-	}
+	f.releasing(slices.Concat(both, release)...)
 	f.each(admission.Restore, restoring(both))
 	f.each(admission.Restore, []write{
 		{"count up", "", "patch", handle, set(first, `3`)},

@@ -179,6 +179,19 @@ func (f *fixture) each(account string, writes []write) {
 	}
 }
 
+// releasing tries all writes by the accounts that release. With -short, the second one, which the
+// same policies name, tries one write that each policy refuses.
+func (f *fixture) releasing(writes ...write) {
+	f.Helper()
+	f.each(admission.Reaper, writes)
+	seen := make(map[string]bool)
+	f.each(admission.Outage, slices.DeleteFunc(slices.Clone(writes), func(w write) bool {
+		again := seen[w.by] || w.by == ""
+		seen[w.by] = true
+		return again && testing.Short()
+	}))
+}
+
 // subresource creates the subresource of a pod or of an account, without effect.
 func (f *fixture) subresource(account, namespace, name, sub string) (by string, err error) {
 	f.Helper()

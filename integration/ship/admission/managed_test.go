@@ -21,17 +21,15 @@ func TestManagedFieldsDoNotFillAnObject(t *testing.T) {
 			"time":"2026-11-22T07:00:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{%s}}}]}`, manager, version, strings.Join(names, ","))
 	}
 	const whereabouts, calico = "whereabouts.cni.cncf.io/v1alpha1", "crd.projectcalico.org/v1"
-	for _, account := range []string{admission.Reaper, admission.Outage} {
-		for _, manager := range []string{"x", "ip-reaper"} {
-			f.each(account, []write{
-				{"fill a pool", "pools", "patch", "pool: kube-system/pool", fields(manager, whereabouts, 12_000) + "]"},
-				{"fill a pool a little", "pools", "patch", "pool: kube-system/pool", fields(manager, whereabouts, 100) + "]"},
-				{"fill a handle", "handles", "patch", "handle: h1", fields(manager, calico, 100) + "]"},
-				{"fill a reservation", "reservations", "patch", "reservation: kube-system/10.0.0.2", fields(manager, whereabouts, 100) +
-					`,{"op":"replace","path":"/spec/podref","value":"shop/two"},{"op":"remove","path":"/metadata/annotations/ip-reaper~1spec"}]`},
-				{"fill a block", "blocks", "patch", "block: block", fields(manager, calico, 100) + "," + theBlock().free(1).patch(t)[1:]},
-				{"forget the managers", "", "patch", "pool: kube-system/pool", `[{"op":"replace","path":"/metadata/managedFields","value":[{}]}]`},
-			})
-		}
+	for account, manager := range map[string]string{admission.Reaper: "x", admission.Outage: "ip-reaper"} {
+		f.each(account, []write{
+			{"fill a pool", "pools", "patch", "pool: kube-system/pool", fields(manager, whereabouts, 12_000) + "]"},
+			{"fill a pool a little", "pools", "patch", "pool: kube-system/pool", fields(manager, whereabouts, 100) + "]"},
+			{"fill a handle", "handles", "patch", "handle: h1", fields(manager, calico, 100) + "]"},
+			{"fill a reservation", "reservations", "patch", "reservation: kube-system/10.0.0.2", fields(manager, whereabouts, 100) +
+				`,{"op":"replace","path":"/spec/podref","value":"shop/two"},{"op":"remove","path":"/metadata/annotations/ip-reaper~1spec"}]`},
+			{"fill a block", "blocks", "patch", "block: block", fields(manager, calico, 100) + "," + theBlock().free(1).patch(t)[1:]},
+			{"forget the managers", "", "patch", "pool: kube-system/pool", `[{"op":"replace","path":"/metadata/managedFields","value":[{}]}]`},
+		})
 	}
 }

@@ -50,9 +50,7 @@ func TestMemoryIsTheirOwn(t *testing.T) {
 		{"create an event of another name", "events", "create", "event: ", event("node-1.abc", controller)},
 		{"create an event of another controller", "events", "create", "event: ", event("ip-reaper-abc", "kubelet.example.com/kubelet")},
 	}
-	for _, account := range []string{admission.Reaper, admission.Outage} {
-		f.each(account, writes)
-	}
+	f.releasing(writes...)
 	f.each(admission.Restore, onlyUpdates(writes))
 	for account, other := range map[string]string{admission.Reaper: "other", admission.Outage: "other", admission.Restore: "restore-other"} {
 		f.each(account, []write{

@@ -1,6 +1,7 @@
 package admission_test
 
 import (
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,10 +44,7 @@ func TestNothingElseIsWritten(t *testing.T) {
 		{"create a custom resource", "other", "create", "reserved: ", reserved},
 		{"write the status of a custom resource", "other", "patch", "reserved: kube-system/kept status", status},
 	}
-	for _, account := range []string{admission.Reaper, admission.Outage} {
-		f.each(account, writes)
-		f.each(account, own)
-	}
+	f.releasing(slices.Concat(writes, own)...)
 	f.each(admission.Restore, restoring(writes))
 	f.each(admission.Restore, []write{
 		{"create a custom resource", "", "create", "reserved: ", reserved},

@@ -41,8 +41,7 @@ func TestPoolsOnlyShrinkOrAreRestored(t *testing.T) {
 		{"add an allocation", "pools", "patch", pool, add},
 		{"add one to an empty pool", "pools", "patch", "pool: kube-system/other", add},
 	}, never...)
-	f.each(admission.Reaper, release)
-	f.each(admission.Outage, release)
+	f.releasing(release...)
 	f.each(admission.Restore, append([]write{
 		{"add an allocation", "", "patch", pool, add},
 		{"add one to an empty pool", "", "patch", "pool: kube-system/other", add},
