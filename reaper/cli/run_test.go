@@ -89,19 +89,6 @@ func TestTerminalGetsProgressInsteadOfLogs(t *testing.T) {
 	}
 }
 
-func TestMachineGetsLogsInsteadOfProgress(t *testing.T) {
-	_, args := newFakeAPI(t, map[string]string{"pods": noPods, "statefulsets": noSets})
-	code, _, stderr := start(t.Context(), false, args)
-	if code != exitDone || strings.Contains(stderr, "listed ") {
-		t.Errorf("exit code %d, stderr:\n%s", code, stderr)
-	}
-	for line := range strings.Lines(stderr) {
-		if !strings.HasPrefix(line, `{"time":`) {
-			t.Errorf("no log line: %s", line)
-		}
-	}
-}
-
 // What SIGTERM does is to end the context.
 func TestInterruptedRunWritesNothingAndSaysSo(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())

@@ -15,34 +15,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-func TestTerminationMessageIsOneLineOfJSON(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "termination-log")
-	if err := os.WriteFile(file, []byte(strings.Repeat("an older and longer message\n", 99)), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := writeTermination(file, ended(someReport(), exitPartial), errors.New("two things:\nfailed")); err != nil {
-		t.Fatal(err)
-	}
-	got, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := `{"id":"20260301-120000-ABCDEF","exitCode":3,"dryRun":false,` +
-		`"summary":{"entries":11,"inUse":2,"held":3,"suspected":1,"planned":5,"released":1,"changed":2,"failed":1},` +
-		`"backends":{"calico":"failed","other":"ok","overlapping":"skipped","whereabouts":"partial"},` +
-		`"error":"two things:\nfailed"}` + "\n"
-	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("message (-want +got):\n%s", diff)
-	}
-}
-
-// A run whose message is lost says so in its log.
-func TestTerminationLogThatCannotBeWritten(t *testing.T) {
-	if err := writeTermination(t.TempDir(), report.Report{}, nil); err == nil {
-		t.Error("writeTermination into a directory = nil, want an error")
-	}
-}
-
 // The kubelet keeps 4096 bytes: more would cut the JSON in the middle.
 func TestTerminationMessageFits(t *testing.T) {
 	dir := t.TempDir()

@@ -44,31 +44,19 @@ func TestGroupComesFromThePath(t *testing.T) {
 func TestURLsThatAreNoGateways(t *testing.T) {
 	for _, tt := range []struct{ url, want string }{
 		{"pushgateway:9091", "the URL does not begin with http:// or https://"},
-		{"pushgateway", "the URL does not begin with http:// or https://"},
-		{"ftp://pushgateway", "the URL does not begin with http:// or https://"},
-		{"//pushgateway:9091", "the URL does not begin with http:// or https://"},
 		{"http://", "the URL has no host"},
-		{"http://:9091", "the URL has no host"},
-		{"http:pushgateway", "the URL has no host"},
 		{"http://me:s3cret%zz@pushgateway", "this is not a URL"},
 		{"http://me:s3cret@pushgateway:9091", "the URL has a user, and http would send the password in the clear: use https://"},
-		{"HTTP://me@pushgateway", "the URL has a user, and http would send the password in the clear: use https://"},
-		{"http://:s3cret@pushgateway", "the URL has a user, and http would send the password in the clear: use https://"},
 		{"http://@pushgateway/metrics", "the URL has a user, and http would send the password in the clear: use https://"},
 		{"http://me:s3cret@pushgateway:s3cret", "this is not a URL"},
-		{"http://pushgateway\n", "this is not a URL"},
 		{"http://pushgateway?token=s3cret", "the URL has a ? or a # after its path: leave that out"},
-		{"http://pushgateway?", "the URL has a ? or a # after its path: leave that out"},
 		{"http://pushgateway#s3cret", "the URL has a ? or a # after its path: leave that out"},
 		{"http://pushgateway/metrics", "the path of the URL ends within /metrics/job/NAME: leave out /metrics, or name the job"},
 		{"http://pushgateway/metrics/job/", "the path of the URL ends within /metrics/job/NAME: leave out /metrics, or name the job"},
 		{"http://pushgateway/metrics/job/a/cluster", "the path of the URL has a label without a value: write /metrics/job/NAME/LABEL/VALUE"},
 		{"http://pushgateway/metrics/job//cluster/prod", "the path of the URL has an empty part, or a wrong escape sequence"},
-		{"http://pushgateway/metrics/job/a/cluster//b/c", "the path of the URL has an empty part, or a wrong escape sequence"},
 		{"http://pushgateway/metrics/job/a/cluster@base64/cHJvZA", `the path of the URL has "cluster@base64", which is not a valid label name`},
-		{"http://pushgateway/metrics/job/a/__name__/b", `the path of the URL has "__name__", which is not a valid label name`},
 		{"http://pushgateway/metrics/job/a/backend/b", `the path of the URL has the label "backend", which the metrics have already: choose another name`},
-		{"http://pushgateway/metrics/job/a/job/b", `the path of the URL has the label "job", which the metrics have already: choose another name`},
 		{"http://pushgateway/metrics/job/a/outcome/b", `the path of the URL has the label "outcome", which the metrics have already: choose another name`},
 		{"http://pushgateway/metrics/job/a/cluster/b/cluster/c", `the path of the URL has the label "cluster", which the metrics have already: choose another name`},
 	} {
@@ -140,10 +128,8 @@ func TestRedirectionIsNotFollowed(t *testing.T) {
 	inClear := httptest.NewServer(other)
 	defer inClear.Close()
 	encrypted := startTLS(t, other)
-	for _, code := range []int{
-		http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect,
-	} {
-		for _, to := range []string{"/login", inClear.URL, encrypted.URL, withUser(encrypted.URL)} {
+	for _, code := range []int{http.StatusFound, http.StatusTemporaryRedirect} { // as a GET, and as it is
+		for _, to := range []string{"/login", inClear.URL, withUser(encrypted.URL)} {
 			asked := 0
 			server := startTLS(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if asked++; r.URL.Path != "/login" {

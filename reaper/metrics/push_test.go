@@ -79,7 +79,6 @@ func TestMetricsOfRuns(t *testing.T) {
 		{"everything", everything(), 0},
 		{"dry_run", dryRun(), 0},
 		{"no_census", noCensus(), 1},
-		{"nothing_was_looked_at", report.Report{Run: runInfo(false)}, 1},
 		{"a_store_failed_after_releases", failedLate(), 3},
 		{"many_pools", manyPools(101), 0},
 		{"odd_names", oddNames(), 130},
@@ -100,18 +99,6 @@ func TestMetricsOfRuns(t *testing.T) {
 				t.Errorf("pushed (-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-// A backend with few pools has metrics of each pool, so that a small pool that is full
-// is seen among large ones.
-func TestPoolsHaveMetricsOfTheirOwnUnlessThereAreMany(t *testing.T) {
-	for _, tt := range []struct{ pools, want int }{{1, 1}, {100, 100}, {101, 2}, {5000, 2}} {
-		for _, family := range push(t, "", manyPools(tt.pools), 3).families {
-			if family.GetName() == "ip_reaper_pool_allocated" && len(family.GetMetric()) != tt.want {
-				t.Errorf("%d pools have %d metrics, want %d", tt.pools, len(family.GetMetric()), tt.want)
-			}
-		}
 	}
 }
 
