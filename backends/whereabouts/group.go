@@ -3,8 +3,6 @@ package whereabouts
 import (
 	"cmp"
 	"crypto/sha256"
-	"math/big"
-	"net/netip"
 	"strings"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -91,23 +89,4 @@ func groupFor(u ipam.Pool, pools []ipPool) (group string, at place) {
 		}
 	}
 	return group, at
-}
-
-// keyOf returns the key of an address in a pool of the range: the offset from the
-// range's address as written. It is the inverse of addressAt. It returns an empty
-// string for an address that has no offset.
-func keyOf(prefix netip.Prefix, ip netip.Addr) string {
-	if !prefix.Contains(ip) || ip.Less(prefix.Addr()) {
-		return ""
-	}
-	offset := new(big.Int).SetBytes(ip.AsSlice())
-	return offset.Sub(offset, new(big.Int).SetBytes(prefix.Addr().AsSlice())).String()
-}
-
-// mayBeOf reports whether a pool with this part before the range in its name may be
-// of the network; the unnamed network is empty. In the name of a node-slice pool, the
-// node cannot be told from a network_name, so any part may stand before the pool of
-// the unnamed network.
-func mayBeOf(prefix, network string) bool {
-	return network == "" || prefix == network || strings.HasPrefix(prefix, network+"-")
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"net/netip"
 	"slices"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -104,32 +103,4 @@ func (h *handout) add(r attachedRange) {
 		h.sound = true
 		h.spans = append(h.spans, r.gives()...)
 	}
-}
-
-// comparePlaces orders places by network and range.
-func comparePlaces(a, b place) int {
-	return cmp.Or(cmp.Compare(a.network, b.network), a.in.Addr().Compare(b.in.Addr()), cmp.Compare(a.in.Bits(), b.in.Bits()))
-}
-
-// nameOf returns the name of the pool of a place without its namespace, as the plugin
-// makes it.
-func nameOf(at place) string {
-	name := normalizeRange(at.in.String())
-	if at.network == unnamed || at.network == "" {
-		return name
-	}
-	return at.network + "-" + name
-}
-
-// hostBits returns how many bits of the addresses of a range differ.
-func hostBits(p netip.Prefix) int { return p.Addr().BitLen() - p.Bits() }
-
-// handedOut returns the addresses that the plugin gives of a range without any further
-// setting: none of fewer than four (HasUsableIPs in pkg/iphelpers).
-func handedOut(in netip.Prefix) ipam.Spans {
-	if hostBits(in) < 2 {
-		return nil
-	}
-	s := ipam.SpanOf(in)
-	return ipam.Spans{{First: s.First.Next(), Last: s.Last.Prev()}}
 }

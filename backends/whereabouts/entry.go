@@ -1,0 +1,67 @@
+package whereabouts
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
+
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
+)
+
+// enginePool returns an IPPool as a pool of the engine.
+func (p ipPool) enginePool() ipam.Pool {
+	u := ipam.Pool{Name: p.pool(), Range: p.prefix, Capacity: capacity(p.prefix), Object: &ipam.Object{
+		APIVersion: v1alpha1.SchemeGroupVersion.String(),
+		Kind:       poolKind,
+		Namespace:  p.Metadata.Namespace,
+		Name:       p.Metadata.Name,
+		UID:        p.Metadata.UID,
+	}}
+	if network, ok := poolPrefix(p.name, p.prefix); ok {
+		u.Network = cmp.Or(network, unnamed)
+	}
+	u.Allocations = make([]ipam.Allocation, 0, len(p.allocations))
+	for key, entry := range p.allocations {
+		u.Allocations = append(u.Allocations, p.allocation(key, entry))
+	}
+	slices.SortFunc(u.Allocations, func(a, b ipam.Allocation) int {
+		return cmp.Or(a.IP.Compare(b.IP), cmp.Compare(a.Key, b.Key))
+	})
+	return u
+}
+
+// allocation decodes one allocation.
+func (p ipPool) allocation(key string, entry json.RawMessage) ipam.Allocation {
+	r := ipam.Allocation{Key: key, Token: string(entry)}
+	ip, err := addressAt(p.prefix, key)
+	if err != nil {
+		r.Unreadable = err.Error()
+	}
+	r.IP = ip
+	var allocation v1alpha1.IPAllocation
+	if err := kube.Decode(entry, &allocation); err != nil {
+		r.Unreadable = fmt.Sprintf("allocation %s: %v", key, err)
+		return r
+	}
+	r.Owner = ipam.Owner{
+		Sandbox:   within(r.Token, allocation.ContainerID),
+		Interface: within(r.Token, allocation.IfName),
+	}
+	if allocation.PodRef != "" {
+		r.Owner.Pod = readOwner(within(r.Token, allocation.PodRef))
+	}
+	r.UnknownField = unknownField(entry, "spec.allocations["+key+"]", entryFields)
+	// An ADD adopts only an entry of its own pod and interface (AssignIP in
+	// pkg/allocate of v0.9.4), and every ADD has an interface. Only versions before 0.8
+	// wrote entries without one, and they adopt none. What the field of a later version
+	// adopts is not known.
+	r.NeverAdopted = allocation.IfName == "" && claimOf(entry) == "" && r.UnknownField == ""
+	if r.Unreadable == "" && r.Owner.Pod.Namespace != "" {
+		r.Group = groupOf(p.pool(), key, allocation.PodRef)
+	}
+	return r
+}
