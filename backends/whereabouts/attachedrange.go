@@ -26,11 +26,6 @@ type attachedRange struct {
 	// if it is not sure that the plugin gives any.
 	first, last netip.Addr
 
-	// refused is set if the plugin refuses the section of the range, and unsure if it may
-	// read the range in another way. The zero value of both, with bounds that are not
-	// valid, is a range of fewer than four addresses, of which it gives none.
-	refused, unsure bool
-
 	// broken is why the exclude is not known; nil if it is known. Such a range may
 	// exclude all of its addresses.
 	broken error

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -48,22 +47,19 @@ func notServed(ctx context.Context, client rest.Interface) error {
 	if err := kube.Discover(ctx, client, &served, "/apis"); err != nil {
 		return fmt.Errorf("not found, and the reason is unknown: list the API groups: %w", err)
 	}
-	if !serves(served, v1alpha1.SchemeGroupVersion.String()) {
-		return fmt.Errorf("not found, and the reason is unknown: the list of API groups lacks %s", v1alpha1.SchemeGroupVersion)
+	versions := make(map[string]bool)
+	for _, group := range served.Groups {
+		for _, v := range group.Versions {
+			versions[v.GroupVersion] = true
+		}
 	}
-	if version := attachmentGroup + "/" + attachmentVersion; serves(served, version) {
-		return fmt.Errorf("not found, although the API server serves %s", version)
+	switch ours, theirs := v1alpha1.SchemeGroupVersion.String(), attachmentGroup+"/"+attachmentVersion; {
+	case !versions[ours]:
+		return fmt.Errorf("not found, and the reason is unknown: the list of API groups lacks %s", ours)
+	case versions[theirs]:
+		return fmt.Errorf("not found, although the API server serves %s", theirs)
 	}
 	return nil
-}
-
-// serves reports whether the list has the version, written as group/version.
-func serves(groups metav1.APIGroupList, version string) bool {
-	return slices.ContainsFunc(groups.Groups, func(g metav1.APIGroup) bool {
-		return slices.ContainsFunc(g.Versions, func(v metav1.GroupVersionForDiscovery) bool {
-			return v.GroupVersion == version
-		})
-	})
 }
 
 // readExclusions decodes network attachments. One that cannot be decoded may exclude
@@ -71,32 +67,25 @@ func serves(groups metav1.APIGroupList, version string) bool {
 func readExclusions(items []json.RawMessage) *exclusions {
 	all := new(exclusions)
 	for _, item := range items {
-		var o object
+		var o struct {
+			object
+			Spec struct {
+				Config string `json:"config"` // empty if a file on the nodes has the configuration
+			} `json:"spec"`
+		}
+		var ranges []attachedRange
+		where := "spec.config: "
 		if err := kube.Decode(item, &o); err != nil {
-			all.add(o.pool(), brokenRanges(string(item), correctable("", err)))
-			continue
+			where, ranges = "", brokenRanges(string(item), err)
+		} else {
+			ranges = readConfig(o.Spec.Config)
 		}
-		var spec struct {
-			Config string `json:"config"` // empty if a file on the nodes has the configuration
-		}
-		if len(o.Spec) > 0 {
-			if err := kube.Decode(o.Spec, &spec); err != nil {
-				all.add(o.pool(), brokenRanges(string(o.Spec), correctable("spec: ", err)))
-				continue
-			}
-		}
-		ranges := readConfig(spec.Config)
 		for i := range ranges {
-			if ranges[i].broken != nil {
-				ranges[i].broken = correctable("spec.config: ", ranges[i].broken)
+			if r := &ranges[i]; r.broken != nil {
+				r.broken = fmt.Errorf("%s%w; correct it, or delete the attachment", where, r.broken)
 			}
 		}
 		all.add(o.pool(), ranges)
 	}
 	return all
-}
-
-// correctable says what to do about an attachment that cannot be decoded.
-func correctable(where string, err error) error {
-	return fmt.Errorf("%s%w; correct it, or delete the attachment", where, err)
 }

@@ -1,7 +1,6 @@
 package whereabouts
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,125 +28,89 @@ const (
 // allocation. And they are listed after the allocations: a claim that was there when
 // its allocation was listed is missing only if it is gone.
 type claims struct {
-	list func() (existingClaims, error)
-}
-
-// existingClaims are the IPAMClaims of a list.
-type existingClaims struct {
-	names map[string]bool // namespace/name
-
-	// undecoded has why the name of a claim cannot be decoded, by namespace. That
-	// claim may be any one of its namespace; the empty namespace is any.
-	undecoded map[string]error
+	list func() (names map[string]bool, err error) // namespace/name
 }
 
 // listClaims returns the IPAMClaims of all namespaces, to be listed when they are
 // asked for. The client may be of another API group.
 func listClaims(ctx context.Context, client rest.Interface) claims {
-	return claims{sync.OnceValues(func() (existingClaims, error) {
+	return claims{sync.OnceValues(func() (map[string]bool, error) {
 		items, err := kube.ListRaw(ctx, client, func(get *rest.Request) *rest.Request {
 			return get.AbsPath("/apis", attachmentGroup, claimVersion, claimResource)
 		})
 		switch {
 		case apierrors.IsNotFound(err):
-			return existingClaims{}, fmt.Errorf("the API server does not serve %s.%s/%s: install their definition",
+			return nil, fmt.Errorf("the API server does not serve %s.%s/%s: install their definition",
 				claimResource, attachmentGroup, claimVersion)
 		case apierrors.IsForbidden(err):
-			return existingClaims{}, fmt.Errorf("%w; grant list on %s.%s", err, claimResource, attachmentGroup)
+			return nil, fmt.Errorf("%w; grant list on %s.%s", err, claimResource, attachmentGroup)
 		case err != nil:
-			return existingClaims{}, err
+			return nil, err
 		}
-		return readClaims(items), nil
+		return readClaims(items)
 	})}
 }
 
 // readClaims returns the names of IPAMClaims. Nothing else of them matters.
-func readClaims(items []json.RawMessage) existingClaims {
-	found := existingClaims{names: make(map[string]bool, len(items)), undecoded: make(map[string]error)}
+func readClaims(items []json.RawMessage) (map[string]bool, error) {
+	names := make(map[string]bool, len(items))
 	for _, item := range items {
-		var claim struct {
-			Metadata struct {
-				Namespace string `json:"namespace"`
-				Name      string `json:"name"`
-			} `json:"metadata"`
+		var o object
+		if err := kube.Decode(item, &o); err != nil {
+			return nil, fmt.Errorf("decode IPAMClaim %s: %w", o.pool(), err)
 		}
-		err := kube.Decode(item, &claim)
-		if err == nil && claim.Metadata.Name == "" {
-			err = errors.New("it has no name")
-		}
-		if err != nil {
-			found.undecoded[claim.Metadata.Namespace] = err
-			continue
-		}
-		found.names[claim.Metadata.Namespace+"/"+claim.Metadata.Name] = true
+		names[o.pool()] = true
 	}
-	return found
+	return names, nil
 }
-
-// errNoClaims is why the claims of files without any IPAMClaim are unknown.
-var errNoClaims = errors.New("the files have no IPAMClaim: add the output of kubectl get " + claimResource + " -A -o yaml")
 
 // offlineClaims returns the IPAMClaims among documents.
 func offlineClaims(items []json.RawMessage) claims {
-	return claims{sync.OnceValues(func() (existingClaims, error) {
+	return claims{sync.OnceValues(func() (map[string]bool, error) {
 		if len(items) == 0 {
-			return existingClaims{}, errNoClaims
+			return nil, errors.New("the files have no IPAMClaim: add the output of kubectl get " + claimResource + " -A -o yaml")
 		}
-		return readClaims(items), nil
+		return readClaims(items)
 	})}
 }
 
 // protect sets the protection of an allocation that belongs to an IPAMClaim, unless
 // the claim is surely gone. The stored object is an entry, or the spec of an
 // overlapping reservation.
-func (c claims) protect(a *ipam.Allocation, stored json.RawMessage) {
-	if a.Protected != "" {
-		return
-	}
-	if claim := claimOf(stored); claim != "" {
+func (c claims) protect(a *ipam.Allocation, stored string) {
+	if claim := claimOf(stored); claim != "" && a.Protected == "" {
 		a.Protected = c.protection(claim)
 	}
 }
 
 // protection says what protects the addresses of a claim; nothing if it is gone.
 func (c claims) protection(claim string) string {
-	namespace := readOwner(claim).Namespace
-	if namespace == "" {
+	if readOwner(claim).Namespace == "" {
 		return fmt.Sprintf("it belongs to the IPAMClaim %q, which is not namespace/name: correct %s, or remove it", claim, claimField)
 	}
 	existing, err := c.list()
 	switch {
 	case err != nil:
 		return fmt.Sprintf("it belongs to the IPAMClaim %s, and IPAMClaims could not be listed: %v", claim, err)
-	case existing.names[claim]:
+	case existing[claim]:
 		return "IPAMClaim " + claim + " exists"
-	}
-	if err := cmp.Or(existing.undecoded[namespace], existing.undecoded[""]); err != nil {
-		return fmt.Sprintf("it belongs to the IPAMClaim %s, which may be one that cannot be decoded: %v", claim, err)
 	}
 	return ""
 }
 
-// claimOf returns the IPAMClaim that a stored object names; empty if it names none.
-// A name that is no text is returned as it is stored.
-func claimOf(stored json.RawMessage) string {
+// claimField is the field that names the IPAMClaim to which an address belongs
+// (Whereabouts pull request 742).
+const claimField = "ipamclaimref"
+
+// claimOf returns the IPAMClaim that a stored object names; empty if it names none, and for one
+// that is no text, which makes the allocation unreadable.
+func claimOf(stored string) string {
 	// Almost no object has the field, so most are not decoded. A backslash could hide
 	// its name.
-	if text := string(stored); !strings.Contains(text, claimField) && !strings.Contains(text, `\`) {
+	if !strings.Contains(stored, claimField) && !strings.Contains(stored, `\`) {
 		return ""
 	}
-	var fields struct {
-		Claim json.RawMessage `json:"ipamclaimref"`
-	}
-	if err := kube.Decode(stored, &fields); err != nil {
-		return "" // the allocation is unreadable
-	}
-	if len(fields.Claim) == 0 || string(fields.Claim) == "null" {
-		return ""
-	}
-	var claim string
-	if err := kube.Decode(fields.Claim, &claim); err != nil {
-		return string(fields.Claim)
-	}
-	return claim
+	var e entry
+	_ = kube.Decode([]byte(stored), &e)
+	return e.Claim
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
-	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // enginePool returns an IPPool as a pool of the engine.
@@ -34,34 +33,38 @@ func (p ipPool) enginePool() ipam.Pool {
 	return u
 }
 
-// allocation decodes one allocation.
-func (p ipPool) allocation(key string, entry json.RawMessage) ipam.Allocation {
-	r := ipam.Allocation{Key: key, Token: string(entry)}
+// An entry is one of spec.allocations.
+type entry struct {
+	ContainerID string `json:"id"`
+	PodRef      string `json:"podref"`
+	IfName      string `json:"ifname"`
+	Claim       string `json:"ipamclaimref"`
+}
+
+// allocation decodes one entry.
+func (p ipPool) allocation(key string, stored json.RawMessage) ipam.Allocation {
+	r := ipam.Allocation{Key: key, Token: string(stored)}
 	ip, err := addressAt(p.prefix, key)
 	if err != nil {
 		r.Unreadable = err.Error()
 	}
 	r.IP = ip
-	var allocation v1alpha1.IPAllocation
-	if err := kube.Decode(entry, &allocation); err != nil {
+	var e entry
+	if r.UnknownField, err = decodeKnown(stored, "spec.allocations["+key+"]", &e); err != nil {
 		r.Unreadable = fmt.Sprintf("allocation %s: %v", key, err)
 		return r
 	}
-	r.Owner = ipam.Owner{
-		Sandbox:   within(r.Token, allocation.ContainerID),
-		Interface: within(r.Token, allocation.IfName),
+	r.Owner = ipam.Owner{Sandbox: within(r.Token, e.ContainerID), Interface: within(r.Token, e.IfName)}
+	if e.PodRef != "" {
+		r.Owner.Pod = readOwner(within(r.Token, e.PodRef))
 	}
-	if allocation.PodRef != "" {
-		r.Owner.Pod = readOwner(within(r.Token, allocation.PodRef))
-	}
-	r.UnknownField = unknownField(entry, "spec.allocations["+key+"]", entryFields)
 	// An ADD adopts only an entry of its own pod and interface (AssignIP in
 	// pkg/allocate of v0.9.4), and every ADD has an interface. Only versions before 0.8
 	// wrote entries without one, and they adopt none. What the field of a later version
 	// adopts is not known.
-	r.NeverAdopted = allocation.IfName == "" && claimOf(entry) == "" && r.UnknownField == ""
+	r.NeverAdopted = e.IfName == "" && e.Claim == "" && r.UnknownField == ""
 	if r.Unreadable == "" && r.Owner.Pod.Namespace != "" {
-		r.Group = groupOf(p.pool(), key, allocation.PodRef)
+		r.Group = groupOf(p.pool(), key, e.PodRef)
 	}
 	return r
 }

@@ -22,7 +22,6 @@ type holder struct {
 func newHolder(item json.RawMessage) holder {
 	p, err := readPool(item)
 	h := holder{ipPool: p}
-	h.Spec = nil // it is decoded
 	if err != nil {
 		h.undecoded = item
 		return h

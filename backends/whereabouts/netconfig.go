@@ -16,21 +16,20 @@ import (
 // pluginType is the plugin's type in the configuration of a network.
 const pluginType = "whereabouts"
 
-// An ipamConfig is the plugin's section of a configuration. Its fields are decoded
-// one by one, so that a broken one leaves the others.
+// An ipamConfig is the plugin's section of a configuration.
 type ipamConfig struct {
 	rangeConfig
-	Ranges        json.RawMessage `json:"ipRanges"`
-	Network       json.RawMessage `json:"network_name"`
-	NodeSliceSize json.RawMessage `json:"node_slice_size"`
+	Ranges        []rangeConfig `json:"ipRanges"`
+	Network       string        `json:"network_name"`
+	NodeSliceSize string        `json:"node_slice_size"`
 }
 
 // A rangeConfig is the plugin's RangeConfiguration.
 type rangeConfig struct {
-	Range   json.RawMessage `json:"range"`
-	Exclude json.RawMessage `json:"exclude"`
-	Start   json.RawMessage `json:"range_start"`
-	End     json.RawMessage `json:"range_end"`
+	Range   string   `json:"range"`
+	Exclude []string `json:"exclude"`
+	Start   string   `json:"range_start"`
+	End     string   `json:"range_end"`
 }
 
 // readConfig returns the ranges that the configuration of a network has for the
@@ -49,15 +48,13 @@ func readConfig(config string) []attachedRange {
 	}
 	var all []attachedRange
 	for _, section := range sections(root) {
-		data, err := json.Marshal(section)
-		if err != nil {
-			return brokenRanges(config, err)
+		data, _ := json.Marshal(section) // it was JSON
+		var c ipamConfig
+		if err := json.Unmarshal(data, &c); err != nil {
+			all = append(all, brokenRanges(string(data), err)...)
+			continue
 		}
-		var ipam ipamConfig
-		if err := json.Unmarshal(data, &ipam); err != nil {
-			return brokenRanges(string(data), err)
-		}
-		all = append(all, ipam.read()...)
+		all = append(all, c.read()...)
 	}
 	return all
 }
@@ -66,12 +63,13 @@ func readConfig(config string) []attachedRange {
 // text may be of any of them, and of no other. If it has none, the one that is
 // returned only tells the error.
 func brokenRanges(text string, err error) []attachedRange {
+	sliced := strings.Contains(strings.ToLower(text), "node_slice_size")
 	var all []attachedRange
 	known := make(map[netip.Prefix]bool)
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return !strings.ContainsRune("0123456789abcdefABCDEF.:/-", r) }) {
 		if from := rangeOf(word); from.IsValid() && !known[from] {
 			known[from] = true
-			all = append(all, attachedRange{from: from, anyNetwork: true, broken: err})
+			all = append(all, attachedRange{from: from, anyNetwork: true, sliced: sliced, broken: err})
 		}
 	}
 	if len(all) == 0 {
@@ -80,103 +78,60 @@ func brokenRanges(text string, err error) []attachedRange {
 	return all
 }
 
-// read decodes the section. The plugin treats a range beside ipRanges as one of
-// them, with an exclude of its own; without a range, it ignores that exclude. One
-// field that is broken breaks every ADD, so no range of that section gives addresses.
+// read returns the ranges of the section. The plugin treats a range beside ipRanges as one of
+// them, with an exclude of its own. Without a range, or with a text that is none, it gives no
+// address, and what it excludes means nothing. One exclude that is broken breaks every ADD.
 func (c ipamConfig) read() []attachedRange {
-	var network string
-	networkErr := decodeField("network_name", c.Network, &network)
-	var configs []rangeConfig
-	rangesErr := decodeField("ipRanges", c.Ranges, &configs)
-	var slice string // each node gets a part of the range of this size
-	sliceErr := decodeField("node_slice_size", c.NodeSliceSize, &slice)
-
 	var all []attachedRange
-	if rangesErr != nil {
-		all = brokenRanges(string(c.Ranges), rangesErr)
-	}
-	sure := networkErr == nil && rangesErr == nil && sliceErr == nil
-	for _, config := range append(configs, c.rangeConfig) {
-		ranges := config.read()
-		all = append(all, ranges...)
-		for _, r := range ranges {
-			sure = sure && r.broken == nil
+	var broken error
+	for _, one := range append(c.Ranges, c.rangeConfig) {
+		r := attachedRange{network: c.Network, slice: c.NodeSliceSize, sliced: c.NodeSliceSize != "", from: rangeOf(one.Range)}
+		if !r.from.IsValid() {
+			continue
 		}
-	}
-	for i := range all {
-		r := &all[i]
-		r.network, r.anyNetwork = network, networkErr != nil
-		r.slice, r.sliced = slice, sliceErr != nil || slice != ""
-		if r.broken == nil {
-			r.broken = networkErr
+		spans := make([]ipam.Span, 0, len(one.Exclude))
+		for _, text := range one.Exclude {
+			excluded, err := parseExclude(text)
+			if err != nil {
+				broken = fmt.Errorf("exclude: %w", err)
+			}
+			spans = append(spans, excluded)
 		}
-		if !sure {
-			r.first, r.last, r.refused = netip.Addr{}, netip.Addr{}, true
+		r.exclude = ipam.NewSpans(spans...)
+		r.first, r.last = one.bounds()
+		all = append(all, r)
+	}
+	if broken != nil {
+		for i := range all {
+			r := &all[i]
+			r.broken, r.first, r.last = broken, netip.Addr{}, netip.Addr{}
 		}
 	}
 	return all
 }
 
-// read decodes one range. It returns none if there is no range, or if the text is
-// none: then the plugin gives no address for it, and what it excludes means nothing.
-func (c rangeConfig) read() []attachedRange {
-	var text string
-	if err := decodeField("range", c.Range, &text); err != nil {
-		return brokenRanges(string(c.Range), err)
-	}
-	r := attachedRange{from: rangeOf(text)}
-	if !r.from.IsValid() {
-		return nil
-	}
-	var excludes []string
-	if err := decodeField("exclude", c.Exclude, &excludes); err != nil {
-		r.broken = err
-	}
-	spans := make([]ipam.Span, 0, len(excludes))
-	for _, text := range excludes {
-		excluded, err := parseExclude(text)
-		if err != nil {
-			r.broken = fmt.Errorf("exclude: %w", err)
-			break
-		}
-		spans = append(spans, excluded)
-	}
-	r.exclude = ipam.NewSpans(spans...)
-	if r.broken == nil {
-		r.first, r.last, r.unsure = c.bounds(text)
-	}
-	return []attachedRange{r}
-}
-
-// bounds returns the first and the last address that the plugin gives of a range. It
-// returns addresses that are not valid if the plugin gives none, or if the range or a
-// bound is not certain.
-func (c rangeConfig) bounds(text string) (first, last netip.Addr, unsure bool) {
-	var start, end string
-	if decodeField("range_start", c.Start, &start) != nil || decodeField("range_end", c.End, &end) != nil {
-		return first, last, true
-	}
+// bounds returns the first and the last address that the plugin gives of a range. Both are not
+// valid if it gives none, or may read the range or a bound in another way.
+func (c rangeConfig) bounds() (first, last netip.Addr) {
+	text, start, end := c.Range, c.Start, c.End
 	if from, cidr, ok := strings.Cut(text, "-"); ok {
 		address, _, _ := strings.Cut(cidr, "/")
 		text, start, end = cidr, from, address // as LoadIPAMConfig takes it
 	}
 	plain, err := netip.ParsePrefix(text)
-	if err != nil || plain.Addr().Is4In6() {
-		return first, last, true // the plugin may read it in another way
-	}
 	startIP, startOK := parseBound(start)
 	endIP, endOK := parseBound(end)
-	if !startOK || !endOK {
-		return first, last, true
+	if err != nil || plain.Addr().Is4In6() || !startOK || !endOK {
+		return netip.Addr{}, netip.Addr{}
 	}
 	subnet := net.IPNet{IP: plain.Masked().Addr().AsSlice(), Mask: net.CIDRMask(plain.Bits(), plain.Addr().BitLen())}
 	low, high, err := iphelpers.GetIPRange(subnet, startIP, endIP)
 	if err != nil {
-		return first, last, false // a range of fewer than four addresses gives none
+		return netip.Addr{}, netip.Addr{} // a range of fewer than four addresses gives none
 	}
 	first, _ = netip.AddrFromSlice(low)
 	last, _ = netip.AddrFromSlice(high)
-	return first.Unmap(), last.Unmap(), false
+	return first.Unmap(), last.Unmap()
 }
 
 // parseBound parses an address. An empty text is no bound. It reports false for a
@@ -187,18 +142,6 @@ func parseBound(text string) (net.IP, bool) {
 	}
 	ip := net.ParseIP(text)
 	return ip, ip != nil
-}
-
-// decodeField decodes a field of a configuration. A field that is not there leaves
-// into as it is.
-func decodeField(name string, data json.RawMessage, into any) error {
-	if len(data) == 0 {
-		return nil
-	}
-	if err := json.Unmarshal(data, into); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return nil
 }
 
 // sections returns the objects with the plugin's type.

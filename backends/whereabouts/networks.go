@@ -70,11 +70,11 @@ func (s *survey) networks(pools []ipam.Pool) []ipam.Network {
 		}
 		at := place{p.Network, asRange(p.Range)}
 		if places[at] == nil {
-			if i := s.sliceOf(p, all); i >= 0 {
+			if i := s.sliceOf(p); i >= 0 {
 				all[i].Pools = append(all[i].Pools, p.Name)
 				continue
 			}
-			places[at] = &handout{spans: handedOut(at.in), sound: true}
+			places[at] = &handout{spans: handedOut(at.in), sound: !s.mayNarrow(at)}
 		}
 		places[at].pools = append(places[at].pools, p.Name)
 	}
@@ -92,12 +92,19 @@ func (s *survey) networks(pools []ipam.Pool) []ipam.Network {
 	return all
 }
 
+// mayNarrow reports whether a pool without an attachment may be a slice that is not known, or of
+// an attachment that cannot be decoded.
+func (s *survey) mayNarrow(at place) bool {
+	return s.blind && at.network != unnamed ||
+		slices.ContainsFunc(s.ranges, func(r attachedRange) bool { return r.broken != nil && r.mayBeOf(at) })
+}
+
 // add adds what the plugin gives by one range of an attachment. A tenant may write tens of
 // thousands of ranges, so they are merged once, at the end.
 func (h *handout) add(r attachedRange) {
 	switch {
-	case r.refused || r.broken != nil:
-	case r.unsure:
+	case r.broken != nil: // the plugin refuses it
+	case !r.first.IsValid() && hostBits(r.from) >= 2:
 		h.unsure = true
 	default:
 		h.sound = true

@@ -88,6 +88,10 @@ func TestAttachmentsMakeNetworks(t *testing.T) {
 			want:        []string{"10.0.0.0-31 10.0.0.0/31 0 [] a range of fewer than four addresses has none for pods"},
 		},
 		"refused by the plugin": {attachments: []string{single(`, "range": "10.0.0.0/29", "exclude": ["x"]`)}, want: []string{"10.0.0.0-29 10.0.0.0/29 unknown []"}},
+		"not decoded by the plugin": {
+			attachments: []string{single(`, "range": "10.0.0.0/29", "exclude": "x"`)}, pools: []json.RawMessage{emptyPool("10.0.0.0-29", "10.0.0.0/29")},
+			want: []string{"10.0.0.0-29 10.0.0.0/29 unknown [kube-system/10.0.0.0-29]"},
+		},
 		"refused, beside another": {
 			attachments: []string{single(`, "range": "10.0.0.0/29", "exclude": ["x"]`), single(`, "range": "10.0.0.0/29", "exclude": ["10.0.0.1"]`)},
 			want:        []string{"10.0.0.0-29 10.0.0.0/29 5 []"},
@@ -114,13 +118,12 @@ func TestAttachmentsMakeNetworks(t *testing.T) {
 		"slices that cannot be listed": {
 			attachments: []string{sliced, single(`, "range": "10.1.0.0/29"`)}, slices: denied,
 			pools: []json.RawMessage{emptyPool("n1-10.0.0.0-25", "10.0.0.0/25")},
-			want:  []string{"10.0.0.0-24 10.0.0.0/24 unknown [kube-system/n1-10.0.0.0-25]", "10.1.0.0-29 10.1.0.0/29 6 []"},
+			want:  []string{"10.1.0.0-29 10.1.0.0/29 6 []", "n1-10.0.0.0-25 10.0.0.0/25 unknown [kube-system/n1-10.0.0.0-25]"},
 			err:   "list nodeslicepools.whereabouts.cni.cncf.io: ",
 		},
 		"slices that cannot be decoded": {
 			attachments: []string{sliced}, slices: items(strings.Replace(sliceOfTwo("net"), "10.0.0.128/25", "10.x", 1)),
-			want: []string{"10.0.0.0-24 10.0.0.0/24 unknown []"},
-			err:  "NodeSlicePool kube-system/net: status.allocations: ",
+			err: "NodeSlicePool kube-system/net: status.allocations: ",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -36,11 +36,8 @@ func (s *survey) readSlices(items []json.RawMessage) {
 // readSlicePool decodes a NodeSlicePool. With an error, it returns the object as far as
 // it could be decoded.
 func readSlicePool(data json.RawMessage) (slicePool, error) {
-	var p slicePool
-	if err := kube.Decode(data, &p.object); err != nil {
-		return p, fmt.Errorf("decode: %w", err)
-	}
-	var fields struct {
+	var stored struct {
+		object
 		Spec struct {
 			Range string `json:"range"`
 		} `json:"spec"`
@@ -50,15 +47,15 @@ func readSlicePool(data json.RawMessage) (slicePool, error) {
 			} `json:"allocations"`
 		} `json:"status"`
 	}
-	if err := kube.Decode(data, &fields); err != nil {
+	err := kube.Decode(data, &stored)
+	p := slicePool{object: stored.object}
+	if err != nil {
 		return p, fmt.Errorf("decode: %w", err)
 	}
-	from, err := netip.ParsePrefix(fields.Spec.Range)
-	if err != nil {
+	if p.from, err = netip.ParsePrefix(stored.Spec.Range); err != nil {
 		return p, fmt.Errorf("spec.range: %w", err)
 	}
-	p.from = asRange(from)
-	for _, a := range fields.Status.Allocations {
+	for _, a := range stored.Status.Allocations {
 		slice, err := netip.ParsePrefix(a.Range)
 		if err != nil {
 			return p, fmt.Errorf("status.allocations: %w", err)
@@ -68,8 +65,7 @@ func readSlicePool(data json.RawMessage) (slicePool, error) {
 	return p, nil
 }
 
-// sliced returns the NodeSlicePools as networks. If some are not known, the ranges of
-// sliced attachments are networks of unknown capacity beside them.
+// sliced returns the NodeSlicePools as networks, by the same indices.
 func (s *survey) sliced() []ipam.Network {
 	var all []ipam.Network
 	for _, p := range s.slices {
@@ -77,48 +73,23 @@ func (s *survey) sliced() []ipam.Network {
 		for _, slice := range p.slices {
 			usable = append(usable, handedOut(slice)...)
 		}
-		all = append(all, ipam.Network{Name: p.pool(), Range: p.from, Known: true, Usable: ipam.NewSpans(usable...)})
-	}
-	if !s.blind {
-		return all
-	}
-	named := make(map[string]bool)
-	for _, r := range s.ranges {
-		if !r.sliced || !r.from.IsValid() {
-			continue
-		}
-		if name := nameOf(place{r.network, r.from}); !named[name] {
-			named[name] = true
-			all = append(all, ipam.Network{Name: name, Range: r.from})
-		}
+		all = append(all, ipam.Network{Name: p.pool(), Range: asRange(p.from), Known: true, Usable: ipam.NewSpans(usable...)})
 	}
 	return all
 }
 
-// sliceOf returns the index of the network of which the pool is a slice, or -1. The name
+// sliceOf returns the index of the NodeSlicePool of which the pool is a slice, or -1. The name
 // of a slice's pool has the node. It also has the network_name, if there is one, and a
-// network that has it goes before others.
-func (s *survey) sliceOf(p ipam.Pool, networks []ipam.Network) int {
+// NodeSlicePool that has it goes before others.
+func (s *survey) sliceOf(p ipam.Pool) int {
 	found := -1
-	if p.Network == unnamed {
-		return found
-	}
 	namespace, _ := splitPool(p.Name)
-	for i, n := range networks {
-		name := ""
-		if i < len(s.slices) {
-			of := s.slices[i]
-			if of.Metadata.Namespace != namespace || !slices.Contains(of.slices, asRange(p.Range)) {
-				continue
-			}
-			name = of.Metadata.Name
-		} else if !n.Range.Overlaps(p.Range) || n.Range.Bits() > p.Range.Bits() {
-			continue
-		}
-		if name != "" && strings.HasPrefix(p.Network, name+"-") {
+	for i, of := range s.slices {
+		switch {
+		case p.Network == unnamed || of.Metadata.Namespace != namespace || !slices.Contains(of.slices, asRange(p.Range)):
+		case strings.HasPrefix(p.Network, of.Metadata.Name+"-"):
 			return i
-		}
-		if found < 0 {
+		case found < 0:
 			found = i
 		}
 	}

@@ -120,9 +120,9 @@ func overlappingPools(reservations []reservation, pools map[string]poolsOf, by p
 				pool = r.named(beside.proving())
 				group, at := groupFor(pool, beside.around(pool.Allocations[0].IP))
 				pool.Allocations[0].Group = group
-				by.protect(&pool, at, func(a ipam.Allocation) json.RawMessage {
+				by.protect(&pool, at, func(a ipam.Allocation) string {
 					listed, _ := readToken(a.Token) // token made it
-					return listed.Spec
+					return string(listed.Spec)
 				})
 			} else {
 				err = &ipam.PoolError{Pool: r.pool, Err: err}
@@ -166,23 +166,30 @@ func newReservation(o object) reservation {
 		}
 		r.Interrupted = err == nil
 	}
-	var spec v1alpha1.OverlappingRangeIPReservationSpec
-	if err := kube.Decode(stored, &spec); err != nil && r.Unreadable == "" {
+	var spec overlappingSpec
+	unknown, err := decodeKnown(stored, "spec", &spec)
+	if err != nil && r.Unreadable == "" {
 		r.Unreadable = fmt.Sprintf("spec: %v", err)
 	}
+	r.UnknownField = unknown
 	// NeverAdopted stays false: an ADD that meets a reservation of its own pod leaves
 	// it as it is, also for another interface (IPManagementKubernetesUpdate in
 	// pkg/storage/kubernetes of v0.9.4).
-	r.UnknownField = unknownField(stored, "spec", overlappingFields)
 	spec.ContainerID, spec.PodRef, spec.IfName = within(r.Token, spec.ContainerID), within(r.Token, spec.PodRef), within(r.Token, spec.IfName)
 	r.Owner = ownerOf(spec)
 	return l
 }
 
+// An overlappingSpec is the spec of an overlapping reservation.
+type overlappingSpec struct {
+	v1alpha1.OverlappingRangeIPReservationSpec
+	Claim string `json:"ipamclaimref"`
+}
+
 // ownerOf returns the owner that a spec names. A podref that names no pod leaves no
 // sandbox either, so that the overlapping reservation is held. A tombstone in place
 // of such a podref could not be taken back: the schema wants a podref.
-func ownerOf(spec v1alpha1.OverlappingRangeIPReservationSpec) ipam.Owner {
+func ownerOf(spec overlappingSpec) ipam.Owner {
 	owner := ipam.Owner{Interface: spec.IfName}
 	if spec.PodRef != "" {
 		owner.Pod = readOwner(spec.PodRef)
@@ -237,7 +244,6 @@ func readPools(items []json.RawMessage) map[string]poolsOf {
 	all := make(map[string]poolsOf)
 	for _, item := range items {
 		p, err := readPool(item)
-		p.Spec = nil // it is decoded
 		of := all[p.Metadata.Namespace]
 		if err != nil {
 			of.doubtful = true

@@ -99,7 +99,7 @@ func enginePools(items []json.RawMessage, by protections) iter.Seq2[ipam.Pool, e
 				err = &ipam.PoolError{Pool: p.pool(), Err: err}
 			}
 			u := p.enginePool()
-			by.protect(&u, place{u.Network, u.Range}, func(a ipam.Allocation) json.RawMessage { return p.allocations[a.Key] })
+			by.protect(&u, place{u.Network, u.Range}, func(a ipam.Allocation) string { return a.Token })
 			if !yield(u, err) {
 				return
 			}
@@ -226,10 +226,9 @@ func (b *Pools) read(ctx context.Context, pool string) (map[string]json.RawMessa
 
 // pool reads a pool.
 func (b *Pools) pool(ctx context.Context, pool string) (ipPool, error) {
-	o, err := get(ctx, b.client, poolResource, pool)
+	data, err := getRaw(ctx, b.client, poolResource, pool)
 	if err != nil {
 		return ipPool{}, err
 	}
-	p := ipPool{object: o}
-	return p, p.readSpec()
+	return readPool(data)
 }

@@ -142,16 +142,16 @@ func TestAllocationsAreListedByAddress(t *testing.T) {
 
 func TestPoolsThatCannotBeRead(t *testing.T) {
 	for _, tt := range []struct{ name, spec, says string }{
-		{"no spec", ``, "no spec"},
-		{"spec in another case", `"Spec": {"range": "10.0.0.0/24", "allocations": {}}`, "no spec"},
+		{"no spec", ``, "spec.range"},
+		{"spec in another case", `"Spec": {"range": "10.0.0.0/24", "allocations": {}}`, "spec.range"},
 		{"null spec", `"spec": null`, "spec.range"},
-		{"spec of a wrong type", `"spec": "10.0.0.0/24"`, "decode spec"},
+		{"spec of a wrong type", `"spec": "10.0.0.0/24"`, "decode"},
 		{"no range", `"spec": {"allocations": {"1": {}}}`, "spec.range"},
 		{"range in another case", `"spec": {"Range": "10.0.0.0/24", "allocations": {"1": {}}}`, "spec.range"},
-		{"range of a wrong type", `"spec": {"range": 10, "allocations": {"1": {}}}`, "decode spec"},
+		{"range of a wrong type", `"spec": {"range": 10, "allocations": {"1": {}}}`, "decode"},
 		{"range that is no range", `"spec": {"range": "172.xx.xx.192/27", "allocations": {"1": {}}}`, "172.xx.xx.192/27"},
 		{"address for a range", `"spec": {"range": "10.0.0.0", "allocations": {"1": {}}}`, "10.0.0.0"},
-		{"allocations of a wrong type", `"spec": {"range": "10.0.0.0/24", "allocations": ["1"]}`, "decode spec"},
+		{"allocations of a wrong type", `"spec": {"range": "10.0.0.0/24", "allocations": ["1"]}`, "decode"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			document := `{"metadata": {"namespace": "kube-system", "name": "x"}, ` + tt.spec + `}`

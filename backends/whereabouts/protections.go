@@ -1,10 +1,6 @@
 package whereabouts
 
-import (
-	"encoding/json"
-
-	"github.com/ip-reaper/ip-reaper/reaper/ipam"
-)
+import "github.com/ip-reaper/ip-reaper/reaper/ipam"
 
 // protections are all that keeps an allocation although it has no owner.
 type protections struct {
@@ -15,7 +11,7 @@ type protections struct {
 
 // protect sets what keeps the allocations of a pool, whose addresses are given at the
 // place. stored returns an allocation as it is stored.
-func (p protections) protect(u *ipam.Pool, at place, stored func(ipam.Allocation) json.RawMessage) {
+func (p protections) protect(u *ipam.Pool, at place, stored func(ipam.Allocation) string) {
 	p.excluded.protect(u, at)
 	for i := range u.Allocations {
 		a := &u.Allocations[i]

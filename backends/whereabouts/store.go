@@ -10,7 +10,6 @@ package whereabouts
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -57,8 +56,8 @@ func splitPool(pool string) (namespace, name string) {
 	return namespace, name
 }
 
-// list reads every object of a resource, in all namespaces, by quorum reads. It returns an error that wraps ipam.ErrNotInstalled if the API
-// server does not serve the resource.
+// list reads every object of a resource, in all namespaces, by quorum reads. It returns an error
+// that wraps ipam.ErrNotInstalled if the API server does not serve the resource.
 func list(ctx context.Context, client rest.Interface, resource string) ([]json.RawMessage, error) {
 	return listReduced(ctx, client, resource, func(item json.RawMessage) json.RawMessage { return item })
 }
@@ -114,37 +113,29 @@ func readOwner(podRef string) ipam.PodRef {
 
 // An ipPool is an IPPool as it was read.
 type ipPool struct {
-	object
+	object                                 // without the spec
 	name        string                     // metadata.name
 	prefix      netip.Prefix               // spec.range, with its address as written
 	allocations map[string]json.RawMessage // by key: the entry as it is stored
 }
 
+type poolSpec struct {
+	Range       string                     `json:"range"`
+	Allocations map[string]json.RawMessage `json:"allocations"`
+}
+
 // readPool decodes an IPPool. With an error, it returns the object as far as it
 // could be decoded.
 func readPool(data json.RawMessage) (ipPool, error) {
-	var p ipPool
-	if err := kube.Decode(data, &p.object); err != nil {
+	var stored struct {
+		object
+		Spec poolSpec `json:"spec"`
+	}
+	err := kube.Decode(data, &stored)
+	p := ipPool{object: stored.object, name: stored.Metadata.Name, allocations: stored.Spec.Allocations}
+	if err != nil {
 		return p, fmt.Errorf("decode: %w", err)
 	}
-	return p, p.readSpec()
-}
-
-// readSpec decodes the spec of the object.
-func (p *ipPool) readSpec() error {
-	p.name = p.Metadata.Name
-	var spec struct {
-		Range       string                     `json:"range"`
-		Allocations map[string]json.RawMessage `json:"allocations"`
-	}
-	if len(p.Spec) == 0 {
-		return errors.New("the IPPool has no spec")
-	}
-	if err := kube.Decode(p.Spec, &spec); err != nil {
-		return fmt.Errorf("decode spec: %w", err)
-	}
-	p.allocations = spec.Allocations
-	prefix, err := parseRange(spec.Range)
-	p.prefix = prefix
-	return err
+	p.prefix, err = parseRange(stored.Spec.Range)
+	return p, err
 }
