@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -94,43 +95,21 @@ func (b *Overlapping) each(ctx context.Context, some []*burial, do func(context.
 	_ = g.Wait() // each burial has its own answer
 }
 
-// check is step 1. It is for the objects into which no earlier attempt may have put a
-// tombstone.
+// check is step 1. It is for the objects into which no earlier attempt put a tombstone.
 func (b *Overlapping) check(ctx context.Context, some []*burial) {
-	var unchecked []*burial
-	for _, u := range some {
-		if _, begun := b.begun.Load(u.r.Pool); !begun {
-			unchecked = append(unchecked, u)
-		}
-	}
-	held, err := b.heldBy(ctx, unchecked, time.Now().Add(-poolsFresh))
-	for i, u := range unchecked {
+	some = slices.DeleteFunc(some, func(u *burial) bool {
+		_, begun := b.begun.Load(u.r.Pool)
+		return begun
+	})
+	held, err := b.heldBy(ctx, some, time.Now().Add(-poolsFresh))
+	for i, u := range some {
 		switch {
 		case err != nil:
 			u.end(kube.Transient(err))
 		case held[i] != "":
 			u.end(fmt.Errorf("%w: pool %s still holds the address for the same pod", ipam.ErrKept, held[i]))
-		default:
-			b.begun.Store(u.r.Pool, object{})
 		}
 	}
-}
-
-// heldBy returns the IPPools that hold the addresses, as they were read after the given time.
-// Without burials, it reads nothing.
-func (b *Overlapping) heldBy(ctx context.Context, some []*burial, since time.Time) ([]string, error) {
-	if len(some) == 0 {
-		return nil, nil
-	}
-	pools, err := b.poolsSince(ctx, since)
-	if err != nil {
-		return nil, err
-	}
-	rs := make([]ipam.Allocation, len(some))
-	for i, u := range some {
-		rs[i] = u.r
-	}
-	return holders(pools, rs), nil
 }
 
 // bury is step 2. A tombstone of an earlier attempt is not written again: step 4 finds out
@@ -141,9 +120,8 @@ func (b *Overlapping) bury(ctx context.Context, u *burial) {
 		u.end(err)
 		return
 	}
-	begun, _ := b.begun.Load(r.Pool)
-	if marked, ok := begun.(object); ok && marked.Metadata.UID != "" {
-		u.marked = marked
+	if marked, begun := b.begun.Load(r.Pool); begun {
+		u.marked, _ = marked.(object)
 		return
 	}
 	u.marked, err = b.setTombstone(ctx, r.Pool, r)
@@ -186,7 +164,7 @@ func (b *Overlapping) lookAgain(ctx context.Context, some []*burial) {
 
 // finish is step 4.
 func (b *Overlapping) finish(ctx context.Context, u *burial) {
-	b.begun.Store(u.r.Pool, object{}) // the tombstone goes, or is another one
+	b.begun.Delete(u.r.Pool) // the tombstone goes, or is another one
 	if u.answer != nil {
 		if back := b.clearTombstone(ctx, u.r.Pool, u.marked); back != nil {
 			u.end(kube.Transient(back))

@@ -1,11 +1,11 @@
 package whereabouts
 
 import (
+	"context"
 	"encoding/json"
 	"net/netip"
 	"strings"
-
-	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
+	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
@@ -34,25 +34,34 @@ func newHolder(item json.RawMessage) holder {
 	return h
 }
 
-// holders returns the IPPool that holds, or may hold, the address of each overlapping
-// reservation for its owner; an empty string where there is none.
-func holders(pools []holder, rs []ipam.Allocation) []string {
-	held, podRefs, networks := make([]string, len(rs)), make([]string, len(rs)), make([]string, len(rs))
-	for i, r := range rs {
-		podRefs[i], networks[i] = r.Owner.Pod.String(), networkOf(r)
+// version returns the version of the IPPool.
+func (h holder) version() version { return version{h.pool(), h.Metadata.ResourceVersion} }
+
+// heldBy returns the IPPool that holds, or may hold, the address of each overlapping
+// reservation for its owner, as they were read after the given time; an empty string where
+// there is none. Without reservations, it reads nothing.
+func (b *Overlapping) heldBy(ctx context.Context, some []*burial, since time.Time) ([]string, error) {
+	if len(some) == 0 {
+		return nil, nil
+	}
+	pools, err := b.poolsSince(ctx, since)
+	if err != nil {
+		return nil, err
+	}
+	held, networks := make([]string, len(some)), make([]string, len(some))
+	for i, u := range some {
+		networks[i] = networkOf(u.r)
 	}
 	for _, p := range pools {
-		var texts map[string]bool
-		if p.undecoded != nil {
-			texts = textsOf(p.undecoded)
-		}
-		for i, r := range rs {
-			if held[i] == "" && p.mayBeOf(networks[i]) && (texts[podRefs[i]] || p.holds(r.IP, podRefs[i])) {
+		texts := textsOf(p.undecoded)
+		for i, u := range some {
+			podRef := u.r.Owner.Pod.String()
+			if held[i] == "" && p.mayBeOf(networks[i]) && (texts[podRef] || p.holds(u.r.IP, podRef)) {
 				held[i] = p.pool()
 			}
 		}
 	}
-	return held
+	return held, nil
 }
 
 // networkOf returns the network in the name of an overlapping reservation; empty for
@@ -90,15 +99,15 @@ func (h holder) holds(ip netip.Addr, podRef string) bool {
 
 // mayName reports whether an entry names the pod, or may: one that cannot be decoded names
 // each pod whose name is a text in it.
-func mayName(entry json.RawMessage, podRef string) bool {
-	var allocation v1alpha1.IPAllocation
-	if err := kube.Decode(entry, &allocation); err != nil {
-		return textsOf(entry)[podRef]
+func mayName(stored json.RawMessage, podRef string) bool {
+	var e entry
+	if err := kube.Decode(stored, &e); err != nil {
+		return textsOf(stored)[podRef]
 	}
-	return allocation.PodRef == podRef
+	return e.PodRef == podRef
 }
 
-// textsOf returns each text among the values of a JSON document.
+// textsOf returns each text among the values of a JSON document; none of an empty one.
 func textsOf(document json.RawMessage) map[string]bool {
 	texts := make(map[string]bool)
 	var add func(value any)

@@ -9,6 +9,7 @@ import (
 	"iter"
 	"net/netip"
 	"sync"
+	"time"
 
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
 	"k8s.io/client-go/rest"
@@ -34,12 +35,13 @@ type Overlapping struct {
 	settings Settings
 	atOnce   int // writes that one call of Release makes at the same time
 
-	// begun has the objects, by pool, into which an earlier attempt may have put a
-	// tombstone: as they were with it, or the zero object if that is not known.
+	// begun has the objects into which an earlier attempt put a tombstone, as they were
+	// with it, by pool.
 	begun sync.Map
 
 	mu    sync.Mutex // held while the IPPools are read
-	pools *poolsRead // the IPPools as last read; nil if they are to be read
+	pools []holder   // the IPPools as last read
+	read  time.Time  // when their reading began; zero: they are to be read
 }
 
 // NewOverlapping returns the backend over a client of
@@ -87,7 +89,7 @@ func (b *Overlapping) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 func (b *Overlapping) forget() {
 	b.begun.Clear()
 	b.mu.Lock()
-	b.pools = nil
+	b.pools, b.read = nil, time.Time{}
 	b.mu.Unlock()
 }
 

@@ -3,79 +3,90 @@ package whereabouts
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
-
-	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// A poolsRead has the IPPools, and when their reading began.
-type poolsRead struct {
-	pools    []holder
-	versions map[version]bool // of the pools
-	at       time.Time
+// poolsSince returns the IPPools as they were after the given time. Concurrent calls share one
+// reading.
+func (b *Overlapping) poolsSince(ctx context.Context, since time.Time) ([]holder, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.read.After(since) {
+		return b.pools, nil
+	}
+	now := time.Now()
+	pools, err := b.readPools(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b.pools, b.read = pools, now
+	return pools, nil
 }
 
 // A version names one state of an IPPool: two IPPools with the same version are equal. The
 // API server gives a resourceVersion to every object.
 type version struct{ pool, resourceVersion string }
 
-// versionOf returns the version of an object; the zero version if its metadata cannot be
-// decoded.
-func versionOf(item json.RawMessage) version {
-	var o object
-	if kube.Decode(item, &o) != nil || o.Metadata.ResourceVersion == "" {
-		return version{}
-	}
-	return version{o.pool(), o.Metadata.ResourceVersion}
-}
+// metadataOnly asks the API server to leave out all but the metadata of objects.
+const metadataOnly = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 
-// poolsSince returns the IPPools as they were after the given time. Concurrent calls share one
-// reading. The IPPools of a large cluster have dozens of megabytes, so those that were read
-// before are not read again if the API server says that all of them have the same versions.
-func (b *Overlapping) poolsSince(ctx context.Context, since time.Time) ([]holder, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.pools != nil && b.pools.at.After(since) {
-		return b.pools.pools, nil
+// readPools reads the IPPools. Of those that were read before, it reads again only the ones
+// that have changed: the IPPools of a large cluster have dozens of megabytes. If more than a
+// quarter have changed, it reads all.
+func (b *Overlapping) readPools(ctx context.Context) ([]holder, error) {
+	all := func() ([]holder, error) { return listReduced(ctx, b.client, poolResource, newHolder) }
+	if len(b.pools) == 0 {
+		return all()
 	}
-	now := time.Now()
-	if b.pools != nil {
-		versions, err := listReduced(ctx, b.client, poolResource, versionOf, func(r *rest.Request) *rest.Request {
-			return r.SetHeader("Accept", metadataOnly)
-		})
-		if err != nil {
-			return nil, err
-		}
-		if same := setOf(versions); maps.Equal(same, b.pools.versions) && !same[version{}] {
-			b.pools.at = now
-			return b.pools.pools, nil
-		}
+	known := make(map[version]holder, len(b.pools))
+	for _, h := range b.pools {
+		known[h.version()] = h
 	}
-	now = time.Now()
-	items, err := list(ctx, b.client, poolResource)
+	versions, err := listReduced(ctx, b.client, poolResource,
+		func(item json.RawMessage) version { return newHolder(item).version() },
+		func(r *rest.Request) *rest.Request { return r.SetHeader("Accept", metadataOnly) })
 	if err != nil {
 		return nil, err
 	}
-	read := poolsRead{at: now, versions: make(map[version]bool, len(items))}
-	for _, item := range items {
-		read.pools = append(read.pools, newHolder(item))
-		read.versions[versionOf(item)] = true
+	pools := make([]holder, len(versions))
+	var changed []int
+	for i, v := range versions {
+		if v.resourceVersion == "" {
+			return all() // its metadata cannot be decoded
+		}
+		same := false
+		if pools[i], same = known[v]; !same {
+			changed = append(changed, i)
+		}
 	}
-	b.pools = &read
-	return read.pools, nil
+	if 4*len(changed) > len(versions) {
+		return all()
+	}
+	var g errgroup.Group
+	g.SetLimit(b.atOnce)
+	for _, i := range changed {
+		g.Go(func() (err error) {
+			pools[i], err = b.readPool(ctx, versions[i].pool)
+			return err
+		})
+	}
+	return pools, g.Wait()
 }
 
-// setOf returns the versions as a set.
-func setOf(versions []version) map[version]bool {
-	set := make(map[version]bool, len(versions))
-	for _, v := range versions {
-		set[v] = true
+// readPool reads one IPPool; it returns an empty one if that is gone. It asks for a list of one
+// object, because the backend has no right to get an IPPool.
+func (b *Overlapping) readPool(ctx context.Context, pool string) (holder, error) {
+	namespace, name := splitPool(pool)
+	found, err := listReduced(ctx, b.client, poolResource, newHolder, func(r *rest.Request) *rest.Request {
+		return r.Namespace(namespace).Param("fieldSelector", "metadata.name="+name)
+	})
+	for _, h := range found {
+		if h.pool() == pool {
+			return h, err
+		}
 	}
-	return set
+	return holder{}, err
 }
-
-// metadataOnly asks the API server to leave out all but the metadata of objects.
-const metadataOnly = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
