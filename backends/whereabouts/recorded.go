@@ -1,12 +1,13 @@
 package whereabouts
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 
-	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
@@ -31,83 +32,29 @@ var serverOwned = []string{
 // tombstone.
 func readRecorded(r ipam.Record) (recorded, error) {
 	var o object
-	if err := kube.Decode(r.Stored, &o); err != nil {
+	var fields map[string]any
+	if err := cmp.Or(kube.Decode(r.Stored, &o), kube.Decode(r.Stored, &fields)); err != nil {
 		return recorded{}, fmt.Errorf("the stored object: %w", err)
 	}
-	entry := overlappingPool(o, nil).Allocations[0] // without pools: the record has the address
-	if err := checkOverlapping(r, o, entry.Owner.Pod); err != nil {
-		return recorded{}, err
-	}
-	fields, err := objectOf(r.Stored)
-	if err != nil {
-		return recorded{}, err
-	}
-	metadata, err := objectOf(fields["metadata"])
-	if err != nil {
-		return recorded{}, err
-	}
-	for _, name := range serverOwned {
-		delete(metadata, name)
-	}
-	if entry.Interrupted {
-		if fields["spec"], err = replaced(o); err != nil {
-			return recorded{}, err
-		}
-		if err := dropAnnotation(metadata, specAnnotation); err != nil {
-			return recorded{}, err
-		}
-	}
-	if fields["metadata"], err = json.Marshal(metadata); err != nil {
-		return recorded{}, err
-	}
-	body, err := json.Marshal(fields)
-	return recorded{body, fields["spec"]}, err
-}
-
-// checkOverlapping returns an error if the object is not the one of the record, or
-// names no pod.
-func checkOverlapping(r ipam.Record, o object, owner ipam.PodRef) error {
-	var kind struct {
-		APIVersion string `json:"apiVersion"`
-		Kind       string `json:"kind"`
-	}
-	if err := kube.Decode(r.Stored, &kind); err != nil {
-		return fmt.Errorf("the stored object: %w", err)
-	}
+	listed := overlappingPool(o, nil).Allocations[0] // without pools: the record has the address
 	named := slices.ContainsFunc(readings(o.Metadata.Name), func(n reading) bool { return n.ip.String() == r.IP })
 	switch {
-	case kind.APIVersion != v1alpha1.SchemeGroupVersion.String() || kind.Kind != overlappingKind:
-		return fmt.Errorf("the stored object is of kind %q of %q", kind.Kind, kind.APIVersion)
 	case o.pool() != r.Pool || o.Metadata.Name != r.Key:
-		return fmt.Errorf("the stored object is %s, not the one of the record", o.pool())
+		return recorded{}, fmt.Errorf("the stored object is %s, not the one of the record", o.pool())
 	case !named:
-		return fmt.Errorf("the address %q of the record is not the one in the object's name", r.IP)
-	case owner.Namespace == "":
-		return errors.New("the stored object names no pod")
+		return recorded{}, fmt.Errorf("the address %q of the record is not the one in the object's name", r.IP)
+	case listed.Owner.Pod.Namespace == "":
+		return recorded{}, errors.New("the stored object names no pod")
 	}
-	return nil
-}
-
-// dropAnnotation removes an annotation. It leaves no empty list of annotations.
-func dropAnnotation(metadata map[string]json.RawMessage, name string) error {
-	annotations, err := objectOf(metadata["annotations"])
-	if err != nil {
-		return err
+	for _, name := range serverOwned {
+		unstructured.RemoveNestedField(fields, "metadata", name)
 	}
-	delete(annotations, name)
-	if len(annotations) == 0 {
-		delete(metadata, "annotations")
-		return nil
+	spec := o.Spec
+	if listed.Interrupted {
+		spec, _ = replaced(o) // else it were not interrupted
+		unstructured.RemoveNestedField(fields, "metadata", "annotations", specAnnotation)
 	}
-	metadata["annotations"], err = json.Marshal(annotations)
-	return err
-}
-
-// objectOf splits a JSON object into its fields. Each field stays as it is written.
-func objectOf(data json.RawMessage) (map[string]json.RawMessage, error) {
-	var fields map[string]json.RawMessage
-	if err := kube.Decode(data, &fields); err != nil {
-		return nil, fmt.Errorf("the stored object: %w", err)
-	}
-	return fields, nil
+	fields["spec"] = spec
+	body, err := json.Marshal(fields)
+	return recorded{body, spec}, err
 }

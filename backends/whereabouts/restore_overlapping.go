@@ -3,10 +3,8 @@ package whereabouts
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
-	"github.com/sethvargo/go-retry"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -64,28 +62,22 @@ func (b *Overlapping) Restore(ctx context.Context, pool string, rs []ipam.Record
 // Compare implements ipam.Backend. It reads the objects one by one.
 func (b *Overlapping) Compare(ctx context.Context, pool string, rs []ipam.Record) []error {
 	return eachRecord(pool, rs, func(r recorded) error {
-		return retry.Do(ctx, restoreBackoff(), func(ctx context.Context) error {
-			now, err := get(ctx, b.client, overlappingResource, pool)
-			if gone(err, overlappingResource, pool) {
-				return nil
-			}
-			if err != nil {
-				return retryable(err)
-			}
-			return r.compare(now)
-		})
+		now, err := get(ctx, b.client, overlappingResource, pool)
+		switch {
+		case gone(err, overlappingResource, pool):
+			return nil
+		case err != nil:
+			return kube.Transient(err)
+		}
+		return r.compare(now)
 	})
 }
 
 // eachRecord answers each record of an object: by do, if Record can have returned it.
 func eachRecord(pool string, rs []ipam.Record, do func(recorded) error) []error {
-	wanted := make(map[string]recorded, 1)
-	good, errs := checkRecords(OverlappingName, pool, rs, func(r ipam.Record) (err error) {
-		wanted[r.Key], err = readRecorded(r)
-		return err
-	})
+	good, errs := checkRecords(pool, rs, readRecorded)
 	for i, r := range good {
-		errs[i] = do(wanted[r.Key])
+		errs[i] = do(r)
 	}
 	return errs
 }
@@ -93,44 +85,26 @@ func eachRecord(pool string, rs []ipam.Record, do func(recorded) error) []error 
 // restore puts back one object.
 func (b *Overlapping) restore(ctx context.Context, pool string, r recorded) error {
 	namespace, _ := splitPool(pool)
-	unsure := false // an answer to a write was lost, so the stored object may be ours
-	again := func(err error) error {
-		err = retryable(err)
-		unsure = unsure || errors.Is(err, ipam.ErrAgain)
-		return err
+	err := b.client.Post().Namespace(namespace).Resource(overlappingResource).
+		MaxRetries(0).Body([]byte(r.body)).Do(ctx).Error()
+	err = kube.Denied(err, overlappingKind+" "+pool)
+	switch {
+	case kube.Gone(err, "namespaces", namespace):
+		return fmt.Errorf("%w: its namespace is gone", ipam.ErrTaken)
+	case !apierrors.IsAlreadyExists(err):
+		return kube.Unsure(kube.Transient(err))
 	}
-	return retry.Do(ctx, restoreBackoff(), func(ctx context.Context) error {
-		err := b.client.Post().Namespace(namespace).Resource(overlappingResource).
-			MaxRetries(0).Body([]byte(r.body)).Do(ctx).Error()
-		err = kube.Denied(err, overlappingKind+" "+pool)
-		switch {
-		case err == nil:
-			return nil
-		case kube.Gone(err, "namespaces", namespace):
-			return fmt.Errorf("%w: its namespace is gone", ipam.ErrTaken)
-		case !apierrors.IsAlreadyExists(err):
-			return again(err)
+	now, err := get(ctx, b.client, overlappingResource, pool)
+	if err == nil {
+		if err = r.compare(now); err != nil {
+			return err
 		}
-		now, err := get(ctx, b.client, overlappingResource, pool)
-		if gone(err, overlappingResource, pool) {
-			return retry.RetryableError(fmt.Errorf("%w: the object existed a moment ago and is gone", ipam.ErrAgain))
-		}
-		if err != nil {
-			return retryable(err)
-		}
-		err = r.compare(now)
-		if err == nil {
-			err := b.putBack(ctx, pool, now)
-			if gone(err, overlappingResource, pool) {
-				err = fmt.Errorf("%w: the object existed a moment ago and is gone", ipam.ErrAgain)
-			}
-			return again(err)
-		}
-		if unsure && errors.Is(err, ipam.ErrPresent) {
-			return nil
-		}
-		return err
-	})
+		err = kube.Unsure(kube.Transient(b.putBack(ctx, pool, now)))
+	}
+	if gone(err, overlappingResource, pool) {
+		return fmt.Errorf("%w: the object existed a moment ago and is gone", ipam.ErrAgain)
+	}
+	return kube.Transient(err)
 }
 
 // compare returns nil if the stored object is the tombstone of the recorded one, whose
