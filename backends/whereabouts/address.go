@@ -29,31 +29,12 @@ func addressAt(prefix netip.Prefix, key string) (netip.Addr, error) {
 	offset, _ := new(big.Int).SetString(key, 10)
 	base := prefix.Addr().AsSlice()
 	sum := offset.Add(offset, new(big.Int).SetBytes(base))
-	if sum.BitLen() > 8*len(base) {
-		return netip.Addr{}, errOutside(key, prefix)
+	if sum.BitLen() <= 8*len(base) {
+		if ip, ok := netip.AddrFromSlice(sum.FillBytes(make([]byte, len(base)))); ok && prefix.Contains(ip) {
+			return ip.Unmap(), nil
+		}
 	}
-	ip, ok := netip.AddrFromSlice(sum.FillBytes(make([]byte, len(base))))
-	if !ok || !prefix.Contains(ip) {
-		return netip.Addr{}, errOutside(key, prefix)
-	}
-	return ip.Unmap(), nil
-}
-
-func errOutside(key string, prefix netip.Prefix) error {
-	return fmt.Errorf("offset %s lies outside of the range %s", key, prefix)
-}
-
-// capacity returns how many addresses the plugin can allocate from a range. The
-// plugin spares the first and the last address, in both families, and refuses a
-// range of fewer than four (HasUsableIPs in its pkg/iphelpers). The pool does not
-// store a network's range_start, range_end and exclude, so they are not subtracted.
-func capacity(prefix netip.Prefix) *big.Int {
-	hostBits := prefix.Addr().BitLen() - prefix.Bits()
-	if hostBits < 2 {
-		return new(big.Int)
-	}
-	n := new(big.Int).Lsh(big.NewInt(1), uint(hostBits))
-	return n.Sub(n, big.NewInt(2))
+	return netip.Addr{}, fmt.Errorf("offset %s lies outside of the range %s", key, prefix)
 }
 
 // unnamed is the Network of pools whose configuration has no network_name.

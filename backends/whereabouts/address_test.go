@@ -99,9 +99,9 @@ func TestAddressAtAgreesWithThePlugin(t *testing.T) {
 	})
 }
 
-// TestCapacityAgreesWithThePlugin counts from the first to the last address that
+// TestHandedOutAgreesWithThePlugin counts from the first to the last address that
 // the plugin allocates.
-func TestCapacityAgreesWithThePlugin(t *testing.T) {
+func TestHandedOutAgreesWithThePlugin(t *testing.T) {
 	for _, base := range []string{"10.128.0.0", "fd00:8000::"} {
 		addr := netip.MustParseAddr(base)
 		for bits := range addr.BitLen() + 1 {
@@ -112,8 +112,8 @@ func TestCapacityAgreesWithThePlugin(t *testing.T) {
 				want.Sub(new(big.Int).SetBytes(last.To16()), new(big.Int).SetBytes(first.To16()))
 				want.Add(want, big.NewInt(1))
 			}
-			if got := capacity(prefix); got.Cmp(want) != 0 {
-				t.Errorf("capacity(%v) = %v, the plugin gives %v", prefix, got, want)
+			if got := handedOut(prefix).Count(); got.Cmp(want) != 0 {
+				t.Errorf("handedOut(%v) = %v, the plugin gives %v", prefix, got, want)
 			}
 		}
 	}

@@ -3,17 +3,19 @@ package whereabouts
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // enginePool returns an IPPool as a pool of the engine.
 func (p ipPool) enginePool() ipam.Pool {
-	u := ipam.Pool{Name: p.pool(), Range: p.prefix, Capacity: capacity(p.prefix), Object: &ipam.Object{
+	u := ipam.Pool{Name: p.pool(), Range: p.prefix, Capacity: handedOut(p.prefix).Count(), Object: &ipam.Object{
 		APIVersion: v1alpha1.SchemeGroupVersion.String(),
 		Kind:       poolKind,
 		Namespace:  p.Metadata.Namespace,
@@ -54,10 +56,7 @@ func (p ipPool) allocation(key string, stored json.RawMessage) ipam.Allocation {
 		r.Unreadable = fmt.Sprintf("allocation %s: %v", key, err)
 		return r
 	}
-	r.Owner = ipam.Owner{Sandbox: within(r.Token, e.ContainerID), Interface: within(r.Token, e.IfName)}
-	if e.PodRef != "" {
-		r.Owner.Pod = readOwner(within(r.Token, e.PodRef))
-	}
+	r.Owner = ipam.Owner{Pod: readOwner(e.PodRef), Sandbox: e.ContainerID, Interface: e.IfName}
 	// An ADD adopts only an entry of its own pod and interface (AssignIP in
 	// pkg/allocate of v0.9.4), and every ADD has an interface. Only versions before 0.8
 	// wrote entries without one, and they adopt none. What the field of a later version
@@ -67,4 +66,23 @@ func (p ipPool) allocation(key string, stored json.RawMessage) ipam.Allocation {
 		r.Group = groupOf(p.pool(), key, e.PodRef)
 	}
 	return r
+}
+
+// decodeKnown decodes an object that is stored at a path. It returns the path of a field that
+// into does not have: the first by name; empty if it has them all.
+func decodeKnown(stored json.RawMessage, at string, into any) (unknown string, err error) {
+	others, err := kjson.UnmarshalStrict(stored, into)
+	if err != nil {
+		return "", err
+	}
+	for _, other := range others {
+		name := other.Error()
+		if field, ok := errors.AsType[kjson.FieldError](other); ok {
+			name = field.FieldPath()
+		}
+		if path := at + "." + name; unknown == "" || path < unknown {
+			unknown = path
+		}
+	}
+	return unknown, nil
 }

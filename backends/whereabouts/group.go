@@ -3,7 +3,6 @@ package whereabouts
 import (
 	"cmp"
 	"crypto/sha256"
-	"strings"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
@@ -34,21 +33,11 @@ func groupOf(pool, key, podRef string) string {
 	return string(sum[:16])
 }
 
-// within returns the part of the text that is equal to the given one, so that both share
-// memory. If the text has no such part, it returns the given one.
-func within(text, part string) string {
-	if i := strings.Index(text, part); i >= 0 {
-		return text[i : i+len(part)]
-	}
-	return part
-}
-
 // groupFor returns the group of the entry that came with an overlapping reservation,
 // which is the only allocation of its pool: an entry that holds its address for its
 // pod, in an IPPool that may be of its network. It is empty if there is none. The place
-// is that of the IPPool, or else the network alone. If the
-// pod has several such entries, an exact match of the network goes before one with a
-// node, and one of the same interface before others.
+// is that of the IPPool, or else the network alone. If the pod has several such entries, an
+// exact match of the network goes before one with a node.
 func groupFor(u ipam.Pool, pools []ipPool) (group string, at place) {
 	r, network := u.Allocations[0], u.Network
 	at.network = u.Network
@@ -58,34 +47,22 @@ func groupFor(u ipam.Pool, pools []ipPool) (group string, at place) {
 	if network == unnamed {
 		network = ""
 	}
-	best := -1
 	for _, p := range pools {
 		key := keyOf(p.prefix, r.IP)
-		if key == "" {
-			continue
-		}
-		stored, ok := p.allocations[key]
-		if !ok {
-			continue
-		}
+		stored, held := p.allocations[key]
 		prefix, ok := poolPrefix(p.name, p.prefix)
-		if !ok || !mayBeOf(prefix, network) {
+		if !held || !ok || !mayBeOf(prefix, network) {
 			continue
 		}
-		entry := p.allocation(key, stored)
-		if entry.Group == "" || entry.IP != r.IP || entry.Owner.Pod != r.Owner.Pod {
+		e := p.allocation(key, stored)
+		if e.Group == "" || e.IP != r.IP || e.Owner.Pod != r.Owner.Pod {
 			continue
 		}
-		match := 0
-		if prefix == network {
-			match += 2
-		}
-		if entry.Owner.Interface == r.Owner.Interface {
-			match++
-		}
-		if match > best {
-			group, best = entry.Group, match
-			at = place{cmp.Or(prefix, unnamed), p.prefix}
+		if exact := prefix == network; group == "" || exact {
+			group, at = e.Group, place{cmp.Or(prefix, unnamed), p.prefix}
+			if exact {
+				break
+			}
 		}
 	}
 	return group, at

@@ -62,9 +62,6 @@ func TestEntryAndItsOverlappingReservationAreOneGroup(t *testing.T) {
 			"kube-system/blue-node-1-10.0.0.0-28 4"},
 		{"the network is exact in one pool", []string{poolJSON("blue-10.0.0.0-24", "10.0.0.0/24", `"4": `+web), plainPool}, "10.0.0.4", spec, `{}`,
 			"kube-system/10.0.0.0-24 4"},
-		{"the interface is the same in one pool", []string{
-			poolJSON("10.0.0.0-16", "10.0.0.0/16", `"4": {"id":"c1","podref":"default/web-0","ifname":"net2"}`), plainPool,
-		}, "10.0.0.4", spec, `{}`, "kube-system/10.0.0.0-24 4"},
 		{"two pools are the same", []string{poolJSON("10.0.0.0-16", "10.0.0.0/16", `"4": `+web), plainPool}, "10.0.0.4", spec, `{}`,
 			"kube-system/10.0.0.0-16 4"},
 		{"a range that is not masked", []string{poolJSON("10.0.0.0-24", "10.0.0.3/24", `"1": `+web)}, "10.0.0.4", spec, `{}`, "kube-system/10.0.0.0-24 1"},

@@ -1,6 +1,7 @@
 package whereabouts
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/netip"
@@ -53,10 +54,9 @@ func (b *Overlapping) heldBy(ctx context.Context, some []*burial, since time.Tim
 		networks[i] = networkOf(u.r)
 	}
 	for _, p := range pools {
-		texts := textsOf(p.undecoded)
 		for i, u := range some {
 			podRef := u.r.Owner.Pod.String()
-			if held[i] == "" && p.mayBeOf(networks[i]) && (texts[podRef] || p.holds(u.r.IP, podRef)) {
+			if held[i] == "" && p.mayBeOf(networks[i]) && (contains(p.undecoded, podRef) || p.holds(u.r.IP, podRef)) {
 				held[i] = p.pool()
 			}
 		}
@@ -98,35 +98,17 @@ func (h holder) holds(ip netip.Addr, podRef string) bool {
 }
 
 // mayName reports whether an entry names the pod, or may: one that cannot be decoded names
-// each pod whose name is a text in it.
+// each pod whose name is in it.
 func mayName(stored json.RawMessage, podRef string) bool {
 	var e entry
 	if err := kube.Decode(stored, &e); err != nil {
-		return textsOf(stored)[podRef]
+		return contains(stored, podRef)
 	}
 	return e.PodRef == podRef
 }
 
-// textsOf returns each text among the values of a JSON document; none of an empty one.
-func textsOf(document json.RawMessage) map[string]bool {
-	texts := make(map[string]bool)
-	var add func(value any)
-	add = func(value any) {
-		switch value := value.(type) {
-		case string:
-			texts[value] = true
-		case []any:
-			for _, element := range value {
-				add(element)
-			}
-		case map[string]any:
-			for _, field := range value {
-				add(field)
-			}
-		}
-	}
-	var value any
-	_ = json.Unmarshal(document, &value) // a part of an answer that was decoded is JSON
-	add(value)
-	return texts
+// contains reports whether a document that cannot be decoded contains the name of a pod, or may:
+// a backslash could hide it.
+func contains(document json.RawMessage, podRef string) bool {
+	return bytes.Contains(document, []byte(podRef)) || bytes.ContainsRune(document, '\\')
 }

@@ -17,15 +17,15 @@ import (
 // IPAMClaims.
 func OfflinePools(documents []ipam.Document, settings func(backend string) any) (ipam.Backend, []ipam.Document) {
 	e, rest := sortOut(documents, poolKind, sliceKind)
-	if len(e.pools) == 0 {
+	if len(e[poolKind]) == 0 {
 		return nil, rest
 	}
 	b := e.backend(PoolsName, settings, func(by protections) iter.Seq2[ipam.Pool, error] {
-		return enginePools(e.pools, by)
+		return enginePools(e[poolKind], by)
 	})
 	b.Networks = func(pools []ipam.Pool) ([]ipam.Network, error) {
-		s := survey{ranges: readExclusions(e.attachments).ranges}
-		s.readSlices(e.slices)
+		s := survey{ranges: readExclusions(e[attachmentKind]).ranges}
+		s.readSlices(e[sliceKind])
 		return s.networks(pools), errors.Join(s.errs...)
 	}
 	return b, rest
@@ -35,34 +35,30 @@ func OfflinePools(documents []ipam.Document, settings func(backend string) any) 
 // among the documents say which addresses they still hold.
 func OfflineOverlapping(documents []ipam.Document, settings func(backend string) any) (ipam.Backend, []ipam.Document) {
 	e, rest := sortOut(documents, poolKind, overlappingKind)
-	if len(e.overlapping) == 0 {
+	if len(e[overlappingKind]) == 0 {
 		return nil, rest
 	}
 	return e.backend(OverlappingName, settings, func(by protections) iter.Seq2[ipam.Pool, error] {
-		reservations := make([]reservation, len(e.overlapping))
-		for i, item := range e.overlapping {
+		reservations := make([]reservation, len(e[overlappingKind]))
+		for i, item := range e[overlappingKind] {
 			reservations[i] = readReservation(item)
 		}
-		return overlappingPools(reservations, readPools(e.pools), by)
+		return overlappingPools(reservations, readPools(e[poolKind]), by)
 	}), rest
 }
 
-// An excerpt is what files have of Whereabouts, and of networks.
-type excerpt struct{ pools, slices, overlapping, attachments, claims []json.RawMessage }
+// An excerpt is what files have of Whereabouts, and of networks, by kind.
+type excerpt map[string][]json.RawMessage
 
 // sortOut takes network attachments, IPAMClaims and the objects of some kinds out of
 // the documents.
 func sortOut(documents []ipam.Document, kinds ...string) (e excerpt, rest []ipam.Document) {
-	of := map[string]*[]json.RawMessage{poolKind: &e.pools, overlappingKind: &e.overlapping, sliceKind: &e.slices}
+	e = make(excerpt)
 	for _, d := range documents {
-		switch {
-		case d.Is(attachmentGroup, attachmentKind):
-			e.attachments = append(e.attachments, d.Data)
-		case d.Is(attachmentGroup, claimKind):
-			e.claims = append(e.claims, d.Data)
-		case d.Is(v1alpha1.SchemeGroupVersion.Group, d.Kind) && slices.Contains(kinds, d.Kind):
-			*of[d.Kind] = append(*of[d.Kind], d.Data)
-		default:
+		beside := d.Is(attachmentGroup, attachmentKind) || d.Is(attachmentGroup, claimKind)
+		if beside || d.Is(v1alpha1.SchemeGroupVersion.Group, d.Kind) && slices.Contains(kinds, d.Kind) {
+			e[d.Kind] = append(e[d.Kind], d.Data)
+		} else {
 			rest = append(rest, d)
 		}
 	}
@@ -71,7 +67,7 @@ func sortOut(documents []ipam.Document, kinds ...string) (e excerpt, rest []ipam
 
 // backend returns one over the pools.
 func (e excerpt) backend(name string, settings func(string) any, pools func(protections) iter.Seq2[ipam.Pool, error]) ipam.Excerpt {
-	excluded := readExclusions(e.attachments)
-	p := protections{excluded: excluded, claims: offlineClaims(e.claims), settings: shared(settings)}
+	excluded := readExclusions(e[attachmentKind])
+	p := protections{excluded: excluded, claims: offlineClaims(e[claimKind]), settings: shared(settings)}
 	return ipam.Excerpt{Store: name, Pools: excluded.beside(pools(p))}
 }

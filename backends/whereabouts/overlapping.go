@@ -94,20 +94,19 @@ func (b *Overlapping) forget() {
 }
 
 // A reservation is an overlapping reservation as it was listed: the pool of the engine that
-// it becomes, without what its name says. With an error, it could not be decoded.
+// it becomes, without what its name says. With an error, it has the name alone.
 type reservation struct {
-	pool        string            // its name
-	allocations []ipam.Allocation // one
-	err         error
+	ipam.Pool
+	err error
 }
 
 // readReservation decodes an overlapping reservation.
 func readReservation(item json.RawMessage) reservation {
 	var o object
 	if err := kube.Decode(item, &o); err != nil {
-		return reservation{pool: o.pool(), err: err}
+		return reservation{ipam.Pool{Name: o.pool()}, err}
 	}
-	return newReservation(o)
+	return reservation{unnamedPool(o), nil}
 }
 
 // overlappingPools returns the overlapping reservations of a listing as pools of the
@@ -115,19 +114,19 @@ func readReservation(item json.RawMessage) reservation {
 func overlappingPools(reservations []reservation, pools map[string]poolsOf, by protections) iter.Seq2[ipam.Pool, error] {
 	return func(yield func(ipam.Pool, error) bool) {
 		for _, r := range reservations {
-			pool, err := ipam.Pool{}, r.err
-			if err == nil {
-				namespace, _ := splitPool(r.pool)
+			pool, err := r.Pool, r.err
+			if err != nil {
+				pool, err = ipam.Pool{}, &ipam.PoolError{Pool: r.Name, Err: err}
+			} else {
+				namespace, _ := splitPool(r.Name)
 				beside := pools[namespace]
-				pool = r.named(beside.proving())
+				readName(&pool, beside.proving())
 				group, at := groupFor(pool, beside.around(pool.Allocations[0].IP))
 				pool.Allocations[0].Group = group
 				by.protect(&pool, at, func(a ipam.Allocation) string {
 					listed, _ := readToken(a.Token) // token made it
 					return string(listed.Spec)
 				})
-			} else {
-				err = &ipam.PoolError{Pool: r.pool, Err: err}
 			}
 			if !yield(pool, err) {
 				return
@@ -138,28 +137,26 @@ func overlappingPools(reservations []reservation, pools map[string]poolsOf, by p
 
 // overlappingPool decodes one overlapping reservation.
 func overlappingPool(o object, pools []ipPool) ipam.Pool {
-	return newReservation(o).named(pools)
-}
-
-// named returns the pool of the engine. The pools are the IPPools by which an ambiguous name
-// is read.
-func (r reservation) named(pools []ipPool) ipam.Pool {
-	u := ipam.Pool{Name: r.pool, Allocations: r.allocations}
-	a := &r.allocations[0]
-	name, err := parseName(a.Key, pools)
-	if err != nil {
-		a.Unreadable = err.Error()
-		return u
-	}
-	a.IP, u.Network = name.ip, cmp.Or(name.network, unnamed)
+	u := unnamedPool(o)
+	readName(&u, pools)
 	return u
 }
 
-// newReservation decodes all of an overlapping reservation but its name.
-func newReservation(o object) reservation {
-	l := reservation{pool: o.pool(), allocations: make([]ipam.Allocation, 1)}
-	r := &l.allocations[0]
-	r.Key, r.Token, r.Created = within(l.pool, o.Metadata.Name), token(o), o.Metadata.CreationTimestamp.Time
+// readName adds what the name of an overlapping reservation says. The pools are the IPPools by
+// which an ambiguous name is read.
+func readName(u *ipam.Pool, pools []ipPool) {
+	a := &u.Allocations[0]
+	name, err := parseName(a.Key, pools)
+	if err != nil {
+		a.Unreadable = err.Error()
+		return
+	}
+	a.IP, u.Network = name.ip, cmp.Or(name.network, unnamed)
+}
+
+// unnamedPool decodes all of an overlapping reservation but its name.
+func unnamedPool(o object) ipam.Pool {
+	r := ipam.Allocation{Key: o.Metadata.Name, Token: token(o), Created: o.Metadata.CreationTimestamp.Time}
 	stored := o.Spec
 	if hasTombstone(o.Spec) {
 		var err error
@@ -173,13 +170,11 @@ func newReservation(o object) reservation {
 	if err != nil && r.Unreadable == "" {
 		r.Unreadable = fmt.Sprintf("spec: %v", err)
 	}
-	r.UnknownField = unknown
 	// NeverAdopted stays false: an ADD that meets a reservation of its own pod leaves
 	// it as it is, also for another interface (IPManagementKubernetesUpdate in
 	// pkg/storage/kubernetes of v0.9.4).
-	spec.ContainerID, spec.PodRef, spec.IfName = within(r.Token, spec.ContainerID), within(r.Token, spec.PodRef), within(r.Token, spec.IfName)
-	r.Owner = ownerOf(spec)
-	return l
+	r.UnknownField, r.Owner = unknown, ownerOf(spec)
+	return ipam.Pool{Name: o.pool(), Allocations: []ipam.Allocation{r}}
 }
 
 // An overlappingSpec is the spec of an overlapping reservation.
@@ -192,10 +187,7 @@ type overlappingSpec struct {
 // sandbox either, so that the overlapping reservation is held. A tombstone in place
 // of such a podref could not be taken back: the schema wants a podref.
 func ownerOf(spec overlappingSpec) ipam.Owner {
-	owner := ipam.Owner{Interface: spec.IfName}
-	if spec.PodRef != "" {
-		owner.Pod = readOwner(spec.PodRef)
-	}
+	owner := ipam.Owner{Pod: readOwner(spec.PodRef), Interface: spec.IfName}
 	if owner.Pod.Namespace != "" {
 		owner.Sandbox = spec.ContainerID
 	}
