@@ -43,13 +43,6 @@ func TestLeaks(t *testing.T) {
 			f.wantAddresses(f.add(plugin.Network{Range: "10.0.0.0/28"}, "web-3"), "10.0.0.3")
 		},
 	}, {
-		// That there is no reservation is no error.
-		name: "a network without overlapping ranges",
-		set: func(f *fixture) {
-			f.add(plugin.Network{Range: "10.0.0.0/24", DisableOverlapping: true}, "web-0")
-		},
-		want: []string{"10.0.0.0-24/1 10.0.0.1 web-0 orphan PodAbsent released"},
-	}, {
 		name: "two families",
 		set: func(f *fixture) {
 			f.runs("web-0", f.add(dual, "web-0")...)
@@ -64,22 +57,6 @@ func TestLeaks(t *testing.T) {
 			"10.0.0.2 10.0.0.2 web-1 orphan PodAbsent released",
 			"fd00-1---64/2 fd00:1::2 web-1 orphan PodAbsent released",
 			"fd00-1--2 fd00:1::2 web-1 orphan PodAbsent released",
-		},
-	}, {
-		name: "a pool that ran dry",
-		set: func(f *fixture) {
-			small := plugin.Network{Range: "10.0.0.0/30"}
-			f.add(small, "web-0")
-			f.add(small, "web-1")
-			if ips, err := f.addOne(small, "web-2", f.sandbox()); err == nil {
-				f.Fatalf("a full pool gave %v", ips)
-			}
-		},
-		want: append(
-			both("10.0.0.0-30/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released"),
-			both("10.0.0.0-30/2", "10.0.0.2", "10.0.0.2 web-1 orphan PodAbsent released")...),
-		then: func(f *fixture) {
-			f.wantAddresses(f.add(plugin.Network{Range: "10.0.0.0/30"}, "web-2"), "10.0.0.1")
 		},
 	}})
 }

@@ -4,11 +4,8 @@ import (
 	"context"
 	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
@@ -103,41 +100,5 @@ func (f *fixture) wantForgotten(h *heldAdd) {
 	}
 	if got := owners[h.ip]; got != "" {
 		f.Errorf("the reservation of %s is %q: the plugin did not forget it", h.ip, got)
-	}
-}
-
-// Why a reservation is not simply deleted: the API server itself, asked to delete
-// one only if it is the very object and version that was confirmed, deletes the
-// reservation of a live pod, and a second pod gets its address.
-func TestNaiveDeleteLosesALiveReservation(t *testing.T) {
-	f := newFixture(t)
-	ctx := t.Context()
-	ip := f.leak("web-0")
-	reservations := f.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(cluster.PoolNamespace)
-
-	// The pool's entry is released, as any reaper does it. Then the naive one
-	// confirms: the pod is gone, and this is its reservation.
-	f.removeEntry(network.Range, ip)
-	if _, err := f.Kube.CoreV1().Pods(shop).Get(ctx, "web-0", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Fatalf("get pod: %v, want not found", err)
-	}
-	confirmed, err := reservations.Get(ctx, ip, metav1.GetOptions{})
-	f.must(err)
-
-	f.pod("web-0", pending)
-	if got, err := f.addOne(network, "web-0", newSandbox); err != nil || got != ip {
-		t.Fatalf("ADD gave %s, %v, want %s again", got, err, ip)
-	}
-	f.wantWhole(network, "web-0", newSandbox, ip)
-
-	err = reservations.Delete(ctx, ip, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{
-		UID: &confirmed.UID, ResourceVersion: &confirmed.ResourceVersion,
-	}})
-	if err != nil {
-		t.Fatalf("delete: %v, want that the preconditions hold", err)
-	}
-	twice, err := f.addOne(overlapping(ip), "stranger", "sandbox-stranger")
-	if err != nil || twice != ip {
-		t.Errorf("ADD in an overlapping range: %s, %v, want %s, which is in use", twice, err, ip)
 	}
 }

@@ -24,30 +24,9 @@ func TestNamesThatThePluginGives(t *testing.T) {
 			[2]string{"mynet-10.0.0.1", "mynet-10.0.0.2"}, [2]string{"10.0.0.1", "10.0.0.2"},
 		},
 		{
-			"network whose name ends like an address", plugin.Network{NetworkName: "net-10", Range: "10.0.0.0/24"},
-			[2]string{"net-10-10.0.0.0-24/1", "net-10-10.0.0.0-24/2"},
-			[2]string{"net-10-10.0.0.1", "net-10-10.0.0.2"}, [2]string{"10.0.0.1", "10.0.0.2"},
-		},
-		{
-			"network whose name makes IPv6 of IPv4", plugin.Network{NetworkName: "1-2-3-4-5-6", Range: "10.0.0.0/24"},
-			[2]string{"1-2-3-4-5-6-10.0.0.0-24/1", "1-2-3-4-5-6-10.0.0.0-24/2"},
-			[2]string{"1-2-3-4-5-6-10.0.0.1", "1-2-3-4-5-6-10.0.0.2"}, [2]string{"10.0.0.1", "10.0.0.2"},
-		},
-		{
 			"range that is written by one of its addresses", plugin.Network{Range: "192.168.2.225/28"},
 			[2]string{"192.168.2.224-28/1", "192.168.2.224-28/2"},
 			[2]string{"192.168.2.225", "192.168.2.226"}, [2]string{"192.168.2.225", "192.168.2.226"},
-		},
-		{
-			"IPv6", plugin.Network{Range: "2001:1b74:480:613d::/64", RangeStart: "2001:1b74:480:613d::2"},
-			[2]string{"2001-1b74-480-613d---64/2", "2001-1b74-480-613d---64/3"},
-			[2]string{"2001-1b74-480-613d--2", "2001-1b74-480-613d--3"},
-			[2]string{"2001:1b74:480:613d::2", "2001:1b74:480:613d::3"},
-		},
-		{
-			"IPv6 in a named network", plugin.Network{NetworkName: "blue-7", Range: "fd00:1::/64"},
-			[2]string{"blue-7-fd00-1---64/1", "blue-7-fd00-1---64/2"},
-			[2]string{"blue-7-fd00-1--1", "blue-7-fd00-1--2"}, [2]string{"fd00:1::1", "fd00:1::2"},
 		},
 		{
 			// 2001-db8--1 might be 2001:db8::1 of no network, but for the pools.
@@ -56,11 +35,6 @@ func TestNamesThatThePluginGives(t *testing.T) {
 			[2]string{"2001-db8--1", "2001-db8--2"}, [2]string{"db8::1", "db8::2"},
 		},
 		// A name cannot end with the hyphen of a colon.
-		{
-			"IPv6 that ends with colons", plugin.Network{Range: "fd00:1:2:3::/64", RangeStart: "fd00:1:2:3:4::"},
-			[2]string{"fd00-1-2-3---64/1125899906842624", "fd00-1-2-3---64/1125899906842625"},
-			[2]string{"fd00-1-2-3-4--0", "fd00-1-2-3-4--1"}, [2]string{"fd00:1:2:3:4::", "fd00:1:2:3:4::1"},
-		},
 		{
 			"IPv6 that ends with colons, in a named network",
 			plugin.Network{NetworkName: "blue", Range: "fd00:1:2:3::/64", RangeStart: "fd00:1:2:3:4::"},

@@ -47,15 +47,6 @@ func TestSliceThatAnotherNodeGot(t *testing.T) {
 		then: func(f *fixture) {
 			f.wantAddresses(f.add(slicesOf("node-b", plugin.Network{}), "web-2"), "10.0.0.17")
 		},
-	}, {
-		name: "in a named network",
-		set:  reassigned(plugin.Network{NetworkName: "blue"}),
-		want: []string{
-			"blue-node-a-10.0.0.16-28/1 10.0.0.17 web-0 orphan PodAbsent released",
-			"blue-10.0.0.17 10.0.0.17 web-0 orphan PodAbsent released",
-			"blue-node-b-10.0.0.16-28/2 10.0.0.18 web-1 inUse PodPresent kept",
-			"blue-10.0.0.18 10.0.0.18 web-1 inUse PodPresent kept",
-		},
 	}})
 }
 

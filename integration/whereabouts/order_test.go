@@ -26,11 +26,6 @@ func TestReservationStaysWhereItsPoolsEntryStays(t *testing.T) {
 			"held by a rule", "rules:\n- {match: {backends: [whereabouts]}, hold: true}\n", false,
 			reap.ExitDone, []string{entry + "held RuleHold kept"}, "held SiblingKept kept",
 		},
-		{
-			"within its grace period", "rules:\n- {match: {backends: [whereabouts]}, gracePeriod: 1h}\n", false,
-			reap.ExitDone, []string{entry + "suspected PodAbsent kept"}, "suspected PodAbsent kept",
-		},
-		{"pools are switched off", "backends: {whereabouts: {enabled: false}}\n", false, reap.ExitDone, nil, "orphan PodAbsent kept"},
 		{"its release failed", "", true, reap.ExitPartial, []string{entry + "orphan PodAbsent failed"}, "orphan PodAbsent kept"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

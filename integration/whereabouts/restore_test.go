@@ -1,14 +1,11 @@
 package whereabouts_test
 
 import (
-	"encoding/json"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
-	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // Released allocations come back as they were, with fields that the program does
@@ -51,56 +48,23 @@ func TestWhatWasReleasedComesBack(t *testing.T) {
 	}
 }
 
-// A real ADD between our look at the pool and our write wins, whether it takes the
-// address or another one (promise 10).
+// A real ADD between our look at the pool and our write wins (promise 10).
 func TestAddBetweenLookAndWriteOfARestoration(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		hold string
-		adds int
-		want []string
-	}{
-		{"of the address", "patch ippools", 1, []string{"10.0.0.0-24/1 its place is taken by shop/new-0", "10.0.0.0-24/2 back"}},
-		{"of both addresses", "patch ippools", 2, []string{
-			"10.0.0.0-24/1 its place is taken by shop/new-0", "10.0.0.0-24/2 its place is taken by shop/new-1"}},
-		{"before the look", "get ippools", 1, []string{"10.0.0.0-24/1 its place is taken by shop/new-0", "10.0.0.0-24/2 back"}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			f := newFixture(t)
-			bare := plugin.Network{Range: "10.0.0.0/24", DisableOverlapping: true}
-			f.add(bare, "web-0")
-			f.add(bare, "web-1")
-			records := f.records()
-			f.release(records, 0)
-			p, gate := f.toReaper, proxy.NewGate()
-			p.Before(proxy.Nth(1, proxy.On(tt.hold)), gate.Hook)
-			ended := make(chan []string, 1)
-			go func() { ended <- f.restore(p.Config(f.Config), records) }()
-			<-gate.Arrived()
-			for i := range tt.adds {
-				f.add(bare, "new-"+strconv.Itoa(i))
-			}
-			gate.Open()
-			f.wantLines(tt.want, <-ended)
-			if got := f.store().content["10.0.0.0-24/1"]; !strings.Contains(got, "shop/new-0") {
-				t.Errorf("the address that the ADD got is now of %s", got)
-			}
-		})
-	}
-}
-
-// An entry that its pool would not take does not keep the others away. Old versions
-// of the plugin wrote such.
-func TestEntryThatBreaksTheSchemaIsRefusedAlone(t *testing.T) {
 	f := newFixture(t)
-	f.writePool("10.0.0.0-24", "10.0.0.0/24", `{"9":{"id":"c9","podref":"shop/x"}}`)
-	record := func(key, stored string) ipam.Record {
-		return ipam.Record{Backend: "whereabouts", Pool: "kube-system/10.0.0.0-24", Key: key, IP: "10.0.0." + key, Stored: json.RawMessage(stored)}
-	}
-	got := f.restore(f.Config, []ipam.Record{
-		record("4", `{"id":"c4","podref":"shop/web-0"}`), record("5", `{"id":"c5"}`), record("55", `{"id":"c55","podref":"shop/web-1"}`),
-	})
-	if len(got) != 3 || got[0] != "10.0.0.0-24/4 back" || !strings.Contains(got[1], "spec.allocations.5.podref") || got[2] != "10.0.0.0-24/55 back" {
-		t.Errorf("Restore = %s", strings.Join(got, "\n"))
+	bare := plugin.Network{Range: "10.0.0.0/24", DisableOverlapping: true}
+	f.add(bare, "web-0")
+	f.add(bare, "web-1")
+	records := f.records()
+	f.release(records, 0)
+	p, gate := f.toReaper, proxy.NewGate()
+	p.Before(proxy.Nth(1, proxy.On("patch ippools")), gate.Hook)
+	ended := make(chan []string, 1)
+	go func() { ended <- f.restore(p.Config(f.Config), records) }()
+	<-gate.Arrived()
+	f.add(bare, "new-0")
+	gate.Open()
+	f.wantLines([]string{"10.0.0.0-24/1 its place is taken by shop/new-0", "10.0.0.0-24/2 back"}, <-ended)
+	if got := f.store().content["10.0.0.0-24/1"]; !strings.Contains(got, "shop/new-0") {
+		t.Errorf("the address that the ADD got is now of %s", got)
 	}
 }

@@ -16,57 +16,6 @@ import (
 // interface.
 const twoEntries = `{"1":{"id":"a","podref":"shop/web-0"},"2":{"id":"b","podref":"shop/web-0","ifname":"net1"}}`
 
-func TestEntryOfAnOlderSandboxWaitsLongEnough(t *testing.T) {
-	for _, tt := range []struct {
-		name, terms string
-		wait        time.Duration
-	}{
-		{"no grace", "gracePeriod: 0s\nminAge: 0s\n", 4 * time.Minute},
-		{"no grace, minimal age", "gracePeriod: 0s\nminAge: 5m\n", 5 * time.Minute},
-		{"grace", "gracePeriod: 15m\nminAge: 5m\n", 15 * time.Minute},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			f := newFixture(t)
-			waits := []string{
-				"10.0.0.0-24/1 10.0.0.1 web-0 suspected SandboxReplaced kept",
-				"10.0.0.0-24/2 10.0.0.2 web-0 inUse PodPresent kept",
-			}
-			f.playSteps(tt.terms, []step{
-				{at: 0, want: waits, do: func(f *fixture) {
-					f.writePool("10.0.0.0-24", "10.0.0.0/24", twoEntries)
-					f.runs("web-0", "10.0.0.2")
-				}},
-				{at: tt.wait - 16*time.Second, want: waits},
-				{at: tt.wait, want: []string{
-					"10.0.0.0-24/1 10.0.0.1 web-0 orphan SandboxReplaced released",
-					"10.0.0.0-24/2 10.0.0.2 web-0 inUse PodPresent kept",
-				}},
-			})
-		})
-	}
-}
-
-// The ADD of a new sandbox is under way at the first run: Multus has not written yet, so the
-// pod shows the address of the older sandbox.
-func TestEntryOfTheNewerSandboxIsNotTakenForTheOlder(t *testing.T) {
-	f := newFixture(t)
-	f.playSteps(atOnce, []step{
-		{at: 0, do: func(f *fixture) {
-			f.writePool("10.0.0.0-24", "10.0.0.0/24", twoEntries)
-			f.runs("web-0", "10.0.0.1")
-		}, want: []string{
-			"10.0.0.0-24/1 10.0.0.1 web-0 inUse PodPresent kept",
-			"10.0.0.0-24/2 10.0.0.2 web-0 inUse PodPresent kept",
-		}},
-		{at: 4 * time.Minute, do: func(f *fixture) {
-			f.must(f.UpdatePod(f.Context(), shop, "web-0", shows("net1", "10.0.0.2")))
-		}, want: []string{
-			"10.0.0.0-24/1 10.0.0.1 web-0 suspected SandboxReplaced kept",
-			"10.0.0.0-24/2 10.0.0.2 web-0 inUse PodPresent kept",
-		}},
-	})
-}
-
 // The reservation of the old entry stays for as long as the pod lives. No look at the
 // pod could tell whether it is about to adopt the address again: it exists
 // before and after, and the tombstone's protocol rests on an owner that does

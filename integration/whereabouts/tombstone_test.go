@@ -33,9 +33,7 @@ func (f *fixture) bury(pod string) (ip string) {
 func TestTombstoneIsPutBackWhereTheReservationHasToStay(t *testing.T) {
 	const (
 		held  = "rules:\n- {match: {pods: [\"web-*\"]}, hold: true}\n"
-		away  = "namespaces: {exclude: [shop]}\n"
 		alone = "backends: {whereabouts: {enabled: false}}\n"
-		small = "limits: {maxFraction: 0.1, minEntries: 1}\n"
 	)
 	for _, tt := range []struct {
 		name   string
@@ -46,17 +44,11 @@ func TestTombstoneIsPutBackWhereTheReservationHasToStay(t *testing.T) {
 		line   string // without the address
 	}{
 		{"a rule holds it now", held, nil, nil, reap.ExitDone, "held RuleHold returned"},
-		{"it is out of scope now", away, nil, nil, reap.ExitDone, "held OutOfScope returned"},
-		{
-			"its pod is back, without an address so far", "", nil,
-			func(f *fixture, _ string) { f.pod("web-0", pending) }, reap.ExitDone, "inUse PodPresent returned",
-		},
 		{
 			"a pool holds the address for its owner", alone, nil,
 			func(f *fixture, ip string) { f.hold(ip, "web-0") }, reap.ExitDone, "orphan PodAbsent returned",
 		},
 		{"a dry run", "", []string{"--dry-run"}, nil, reap.ExitDone, "orphan PodAbsent planned"},
-		{"a refused limit", small, nil, nil, reap.ExitLimit, "orphan PodAbsent refused"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newFixture(t)
@@ -86,38 +78,28 @@ func TestTombstoneIsPutBackWhereTheReservationHasToStay(t *testing.T) {
 // or by a restore (promises 6 and 8).
 func TestTombstoneIsPutBackAsTheSpecThatItReplaced(t *testing.T) {
 	const resource, ip = "overlappingrangeipreservations", "10.0.0.1"
-	for _, tt := range []struct {
-		name string
-		bury func(f *fixture)
-	}{
-		{"left by a run that was killed", func(f *fixture) { f.killedAfter("patch " + resource) }},
-		{"and changed by another client meanwhile", func(f *fixture) {
+	for _, back := range []string{"by the next run", "by a restore", "by a restore after the release"} {
+		t.Run(back, func(t *testing.T) {
+			f := newFixture(t)
+			f.write(resource, `{"apiVersion":"whereabouts.cni.cncf.io/v1alpha1","kind":"OverlappingRangeIPReservation",
+				"metadata":{"name":"`+ip+`","annotations":{"a":"b"}},"spec":{"podref":"`+ref("web-0")+`","ifname":"net1","containerid":"c-1"}}`)
+			whole, before := f.records(), f.store()
 			f.killedAfter("patch " + resource)
-			f.patch(resource, ip, types.MergePatchType, `{"spec":{"ifname":"net9","containerid":null}}`)
-		}},
-	} {
-		for _, back := range []string{"by the next run", "by a restore", "by a restore after the release"} {
-			t.Run(tt.name+" "+back, func(t *testing.T) {
-				f := newFixture(t)
-				f.write(resource, `{"apiVersion":"whereabouts.cni.cncf.io/v1alpha1","kind":"OverlappingRangeIPReservation",
-					"metadata":{"name":"`+ip+`","annotations":{"a":"b"}},"spec":{"podref":"`+ref("web-0")+`","ifname":"net1","containerid":"c-1"}}`)
-				whole, before := f.records(), f.store()
-				tt.bury(f)
-				f.wantOwners(map[string]string{ip: tombstone})
-				switch buried := f.records(); back {
-				case "by the next run":
-					f.pod("web-0", pending)
-					f.mustReap(reap.ExitDone, "")
-				case "by a restore":
-					f.wantLines([]string{ip + " back"}, f.restore(f.Config, whole))
-				default:
-					f.release(buried, 0)
-					f.wantOwners(nothing)
-					f.wantLines([]string{ip + " back"}, f.restore(f.Config, buried))
-				}
-				f.wantReborn(before)
-			})
-		}
+			f.patch(resource, ip, types.MergePatchType, `{"spec":{"ifname":"net9","containerid":null}}`) // by another client
+			f.wantOwners(map[string]string{ip: tombstone})
+			switch buried := f.records(); back {
+			case "by the next run":
+				f.pod("web-0", pending)
+				f.mustReap(reap.ExitDone, "")
+			case "by a restore":
+				f.wantLines([]string{ip + " back"}, f.restore(f.Config, whole))
+			default:
+				f.release(buried, 0)
+				f.wantOwners(nothing)
+				f.wantLines([]string{ip + " back"}, f.restore(f.Config, buried))
+			}
+			f.wantReborn(before)
+		})
 	}
 }
 
