@@ -1,10 +1,11 @@
 package reservedips
 
 import (
-	"cmp"
 	"net/netip"
 	"strings"
 	"unicode"
+
+	netutils "k8s.io/utils/net"
 )
 
 // maxLoose is how many addresses a malformed text protects at most. With more, one object
@@ -54,15 +55,6 @@ func looseSpan(piece string) (first, last netip.Addr) {
 // looseAddress parses an address, also with zeros before the numbers of IPv4. The result is
 // not valid if the text is none.
 func looseAddress(text string) netip.Addr {
-	parts := strings.Split(text, ".")
-	for i, part := range parts {
-		if len(parts) == 4 && part != "" {
-			parts[i] = cmp.Or(strings.TrimLeft(part, "0"), "0")
-		}
-	}
-	ip, err := netip.ParseAddr(strings.Join(parts, "."))
-	if err != nil {
-		return netip.Addr{}
-	}
-	return ip.Unmap().WithZone("")
+	ip, _ := netip.AddrFromSlice(netutils.ParseIPSloppy(text))
+	return ip.Unmap()
 }

@@ -111,8 +111,6 @@ func TestPoolIsProtectedAsAWhole(t *testing.T) {
 		want     string
 	}{
 		{"by one exclude", []string{all}, by},
-		{"by one that is larger", []string{`, "range": "10.0.0.0/29", "exclude": ["0.0.0.0/0"]`}, by},
-		{"by the halves of IPv4", []string{`, "range": "10.0.0.0/29", "exclude": ["0.0.0.0/1", "128.0.0.0/1"]`}, by},
 		{"by halves", []string{`, "range": "10.0.0.0/29", "exclude": ["10.0.0.4/30", "10.0.0.0/30"]`}, by},
 		{"without the first and the last, which the plugin spares", []string{`, "range": "10.0.0.0/29", "exclude": ["10.0.0.1", "10.0.0.2/31", "10.0.0.4/31", "10.0.0.6"]`}, by},
 		{"by two attachments with slices of other sizes", []string{`, "range": "10.0.0.0/29", "node_slice_size": "/29", "exclude": ["10.0.0.0/30"]`,
@@ -125,12 +123,8 @@ func TestPoolIsProtectedAsAWhole(t *testing.T) {
 		{"by one that cannot be decoded", []string{`, "range": "10.0.0.0/29", "exclude": ["x"]`},
 			`the network attachment shop/lan-0 may exclude it: spec.config: exclude: "x" is neither an address nor a CIDR; correct it, or delete the attachment`},
 		{"but for one address", []string{`, "range": "10.0.0.0/29", "exclude": ["10.0.0.0/30", "10.0.0.5", "10.0.0.6"]`}, ""},
-		{"but for the first one", []string{`, "range": "10.0.0.0/29", "exclude": ["10.0.0.2/31", "10.0.0.4/30"]`}, ""},
 		{"but another attachment gives some", []string{all, `, "range": "10.0.0.0/29", "range_start": "10.0.0.5"`}, ""},
-		{"but another attachment gives all", []string{all, `, "range": "10.0.0.0/24"`}, ""},
 		{"of another range", []string{`, "range": "10.0.0.0/24", "exclude": ["10.0.0.0/24"]`}, ""},
-		{"without a range", []string{`, "exclude": ["0.0.0.0/0"]`}, ""},
-		{"by nothing", nil, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			u := testPool(t, "", "10.0.0.0/29").enginePool()

@@ -42,15 +42,10 @@ func TestExcludedAddressesAreProtected(t *testing.T) {
 		want   string // the protected ones of 10.0.0.1 to 10.0.0.6 and fd00::1 to fd00::6
 	}{
 		{"a CIDR", inBlue(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.2/31"]`), "10.0.0.2 10.0.0.3"},
-		{"a CIDR with host bits", inBlue(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.6/30"]`), "10.0.0.4 10.0.0.5 10.0.0.6"},
 		{"an address", inBlue(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.5"]`), "10.0.0.5"},
-		{"several", inBlue(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.5", "10.0.0.1/32"]`), "10.0.0.1 10.0.0.5"},
 		{"IPv6", inBlue(`, "range": "fd00::/64", "exclude": ["fd00::2", "fd00::4/127"]`), "fd00::2 fd00::4 fd00::5"},
-		{"a mask with a leading zero", inBlue(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.5/032"]`), "10.0.0.5"},
 		{"IPv4 in IPv6", inBlue(`, "range": "10.0.0.0/24", "exclude": ["::ffff:10.0.0.4/127"]`), "10.0.0.4 10.0.0.5"},
 		{"nothing", inBlue(`, "range": "10.0.0.0/24"`), ""},
-		{"an empty list", inBlue(`, "range": "10.0.0.0/24", "exclude": []`), ""},
-		{"null", inBlue(`, "range": "10.0.0.0/24", "exclude": null`), ""},
 		{"field names in another case", inBlue(`, "Range": "10.0.0.0/24", "EXCLUDE": ["10.0.0.5"]`), "10.0.0.5"},
 
 		{"of several ranges", inBlue(`, "ipRanges": [{"range": "10.0.0.0/24", "exclude": ["10.0.0.1"]},
@@ -58,7 +53,6 @@ func TestExcludedAddressesAreProtected(t *testing.T) {
 		{"of a range beside others", inBlue(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.1"],
 			"ipRanges": [{"range": "fd00::/64", "exclude": ["fd00::1"]}]`), "10.0.0.1 fd00::1"},
 		{"a range with a first address", inBlue(`, "range": "10.0.0.3-10.0.0.0/24", "exclude": ["10.0.0.5"]`), "10.0.0.5"},
-		{"a range with host bits", inBlue(`, "range": "10.0.0.9/24", "exclude": ["10.0.0.5"]`), "10.0.0.5"},
 		{"a range with leading zeros", inBlue(`, "range": "010.0.0.0/24", "exclude": ["10.0.0.5"]`), "10.0.0.5"},
 		{"a range of IPv4 in IPv6", inBlue(`, "range": "::ffff:10.0.0.0/120", "exclude": ["10.0.0.5"]`), "10.0.0.5"},
 		{"slices of the range for each node", inBlue(`, "range": "10.0.0.0/16", "node_slice_size": "/24", "exclude": ["10.0.0.5"]`), "10.0.0.5"},
@@ -66,25 +60,18 @@ func TestExcludedAddressesAreProtected(t *testing.T) {
 		// The plugin gives no address of these pools for such an attachment.
 		{"a part of the pool's range", inBlue(`, "range": "10.0.0.0/29", "exclude": ["10.0.0.5"]`), ""},
 		{"more than the pool's range", inBlue(`, "range": "10.0.0.0/8", "exclude": ["10.0.0.5"]`), ""},
-		{"all of IPv4", inBlue(`, "range": "0.0.0.0/0", "exclude": ["0.0.0.0/0"]`), ""},
-		{"another range", inBlue(`, "range": "10.9.0.0/24", "exclude": ["10.0.0.5"]`), ""},
 		{"no range", inBlue(`, "exclude": ["0.0.0.0/0", "::/0"]`), ""},
 		{"no range beside others", inBlue(`, "exclude": ["0.0.0.0/0"], "ipRanges": [{"range": "10.0.0.0/24", "exclude": ["10.0.0.5"]}]`), "10.0.0.5"},
-		{"no range among others", inBlue(`, "ipRanges": [{"exclude": ["0.0.0.0/0"]}, {"range": "fd00::/64", "exclude": ["fd00::1"]}]`), "fd00::1"},
 		{"a range that is no range", inBlue(`, "range": "10.0.0.0/99", "exclude": ["10.0.0.5"]`), ""},
 		{"an unnamed network", `{"ipam": {"type": "whereabouts", "range": "10.0.0.0/24", "exclude": ["10.0.0.5"]}}`, ""},
 
 		{"the network's name", single(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.5"], "network_name": "blue"`), "10.0.0.5"},
 		{"another network's name", single(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.5"], "network_name": "green"`), ""},
-		{"the beginning of the network's name", single(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.5"], "network_name": "blu"`), ""},
 
 		{"the second plugin of a list", `{"name": "net", "plugins": [{"type": "tuning"}, ` +
 			inBlue(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.5"]`) + `]}`, "10.0.0.5"},
 		{"a plugin inside another", `{"type": "multus", "delegates": [` + inBlue(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.5"]`) + `]}`, "10.0.0.5"},
 		{"another IPAM", `{"type": "macvlan", "ipam": {"type": "host-local", "range": "10.0.0.0/24", "exclude": ["10.0.0.5"]}}`, ""},
-		{"another IPAM with other types", `{"name": "whereabouts", "type": "macvlan", "ipam": {"type": "static", "exclude": 7}}`, ""},
-		{"no IPAM", `{"type": "macvlan"}`, ""},
-		{"no configuration", ``, ""},
 		{"a text without the plugin's type", `# see /etc/cni/net.d/10-lan.conf`, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -155,12 +142,9 @@ func TestAddressIsProtectedIfEveryAttachmentThatGivesItExcludesIt(t *testing.T) 
 	}{
 		{"no other attachment", `, "range": "10.9.0.0/29"`, "10.0.0.4 10.0.0.5 10.0.0.6"},
 		{"the other excludes the rest", `, "range": "10.0.0.0/29", "exclude": ["10.0.0.0/30"]`, ""},
-		{"the other excludes some of the same", `, "range": "10.0.0.0/29", "exclude": ["10.0.0.0/30", "10.0.0.5"]`, "10.0.0.5"},
 		{"the other excludes nothing", `, "range": "10.0.0.0/29"`, ""},
 		{"the other is of a part of the range", `, "range": "10.0.0.4/30"`, "10.0.0.4"}, // the plugin spares it
 		{"the other is of a larger range", `, "range": "10.0.0.0/24"`, ""},
-		{"the other is one of several ranges", `, "ipRanges": [{"range": "fd00::/64"}, {"range": "10.0.0.0/29"}]`, ""},
-		{"the other starts later", `, "range": "10.0.0.0/29", "range_start": "10.0.0.5"`, "10.0.0.4"},
 		{"the other ends earlier", `, "range": "10.0.0.0/29", "range_end": "10.0.0.5"`, "10.0.0.6"},
 		{"the other starts and ends", `, "ipRanges": [{"range": "10.0.0.0/29", "range_start": "10.0.0.5", "range_end": "10.0.0.5"}]`, "10.0.0.4 10.0.0.6"},
 		{"the other's first address stands before its range", `, "range": "10.0.0.5-10.0.0.5/29"`, "10.0.0.4 10.0.0.6"},
@@ -169,10 +153,8 @@ func TestAddressIsProtectedIfEveryAttachmentThatGivesItExcludesIt(t *testing.T) 
 		// Where it is not sure that the plugin gives the address, it stays.
 		{"the other is of another network", `, "range": "10.0.0.0/29", "network_name": "green"`, "10.0.0.4 10.0.0.5 10.0.0.6"},
 		{"the other has no range", ``, "10.0.0.4 10.0.0.5 10.0.0.6"},
-		{"the other's range is none", `, "range": "10.0.0.0/99"`, "10.0.0.4 10.0.0.5 10.0.0.6"},
 		{"the other's range is in another form", `, "range": "::ffff:10.0.0.0/125"`, "10.0.0.4 10.0.0.5 10.0.0.6"},
 		{"the other's start is none", `, "range": "10.0.0.0/29", "range_start": "?"`, "10.0.0.4 10.0.0.5 10.0.0.6"},
-		{"the other's end is of a wrong type", `, "range": "10.0.0.0/29", "range_end": 7`, "10.0.0.4 10.0.0.5 10.0.0.6"},
 		{"the other's range is too small for the plugin", `, "range": "10.0.0.4/31"`, "10.0.0.4 10.0.0.5 10.0.0.6"},
 		{"the other gives a slice to each node", `, "range": "10.0.0.0/29", "node_slice_size": "/30"`, "10.0.0.4 10.0.0.5 10.0.0.6"},
 	} {
@@ -223,14 +205,9 @@ func TestBrokenAttachmentProtectsWhatItMayMean(t *testing.T) {
 		{"not JSON", attachment("lan", `{"ipam": {"type": "whereabouts", `), "spec.config: unexpected end", nil},
 		{"not JSON, with a range", attachment("lan", `{"ipam": {"type": "whereabouts", "range": "10.9.0.1-10.9.0.0/24", `), "spec.config: unexpected end",
 			[]string{blue9}},
-		{"not JSON, with another range", attachment("lan", `{"ipam": {"type": "whereabouts", "range": "0.0.0.0/0", `), "spec.config: unexpected end",
-			[]string{overlapping}},
 		{"no address", attachment("lan", inBlue(`, "range": "10.0.0.0/24", "exclude": ["10.0.0"]`)), "10.0.0",
 			[]string{blue4, overlapping}},
 		{"no address, of the unnamed network", attachment("lan", single(`, "range": "10.0.0.0/24", "exclude": ["10.0.0"]`)), "10.0.0", nil},
-		{"an address with leading zeros", attachment("lan", inBlue(`, "range": "10.9.0.0/24", "exclude": ["10.0.0.05"]`)), "10.0.0.05",
-			[]string{blue9}},
-		{"an empty text", attachment("lan", single(`, "range": "10.0.0.0/24", "network_name": "green", "exclude": [""]`)), "exclude", []string{green4}},
 		{"no list", attachment("lan", inBlue(`, "range": "10.0.0.0/24", "exclude": "10.0.0.5"`)), "exclude",
 			[]string{blue4, green4, overlapping}},
 		{"a network's name of a wrong type", attachment("lan", single(`, "range": "10.0.0.0/24", "network_name": 7`)), "network_name",

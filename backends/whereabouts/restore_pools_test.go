@@ -118,7 +118,6 @@ func TestRestoreAnswers(t *testing.T) {
 		{"there in another form", say(reapedPool(`"4": {"podref": "default/web-0", "ifname": "net1", "id": "c4"},
 			"5": {"since":9007199254740993,"id":"c5","podref":"default\/web-1"},`)), nil, "present present", ""},
 		{"adopted", say(reapedPool(`"4":{"id":"c9","podref":"default/web-0"},`)), say("{}"), "taken back", "by default/web-0"},
-		{"given to another pod", say(reapedPool(`"4":{"id":"c9","podref":"default/web-9"},`)), say("{}"), "taken back", "by default/web-9"},
 		{"given to an owner without a pod", say(reapedPool(`"4":{"id":"c9"},`)), say("{}"), "taken back", `names no pod: {"id":"c9"}`},
 		{"held by an unreadable entry", say(reapedPool(`"4":"?",`)), say("{}"), "taken back", `"?"`},
 		{"a number that differs in its last digit", say(reapedPool(`"5":{"id":"c5","podref":"default/web-1","since":9007199254740992},`)),
@@ -126,9 +125,7 @@ func TestRestoreAnswers(t *testing.T) {
 
 		{"the pool is gone", notFound, nil, "taken taken", "the pool is gone"},
 		{"a proxy knows no such path", plain(http.StatusNotFound), nil, "final final", ""},
-		{"reading is forbidden", forbidden, nil, "final final", ""},
 		{"the range is another", say(strings.Replace(reapedPool(""), "10.0.0.0/24", "10.0.1.0/24", 1)), nil, "final final", "10.0.1.4"},
-		{"the range is smaller", say(strings.Replace(reapedPool(""), "10.0.0.0/24", "10.0.0.0/30", 1)), nil, "final final", "outside"},
 		{"reading fails for a moment", first(broken, free), say("{}"), "again again", ""},
 
 		{"another writer changes the pool", free, refuse(failedTest()), "again again", "changed the pool"},
@@ -176,16 +173,11 @@ func TestBadPoolRecordsAreRefused(t *testing.T) {
 	}
 	for name, bad := range map[string]ipam.Record{
 		"another address":      with(func(r *ipam.Record) { r.IP = "10.0.0.9" }),
-		"no address":           with(func(r *ipam.Record) { r.IP = "" }),
 		"key with a zero":      with(func(r *ipam.Record) { r.Key = "04" }),
-		"key with a sign":      with(func(r *ipam.Record) { r.Key = "+4" }),
 		"key with a path":      with(func(r *ipam.Record) { r.Key = "4/podref" }),
 		"key out of range":     with(func(r *ipam.Record) { r.Key, r.IP = "256", "10.0.1.0" }),
 		"nothing stored":       with(func(r *ipam.Record) { r.Stored = nil }),
 		"null stored":          with(func(r *ipam.Record) { r.Stored = json.RawMessage("null") }),
-		"a text stored":        with(func(r *ipam.Record) { r.Stored = json.RawMessage(`"x"`) }),
-		"a list stored":        with(func(r *ipam.Record) { r.Stored = json.RawMessage("[]") }),
-		"no JSON stored":       with(func(r *ipam.Record) { r.Stored = json.RawMessage(`{"id":"c4"} {}`) }),
 		"a podref of a number": with(func(r *ipam.Record) { r.Stored = json.RawMessage(`{"id":"c4","podref":4}`) }),
 		"the same key again":   poolRecord("5", entry5),
 	} {

@@ -11,26 +11,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-func TestReadOwner(t *testing.T) {
-	for _, tt := range []struct {
-		podRef string
-		want   ipam.PodRef
-	}{
-		{"default/web-0", ipam.PodRef{Namespace: "default", Name: "web-0"}},
-		{"", ipam.PodRef{}},
-		{"justname", ipam.PodRef{Name: "justname"}},
-		{"a/b/c", ipam.PodRef{Name: "a/b/c"}},
-		{"/web-0", ipam.PodRef{Name: "/web-0"}},
-		{"default/", ipam.PodRef{Name: "default/"}},
-		{"/", ipam.PodRef{Name: "/"}},
-		{"default//web-0", ipam.PodRef{Name: "default//web-0"}},
-	} {
-		if got := readOwner(tt.podRef); got != tt.want {
-			t.Errorf("readOwner(%q) = %+v, want %+v", tt.podRef, got, tt.want)
-		}
-	}
-}
-
 func TestListStatuses(t *testing.T) {
 	forbidden := apierrors.NewForbidden(poolResources, "", errors.New("no such right"))
 	for _, tt := range []struct {

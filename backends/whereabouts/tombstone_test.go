@@ -123,22 +123,6 @@ func TestReturningOwnerIsPutBack(t *testing.T) {
 	}
 }
 
-func TestTombstoneStaysIfTheOwnerIsUnknown(t *testing.T) {
-	looks := 0
-	a, b, ws := leakyOverlapping(t, leaked, fakeCluster{look: func(ipam.PodRef) (census.Pod, census.Presence, error) {
-		if looks++; looks == 1 {
-			return census.Pod{}, census.Absent, nil
-		}
-		return census.Pod{}, census.Unknown, errors.New("timeout")
-	}}, nil)
-	if got := outcomes(b.Release(t.Context(), ws)); got != "again" {
-		t.Errorf("Release = %s, want again", got)
-	}
-	if diff := cmp.Diff([]string{"GET ippools", patchAt, "GET ippools"}, a.calls()); diff != "" {
-		t.Errorf("requests (-want +got):\n%s", diff)
-	}
-}
-
 func TestOverlappingWaitsForItsPoolEntry(t *testing.T) {
 	entry := func(key, podRef string) http.HandlerFunc {
 		return items(`{"metadata": {"namespace": "other", "name": "10.0.0.0-24"},
@@ -152,15 +136,12 @@ func TestOverlappingWaitsForItsPoolEntry(t *testing.T) {
 	}{
 		{"held for the same pod", entry("4", "default/web-0"), "kept", false},
 		{"held for another pod", entry("4", "default/web-1"), "gone", true},
-		{"another address of the pod", entry("5", "default/web-0"), "gone", true},
 		{"no pools", items(), "gone", true},
-		{"a pool that cannot be decoded", items(`{"spec": 1}`), "gone", true},
 		{"a pool that cannot be decoded names the pod",
 			items(`{"spec": {"range": "?", "allocations": {"4": {"podref": "default/web-0"}}}}`), "kept", false},
 		{"a pool whose metadata cannot be decoded names the pod",
 			items(`{"metadata": {"uid": 7}, "spec": {"range": "?", "allocations": {"4": {"podref": "default/web-0"}}}}`), "kept", false},
 		{"held for the same pod under an unreadable key", entry("four", "default/web-0"), "kept", false},
-		{"held for another pod under an unreadable key", entry("four", "default/web-1"), "gone", true},
 		{"held under an unreadable key of another range",
 			items(`{"metadata": {"name": "10.9.0.0-24"}, "spec": {"range": "10.9.0.0/24", "allocations": {"four": {"podref": "default/web-0"}}}}`), "gone", true},
 		{"held under an unreadable key of a range that has IPv4 in IPv6 in it",
@@ -208,15 +189,11 @@ func TestOverlappingWaitsForPoolsOfItsNetwork(t *testing.T) {
 		{"the same network", "blue-10.0.0.4", pool("blue-10.0.0.0-24", "10.0.0.0/24", "4"), true},
 		{"a node slice of the network", "blue-10.0.0.4", pool("blue-node-1-10.0.0.0-24", "10.0.0.0/24", "4"), true},
 		{"another network", "blue-10.0.0.4", pool("green-10.0.0.0-24", "10.0.0.0/24", "4"), false},
-		{"a network with a longer name", "blue-10.0.0.4", pool("blues-10.0.0.0-24", "10.0.0.0/24", "4"), false},
 		{"the unnamed network", "blue-10.0.0.4", pool("10.0.0.0-24", "10.0.0.0/24", "4"), false},
 		{"a network or a node beside the unnamed network", "10.0.0.4", pool("blue-10.0.0.0-24", "10.0.0.0/24", "4"), true},
 		{"the same network, under an unreadable key", "blue-10.0.0.4", pool("blue-10.0.0.0-24", "10.0.0.0/24", "four"), true},
 		{"another network, under an unreadable key", "blue-10.0.0.4", pool("green-10.0.0.0-24", "10.0.0.0/24", "four"), false},
 		{"the same network, without a range", "blue-10.0.0.4", pool("blue-10.0.0.0-24", "?", "4"), true},
-		{"another network, without a range", "blue-10.0.0.4", pool("green-10.0.0.0-24", "?", "4"), false},
-		{"the same network in IPv6", "blue-fd00--0", pool("blue-fd00---64", "fd00::/64", "0"), true},
-		{"another network in IPv6", "blue-fd00--0", pool("green-fd00---64", "fd00::/64", "0"), false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": items(string(tt.pool))})
@@ -227,17 +204,6 @@ func TestOverlappingWaitsForPoolsOfItsNetwork(t *testing.T) {
 				t.Errorf("held by %q, %v, want it held: %v", held, err, tt.want)
 			}
 		})
-	}
-}
-
-// A podref that no pod can have may stand in a pool with escapes.
-func TestPoolsAreSearchedForEscapedNames(t *testing.T) {
-	_, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": items(`{"metadata": {"namespace": "kube-system", "name": "10.0.0.0-24"},
-		"spec": {"range": "10.0.0.0/24", "allocations": {"4": {"id": "c", "podref": "default/a\u003cb"}}}}`)})
-	r := ipam.Allocation{Key: "10.0.0.4", IP: readings("10.0.0.4")[0].ip}
-	r.Owner.Pod = ipam.PodRef{Namespace: "default", Name: "a<b"}
-	if held, err := holderOf(t, client, r); err != nil || held != aPool {
-		t.Errorf("held by %q, %v, want %s", held, err, aPool)
 	}
 }
 
