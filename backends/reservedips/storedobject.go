@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"maps"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
@@ -54,9 +57,9 @@ func (h head) key() string {
 // A storedObject is a whole object that can be compared and written again.
 type storedObject struct {
 	head
-	fields  map[string]json.RawMessage // the top-level fields as they are stored
-	content map[string]any             // the decoded fields without type, metadata and status
-	status  any                        // nil if there is none, or an empty one
+	fields  map[string]any // the whole object
+	content map[string]any // the fields without type, metadata and status
+	status  any            // nil if there is none, or an empty one
 }
 
 // readStored decodes an object.
@@ -69,10 +72,7 @@ func readStored(data json.RawMessage) (storedObject, error) {
 	if err := kube.Decode(data, &o.fields); err != nil {
 		return o, fmt.Errorf("decode: %w", err)
 	}
-	if err := kube.Decode(data, &o.content); err != nil {
-		return o, fmt.Errorf("decode: %w", err)
-	}
-	o.status = o.content["status"]
+	o.content, o.status = maps.Clone(o.fields), o.fields["status"]
 	if fields, ok := o.status.(map[string]any); ok && len(fields) == 0 {
 		o.status = nil
 	}
@@ -84,19 +84,10 @@ func readStored(data json.RawMessage) (storedObject, error) {
 
 // creation returns the body of the request that creates the object again.
 func (o storedObject) creation() ([]byte, error) {
-	var metadata map[string]json.RawMessage
-	if err := kube.Decode(o.fields["metadata"], &metadata); err != nil {
-		return nil, fmt.Errorf("decode metadata: %w", err)
-	}
+	fields := runtime.DeepCopyJSON(o.fields)
 	for _, field := range serverMetadata {
-		delete(metadata, field)
+		unstructured.RemoveNestedField(fields, "metadata", field)
 	}
-	encoded, err := json.Marshal(metadata)
-	if err != nil {
-		return nil, err
-	}
-	fields := maps.Clone(o.fields)
-	fields["metadata"] = encoded
 	return json.Marshal(fields)
 }
 
