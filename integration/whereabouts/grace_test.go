@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
 )
@@ -74,13 +72,4 @@ func TestEntryStaysThatItsPendingPodIsAboutToAdopt(t *testing.T) {
 			both("10.0.0.0-30/2", "10.0.0.2", "10.0.0.2 web-1 inUse PodPresent kept")...),
 		then: func(f *fixture) { f.wantAddresses(f.add(full, "web-0"), "10.0.0.1") },
 	}})
-}
-
-// created is when a reservation was made.
-func (f *fixture) created(reservation string) time.Time {
-	f.Helper()
-	o, err := f.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(cluster.PoolNamespace).
-		Get(f.Context(), reservation, metav1.GetOptions{})
-	f.must(err)
-	return o.CreationTimestamp.Time
 }
