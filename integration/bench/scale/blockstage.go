@@ -46,7 +46,7 @@ func openBlocks(ctx context.Context, o options, s size, f form, out io.Writer) (
 	err = g.stage.fill(ctx, fmt.Sprintf("%d addresses and handles in %d blocks (%s), %d stale of both",
 		s.total(), s.blocks(), f.part, s.stale()), out, g.fill)
 	if err == nil {
-		err = errors.Join(g.check(ctx), g.checkReport(ctx, s.stale()))
+		err = g.check(ctx)
 	}
 	if err == nil {
 		// The API server fills its caches of custom resources when it is asked for them.

@@ -42,9 +42,9 @@ func (g *blockStage) calicoctl(ctx context.Context) (c cost, err error) {
 		path, args := g.datastore.Command(args...)
 		left := max(g.limit-time.Since(began), unlocking)
 		step, stepErr := measure(ctx, left, command{path: path, args: args})
-		c.CPU, c.Peak, err = c.CPU+step.CPU, max(c.Peak, step.Peak), errors.Join(err, stepErr)
+		c.cpu, c.peak, err = c.cpu+step.cpu, max(c.peak, step.peak), errors.Join(err, stepErr)
 	}
-	c.Wall = time.Since(began)
+	c.wall = time.Since(began)
 	return c, err
 }
 

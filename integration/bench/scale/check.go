@@ -42,9 +42,6 @@ func (g *poolStage) left(ctx context.Context) (released, left int, err error) {
 	return 2*g.size.stale() - left, left, nil
 }
 
-// judge implements contents: no program of Whereabouts' judges.
-func (*poolStage) judge(context.Context) error { return nil }
-
 // counts are how many there are.
 type counts struct{ live, stale int }
 

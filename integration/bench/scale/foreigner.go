@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
@@ -126,9 +125,4 @@ func (l latencies) of(percent int) time.Duration {
 func (l latencies) String() string {
 	const digit = 100 * time.Microsecond
 	return fmt.Sprintf("p50 %v, p99 %v of %d", l.of(50).Round(digit), l.of(99).Round(digit), len(l))
-}
-
-// MarshalJSON implements json.Marshaler: the percentiles, in nanoseconds.
-func (l latencies) MarshalJSON() ([]byte, error) {
-	return json.Marshal(map[string]int64{"p50": int64(l.of(50)), "p99": int64(l.of(99)), "requests": int64(len(l))})
 }

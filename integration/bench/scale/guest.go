@@ -5,47 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"time"
-
-	"github.com/ip-reaper/ip-reaper/integration/kit/rights"
 )
 
 // guests are what other clients of the API server notice of ip-reaper.
 type guests struct {
-	Alone    latencies `json:"alone"`
-	Beside   latencies `json:"beside"`   // a run that releases
-	InFlight int       `json:"inFlight"` // the most requests of ip-reaper's at one time
-	Requests int       `json:"requests"` // of ip-reaper's, all turns
+	alone, beside latencies // of a run that releases
 }
 
 // quiet is how long the other client is measured alone, in each turn.
 const quiet = 20 * time.Second
 
-// auditPolicy has the API server note the requests of ip-reaper's account, when they are
-// answered.
-const auditPolicy = `apiVersion: audit.k8s.io/v1
-kind: Policy
-omitStages: [RequestReceived, ResponseStarted]
-rules:
-- level: Metadata
-  users: ["system:serviceaccount:` + rights.Home + `:` + rights.Home + `"]
-- level: None
-`
-
 // measureGuest measures another client's latencies, in turns alone and beside a run.
-func measureGuest(ctx context.Context, o options, s size, m *measured, out io.Writer) (err error) {
-	dir, err := os.MkdirTemp("", "ip-reaper-audit-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	policy, log := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "audit.log")
-	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
-		return err
-	}
-	g, err := openPools(ctx, o, s, map[string]string{"audit-policy-file": policy, "audit-log-path": log}, out)
+func measureGuest(ctx context.Context, o options, s size, _ *measured, out io.Writer) (err error) {
+	g, err := openPools(ctx, o, s, out)
 	if err != nil {
 		return err
 	}
@@ -54,20 +27,14 @@ func measureGuest(ctx context.Context, o options, s size, m *measured, out io.Wr
 	if err != nil {
 		return err
 	}
-	all := &guests{}
-	m.Guest = all
+	var all guests
 	for range o.turns {
 		if err := all.turn(ctx, g, client); err != nil {
 			return err
 		}
 	}
-	requests, err := readAudit(log)
-	if err != nil {
-		return err
-	}
-	all.InFlight, all.Requests = mostAtOnce(requests), len(requests)
-	fmt.Fprintf(out, "  guest: alone %s; beside a run %s; ratio of p99 %.2f; %d requests of ip-reaper's, at most %d at a time\n",
-		all.Alone, all.Beside, all.Beside.of(99).Seconds()/all.Alone.of(99).Seconds(), all.Requests, all.InFlight)
+	fmt.Fprintf(out, "  guest: alone %s; beside a run %s; ratio of p99 %.2f\n",
+		all.alone, all.beside, all.beside.of(99).Seconds()/all.alone.of(99).Seconds())
 	return nil
 }
 
@@ -79,7 +46,7 @@ func (all *guests) turn(ctx context.Context, g *poolStage, client *foreigner) er
 	if err != nil {
 		return err
 	}
-	all.Alone = append(all.Alone, latencies...)
+	all.alone = append(all.alone, latencies...)
 
 	beside, done := context.WithCancel(ctx)
 	defer done()
@@ -92,7 +59,7 @@ func (all *guests) turn(ctx context.Context, g *poolStage, client *foreigner) er
 	if err != nil {
 		return err
 	}
-	all.Beside = append(all.Beside, latencies...)
+	all.beside = append(all.beside, latencies...)
 	if runErr != nil && !errors.Is(runErr, errPartial) {
 		return runErr
 	}

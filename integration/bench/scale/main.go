@@ -1,7 +1,7 @@
 // Command scale measures on a real API server how ip-reaper and its peers do with a large
 // cluster, and what their work costs at least.
 //
-//	go run ./bench/scale [-pods 10000,20000,40000,75000] [-parts plan,run,whereabouts,guest,calico,calico-etcd,calico-peers] [-turns 3] [-json FILE]
+//	go run ./bench/scale [-pods 10000,20000,40000,75000] [-parts plan,run,whereabouts,guest,calico,calico-etcd,calico-peers] [-turns 3]
 //
 // It writes pods, nodes, pools and overlapping reservations into etcd in the API server's
 // own form, while the API server is down. Each pod has 5 KB, one entry in an IPPool and one
@@ -15,19 +15,16 @@
 // With the parts calico and calico-etcd, it does the same with Calico, in either datastore. Each
 // pod has an address and a handle, and of both, a tenth more is stale. A block has 60 addresses
 // of 64, so that 272,728 pods have 300,000 addresses in 5,000 blocks, one a node. These pods have
-// 2.5 KB: etcd has no room for so many of 5 KB. Up to 40,000 pods, calicoctl ipam check looks at
-// the state before the first turn and after each run of ip-reaper. With calico-peers beside
-// them, two more take turns:
+// 2.5 KB: etcd has no room for so many of 5 KB. With calico-peers beside them, two more take
+// turns:
 //
 //   - calicoctl: lock, check, release from the report, unlock;
 //   - kube-controllers, until all is released or -limit is over.
 //
 // With the part guest, another account makes 50 small requests a second, with and without a
-// run of ip-reaper beside it. That is a cluster of its own, whose API server keeps an audit
-// log.
+// run of ip-reaper beside it.
 //
-// The table has the medians of the turns, the file has all turns. A process that takes longer
-// than -limit is stopped.
+// The table has the medians of the turns. A process that takes longer than -limit is stopped.
 package main
 
 import (
@@ -36,13 +33,23 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/integration/bench/program"
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
 )
 
-func main() { program.Main("scale", run) }
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "scale:", err)
+		stop()
+		os.Exit(1)
+	}
+}
 
 // options are what the flags say.
 type options struct {
@@ -52,7 +59,6 @@ type options struct {
 	binary      string // of ip-reaper
 	concurrency int
 	limit       time.Duration // of a process
-	json        string        // file; empty for none
 }
 
 // run is the program.
@@ -61,15 +67,15 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	r := results{Machine: machine(), Began: time.Now().UTC(), Concurrency: o.concurrency}
+	var all []measured
 	for _, s := range o.sizes {
-		measured, err := measureSize(ctx, o, s, out)
-		r.Sizes = append(r.Sizes, measured)
+		m, err := measureSize(ctx, o, s, out)
+		all = append(all, m)
 		if err != nil {
-			return errors.Join(fmt.Errorf("%d pods: %w", s, err), r.tell(out, o.json))
+			return errors.Join(fmt.Errorf("%d pods: %w", s, err), table(out, all))
 		}
 	}
-	return r.tell(out, o.json)
+	return table(out, all)
 }
 
 // parse reads the flags.
@@ -81,7 +87,6 @@ func parse(args []string) (o options, err error) {
 	flags.StringVar(&o.binary, "ip-reaper", "", "the `program` to measure (default integration/bin/ip-reaper)")
 	flags.IntVar(&o.concurrency, "concurrency", 32, "what ip-reaper is told")
 	flags.DurationVar(&o.limit, "limit", 10*time.Minute, "the longest that a process may take")
-	flags.StringVar(&o.json, "json", "", "`FILE` for all figures in JSON")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -94,9 +99,6 @@ func parse(args []string) (o options, err error) {
 	if o.sizes, err = sizes(*pods, most(o.parts)); err != nil {
 		return o, err
 	}
-	if err := built(o.parts); err != nil {
-		return o, err
-	}
 	if o.binary == "" {
 		o.binary, err = assets.Path("ip-reaper")
 	}
@@ -106,7 +108,7 @@ func parse(args []string) (o options, err error) {
 // measureSize measures all ways with one size. With an error, it returns what was measured
 // before.
 func measureSize(ctx context.Context, o options, s size, out io.Writer) (m measured, err error) {
-	m = measured{Pods: int(s), Stale: s.stale()}
+	m.size = s
 	for _, measure := range measurements(o.parts) {
 		if err := measure(ctx, o, s, &m, out); err != nil {
 			return m, err
@@ -117,7 +119,7 @@ func measureSize(ctx context.Context, o options, s size, out io.Writer) (m measu
 
 // measurePools measures the ways of Whereabouts.
 func measurePools(ctx context.Context, o options, s size, m *measured, out io.Writer) (err error) {
-	g, err := openPools(ctx, o, s, nil, out)
+	g, err := openPools(ctx, o, s, out)
 	if err != nil {
 		return err
 	}

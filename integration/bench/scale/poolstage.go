@@ -14,10 +14,9 @@ type poolStage struct {
 	*stage
 }
 
-// openPools starts a cluster, whose API server gets more flags, and fills it. The caller
-// must close it.
-func openPools(ctx context.Context, o options, s size, flags map[string]string, out io.Writer) (*poolStage, error) {
-	base, err := openStage(ctx, o, s, cluster.Options{Flags: flags})
+// openPools starts a cluster, and fills it. The caller must close it.
+func openPools(ctx context.Context, o options, s size, out io.Writer) (*poolStage, error) {
+	base, err := openStage(ctx, o, s, cluster.Options{})
 	if err != nil {
 		return nil, err
 	}

@@ -9,23 +9,8 @@ import (
 	"os/exec"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/integration/bench/program"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
-
-// A cost is what one process took.
-type cost struct {
-	Wall     time.Duration  `json:"wall"`              // nanoseconds
-	CPU      time.Duration  `json:"cpu"`               // nanoseconds, user and system
-	Peak     int            `json:"peak"`              // resident memory in KiB
-	Server   serverCost     `json:"server"`            // the API server's meanwhile
-	Requests map[string]int `json:"requests"`          // that the API server answered meanwhile, by verb and resource
-	Released int            `json:"released"`          // entries and overlapping reservations, or Calico's addresses
-	Left     int            `json:"left"`              // that should have been released
-	Stopped  bool           `json:"stopped"`           // by its time limit
-	Failure  string         `json:"failure,omitempty"` // why not all was released
-	Load     float64        `json:"load"`              // of the machine before, averaged over a minute
-}
 
 // errSlow says that a process was stopped by its time limit.
 var errSlow = errors.New("it took too long")
@@ -65,10 +50,10 @@ func measureUntil(ctx context.Context, limit time.Duration, run command, done fu
 	if done != nil {
 		go func() { end(poll(running, done)) }()
 	}
-	peak := program.Peak(cmd.Process.Pid)
+	highest := peak(cmd.Process.Pid)
 	err = cmd.Wait()
-	c.Wall, c.Peak = time.Since(began), peak()
-	c.CPU = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	c.wall, c.peak = time.Since(began), highest()
+	c.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	switch {
 	case ctx.Err() != nil:
 		return c, ctx.Err()

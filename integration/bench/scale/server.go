@@ -24,9 +24,8 @@ type server struct {
 
 // A serverCost is what the API server took meanwhile.
 type serverCost struct {
-	CPU    time.Duration `json:"cpu"`    // nanoseconds, user and system
-	Before int           `json:"before"` // resident memory in KiB
-	Peak   int           `json:"peak"`   // resident memory in KiB
+	cpu          time.Duration // user and system
+	before, peak int           // resident memory in KiB
 }
 
 // findServer finds the API server's process.
@@ -49,37 +48,23 @@ func (s server) watch(ctx context.Context) (stop func() (serverCost, map[string]
 	if err := os.WriteFile(s.file("clear_refs"), []byte("5"), 0); err != nil {
 		return nil, err
 	}
-	before, beforeErr := s.memory("VmRSS")
+	before, beforeErr := memory(s.pid, "VmRSS")
 	cpu, cpuErr := s.cpu()
 	if err := errors.Join(beforeErr, cpuErr); err != nil {
 		return nil, err
 	}
 	return func() (serverCost, map[string]int, error) {
-		c := serverCost{Before: before}
+		c := serverCost{before: before}
 		var peakErr error
-		c.Peak, peakErr = s.memory("VmHWM")
+		c.peak, peakErr = memory(s.pid, "VmHWM")
 		now, cpuErr := s.cpu()
-		c.CPU = now - cpu
+		c.cpu = now - cpu
 		after, err := s.requests(ctx)
 		return c, difference(after, requests), errors.Join(err, peakErr, cpuErr)
 	}, nil
 }
 
 func (s server) file(name string) string { return fmt.Sprintf("/proc/%d/%s", s.pid, name) }
-
-// memory reads a value in KiB from the status of the process.
-func (s server) memory(name string) (int, error) {
-	data, err := os.ReadFile(s.file("status"))
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(string(data)) {
-		if value, is := strings.CutPrefix(line, name+":"); is {
-			return strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")))
-		}
-	}
-	return 0, fmt.Errorf("%s has no %s", s.file("status"), name)
-}
 
 // tick is the unit of CPU times in /proc.
 const tick = 10 * time.Millisecond

@@ -31,10 +31,6 @@ type contents interface {
 	// if anything live is gone, or if there is anything else.
 	left(ctx context.Context) (released, left int, err error)
 
-	// judge has a program of the store's look at what a run of ip-reaper has left that came to
-	// its end.
-	judge(ctx context.Context) error
-
 	// restore brings everything back that a run has taken away, and takes away what it left.
 	restore(ctx context.Context) error
 }

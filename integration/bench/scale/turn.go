@@ -15,8 +15,8 @@ func (g *stage) measureWays(ctx context.Context, ways []way, of contents, m *mea
 			if err != nil {
 				return fmt.Errorf("%s, %s: %w", w.part, w.name, err)
 			}
-			fmt.Fprintf(out, "  %s, %s: %s\n", w.part, w.name, c)
 			m.add(w, c)
+			fmt.Fprintf(out, "  %s, %s: %s\n", w.part, w.name, c)
 		}
 	}
 	return nil
@@ -34,26 +34,18 @@ func (g *stage) turn(ctx context.Context, w way, of contents) (cost, error) {
 	if runErr != nil && !partial {
 		return c, runErr
 	}
-	if c.Server, c.Requests, err = stop(); err != nil {
+	if c.server, c.requests, err = stop(); err != nil {
 		return c, err
 	}
-	c.Load, c.Stopped = load, errors.Is(runErr, errSlow)
+	c.load, c.stopped = load, errors.Is(runErr, errSlow)
 	if !w.writes {
 		return c, of.check(ctx)
 	}
-	if runErr != nil {
-		c.Failure = runErr.Error()
-	}
-	if c.Released, c.Left, err = of.left(ctx); err != nil {
+	if c.released, c.left, err = of.left(ctx); err != nil {
 		return c, err
 	}
-	if c.Left > 0 && !partial {
-		return c, fmt.Errorf("it did not release %d of %d, and said nothing", c.Left, c.Left+c.Released)
-	}
-	if w.name == reaperWay && !partial {
-		if err := of.judge(ctx); err != nil {
-			return c, err
-		}
+	if c.left > 0 && !partial {
+		return c, fmt.Errorf("it did not release %d of %d, and said nothing", c.left, c.left+c.released)
 	}
 	return c, of.restore(ctx)
 }

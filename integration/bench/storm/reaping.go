@@ -8,13 +8,22 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/integration/bench/program"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // reaperNamespace is where the reaper keeps what it remembers.
 const reaperNamespace = "ip-reaper"
+
+// releaseNow is a policy without a grace period, which would cover up for a mistake.
+const releaseNow = `apiVersion: ip-reaper/v1alpha1
+kind: ReapPolicy
+dryRun: false
+gracePeriod: 0s
+minAge: 0s
+limits: {maxFraction: 1}
+pods: {superseded: release}
+`
 
 // A release is what a run of the reaper reported to have released.
 type release struct {
@@ -25,7 +34,7 @@ type release struct {
 // reaper returns a function that runs the binary once.
 func reaper(c *cluster.Cluster, r *reap.Reaper) (func(context.Context) (reap.Result, error), error) {
 	file := filepath.Join(c.Dir, "policy.yaml")
-	if err := os.WriteFile(file, []byte(program.Policy+"pods: {superseded: release}\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(releaseNow), 0o600); err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context) (reap.Result, error) {
