@@ -1,10 +1,12 @@
 package crash_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/fault"
@@ -100,6 +102,30 @@ func faulty(w *world.World, passes bool, inject func()) {
 	wantPatient(w, result.Report)
 }
 
+// The API server goes away in the middle of a run. What was done by then is in the
+// report, the rest is not, and the next run does it (promises 7 and 8).
+func TestAPIServerGoesAwayDuringARun(t *testing.T) {
+	w, _ := fixture(t)
+	w.Again()
+	var away atomic.Bool
+	w.Proxy.Before(proxy.Any, func(_ context.Context, r proxy.Request) proxy.Action {
+		if away.Load() || r.String() == "delete overlappingrangeipreservations" {
+			away.Store(true)
+			return proxy.Drop()
+		}
+		return proxy.Pass()
+	})
+	w.Must(w.Memory.Unlock(w.Context()))
+	result := w.Ends(reap.ExitPartial, runs(w))
+	w.WantInUse()
+	wantTrue(w, result.Report)
+	wantNamed(w, result)
+	if result.Report.Summary.Released == 0 {
+		w.Error("the report says that nothing was released; an entry of a pool was")
+	}
+	w.Converge()
+}
+
 // endOf is what the stores hold after a run that is done. A conflict is also what
 // the API server answers if a reserved IP or an empty handle is another one by now: a
 // run leaves those, and says that they have changed.
@@ -129,7 +155,8 @@ func wantPatient(w *world.World, r *reap.Report) {
 	w.Helper()
 	for _, b := range r.Backends {
 		if b.Status == "failed" {
-			if got := len(seen(w, func() { w.Run(world.ReleaseNow) })); got != world.Waits {
+			w.Run(world.ReleaseNow)
+			if got := len(seen(w)); got != world.Waits {
 				w.Errorf("the ledger remembers %d entries, want %d", got, world.Waits)
 			}
 			return

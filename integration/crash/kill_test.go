@@ -3,7 +3,6 @@ package crash_test
 import (
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit"
 	"github.com/ip-reaper/ip-reaper/integration/kit/fault"
@@ -53,20 +52,24 @@ func kill(w *world.World, at fault.Point, start fault.Start) {
 // A run that is killed before or after any of its writes has touched nothing that is
 // in use. Its journal puts back what it released, to the byte; without a journal it
 // released nothing. The next run comes to the same end as one that was never
-// disturbed (promises 1, 8 and 10).
+// disturbed, and the ledger knows since when everything waits (promises 1, 8 and 10).
 func TestEveryKillIsUndoneByItsJournal(t *testing.T) {
 	w, writes := fixture(t)
+	begun := fault.Changing(fault.Points(writes))
 	w.Each(points(writes), func(p fault.Point) {
 		w.Again()
 		kill(w, p, runs(w))
 		w.WantInUse()
+		if n := len(seen(w)); n != world.Records+world.Waits && slices.Contains(begun, p) {
+			w.Errorf("the ledger remembers %d entries, want all until the end", n)
+		}
 		for _, id := range w.Journals() { // the one, or none
 			w.Restore(id)
 		}
 		w.WantStores("after the restoration", w.Before)
 		w.Converge()
-		w.Outlast()
 	})
+	w.Outlast()
 }
 
 // The next run finishes what a killed one has left, which here does many things at a
@@ -84,7 +87,6 @@ func TestEveryKillIsFinishedByTheNextRun(t *testing.T) {
 			w.Restore(id)
 			w.WantStores("after the restoration", w.Before)
 		}
-		w.Outlast()
 	})
 }
 
@@ -108,69 +110,9 @@ func TestEveryKillOfARestoration(t *testing.T) {
 	})
 }
 
-// A grace period that is over stays over, and one that is not does not begin anew,
-// at whichever write of the ledger the run that counts it is killed (promise 8).
-func TestKilledRunDoesNotRestartTheGracePeriod(t *testing.T) {
-	const (
-		patient = world.Policy + "gracePeriod: 90m\n"
-		all     = world.Records + world.Waits
-	)
-	w, _ := fixture(t)
-	nothing := func() {}
-	for _, tt := range []struct {
-		name     string
-		before   func() // the run that is killed, when everything is due
-		write    string
-		after    bool
-		remember int // entries in the ledger after the kill
-		begins   bool
-	}{
-		{"before the ledger is created", func() { w.Must(w.Memory.ForgetLedger(w.Context())) }, "create configmaps", false, 0, true},
-		{"after the ledger is created", func() { w.Must(w.Memory.ForgetLedger(w.Context())) }, "create configmaps", true, all, true},
-		{"after a tombstone is written", nothing, "patch overlappingrangeipreservations", true, all, false},
-		{"before the ledger forgets", nothing, "update configmaps", false, all, false},
-		{"after the ledger forgets", nothing, "update configmaps", true, world.Waits, false},
-	} {
-		w.Sub(tt.name, func() {
-			begin := func() {
-				w.Again()
-				w.Age() // by a second hour
-				tt.before()
-				w.Proxy.Reset()
-			}
-			begin()
-			w.Run(patient)
-			points := fault.Points(fault.Writes(w.Proxy))
-			at := first(points, tt.write)
-			if tt.write == "update configmaps" { // the first one is before the releases
-				slices.Reverse(points)
-				at = first(points, tt.write)
-			}
-			at.After = tt.after
-			begin()
-			got := len(seen(w, func() { kill(w, at, w.Starts("run", patient, world.InOrder)) }))
-			w.WantInUse()
-			if got != tt.remember {
-				w.Errorf("the ledger remembers %d entries, want %d", got, tt.remember)
-			}
-			if tt.begins {
-				w.Run(patient)
-				w.WantStores("before the grace period is over", w.Before)
-				w.Must(w.Memory.Age(w.Context(), 2*time.Hour))
-			}
-			w.Run(patient)
-			w.WantStores("after the grace period", w.End)
-			if got := len(seen(w, func() { w.Run(patient) })); got != world.Waits {
-				w.Errorf("in the end the ledger remembers %d entries, want %d", got, world.Waits)
-			}
-		})
-	}
-}
-
-// seen does something and returns what the ledger remembers then.
-func seen(w *world.World, do func()) map[string]int64 {
+// seen is what the ledger remembers.
+func seen(w *world.World) map[string]int64 {
 	w.Helper()
-	do()
 	all, err := w.Memory.Seen(w.Context())
 	w.Must(err)
 	return all

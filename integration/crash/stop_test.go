@@ -13,15 +13,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/world"
 )
 
-// timeout ends a process. The process gets to its step long before that time, also
-// on a busy machine.
-const timeout = "--timeout=5s"
-
 // terminate tells a process to stop.
 func terminate(h *fault.Held) error { return h.Signal(syscall.SIGTERM) }
-
-// wait leaves a process to its own timeout.
-func wait(*fault.Held) error { return nil }
 
 // later matches the first request of a kind after one of another kind.
 func later(first, then string) proxy.Match {
@@ -36,10 +29,9 @@ func later(first, then string) proxy.Match {
 
 // A step is where a run is stopped.
 type step struct {
-	name  string
-	at    func() proxy.Match
-	begun bool // the run has listed the pods by then
-	long  bool // not with -short
+	name string
+	at   func() proxy.Match
+	long bool // not with -short
 }
 
 func on(request string) func() proxy.Match {
@@ -47,45 +39,35 @@ func on(request string) func() proxy.Match {
 }
 
 var steps = []step{
-	{"while pods are listed", on("list pods"), false, true},
-	{"at the second pool", func() proxy.Match { return proxy.Nth(2, proxy.On("patch ippools")) }, true, false},
-	{"at a tombstone", on("patch overlappingrangeipreservations"), true, false},
+	{"while pods are listed", on("list pods"), true},
+	{"at the second pool", func() proxy.Match { return proxy.Nth(2, proxy.On("patch ippools")) }, false},
+	{"at a tombstone", on("patch overlappingrangeipreservations"), false},
 	{"between a tombstone and the second look", func() proxy.Match {
 		return later("patch overlappingrangeipreservations", "get pods")
-	}, true, true},
-	{"at a delete", on("delete overlappingrangeipreservations"), true, true},
-	{"while a block is written", on("update ipamblocks"), true, false},
+	}, true},
+	{"at a delete", on("delete overlappingrangeipreservations"), true},
+	{"while a block is written", on("update ipamblocks"), false},
 }
 
-// A run that is told to stop, or whose time is over, does so: it prints its report,
-// which is true, exits as documented, and leaves nothing that the next run does not
+// A run that is told to stop does so: it prints its report, which is true, exits as documented, and leaves nothing that the next run does not
 // finish (promises 7 and 8). The write at which it is stopped is done behind its
 // back.
 func TestEveryStepARunIsStoppedAt(t *testing.T) {
 	w, _ := fixture(t)
 	for _, s := range steps {
 		if !s.long || !testing.Short() {
-			w.Sub("SIGTERM "+s.name, func() { stopped(w, s, reap.ExitSignal, terminate) })
-		}
-	}
-	for _, s := range steps[:2] {
-		code := reap.ExitError
-		if s.begun {
-			code = reap.ExitPartial
-		}
-		if !s.long || !testing.Short() {
-			w.Sub("timeout "+s.name, func() { stopped(w, s, code, wait, timeout) })
+			w.Sub(s.name, func() { stopped(w, s) })
 		}
 	}
 }
 
 // stopped has a run stopped at a step.
-func stopped(w *world.World, s step, code int, stop func(*fault.Held) error, args ...string) {
+func stopped(w *world.World, s step) {
 	w.Helper()
 	w.Again()
-	result, err := fault.Stop(w.Proxy, s.at(), w.Starts("run", world.ReleaseNow, append(args, world.InOrder, "--all")...), stop)
+	result, err := fault.Stop(w.Proxy, s.at(), runs(w), terminate)
 	w.Must(err)
-	w.WantExit(code, result)
+	w.WantExit(reap.ExitSignal, result)
 	if result.Report == nil {
 		w.Fatalf("no report\n%s", result.Stderr)
 	}
@@ -111,39 +93,31 @@ func wantTrueOr(w *world.World, r *reap.Report, name string) {
 	}
 }
 
-// A restoration that is told to stop, or whose time is over, does so: its report is
-// true, and the next one finishes what it has left (promises 7 and 8).
+// A restoration that is told to stop does so: its report is true, and the next one finishes
+// what it has left (promises 7 and 8). The write is done behind its back.
 func TestEveryStepARestorationIsStoppedAt(t *testing.T) {
 	w, id := released(t)
 	for _, at := range some([]string{"patch ippools"}, []string{
 		"create reservedips", "create ipamhandles", "update ipamblocks", "create overlappingrangeipreservations",
 	}) {
-		w.Sub("SIGTERM at "+at, func() { stoppedRestoration(w, at, reap.ExitSignal, id, terminate) })
+		w.Sub(at, func() {
+			w.Put(w.End)
+			w.Must(w.Memory.Unlock(w.Context()))
+			result, err := fault.Stop(w.Proxy, proxy.On(at), w.Starts("restore", world.ReleaseNow, "--run="+id), terminate)
+			w.Must(err)
+			w.WantExit(reap.ExitSignal, result)
+			first := w.RestoreReportOf(result)
+			w.WantInUse()
+			if first.Summary.Failed == 0 {
+				w.Error("the report does not tell what was not begun")
+			}
+			then := w.Restore(id).Outcomes()
+			for entry, outcome := range first.Outcomes() {
+				if outcome == "restored" && then[entry] != "present" {
+					w.Errorf("the report says that %s was put back, and then it was %s", entry, then[entry])
+				}
+			}
+			w.WantStores("after the next restoration", w.Before)
+		})
 	}
-	if !testing.Short() {
-		w.Sub("timeout at patch ippools", func() { stoppedRestoration(w, "patch ippools", reap.ExitPartial, id, wait, timeout) })
-	}
-}
-
-// stoppedRestoration has a restoration stopped at a write, which is done behind its
-// back.
-func stoppedRestoration(w *world.World, at string, code int, id string, stop func(*fault.Held) error, args ...string) {
-	w.Helper()
-	w.Put(w.End)
-	w.Must(w.Memory.Unlock(w.Context()))
-	result, err := fault.Stop(w.Proxy, proxy.On(at), w.Starts("restore", world.ReleaseNow, append(args, "--run="+id)...), stop)
-	w.Must(err)
-	w.WantExit(code, result)
-	first := w.RestoreReportOf(result)
-	w.WantInUse()
-	if first.Summary.Failed == 0 {
-		w.Error("the report does not tell what was not begun")
-	}
-	then := w.Restore(id).Outcomes()
-	for entry, outcome := range first.Outcomes() {
-		if outcome == "restored" && then[entry] != "present" {
-			w.Errorf("the report says that %s was put back, and then it was %s", entry, then[entry])
-		}
-	}
-	w.WantStores("after the next restoration", w.Before)
 }

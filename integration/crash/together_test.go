@@ -52,6 +52,31 @@ func TestEveryWriteTwoRestorationsMeetAt(t *testing.T) {
 	}
 }
 
+// Nor does it where two runs have listed the same leaks and release them: together they come to
+// the end of one (promises 1, 7 and 8).
+func TestEveryWriteTwoRunsMeetAt(t *testing.T) {
+	w, _ := fixture(t)
+	for _, at := range some([]string{"patch ippools", "delete overlappingrangeipreservations", "update ipamblocks"}, []string{
+		"patch overlappingrangeipreservations", "update ipamhandles", "delete ipamhandles", "delete reservedips",
+	}) {
+		w.Sub(at, func() {
+			w.Again()
+			first := held(w, at, runs(w))
+			w.Must(w.Memory.Unlock(w.Context()))
+			second := w.Ends(reap.ExitDone, runs(w))
+			result, err := first.Finish()
+			w.Must(err)
+			if result.ExitCode != reap.ExitDone && result.ExitCode != reap.ExitPartial {
+				w.Errorf("exit code %d\n%s", result.ExitCode, result.Stderr)
+			}
+			w.WantInUse()
+			wantTrue(w, second.Report)
+			w.WantStores("after both", w.End)
+			w.Converge()
+		})
+	}
+}
+
 // Nor does it rest on the lock where a run goes on while an earlier one is undone:
 // what the run has released by then is put back, and the run goes on with what it
 // finds. It touches nothing that is in use, and the next runs come to the same end

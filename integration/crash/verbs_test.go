@@ -3,8 +3,8 @@ package crash_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -184,96 +184,99 @@ func (e errand) prepare(w *world.World) {
 	e.begin(w)
 }
 
-// run does the errand in two runs: the first creates the ledger; the second updates
-// it, releases, writes a journal and deletes that of the errand before. It returns
-// what went wrong, or nothing. What only disturbs is in the warnings.
-func (e errand) run(t *testing.T, w *world.World) (wrong string) {
-	t.Helper()
-	defer func(t *testing.T) { w.T = t }(w.T)
-	w.T = t
+// release does the errand in two runs: the first creates the ledger; the second updates it,
+// releases, writes a journal and deletes that of the errand before.
+func (e errand) release(w *world.World) {
+	w.Helper()
 	// Of two journals the older one is known by the second in which it was made.
 	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
 	e.prepare(w)
 	for _, grace := range []string{"1h", "0s"} {
 		policy := strings.Replace(plain, "keep: 100", "keep: 1, keepFor: 0s", 1) + "gracePeriod: " + grace + "\n" + only(e.backend)
-		process, err := w.Starts("run", policy)()
-		w.Must(err)
-		result, err := process.Wait()
-		w.Must(err)
-		if result.ExitCode != reap.ExitDone || len(result.Report.Warnings) > 0 {
-			return fmt.Sprintf("with a grace period of %s the run exits with %d and warns of %v", grace, result.ExitCode, result.Report.Warnings)
+		if warnings := w.Ends(reap.ExitDone, w.Starts("run", policy)).Report.Warnings; len(warnings) > 0 {
+			w.Errorf("with a grace period of %s the run warns of %v", grace, warnings)
 		}
 	}
-	return e.left(w)
-}
-
-// once is which verbs are taken away: with -short each word, such as list, with the first
-// errand that has it.
-func once() func(verb, role string) bool {
-	tried := map[string]bool{}
-	return func(verb, _ string) bool {
-		word, _, _ := strings.Cut(verb, " ")
-		again := tried[word]
-		tried[word] = true
-		return !again || !testing.Short()
+	if wrong := e.left(w); wrong != "" {
+		w.Error(wrong)
 	}
 }
 
-// A service account with exactly the roles that are shipped for one backend
-// releases; without any one of their verbs it does not, or it says what it could not
-// do, so that none of them is too many.
-func TestEveryVerbOfARelease(t *testing.T) {
-	wanted := once()
+// plan plans the errand, and remembers what it saw.
+func (e errand) plan(w *world.World) {
+	w.Helper()
+	policy := plain + "gracePeriod: 0s\n" + only(e.backend)
+	e.prepare(w)
+	releasesNothing(w, policy)
+	w.Must(w.Memory.ForgetLedger(w.Context()))
+	w.Must(w.Memory.InstallLedger(w.Context()))
+	w.Proxy.Reset()
+	r := w.Ends(reap.ExitDone, w.Starts("run", policy, "--dry-run", "--remember")).Report
+	if r.Summary.Planned != e.planned || len(r.Warnings) > 0 {
+		w.Errorf("%d releases are planned, want %d, with warnings %v", r.Summary.Planned, e.planned, r.Warnings)
+	}
+}
+
+// The roles that are shipped for one backend suffice for a release, and those of a plan for a dry
+// run that remembers; with these, a run that is told to release releases nothing (promise 5).
+// The role of the account that restores suffices to put everything back, also where a tombstone
+// still stands. Everything that the roles allow is asked for, so that nothing is too much.
+func TestShippedRolesAreWhatIsNeeded(t *testing.T) {
+	w, _ := fixture(t)
+	defineMigrations(w)
+	w.Cluster.KeepClaimsT(t)
+	w.Cluster.DefineClaimsT(t)
+	w.Cluster.DefineMachinesT(t)
 	for _, e := range errands {
-		t.Run(e.backend, func(t *testing.T) {
-			w, _ := fixture(t)
-			defineMigrations(w)
-			w.Cluster.KeepClaimsT(t)
-			w.Cluster.DefineClaimsT(t)
-			w.Cluster.DefineMachinesT(t)
+		w.Sub("release "+e.backend, func() {
 			g := shipped(w, rights.Release, e.backend)
-			install(w, g).EachVerb(t, g, func(verb, role string) bool {
-				// Reservations have no events, and there is no Job here.
-				return (e.backend != "overlapping" || verb != "create events") && wanted(verb, role)
-			}, func(t *testing.T) string { return e.run(t, w) })
+			install(w, g)
+			for range 2 { // the second time there is a journal to delete
+				e.release(w)
+			}
+			if e.backend == "overlapping" { // reservations have no events
+				wantAsked(w, g, "create events")
+			} else {
+				wantAsked(w, g)
+			}
+		})
+		w.Sub("plan "+e.backend, func() {
+			g := shipped(w, rights.Plan, e.backend)
+			install(w, g)
+			e.plan(w)
+			wantAsked(w, g)
 		})
 	}
+	w.Sub("restore", func() {
+		w.As(nil)
+		w.Again()
+		policy := plain + "gracePeriod: 0s\n"
+		w.Run(policy)
+		id := w.Journals()[0]
+		g, err := rights.Restoring()
+		w.Must(err)
+		install(w, g)
+		interrupt(w, "10.1.0.3")
+		w.Must(w.Memory.Unlock(w.Context()))
+		w.Proxy.Reset()
+		result := w.Ends(reap.ExitDone, w.Starts("restore", policy, "--run="+id))
+		if warnings := w.RestoreReportOf(result).Warnings; len(warnings) > 0 || strings.Contains(result.Stderr, `"level":"WARN"`) {
+			w.Errorf("it warns of %q\n%s", warnings, result.Stderr)
+		}
+		w.WantStores("after the restoration", w.Before)
+		wantAsked(w, g)
+	})
 }
 
-// The roles of a plan suffice for a dry run that remembers, none of their verbs is too
-// many, and a run that is told to release releases nothing with them (promise 5).
-func TestEveryVerbOfAPlan(t *testing.T) {
-	wanted := once()
-	for _, e := range errands {
-		t.Run(e.backend, func(t *testing.T) {
-			w, _ := fixture(t)
-			defineMigrations(w)
-			w.Cluster.KeepClaimsT(t)
-			w.Cluster.DefineClaimsT(t)
-			w.Cluster.DefineMachinesT(t)
-			policy := plain + "gracePeriod: 0s\n" + only(e.backend)
-			g := shipped(w, rights.Plan, e.backend)
-			a := install(w, g)
-			e.prepare(w)
-			releasesNothing(w, policy)
-			a.EachVerb(t, g, wanted, func(t *testing.T) string {
-				defer func(t *testing.T) { w.T = t }(w.T)
-				w.T = t
-				w.Must(w.Memory.ForgetLedger(t.Context()))
-				w.Must(w.Memory.InstallLedger(t.Context()))
-				process, err := w.Starts("run", policy, "--dry-run", "--remember")()
-				w.Must(err)
-				result, err := process.Wait()
-				w.Must(err)
-				if result.ExitCode != reap.ExitDone || len(result.Report.Warnings) > 0 {
-					return fmt.Sprintf("the run exits with %d and warns of %v", result.ExitCode, result.Report.Warnings)
-				}
-				if got := result.Report.Summary.Planned; got != e.planned {
-					return fmt.Sprintf("%d releases are planned, want %d", got, e.planned)
-				}
-				return ""
-			})
-		})
+// wantAsked fails the test unless the API server was asked for all that a grant allows, but for
+// some.
+func wantAsked(w *world.World, g rights.Grant, but ...string) {
+	w.Helper()
+	asked := w.Proxy.Counts()
+	for _, verb := range g.Verbs() {
+		if (asked[verb] > 0) == slices.Contains(but, verb) {
+			w.Errorf("%s is granted, and was asked for %d times", verb, asked[verb])
+		}
 	}
 }
 
@@ -295,44 +298,6 @@ func releasesNothing(w *world.World, policy string) *reap.Report {
 		w.Errorf("versions (-before +after):\n%s", diff)
 	}
 	return result.Report
-}
-
-// The shipped account that restores puts everything back, also where a tombstone still
-// stands and a handle has other addresses. None of its verbs is too many: without one, the
-// restoration fails or warns.
-func TestEveryVerbOfARestoration(t *testing.T) {
-	w, _ := fixture(t)
-	defineMigrations(w)
-	w.Cluster.DefineClaimsT(t)
-	w.Cluster.DefineMachinesT(t)
-	w.Again()
-	policy := plain + "gracePeriod: 0s\n"
-	w.Run(policy)
-	end, id := w.Stores(), w.Journals()[0]
-	g, err := rights.Restoring()
-	w.Must(err)
-	wanted := once()
-	install(w, g).EachVerb(t, g, wanted, func(t *testing.T) (wrong string) {
-		defer func(t *testing.T) { w.T = t }(w.T)
-		w.T = t
-		w.Put(end)
-		w.Age() // the ledger of the restoration before may be of the same second
-		interrupt(w, "10.1.0.3")
-		w.Must(w.Memory.Unlock(w.Context()))
-		process, err := w.Starts("restore", policy, "--run="+id)()
-		w.Must(err)
-		result, err := process.Wait()
-		w.Must(err)
-		w.WantInUse()
-		if result.ExitCode != reap.ExitDone || strings.Contains(result.Stderr, `"level":"WARN"`) {
-			return result.Stderr
-		}
-		if warnings := w.RestoreReportOf(result).Warnings; len(warnings) > 0 {
-			return strings.Join(warnings, "; ")
-		}
-		w.WantStores("after the restoration", w.Before)
-		return ""
-	})
 }
 
 // interrupt puts the overlapping reservation of an address back, as a run leaves it that

@@ -1,7 +1,6 @@
 // Package run_test shows on a real API server, with real allocations and the real binary, what a
-// run and a restoration do as a process among others: they take the lock, they keep their ledger,
-// they are stopped, they meet what is forbidden or changed meanwhile, they push figures, and they
-// put back what a run released. What a run decides is proved in package reaper. The numbers in
+// run and a restoration do as a process among others: they take the lock, they are stopped, they
+// meet what is forbidden, they push figures, and they put back what a run released. What a run decides is proved in package reaper. The numbers in
 // the comments are those of the promises in docs/design.md.
 package run_test
 
@@ -16,7 +15,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit"
 	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
-	"github.com/ip-reaper/ip-reaper/integration/kit/memory"
 	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
@@ -49,11 +47,8 @@ const (
 	present   = "inUse PodPresent kept"
 	suspected = "suspected PodAbsent kept"
 	planned   = "orphan PodAbsent planned"
-	spared    = "orphan PodAbsent kept"
 	refused   = "orphan PodAbsent refused"
 	released  = "orphan PodAbsent released"
-	failed    = "orphan PodAbsent failed"
-	changed   = "orphan PodAbsent changed"
 )
 
 // Networks whose addresses have an entry each, and one with a reservation beside it.
@@ -67,7 +62,6 @@ var (
 type fixture struct {
 	*testing.T
 	*cluster.Cluster
-	memory     memory.Memory
 	plugin     *plugin.Plugin
 	network    plugin.Network // of the pods
 	toReaper   *proxy.Proxy
@@ -79,7 +73,6 @@ func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{T: t, Cluster: cluster.StartT(t), network: lan}
 	f.ResetT(t)
-	f.memory = memory.Memory{Cluster: f.Cluster, Namespace: home}
 	for _, namespace := range []string{shop, home} {
 		f.must(f.CreateNamespace(t.Context(), namespace))
 	}
@@ -146,21 +139,6 @@ func (f *fixture) live(pod string, options ...cluster.PodOption) {
 // the proxy, it does not end the test.
 func (f *fixture) pod(name string, options ...cluster.PodOption) {
 	if _, err := f.CreatePod(f.Context(), shop, name, options...); err != nil {
-		f.Error(err)
-	}
-}
-
-// dies deletes a pod of the shop as kubectl delete --force does.
-func (f *fixture) dies(name string) {
-	if err := f.DeletePod(f.Context(), shop, name); err != nil {
-		f.Error(err)
-	}
-}
-
-// again has the plugin give the address of a pod to another sandbox of it, as when
-// the pod comes back under its name.
-func (f *fixture) again(pod, sandbox string) {
-	if _, err := f.plugin.Add(f.Context(), f.network, plugin.Pod{Namespace: shop, Name: pod}, sandbox, "net1"); err != nil {
 		f.Error(err)
 	}
 }

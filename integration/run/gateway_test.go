@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -29,9 +27,8 @@ type gateway struct {
 	url string
 }
 
-// startGateway starts one, which ends with the test. With a web configuration, it
-// goes by that.
-func startGateway(t *testing.T, web ...string) *gateway {
+// startGateway starts one, which ends with the test.
+func startGateway(t *testing.T) *gateway {
 	t.Helper()
 	program, err := assets.Path("pushgateway")
 	if err != nil {
@@ -47,15 +44,7 @@ func startGateway(t *testing.T, web ...string) *gateway {
 			t.Error(err)
 		}
 	})
-	args := []string{"--web.listen-address=127.0.0.1:0", "--log.format=json"}
-	for i, text := range web {
-		file := filepath.Join(dir, fmt.Sprintf("web-%d.yaml", i))
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		args = append(args, "--web.config.file="+file)
-	}
-	process, err := g.Run("pushgateway", program, args, nil)
+	process, err := g.Run("pushgateway", program, []string{"--web.listen-address=127.0.0.1:0", "--log.format=json"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

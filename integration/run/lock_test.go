@@ -2,7 +2,6 @@ package run_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -60,28 +59,4 @@ func TestSecondRunLeavesTheFirstAlone(t *testing.T) {
 	f.wantSaid(report, decisions{"web-0": released})
 	f.wantText(second.Stderr, fmt.Sprintf("ip-reaper: %s has been running since %s (lease %s/ip-reaper); nothing was done", report.Run.ID, since, home))
 	f.wantSaid(f.reap(reap.ExitDone, atOnce).Report, decisions{})
-}
-
-// A run that was killed cannot give its lock back: it keeps others away until it has
-// expired.
-func TestLockOfAKilledRunIsTakenOverWhenItHasExpired(t *testing.T) {
-	f := newFixture(t)
-	f.leak("web-0")
-	killed, gate := f.held(atOnce)
-	f.must(killed.Kill())
-	_, err := killed.Wait()
-	f.must(err)
-	gate.Open()
-	holder := *f.lease().Spec.HolderIdentity
-	if locked := f.reap(reap.ExitLocked, atOnce); holder == "" || !strings.Contains(locked.Stderr, holder) {
-		t.Errorf("%q had the lock, and the next run said\n%s", holder, locked.Stderr)
-	}
-	lease := f.lease()
-	lease.Spec.RenewTime = new(metav1.NewMicroTime(lease.Spec.RenewTime.Add(-time.Minute)))
-	_, err = f.Kube.CoordinationV1().Leases(home).Update(t.Context(), lease, metav1.UpdateOptions{})
-	f.must(err)
-	f.wantSaid(f.reap(reap.ExitDone, atOnce).Report, decisions{"web-0": released})
-	if after := f.lease().Spec; *after.HolderIdentity != "" || *after.LeaseTransitions != 1 {
-		t.Errorf("the lease is %q's after %d transitions, want no holder after one", *after.HolderIdentity, *after.LeaseTransitions)
-	}
 }

@@ -1,95 +1,61 @@
 package run_test
 
 import (
-	"fmt"
-	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// An address that an object protects is held until the deletion of its pod plus the TTL.
-// If the object does not tell the deletion, the first run that missed the pod counts. If
-// several objects protect an address, the longest TTL wins. Then the address goes, and
-// after it, if the policy says so, the object.
-func TestReservedAddressesAreHeldUntilTheirTTLIsOver(t *testing.T) {
+const (
+	protected   = "held Protected kept"
+	reservedIPs = `  reservedIPs: # follows the backends of a policy
+    resources:
+    - resource: {group: network.example.com, version: v1alpha1, resource: reservedips}
+      address: .status.ips[*]
+      pod: .spec.pod
+      ttl: .spec.ttl
+      deletedAt: .status.deletedAt
+      deleteExpired: true
+`
+)
+
+var reservedResource = schema.GroupVersionResource{Group: "network.example.com", Version: "v1alpha1", Resource: "reservedips"}
+
+// An object goes after the addresses that it keeps, and not while a store cannot be read that
+// could hold one of them (promise 2).
+func TestReservedIPStaysWhileAStoreCannotBeRead(t *testing.T) {
 	f := newFixture(t)
 	f.network = wide
-	ips := map[string]string{}
-	for _, pod := range []string{"over", "running", "first-sight", "for-good", "twice", "wide", "free"} {
-		ips[pod] = f.leak(pod)
-	}
-	ofPod := func(pod, ttl, deletedAt string) string {
-		return fmt.Sprintf(`"spec":{"pod":%q,"ttl":%q},"status":{"deletedAt":%q}`, pod, ttl, deletedAt)
-	}
-	ofAddress := func(pod, ttl string) string {
-		return fmt.Sprintf(`"spec":{"ttl":%q},"status":{"ips":[%q]}`, ttl, ips[pod])
-	}
-	f.reserve("ReservedIP", "over", ofPod("over", "2h", ago(3*time.Hour)))
-	f.reserve("ReservedIP", "running", ofPod("running", "10h", ago(3*time.Hour)))
-	f.reserve("ReservedIP", "first-sight", ofAddress("first-sight", "2h"))
-	f.reserve("ReservedIP", "for-good", ofAddress("for-good", "never"))
-	f.reserve("ReservedIP", "twice-long", ofAddress("twice", "5h"))
-	f.reserve("ReservedIP", "twice-over", ofPod("twice", "2h", ago(3*time.Hour)))
-	f.reserve("ClusterReservedIP", "wide", fmt.Sprintf(`"spec":{"ip":%q,"ttl":60}`, ips["wide"]))
-
-	all := decisions{
-		"over": suspected, "object over": suspected, "free": suspected,
-		"running": reserved, "object running": reserved,
-		"first-sight": reserved, "object first-sight": reserved,
-		"for-good": reserved, "object for-good": reserved,
-		"twice": reserved, "object twice-over": suspected, "object twice-long": reserved,
-		"wide": suspected, "object wide": reserved, // after grace, which is longer than a minute
-	}
-	policy := patient + reservedIPs
-	report := f.reap(reap.ExitDone, policy).Report
-	f.wantSaid(report, all)
-	for _, e := range report.Entries {
-		if e.Owner.Pod == "twice" && e.Backend != "reservedIPs" {
-			f.wantText(e.Note, "twice-long keeps it until ")
+	// The pod lives, and shows nothing yet.
+	ip := f.leak("web-0")
+	f.pod("web-0", cluster.Phase("Pending"))
+	objects := f.Dynamic.Resource(reservedResource).Namespace(shop)
+	object, err := objects.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": reservedResource.GroupVersion().String(), "kind": "ReservedIP",
+		"metadata": map[string]any{"name": "web"}, "spec": map[string]any{"ttl": "0s"},
+	}}, metav1.CreateOptions{})
+	f.must(err)
+	object.Object["status"] = map[string]any{"ips": []any{ip}}
+	_, err = objects.UpdateStatus(t.Context(), object, metav1.UpdateOptions{})
+	f.must(err)
+	for _, list := range []string{"list ippools", "list overlappingrangeipreservations"} {
+		f.toReaper.Reset()
+		f.toReaper.Before(proxy.On(list), proxy.Always(proxy.Forbidden()))
+		for range 2 {
+			got := said(f.reap(reap.ExitPartial, atOnce+reservedIPs).Report)["object web"]
+			if got != protected && got != "inUse AddressInUse kept" {
+				t.Errorf("without %s, the object is %s", list, got)
+			}
 		}
 	}
-
-	change := func(to string, of ...string) {
-		for _, name := range of {
-			all[name] = to
-		}
-	}
-	gone := func(names ...string) {
-		for _, name := range names {
-			delete(all, name)
-		}
-	}
-	f.pass(30 * time.Minute)
-	change(released, "over", "object over", "free", "wide")
-	f.wantSaid(f.reap(reap.ExitDone, policy, "--dry-run").Report, inDryRun(all))
-	f.wantObjects("first-sight", "for-good", "over", "running", "twice-long", "twice-over")
-	f.wantSaid(f.reap(reap.ExitDone, policy).Report, all)
-	f.wantObjects("first-sight", "for-good", "running", "twice-long", "twice-over")
-	gone("over", "object over", "free", "wide")
-
-	f.pass(2 * time.Hour)
-	change(released, "first-sight", "object first-sight")
-	f.wantSaid(f.reap(reap.ExitDone, policy).Report, all)
-	f.wantObjects("for-good", "running", "twice-long", "twice-over")
-	gone("first-sight", "object first-sight")
-
-	f.pass(3 * time.Hour)
-	change(released, "twice", "object twice-over", "object twice-long")
-	f.wantSaid(f.reap(reap.ExitDone, policy).Report, all)
-	f.wantObjects("for-good", "running")
-	_, err := f.objects("ClusterReservedIP").Get(t.Context(), "wide", metav1.GetOptions{})
-	f.must(err) // the policy does not allow its release
-}
-
-// inDryRun are the decisions of a dry run.
-func inDryRun(all decisions) decisions {
-	dry := decisions{}
-	for name, decision := range all {
-		dry[name] = strings.Replace(decision, " released", " planned", 1)
-	}
-	return dry
+	f.toReaper.Reset()
+	f.wantSaid(f.reap(reap.ExitDone, atOnce+reservedIPs).Report, decisions{"web-0": present, "object web": "inUse AddressInUse kept"})
+	_, err = objects.Get(t.Context(), "web", metav1.GetOptions{})
+	f.must(err)
 }

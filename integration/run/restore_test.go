@@ -1,17 +1,77 @@
 package run_test
 
 import (
-	"os"
-	"path/filepath"
+	"net/netip"
+	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/fault"
+	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 	"github.com/ip-reaper/ip-reaper/integration/kit/world"
 )
+
+// What real ADDs gave to other pods meanwhile stays theirs, and an address that a pod
+// shows is not put back, even where no store holds it. The rest is put back, and what
+// is not is named. A dry run says so, and writes nothing (promises 1, 2 and 5).
+func TestWhatIsTakenIsLeftAndNamed(t *testing.T) {
+	w, id := afterRelease(t)
+	ctx := t.Context()
+	four, six := blockAddresses(w, id, "gone-1")
+
+	p, err := plugin.New(w.Dir, w.Cluster.Kubeconfig)
+	w.Must(err)
+	ips, err := p.Add(ctx, world.LAN, plugin.Pod{Namespace: shop, Name: "new-1"}, "lan-new-1", "net1")
+	w.Must(err)
+	_, err = w.Cluster.CreatePod(ctx, shop, "new-1", cluster.Networks(cluster.Attached(shop+"/lan", "net1", ips[0].String())))
+	w.Must(err)
+	sandbox := calico.NewSandbox(shop, "new-2", world.Node)
+	sandbox.IP = four
+	got, err := w.Add(ctx, sandbox)
+	w.Must(err)
+	w.Must(w.CreatePod(ctx, sandbox, got))
+	_, err = w.Cluster.CreatePod(ctx, shop, "new-3", cluster.PodIPs(six.String()))
+	w.Must(err)
+
+	before := w.Stores()
+	w.Proxy.Reset()
+	dry := w.Restores(reap.ExitPartial, "--run="+id, "--dry-run")
+	if want := (world.RestoreSummary{Records: world.Records, Planned: world.Records - 4, Taken: 4}); dry.Summary != want {
+		t.Errorf("a dry run says %+v, want %+v", dry.Summary, want)
+	}
+	if writes := fault.Writes(w.Proxy); len(writes) > 0 {
+		t.Errorf("a dry run writes: %q", writes) // not even the lock is taken
+	}
+	r := w.Restores(reap.ExitPartial, "--run="+id)
+	if want := (world.RestoreSummary{Records: world.Records, Restored: world.Records - 4, Taken: 4}); r.Summary != want {
+		t.Errorf("%+v, want %+v", r.Summary, want)
+	}
+	by := map[string]string{"10.1.0.1": "shop/new-1", four.String(): "shop/new-2", six.String(): "shop/new-3"}
+	if ips[0].String() != "10.1.0.1" {
+		t.Fatalf("the ADD got %s", ips[0])
+	}
+	for _, e := range r.Entries {
+		pod, taken := by[e.IP]
+		if taken != (e.Outcome == "taken") || !strings.Contains(e.Error, pod) {
+			t.Errorf("%s %s is %s: %q, want it taken by %q", e.Backend, e.IP, e.Outcome, e.Error, pod)
+		}
+	}
+	after := w.Stores().Held()
+	for place, holder := range before.Held() {
+		if after[place] != holder {
+			t.Errorf("%s: %q, and it was of %q", place, after[place], holder)
+		}
+	}
+	report, err := w.Check(ctx)
+	w.Must(err)
+	if _, there := report.Allocations[six]; there {
+		t.Errorf("%s is allocated again, and a pod shows it", six)
+	}
+	w.Must(w.Cluster.DeletePod(ctx, shop, "new-3"))
+	w.WantOutcomes(w.Restores(reap.ExitDone, "--run="+id, "--only="+six.String()), map[string]string{"calico " + six.String(): "restored"})
+}
 
 // afterRelease is a world in which a run has released everything, and the ID of the run.
 func afterRelease(t *testing.T) (*world.World, string) {
@@ -21,33 +81,17 @@ func afterRelease(t *testing.T) (*world.World, string) {
 	return w, w.Journals()[0]
 }
 
-// file writes a file of the world and returns its path.
-func file(w *world.World, name, text string) string {
+// blockAddresses are what Calico gave to a pod of each family, by the journal of a run.
+func blockAddresses(w *world.World, id, pod string) (four, six netip.Addr) {
 	w.Helper()
-	path := filepath.Join(w.Dir, name)
-	w.Must(os.WriteFile(path, []byte(text), 0o600))
-	return path
-}
-
-// Promise 5, of a restoration: not even the lock is taken.
-func TestDryRunOfARestorationWritesNothing(t *testing.T) {
-	w, id := afterRelease(t)
-	before, err := w.Cluster.Versions(t.Context())
-	w.Must(err)
-	w.Proxy.Reset()
-	r := w.Restores(reap.ExitDone, "--run="+id, "--dry-run")
-	if want := (world.RestoreSummary{Records: world.Records, Planned: world.Records}); r.Summary != want {
-		t.Errorf("%+v, want %+v", r.Summary, want)
+	for _, e := range w.Restores(reap.ExitDone, "--run="+id, "--dry-run").Entries {
+		switch ip, err := netip.ParseAddr(e.IP); {
+		case err != nil || e.Backend != "calico" || e.Owner.Pod != pod:
+		case ip.Is4():
+			four = ip
+		default:
+			six = ip
+		}
 	}
-	if writes := fault.Writes(w.Proxy); len(writes) > 0 {
-		t.Errorf("it writes: %q", writes)
-	}
-	after, err := w.Cluster.Versions(t.Context())
-	w.Must(err)
-	for _, versions := range []map[string]string{before, after} { // which the test itself deletes
-		delete(versions, "leases.coordination.k8s.io/"+home+"/ip-reaper")
-	}
-	if diff := cmp.Diff(before, after); diff != "" {
-		t.Errorf("versions (-before +after):\n%s", diff)
-	}
+	return four, six
 }

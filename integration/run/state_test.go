@@ -16,33 +16,28 @@ import (
 // before it lists anything, also if only its first write can tell.
 func TestMissingStateNamespaceIsAnErrorBeforeAnyRelease(t *testing.T) {
 	const nowhere = "--state-namespace=nowhere"
-	for name, args := range map[string][]string{
-		"a run that releases": {nowhere}, "a run that remembers": {"--dry-run", "--remember", nowhere},
-	} {
-		for _, readable := range []bool{true, false} {
-			t.Run(name+map[bool]string{false: ", and namespaces may not be read"}[readable], func(t *testing.T) {
-				f := newFixture(t)
-				f.leak("web-0")
-				before := f.owners()
-				if !readable {
-					f.toReaper.Before(proxy.On("get namespaces"), proxy.Always(proxy.Forbidden()))
-				}
-				f.toReaper.Reset()
-				result, err := f.start(atOnce, args...).Wait()
-				f.must(err)
-				if result.ExitCode != reap.ExitUsage {
-					t.Errorf("exit code %d, want %d", result.ExitCode, reap.ExitUsage)
-				}
-				f.wantText(result.Stderr, `the state namespace "nowhere" does not exist`)
-				f.wantText(result.Stderr, "hint: kubectl create namespace nowhere; or name the one of ip-reaper with --state-namespace")
-				if after := f.owners(); len(after) != len(before) {
-					t.Errorf("owners %v, want %v", after, before)
-				}
-				if writes := fault.Writes(f.toReaper); readable && len(writes) > 0 {
-					t.Errorf("it writes: %q", writes)
-				}
-			})
-		}
+	for _, readable := range []bool{true, false} {
+		t.Run(map[bool]string{true: "known", false: "namespaces may not be read"}[readable], func(t *testing.T) {
+			f := newFixture(t)
+			f.leak("web-0")
+			before := f.owners()
+			if !readable {
+				f.toReaper.Before(proxy.On("get namespaces"), proxy.Always(proxy.Forbidden()))
+			}
+			result, err := f.start(atOnce, "--state-namespace=nowhere").Wait()
+			f.must(err)
+			if result.ExitCode != reap.ExitUsage {
+				t.Errorf("exit code %d, want %d", result.ExitCode, reap.ExitUsage)
+			}
+			f.wantText(result.Stderr, `the state namespace "nowhere" does not exist`)
+			f.wantText(result.Stderr, "hint: kubectl create namespace nowhere; or name the one of ip-reaper with --state-namespace")
+			if after := f.owners(); len(after) != len(before) {
+				t.Errorf("owners %v, want %v", after, before)
+			}
+			if writes := fault.Writes(f.toReaper); readable && len(writes) > 0 {
+				t.Errorf("it writes: %q", writes)
+			}
+		})
 	}
 }
 
@@ -54,33 +49,23 @@ func TestDryRunWarnsOfAMissingStateNamespace(t *testing.T) {
 	f.wantText(strings.Join(report.Warnings, "\n"), `the state namespace "nowhere" does not exist, so no memory of earlier runs was read`)
 }
 
-// A ledger or a lock in another namespace may be that of the installation.
+// A ledger in another namespace may be that of the installation.
 func TestRunTellsOfAStateElsewhere(t *testing.T) {
-	for _, state := range []string{"ledger", "lock"} {
-		t.Run(state, func(t *testing.T) {
-			f := newFixture(t)
-			f.leak("web-0")
-			const elsewhere = "--state-namespace=" + shop
-			if state == "ledger" {
-				f.reap(reap.ExitDone, atOnce)
-				f.must(f.Kube.CoordinationV1().Leases(home).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
-			} else {
-				f.toReaper.Before(proxy.On("create configmaps"), proxy.Always(proxy.Forbidden()))
-				f.reap(reap.ExitPartial, atOnce)
-			}
-			report := f.reap(reap.ExitDone, atOnce, "--dry-run", elsewhere).Report
-			f.wantText(strings.Join(report.Warnings, "\n"), "ip-reaper also has a ledger or a lock in namespace "+home+
-				", and this command uses "+shop+": name the right one with --state-namespace")
-			if report := f.reap(reap.ExitDone, atOnce, "--dry-run").Report; len(report.Warnings) > 0 {
-				t.Errorf("at home it warns: %q", report.Warnings)
-			}
-			for _, list := range []string{"list configmaps", "list leases"} {
-				f.toReaper.Before(proxy.On(list), proxy.Always(proxy.Forbidden()))
-			}
-			if report := f.reap(reap.ExitDone, atOnce, "--dry-run", elsewhere).Report; len(report.Warnings) > 0 {
-				t.Errorf("without the right to look it warns: %q", report.Warnings)
-			}
-		})
+	f := newFixture(t)
+	f.leak("web-0")
+	f.reap(reap.ExitDone, atOnce)
+	const elsewhere = "--state-namespace=" + shop
+	report := f.reap(reap.ExitDone, atOnce, "--dry-run", elsewhere).Report
+	f.wantText(strings.Join(report.Warnings, "\n"), "ip-reaper also has a ledger or a lock in namespace "+home+
+		", and this command uses "+shop+": name the right one with --state-namespace")
+	if report := f.reap(reap.ExitDone, atOnce, "--dry-run").Report; len(report.Warnings) > 0 {
+		t.Errorf("at home it warns: %q", report.Warnings)
+	}
+	for _, list := range []string{"list configmaps", "list leases"} {
+		f.toReaper.Before(proxy.On(list), proxy.Always(proxy.Forbidden()))
+	}
+	if report := f.reap(reap.ExitDone, atOnce, "--dry-run", elsewhere).Report; len(report.Warnings) > 0 {
+		t.Errorf("without the right to look it warns: %q", report.Warnings)
 	}
 }
 

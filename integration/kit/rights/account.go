@@ -26,6 +26,7 @@ const settleTimeout = 30 * time.Second
 type Account struct {
 	Config *rest.Config // as the account
 
+	grant Grant
 	admin kubernetes.Interface
 	kube  kubernetes.Interface // as the account
 }
@@ -44,32 +45,25 @@ func Install(ctx context.Context, c *cluster.Cluster, g Grant) (*Account, error)
 	if err != nil {
 		return nil, err
 	}
-	a := &Account{config, c.Kube, kube}
-	if err := a.create(ctx, g); err != nil {
+	a := &Account{config, g, c.Kube, kube}
+	if err := a.create(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("install: %w", err), a.Remove(ctx))
 	}
-	return a, a.waitFor(ctx, g, nil)
+	return a, a.await(ctx, true)
 }
 
-func (a *Account) create(ctx context.Context, g Grant) error {
+func (a *Account) create(ctx context.Context) (err error) {
 	rbac, none := a.admin.RbacV1(), metav1.CreateOptions{}
-	for _, r := range g.cluster {
-		if _, err := rbac.ClusterRoles().Create(ctx, r, none); err != nil {
-			return err
-		}
-	}
-	for _, r := range g.local {
-		if _, err := rbac.Roles(Home).Create(ctx, r, none); err != nil {
-			return err
-		}
-	}
-	for _, b := range g.bindings {
-		var err error
-		switch b := b.(type) {
+	for _, object := range a.grant.objects {
+		switch o := object.(type) {
+		case *rbacv1.ClusterRole:
+			_, err = rbac.ClusterRoles().Create(ctx, o, none)
+		case *rbacv1.Role:
+			_, err = rbac.Roles(Home).Create(ctx, o, none)
 		case *rbacv1.ClusterRoleBinding:
-			_, err = rbac.ClusterRoleBindings().Create(ctx, b, none)
+			_, err = rbac.ClusterRoleBindings().Create(ctx, o, none)
 		case *rbacv1.RoleBinding:
-			_, err = rbac.RoleBindings(Home).Create(ctx, b, none)
+			_, err = rbac.RoleBindings(Home).Create(ctx, o, none)
 		}
 		if err != nil {
 			return err
@@ -78,69 +72,54 @@ func (a *Account) create(ctx context.Context, g Grant) error {
 	return nil
 }
 
-// Remove takes all rights away, also those of an installation that was killed.
+// Remove takes all rights away, also those of an installation that was killed, and waits until
+// the API server goes by that.
 func (a *Account) Remove(ctx context.Context) error {
 	rbac := a.admin.RbacV1()
 	none, all := metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=ip-reaper"}
-	return errors.Join(
+	err := errors.Join(
 		rbac.ClusterRoleBindings().DeleteCollection(ctx, none, all), rbac.ClusterRoles().DeleteCollection(ctx, none, all),
 		rbac.RoleBindings(Home).DeleteCollection(ctx, none, all), rbac.Roles(Home).DeleteCollection(ctx, none, all),
 	)
+	if err != nil {
+		return err
+	}
+	return a.await(ctx, false)
 }
 
-// Lose gives the account the rights of the grant that it was installed with, but
-// for one verb, and waits until the API server goes by that.
-func (a *Account) Lose(ctx context.Context, g Grant, v Verb) error {
-	now, none := g.Without(v), metav1.UpdateOptions{}
-	for _, r := range now.cluster {
-		if _, err := a.admin.RbacV1().ClusterRoles().Update(ctx, r, none); err != nil {
-			return err
-		}
-	}
-	for _, r := range now.local {
-		if _, err := a.admin.RbacV1().Roles(Home).Update(ctx, r, none); err != nil {
-			return err
-		}
-	}
-	return a.waitFor(ctx, g, &v)
-}
-
-// waitFor waits until the API server allows the account exactly what the grant
-// gives, without one verb.
-func (a *Account) waitFor(ctx context.Context, g Grant, without *Verb) error {
+// await waits until the API server allows the account all that the grant gives, or nothing of it.
+func (a *Account) await(ctx context.Context, allowed bool) error {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
-	for _, v := range g.Verbs() {
-		want := without == nil || v != *without
-		for {
-			may, err := a.may(ctx, g, v)
-			if err != nil {
-				return fmt.Errorf("wait for %s: %t: %w", v.Of(g), want, err)
+	for _, object := range a.grant.objects {
+		_, local := object.(*rbacv1.Role)
+		for _, rule := range rules(object) {
+			for _, verb := range rule.Verbs {
+				r := authorizationv1.ResourceAttributes{Verb: verb, Group: rule.APIGroups[0], Resource: rule.Resources[0]}
+				if local {
+					r.Namespace = Home
+				}
+				if len(rule.ResourceNames) > 0 {
+					r.Name = rule.ResourceNames[0]
+				}
+				if err := a.awaitRight(ctx, r, allowed); err != nil {
+					return fmt.Errorf("wait for the right to %s %s: %t: %w", r.Verb, r.Resource, allowed, err)
+				}
 			}
-			if may == want {
-				break
-			}
-			time.Sleep(5 * time.Millisecond)
 		}
 	}
 	return nil
 }
 
-// may asks the API server whether the account has the right.
-func (a *Account) may(ctx context.Context, g Grant, v Verb) (bool, error) {
-	r := v.in(g)
-	attributes := &authorizationv1.ResourceAttributes{Verb: v.name, Group: r.APIGroups[0], Resource: r.Resources[0]}
-	if v.local {
-		attributes.Namespace = Home
+// awaitRight waits until the account has a right, or has it no more.
+func (a *Account) awaitRight(ctx context.Context, r authorizationv1.ResourceAttributes, allowed bool) error {
+	for {
+		review, err := a.kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &r},
+		}, metav1.CreateOptions{})
+		if err != nil || review.Status.Allowed == allowed {
+			return err
+		}
+		time.Sleep(5 * time.Millisecond)
 	}
-	if len(r.ResourceNames) > 0 {
-		attributes.Name = r.ResourceNames[0]
-	}
-	review, err := a.kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
-		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		return false, err
-	}
-	return review.Status.Allowed, nil
 }

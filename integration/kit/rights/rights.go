@@ -1,114 +1,135 @@
-// Package rights gives a service account the rights that an installation of
-// ip-reaper has: the roles of deploy/kustomize, whole or with one verb taken away,
-// so that tests can say which of them it needs.
+// Package rights gives a service account the rights that an installation of ip-reaper has:
+// the roles of deploy/kustomize, whole or with one verb taken away.
 package rights
 
 import (
+	"fmt"
+	"path/filepath"
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
+	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
 )
 
-// A Grant is the rights of an installation. It is a value: what makes another
-// one of it leaves it as it is.
+// What may be granted: the rights of a dry run, or those of a run that releases.
+const (
+	Plan    = "plan"
+	Release = "release"
+)
+
+// A Grant is the rights of an installation.
 type Grant struct {
-	account  string // the name of the service account
-	cluster  []*rbacv1.ClusterRole
-	local    []*rbacv1.Role
-	bindings []runtime.Object
+	account string           // the name of the service account
+	objects []runtime.Object // roles, and the bindings of them
 }
 
-// A Verb is one verb of one rule of one of a grant's roles.
-type Verb struct {
-	local bool
-	role  int
-	rule  int
-	name  string
-}
-
-// Of names the verb and its resource as roles do.
-func (v Verb) Of(g Grant) string {
-	return v.name + " " + v.in(g).Resources[0]
-}
-
-// Role is the name of the role that the verb is in.
-func (v Verb) Role(g Grant) string {
-	if v.local {
-		return g.local[v.role].Name
+// Shipped reads what an installation of a mode grants that has the roles of these
+// backends alone.
+func Shipped(mode string, backends ...string) (Grant, error) {
+	files := []string{component(mode, "core")}
+	for _, backend := range backends {
+		files = append(files, component(mode, backend))
 	}
-	return g.cluster[v.role].Name
+	return load(admission.Reaper, append(files, filepath.Join("base", "bindings.yaml")))
 }
 
-// in is the rule that the verb is in.
-func (v Verb) in(g Grant) *rbacv1.PolicyRule {
-	if v.local {
-		return &g.local[v.role].Rules[v.rule]
-	}
-	return &g.cluster[v.role].Rules[v.rule]
+// Restoring is what an installation grants to the account that restores.
+func Restoring() (Grant, error) {
+	return load(admission.Restore, []string{component("restore", "restore")})
 }
 
-// Verbs are all that the grant gives.
-func (g Grant) Verbs() []Verb {
-	var all []Verb
-	add := func(local bool, role int, rules []rbacv1.PolicyRule) {
-		for i, r := range rules {
-			for _, name := range r.Verbs {
-				all = append(all, Verb{local, role, i, name})
+// component is a file of a component, relative to deploy/kustomize.
+func component(name, file string) string { return filepath.Join("components", name, file+".yaml") }
+
+// load reads the roles of files, and of all bindings those that are for them.
+func load(account string, files []string) (Grant, error) {
+	g := Grant{account: account}
+	roles := map[string]bool{} // by kind and name, whether it has a binding
+	var bindings []runtime.Object
+	for _, file := range files {
+		objects, err := assets.Manifests(file)
+		if err != nil {
+			return g, fmt.Errorf("read %s: %w", file, err)
+		}
+		for _, object := range objects {
+			switch o := object.(type) {
+			case *rbacv1.ClusterRole:
+				roles["ClusterRole "+o.Name] = false
+				g.objects = append(g.objects, o)
+			case *rbacv1.Role:
+				roles["Role "+o.Name] = false
+				g.objects = append(g.objects, o)
+			default:
+				bindings = append(bindings, o)
 			}
 		}
 	}
-	for i, r := range g.cluster {
-		add(false, i, r.Rules)
-	}
-	for i, r := range g.local {
-		add(true, i, r.Rules)
-	}
-	return all
-}
-
-// Split gives every resource a rule of its own, so that each can lose a verb.
-func (g Grant) Split() Grant {
-	g = g.copy()
-	for _, r := range g.cluster {
-		r.Rules = split(r.Rules)
-	}
-	for _, r := range g.local {
-		r.Rules = split(r.Rules)
-	}
-	return g
-}
-
-func split(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
-	var all []rbacv1.PolicyRule
-	for _, r := range rules {
-		for _, resource := range r.Resources {
-			one := *r.DeepCopy()
-			one.Resources = []string{resource}
-			all = append(all, one)
+	for _, binding := range bindings {
+		var of rbacv1.RoleRef
+		switch b := binding.(type) {
+		case *rbacv1.ClusterRoleBinding:
+			of = b.RoleRef
+		case *rbacv1.RoleBinding:
+			of = b.RoleRef
+		}
+		role := of.Kind + " " + of.Name
+		if _, is := roles[role]; is {
+			roles[role] = true
+			g.objects = append(g.objects, binding)
 		}
 	}
-	return all
+	for role, bound := range roles {
+		if !bound {
+			return g, fmt.Errorf("%v have no binding of %s", files, role)
+		}
+	}
+	return g, nil
 }
 
-// Without takes a verb away.
-func (g Grant) Without(v Verb) Grant {
-	g = g.copy()
-	rule := v.in(g)
-	rule.Verbs = slices.DeleteFunc(rule.Verbs, func(name string) bool { return name == v.name })
-	if len(rule.Verbs) == 0 {
-		rule.Verbs = []string{"none"} // a rule must have one
+// rules are those of a role of a grant, which may be changed, and nil of a binding.
+func rules(object runtime.Object) []rbacv1.PolicyRule {
+	switch o := object.(type) {
+	case *rbacv1.ClusterRole:
+		return o.Rules
+	case *rbacv1.Role:
+		return o.Rules
 	}
-	return g
+	return nil
 }
 
-func (g Grant) copy() Grant {
-	g.cluster, g.local = slices.Clone(g.cluster), slices.Clone(g.local)
-	for i := range g.cluster {
-		g.cluster[i] = g.cluster[i].DeepCopy()
+// Verbs are all that the grant gives, each once, as proxy.Request names what is asked:
+// "list pods".
+func (g Grant) Verbs() []string {
+	var all []string
+	for _, object := range g.objects {
+		for _, rule := range rules(object) {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					all = append(all, verb+" "+resource)
+				}
+			}
+		}
 	}
-	for i := range g.local {
-		g.local[i] = g.local[i].DeepCopy()
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Without takes a verb of Verbs away. The rules that have it must have another verb, and no
+// other resource.
+func (g Grant) Without(verb string) Grant {
+	less := Grant{account: g.account}
+	for _, object := range g.objects {
+		object = object.DeepCopyObject()
+		of := rules(object)
+		for i, rule := range of {
+			of[i].Verbs = slices.DeleteFunc(rule.Verbs, func(name string) bool {
+				return name+" "+rule.Resources[0] == verb
+			})
+		}
+		less.objects = append(less.objects, object)
 	}
-	return g
+	return less
 }
