@@ -30,8 +30,8 @@ type calicoIPAM struct {
 	pool netip.Prefix
 }
 
-// newCalico returns the plugin with a pool of 2^(32-bits) addresses.
-func newCalico(d *calico.Datastore, bits int) *calicoIPAM {
+// newCalico returns the plugin with a pool.
+func newCalico(d *calico.Datastore) *calicoIPAM {
 	return &calicoIPAM{d, netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 70, 0, 0}), bits)}
 }
 

@@ -6,20 +6,18 @@ import (
 	"time"
 )
 
-// A tally is what a storm came to.
-type tally struct {
-	adds, full, dels, crashes, comebacks int
-	refused                              []string // ADDs and DELs that failed otherwise, in the plugin's words
+// A Tally is what a storm came to.
+type Tally struct {
+	Adds, Full, Dels, Crashes, Comebacks int
+	Refused                              []string // ADDs and DELs that failed otherwise, in the plugin's words
 
-	runs, released int // of the reaper
-	exits          map[int]int
-	complaints     []string // of runs that did not exit with 0
+	Runs, Released int // of the reaper
 
-	checked int // sandboxes, in all looks of the checker
-	left    int // facts without an owner after the last run
+	Checked int // sandboxes, in all looks of the checker
+	Left    int // facts without an owner after the last run
 
-	excused    []string // what the plugin alone lost, and addresses that it therefore gave twice
-	violations []string
+	Excused    []string // what the plugin alone lost, and addresses that it therefore gave twice
+	Violations []string
 }
 
 // judge tells the findings that are the plugin's own doing from all others.
@@ -28,11 +26,11 @@ type tally struct {
 // that of the first.
 func (s *storm) judge() {
 	t := &s.tally
-	t.checked = s.roster.checked
+	t.Checked = s.roster.checked
 	for _, f := range s.roster.all() {
 		text := f.String()
 		if f.of == nil {
-			t.violations = append(t.violations, text)
+			t.Violations = append(t.Violations, text)
 			continue
 		}
 		cause := f
@@ -44,13 +42,13 @@ func (s *storm) judge() {
 			why = "the ADD of the second forgot to reserve"
 		}
 		if why != "" {
-			t.excused = append(t.excused, text+": "+why)
+			t.Excused = append(t.Excused, text+": "+why)
 			continue
 		}
-		t.violations = append(t.violations, text+s.beside(f))
+		t.Violations = append(t.Violations, text+s.beside(f))
 	}
-	if s.clean != nil && t.left > 0 {
-		t.violations = append(t.violations, fmt.Sprintf("%d left after the last run", t.left))
+	if t.Left > 0 {
+		t.Violations = append(t.Violations, fmt.Sprintf("%d left after the last run", t.Left))
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
@@ -32,7 +31,11 @@ type release struct {
 }
 
 // reaper returns a function that runs the binary once.
-func reaper(c *cluster.Cluster, r *reap.Reaper) (func(context.Context) (reap.Result, error), error) {
+func reaper(c *cluster.Cluster) (func(context.Context) (reap.Result, error), error) {
+	r, err := reap.New()
+	if err != nil {
+		return nil, err
+	}
 	file := filepath.Join(c.Dir, "policy.yaml")
 	if err := os.WriteFile(file, []byte(releaseNow), 0o600); err != nil {
 		return nil, err
@@ -43,61 +46,26 @@ func reaper(c *cluster.Cluster, r *reap.Reaper) (func(context.Context) (reap.Res
 	}, nil
 }
 
-// reap runs the reaper once, if there is one, and counts what it did.
+// reap runs the reaper once, and counts what it did. A part may fail: a busy machine may be too
+// slow for a warrant.
 func (s *storm) reap(ctx context.Context) error {
-	if s.clean == nil {
-		return nil
-	}
 	began := time.Now()
 	result, err := s.clean(ctx)
 	ended := time.Now()
 	if err != nil {
 		return err
 	}
-	switch result.ExitCode {
-	case reap.ExitDone, reap.ExitPartial, reap.ExitLimit, reap.ExitLocked:
-	default:
+	if result.Report == nil || result.ExitCode != reap.ExitDone && result.ExitCode != reap.ExitPartial {
 		return fmt.Errorf("ip-reaper exits with %d:\n%s", result.ExitCode, result.Stderr)
-	}
-	if result.Report == nil && result.ExitCode == reap.ExitDone {
-		return fmt.Errorf("ip-reaper printed no report:\n%s", result.Stderr)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tally.runs++
-	s.tally.exits[result.ExitCode]++
-	if result.ExitCode != reap.ExitDone {
-		s.tally.complaints = append(s.tally.complaints, complaint(result))
-	}
-	if result.Report == nil {
-		return nil
-	}
-	s.tally.released += result.Report.Summary.Released
+	s.tally.Runs++
+	s.tally.Released += result.Report.Summary.Released
 	for _, e := range result.Report.Entries {
 		if e.Outcome == "released" {
 			s.released = append(s.released, release{e.Backend, e.IP, began, ended})
 		}
 	}
 	return nil
-}
-
-// complaint is why a run did not exit with 0, in its own words.
-func complaint(result reap.Result) string {
-	var why []string
-	if result.Report != nil {
-		for _, b := range result.Report.Backends {
-			if b.Status != "ok" && b.Status != "skipped" {
-				why = append(why, strings.Join([]string{b.Name, b.Status, b.Message}, " "))
-			}
-		}
-		for _, e := range result.Report.Entries {
-			if e.Outcome == "failed" {
-				why = append(why, fmt.Sprintf("%s %s %s: %s", e.Backend, e.Pool, e.IP, e.Error))
-			}
-		}
-	}
-	if len(why) == 0 {
-		why = append(why, strings.TrimSpace(result.Stderr))
-	}
-	return fmt.Sprintf("exit %d: %s", result.ExitCode, strings.Join(why, "; "))
 }

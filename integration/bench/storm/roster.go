@@ -93,13 +93,6 @@ func (r *roster) check(i ipam, before []*sandbox, v view, quiet bool) {
 	}
 }
 
-// leftBehind notes what no store should say.
-func (r *roster) leftBehind(text string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.note(finding{at: time.Now(), broken: text})
-}
-
 // note keeps a finding that is new. The caller holds mu.
 func (r *roster) note(f finding) {
 	key := fmt.Sprintf("%p %v %p %s", f.of, f.what, f.shared, f.broken)

@@ -2,8 +2,7 @@
 // and crashes that leave addresses behind, in a pool that is too small for
 // leaks, while ip-reaper runs over and over without grace. Half of the pods come
 // back under their name. All the time it is checked that every pod that exists
-// has what its ADD got; at the end, that nothing else is left. The same storm
-// without ip-reaper is the control.
+// has what its ADD got; at the end, that nothing else is left.
 package storm
 
 import (
@@ -13,62 +12,65 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/parallel"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// A size says how much there is of a storm.
-type size struct {
-	length  time.Duration // after which no pod comes any more,
-	rounds  int           // but not before each worker has brought so many
-	workers int
-	bits    int // of the prefix of the addresses that are fought for
-	seed    uint64
-}
+const (
+	workers = 3  // that make pods come and go
+	bits    = 27 // of the prefix of the addresses that are fought for
+	seed    = 1
+)
 
 // A storm is one cluster in which pods come and go, and the reaper at work.
 type storm struct {
 	cluster *cluster.Cluster
 	ipam    ipam
-	size    size
+	rounds  int // of each worker
 	roster  *roster
-
-	// clean runs the reaper once; nil in the control, which has none.
-	clean func(context.Context) (reap.Result, error)
+	clean   func(context.Context) (reap.Result, error) // runs the reaper once
 
 	mu       sync.Mutex
-	tally    tally
+	tally    Tally
 	released []release
 }
 
-// newStorm returns a storm in the cluster, which must be empty.
-func newStorm(c *cluster.Cluster, i ipam, s size, clean func(context.Context) (reap.Result, error)) *storm {
-	return &storm{cluster: c, ipam: i, size: s, roster: newRoster(), clean: clean, tally: tally{exits: map[int]int{}}}
+// OfWhereabouts has a storm in a cluster, which must be empty, with the plugin of Whereabouts. Each
+// worker brings so many pods.
+func OfWhereabouts(ctx context.Context, c *cluster.Cluster, rounds int) (Tally, error) {
+	return run(ctx, c, newWhereabouts(c), rounds)
 }
 
-// count changes the tally.
-func (s *storm) count(change func(*tally)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	change(&s.tally)
+// OfCalico is OfWhereabouts with Calico's plugin.
+func OfCalico(ctx context.Context, d *calico.Datastore, rounds int) (Tally, error) {
+	return run(ctx, d.Cluster, newCalico(d), rounds)
 }
 
 // run is the storm and its end: every pod that is left is looked at once more,
 // dies without a DEL, and is cleaned up after. The error says that the storm
 // could not be run; what it found is in the tally.
-func (s *storm) run(ctx context.Context) (tally, error) {
-	if err := s.prepare(ctx); err != nil {
-		return tally{}, err
+func run(ctx context.Context, c *cluster.Cluster, i ipam, rounds int) (Tally, error) {
+	clean, err := reaper(c)
+	if err != nil {
+		return Tally{}, err
 	}
-	if err := s.blow(ctx); err != nil {
-		return tally{}, err
-	}
-	if err := s.end(ctx); err != nil {
-		return tally{}, err
+	s := &storm{cluster: c, ipam: i, rounds: rounds, roster: newRoster(), clean: clean}
+	for _, part := range []func(context.Context) error{s.prepare, s.blow, s.end} {
+		if err := part(ctx); err != nil {
+			return Tally{}, err
+		}
 	}
 	s.judge()
 	return s.tally, nil
+}
+
+// count changes the tally.
+func (s *storm) count(change func(*Tally)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(&s.tally)
 }
 
 // prepare makes what pods need, and as many pods that have no part in the storm
@@ -80,7 +82,7 @@ func (s *storm) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	bystanders := make([]struct{}, s.size.workers*(residents+1)+1)
+	bystanders := make([]struct{}, workers*(residents+1)+1)
 	err := parallel.Each(16, bystanders, func(i int, _ struct{}) error {
 		_, err := s.cluster.CreatePod(ctx, "default", fmt.Sprintf("bystander-%d", i))
 		return err
@@ -88,26 +90,16 @@ func (s *storm) prepare(ctx context.Context) error {
 	return errors.Join(err, s.ipam.prepare(ctx))
 }
 
-// blow has pods come and go until the time is over, while the reaper runs and
-// the store is looked at, over and over.
+// blow has pods come and go, while the reaper runs and the store is looked at, over and over.
 func (s *storm) blow(ctx context.Context) error {
-	weather, calm := context.WithTimeout(ctx, s.size.length)
-	defer calm()
 	var wg sync.WaitGroup
 	var reaping, looking error
 	done := make(chan struct{})
-	wg.Go(func() {
-		defer calm()
-		reaping = s.until(done, func() error { return s.reap(ctx) })
-	})
-	wg.Go(func() {
-		defer calm()
-		looking = s.until(done, func() error { return s.look(ctx, false) })
-	})
-	working := parallel.Each(s.size.workers, make([]struct{}, s.size.workers), func(i int, _ struct{}) error {
-		defer calm()
+	wg.Go(func() { reaping = s.until(done, func() error { return s.reap(ctx) }) })
+	wg.Go(func() { looking = s.until(done, func() error { return s.look(ctx, false) }) })
+	working := parallel.Each(workers, make([]struct{}, workers), func(i int, _ struct{}) error {
 		w := newWorker(s, i)
-		for n := 0; n < s.size.rounds || weather.Err() == nil; n++ {
+		for range s.rounds {
 			if err := w.round(ctx); err != nil {
 				return err
 			}
@@ -148,4 +140,30 @@ func (s *storm) look(ctx context.Context, quiet bool) error {
 	}
 	s.roster.check(s.ipam, before, v, quiet)
 	return nil
+}
+
+// end is what comes when no pod comes or goes any more.
+func (s *storm) end(ctx context.Context) error {
+	if err := s.reap(ctx); err != nil {
+		return err
+	}
+	if err := s.look(ctx, true); err != nil {
+		return err
+	}
+	for _, resident := range s.roster.there() {
+		s.roster.leaves(resident)
+	}
+	if err := s.cluster.DeletePods(ctx, namespace); err != nil {
+		return err
+	}
+	if err := s.reap(ctx); err != nil {
+		return err
+	}
+	v, err := s.ipam.look(ctx)
+	for what := range v.owners {
+		if what.kind != kindHandle {
+			s.tally.Left++
+		}
+	}
+	return err
 }

@@ -44,30 +44,23 @@ type installation struct {
 	networks   [2]plugin.Network
 }
 
-// newWhereabouts returns the plugin for so many workers, with ranges of
-// 2^(32-bits) addresses.
-func newWhereabouts(c *cluster.Cluster, s size) *whereabouts {
+// newWhereabouts returns the plugin for the workers.
+func newWhereabouts(c *cluster.Cluster) *whereabouts {
 	w := &whereabouts{cluster: c}
-	for i := range (s.workers + 1) / 2 {
+	for i := range (workers + 1) / 2 {
 		network := func(name string, bits int) plugin.Network {
 			return plugin.Network{Name: name, Range: fmt.Sprintf("10.60.%d.0/%d", i, bits), RetryPeriod: retryPeriod}
 		}
 		w.installations = append(w.installations, installation{
 			namespace: fmt.Sprintf("pools-%d", i),
-			networks:  [2]plugin.Network{network("wide", s.bits), network("narrow", s.bits+1)},
+			networks:  [2]plugin.Network{network("wide", bits), network("narrow", bits+1)},
 		})
 	}
 	return w
 }
 
-// prepare implements ipam.
+// prepare implements ipam. The plugins make their pools themselves, in the namespace of theirs.
 func (w *whereabouts) prepare(ctx context.Context) error {
-	return w.prepareFrom(ctx, w.cluster.Kubeconfig)
-}
-
-// prepareFrom has the plugins speak to the API server as a kubeconfig says. They
-// make their pools themselves, in the namespace of theirs.
-func (w *whereabouts) prepareFrom(ctx context.Context, kubeconfig string) error {
 	dir, err := os.MkdirTemp(w.cluster.Dir, "whereabouts-")
 	if err != nil {
 		return err
@@ -77,7 +70,7 @@ func (w *whereabouts) prepareFrom(ctx context.Context, kubeconfig string) error 
 		if err := w.cluster.CreateNamespace(ctx, in.namespace); err != nil {
 			return err
 		}
-		config, err := clientcmd.LoadFromFile(kubeconfig)
+		config, err := clientcmd.LoadFromFile(w.cluster.Kubeconfig)
 		if err != nil {
 			return err
 		}

@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/netip"
-	"strconv"
 	"strings"
 
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/snapshot"
 )
 
 // The kinds of facts of whereabouts' store.
@@ -50,12 +50,7 @@ func (w *whereabouts) look(ctx context.Context) (view, error) {
 	}
 	for _, pool := range pools.Items {
 		for key, a := range pool.Spec.Allocations {
-			ip, err := address(pool.Spec.Range, key)
-			if err != nil {
-				v.broken = append(v.broken, fmt.Sprintf("pool %s: %v", pool.Name, err))
-				continue
-			}
-			v.owners[fact{kindEntry, pool.Name + " " + ip.String()}] = entryOwner(a.PodRef, a.IfName, a.ContainerID)
+			v.owners[fact{kindEntry, pool.Name + " " + snapshot.Address(pool.Spec.Range, key)}] = entryOwner(a.PodRef, a.IfName, a.ContainerID)
 		}
 	}
 	reservations, err := client.OverlappingRangeIPReservations("").List(ctx, metav1.ListOptions{})
@@ -73,19 +68,4 @@ func (w *whereabouts) look(ctx context.Context) (view, error) {
 		}
 	}
 	return v, nil
-}
-
-// address is what a pool's key stands for, in ranges that end within a /24.
-func address(cidr, key string) (netip.Addr, error) {
-	prefix, err := netip.ParsePrefix(cidr)
-	if err != nil {
-		return netip.Addr{}, err
-	}
-	base := prefix.Addr().As4()
-	offset, err := strconv.ParseUint(key, 10, 8)
-	if err != nil {
-		return netip.Addr{}, err
-	}
-	base[3] += byte(offset)
-	return netip.AddrFrom4(base), nil
 }

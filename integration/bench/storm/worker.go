@@ -29,7 +29,7 @@ type worker struct {
 
 // newWorker returns the worker of a number.
 func newWorker(s *storm, number int) *worker {
-	return &worker{storm: s, number: number, random: rand.New(rand.NewPCG(s.size.seed, uint64(number)))}
+	return &worker{storm: s, number: number, random: rand.New(rand.NewPCG(seed, uint64(number)))}
 }
 
 // round brings one pod, and ends one if there are enough, or no more to be had.
@@ -56,7 +56,7 @@ func (w *worker) next() *sandbox {
 	s := &sandbox{id: calico.NewContainerID(), place: w.ipam.place(w.random, w.number)}
 	if w.back != nil {
 		s.pod, w.back = w.back.pod, nil
-		w.count(func(t *tally) { t.comebacks++ })
+		w.count(func(t *Tally) { t.Comebacks++ })
 		return s
 	}
 	w.names++
@@ -78,14 +78,14 @@ func (w *worker) arrive(ctx context.Context, s *sandbox) error {
 	case err == nil:
 		w.roster.arrived(s)
 		w.pods = append(w.pods, s)
-		w.count(func(t *tally) { t.adds++ })
+		w.count(func(t *Tally) { t.Adds++ })
 		err = w.cluster.UpdatePod(ctx, namespace, s.pod, w.ipam.running(s)...)
 	case errors.As(err, &refused):
-		w.count(func(t *tally) {
+		w.count(func(t *Tally) {
 			if w.ipam.full(err) {
-				t.full++
+				t.Full++
 			} else {
-				t.refused = append(t.refused, "ADD: "+refused.Msg)
+				t.Refused = append(t.Refused, "ADD: "+refused.Msg)
 			}
 		})
 		err = w.cluster.DeletePod(ctx, namespace, s.pod)
@@ -105,25 +105,10 @@ func (w *worker) bury(ctx context.Context, s *sandbox) error {
 func (w *worker) del(ctx context.Context, s *sandbox) error {
 	err := w.ipam.del(ctx, s)
 	if refused := (*plugin.Error)(nil); errors.As(err, &refused) {
-		w.count(func(t *tally) { t.refused = append(t.refused, "DEL: "+refused.Msg) })
+		w.count(func(t *Tally) { t.Refused = append(t.Refused, "DEL: "+refused.Msg) })
 		return nil
 	}
 	return err
-}
-
-// nothingLeft finds what the store still has of a sandbox after its DEL: the plugins
-// report success in any case.
-func (w *worker) nothingLeft(ctx context.Context, s *sandbox) error {
-	v, err := w.ipam.look(ctx)
-	if err != nil {
-		return err
-	}
-	for what, owner := range w.ipam.owed(s) {
-		if v.owners[what] == owner {
-			w.roster.leftBehind(fmt.Sprintf("the DEL of %s left the %s %s", s, what.kind, what.name))
-		}
-	}
-	return nil
 }
 
 // leave ends a pod, with a DEL or by a crash, after which the DEL comes late or
@@ -132,10 +117,10 @@ func (w *worker) leave(ctx context.Context, s *sandbox) error {
 	crash, late, back := w.random.IntN(2) == 0, w.random.IntN(3) == 0, w.random.IntN(2) == 0
 	w.roster.leaves(s)
 	if crash {
-		w.count(func(t *tally) { t.crashes++ })
+		w.count(func(t *Tally) { t.Crashes++ })
 	} else {
-		w.count(func(t *tally) { t.dels++ })
-		if err := errors.Join(w.del(ctx, s), w.nothingLeft(ctx, s)); err != nil {
+		w.count(func(t *Tally) { t.Dels++ })
+		if err := w.del(ctx, s); err != nil {
 			return err
 		}
 	}
