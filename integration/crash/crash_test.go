@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit"
-	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 	"github.com/ip-reaper/ip-reaper/integration/kit/world"
 )
@@ -22,7 +21,7 @@ func TestMain(m *testing.M) {
 // writes it returns too.
 func fixture(t *testing.T) (*world.World, []string) {
 	t.Helper()
-	w := world.New(t, calico.KubernetesT(t), world.Waiting)
+	w := world.New(t)
 	return w, w.Undisturbed()
 }
 

@@ -69,7 +69,6 @@ func TestEveryKillIsUndoneByItsJournal(t *testing.T) {
 		w.WantStores("after the restoration", w.Before)
 		w.Converge()
 	})
-	w.Outlast()
 }
 
 // The next run finishes what a killed one has left, which here does many things at a

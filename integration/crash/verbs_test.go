@@ -77,13 +77,10 @@ type errand struct {
 // errands are one for each backend.
 var errands = []errand{
 	{
-		// A pool changes under the patch, and the claim of an address is gone.
+		// A pool changes under the patch.
 		backend: "whereabouts", planned: 3,
 		begin: func(w *world.World) {
 			pool := strings.ReplaceAll(world.LAN.Range, "/", "-")
-			_, err := w.Cluster.Whereabouts.WhereaboutsV1alpha1().IPPools(cluster.PoolNamespace).Patch(w.Context(), pool,
-				types.MergePatchType, []byte(`{"spec":{"allocations":{"1":{"ipamclaimref":"a/vm"}}}}`), metav1.PatchOptions{})
-			w.Must(err)
 			w.Proxy.Before(proxy.Nth(1, func(r proxy.Request) bool { return r.String() == "patch ippools" && r.Name == pool }),
 				func(ctx context.Context, _ proxy.Request) proxy.Action {
 					_, err := w.Cluster.Whereabouts.WhereaboutsV1alpha1().IPPools(cluster.PoolNamespace).Patch(ctx, pool,
@@ -100,8 +97,8 @@ var errands = []errand{
 		},
 	},
 	{
-		// A tombstone was left, and the claim of an address is gone. Only reservations
-		// whose addresses are in no pool go where pools are not looked at.
+		// A tombstone was left. Only reservations whose addresses are in no pool go where pools are
+		// not looked at.
 		backend: "overlapping", planned: 4,
 		begin: func(w *world.World) {
 			for ip, pod := range map[string]string{"10.3.0.1": "gone-1", "10.3.0.2": "live", "10.3.0.3": "gone-3"} {
@@ -111,9 +108,6 @@ var errands = []errand{
 				"10.3.0.1", types.MergePatchType,
 				[]byte(`{"metadata":{"annotations":{"ip-reaper/spec":"{\"podref\":\"`+world.Shop+`/gone-1\"}"}},"spec":{"podref":"_ip-reaper/_released"}}`),
 				metav1.PatchOptions{})
-			w.Must(err)
-			_, err = w.Cluster.Whereabouts.WhereaboutsV1alpha1().OverlappingRangeIPReservations(cluster.PoolNamespace).Patch(w.Context(),
-				"10.3.0.3", types.MergePatchType, []byte(`{"spec":{"ipamclaimref":"a/vm"}}`), metav1.PatchOptions{})
 			w.Must(err)
 		},
 		left: func(w *world.World) string {
@@ -224,10 +218,12 @@ func (e errand) plan(w *world.World) {
 func TestShippedRolesAreWhatIsNeeded(t *testing.T) {
 	w, _ := fixture(t)
 	defineMigrations(w)
-	w.Cluster.KeepClaimsT(t)
-	w.Cluster.DefineClaimsT(t)
 	w.Cluster.DefineMachinesT(t)
 	for _, e := range errands {
+		var unasked []string
+		if e.backend != "calico" {
+			unasked = append(unasked, "list ipamclaims") // for what Whereabouts of today does not store
+		}
 		w.Sub("release "+e.backend, func() {
 			g := shipped(w, rights.Release, e.backend)
 			install(w, g)
@@ -235,16 +231,16 @@ func TestShippedRolesAreWhatIsNeeded(t *testing.T) {
 				e.release(w)
 			}
 			if e.backend == "overlapping" { // reservations have no events
-				wantAsked(w, g, "create events")
+				wantAsked(w, g, append(unasked, "create events")...)
 			} else {
-				wantAsked(w, g)
+				wantAsked(w, g, unasked...)
 			}
 		})
 		w.Sub("plan "+e.backend, func() {
 			g := shipped(w, rights.Plan, e.backend)
 			install(w, g)
 			e.plan(w)
-			wantAsked(w, g)
+			wantAsked(w, g, unasked...)
 		})
 	}
 	w.Sub("restore", func() {

@@ -61,7 +61,7 @@ func (b *bench) observe(ctx context.Context, program string, w *world) (observat
 		}
 		time.Sleep(w.grace + time.Second)
 	}
-	stores, err := snapshot.Take(ctx, b.Cluster, nil)
+	stores, err := snapshot.Take(ctx, b.Cluster)
 	o.stores = stores.Bytes()
 	for path, text := range o.stores {
 		o.stores[path] = born.ReplaceAllString(text, "")

@@ -171,5 +171,5 @@ func poolName(cidr string) string { return strings.ReplaceAll(cidr, "/", "-") }
 // owners are who has the addresses of Whereabouts.
 func (f *fixture) owners() map[string]string {
 	f.Helper()
-	return snapshot.TakeT(f, f.Cluster, nil, snapshot.Pools, snapshot.Reservations).Owners()
+	return snapshot.TakeT(f, f.Cluster, snapshot.Pools, snapshot.Reservations).Owners()
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 	"github.com/ip-reaper/ip-reaper/integration/kit/world"
@@ -14,7 +13,7 @@ import (
 // A file that a run was given has what the cluster has: it restores without the
 // cluster's, also when it comes by stdin (promise 10).
 func TestFileOfARunRestoresWhatItReleased(t *testing.T) {
-	w := world.New(t, calico.KubernetesT(t))
+	w := world.New(t)
 	path := w.Dir + "/journal"
 	w.Run(world.ReleaseNow, "--journal="+path)
 	w.End = w.Stores()

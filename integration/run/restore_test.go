@@ -76,7 +76,7 @@ func TestWhatIsTakenIsLeftAndNamed(t *testing.T) {
 // afterRelease is a world in which a run has released everything, and the ID of the run.
 func afterRelease(t *testing.T) (*world.World, string) {
 	t.Helper()
-	w := world.New(t, calico.KubernetesT(t))
+	w := world.New(t)
 	w.Undisturbed()
 	return w, w.Journals()[0]
 }

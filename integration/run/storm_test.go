@@ -22,7 +22,9 @@ func TestEveryStorm(t *testing.T) {
 		"whereabouts": func(ctx context.Context, d *calico.Datastore) (storm.Tally, error) {
 			return storm.OfWhereabouts(ctx, d.Cluster, rounds)
 		},
-		"calico": func(ctx context.Context, d *calico.Datastore) (storm.Tally, error) { return storm.OfCalico(ctx, d, rounds) },
+		"calico": func(ctx context.Context, d *calico.Datastore) (storm.Tally, error) {
+			return storm.OfCalico(ctx, d, rounds)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := cluster.StartT(t)

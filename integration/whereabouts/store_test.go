@@ -28,7 +28,7 @@ type store struct {
 // snapshot reads everything.
 func (f *fixture) snapshot() snapshot.Store {
 	f.Helper()
-	return snapshot.TakeT(f, f.Cluster, nil, snapshot.Pools, snapshot.Reservations)
+	return snapshot.TakeT(f, f.Cluster, snapshot.Pools, snapshot.Reservations)
 }
 
 // store reads everything.

@@ -19,7 +19,7 @@ const writesAtOnce = 8
 // Put makes the stores of the API server hold this and nothing else. It writes
 // only what differs.
 func (s Store) Put(ctx context.Context, c *cluster.Cluster) error {
-	now, err := Take(ctx, c, nil)
+	now, err := Take(ctx, c)
 	if err != nil {
 		return err
 	}

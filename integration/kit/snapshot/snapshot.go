@@ -1,4 +1,4 @@
-// Package snapshot reads what all stores hold, byte for byte, and compares it
+// Package snapshot reads what the stores of an API server hold, byte for byte, and compares it
 // with what they held before.
 package snapshot
 
@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/parallel"
 )
@@ -35,10 +34,8 @@ var (
 	ReservedIPs  = Resource{"/apis/network.example.com/v1alpha1", "reservedips", true, true}
 )
 
-// All are the resources of all stores.
-func All() []Resource {
-	return []Resource{CalicoPools, Affinities, Blocks, Handles, Pools, Reservations, ReservedIPs}
-}
+// all are the resources of all stores.
+var all = []Resource{CalicoPools, Affinities, Blocks, Handles, Pools, Reservations, ReservedIPs}
 
 // collection is the path of the objects in a namespace, or in all.
 func (r Resource) collection(namespace string) string {
@@ -48,9 +45,9 @@ func (r Resource) collection(namespace string) string {
 	return r.API + "/" + r.Name
 }
 
-// An Object is one as the API server sends it, or the value of a key in etcd.
+// An Object is one as the API server sends it.
 type Object struct {
-	Resource        // the zero value in etcd
+	Resource
 	Namespace, Name string
 	Raw             json.RawMessage
 }
@@ -58,15 +55,14 @@ type Object struct {
 // Path is the object's in the API.
 func (o Object) Path() string { return o.collection(o.Namespace) + "/" + o.Name }
 
-// A Store is what stores hold: the objects of the API server by path, and the
-// values of etcd by key.
+// A Store is what stores hold: the objects by path.
 type Store map[string]Object
 
-// Take reads the resources, all that there are if none is given, and the etcd of
-// the datastore, which may be nil. A resource that is not defined has no objects.
-func Take(ctx context.Context, c *cluster.Cluster, d *calico.Datastore, only ...Resource) (Store, error) {
+// Take reads the resources, all that there are if none is given. A resource that is not
+// defined has no objects.
+func Take(ctx context.Context, c *cluster.Cluster, only ...Resource) (Store, error) {
 	if len(only) == 0 {
-		only = All()
+		only = all
 	}
 	lists := make([]Store, len(only))
 	err := parallel.Each(len(only), only, func(i int, r Resource) (err error) {
@@ -76,24 +72,17 @@ func Take(ctx context.Context, c *cluster.Cluster, d *calico.Datastore, only ...
 	if err != nil {
 		return nil, err
 	}
-	all := Store{}
+	stores := Store{}
 	for _, list := range lists {
-		maps.Copy(all, list)
+		maps.Copy(stores, list)
 	}
-	if d == nil || d.Etcd == nil {
-		return all, nil
-	}
-	keys, err := d.Dump(ctx)
-	for key, value := range keys {
-		all[key] = Object{Raw: json.RawMessage(value)}
-	}
-	return all, err
+	return stores, nil
 }
 
 // TakeT is Take for a test, which ends where that fails.
-func TakeT(t testing.TB, c *cluster.Cluster, d *calico.Datastore, only ...Resource) Store {
+func TakeT(t testing.TB, c *cluster.Cluster, only ...Resource) Store {
 	t.Helper()
-	all, err := Take(t.Context(), c, d, only...)
+	all, err := Take(t.Context(), c, only...)
 	if err != nil {
 		t.Fatal(err)
 	}

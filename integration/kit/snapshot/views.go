@@ -26,9 +26,6 @@ func (s Store) Bytes() map[string]string {
 
 // content is one object of Bytes.
 func (o Object) content() string {
-	if o.Resource == (Resource{}) {
-		return writeCount.ReplaceAllString(string(o.Raw), "")
-	}
 	fields, metadata := o.parts()
 	delete(fields, "metadata")
 	volatile := []string{"resourceVersion", "generation", "managedFields"}
@@ -85,9 +82,6 @@ func (s Store) Places() map[string]string {
 // allocations are those of a pool or block, byte for byte by key, and false of an
 // object that has none.
 func (o Object) allocations() (map[string]string, bool) {
-	if o.Resource == (Resource{}) {
-		return nil, false
-	}
 	var content struct {
 		Spec struct {
 			Allocations json.RawMessage
@@ -157,14 +151,12 @@ func Address(cidr, key string) string {
 	return ip.String()
 }
 
-// Versions returns the resource version of each object of the API server.
+// Versions returns the resource version of each object.
 func (s Store) Versions() map[string]string {
 	all := map[string]string{}
 	for path, o := range s {
-		if o.Resource != (Resource{}) {
-			_, metadata := o.parts()
-			all[path] = string(metadata["resourceVersion"])
-		}
+		_, metadata := o.parts()
+		all[path] = string(metadata["resourceVersion"])
 	}
 	return all
 }

@@ -3,12 +3,10 @@ package world
 import (
 	"maps"
 	"strings"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
-	"github.com/ip-reaper/ip-reaper/integration/kit/engine"
 	"github.com/ip-reaper/ip-reaper/integration/kit/fault"
 	"github.com/ip-reaper/ip-reaper/integration/kit/snapshot"
 )
@@ -37,8 +35,8 @@ func (w *World) Undisturbed() []string {
 	for id := range left {
 		w.patient = append(w.patient, id)
 	}
-	if want := map[bool]int{true: Waits}[w.waiting]; len(w.patient) != want {
-		w.Errorf("the ledger remembers %d entries, want %d", len(w.patient), want)
+	if len(w.patient) != Waits {
+		w.Errorf("the ledger remembers %d entries, want %d", len(w.patient), Waits)
 	}
 	w.WantStores("after a second run", w.End)
 	w.Proxy.Reset()
@@ -70,25 +68,6 @@ func (w *World) ConvergeTo(view func(snapshot.Store) map[string]string) {
 	w.Run(ReleaseNow)
 	if diff := cmp.Diff(want, view(w.Stores())); diff != "" {
 		w.Errorf("stores in the end (-want +got):\n%s", diff)
-	}
-}
-
-// Outlast has runs come after the time that everything waits, and fails the test
-// unless Calico has the addresses of live pods and no others then, and finds nothing
-// wrong.
-func (w *World) Outlast() {
-	w.Helper()
-	for _, after := range []time.Duration{25 * time.Hour, 26 * time.Hour, 27 * time.Hour} {
-		e := engine.Engine{
-			Kubeconfig: w.kubeconfig[""], Namespace: Home, Env: w.env, Only: []string{"calico"},
-			Now: engine.After(after),
-		}
-		policy, _, _ := strings.Cut(Policy, "backends:")
-		_, err := e.Run(w.Context(), policy+"gracePeriod: 0s\n")
-		w.Must(err)
-	}
-	if err := w.Whole(w.Context(), w.Live); err != nil {
-		w.Error(err)
 	}
 }
 

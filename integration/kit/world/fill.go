@@ -12,36 +12,29 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/snapshot"
 )
 
-// A made world is what real ADDs gave, once for all tests of a binary that have
-// Calico's data in the API server.
+// A made world is what real ADDs gave, once for all tests of a binary.
 type made struct {
 	stores snapshot.Store
 	pods   map[string][]cluster.PodOption
-	live   map[string]bool // the addresses of Calico's that pods show
 	empty  string
 }
 
-var filled = map[bool]*made{} // with what waits, and without
+var filled *made
 
 // fill gives the world its entries and its pods.
 func (w *World) fill() {
 	w.Helper()
-	m := filled[w.waiting]
-	switch {
-	case m != nil && w.Etcd == nil:
+	if filled == nil {
+		filled = w.make()
+	} else {
 		w.Must(w.Cluster.CreateNode(w.Context(), Node, true))
-		w.Put(m.stores)
-	default:
-		m = w.make()
+		w.Put(filled.stores)
 	}
-	for pod, options := range m.pods {
+	for pod, options := range filled.pods {
 		_, err := w.Cluster.CreatePod(w.Context(), Shop, pod, options...)
 		w.Must(err)
 	}
-	if w.Etcd == nil {
-		filled[w.waiting] = m
-	}
-	w.Live, w.Empty = m.live, m.empty
+	w.Empty = filled.empty
 }
 
 // make has the real plugins give out the addresses.
@@ -63,15 +56,9 @@ func (w *World) make() *made {
 		w.Must(err)
 		return s, ips
 	}
-	m := &made{pods: map[string][]cluster.PodOption{}, live: map[string]bool{}}
+	m := &made{pods: map[string][]cluster.PodOption{}}
 	shows := func(s calico.Sandbox, ips []netip.Addr, more ...cluster.PodOption) {
 		m.pods[s.Pod] = append(s.PodOptions(ips...), more...)
-		for _, ip := range ips {
-			m.live[ip.String()] = true
-		}
-		if w.Etcd != nil {
-			w.Must(w.ApplyEndpoint(ctx, s, ips...))
-		}
 	}
 	add(LAN, "gone-1", "net1")
 	first, second := add(LAN, "live", "net1"), add(WAN, "live", "net2")
@@ -86,12 +73,10 @@ func (w *World) make() *made {
 	w.Must(w.PutHandle(ctx, m.empty, map[netip.Prefix]int{netip.PrefixFrom(lost[0], 26).Masked(): 1}))
 	w.Must(w.reserve(ctx, kept, lost[0].String()))
 	w.Must(w.annotate(ctx, kept))
-	if w.waiting {
-		add(LAN, "slow-1", "net1")
-		sandbox("slow-0", false)
-		newer, ips := sandbox("slow-0", false)
-		shows(newer, ips)
-	}
+	add(LAN, "slow-1", "net1")
+	sandbox("slow-0", false)
+	newer, ips := sandbox("slow-0", false)
+	shows(newer, ips)
 	m.stores = w.Stores()
 	return m
 }

@@ -29,11 +29,9 @@ const (
 	Home = rights.Home // that of ledger, journals and lock
 	Node = "node-1"
 
-	// Records is how many entries a run releases, and writes into its journal.
-	Records = 10
-
-	// Waits is how many entries have to wait in a world that is Waiting.
-	Waits = 3
+	// Records is how many entries a run releases, and writes into its journal; Waits is how
+	// many have to wait.
+	Records, Waits = 10, 3
 
 	// Policy is the beginning of a policy without a grace period. Under it a
 	// reserved IP goes when it has expired. Its limits are off, since most entries
@@ -57,8 +55,8 @@ backends:
 	ReleaseNow = Policy + "gracePeriod: 0s\n"
 	Patient    = Policy + "gracePeriod: 1h\n"
 
-	// Slow is the rule under which what Waiting adds has to wait.
-	Slow = "rules:\n- {match: {pods: [\"slow-*\"]}, gracePeriod: 24h}\n"
+	// slow is the rule under which some have to wait.
+	slow = "rules:\n- {match: {pods: [\"slow-*\"]}, gracePeriod: 24h}\n"
 
 	// InOrder makes a run release one pool after the other.
 	InOrder = "--concurrency=1"
@@ -76,7 +74,9 @@ var (
 //
 // The pod live is there, and shows an address of every store. The pod gone-1 is not
 // there, and had as much; of gone-2 are left an IPv4 address, an address of the LAN
-// and an expired reserved IP that kept both. A handle has lost its address. The
+// and an expired reserved IP that kept both. A handle has lost its address. A run has to leave,
+// since their grace period of a day is not over, an address of the LAN of the pod slow-1, which
+// is not there, and the address of an older sandbox of the pod slow-0, which is there. The
 // ledger says that all this has been so for more than an hour.
 type World struct {
 	*testing.T
@@ -87,36 +87,20 @@ type World struct {
 
 	Before snapshot.Store // nothing is released
 	End    snapshot.Store // everything is, after Undisturbed
-	Live   map[string]bool
-	Empty  string // the ID of the handle that has none
+	Empty  string         // the ID of the handle that has none
 
-	waiting    bool
 	policies   int
 	kubeconfig map[string]string // of the reaper, by command; that of a run is under ""
-	env        []string
-	seen       map[string]int64 // of the ledger, by Again
-	aged       time.Duration    // the ledger, since then
-	patient    []string         // what is in the ledger after Undisturbed
+	seen       map[string]int64  // of the ledger, by Again
+	aged       time.Duration     // the ledger, since then
+	patient    []string          // what is in the ledger after Undisturbed
 }
 
-// An Option changes a world.
-type Option int
-
-// Waiting adds what a run has to leave, since its grace period of a day is not over:
-// an address of the LAN of the pod slow-1, which is not there, and the address of an
-// older sandbox of the pod slow-0, which is there.
-const Waiting Option = 1
-
-// New sets a world up in an empty datastore, that of the API server or an etcd.
-func New(t *testing.T, d *calico.Datastore, options ...Option) *World {
+// New sets a world up in an empty cluster.
+func New(t *testing.T) *World {
 	t.Helper()
-	w := &World{
-		T: t, Datastore: d, Memory: memory.Memory{Cluster: d.Cluster, Namespace: Home}, Dir: t.TempDir(),
-		waiting: len(options) > 0,
-	}
-	if d.Etcd != nil {
-		w.env = []string{"ETCD_ENDPOINTS=" + d.Etcd.Endpoint}
-	}
+	d := calico.KubernetesT(t)
+	w := &World{T: t, Datastore: d, Memory: memory.Memory{Cluster: d.Cluster, Namespace: Home}, Dir: t.TempDir()}
 	for _, namespace := range []string{Shop, Home} {
 		w.Must(d.Cluster.CreateNamespace(t.Context(), namespace))
 	}
@@ -186,14 +170,10 @@ func (w *World) StartsWith(stdin, command, policy string, args ...string) fault.
 		if err != nil {
 			return nil, err
 		}
-		r.Env, r.Stdin = w.env, stdin
-		terms := policy
-		if w.waiting {
-			terms += Slow
-		}
+		r.Stdin = stdin
 		w.policies++
 		file := filepath.Join(w.Dir, fmt.Sprintf("policy-%d.yaml", w.policies))
-		if err := os.WriteFile(file, []byte(terms), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte(policy+slow), 0o600); err != nil {
 			return nil, err
 		}
 		all := []string{
@@ -233,10 +213,10 @@ func (w *World) Run(policy string, args ...string) reap.Result {
 // Stores reads all stores.
 func (w *World) Stores() snapshot.Store {
 	w.Helper()
-	return snapshot.TakeT(w, w.Cluster, w.Datastore)
+	return snapshot.TakeT(w, w.Cluster)
 }
 
-// Put makes the stores of the API server hold this and nothing else.
+// Put makes the stores hold this and nothing else.
 func (w *World) Put(s snapshot.Store) {
 	w.Helper()
 	w.Must(s.Put(w.Context(), w.Cluster))

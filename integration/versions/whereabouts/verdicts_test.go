@@ -78,7 +78,7 @@ func (f *fixture) state() state {
 	f.Helper()
 	versions, err := f.Versions(f.Context())
 	f.must(err)
-	return state{snapshot.TakeT(f, f.Cluster, nil, pools, reservations), versions}
+	return state{snapshot.TakeT(f, f.Cluster, pools, reservations), versions}
 }
 
 // play demands these verdicts and no other write. First a dry run says the same and writes
