@@ -38,57 +38,6 @@ func (c *cluster) startAgent(node string) {
 	c.docker("exec", node, "touch", "/run/agent.sock")
 }
 
-// killInAdd kills containerd while the ADDs of new pods wait for the agent, which is gone
-// when containerd is back. containerd remembers their sandboxes. The pods are deleted, so
-// the kubelet removes the sandboxes, and the errors of their DELs count no more than before.
-// It returns what leaked.
-func (c *cluster) killInAdd(node string, n hostNetwork) []lease {
-	c.Helper()
-	const more = 4
-	before, replicas := c.leases(node, n), len(c.podsOf("hanging"))
-	c.inside(node, "agent-plugin.sh", agentPlugin)
-	c.docker("exec", node, "touch", "/run/agent.busy")
-	c.connectPods(node, n, agentPlugin)
-	c.scale("hanging", replicas+more)
-	var adding []lease
-	c.eventually(time.Minute, func(context.Context) (string, error) {
-		if adding = without(c.leaked(node, n), before); len(adding) < more {
-			return fmt.Sprintf("%d sandboxes are being set up, want %d", len(adding), more), nil
-		}
-		return "", nil
-	})
-	// The runtime does not list them yet: only their age keeps them.
-	if young := c.reap(node).count("TooYoung"); young != more {
-		c.Errorf("%d leases are held as young, want %d", young, more)
-	}
-	c.docker("exec", node, "systemctl", "kill", "--signal=KILL", "--kill-who=main", "containerd")
-	c.docker("exec", node, "rm", "/run/agent.busy")
-	c.scale("hanging", replicas) // those that are not ready go first
-	c.abandoned(node, n, adding)
-	return c.aged(node, n)
-}
-
-// abandoned waits until the leases have no sandbox, and containerd answers.
-func (c *cluster) abandoned(node string, n hostNetwork, leases []lease) {
-	c.Helper()
-	listed := 0
-	c.eventually(3*time.Minute, func(context.Context) (string, error) {
-		if _, err := c.command("", "docker", "exec", node, "crictl", "version"); err != nil {
-			return "", err
-		}
-		kept := without(leases, c.leaked(node, n))
-		listed = max(listed, len(kept))
-		if gone := without(leases, c.leases(node, n)); len(gone) > 0 {
-			c.Fatalf("a DEL released %v", gone)
-		}
-		if len(kept) > 0 {
-			return fmt.Sprintf("not leaked: %v", kept), nil
-		}
-		return "", nil
-	})
-	c.Logf("containerd listed the sandboxes of %d of %d leases again, until the kubelet removed them", listed, len(leases))
-}
-
 // leakByReboot leaks some addresses and reboots the node. The leases are still there then,
 // and the tries of the kubelet leak the others as long as the agent is not there. It
 // returns what leaked.

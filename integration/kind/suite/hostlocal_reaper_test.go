@@ -3,10 +3,8 @@ package suite_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"time"
@@ -34,8 +32,7 @@ func (c *cluster) installNode(kustomization string, components ...string) {
 }
 
 // onNode runs ip-reaper node in the pod of the DaemonSet on a node: with its account, its
-// folders and its socket. It decodes the report into to. The program may say that it could
-// not do all, as restore does where a place is taken.
+// folders and its socket. It decodes the report into to.
 func (c *cluster) onNode(node string, to any, args ...string) {
 	c.Helper()
 	c.eventually(30*time.Second, func(ctx context.Context) (string, error) {
@@ -48,8 +45,7 @@ func (c *cluster) onNode(node string, to any, args ...string) {
 				continue
 			}
 			out, err := c.tryKubectl(slices.Concat([]string{"-n", nodeHome, "exec", pod.Name, "--", "/ip-reaper", "node"}, args, []string{"-o", "json"})...)
-			const partly = 3
-			if exit := new(exec.ExitError); err != nil && (!errors.As(err, &exit) || exit.ExitCode() != partly) {
+			if err != nil {
 				return "", err // such as that the pod's own run holds the lock
 			}
 			return "", json.Unmarshal([]byte(out), to)
@@ -96,35 +92,4 @@ func (c *cluster) reap(node string) nodeReport {
 		c.Errorf("%d releases failed", r.Summary.Failed)
 	}
 	return r
-}
-
-// undo puts back what the last run that released anything has released, with at least one
-// of the leases. Those whose address is free then are there as they were.
-func (c *cluster) undo(node string, n hostNetwork, released []lease) {
-	c.Helper()
-	var history struct {
-		Runs []struct {
-			ID string `json:"id"`
-		} `json:"runs"`
-	}
-	c.onNode(node, &history, "history")
-	if len(history.Runs) == 0 {
-		c.Fatal("no run has a journal")
-	}
-	taken := c.leases(node, n)
-	var done struct {
-		Summary struct{ Records, Restored, Taken, Failed int } `json:"summary"`
-	}
-	c.onNode(node, &done, "restore", "--run="+history.Runs[0].ID)
-	c.Logf("restore: %+v", done.Summary)
-	if done.Summary.Restored == 0 || done.Summary.Failed > 0 || done.Summary.Restored+done.Summary.Taken != done.Summary.Records {
-		c.Errorf("restore: %+v", done.Summary)
-	}
-	now := c.leases(node, n)
-	if lost := without(taken, now); len(lost) > 0 {
-		c.Errorf("restore took leases from others: %v", lost)
-	}
-	if added := without(now, taken); len(added) != done.Summary.Restored || len(without(added, released)) > 0 {
-		c.Errorf("restore put back %v, of %v", added, released)
-	}
 }

@@ -1,11 +1,10 @@
 # Gives the node a CNI plugin that asks an agent of the node, as those of meshes and of
 # observers do: agent-plugin.sh NAME. The agent is /run/agent.sock here. Without it, ADD and
-# DEL fail as theirs do; ADD waits first while /run/agent.busy exists. An agent that has a
+# DEL fail as theirs do. An agent that has a
 # file /run/agent.refuses/COMMAND.POD refuses that. A reboot takes all of them away.
 cat >"/opt/cni/bin/$1" <<'PLUGIN'
 #!/bin/bash
 config=$(cat)
-while [[ $CNI_COMMAND == ADD && -e /run/agent.busy ]]; do sleep 0.2; done
 if [[ ! -e /run/agent.sock ]]; then
 	echo '{"cniVersion": "0.3.1", "code": 100, "msg": "dial unix /run/agent.sock: connect: no such file or directory"}'
 	exit 1
