@@ -152,11 +152,7 @@ func TestEveryKillLeavesWhatGuestsGot(t *testing.T) {
 			g.WantRemembered()
 		}
 	}
-	some := fault.Points(writes)
-	if testing.Short() {
-		some = turns(writes)
-	}
-	for _, at := range some {
+	for _, at := range points(writes) {
 		w.Sub("runs "+at.String(), after(at, finished))
 	}
 	for _, at := range turns(writes) {

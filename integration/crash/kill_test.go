@@ -14,18 +14,12 @@ func runs(w *world.World) fault.Start {
 	return w.Starts("run", world.ReleaseNow, world.InOrder, "--all")
 }
 
-// points are those of a run that releases all. With -short they are the one before
-// the ledger is written, the two around a tombstone, and the last one at which a
-// store has changed.
+// points are those around each write of a run, and with -short those of turns.
 func points(writes []string) []fault.Point {
-	all := fault.Points(writes)
-	if !testing.Short() {
-		return all
+	if testing.Short() {
+		return turns(writes)
 	}
-	some := []fault.Point{first(all, "update configmaps")}
-	tombstone := first(all, "patch overlappingrangeipreservations")
-	changing := fault.Changing(all)
-	return append(some, tombstone, fault.Point{After: true, N: tombstone.N, Write: tombstone.Write}, changing[len(changing)-1])
+	return fault.Points(writes)
 }
 
 // first is the first point of a kind of write.
@@ -96,7 +90,7 @@ func TestEveryKillOfARestoration(t *testing.T) {
 	w.Restore(id)
 	all := fault.Points(fault.Writes(w.Proxy))
 	if testing.Short() {
-		all = kit.Sample(fault.Changing(all))
+		all = kit.SampleBy(fault.Changing(all), fault.Point.Kind)
 	}
 	w.Each(all, func(p fault.Point) {
 		w.Put(w.End)

@@ -10,9 +10,7 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -29,33 +27,18 @@ func main() {
 	// From the first signal on, a second one ends the program at once. What
 	// it started goes away even then.
 	context.AfterFunc(ctx, stop)
-	err := realMain(ctx, os.Args[1:], os.Stdout)
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	reaper, err := reap.New()
+	if err == nil {
+		err = run(ctx, os.Stdout, reaper)
+	}
 	switch {
-	case errors.Is(err, flag.ErrHelp):
-		os.Exit(2)
-	case err != nil && ctx.Err() != nil:
+	case err != nil && errors.Is(ctx.Err(), context.Canceled):
 		fmt.Fprintf(os.Stderr, "demo: interrupted: %v\n", err)
 		os.Exit(reap.ExitSignal)
 	case err != nil:
 		fmt.Fprintf(os.Stderr, "demo: %v\n", err)
 		os.Exit(1)
 	}
-}
-
-func realMain(ctx context.Context, args []string, out io.Writer) error {
-	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
-	binary := flags.String("ip-reaper", "", "the `program` to show (default integration/bin/ip-reaper)")
-	if err := flags.Parse(args); err != nil {
-		return fmt.Errorf("%w: %w", flag.ErrHelp, err)
-	}
-	reaper := &reap.Reaper{Path: *binary}
-	if *binary == "" {
-		var err error
-		if reaper, err = reap.New(); err != nil {
-			return err
-		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	return run(ctx, out, reaper)
 }
