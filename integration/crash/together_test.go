@@ -53,7 +53,7 @@ func TestEveryWriteTwoRestorationsMeetAt(t *testing.T) {
 }
 
 // Nor does it where two runs have listed the same leaks and release them: together they come to
-// the end of one (promises 1, 7 and 8).
+// the end of one (promises 1 and 8).
 func TestEveryWriteTwoRunsMeetAt(t *testing.T) {
 	w, _ := fixture(t)
 	for _, at := range some([]string{"patch ippools", "delete overlappingrangeipreservations", "update ipamblocks"}, []string{
@@ -63,14 +63,13 @@ func TestEveryWriteTwoRunsMeetAt(t *testing.T) {
 			w.Again()
 			first := held(w, at, runs(w))
 			w.Must(w.Memory.Unlock(w.Context()))
-			second := w.Ends(reap.ExitDone, runs(w))
+			w.Ends(reap.ExitDone, runs(w))
 			result, err := first.Finish()
 			w.Must(err)
 			if result.ExitCode != reap.ExitDone && result.ExitCode != reap.ExitPartial {
 				w.Errorf("exit code %d\n%s", result.ExitCode, result.Stderr)
 			}
 			w.WantInUse()
-			wantTrue(w, second.Report)
 			w.WantStores("after both", w.End)
 			w.Converge()
 		})
