@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"net/netip"
 	"strconv"
+	"time"
 
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -24,18 +26,6 @@ type block struct {
 	sequences   map[string]uint64 // by ordinal: the block's sequence number when it was allocated
 	sequence    uint64            // counts the writes; begins with the time, above 2^53
 	deleted     bool              // Calico has marked the block and will delete it
-}
-
-// An attribute is the owner of an allocation (AllocationAttribute in libcalico-go).
-// Several allocations may share one.
-type attribute struct {
-	Handle    *string           `json:"handle_id"`
-	Active    map[string]string `json:"secondary"`
-	Alternate map[string]string `json:"alternateOwnerAttrs"`
-
-	// The time at which the address was freed. Calico gives the address to no pod
-	// until it has rested. If the field has any value, the entry has no owner.
-	Released json.RawMessage `json:"releasedAt"`
 }
 
 // readBlock decodes a block. It returns an error for a block that breaks an
@@ -154,4 +144,63 @@ func tokenOf(sequence uint64, attribute []byte) string {
 	}
 	sum := sha256.Sum256(compact.Bytes())
 	return string(sum[:])
+}
+
+// allocation returns the allocation of an ordinal. It does not infer an owner.
+func (b block) allocation(ordinal int) ipam.Allocation {
+	a := b.readable[*b.allocations[ordinal]]
+	r := ipam.Allocation{
+		Key:          strconv.Itoa(ordinal),
+		IP:           b.address(ordinal),
+		Token:        b.token(ordinal),
+		Group:        a.handle(),
+		Foreign:      a.foreign(),
+		SandboxOwned: true,
+		NeverAdopted: true,
+		Owner: ipam.Owner{
+			Pod:  a.pod(),
+			Node: a.Active[attrNode],
+		},
+	}
+	if b.deleted {
+		r.Unreadable = "Calico is deleting the block"
+	}
+	if at, err := time.Parse(timestampLayout, a.Active[attrTimestamp]); err == nil {
+		r.Created = at
+	}
+	if r.Owner.Pod.Name != "" {
+		r.Owner.Sandbox = sandboxOf(a.handle(), r.Owner.Pod)
+	}
+	return r
+}
+
+// infers reports whether the owner of an ordinal is inferred from its handle.
+// Attributes without a pod belong to another orchestrator, whose containers are not in
+// the census.
+func (b block) infers(ordinal int) bool { return len(b.readable[*b.allocations[ordinal]].Active) == 0 }
+
+// handleOf returns the ID of an ordinal's handle; empty if there is none.
+func (b block) handleOf(ordinal int) string {
+	index := b.allocations[ordinal]
+	if index == nil {
+		return ""
+	}
+	return b.readable[*index].handle()
+}
+
+// find returns the ordinal of a listed allocation, and -1 if its address is free.
+// It returns an error that wraps ipam.ErrChanged if the ordinal has another
+// allocation now, and ipam.ErrKept if the key is no ordinal of the block.
+func (b block) find(r ipam.Allocation) (int, error) {
+	ordinal, err := strconv.Atoi(r.Key)
+	if err != nil || ordinal < 0 || ordinal >= len(b.allocations) {
+		return -1, fmt.Errorf("%w: the block has no ordinal %q", ipam.ErrKept, r.Key)
+	}
+	if b.allocations[ordinal] == nil {
+		return -1, nil
+	}
+	if token := b.token(ordinal); token == "" || token != r.Token {
+		return -1, fmt.Errorf("%w: it is now %s", ipam.ErrChanged, b.attributes[*b.allocations[ordinal]])
+	}
+	return ordinal, nil
 }

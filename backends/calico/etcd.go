@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -18,18 +17,6 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
-)
-
-// The keys and prefixes of Calico's objects in etcd (libcalico-go's backend/model).
-const (
-	etcdRoot       = "/calico/"
-	blockPrefix    = "/calico/ipam/v2/assignment/"
-	handlePrefix   = "/calico/ipam/v2/handle/"
-	resourcePrefix = "/calico/resources/v3/projectcalico.org/"
-	nodePrefix     = resourcePrefix + "nodes/"
-	ipResPrefix    = resourcePrefix + "ipreservations/"
-	ipPoolPrefix   = resourcePrefix + "ippools/"
-	clusterKey     = resourcePrefix + "clusterinformations/default"
 )
 
 const (
@@ -133,18 +120,6 @@ func (etcd) name(k kind, id string) string { return etcdKey(k, id) }
 func (etcd) newObject(k kind, name string, raw []byte) (object, error) {
 	o := object{kind: k, name: name, raw: raw}
 	return o, o.unambiguous()
-}
-
-// etcdKey returns the key of a block by its CIDR, or of a handle by its ID.
-func etcdKey(k kind, id string) string {
-	if k == handles {
-		return handlePrefix + id
-	}
-	family := "ipv4"
-	if strings.Contains(id, ":") {
-		family = "ipv6"
-	}
-	return blockPrefix + family + "/block/" + strings.ReplaceAll(id, "/", "-")
 }
 
 // objectsPerWrite implements datastore.

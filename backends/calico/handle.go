@@ -1,6 +1,7 @@
 package calico
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -85,11 +87,6 @@ func (h handle) withCount(cidr netip.Prefix, n int) (handle, error) {
 	return after, nil
 }
 
-// escape escapes a key for use in a path of gjson and sjson.
-func escape(key string) string {
-	return strings.NewReplacer(".", `\.`, ":", `\:`).Replace(key)
-}
-
 // token returns the token of a handle without an address: its UID and its revision.
 func (h handle) token() string { return h.uid + "/" + h.revision }
 
@@ -116,3 +113,31 @@ func (c *handleCache) store(h handle) {
 
 // forget drops a handle, so that the next release reads it from the datastore.
 func (c *handleCache) forget(id string) { c.known.Delete(id) }
+
+// fetchHandle reads a handle. It returns errGone if there is none, and an error
+// that wraps errUnreadable if it cannot be decoded.
+func fetchHandle(ctx context.Context, store datastore, id string) (handle, error) {
+	o, err := store.get(ctx, handles, id)
+	if err != nil {
+		return handle{}, err
+	}
+	h, err := readHandle(o)
+	if err != nil {
+		return handle{}, fmt.Errorf("%w: handle %s: %w", errUnreadable, id, err)
+	}
+	if h.id != id {
+		return handle{}, errGone // it is a handle whose ID differs in case
+	}
+	return h, nil
+}
+
+// errUnreadable is the error for a handle that cannot be decoded or edited.
+var errUnreadable = errors.New("the handle cannot be edited")
+
+// readFailed returns the answer for an entry whose handle could not be read.
+func readFailed(store datastore, err error) error {
+	if errors.Is(err, errUnreadable) {
+		return fmt.Errorf("%w: %w", ipam.ErrKept, err)
+	}
+	return store.transient(err)
+}

@@ -13,15 +13,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// The limits on writes of handles: how many of one block at a time, how long until
-// the next one is done, and how often each. An interrupted run still writes the handles
-// of a block that it has written, for as long in all.
-const (
-	handlesAtOnce = 8
-	handleTimeout = 15 * time.Second
-	handleTries   = 20
-)
-
 // A change is the effect of a release on one handle.
 type change struct {
 	id    string
@@ -82,43 +73,6 @@ func (r *release) changes(ctx context.Context, before, after block, entries []en
 		all = append(all, c)
 	}
 	return all, nil
-}
-
-// handleOf returns the ID of an ordinal's handle; empty if there is none.
-func (b block) handleOf(ordinal int) string {
-	index := b.allocations[ordinal]
-	if index == nil {
-		return ""
-	}
-	return b.readable[*index].handle()
-}
-
-// fetchHandle reads a handle. It returns errGone if there is none, and an error
-// that wraps errUnreadable if it cannot be decoded.
-func fetchHandle(ctx context.Context, store datastore, id string) (handle, error) {
-	o, err := store.get(ctx, handles, id)
-	if err != nil {
-		return handle{}, err
-	}
-	h, err := readHandle(o)
-	if err != nil {
-		return handle{}, fmt.Errorf("%w: handle %s: %w", errUnreadable, id, err)
-	}
-	if h.id != id {
-		return handle{}, errGone // it is a handle whose ID differs in case
-	}
-	return h, nil
-}
-
-// errUnreadable is the error for a handle that cannot be decoded or edited.
-var errUnreadable = errors.New("the handle cannot be edited")
-
-// readFailed returns the answer for an entry whose handle could not be read.
-func readFailed(store datastore, err error) error {
-	if errors.Is(err, errUnreadable) {
-		return fmt.Errorf("%w: %w", ipam.ErrKept, err)
-	}
-	return store.transient(err)
 }
 
 // writeHandles writes the handles after their block. It returns an error that wraps

@@ -192,13 +192,3 @@ func readObject(k kind, data json.RawMessage) (object, error) {
 		raw: data, root: "spec", created: m.Created.Time,
 	}, nil
 }
-
-// resourceName returns the name of the resource of a block, by its CIDR, or of a
-// handle, by its ID. The names of blocks are unique. Handles whose IDs differ only
-// in case share one name.
-func resourceName(k kind, id string) string {
-	if k == blocks {
-		return strings.NewReplacer(".", "-", ":", "-", "/", "-").Replace(id)
-	}
-	return strings.ToLower(id)
-}

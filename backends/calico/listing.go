@@ -222,3 +222,33 @@ func (l *listing) emptyHandles() ipam.Pool {
 	}
 	return u
 }
+
+// protection returns the IPReservation that protects an address, in words. It
+// returns an empty string if there is none.
+func (l *listing) protection(ip netip.Addr) string {
+	for _, r := range l.reserved {
+		for _, reserved := range r.ranges {
+			if reserved.Contains(ip) {
+				return "Calico's IPReservation " + r.name
+			}
+		}
+	}
+	return ""
+}
+
+// wholeProtection returns the IPReservation that protects the first address of a
+// block, if every address of the block is protected.
+func (l *listing) wholeProtection(b *listedBlock) string {
+	if len(l.reserved) == 0 {
+		return ""
+	}
+	ip := b.Range.Addr()
+	first := l.protection(ip)
+	for range b.Capacity.Int64() {
+		if l.protection(ip) == "" {
+			return ""
+		}
+		ip = ip.Next()
+	}
+	return first
+}

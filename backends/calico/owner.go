@@ -1,9 +1,8 @@
 package calico
 
 import (
-	"strconv"
+	"encoding/json"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -23,44 +22,23 @@ const (
 // 3.18, in UTC and by the clock of the node.
 const timestampLayout = "2006-01-02 15:04:05.999999999 -0700 MST"
 
+// An attribute is the owner of an allocation (AllocationAttribute in libcalico-go).
+// Several allocations may share one.
+type attribute struct {
+	Handle    *string           `json:"handle_id"`
+	Active    map[string]string `json:"secondary"`
+	Alternate map[string]string `json:"alternateOwnerAttrs"`
+
+	// The time at which the address was freed. Calico gives the address to no pod
+	// until it has rested. If the field has any value, the entry has no owner.
+	Released json.RawMessage `json:"releasedAt"`
+}
+
 // isSandboxID reports whether a text has the form of the IDs of pod sandboxes that
 // containerd, CRI-O and dockershim make: 64 hexadecimal digits in lower case.
 func isSandboxID(text string) bool {
 	return len(text) == 64 && strings.Trim(text, "0123456789abcdef") == ""
 }
-
-// allocation returns the allocation of an ordinal. It does not infer an owner.
-func (b block) allocation(ordinal int) ipam.Allocation {
-	a := b.readable[*b.allocations[ordinal]]
-	r := ipam.Allocation{
-		Key:          strconv.Itoa(ordinal),
-		IP:           b.address(ordinal),
-		Token:        b.token(ordinal),
-		Group:        a.handle(),
-		Foreign:      a.foreign(),
-		SandboxOwned: true,
-		NeverAdopted: true,
-		Owner: ipam.Owner{
-			Pod:  a.pod(),
-			Node: a.Active[attrNode],
-		},
-	}
-	if b.deleted {
-		r.Unreadable = "Calico is deleting the block"
-	}
-	if at, err := time.Parse(timestampLayout, a.Active[attrTimestamp]); err == nil {
-		r.Created = at
-	}
-	if r.Owner.Pod.Name != "" {
-		r.Owner.Sandbox = sandboxOf(a.handle(), r.Owner.Pod)
-	}
-	return r
-}
-
-// infers reports whether the owner of an ordinal is inferred from its handle.
-// Attributes without a pod belong to another orchestrator, whose containers are not in
-// the census.
-func (b block) infers(ordinal int) bool { return len(b.readable[*b.allocations[ordinal]].Active) == 0 }
 
 // handle returns the ID of the handle; empty if there is none. An allocation that
 // was migrated from host-local may have a carriage return and the name of an

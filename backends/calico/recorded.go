@@ -13,6 +13,23 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
+// A record is an allocation as its block stored it. The stored parts are strings: a
+// journal may write JSON with other spaces.
+type record struct {
+	Ordinal   int           `json:"ordinal"`
+	Index     int           `json:"index"` // the index of the attribute in the block
+	Attribute string        `json:"attribute"`
+	Sequence  *uint64       `json:"sequence,omitzero"`
+	Handle    *handleRecord `json:"handle,omitzero"` // absent if the allocation had no handle
+}
+
+// A handleRecord is a handle as it was stored: the whole resource, or the value of
+// a key. It is also the whole record of a handle without an address.
+type handleRecord struct {
+	Name   string `json:"name"` // the name of the resource, or the key in etcd
+	Stored string `json:"stored"`
+}
+
 // A recordedAllocation is the decoded record of an allocation that is to be put
 // back. Its parts agree with each other: readRecord checks that, since a journal
 // may have been edited.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -136,23 +135,6 @@ func (r *release) partition(before block) []entry {
 		entries = append(entries, entry{i, ordinal})
 	}
 	return entries
-}
-
-// find returns the ordinal of a listed allocation, and -1 if its address is free.
-// It returns an error that wraps ipam.ErrChanged if the ordinal has another
-// allocation now, and ipam.ErrKept if the key is no ordinal of the block.
-func (b block) find(r ipam.Allocation) (int, error) {
-	ordinal, err := strconv.Atoi(r.Key)
-	if err != nil || ordinal < 0 || ordinal >= len(b.allocations) {
-		return -1, fmt.Errorf("%w: the block has no ordinal %q", ipam.ErrKept, r.Key)
-	}
-	if b.allocations[ordinal] == nil {
-		return -1, nil
-	}
-	if token := b.token(ordinal); token == "" || token != r.Token {
-		return -1, fmt.Errorf("%w: it is now %s", ipam.ErrChanged, b.attributes[*b.allocations[ordinal]])
-	}
-	return ordinal, nil
 }
 
 // fresh reports whether every warrant is still valid, and decides the entries whose

@@ -8,6 +8,15 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
+// The limits on writes of handles: how many of one block at a time, how long until
+// the next one is done, and how often each. An interrupted run still writes the handles
+// of a block that it has written, for as long in all.
+const (
+	handlesAtOnce = 8
+	handleTimeout = 15 * time.Second
+	handleTries   = 20
+)
+
 // A task is one call of Release or Restore for a block. It has an error for each
 // warrant or record.
 type task struct {

@@ -1,0 +1,69 @@
+package calico
+
+import (
+	"context"
+	"errors"
+)
+
+// A datastore is where Calico keeps its objects. All reads are quorum reads. A
+// datastore is safe for concurrent use.
+type datastore interface {
+	// ready returns nil if Calico itself would work with the datastore now. It
+	// returns an error that wraps errNotReady if the datastore is locked.
+	ready(ctx context.Context) error
+
+	// list reads every object of a kind and returns what reduce makes of each one, in
+	// their order. It leaves out those of which reduce makes nil. It holds a page of
+	// objects at a time. It calls reduce from one goroutine at a time, and more than
+	// once for an object that it has to read again.
+	list(ctx context.Context, k kind, reduce func(object) any) ([]any, error)
+
+	// nodes returns the Kubernetes name of each of Calico's nodes, by Calico's
+	// name. A node that has the same name in both may be absent.
+	nodes(ctx context.Context) (map[string]string, error)
+
+	// resources reads all objects of a resource other than blocks and handles, by its
+	// plural name. It returns errUndefined if this version of Calico has no such resource.
+	resources(ctx context.Context, plural string) ([]resource, error)
+
+	// name returns the datastore's name of a block, by its CIDR, or of a handle, by
+	// its ID.
+	name(k kind, id string) string
+
+	// newObject returns an object that write creates. The raw form is the one that
+	// was once stored under the name.
+	newObject(k kind, name string, raw []byte) (object, error)
+
+	// get reads a block by its CIDR, or a handle by its ID. It returns errGone if
+	// the datastore says that it has no such object.
+	get(ctx context.Context, k kind, id string) (object, error)
+
+	// write writes all the objects or none. It creates an object without a
+	// revision, deletes an object without a raw form, and replaces any other. Each
+	// write is conditional on the revision that was read. It returns the objects as
+	// they are stored now. It returns errConflict if a stored object has another
+	// revision, or exists although it was to be created. It returns errConflict or
+	// errGone if a stored object is gone.
+	write(ctx context.Context, objects ...object) ([]object, error)
+
+	// objectsPerWrite returns how many objects one write can take.
+	objectsPerWrite() int
+
+	// transient wraps an error in ipam.ErrAgain if the same request may succeed
+	// later.
+	transient(err error) error
+}
+
+// A resource is an object that has the same form in every datastore.
+type resource struct {
+	name string // the end of its key in etcd; empty: it is in the metadata
+	data []byte
+}
+
+// The errors that a datastore returns.
+var (
+	errGone     = errors.New("the datastore has no such object")
+	errConflict = errors.New("the object changed since it was read")
+
+	errUndefined = errors.New("is not defined")
+)

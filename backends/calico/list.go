@@ -1,0 +1,69 @@
+package calico
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+)
+
+// List implements ipam.Backend. It reads handles before blocks, because Calico's
+// ADD writes a handle before its block. So the handle of an ADD that is under way
+// looks empty only if the ADD writes it before the first list and its block after
+// the second.
+func (b *Backend) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
+	return func(yield func(ipam.Pool, error) bool) {
+		l, err := b.read(ctx)
+		if err != nil {
+			yield(ipam.Pool{}, err)
+			return
+		}
+		for _, err := range l.errors() {
+			if !yield(ipam.Pool{}, err) {
+				return
+			}
+		}
+		for _, block := range l.blocks {
+			if !yield(l.finish(block), nil) {
+				return
+			}
+		}
+		if left := l.emptyHandles(); len(left.Allocations) > 0 {
+			yield(left, nil)
+		}
+	}
+}
+
+// read lists the datastore.
+func (b *Backend) read(ctx context.Context) (*listing, error) {
+	store, err := b.datastore(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := store.ready(ctx); err != nil {
+		return nil, err
+	}
+	l := newListing()
+	l.name = store.name
+	listedHandles, err := store.list(ctx, handles, reduceHandle)
+	if err != nil {
+		return nil, fmt.Errorf("list handles: %w", err)
+	}
+	l.take(listedHandles)
+	listedBlocks, err := store.list(ctx, blocks, reduceBlock)
+	if err != nil {
+		return nil, fmt.Errorf("list blocks: %w", err)
+	}
+	l.take(listedBlocks)
+	if l.nodes, err = store.nodes(ctx); err != nil {
+		return nil, fmt.Errorf("list Calico's nodes: %w", err)
+	}
+	if l.reserved, err = ipReservations(ctx, store); err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.sizes = map[kind]int{blocks: len(listedBlocks), handles: len(listedHandles)}
+	return l, nil
+}
