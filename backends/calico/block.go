@@ -108,6 +108,15 @@ func (b block) check() error {
 	return nil
 }
 
+// ordinal returns the ordinal that is the key of an allocation.
+func (b block) ordinal(key string) (int, error) {
+	ordinal, err := strconv.Atoi(key)
+	if err != nil || ordinal < 0 || ordinal >= len(b.allocations) {
+		return -1, fmt.Errorf("block %s has no ordinal %q", b.cidr, key)
+	}
+	return ordinal, nil
+}
+
 // address returns the address of an ordinal.
 func (b block) address(ordinal int) netip.Addr {
 	ip := b.cidr.Addr().AsSlice()
@@ -192,9 +201,9 @@ func (b block) handleOf(ordinal int) string {
 // It returns an error that wraps ipam.ErrChanged if the ordinal has another
 // allocation now, and ipam.ErrKept if the key is no ordinal of the block.
 func (b block) find(r ipam.Allocation) (int, error) {
-	ordinal, err := strconv.Atoi(r.Key)
-	if err != nil || ordinal < 0 || ordinal >= len(b.allocations) {
-		return -1, fmt.Errorf("%w: the block has no ordinal %q", ipam.ErrKept, r.Key)
+	ordinal, err := b.ordinal(r.Key)
+	if err != nil {
+		return -1, fmt.Errorf("%w: %w", ipam.ErrKept, err)
 	}
 	if b.allocations[ordinal] == nil {
 		return -1, nil

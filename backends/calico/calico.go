@@ -30,7 +30,6 @@ type Backend struct {
 
 	mu    sync.Mutex
 	store datastore
-	sizes map[kind]int // the number of objects in the last listing
 	known handleCache
 }
 

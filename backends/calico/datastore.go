@@ -41,9 +41,9 @@ type datastore interface {
 	// write writes all the objects or none. It creates an object without a
 	// revision, deletes an object without a raw form, and replaces any other. Each
 	// write is conditional on the revision that was read. It returns the objects as
-	// they are stored now. It returns errConflict if a stored object has another
-	// revision, or exists although it was to be created. It returns errConflict or
-	// errGone if a stored object is gone.
+	// they are stored now. It returns errGone if the first object is gone. It returns
+	// errConflict if a stored object has another revision, or exists although it was
+	// to be created.
 	write(ctx context.Context, objects ...object) ([]object, error)
 
 	// objectsPerWrite returns how many objects one write can take.

@@ -81,24 +81,25 @@ func (b *block) dropAttributes() {
 // store writes the fields into the stored form, and of the sequence numbers those
 // of the ordinals.
 func (b *block) store(ordinals []int) error {
-	allocations := make([]json.RawMessage, len(b.allocations))
-	for ordinal, index := range b.allocations {
-		allocations[ordinal] = json.RawMessage("null")
-		if index != nil {
-			allocations[ordinal] = strconv.AppendInt(nil, int64(*index), 10)
-		}
+	allocations, err := json.Marshal(b.allocations)
+	if err != nil {
+		return err
 	}
-	unallocated := make([]json.RawMessage, len(b.unallocated))
-	for i, ordinal := range b.unallocated {
-		unallocated[i] = strconv.AppendInt(nil, int64(ordinal), 10)
+	unallocated, err := json.Marshal(append([]int{}, b.unallocated...)) // never null
+	if err != nil {
+		return err
+	}
+	attributes := make([][]byte, len(b.attributes)) // encoding/json would write other bytes
+	for i, raw := range b.attributes {
+		attributes[i] = raw
 	}
 	for _, field := range []struct {
 		name  string
 		value []byte
 	}{
-		{"allocations", array(allocations)},
-		{"unallocated", array(unallocated)},
-		{"attributes", array(b.attributes)},
+		{"allocations", allocations},
+		{"unallocated", unallocated},
+		{"attributes", slices.Concat([]byte("["), bytes.Join(attributes, []byte(",")), []byte("]"))},
 		{"sequenceNumber", strconv.AppendUint(nil, b.sequence, 10)},
 	} {
 		if err := b.set(field.name, field.value); err != nil {
@@ -107,9 +108,8 @@ func (b *block) store(ordinals []int) error {
 	}
 	for _, ordinal := range ordinals {
 		key := strconv.Itoa(ordinal)
-		var err error
 		if number, ok := b.sequences[key]; ok {
-			err = b.put("sequenceNumberForAllocation", key, strconv.AppendUint(nil, number, 10))
+			err = b.set("sequenceNumberForAllocation.:"+key, strconv.AppendUint(nil, number, 10)) // : says that it is no index
 		} else {
 			err = b.unset("sequenceNumberForAllocation." + key)
 		}
@@ -118,18 +118,6 @@ func (b *block) store(ordinals []int) error {
 		}
 	}
 	return nil
-}
-
-// array joins JSON values into a JSON array.
-func array(values []json.RawMessage) []byte {
-	joined := []byte{'['}
-	for i, value := range values {
-		if i > 0 {
-			joined = append(joined, ',')
-		}
-		joined = append(joined, value...)
-	}
-	return append(joined, ']')
 }
 
 // equal reports whether both blocks decode to the same values.

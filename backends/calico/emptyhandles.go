@@ -12,8 +12,10 @@ import (
 
 // releaseEmptyHandles deletes the handles without an address that are as they were
 // listed.
-func (b *Backend) releaseEmptyHandles(ctx context.Context, store datastore, ws []ipam.Warrant, errs []error) {
+func (b *Backend) releaseEmptyHandles(ctx context.Context, store datastore, ws []ipam.Warrant) []error {
+	errs := make([]error, len(ws))
 	each(len(ws), func(i int) { errs[i] = b.releaseEmptyHandle(ctx, store, ws[i]) })
+	return errs
 }
 
 // releaseEmptyHandle deletes one handle. A deletion is conditional on the version
@@ -42,9 +44,6 @@ func (b *Backend) releaseEmptyHandle(ctx context.Context, store datastore, w ipa
 	b.known.forget(res.Key)
 	switch {
 	case errors.Is(err, errConflict):
-		if _, err := fetchHandle(ctx, store, res.Key); errors.Is(err, errGone) {
-			return nil // etcd reports a key that is gone as a conflict
-		}
 		return fmt.Errorf("%w: the handle was written since it was listed", ipam.ErrChanged)
 	case errors.Is(err, errGone):
 		return nil
@@ -53,7 +52,7 @@ func (b *Backend) releaseEmptyHandle(ctx context.Context, store datastore, w ipa
 }
 
 // restoreEmptyHandle creates a recorded handle without an address again, unless there
-// is one of its name. If the answer of the datastore is lost, it reads the handle again.
+// is one of its name.
 func restoreEmptyHandle(ctx context.Context, store datastore, r ipam.Record) error {
 	h, err := readEmptyHandle(store, r)
 	if err != nil {
@@ -62,20 +61,10 @@ func restoreEmptyHandle(ctx context.Context, store datastore, r ipam.Record) err
 	if err := compareHandle(ctx, store, h); err != nil {
 		return err
 	}
-	_, err = store.write(ctx, h.object)
-	if err == nil {
-		return nil
+	if _, err = store.write(ctx, h.object); errors.Is(err, errConflict) {
+		return fmt.Errorf("%w: another writer made a handle of the name of %s", ipam.ErrAgain, h.id)
 	}
-	now := compareHandle(ctx, store, h)
-	switch {
-	case errors.Is(err, errConflict) && now != nil:
-		return now
-	case errors.Is(err, errConflict):
-		return fmt.Errorf("%w: handle %s is not there, and another one has its name", ipam.ErrAgain, h.id)
-	case errors.Is(now, ipam.ErrPresent):
-		return nil
-	}
-	return store.transient(err)
+	return kube.Unsure(store.transient(err))
 }
 
 // readEmptyHandle decodes the record of a handle without an address.

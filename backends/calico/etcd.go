@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
@@ -63,7 +64,7 @@ func failFast(ctx context.Context, method string, request, reply any,
 func patiently(ctx context.Context, request func(ctx context.Context) error) error {
 	timed, cancel := context.WithTimeout(ctx, etcdTimeout)
 	defer cancel()
-	var last error
+	var last error // before the time was over
 	err := kube.Patiently(timed, func(ctx context.Context) error {
 		err := request(ctx)
 		if last == nil || timed.Err() == nil {
@@ -74,11 +75,10 @@ func patiently(ctx context.Context, request func(ctx context.Context) error) err
 	switch {
 	case err == nil:
 		return nil
-	case timed.Err() == nil || ctx.Err() != nil:
-		return fmt.Errorf("etcd: %w", err)
-	default:
+	case timed.Err() != nil && ctx.Err() == nil:
 		return fmt.Errorf("etcd: no answer within %v: %w", etcdTimeout, last)
 	}
+	return fmt.Errorf("etcd: %w", err)
 }
 
 // etcd is the datastore in an etcd of Calico's own.
@@ -86,15 +86,15 @@ type etcd struct{ client *clientv3.Client }
 
 // ready implements datastore.
 func (s etcd) ready(ctx context.Context) error {
-	kvs, err := s.all(ctx, clusterKey, "")
+	o, err := s.key(ctx, clusterKey)
+	if errors.Is(err, errGone) {
+		return fmt.Errorf("etcd has no key %s: either it is not Calico's etcd (check ETCD_ENDPOINTS), or Calico has never used it", clusterKey)
+	}
 	if err != nil {
 		return err
 	}
-	if len(kvs) == 0 {
-		return fmt.Errorf("etcd has no key %s: either it is not Calico's etcd (check ETCD_ENDPOINTS), or Calico has never used it", clusterKey)
-	}
 	var info clusterInformation
-	if err := kube.Decode(kvs[0].raw, &info); err != nil {
+	if err := kube.Decode(o.raw, &info); err != nil {
 		return fmt.Errorf("decode %s: %w", clusterKey, err)
 	}
 	return info.check()
@@ -102,15 +102,35 @@ func (s etcd) ready(ctx context.Context) error {
 
 // get implements datastore.
 func (s etcd) get(ctx context.Context, k kind, id string) (object, error) {
-	found, err := s.all(ctx, etcdKey(k, id), "")
+	o, err := s.key(ctx, etcdKey(k, id))
+	o.kind = k
+	return o, err
+}
+
+// key reads one key. It returns errGone if there is none.
+func (s etcd) key(ctx context.Context, key string) (object, error) {
+	answer, err := s.read(ctx, key)
 	if err != nil {
 		return object{}, err
 	}
-	if len(found) == 0 {
+	if len(answer.Kvs) == 0 {
 		return object{}, errGone
 	}
-	found[0].kind = k
-	return found[0], nil
+	return stored(answer.Kvs[0]), nil
+}
+
+// read makes one range request. It repeats it if it fails for a reason that may pass.
+func (s etcd) read(ctx context.Context, from string, options ...clientv3.OpOption) (answer *clientv3.GetResponse, err error) {
+	err = patiently(ctx, func(ctx context.Context) (err error) {
+		answer, err = s.client.Get(ctx, from, options...)
+		return err
+	})
+	return answer, err
+}
+
+// stored returns a key as an object. Its kind is up to the caller.
+func stored(kv *mvccpb.KeyValue) object {
+	return object{name: string(kv.Key), raw: kv.Value, revision: strconv.FormatInt(kv.ModRevision, 10)}
 }
 
 // name implements datastore.
@@ -144,11 +164,14 @@ func (s etcd) write(ctx context.Context, objects ...object) ([]object, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, etcdTimeout)
 	defer cancel()
-	response, err := s.client.Txn(ctx).If(conditions...).Then(operations...).Commit()
-	if err != nil {
+	first := clientv3.OpGet(objects[0].name, clientv3.WithCountOnly())
+	response, err := s.client.Txn(ctx).If(conditions...).Then(operations...).Else(first).Commit()
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("etcd: %w", err)
-	}
-	if !response.Succeeded {
+	case !response.Succeeded && objects[0].revision != "" && response.Responses[0].GetResponseRange().Count == 0:
+		return nil, errGone
+	case !response.Succeeded:
 		return nil, errConflict
 	}
 	written := make([]object, len(objects))

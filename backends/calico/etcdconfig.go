@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -21,8 +23,8 @@ import (
 //
 // It returns an error if the variables contradict each other, if an endpoint is http
 // and a variable of a credential or a certificate is set, if a file is of the pod's
-// service account, or if a file cannot be used. It checks all variables and the names
-// of all files before it opens a file. No error contains a secret.
+// service account, or if a file cannot be used. It checks all variables before it opens
+// a file. No error contains a secret.
 func EtcdConfig(env func(string) string) (clientv3.Config, error) {
 	v := readEtcdVariables(env)
 	if err := v.check(); err != nil {
@@ -111,25 +113,59 @@ func (v etcdVariables) tls() (*tls.Config, error) {
 	if v.caFile == "" && v.certFile == "" {
 		return nil, nil //nolint:nilnil // nil means no TLS to the client
 	}
-	contents, err := readFiles(serviceAccountDirs, namedFile{envCAFile, v.caFile}, namedFile{envCertFile, v.certFile}, namedFile{envKeyFile, v.keyFile})
-	if err != nil {
-		return nil, err
-	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if v.caFile != "" {
+		authorities, err := readFile(envCAFile, v.caFile)
+		if err != nil {
+			return nil, err
+		}
 		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(contents[0]) {
+		if !c.RootCAs.AppendCertsFromPEM(authorities) {
 			return nil, fmt.Errorf("%s: %s has no certificate in PEM form", envCAFile, v.caFile)
 		}
 	}
 	if v.certFile != "" {
-		certificate, err := tls.X509KeyPair(contents[1], contents[2])
+		cert, err := readFile(envCertFile, v.certFile)
+		if err != nil {
+			return nil, err
+		}
+		key, err := readFile(envKeyFile, v.keyFile)
+		if err != nil {
+			return nil, err
+		}
+		certificate, err := tls.X509KeyPair(cert, key)
 		if err != nil {
 			return nil, fmt.Errorf("etcd client certificate of %s and %s: %w", envCertFile, envKeyFile, err)
 		}
 		c.Certificates = []tls.Certificate{certificate}
 	}
 	return c, nil
+}
+
+// serviceAccountDirs hold the token of the pod's service account. A file in them must
+// not become a credential of another server.
+var serviceAccountDirs = []string{"/var/run/secrets/kubernetes.io", "/run/secrets/kubernetes.io"}
+
+// readFile reads the file that a variable names, unless it is of the pod's service account
+// after all symbolic links are resolved.
+func readFile(variable, path string) ([]byte, error) {
+	resolved, err := filepath.EvalSymlinks(path)
+	if err == nil {
+		resolved, err = filepath.Abs(resolved)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", variable, err)
+	}
+	for _, dir := range serviceAccountDirs {
+		if strings.HasPrefix(resolved, dir+"/") {
+			return nil, fmt.Errorf("%s: %s is of the pod's service account: name another file", variable, path)
+		}
+	}
+	content, err := os.ReadFile(resolved)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", variable, err)
+	}
+	return content, nil
 }
 
 // endpointForm is the form of an endpoint. The values of the Helm chart have it too.

@@ -124,13 +124,50 @@ func TestEtcdConfigErrors(t *testing.T) {
 		{"no certificate", []string{envCertFile, none, envKeyFile, key}, "ETCD_CERT_FILE: lstat " + none},
 		{"a key that is no key", []string{envCertFile, cert, envKeyFile, junk}, "etcd client certificate of ETCD_CERT_FILE"},
 		{"the key of another certificate", []string{envCertFile, cert, envKeyFile, other}, "etcd client certificate of ETCD_CERT_FILE"},
-		{"a token for a key", []string{envCertFile, cert, envKeyFile, "/var/run/secrets/kubernetes.io/serviceaccount/token"},
-			"ETCD_KEY_FILE: /var/run/secrets/kubernetes.io/serviceaccount/token is of the pod's service account"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := EtcdConfig(environment(append(tt.env, envEndpoints, "https://a:2379")...))
 			wantError(t, err, tt.says)
 		})
+	}
+}
+
+// A token of the pod's service account becomes no credential of etcd, whatever link leads to it.
+func TestFilesOfTheServiceAccountAreRefused(t *testing.T) {
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func(was []string) { serviceAccountDirs = was }(serviceAccountDirs)
+	serviceAccountDirs = []string{root + "/account"}
+	cert, key := certificate(t)
+	content, err := os.ReadFile(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"/account/..data", "/account-not"} {
+		if err := os.MkdirAll(root+dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(root+dir+"/token", content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, to := range map[string]string{"/account/token": "..data/token", "/link": "account/token", "/dir": "account"} {
+		if err := os.Symlink(to, root+name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(root)
+	config := func(keyFile string) error {
+		_, err := EtcdConfig(environment(envEndpoints, "https://a:1", envCertFile, cert, envKeyFile, keyFile))
+		return err
+	}
+	for _, name := range []string{root + "/account/token", root + "/account-not/../account/..data/token", root + "/link", root + "/dir/token", "link"} {
+		wantError(t, config(name), "ETCD_KEY_FILE: "+name+" is of the pod's service account: name another file")
+	}
+	if err := config(root + "/account-not/token"); err != nil {
+		t.Error(err)
 	}
 }
 

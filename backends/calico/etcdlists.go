@@ -2,26 +2,69 @@ package calico
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
+// The most keys of one answer. 50 blocks of 64 addresses have some 1 MiB, and 5000 handles too.
+const (
+	blocksListed  = 50
+	handlesListed = 5000
+)
+
 // list implements datastore.
 func (s etcd) list(ctx context.Context, k kind, reduce func(object) any) ([]any, error) {
+	prefix, limit := blockPrefix, int64(blocksListed)
 	if k == handles {
-		return s.reduced(ctx, handlePrefix, clientv3.GetPrefixRangeEnd(handlePrefix), reduce)
+		prefix, limit = handlePrefix, handlesListed
 	}
-	return s.reduced(ctx, blockPrefix, clientv3.GetPrefixRangeEnd(blockPrefix), func(o object) any {
-		if !strings.Contains(o.name, "/block/") {
+	return s.all(ctx, prefix, limit, func(o object) any {
+		if o.kind = k; k == blocks && !strings.Contains(o.name, "/block/") {
 			return nil
 		}
-		o.kind = blocks
 		return reduce(o)
 	})
+}
+
+// all returns what reduce makes of each object under a prefix, as list does. It begins again,
+// a few times, if etcd no longer has the revision of the first page.
+func (s etcd) all(ctx context.Context, prefix string, limit int64, reduce func(object) any) ([]any, error) {
+	for restarts := 0; ; restarts++ {
+		all, err := s.pages(ctx, prefix, limit, reduce)
+		if !errors.Is(err, rpctypes.ErrCompacted) || restarts == 3 {
+			return all, err
+		}
+	}
+}
+
+// pages is one attempt of all. It reads all pages at the revision of the first one.
+func (s etcd) pages(ctx context.Context, prefix string, limit int64, reduce func(object) any) ([]any, error) {
+	var all []any
+	end := clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix))
+	for from, revision := prefix, int64(0); ; {
+		page, err := s.read(ctx, from, end, clientv3.WithLimit(limit), clientv3.WithRev(revision))
+		if err != nil {
+			return nil, err
+		}
+		for _, kv := range page.Kvs {
+			if one := reduce(stored(kv)); one != nil {
+				all = append(all, one)
+			}
+		}
+		if !page.More || len(page.Kvs) == 0 {
+			return all, nil
+		}
+		from = string(page.Kvs[len(page.Kvs)-1].Key) + "\x00"
+		if revision == 0 { // every answer has the revision of its own time
+			revision = page.Header.Revision
+		}
+	}
 }
 
 // nodes implements datastore.
@@ -34,7 +77,7 @@ func (s etcd) nodes(ctx context.Context) (map[string]string, error) {
 	for _, node := range all {
 		name, err := kubernetesNode(node.data)
 		if err != nil {
-			return nil, fmt.Errorf("decode %s: %w", nodePrefix+node.name, err)
+			return nil, fmt.Errorf("decode %s: %w", resourcePrefix+"nodes/"+node.name, err)
 		}
 		if name != "" {
 			names[node.name] = name
@@ -46,10 +89,10 @@ func (s etcd) nodes(ctx context.Context) (map[string]string, error) {
 // resources implements datastore.
 func (s etcd) resources(ctx context.Context, plural string) ([]resource, error) {
 	prefix := resourcePrefix + plural + "/"
-	stored, err := s.all(ctx, prefix, clientv3.GetPrefixRangeEnd(prefix))
-	all := make([]resource, len(stored))
-	for i, o := range stored {
-		all[i] = resource{strings.TrimPrefix(o.name, prefix), o.raw}
+	found, err := s.all(ctx, prefix, blocksListed, func(o object) any { return resource{strings.TrimPrefix(o.name, prefix), o.raw} })
+	all := make([]resource, len(found))
+	for i := range found {
+		all[i], _ = found[i].(resource)
 	}
 	return all, err
 }

@@ -221,12 +221,12 @@ func (s *fakeStore) swap(objects ...object) ([]object, error) {
 		s.t.Errorf("%d objects in one write, want at most %d", len(objects), s.atOnce)
 		return nil, errRefused
 	}
-	for _, o := range objects {
+	for i, o := range objects {
 		now, ok := s.objects[fmt.Sprint(o.kind, o.name)]
 		switch {
 		case !ok && o.revision == "":
 			continue
-		case !ok && s.shape.name == "kubernetes":
+		case !ok && (i == 0 || s.shape.name == "kubernetes"):
 			return nil, errGone
 		case !ok || now.revision != o.revision || now.uid != o.uid && o.revision != "":
 			return nil, errConflict

@@ -65,7 +65,7 @@ func (h handle) withCount(cidr netip.Prefix, n int) (handle, error) {
 	var err error
 	if n > 0 {
 		after.counts[cidr] = n
-		err = after.put("block", cidr.String(), strconv.AppendInt(nil, int64(n), 10))
+		err = after.set("block."+escape(cidr.String()), strconv.AppendInt(nil, int64(n), 10))
 	} else {
 		delete(after.counts, cidr)
 		err = after.unset("block." + escape(cidr.String()))

@@ -128,7 +128,7 @@ func TestOfflineRespectsIPReservations(t *testing.T) {
 		for ranges, want := range map[string]string{`["10.0.0.2"]`: "10.0.0.2", `["x"]`: ""} {
 			d := ipam.Document{APIVersion: strings.TrimPrefix(f.name, "etcd"), Kind: "IPReservation"}
 			if f.name == "etcd" {
-				d = ipam.Document{Key: ipResPrefix + "keep"}
+				d = ipam.Document{Key: resourcePrefix + "ipreservations/keep"}
 			}
 			d.Data = []byte(fmt.Sprintf(`{"metadata":{"name":"keep"},"spec":{"reservedCIDRs":%s}}`, ranges))
 			found, rest := Offline([]ipam.Document{d, f.document(blocks, "10.0.0.0/30", threeOfFour)})

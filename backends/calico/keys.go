@@ -8,9 +8,6 @@ const (
 	blockPrefix    = "/calico/ipam/v2/assignment/"
 	handlePrefix   = "/calico/ipam/v2/handle/"
 	resourcePrefix = "/calico/resources/v3/projectcalico.org/"
-	nodePrefix     = resourcePrefix + "nodes/"
-	ipResPrefix    = resourcePrefix + "ipreservations/"
-	ipPoolPrefix   = resourcePrefix + "ippools/"
 	clusterKey     = resourcePrefix + "clusterinformations/default"
 )
 

@@ -19,19 +19,7 @@ func (b *Backend) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 			yield(ipam.Pool{}, err)
 			return
 		}
-		for _, err := range l.errors() {
-			if !yield(ipam.Pool{}, err) {
-				return
-			}
-		}
-		for _, block := range l.blocks {
-			if !yield(l.finish(block), nil) {
-				return
-			}
-		}
-		if left := l.emptyHandles(); len(left.Allocations) > 0 {
-			yield(left, nil)
-		}
+		l.pools(yield)
 	}
 }
 
@@ -62,8 +50,5 @@ func (b *Backend) read(ctx context.Context) (*listing, error) {
 	if l.reserved, err = ipReservations(ctx, store); err != nil {
 		return nil, err
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.sizes = map[kind]int{blocks: len(listedBlocks), handles: len(listedHandles)}
 	return l, nil
 }

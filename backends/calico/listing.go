@@ -25,6 +25,9 @@ type listing struct {
 	// If name is not nil, it returns the name under which a block must be stored. A
 	// release would look for its allocations there.
 	name func(k kind, id string) string
+
+	// partial is set for files: an object that they lack may exist.
+	partial bool
 }
 
 // newListing returns a listing that takes first the handles of a datastore, and then the
@@ -63,7 +66,7 @@ func reduceHandle(o object) any {
 	}
 	return &listedHandle{
 		id: h.id, token: h.token(), created: h.created, deleted: h.deleted,
-		blocks: slices.Collect(maps.Keys(h.counts)),
+		blocks: slices.SortedFunc(maps.Keys(h.counts), netip.Prefix.Compare),
 	}
 }
 
@@ -133,6 +136,23 @@ func (l *listing) learnNetwork(id string) {
 	}
 }
 
+// pools yields the errors and the pools of the whole listing.
+func (l *listing) pools(yield func(ipam.Pool, error) bool) {
+	for _, err := range l.errors() {
+		if !yield(ipam.Pool{}, err) {
+			return
+		}
+	}
+	for _, block := range l.blocks {
+		if !yield(l.finish(block), nil) {
+			return
+		}
+	}
+	if left := l.emptyHandles(); len(left.Allocations) > 0 {
+		yield(left, nil)
+	}
+}
+
 // finish adds to the allocations of a block what the whole listing tells of them, and
 // returns the pool of the engine.
 func (l *listing) finish(b *listedBlock) ipam.Pool {
@@ -173,34 +193,27 @@ func (l *listing) errors() []error {
 }
 
 // unreadableReason returns why it is unknown which addresses a handle has. It
-// returns an empty string if it is known.
+// returns an empty string if it is known. A handle may count addresses in a block that
+// does not exist; only where something is missing, the block may be that. A handle that
+// is missing in files proves nothing.
 func (l *listing) unreadableReason(id string) string {
-	if len(l.broken) == 0 || id == "" {
+	h := l.byID[id]
+	switch {
+	case id == "" || !l.partial && len(l.broken) == 0 || l.partial && h == nil:
 		return ""
-	}
-	if _, ok := l.byID[id]; !ok {
+	case h == nil:
 		return "its handle is not among the handles that can be read, and this cannot be read: " + l.broken[0].Pool
 	}
-	if cidr, ok := l.missing(id); ok {
-		return "its sandbox may have another address in block " + cidr.String() + ", which cannot be read"
-	}
-	return ""
-}
-
-// missing returns the first block in which the handle counts addresses and which
-// could not be read. It reports false if there is none.
-func (l *listing) missing(id string) (netip.Prefix, bool) {
-	var first netip.Prefix
-	h := l.byID[id]
-	if h == nil {
-		return first, false
-	}
 	for _, cidr := range h.blocks {
-		if !l.readable[cidr] && (!first.IsValid() || cidr.Addr().Less(first.Addr())) {
-			first = cidr
+		switch reason := "its sandbox may have another address in block " + cidr.String() + ", which "; {
+		case l.readable[cidr]:
+		case l.partial:
+			return reason + "is not in the files: add it to the dump"
+		default:
+			return reason + "cannot be read"
 		}
 	}
-	return first, first.IsValid()
+	return ""
 }
 
 // emptyHandles returns the pool of the handles without an address. An interrupted
@@ -239,16 +252,9 @@ func (l *listing) protection(ip netip.Addr) string {
 // wholeProtection returns the IPReservation that protects the first address of a
 // block, if every address of the block is protected.
 func (l *listing) wholeProtection(b *listedBlock) string {
-	if len(l.reserved) == 0 {
+	kept, known := reservedSpans(l.reserved)
+	if left := ipam.NewSpans(ipam.SpanOf(b.Range)).Without(kept); known && left.Count().Sign() > 0 {
 		return ""
 	}
-	ip := b.Range.Addr()
-	first := l.protection(ip)
-	for range b.Capacity.Int64() {
-		if l.protection(ip) == "" {
-			return ""
-		}
-		ip = ip.Next()
-	}
-	return first
+	return l.protection(b.Range.Addr())
 }

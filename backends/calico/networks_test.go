@@ -151,7 +151,7 @@ func TestOfflineHasTheNetworksOfTheFiles(t *testing.T) {
 	for _, f := range forms {
 		d := ipam.Document{APIVersion: strings.TrimPrefix(f.name, "etcd"), Kind: "IPPool"}
 		if f.name == "etcd" {
-			d = ipam.Document{Key: ipPoolPrefix + "one"}
+			d = ipam.Document{Key: resourcePrefix + "ippools/one"}
 		}
 		d.Data = []byte(`{"metadata":{"name":"one"},"spec":{"cidr":"10.0.0.0/24"}}`)
 		block := f.document(blocks, "10.0.0.0/30", threeOfFour)

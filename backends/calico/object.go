@@ -2,7 +2,6 @@ package calico
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -57,38 +56,10 @@ func (o object) unambiguous() error {
 	return errors.Join(append(twice, err)...)
 }
 
-// set replaces one value in the stored form. Every other byte stays.
+// set replaces one value in the stored form, or adds it. Every other byte stays.
 func (o *object) set(path string, value []byte) (err error) {
 	o.raw, err = sjson.SetRawBytes(slices.Clone(o.raw), o.path(path), value)
 	return err
-}
-
-// put sets the value of a key in an object of the stored form. Every other byte
-// stays. A new key goes to its place in the order of strings, in which Go's
-// encoding/json, and thereby Calico, writes the keys of maps.
-func (o *object) put(field, key string, value []byte) error {
-	whole := gjson.GetBytes(o.raw, o.path(field))
-	end, at, member := 0, 0, fmt.Sprintf("%q:%s", key, value)
-	there := false
-	whole.ForEach(func(k, v gjson.Result) bool {
-		there = k.String() == key
-		if at == 0 && k.String() > key {
-			at = k.Index
-		}
-		end = v.Index + len(v.Raw)
-		return !there
-	})
-	switch {
-	case there:
-		return o.set(field+"."+escape(key), value)
-	case !whole.IsObject() || end == 0:
-		return o.set(field, []byte("{"+member+"}"))
-	case at > 0:
-		o.raw = slices.Concat(o.raw[:at], []byte(member+","), o.raw[at:])
-	default:
-		o.raw = slices.Concat(o.raw[:end], []byte(","+member), o.raw[end:])
-	}
-	return nil
 }
 
 // unset removes one value from the stored form, if it is there.

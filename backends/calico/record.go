@@ -35,7 +35,7 @@ func (b *Backend) Record(ctx context.Context, rs []ipam.Allocation) ([]json.RawM
 		}
 	}
 	storedHandles := make(map[string]object, len(ids[handles]))
-	err = b.readAll(ctx, store, handles, ids[handles], func(o object) { storedHandles[o.name] = o })
+	err = readAll(ctx, store, handles, ids[handles], func(o object) { storedHandles[o.name] = o })
 	if err != nil {
 		return nil, fmt.Errorf("read handles: %w", err)
 	}
@@ -48,7 +48,7 @@ func (b *Backend) Record(ctx context.Context, rs []ipam.Allocation) ([]json.RawM
 		}
 	}
 	// No block is kept: all of them have hundreds of megabytes in a large cluster.
-	err = b.readAll(ctx, store, blocks, ids[blocks], func(o object) {
+	err = readAll(ctx, store, blocks, ids[blocks], func(o object) {
 		in, err := readBlock(o)
 		if err != nil || in.deleted {
 			return
@@ -72,8 +72,7 @@ func (b *Backend) recordAllocation(r ipam.Allocation, in block, stored object) (
 	if err != nil || ordinal < 0 {
 		return nil, nil
 	}
-	index := *in.allocations[ordinal]
-	rec := record{Ordinal: ordinal, Index: index, Attribute: string(in.attributes[index])}
+	rec := record{Attribute: string(in.attributes[*in.allocations[ordinal]])}
 	if number, ok := in.sequences[strconv.Itoa(ordinal)]; ok {
 		rec.Sequence = &number
 	}
@@ -104,22 +103,17 @@ func (b *Backend) recordEmptyHandle(r ipam.Allocation, stored object) (json.RawM
 	return json.Marshal(handleRecord{stored.name, string(stored.raw)})
 }
 
-// readsWorth is the number of objects in a list that cost as much as one object
-// that is read alone.
-const readsWorth = 20
+// mostReads is how many objects are read one by one. More of them are read by a list.
+const mostReads = 200
 
-// readAll reads blocks by CIDR, or handles by ID. It reads each of them, or lists
-// all objects of the kind, whichever costs the datastore less. It calls do for one object
-// after another, and not for one that does not exist. It may do so again for an object that
-// it reads again. If a single read fails, it lists instead, because only the list repeats
-// requests.
-func (b *Backend) readAll(ctx context.Context, store datastore, k kind, ids []string, do func(object)) error {
+// readAll reads blocks by CIDR, or handles by ID: each of them, or by a list of all objects
+// of the kind. It calls do for one object after another, and not for one that does not exist.
+// It may do so again for an object that it reads again. If a single read fails, it lists
+// instead, because only the list repeats requests.
+func readAll(ctx context.Context, store datastore, k kind, ids []string, do func(object)) error {
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
-	b.mu.Lock()
-	size := b.sizes[k]
-	b.mu.Unlock()
-	if len(ids)*readsWorth <= size && readEach(ctx, store, k, ids, do) == nil {
+	if len(ids) <= mostReads && readEach(ctx, store, k, ids, do) == nil {
 		return nil
 	}
 	names := make(map[string]bool, len(ids))

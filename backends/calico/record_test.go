@@ -2,6 +2,7 @@ package calico
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -11,12 +12,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
-
-// oneByOne returns the sizes of a listing so large that n objects are read one by
-// one.
-func oneByOne(n int) map[kind]int {
-	return map[kind]int{blocks: n * readsWorth, handles: n * readsWorth}
-}
 
 // The stored bytes survive a journal that writes its JSON with other spaces.
 func TestRecordKeepsTheStoredBytes(t *testing.T) {
@@ -61,37 +56,49 @@ func TestChangedAllocationsHaveNoRecord(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inShapes(t, func(t *testing.T, sh shape) {
-				for _, size := range []int{0, 1} {
-					s := newFixture(t, sh)
-					rs := s.leak(1)
-					r := s.listed()[backendtest.Place(rs[0])]
-					s.backend.sizes = oneByOne(size)
-					happen(s, rs[0])
-					if records, err := s.backend.Record(t.Context(), []ipam.Allocation{r}); err != nil || records[0] != nil {
-						t.Errorf("the record is %s, %v, want none", records, err)
-					}
+				s := newFixture(t, sh)
+				rs := s.leak(1)
+				r := s.listed()[backendtest.Place(rs[0])]
+				happen(s, rs[0])
+				if records, err := s.backend.Record(t.Context(), []ipam.Allocation{r}); err != nil || records[0] != nil {
+					t.Errorf("the record is %s, %v, want none", records, err)
 				}
 			})
 		})
 	}
 }
 
-func TestRecordFailsIfAListFails(t *testing.T) {
+// Many objects are read by a list, and so are a few if a single read fails.
+func TestRecordReadsOneByOneOrLists(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {
 		s := newFixture(t, sh)
 		rs := s.leak(1)
 		r := s.listed()[backendtest.Place(rs[0])]
-		for _, request := range []string{"list handles", "list blocks"} {
-			s.always(request, errBroken)
-			if records, err := s.backend.Record(t.Context(), []ipam.Allocation{r}); err == nil {
-				t.Errorf("%s fails, and Record returns %s", request, records)
+		s.onRequest(func(request string) error {
+			if strings.HasPrefix(request, "list") {
+				return errBroken
 			}
+			return nil
+		})
+		if records, err := s.backend.Record(t.Context(), []ipam.Allocation{r}); err != nil || records[0] == nil {
+			t.Errorf("one by one, Record = %s, %v", records, err)
 		}
-		// If a single read fails, Record lists instead.
-		s.backend.sizes = oneByOne(1)
 		s.always("get", errBroken)
 		if records, err := s.backend.Record(t.Context(), []ipam.Allocation{r}); err != nil || records[0] == nil {
-			t.Errorf("Record = %s, %v", records, err)
+			t.Errorf("by a list, Record = %s, %v", records, err)
+		}
+		s.always("", errBroken)
+		if records, err := s.backend.Record(t.Context(), []ipam.Allocation{r}); err == nil {
+			t.Errorf("every request fails, and Record returns %s", records)
+		}
+		many := []string{firstHandle}
+		for i := range mostReads {
+			many = append(many, fmt.Sprint("net.", i))
+		}
+		s.onRequest(nil)
+		var found []string
+		if err := readAll(t.Context(), s, handles, many, func(o object) { found = append(found, o.name) }); err != nil || len(found) != 1 || len(s.requests()) != 1 {
+			t.Errorf("found %v, %v, by %d requests", found, err, len(s.requests()))
 		}
 	})
 }
@@ -115,11 +122,12 @@ func TestEmptyHandleIsRestored(t *testing.T) {
 			want   string
 		}{
 			"nothing":            {func() error { return nil }, "back"},
-			"the answer is lost": {func() error { return errLost }, "back"},
+			"the answer is lost": {func() error { return errLost }, "again"},
 			"another restore": {func() error {
 				s.emptyHandle()
 				return nil
-			}, "present"},
+			}, "again"}, // the next try finds it
+
 		} {
 			s.remove(handles, firstHandle)
 			s.failing("create handle", tt.happen)
@@ -139,15 +147,12 @@ var edits = []struct {
 	edit func(r *ipam.Record, rec *record)
 	says string
 }{
-	{"another ordinal", func(_ *ipam.Record, rec *record) { rec.Ordinal++ }, "ordinal 1 is 10.0.0.1"},
-	{"an ordinal out of range", func(_ *ipam.Record, rec *record) { rec.Ordinal = 64 }, "ordinal 64 is not in block"},
-	{"a negative ordinal", func(_ *ipam.Record, rec *record) { rec.Ordinal = -1 }, "ordinal -1 is not in block"},
-	{"another address", func(r *ipam.Record, _ *record) { r.IP = "10.0.0.9" }, `the record has the address "10.0.0.9"`},
-	{"another key", func(r *ipam.Record, _ *record) { r.Key = "7" }, `with key "7"`},
-	{"another pool", func(r *ipam.Record, _ *record) { r.Pool = "10.1.0.0/26" }, `its pool is "10.1.0.0/26"`},
-	{"a negative index", func(_ *ipam.Record, rec *record) { rec.Index = -1 }, "index -1"},
-	{"no attribute", func(_ *ipam.Record, rec *record) { rec.Attribute = "" }, "not a JSON object"},
-	{"an attribute that is a list", func(_ *ipam.Record, rec *record) { rec.Attribute = `[]` }, "not a JSON object"},
+	{"a key out of range", func(r *ipam.Record, _ *record) { r.Key = "64" }, `no ordinal "64"`},
+	{"another address", func(r *ipam.Record, _ *record) { r.IP = "10.0.0.9" }, `the record is of "10.0.0.9"`},
+	{"another key", func(r *ipam.Record, _ *record) { r.Key = "7" }, `key "7"`},
+	{"another pool", func(r *ipam.Record, _ *record) { r.Pool = "10.1.0.0/26" }, `in pool "10.1.0.0/26"`},
+	{"no attribute", func(_ *ipam.Record, rec *record) { rec.Attribute = "" }, "attribute"},
+	{"an attribute that is a list", func(_ *ipam.Record, rec *record) { rec.Attribute = `[]` }, "attribute"},
 	{"an attribute that goes on", func(_ *ipam.Record, rec *record) { rec.Attribute += `,{}` }, "attribute"},
 	{"an attribute with a key twice", func(_ *ipam.Record, rec *record) {
 		rec.Attribute = strings.Replace(rec.Attribute, "{", `{"x":1,"x":2,`, 1)

@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"strconv"
 
-	"github.com/tidwall/gjson"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -16,8 +14,6 @@ import (
 // A record is an allocation as its block stored it. The stored parts are strings: a
 // journal may write JSON with other spaces.
 type record struct {
-	Ordinal   int           `json:"ordinal"`
-	Index     int           `json:"index"` // the index of the attribute in the block
 	Attribute string        `json:"attribute"`
 	Sequence  *uint64       `json:"sequence,omitzero"`
 	Handle    *handleRecord `json:"handle,omitzero"` // absent if the allocation had no handle
@@ -35,6 +31,8 @@ type handleRecord struct {
 // may have been edited.
 type recordedAllocation struct {
 	record
+	index     int // of the record in the call
+	ordinal   int
 	attribute attribute
 	handle    handle // as it was recorded; zero if there was none
 }
@@ -52,29 +50,19 @@ func (a recordedAllocation) token() string {
 	return tokenOf(sequence, []byte(a.Attribute))
 }
 
-// readRecord decodes the record of an allocation of a block. It returns an error
+// readRecord decodes the record of an allocation of the block. It returns an error
 // that says what is wrong with a record that Record cannot have returned.
-func readRecord(store datastore, pool string, r ipam.Record) (recordedAllocation, error) {
+func readRecord(store datastore, of block, r ipam.Record) (recordedAllocation, error) {
 	var a recordedAllocation
-	if err := decodeStrictly(r.Stored, &a.record); err != nil {
+	err := decodeStrictly(r.Stored, &a.record)
+	if err != nil {
 		return a, err
 	}
-	cidr, err := netip.ParsePrefix(pool)
-	if err != nil || r.Pool != pool {
-		return a, fmt.Errorf("its pool is %q, and not block %q", r.Pool, pool)
+	if a.ordinal, err = of.ordinal(r.Key); err != nil {
+		return a, err
 	}
-	hostBits := cidr.Addr().BitLen() - cidr.Bits()
-	if hostBits > maxHostBits || a.Ordinal < 0 || a.Ordinal >= 1<<hostBits {
-		return a, fmt.Errorf("ordinal %d is not in block %s", a.Ordinal, cidr)
-	}
-	if ip := (block{cidr: cidr}).address(a.Ordinal); r.IP != ip.String() || r.Key != strconv.Itoa(a.Ordinal) {
-		return a, fmt.Errorf("ordinal %d is %s, and the record has the address %q with key %q", a.Ordinal, ip, r.IP, r.Key)
-	}
-	if a.Index < 0 {
-		return a, fmt.Errorf("index %d is negative", a.Index)
-	}
-	if whole := gjson.Parse(a.Attribute); !whole.IsObject() {
-		return a, errors.New("its attribute is not a JSON object")
+	if ip := of.address(a.ordinal); r.Pool != of.cidr.String() || r.IP != ip.String() {
+		return a, fmt.Errorf("key %q of block %s is %s, and the record is of %q in pool %q", r.Key, of.cidr, ip, r.IP, r.Pool)
 	}
 	if err := (object{raw: []byte(a.Attribute)}).unambiguous(); err != nil {
 		return a, fmt.Errorf("attribute: %w", err)
@@ -85,13 +73,10 @@ func readRecord(store datastore, pool string, r ipam.Record) (recordedAllocation
 	if a.Handle == nil {
 		return a, nil
 	}
-	if a.handle, err = a.Handle.read(store); err != nil {
-		return a, err
+	if a.handle, err = a.Handle.read(store); err == nil && a.handle.id != a.id() {
+		err = fmt.Errorf("its attribute names handle %q, and its handle is %q", a.id(), a.handle.id)
 	}
-	if a.handle.id != a.id() {
-		return a, fmt.Errorf("its attribute names handle %q, and its handle is %q", a.id(), a.handle.id)
-	}
-	return a, nil
+	return a, err
 }
 
 // read decodes a recorded handle, as one to be created.

@@ -44,27 +44,6 @@ func TestWarrantsExpireBetweenReadingAndWriting(t *testing.T) {
 	})
 }
 
-// Handles are read after the warrants were first checked.
-func TestWarrantsExpireWhileHandlesAreRead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newFixture(t, shapes[1])
-		rs := s.leak(2)
-		ws := s.warrants(rs[0])
-		time.Sleep(ipam.FreshnessNeverAdopted)
-		ws = append(ws, s.warrants(rs[1])...)
-		left := s.snapshot()
-		delete(left, backendtest.Place(rs[1]))
-		s.backend.known.forget(firstHandle)
-		s.before("get handle", func() { time.Sleep(time.Millisecond) })
-		if got := outcomes(s.backend.Release(t.Context(), ws)); got != "again gone" {
-			t.Errorf("Release = %s, want the entry with the valid warrant gone", got)
-		}
-		if diff := cmp.Diff(left, s.snapshot()); diff != "" {
-			t.Errorf("the store's content (-want +got):\n%s", diff)
-		}
-	})
-}
-
 // An interrupted release writes the handles of a block that it has written. It
 // writes no further block.
 func TestReleaseIsInterrupted(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
+	"slices"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
@@ -11,10 +13,9 @@ import (
 
 // Restore implements ipam.Backend. One write puts back all addresses of a block.
 // It is conditional on the block as it was just read, and the ordinals must be
-// free. The handles are written in the same transaction, or right before the block
-// if the datastore has none, as Calico's ADD does: an interruption leaves a handle
-// that counts too much, and never an address without a handle. Restore never
-// creates a block.
+// free. The handles are written right before the block, as Calico's ADD does: an
+// interruption leaves a handle that counts too much, and never an address without
+// a handle. Restore never creates a block.
 func (b *Backend) Restore(ctx context.Context, pool string, rs []ipam.Record) []error {
 	return b.restore(ctx, pool, rs, func(store datastore) datastore { return store })
 }
@@ -31,118 +32,110 @@ func (readOnly) write(_ context.Context, objects ...object) ([]object, error) { 
 
 // restore puts the records back into what the function makes of the datastore.
 func (b *Backend) restore(ctx context.Context, pool string, rs []ipam.Record, of func(datastore) datastore) []error {
-	r := restoration{task: newTask(b, pool, len(rs))}
 	store, err := b.datastore(ctx)
 	if err == nil {
 		err = store.ready(ctx)
 	}
 	if err != nil {
-		r.answer(err)
-		return r.errs
+		return slices.Repeat([]error{err}, len(rs))
 	}
-	r.store = of(store)
+	store = of(store)
 	if pool == emptyHandles {
-		each(len(rs), func(i int) { r.errs[i] = restoreEmptyHandle(ctx, r.store, rs[i]) })
-		return r.errs
+		errs := make([]error, len(rs))
+		each(len(rs), func(i int) { errs[i] = restoreEmptyHandle(ctx, store, rs[i]) })
+		return errs
 	}
-	r.decode(rs)
-	for try := 0; len(r.pending) > 0 && try < maxConflicts+len(rs); try++ {
-		r.attempt(ctx)
-	}
-	return r.errs
+	return untilWritten(len(rs), func() ([]error, bool) { return restoreOnce(ctx, store, pool, rs) })
 }
 
-// A restoration is one call of Restore or Compare for a block.
-type restoration struct {
-	task
-	allocations []recordedAllocation // by the index of the record
-}
-
-// decode decodes the records, and decides those that cannot be decoded.
-func (r *restoration) decode(rs []ipam.Record) {
-	r.allocations = make([]recordedAllocation, len(rs))
-	for i := range rs {
-		var err error
-		if r.allocations[i], err = readRecord(r.store, r.pool, rs[i]); err != nil {
-			r.decide(i, fmt.Errorf("the record of %s cannot be restored: %w", rs[i].IP, err))
+// restoreOnce reads a block and puts back the records whose ordinals are free. It reports
+// false if another writer changed the block or a handle meanwhile.
+func restoreOnce(ctx context.Context, store datastore, pool string, rs []ipam.Record) ([]error, bool) {
+	before, err := blockToRestore(ctx, store, pool)
+	if err != nil {
+		return slices.Repeat([]error{err}, len(rs)), true
+	}
+	errs, free := choose(store, before, rs)
+	failures, ok := raiseHandles(ctx, store, before, free)
+	if !ok {
+		return nil, false
+	}
+	var back []recordedAllocation
+	for _, a := range free {
+		if errs[a.index] = failures[a.id()]; errs[a.index] == nil {
+			back = append(back, a)
 		}
 	}
+	if len(back) == 0 {
+		return errs, true
+	}
+	after, err := before.restore(back)
+	if err == nil {
+		_, err = store.write(ctx, after.object)
+		if errors.Is(err, errConflict) || errors.Is(err, errGone) {
+			return nil, false
+		}
+		if err != nil {
+			err = kube.Unsure(store.transient(fmt.Errorf("write block: %w", err)))
+		}
+	}
+	for _, a := range back {
+		errs[a.index] = err
+	}
+	return errs, true
 }
 
-// attempt reads the block and puts back the records whose ordinals are free. An
-// entry that stays pending met a conflict, or did not fit into one write.
-func (r *restoration) attempt(ctx context.Context) {
-	before, err := r.read(ctx)
-	if err != nil {
-		r.answer(err)
-		return
+// blockToRestore reads a block to put allocations back into.
+func blockToRestore(ctx context.Context, store datastore, pool string) (block, error) {
+	if _, err := netip.ParsePrefix(pool); err != nil { // a journal may have been edited
+		return block{}, fmt.Errorf("%q is not the name of a block", pool)
 	}
-	entries := fit(r.store, r.partition(before), func(i int) string { return r.allocations[i].id() })
-	if len(entries) == 0 {
-		return
-	}
-	var allocations []recordedAllocation
-	for _, i := range entries {
-		allocations = append(allocations, r.allocations[i])
-	}
-	after, err := before.restore(allocations)
-	if err != nil {
-		r.answer(err)
-		return
-	}
-	if counted, ok := r.count(ctx, after, entries); ok {
-		r.write(ctx, after, counted, entries)
-	}
-}
-
-// read reads the block.
-func (r *restoration) read(ctx context.Context) (block, error) {
-	o, err := r.store.get(ctx, blocks, r.pool)
+	o, err := store.get(ctx, blocks, pool)
 	switch {
 	case errors.Is(err, errGone):
-		return block{}, fmt.Errorf("%w: block %s does not exist any more", ipam.ErrTaken, r.pool)
+		return block{}, fmt.Errorf("%w: block %s does not exist any more", ipam.ErrTaken, pool)
 	case err != nil:
-		return block{}, r.store.transient(fmt.Errorf("read block: %w", err))
+		return block{}, store.transient(fmt.Errorf("read block: %w", err))
 	}
 	b, err := readBlock(o)
 	switch {
-	case err == nil && b.cidr.String() != r.pool:
+	case err == nil && b.cidr.String() != pool:
 		err = fmt.Errorf("its cidr is %s, which is not the block of that name", b.cidr)
 	case err == nil && b.deleted:
 		err = fmt.Errorf("%w: Calico is deleting the block", ipam.ErrTaken)
 	}
 	if err != nil {
-		err = fmt.Errorf("block %s cannot be written: %w", r.pool, err)
+		err = fmt.Errorf("block %s cannot be written: %w", pool, err)
 	}
 	return b, err
 }
 
-// partition decides the entries whose ordinal is not free. The others stay pending.
-// It returns these, each ordinal once.
-func (r *restoration) partition(before block) []int {
-	var entries []int
-	pending := r.pending
-	r.pending = nil
+// choose returns the records that can be put back into the block, and the answers to the
+// others.
+func choose(store datastore, into block, rs []ipam.Record) (errs []error, free []recordedAllocation) {
+	errs = make([]error, len(rs))
 	chosen := make(map[int]bool)
-	for _, i := range pending {
-		a := r.allocations[i]
-		if before.allocations[a.Ordinal] != nil {
-			r.errs[i] = a.taken(before)
-			continue
+	for i, r := range rs {
+		a, err := readRecord(store, into, r)
+		a.index = i
+		switch {
+		case err != nil:
+			errs[i] = fmt.Errorf("the record of %s cannot be restored: %w", r.IP, err)
+		case into.allocations[a.ordinal] != nil:
+			errs[i] = a.taken(into)
+		case chosen[a.ordinal]:
+			errs[i] = fmt.Errorf("%w: the journal has another record of %s", ipam.ErrTaken, r.IP)
+		default:
+			chosen[a.ordinal] = true
+			free = append(free, a)
 		}
-		r.errs[i] = fmt.Errorf("%w: other writers keep changing the block", ipam.ErrAgain)
-		r.pending = append(r.pending, i)
-		if !chosen[a.Ordinal] {
-			entries = append(entries, i)
-		}
-		chosen[a.Ordinal] = true
 	}
-	return entries
+	return errs, free
 }
 
 // taken returns the answer for a record whose ordinal is allocated.
 func (a recordedAllocation) taken(in block) error {
-	now := in.allocation(a.Ordinal)
+	now := in.allocation(a.ordinal)
 	if now.Token == a.token() {
 		return ipam.ErrPresent
 	}
@@ -160,28 +153,5 @@ func ownerOf(r ipam.Allocation) string {
 		return "handle " + r.Group
 	default:
 		return "an unknown owner"
-	}
-}
-
-// write stores the block, and decides the entries that it put back. If the answer of
-// the datastore is lost, it reads the block again.
-func (r *restoration) write(ctx context.Context, after block, counted []object, entries []int) {
-	_, err := r.store.write(ctx, append([]object{after.object}, counted...)...)
-	if errors.Is(err, errConflict) || errors.Is(err, errGone) {
-		return
-	}
-	if err != nil {
-		now, unread := r.read(ctx)
-		for _, i := range entries {
-			a := r.allocations[i]
-			if unread == nil && now.allocations[a.Ordinal] != nil && errors.Is(a.taken(now), ipam.ErrPresent) {
-				r.decide(i, nil)
-			}
-		}
-		r.answer(kube.Unsure(r.store.transient(fmt.Errorf("write block: %w", err))))
-		return
-	}
-	for _, i := range entries {
-		r.decide(i, nil)
 	}
 }
