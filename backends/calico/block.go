@@ -155,7 +155,7 @@ func tokenOf(sequence uint64, attribute []byte) string {
 	return string(sum[:])
 }
 
-// allocation returns the allocation of an ordinal. It does not infer an owner.
+// allocation returns the allocation of an ordinal.
 func (b block) allocation(ordinal int) ipam.Allocation {
 	a := b.readable[*b.allocations[ordinal]]
 	r := ipam.Allocation{
@@ -177,16 +177,13 @@ func (b block) allocation(ordinal int) ipam.Allocation {
 	if at, err := time.Parse(timestampLayout, a.Active[attrTimestamp]); err == nil {
 		r.Created = at
 	}
-	if r.Owner.Pod.Name != "" {
+	// Attributes without a pod belong to another orchestrator, whose containers are not in
+	// the census.
+	if len(a.Active) == 0 || r.Owner.Pod.Name != "" {
 		r.Owner.Sandbox = sandboxOf(a.handle(), r.Owner.Pod)
 	}
 	return r
 }
-
-// infers reports whether the owner of an ordinal is inferred from its handle.
-// Attributes without a pod belong to another orchestrator, whose containers are not in
-// the census.
-func (b block) infers(ordinal int) bool { return len(b.readable[*b.allocations[ordinal]].Active) == 0 }
 
 // handleOf returns the ID of an ordinal's handle; empty if there is none.
 func (b block) handleOf(ordinal int) string {

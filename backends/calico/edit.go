@@ -52,27 +52,18 @@ func (b *block) rewrite(ordinals []int) error {
 
 // dropAttributes removes the attributes without an allocation.
 func (b *block) dropAttributes() {
-	moved := make([]int, len(b.attributes))
-	for i := range moved {
-		moved[i] = -1
-	}
-	for _, index := range b.allocations {
-		if index != nil {
-			moved[*index] = 0
-		}
-	}
+	moved := make(map[int]int) // the new indices
 	var raw []json.RawMessage
 	var readable []attribute
-	for i := range moved {
-		if moved[i] == 0 {
+	for i := range b.attributes {
+		if slices.ContainsFunc(b.allocations, func(index *int) bool { return index != nil && *index == i }) {
 			moved[i] = len(raw)
-			raw = append(raw, b.attributes[i])
-			readable = append(readable, b.readable[i])
+			raw, readable = append(raw, b.attributes[i]), append(readable, b.readable[i])
 		}
 	}
 	for ordinal, index := range b.allocations {
 		if index != nil {
-			b.allocations[ordinal] = &moved[*index]
+			b.allocations[ordinal] = new(moved[*index])
 		}
 	}
 	b.attributes, b.readable = raw, readable

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
@@ -12,36 +13,23 @@ import (
 
 // releaseEmptyHandles deletes the handles without an address that are as they were
 // listed.
-func (b *Backend) releaseEmptyHandles(ctx context.Context, store datastore, ws []ipam.Warrant) []error {
+func releaseEmptyHandles(ctx context.Context, store datastore, ws []ipam.Warrant) []error {
 	errs := make([]error, len(ws))
-	each(len(ws), func(i int) { errs[i] = b.releaseEmptyHandle(ctx, store, ws[i]) })
+	each(len(ws), func(i int) { errs[i] = releaseEmptyHandle(ctx, store, ws[i]) })
 	return errs
 }
 
-// releaseEmptyHandle deletes one handle. A deletion is conditional on the version
-// that was listed.
-func (b *Backend) releaseEmptyHandle(ctx context.Context, store datastore, w ipam.Warrant) error {
-	res, err := w.Allocation()
+// releaseEmptyHandle deletes one handle, in the version that was listed.
+func releaseEmptyHandle(ctx context.Context, store datastore, w ipam.Warrant) error {
+	a, err := w.Allocation()
 	if err != nil {
 		return err
 	}
-	h, ok := b.known.find(res.Key)
-	if !ok {
-		if h, err = fetchHandle(ctx, store, res.Key); errors.Is(err, errGone) {
-			return nil
-		} else if err != nil {
-			return readFailed(store, err)
-		}
-		if _, err = w.Allocation(); err != nil {
-			return err
-		}
+	o := object{kind: handles, name: store.name(handles, a.Key)}
+	if o.uid, o.revision, _ = strings.Cut(a.Token, "/"); o.revision == "" {
+		return fmt.Errorf("%w: the handle was listed without a version", ipam.ErrKept)
 	}
-	if h.token() != res.Token {
-		return ipam.ErrChanged
-	}
-	h.raw = nil
-	_, err = store.write(ctx, h.object)
-	b.known.forget(res.Key)
+	_, err = store.write(ctx, o)
 	switch {
 	case errors.Is(err, errConflict):
 		return fmt.Errorf("%w: the handle was written since it was listed", ipam.ErrChanged)

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -133,11 +132,3 @@ func fetchHandle(ctx context.Context, store datastore, id string) (handle, error
 
 // errUnreadable is the error for a handle that cannot be decoded or edited.
 var errUnreadable = errors.New("the handle cannot be edited")
-
-// readFailed returns the answer for an entry whose handle could not be read.
-func readFailed(store datastore, err error) error {
-	if errors.Is(err, errUnreadable) {
-		return fmt.Errorf("%w: %w", ipam.ErrKept, err)
-	}
-	return store.transient(err)
-}

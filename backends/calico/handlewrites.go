@@ -96,21 +96,21 @@ func (b *Backend) writeHandle(ctx context.Context, store datastore, c change) er
 	}
 }
 
-// lowerHandle lowers the count of a handle, in the version that is cached, or else in the one
-// that it reads.
+// lowerHandle lowers the count of a handle, in the version that is cached. It reads the handle
+// if none is cached, or if that one would not change: an ADD may have counted in it since.
 func (b *Backend) lowerHandle(ctx context.Context, store datastore, c change) error {
-	h, ok := b.known.find(c.id)
-	if !ok {
-		var err error
+	h, cached := b.known.find(c.id)
+	lowered, needed, err := c.lower(h)
+	if !cached || !needed {
 		if h, err = fetchHandle(ctx, store, c.id); err != nil {
 			return err
 		}
+		lowered, needed, err = c.lower(h)
 	}
-	lowered, ok, err := c.lower(h)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: %w", errUnreadable, err)
-	case !ok:
+	case !needed:
 		return nil
 	}
 	written, err := store.write(ctx, lowered.object)

@@ -18,7 +18,6 @@ type listing struct {
 	broken   []*ipam.PoolError // the blocks and handles that could not be decoded
 	nodes    map[string]string // Kubernetes names, by Calico's names
 	reserved []ipReservation
-	networks map[string]bool          // the names of networks with which handles begin
 	readable map[netip.Prefix]bool    // the blocks that could be decoded
 	byID     map[string]*listedHandle // the handles, by ID
 
@@ -34,7 +33,6 @@ type listing struct {
 // blocks.
 func newListing() *listing {
 	return &listing{
-		networks: make(map[string]bool),
 		readable: make(map[netip.Prefix]bool),
 		byID:     make(map[string]*listedHandle),
 	}
@@ -54,7 +52,6 @@ type listedHandle struct {
 type listedBlock struct {
 	ipam.Pool
 	name string // of the object
-	bare []int  // the indices of the allocations whose owner is inferred from the handle
 }
 
 // reduceHandle returns a *listedHandle, or a *ipam.PoolError if the object cannot be
@@ -90,13 +87,9 @@ func reduceBlock(o object) any {
 		listed.Object = &ipam.Object{APIVersion: b.version, Kind: "IPAMBlock", Name: b.name, UID: b.uid}
 	}
 	for ordinal, index := range b.allocations {
-		if index == nil {
-			continue
+		if index != nil {
+			listed.Allocations = append(listed.Allocations, b.allocation(ordinal))
 		}
-		if b.infers(ordinal) {
-			listed.bare = append(listed.bare, len(listed.Allocations))
-		}
-		listed.Allocations = append(listed.Allocations, b.allocation(ordinal))
 	}
 	return listed
 }
@@ -111,10 +104,8 @@ func (l *listing) take(reduced []any) {
 		case *listedHandle:
 			l.handles = append(l.handles, r)
 			l.byID[r.id] = r
-			l.learnNetwork(r.id)
 		case *listedBlock:
 			for _, a := range r.Allocations {
-				l.learnNetwork(a.Group)
 				if h := l.byID[a.Group]; h != nil {
 					h.used = true
 				}
@@ -126,13 +117,6 @@ func (l *listing) take(reduced []any) {
 			l.blocks = append(l.blocks, r)
 			l.readable[r.Range] = true
 		}
-	}
-}
-
-// learnNetwork notes the network's name in a handle <network>.<sandbox>.
-func (l *listing) learnNetwork(id string) {
-	if network, _, ok := splitHandle(id); ok {
-		l.networks[network] = true
 	}
 }
 
@@ -156,11 +140,6 @@ func (l *listing) pools(yield func(ipam.Pool, error) bool) {
 // finish adds to the allocations of a block what the whole listing tells of them, and
 // returns the pool of the engine.
 func (l *listing) finish(b *listedBlock) ipam.Pool {
-	for _, i := range b.bare {
-		a := &b.Allocations[i]
-		a.Owner.Pod, a.Owner.Sandbox = inferOwner(a.Group, l.networks)
-		a.Inferred = a.Owner.Pod != ipam.PodRef{}
-	}
 	for i := range b.Allocations {
 		a := &b.Allocations[i]
 		if node, ok := l.nodes[a.Owner.Node]; ok {
@@ -229,8 +208,7 @@ func (l *listing) emptyHandles() ipam.Pool {
 			Key: h.id, Token: h.token, Created: h.created, EmptyHandle: true, NeverAdopted: true,
 			Foreign: foreignHandle(h.id), Unreadable: l.unreadableReason(h.id),
 		}
-		r.Owner.Pod, r.Owner.Sandbox = inferOwner(h.id, l.networks)
-		r.Inferred = r.Owner.Pod != ipam.PodRef{}
+		r.Owner.Sandbox = sandboxOf(h.id, ipam.PodRef{})
 		u.Allocations = append(u.Allocations, r)
 	}
 	return u

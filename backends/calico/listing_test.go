@@ -65,7 +65,7 @@ func TestEmptyHandles(t *testing.T) {
 		want := ipam.Pool{Name: "handles", Allocations: []ipam.Allocation{
 			{Key: "my.net." + sandbox(11), Owner: ipam.Owner{Sandbox: sandbox(11)}},
 			{Key: "my.net.ctr1"},
-			{Key: "default.web-0", Owner: ipam.Owner{Pod: ipam.PodRef{Namespace: "default", Name: "web-0"}}, Inferred: true},
+			{Key: "default.web-0"},
 			{Key: "by-hand"},
 			{Key: "ipip-tunnel-addr-node-1", Foreign: "a tunnel"},
 			{Key: "lb-n4bQgYhMfWWaLqgxVrQFaO", Foreign: "a service"},
@@ -163,35 +163,11 @@ func TestMisplacedBlocks(t *testing.T) {
 	})
 }
 
-func TestNetworksAreKnownFromHandlesAndBlocks(t *testing.T) {
-	inShapes(t, func(t *testing.T, sh shape) {
-		known := "a.b." + sandbox(1)
-		for name, l := range map[string]*listing{
-			"a handle": listingOf([]object{oneAddress(sh, "10.0.0.1/32", "x")}, []object{newHandle(sh, known), newHandle(sh, "a.b.ctr1"), newHandle(sh, "a.c")}, nil),
-			"a block":  listingOf([]object{oneAddress(sh, "10.0.0.1/32", known)}, []object{newHandle(sh, "a.b.ctr1"), newHandle(sh, "a.c")}, nil),
-		} {
-			var pods []string
-			for _, r := range l.emptyHandles().Allocations {
-				if r.Inferred {
-					pods = append(pods, r.Owner.Pod.String())
-				}
-			}
-			if diff := cmp.Diff([]string{"a/c"}, pods); diff != "" {
-				t.Errorf("with %s of a network, pods (-want +got):\n%s", name, diff)
-			}
-		}
-	})
-}
-
 func TestNodesHaveTheNamesOfKubernetes(t *testing.T) {
 	l := listingOf([]object{oneAddress(shapes[1], "10.0.0.1/32", "net.a")}, nil, map[string]string{"node-1": "ip-10-0-0-1.internal", "web-0": "x"})
 	r := l.finish(l.blocks[0]).Allocations[0]
 	if r.Owner.Node != "ip-10-0-0-1.internal" || r.Owner.Pod.Name != "web-0" {
 		t.Errorf("the owner is %+v", r.Owner)
-	}
-	l = listingOf([]object{oneAddress(shapes[1], "10.0.0.1/32", "net.a")}, nil, map[string]string{"node-2": "x"})
-	if got := l.finish(l.blocks[0]).Allocations[0].Owner.Node; got != "node-1" {
-		t.Errorf("the node is %q, want Calico's name", got)
 	}
 }
 

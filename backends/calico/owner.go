@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/validation"
-
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
@@ -56,43 +54,16 @@ func (a attribute) pod() ipam.PodRef {
 	return ipam.PodRef{Namespace: a.Active[attrNamespace], Name: a.Active[attrPod]}
 }
 
-// sandboxOf returns the sandbox in a handle <network>.<sandbox> of this pod's. It
-// returns an empty string for a handle <namespace>.<pod>, which Calico v2 wrote,
-// and for any other form: the pod would seem to have replaced that sandbox.
+// sandboxOf returns the sandbox in a handle <network>.<sandbox>, of this pod's if it is known.
+// The network's name may contain dots. It returns an empty string for a handle
+// <namespace>.<pod>, which Calico v2 wrote, and for any other form: the pod would seem to have
+// replaced that sandbox.
 func sandboxOf(handle string, pod ipam.PodRef) string {
-	if handle == pod.Namespace+"."+pod.Name {
+	dot := strings.LastIndexByte(handle, '.')
+	if dot < 0 || !isSandboxID(handle[dot+1:]) || handle == pod.Namespace+"."+pod.Name {
 		return ""
 	}
-	_, sandbox, _ := splitHandle(handle)
-	return sandbox
-}
-
-// inferOwner reads the owner out of the handle of an allocation without attributes.
-// The handle names a sandbox, or else a pod, unless it begins with the name of a
-// known network.
-func inferOwner(handle string, networks map[string]bool) (ipam.PodRef, string) {
-	if _, sandbox, ok := splitHandle(handle); ok {
-		return ipam.PodRef{}, sandbox
-	}
-	for i := range handle {
-		if handle[i] == '.' && networks[handle[:i]] {
-			return ipam.PodRef{}, ""
-		}
-	}
-	namespace, pod, _ := strings.Cut(handle, ".")
-	if len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(pod)) > 0 {
-		return ipam.PodRef{}, ""
-	}
-	return ipam.PodRef{Namespace: namespace, Name: pod}, ""
-}
-
-// splitHandle splits <network>.<sandbox>. The network's name may contain dots.
-func splitHandle(handle string) (network, sandbox string, ok bool) {
-	dot := strings.LastIndexByte(handle, '.')
-	if dot < 0 || !isSandboxID(handle[dot+1:]) {
-		return "", "", false
-	}
-	return handle[:dot], handle[dot+1:], true
+	return handle[dot+1:]
 }
 
 // foreign returns the owner of the address in words if that is no pod. Otherwise it

@@ -11,18 +11,11 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// allocationOf returns the only allocation of a block with this attribute. The
-// networks are known.
-func allocationOf(t *testing.T, attribute string, networks ...string) ipam.Allocation {
+// allocationOf returns the only allocation of a block with this attribute.
+func allocationOf(t *testing.T, attribute string) ipam.Allocation {
 	t.Helper()
-	known := make(map[string]bool)
-	for _, name := range networks {
-		known[name] = true
-	}
-	l := listingOf([]object{shapes[0].stored(blocks, "10.0.0.9/32", `{"cidr":"10.0.0.9/32","allocations":[0],"unallocated":[],`+
-		`"attributes":[`+attribute+`],"sequenceNumberForAllocation":{"0":7}}`)}, nil, nil)
-	l.networks = known
-	return l.finish(l.blocks[0]).Allocations[0]
+	return mustRead(t, shapes[0].stored(blocks, "10.0.0.9/32", `{"cidr":"10.0.0.9/32","allocations":[0],"unallocated":[],`+
+		`"attributes":[`+attribute+`],"sequenceNumberForAllocation":{"0":7}}`)).allocation(0)
 }
 
 func TestOwners(t *testing.T) {
@@ -33,46 +26,38 @@ func TestOwners(t *testing.T) {
 		name      string
 		attribute string
 		want      ipam.Owner
-		inferred  bool
 	}{
 		{"pod and sandbox", `{"handle_id":"k8s-pod-network.` + hex + `",` + pod + `}`,
-			ipam.Owner{Pod: web, Sandbox: hex, Node: "node-1"}, false},
+			ipam.Owner{Pod: web, Sandbox: hex, Node: "node-1"}},
 		{"pod and a sandbox of another kind", `{"handle_id":"k8s-pod-network.ctr1",` + pod + `}`,
-			ipam.Owner{Pod: web, Node: "node-1"}, false},
+			ipam.Owner{Pod: web, Node: "node-1"}},
 		{"pod and sandbox, moved from host-local", `{"handle_id":"k8s-pod-network.` + hex + `\r\neth0",` + pod + `}`,
-			ipam.Owner{Pod: web, Sandbox: hex, Node: "node-1"}, false},
+			ipam.Owner{Pod: web, Sandbox: hex, Node: "node-1"}},
 		{"pod, and nothing else in the handle, as Calico v2 wrote it", `{"handle_id":"default.web-0",` + pod + `}`,
-			ipam.Owner{Pod: web, Node: "node-1"}, false},
+			ipam.Owner{Pod: web, Node: "node-1"}},
 		{"pod with a name like a sandbox, as Calico v2 wrote it", `{"handle_id":"default.` + hex + `","secondary":{"namespace":"default","pod":"` + hex + `"}}`,
-			ipam.Owner{Pod: ipam.PodRef{Namespace: "default", Name: hex}}, false},
-		{"pod without a handle", `{"handle_id":null,` + pod + `}`, ipam.Owner{Pod: web, Node: "node-1"}, false},
+			ipam.Owner{Pod: ipam.PodRef{Namespace: "default", Name: hex}}},
+		{"pod without a handle", `{"handle_id":null,` + pod + `}`, ipam.Owner{Pod: web, Node: "node-1"}},
 		{"pod without a namespace", `{"handle_id":"k8s-pod-network.` + hex + `","secondary":{"pod":"web-0"}}`,
-			ipam.Owner{Pod: ipam.PodRef{Name: "web-0"}, Sandbox: hex}, false},
+			ipam.Owner{Pod: ipam.PodRef{Name: "web-0"}, Sandbox: hex}},
 		{"node without a pod", `{"handle_id":"k8s-pod-network.` + hex + `","secondary":{"node":"node-1"}}`,
-			ipam.Owner{Node: "node-1"}, false},
+			ipam.Owner{Node: "node-1"}},
 		{"node, and a handle that may be a pod's", `{"handle_id":"default.web-0","secondary":{"node":"node-1"}}`,
-			ipam.Owner{Node: "node-1"}, false},
-		{"unknown attributes", `{"handle_id":"metallb.pool","secondary":{"owner":"x"}}`, ipam.Owner{}, false},
+			ipam.Owner{Node: "node-1"}},
 
-		{"sandbox only", `{"handle_id":"k8s-pod-network.` + hex + `","secondary":null}`, ipam.Owner{Sandbox: hex}, false},
-		{"sandbox only, in a network with dots", `{"handle_id":"a.b.c.` + hex + `","secondary":{}}`, ipam.Owner{Sandbox: hex}, false},
-		{"sandbox only, moved from host-local", `{"handle_id":"k8s-pod-network.` + hex + `\r\neth0"}`, ipam.Owner{Sandbox: hex}, false},
-		{"sandbox only, in a network like a load balancer", `{"handle_id":"lb-net.` + hex + `"}`, ipam.Owner{Sandbox: hex}, false},
-		{"sandbox without a network", `{"handle_id":"` + hex + `"}`, ipam.Owner{}, false},
+		{"sandbox only", `{"handle_id":"k8s-pod-network.` + hex + `","secondary":null}`, ipam.Owner{Sandbox: hex}},
+		{"sandbox only, in a network with dots", `{"handle_id":"a.b.c.` + hex + `","secondary":{}}`, ipam.Owner{Sandbox: hex}},
+		{"sandbox without a network", `{"handle_id":"` + hex + `"}`, ipam.Owner{}},
 		{"sandbox that is too short", `{"handle_id":"unknown.` + hex[1:] + `"}`,
-			ipam.Owner{Pod: ipam.PodRef{Namespace: "unknown", Name: hex[1:]}}, true},
-		{"sandbox of another kind in a network that is known", `{"handle_id":"k8s-pod-network.ctr1"}`, ipam.Owner{}, false},
-		{"sandbox of another kind in a known network with dots", `{"handle_id":"my.net.ctr1"}`, ipam.Owner{}, false},
-		{"pod in the handle, as Calico v2 wrote it", `{"handle_id":"default.web-0"}`, ipam.Owner{Pod: web}, true},
-		{"namespace that cannot be", `{"handle_id":"De_fault.web-0"}`, ipam.Owner{}, false},
-		{"pod that cannot be", `{"handle_id":"default.web_0"}`, ipam.Owner{}, false},
-		{"dot at the end", `{"handle_id":"default."}`, ipam.Owner{}, false},
-		{"nothing", `{}`, ipam.Owner{}, false},
+			ipam.Owner{}},
+		{"pod in the handle, as Calico v2 wrote it", `{"handle_id":"default.web-0"}`, ipam.Owner{}},
+		{"dot at the end", `{"handle_id":"default."}`, ipam.Owner{}},
+		{"nothing", `{}`, ipam.Owner{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := allocationOf(t, tt.attribute, "k8s-pod-network", "my.net", "lb-net")
-			if diff := cmp.Diff(tt.want, r.Owner, cmpopts.EquateComparable(ipam.Owner{})); diff != "" || r.Inferred != tt.inferred {
-				t.Errorf("owner, inferred %v (-want +got):\n%s", r.Inferred, diff)
+			r := allocationOf(t, tt.attribute)
+			if diff := cmp.Diff(tt.want, r.Owner, cmpopts.EquateComparable(ipam.Owner{})); diff != "" {
+				t.Errorf("owner (-want +got):\n%s", diff)
 			}
 			if r.Foreign != "" || r.Unreadable != "" || !r.SandboxOwned || r.EmptyHandle || r.Key != "0" || r.IP.String() != "10.0.0.9" {
 				t.Errorf("listed as %+v", r)
@@ -122,7 +107,7 @@ func TestOwnersThatAreNoPods(t *testing.T) {
 		{"rests, in another form", `{"handle_id":"net.` + hex + `","releasedAt":{"time":1}}`, "no owner"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := allocationOf(t, tt.attribute, "net")
+			r := allocationOf(t, tt.attribute)
 			if r.Foreign == "" || !strings.Contains(r.Foreign, tt.want) {
 				t.Errorf("the owner is %q, want %q in it", r.Foreign, tt.want)
 			}

@@ -43,7 +43,7 @@ func (b *Backend) Record(ctx context.Context, rs []ipam.Allocation) ([]json.RawM
 	var failed error
 	for i, r := range rs {
 		if r.Pool == emptyHandles {
-			records[i], err = b.recordEmptyHandle(r, storedHandles[store.name(handles, r.Key)])
+			records[i], err = recordEmptyHandle(r, storedHandles[store.name(handles, r.Key)])
 			failed = cmp.Or(failed, err)
 		}
 	}
@@ -92,14 +92,13 @@ func (b *Backend) recordAllocation(r ipam.Allocation, in block, stored object) (
 	return json.Marshal(rec)
 }
 
-// recordEmptyHandle returns the record of a listed handle without an address, and caches
-// the handle. It returns nil like recordAllocation.
-func (b *Backend) recordEmptyHandle(r ipam.Allocation, stored object) (json.RawMessage, error) {
+// recordEmptyHandle returns the record of a listed handle without an address. It returns nil
+// like recordAllocation.
+func recordEmptyHandle(r ipam.Allocation, stored object) (json.RawMessage, error) {
 	h, err := readHandle(stored)
 	if err != nil || h.id != r.Key || h.token() != r.Token || !utf8.Valid(stored.raw) {
 		return nil, nil
 	}
-	b.known.store(h)
 	return json.Marshal(handleRecord{stored.name, string(stored.raw)})
 }
 

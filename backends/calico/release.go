@@ -25,7 +25,7 @@ func (b *Backend) Release(ctx context.Context, ws []ipam.Warrant) []error {
 	one := func(string) int64 { return 1 }
 	return ipam.EachPool(ctx, ws, b.room, one, func(pool string, ws []ipam.Warrant) []error {
 		if pool == emptyHandles {
-			return b.releaseEmptyHandles(ctx, store, ws)
+			return releaseEmptyHandles(ctx, store, ws)
 		}
 		return untilWritten(len(ws), func() ([]error, bool) { return b.releaseOnce(ctx, store, pool, ws) })
 	})
@@ -84,17 +84,13 @@ func (b *Backend) writeRelease(ctx context.Context, store datastore, before bloc
 	var later []change
 	for _, c := range before.changes(after, ordinals) {
 		h, ok := b.known.find(c.id)
-		if !ok {
-			later = append(later, c)
-			continue
-		}
 		lowered, needed, err := c.lower(h)
 		switch {
 		case err != nil:
 			return true, fmt.Errorf("%w: %w", ipam.ErrKept, err)
-		case needed && len(objects) < store.objectsPerWrite():
+		case ok && needed && len(objects) < store.objectsPerWrite():
 			objects, together = append(objects, lowered.object), append(together, lowered)
-		case needed:
+		default:
 			later = append(later, c)
 		}
 	}
