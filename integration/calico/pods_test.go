@@ -30,40 +30,40 @@ func TestPodsHaveTheirAddresses(t *testing.T) {
 		finished    = "held PodFinished kept"
 	)
 	other := cluster.PodIPs("10.99.0.1")
-	each(t, func(s *fixture) {
-		s.play("pods: {finished: release}\n", []row{
-			{name: "its pod is gone", set: leaks, want: gone},
-			{name: "its pod is gone, and it had both families", want: gone, set: func(s *fixture, pod string) []string {
-				_, ips := s.dual(pod)
-				return texts(ips)
-			}},
-			{name: "its pod shows it", want: inUse, set: func(s *fixture, pod string) []string {
-				_, ip := s.live(pod)
-				return []string{ip.String()}
-			}},
-			{name: "its pod shows it in Calico's annotation and another in the status", want: inUse, set: shown(func(_ calico.Sandbox, ip netip.Addr) options {
-				return options{other, cluster.Annotation(calico.PodIPsAnnotation, "fd99::2/128,"+ip.String()+"/32")}
-			})},
-			{name: "its pod shows the sandbox and another address", want: inUse, set: shown(func(sandbox calico.Sandbox, _ netip.Addr) options {
-				return options{other, cluster.Annotation(calico.ContainerIDAnnotation, sandbox.ContainerID)}
-			})},
-			{name: "its pod shows nothing yet", want: inUse, set: shown(func(calico.Sandbox, netip.Addr) options {
-				return options{cluster.Phase(corev1.PodPending)}
-			})},
-			{name: "another pod shows it by Multus", want: byAnother, set: func(s *fixture, pod string) []string {
-				_, ip := s.leak(pod)
-				s.pod(pod+"-other", cluster.Networks(cluster.Attached("shop/net", "net1", ip.String())))
-				return []string{ip.String()}
-			}},
-			{name: "another pod shows one of three of its sandbox", want: "held SiblingKept kept, held SiblingKept kept, " + byAnother, set: func(s *fixture, pod string) []string {
-				_, ip := s.leak(pod)
-				more := []netip.Addr{ip, s.share(ip), s.share(ip)}
-				s.pod(pod+"-other", cluster.PodIPs(more[2].String()))
-				return texts(more)
-			}},
-			{name: "its pod has succeeded and shows it", want: finished, told: "orphan PodFinished released", set: shown(func(sandbox calico.Sandbox, ip netip.Addr) options {
-				return append(sandbox.PodOptions(ip), cluster.Phase(corev1.PodSucceeded))
-			})},
-		})
-	})
+	s := newFixture(t, calico.KubernetesT(t))
+	s.prove(s.plant([]row{
+		{name: "its pod is gone", set: leaks, want: gone},
+		{name: "its pod is gone, and it had both families", want: gone, set: func(s *fixture, pod string) []string {
+			_, ips := s.dual(pod)
+			return texts(ips)
+		}},
+		{name: "its pod shows it", want: inUse, set: func(s *fixture, pod string) []string {
+			_, ip := s.live(pod)
+			return []string{ip.String()}
+		}},
+		{name: "its pod shows it in Calico's annotation and another in the status", want: inUse, set: shown(func(_ calico.Sandbox, ip netip.Addr) options {
+			return options{other, cluster.Annotation(calico.PodIPsAnnotation, "fd99::2/128,"+ip.String()+"/32")}
+		})},
+		{name: "its pod shows the sandbox and another address", want: inUse, set: shown(func(sandbox calico.Sandbox, _ netip.Addr) options {
+			return options{other, cluster.Annotation(calico.ContainerIDAnnotation, sandbox.ContainerID)}
+		})},
+		{name: "its pod shows nothing yet", want: inUse, set: shown(func(calico.Sandbox, netip.Addr) options {
+			return options{cluster.Phase(corev1.PodPending)}
+		})},
+		{name: "another pod shows it by Multus", want: byAnother, set: func(s *fixture, pod string) []string {
+			_, ip := s.leak(pod)
+			s.pod(pod+"-other", cluster.Networks(cluster.Attached("shop/net", "net1", ip.String())))
+			return []string{ip.String()}
+		}},
+		{name: "another pod shows one of three of its sandbox", want: "held SiblingKept kept, held SiblingKept kept, " + byAnother, set: func(s *fixture, pod string) []string {
+			sandbox, ip := s.leak(pod)
+			more := []netip.Addr{ip, s.share(ip), s.share(ip)}
+			s.must(s.PutHandle(s.Context(), sandbox.Handle(), map[netip.Prefix]int{s.blockOf(ip): 3}))
+			s.pod(pod+"-other", cluster.PodIPs(more[2].String()))
+			return texts(more)
+		}},
+		{name: "its pod has succeeded and shows it", want: finished, set: shown(func(sandbox calico.Sandbox, ip netip.Addr) options {
+			return append(sandbox.PodOptions(ip), cluster.Phase(corev1.PodSucceeded))
+		})},
+	}))
 }

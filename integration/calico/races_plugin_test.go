@@ -16,37 +16,24 @@ import (
 func TestReaperReleasesFromABlockWhileThePluginIsWritingIt(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		plugin func(s *fixture, d *calico.Datastore, orphan, leaving calico.Sandbox) ([]netip.Addr, error)
+		plugin func(s *fixture, d *calico.Datastore, orphan calico.Sandbox) ([]netip.Addr, error)
 		comes  string // the pod that it is an ADD for
-		goes   bool   // it is the DEL of a pod that leaves
 	}{{
 		name: "an ADD for another pod",
-		plugin: func(s *fixture, d *calico.Datastore, _, _ calico.Sandbox) ([]netip.Addr, error) {
+		plugin: func(s *fixture, d *calico.Datastore, _ calico.Sandbox) ([]netip.Addr, error) {
 			return d.Add(s.Context(), calico.NewSandbox(shop, "new", node))
 		},
 		comes: "new",
 	}, {
-		name: "an ADD for a pod of the orphan's name",
-		plugin: func(s *fixture, d *calico.Datastore, _, _ calico.Sandbox) ([]netip.Addr, error) {
-			return d.Add(s.Context(), calico.NewSandbox(shop, "gone", node))
-		},
-		comes: "gone",
-	}, {
 		// It counts in the handle before the reaper lists that.
 		name: "a second ADD for the orphan's sandbox, under the same handle",
-		plugin: func(s *fixture, d *calico.Datastore, orphan, _ calico.Sandbox) ([]netip.Addr, error) {
+		plugin: func(s *fixture, d *calico.Datastore, orphan calico.Sandbox) ([]netip.Addr, error) {
 			return d.Add(s.Context(), orphan)
 		},
 		comes: "gone",
 	}, {
-		name: "the DEL of a pod that goes",
-		plugin: func(s *fixture, d *calico.Datastore, _, leaving calico.Sandbox) ([]netip.Addr, error) {
-			return nil, d.Del(s.Context(), leaving)
-		},
-		goes: true,
-	}, {
 		name: "the orphan's own DEL",
-		plugin: func(s *fixture, d *calico.Datastore, orphan, _ calico.Sandbox) ([]netip.Addr, error) {
+		plugin: func(s *fixture, d *calico.Datastore, orphan calico.Sandbox) ([]netip.Addr, error) {
 			return nil, d.Del(s.Context(), orphan)
 		},
 	}} {
@@ -54,8 +41,7 @@ func TestReaperReleasesFromABlockWhileThePluginIsWritingIt(t *testing.T) {
 			s := newFixture(t, calico.KubernetesT(t))
 			orphan, ip := s.leak("gone")
 			_, web := s.live("web")
-			leaving, left := s.live("leaving")
-			want := map[string]bool{web.String(): true, left.String(): !tt.goes}
+			want := map[string]bool{web.String(): true}
 
 			toPlugin := s.proxy()
 			gate, done := proxy.NewGate(), make(chan error, 1)
@@ -63,7 +49,7 @@ func TestReaperReleasesFromABlockWhileThePluginIsWritingIt(t *testing.T) {
 			through, err := s.Through(s.kubeconfigOf(toPlugin))
 			s.must(err)
 			go func() {
-				ips, err := tt.plugin(s, through, orphan, leaving)
+				ips, err := tt.plugin(s, through, orphan)
 				if err == nil && tt.comes != "" {
 					sandbox := calico.NewSandbox(shop, tt.comes, node)
 					err = s.CreatePod(s.Context(), sandbox, ips)
@@ -77,13 +63,9 @@ func TestReaperReleasesFromABlockWhileThePluginIsWritingIt(t *testing.T) {
 				s.Fatalf("the plugin wrote no block: %v", err)
 			}
 			report := s.mustReap(reap.ExitDone, releaseNow)
-			s.wantOutcomes(report, map[netip.Addr]string{ip: "released", web: "kept", left: "kept"})
+			s.wantOutcomes(report, map[netip.Addr]string{ip: "released", web: "kept"})
 			gate.Open()
 			s.must(<-done)
-			if tt.goes {
-				s.dies(leaving)
-				delete(want, left.String())
-			}
 			s.wantWhole(want)
 		})
 	}

@@ -28,28 +28,9 @@ func TestBlockThatIsWrittenWhileTheReaperReleasesFromIt(t *testing.T) {
 		do:   func(s *fixture, _ calico.Sandbox, _ netip.Addr) { s.live("new") },
 		want: "released",
 	}, {
-		name: "the DEL of a pod that goes",
-		do: func(s *fixture, _ calico.Sandbox, _ netip.Addr) {
-			leaving, _ := s.live("leaving")
-			s.must(s.Del(s.Context(), leaving))
-			s.dies(leaving)
-		},
-		want: "released",
-	}, {
 		name: "the orphan's own DEL",
 		do:   func(s *fixture, orphan calico.Sandbox, _ netip.Addr) { s.must(s.Del(s.Context(), orphan)) },
 		want: "released",
-	}, {
-		name: "an ADD for a pod of the orphan's name, which keeps what it got",
-		do:   func(s *fixture, _ calico.Sandbox, _ netip.Addr) { s.live("gone") },
-		want: "released",
-	}, {
-		name: "the orphan's own DEL, and an ADD that gives the address to another pod",
-		do: func(s *fixture, orphan calico.Sandbox, ip netip.Addr) {
-			s.must(s.Del(s.Context(), orphan))
-			s.liveAt("new", calico.NewContainerID(), ip)
-		},
-		want: "changed",
 	}, {
 		name: "the orphan's own DEL, and an ADD that gives the address to a pod of its name",
 		do: func(s *fixture, orphan calico.Sandbox, ip netip.Addr) {

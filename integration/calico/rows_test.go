@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
@@ -19,11 +20,9 @@ type row struct {
 	// the addresses, or the handles, that the rest is about.
 	set func(s *fixture, pod string) []string
 
-	// want is verdict, reason and outcome under the policy of the test: one
-	// of all of set's, or one of each, with commas between. Told is the same in a
-	// second run, under a policy that has more released; empty for the same
-	// again.
-	want, told string
+	// want is verdict, reason and outcome: one of all of set's, or one of each, with commas
+	// between.
+	want string
 }
 
 // A planted row is one that was brought about.
@@ -42,63 +41,32 @@ func (s *fixture) plant(rows []row) []planted {
 	return all
 }
 
-// wantRows compares what the report says of the rows with what is due. What an
-// earlier run released is not in it any more.
-func (s *fixture) wantRows(rows []planted, r *reap.Report, due func(row) string) {
+// prove runs the reaper and compares what the report says of the rows with what is due, and
+// what blocks and handles hold afterwards with what was released.
+func (s *fixture) prove(rows []planted) {
 	s.Helper()
+	held := s.held()
+	r := s.mustReap(reap.ExitDone, releaseNow)
 	got := lines(r)
 	for _, row := range rows {
-		wants := strings.Split(due(row.row), ", ")
-		if len(wants) != 1 && len(wants) != len(row.names) {
-			s.Fatalf("%s: %d wants for %v", row.name, len(wants), row.names)
-		}
+		wants := strings.Split(row.want, ", ")
 		for i, name := range row.names {
 			want := wants[min(i, len(wants)-1)]
 			if got[name] != want {
 				s.Errorf("%s: %s is %q, want %q", row.name, name, got[name], want)
 			}
-			delete(got, name)
+			if delete(got, name); strings.HasSuffix(want, " released") {
+				delete(held, name)
+			}
 		}
 	}
-	for name, line := range got {
-		s.Errorf("no row has %s, which is %q", name, line)
+	if len(got) > 0 {
+		s.Errorf("no row has %v", got)
 	}
-}
-
-// play plants the rows and runs the reaper, and proves what has to be so after
-// any run; then again with the terms that have more released, if there are any.
-func (s *fixture) play(terms string, rows []row) {
-	s.Helper()
-	all := s.plant(rows)
-	s.prove(releaseNow, all, func(r row) string { return r.want })
-	if terms == "" {
-		return
+	if diff := cmp.Diff(held, s.held()); diff != "" {
+		s.Errorf("allocated in blocks (-want +got):\n%s", diff)
 	}
-	s.prove(releaseNow+terms, all, secondRun)
-}
-
-// secondRun is what is due in the second run.
-func secondRun(r row) string {
-	if r.told != "" {
-		return r.told
-	}
-	wants := strings.Split(r.want, ", ")
-	for i, want := range wants {
-		if strings.HasSuffix(want, " released") {
-			wants[i] = ""
-		}
-	}
-	return strings.Join(wants, ", ")
-}
-
-// prove runs the reaper and looks at everything afterwards.
-func (s *fixture) prove(policy string, rows []planted, due func(row) string) {
-	s.Helper()
-	before, findings := s.state(), s.check()
-	r := s.mustReap(reap.ExitDone, policy)
-	s.wantRows(rows, r, due)
-	s.wantReleased(before, r)
-	s.wantHarmless(r, s.wantSound(findings, r))
+	s.wantCounts()
 }
 
 // pod creates a pod of the shop, for a sandbox or for none. It is on the fixture's

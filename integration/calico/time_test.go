@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/engine"
 )
 
@@ -21,29 +22,28 @@ func TestTimesOfThePluginAreRead(t *testing.T) {
 		young       = "held TooYoung kept"
 		soon        = "suspected SandboxReplaced kept"
 	)
-	each(t, func(s *fixture) {
-		through := func(policy string, at time.Duration, want map[netip.Addr]string) {
-			s.Helper()
-			r, err := s.engine(engine.After(at)).Run(s.Context(), policy)
-			s.must(err)
-			wanted := map[string]string{}
-			for ip, line := range want {
-				wanted[ip.String()] = line
-			}
-			if diff := cmp.Diff(wanted, lines(r)); diff != "" {
-				s.Fatalf("at the run after %v (-want +got):\n%s", at, diff)
-			}
+	s := newFixture(t, calico.KubernetesT(t))
+	through := func(policy string, at time.Duration, want map[netip.Addr]string) {
+		s.Helper()
+		r, err := s.engine(engine.After(at)).Run(s.Context(), policy)
+		s.must(err)
+		wanted := map[string]string{}
+		for ip, line := range want {
+			wanted[ip.String()] = line
 		}
-		_, gone := s.leak("gone")
-		through(policy, 0, map[netip.Addr]string{gone: young})
-		through(policy, 5*time.Minute+short, map[netip.Addr]string{gone: young})
-		through(policy, 5*time.Minute+past, map[netip.Addr]string{gone: "orphan PodAbsent released"})
+		if diff := cmp.Diff(wanted, lines(r)); diff != "" {
+			s.Fatalf("at the run after %v (-want +got):\n%s", at, diff)
+		}
+	}
+	_, gone := s.leak("gone")
+	through(policy, 0, map[netip.Addr]string{gone: young})
+	through(policy, 5*time.Minute+short, map[netip.Addr]string{gone: young})
+	through(policy, 5*time.Minute+past, map[netip.Addr]string{gone: "orphan PodAbsent released"})
 
-		_, old := s.leak("db-0")
-		_, fresh := s.live("db-0")
-		const present = "inUse PodPresent kept"
-		through(atOnce, 0, map[netip.Addr]string{old: soon, fresh: present})
-		through(atOnce, 4*time.Minute+short, map[netip.Addr]string{old: soon, fresh: present})
-		through(atOnce, 4*time.Minute+past, map[netip.Addr]string{old: "orphan SandboxReplaced released", fresh: present})
-	})
+	_, old := s.leak("db-0")
+	_, fresh := s.live("db-0")
+	const present = "inUse PodPresent kept"
+	through(atOnce, 0, map[netip.Addr]string{old: soon, fresh: present})
+	through(atOnce, 4*time.Minute+short, map[netip.Addr]string{old: soon, fresh: present})
+	through(atOnce, 4*time.Minute+past, map[netip.Addr]string{old: "orphan SandboxReplaced released", fresh: present})
 }

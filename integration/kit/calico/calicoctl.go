@@ -59,12 +59,6 @@ func (d *Datastore) ApplyPool(ctx context.Context, name string, cidr netip.Prefi
 	})
 }
 
-// DisablePool has no more addresses given out of the pool.
-func (d *Datastore) DisablePool(ctx context.Context, name string) error {
-	_, err := d.Calicoctl(ctx, "", "patch", "ippool", name, `--patch={"spec":{"disabled":true}}`)
-	return err
-}
-
 // DeletePool deletes the pool. Its blocks stay where they have addresses.
 func (d *Datastore) DeletePool(ctx context.Context, name string) error {
 	_, err := d.Calicoctl(ctx, "", "delete", "ippool", name)

@@ -20,13 +20,6 @@ type fixture struct {
 	cluster   *cluster.Cluster
 	datastore *calico.Datastore // nil if Calico's programs that run here do not know it
 	env       []string          // of ip-reaper
-	etcds     []etcd
-}
-
-// An etcd holds some of the store below its prefixes: that of the API server, or Calico's own.
-type etcd struct {
-	client   *clientv3.Client
-	prefixes []string
 }
 
 // load makes the store hold what the form's folder has, byte for byte. The objects of
@@ -35,14 +28,12 @@ type etcd struct {
 func (f form) load(t *testing.T) fixture {
 	t.Helper()
 	s := fixture{cluster: cluster.StartT(t)}
-	served := etcd{connect(t, s.cluster.EtcdURL), []string{"/registry/pods/", "/registry/minions/"}}
+	served := connect(t, s.cluster.EtcdURL)
 	switch f.group {
 	case "":
 		s.datastore = calico.EtcdT(t)
 		s.env = []string{"ETCD_ENDPOINTS=" + s.datastore.Etcd.Endpoint}
-		own := etcd{s.datastore.Etcd.Client, []string{"/"}}
-		own.put(t, f.keys(t))
-		s.etcds = append(s.etcds, own)
+		put(t, s.datastore.Etcd.Client, f.keys(t))
 	case groupV1:
 		define(t, s.cluster, f.group)
 		s.datastore = calico.KubernetesT(t)
@@ -51,21 +42,19 @@ func (f form) load(t *testing.T) fixture {
 		s.cluster.ResetT(t)
 	}
 	if f.group != "" {
-		served.prefixes = append(served.prefixes, "/registry/"+f.group+"/")
-		served.put(t, f.objects(t))
+		put(t, served, f.objects(t))
 	}
-	served.put(t, items(t, filepath.Join("testdata", f.alive, "pods.json")))
+	put(t, served, items(t, filepath.Join("testdata", f.alive, "pods.json")))
 	f.createNodes(t, s.cluster, served)
-	s.etcds = append(s.etcds, served)
 	return s
 }
 
 // createNodes creates the nodes, ready as they were.
-func (f form) createNodes(t *testing.T, c *cluster.Cluster, served etcd) {
+func (f form) createNodes(t *testing.T, c *cluster.Cluster, served *clientv3.Client) {
 	t.Helper()
 	file := filepath.Join("testdata", f.alive, "nodes.json")
 	if f.aged {
-		served.put(t, items(t, file))
+		put(t, served, items(t, file))
 		return
 	}
 	var list corev1.NodeList
@@ -94,10 +83,10 @@ func connect(t *testing.T, url string) *clientv3.Client {
 }
 
 // put writes the values.
-func (e etcd) put(t *testing.T, values map[string]string) {
+func put(t *testing.T, client *clientv3.Client, values map[string]string) {
 	t.Helper()
 	for key, value := range values {
-		if _, err := e.client.Put(t.Context(), key, value); err != nil {
+		if _, err := client.Put(t.Context(), key, value); err != nil {
 			t.Fatal(err)
 		}
 	}
