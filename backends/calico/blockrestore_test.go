@@ -83,29 +83,6 @@ func TestBlockRestore(t *testing.T) {
 	}
 }
 
-func TestRestoreOfAnOrdinalThatIsNotFree(t *testing.T) {
-	inShapes(t, func(t *testing.T, s shape) {
-		b := mustRead(t, s.stored(blocks, "10.0.0.0/30", threeOfFour))
-		free, err := b.release([]int{3})
-		if err != nil {
-			t.Fatal(err)
-		}
-		all := allocationsOf(b, []int{0, 3, 3})
-		for name, tt := range map[string]struct {
-			block
-			allocations []recordedAllocation
-		}{
-			"an ordinal that is taken":             {free, all[:1]},
-			"an ordinal that is taken by itself":   {b, all[1:2]},
-			"a key that stands twice in the block": {mustRead(t, s.stored(blocks, "10.0.0.0/30", strings.Replace(string(free.value()), `"cidr":`, `"x":1,"x":1,"cidr":`, 1))), all[1:2]},
-		} {
-			if after, err := tt.restore(tt.allocations); err == nil {
-				t.Errorf("%s: restore = %s, want an error", name, describe(after))
-			}
-		}
-	})
-}
-
 // Calico before 3.22.2 wrote no sequence numbers. A number that another writer left
 // behind must not be taken for the record's.
 func TestBlockRestoreWithoutASequenceNumber(t *testing.T) {

@@ -129,32 +129,6 @@ func TestNotInstalled(t *testing.T) {
 	}
 }
 
-func TestReady(t *testing.T) {
-	for name, tt := range map[string]struct {
-		info http.HandlerFunc
-		says string // empty: it is ready
-	}{
-		"ready":           {ready, ""},
-		"without a word":  {say(`{"spec":{}}`), ""},
-		"ready at last":   {first(broken, ready), ""},
-		"locked":          {locked, "datastoreReady is false"},
-		"nothing there":   {absent("crd.projectcalico.org/v1/clusterinformations/default"), "no clusterinformation default"},
-		"behind a proxy":  {html(http.StatusNotFound), "could not find"},
-		"forbidden":       {forbidden, "no such right"},
-		"of a wrong type": {say(`{"spec":{"datastoreReady":"false"}}`), "cannot unmarshal"},
-	} {
-		_, b := newAPI(t, with(v1, v1Info, tt.info))
-		store, err := b.datastore(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = store.ready(t.Context())
-		if (err == nil) != (tt.says == "") || err != nil && (!strings.Contains(err.Error(), tt.says) || errors.Is(err, ipam.ErrNotInstalled)) {
-			t.Errorf("%s: ready = %v, want %q in it", name, err, tt.says)
-		}
-	}
-}
-
 // The backend keeps the datastore that it found. After a failure it looks again.
 func TestDatastoreIsFoundOnce(t *testing.T) {
 	a, b := newAPI(t, with(v1, v1Blocks, first(forbidden, served("v1"))))

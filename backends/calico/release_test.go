@@ -186,33 +186,6 @@ func TestReleaseWhoseAnswerIsLost(t *testing.T) {
 	})
 }
 
-func TestReleaseWhoseAnswerIsLostAndAddressGivenAway(t *testing.T) {
-	s := newFixture(t, shapes[0])
-	ws := s.warrants(s.leak(2)...)
-	newOwner := func() {
-		err := edit(s.fakeStore, blocks, firstBlock, func(b *calicoBlock) bool {
-			b.Unallocated = slices.DeleteFunc(b.Unallocated, func(n int) bool { return n == 1 })
-			b.Allocations[1], b.Attributes = new(int), []calicoAttribute{{Handle: "net.x"}}
-			return true
-		})
-		if err != nil {
-			t.Error(err)
-		}
-	}
-	s.failing("put block", func() error { return errLost })
-	if got := outcomes(s.backend.Release(t.Context(), ws)); got != "again again" {
-		t.Errorf("Release = %s", got)
-	}
-	newOwner()
-	before := s.snapshot()
-	if got := outcomes(s.backend.Release(t.Context(), ws)); got != "gone changed" {
-		t.Errorf("the second Release = %s, want the new owner to stay", got)
-	}
-	if diff := cmp.Diff(before, s.snapshot()); diff != "" {
-		t.Errorf("the store's content (-want +got):\n%s", diff)
-	}
-}
-
 func TestKeysThatAreNoOrdinals(t *testing.T) {
 	b := mustRead(t, shapes[0].stored(blocks, "10.0.0.0/30", threeOfFour))
 	for _, key := range []string{"", "x", "-1", "4", "1.0", "18446744073709551616"} {
