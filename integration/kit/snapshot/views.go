@@ -15,7 +15,8 @@ import (
 var writeCount = regexp.MustCompile(`"sequenceNumber":[0-9]+`)
 
 // Bytes returns the content of each object, byte for byte, but for what counts
-// writes, and for the birth of an object that is Reborn.
+// writes, for the birth of an object that is Reborn, and for the order of the attributes of a
+// block of Calico's: a restore puts them last.
 func (s Store) Bytes() map[string]string {
 	all := map[string]string{}
 	for path, o := range s {
@@ -39,9 +40,34 @@ func (o Object) content() string {
 	}
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		lines = append(lines, name+": "+writeCount.ReplaceAllString(string(fields[name]), ""))
+		lines = append(lines, name+": "+inOrder(fields[name]))
 	}
 	return strings.Join(lines, "\n")
+}
+
+// inOrder returns a value without its count of writes. In a block of Calico's, each allocation
+// has its attribute in place of an index.
+func inOrder(raw json.RawMessage) string {
+	var fields map[string]json.RawMessage
+	var block struct {
+		Allocations []*int
+		Attributes  []json.RawMessage
+		Sequences   map[string]json.Number `json:"sequenceNumberForAllocation"`
+	}
+	if json.Unmarshal(raw, &fields) != nil || json.Unmarshal(raw, &block) != nil || fields["attributes"] == nil {
+		return writeCount.ReplaceAllString(string(raw), "")
+	}
+	var lines []string
+	for ordinal, index := range block.Allocations {
+		if index != nil {
+			lines = append(lines, fmt.Sprintf("%d: %s", ordinal, block.Attributes[*index]))
+		}
+	}
+	lines = append(lines, fmt.Sprint(len(block.Attributes), " attributes, ", block.Sequences))
+	for _, field := range []string{"allocations", "attributes", "sequenceNumber", "sequenceNumberForAllocation"} {
+		delete(fields, field)
+	}
+	return strings.Join(append(lines, string(encode(fields))), "\n")
 }
 
 // Held returns who has what: each allocation of a pool or block under its path,
