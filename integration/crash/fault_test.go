@@ -57,9 +57,11 @@ func TestEveryLostAnswerIsTriedAgainOrReported(t *testing.T) {
 	_, writes := requests(w)
 	faults := fault.Faults[3:]
 	if testing.Short() {
-		writes = []string{"patch ippools", "delete overlappingrangeipreservations", "delete reservedips", "update ipamblocks"}
+		writes = []string{"patch ippools", "delete overlappingrangeipreservations", "delete reservedips"}
 		faults = faults[1:]
 	}
+	// Handles of a block whose answer is lost stay for a later run: see TestReleaseWhoseAnswerIsLost.
+	writes = slices.DeleteFunc(writes, func(request string) bool { return request == "update ipamblocks" })
 	for _, request := range writes {
 		for _, f := range faults {
 			w.Sub(f.Name+" in the answer to "+request, func() {
