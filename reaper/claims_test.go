@@ -45,7 +45,6 @@ func TestAnnotationOfAnotherPodIsEvidenceAsThePolicySays(t *testing.T) {
 		{"its annotation, and another address in its status", nil, inStatus(1, showing(other, ip2, ip1)), inUse, goes},
 		{"the annotation of the pod that it names", nil, showing(web, ip1), decision{judge.InUse, judge.PodPresent, ""}, decision{judge.InUse, judge.PodPresent, ""}},
 		{"its annotation, and the allocation names no pod", func(a *ipam.Allocation) { a.Owner.Pod = ipam.PodRef{} }, showing(other, ip1), inUse, inUse},
-		{"its annotation, and the name is derived", func(a *ipam.Allocation) { a.Inferred = true }, showing(other, ip1), inUse, inUse},
 		{"its annotation, and the allocation protects the address", func(a *ipam.Allocation) {
 			a.Protects, a.IP = &ipam.Protection{IPs: []netip.Addr{ip1}, TTL: new(policy.Duration{}.Duration), Deletable: true}, netip.Addr{}
 		}, showing(other, ip1), decision{judge.InUse, judge.AddressInUse, "10.0.0.1 is shown by pod default/other"}, goes},

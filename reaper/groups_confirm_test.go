@@ -76,28 +76,6 @@ func TestConfirmLooksAtTheOwnersOfAllSiblings(t *testing.T) {
 	}
 }
 
-// Promise 1, 4. If the pod of one allocation of the group is inferred, the second look
-// lists all pods. One that names no pod is of the pod that its siblings name.
-func TestGroupWithAnInferredPodNeedsAList(t *testing.T) {
-	for name, change := range map[string]func(*ipam.Allocation){
-		"inferred": func(a *ipam.Allocation) { a.Inferred = true },
-	} {
-		t.Run(name, func(t *testing.T) {
-			as := groupOf(2)
-			change(&as[1])
-			look := newSecondLook(t, &backendtest.Pods{}, as...)
-			ws, errs := look.confirmer(1).Confirm(t.Context(), look.orphans[:1])
-			equal(t, "error", errs[0], nil)
-			equal(t, "calls", look.pods.Calls(), []string{"list pods"})
-
-			look.pods.Add(showing(other, as[1].IP))
-			again, err := renewed(t.Context(), ws[0])
-			refused(t, again, err, ipam.ErrReturned)
-			equal(t, "calls", look.pods.Calls(), []string{"list pods"})
-		})
-	}
-}
-
 // Promise 4. A warrant rests on the looks at all siblings, and is as old as the oldest.
 // Sixteen pods are read at a time, so here one pod is read after the others.
 func TestWarrantOfAGroupIsAsOldAsTheOldestLook(t *testing.T) {

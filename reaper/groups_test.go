@@ -56,8 +56,6 @@ func TestAllocationIsKeptWithItsSibling(t *testing.T) {
 		{name: "the other is another pod's, which is gone", second: func(a *ipam.Allocation) { a.Owner.Pod = other }, want: absent, other: absent},
 		{name: "the other cannot be understood", second: func(a *ipam.Allocation) { a.Unreadable = "no JSON" },
 			want: siblingKept("Unreadable"), other: decision{judge.Held, judge.Unreadable, "no JSON"}},
-		{name: "the other's pod is inferred", second: func(a *ipam.Allocation) { a.Inferred = true },
-			want: siblingKept("OwnerUnknown"), other: decision{judge.Held, judge.OwnerUnknown, "its handle does not say that it belongs to a pod"}},
 		{name: "the other is too young", second: func(a *ipam.Allocation) { a.Created = noon },
 			want: decision{judge.Held, judge.TooYoung, "it is too young until 2026-03-01T12:05:00Z"}, other: decision{judge.Held, judge.TooYoung, "it is too young until 2026-03-01T12:05:00Z"}},
 		{name: "the other's node is not ready", second: func(a *ipam.Allocation) { a.Owner.Node = "n1" }, nodes: []census.Node{{Name: "n1"}},

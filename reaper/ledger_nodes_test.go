@@ -172,16 +172,6 @@ func TestSiblingOfAnAddressOnAnUnreachableNodeIsKept(t *testing.T) {
 	equal(t, "verdict on its sibling", decisionOf(decisions[1]), unknownNode)
 }
 
-// Promise 2. A derived name proves nothing about a node.
-func TestNodeOfAnInferredPodIsNotRemembered(t *testing.T) {
-	a := webAllocation()
-	a.Inferred = true
-	pod := showing(web, ip1)
-	pod.Node = "n1"
-	s := situation{pools: []ipam.Pool{poolOf(a)}, pods: []census.Pod{pod}}
-	equal(t, "remembered", s.seen(t, noon).Len(), 0)
-}
-
 // The ledger keeps no node that the store names.
 func TestNodeThatTheStoreNamesIsNotRemembered(t *testing.T) {
 	for store, remembered := range map[string]int{"n1": 0, "n2": 1, "": 1} {

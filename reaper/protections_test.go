@@ -246,8 +246,7 @@ func TestObjectThatCannotBeDecodedHoldsWhatItMayName(t *testing.T) {
 // Promise 2. An allocation that names no pod for certain may be of any namespace.
 func TestObjectThatCannotBeDecodedHoldsAllocationsWithoutAPod(t *testing.T) {
 	for name, owner := range map[string]ipam.Allocation{
-		"no pod":       {Owner: ipam.Owner{Sandbox: "s1"}},
-		"inferred pod": {Owner: ipam.Owner{Pod: app("gone-1").Pod, Sandbox: "s1"}, Inferred: true},
+		"no pod": {Owner: ipam.Owner{Sandbox: "s1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			owner.Key, owner.Token, owner.IP = "2", "t", ip2

@@ -119,7 +119,7 @@ func (c *sendByCluster) Pods(ctx context.Context) ([]census.Pod, error) {
 // the old warrant expires, a lease whose DEL takes longer than that would stay for ever.
 func TestRenewMayBeSentAfterTheWarrantHasExpired(t *testing.T) {
 	a := allocations(1)[0]
-	a.NeverAdopted, a.Inferred = true, true
+	a.NeverAdopted, a.Owner.Pod = true, ipam.PodRef{}
 	look := newSecondLook(t, &backendtest.Pods{}, a)
 	cluster := &sendByCluster{Cluster: look.pods}
 	ws, errs := reaper.NewConfirmer(cluster, look.census, 1).Confirm(t.Context(), look.orphans)

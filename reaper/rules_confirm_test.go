@@ -45,7 +45,6 @@ func TestSecondLookAsksTheRulesAgain(t *testing.T) {
 	}
 	handle := entry(func(a *ipam.Allocation) { *a = emptyHandle() })
 	named := all(handle, owner(ipam.Owner{Pod: web, Sandbox: "s1"}))
-	derived := all(inferred, terms(func(p *policy.Policy) { p.Pods.Unnamed = policy.Release }))
 	_, _, s2 := sandboxSituation()
 	s1, forged := s2, s2
 	s1.Sandbox, forged.Sandbox, forged.Addresses = "s1", "forged", nil
@@ -72,11 +71,6 @@ func TestSecondLookAsksTheRulesAgain(t *testing.T) {
 		{"an empty handle of a pod that is absent", named, nil, add(), get, nil},
 		{"an empty handle of a pod that is back", named, nil, add(census.Pod{Ref: web}), get, ipam.ErrReturned},
 		{"an empty handle of a pod, and no answer", named, nil, silent(""), get, ipam.ErrAgain},
-		{"a derived name, and nothing changed", derived, nil, add(), list, nil},
-		{"a derived name, and its pod is back", derived, nil, add(census.Pod{Ref: web}), list, ipam.ErrReturned},
-		{"a derived name, and its pod is back and finished", derived, nil, add(census.Pod{Ref: web, Finished: true}), list, ipam.ErrReturned},
-		{"a derived name, and another pod shows the address", derived, nil, add(showing(other, ip1)), list, ipam.ErrReturned},
-		{"a derived name, and another pod does not show its addresses", derived, nil, add(census.Pod{Ref: other, AddressUnknown: true}), list, ipam.ErrKept},
 		{"the other sandbox", replace(sandboxSituation), nil, add(), "", nil},
 		{"the other sandbox, whose pod is gone by now", replace(sandboxSituation), nil, func(p *backendtest.Pods) { p.Remove(web) }, "", nil},
 		{"this sandbox", replace(sandboxSituation), nil, back(s1), "", ipam.ErrReturned},

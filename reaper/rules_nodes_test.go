@@ -35,7 +35,6 @@ func TestNodeThatIsNotReadyKeeps(t *testing.T) {
 	change := func(f func(a *ipam.Allocation)) change { return entry(f) }
 	verdicts(t, all(onNode1, beside(later), nodes(notReady("n1")), terms(releaseAll), terms(func(p *policy.Policy) { p.Nodes.Unreachable = policy.Hold })),
 		of("PodAbsent", unreachable),
-		of("PodAbsent of an inferred pod", unreachable, inferred),
 		of("PodReplaced", unreachable, change(func(a *ipam.Allocation) { a.Owner.UID = "old" }), pods(census.Pod{Ref: web, UID: "new"})),
 		of("PodFinished", unreachable, pods(census.Pod{Ref: web, Finished: true})),
 		of("SandboxReplaced", unreachable, change(func(a *ipam.Allocation) { a.SandboxOwned, a.Created = true, noon.Add(-time.Hour) }),
@@ -219,7 +218,6 @@ func TestPodOnAnotherNodeLeavesItsAllocationOnlyWithTheProof(t *testing.T) {
 		})),
 		of("the pod leaves out a network that never has an address", moved, its(func(p *census.Pod) { p.AddressUnknown, p.Starting, p.LeavesOut = false, false, true })),
 		of("the pod claims an address that the store has on the old node", moved, its(func(p *census.Pod) { p.Addresses = []netip.Addr{ip2} })),
-		of("the name is derived", present, inferred),
 		of("the allocation may be of an ADD in flight", moved, entry(func(a *ipam.Allocation) { a.Created = noon.Add(-time.Minute) })),
 		of("the store does not say its age", moved, entry(func(a *ipam.Allocation) { a.Created = time.Time{} })),
 		of("it was made in the future", moved, entry(func(a *ipam.Allocation) { a.Created = noon.Add(time.Hour) })),
@@ -292,5 +290,4 @@ func TestPodsThatHangDoNotHoldAllocationsWithoutANameForEver(t *testing.T) {
 		s.pools[0].Allocations[0].Token = "t2"
 		equal(t, "verdict on what changed meanwhile", s.judge(t, noon.Add(tt.want))[0].Verdict, judge.Suspected)
 	}
-	given(common, owner(webAllocation().Owner), inferred, pods(starting("n1"))).ripens(t, 4*time.Minute)
 }

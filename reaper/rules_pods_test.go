@@ -108,19 +108,11 @@ func TestFinishedPodHoldsUnlessThePolicySaysRelease(t *testing.T) {
 		either("another pod, which shows the address", absent, absent, ended(showing(other, ip1))),
 		either("another pod, which shows the address of an allocation without a name", shown, held(judge.OwnerUnknown, "it names a sandbox only"),
 			ended(showing(other, ip1)), owner(ipam.Owner{Sandbox: "alone"})),
-		either("another pod, which shows the address of an allocation with a derived name", shown, inferredHeld,
-			ended(showing(other, ip1)), inferred),
 		either("a pod of that name with another UID, which shows nothing", replaced, replaced, ended(census.Pod{Ref: web, UID: "new"}), old),
 		either("a pod of that name with another UID, which shows the address", hold, release,
 			ended(census.Pod{Ref: web, UID: "new", Addresses: []netip.Addr{ip1}}), old),
 	)
 }
-
-// inferred makes the name of the pod one that the backend derived.
-var (
-	inferred     = entry(func(a *ipam.Allocation) { a.Inferred = true })
-	inferredHeld = held(judge.OwnerUnknown, "its handle does not say that it belongs to a pod")
-)
 
 // unnamed sets the disposition for allocations that name no pod for certain.
 func unnamed(p *policy.Policy, d policy.Disposition) { p.Pods.Unnamed = d }
@@ -144,24 +136,6 @@ func TestAllocationThatNamesOnlyASandbox(t *testing.T) {
 	verdicts(t, all(s1, terms(func(p *policy.Policy) { p.Pods.Unnamed = policy.Release })),
 		of("some namespaces are excluded", held(judge.OutOfScope, "namespaces.exclude has prod"), excludes("prod")),
 		of("a rule holds some namespaces", held(judge.RuleHold, "rules[0] holds what it matches: namespaces prod"), holds(policy.Match{Namespaces: []string{"prod"}})),
-	)
-}
-
-// Promise 1, 2. The backend derived the name. It keeps the address if such a pod exists, and
-// proves nothing if no such pod exists.
-func TestInferredOwnerOnlyEverKeeps(t *testing.T) {
-	dispositions(t, func(p *policy.Policy, d policy.Disposition) { p.Pods.Unnamed, p.Pods.Finished = d, d },
-		either("no such pod", inferredHeld, absent, inferred, pods(showing(other, ip2))),
-		either("no such pod, and another one does not show its addresses", inferredHeld, inferredHeld, inferred, pods(census.Pod{Ref: other, AddressUnknown: true})),
-		either("another pod shows the address", shown, shown, inferred, pods(showing(other, ip1))),
-		either("a pod of that name", present, present, inferred, pods(census.Pod{Ref: web})),
-		either("a pod of that name that is finished", present, present, inferred, pods(census.Pod{Ref: web, Finished: true})),
-		either("a pod of that name with another UID", present, present, inferred, pods(census.Pod{Ref: web, UID: "new"}),
-			entry(func(a *ipam.Allocation) { a.Owner.UID = "old" })),
-		either("a pod of that name with another sandbox", present, present, inferred, entry(func(a *ipam.Allocation) { a.SandboxOwned = true }),
-			pods(census.Pod{Ref: web, Sandbox: "s2", Addresses: []netip.Addr{ip2}})),
-		either("a pod that its StatefulSet brings back", stays, stays, inferred, entry(func(a *ipam.Allocation) { a.Owner.Pod.Name = "db-0" }),
-			sets(census.StatefulSet{Namespace: "default", Name: "db", Replicas: 1})),
 	)
 }
 
@@ -205,7 +179,6 @@ func TestAddressShownByPodThatHoldsItElsewhere(t *testing.T) {
 		of("at another address", shown, elsewhere("blue", "red", func(a *ipam.Allocation) { a.IP = ip2 })),
 		of("for another pod", shown, elsewhere("blue", "red", func(a *ipam.Allocation) { a.Owner.Pod.Namespace = "prod" })),
 		of("by an allocation that is not a pod's", shown, elsewhere("blue", "red", func(a *ipam.Allocation) { a.Foreign = "a tunnel" })),
-		of("by an allocation with a derived name", shown, elsewhere("blue", "red", func(a *ipam.Allocation) { a.Inferred = true })),
 		of("by an allocation that holds no address any more", shown, elsewhere("blue", "red", func(a *ipam.Allocation) { a.EmptyHandle = true })),
 		of("a third pod shows it too", decision{judge.InUse, judge.AddressInUse, "shown by pod default/third"}, elsewhere("blue", "red", nil),
 			pods(showing(ipam.PodRef{Namespace: "default", Name: "third"}, ip1))),
@@ -245,7 +218,6 @@ func TestWhatShowsTooMuchMayHaveTheAddress(t *testing.T) {
 		of("a machine of the namespace", by("virtual machine default/vm"), machine("default")),
 		of("a machine of another namespace", absent, machine("elsewhere")),
 		of("any machine, and no pod is named", by("virtual machine elsewhere/vm"), noName, machine("elsewhere")),
-		of("any machine, and the name was derived", by("virtual machine elsewhere/vm"), inferred, machine("elsewhere")),
 		of("any pod, and no pod is named", held(judge.OwnerUnknown, "it names a sandbox only, and not every pod shows its addresses"), noName, pods(crowded("elsewhere", "a"))),
 		of("any pod that has ended, where these hold", by("pod elsewhere/a"), noName, pods(finished(crowded("elsewhere", "a")))),
 		of("any pod that has ended, where these do not hold", gone, noName, pods(finished(crowded("elsewhere", "a"))),

@@ -21,9 +21,9 @@ func TestWithoutABelievedCensusEveryAllocationIsKept(t *testing.T) {
 	sandboxOnly := webAllocation()
 	sandboxOnly.Owner = ipam.Owner{Sandbox: "s1"}
 	unnamed := inventory(t, fixedStore{poolOf(sandboxOnly)})
-	guessed, ownSandbox := webAllocation(), webAllocation()
-	guessed.Inferred, ownSandbox.SandboxOwned = true, true
-	inferred, perSandbox := inventory(t, fixedStore{poolOf(guessed)}), inventory(t, fixedStore{poolOf(ownSandbox)})
+	ownSandbox := webAllocation()
+	ownSandbox.SandboxOwned = true
+	perSandbox := inventory(t, fixedStore{poolOf(ownSandbox)})
 	ownerless := emptyHandle()
 	ownerless.Owner = ipam.Owner{}
 	handles, ownerlessHandles := inventory(t, fixedStore{poolOf(emptyHandle())}), inventory(t, fixedStore{poolOf(ownerless)})
@@ -35,7 +35,6 @@ func TestWithoutABelievedCensusEveryAllocationIsKept(t *testing.T) {
 	}{
 		{"the zero census", inv, census.Census{}},
 		{"the zero census and an allocation without a name", unnamed, census.Census{}},
-		{"the zero census and an inferred name", inferred, census.Census{}},
 		{"the zero census and a sandbox of its own", perSandbox, census.Census{}},
 		{"the zero census and an empty handle", handles, census.Census{}},
 		{"the zero census and an empty handle without an owner", ownerlessHandles, census.Census{}},

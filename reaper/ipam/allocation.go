@@ -85,10 +85,6 @@ type Allocation struct {
 	// NodeLearned is set by Judge if the store does not name the node of the owner.
 	NodeLearned bool
 
-	// Inferred is set if the store does not name the pod, and the backend derived
-	// the name from another field.
-	Inferred bool
-
 	// SandboxOwned is set if each sandbox gets an allocation of its own and adopts
 	// none. Then an allocation has been replaced as soon as the pod shows another
 	// sandbox.
@@ -130,7 +126,7 @@ func (a *Allocation) NamesPod() bool { return a.Owner.Pod.Namespace != "" && a.O
 // ProvesOwner reports whether the store itself says that the named pod has the
 // address. Decisions on other allocations may rest on that.
 func (a *Allocation) ProvesOwner() bool {
-	return a.Unreadable == "" && a.Foreign == "" && !a.Inferred && a.HoldsAddress()
+	return a.Unreadable == "" && a.Foreign == "" && a.HoldsAddress()
 }
 
 // HoldsAddress reports whether the allocation takes an address of a store.

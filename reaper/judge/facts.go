@@ -130,7 +130,7 @@ func (f *Facts) believes(a *ipam.Allocation, pod census.Pod, ip netip.Addr) bool
 	case f.unclaimed:
 		return false
 	}
-	return f.policy.Evidence.Annotations != policy.OwnAnnotations || !a.NamesPod() || a.Inferred
+	return f.policy.Evidence.Annotations != policy.OwnAnnotations || !a.NamesPod()
 }
 
 // Hiding returns how many pods may have an address that they do not show.
@@ -149,7 +149,7 @@ func (f *Facts) hiding() int {
 // the addresses of finished pods, or the container runtime tells of the sandbox.
 func (f *Facts) otherWitness(a *ipam.Allocation) (census.Pod, bool) {
 	for pod := range f.OthersShowing(a) {
-		if !pod.Finished || !a.ByRuntime && f.policy.Pods.Finished != policy.Release && (!a.NamesPod() || a.Inferred) {
+		if !pod.Finished || !a.ByRuntime && f.policy.Pods.Finished != policy.Release && !a.NamesPod() {
 			return pod, true
 		}
 	}

@@ -21,8 +21,7 @@ const (
 )
 
 // state returns the pod that the allocation names, what it is to the allocation, and of a later
-// sandbox the address. Only a pod that exists may speak against an allocation, and only if the
-// store itself names it: a name that the backend derived is not enough.
+// sandbox the address. Only a pod that exists may speak against an allocation.
 //
 // What is asked first is the stronger reason, but for a finished pod that shows the address: its
 // allocation is surely the one.
@@ -31,7 +30,7 @@ func (f *Facts) state(a *ipam.Allocation) (pod census.Pod, state podState, other
 	switch {
 	case presence != census.Present:
 		return pod, noPod, other
-	case a.Inferred || !a.HoldsAddress():
+	case !a.HoldsAddress():
 		return pod, itsPod, other
 	case pod.Finished && pod.Shows(a.IP):
 		return pod, endedPod, other

@@ -70,11 +70,7 @@ func (p *protections) empty() bool {
 
 // over returns the allocations that protect this one.
 func (p *protections) over(a *ipam.Allocation) []*ipam.Allocation {
-	namespace := a.Owner.Pod.Namespace
-	if a.Inferred { // it may be a pod of another namespace
-		namespace = ""
-	}
-	return slices.Concat(p.byIP[a.IP], p.byPod[a.Owner.Pod], p.byNamespace[namespace], p.all)
+	return slices.Concat(p.byIP[a.IP], p.byPod[a.Owner.Pod], p.byNamespace[a.Owner.Pod.Namespace], p.all)
 }
 
 // hold keeps protected addresses, no matter how long they have been ownerless. If

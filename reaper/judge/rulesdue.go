@@ -105,9 +105,6 @@ func podAbsent(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 		return noMatch()
 	}
 	var least time.Duration
-	if a.Inferred {
-		least = f.whileStarting(a)
-	}
 	for node := range f.nodesOf(a) {
 		if f.census.Node(node).Ready && strings.HasSuffix(a.Owner.Pod.Name, "-"+node) { // as a mirror is named
 			least = max(least, mirrorGap)

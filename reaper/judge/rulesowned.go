@@ -174,12 +174,6 @@ func unnamed(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 	case !a.NamesPod() && hiding:
 		return match("it names a sandbox only, and not every pod shows its addresses",
 			Evidence{fromStore, "it names a sandbox only"}, hidden(f.census))
-	case a.Inferred && presence == census.Absent && (held || hiding):
-		evidence := Evidence{fromPolicy, "pods.unnamed is hold"}
-		if !held {
-			evidence = hidden(f.census)
-		}
-		return match("its handle does not say that it belongs to a pod", Evidence{fromStore, "its handle does not say that it belongs to a pod"}, evidence)
 	}
 	return noMatch()
 }
@@ -213,7 +207,7 @@ func podPresent(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 // only if the policy holds the addresses of finished pods.
 func (f *Facts) mayHave(a *ipam.Allocation) string {
 	in := a.Owner.Pod.Namespace
-	if a.Inferred || a.Protects != nil {
+	if a.Protects != nil {
 		in = ""
 	}
 	c := f.census

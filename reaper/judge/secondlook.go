@@ -101,7 +101,7 @@ func FreshnessOf(orphans []Orphan) time.Duration {
 func (o Orphan) NeedsList() bool {
 	namesNone := func(o Orphan) bool {
 		a := o.allocation
-		return a == nil || a.Owner.Pod == ipam.PodRef{} || a.Inferred || a.ByRuntime
+		return a == nil || a.Owner.Pod == ipam.PodRef{} || a.ByRuntime
 	}
 	return namesNone(o) || slices.ContainsFunc(o.group, namesNone)
 }

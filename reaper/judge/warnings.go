@@ -89,7 +89,7 @@ func claimsOf(decisions []Decision) []claim {
 		}
 		for pod := range pods {
 			c := found[pod]
-			found[pod] = claim{pod, c.allocations + 1, cmp.Or(c.example, a.Label()), c.named || a.NamesPod() && !a.Inferred}
+			found[pod] = claim{pod, c.allocations + 1, cmp.Or(c.example, a.Label()), c.named || a.NamesPod()}
 		}
 	}
 	return slices.SortedFunc(maps.Values(found), func(a, b claim) int {
