@@ -112,9 +112,13 @@ func (l *listing) dataDir(ctx context.Context, dir string) iter.Seq2[ipam.Pool, 
 		defer d.close()
 		l.found = true
 		var names []string
-		err = d.each(ctx, func(name string, mode fs.FileMode) error {
-			if (mode.IsDir() || mode&fs.ModeSymlink != 0) && networkName.MatchString(name) {
-				names = append(names, name)
+		err = d.each(ctx, func(name string) error {
+			if !networkName.MatchString(name) {
+				return nil
+			}
+			info, err := d.Lstat(name)
+			if err != nil || info.IsDir() || info.Mode()&fs.ModeSymlink != 0 {
+				names = append(names, name) // to open it says what is wrong
 			}
 			return nil
 		})
@@ -151,11 +155,14 @@ func (l *listing) pool(ctx context.Context, data *folder, network string) (ipam.
 	pool := ipam.Pool{Name: d.path, Network: d.path, Protected: l.protection(d.path)}
 	pool.Range, pool.Capacity = l.own[d.path].capacity()
 	leases := false
-	err = d.each(ctx, func(name string, _ fs.FileMode) error {
+	err = d.each(ctx, func(name string) error {
 		if isOwn(name) {
 			return nil
 		}
 		f, err := d.read(name, maxLease)
+		if errors.Is(err, errReplaced) {
+			f, err = d.read(name, maxLease) // DEL and ADD of the same address
+		}
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // DEL released it meanwhile
 		}

@@ -60,7 +60,7 @@ type place struct {
 func (c cache) places(ctx context.Context) (map[string][]place, error) {
 	of := make(map[string][]place)
 	for _, d := range c {
-		err := d.each(ctx, func(name string, _ fs.FileMode) error {
+		err := d.each(ctx, func(name string) error {
 			for part := range strings.SplitSeq(name, "-") {
 				if sandboxID.MatchString(part) {
 					of[part] = append(of[part], place{d, name})

@@ -58,9 +58,9 @@ var errReplaced = fmt.Errorf("%w: it was replaced while it was opened", ipam.Err
 // close closes the folder. A folder was only read, so nothing can be lost.
 func (d *folder) close() { _ = d.Close() }
 
-// each calls do with the name and the type of each entry, until do returns an error. It
-// holds few of them at a time.
-func (d *folder) each(ctx context.Context, do func(name string, mode fs.FileMode) error) error {
+// each calls do with the name of each entry, until do returns an error. It holds few of them at a
+// time. It asks nothing of the entries themselves: a damaged one would hide the others.
+func (d *folder) each(ctx context.Context, do func(name string) error) error {
 	const chunk = 1024
 	f, err := d.Open(".")
 	if err != nil {
@@ -71,9 +71,9 @@ func (d *folder) each(ctx context.Context, do func(name string, mode fs.FileMode
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		entries, err := f.ReadDir(chunk)
-		for _, e := range entries {
-			if err := do(e.Name(), e.Type()); err != nil {
+		names, err := f.Readdirnames(chunk)
+		for _, name := range names {
+			if err := do(name); err != nil {
 				return err
 			}
 		}

@@ -1,9 +1,11 @@
 package hostlocal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"syscall"
 	"time"
@@ -42,11 +44,17 @@ func (d *folder) lock(ctx context.Context, wait time.Duration) (unlock func(), e
 		}
 		return f, err
 	}
-	f, err := take(lockFile, os.O_CREATE)
+	f, err := take(lockFile, os.O_CREATE|os.O_EXCL) // which follows no symbolic link
+	if errors.Is(err, fs.ErrExist) {
+		f, err = take(lockFile, 0)
+	}
 	if err != nil {
 		return nil, err
 	}
 	info, err := f.Stat()
+	if named, wrong := d.Lstat(lockFile); err == nil && !os.SameFile(info, named) {
+		err = cmp.Or(wrong, errReplaced)
+	}
 	if err == nil && info.Mode()&pluginPerm == 0 {
 		var dir *os.File
 		if dir, err = take(".", 0); err == nil {

@@ -183,3 +183,22 @@ func TestReleaseRemovesOnlyWhatWarrantsName(t *testing.T) {
 		}
 	})
 }
+
+// The lock follows no symbolic link: it would make or lock a lease.
+func TestLockThatIsALinkIsNotTaken(t *testing.T) {
+	for _, to := range []string{"10.88.0.9", "10.88.0.8"} {
+		n := newNode(t)
+		n.write("networks/a/10.88.0.8", "s1\r\neth0")
+		n.must(os.Symlink(to, n.path("networks/a/lock")))
+		d, err := openFolder(n.path("networks/a"))
+		n.must(err)
+		if unlock, err := d.lock(t.Context(), lockWait); err == nil {
+			unlock()
+			t.Errorf("the lock is a link to %s, and was taken", to)
+		}
+		d.close()
+		if _, err := os.Lstat(n.path("networks/a/10.88.0.9")); err == nil {
+			t.Error("a lease was made through the link")
+		}
+	}
+}

@@ -33,7 +33,7 @@ func Find(ctx context.Context, s Source, runID string) (Journal, error) {
 	if len(parts) > 0 {
 		return Assemble(runID, parts)
 	}
-	runs, _, err := s.List(ctx)
+	runs, warnings, err := s.List(ctx)
 	if err != nil {
 		return Journal{}, err
 	}
@@ -47,6 +47,9 @@ func Find(ctx context.Context, s Source, runID string) (Journal, error) {
 	}
 	if len(ids) > 0 {
 		there = fmt.Sprintf("runs with a journal there: %d, the latest are %s", len(ids), strings.Join(ids[:min(len(ids), maxNamed)], ", "))
+	}
+	if len(warnings) > 0 {
+		there += "; " + Some(warnings)
 	}
 	return Journal{}, fmt.Errorf("%w of run %q in %s: %s", ErrNone, runID, s.Place(), there)
 }

@@ -20,7 +20,10 @@ func (s source) List(context.Context) (runs []journal.PastRun, warnings []string
 	for _, p := range s {
 		runs = append(runs, journal.PastRun{Run: p.Part.Run})
 	}
-	return runs, nil, nil
+	if len(s) == 0 {
+		warnings = []string{"the journal of run x is damaged"}
+	}
+	return runs, warnings, nil
 }
 
 func (s source) Parts(_ context.Context, run string) (parts []journal.StoredPart, err error) {
@@ -36,8 +39,8 @@ func (s source) Parts(_ context.Context, run string) (parts []journal.StoredPart
 func TestFindNamesTheRunsThatHaveAJournal(t *testing.T) {
 	var s source
 	_, err := journal.Find(t.Context(), s, "RUN-00")
-	if !errors.Is(err, journal.ErrNone) || !strings.HasSuffix(err.Error(), `of run "RUN-00" in here: no run has a journal there`) {
-		t.Errorf("Find = %v, want that there is no journal at all", err)
+	if !errors.Is(err, journal.ErrNone) || !strings.HasSuffix(err.Error(), `of run "RUN-00" in here: no run has a journal there; the journal of run x is damaged`) {
+		t.Errorf("Find = %v, want that there is none but a damaged one", err)
 	}
 	for n := range 12 {
 		parts, err := journal.Split(journal.Run{ID: fmt.Sprintf("RUN-%02d", n)}, 1, []ipam.Record{record(fmt.Sprint(n), `{}`)})

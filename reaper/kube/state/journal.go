@@ -2,6 +2,7 @@ package state
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -176,15 +177,24 @@ func (j *Journals) takeBack(ctx context.Context, parts []*corev1.ConfigMap) erro
 	return errors.Join(failed...)
 }
 
-// remove deletes a part as it was listed. It leaves what another client has changed since, or put
-// in its place.
+// errReplaced says that a part is not the object any more that was listed.
+var errReplaced = errors.New("another client changed it or put another object in its place")
+
+// remove deletes a part as it was listed. If another client has changed it since, or has given its
+// name to another object, remove leaves it and returns errReplaced.
 func (j *Journals) remove(ctx context.Context, name string, uid types.UID, version string) error {
 	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}
-	return kube.Patiently(ctx, func(ctx context.Context) error {
+	var replaced error
+	err := kube.Patiently(ctx, func(ctx context.Context) error {
 		err := j.maps.Delete(ctx, name, options)
-		if kube.Gone(err, "configmaps", name) || apierrors.IsConflict(err) {
+		switch {
+		case kube.Gone(err, "configmaps", name):
+			return nil
+		case apierrors.IsConflict(err):
+			replaced = errReplaced // another try would get the same answer
 			return nil
 		}
 		return err
 	})
+	return cmp.Or(err, replaced)
 }

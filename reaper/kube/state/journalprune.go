@@ -3,6 +3,7 @@ package state
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -41,7 +42,7 @@ func (j *Journals) Prune(ctx context.Context) error {
 	}
 	for _, i := range j.retention.Expired(stored, own) {
 		for _, p := range runs[i].parts {
-			if err := j.remove(ctx, p.Name, p.uid, p.version); err != nil {
+			if err := j.remove(ctx, p.Name, p.uid, p.version); err != nil && !errors.Is(err, errReplaced) {
 				return fmt.Errorf("remove the journal of run %s: %s: %w", runs[i].id, p.Name, err)
 			}
 		}

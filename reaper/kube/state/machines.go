@@ -85,46 +85,55 @@ func readMachine(item json.RawMessage) census.VirtualMachine {
 	return m
 }
 
-// servedVersion returns the version in which the API server prefers to serve a resource of an API
-// group. It returns an empty version if the API server says that it does not serve the resource.
+// servedVersion returns a version in which the API server serves a resource of an API group, the
+// preferred one if it can. It returns an empty version if the API server says that it serves the
+// resource in none: an upgrade may bring a new version of one kind of the group before the others.
 func servedVersion(ctx context.Context, client rest.Interface, group, resource string) (string, error) {
-	version, err := preferredVersion(ctx, client, group)
-	if err != nil || version == "" {
+	versions, err := versionsOf(ctx, client, group)
+	if err != nil {
 		return "", err
 	}
-	var served metav1.APIResourceList
-	if err := kube.Discover(ctx, client, &served, "/apis", group, version); err != nil {
-		return "", fmt.Errorf("list the resources of %s/%s: %w", group, version, err)
+	for _, version := range versions {
+		var served metav1.APIResourceList
+		if err := kube.Discover(ctx, client, &served, "/apis", group, version); err != nil {
+			return "", fmt.Errorf("list the resources of %s/%s: %w", group, version, err)
+		}
+		if served.Kind != "APIResourceList" || served.GroupVersion != group+"/"+version {
+			return "", fmt.Errorf("list the resources of %s/%s: the answer is no list of its resources", group, version)
+		}
+		if slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Name == resource }) {
+			return version, nil
+		}
 	}
-	if served.Kind != "APIResourceList" || served.GroupVersion != group+"/"+version {
-		return "", fmt.Errorf("list the resources of %s/%s: the answer is no list of its resources", group, version)
-	}
-	if !slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Name == resource }) {
-		return "", nil
-	}
-	return version, nil
+	return "", nil
 }
 
-// preferredVersion returns the version of an API group that the API server prefers. It returns an
-// empty version if the API server says that it does not serve the group.
-func preferredVersion(ctx context.Context, client rest.Interface, group string) (string, error) {
+// versionsOf returns the versions of an API group, the preferred one first. It returns none if the
+// API server says that it does not serve the group.
+func versionsOf(ctx context.Context, client rest.Interface, group string) ([]string, error) {
 	var served metav1.APIGroupList
 	if err := kube.Discover(ctx, client, &served, "/apis"); err != nil {
-		return "", fmt.Errorf("list the API groups: %w", err)
+		return nil, fmt.Errorf("list the API groups: %w", err)
 	}
 	at := func(name string) int {
 		return slices.IndexFunc(served.Groups, func(g metav1.APIGroup) bool { return g.Name == name })
 	}
 	if served.Kind != "APIGroupList" || at("apps") < 0 { // every API server has it
-		return "", errors.New("list the API groups: the answer is no complete list: it lacks apps")
+		return nil, errors.New("list the API groups: the answer is no complete list: it lacks apps")
 	}
 	i := at(group)
 	if i < 0 {
-		return "", nil
+		return nil, nil
 	}
-	version := served.Groups[i].PreferredVersion.Version
-	if version == "" {
-		return "", fmt.Errorf("list the API groups: %s has no version", group)
+	preferred := served.Groups[i].PreferredVersion.Version
+	if preferred == "" {
+		return nil, fmt.Errorf("list the API groups: %s has no version", group)
 	}
-	return version, nil
+	versions := []string{preferred}
+	for _, v := range served.Groups[i].Versions {
+		if v.Version != preferred {
+			versions = append(versions, v.Version)
+		}
+	}
+	return versions, nil
 }

@@ -84,12 +84,13 @@ func TestVirtualMachinesReadsEveryPageAndAddress(t *testing.T) {
 	}
 }
 
-// A cluster of an old KubeVirt has the resource in another version only.
+// Promise 1. The version that the API server prefers may have another kind of the group only.
 func TestVirtualMachinesAreListedInAVersionThatIsServed(t *testing.T) {
 	c := newCluster(t, map[string]http.HandlerFunc{
-		groupsPath:                   groups(appsGroup, `{"name": "kubevirt.io", "versions": [{"version": "v1alpha3"}], "preferredVersion": {"version": "v1alpha3"}}`),
-		"/apis/kubevirt.io/v1alpha3": resources("kubevirt.io/v1alpha3", "virtualmachineinstances"),
-		"/apis/kubevirt.io/v1alpha3/virtualmachineinstances": say(machineList("", `{"metadata": {"name": "a"}}`)),
+		groupsPath:             groups(appsGroup, `{"name": "kubevirt.io", "versions": [{"version": "v2"}, {"version": "v1"}], "preferredVersion": {"version": "v2"}}`),
+		"/apis/kubevirt.io/v2": resources("kubevirt.io/v2", "kubevirts"),
+		kubevirtPath:           resources("kubevirt.io/v1", "virtualmachineinstances"),
+		machinesPath:           say(machineList("", `{"metadata": {"name": "a"}}`)),
 	})
 	if got, err := c.VirtualMachines(t.Context()); len(got) != 1 || err != nil {
 		t.Errorf("VirtualMachines = %v, %v, want one", got, err)
@@ -107,7 +108,7 @@ func TestNoVirtualMachinesOnlyIfTheAPIServerSaysSo(t *testing.T) {
 		error                   string
 	}{
 		{"KubeVirt is not installed", groups(appsGroup), nil, nil, ""},
-		{"only its operator is", groups(appsGroup, kubevirtGroup), resources("kubevirt.io/v1", "kubevirts"), nil, ""},
+		{"only its operator is", groups(appsGroup, `{"name": "kubevirt.io", "versions": [{"version": "v1"}], "preferredVersion": {"version": "v1"}}`), resources("kubevirt.io/v1", "kubevirts"), nil, ""},
 		{"no virtual machine", groups(appsGroup, kubevirtGroup), there, say(machineList("")), ""},
 
 		{"no word of its own groups", groups(), nil, nil, "no complete list"},
