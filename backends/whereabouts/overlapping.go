@@ -156,7 +156,8 @@ func readName(u *ipam.Pool, pools []ipPool) {
 
 // unnamedPool decodes all of an overlapping reservation but its name.
 func unnamedPool(o object) ipam.Pool {
-	r := ipam.Allocation{Key: o.Metadata.Name, Token: token(o), Created: o.Metadata.CreationTimestamp.Time}
+	u := ipam.Pool{Name: o.pool()}
+	r := ipam.Allocation{Key: within(u.Name, o.Metadata.Name), Token: token(o), Created: o.Metadata.CreationTimestamp.Time}
 	stored := o.Spec
 	if hasTombstone(o.Spec) {
 		var err error
@@ -173,8 +174,10 @@ func unnamedPool(o object) ipam.Pool {
 	// NeverAdopted stays false: an ADD that meets a reservation of its own pod leaves
 	// it as it is, also for another interface (IPManagementKubernetesUpdate in
 	// pkg/storage/kubernetes of v0.9.4).
+	spec.ContainerID, spec.PodRef, spec.IfName = within(r.Token, spec.ContainerID), within(r.Token, spec.PodRef), within(r.Token, spec.IfName)
 	r.UnknownField, r.Owner = unknown, ownerOf(spec)
-	return ipam.Pool{Name: o.pool(), Allocations: []ipam.Allocation{r}}
+	u.Allocations = []ipam.Allocation{r}
+	return u
 }
 
 // An overlappingSpec is the spec of an overlapping reservation.
