@@ -84,9 +84,9 @@ func (d *Datastore) ApplyNode(ctx context.Context, name, kubernetesNode string) 
 	return d.Apply(ctx, "Node", map[string]string{"name": name}, spec)
 }
 
-// ApplyEndpoint applies the workload endpoint by which Calico knows in etcd who
+// applyEndpoint applies the workload endpoint by which Calico knows in etcd who
 // has the addresses. In Kubernetes it knows that by the pod.
-func (d *Datastore) ApplyEndpoint(ctx context.Context, s Sandbox, ips ...netip.Addr) error {
+func (d *Datastore) applyEndpoint(ctx context.Context, s Sandbox, ips ...netip.Addr) error {
 	var networks []string
 	for _, ip := range ips {
 		networks = append(networks, single(ip))
@@ -110,7 +110,7 @@ func (d *Datastore) CreatePod(ctx context.Context, s Sandbox, ips []netip.Addr, 
 	if err != nil || d.Etcd == nil {
 		return err
 	}
-	return d.ApplyEndpoint(ctx, s, ips...)
+	return d.applyEndpoint(ctx, s, ips...)
 }
 
 // Lock has calicoctl lock the datastore: kube-controllers release nothing then,

@@ -10,7 +10,6 @@ import (
 	"os"
 	"regexp"
 	"slices"
-	"strconv"
 )
 
 // A CheckReport is what calicoctl finds to be wrong with addresses. It knows
@@ -23,40 +22,33 @@ type CheckReport struct {
 	NoHandle       []netip.Addr // given out under no handle
 	LeakedHandles  []string     // handles without an address, as they are named
 	MissingHandles []string     // what addresses have for a handle, and is none
-	Problems       int          // as calicoctl counts: of leaks and of leaked handles
 
 	Text string // what calicoctl printed
-	File string // the report, for a release
 }
 
 // An Allocation is what calicoctl knows of an address that is given out.
 type Allocation struct {
-	Handle         string  `json:"handle"`
-	SequenceNumber *uint64 `json:"sequenceNumber"`
-	Pod            string  `json:"pod"`
-	Namespace      string  `json:"namespace"`
-	Node           string  `json:"node"`
-	Type           string  `json:"type"`
-	InUse          bool    `json:"inUse"`
+	Handle string `json:"handle"`
+	InUse  bool   `json:"inUse"`
 }
 
 var (
-	problemCount  = regexp.MustCompile(`(?m)^Check complete; found (\d+) problems\.$`)
+	complete      = regexp.MustCompile(`(?m)^Check complete; found \d+ problems\.$`)
 	notAllocated  = regexp.MustCompile(`(?m)^ +(\S+) in use by .* has no IPAM allocation\.$`)
 	missingHandle = regexp.MustCompile(`(?m)^ +(\S+) is in use in a block but doesn't exist\.$`)
 )
 
 // Check has calicoctl compare what is given out with who is there.
 func (d *Datastore) Check(ctx context.Context) (*CheckReport, error) {
-	r := &CheckReport{File: d.newFile("report.json")}
+	r, file := &CheckReport{}, d.newFile("report.json")
 	var err error
-	if r.Text, err = d.Calicoctl(ctx, "", "ipam", "check", "--show-problem-ips", "--output="+r.File); err != nil {
+	if r.Text, err = d.Calicoctl(ctx, "", "ipam", "check", "--show-problem-ips", "--output="+file); err != nil {
 		return nil, err
 	}
 	if err := r.readText(); err != nil {
 		return nil, fmt.Errorf("ipam check: %w\n%s", err, r.Text)
 	}
-	if err := r.readFile(); err != nil {
+	if err := r.readFile(file); err != nil {
 		return nil, fmt.Errorf("ipam check: %w", err)
 	}
 	return r, nil
@@ -64,13 +56,8 @@ func (d *Datastore) Check(ctx context.Context) (*CheckReport, error) {
 
 // readText reads what is not in the file.
 func (r *CheckReport) readText() error {
-	count := problemCount.FindStringSubmatch(r.Text)
-	if count == nil {
-		return errors.New("no number of problems")
-	}
-	var err error
-	if r.Problems, err = strconv.Atoi(count[1]); err != nil {
-		return err
+	if !complete.MatchString(r.Text) {
+		return errors.New("the check is not complete")
 	}
 	for _, match := range notAllocated.FindAllStringSubmatch(r.Text, -1) {
 		ip, err := netip.ParseAddr(match[1])
@@ -87,8 +74,8 @@ func (r *CheckReport) readText() error {
 	return nil
 }
 
-func (r *CheckReport) readFile() error {
-	text, err := os.ReadFile(r.File)
+func (r *CheckReport) readFile(name string) error {
+	text, err := os.ReadFile(name)
 	if err != nil {
 		return err
 	}
@@ -97,7 +84,7 @@ func (r *CheckReport) readFile() error {
 		LeakedHandles []struct{ ID string }       `json:"leakedHandles"`
 	}
 	if err := json.Unmarshal(text, &report); err != nil {
-		return fmt.Errorf("decode %s: %w", r.File, err)
+		return fmt.Errorf("decode %s: %w", name, err)
 	}
 	r.Allocations = report.Allocations
 	for ip, allocations := range report.Allocations {
@@ -116,23 +103,4 @@ func (r *CheckReport) readFile() error {
 	slices.SortFunc(r.NoHandle, netip.Addr.Compare)
 	slices.SortFunc(r.LeakedHandles, cmp.Compare[string])
 	return nil
-}
-
-// ReleaseLocked has calicoctl release what is leaked in the way that Calico
-// tells an operator: lock, check, release, unlock. It returns what the release
-// printed.
-func (d *Datastore) ReleaseLocked(ctx context.Context) (_ string, err error) {
-	if err := d.Lock(ctx); err != nil {
-		return "", err
-	}
-	defer func() {
-		if unlockErr := d.Unlock(ctx); err == nil {
-			err = unlockErr
-		}
-	}()
-	r, err := d.Check(ctx)
-	if err != nil {
-		return "", err
-	}
-	return d.Calicoctl(ctx, "", "ipam", "release", "--from-report="+r.File)
 }

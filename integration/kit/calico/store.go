@@ -92,17 +92,6 @@ func (d *Datastore) PutHandle(ctx context.Context, id string, blocks map[netip.P
 	return d.Put(ctx, Handle, d.HandleName(id), string(text))
 }
 
-// PutAffinity writes the affinity of a block to a node; the states are
-// confirmed, pending and pendingDeletion.
-func (d *Datastore) PutAffinity(ctx context.Context, node string, cidr netip.Prefix, state string) error {
-	content := fmt.Sprintf(`{"state":%q,"deleted":false}`, state)
-	if d.Etcd == nil {
-		// Calico made this deleted a string once and stays with it.
-		content = fmt.Sprintf(`{"cidr":%q,"deleted":"false","node":%q,"state":%q}`, cidr, node, state)
-	}
-	return d.Put(ctx, Affinity, d.AffinityName(node, cidr), content)
-}
-
 func decode(content string) (map[string]any, error) {
 	var object map[string]any
 	decoder := json.NewDecoder(bytes.NewBufferString(content))
