@@ -113,8 +113,12 @@ func TestReleaseAnswers(t *testing.T) {
 			a, b, ws := leaky(t)
 			a.answer("GET "+poolAt, tt.get)
 			a.answer("PATCH "+poolAt, tt.patch)
-			if got := outcomes(b.Release(t.Context(), ws)); got != tt.want {
+			errs := b.Release(t.Context(), ws)
+			if got := outcomes(errs); got != tt.want {
 				t.Errorf("Release = %s, want %s", got, tt.want)
+			}
+			if strings.HasPrefix(tt.name, "schema") && !strings.Contains(errs[1].Error(), "spec.allocations.9.podref: Required value") {
+				t.Errorf("Release = %v, want what the schema says", errs[1])
 			}
 			if n := len(a.bodies("PATCH " + poolAt)); n != 1 {
 				t.Errorf("%d patches, want 1", n)

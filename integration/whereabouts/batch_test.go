@@ -32,7 +32,10 @@ func TestEveryStepOfABatchAPodComesBackAt(t *testing.T) {
 	for n := first; n < end; n++ {
 		for _, later := range []int{0, 1, 3, end - n} {
 			of := n + later
-			sampled := storeWrite(steps[n-1]) && steps[n-1].Resource != "ippools" && later == 0
+			// The write before its own tombstone and the last one are like those of a single release.
+			edge := steps[n-1].String() + " " + steps[n-1].Name
+			sampled := storeWrite(steps[n-1]) && steps[n-1].Resource != "ippools" && later == 0 &&
+				edge != "patch overlappingrangeipreservations 10.0.0.1" && edge != "delete overlappingrangeipreservations 10.2.0.1"
 			if of > end || later == 3 && of >= end || testing.Short() && !sampled {
 				continue
 			}

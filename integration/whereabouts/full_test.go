@@ -47,9 +47,9 @@ func TestNetworksAreFullWhenThePluginHasNoAddressLeft(t *testing.T) {
 	}{
 		{
 			"two attachments of one range",
-			[]string{`"range":"10.0.0.0/28","exclude":["10.0.0.6/31","10.0.0.8/29"]`, `"range":"10.0.0.4-10.0.0.9/28"`},
-			[]plugin.Network{{Range: "10.0.0.0/28", Exclude: []string{"10.0.0.6/31", "10.0.0.8/29"}}, {Range: "10.0.0.4-10.0.0.9/28"}},
-			9,
+			[]string{`"range":"10.0.0.0/28","exclude":["10.0.0.4/30","10.0.0.8/29"]`, `"range":"10.0.0.3-10.0.0.5/28"`},
+			[]plugin.Network{{Range: "10.0.0.0/28", Exclude: []string{"10.0.0.4/30", "10.0.0.8/29"}}, {Range: "10.0.0.3-10.0.0.5/28"}},
+			5,
 		},
 		{
 			"IPv6, and a bound outside of the range",
