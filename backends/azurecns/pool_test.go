@@ -69,7 +69,6 @@ func TestWhatNamesNoContainerPlainlyIsHeld(t *testing.T) {
 		{"two families", both, []string{entry("a", "10.0.0.4", deadID), entry("b", "fd00::4", deadID)}, deadID},
 
 		{"PendingRelease", nil, []string{`{"state":"PendingRelease","ID":"a","IPAddress":"10.0.0.4","PodInfo":null}`}, "state is PendingRelease"},
-		{"PendingProgramming", nil, []string{`{"state":"PendingProgramming","ID":"a","IPAddress":"10.0.0.4","PodInfo":null}`}, "state is PendingProgramming"},
 		{"a new state", nil, []string{`{"state":"Cooling","ID":"a","IPAddress":"10.0.0.4","PodInfo":null}`}, "state is Cooling"},
 		{"no state", nil, []string{`{"ID":"a","IPAddress":"10.0.0.4","PodInfo":null}`}, "state is "},
 		{"no owner", nil, []string{`{"state":"Assigned","ID":"a","IPAddress":"10.0.0.4","PodInfo":null}`}, "names no container"},

@@ -121,10 +121,9 @@ func TestRestoreTakesNothingAway(t *testing.T) {
 				l.Fatalf("%s is reserved: %v", a.Key, err)
 			}
 		}, "container " + liveID + " of pod shop/web-9"},
-		"given back":     {func(l *leak) { set(l, func(a *cnstest.Address) { a.State = cnstest.PendingRelease }) }, "PendingRelease"},
-		"not programmed": {func(l *leak) { set(l, func(a *cnstest.Address) { a.State = cnstest.PendingProgramming }) }, "PendingProgramming"},
-		"gone":           {func(l *leak) { set(l, func(a *cnstest.Address) { a.IP = "10.9.9.9" }) }, "does not have this address"},
-		"unreadable":     {func(l *leak) { set(l, func(a *cnstest.Address) { a.State = cnstest.Assigned }) }, "names no container"},
+		"given back": {func(l *leak) { set(l, func(a *cnstest.Address) { a.State = cnstest.PendingRelease }) }, "PendingRelease"},
+		"gone":       {func(l *leak) { set(l, func(a *cnstest.Address) { a.IP = "10.9.9.9" }) }, "does not have this address"},
+		"unreadable": {func(l *leak) { set(l, func(a *cnstest.Address) { a.State = cnstest.Assigned }) }, "names no container"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLeak(t, straight)

@@ -229,17 +229,6 @@ func TestCacheThatCannotBeReadKeeps(t *testing.T) {
 	}
 }
 
-// Promise 11. In a pod, a data folder may not be mounted.
-func TestDataFolderThatTheConfigurationNamesMustExist(t *testing.T) {
-	n := newNode(t)
-	n.write("net.d/10-pods.conflist", fmt.Sprintf(`{"name": "pods", "plugins": [{"type": "ptp", "ipam": {"type": "host-local", "dataDir": %q}}]}`, n.path("tmpfs")))
-	n.write("networks/a/10.97.0.1", id)
-	var pool *ipam.PoolError
-	if _, errs := n.list(); len(errs) != 1 || !errors.As(errs[0], &pool) || pool.Pool != n.path("tmpfs/pods") {
-		t.Errorf("the errors are %v, want one of the pool", errs)
-	}
-}
-
 func TestNoDataFolderIsNoStore(t *testing.T) {
 	n := newNode(t)
 	n.write("net.d/10-pods.conflist", `{"name": "pods", "plugins": [{"type": "flannel"}]}`)

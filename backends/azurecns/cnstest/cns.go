@@ -43,10 +43,9 @@ type Owner struct {
 
 // The states of an address.
 const (
-	Available          = "Available"
-	Assigned           = "Assigned"
-	PendingRelease     = "PendingRelease"
-	PendingProgramming = "PendingProgramming"
+	Available      = "Available"
+	Assigned       = "Assigned"
+	PendingRelease = "PendingRelease"
 )
 
 // An Answer is what a hook makes CNS answer.
