@@ -87,11 +87,9 @@ func TestReleaseAnswers(t *testing.T) {
 		{"another object is gone", refuse(apierrors.NewNotFound(poolResources, "other")), nil, "final final"},
 		{"conflict", refuse(apierrors.NewConflict(poolResources, "10.0.0.0-24", errors.New("busy"))), nil, "again again"},
 		{"server broken", broken, nil, "lost lost"},
-		{"server not ready", refuse(apierrors.NewServiceUnavailable("starting")), nil, "lost lost"},
 		{"proxy broken", plain(http.StatusBadGateway), nil, "lost lost"},
 		{"forbidden", refuse(apierrors.NewForbidden(poolResources, "10.0.0.0-24", errors.New("no"))), nil, "final final"},
 		{"patch too large", refuse(apierrors.NewRequestEntityTooLargeError("too large")), nil, "final final"},
-		{"bad request", refuse(apierrors.NewBadRequest("no patch")), nil, "final final"},
 
 		{"an entry changed hands", refuse(failedTest()), say(changed), "changed again"},
 		{"an entry is gone", refuse(failedTest()), say(without), "gone again"},
