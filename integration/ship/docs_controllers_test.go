@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	jobs "github.com/ip-reaper/ip-reaper/integration/kit/job"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
@@ -85,8 +84,7 @@ func (o *operator) runJob(job *batchv1.Job) {
 // between the two looks of a Job for an outage.
 func (o *operator) arguments(job *batchv1.Job) []string {
 	o.Helper()
-	args, err := jobs.Arguments(o.Context(), o.cluster, home, job.Spec.Template.Spec, o.TempDir())
-	must(o, err)
+	args := arguments(o.T, o.cluster, job.Spec.Template.Spec)
 	for i := range args {
 		args[i] = strings.Replace(args[i], "--grace-period=60s", "--grace-period=1s", 1)
 	}

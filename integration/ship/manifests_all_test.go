@@ -14,8 +14,6 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-
-	jobs "github.com/ip-reaper/ip-reaper/integration/kit/job"
 )
 
 // The folder for GitOps has the objects of the two others, each of them as it is there: no
@@ -90,7 +88,7 @@ func TestPruningLeavesWhatRunsWrote(t *testing.T) {
 		t.Fatal(err)
 	}
 	prune(shipped(t, "all"))
-	written := jobs.WriteLedger(t, c, home)
+	written := writeLedger(t, c, leaked)
 	kubectl(t, "--kubeconfig="+c.Kubeconfig, "-n", home, "create", "job", "look", "--from=cronjob/ip-reaper-outage-plan")
 	kubectl(t, "--kubeconfig="+c.Kubeconfig, "-n", home, "create", "configmap", "ip-reaper-journal-1")
 
@@ -108,7 +106,7 @@ func TestPruningLeavesWhatRunsWrote(t *testing.T) {
 			t.Errorf("%s is pruned, which is not the outage's", object)
 		}
 	}
-	if diff := cmp.Diff(written, jobs.Ledger(t, c, home)); diff != "" {
+	if diff := cmp.Diff(written, ledger(t, c)); diff != "" {
 		t.Errorf("the ledger (-written +got):\n%s", diff)
 	}
 	kubectl(t, "--kubeconfig="+c.Kubeconfig, "-n", home, "get", "job/look", "configmap/ip-reaper-journal-1", "cronjob/ip-reaper")

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
-	jobs "github.com/ip-reaper/ip-reaper/integration/kit/job"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
@@ -44,10 +43,7 @@ func TestFreshClusterTakesWhatIsShippedAndItRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, job := range every[*batchv1.CronJob](t, render(t, dir)) {
-		result, err := jobs.Run(t.Context(), c, home, podSpec(job), t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
+		result := runPod(t, c, podSpec(job))
 		if result.ExitCode != reap.ExitDone {
 			t.Errorf("%s: exit code %d\n%s%s", name, result.ExitCode, result.Stdout, result.Stderr)
 		}
@@ -62,13 +58,13 @@ func TestApplyingAgainKeepsTheLedger(t *testing.T) {
 	for _, folder := range []string{"cronjob", "job"} {
 		apply(t, c, shipped(t, folder))
 	}
-	written := jobs.WriteLedger(t, c, home)
+	written := writeLedger(t, c, leaked)
 	for _, folder := range []string{"all", "cronjob", "job"} {
 		checkEach(t, folder, "unchanged", apply(t, c, shipped(t, folder)))
 	}
 	apply(t, c, of("release").write(t))
 	apply(t, c, shipped(t, "all"), "--server-side", "--force-conflicts") // as the tools for GitOps do
-	if diff := cmp.Diff(written, jobs.Ledger(t, c, home)); diff != "" {
+	if diff := cmp.Diff(written, ledger(t, c)); diff != "" {
 		t.Errorf("the ledger (-written +got):\n%s", diff)
 	}
 }

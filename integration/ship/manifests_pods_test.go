@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
-	"github.com/ip-reaper/ip-reaper/integration/kit/podspec"
 )
 
 // unsafe takes away, one by one, what Pod Security restricted wants to see.
@@ -75,10 +74,10 @@ func TestOpenShiftAdmitsThePodsWithItsComponent(t *testing.T) {
 			} else if spec.SecurityContext.RunAsGroup != nil {
 				t.Errorf("%v: the pod of %s names a group", o.Components, name)
 			}
-			if diff := cmp.Diff(want, podspec.RestrictedV2(spec, podspec.Namespace)); diff != "" {
+			if diff := cmp.Diff(want, restrictedV2(spec)); diff != "" {
 				t.Errorf("%v: violations of %s (-want +got):\n%s", o.Components, name, diff)
 			}
-			if got := podspec.Own(spec); len(got) > 0 {
+			if got := own(spec); len(got) > 0 {
 				t.Errorf("%v: the pod of %s: %v", o.Components, name, got)
 			}
 		}
