@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"sync"
 	"time"
@@ -47,9 +46,6 @@ type Options struct {
 	Flags map[string]string
 	// Prepare creates objects that Reset leaves. Nil creates none.
 	Prepare func(context.Context, *Cluster) error
-	// Log receives what etcd and the API server write. Nil means that only
-	// the end of it is kept, for the error of a start that failed.
-	Log io.Writer
 }
 
 // A Cluster is a running control plane. Its clients act as an administrator,
@@ -97,7 +93,7 @@ func Start(ctx context.Context, o Options) (_ *Cluster, err error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	c := &Cluster{Dir: dir, guard: g, log: &tail{out: o.Log}}
+	c := &Cluster{Dir: dir, guard: g, log: &tail{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.Stop())
