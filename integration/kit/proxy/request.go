@@ -16,7 +16,6 @@ type Request struct {
 	Name        string
 	Path        string
 	Query       string
-	UserAgent   string
 	DryRun      bool   // the server is asked to write nothing
 	Body        []byte // as sent, in JSON or protobuf; nil for a read
 
@@ -52,7 +51,7 @@ func (r Request) String() string {
 // parse reads what can be read from the request line.
 func parse(h *http.Request) Request {
 	r := Request{
-		Verb: h.Method, Path: h.URL.Path, Query: h.URL.RawQuery, UserAgent: h.UserAgent(),
+		Verb: h.Method, Path: h.URL.Path, Query: h.URL.RawQuery,
 		DryRun: h.URL.Query().Has("dryRun"),
 	}
 	// /api/VERSION/… or /apis/GROUP/VERSION/…

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
-	"maps"
 	"strings"
 	"testing"
 
@@ -125,21 +124,6 @@ func zipped(t *testing.T, text []byte) []byte {
 	return buf.Bytes()
 }
 
-// replace deletes a part and makes another one in its place.
-func (f *journalFixture) replace(name string, change func(*corev1.ConfigMap)) {
-	f.Helper()
-	cm := f.stored()[name]
-	client := f.Kube.CoreV1().ConfigMaps(f.namespace)
-	if err := client.Delete(f.Context(), cm.Name, metav1.DeleteOptions{}); err != nil {
-		f.Fatal(err)
-	}
-	cm.ObjectMeta = metav1.ObjectMeta{Name: cm.Name, Labels: maps.Clone(cm.Labels)}
-	change(&cm)
-	if _, err := client.Create(f.Context(), &cm, metav1.CreateOptions{}); err != nil {
-		f.Fatal(err)
-	}
-}
-
 // Promise 10: what can be read can be put back, and the rest is told.
 func TestJournalThatWasEditedByHand(t *testing.T) {
 	data := func(data []byte) func(*corev1.ConfigMap) {
@@ -159,9 +143,9 @@ func TestJournalThatWasEditedByHand(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			f.T = t
 			part := f.stored()["run-1-1-2"]
-			f.replace("run-1-1-2", tt.change)
+			f.take("run-1-1-2", "ip-reaper-journal-run-1-1-2", tt.change)
 			f.wantDamage("run-1", 3, tt.want)
-			f.replace("run-1-1-2", func(cm *corev1.ConfigMap) { cm.Labels, cm.BinaryData = part.Labels, part.BinaryData })
+			f.take("run-1-1-2", "ip-reaper-journal-run-1-1-2", func(cm *corev1.ConfigMap) { cm.Labels, cm.BinaryData = part.Labels, part.BinaryData })
 		})
 	}
 	f.T = t

@@ -229,7 +229,7 @@ func TestPruneLeavesAndNamesWhatIsNoJournal(t *testing.T) {
 	f.wantStored("run-1-1-1")
 }
 
-// take makes another ConfigMap of a part, which it deletes.
+// take deletes a part, and makes a changed ConfigMap of it, under this name.
 func (f *journalFixture) take(part, name string, change func(*corev1.ConfigMap)) {
 	f.Helper()
 	cm, client := f.stored()[part], f.Kube.CoreV1().ConfigMaps(f.namespace)
