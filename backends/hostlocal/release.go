@@ -44,7 +44,7 @@ func (b *Backend) releaseNetwork(ctx context.Context, pool string, ws []ipam.War
 		Backend: b, network: path.Base(pool),
 		ws: slices.Clone(ws), as: make([]ipam.Allocation, len(ws)), errs: make([]error, len(ws)),
 	}
-	files, attached, err := r.begin(ctx, pool)
+	files, attached, err := r.begin(pool)
 	if err != nil {
 		for i := range r.errs {
 			r.errs[i] = cmp.Or(r.errs[i], err)
@@ -69,7 +69,7 @@ func (b *Backend) releaseNetwork(ctx context.Context, pool string, ws []ipam.War
 
 // begin opens the folder, and sorts the warrants: those of files to remove, and those of
 // attachments for which there is a DEL. The folder is nil if there is none any more.
-func (r *releasing) begin(ctx context.Context, pool string) (files []int, attached []detachment, err error) {
+func (r *releasing) begin(pool string) (files []int, attached []detachment, err error) {
 	known, err := openCache(r.settings.CacheDir)
 	if err != nil {
 		return nil, nil, err

@@ -62,7 +62,7 @@ func (b *Overlapping) Restore(ctx context.Context, pool string, rs []ipam.Record
 // Compare implements ipam.Backend. It reads the objects one by one.
 func (b *Overlapping) Compare(ctx context.Context, pool string, rs []ipam.Record) []error {
 	return eachRecord(pool, rs, func(r recorded) error {
-		now, err := get(ctx, b.client, overlappingResource, pool)
+		now, err := get(ctx, b.client, pool)
 		switch {
 		case gone(err, overlappingResource, pool):
 			return nil
@@ -94,7 +94,7 @@ func (b *Overlapping) restore(ctx context.Context, pool string, r recorded) erro
 	case !apierrors.IsAlreadyExists(err):
 		return kube.Unsure(kube.Transient(err))
 	}
-	now, err := get(ctx, b.client, overlappingResource, pool)
+	now, err := get(ctx, b.client, pool)
 	if err == nil {
 		if err = r.compare(now); err != nil {
 			return err

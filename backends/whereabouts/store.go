@@ -81,9 +81,9 @@ func getRaw(ctx context.Context, client rest.Interface, resource, pool string) (
 	return kube.Send(ctx, client.Get().Namespace(namespace).Resource(resource).Name(name))
 }
 
-// get reads one object by a quorum read.
-func get(ctx context.Context, client rest.Interface, resource, pool string) (object, error) {
-	data, err := getRaw(ctx, client, resource, pool)
+// get reads an overlapping reservation by a quorum read.
+func get(ctx context.Context, client rest.Interface, pool string) (object, error) {
+	data, err := getRaw(ctx, client, overlappingResource, pool)
 	if err != nil {
 		return object{}, err
 	}

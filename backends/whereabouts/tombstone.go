@@ -61,7 +61,7 @@ func (b *Overlapping) setTombstone(ctx context.Context, pool string, r ipam.Allo
 			return o, err
 		}
 	}
-	now, err := get(ctx, b.client, overlappingResource, pool)
+	now, err := get(ctx, b.client, pool)
 	if err != nil {
 		return object{}, err
 	}
@@ -134,7 +134,7 @@ func (b *Overlapping) remove(ctx context.Context, pool string, version object) e
 // Mend implements ipam.Mender: it puts the old spec back if the object has a
 // tombstone.
 func (b *Overlapping) Mend(ctx context.Context, r ipam.Allocation) error {
-	now, err := get(ctx, b.client, overlappingResource, r.Pool)
+	now, err := get(ctx, b.client, r.Pool)
 	if gone(err, overlappingResource, r.Pool) {
 		return nil
 	}

@@ -57,10 +57,10 @@ func TestAddWhoseSandboxIsNotListedYetKeepsItsLease(t *testing.T) {
 			ips, err := w.add(t.Context(), pods, of)
 			w.must(err)
 			for file, age := range map[string]time.Duration{w.lease(pods, oneKey): tt.lease, w.entry(pods, of): tt.entry, w.path("netns", of.Sandbox): tt.namespace} {
-				switch at := time.Now().Add(-age); {
-				case age == 0:
+				if age == 0 {
 					w.must(os.RemoveAll(file))
-				default:
+				} else {
+					at := time.Now().Add(-age)
 					f, err := os.OpenFile(file, os.O_CREATE|os.O_RDONLY, 0o600)
 					w.must(err)
 					w.must(f.Close())

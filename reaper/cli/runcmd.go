@@ -171,10 +171,10 @@ func (f runFlags) open(ctx context.Context, w ioStreams, logger *slog.Logger) (c
 // checkJournal returns an error if the file of --journal cannot be a new journal. It needs
 // no server, and creates nothing.
 func checkJournal(file string) error {
-	switch {
-	case file == "":
+	switch file {
+	case "":
 		return nil
-	case file == dump.Stdin:
+	case dump.Stdin:
 		return ipam.BadInput(errors.New("--journal: a run cannot write its journal to stdout"), "give the name of a new file")
 	}
 	if _, err := os.Lstat(file); err == nil {

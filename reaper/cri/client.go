@@ -144,6 +144,7 @@ func (c *Client) failed(ctx context.Context, request string, err error) error {
 		text, causes = fmt.Sprintf("an answer may have at most %d MiB: %s", maxAnswer>>20, text), append(causes, ipam.ErrRefused)
 	case codes.PermissionDenied, codes.Unauthenticated, codes.InvalidArgument:
 		causes = append(causes, ipam.ErrRefused)
+	default: // the runtime may answer another time
 	}
 	if ctx.Err() != nil {
 		text, causes = context.Cause(ctx).Error(), append(causes, ctx.Err(), context.Cause(ctx))

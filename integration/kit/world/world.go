@@ -29,9 +29,11 @@ const (
 	Home = rights.Home // that of ledger, journals and lock
 	Node = "node-1"
 
-	// Records is how many entries a run releases, and writes into its journal; Waits is how
-	// many have to wait.
-	Records, Waits = 10, 3
+	// Records is how many entries a run releases, and writes into its journal.
+	Records = 10
+
+	// Waits is how many entries have to wait.
+	Waits = 3
 
 	// Policy is the beginning of a policy without a grace period. Under it a
 	// reserved IP goes when it has expired. Its limits are off, since most entries
