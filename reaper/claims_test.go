@@ -3,7 +3,6 @@ package reaper_test
 import (
 	"fmt"
 	"net/netip"
-	"strings"
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/policy"
@@ -112,25 +111,4 @@ func TestReportNamesPodsWhoseAnnotationsAloneKeepAllocations(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Promise 7. Many pods with claims do not fill the report.
-func TestReportNamesOnlyTheLargestClaims(t *testing.T) {
-	var pods []census.Pod
-	for i := range byte(8) {
-		shown := make([]netip.Addr, i+1)
-		for n := range shown {
-			shown[n] = ip(byte(n + 1))
-		}
-		pods = append(pods, showing(ipam.PodRef{Namespace: "default", Name: fmt.Sprint("claims-", i+1)}, shown...))
-	}
-	h := newHarness(fixedStore{poolOf(leaked(8)...)})
-	h.policy.DryRun = new(true)
-	h.pods.Add(pods...)
-	var largest []string
-	for i := range 5 {
-		largest = append(largest, fmt.Sprintf("default/claims-%d (%d, such as 10.0.0.1)", 8-i, 8-i))
-	}
-	equal(t, "warnings", h.run(t).Warnings, []string{"allocations are kept only by annotations of pods that they do not name: " +
-		strings.Join(largest, ", ") + " and 3 more. If the annotations are false, correct them, or set evidence.annotations to own"})
 }

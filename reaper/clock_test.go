@@ -145,39 +145,3 @@ func TestClockThatStoodFarInTheFutureRestartsTheGracePeriod(t *testing.T) {
 		equal(t, "released", h.run(t).Summary.Released, 2)
 	}
 }
-
-// Promise 4. Runs at random times of a clock that jumps: an earlier run saw every
-// released allocation, a grace period ago by this clock.
-func TestGracePeriodPassesByTheClockOfTheRuns(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		h, _ := waitingHarness(t)
-		grace := time.Duration(rapid.Int64Range(1, int64(2*time.Hour)).Draw(rt, "grace"))
-		h.policy.GracePeriod = &policy.Duration{Duration: grace}
-		var seen []time.Time
-		for range rapid.IntRange(1, 8).Draw(rt, "runs") {
-			h.now = h.now.Add(time.Duration(rapid.Int64Range(int64(-3*time.Hour), int64(3*time.Hour)).Draw(rt, "jump")))
-			report := h.run(t)
-			if report.Summary.Released > 0 {
-				ripe := false
-				for _, at := range seen {
-					ripe = ripe || !h.now.Before(at.Add(grace-early(grace)))
-				}
-				if !ripe {
-					rt.Fatalf("released at %v after runs at %v", h.now, seen)
-				}
-				return
-			}
-			seen = append(seen, h.now)
-		}
-	})
-}
-
-func TestDryRunWarnsOfAClockThatIsWrong(t *testing.T) {
-	h, _ := waitingHarness(t)
-	h.policy.DryRun = policy.Default().DryRun
-	h.change = func(o *reaper.Options) {
-		o.ClockSkew = func() (time.Duration, bool) { return time.Hour, true }
-	}
-	warnings := strings.Join(h.run(t).Warnings, "\n")
-	equal(t, "warning of the clock", strings.Count(warnings, "the clock here is "), 1)
-}

@@ -113,18 +113,6 @@ func TestListThatTookLongIsNotReadAgainForAdoptableAllocations(t *testing.T) {
 	}
 }
 
-// Promise 1. A pod that came back is in the next list, not in the shared one. Until
-// then, only the token and Renew protect it.
-func TestRenewIsNeverShared(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		look := newSecondLook(t, &backendtest.Pods{}, allocations(1)...)
-		ws, _ := look.confirmer(1000).Confirm(t.Context(), look.orphans)
-		look.pods.Add(census.Pod{Ref: look.orphans[0].Allocation().Owner.Pod})
-		w, err := renewed(t.Context(), ws[0])
-		refused(t, w, err, ipam.ErrReturned)
-	})
-}
-
 // A list that hangs is given up, and owners that the store names are read one by one.
 func TestSlowListOfPodsIsGivenUp(t *testing.T) {
 	for never, fresh := range freshness {

@@ -82,42 +82,6 @@ func refused(t *testing.T, w ipam.Warrant, err, want error) {
 	}
 }
 
-// Promise 1, 4. The allocation of app-0 was an orphan at the first look.
-func TestConfirmRefusesAnAllocationThatIsNoOrphanAnyMore(t *testing.T) {
-	app := ipam.PodRef{Namespace: "default", Name: "app-0"}
-	ip := allocations(1)[0].IP
-	for _, tt := range []struct {
-		name  string
-		owner ipam.Owner
-		first []census.Pod
-		now   []census.Pod
-		want  error
-	}{
-		{"its pod is back", ipam.Owner{Pod: app}, nil, []census.Pod{{Ref: app}}, ipam.ErrReturned},
-		{"its pod is back and finished", ipam.Owner{Pod: app}, nil, []census.Pod{{Ref: app, Finished: true}}, ipam.ErrKept},
-		{"its pod is back with another UID", ipam.Owner{Pod: app, UID: "old"}, nil, []census.Pod{{Ref: app, UID: "new"}}, ipam.ErrKept},
-		{"its replaced pod is the one again", ipam.Owner{Pod: app, UID: "old"},
-			[]census.Pod{{Ref: app, UID: "new"}}, []census.Pod{{Ref: app, UID: "old"}}, ipam.ErrReturned},
-		{"its finished pod runs", ipam.Owner{Pod: app}, []census.Pod{{Ref: app, Finished: true}}, []census.Pod{{Ref: app}}, ipam.ErrReturned},
-		{"a pod shows its sandbox", ipam.Owner{Sandbox: "s1"}, nil, []census.Pod{{Ref: other, Sandbox: "s1"}}, ipam.ErrReturned},
-		{"a pod shows the address of a sandbox", ipam.Owner{Sandbox: "s1"}, nil, []census.Pod{showing(other, ip)}, ipam.ErrReturned},
-		{"a pod does not show its addresses, and the allocation names a sandbox", ipam.Owner{Sandbox: "s1"}, nil, []census.Pod{{Ref: other, AddressUnknown: true}}, ipam.ErrKept},
-	} {
-		for _, due := range []int{1, 1000} {
-			t.Run(fmt.Sprintf("%s, %d due", tt.name, due), func(t *testing.T) {
-				a := allocations(1)[0]
-				a.Owner = tt.owner
-				pods := &backendtest.Pods{}
-				pods.Add(tt.first...)
-				look := newSecondLook(t, pods, a)
-				pods.Add(tt.now...)
-				ws, errs := look.confirmer(due).Confirm(t.Context(), look.orphans)
-				refused(t, ws[0], errs[0], tt.want)
-			})
-		}
-	}
-}
-
 // Promise 1. The owners of a batch are read together. So the second look sees that one
 // of them shows the address of another.
 func TestConfirmSeesAnotherOwnerWithTheAddress(t *testing.T) {
@@ -129,41 +93,6 @@ func TestConfirmSeesAnotherOwnerWithTheAddress(t *testing.T) {
 		ws, errs := look.confirmer(due).Confirm(t.Context(), look.orphans)
 		refused(t, ws[0], errs[0], ipam.ErrReturned)
 		refused(t, ws[1], errs[1], ipam.ErrReturned)
-	}
-}
-
-// Promise 2, 4.
-func TestConfirmReturnsErrAgainIfItCannotTell(t *testing.T) {
-	failure := errors.New("etcd is slow")
-	for _, tt := range []struct {
-		name  string
-		due   int
-		owner func(*ipam.Owner)
-		calls []string
-	}{
-		{"one by one", 1, nil, []string{"get pod default/app-0"}},
-		{"in bulk", 1000, nil, []string{"list pods", "get pod default/app-0"}},
-		{"a sandbox only", 1, func(o *ipam.Owner) { *o = ipam.Owner{Sandbox: "s1"} }, []string{"list pods"}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			a := allocations(1)[0]
-			if tt.owner != nil {
-				tt.owner(&a.Owner)
-			}
-			look := newSecondLook(t, &backendtest.Pods{}, a)
-			c := look.confirmer(tt.due)
-			look.pods.OnCall(func(string) error { return failure })
-			ws, errs := c.Confirm(t.Context(), look.orphans)
-			refused(t, ws[0], errs[0], ipam.ErrAgain)
-			refused(t, ws[0], errs[0], failure)
-			equal(t, "calls", look.pods.Calls(), tt.calls)
-
-			look.pods.OnCall(nil)
-			c.Forget()
-			if _, errs := c.Confirm(t.Context(), look.orphans); errs[0] != nil {
-				t.Errorf("once it answers: %v", errs[0])
-			}
-		})
 	}
 }
 

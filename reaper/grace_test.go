@@ -73,26 +73,6 @@ func withGrace(d time.Duration) func(*policy.Policy) {
 	return func(p *policy.Policy) { p.GracePeriod = &policy.Duration{Duration: d} }
 }
 
-func TestWithoutGracePeriodTheFirstRunReleases(t *testing.T) {
-	s := situation{pools: []ipam.Pool{poolOf(webAllocation())}, policy: withGrace(0)}
-	d := s.judge(t, noon)[0]
-	equal(t, "verdict", d.Verdict, judge.Orphaned)
-	equal(t, "due", d.Due, noon)
-}
-
-func TestDecisionHasFirstSeenAndDue(t *testing.T) {
-	s := situation{pools: []ipam.Pool{poolOf(webAllocation())}}
-	s.ledger = s.seen(t, noon)
-	d := s.judge(t, noon.Add(time.Minute))[0]
-	equal(t, "first seen", d.FirstSeen, noon)
-	equal(t, "due", d.Due, noon.Add(15*time.Minute))
-
-	s.pods = []census.Pod{showing(web, ip1)}
-	d = s.judge(t, noon.Add(time.Minute))[0]
-	equal(t, "first seen of an allocation in use", d.FirstSeen, time.Time{})
-	equal(t, "due of an allocation in use", d.Due, time.Time{})
-}
-
 // Promise 4. After every break, the grace period begins again.
 func TestBreakRestartsTheGracePeriod(t *testing.T) {
 	for _, tt := range []struct {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -14,7 +13,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
-	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -137,47 +135,4 @@ func TestGroupIsLookedAtAgainForEachWrite(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Promise 1, 4. An allocation that the store did not decide is confirmed again with all
-// of its siblings, also with those that are already released.
-func TestGroupIsLookedAtAgainForEachAttempt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		as := groupOf(2)
-		var h *harness
-		attempts := 0
-		h = newHarness(wrapped{fixedStore{poolOf(as...)}, func(_ context.Context, ws []ipam.Warrant) []error {
-			if attempts++; attempts == 3 {
-				t.Error("there was a third attempt")
-			}
-			h.pods.Add(census.Pod{Ref: as[0].Owner.Pod})
-			return []error{nil, ipam.ErrAgain}[:len(ws)]
-		}})
-		h.pods.Add(census.Pod{Ref: other})
-		rep := h.run(t)
-		equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{"0": report.Released, "1": report.Returned})
-		equal(t, "attempts", attempts, 1)
-	})
-}
-
-// Promise 1. One sandbox has two addresses, and its pod shows only one of them. The
-// allocation of the other names a pod that never existed.
-func TestGroupKeepsAnAddressThatNoPodShows(t *testing.T) {
-	m := backendtest.NewHandled("memory")
-	m.SetClock(func() time.Time { return noon.Add(-time.Hour) })
-	h := newHarness(m.Backend())
-	shown, err := m.Reserve("a", app("live"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	hidden, err := m.Reserve("b", app("live"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.pods.Add(census.Pod{Ref: app("live").Pod, UID: app("live").UID, Sandbox: "sandbox-live", Addresses: []netip.Addr{shown.IP}})
-	m.Rename(hidden, ipam.PodRef{Namespace: "default", Name: "never-was"})
-	before := contentsOf(t, m)
-	report := h.run(t)
-	equal(t, "verdict", report.Entries[1].Reason, judge.SiblingKept)
-	equal(t, "store", contentsOf(t, m), before)
 }

@@ -150,19 +150,6 @@ func TestGroupThatIsKeptRestartsTheGracePeriod(t *testing.T) {
 	}
 }
 
-// An allocation that is listed again in another group keeps its first-seen time,
-// because its token is the same.
-func TestGroupIsNoPartOfTheIdentity(t *testing.T) {
-	s := situation{pools: groupOfTwo(nil)}
-	s.ledger = s.seen(t, noon)
-	for i := range s.pools {
-		s.pools[i].Allocations[0].Group = ""
-	}
-	for _, d := range s.judge(t, noon.Add(15*time.Minute)) {
-		equal(t, "verdict", d.Verdict, judge.Orphaned)
-	}
-}
-
 // Promise 1, 4. Any allocations: a group is kept, waits or is released as a whole. An
 // allocation that is kept without groups is kept with them. Nothing else changes.
 func TestGroupsOnlyEverKeep(t *testing.T) {

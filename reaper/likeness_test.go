@@ -44,16 +44,3 @@ func TestEqualFailuresAreCounted(t *testing.T) {
 	}
 	equal(t, "failures of the report", report.Backends[0].Failures, append(failures, "torn: no range"))
 }
-
-func TestErrorTellsFewKindsOfFailures(t *testing.T) {
-	var steps []step
-	for _, word := range strings.Fields("one two three four five six seven") {
-		steps = append(steps, step{err: &ipam.PoolError{Pool: "p", Err: errors.New(word)}})
-	}
-	h := newHarness(scriptedStore{"store", steps})
-	h.pods.Add(census.Pod{Ref: other})
-	_, err := reaper.Run(t.Context(), h.options())
-	if want := "store: p: one; store: p: two; store: p: three; store: p: four; store: p: five; and 2 other kinds of failures: -o json names each"; err == nil || err.Error() != want {
-		t.Errorf("run: %v\nwant %s", err, want)
-	}
-}

@@ -121,26 +121,6 @@ func TestReservedIPStaysWhileAnotherOneProtectsItsAddress(t *testing.T) {
 	}
 }
 
-// Promise 8. The run is killed between the release of the address and that of the
-// object. The TTL goes on, and the next run deletes the object.
-func TestReservedIPIsDeletedByALaterRun(t *testing.T) {
-	h, _, s := protectedHarness(t, deletable(protecting("a", hours(1), ip2)))
-	h.run(t)
-	s.hook = func(request string) error {
-		if request == "delete ns/a" {
-			return errors.New("killed")
-		}
-		return nil
-	}
-	h.now = noon.Add(time.Hour)
-	rep, _ := h.partial(t)
-	equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{"1": report.Kept, "2": report.Released, "ns/a": report.Failed})
-	s.hook = nil
-	h.now = noon.Add(time.Hour + time.Second)
-	equal(t, "outcomes of the next run", outcomes(h.run(t)), map[string]report.Outcome{"1": report.Kept, "ns/a": report.Released})
-	equal(t, "objects left", s.keys(), nil)
-}
-
 // Promise 1. If one address of a sandbox is protected, its sibling is kept. The time of
 // the sibling goes on, and the object that protects the sibling waits too.
 func TestReservedIPKeepsTheWholeGroup(t *testing.T) {

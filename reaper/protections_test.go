@@ -79,18 +79,6 @@ func TestReservedIPKeepsUntilItsTTLIsOver(t *testing.T) {
 	}
 }
 
-// Promise 2. If the owner was there in between, the TTL begins again.
-func TestReservedIPCountsFromTheLastTimeThatTheOwnerWasThere(t *testing.T) {
-	h, _, _ := protectedHarness(t, protecting("a", hours(1), ip2))
-	h.run(t)
-	h.pods.Add(census.Pod{Ref: app("gone-1").Pod, UID: app("gone-1").UID})
-	h.now = noon.Add(30 * time.Minute)
-	h.run(t)
-	h.pods.Remove(app("gone-1").Pod)
-	h.now = noon.Add(40 * time.Minute)
-	equal(t, "verdict", reported(t, h.run(t), "2").Note, fakeStorePool+" ns/a keeps it until 2026-03-01T13:40:00Z")
-}
-
 // Promise 2, 9, 11. If the objects cannot be listed, any address may be protected.
 func TestNothingIsReleasedIfReservedIPsCannotBeRead(t *testing.T) {
 	h, m, s := protectedHarness(t, protecting("a", hours(1), netip.MustParseAddr("10.9.9.9")))
@@ -113,17 +101,6 @@ func TestDisabledReservedIPsKeep(t *testing.T) {
 	h, _, _ := protectedHarness(t, protecting("a", nil, ip2))
 	h.policy.Backends[reservedIPsName] = policy.Backend{Enabled: policy.Off}
 	equal(t, "verdict", reported(t, h.run(t), "2").Reason, judge.Protected)
-}
-
-// The grace period goes on while an address is protected.
-func TestGracePeriodRunsWhileAnAddressIsReserved(t *testing.T) {
-	h, _, s := protectedHarness(t)
-	h.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
-	s.hook = func(string) error { return errForbidden }
-	h.partial(t)
-	s.hook = nil
-	h.now = noon.Add(time.Hour)
-	equal(t, "outcome", outcomes(h.run(t))["2"], report.Released)
 }
 
 // Promise 8. A release that a crash cut short is finished. The address was not

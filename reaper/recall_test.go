@@ -9,7 +9,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
-	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // Promise 7. A time that the next run does not know is not printed.
@@ -53,29 +52,6 @@ func TestTimesAreReportedOnlyIfARunRemembersThem(t *testing.T) {
 			equal(t, "hint", hint, !tt.want && tt.dryRun)
 		})
 	}
-}
-
-// A dry run with another grace period or another minimum age answers "what if" by the times
-// that earlier runs stored.
-func TestDryRunAnswersWhatIfByTheStoredTimes(t *testing.T) {
-	m := backendtest.NewMemory("memory")
-	h := newHarness(m.Backend())
-	h.addPods(t, m, "live-1", "gone-1")
-	h.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
-	h.run(t)
-	h.now = noon.Add(20 * time.Minute)
-	stored := h.ledgers.text(t)
-	h.policy.DryRun = new(true)
-	for grace, want := range map[time.Duration]report.Outcome{
-		time.Hour: report.Kept, 30 * time.Minute: report.Kept, 10 * time.Minute: report.Planned, 0: report.Planned,
-	} {
-		h.policy.GracePeriod = &policy.Duration{Duration: grace}
-		e := entryOf(t, h.run(t), "2")
-		equal(t, "outcome with "+grace.String(), e.Outcome, want)
-		equal(t, "first seen", *e.FirstSeen, noon)
-		equal(t, "due with "+grace.String(), *e.Due, noon.Add(grace))
-	}
-	equal(t, "ledger", h.ledgers.text(t), stored)
 }
 
 // Promise 7. A ledger of an earlier run knows no time of an allocation that leaked since.

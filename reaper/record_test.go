@@ -133,22 +133,6 @@ func TestBackendThatCannotRecordStopsNoOther(t *testing.T) {
 	}
 }
 
-func TestRecordIsAskedForAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, m := waitingHarness(t)
-		h.policy = backendtest.Impatient()
-		left := 4
-		m.OnRequest(func(request string) error {
-			if request == "record" && left > 0 {
-				left--
-				return errConnection
-			}
-			return nil
-		})
-		equal(t, "released", h.run(t).Summary.Released, 2)
-	})
-}
-
 // Promise 7, 10. An allocation that is no longer what was listed is not recorded, and
 // stays.
 func TestAllocationThatChangedBeforeItWasRecordedStays(t *testing.T) {

@@ -48,26 +48,6 @@ func TestRenewLooksAtTheOwnersOfABatchTogether(t *testing.T) {
 	}
 }
 
-func TestWarrantsOfSeveralConfirmersAreRenewed(t *testing.T) {
-	look := newSecondLook(t, &backendtest.Pods{}, allocations(2)...)
-	var ws []ipam.Warrant
-	for i := range look.orphans {
-		w, errs := look.confirmer(1).Confirm(t.Context(), look.orphans[i:i+1])
-		if errs[0] != nil {
-			t.Fatal(errs[0])
-		}
-		ws = append(ws, w...)
-	}
-	fresh, errs := ipam.Renew(t.Context(), ws)
-	for i := range ws {
-		a, err := fresh[i].Allocation()
-		if errs[i] != nil || err != nil {
-			t.Errorf("%v, %v, want a fresh warrant", errs[i], err)
-		}
-		equal(t, "allocation", a, *look.orphans[i].Allocation(), asValues)
-	}
-}
-
 // A lateCluster answers half a second after the moment of which it tells.
 type lateCluster struct{ census.Cluster }
 

@@ -1,7 +1,6 @@
 package reaper_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"net/netip"
@@ -56,35 +55,6 @@ func TestReportInJSON(t *testing.T) {
 	equal(t, "report", string(got), strings.TrimSpace(string(want)))
 }
 
-// An empty report has empty lists, not null.
-func TestEmptyReportInJSON(t *testing.T) {
-	got, err := json.Marshal(newHarness().run(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var lists struct{ Backends, Pools, Entries []any }
-	if err := json.Unmarshal(got, &lists); err != nil {
-		t.Fatal(err)
-	}
-	if lists.Backends == nil || lists.Pools == nil || lists.Entries == nil {
-		t.Errorf("a list is null: %s", got)
-	}
-}
-
-// An answeringStore is a fixedStore that gives every release the same answer.
-type answeringStore struct {
-	fixedStore
-	answer error
-}
-
-func (s answeringStore) Release(_ context.Context, ws []ipam.Warrant) []error {
-	errs := make([]error, len(ws))
-	for i := range errs {
-		errs[i] = s.answer
-	}
-	return errs
-}
-
 // Promise 9. The figures of the pools say the same as the bottom line.
 func TestAddressThatChangedHandsIsNotLeakedInItsPool(t *testing.T) {
 	for _, tt := range []struct {
@@ -97,7 +67,7 @@ func TestAddressThatChangedHandsIsNotLeakedInItsPool(t *testing.T) {
 	} {
 		pool := poolOf(webAllocation())
 		pool.Range = netip.MustParsePrefix("10.0.0.0/24")
-		h := newHarness(answeringStore{fixedStore{pool}, tt.answer})
+		h := newHarness(wrapped{fixedStore{pool}, answering(tt.answer)})
 		h.pods.Add(census.Pod{Ref: other})
 		report, _ := reaper.Run(t.Context(), h.options())
 		u := report.Pools[0].Usage

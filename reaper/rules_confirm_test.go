@@ -55,6 +55,8 @@ func TestSecondLookAsksTheRulesAgain(t *testing.T) {
 		s.pools, s.pods = []ipam.Pool{poolOf(a)}, []census.Pod{pod}
 		s.nodes = []census.Node{{Name: "n1", OutOfService: true}, ready("n2")}
 	}
+	ofUID := func(uid string) change { return entry(func(a *ipam.Allocation) { a.Owner.UID = uid }) }
+	sandboxOnly := all(owner(ipam.Owner{Sandbox: "s1"}), terms(func(p *policy.Policy) { p.Pods.Unnamed = policy.Release }))
 	hung := all(owner(ipam.Owner{Sandbox: "s1"}), nodes(ready("n1")), pods(starting("n1")), terms(func(p *policy.Policy) { p.Pods.Unnamed = policy.Release }))
 	const list, get = "list pods", "get pod default/web"
 	for _, tt := range []struct {
@@ -65,6 +67,16 @@ func TestSecondLookAsksTheRulesAgain(t *testing.T) {
 		calls     string // for one that is due; empty if it does not matter
 		want      error
 	}{
+		{"its pod is back", all(), nil, add(census.Pod{Ref: web}), get, ipam.ErrReturned},
+		{"its pod is back and finished", all(), nil, add(census.Pod{Ref: web, Finished: true}), get, ipam.ErrKept},
+		{"its pod is back with another UID", ofUID("old"), nil, add(census.Pod{Ref: web, UID: "new"}), get, ipam.ErrKept},
+		{"its replaced pod is the one again", all(ofUID("old"), pods(census.Pod{Ref: web, UID: "new"})), nil, back(census.Pod{Ref: web, UID: "old"}), get, ipam.ErrReturned},
+		{"its finished pod runs", all(pods(census.Pod{Ref: web, Finished: true}), terms(releaseAll)), nil, back(census.Pod{Ref: web}), get, ipam.ErrReturned},
+		{"no answer", all(), nil, silent(""), get, ipam.ErrAgain},
+		{"a sandbox, and a pod shows it", sandboxOnly, nil, add(census.Pod{Ref: other, Sandbox: "s1"}), list, ipam.ErrReturned},
+		{"a sandbox, and a pod shows the address", sandboxOnly, nil, add(showing(other, ip1)), list, ipam.ErrReturned},
+		{"a sandbox, and a pod does not show its addresses", sandboxOnly, nil, add(census.Pod{Ref: other, AddressUnknown: true}), list, ipam.ErrKept},
+		{"a sandbox, and no answer", sandboxOnly, nil, silent(""), list, ipam.ErrAgain},
 		{"an empty handle, and no pod has its sandbox", handle, nil, add(), list, nil},
 		{"an empty handle, and a pod has its sandbox", handle, nil, add(census.Pod{Ref: other, Sandbox: "s1"}), list, ipam.ErrReturned},
 		{"an empty handle, and no answer", handle, nil, silent(""), list, ipam.ErrAgain},

@@ -2,7 +2,6 @@ package reaper_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -27,18 +26,6 @@ type wrapped struct {
 
 func (w wrapped) Release(ctx context.Context, ws []ipam.Warrant) []error {
 	return w.release(ctx, ws)
-}
-
-func (wrapped) Record(ctx context.Context, as []ipam.Allocation) ([]json.RawMessage, error) {
-	return tokenRecorder{}.Record(ctx, as)
-}
-
-func (wrapped) Compare(ctx context.Context, pool string, rs []ipam.Record) []error {
-	return tokenRecorder{}.Compare(ctx, pool, rs)
-}
-
-func (wrapped) Restore(ctx context.Context, pool string, rs []ipam.Record) []error {
-	return tokenRecorder{}.Restore(ctx, pool, rs)
 }
 
 // answering returns a Release that releases nothing and returns the error for each

@@ -1,16 +1,13 @@
 package reaper_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
-	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
@@ -218,23 +215,4 @@ func TestRunShowsItsProgress(t *testing.T) {
 	equal(t, "lines", lines, []string{
 		"listed 1 store", "found 1 pods", "judged 2 allocations: 1 to release", "releasing in memory: 1 pools", "done",
 	})
-}
-
-// A long phase tells how far it is and how fast.
-func TestLongPhaseIsToldWithItsRate(t *testing.T) {
-	h := newHarness(nil)
-	h.backends[0] = wrapped{fixedStore{poolOf(allocations(1000)...)}, func(_ context.Context, ws []ipam.Warrant) []error {
-		h.now = h.now.Add(4 * time.Second)
-		return make([]error, len(ws))
-	}}
-	h.policy.Limits.MaxFraction = new(1.0)
-	h.pods.Add(census.Pod{Ref: other})
-	var lines []string
-	h.change = func(o *reaper.Options) {
-		o.Progress = func(line string) { lines = append(lines, line) }
-	}
-	h.run(t)
-	if told := strings.Join(lines, "\n"); !strings.Contains(told, "settled 1,000 of 1,000, ") || !strings.Contains(told, "s elapsed\ndone") {
-		t.Errorf("told:\n%s\nwant how many are settled, and since when", told)
-	}
 }

@@ -53,14 +53,12 @@ func TestSelection(t *testing.T) {
 		{judge.Selection{Namespaces: names("default"), Nodes: names("n2")}, false, "namespace default, node n2"},
 		{judge.Selection{Namespaces: names("default"), Nodes: names("n1")}, true, "namespace default, node n1"},
 	} {
-		store := fixedStore{pool}
-		tt.selection.Backends = rename(tt.selection.Backends, "fixed", store.Name())
-		h := newHarness(store).selecting(tt.selection)
+		h := newHarness(fixedStore{pool}).selecting(tt.selection)
 		h.pods.AddNodes(census.Node{Name: "n1", Ready: true}, census.Node{Name: "n2", Ready: true})
 		h.policy.DryRun = new(true)
 		h.pods.Add(census.Pod{Ref: other})
 		equal(t, "entries of "+tt.text, len(h.run(t).Entries) == 1, tt.want)
-		equal(t, "text", strings.ReplaceAll(tt.selection.String(), store.Name(), "fixed"), tt.text)
+		equal(t, "text", tt.selection.String(), tt.text)
 		equal(t, "everything", tt.selection.Everything(), tt.text == "")
 	}
 }
@@ -75,14 +73,6 @@ func TestRangeIsTheWholeNameOfAPool(t *testing.T) {
 		_, err := reaper.Run(t.Context(), h.options())
 		equal(t, "found "+name, err == nil, want)
 	}
-}
-
-// rename returns the names with another one in place of this one.
-func rename(names []string, from, to string) []string {
-	for i, name := range names {
-		names[i] = strings.ReplaceAll(name, from, to)
-	}
-	return names
 }
 
 // Promise 7. The others stay as they are, and the figures of the pool stay whole.

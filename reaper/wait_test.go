@@ -74,28 +74,6 @@ func TestWaitingRunReleasesWhenTheGracePeriodIsOver(t *testing.T) {
 	equal(t, "records", len(h.journal.Read().Records), 2)
 }
 
-// Promise 7. The last report has the releases of noon and of five minutes later, and
-// the figures of the pools from before the run.
-func TestReportOfAWaitingRunHasTheReleasesOfEarlierLooks(t *testing.T) {
-	h, m := waitingHarness(t)
-	shortenGrace(h, 5*time.Minute)
-	h.policy.Rules = append(h.policy.Rules, policy.Rule{Match: policy.Match{Pods: []string{"gone-now"}}, GracePeriod: &policy.Duration{}})
-	h.addPods(t, m, "gone-now")
-	sleep := (&fakeSleep{}).attach(h)
-	rep := h.run(t)
-	equal(t, "slept", sleep.slept, []time.Duration{5*time.Minute + time.Second, 10 * time.Minute})
-	var order []string
-	for _, e := range rep.Entries {
-		order = append(order, e.Key+" "+string(e.Outcome))
-	}
-	equal(t, "entries", order, []string{"4 released", "2 released", "1 kept", "3 released"})
-	equal(t, "summary", rep.Summary, report.Counts{Entries: 4, InUse: 1, Planned: 3, Released: 3})
-	equal(t, "summary of the backend", rep.Backends[0].Counts, rep.Summary)
-	equal(t, "before and after", [2]int{rep.Pools[0].AllocatedBefore, rep.Pools[0].AllocatedAfter}, [2]int{4, 1})
-	equal(t, "records", len(h.journal.Read().Records), 3)
-	equal(t, "allocations left", len(contentsOf(t, m)), 1)
-}
-
 // Promise 5.
 func TestDryRunThatWaitsPlans(t *testing.T) {
 	h, m := waitingHarness(t)
@@ -246,23 +224,6 @@ func TestFailuresAreForgottenWhenALaterLookSucceeds(t *testing.T) {
 	report := h.run(t)
 	equal(t, "statuses", statuses(report), map[string]string{"memory": "ok", "second": "ok"})
 	equal(t, "released", report.Summary.Released, 2)
-}
-
-// Promise 7. A release that was not finished is not tried again.
-func TestUnfinishedReleaseOfAnEarlierLookIsAFailure(t *testing.T) {
-	m := backendtest.NewHandled("memory")
-	h := newHarness(m.Backend())
-	h.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
-	shortenGrace(h, 0)
-	m.SetClock(func() time.Time { return noon.Add(-time.Hour) })
-	h.addPods(t, m, "live-1", "gone-1", "gone-2")
-	m.Fumble()
-	(&fakeSleep{}).attach(h)
-	report, failures := h.partial(t)
-	const why = "released, but a later run has to remove the rest: the handle of sandbox-gone-1: the second write failed"
-	equal(t, "failures", failures, []string{"memory: a: 2: " + why})
-	equal(t, "released", report.Summary.Released, 2)
-	equal(t, "statuses", statuses(report), map[string]string{"memory": "partial: unfinished releases: 1"})
 }
 
 // The timeout is that of a look, not of the waiting.
