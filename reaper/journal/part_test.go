@@ -168,13 +168,6 @@ func TestRecordThatIsTooDeepIsRefused(t *testing.T) {
 	}
 }
 
-// A journal of no run could not be found again.
-func TestRunWithoutANameIsRefused(t *testing.T) {
-	if _, err := encoded(journal.Run{}, 1, []ipam.Record{record("7", `{}`)}); err == nil {
-		t.Error("a journal of no run was encoded")
-	}
-}
-
 // Promise 2: what is not understood is not put back.
 func TestDamagedPartIsRefused(t *testing.T) {
 	whole := string(encode(t, 1, record("7", `{"a":1}`))[0])
@@ -183,20 +176,13 @@ func TestDamagedPartIsRefused(t *testing.T) {
 	}
 	for _, tt := range []struct{ old, new, want string }{
 		{whole, `null`, "kind"},
-		{whole, `[]`, ""},
 		{`"kind":"ReapJournal"`, `"kind":"ReapReport"`, `kind "ReapReport"`},
 		{`"version":1,`, `"version":2,`, "version 2, this program reads 1: use the newer ip-reaper"},
-		{`"version":1,"run":{`, `"version":2,"run":7,"old":{`, "use the newer ip-reaper"},
-		{`"version":1,`, `"version":0,`, "version 0, this program reads 1"},
 		{`"id":"20260301-120000-ABCDEF"`, `"id":""`, `run "", which is not the ID of a run`},
 		{`"id":"20260301-120000-ABCDEF"`, `"id":"../../etc"`, `run "../../etc", which is not the ID of a run`},
-		{`"id":"20260301-120000-ABCDEF"`, `"id":"` + strings.Repeat("a", 64) + `"`, "which is not the ID of a run"},
-		{`"write":1`, `"write":0`, "0 is not the number"},
 		{`"write":1`, `"write":9223372036854775807`, "is not the number"},
 		{`"part":1`, `"part":2`, "part 2 of 1"},
-		{`"parts":1`, `"parts":9223372036854775807`, "part 1 of"},
 		{`"records":[`, `"records":[],"old":[`, "no records"},
-		{`"records":[`, `"records":[{},`, "the record has no backend, pool or key"},
 		{`"backend":"whereabouts",`, ``, "the record has no backend, pool or key"},
 		{`"ip":"10.0.0.1"`, `"ip":"10.0.0"`, "10.0.0"},
 		{`"stored":{"a":1}`, `"stored":null`, "stored"},

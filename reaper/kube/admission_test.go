@@ -30,14 +30,11 @@ func TestDeniedNamesWhatRefuses(t *testing.T) {
 	}{
 		{"a webhook", refusal(http.StatusForbidden, hook+` denied the request: only the plugin may`), hook, false},
 		{"a webhook with a conflict", refusal(http.StatusConflict, hook+` denied the request: busy`), hook, false},
-		{"a webhook with not found", refusal(http.StatusNotFound, hook+` denied the request without explanation`), hook, false},
 		{"a webhook that does not answer", apierrors.NewInternalError(errors.New(
 			`failed calling webhook "pods.example.com": failed to call webhook: Post "https://x/": context deadline exceeded`)), hook, true},
 		{"a policy", apierrors.NewForbidden(pods, "web-0", errors.New(
 			`ValidatingAdmissionPolicy 'keep' with binding 'keep-all' denied request: failed expression: object.x == 1`)),
 			"ValidatingAdmissionPolicy 'keep'", false},
-		{"a policy that cannot be evaluated", refusal(http.StatusForbidden,
-			`pods "web-0" is forbidden: policy 'keep' with binding 'b' denied request: no such params`), "admission policy 'keep'", false},
 
 		{"a missing right", apierrors.NewForbidden(pods, "web-0", errors.New(`User "x" cannot patch resource "pods"`)), "", false},
 		{"an object that names a webhook", refusal(http.StatusUnprocessableEntity,

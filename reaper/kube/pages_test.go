@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -71,7 +70,6 @@ func TestPagesAreWholeOrAnError(t *testing.T) {
 		{"an expired page starts anew", []error{nil, nil, tooOld}, whole(2), nil, 6},
 		{"it expires over and over", []error{nil, tooOld, nil, tooOld, nil, tooOld, nil, tooOld}, nil, tooOld, 8},
 		{"a busy server is asked again", []error{nil, tooMany, tooMany}, whole(1), nil, 5},
-		{"a broken connection is made again", []error{nil, errConnection}, whole(1), nil, 4},
 		{"a server that stays broken", []error{nil, internal, internal, internal, internal}, nil, internal, 5},
 		{"a forbidden page is not asked for again", []error{nil, forbidden}, nil, forbidden, 2},
 	} {
@@ -115,19 +113,4 @@ func TestEmptyPageIsNotTheEnd(t *testing.T) {
 	if diff := cmp.Diff([]string{"late"}, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-}
-
-func TestPagesEndWithTheirContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		defer cancel()
-		b := &book{failures: []error{nil, internal, internal, internal}}
-		got, err := readPages(ctx, b.page)
-		if !errors.Is(err, context.DeadlineExceeded) || got != nil {
-			t.Errorf("%v, %v; want the deadline and nothing else", got, err)
-		}
-		if len(b.asked) != 2 {
-			t.Errorf("%d requests, want 2", len(b.asked))
-		}
-	})
 }

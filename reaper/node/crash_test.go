@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"sync"
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
-	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // folderVariable names the folder to the process that TestLockOfARunThatIsKilledIsFree kills.
@@ -57,32 +55,4 @@ func TestLockOfARunThatIsKilledIsFree(t *testing.T) {
 		t.Fatalf("Acquire after the kill: %v", err)
 	}
 	release()
-}
-
-// Promise 8: what one of two writers saves, the other one does not lose. Otherwise, grace
-// periods would begin again.
-func TestTwoWritersLoseNothing(t *testing.T) {
-	const entries = 10
-	f := newFolder(t)
-	var both sync.WaitGroup
-	for first := range 2 {
-		both.Go(func() {
-			for n := first * entries; n < (first+1)*entries; {
-				l := f.Ledgers()
-				have, err := l.Load(t.Context())
-				if err == nil {
-					err = l.Save(t.Context(), have.Merge(ledgerOf(t, n, 1)))
-				}
-				switch {
-				case err == nil:
-					n++
-				case !errors.Is(err, ipam.ErrAgain):
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	both.Wait()
-	wantStored(t, f, ledgerOf(t, 0, 2*entries))
 }

@@ -137,14 +137,6 @@ func TestFolderThatOthersMayReadIsTaken(t *testing.T) {
 	}
 }
 
-// The hint says what to do.
-func TestFolderWithoutAFolderAboveIsTheUsersMistake(t *testing.T) {
-	f := NewFolder(filepath.Join(t.TempDir(), "no", "state"))
-	_, err := f.Lock().Acquire(t.Context(), "run-1")
-	wantInput(t, err, f.Path())
-	wantInput(t, f.Ledgers().Save(t.Context(), ledgerOf(t, 0, 1)), f.Path())
-}
-
 // Promise 1 rests on no file of another place: a link is an error that names it.
 func TestNoLinkIsFollowed(t *testing.T) {
 	for _, name := range []string{"ledger", "lock", "journals", "journals/" + aRun(1).ID + ".jsonl"} {

@@ -45,12 +45,6 @@ func TestSummaryTellsWhatTheRunDidAndWarnsOfWhatWentWrong(t *testing.T) {
 			"released 12 of 340 allocations; 3 suspected, 0 failed (run-1)", corev1.EventTypeNormal},
 		{"more than the limit", reportOf(nil), 7,
 			"released 12 of 340 allocations; 3 suspected, 0 failed (run-1); 7 more releases have no event of their own", corev1.EventTypeNormal},
-		{"a release failed", reportOf(func(r *report.Report) { r.Summary.Failed = 2 }), 0,
-			"released 12 of 340 allocations; 3 suspected, 2 failed (run-1)", corev1.EventTypeWarning},
-		{"a backend failed", reportOf(func(r *report.Report) {
-			r.Backends[1].Status, r.Backends[1].Message = ipam.StatusFailed, "list blocks: forbidden"
-		}), 0,
-			"released 12 of 340 allocations; 3 suspected, 0 failed (run-1); calico failed: list blocks: forbidden", corev1.EventTypeWarning},
 		{"the report warns", reportOf(func(r *report.Report) { r.Warnings = []string{"no ledger", "no journal"} }), 7,
 			"released 12 of 340 allocations; 3 suspected, 0 failed (run-1); 7 more releases have no event of their own; no ledger; no journal",
 			corev1.EventTypeWarning},
@@ -77,8 +71,6 @@ func TestReleaseIsToldWithAddressOwnerAndReason(t *testing.T) {
 			"10.0.0.5 of default/web-0 (PodAbsent) released by run run-1", corev1.EventTypeNormal},
 		{"of a sandbox", report.Entry{Key: "5", IP: "10.0.0.5", Owner: ipam.EntryOwner{Sandbox: "c1"}, Reason: judge.SandboxAbsent},
 			"10.0.0.5 of sandbox c1 (SandboxAbsent) released by run run-1", corev1.EventTypeNormal},
-		{"without an address", report.Entry{Key: "k8s-pod-network.c1", Owner: pod, Reason: judge.EmptyHandle},
-			"k8s-pod-network.c1 of default/web-0 (EmptyHandle) released by run run-1", corev1.EventTypeNormal},
 		{"with something left of it", report.Entry{IP: "10.0.0.5", Owner: pod, Reason: judge.PodAbsent, Error: "its handle is there"},
 			"10.0.0.5 of default/web-0 (PodAbsent) released by run run-1; its handle is there", corev1.EventTypeWarning},
 	} {

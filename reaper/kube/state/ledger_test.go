@@ -225,8 +225,6 @@ func TestSaveSaysWhetherToTryAgain(t *testing.T) {
 		{"another client wrote it", "update", apierrors.NewConflict(configMaps, LedgerName, errors.New("modified")), true},
 		{"another client deleted it", "update", apierrors.NewNotFound(configMaps, LedgerName), true},
 		{"another client created it", "create", apierrors.NewAlreadyExists(configMaps, LedgerName), true},
-		{"server busy", "update", apierrors.NewTooManyRequestsError("busy"), true},
-		{"server broken", "create", apierrors.NewInternalError(errors.New("etcd")), true},
 		{"forbidden", "update", apierrors.NewForbidden(configMaps, LedgerName, errors.New("no")), false},
 		{"no such namespace", "create", apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, ns), false},
 	} {

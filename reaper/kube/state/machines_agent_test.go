@@ -23,7 +23,6 @@ func TestMachineReportsAllAddressesOnlyByItsAgent(t *testing.T) {
 		"an agent that is not connected":        {`"conditions": [{"type": "AgentConnected", "status": "False"}], "interfaces": [` + told + `]`, false},
 		"an agent that tells of one interface":  {connected + `, "interfaces": [` + told + `, ` + ofPod + `]`, false},
 		"an agent that has told no address yet": {connected + `, "interfaces": [` + told + `, ` + untold + `]`, false},
-		"an agent without interfaces":           {connected, false},
 		"a KubeVirt that names no source":       {connected + `, "interfaces": [{"name": "lan", "ipAddress": "10.2.0.1"}]`, false},
 		"a guest that has shut down":            {`"phase": "Succeeded"`, true},
 		"a machine that failed":                 {`"phase": "Failed"`, false},
