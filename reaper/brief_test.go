@@ -37,7 +37,6 @@ func briefHarness(t *testing.T) (*harness, *backendtest.Memory) {
 func TestBriefRunReportsAndReleasesTheSame(t *testing.T) {
 	for name, change := range map[string]func(*backendtest.Memory, *reaper.Options){
 		"a run":                    func(*backendtest.Memory, *reaper.Options) {},
-		"a dry run":                func(_ *backendtest.Memory, o *reaper.Options) { o.Policy.DryRun = new(true) },
 		"a run of one pod":         func(_ *backendtest.Memory, o *reaper.Options) { o.Selection = onePod("gone-1") },
 		"a run of one live pod":    func(_ *backendtest.Memory, o *reaper.Options) { o.Selection = onePod("live-2") },
 		"a run of another backend": func(_ *backendtest.Memory, o *reaper.Options) { o.Selection.Backends = []string{reservedIPsName} },

@@ -81,9 +81,6 @@ func TestReportNamesPodsWhoseAnnotationsAloneKeepAllocations(t *testing.T) {
 	}{
 		{"it shows them", nil, []census.Pod{inStatus(1, showing(other, ip(9), ip(1), ip(2)))}, []string{shown(2, "10.0.0.1", orOwn)}},
 		{"its status has one of them", nil, []census.Pod{inStatus(1, showing(other, ip(2), ip(1)))}, []string{shown(1, "10.0.0.1", orOwn)}},
-		{"its status has them", nil, []census.Pod{inStatus(2, showing(other, ip(1), ip(2)))}, nil},
-		{"the status of another pod has them", nil, []census.Pod{showing(other, ip(1)), inStatus(1, showing(web, ip(1)))}, nil},
-		{"nothing is shown", nil, []census.Pod{showing(other, ip(9))}, nil},
 		{"the allocations name it", func(a *ipam.Allocation) { a.Owner.Pod = other }, []census.Pod{showing(other, ip(1), ip(2))}, nil},
 		{"they would be held without it", func(a *ipam.Allocation) { a.Protected = "excluded" }, []census.Pod{showing(other, ip(1))}, nil},
 		{"they name no pod", unnamed, []census.Pod{showing(other, ip(1), ip(2))}, []string{shown(2, "10.0.0.1", "")}},

@@ -26,10 +26,8 @@ func TestNothingIsReleasedByAClockThatIsWrong(t *testing.T) {
 		{"right", 0, true, 2, nil},
 		{"almost right", -9 * time.Second, true, 2, nil},
 		{"ahead", 10 * time.Second, true, 0, nil},
-		{"far in the future", 40 * 365 * 24 * time.Hour, true, 0, nil},
 		{"behind", -10 * time.Second, true, 0, nil},
 		{"not known", time.Hour, false, 2, nil},
-		{"almost right for a rule", 6 * time.Second, true, 2, shorter},
 		{"ahead for a rule", 7 * time.Second, true, 0, shorter},
 		{"behind for the ages", -7 * time.Second, true, 0, younger},
 		{"as right as the answers tell", -5 * time.Second, true, 2, shortest},
@@ -110,11 +108,9 @@ func TestClockThatJumpsWhileTheRunWaitsReleasesNothingEarly(t *testing.T) {
 	}{
 		{"not at all", nil, 1},
 		{"forwards", []time.Duration{24 * time.Hour}, 1},
-		{"backwards by as much as the ledger rounds", []time.Duration{-1100 * time.Millisecond}, 1},
 		{"backwards by some seconds", []time.Duration{-5 * time.Second}, 1},
 		{"backwards by more than a CronJob jitters", []time.Duration{-2 * time.Minute}, 2},
 		{"backwards by an hour", []time.Duration{-time.Hour}, 2},
-		{"backwards twice", []time.Duration{-time.Hour, -2 * time.Hour}, 3},
 		{"backwards, and then far ahead", []time.Duration{-time.Hour, 1000 * time.Hour}, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

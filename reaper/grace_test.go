@@ -29,11 +29,8 @@ func TestGracePeriod(t *testing.T) {
 		{"a run every 15 minutes, of which the second starts early", 8 * time.Second, grace + time.Second, nil, judge.Orphaned},
 		{"a short one is exact", 0, 5*time.Minute - time.Second - 1, func(s *situation) { s.policy = withGrace(5*time.Minute - time.Second) }, judge.Suspected},
 		{"a short one is over", 0, 5*time.Minute - time.Second, func(s *situation) { s.policy = withGrace(5*time.Minute - time.Second) }, judge.Orphaned},
-		{"a medium one may be a little shorter", 0, 5*time.Minute - 5*time.Second, func(s *situation) { s.policy = withGrace(5 * time.Minute) }, judge.Orphaned},
-		{"a long one may be some seconds shorter", 0, 24*time.Hour - 15*time.Second, func(s *situation) { s.policy = withGrace(24 * time.Hour) }, judge.Orphaned},
 		{"a long one may not be much shorter", 0, 24*time.Hour - 15*time.Second - 1, func(s *situation) { s.policy = withGrace(24 * time.Hour) }, judge.Suspected},
 		{"exactly over", 0, grace, nil, judge.Orphaned},
-		{"long over", 0, 365 * 24 * time.Hour, nil, judge.Orphaned},
 		{"the same run again", 0, 0, nil, judge.Suspected},
 		{"the clock went backwards", 0, -time.Hour, nil, judge.Suspected},
 		{"a fraction of a second is not rounded away", 700 * time.Millisecond, atLeast + 699*time.Millisecond, nil, judge.Suspected},
@@ -43,7 +40,6 @@ func TestGracePeriod(t *testing.T) {
 		{"it is another key", 0, grace, func(s *situation) { s.pools[0].Allocations[0].Key = "2" }, judge.Suspected},
 		{"it is in another pool", 0, grace, func(s *situation) { s.pools[0].Name = "elsewhere" }, judge.Suspected},
 		{"the policy's grace period grew", 0, grace, func(s *situation) { s.policy = withGrace(time.Hour) }, judge.Suspected},
-		{"the policy's grace period shrank", 0, time.Minute, func(s *situation) { s.policy = withGrace(time.Minute) }, judge.Orphaned},
 		{"a rule gives it a longer one", 0, grace, func(s *situation) {
 			s.policy = func(p *policy.Policy) {
 				p.Rules = []policy.Rule{{

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
@@ -63,12 +62,6 @@ func TestInspectDecidesAsARunDoes(t *testing.T) {
 		want      inspected // of the first entry
 	}{
 		{"there is no cluster", situation{pools: entry(nil)}, held(judge.NoCensus)},
-		{"no cluster, and an allocation without an owner", situation{pools: entry(func(a *ipam.Allocation) { a.Owner = ipam.Owner{} })},
-			held(judge.OwnerUnknown)},
-		{"no cluster, and an unreadable allocation", situation{pools: entry(func(a *ipam.Allocation) { a.Unreadable = "odd" })},
-			held(judge.Unreadable)},
-		{"no cluster, and a foreign allocation", situation{pools: entry(func(a *ipam.Allocation) { a.Foreign = "a tunnel" })},
-			held(judge.NotPodOwned)},
 		{"the pod is there", situation{pools: entry(nil), pods: []census.Pod{showing(web, ip1)}},
 			inspected{judge.InUse, judge.PodPresent, report.Kept}},
 		{"the pod is gone: its grace period counts as over", situation{pools: entry(nil), pods: []census.Pod{dns}},
@@ -77,18 +70,6 @@ func TestInspectDecidesAsARunDoes(t *testing.T) {
 			orphan(judge.SandboxReplaced)},
 		{"and that of an empty handle", situation{pools: entry(func(a *ipam.Allocation) { a.EmptyHandle = true }), pods: []census.Pod{dns}},
 			orphan(judge.EmptyHandle)},
-		{"and that of a group", situation{pools: []ipam.Pool{poolOf(inGroup(webAllocation()), inGroup(sibling))}, pods: []census.Pod{dns}},
-			orphan(judge.PodAbsent)},
-		{"age counts", situation{pools: entry(func(a *ipam.Allocation) { a.Created = noon.Add(-4 * time.Minute) }), pods: []census.Pod{dns}},
-			held(judge.TooYoung)},
-		{"a StatefulSet counts", situation{
-			pools: entry(func(a *ipam.Allocation) { a.Owner.Pod.Name = "web-0" }), pods: []census.Pod{dns},
-			sets: []census.StatefulSet{{Namespace: "default", Name: "web", Replicas: 1}},
-		}, held(judge.Retained)},
-		{"a node counts", situation{
-			pools: entry(func(a *ipam.Allocation) { a.Owner.Node = "node-a" }), pods: []census.Pod{dns},
-			nodes: []census.Node{{Name: "node-a"}},
-		}, held(judge.NodeUnreachable)},
 		{"the policy counts", situation{
 			pools: entry(nil), pods: []census.Pod{dns},
 			policy: func(p *policy.Policy) { p.Namespaces.Exclude = []string{"default"} },
@@ -119,12 +100,6 @@ func TestInspectDecidesAsARunDoes(t *testing.T) {
 	}
 }
 
-// inGroup returns the allocation as a member of a group.
-func inGroup(a ipam.Allocation) ipam.Allocation {
-	a.Group = "s1"
-	return a
-}
-
 func TestInspectWarnsOfMissingLists(t *testing.T) {
 	const (
 		noPods  = "no pods were given"
@@ -141,9 +116,6 @@ func TestInspectWarnsOfMissingLists(t *testing.T) {
 		return []census.Pod{{Ref: ipam.PodRef{Namespace: namespace, Name: "dns"}}}
 	}
 	sets := []census.StatefulSet{{Namespace: "x", Name: "db", Replicas: 1}}
-	ignore := func(p *policy.Policy) {
-		p.Protection.StatefulSets = policy.Ignore
-	}
 	for _, tt := range []struct {
 		name      string
 		situation situation
@@ -151,11 +123,8 @@ func TestInspectWarnsOfMissingLists(t *testing.T) {
 	}{
 		{"no pods", situation{pools: []ipam.Pool{poolOf(onNode)}}, []string{noPods}},
 		{"pods alone", situation{pools: []ipam.Pool{poolOf(webAllocation())}, pods: pods("default")}, []string{memory, noSets, noNodes}},
-		{"no nodes", situation{pools: []ipam.Pool{poolOf(onNode)}, pods: pods("default"), sets: sets},
-			[]string{memory, noNodes}},
 		{"nodes", situation{pools: []ipam.Pool{poolOf(onNode)}, pods: pods("default"), sets: sets, nodes: []census.Node{{Name: "node-b"}}},
 			[]string{memory}},
-		{"a policy that ignores StatefulSets", situation{pools: []ipam.Pool{poolOf(onNode)}, pods: pods("default"), policy: ignore}, []string{memory, noNodes}},
 		{"pods of another namespace", situation{pools: []ipam.Pool{poolOf(webAllocation())}, pods: pods("x"), sets: sets}, []string{memory, noNodes, missing}},
 		{"no pods in the list", situation{pools: []ipam.Pool{poolOf(webAllocation())}, pods: []census.Pod{}, sets: sets}, []string{memory, noNodes, empty}},
 		{"a limit", situation{pools: []ipam.Pool{poolOf(webAllocation())}, pods: pods("default"), sets: sets,

@@ -3,7 +3,6 @@ package reaper_test
 import (
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
@@ -65,12 +64,6 @@ func TestNodeWhereThePodWasSeenKeeps(t *testing.T) {
 		{"the policy does not care", func(_ *testing.T, h *harness, _ *backendtest.Memory) {
 			h.policy.Nodes.Unreachable = policy.Release
 		}, gone},
-		{"runs later", func(t *testing.T, h *harness, _ *backendtest.Memory) {
-			for range 3 {
-				h.now = h.now.Add(time.Hour)
-				h.run(t)
-			}
-		}, unreachable},
 		{"the pod came elsewhere and went before a run saw its address there", func(t *testing.T, h *harness, m *backendtest.Memory) {
 			h.pods.Add(podOn("n2", "web"))
 			h.addPods(t, m, "web")
@@ -82,11 +75,6 @@ func TestNodeWhereThePodWasSeenKeeps(t *testing.T) {
 			h.run(t)
 			h.pods.Remove(app("web").Pod)
 		}, gone},
-		{"the store could not be listed in between", func(t *testing.T, h *harness, m *backendtest.Memory) {
-			m.OnRequest(func(string) error { return errConnection })
-			h.partial(t)
-			m.OnRequest(nil)
-		}, unreachable},
 		{"the census failed in between", func(t *testing.T, h *harness, _ *backendtest.Memory) {
 			h.pods.OnCall(func(string) error { return errForbidden })
 			if _, err := reaper.Run(t.Context(), h.options()); !errors.Is(err, errForbidden) {
@@ -112,14 +100,6 @@ func TestNodeWhereThePodWasSeenKeeps(t *testing.T) {
 			equal(t, "verdict", reported(t, h.run(t), "2"), tt.want)
 		})
 	}
-}
-
-// Promise 7.
-func TestReportHasTheNodeWhereThePodWasSeen(t *testing.T) {
-	h := lostNodeHarness(t, backendtest.NewMemory("memory"))
-	report := h.run(t)
-	equal(t, "node", entryOf(t, report, "2").Owner.Node, "n1")
-	equal(t, "node of a pod that is nowhere yet", entryOf(t, report, "1").Owner.Node, "")
 }
 
 // A node that does not exist any more keeps nothing. The ledger loses it with the

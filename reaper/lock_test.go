@@ -96,24 +96,3 @@ func TestLockIsReleasedOnceByEveryEndOfARun(t *testing.T) {
 		equal(t, "lock after a run that ends "+name, lock.calls, []string{"acquire run-1", "release"})
 	}
 }
-
-// A run that waits takes one lock, from before its first listing to the end of its last
-// look.
-func TestLockIsHeldWhileTheRunWaits(t *testing.T) {
-	h, m := waitingHarness(t)
-	shortenGrace(h, 0)
-	lock := (&fakeLock{}).attach(h)
-	m.OnRequest(func(request string) error {
-		lock.calls = append(lock.calls, request)
-		return nil
-	})
-	sleep := (&fakeSleep{}).attach(h)
-	sleep.onSleep = func(int) error {
-		lock.calls = append(lock.calls, "sleep")
-		return nil
-	}
-	h.run(t)
-	equal(t, "order", lock.calls, []string{
-		"acquire run-1", "list", "record", "release a", "sleep", "list", "record", "release a", "release",
-	})
-}

@@ -68,39 +68,26 @@ func TestRestoredAllocationsAreHeld(t *testing.T) {
 	}
 }
 
-// The grace period begins anew after the hold: neither the first sight before the
-// release counts, nor that during the hold.
+// The grace period begins anew after the hold: neither the first sight before the release counts,
+// which the ledger still has if the run was killed before it forgot it, nor that during the hold.
 func TestGraceBeginsAnewAfterARestore(t *testing.T) {
-	h, m := dueHarness(t)
-	equal(t, "released", h.run(t).Summary.Released, 2)
-	before := h.ledgers.text(t)
-	equal(t, "the ledger has forgotten them", before, `{"seen":{},"figures":{"pods":1}}`)
-
-	h.restore(t, h.remembered)
-	h.policy.Journal.RestoreHold = &policy.Duration{}
-	equal(t, "suspected at once", h.run(t).Summary.Suspected, 2)
-	h.now = h.now.Add(shortGrace - time.Second)
-	equal(t, "suspected until it is over", h.run(t).Summary.Suspected, 2)
-	h.now = h.now.Add(time.Second)
-	equal(t, "released again", h.run(t).Summary.Released, 2)
-	equal(t, "entries left", len(contentsOf(t, m)), 1)
-}
-
-// A run was killed after its releases, before it forgot them.
-func TestGraceBeginsAnewAlthoughTheLedgerStillKnowsTheFirstSight(t *testing.T) {
-	h, _ := waitingHarness(t)
-	grace := policy.Duration{Duration: 30 * time.Second}
-	h.policy.GracePeriod, h.policy.Limits.MaxFraction = &grace, new(1.0)
-	h.policy.Journal.RestoreHold = &policy.Duration{}
-	h.run(t)
-	known := h.ledgers.stored
-	h.now = noon.Add(shortGrace)
-	equal(t, "released", h.run(t).Summary.Released, 2)
-	h.ledgers.stored = known
-	h.restore(t, h.remembered)
-	equal(t, "suspected", h.run(t).Summary.Suspected, 2)
-	h.now = h.now.Add(shortGrace)
-	equal(t, "released again", h.run(t).Summary.Released, 2)
+	for _, killed := range []bool{false, true} {
+		h, m := dueHarness(t)
+		known := h.ledgers.stored
+		equal(t, "released", h.run(t).Summary.Released, 2)
+		equal(t, "the ledger has forgotten them", h.ledgers.text(t), `{"seen":{},"figures":{"pods":1}}`)
+		if killed {
+			h.ledgers.stored = known
+		}
+		h.restore(t, h.remembered)
+		h.policy.Journal.RestoreHold = &policy.Duration{}
+		equal(t, "suspected at once", h.run(t).Summary.Suspected, 2)
+		h.now = h.now.Add(shortGrace - time.Second)
+		equal(t, "suspected until it is over", h.run(t).Summary.Suspected, 2)
+		h.now = h.now.Add(time.Second)
+		equal(t, "released again", h.run(t).Summary.Released, 2)
+		equal(t, "entries left", len(contentsOf(t, m)), 1)
+	}
 }
 
 // restoreBeside restores while a run goes on, which has not got the lock.
@@ -223,4 +210,13 @@ func TestRestoreWithoutALedgerWarns(t *testing.T) {
 		"the ledger could not be written, so the next run may release the allocations again: hold them with a rule of the policy: " + errForbidden.Error(),
 	})
 	r.wantRestored(t)
+}
+
+// A store may put an allocation back with the token that it had, so that the ledger knows it.
+func TestRestoreBeginsTheTimeAnewAlsoWithTheSameToken(t *testing.T) {
+	s := given(terms(func(p *policy.Policy) { p.Journal.RestoreHold = &policy.Duration{} }))
+	s.ledger = s.seen(t, noon)
+	back := s.judge(t, noon)[0].Allocation
+	s.ledger = s.ledger.WithRestored([]*ipam.Allocation{back}, noon.Add(time.Hour))
+	equal(t, "due", s.judge(t, noon.Add(61*time.Minute))[0].Due, noon.Add(75*time.Minute))
 }

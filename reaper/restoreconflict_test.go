@@ -71,7 +71,6 @@ func TestAddressWithANewOwnerIsNotPutBack(t *testing.T) {
 		{"its pod shows it", []census.Pod{showing(web, ip1)}, []ipam.Pool{empty}, ""},
 		{"another pod shows it", []census.Pod{showing(other, ip1)}, []ipam.Pool{empty}, "pod default/other shows the address"},
 		{"another pod that is finished shows it", []census.Pod{finished(showing(other, ip1))}, []ipam.Pool{empty}, "pod default/other shows the address"},
-		{"its pod and another one show it", []census.Pod{showing(other, ip1), showing(web, ip1)}, []ipam.Pool{empty}, "pod default/other shows the address"},
 		{"another pod shows it, and has it in another network", []census.Pod{showing(other, ip1)},
 			[]ipam.Pool{empty, in("there", "red", others)}, ""},
 		{"another pod shows it, in an unknown network", []census.Pod{showing(other, ip1)},
@@ -87,9 +86,6 @@ func TestAddressWithANewOwnerIsNotPutBack(t *testing.T) {
 		{"another allocation is a tunnel's", nil, []ipam.Pool{empty, in("there", "blue", entry(func(a *ipam.Allocation) {
 			a.Foreign, a.Owner = "a tunnel", ipam.Owner{}
 		}))}, "fixed there has the address for an owner without a name"},
-		{"another allocation names a sandbox only", nil, []ipam.Pool{empty, in("there", "blue", entry(func(a *ipam.Allocation) {
-			a.Owner.Pod = ipam.PodRef{}
-		}))}, "fixed there has the address for sandbox s1"},
 		{"its own allocation is there, as another pod's", nil, []ipam.Pool{in("pool", "blue", others)}, ""}, // the store itself refuses
 	} {
 		t.Run(tt.name, func(t *testing.T) {

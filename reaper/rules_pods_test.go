@@ -143,10 +143,8 @@ func TestAllocationThatNamesOnlyASandbox(t *testing.T) {
 func TestForeignAllocationIsHeldWithItsPurpose(t *testing.T) {
 	tunnel := held(judge.NotPodOwned, "a tunnel")
 	verdicts(t, all(terms(releaseAll), entry(func(a *ipam.Allocation) { a.Foreign = "a tunnel" })),
-		of("its pod does not exist", tunnel),
 		of("its pod exists", tunnel, pods(showing(web, ip1))),
 		of("it names no owner", tunnel, owner(ipam.Owner{})),
-		of("it holds no address", tunnel, entry(func(a *ipam.Allocation) { a.EmptyHandle, a.IP = true, netip.Addr{} })),
 		of("a run had begun to release it", tunnel, entry(func(a *ipam.Allocation) { a.Interrupted = true })),
 		of("it cannot be understood either", held(judge.Unreadable, "no JSON"), entry(func(a *ipam.Allocation) { a.Unreadable = "no JSON" })),
 	)

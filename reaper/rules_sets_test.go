@@ -2,14 +2,10 @@ package reaper_test
 
 import (
 	"testing"
-	"time"
 
-	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
-	"github.com/ip-reaper/ip-reaper/reaper/judge"
-	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // Promise 2. A StatefulSet keeps the addresses of the pods that it brings back, unless the policy
@@ -50,40 +46,6 @@ func TestStatefulSetKeepsTheAddressesOfItsPods(t *testing.T) {
 			}
 			s := given(entry(func(a *ipam.Allocation) { a.Owner.Pod.Name, a.NeverAdopted = tt.pod, true }), sets(tt.set))
 			equal(t, "verdict on what no pod adopts", decisionOf(s.judge(t, noon)[0]), absent)
-		})
-	}
-}
-
-// Promise 2, 4. The StatefulSet of the current run decides, and the grace period counts from
-// when it no longer wants the pod.
-func TestStatefulSetOfTheCurrentRunDecides(t *testing.T) {
-	for name, tt := range map[string]struct {
-		replicas int
-		want     judge.Reason
-	}{"as it was": {3, judge.Retained}, "scaled down": {2, judge.PodAbsent}} {
-		t.Run(name, func(t *testing.T) {
-			m := backendtest.NewMemory("memory")
-			h := newHarness(m.Backend())
-			h.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
-			h.addPods(t, m, "live-1", "db-2")
-			set := census.StatefulSet{Namespace: "default", Name: "db", Replicas: 3}
-			h.pods.AddSets(set)
-			equal(t, "reason at first", h.run(t).Entries[1].Reason, judge.Retained)
-
-			h.pods = &backendtest.Pods{}
-			h.pods.Add(census.Pod{Ref: app("live-1").Pod})
-			set.Replicas = tt.replicas
-			h.pods.AddSets(set)
-			h.now = noon.Add(24 * time.Hour)
-			e := h.run(t).Entries[1]
-			equal(t, "reason", e.Reason, tt.want)
-			equal(t, "outcome", e.Outcome, report.Kept)
-			h.now = noon.Add(25 * time.Hour)
-			want := report.Kept
-			if tt.want == judge.PodAbsent {
-				want = report.Released
-			}
-			equal(t, "outcome an hour later", h.run(t).Entries[1].Outcome, want)
 		})
 	}
 }

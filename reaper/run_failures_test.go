@@ -186,24 +186,6 @@ func TestStoreThatDoesNotAnswerIsTriedAgainAndThenReported(t *testing.T) {
 	}
 }
 
-// Promise 7. A release that took effect counts, although its answer was lost.
-func TestLostAnswerIsAskedForAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := backendtest.NewMemory("memory")
-		h := newHarness(m.Backend())
-		h.addPods(t, m, "live-1", "gone-1")
-		lost := false
-		m.OnRequest(func(request string) error {
-			if request == "list" || lost {
-				return nil
-			}
-			lost = true
-			return backendtest.ErrLost
-		})
-		equal(t, "outcomes", outcomes(h.run(t)), map[string]report.Outcome{"1": report.Kept, "2": report.Released})
-	})
-}
-
 // Promise 7. The release took effect, and a waiting pod has the address before the next attempt. So
 // it is not known whether this run released it, and the report does not say that it stays.
 func TestLostAnswerIsInDoubtIfTheAddressHasAnotherOwnerThen(t *testing.T) {

@@ -72,13 +72,3 @@ func TestRunWaitsOnlyForWhatIsSelected(t *testing.T) {
 		equal(t, "allocations left", len(contentsOf(t, m)), 2)
 	}
 }
-
-// What is not selected is none of the operator's concern now.
-func TestWarningsAreAboutWhatIsSelected(t *testing.T) {
-	m := backendtest.NewMemory("memory")
-	h := newHarness(m.Backend())
-	as := h.addPods(t, m, "live-1", "gone-1", "gone-2")
-	h.pods.Add(census.Pod{Ref: other, Addresses: showing(other, as[1].IP).Addresses, Interfaces: showing(other, as[1].IP).Interfaces})
-	equal(t, "warnings without a selection", len(h.run(t).Warnings), 1)
-	equal(t, "warnings of another pod", len(h.selecting(onePod("live-1")).run(t).Warnings), 0)
-}

@@ -226,6 +226,23 @@ func TestFailuresAreForgottenWhenALaterLookSucceeds(t *testing.T) {
 	equal(t, "released", report.Summary.Released, 2)
 }
 
+// Promise 7. A release that was not finished is not tried again.
+func TestUnfinishedReleaseOfAnEarlierLookIsAFailure(t *testing.T) {
+	m := backendtest.NewHandled("memory")
+	h := newHarness(m.Backend())
+	h.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
+	shortenGrace(h, 0)
+	m.SetClock(func() time.Time { return noon.Add(-time.Hour) })
+	h.addPods(t, m, "live-1", "gone-1", "gone-2")
+	m.Fumble()
+	(&fakeSleep{}).attach(h)
+	report, failures := h.partial(t)
+	const why = "released, but a later run has to remove the rest: the handle of sandbox-gone-1: the second write failed"
+	equal(t, "failures", failures, []string{"memory: a: 2: " + why})
+	equal(t, "released", report.Summary.Released, 2)
+	equal(t, "statuses", statuses(report), map[string]string{"memory": "partial: unfinished releases: 1"})
+}
+
 // The timeout is that of a look, not of the waiting.
 func TestTimeoutDoesNotCountTheWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

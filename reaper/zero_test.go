@@ -39,7 +39,6 @@ func TestWithoutABelievedCensusEveryAllocationIsKept(t *testing.T) {
 		{"the zero census and an empty handle", handles, census.Census{}},
 		{"the zero census and an empty handle without an owner", ownerlessHandles, census.Census{}},
 		{"a census that was begun before the listing ended", inv, census.New(before, nil, nil)},
-		{"an empty census from before", inv, census.New(time.Time{}, nil, nil)},
 		{"an inventory that TakeInventory did not make", ipam.Inventory{Listings: inv.Listings}, later},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
