@@ -23,7 +23,6 @@ func TestBackendWithoutRightsIsLeftAlone(t *testing.T) {
 		want   map[string]report.Outcome // of gone-1 and gone-2 of one, and gone-3 of two
 		error  string
 	}{
-		{"nothing", reaper.Denied{}, map[string]report.Outcome{"2": report.Released, "3": report.Released, "10.0.0.2": report.Released}, ""},
 		{"one", reaper.Denied{Backends: map[string]error{"one": forbidden}},
 			map[string]report.Outcome{"2": report.Failed, "3": report.Failed, "10.0.0.2": report.Released}, forbidden.Error()},
 		{"a right of all", reaper.Denied{All: forbidden, Backends: map[string]error{"one": errors.New("more")}},

@@ -168,17 +168,19 @@ func TestLargeBatchAtASlowServerIsConfirmedInParts(t *testing.T) {
 // Pools that are released at the same time share a Confirmer.
 func TestConfirmerIsSafeForConcurrentUse(t *testing.T) {
 	for _, due := range []int{1, 1000} {
-		look := newSecondLook(t, &backendtest.Pods{}, allocations(20)...)
-		c := look.confirmer(due)
-		var wg sync.WaitGroup
-		for i := range look.orphans {
-			wg.Go(func() {
-				ws, errs := c.Confirm(t.Context(), look.orphans[i:i+1])
-				if _, err := ws[0].Allocation(); err != nil || errs[0] != nil {
-					t.Error(err, errs[0])
-				}
-			})
-		}
-		wg.Wait()
+		synctest.Test(t, func(t *testing.T) { // no busy machine lets the warrants expire
+			look := newSecondLook(t, &backendtest.Pods{}, allocations(20)...)
+			c := look.confirmer(due)
+			var wg sync.WaitGroup
+			for i := range look.orphans {
+				wg.Go(func() {
+					ws, errs := c.Confirm(t.Context(), look.orphans[i:i+1])
+					if _, err := ws[0].Allocation(); err != nil || errs[0] != nil {
+						t.Error(err, errs[0])
+					}
+				})
+			}
+			wg.Wait()
+		})
 	}
 }

@@ -73,9 +73,6 @@ func TestExplanationSaysWhatWouldChangeTheDecision(t *testing.T) {
 				p.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"w*"}}, Hold: true}}
 			},
 		}, 21, "", "rules[0] holds what it matches: pods w*"},
-		{"its namespace", situation{
-			pools: allocation(nil), policy: func(p *policy.Policy) { p.Namespaces.Exclude = []string{"def*"} },
-		}, 20, "", "namespaces.exclude has def*"},
 		{"its age", situation{pools: allocation(func(a *ipam.Allocation) { a.Created = noon.Add(-time.Minute) })},
 			25, "ip-reaper run --context prod --pod default/web --min-age=0s", "too young until 2026-03-01T12:04:00Z"},
 		{"its pod is finished", situation{pools: allocation(nil), pods: []census.Pod{finished(showing(web, ip1))}},
@@ -84,8 +81,6 @@ func TestExplanationSaysWhatWouldChangeTheDecision(t *testing.T) {
 			5, "kubectl delete pod -n default web", "in use until its pod is deleted"},
 		{"its sandbox exists", situation{pools: []ipam.Pool{poolOf(lease())}, sandboxes: []string{"s1"}},
 			38, "crictl inspectp s1", "in use until the kubelet removes its sandbox"},
-		{"it is excluded", situation{pools: allocation(func(a *ipam.Allocation) { a.Protected = "excluded by shop/lan" })},
-			19, "", "excluded by shop/lan"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			x := tt.situation.explained(t)

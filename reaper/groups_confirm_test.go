@@ -42,33 +42,35 @@ func TestConfirmLooksAtTheOwnersOfAllSiblings(t *testing.T) {
 	} {
 		for _, due := range []int{1, 1000} {
 			t.Run(fmt.Sprintf("%s, %d due", tt.name, due), func(t *testing.T) {
-				look := newSecondLook(t, &backendtest.Pods{}, groupOf(3)...)
-				if look.policy.Pods.Finished = "hold"; tt.fail {
-					look.pods.OnCall(func(call string) error {
-						if call == "get pod default/app-1" || call == "list pods" {
-							return errConnection
+				synctest.Test(t, func(t *testing.T) { // no busy machine lets the warrants expire
+					look := newSecondLook(t, &backendtest.Pods{}, groupOf(3)...)
+					if look.policy.Pods.Finished = "hold"; tt.fail {
+						look.pods.OnCall(func(call string) error {
+							if call == "get pod default/app-1" || call == "list pods" {
+								return errConnection
+							}
+							return nil
+						})
+					}
+					look.pods.Add(tt.now...)
+					confirmer := look.confirmer(due)
+					for i := range look.orphans {
+						if confirmer.Forget(); due == 1 {
+							look.pods.Calls()
 						}
-						return nil
-					})
-				}
-				look.pods.Add(tt.now...)
-				confirmer := look.confirmer(due)
-				for i := range look.orphans {
-					if confirmer.Forget(); due == 1 {
-						look.pods.Calls()
+						ws, errs := confirmer.Confirm(t.Context(), look.orphans[i:i+1])
+						if due == 1 {
+							calls := look.pods.Calls()
+							slices.Sort(calls)
+							equal(t, "calls", calls, []string{"get pod default/app-0", "get pod default/app-1", "get pod default/app-2"})
+						}
+						if tt.want != nil {
+							refused(t, ws[0], errs[0], tt.want)
+						} else if _, err := ws[0].Allocation(); errs[0] != nil || err != nil {
+							t.Errorf("confirm: %v, %v, want a warrant", errs[0], err)
+						}
 					}
-					ws, errs := confirmer.Confirm(t.Context(), look.orphans[i:i+1])
-					if due == 1 {
-						calls := look.pods.Calls()
-						slices.Sort(calls)
-						equal(t, "calls", calls, []string{"get pod default/app-0", "get pod default/app-1", "get pod default/app-2"})
-					}
-					if tt.want != nil {
-						refused(t, ws[0], errs[0], tt.want)
-					} else if _, err := ws[0].Allocation(); errs[0] != nil || err != nil {
-						t.Errorf("confirm: %v, %v, want a warrant", errs[0], err)
-					}
-				}
+				})
 			})
 		}
 	}

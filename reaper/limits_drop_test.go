@@ -68,9 +68,7 @@ func TestCensusIsBelievedUpToADropByAFraction(t *testing.T) {
 		{"no pod is left", figures{20, 0}, figures{0, 0}, nil, refused("unfinished pods", 0, 20, "0.5")},
 		{"too few pods to tell", figures{19, 0}, figures{0, 0}, nil, ""},
 		{"few pods, where few are enough", figures{2, 0}, figures{0, 0}, minEntries(2), refused("unfinished pods", 0, 2, "0.5")},
-		{"exactly the fraction of nodes", figures{100, 4}, figures{100, 2}, nil, ""},
 		{"one node more", figures{100, 4}, figures{100, 1}, nil, refused("nodes", 1, 4, "0.5")},
-		{"three nodes are enough to tell", figures{100, 3}, figures{100, 1}, nil, refused("nodes", 1, 3, "0.5")},
 		{"two nodes are not", figures{100, 2}, figures{100, 0}, nil, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -188,7 +186,6 @@ func TestDropIsBelievedIfASecondListConfirmsIt(t *testing.T) {
 		want   bool
 	}{
 		{"a grace period later", time.Hour, nil, true},
-		{"a day later", 24 * time.Hour, nil, true},
 		{"too early", 50 * time.Minute, nil, false},
 		{"the pods dropped again", time.Hour, func(_ *testing.T, h *harness) {
 			for _, pod := range manyPods(40) {

@@ -21,7 +21,6 @@ func TestTimesAreReportedOnlyIfARunRemembersThem(t *testing.T) {
 		want             bool
 	}{
 		{"a dry run that is the first", false, true, false, nil, false},
-		{"a dry run that remembers", false, true, true, nil, true},
 		{"a dry run after one that remembered", true, true, false, nil, true},
 		{"a dry run that cannot read the ledger", true, true, false, func(l *memoryLedgers) { l.onLoad = func() error { return errForbidden } }, false},
 		{"a run that cannot save the first ledger", false, false, false, func(l *memoryLedgers) { l.onSave = func() error { return errForbidden } }, false},

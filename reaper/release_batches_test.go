@@ -2,7 +2,6 @@ package reaper_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,7 +14,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
-	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // batchHarness returns a harness of one store whose pools have so many allocations of pods that
@@ -152,30 +150,4 @@ func TestStoreThatOutlastsMostWarrantsIsReleasedInTheEnd(t *testing.T) {
 		h.change = func(o *reaper.Options) { o.Timeout = 3 * n * 50 * time.Millisecond }
 		equal(t, "released", h.run(t).Summary.Released, n)
 	})
-}
-
-// Promise 7, 9. A run that is interrupted begins no other batch.
-func TestCancelledRunBeginsNoOtherBatch(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var both sync.WaitGroup
-	both.Add(2)
-	h := batchHarness(func(_ context.Context, ws []ipam.Warrant) []error {
-		both.Done()
-		both.Wait()
-		cancel()
-		return make([]error, len(ws))
-	}, slices.Repeat([]int{ipam.MaxBatch}, 4)...)
-	rep, err := reaper.Run(ctx, h.options())
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("run: %v, want it cancelled", err)
-	}
-	kept := 0
-	for _, e := range rep.Entries {
-		if e.Outcome == report.Kept {
-			kept++
-		}
-	}
-	equal(t, "released", rep.Summary.Released, 2*ipam.MaxBatch)
-	equal(t, "kept", kept, 2*ipam.MaxBatch)
 }

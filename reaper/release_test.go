@@ -129,7 +129,6 @@ func TestOutcomes(t *testing.T) {
 		{ipam.ErrKept, report.Kept, report.Counts{}},
 		{ipam.ErrUnfinished, report.Released, report.Counts{Released: 1}},
 		{fmt.Errorf("%w: %w", ipam.ErrUnfinished, ipam.ErrAgain), report.Released, report.Counts{Released: 1}},
-		{ipam.ErrNoWarrant, report.Failed, report.Counts{Failed: 1}},
 		{errors.New("never heard of it"), report.Failed, report.Counts{Failed: 1}},
 	} {
 		t.Run(string(tt.want), func(t *testing.T) {

@@ -17,35 +17,37 @@ import (
 
 // Promise 1, 2, 4. Each warrant is renewed by itself, and all owners are looked at together.
 func TestRenewLooksAtTheOwnersOfABatchTogether(t *testing.T) {
-	look := newSecondLook(t, &backendtest.Pods{}, allocations(4)...)
-	for _, tt := range []struct {
-		due   int
-		calls []string
-	}{
-		{1, []string{"get pod default/app-0", "get pod default/app-1", "get pod default/app-2"}},
-		{1000, []string{"list pods"}},
-	} {
-		ws, errs := look.confirmer(tt.due).Confirm(t.Context(), look.orphans[:3])
-		if err := errors.Join(errs...); err != nil {
-			t.Fatal(err)
-		}
-		look.pods.Calls()
-		look.pods.Add(census.Pod{Ref: look.orphans[1].Allocation().Owner.Pod})
-		fresh, errs := ipam.Renew(t.Context(), append(slices.Clone(ws), ipam.Warrant{}))
-		look.pods.Remove(look.orphans[1].Allocation().Owner.Pod)
-		refused(t, fresh[1], errs[1], ipam.ErrReturned)
-		refused(t, fresh[3], errs[3], ipam.ErrNoWarrant)
-		for _, i := range []int{0, 2} {
-			a, err := fresh[i].Allocation()
-			if errs[i] != nil || err != nil {
-				t.Errorf("%d due: %v, %v, want a fresh warrant", tt.due, errs[i], err)
+	synctest.Test(t, func(t *testing.T) { // no busy machine lets the warrants expire
+		look := newSecondLook(t, &backendtest.Pods{}, allocations(4)...)
+		for _, tt := range []struct {
+			due   int
+			calls []string
+		}{
+			{1, []string{"get pod default/app-0", "get pod default/app-1", "get pod default/app-2"}},
+			{1000, []string{"list pods"}},
+		} {
+			ws, errs := look.confirmer(tt.due).Confirm(t.Context(), look.orphans[:3])
+			if err := errors.Join(errs...); err != nil {
+				t.Fatal(err)
 			}
-			equal(t, "allocation", a, *look.orphans[i].Allocation(), asValues)
+			look.pods.Calls()
+			look.pods.Add(census.Pod{Ref: look.orphans[1].Allocation().Owner.Pod})
+			fresh, errs := ipam.Renew(t.Context(), append(slices.Clone(ws), ipam.Warrant{}))
+			look.pods.Remove(look.orphans[1].Allocation().Owner.Pod)
+			refused(t, fresh[1], errs[1], ipam.ErrReturned)
+			refused(t, fresh[3], errs[3], ipam.ErrNoWarrant)
+			for _, i := range []int{0, 2} {
+				a, err := fresh[i].Allocation()
+				if errs[i] != nil || err != nil {
+					t.Errorf("%d due: %v, %v, want a fresh warrant", tt.due, errs[i], err)
+				}
+				equal(t, "allocation", a, *look.orphans[i].Allocation(), asValues)
+			}
+			calls := look.pods.Calls()
+			slices.Sort(calls)
+			equal(t, "calls", calls, tt.calls)
 		}
-		calls := look.pods.Calls()
-		slices.Sort(calls)
-		equal(t, "calls", calls, tt.calls)
-	}
+	})
 }
 
 // A lateCluster answers half a second after the moment of which it tells.

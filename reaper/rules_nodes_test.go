@@ -47,16 +47,6 @@ func TestNodeThatIsNotReadyKeeps(t *testing.T) {
 	)
 }
 
-// Promise 1. The grace period begins when the node is back, because its kubelet first
-// has to end the sandboxes that still run.
-func TestGraceBeginsOnceTheNodeIsBack(t *testing.T) {
-	s := given(onNode1, nodes(notReady("n1")))
-	s.ledger = s.seen(t, noon)
-	equal(t, "remembered while it was away", s.ledger.Len(), 0)
-	s.nodes = []census.Node{ready("n1")}
-	equal(t, "verdict", s.judge(t, noon.Add(2*policy.Default().GracePeriod.Duration))[0].Verdict, judge.Suspected)
-}
-
 // nodeUnknown is the decision on an allocation whose node no source names.
 func nodeUnknown(nodes string) decision {
 	return held(judge.NodeUnreachable, "its node is not known, and not ready are: "+nodes)

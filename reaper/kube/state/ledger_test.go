@@ -155,16 +155,6 @@ func wantParts(t *testing.T, client *fake.Clientset, want int) {
 	}
 }
 
-func TestLedgerIsLoadedAsItWasSaved(t *testing.T) {
-	client := fake.NewClientset()
-	for _, entries := range []int{0, 1, 300, 7} {
-		want := ledgerOf(t, entries, entries)
-		save(t, client, want)
-		wantStored(t, client, want)
-		wantParts(t, client, 0)
-	}
-}
-
 // A ledger for which one ConfigMap has no room is cut into parts, and no part is left when it
 // is small again.
 func TestLargeLedgerHasParts(t *testing.T) {
