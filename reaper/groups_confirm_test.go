@@ -119,8 +119,7 @@ func TestGroupIsLookedAtAgainForEachWrite(t *testing.T) {
 					time.Sleep(ipam.Freshness) // the shared list has expired
 					return make([]error, len(ws))
 				}})
-				one := 1.0
-				h.policy.Limits.MaxFraction = &one
+				h.policy.Limits.MaxFraction = new(1.0)
 				h.pods.Add(census.Pod{Ref: other})
 				rep := h.run(t)
 				e := rep.Entries[ipam.MaxBatch]

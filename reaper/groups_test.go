@@ -91,7 +91,7 @@ func TestAllocationIsKeptWithItsSibling(t *testing.T) {
 // Promise 1, 2. A group can be in several stores.
 func TestGroupOfTwoBackendsIsKeptTogether(t *testing.T) {
 	pools := groupOfTwo(func(a *ipam.Allocation) { a.Unreadable = "no JSON" })
-	inv := inventory(t, fixedStore{pools[0]}, scriptedStore{"store", []step{{pool: pools[1]}}})
+	inv := inventory(t, fixedStore{pools[0]}, scriptedStore{name: "store", steps: []step{{pool: pools[1]}}})
 	decisions := judge.Judge(noon, situation{}.terms(), inv, censusOf(), ledger.Ledger{})
 	equal(t, "verdict", decisionOf(decisions[0]), siblingKept("Unreadable"))
 }

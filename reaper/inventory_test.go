@@ -2,7 +2,6 @@ package reaper_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -14,6 +13,7 @@ import (
 
 // A scriptedStore lists its steps, in their order.
 type scriptedStore struct {
+	tokenRecorder
 	name  string
 	steps []step
 }
@@ -21,18 +21,6 @@ type scriptedStore struct {
 type step struct {
 	pool ipam.Pool
 	err  error
-}
-
-func (scriptedStore) Record(ctx context.Context, as []ipam.Allocation) ([]json.RawMessage, error) {
-	return tokenRecorder{}.Record(ctx, as)
-}
-
-func (scriptedStore) Compare(ctx context.Context, pool string, rs []ipam.Record) []error {
-	return tokenRecorder{}.Compare(ctx, pool, rs)
-}
-
-func (scriptedStore) Restore(ctx context.Context, pool string, rs []ipam.Record) []error {
-	return tokenRecorder{}.Restore(ctx, pool, rs)
 }
 
 func (s scriptedStore) Name() string { return s.name }
@@ -85,7 +73,7 @@ func TestListing(t *testing.T) {
 			ipam.StatusFailed, "the store is not installed here: no such resource", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			inv := ipam.TakeInventory(t.Context(), []ipam.Backend{scriptedStore{"store", tt.steps}, fixedStore{poolOf(webAllocation())}},
+			inv := ipam.TakeInventory(t.Context(), []ipam.Backend{scriptedStore{name: "store", steps: tt.steps}, fixedStore{poolOf(webAllocation())}},
 				func(string) bool { return !tt.optional })
 			l := inv.Listings[0]
 			var pools []string

@@ -41,7 +41,7 @@ func TestStoreThatWasNotListedLosesNoMemory(t *testing.T) {
 		}},
 		{"a part of it failed", func(t *testing.T, h *harness, _ *backendtest.Memory) {
 			all := h.backends
-			broken := scriptedStore{"memory", []step{{err: &ipam.PoolError{Pool: "a", Err: errConnection}}}}
+			broken := scriptedStore{name: "memory", steps: []step{{err: &ipam.PoolError{Pool: "a", Err: errConnection}}}}
 			h.backends = []ipam.Backend{broken, all[1]}
 			h.partial(t)
 			h.backends = all

@@ -23,7 +23,7 @@ func TestEqualFailuresAreCounted(t *testing.T) {
 		steps = append(steps, step{err: &ipam.PoolError{Pool: pool, Err: fmt.Errorf("pools %q is forbidden: uid %d", pool, 1000+i)}})
 	}
 	var log bytes.Buffer
-	h := newHarness(scriptedStore{"store", append(steps, step{err: &ipam.PoolError{Pool: "torn", Err: errors.New("no range")}})})
+	h := newHarness(scriptedStore{name: "store", steps: append(steps, step{err: &ipam.PoolError{Pool: "torn", Err: errors.New("no range")}})})
 	h.pods.Add(census.Pod{Ref: other})
 	o := h.options()
 	o.Logger = slog.New(slog.NewTextHandler(&log, nil))

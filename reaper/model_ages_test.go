@@ -107,8 +107,7 @@ func newAgesModel(t *testing.T, c conditions, s script) *agesModel {
 	m.put(s.address, &rangeEntry{"web-0", "before"})
 	m.reserve(s.address, "web-0")
 	m.harness = newHarness(modelEntries{agesBackend{m: m}}, modelReservations{agesBackend{m: m}})
-	one := 1.0
-	m.policy.Limits.MaxFraction = &one
+	m.policy.Limits.MaxFraction = new(1.0)
 	m.pods.Add(census.Pod{Ref: ipam.PodRef{Namespace: "kube-system", Name: "dns"}})
 	m.pods.OnCall(func(call string) error {
 		if call == "get pod default/web-0" {

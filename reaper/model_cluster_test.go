@@ -84,8 +84,7 @@ func newModel() *model {
 		return m.now.Add(time.Duration(m.made) - time.Second)
 	})
 	m.harness = newHarness()
-	one, many := 1.0, 1_000_000
-	m.policy.Limits.MaxFraction, m.policy.Limits.MinEntries = &one, &many
+	m.policy.Limits.MaxFraction, m.policy.Limits.MinEntries = new(1.0), new(1_000_000)
 	m.pods.Add(census.Pod{Ref: ipam.PodRef{Namespace: "kube-system", Name: "dns"}})
 	m.pods.OnCall(m.call)
 	m.journal.OnWrite(func() error { return m.call("journal") })

@@ -259,9 +259,8 @@ func (m *kubeletModel) run(grace time.Duration, broken int) string {
 	for store := range m.stores {
 		h.backends = append(h.backends, modelStore{m: m, store: store, broken: store == broken})
 	}
-	dry, one := true, 1.0
 	h.policy = policy.Default()
-	h.policy.DryRun, h.policy.Limits.MaxFraction, h.policy.Limits.MaxPodDrop = &dry, &one, &one
+	h.policy.DryRun, h.policy.Limits.MaxFraction, h.policy.Limits.MaxPodDrop = new(true), new(1.0), new(1.0)
 	h.policy.GracePeriod = &policy.Duration{Duration: grace}
 	h.pods, h.ledgers, h.now = &backendtest.Pods{}, m.ledger, m.now
 	h.pods.Add(census.Pod{Ref: ipam.PodRef{Namespace: "kube-system", Name: "dns"}})

@@ -111,7 +111,7 @@ func TestNetworksAreNotFreeWithoutProof(t *testing.T) {
 func TestNetworksBesideAnUnreadPoolHaveAnUnknownNumberFree(t *testing.T) {
 	broken := errors.New("broken")
 	steps := []step{{err: &ipam.PoolError{Pool: "third", Err: broken}}, {pool: overlapping()[0]}, {pool: overlapping()[1]}}
-	h := newHarness(surveyor{scriptedStore{"fixed", steps}, []ipam.Network{{
+	h := newHarness(surveyor{scriptedStore{name: "fixed", steps: steps}, []ipam.Network{{
 		Name: "net", Known: true, Usable: spansOf("10.0.0.0", "10.0.0.15"), Pools: []string{"small", "large"},
 	}}, nil})
 	h.pods.Add(showing(web, ip1))

@@ -50,7 +50,7 @@ func TestPoolOfWhichEverythingIsProtectedIsAWarning(t *testing.T) {
 			for _, pool := range tt.pools {
 				steps = append(steps, step{pool: pool})
 			}
-			h := newHarness(scriptedStore{"store", steps})
+			h := newHarness(scriptedStore{name: "store", steps: steps})
 			h.pods.Add(census.Pod{Ref: app("live-1").Pod})
 			report := h.run(t)
 			equal(t, "warnings", report.Warnings, tt.want)

@@ -26,8 +26,7 @@ func batchHarness(release func(ctx context.Context, ws []ipam.Warrant) []error, 
 		pools, all = append(pools, pool), all[n:]
 	}
 	h := newHarness(wrapped{pools, release})
-	one := 1.0
-	h.policy.Limits.MaxFraction = &one
+	h.policy.Limits.MaxFraction = new(1.0)
 	h.pods.Add(census.Pod{Ref: other})
 	return h
 }
@@ -139,8 +138,7 @@ func TestStoreThatOutlastsMostWarrantsIsReleasedInTheEnd(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		one := 1.0
-		h.policy.Limits.MaxFraction = &one
+		h.policy.Limits.MaxFraction = new(1.0)
 		m.OnRequest(func(request string) error {
 			if kind, _, _ := strings.Cut(request, " "); kind == "bury" || kind == "remove" {
 				time.Sleep(50 * time.Millisecond)

@@ -42,8 +42,7 @@ func TestEachAttemptHasFreshWarrants(t *testing.T) {
 				return answers
 			}}
 			h := newHarness(s)
-			one := 1.0
-			h.policy.Limits.MaxFraction = &one
+			h.policy.Limits.MaxFraction = new(1.0)
 			h.pods.Add(census.Pod{Ref: other})
 			var looks atomic.Int64
 			h.pods.OnCall(func(string) error {

@@ -41,7 +41,7 @@ func TestBriefReportLeavesOutAllocationsInUseWithoutANote(t *testing.T) {
 // The JSON form is a contract.
 func TestReportInJSON(t *testing.T) {
 	m := backendtest.NewMemory("memory")
-	h := newHarness(m.Backend(), scriptedStore{"broken", []step{{err: errors.New("no list")}}})
+	h := newHarness(m.Backend(), scriptedStore{name: "broken", steps: []step{{err: errors.New("no list")}}})
 	h.addPods(t, m, "live-1", "gone-1")
 	report, _ := h.partial(t)
 	got, err := json.MarshalIndent(report, "", " ")

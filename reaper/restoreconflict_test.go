@@ -109,7 +109,7 @@ func TestAddressThatAnotherStoreHoldsInTheSameNetworkIsNotPutBack(t *testing.T) 
 		calls := 0
 		h := newHarness(restoreSpy{fixedStore{ipam.Pool{Name: "pool", Network: "blue"}}, nil, &calls})
 		there.Network = network
-		h.backends = append(h.backends, scriptedStore{"second", []step{{pool: there}}})
+		h.backends = append(h.backends, scriptedStore{name: "second", steps: []step{{pool: there}}})
 		report, _ := reaper.Restore(t.Context(), h.restoreOptions(func(o *reaper.RestoreOptions) {
 			o.Journal.Records = []ipam.Record{{Backend: "fixed", Pool: "pool", Key: "1", IP: "10.0.0.1"}}
 		}))
@@ -129,7 +129,7 @@ func TestRecordThatCannotBePutBackStopsNoOther(t *testing.T) {
 			r.one.OnRequest(func(string) error { return errConnection })
 		}, report.NotRestored, "one: list one: not decided: " + errConnection.Error()},
 		{"the store is not there", func(r *releasedHarness) {
-			r.backends[0] = scriptedStore{"one", []step{{err: ipam.ErrNotInstalled}}}
+			r.backends[0] = scriptedStore{name: "one", steps: []step{{err: ipam.ErrNotInstalled}}}
 		}, report.NotRestored, "one: the store is not installed here"},
 		{"this program has no such store", func(r *releasedHarness) { r.backends = r.backends[1:] }, report.NotRestored, `the program has no backend "one"`},
 		{"the places are taken", func(r *releasedHarness) {

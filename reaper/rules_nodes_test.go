@@ -107,7 +107,7 @@ func TestStoresShareWhatTheyKnowOfASandbox(t *testing.T) {
 	// judged judges an allocation of one store beside one of Calico.
 	judged := func(t *testing.T, a, calico ipam.Allocation, nodes ...census.Node) judge.Decision {
 		calico.Key, calico.IP, calico.Token = "9", ip2, "t9"
-		inv := inventory(t, fixedStore{poolOf(a)}, scriptedStore{"store", []step{{pool: poolOf(calico)}}})
+		inv := inventory(t, fixedStore{poolOf(a)}, scriptedStore{name: "store", steps: []step{{pool: poolOf(calico)}}})
 		return judge.Judge(noon, policy.Default(), inv, census.New(time.Now(), []census.Pod{{Ref: other}}, nil, nodes...), ledger.Ledger{})[0]
 	}
 	calico := webAllocation()

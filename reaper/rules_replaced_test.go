@@ -119,7 +119,7 @@ func TestStatusTellsWhichOfTwoSandboxesThePodHas(t *testing.T) {
 			if tt.change != nil {
 				tt.change(&primary, &pod)
 			}
-			inv := inventory(t, fixedStore{poolOf(older, newer)}, scriptedStore{"store", []step{{pool: poolOf(primary)}}})
+			inv := inventory(t, fixedStore{poolOf(older, newer)}, scriptedStore{name: "store", steps: []step{{pool: poolOf(primary)}}})
 			equal(t, "verdict", decisionOf(judge.Judge(noon, policy.Default(), inv, censusOf(pod), ledger.Ledger{})[0]), tt.want)
 		})
 	}

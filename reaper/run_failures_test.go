@@ -67,7 +67,7 @@ func statuses(r report.Report) map[string]string {
 // Promise 9, 11.
 func TestBackendThatCannotBeListedStopsNoOther(t *testing.T) {
 	m := backendtest.NewMemory("memory")
-	broken := scriptedStore{"broken", []step{{pool: poolOf(webAllocation())}, {err: errors.New("403 on page 2")}}}
+	broken := scriptedStore{name: "broken", steps: []step{{pool: poolOf(webAllocation())}, {err: errors.New("403 on page 2")}}}
 	h := newHarness(broken, m.Backend())
 	h.addPods(t, m, "live-1", "gone-1")
 	rep, failures := h.partial(t)
@@ -135,7 +135,7 @@ func TestMissingAnswerIsAFailure(t *testing.T) {
 
 // Promise 11.
 func TestStoreThatIsNotInstalled(t *testing.T) {
-	absent := scriptedStore{"absent", []step{{err: fmt.Errorf("%w: no CRD", ipam.ErrNotInstalled)}}}
+	absent := scriptedStore{name: "absent", steps: []step{{err: fmt.Errorf("%w: no CRD", ipam.ErrNotInstalled)}}}
 	const message = "the store is not installed here: no CRD"
 	h := newHarness(absent)
 	equal(t, "statuses", statuses(h.run(t)), map[string]string{"absent": "skipped: " + message})

@@ -20,8 +20,7 @@ func nodeHarness(leases int) *harness {
 	}
 	h := newHarness(fixedStore{pool})
 	h.onNode = true
-	all := 1.0
-	h.policy.Limits.MaxFraction = &all
+	h.policy.Limits.MaxFraction = new(1.0)
 	return h
 }
 

@@ -110,8 +110,7 @@ func TestDryRunWritesNothing(t *testing.T) {
 	h.addPods(t, two, "live-1", "gone-3")
 	before, beforeTwo := contentsOf(t, m), contentsOf(t, two)
 	asked, askedTwo := requests(m), requests(two)
-	dryRun := true
-	h.policy.DryRun, h.policy.GracePeriod = &dryRun, &policy.Duration{Duration: 1}
+	h.policy.DryRun, h.policy.GracePeriod = new(true), &policy.Duration{Duration: 1}
 	suspected := h.run(t)
 	h.policy.GracePeriod = &policy.Duration{}
 	planned := h.run(t)
@@ -144,8 +143,7 @@ func TestRefusedLimitWritesNothing(t *testing.T) {
 		h := newHarness(m.Backend())
 		h.addPods(t, m, "live-1", "gone-1", "gone-2")
 		before := contentsOf(t, m)
-		one := 1
-		h.policy.Limits.MaxReleases, h.policy.DryRun = &one, &dryRun
+		h.policy.Limits.MaxReleases, h.policy.DryRun = new(1), &dryRun
 		rep, err := reaper.Run(t.Context(), h.options())
 		equal(t, "limit", limitError(t, err).Refusals[0].Limit, "limits.maxReleases")
 		equal(t, "store", contentsOf(t, m), before)
