@@ -29,13 +29,7 @@ type announcement struct {
 
 // attach makes the runs of the harness announce to it.
 func (events *fakeEvents) attach(h *harness) *fakeEvents {
-	change := h.change
-	h.change = func(o *reaper.Options) {
-		if change != nil {
-			change(o)
-		}
-		o.Events = events
-	}
+	h.also(func(o *reaper.Options) { o.Events = events })
 	return events
 }
 

@@ -45,12 +45,7 @@ func TestConfirmLooksAtTheOwnersOfAllSiblings(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) { // no busy machine lets the warrants expire
 					look := newSecondLook(t, &backendtest.Pods{}, groupOf(3)...)
 					if look.policy.Pods.Finished = "hold"; tt.fail {
-						look.pods.OnCall(func(call string) error {
-							if call == "get pod default/app-1" || call == "list pods" {
-								return errConnection
-							}
-							return nil
-						})
+						look.pods.OnCall(failing(errConnection, "get pod default/app-1", "list pods"))
 					}
 					look.pods.Add(tt.now...)
 					confirmer := look.confirmer(due)

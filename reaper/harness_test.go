@@ -351,6 +351,17 @@ func (h *harness) options() reaper.Options {
 	return o
 }
 
+// also makes the runs of the harness change their options by one more function.
+func (h *harness) also(change func(*reaper.Options)) {
+	before := h.change
+	h.change = func(o *reaper.Options) {
+		if before != nil {
+			before(o)
+		}
+		change(o)
+	}
+}
+
 // run runs, and fails the test if the run returns an error.
 func (h *harness) run(t *testing.T) report.Report {
 	t.Helper()

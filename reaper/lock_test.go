@@ -18,13 +18,7 @@ type fakeLock struct {
 
 // attach makes the runs of the harness take the lock.
 func (lock *fakeLock) attach(h *harness) *fakeLock {
-	change := h.change
-	h.change = func(o *reaper.Options) {
-		if change != nil {
-			change(o)
-		}
-		o.Lock = lock
-	}
+	h.also(func(o *reaper.Options) { o.Lock = lock })
 	return lock
 }
 

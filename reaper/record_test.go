@@ -102,12 +102,7 @@ func TestBackendThatCannotRecordStopsNoOther(t *testing.T) {
 		reason string
 	}{
 		{"it fails", func(m *backendtest.Memory) ipam.Backend {
-			m.OnRequest(func(request string) error {
-				if request == "record" {
-					return errConnection
-				}
-				return nil
-			})
+			m.OnRequest(failing(errConnection, "record"))
 			return m.Backend()
 		}, "not decided: " + errConnection.Error()},
 		{"it answers for too few", func(m *backendtest.Memory) ipam.Backend {

@@ -122,12 +122,7 @@ func TestDryRunAndRefusedRunGiveNothingBack(t *testing.T) {
 func TestFailureToGiveBackIsReported(t *testing.T) {
 	h, m := interruptedHarness(t)
 	h.pods.Add(census.Pod{Ref: app("gone-1").Pod})
-	m.OnRequest(func(request string) error {
-		if strings.HasPrefix(request, "restore") {
-			return errConnection
-		}
-		return nil
-	})
+	m.OnRequest(failing(errConnection, "restore"))
 	rep, failures := h.partial(t)
 	equal(t, "outcome", rep.Entries[1].Outcome, report.Failed)
 	equal(t, "failures", len(failures), 1)

@@ -143,12 +143,7 @@ func TestDryRunOfARestoreComparesWithTheStores(t *testing.T) {
 	r.restore(t, func(o *reaper.RestoreOptions) { o.Only = []netip.Addr{ip2} })
 	equal(t, "outcomes", restoreOutcomes(r.restore(t, dry)), []string{"one/a/2 present", "one/a/3 planned", "two/a/10.1.0.2/10.1.0.2 planned"})
 
-	r.two.OnRequest(func(request string) error {
-		if request == "compare a/10.1.0.2" {
-			return fmt.Errorf("%w by shop/web-9", ipam.ErrTaken)
-		}
-		return nil
-	})
+	r.two.OnRequest(failing(fmt.Errorf("%w by shop/web-9", ipam.ErrTaken), "compare a/10.1.0.2"))
 	rep, err := r.restorePartly(t, dry)
 	equal(t, "outcomes", restoreOutcomes(rep), []string{"one/a/2 present", "one/a/3 planned", "two/a/10.1.0.2/10.1.0.2 taken"})
 	equal(t, "summary", rep.Summary, report.RestoreCounts{Records: 3, Planned: 1, Present: 1, Taken: 1})

@@ -36,6 +36,16 @@ func answering(err error) func(context.Context, []ipam.Warrant) []error {
 	}
 }
 
+// failing returns a hook in which the requests that begin with one of these words fail.
+func failing(err error, words ...string) func(request string) error {
+	return func(request string) error {
+		if slices.ContainsFunc(words, func(word string) bool { return strings.HasPrefix(request, word) }) {
+			return err
+		}
+		return nil
+	}
+}
+
 // partial runs, and returns the report and the texts of the failures. It fails the test
 // unless the run returns a PartialError.
 func (h *harness) partial(t *testing.T) (report.Report, []string) {

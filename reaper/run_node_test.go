@@ -54,12 +54,7 @@ func TestRuntimeThatDoesNotAnswerEndsTheRun(t *testing.T) {
 	h := nodeHarness(1)
 	h.pods.AddSandboxes(census.Sandbox{ID: "s1"})
 	broken := errors.New("no answer")
-	h.pods.OnCall(func(call string) error {
-		if call == "list sandboxes" {
-			return broken
-		}
-		return nil
-	})
+	h.pods.OnCall(failing(broken, "list sandboxes"))
 	report, err := reaper.Run(t.Context(), h.options())
 	if !errors.Is(err, broken) || report.Summary.Released != 0 || h.ledgers.saves != 0 {
 		t.Fatalf("run: %v, %d released, %d saves", err, report.Summary.Released, h.ledgers.saves)

@@ -174,12 +174,7 @@ func TestFailingCensusStopsTheRunBeforeItWrites(t *testing.T) {
 		h := newHarness(m.Backend())
 		h.addPods(t, m, "live-1", "gone-1")
 		before := contentsOf(t, m)
-		h.pods.OnCall(func(c string) error {
-			if c == call {
-				return errForbidden
-			}
-			return nil
-		})
+		h.pods.OnCall(failing(errForbidden, call))
 		rep, err := reaper.Run(t.Context(), h.options())
 		partial, limit := (*report.PartialError)(nil), (*judge.LimitError)(nil)
 		if !errors.Is(err, errForbidden) || errors.As(err, &partial) || errors.As(err, &limit) {

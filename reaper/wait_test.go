@@ -26,11 +26,7 @@ type fakeSleep struct {
 
 // attach makes the runs of the harness wait by it.
 func (sleep *fakeSleep) attach(h *harness) *fakeSleep {
-	change := h.change
-	h.change = func(o *reaper.Options) {
-		if change != nil {
-			change(o)
-		}
+	h.also(func(o *reaper.Options) {
 		o.Sleep = func(_ context.Context, d time.Duration) error {
 			sleep.slept = append(sleep.slept, d)
 			h.now = h.now.Add(d)
@@ -42,7 +38,7 @@ func (sleep *fakeSleep) attach(h *harness) *fakeSleep {
 			}
 			return nil
 		}
-	}
+	})
 	return sleep
 }
 
@@ -138,11 +134,7 @@ func TestWaitingRunSleepsForMaxWaitAtMost(t *testing.T) {
 		h, m := waitingHarness(t)
 		shortenGrace(h, 5*time.Minute)
 		sleep := (&fakeSleep{}).attach(h)
-		change := h.change
-		h.change = func(o *reaper.Options) {
-			change(o)
-			o.MaxWait = tt.maxWait
-		}
+		h.also(func(o *reaper.Options) { o.MaxWait = tt.maxWait })
 		report := h.run(t)
 		equal(t, "slept", sleep.slept, tt.slept)
 		equal(t, "summary", report.Summary, tt.summary)
