@@ -72,9 +72,7 @@ func TestRightsAreAskedForOnlyBeforeAWrite(t *testing.T) {
 		"dry run":     func(o *reaper.Options) { o.Policy.DryRun = new(true) },
 		"nothing due": func(o *reaper.Options) { o.Policy.GracePeriod = &policy.Duration{Duration: 1 << 50} },
 	} {
-		m := backendtest.NewMemory("memory")
-		h := newHarness(m.Backend())
-		h.addPods(t, m, "live-1", "gone-1")
+		h, _ := memoryHarness(t, "live-1", "gone-1")
 		o := h.options()
 		change(&o)
 		o.Access = func(context.Context, []string) reaper.Denied {

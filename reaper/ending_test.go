@@ -31,8 +31,7 @@ func TestPodThatEndsSlowlyKeepsItsAddressForThatLong(t *testing.T) {
 		{"an hour, and a longer grace period", time.Hour, 2 * time.Hour, 2 * time.Hour, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			m := backendtest.NewMemory("memory")
-			h := newHarness(m.Backend())
+			h, m := memoryHarness(t)
 			as := h.addPods(t, m, "live-1", "web")
 			pod := podOn("n1", "web", as[1])
 			pod.TerminationGrace = tt.termination
@@ -57,8 +56,7 @@ func TestPodThatEndsSlowlyKeepsItsAddressForThatLong(t *testing.T) {
 // Promise 1. The pod of that name is another one by now. What was remembered of the
 // former one counts.
 func TestNewPodOfTheNameDoesNotShortenTheEndOfTheFormer(t *testing.T) {
-	m := backendtest.NewMemory("memory")
-	h := newHarness(m.Backend())
+	h, m := memoryHarness(t)
 	as := h.addPods(t, m, "live-1", "web")
 	pod := podOn("n1", "web", as[1])
 	pod.TerminationGrace = time.Hour

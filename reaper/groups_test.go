@@ -41,9 +41,7 @@ func TestAllocationIsKeptWithItsSibling(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		second func(*ipam.Allocation)
-		policy func(*policy.Policy)
 		pods   []census.Pod
-		sets   []census.StatefulSet
 		nodes  []census.Node
 		want   decision // of the first
 		other  decision // of the second
@@ -53,23 +51,18 @@ func TestAllocationIsKeptWithItsSibling(t *testing.T) {
 			want: siblingKept("AddressInUse"), other: decision{judge.InUse, judge.AddressInUse, "shown by pod default/other"}},
 		{name: "the other is another pod's, which exists", second: func(a *ipam.Allocation) { a.Owner.Pod = other },
 			pods: []census.Pod{{Ref: other}}, want: siblingKept("PodPresent"), other: decision{judge.InUse, judge.PodPresent, ""}},
-		{name: "the other is another pod's, which is gone", second: func(a *ipam.Allocation) { a.Owner.Pod = other }, want: absent, other: absent},
 		{name: "the other cannot be understood", second: func(a *ipam.Allocation) { a.Unreadable = "no JSON" },
 			want: siblingKept("Unreadable"), other: decision{judge.Held, judge.Unreadable, "no JSON"}},
-		{name: "the other is too young", second: func(a *ipam.Allocation) { a.Created = noon },
-			want: decision{judge.Held, judge.TooYoung, "it is too young until 2026-03-01T12:05:00Z"}, other: decision{judge.Held, judge.TooYoung, "it is too young until 2026-03-01T12:05:00Z"}},
 		{name: "the other's node is not ready", second: func(a *ipam.Allocation) { a.Owner.Node = "n1" }, nodes: []census.Node{{Name: "n1"}},
 			want: unreachable, other: decision{judge.Held, judge.NodeUnreachable, "node n1 is not ready"}},
 		{name: "the other holds no address", second: func(a *ipam.Allocation) { a.EmptyHandle, a.IP = true, netip.Addr{} },
 			want: absent, other: decision{judge.Suspected, judge.EmptyHandle, ""}},
 		{name: "the other has another group", second: func(a *ipam.Allocation) { a.Unreadable, a.Group = "no JSON", "c" },
 			want: absent, other: decision{judge.Held, judge.Unreadable, "no JSON"}},
-		{name: "the other has no group", second: func(a *ipam.Allocation) { a.Unreadable, a.Group = "no JSON", "" },
-			want: absent, other: decision{judge.Held, judge.Unreadable, "no JSON"}},
 	} {
 		for _, swapped := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, swapped %v", tt.name, swapped), func(t *testing.T) {
-				s := situation{pools: groupOfTwo(tt.second), policy: tt.policy, pods: tt.pods, sets: tt.sets, nodes: tt.nodes}
+				s := situation{pools: groupOfTwo(tt.second), pods: tt.pods, nodes: tt.nodes}
 				want := []decision{tt.want, tt.other}
 				if swapped {
 					slices.Reverse(s.pools)

@@ -105,8 +105,7 @@ func TestNodeWhereThePodWasSeenKeeps(t *testing.T) {
 // A node that does not exist any more keeps nothing. The ledger loses it with the
 // allocation.
 func TestNodeThatIsGoneKeepsNothing(t *testing.T) {
-	m := backendtest.NewMemory("memory")
-	h := newHarness(m.Backend())
+	h, m := memoryHarness(t)
 	as := h.addPods(t, m, "live-1", "web")
 	h.pods.Add(podOn("n1", "web", as[1]))
 	h.pods.AddNodes(ready("n2"))

@@ -17,10 +17,8 @@ import (
 // grace period of 15 minutes.
 func waitingHarness(t *testing.T) (*harness, *backendtest.Memory) {
 	t.Helper()
-	m := backendtest.NewMemory("memory")
-	h := newHarness(m.Backend())
+	h, m := memoryHarness(t, "live-1", "gone-1", "gone-2")
 	h.policy.GracePeriod = policy.Default().GracePeriod
-	h.addPods(t, m, "live-1", "gone-1", "gone-2")
 	return h, m
 }
 

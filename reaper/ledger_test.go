@@ -10,7 +10,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
@@ -162,8 +161,7 @@ func drawLedger(t *rapid.T) ledger.Ledger {
 
 // Promise 2. Impossible figures make runs refuse until an operator looks.
 func TestImpossibleFiguresRefuse(t *testing.T) {
-	h, m := waitingHarness(t)
-	h.policy = backendtest.Impatient()
+	h, m := memoryHarness(t, "live-1", "gone-1", "gone-2")
 	before := contentsOf(t, m)
 	h.ledgers.put(t, `{"seen":{},"figures":{"pods":9223372036854775807,"nodes":9223372036854775807}}`)
 	_, err := reaper.Run(t.Context(), h.options())

@@ -138,9 +138,7 @@ func TestDropCountsOnlyIfAnAllocationIsOwnerless(t *testing.T) {
 // now, and 10.0.0.2 has lost its owner.
 func afterDrop(t *testing.T) (*harness, *backendtest.Memory) {
 	t.Helper()
-	m := backendtest.NewMemory("memory")
-	h := newHarness(m.Backend())
-	h.addPods(t, m, "live-1", "live-2")
+	h, m := memoryHarness(t, "live-1", "live-2")
 	h.pods.Add(manyPods(40)...)
 	h.run(t)
 	for _, pod := range manyPods(40)[10:] {
@@ -246,9 +244,7 @@ func ended(n int) []census.Pod {
 // The garbage collector removes finished pods by the thousand. They say nothing about
 // whether a list is complete.
 func TestFinishedPodsThatAreCollectedAreNoDrop(t *testing.T) {
-	m := backendtest.NewMemory("memory")
-	h := newHarness(m.Backend())
-	h.addPods(t, m, "live-1", "live-2")
+	h, _ := memoryHarness(t, "live-1", "live-2")
 	h.pods.Add(manyPods(40)...)
 	h.pods.Add(ended(2000)...)
 	h.run(t)

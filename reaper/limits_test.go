@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
@@ -128,9 +127,7 @@ func TestLimitsCountAddressesOnly(t *testing.T) {
 
 // Promise 7. An operator who raises one limit must not meet the next one.
 func TestEveryLimitThatRefusesIsInTheReport(t *testing.T) {
-	m := backendtest.NewMemory("memory")
-	h := newHarness(m.Backend())
-	h.addPods(t, m, "gone-1", "gone-2", "gone-3")
+	h, m := memoryHarness(t, "gone-1", "gone-2", "gone-3")
 	h.policy.Limits = policy.Limits{MaxReleases: new(1), MaxFraction: new(0.1), MinEntries: new(1), MaxPodDrop: new(0.5)}
 	h.ledgers.stored = ledgerWithFigures(t, 100, 0).Encode()
 	for _, inspects := range []bool{false, true} {

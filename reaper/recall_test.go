@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
@@ -27,9 +26,7 @@ func TestTimesAreReportedOnlyIfARunRemembersThem(t *testing.T) {
 		{"a run that cannot save another ledger", true, false, false, func(l *memoryLedgers) { l.onSave = func() error { return errForbidden } }, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			m := backendtest.NewMemory("memory")
-			h := newHarness(m.Backend())
-			h.addPods(t, m, "live-1", "gone-1")
+			h, m := memoryHarness(t, "live-1", "gone-1")
 			h.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
 			if tt.before {
 				h.run(t)
@@ -75,9 +72,7 @@ func TestTimesOfNewLeaksAreReportedOnlyIfThisRunStoresThem(t *testing.T) {
 		}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			m := backendtest.NewMemory("memory")
-			h := newHarness(m.Backend())
-			h.addPods(t, m, "live-1", "gone-1")
+			h, m := memoryHarness(t, "live-1", "gone-1")
 			h.policy.GracePeriod = &policy.Duration{Duration: time.Hour}
 			h.run(t)
 			h.now = noon.Add(time.Minute)

@@ -47,9 +47,7 @@ func TestJournalIsWrittenBeforeTheFirstRelease(t *testing.T) {
 
 // Promise 10. A record has the stored allocation, byte for byte, and its owner.
 func TestJournalHasTheAllocationAsItWas(t *testing.T) {
-	m := backendtest.NewMemory("memory")
-	h := newHarness(m.Backend())
-	h.addPods(t, m, "live-1", "gone-1")
+	h, m := memoryHarness(t, "live-1", "gone-1")
 	var asked []json.RawMessage
 	h.backends[0] = spyRecorder{m.Backend(), func(stored []json.RawMessage) []json.RawMessage {
 		asked = slices.Clone(stored)
@@ -131,8 +129,7 @@ func TestBackendThatCannotRecordStopsNoOther(t *testing.T) {
 // Promise 7, 10. An allocation that is no longer what was listed is not recorded, and
 // stays.
 func TestAllocationThatChangedBeforeItWasRecordedStays(t *testing.T) {
-	h, m := waitingHarness(t)
-	h.policy = backendtest.Impatient()
+	h, m := memoryHarness(t, "live-1", "gone-1", "gone-2")
 	m.OnRequest(func(request string) error {
 		if request == "record" {
 			m.Rename(ipam.Allocation{Pool: "a", Key: "2"}, other)
@@ -233,8 +230,7 @@ func TestRecordThatDoesNotFitStopsNoOther(t *testing.T) {
 
 // A journal that refuses no record in particular refuses all of them.
 func TestUnfitErrorWithoutARecordStopsTheRelease(t *testing.T) {
-	h, m := waitingHarness(t)
-	h.policy = backendtest.Impatient()
+	h, m := memoryHarness(t, "live-1", "gone-1", "gone-2")
 	before := contentsOf(t, m)
 	h.journal.OnWrite(func() error { return &journal.UnfitError{Records: map[int]error{7: errForbidden}} })
 	report, _ := h.partial(t)
@@ -252,8 +248,7 @@ func (p pruningJournals) Prune(context.Context) error { return p.prune() }
 
 // Old journals are removed after the releases. They may stay.
 func TestOldJournalsThatStayAreAWarning(t *testing.T) {
-	h, m := waitingHarness(t)
-	h.policy = backendtest.Impatient()
+	h, m := memoryHarness(t, "live-1", "gone-1", "gone-2")
 	left := -1
 	h.change = func(o *reaper.Options) {
 		o.Journals = pruningJournals{h.journal, func() error {

@@ -96,9 +96,7 @@ func TestRetryWaitsForAsLongAsTheAPIServerAsks(t *testing.T) {
 // Promise 1. The pod comes back between two attempts.
 func TestOwnerThatReturnsBetweenAttemptsKeepsItsAllocation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := backendtest.NewMemory("memory")
-		h := newHarness(m.Backend())
-		h.addPods(t, m, "live-1", "gone-1", "gone-2")
+		h, m := memoryHarness(t, "live-1", "gone-1", "gone-2")
 		before := contentsOf(t, m)
 		m.OnRequest(func(request string) error {
 			if request != "release a" {

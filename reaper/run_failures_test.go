@@ -158,9 +158,7 @@ func TestStoreThatIsNotInstalled(t *testing.T) {
 
 // Promise 11.
 func TestDisabledBackendIsNotAskedForAnything(t *testing.T) {
-	m := backendtest.NewMemory("memory")
-	h := newHarness(m.Backend())
-	h.addPods(t, m, "live-1", "gone-1")
+	h, m := memoryHarness(t, "live-1", "gone-1")
 	asked := requests(m)
 	h.policy.Backends["memory"] = policy.Backend{Enabled: policy.Off}
 	rep := h.run(t)
@@ -173,9 +171,7 @@ func TestDisabledBackendIsNotAskedForAnything(t *testing.T) {
 func TestStoreThatDoesNotAnswerIsTriedAgainAndThenReported(t *testing.T) {
 	for failures, want := range map[int]report.Outcome{1: report.Released, 99: report.Failed} {
 		synctest.Test(t, func(t *testing.T) {
-			m := backendtest.NewMemory("memory")
-			h := newHarness(m.Backend())
-			h.addPods(t, m, "live-1", "gone-1")
+			h, m := memoryHarness(t, "live-1", "gone-1")
 			left := failures
 			m.OnRequest(func(request string) error {
 				if request == "list" || left == 0 {
@@ -208,9 +204,7 @@ func TestLostAnswerIsInDoubtIfTheAddressHasAnotherOwnerThen(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m := backendtest.NewMemory("memory")
-				h := newHarness(m.Backend())
-				h.addPods(t, m, "live-1", "gone-1")
+				h, m := memoryHarness(t, "live-1", "gone-1")
 				lost := false
 				h.backends[0] = wrapped{m.Backend(), func(ctx context.Context, ws []ipam.Warrant) []error {
 					errs := m.Backend().Release(ctx, ws)

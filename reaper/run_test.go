@@ -23,6 +23,15 @@ func app(name string) ipam.Owner {
 	}
 }
 
+// memoryHarness returns a harness with one store, from which these pods have addresses.
+func memoryHarness(t *testing.T, pods ...string) (*harness, *backendtest.Memory) {
+	t.Helper()
+	m := backendtest.NewMemory("memory")
+	h := newHarness(m.Backend())
+	h.addPods(t, m, pods...)
+	return h, m
+}
+
 // addPods allocates an address in pool a for each of these pods. Those whose name
 // begins with live exist.
 func (h *harness) addPods(t *testing.T, m *backendtest.Memory, names ...string) []ipam.Allocation {
@@ -74,9 +83,7 @@ func requests(m *backendtest.Memory) *[]string {
 
 // Promise 1, 7. testdata/report.json has what the report says of such a run.
 func TestRunReleasesOrphans(t *testing.T) {
-	m := backendtest.NewMemory("memory")
-	h := newHarness(m.Backend())
-	h.addPods(t, m, "live-1", "gone-1", "live-2", "gone-2")
+	h, m := memoryHarness(t, "live-1", "gone-1", "live-2", "gone-2")
 	got := h.run(t)
 
 	equal(t, "summary", got.Summary, report.Counts{Entries: 4, InUse: 2, Planned: 2, Released: 2})
@@ -139,9 +146,7 @@ func TestDryRunWritesNothing(t *testing.T) {
 // Promise 9.
 func TestRefusedLimitWritesNothing(t *testing.T) {
 	for _, dryRun := range []bool{false, true} {
-		m := backendtest.NewMemory("memory")
-		h := newHarness(m.Backend())
-		h.addPods(t, m, "live-1", "gone-1", "gone-2")
+		h, m := memoryHarness(t, "live-1", "gone-1", "gone-2")
 		before := contentsOf(t, m)
 		h.policy.Limits.MaxReleases, h.policy.DryRun = new(1), &dryRun
 		rep, err := reaper.Run(t.Context(), h.options())
@@ -156,9 +161,7 @@ func TestRefusedLimitWritesNothing(t *testing.T) {
 
 // Promise 7. The warning about ignored limits is true.
 func TestIgnoredLimitsAreReported(t *testing.T) {
-	m := backendtest.NewMemory("memory")
-	h := newHarness(m.Backend())
-	h.addPods(t, m, "gone-1")
+	h, _ := memoryHarness(t, "gone-1")
 	h.change = func(o *reaper.Options) { o.IgnoreLimits = true }
 	report := h.run(t)
 	equal(t, "released", report.Summary.Released, 1)
@@ -170,9 +173,7 @@ func TestIgnoredLimitsAreReported(t *testing.T) {
 // Promise 2, 7, 9.
 func TestFailingCensusStopsTheRunBeforeItWrites(t *testing.T) {
 	for _, call := range []string{"list pods", "list virtual machines", "list statefulsets", "list nodes"} {
-		m := backendtest.NewMemory("memory")
-		h := newHarness(m.Backend())
-		h.addPods(t, m, "live-1", "gone-1")
+		h, m := memoryHarness(t, "live-1", "gone-1")
 		before := contentsOf(t, m)
 		h.pods.OnCall(failing(errForbidden, call))
 		rep, err := reaper.Run(t.Context(), h.options())
@@ -199,9 +200,7 @@ func TestStatefulSetsAreListedOnlyWhereThePolicyNeedsThem(t *testing.T) {
 }
 
 func TestRunShowsItsProgress(t *testing.T) {
-	m := backendtest.NewMemory("memory")
-	h := newHarness(m.Backend())
-	h.addPods(t, m, "live-1", "gone-1")
+	h, _ := memoryHarness(t, "live-1", "gone-1")
 	var lines []string
 	h.change = func(o *reaper.Options) { o.Progress = func(line string) { lines = append(lines, line) } }
 	h.run(t)
