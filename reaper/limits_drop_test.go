@@ -84,10 +84,6 @@ func TestCensusIsBelievedUpToADropByAFraction(t *testing.T) {
 	}
 }
 
-func maxPodDrop(f float64) func(*policy.Limits) {
-	return func(l *policy.Limits) { l.MaxPodDrop = &f }
-}
-
 func TestNodesThatWereNotReadHaveNotDropped(t *testing.T) {
 	plan := judge.MakePlan(situation{pools: []ipam.Pool{poolOf(webAllocation())}}.judge(t, noon))
 	census := censusOf(manyPods(10)...)

@@ -74,10 +74,6 @@ func maxReleases(n int) func(*policy.Limits) {
 	return func(l *policy.Limits) { l.MaxReleases = &n }
 }
 
-func maxFraction(f float64) func(*policy.Limits) {
-	return func(l *policy.Limits) { l.MaxFraction = &f }
-}
-
 func minEntries(n int) func(*policy.Limits) {
 	return func(l *policy.Limits) { l.MinEntries = &n }
 }
