@@ -125,6 +125,21 @@ func TestLedgerThatCannotBeLoadedAfterAConflictIsNotOverwritten(t *testing.T) {
 	equal(t, "ledger", string(h.ledgers.stored), "theirs")
 }
 
+// Promise 8. A release that failed needs no second grace period.
+func TestFailedReleaseNeedsNoSecondGracePeriod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, m := waitingHarness(t)
+		h.run(t)
+		h.now = noon.Add(15 * time.Minute)
+		m.OnRequest(failing(errConnection, "release"))
+		report, _ := h.partial(t)
+		equal(t, "failed", report.Summary.Failed, 2)
+		m.OnRequest(nil)
+		h.now = noon.Add(16 * time.Minute)
+		equal(t, "released by the next run", h.run(t).Summary.Released, 2)
+	})
+}
+
 // Promise 2. The ledger may know of a node that is cut off.
 func TestNothingIsReleasedWithoutTheLedger(t *testing.T) {
 	h, m := waitingHarness(t)

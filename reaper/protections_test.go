@@ -170,6 +170,18 @@ func TestDecisionsOnReservedIPs(t *testing.T) {
 	}
 }
 
+// Promise 2. What an object protects may be in a store that could not be listed.
+func TestObjectStaysWhileAStoreCannotBeListed(t *testing.T) {
+	h, _, s := protectedHarness(t, deletable(protecting("a", hours(0), ip9)))
+	all := h.backends
+	h.backends = append(all, scriptedStore{name: "broken", steps: []step{{err: errForbidden}}})
+	rep, _ := h.partial(t)
+	equal(t, "verdict", reported(t, rep, "ns/a"), held(judge.Protected, "not every store could be listed"))
+	h.backends = all
+	h.run(t)
+	equal(t, "objects left once it can", s.keys(), nil)
+}
+
 const malformed = `ttl .spec.ttl: "7d" is not how long to keep an address`
 
 // undecoded returns the object as one that cannot be decoded.
