@@ -2,6 +2,7 @@ package reaper_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // batchHarness returns a harness of one store whose pools have so many allocations of pods that
@@ -147,5 +149,34 @@ func TestStoreThatOutlastsMostWarrantsIsReleasedInTheEnd(t *testing.T) {
 		})
 		h.change = func(o *reaper.Options) { o.Timeout = 3 * n * 50 * time.Millisecond }
 		equal(t, "released", h.run(t).Summary.Released, n)
+	})
+}
+
+// Promise 7, 9. The failure of one pool is that of its own release, and stops no other.
+func TestEachPoolOfABatchHasItsOwnFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := batchHarness(func(_ context.Context, ws []ipam.Warrant) []error {
+			errs := make([]error, len(ws))
+			for i, w := range ws {
+				switch a, _ := w.Allocation(); a.Pool {
+				case "pool-1":
+					errs[i] = errors.New("a webhook refuses it")
+				case "pool-2":
+					errs[i] = fmt.Errorf("%w: it is busy", ipam.ErrAgain)
+				case "pool-3":
+					errs[i] = fmt.Errorf("%w: it is slow", ipam.ErrAgain)
+				}
+			}
+			return errs
+		}, 1, 1, 1, 1)
+		rep, failures := h.partial(t)
+		equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{
+			"0": report.Released, "1": report.Failed, "2": report.Failed, "3": report.Failed,
+		})
+		equal(t, "failures", failures, []string{
+			"fixed: pool-1: 1 not released: a webhook refuses it",
+			"fixed: pool-2: 1 not released: not decided: it is busy",
+			"fixed: pool-3: 1 not released: not decided: it is slow",
+		})
 	})
 }
