@@ -162,15 +162,3 @@ func TestNodeThatTheStoreNamesIsNotRemembered(t *testing.T) {
 		equal(t, "remembered of a pod on n1, where the store names "+store, s.seen(t, noon).Len(), remembered)
 	}
 }
-
-// The ledger keeps no node that the store names.
-func TestNodeThatTheStoreNamesIsNotRemembered(t *testing.T) {
-	for store, remembered := range map[string]int{"n1": 0, "n2": 1, "": 1} {
-		a := webAllocation()
-		a.Owner.Node = store
-		pod := showing(web, ip1)
-		pod.Node = "n1"
-		s := situation{pools: []ipam.Pool{poolOf(a)}, pods: []census.Pod{pod}}
-		equal(t, "remembered of a pod on n1, where the store names "+store, s.seen(t, noon).Len(), remembered)
-	}
-}
