@@ -146,20 +146,22 @@ func (v etcdVariables) tls() (*tls.Config, error) {
 // not become a credential of another server.
 var serviceAccountDirs = []string{"/var/run/secrets/kubernetes.io", "/run/secrets/kubernetes.io"}
 
-// readFile reads the file that a variable names, unless it is of the pod's service account
-// after all symbolic links are resolved.
+// readFile reads the file that a variable names, unless it is of the pod's service account by its
+// name, or after all symbolic links are resolved.
 func readFile(variable, path string) ([]byte, error) {
+	named, _ := filepath.Abs(path)
 	resolved, err := filepath.EvalSymlinks(path)
 	if err == nil {
 		resolved, err = filepath.Abs(resolved)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", variable, err)
-	}
 	for _, dir := range serviceAccountDirs {
-		if strings.HasPrefix(resolved, dir+"/") {
+		linked, none := filepath.EvalSymlinks(dir)
+		if strings.HasPrefix(named, dir+"/") || strings.HasPrefix(resolved, dir+"/") || none == nil && strings.HasPrefix(resolved, linked+"/") {
 			return nil, fmt.Errorf("%s: %s is of the pod's service account: name another file", variable, path)
 		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", variable, err)
 	}
 	content, err := os.ReadFile(resolved)
 	if err != nil {

@@ -169,6 +169,8 @@ func TestFilesOfTheServiceAccountAreRefused(t *testing.T) {
 	if err := config(root + "/account-not/token"); err != nil {
 		t.Error(err)
 	}
+	serviceAccountDirs = []string{root + "/dir"} // a link
+	wantError(t, config(root+"/account/token"), "is of the pod's service account")
 }
 
 // wantError fails the test unless the error says so, and contains no secret.

@@ -12,9 +12,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// The most keys of one answer. 50 blocks of 64 addresses have some 1 MiB, and 5000 handles too.
+// The most keys of one answer. 16 blocks of 4096 addresses have some 16 MiB, and 5000 handles 1 MiB.
 const (
-	blocksListed  = 50
+	blocksListed  = 16
 	handlesListed = 5000
 )
 

@@ -153,6 +153,7 @@ var edits = []struct {
 	{"another pool", func(r *ipam.Record, _ *record) { r.Pool = "10.1.0.0/26" }, `in pool "10.1.0.0/26"`},
 	{"no attribute", func(_ *ipam.Record, rec *record) { rec.Attribute = "" }, "attribute"},
 	{"an attribute that is a list", func(_ *ipam.Record, rec *record) { rec.Attribute = `[]` }, "attribute"},
+	{"an attribute that is null", func(_ *ipam.Record, rec *record) { rec.Attribute = `null` }, "attribute"},
 	{"an attribute that goes on", func(_ *ipam.Record, rec *record) { rec.Attribute += `,{}` }, "attribute"},
 	{"an attribute with a key twice", func(_ *ipam.Record, rec *record) {
 		rec.Attribute = strings.Replace(rec.Attribute, "{", `{"x":1,"x":2,`, 1)

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strconv"
 
+	"github.com/tidwall/gjson"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -61,8 +63,11 @@ func readRecord(store datastore, of block, r ipam.Record) (recordedAllocation, e
 	if a.ordinal, err = of.ordinal(r.Key); err != nil {
 		return a, err
 	}
-	if ip := of.address(a.ordinal); r.Pool != of.cidr.String() || r.IP != ip.String() {
+	if ip := of.address(a.ordinal); r.Pool != of.cidr.String() || r.IP != ip.String() || r.Key != strconv.Itoa(a.ordinal) {
 		return a, fmt.Errorf("key %q of block %s is %s, and the record is of %q in pool %q", r.Key, of.cidr, ip, r.IP, r.Pool)
+	}
+	if !gjson.Parse(a.Attribute).IsObject() {
+		return a, errors.New("its attribute is not a JSON object")
 	}
 	if err := (object{raw: []byte(a.Attribute)}).unambiguous(); err != nil {
 		return a, fmt.Errorf("attribute: %w", err)

@@ -52,9 +52,10 @@ func looseSpan(piece string) (first, last netip.Addr) {
 	return first, last
 }
 
-// looseAddress parses an address, also with zeros before the numbers of IPv4. The result is
-// not valid if the text is none.
+// looseAddress parses an address, also with zeros before the numbers of IPv4, and without its
+// zone. The result is not valid if the text is none.
 func looseAddress(text string) netip.Addr {
+	text, _, _ = strings.Cut(text, "%")
 	ip, _ := netip.AddrFromSlice(netutils.ParseIPSloppy(text))
 	return ip.Unmap()
 }

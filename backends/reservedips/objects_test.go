@@ -99,6 +99,7 @@ func TestUnreadableReservedObjectsProtectWhatTheyMayName(t *testing.T) {
 		{"from one address to another", "shop", `,"spec":{"ips":["10.1.0.1-10.1.0.3"]}`, `"10.1.0.1-10.1.0.3" is not an address`, "10.1.0.1 10.1.0.2 10.1.0.3 shop/*"},
 		{"backwards, and to the other family", "shop", `,"spec":{"ips":["10.1.0.3-10.1.0.1","10.1.0.1-fd00::1","10.1.0.1-"]}`, `is not an address`, "shop/*"},
 		{"several in one text", "shop", `,"spec":{"ips":["10.1.0.1, fd00::2|10.1.0.3/32 x"]}`, `is not an address`, "10.1.0.1 fd00::2 10.1.0.3 shop/*"},
+		{"zones", "shop", `,"spec":{"ips":["fd00::a%eth0,fd00::b"]}`, `is not an address`, "fd00::a fd00::b shop/*"},
 		{"leading zeros", "shop", `,"spec":{"ips":["010.1.000.002"]}`, `"010.1.000.002" is not an address`, "10.1.0.2 shop/*"},
 		{"the last addresses of a family", "shop", `,"spec":{"ips":["255.255.255.254-255.255.255.255","255.255.255.254/31"]}`, `is not an address`,
 			"255.255.255.254 255.255.255.255 255.255.255.254 255.255.255.255 shop/*"},

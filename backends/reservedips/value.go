@@ -38,7 +38,7 @@ func readAddress(value any) (netip.Addr, error) {
 	}
 	text, _, _ = strings.Cut(text, "/")
 	ip, err := netip.ParseAddr(text)
-	if err != nil {
+	if err != nil || strings.ContainsAny(ip.Zone(), ",;| \t\n") { // netip takes any zone
 		return netip.Addr{}, errors.New("is not an address")
 	}
 	return ip.Unmap().WithZone(""), nil

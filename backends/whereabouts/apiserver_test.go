@@ -180,12 +180,15 @@ func failedTest() *apierrors.StatusError {
 
 // brokenSchema is the API server's answer to a write after which the object would
 // break its schema.
-func brokenSchema() *apierrors.StatusError {
+func brokenSchema() *apierrors.StatusError { return brokenAt("9") }
+
+func brokenAt(key string) *apierrors.StatusError {
+	field := "spec.allocations." + key + ".podref"
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
-		Message: `IPPool "10.0.0.0-24" is invalid: spec.allocations.9.podref: Required value`,
+		Message: `IPPool "10.0.0.0-24" is invalid: ` + field + `: Required value`,
 		Details: &metav1.StatusDetails{Kind: "IPPool", Name: "10.0.0.0-24", Causes: []metav1.StatusCause{
-			{Type: metav1.CauseTypeFieldValueRequired, Field: "spec.allocations.9.podref", Message: "Required value"},
+			{Type: metav1.CauseTypeFieldValueRequired, Field: field, Message: "Required value"},
 		}},
 	}}
 }

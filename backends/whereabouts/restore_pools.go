@@ -8,8 +8,10 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
@@ -27,26 +29,59 @@ func (b *Pools) Record(_ context.Context, rs []ipam.Allocation) ([]json.RawMessa
 	return records, nil
 }
 
+// restoreTries is how often Restore reads a pool that other clients write all the time.
+const restoreTries = 10
+
 // Restore implements ipam.Backend with one JSON patch. The patch is conditional on the pool as it
-// was read. Restore never creates a pool.
+// was read. If another writer changed the pool, Restore reads it again. It never creates a pool.
 func (b *Pools) Restore(ctx context.Context, pool string, rs []ipam.Record) []error {
-	p, free, errs := b.compare(ctx, pool, rs)
-	if len(free) == 0 {
+	for try := 1; ; try++ {
+		p, free, errs := b.compare(ctx, pool, rs)
+		if len(free) == 0 {
+			return errs
+		}
+		err := b.patch(ctx, pool, p.additions(free))
+		invalid := apierrors.IsInvalid(err)
+		switch changed := invalid && len(causes(err)) == 0; {
+		case changed && try < restoreTries && ctx.Err() == nil:
+			continue
+		case changed:
+			err = fmt.Errorf("%w: another writer changed the pool: %w", ipam.ErrAgain, err)
+		case invalid:
+			refuseSome(free, errs, err)
+			return errs
+		case gone(err, poolResource, pool):
+			err = errPoolGone
+		}
+		for i := range free {
+			errs[i] = kube.Unsure(kube.Transient(err))
+		}
 		return errs
 	}
-	err := b.patch(ctx, pool, p.additions(free))
-	switch {
-	case gone(err, poolResource, pool):
-		err = errPoolGone
-	case apierrors.IsInvalid(err) && len(causes(err)) == 0:
-		err = fmt.Errorf("%w: another writer changed the pool: %w", ipam.ErrAgain, err)
-	case apierrors.IsInvalid(err):
-		err = fmt.Errorf("the API server refuses the pool with the entries; correct the field that it names: %w", err)
+}
+
+// refuseSome answers the entries of a patch that the API server refused by the schema of the pool:
+// those that it names have failed, and the others may be tried again without them.
+func refuseSome(entries map[int]ipam.Record, errs []error, refusal error) {
+	named := false
+	for i, r := range entries {
+		field := "spec.allocations." + r.Key
+		if slices.ContainsFunc(causes(refusal), func(c metav1.StatusCause) bool {
+			return c.Field == field || strings.HasPrefix(c.Field, field+".")
+		}) {
+			errs[i] = fmt.Errorf("the API server refuses the entry: %w", refusal)
+			named = true
+		}
 	}
-	for i := range free {
-		errs[i] = kube.Unsure(kube.Transient(err))
+	for i := range entries {
+		switch {
+		case errs[i] != nil:
+		case named:
+			errs[i] = fmt.Errorf("%w: the API server refuses another entry: %w", ipam.ErrAgain, refusal)
+		default:
+			errs[i] = fmt.Errorf("the API server refuses the pool with the entries; correct the field that it names: %w", refusal)
+		}
 	}
-	return errs
 }
 
 // Compare implements ipam.Backend with one read of the pool.
@@ -68,9 +103,10 @@ func (b *Pools) compare(ctx context.Context, pool string, rs []ipam.Record) (p i
 	if gone(err, poolResource, pool) {
 		err = errPoolGone
 	}
+	respelt := p.respelt()
 	for i, r := range free {
 		if errs[i] = kube.Transient(err); err == nil {
-			errs[i] = p.checkFree(r)
+			errs[i] = p.checkFree(r, respelt)
 		}
 		if errs[i] != nil {
 			delete(free, i)
@@ -96,7 +132,7 @@ func readEntry(r ipam.Record) (ipam.Record, error) { return r, checkEntry(r.Stor
 
 // checkFree returns nil if the place of the record is free, ErrPresent if its entry
 // is there, and an error that wraps ErrTaken if another entry is there.
-func (p ipPool) checkFree(r ipam.Record) error {
+func (p ipPool) checkFree(r ipam.Record, respelt map[string]string) error {
 	ip, err := addressAt(p.prefix, r.Key)
 	if err != nil {
 		return fmt.Errorf("the record of %s in %s: %w", r.Key, r.Pool, err)
@@ -104,11 +140,15 @@ func (p ipPool) checkFree(r ipam.Record) error {
 	if ip.String() != r.IP {
 		return fmt.Errorf("the record of %s in %s: its address is %q, and the pool has %s at that offset", r.Key, r.Pool, r.IP, ip)
 	}
-	stored, held := p.allocations[r.Key]
+	key, other := respelt[r.Key]
+	if !other {
+		key = r.Key
+	}
+	stored, held := p.allocations[key]
 	if !held {
 		return nil
 	}
-	if sameJSON(stored, r.Stored) {
+	if !other && sameJSON(stored, r.Stored) {
 		return ipam.ErrPresent
 	}
 	var e entry
@@ -116,6 +156,20 @@ func (p ipPool) checkFree(r ipam.Record) error {
 		e.PodRef = "" // the answer quotes the entry instead
 	}
 	return takenBy(e.PodRef, stored)
+}
+
+// respelt returns the keys that are not as the plugin writes them, each by the one that it would
+// write: it also reads +7 and 007 as 7 (toIPReservationList in its pkg/storage/kubernetes).
+func (p ipPool) respelt() map[string]string {
+	keys := make(map[string]string)
+	for key := range p.allocations {
+		if offset, err := strconv.ParseInt(key, 10, 64); err == nil {
+			if plain := strconv.FormatInt(offset, 10); plain != key {
+				keys[plain] = key
+			}
+		}
+	}
+	return keys
 }
 
 // additions returns the patch that adds the entries to the pool. It begins with a

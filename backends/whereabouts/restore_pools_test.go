@@ -120,6 +120,7 @@ func TestRestoreAnswers(t *testing.T) {
 		{"adopted", say(reapedPool(`"4":{"id":"c9","podref":"default/web-0"},`)), say("{}"), "taken back", "by default/web-0"},
 		{"given to an owner without a pod", say(reapedPool(`"4":{"id":"c9"},`)), say("{}"), "taken back", `names no pod: {"id":"c9"}`},
 		{"held by an unreadable entry", say(reapedPool(`"4":"?",`)), say("{}"), "taken back", `"?"`},
+		{"held by a key that the plugin reads as the same", say(reapedPool(`"004":{"id":"c9","podref":"default/alive"},`)), say("{}"), "taken back", "by default/alive"},
 		{"a number that differs in its last digit", say(reapedPool(`"5":{"id":"c5","podref":"default/web-1","since":9007199254740992},`)),
 			say("{}"), "back taken", ""},
 
@@ -133,6 +134,7 @@ func TestRestoreAnswers(t *testing.T) {
 		{"writing is forbidden", free, forbidden, "final final", ""},
 		{"gone between", free, notFound, "taken taken", "the pool is gone"},
 		{"another entry breaks the schema", free, refuse(brokenSchema()), "final final", ""},
+		{"one of the entries breaks the schema", free, refuse(brokenAt("4")), "final again", "refuses the entry"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a, client := newAPI(t, map[string]http.HandlerFunc{"GET " + poolAt: tt.get})

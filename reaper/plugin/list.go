@@ -114,8 +114,12 @@ func Offline(plugins []Plugin, documents []ipam.Document, p policy.Policy) (foun
 			found = append(found, b)
 		}
 		offline++
+		once := make(map[place]bool, len(rest)) // etcd's keys may be there twice
 		for _, d := range rest {
-			unused[placeOf(d)]++
+			if at := placeOf(d); !once[at] {
+				once[at] = true
+				unused[at]++
+			}
 		}
 	}
 	for _, d := range documents {

@@ -200,6 +200,7 @@ func TestDocumentsThatAreOfUseToNoBackendAreStrange(t *testing.T) {
 		{"nothing", nil, nil, nil},
 		{"of one", []ipam.Document{document("1", "B")}, []string{"b"}, nil},
 		{"of both", []ipam.Document{document("1", "B"), document("2", "Shared"), document("3", "A")}, []string{"a", "b"}, nil},
+		{"of one, twice the same", []ipam.Document{document("1", "B"), document("1", "B")}, []string{"b"}, nil},
 		{"shared alone", []ipam.Document{document("1", "Shared")}, nil, nil},
 		{"of none", []ipam.Document{document("1", "C"), document("2", "A"), document("3", "C")},
 			[]string{"a"}, []ipam.Document{document("1", "C"), document("3", "C")}},
