@@ -58,10 +58,10 @@ func (s *fixture) restore(b ipam.Backend, all map[string][]ipam.Record, want err
 	}
 }
 
-// wantRestored fails the test unless everything that Calico stores is as it was, but
-// for the order of attributes and for what counts writes: the sequence number of a block,
-// and, in the API server, resourceVersion, generation and managedFields. A handle that was
-// made again there has another UID and another time.
+// wantRestored fails the test unless everything that Calico stores is as it was, but for the order
+// of attributes and of the blocks of a handle, which are restored at the same time, and for what
+// counts writes: the sequence number of a block, and, in the API server, resourceVersion,
+// generation and managedFields. A handle that was made again there has another UID and another time.
 func (s *fixture) wantRestored(before state) {
 	s.Helper()
 	after := s.state()
@@ -81,7 +81,9 @@ func (s *fixture) wantRestored(before state) {
 			all[name] = fmt.Sprint(b) + s.metadata(o, "uid", "creationTimestamp")
 		}
 		for name, o := range st.handles {
-			all[name] = o.Content + s.metadata(o)
+			var h map[string]any
+			s.must(decode(o.Content, &h))
+			all[name] = fmt.Sprint(h) + s.metadata(o)
 		}
 		return all
 	}
