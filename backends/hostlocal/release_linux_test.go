@@ -112,7 +112,7 @@ func withPool(p ipam.Pool) []ipam.Allocation {
 	return all
 }
 
-// A folder that cannot be written keeps its leases, and says why.
+// A folder that a symbolic link has replaced is left alone, and the answer says why.
 func TestFolderThatIsAnotherIsNotWritten(t *testing.T) {
 	n := newNode(t)
 	n.write("networks/a/10.97.0.1", id)

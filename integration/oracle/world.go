@@ -14,6 +14,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/snapshot"
+	kit "github.com/ip-reaper/ip-reaper/integration/kit/world"
 )
 
 // shop is the namespace of the pods.
@@ -25,15 +26,7 @@ kind: ReapPolicy
 dryRun: false
 minAge: 0s
 backends:
-  reservedIPs:
-    resources:
-    - resource: {group: network.example.com, version: v1alpha1, resource: reservedips}
-      address: .status.ips[*]
-      pod: .spec.pod
-      ttl: .spec.ttl
-      deletedAt: .status.deletedAt
-      deleteExpired: true
-`
+` + kit.ReservedIPs
 
 // policies are what may follow.
 var policies = []string{

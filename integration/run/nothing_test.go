@@ -10,6 +10,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/memory"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/world"
 )
 
 // fails makes every request of a kind fail.
@@ -41,7 +42,7 @@ func TestNothingIsWritten(t *testing.T) {
 		},
 		{"pods are forbidden", atOnce, nil, fails(proxy.Forbidden(), "list pods"), reap.ExitError, noCensus, "list pods"},
 		{
-			"reserved IPs are forbidden", atOnce + reservedIPs, nil, fails(proxy.Forbidden(), "list reservedips"), reap.ExitPartial, protected,
+			"reserved IPs are forbidden", atOnce + world.ReservedIPs, nil, fails(proxy.Forbidden(), "list reservedips"), reap.ExitPartial, protected,
 			"list reservedips.v1alpha1.network.example.com: grant list on it to the reaper, or take it out of the policy",
 		},
 		{

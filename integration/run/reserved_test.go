@@ -10,20 +10,10 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/world"
 )
 
-const (
-	protected   = "held Protected kept"
-	reservedIPs = `  reservedIPs: # follows the backends of a policy
-    resources:
-    - resource: {group: network.example.com, version: v1alpha1, resource: reservedips}
-      address: .status.ips[*]
-      pod: .spec.pod
-      ttl: .spec.ttl
-      deletedAt: .status.deletedAt
-      deleteExpired: true
-`
-)
+const protected = "held Protected kept"
 
 var reservedResource = schema.GroupVersionResource{Group: "network.example.com", Version: "v1alpha1", Resource: "reservedips"}
 
@@ -48,14 +38,14 @@ func TestReservedIPStaysWhileAStoreCannotBeRead(t *testing.T) {
 		f.toReaper.Reset()
 		f.toReaper.Before(proxy.On(list), proxy.Always(proxy.Forbidden()))
 		for range 2 {
-			got := said(f.reap(reap.ExitPartial, atOnce+reservedIPs).Report)["object web"]
+			got := said(f.reap(reap.ExitPartial, atOnce+world.ReservedIPs).Report)["object web"]
 			if got != protected && got != "inUse AddressInUse kept" {
 				t.Errorf("without %s, the object is %s", list, got)
 			}
 		}
 	}
 	f.toReaper.Reset()
-	f.wantSaid(f.reap(reap.ExitDone, atOnce+reservedIPs).Report, decisions{"web-0": present, "object web": "inUse AddressInUse kept"})
+	f.wantSaid(f.reap(reap.ExitDone, atOnce+world.ReservedIPs).Report, decisions{"web-0": present, "object web": "inUse AddressInUse kept"})
 	_, err = objects.Get(t.Context(), "web", metav1.GetOptions{})
 	f.must(err)
 }

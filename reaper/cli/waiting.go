@@ -50,8 +50,8 @@ func (*waitFlag) Type() string { return "duration" }
 
 // repeat calls run again and again until ctx ends: between two runs, it returns nil. Each run
 // opens everything anew, also the policy. A run that fails is told of, and the next one tries
-// again. But if the first one finds a mistake in what the user gave, repeat ends: nobody may look
-// at the log.
+// again. But if the first one finds a mistake in what the user gave, repeat ends: in the log it may
+// go unseen.
 func repeat(ctx context.Context, w ioStreams, every time.Duration, run func(context.Context) error) error {
 	for first := true; ; first = false {
 		err := run(ctx)

@@ -104,7 +104,8 @@ func settingsOf(plugins []Plugin, p policy.Policy) func(backend string) any {
 // settings of a policy, in the order of the plugins. It also returns the documents that
 // none of them has a use for.
 func Offline(plugins []Plugin, documents []ipam.Document, p policy.Policy) (found []ipam.Backend, strange []ipam.Document) {
-	settings, offline, unused := settingsOf(plugins, p), 0, make(map[place]int)
+	strange = documents
+	settings := settingsOf(plugins, p)
 	for _, one := range plugins {
 		if one.Offline == nil {
 			continue
@@ -113,19 +114,17 @@ func Offline(plugins []Plugin, documents []ipam.Document, p policy.Policy) (foun
 		if b != nil {
 			found = append(found, b)
 		}
-		offline++
-		once := make(map[place]bool, len(rest)) // etcd's keys may be there twice
+		unused := make(map[place]bool, len(rest))
 		for _, d := range rest {
-			if at := placeOf(d); !once[at] {
-				once[at] = true
-				unused[at]++
+			unused[placeOf(d)] = true
+		}
+		var left []ipam.Document
+		for _, d := range strange {
+			if unused[placeOf(d)] {
+				left = append(left, d)
 			}
 		}
-	}
-	for _, d := range documents {
-		if unused[placeOf(d)] >= offline {
-			strange = append(strange, d)
-		}
+		strange = left
 	}
 	return found, strange
 }

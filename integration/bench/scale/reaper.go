@@ -13,15 +13,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/rights"
 )
 
-// releaseNow is a policy that releases all that is ownerless at once.
-const releaseNow = `apiVersion: ip-reaper/v1alpha1
-kind: ReapPolicy
-dryRun: false
-gracePeriod: 0s
-minAge: 0s
-limits: {maxFraction: 1}
-`
-
 // plan has ip-reaper plan, with more variables in its environment. The plan must have so
 // many allocations, and release so many.
 func (g *stage) plan(allocations, planned int, env ...string) func(context.Context) (cost, error) {
@@ -46,7 +37,7 @@ func (g *stage) reap(env ...string) func(context.Context) (cost, error) {
 // reaper runs the binary, which has to exit with 0, and returns its summary.
 func (g *stage) reaper(ctx context.Context, env []string, more ...string) (c cost, summary reap.Summary, err error) {
 	policy, told := g.file("policy.yaml"), g.file("termination-log")
-	err = errors.Join(os.WriteFile(policy, []byte(releaseNow), 0o600), os.WriteFile(told, nil, 0o600))
+	err = errors.Join(os.WriteFile(policy, []byte(reap.ReleaseNow), 0o600), os.WriteFile(told, nil, 0o600))
 	if err != nil {
 		return c, summary, err
 	}

@@ -15,14 +15,7 @@ import (
 const reaperNamespace = "ip-reaper"
 
 // releaseNow is a policy without a grace period, which would cover up for a mistake.
-const releaseNow = `apiVersion: ip-reaper/v1alpha1
-kind: ReapPolicy
-dryRun: false
-gracePeriod: 0s
-minAge: 0s
-limits: {maxFraction: 1}
-pods: {superseded: release}
-`
+const releaseNow = reap.ReleaseNow + "pods: {superseded: release}\n"
 
 // A release is what a run of the reaper reported to have released.
 type release struct {

@@ -18,6 +18,15 @@ import (
 // runTimeout ends a run that hangs, unless its context ends it before.
 const runTimeout = 5 * time.Minute
 
+// ReleaseNow is a policy that releases all that is ownerless at once.
+const ReleaseNow = `apiVersion: ip-reaper/v1alpha1
+kind: ReapPolicy
+dryRun: false
+gracePeriod: 0s
+minAge: 0s
+limits: {maxFraction: 1}
+`
+
 // The exit codes that the binary promises.
 const (
 	ExitDone     = 0

@@ -35,6 +35,17 @@ const (
 	// Waits is how many entries have to wait.
 	Waits = 3
 
+	// ReservedIPs are the settings of reserved IPs in a policy, below its backends.
+	ReservedIPs = `  reservedIPs:
+    resources:
+    - resource: {group: network.example.com, version: v1alpha1, resource: reservedips}
+      address: .status.ips[*]
+      pod: .spec.pod
+      ttl: .spec.ttl
+      deletedAt: .status.deletedAt
+      deleteExpired: true
+`
+
 	// Policy is the beginning of a policy without a grace period. Under it a
 	// reserved IP goes when it has expired. Its limits are off, since most entries
 	// here are leaks.
@@ -45,15 +56,7 @@ minAge: 0s
 limits: {maxFraction: 1}
 journal: {keep: 100, restoreHold: 0s}
 backends:
-  reservedIPs:
-    resources:
-    - resource: {group: network.example.com, version: v1alpha1, resource: reservedips}
-      address: .status.ips[*]
-      pod: .spec.pod
-      ttl: .spec.ttl
-      deletedAt: .status.deletedAt
-      deleteExpired: true
-`
+` + ReservedIPs
 	ReleaseNow = Policy + "gracePeriod: 0s\n"
 	Patient    = Policy + "gracePeriod: 1h\n"
 
