@@ -15,6 +15,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
 	"github.com/ip-reaper/ip-reaper/integration/kit/guard"
+	"github.com/ip-reaper/ip-reaper/integration/kit/port"
 )
 
 // EtcdOptions say how an etcd is got at. The zero value is one in the clear.
@@ -81,10 +82,11 @@ func StartEtcd(ctx context.Context, o EtcdOptions) (_ *Etcd, err error) {
 
 // args chooses the address and writes the certificates.
 func (e *Etcd) args(o EtcdOptions) ([]string, error) {
-	var err error
-	if e.address, err = freeAddress(); err != nil {
+	number, err := port.Reserve()
+	if err != nil {
 		return nil, err
 	}
+	e.address = net.JoinHostPort("127.0.0.1", number)
 	e.Endpoint = "http://" + e.address
 	args := []string{
 		"--data-dir=" + filepath.Join(e.Dir, "data"), "--log-level=warn", "--unsafe-no-fsync",
@@ -107,15 +109,6 @@ func (e *Etcd) args(o EtcdOptions) ([]string, error) {
 		}
 	}
 	return append(args, "--listen-client-urls="+e.Endpoint, "--advertise-client-urls="+e.Endpoint), nil
-}
-
-// freeAddress returns an address at which no process listened a moment ago.
-func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return listener.Addr().String(), listener.Close()
 }
 
 // connect waits until etcd listens, makes Client the user's and waits until it

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
@@ -16,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
+	"github.com/ip-reaper/ip-reaper/integration/kit/port"
 )
 
 // silence gives controller-runtime a logger: without one it complains, with a stack
@@ -48,11 +51,21 @@ func controlPlane(c *Cluster, o Options) (*envtest.ControlPlane, error) {
 		}
 	}
 	plane := &envtest.ControlPlane{KubectlPath: paths["kubectl"]}
+	ports := map[string]string{}
+	for _, name := range []string{"etcd", "kube-apiserver"} {
+		var err error
+		if ports[name], err = port.Reserve(); err != nil {
+			return nil, err
+		}
+	}
 	plane.Etcd = &envtest.Etcd{
+		URL:  &url.URL{Scheme: "http", Host: net.JoinHostPort("127.0.0.1", ports["etcd"])},
 		Path: paths["etcd"], DataDir: dirs["data"], Out: c.log, Err: c.log,
 		StartTimeout: startTimeout, StopTimeout: stopTimeout,
 	}
+	plane.Etcd.Configure().Set("listen-peer-urls", "http://127.0.0.1:0") // it has no peer
 	server := plane.GetAPIServer()
+	server.Address, server.Port = "127.0.0.1", ports["kube-apiserver"]
 	server.Path, server.CertDir = paths["kube-apiserver"], dirs["certs"]
 	server.Out, server.Err = c.log, c.log
 	server.StartTimeout, server.StopTimeout = startTimeout, stopTimeout
