@@ -49,12 +49,12 @@ images:
 	return dir
 }
 
-// releases makes the one change that the README names.
+// releases lists the component that lets the CronJob release.
 func (c *cluster) releases(file string) {
 	c.Helper()
 	text, err := os.ReadFile(file)
 	c.must(err)
-	changed := strings.Replace(string(text), "- ../components/plan\n", "- ../components/release\n", 1)
+	changed := strings.Replace(string(text), "- ../components/plan\n", "- ../components/plan\n- ../components/release\n", 1)
 	if changed == string(text) {
 		c.Fatalf("%s has no line to change:\n%s", file, text)
 	}
