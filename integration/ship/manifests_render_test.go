@@ -3,6 +3,7 @@ package ship_test
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -68,6 +69,30 @@ func TestKustomizationsRenderToTheseObjects(t *testing.T) {
 		got := slices.Sorted(maps.Keys(render(t, tt.folder)))
 		if diff := cmp.Diff(slices.Sorted(slices.Values(tt.want)), got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// The page counts what is installed.
+func TestInstallPageCountsTheObjects(t *testing.T) {
+	for column, folder := range []string{"cronjob", "all"} {
+		left := map[string]int{}
+		for name := range render(t, shipped(t, folder)) {
+			kind, _, _ := strings.Cut(name, " ")
+			left[kind]++
+		}
+		for _, row := range rows(t, "docs/install.md", "objects") {
+			count := 0
+			for kind := range strings.SplitSeq(row[0], ", ") {
+				count += left[kind]
+				delete(left, kind)
+			}
+			if row[column+1] != strconv.Itoa(count) {
+				t.Errorf("%s: the page says %s %s, and there are %d", folder, row[column+1], row[0], count)
+			}
+		}
+		if len(left) > 0 {
+			t.Errorf("%s: the page does not have %v", folder, left)
 		}
 	}
 }

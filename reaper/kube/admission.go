@@ -38,7 +38,7 @@ func (e *DeniedError) Error() string {
 // exempt is what lets a run write although there is a webhook or a policy.
 const exempt = "exempt the ServiceAccount of ip-reaper in its matchConditions"
 
-// shippedPolicies begins the names of the policies in deploy/kustomize/components/admission.
+// shippedPolicies begins the names of the policies in deploy/kustomize/components.
 // The accounts of ip-reaper must not be exempt from them.
 const shippedPolicies = "ValidatingAdmissionPolicy 'ip-reaper-"
 
