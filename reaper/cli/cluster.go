@@ -64,7 +64,7 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 	if err != nil {
 		return connection{}, err
 	}
-	if err := kube.FirstAnswer(ctx, clients.raw, at.config.Host, min(o.timeout, w.firstAnswer)); err != nil {
+	if err := kube.FirstAnswer(ctx, clients.raw, at.String(), min(o.timeout, w.firstAnswer)); err != nil {
 		return connection{}, err
 	}
 	namespace := cmp.Or(f.stateNamespace, at.namespace)

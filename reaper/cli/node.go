@@ -138,7 +138,7 @@ func (f *nodeFlags) podsOf(ctx context.Context, w ioStreams, o connectOptions, c
 	}
 	c.Address, c.Context, c.ClockSkew = at.config.Host, at.context, clock.Skew
 	return state.NewNodePods(clients.core, clients.raw, c.Node),
-		kube.FirstAnswer(ctx, clients.raw, at.config.Host, min(o.timeout, w.firstAnswer))
+		kube.FirstAnswer(ctx, clients.raw, at.String(), min(o.timeout, w.firstAnswer))
 }
 
 // name implements target.
