@@ -86,7 +86,7 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 			Backends: opened, Cluster: state.NewCluster(clients.core, clients.apps, clients.raw),
 			Ledgers: state.NewLedgers(clients.core, namespace), Lock: state.NewLock(clients.leases, namespace, time.Now, o.logger),
 			Events: state.NewEventRecorder(clients.events, clients.core, self, controllerName),
-			Access: rights(w, clients, opened, namespace, o.policy, o.logger), ClockSkew: clock.Skew,
+			Access: rights(w, at, clients, opened, namespace, o.policy, o.logger), ClockSkew: clock.Skew,
 		},
 		journals: state.NewJournals(clients.core, namespace, retention(o.policy)),
 		warnings: warnings, close: func() {},

@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -231,4 +233,25 @@ func TestHelpShowsEveryFlagOnce(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A right that is missing is answered with what grants it.
+func TestMissingRightsSayWhatGrantsThem(t *testing.T) {
+	const account = "system:serviceaccount:ip-reaper:ip-reaper"
+	for _, tt := range []struct{ user, verb, want string }{
+		{account, "list", "deploy/kustomize/components/plan grants this, and so does mode: plan of the Helm chart"},
+		{account, "patch", "deploy/kustomize/components/release grants this, and so does mode: release of the Helm chart"},
+		{account + "-restore", "patch", "deploy/kustomize/components/restore grants this, and so does restore.enabled of the Helm chart"},
+		{"alice", "list", "ask a cluster administrator for this right of alice; the ClusterRoles ip-reaper and ip-reaper-... of an installation have all that are needed"},
+	} {
+		denied := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "",
+			fmt.Errorf("User %q cannot %s resource %q in API group %q at the cluster scope", tt.user, tt.verb, "pods", ""))
+		if got := missingRight(report.Partial([]error{errors.New("a pool failed"), fmt.Errorf("list pods: %w", denied)})); got != tt.want {
+			t.Errorf("%s %s: %q, want %q", tt.user, tt.verb, got, tt.want)
+		}
+	}
+	quota := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errors.New("exceeded quota"))
+	if got := missingRight(quota); got != "" {
+		t.Errorf("a quota: %q", got)
+	}
 }
