@@ -159,7 +159,7 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	found.Result.ExitCode, found.Result.Error = exitCode(ctx, runErr), oneLine(told(ctx, runErr))
 	printErr := print.Write(w.stdout, printing, found)
 	if err := writeTermination(f.terminationLog, found, runErr); err != nil {
-		logger.Warn("the termination message was not written", "err", err)
+		logger.Warn("writing the termination message failed", "err", err)
 	}
 	err = errors.Join(runErr, printErr, closeJournal())
 	figures.tell(ctx, found, err, logger)
