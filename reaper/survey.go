@@ -29,7 +29,7 @@ func (r *run) survey(ctx context.Context, inv ipam.Inventory) {
 		networks, err := s.Survey(timed, l.Pools)
 		cancel()
 		if err != nil {
-			r.warn(l.Backend + ": how full some networks are is unknown: " + printable.Error(err))
+			r.warn(l.Backend + ": the usage of some networks is unknown: " + printable.Error(err))
 		}
 		if left := r.report.AddNetworks(l, networks); left > 0 {
 			r.warn(fmt.Sprintf("%s: %d networks that have no pool are not in the report, beside %d that are", l.Backend, left, report.MaxEmptyNetworks))
