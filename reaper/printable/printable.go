@@ -6,6 +6,8 @@
 // A character is printable if it is a letter, mark, number, punctuation, symbol or ASCII
 // space, and takes up room. So control characters, line separators, marks of direction,
 // characters of no width, unassigned characters, and bytes that are no UTF-8 are not.
+//
+// [Near] and [Meant] find the name that a mistyped one may stand for.
 package printable
 
 import (

@@ -1,0 +1,48 @@
+package printable_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
+)
+
+func TestNear(t *testing.T) {
+	fields := []string{"maxReleases", "maxFraction", "maxPodDrop", "minEntries", "minAge", "pods"}
+	for _, tt := range []struct {
+		name, typed string
+		names, want []string
+	}{
+		{"another case", "MinEntries", fields, []string{"minEntries"}},
+		{"a letter too many", "maxFractions", fields, []string{"maxFraction"}},
+		{"a letter too few", "pod", fields, []string{"pods"}},
+		{"another letter", "node-b", []string{"node-a", "node-c", "web-0"}, []string{"node-a", "node-c"}},
+		{"letters swapped", "whereabuots", []string{"whereabouts", "calico"}, []string{"whereabouts"}},
+		{"the beginning", "max", fields, []string{"maxFraction", "maxPodDrop", "maxReleases"}},
+		{"fewer edits win", "edge-1", []string{"edge-12", "ridge-12", "edge"}, []string{"edge-12"}},
+		{"three at most, in order", "n-0", []string{"n-4", "n-3", "n-2", "n-1", "n-1"}, []string{"n-1", "n-2", "n-3"}},
+		{"nothing like it", "gateway", fields, nil},
+		{"one edit of a short name", "ab", []string{"cd", "ad"}, []string{"ad"}},
+		{"nothing typed", "", []string{"calico"}, nil},
+		{"much longer than any name", strings.Repeat("pods", 1<<20), fields, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, printable.Near(tt.typed, tt.names), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("Near(%.20q) (-want +got):\n%s", tt.typed, diff)
+			}
+		})
+	}
+}
+
+func TestMeant(t *testing.T) {
+	names := []string{"node-a", "node-c"}
+	if got, want := printable.Meant("node-b", names), "did you mean node-a or node-c?"; got != want {
+		t.Errorf("Meant = %q, want %q", got, want)
+	}
+	if got := printable.Meant("gateway", names); got != "" {
+		t.Errorf("Meant = %q of nothing near", got)
+	}
+}
