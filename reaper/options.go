@@ -68,11 +68,13 @@ type Options struct {
 	// that is not known. Nil: the clock is believed.
 	ClockSkew func() (time.Duration, bool)
 
-	Now          func() time.Time
-	Logger       *slog.Logger
-	Progress     func(line string) // called at each step; may be nil
-	Timeout      time.Duration     // of one round, with its releases; 0 is none
-	IgnoreLimits bool
+	Now      func() time.Time
+	Logger   *slog.Logger
+	Progress func(line string) // called at each step; may be nil
+	Timeout  time.Duration     // of one round, with its releases; 0 is none
+
+	// IgnoreLimits are the limits that refuse no plan, of judge.LimitNames.
+	IgnoreLimits []string
 
 	// Brief leaves the allocations in use of which there is nothing to say out of the
 	// report's entries. It counts them.

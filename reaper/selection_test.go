@@ -93,29 +93,37 @@ func TestOnlyWhatIsSelectedIsReleasedAndReported(t *testing.T) {
 	}
 }
 
-func TestLimitsCountWhatIsSelected(t *testing.T) {
+// Promise 1. limits.maxFraction refuses a part of the plan exactly if it refuses the whole, so
+// what is refused does not pass in parts. limits.maxReleases is of one run.
+func TestLimitsCountTheWholeClusterForASelection(t *testing.T) {
 	live := func(n int) []string { return repeated("live", n) }
 	gone := func(n int) []string { return repeated("gone", n) }
+	const fraction, releases = "limits.maxFraction: ", "limits.maxReleases: "
 	for _, tt := range []struct {
 		name         string
 		chosen, rest []string // pods
-		limits       func(*policy.Limits)
-		refused      bool
+		maxReleases  int
+		refused      string // empty if it is not
 	}{
-		{"more than allowed", gone(3), live(9), maxReleases(2), true},
-		{"more than the fraction of all, not of the selected", append(live(20), gone(10)...), gone(60), nil, false},
-		{"more than the fraction of the selected, not of all", append(live(5), gone(15)...), live(60), nil, true},
-		{"few of which all leaked, while most live", gone(3), live(60), nil, false},
-		{"few of which all leaked, as most of all did", gone(3), append(gone(60), live(9)...), nil, true},
+		{"a part with as many as one run may release", gone(3), append(gone(7), live(30)...), 3, ""},
+		{"a part with more than one run may release", gone(3), append(gone(7), live(30)...), 2,
+			releases + "the plan releases 3 of 40 allocations, allowed is 2"},
+		{"most of the part leaked, while most of all live", append(live(5), gone(15)...), live(60), 0, ""},
+		{"all of a small part leaked, while most of all live", gone(3), live(60), 0, ""},
+		{"little of the part leaked, as most of all did", append(live(20), gone(10)...), gone(60), 0,
+			fraction + "without the selection, the plan releases 70 of 90 allocations, allowed is a fraction of 0.5"},
+		{"all of a small part leaked, as most of all did", gone(3), append(gone(60), live(9)...), 0,
+			fraction + "without the selection, the plan releases 63 of 72 allocations, allowed is a fraction of 0.5"},
+		{"nothing but the part leaked, which is most of all", gone(40), live(9), 0,
+			fraction + "the plan releases 40 of 49 allocations, allowed is a fraction of 0.5"},
+		{"too few of all to tell", gone(3), append(gone(10), live(2)...), 0, ""},
+		{"nothing of the part leaked", live(3), gone(60), 0, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := backendtest.NewMemory("memory")
-			h := newHarness(m.Backend()).selecting(judge.Selection{Pools: []string{"chosen"}})
+			h := newHarness(m.Backend())
 			h.policy.Limits = policy.Default().Limits
-			if tt.limits != nil {
-				h.policy.Limits.MaxFraction = new(1.0)
-				tt.limits(&h.policy.Limits)
-			}
+			h.policy.DryRun, h.policy.Limits.MaxReleases = new(true), &tt.maxReleases
 			h.pods.Add(census.Pod{Ref: other})
 			for pool, names := range map[string][]string{"chosen": tt.chosen, "rest": tt.rest} {
 				for _, name := range names {
@@ -128,10 +136,19 @@ func TestLimitsCountWhatIsSelected(t *testing.T) {
 					}
 				}
 			}
-			report, err := reaper.Run(t.Context(), h.options())
-			equal(t, "refused", limitError(t, err) != nil, tt.refused)
-			equal(t, "refusals of the report", len(report.Result.Refused) > 0, tt.refused)
-			equal(t, "entries", report.Summary.Entries, len(tt.chosen))
+			_, err := reaper.Run(t.Context(), h.options())
+			whole := limitError(t, err)
+			for _, brief := range []bool{false, true} {
+				o := h.selecting(judge.Selection{Pools: []string{"chosen"}}).options()
+				o.Brief = brief
+				report, err := reaper.Run(t.Context(), o)
+				equal(t, "refused", limitError(t, err) != nil, tt.refused != "")
+				equal(t, "refusals", messages(report.Result.Refused), tt.refused)
+				equal(t, "entries", report.Summary.Entries, len(tt.chosen))
+				if strings.HasPrefix(tt.refused, fraction) && whole == nil {
+					t.Error("the whole is not refused")
+				}
+			}
 		})
 	}
 }
