@@ -64,6 +64,10 @@ type Options struct {
 	// every right is believed to be there.
 	Access func(ctx context.Context, backends []string) Denied
 
+	// HasNamespace reports whether the cluster has a namespace of which nothing was found. Nil:
+	// it may have any.
+	HasNamespace func(ctx context.Context, name string) (bool, error)
+
 	// ClockSkew returns how far the clock is ahead of the API server's, and false if
 	// that is not known. Nil: the clock is believed.
 	ClockSkew func() (time.Duration, bool)

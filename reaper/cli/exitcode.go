@@ -26,8 +26,8 @@ const exitStatus = `EXIT STATUS
   0    done, also when there was nothing to do
   1    unexpected: the pods could not be listed, and nothing was released; or the
        report could not be printed
-  2    a wrong flag or policy, a file that cannot be read, or a journal that does not
-       exist; nothing was written
+  2    a wrong flag or policy, a name that does not exist, a file that cannot be read, or
+       a journal that does not exist; nothing was written
   3    partial: a backend, a pool or a release failed, the rest is done
   4    a limit refused the plan, or the list of pods is not believed; nothing of the
        plan was released
