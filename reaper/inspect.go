@@ -27,12 +27,16 @@ import (
 // *PartialError if some pool could not be read.
 func Inspect(ctx context.Context, o Options) (report.Report, error) {
 	r := &run{Options: o}
+	if o.Cluster != nil { // the files are all there is
+		r.HasNamespace = func(context.Context, string) (bool, error) { return false, nil }
+	}
 	now := o.Now().UTC()
 	inv := r.list(ctx)
 	warnings := r.report.Warnings
 	r.report = report.New(o.info(true), inv)
 	r.report.Warnings = warnings
-	r.survey(ctx, inv)
+	r.warn(survey(ctx, r.Backends, inv, &r.report)...)
+	r.Selection.Found = poolsOf(r.Selection.Pools, inv, r.report)
 	census, err := r.offlineCensus(ctx)
 	if err != nil {
 		return r.report, fmt.Errorf("census: %w", err)
@@ -46,7 +50,7 @@ func Inspect(ctx context.Context, o Options) (report.Report, error) {
 		}
 	}
 	entries := r.decided(decisions)
-	if err := r.seek(inv, census, decisions); err != nil {
+	if err := r.seek(ctx, inv, census, decisions); err != nil {
 		r.finish()
 		return r.report, err
 	}

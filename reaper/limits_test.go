@@ -133,11 +133,11 @@ func TestEveryLimitThatRefusesIsInTheReport(t *testing.T) {
 		}
 		const plan = "the plan releases 3 of 3 allocations, allowed is "
 		raise := func(limit string) string {
-			return "look at the plan; if it is right, raise " + limit + " or give --unsafe-ignore-limits"
+			return "look at the plan; if it is right, raise " + limit + " or give --unsafe-ignore-limit=" + strings.TrimPrefix(limit, "limits.")
 		}
 		want := []judge.Refusal{
 			{Limit: "the cluster has no pods", Message: "the cluster has no pods: " + plan + "none",
-				Remedy: "look whether the API server is the right one; if it is, give --unsafe-ignore-limits"},
+				Remedy: "look whether the API server is the right one; if it is, give --unsafe-ignore-limit=noPods"},
 			{Limit: "limits.maxReleases", Message: "limits.maxReleases: " + plan + "1", Remedy: raise("limits.maxReleases")},
 			{Limit: "limits.maxFraction", Message: "limits.maxFraction: " + plan + "a fraction of 0.1", Remedy: raise("limits.maxFraction")},
 		}
@@ -146,7 +146,7 @@ func TestEveryLimitThatRefusesIsInTheReport(t *testing.T) {
 				Limit:   "limits.maxPodDrop",
 				Message: "limits.maxPodDrop: the cluster has 0 unfinished pods, in the last run it had 100; allowed is a drop by a fraction of 0.5",
 				Remedy: "look whether the API server is the right one and lists everything; if it does, " +
-					"run again after a grace period, raise limits.maxPodDrop or give --unsafe-ignore-limits",
+					"run again after a grace period, raise limits.maxPodDrop or give --unsafe-ignore-limit=maxPodDrop",
 			}}, want...)
 			limit := limitError(t, err)
 			equal(t, "refusals of the error", limit.Refusals, want)

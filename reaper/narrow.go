@@ -2,12 +2,7 @@ package reaper
 
 import (
 	"errors"
-	"fmt"
-	"slices"
-	"strings"
 
-	"github.com/ip-reaper/ip-reaper/reaper/census"
-	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
@@ -51,61 +46,6 @@ func (r *run) noteUnselected(plan judge.Plan) {
 			r.settle(i, report.Kept, errUnselected)
 		}
 	}
-}
-
-// seek warns of each name of the selection that the run did not find. It returns an error
-// if a pool or a node cannot be: a mistake in a name must not read as "nothing leaked".
-//
-// A namespace or a pod may have had its last allocation. A pool of a store that was not
-// listed may exist, and so may a node if the nodes were not. Only the first round seeks: what it
-// releases may be the last of a pool.
-func (r *run) seek(inv ipam.Inventory, c census.Census, decisions []judge.Decision) error {
-	s, known := r.Selection, make(map[string]bool)
-	if r.sought || s.Everything() {
-		return nil
-	}
-	r.sought = true
-	for i := range decisions {
-		owner := &decisions[i].Completed().Owner
-		known["namespace "+owner.Pod.Namespace], known["pod "+owner.Pod.String()], known["node "+owner.Node] = true, true, true
-	}
-	for _, pod := range c.Pods() {
-		known["namespace "+pod.Ref.Namespace], known["pod "+pod.Ref.String()] = true, true
-	}
-	for name := range c.Nodes() {
-		known["node "+name] = true
-	}
-	for _, l := range inv.Listings {
-		for _, pool := range l.Pools {
-			known["pool "+pool.Name], known["pool "+judge.ShortPool(pool.Name)] = true, true
-		}
-		known["backend "+l.Backend] = true
-		if slices.Contains(s.Backends, l.Backend) && l.Status == ipam.StatusSkipped {
-			r.warn("the selected backend " + l.Backend + " was not listed: " + l.Message)
-		}
-	}
-	var wrong []string
-	sought := func(kind string, names []string, mistaken bool) {
-		for _, name := range names {
-			switch what := kind + " " + name; {
-			case known[what]:
-			case mistaken:
-				wrong = append(wrong, what)
-			default:
-				r.warn("nothing was found of the selected " + what)
-			}
-		}
-	}
-	sought("namespace", s.Namespaces, false)
-	sought("pod", s.Pods, false)
-	sought("node", s.Nodes, inv.Complete() && c.HasNodes())
-	sought("backend", s.Backends, false)
-	sought("pool", s.Pools, inv.Complete())
-	if len(wrong) == 0 {
-		return nil
-	}
-	return ipam.BadInput(fmt.Errorf("the selection names what does not exist: %s", strings.Join(wrong, ", ")),
-		"nothing was released; a run without a selection lists all pools and nodes")
 }
 
 // errUnselected says that an object that protects others stays, because one of these does.

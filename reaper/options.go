@@ -64,15 +64,21 @@ type Options struct {
 	// every right is believed to be there.
 	Access func(ctx context.Context, backends []string) Denied
 
+	// HasNamespace reports whether the cluster has a namespace of which nothing was found. Nil:
+	// it may have any.
+	HasNamespace func(ctx context.Context, name string) (bool, error)
+
 	// ClockSkew returns how far the clock is ahead of the API server's, and false if
 	// that is not known. Nil: the clock is believed.
 	ClockSkew func() (time.Duration, bool)
 
-	Now          func() time.Time
-	Logger       *slog.Logger
-	Progress     func(line string) // called at each step; may be nil
-	Timeout      time.Duration     // of one round, with its releases; 0 is none
-	IgnoreLimits bool
+	Now      func() time.Time
+	Logger   *slog.Logger
+	Progress func(line string) // called at each step; may be nil
+	Timeout  time.Duration     // of one round, with its releases; 0 is none
+
+	// IgnoreLimits are the limits that refuse no plan, of judge.LimitNames.
+	IgnoreLimits []string
 
 	// Brief leaves the allocations in use of which there is nothing to say out of the
 	// report's entries. It counts them.

@@ -3,6 +3,7 @@ package reaper
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/census"
@@ -29,17 +30,18 @@ func (r *run) doubt(ctx context.Context, refusal error, memory ledger.Ledger, kn
 	})
 }
 
-// refuse returns a *LimitError with all limits that refuse the plan. If the run ignores
-// limits, it warns instead.
+// refuse returns a *LimitError with all limits that refuse the plan. It warns of those that
+// the run ignores.
 func (r *run) refuse(plan judge.Plan, census census.Census, last ledger.Ledger, now time.Time) error {
 	limits, grace := r.Policy.Limits, r.Policy.GracePeriod.Duration
 	refusals := append(plan.Believe(limits, census, last, now, grace), plan.Check(limits, census)...)
-	if r.IgnoreLimits {
-		for _, limit := range refusals {
-			r.warn("limits are ignored: " + limit.Message)
+	refusals = slices.DeleteFunc(refusals, func(refusal judge.Refusal) bool {
+		ignored := slices.Contains(r.IgnoreLimits, refusal.Name())
+		if ignored {
+			r.warn("a limit is ignored: " + refusal.Message)
 		}
-		return nil
-	}
+		return ignored
+	})
 	if len(refusals) == 0 {
 		return nil
 	}

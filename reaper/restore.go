@@ -15,6 +15,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
@@ -34,6 +35,9 @@ type RestoreOptions struct {
 	Damage  error        // why parts of the journal could not be read; nil if it is whole
 	Only    []netip.Addr // the addresses to put back; empty: all
 	DryRun  bool
+
+	// Selection narrows what is put back, by pools and nodes. The zero Selection does not.
+	Selection judge.Selection
 
 	Backends []ipam.Backend // in the order in which they release
 	Cluster  census.Cluster
@@ -73,6 +77,7 @@ type restoreCall struct {
 // The report is true with any error:
 //
 //   - a *LockedError: a run is going on, and nothing was done;
+//   - an *InputError: the journal has nothing of what is to be put back, and nothing was done;
 //   - a *PartialError: some records are not restored, also because ctx ended;
 //   - any other: nothing was written.
 func Restore(ctx context.Context, o RestoreOptions) (report.RestoreReport, error) {
@@ -83,10 +88,11 @@ func Restore(ctx context.Context, o RestoreOptions) (report.RestoreReport, error
 		r.ask = func(b ipam.Backend) method { return b.Compare }
 		r.free, r.planned = report.Restorable, make(map[[3]string]bool)
 	}
-	r.choose()
 	r.report = report.NewRestoreReport(report.RunInfo{
 		ID: o.ID, StartedAt: o.Now().UTC(), DryRun: o.DryRun, Version: o.Version, Cluster: o.Address, Node: o.Node, StateDir: o.StateDir,
-	}, o.Journal.Run, r.records)
+		Selection: o.Selection,
+	}, o.Journal.Run)
+	r.choose()
 	r.warnOfDamage()
 	err := r.restore(ctx)
 	r.report.Run.FinishedAt = o.Now().UTC()
@@ -100,9 +106,13 @@ func Restore(ctx context.Context, o RestoreOptions) (report.RestoreReport, error
 // choose takes the records to put back from the journal. If a run tried twice to release an
 // allocation, the journal has its record twice: the last one counts.
 func (r *restoreCall) choose() {
-	seen := make(map[[4]string]int)
+	seen, selected := make(map[[4]string]int), r.Selection.OfRecords(r.Journal.Records)
+	r.records, r.writes = nil, nil
 	for n, rec := range r.Journal.Records {
 		if ip, err := netip.ParseAddr(rec.IP); len(r.Only) > 0 && (err != nil || !slices.Contains(r.Only, ip)) {
+			continue
+		}
+		if selected != nil && !selected[n] {
 			continue
 		}
 		id := [4]string{rec.Backend, rec.Pool, rec.Key, string(rec.Stored)}
@@ -113,6 +123,7 @@ func (r *restoreCall) choose() {
 		seen[id] = len(r.records)
 		r.records, r.writes = append(r.records, rec), append(r.writes, r.Journal.WriteOf(n))
 	}
+	r.report.SetRecords(r.records)
 }
 
 // warn adds sentences to the report.
@@ -133,6 +144,9 @@ func (r *restoreCall) warnOfDamage() {
 
 // restore is Restore, from the lock to the last write.
 func (r *restoreCall) restore(ctx context.Context) error {
+	if err := r.seekNodes(); err != nil {
+		return err
+	}
 	if r.DryRun {
 		r.Lock = nil
 	}
@@ -145,6 +159,9 @@ func (r *restoreCall) restore(ctx context.Context) error {
 		r.warn(fmt.Sprintf("the journal is from a run against %s; this is %s", of, r.report.Run.Place()))
 	}
 	inv := ipam.TakeInventory(ctx, r.Backends, func(string) bool { return false })
+	if err := r.seekPools(ctx, inv); err != nil {
+		return err
+	}
 	census, err := census.Take(ctx, r.Cluster, census.Scope{})
 	if err != nil {
 		return fmt.Errorf("census: %w", err)

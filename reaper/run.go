@@ -99,7 +99,8 @@ func (r *run) round(ctx context.Context) error {
 	// allocation was listed is missing from the census only if it is gone.
 	inv := r.list(ctx)
 	r.begin(inv)
-	r.survey(ctx, inv)
+	r.warn(survey(ctx, r.Backends, inv, &r.report)...)
+	r.Selection.Found = poolsOf(r.Selection.Pools, inv, r.report)
 	living, err := census.Take(ctx, r.Cluster, scopeOf(r.Policy))
 	if err != nil {
 		r.decided(judge.Judge(r.info.StartedAt, r.Policy, inv, census.Census{}, ledger.Ledger{}))
@@ -121,7 +122,7 @@ func (r *run) round(ctx context.Context) error {
 	decide := func(l ledger.Ledger) []judge.Decision { return judge.Judge(now, r.Policy, inv, living, l) }
 	decisions := decide(memory)
 	entries := r.decided(decisions)
-	if err := r.seek(inv, living, decisions); err != nil {
+	if err := r.seek(ctx, inv, living, decisions); err != nil {
 		return err
 	}
 	plan := judge.MakePlan(entries).After(r.spent).Beside(r.left).Within(r.selected)

@@ -159,15 +159,33 @@ func TestRefusedLimitWritesNothing(t *testing.T) {
 	}
 }
 
-// Promise 7. The warning about ignored limits is true.
-func TestIgnoredLimitsAreReported(t *testing.T) {
-	h, _ := memoryHarness(t, "gone-1")
-	h.change = func(o *reaper.Options) { o.IgnoreLimits = true }
-	report := h.run(t)
-	equal(t, "released", report.Summary.Released, 1)
-	equal(t, "warnings", report.Warnings, []string{
-		"limits are ignored: the cluster has no pods: the plan releases 1 of 1 allocations, allowed is none",
-	})
+// Promise 1, 7. A limit that is ignored is told of, and lifts no other limit.
+func TestOnlyTheNamedLimitIsIgnored(t *testing.T) {
+	const noPods = "the cluster has no pods: the plan releases 2 of 2 allocations, allowed is none"
+	const releases = "limits.maxReleases: the plan releases 2 of 2 allocations, allowed is 1"
+	for _, tt := range []struct {
+		ignored          []string
+		refused, warning []string
+	}{
+		{nil, []string{noPods, releases}, nil},
+		{[]string{"noPods"}, []string{releases}, []string{noPods}},
+		{[]string{"maxReleases"}, []string{noPods}, []string{releases}},
+		{[]string{"maxFraction", "maxPodDrop"}, []string{noPods, releases}, nil},
+		{[]string{"maxReleases", "noPods"}, nil, []string{noPods, releases}},
+	} {
+		h, m := memoryHarness(t, "gone-1", "gone-2")
+		h.policy.Limits.MaxReleases = new(1)
+		h.change = func(o *reaper.Options) { o.IgnoreLimits = tt.ignored }
+		report, err := reaper.Run(t.Context(), h.options())
+		equal(t, "refused", limitError(t, err) != nil, len(tt.refused) > 0)
+		equal(t, "refusals", messages(report.Result.Refused), strings.Join(tt.refused, "\n"))
+		var warnings []string
+		for _, message := range tt.warning {
+			warnings = append(warnings, "a limit is ignored: "+message)
+		}
+		equal(t, "warnings", report.Warnings, warnings)
+		equal(t, "allocations left", len(contentsOf(t, m)), 2-report.Summary.Released)
+	}
 }
 
 // Promise 2, 7, 9.

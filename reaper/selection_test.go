@@ -1,8 +1,10 @@
 package reaper_test
 
 import (
+	"context"
 	"errors"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -54,7 +56,7 @@ func TestSelection(t *testing.T) {
 		h := newHarness(fixedStore{pool}).selecting(tt.selection)
 		h.pods.AddNodes(census.Node{Name: "n1", Ready: true}, census.Node{Name: "n2", Ready: true})
 		h.policy.DryRun = new(true)
-		h.pods.Add(census.Pod{Ref: other})
+		h.pods.Add(census.Pod{Ref: other}, census.Pod{Ref: ipam.PodRef{Namespace: "other", Name: "web"}})
 		equal(t, "entries of "+tt.text, len(h.run(t).Entries) == 1, tt.want)
 		equal(t, "text", tt.selection.String(), tt.text)
 		equal(t, "everything", tt.selection.Everything(), tt.text == "")
@@ -93,29 +95,37 @@ func TestOnlyWhatIsSelectedIsReleasedAndReported(t *testing.T) {
 	}
 }
 
-func TestLimitsCountWhatIsSelected(t *testing.T) {
+// Promise 1. limits.maxFraction refuses a part of the plan exactly if it refuses the whole, so
+// what is refused does not pass in parts. limits.maxReleases is of one run.
+func TestLimitsCountTheWholeClusterForASelection(t *testing.T) {
 	live := func(n int) []string { return repeated("live", n) }
 	gone := func(n int) []string { return repeated("gone", n) }
+	const fraction, releases = "limits.maxFraction: ", "limits.maxReleases: "
 	for _, tt := range []struct {
 		name         string
 		chosen, rest []string // pods
-		limits       func(*policy.Limits)
-		refused      bool
+		maxReleases  int
+		refused      string // empty if it is not
 	}{
-		{"more than allowed", gone(3), live(9), maxReleases(2), true},
-		{"more than the fraction of all, not of the selected", append(live(20), gone(10)...), gone(60), nil, false},
-		{"more than the fraction of the selected, not of all", append(live(5), gone(15)...), live(60), nil, true},
-		{"few of which all leaked, while most live", gone(3), live(60), nil, false},
-		{"few of which all leaked, as most of all did", gone(3), append(gone(60), live(9)...), nil, true},
+		{"a part with as many as one run may release", gone(3), append(gone(7), live(30)...), 3, ""},
+		{"a part with more than one run may release", gone(3), append(gone(7), live(30)...), 2,
+			releases + "the plan releases 3 of 40 allocations, allowed is 2"},
+		{"most of the part leaked, while most of all live", append(live(5), gone(15)...), live(60), 0, ""},
+		{"all of a small part leaked, while most of all live", gone(3), live(60), 0, ""},
+		{"little of the part leaked, as most of all did", append(live(20), gone(10)...), gone(60), 0,
+			fraction + "without the selection, the plan releases 70 of 90 allocations, allowed is a fraction of 0.5"},
+		{"all of a small part leaked, as most of all did", gone(3), append(gone(60), live(9)...), 0,
+			fraction + "without the selection, the plan releases 63 of 72 allocations, allowed is a fraction of 0.5"},
+		{"nothing but the part leaked, which is most of all", gone(40), live(9), 0,
+			fraction + "the plan releases 40 of 49 allocations, allowed is a fraction of 0.5"},
+		{"too few of all to tell", gone(3), append(gone(10), live(2)...), 0, ""},
+		{"nothing of the part leaked", live(3), gone(60), 0, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := backendtest.NewMemory("memory")
-			h := newHarness(m.Backend()).selecting(judge.Selection{Pools: []string{"chosen"}})
+			h := newHarness(m.Backend())
 			h.policy.Limits = policy.Default().Limits
-			if tt.limits != nil {
-				h.policy.Limits.MaxFraction = new(1.0)
-				tt.limits(&h.policy.Limits)
-			}
+			h.policy.DryRun, h.policy.Limits.MaxReleases = new(true), &tt.maxReleases
 			h.pods.Add(census.Pod{Ref: other})
 			for pool, names := range map[string][]string{"chosen": tt.chosen, "rest": tt.rest} {
 				for _, name := range names {
@@ -128,10 +138,19 @@ func TestLimitsCountWhatIsSelected(t *testing.T) {
 					}
 				}
 			}
-			report, err := reaper.Run(t.Context(), h.options())
-			equal(t, "refused", limitError(t, err) != nil, tt.refused)
-			equal(t, "refusals of the report", len(report.Result.Refused) > 0, tt.refused)
-			equal(t, "entries", report.Summary.Entries, len(tt.chosen))
+			_, err := reaper.Run(t.Context(), h.options())
+			whole := limitError(t, err)
+			for _, brief := range []bool{false, true} {
+				o := h.selecting(judge.Selection{Pools: []string{"chosen"}}).options()
+				o.Brief = brief
+				report, err := reaper.Run(t.Context(), o)
+				equal(t, "refused", limitError(t, err) != nil, tt.refused != "")
+				equal(t, "refusals", messages(report.Result.Refused), tt.refused)
+				equal(t, "entries", report.Summary.Entries, len(tt.chosen))
+				if strings.HasPrefix(tt.refused, fraction) && whole == nil {
+					t.Error("the whole is not refused")
+				}
+			}
 		})
 	}
 }
@@ -145,46 +164,124 @@ func repeated(prefix string, n int) []string {
 	return names
 }
 
-// A mistake in a name must not read as "nothing leaked".
+// A mistake in a name must not read as "nothing leaked". What a store or the cluster names
+// exists.
 func TestNamesOfTheSelectionThatDoNotExist(t *testing.T) {
+	empty := func(_ context.Context, name string) (bool, error) { return name == "empty", nil }
+	unreadable := func(context.Context, string) (bool, error) { return false, errForbidden }
 	for _, tt := range []struct {
-		name      string
-		selection judge.Selection
-		wrong     string // the error; empty if there is none
-		warning   string
+		name       string
+		selection  judge.Selection
+		namespaces func(context.Context, string) (bool, error)
+		wrong      string // the error; empty if there is none
+		hint       string
+		warning    string
 	}{
-		{"a pool", judge.Selection{Pools: []string{"a", "b"}}, "the selection names what does not exist: pool b", ""},
-		{"a node", judge.Selection{Nodes: []string{"n1", "n2"}}, "the selection names what does not exist: node n2", ""},
-		{"a namespace", judge.Selection{Namespaces: []string{"shpo"}}, "", "nothing was found of the selected namespace shpo"},
-		{"a namespace with a pod", judge.Selection{Namespaces: []string{"kube-system"}}, "", ""},
-		{"a pod", onePod("gone-9"), "", "nothing was found of the selected pod default/gone-9"},
-		{"a backend", judge.Selection{Backends: []string{"calico"}}, "", "nothing was found of the selected backend calico"},
+		{"a pool", judge.Selection{Pools: []string{"a", "b"}}, nil, `no pool named "b"`, "did you mean a?", ""},
+		{"a node", judge.Selection{Nodes: []string{"n1", "n2"}}, nil, `no node named "n2"`, "did you mean n1?", ""},
+		{"a pool and a node", judge.Selection{Pools: []string{"b"}, Nodes: []string{"worker-7"}}, nil,
+			`no node named "worker-7"; no pool named "b"`, "did you mean a?", ""},
+		{"nothing like it", judge.Selection{Nodes: []string{"worker-7"}}, nil, `no node named "worker-7"`,
+			"nothing was released; a run without a selection lists all there is", ""},
+		{"a namespace", judge.Selection{Namespaces: []string{"kube-systme"}}, empty, `no namespace named "kube-systme"`, "did you mean kube-system?", ""},
+		{"a namespace that is empty", judge.Selection{Namespaces: []string{"empty"}}, empty, "", "", "nothing was found of the selected namespace empty"},
+		{"a namespace that may exist", judge.Selection{Namespaces: []string{"shpo"}}, unreadable, "", "", "nothing was found of the selected namespace shpo"},
+		{"a namespace of another cluster's", judge.Selection{Namespaces: []string{"shpo"}}, nil, "", "", "nothing was found of the selected namespace shpo"},
+		{"a namespace with a pod", judge.Selection{Namespaces: []string{"kube-system"}}, empty, "", "", ""},
+		{"a pod", onePod("gone-9"), nil, `no pod named "default/gone-9"`, "did you mean default/gone-1?", ""},
+		{"a pod that is gone", onePod("gone-1"), nil, "", "", ""},
+		{"a pod without an allocation", judge.Selection{Pods: []string{"kube-system/dns"}}, nil, "", "", ""},
+		{"a backend", judge.Selection{Backends: []string{"calico"}}, nil, `no backend named "calico"`,
+			"nothing was released; a run without a selection lists all there is", ""},
 	} {
-		for _, inspects := range []bool{false, true} {
+		for _, dryRun := range []bool{false, true} {
 			m := backendtest.NewMemory("memory")
 			h := newHarness(m.Backend()).selecting(tt.selection)
 			h.addPods(t, m, "live-1", "gone-1")
 			h.pods.Add(census.Pod{Ref: ipam.PodRef{Namespace: "kube-system", Name: "dns"}})
 			h.pods.AddNodes(census.Node{Name: "n1", Ready: true})
+			h.policy.DryRun = &dryRun
 			before := contentsOf(t, m)
-			report, err := reaper.Run(t.Context(), h.options())
-			if inspects {
-				report, err = reaper.Inspect(t.Context(), h.options())
-			}
+			o := h.options()
+			o.HasNamespace = tt.namespaces
+			report, err := reaper.Run(t.Context(), o)
 			var mistake *ipam.InputError
-			if errors.As(err, &mistake) != (tt.wrong != "") || err != nil && err.Error() != tt.wrong {
-				t.Errorf("%s: %v, want %q", tt.name, err, tt.wrong)
+			if errors.As(err, &mistake) != (tt.wrong != "") || err != nil && (err.Error() != tt.wrong || mistake.Hint != tt.hint) {
+				t.Errorf("%s: %v (hint: %+v), want %q (hint: %s)", tt.name, err, mistake, tt.wrong, tt.hint)
 			}
 			equal(t, "warning of "+tt.name, strings.Contains(strings.Join(report.Warnings, "\n"), tt.warning), true)
-			equal(t, "store after "+tt.name, contentsOf(t, m), before)
-			switch {
-			case len(tt.selection.Backends) > 0:
-				equal(t, "bottom line", report.BottomLine(), "unknown how much is leaked: no store was listed")
-			case err == nil:
-				equal(t, "bottom line", report.BottomLine(), "no listed allocation matches "+tt.selection.String())
-			default:
-				equal(t, "writes of the ledger", h.ledgers.saves, 0)
+			if tt.name == "a pod that is gone" {
+				continue // it is released
 			}
+			equal(t, "store after "+tt.name, contentsOf(t, m), before)
+			if err != nil {
+				equal(t, "writes of the ledger", h.ledgers.saves, 0)
+			} else {
+				equal(t, "bottom line", report.BottomLine(), "no listed allocation matches "+tt.selection.String())
+			}
+		}
+	}
+}
+
+// Files are all there is, unless they have no pods. A node knows its own pods alone.
+func TestWhatMayExistIsNoMistake(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(*reaper.Options)
+		offers bool // files
+		want   bool // a mistake
+	}{
+		{"files with pods", func(*reaper.Options) {}, true, true},
+		{"files without pods", func(o *reaper.Options) { o.Cluster = nil }, true, false},
+		{"a cluster", func(*reaper.Options) {}, false, true},
+		{"a node", func(o *reaper.Options) { o.Node = "n1" }, false, false},
+	} {
+		m := backendtest.NewMemory("memory")
+		h := newHarness(m.Backend())
+		h.addPods(t, m, "live-1")
+		o := h.options()
+		o.Selection = onePod("live-2")
+		tt.change(&o)
+		run := reaper.Run
+		if tt.offers {
+			run = reaper.Inspect
+		}
+		report, err := run(t.Context(), o)
+		var mistake *ipam.InputError
+		equal(t, "a mistake in "+tt.name, errors.As(err, &mistake), tt.want)
+		warned := slices.Contains(report.Warnings, "nothing was found of the selected pod default/live-2")
+		equal(t, "a warning in "+tt.name, warned, !tt.want)
+	}
+}
+
+// What pools prints, a selection takes: names of networks, and ranges. A selected network
+// without a pool is no mistake.
+func TestSelectionOfANetwork(t *testing.T) {
+	network := func(name, in string, pools ...string) ipam.Network {
+		return ipam.Network{Name: name, Range: netip.MustParsePrefix(in), Pools: pools}
+	}
+	for name, want := range map[string][]string{
+		"edge": {"10.0.0.1"}, "10.0.0.0/28": {"10.0.0.1"}, "10.0.0.0/16": {"10.0.0.1", "10.0.1.1"}, "b": {"10.0.1.1"}, "spare": nil, "10.9.0.0/24": nil,
+	} {
+		a, b := webAllocation(), webAllocation()
+		b.Owner.Pod.Name, b.IP = "web-2", netip.MustParseAddr("10.0.1.1")
+		first, second := poolOf(a), poolOf(b)
+		first.Name, first.Range = "ns/edge-10.0.0.0-28", netip.MustParsePrefix("10.0.0.0/28")
+		second.Name, second.Range = "ns/b", netip.MustParsePrefix("10.0.1.0/28")
+		h := newHarness(surveyor{Backend: fixedStore{first, second}, networks: []ipam.Network{
+			network("edge", "10.0.0.0/28", "ns/edge-10.0.0.0-28"), network("spare", "10.9.0.0/24"),
+		}}).selecting(judge.Selection{Pools: []string{name}})
+		h.policy.DryRun = new(true)
+		h.pods.Add(census.Pod{Ref: other})
+		rep := h.run(t)
+		var got []string
+		for _, e := range rep.Entries {
+			got = append(got, e.IP)
+		}
+		equal(t, "addresses of "+name, got, want)
+		equal(t, "selection", rep.Run.Selection.Pools, []string{name})
+		if want == nil {
+			equal(t, "networks of "+name, len(rep.Networks), 1)
 		}
 	}
 }

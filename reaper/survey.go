@@ -14,14 +14,15 @@ import (
 // surveyTimeout is how long the survey of one backend may take. A run goes on without it.
 const surveyTimeout = 20 * time.Second
 
-// survey adds the networks of the stores that were listed to the report.
-func (r *run) survey(ctx context.Context, inv ipam.Inventory) {
+// survey adds the networks of the stores that were listed to the report. It returns warnings of
+// what it does not know.
+func survey(ctx context.Context, backends []ipam.Backend, inv ipam.Inventory, r *report.Report) (warnings []string) {
 	for _, l := range inv.Listings {
-		i := slices.IndexFunc(r.Backends, func(b ipam.Backend) bool { return b.Name() == l.Backend })
+		i := slices.IndexFunc(backends, func(b ipam.Backend) bool { return b.Name() == l.Backend })
 		if i < 0 || l.Status == ipam.StatusFailed || l.Status == ipam.StatusSkipped {
 			continue
 		}
-		s, ok := r.Backends[i].(ipam.Surveyor)
+		s, ok := backends[i].(ipam.Surveyor)
 		if !ok {
 			continue
 		}
@@ -29,10 +30,11 @@ func (r *run) survey(ctx context.Context, inv ipam.Inventory) {
 		networks, err := s.Survey(timed, l.Pools)
 		cancel()
 		if err != nil {
-			r.warn(l.Backend + ": the usage of some networks is unknown: " + printable.Error(err))
+			warnings = append(warnings, l.Backend+": the usage of some networks is unknown: "+printable.Error(err))
 		}
-		if left := r.report.AddNetworks(l, networks); left > 0 {
-			r.warn(fmt.Sprintf("%s: %d networks that have no pool are not in the report, beside %d that are", l.Backend, left, report.MaxEmptyNetworks))
+		if left := r.AddNetworks(l, networks); left > 0 {
+			warnings = append(warnings, fmt.Sprintf("%s: %d networks that have no pool are not in the report, beside %d that are", l.Backend, left, report.MaxEmptyNetworks))
 		}
 	}
+	return warnings
 }

@@ -86,6 +86,9 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 			Backends: opened, Cluster: state.NewCluster(clients.core, clients.apps, clients.raw),
 			Ledgers: state.NewLedgers(clients.core, namespace), Lock: state.NewLock(clients.leases, namespace, time.Now, o.logger),
 			Events: state.NewEventRecorder(clients.events, clients.core, self, controllerName),
+			HasNamespace: func(ctx context.Context, name string) (bool, error) {
+				return state.HasNamespace(ctx, clients.core, name)
+			},
 			Access: rights(w, at, clients, opened, namespace, o.policy, o.logger), ClockSkew: clock.Skew,
 		},
 		journals: state.NewJournals(clients.core, namespace, retention(o.policy)),

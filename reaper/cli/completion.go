@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
@@ -28,6 +29,8 @@ func addCompletions(w ioStreams, root *cobra.Command) {
 			"top":        fixed(print.Tops()),
 			"context":    contexts(w),
 			"policy":     yamlFiles,
+
+			"unsafe-ignore-limit": fixed(judge.LimitNames()),
 		}
 		if cmd.Flags().Lookup("state-dir") != nil {
 			scope, values["pods"] = plugin.Node, fixed(podSources)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -33,19 +34,16 @@ func (f *filterFlags) add(flags *pflag.FlagSet, scope plugin.Scope) {
 	if scope == plugin.Cluster { // on a node, all are of this node
 		flags.StringSliceVar(&s.Nodes, "node", nil, "only pods of this `NODE`; repeatable")
 	}
-	flags.StringSliceVar(&s.Pools, "pool", nil, "only this `POOL`, with or without its namespace; repeatable")
+	flags.StringSliceVar(&s.Pools, "pool", nil, "only this `POOL`: its name, with or without its namespace, the name of a network, or a CIDR around pools; repeatable")
 	flags.StringSliceVar(&s.Backends, "backend", nil, "only this `BACKEND`; repeatable")
 	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "pods in all namespaces, which is the default")
 }
 
-// selection returns what the flags select, or the mistake in them. A name that is empty
-// is a mistake: a variable of a script that is not set must not select everything.
+// selection returns what the flags select, or the mistake in them.
 func (f *filterFlags) selection(plugins []plugin.Plugin) (judge.Selection, error) {
 	s := f.selected
-	for flag, names := range map[string][]string{"namespace": s.Namespaces, "pod": f.pods, "node": s.Nodes, "pool": s.Pools, "backend": s.Backends} {
-		if f.flags.Changed(flag) && (len(names) == 0 || slices.Contains(names, "")) {
-			return s, ipam.BadInput(fmt.Errorf("--%s: a name is empty", flag), "leave the flag out to select all")
-		}
+	if err := checkNames(f.flags, map[string][]string{"namespace": s.Namespaces, "pod": f.pods, "node": s.Nodes, "pool": s.Pools, "backend": s.Backends}); err != nil {
+		return s, err
 	}
 	if f.allNamespaces && len(s.Namespaces) > 0 {
 		return s, ipam.BadInput(errors.New("--all-namespaces and --namespace contradict each other"), "give one of them")
@@ -60,10 +58,22 @@ func (f *filterFlags) selection(plugins []plugin.Plugin) (judge.Selection, error
 	known := backendNames(plugins)
 	for _, name := range s.Backends {
 		if !slices.Contains(known, name) {
-			return s, ipam.BadInput(fmt.Errorf("--backend: no backend named %q", name), cmp.Or(printable.Meant(name, known), "the backends are "+strings.Join(known, ", ")))
+			return s, ipam.BadInput(fmt.Errorf("--backend: no backend named %q", name),
+				cmp.Or(printable.Meant(name, known), "the backends are "+strings.Join(known, ", ")))
 		}
 	}
 	return s, nil
+}
+
+// checkNames returns an error if a name of these flags is empty: a variable of a script that is
+// not set must not select everything.
+func checkNames(flags *pflag.FlagSet, given map[string][]string) error {
+	for _, flag := range slices.Sorted(maps.Keys(given)) {
+		if names := given[flag]; flags.Changed(flag) && (len(names) == 0 || slices.Contains(names, "")) {
+			return ipam.BadInput(fmt.Errorf("--%s: a name is empty", flag), "leave the flag out to select all")
+		}
+	}
+	return nil
 }
 
 // backendNames returns the names of the backends.

@@ -66,7 +66,7 @@ func printEverything(t *testing.T, text string, choice byte) {
 	h.run("policy", "validate", h.file("policy.yaml", h.policy()))
 	gateway := httptest.NewServer(h)
 	defer gateway.Close()
-	h.run(append(args, "--push-url", gateway.URL, "--termination-log", h.file("termination.json", ""), "--unsafe-ignore-limits",
+	h.run(append(args, "--push-url", gateway.URL, "--termination-log", h.file("termination.json", ""), "--unsafe-ignore-limit=maxFraction,noPods",
 		"--policy", h.file("atonce.yaml", "{apiVersion: ip-reaper/v1alpha1, kind: ReapPolicy, gracePeriod: 0s, minAge: 0s}"))...)
 	said, err := os.ReadFile(filepath.Join(h.dir, "termination.json"))
 	if err != nil || !json.Valid(said) {

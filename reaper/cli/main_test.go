@@ -108,17 +108,17 @@ func TestFromEnv(t *testing.T) {
 		name string
 		args []string
 		env  map[string]string
-		want string // dry-run, policy, timeout, unsafe-ignore-limits
+		want string // dry-run, policy, timeout, unsafe-ignore-limit
 		err  string
 	}{
-		{"nothing given", nil, nil, "true  10m0s false", ""},
+		{"nothing given", nil, nil, "true  10m0s []", ""},
 		{"variables", nil, map[string]string{"IP_REAPER_DRY_RUN": "false", "IP_REAPER_POLICY": "p.yaml", "IP_REAPER_TIMEOUT": "1m"},
-			"false p.yaml 1m0s false", ""},
+			"false p.yaml 1m0s []", ""},
 		{"a flag wins", []string{"--dry-run=true", "--policy", "q.yaml"}, map[string]string{"IP_REAPER_DRY_RUN": "false", "IP_REAPER_POLICY": "p.yaml"},
-			"true q.yaml 10m0s false", ""},
-		{"what is unsafe must be typed", nil, map[string]string{"IP_REAPER_UNSAFE_IGNORE_LIMITS": "true"}, "true  10m0s false", ""},
+			"true q.yaml 10m0s []", ""},
+		{"what is unsafe must be typed", nil, map[string]string{"IP_REAPER_UNSAFE_IGNORE_LIMIT": "maxFraction"}, "true  10m0s []", ""},
 		{"a variable that is wrong", nil, map[string]string{"IP_REAPER_TIMEOUT": "soon"}, "", "IP_REAPER_TIMEOUT: "},
-		{"help and version are typed", nil, map[string]string{"IP_REAPER_VERSION": "v1.2.3", "IP_REAPER_HELP": "yes please"}, "true  10m0s false", ""},
+		{"help and version are typed", nil, map[string]string{"IP_REAPER_VERSION": "v1.2.3", "IP_REAPER_HELP": "yes please"}, "true  10m0s []", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			cmd := newRoot(ioStreams{stdout: io.Discard, stderr: io.Discard})
@@ -139,7 +139,7 @@ func TestFromEnv(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := fmt.Sprint(value(t, flags, "dry-run"), " ", value(t, flags, "policy"), " ", value(t, flags, "timeout"), " ", value(t, flags, "unsafe-ignore-limits"))
+			got := fmt.Sprint(value(t, flags, "dry-run"), " ", value(t, flags, "policy"), " ", value(t, flags, "timeout"), " ", value(t, flags, "unsafe-ignore-limit"))
 			if got != tt.want {
 				t.Errorf("flags = %q, want %q", got, tt.want)
 			}
@@ -158,7 +158,7 @@ func TestVariablesThatSetNothingAreRefused(t *testing.T) {
 		{"IP_REAPER_ONLY=10.0.0.1", "", ""}, // of restore
 		{"IP_REAPER_POLCY=p.yaml", "unknown variable IP_REAPER_POLCY", "did you mean IP_REAPER_POLICY?"},
 		{"IP_REAPER_POLCY=", "", ""}, // it says nothing
-		{"IP_REAPER_UNSAFE_IGNORE_LIMITS=false", "IP_REAPER_UNSAFE_IGNORE_LIMITS: --unsafe-ignore-limits must be typed", "unset the variable"},
+		{"IP_REAPER_UNSAFE_IGNORE_LIMIT=maxFraction", "IP_REAPER_UNSAFE_IGNORE_LIMIT: --unsafe-ignore-limit must be typed", "unset the variable"},
 		{"IP_REAPER_VERSION=v1", "IP_REAPER_VERSION: --version must be typed", "unset the variable"},
 		// The kubelet sets these for Services named ip-reaper and ip-reaper-metrics.
 		{"IP_REAPER_SERVICE_HOST=10.0.0.1", "", ""},

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/dump"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
@@ -45,6 +49,8 @@ type restoreFlags struct {
 	run     string
 	journal string
 	only    []string
+	pools   []string
+	nodes   []string
 	dryRun  bool
 }
 
@@ -64,9 +70,13 @@ func newRestore(w ioStreams, at target) *cobra.Command {
 	f.out.add(flags)
 	flags.Lookup("policy").Usage = "take the settings of backends from this policy `FILE`; without one, the defaults"
 	flags.Lookup("verbose").Usage = "log every record"
-	flags.StringVar(&f.run, "run", "", "put back what the run with this `ID` released, in upper or lower case")
+	flags.StringVar(&f.run, "run", "", "put back what the run with this `ID` released, in upper or lower case; latest is the last run that has a journal")
 	flags.StringVar(&f.journal, "journal", "", "put back what is in this `FILE`, which a run wrote with --journal; - is stdin")
 	flags.StringSliceVar(&f.only, "only", nil, "put back only this `IP`; repeatable")
+	flags.StringSliceVar(&f.pools, "pool", nil, "put back only this `POOL`: its name, with or without its namespace, the name of a network, or a CIDR around pools; repeatable")
+	if at.scope() == plugin.Cluster {
+		flags.StringSliceVar(&f.nodes, "node", nil, "put back only pods of this `NODE`; repeatable")
+	}
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only show what would be put back")
 	return cmd
 }
@@ -96,6 +106,9 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 	if err != nil {
 		return err
 	}
+	if err := checkNames(f.flags, map[string][]string{"only": f.only, "pool": f.pools, "node": f.nodes}); err != nil {
+		return err
+	}
 	only, err := f.addresses()
 	if err != nil {
 		return err
@@ -119,7 +132,7 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 	}
 	defer conn.close()
 	if f.run != "" {
-		if past, damage = conn.journals.Read(timed, f.run); damage != nil && !errors.Is(damage, journal.ErrDamaged) {
+		if past, damage = readRun(timed, conn.journals, f.run); damage != nil && !errors.Is(damage, journal.ErrDamaged) {
 			return conn.unread(damage)
 		}
 	}
@@ -128,7 +141,7 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 	}
 	restored, err := reaper.Restore(timed, reaper.RestoreOptions{
 		ID: conn.ID, Version: conn.Version, Address: conn.Address, Node: conn.Node, StateDir: conn.StateDir,
-		Journal: past, Damage: damage, Only: only, DryRun: f.dryRun,
+		Journal: past, Damage: damage, Only: only, DryRun: f.dryRun, Selection: judge.Selection{Pools: f.pools, Nodes: f.nodes},
 		Backends: conn.Backends, Cluster: conn.Cluster, Ledgers: conn.Ledgers, Lock: conn.Lock,
 		Now: conn.Now, Logger: conn.Logger,
 	})
@@ -150,18 +163,35 @@ func readJournal(ctx context.Context, w ioStreams, file string) (journal.Journal
 	return past, err
 }
 
+// readRun reads the journal of a run in the state, or the latest one.
+func readRun(ctx context.Context, journals storedJournals, run string) (journal.Journal, error) {
+	if run == latest {
+		runs, _, err := journals.List(ctx)
+		if err != nil {
+			return journal.Journal{}, err
+		}
+		if len(runs) > 0 {
+			run = runs[0].ID
+		}
+	}
+	return journals.Read(ctx, run)
+}
+
 // checkOnly returns an error if the journal does not have all addresses of --only.
 func checkOnly(only []netip.Addr, journal journal.Journal) error {
-	var missing []string
+	var has, missing []string
+	for _, r := range journal.Records {
+		has = append(has, r.IP)
+	}
+	meant := ""
 	for _, ip := range only {
-		has := func(r ipam.Record) bool { return r.IP == ip.String() }
-		if !slices.ContainsFunc(journal.Records, has) {
-			missing = append(missing, ip.String())
+		if text := ip.String(); !slices.Contains(has, text) {
+			missing, meant = append(missing, text), cmp.Or(meant, printable.Meant(text, has))
 		}
 	}
 	if len(missing) == 0 {
 		return nil
 	}
 	return ipam.BadInput(fmt.Errorf("--only: the journal of run %s does not have %s", journal.Run.ID, strings.Join(missing, ", ")),
-		"list its addresses with --dry-run and without --only")
+		cmp.Or(meant, "list its addresses with --dry-run and without --only"))
 }

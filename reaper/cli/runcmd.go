@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,7 +18,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/dump"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
@@ -61,7 +65,7 @@ type runFlags struct {
 	all            bool
 	remember       bool
 	wait           waitFlag
-	ignoreLimits   bool
+	ignoreLimits   []string
 }
 
 func newRun(w ioStreams, at target) *cobra.Command {
@@ -92,7 +96,7 @@ func newRun(w ioStreams, at target) *cobra.Command {
 	} else {
 		flags.DurationVar(&f.every, "every", 0, "run again this `DURATION`, and up to a tenth more, after each run, until the program is stopped; by default, run once")
 	}
-	flags.BoolVar(&f.ignoreLimits, "unsafe-ignore-limits", false, "release even if the policy's limits or an empty cluster refuse it")
+	flags.StringSliceVar(&f.ignoreLimits, "unsafe-ignore-limit", nil, "release even if this `LIMIT` refuses the plan: "+listOf(judge.LimitNames())+"; repeatable")
 	flags.StringVar(&f.journal, "journal", "", "also write the journal to this new `FILE`, for restore --journal")
 	flags.StringVar(&f.pushURL, "push-url", "", "push metrics to the Pushgateway at this `URL` when the run ends")
 	flags.StringVar(&f.metricsFile, "metrics-file", "", "write metrics to this `FILE` when the run ends, for node_exporter's textfile collector")
@@ -111,6 +115,11 @@ func (f runFlags) check() error {
 		return ipam.BadInput(errors.New("--every and --wait contradict each other"), "with --every, the next run releases what is due then")
 	case f.every > 0 && f.journal != "":
 		return ipam.BadInput(errors.New("--every and --journal contradict each other: each run writes a journal of its own"), "leave out --journal: --state-dir has the journals")
+	}
+	for _, name := range f.ignoreLimits {
+		if limits := judge.LimitNames(); !slices.Contains(limits, name) {
+			return ipam.BadInput(fmt.Errorf("--unsafe-ignore-limit: no limit named %q", name), cmp.Or(printable.Meant(name, limits), "use "+listOf(limits)))
+		}
 	}
 	if err := f.overrides.check(); err != nil {
 		return err

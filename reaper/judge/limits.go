@@ -36,47 +36,39 @@ func (e *LimitError) Error() string {
 
 // Check returns each limit that the plan is over.
 //
-// It also refuses a plan whose census is empty. An API server that answers for another
+// limits.maxFraction counts all that is due, with any selection: if most allocations have no
+// owner, the pods may be those of another cluster, and then no part of the plan is right. So a
+// plan that is refused as a whole is refused in each part.
+//
+// Check also refuses a plan whose census is empty. An API server that answers for another
 // cluster, or from an empty store, looks like that, and so does the socket of another
 // container runtime.
 func (p Plan) Check(limits policy.Limits, c census.Census) []Refusal {
 	if len(p.Due) == 0 {
 		return nil
 	}
-	planned, all := p.addresses()
+	planned, due, all := p.addresses()
 	var refusals []Refusal
-	refuse := func(limit, allowed, remedy string) {
-		message := fmt.Sprintf("%s: the plan releases %d of %d allocations, allowed is %s", limit, planned, all, allowed)
-		refusals = append(refusals, Refusal{limit, message, remedy})
+	refuse := func(limit string, releases int, allowed, advice string) {
+		plan := "the plan releases"
+		if releases > planned {
+			plan = "without the selection, the plan releases"
+		}
+		message := fmt.Sprintf("%s %d of %d allocations, allowed is %s", plan, releases, all, allowed)
+		refusals = append(refusals, refusal(limit, message, advice))
 	}
-	const raise = "look at the plan; if it is right, raise %s or give --unsafe-ignore-limits"
+	const raise = "look at the plan; if it is right, raise %s or"
 	if c.IsEmpty() {
 		words := c.Words()
-		refuse(words.Empty, "none", "look whether "+words.Source+" is "+words.Right+"; if it is, give --unsafe-ignore-limits")
+		refuse(words.Empty, planned, "none", "look whether "+words.Source+" is "+words.Right+"; if it is,")
 	}
 	if most := *limits.MaxReleases; most > 0 && planned > most {
-		refuse("limits.maxReleases", fmt.Sprint(most), fmt.Sprintf(raise, "limits.maxReleases"))
+		refuse("limits.maxReleases", planned, fmt.Sprint(most), fmt.Sprintf(raise, "limits.maxReleases"))
 	}
-	if p.exceeds(limits) && (all >= *limits.MinEntries || p.wholeExceeds(limits)) {
-		refuse("limits.maxFraction", fmt.Sprintf("a fraction of %g", *limits.MaxFraction), fmt.Sprintf(raise, "limits.maxFraction"))
+	if all >= *limits.MinEntries && float64(due) > *limits.MaxFraction*float64(all) {
+		refuse("limits.maxFraction", due, fmt.Sprintf("a fraction of %g", *limits.MaxFraction), fmt.Sprintf(raise, "limits.maxFraction"))
 	}
 	return refusals
-}
-
-// exceeds reports whether the plan is over limits.maxFraction, however small it is.
-func (p Plan) exceeds(limits policy.Limits) bool {
-	planned, all := p.addresses()
-	return float64(planned) > *limits.MaxFraction*float64(all)
-}
-
-// wholeExceeds reports whether the plan would be refused by limits.maxFraction without its
-// selection. Few allocations say nothing of the census, and a selection of few must not
-// hide that most of all have no owner: then the pods may be those of another cluster.
-func (p Plan) wholeExceeds(limits policy.Limits) bool {
-	whole := p
-	whole.selected = nil
-	_, all := whole.addresses()
-	return p.selected != nil && all >= *limits.MinEntries && whole.exceeds(limits)
 }
 
 // fewNodes is how many nodes the last run must have found before a drop counts. Of two
@@ -120,10 +112,10 @@ func Dropped(c census.Census, then census.Figures, limits policy.Limits) []Refus
 		most := *limits.MaxPodDrop
 		read := list.kind != "nodes" || c.ReadsNodes()
 		if read && list.then >= list.enough && float64(list.then-list.now) > most*float64(list.then) {
-			message := fmt.Sprintf("limits.maxPodDrop: %s has %d %s, in the last run it had %d; allowed is a drop by a fraction of %g",
+			message := fmt.Sprintf("%s has %d %s, in the last run it had %d; allowed is a drop by a fraction of %g",
 				words.Subject, list.now, list.kind, list.then, most)
-			refusals = append(refusals, Refusal{"limits.maxPodDrop", message, "look whether " + words.Source + " is the right one and lists everything; " +
-				"if it does, run again after a grace period, raise limits.maxPodDrop or give --unsafe-ignore-limits"})
+			refusals = append(refusals, refusal("limits.maxPodDrop", message, "look whether "+words.Source+" is the right one and lists everything; "+
+				"if it does, run again after a grace period, raise limits.maxPodDrop or"))
 		}
 	}
 	return refusals

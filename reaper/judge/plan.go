@@ -29,8 +29,7 @@ type Plan struct {
 	before   int            // addresses that earlier rounds of the same run released
 	selected []bool         // by the same indices; nil if the plan is about all decisions
 
-	// The addresses in use that have no decision here: those that are selected, and others.
-	inUse, inUseBeside int
+	inUse int // the addresses in use that have no decision here
 }
 
 // MakePlan collects the orphans among the decisions.
@@ -73,7 +72,7 @@ func (p Plan) After(released int) Plan {
 
 // Beside returns the plan of decisions without those that were left out.
 func (p Plan) Beside(left Omitted) Plan {
-	p.inUse, p.inUseBeside = addressesIn(left.Selected), addressesIn(left.Others)
+	p.inUse = addressesIn(left.All())
 	return p
 }
 
@@ -131,25 +130,25 @@ func (p Plan) Only(set map[int]bool) Plan {
 	return p
 }
 
-// addresses returns how many addresses the run releases by the end of the plan, and how
-// many there are. An allocation that holds no address is not counted: it endangers no
-// pod, and there may be more of these than of addresses. What is not selected is not
-// counted either.
-func (p Plan) addresses() (planned, all int) {
-	planned, all = p.before, p.before+p.inUse
-	if p.selected == nil {
-		all += p.inUseBeside
-	}
+// addresses returns how many addresses the run releases by the end of the plan, how many it
+// would release without its selection, and how many there are. An allocation that holds no
+// address is not counted: it endangers no pod, and there may be more of these than of
+// addresses.
+func (p Plan) addresses() (planned, due, all int) {
+	planned, due, all = p.before, p.before, p.before+p.inUse
 	for i, d := range p.Decisions {
-		if !d.Allocation.HoldsAddress() || !p.Selects(i) {
+		if !d.Allocation.HoldsAddress() {
 			continue
 		}
 		all++
 		if d.Verdict == Orphaned {
-			planned++
+			due++
+			if p.Selects(i) {
+				planned++
+			}
 		}
 	}
-	return planned, all
+	return planned, due, all
 }
 
 // An Omitted has the allocations that are in use and have no entry in the report, because there

@@ -18,8 +18,10 @@ type Selection struct {
 	Nodes      []string `json:"nodes,omitempty"`      // of the owner, also if a run learned it
 	Backends   []string `json:"backends,omitempty"`
 
-	// Pools are the names of pools, with or without their namespaces.
-	Pools []string `json:"pools,omitempty"`
+	// Pools are what people type for pools, and Found the pools for which that stands: see
+	// report.PoolsNamed. What is not found is not selected.
+	Pools []string              `json:"pools,omitempty"`
+	Found map[ipam.PoolRef]bool `json:"-"`
 }
 
 // Everything reports whether the selection matches all allocations.
@@ -53,7 +55,7 @@ func (s Selection) matches(a *ipam.Allocation) bool {
 
 // MatchesPool reports whether a pool matches, of any owner.
 func (s Selection) MatchesPool(backend, pool string) bool {
-	return anyOf(s.Backends, backend) && (anyOf(s.Pools, pool) || slices.Contains(s.Pools, ShortPool(pool)))
+	return anyOf(s.Backends, backend) && (len(s.Pools) == 0 || s.Found[ipam.PoolRef{Backend: backend, Name: pool}])
 }
 
 // NamesBackend reports whether a backend matches, of any pool and owner.
@@ -80,20 +82,39 @@ func (s Selection) Of(decisions []Decision) []bool {
 	if s.Everything() {
 		return nil
 	}
-	selected := make([]bool, len(decisions))
+	selected, allocations := make([]bool, len(decisions)), make([]*ipam.Allocation, len(decisions))
 	for i := range decisions {
-		selected[i] = s.matches(decisions[i].Completed())
+		selected[i], allocations[i] = s.matches(decisions[i].Completed()), decisions[i].Allocation
 	}
-	selectBound(decisions, selected)
+	selectBound(allocations, selected)
+	return selected
+}
+
+// OfRecords is Of for the records of a journal. An ADD made those of one sandbox and interface.
+func (s Selection) OfRecords(records []ipam.Record) []bool {
+	if s.Everything() {
+		return nil
+	}
+	selected, allocations := make([]bool, len(records)), make([]*ipam.Allocation, len(records))
+	for i, r := range records {
+		a := &ipam.Allocation{Backend: r.Backend, Pool: r.Pool, Key: r.Key}
+		a.IP, _ = netip.ParseAddr(r.IP) // it may have none
+		a.Owner.Pod, a.Owner.Node = ipam.PodRef{Namespace: r.Owner.Namespace, Name: r.Owner.Pod}, r.Owner.Node
+		if r.Owner.Sandbox != "" {
+			a.Group = r.Owner.Sandbox + " " + r.Owner.Interface
+		}
+		selected[i], allocations[i] = s.matches(a), a
+	}
+	selectBound(allocations, selected)
 	return selected
 }
 
 // selectBound selects what is bound to a selected allocation, also by others in between.
-func selectBound(decisions []Decision, selected []bool) {
+func selectBound(allocations []*ipam.Allocation, selected []bool) {
 	bound := make(map[bond][]int)
 	var next []int // those whose bonds were not followed yet
-	for i := range decisions {
-		for _, b := range bondsOf(decisions[i].Allocation) {
+	for i, a := range allocations {
+		for _, b := range bondsOf(a) {
 			bound[b] = append(bound[b], i)
 		}
 		if selected[i] {
@@ -104,7 +125,7 @@ func selectBound(decisions []Decision, selected []bool) {
 		last := len(next) - 1
 		i := next[last]
 		next = next[:last]
-		for _, b := range bondsOf(decisions[i].Allocation) {
+		for _, b := range bondsOf(allocations[i]) {
 			for _, other := range bound[b] {
 				if !selected[other] {
 					selected[other] = true

@@ -106,7 +106,8 @@ func (r *Report) Narrow(s judge.Selection, wanted []bool, left []*ipam.Allocatio
 		return !pools[id]
 	})
 	r.Networks = slices.DeleteFunc(r.Networks, func(n NetworkReport) bool {
-		return !slices.ContainsFunc(n.Pools, func(pool string) bool { return pools[[2]string{n.Backend, pool}] })
+		empty := len(n.Pools) == 0 && !s.ByOwner() && s.NamesBackend(n.Backend) && slices.ContainsFunc(s.Pools, n.named)
+		return !empty && !slices.ContainsFunc(n.Pools, func(pool string) bool { return pools[[2]string{n.Backend, pool}] })
 	})
 	r.Backends = slices.DeleteFunc(r.Backends, func(b BackendReport) bool {
 		fine := b.Status == ipam.StatusOK || b.Status == ipam.StatusSkipped

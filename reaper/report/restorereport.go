@@ -54,22 +54,19 @@ type RestoreEntry struct {
 	Error   string          `json:"error,omitempty"`
 }
 
-// NewRestoreReport returns a report with an entry for each of the records of a journal that are
-// to be put back.
-func NewRestoreReport(run RunInfo, of journal.Run, records []ipam.Record) RestoreReport {
-	r := RestoreReport{
-		APIVersion: policy.APIVersion,
-		Kind:       "RestoreReport",
-		Run:        run,
-		Journal:    of,
-		Entries:    make([]RestoreEntry, len(records)),
-	}
+// NewRestoreReport returns a report without entries.
+func NewRestoreReport(run RunInfo, of journal.Run) RestoreReport {
+	return RestoreReport{APIVersion: policy.APIVersion, Kind: "RestoreReport", Run: run, Journal: of, Entries: []RestoreEntry{}}
+}
+
+// SetRecords makes one entry for each of the records of a journal that are to be put back.
+func (r *RestoreReport) SetRecords(records []ipam.Record) {
+	r.Entries = make([]RestoreEntry, len(records))
 	for i, rec := range records {
 		r.Entries[i] = RestoreEntry{
 			Backend: rec.Backend, Pool: rec.Pool, Key: rec.Key, IP: rec.IP, Owner: rec.Owner, Outcome: NotRestored,
 		}
 	}
-	return r
 }
 
 // Tally counts the entries.

@@ -34,6 +34,16 @@ func CheckNamespace(ctx context.Context, core corev1client.NamespacesGetter, nam
 	return nil
 }
 
+// HasNamespace reports whether the cluster has a namespace. The error says why that is not
+// known.
+func HasNamespace(ctx context.Context, core corev1client.NamespacesGetter, name string) (bool, error) {
+	_, err := core.Namespaces().Get(ctx, name, metav1.GetOptions{})
+	if kube.Gone(err, "namespaces", name) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // A stateError says that a namespace has no room for the state, and has the answer that
 // told, if any, as its cause.
 type stateError struct {

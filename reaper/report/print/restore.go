@@ -50,6 +50,9 @@ func restoreConclusion(r report.RestoreReport) string {
 	if r.Journal.ID != "" { // a damaged journal may have none
 		of += " of run " + r.Journal.ID
 	}
+	if only := r.Run.Selection.String(); only != "" {
+		of += " and of " + only
+	}
 	if r.Run.DryRun {
 		return fmt.Sprintf("dry run: %d of %s would be put back (%d are there already, %d are taken, %d failed), nothing was written",
 			s.Planned, of, s.Present, s.Taken, s.Failed)

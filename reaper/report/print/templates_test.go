@@ -7,6 +7,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -75,14 +76,16 @@ func FuzzTemplates(f *testing.F) {
 // Every format is for a restore too.
 func TestRestoreHasEveryFormat(t *testing.T) {
 	r := report.RestoreReport{
-		Kind: "RestoreReport", Journal: journal.Run{ID: "20260301-120000-ABCDEF"}, Summary: report.RestoreCounts{Records: 3, Restored: 2, Taken: 1},
+		Kind: "RestoreReport", Journal: journal.Run{ID: "20260301-120000-ABCDEF"},
+		Run:     report.RunInfo{Selection: judge.Selection{Pools: []string{"edge"}}},
+		Summary: report.RestoreCounts{Records: 3, Restored: 2, Taken: 1},
 		Entries: []report.RestoreEntry{
 			{Backend: "calico", Pool: "p", Key: "2", IP: "10.0.0.10", Outcome: report.Restored},
 			{Backend: "calico", Pool: "p", Key: "1", IP: "10.0.0.9", Outcome: report.Restored},
 			{Backend: "calico", Pool: "p", Key: "3", IP: "10.0.0.11", Owner: ipam.EntryOwner{Namespace: "shop", Pod: "web"}, Outcome: report.Taken, Error: "pod shop/new has it"},
 		},
 	}
-	const sentence = "put back 2 of 3 entries of run 20260301-120000-ABCDEF (0 were there already, 1 are taken, 0 failed)"
+	const sentence = "put back 2 of 3 entries of run 20260301-120000-ABCDEF and of pool edge (0 were there already, 1 are taken, 0 failed)"
 	for format, want := range map[string]string{
 		"table": sentence, "wide": sentence, "markdown": sentence, "json": `"kind": "RestoreReport"`, "yaml": "kind: RestoreReport",
 		"name":                      "10.0.0.9\n10.0.0.10\n",

@@ -1,0 +1,141 @@
+package reaper
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
+)
+
+// A search looks up the names of a selection.
+type search struct {
+	where string // behind each name, such as " in the journal"
+	wrong []string
+	hints []string
+}
+
+// miss notes a name that stands for nothing, with those that are near.
+func (s *search) miss(kind, name string, names []string) {
+	s.wrong = append(s.wrong, fmt.Sprintf("no %s named %q%s", kind, name, s.where))
+	if meant := printable.Meant(name, names); meant != "" {
+		s.hints = append(s.hints, meant)
+	}
+}
+
+// err returns an *InputError with the names that stand for nothing, or nil.
+func (s *search) err(hint string) error {
+	if len(s.wrong) == 0 {
+		return nil
+	}
+	return ipam.BadInput(errors.New(strings.Join(s.wrong, "; ")), cmp.Or(strings.Join(s.hints, " "), hint))
+}
+
+// seek looks up the names of the selection. It returns an *InputError if one of them does not
+// exist: a mistake in a name must not read as "nothing leaked".
+//
+// What an allocation names exists, also a pod or a node that is gone: that is what a run
+// releases. So does what the cluster has. What may exist, although it was not found, is a
+// warning: a store or the nodes were not listed, or the account may not read the namespace. A
+// node knows its own pods alone. Only the first round seeks: what it releases may be the last
+// of a pool.
+func (r *run) seek(ctx context.Context, inv ipam.Inventory, c census.Census, decisions []judge.Decision) error {
+	s := r.Selection
+	if r.sought || s.Everything() {
+		return nil
+	}
+	r.sought = true
+	namespaces, pods, nodes, backends := make(map[string]bool), make(map[string]bool), make(map[string]bool), make(map[string]bool)
+	for i := range decisions {
+		owner := &decisions[i].Completed().Owner
+		namespaces[owner.Pod.Namespace], pods[owner.Pod.String()], nodes[owner.Node] = true, true, true
+	}
+	for _, pod := range c.Pods() {
+		namespaces[pod.Ref.Namespace], pods[pod.Ref.String()] = true, true
+	}
+	for name := range c.Nodes() {
+		nodes[name] = true
+	}
+	for _, l := range inv.Listings {
+		backends[l.Backend] = true
+		if slices.Contains(s.Backends, l.Backend) && l.Status == ipam.StatusSkipped {
+			r.warn("the selected backend " + l.Backend + " was not listed: " + l.Message)
+		}
+	}
+	var found search
+	look := func(kind string, names []string, known map[string]bool, sure func(name string) bool) {
+		for _, name := range names {
+			switch {
+			case known[name]:
+			case inv.Complete() && sure(name):
+				found.miss(kind, name, slices.Collect(maps.Keys(known)))
+			default:
+				r.warn("nothing was found of the selected " + kind + " " + name)
+			}
+		}
+	}
+	always := func(string) bool { return true }
+	look("namespace", s.Namespaces, namespaces, func(name string) bool { return !r.mayHaveNamespace(ctx, name) })
+	look("pod", s.Pods, pods, func(string) bool { return r.Node == "" && r.Cluster != nil })
+	look("node", s.Nodes, nodes, func(string) bool { return c.HasNodes() })
+	look("backend", s.Backends, backends, always)
+	look("pool", s.Pools, r.poolNames(inv), always)
+	return found.err("nothing was released; a run without a selection lists all there is")
+}
+
+// poolNames returns what people may type for pools.
+func (r *run) poolNames(inv ipam.Inventory) map[string]bool {
+	known := make(map[string]bool)
+	for _, name := range r.report.PoolNames() {
+		known[name] = true
+	}
+	for _, name := range r.Selection.Pools {
+		if _, ok := poolsNamed(name, inv, r.report); ok {
+			known[name] = true
+		}
+	}
+	return known
+}
+
+// mayHaveNamespace reports whether a namespace of which nothing was found may exist.
+func (r *run) mayHaveNamespace(ctx context.Context, name string) bool {
+	if r.HasNamespace == nil {
+		return true
+	}
+	has, err := r.HasNamespace(ctx, name)
+	return has || err != nil
+}
+
+// poolsOf returns the pools for which any of the names that people type stands.
+func poolsOf(names []string, inv ipam.Inventory, rep report.Report) map[ipam.PoolRef]bool {
+	found := make(map[ipam.PoolRef]bool)
+	for _, name := range names {
+		pools, _ := poolsNamed(name, inv, rep)
+		for _, pool := range pools {
+			found[pool] = true
+		}
+	}
+	return found
+}
+
+// poolsNamed is report.PoolsNamed, also for the pools that a report does not have: those
+// without a range, such as an overlapping-range reservation.
+func poolsNamed(name string, inv ipam.Inventory, rep report.Report) (pools []ipam.PoolRef, known bool) {
+	pools, known = rep.PoolsNamed(name)
+	for _, l := range inv.Listings {
+		for _, p := range l.Pools {
+			if !p.Range.IsValid() && (p.Name == name || judge.ShortPool(p.Name) == name) {
+				pools, known = append(pools, ipam.PoolRef{Backend: l.Backend, Name: p.Name}), true
+			}
+		}
+	}
+	return pools, known
+}
