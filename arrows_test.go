@@ -30,10 +30,10 @@ type room struct {
 var rooms = []room{
 	{".", []string{"backends", "reaper/cli"},
 		"main starts the program with the list of backends, and does nothing else"},
-	{"policy", nil,
-		"policy is what the operator wrote, and knows nothing else of ours"},
 	{"reaper/printable", nil,
 		"reaper/printable makes any text safe to print, and knows nothing else of ours"},
+	{"policy", []string{"reaper/printable"},
+		"policy is what the operator wrote; it knows no run"},
 	{"reaper/ipam", []string{"reaper/printable"},
 		"reaper/ipam is what stores hold, and the contract of a backend; it knows no pod and no node that exists"},
 	{"reaper/census", []string{"reaper/ipam"},

@@ -6,9 +6,12 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 // decode sets p from a JSON object. Of each backend, and of all else, it returns the unknown
@@ -45,12 +48,12 @@ func decodeBackend(raw json.RawMessage, settings any, at *field.Path) (b Backend
 	if b.Settings = settings; settings == nil {
 		settings = new(struct{})
 	}
-	return b, append(errs, strictly(rest, settings, at)...)
+	return b, append(errs, strictly(rest, settings, at, "enabled")...)
 }
 
-// strictly decodes a JSON value into what v points to. Letter case matters. It returns all
-// unknown fields, or the first value of a wrong type.
-func strictly(raw []byte, v any, at *field.Path) field.ErrorList {
+// strictly decodes a JSON value into what v points to. Letter case matters. The fields beside v
+// are known, too. It returns all unknown fields, or the first value of a wrong type.
+func strictly(raw []byte, v any, at *field.Path, beside ...string) field.ErrorList {
 	mistakes, err := kjson.UnmarshalStrict(raw, v)
 	if wrong := new(json.UnmarshalTypeError); errors.As(err, &wrong) {
 		if wrong.Field != "" {
@@ -64,10 +67,43 @@ func strictly(raw []byte, v any, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, err := range mistakes {
 		if unknown := kjson.FieldError(nil); errors.As(err, &unknown) {
-			errs = append(errs, field.Forbidden(at.Child(unknown.FieldPath()), "unknown field"))
+			errs = append(errs, unknownField(at, unknown.FieldPath(), reflect.TypeOf(v), beside))
 		}
 	}
 	return errs
+}
+
+// unknownField is the mistake of a field at a path below a value of type t, with the names that
+// may be meant.
+func unknownField(at *field.Path, path string, t reflect.Type, beside []string) *field.Error {
+	says := "unknown field"
+	name := path[strings.LastIndex(path, ".")+1:]
+	if meant := printable.Meant(name, append(fieldsAt(path, t), beside...)); meant != "" {
+		says += "; " + meant
+	}
+	return field.Forbidden(at.Child(path), says)
+}
+
+// fieldsAt returns the fields of the struct in which a path below a value of type t ends.
+func fieldsAt(path string, t reflect.Type) (names []string) {
+	for slices.Contains([]reflect.Kind{reflect.Pointer, reflect.Slice, reflect.Map}, t.Kind()) {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	step, rest, deeper := strings.Cut(path, ".")
+	step, _, _ = strings.Cut(step, "[")
+	for _, f := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case deeper && name == step:
+			return fieldsAt(rest, f.Type)
+		case !deeper && name != "" && name != "-":
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // blanks returns the fields that are null or an empty string. They do not mean anything in

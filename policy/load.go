@@ -2,10 +2,12 @@ package policy
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"regexp"
+	"strconv"
 	"strings"
 
 	goyaml "go.yaml.in/yaml/v2"
@@ -81,14 +83,14 @@ var urlUser = regexp.MustCompile(`(?s)://.*@`)
 // that say why there is none. There is one for each key that a mapping has twice.
 func toJSON(data []byte) (raw []byte, messages []string) {
 	if len(data) > MaxSize {
-		return nil, []string{fmt.Sprintf("policy has more than %d bytes", MaxSize)}
+		return nil, []string{fmt.Sprintf("policy is larger than %d bytes", MaxSize)}
 	}
 	raw, err := yaml.YAMLToJSONStrict(data)
 	if twice := new(goyaml.TypeError); errors.As(err, &twice) {
 		return nil, twice.Errors
 	}
 	if err != nil {
-		return nil, []string{err.Error()}
+		return nil, []string{cmp.Or(tabbed(data, err), err.Error())}
 	}
 	// The parser stops at the end of the first document.
 	var document any
@@ -98,13 +100,33 @@ func toJSON(data []byte) (raw []byte, messages []string) {
 	}
 	switch {
 	case !errors.Is(err, io.EOF):
-		return nil, []string{"policy must be one YAML document, and has more"}
+		return nil, []string{"policy must be a single YAML document, and is several"}
 	case string(raw) == "null":
 		return nil, []string{fmt.Sprintf("policy must not be empty: apiVersion must be %q and kind %q", APIVersion, Kind)}
 	case raw[0] != '{':
 		return nil, []string{"policy must be a mapping"}
 	}
 	return raw, nil
+}
+
+// The parser's errors about a tab in the indentation, and how such a line begins.
+var (
+	tabError  = regexp.MustCompile(`^yaml: (?:line ([0-9]+): )?found (?:a tab character|character that cannot start any token)`)
+	tabIndent = regexp.MustCompile(`^[ -]*\t`)
+)
+
+// tabbed returns what to say of a tab in the indentation; nothing if err is about something else.
+func tabbed(data []byte, err error) string {
+	found := tabError.FindStringSubmatch(err.Error())
+	if found == nil {
+		return ""
+	}
+	number, _ := strconv.Atoi(cmp.Or(found[1], "1")) // the parser does not say the first
+	lines := bytes.Split(data, []byte("\n"))
+	if number > len(lines) || !tabIndent.Match(lines[number-1]) {
+		return ""
+	}
+	return fmt.Sprintf("line %d: YAML forbids tabs for indentation, use spaces", number)
 }
 
 // checkHeader checks only apiVersion and kind.

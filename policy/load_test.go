@@ -141,7 +141,7 @@ func TestDryRun(t *testing.T) {
 		{yaml: `dryRun: "false"`, refused: "dryRun: Invalid value: must be true or false, not string"},
 		{yaml: "dryRun: 0", refused: "dryRun: Invalid value: must be true or false, not number"},
 		{yaml: "dryRun: [false]", refused: "dryRun: Invalid value: must be true or false, not array"},
-		{yaml: "dryrun: false", refused: "dryrun: Forbidden: unknown field"},
+		{yaml: "dryrun: false", refused: "dryrun: Forbidden: unknown field; did you mean dryRun?"},
 	} {
 		t.Run(tt.yaml, func(t *testing.T) {
 			p, err := policy.Load([]byte(header+tt.yaml), known)
@@ -158,7 +158,7 @@ func TestDryRun(t *testing.T) {
 
 func TestDocuments(t *testing.T) {
 	const (
-		more  = "policy must be one YAML document, and has more"
+		more  = "policy must be a single YAML document, and is several"
 		empty = `policy must not be empty: apiVersion must be "ip-reaper/v1alpha1" and kind "ReapPolicy"`
 	)
 	for _, tt := range []struct {
@@ -182,10 +182,10 @@ func TestDocuments(t *testing.T) {
 		{"second document malformed", header + "---\n[", []string{more}},
 		{"first document empty", "---\n---\n" + header, []string{more}},
 		{"second document without a mark", header + "...\ndryRun: false\n", []string{more}},
-		{"over the size limit", header + strings.Repeat("#", policy.MaxSize), []string{"policy has more than 262144 bytes"}},
+		{"over the size limit", header + strings.Repeat("#", policy.MaxSize), []string{"policy is larger than 262144 bytes"}},
 		{"nested too deeply", header + "a: " + strings.Repeat("[", 1e4) + strings.Repeat("]", 1e4),
 			[]string{"invalid character '[' exceeded max depth"}},
-		{"no YAML", header + "\tdryRun: false", []string{"yaml: line 3: found a tab character that violates indentation"}},
+		{"no YAML", header + "\tdryRun: false", []string{"line 3: YAML forbids tabs for indentation, use spaces"}},
 		{"no number", header + "limits: {maxFraction: .nan}", []string{"json: unsupported value: NaN"}},
 		{"no header", "dryRun: false", []string{
 			`apiVersion: Required value: must be "ip-reaper/v1alpha1"`,

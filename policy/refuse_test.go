@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/policy"
@@ -16,17 +17,27 @@ const (
 	backends  = `supported values: "calico", "overlapping", "whereabouts"`
 )
 
+func noTabs(line int) string {
+	return fmt.Sprintf("line %d: YAML forbids tabs for indentation, use spaces", line)
+}
+
 func TestRefusals(t *testing.T) {
 	for _, tt := range []struct{ name, yaml, want string }{
 		{"unknown field", "node: {unreachable: hold}",
-			"node: Forbidden: unknown field"},
+			"node: Forbidden: unknown field; did you mean nodes?"},
 		{"field in another case", "limits: {MaxFraction: 0.1}",
-			"limits.MaxFraction: Forbidden: unknown field"},
+			"limits.MaxFraction: Forbidden: unknown field; did you mean maxFraction?"},
 		{"Go name of an embedded field", "gracePeriod: {Duration: 5}",
 			"gracePeriod: Invalid value: " + noTime + `, not {"Duration":5}`},
+		{"unknown field like no other", "pods: {restarted: hold}", "pods.restarted: Forbidden: unknown field"},
 		{"unknown field that is no word", `"a\nb": 1`,
 			"a\nb: Forbidden: unknown field"},
 		{"key twice", "minAge: 1m\nminAge: 2m", `line 4: key "minAge" already set in map`},
+
+		{"tab", "limits:\n\tmaxFraction: 0.5", noTabs(4)},
+		{"tab after spaces", "limits:\n  maxFraction: 0.5\n  \tminEntries: 3", noTabs(5)},
+		{"tab in a list", "rules:\n-\thold: true", noTabs(4)},
+		{"another character that begins nothing", "minAge: @\t1m", "yaml: line 3: found character that cannot start any token"},
 
 		{"mapping wanted", "limits: 3", "limits: Invalid value: must be a mapping, not number"},
 		{"list wanted", "rules: {hold: true}", "rules: Invalid value: must be a list, not object"},
@@ -95,17 +106,19 @@ rules:
 - {match: {pod: [a], backends: [etcd]}, grace: 1d}
 backends:
   calico: {enabled: 1, Mode: none}
+  whereabouts: {enable: true}
   etcd: {}
 `), known)
 	wantRefusal(t, p, err,
-		"limits.maxfraction: Forbidden: unknown field",
-		"limits.maxreleases: Forbidden: unknown field",
-		"node: Forbidden: unknown field",
-		"rules[0].grace: Forbidden: unknown field",
-		"rules[0].match.pod: Forbidden: unknown field",
+		"limits.maxfraction: Forbidden: unknown field; did you mean maxFraction?",
+		"limits.maxreleases: Forbidden: unknown field; did you mean maxReleases?",
+		"node: Forbidden: unknown field; did you mean nodes?",
+		"rules[0].grace: Forbidden: unknown field; did you mean gracePeriod?",
+		"rules[0].match.pod: Forbidden: unknown field; did you mean pods?",
 		"backends.calico.enabled: Invalid value: must be auto, true or false, the last two without quotes, not 1",
-		"backends.calico.Mode: Forbidden: unknown field",
+		"backends.calico.Mode: Forbidden: unknown field; did you mean mode?",
 		`backends.etcd: Unsupported value: "etcd": `+backends,
+		"backends.whereabouts.enable: Forbidden: unknown field; did you mean enabled?",
 	)
 	p, err = policy.Load([]byte(header+"gracePeriod: 5\nminAge: 1d\nbackends: {calico: {mode: [a]}}\n"), known)
 	wantRefusal(t, p, err, "gracePeriod: Invalid value: "+noTime+", not 5", "backends.calico.mode: Invalid value: "+noString+", not array")

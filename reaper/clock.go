@@ -21,5 +21,5 @@ func (r *run) checkClock() error {
 	if skew < 0 {
 		where = "behind"
 	}
-	return fmt.Errorf("the clock here is %v %s the API server's: nothing is released until they differ by %v at most", skew.Abs(), where, most)
+	return fmt.Errorf("the clock here is %v %s the API server's: nothing is released until they differ by at most %v", skew.Abs(), where, most)
 }

@@ -16,7 +16,7 @@ func (r *run) announce(ctx context.Context, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), announceTimeout)
 	defer cancel()
 	if err := r.Events.Announce(ctx, r.report, r.released); err != nil {
-		r.warn("not every event was written: " + err.Error())
+		r.warn("some events were not written: " + err.Error())
 	}
 }
 

@@ -80,7 +80,7 @@ func TestInterruptedRunIsAnnounced(t *testing.T) {
 func TestEventThatWasNotWrittenIsAWarning(t *testing.T) {
 	h, _ := waitingHarness(t)
 	(&fakeEvents{err: errForbidden}).attach(h)
-	equal(t, "warnings", h.run(t).Warnings, []string{"not every event was written: " + errForbidden.Error()})
+	equal(t, "warnings", h.run(t).Warnings, []string{"some events were not written: " + errForbidden.Error()})
 }
 
 func TestFailedReleaseIsNotAnnounced(t *testing.T) {

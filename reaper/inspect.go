@@ -80,7 +80,7 @@ func (r *run) offlineCensus(ctx context.Context) (census.Census, error) {
 		r.warn("no pods were given, so every allocation is held")
 		return census.Census{}, nil
 	}
-	r.warn("offline, every grace period counts as over, and the pods as listed after the allocations")
+	r.warn("offline, every grace period counts as elapsed, and the pods as listed after the allocations")
 	scope := scopeOf(r.Policy)
 	living, err := census.Take(ctx, r.Cluster, scope)
 	if err != nil {
@@ -88,10 +88,10 @@ func (r *run) offlineCensus(ctx context.Context) (census.Census, error) {
 	}
 	r.warn(judge.ExcessWarnings(r.Policy, living)...)
 	if scope.StatefulSets && !living.HasStatefulSets() {
-		r.warn("the dump has no StatefulSets: if the cluster has some, a run may keep more than this plan does")
+		r.warn("the dump has no StatefulSets: if the cluster has some, a run may keep more than this plan")
 	}
 	if !living.HasNodes() {
-		r.warn("the dump has no nodes: if some of them are not ready, a run may keep more than this plan does")
+		r.warn("the dump has no nodes: if some are not ready, a run may keep more than this plan")
 	}
 	return living, nil
 }
@@ -120,5 +120,5 @@ func (r *run) warnOfMissingNamespaces(plan judge.Plan, c census.Census) {
 	}
 	slices.Sort(missing)
 	missing = slices.Compact(missing)
-	r.warn("the dump has no pod of the namespaces " + printable.Some(missing) + ": was it taken of all namespaces?")
+	r.warn("the dump has no pods of the namespaces " + printable.Some(missing) + ": was it dumped with -A?")
 }

@@ -103,12 +103,12 @@ func TestInspectDecidesAsARunDoes(t *testing.T) {
 func TestInspectWarnsOfMissingLists(t *testing.T) {
 	const (
 		noPods  = "no pods were given"
-		memory  = "offline, every grace period counts as over"
+		memory  = "offline, every grace period counts as elapsed"
 		noSets  = "no StatefulSets"
 		noNodes = "no nodes"
 		limit   = "a run would refuse this plan: limits.maxFraction: the plan releases 1 of 1"
 		empty   = "a run would refuse this plan: the cluster has no pods"
-		missing = "the dump has no pod of the namespaces default: "
+		missing = "the dump has no pods of the namespaces default: "
 	)
 	onNode := webAllocation()
 	onNode.Owner.Node = "node-a"

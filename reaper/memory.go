@@ -20,7 +20,7 @@ func (r *run) loadLedger(ctx context.Context) (ledger.Ledger, bool) {
 	memory, err := r.Ledgers.Load(ctx)
 	switch {
 	case errors.Is(err, ledger.ErrDamaged):
-		r.warn(err.Error() + "; all allocations count as first seen now, and it is forgotten on which nodes pods were and hung, and what was restored")
+		r.warn(err.Error() + "; every allocation counts as first seen now, and what the ledger knew of nodes, hung pods and restored allocations is lost")
 	case err != nil:
 		r.failAndWarn(fmt.Errorf("load the ledger: %w", err))
 		return ledger.Ledger{}, false

@@ -128,7 +128,7 @@ func TestNetworksBesideAnUnreadPoolHaveAnUnknownNumberFree(t *testing.T) {
 // Promise 9. No release waits for a survey that works.
 func TestSurveyThatFailsIsAWarning(t *testing.T) {
 	got := dryRun(t, nil, errors.New("ippools is forbidden"))
-	equal(t, "warnings", got.Warnings, []string{"fixed: how full some networks are is unknown: ippools is forbidden"})
+	equal(t, "warnings", got.Warnings, []string{"fixed: the usage of some networks is unknown: ippools is forbidden"})
 	equal(t, "networks", got.Networks, []report.NetworkReport{})
 	equal(t, "planned", got.Summary.Planned, 4)
 }

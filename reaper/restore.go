@@ -156,7 +156,7 @@ func (r *restoreCall) restore(ctx context.Context) error {
 	}
 	defer unlock()
 	if of := r.Journal.Run.Cluster; of != "" && of != r.report.Run.Place() {
-		r.warn(fmt.Sprintf("the journal is of a run against %s; this is %s", of, r.report.Run.Place()))
+		r.warn(fmt.Sprintf("the journal is from a run against %s; this is %s", of, r.report.Run.Place()))
 	}
 	inv := ipam.TakeInventory(ctx, r.Backends, func(string) bool { return false })
 	if err := r.seekPools(ctx, inv); err != nil {

@@ -181,7 +181,7 @@ func TestRestoreOfSomeAddressesLeavesTheOthers(t *testing.T) {
 func TestRestoreWarnsOfAnotherCluster(t *testing.T) {
 	r := newReleasedHarness(t)
 	report := r.restore(t, func(o *reaper.RestoreOptions) { o.Address = "https://elsewhere" })
-	equal(t, "warnings", report.Warnings, []string{"the journal is of a run against https://cluster; this is https://elsewhere"})
+	equal(t, "warnings", report.Warnings, []string{"the journal is from a run against https://cluster; this is https://elsewhere"})
 }
 
 // Promise 2, 9. A pod that could not be listed may have the address.

@@ -30,7 +30,7 @@ func survey(ctx context.Context, backends []ipam.Backend, inv ipam.Inventory, r 
 		networks, err := s.Survey(timed, l.Pools)
 		cancel()
 		if err != nil {
-			warnings = append(warnings, l.Backend+": how full some networks are is unknown: "+printable.Error(err))
+			warnings = append(warnings, l.Backend+": the usage of some networks is unknown: "+printable.Error(err))
 		}
 		if left := r.AddNetworks(l, networks); left > 0 {
 			warnings = append(warnings, fmt.Sprintf("%s: %d networks that have no pool are not in the report, beside %d that are", l.Backend, left, report.MaxEmptyNetworks))

@@ -35,7 +35,7 @@ func TestFileOfARunRestoresWhatItReleased(t *testing.T) {
 	if r.Summary.Restored != world.Records {
 		t.Errorf("%+v, want %d put back", r.Summary, world.Records)
 	}
-	if got := strings.Join(r.Warnings, "\n"); !strings.Contains(got, "the journal is of a run against") {
+	if got := strings.Join(r.Warnings, "\n"); !strings.Contains(got, "the journal is from a run against") {
 		t.Errorf("warnings %q, want that the address of the API server is another one", got)
 	}
 	w.WantStores("after the restoration from stdin", w.Before)

@@ -39,6 +39,11 @@ func (o *operator) runJob(job *batchv1.Job) {
 	reaper, err := reap.New()
 	must(o, err)
 	reaper.Dir = o.dir
+	for _, env := range template.Spec.Containers[0].Env {
+		if strings.HasPrefix(env.Name, "IP_REAPER_") {
+			reaper.Env = append(reaper.Env, env.Name+"="+env.Value)
+		}
+	}
 	args = append(args, "--termination-log="+message)
 
 	var result reap.Result

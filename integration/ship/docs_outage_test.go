@@ -2,8 +2,11 @@ package ship_test
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
+	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -86,4 +89,24 @@ func (o *operator) hang(p *plugin.Plugin, pod string) {
 		Type: corev1.EventTypeWarning, Reason: "FailedCreatePodSandBox", Message: refused.Msg,
 	}, metav1.CreateOptions{})
 	must(o, err)
+}
+
+// A search for what Calico's plugin says of an IPPool without a free address finds the runbook. What
+// Whereabouts says is in its first step.
+func TestRunbookHasTheErrorOfCalico(t *testing.T) {
+	d := calico.KubernetesT(t)
+	must(t, d.ApplyPool(t.Context(), "default-ipv4-ippool", netip.MustParsePrefix("10.30.0.0/29"), 29))
+	must(t, d.CreateNode(t.Context(), "worker-1"))
+	var full error
+	for i := 0; full == nil && i <= 8; i++ {
+		_, full = d.Add(t.Context(), calico.NewSandbox("default", fmt.Sprint("web-", i), "worker-1"))
+	}
+	if full == nil {
+		t.Fatal("nine pods have an address of eight")
+	}
+	if !slices.ContainsFunc(rows(t, "docs/outage.md", "text"), func(row []string) bool {
+		return shown(strings.Trim(row[0], "`")).MatchString(full.Error())
+	}) {
+		t.Errorf("docs/outage.md has no row for %v", full)
+	}
 }

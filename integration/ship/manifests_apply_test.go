@@ -2,6 +2,7 @@ package ship_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,13 +70,18 @@ func TestApplyingAgainKeepsTheLedger(t *testing.T) {
 	}
 }
 
-// To apply the other component raises the rights, and lowers them for real: the roles
-// have the same names, and the policy changes with them.
-func TestOtherComponentRaisesAndLowersRightsAndPolicy(t *testing.T) {
+// One line of an overlay raises the rights and lets the CronJob release, under the operator's
+// own policy, and without the line both are gone for real: the roles have the same names.
+func TestComponentLineRaisesAndLowersRights(t *testing.T) {
 	c := fresh(t)
-	for _, mode := range []string{"plan", "release", "plan"} {
-		apply(t, c, of(mode).write(t))
-		releases := mode == "release"
+	const own = header + "gracePeriod: 1h\n"
+	for _, components := range [][]string{nil, {"release"}, nil} {
+		apply(t, c, overlay{
+			Resources: []string{"all"}, Components: components,
+			Maps:  []configMap{{"ip-reaper-policy", home, "replace", []string{"policy.yaml"}}},
+			Files: map[string]string{"policy.yaml": own},
+		}.write(t))
+		releases := len(components) > 0
 		for _, r := range []authorizationv1.ResourceAttributes{
 			{Verb: "patch", Group: "whereabouts.cni.cncf.io", Resource: "ippools", Namespace: "kube-system"},
 			{Verb: "create", Resource: "configmaps", Namespace: home},
@@ -87,8 +93,15 @@ func TestOtherComponentRaisesAndLowersRightsAndPolicy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Contains(policies.Data["policy.yaml"], "dryRun: false"); got != releases {
-			t.Errorf("%s: the policy says\n%s", mode, policies.Data["policy.yaml"])
+		if got := policies.Data["policy.yaml"]; got != own {
+			t.Errorf("%v: the policy says\n%s", components, got)
+		}
+		job, err := c.Kube.BatchV1().CronJobs(home).Get(t.Context(), "ip-reaper", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if args := podSpec(job).Containers[0].Args; slices.Contains(args, "--dry-run=false") != releases || slices.Contains(args, "--dry-run") == releases {
+			t.Errorf("%v: the CronJob runs %v", components, args)
 		}
 	}
 }

@@ -43,9 +43,9 @@ type configMap struct {
 	Files     []string `json:"files"`
 }
 
-// of is the CronJob with the rights of components.
+// of is the CronJob with components.
 func of(components ...string) overlay {
-	return overlay{Resources: []string{"base", "template"}, Components: components}
+	return overlay{Resources: []string{"cronjob"}, Components: components}
 }
 
 // write writes the overlay, and returns its folder.

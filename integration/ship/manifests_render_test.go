@@ -3,6 +3,7 @@ package ship_test
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -23,10 +24,7 @@ func TestKustomizationsRenderToTheseObjects(t *testing.T) {
 		}
 		return append(keys, "Namespace ip-reaper", "ServiceAccount ip-reaper"+suffix, "Role ip-reaper"+suffix, "RoleBinding ip-reaper"+suffix)
 	}
-	for _, policy := range []string{
-		"pools", "reservations", "blocks", "handles", "configmaps", "leases", "events", "other",
-		"restore-pools", "restore-reservations", "restore-blocks", "restore-handles", "restore-other",
-	} {
+	for _, policy := range []string{"pools", "reservations", "blocks", "handles", "configmaps", "leases", "events", "other"} {
 		restrained = append(restrained, "ValidatingAdmissionPolicy ip-reaper-"+policy, "ValidatingAdmissionPolicyBinding ip-reaper-"+policy)
 	}
 	stores := []string{"ip-reaper", "ip-reaper-whereabouts", "ip-reaper-overlapping", "ip-reaper-calico"}
@@ -37,6 +35,9 @@ func TestKustomizationsRenderToTheseObjects(t *testing.T) {
 	restoring := []string{"CronJob ip-reaper"}
 	for _, kind := range []string{"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"} {
 		restoring = append(restoring, kind+" ip-reaper-restore")
+	}
+	for _, policy := range []string{"pools", "reservations", "blocks", "handles", "other"} {
+		restoring = append(restoring, "ValidatingAdmissionPolicy ip-reaper-restore-"+policy, "ValidatingAdmissionPolicyBinding ip-reaper-restore-"+policy)
 	}
 	onNodes := []string{
 		"Namespace ip-reaper-node", "ServiceAccount ip-reaper-node", "ResourceQuota ip-reaper-node", "ConfigMap ip-reaper-node-policy", "DaemonSet ip-reaper-node",
@@ -61,13 +62,37 @@ func TestKustomizationsRenderToTheseObjects(t *testing.T) {
 			slices.Concat(installed, onNodes, []string{"ClusterRole ip-reaper-node", "ClusterRoleBinding ip-reaper-node"}),
 		},
 		"without policies": {
-			of("release", "no-admission").write(t),
-			slices.DeleteFunc(slices.Clone(installed), func(key string) bool { return slices.Contains(restrained, key) }),
+			of("release", "restore", "no-admission").write(t),
+			slices.DeleteFunc(append(bound("", stores...), restoring...), func(key string) bool { return strings.HasPrefix(key, "ValidatingAdmissionPolicy") }),
 		},
 	} {
 		got := slices.Sorted(maps.Keys(render(t, tt.folder)))
 		if diff := cmp.Diff(slices.Sorted(slices.Values(tt.want)), got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// The page counts what is installed.
+func TestInstallPageCountsTheObjects(t *testing.T) {
+	for column, folder := range []string{"cronjob", "all"} {
+		left := map[string]int{}
+		for name := range render(t, shipped(t, folder)) {
+			kind, _, _ := strings.Cut(name, " ")
+			left[kind]++
+		}
+		for _, row := range rows(t, "docs/install.md", "objects") {
+			count := 0
+			for kind := range strings.SplitSeq(row[0], ", ") {
+				count += left[kind]
+				delete(left, kind)
+			}
+			if row[column+1] != strconv.Itoa(count) {
+				t.Errorf("%s: the page says %s %s, and there are %d", folder, row[column+1], row[0], count)
+			}
+		}
+		if len(left) > 0 {
+			t.Errorf("%s: the page does not have %v", folder, left)
 		}
 	}
 }

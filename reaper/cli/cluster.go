@@ -30,9 +30,9 @@ func (*clusterFlags) scope() plugin.Scope { return plugin.Cluster }
 // add implements target.
 func (f *clusterFlags) add(flags *pflag.FlagSet) {
 	f.flags = flags
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `FILE`; by default the pod's service account, then KUBECONFIG, then ~/.kube/config")
-	flags.StringVar(&f.context, "context", "", "kubeconfig context; outside a cluster, writing requires that it is typed")
-	flags.StringVar(&f.stateNamespace, "state-namespace", "", "namespace of ledger, journals and lock; by default "+state.StateNamespace+", or inside a cluster the namespace of the pod")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "use this kubeconfig `FILE`; by default, the pod's service account, then KUBECONFIG, then ~/.kube/config")
+	flags.StringVar(&f.context, "context", "", "use this `CONTEXT` of the kubeconfig; it must be typed to write from outside the cluster")
+	flags.StringVar(&f.stateNamespace, "state-namespace", "", "keep the ledger, the journals and the lock in this `NAMESPACE`; by default, "+state.StateNamespace+", or in a pod its own")
 }
 
 // check implements target.
@@ -64,7 +64,7 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 	if err != nil {
 		return connection{}, err
 	}
-	if err := kube.FirstAnswer(ctx, clients.raw, at.config.Host, min(o.timeout, w.firstAnswer)); err != nil {
+	if err := kube.FirstAnswer(ctx, clients.raw, at.String(), min(o.timeout, w.firstAnswer)); err != nil {
 		return connection{}, err
 	}
 	namespace := cmp.Or(f.stateNamespace, at.namespace)
@@ -89,7 +89,7 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 			HasNamespace: func(ctx context.Context, name string) (bool, error) {
 				return state.HasNamespace(ctx, clients.core, name)
 			},
-			Access: rights(w, clients, opened, namespace, o.policy, o.logger), ClockSkew: clock.Skew,
+			Access: rights(w, at, clients, opened, namespace, o.policy, o.logger), ClockSkew: clock.Skew,
 		},
 		journals: state.NewJournals(clients.core, namespace, retention(o.policy)),
 		warnings: warnings, close: func() {},

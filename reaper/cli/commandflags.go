@@ -41,16 +41,16 @@ func (f *commandFlags) add(flags *pflag.FlagSet) {
 	f.flags, f.concurrency = flags, defaultConcurrency
 	f.target.add(flags)
 	flags.StringVar(&f.policy, "policy", "", "policy `FILE`; without one, a dry run with the defaults")
-	flags.StringVarP(&f.output, "output", "o", "table", "report format: "+print.FormatList())
-	flags.DurationVar(&f.timeout, "timeout", 10*time.Minute, "give up after this time")
-	flags.StringVar(&f.logFormat, "log-format", "", "`FORMAT` of the log on stderr, text or json; by default text on a terminal, json elsewhere")
+	flags.StringVarP(&f.output, "output", "o", "table", "print the report in this `FORMAT`: "+print.FormatList())
+	flags.DurationVar(&f.timeout, "timeout", 10*time.Minute, "give up after this `DURATION`")
+	flags.StringVar(&f.logFormat, "log-format", "", "log to stderr in this `FORMAT`, text or json; by default, text on a terminal and json elsewhere")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log every decision and every release")
 }
 
 // check returns the mistakes in the flags that can be found without the target.
 func (f commandFlags) check() error {
 	if f.policy == "" && f.flags.Changed("policy") { // such as --policy "$UNSET"
-		return ipam.BadInput(errors.New("--policy: no file is named"), "name one, or leave the flag out")
+		return ipam.BadInput(errors.New("--policy is empty"), "name a file, or leave the flag out")
 	}
 	if f.timeout <= 0 {
 		return ipam.BadInput(fmt.Errorf("--timeout: %v is not a positive duration", f.timeout), "give one such as 10m")
@@ -77,8 +77,8 @@ func (f commandFlags) connect(ctx context.Context, w ioStreams, writes bool, p p
 // not open, which run does. So a report does not pass it over in silence.
 func elsewhere(w ioStreams, scope plugin.Scope, p policy.Policy) map[string]string {
 	says := map[plugin.Scope]string{
-		plugin.Node:    fmt.Sprintf("it is on the nodes: run %s node there", w.name()),
-		plugin.Cluster: fmt.Sprintf("it is in the cluster: run %s run", w.name()),
+		plugin.Node:    fmt.Sprintf("its store is on the nodes: run %s node there", w.name()),
+		plugin.Cluster: fmt.Sprintf("its store is in the cluster: run %s run", w.name()),
 	}
 	found := make(map[string]string)
 	for _, one := range w.backends {

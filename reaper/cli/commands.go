@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -11,45 +9,81 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
-const about = `ip-reaper gives back the addresses that IPAM stores hold for pods that no
-longer exist. An address in use is never released. When in doubt, the address is kept.
+const about = `ip-reaper releases the pod addresses that IPAM still holds for pods that no
+longer exist. It never releases an address in use. When in doubt, it keeps the
+address.
 
-Without a policy that says "dryRun: false", a run only says what it would do.
+A run is a dry run, which only shows what would be released, unless the policy
+says dryRun: false or the command line says --dry-run=false.
 `
 
 const pluginAbout = `
-kubectl completes its command line if the PATH has the program by the name
-` + kubectlComplete + ` too.
+To have kubectl complete its command line, put the program on the PATH under the
+name ` + kubectlComplete + ` too.
 `
 
-const nodeAbout = `node finds leaked addresses in the stores of the node on which it runs, such as the
-leases of host-local, and releases them if the policy says so. The container runtime says
-which pod sandboxes exist. An address whose sandbox exists in any state is kept, and no API
-server is needed. With --pods api, an address that a pod of this node shows is kept too.
+// examples is a format for the name of the program, as all examples are.
+const examples = `  # What has leaked, and what would be released? This writes nothing.
+  %[1]s --context prod
 
-Ledger, journals and lock are files in --state-dir.
+  # Why is this address kept or released? Why does this pod wait?
+  %[1]s explain --context prod 10.0.0.7
+  %[1]s explain --context prod shop/web-0
+
+  # Which pools run dry?
+  %[1]s pools --context prod
+
+  # Release what is due, and put it back
+  %[1]s run --context prod --dry-run=false
+  %[1]s restore --context prod --run ID`
+
+const nodeAbout = `node finds leaked addresses in the stores of the node it runs on, such as the
+leases of host-local, and releases them if the policy says so. The container
+runtime tells which pod sandboxes exist: an address whose sandbox exists, in any
+state, is kept. No API server is needed. With --pods api, addresses that pods of
+this node show are kept too.
+
+The ledger, the journals and the lock are files in --state-dir.
 `
 
-// nodeExamples is a format for the name of the program.
-const nodeExamples = `  %[1]s node
+const nodeExamples = `  # What has leaked on this node? This writes nothing.
+  %[1]s node
+
+  # Why is this address kept or released?
+  %[1]s node explain 10.88.0.7
+
+  # Release what is due, and put it back
   %[1]s node --policy policy.yaml --dry-run=false
-  %[1]s node --every 15m --policy policy.yaml --metrics-file /var/lib/node_exporter/ip-reaper.prom
-  %[1]s node restore --run ID`
+  %[1]s node restore --run ID
+
+  # Run every 15 minutes, with metrics for node_exporter
+  %[1]s node --every 15m --policy policy.yaml \
+    --metrics-file /var/lib/node_exporter/ip-reaper.prom`
+
+// examplesOf returns the examples of a command for its target. %[1]s stands for the words that
+// start the program, and %[2]s for the flag that names a cluster. A node has no use for more.
+func examplesOf(w ioStreams, at target, text, more string) string {
+	if at.scope() == plugin.Node {
+		return fmt.Sprintf(text, w.name()+" node", "")
+	}
+	return fmt.Sprintf(text+more, w.name(), " --context prod")
+}
 
 // newRoot returns the command tree. The root command is the run command.
 func newRoot(w ioStreams) *cobra.Command {
 	root := newRun(w, new(clusterFlags))
 	root.Use = "ip-reaper"
 	root.Long = about
+	root.Example = fmt.Sprintf(examples, w.name())
 	root.Version = longVersion()
 	root.SetOut(w.stdout)
 	root.SetErr(w.stderr)
 	root.SilenceErrors = true
 	root.SilenceUsage = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return ipam.BadInput(err, "see "+cmd.CommandPath()+" --help")
+		return ipam.BadInput(err, flagHint(cmd, err))
 	})
-	root.SetUsageFunc(usage(root.UsageFunc()))
+	addHelp(root)
 	root.AddCommand(newRun(w, new(clusterFlags)), newRestore(w, new(clusterFlags)), newHistory(w, new(clusterFlags)),
 		newExplain(w, new(clusterFlags)), newPools(w, new(clusterFlags)), newNode(w), newInspect(w), newPolicy(w), newVersion())
 	if w.kubectl { // shells complete by kubectl
@@ -74,35 +108,10 @@ func newNode(w ioStreams) *cobra.Command {
 }
 
 // Documented returns the command tree with these backends, for a tool that writes man pages.
-// The long text of a command is Markdown, and has its exit codes and variables. The commands
-// cannot be run.
+// The long text of the root command is Markdown, and has the exit codes and the variables of
+// all commands. The commands cannot be run.
 func Documented(plugins []plugin.Plugin) *cobra.Command {
 	root := newRoot(ioStreams{backends: plugins})
-	section := func(text string) string {
-		title, body, _ := strings.Cut(text, "\n")
-		return "\n\n# " + title + "\n\n```\n" + body + "```\n"
-	}
-	visitCommands(root, func(cmd *cobra.Command) {
-		if !isPlain(cmd) {
-			cmd.Long = cmp.Or(cmd.Long, cmd.Short) + section(exitStatus) + section(envHelp)
-		}
-	})
+	root.Long += "\n\n# EXIT STATUS\n\n```\n" + exitCodes + "```\n\n# ENVIRONMENT\n\n" + environment
 	return root
-}
-
-// isPlain reports whether a command is one of those that contact nothing and read no variables:
-// they have no policy. Their exit codes are 0 and 2, as those of any program.
-func isPlain(cmd *cobra.Command) bool { return cmd.Flags().Lookup("policy") == nil }
-
-// usage returns what prints the usage, as cobra does, and unless the command is plain the
-// exit codes and the variables below. A template would do too, but it looks up methods by their
-// names, so the linker could leave none out: the program would have 12 MB more.
-func usage(common func(*cobra.Command) error) func(*cobra.Command) error {
-	return func(cmd *cobra.Command) error {
-		if err := common(cmd); err != nil || isPlain(cmd) {
-			return err
-		}
-		_, err := fmt.Fprintf(cmd.OutOrStderr(), "\n%s\n%s", exitStatus, envHelp)
-		return err
-	}
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,6 +19,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 // requestTimeout ends a request that hangs, so that it can be tried again. A page
@@ -51,15 +54,24 @@ func locate(kubeconfig, context string, env func(string) string) (place, error) 
 	config, err := loader.ClientConfig()
 	if err = cmp.Or(rawErr, err); err != nil {
 		if clientcmd.IsEmptyConfig(err) {
-			err = errors.New("there is none, and the program does not run in a pod")
+			err = errors.New("none found, and this is no pod")
 		}
-		return place{}, ipam.BadInput(fmt.Errorf("kubeconfig: %w", err), "name one with --kubeconfig and --context")
+		hint := printable.Meant(context, slices.Collect(maps.Keys(raw.Contexts)))
+		return place{}, ipam.BadInput(fmt.Errorf("kubeconfig: %w", err), cmp.Or(hint, "name one with --kubeconfig and --context"))
 	}
 	at := place{config: config, context: cmp.Or(context, raw.CurrentContext), namespace: state.StateNamespace}
 	if named := raw.Contexts[at.context]; named != nil {
 		at.user = named.AuthInfo
 	}
 	return at, nil
+}
+
+// String names the API server and, outside a cluster, the context.
+func (at place) String() string {
+	if at.context == "" {
+		return at.config.Host
+	}
+	return at.config.Host + " (context " + at.context + ")"
 }
 
 // clients are the clients of an API server.

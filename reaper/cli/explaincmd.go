@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,17 +13,25 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
-const explainAbout = `explain says of an address, of a pod or of a node which stores have an allocation of it,
-and why a run would keep or release it: the rules that were asked until one matched, their
-evidence, since when it has been ownerless, when it is due, and what would change that.
+const explainAbout = `explain shows why a run would keep or release an address, or the addresses of a
+pod or a node: which stores hold it, which rules were tried until one matched
+and on what evidence, since when it has been leaked, when it is due, and what
+would change that.
 
-It writes nothing. With --from, it reads files as inspect does, and contacts nothing.
+It is read-only.
 `
 
-const explainExamples = `  %[1]s explain 10.0.0.7
-  %[1]s explain shop/web-0
-  %[1]s explain pod/web-0 -n shop
-  %[1]s explain node/node-a
+const explainExamples = `  # Why is this address kept or released?
+  %[1]s explain%[2]s 10.0.0.7
+
+  # The addresses of a pod, and of a node
+  %[1]s explain%[2]s shop/web-0
+  %[1]s explain%[2]s pod/web-0 -n shop
+  %[1]s explain%[2]s node/worker-17`
+
+const explainFiles = `
+
+  # From files that kubectl dumped
   %[1]s explain 10.0.0.7 --from pools.yaml --pods pods.json`
 
 func newExplain(w ioStreams, at target) *cobra.Command {
@@ -32,14 +39,14 @@ func newExplain(w ioStreams, at target) *cobra.Command {
 	f.target = at
 	cmd := &cobra.Command{
 		Use:     "explain ADDRESS | NAMESPACE/POD | pod/NAME | node/NAME | NAME",
-		Short:   "Say why an address is kept or released, and what would change that",
+		Short:   "Show why an address is kept or released",
 		Long:    explainAbout,
-		Example: fmt.Sprintf(explainExamples, w.name()),
+		Example: examplesOf(w, at, explainExamples, explainFiles),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				return nil
 			}
-			return ipam.BadInput(fmt.Errorf("%d arguments are given, 1 is required", len(args)), cmd.CommandPath()+" ADDRESS, NAMESPACE/POD or node/NAME")
+			return ipam.BadInput(errors.New("explain needs exactly one argument"), cmd.CommandPath()+" ADDRESS, NAMESPACE/POD or node/NAME")
 		},
 		RunE: withEnv(w, func(ctx context.Context, args []string) error { return explain(ctx, w, f, args[0]) }),
 	}

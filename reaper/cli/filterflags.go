@@ -29,14 +29,14 @@ type filterFlags struct {
 func (f *filterFlags) add(flags *pflag.FlagSet, scope plugin.Scope) {
 	f.flags = flags
 	s := &f.selected
-	flags.StringSliceVarP(&s.Namespaces, "namespace", "n", nil, "only allocations of pods of this `NAMESPACE`; by default all namespaces; repeatable")
-	flags.StringSliceVar(&f.pods, "pod", nil, "only allocations of this `POD`: namespace/name, or a name together with -n; repeatable")
+	flags.StringSliceVarP(&s.Namespaces, "namespace", "n", nil, "only pods in this `NAMESPACE`; repeatable")
+	flags.StringSliceVar(&f.pods, "pod", nil, "only this `POD`, as NAMESPACE/NAME, or as NAME with -n; repeatable")
 	if scope == plugin.Cluster { // on a node, all are of this node
-		flags.StringSliceVar(&s.Nodes, "node", nil, "only allocations of pods of this `NODE`; repeatable")
+		flags.StringSliceVar(&s.Nodes, "node", nil, "only pods of this `NODE`; repeatable")
 	}
-	flags.StringSliceVar(&s.Pools, "pool", nil, "only allocations of this `POOL`: its name, with or without its namespace, the name of a network, or a CIDR around pools; repeatable")
-	flags.StringSliceVar(&s.Backends, "backend", nil, "only allocations of this `BACKEND`; repeatable")
-	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "allocations of all namespaces, which is the default")
+	flags.StringSliceVar(&s.Pools, "pool", nil, "only this `POOL`: a pool, with or without its namespace, a network, or a CIDR around pools; repeatable")
+	flags.StringSliceVar(&s.Backends, "backend", nil, "only this `BACKEND`; repeatable")
+	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "pods in all namespaces, which is the default")
 }
 
 // selection returns what the flags select, or the mistake in them.
@@ -58,8 +58,7 @@ func (f *filterFlags) selection(plugins []plugin.Plugin) (judge.Selection, error
 	known := backendNames(plugins)
 	for _, name := range s.Backends {
 		if !slices.Contains(known, name) {
-			return s, ipam.BadInput(fmt.Errorf("--backend: no backend named %q", name),
-				cmp.Or(printable.Meant(name, known), "the backends are "+strings.Join(known, ", ")))
+			return s, ipam.BadInput(fmt.Errorf("--backend: no backend named %q", name), cmp.Or(printable.Meant(name, known), "the backends are "+strings.Join(known, ", ")))
 		}
 	}
 	return s, nil
@@ -90,13 +89,13 @@ func backendNames(plugins []plugin.Plugin) []string {
 func podNames(pod string, namespaces []string) ([]string, error) {
 	switch namespace, name, whole := strings.Cut(pod, "/"); {
 	case whole && (namespace == "" || name == "" || strings.Contains(name, "/")):
-		return nil, ipam.BadInput(fmt.Errorf("--pod: %q is not a pod", pod), "give namespace/name")
+		return nil, ipam.BadInput(fmt.Errorf("--pod: %q does not name a pod", pod), "give NAMESPACE/NAME")
 	case whole && len(namespaces) > 0 && !slices.Contains(namespaces, namespace):
 		return nil, ipam.BadInput(fmt.Errorf("--pod: %s is not in the namespace %s", pod, strings.Join(namespaces, " or ")), "")
 	case whole:
 		return []string{pod}, nil
 	case len(namespaces) == 0:
-		return nil, ipam.BadInput(fmt.Errorf("--pod: the namespace of %q is not given", pod), "give namespace/name, or -n NAMESPACE")
+		return nil, ipam.BadInput(fmt.Errorf("--pod: %q has no namespace", pod), "give NAMESPACE/NAME, or add -n NAMESPACE")
 	}
 	var names []string
 	for _, namespace := range namespaces {

@@ -12,16 +12,22 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
-const historyAbout = `history lists the runs that have a journal, the latest first: when they began, who
-started them, and how many allocations of which pools they were about to release.
-With --run, it lists the allocations of one run, with their pods: of the one with this
-ID, or of the latest. It reads the journals in the state namespace, and no store.
+const historyAbout = `history lists the runs that have a journal, the latest first: when they began,
+who started them, and how many allocations of which pools they were about to
+release. With --run, it lists the allocations of one run, with their pods. It is
+read-only, and reads the journals only, no store.
 
-A journal is written before the releases. So it may have an allocation that the run
-did not release, because its owner came back. restore --run ID --dry-run compares it
-with the stores. The policy says how long journals are kept: journal.keep and
-journal.keepFor.
+A run writes its journal before it releases. So the journal may have an
+allocation that the run then kept, because its owner came back: restore --run ID
+--dry-run compares it with the stores. The policy says how long journals are
+kept, in journal.keep and journal.keepFor.
 `
+
+const historyExamples = `  # Which runs released something?
+  %[1]s history%[2]s
+
+  # What did the last one release?
+  %[1]s history%[2]s --run latest`
 
 // historyFlags are the flags of the history command.
 type historyFlags struct {
@@ -34,15 +40,16 @@ func newHistory(w ioStreams, at target) *cobra.Command {
 	var f historyFlags
 	f.target = at
 	cmd := &cobra.Command{
-		Use:   "history",
-		Short: "List the last runs that released, and what they released",
-		Long:  historyAbout,
-		Args:  noArgs,
-		RunE:  withEnv(w, func(ctx context.Context, _ []string) error { return history(ctx, w, f) }),
+		Use:     "history",
+		Short:   "List the last runs that released, and what they released",
+		Long:    historyAbout,
+		Example: examplesOf(w, at, historyExamples, ""),
+		Args:    noArgs,
+		RunE:    withEnv(w, func(ctx context.Context, _ []string) error { return history(ctx, w, f) }),
 	}
 	f.add(cmd.Flags())
 	f.out.add(cmd.Flags())
-	cmd.Flags().StringVar(&f.run, "run", "", "list the allocations of the run with this `ID`, in any case; latest is the last one")
+	cmd.Flags().StringVar(&f.run, "run", "", "list the allocations of the run with this `ID`, in upper or lower case, or of the latest")
 	return cmd
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,33 +14,25 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
-const inspectAbout = `inspect reads the output of kubectl or etcdctl about IPAM stores, and prints the
-report of a dry run: the allocated addresses and their owners. With the pods of the
-same cluster, the report also has the addresses that would be released, and the
-reasons. inspect contacts nothing.
+const inspectAbout = `inspect reads dumps of IPAM stores, the output of kubectl or etcdctl, and prints
+the report of a dry run: the allocated addresses and their owners. With the pods
+of the same cluster, it also shows which addresses would be released, and why.
+It contacts nothing.
 
-inspect reads YAML and JSON, also lists and several documents in one file, and the output
-of "etcdctl get", with or without keys, or with -w json. It knows these stores:
+It reads YAML and JSON, with lists or several documents in a file, and the
+output of "etcdctl get", with or without keys, or with -w json. It knows the
+stores of the backends %s.
 
-%sDump the pods last. An address that was allocated after a dump of the pods looks leaked.
+Dump the pods last: an address that was allocated after them looks leaked.
 `
 
-// inspectStores returns the lines of the help about the stores that inspect knows.
-func inspectStores(plugins []plugin.Plugin) string {
-	var text strings.Builder
-	for _, p := range plugins {
-		if p.Offline != nil {
-			fmt.Fprintf(&text, "  %s: %s\n", p.Name, strings.ReplaceAll(p.Summary, "`", ""))
-		}
-	}
-	return text.String() + "\n"
-}
-
-// inspectExamples is a format for the name of the program.
-const inspectExamples = `  etcdctl get --prefix /calico/ipam/v2/ | %[1]s inspect -
+const inspectExamples = `  # Who has the addresses of Whereabouts, and which are leaked?
   kubectl get ippools.whereabouts.cni.cncf.io -A -o yaml > pools.yaml
   kubectl get pods,statefulsets,nodes -A -o json > pods.json
-  %[1]s inspect pools.yaml --pods pods.json`
+  %[1]s inspect pools.yaml --pods pods.json
+
+  # The same of Calico in etcd, without pods
+  etcdctl get --prefix /calico/ipam/v2/ | %[1]s inspect -`
 
 // inspectFlags are the flags of the inspect command.
 type inspectFlags struct {
@@ -53,19 +46,20 @@ type inspectFlags struct {
 
 func newInspect(w ioStreams) *cobra.Command {
 	var f inspectFlags
+	known := slices.DeleteFunc(slices.Clone(w.backends), func(p plugin.Plugin) bool { return p.Offline == nil })
 	cmd := &cobra.Command{
 		Use:     "inspect FILE...",
-		Short:   "Report dumped stores without contacting anything; - is stdin",
-		Long:    fmt.Sprintf(inspectAbout, inspectStores(w.backends)),
+		Short:   "Report from dumped files, without contacting anything",
+		Long:    fmt.Sprintf(inspectAbout, strings.Join(backendNames(known), ", ")),
 		Example: fmt.Sprintf(inspectExamples, w.name()),
 		Args:    files,
 		RunE:    withEnv(w, func(ctx context.Context, files []string) error { return inspect(ctx, w, f, files) }),
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.policy, "policy", "", "policy `FILE`; without one, the defaults")
-	flags.StringVar(&f.pods, "pods", "", "`FILE` with all pods of the cluster, and its StatefulSets and nodes")
-	flags.StringVarP(&f.output, "output", "o", "table", "report format: "+print.FormatList())
-	flags.BoolVar(&f.all, "all", false, "report every allocation, also those in use, and fold none")
+	flags.StringVar(&f.policy, "policy", "", "judge by this policy `FILE`; without one, by the defaults")
+	flags.StringVar(&f.pods, "pods", "", "`FILE` with all pods, StatefulSets and nodes of the cluster")
+	flags.StringVarP(&f.output, "output", "o", "table", "print the report in this `FORMAT`: "+print.FormatList())
+	flags.BoolVar(&f.all, "all", false, "list every allocation, even those in use, and fold none")
 	f.out.add(flags)
 	f.filters.add(flags, plugin.Cluster)
 	return cmd

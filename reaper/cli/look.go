@@ -32,14 +32,14 @@ type lookFlags struct {
 // add adds the flags to a command.
 func (f *lookFlags) add(flags *pflag.FlagSet) {
 	f.commandFlags.add(flags)
-	flags.Lookup("output").Usage = "format: " + listOf(print.LookFormats())
+	flags.Lookup("output").Usage = "print the answer in this `FORMAT`: " + listOf(print.LookFormats())
 	f.overrides.addTerms(flags)
 	f.filters.add(flags, f.target.scope())
 	if f.target.scope() == plugin.Node {
 		return // files of a node are for the commands of a cluster
 	}
-	flags.StringSliceVar(&f.from, "from", nil, "read these dumped `FILES` and contact nothing, as inspect does; - is stdin")
-	flags.StringVar(&f.pods, "pods", "", "with --from, a `FILE` with all pods of the cluster, and its StatefulSets and nodes")
+	flags.StringSliceVar(&f.from, "from", nil, "read these dumped `FILES` instead of a cluster, as inspect does; - is stdin")
+	flags.StringVar(&f.pods, "pods", "", "with --from, a `FILE` with all pods, StatefulSets and nodes of the cluster")
 }
 
 // check returns the mistakes in the flags that can be found without a cluster.

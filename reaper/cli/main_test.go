@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -153,18 +156,18 @@ func TestVariablesThatSetNothingAreRefused(t *testing.T) {
 		{"ip_reaper_polcy=p.yaml", "", ""},
 		{"IP_REAPER_POLICY=p.yaml", "", ""},
 		{"IP_REAPER_ONLY=10.0.0.1", "", ""}, // of restore
-		{"IP_REAPER_POLCY=p.yaml", "unknown variable IP_REAPER_POLCY", "see ip-reaper --help"},
+		{"IP_REAPER_POLCY=p.yaml", "unknown variable IP_REAPER_POLCY", "did you mean IP_REAPER_POLICY?"},
 		{"IP_REAPER_POLCY=", "", ""}, // it says nothing
-		{"IP_REAPER_UNSAFE_IGNORE_LIMIT=maxFraction", "IP_REAPER_UNSAFE_IGNORE_LIMIT: no variable stands for --unsafe-ignore-limit", "unset it; type the flag if you mean it"},
-		{"IP_REAPER_VERSION=v1", "IP_REAPER_VERSION: no variable stands for --version", "unset it; type the flag if you mean it"},
+		{"IP_REAPER_UNSAFE_IGNORE_LIMIT=maxFraction", "IP_REAPER_UNSAFE_IGNORE_LIMIT: --unsafe-ignore-limit must be typed", "unset the variable"},
+		{"IP_REAPER_VERSION=v1", "IP_REAPER_VERSION: --version must be typed", "unset the variable"},
 		// The kubelet sets these for Services named ip-reaper and ip-reaper-metrics.
 		{"IP_REAPER_SERVICE_HOST=10.0.0.1", "", ""},
 		{"IP_REAPER_SERVICE_PORT_HTTP_METRICS=80", "", ""},
 		{"IP_REAPER_PORT=tcp://10.0.0.1:80", "", ""},
 		{"IP_REAPER_PORT_8080_SCTP_PROTO=sctp", "", ""},
 		{"IP_REAPER_METRICS_PORT_53_UDP_ADDR=10.0.0.1", "", ""},
-		{"IP_REAPER_PORTS=80", "unknown variable IP_REAPER_PORTS", "see ip-reaper --help"},
-		{"IP_REAPER_PORT_TCP=80", "unknown variable IP_REAPER_PORT_TCP", "see ip-reaper --help"},
+		{"IP_REAPER_PORTS=80", "unknown variable IP_REAPER_PORTS", "did you mean IP_REAPER_PODS?"},
+		{"IP_REAPER_PORT_TCP=80", "unknown variable IP_REAPER_PORT_TCP", "see ip-reaper help environment"},
 	} {
 		root := newRoot(ioStreams{stdout: io.Discard, stderr: io.Discard})
 		root.InitDefaultVersionFlag()
@@ -188,13 +191,67 @@ func value(t *testing.T, flags *pflag.FlagSet, name string) string {
 	return f.Value.String()
 }
 
-// A man page has the sections that the help of its command has.
-func TestDocumentedCommandsHaveTheirSections(t *testing.T) {
-	visitCommands(Documented(nil), func(cmd *cobra.Command) {
-		for _, section := range []string{"\n# EXIT STATUS\n\n```\n  0    done", "\n# ENVIRONMENT\n"} {
-			if got := strings.Contains(cmd.Long, section); got == isPlain(cmd) {
-				t.Errorf("%s: has section %q: %v", cmd.CommandPath(), section, got)
+// The man page of the program has the exit codes and the variables of all commands.
+func TestTheManPageHasItsSections(t *testing.T) {
+	for _, section := range []string{"\n# EXIT STATUS\n\n```\n  0    done", "\n# ENVIRONMENT\n"} {
+		if long := Documented(nil).Long; !strings.Contains(long, section) {
+			t.Errorf("no section %q in %s", section, long)
+		}
+	}
+}
+
+// The help of each command has each of its flags once, whether or not a group names it, and fits
+// into a terminal.
+func TestHelpShowsEveryFlagOnce(t *testing.T) {
+	root := newRoot(ioStreams{})
+	run, _, err := root.Find([]string{"run"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run.Flags().Bool("new", false, "is in no group")
+	visitCommands(root, func(cmd *cobra.Command) {
+		var help strings.Builder
+		cmd.SetOut(&help)
+		if err := cmd.Help(); err != nil {
+			t.Fatal(err)
+		}
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			want := 1
+			if cmd == root && f.Name != "help" && f.Name != "version" {
+				want = 0 // the help of run has it
+			}
+			if got := len(regexp.MustCompile("(?m)^  .{3} --"+f.Name+"[ \n]").FindAllString(help.String(), -1)); got != want {
+				t.Errorf("%s shows --%s %d times, want %d:\n%s", cmd.CommandPath(), f.Name, got, want, help.String())
+			}
+		})
+		if strings.Contains(cmd.CommandPath(), "completion") {
+			return // cobra wrote this
+		}
+		for line := range strings.Lines(help.String()) {
+			if len(line) > helpWidth+1 && !strings.HasSuffix(line, "[flags]\n") {
+				t.Errorf("%s: %d columns: %s", cmd.CommandPath(), len(line)-1, line)
 			}
 		}
 	})
+}
+
+// A right that is missing is answered with what grants it.
+func TestMissingRightsSayWhatGrantsThem(t *testing.T) {
+	const account = "system:serviceaccount:ip-reaper:ip-reaper"
+	for _, tt := range []struct{ user, verb, want string }{
+		{account, "list", "deploy/kustomize/components/plan grants this, and so does mode: plan of the Helm chart"},
+		{account, "patch", "deploy/kustomize/components/release grants this, and so does mode: release of the Helm chart"},
+		{account + "-restore", "patch", "deploy/kustomize/components/restore grants this, and so does restore.enabled of the Helm chart"},
+		{"alice", "list", "ask a cluster administrator for this right of alice; the ClusterRoles ip-reaper and ip-reaper-... of an installation have all that are needed"},
+	} {
+		denied := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "",
+			fmt.Errorf("User %q cannot %s resource %q in API group %q at the cluster scope", tt.user, tt.verb, "pods", ""))
+		if got := missingRight(report.Partial([]error{errors.New("a pool failed"), fmt.Errorf("list pods: %w", denied)})); got != tt.want {
+			t.Errorf("%s %s: %q, want %q", tt.user, tt.verb, got, tt.want)
+		}
+	}
+	quota := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errors.New("exceeded quota"))
+	if got := missingRight(quota); got != "" {
+		t.Errorf("a quota: %q", got)
+	}
 }

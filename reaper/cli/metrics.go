@@ -56,12 +56,12 @@ func (t metricsTarget) tell(ctx context.Context, r report.Report, runErr error, 
 	code := exitCode(ctx, runErr)
 	if !t.gateway.Nowhere() {
 		if err := t.gateway.Push(ctx, r, code); err != nil {
-			logger.Warn("metrics were not pushed", "err", err)
+			logger.Warn("pushing the metrics failed", "err", err)
 		}
 	}
 	if t.file != "" {
 		if err := metrics.WriteFile(t.file, r, code); err != nil {
-			logger.Warn("metrics were not written", "err", err)
+			logger.Warn("writing the metrics failed", "err", err)
 		}
 	}
 }
@@ -74,6 +74,6 @@ func (t metricsTarget) tellEarly(ctx context.Context, node string, started time.
 	}
 	run := report.RunInfo{Node: node, Version: buildVersion(), StartedAt: started, FinishedAt: time.Now()}
 	if err := metrics.WriteEarly(t.file, run, exitCode(ctx, runErr)); err != nil {
-		logger.Warn("metrics were not written", "err", err)
+		logger.Warn("writing the metrics failed", "err", err)
 	}
 }

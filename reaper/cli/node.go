@@ -55,14 +55,14 @@ func (*nodeFlags) scope() plugin.Scope { return plugin.Node }
 // add implements target.
 func (f *nodeFlags) add(flags *pflag.FlagSet) {
 	f.flags = flags
-	flags.StringVar(&f.nodeName, "node-name", "", "`NAME` of this node in the report, and in the API server; by default the variable "+nodeNameVariable+", then the host name")
-	flags.StringVar(&f.stateDir, "state-dir", node.DefaultFolder, "`FOLDER` of ledger, journals and lock")
+	flags.StringVar(&f.nodeName, "node-name", "", "call this node by this `NAME` in the report, and look for it in the API server; by default, the variable "+nodeNameVariable+", then the host name")
+	flags.StringVar(&f.stateDir, "state-dir", node.DefaultFolder, "keep the ledger, the journals and the lock in this `FOLDER`")
 	flags.StringVar(&f.runtimeEndpoint, "runtime-endpoint", "",
-		"`SOCKET` of the kubelet's container runtime; by default "+cri.EndpointVariable+", then --runtime-config, then the one that exists of "+strings.Join(cri.Sockets(), ", "))
-	flags.StringVar(&f.runtimeConfig, "runtime-config", "", "configuration `FILE` of crictl, which may name the socket; by default "+cri.DefaultConfig)
-	flags.StringVar(&f.pods, "pods", podsNone, "`SOURCE` of the pods of this node, which keep the addresses that they show: none, or api for the API server, which then must answer")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "with --pods api, a kubeconfig `FILE`; by default the pod's service account, then KUBECONFIG, then ~/.kube/config")
-	flags.StringVar(&f.context, "context", "", "with --pods api, the kubeconfig context")
+		"ask the kubelet's container runtime at this `SOCKET`; by default, "+cri.EndpointVariable+", then --runtime-config, then whichever exists of "+strings.Join(cri.Sockets(), ", "))
+	flags.StringVar(&f.runtimeConfig, "runtime-config", "", "take the socket from this `FILE` of crictl; by default, "+cri.DefaultConfig)
+	flags.StringVar(&f.pods, "pods", podsNone, "also keep the addresses that pods of this node show in this `SOURCE`: none, or api for the API server, which then must answer")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "with --pods api, use this kubeconfig `FILE`; by default, the pod's service account, then KUBECONFIG, then ~/.kube/config")
+	flags.StringVar(&f.context, "context", "", "with --pods api, use this `CONTEXT` of the kubeconfig")
 }
 
 // check implements target.
@@ -72,11 +72,11 @@ func (f *nodeFlags) check() error {
 	}
 	for _, name := range []string{"kubeconfig", "context"} {
 		if f.pods == podsNone && typed(f.flags.Lookup(name)) {
-			return ipam.BadInput(fmt.Errorf("--%s: no API server is asked without --pods api", name), "give both, or neither")
+			return ipam.BadInput(fmt.Errorf("--%s needs --pods api", name), "give both, or neither")
 		}
 	}
 	if f.stateDir == "" { // such as --state-dir "$UNSET"
-		return ipam.BadInput(errors.New("--state-dir: no folder is named"), "name one, or leave the flag out")
+		return ipam.BadInput(errors.New("--state-dir is empty"), "name a folder, or leave the flag out")
 	}
 	return nil
 }
@@ -86,7 +86,7 @@ func (f *nodeFlags) check() error {
 func (f *nodeFlags) connect(ctx context.Context, w ioStreams, o connectOptions) (connection, error) {
 	name := f.name(w)
 	if name == "" {
-		return connection{}, ipam.BadInput(errors.New("the name of this node is not known"), "give it by --node-name")
+		return connection{}, ipam.BadInput(errors.New("cannot tell the name of this node"), "give it with --node-name")
 	}
 	folder := node.NewFolder(f.stateDir)
 	journals := folder.Journals(retention(o.policy))
@@ -138,7 +138,7 @@ func (f *nodeFlags) podsOf(ctx context.Context, w ioStreams, o connectOptions, c
 	}
 	c.Address, c.Context, c.ClockSkew = at.config.Host, at.context, clock.Skew
 	return state.NewNodePods(clients.core, clients.raw, c.Node),
-		kube.FirstAnswer(ctx, clients.raw, at.config.Host, min(o.timeout, w.firstAnswer))
+		kube.FirstAnswer(ctx, clients.raw, at.String(), min(o.timeout, w.firstAnswer))
 }
 
 // name implements target.

@@ -20,8 +20,8 @@ type outputFlags struct {
 
 // add adds the flags to a command.
 func (f *outputFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.color, "color", "auto", "colour the words of a table: auto (on a terminal, unless NO_COLOR is set), always or never")
-	flags.BoolVar(&f.noTrunc, "no-trunc", false, "do not shorten names and sandbox IDs; they are shortened only on a terminal")
+	flags.StringVar(&f.color, "color", "auto", "colour tables: `WHEN` is auto (on a terminal, unless NO_COLOR is set), always or never")
+	flags.BoolVar(&f.noTrunc, "no-trunc", false, "do not shorten names and sandbox IDs on a terminal; elsewhere they are whole anyway")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print only how much is leaked, why the plan was refused, and what failed")
 }
 

@@ -24,15 +24,15 @@ type overrides struct {
 // add adds the flags to a command.
 func (o *overrides) add(flags *pflag.FlagSet) {
 	o.addTerms(flags)
-	flags.BoolVar(&o.dryRun, "dry-run", true, "report what would be released, and release nothing; overrides the policy")
-	flags.BoolVar(&o.releaseRestored, "release-restored", false, "release what a restore put back, without waiting for the policy's journal.restoreHold")
+	flags.BoolVar(&o.dryRun, "dry-run", true, "only show what would be released; --dry-run=false releases; both override the policy")
+	flags.BoolVar(&o.releaseRestored, "release-restored", false, "also release what a restore put back, before the policy's journal.restoreHold has passed")
 }
 
 // addTerms adds the flags by which a command that releases nothing answers "what if".
 func (o *overrides) addTerms(flags *pflag.FlagSet) {
 	o.flags = flags
-	flags.DurationVar(&o.gracePeriod, "grace-period", 0, "replace the policy's gracePeriod, but not that of a rule")
-	flags.DurationVar(&o.minAge, "min-age", 0, "replace the policy's minAge, but not that of a rule")
+	flags.DurationVar(&o.gracePeriod, "grace-period", 0, "use this `DURATION` in place of the policy's gracePeriod, but not of a rule's")
+	flags.DurationVar(&o.minAge, "min-age", 0, "use this `DURATION` in place of the policy's minAge, but not of a rule's")
 }
 
 // check returns the mistakes in the flags.

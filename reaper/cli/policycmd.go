@@ -15,12 +15,21 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
+const policyExamples = `  # Write a policy, change it, and check it; - is stdin
+  %[1]s policy example > policy.yaml
+  %[1]s policy validate policy.yaml
+  %[1]s policy validate - < policy.yaml
+
+  # A schema for editors
+  %[1]s policy schema > policy.schema.json`
+
 func newPolicy(w ioStreams) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "policy",
-		Short: "Write and check policies",
-		Args:  noArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Use:     "policy",
+		Short:   "Print an example of a policy, and check policies",
+		Example: fmt.Sprintf(policyExamples, w.name()),
+		Args:    noArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	known := plugin.Known(w.backends)
 	cmd.AddCommand(
@@ -28,7 +37,7 @@ func newPolicy(w ioStreams) *cobra.Command {
 		printer("schema", "Print the JSON schema of policies, for editors", func() ([]byte, error) { return policy.Schema(known) }),
 		&cobra.Command{
 			Use:   "validate FILE...",
-			Short: "Check policies without contacting anything; - is stdin",
+			Short: "Check policy files, without contacting anything",
 			Args:  files,
 			RunE:  func(cmd *cobra.Command, files []string) error { return validate(cmd.Context(), w, files) },
 		},
@@ -80,7 +89,7 @@ func loadPolicy(ctx context.Context, w ioStreams, file string) (policy.Policy, e
 		data, err = io.ReadAll(io.LimitReader(text, policy.MaxSize+1))
 	}
 	if err != nil {
-		return policy.Policy{}, ipam.BadInput(fmt.Errorf("policy: %w", err), w.name()+" policy example > policy.yaml")
+		return policy.Policy{}, ipam.BadInput(fmt.Errorf("policy: %w", err), "write one: "+w.name()+" policy example > policy.yaml")
 	}
 	p, err := policy.Load(data, plugin.Known(w.backends))
 	if err != nil {

@@ -12,19 +12,28 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
-const poolsAbout = `pools shows how full the networks are, the fullest one first: how many addresses pods
-have, how many are leaked, and how many pods can still get. A network is an IPPool of
-Calico with all of its blocks, or a range of Whereabouts with all of its attachments. The
-capacity counts the addresses that pods can get, without those that are reserved, excluded
-or outside of what is handed out.
+const poolsAbout = `pools shows how full the networks are, the fullest first: how many addresses
+pods have, how many are leaked, and how many are free. A network is an IPPool of
+Calico with all of its blocks, or a range of Whereabouts with all of its
+attachments. The capacity counts only addresses that pods can get: none that are
+reserved, excluded, or outside of what is handed out.
 
-pools decides as a dry run does, and writes nothing.
+It is read-only, and decides as a dry run does.
 `
 
-// poolsExamples is a format for the name of the program.
-const poolsExamples = `  %[1]s pools
-  %[1]s pools --top nodes
-  %[1]s pools --all -o json
+const poolsExamples = `  # Which networks run dry?
+  %[1]s pools%[2]s
+
+  # Which nodes leak most? How old are the leaks?
+  %[1]s pools%[2]s --top nodes
+  %[1]s pools%[2]s --top ages
+
+  # Every pool of every network, for jq
+  %[1]s pools%[2]s --all -o json`
+
+const poolsFiles = `
+
+  # From files that kubectl dumped
   %[1]s pools --from pools.yaml --pods pods.json`
 
 // poolsFlags are the flags of the pools command.
@@ -42,15 +51,15 @@ func newPools(w ioStreams, at target) *cobra.Command {
 		Use:     "pools",
 		Short:   "Show how full networks and pools are, and who leaks most",
 		Long:    poolsAbout,
-		Example: fmt.Sprintf(poolsExamples, w.name()),
+		Example: examplesOf(w, at, poolsExamples, poolsFiles),
 		Args:    noArgs,
 		RunE:    withEnv(w, func(ctx context.Context, _ []string) error { return pools(ctx, w, f) }),
 	}
 	flags := cmd.Flags()
 	f.add(flags)
-	flags.BoolVar(&f.all, "all", false, "show each pool under its network")
-	flags.StringVar(&f.top, "top", "", "also count the leaks by `WHAT`: "+listOf(print.Tops()))
-	flags.IntVar(&f.limit, "limit", 10, "the `NUMBER` of rows of --top")
+	flags.BoolVar(&f.all, "all", false, "list the pools of each network below it")
+	flags.StringVar(&f.top, "top", "", "also show who leaks most, by `WHAT`: "+listOf(print.Tops()))
+	flags.IntVar(&f.limit, "limit", 10, "show this `NUMBER` of rows of --top")
 	return cmd
 }
 

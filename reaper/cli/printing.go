@@ -34,6 +34,10 @@ func printError(w ioStreams, err error) {
 				hints = append(hints, refusal.Remedy)
 			}
 		}
+	default:
+		if hint := missingRight(err); hint != "" {
+			hints = []string{hint}
+		}
 	}
 	for _, hint := range hints {
 		fmt.Fprintf(w.stderr, "hint: %s\n", printable.Line(hint))

@@ -22,14 +22,25 @@ import (
 )
 
 const restoreAbout = `restore puts back the allocations that a run released, each only if its place is
-still free. It does not touch an address that was allocated again in the meantime,
-nor put back an address that another pod shows.
+still free. It leaves alone an address that was allocated again in the meantime,
+and one that another pod shows.
 
-The report of a run has the ID of the run. The journal of a run is in ConfigMaps of
-the state namespace, and in the file of --journal. A restored allocation is leaked
-again. A run holds it for the policy's journal.restoreHold. After that, unless its pod
-exists or a rule of the policy holds it, a run releases it when its grace period is over.
+The report of a run has its ID. Its journal is in ConfigMaps of the state
+namespace, and in the file of --journal if the run had that flag. What is put
+back is leaked again: the next runs hold it for the journal.restoreHold of the
+policy. After that, they release it when its grace period is over, unless its
+pod exists or a rule of the policy holds it.
 `
+
+const restoreExamples = `  # Which runs can be undone?
+  %[1]s history%[2]s
+
+  # What would be put back? Then put it back
+  %[1]s restore%[2]s --run ID --dry-run
+  %[1]s restore%[2]s --run ID
+
+  # One address only
+  %[1]s restore%[2]s --run ID --only 10.0.0.7`
 
 // restoreFlags are the flags of the restore command.
 type restoreFlags struct {
@@ -47,25 +58,26 @@ func newRestore(w ioStreams, at target) *cobra.Command {
 	var f restoreFlags
 	f.target = at
 	cmd := &cobra.Command{
-		Use:   "restore --run ID | --journal FILE",
-		Short: "Put back what a run released",
-		Long:  restoreAbout,
-		Args:  noArgs,
-		RunE:  withEnv(w, func(ctx context.Context, _ []string) error { return restore(ctx, w, f) }),
+		Use:     "restore --run ID | --journal FILE",
+		Short:   "Put back what a run released",
+		Long:    restoreAbout,
+		Example: examplesOf(w, at, restoreExamples, ""),
+		Args:    noArgs,
+		RunE:    withEnv(w, func(ctx context.Context, _ []string) error { return restore(ctx, w, f) }),
 	}
 	flags := cmd.Flags()
 	f.add(flags)
 	f.out.add(flags)
-	flags.Lookup("policy").Usage = "policy `FILE`, for the settings of backends; without one, the defaults"
+	flags.Lookup("policy").Usage = "take the settings of backends from this policy `FILE`; without one, the defaults"
 	flags.Lookup("verbose").Usage = "log every record"
-	flags.StringVar(&f.run, "run", "", "`ID` of the run whose journal is in the cluster, in any case; latest is the last one that has a journal")
-	flags.StringVar(&f.journal, "journal", "", "`FILE` that the run wrote with --journal; - is stdin")
-	flags.StringSliceVar(&f.only, "only", nil, "put back this `IP` only; for more, use commas or repeat the flag")
-	flags.StringSliceVar(&f.pools, "pool", nil, "put back allocations of this `POOL` only: its name, with or without its namespace, the name of a network, or a CIDR around pools; repeatable")
+	flags.StringVar(&f.run, "run", "", "put back what the run with this `ID` released, in upper or lower case; latest is the last one that has a journal")
+	flags.StringVar(&f.journal, "journal", "", "put back what is in this `FILE`, which a run wrote with --journal; - is stdin")
+	flags.StringSliceVar(&f.only, "only", nil, "put back only this `IP`; repeatable")
+	flags.StringSliceVar(&f.pools, "pool", nil, "put back only this `POOL`: a pool, with or without its namespace, a network, or a CIDR around pools; repeatable")
 	if at.scope() == plugin.Cluster {
-		flags.StringSliceVar(&f.nodes, "node", nil, "put back allocations of pods of this `NODE` only; repeatable")
+		flags.StringSliceVar(&f.nodes, "node", nil, "put back only pods of this `NODE`; repeatable")
 	}
-	flags.BoolVar(&f.dryRun, "dry-run", false, "report what would be put back, and put back nothing")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "only show what would be put back")
 	return cmd
 }
 
@@ -88,7 +100,7 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 		return err
 	}
 	if (f.run == "") == (f.journal == "") {
-		return ipam.BadInput(errors.New("give either --run or --journal"), "the report of a run has its ID, and history lists the runs")
+		return ipam.BadInput(errors.New("restore needs either --run or --journal"), "history lists the runs, and the report of a run has its ID")
 	}
 	printing, err := f.out.options(w, f.output, false)
 	if err != nil {
@@ -181,5 +193,5 @@ func checkOnly(only []netip.Addr, journal journal.Journal) error {
 		return nil
 	}
 	return ipam.BadInput(fmt.Errorf("--only: the journal of run %s does not have %s", journal.Run.ID, strings.Join(missing, ", ")),
-		cmp.Or(meant, "to list its addresses, run it with --dry-run and without --only"))
+		cmp.Or(meant, "list its addresses with --dry-run and without --only"))
 }

@@ -3,11 +3,14 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"regexp"
 	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
@@ -22,7 +25,7 @@ import (
 //
 // The rights to save the ledger, to take the lock and to write events are not asked for,
 // because a run releases without them, and warns once of each.
-func rights(w ioStreams, c clients, opened []ipam.Backend, namespace string, p policy.Policy, logger *slog.Logger) func(context.Context, []string) reaper.Denied {
+func rights(w ioStreams, at place, c clients, opened []ipam.Backend, namespace string, p policy.Policy, logger *slog.Logger) func(context.Context, []string) reaper.Denied {
 	rules := plugin.Needs(w.backends, opened, p, plugin.Release)
 	common := [][]state.Need{
 		{{Verb: "get", Resource: "pods"}},                                // the second look
@@ -35,12 +38,12 @@ func rights(w ioStreams, c clients, opened []ipam.Backend, namespace string, p p
 		}
 		missing, err := state.Missing(ctx, c.raw, needs)
 		if err != nil {
-			logger.Debug("the rights of the account are not known", "err", err)
+			logger.Debug("cannot tell which rights the account has", "err", err)
 			return reaper.Denied{}
 		}
-		denied := reaper.Denied{All: forbidden("nothing", common, missing), Backends: make(map[string]error)}
+		denied := reaper.Denied{All: at.forbidden("nothing", common, missing), Backends: make(map[string]error)}
 		for _, name := range backends {
-			if err := forbidden("nothing of "+name, needsOf(rules[name]), missing); err != nil {
+			if err := at.forbidden("nothing of "+name, needsOf(rules[name]), missing); err != nil {
 				denied.Backends[name] = err
 			}
 		}
@@ -73,7 +76,7 @@ func needsOf(rules []rbacv1.PolicyRule) [][]state.Need {
 }
 
 // forbidden returns the error for needs of which all alternatives are missing; nil if there is none.
-func forbidden(released string, needs [][]state.Need, missing []state.Need) error {
+func (at place) forbidden(released string, needs [][]state.Need, missing []state.Need) error {
 	var verbs []string
 	for _, alternatives := range needs {
 		allowed := func(n state.Need) bool { return !slices.Contains(missing, n) }
@@ -84,6 +87,42 @@ func forbidden(released string, needs [][]state.Need, missing []state.Need) erro
 	if len(verbs) == 0 {
 		return nil
 	}
-	return errors.New("forbidden: " + released + " is released, because the account may not " + strings.Join(verbs, ", ") +
-		": the component release of the manifests, or mode: release of the chart, grants this")
+	who, grants := "the account", releaseGrants
+	if at.context != "" {
+		who, grants = strings.TrimSpace("your user "+at.user), "ask a cluster administrator for this, or release by a Job in the cluster"
+	}
+	return fmt.Errorf("forbidden: %s is released, because %s may not %s: %s", released, who, strings.Join(verbs, ", "), grants)
+}
+
+// What grants the account of an installation its rights.
+const (
+	planGrants    = "deploy/kustomize/components/plan grants this, and so does mode: plan of the Helm chart"
+	releaseGrants = "deploy/kustomize/components/release grants this, and so does mode: release of the Helm chart"
+	restoreGrants = "deploy/kustomize/components/restore grants this, and so does restore.enabled of the Helm chart"
+)
+
+// denial is how the authorizers of Kubernetes say that a right is missing.
+var denial = regexp.MustCompile(`User "([^"]*)" cannot (\w+) resource "`)
+
+// missingRight returns what to do about a right that the API server said is missing; nothing for
+// another error.
+func missingRight(err error) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return ""
+	}
+	found := denial.FindStringSubmatch(status.Status().Message)
+	if found == nil {
+		return ""
+	}
+	switch user, verb := found[1], found[2]; {
+	case !strings.HasPrefix(user, "system:serviceaccount:"):
+		return "ask a cluster administrator for this right of " + user + "; the ClusterRoles ip-reaper and ip-reaper-... of an installation have all that are needed"
+	case strings.HasSuffix(user, "-restore"):
+		return restoreGrants
+	case verb == "get" || verb == "list":
+		return planGrants
+	default:
+		return releaseGrants
+	}
 }

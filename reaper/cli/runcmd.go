@@ -24,6 +24,33 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
+const runAbout = `run compares the IPAM stores with the pods of the cluster, and reports each
+leaked address with the reason why it is kept or released. It is a dry run,
+unless the policy says dryRun: false or the command line says --dry-run=false.
+
+An address is released only if it has been leaked for the grace period, and a
+second look right before the write finds the same. A run writes a journal first,
+so restore can put back what it released.
+`
+
+const runExamples = `  # What has leaked, and what would be released? This writes nothing.
+  %[1]s run --context prod
+
+  # The same for one pool, one node, or one namespace
+  %[1]s run --context prod --pool 10.112.0.192/26
+  %[1]s run --context prod --node worker-17
+  %[1]s run --context prod -n checkout
+
+  # What if the grace period were shorter?
+  %[1]s run --context prod --grace-period 1m
+
+  # Release what is due, and what becomes due in the next two minutes
+  %[1]s run --context prod --dry-run=false --wait=2m
+
+  # A page with a map of each pool, and every entry for jq
+  %[1]s run --context prod -o html > report.html
+  %[1]s run --context prod -o json --all | jq .entries`
+
 // runFlags are the flags of the run command.
 type runFlags struct {
 	commandFlags
@@ -44,9 +71,11 @@ type runFlags struct {
 func newRun(w ioStreams, at target) *cobra.Command {
 	f := runFlags{commandFlags: commandFlags{target: at}}
 	cmd := &cobra.Command{
-		Use:   "run",
-		Short: "Find leaked addresses and, if the policy says so, release them (the default command)",
-		Args:  noArgs,
+		Use:     "run",
+		Short:   "Find leaked addresses, and release them if told to (the default)",
+		Long:    runAbout,
+		Example: fmt.Sprintf(runExamples, w.name()),
+		Args:    noArgs,
 		RunE: withEnv(w, func(ctx context.Context, _ []string) error {
 			if f.every == 0 {
 				return reap(ctx, w, f)
@@ -60,18 +89,18 @@ func newRun(w ioStreams, at target) *cobra.Command {
 	f.out.add(flags)
 	f.filters.add(flags, at.scope())
 	f.wait.add(flags)
-	flags.BoolVar(&f.remember, "remember", false, "in a dry run, save the ledger and nothing else, so that grace periods end; a run that releases always saves it")
-	flags.BoolVar(&f.all, "all", false, "report every allocation, also those in use, and fold none")
+	flags.BoolVar(&f.remember, "remember", false, "in a dry run, persist first-seen times so that grace periods can elapse; a run that releases always does")
+	flags.BoolVar(&f.all, "all", false, "list every allocation, even those in use, and fold none")
 	if at.scope() == plugin.Cluster {
-		flags.IntVar(&f.concurrency, "concurrency", defaultConcurrency, "most requests to the stores and the API server at the same time")
+		flags.IntVar(&f.concurrency, "concurrency", defaultConcurrency, "send at most this `NUMBER` of requests to the stores and the API server at the same time")
 	} else {
-		flags.DurationVar(&f.every, "every", 0, "run again and again, this `DURATION` and up to a tenth more after the end of the last run, until the program is stopped; by default, run once")
+		flags.DurationVar(&f.every, "every", 0, "run again this `DURATION`, and up to a tenth more, after each run, until the program is stopped; by default, run once")
 	}
 	flags.StringSliceVar(&f.ignoreLimits, "unsafe-ignore-limit", nil, "release even if this `LIMIT` refuses the plan: "+listOf(judge.LimitNames())+"; repeatable")
-	flags.StringVar(&f.journal, "journal", "", "write the journal to this new `FILE` too; see restore")
-	flags.StringVar(&f.pushURL, "push-url", "", "push metrics to the Prometheus Pushgateway at this `URL` when the run ends")
-	flags.StringVar(&f.metricsFile, "metrics-file", "", "write metrics to this `FILE` when the run ends, for the textfile collector of node_exporter")
-	flags.StringVar(&f.terminationLog, "termination-log", "/dev/termination-log", "write a summary of one line to this `FILE` if it exists")
+	flags.StringVar(&f.journal, "journal", "", "also write the journal to this new `FILE`, for restore --journal")
+	flags.StringVar(&f.pushURL, "push-url", "", "push metrics to the Pushgateway at this `URL` when the run ends")
+	flags.StringVar(&f.metricsFile, "metrics-file", "", "write metrics to this `FILE` when the run ends, for node_exporter's textfile collector")
+	flags.StringVar(&f.terminationLog, "termination-log", "/dev/termination-log", "write a one-line summary to this `FILE` if it exists")
 	return cmd
 }
 
@@ -85,7 +114,7 @@ func (f runFlags) check() error {
 	case f.every > 0 && f.wait.on:
 		return ipam.BadInput(errors.New("--every and --wait contradict each other"), "with --every, the next run releases what is due then")
 	case f.every > 0 && f.journal != "":
-		return ipam.BadInput(errors.New("--every: --journal names one file, and each run has a journal of its own"), "leave out --journal: --state-dir has the journals")
+		return ipam.BadInput(errors.New("--every and --journal contradict each other: each run writes a journal of its own"), "leave out --journal: --state-dir has the journals")
 	}
 	for _, name := range f.ignoreLimits {
 		if limits := judge.LimitNames(); !slices.Contains(limits, name) {
@@ -139,7 +168,7 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	found.Result.ExitCode, found.Result.Error = exitCode(ctx, runErr), oneLine(told(ctx, runErr))
 	printErr := print.Write(w.stdout, printing, found)
 	if err := writeTermination(f.terminationLog, found, runErr); err != nil {
-		logger.Warn("the termination message was not written", "err", err)
+		logger.Warn("writing the termination message failed", "err", err)
 	}
 	err = errors.Join(runErr, printErr, closeJournal())
 	figures.tell(ctx, found, err, logger)

@@ -26,7 +26,7 @@ func checkState(ctx context.Context, c clients, namespace string, writes bool, l
 	missing := state.CheckNamespace(ctx, c.core, namespace)
 	others, unread := state.OtherStates(ctx, c.raw, namespace)
 	if unread != nil {
-		logger.Debug("other state namespaces are not known", "err", unread)
+		logger.Debug("cannot tell whether other namespaces have a state", "err", unread)
 	}
 	if len(others) > 0 {
 		warnings = append(warnings, fmt.Sprintf("ip-reaper also has a ledger or a lock in namespace %s, and this command uses %s: "+

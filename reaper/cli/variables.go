@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,15 +14,18 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
-const envHelp = `ENVIRONMENT
-  Every flag but --help, --version and those that begin with --unsafe can be given as a
-  variable: IP_REAPER_DRY_RUN=false stands for --dry-run=false. A flag wins over its
-  variable, that over the policy file, that over the default. A variable IP_REAPER_...
-  that stands for no flag of any command is refused, as an unknown flag is.
-  IP_REAPER_CONTEXT selects a context for reads. Writing outside a cluster requires
-  that --context is typed.
+const environment = `Every flag can be given as a variable: IP_REAPER_DRY_RUN=false stands for
+--dry-run=false. A flag wins over its variable, the variable over the policy
+file, and the file over the default.
+
+--help, --version and the flags that begin with --unsafe must be typed, and so
+must --context for a command that writes from outside the cluster:
+IP_REAPER_CONTEXT only selects the context to read from. A variable
+IP_REAPER_... that stands for no flag of any command is refused, as an unknown
+flag is.
 `
 
 // envPrefix begins the names of the variables that stand for flags.
@@ -97,9 +102,10 @@ func checkVariables(root *cobra.Command, environ []string) error {
 		}
 		switch flag, ok := known[key]; {
 		case !ok:
-			return ipam.BadInput(fmt.Errorf("unknown variable %s", key), "see "+root.CommandPath()+" --help")
+			return ipam.BadInput(fmt.Errorf("unknown variable %s", key),
+				cmp.Or(printable.Meant(key, slices.Collect(maps.Keys(known))), "see "+root.CommandPath()+" help environment"))
 		case notFromEnv(flag):
-			return ipam.BadInput(fmt.Errorf("%s: no variable stands for --%s", key, flag), "unset it; type the flag if you mean it")
+			return ipam.BadInput(fmt.Errorf("%s: --%s must be typed", key, flag), "unset the variable")
 		}
 	}
 	return nil
@@ -113,12 +119,30 @@ func visitCommands(cmd *cobra.Command, visit func(*cobra.Command)) {
 	}
 }
 
+// seeHelp is the hint for a mistake in what was typed.
+func seeHelp(cmd *cobra.Command) string { return "see " + cmd.CommandPath() + " --help" }
+
+// flagHint is the hint for a mistake in a flag.
+func flagHint(cmd *cobra.Command, err error) string {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
+		return seeHelp(cmd)
+	}
+	var flags []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { flags = append(flags, "--"+f.Name) })
+	return cmp.Or(printable.Meant("--"+unknown.GetSpecifiedName(), flags), seeHelp(cmd))
+}
+
 // noArgs refuses arguments as a mistake in usage.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return ipam.BadInput(fmt.Errorf("unknown argument %q", args[0]), "see "+cmd.CommandPath()+" --help")
+	var commands []string
+	for _, sub := range cmd.Commands() {
+		commands = append(commands, sub.Name())
+	}
+	return ipam.BadInput(fmt.Errorf("unknown argument %q", args[0]), cmp.Or(printable.Meant(args[0], commands), seeHelp(cmd)))
 }
 
 // files requires an argument at least.
@@ -126,5 +150,5 @@ func files(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return nil
 	}
-	return ipam.BadInput(errors.New("no file is given"), cmd.CommandPath()+" FILE, or - for stdin")
+	return ipam.BadInput(fmt.Errorf("%s needs a file", cmd.Name()), cmd.CommandPath()+" FILE, or - for stdin")
 }

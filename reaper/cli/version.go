@@ -83,6 +83,6 @@ func newVersion() *cobra.Command {
 			return ipam.BadInput(fmt.Errorf("--output: unknown format %q", output), "use json")
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "print the `FORMAT` json instead of a line")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "print this `FORMAT`, json, instead of a line")
 	return cmd
 }

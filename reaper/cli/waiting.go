@@ -19,7 +19,7 @@ type waitFlag struct {
 
 // add adds the flag to a command. Without a value, it is "true".
 func (f *waitFlag) add(flags *pflag.FlagSet) {
-	flags.Var(f, "wait", "sleep until the next grace period ends, and start again; with a `DURATION`, sleep that long at most in all; --timeout does not count the sleep")
+	flags.Var(f, "wait", "sleep until the next grace period ends, then run again; a `DURATION` limits the sleep in all; --timeout does not count it")
 	flags.Lookup("wait").NoOptDefVal = "true"
 }
 

@@ -29,7 +29,7 @@ func (e *DeniedError) Error() string {
 			e.By, e.Object, exempt, e.Message)
 	}
 	if strings.HasPrefix(e.By, shippedPolicies) {
-		return fmt.Sprintf("the %s refuses to write %s; restore as another account than one that releases, such as ip-reaper-restore, and install policies and program of one version: %s",
+		return fmt.Sprintf("the %s refuses to write %s; restore with an account that does not release, such as ip-reaper-restore, and install the policies and the program in the same version: %s",
 			e.By, e.Object, e.Message)
 	}
 	return fmt.Sprintf("the %s refuses to write %s; %s, or correct what it names: %s", e.By, e.Object, exempt, e.Message)
@@ -38,7 +38,7 @@ func (e *DeniedError) Error() string {
 // exempt is what lets a run write although there is a webhook or a policy.
 const exempt = "exempt the ServiceAccount of ip-reaper in its matchConditions"
 
-// shippedPolicies begins the names of the policies in deploy/kustomize/components/admission.
+// shippedPolicies begins the names of the policies in deploy/kustomize/components.
 // The accounts of ip-reaper must not be exempt from them.
 const shippedPolicies = "ValidatingAdmissionPolicy 'ip-reaper-"
 

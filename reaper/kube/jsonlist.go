@@ -64,7 +64,7 @@ func (l *jsonList[T]) read() error {
 	case err != nil:
 		return err
 	default:
-		return fmt.Errorf("%v behind the list", token)
+		return fmt.Errorf("%v after the list", token)
 	}
 }
 
@@ -124,7 +124,7 @@ func (l *jsonList[T]) readItems() error {
 func (l *jsonList[T]) delimiter(want json.Delim) error {
 	token, err := l.values.Token()
 	if err == nil && token != want {
-		err = fmt.Errorf("%v in place of %v", token, want)
+		err = fmt.Errorf("%v instead of %v", token, want)
 	}
 	return err
 }

@@ -24,7 +24,7 @@ func TestAnswerThatIsNoWholeListIsAnError(t *testing.T) {
 	for _, tt := range []struct{ name, answer, says string }{
 		{"an empty list", `{"metadata":{"resourceVersion":"9"},"items":[]}`, ""},
 		{"an empty list of metadata", `{"kind":"PartialObjectMetadataList","metadata":{"resourceVersion":"9"},"items":null}`, ""},
-		{"with more behind it", blockList + `{}`, "behind the list"},
+		{"with more behind it", blockList + `{}`, "after the list"},
 		{"with two lists", edit(`"kind"`, `"items":[],"kind"`), "two lists"},
 		{"without a version", edit(`"9"`, `""`), "not a list: it has no resourceVersion"},
 		{"in other letters", `{"Metadata":{"ResourceVersion":"9"},"Items":[{}]}`, "not a list: it has no resourceVersion"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,26 +25,39 @@ var fromCache = version.MustParseGeneric("1.34.0")
 // versionTimeout limits the request for the version of the API server.
 const versionTimeout = 30 * time.Second
 
-// FirstAnswer waits for the first answer of an API server, to the question for its version. A
-// server that accepts connections and never answers would hold up each request until its timeout.
-// The error says that none came within the limit: a server that refuses or breaks off has its own
-// words for each request. The client is a RawClient.
+// FirstAnswer waits for the first answer of an API server, to the question for its version. The
+// error says that none came, or that the credentials are not accepted: each request of a run
+// would say the same again, or wait for its timeout. The client is a RawClient.
 func FirstAnswer(ctx context.Context, client rest.Interface, server string, limit time.Duration) error {
 	timed, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	modeOf(client).whole(timed)
-	if timed.Err() != nil && !errors.Is(ctx.Err(), context.Canceled) {
+	mode := modeOf(client)
+	mode.whole(timed)
+	var status apierrors.APIStatus
+	var failed *url.Error
+	switch err := mode.unanswered; {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return ctx.Err()
+	case timed.Err() != nil:
 		return fmt.Errorf("the API server %s did not answer within %v", server, limit)
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("the API server %s does not accept the credentials: %w", server, err)
+	case err == nil, errors.As(err, &status):
+		return nil
+	case errors.As(err, &failed):
+		return fmt.Errorf("the API server %s cannot be reached: %w", server, failed.Err)
+	default:
+		return fmt.Errorf("the API server %s cannot be reached: %w", server, err)
 	}
-	return ctx.Err()
 }
 
 // A listMode says whether the lists of an API server are read whole or in pages. It is safe
 // for concurrent use.
 type listMode struct {
-	client rest.Interface // asks for the version
-	ask    sync.Once
-	pages  atomic.Bool
+	client     rest.Interface // asks for the version
+	ask        sync.Once
+	unanswered error // of the question; nil once it was answered
+	pages      atomic.Bool
 }
 
 // whole reports whether lists are read whole, by the version of the API server. If the version is
@@ -53,7 +67,12 @@ func (m *listMode) whole(ctx context.Context) bool {
 		ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 		defer cancel()
 		var served apiversion.Info
-		data, err := Send(ctx, m.client.Get().AbsPath("/version").MaxRetries(0))
+		var data []byte
+		m.unanswered = Patiently(ctx, func(ctx context.Context) (err error) {
+			data, err = Send(ctx, m.client.Get().AbsPath("/version").MaxRetries(0))
+			return err
+		})
+		err := m.unanswered
 		if err == nil {
 			err = Decode(data, &served)
 		}

@@ -60,7 +60,7 @@ func readAnswer[T any](ctx context.Context, request *rest.Request, of Form[T]) (
 const pageSize = 500
 
 // errOnePage is the error of an answer with a part of the list.
-var errOnePage = errors.New("the answer is a page, and a list was requested")
+var errOnePage = errors.New("the answer is one page of the list")
 
 // An answerBody is the body of an answer, of which each object has at most MaxObject bytes. After an
 // error, it reads nothing: a json.Decoder forgets an error that comes with the last bytes, and

@@ -175,9 +175,9 @@ func TestWholeListEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// A server that never answers is given up. What answers, or cannot be reached, is no matter of
-// the first answer, and neither is an interrupted program.
-func TestServerThatNeverAnswersIsGivenUp(t *testing.T) {
+// A server that cannot be reached, never answers or does not know the user is given up, and an
+// interrupted program is none. What else a server answers is a matter of each request.
+func TestServerWithoutAFirstAnswerIsGivenUp(t *testing.T) {
 	hang := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 	interrupted, interrupt := context.WithCancel(t.Context())
 	interrupt()
@@ -190,7 +190,9 @@ func TestServerThatNeverAnswersIsGivenUp(t *testing.T) {
 	}{
 		{"it never answers", t.Context(), hang, 50 * time.Millisecond, "the API server a did not answer within 50ms"},
 		{"it answers", t.Context(), func(w http.ResponseWriter, _ *http.Request) { sendJSON(w, `{}`) }, time.Minute, ""},
-		{"it breaks off", t.Context(), func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, time.Minute, ""},
+		{"it forbids", t.Context(), func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }, time.Minute, ""},
+		{"it does not know the user", t.Context(), func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }, time.Minute, "the API server a does not accept the credentials: "},
+		{"it breaks off", t.Context(), func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, time.Minute, "the API server a cannot be reached: EOF"},
 		{"the program is interrupted", interrupted, hang, time.Minute, "context canceled"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -98,7 +98,7 @@ func (s *wireStream) tag() (protowire.Number, protowire.Type, error) {
 	}
 	number, kind := protowire.DecodeTag(tag)
 	if !number.IsValid() {
-		return 0, 0, fmt.Errorf("%d is no tag of a field", tag)
+		return 0, 0, fmt.Errorf("%d is not a field tag", tag)
 	}
 	return number, kind, nil
 }

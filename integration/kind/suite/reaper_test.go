@@ -24,9 +24,6 @@ func (c *cluster) install(kustomizations ...string) {
 	c.Helper()
 	dir := c.manifests()
 	for _, k := range kustomizations {
-		if k == "release" {
-			c.releases(filepath.Join(dir, "cronjob", "kustomization.yaml"))
-		}
 		c.kubectl("apply", "-k", filepath.Join(dir, "e2e", k))
 	}
 }
@@ -47,18 +44,6 @@ images:
 - {name: ghcr.io/ip-reaper/ip-reaper, newName: %s, newTag: %s}
 `, name, tag), 0o600))
 	return dir
-}
-
-// releases makes the one change that the README names.
-func (c *cluster) releases(file string) {
-	c.Helper()
-	text, err := os.ReadFile(file)
-	c.must(err)
-	changed := strings.Replace(string(text), "- ../components/plan\n", "- ../components/release\n", 1)
-	if changed == string(text) {
-		c.Fatalf("%s has no line to change:\n%s", file, text)
-	}
-	c.must(os.WriteFile(file, []byte(changed), 0o600))
 }
 
 // A lastWord is what a run leaves as its pod's termination message.

@@ -89,8 +89,10 @@ func As(c *cluster.Cluster, account string) (*rest.Config, error) {
 // Shipped reads the policies and their bindings, in the order of the files.
 func Shipped() ([]runtime.Object, error) {
 	var objects []runtime.Object
-	for _, file := range []string{"whereabouts", "overlapping", "calico", "memory", "other"} {
-		some, err := assets.Manifests("components/admission/" + file + ".yaml")
+	for _, file := range []string{
+		"admission/whereabouts", "admission/overlapping", "admission/calico", "admission/memory", "admission/other", "restore/admission",
+	} {
+		some, err := assets.Manifests("components/" + file + ".yaml")
 		if err != nil {
 			return nil, err
 		}

@@ -29,7 +29,7 @@ type Grant struct {
 // Shipped reads what an installation of a mode grants that has the roles of these
 // backends alone.
 func Shipped(mode string, backends ...string) (Grant, error) {
-	files := []string{component(mode, "core")}
+	files := []string{component(mode, "core"), component(mode, "state")}
 	for _, backend := range backends {
 		files = append(files, component(mode, backend))
 	}

@@ -108,7 +108,7 @@ func TestLostLeaseIsLeftAlone(t *testing.T) {
 	remove := func(f *fixture, _ *heldLock) {
 		f.must(f.Kube.CoordinationV1().Leases(f.namespace).Delete(f.Context(), state.LockName, metav1.DeleteOptions{}))
 	}
-	lost := "WARN the lock is lost, and this run goes on without it: "
+	lost := "WARN the lock was lost; this run goes on without it: "
 	for _, tt := range []struct {
 		name   string
 		lose   func(*fixture, *heldLock)
@@ -179,7 +179,7 @@ func TestReleaseThatFailsIsLogged(t *testing.T) {
 	k := f.holdLock(client)
 	p.Before(proxy.On("update leases"), proxy.Always(proxy.Forbidden()))
 	k.release()
-	want := "WARN the lock was not given back, and stays taken until it expires: injected: forbidden"
+	want := "WARN the lock was not released, and is held until it expires: injected: forbidden"
 	if got := k.log.next(t, "err"); got != want {
 		t.Errorf("logged %s, want %s", got, want)
 	}

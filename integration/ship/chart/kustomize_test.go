@@ -34,16 +34,15 @@ metrics: {pushURL: "http://pushgateway.monitoring.svc:9091"}
 // The chart makes the objects of Kustomize. So what integration/ship proves of these holds of
 // the chart, too.
 func TestRendersTheObjectsOfKustomize(t *testing.T) {
-	base := []string{"base", "template"}
 	for _, tt := range []struct {
 		name   string
 		values string
 		want   []kustomization
 	}{
 		{"plan", "", []kustomization{{[]string{"cronjob"}, nil}}},
-		{"release", "mode: release", []kustomization{{base, []string{"release"}}}},
+		{"release", "mode: release", []kustomization{{[]string{"cronjob"}, []string{"release"}}}},
 		{"outage", "outage: {enabled: true}", []kustomization{{[]string{"cronjob"}, nil}, {[]string{"job"}, nil}}},
-		{"restore", "mode: release\nrestore: {enabled: true}", []kustomization{{base, []string{"release", "restore"}}}},
+		{"restore", "mode: release\nrestore: {enabled: true}", []kustomization{{[]string{"cronjob"}, []string{"release", "restore"}}}},
 		{"openshift", "openshift: {enabled: true}\noutage: {enabled: true}", []kustomization{
 			{[]string{"cronjob"}, []string{"openshift"}}, {[]string{"job"}, []string{"openshift"}},
 		}},
@@ -57,7 +56,7 @@ func TestRendersTheObjectsOfKustomize(t *testing.T) {
 		{
 			"all of it", "mode: release\noutage: {enabled: true}\n" + etcdValues + metricsValues,
 			[]kustomization{
-				{base, []string{"release", "calico-etcd", "metrics"}},
+				{[]string{"cronjob"}, []string{"release", "calico-etcd", "metrics"}},
 				{[]string{"job"}, []string{"calico-etcd", "metrics"}},
 			},
 		},

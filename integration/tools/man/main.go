@@ -7,6 +7,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -26,7 +27,7 @@ func main() {
 // write writes the pages. Their date is that of SOURCE_DATE_EPOCH, or else today.
 func write(args []string) error {
 	if len(args) != 2 {
-		return fmt.Errorf("%d arguments are given, 2 are required: VERSION DIR", len(args))
+		return errors.New("man needs exactly two arguments: VERSION DIR")
 	}
 	if err := os.MkdirAll(args[1], 0o755); err != nil {
 		return err

@@ -178,7 +178,7 @@ func (t *tenure) end(ctx context.Context) {
 	err := kube.Patiently(ctx, func(ctx context.Context) error { return t.update(ctx, "") })
 	switch {
 	case err != nil:
-		t.logger.Warn("the lock was not given back, and stays taken until it expires", "lock", t.name, "err", err)
+		t.logger.Warn("the lock was not released, and is held until it expires", "lock", t.name, "err", err)
 	case t.newOwner != "": // without a new owner, an earlier try freed the lease
 		t.warnOfLoss()
 	}
@@ -186,7 +186,7 @@ func (t *tenure) end(ctx context.Context) {
 
 // warnOfLoss logs that the run goes on without the lock.
 func (t *tenure) warnOfLoss() {
-	t.logger.Warn("the lock is lost, and this run goes on without it", "lock", t.name, "holder", t.newOwner)
+	t.logger.Warn("the lock was lost; this run goes on without it", "lock", t.name, "holder", t.newOwner)
 }
 
 // update writes the lease with a holder: this tenure's to renew it, or none to free it.

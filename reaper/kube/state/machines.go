@@ -99,7 +99,7 @@ func servedVersion(ctx context.Context, client rest.Interface, group, resource s
 			return "", fmt.Errorf("list the resources of %s/%s: %w", group, version, err)
 		}
 		if served.Kind != "APIResourceList" || served.GroupVersion != group+"/"+version {
-			return "", fmt.Errorf("list the resources of %s/%s: the answer is no list of its resources", group, version)
+			return "", fmt.Errorf("list the resources of %s/%s: the answer is not a list of its resources", group, version)
 		}
 		if slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Name == resource }) {
 			return version, nil
@@ -119,7 +119,7 @@ func versionsOf(ctx context.Context, client rest.Interface, group string) ([]str
 		return slices.IndexFunc(served.Groups, func(g metav1.APIGroup) bool { return g.Name == name })
 	}
 	if served.Kind != "APIGroupList" || at("apps") < 0 { // every API server has it
-		return nil, errors.New("list the API groups: the answer is no complete list: it lacks apps")
+		return nil, errors.New("list the API groups: the answer is incomplete: it lacks apps")
 	}
 	i := at(group)
 	if i < 0 {

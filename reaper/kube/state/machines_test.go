@@ -111,15 +111,15 @@ func TestNoVirtualMachinesOnlyIfTheAPIServerSaysSo(t *testing.T) {
 		{"only its operator is", groups(appsGroup, `{"name": "kubevirt.io", "versions": [{"version": "v1"}], "preferredVersion": {"version": "v1"}}`), resources("kubevirt.io/v1", "kubevirts"), nil, ""},
 		{"no virtual machine", groups(appsGroup, kubevirtGroup), there, say(machineList("")), ""},
 
-		{"no word of its own groups", groups(), nil, nil, "no complete list"},
-		{"no list of groups", say(`{"groups": [` + appsGroup + `]}`), nil, nil, "no complete list"},
+		{"no word of its own groups", groups(), nil, nil, "incomplete"},
+		{"no list of groups", say(`{"groups": [` + appsGroup + `]}`), nil, nil, "incomplete"},
 		{"a proxy knows no groups", plain(http.StatusNotFound), nil, nil, "list the API groups"},
 		{"groups are forbidden", inJSON.refuse(apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no"))), nil, nil, "list the API groups"},
 		{"a group without a version", groups(appsGroup, `{"name": "kubevirt.io"}`), nil, nil, "kubevirt.io has no version"},
 
 		{"a proxy knows no resources", groups(appsGroup, kubevirtGroup), plain(http.StatusNotFound), nil, "list the resources of kubevirt.io/v1"},
-		{"resources of another group", groups(appsGroup, kubevirtGroup), resources("apps/v1", "deployments"), nil, "no list of its resources"},
-		{"no list of resources", groups(appsGroup, kubevirtGroup), say(`{"groupVersion": "kubevirt.io/v1"}`), nil, "no list of its resources"},
+		{"resources of another group", groups(appsGroup, kubevirtGroup), resources("apps/v1", "deployments"), nil, "not a list of its resources"},
+		{"no list of resources", groups(appsGroup, kubevirtGroup), say(`{"groupVersion": "kubevirt.io/v1"}`), nil, "not a list of its resources"},
 
 		{"no right to list", groups(appsGroup, kubevirtGroup), there, inJSON.refuse(apierrors.NewForbidden(machines, "", errors.New("no"))), "is forbidden"},
 		{"not found, but served", groups(appsGroup, kubevirtGroup), there, inJSON.refuse(apierrors.NewNotFound(machines, "")), "not found"},

@@ -1,13 +1,13 @@
 {{/*
-The policy of all Jobs. Takes root and release.
+The policy of all Jobs.
 */}}
 {{- define "ip-reaper.policy" -}}
-{{- $policy := dict "apiVersion" "ip-reaper/v1alpha1" "kind" "ReapPolicy" "dryRun" (not .release) -}}
-{{- range $field, $value := .root.Values.policy -}}
+{{- $policy := dict "apiVersion" "ip-reaper/v1alpha1" "kind" "ReapPolicy" -}}
+{{- range $field, $value := .Values.policy -}}
   {{- $_ := set $policy $field $value -}}
 {{- end -}}
 {{- $backends := dict -}}
-{{- range $name, $backend := .root.Values.backends -}}
+{{- range $name, $backend := .Values.backends -}}
   {{- $settings := dict -}}
   {{- range $field := list "enabled" "resources" "unknownFields" -}}
     {{- if hasKey $backend $field -}}
