@@ -28,7 +28,7 @@ func (f *fixture) exhaust(n plugin.Network, pods string) (given []string) {
 // networkOf makes a dry run, and returns its only network of Whereabouts.
 func (f *fixture) networkOf() reap.Network {
 	f.Helper()
-	report := f.mustReap(reap.ExitDone, "", "--dry-run", "--unsafe-ignore-limit=maxFraction").report
+	report := f.mustReap(reap.ExitDone, "", "--dry-run", "--unsafe-ignore-limit=maxFraction,noPods").report
 	all := slices.DeleteFunc(slices.Clone(report.Networks), func(n reap.Network) bool { return n.Backend != "whereabouts" })
 	if len(all) != 1 {
 		f.Fatalf("networks %+v, want one", all)

@@ -34,7 +34,7 @@ func (f *filterFlags) add(flags *pflag.FlagSet, scope plugin.Scope) {
 	if scope == plugin.Cluster { // on a node, all are of this node
 		flags.StringSliceVar(&s.Nodes, "node", nil, "only pods of this `NODE`; repeatable")
 	}
-	flags.StringSliceVar(&s.Pools, "pool", nil, "only this `POOL`: its name, with or without its namespace, the name of a network, or a CIDR around pools; repeatable")
+	flags.StringSliceVar(&s.Pools, "pool", nil, "only this `POOL`: a pool, with or without its namespace, a network, or a CIDR around pools; repeatable")
 	flags.StringSliceVar(&s.Backends, "backend", nil, "only this `BACKEND`; repeatable")
 	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "pods in all namespaces, which is the default")
 }
@@ -58,8 +58,7 @@ func (f *filterFlags) selection(plugins []plugin.Plugin) (judge.Selection, error
 	known := backendNames(plugins)
 	for _, name := range s.Backends {
 		if !slices.Contains(known, name) {
-			return s, ipam.BadInput(fmt.Errorf("--backend: no backend named %q", name),
-				cmp.Or(printable.Meant(name, known), "the backends are "+strings.Join(known, ", ")))
+			return s, ipam.BadInput(fmt.Errorf("--backend: no backend named %q", name), cmp.Or(printable.Meant(name, known), "the backends are "+strings.Join(known, ", ")))
 		}
 	}
 	return s, nil

@@ -70,10 +70,10 @@ func newRestore(w ioStreams, at target) *cobra.Command {
 	f.out.add(flags)
 	flags.Lookup("policy").Usage = "take the settings of backends from this policy `FILE`; without one, the defaults"
 	flags.Lookup("verbose").Usage = "log every record"
-	flags.StringVar(&f.run, "run", "", "put back what the run with this `ID` released, in upper or lower case; latest is the last run that has a journal")
+	flags.StringVar(&f.run, "run", "", "put back what the run with this `ID` released, in upper or lower case; latest is the last one that has a journal")
 	flags.StringVar(&f.journal, "journal", "", "put back what is in this `FILE`, which a run wrote with --journal; - is stdin")
 	flags.StringSliceVar(&f.only, "only", nil, "put back only this `IP`; repeatable")
-	flags.StringSliceVar(&f.pools, "pool", nil, "put back only this `POOL`: its name, with or without its namespace, the name of a network, or a CIDR around pools; repeatable")
+	flags.StringSliceVar(&f.pools, "pool", nil, "put back only this `POOL`: a pool, with or without its namespace, a network, or a CIDR around pools; repeatable")
 	if at.scope() == plugin.Cluster {
 		flags.StringSliceVar(&f.nodes, "node", nil, "put back only pods of this `NODE`; repeatable")
 	}
