@@ -27,14 +27,14 @@ The environment variables of the container.
   valueFrom:
     fieldRef:
       fieldPath: metadata.namespace
-# The pod's name leads to its Job, on which the run writes its summary as an event.
+# The run finds its Job by this, and writes its summary there as an event.
 - name: POD_NAME
   valueFrom:
     fieldRef:
       fieldPath: metadata.name
 {{- with .Values.goMemLimit }}
-# The Go runtime collects garbage more often as the memory approaches this limit,
-# which is below the container's.
+# Just below the container's memory limit: the Go runtime collects garbage more often as it comes
+# close.
 - name: GOMEMLIMIT
   value: {{ . }}
 {{- end }}

@@ -6,9 +6,9 @@ the exit codes that are not tried again.
 {{- define "ip-reaper.cronjob" -}}
 {{- $values := .root.Values -}}
 timeZone: {{ $values.timeZone | quote }}
-# A Job ends only when its pod is gone. If the pod's node has died, the Job blocks
-# the next start until the node is back, deleted or tainted out-of-service, or until
-# the pod is deleted by force.
+# A Job ends only when its pod is gone. If the pod's node has died, the Job blocks the next
+# start until the node is back, deleted or tainted out-of-service, or the pod is
+# force-deleted.
 concurrencyPolicy: Forbid
 startingDeadlineSeconds: {{ $values.startingDeadlineSeconds }}
 successfulJobsHistoryLimit: {{ $values.successfulJobsHistoryLimit }}
@@ -18,7 +18,7 @@ jobTemplate:
     labels:
       {{- include "ip-reaper.jobLabels" . | nindent 6 }}
   spec:
-    # This must be longer than --timeout, so that a run ends by itself and reports.
+    # Longer than --timeout, so that a run ends by itself and reports.
     activeDeadlineSeconds: {{ .deadline }}
     backoffLimit: {{ .retries }}
     ttlSecondsAfterFinished: {{ $values.ttlSecondsAfterFinished }}
@@ -29,7 +29,7 @@ jobTemplate:
         onPodConditions:
         - type: DisruptionTarget
           status: "True"
-      # Another try would fail in the same way.
+      # A retry would fail in the same way.
       - action: FailJob
         onExitCodes:
           containerName: ip-reaper

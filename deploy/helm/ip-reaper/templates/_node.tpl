@@ -34,8 +34,8 @@ configurations.
 serviceAccountName: {{ $name }}
 automountServiceAccountToken: {{ $values.node.apiServer }}
 enableServiceLinks: false
-# A pod that frees addresses must not wait for one. Azure CNS listens on the node's
-# localhost, too.
+# A pod that frees addresses must not wait for one. And Azure CNS listens on the node's
+# localhost.
 hostNetwork: true
 dnsPolicy: Default
 {{- with $values.imagePullSecrets }}
@@ -43,8 +43,8 @@ dnsPolicy: Default
 {{- end }}
 nodeSelector:
   {{- merge (dict "kubernetes.io/os" "linux") $values.node.nodeSelector | toYaml | nindent 2 }}
-# Virtual nodes have no container runtime. They are tainted, which keeps no pod away that
-# tolerates every taint.
+# Virtual nodes have no container runtime. Their taint does not keep away a pod that
+# tolerates all taints.
 affinity:
   nodeAffinity:
     requiredDuringSchedulingIgnoredDuringExecution:
@@ -79,8 +79,8 @@ containers:
   - node
   - --every={{ $values.node.every }}
   - --policy=/etc/ip-reaper/policy.yaml
-  # Without this, the grace periods of dry runs would never end. A run that releases
-  # remembers in any case.
+  # Persist first-seen times, so that grace periods can elapse. A run that releases always
+  # does.
   - --remember
   {{- if $values.node.apiServer }}
   - --pods=api
@@ -94,8 +94,7 @@ containers:
     valueFrom:
       fieldRef:
         fieldPath: spec.nodeName
-  # A container runtime that does not have the sandbox of this pod is not this pod's, and
-  # the program refuses it.
+  # The program refuses a container runtime that does not have the sandbox of this pod.
   - name: POD_UID
     valueFrom:
       fieldRef:
@@ -108,8 +107,8 @@ containers:
   - name: CONTAINER_RUNTIME_ENDPOINT
     value: unix://{{ $values.node.runtimeSocket }}
   {{- with $values.node.goMemLimit }}
-  # The Go runtime collects garbage more often as the memory approaches this limit, which
-  # is below the container's.
+  # Just below the container's memory limit: the Go runtime collects garbage more often as
+  # it comes close.
   - name: GOMEMLIMIT
     value: {{ . }}
   {{- end }}
@@ -120,7 +119,7 @@ containers:
   securityContext:
     allowPrivilegeEscalation: false
     readOnlyRootFilesystem: true
-    # Root without a capability is the owner of the files of root, and no more.
+    # Root without capabilities: the owner of root's files, and no more.
     capabilities:
       drop: [ALL]
   terminationMessagePolicy: FallbackToLogsOnError
@@ -131,26 +130,26 @@ containers:
   # Ledger, journals and lock of this node.
   - name: state
     mountPath: /var/lib/ip-reaper
-  # The leases in networks, and what libcni knows of attachments in results. What the node
-  # mounts there later is seen here too.
+  # The leases (networks) and libcni's cache of attachments (results). What the node mounts
+  # there later appears here too.
   - name: cni
     mountPath: /var/lib/cni
     mountPropagation: HostToContainer
-  # Which networks are the container runtime's, and where their data folders are. This is
-  # where the program looks, wherever the node has them.
+  # Which networks are the container runtime's, and where their data folders are. The program
+  # looks here, wherever the node has them.
   - name: conf
     mountPath: /etc/cni/net.d
     readOnly: true
-  # Whether the network namespace of a sandbox still exists.
+  # Does the network namespace of a sandbox still exist?
   - name: netns
     mountPath: /var/run/netns
     readOnly: true
     mountPropagation: HostToContainer
   {{- if $shared }}
-  # The socket alone: the folder has much else. If it is made anew, so must be the pod.
+  # Only the socket: the folder has much else. If the socket is recreated, recreate the pod.
   {{- else }}
-  # The folder, not the socket: a runtime that restarts makes another socket. What is
-  # unmounted in it is unmounted here too.
+  # The folder, not the socket: a runtime that restarts makes a new socket. What is unmounted
+  # there is unmounted here too.
   {{- end }}
   - name: runtime
     mountPath: {{ $runtime }}

@@ -45,8 +45,8 @@ containers:
     readOnlyRootFilesystem: true
     capabilities:
       drop: [ALL]
-  # The run writes its summary to the termination message. If it could not, the end
-  # of its log is used.
+  # The run writes its summary to the termination message. If it cannot, the end of its log is
+  # used.
   terminationMessagePolicy: FallbackToLogsOnError
   volumeMounts:
   {{- if include "ip-reaper.etcdSecret" .root }}

@@ -35,8 +35,7 @@ The rules of the Role. Takes an account.
 */}}
 {{- define "ip-reaper.rules.local" -}}
 {{- if .release -}}
-# RBAC cannot limit a creation by name, because it does not know the name yet. It
-# cannot limit the journals by name either, because they are named by their runs.
+# RBAC cannot limit a creation by name, nor the journals, which are named after their runs.
 - apiGroups: [""]
   resources: [configmaps]
   verbs: [create, list, delete]
@@ -46,7 +45,7 @@ The rules of the Role. Takes an account.
   resources: [configmaps]
   verbs: [list]
 {{ end -}}
-# The ledger has since when each allocation has been ownerless.
+# The ledger knows since when each allocation has been ownerless.
 - apiGroups: [""]
   resources: [configmaps]
   resourceNames: [ip-reaper-ledger]
