@@ -8,11 +8,20 @@ CALICO_ASSETS := $(BIN)/calico-ipam $(BIN)/calicoctl $(BIN)/kube-controllers
 BENCH_ASSETS := $(DEMO_ASSETS) $(CALICO_ASSETS) $(BIN)/whereabouts-reconciler $(BIN)/whereabouts-reconciler-map
 ASSETS := $(DEMO_ASSETS) $(CALICO_ASSETS) $(BIN)/host-local $(BIN)/pushgateway $(BIN)/promtool
 
+# The parts are built side by side, unless -j says how many jobs there are. Other goals, and
+# several of them, may not go side by side.
+ifneq ($(filter assets demo test ship exhaustive versions gobench bench bench-short,$(MAKECMDGOALS)),)
+ifeq ($(strip $(words $(MAKECMDGOALS)) $(filter -j% --jobs%,$(MAKEFLAGS))),1)
+MAKEFLAGS += -j3
+endif
+endif
+
 # The modules that hold code of ours, and the ones that only pin tools.
 empty :=
 space := $(empty) $(empty)
-MODULES := . integration $(TOOLS)/image
-TOOL_MODULES := $(filter-out $(MODULES),$(patsubst %/go.mod,%,$(wildcard $(TOOLS)/*/go.mod)))
+TOOL_MODULES := $(patsubst %/go.mod,%,$(wildcard $(TOOLS)/*/go.mod))
+MODULES := . integration $(foreach module,$(TOOL_MODULES),$(if $(wildcard $(module)/*.go $(module)/*/*.go),$(module)))
+TOOL_MODULES := $(filter-out $(MODULES),$(TOOL_MODULES))
 
 # The folders of integration whose tests make ship runs, and those whose tests run the engine in
 # their own process, which make exhaustive runs with the race detector. The others run the binary,
@@ -49,7 +58,7 @@ KUBERNETES_MINOR := $(shell echo '$(call kubernetes_version,kubernetes)' | sed '
 VERSIONS ?= $(sort $(KUBERNETES_MINOR) $(patsubst $(TOOLS)/kubernetes-%/go.mod,%,$(wildcard $(TOOLS)/kubernetes-*/go.mod)))
 
 # build_tool builds package $(2) of the tools module $(1) as the target.
-build_tool = cd $(TOOLS)/$(1) && CGO_ENABLED=0 go build -trimpath -ldflags "$(or $(3),-s -w)" -o "$(CURDIR)/$@" $(2) && touch "$(CURDIR)/$@"
+build_tool = @echo "building $@" && cd $(TOOLS)/$(1) && CGO_ENABLED=0 go build -trimpath -ldflags "$(or $(3),-s -w)" -o "$(CURDIR)/$@" $(2) && touch "$(CURDIR)/$@"
 
 # go_build builds the program. grpcnotrace leaves out a page for browsers whose
 # templates would make the program a third larger.
@@ -194,9 +203,12 @@ demo: $(DEMO_ASSETS) $(BIN)/ip-reaper ## Play an outage and its end on a real AP
 	@cd integration && CGO_ENABLED=0 go build -o bin/demo ./demo && exec bin/demo
 
 .PHONY: check
-check: ## Check format, vet and test the root module; builds no real parts
+check: ## Check format, vet all modules, and test the root module; builds no real parts
 	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "gofmt -w is needed for:"; echo "$$unformatted"; exit 1; }
-	go vet ./...
+	@failed=0; for module in $(MODULES); do \
+		echo "go vet ./...   # in $$module"; \
+		(cd $$module && go vet ./...) || failed=1; \
+	done; exit $$failed
 	go test -short ./...
 
 # The race detector needs cgo and thereby a C compiler that can link.
@@ -288,7 +300,7 @@ fuzz: ## Run each fuzz target for FUZZTIME (20s)
 
 .PHONY: gobench
 gobench: assets $(BIN)/ip-reaper ## Run the Go benchmarks that match BENCH (all)
-	@for module in $(MODULES); do \
+	@for module in . integration; do \
 		(cd $$module && go test -run '^$$' -bench '$(BENCH)' -benchmem ./...) || exit 1; \
 	done
 

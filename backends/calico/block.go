@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -18,6 +19,7 @@ import (
 type block struct {
 	object
 	cidr netip.Prefix
+	node string // Calico's name of the node that has the block; empty if none has
 
 	allocations []*int            // by ordinal: an index into attributes; nil if the address is free
 	unallocated []int             // the free ordinals; the plugin takes from the head
@@ -34,6 +36,7 @@ func readBlock(o object) (block, error) {
 	b := block{object: o}
 	var fields struct {
 		CIDR        string            `json:"cidr"`
+		Affinity    string            `json:"affinity"`
 		Allocations []*int            `json:"allocations"`
 		Unallocated []int             `json:"unallocated"`
 		Attributes  []json.RawMessage `json:"attributes"`
@@ -49,6 +52,9 @@ func readBlock(o object) (block, error) {
 		return b, fmt.Errorf("cidr: %q is not a CIDR", fields.CIDR)
 	}
 	b.cidr = cidr
+	if node, ok := strings.CutPrefix(fields.Affinity, affineNode); ok {
+		b.node = node
+	}
 	b.allocations, b.unallocated, b.attributes = fields.Allocations, fields.Unallocated, fields.Attributes
 	b.sequence, b.sequences, b.deleted = fields.Sequence, fields.Sequences, fields.Deleted
 	b.readable = make([]attribute, len(b.attributes))
@@ -59,6 +65,10 @@ func readBlock(o object) (block, error) {
 	}
 	return b, b.check()
 }
+
+// affineNode begins the affinity of a block that a node has. That of a load balancer
+// begins otherwise.
+const affineNode = "host:"
 
 // maxHostBits is the largest size of a block that readBlock accepts. Calico's
 // largest block has 12 host bits (validation of spec.blockSize: /20 and /116).

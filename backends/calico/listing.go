@@ -78,6 +78,7 @@ func reduceBlock(o object) any {
 		Pool: ipam.Pool{
 			Name:        b.cidr.String(),
 			Range:       b.cidr,
+			Node:        b.node,
 			Capacity:    big.NewInt(int64(len(b.allocations))),
 			Allocations: make([]ipam.Allocation, 0, len(b.allocations)-len(b.unallocated)),
 		},
@@ -149,6 +150,9 @@ func (l *listing) finish(b *listedBlock) ipam.Pool {
 			a.Unreadable = l.unreadableReason(a.Group)
 		}
 		a.Protected = l.protection(a.IP)
+	}
+	if node, ok := l.nodes[b.Node]; ok {
+		b.Node = node
 	}
 	if len(b.Allocations) > 0 {
 		b.Protected = l.wholeProtection(b)

@@ -154,8 +154,8 @@ func TestOfflineNamesNodesAsKubernetesDoes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			found, _ := Offline(tt.docs)
 			for pool, err := range found.List(t.Context()) {
-				if err != nil || pool.Allocations[0].Owner.Node != tt.want {
-					t.Errorf("node %q, %v, want %q", pool.Allocations[0].Owner.Node, err, tt.want)
+				if err != nil || pool.Allocations[0].Owner.Node != tt.want || pool.Node != tt.want {
+					t.Errorf("node %q, of the block %q, %v, want %q", pool.Allocations[0].Owner.Node, pool.Node, err, tt.want)
 				}
 			}
 		})

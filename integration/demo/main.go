@@ -4,7 +4,7 @@
 // ip-reaper. It needs no cluster and no root, takes under half a minute, and
 // leaves nothing behind, also when it is interrupted.
 //
-// It exits with 0 only if every step turned out as told.
+// It exits with 0 only if every step behaved as expected.
 package main
 
 import (

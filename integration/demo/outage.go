@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -18,33 +16,32 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-const policy = `apiVersion: ip-reaper/v1alpha1
-kind: ReapPolicy
-gracePeriod: 0s   # the operator knows that the node is gone; a CronJob waits 15m
-minAge: 0s        # and that no pod is starting; a CronJob spares what is younger than 5m
-`
-
-const entries = `go-template={{range $offset, $e := .spec.allocations}}{{$offset}}  {{$e.podref}}{{"\n"}}{{end}}`
+// owners prints the pods that have addresses of a pool.
+const owners = `go-template={{range .spec.allocations}}{{println .podref}}{{end}}`
 
 // run shows the outage and its end on a cluster of its own.
 func run(ctx context.Context, out io.Writer, reaper *reap.Reaper) (err error) {
 	began := time.Now()
 	d := &demo{out: out, reaper: reaper, deployment: newPods()}
-	d.step("A cluster of our own")
-	d.say("Starting a real etcd and a real API server. There is no kubelet and no controller\n" +
-		"here: this program acts as them and as Multus. Addresses are given by the real\n" +
-		"whereabouts plugin.")
-	if d.cluster, err = cluster.Start(ctx, cluster.Options{}); err != nil {
+	d.step("Start a cluster")
+	d.say("Starting a real etcd and a real API server. There are no kubelets and no\n" +
+		"controllers: this program stands in for them and for Multus. The real\n" +
+		"whereabouts plugin hands out the addresses.")
+	attachments, err := cluster.NetworkAttachmentCRD()
+	if err != nil {
+		return err
+	}
+	if d.cluster, err = cluster.Start(ctx, cluster.Options{CRDs: []string{attachments}}); err != nil {
 		return err
 	}
 	defer func() {
 		err = errors.Join(err, d.cluster.Stop())
 		if err == nil {
-			d.say("API server and etcd are stopped, %s is removed. That took %.0f seconds.",
-				d.cluster.Dir, time.Since(began).Seconds())
+			d.say("Stopped the API server and etcd, and removed their files. The demo took %.0f s.",
+				time.Since(began).Seconds())
 		}
 	}()
-	d.say("It keeps everything in %s.", d.cluster.Dir)
+	d.say("All files are in %s.", d.cluster.Dir)
 	return d.outage(ctx)
 }
 
@@ -62,15 +59,23 @@ func (d *demo) outage(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	d.say("\nEvery step turned out as told.")
+	d.say("\nAll steps behaved as expected.")
 	return nil
 }
 
 // fill lets five pods take five addresses.
 func (d *demo) fill(ctx context.Context) error {
-	d.step("Five pods take the five addresses of a network")
-	d.say("The network hands out %s to %s of %s.\n", network.RangeStart, network.RangeEnd, network.Range)
-	if err := d.cluster.CreateNamespace(ctx, namespace); err != nil {
+	d.step("Five pods take all five addresses of a network")
+	d.say("The network hands out %s to %s.\n", network.RangeStart, network.RangeEnd)
+	config := fmt.Sprintf(`{"cniVersion":"1.0.0","name":%q,"type":"macvlan","ipam":{"type":"whereabouts","range":%q,"range_start":%q,"range_end":%q}}`,
+		network.Name, network.Range, network.RangeStart, network.RangeEnd)
+	if err := errors.Join(
+		d.cluster.CreateNamespace(ctx, stateNamespace),
+		d.cluster.CreateNamespace(ctx, namespace),
+	); err != nil {
+		return err
+	}
+	if err := d.cluster.CreateNetwork(ctx, namespace, network.Name, config); err != nil {
 		return err
 	}
 	for _, node := range []string{"worker-1", "worker-2"} {
@@ -83,8 +88,8 @@ func (d *demo) fill(ctx context.Context) error {
 			return err
 		}
 	}
-	d.say("\nThe pool keeps them by their distance from %s:\n", strings.TrimSuffix(network.Range, "/27"))
-	if err := d.kubectl(ctx, "-n", cluster.PoolNamespace, "get", "ippools.whereabouts.cni.cncf.io", pool, "-o", "yaml"); err != nil {
+	d.say("\nThe pool stores each one under its offset from %s:\n", strings.TrimSuffix(network.Range, "/27"))
+	if err := d.kubectl(ctx, "-n", cluster.PoolNamespace, "get", "ippools", pool, "-o", "yaml"); err != nil {
 		return err
 	}
 	return d.checkOffsets(ctx, "4", "5", "6", "7", "8")
@@ -93,8 +98,8 @@ func (d *demo) fill(ctx context.Context) error {
 // crash takes a node down, with its pods, and brings it back without them.
 func (d *demo) crash(ctx context.Context) error {
 	d.step("worker-2 crashes")
-	d.say("Its kubelet is gone, so no CNI DEL is called. The operator deletes its two pods by\n" +
-		"force; worker-2 reboots and knows nothing of them.\n")
+	d.say("Its kubelet is gone, so nothing calls CNI DEL. The operator force-deletes its\n" +
+		"two pods. When worker-2 is back, it knows nothing of them.\n")
 	if err := d.cluster.SetNodeReady(ctx, "worker-2", false); err != nil {
 		return err
 	}
@@ -111,7 +116,7 @@ func (d *demo) crash(ctx context.Context) error {
 // exhaust lets the deployment make new pods, for which nothing is left.
 func (d *demo) exhaust(ctx context.Context) error {
 	d.step("The pool is exhausted")
-	d.say("The deployment replaces the two pods. The first of them asks for its address:\n")
+	d.say("The deployment replaces the two pods. The first replacement asks for an address:\n")
 	for _, a := range d.replacements {
 		if err := d.create(ctx, a); err != nil {
 			return err
@@ -126,8 +131,8 @@ func (d *demo) exhaust(ctx context.Context) error {
 	if !errors.As(err, &refused) || !strings.Contains(refused.Msg, "Could not allocate IP in range") {
 		return fmt.Errorf("want that no address is left: %w", err)
 	}
-	d.say("\nBoth hang, though only three addresses are in use:\n")
-	if err := d.kubectl(ctx, "-n", namespace, "get", "pods", "-o", "wide"); err != nil {
+	d.say("\nBoth replacements hang, although only three addresses are in use:\n")
+	if err := d.kubectl(ctx, "-n", namespace, "get", "pods"); err != nil {
 		return err
 	}
 	return d.checkOffsets(ctx, "4", "5", "6", "7", "8")
@@ -136,15 +141,14 @@ func (d *demo) exhaust(ctx context.Context) error {
 // dryRun shows what ip-reaper would do, and that it did nothing.
 func (d *demo) dryRun(ctx context.Context) error {
 	d.step("What would ip-reaper do?")
-	d.say("A policy that does not say dryRun: false is a dry run.\n")
-	if err := d.write("policy.yaml", policy); err != nil {
-		return err
-	}
+	d.say("A run is a dry run unless it is told to release. The operator knows that\n" +
+		"worker-2 was down, and skips the wait: by default, an address must have been\n" +
+		"allocated for 5 minutes, and without an owner for 15.\n")
 	before, err := d.cluster.Versions(ctx)
 	if err != nil {
 		return err
 	}
-	report, err := d.reap(ctx, "policy.yaml")
+	report, err := d.reap(ctx)
 	if err != nil {
 		return err
 	}
@@ -160,25 +164,22 @@ func (d *demo) dryRun(ctx context.Context) error {
 	if diff := cmp.Diff(before, after); diff != "" {
 		return fmt.Errorf("the dry run wrote (-before +after):\n%s", diff)
 	}
-	d.say("\nNothing was written: of %d objects in the cluster each has the version it had.", len(after))
+	d.say("\nNothing was written: all %d objects in the cluster have the versions they had.", len(after))
 	return nil
 }
 
 // release lets ip-reaper do it.
 func (d *demo) release(ctx context.Context) error {
-	d.step("Now for real")
+	d.step("Release them")
 	before, err := d.allocations(ctx)
 	if err != nil {
 		return err
 	}
-	if err := d.write("release.yaml", policy+"dryRun: false\n"); err != nil {
+	if _, err := d.reap(ctx, "--dry-run=false"); err != nil {
 		return err
 	}
-	if _, err := d.reap(ctx, "release.yaml"); err != nil {
-		return err
-	}
-	d.say("\nThe pool has room:\n")
-	if err := d.kubectl(ctx, "-n", cluster.PoolNamespace, "get", "ippools.whereabouts.cni.cncf.io", pool, "-o", entries); err != nil {
+	d.say("\nThe pool has room again:\n")
+	if err := d.kubectl(ctx, "-n", cluster.PoolNamespace, "get", "ippools", pool, "-o", owners); err != nil {
 		return err
 	}
 	for _, a := range d.victims {
@@ -196,7 +197,7 @@ func (d *demo) release(ctx context.Context) error {
 
 // recover lets the new pods ask again, and looks at the old ones.
 func (d *demo) recover(ctx context.Context) error {
-	d.step("The new pods start, the old ones noticed nothing")
+	d.step("The new pods start, and the old ones never noticed")
 	before, err := d.allocations(ctx)
 	if err != nil {
 		return err
@@ -210,7 +211,7 @@ func (d *demo) recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.say("\nThe three pods that ran all the time still hold their addresses, in the pool and in\n" +
+	d.say("\nThe three pods that never stopped still have their addresses, in the pool and in\n" +
 		"their status:\n")
 	for _, a := range d.survivors {
 		key := offset(a.ip)
@@ -220,15 +221,4 @@ func (d *demo) recover(ctx context.Context) error {
 		d.show(fmt.Sprintf("%s  %s\n", a.ip, a.name))
 	}
 	return d.checkOffsets(ctx, "4", "5", "6", "7", "8")
-}
-
-// write writes a file and shows it.
-func (d *demo) write(name, text string) error {
-	if err := os.WriteFile(filepath.Join(d.cluster.Dir, name), []byte(text), 0o600); err != nil {
-		return err
-	}
-	d.command("cat " + name)
-	d.show(text)
-	fmt.Fprintln(d.out)
-	return nil
 }

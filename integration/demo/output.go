@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
@@ -37,19 +37,45 @@ func (d *demo) step(title string) {
 
 // say prints a text, wrapped as it is given.
 func (d *demo) say(format string, args ...any) {
-	fmt.Fprintf(d.out, format+"\n", args...)
+	fmt.Fprintf(d.out, format, args...)
+	fmt.Fprintln(d.out)
 }
 
-// show prints the output of a program or the content of a file, set in.
+// The most columns of a line, and of the row of a table, without what sets it in. A terminal
+// has 80 columns or 120.
+const (
+	width    = 72
+	rowWidth = 116
+)
+
+// show prints the output of a program, set in. It breaks long lines.
 func (d *demo) show(text string) {
 	for line := range strings.Lines(text) {
-		fmt.Fprintln(d.out, strings.TrimRight("    "+line, " \n"))
+		line, columns := strings.TrimRight(line, " \n"), width
+		if strings.Contains(line, "  ") { // the gap between two cells
+			columns = rowWidth
+		}
+		fmt.Fprintln(d.out, strings.TrimRight("    "+strings.Join(broken(line, columns), "\n      "), " "))
 	}
 }
 
 // command prints the line that an operator would type.
 func (d *demo) command(line string) {
-	fmt.Fprintf(d.out, "    $ %s\n", line)
+	fmt.Fprintf(d.out, "    $ %s\n", strings.Join(broken(line, width), " \\\n      "))
+}
+
+// broken breaks a line at spaces, so that no part of it has more columns than this if its words
+// allow.
+func broken(line string, columns int) []string {
+	var parts []string
+	for utf8.RuneCountInString(line) > columns {
+		end := strings.LastIndexByte(line[:columns], ' ')
+		if end < 0 {
+			break
+		}
+		parts, line = append(parts, line[:end]), line[end+1:]
+	}
+	return append(parts, line)
 }
 
 // kubectl runs kubectl and prints its output. The args are printed
@@ -79,16 +105,11 @@ func (d *demo) kubectl(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// reap runs ip-reaper with a policy file of the cluster's folder, prints its
-// report and fails unless it exits with 0.
-func (d *demo) reap(ctx context.Context, policy string) (string, error) {
-	args := []string{
-		"run", "--policy", policy,
-		"--kubeconfig", filepath.Base(d.cluster.Kubeconfig), "--context", cluster.ContextName,
-		"--state-namespace", cluster.PoolNamespace,
-	}
+// reap runs ip-reaper, prints its report and fails unless it exits with 0.
+func (d *demo) reap(ctx context.Context, more ...string) (string, error) {
+	args := append([]string{"--context", cluster.ContextName, "--grace-period=0s", "--min-age=0s"}, more...)
 	d.command("ip-reaper " + strings.Join(args, " "))
-	d.reaper.Dir = d.cluster.Dir
+	d.reaper.Env = []string{"KUBECONFIG=" + d.cluster.Kubeconfig}
 	result, err := d.reaper.Run(ctx, args...)
 	if err != nil {
 		return "", err

@@ -15,9 +15,10 @@ import (
 )
 
 const (
-	namespace = "nstest"
-	iface     = "net1"
-	pool      = "172.18.178.192-27"
+	namespace      = "nstest"
+	stateNamespace = "ip-reaper" // where a run keeps its state, unless it is told otherwise
+	iface          = "net1"
+	pool           = "172.18.178.192-27"
 )
 
 // network is the outage's: a /27 of which five addresses are to be had.
@@ -72,7 +73,7 @@ func (d *demo) add(ctx context.Context, a *pod) error {
 	a.sandboxes++
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d", a.name, a.sandboxes))
 	sandbox := hex.EncodeToString(sum[:])
-	d.command(fmt.Sprintf("CNI_COMMAND=ADD CNI_CONTAINERID=%.8s… CNI_ARGS='…;K8S_POD_NAME=%s' whereabouts", sandbox, a.name))
+	d.command(fmt.Sprintf("CNI_COMMAND=ADD CNI_ARGS=K8S_POD_NAME=%s whereabouts", a.name))
 	ips, err := d.plugin.Add(ctx, network, plugin.Pod{Namespace: namespace, Name: a.name}, sandbox, iface)
 	var refused *plugin.Error
 	if errors.As(err, &refused) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
@@ -69,16 +70,16 @@ func explain(ctx context.Context, w ioStreams, f lookFlags, subject string) erro
 		return lookErr
 	}
 	found.Result.ExitCode, found.Result.Error = exitCode(ctx, lookErr), oneLine(lookErr)
-	x, err := report.Explain(*found, question, runCommand(w, f, found.Run))
+	x, err := report.Explain(*found, question, runCommand(w, f.commandFlags, found.Run))
 	if err != nil {
 		return errors.Join(lookErr, err)
 	}
 	return errors.Join(lookErr, print.WriteExplanation(w.stdout, f.output, x))
 }
 
-// runCommand returns the words of a run on the same target, by the same policy. In a cluster,
-// a run that writes requires the context.
-func runCommand(w ioStreams, f lookFlags, run report.RunInfo) []string {
+// runCommand returns the words of a run on the same target, by the same policy, with these flags
+// too where they were given. In a cluster, a run that writes requires the context.
+func runCommand(w ioStreams, f commandFlags, run report.RunInfo, more ...string) []string {
 	words := append(strings.Fields(w.name()), "run")
 	names := []string{"kubeconfig", "state-namespace", "policy"}
 	if f.target.scope() == plugin.Node {
@@ -87,9 +88,17 @@ func runCommand(w ioStreams, f lookFlags, run report.RunInfo) []string {
 	} else if run.Context != "" {
 		words = append(words, "--context", run.Context)
 	}
-	for _, name := range names {
-		if flag := f.flags.Lookup(name); flag.Changed {
-			words = append(words, "--"+name, flag.Value.String())
+	for _, name := range append(names, more...) {
+		flag := f.flags.Lookup(name)
+		if flag == nil || !flag.Changed {
+			continue
+		}
+		values := []string{flag.Value.String()}
+		if list, ok := flag.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		for _, value := range values {
+			words = append(words, "--"+name, value)
 		}
 	}
 	return words

@@ -32,6 +32,11 @@ type Pool struct {
 	// Surveyor.
 	Capacity *big.Int
 
+	// Node is the node whose new pods get their addresses from the pool first, such as the one
+	// to which a Calico block is affine; empty if there is none, or if the store does not say.
+	// Pods of other nodes may have addresses of the pool, too.
+	Node string
+
 	// Object is the pool in the Kubernetes API. It is nil if the pool is not in the
 	// API, or if the release of its allocations deletes it.
 	Object *Object

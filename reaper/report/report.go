@@ -147,6 +147,7 @@ type PoolReport struct {
 	Backend string `json:"backend"`
 	Name    string `json:"name"`
 	Range   string `json:"range"`
+	Node    string `json:"node,omitempty"` // whose new pods get their addresses from it first
 	Usage
 	AllocatedBefore int `json:"allocatedBefore"`
 	AllocatedAfter  int `json:"allocatedAfter"`
@@ -224,7 +225,7 @@ func New(info RunInfo, inv ipam.Inventory) Report {
 		for _, p := range l.Pools {
 			if p.Range.IsValid() {
 				r.Pools = append(r.Pools, PoolReport{
-					Backend: l.Backend, Name: p.Name, Range: p.Range.String(),
+					Backend: l.Backend, Name: p.Name, Range: p.Range.String(), Node: p.Node,
 					Usage: Usage{Capacity: p.Capacity}, AllocatedBefore: len(p.Allocations),
 				})
 			}

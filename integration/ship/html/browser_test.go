@@ -85,7 +85,8 @@ type tab struct {
 func open(t *testing.T, r report.Report) *tab {
 	t.Helper()
 	var page bytes.Buffer
-	if err := print.Write(&page, print.Options{Format: "html"}, r); err != nil {
+	again := []string{"ip-reaper", "run", "--context", r.Run.Context, "--policy", r.Run.Policy.File}
+	if err := print.Write(&page, print.Options{Format: "html", Run: again}, r); err != nil {
 		t.Fatal(err)
 	}
 	return openPage(t, page.Bytes())

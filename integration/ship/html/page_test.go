@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
@@ -34,8 +35,51 @@ func TestPageBeginsWithTheBottomLine(t *testing.T) {
 		t.Errorf("warnings: %s", got)
 	}
 	want(tab, "document.getElementById('refused').hidden", true)
-	if got := tab.text("#released"); !strings.Contains(got, "ip-reaper restore --context prod-eu1 ") || !strings.Contains(got, " --run "+r.Run.ID) {
-		t.Errorf("the page does not say how the releases are undone: %s", got)
+	next := strings.Join(strings.Fields(tab.text("#next")), " ")
+	for _, want := range []string{
+		"ip-reaper run --context prod-eu1 --policy /etc/ip-reaper/policy.yaml --dry-run=false",
+		"ip-reaper restore --context prod-eu1 ", " --run " + r.Run.ID,
+	} {
+		if !strings.Contains(next, want) {
+			t.Errorf("the page does not say %q:\n%s", want, next)
+		}
+	}
+}
+
+// Who looks at the page in the night, on a phone, has the entries before the maps, and scrolls
+// in one direction only.
+func TestPageOnAPhone(t *testing.T) {
+	tab := open(t, sampleReport(false))
+	const entriesFirst = "document.getElementById('entries').compareDocumentPosition(document.getElementById('pools')) === Node.DOCUMENT_POSITION_FOLLOWING"
+	want(tab, entriesFirst, false)
+	tab.do(chromedp.EmulateViewport(390, 844))
+	run(tab, chromedp.Poll[bool](entriesFirst))
+	tab.do(chromedp.Reload(), chromedp.WaitReady("html[data-ready]"))
+	eval[bool](tab, "window.dispatchEvent(new Event('beforeprint'))") // draws all maps
+	want(tab, "document.documentElement.scrollWidth <= 390", true)
+	want(tab, "[...document.querySelectorAll('#pools .scroll, #entries .scroll')].filter((one) => one.scrollWidth > one.clientWidth).length", 0)
+}
+
+// What holds nothing has no row and no map, but its name is there. What could not be listed keeps
+// its row.
+func TestNothingIsARowOfZeros(t *testing.T) {
+	s := newSample(true)
+	s.pool("calico", "10.9.0.0/26", "10.9.0.0/26", "worker-3", 0.5)
+	s.pool("whereabouts", "kube-system/10.8.0.0-24", "10.8.0.0/24", "", 0)
+	s.network("whereabouts", "lan", "10.7.0.0/24", 254, "")
+	s.Backends = append(s.Backends,
+		report.BackendReport{Name: "overlapping", Status: ipam.StatusOK},
+		report.BackendReport{Name: "azurecns", Status: ipam.StatusSkipped, Message: "disabled by the policy"},
+		report.BackendReport{Name: "reservedIPs", Status: ipam.StatusFailed, Message: "forbidden"})
+	tab := open(t, s.finish())
+	want(tab, "[...document.querySelectorAll('.card h3')].map((one) => one.innerText).join()", "10.9.0.0/26")
+	if got := tab.text(".card"); !strings.Contains(got, "worker-3") {
+		t.Errorf("the block does not name its node: %s", got)
+	}
+	want(tab, "[...document.querySelectorAll('.names code')].map((one) => one.textContent).join()", "kube-system/10.8.0.0-24,lan")
+	want(tab, "[...document.querySelectorAll('#backends tbody th')].map((one) => one.innerText).join()", "reservedIPs,calico")
+	if got := tab.text("#backends"); !strings.Contains(got, "overlapping: ok, no entries") || !strings.Contains(got, "azurecns: skipped, disabled by the policy") || strings.Contains(got, "Failed") {
+		t.Errorf("backends: %s", got)
 	}
 }
 
@@ -121,7 +165,7 @@ func TestEntryUnfoldsToItsEvidenceByKeyboard(t *testing.T) {
 	tab := open(t, sampleReport(false))
 	tab.do(chromedp.Focus("#entries .fold"), chromedp.KeyEvent(kb.Enter))
 	details := tab.text("#entries .details")
-	for _, want := range []string{"Evidence", "list of pods a pod of that name exists, its UID is another", "etcdserver: request timed out", "1e88fb5dec7c84a0", "2026-03-01 "} {
+	for _, want := range []string{"ip-reaper explain --context prod-eu1 ", "Evidence", "list of pods a pod of that name exists, its UID is another", "etcdserver: request timed out", "1e88fb5dec7c84a0", "2026-03-01 "} {
 		if !strings.Contains(details, want) {
 			t.Errorf("the details do not say %q:\n%s", want, details)
 		}

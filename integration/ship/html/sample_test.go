@@ -81,7 +81,7 @@ func (s *sample) network(backend, name, prefix string, capacity int64, closed st
 func (s *sample) pool(backend, name, prefix, node string, part float64) {
 	p := netip.MustParsePrefix(prefix)
 	size := 1 << min(16, p.Addr().BitLen()-p.Bits())
-	report := report.PoolReport{Backend: backend, Name: name, Range: prefix}
+	report := report.PoolReport{Backend: backend, Name: name, Range: prefix, Node: node}
 	report.Capacity = big.NewInt(int64(size - 2))
 	if p.Addr().BitLen()-p.Bits() > 16 {
 		report.Capacity.Lsh(big.NewInt(1), uint(p.Addr().BitLen()-p.Bits()))
@@ -167,15 +167,13 @@ func sampleReport(dryRun bool) report.Report {
 	var blocks, blocks6 []string
 	for i := range 14 {
 		prefix := fmt.Sprintf("10.244.%d.%d/26", 64+i/4, i%4*64)
-		name := strings.NewReplacer(".", "-", "/", "-").Replace(prefix)
-		s.pool("calico", name, prefix, fmt.Sprintf("worker-%d", 1+i%12), 0.93-0.05*float64(i))
-		blocks = append(blocks, name)
+		s.pool("calico", prefix, prefix, fmt.Sprintf("worker-%d", 1+i%12), 0.93-0.05*float64(i))
+		blocks = append(blocks, prefix)
 	}
 	for i := range 2 {
 		prefix := fmt.Sprintf("fd00:10:244:%d::/122", i)
-		name := strings.NewReplacer(":", "-", "/", "-").Replace(prefix)
-		s.pool("calico", name, prefix, fmt.Sprintf("worker-%d", 3+i), 0.5-0.2*float64(i))
-		blocks6 = append(blocks6, name)
+		s.pool("calico", prefix, prefix, fmt.Sprintf("worker-%d", 3+i), 0.5-0.2*float64(i))
+		blocks6 = append(blocks6, prefix)
 	}
 	s.network("calico", "default-ipv4-ippool", "10.244.64.0/22", 1024, "", blocks...)
 	s.network("calico", "default-ipv6-ippool", "fd00:10:244::/56", 1<<50, "disabled", blocks6...)

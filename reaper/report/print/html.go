@@ -30,15 +30,17 @@ var (
 
 // pageData is what the script of the page reads.
 type pageData struct {
-	BottomLine string   `json:"bottomLine"`
-	Conclusion []string `json:"conclusion"`
-	States     string   `json:"states"` // one letter for each entry of the report
-	Report     any      `json:"report"` // as printJSON prints it
+	BottomLine string         `json:"bottomLine"`
+	Conclusion string         `json:"conclusion"`
+	Next       []judge.Remedy `json:"next"`    // what to do next, and the commands to type
+	Explain    string         `json:"explain"` // a command that explains the address behind it
+	States     string         `json:"states"`  // one letter for each entry of the report
+	Report     any            `json:"report"`  // as printJSON prints it
 }
 
 // printHTML prints a page that needs no other file and no network.
 func printHTML(w io.Writer, v view) error {
-	data := pageData{BottomLine: v.head[0].text, Conclusion: v.conclusion, States: v.states(), Report: v.value}
+	data := pageData{BottomLine: v.head[0].text, Conclusion: strings.Join(v.conclusion[:min(1, len(v.conclusion))], ""), Next: v.next, Explain: v.explain, States: v.states(), Report: v.value}
 	style, script := join(styles), join(scripts)
 	head := strings.NewReplacer("STYLE-HASH", hashOf(style), "SCRIPT-HASH", hashOf(script)).Replace(join([]string{"head.html"}))
 	if _, err := fmt.Fprintf(w, "%s<style>%s</style>\n%s<script type=\"application/json\" id=\"data\">\n",

@@ -27,7 +27,7 @@ func (t *table) say(format string, args ...any) {
 
 // fold adds a line in place of rows that are many and alike.
 func (t *table) fold(format string, args ...any) {
-	t.say("… "+format, args...)
+	t.say("… %s", fmt.Sprintf(format, args...))
 	t.folded = true
 }
 

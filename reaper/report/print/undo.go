@@ -11,15 +11,20 @@ import (
 const currentContext = `"$(kubectl config current-context)"`
 
 // commandOn returns a command on the journal of a run, ready to be pasted into the shell of
-// an operator: on the node, if the run was about a node.
+// an operator.
+func commandOn(command string, run report.RunInfo) string {
+	return strings.Join(appendFlag(wordsOn(command, run), "--run", run.ID), " ")
+}
+
+// wordsOn returns the words of a command where a run was, as they are typed: on the node, if
+// the run was about a node.
 //
 // A run inside a cluster has a policy file that a workstation does not have, and a program
 // that is not called there as a plugin. So its command leaves out the one, and names the
 // plugin.
-func commandOn(command string, run report.RunInfo) string {
+func wordsOn(command string, run report.RunInfo) []string {
 	if run.Node != "" {
-		words := appendFlag([]string{run.Program, "node", command}, "--state-dir", run.StateDir)
-		return strings.Join(appendFlag(words, "--run", run.ID), " ")
+		return appendFlag([]string{run.Program, "node", command}, "--state-dir", run.StateDir)
 	}
 	words := []string{"kubectl ip-reaper", command, "--context", currentContext}
 	if run.Context != "" {
@@ -29,8 +34,7 @@ func commandOn(command string, run report.RunInfo) string {
 			words = appendFlag(words, "--policy", run.Policy.File)
 		}
 	}
-	words = appendFlag(words, "--state-namespace", run.StateNamespace)
-	return strings.Join(appendFlag(words, "--run", run.ID), " ")
+	return appendFlag(words, "--state-namespace", run.StateNamespace)
 }
 
 // appendFlag adds a flag, unless it has no value.

@@ -1,6 +1,10 @@
 package print
 
-import "io"
+import (
+	"io"
+
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+)
 
 // A view is a report as the formats take it.
 type view struct {
@@ -11,6 +15,8 @@ type view struct {
 	conclusion []string        // lines
 	names      func() []string // what -o name prints; nil if the report names no addresses
 	states     func() string   // one letter for each entry: see pageData
+	next       []judge.Remedy  // for the page of HTML
+	explain    string          // see pageData
 
 	noTrunc, color bool
 }

@@ -14,6 +14,9 @@ type Options struct {
 	NoTrunc bool   // no name is shortened
 	Color   bool   // table and wide colour their own words
 	Quiet   bool   // print only how the run ended, and how much is leaked
+
+	// Run are the words of a command that repeats the run; nil if there is none, as for files.
+	Run []string
 }
 
 // Brief reports whether the format leaves out the allocations that are in use. Then a report
@@ -29,7 +32,9 @@ func Write(w io.Writer, o Options, r report.Report) error {
 	if o.Brief() {
 		r = r.Brief()
 	}
-	return o.write(w, viewOf(r, o.All))
+	v := viewOf(r, o.All)
+	v.next, v.explain = nextOf(r, o.Run), explainOn(r.Run)
+	return o.write(w, v)
 }
 
 // WriteRestore prints the report of a restore. It returns an error if Check does not

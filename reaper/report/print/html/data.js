@@ -3,6 +3,7 @@
 // attributes without effect only, after shown() escaped it.
 const data = JSON.parse(document.getElementById('data').textContent);
 const report = data.report;
+const narrow = window.matchMedia('(max-width: 560px)');
 const isRestore = report.kind === 'RestoreReport';
 const asOf = Date.parse(report.run.finishedAt) > 0 ? report.run.finishedAt : report.run.startedAt;
 
@@ -23,6 +24,7 @@ const STATES = [
   { key: '-', name: 'free', label: 'not allocated', about: 'the pool holds no entry for the address' },
 ];
 const FREE = STATES.length - 1;
+if (report.run.selection) STATES[FREE].label = 'not allocated, or not selected';
 const stateIndex = new Map(STATES.map((state, index) => [state.key, index]));
 
 // entries have what the page filters and sorts by beside the entry itself.
@@ -63,6 +65,11 @@ function el(name, attributes = {}, ...children) {
     if (child !== undefined && child !== '') node.append(child instanceof Node ? child : shown(child));
   }
   return node;
+}
+
+// commandOf returns a command, whose lines break between words. One click selects all of it.
+function commandOf(line) {
+  return el('code', { class: 'command' }, line.split(' ').map((word, at) => [at > 0 ? ' ' : '', el('span', {}, word)]));
 }
 
 // number writes a number with commas, and a very large one by its power of ten.

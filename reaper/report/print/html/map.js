@@ -3,7 +3,11 @@
 const MOST_CELLS = 65536;
 
 // layouts say how wide a row is and how large a cell, by the number of cells.
-const layouts = [
+const layouts = narrow.matches ? [
+  { upTo: 256, columns: 16, cell: 16 },
+  { upTo: 4096, columns: 32, cell: 8 },
+  { upTo: Infinity, columns: 64, cell: 4 },
+] : [
   { upTo: 64, columns: 16, cell: 16 },
   { upTo: 256, columns: 32, cell: 16 },
   { upTo: 1024, columns: 64, cell: 16 },
@@ -40,7 +44,7 @@ function newMap(pool, list) {
   const columns = Math.min(layout.columns, cells.length);
   const rows = Math.ceil(cells.length / columns);
   const size = layout.cell;
-  const gutter = columns >= 64 && !sparse ? 92 : 0;
+  const gutter = columns >= 64 && !sparse && !narrow.matches ? 92 : 0;
 
   const canvas = el('canvas', { 'aria-hidden': 'true' });
   const mark = el('div', { class: 'mark', hidden: true });
@@ -65,9 +69,9 @@ function newMap(pool, list) {
   let cursor = 0;
   const sentence = (at) => {
     const entry = cells[at];
-    if (!entry) return address(at) + ': not allocated';
-    const owner = entry.pod ? ', ' + entry.pod : '';
-    return `${address(at)}: ${STATES[entry.state].label}${owner}${entry.reason ? ', ' + entry.reason : ''}`;
+    if (!entry) return `${address(at)}: ${STATES[FREE].label}`;
+    const owner = [entry.pod, entry.node && 'on ' + entry.node].filter(Boolean).join(' ');
+    return `${address(at)}: ${[STATES[entry.state].label, owner, entry.reason].filter(Boolean).join(', ')}`;
   };
   const show = (at) => {
     cursor = at;

@@ -60,41 +60,61 @@ function fillWarnings(section) {
     el('ul', {}, warnings.map((text) => el('li', {}, text))));
 }
 
+// fillNext fills what to do next, and the commands to type.
+function fillNext(section) {
+  const next = data.next || [];
+  if (next.length === 0) return;
+  section.hidden = false;
+  section.append(el('h2', { id: 'next-title' }, 'What to do next'),
+    el('dl', {}, next.map(({ says, command }) => [el('dt', {}, says), el('dd', {}, commandOf(command))])));
+}
+
 // fillReleased fills what the run did: its conclusion, and the entries that it wrote.
 function fillReleased(section) {
   const written = entries.filter(({ e }) => !['kept', 'planned', 'refused'].includes(e.outcome));
   if (isRestore || (written.length === 0 && report.run.dryRun)) return;
   section.hidden = false;
-  const lines = (data.conclusion || []).map((line) => {
-    const [, says, command] = /^(.*: )(ip-reaper .*)$/.exec(line) || [null, line, ''];
-    return el('p', {}, says, command ? el('code', {}, command) : '');
-  });
-  section.append(el('h2', { id: 'released-title' }, 'What this run did'), ...lines,
+  section.append(el('h2', { id: 'released-title' }, 'What this run did'), el('p', {}, data.conclusion),
     written.length > 0 ? newTable(written, 'Entries that the run wrote, or tried to', 8).node : '');
 }
 
 function fillEntries(section) {
-  table = newTable(entries, 'All entries', 50, true);
+  table = newTable(entries, 'All entries', narrow.matches ? 20 : 50, true);
   section.append(el('h2', { id: 'entries-title' }, 'Entries'), table.node);
 }
 
+// fillBackends fills a table of the backends, and below it those of which there is nothing to
+// count. A column without a figure is left out.
 function fillBackends(section) {
-  const backends = report.backends || [];
-  if (backends.length === 0) return;
+  const all = report.backends || [];
+  if (all.length === 0) return;
   section.hidden = false;
+  const idle = all.filter((backend) => !(backend.entries > 0) && ['ok', 'skipped'].includes(backend.status));
+  const backends = all.filter((backend) => !idle.includes(backend));
   const figures = [['Entries', 'entries'], ['In use', 'inUse'], ['Held', 'held'], ['Suspected', 'suspected'], ['Planned', 'planned'],
-    ['Released', 'released'], ['Changed', 'changed'], ['Failed', 'failed']];
+    ['Released', 'released'], ['Changed', 'changed'], ['Failed', 'failed']].filter(([, field]) => backends.some((backend) => backend[field] > 0));
   const rows = backends.map((backend) => el('tr', {}, el('th', { scope: 'row' }, backend.name),
     el('td', {}, el('span', { class: 'tag ' + (/^[a-z]+$/.test(backend.status) ? backend.status : '') }, backend.status)),
     figures.map(([, field]) => el('td', { class: 'n' }, backend[field] === undefined ? '–' : number(backend[field]))),
     el('td', {}, backend.message || '')));
-  const names = ['Backend', 'Status', ...figures.map(([name]) => name), 'Message'];
-  section.append(el('h2', { id: 'backends-title' }, 'Backends'), el('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Table of backends' },
+  const names = ['Backend', 'Status', ...figures.map(([name]) => name), backends.some((backend) => backend.message) ? 'Message' : ''];
+  section.append(el('h2', { id: 'backends-title' }, 'Backends'), backends.length === 0 ? '' : el('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Table of backends' },
     el('table', { class: 'plain' }, el('thead', {}, el('tr', {}, names.map((name, i) => el('th', { scope: 'col', class: i > 1 && i < names.length - 1 ? 'n' : '' }, name)))),
-      el('tbody', {}, rows))));
+      el('tbody', {}, rows))),
+  el('ul', { class: 'note' }, idle.map(({ name, status, message }) => el('li', {}, el('b', {}, name), `: ${status}, ${message || 'no entries'}`))));
 }
 
-for (const [id, fill] of [['top', fillTop], ['refused', fillRefused], ['warnings', fillWarnings], ['pools', fillPools],
+// On a narrow screen, the entries come before the maps.
+function arrange() {
+  const [pools, released, entries] = ['pools', 'released', 'entries'].map((id) => document.getElementById(id));
+  if (narrow.matches) entries.after(pools);
+  else released.before(pools);
+}
+
+narrow.addEventListener('change', arrange);
+arrange();
+
+for (const [id, fill] of [['top', fillTop], ['refused', fillRefused], ['warnings', fillWarnings], ['next', fillNext], ['pools', fillPools],
   ['released', fillReleased], ['entries', fillEntries], ['backends', fillBackends]]) {
   fill(document.getElementById(id));
 }

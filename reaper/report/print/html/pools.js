@@ -31,16 +31,31 @@ function fillPools(section) {
   section.hidden = false;
   section.append(el('h2', { id: 'pools-title' }, 'Address pools'), legend());
   const placed = new Set();
+  const empty = pools.filter(isEmpty);
   const networks = [...(report.networks || [])].sort((a, b) => fullness(b) - fullness(a));
-  for (const [index, network] of networks.entries()) {
+  let drawn = 0;
+  for (const network of networks) {
     const own = pools.filter((pool) => pool.backend === network.backend && (network.pools || []).includes(pool.name));
     own.forEach((pool) => placed.add(pool));
-    section.append(newNetwork(network, own, index < 4));
+    const full = own.filter((pool) => !isEmpty(pool));
+    if (full.length === 0 && !network.used && !network.partial) empty.push(network);
+    else section.append(newNetwork(network, full, drawn++ < 4));
   }
-  const rest = pools.filter((pool) => !placed.has(pool));
-  if (rest.length === 0) return;
-  if (networks.length > 0) section.append(el('h3', { class: 'others' }, 'Pools of no network'));
-  section.append(newGrid(rest));
+  const rest = pools.filter((pool) => !placed.has(pool) && !isEmpty(pool));
+  if (rest.length > 0) {
+    if (drawn > 0) section.append(el('h3', { class: 'others' }, 'Pools of no network'));
+    section.append(newGrid(rest));
+  }
+  if (empty.length > 0) {
+    const names = [...new Set(empty.map((one) => one.name))].sort();
+    section.append(el('details', { class: 'network' }, el('summary', {}, `${many(names.length, 'pool or network', 'pools and networks')} without an entry`),
+      el('ul', { class: 'names' }, names.map((name) => el('li', {}, el('code', {}, name))))));
+  }
+}
+
+// isEmpty reports whether there is nothing to draw of a pool.
+function isEmpty(pool) {
+  return pool.list.length === 0 && (!pool.used || Boolean(report.run.selection));
 }
 
 // legend returns the states that the report has.
@@ -64,7 +79,7 @@ function newNetwork(network, own, open) {
   const box = el('details', { class: 'network', open }, summary);
   const fill = () => {
     if (!box.open || box.children.length > 1) return;
-    box.append(own.length > 0 ? newGrid(own) : el('p', { class: 'note' }, 'No pool of this network is in the report.'));
+    box.append(own.length > 0 ? newGrid(own) : el('p', { class: 'note' }, 'No entry of this network is in the report.'));
   };
   box.addEventListener('toggle', fill);
   fill();
@@ -114,7 +129,8 @@ function newCard(pool) {
   const cells = range && range.size <= MOST_CELLS ? range.size : pool.list.length;
   const card = el('article', { class: cells > 256 ? 'card large' : cells > 64 ? 'card medium' : 'card', tabindex: '-1' },
     el('h3', {}, pool.name),
-    el('p', { class: 'figures' }, el('code', {}, pool.range), el('span', { class: 'tag' }, pool.backend)),
+    el('p', { class: 'figures' }, pool.node ? el('span', { class: 'node', title: 'New pods of this node get their addresses from here first.' }, pool.node) : '',
+      pool.range === pool.name ? '' : el('code', {}, pool.range), el('span', { class: 'tag' }, pool.backend)),
     el('p', { class: 'figures' }, usageBar(pool, counts, 120), el('strong', {}, percent(pool.full)), usageText(pool)),
     el('ul', { class: 'legend counts', 'aria-label': 'Allocations by state' }, counts.flatMap((count, state) =>
       count === 0 ? [] : [el('li', {}, swatch(state, 11), `${number(count)} ${STATES[state].label}`)])),

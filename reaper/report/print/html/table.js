@@ -141,7 +141,7 @@ function newTable(list, caption, pageOf, withFilters) {
 function newRow(entry) {
   const [first, ...rest] = columns.map((column) => column.cell(entry) || '');
   const button = el('button', { type: 'button', class: 'fold', 'aria-expanded': 'false', onclick: toggle }, first);
-  const row = el('tr', {}, el('th', { scope: 'row' }, button), rest.map((cell) => el('td', {}, cell)));
+  const row = el('tr', {}, el('th', { scope: 'row' }, button), rest.map((cell, at) => el('td', { class: 'of-' + columns[at + 1].name.toLowerCase() }, cell)));
   function toggle() {
     const open = button.getAttribute('aria-expanded') === 'false';
     button.setAttribute('aria-expanded', String(open));
@@ -162,7 +162,8 @@ function detailsOf({ e, state, pod }) {
     ['Due', e.due && `${clock(e.due)} (${distance(e.due)})`],
   ].filter(([, text]) => text);
   const evidence = (e.evidence || []).map((one) => el('li', {}, el('b', {}, one.source), ' ', one.says));
+  const explain = data.explain && /^[0-9a-f.:]+$/.test(e.ip) ? [el('dt', {}, 'Ask why'), el('dd', {}, commandOf(`${data.explain} ${e.ip}`))] : [];
   return el('div', { class: 'about' },
-    el('dl', {}, facts.map(([name, text]) => [el('dt', {}, name), el('dd', {}, text)])),
+    el('dl', {}, facts.map(([name, text]) => [el('dt', {}, name), el('dd', {}, text)]), explain),
     evidence.length > 0 ? el('div', { class: 'evidence' }, el('h3', {}, 'Evidence'), el('ul', {}, evidence)) : '');
 }
