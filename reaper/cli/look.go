@@ -47,6 +47,14 @@ func (f lookFlags) check() error {
 	if !slices.Contains(print.LookFormats(), f.output) {
 		return ipam.BadInput(fmt.Errorf("--output: unknown format %q", f.output), "use "+listOf(print.LookFormats()))
 	}
+	if len(f.from) == 0 && f.pods != "" && typed(f.flags.Lookup("pods")) {
+		return ipam.BadInput(errors.New("--pods: the pods are those of the cluster without --from"), "give both, or neither")
+	}
+	for _, name := range []string{"kubeconfig", "context", "state-namespace"} {
+		if len(f.from) > 0 && typed(f.flags.Lookup(name)) {
+			return ipam.BadInput(fmt.Errorf("--from and --%s contradict each other: files are read, and nothing is contacted", name), "give one of them")
+		}
+	}
 	if err := f.overrides.check(); err != nil {
 		return err
 	}

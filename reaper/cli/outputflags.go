@@ -38,6 +38,9 @@ func (f outputFlags) options(w ioStreams, output string, all bool) (print.Option
 	default:
 		return o, ipam.BadInput(fmt.Errorf("--color: unknown value %q", f.color), "use auto, always or never")
 	}
+	if f.quiet && all {
+		return o, ipam.BadInput(errors.New("--quiet and --all contradict each other: --quiet prints no allocation"), "give one of them")
+	}
 	if f.quiet && output != "table" {
 		return o, ipam.BadInput(errors.New("--quiet prints no report, so it has no --output"), "give one of them")
 	}

@@ -82,6 +82,11 @@ func (f runFlags) check() error {
 		return ipam.BadInput(errors.New("--every and --wait contradict each other"), "with --every, the next run releases what is due then")
 	case f.every > 0 && f.journal != "":
 		return ipam.BadInput(errors.New("--every: --journal names one file, and each run has a journal of its own"), "leave out --journal: --state-dir has the journals")
+	case f.flags.Changed("dry-run") && !f.overrides.dryRun && f.remember:
+		return ipam.BadInput(errors.New("--dry-run=false and --remember contradict each other: a run that releases always saves the ledger"),
+			"leave out --dry-run=false to release nothing, or --remember to release")
+	case f.flags.Changed("dry-run") && f.overrides.dryRun && f.journal != "":
+		return ipam.BadInput(errors.New("--dry-run and --journal contradict each other: a dry run has no journal"), "give one of them")
 	}
 	if err := f.overrides.check(); err != nil {
 		return err
