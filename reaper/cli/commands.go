@@ -14,7 +14,9 @@ import (
 const about = `ip-reaper gives back the addresses that IPAM stores hold for pods that no
 longer exist. An address in use is never released. When in doubt, the address is kept.
 
-Without a policy that says "dryRun: false", a run only says what it would do.
+A run only says what it would do, unless --dry-run=false or the FILE of --policy says
+otherwise. Outside a cluster, the policy is by default the one that is installed there:
+ConfigMap ip-reaper-policy in the state namespace. Its dryRun is for the CronJob alone.
 `
 
 const pluginAbout = `

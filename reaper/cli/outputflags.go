@@ -22,7 +22,7 @@ type outputFlags struct {
 func (f *outputFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.color, "color", "auto", "colour the words of a table: auto (on a terminal, unless NO_COLOR is set), always or never")
 	flags.BoolVar(&f.noTrunc, "no-trunc", false, "do not shorten names and sandbox IDs; they are shortened only on a terminal")
-	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print only how much is leaked, why the plan was refused, and what failed")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print only how much is leaked, why the plan was refused, what failed, and how to undo a release")
 }
 
 // options returns how to print a report. Names are shortened only on a terminal, so that grep

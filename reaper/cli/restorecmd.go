@@ -50,7 +50,7 @@ func newRestore(w ioStreams, at target) *cobra.Command {
 	flags := cmd.Flags()
 	f.add(flags)
 	f.out.add(flags)
-	flags.Lookup("policy").Usage = "policy `FILE`, for the settings of backends; without one, the defaults"
+	flags.Lookup("policy").Usage = "policy `FILE`, for the settings of backends; by default as a run takes it"
 	flags.Lookup("verbose").Usage = "log every record"
 	flags.StringVar(&f.run, "run", "", "`ID` of the run whose journal is in the cluster, in any case")
 	flags.StringVar(&f.journal, "journal", "", "`FILE` that the run wrote with --journal; - is stdin")
@@ -120,7 +120,8 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 		Backends: conn.Backends, Cluster: conn.Cluster, Ledgers: conn.Ledgers, Lock: conn.Lock,
 		Now: conn.Now, Logger: conn.Logger,
 	})
-	restored.Warnings = append(conn.warnings, restored.Warnings...)
+	by := conn.called()
+	restored.Run.Caveats, restored.Run.Context, restored.Run.Policy = by.Caveats, by.Context, by.Policy
 	return errors.Join(err, print.WriteRestore(w.stdout, printing, restored))
 }
 

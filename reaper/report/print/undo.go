@@ -10,13 +10,13 @@ import (
 // safe: a journal is found by the ID of its run, which no other cluster has.
 const currentContext = `"$(kubectl config current-context)"`
 
-// commandOn returns a command on the journal of a run, ready to be pasted into the shell of
-// an operator: on the node, if the run was about a node.
+// CommandOn returns a command on the journals, or on that of a run if its ID is known, ready to be
+// pasted into the shell of an operator: on the node, if the run was about a node.
 //
 // A run inside a cluster has a policy file that a workstation does not have, and a program
 // that is not called there as a plugin. So its command leaves out the one, and names the
 // plugin.
-func commandOn(command string, run report.RunInfo) string {
+func CommandOn(command string, run report.RunInfo) string {
 	if run.Node != "" {
 		words := appendFlag([]string{run.Program, "node", command}, "--state-dir", run.StateDir)
 		return strings.Join(appendFlag(words, "--run", run.ID), " ")
@@ -25,7 +25,7 @@ func commandOn(command string, run report.RunInfo) string {
 	if run.Context != "" {
 		words = []string{run.Program, command, "--context", quote(run.Context)}
 		words = appendFlag(words, "--kubeconfig", run.Kubeconfig)
-		if !strings.HasPrefix(run.Policy.File, "/dev/") { // the shell that pastes has another pipe
+		if file := run.Policy.File; file != "-" && !strings.HasPrefix(file, "/dev/") { // the shell that pastes has another pipe
 			words = appendFlag(words, "--policy", run.Policy.File)
 		}
 	}
