@@ -79,6 +79,12 @@ func (r *run) warn(sentences ...string) {
 	}
 }
 
+// caveat adds a sentence that changes what the figures of the report mean.
+func (r *run) caveat(sentence string) {
+	r.Logger.Warn("warning", "text", sentence)
+	r.report.Run.Caveats = append(slices.Clone(r.report.Run.Caveats), sentence)
+}
+
 // warnOfKept warns of what is kept in spite of its leaks: pools of which every address is
 // protected, which the report notes too, and what annotations alone keep.
 func (r *run) warnOfKept(inv ipam.Inventory, c census.Census, decisions []judge.Decision) {

@@ -80,7 +80,7 @@ func (r *run) offlineCensus(ctx context.Context) (census.Census, error) {
 		r.warn("no pods were given, so every allocation is held")
 		return census.Census{}, nil
 	}
-	r.warn("offline, every grace period counts as elapsed, and the pods as listed after the allocations")
+	r.caveat("offline, every grace period counts as elapsed, and the pods as listed after the allocations")
 	scope := scopeOf(r.Policy)
 	living, err := census.Take(ctx, r.Cluster, scope)
 	if err != nil {
@@ -120,5 +120,5 @@ func (r *run) warnOfMissingNamespaces(plan judge.Plan, c census.Census) {
 	}
 	slices.Sort(missing)
 	missing = slices.Compact(missing)
-	r.warn("the dump has no pods of the namespaces " + printable.Some(missing) + ": was it dumped with -A?")
+	r.caveat("the dump has no pods of the namespaces " + printable.Some(missing) + ": was it dumped with -A?")
 }

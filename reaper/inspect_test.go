@@ -125,13 +125,14 @@ func TestInspectWarnsOfMissingLists(t *testing.T) {
 		{"pods alone", situation{pools: []ipam.Pool{poolOf(webAllocation())}, pods: pods("default")}, []string{memory, noSets, noNodes}},
 		{"nodes", situation{pools: []ipam.Pool{poolOf(onNode)}, pods: pods("default"), sets: sets, nodes: []census.Node{{Name: "node-b"}}},
 			[]string{memory}},
-		{"pods of another namespace", situation{pools: []ipam.Pool{poolOf(webAllocation())}, pods: pods("x"), sets: sets}, []string{memory, noNodes, missing}},
+		{"pods of another namespace", situation{pools: []ipam.Pool{poolOf(webAllocation())}, pods: pods("x"), sets: sets}, []string{memory, missing, noNodes}},
 		{"no pods in the list", situation{pools: []ipam.Pool{poolOf(webAllocation())}, pods: []census.Pod{}, sets: sets}, []string{memory, noNodes, empty}},
 		{"a limit", situation{pools: []ipam.Pool{poolOf(webAllocation())}, pods: pods("default"), sets: sets,
 			policy: func(p *policy.Policy) { *p.Limits.MinEntries = 1 }}, []string{memory, noNodes, limit}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := inspect(t, tt.situation).Warnings
+			found := inspect(t, tt.situation)
+			got := slices.Concat(found.Run.Caveats, found.Warnings)
 			if !slices.EqualFunc(got, tt.want, strings.Contains) {
 				t.Errorf("warnings = %q, want those with %q", got, tt.want)
 			}

@@ -67,7 +67,11 @@ func (r *run) recall() {
 		if r.Node != "" {
 			repeated = "the DaemonSet or the timer"
 		}
-		r.warn("no run has stored a ledger, so every grace period begins with this run and no due times are known: " +
+		where := ""
+		if r.StateNamespace != "" {
+			where = " in namespace " + r.StateNamespace
+		}
+		r.caveat("no ledger of an earlier run was read" + where + ", so every grace period begins with this run and no due times are known: " +
 			"run with --remember, or let " + repeated + " run")
 	}
 }

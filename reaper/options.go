@@ -33,6 +33,11 @@ type Options struct {
 	StateNamespace string
 	PolicyFile     string
 
+	// PolicyInstalled is the ConfigMap that the policy is from, as namespace/name; empty if it
+	// is from a file, or the default. Caveats are what the report says before its figures.
+	PolicyInstalled string
+	Caveats         []string
+
 	// Node is the name of the node whose stores the run is about; empty for those of a
 	// cluster. StateDir is the folder of ledger, lock and journals there.
 	Node     string
@@ -130,8 +135,8 @@ func (o Options) info(dryRun bool) report.RunInfo {
 		Version: o.Version, Cluster: o.Address,
 		Program: o.Program, Kubeconfig: o.Kubeconfig, Context: o.Context, StateNamespace: o.StateNamespace,
 		Node: o.Node, StateDir: o.StateDir,
-		Selection: o.Selection,
-		Policy:    report.PolicyInfo{File: o.PolicyFile, GracePeriod: *o.Policy.GracePeriod, MinAge: *o.Policy.MinAge},
+		Selection: o.Selection, Caveats: o.Caveats,
+		Policy: report.PolicyInfo{File: o.PolicyFile, Installed: o.PolicyInstalled, GracePeriod: *o.Policy.GracePeriod, MinAge: *o.Policy.MinAge},
 	}
 }
 

@@ -113,7 +113,7 @@ func (s *fixture) start(policy string, args ...string) *reap.Process {
 	s.must(os.WriteFile(file, []byte(policy), 0o600))
 	s.unlock()
 	p, err := r.Start(s.Context(), append([]string{
-		"--kubeconfig=" + s.kubeconfig, "--context=" + cluster.ContextName, "--state-namespace=" + cluster.PoolNamespace, "--policy=" + file, "-o=json", "--all",
+		"--kubeconfig=" + s.kubeconfig, "--context=" + cluster.ContextName, "--state-namespace=" + cluster.PoolNamespace, "--policy=" + file, reap.ByFile, "-o=json", "--all",
 	}, args...)...)
 	s.must(err)
 	return p

@@ -30,7 +30,7 @@ func TestMissingStateNamespaceIsAnErrorBeforeAnyRelease(t *testing.T) {
 				t.Errorf("exit code %d, want %d", result.ExitCode, reap.ExitUsage)
 			}
 			f.wantText(result.Stderr, `the state namespace "nowhere" does not exist`)
-			f.wantText(result.Stderr, "hint: kubectl create namespace nowhere; or name the one of ip-reaper with --state-namespace")
+			f.wantText(result.Stderr, "hint: name the one of ip-reaper with --state-namespace, or create it")
 			if after := f.owners(); len(after) != len(before) {
 				t.Errorf("owners %v, want %v", after, before)
 			}
@@ -41,12 +41,25 @@ func TestMissingStateNamespaceIsAnErrorBeforeAnyRelease(t *testing.T) {
 	}
 }
 
-// Promise 5: a dry run needs no state namespace, and says what it lacks.
-func TestDryRunWarnsOfAMissingStateNamespace(t *testing.T) {
+// A misspelt name must not look like a healthy cluster, also where nothing would be written.
+func TestStateNamespaceThatIsNamedMustExist(t *testing.T) {
 	f := newFixture(t)
 	f.leak("web-0")
-	report := f.reap(reap.ExitDone, atOnce, "--dry-run", "--state-namespace=nowhere").Report
-	f.wantText(strings.Join(report.Warnings, "\n"), `the state namespace "nowhere" does not exist, so no memory of earlier runs was read`)
+	f.reap(reap.ExitDone, patient)
+	for _, command := range []string{"run", "pools", "history", "restore"} {
+		args := []string{command, "--kubeconfig", f.kubeconfig, "--state-namespace", home + "s"}
+		if command == "restore" {
+			args = append(args, "--run", "any", "--dry-run")
+		}
+		r, err := reap.New()
+		f.must(err)
+		result, err := r.Run(t.Context(), args...)
+		f.must(err)
+		if result.ExitCode != reap.ExitUsage || result.Stdout != "" {
+			t.Errorf("%s: exit code %d, want %d and no report:\n%s", command, result.ExitCode, reap.ExitUsage, result.Stdout)
+		}
+		f.wantText(result.Stderr, "hint: ip-reaper has a ledger or a lock in namespace "+home+": name it with --state-namespace")
+	}
 }
 
 // A ledger in another namespace may be that of the installation.
@@ -56,16 +69,16 @@ func TestRunTellsOfAStateElsewhere(t *testing.T) {
 	f.reap(reap.ExitDone, atOnce)
 	const elsewhere = "--state-namespace=" + shop
 	report := f.reap(reap.ExitDone, atOnce, "--dry-run", elsewhere).Report
-	f.wantText(strings.Join(report.Warnings, "\n"), "ip-reaper also has a ledger or a lock in namespace "+home+
+	f.wantText(strings.Join(report.Run.Caveats, "\n"), "ip-reaper also has a ledger or a lock in namespace "+home+
 		", and this command uses "+shop+": name the right one with --state-namespace")
-	if report := f.reap(reap.ExitDone, atOnce, "--dry-run").Report; len(report.Warnings) > 0 {
-		t.Errorf("at home it warns: %q", report.Warnings)
+	if report := f.reap(reap.ExitDone, atOnce, "--dry-run").Report; len(report.Run.Caveats) > 0 {
+		t.Errorf("at home it warns: %q", report.Run.Caveats)
 	}
 	for _, list := range []string{"list configmaps", "list leases"} {
 		f.toReaper.Before(proxy.On(list), proxy.Always(proxy.Forbidden()))
 	}
-	if report := f.reap(reap.ExitDone, atOnce, "--dry-run", elsewhere).Report; len(report.Warnings) > 0 {
-		t.Errorf("without the right to look it warns: %q", report.Warnings)
+	if report := f.reap(reap.ExitDone, atOnce, "--dry-run", elsewhere).Report; len(report.Run.Caveats) > 0 {
+		t.Errorf("without the right to look it warns: %q", report.Run.Caveats)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -32,11 +33,16 @@ func (f *clusterFlags) add(flags *pflag.FlagSet) {
 	f.flags = flags
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "use this kubeconfig `FILE`; by default, the pod's service account, then KUBECONFIG, then ~/.kube/config")
 	flags.StringVar(&f.context, "context", "", "use this `CONTEXT` of the kubeconfig; it must be typed to write from outside the cluster")
-	flags.StringVar(&f.stateNamespace, "state-namespace", "", "keep the ledger, the journals and the lock in this `NAMESPACE`; by default, "+state.StateNamespace+", or in a pod its own")
+	flags.StringVar(&f.stateNamespace, "state-namespace", "", "the ledger, the journals, the lock and the installed policy are in this `NAMESPACE`; by default, "+state.StateNamespace+", or in a pod its own")
 }
 
 // check implements target.
-func (*clusterFlags) check() error { return nil }
+func (f *clusterFlags) check() error {
+	if f.stateNamespace == "" && f.flags.Changed("state-namespace") { // such as --state-namespace "$UNSET"
+		return ipam.BadInput(errors.New("--state-namespace: no namespace is named"), "name one, or leave the flag out")
+	}
+	return nil
+}
 
 // name implements target.
 func (*clusterFlags) name(ioStreams) string { return "" }
@@ -60,17 +66,36 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 	if err != nil {
 		return connection{}, err
 	}
-	opened, err := plugin.Open(ctx, plugin.Of(w.backends, plugin.Cluster), at.config, w.env, o.policy, o.concurrency)
-	if err != nil {
-		return connection{}, err
-	}
-	if err := kube.FirstAnswer(ctx, clients.raw, at.String(), min(o.timeout, w.firstAnswer)); err != nil {
-		return connection{}, err
+	answered := func() error {
+		return kube.FirstAnswer(ctx, clients.raw, at.String(), min(o.timeout, w.firstAnswer))
 	}
 	namespace := cmp.Or(f.stateNamespace, at.namespace)
-	warnings, err := checkState(ctx, clients, namespace, o.writes, o.logger)
+	chosen := choice{policy: o.policy}
+	if at.context != "" && o.choosesPolicy() { // in a pod, the policy is a file
+		if err := answered(); err != nil {
+			return connection{}, err
+		}
+		if chosen, err = choosePolicy(ctx, w, clients.core, namespace, o); err != nil {
+			return connection{}, err
+		}
+	}
+	opened, err := plugin.Open(ctx, plugin.Of(w.backends, plugin.Cluster), at.config, w.env, chosen.policy, o.concurrency)
 	if err != nil {
 		return connection{}, err
+	}
+	if err := answered(); err != nil {
+		return connection{}, err
+	}
+	warnings, err := checkState(ctx, clients, namespace, o.writes || f.flags.Changed("state-namespace"), o.logger)
+	if err = cmp.Or(err, chosen.elsewhere(warnings, o)); err != nil {
+		return connection{}, err
+	}
+	caveats := slices.Clone(warnings)
+	if chosen.caveat != "" {
+		caveats = append(caveats, chosen.caveat)
+	}
+	for _, caveat := range caveats {
+		o.logger.Warn("warning", "text", caveat)
 	}
 	var self ipam.PodRef
 	by := ""
@@ -83,15 +108,16 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 	return connection{
 		Options: reaper.Options{
 			Address: at.config.Host, Kubeconfig: f.kubeconfig, Context: at.context, StateNamespace: namespace, By: by,
+			Policy: chosen.policy, PolicyInstalled: chosen.installed, Caveats: caveats,
 			Backends: opened, Cluster: state.NewCluster(clients.core, clients.apps, clients.raw),
 			Ledgers: state.NewLedgers(clients.core, namespace), Lock: state.NewLock(clients.leases, namespace, time.Now, o.logger),
 			Events: state.NewEventRecorder(clients.events, clients.core, self, controllerName),
 			HasNamespace: func(ctx context.Context, name string) (bool, error) {
 				return state.HasNamespace(ctx, clients.core, name)
 			},
-			Access: rights(w, at, clients, opened, namespace, o.policy, o.logger), ClockSkew: clock.Skew,
+			Access: rights(w, at, clients, opened, namespace, chosen.policy, o.logger), ClockSkew: clock.Skew,
 		},
-		journals: state.NewJournals(clients.core, namespace, retention(o.policy)),
+		journals: state.NewJournals(clients.core, namespace, retention(chosen.policy)),
 		warnings: warnings, close: func() {},
 	}, nil
 }

@@ -29,7 +29,8 @@ type commandFlags struct {
 	verbose     bool
 	timeout     time.Duration
 	concurrency int
-	stateOnly   bool // see connectOptions
+
+	releases, override, stateOnly bool // see connectOptions
 }
 
 // defaultConcurrency is less than what an API server handles at the same time for all of
@@ -40,7 +41,11 @@ const defaultConcurrency = 32
 func (f *commandFlags) add(flags *pflag.FlagSet) {
 	f.flags, f.concurrency = flags, defaultConcurrency
 	f.target.add(flags)
-	flags.StringVar(&f.policy, "policy", "", "policy `FILE`; without one, a dry run with the defaults")
+	usage := "take the policy from this `FILE`; by default, outside a cluster, the installed one, and else the built-in defaults"
+	if f.target.scope() == plugin.Node {
+		usage = "policy `FILE`; without one, a dry run with the defaults"
+	}
+	flags.StringVar(&f.policy, "policy", "", usage)
 	flags.StringVarP(&f.output, "output", "o", "table", "print the report in this `FORMAT`: "+print.FormatList())
 	flags.DurationVar(&f.timeout, "timeout", 10*time.Minute, "give up after this `DURATION`")
 	flags.StringVar(&f.logFormat, "log-format", "", "log to stderr in this `FORMAT`, text or json; by default, text on a terminal and json elsewhere")
@@ -61,14 +66,16 @@ func (f commandFlags) check() error {
 	return f.target.check()
 }
 
-// connect connects to the target. writes says that the command writes anything.
+// connect connects to the target. writes says that the command writes anything. The policy is that
+// of the file, or the default; that of the connection is the one to take.
 func (f commandFlags) connect(ctx context.Context, w ioStreams, writes bool, p policy.Policy, logger *slog.Logger) (connection, error) {
 	c, err := f.target.connect(ctx, w, connectOptions{
-		writes: writes, stateOnly: f.stateOnly, concurrency: f.concurrency, timeout: f.timeout, policy: p, logger: logger,
+		writes: writes, releases: f.releases, override: f.override, stateOnly: f.stateOnly,
+		concurrency: f.concurrency, timeout: f.timeout, file: f.policy, policy: p, logger: logger,
 	})
 	c.ID, c.Version, c.Program = newID(), buildVersion(), w.name()
-	c.PolicyFile, c.Policy = f.policy, p
-	c.Protectors, c.Elsewhere = plugin.Protectors(w.backends), elsewhere(w, f.target.scope(), p)
+	c.PolicyFile = f.policy
+	c.Protectors, c.Elsewhere = plugin.Protectors(w.backends), elsewhere(w, f.target.scope(), c.Policy)
 	c.Now, c.Logger, c.Timeout = time.Now, logger, f.timeout
 	return c, err
 }

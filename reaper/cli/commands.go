@@ -13,8 +13,10 @@ const about = `ip-reaper releases the pod addresses that IPAM still holds for po
 longer exist. It never releases an address in use. When in doubt, it keeps the
 address.
 
-A run is a dry run, which only shows what would be released, unless the policy
-says dryRun: false or the command line says --dry-run=false.
+A run is a dry run, which only shows what would be released, unless
+--dry-run=false or the FILE of --policy says otherwise. Outside a cluster, it
+takes the installed policy by default: ConfigMap ip-reaper-policy in the state
+namespace, whose dryRun is for the CronJob alone.
 `
 
 const pluginAbout = `

@@ -81,10 +81,10 @@ func explain(ctx context.Context, w ioStreams, f lookFlags, subject string) erro
 // too where they were given. In a cluster, a run that writes requires the context.
 func runCommand(w ioStreams, f commandFlags, run report.RunInfo, more ...string) []string {
 	words := append(strings.Fields(w.name()), "run")
-	names := []string{"kubeconfig", "state-namespace", "policy"}
+	names := []string{"kubeconfig", "state-namespace", "policy", "grace-period", "min-age"}
 	if f.target.scope() == plugin.Node {
 		words[len(words)-1] = "node"
-		names = []string{"node-name", "state-dir", "runtime-endpoint", "runtime-config", "pods", "kubeconfig", "context", "policy"}
+		names = []string{"node-name", "state-dir", "runtime-endpoint", "runtime-config", "pods", "kubeconfig", "context", "policy", "grace-period", "min-age"}
 	} else if run.Context != "" {
 		words = append(words, "--context", run.Context)
 	}

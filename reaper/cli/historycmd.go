@@ -78,17 +78,12 @@ func history(ctx context.Context, w ioStreams, f historyFlags) error {
 	}
 	defer conn.close()
 	found := report.NewHistory(conn.Address, conn.StateNamespace)
-	found.Node, found.StateDir, found.Warnings = conn.Node, conn.StateDir, conn.warnings
+	found.Node, found.StateDir, found.Warnings = conn.Node, conn.StateDir, conn.Caveats
 	partly, err := readHistory(timed, conn.journals, f.run, &found)
 	if err != nil {
 		return conn.unread(err)
 	}
-	by := report.RunInfo{
-		Program: conn.Program, Kubeconfig: conn.Kubeconfig, Context: conn.Context, StateNamespace: conn.StateNamespace,
-		Node: conn.Node, StateDir: conn.StateDir,
-	}
-	by.Policy.File = f.policy
-	return errors.Join(partly, print.WriteHistory(w.stdout, printing, found, by))
+	return errors.Join(partly, print.WriteHistory(w.stdout, printing, found, conn.called()))
 }
 
 // latest is the value of --run that names the last run with a journal.

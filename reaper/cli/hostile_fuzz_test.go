@@ -63,10 +63,11 @@ func printEverything(t *testing.T, text string, choice byte) {
 	h.run(append(restore, "--journal", h.file("other.jsonl", h.journal(text)))...)
 	h.run(append(restore, "--dry-run", "--journal", h.file("junk.jsonl", text+"\n"+h.journal("run-1", text)))...)
 	h.run(append(restore, "--run", text)...)
+	h.run(append(args[:4:4], "-o", h.format)...) // the installed policy is hostile too
 	h.run("policy", "validate", h.file("policy.yaml", h.policy()))
 	gateway := httptest.NewServer(h)
 	defer gateway.Close()
-	h.run(append(args, "--push-url", gateway.URL, "--termination-log", h.file("termination.json", ""), "--unsafe-ignore-limit=maxFraction,noPods",
+	h.run(append(args, "--push-url", gateway.URL, "--termination-log", h.file("termination.json", ""), "--unsafe-ignore-limit=maxFraction,noPods", "--"+overrideFlag,
 		"--policy", h.file("atonce.yaml", "{apiVersion: ip-reaper/v1alpha1, kind: ReapPolicy, gracePeriod: 0s, minAge: 0s}"))...)
 	said, err := os.ReadFile(filepath.Join(h.dir, "termination.json"))
 	if err != nil || !json.Valid(said) {

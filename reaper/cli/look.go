@@ -47,6 +47,14 @@ func (f lookFlags) check() error {
 	if !slices.Contains(print.LookFormats(), f.output) {
 		return ipam.BadInput(fmt.Errorf("--output: unknown format %q", f.output), "use "+listOf(print.LookFormats()))
 	}
+	if len(f.from) == 0 && f.pods != "" && typed(f.flags.Lookup("pods")) {
+		return ipam.BadInput(errors.New("--pods: the pods are those of the cluster without --from"), "give both, or neither")
+	}
+	for _, name := range []string{"kubeconfig", "context", "state-namespace"} {
+		if len(f.from) > 0 && typed(f.flags.Lookup(name)) {
+			return ipam.BadInput(fmt.Errorf("--from and --%s contradict each other: files are read, and nothing is contacted", name), "give one of them")
+		}
+	}
 	if err := f.overrides.check(); err != nil {
 		return err
 	}
@@ -82,24 +90,24 @@ func plan(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*report.Re
 	if err != nil {
 		return nil, err
 	}
-	f.overrides.apply(&p)
 	if len(f.from) > 0 {
+		f.overrides.apply(&p)
 		return offline(ctx, w, reaper.Options{Policy: p, PolicyFile: f.policy, Selection: selection, Brief: brief}, f.pods, f.from)
 	}
-	dryRun := true
-	p.DryRun = &dryRun
 	conn, err := f.connect(ctx, w, false, p, newLogger(w, f.logFormat, f.verbose))
 	if err != nil {
 		return nil, err
 	}
 	defer conn.close()
 	o := conn.Options
+	f.overrides.apply(&o.Policy)
+	dryRun := true
+	o.Policy.DryRun = &dryRun
 	o.Selection, o.Brief = selection, brief
 	if w.terminal {
 		o.Progress = w.progress
 	}
 	found, err := reaper.Run(ctx, o)
-	found.Warnings = append(conn.warnings, found.Warnings...)
 	return &found, err
 }
 

@@ -92,7 +92,7 @@ func (f *nodeFlags) connect(ctx context.Context, w ioStreams, o connectOptions) 
 	journals := folder.Journals(retention(o.policy))
 	c := connection{
 		Options: reaper.Options{
-			Node: name, StateDir: folder.Path(), Kubeconfig: f.kubeconfig, By: starter(w), Ledgers: folder.Ledgers(), Lock: folder.Lock(),
+			Policy: o.policy, Node: name, StateDir: folder.Path(), Kubeconfig: f.kubeconfig, By: starter(w), Ledgers: folder.Ledgers(), Lock: folder.Lock(),
 		},
 		journals: journals, close: func() { _ = journals.Close() },
 	}

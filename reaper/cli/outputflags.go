@@ -22,7 +22,7 @@ type outputFlags struct {
 func (f *outputFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.color, "color", "auto", "colour tables: `WHEN` is auto (on a terminal, unless NO_COLOR is set), always or never")
 	flags.BoolVar(&f.noTrunc, "no-trunc", false, "do not shorten names and sandbox IDs on a terminal; elsewhere they are whole anyway")
-	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print only how much is leaked, why the plan was refused, and what failed")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print only how much is leaked, why the plan was refused, what failed, and how to undo a release")
 }
 
 // options returns how to print a report. Names are shortened only on a terminal, so that grep
@@ -37,6 +37,9 @@ func (f outputFlags) options(w ioStreams, output string, all bool) (print.Option
 		o.Color = w.stdoutTerminal && w.env("NO_COLOR") == "" && w.env("TERM") != "dumb"
 	default:
 		return o, ipam.BadInput(fmt.Errorf("--color: unknown value %q", f.color), "use auto, always or never")
+	}
+	if f.quiet && all {
+		return o, ipam.BadInput(errors.New("--quiet and --all contradict each other: --quiet prints no allocation"), "give one of them")
 	}
 	if f.quiet && output != "table" {
 		return o, ipam.BadInput(errors.New("--quiet prints no report, so it has no --output"), "give one of them")

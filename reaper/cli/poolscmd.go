@@ -71,6 +71,9 @@ func pools(ctx context.Context, w ioStreams, f poolsFlags) error {
 	if f.limit < 1 {
 		return ipam.BadInput(fmt.Errorf("--limit: %d is less than 1", f.limit), "")
 	}
+	if f.all && f.top == "" && f.flags.Changed("limit") {
+		return ipam.BadInput(errors.New("--all and --limit contradict each other: --all shows every pool"), "give one of them, or --top")
+	}
 	found, err := look(ctx, w, f.lookFlags, true)
 	if found == nil {
 		return err

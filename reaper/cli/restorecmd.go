@@ -68,7 +68,7 @@ func newRestore(w ioStreams, at target) *cobra.Command {
 	flags := cmd.Flags()
 	f.add(flags)
 	f.out.add(flags)
-	flags.Lookup("policy").Usage = "take the settings of backends from this policy `FILE`; without one, the defaults"
+	flags.Lookup("policy").Usage = "take the settings of backends from this policy `FILE`; by default, as a run does"
 	flags.Lookup("verbose").Usage = "log every record"
 	flags.StringVar(&f.run, "run", "", "put back what the run with this `ID` released, in upper or lower case; latest is the last one that has a journal")
 	flags.StringVar(&f.journal, "journal", "", "put back what is in this `FILE`, which a run wrote with --journal; - is stdin")
@@ -145,7 +145,8 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 		Backends: conn.Backends, Cluster: conn.Cluster, Ledgers: conn.Ledgers, Lock: conn.Lock,
 		Now: conn.Now, Logger: conn.Logger,
 	})
-	restored.Warnings = append(conn.warnings, restored.Warnings...)
+	by := conn.called()
+	restored.Run.Caveats, restored.Run.Context, restored.Run.Policy = by.Caveats, by.Context, by.Policy
 	return errors.Join(err, print.WriteRestore(w.stdout, printing, restored))
 }
 

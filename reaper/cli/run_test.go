@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
@@ -23,8 +24,9 @@ import (
 )
 
 const (
-	noPods = `{"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "9"}, "items": []}`
-	noSets = `{"kind": "StatefulSetList", "apiVersion": "apps/v1", "metadata": {"resourceVersion": "9"}, "items": []}`
+	noPods      = `{"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "9"}, "items": []}`
+	plainPolicy = `{"kind": "ConfigMap", "apiVersion": "v1", "data": {"policy.yaml": "{apiVersion: ip-reaper/v1alpha1, kind: ReapPolicy}"}}`
+	noSets      = `{"kind": "StatefulSetList", "apiVersion": "apps/v1", "metadata": {"resourceVersion": "9"}, "items": []}`
 )
 
 // newFakeAPI returns an API server with the given lists, and the arguments with its
@@ -76,7 +78,7 @@ func start(ctx context.Context, terminal bool, args []string) (code int, stdout,
 }
 
 func TestTerminalGetsProgressInsteadOfLogs(t *testing.T) {
-	_, args := newFakeAPI(t, map[string]string{"pods": noPods, "statefulsets": noSets})
+	_, args := newFakeAPI(t, map[string]string{"pods": noPods, "statefulsets": noSets, "ip-reaper-policy": plainPolicy})
 	code, stdout, stderr := start(t.Context(), true, args)
 	if code != exitDone || !strings.Contains(stdout, "released 0 of 0") {
 		t.Errorf("exit code %d, stdout:\n%s", code, stdout)
@@ -186,9 +188,9 @@ func TestPasswordOfEtcdIsNowhere(t *testing.T) {
 	}
 }
 
-// The ledger is in the namespace ip-reaper, unless another is named: that of the context
-// is another one.
-func TestNamespaceOfTheLedger(t *testing.T) {
+// The installed policy and the ledger are in the namespace ip-reaper, unless another is named:
+// that of the context is another one.
+func TestNamespaceOfTheState(t *testing.T) {
 	for _, tt := range []struct {
 		args []string
 		want string
@@ -207,8 +209,9 @@ func TestNamespaceOfTheLedger(t *testing.T) {
 		if code, _, stderr := start(t.Context(), false, append(args, tt.args...)); code != exitDone {
 			t.Errorf("exit code %d, stderr:\n%s", code, stderr)
 		}
-		if want := "/api/v1/namespaces/" + tt.want + "/configmaps/ip-reaper-ledger"; len(asked) != 1 || asked[0] != want {
-			t.Errorf("asked for %s, want %s once", asked, want)
+		in := "/api/v1/namespaces/" + tt.want + "/configmaps/"
+		if diff := cmp.Diff([]string{in + "ip-reaper-policy", in + "ip-reaper-ledger"}, asked); diff != "" {
+			t.Errorf("asked for (-want +got):\n%s", diff)
 		}
 	}
 }

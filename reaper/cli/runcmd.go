@@ -93,6 +93,7 @@ func newRun(w ioStreams, at target) *cobra.Command {
 	flags.BoolVar(&f.all, "all", false, "list every allocation, even those in use, and fold none")
 	if at.scope() == plugin.Cluster {
 		flags.IntVar(&f.concurrency, "concurrency", defaultConcurrency, "send at most this `NUMBER` of requests to the stores and the API server at the same time")
+		flags.BoolVar(&f.override, overrideFlag, false, "release by the file of --policy, although another policy is, or may be, installed")
 	} else {
 		flags.DurationVar(&f.every, "every", 0, "run again this `DURATION`, and up to a tenth more, after each run, until the program is stopped; by default, run once")
 	}
@@ -115,6 +116,13 @@ func (f runFlags) check() error {
 		return ipam.BadInput(errors.New("--every and --wait contradict each other"), "with --every, the next run releases what is due then")
 	case f.every > 0 && f.journal != "":
 		return ipam.BadInput(errors.New("--every and --journal contradict each other: each run writes a journal of its own"), "leave out --journal: --state-dir has the journals")
+	case f.override && f.policy == "":
+		return ipam.BadInput(errors.New("--"+overrideFlag+": no other policy is named"), "name it with --policy FILE")
+	case f.flags.Changed("dry-run") && !f.overrides.dryRun && f.remember:
+		return ipam.BadInput(errors.New("--dry-run=false and --remember contradict each other: a run that releases always saves the ledger"),
+			"leave out --dry-run=false to release nothing, or --remember to release")
+	case f.flags.Changed("dry-run") && f.overrides.dryRun && f.journal != "":
+		return ipam.BadInput(errors.New("--dry-run and --journal contradict each other: a dry run has no journal"), "give one of them")
 	}
 	for _, name := range f.ignoreLimits {
 		if limits := judge.LimitNames(); !slices.Contains(limits, name) {
@@ -162,7 +170,6 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 		o.Progress = w.progress
 	}
 	found, runErr := reaper.Run(ctx, o)
-	found.Warnings = append(conn.warnings, found.Warnings...)
 	logger.Info("done", "allocations", found.Summary.Entries, "planned", found.Summary.Planned,
 		"released", found.Summary.Released, "failed", found.Summary.Failed)
 	found.Result.ExitCode, found.Result.Error = exitCode(ctx, runErr), oneLine(told(ctx, runErr))
@@ -183,17 +190,19 @@ func (f runFlags) open(ctx context.Context, w ioStreams, logger *slog.Logger) (c
 	if err != nil {
 		return conn, nil, err
 	}
-	f.overrides.apply(&p)
-	dryRun := *p.DryRun
-	if dryRun {
+	effective := p
+	f.overrides.apply(&effective)
+	f.releases = !*effective.DryRun
+	if !f.releases {
 		f.journal = "" // it writes none
 	}
 	if err := checkJournal(f.journal); err != nil {
 		return conn, nil, err
 	}
-	if conn, err = f.connect(ctx, w, !dryRun || f.remember, p, logger); err != nil {
+	if conn, err = f.connect(ctx, w, f.releases || f.remember, p, logger); err != nil {
 		return conn, nil, err
 	}
+	f.overrides.apply(&conn.Policy)
 	conn.Journals = conn.journals
 	if f.journal == "" {
 		return conn, func() error { return nil }, nil

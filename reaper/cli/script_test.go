@@ -97,9 +97,9 @@ const kubeconfig = `{"apiVersion": "v1", "kind": "Config", "current-context": "h
 
 // A fakeAPI is an API server that answers from files: a list is api/<resource>.json, and
 // a cluster-scoped object is api/<name>.json. If a file is a Status, the answer has its
-// code. A list with a label selector is api/journals.json. The lists of nodes and of API
-// groups, and every namespace, exist without a file. The lease of the lock
-// is free. No other object can be written.
+// code. The installed policy is api/ip-reaper-policy.json. A list with a label selector is
+// api/journals.json. The lists of nodes and of API groups exist without a file, and so does every
+// namespace but "nowhere". The lease of the lock is free. No other object can be written.
 type fakeAPI struct {
 	dir    string
 	all    atomic.Int32
@@ -136,8 +136,13 @@ func (s *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, journals)
 		return
 	}
-	if path.Dir(r.URL.Path) == "/api/v1/namespaces" {
+	if path.Dir(r.URL.Path) == "/api/v1/namespaces" && path.Base(r.URL.Path) != "nowhere" {
 		answer(w, []byte(`{"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "`+path.Base(r.URL.Path)+`"}}`))
+		return
+	}
+	policy, err := os.ReadFile(filepath.Join(s.dir, "ip-reaper-policy.json"))
+	if err == nil && path.Base(r.URL.Path) == "ip-reaper-policy" {
+		answer(w, policy)
 		return
 	}
 	if slices.Contains(at, "namespaces") && at[len(at)-1] != "namespaces" {

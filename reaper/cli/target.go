@@ -14,6 +14,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
+	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
 // A target is where a command works: a cluster, or the node on which the program runs. Its
@@ -31,18 +33,21 @@ type target interface {
 	// name returns the name of the node; empty for a cluster, and if it is not known.
 	name(w ioStreams) string
 
-	// connect connects to the target, waits for its first answer, and looks at the place of
-	// the state. If it fails, nothing stays open.
+	// connect connects to the target, waits for its first answer, chooses the policy, and looks
+	// at the place of the state. If it fails, nothing stays open.
 	connect(ctx context.Context, w ioStreams, o connectOptions) (connection, error)
 }
 
 // connectOptions say what a command needs of its target.
 type connectOptions struct {
 	writes      bool // it writes anything
+	releases    bool // it releases what is due
+	override    bool // it may release by another policy than the installed one
 	stateOnly   bool // it reads nothing but what earlier runs stored
 	concurrency int  // the most requests at the same time
 	timeout     time.Duration
-	policy      policy.Policy
+	file        string        // of the policy; empty if none is given
+	policy      policy.Policy // of the file, or the default
 	logger      *slog.Logger
 }
 
@@ -51,7 +56,7 @@ type connection struct {
 	reaper.Options // what a target knows of them, and what all of its commands have in common
 
 	journals storedJournals
-	warnings []string // for the report, about the place of the state
+	warnings []string // those of the caveats that are about the place of the state
 	close    func()   // gives back what the connection holds
 }
 
@@ -74,11 +79,17 @@ func (c connection) unread(err error) error {
 	if !errors.Is(err, journal.ErrNone) {
 		return err
 	}
-	history := c.Program + " history"
-	if c.Node != "" {
-		history = c.Program + " node history"
+	return ipam.BadInput(err, strings.Join(append(c.warnings, print.CommandOn("history", c.called())+" lists the runs that have one"), "; "))
+}
+
+// called returns how the program was called, for the commands that a report prints.
+func (c connection) called() report.RunInfo {
+	by := report.RunInfo{
+		Program: c.Program, Kubeconfig: c.Kubeconfig, Context: c.Context, StateNamespace: c.StateNamespace,
+		Node: c.Node, StateDir: c.StateDir, Caveats: c.Caveats,
 	}
-	return ipam.BadInput(err, strings.Join(append(c.warnings, history+" lists the runs that have one"), "; "))
+	by.Policy.File, by.Policy.Installed = c.PolicyFile, c.PolicyInstalled
+	return by
 }
 
 // retention returns which journals the policy keeps.

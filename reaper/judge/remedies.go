@@ -46,6 +46,7 @@ type Subject struct {
 
 	Refused []Refusal // of its plan
 	Command []string  // of a run on the same cluster
+	Kubectl []string  // the flags by which kubectl contacts that cluster
 }
 
 // advise returns the function that fills in these templates.
@@ -76,6 +77,8 @@ func (s Subject) typed(template string) string {
 	var words []string
 	for _, word := range strings.Fields(template) {
 		switch {
+		case word == "kubectl":
+			words = append(append(words, word), s.Kubectl...)
 		case word == "{run}":
 			words = append(words, s.Command...)
 		case word == "{only}" && s.Owner.Pod != "" && s.Owner.Namespace != "":

@@ -92,6 +92,13 @@ func Explain(r Report, q Question, command []string) (Explanation, error) {
 	if x.Question, err = q.resolve(r.Entries); err != nil {
 		return x, err
 	}
+	var kubectl []string
+	if r.Run.Kubeconfig != "" {
+		kubectl = append(kubectl, "--kubeconfig", r.Run.Kubeconfig)
+	}
+	if r.Run.Context != "" {
+		kubectl = append(kubectl, "--context", r.Run.Context)
+	}
 	part := Report{Backends: r.Backends, Entries: []Entry{}}
 	found := make(map[string]int)
 	for _, e := range r.Entries {
@@ -106,7 +113,7 @@ func Explain(r Report, q Question, command []string) (Explanation, error) {
 		}
 		subject := judge.Subject{
 			Rule: e.Rule, Verdict: e.Verdict, Reason: e.Reason, ChangedBy: e.ChangedBy, Note: e.Note, Evidence: e.Evidence,
-			Due: e.Due, Owner: e.Owner, Pool: e.Pool, Refused: r.Result.Refused, Command: command,
+			Due: e.Due, Owner: e.Owner, Pool: e.Pool, Refused: r.Result.Refused, Command: command, Kubectl: kubectl,
 		}
 		x.Found = append(x.Found, Explained{e, judge.AskedUntil(e.Rule), subject.Remedies()})
 	}

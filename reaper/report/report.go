@@ -68,6 +68,10 @@ type RunInfo struct {
 	// Selection says which allocations are in the report. The zero Selection: all.
 	Selection judge.Selection `json:"selection,omitzero"`
 
+	// Caveats are sentences that change what the figures mean, such as that the installed
+	// policy could not be read. Text for people has them before the first line.
+	Caveats []string `json:"caveats,omitempty"`
+
 	// Policy has the terms by which most allocations were judged.
 	Policy PolicyInfo `json:"policy"`
 
@@ -88,7 +92,8 @@ func (r RunInfo) Place() string {
 
 // PolicyInfo says by which policy a run judged.
 type PolicyInfo struct {
-	File        string          `json:"file,omitempty"` // empty for the defaults
+	File        string          `json:"file,omitempty"`
+	Installed   string          `json:"installed,omitempty"` // the ConfigMap, as namespace/name; without it and File, it is the default
 	GracePeriod policy.Duration `json:"gracePeriod"`
 	MinAge      policy.Duration `json:"minAge"`
 }

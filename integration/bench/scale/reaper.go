@@ -42,7 +42,7 @@ func (g *stage) reaper(ctx context.Context, env []string, more ...string) (c cos
 		return c, summary, err
 	}
 	c, err = measure(ctx, g.limit, command{g.binary, append([]string{
-		"run", "--policy=" + policy, "--kubeconfig=" + g.kubeconfig, "--context=" + cluster.ContextName,
+		"run", "--policy=" + policy, reap.ByFile, "--kubeconfig=" + g.kubeconfig, "--context=" + cluster.ContextName,
 		"--state-namespace=" + rights.Home, "--concurrency=" + strconv.Itoa(g.concurrency),
 		"--timeout=" + g.limit.String(), "--termination-log=" + told,
 	}, more...), env})

@@ -27,6 +27,10 @@ minAge: 0s
 limits: {maxFraction: 1}
 `
 
+// ByFile has a run release by its file. The tests give the accounts of the pods a kubeconfig; they may
+// not read the installed policy, which in a pod is a file.
+const ByFile = "--unsafe-override-installed-policy"
+
 // The exit codes that the binary promises.
 const (
 	ExitDone     = 0

@@ -27,6 +27,7 @@ type Run struct {
 	StartedAt  time.Time `json:"startedAt"`
 	FinishedAt time.Time `json:"finishedAt"`
 	DryRun     bool      `json:"dryRun"`
+	Caveats    []string  `json:"caveats"`
 	Version    string    `json:"version"`
 	Cluster    string    `json:"cluster"`
 }

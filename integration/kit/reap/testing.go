@@ -22,7 +22,7 @@ func StartT(t testing.TB, kubeconfig, policy string, env []string, args ...strin
 		t.Fatal(err)
 	}
 	p, err := r.Start(t.Context(), append([]string{
-		"run", "--kubeconfig", kubeconfig, "--context", cluster.ContextName, "--state-namespace", cluster.PoolNamespace, "--policy", file, "-o", "json", "--all",
+		"run", "--kubeconfig", kubeconfig, "--context", cluster.ContextName, "--state-namespace", cluster.PoolNamespace, "--policy", file, ByFile, "-o", "json", "--all",
 	}, args...)...)
 	if err != nil {
 		t.Fatal(err)

@@ -185,6 +185,9 @@ func (w *World) StartsWith(stdin, command, policy string, args ...string) fault.
 			command, "--kubeconfig=" + cmp.Or(w.kubeconfig[command], w.kubeconfig[""]), "--context=" + cluster.ContextName, "--state-namespace=" + Home,
 			"--policy=" + file, "-o=json",
 		}
+		if command == "run" {
+			all = append(all, reap.ByFile)
+		}
 		return r.Start(w.Context(), append(all, args...)...)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/integration/kit"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 )
 
 func TestMain(m *testing.M) {
@@ -70,7 +71,7 @@ func TestNamesBeginWithTheRelease(t *testing.T) {
 		to := target{tt.release, "elsewhere"}
 		for key, object := range to.objects(t, everything) {
 			got := object.GetName()
-			if got != tt.prefix && !strings.HasPrefix(got, tt.prefix+"-") && !strings.HasPrefix(got, "ip-reaper-ledger") {
+			if got != tt.prefix && !strings.HasPrefix(got, tt.prefix+"-") && !strings.HasPrefix(got, "ip-reaper-ledger") && got != state.PolicyName {
 				t.Errorf("release %s: %s does not begin with %s", tt.release, key, tt.prefix)
 			}
 		}

@@ -1,11 +1,19 @@
 package chart_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
+)
 
 // Names and namespaces are strings, also where YAML takes them for something else.
 func TestNamesThatYAMLTakesForSomethingElse(t *testing.T) {
 	const all = "outage: {enabled: true}\nrestore: {enabled: true}\nadmissionPolicies: {enabled: true}\nnetworkPolicy: {enabled: true}\nfullnameOverride: \"1e3\"\n"
-	for key, o := range (target{"123", "456"}).objects(t, all) {
+	objects := target{"123", "456"}.objects(t, all)
+	if _, ok := objects["ConfigMap 456/"+state.PolicyName]; !ok {
+		t.Errorf("a run from a workstation does not find the policy: there is no ConfigMap %s", state.PolicyName)
+	}
+	for key, o := range objects {
 		metadata, _ := o.Object["metadata"].(map[string]any)
 		if _, ok := metadata["name"].(string); !ok {
 			t.Errorf("%s: name = %#v", key, metadata["name"])

@@ -57,7 +57,7 @@ func (e stateError) Unwrap() error { return e.cause }
 
 func noNamespace(name, state string, cause error) error {
 	return ipam.BadInput(stateError{fmt.Sprintf("the state namespace %q %s", name, state), cause},
-		fmt.Sprintf("kubectl create namespace %s; or name the one of ip-reaper with --state-namespace", name))
+		"name the one of ip-reaper with --state-namespace, or create it")
 }
 
 // inNamespace returns the error of a write in the state namespace: a *ipam.InputError if

@@ -9,9 +9,10 @@ import (
 
 // viewOfExplanation returns the view of an explanation: lines for each allocation.
 func viewOfExplanation(x report.Explanation) view {
-	v := view{value: x, warnings: x.Warnings}
+	v := view{value: x, caveats: x.Run.Caveats, warnings: x.Warnings}
 	line := func(format string, args ...any) { v.head = append(v.head, notice{text: fmt.Sprintf(format, args...)}) }
 	line("%s: %s", x.Question, summaryOf(x))
+	line("%s", identity(x.Run))
 	of := ""
 	if only := x.Run.Selection.String(); only != "" {
 		of = " of " + only

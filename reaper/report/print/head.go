@@ -29,7 +29,7 @@ func headOf(r report.Report) []notice {
 	if told := len(r.Result.Refused) > 0 && r.Result.ExitCode == exitLimit; r.Result.Error != "" && !told {
 		head = append(head, notice{label: failedLabel, text: fmt.Sprintf("exit code %d: %s", r.Result.ExitCode, r.Result.Error)})
 	}
-	return append(head, notice{text: identity(r.Run), minor: true})
+	return append(head, notice{text: identity(r.Run), minor: r.Run.DryRun})
 }
 
 // identity says which run it was, on which cluster, and by which policy.
@@ -42,8 +42,16 @@ func identity(run report.RunInfo) string {
 	if run.Cluster != "" && run.StateNamespace != "" {
 		parts = append(parts, "state namespace "+run.StateNamespace)
 	}
-	parts = append(parts, fmt.Sprintf("policy %s (grace period %s)", cmp.Or(run.Policy.File, "defaults"), run.Policy.GracePeriod))
+	parts = append(parts, fmt.Sprintf("%s (grace period %s)", policyOf(run), run.Policy.GracePeriod))
 	return strings.Join(append(parts, clock(&run.StartedAt)), ", ")
+}
+
+// policyOf says which policy a run took.
+func policyOf(run report.RunInfo) string {
+	if run.Policy.Installed != "" {
+		return "installed policy " + run.Policy.Installed
+	}
+	return "policy " + cmp.Or(run.Policy.File, "defaults")
 }
 
 // placeOf says on what a run was: on which cluster or node, or on files.

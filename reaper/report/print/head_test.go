@@ -1,6 +1,8 @@
 package print
 
 import (
+	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -53,11 +55,48 @@ func TestNoDueTimeWithoutMemory(t *testing.T) {
 	}
 }
 
-// A script that reads -q sees a refused plan, and nothing else.
-func TestQuietPrintsTheBottomLineAndRefusals(t *testing.T) {
-	want, _, _ := strings.Cut(printed(t, Options{Format: "table"}, refusedReport()), "run 2026")
-	if got := printed(t, Options{Format: "table", Quiet: true}, refusedReport()); got != want || strings.Count(got, "\n") != 3 {
-		t.Errorf("quiet prints %q, want %q", got, want)
+// A script that reads -q sees a refused plan, and what to know of a release: which run it was, and
+// how to undo it. It sees nothing else.
+func TestQuietPrintsTheBottomLineRefusalsAndHowToUndo(t *testing.T) {
+	planned, released := refusedReport(), fullReport()
+	planned.Run.DryRun = true
+	for _, tt := range []struct {
+		name   string
+		report report.Report
+		want   string // a pattern
+	}{
+		{"a dry run that is refused", planned, `\A.* leaked: .*\nREFUSED .*\nREFUSED .*\n\z`},
+		{"a run that is refused", refusedReport(), `\A.* leaked: .*\nREFUSED .*\nREFUSED .*\nrun 20260301-120000-ABCDEF, .*\n\z`},
+		{"a release", released, `\A.* leaked: .*\nFAILED .*\nrun 20260301-120000-ABCDEF, .*\nundo it by: .* --run 20260301-120000-ABCDEF\n\z`},
+	} {
+		if got := printed(t, Options{Format: "table", Quiet: true}, tt.report); !regexp.MustCompile(tt.want).MatchString(got) {
+			t.Errorf("quiet prints of %s\n%s", tt.name, got)
+		}
+	}
+}
+
+// What changes the meaning of the figures comes before them, in every text for people, and once.
+func TestCaveatsComeBeforeTheFigures(t *testing.T) {
+	const caveat = "no policy is installed"
+	r := fullReport()
+	r.Run.Caveats = []string{caveat}
+	for _, o := range []Options{{Format: "table"}, {Format: "table", Quiet: true}, {Format: "wide"}, {Format: "markdown"}} {
+		got := strings.TrimPrefix(printed(t, o, r), "```\n")
+		if !strings.HasPrefix(got, "warning: "+caveat+"\n") || strings.Count(got, caveat) != 1 {
+			t.Errorf("%+v prints\n%s", o, got)
+		}
+	}
+	for name, write := range map[string]func(w io.Writer) error{
+		"pools":   func(w io.Writer) error { return WritePools(w, PoolsOptions{Format: "table", Limit: 1}, r) },
+		"explain": func(w io.Writer) error { return WriteExplanation(w, "table", report.Explanation{Run: r.Run}) },
+		"restore": func(w io.Writer) error {
+			return WriteRestore(w, Options{Format: "table"}, report.RestoreReport{Run: r.Run})
+		},
+	} {
+		var text strings.Builder
+		if err := write(&text); err != nil || !strings.HasPrefix(text.String(), "warning: "+caveat+"\n") {
+			t.Errorf("%s prints %v\n%s", name, err, text.String())
+		}
 	}
 }
 

@@ -18,7 +18,7 @@ func viewOfHistory(h report.History, by report.RunInfo, all bool) view {
 		value:      h,
 		head:       []notice{{text: historyHead(h)}},
 		tables:     func(wide bool) []table { return historyTables(h, wide || all) },
-		warnings:   h.Warnings,
+		caveats:    h.Warnings,
 		conclusion: historyConclusion(h, by),
 		names:      func() []string { return namesOfHistory(h) },
 	}
@@ -97,7 +97,7 @@ func historyConclusion(h report.History, by report.RunInfo) []string {
 	}
 	by.ID = h.Runs[0].ID
 	if h.Runs[0].Entries != nil {
-		return []string{"compare them with the stores by: " + commandOn("restore", by) + " --dry-run"}
+		return []string{"compare them with the stores by: " + CommandOn("restore", by) + " --dry-run"}
 	}
-	return []string{"list the addresses of the latest by: " + commandOn("history", by)}
+	return []string{"list the addresses of the latest by: " + CommandOn("history", by)}
 }

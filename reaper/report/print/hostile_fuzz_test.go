@@ -137,7 +137,7 @@ func wantCount(t rapid.TB, text string, want int) {
 // and line of the conclusion.
 func wantLines(t rapid.TB, text string, v view, wide bool) {
 	t.Helper()
-	want := len(v.head) + len([]string{"empty line"}) + len(v.warnings) + len(v.conclusion)
+	want := len(v.caveats) + len(v.head) + len([]string{"empty line"}) + len(v.warnings) + len(v.conclusion)
 	for _, table := range v.tables(wide) {
 		if lines := table.lines(maxName, false); len(lines) > 0 {
 			want += len([]string{"empty line"}) + len(lines)

@@ -56,6 +56,7 @@ func viewOfPools(r report.Report, o PoolsOptions) view {
 			}
 			return all
 		},
+		caveats:  r.Run.Caveats,
 		warnings: r.Warnings,
 	}
 }

@@ -3,6 +3,7 @@ package print
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
@@ -10,9 +11,13 @@ import (
 // viewOfRestore returns the view of the report of a restore.
 func viewOfRestore(r report.RestoreReport) view {
 	return view{
-		value:    r,
-		head:     []notice{{text: restoreConclusion(r)}},
+		value: r,
+		head: []notice{
+			{text: restoreConclusion(r)},
+			{text: strings.Join(append(placeOf(r.Run), policyOf(r.Run)), ", "), minor: true},
+		},
 		tables:   func(bool) []table { return []table{restoreTable(r)} },
+		caveats:  r.Run.Caveats,
 		warnings: r.Warnings,
 		names:    func() []string { return namesOfRestore(r) },
 		states: func() string {

@@ -18,8 +18,10 @@ func viewOf(r report.Report, all bool) view {
 		tables: func(wide bool) []table {
 			return []table{backendTable(r), poolTable(r, all || wide), entryTable(r, wide, all || wide)}
 		},
+		caveats:    r.Run.Caveats,
 		warnings:   r.Warnings,
 		conclusion: conclusion(r),
+		undo:       undo(r),
 		names:      func() []string { return namesOf(r) },
 		states:     func() string { return statesOf(r.Entries, stateOf) },
 	}
@@ -131,8 +133,13 @@ func conclusion(r report.Report) []string {
 	}
 	lines := []string{fmt.Sprintf("released %d of %d allocations (%s, %d changed meanwhile, %d failed)",
 		s.Released, s.Entries, planned, s.Changed, s.Failed)}
-	if s.Released > 0 {
-		lines = append(lines, "undo it by: "+commandOn("restore", r.Run))
+	return append(lines, undo(r)...)
+}
+
+// undo returns the line with the command that undoes the releases, if there are any.
+func undo(r report.Report) []string {
+	if r.Summary.Released == 0 {
+		return nil
 	}
-	return lines
+	return []string{"undo it by: " + CommandOn("restore", r.Run)}
 }

@@ -45,10 +45,10 @@ func inCode(text string) string { return strings.ReplaceAll(text, "`", `\x60`) }
 // printNames prints addresses, one a line.
 func printNames(w io.Writer, v view) error { return printLines(w, inLines(v.names())) }
 
-// printHead prints the notices that are not minor.
+// printHead prints the notices that are not minor, and how to undo what was done.
 func printHead(w io.Writer, v view) error {
 	v.head = slices.DeleteFunc(slices.Clone(v.head), func(n notice) bool { return n.minor })
-	return printLines(w, headLines(v))
+	return printLines(w, append(headLines(v), inLines(v.undo)...))
 }
 
 // textLines returns the lines above the conclusion: the notices, the tables and the warnings.
@@ -73,15 +73,21 @@ func textLines(v view, wide bool) []string {
 	if len(v.warnings)+len(v.conclusion) > 0 {
 		lines = append(lines, "")
 	}
-	for _, warning := range v.warnings {
-		lines = append(lines, paint("warning:", v.color)+" "+printable.Line(warning))
+	return append(lines, warningLines(v.warnings, v.color)...)
+}
+
+// warningLines returns one line for each warning.
+func warningLines(warnings []string, color bool) []string {
+	lines := make([]string, len(warnings))
+	for i, warning := range warnings {
+		lines[i] = paint("warning:", color) + " " + printable.Line(warning)
 	}
 	return lines
 }
 
-// headLines returns one line for each notice.
+// headLines returns one line for each caveat, and then one for each notice.
 func headLines(v view) []string {
-	var lines []string
+	lines := warningLines(v.caveats, v.color)
 	for _, n := range v.head {
 		line := cell(n.text)
 		if n.label != "" {

@@ -10,9 +10,9 @@ import (
 // safe: a journal is found by the ID of its run, which no other cluster has.
 const currentContext = `"$(kubectl config current-context)"`
 
-// commandOn returns a command on the journal of a run, ready to be pasted into the shell of
-// an operator.
-func commandOn(command string, run report.RunInfo) string {
+// CommandOn returns a command on the journals, or on that of a run if its ID is known, ready to be
+// pasted into the shell of an operator.
+func CommandOn(command string, run report.RunInfo) string {
 	return strings.Join(appendFlag(wordsOn(command, run), "--run", run.ID), " ")
 }
 
@@ -30,7 +30,7 @@ func wordsOn(command string, run report.RunInfo) []string {
 	if run.Context != "" {
 		words = []string{run.Program, command, "--context", quote(run.Context)}
 		words = appendFlag(words, "--kubeconfig", run.Kubeconfig)
-		if !strings.HasPrefix(run.Policy.File, "/dev/") { // the shell that pastes has another pipe
+		if file := run.Policy.File; file != "-" && !strings.HasPrefix(file, "/dev/") { // the shell that pastes has another pipe
 			words = appendFlag(words, "--policy", run.Policy.File)
 		}
 	}

@@ -29,12 +29,18 @@ func TestUndoIsAWholeCommand(t *testing.T) {
 		{"with a policy from a pipe", report.RunInfo{
 			ID: id, Program: "ip-reaper", Context: "c", StateNamespace: "ours", Policy: report.PolicyInfo{File: "/dev/fd/63"},
 		}, "ip-reaper restore --context c --state-namespace ours --run " + id},
+		{"with a policy from stdin", report.RunInfo{
+			ID: id, Program: "ip-reaper", Context: "c", StateNamespace: "ours", Policy: report.PolicyInfo{File: "-"},
+		}, "ip-reaper restore --context c --state-namespace ours --run " + id},
+		{"by the installed policy, which a restore takes too", report.RunInfo{
+			ID: id, Program: "ip-reaper", Context: "c", StateNamespace: "ours", Policy: report.PolicyInfo{Installed: "ours/ip-reaper-policy"},
+		}, "ip-reaper restore --context c --state-namespace ours --run " + id},
 		{"of a pod", report.RunInfo{
 			ID: id, Program: "ip-reaper", StateNamespace: "ip-reaper", Policy: report.PolicyInfo{File: "/etc/ip-reaper/policy.yaml"},
 		}, inCluster},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, commandOn("restore", tt.run)); diff != "" {
+			if diff := cmp.Diff(tt.want, CommandOn("restore", tt.run)); diff != "" {
 				t.Errorf("command (-want +got):\n%s", diff)
 			}
 		})

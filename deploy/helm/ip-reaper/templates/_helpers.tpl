@@ -37,7 +37,7 @@ app.kubernetes.io/component: {{ . }}
 
 {{/*
 The name and labels of an object. Takes root and account. Takes part, which stands in the
-name between the prefix and the account's suffix: "", or for example -policy. Takes job,
+name between the prefix and the account's suffix: "", or for example -calico. Takes job,
 which is the end of the name of an outage's CronJob.
 */}}
 {{- define "ip-reaper.metadata" -}}

@@ -65,5 +65,5 @@ volumes:
 {{- end }}
 - name: policy
   configMap:
-    name: {{ $name }}-policy
+    name: ip-reaper-policy
 {{- end }}

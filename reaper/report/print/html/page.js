@@ -9,7 +9,7 @@ function fillTop(top) {
   const terms = policy.gracePeriod ? `grace period ${policy.gracePeriod}, min age ${policy.minAge}` : '';
   const facts = [
     ['Cluster', run.cluster], ['Context', run.context], ['State namespace', run.stateNamespace],
-    ['Policy', isRestore ? '' : [policy.file || 'defaults', terms].filter(Boolean).join(': ')],
+    ['Policy', isRestore ? '' : [policy.installed ? `installed, ${policy.installed}` : policy.file || 'defaults', terms].filter(Boolean).join(': ')],
     ['Time', clock(run.startedAt) + (seconds > 0 ? `, took ${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s` : '')],
     ['Run', `${run.id}, ${run.version}`], ['Undoes run', journal && journal.id],
     ['Memory', isRestore || run.memory || !run.cluster ? '' : 'none: the next run begins every grace period again'],
@@ -17,6 +17,7 @@ function fillTop(top) {
   const result = report.result || {};
   top.append(
     el('p', { class: 'product' }, 'ip-reaper ', el('span', { class: 'tag' }, mode)),
+    (run.caveats || []).map((text) => el('p', { class: 'error' }, text)),
     el('h1', {}, lead),
     why.length > 0 ? el('p', { class: 'why' }, why.join(' ')) : '',
     result.error ? el('p', { class: 'error' }, `Exit code ${result.exitCode}: ${result.error}`) : '',

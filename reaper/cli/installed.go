@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
+)
+
+// A choice is the policy that a command takes.
+type choice struct {
+	policy    policy.Policy
+	installed string // the ConfigMap that it is from, as namespace/name; empty if it is from a file, or the default
+	caveat    string // why it is the default, although the installed one was to be taken
+	missing   bool   // none is installed in the state namespace
+}
+
+// choosePolicy chooses the policy of a command outside a cluster: the file, or else the one that is
+// installed in the namespace. Where none is installed, or it cannot be read, that is the default.
+//
+// The dryRun of the installed policy is for the CronJob: who looks from a workstation must not
+// release because the CronJob does. A release by another policy than the installed one is refused
+// unless it is overridden; that there may be one is enough.
+func choosePolicy(ctx context.Context, w ioStreams, core corev1.ConfigMapsGetter, namespace string, o connectOptions) (choice, error) {
+	given := choice{policy: o.policy}
+	name := namespace + "/" + state.PolicyName
+	installed, found, err := readInstalled(ctx, w, core, namespace)
+	switch {
+	case ctx.Err() != nil:
+		return given, ctx.Err()
+	case o.file != "" && (err != nil || found && !reflect.DeepEqual(installed, o.policy)):
+		why, hint := fmt.Errorf("policy %s is not the installed one, ConfigMap %s", o.file, name), "leave out --policy to release by the installed policy"
+		if err != nil && !isUsage(err) {
+			why, hint = fmt.Errorf("policy %s may not be the installed one, which could not be read: %w", o.file, err), readHint
+		}
+		return given, ipam.BadInput(why, hint+"; to release by the file, type --"+overrideFlag+" too")
+	case o.file != "":
+		given.missing = !found
+		return given, nil
+	case err != nil && isUsage(err):
+		return given, err
+	case err != nil && o.releases:
+		return given, ipam.BadInput(fmt.Errorf("the installed policy could not be read, so nothing is released: %w", err),
+			readHint+"; to release by another policy, name it with --policy FILE and type --"+overrideFlag)
+	case err != nil:
+		given.caveat = "the installed policy could not be read, so this is by the built-in defaults: " + printable.Error(err)
+		return given, nil
+	case !found:
+		given.missing = true
+		given.caveat = fmt.Sprintf("no policy is installed, so this is by the built-in defaults: namespace %s has no ConfigMap %s", namespace, state.PolicyName)
+		return given, nil
+	}
+	dryRun := true
+	installed.DryRun = &dryRun
+	return choice{policy: installed, installed: name}, nil
+}
+
+// choosesPolicy reports whether the installed policy matters to a command outside a cluster. It does
+// not to one that judges nothing, and not to a file, unless a release by it may be refused.
+func (o connectOptions) choosesPolicy() bool {
+	return !o.stateOnly && (o.file == "" || o.releases && !o.override)
+}
+
+// readInstalled reads the installed policy. A policy that is not valid is a mistake in what the
+// user gave.
+func readInstalled(ctx context.Context, w ioStreams, core corev1.ConfigMapsGetter, namespace string) (p policy.Policy, found bool, err error) {
+	text, err := state.InstalledPolicy(ctx, core, namespace)
+	if err != nil || text == nil {
+		return p, false, err
+	}
+	if p, err = policy.Load(text, plugin.Known(w.backends)); err != nil {
+		return p, true, fmt.Errorf("policy ConfigMap %s/%s: %w", namespace, state.PolicyName, err)
+	}
+	return p, true, nil
+}
+
+// elsewhere returns an error if a release would take the policy for not installed, while ip-reaper
+// has its state in another namespace, as the warnings say: the policy may be there.
+func (c choice) elsewhere(warnings []string, o connectOptions) error {
+	if !c.missing || !o.releases || len(warnings) == 0 {
+		return nil
+	}
+	return ipam.BadInput(errors.New("no policy is installed here, and one may be in another namespace: "+strings.Join(warnings, "; ")),
+		"name that namespace with --state-namespace; to release by another policy, name it with --policy FILE and type --"+overrideFlag)
+}
+
+// readHint says what to do if the installed policy could not be read.
+const readHint = "get the right to read it"
+
+// overrideFlag is the flag of a run that releases by another policy than the installed one. It
+// must be typed.
+const overrideFlag = "unsafe-override-installed-policy"
+
+// stateTimeout limits the look at the state namespace: it is advice, and a server that
+// does not answer is told of by the run.
+const stateTimeout = 5 * time.Second
+
+// checkState returns an error if the state namespace does not exist and the command must have it:
+// it writes, or it was told the name. Otherwise it returns caveats for the report: there is no such
+// namespace, or ledgers and locks exist elsewhere. What it may not read, it does not tell.
+func checkState(ctx context.Context, c clients, namespace string, must bool, logger *slog.Logger) (caveats []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
+	defer cancel()
+	missing := state.CheckNamespace(ctx, c.core, namespace)
+	others, unread := state.OtherStates(ctx, c.raw, namespace)
+	if unread != nil {
+		logger.Debug("cannot tell whether other namespaces have a state", "err", unread)
+	}
+	var input *ipam.InputError
+	hint := ""
+	if errors.As(missing, &input) {
+		hint = input.Hint
+		if len(others) > 0 {
+			hint = "ip-reaper has a ledger or a lock in namespace " + printable.Some(others) + ": name it with --state-namespace"
+		}
+	}
+	switch {
+	case input == nil && len(others) > 0:
+		return []string{fmt.Sprintf("ip-reaper also has a ledger or a lock in namespace %s, and this command uses %s: "+
+			"name the right one with --state-namespace, and delete the others", printable.Some(others), namespace)}, nil
+	case input == nil:
+		return nil, nil
+	case must:
+		return nil, ipam.BadInput(input.Err, hint)
+	}
+	return []string{fmt.Sprintf("%v, so no memory of earlier runs was read, and nothing can be released: %s", input, hint)}, nil
+}
