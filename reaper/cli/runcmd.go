@@ -173,7 +173,7 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	logger.Info("done", "allocations", found.Summary.Entries, "planned", found.Summary.Planned,
 		"released", found.Summary.Released, "failed", found.Summary.Failed)
 	found.Result.ExitCode, found.Result.Error = exitCode(ctx, runErr), oneLine(told(ctx, runErr))
-	printing.Run = runCommand(w, f.commandFlags, found.Run, "namespace", "pod", "node", "pool", "backend", "grace-period", "min-age")
+	printing.Run = runCommand(w, f.commandFlags, found.Run, "namespace", "pod", "node", "pool", "backend")
 	printErr := print.Write(w.stdout, printing, found)
 	if err := writeTermination(f.terminationLog, found, runErr); err != nil {
 		logger.Warn("writing the termination message failed", "err", err)

@@ -28,6 +28,7 @@ func TestWhatToDoNext(t *testing.T) {
 		{"a release that left something", func(r *report.Report) { r.Run.DryRun, r.Summary.Released = false, 1 }, []string{release, explain, undo}},
 		{"a refused plan", func(r *report.Report) { r.Result.Refused = []judge.Refusal{{Limit: "limits.maxReleases"}} }, []string{explain}},
 		{"in a cluster", func(r *report.Report) { r.Run.Context = "" }, []string{inside}},
+		{"a policy of a pipe", func(r *report.Report) { r.Run.Policy.File = "/dev/fd/63" }, []string{explain}},
 		{"nothing is leaked", func(r *report.Report) { r.Leaked = &report.Leaked{} }, nil},
 		{"the pods are not known", func(r *report.Report) { r.Leaked = nil }, nil},
 		{"files", func(r *report.Report) { r.Run = report.RunInfo{DryRun: true, Memory: true} }, nil},

@@ -30,12 +30,15 @@ func wordsOn(command string, run report.RunInfo) []string {
 	if run.Context != "" {
 		words = []string{run.Program, command, "--context", quote(run.Context)}
 		words = appendFlag(words, "--kubeconfig", run.Kubeconfig)
-		if file := run.Policy.File; file != "-" && !strings.HasPrefix(file, "/dev/") { // the shell that pastes has another pipe
+		if !piped(run.Policy.File) {
 			words = appendFlag(words, "--policy", run.Policy.File)
 		}
 	}
 	return appendFlag(words, "--state-namespace", run.StateNamespace)
 }
+
+// piped reports whether a file is a pipe: the shell that pastes a command has another one.
+func piped(file string) bool { return file == "-" || strings.HasPrefix(file, "/dev/") }
 
 // appendFlag adds a flag, unless it has no value.
 func appendFlag(words []string, flag, value string) []string {
