@@ -23,8 +23,8 @@ TOOL_MODULES := $(patsubst %/go.mod,%,$(wildcard $(TOOLS)/*/go.mod))
 MODULES := . integration $(foreach module,$(TOOL_MODULES),$(if $(wildcard $(module)/*.go $(module)/*/*.go),$(module)))
 TOOL_MODULES := $(filter-out $(MODULES),$(TOOL_MODULES))
 
-# Those with tests, which golangci-lint sees too.
-LINTED := . integration $(TOOLS)/image
+# Those that golangci-lint sees too: the others are one small main around a foreign program.
+LINTED := $(filter-out $(TOOLS)/coredns $(TOOLS)/whereabouts,$(MODULES))
 
 # The folders of integration whose tests make ship runs, and those whose tests run the engine in
 # their own process, which make exhaustive runs with the race detector. The others run the binary,
