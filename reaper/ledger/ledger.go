@@ -83,12 +83,16 @@ func (l Ledger) Since(a *ipam.Allocation, present bool, now time.Time) time.Time
 	return at
 }
 
-// Last returns where the pod of the allocation was last seen.
+// Last returns where the pod of the allocation was last seen. Until a run has seen what a
+// restore put back, that is what the journal had.
 func (l Ledger) Last(a *ipam.Allocation) Place {
 	if len(l.nodes) == 0 {
 		return Place{}
 	}
-	stored, _ := l.nodes.find(l.salt.idKey(a))
+	stored, known := l.nodes.find(l.salt.idKey(a))
+	if !known && len(l.restored) > 0 && a.Owner.Sandbox != "" { // a key costs time
+		stored, _ = l.nodes.find(l.salt.homeKey(a))
+	}
 	return placeOf(stored)
 }
 
@@ -146,17 +150,25 @@ func (l Ledger) only(keep func(ledgerKey) bool) Ledger {
 	return l
 }
 
-// WithRestored returns the ledger of a restore that puts these allocations back.
-func (l Ledger) WithRestored(back []*ipam.Allocation, now time.Time) Ledger {
-	spots := make(map[ledgerKey]bool, len(back))
-	for _, a := range back {
+// WithRestored returns the ledger of a restore that puts these allocations back, whose pods
+// were last seen at these places.
+func (l Ledger) WithRestored(back iter.Seq2[*ipam.Allocation, Place], now time.Time) Ledger {
+	spots, homes := make(map[ledgerKey]bool), make(map[ledgerKey]string)
+	for a, last := range back {
 		spots[l.salt.spotKey(a)] = true
+		if last != (Place{}) && a.Owner.Sandbox != "" {
+			homes[l.salt.homeKey(a)] = last.String() + ofRestore
+		}
 	}
 	l.restored = slices.Clip(l.restored.filter(func(k ledgerKey) bool { return !spots[k] }))
 	for spot := range spots {
 		l.restored.add(spot, ToSecond(now).Unix())
 	}
-	l.restored = l.restored.arranged()
+	l.nodes = slices.Clip(l.nodes.filter(func(k ledgerKey) bool { return homes[k] == "" }))
+	for key, home := range homes {
+		l.nodes.add(key, home)
+	}
+	l.restored, l.nodes = l.restored.arranged(), l.nodes.arranged()
 	return l
 }
 
