@@ -13,10 +13,10 @@ import (
 // several values for one key, the largest counts. Its methods are for one goroutine.
 type Builder struct{ before, made Ledger }
 
-// NewBuilder returns a builder with the salt, the figures and the doubt of the ledger
+// NewBuilder returns a builder with the salt, the figures, the doubt and the runs of the ledger
 // before.
 func NewBuilder(before Ledger) *Builder {
-	return &Builder{before: before, made: Ledger{Figures: before.Figures, Doubt: before.Doubt, salt: before.salt}}
+	return &Builder{before: before, made: Ledger{Figures: before.Figures, Doubt: before.Doubt, Runs: before.Runs, salt: before.salt}}
 }
 
 // Believe makes the figures those of a census that is believed.

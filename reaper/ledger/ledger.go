@@ -18,7 +18,8 @@ import (
 //   - that a pod hung there, and in which boot of the node;
 //   - how long a pod may take to end, if that is longer than the default;
 //   - when a restore put an allocation back;
-//   - how many pods that were not finished, and how many nodes, the last run found.
+//   - how many pods that were not finished, and how many nodes, the last run found;
+//   - how the last runs ended.
 //
 // After the loss of a ledger, grace periods begin again. The next run then knows neither
 // the nodes of pods nor that half of the pods vanished. The zero Ledger is empty. A
@@ -26,6 +27,7 @@ import (
 type Ledger struct {
 	Figures census.Figures // of the last census that was believed
 	Doubt   Doubt
+	Runs    []Run // the latest last, at most MaxRuns
 
 	salt     ledgerSalt
 	seen     ledgerTable[int64]  // in seconds since 1970, by seenKey
@@ -117,8 +119,8 @@ func (l Ledger) RestoredAt(a *ipam.Allocation) time.Time {
 	return ofSecond(seconds)
 }
 
-// Equal reports whether both remember the same. It does not compare salts: ledgers of different
-// salts are equal only if they have no entries.
+// Equal reports whether a run decides the same by both, and remembers the same. It compares neither
+// how runs ended nor salts: ledgers of different salts are equal only if they have no entries.
 func (l Ledger) Equal(other Ledger) bool {
 	return slices.Equal(l.seen, other.seen) && slices.Equal(l.nodes, other.nodes) &&
 		slices.Equal(l.graces, other.graces) && slices.Equal(l.restored, other.restored) &&
