@@ -52,23 +52,31 @@ func (r *run) failListing(err error) {
 	r.fail(err)
 }
 
-// failed returns the failures as a *PartialError, or nil. A release that an earlier round
-// did not finish is among them, because no later round tries it again.
+// failed returns the failures as partial does, and logs how many are equal.
 func (r *run) failed() error {
-	for _, e := range r.earlier {
-		if e.Error != "" {
-			r.failures = multierror.Append(r.failures, &report.PoolFailure{Backend: e.Backend, Pool: e.Pool, What: e.Key, Err: errors.New(e.Error)})
-		}
-	}
-	if r.failures.ErrorOrNil() == nil {
+	err := r.partial()
+	var partial *report.PartialError
+	if !errors.As(err, &partial) {
 		return nil
 	}
-	for _, group := range report.Alike(r.failures.Errors) {
+	for _, group := range report.Alike(partial.Unwrap()) {
 		if group.Count > 1 {
 			r.Logger.Error("equal failures", "count", group.Count, "first", printable.Error(group.First))
 		}
 	}
-	return report.Partial(r.failures.Errors)
+	return err
+}
+
+// partial returns the failures so far as a *PartialError, or nil. A release that an earlier round
+// did not finish is among them, because no later round tries it again.
+func (r *run) partial() error {
+	failures := slices.Clone(r.failures.WrappedErrors())
+	for _, e := range r.earlier {
+		if e.Error != "" {
+			failures = append(failures, &report.PoolFailure{Backend: e.Backend, Pool: e.Pool, What: e.Key, Err: errors.New(e.Error)})
+		}
+	}
+	return report.Partial(failures)
 }
 
 // warn adds sentences to the log and to the report.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,26 +40,29 @@ func TestDamagedLedgerIsRefused(t *testing.T) {
 	}
 	const backend, none = "\x01\x00\x00\x00\x07", "\x00\x00\x00\x00\x00"
 	for name, lists := range map[string]string{
-		"a key twice":                    backend + "\x02\x05\x00\x00\x00" + none[1:],
-		"a hash of more than 64 bits":    backend + "\x02\x05\x00" + "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01" + "\x00" + none[1:],
-		"backends that are not in order": "\x02\x00\x00\x00\x07\x01\x05\x00\x00\x00\x00\x06\x01\x05\x00" + none[1:],
-		"more entries than bytes":        backend + "\xff\xff\xff\x7f" + none,
-		"a time after the last one":      backend + "\x01\x05\xff\xff\xff\xff\xff\x7f" + none[1:],
-		"names that are not in order":    none[2:] + "\x02\x01b\x01a\x00",
-		"a name twice":                   none[2:] + "\x02\x01a\x01a\x00",
-		"a node without a name":          none[1:] + backend + "\x01\x05\x00",
-		"another one":                    none[2:] + "\x01\x01a" + backend + "\x01\x05\x01",
-		"a grace of 2^31 s":              none[3:] + backend + "\x01\x05\x80\x80\x80\x80\x08" + none[3:],
-		"more bytes than lists":          none + "\x00",
-		"fewer":                          none[1:],
+		"a key twice":                      backend + "\x02\x05\x00\x00\x00" + none[1:],
+		"a hash of more than 64 bits":      backend + "\x02\x05\x00" + "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01" + "\x00" + none[1:],
+		"backends that are not in order":   "\x02\x00\x00\x00\x07\x01\x05\x00\x00\x00\x00\x06\x01\x05\x00" + none[1:],
+		"more entries than bytes":          backend + "\xff\xff\xff\x7f" + none,
+		"a time after the last one":        backend + "\x01\x05\xff\xff\xff\xff\xff\x7f" + none[1:],
+		"names that are not in order":      none[2:] + "\x02\x01b\x01a\x00",
+		"a name twice":                     none[2:] + "\x02\x01a\x01a\x00",
+		"a node without a name":            none[1:] + backend + "\x01\x05\x00",
+		"another one":                      none[2:] + "\x01\x01a" + backend + "\x01\x05\x01",
+		"a grace of 2^31 s":                none[3:] + backend + "\x01\x05\x80\x80\x80\x80\x08" + none[3:],
+		"21 runs":                          none + "\x15",
+		"flags of a run that mean nothing": none + "\x01\x00\x00\x04\x00\x00\x00",
+		"an exit code of 256":              none + "\x01\x00\x00\x02\x80\x02\x00\x00",
+		"more bytes than lists":            none + "\x00",
+		"fewer":                            none[1:],
 	} {
-		body := "\x03\x00\x00\x00\x00\x00\x00" + strings.Repeat("s", 16) + lists
+		body := "\x04\x00\x00\x00\x00\x00\x00" + strings.Repeat("s", 16) + lists + "\x00"
 		_, err := ledger.Decode(ledgertest.Sum([]byte(body)))
 		if !errors.Is(err, ledger.ErrDamaged) {
 			t.Errorf("%s: %v, want ErrLedgerDamaged", name, err)
 		}
 	}
-	for _, text := range append(refused, whole+"\x00", "\x04"+whole[1:]) {
+	for _, text := range append(refused, whole+"\x00", "\x05"+whole[1:]) {
 		l, err := ledger.Decode([]byte(text))
 		if !errors.Is(err, ledger.ErrDamaged) {
 			t.Errorf("%q: %v, want ErrLedgerDamaged", text, err)
@@ -69,7 +73,7 @@ func TestDamagedLedgerIsRefused(t *testing.T) {
 
 // Promise 6. A ledger of a later version is no damaged one, whatever is in it.
 func TestLedgerOfALaterVersionIsNoDamage(t *testing.T) {
-	for version := byte(4); version < ' '; version++ {
+	for version := byte(5); version < ' '; version++ {
 		for _, rest := range []string{"", "anything", strings.Repeat("\x00", 1000)} {
 			body := append([]byte{version}, rest...)
 			l, err := ledger.Decode(ledgertest.Sum(body))
@@ -102,8 +106,9 @@ func FuzzDecodeLedger(f *testing.F) {
 	l := ledgerOf(f, map[string]int64{ledgertest.Key("a"): noon.Unix(), ledgertest.Key("b"): 0})
 	f.Add(l.Encode())
 	f.Add(ledgertest.Ledger{Nodes: map[string]string{ledgertest.Key("a"): "n1", ledgertest.Key("b"): "n2"}, Doubt: ledgertest.Doubt{At: 1}}.Encode())
+	f.Add(ledgertest.Ledger{Runs: []ledgertest.Run{{ID: "run-1", Began: noon.Unix(), Flags: 3, ExitCode: 4, Due: 144, Error: "refused"}}}.Encode())
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if len(data) > 4 && data[0] == 3 { // no fuzzer finds a checksum
+		if len(data) > 4 && data[0] == 4 { // no fuzzer finds a checksum
 			body := data[:len(data)-4]
 			data = ledgertest.Sum(body)
 		}
@@ -137,7 +142,7 @@ func TestEqualLedgersHaveEqualForms(t *testing.T) {
 		if form, err := ledgertest.Decode(l.Encode()); err != nil || !bytes.Equal(form.Encode(), l.Encode()) {
 			t.Errorf("%s has a form that the tests write as %+v, %v", textOf(l), form, err)
 		}
-		if other := drawLedger(t); bytes.Equal(other.Encode(), l.Encode()) != other.Equal(l) {
+		if other := drawLedger(t); bytes.Equal(other.Encode(), l.Encode()) != (other.Equal(l) && slices.Equal(other.Runs, l.Runs)) {
 			t.Errorf("%s and %s: forms and ledgers differ", textOf(l), textOf(other))
 		}
 	})
@@ -156,6 +161,12 @@ func drawLedger(t *rapid.T) ledger.Ledger {
 		Graces:  rapid.MapOfN(id, rapid.Int64Range(1, 1<<20), 0, 20).Draw(t, "graces"),
 		Nodes:   rapid.MapOfN(id, rapid.SampledFrom([]string{"n1", "n2", "n10"}), 0, 20).Draw(t, "nodes"),
 		Figures: ledgertest.Figures{Pods: figures.Draw(t, "pods"), Nodes: figures.Draw(t, "nodes")},
+		Runs: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) ledgertest.Run {
+			return ledgertest.Run{
+				ID: rapid.StringMatching(`[a-b]`).Draw(t, "run"), Flags: rapid.Int64Range(0, 3).Draw(t, "flags"),
+				ExitCode: rapid.Int64Range(0, 255).Draw(t, "exit code"), Due: figures.Draw(t, "due"), Error: rapid.String().Draw(t, "error"),
+			}
+		}), 0, ledger.MaxRuns).Draw(t, "runs"),
 	})
 }
 
@@ -199,6 +210,7 @@ func TestFullLedgerLeavesOutWhatMattersLeast(t *testing.T) {
 		Graces:   map[string]int64{key("grace"): 60},
 		Nodes:    map[string]string{key("hung"): "n1/boot", key("live"): "n1"},
 		Figures:  ledgertest.Figures{Pods: 7},
+		Runs:     []ledgertest.Run{{ID: "run-1", Began: noon.Unix(), Flags: 2}},
 	}
 	drops := []func(){ // in their order
 		func() { delete(all.Nodes, key("live")) },

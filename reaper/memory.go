@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sethvargo/go-retry"
@@ -11,6 +12,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -38,7 +40,7 @@ func (r *run) rememberPlan(ctx context.Context, have ledger.Ledger, known bool, 
 	case !r.Remember:
 		r.memory = next(have)
 	case known && r.checkClock() == nil:
-		r.remains = r.saveLedger(ctx, have, next) || r.remains
+		r.remains = r.saveLedger(ctx, have, r.endedBy(r.partial()), next) || r.remains
 	}
 }
 
@@ -86,20 +88,25 @@ func (r *run) forget(ctx context.Context, saved ledger.Ledger, plan judge.Plan) 
 		}
 	}
 	if len(released) > 0 {
-		r.saveLedger(ctx, saved, func(have ledger.Ledger) ledger.Ledger { return have.Without(released, saved) })
+		r.saveLedger(ctx, saved, r.endedBy(r.partial()), func(have ledger.Ledger) ledger.Ledger { return have.Without(released, saved) })
 	}
 }
 
-// saveLedger replaces the ledger by what next makes of it. If another run wrote in
-// between, next gets the ledger of that run. It warns of what does not fit. It reports
+// saveLedger replaces the ledger by what next makes of it, with how the run goes. If another run
+// wrote in between, next gets the ledger of that run. It warns of what does not fit. It reports
 // whether the ledger is stored.
-func (r *run) saveLedger(ctx context.Context, have ledger.Ledger, next func(ledger.Ledger) ledger.Ledger) bool {
+func (r *run) saveLedger(ctx context.Context, have ledger.Ledger, own ledger.Run, next func(ledger.Ledger) ledger.Ledger) bool {
 	made := have
 	left, err := saveLedger(ctx, r.Ledgers, have, func(have ledger.Ledger) ledger.Ledger {
-		made = next(have)
+		made = next(have).WithRun(own)
 		return made
 	})
-	if err != nil {
+	r.noted = own
+	switch {
+	case err != nil && made.Equal(have): // all that a later run needs is stored
+		r.Logger.Debug("the ledger does not have how the run goes", "err", printable.Error(err))
+		return true
+	case err != nil:
 		r.failAndWarn(fmt.Errorf("save the ledger: %w", err))
 		return false
 	}
@@ -118,7 +125,7 @@ func saveLedger(ctx context.Context, ledgers ledger.Store, have ledger.Ledger, n
 	err = retry.Do(ctx, b, func(ctx context.Context) error {
 		var want ledger.Ledger
 		want, left = next(have).Fit(ledgers.Capacity())
-		if want.Equal(have) {
+		if want.Equal(have) && slices.Equal(want.Runs, have.Runs) {
 			return nil
 		}
 		err := ledgers.Save(ctx, want)

@@ -92,6 +92,10 @@ type Options struct {
 	// Remember makes a dry run save the ledger, and nothing else.
 	Remember bool
 
+	// Ending says how the program ends if the run ends with an error, or with none, for the
+	// ledger. Nil: with the exit code 1, or 0.
+	Ending func(err error) (exitCode int, text string)
+
 	// Sleep waits for the next grace period to end. It returns an error if ctx ends
 	// first. Nil: the run does not wait.
 	Sleep func(ctx context.Context, d time.Duration) error
@@ -117,7 +121,9 @@ type run struct {
 
 	decisions []judge.Decision // of the current round, one for each entry
 	left      judge.Omitted    // of the current round, without an entry
+	due       int              // the orphans of the current round's plan
 	stored    ledger.Ledger    // the ledger as far as it is known to be stored
+	noted     ledger.Run       // this run, as that has it
 	releasing time.Time        // when the releases of the current round began
 
 	mu       sync.Mutex

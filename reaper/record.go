@@ -94,8 +94,10 @@ func (r *run) dropUnfit(plan judge.Plan, unfit *journal.UnfitError) judge.Plan {
 func (r *run) records(plan judge.Plan, stored map[int]json.RawMessage) []ipam.Record {
 	records := make([]ipam.Record, len(plan.Due))
 	for n, i := range plan.Due {
-		a, e := plan.Decisions[i].Allocation, r.report.Entries[i]
-		records[n] = ipam.Record{Backend: a.Backend, Pool: a.Pool, Key: a.Key, IP: e.IP, Owner: e.Owner, Stored: stored[i]}
+		a, last, e := plan.Decisions[i].Allocation, plan.Decisions[i].LastSeen(), r.report.Entries[i]
+		records[n] = ipam.Record{
+			Backend: a.Backend, Pool: a.Pool, Key: a.Key, IP: e.IP, Owner: e.Owner, Node: last.Node, Boot: last.Boot, Stored: stored[i],
+		}
 	}
 	return records
 }

@@ -40,7 +40,7 @@ func TestJournalIsWrittenBeforeTheFirstRelease(t *testing.T) {
 	h.run(t)
 	equal(t, "order", order.listsFirst(), []string{
 		"one: list", "two: list", "ledger", "one: record", "two: record", "journal",
-		"one: release a", "two: bury a/10.0.0.2", "two: remove a/10.0.0.2",
+		"one: release a", "two: bury a/10.0.0.2", "two: remove a/10.0.0.2", "ledger",
 	})
 	equal(t, "records", records(h.journal), []string{"one/a/2", "two/a/10.0.0.2/10.0.0.2"})
 }

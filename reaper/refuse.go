@@ -19,7 +19,7 @@ func (r *run) doubt(ctx context.Context, refusal error, memory ledger.Ledger, kn
 	if !errors.As(refusal, &limit) || !known || !r.remembers() || r.checkClock() != nil {
 		return
 	}
-	r.saveLedger(ctx, memory, func(have ledger.Ledger) ledger.Ledger {
+	r.saveLedger(ctx, memory, r.endedBy(refusal), func(have ledger.Ledger) ledger.Ledger {
 		switch {
 		case judge.Dropped(c, have.Figures, r.Policy.Limits) == nil:
 			have.Doubt = ledger.Doubt{}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -187,17 +188,17 @@ func (r *restoreCall) remember(ctx context.Context, free []int) {
 	if r.Ledgers == nil || len(free) == 0 {
 		return
 	}
-	back := make([]*ipam.Allocation, len(free))
-	for n, i := range free {
+	back := make(map[*ipam.Allocation]ledger.Place, len(free))
+	for _, i := range free {
 		record := r.records[i]
-		back[n] = &ipam.Allocation{Backend: record.Backend, Pool: record.Pool, Key: record.Key}
-		back[n].Owner.Pod = ipam.PodRef{Namespace: record.Owner.Namespace, Name: record.Owner.Pod}
+		a := &ipam.Allocation{Backend: record.Backend, Pool: record.Pool, Key: record.Key, Owner: ipam.Owner{Sandbox: record.Owner.Sandbox}}
+		back[a] = ledger.Place{Node: record.Node, Boot: record.Boot}
 	}
 	left := 0
 	memory, err := r.Ledgers.Load(ctx)
 	if err == nil || errors.Is(err, ledger.ErrDamaged) {
 		now := r.Now()
-		left, err = saveLedger(ctx, r.Ledgers, memory.Salted(), func(have ledger.Ledger) ledger.Ledger { return have.WithRestored(back, now) })
+		left, err = saveLedger(ctx, r.Ledgers, memory.Salted(), func(have ledger.Ledger) ledger.Ledger { return have.WithRestored(maps.All(back), now) })
 	}
 	if err != nil {
 		r.warn("the ledger could not be written, so the next run may release the allocations again: hold them with a rule of the policy: " + printable.Error(err))

@@ -1,6 +1,7 @@
 package reaper_test
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -217,6 +218,6 @@ func TestRestoreBeginsTheTimeAnewAlsoWithTheSameToken(t *testing.T) {
 	s := given(terms(func(p *policy.Policy) { p.Journal.RestoreHold = &policy.Duration{} }))
 	s.ledger = s.seen(t, noon)
 	back := s.judge(t, noon)[0].Allocation
-	s.ledger = s.ledger.WithRestored([]*ipam.Allocation{back}, noon.Add(time.Hour))
+	s.ledger = s.ledger.WithRestored(maps.All(map[*ipam.Allocation]ledger.Place{back: {}}), noon.Add(time.Hour))
 	equal(t, "due", s.judge(t, noon.Add(61*time.Minute))[0].Due, noon.Add(75*time.Minute))
 }

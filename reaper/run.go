@@ -24,7 +24,10 @@ import (
 //   - a *LimitError: the plan was refused, and nothing of it was released;
 //   - an *InputError: the selection names what does not exist, and nothing was written;
 //   - a *PartialError: some backend, pool or release failed, the rest is done;
-//   - any other: the census failed, or ctx ended before the first write.
+//   - any other: the census failed, or ctx ended before the first write to a store.
+//
+// A run that remembers also writes into the ledger how it ended, unless it got a *LockedError or
+// an *InputError.
 //
 // If ctx ends during the releases, an allocation whose release had not begun is kept.
 func Run(ctx context.Context, o Options) (report.Report, error) {
@@ -36,6 +39,7 @@ func Run(ctx context.Context, o Options) (report.Report, error) {
 	unlock, err := acquire(ctx, r.Lock, r.ID, r.warn)
 	if err == nil {
 		err = r.rounds(ctx)
+		r.note(ctx, err)
 		unlock()
 	}
 	r.report.Run.FinishedAt = o.Now().UTC()
@@ -93,7 +97,7 @@ func (r *run) timedRound(ctx context.Context) error {
 
 // round is the whole way, from the listing to the last release.
 func (r *run) round(ctx context.Context) error {
-	r.decisions, r.left = nil, judge.Omitted{} // an earlier round needs no memory any more
+	r.decisions, r.left, r.due = nil, judge.Omitted{}, 0 // an earlier round needs no memory any more
 
 	// 1. Allocations are listed first and pods second: a pod that was there when its
 	// allocation was listed is missing from the census only if it is gone.
@@ -126,6 +130,7 @@ func (r *run) round(ctx context.Context) error {
 		return err
 	}
 	plan := judge.MakePlan(entries).After(r.spent).Beside(r.left).Within(r.selected)
+	r.due = len(plan.Due)
 	r.noteUnselected(plan)
 	r.logDecisions(ctx, decisions)
 	r.warnOfKept(inv, living, r.selectedOf(entries))
@@ -159,7 +164,9 @@ func (r *run) round(ctx context.Context) error {
 	// needs a second look. The ledger then forgets what was released.
 	plan = r.permitted(ctx, plan)
 	confirmer := NewConfirmer(r.Cluster, living, len(plan.Due))
-	r.remains = r.saveLedger(ctx, memory, next) || r.remains
+	own := r.endedBy(r.partial())
+	own.Ended = own.Ended && len(plan.Due) == 0
+	r.remains = r.saveLedger(ctx, memory, own, next) || r.remains
 	plan = r.journal(ctx, plan)
 	r.release(ctx, plan, confirmer)
 	r.forget(ctx, saved, plan)

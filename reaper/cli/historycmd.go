@@ -3,30 +3,36 @@ package cli
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
-const historyAbout = `history lists the runs that have a journal, the latest first: when they began,
-who started them, and how many allocations of which pools they were about to
-release. With --run, it lists the allocations of one run, with their pods. It is
-read-only, and reads the journals only, no store.
+const historyAbout = `history lists the last runs, the latest first: when they began, how they ended
+and why, how many allocations were due and were released, who started them, and
+of which pools. With --run, it lists the allocations of one run, with their
+pods. It is read-only, and reads the ledger and the journals only, no store.
 
-A run writes its journal before it releases. So the journal may have an
-allocation that the run then kept, because its owner came back: restore --run ID
---dry-run compares it with the stores. The policy says how long journals are
-kept, in journal.keep and journal.keepFor.
+The ledger has the last 20 runs that saved it, or failed to. A run has a journal
+if it was about to release something. The journal is written before the
+releases, so it may have an allocation that the run then kept, because its owner
+came back: restore --run ID --dry-run compares it with the stores. The policy
+says how long journals are kept, in journal.keep and journal.keepFor.
 `
 
-const historyExamples = `  # Which runs released something?
+const historyExamples = `  # Did the last runs succeed? What did they release?
   %[1]s history%[2]s
 
-  # What did the last one release?
+  # The last run, and its addresses
   %[1]s history%[2]s --run latest`
 
 // historyFlags are the flags of the history command.
@@ -41,7 +47,7 @@ func newHistory(w ioStreams, at target) *cobra.Command {
 	f.target = at
 	cmd := &cobra.Command{
 		Use:     "history",
-		Short:   "List the last runs that released, and what they released",
+		Short:   "List the last runs: how they ended, and what they released",
 		Long:    historyAbout,
 		Example: examplesOf(w, at, historyExamples, ""),
 		Args:    noArgs,
@@ -79,35 +85,61 @@ func history(ctx context.Context, w ioStreams, f historyFlags) error {
 	defer conn.close()
 	found := report.NewHistory(conn.Address, conn.StateNamespace)
 	found.Node, found.StateDir, found.Warnings = conn.Node, conn.StateDir, conn.Caveats
-	partly, err := readHistory(timed, conn.journals, f.run, &found)
+	partly, err := readHistory(timed, conn, f.run, &found)
 	if err != nil {
 		return conn.unread(err)
 	}
 	return errors.Join(partly, print.WriteHistory(w.stdout, printing, found, conn.called()))
 }
 
-// latest is the value of --run that names the last run with a journal.
+// latest is the value of --run that names the last run.
 const latest = "latest"
 
 // readHistory reads all runs, or one. partly is a *report.PartialError if its journal is
 // damaged. If there is no run, the latest is none either.
-func readHistory(ctx context.Context, journals storedJournals, run string, found *report.History) (partly, err error) {
-	if run == latest {
-		runs, unread, err := journals.List(ctx)
-		if err != nil || len(runs) == 0 {
-			found.Warnings = append(found.Warnings, unread...)
+func readHistory(ctx context.Context, conn connection, run string, found *report.History) (partly, err error) {
+	memory, err := conn.Ledgers.Load(ctx)
+	if err != nil {
+		found.Warnings = append(found.Warnings, "how the last runs ended is unknown: "+printable.Error(err))
+	}
+	if run == "" || run == latest {
+		runs, unread, err := conn.journals.List(ctx)
+		found.Warnings = append(found.Warnings, unread...)
+		if runs = withResults(runs, memory.Runs); err != nil || run == "" || len(runs) == 0 {
+			found.Runs = append(found.Runs, runs...)
 			return nil, err
 		}
 		run = runs[0].ID
 	}
-	if run != "" {
-		past, damage := journals.Read(ctx, run)
-		if damage != nil && !errors.Is(damage, journal.ErrDamaged) {
-			return nil, damage
-		}
-		return found.AddJournal(past, damage), nil
+	past, damage := conn.journals.Read(ctx, run)
+	noted := slices.DeleteFunc(memory.Runs, func(r ledger.Run) bool { return !strings.EqualFold(r.ID, run) })
+	switch {
+	case errors.Is(damage, journal.ErrNone) && len(noted) > 0:
+		found.Runs = withResults(found.Runs, noted)
+		found.Runs[0].Entries = []journal.RecordedEntry{}
+		return nil, nil
+	case damage != nil && !errors.Is(damage, journal.ErrDamaged):
+		return nil, damage
 	}
-	runs, unread, err := journals.List(ctx)
-	found.Runs, found.Warnings = append(found.Runs, runs...), append(found.Warnings, unread...)
-	return nil, err
+	partly = found.AddJournal(past, damage)
+	found.Runs = withResults(found.Runs, noted)
+	return partly, nil
+}
+
+// withResults adds to runs with a journal how runs ended by the ledger, also those that have no
+// journal. It returns the latest first.
+func withResults(runs []journal.PastRun, noted []ledger.Run) []journal.PastRun {
+	for _, n := range slices.Backward(noted) { // of one second, the latest first
+		i := slices.IndexFunc(runs, func(r journal.PastRun) bool { return r.ID == n.ID })
+		if i < 0 {
+			i = len(runs)
+			runs = append(runs, journal.NewPastRun(journal.Run{ID: n.ID, StartedAt: time.Unix(n.Began, 0).UTC()}, []journal.PoolRecord{}))
+		}
+		runs[i].Result = &journal.Result{DryRun: n.DryRun, Due: n.Due, Error: n.Error}
+		if n.Ended {
+			runs[i].Result.ExitCode, runs[i].Result.Released = &n.ExitCode, &n.Released
+		}
+	}
+	slices.SortStableFunc(runs, func(a, b journal.PastRun) int { return b.StartedAt.Compare(a.StartedAt) })
+	return runs
 }

@@ -163,6 +163,7 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	logger.Info("run", "version", o.Version, "server", o.Address, "context", o.Context, "dryRun", *o.Policy.DryRun)
 	o.Selection, o.Brief = selection, printing.Brief()
 	o.IgnoreLimits, o.Remember = f.ignoreLimits, f.remember
+	o.Ending = func(err error) (int, string) { return exitCode(ctx, err), oneLine(told(ctx, err)) }
 	if f.wait.on {
 		o.Sleep, o.MaxWait = sleep, f.wait.max
 	}

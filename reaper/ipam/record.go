@@ -13,6 +13,11 @@ type Record struct {
 	IP      string     `json:"ip,omitzero"` // empty if the allocation has no address
 	Owner   EntryOwner `json:"owner"`
 
+	// Node is where a run last saw the pod, and Boot is set if it hung there, as in a
+	// ledger.Place. Both are empty if no run saw it, or if the store itself names that node.
+	Node string `json:"node,omitzero"`
+	Boot string `json:"boot,omitzero"`
+
 	// Stored is the data that Backend.Record returned.
 	Stored json.RawMessage `json:"stored"`
 }

@@ -15,8 +15,21 @@ type PastRun struct {
 	Recorded int          `json:"recorded"` // allocations
 	Pools    []PoolRecord `json:"pools"`    // the pool with most of them first
 
+	// Result is how the run ended; nil if the ledger does not have that any more. A run that has
+	// one may have no journal.
+	Result *Result `json:"result,omitempty"`
+
 	// Entries are the allocations, if one run was asked for.
 	Entries []RecordedEntry `json:"entries,omitempty"`
+}
+
+// A Result is how a run ended, as the ledger has it.
+type Result struct {
+	DryRun   bool   `json:"dryRun"`
+	ExitCode *int   `json:"exitCode,omitempty"` // nil if it goes on, or was killed
+	Due      int    `json:"due"`                // allocations that it planned to release
+	Released *int   `json:"released,omitempty"` // allocations; nil as ExitCode
+	Error    string `json:"error,omitempty"`    // why it failed or was refused, shortened
 }
 
 // A PoolRecord is how many allocations of one pool a journal has.

@@ -78,7 +78,9 @@ func podOf(siblings []*ipam.Allocation) ipam.PodRef {
 
 // node returns the node on which the pod of the allocation is, or was last seen. If the
 // sources disagree, it returns a node that is unreachable. A node that another store
-// names counts only if that store names nodes as the API server does.
+// names counts only if that store names nodes as the API server does. Where a sibling was seen
+// counts only if it may be of the same sandbox: an overlapping-range reservation keeps the old
+// sandbox of a pod that came back elsewhere.
 func (f *Facts) node(a *ipam.Allocation, siblings []*ipam.Allocation) string {
 	node := f.seenOn(a)
 	consider := func(other string) {
@@ -93,7 +95,9 @@ func (f *Facts) node(a *ipam.Allocation, siblings []*ipam.Allocation) string {
 	}
 	if node == "" {
 		for _, s := range siblings {
-			consider(f.seenOn(s))
+			if one, other := a.Owner.Sandbox, s.Owner.Sandbox; one == "" || other == "" || one == other {
+				consider(f.seenOn(s))
+			}
 		}
 	}
 	return node

@@ -41,6 +41,10 @@ func WithHung(l ledger.Ledger, decisions []Decision) ledger.Ledger {
 // has been ownerless.
 func (d *Decision) KnownTo(l ledger.Ledger) bool { return l.Knows(d.Allocation, d.present()) }
 
+// LastSeen returns where the pod of the allocation was last seen; the zero Place if the store
+// names that node, or if it is not known.
+func (d *Decision) LastSeen() ledger.Place { return d.known.last }
+
 // remember adds what the ledger keeps of the decision.
 func (d *Decision) remember(b *ledger.Builder) {
 	a, known := d.Allocation, d.known

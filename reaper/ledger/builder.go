@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"iter"
+	"strings"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/census"
@@ -12,10 +13,10 @@ import (
 // several values for one key, the largest counts. Its methods are for one goroutine.
 type Builder struct{ before, made Ledger }
 
-// NewBuilder returns a builder with the salt, the figures and the doubt of the ledger
+// NewBuilder returns a builder with the salt, the figures, the doubt and the runs of the ledger
 // before.
 func NewBuilder(before Ledger) *Builder {
-	return &Builder{before: before, made: Ledger{Figures: before.Figures, Doubt: before.Doubt, salt: before.salt}}
+	return &Builder{before: before, made: Ledger{Figures: before.Figures, Doubt: before.Doubt, Runs: before.Runs, salt: before.salt}}
 }
 
 // Believe makes the figures those of a census that is believed.
@@ -77,8 +78,8 @@ func (b *Builder) KeepOthers(listed []string, decided iter.Seq[*ipam.Allocation]
 }
 
 // KeepHolds adds the restores of the ledger before that began after the given time, and whose
-// places are not those of the listed allocations: a restore writes into the ledger what it is
-// about to put back.
+// allocations are not listed, with where their pods were last seen: a restore writes into the
+// ledger what it is about to put back.
 func (b *Builder) KeepHolds(since time.Time, listed iter.Seq[*ipam.Allocation]) {
 	missing := make(map[ledgerKey]int64)
 	for _, e := range b.before.restored {
@@ -94,6 +95,11 @@ func (b *Builder) KeepHolds(since time.Time, listed iter.Seq[*ipam.Allocation]) 
 	}
 	for k, at := range missing {
 		b.made.restored.add(k, at)
+	}
+	for _, e := range b.before.nodes {
+		if len(missing) > 0 && strings.HasSuffix(e.value, ofRestore) {
+			b.made.nodes.add(e.key, e.value)
+		}
 	}
 }
 

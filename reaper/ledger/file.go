@@ -14,7 +14,7 @@ import (
 )
 
 // ledgerVersion is the format that Encode writes and Decode reads.
-const ledgerVersion = 3
+const ledgerVersion = 4
 
 // lastSecond is the last second that RFC 3339 can write, in seconds since 1970. Much
 // later times overflow and become times in the past.
@@ -30,8 +30,8 @@ const usualEntry = 10
 //
 // The form is the version, the figures, the doubt, the earliest time, and the salt; then the
 // lists of first-seen times, of restores, of graces, of the names of nodes, and of the pods'
-// nodes; and a CRC-32 of all of that in 4 bytes. The names are their number and, for each, its
-// length and its bytes, in ascending order. Any other list is the number of backends, and
+// nodes; then the runs, as appendRuns has them; and a CRC-32 of all of that in 4 bytes. The names
+// are their number and, for each, its length and its bytes, in ascending order. Any other list is the number of backends, and
 // for each of these its tag in 4 bytes, the number of its entries, and the entries in
 // ascending order of their hashes. An entry is what its hash is more than the one before,
 // and a number: seconds since the earliest time, seconds, or the index of a name. Each number
@@ -57,9 +57,10 @@ func (l Ledger) Encode() []byte {
 	data = binary.AppendUvarint(data, uint64(len(names)))
 	for rank, name := range names {
 		ranks[name] = uint64(rank)
-		data = append(binary.AppendUvarint(data, uint64(len(name))), name...)
+		data = appendText(data, name)
 	}
 	data = appendTable(data, l.nodes, func(name string) uint64 { return ranks[name] })
+	data = appendRuns(data, l.Runs)
 	return binary.BigEndian.AppendUint32(data, crc32.ChecksumIEEE(data))
 }
 
@@ -143,6 +144,7 @@ func decodeLedger(data []byte) (l Ledger, err error) {
 		}
 		return names[n]
 	})
+	l.Runs = r.runs()
 	if r.err == nil && len(r.rest) > 0 {
 		r.fail("%d bytes follow its end", len(r.rest))
 	}
@@ -189,7 +191,7 @@ func (r *ledgerReader) bytes(n uint64) []byte {
 func (r *ledgerReader) names() []string {
 	var names []string
 	for range r.number(uint64(len(r.rest))) {
-		name := string(r.bytes(r.number(uint64(len(r.rest)))))
+		name := r.text()
 		if len(names) > 0 && name <= names[len(names)-1] {
 			r.fail("the names of its nodes are not in order")
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"sort"
-	"strings"
 )
 
 // Fit returns the ledger without the entries for which a stored form of so many bytes has no
@@ -18,7 +17,7 @@ func (l Ledger) Fit(capacity int) (Ledger, int) {
 	}
 	byAge := slices.Clone(l.seen)
 	slices.SortStableFunc(byAge, func(a, b tableEntry[int64]) int { return cmp.Compare(a.value, b.value) })
-	isHung := func(e tableEntry[string]) bool { return strings.Contains(e.value, "/") }
+	isHung := func(e tableEntry[string]) bool { return placeOf(e.value).Boot != "" }
 	hung := slices.DeleteFunc(slices.Clone(l.nodes), func(e tableEntry[string]) bool { return !isHung(e) })
 	nodes := slices.DeleteFunc(slices.Clone(l.nodes), isHung)
 	first := func(n int) Ledger {

@@ -75,6 +75,12 @@ func (s ledgerSalt) placeKey(a *ipam.Allocation) ledgerKey {
 // spotKey is the key of pool and key, for any owner.
 func (s ledgerSalt) spotKey(a *ipam.Allocation) ledgerKey { return s.key(a.Backend, a.Pool, a.Key) }
 
+// homeKey is the key of the sandbox that has pool and key. A sandbox never moves: of a pod that
+// came back on another node, it says nothing.
+func (s ledgerSalt) homeKey(a *ipam.Allocation) ledgerKey {
+	return s.key(a.Backend, a.Pool, a.Key, "sandbox", a.Owner.Sandbox)
+}
+
 // addKeys adds all keys that a ledger may have of an allocation.
 func (s ledgerSalt) addKeys(to map[ledgerKey]bool, a *ipam.Allocation) {
 	for _, k := range [...]ledgerKey{s.idKey(a), s.seenKey(a, true), s.placeKey(a), s.spotKey(a)} {

@@ -18,7 +18,8 @@ import (
 //   - that a pod hung there, and in which boot of the node;
 //   - how long a pod may take to end, if that is longer than the default;
 //   - when a restore put an allocation back;
-//   - how many pods that were not finished, and how many nodes, the last run found.
+//   - how many pods that were not finished, and how many nodes, the last run found;
+//   - how the last runs ended.
 //
 // After the loss of a ledger, grace periods begin again. The next run then knows neither
 // the nodes of pods nor that half of the pods vanished. The zero Ledger is empty. A
@@ -26,6 +27,7 @@ import (
 type Ledger struct {
 	Figures census.Figures // of the last census that was believed
 	Doubt   Doubt
+	Runs    []Run // the latest last, at most MaxRuns
 
 	salt     ledgerSalt
 	seen     ledgerTable[int64]  // in seconds since 1970, by seenKey
@@ -83,12 +85,16 @@ func (l Ledger) Since(a *ipam.Allocation, present bool, now time.Time) time.Time
 	return at
 }
 
-// Last returns where the pod of the allocation was last seen.
+// Last returns where the pod of the allocation was last seen. Until a run has seen what a
+// restore put back, that is what the journal had.
 func (l Ledger) Last(a *ipam.Allocation) Place {
 	if len(l.nodes) == 0 {
 		return Place{}
 	}
-	stored, _ := l.nodes.find(l.salt.idKey(a))
+	stored, known := l.nodes.find(l.salt.idKey(a))
+	if !known && len(l.restored) > 0 && a.Owner.Sandbox != "" { // a key costs time
+		stored, _ = l.nodes.find(l.salt.homeKey(a))
+	}
 	return placeOf(stored)
 }
 
@@ -113,8 +119,8 @@ func (l Ledger) RestoredAt(a *ipam.Allocation) time.Time {
 	return ofSecond(seconds)
 }
 
-// Equal reports whether both remember the same. It does not compare salts: ledgers of different
-// salts are equal only if they have no entries.
+// Equal reports whether a run decides the same by both, and remembers the same. It compares neither
+// how runs ended nor salts: ledgers of different salts are equal only if they have no entries.
 func (l Ledger) Equal(other Ledger) bool {
 	return slices.Equal(l.seen, other.seen) && slices.Equal(l.nodes, other.nodes) &&
 		slices.Equal(l.graces, other.graces) && slices.Equal(l.restored, other.restored) &&
@@ -146,17 +152,25 @@ func (l Ledger) only(keep func(ledgerKey) bool) Ledger {
 	return l
 }
 
-// WithRestored returns the ledger of a restore that puts these allocations back.
-func (l Ledger) WithRestored(back []*ipam.Allocation, now time.Time) Ledger {
-	spots := make(map[ledgerKey]bool, len(back))
-	for _, a := range back {
+// WithRestored returns the ledger of a restore that puts these allocations back, whose pods
+// were last seen at these places.
+func (l Ledger) WithRestored(back iter.Seq2[*ipam.Allocation, Place], now time.Time) Ledger {
+	spots, homes := make(map[ledgerKey]bool), make(map[ledgerKey]string)
+	for a, last := range back {
 		spots[l.salt.spotKey(a)] = true
+		if last != (Place{}) && a.Owner.Sandbox != "" {
+			homes[l.salt.homeKey(a)] = last.String() + ofRestore
+		}
 	}
 	l.restored = slices.Clip(l.restored.filter(func(k ledgerKey) bool { return !spots[k] }))
 	for spot := range spots {
 		l.restored.add(spot, ToSecond(now).Unix())
 	}
-	l.restored = l.restored.arranged()
+	l.nodes = slices.Clip(l.nodes.filter(func(k ledgerKey) bool { return homes[k] == "" }))
+	for key, home := range homes {
+		l.nodes.add(key, home)
+	}
+	l.restored, l.nodes = l.restored.arranged(), l.nodes.arranged()
 	return l
 }
 

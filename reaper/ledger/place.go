@@ -23,6 +23,11 @@ func (p Place) String() string {
 
 // placeOf returns the place of a stored form.
 func placeOf(stored string) Place {
+	stored, _ = strings.CutSuffix(stored, ofRestore)
 	node, boot, _ := strings.Cut(stored, "/")
 	return Place{node, boot}
 }
+
+// ofRestore ends the stored form of a place that a restore knows by its journal. The key is that
+// of the sandbox then, since a store may give what comes back another token.
+const ofRestore = "//"

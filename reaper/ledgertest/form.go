@@ -22,6 +22,19 @@ type Ledger struct {
 	Restored map[string]int64  `json:"restored,omitempty"`
 	Figures  Figures           `json:"figures,omitzero"`
 	Doubt    Doubt             `json:"doubt,omitzero"`
+	Runs     []Run             `json:"-"`
+}
+
+// A Run is how a run ended. Its flags are 1 for a dry run and 2 for one that has ended.
+type Run struct {
+	ID                                    string
+	Began, Flags, ExitCode, Due, Released int64
+	Error                                 string
+}
+
+// numbers are those between the texts of a run.
+func (r *Run) numbers() [5]*int64 {
+	return [...]*int64{&r.Began, &r.Flags, &r.ExitCode, &r.Due, &r.Released}
 }
 
 // Figures are the numbers of a census.
@@ -37,7 +50,7 @@ type Doubt struct {
 }
 
 const (
-	version = 3
+	version = 4
 	keySize = 12 // the tag of the backend and the hash
 )
 
@@ -66,6 +79,14 @@ func Decode(text []byte) (l Ledger, err error) {
 		if n < int64(len(names)) {
 			l.Nodes[key] = names[n]
 		}
+	}
+	for range r.number() {
+		run := Run{ID: string(r.bytes(r.number()))}
+		for _, n := range run.numbers() {
+			*n = r.number()
+		}
+		run.Error = string(r.bytes(r.number()))
+		l.Runs = append(l.Runs, run)
 	}
 	if r.cut || len(r.rest) > 0 {
 		return l, errors.New("the ledger has another form than the tests know")
@@ -102,7 +123,15 @@ func (l Ledger) Encode() []byte {
 	for key, name := range l.Nodes {
 		indices[key] = ranks[name]
 	}
-	return Sum(appendList(data, indices, 0))
+	data = binary.AppendUvarint(appendList(data, indices, 0), uint64(len(l.Runs)))
+	for _, run := range l.Runs {
+		data = append(binary.AppendUvarint(data, uint64(len(run.ID))), run.ID...)
+		for _, n := range run.numbers() {
+			data = binary.AppendUvarint(data, uint64(*n))
+		}
+		data = append(binary.AppendUvarint(data, uint64(len(run.Error))), run.Error...)
+	}
+	return Sum(data)
 }
 
 // Sum appends the checksum of a stored form.

@@ -8,7 +8,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
-// A History lists runs that have a journal, the latest first. Its JSON form is a contract
+// A History lists runs that have a journal, or of which the ledger has the end, the latest first. Its JSON form is a contract
 // that users script against.
 type History struct {
 	APIVersion     string            `json:"apiVersion"`

@@ -2,6 +2,7 @@ package print
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -32,23 +33,31 @@ func namesOfHistory(h report.History) []string {
 			ips = append(ips, e.IP)
 		}
 	}
-	if ips != nil {
+	if isOne(h) {
 		return addresses(ips)
 	}
 	return runs
 }
 
+// isOne reports whether one run was asked for.
+func isOne(h report.History) bool { return len(h.Runs) > 0 && h.Runs[0].Entries != nil }
+
 // historyTables returns a table of the runs. If one run was asked for, it has a second
 // table, of its allocations.
 func historyTables(h report.History, wide bool) []table {
-	runs := table{heading: []string{"RUN", "STARTED", "BY", "VERSION", "RECORDED", "POOLS"}}
+	runs := table{heading: []string{"RUN", "STARTED", "BY", "VERSION", "EXIT", "DUE", "RELEASED", "RECORDED", "WHY", "POOLS"}}
 	entries := table{heading: []string{"IP", "BACKEND", "POOL", "POD"}}
 	if wide {
 		entries.heading = append(entries.heading, "NODE", "INTERFACE", "SANDBOX")
 	}
 	for _, r := range h.Runs {
+		exit, due, released, why := resultOf(r.Result)
+		recorded := ""
+		if r.Recorded > 0 {
+			recorded = strconv.Itoa(r.Recorded)
+		}
 		runs.rows = append(runs.rows, []string{
-			r.ID, clock(&r.StartedAt), r.By, r.Version, strconv.Itoa(r.Recorded), poolsOf(r, wide),
+			r.ID, clock(&r.StartedAt), r.By, r.Version, exit, due, released, recorded, why, poolsOf(r, wide),
 		})
 		for _, e := range r.Entries {
 			row := []string{nameOf(e.IP, e.Key), e.Backend, e.Pool, podOf(e.Owner)}
@@ -59,6 +68,56 @@ func historyTables(h report.History, wide bool) []table {
 		}
 	}
 	return []table{runs, entries}
+}
+
+// resultOf returns the cells that say how a run ended; nothing if that is not known.
+func resultOf(r *journal.Result) (exit, due, released, why string) {
+	if r == nil {
+		return "", "", "", ""
+	}
+	exit, released, why = "-", unknown, "it goes on, or was killed"
+	if r.ExitCode != nil && r.Released != nil {
+		exit, released, why = strconv.Itoa(*r.ExitCode), strconv.Itoa(*r.Released), r.Error
+	}
+	if r.DryRun {
+		released = "dry run"
+	}
+	return exit, strconv.Itoa(r.Due), released, why
+}
+
+// refusedExit is the exit code of a run that a limit refused: see package cli.
+const refusedExit = 4
+
+// endsOf counts how the runs ended, for a sentence; it is empty if that is not known.
+func endsOf(runs []journal.PastRun) string {
+	counts := make(map[string]int)
+	all := 0
+	for _, r := range runs {
+		end := "not ended"
+		switch {
+		case r.Result == nil:
+			continue
+		case r.Result.ExitCode == nil:
+		case *r.Result.ExitCode == 0:
+			end = "done"
+		case *r.Result.ExitCode == refusedExit:
+			end = "refused"
+		default:
+			end = "failed"
+		}
+		counts[end]++
+		all++
+	}
+	var parts []string
+	for _, end := range []string{"done", "refused", "failed", "not ended"} {
+		if counts[end] > 0 {
+			parts = append(parts, strconv.Itoa(counts[end])+" "+end)
+		}
+	}
+	if all == 0 {
+		return ""
+	}
+	return fmt.Sprintf("of the last %d: %s; ", all, strings.Join(parts, ", "))
 }
 
 // poolsOf names the pools of a run, those with most allocations first.
@@ -84,20 +143,25 @@ func historyHead(h report.History) string {
 	switch {
 	case len(h.Runs) == 0:
 		return "no run has a journal in " + where
-	case h.Runs[0].Entries != nil:
+	case isOne(h) && h.Runs[0].Recorded == 0 && h.Runs[0].Result.Released != nil && *h.Runs[0].Result.Released > 0:
+		return "the journal of the run is gone from " + where
+	case isOne(h) && h.Runs[0].Recorded == 0:
+		return "the run released nothing, and has no journal in " + where
+	case isOne(h):
 		return fmt.Sprintf("recorded before the releases: %d allocations; one whose owner came back was kept", h.Runs[0].Recorded)
 	}
-	return fmt.Sprintf("runs with a journal in %s: %d; RECORDED counts what a run was about to release", where, len(h.Runs))
+	return fmt.Sprintf("runs in %s: %d; %sRECORDED counts what a run was about to release", where, len(h.Runs), endsOf(h.Runs))
 }
 
 // historyConclusion returns a command that tells more.
 func historyConclusion(h report.History, by report.RunInfo) []string {
-	if len(h.Runs) == 0 {
+	last := slices.IndexFunc(h.Runs, func(r journal.PastRun) bool { return r.Recorded > 0 })
+	if last < 0 {
 		return nil
 	}
-	by.ID = h.Runs[0].ID
-	if h.Runs[0].Entries != nil {
+	by.ID = h.Runs[last].ID
+	if isOne(h) {
 		return []string{"compare them with the stores by: " + CommandOn("restore", by) + " --dry-run"}
 	}
-	return []string{"list the addresses of the latest by: " + CommandOn("history", by)}
+	return []string{"list the addresses of the latest that released by: " + CommandOn("history", by)}
 }

@@ -1,0 +1,158 @@
+package reaper_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
+)
+
+// runs returns the runs that the stored ledger has.
+func (n *memoryLedgers) runs(t *testing.T) []ledger.Run {
+	t.Helper()
+	if n.stored == nil {
+		return nil
+	}
+	l, err := ledger.Decode(n.stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l.Runs
+}
+
+// The ledger has how a run ended, and a run that goes well writes it once more only if it
+// released something.
+func TestLedgerHasHowARunEnded(t *testing.T) {
+	own := func(change func(*ledger.Run)) []ledger.Run {
+		r := ledger.Run{ID: "run-1", Began: noon.Unix(), Ended: true, Due: 2}
+		change(&r)
+		return []ledger.Run{r}
+	}
+	failed := func(code int, text string) func(*ledger.Run) {
+		return func(r *ledger.Run) { r.Due, r.ExitCode, r.Error = 0, code, text }
+	}
+	for _, tt := range []struct {
+		name   string
+		change func(*testing.T, *harness, *reaper.Options)
+		want   []ledger.Run
+		saves  int
+	}{
+		{"it released", nil, own(func(r *ledger.Run) { r.Released = 2 }), 2},
+		{"nothing was due", func(_ *testing.T, h *harness, _ *reaper.Options) {
+			h.pods.Add(podOn("", "gone-1"), podOn("", "gone-2"))
+		},
+			own(failed(0, "")), 1},
+		{"a dry run that remembers", func(_ *testing.T, _ *harness, o *reaper.Options) { o.Policy.DryRun, o.Remember = new(true), true },
+			own(func(r *ledger.Run) { r.DryRun = true }), 1},
+		{"a dry run", func(_ *testing.T, _ *harness, o *reaper.Options) { o.Policy.DryRun = new(true) }, nil, 0},
+		{"a limit refused it", func(_ *testing.T, _ *harness, o *reaper.Options) { o.Policy.Limits.MaxReleases = new(1) },
+			own(func(r *ledger.Run) {
+				r.ExitCode, r.Error = 1, "limits.maxReleases: the plan releases 2 of 3 allocations, allowed is 1; nothing was released"
+			}), 1},
+		{"the pods could not be listed", func(_ *testing.T, h *harness, _ *reaper.Options) { h.pods.OnCall(failing(errForbidden, "list pods")) },
+			own(failed(1, "census: list pods: "+errForbidden.Error())), 1},
+		{"the clock is wrong", func(_ *testing.T, _ *harness, o *reaper.Options) {
+			o.ClockSkew = func() (time.Duration, bool) { return time.Hour, true }
+		}, own(func(r *ledger.Run) {
+			r.ExitCode, r.Error = 1, "the clock here is 1h0m0s ahead of the API server's: nothing is released until they differ by 9s at most"
+		}), 1},
+		{"the journal could not be written", func(_ *testing.T, h *harness, _ *reaper.Options) {
+			h.journal.OnWrite(func() error { return errForbidden })
+		}, own(func(r *ledger.Run) {
+			r.ExitCode, r.Error = 1, "nothing is released without a journal: "+errForbidden.Error()
+		}), 2},
+		{"its selection names what does not exist", func(_ *testing.T, _ *harness, o *reaper.Options) { o.Selection.Pools = []string{"b"} }, nil, 0},
+		{"another run has the lock", func(_ *testing.T, h *harness, o *reaper.Options) {
+			o.Lock = heldLock()
+		}, nil, 0},
+		{"the ledger is of a newer version", func(_ *testing.T, h *harness, _ *reaper.Options) {
+			h.ledgers.onLoad = func() error { return ledger.ErrNewer }
+		}, nil, 0},
+		{"it was interrupted", func(t *testing.T, h *harness, o *reaper.Options) {
+			o.Ending = func(err error) (int, string) { return 130, "interrupted" }
+			h.pods.OnCall(failing(context.Canceled, "list pods"))
+		}, own(failed(130, "interrupted")), 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h, _ := memoryHarness(t, "live-1", "gone-1", "gone-2")
+			h.policy.Limits.MaxFraction = new(1.0)
+			o := h.options()
+			if tt.change != nil {
+				tt.change(t, h, &o)
+			}
+			_, _ = reaper.Run(t.Context(), o)
+			equal(t, "runs", h.ledgers.runs(t), tt.want)
+			equal(t, "writes of the ledger", h.ledgers.saves, tt.saves)
+		})
+	}
+}
+
+// A run that is killed during its releases has not ended.
+func TestRunThatGoesOnHasNotEnded(t *testing.T) {
+	h, m := memoryHarness(t, "live-1", "gone-1", "gone-2")
+	h.policy.Limits.MaxFraction = new(1.0)
+	var during []ledger.Run
+	m.OnRequest(func(request string) error {
+		if strings.HasPrefix(request, "release") {
+			during = h.ledgers.runs(t)
+		}
+		return nil
+	})
+	h.run(t)
+	equal(t, "runs during the release", during, []ledger.Run{{ID: "run-1", Began: noon.Unix(), Due: 2}})
+}
+
+// An end that could not be saved with the ledger is saved alone, if that can be done by then.
+func TestEndOfARunIsSavedAlone(t *testing.T) {
+	h, _ := memoryHarness(t, "live-1", "gone-1")
+	h.policy.DryRun = new(true)
+	h.change = func(o *reaper.Options) { o.Remember = true }
+	h.ledgers.onSave = func() error {
+		h.ledgers.onSave = nil
+		return errForbidden
+	}
+	h.partial(t)
+	equal(t, "error", h.ledgers.runs(t)[0].Error, "save the ledger: "+errForbidden.Error())
+	equal(t, "ledger", h.ledgers.text(t), `{"seen":{}}`)
+}
+
+// The ledger has the last runs, and each once.
+func TestLedgerHasTheLastRuns(t *testing.T) {
+	h, _ := memoryHarness(t, "live-1")
+	for n := range ledger.MaxRuns + 3 {
+		h.pods.OnCall(nil)
+		if n%2 == 0 {
+			h.pods.OnCall(failing(errors.New(strings.Repeat("no answer ", 100)), "list pods"))
+		}
+		o := h.options()
+		o.ID = fmt.Sprint("run-", n)
+		_, err := reaper.Run(t.Context(), o)
+		equal(t, "failed", err != nil, n%2 == 0)
+	}
+	runs := h.ledgers.runs(t)
+	equal(t, "runs", len(runs), ledger.MaxRuns)
+	equal(t, "the first", runs[0].ID, "run-3")
+	equal(t, "the last", runs[ledger.MaxRuns-1].ID, "run-22")
+	equal(t, "size of an error", len(runs[1].Error), ledger.MaxRunError)
+	l, err := ledger.Decode(h.ledgers.stored)
+	equal(t, "error", err, nil)
+	if size := len(l.Encode()); size > 6<<10 {
+		t.Errorf("the runs have %d bytes", size)
+	}
+}
+
+// Due times outlast a run if another one stored some. That a run failed is no such memory.
+func TestRunThatFailedIsNoMemoryOfTimes(t *testing.T) {
+	h, _ := waitingHarness(t)
+	h.pods.OnCall(failing(errForbidden, "list pods"))
+	_, _ = reaper.Run(t.Context(), h.options())
+	equal(t, "runs", len(h.ledgers.runs(t)), 1)
+	h.pods.OnCall(nil)
+	h.policy.DryRun = new(true)
+	equal(t, "memory", h.run(t).Run.Memory, false)
+}
