@@ -76,9 +76,9 @@ func TestExplanationSaysWhatWouldChangeTheDecision(t *testing.T) {
 		{"its age", situation{pools: allocation(func(a *ipam.Allocation) { a.Created = noon.Add(-time.Minute) })},
 			25, "ip-reaper run --context prod --pod default/web --min-age=0s", "too young until 2026-03-01T12:04:00Z"},
 		{"its pod is finished", situation{pools: allocation(nil), pods: []census.Pod{finished(showing(web, ip1))}},
-			12, "kubectl delete pod -n default web", "pods.finished"},
+			12, "", "pods.finished"},
 		{"its pod lives", situation{pools: allocation(nil), pods: []census.Pod{showing(web, ip1)}},
-			5, "kubectl delete pod -n default web", "in use until its pod is deleted"},
+			5, "", "nothing: its pod has it"},
 		{"its sandbox exists", situation{pools: []ipam.Pool{poolOf(lease())}, sandboxes: []string{"s1"}},
 			38, "crictl inspectp s1", "in use until the kubelet removes its sandbox"},
 	} {
