@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -41,7 +42,7 @@ func viewOfExplanation(x report.Explanation) view {
 // summaryOf says how many allocations there are, and how many leaked.
 func summaryOf(x report.Explanation) string {
 	n, only := len(x.Found)+x.Others, x.Run.Selection.String()
-	found := counted(n, "allocation")
+	found := printable.Counted(n, "allocation")
 	switch {
 	case n == 0 && only != "":
 		found = "no allocation of " + only + "; there may be others"
@@ -85,7 +86,7 @@ func explained(e report.Explained) table {
 		t.say("  rule %2d     yes  %s: %s", rule.Number, rule.Reason, rule.Doc)
 	}
 	if others > 0 {
-		t.say("  rules       %s did not match: -o json has each", counted(others, "other rule"))
+		t.say("  rules       %s did not match: -o json has each", printable.Counted(others, "other rule"))
 	}
 	if e.ChangedBy != "" {
 		t.say("  then        the %s changed the decision", e.ChangedBy)

@@ -82,7 +82,7 @@ function fillBackends(section) {
   const backends = report.backends || [];
   if (backends.length === 0) return;
   section.hidden = false;
-  const figures = [['Entries', 'entries'], ['In use', 'inUse'], ['Held', 'held'], ['Suspected', 'suspected'], ['Planned', 'planned'],
+  const figures = [['Allocations', 'entries'], ['In use', 'inUse'], ['Held', 'held'], ['Suspected', 'suspected'], ['Planned', 'planned'],
     ['Released', 'released'], ['Changed', 'changed'], ['Failed', 'failed']];
   const rows = backends.map((backend) => el('tr', {}, el('th', { scope: 'row' }, backend.name),
     el('td', {}, el('span', { class: 'tag ' + (/^[a-z]+$/.test(backend.status) ? backend.status : '') }, backend.status)),
