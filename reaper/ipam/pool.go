@@ -15,6 +15,9 @@ type Object struct {
 	UID        string
 }
 
+// A PoolRef names a pool of any backend.
+type PoolRef struct{ Backend, Name string }
+
 // A Pool is one stored object that holds allocations and is written as a whole: a
 // Whereabouts IPPool, a Calico block, one overlapping-range reservation.
 type Pool struct {

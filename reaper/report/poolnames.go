@@ -1,0 +1,64 @@
+package report
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+)
+
+// PoolsNamed resolves a name that people type to pools of the report. The name is that of a
+// pool, with or without its namespace, or that of a network, for all of its pools; or it is a
+// CIDR, for the pools and networks inside of it. PoolsNamed reports whether anything has the
+// name: a network may have no pool yet.
+func (r Report) PoolsNamed(name string) (pools []ipam.PoolRef, known bool) {
+	found := make(map[ipam.PoolRef]bool)
+	add := func(backend, pool string) {
+		if ref := (ipam.PoolRef{Backend: backend, Name: pool}); !found[ref] {
+			found[ref], pools = true, append(pools, ref)
+		}
+	}
+	for _, p := range r.Pools {
+		if p.Name == name || judge.ShortPool(p.Name) == name || within(name, p.Range) {
+			add(p.Backend, p.Name)
+		}
+	}
+	for _, n := range r.Networks {
+		if !n.named(name) {
+			continue
+		}
+		known = true
+		for _, pool := range n.Pools {
+			add(n.Backend, pool)
+		}
+	}
+	return pools, known || len(pools) > 0
+}
+
+// PoolNames returns the names of pools and networks, and their ranges, for which PoolsNamed finds
+// something.
+func (r Report) PoolNames() []string {
+	var names []string
+	for _, n := range r.Networks {
+		names = append(names, n.Name, n.Range)
+	}
+	for _, p := range r.Pools {
+		names = append(names, p.Name, judge.ShortPool(p.Name), p.Range)
+	}
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
+}
+
+// named reports whether the name that people type is that of the network, or a CIDR around it.
+func (n NetworkReport) named(name string) bool { return n.Name == name || within(name, n.Range) }
+
+// within reports whether a range is inside of a CIDR. A text that is neither is not.
+func within(cidr, inner string) bool {
+	outer, err := netip.ParsePrefix(cidr)
+	if err != nil {
+		return false
+	}
+	prefix, err := netip.ParsePrefix(inner)
+	return err == nil && outer.Bits() <= prefix.Bits() && outer.Masked().Contains(prefix.Addr())
+}
