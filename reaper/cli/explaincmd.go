@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
@@ -18,6 +20,9 @@ const explainAbout = `explain says of an address, of a pod or of a node which st
 and why a run would keep or release it: the rules that were asked until one matched, their
 evidence, since when it has been ownerless, when it is due, and what would change that.
 
+Of a pod that hangs, it says for which networks the pod waits. Of these networks, and of a pool, a
+network or a CIDR, it says how full they are, how much leaked and why, and what would free it.
+
 It writes nothing. With --from, it reads files as inspect does, and contacts nothing.
 `
 
@@ -25,13 +30,15 @@ const explainExamples = `  %[1]s explain 10.0.0.7
   %[1]s explain shop/web-0
   %[1]s explain pod/web-0 -n shop
   %[1]s explain node/node-a
+  %[1]s explain 10.0.0.0/24
+  %[1]s explain pool/kube-system/10.0.0.0-24
   %[1]s explain 10.0.0.7 --from pools.yaml --pods pods.json`
 
 func newExplain(w ioStreams, at target) *cobra.Command {
 	var f lookFlags
 	f.target = at
 	cmd := &cobra.Command{
-		Use:     "explain ADDRESS | NAMESPACE/POD | pod/NAME | node/NAME | NAME",
+		Use:     "explain ADDRESS | CIDR | NAMESPACE/POD | pod/NAME | node/NAME | pool/NAME | NAME",
 		Short:   "Say why an address is kept or released, and what would change that",
 		Long:    explainAbout,
 		Example: fmt.Sprintf(explainExamples, w.name()),
@@ -39,12 +46,17 @@ func newExplain(w ioStreams, at target) *cobra.Command {
 			if len(args) == 1 {
 				return nil
 			}
-			return ipam.BadInput(fmt.Errorf("%d arguments are given, 1 is required", len(args)), cmd.CommandPath()+" ADDRESS, NAMESPACE/POD or node/NAME")
+			return ipam.BadInput(fmt.Errorf("%d arguments are given, 1 is required", len(args)), cmd.CommandPath()+" ADDRESS, CIDR, NAMESPACE/POD, node/NAME or pool/NAME")
 		},
 		RunE: withEnv(w, func(ctx context.Context, args []string) error { return explain(ctx, w, f, args[0]) }),
 	}
 	f.add(cmd.Flags())
 	return cmd
+}
+
+// An asker is a cluster that knows for which networks a pod asks.
+type asker interface {
+	Asking(ctx context.Context, namespace, name string) ([]report.Asking, error)
 }
 
 // explain runs the command, from its flags to its explanation.
@@ -57,12 +69,22 @@ func explain(ctx context.Context, w ioStreams, f lookFlags, subject string) erro
 	if err != nil {
 		return err
 	}
+	var asking []report.Asking
+	var askErr error
+	f.sees = func(c census.Cluster) {
+		if c, ok := c.(asker); ok && question.NamesPod() {
+			asking, askErr = c.Asking(ctx, question.Namespace, cmp.Or(question.Pod, question.Name))
+		}
+	}
 	found, lookErr := look(ctx, w, f, false)
 	if found == nil {
 		return lookErr
 	}
+	if askErr != nil {
+		found.Warnings = append(found.Warnings, "what the pod waits for is unknown: "+oneLine(askErr))
+	}
 	found.Result.ExitCode, found.Result.Error = exitCode(ctx, lookErr), oneLine(lookErr)
-	x, err := report.Explain(*found, question, runCommand(w, f, found.Run))
+	x, err := report.Explain(*found, question, asking, runCommand(w, f, found.Run))
 	if err != nil {
 		return errors.Join(lookErr, err)
 	}

@@ -40,7 +40,9 @@ func TestAddressIsAsFreeAsTheAllocationThatKeepsItMost(t *testing.T) {
 		}
 		return entries
 	}
-	by := func(reason judge.Reason) []report.ReasonCount { return []report.ReasonCount{{Reason: reason, Count: 1}} }
+	by := func(reason judge.Reason) []report.ReasonCount {
+		return []report.ReasonCount{{Reason: reason, Count: 1}}
+	}
 	none := []report.ReasonCount{}
 	for _, tt := range []struct {
 		name    string
