@@ -42,7 +42,7 @@ func (s situation) explained(t *testing.T) report.Explanation {
 	h := s.harness()
 	h.pods.Add(census.Pod{Ref: other})
 	h.policy = s.terms()
-	x, err := report.Explain(h.run(t), report.Question{Address: ip1.String()}, []string{"ip-reaper", "run", "--context", "prod"})
+	x, err := report.Explain(h.run(t), report.Question{Address: ip1.String()}, nil, []string{"ip-reaper", "run", "--context", "prod"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,9 +76,9 @@ func TestExplanationSaysWhatWouldChangeTheDecision(t *testing.T) {
 		{"its age", situation{pools: allocation(func(a *ipam.Allocation) { a.Created = noon.Add(-time.Minute) })},
 			25, "ip-reaper run --context prod --pod default/web --min-age=0s", "too young until 2026-03-01T12:04:00Z"},
 		{"its pod is finished", situation{pools: allocation(nil), pods: []census.Pod{finished(showing(web, ip1))}},
-			12, "kubectl delete pod -n default web", "pods.finished"},
+			12, "", "pods.finished"},
 		{"its pod lives", situation{pools: allocation(nil), pods: []census.Pod{showing(web, ip1)}},
-			5, "kubectl delete pod -n default web", "in use until its pod is deleted"},
+			5, "", "nothing: its pod has it"},
 		{"its sandbox exists", situation{pools: []ipam.Pool{poolOf(lease())}, sandboxes: []string{"s1"}},
 			38, "crictl inspectp s1", "in use until the kubelet removes its sandbox"},
 	} {
@@ -135,7 +135,7 @@ func TestNodeIsExplainedByWhatLeaked(t *testing.T) {
 	h.pods.Add(showing(other, ip2))
 	h.policy.DryRun = new(true)
 	rep := h.run(t)
-	x, err := report.Explain(rep, report.Question{Name: "n1"}, nil)
+	x, err := report.Explain(rep, report.Question{Name: "n1"}, nil, nil)
 	equal(t, "error", err, nil)
 	equal(t, "question", x.Question, report.Question{Node: "n1"})
 	equal(t, "explained", len(x.Found), 1)
@@ -143,11 +143,11 @@ func TestNodeIsExplainedByWhatLeaked(t *testing.T) {
 	equal(t, "leaked", x.Leaked.Total, 1)
 	equal(t, "found in the store", *x.Stores[0].Found, 2)
 
-	x, err = report.Explain(rep, report.Question{Name: "nothing"}, nil)
+	x, err = report.Explain(rep, report.Question{Name: "nothing"}, nil, nil)
 	equal(t, "error", err, nil)
 	equal(t, "found in the store", *x.Stores[0].Found, 0)
 	rep.Entries[0].Owner.Pod = "n1"
-	if _, err = report.Explain(rep, report.Question{Name: "n1"}, nil); err == nil {
+	if _, err = report.Explain(rep, report.Question{Name: "n1"}, nil, nil); err == nil {
 		t.Error("a name of a pod and of a node is no mistake")
 	}
 }

@@ -84,7 +84,7 @@ func TestOnlyWhatIsSelectedIsReleasedAndReported(t *testing.T) {
 	equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{"2": report.Released})
 	equal(t, "summary", rep.Summary, report.Counts{Entries: 1, Planned: 1, Released: 1})
 	equal(t, "counts of the backend", rep.Backends[0].Counts, rep.Summary)
-	equal(t, "bottom line", rep.BottomLine(), "1 leaked of pod default/gone-1: 1 released, 0 still due, 0 waiting, 0 held")
+	equal(t, "bottom line", rep.BottomLine(), "1 leaked address of pod default/gone-1: 1 released, 0 still due, 0 waiting, 0 held")
 	equal(t, "selection", rep.Run.Selection, onePod("gone-1"))
 	equal(t, "pool before and after", [2]int{rep.Pools[0].AllocatedBefore, rep.Pools[0].AllocatedAfter}, [2]int{3, 2})
 	equal(t, "leaked in the pool", rep.Pools[0].Leaked, 1)

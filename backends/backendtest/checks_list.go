@@ -37,7 +37,7 @@ func completeListing(s *fixture) {
 		cmpopts.EquateComparable(ipam.Owner{}),
 		cmp.FilterPath(func(p cmp.Path) bool {
 			switch p.Last().String() {
-			case ".Backend", ".Token", ".Created", ".Group", ".SandboxOwned", ".NeverAdopted":
+			case ".Backend", ".Network", ".Token", ".Created", ".Group", ".SandboxOwned", ".NeverAdopted":
 				return true
 			}
 			return false

@@ -51,7 +51,7 @@ func networksOf(pools []ipam.Pool, ipPools []ipPool, reserved []ipReservation) (
 	for i, p := range ipPools {
 		all[i] = ipam.Network{
 			Name: p.name, Range: p.cidr, Closed: p.closed,
-			Known: known, Usable: ipam.NewSpans(ipam.SpanOf(p.cidr)).Without(kept),
+			Known: known, Usable: ipam.NewSpans(ipam.SpanOf(p.cidr)).Without(kept), Default: true,
 		}
 	}
 	left := ipam.Network{Name: poolless, Closed: "no IPPool has its blocks", Known: known}

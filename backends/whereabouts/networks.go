@@ -45,6 +45,8 @@ type handout struct {
 	sound  bool        // the plugin accepts one of the attachments
 	unsure bool        // the plugin may read one of them in another way
 	pools  []string
+
+	attachments []string
 }
 
 // networks returns the networks of the pools, and those without a pool: first those with
@@ -82,7 +84,7 @@ func (s *survey) networks(pools []ipam.Pool) []ipam.Network {
 		h := places[at]
 		n := ipam.Network{
 			Name: nameOf(at), Range: at.in, Pools: h.pools,
-			Known: h.sound && !h.unsure, Usable: ipam.NewSpans(h.spans...),
+			Known: h.sound && !h.unsure, Usable: ipam.NewSpans(h.spans...), Attachments: h.attachments,
 		}
 		if hostBits(at.in) < 2 {
 			n.Closed = "a range of fewer than four addresses has none for pods"
@@ -102,6 +104,7 @@ func (s *survey) mayNarrow(at place) bool {
 // add adds what the plugin gives by one range of an attachment. A tenant may write tens of
 // thousands of ranges, so they are merged once, at the end.
 func (h *handout) add(r attachedRange) {
+	h.attachments = append(h.attachments, r.attachment)
 	switch {
 	case r.broken != nil: // the plugin refuses it
 	case !r.first.IsValid() && hostBits(r.from) >= 2:

@@ -73,7 +73,13 @@ func (s *survey) sliced() []ipam.Network {
 		for _, slice := range p.slices {
 			usable = append(usable, handedOut(slice)...)
 		}
-		all = append(all, ipam.Network{Name: p.pool(), Range: asRange(p.from), Known: true, Usable: ipam.NewSpans(usable...)})
+		n := ipam.Network{Name: p.pool(), Range: asRange(p.from), Known: true, Usable: ipam.NewSpans(usable...)}
+		for _, r := range s.ranges {
+			if r.sliced && r.from == n.Range {
+				n.Attachments = append(n.Attachments, r.attachment)
+			}
+		}
+		all = append(all, n)
 	}
 	return all
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
@@ -19,6 +21,10 @@ pod or a node: which stores hold it, which rules were tried until one matched
 and on what evidence, since when it has been leaked, when it is due, and what
 would change that.
 
+explain also tells for which networks a hanging pod waits. Of these networks, and
+of a pool, a network or a CIDR, it shows how full they are, how much has leaked
+and why, and what would free it.
+
 It is read-only.
 `
 
@@ -28,7 +34,11 @@ const explainExamples = `  # Why is this address kept or released?
   # The addresses of a pod, and of a node
   %[1]s explain%[2]s shop/web-0
   %[1]s explain%[2]s pod/web-0 -n shop
-  %[1]s explain%[2]s node/worker-17`
+  %[1]s explain%[2]s node/worker-17
+
+  # Why is this network or this pool full?
+  %[1]s explain%[2]s 10.0.0.0/24
+  %[1]s explain%[2]s pool/kube-system/10.0.0.0-24`
 
 const explainFiles = `
 
@@ -39,7 +49,7 @@ func newExplain(w ioStreams, at target) *cobra.Command {
 	var f lookFlags
 	f.target = at
 	cmd := &cobra.Command{
-		Use:     "explain ADDRESS | NAMESPACE/POD | pod/NAME | node/NAME | NAME",
+		Use:     "explain ADDRESS | CIDR | [NAMESPACE/]POD | node/NAME | pool/NAME",
 		Short:   "Show why an address is kept or released",
 		Long:    explainAbout,
 		Example: examplesOf(w, at, explainExamples, explainFiles),
@@ -47,12 +57,17 @@ func newExplain(w ioStreams, at target) *cobra.Command {
 			if len(args) == 1 {
 				return nil
 			}
-			return ipam.BadInput(errors.New("explain needs exactly one argument"), cmd.CommandPath()+" ADDRESS, NAMESPACE/POD or node/NAME")
+			return ipam.BadInput(errors.New("explain needs exactly one argument"), cmd.CommandPath()+" ADDRESS, CIDR, NAMESPACE/POD, node/NAME or pool/NAME")
 		},
 		RunE: withEnv(w, func(ctx context.Context, args []string) error { return explain(ctx, w, f, args[0]) }),
 	}
 	f.add(cmd.Flags())
 	return cmd
+}
+
+// An asker is a cluster that knows for which networks a pod asks.
+type asker interface {
+	Asking(ctx context.Context, namespace, name string) ([]report.Asking, error)
 }
 
 // explain runs the command, from its flags to its explanation.
@@ -65,12 +80,22 @@ func explain(ctx context.Context, w ioStreams, f lookFlags, subject string) erro
 	if err != nil {
 		return err
 	}
+	var asking []report.Asking
+	var askErr error
+	f.sees = func(c census.Cluster) {
+		if c, ok := c.(asker); ok && question.NamesPod() {
+			asking, askErr = c.Asking(ctx, question.Namespace, cmp.Or(question.Pod, question.Name))
+		}
+	}
 	found, lookErr := look(ctx, w, f, false)
 	if found == nil {
 		return lookErr
 	}
+	if askErr != nil {
+		found.Warnings = append(found.Warnings, "what the pod waits for is unknown: "+oneLine(askErr))
+	}
 	found.Result.ExitCode, found.Result.Error = exitCode(ctx, lookErr), oneLine(lookErr)
-	x, err := report.Explain(*found, question, runCommand(w, f.commandFlags, found.Run))
+	x, err := report.Explain(*found, question, asking, runCommand(w, f.commandFlags, found.Run))
 	if err != nil {
 		return errors.Join(lookErr, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/dump"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
@@ -27,6 +28,8 @@ type lookFlags struct {
 	filters   filterFlags
 	from      []string
 	pods      string
+
+	sees func(census.Cluster) // is called with the cluster, after the look; may be nil
 }
 
 // add adds the flags to a command.
@@ -92,7 +95,7 @@ func plan(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*report.Re
 	}
 	if len(f.from) > 0 {
 		f.overrides.apply(&p)
-		return offline(ctx, w, reaper.Options{Policy: p, PolicyFile: f.policy, Selection: selection, Brief: brief}, f.pods, f.from)
+		return offline(ctx, w, reaper.Options{Policy: p, PolicyFile: f.policy, Selection: selection, Brief: brief}, f.pods, f.from, f.sees)
 	}
 	conn, err := f.connect(ctx, w, false, p, newLogger(w, f.logFormat, f.verbose))
 	if err != nil {
@@ -108,12 +111,15 @@ func plan(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*report.Re
 		o.Progress = w.progress
 	}
 	found, err := reaper.Run(ctx, o)
+	if f.sees != nil {
+		f.sees(o.Cluster)
+	}
 	return &found, err
 }
 
 // offline makes the report of a dry run on files. It is nil if there was an error before
-// the first listing. The options have the policy and how to report.
-func offline(ctx context.Context, w ioStreams, o reaper.Options, pods string, files []string) (*report.Report, error) {
+// the first listing. The options have the policy and how to report. sees is that of lookFlags.
+func offline(ctx context.Context, w ioStreams, o reaper.Options, pods string, files []string, sees func(census.Cluster)) (*report.Report, error) {
 	read, err := dump.Read(ctx, w.stdin, files, pods)
 	if err != nil {
 		return nil, err
@@ -125,6 +131,9 @@ func offline(ctx context.Context, w ioStreams, o reaper.Options, pods string, fi
 		o.Cluster = &read.Cluster
 	}
 	found, err := reaper.Inspect(ctx, o)
+	if sees != nil {
+		sees(&read.Cluster)
+	}
 	found.Warnings = slices.Concat(dump.Ignored(unknown), found.Warnings)
 	if len(stores) == 0 {
 		found.Warnings = append(found.Warnings, "the files have no objects of a store that ip-reaper knows")

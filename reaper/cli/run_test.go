@@ -80,7 +80,7 @@ func start(ctx context.Context, terminal bool, args []string) (code int, stdout,
 func TestTerminalGetsProgressInsteadOfLogs(t *testing.T) {
 	_, args := newFakeAPI(t, map[string]string{"pods": noPods, "statefulsets": noSets, "ip-reaper-policy": plainPolicy})
 	code, stdout, stderr := start(t.Context(), true, args)
-	if code != exitDone || !strings.Contains(stdout, "released 0 of 0") {
+	if code != exitDone || !strings.Contains(stdout, "released 0 addresses (0 of 0") {
 		t.Errorf("exit code %d, stdout:\n%s", code, stdout)
 	}
 	if want := "listed 0 of 3 stores (whereabouts skipped; overlapping skipped; calico skipped)\nfound 0 pods\njudged 0 allocations: 0 to release\ndone\n"; stderr != want {
@@ -108,7 +108,7 @@ func TestInterruptedRunWritesNothingAndSaysSo(t *testing.T) {
 	if code != exitInterrupted {
 		t.Errorf("exit code %d, want %d", code, exitInterrupted)
 	}
-	if !strings.Contains(stdout, "released 0 of 0") {
+	if !strings.Contains(stdout, "released 0 addresses (0 of 0") {
 		t.Errorf("stdout = %q, want the report", stdout)
 	}
 	if !strings.Contains(stderr, "ip-reaper: census: ") {

@@ -19,7 +19,8 @@ type terminationMessage struct {
 	ID       string            `json:"id"`
 	ExitCode int               `json:"exitCode"`
 	DryRun   bool              `json:"dryRun"`
-	Summary  report.Counts     `json:"summary"`
+	Leaked   *report.Leaked    `json:"leaked"`   // addresses
+	Summary  report.Counts     `json:"summary"`  // allocations
 	Backends map[string]string `json:"backends"` // status by name
 	Error    string            `json:"error,omitempty"`
 }
@@ -27,7 +28,7 @@ type terminationMessage struct {
 // writeTermination writes one line of JSON to the file if it exists. It never creates
 // the file, because the kubelet does so.
 func writeTermination(file string, r report.Report, cause error) error {
-	message := terminationMessage{ID: r.Run.ID, ExitCode: r.Result.ExitCode, DryRun: r.Run.DryRun, Summary: r.Summary, Backends: map[string]string{}}
+	message := terminationMessage{ID: r.Run.ID, ExitCode: r.Result.ExitCode, DryRun: r.Run.DryRun, Leaked: r.Leaked, Summary: r.Summary, Backends: map[string]string{}}
 	for _, b := range r.Backends {
 		message.Backends[b.Name] = b.Status.String()
 	}

@@ -44,6 +44,7 @@ func (o Owner) String() string {
 type Allocation struct {
 	Backend string // set by TakeInventory
 	Pool    string // set by TakeInventory: the name of the pool that holds it
+	Network string // set by TakeInventory: that of the pool. An address is unique within its network
 	Key     string // the allocation's own name within the pool
 	IP      netip.Addr
 	Owner   Owner

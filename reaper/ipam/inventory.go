@@ -143,7 +143,7 @@ func (l Listing) list(ctx context.Context, b Backend, required bool) Listing {
 		switch {
 		case err == nil:
 			for i := range pool.Allocations {
-				pool.Allocations[i].listedIn(l.Backend, pool.Name)
+				pool.Allocations[i].listedIn(l.Backend, pool)
 			}
 			l.Pools = append(l.Pools, pool)
 		case errors.As(err, &unreadable):
@@ -181,10 +181,10 @@ func (l Listing) boundsObjects() bool {
 	return !l.Protects || bounded >= len(l.Errors)
 }
 
-// listedIn sets the backend and the pool of the allocation, and brings its addresses
-// into the form in which pods show them.
-func (a *Allocation) listedIn(backend, pool string) {
-	a.Backend, a.Pool = backend, pool
+// listedIn sets the backend, the pool and the network of the allocation, and brings its
+// addresses into the form in which pods show them.
+func (a *Allocation) listedIn(backend string, pool Pool) {
+	a.Backend, a.Pool, a.Network = backend, pool.Name, pool.Network
 	a.IP = Shown(a.IP)
 	if a.Protects == nil {
 		return

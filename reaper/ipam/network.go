@@ -36,6 +36,11 @@ type Network struct {
 	// if they do.
 	Closed string
 
+	// Attachments are the network attachments, as namespace/name, by which pods ask for an
+	// address of it. Default is set if pods get one without asking.
+	Attachments []string
+	Default     bool
+
 	// Pools are the names of its pools.
 	Pools []string
 }

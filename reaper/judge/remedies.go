@@ -112,9 +112,9 @@ const (
 )
 
 var (
-	deletePod = advise(Remedy{"it is in use until its pod is deleted", "kubectl delete pod -n {namespace} {pod}"})
-	listPods  = advise(Remedy{"let the pods be listed; of files, give --pods FILE", "kubectl auth can-i list pods -A"})
-	outwait   = Remedy{"wait: {note}", ""}
+	keepPod  = say("nothing: its pod has it, and gives it back when it ends")
+	listPods = advise(Remedy{"let the pods be listed; of files, give --pods FILE", "kubectl auth can-i list pods -A"})
+	outwait  = Remedy{"wait: {note}", ""}
 )
 
 // wait is for the rules that give an allocation up when its time has come.

@@ -23,11 +23,11 @@ func Rules() []Rule {
 		{OwnerUnknown, Held, false, unnamed, say(examine),
 			"The allocation names only a sandbox, or a pod that was derived from a handle; and `pods.unnamed` is `hold`, or some pod may have an address that it does not show."},
 		{PodFinished, Held, false, finishedHeld,
-			advise(Remedy{"delete the object of the pod, which has ended", "kubectl delete pod -n {namespace} {pod}"}, Remedy{"or set pods.finished to release in the policy", ""}),
+			advise(Remedy{"delete the pod, if it is still the one that has ended", ""}, Remedy{"or set pods.finished to release in the policy", ""}),
 			"The pod has succeeded or failed, and `pods.finished` is `hold`."},
 		{SandboxReplaced, Held, false, sandboxHeld, say("set pods.superseded to release in the policy"),
 			"The store proves that a later sandbox of the pod has another address, and `pods.superseded` is `hold`."},
-		{PodPresent, InUse, false, podPresent, deletePod,
+		{PodPresent, InUse, false, podPresent, keepPod,
 			"The pod that the allocation names exists."},
 	}, hiddenRules, []Rule{
 		{NodeUnreachable, Held, true, nodeUnreachable, fence,
@@ -69,13 +69,13 @@ var (
 	}
 
 	shownRules = []Rule{
-		{PodPresent, InUse, false, ownPodShowsIt, deletePod,
+		{PodPresent, InUse, false, ownPodShowsIt, keepPod,
 			"The pod that the allocation names shows the address."},
 		{AddressInUse, InUse, false, otherPodShowsIt, say(standsIn),
 			"A pod that the allocation does not name shows the address, and `evidence.annotations` lets that count."},
 		{AddressInUse, InUse, false, machineHasIt, say(standsIn),
 			"A virtual machine of KubeVirt reports the address: after a live migration, its guest keeps an address that its pod lost."},
-		{PodPresent, InUse, false, sandboxShown, deletePod,
+		{PodPresent, InUse, false, sandboxShown, keepPod,
 			"The allocation names a sandbox, and a pod shows that sandbox."},
 	}
 

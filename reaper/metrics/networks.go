@@ -36,8 +36,8 @@ func (g gauges) networks(r report.Report) {
 
 // leaked adds the bottom line.
 func (g gauges) leaked(r report.Report) {
-	leaked := g.family("leaked",
-		"Allocations that have no owner, by what becomes of them: due, waiting, held, or released by the last run. Left out if pods could not be listed, or no store.", labelStatus)
+	leaked := g.family("leaked_addresses",
+		"Addresses that have no owner, each once, by what becomes of them: due, waiting, held, or released by the last run. Left out if pods could not be listed, or no store.", labelStatus)
 	if r.Leaked == nil {
 		return
 	}

@@ -153,3 +153,14 @@ func Thousands(n int) string {
 	}
 	return sign + text
 }
+
+// Counted returns a number and its noun, such as "2 pools" or "2 addresses".
+func Counted(n int, noun string) string {
+	switch {
+	case n == 1:
+		return "1 " + noun
+	case strings.HasSuffix(noun, "s"):
+		noun += "e"
+	}
+	return Thousands(n) + " " + noun + "s"
+}

@@ -36,6 +36,7 @@ func (r *Report) Tally(left []*ipam.Allocation) {
 		p := &r.Pools[i]
 		p.AllocatedAfter = p.AllocatedBefore - gone[[2]string{p.Backend, p.Name}]
 	}
+	r.gather(left)
 	r.Leaked = leakedOf(*r)
 	r.measure(left)
 }

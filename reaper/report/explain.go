@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -11,16 +12,20 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
 
-// A Question says of which allocations an Explanation is: of one address, of one pod, or of
-// one node. Name stands for a pod or a node. Exactly one of Address, Pod, Node and Name is
-// set.
+// A Question says of what an Explanation is: of one address, of one pod, of one node, or of the
+// pools that have a name. Name stands for a pod, a node or a pool. Exactly one of Address, Pod,
+// Node, Pool and Name is set.
 type Question struct {
 	Address   string `json:"address,omitempty"`
 	Namespace string `json:"namespace,omitempty"` // of the pod; empty for any
 	Pod       string `json:"pod,omitempty"`
 	Node      string `json:"node,omitempty"`
+	Pool      string `json:"pool,omitempty"` // see Report.PoolsNamed
 	Name      string `json:"name,omitempty"`
 }
+
+// NamesPod reports whether the question may be about a pod.
+func (q Question) NamesPod() bool { return q.Pod != "" || q.Name != "" }
 
 // String names what is asked about, such as "pod shop/web".
 func (q Question) String() string {
@@ -29,8 +34,10 @@ func (q Question) String() string {
 		return "address " + q.Address
 	case q.Node != "":
 		return "node " + q.Node
+	case q.Pool != "":
+		return "pool " + q.Pool
 	case q.Name != "":
-		return "pod or node " + q.Name
+		return "pod, node or pool " + q.Name
 	case q.Namespace == "":
 		return "pod " + q.Pod
 	default:
@@ -59,8 +66,18 @@ type Explanation struct {
 	// Leaked counts the allocations without an owner; null if that is not known.
 	Leaked *Leaked `json:"leaked"`
 
-	// Pools have the address in their ranges.
-	Pools []string `json:"pools,omitempty"`
+	// Asking has the pods of the question that exist, and whether they wait for an address.
+	Asking []Asking `json:"asking,omitempty"`
+
+	// Places are the networks and pools about which is asked, or of which a pod waits for an
+	// address. Of an address that no store has, they have it in their ranges.
+	Places []Place `json:"places,omitempty"`
+
+	// Free says of an address that no store has whether pods can get it; null if that is unknown.
+	Free *bool `json:"free,omitempty"`
+
+	// Nearest are the pools that are nearest to an address that is in none.
+	Nearest []string `json:"nearest,omitempty"`
 
 	Warnings []string `json:"warnings,omitempty"`
 }
@@ -81,41 +98,40 @@ type Explained struct {
 }
 
 // Explain explains the allocations of a report that the question is about. The command is
-// that of a run on the same cluster. The error is an *InputError if a name is that of a
-// pod and of a node.
-func Explain(r Report, q Question, command []string) (Explanation, error) {
+// that of a run on the same cluster. asking are the pods that exist of the name that is asked
+// about. The error is an *InputError if a name is that of a pod and of a node, or if no pool has
+// the name.
+func Explain(r Report, q Question, asking []Asking, command []string) (Explanation, error) {
 	x := Explanation{
 		APIVersion: policy.APIVersion, Kind: "Explanation", Run: r.Run, Result: r.Result,
 		Stores: []StoreAnswer{}, Found: []Explained{}, Warnings: r.Warnings,
 	}
 	var err error
-	if x.Question, err = q.resolve(r.Entries); err != nil {
+	if x.Question, err = q.resolve(r, asking); err != nil {
 		return x, err
-	}
-	var kubectl []string
-	if r.Run.Kubeconfig != "" {
-		kubectl = append(kubectl, "--kubeconfig", r.Run.Kubeconfig)
-	}
-	if r.Run.Context != "" {
-		kubectl = append(kubectl, "--context", r.Run.Context)
 	}
 	part := Report{Backends: r.Backends, Entries: []Entry{}}
 	found := make(map[string]int)
+	inside := make(map[ipam.PoolRef]bool)
+	pools, _ := r.PoolsNamed(x.Question.Pool)
+	for _, pool := range pools {
+		inside[pool] = true
+	}
 	for _, e := range r.Entries {
-		if !x.Question.about(e) {
+		ofPool := inside[ipam.PoolRef{Backend: e.Backend, Name: e.Pool}]
+		if !ofPool && !x.Question.about(e) {
 			continue
 		}
 		part.Entries = append(part.Entries, e)
 		found[e.Backend]++
+		if ofPool {
+			continue // its place says why
+		}
 		if x.Question.Node != "" && !e.Leaked {
 			x.Others++
 			continue
 		}
-		subject := judge.Subject{
-			Rule: e.Rule, Verdict: e.Verdict, Reason: e.Reason, ChangedBy: e.ChangedBy, Note: e.Note, Evidence: e.Evidence,
-			Due: e.Due, Owner: e.Owner, Pool: e.Pool, Refused: r.Result.Refused, Command: command, Kubectl: kubectl,
-		}
-		x.Found = append(x.Found, Explained{e, judge.AskedUntil(e.Rule), subject.Remedies()})
+		x.Found = append(x.Found, Explained{e, judge.AskedUntil(e.Rule), r.subject(e, command).Remedies()})
 	}
 	if r.Leaked != nil {
 		x.Leaked = leakedOf(part)
@@ -127,28 +143,66 @@ func Explain(r Report, q Question, command []string) (Explanation, error) {
 		}
 		x.Stores = append(x.Stores, a)
 	}
-	x.Pools = q.poolsOf(r)
+	x.locate(r, asking, command)
 	return x, nil
 }
 
-// resolve returns the question with a pod or a node in place of a name that may be either.
-func (q Question) resolve(entries []Entry) (Question, error) {
+// subject returns what remedies are given for.
+func (r Report) subject(e Entry, command []string) judge.Subject {
+	var kubectl []string
+	if r.Run.Kubeconfig != "" {
+		kubectl = append(kubectl, "--kubeconfig", r.Run.Kubeconfig)
+	}
+	if r.Run.Context != "" {
+		kubectl = append(kubectl, "--context", r.Run.Context)
+	}
+	return judge.Subject{
+		Rule: e.Rule, Verdict: e.Verdict, Reason: e.Reason, ChangedBy: e.ChangedBy, Note: e.Note, Evidence: e.Evidence,
+		Due: e.Due, Owner: e.Owner, Pool: e.Pool, Refused: r.Result.Refused, Command: command, Kubectl: kubectl,
+	}
+}
+
+// resolve returns the question with a pod, a node or a pool in place of a name that may be any of
+// them. namespace/name is a pool if there is no such pod.
+func (q Question) resolve(r Report, asking []Asking) (Question, error) {
+	name := cmp.Or(q.Name, q.Pool)
+	if q.Pod != "" && q.Namespace != "" {
+		name = q.Namespace + "/" + q.Pod
+	}
+	_, pool := r.PoolsNamed(name)
+	pod, node := len(asking) > 0, false
+	for _, e := range r.Entries {
+		pod, node = pod || q.about(e) || e.Owner.Pod == q.Name, node || e.Owner.Node == q.Name
+	}
 	if q.Name == "" {
+		switch {
+		case q.Pool != "" && !pool:
+			return q, ipam.BadInput(fmt.Errorf("no pool or network is named %s, or inside of it", q.Pool), "ip-reaper pools --all lists all of them")
+		case q.Pod != "" && !pod && pool:
+			return Question{Pool: name}, nil
+		}
 		return q, nil
 	}
-	pod, node := false, false
-	for _, e := range entries {
-		pod, node = pod || e.Owner.Pod == q.Name, node || e.Owner.Node == q.Name
+	var one Question
+	var is, say []string
+	for _, kind := range []struct {
+		name     string
+		is       bool
+		question Question
+	}{
+		{"pod", pod, Question{Namespace: q.Namespace, Pod: q.Name}}, {"node", node, Question{Node: q.Name}}, {"pool", pool, Question{Pool: q.Name}},
+	} {
+		if kind.is {
+			one, is, say = kind.question, append(is, "a "+kind.name), append(say, kind.name+"/"+q.Name)
+		}
 	}
-	switch {
-	case pod && node:
-		return q, ipam.BadInput(fmt.Errorf("%s is a pod and a node", q.Name), "give pod/"+q.Name+" with -n, or node/"+q.Name)
-	case pod:
-		return Question{Namespace: q.Namespace, Pod: q.Name}, nil
-	case node:
-		return Question{Node: q.Name}, nil
+	switch len(is) {
+	case 0:
+		return q, nil
+	case 1:
+		return one, nil
 	default:
-		return q, nil
+		return q, ipam.BadInput(fmt.Errorf("%s is %s", q.Name, strings.Join(is, " and ")), "give "+strings.Join(say, " or "))
 	}
 }
 
@@ -166,36 +220,26 @@ func (q Question) about(e Entry) bool {
 	}
 }
 
-// poolsOf returns the pools whose ranges have the address.
-func (q Question) poolsOf(r Report) []string {
-	ip, err := netip.ParseAddr(q.Address)
-	if err != nil {
-		return nil
-	}
-	var names []string
-	for _, p := range r.Pools {
-		if prefix, err := netip.ParsePrefix(p.Range); err == nil && prefix.Contains(ip) {
-			names = append(names, p.Backend+" "+p.Name)
-		}
-	}
-	return names
-}
-
-// ParseQuestion returns the question of an argument: an address, namespace/name or pod/name
-// for a pod, node/name for a node, or a bare name. The namespace is that of the pod, if the
+// ParseQuestion returns the question of an argument: an address, a CIDR, namespace/name or pod/name
+// for a pod, node/name for a node, pool/name for a pool or a network, or a bare name. The namespace is that of the pod, if the
 // argument does not say it. The error is an *InputError.
 func ParseQuestion(text, namespace string) (Question, error) {
 	if ip, err := netip.ParseAddr(text); err == nil {
 		return Question{Address: ipam.Shown(ip).String()}, nil
 	}
+	if _, err := netip.ParsePrefix(text); err == nil {
+		return Question{Pool: text}, nil
+	}
 	kind, name, whole := strings.Cut(text, "/")
 	switch {
 	case text == "" || whole && (kind == "" || name == ""):
-		return Question{}, ipam.BadInput(errors.New("it is neither an address nor a name"), "give ADDRESS, NAMESPACE/POD, pod/NAME or node/NAME")
+		return Question{}, ipam.BadInput(errors.New("it is neither an address nor a name"), "give ADDRESS, CIDR, NAMESPACE/POD, pod/NAME, node/NAME or pool/NAME")
 	case !whole:
 		return Question{Namespace: namespace, Name: text}, nil
 	case kind == "node":
 		return Question{Node: name}, nil
+	case kind == "pool":
+		return Question{Pool: name}, nil
 	case kind == "pod":
 		return Question{Namespace: namespace, Pod: name}, nil
 	case namespace != "" && namespace != kind:

@@ -54,7 +54,8 @@ func (r *Report) poolsOf(l ipam.Listing) map[string]poolPlace {
 // addNetwork adds a network, and narrows the capacity of its pools to the addresses that
 // pods can get.
 func (r *Report) addNetwork(l ipam.Listing, n ipam.Network, pools map[string]poolPlace) {
-	report := NetworkReport{Backend: l.Backend, Name: n.Name, Closed: n.Closed, Partial: !l.Whole, Pools: []string{}}
+	report := NetworkReport{Backend: l.Backend, Name: n.Name, Closed: n.Closed, Partial: !l.Whole, Pools: []string{},
+		Attachments: n.Attachments, Default: n.Default}
 	if n.Range.IsValid() {
 		report.Range = n.Range.String()
 	}

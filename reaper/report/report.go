@@ -22,11 +22,11 @@ type Report struct {
 	// Result is how the run ended.
 	Result Result `json:"result"`
 
-	// Leaked counts the allocations without an owner. It is null if that is not known:
+	// Leaked counts the addresses without an owner. It is null if that is not known:
 	// the pods could not be listed, or no store could.
 	Leaked *Leaked `json:"leaked"`
 
-	Summary  Counts          `json:"summary"`
+	Summary  Counts          `json:"summary"` // of allocations
 	Backends []BackendReport `json:"backends"`
 	Networks []NetworkReport `json:"networks"`
 	Pools    []PoolReport    `json:"pools"`
@@ -195,6 +195,10 @@ type Entry struct {
 	Due       *time.Time       `json:"due,omitempty"`
 	Outcome   Outcome          `json:"outcome"`
 	Error     string           `json:"error,omitempty"`
+
+	Network string   `json:"-"` // see ipam.Allocation
+	Address *Address `json:"-"` // nil if it did not leak, or has no address
+	Earlier bool     `json:"-"` // an earlier round of the run released it
 }
 
 // Brief returns the report without the entries that are in use and were kept, if they
@@ -255,7 +259,8 @@ func (r *Report) Resume(earlier []Entry) {
 	}
 	r.Entries = slices.Concat(earlier, r.Entries)
 	taken := make(map[[2]string]int)
-	for _, e := range earlier {
+	for i, e := range earlier {
+		r.Entries[i].Earlier = true
 		taken[[2]string{e.Backend, e.Pool}]++
 	}
 	for i := range r.Pools {
@@ -268,7 +273,7 @@ func (r *Report) Resume(earlier []Entry) {
 func newEntry(d judge.Decision) Entry {
 	a := d.Completed()
 	e := Entry{
-		Backend: a.Backend, Pool: a.Pool, Key: a.Key,
+		Backend: a.Backend, Pool: a.Pool, Key: a.Key, Network: a.Network,
 		Owner: ipam.EntryOwner{
 			Namespace: a.Owner.Pod.Namespace, Pod: a.Owner.Pod.Name, Sandbox: a.Owner.Sandbox,
 			Interface: a.Owner.Interface, Node: a.Owner.Node,

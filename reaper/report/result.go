@@ -21,19 +21,24 @@ type Result struct {
 	Refused []judge.Refusal `json:"refused,omitempty"`
 }
 
-// Leaked counts the allocations that have no owner. Total is the sum of the others.
+// Leaked counts the addresses that have no owner, each once. Total is the sum of the others.
 type Leaked struct {
 	Total    int `json:"total"`
-	Due      int `json:"due"`      // the grace period is over, and the store still has them
-	Released int `json:"released"` // by this run
+	Due      int `json:"due"`      // the grace period is over, and a store still has it
+	Released int `json:"released"` // by this run, from every store
 	Waiting  int `json:"waiting"`  // the grace period is not over
 	Held     int `json:"held"`     // kept for another reason
 
 	// HeldBy has the reasons of Held, the most frequent one first.
 	HeldBy []ReasonCount `json:"heldBy"`
+
+	// Allocations counts the allocations without an owner. WithoutAddress are those of them that
+	// hold none, such as empty handles; they are in none of the other figures.
+	Allocations    int `json:"allocations"`
+	WithoutAddress int `json:"withoutAddress"`
 }
 
-// A ReasonCount is how many allocations have a reason.
+// A ReasonCount is how many addresses have a reason.
 type ReasonCount struct {
 	Reason judge.Reason `json:"reason"`
 	Count  int          `json:"count"`
@@ -50,8 +55,16 @@ func leakedOf(r Report) *Leaked {
 		return nil
 	}
 	found := Leaked{HeldBy: []ReasonCount{}}
-	for _, e := range r.Entries {
-		found.Count(e)
+	for i := range r.Entries {
+		if e := &r.Entries[i]; fateOf(e) != Stays {
+			found.Allocations++
+			if e.IP == "" {
+				found.WithoutAddress++
+			}
+		}
+	}
+	for _, a := range Addresses(r.Entries) {
+		found.Count(a)
 	}
 	slices.SortFunc(found.HeldBy, func(a, b ReasonCount) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason, b.Reason))
@@ -59,22 +72,22 @@ func leakedOf(r Report) *Leaked {
 	return &found
 }
 
-// Count counts an entry, if it leaked. HeldBy is in no order then.
-func (l *Leaked) Count(e Entry) {
-	switch {
-	case !e.Leaked || e.Outcome == Changed || e.Outcome == Returned:
+// Count counts an address that leaked. HeldBy is in no order then.
+func (l *Leaked) Count(a *Address) {
+	switch a.Fate {
+	case Stays:
 		return
-	case e.Outcome == Released:
+	case Freed:
 		l.Released++
-	case e.Verdict == judge.Orphaned:
+	case Due:
 		l.Due++
-	case e.Verdict == judge.Suspected:
+	case Waiting:
 		l.Waiting++
-	default:
+	case Held:
 		l.Held++
-		i := slices.IndexFunc(l.HeldBy, func(c ReasonCount) bool { return c.Reason == e.Reason })
+		i := slices.IndexFunc(l.HeldBy, func(c ReasonCount) bool { return c.Reason == a.Reason })
 		if i < 0 {
-			i, l.HeldBy = len(l.HeldBy), append(l.HeldBy, ReasonCount{Reason: e.Reason})
+			i, l.HeldBy = len(l.HeldBy), append(l.HeldBy, ReasonCount{Reason: a.Reason})
 		}
 		l.HeldBy[i].Count++
 	}
@@ -103,13 +116,16 @@ func (r Report) BottomLine() string {
 		due += " but refused"
 	}
 	parts = append(parts, printable.Thousands(l.Due)+due, printable.Thousands(l.Waiting)+" waiting", printable.Thousands(l.Held)+" held")
-	line := printable.Thousands(l.Total) + " leaked" + only + ": " + strings.Join(parts, ", ")
+	line := printable.Counted(l.Total, "leaked address") + only + ": " + strings.Join(parts, ", ")
 	if len(l.HeldBy) > 0 {
 		why := make([]string, len(l.HeldBy))
 		for i, h := range l.HeldBy {
 			why[i] = printable.Thousands(h.Count) + " " + h.Reason.Words()
 		}
 		line += " (" + strings.Join(why, ", ") + ")"
+	}
+	if l.WithoutAddress > 0 {
+		line += "; and " + printable.Counted(l.WithoutAddress, "leaked allocation") + " without an address"
 	}
 	return line + r.alsoUnknown()
 }

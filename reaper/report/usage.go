@@ -47,6 +47,10 @@ type NetworkReport struct {
 	// network, so the network may have fewer free addresses: Free is null.
 	Partial bool `json:"partial,omitempty"`
 
+	// Attachments and Default say which pods get addresses of it: see ipam.Network.
+	Attachments []string `json:"-"`
+	Default     bool     `json:"-"`
+
 	// Usable are the addresses that Capacity counts; none if that is unknown.
 	Usable ipam.Spans `json:"-"`
 }

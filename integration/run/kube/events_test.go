@@ -124,7 +124,7 @@ func TestEventsAreFoundByDescribe(t *testing.T) {
 	released, notes := f.releases(1, ipam.Object{APIVersion: block.GetAPIVersion(), Kind: block.GetKind(), Name: definition, UID: string(block.GetUID())})
 	f.must(f.eventRecorder(f.Kube, "reap-x").Announce(t.Context(), f.report(), released))
 	for _, tt := range []struct{ resource, name, want string }{
-		{"jobs", "reap", "released 12 of 340 allocations; 3 suspected, 0 failed (" + f.namespace + ")"},
+		{"jobs", "reap", "released 0 addresses (12 of 340 allocations); 3 suspected, 0 failed (" + f.namespace + ")"},
 		{"customresourcedefinitions", definition, notes[0]},
 	} {
 		if got := f.describe(tt.resource, tt.name); !strings.Contains(got, tt.want) {
@@ -152,7 +152,7 @@ func TestEventSaysWhoReportsAndWhen(t *testing.T) {
 		Type:       "Normal", Reason: "Reaped", Action: "Reap",
 		ReportingController: controller, ReportingInstance: "reap-x",
 		Regarding: corev1.ObjectReference{APIVersion: "batch/v1", Kind: "Job", Namespace: f.namespace, Name: "reap", UID: got.Regarding.UID},
-		Note:      "released 12 of 340 allocations; 3 suspected, 0 failed (" + f.namespace + ")",
+		Note:      "released 0 addresses (12 of 340 allocations); 3 suspected, 0 failed (" + f.namespace + ")",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("event (-want +got):\n%s", diff)
@@ -168,7 +168,7 @@ func TestEventsOfARunAreLimited(t *testing.T) {
 	released, notes := f.releases(130, f.pool())
 	f.must(f.eventRecorder(f.Kube, "reap-x").Announce(t.Context(), f.report(), slices.Concat(none, released)))
 	f.wantNotes(f.pool().UID, notes[:100]...)
-	f.wantNotes(uid, "released 12 of 340 allocations; 3 suspected, 0 failed ("+f.namespace+"); 30 more releases have no event of their own")
+	f.wantNotes(uid, "released 0 addresses (12 of 340 allocations); 3 suspected, 0 failed ("+f.namespace+"); 30 more releases have no event of their own")
 }
 
 // What is longer than an API server takes is cut, and told nevertheless.

@@ -11,6 +11,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // A Dump is a cluster from files: pods, virtual machines, StatefulSets and nodes. It
@@ -18,7 +19,9 @@ import (
 // The zero Dump is ready for use.
 type Dump struct {
 	pods []census.Pod
-	sets []census.StatefulSet
+
+	asking []report.Asking // the pods that wait for an address
+	sets   []census.StatefulSet
 
 	nodes    []census.Node
 	machines []census.VirtualMachine
@@ -40,7 +43,11 @@ func (d *Dump) Take(doc ipam.Document) (bool, error) {
 		if err := decodeNamed(doc, &pod); err != nil {
 			return false, fmt.Errorf("%s: pod: %w", doc.Place, err)
 		}
-		d.pods = append(d.pods, readPod(&pod))
+		read := readPod(&pod)
+		d.pods = append(d.pods, read)
+		if a := readAsking(&pod, read); a.Waits {
+			d.asking = append(d.asking, a)
+		}
 		return true, nil
 	}
 	d.others++

@@ -134,7 +134,7 @@ func summary(r report.Report, omitted int) (note, kind string) {
 		kind = corev1.EventTypeWarning
 	}
 	parts := []string{
-		fmt.Sprintf("released %d of %d allocations", r.Summary.Released, r.Summary.Entries),
+		fmt.Sprintf("released %s (%d of %d allocations)", printable.Counted(r.Freed(), "address"), r.Summary.Released, r.Summary.Entries),
 		fmt.Sprintf("%d suspected, %d failed (%s)", r.Summary.Suspected, r.Summary.Failed, r.Run.ID),
 	}
 	if omitted > 0 {

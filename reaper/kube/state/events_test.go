@@ -42,11 +42,11 @@ func TestSummaryTellsWhatTheRunDidAndWarnsOfWhatWentWrong(t *testing.T) {
 		kind   string
 	}{
 		{"all is well", reportOf(nil), 0,
-			"released 12 of 340 allocations; 3 suspected, 0 failed (run-1)", corev1.EventTypeNormal},
+			"released 0 addresses (12 of 340 allocations); 3 suspected, 0 failed (run-1)", corev1.EventTypeNormal},
 		{"more than the limit", reportOf(nil), 7,
-			"released 12 of 340 allocations; 3 suspected, 0 failed (run-1); 7 more releases have no event of their own", corev1.EventTypeNormal},
+			"released 0 addresses (12 of 340 allocations); 3 suspected, 0 failed (run-1); 7 more releases have no event of their own", corev1.EventTypeNormal},
 		{"the report warns", reportOf(func(r *report.Report) { r.Warnings = []string{"no ledger", "no journal"} }), 7,
-			"released 12 of 340 allocations; 3 suspected, 0 failed (run-1); 7 more releases have no event of their own; no ledger; no journal",
+			"released 0 addresses (12 of 340 allocations); 3 suspected, 0 failed (run-1); 7 more releases have no event of their own; no ledger; no journal",
 			corev1.EventTypeWarning},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

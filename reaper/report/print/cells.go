@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
-	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 // unknown stands for a figure that is not known. It is never 0.
@@ -21,14 +20,6 @@ func sizeOf(n *big.Int) string {
 		return unknown
 	}
 	return n.String()
-}
-
-// counted returns a number and its noun, such as "2 pools".
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return printable.Thousands(n) + " " + noun + "s"
 }
 
 // clock returns a time in UTC, or nothing.

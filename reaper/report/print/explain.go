@@ -2,8 +2,11 @@ package print
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -27,34 +30,174 @@ func viewOfExplanation(x report.Explanation) view {
 			line("  %s: %d found%s", s.Name, *s.Found, of)
 		}
 	}
-	if len(x.Found) == 0 && len(x.Pools) > 0 {
-		line("the address is in the range of: %s", strings.Join(x.Pools, ", "))
-	}
 	v.tables = func(bool) (all []table) {
 		for _, e := range x.Found {
 			all = append(all, explained(e))
+		}
+		for _, p := range x.Places {
+			all = append(all, placed(p, x.Leaked != nil))
 		}
 		return all
 	}
 	return v
 }
 
-// summaryOf says how many allocations there are, and how many leaked.
+// summaryOf says in one line how the allocations are, or what is asked for.
 func summaryOf(x report.Explanation) string {
+	if x.Question.Pool != "" {
+		return summaryOfPlaces(x.Places, x.Leaked != nil)
+	}
 	n, only := len(x.Found)+x.Others, x.Run.Selection.String()
-	found := counted(n, "allocation")
+	found := printable.Counted(n, "allocation")
 	switch {
 	case n == 0 && only != "":
-		found = "no allocation of " + only + "; there may be others"
+		return "no allocation of " + only + "; there may be others"
+	case n == 0 && x.Question.Address != "":
+		return summaryOfNowhere(x)
 	case n == 0:
-		found = "in no store that was listed"
+		found = "no store that was listed has an allocation of it"
 	case only != "":
 		found += " of " + only
 	}
-	if x.Leaked == nil {
-		return found + ", and it is unknown how many leaked"
+	switch {
+	case x.Leaked == nil:
+		found += "; the leak count is unknown"
+	case n > 0 && x.Question.Address != "":
+		found = stateOfAddress(x) + ", " + found
+	case n > 0:
+		found += fmt.Sprintf("; %s: %d due, %d waiting, %d held", printable.Counted(x.Leaked.Total, "leaked address"), x.Leaked.Due, x.Leaked.Waiting, x.Leaked.Held)
 	}
-	return fmt.Sprintf("%s; %d leaked: %d due, %d waiting, %d held", found, x.Leaked.Total, x.Leaked.Due, x.Leaked.Waiting, x.Leaked.Held)
+	for _, a := range slices.Backward(x.Asking) {
+		found = summaryOfAsking(a, x) + "; " + found
+	}
+	return found
+}
+
+// stateOfAddress says what becomes of an address that some store has.
+func stateOfAddress(x report.Explanation) string {
+	for _, e := range x.Found {
+		if e.Address != nil && e.Address.Fate != report.Stays {
+			return "leaked and " + e.Address.Fate.String()
+		}
+	}
+	for _, e := range x.Found {
+		if e.Verdict == judge.InUse {
+			return "in use"
+		}
+	}
+	return "not known to be leaked"
+}
+
+// summaryOfAsking says for what a pod waits, or why it does not.
+func summaryOfAsking(a report.Asking, x report.Explanation) string {
+	name := ""
+	if len(x.Asking) > 1 || x.Question.Namespace == "" {
+		name = a.Namespace + "/" + a.Pod + " "
+	}
+	if !a.Waits {
+		return name + a.Why
+	}
+	text := name + "waits for an address"
+	if len(x.Places) > 0 {
+		text += " of " + summaryOfPlaces(x.Places, x.Leaked != nil)
+	}
+	if len(a.Unknown) > 0 {
+		text += "; not known here: the network of " + printable.Some(a.Unknown)
+	}
+	return text
+}
+
+// namedPlaces is how many networks and pools a summary names.
+const namedPlaces = 3
+
+// summaryOfPlaces says which networks and pools are full, and how much of them leaked.
+func summaryOfPlaces(places []report.Place, judged bool) string {
+	var parts []string
+	for _, p := range places[:min(namedPlaces, len(places))] {
+		parts = append(parts, p.Name+" ("+fillOf(p, judged)+")")
+	}
+	if more := len(places) - len(parts); more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// fillOf says whether a place is full, and how much of it leaked.
+func fillOf(p report.Place, judged bool) string {
+	text := "of an unknown size"
+	switch {
+	case p.Closed != "":
+		text = "closed: " + p.Closed
+	case p.Free != nil && p.Free.Sign() == 0:
+		text = "full"
+	case p.Free != nil:
+		text = number(p.Free) + " of " + number(p.Capacity) + " free"
+	}
+	if judged {
+		text += fmt.Sprintf(", %d leaked", p.Leaked)
+	}
+	return text
+}
+
+// summaryOfNowhere says of an address that no store has where it is free.
+func summaryOfNowhere(x report.Explanation) string {
+	names := make([]string, len(x.Places))
+	for i, p := range x.Places {
+		names[i] = p.Backend + " " + p.Name
+	}
+	in := strings.Join(names, " and ")
+	switch {
+	case len(x.Nearest) > 0:
+		return "in no pool that is known; the nearest: " + strings.Join(x.Nearest, ", ")
+	case in == "":
+		return "in no store that was listed"
+	case x.Free == nil:
+		return "in no store that was listed; it is in the range of " + in
+	case *x.Free:
+		return "free in " + in
+	default:
+		return "in no store, and pods do not get it, although it is in the range of " + in
+	}
+}
+
+// placed returns the lines of a network or of a pool.
+func placed(p report.Place, judged bool) table {
+	var t table
+	kind := "pool"
+	if p.Network {
+		kind = "network"
+	}
+	t.say("%s %s of %s, %s", kind, p.Name, p.Backend, p.Range)
+	t.say("  %-10s  %d of %s (%s), %s free", "used", p.Used, number(p.Capacity), percent(p.Usage), number(p.Free))
+	if p.Closed != "" {
+		t.say("  %-10s  %s", "closed", p.Closed)
+	}
+	if !judged {
+		return t
+	}
+	t.say("  %-10s  %d live, %d leaked, %d protected, %d other", "has", p.Live, p.Leaked, p.Protected, p.Other)
+	if p.Leaked == 0 && p.Free != nil && p.Free.Sign() == 0 && p.Closed == "" {
+		t.say("  %-10s  nothing leaked, so there is nothing to release: make the range larger, or run fewer pods", "to change")
+	}
+	for _, l := range p.Leaks {
+		line := fmt.Sprintf("  %-10s  %d, %s", l.Status, l.Count, l.Reason)
+		if l.NextDue != nil {
+			line += ", the next is due " + clock(l.NextDue)
+		}
+		t.say("%s", line)
+		t.advise(l.Remedies)
+	}
+	return t
+}
+
+// advise says what would change a decision.
+func (t *table) advise(remedies []judge.Remedy) {
+	for _, remedy := range remedies {
+		t.say("  to change   %s", remedy.Says)
+		if remedy.Command != "" {
+			t.say("              $ %s", remedy.Command)
+		}
+	}
 }
 
 // explained returns the lines of one allocation. It counts the rules that did not match.
@@ -86,7 +229,7 @@ func explained(e report.Explained) table {
 		t.say("  rule %2d     yes  %s: %s", rule.Number, rule.Reason, rule.Doc)
 	}
 	if others > 0 {
-		t.say("  rules       %s did not match: -o json has each", counted(others, "other rule"))
+		t.say("  rules       %s did not match: -o json has each", printable.Counted(others, "other rule"))
 	}
 	if e.ChangedBy != "" {
 		t.say("  then        the %s changed the decision", e.ChangedBy)
@@ -94,11 +237,6 @@ func explained(e report.Explained) table {
 	for _, one := range e.Evidence {
 		t.say("  evidence    %s: %s", one.Source, one.Says)
 	}
-	for _, remedy := range e.Remedies {
-		t.say("  to change   %s", remedy.Says)
-		if remedy.Command != "" {
-			t.say("              $ %s", remedy.Command)
-		}
-	}
+	t.advise(e.Remedies)
 	return t
 }

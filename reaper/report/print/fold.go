@@ -84,7 +84,7 @@ func nodesOf(entries []report.Entry) string {
 		parts = append(parts, printable.Thousands(counts[name])+" on "+middle(printable.Line(name), maxName))
 	}
 	if rest > 0 {
-		parts = append(parts, printable.Thousands(rest)+" on "+counted(len(names)-namedNodes, "other node"))
+		parts = append(parts, printable.Thousands(rest)+" on "+printable.Counted(len(names)-namedNodes, "other node"))
 	}
 	if unknown > 0 && len(parts) > 0 {
 		parts = append(parts, printable.Thousands(unknown)+" without a node")

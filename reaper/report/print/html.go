@@ -85,8 +85,8 @@ func statesOf[E any](entries []E, state func(E) byte) string {
 
 // stateOf returns the letter by which the page draws an entry: inUse, due, waiting, held,
 // protected, released, failed or other, which is u. The letters due, waiting, held with
-// protected, and released add up to the counts of report.Leaked; a failed release is due there,
-// unless another owner has the address by now.
+// protected, and released are the allocations that report.Leaked counts by address; a failed release
+// is due there, unless another owner has the address by now.
 func stateOf(e report.Entry) byte {
 	switch u := urgencyOf(e); {
 	case e.Outcome == report.Returned:

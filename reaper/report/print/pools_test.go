@@ -66,7 +66,7 @@ func TestPoolsSayWhatIsLeftOut(t *testing.T) {
 	r := report.Report{Leaked: &report.Leaked{}}
 	for _, name := range []string{"a", "b", "c"} {
 		r.Pools = append(r.Pools, report.PoolReport{Backend: "calico", Name: name, Usage: usageOf(1, 1, 2)})
-		r.Entries = append(r.Entries, report.Entry{Leaked: true, Owner: ipam.EntryOwner{Node: name}, Outcome: report.Kept})
+		r.Entries = append(r.Entries, report.Entry{Leaked: true, Address: &report.Address{Fate: report.Due}, Owner: ipam.EntryOwner{Node: name}, Outcome: report.Kept})
 	}
 	var text bytes.Buffer
 	if err := WritePools(&text, PoolsOptions{Format: "table", Top: "nodes", Limit: 1}, r); err != nil {

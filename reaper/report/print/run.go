@@ -27,10 +27,10 @@ func viewOf(r report.Report, all bool) view {
 	}
 }
 
-// backendTable returns one row for each store. The counts of a store that could not be
+// backendTable returns one row for each store, with the numbers of its allocations. The counts of a store that could not be
 // listed are unknown. A dry run has no outcomes.
 func backendTable(r report.Report) table {
-	t := table{heading: []string{"BACKEND", "STATUS", "ENTRIES", "IN USE", "HELD", "SUSPECTED", "PLANNED", "RELEASED", "CHANGED", "FAILED", "MESSAGE"}}
+	t := table{heading: []string{"BACKEND", "STATUS", "ALLOCATIONS", "IN USE", "HELD", "SUSPECTED", "PLANNED", "RELEASED", "CHANGED", "FAILED", "MESSAGE"}}
 	for _, b := range r.Backends {
 		row := []string{b.Name, b.Status.String()}
 		for _, n := range []int{b.Entries, b.InUse, b.Held, b.Suspected, b.Planned} {
@@ -95,7 +95,7 @@ func poolTable(r report.Report, all bool) table {
 			}
 			leaked = printable.Thousands(n)
 		}
-		t.fold("and %s, leaked in them: %s", counted(len(rest), noun), leaked)
+		t.fold("and %s, leaked in them: %s", printable.Counted(len(rest), noun), leaked)
 	}
 	return t
 }
@@ -115,7 +115,7 @@ func namesOf(r report.Report) []string {
 // conclusion returns the report in one sentence, and a line with the command that undoes
 // the releases.
 func conclusion(r report.Report) []string {
-	s := r.Summary
+	s, freed := r.Summary, printable.Counted(r.Freed(), "address")
 	refused := len(r.Result.Refused) > 0
 	if r.Run.DryRun {
 		written := "nothing was written"
@@ -123,16 +123,16 @@ func conclusion(r report.Report) []string {
 			written = "no store was written"
 		}
 		if refused {
-			return []string{fmt.Sprintf("dry run: the plan to release %d of %d allocations is refused, %s", s.Planned, s.Entries, written)}
+			return []string{fmt.Sprintf("dry run: the plan to free %s (%d of %d allocations) is refused, %s", freed, s.Planned, s.Entries, written)}
 		}
-		return []string{fmt.Sprintf("dry run: %d of %d allocations would be released, %s", s.Planned, s.Entries, written)}
+		return []string{fmt.Sprintf("dry run: %s (%d of %d allocations) would be released, %s", freed, s.Planned, s.Entries, written)}
 	}
 	planned := fmt.Sprintf("%d planned", s.Planned)
 	if refused {
 		planned += " and refused"
 	}
-	lines := []string{fmt.Sprintf("released %d of %d allocations (%s, %d changed meanwhile, %d failed)",
-		s.Released, s.Entries, planned, s.Changed, s.Failed)}
+	lines := []string{fmt.Sprintf("released %s (%d of %d allocations; %s, %d changed meanwhile, %d failed)",
+		freed, s.Released, s.Entries, planned, s.Changed, s.Failed)}
 	return append(lines, undo(r)...)
 }
 

@@ -31,7 +31,7 @@ func printMarkdown(w io.Writer, v view) error {
 	for i, line := range lines {
 		if left -= len(inCode(line)) + 1; left < 0 {
 			lines = append(lines[:i], fmt.Sprintf("… %s left out, because a comment has at most %s bytes: -o json --all has everything",
-				counted(len(lines)-i, "line"), printable.Thousands(maxPage)))
+				printable.Counted(len(lines)-i, "line"), printable.Thousands(maxPage)))
 			break
 		}
 	}

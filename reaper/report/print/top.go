@@ -12,7 +12,7 @@ import (
 )
 
 // tops are what leaks can be counted by: the value of --top, the heading, and the row in which
-// an entry counts, which is empty if that is not known.
+// the address of an entry counts, which is empty if that is not known.
 var tops = []struct {
 	by, heading string
 	row         func(e report.Entry, now time.Time) string
@@ -37,7 +37,7 @@ func Tops() []string {
 	return names
 }
 
-// A ranking counts the leaks by something.
+// A ranking counts the leaked addresses by something.
 type ranking struct {
 	By   string      `json:"by"`
 	Rows []rankedRow `json:"rows"` // the most leaks first; ages in their order
@@ -65,16 +65,22 @@ const nameless = "(unknown)"
 // rank counts the leaks that the stores still have.
 func rank(r report.Report, by string) ranking {
 	top := tops[slices.Index(Tops(), by)]
-	counts := make(map[string]*report.Leaked)
+	rows := make(map[*report.Address]string) // of several allocations, the first that knows it
 	for _, e := range r.Entries {
-		if e.Outcome == report.Released {
+		if a := e.Address; a != nil && rows[a] == "" {
+			rows[a] = top.row(e, r.Run.StartedAt)
+		}
+	}
+	counts := make(map[string]*report.Leaked)
+	for a, row := range rows {
+		if a.Fate == report.Freed {
 			continue
 		}
-		name := cmp.Or(top.row(e, r.Run.StartedAt), nameless)
+		name := cmp.Or(row, nameless)
 		if counts[name] == nil {
 			counts[name] = new(report.Leaked)
 		}
-		counts[name].Count(e)
+		counts[name].Count(a)
 	}
 	found := ranking{By: by, Known: r.Leaked != nil, Rows: []rankedRow{}, heading: top.heading}
 	for name, n := range counts {

@@ -4,6 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -16,6 +19,22 @@ func TestWorkloadsAreGuessedFromPodNames(t *testing.T) {
 		if got := workloadOf(pod); got != want {
 			t.Errorf("%q is of %q, want %q", pod, got, want)
 		}
+	}
+}
+
+// An address that two stores hold counts once, in the row that one of them knows.
+func TestRankingCountsAddresses(t *testing.T) {
+	due, freed := &report.Address{Fate: report.Due}, &report.Address{Fate: report.Freed}
+	r := report.Report{Leaked: &report.Leaked{}, Entries: []report.Entry{
+		{Backend: "overlapping", Address: due},
+		{Backend: "whereabouts", Address: due, Owner: ipam.EntryOwner{Node: "n1"}},
+		{Backend: "whereabouts", Address: &report.Address{Fate: report.Held}},
+		{Backend: "whereabouts", Address: freed, Owner: ipam.EntryOwner{Node: "n1"}},
+		{Backend: "calico", Owner: ipam.EntryOwner{Node: "n1"}},
+	}}
+	want := []rankedRow{{nameless, 1, 0, 0, 1}, {"n1", 1, 1, 0, 0}}
+	if diff := cmp.Diff(want, rank(r, "nodes").Rows); diff != "" {
+		t.Errorf("rows (-want +got):\n%s", diff)
 	}
 }
 

@@ -1,0 +1,128 @@
+package report
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+)
+
+// places returns the networks that are wanted. The command is that of a run.
+func (r Report) places(command []string, wanted func(NetworkReport) bool) []Place {
+	var all []Place
+	for _, n := range r.Networks {
+		if !wanted(n) {
+			continue
+		}
+		in := make(map[ipam.PoolRef]bool)
+		for _, pool := range n.Pools {
+			in[ipam.PoolRef{Backend: n.Backend, Name: pool}] = true
+		}
+		all = append(all, Place{
+			Backend: n.Backend, Name: n.Name, Network: true, Range: n.Range, Usage: n.Usage, Closed: n.Closed,
+			Leaks: r.leaks(in, n.Name, command),
+		})
+	}
+	return all
+}
+
+// placeOfPool returns a pool as a place.
+func (r Report) placeOfPool(p PoolReport, command []string) Place {
+	in := map[ipam.PoolRef]bool{{Backend: p.Backend, Name: p.Name}: true}
+	return Place{Backend: p.Backend, Name: p.Name, Range: p.Range, Usage: p.Usage, Leaks: r.leaks(in, p.Name, command)}
+}
+
+// placesNamed returns the networks for which a name stands, and the pools of no such network.
+func (r Report) placesNamed(name string, command []string) []Place {
+	inside := make(map[ipam.PoolRef]bool)
+	all := r.places(command, func(n NetworkReport) bool {
+		if !n.named(name) {
+			return false
+		}
+		for _, pool := range n.Pools {
+			inside[ipam.PoolRef{Backend: n.Backend, Name: pool}] = true
+		}
+		return true
+	})
+	pools, _ := r.PoolsNamed(name)
+	for _, p := range r.Pools {
+		if ref := (ipam.PoolRef{Backend: p.Backend, Name: p.Name}); slices.Contains(pools, ref) && !inside[ref] {
+			all = append(all, r.placeOfPool(p, command))
+		}
+	}
+	return all
+}
+
+// leaks counts the leaked addresses of pools, and says what would free them. The name narrows a run
+// to these pools.
+func (r Report) leaks(in map[ipam.PoolRef]bool, name string, command []string) []Leak {
+	here := make(map[*Address]bool) // true until it is counted
+	for i := range r.Entries {
+		if e := &r.Entries[i]; e.Address != nil && in[ipam.PoolRef{Backend: e.Backend, Name: e.Pool}] {
+			here[e.Address] = true
+		}
+	}
+	type kind struct {
+		fate   Fate
+		reason judge.Reason
+	}
+	found := make(map[kind][]*Entry) // one for each address: that which decides on it
+	for i := range r.Entries {
+		e := &r.Entries[i]
+		if a := e.Address; here[a] && a.Fate != Stays && a.Fate != Freed && fateOf(e) == a.Fate && e.Reason == a.Reason {
+			here[a] = false
+			found[kind{a.Fate, a.Reason}] = append(found[kind{a.Fate, a.Reason}], e)
+		}
+	}
+	kinds := slices.SortedFunc(maps.Keys(found), func(a, b kind) int {
+		return cmp.Or(cmp.Compare(b.fate, a.fate), cmp.Compare(len(found[b]), len(found[a])), cmp.Compare(a.reason, b.reason))
+	})
+	leaks := make([]Leak, len(kinds))
+	for i, of := range kinds {
+		entries := found[of]
+		slices.SortStableFunc(entries, compareDue)
+		leaks[i] = Leak{Status: of.fate.String(), Reason: of.reason, Count: len(entries), Remedies: []judge.Remedy{}}
+		if of.fate == Waiting {
+			leaks[i].NextDue = entries[0].Due
+		}
+		for n, e := range entries {
+			leaks[i].advise(r, *e, n == 0, name, command)
+		}
+	}
+	return leaks
+}
+
+// compareDue orders two entries by the ends of their grace periods, those without one last.
+func compareDue(a, b *Entry) int {
+	switch {
+	case a.Due != nil && b.Due != nil:
+		return a.Due.Compare(*b.Due)
+	case a.Due != nil:
+		return -1
+	case b.Due != nil:
+		return 1
+	}
+	return 0
+}
+
+// advise adds what would free an address: of the first, all that its entry advises, and of others
+// the commands that are new.
+func (l *Leak) advise(r Report, e Entry, first bool, name string, command []string) {
+	if !first && len(l.Remedies) > maxRemedies {
+		return
+	}
+	e.Owner, e.Pool = ipam.EntryOwner{Node: e.Owner.Node}, name
+	for _, remedy := range r.subject(e, command).Remedies() {
+		same := func(have judge.Remedy) bool { return have.Command == remedy.Command }
+		if first || remedy.Command != "" && !slices.ContainsFunc(l.Remedies, same) {
+			l.Remedies = append(l.Remedies, remedy)
+		}
+	}
+}
+
+// String returns the word that reports use.
+func (f Fate) String() string {
+	return [...]string{Stays: "in use", Held: "held", Waiting: "waiting", Due: "due", Freed: "released"}[f]
+}
