@@ -42,7 +42,9 @@ func (s situation) explained(t *testing.T) report.Explanation {
 	h := s.harness()
 	h.pods.Add(census.Pod{Ref: other})
 	h.policy = s.terms()
-	x, err := report.Explain(h.run(t), report.Question{Address: ip1.String()}, nil, []string{"ip-reaper", "run", "--context", "prod"})
+	found := h.run(t)
+	found.Run.Context = "prod" // as in the command of a run
+	x, err := report.Explain(found, report.Question{Address: ip1.String()}, nil, []string{"ip-reaper", "run", "--context", "prod"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +69,7 @@ func TestExplanationSaysWhatWouldChangeTheDecision(t *testing.T) {
 		{"it waits, and no run remembers", situation{pools: allocation(nil)}, 33, "ip-reaper run --context prod --remember", "no run has stored"},
 		{"its node is not ready", situation{
 			pools: allocation(func(a *ipam.Allocation) { a.Owner.Node = "n1" }), nodes: []census.Node{{Name: "n1"}},
-		}, 16, "kubectl taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", "after making sure"},
+		}, 16, "kubectl --context prod taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", "after making sure"},
 		{"a rule of the policy", situation{
 			pools: allocation(nil), policy: func(p *policy.Policy) {
 				p.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"w*"}}, Hold: true}}

@@ -59,7 +59,7 @@ func TestLedgerHasHowARunEnded(t *testing.T) {
 		{"the clock is wrong", func(_ *testing.T, _ *harness, o *reaper.Options) {
 			o.ClockSkew = func() (time.Duration, bool) { return time.Hour, true }
 		}, own(func(r *ledger.Run) {
-			r.ExitCode, r.Error = 1, "the clock here is 1h0m0s ahead of the API server's: nothing is released until they differ by 9s at most"
+			r.ExitCode, r.Error = 1, "the clock here is 1h0m0s ahead of the API server's: nothing is released until they differ by at most 9s"
 		}), 1},
 		{"the journal could not be written", func(_ *testing.T, h *harness, _ *reaper.Options) {
 			h.journal.OnWrite(func() error { return errForbidden })

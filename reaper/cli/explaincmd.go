@@ -21,9 +21,9 @@ pod or a node: which stores hold it, which rules were tried until one matched
 and on what evidence, since when it has been leaked, when it is due, and what
 would change that.
 
-explain also tells for which networks a hanging pod waits. Of these networks, and
-of a pool, a network or a CIDR, it shows how full they are, how much has leaked
-and why, and what would free it.
+It also tells which networks a hanging pod waits for. Of these networks, and of
+a pool, a network or a CIDR, it shows how full they are, how much has leaked and
+why, and what would free it.
 
 It is read-only.
 `

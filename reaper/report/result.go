@@ -98,7 +98,7 @@ func (l *Leaked) Count(a *Address) {
 // stores that could not be listed, because their leaks are not counted.
 func (r Report) BottomLine() string {
 	if r.Leaked == nil {
-		return "unknown how much is leaked: " + r.blindness()
+		return "leak count unknown: " + r.blindness()
 	}
 	l, only := *r.Leaked, ""
 	if !r.Run.Selection.Everything() {
@@ -144,7 +144,7 @@ func (r Report) blindness() string {
 	case slices.ContainsFunc(r.Entries, func(e Entry) bool { return e.Reason == judge.NoCensus }):
 		return "the pods are not known"
 	case len(failed) > 0:
-		return "no store could be listed"
+		return "could not list any store"
 	default:
 		return "no store was listed"
 	}

@@ -34,7 +34,7 @@ func TestUnknownIsNotZero(t *testing.T) {
 	r.Pools = slices.Repeat(r.Pools[2:], 30)
 	r.Leaked = nil
 	for _, format := range []string{"table", "wide", "markdown"} {
-		if got := printed(t, Options{Format: format}, r); !strings.Contains(got, "unknown how much is leaked") || !strings.Contains(got, "… and 30 pools, leaked in them: unknown\n") && format != "wide" {
+		if got := printed(t, Options{Format: format}, r); !strings.Contains(got, "leak count unknown") || !strings.Contains(got, "… and 30 pools, leaked in them: unknown\n") && format != "wide" {
 			t.Errorf("%s knows what is leaked:\n%s", format, got)
 		}
 	}
@@ -65,9 +65,9 @@ func TestQuietPrintsTheBottomLineRefusalsAndHowToUndo(t *testing.T) {
 		report report.Report
 		want   string // a pattern
 	}{
-		{"a dry run that is refused", planned, `\A.* leaked: .*\nREFUSED .*\nREFUSED .*\n\z`},
-		{"a run that is refused", refusedReport(), `\A.* leaked: .*\nREFUSED .*\nREFUSED .*\nrun 20260301-120000-ABCDEF, .*\n\z`},
-		{"a release", released, `\A.* leaked: .*\nFAILED .*\nrun 20260301-120000-ABCDEF, .*\nundo it by: .* --run 20260301-120000-ABCDEF\n\z`},
+		{"a dry run that is refused", planned, `\A.* leaked addresses: .*\nREFUSED .*\nREFUSED .*\n\z`},
+		{"a run that is refused", refusedReport(), `\A.* leaked addresses: .*\nREFUSED .*\nREFUSED .*\nrun 20260301-120000-ABCDEF, .*\n\z`},
+		{"a release", released, `\A.* leaked addresses: .*\nFAILED .*\nrun 20260301-120000-ABCDEF, .*\nundo it by: .* --run 20260301-120000-ABCDEF\n\z`},
 	} {
 		if got := printed(t, Options{Format: "table", Quiet: true}, tt.report); !regexp.MustCompile(tt.want).MatchString(got) {
 			t.Errorf("quiet prints of %s\n%s", tt.name, got)
