@@ -75,7 +75,7 @@ func resultOf(r *journal.Result) (exit, due, released, why string) {
 	if r == nil {
 		return "", "", "", ""
 	}
-	exit, released, why = "-", unknown, "it goes on, or was killed"
+	exit, released, why = "-", unknown, "still running, or killed"
 	if r.ExitCode != nil && r.Released != nil {
 		exit, released, why = strconv.Itoa(*r.ExitCode), strconv.Itoa(*r.Released), r.Error
 	}
