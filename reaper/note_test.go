@@ -156,3 +156,16 @@ func TestRunThatFailedIsNoMemoryOfTimes(t *testing.T) {
 	h.policy.DryRun = new(true)
 	equal(t, "memory", h.run(t).Run.Memory, false)
 }
+
+// The save of a run failed that remembers nothing new. Its end is saved alone.
+func TestEndOfARunThatRemembersNothingNewIsSavedAlone(t *testing.T) {
+	h, _ := memoryHarness(t, "live-1")
+	h.run(t)
+	h.ledgers.onSave = func() error {
+		h.ledgers.onSave = nil
+		return errForbidden
+	}
+	h.change = func(o *reaper.Options) { o.ID = "run-2" }
+	h.run(t)
+	equal(t, "runs", len(h.ledgers.runs(t)), 2)
+}
