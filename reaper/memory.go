@@ -97,11 +97,10 @@ func (r *run) forget(ctx context.Context, saved ledger.Ledger, plan judge.Plan) 
 // whether the ledger is stored.
 func (r *run) saveLedger(ctx context.Context, have ledger.Ledger, own ledger.Run, next func(ledger.Ledger) ledger.Ledger) bool {
 	made := have
-	left, err := saveLedger(ctx, r.Ledgers, have, func(have ledger.Ledger) ledger.Ledger {
-		made = next(have).WithRun(own)
+	left, err := saveLedger(ctx, r.Ledgers, have, func(theirs ledger.Ledger) ledger.Ledger {
+		have, made = theirs, next(theirs).WithRun(own)
 		return made
 	})
-	r.noted = own
 	switch {
 	case err != nil && made.Equal(have): // all that a later run needs is stored
 		r.Logger.Debug("the ledger does not have how the run goes", "err", printable.Error(err))
@@ -110,7 +109,7 @@ func (r *run) saveLedger(ctx context.Context, have ledger.Ledger, own ledger.Run
 		r.failAndWarn(fmt.Errorf("save the ledger: %w", err))
 		return false
 	}
-	r.stored = made
+	r.stored, r.noted = made, own
 	if left > 0 {
 		r.warn(fmt.Sprintf("the ledger has room for %d entries, and %d were left out: their grace periods begin again, "+
 			"and addresses whose node was forgotten are held while a node is not ready", made.Len()-left, left))

@@ -16,7 +16,8 @@ const noteTimeout = 5 * time.Second
 
 // note notes in the ledger how the run ended, also if it was interrupted. It writes nothing if the
 // last save of the ledger said the same, as that of a run does which goes well and releases
-// nothing. After a mistake of the user, nothing was written, and nothing is.
+// nothing. After a mistake of the user, nothing was written, and nothing is. Nor does it write into a
+// ledger that has no room for that, or is damaged.
 func (r *run) note(ctx context.Context, err error) {
 	own := r.endedBy(err)
 	own.Ended = true
@@ -26,13 +27,33 @@ func (r *run) note(ctx context.Context, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
 	defer cancel()
-	have, err := r.Ledgers.Load(ctx) // after any error it may be whole, or nobody was told of the damage
+	ledgers := undamaged{r.Ledgers}
+	have, err := ledgers.Load(ctx)
 	if err == nil {
-		_, err = saveLedger(ctx, r.Ledgers, have.Salted(), func(have ledger.Ledger) ledger.Ledger { return have.WithRun(own) })
+		_, err = saveLedger(ctx, ledgers, have.Salted(), func(have ledger.Ledger) ledger.Ledger {
+			noted := have.WithRun(own)
+			if _, left := noted.Fit(ledgers.Capacity()); left > 0 {
+				return have // what verdicts rest on is worth more
+			}
+			return noted
+		})
 	}
 	if err != nil {
 		r.Logger.Debug("the ledger does not have how the run ended", "err", printable.Error(err))
 	}
+}
+
+// undamaged is a store whose ledger is not to be replaced if it is damaged: the next run tells of
+// that.
+type undamaged struct{ ledger.Store }
+
+// Load implements ledger.Store. After any error, the ledger may be whole.
+func (u undamaged) Load(ctx context.Context) (ledger.Ledger, error) {
+	have, err := u.Store.Load(ctx)
+	if errors.Is(err, ledger.ErrDamaged) {
+		err = errors.New(err.Error())
+	}
+	return have, err
 }
 
 // endedBy returns the run as the ledger has it, if it ends now and with this error. A run that may

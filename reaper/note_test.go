@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
@@ -155,4 +157,52 @@ func TestRunThatFailedIsNoMemoryOfTimes(t *testing.T) {
 	h.pods.OnCall(nil)
 	h.policy.DryRun = new(true)
 	equal(t, "memory", h.run(t).Run.Memory, false)
+}
+
+// The save of a run failed that remembers nothing new. Its end is saved alone.
+func TestEndOfARunThatRemembersNothingNewIsSavedAlone(t *testing.T) {
+	h, _ := memoryHarness(t, "live-1")
+	h.run(t)
+	h.ledgers.onSave = func() error {
+		h.ledgers.onSave = nil
+		return errForbidden
+	}
+	h.change = func(o *reaper.Options) { o.ID = "run-2" }
+	h.run(t)
+	equal(t, "runs", len(h.ledgers.runs(t)), 2)
+}
+
+// A ledger is full. How a run ended leaves out nothing of it: the next run would not know, and
+// nobody was told.
+func TestEndOfARunLeavesOutNothing(t *testing.T) {
+	h, m := memoryHarness(t, "live-1")
+	for i := range 200 {
+		h.addPods(t, m, fmt.Sprint("gone-", i))
+	}
+	h.policy.GracePeriod, h.policy.Limits.MaxFraction = policy.Default().GracePeriod, new(1.0)
+	h.run(t)
+	h.ledgers.capacity = len(h.ledgers.stored)
+	before, err := ledger.Decode(h.ledgers.stored)
+	equal(t, "error", err, nil)
+	h.pods.OnCall(failing(errForbidden, "list pods"))
+	h.change = func(o *reaper.Options) { o.ID = "run-2" }
+	_, _ = reaper.Run(t.Context(), h.options())
+	after, err := ledger.Decode(h.ledgers.stored)
+	equal(t, "error", err, nil)
+	equal(t, "entries", after.Len(), before.Len())
+}
+
+// While a run notes its end, the ledger is damaged. It is not replaced by an empty one, of which
+// nobody would be told.
+func TestEndOfARunReplacesNoDamagedLedger(t *testing.T) {
+	h, _ := waitingHarness(t)
+	h.run(t)
+	h.pods.OnCall(failing(errForbidden, "list pods"))
+	h.ledgers.onSave = func() error {
+		h.ledgers.onSave = nil
+		h.ledgers.stored = []byte("damaged")
+		return fmt.Errorf("another client wrote it: %w", ipam.ErrAgain)
+	}
+	_, _ = reaper.Run(t.Context(), h.options())
+	equal(t, "ledger", string(h.ledgers.stored), "damaged")
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
@@ -168,5 +169,45 @@ func TestReservationDoesNotTellTheNodeOfALaterSandbox(t *testing.T) {
 			}
 		}
 		equal(t, "reason", w.entryIn(t, "whereabouts").Note, "its node is not known, and not ready are: n2")
+	}
+}
+
+// Promise 1. A dry run lists the store; another run releases the address, and a restore puts it
+// back with another token. Then the dry run saves its ledger. It has seen the allocation as it was
+// before the release, and keeps what the restore wrote all the same.
+func TestRestoreOfWhatARunHasListedKnowsTheNodeAgain(t *testing.T) {
+	h, m := memoryHarness(t)
+	as := h.addPods(t, m, "live-1", "web")
+	h.pods.Add(podOn("n1", "web", as[1]))
+	h.pods.AddNodes(ready("n1"), ready("n2"))
+	h.run(t)
+	h.pods.Remove(app("web").Pod)
+	h.ledgers.onLoad = func() error {
+		h.ledgers.onLoad = nil
+		o := h.options()
+		theirs := &memoryLedgers{stored: h.ledgers.stored}
+		o.ID, o.Ledgers = "run-2", theirs
+		rep, err := reaper.Run(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "outcome", outcomes(rep)["2"], report.Released)
+		h.ledgers.stored = theirs.stored
+		h.restoreBeside(t)
+		return nil
+	}
+	o := h.options()
+	o.Policy.DryRun, o.Remember = new(true), true
+	if _, err := reaper.Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	h.now = h.now.Add(24 * time.Hour)
+	h.pods.AddNodes(notReady("n1"))
+	h.policy.Nodes.Unknown = policy.Release
+	for range 3 {
+		h.now = h.now.Add(time.Hour)
+		rep := h.run(t)
+		equal(t, "outcome", outcomes(rep)["2"], report.Kept)
+		equal(t, "decision", reported(t, rep, "2"), unreachable)
 	}
 }

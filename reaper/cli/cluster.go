@@ -86,8 +86,8 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 	if err := answered(); err != nil {
 		return connection{}, err
 	}
-	warnings, err := checkState(ctx, clients, namespace, o.writes || f.flags.Changed("state-namespace"), o.logger)
-	if err = cmp.Or(err, chosen.elsewhere(warnings, o)); err != nil {
+	warnings, unread, err := checkState(ctx, clients, namespace, o.writes || f.flags.Changed("state-namespace"), o.logger)
+	if err = cmp.Or(err, chosen.elsewhere(warnings, unread, o)); err != nil {
 		return connection{}, err
 	}
 	caveats := slices.Clone(warnings)

@@ -86,12 +86,16 @@ func readInstalled(ctx context.Context, w ioStreams, core corev1.ConfigMapsGette
 }
 
 // elsewhere returns an error if a release would take the policy for not installed, while ip-reaper
-// has its state in another namespace, as the warnings say: the policy may be there.
-func (c choice) elsewhere(warnings []string, o connectOptions) error {
-	if !c.missing || !o.releases || len(warnings) == 0 {
+// has its state in another namespace, as the warnings say, or may have: the policy may be there.
+func (c choice) elsewhere(warnings []string, unread error, o connectOptions) error {
+	if !c.missing || !o.releases || len(warnings) == 0 && unread == nil {
 		return nil
 	}
-	return ipam.BadInput(errors.New("no policy is installed here, and one may be in another namespace: "+strings.Join(warnings, "; ")),
+	why := fmt.Errorf("no policy is installed here, and one may be in another namespace: %s", strings.Join(warnings, "; "))
+	if len(warnings) == 0 {
+		why = fmt.Errorf("no policy is installed here, and it is unknown whether ip-reaper is in another namespace: %w", unread)
+	}
+	return ipam.BadInput(why,
 		"name that namespace with --state-namespace; to release by another policy, name it with --policy FILE and type --"+overrideFlag)
 }
 
@@ -108,8 +112,9 @@ const stateTimeout = 5 * time.Second
 
 // checkState returns an error if the state namespace does not exist and the command must have it:
 // it writes, or it was told the name. Otherwise it returns caveats for the report: there is no such
-// namespace, or ledgers and locks exist elsewhere. What it may not read, it does not tell.
-func checkState(ctx context.Context, c clients, namespace string, must bool, logger *slog.Logger) (caveats []string, err error) {
+// namespace, or ledgers and locks exist elsewhere. What it may not read, it does not tell: unread
+// says why it is not known whether they do.
+func checkState(ctx context.Context, c clients, namespace string, must bool, logger *slog.Logger) (caveats []string, unread, err error) {
 	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
 	defer cancel()
 	missing := state.CheckNamespace(ctx, c.core, namespace)
@@ -128,11 +133,11 @@ func checkState(ctx context.Context, c clients, namespace string, must bool, log
 	switch {
 	case input == nil && len(others) > 0:
 		return []string{fmt.Sprintf("ip-reaper also has a ledger or a lock in namespace %s, and this command uses %s: "+
-			"name the right one with --state-namespace, and delete the others", printable.Some(others), namespace)}, nil
+			"name the right one with --state-namespace, and delete the others", printable.Some(others), namespace)}, unread, nil
 	case input == nil:
-		return nil, nil
+		return nil, unread, nil
 	case must:
-		return nil, ipam.BadInput(input.Err, hint)
+		return nil, unread, ipam.BadInput(input.Err, hint)
 	}
-	return []string{fmt.Sprintf("%v, so no memory of earlier runs was read, and nothing can be released: %s", input, hint)}, nil
+	return []string{fmt.Sprintf("%v, so no memory of earlier runs was read, and nothing can be released: %s", input, hint)}, unread, nil
 }

@@ -98,7 +98,7 @@ const kubeconfig = `{"apiVersion": "v1", "kind": "Config", "current-context": "h
 // A fakeAPI is an API server that answers from files: a list is api/<resource>.json, and
 // a cluster-scoped object is api/<name>.json. If a file is a Status, the answer has its
 // code. The installed policy is api/ip-reaper-policy.json. A list with a label selector is
-// api/journals.json. The lists of nodes and of API groups exist without a file, and so does every
+// api/journals.json. The lists of nodes, of API groups, and of what other namespaces have exist without a file, and so does every
 // namespace but "nowhere". The lease of the lock is free. No other object can be written.
 type fakeAPI struct {
 	dir    string
@@ -108,10 +108,14 @@ type fakeAPI struct {
 
 // unlessGiven are the lists that exist without a file.
 var unlessGiven = map[string]string{
-	"nodes": `{"kind": "NodeList", "apiVersion": "v1", "metadata": {"resourceVersion": "9"}, "items": []}`,
+	"nodes":      `{"kind": "NodeList", "apiVersion": "v1", "metadata": {"resourceVersion": "9"}, "items": []}`,
+	"configmaps": noneGiven,
+	"leases":     noneGiven,
 	"apis": `{"kind": "APIGroupList", "apiVersion": "v1", "groups": [{"name": "apps"}, {"name": "whereabouts.cni.cncf.io",
 		"versions": [{"groupVersion": "whereabouts.cni.cncf.io/v1alpha1", "version": "v1alpha1"}]}]}`,
 }
+
+const noneGiven = `{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": {"resourceVersion": "9"}, "items": []}`
 
 type fakeAPIKey struct{}
 

@@ -78,8 +78,8 @@ func (b *Builder) KeepOthers(listed []string, decided iter.Seq[*ipam.Allocation]
 }
 
 // KeepHolds adds the restores of the ledger before that began after the given time, and whose
-// allocations are not listed, with where their pods were last seen: a restore writes into the
-// ledger what it is about to put back.
+// allocations are not listed: a restore writes into the ledger what it is about to put back. While
+// there are restores that began after the time, it also adds where restores say that pods were.
 func (b *Builder) KeepHolds(since time.Time, listed iter.Seq[*ipam.Allocation]) {
 	missing := make(map[ledgerKey]int64)
 	for _, e := range b.before.restored {
@@ -90,16 +90,16 @@ func (b *Builder) KeepHolds(since time.Time, listed iter.Seq[*ipam.Allocation]) 
 	if len(missing) == 0 { // a key costs time
 		return
 	}
+	for _, e := range b.before.nodes {
+		if strings.HasSuffix(e.value, ofRestore) { // what is listed may be from before the release
+			b.made.nodes.add(e.key, e.value)
+		}
+	}
 	for a := range listed {
 		delete(missing, b.made.salt.spotKey(a))
 	}
 	for k, at := range missing {
 		b.made.restored.add(k, at)
-	}
-	for _, e := range b.before.nodes {
-		if len(missing) > 0 && strings.HasSuffix(e.value, ofRestore) {
-			b.made.nodes.add(e.key, e.value)
-		}
 	}
 }
 
