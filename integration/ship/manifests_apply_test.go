@@ -100,7 +100,7 @@ func TestComponentLineRaisesAndLowersRights(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if args := podSpec(job).Containers[0].Args; slices.Contains(args, "--dry-run=false") != releases || slices.Contains(args, "--dry-run") == releases {
+		if args := podSpec(job).Containers[0].Args; !slices.Contains(args, "--remember") || slices.Contains(args, "--dry-run") == releases {
 			t.Errorf("%v: the CronJob runs %v", components, args)
 		}
 	}

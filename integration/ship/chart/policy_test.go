@@ -29,10 +29,12 @@ policy:
 backends: {whereabouts: {enabled: true, unknownFields: ignore}, calico: {datastore: kubernetes}}
 `
 
-// The templates change no value of a policy, such as a zero or a large number.
+// The templates change no value of a policy, such as a zero or a large number. mode is a flag of the
+// CronJob, so dryRun is for who wants to stop it.
 func TestPolicyArrivesAsItWasGiven(t *testing.T) {
 	p := loadPolicies(t, home.objects(t, everyField)["ConfigMap ip-reaper/ip-reaper-policy"])["policy.yaml"]
 	want := policy.Default()
+	want.DryRun = new(false)
 	want.GracePeriod = new(policy.Duration{})
 	want.MinAge = new(policy.Duration{Duration: 90 * time.Minute})
 	want.Namespaces.Exclude = []string{"kube-*"}

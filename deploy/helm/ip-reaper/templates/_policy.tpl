@@ -1,8 +1,8 @@
 {{/*
-The policy of all Jobs.
+The policy of all Jobs. Those that make dry runs have a flag for it.
 */}}
 {{- define "ip-reaper.policy" -}}
-{{- $policy := dict "apiVersion" "ip-reaper/v1alpha1" "kind" "ReapPolicy" -}}
+{{- $policy := dict "apiVersion" "ip-reaper/v1alpha1" "kind" "ReapPolicy" "dryRun" false -}}
 {{- range $field, $value := .Values.policy -}}
   {{- $_ := set $policy $field $value -}}
 {{- end -}}
