@@ -26,7 +26,7 @@ type PastRun struct {
 // A Result is how a run ended, as the ledger has it.
 type Result struct {
 	DryRun   bool   `json:"dryRun"`
-	ExitCode *int   `json:"exitCode,omitempty"` // nil if it goes on, or was killed
+	ExitCode *int   `json:"exitCode,omitempty"` // nil if still running, or killed
 	Due      int    `json:"due"`                // allocations that it planned to release
 	Released *int   `json:"released,omitempty"` // allocations; nil as ExitCode
 	Error    string `json:"error,omitempty"`    // why it failed or was refused, shortened

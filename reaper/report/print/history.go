@@ -75,7 +75,7 @@ func resultOf(r *journal.Result) (exit, due, released, why string) {
 	if r == nil {
 		return "", "", "", ""
 	}
-	exit, released, why = "-", unknown, "it goes on, or was killed"
+	exit, released, why = "-", unknown, "still running, or killed"
 	if r.ExitCode != nil && r.Released != nil {
 		exit, released, why = strconv.Itoa(*r.ExitCode), strconv.Itoa(*r.Released), r.Error
 	}
@@ -161,7 +161,7 @@ func historyConclusion(h report.History, by report.RunInfo) []string {
 	}
 	by.ID = h.Runs[last].ID
 	if isOne(h) {
-		return []string{"compare them with the stores by: " + CommandOn("restore", by) + " --dry-run"}
+		return []string{"compare with the stores: " + CommandOn("restore", by) + " --dry-run"}
 	}
-	return []string{"list the addresses of the latest that released by: " + CommandOn("history", by)}
+	return []string{"list the addresses of the latest run that released: " + CommandOn("history", by)}
 }
