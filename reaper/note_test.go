@@ -67,14 +67,14 @@ func TestLedgerHasHowARunEnded(t *testing.T) {
 			r.ExitCode, r.Error = 1, "nothing is released without a journal: "+errForbidden.Error()
 		}), 2},
 		{"its selection names what does not exist", func(_ *testing.T, _ *harness, o *reaper.Options) { o.Selection.Pools = []string{"b"} }, nil, 0},
-		{"another run has the lock", func(_ *testing.T, h *harness, o *reaper.Options) {
+		{"another run has the lock", func(_ *testing.T, _ *harness, o *reaper.Options) {
 			o.Lock = heldLock()
 		}, nil, 0},
 		{"the ledger is of a newer version", func(_ *testing.T, h *harness, _ *reaper.Options) {
 			h.ledgers.onLoad = func() error { return ledger.ErrNewer }
 		}, nil, 0},
-		{"it was interrupted", func(t *testing.T, h *harness, o *reaper.Options) {
-			o.Ending = func(err error) (int, string) { return 130, "interrupted" }
+		{"it was interrupted", func(_ *testing.T, h *harness, o *reaper.Options) {
+			o.Ending = func(error) (int, string) { return 130, "interrupted" }
 			h.pods.OnCall(failing(context.Canceled, "list pods"))
 		}, own(failed(130, "interrupted")), 1},
 	} {

@@ -41,6 +41,9 @@ func arguments(t *testing.T, c *cluster.Cluster, pod corev1.PodSpec) (args []str
 	}
 	for _, arg := range pod.Containers[0].Args {
 		args = append(args, strings.NewReplacer(there...).Replace(arg))
+		if strings.HasPrefix(arg, "--policy=") && args[0] == "run" {
+			args = append(args, reap.ByFile)
+		}
 	}
 	return append(args, "--kubeconfig="+kubeconfig, "--context="+cluster.ContextName)
 }
