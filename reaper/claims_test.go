@@ -65,12 +65,12 @@ func TestAnnotationOfAnotherPodIsEvidenceAsThePolicySays(t *testing.T) {
 // Promise 2, 7. An annotation that alone keeps what others leaked stands in the report.
 func TestReportNamesPodsWhoseAnnotationsAloneKeepAllocations(t *testing.T) {
 	shown := func(n int, example, hint string) string {
-		return fmt.Sprintf("allocations are kept only by annotations of pods that they do not name: default/other (%d, such as %s). "+
+		return fmt.Sprintf("some allocations are kept only by annotations of other pods: default/other (%d, such as %s). "+
 			"If the annotations are false, correct them%s", n, example, hint)
 	}
 	const orOwn = ", or set evidence.annotations to own"
-	const hidden = "pods that do not show all of their addresses keep allocations that name no pod: 2, such as 10.0.0.1. " +
-		"Correct the annotations of default/other: network-status is missing, cannot be decoded, or leaves out a network for which the pod asks"
+	const hidden = "2 allocations without a pod name, such as 10.0.0.1, kept because some pods do not show all their addresses. " +
+		"Correct the annotations of default/other: network-status is missing, cannot be decoded, or leaves out a network that the pod requests"
 	unnamed := func(a *ipam.Allocation) { a.Owner.Pod = ipam.PodRef{} }
 	hiding := inStatus(1, census.Pod{Ref: other, Addresses: []netip.Addr{ip(9)}, AddressUnknown: true})
 	for _, tt := range []struct {

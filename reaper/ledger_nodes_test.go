@@ -45,7 +45,7 @@ func lostNodeHarness(t *testing.T, m *backendtest.Memory) *harness {
 var unreachable = decision{judge.Held, judge.NodeUnreachable, "node n1 is not ready"}
 
 // unknownNode is the decision on an allocation whose node is not known.
-var unknownNode = decision{judge.Held, judge.NodeUnreachable, "its node is not known, and not ready are: n1"}
+var unknownNode = decision{judge.Held, judge.NodeUnreachable, "its node is unknown, and these are not ready: n1"}
 
 // Promise 1, 2. The store does not name the node. The node on which the pod was last
 // seen counts.

@@ -53,7 +53,7 @@ func limitError(t *testing.T, err error) *judge.LimitError {
 // Promise 1, 2, 9.
 func TestCensusIsBelievedUpToADropByAFraction(t *testing.T) {
 	refused := func(what string, now, then int, fraction string) string {
-		return fmt.Sprintf("limits.maxPodDrop: the cluster has %d %s, in the last run it had %d; allowed is a drop by a fraction of %s", now, what, then, fraction)
+		return fmt.Sprintf("limits.maxPodDrop: the cluster has %d %s, down from %d in the last run (allowed: a drop by a fraction of %s)", now, what, then, fraction)
 	}
 	type figures struct{ pods, nodes int }
 	for _, tt := range []struct {
@@ -155,7 +155,7 @@ func TestDropIsRefusedByEveryRunUntilThePodsAreBack(t *testing.T) {
 		h.policy.DryRun = &dryRun
 		rep, err := reaper.Run(t.Context(), h.options())
 		limit := limitError(t, err)
-		if limit == nil || messages(limit.Refusals) != "limits.maxPodDrop: the cluster has 11 unfinished pods, in the last run it had 42; allowed is a drop by a fraction of 0.5" {
+		if limit == nil || messages(limit.Refusals) != "limits.maxPodDrop: the cluster has 11 unfinished pods, down from 42 in the last run (allowed: a drop by a fraction of 0.5)" {
 			t.Errorf("run: %v, want it refused with the figures", err)
 		}
 		equal(t, "store", contentsOf(t, m), before)

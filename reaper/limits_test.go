@@ -47,18 +47,18 @@ func TestLimits(t *testing.T) {
 	}{
 		{"nothing to do in an empty cluster", 0, 100, nil, censusOf(), ""},
 		{"a single release in an empty cluster", 1, 1, nil, censusOf(),
-			"the cluster has no pods: the plan releases 1 of 1 allocations, allowed is none"},
+			"the cluster has no pods: the plan releases 1 of 1 allocations (allowed: none)"},
 		{"a single release in a cluster of one pod", 1, 1, nil, onePod, ""},
 		{"no limit of releases", 50, 100, nil, onePod, ""},
 		{"as many releases as allowed", 10, 100, maxReleases(10), onePod, ""},
 		{"one release too many", 11, 100, maxReleases(10), onePod,
-			"limits.maxReleases: the plan releases 11 of 100 allocations, allowed is 10"},
+			"limits.maxReleases: the plan releases 11 of 100 allocations (allowed: 10)"},
 		{"exactly the fraction", 10, 20, nil, onePod, ""},
 		{"more than the fraction", 11, 20, nil, onePod,
-			"limits.maxFraction: the plan releases 11 of 20 allocations, allowed is a fraction of 0.5"},
+			"limits.maxFraction: the plan releases 11 of 20 allocations (allowed: a fraction of 0.5)"},
 		{"more than the fraction of too few", 19, 19, nil, onePod, ""},
 		{"the fraction counts however few", 1, 1, minEntries(0), onePod,
-			"limits.maxFraction: the plan releases 1 of 1 allocations, allowed is a fraction of 0.5"},
+			"limits.maxFraction: the plan releases 1 of 1 allocations (allowed: a fraction of 0.5)"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			limits := policy.Default().Limits
@@ -104,12 +104,12 @@ func TestLimitsCountAddressesOnly(t *testing.T) {
 	}{
 		{"many empty handles and as many addresses as allowed", decisions(1, 30, 1000, 0), maxReleases(1), onePod, ""},
 		{"many empty handles and one address too many", decisions(2, 30, 1000, 0), maxReleases(1), onePod,
-			"limits.maxReleases: the plan releases 2 of 32 allocations, allowed is 1"},
+			"limits.maxReleases: the plan releases 2 of 32 allocations (allowed: 1)"},
 		{"many empty handles that stay do not make the fraction smaller", decisions(16, 15, 0, 1000), nil, onePod,
-			"limits.maxFraction: the plan releases 16 of 31 allocations, allowed is a fraction of 0.5"},
+			"limits.maxFraction: the plan releases 16 of 31 allocations (allowed: a fraction of 0.5)"},
 		{"empty handles do not count for minEntries", decisions(5, 1, 5, 1000), nil, onePod, ""},
 		{"empty handles only, in an empty cluster", decisions(0, 0, 1, 0), nil, censusOf(),
-			"the cluster has no pods: the plan releases 0 of 0 allocations, allowed is none"},
+			"the cluster has no pods: the plan releases 0 of 0 allocations (allowed: none)"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			limits := policy.Default().Limits
@@ -131,26 +131,26 @@ func TestEveryLimitThatRefusesIsInTheReport(t *testing.T) {
 		if inspects {
 			rep, err = reaper.Inspect(t.Context(), h.options())
 		}
-		const plan = "the plan releases 3 of 3 allocations, allowed is "
+		const plan = "the plan releases 3 of 3 allocations (allowed: "
 		raise := func(limit string) string {
-			return "look at the plan; if it is right, raise " + limit + " or give --unsafe-ignore-limit=" + strings.TrimPrefix(limit, "limits.")
+			return "review the plan; if it is right, raise " + limit + " or give --unsafe-ignore-limit=" + strings.TrimPrefix(limit, "limits.")
 		}
 		want := []judge.Refusal{
-			{Limit: "the cluster has no pods", Message: "the cluster has no pods: " + plan + "none",
-				Remedy: "look whether the API server is the right one; if it is, give --unsafe-ignore-limit=noPods"},
-			{Limit: "limits.maxReleases", Message: "limits.maxReleases: " + plan + "1", Remedy: raise("limits.maxReleases")},
-			{Limit: "limits.maxFraction", Message: "limits.maxFraction: " + plan + "a fraction of 0.1", Remedy: raise("limits.maxFraction")},
+			{Limit: "the cluster has no pods", Message: "the cluster has no pods: " + plan + "none)",
+				Remedy: "check that the API server is the right one; if it is, give --unsafe-ignore-limit=noPods"},
+			{Limit: "limits.maxReleases", Message: "limits.maxReleases: " + plan + "1)", Remedy: raise("limits.maxReleases")},
+			{Limit: "limits.maxFraction", Message: "limits.maxFraction: " + plan + "a fraction of 0.1)", Remedy: raise("limits.maxFraction")},
 		}
 		if !inspects { // files have no ledger, and end no run
 			want = append([]judge.Refusal{{
 				Limit:   "limits.maxPodDrop",
-				Message: "limits.maxPodDrop: the cluster has 0 unfinished pods, in the last run it had 100; allowed is a drop by a fraction of 0.5",
-				Remedy: "look whether the API server is the right one and lists everything; if it does, " +
+				Message: "limits.maxPodDrop: the cluster has 0 unfinished pods, down from 100 in the last run (allowed: a drop by a fraction of 0.5)",
+				Remedy: "check that the API server is the right one and lists everything; if it does, " +
 					"run again after a grace period, raise limits.maxPodDrop or give --unsafe-ignore-limit=maxPodDrop",
 			}}, want...)
 			limit := limitError(t, err)
 			equal(t, "refusals of the error", limit.Refusals, want)
-			equal(t, "limits in the text of the error", strings.Count(limit.Error(), "allowed is"), len(want))
+			equal(t, "limits in the text of the error", strings.Count(limit.Error(), "(allowed: "), len(want))
 		}
 		equal(t, "refused", rep.Result.Refused, want)
 		for key, outcome := range outcomes(rep) {

@@ -23,7 +23,7 @@ func leakyPool(name, leaked, whole string) ipam.Pool {
 // Promise 7. A run that can release nothing of a pool says so, and names the object.
 func TestPoolOfWhichEverythingIsProtectedIsAWarning(t *testing.T) {
 	const by = "excluded by the network attachment shop/lan"
-	const says = "nothing of store one is released, since every address is protected: " + by
+	const says = "nothing is released from store one, because every address is protected: " + by
 	var six []ipam.Pool
 	for n := range 7 {
 		six = append(six, leakyPool(fmt.Sprint("p", n), by, by))
@@ -38,7 +38,7 @@ func TestPoolOfWhichEverythingIsProtectedIsAWarning(t *testing.T) {
 		want  []string
 	}{
 		{"a pool that is protected as a whole", []ipam.Pool{leakyPool("one", by, by)}, []string{says}},
-		{"many", six, []string{"nothing of store p0, store p1, store p2, store p3, store p4 and 2 more is released, since every address is protected: " + by}},
+		{"many", six, []string{"nothing is released from store p0, store p1, store p2, store p3, store p4 and 2 more, because every address is protected: " + by}},
 
 		// All other leaks of these pools are released.
 		{"a pool of which only the leaked address is protected", []ipam.Pool{leakyPool("one", by, "")}, nil},
@@ -71,5 +71,5 @@ func TestReservedIPsMayProtectAPoolAsAWhole(t *testing.T) {
 	rep, _ := h.partial(t)
 	want := fakeStorePool + " ns/a may name it: " + malformed
 	equal(t, "pool", rep.Pools[0].ProtectedBy, want)
-	equal(t, "warned", slices.Contains(rep.Warnings, "nothing of memory a is released, since every address is protected: "+want), true)
+	equal(t, "warned", slices.Contains(rep.Warnings, "nothing is released from memory a, because every address is protected: "+want), true)
 }

@@ -148,7 +148,7 @@ func TestDecisionsOnReservedIPs(t *testing.T) {
 		}, decision{judge.InUse, judge.AddressInUse, "10.0.0.2 is in use: AddressInUse"}},
 		{"a rule about its kind holds it", deletable(protecting("a", hours(0), free)), func(h *harness) {
 			h.policy.Rules = []policy.Rule{{Match: policy.Match{Backends: []string{reservedIPsName}}, Hold: true}}
-		}, decision{judge.Held, judge.RuleHold, "rules[0] holds what it matches: backends reservedIPs"}},
+		}, decision{judge.Held, judge.RuleHold, "held by rules[0]: backends reservedIPs"}},
 		{"its pod is out of scope", deletable(protectingPod("a", hours(0), "gone-2")), func(h *harness) {
 			h.policy.Namespaces.Exclude = []string{"default"}
 		}, decision{judge.Held, judge.OutOfScope, "namespaces.exclude has default"}},

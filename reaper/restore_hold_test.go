@@ -34,7 +34,7 @@ func dueHarness(t *testing.T) (*harness, *backendtest.Memory) {
 
 // A run after a restore does not release again what was put back.
 func TestRestoredAllocationsAreHeld(t *testing.T) {
-	held := decision{judge.Held, "Restored", "a restore put it back, and it is held until 2026-03-02T12:00:00Z"}
+	held := decision{judge.Held, "Restored", "a restore put it back; held until 2026-03-02T12:00:00Z"}
 	byRule := func(p *policy.Policy) {
 		p.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"*"}}, Restored: policy.Release}}
 	}

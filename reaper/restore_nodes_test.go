@@ -168,7 +168,7 @@ func TestReservationDoesNotTellTheNodeOfALaterSandbox(t *testing.T) {
 				kept(t, "of "+e.Backend, e)
 			}
 		}
-		equal(t, "reason", w.entryIn(t, "whereabouts").Note, "its node is not known, and not ready are: n2")
+		equal(t, "reason", w.entryIn(t, "whereabouts").Note, "its node is unknown, and these are not ready: n2")
 	}
 }
 

@@ -34,9 +34,9 @@ func TestDecisionOnEmptyHandle(t *testing.T) {
 		of("it names a namespace, and a sandbox", noOwner, owner(ipam.Owner{Pod: ipam.PodRef{Namespace: "default"}, Sandbox: "s1"})),
 		of("the store could not notice that it is used again", held(judge.NoToken, ""), entry(func(a *ipam.Allocation) { a.Token = "" })),
 		of("too young", held(judge.TooYoung, "it is too young until 2026-03-01T12:04:00Z"), entry(func(a *ipam.Allocation) { a.Created = noon.Add(-time.Minute) })),
-		of("a rule holds it", held(judge.RuleHold, "rules[0] holds what it matches: pods web"), ofWeb, holds(itsPod)),
+		of("a rule holds it", held(judge.RuleHold, "held by rules[0]: pods web"), ofWeb, holds(itsPod)),
 		of("a rule holds another's", left, holds(itsPod)),
-		of("a rule holds its backend", held(judge.RuleHold, "rules[0] holds what it matches: backends *"), holds(policy.Match{Backends: []string{"*"}})),
+		of("a rule holds its backend", held(judge.RuleHold, "held by rules[0]: backends *"), holds(policy.Match{Backends: []string{"*"}})),
 		of("its backend gives it an address by mistake", left, entry(func(a *ipam.Allocation) { a.IP = ip1 }), pods(showing(other, ip1))),
 	)
 }

@@ -49,7 +49,7 @@ func TestNodeThatIsNotReadyKeeps(t *testing.T) {
 
 // nodeUnknown is the decision on an allocation whose node no source names.
 func nodeUnknown(nodes string) decision {
-	return held(judge.NodeUnreachable, "its node is not known, and not ready are: "+nodes)
+	return held(judge.NodeUnreachable, "its node is unknown, and these are not ready: "+nodes)
 }
 
 // Promise 1, 2. The sandbox of a pod that was deleted by force may run on any node that
@@ -130,7 +130,7 @@ func TestStoresShareWhatTheyKnowOfASandbox(t *testing.T) {
 		{"it names no pod, and the other does", func(a, _ *ipam.Allocation) { a.Owner.Pod = ipam.PodRef{} }, nil, absent},
 		{"it names no pod, and the other's pod exists", func(a, c *ipam.Allocation) { a.Owner.Pod, c.Owner.Pod = ipam.PodRef{}, other }, nil, present},
 		{"neither names a pod", func(a, c *ipam.Allocation) { a.Owner.Pod, c.Owner.Pod = ipam.PodRef{}, ipam.PodRef{} }, nil,
-			held(judge.OwnerUnknown, "it names a sandbox only")},
+			held(judge.OwnerUnknown, "it names only a sandbox")},
 		{"the other is young", func(_, c *ipam.Allocation) { c.Created = noon }, nil, held(judge.TooYoung, "it is too young until 2026-03-01T12:05:00Z")},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -159,7 +159,7 @@ func TestSiblingsThatContradictEachOther(t *testing.T) {
 	verdicts(t, nodes(notReady("n1"), ready("n2")),
 		of("on two nodes", unreachable, beside(on("2", "n1"), on("3", "n2"))),
 		of("on two nodes, in the other order", unreachable, beside(on("2", "n2"), on("3", "n1"))),
-		of("of two pods", held(judge.OwnerUnknown, "it names a sandbox only"), nodes(), entry(func(a *ipam.Allocation) { a.Owner.Pod = ipam.PodRef{} }),
+		of("of two pods", held(judge.OwnerUnknown, "it names only a sandbox"), nodes(), entry(func(a *ipam.Allocation) { a.Owner.Pod = ipam.PodRef{} }),
 			beside(on("2", ""), sibling("3", func(o *ipam.Owner) { o.Pod = other }))),
 	)
 }
@@ -259,7 +259,7 @@ func starting(node string) census.Pod {
 func TestPodsThatHangDoNotHoldAllocationsWithoutANameForEver(t *testing.T) {
 	common := all(entry(func(a *ipam.Allocation) { a.Owner.Pod = ipam.PodRef{} }), nodes(ready("n1"), census.Node{Name: "n2", OutOfService: true}),
 		terms(func(p *policy.Policy) { p.Pods.Unnamed = policy.Release }), waits(0, 0))
-	hidden := held(judge.OwnerUnknown, "it names a sandbox only, and not every pod shows its addresses")
+	hidden := held(judge.OwnerUnknown, "it names only a sandbox, and not every pod shows its addresses")
 	verdicts(t, common,
 		of("no pod hangs", decision{judge.Orphaned, judge.SandboxAbsent, ""}, pods(showing(other, ip2))),
 		of("a pod hangs on a ready node", decision{judge.Suspected, judge.SandboxAbsent, ""}, pods(starting("n1"))),

@@ -57,7 +57,7 @@ func TestDecisionOnAllocationOfPod(t *testing.T) {
 		of("the pod's UID is not known", present, old, pods(census.Pod{Ref: web})),
 		of("out of the policy's namespaces", held(judge.OutOfScope, "namespaces.exclude has default"), excludes("default")),
 		of("out of the policy's namespaces and in use", present, excludes("default"), its),
-		of("a rule holds it", held(judge.RuleHold, "rules[0] holds what it matches: pods w*"), holds(wild)),
+		of("a rule holds it", held(judge.RuleHold, "held by rules[0]: pods w*"), holds(wild)),
 		of("a rule holds another pod's", absent, holds(wild), owner(ipam.Owner{Pod: other})),
 		of("the store could not notice that it changed hands", held(judge.NoToken, ""), noToken),
 		of("without a token and in use", present, noToken, its),
@@ -74,10 +74,10 @@ func TestDecisionOnAllocationOfPod(t *testing.T) {
 		// An interrupted release proves nothing about the owner now.
 		of("interrupted, and its pod is back", present, interrupted, pods(census.Pod{Ref: web})),
 		of("interrupted, and another pod has the address", shown, interrupted, pods(showing(other, ip1))),
-		of("interrupted, and a rule holds it now", held(judge.RuleHold, "rules[0] holds what it matches: pods w*"), interrupted, holds(wild)),
+		of("interrupted, and a rule holds it now", held(judge.RuleHold, "held by rules[0]: pods w*"), interrupted, holds(wild)),
 
 		// A field that the backend does not know may say that the address is in use.
-		of("it has an unknown field", held(judge.UnknownField, "it has a field that this program does not know: spec.allocations[1].claim"), unknown, terms(releaseNow)),
+		of("it has an unknown field", held(judge.UnknownField, "it has an unknown field: spec.allocations[1].claim"), unknown, terms(releaseNow)),
 		of("it has an unknown field, and is in use", present, unknown, its),
 
 		// A release that had begun before the address was excluded is finished.
@@ -106,7 +106,7 @@ func TestFinishedPodHoldsUnlessThePolicySaysRelease(t *testing.T) {
 		either("its own pod, which shows another address of the pool", superseded, superseded, ended(showing(web, ip2)),
 			entry(func(a *ipam.Allocation) { a.Owner.Interface, a.NeverAdopted = "", true })),
 		either("another pod, which shows the address", absent, absent, ended(showing(other, ip1))),
-		either("another pod, which shows the address of an allocation without a name", shown, held(judge.OwnerUnknown, "it names a sandbox only"),
+		either("another pod, which shows the address of an allocation without a name", shown, held(judge.OwnerUnknown, "it names only a sandbox"),
 			ended(showing(other, ip1)), owner(ipam.Owner{Sandbox: "alone"})),
 		either("a pod of that name with another UID, which shows nothing", replaced, replaced, ended(census.Pod{Ref: web, UID: "new"}), old),
 		either("a pod of that name with another UID, which shows the address", hold, release,
@@ -119,14 +119,14 @@ func unnamed(p *policy.Policy, d policy.Disposition) { p.Pods.Unnamed = d }
 
 // Promise 1, 2. What names only a sandbox may be of any pod, and half a name is none.
 func TestAllocationThatNamesOnlyASandbox(t *testing.T) {
-	hold, none := held(judge.OwnerUnknown, "it names a sandbox only"), held(judge.OwnerUnknown, "it names no pod")
+	hold, none := held(judge.OwnerUnknown, "it names only a sandbox"), held(judge.OwnerUnknown, "it names no pod")
 	s1 := owner(ipam.Owner{Sandbox: "s1"})
 	hasSandbox := decision{judge.InUse, judge.PodPresent, "a pod shows its sandbox"}
 	dispositions(t, unnamed,
 		either("no pod shows the sandbox or the address", hold, decision{judge.Suspected, judge.SandboxAbsent, ""}, s1, pods(showing(other, ip2))),
 		either("a pod shows the sandbox", hasSandbox, hasSandbox, s1, pods(census.Pod{Ref: other, Sandbox: "s1"})),
 		either("a pod shows the address", shown, shown, s1, pods(census.Pod{Ref: other, Addresses: []netip.Addr{ip1}, Sandbox: "s2"})),
-		either("a pod does not show its addresses yet", hold, held(judge.OwnerUnknown, "it names a sandbox only, and not every pod shows its addresses"),
+		either("a pod does not show its addresses yet", hold, held(judge.OwnerUnknown, "it names only a sandbox, and not every pod shows its addresses"),
 			s1, pods(showing(web, ip2), census.Pod{Ref: other, AddressUnknown: true})),
 		either("it names no owner at all", none, none, owner(ipam.Owner{})),
 		either("it names a pod without a namespace", none, none, owner(ipam.Owner{Pod: ipam.PodRef{Name: "a/b/c"}, Sandbox: "s1"})),
@@ -135,7 +135,7 @@ func TestAllocationThatNamesOnlyASandbox(t *testing.T) {
 	// It falls under every rule that may be about its pod.
 	verdicts(t, all(s1, terms(func(p *policy.Policy) { p.Pods.Unnamed = policy.Release })),
 		of("some namespaces are excluded", held(judge.OutOfScope, "namespaces.exclude has prod"), excludes("prod")),
-		of("a rule holds some namespaces", held(judge.RuleHold, "rules[0] holds what it matches: namespaces prod"), holds(policy.Match{Namespaces: []string{"prod"}})),
+		of("a rule holds some namespaces", held(judge.RuleHold, "held by rules[0]: namespaces prod"), holds(policy.Match{Namespaces: []string{"prod"}})),
 	)
 }
 
@@ -192,7 +192,7 @@ func TestAddressShownByPodThatHoldsItElsewhere(t *testing.T) {
 	equal(t, "verdict where another backend says it", decisionOf(decisions[0]), shown)
 }
 
-// crowded is a pod that shows more addresses than are read.
+// crowded is a pod that shows more addresses than ip-reaper reads.
 func crowded(namespace, name string) census.Pod {
 	return census.Pod{Ref: ipam.PodRef{Namespace: namespace, Name: name}, AddressUnknown: true, TooMuch: true}
 }
@@ -201,7 +201,7 @@ func crowded(namespace, name string) census.Pod {
 // namespace, or no pod. A tenant keeps nothing that names a pod of another namespace.
 func TestWhatShowsTooMuchMayHaveTheAddress(t *testing.T) {
 	by := func(name string) decision {
-		return decision{judge.InUse, judge.AddressInUse, name + " shows more addresses than are read"}
+		return decision{judge.InUse, judge.AddressInUse, name + " shows more addresses than ip-reaper reads"}
 	}
 	noName := entry(func(a *ipam.Allocation) { a.Owner.Pod = ipam.PodRef{} })
 	machine := func(namespace string) change {
@@ -216,7 +216,7 @@ func TestWhatShowsTooMuchMayHaveTheAddress(t *testing.T) {
 		of("a machine of the namespace", by("virtual machine default/vm"), machine("default")),
 		of("a machine of another namespace", absent, machine("elsewhere")),
 		of("any machine, and no pod is named", by("virtual machine elsewhere/vm"), noName, machine("elsewhere")),
-		of("any pod, and no pod is named", held(judge.OwnerUnknown, "it names a sandbox only, and not every pod shows its addresses"), noName, pods(crowded("elsewhere", "a"))),
+		of("any pod, and no pod is named", held(judge.OwnerUnknown, "it names only a sandbox, and not every pod shows its addresses"), noName, pods(crowded("elsewhere", "a"))),
 		of("any pod that has ended, where these hold", by("pod elsewhere/a"), noName, pods(finished(crowded("elsewhere", "a")))),
 		of("any pod that has ended, where these do not hold", gone, noName, pods(finished(crowded("elsewhere", "a"))),
 			terms(func(p *policy.Policy) { p.Pods.Finished = policy.Release })),
@@ -239,7 +239,7 @@ func TestWhatShowsTooMuchIsAWarning(t *testing.T) {
 		policy.Release: "pod default/pod-0, pod default/pod-1, pod default/pod-2, pod default/pod-3, pod default/pod-4 and 2 more"} {
 		s.policy = func(p *policy.Policy) { p.Pods.Unnamed, p.Pods.Finished = policy.Release, d }
 		warnings := strings.Join(s.report(t).Warnings, "\n")
-		if want := "what names a pod of the same namespace, or no pod, is kept, since more addresses than are read are shown by " + left; !strings.Contains(warnings, want) {
+		if want := "allocations that name no pod, or a pod of the same namespace, are kept because of too many addresses on " + left; !strings.Contains(warnings, want) {
 			t.Errorf("warnings %s\nwant %s", warnings, want)
 		}
 	}

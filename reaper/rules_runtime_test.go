@@ -28,7 +28,7 @@ var blank = entry(func(a *ipam.Allocation) { a.Owner, a.Blank = ipam.Owner{}, tr
 func TestDecisionOnNode(t *testing.T) {
 	gone := decision{judge.Suspected, judge.SandboxAbsent, ""}
 	here := decision{judge.InUse, judge.SandboxPresent, ""}
-	brokeOff := decision{judge.Suspected, judge.SandboxAbsent, "an ADD broke off before it wrote an owner"}
+	brokeOff := decision{judge.Suspected, judge.SandboxAbsent, "an ADD broke off before writing an owner"}
 	ofWeb := entry(func(a *ipam.Allocation) { a.Owner.Pod = web })
 	unread := func(s *situation) { s.sandboxes = nil }
 	made := func(ago time.Duration) change {

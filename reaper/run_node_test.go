@@ -46,7 +46,7 @@ func TestDropOfSandboxesIsDoubted(t *testing.T) {
 	h.pods.AddSandboxes(census.Sandbox{ID: "other"})
 	_, err := reaper.Run(t.Context(), h.options())
 	equal(t, "refusal", messages(limitError(t, err).Refusals),
-		"limits.maxPodDrop: the container runtime has 1 sandboxes, in the last run it had 40; allowed is a drop by a fraction of 0.5")
+		"limits.maxPodDrop: the container runtime has 1 sandboxes, down from 40 in the last run (allowed: a drop by a fraction of 0.5)")
 }
 
 // Promise 1, 9. A runtime that cannot be asked ends the run, which remembers nothing but that.

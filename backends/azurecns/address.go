@@ -97,7 +97,7 @@ var (
 // error says why that is unknown.
 func (o *owner) names() (key, container string, err error) {
 	if o == nil {
-		return "", "", errors.New("it is assigned, and CNS names no container")
+		return "", "", errors.New("it is assigned, but CNS names no container")
 	}
 	switch o.Scheme {
 	case schemeInterface:
@@ -109,15 +109,15 @@ func (o *owner) names() (key, container string, err error) {
 	}
 	switch {
 	case key == "":
-		return "", "", errors.New("it is assigned, and CNS has no key of its container")
+		return "", "", errors.New("it is assigned, but CNS has no key for its container")
 	case o.Container == "" && wholeID.MatchString(o.Interface):
 		return key, o.Interface, nil
 	case o.Container == "" && shortID.MatchString(o.Interface):
 		return key, o.Interface[:8], nil
 	case !wholeID.MatchString(o.Container):
-		return "", "", fmt.Errorf("CNS names its container %q and its interface %q, and none is the ID of a container", o.Container, o.Interface)
+		return "", "", fmt.Errorf("CNS names its container %q and its interface %q, and neither is a container ID", o.Container, o.Interface)
 	case o.Interface != "" && o.Interface != o.Container && !strings.HasPrefix(o.Interface, o.Container[:8]+"-"):
-		return "", "", fmt.Errorf("CNS names the container %s and the interface %s, which is of another one", o.Container, o.Interface)
+		return "", "", fmt.Errorf("CNS names the container %s and the interface %s, which belongs to another one", o.Container, o.Interface)
 	}
 	return key, o.Container, nil
 }

@@ -80,7 +80,7 @@ type codeError struct {
 }
 
 // Error has the code and what CNS says.
-func (e *codeError) Error() string { return fmt.Sprintf("CNS answers %d: %.300s", e.code, e.message) }
+func (e *codeError) Error() string { return fmt.Sprintf("CNS answered %d: %.300s", e.code, e.message) }
 
 // call sends a request and decodes the first JSON object of the answer: CNS writes the
 // answer to a failed release twice. The error wraps ipam.ErrAgain if another try may
@@ -108,7 +108,7 @@ func (c *client) call(ctx context.Context, method, path string, body, answer any
 	}
 	var first json.RawMessage
 	if err := json.NewDecoder(io.LimitReader(response.Body, maxAnswer)).Decode(&first); err != nil {
-		return fmt.Errorf("%w: %s %s: the answer is not whole: %w", ipam.ErrAgain, method, path, err)
+		return fmt.Errorf("%w: %s %s: the answer is incomplete: %w", ipam.ErrAgain, method, path, err)
 	}
 	if err := kube.Decode(first, answer); err != nil {
 		return fmt.Errorf("%s %s: %w", method, path, err)

@@ -19,13 +19,13 @@ func TestListingWithoutCNSFails(t *testing.T) {
 		want   string
 	}{
 		{"another server", 404, `404 page not found`, "404"},
-		{"a failure of CNS", 200, `{"HTTPRestServiceData":{"PodIPIDByPodInterfaceKey":{},"PodIPConfigState":{}},"Response":{"ReturnCode":99,"Message":"not ready"}}`, "CNS answers 99: not ready"},
+		{"a failure of CNS", 200, `{"HTTPRestServiceData":{"PodIPIDByPodInterfaceKey":{},"PodIPConfigState":{}},"Response":{"ReturnCode":99,"Message":"not ready"}}`, "CNS answered 99: not ready"},
 		{"nothing of CNS", 200, `{"status":"ok"}`, "no ReturnCode"},
 		{"no data", 200, `{"Response":{"ReturnCode":0}}`, "lacks the addresses"},
 		{"no keys", 200, `{"HTTPRestServiceData":{"PodIPConfigState":{}},"Response":{"ReturnCode":0}}`, "lacks the addresses or their keys"},
 		{"no addresses", 200, `{"HTTPRestServiceData":{"PodIPIDByPodInterfaceKey":{}},"Response":{"ReturnCode":0}}`, "lacks the addresses"},
 		{"a list", 200, `{"HTTPRestServiceData":{"PodIPIDByPodInterfaceKey":{},"PodIPConfigState":[]},"Response":{"ReturnCode":0}}`, "cannot unmarshal"},
-		{"cut off", 200, `{"HTTPRestServiceData":{"PodIPIDBy`, "not whole"},
+		{"cut off", 200, `{"HTTPRestServiceData":{"PodIPIDBy`, "the answer is incomplete"},
 		{"an error page", 502, ``, "502"},
 		{"another address", 307, ``, "307"},
 	} {

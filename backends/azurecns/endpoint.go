@@ -50,7 +50,7 @@ func (c *client) endpoint(ctx context.Context, container string) (map[string]jso
 func (b *Backend) otherInterface(ctx context.Context, a *address) (string, error) {
 	switch {
 	case a.Owner.Secondary:
-		return "its pod has network interfaces beside eth0", nil
+		return "its pod has network interfaces besides eth0", nil
 	case a.Owner.Scheme != schemeContainer:
 		return "", nil
 	}
@@ -59,12 +59,12 @@ func (b *Backend) otherInterface(ctx context.Context, a *address) (string, error
 	case errors.Is(err, ipam.ErrAgain):
 		return "", err
 	case err != nil:
-		return "it is unknown which network interfaces its pod has: " + err.Error(), nil
+		return "the network interfaces of its pod are unknown: " + err.Error(), nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(interfaces)) {
 		var d device
 		if err := kube.Decode(interfaces[name], &d); err != nil {
-			return fmt.Sprintf("it is unknown what network interface %q of its pod is: %v", name, err), nil
+			return fmt.Sprintf("the type of network interface %q of its pod is unknown: %v", name, err), nil
 		}
 		if d.Type != infraNIC && d.Type != "" {
 			return fmt.Sprintf("its pod has the network interface %q of type %s", name, d.Type), nil

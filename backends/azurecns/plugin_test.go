@@ -97,7 +97,7 @@ func TestFilesThatCannotBeUsedAreErrors(t *testing.T) {
 		{Settings{https, TLS{CAFile: none}}, "caFile: open " + none},
 		{Settings{https, TLS{CAFile: junk}}, "junk has no certificate in PEM form"},
 		{Settings{https, TLS{CertFile: junk, KeyFile: junk}}, "certFile and keyFile: tls"},
-		{Settings{"", TLS{CAFile: junk}}, "make it https"},
+		{Settings{"", TLS{CAFile: junk}}, "use https, or remove tls"},
 	} {
 		if _, err := New(&tt.settings); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%+v: %v, want %s", tt.settings, err, tt.want)

@@ -43,7 +43,7 @@ func (s *state) allocation(a *address) ipam.Allocation {
 		r.ByRuntime = true
 		r.Owner = ipam.Owner{Pod: ipam.PodRef{Namespace: a.Owner.Namespace, Name: a.Owner.Name}, Sandbox: a.container}
 	default:
-		r.Foreign = "an address that no pod has: for CNS, its state is " + a.State
+		r.Foreign = "an address that no pod has: its state in CNS is " + a.State
 	}
 	return r
 }

@@ -70,7 +70,7 @@ func readRecord(r ipam.Record) (recorded, error) {
 	a := readAddress(id.ID, k.Address)
 	switch {
 	case a.unreadable != "":
-		return recorded{}, errors.New("the record is of an address that cannot be understood: " + a.unreadable)
+		return recorded{}, errors.New("the record has an address that cannot be read: " + a.unreadable)
 	case a.State != assigned:
 		return recorded{}, fmt.Errorf("the record is of an address in the state %q", a.State)
 	case a.ip.String() != r.IP || r.Key != r.IP:

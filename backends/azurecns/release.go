@@ -106,7 +106,7 @@ func (r *release) refusal(ctx context.Context, s *state, c *container) error {
 			if slices.ContainsFunc(r.errs, func(err error) bool { return errors.Is(err, ipam.ErrAgain) }) {
 				why = ipam.ErrAgain
 			}
-			return fmt.Errorf("%w: CNS would free %s with it, which has no warrant", why, sibling.ip)
+			return fmt.Errorf("%w: CNS would also free %s, which has no warrant", why, sibling.ip)
 		}
 	}
 	keep, err := r.otherInterface(ctx, c.address)
@@ -134,11 +134,11 @@ func (r *release) verify(ctx context.Context, answers map[int]error) {
 	s, err := r.cns.state(context.WithoutCancel(ctx))
 	for i, answer := range answers {
 		if err != nil {
-			r.errs[i] = fmt.Errorf("%w: %w, and it is unknown whether CNS has released it: %w", ipam.ErrAgain, ipam.ErrLost, cmp.Or(answer, err))
+			r.errs[i] = fmt.Errorf("%w: %w, and CNS may or may not have released it: %w", ipam.ErrAgain, ipam.ErrLost, cmp.Or(answer, err))
 			continue
 		}
 		if s.has(r.allocations[i]) {
-			r.errs[i] = cmp.Or(answer, errors.New("CNS answers success, and still has it"))
+			r.errs[i] = cmp.Or(answer, errors.New("CNS reported success, but still has it"))
 		}
 	}
 }

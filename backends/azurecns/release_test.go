@@ -96,8 +96,8 @@ func TestOneRequestReleasesAContainer(t *testing.T) {
 func TestSiblingWithoutWarrantKeepsTheContainer(t *testing.T) {
 	l := newLeak(t, straight)
 	ws := l.warrants()
-	l.wantAll(l.node.Backend().Release(t.Context(), ws[:1]), ipam.ErrKept, l.pair[1].Key+" with it")
-	l.wantAll(l.node.Backend().Release(t.Context(), []ipam.Warrant{{}, ws[1]})[1:], ipam.ErrKept, l.pair[0].Key+" with it")
+	l.wantAll(l.node.Backend().Release(t.Context(), ws[:1]), ipam.ErrKept, "also free "+l.pair[1].Key)
+	l.wantAll(l.node.Backend().Release(t.Context(), []ipam.Warrant{{}, ws[1]})[1:], ipam.ErrKept, "also free "+l.pair[0].Key)
 	l.wantLeft(2)
 	if got := l.releases.Load(); got != 0 {
 		t.Errorf("CNS got %d requests, want none", got)
@@ -136,13 +136,13 @@ func TestAnswersOfCNSAreNotBelieved(t *testing.T) {
 		is     error
 		want   string
 	}{
-		{"a nested failure", cnstest.Answer{Status: 200, Body: `{"podIPInfo":null,"response":{"ReturnCode":99,"Message":"the store is locked"}}`}, nil, "CNS answers 99: the store is locked"},
+		{"a nested failure", cnstest.Answer{Status: 200, Body: `{"podIPInfo":null,"response":{"ReturnCode":99,"Message":"the store is locked"}}`}, nil, "CNS answered 99: the store is locked"},
 		{"written twice", cnstest.Answer{Status: 200, Body: `{"response":{"ReturnCode":99,"Message":"first"}}` + "\n" + `{"response":{"ReturnCode":0}}`}, nil, "first"},
-		{"success for nothing", cnstest.Answer{Status: 200, Body: `{"podIPInfo":null,"response":{"ReturnCode":0,"Message":""}}`}, nil, "CNS answers success, and still has it"},
+		{"success for nothing", cnstest.Answer{Status: 200, Body: `{"podIPInfo":null,"response":{"ReturnCode":0,"Message":""}}`}, nil, "CNS reported success, but still has it"},
 		{"no code", cnstest.Answer{Status: 200, Body: `{"response":{}}`}, nil, "no ReturnCode"},
 		{"another spelling", cnstest.Answer{Status: 200, Body: `{"Response":{"ReturnCode":0}}`}, nil, "no ReturnCode"},
 		{"a list", cnstest.Answer{Status: 200, Body: `[]`}, nil, "cannot unmarshal"},
-		{"half an answer", cnstest.Answer{Status: 200, Body: `{"response":{"ReturnCode":0`}, ipam.ErrAgain, "not whole"},
+		{"half an answer", cnstest.Answer{Status: 200, Body: `{"response":{"ReturnCode":0`}, ipam.ErrAgain, "the answer is incomplete"},
 		{"a server's error", cnstest.Answer{Status: 503, Body: `{"response":{"ReturnCode":0}}`}, ipam.ErrAgain, "503"},
 		{"a path that is not there", cnstest.Answer{Status: 404, Body: `{"response":{"ReturnCode":0}}`}, nil, "404"},
 		{"another place", cnstest.Answer{Status: 302, Body: ``}, nil, "302"},
@@ -220,7 +220,7 @@ func TestNothingIsDecidedWithoutCNS(t *testing.T) {
 			}
 			return nil
 		})
-		l.wantAll(l.node.Backend().Release(t.Context(), ws), ipam.ErrAgain, "unknown whether")
+		l.wantAll(l.node.Backend().Release(t.Context(), ws), ipam.ErrAgain, "may or may not have released it")
 	})
 }
 
@@ -239,9 +239,9 @@ func TestContainerWithOtherInterfacesIsKept(t *testing.T) {
 		{"an infiniband one", nic("BackendNIC"), 200, `"eth1" of type BackendNIC`},
 		{"one without a type", nic(""), 200, ""},
 		{"no record", `{"response":{"ReturnCode":14},"endpointInfo":{"IfnameToIPMap":null}}`, 200, ""},
-		{"CNS keeps no records", `{"ReturnCode":99,"Message":"off"}`, 200, "it is unknown which network interfaces"},
+		{"CNS keeps no records", `{"ReturnCode":99,"Message":"off"}`, 200, "the network interfaces of its pod are unknown"},
 		{"a failure", `{"response":{"ReturnCode":99,"Message":"no store"}}`, 200, "no store"},
-		{"a type that is no text", `{"response":{"ReturnCode":0},"endpointInfo":{"IfnameToIPMap":{"eth1":{"NICType":7}}}}`, 200, `what network interface "eth1"`},
+		{"a type that is no text", `{"response":{"ReturnCode":0},"endpointInfo":{"IfnameToIPMap":{"eth1":{"NICType":7}}}}`, 200, `the type of network interface "eth1"`},
 		{"no such path", `nothing here`, 404, "404"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -275,7 +275,7 @@ func TestContainerWithOtherInterfacesIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, a := range pool.Allocations {
-			if !strings.Contains(a.Protected, "beside eth0") {
+			if !strings.Contains(a.Protected, "besides eth0") {
 				t.Errorf("%s is protected by %q", a.Key, a.Protected)
 			}
 		}

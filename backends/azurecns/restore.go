@@ -45,7 +45,7 @@ func (b *Backend) Restore(ctx context.Context, _ string, rs []ipam.Record) []err
 		answer := answers[k.key]
 		switch {
 		case err != nil:
-			errs[i] = fmt.Errorf("it is unknown whether CNS has assigned it again: %w", cmp.Or(answer, err))
+			errs[i] = fmt.Errorf("CNS may or may not have assigned it again: %w", cmp.Or(answer, err))
 		default:
 			errs[i] = outcome(answer, s.place(k))
 		}
@@ -80,7 +80,7 @@ func outcome(answer, place error) error {
 	case answer != nil:
 		return answer
 	default:
-		return errors.New("CNS answers success, and has not assigned it")
+		return errors.New("CNS reported success, but has not assigned it")
 	}
 }
 
@@ -113,13 +113,13 @@ func (s *state) place(k recorded) error {
 		case a.State == available:
 			return nil
 		case a.State != assigned:
-			return fmt.Errorf("%w: for CNS, its state is %s", ipam.ErrTaken, a.State)
+			return fmt.Errorf("%w: its state in CNS is %s", ipam.ErrTaken, a.State)
 		case a.container == k.container:
 			return ipam.ErrPresent
 		}
 		return fmt.Errorf("%w: CNS has it for container %s of pod %s/%s", ipam.ErrTaken, a.container, a.Owner.Namespace, a.Owner.Name)
 	}
-	return fmt.Errorf("%w: CNS does not have this address any more", ipam.ErrTaken)
+	return fmt.Errorf("%w: CNS no longer has this address", ipam.ErrTaken)
 }
 
 // company returns an error if the container of a record has any address: CNS would answer
@@ -127,7 +127,7 @@ func (s *state) place(k recorded) error {
 func (s *state) company(k recorded) error {
 	for _, a := range s.addresses {
 		if !a.held() && a.container == k.container {
-			return fmt.Errorf("CNS gives a container all of its addresses at once, and container %s has %s", k.container, a.ip)
+			return fmt.Errorf("CNS assigns all addresses of a container at once, and container %s has %s", k.container, a.ip)
 		}
 	}
 	return nil

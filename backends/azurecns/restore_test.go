@@ -99,8 +99,8 @@ func TestRestoreOfAPartSaysThatTheRestCannotFollow(t *testing.T) {
 	_, restored := l.both(records[0])
 	l.wantAll(restored, nil, "")
 	compared, restored := l.both(records[1])
-	l.wantAll(compared, nil, "all of its addresses at once")
-	l.wantAll(restored, nil, "all of its addresses at once")
+	l.wantAll(compared, nil, "all addresses of a container at once")
+	l.wantAll(restored, nil, "all addresses of a container at once")
 	l.wantLeft(1)
 }
 
@@ -122,7 +122,7 @@ func TestRestoreTakesNothingAway(t *testing.T) {
 			}
 		}, "container " + liveID + " of pod shop/web-9"},
 		"given back": {func(l *leak) { set(l, func(a *cnstest.Address) { a.State = cnstest.PendingRelease }) }, "PendingRelease"},
-		"gone":       {func(l *leak) { set(l, func(a *cnstest.Address) { a.IP = "10.9.9.9" }) }, "does not have this address"},
+		"gone":       {func(l *leak) { set(l, func(a *cnstest.Address) { a.IP = "10.9.9.9" }) }, "no longer has this address"},
 		"unreadable": {func(l *leak) { set(l, func(a *cnstest.Address) { a.State = cnstest.Assigned }) }, "names no container"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -159,7 +159,7 @@ func TestRestoreThatComesTooLateTakesNothing(t *testing.T) {
 	b := l.node.Backend()
 	errs := b.Restore(t.Context(), poolName, records)
 	l.wantAll(errs[:1], ipam.ErrTaken, "web-9")
-	l.wantAll(errs[1:], nil, "CNS answers 32")
+	l.wantAll(errs[1:], nil, "CNS answered 32")
 	l.wantLeft(1)
 }
 
@@ -167,8 +167,8 @@ func TestRestoreThatComesTooLateTakesNothing(t *testing.T) {
 func TestAnswersToARestoreAreNotBelieved(t *testing.T) {
 	for _, tt := range []struct{ name, method, path, answer, want string }{
 		{"success for nothing", http.MethodPost, pathRequest, `{"response":{"ReturnCode":0}}`, "has not assigned it"},
-		{"a failure", http.MethodPost, pathRequest, `{"response":{"ReturnCode":32,"Message":"none left"}}`, "CNS answers 32: none left"},
-		{"no interfaces", http.MethodPatch, pathEndpoint + deadID, `{"ReturnCode":23,"Message":"no"}`, "without the record of the network interfaces: CNS answers 23"},
+		{"a failure", http.MethodPost, pathRequest, `{"response":{"ReturnCode":32,"Message":"none left"}}`, "CNS answered 32: none left"},
+		{"no interfaces", http.MethodPatch, pathEndpoint + deadID, `{"ReturnCode":23,"Message":"no"}`, "without the record of the network interfaces: CNS answered 23"},
 		{"no code for the interfaces", http.MethodPatch, pathEndpoint + deadID, `{}`, "without the record of the network interfaces: the answer has no ReturnCode"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

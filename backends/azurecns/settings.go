@@ -50,7 +50,7 @@ func (s *Settings) Validate(at *field.Path) field.ErrorList {
 			"must be http://localhost:port, or https://host:port, such as "+defaultAddress))
 	}
 	if t := s.TLS; (t.CertFile == "") != (t.KeyFile == "") {
-		errs = append(errs, field.Required(at.Child("tls"), "certFile and keyFile must be there together"))
+		errs = append(errs, field.Required(at.Child("tls"), "certFile and keyFile must be set together"))
 	}
 	return errs
 }

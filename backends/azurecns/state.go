@@ -90,7 +90,7 @@ func (s *state) ambiguity(a *address, claims map[string]int) string {
 	for _, id := range s.keys[a.key] {
 		switch other := s.byID[id]; {
 		case other == nil || other.unreadable != "" || other.State != assigned || *other.Owner != *a.Owner:
-			return fmt.Sprintf("CNS releases it together with %s, which is not known to be of its container %s", id, a.container)
+			return fmt.Sprintf("CNS releases it together with %s, which is not known to belong to its container %s", id, a.container)
 		case claims[id] > 1:
 			return fmt.Sprintf("CNS releases %s with two containers", id)
 		}

@@ -22,7 +22,7 @@ func (t TLS) config(address string) (*tls.Config, error) {
 	case t == TLS{}:
 		return nil, nil //nolint:nilnil // nil means the defaults to the client
 	case !strings.HasPrefix(address, "https:"):
-		return nil, fmt.Errorf("backends.azurecns.tls is set, and the address is %s: make it https, or remove tls", address)
+		return nil, fmt.Errorf("backends.azurecns.tls is set, but the address is %s: use https, or remove tls", address)
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if t.CAFile != "" {

@@ -84,7 +84,7 @@ func (b block) check() error {
 		return fmt.Errorf("cidr %s is larger than any block of Calico's", b.cidr)
 	}
 	if size := 1 << hostBits; len(b.allocations) != size {
-		return fmt.Errorf("the block has %d allocations and %d addresses", len(b.allocations), size)
+		return fmt.Errorf("the block has %d allocations for %d addresses", len(b.allocations), size)
 	}
 	used := make([]bool, len(b.attributes))
 	free := make([]bool, len(b.allocations))

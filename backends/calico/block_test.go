@@ -68,7 +68,7 @@ func TestBrokenBlocksAreRefused(t *testing.T) {
 		{"free beyond the last", `"unallocated":[1]`, `"unallocated":[1,4]`, "unallocated ordinal 4 is out of range"},
 		{"free and allocated", `"unallocated":[1]`, `"unallocated":[1,0]`, "ordinal 0 is both allocated and unallocated"},
 		{"neither free nor allocated", `"unallocated":[1]`, `"unallocated":[]`, "ordinal 1 is neither allocated nor unallocated"},
-		{"too few allocations", `[0,null,0,1]`, `[0,null,1]`, "3 allocations and 4 addresses"},
+		{"too few allocations", `[0,null,0,1]`, `[0,null,1]`, "3 allocations for 4 addresses"},
 		{"CIDR that is a name", `10.0.0.0/30`, `node-1`, "cidr"},
 		{"no CIDR", `"cidr":`, `"CIDR":`, "cidr"},
 		{"CIDR that begins inside of a range", `10.0.0.0/30`, `10.0.0.2/30`, "10.0.0.2/30 does not begin at a range's first address"},

@@ -72,7 +72,7 @@ func inUse(ctx context.Context, client rest.Interface, groups []string) (string,
 		}
 	}
 	if len(live) != 1 {
-		return "", fmt.Errorf("%d of the API groups %v are in use, and it must be one: see datastoreReady in the clusterinformation default of each", len(live), groups)
+		return "", fmt.Errorf("%d of the API groups %v are in use, but exactly one must be: check datastoreReady in the clusterinformation default of each", len(live), groups)
 	}
 	return live[0], nil
 }
@@ -134,7 +134,7 @@ func checkMigration(ctx context.Context, client rest.Interface) error {
 			return fmt.Errorf("decode datastoremigration: %w", err)
 		}
 		if phase := migration.Status.Phase; !slices.Contains(settledPhases, phase) {
-			return fmt.Errorf("a datastoremigration moves Calico's data (phase %s): try again when it is complete", phase)
+			return fmt.Errorf("a datastoremigration is moving Calico's data (phase %s): try again once it is complete", phase)
 		}
 	}
 	return nil

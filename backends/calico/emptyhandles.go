@@ -50,7 +50,7 @@ func restoreEmptyHandle(ctx context.Context, store datastore, r ipam.Record) err
 		return err
 	}
 	if _, err = store.write(ctx, h.object); errors.Is(err, errConflict) {
-		return fmt.Errorf("%w: another writer made a handle of the name of %s", ipam.ErrAgain, h.id)
+		return fmt.Errorf("%w: another writer created a handle with the name of %s", ipam.ErrAgain, h.id)
 	}
 	return kube.Unsure(store.transient(err))
 }

@@ -95,12 +95,12 @@ func (v etcdVariables) check() error {
 		{envCAFile, v.caFile}, {envCertFile, v.certFile}, {envKeyFile, v.keyFile},
 	} {
 		if inClear && guard.value != "" {
-			return fmt.Errorf("%s has an http endpoint and %s is set: http has neither encryption nor certificates, so use https, or unset %s",
+			return fmt.Errorf("%s has an http endpoint but %s is set: http is not encrypted and uses no certificates, so use https, or unset %s",
 				envEndpoints, guard.name, guard.name)
 		}
 	}
 	if v.username != "" && v.password == "" { // the client would not log in
-		return fmt.Errorf("etcd has a username and no password: set %s, or unset %s", envPassword, envUsername)
+		return fmt.Errorf("etcd has a username but no password: set %s, or unset %s", envPassword, envUsername)
 	}
 	if (v.certFile == "") != (v.keyFile == "") {
 		return fmt.Errorf("etcd client certificate: set %s and %s together", envCertFile, envKeyFile)
@@ -157,7 +157,7 @@ func readFile(variable, path string) ([]byte, error) {
 	for _, dir := range serviceAccountDirs {
 		linked, none := filepath.EvalSymlinks(dir)
 		if strings.HasPrefix(named, dir+"/") || strings.HasPrefix(resolved, dir+"/") || none == nil && strings.HasPrefix(resolved, linked+"/") {
-			return nil, fmt.Errorf("%s: %s is of the pod's service account: name another file", variable, path)
+			return nil, fmt.Errorf("%s: %s belongs to the pod's service account: use another file", variable, path)
 		}
 	}
 	if err != nil {

@@ -116,7 +116,7 @@ func TestEtcdConfigErrors(t *testing.T) {
 		says string
 	}{
 		{"no endpoints", []string{envEndpoints, "", envPassword, secret}, "no etcd endpoints: set ETCD_ENDPOINTS"},
-		{"no password", []string{envUsername, "u"}, "etcd has a username and no password: set ETCD_PASSWORD"},
+		{"no password", []string{envUsername, "u"}, "etcd has a username but no password: set ETCD_PASSWORD"},
 		{"no authority", []string{envPassword, secret, envCAFile, none}, "ETCD_CA_CERT_FILE: lstat " + none},
 		{"a directory for an authority", []string{envCAFile, t.TempDir()}, "is a directory"},
 		{"an authority that is no certificate", []string{envCAFile, junk}, junk + " has no certificate in PEM form"},
@@ -164,13 +164,13 @@ func TestFilesOfTheServiceAccountAreRefused(t *testing.T) {
 		return err
 	}
 	for _, name := range []string{root + "/account/token", root + "/account-not/../account/..data/token", root + "/link", root + "/dir/token", "link"} {
-		wantError(t, config(name), "ETCD_KEY_FILE: "+name+" is of the pod's service account: name another file")
+		wantError(t, config(name), "ETCD_KEY_FILE: "+name+" belongs to the pod's service account: use another file")
 	}
 	if err := config(root + "/account-not/token"); err != nil {
 		t.Error(err)
 	}
 	serviceAccountDirs = []string{root + "/dir"} // a link
-	wantError(t, config(root+"/account/token"), "is of the pod's service account")
+	wantError(t, config(root+"/account/token"), "belongs to the pod's service account")
 }
 
 // wantError fails the test unless the error says so, and contains no secret.
@@ -192,7 +192,7 @@ func TestNoCredentialOfEtcdGoesOverHTTP(t *testing.T) {
 			{envCertFile, "/none", envKeyFile, "/none"}, {envKeyFile, "/none"}, {envCAFile, "/none"},
 		} {
 			_, err := EtcdConfig(environment(append([]string{envEndpoints, endpoints}, guard...)...))
-			wantError(t, err, "ETCD_ENDPOINTS has an http endpoint and "+guard[0]+" is set")
+			wantError(t, err, "ETCD_ENDPOINTS has an http endpoint but "+guard[0]+" is set")
 		}
 	}
 }

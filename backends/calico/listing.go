@@ -185,7 +185,7 @@ func (l *listing) unreadableReason(id string) string {
 	case id == "" || !l.partial && len(l.broken) == 0 || l.partial && h == nil:
 		return ""
 	case h == nil:
-		return "its handle is not among the handles that can be read, and this cannot be read: " + l.broken[0].Pool
+		return "its handle is not among the readable ones, and this is unreadable: " + l.broken[0].Pool
 	}
 	for _, cidr := range h.blocks {
 		switch reason := "its sandbox may have another address in block " + cidr.String() + ", which "; {

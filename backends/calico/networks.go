@@ -54,7 +54,7 @@ func networksOf(pools []ipam.Pool, ipPools []ipPool, reserved []ipReservation) (
 			Known: known, Usable: ipam.NewSpans(ipam.SpanOf(p.cidr)).Without(kept), Default: true,
 		}
 	}
-	left := ipam.Network{Name: poolless, Closed: "no IPPool has its blocks", Known: known}
+	left := ipam.Network{Name: poolless, Closed: "no IPPool contains its blocks", Known: known}
 	var stray []ipam.Span
 	for _, pool := range pools {
 		switch i := around(pool.Range, ipPools); {

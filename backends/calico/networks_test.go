@@ -80,7 +80,7 @@ func TestIPPoolsAreNetworks(t *testing.T) {
 		},
 		"blocks of no IPPool": {
 			ipPools: []string{four}, blocks: []string{"10.1.0.0/26", "10.0.0.0/26", "10.0.0.0/23"}, reserved: `["10.1.0.1"]`,
-			want: []string{"four 256 [10.0.0.0/26]", "(no IPPool) 575 [10.1.0.0/26 10.0.0.0/23] no IPPool has its blocks"},
+			want: []string{"four 256 [10.0.0.0/26]", "(no IPPool) 575 [10.1.0.0/26 10.0.0.0/23] no IPPool contains its blocks"},
 		},
 		"of two IPPools, the smaller one": {
 			ipPools: []string{pool("p", `"cidr":"10.0.0.0/16"`), four}, blocks: []string{"10.0.0.0/26"},

@@ -129,7 +129,7 @@ func TestOfflineABrokenBlockSpoilsNoOther(t *testing.T) {
 	want := []string{
 		"error: block /calico/ipam/v2/assignment/ipv4/block/10.0.0.4-30: ordinal 1 is neither allocated nor unallocated",
 		"error: block /calico/ipam/v2/assignment/ipv4/block/10.0.0.8-30: decode: unexpected end of JSON input",
-		"error: block f: document 3: the block has 1 allocations and 4 addresses",
+		"error: block f: document 3: the block has 1 allocations for 4 addresses",
 		"error: block f: item 2: decode: unexpected end of JSON input",
 		"10.0.0.0/30 10.0.0.0 default/web-0", "10.0.0.0/30 10.0.0.2 default/web-0", "10.0.0.0/30 10.0.0.3 default/web-1",
 	}

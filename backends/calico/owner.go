@@ -71,7 +71,7 @@ func sandboxOf(handle string, pod ipam.PodRef) string {
 func (a attribute) foreign() string {
 	switch {
 	case len(a.Released) > 0 && string(a.Released) != "null":
-		return "no owner: Calico holds the address back for a while after its release"
+		return "no owner: Calico keeps a released address back for a while"
 	case a.Active[attrType] != "":
 		return "an owner of Calico's type " + a.Active[attrType]
 	case len(a.Alternate) > 0:

@@ -44,7 +44,7 @@ func (b *Backend) releaseOnce(ctx context.Context, store datastore, pool string,
 	}
 	before, err := readBlock(o)
 	if err == nil && before.deleted {
-		err = errors.New("its field deleted is set, so Calico is deleting it")
+		err = errors.New("its deleted field is set: Calico is deleting it")
 	}
 	if err != nil {
 		return all(fmt.Errorf("%w: block %s cannot be written: %w", ipam.ErrKept, pool, err))

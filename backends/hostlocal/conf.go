@@ -75,9 +75,9 @@ func readConf(name string) (conf, error) {
 	case err != nil:
 		return c, err
 	case !info.Mode().IsRegular():
-		return c, fmt.Errorf("it is not a regular file, but %s", kindOf(info.Mode()))
+		return c, fmt.Errorf("it is %s, not a regular file", kindOf(info.Mode()))
 	case info.Size() > maxConf:
-		return c, fmt.Errorf("it has %d bytes, and at most %d are read", info.Size(), maxConf)
+		return c, fmt.Errorf("it has %d bytes, but at most %d are read", info.Size(), maxConf)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxConf))
 	if err == nil {

@@ -4,4 +4,4 @@ package hostlocal
 
 import "errors"
 
-func (*folder) create(file) error { return errors.New("leases are put back on Linux only") }
+func (*folder) create(file) error { return errors.New("leases can only be restored on Linux") }

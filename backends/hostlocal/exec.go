@@ -50,7 +50,7 @@ func (*pluginExec) FindInPath(plugin string, paths []string) (string, error) {
 // its group. A plugin that one deadline ended is not started again.
 func (e *pluginExec) ExecPlugin(ctx context.Context, path string, stdin []byte, environ []string) ([]byte, error) {
 	if _, hung := e.hung.Load(path); hung {
-		return nil, fmt.Errorf("plugin %s did not end in time before, and is not called again", path)
+		return nil, fmt.Errorf("plugin %s timed out before, and is not called again", path)
 	}
 	for try := 1; ; try++ {
 		answer, err := execute(ctx, path, stdin, environ)

@@ -36,7 +36,7 @@ func (d *folder) open(name string) (*folder, error) {
 		return nil, err
 	}
 	if !named.IsDir() {
-		return nil, fmt.Errorf("it is not a folder, but %s, which is not followed", kindOf(named.Mode()))
+		return nil, fmt.Errorf("it is %s, not a folder, and is not followed", kindOf(named.Mode()))
 	}
 	root, err := d.OpenRoot(name)
 	if err != nil {

@@ -65,16 +65,16 @@ func (a attachment) String() string {
 func readAttachment(content []byte) (attachment, error) {
 	text := strings.TrimSpace(string(content))
 	if text == "" {
-		return attachment{}, errors.New("the file has nothing but space")
+		return attachment{}, errors.New("the file is blank")
 	}
 	id, ifname, two := strings.Cut(text, lineBreak)
 	switch {
 	case strings.HasPrefix(string(content), lineBreak):
-		return attachment{}, errors.New("the first line of the file, for the container ID, is empty")
+		return attachment{}, errors.New("the first line of the file, the container ID, is empty")
 	case !containerID.MatchString(id):
 		return attachment{}, errors.New("the file does not begin with a container ID")
 	case two && !isInterface(ifname):
-		return attachment{}, errors.New("the second line of the file is no name of an interface")
+		return attachment{}, errors.New("the second line of the file is not an interface name")
 	}
 	return attachment{id, ifname}, nil
 }
@@ -94,13 +94,13 @@ func (f file) lease() (netip.Addr, attachment, error) {
 	ip := addressOf(f.name)
 	switch {
 	case !f.mode.IsRegular():
-		return ip, attachment{}, fmt.Errorf("it is not a regular file, but %s", kindOf(f.mode))
+		return ip, attachment{}, fmt.Errorf("it is %s, not a regular file", kindOf(f.mode))
 	case !ip.IsValid():
-		return ip, attachment{}, errors.New("its name is no address in the form that the plugin writes")
+		return ip, attachment{}, errors.New("its name is not an address in the plugin's form")
 	case f.size == 0:
 		return ip, attachment{}, nil
 	case f.size > maxLease:
-		return ip, attachment{}, fmt.Errorf("the file has %d bytes, and the plugin writes at most %d", f.size, maxLease)
+		return ip, attachment{}, fmt.Errorf("the file has %d bytes, but the plugin writes at most %d", f.size, maxLease)
 	}
 	of, err := readAttachment(f.content)
 	return ip, of, err
@@ -140,7 +140,7 @@ func (f file) allocation(folder string) ipam.Allocation {
 	a.Group = Name + " " + folder + " " + of.id + " " + of.ifname
 	begin := len(a.Group) - len(of.ifname) - 1
 	if !sandboxID.MatchString(of.id) {
-		a.Foreign = "its container ID is none that a container runtime gives to a sandbox: another program made it"
+		a.Foreign = "its container ID is not one that a container runtime gives a sandbox: another program made it"
 	}
 	a.Owner = ipam.Owner{Sandbox: a.Group[begin-len(of.id) : begin], Interface: a.Group[begin+1:]}
 	return a

@@ -40,19 +40,19 @@ func TestStrangeFilesAreListedAndStay(t *testing.T) {
 		}
 	}
 	want := []string{
-		"foo.bak: its name is no address in the form that the plugin writes",
+		"foo.bak: its name is not an address in the plugin's form",
 		"10.97.0.1: ",
 		"10.97.0.2: ",
-		"10.97.0.3: the file has 1025 bytes, and the plugin writes at most 1024",
-		"10.97.0.4: it is not a regular file, but a folder",
-		"10.97.0.5: it is not a regular file, but a symbolic link",
-		"10.97.0.6: it is not a regular file, but a symbolic link",
-		"10.97.0.7: it is not a regular file, but a pipe",
+		"10.97.0.3: the file has 1025 bytes, but the plugin writes at most 1024",
+		"10.97.0.4: it is a folder, not a regular file",
+		"10.97.0.5: it is a symbolic link, not a regular file",
+		"10.97.0.6: it is a symbolic link, not a regular file",
+		"10.97.0.7: it is a pipe, not a regular file",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("listed (-want +got):\n%s", diff)
 	}
-	wantErr := n.path("networks/b") + ": it is not a folder, but a symbolic link, which is not followed"
+	wantErr := n.path("networks/b") + ": it is a symbolic link, not a folder, and is not followed"
 	if len(pools) != 1 || len(errs) != 1 || errs[0].Error() != wantErr {
 		t.Errorf("%d pools, errors %v, want 1 and %q", len(pools), errs, wantErr)
 	}
@@ -114,7 +114,7 @@ func TestNetworkNamespaceThatMayExistKeeps(t *testing.T) {
 		return network + "-" + id + "-eth0", fmt.Sprintf(`{"kind": "cniCacheV1", "containerId": %q, "ifName": "eth0", "networkName": %q,
 			"cniArgs": [["K8S_POD_NAMESPACE", "ns"], ["K8S_POD_NAME", "pod"]], %s}`, id, network, more)
 	}
-	const exists, gone, unknown = `"ip netns delete here"`, "", "names no network namespace that can be looked at"
+	const exists, gone, unknown = `"ip netns delete here"`, "", "names no network namespace that can be checked"
 	for _, tt := range []struct {
 		name, dir, network, more string
 		beside                   string // the content of other entries of the container

@@ -17,14 +17,14 @@ import (
 func inNamespaces(paths, files []string) string {
 	remove := ": if no process of its pod is left, remove " + strings.Join(files, " ")
 	if len(paths) == 0 {
-		return "libcni's cache names no network namespace that can be looked at, so something may still run in it" + remove
+		return "libcni's cache names no network namespace that can be checked, so something may still run in it" + remove
 	}
 	for _, name := range slices.Compact(paths) {
 		switch exists, err := namespaceExists(name); {
 		case err != nil:
 			return fmt.Sprintf("its network namespace may exist: %v", err) + remove
 		case exists:
-			return fmt.Sprintf("its network namespace %s exists, so something may still run in it: if \"ip netns pids %s\" prints nothing, "+
+			return fmt.Sprintf("its network namespace %s exists, so something may still run in it: if \"ip netns pids %s\" prints nothing, run "+
 				"\"ip netns delete %[2]s\"", name, path.Base(name))
 		}
 	}

@@ -100,7 +100,7 @@ func (p *places) readConfs(dir string) ([]conf, error) {
 		switch stranger := c.stranger(); {
 		case !isFirst:
 		case stranger != "":
-			p.why = "the first network configuration, " + name + ", is of " + stranger
+			p.why = "the first network configuration, " + name + ", belongs to " + stranger
 		default:
 			p.loaded = c.file
 		}
@@ -153,7 +153,7 @@ func (p *places) protection(folder string) string {
 		program = "podman" // also where its configuration is elsewhere
 	}
 	if program != "" {
-		return fmt.Sprintf("network %s is of %s", name, program) + release
+		return fmt.Sprintf("network %s belongs to %s", name, program) + release
 	}
 	if _, ok := p.own[folder]; ok {
 		return ""

@@ -27,11 +27,11 @@ func TestWhoseNetworksAre(t *testing.T) {
 			"00-m.conf": multus + `"clusterNetwork": "/host/etc/cni/net.d/10-a.conflist"}`, "10-a.conflist": `{"name": "a", "plugins": [{"type": "flannel"}]}`}, "a", ""},
 		{"Multus that names itself", map[string]string{"00-m.conf": multus + `"clusterNetwork": "multus-cni-network"}`}, "", ""},
 		{"the first of two", map[string]string{"10-a.conflist": `{"name": "a", "plugins": [{"type": "bridge"}]}`, "20-b.conf": `{"name": "b", "type": "bridge"}`}, "a", ""},
-		{"podman's alone", map[string]string{"87-podman-bridge.conflist": `{"name": "a", "plugins": [{"type": "bridge"}]}`}, "", "is of podman"},
-		{"a network of podman by its bridge", map[string]string{"net.conflist": `{"name": "a", "plugins": [{"type": "bridge", "bridge": "cni-podman1"}]}`}, "", "is of podman"},
-		{"a network of podman by its labels", map[string]string{"net.conflist": `{"name": "a", "args": {"podman_labels": {}}, "plugins": [{"type": "macvlan"}]}`}, "", "is of podman"},
-		{"nerdctl's alone", map[string]string{"00-x.conflist": `{"name": "a", "nerdctlID": "1", "plugins": [{"type": "bridge"}]}`}, "", "is of nerdctl"},
-		{"one that nerdctl has too", map[string]string{"10-a.conf": `{"name": "a", "type": "bridge"}`, "20-a.conflist": `{"name": "a", "nerdctlID": "1", "plugins": [{"type": "bridge"}]}`}, "", "is of nerdctl"},
+		{"podman's alone", map[string]string{"87-podman-bridge.conflist": `{"name": "a", "plugins": [{"type": "bridge"}]}`}, "", "belongs to podman"},
+		{"a network of podman by its bridge", map[string]string{"net.conflist": `{"name": "a", "plugins": [{"type": "bridge", "bridge": "cni-podman1"}]}`}, "", "belongs to podman"},
+		{"a network of podman by its labels", map[string]string{"net.conflist": `{"name": "a", "args": {"podman_labels": {}}, "plugins": [{"type": "macvlan"}]}`}, "", "belongs to podman"},
+		{"nerdctl's alone", map[string]string{"00-x.conflist": `{"name": "a", "nerdctlID": "1", "plugins": [{"type": "bridge"}]}`}, "", "belongs to nerdctl"},
+		{"one that nerdctl has too", map[string]string{"10-a.conf": `{"name": "a", "type": "bridge"}`, "20-a.conflist": `{"name": "a", "nerdctlID": "1", "plugins": [{"type": "bridge"}]}`}, "", "belongs to nerdctl"},
 		{"none", nil, "", "has no network configuration"},
 		{"other files", map[string]string{"README": "x", "10-a.conflist.bak": `{"name": "a", "type": "bridge"}`}, "", "has no network configuration"},
 		{"one that cannot be decoded", map[string]string{"10-a.conf": `{`, "20-b.conf": `{"name": "b", "type": "bridge"}`}, "", "could not be decoded"},
@@ -65,7 +65,7 @@ func TestWhoseNetworksAre(t *testing.T) {
 				case name == "named" && by == "":
 				case by == "":
 					own = append(own, name)
-				case !strings.HasPrefix(by, "network "+name+" is ") || !strings.Contains(by, "backends.hostlocal.networks"):
+				case !strings.HasPrefix(by, "network "+name+" ") || !strings.Contains(by, "backends.hostlocal.networks"):
 					t.Errorf("%s is held because %q", name, by)
 				case name == "a" && !strings.Contains(by, tt.held):
 					t.Errorf("%s is held because %q, want a word of %q", name, by, tt.held)

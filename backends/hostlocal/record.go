@@ -85,7 +85,7 @@ func readRecord(pool string, r ipam.Record) (file, error) {
 	f := file{name: r.Key, mode: stored.Mode, size: int64(len(stored.Content)), mtime: stored.ModTime, content: stored.Content}
 	ip, _, err := f.lease()
 	if err != nil {
-		return file{}, fmt.Errorf("it is no lease: %w", err)
+		return file{}, fmt.Errorf("it is not a lease: %w", err)
 	}
 	if r.IP != ip.String() {
 		return file{}, fmt.Errorf("it is of %s, and its address is %q", ip, r.IP)

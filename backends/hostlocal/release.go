@@ -79,7 +79,7 @@ func (r *releasing) begin(pool string) (files []int, attached []detachment, err 
 	for i, w := range r.ws {
 		a, err := w.Allocation()
 		if err == nil && !addressOf(a.Key).IsValid() {
-			err = fmt.Errorf("%s is no lease of %s", a.Key, pool)
+			err = fmt.Errorf("%s is not a lease of %s", a.Key, pool)
 		}
 		if r.as[i], r.errs[i] = a, err; err == nil {
 			valid = append(valid, i)
@@ -119,7 +119,7 @@ func (b *Backend) openPool(pool string) (*folder, error) {
 		return nil, err
 	}
 	if !p.has(pool) {
-		return nil, fmt.Errorf("%s is no network in a data folder of host-local", pool)
+		return nil, fmt.Errorf("%s is not a network in any data folder of host-local", pool)
 	}
 	data, err := openFolder(path.Dir(pool))
 	if err != nil {
@@ -208,10 +208,10 @@ func (r *releasing) holds(a ipam.Allocation) (bool, error) {
 func (f file) owner() string {
 	switch _, of, err := f.lease(); {
 	case err != nil:
-		return "it is no lease any more"
+		return "it is no longer a lease"
 	case of.id == "":
 		return "it is an empty file"
 	default:
-		return "it is now of sandbox " + of.id
+		return "it now belongs to sandbox " + of.id
 	}
 }

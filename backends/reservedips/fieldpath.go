@@ -89,7 +89,7 @@ func (p fieldPath) value(object any) (any, error) {
 		return nil, err
 	}
 	if len(all) > 1 {
-		return nil, fmt.Errorf("%v leads to %d values, and must lead to at most one", p, len(all))
+		return nil, fmt.Errorf("%v leads to %d values, but must lead to at most one", p, len(all))
 	}
 	return all[0], nil
 }

@@ -65,9 +65,9 @@ func (b *Backend) list(ctx context.Context, r reservedResource) ([]ReservedIP, e
 	items, err := kube.ListRaw(ctx, b.client, func(get *rest.Request) *rest.Request { return r.request(get, "") })
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("list %s: the API server does not serve it: install it, or take it out of the policy: %w", r.pool, err)
+		return nil, fmt.Errorf("list %s: the API server does not serve it: install it, or remove it from the policy: %w", r.pool, err)
 	case apierrors.IsForbidden(err):
-		return nil, fmt.Errorf("list %s: grant list on it to the reaper, or take it out of the policy: %w", r.pool, err)
+		return nil, fmt.Errorf("list %s: grant list on it to ip-reaper, or remove it from the policy: %w", r.pool, err)
 	case err != nil:
 		return nil, fmt.Errorf("list %s: %w", r.pool, err)
 	}
@@ -108,7 +108,7 @@ func (b *Backend) resource(pool string) (reservedResource, error) {
 			return r, nil
 		}
 	}
-	return reservedResource{}, fmt.Errorf("%s is not among the backends.reservedIPs.resources of the policy", pool)
+	return reservedResource{}, fmt.Errorf("%s is not one of the policy's backends.reservedIPs.resources", pool)
 }
 
 // splitKey splits a key into namespace and name. The namespace is empty if the key

@@ -114,13 +114,13 @@ func (b *Backend) compare(ctx context.Context, r reservedResource, key string, b
 	case !reflect.DeepEqual(before.content, now.content):
 		return now, fmt.Errorf("%w: by the object with the uid %s", ipam.ErrTaken, meta.UID)
 	case meta.Deleted != nil:
-		return now, fmt.Errorf("the object is still being deleted, and waits for the finalizers %q: restore it when it is gone", meta.Finalizers)
+		return now, fmt.Errorf("the object is still being deleted and waits for the finalizers %q: restore it once it is gone", meta.Finalizers)
 	case reflect.DeepEqual(before.status, now.status):
 		return now, ipam.ErrPresent
 	case now.status == nil:
 		return now, nil
 	}
-	return now, fmt.Errorf("%w, with another status", ipam.ErrPresent)
+	return now, fmt.Errorf("%w, with a different status", ipam.ErrPresent)
 }
 
 // restoreStatus writes the recorded status into the object. The write is

@@ -97,10 +97,10 @@ func (r *Resource) validate(at *field.Path) field.ErrorList {
 	}
 	if r.DeleteExpired && r.Resource.ownedByOthers() {
 		errs = append(errs, field.Forbidden(at.Child("deleteExpired"), "must be false for "+r.Resource.Resource+"."+r.Resource.Group+
-			": only objects of a custom resource of your own are deleted, and none of Kubernetes, Whereabouts, Calico, KubeVirt or a network attachment"))
+			": only objects of your own custom resources are deleted, never those of Kubernetes, Whereabouts, Calico or KubeVirt, or network attachments"))
 	}
 	if r.TTL == "" {
-		errs = append(errs, field.Required(ttl, "must lead to how long an address is kept"))
+		errs = append(errs, field.Required(ttl, "must lead to the time for which an address is kept"))
 	}
 	for _, f := range []struct {
 		at   *field.Path

@@ -37,7 +37,7 @@ func TestOnlyObjectsOfTheOperatorsOwnAreDeleted(t *testing.T) {
 				return
 			}
 			wantRefusal(t, err, "backends.reservedIPs.resources[0].deleteExpired: Forbidden: must be false for "+tt.resource+"."+tt.group+
-				": only objects of a custom resource of your own are deleted, and none of Kubernetes, Whereabouts, Calico, KubeVirt or a network attachment")
+				": only objects of your own custom resources are deleted, never those of Kubernetes, Whereabouts, Calico or KubeVirt, or network attachments")
 		})
 	}
 }

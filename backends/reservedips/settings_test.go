@@ -39,7 +39,7 @@ func TestRefusalsOfReservedIPs(t *testing.T) {
 			".resource.version: " + required + noVersion,
 			".resource.resource: " + required + noPlural,
 			": " + required + "must have address or pod",
-			".ttl: " + required + "must lead to how long an address is kept",
+			".ttl: " + required + "must lead to the time for which an address is kept",
 		}},
 
 		{"empty part of a resource", "{resource: {group: '', version: v1, resource: a}, address: .a, ttl: .b}",
@@ -59,7 +59,7 @@ func TestRefusalsOfReservedIPs(t *testing.T) {
 			[]string{".pod: " + required + "must be set where namespace is"}},
 		{"namespace of an address", "{" + resource + ", address: .a, namespace: .n, ttl: .b}",
 			[]string{".pod: " + required + "must be set where namespace is"}},
-		{"no ttl", "{" + resource + ", pod: .a}", []string{".ttl: " + required + "must lead to how long an address is kept"}},
+		{"no ttl", "{" + resource + ", pod: .a}", []string{".ttl: " + required + "must lead to the time for which an address is kept"}},
 		{"a duration for a ttl", "{" + resource + ", pod: .a, ttl: 24h}", []string{`.ttl: Invalid value: "24h": ` + noPath}},
 		{"null path", "{" + resource + ", pod: .a, ttl: .b, deletedAt: }", []string{".deletedAt: " + isNull}},
 		{"no path", "{" + resource + ", address: a, pod: b, namespace: c, ttl: d, deletedAt: e}", []string{

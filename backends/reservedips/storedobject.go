@@ -41,7 +41,7 @@ func readHead(data json.RawMessage) (head, error) {
 		return h, fmt.Errorf("decode: %w", err)
 	}
 	if h.Metadata.Name == "" || h.Metadata.UID == "" || h.Metadata.ResourceVersion == "" {
-		return h, errors.New("an object has no name, no uid or no resourceVersion")
+		return h, errors.New("an object lacks its name, uid or resourceVersion")
 	}
 	return h, nil
 }

@@ -55,7 +55,7 @@ func readPodRef(pod, named any, object string) (ipam.PodRef, error) {
 	apart := object
 	if named != nil {
 		if apart, ok = named.(string); !ok {
-			return ipam.PodRef{}, errors.New("has a namespace that is no name")
+			return ipam.PodRef{}, errors.New("has an invalid namespace")
 		}
 	}
 	namespace, name, both := strings.Cut(text, "/")
@@ -63,13 +63,13 @@ func readPodRef(pod, named any, object string) (ipam.PodRef, error) {
 	case !both:
 		namespace, name = apart, text
 	case named != nil && namespace != apart:
-		return ipam.PodRef{}, errors.New("names another namespace than " + strconv.Quote(apart))
+		return ipam.PodRef{}, errors.New("names a namespace other than " + strconv.Quote(apart))
 	}
 	if len(validation.IsDNS1123Subdomain(name)) > 0 {
-		return ipam.PodRef{}, errors.New("is not the name of a pod, nor namespace/name")
+		return ipam.PodRef{}, errors.New("is neither a pod name nor namespace/name")
 	}
 	if namespace == "" {
-		return ipam.PodRef{}, errors.New("has no namespace, and neither has the object: set backends.reservedIPs.resources[].namespace")
+		return ipam.PodRef{}, errors.New("has no namespace, nor has the object: set backends.reservedIPs.resources[].namespace")
 	}
 	if len(validation.IsDNS1123Label(namespace)) > 0 {
 		return ipam.PodRef{}, errors.New("is in " + strconv.Quote(namespace) + ", which is not the name of a namespace")
@@ -80,7 +80,7 @@ func readPodRef(pod, named any, object string) (ipam.PodRef, error) {
 // readTTL parses a duration with units, or a number of seconds. It returns nil,
 // which means forever, if there is no value, and for "never" and "forever".
 func readTTL(value any) (*time.Duration, error) {
-	wrong := errors.New(`is not how long to keep an address: use a duration such as "24h", a number of seconds, or "never"`)
+	wrong := errors.New(`is not a time to live: use a duration such as "24h", a number of seconds, or "never"`)
 	var ttl time.Duration
 	switch v := value.(type) {
 	case nil:

@@ -34,7 +34,7 @@ func addressAt(prefix netip.Prefix, key string) (netip.Addr, error) {
 			return ip.Unmap(), nil
 		}
 	}
-	return netip.Addr{}, fmt.Errorf("offset %s lies outside of the range %s", key, prefix)
+	return netip.Addr{}, fmt.Errorf("offset %s lies outside the range %s", key, prefix)
 }
 
 // unnamed is the Network of pools whose configuration has no network_name.
@@ -42,7 +42,7 @@ const unnamed = "-"
 
 // errAmbiguous is the error for a name that fits no address and network, or more
 // than one.
-var errAmbiguous = errors.New("the name does not prove an address")
+var errAmbiguous = errors.New("the name does not identify one address")
 
 // normalizeRange returns a range in the form that it has in the names of pools.
 func normalizeRange(text string) string {

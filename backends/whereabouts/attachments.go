@@ -45,7 +45,7 @@ func listExclusions(ctx context.Context, client rest.Interface) (*exclusions, er
 func notServed(ctx context.Context, client rest.Interface) error {
 	var served metav1.APIGroupList
 	if err := kube.Discover(ctx, client, &served, "/apis"); err != nil {
-		return fmt.Errorf("not found, and the reason is unknown: list the API groups: %w", err)
+		return fmt.Errorf("not found, reason unknown: list the API groups: %w", err)
 	}
 	versions := make(map[string]bool)
 	for _, group := range served.Groups {
@@ -55,7 +55,7 @@ func notServed(ctx context.Context, client rest.Interface) error {
 	}
 	switch ours, theirs := v1alpha1.SchemeGroupVersion.String(), attachmentGroup+"/"+attachmentVersion; {
 	case !versions[ours]:
-		return fmt.Errorf("not found, and the reason is unknown: the list of API groups lacks %s", ours)
+		return fmt.Errorf("not found, reason unknown: the list of API groups lacks %s", ours)
 	case versions[theirs]:
 		return fmt.Errorf("not found, although the API server serves %s", theirs)
 	}

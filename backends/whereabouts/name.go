@@ -58,7 +58,7 @@ func parseName(name string, pools []ipPool) (reading, error) {
 	if len(supported) == 1 {
 		return supported[0], nil
 	}
-	return reading{}, fmt.Errorf("%w: %q can be read in %d ways, and the pools of its namespace support %d of them",
+	return reading{}, fmt.Errorf("%w: %q can be read in %d ways, of which the pools of its namespace support %d",
 		errAmbiguous, name, len(all), len(supported))
 }
 

@@ -45,7 +45,7 @@ func TestOverlappingReservationsAreRead(t *testing.T) {
 		{"a name that a pool determines", "2001-db8--2", `{"podref":"default/web-0"}`, `{}`,
 			"db8::2", "2001", ipam.Owner{Pod: web}, false, ""},
 		{"a name that proves no address", "fd00-a--2", `{"podref":"default/web-0"}`, `{}`,
-			"", "", ipam.Owner{Pod: web}, false, "does not prove an address"},
+			"", "", ipam.Owner{Pod: web}, false, "does not identify one address"},
 		{"no owner", "10.0.0.4", `{}`, `{}`, "10.0.0.4", "-", ipam.Owner{}, false, ""},
 		{"fields in another case", "10.0.0.4", `{"PodRef":"default/web-0"}`, `{}`, "10.0.0.4", "-", ipam.Owner{}, false, ""},
 		{"odd owner, and a sandbox", "10.0.0.4", `{"podref":"web-0","containerid":"c1"}`, `{}`,

@@ -198,7 +198,7 @@ func (b *Pools) explain(ctx context.Context, pool string, entries map[int]ipam.A
 		case !bytes.Equal(entry, []byte(r.Token)):
 			errs[i] = fmt.Errorf("%w: it is now %s", ipam.ErrChanged, entry)
 		case schema:
-			errs[i] = fmt.Errorf("the API server refuses the pool without the entry; correct the field that it names: %w", refusal)
+			errs[i] = fmt.Errorf("the API server refuses the pool without the entry; correct the field it names: %w", refusal)
 		default:
 			errs[i] = fmt.Errorf("%w: another entry of the pool changed", ipam.ErrAgain)
 		}

@@ -23,7 +23,7 @@ func checkRecords[T any](pool string, rs []ipam.Record, read func(ipam.Record) (
 		case namespace == "" || name == "" || strings.Contains(name, "/"):
 			err = fmt.Errorf("%q is not namespace/name", pool)
 		case seen[r.Key]:
-			err = errors.New("the journal has a record of it twice")
+			err = errors.New("the journal has two records of it")
 		}
 		if err != nil {
 			errs[i] = fmt.Errorf("the record of %s in %s: %w", r.Key, r.Pool, err)

@@ -79,7 +79,7 @@ func refuseSome(entries map[int]ipam.Record, errs []error, refusal error) {
 		case named:
 			errs[i] = fmt.Errorf("%w: the API server refuses another entry: %w", ipam.ErrAgain, refusal)
 		default:
-			errs[i] = fmt.Errorf("the API server refuses the pool with the entries; correct the field that it names: %w", refusal)
+			errs[i] = fmt.Errorf("the API server refuses the pool with the entries; correct the field it names: %w", refusal)
 		}
 	}
 }

@@ -28,7 +28,7 @@ func token(o object) string {
 func readToken(text string) (object, error) {
 	parts := strings.SplitN(text, "/", 3)
 	if len(parts) < 3 {
-		return object{}, fmt.Errorf("%w: its token %q is not one", ipam.ErrKept, text)
+		return object{}, fmt.Errorf("%w: %q is not a token", ipam.ErrKept, text)
 	}
 	var o object
 	o.Metadata.UID, o.Metadata.ResourceVersion, o.Spec = parts[0], parts[1], json.RawMessage(parts[2])

@@ -55,8 +55,8 @@ func TestReservedAddressesStay(t *testing.T) {
 		report = s.mustReap(reap.ExitDone, releaseNow)
 		s.wantSame(before)
 		s.wantOutcomes(report, map[netip.Addr]string{kept: "kept", other: "kept"})
-		if len(report.Warnings) != 1 || !strings.HasPrefix(report.Warnings[0], "nothing of calico ") ||
-			!strings.HasSuffix(report.Warnings[0], " is released, since every address is protected: Calico's IPReservation mine") {
+		if len(report.Warnings) != 1 || !strings.HasPrefix(report.Warnings[0], "nothing is released from calico ") ||
+			!strings.HasSuffix(report.Warnings[0], ", because every address is protected: Calico's IPReservation mine") {
 			s.Errorf("warnings %q, want one that names the IPReservation", report.Warnings)
 		}
 

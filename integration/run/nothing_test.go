@@ -43,7 +43,7 @@ func TestNothingIsWritten(t *testing.T) {
 		{"pods are forbidden", atOnce, nil, fails(proxy.Forbidden(), "list pods"), reap.ExitError, noCensus, "list pods"},
 		{
 			"reserved IPs are forbidden", atOnce + world.ReservedIPs, nil, fails(proxy.Forbidden(), "list reservedips"), reap.ExitPartial, protected,
-			"list reservedips.v1alpha1.network.example.com: grant list on it to the reaper, or take it out of the policy",
+			"list reservedips.v1alpha1.network.example.com: grant list on it to ip-reaper, or remove it from the policy",
 		},
 		{
 			"no store can be listed", atOnce, nil, fails(proxy.Forbidden(), "list ippools", "list overlappingrangeipreservations"),

@@ -53,7 +53,7 @@ type Pod struct {
 	// show.
 	LeavesOut bool
 
-	// TooMuch is set for a pod that shows more addresses than are read.
+	// TooMuch is set for a pod that shows more addresses than ip-reaper reads.
 	TooMuch bool
 
 	// Starting is set for a pod whose address is unknown because its status has none, and

@@ -83,8 +83,8 @@ func TestPrintError(t *testing.T) {
 	}{
 		{"usage with a hint", ipam.BadInput(errors.New("unknown flag: --x"), "see ip-reaper --help"),
 			"ip-reaper: unknown flag: --x\nhint: see ip-reaper --help\n"},
-		{"limit", fmt.Errorf("run: %w", &judge.LimitError{Refusals: []judge.Refusal{{Message: "limits.maxReleases: too many", Remedy: "look at the plan"}}}),
-			"ip-reaper: run: limits.maxReleases: too many; nothing was released\nhint: look at the plan\n"},
+		{"limit", fmt.Errorf("run: %w", &judge.LimitError{Refusals: []judge.Refusal{{Message: "limits.maxReleases: too many", Remedy: "review the plan"}}}),
+			"ip-reaper: run: limits.maxReleases: too many; nothing was released\nhint: review the plan\n"},
 		{"several mistakes of a policy file", fmt.Errorf("policy p.yaml: %w", &policy.Error{Messages: []string{"a: no", "b: no\nreally"}}),
 			"ip-reaper: policy p.yaml: a: no\nip-reaper: b: no\\nreally\n"},
 		{"what a store or a server says", errors.New("pool a\x1b[2Jb\r: bad \u202erange\nhint: type this"),

@@ -81,7 +81,7 @@ func (n *node) Sandboxes(ctx context.Context) ([]census.Sandbox, error) {
 	known := func(s census.Sandbox) bool { return n.listed[s.Pod.String()] || s.UID != "" && n.listed[s.UID] }
 	if n.listed != nil && len(sandboxes) > 0 && !slices.ContainsFunc(sandboxes, known) {
 		return nil, ipam.BadInput(errors.New("the API server has no pod of any sandbox of this node"),
-			"give the name that the API server has for this node with --node-name, and look whether it is the right API server")
+			"give the name that the API server has for this node with --node-name, and check that it is the right API server")
 	}
 	return sandboxes, nil
 }

@@ -54,13 +54,13 @@ func (p Plan) Check(limits policy.Limits, c census.Census) []Refusal {
 		if releases > planned {
 			plan = "without the selection, the plan releases"
 		}
-		message := fmt.Sprintf("%s %d of %d allocations, allowed is %s", plan, releases, all, allowed)
+		message := fmt.Sprintf("%s %d of %d allocations (allowed: %s)", plan, releases, all, allowed)
 		refusals = append(refusals, refusal(limit, message, advice))
 	}
-	const raise = "look at the plan; if it is right, raise %s or"
+	const raise = "review the plan; if it is right, raise %s or"
 	if c.IsEmpty() {
 		words := c.Words()
-		refuse(words.Empty, planned, "none", "look whether "+words.Source+" is "+words.Right+"; if it is,")
+		refuse(words.Empty, planned, "none", "check that "+words.Source+" is "+words.Right+"; if it is,")
 	}
 	if most := *limits.MaxReleases; most > 0 && planned > most {
 		refuse("limits.maxReleases", planned, fmt.Sprint(most), fmt.Sprintf(raise, "limits.maxReleases"))
@@ -112,9 +112,9 @@ func Dropped(c census.Census, then census.Figures, limits policy.Limits) []Refus
 		most := *limits.MaxPodDrop
 		read := list.kind != "nodes" || c.ReadsNodes()
 		if read && list.then >= list.enough && float64(list.then-list.now) > most*float64(list.then) {
-			message := fmt.Sprintf("%s has %d %s, in the last run it had %d; allowed is a drop by a fraction of %g",
+			message := fmt.Sprintf("%s has %d %s, down from %d in the last run (allowed: a drop by a fraction of %g)",
 				words.Subject, list.now, list.kind, list.then, most)
-			refusals = append(refusals, refusal("limits.maxPodDrop", message, "look whether "+words.Source+" is the right one and lists everything; "+
+			refusals = append(refusals, refusal("limits.maxPodDrop", message, "check that "+words.Source+" is the right one and lists everything; "+
 				"if it does, run again after a grace period, raise limits.maxPodDrop or"))
 		}
 	}

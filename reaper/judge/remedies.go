@@ -105,15 +105,15 @@ func (s Subject) typed(template string) string {
 
 // What several rules advise.
 const (
-	examine   = "look at what the store and the pods say: {evidence}"
+	examine   = "compare what the store and the pods say: {evidence}"
 	repair    = "repair the stored object by hand: {evidence}"
 	standsIn  = "it is in use: {note}"
-	unprotect = "edit or delete what protects it, if nothing needs the address: {note}"
+	unprotect = "if nothing needs the address, edit or delete what protects it: {note}"
 )
 
 var (
-	keepPod  = say("nothing: its pod has it, and gives it back when it ends")
-	listPods = advise(Remedy{"let the pods be listed; of files, give --pods FILE", "kubectl auth can-i list pods -A"})
+	keepPod  = say("nothing to do: its pod uses it, and returns it when it ends")
+	listPods = advise(Remedy{"let ip-reaper list the pods; with files, give --pods FILE", "kubectl auth can-i list pods -A"})
 	outwait  = Remedy{"wait: {note}", ""}
 )
 
@@ -129,11 +129,11 @@ func wait(s Subject) []Remedy {
 	case s.Verdict == Orphaned:
 		return s.fill(Remedy{"it is due: the next run that releases gives it back", "{run} {only} --dry-run=false"})
 	}
-	first := Remedy{"no run has stored since when it has been ownerless: remember it", "{run} --remember"}
+	first := Remedy{"no run has saved when it lost its owner: save it now", "{run} --remember"}
 	if s.Due != nil {
 		first = Remedy{"wait until " + Stamp(*s.Due), ""}
 	}
-	return s.fill(first, Remedy{"or wait for no grace period", "{run} {only} --grace-period=0s"})
+	return s.fill(first, Remedy{"or skip the grace period", "{run} {only} --grace-period=0s"})
 }
 
 // growOlder offers no shorter age if the container runtime needs this one.
@@ -141,7 +141,7 @@ func growOlder(s Subject) []Remedy {
 	if slices.ContainsFunc(s.Evidence, func(one Evidence) bool { return one.Source == fromRuntime }) {
 		return s.fill(outwait)
 	}
-	return s.fill(outwait, Remedy{"or ask for no minimum age", "{run} {only} --min-age=0s"})
+	return s.fill(outwait, Remedy{"or skip the minimum age", "{run} {only} --min-age=0s"})
 }
 
 // fence lets allocations of nodes go that are not ready. The evidence names the nodes.
@@ -151,7 +151,7 @@ func fence(s Subject) []Remedy {
 		if name, ok := strings.CutPrefix(one.Source, "node "); ok {
 			s.Owner.Node = name
 			remedies = append(remedies, s.fill(Remedy{
-				"or, after making sure that nothing runs on {node} any more, fence it",
+				"or fence it, once you are sure that nothing runs on {node} any more",
 				"kubectl taint nodes {node} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
 			})...)
 		}

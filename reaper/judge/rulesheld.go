@@ -27,7 +27,7 @@ func heldByRule(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 	if !terms.Hold {
 		return noMatch()
 	}
-	note := fmt.Sprintf("rules[%d] holds what it matches: %s", terms.Rule, f.policy.Rules[terms.Rule].Match)
+	note := fmt.Sprintf("held by rules[%d]: %s", terms.Rule, f.policy.Rules[terms.Rule].Match)
 	return match(note, Evidence{fromPolicy, note})
 }
 
@@ -37,14 +37,14 @@ func restoredLately(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 	if at.IsZero() || !f.now.Before(until) || f.terms(a).ReleaseRestored {
 		return noMatch()
 	}
-	return match("a restore put it back, and it is held until "+Stamp(until), Evidence{fromLedger, "a restore put it back at " + Stamp(at)})
+	return match("a restore put it back; held until "+Stamp(until), Evidence{fromLedger, "a restore put it back at " + Stamp(at)})
 }
 
 func unknownField(_ *Facts, a *ipam.Allocation) (Ruling, bool) {
 	if a.UnknownField == "" {
 		return noMatch()
 	}
-	note := "it has a field that this program does not know: " + a.UnknownField
+	note := "it has an unknown field: " + a.UnknownField
 	return match(note, Evidence{fromStore, note})
 }
 
@@ -52,7 +52,7 @@ func noToken(_ *Facts, a *ipam.Allocation) (Ruling, bool) {
 	if a.Token != "" {
 		return noMatch()
 	}
-	return match("", Evidence{fromStore, "the allocation has no token by which a change could be noticed"})
+	return match("", Evidence{fromStore, "the allocation has no token that would reveal a change"})
 }
 
 // tooYoung begins the grace period, which counts from now on. An allocation of the future

@@ -40,7 +40,7 @@ func nodeUnknown(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 		return noMatch()
 	}
 	const most = 5
-	note := "its node is not known, and not ready are: " + strings.Join(names[:min(most, len(names))], ", ")
+	note := "its node is unknown, and these are not ready: " + strings.Join(names[:min(most, len(names))], ", ")
 	if more := len(names) - most; more > 0 {
 		note += fmt.Sprintf(" and %d more", more)
 	}

@@ -38,7 +38,7 @@ func noCensus(f *Facts, _ *ipam.Allocation) (Ruling, bool) {
 	if !f.census.Began().IsZero() {
 		return noMatch()
 	}
-	return match("", Evidence{fromPods, "no list was read after the allocations"})
+	return match("", Evidence{fromPods, "none was read after the allocations"})
 }
 
 func ownPodShowsIt(f *Facts, a *ipam.Allocation) (Ruling, bool) {
@@ -170,10 +170,10 @@ func unnamed(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 	case !a.HoldsAddress():
 		return noMatch()
 	case !a.NamesPod() && held:
-		return match("it names a sandbox only", Evidence{fromStore, "it names a sandbox only"}, Evidence{fromPolicy, "pods.unnamed is hold"})
+		return match("it names only a sandbox", Evidence{fromStore, "it names only a sandbox"}, Evidence{fromPolicy, "pods.unnamed is hold"})
 	case !a.NamesPod() && hiding:
-		return match("it names a sandbox only, and not every pod shows its addresses",
-			Evidence{fromStore, "it names a sandbox only"}, hidden(f.census))
+		return match("it names only a sandbox, and not every pod shows its addresses",
+			Evidence{fromStore, "it names only a sandbox"}, hidden(f.census))
 	}
 	return noMatch()
 }
@@ -227,8 +227,8 @@ func tooMuch(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 	if name == "" {
 		return noMatch()
 	}
-	note := name + " shows more addresses than are read"
-	return match(note, Evidence{name, "it shows more addresses than are read, and this may be one of them"})
+	note := name + " shows more addresses than ip-reaper reads"
+	return match(note, Evidence{name, "it shows more addresses than ip-reaper reads, and this may be one of them"})
 }
 
 // ExcessWarnings names the pods and the virtual machines that show too much.
@@ -238,5 +238,5 @@ func ExcessWarnings(p policy.Policy, c census.Census) []string {
 		return nil
 	}
 	slices.Sort(names)
-	return []string{"what names a pod of the same namespace, or no pod, is kept, since more addresses than are read are shown by " + printable.Some(names)}
+	return []string{"allocations that name no pod, or a pod of the same namespace, are kept because of too many addresses on " + printable.Some(names)}
 }

@@ -17,10 +17,10 @@ func NodeRules() []Rule {
 		{NoCensus, Held, false, noSandboxList, listPods,
 			"The sandboxes of the node, or the pods, could not be listed, or they were listed before the allocation was."},
 		{SandboxPresent, InUse, false, sandboxPresent, advise(Remedy{"it is in use until the kubelet removes its sandbox", "crictl inspectp {sandbox}"}),
-			"The container runtime has the sandbox that the allocation names, in any state."},
+			"The container runtime has the sandbox that the allocation names, in whatever state."},
 	}, shownRules, hiddenRules, keptRules, []Rule{
 		{SandboxAbsent, Orphaned, true, sandboxGone, wait,
-			"The container runtime does not have the sandbox that the allocation names, or an ADD broke off before it named one."},
+			"The container runtime does not have the sandbox that the allocation names, or an ADD broke off before naming one."},
 	})
 }
 
@@ -35,7 +35,7 @@ func noSandboxList(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 	if f.census.Began().IsZero() || f.census.OnNode() {
 		return noCensus(f, a)
 	}
-	return match("", Evidence{fromRuntime, "no list was read after the allocations"})
+	return match("", Evidence{fromRuntime, "none was read after the allocations"})
 }
 
 func sandboxPresent(f *Facts, a *ipam.Allocation) (Ruling, bool) {
@@ -57,7 +57,7 @@ func sandboxGone(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 		least = a.Created.Add(f.minAge(a)).Sub(f.since(a))
 	}
 	if a.Blank {
-		const says = "an ADD broke off before it wrote an owner"
+		const says = "an ADD broke off before writing an owner"
 		return f.ripen(a, least, says, Evidence{fromStore, says})
 	}
 	return f.ripen(a, least, "", Evidence{fromRuntime, "it does not have the sandbox " + a.Owner.Sandbox})

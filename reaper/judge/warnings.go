@@ -52,7 +52,7 @@ func ProtectedPools(inv ipam.Inventory, decisions []Decision) (found map[[2]stri
 		}
 	}
 	for _, by := range order {
-		warnings = append(warnings, "nothing of "+printable.Some(names[by])+" is released, since every address is protected: "+by)
+		warnings = append(warnings, "nothing is released from "+printable.Some(names[by])+", because every address is protected: "+by)
 	}
 	return found, warnings
 }
@@ -139,9 +139,9 @@ func ClaimWarnings(c census.Census, decisions []Decision) (warnings []string) {
 				pods = append(pods, pod.String())
 			}
 			slices.Sort(pods)
-			hidden = append(hidden, fmt.Sprintf("pods that do not show all of their addresses keep allocations that name no pod: %d, such as %s. "+
-				"Correct the annotations of %s: network-status is missing, cannot be decoded, or leaves out a network for which the pod asks",
-				claim.allocations, claim.example, printable.Some(pods)))
+			hidden = append(hidden, fmt.Sprintf("%s without a pod name, such as %s, kept because some pods do not show all their addresses. "+
+				"Correct the annotations of %s: network-status is missing, cannot be decoded, or leaves out a network that the pod requests",
+				printable.Counted(claim.allocations, "allocation"), claim.example, printable.Some(pods)))
 			continue
 		}
 		shown = append(shown, fmt.Sprintf("%s (%d, such as %s)", claim.pod, claim.allocations, claim.example))
@@ -150,7 +150,7 @@ func ClaimWarnings(c census.Census, decisions []Decision) (warnings []string) {
 		}
 	}
 	if len(shown) > 0 {
-		warnings = append(warnings, "allocations are kept only by annotations of pods that they do not name: "+
+		warnings = append(warnings, "some allocations are kept only by annotations of other pods: "+
 			printable.Some(shown)+". If the annotations are false, "+hint)
 	}
 	return append(warnings, hidden...)

@@ -25,7 +25,7 @@ func TestBottomLine(t *testing.T) {
 		{"a refused dry run", report.Report{Run: report.RunInfo{DryRun: true}, Leaked: leaked, Result: refused}, "1,173 leaked addresses: 1,131 due now but refused, 0 waiting, 42 held (31 node unreachable, 11 rule hold)"},
 		{"a refused run", report.Report{Leaked: &report.Leaked{Total: 5, Due: 5}, Result: refused}, "5 leaked addresses: 0 released, 5 still due but refused, 0 waiting, 0 held"},
 		{"a store failed", report.Report{Run: report.RunInfo{DryRun: true}, Leaked: &report.Leaked{}, Backends: []report.BackendReport{ok, failed, skipped}}, "0 leaked addresses: 0 due now, 0 waiting, 0 held; unknown in whereabouts"},
-		{"no pods", report.Report{Backends: []report.BackendReport{ok}, Entries: blind}, "leak count unknown: the pods are not known"},
+		{"no pods", report.Report{Backends: []report.BackendReport{ok}, Entries: blind}, "leak count unknown: pods unknown"},
 		{"all stores failed", report.Report{Backends: []report.BackendReport{failed, skipped}}, "leak count unknown: could not list any store"},
 		{"no store", report.Report{Backends: []report.BackendReport{skipped}}, "leak count unknown: no store was listed"},
 	} {

@@ -177,7 +177,7 @@ func (q Question) resolve(r Report, asking []Asking) (Question, error) {
 	if q.Name == "" {
 		switch {
 		case q.Pool != "" && !pool:
-			return q, ipam.BadInput(fmt.Errorf("no pool or network is named %s, or inside of it", q.Pool), "ip-reaper pools --all lists all of them")
+			return q, ipam.BadInput(fmt.Errorf("no pool or network named %s, or inside it", q.Pool), "ip-reaper pools --all lists all of them")
 		case q.Pod != "" && !pod && pool:
 			return Question{Pool: name}, nil
 		}

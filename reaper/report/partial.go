@@ -24,7 +24,7 @@ func (e *PartialError) Error() string {
 		lines = append(lines, group.Error())
 	}
 	if left := len(groups) - len(lines); left > 0 {
-		lines = append(lines, fmt.Sprintf("and %s other kinds of failures: -o json names each", printable.Thousands(left)))
+		lines = append(lines, fmt.Sprintf("and %s other kinds of failure: -o json lists them", printable.Thousands(left)))
 	}
 	return strings.Join(lines, "; ")
 }

@@ -142,7 +142,7 @@ func (r Report) alsoUnknown() string {
 func (r Report) blindness() string {
 	switch failed := r.unlisted(); {
 	case slices.ContainsFunc(r.Entries, func(e Entry) bool { return e.Reason == judge.NoCensus }):
-		return "the pods are not known"
+		return "pods unknown"
 	case len(failed) > 0:
 		return "could not list any store"
 	default:

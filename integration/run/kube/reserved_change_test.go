@@ -92,7 +92,7 @@ func TestFinalizersDelayADeletion(t *testing.T) {
 		t.Fatal("the finalizer was passed over")
 	}
 	err := r.Restore(t.Context(), before.Pool, []ipam.Record{record(before)})[0]
-	const want = `the object is still being deleted, and waits for the finalizers ["example.com/hold"]`
+	const want = `the object is still being deleted and waits for the finalizers ["example.com/hold"]`
 	if err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, ipam.ErrPresent) {
 		t.Errorf("Restore = %v, want %s", err, want)
 	}
@@ -111,7 +111,7 @@ func TestFailuresOfADeletionThatPassAreToldFromThoseThatStay(t *testing.T) {
 	if err := mayList.Delete(t.Context(), listed); err == nil || errors.Is(err, ipam.ErrAgain) || !strings.Contains(err.Error(), "forbidden") {
 		t.Errorf("Delete without the right = %v, want it forbidden for good", err)
 	}
-	if err := f.reserved(wide).Delete(t.Context(), listed); err == nil || !strings.Contains(err.Error(), "is not among the backends.reservedIPs.resources") {
+	if err := f.reserved(wide).Delete(t.Context(), listed); err == nil || !strings.Contains(err.Error(), "is not one of the policy's backends.reservedIPs.resources") {
 		t.Errorf("Delete of what the policy does not name = %v, want an error", err)
 	}
 	nowhere := rest.CopyConfig(f.Config)

@@ -78,7 +78,7 @@ func TestResourceThatIsNotServedIsAnError(t *testing.T) {
 	p.Resource.Version = "v1"
 	got, err := f.reserved(spaced, p).All(t.Context())
 	const want = "backends.reservedIPs.resources[1]: list reservedips.v1.network.example.com" +
-		": the API server does not serve it: install it, or take it out of the policy: "
+		": the API server does not serve it: install it, or remove it from the policy: "
 	if err == nil || !strings.HasPrefix(err.Error(), want) || got != nil {
 		t.Errorf("List = %+v, %v, want %s", got, err, want)
 	}
@@ -95,7 +95,7 @@ func TestForbiddenResourceIsAnError(t *testing.T) {
 	f.must(err)
 	f.Cleanup(func() { f.must(account.Remove(context.WithoutCancel(f.Context()))) })
 	got, err := f.reservedAs(account.Config, spaced).All(t.Context())
-	want := "backends.reservedIPs.resources[0]: list " + spacedPool + ": grant list on it to the reaper, or take it out of the policy: "
+	want := "backends.reservedIPs.resources[0]: list " + spacedPool + ": grant list on it to ip-reaper, or remove it from the policy: "
 	if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "forbidden") || got != nil {
 		t.Errorf("List = %+v, %v, want %s", got, err, want)
 	}

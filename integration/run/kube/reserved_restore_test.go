@@ -105,8 +105,8 @@ func TestStatusOfAnotherOwnerIsNotTouched(t *testing.T) {
 	r := f.reserved(spaced)
 	theirs := f.only(r)
 	err := f.restoreOne(r, record(before))
-	if !errors.Is(err, ipam.ErrPresent) || !strings.Contains(err.Error(), "with another status") {
-		t.Errorf("Restore = %v, want %v with another status", err, ipam.ErrPresent)
+	if !errors.Is(err, ipam.ErrPresent) || !strings.Contains(err.Error(), "with a different status") {
+		t.Errorf("Restore = %v, want %v with a different status", err, ipam.ErrPresent)
 	}
 	if f.only(r).Token != theirs.Token {
 		t.Error("it was written")

@@ -190,7 +190,7 @@ func sampleReport(dryRun bool) report.Report {
 	s.Pools[len(s.Pools)-1].ProtectedBy = "excluded by the network attachment shop/lan"
 	s.network(wb, "10.56.0.0/22", "10.56.0.0/22", 1022, "", "kube-system/10.56.0.0-22")
 	s.Warnings = []string{
-		"nothing of whereabouts kube-system/192.168.40.0-24 is released, since every address is protected: excluded by the network attachment shop/lan",
+		"nothing is released from whereabouts kube-system/192.168.40.0-24, because every address is protected: excluded by the network attachment shop/lan",
 		"node worker-7 is unreachable: 38 addresses of its pods are kept until it is ready, deleted or fenced",
 	}
 	return s.finish()

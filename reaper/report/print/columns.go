@@ -22,7 +22,7 @@ func parseColumns(spec string) (printer, error) {
 	for part := range strings.SplitSeq(spec, ",") {
 		heading, text, ok := strings.Cut(part, ":")
 		if !ok || heading == "" || text == "" {
-			return nil, fmt.Errorf("%q is no column: write HEADING:PATH, such as IP:.ip", part)
+			return nil, fmt.Errorf("%q is not a column: write HEADING:PATH, such as IP:.ip", part)
 		}
 		path, err := pathOf(braced(text))
 		if err != nil {

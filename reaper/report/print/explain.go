@@ -148,7 +148,7 @@ func summaryOfNowhere(x report.Explanation) string {
 	in := strings.Join(names, " and ")
 	switch {
 	case len(x.Nearest) > 0:
-		return "in no pool that is known; the nearest: " + strings.Join(x.Nearest, ", ")
+		return "in no known pool; nearest: " + strings.Join(x.Nearest, ", ")
 	case in == "":
 		return "in no store that was listed"
 	case x.Free == nil:

@@ -161,7 +161,7 @@ func historyConclusion(h report.History, by report.RunInfo) []string {
 	}
 	by.ID = h.Runs[last].ID
 	if isOne(h) {
-		return []string{"compare them with the stores by: " + CommandOn("restore", by) + " --dry-run"}
+		return []string{"compare with the stores: " + CommandOn("restore", by) + " --dry-run"}
 	}
-	return []string{"list the addresses of the latest that released by: " + CommandOn("history", by)}
+	return []string{"list the addresses of the latest run that released: " + CommandOn("history", by)}
 }

@@ -30,7 +30,7 @@ func TestWhatToDoNext(t *testing.T) {
 		{"in a cluster", func(r *report.Report) { r.Run.Context = "" }, []string{inside}},
 		{"a policy of a pipe", func(r *report.Report) { r.Run.Policy.File = "/dev/fd/63" }, []string{explain}},
 		{"nothing is leaked", func(r *report.Report) { r.Leaked = &report.Leaked{} }, nil},
-		{"the pods are not known", func(r *report.Report) { r.Leaked = nil }, nil},
+		{"pods unknown", func(r *report.Report) { r.Leaked = nil }, nil},
 		{"files", func(r *report.Report) { r.Run = report.RunInfo{DryRun: true, Memory: true} }, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

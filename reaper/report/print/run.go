@@ -141,5 +141,5 @@ func undo(r report.Report) []string {
 	if r.Summary.Released == 0 {
 		return nil
 	}
-	return []string{"undo it by: " + CommandOn("restore", r.Run)}
+	return []string{"undo with: " + CommandOn("restore", r.Run)}
 }

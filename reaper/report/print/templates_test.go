@@ -41,8 +41,8 @@ func TestWrongTemplateIsRefused(t *testing.T) {
 		"jsonpath":                      "jsonpath: it needs an argument",
 		"jsonpath={.a":                  "jsonpath: unclosed action",
 		"custom-columns=":               "custom-columns: it needs an argument",
-		"custom-columns=IP":             `custom-columns: "IP" is no column: write HEADING:PATH, such as IP:.ip`,
-		"custom-columns=IP:.ip,":        `custom-columns: "" is no column: write HEADING:PATH, such as IP:.ip`,
+		"custom-columns=IP":             `custom-columns: "IP" is not a column: write HEADING:PATH, such as IP:.ip`,
+		"custom-columns=IP:.ip,":        `custom-columns: "" is not a column: write HEADING:PATH, such as IP:.ip`,
 		"custom-columns=A:{.entries[?(": "custom-columns: column A: unterminated filter",
 	} {
 		if err := Check(format); err == nil || err.Error() != want {

@@ -30,7 +30,7 @@ func printMarkdown(w io.Writer, v view) error {
 	left := room - len(inCode(strings.Join(conclusion, "\n")))
 	for i, line := range lines {
 		if left -= len(inCode(line)) + 1; left < 0 {
-			lines = append(lines[:i], fmt.Sprintf("… %s left out, because a comment has at most %s bytes: -o json --all has everything",
+			lines = append(lines[:i], fmt.Sprintf("… %s left out, because a comment holds at most %s bytes: -o json --all has everything",
 				printable.Counted(len(lines)-i, "line"), printable.Thousands(maxPage)))
 			break
 		}
@@ -68,7 +68,7 @@ func textLines(v view, wide bool) []string {
 		folded = folded || t.folded
 	}
 	if folded {
-		lines = append(lines, "", "… stands for rows that are left out: -o wide or --all shows each")
+		lines = append(lines, "", "… marks rows left out: -o wide or --all shows them")
 	}
 	if len(v.warnings)+len(v.conclusion) > 0 {
 		lines = append(lines, "")

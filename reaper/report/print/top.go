@@ -159,7 +159,7 @@ func (r ranking) table(limit int) table {
 	t := table{heading: []string{r.heading, "LEAKED", "DUE", "WAITING", "HELD"}}
 	switch {
 	case !r.Known:
-		t.say("unknown: it could not be decided what is leaked")
+		t.say("unknown: could not tell what is leaked")
 		return t
 	case len(r.Rows) == 0:
 		t.say("nothing is leaked")
@@ -178,9 +178,9 @@ func (r ranking) table(limit int) table {
 	}
 	switch r.By {
 	case "owners":
-		t.say("owners are guessed from the names of pods: web-0 and web-7d4b9c6f5d-x2x9z are of web")
+		t.say("owners are guessed from pod names: web-0 and web-7d4b9c6f5d-x2x9z belong to web")
 	case "ages":
-		t.say("ages are those since an earlier run saw the leak, or else since the allocation")
+		t.say("ages count from the run that first saw the leak, or else from the allocation")
 	}
 	return t
 }

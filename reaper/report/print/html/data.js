@@ -9,17 +9,17 @@ const asOf = Date.parse(report.run.finishedAt) > 0 ? report.run.finishedAt : rep
 
 // STATES are the ways to draw an entry, the most urgent one first.
 const STATES = [
-  { key: 'f', name: 'failed', label: 'failed', about: 'it is not known whether the write happened' },
+  { key: 'f', name: 'failed', label: 'failed', about: 'the write may or may not have happened' },
   { key: 'd', name: 'due', label: 'due', about: 'no owner, and the grace period is over' },
-  { key: 'w', name: 'waiting', label: 'waiting', about: 'no owner, and the grace period is not over' },
-  { key: 'h', name: 'held', label: 'held', about: 'no owner, and kept for another reason' },
-  { key: 'p', name: 'protected', label: 'protected', about: 'no owner, and something outside keeps the address' },
+  { key: 'w', name: 'waiting', label: 'waiting', about: 'no owner, but the grace period is not over' },
+  { key: 'h', name: 'held', label: 'held', about: 'no owner, but kept for another reason' },
+  { key: 'p', name: 'protected', label: 'protected', about: 'no owner, but something else protects the address' },
   { key: 'r', name: 'released', label: 'released', about: 'released by this run' },
-  { key: 'T', name: 'held', label: 'taken', about: 'its place has another owner, nothing was written' },
+  { key: 'T', name: 'held', label: 'taken', about: 'another owner has its place; nothing was written' },
   { key: 'P', name: 'waiting', label: 'planned', about: 'a real restore would try to put it back' },
   { key: 'R', name: 'released', label: 'restored', about: 'the store holds it again' },
   { key: 'S', name: 'inuse', label: 'present', about: 'the store held it already' },
-  { key: 'u', name: 'other', label: 'other', about: 'not a pod’s, not decided, or changed during the run' },
+  { key: 'u', name: 'other', label: 'other', about: 'not a pod’s, undecided, or changed during the run' },
   { key: 'i', name: 'inuse', label: 'in use', about: 'a pod has the address' },
   { key: '-', name: 'free', label: 'not allocated', about: 'the pool holds no entry for the address' },
 ];

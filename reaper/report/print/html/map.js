@@ -125,7 +125,7 @@ function newMap(pool, list) {
   box.addEventListener('focus', () => show(cursor));
   box.addEventListener('blur', () => { mark.hidden = true; });
 
-  const note = sparse ? el('p', { class: 'note' }, 'The range is too large to draw. The map has the addresses that the pool holds.') : '';
+  const note = sparse ? el('p', { class: 'note' }, 'The range is too large to draw. The map shows only the addresses that the pool holds.') : '';
   return el('div', { class: 'mapped' }, note, lens ? lens.canvas : '', el('div', { class: 'scroll' }, box), status, details);
 }
 

@@ -12,7 +12,7 @@ function fillTop(top) {
     ['Policy', isRestore ? '' : [policy.installed ? `installed, ${policy.installed}` : policy.file || 'defaults', terms].filter(Boolean).join(': ')],
     ['Time', clock(run.startedAt) + (seconds > 0 ? `, took ${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s` : '')],
     ['Run', `${run.id}, ${run.version}`], ['Undoes run', journal && journal.id],
-    ['Memory', isRestore || run.memory || !run.cluster ? '' : 'none: the next run begins every grace period again'],
+    ['Memory', isRestore || run.memory || !run.cluster ? '' : 'none: the next run restarts every grace period'],
   ].filter(([, text]) => text);
   const result = report.result || {};
   top.append(
@@ -49,7 +49,7 @@ function fillRefused(section) {
   if (refused.length === 0) return;
   section.hidden = false;
   section.append(
-    el('h2', { id: 'refused-title' }, `Refused by ${many(refused.length, 'limit')}: nothing of the plan ${report.run.dryRun ? 'would be' : 'was'} released`),
+    el('h2', { id: 'refused-title' }, `Refused by ${many(refused.length, 'limit')}: nothing in the plan ${report.run.dryRun ? 'would be' : 'was'} released`),
     el('ul', {}, refused.map((one) => el('li', {}, el('code', {}, one.limit), ' ', one.message, el('p', { class: 'remedy' }, one.remedy)))));
 }
 
@@ -121,5 +121,5 @@ for (const [id, fill] of [['top', fillTop], ['refused', fillRefused], ['warnings
 }
 document.title = shown(`ip-reaper ${report.run.id}: ${data.bottomLine}`, 200);
 document.getElementById('foot').append(
-  'This file holds the whole report and loads nothing. Times are in UTC, distances from the time of the run.');
+  'This file holds the whole report and loads nothing. Times are in UTC; relative times count from the run.');
 document.documentElement.dataset.ready = 'yes';

@@ -43,7 +43,7 @@ function fillPools(section) {
   }
   const rest = pools.filter((pool) => !placed.has(pool) && !isEmpty(pool));
   if (rest.length > 0) {
-    if (drawn > 0) section.append(el('h3', { class: 'others' }, 'Pools of no network'));
+    if (drawn > 0) section.append(el('h3', { class: 'others' }, 'Pools without a network'));
     section.append(newGrid(rest));
   }
   if (empty.length > 0) {
@@ -79,7 +79,7 @@ function newNetwork(network, own, open) {
   const box = el('details', { class: 'network', open }, summary);
   const fill = () => {
     if (!box.open || box.children.length > 1) return;
-    box.append(own.length > 0 ? newGrid(own) : el('p', { class: 'note' }, 'No entry of this network is in the report.'));
+    box.append(own.length > 0 ? newGrid(own) : el('p', { class: 'note' }, 'The report has no entries for this network.'));
   };
   box.addEventListener('toggle', fill);
   fill();
@@ -129,12 +129,12 @@ function newCard(pool) {
   const cells = range && range.size <= MOST_CELLS ? range.size : pool.list.length;
   const card = el('article', { class: cells > 256 ? 'card large' : cells > 64 ? 'card medium' : 'card', tabindex: '-1' },
     el('h3', {}, pool.name),
-    el('p', { class: 'figures' }, pool.node ? el('span', { class: 'node', title: 'New pods of this node get their addresses from here first.' }, pool.node) : '',
+    el('p', { class: 'figures' }, pool.node ? el('span', { class: 'node', title: 'New pods on this node get their addresses from here first.' }, pool.node) : '',
       pool.range === pool.name ? '' : el('code', {}, pool.range), el('span', { class: 'tag' }, pool.backend)),
     el('p', { class: 'figures' }, usageBar(pool, counts, 120), el('strong', {}, percent(pool.full)), usageText(pool)),
     el('ul', { class: 'legend counts', 'aria-label': 'Allocations by state' }, counts.flatMap((count, state) =>
       count === 0 ? [] : [el('li', {}, swatch(state, 11), `${number(count)} ${STATES[state].label}`)])),
-    pool.protectedBy ? el('p', { class: 'note' }, 'Nothing of it is released: ' + pool.protectedBy) : '');
+    pool.protectedBy ? el('p', { class: 'note' }, 'Nothing in it is released: ' + pool.protectedBy) : '');
   const place = el('div', { class: 'place' });
   card.append(place);
   if (cells === 0) return card;
