@@ -26,7 +26,7 @@ import (
 
 const runAbout = `run compares the IPAM stores with the pods of the cluster, and reports each
 leaked address with the reason why it is kept or released. It is a dry run,
-unless the policy says dryRun: false or the command line says --dry-run=false.
+unless --dry-run=false or the FILE of --policy says otherwise.
 
 An address is released only if it has been leaked for the grace period, and a
 second look right before the write finds the same. A run writes a journal first,
