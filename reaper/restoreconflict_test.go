@@ -100,6 +100,31 @@ func TestAddressWithANewOwnerIsNotPutBack(t *testing.T) {
 	}
 }
 
+// Promise 1, 2. A record that names no pod is put back beside another allocation of its address only
+// if that one is the same sandbox's, and names no pod either.
+func TestRecordWithoutAPodIsPutBackBesideItsOwnSandboxOnly(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		sandbox string // of the record
+		other   ipam.Owner
+		want    report.RestoreOutcome
+	}{
+		{"the same sandbox", "s1", ipam.Owner{Sandbox: "s1"}, report.Restored},
+		{"another sandbox", "s1", ipam.Owner{Sandbox: "s2"}, report.Taken},
+		{"the same sandbox, of a pod", "s1", ipam.Owner{Sandbox: "s1", Pod: other}, report.Taken},
+		{"neither names a sandbox", "", ipam.Owner{}, report.Taken},
+	} {
+		calls := 0
+		a := webAllocation()
+		a.Owner = tt.other
+		h := newHarness(restoreSpy{fixedStore{{Name: "pool", Network: "blue"}, {Name: "there", Network: "blue", Allocations: []ipam.Allocation{a}}}, nil, &calls})
+		got, _ := reaper.Restore(t.Context(), h.restoreOptions(func(o *reaper.RestoreOptions) {
+			o.Journal.Records = []ipam.Record{{Backend: "fixed", Pool: "pool", Key: "1", IP: "10.0.0.1", Owner: ipam.EntryOwner{Sandbox: tt.sandbox}}}
+		}))
+		equal(t, tt.name, got.Entries[0].Outcome, tt.want)
+	}
+}
+
 // Promise 1. Pools and overlapping-range reservations are two stores of the same
 // networks.
 func TestAddressThatAnotherStoreHoldsInTheSameNetworkIsNotPutBack(t *testing.T) {
