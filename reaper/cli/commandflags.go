@@ -30,7 +30,7 @@ type commandFlags struct {
 	timeout     time.Duration
 	concurrency int
 
-	releases, override, stateOnly bool // see connectOptions
+	lasting, override, stateOnly bool // see connectOptions
 }
 
 // defaultConcurrency is less than what an API server handles at the same time for all of
@@ -70,7 +70,7 @@ func (f commandFlags) check() error {
 // of the file, or the default; that of the connection is the one to take.
 func (f commandFlags) connect(ctx context.Context, w ioStreams, writes bool, p policy.Policy, logger *slog.Logger) (connection, error) {
 	c, err := f.target.connect(ctx, w, connectOptions{
-		writes: writes, releases: f.releases, override: f.override, stateOnly: f.stateOnly,
+		writes: writes, lasting: f.lasting, override: f.override, stateOnly: f.stateOnly,
 		concurrency: f.concurrency, timeout: f.timeout, file: f.policy, policy: p, logger: logger,
 	})
 	c.ID, c.Version, c.Program = newID(), buildVersion(), w.name()

@@ -31,7 +31,8 @@ type choice struct {
 //
 // The dryRun of the installed policy is for the CronJob: who looks from a workstation must not
 // release because the CronJob does. A release by another policy than the installed one is refused
-// unless it is overridden; that there may be one is enough.
+// unless it is overridden; that there may be one is enough. So is a dry run that remembers: by weaker
+// limits, it could believe a list of pods that the CronJob then believes too.
 func choosePolicy(ctx context.Context, w ioStreams, core corev1.ConfigMapsGetter, namespace string, o connectOptions) (choice, error) {
 	given := choice{policy: o.policy}
 	name := namespace + "/" + state.PolicyName
@@ -40,19 +41,19 @@ func choosePolicy(ctx context.Context, w ioStreams, core corev1.ConfigMapsGetter
 	case ctx.Err() != nil:
 		return given, ctx.Err()
 	case o.file != "" && (err != nil || found && !reflect.DeepEqual(installed, o.policy)):
-		why, hint := fmt.Errorf("policy %s is not the installed one, ConfigMap %s", o.file, name), "leave out --policy to release by the installed policy"
+		why, hint := fmt.Errorf("policy %s is not the installed one, ConfigMap %s", o.file, name), "leave out --policy to take the installed policy"
 		if err != nil && !isUsage(err) {
 			why, hint = fmt.Errorf("policy %s may not be the installed one, which could not be read: %w", o.file, err), readHint
 		}
-		return given, ipam.BadInput(why, hint+"; to release by the file, type --"+overrideFlag+" too")
+		return given, ipam.BadInput(why, hint+"; to take the file, type --"+overrideFlag+" too")
 	case o.file != "":
 		given.missing = !found
 		return given, nil
 	case err != nil && isUsage(err):
 		return given, err
-	case err != nil && o.releases:
-		return given, ipam.BadInput(fmt.Errorf("the installed policy could not be read, so nothing is released: %w", err),
-			readHint+"; to release by another policy, name it with --policy FILE and type --"+overrideFlag)
+	case err != nil && o.lasting:
+		return given, ipam.BadInput(fmt.Errorf("the installed policy could not be read, so nothing is written: %w", err),
+			readHint+"; to take another policy, name it with --policy FILE and type --"+overrideFlag)
 	case err != nil:
 		given.caveat = "the installed policy could not be read, so this is by the built-in defaults: " + printable.Error(err)
 		return given, nil
@@ -69,7 +70,7 @@ func choosePolicy(ctx context.Context, w ioStreams, core corev1.ConfigMapsGetter
 // choosesPolicy reports whether the installed policy matters to a command outside a cluster. It does
 // not to one that judges nothing, and not to a file, unless a release by it may be refused.
 func (o connectOptions) choosesPolicy() bool {
-	return !o.stateOnly && (o.file == "" || o.releases && !o.override)
+	return !o.stateOnly && (o.file == "" || o.lasting && !o.override)
 }
 
 // readInstalled reads the installed policy. A policy that is not valid is a mistake in what the
@@ -88,7 +89,7 @@ func readInstalled(ctx context.Context, w ioStreams, core corev1.ConfigMapsGette
 // elsewhere returns an error if a release would take the policy for not installed, while ip-reaper
 // has its state in another namespace, as the warnings say, or may have: the policy may be there.
 func (c choice) elsewhere(warnings []string, unread error, o connectOptions) error {
-	if !c.missing || !o.releases || len(warnings) == 0 && unread == nil {
+	if !c.missing || !o.lasting || len(warnings) == 0 && unread == nil {
 		return nil
 	}
 	why := fmt.Errorf("no policy is installed here, and one may be in another namespace: %s", strings.Join(warnings, "; "))
@@ -96,7 +97,7 @@ func (c choice) elsewhere(warnings []string, unread error, o connectOptions) err
 		why = fmt.Errorf("no policy is installed here, and it is unknown whether ip-reaper is in another namespace: %w", unread)
 	}
 	return ipam.BadInput(why,
-		"name that namespace with --state-namespace; to release by another policy, name it with --policy FILE and type --"+overrideFlag)
+		"name that namespace with --state-namespace; to take another policy, name it with --policy FILE and type --"+overrideFlag)
 }
 
 // readHint says what to do if the installed policy could not be read.

@@ -193,14 +193,14 @@ func (f runFlags) open(ctx context.Context, w ioStreams, logger *slog.Logger) (c
 	}
 	effective := p
 	f.overrides.apply(&effective)
-	f.releases = !*effective.DryRun
-	if !f.releases {
+	f.lasting = !*effective.DryRun || f.remember
+	if *effective.DryRun {
 		f.journal = "" // it writes none
 	}
 	if err := checkJournal(f.journal); err != nil {
 		return conn, nil, err
 	}
-	if conn, err = f.connect(ctx, w, f.releases || f.remember, p, logger); err != nil {
+	if conn, err = f.connect(ctx, w, f.lasting, p, logger); err != nil {
 		return conn, nil, err
 	}
 	f.overrides.apply(&conn.Policy)

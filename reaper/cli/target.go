@@ -41,8 +41,8 @@ type target interface {
 // connectOptions say what a command needs of its target.
 type connectOptions struct {
 	writes      bool // it writes anything
-	releases    bool // it releases what is due
-	override    bool // it may release by another policy than the installed one
+	lasting     bool // it releases what is due, or remembers what a later run releases by
+	override    bool // it may do so by another policy than the installed one
 	stateOnly   bool // it reads nothing but what earlier runs stored
 	concurrency int  // the most requests at the same time
 	timeout     time.Duration
