@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -66,9 +67,9 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 	if err != nil {
 		return connection{}, err
 	}
-	answered := func() error {
+	answered := sync.OnceValue(func() error {
 		return kube.FirstAnswer(ctx, clients.raw, at.String(), min(o.timeout, w.firstAnswer))
-	}
+	})
 	namespace := cmp.Or(f.stateNamespace, at.namespace)
 	chosen := choice{policy: o.policy}
 	if at.context != "" && o.choosesPolicy() { // in a pod, the policy is a file
