@@ -126,13 +126,15 @@ func (x *Explanation) nowhere(r Report, command []string) {
 		x.Nearest = r.nearest(ip)
 		return
 	}
-	if !unlisted {
-		free := slices.ContainsFunc(r.Networks, func(n NetworkReport) bool {
-			return contains(n.Range) && n.Closed == "" && n.Capacity != nil && n.gives(ip)
-		})
-		if free || !slices.ContainsFunc(r.Networks, func(n NetworkReport) bool { return contains(n.Range) && n.Capacity == nil }) && covered {
-			x.Free = &free
+	free, sized := false, covered
+	for _, n := range r.Networks {
+		if contains(n.Range) {
+			free = free || n.Closed == "" && n.Capacity != nil && n.gives(ip)
+			sized = sized && n.Capacity != nil
 		}
+	}
+	if !unlisted && (free || sized) {
+		x.Free = &free
 	}
 }
 
