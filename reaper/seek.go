@@ -119,21 +119,19 @@ func poolsOf(names []string, inv ipam.Inventory, rep report.Report) map[ipam.Poo
 	found := make(map[ipam.PoolRef]bool)
 	for _, name := range names {
 		pools, _ := poolsNamed(name, inv, rep)
-		for _, pool := range pools {
-			found[pool] = true
-		}
+		maps.Copy(found, pools)
 	}
 	return found
 }
 
 // poolsNamed is report.PoolsNamed, also for the pools that a report does not have: those
 // without a range, such as an overlapping-range reservation.
-func poolsNamed(name string, inv ipam.Inventory, rep report.Report) (pools []ipam.PoolRef, known bool) {
+func poolsNamed(name string, inv ipam.Inventory, rep report.Report) (pools map[ipam.PoolRef]bool, known bool) {
 	pools, known = rep.PoolsNamed(name)
 	for _, l := range inv.Listings {
 		for _, p := range l.Pools {
 			if !p.Range.IsValid() && (p.Name == name || judge.ShortPool(p.Name) == name) {
-				pools, known = append(pools, ipam.PoolRef{Backend: l.Backend, Name: p.Name}), true
+				pools[ipam.PoolRef{Backend: l.Backend, Name: p.Name}], known = true, true
 			}
 		}
 	}

@@ -112,11 +112,7 @@ func Explain(r Report, q Question, asking []Asking, command []string) (Explanati
 	}
 	part := Report{Backends: r.Backends, Entries: []Entry{}}
 	found := make(map[string]int)
-	inside := make(map[ipam.PoolRef]bool)
-	pools, _ := r.PoolsNamed(x.Question.Pool)
-	for _, pool := range pools {
-		inside[pool] = true
-	}
+	inside, _ := r.PoolsNamed(x.Question.Pool)
 	for _, e := range r.Entries {
 		ofPool := inside[ipam.PoolRef{Backend: e.Backend, Name: e.Pool}]
 		if !ofPool && !x.Question.about(e) {

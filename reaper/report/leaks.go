@@ -13,17 +13,12 @@ import (
 func (r Report) places(command []string, wanted func(NetworkReport) bool) []Place {
 	var all []Place
 	for _, n := range r.Networks {
-		if !wanted(n) {
-			continue
+		if wanted(n) {
+			all = append(all, Place{
+				Backend: n.Backend, Name: n.Name, Network: true, Range: n.Range, Usage: n.Usage, Closed: n.Closed,
+				Leaks: r.leaks(n.refs(), n.Name, command),
+			})
 		}
-		in := make(map[ipam.PoolRef]bool)
-		for _, pool := range n.Pools {
-			in[ipam.PoolRef{Backend: n.Backend, Name: pool}] = true
-		}
-		all = append(all, Place{
-			Backend: n.Backend, Name: n.Name, Network: true, Range: n.Range, Usage: n.Usage, Closed: n.Closed,
-			Leaks: r.leaks(in, n.Name, command),
-		})
 	}
 	return all
 }
@@ -36,19 +31,17 @@ func (r Report) placeOfPool(p PoolReport, command []string) Place {
 
 // placesNamed returns the networks for which a name stands, and the pools of no such network.
 func (r Report) placesNamed(name string, command []string) []Place {
-	inside := make(map[ipam.PoolRef]bool)
-	all := r.places(command, func(n NetworkReport) bool {
-		if !n.named(name) {
-			return false
+	all := r.places(command, func(n NetworkReport) bool { return n.named(name) })
+	alone, _ := r.PoolsNamed(name)
+	for _, n := range r.Networks {
+		if n.named(name) {
+			for pool := range n.refs() {
+				delete(alone, pool)
+			}
 		}
-		for _, pool := range n.Pools {
-			inside[ipam.PoolRef{Backend: n.Backend, Name: pool}] = true
-		}
-		return true
-	})
-	pools, _ := r.PoolsNamed(name)
+	}
 	for _, p := range r.Pools {
-		if ref := (ipam.PoolRef{Backend: p.Backend, Name: p.Name}); slices.Contains(pools, ref) && !inside[ref] {
+		if alone[ipam.PoolRef{Backend: p.Backend, Name: p.Name}] {
 			all = append(all, r.placeOfPool(p, command))
 		}
 	}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -12,25 +13,17 @@ import (
 // pool, with or without its namespace, or that of a network, for all of its pools; or it is a
 // CIDR, for the pools and networks inside of it. PoolsNamed reports whether anything has the
 // name: a network may have no pool yet.
-func (r Report) PoolsNamed(name string) (pools []ipam.PoolRef, known bool) {
-	found := make(map[ipam.PoolRef]bool)
-	add := func(backend, pool string) {
-		if ref := (ipam.PoolRef{Backend: backend, Name: pool}); !found[ref] {
-			found[ref], pools = true, append(pools, ref)
-		}
-	}
+func (r Report) PoolsNamed(name string) (pools map[ipam.PoolRef]bool, known bool) {
+	pools = make(map[ipam.PoolRef]bool)
 	for _, p := range r.Pools {
 		if p.Name == name || judge.ShortPool(p.Name) == name || within(name, p.Range) {
-			add(p.Backend, p.Name)
+			pools[ipam.PoolRef{Backend: p.Backend, Name: p.Name}] = true
 		}
 	}
 	for _, n := range r.Networks {
-		if !n.named(name) {
-			continue
-		}
-		known = true
-		for _, pool := range n.Pools {
-			add(n.Backend, pool)
+		if n.named(name) {
+			known = true
+			maps.Copy(pools, n.refs())
 		}
 	}
 	return pools, known || len(pools) > 0
@@ -48,6 +41,15 @@ func (r Report) PoolNames() []string {
 	}
 	slices.Sort(names)
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
+}
+
+// refs returns the pools of the network.
+func (n NetworkReport) refs() map[ipam.PoolRef]bool {
+	refs := make(map[ipam.PoolRef]bool, len(n.Pools))
+	for _, pool := range n.Pools {
+		refs[ipam.PoolRef{Backend: n.Backend, Name: pool}] = true
+	}
+	return refs
 }
 
 // named reports whether the name that people type is that of the network, or a CIDR around it.

@@ -57,7 +57,11 @@ func TestPoolsNamed(t *testing.T) {
 	} {
 		t.Run(tt.what, func(t *testing.T) {
 			got, known := r.PoolsNamed(tt.name)
-			if diff := cmp.Diff(tt.want, got); diff != "" || known == tt.unknown {
+			want := make(map[ipam.PoolRef]bool)
+			for _, pool := range tt.want {
+				want[pool] = true
+			}
+			if diff := cmp.Diff(want, got); diff != "" || known == tt.unknown {
 				t.Errorf("PoolsNamed(%q) is known: %v (-want +got):\n%s", tt.name, known, diff)
 			}
 		})
