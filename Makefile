@@ -200,10 +200,11 @@ $(BIN)/notices: $(TOOLS)/release/go.mod $(TOOLS)/release/go.sum $(wildcard $(TOO
 $(BIN)/crane: $(TOOLS)/image/go.mod $(TOOLS)/image/go.sum
 	$(call build_tool,image,github.com/google/go-containerregistry/cmd/crane)
 
-# Built first and then exec'd, so that Ctrl-C reaches the demo and nothing else.
+# Built first and then exec'd, so that Ctrl-C reaches the demo and nothing else. With -trimpath,
+# as the other programs, so that the packages they share are compiled once.
 .PHONY: demo
 demo: $(DEMO_ASSETS) $(BIN)/ip-reaper ## Play an outage and its end on a real API server (under 30 s once the parts are built)
-	@cd integration && CGO_ENABLED=0 go build -o bin/demo ./demo && exec bin/demo
+	@cd integration && CGO_ENABLED=0 go build -trimpath -o bin/demo ./demo && exec bin/demo
 
 .PHONY: check
 check: ## Check format, vet all modules, and test the root module; builds no real parts
@@ -312,7 +313,7 @@ gobench: assets $(BIN)/ip-reaper ## Run the Go benchmarks that match BENCH (all)
 	done
 
 # Built first and then exec'd, as the demo.
-scale = cd integration && CGO_ENABLED=0 go build -o bin/scale ./bench/scale && exec bin/scale
+scale = cd integration && CGO_ENABLED=0 go build -trimpath -o bin/scale ./bench/scale && exec bin/scale
 
 .PHONY: bench
 bench: $(BENCH_ASSETS) $(BIN)/ip-reaper ## Measure ip-reaper beside its peers; BENCHFLAGS='-pods 150000 -turns 1'
