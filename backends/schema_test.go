@@ -35,7 +35,7 @@ func loadSchema(t *testing.T) node {
 	return schema
 }
 
-// loadFullPolicy returns fullPolicy as YAML has it.
+// loadFullPolicy returns the decoded fullPolicy.
 func loadFullPolicy(t *testing.T) node {
 	t.Helper()
 	var full node
@@ -45,8 +45,7 @@ func loadFullPolicy(t *testing.T) node {
 	return full
 }
 
-// The other tests change fullPolicy place by place. A field that it does not have would be
-// in no test.
+// The other tests change fullPolicy field by field. A field that it lacks would be in no test.
 func TestFullPolicyHasAllFieldsOfTypesAndSchema(t *testing.T) {
 	p, err := policy.Load([]byte(fullPolicy), known)
 	if err != nil {
@@ -177,8 +176,8 @@ func TestSchemaAgreesWithLoad(t *testing.T) {
 	})
 }
 
-// A policy may have a URL with a password in any place, also in the place of a name. No error
-// quotes it, since errors end in logs.
+// A policy may have a URL with a password anywhere, even in place of a name. No error quotes it,
+// since errors end up in logs.
 func TestNoPasswordIsEchoed(t *testing.T) {
 	var probes []any
 	for _, special := range []string{"", ":", "/", "#", "%", `"`, "{", `\`, "\n", " "} {
@@ -196,10 +195,9 @@ func TestNoPasswordIsEchoed(t *testing.T) {
 	})
 }
 
-// change takes each value out of fullPolicy, puts each of the probes in its place, and adds a
-// field to each object, and tries the policy each time. It has one field at a time beside its
-// header, for a small policy is read faster. With -short, it tries every fourth probe, in each place
-// others.
+// change removes each value of fullPolicy, puts each of the probes in its place, adds a field to
+// each object, and tries the policy each time. It has one field at a time besides its header, since
+// a small policy is read faster. With -short, it tries every fourth probe, others in each place.
 func change(t *testing.T, probes []any, all func(at string, doc node)) {
 	t.Helper()
 	full := loadFullPolicy(t)
@@ -255,7 +253,7 @@ func change(t *testing.T, probes []any, all func(at string, doc node)) {
 
 var ofNoBackend = regexp.MustCompile(`^rules\[\d+\]\.match\.backends\[\d+\]: Unsupported value: `)
 
-// isOfTheBuild says that all the mistakes are patterns that match no backend.
+// isOfTheBuild reports whether all mistakes are patterns that match no backend.
 func isOfTheBuild(err error) bool {
 	for message := range strings.Lines(err.Error()) {
 		if !ofNoBackend.MatchString(message) {

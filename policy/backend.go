@@ -13,31 +13,30 @@ type Known struct {
 	Summary string // what the backend holds, in one line
 
 	// Settings returns a new pointer to the struct into which the fields of
-	// backends.<name> are decoded, all but enabled. Nil means that there is no
-	// other field. Fields are matched by their json tags, strictly, also in
-	// structs, lists and maps below. None is a secret: a policy is in a ConfigMap,
-	// and messages show values.
+	// backends.<name> except enabled are decoded. Nil means that there are no
+	// others. Fields are matched strictly by their json tags, at any depth. None
+	// may be a secret: a policy is in a ConfigMap, and messages show values.
 	//
 	// The pointer may implement Validator, Schemer and Exampler.
 	Settings func() any
 }
 
-// A Validator is settings that can be wrong although each field can be decoded.
+// A Validator is settings that can be wrong even if each field decodes.
 type Validator interface {
-	// Validate returns the mistakes in the settings, which stand at the path. It
-	// is called if all fields of the policy could be decoded.
+	// Validate returns the mistakes in the settings, which are at the path. It is
+	// called if all fields of the policy could be decoded.
 	Validate(at *field.Path) field.ErrorList
 }
 
-// A Schemer is settings that have a part in the JSON schema of policies.
+// A Schemer is settings with a part in the JSON schema of policies.
 type Schemer interface {
 	// Schema returns the keywords of the settings' schema as a JSON object, with
-	// the fields in "properties". It may refer to the "$defs" of schema.json.
-	// Type, description, enabled, and that there are no other fields, are added.
+	// the fields in "properties". It may refer to the "$defs" of schema.json. The
+	// caller adds type, description and enabled, and forbids other fields.
 	Schema() []byte
 }
 
-// An Exampler is settings that have a part in the example of a policy.
+// An Exampler is settings with a part in the example policy.
 type Exampler interface {
 	// Example returns the fields as lines of YAML, with their explanations. A
 	// policy that has them must load.
@@ -49,7 +48,7 @@ type Backend struct {
 	Enabled Switch `json:"enabled"`
 
 	// Settings is the pointer that Known.Settings returned, decoded. Load sets it
-	// for a backend that the policy names and that has settings; elsewhere it is
+	// for a backend that the policy names and that has settings; otherwise it is
 	// nil.
 	Settings any `json:"-"`
 }
@@ -60,8 +59,7 @@ func (b *Backend) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// settings returns the empty settings of the backend of that name; nil where
-// there are none.
+// settings returns a backend's empty settings; nil if it has none.
 func settings(known []Known, name string) any {
 	for _, k := range known {
 		if k.Name == name && k.Settings != nil {
@@ -71,7 +69,7 @@ func settings(known []Known, name string) any {
 	return nil
 }
 
-// names are those of the backends.
+// names returns the backends' names.
 func names(known []Known) []string {
 	var names []string
 	for _, k := range known {

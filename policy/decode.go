@@ -14,7 +14,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
-// decode sets p from a JSON object. Of each backend, and of all else, it returns the unknown
+// decode sets p from a JSON object. For each backend, and for the rest, it returns the unknown
 // fields, or the first value of a wrong type.
 func (p *Policy) decode(raw []byte, known []Known) field.ErrorList {
 	errs := strictly(raw, p, nil)
@@ -31,7 +31,7 @@ func (p *Policy) decode(raw []byte, known []Known) field.ErrorList {
 	return errs
 }
 
-// decodeBackend decodes enabled, and the fields of the settings beside it.
+// decodeBackend decodes enabled and the fields of the settings.
 func decodeBackend(raw json.RawMessage, settings any, at *field.Path) (b Backend, errs field.ErrorList) {
 	var fields map[string]json.RawMessage
 	if errs = strictly(raw, &fields, at); len(errs) > 0 {
@@ -51,7 +51,7 @@ func decodeBackend(raw json.RawMessage, settings any, at *field.Path) (b Backend
 	return b, append(errs, strictly(rest, settings, at, "enabled")...)
 }
 
-// strictly decodes a JSON value into what v points to. Letter case matters. The fields beside v
+// strictly decodes a JSON value into what v points to. Letter case matters. The fields in beside
 // are known, too. It returns all unknown fields, or the first value of a wrong type.
 func strictly(raw []byte, v any, at *field.Path, beside ...string) field.ErrorList {
 	mistakes, err := kjson.UnmarshalStrict(raw, v)
@@ -73,8 +73,8 @@ func strictly(raw []byte, v any, at *field.Path, beside ...string) field.ErrorLi
 	return errs
 }
 
-// unknownField is the mistake of a field at a path below a value of type t, with the names that
-// may be meant.
+// unknownField returns the mistake for a field at a path below a value of type t, with the likely
+// names.
 func unknownField(at *field.Path, path string, t reflect.Type, beside []string) *field.Error {
 	says := "unknown field"
 	name := path[strings.LastIndex(path, ".")+1:]
@@ -106,8 +106,8 @@ func fieldsAt(path string, t reflect.Type) (names []string) {
 	return names
 }
 
-// blanks returns the fields that are null or an empty string. They do not mean anything in
-// a policy, and the library would take a null for an absent field.
+// blanks returns the fields that are null or an empty string. These mean nothing in a policy, and
+// the library would take a null for an absent field.
 func blanks(value any, at *field.Path) (errs field.ErrorList) {
 	switch value := value.(type) {
 	case nil:

@@ -19,8 +19,8 @@ var (
 // exampleBackends is the line of example.yaml below which the backends go.
 const exampleBackends = "#backends:\n"
 
-// Example returns a commented policy file that loads as Default. It has the
-// examples of the backends' settings, in this order.
+// Example returns a commented policy file that loads as Default. It includes the
+// examples of the backends' settings, in the given order.
 func Example(known []Known) []byte {
 	before, after, _ := strings.Cut(example, exampleBackends)
 	var text strings.Builder
@@ -40,12 +40,12 @@ func Example(known []Known) []byte {
 }
 
 // Schema returns the JSON schema, draft 2020-12, of a policy file, with the
-// settings of the backends. The error says that the settings of a backend return
-// no JSON object for their schema.
+// settings of the backends. It fails if a backend's settings return something
+// other than a JSON object as their schema.
 //
-// The schema is for editors, and Load is the judge: the schema cannot tell a
-// malformed glob, a pattern that matches no backend, a duration that is too long,
-// nor what only a Validator knows.
+// The schema is for editors; Load decides. The schema cannot detect a pattern
+// that matches no backend, what YAML allows and JSON does not, or what only a
+// Validator knows.
 func Schema(known []Known) ([]byte, error) {
 	backends := make(map[string]any, len(known))
 	for _, k := range known {
@@ -65,8 +65,8 @@ func Schema(known []Known) ([]byte, error) {
 	return indented.Bytes(), err
 }
 
-// backendSchema returns the schema of a backend's settings. Where they are no
-// Schemer, they may have any field.
+// backendSchema returns the schema of a backend's settings. They may have any
+// field if they are not a Schemer.
 func backendSchema(k Known) (map[string]any, error) {
 	keywords := make(map[string]any)
 	settings := settings([]Known{k}, k.Name)

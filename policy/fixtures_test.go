@@ -14,7 +14,7 @@ import (
 
 const header = "apiVersion: ip-reaper/v1alpha1\nkind: ReapPolicy\n"
 
-// known are backends of which one has settings.
+// known are backends, one with settings.
 var known = []policy.Known{
 	{Name: "calico", Summary: "What `Calico` holds", Settings: func() any { return new(settings) }},
 	{Name: "overlapping"},
@@ -36,7 +36,7 @@ type login struct {
 
 type place struct {
 	Name  string          `json:"name"`
-	Since metav1.Duration `json:"since,omitzero"` // decodes itself, and not as a Duration does
+	Since metav1.Duration `json:"since,omitzero"` // decodes itself, but not as a Duration does
 }
 
 var (
@@ -64,7 +64,7 @@ func (*settings) Example() []byte {
 	return []byte("# Fast or slow.\nmode: fast   # or slow\n\nplaces:\n- {name: here}\n")
 }
 
-// fullPolicy sets every field to another value than its default.
+// fullPolicy sets every field to a value other than its default.
 const fullPolicy = header + `
 dryRun: false
 gracePeriod: 1h30m

@@ -20,7 +20,7 @@ import (
 // could hold four times as much.
 const MaxSize = 256 << 10
 
-// An Error has the mistakes that Load found in one policy.
+// An Error lists the mistakes that Load found in one policy.
 type Error struct {
 	// Messages are the mistakes, each with the path of its field if it has one.
 	// Messages is never empty. A message may quote any text of the policy.
@@ -30,14 +30,12 @@ type Error struct {
 // Error returns the messages, one per line.
 func (e *Error) Error() string { return strings.Join(e.Messages, "\n") }
 
-// Load reads one policy in YAML or JSON. A backend that is not known is a
-// mistake. Load returns the complete, valid policy, or the zero Policy and an
-// *Error.
+// Load reads one policy in YAML or JSON. An unknown backend is a mistake. Load returns the
+// complete, valid policy, or the zero Policy and an *Error.
 //
-// It looks at the document, then at apiVersion and kind, then at the names and types of
-// the fields, and at last at their values. The first of these with a mistake ends it. In
-// another kind of file, or in another version, every other field may have another
-// meaning.
+// It checks the document, then apiVersion and kind, then the names and types of the fields, and
+// finally their values. It stops at the first of these with a mistake: in a file of another kind or
+// version, every other field may mean something else.
 func Load(data []byte, known []Known) (Policy, error) {
 	raw, messages := toJSON(data)
 	if len(messages) > 0 {
@@ -68,8 +66,8 @@ func Load(data []byte, known []Known) (Policy, error) {
 	return Policy{}, refuse(messages)
 }
 
-// refuse returns messages as one Error, without the users of URLs: a password may
-// have been put where it does not belong, and messages go to a log.
+// refuse returns messages as one Error, without the userinfo of URLs: a password
+// may have been put where it does not belong, and messages go to a log.
 func refuse(messages []string) *Error {
 	for i, m := range messages {
 		messages[i] = urlUser.ReplaceAllString(m, "://...@")
@@ -79,8 +77,8 @@ func refuse(messages []string) *Error {
 
 var urlUser = regexp.MustCompile(`(?s)://.*@`)
 
-// toJSON returns the only document in data, which is a mapping, as JSON, or messages
-// that say why there is none. There is one for each key that a mapping has twice.
+// toJSON returns the only document in data, a mapping, as JSON, or messages that say why it cannot.
+// Each key that a mapping has twice gets its own message.
 func toJSON(data []byte) (raw []byte, messages []string) {
 	if len(data) > MaxSize {
 		return nil, []string{fmt.Sprintf("policy is larger than %d bytes", MaxSize)}
@@ -115,13 +113,13 @@ var (
 	tabIndent = regexp.MustCompile(`^[ -]*\t`)
 )
 
-// tabbed returns what to say of a tab in the indentation; nothing if err is about something else.
+// tabbed returns the message for a tab in the indentation; empty if err is about something else.
 func tabbed(data []byte, err error) string {
 	found := tabError.FindStringSubmatch(err.Error())
 	if found == nil {
 		return ""
 	}
-	number, _ := strconv.Atoi(cmp.Or(found[1], "1")) // the parser does not say the first
+	number, _ := strconv.Atoi(cmp.Or(found[1], "1")) // the parser omits line 1
 	lines := bytes.Split(data, []byte("\n"))
 	if number > len(lines) || !tabIndent.Match(lines[number-1]) {
 		return ""

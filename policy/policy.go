@@ -1,10 +1,10 @@
 // Package policy is the operator's policy: which allocations a run may release, how
 // long it waits, and where it stops.
 //
-// [Load] decodes a policy strictly, fills in the defaults and validates the result,
-// in this order. [Policy.Terms] then returns what the policy says of one allocation.
-// A policy with a field or a value that this program does not know does not load:
-// otherwise an operator would rely on a protection that does not exist.
+// [Load] decodes a policy strictly, fills in the defaults and validates the result, in that order.
+// [Policy.Terms] then returns what the policy says about one allocation. A policy with a field or a
+// value that this program does not know does not load: otherwise an operator would rely on a
+// protection that does not exist.
 package policy
 
 // APIVersion and Kind are the only values that Load accepts.
@@ -13,24 +13,24 @@ const (
 	Kind       = "ReapPolicy"
 )
 
-// Policy is one policy file. Every pointer, list and map that is directly in
-// it or in its Namespaces, Limits, Protection and Journal is non-nil after Load
-// and Default, and every enum has one of its values. The zero Policy has nothing in scope.
+// Policy is one policy file. Every pointer, list and map directly in it or in its Namespaces,
+// Limits, Protection and Journal is non-nil after Load and Default, and every enum has one of its
+// values. The zero Policy has nothing in scope.
 type Policy struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 
 	// DryRun stops a run before it writes. True if absent: only an explicit false
-	// releases. YAML 1.1, and Kubernetes with it, reads no, off and n as false, so
-	// these are explicit, too.
+	// releases. YAML 1.1, and therefore Kubernetes, reads no, off and n as false,
+	// so these are explicit too.
 	DryRun *bool `json:"dryRun,omitzero"`
 
 	// GracePeriod is how long an entry must have been ownerless before it is
 	// released. 15m if absent.
 	GracePeriod *Duration `json:"gracePeriod,omitzero"`
 
-	// MinAge is the age below which no entry is suspected, if the store says the
-	// age. 5m if absent.
+	// MinAge is the age below which no entry is suspected, if the store records
+	// it. 5m if absent.
 	MinAge *Duration `json:"minAge,omitzero"`
 
 	Namespaces Namespaces `json:"namespaces,omitzero"`
@@ -39,8 +39,8 @@ type Policy struct {
 	// that matches wins.
 	Rules []Rule `json:"rules,omitzero"`
 
-	// Backends has the settings by the name of the backend. The zero Backend is the
-	// default, so a backend that is not named here has the default.
+	// Backends has the settings by backend name. The zero Backend is the default,
+	// so a backend that is not named here has the default.
 	Backends map[string]Backend `json:"backends,omitzero"`
 
 	Evidence   Evidence   `json:"evidence,omitzero"`
@@ -58,8 +58,8 @@ type Namespaces struct {
 	Exclude []string `json:"exclude,omitzero"`
 }
 
-// A Rule sets other terms for the allocations that it matches. If it leaves a field
-// nil, the policy's own value applies, and never that of a later rule.
+// A Rule sets other terms for the allocations that it matches. If it leaves a
+// field nil, the policy's own value applies, never a later rule's.
 type Rule struct {
 	Match       Match     `json:"match"`
 	GracePeriod *Duration `json:"gracePeriod,omitzero"`
@@ -82,7 +82,7 @@ type Match struct {
 	Backends   []string `json:"backends,omitzero"`
 }
 
-// Evidence says what is evidence that an address is in use, beside the status of pods.
+// Evidence says what, besides pod status, is evidence that an address is in use.
 type Evidence struct {
 	// Annotations is KeepAnnotations if absent.
 	Annotations AnnotationEvidence `json:"annotations,omitzero"`
@@ -137,20 +137,20 @@ type Limits struct {
 	MinEntries *int `json:"minEntries,omitzero"`
 }
 
-// Protection says which allocations are kept although their pod does not exist.
+// Protection says which allocations are kept even if their pod does not exist.
 type Protection struct {
 	// StatefulSets is OrdinalInRange if absent.
 	StatefulSets StatefulSetProtection `json:"statefulSets,omitzero"`
 }
 
-// Journal says how long the records of releases are kept, and how long a restored
-// allocation is. A journal is removed when neither Keep nor KeepFor keeps it.
+// Journal says how long records of releases are kept, and restored allocations
+// held. A journal is removed when neither Keep nor KeepFor keeps it.
 type Journal struct {
 	// Keep is the number of runs whose releases can be undone, from 1 to 100. 10 if
 	// absent.
 	Keep *int `json:"keep,omitzero"`
 
-	// KeepFor is how long the releases of a run can be undone at least. 168h if absent.
+	// KeepFor is how long, at least, the releases of a run can be undone. 168h if absent.
 	KeepFor *Duration `json:"keepFor,omitzero"`
 
 	// RestoreHold is how long an allocation that a restore put back is held. 24h if

@@ -9,7 +9,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/policy"
 )
 
-// drawPolicy draws what a policy says of allocations.
+// drawPolicy draws what a policy says about allocations.
 func drawPolicy(t *rapid.T) policy.Policy {
 	pattern := rapid.OneOf(
 		rapid.StringMatching(`[a-z0-9.*?-]{1,9}`),

@@ -96,8 +96,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Unknown fields are reported together; and of each backend, and of all else, the first value of
-// a wrong type.
+// Unknown fields are reported together, and for each backend and for the rest, the first value of a
+// wrong type.
 func TestMistakesOfForm(t *testing.T) {
 	p, err := policy.Load([]byte(header+`
 node: {}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Terms are what a policy says of one allocation. The zero value keeps the
+// Terms are what a policy says about one allocation. The zero value keeps the
 // allocation: it is not in scope.
 type Terms struct {
 	InScope bool          // the namespace is included and not excluded
@@ -22,13 +22,12 @@ type Terms struct {
 // Terms returns the terms of an allocation that the backend holds for a pod. The
 // Policy must come from Load or Default.
 //
-// An empty name is one that the store does not say. Only a pattern that matches
-// every name is sure to match it. So an allocation with an empty name gets the most
-// careful of all the terms that it may fall under. It is out of scope if its
-// namespace may be excluded. It is held if a rule that may match holds it.
-// Otherwise it gets the longest times, and what a restore put back is held unless all
-// of these rules end that. Its Rule is the first that holds it, or else
-// the first that may match it.
+// An empty name is one that the store does not record. Only a pattern that matches every name is
+// sure to match it. So an allocation with an empty name gets the most careful of the terms that it
+// may fall under. It is out of scope if its namespace may be excluded. It is held if a rule that
+// may match holds it. Otherwise it gets the longest times, and what a restore put back is held
+// unless all of these rules end the hold. Its Rule is the first that holds it, or else the first
+// that may match it.
 func (p Policy) Terms(namespace, pod, backend string) Terms {
 	t := Terms{
 		InScope: matchAny(p.Namespaces.Include, namespace) == yes &&
@@ -59,8 +58,8 @@ func (p Policy) Terms(namespace, pod, backend string) Terms {
 }
 
 // BackendTerms returns the terms of an entry that is no pod's address, such as an
-// empty handle. No name of a pod or a namespace applies to it, so only rules that
-// match by the backend alone do. The entry is in scope.
+// empty handle. It has no pod or namespace, so only rules that match by backend
+// alone apply. The entry is in scope.
 func (p Policy) BackendTerms(backend string) Terms {
 	t := Terms{InScope: true, Rule: -1, Grace: first(p.GracePeriod), MinAge: first(p.MinAge)}
 	for i, r := range p.Rules {
@@ -74,8 +73,8 @@ func (p Policy) BackendTerms(backend string) Terms {
 	return t
 }
 
-// Outside says which pattern leaves a namespace out of the policy's scope, or that none
-// takes it in. It is empty if the namespace is in scope.
+// Outside says which pattern excludes a namespace from the policy's scope, or that none includes
+// it. It is empty if the namespace is in scope.
 func (p Policy) Outside(namespace string) string {
 	for _, pattern := range p.Namespaces.Exclude {
 		if matchAny([]string{pattern}, namespace) != no {
@@ -88,7 +87,7 @@ func (p Policy) Outside(namespace string) string {
 	return "namespaces.include has only: " + strings.Join(p.Namespaces.Include, ", ")
 }
 
-// String names the patterns for people, such as "namespaces prod-*, pods db-*".
+// String returns the patterns in words, such as "namespaces prod-*, pods db-*".
 func (m Match) String() string {
 	var parts []string
 	for _, part := range []struct {

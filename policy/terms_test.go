@@ -113,7 +113,7 @@ rules:
 	}
 }
 
-// TestZeroValuesKeep proves the part of promise 2 that is the policy's.
+// Only rules that match by backend alone apply to a backend's own entry.
 func TestBackendTerms(t *testing.T) {
 	const grace, age = 15 * time.Minute, 5 * time.Minute
 	plain := policy.Terms{InScope: true, Rule: -1, Grace: grace, MinAge: age}

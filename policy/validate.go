@@ -116,7 +116,7 @@ func validateEnum[T ~string](value T, at *field.Path, values ...T) field.ErrorLi
 	return nil
 }
 
-// validatePatterns looks at patterns of lower-case names.
+// validatePatterns checks patterns for lower-case names.
 func validatePatterns(patterns []string, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, pattern := range patterns {
@@ -131,8 +131,7 @@ func validatePatterns(patterns []string, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateBackendPatterns looks at patterns of names of backends. Each must match
-// one.
+// validateBackendPatterns checks patterns for backend names. Each must match one.
 func validateBackendPatterns(patterns, backends []string, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, pattern := range patterns {

@@ -33,9 +33,9 @@ const (
 	Ignore StatefulSetProtection = "ignore"
 )
 
-// An AnnotationEvidence says for which allocations an annotation of a pod is evidence.
-// Only OwnAnnotations means that it is none for an allocation that names another pod. Any
-// other value means that it is evidence for all.
+// An AnnotationEvidence says for which allocations a pod's annotation is evidence. Only
+// OwnAnnotations excludes allocations that name another pod. Any other value means that it is
+// evidence for all.
 type AnnotationEvidence string
 
 // The values of an AnnotationEvidence.
@@ -73,8 +73,8 @@ func (s *Switch) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// durationPattern is the pattern of durations in the schema. Durations that it matches do
-// not overflow: six of the largest parts have about 190 years.
+// durationPattern is the pattern of durations in the schema. Durations that it matches do not
+// overflow: six of the largest parts are about 190 years.
 var durationPattern = regexp.MustCompile(`^[+]?(0|(([0-9]{1,5}([.][0-9]*)?|[.][0-9]+)h|([0-9]{1,7}([.][0-9]*)?|[.][0-9]+)m|([0-9]{1,9}([.][0-9]*)?|[.][0-9]+)s|([0-9]{1,12}([.][0-9]*)?|[.][0-9]+)ms|([0-9]{1,15}([.][0-9]*)?|[.][0-9]+)(us|µs|μs)|([0-9]{1,18}([.][0-9]*)?|[.][0-9]+)ns){1,6})$`)
 
 // A Duration is a time.Duration that is a string in JSON, such as "15m".

@@ -16,7 +16,7 @@ import (
 )
 
 // An api is an HTTP server that answers requests as the test says. It records the
-// requests by method and path behind /apis/, such as "GET
+// requests by method and path after /apis/, such as "GET
 // crd.projectcalico.org/v1/ipamblocks". It compares nothing and stores nothing.
 type api struct {
 	t       *testing.T

@@ -19,11 +19,11 @@ import (
 type block struct {
 	object
 	cidr netip.Prefix
-	node string // Calico's name of the node that has the block; empty if none has
+	node string // Calico's name for the node that has the block; empty if none does
 
 	allocations []*int            // by ordinal: an index into attributes; nil if the address is free
 	unallocated []int             // the free ordinals; the plugin takes from the head
-	attributes  []json.RawMessage // as they are stored
+	attributes  []json.RawMessage // as stored
 	readable    []attribute       // the same, decoded
 	sequences   map[string]uint64 // by ordinal: the block's sequence number when it was allocated
 	sequence    uint64            // counts the writes; begins with the time, above 2^53
@@ -31,7 +31,7 @@ type block struct {
 }
 
 // readBlock decodes a block. It returns an error for a block that breaks an
-// invariant which Calico relies on, because any edit would make such a block worse.
+// invariant of Calico's, because any edit would make it worse.
 func readBlock(o object) (block, error) {
 	b := block{object: o}
 	var fields struct {
@@ -66,12 +66,11 @@ func readBlock(o object) (block, error) {
 	return b, b.check()
 }
 
-// affineNode begins the affinity of a block that a node has. That of a load balancer
-// begins otherwise.
+// affineNode is the prefix of the affinity of a node's block. A load balancer's has another prefix.
 const affineNode = "host:"
 
-// maxHostBits is the largest size of a block that readBlock accepts. Calico's
-// largest block has 12 host bits (validation of spec.blockSize: /20 and /116).
+// maxHostBits is the most host bits that readBlock accepts. Calico's largest
+// block has 12 host bits (validation of spec.blockSize: /20 and /116).
 const maxHostBits = 16
 
 // check returns an error for the first invariant that the block breaks.
@@ -138,12 +137,12 @@ func (b block) address(ordinal int) netip.Addr {
 	return address
 }
 
-// token returns the token of an allocation: a hash of its sequence number and of its
-// attribute as it is stored, both owners included. A Calico before 3.22.2 writes no sequence
-// number. Then the attribute alone is enough if its handle names a sandbox, because no two
-// sandboxes have the same one. A handle <namespace>.<pod> of Calico v2 names a pod: with a
-// static address, the attribute of its next sandbox has the same bytes. Without a number and a
-// sandbox, the token is empty: nothing tells the allocation from the next one of the address.
+// token returns the token of an allocation: a hash of its sequence number and its stored attribute,
+// including both owners. Calico before 3.22.2 writes no sequence number. Then the attribute alone
+// is enough if its handle names a sandbox, because no two sandboxes have the same handle. A handle
+// <namespace>.<pod> of Calico v2 names a pod: with a static address, the attribute of its next
+// sandbox has the same bytes. With neither a number nor a sandbox, the token is empty: nothing
+// distinguishes the allocation from the address's next one.
 func (b block) token(ordinal int) string {
 	index := *b.allocations[ordinal]
 	sequence, ok := b.sequences[strconv.Itoa(ordinal)]
@@ -158,7 +157,7 @@ func tokenOf(sequence uint64, attribute []byte) string {
 	const digits = 20 // of the largest number
 	compact := bytes.NewBuffer(make([]byte, 0, digits+1+len(attribute)))
 	compact.WriteString(strconv.FormatUint(sequence, 10) + " ")
-	if err := json.Compact(compact, attribute); err != nil { // another writer may use other spaces
+	if err := json.Compact(compact, attribute); err != nil { // other writers may space it differently
 		return ""
 	}
 	sum := sha256.Sum256(compact.Bytes())
@@ -206,7 +205,7 @@ func (b block) handleOf(ordinal int) string {
 
 // find returns the ordinal of a listed allocation, and -1 if its address is free.
 // It returns an error that wraps ipam.ErrChanged if the ordinal has another
-// allocation now, and ipam.ErrKept if the key is no ordinal of the block.
+// allocation now, and ipam.ErrKept if the key is not an ordinal of the block.
 func (b block) find(r ipam.Allocation) (int, error) {
 	ordinal, err := b.ordinal(r.Key)
 	if err != nil {

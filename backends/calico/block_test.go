@@ -142,9 +142,9 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// Promise 4. An address goes from one sandbox of a pod to the next, as a static address does.
-// Whatever version of Calico wrote the two allocations, they have no token in common. One that
-// has a number or the handle of a sandbox has a token.
+// Promise 4. An address goes from one sandbox of a pod to the next, as a static address does. The
+// two allocations have no token in common, regardless of the version of Calico. One with a number
+// or the handle of a sandbox has a token.
 func TestNoTwoSandboxesHaveTheSameToken(t *testing.T) {
 	had := make(map[string]int) // the sandbox, by token
 	for sandbox := range 2 {

@@ -10,12 +10,12 @@ import (
 	"strconv"
 )
 
-// restore returns the block with the allocations put back, in the form that is to
-// be stored. Every byte that does not belong to them stays. It returns an error if
-// an ordinal is not free. The receiver does not change.
+// restore returns the block with the allocations put back, in the form to be stored. Every byte
+// that does not belong to them stays. It returns an error if an ordinal is not free. The receiver
+// does not change.
 //
-// As in Calico, allocations with equal attributes share one, and a new attribute is the
-// last. A sequence number that another writer left behind for an ordinal is removed.
+// As in Calico, allocations with equal attributes share one, and a new attribute goes last. A
+// sequence number that another writer left behind for an ordinal is removed.
 func (b block) restore(allocations []recordedAllocation) (block, error) {
 	after := b
 	after.allocations, after.unallocated = slices.Clone(b.allocations), slices.Clone(b.unallocated)

@@ -98,8 +98,8 @@ func TestBlockRestoreWithoutASequenceNumber(t *testing.T) {
 	})
 }
 
-// meaning decodes a block without the code under test. It puts the attribute of each
-// address into the place of its index.
+// meaning decodes a block without the code under test. It replaces the index of each address by its
+// attribute.
 func meaning(t *rapid.T, b block) map[string]any {
 	var all map[string]any
 	d := json.NewDecoder(bytes.NewReader(b.value()))
@@ -124,10 +124,9 @@ func meaning(t *rapid.T, b block) map[string]any {
 // numberOf returns a number as meaning has it.
 func numberOf(n uint64) json.Number { return json.Number(strconv.FormatUint(n, 10)) }
 
-// A release takes away the chosen allocations of any block, and changes nothing else. If
-// they are put back, in any order and in several parts, the block is what it was, but for
-// the number of writes. If this failed, a
-// release would damage what belongs to others (promises 6 and 10).
+// A release removes the chosen allocations from any block, and changes nothing else. If they are
+// put back, in any order and in several parts, the block is what it was, except for the number of
+// writes. Otherwise, a release would damage what belongs to others (promises 6 and 10).
 func TestReleaseAndRestoreOfAnyBlock(t *testing.T) {
 	for _, s := range shapes {
 		t.Run(s.name, rapid.MakeCheck(func(t *rapid.T) {

@@ -1,10 +1,10 @@
-// Package calico is the backend for Calico's IPAM, in either of its datastores: the
-// Kubernetes API or an etcd of Calico's own.
+// Package calico is the backend for Calico's IPAM, in either of its datastores:
+// the Kubernetes API or Calico's own etcd.
 //
-// Calico allocates addresses in blocks. A handle counts, by block, the addresses of
-// one sandbox. The backend edits blocks and handles as they are stored, so that
-// fields which this program does not know keep their bytes. It never deletes a
-// block or an affinity: Calico does that.
+// Calico allocates addresses in blocks. A handle counts, by block, the addresses
+// of one sandbox. The backend edits blocks and handles as they are stored, so
+// that fields that this program does not know keep their bytes. It never deletes
+// a block or an affinity: Calico does that.
 package calico
 
 import (
@@ -20,8 +20,8 @@ const Name = "calico"
 // emptyHandles is the name of the pool that lists the handles without an address.
 const emptyHandles = "handles"
 
-// Backend is the backend for Calico's IPAM. The token of an allocation is a hash of its
-// sequence number and its attribute as it is stored. A Backend is safe for concurrent use.
+// Backend is the backend for Calico's IPAM. The token of an allocation is a hash of its sequence
+// number and its stored attribute. A Backend is safe for concurrent use.
 type Backend struct {
 	open   func(ctx context.Context) (datastore, error)
 	inEtcd bool
@@ -33,7 +33,7 @@ type Backend struct {
 	known handleCache
 }
 
-// newBackend returns a backend over a datastore that is opened when it is needed.
+// newBackend returns a backend over a datastore that is opened when first needed.
 func newBackend(open func(ctx context.Context) (datastore, error)) *Backend {
 	return &Backend{open: open, room: semaphore.NewWeighted(handlesAtOnce)}
 }
@@ -41,7 +41,7 @@ func newBackend(open func(ctx context.Context) (datastore, error)) *Backend {
 // Name implements ipam.Backend.
 func (*Backend) Name() string { return Name }
 
-// withRoom lets so many blocks be released at the same time, and returns the backend.
+// withRoom lets that many blocks be released at the same time, and returns the backend.
 func (b *Backend) withRoom(blocks int) *Backend {
 	b.room = semaphore.NewWeighted(int64(blocks))
 	return b

@@ -12,10 +12,9 @@ type datastore interface {
 	// returns an error that wraps errNotReady if the datastore is locked.
 	ready(ctx context.Context) error
 
-	// list reads every object of a kind and returns what reduce makes of each one, in
-	// their order. It leaves out those of which reduce makes nil. It holds a page of
-	// objects at a time. It calls reduce from one goroutine at a time, and more than
-	// once for an object that it has to read again.
+	// list reads every object of a kind and returns what reduce makes of each one, in order,
+	// without nils. It holds a page of objects at a time. It calls reduce from one goroutine at a
+	// time, and again for an object that it must read again.
 	list(ctx context.Context, k kind, reduce func(object) any) ([]any, error)
 
 	// nodes returns the Kubernetes name of each of Calico's nodes, by Calico's
@@ -26,12 +25,12 @@ type datastore interface {
 	// plural name. It returns errUndefined if this version of Calico has no such resource.
 	resources(ctx context.Context, plural string) ([]resource, error)
 
-	// name returns the datastore's name of a block, by its CIDR, or of a handle, by
-	// its ID.
+	// name returns the datastore's name for a block, by CIDR, or for a handle, by
+	// ID.
 	name(k kind, id string) string
 
-	// newObject returns an object that write creates. The raw form is the one that
-	// was once stored under the name.
+	// newObject returns an object that write creates. The raw form was once
+	// stored under the name.
 	newObject(k kind, name string, raw []byte) (object, error)
 
 	// get reads a block by its CIDR, or a handle by its ID. It returns errGone if

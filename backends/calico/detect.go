@@ -13,8 +13,8 @@ import (
 )
 
 // The API groups that can hold Calico's data. Before Calico 3.32 it was always
-// crd.projectcalico.org. In those versions, projectcalico.org was an API server of
-// Calico's in front of it, which serves no blocks.
+// crd.projectcalico.org; projectcalico.org was Calico's own API server in front
+// of it, which serves no blocks.
 const (
 	groupV1 = "crd.projectcalico.org"
 	groupV3 = "projectcalico.org"
@@ -33,8 +33,8 @@ var settledPhases = []string{"", "Pending", "Converged", "Complete"}
 // blocks.
 //
 // Only a missing CustomResourceDefinition proves that a resource does not exist.
-// libcalico also takes it from a list of blocks that is not found. But a proxy may
-// answer so to a request with a wrong path, and then every address would look free.
+// libcalico also infers it from a list of blocks that is not found. But a proxy
+// may answer a wrong path this way, and then every address would look free.
 func findGroup(ctx context.Context, client rest.Interface) (string, error) {
 	var found []string
 	for _, group := range []string{groupV1, groupV3} {
@@ -77,7 +77,7 @@ func inUse(ctx context.Context, client rest.Interface, groups []string) (string,
 	return live[0], nil
 }
 
-// errNotReady is the error for a datastore with which Calico itself would not work
+// errNotReady is the error for a datastore that Calico itself would not work with
 // now.
 var errNotReady = errors.New("Calico's datastore is not ready") //nolint:staticcheck // a name
 
@@ -169,8 +169,7 @@ func definedVersion(ctx context.Context, client rest.Interface, name string) (st
 	return "", fmt.Errorf("%s is defined, but its stored version is not served", name)
 }
 
-// read reads one object. It repeats a request that fails for a reason that may
-// pass.
+// read reads one object. It retries if the failure may be temporary.
 func read(ctx context.Context, client rest.Interface, uri string, into any) error {
 	return kube.Patiently(ctx, func(ctx context.Context) error {
 		data, err := kube.Send(ctx, client.Get().AbsPath(uri))

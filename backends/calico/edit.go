@@ -10,8 +10,8 @@ import (
 )
 
 // release returns the block without the allocations of the ordinals, in the form
-// that is to be stored. Every byte that does not belong to them stays. The receiver
-// does not change.
+// to be stored. Every byte that does not belong to them stays. The receiver does
+// not change.
 //
 // The ordinals go to the tail of the unallocated ones: the plugin takes from the
 // head, and a freed address should rest. Attributes without an allocation are
@@ -69,8 +69,7 @@ func (b *block) dropAttributes() {
 	b.attributes, b.readable = raw, readable
 }
 
-// store writes the fields into the stored form, and of the sequence numbers those
-// of the ordinals.
+// store writes the fields and the ordinals' sequence numbers into raw.
 func (b *block) store(ordinals []int) error {
 	allocations, err := json.Marshal(b.allocations)
 	if err != nil {
@@ -100,7 +99,7 @@ func (b *block) store(ordinals []int) error {
 	for _, ordinal := range ordinals {
 		key := strconv.Itoa(ordinal)
 		if number, ok := b.sequences[key]; ok {
-			err = b.set("sequenceNumberForAllocation.:"+key, strconv.AppendUint(nil, number, 10)) // : says that it is no index
+			err = b.set("sequenceNumberForAllocation.:"+key, strconv.AppendUint(nil, number, 10)) // : marks a key, not an index
 		} else {
 			err = b.unset("sequenceNumberForAllocation." + key)
 		}

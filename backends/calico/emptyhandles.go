@@ -11,8 +11,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// releaseEmptyHandles deletes the handles without an address that are as they were
-// listed.
+// releaseEmptyHandles deletes the unchanged handles without an address.
 func releaseEmptyHandles(ctx context.Context, store datastore, ws []ipam.Warrant) []error {
 	errs := make([]error, len(ws))
 	each(len(ws), func(i int) { errs[i] = releaseEmptyHandle(ctx, store, ws[i]) })
@@ -39,8 +38,7 @@ func releaseEmptyHandle(ctx context.Context, store datastore, w ipam.Warrant) er
 	return kube.Unsure(store.transient(err))
 }
 
-// restoreEmptyHandle creates a recorded handle without an address again, unless there
-// is one of its name.
+// restoreEmptyHandle recreates a recorded handle without an address, unless its name is taken.
 func restoreEmptyHandle(ctx context.Context, store datastore, r ipam.Record) error {
 	h, err := readEmptyHandle(store, r)
 	if err != nil {
@@ -71,8 +69,8 @@ func readEmptyHandle(store datastore, r ipam.Record) (handle, error) {
 	return h, nil
 }
 
-// compareHandle returns nil if there is no handle of that name, ErrPresent if there is
-// the same one, and an error that wraps ErrTaken if there is another one.
+// compareHandle returns nil if there is no handle of that name, ErrPresent if it is the same, and
+// an error that wraps ErrTaken if it differs.
 func compareHandle(ctx context.Context, store datastore, h handle) error {
 	now, err := fetchHandle(ctx, store, h.id)
 	switch {

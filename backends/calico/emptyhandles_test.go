@@ -19,7 +19,7 @@ func TestEmptyHandleAnswers(t *testing.T) {
 		name   string
 		happen func(s *fixture) // after the warrant was made
 		want   string
-		again  string // the answer of a second release without faults
+		again  string // the answer to a second release without faults
 	}{
 		{"nothing", func(*fixture) {}, "gone", "gone"},
 		{"the plugin deleted it", func(s *fixture) { s.remove(handles, firstHandle) }, "gone", "gone"},

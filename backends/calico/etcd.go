@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	etcdTimeout = 15 * time.Second // of a write, or of a read with all of its repetitions
+	etcdTimeout = 15 * time.Second // of a write, or of a read with all of its retries
 	maxTxnOps   = 128              // the default of a server's --max-txn-ops
 )
 
@@ -41,7 +41,7 @@ func NewEtcd(config clientv3.Config) *Backend {
 }
 
 // dial makes a client, which logs in if the configuration has a user. The context
-// bounds the call and not the life of the client: after an interruption, a release
+// bounds the call, not the life of the client: after an interruption, a release
 // that has begun may still need it.
 func dial(ctx context.Context, config clientv3.Config) (*clientv3.Client, error) {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -50,21 +50,21 @@ func dial(ctx context.Context, config clientv3.Config) (*clientv3.Client, error)
 	return clientv3.New(config)
 }
 
-// failFast makes a request fail at once while there is no connection, with the
-// connection's error; the client then repeats the request. Without it, the client
-// waits for a connection and in the end reports only that it waited.
+// failFast makes a request without a connection fail immediately with the
+// connection's error; the client then retries it. Otherwise, the client would
+// wait for a connection and in the end report only that it waited.
 func failFast(ctx context.Context, method string, request, reply any,
 	conn *grpc.ClientConn, send grpc.UnaryInvoker, options ...grpc.CallOption,
 ) error {
 	return send(ctx, method, request, reply, conn, append(options, grpc.WaitForReady(false))...)
 }
 
-// patiently repeats a request that fails for a reason that may pass, a few times
-// and for at most etcdTimeout in all.
+// patiently retries a request if the failure may be temporary, a few times and
+// for at most etcdTimeout in all.
 func patiently(ctx context.Context, request func(ctx context.Context) error) error {
 	timed, cancel := context.WithTimeout(ctx, etcdTimeout)
 	defer cancel()
-	var last error // before the time was over
+	var last error // before the time ran out
 	err := kube.Patiently(timed, func(ctx context.Context) error {
 		err := request(ctx)
 		if last == nil || timed.Err() == nil {
@@ -81,7 +81,7 @@ func patiently(ctx context.Context, request func(ctx context.Context) error) err
 	return fmt.Errorf("etcd: %w", err)
 }
 
-// etcd is the datastore in an etcd of Calico's own.
+// etcd is the datastore in Calico's own etcd.
 type etcd struct{ client *clientv3.Client }
 
 // ready implements datastore.
@@ -119,7 +119,7 @@ func (s etcd) key(ctx context.Context, key string) (object, error) {
 	return stored(answer.Kvs[0]), nil
 }
 
-// read makes one range request. It repeats it if it fails for a reason that may pass.
+// read makes one range request. It retries if the failure may be temporary.
 func (s etcd) read(ctx context.Context, from string, options ...clientv3.OpOption) (answer *clientv3.GetResponse, err error) {
 	err = patiently(ctx, func(ctx context.Context) (err error) {
 		answer, err = s.client.Get(ctx, from, options...)
@@ -128,7 +128,7 @@ func (s etcd) read(ctx context.Context, from string, options ...clientv3.OpOptio
 	return answer, err
 }
 
-// stored returns a key as an object. Its kind is up to the caller.
+// stored returns a key as an object. The caller sets its kind.
 func stored(kv *mvccpb.KeyValue) object {
 	return object{name: string(kv.Key), raw: kv.Value, revision: strconv.FormatInt(kv.ModRevision, 10)}
 }
@@ -145,8 +145,8 @@ func (etcd) newObject(k kind, name string, raw []byte) (object, error) {
 // objectsPerWrite implements datastore.
 func (etcd) objectsPerWrite() int { return maxTxnOps }
 
-// write implements datastore with one transaction, which is conditional on the
-// revision of every key. A key that does not exist has revision 0.
+// write implements datastore with one transaction, conditional on the revision of
+// every key. A key that does not exist has revision 0.
 func (s etcd) write(ctx context.Context, objects ...object) ([]object, error) {
 	var conditions []clientv3.Cmp
 	var operations []clientv3.Op

@@ -21,10 +21,9 @@ import (
 // the names of files come from one source: the variables that Calico's own programs
 // read.
 //
-// It returns an error if the variables contradict each other, if an endpoint is http
-// and a variable of a credential or a certificate is set, if a file is of the pod's
-// service account, or if a file cannot be used. It checks all variables before it opens
-// a file. No error contains a secret.
+// It returns an error if the variables contradict each other, if an endpoint is http and a variable
+// for a credential or a certificate is set, if a file belongs to the pod's service account, or if
+// it cannot be used. It checks all variables before it opens a file. No error contains a secret.
 func EtcdConfig(env func(string) string) (clientv3.Config, error) {
 	v := readEtcdVariables(env)
 	if err := v.check(); err != nil {
@@ -76,14 +75,14 @@ func readEtcdVariables(env func(string) string) etcdVariables {
 	return v
 }
 
-// check returns what can be found wrong without opening a file.
+// check returns the first mistake found without opening a file.
 func (v etcdVariables) check() error {
 	if len(v.endpoints) == 0 {
 		return errors.New("no etcd endpoints: set " + envEndpoints)
 	}
 	inClear := false
 	for i, endpoint := range v.endpoints {
-		// The endpoint is not quoted: it may have a password.
+		// The endpoint is not quoted: it may contain a password.
 		if !isEndpoint(endpoint) {
 			return fmt.Errorf("%s: item %d is not https://host:port or http://host:port; a user and a password belong in %s and %s",
 				envEndpoints, i+1, envUsername, envPassword)
@@ -142,12 +141,12 @@ func (v etcdVariables) tls() (*tls.Config, error) {
 	return c, nil
 }
 
-// serviceAccountDirs hold the token of the pod's service account. A file in them must
-// not become a credential of another server.
+// serviceAccountDirs hold the token of the pod's service account. A file in them must not become a
+// credential for another server.
 var serviceAccountDirs = []string{"/var/run/secrets/kubernetes.io", "/run/secrets/kubernetes.io"}
 
-// readFile reads the file that a variable names, unless it is of the pod's service account by its
-// name, or after all symbolic links are resolved.
+// readFile reads the file that a variable names, unless it belongs to the pod's service account, by
+// its name or with all symbolic links resolved.
 func readFile(variable, path string) ([]byte, error) {
 	named, _ := filepath.Abs(path)
 	resolved, err := filepath.EvalSymlinks(path)
@@ -170,7 +169,7 @@ func readFile(variable, path string) ([]byte, error) {
 	return content, nil
 }
 
-// endpointForm is the form of an endpoint. The values of the Helm chart have it too.
+// endpointForm is the form of an endpoint. The Helm chart's schema has it too.
 var endpointForm = regexp.MustCompile(`^https?://([A-Za-z0-9._-]+|\[([0-9A-Fa-f:.]+)\]):([1-9][0-9]{0,4})$`)
 
 func isEndpoint(text string) bool {

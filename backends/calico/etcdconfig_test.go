@@ -132,7 +132,7 @@ func TestEtcdConfigErrors(t *testing.T) {
 	}
 }
 
-// A token of the pod's service account becomes no credential of etcd, whatever link leads to it.
+// A token of the pod's service account never becomes an etcd credential, even through links.
 func TestFilesOfTheServiceAccountAreRefused(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -184,7 +184,8 @@ func wantError(t *testing.T, err error, says string) {
 	}
 }
 
-// Over http, no server proves who it is, and everyone on the way reads what is sent.
+// Over http, no server proves its identity, and anyone on the way can read what
+// is sent.
 func TestNoCredentialOfEtcdGoesOverHTTP(t *testing.T) {
 	for _, endpoints := range []string{"http://a:2379", "https://a:2379,http://b:2379", "http://a:2379,https://b:2379"} {
 		for _, guard := range [][]string{

@@ -12,7 +12,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// The most keys of one answer. 16 blocks of 4096 addresses have some 16 MiB, and 5000 handles 1 MiB.
+// The most keys in one answer. 16 blocks of 4096 addresses take some 16 MiB, 5000 handles 1 MiB.
 const (
 	blocksListed  = 16
 	handlesListed = 5000
@@ -32,8 +32,8 @@ func (s etcd) list(ctx context.Context, k kind, reduce func(object) any) ([]any,
 	})
 }
 
-// all returns what reduce makes of each object under a prefix, as list does. It begins again,
-// a few times, if etcd no longer has the revision of the first page.
+// all returns what reduce makes of each object under a prefix, as list does. It starts over, a few
+// times, if etcd no longer has the revision of the first page.
 func (s etcd) all(ctx context.Context, prefix string, limit int64, reduce func(object) any) ([]any, error) {
 	for restarts := 0; ; restarts++ {
 		all, err := s.pages(ctx, prefix, limit, reduce)
@@ -61,7 +61,7 @@ func (s etcd) pages(ctx context.Context, prefix string, limit int64, reduce func
 			return all, nil
 		}
 		from = string(page.Kvs[len(page.Kvs)-1].Key) + "\x00"
-		if revision == 0 { // every answer has the revision of its own time
+		if revision == 0 { // every answer has its own revision
 			revision = page.Header.Revision
 		}
 	}
@@ -97,8 +97,8 @@ func (s etcd) resources(ctx context.Context, plural string) ([]resource, error) 
 	return all, err
 }
 
-// kubernetesNode returns the name of the Kubernetes node in the orchRefs of a node
-// of Calico's. It returns an empty string if they name none.
+// kubernetesNode returns the name of the Kubernetes node in the orchRefs of a
+// Calico node. It returns an empty string if they name none.
 func kubernetesNode(data []byte) (string, error) {
 	var node struct {
 		Spec struct {

@@ -13,8 +13,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// A pagedKV answers range requests out of its keys, in their order. Each answer has a
-// newer revision than the one before.
+// A pagedKV answers range requests from its keys, in order. Each answer has a newer revision than
+// the one before.
 type pagedKV struct {
 	clientv3.KV
 	keys      []string
@@ -59,8 +59,8 @@ func listPaged(t *testing.T, kv *pagedKV, n int) []string {
 	return names
 }
 
-// All pages show the store at the time of the first one. After a compaction, the list
-// begins again at a new time.
+// All pages show the store at the time of the first one. After a compaction, the list starts over
+// at a new time.
 func TestEtcdListIsOfOneRevision(t *testing.T) {
 	for _, tt := range []struct {
 		compacted int64

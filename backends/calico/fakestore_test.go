@@ -19,8 +19,8 @@ import (
 // as a whole or not at all, and compares the versions of the objects that it
 // replaces. The versions count the writes to the whole store.
 //
-// It behaves as its author believes the real datastores to behave, and integration
-// tests check those. Its purpose is to fail at a chosen request.
+// It behaves as its author believes the real datastores do, and integration tests
+// check those. Its purpose is to fail at a chosen request.
 type fakeStore struct {
 	shape
 	t      testing.TB
@@ -41,7 +41,7 @@ type storedObject struct {
 	id string
 }
 
-// The errors with which a test fails a request.
+// The errors that a test fails a request with.
 var (
 	errLost    = errors.New("the answer was lost") // the request took effect
 	errBroken  = errors.New("the datastore is broken")
@@ -81,7 +81,7 @@ func (s *fakeStore) requests() []string {
 // takes effect, so its caller handles errLost.
 func (s *fakeStore) begin(ctx context.Context, request string) error {
 	if by := ipam.TurnOf(ctx).SendBy; !by.IsZero() && !time.Now().Before(by) {
-		return errBroken // as the limit of requests of package kube refuses it
+		return errBroken // as package kube's request limit refuses it
 	}
 	s.mu.Lock()
 	s.log = append(s.log, request)
@@ -105,7 +105,7 @@ func (s *fakeStore) resources(ctx context.Context, plural string) ([]resource, e
 	return s.more[plural], s.begin(ctx, plural)
 }
 
-// The names and the form of created objects are those of the real datastores.
+// Created objects have the names and form of the real datastores.
 func (s *fakeStore) name(k kind, id string) string { return s.real().name(k, id) }
 
 func (s *fakeStore) newObject(k kind, name string, raw []byte) (object, error) {
@@ -187,7 +187,7 @@ func (s *fakeStore) look(k kind, id string) (object, bool) {
 	return stored.object, ok
 }
 
-// put stores a value, whether the object exists or not.
+// put stores a value, whether or not the object exists.
 func (s *fakeStore) put(k kind, id, value string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

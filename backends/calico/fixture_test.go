@@ -54,9 +54,8 @@ func (s *fixture) leak(n int) []ipam.Allocation {
 	return all
 }
 
-// warrants lists the store, records the allocations as a run does before it releases,
-// and returns a warrant for each of them. The
-// cluster has no pods, and the grace period of the policy is over.
+// warrants lists the store, records the allocations as a run does before it releases, and returns a
+// warrant for each. The cluster has no pods, and the grace period of the policy is over.
 func (s *fixture) warrants(rs ...ipam.Allocation) []ipam.Warrant {
 	s.t.Helper()
 	p := backendtest.Impatient()

@@ -23,7 +23,7 @@ type handle struct {
 	deleted bool                 // Calico has marked the handle and will delete it
 }
 
-// readHandle decodes a handle. In etcd, its ID is a part of the key. It returns an
+// readHandle decodes a handle. In etcd, its ID is part of the key. It returns an
 // error for a handle that cannot be edited safely.
 func readHandle(o object) (handle, error) {
 	h := handle{object: o, id: strings.TrimPrefix(o.name, handlePrefix)}
@@ -56,8 +56,8 @@ func readHandle(o object) (handle, error) {
 	return h, nil
 }
 
-// withCount returns the handle with n addresses in the block, in the form that is to be
-// stored. If no address is left in any block, raw is nil: the handle is to be deleted.
+// withCount returns the handle with n addresses in the block, in the form to be stored. If no
+// address is left in any block, raw is nil: the handle is to be deleted.
 func (h handle) withCount(cidr netip.Prefix, n int) (handle, error) {
 	after := h
 	after.counts = maps.Clone(h.counts)
@@ -89,12 +89,12 @@ func (h handle) withCount(cidr netip.Prefix, n int) (handle, error) {
 // token returns the token of a handle without an address: its UID and its revision.
 func (h handle) token() string { return h.uid + "/" + h.revision }
 
-// A handleCache holds handles by ID: those that a run has recorded and is about to
-// release, in the versions that our own writes made of them since. It is safe for
-// concurrent use.
+// A handleCache holds handles by ID: those that a run has recorded and is about
+// to release, as our own writes have left them since. It is safe for concurrent
+// use.
 type handleCache struct{ known sync.Map }
 
-// find returns a handle as it is cached.
+// find returns a cached handle.
 func (c *handleCache) find(id string) (handle, bool) {
 	cached, _ := c.known.Load(id)
 	h, ok := cached.(handle)

@@ -11,17 +11,16 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// raiseHandles raises the counts of the handles of records, which must happen before
-// the block is written. It returns an error for each handle that cannot be written: then
-// only its own records are not put back. It reports false if another writer changed one
-// meanwhile. A handle that was raised for nothing is left to the next restore, or to a
-// later run.
+// raiseHandles raises the counts of the handles of records, which must happen before the block is
+// written. It returns an error for each handle that cannot be written: only that handle's records
+// are not put back. It reports false if another writer changed one meanwhile. A handle raised in
+// vain is left to the next restore, or to a later run.
 func raiseHandles(ctx context.Context, store datastore, into block, records []recordedAllocation) (failures map[string]error, ok bool) {
 	total := make(map[string]int)
 	for ordinal := range into.allocations {
 		total[into.handleOf(ordinal)]++
 	}
-	first := make(map[string]recordedAllocation) // one with a recorded handle if any
+	first := make(map[string]recordedAllocation) // one with a recorded handle, if any
 	for _, a := range records {
 		total[a.id()]++
 		if was, ok := first[a.id()]; !ok || was.Handle == nil {
@@ -44,9 +43,9 @@ func raiseHandles(ctx context.Context, store datastore, into block, records []re
 	return failures, true
 }
 
-// raiseHandle lets the handle of an allocation count as many addresses in the block as the
-// block will have, unless it counts more. If the handle is gone, it is created from the record;
-// without a recorded handle, none is created.
+// raiseHandle makes an allocation's handle count total addresses in the block, unless it counts as
+// many already. If the handle is gone, it is created from the record; without a recorded handle,
+// none is created.
 func raiseHandle(ctx context.Context, store datastore, cidr netip.Prefix, a recordedAllocation, total int) error {
 	h, err := fetchHandle(ctx, store, a.id())
 	switch {

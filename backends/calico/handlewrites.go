@@ -13,8 +13,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// The limits on the write of a handle: how long it may take, and how often it is tried. An
-// interrupted run still writes the handles of the blocks that it has written, for as long in all.
+// The limits on the write of a handle: how long it may take, and how often it is retried. An
+// interrupted run still writes the handles of its written blocks, for at most handleTimeout.
 const (
 	handleTimeout = 15 * time.Second
 	handleTries   = 20
@@ -28,7 +28,7 @@ type change struct {
 	left  int // how many stay in the block
 }
 
-// changes returns the changes to the handles of the ordinals that are released.
+// changes returns the changes to the handles of the released ordinals.
 func (b block) changes(after block, ordinals []int) []change {
 	byID := make(map[string]change)
 	for _, ordinal := range ordinals {
@@ -49,9 +49,9 @@ func (b block) changes(after block, ordinals []int) []change {
 	return all
 }
 
-// lower returns the handle without the released addresses, and reports false if it has
-// not to be written. The count never goes below the addresses that stay: if the answer
-// to an earlier write was lost, it may be lowered already.
+// lower returns the handle without the released addresses, and reports false if it need not be
+// written. The count never goes below the addresses that stay: if the answer to an earlier write
+// was lost, it may have been lowered.
 func (c change) lower(h handle) (after handle, ok bool, err error) {
 	n, counted := h.counts[c.block]
 	if !counted || h.deleted || c.left > 0 && n <= c.left {
@@ -79,7 +79,7 @@ func (b *Backend) writeHandles(ctx context.Context, store datastore, changes []c
 	return cmp.Or(errs...)
 }
 
-// writeHandle writes one handle. It tries again while other writers change it.
+// writeHandle writes one handle. It retries conflicts and temporary failures.
 func (b *Backend) writeHandle(ctx context.Context, store datastore, c change) error {
 	for try := 0; ; try++ {
 		err := b.lowerHandle(ctx, store, c)
@@ -96,8 +96,8 @@ func (b *Backend) writeHandle(ctx context.Context, store datastore, c change) er
 	}
 }
 
-// lowerHandle lowers the count of a handle, in the version that is cached. It reads the handle
-// if none is cached, or if that one would not change: an ADD may have counted in it since.
+// lowerHandle lowers the count of a handle in its cached version. It reads the handle if none is
+// cached, or if that one would not change: an ADD may have raised it since.
 func (b *Backend) lowerHandle(ctx context.Context, store datastore, c change) error {
 	h, cached := b.known.find(c.id)
 	lowered, needed, err := c.lower(h)

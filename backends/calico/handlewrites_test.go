@@ -95,7 +95,7 @@ func TestHandlesThatReleaseLeavesAlone(t *testing.T) {
 	}
 }
 
-// A release does not undo the count of an ADD of the same owner meanwhile.
+// A release does not undo the count of a concurrent ADD of the same owner.
 func TestCountsOfOthersAreKept(t *testing.T) {
 	for name, tt := range map[string]struct {
 		request map[string]string // before which the ADD comes
@@ -132,7 +132,7 @@ func TestCountsOfOthersAreKept(t *testing.T) {
 }
 
 // An ADD gives the same sandbox another address before the block is written. The version of the
-// handle that the run recorded does not count that.
+// handle that the run recorded does not count it.
 func TestHandleOfASecondADDIsReadAgain(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {
 		s := newFixture(t, sh)

@@ -14,14 +14,14 @@ import (
 type ipPool struct {
 	name   string
 	cidr   netip.Prefix
-	closed string // why pods get no address of it; empty if they do
+	closed string // why pods get no address from it; empty if they do
 	broken error  // why it cannot be decoded; nil if it can
 }
 
 // workload is the use of an IPPool for pods.
 const workload = "Workload"
 
-// readIPPool decodes an IPPool. What closes it is as in libcalico-go's filterIPPool and
+// readIPPool decodes an IPPool. It is closed as in libcalico-go's filterIPPool and
 // filterPoolsByUse.
 func readIPPool(stored resource) ipPool {
 	var fields struct {

@@ -12,22 +12,23 @@ import (
 )
 
 // An ipReservation is an IPReservation: ranges from which Calico allocates no
-// address. An address in them that is allocated stays so until its pod frees it.
+// address. An address in them that is already allocated stays so until its pod
+// frees it.
 type ipReservation struct {
 	name   string
 	ranges []netip.Prefix
 
-	// broken is why it cannot be decoded; nil if it can. If its list of ranges cannot
-	// be decoded, it has all addresses. A text in the list that is no range stands for
-	// no address: Calico ignores such a text, too.
+	// broken is why it cannot be decoded; nil if it can. If its list of ranges cannot be decoded,
+	// it has all addresses. An item in the list that is not a range has none: Calico ignores it
+	// too.
 	broken error
 }
 
 // everyAddress are the ranges of an IPReservation whose list cannot be decoded.
 var everyAddress = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
 
-// ipReservations reads all of Calico's IPReservations. It returns none if this version
-// of Calico does not have the resource: Calico before 3.22 does not.
+// ipReservations reads all of Calico's IPReservations. It returns none if Calico does not have the
+// resource, as before 3.22.
 func ipReservations(ctx context.Context, store datastore) ([]ipReservation, error) {
 	stored, err := store.resources(ctx, "ipreservations")
 	if err != nil && !errors.Is(err, errUndefined) {
@@ -70,8 +71,8 @@ func readIPReservation(stored resource) ipReservation {
 	return r
 }
 
-// parseReserved parses a range, or a single address. As in Calico, an IPv4 range may
-// be written as one of IPv6.
+// parseReserved parses a range, or a single address. As in Calico, an IPv4 range may be written in
+// IPv6 form.
 func parseReserved(text string) (netip.Prefix, error) {
 	reserved, err := netip.ParsePrefix(text)
 	if !strings.Contains(text, "/") {

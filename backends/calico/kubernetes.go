@@ -19,8 +19,8 @@ import (
 )
 
 // NewKubernetes returns the backend over the Kubernetes datastore. The first use
-// finds the API group that holds the live data. NewKubernetes returns an error only
-// if the configuration is not valid.
+// finds the API group that holds the live data. NewKubernetes returns an error
+// only if the configuration is invalid.
 func NewKubernetes(config *rest.Config) (*Backend, error) {
 	client, err := kube.RawClient(config)
 	if err != nil {
@@ -48,8 +48,8 @@ var plurals = map[kind]string{blocks: "ipamblocks", handles: "ipamhandles"}
 // ready implements datastore.
 func (s kubernetes) ready(ctx context.Context) error { return checkReady(ctx, s.client, s.group) }
 
-// nodes implements datastore. In this datastore, Calico's nodes are named as
-// Kubernetes names them.
+// nodes implements datastore. In this datastore, Calico's nodes have their
+// Kubernetes names.
 func (kubernetes) nodes(context.Context) (map[string]string, error) { return map[string]string{}, nil }
 
 // resources implements datastore.
@@ -107,7 +107,7 @@ func (s kubernetes) uri(k kind, name ...string) string {
 	return strings.Join(append([]string{"/apis", s.group, plurals[k]}, name...), "/")
 }
 
-// list implements datastore. An object without metadata ends it.
+// list implements datastore. It fails if metadata cannot be decoded.
 func (s kubernetes) list(ctx context.Context, k kind, reduce func(object) any) ([]any, error) {
 	var failed error
 	all, err := kube.ListReduced(ctx, s.client, func(get *rest.Request) *rest.Request { return get.AbsPath(s.uri(k)) }, func(item json.RawMessage) any {
@@ -124,8 +124,8 @@ func (s kubernetes) list(ctx context.Context, k kind, reduce func(object) any) (
 	return slices.DeleteFunc(all, func(one any) bool { return one == nil }), nil
 }
 
-// get implements datastore. Like write, it forbids client-go to wait inside the
-// request.
+// get implements datastore. Like write, it keeps client-go from waiting inside
+// the request.
 func (s kubernetes) get(ctx context.Context, k kind, id string) (object, error) {
 	name := resourceName(k, id)
 	data, err := kube.Send(ctx, s.client.Get().AbsPath(s.uri(k, name)).MaxRetries(0))

@@ -25,12 +25,11 @@ type listing struct {
 	// release would look for its allocations there.
 	name func(k kind, id string) string
 
-	// partial is set for files: an object that they lack may exist.
+	// partial is set for files: an object missing from them may exist.
 	partial bool
 }
 
-// newListing returns a listing that takes first the handles of a datastore, and then the
-// blocks.
+// newListing returns an empty listing, which must take handles before blocks.
 func newListing() *listing {
 	return &listing{
 		readable: make(map[netip.Prefix]bool),
@@ -42,13 +41,13 @@ func newListing() *listing {
 type listedHandle struct {
 	id, token string
 	blocks    []netip.Prefix // in which it counts addresses
-	created   time.Time      // zero if the datastore does not say it
+	created   time.Time      // zero if the datastore does not record it
 	deleted   bool           // Calico has marked the handle and will delete it
 	used      bool           // it has an address in a block
 }
 
-// A listedBlock is what a listing keeps of a block. Its allocations lack what only the
-// whole listing tells.
+// A listedBlock is what a listing keeps of a block. Its allocations lack what only the whole
+// listing shows.
 type listedBlock struct {
 	ipam.Pool
 	name string // of the object
@@ -138,8 +137,8 @@ func (l *listing) pools(yield func(ipam.Pool, error) bool) {
 	}
 }
 
-// finish adds to the allocations of a block what the whole listing tells of them, and
-// returns the pool of the engine.
+// finish adds what the whole listing says about the allocations of a block, and returns the
+// engine's pool.
 func (l *listing) finish(b *listedBlock) ipam.Pool {
 	for i := range b.Allocations {
 		a := &b.Allocations[i]
@@ -175,10 +174,10 @@ func (l *listing) errors() []error {
 	return all
 }
 
-// unreadableReason returns why it is unknown which addresses a handle has. It
-// returns an empty string if it is known. A handle may count addresses in a block that
-// does not exist; only where something is missing, the block may be that. A handle that
-// is missing in files proves nothing.
+// unreadableReason returns why it is unknown which addresses a handle has. It returns an empty
+// string if it is known. A handle may count addresses in a block that does not exist; an absent
+// block counts only if something is unreadable, or in files. A handle that files lack proves
+// nothing.
 func (l *listing) unreadableReason(id string) string {
 	h := l.byID[id]
 	switch {
@@ -199,9 +198,9 @@ func (l *listing) unreadableReason(id string) string {
 	return ""
 }
 
-// emptyHandles returns the pool of the handles without an address. An interrupted
-// ADD or DEL leaves such a handle. An ADD that is under way has one, too: it writes the
-// handle, and so its version, before the block.
+// emptyHandles returns the pool of the handles without an address. An interrupted ADD or DEL leaves
+// such a handle. An ADD under way has one too: it writes the handle, and so changes its version,
+// before the block.
 func (l *listing) emptyHandles() ipam.Pool {
 	u := ipam.Pool{Name: emptyHandles}
 	for _, h := range l.handles {
@@ -218,8 +217,8 @@ func (l *listing) emptyHandles() ipam.Pool {
 	return u
 }
 
-// protection returns the IPReservation that protects an address, in words. It
-// returns an empty string if there is none.
+// protection names the IPReservation that protects an address. It returns an
+// empty string if there is none.
 func (l *listing) protection(ip netip.Addr) string {
 	for _, r := range l.reserved {
 		for _, reserved := range r.ranges {
@@ -231,7 +230,7 @@ func (l *listing) protection(ip netip.Addr) string {
 	return ""
 }
 
-// wholeProtection returns the IPReservation that protects the first address of a
+// wholeProtection names the IPReservation that protects the first address of a
 // block, if every address of the block is protected.
 func (l *listing) wholeProtection(b *listedBlock) string {
 	kept, known := reservedSpans(l.reserved)

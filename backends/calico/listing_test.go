@@ -13,7 +13,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// oneAddress returns a block of one address, which has the handle.
+// oneAddress returns a block of one address with the handle.
 func oneAddress(sh shape, cidr, handle string, more ...string) object {
 	return sh.stored(blocks, cidr, fmt.Sprintf(`{"cidr":%q,"allocations":[0],"unallocated":[],"attributes":[{"handle_id":%q,`+
 		`"secondary":{"namespace":"default","pod":"web-0","node":"node-1"}}]%s}`, cidr, handle, strings.Join(more, "")))
@@ -93,8 +93,8 @@ func TestEmptyHandlesTellTheirAge(t *testing.T) {
 	}
 }
 
-// unreadable reports of each address and empty handle of a listing whether it is
-// held as unreadable.
+// unreadable reports whether each address and empty handle of a listing is held
+// as unreadable.
 func unreadable(l *listing) map[string]bool {
 	held := make(map[string]bool)
 	for _, b := range l.blocks {
@@ -109,7 +109,7 @@ func unreadable(l *listing) map[string]bool {
 }
 
 // All addresses of a sandbox are kept or released together. So if one of them may
-// be in a block that cannot be read, the others are unreadable, too.
+// be in a block that cannot be read, the others are unreadable too.
 func TestUnreadableObjectsHoldTheirSandboxes(t *testing.T) {
 	const first, second, other = "10.0.0.1/32", "10.0.0.2/32", "fd00::/122"
 	inShapes(t, func(t *testing.T, sh shape) {

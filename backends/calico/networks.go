@@ -36,8 +36,8 @@ func (b *Backend) Survey(ctx context.Context, pools []ipam.Pool) ([]ipam.Network
 	return networksOf(pools, ipPools, reserved)
 }
 
-// networksOf returns the IPPools as networks. The error names those that cannot be
-// decoded. While there is one, it is unknown whether a block has no IPPool.
+// networksOf returns the IPPools as networks. The error names those that cannot
+// be decoded. If there is one, it is unknown whether a block has no IPPool.
 func networksOf(pools []ipam.Pool, ipPools []ipPool, reserved []ipReservation) ([]ipam.Network, error) {
 	var errs []error
 	ipPools = slices.DeleteFunc(slices.Clone(ipPools), func(p ipPool) bool {

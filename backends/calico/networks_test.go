@@ -35,8 +35,9 @@ func linesOf(networks []ipam.Network) []string {
 	return lines
 }
 
-// A network is an IPPool with its blocks. Its capacity has the addresses outside of
-// blocks, and lacks those of IPReservations. What no pod can get is closed.
+// A network is an IPPool with its blocks. Its capacity includes the addresses
+// outside blocks, without those of IPReservations. One that no pod can use is
+// closed.
 func TestIPPoolsAreNetworks(t *testing.T) {
 	pool := func(name, spec string) string {
 		return fmt.Sprintf(`{"metadata":{"name":%q},"spec":{%s}}`, name, spec)
@@ -86,7 +87,7 @@ func TestIPPoolsAreNetworks(t *testing.T) {
 			ipPools: []string{pool("p", `"cidr":"10.0.0.0/16"`), four}, blocks: []string{"10.0.0.0/26"},
 			want: []string{"p 65536 []", "four 256 [10.0.0.0/26]"},
 		},
-		// Its blocks may have it.
+		// The other block may be in it.
 		"an IPPool that cannot be decoded": {
 			ipPools: []string{four, pool("p", `"cidr":"10.x"`)}, blocks: []string{"10.0.0.0/26", "10.1.0.0/26"},
 			want: []string{"four 256 [10.0.0.0/26]"}, err: `IPPool p: cidr: netip.ParsePrefix("10.x"): no '/'`,
@@ -113,7 +114,7 @@ func TestIPPoolsAreNetworks(t *testing.T) {
 	}
 }
 
-// The survey fails, and the listing does not, if IPPools cannot be read (promise 9).
+// If IPPools cannot be read, the survey fails but not the listing (promise 9).
 func TestIPPoolsOfTheAPIServer(t *testing.T) {
 	const (
 		definition = definitions + "ippools.crd.projectcalico.org"
@@ -124,7 +125,7 @@ func TestIPPoolsOfTheAPIServer(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answers map[string]http.HandlerFunc
 		want    []string
-		err     string // a part of the error
+		err     string // part of the error
 	}{
 		"one":         {answers: with(all, definition, served("v1"), list, one), want: []string{"one 16 []"}},
 		"not defined": {answers: all, err: "list Calico's IPPools: ippools.crd.projectcalico.org is not defined"},

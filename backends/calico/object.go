@@ -19,8 +19,8 @@ const (
 	handles
 )
 
-// An object is a block or a handle as a datastore stores it, with the version on
-// which a write is conditional.
+// An object is a block or a handle as a datastore stores it, with the version
+// that a write is conditional on.
 type object struct {
 	kind     kind
 	name     string    // the name of the resource, or the whole key in etcd
@@ -29,7 +29,7 @@ type object struct {
 	revision string    // the resourceVersion, or etcd's mod revision; empty: to be created
 	raw      []byte    // the stored form; nil: to be deleted
 	root     string    // the path of Calico's fields in raw; empty: the top
-	created  time.Time // zero if the datastore does not say it
+	created  time.Time // zero if the datastore does not record it
 }
 
 // value returns the part of raw that holds Calico's fields.
@@ -48,8 +48,8 @@ func (o object) path(field string) string {
 	return o.root + "." + field
 }
 
-// unambiguous returns an error if a key stands twice in an object of the stored
-// form. Readers differ in which of the two they take, and an edit changes only one.
+// unambiguous returns an error if an object in the stored form has a key twice.
+// Readers differ in which of the two they take, and an edit changes only one.
 func (o object) unambiguous() error {
 	var whole any
 	twice, err := kjson.UnmarshalStrict(o.raw, &whole)

@@ -8,8 +8,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// An excerpt is the part of a datastore that files contain. Unlike in a listing, a
-// missing object may exist.
+// An excerpt is the part of a datastore that files contain. Unlike in a
+// datastore, a missing object may exist.
 type excerpt struct {
 	blocks, handles []object
 	nodes           map[string]string // the Kubernetes names of Calico's nodes
@@ -17,9 +17,9 @@ type excerpt struct {
 	ipPools         []ipPool
 }
 
-// Offline returns the backend over the blocks and handles of either datastore among
-// the documents, and the documents that are not Calico's IPAM. Without a block or a
-// handle, the backend is nil.
+// Offline returns the backend over the documents that are blocks and handles of
+// either datastore, and the documents that are not Calico's IPAM. Without a block
+// or a handle, the backend is nil.
 func Offline(documents []ipam.Document) (found ipam.Backend, rest []ipam.Document) {
 	e := excerpt{nodes: make(map[string]string)}
 	for _, d := range documents {
@@ -33,7 +33,7 @@ func Offline(documents []ipam.Document) (found ipam.Backend, rest []ipam.Documen
 	return found, rest
 }
 
-// take adds a document to the excerpt. It reports false if the document is not of
+// take adds a document to the excerpt. It reports false if the document is not
 // Calico's IPAM. It skips Calico's other keys in etcd, such as affinities.
 func (e *excerpt) take(d ipam.Document) bool {
 	if plural, name, ok := strings.Cut(strings.TrimPrefix(d.Key, resourcePrefix), "/"); ok && strings.HasPrefix(d.Key, resourcePrefix) {
@@ -63,7 +63,7 @@ func (e *excerpt) take(d ipam.Document) bool {
 	return true
 }
 
-// takeResource adds an object beside the blocks and handles. A node that cannot be read keeps
+// takeResource adds an object other than a block or handle. A node that cannot be read keeps
 // Calico's name.
 func (e *excerpt) takeResource(plural string, r resource) {
 	switch plural {
@@ -106,8 +106,8 @@ func looksLikeBlock(data []byte) bool {
 	return kube.Decode(data, &fields) == nil && fields.CIDR != nil && fields.Allocations != nil
 }
 
-// pools yields what the documents have. A handle in them may count addresses in a block that
-// is not there, and these may belong to the same sandbox: then its addresses are unreadable.
+// pools yields what the documents have. If a handle counts addresses in a block that they lack,
+// which may belong to the same sandbox, its addresses are unreadable.
 func (e excerpt) pools(yield func(ipam.Pool, error) bool) {
 	l := newListing()
 	l.partial, l.nodes, l.reserved = true, e.nodes, e.reserved

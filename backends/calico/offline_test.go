@@ -11,7 +11,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// A form is a way in which a file contains blocks and handles.
+// A form is how a file contains blocks and handles.
 type form struct {
 	name     string
 	document func(k kind, id, value string) ipam.Document
@@ -30,8 +30,7 @@ var forms = []form{
 	}},
 }
 
-// customResource returns one. That of a handle has the ID in its
-// spec.
+// customResource returns one. A handle's has the ID in its spec.
 func customResource(k kind, id, value string) ipam.Document {
 	name := map[kind]string{blocks: "IPAMBlock", handles: "IPAMHandle"}[k]
 	if k == handles {
@@ -41,7 +40,7 @@ func customResource(k kind, id, value string) ipam.Document {
 		`{"metadata": {"name": %q}, "spec": %s}`, resourceName(k, id), value)}
 }
 
-// listed returns the pools over documents: a line for each allocation or error.
+// listed returns a line for each allocation or error in the documents.
 func listed(t *testing.T, docs ...ipam.Document) []string {
 	t.Helper()
 	found, _ := Offline(docs)

@@ -11,13 +11,13 @@ import (
 const (
 	attrPod       = "pod"
 	attrNamespace = "namespace"
-	attrNode      = "node" // Calico's name of the node
+	attrNode      = "node" // Calico's name for the node
 	attrTimestamp = "timestamp"
-	attrType      = "type" // the kind of an owner that is no pod
+	attrType      = "type" // the kind of owner, if not a pod
 )
 
-// timestampLayout is the layout of Go's time.Time.String. Calico stores it since
-// 3.18, in UTC and by the clock of the node.
+// timestampLayout is the layout of Go's time.Time.String. Calico has stored it
+// since 3.18, in UTC and by the node's clock.
 const timestampLayout = "2006-01-02 15:04:05.999999999 -0700 MST"
 
 // An attribute is the owner of an allocation (AllocationAttribute in libcalico-go).
@@ -32,15 +32,15 @@ type attribute struct {
 	Released json.RawMessage `json:"releasedAt"`
 }
 
-// isSandboxID reports whether a text has the form of the IDs of pod sandboxes that
-// containerd, CRI-O and dockershim make: 64 hexadecimal digits in lower case.
+// isSandboxID reports whether a text has the form of the sandbox IDs that
+// containerd, CRI-O and dockershim make: 64 lower-case hexadecimal digits.
 func isSandboxID(text string) bool {
 	return len(text) == 64 && strings.Trim(text, "0123456789abcdef") == ""
 }
 
-// handle returns the ID of the handle; empty if there is none. An allocation that
-// was migrated from host-local may have a carriage return and the name of an
-// interface behind it, which Calico does not count to the ID either.
+// handle returns the ID of the handle; empty if there is none. An allocation
+// migrated from host-local may have a carriage return and an interface name after
+// it, which Calico does not count as part of the ID either.
 func (a attribute) handle() string {
 	if a.Handle == nil {
 		return ""
@@ -54,10 +54,9 @@ func (a attribute) pod() ipam.PodRef {
 	return ipam.PodRef{Namespace: a.Active[attrNamespace], Name: a.Active[attrPod]}
 }
 
-// sandboxOf returns the sandbox in a handle <network>.<sandbox>, of this pod's if it is known.
-// The network's name may contain dots. It returns an empty string for a handle
-// <namespace>.<pod>, which Calico v2 wrote, and for any other form: the pod would seem to have
-// replaced that sandbox.
+// sandboxOf returns the sandbox in a handle <network>.<sandbox> of the pod, if that is known. The
+// network's name may contain dots. It returns an empty string for a handle <namespace>.<pod>, which
+// Calico v2 wrote, and for any other form: the pod would seem to have replaced that sandbox.
 func sandboxOf(handle string, pod ipam.PodRef) string {
 	dot := strings.LastIndexByte(handle, '.')
 	if dot < 0 || !isSandboxID(handle[dot+1:]) || handle == pod.Namespace+"."+pod.Name {
@@ -66,7 +65,7 @@ func sandboxOf(handle string, pod ipam.PodRef) string {
 	return handle[dot+1:]
 }
 
-// foreign returns the owner of the address in words if that is no pod. Otherwise it
+// foreign describes the owner of the address if it is not a pod. Otherwise it
 // returns an empty string.
 func (a attribute) foreign() string {
 	switch {
@@ -91,8 +90,8 @@ func (a attribute) foreign() string {
 	return foreignHandle(a.handle())
 }
 
-// foreignHandle returns the owner in words if the ID is that of an owner that is no
-// pod. Otherwise it returns an empty string.
+// foreignHandle describes the owner if the ID shows that it is not a pod.
+// Otherwise it returns an empty string.
 func foreignHandle(handle string) string {
 	switch {
 	case strings.Contains(handle, "-tunnel-addr-"):

@@ -79,14 +79,14 @@ func TestGroupIsTheHandle(t *testing.T) {
 	}
 }
 
-// An owner that is no pod is reported in words.
+// An owner that is not a pod is described.
 func TestOwnersThatAreNoPods(t *testing.T) {
 	const base64 = "n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg="
 	hex := sandbox(10)
 	for _, tt := range []struct {
 		name      string
 		attribute string
-		want      string // a part of the words
+		want      string // part of the words
 	}{
 		{"ipip tunnel", `{"handle_id":"ipip-tunnel-addr-node-1","secondary":{"node":"node-1","type":"ipipTunnelAddress"}}`, "ipipTunnelAddress"},
 		{"vxlan tunnel without attributes", `{"handle_id":"vxlan-tunnel-addr-node-1"}`, "a tunnel"},

@@ -31,9 +31,9 @@ func Plugin() plugin.Plugin {
 	}
 }
 
-// open prepares the backend over the datastore of the settings. If they name none,
-// that is etcd where its endpoints are known, as to Calico's own programs, and the
-// Kubernetes API elsewhere.
+// open prepares the backend over the datastore of the settings. If they name
+// none, DATASTORE_TYPE may; otherwise it is etcd if ETCD_ENDPOINTS is set, and
+// the Kubernetes API if not.
 func open(env plugin.Env, s *Settings) (ipam.Backend, error) {
 	datastore := s.Datastore
 	if datastore == DatastoreAuto || datastore == "" {
@@ -61,8 +61,8 @@ func open(env plugin.Env, s *Settings) (ipam.Backend, error) {
 	return NewEtcd(config).withRoom(env.Concurrency), nil
 }
 
-// access is about both API groups that the data can be in. Where the datastore is
-// etcd, there is nothing in the API server to ask for.
+// access covers both API groups that the data can be in. If the settings name
+// etcd, nothing in the API server is needed.
 func access(settings any) plugin.Access {
 	if s, ok := settings.(*Settings); ok && s.Datastore == DatastoreEtcd {
 		return nil

@@ -212,7 +212,7 @@ func (p *ipamPlugin) Obscure(pool string) error {
 }
 
 // Snapshot implements backendtest.Store. The text of an allocation includes its
-// handle's counts. A handle without an allocation has a text of its own.
+// handle's counts. A handle without an allocation has its own text.
 func (p *ipamPlugin) Snapshot() (map[string]string, error) {
 	p.fakeStore.mu.Lock()
 	defer p.fakeStore.mu.Unlock()

@@ -47,7 +47,8 @@ func (b *Backend) Record(ctx context.Context, rs []ipam.Allocation) ([]json.RawM
 			failed = cmp.Or(failed, err)
 		}
 	}
-	// No block is kept: all of them have hundreds of megabytes in a large cluster.
+	// No block is kept: together they take hundreds of megabytes in a large
+	// cluster.
 	err = readAll(ctx, store, blocks, ids[blocks], func(o object) {
 		in, err := readBlock(o)
 		if err != nil || in.deleted {
@@ -92,8 +93,8 @@ func (b *Backend) recordAllocation(r ipam.Allocation, in block, stored object) (
 	return json.Marshal(rec)
 }
 
-// recordEmptyHandle returns the record of a listed handle without an address. It returns nil
-// like recordAllocation.
+// recordEmptyHandle returns the record of a listed handle without an address. It returns nil as
+// recordAllocation does.
 func recordEmptyHandle(r ipam.Allocation, stored object) (json.RawMessage, error) {
 	h, err := readHandle(stored)
 	if err != nil || h.id != r.Key || h.token() != r.Token || !utf8.Valid(stored.raw) {
@@ -102,13 +103,13 @@ func recordEmptyHandle(r ipam.Allocation, stored object) (json.RawMessage, error
 	return json.Marshal(handleRecord{stored.name, string(stored.raw)})
 }
 
-// mostReads is how many objects are read one by one. More of them are read by a list.
+// mostReads is how many objects at most are read one by one. More are read with a list.
 const mostReads = 200
 
-// readAll reads blocks by CIDR, or handles by ID: each of them, or by a list of all objects
-// of the kind. It calls do for one object after another, and not for one that does not exist.
-// It may do so again for an object that it reads again. If a single read fails, it lists
-// instead, because only the list repeats requests.
+// readAll reads blocks by CIDR, or handles by ID: one by one, or with a list of all objects of the
+// kind. It calls do for one object after another that exists, and may call it again for an object
+// that it reads again. If a single read fails, it lists instead, because only the list retries
+// requests.
 func readAll(ctx context.Context, store datastore, k kind, ids []string, do func(object)) error {
 	slices.Sort(ids)
 	ids = slices.Compact(ids)

@@ -13,7 +13,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// The stored bytes survive a journal that writes its JSON with other spaces.
+// The stored bytes survive a journal that spaces its JSON differently.
 func TestRecordKeepsTheStoredBytes(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {
 		s := newFixture(t, sh)
@@ -68,7 +68,7 @@ func TestChangedAllocationsHaveNoRecord(t *testing.T) {
 	}
 }
 
-// Many objects are read by a list, and so are a few if a single read fails.
+// Many objects are read with a list, and so are a few if a single read fails.
 func TestRecordReadsOneByOneOrLists(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {
 		s := newFixture(t, sh)
@@ -141,7 +141,7 @@ func TestEmptyHandleIsRestored(t *testing.T) {
 	})
 }
 
-// edits are changes of a record by hand, and a part of the error that each causes.
+// edits are manual changes to a record, and part of the error that each causes.
 var edits = []struct {
 	name string
 	edit func(r *ipam.Record, rec *record)
@@ -169,7 +169,8 @@ var edits = []struct {
 	}, "and its handle is"},
 }
 
-// Restore writes nothing of a record whose parts contradict each other (promise 6).
+// Restore writes nothing from a record whose parts contradict each other (promise
+// 6).
 func TestRecordsThatWereEditedAreRefused(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {
 		for _, tt := range edits {
@@ -196,8 +197,8 @@ func TestRecordsThatWereEditedAreRefused(t *testing.T) {
 	})
 }
 
-// Of any record, Restore writes no invalid block or handle, and
-// changes no other allocation.
+// Restore writes no invalid block or handle from any record, and changes no other
+// allocation.
 func FuzzRecord(f *testing.F) {
 	for _, sh := range shapes {
 		b := mustRead(f, sh.stored(blocks, "10.0.0.0/30", threeOfFour))

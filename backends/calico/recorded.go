@@ -13,8 +13,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// A record is an allocation as its block stored it. The stored parts are strings: a
-// journal may write JSON with other spaces.
+// A record is an allocation as its block stored it. The stored parts are strings:
+// a journal may space JSON differently.
 type record struct {
 	Attribute string        `json:"attribute"`
 	Sequence  *uint64       `json:"sequence,omitzero"`
@@ -28,9 +28,9 @@ type handleRecord struct {
 	Stored string `json:"stored"`
 }
 
-// A recordedAllocation is the decoded record of an allocation that is to be put
-// back. Its parts agree with each other: readRecord checks that, since a journal
-// may have been edited.
+// A recordedAllocation is the decoded record of an allocation to be put back. Its
+// parts agree with each other: readRecord checks that, since a journal may have
+// been edited.
 type recordedAllocation struct {
 	record
 	index     int // of the record in the call
@@ -39,8 +39,8 @@ type recordedAllocation struct {
 	handle    handle // as it was recorded; zero if there was none
 }
 
-// id returns the ID of its handle, whether the handle existed or not; empty for
-// none.
+// id returns the ID of its handle, whether or not the handle existed; empty if it
+// has none.
 func (a recordedAllocation) id() string { return a.attribute.handle() }
 
 // token returns the token that the allocation had.
@@ -84,7 +84,7 @@ func readRecord(store datastore, of block, r ipam.Record) (recordedAllocation, e
 	return a, err
 }
 
-// read decodes a recorded handle, as one to be created.
+// read decodes a recorded handle as one to be created.
 func (r handleRecord) read(store datastore) (handle, error) {
 	o, err := store.newObject(handles, r.Name, []byte(r.Stored))
 	if err != nil {
@@ -100,8 +100,8 @@ func (r handleRecord) read(store datastore) (handle, error) {
 	return h, nil
 }
 
-// onlyIn returns the handle with n addresses in the one block and none in any
-// other, in the form that is to be stored.
+// onlyIn returns the handle with n addresses in one block and none in any other,
+// in the form to be stored.
 func (h handle) onlyIn(cidr netip.Prefix, n int) (handle, error) {
 	only := h
 	only.counts = make(map[netip.Prefix]int)
@@ -118,7 +118,7 @@ func (h handle) onlyIn(cidr netip.Prefix, n int) (handle, error) {
 }
 
 // decodeStrictly decodes a record. It returns an error if a field is unknown or
-// stands in it twice.
+// appears twice.
 func decodeStrictly(data []byte, into any) error {
 	wrong, err := kjson.UnmarshalStrict(data, into)
 	if err := errors.Join(append(wrong, err)...); err != nil {

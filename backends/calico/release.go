@@ -10,13 +10,12 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// Release implements ipam.Backend. One write releases all addresses of a block.
-// Blocks are released at the same time.
-// It is conditional on the block as it was just read, and each allocation must be
-// as it was listed. The handles are written in the same transaction as far as the
-// datastore takes them, and the others right after the block. A handle is never
-// written before its block: the plugin could not free an address without a handle,
-// while a handle without addresses does no harm.
+// Release implements ipam.Backend. Blocks are released at the same time, all
+// addresses of one in one write. It is conditional on the block as it was just
+// read, and each allocation must be as listed. As many handles as the datastore
+// takes are written in the same transaction, the others right after the block. A
+// handle is never written before its block: the plugin could not free an address
+// without a handle, while a handle without addresses does no harm.
 func (b *Backend) Release(ctx context.Context, ws []ipam.Warrant) []error {
 	store, err := b.datastore(ctx)
 	if err != nil {
@@ -31,8 +30,8 @@ func (b *Backend) Release(ctx context.Context, ws []ipam.Warrant) []error {
 	})
 }
 
-// releaseOnce reads a block and releases the allocations that are as they were listed.
-// It reports false if another writer changed the block or a handle meanwhile.
+// releaseOnce reads a block and releases the allocations that are still as listed. It reports false
+// if another writer changed the block or a handle meanwhile.
 func (b *Backend) releaseOnce(ctx context.Context, store datastore, pool string, ws []ipam.Warrant) ([]error, bool) {
 	all := func(err error) ([]error, bool) { return slices.Repeat([]error{err}, len(ws)), true }
 	o, err := store.get(ctx, blocks, pool)

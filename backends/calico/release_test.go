@@ -123,7 +123,7 @@ func TestReleaseAnswers(t *testing.T) {
 		name   string
 		happen func(s *fixture) // after the warrant was made
 		want   string
-		again  string // the answer of a second release without faults
+		again  string // the answer to a second release without faults
 	}{
 		{"nothing", func(*fixture) {}, "gone", "gone"},
 		{"the plugin freed it", func(s *fixture) { _ = s.Free("a", ipam.Owner{Sandbox: sandbox(1)}) }, "gone", "gone"},
@@ -166,7 +166,7 @@ func TestReleaseAnswers(t *testing.T) {
 }
 
 // If the answer to the write of a block is lost, the next try finds that its addresses are free.
-// Where its handles are not in the same write, they are left to a later run.
+// Handles that were not in the same write are left to a later run.
 func TestReleaseWhoseAnswerIsLost(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {
 		s := newFixture(t, sh)

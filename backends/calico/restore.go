@@ -14,8 +14,8 @@ import (
 // Restore implements ipam.Backend. One write puts back all addresses of a block.
 // It is conditional on the block as it was just read, and the ordinals must be
 // free. The handles are written right before the block, as Calico's ADD does: an
-// interruption leaves a handle that counts too much, and never an address without
-// a handle. Restore never creates a block.
+// interruption leaves a handle that counts too much, never an address without a
+// handle. Restore never creates a block.
 func (b *Backend) Restore(ctx context.Context, pool string, rs []ipam.Record) []error {
 	return b.restore(ctx, pool, rs, func(store datastore) datastore { return store })
 }
@@ -30,7 +30,7 @@ type readOnly struct{ datastore }
 
 func (readOnly) write(_ context.Context, objects ...object) ([]object, error) { return objects, nil }
 
-// restore puts the records back into what the function makes of the datastore.
+// restore puts the records back into the datastore that of returns.
 func (b *Backend) restore(ctx context.Context, pool string, rs []ipam.Record, of func(datastore) datastore) []error {
 	store, err := b.datastore(ctx)
 	if err == nil {
@@ -110,8 +110,7 @@ func blockToRestore(ctx context.Context, store datastore, pool string) (block, e
 	return b, err
 }
 
-// choose returns the records that can be put back into the block, and the answers to the
-// others.
+// choose returns the records that can be put back into the block, and the answers for the others.
 func choose(store datastore, into block, rs []ipam.Record) (errs []error, free []recordedAllocation) {
 	errs = make([]error, len(rs))
 	chosen := make(map[int]bool)

@@ -14,8 +14,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// Restore notices the writes of others between its reading and its write of a block. It
-// would give an address to two pods otherwise.
+// Restore notices other writes between its read and its write of a block. Otherwise, it would give
+// an address to two pods.
 func TestRestoreWhileOthersWrite(t *testing.T) {
 	for name, tt := range map[string]struct {
 		happen func(s *fixture, r ipam.Record)
@@ -65,7 +65,7 @@ func TestRestoreWhileOthersWrite(t *testing.T) {
 	}
 }
 
-// A crash may leave a handle that counts an address which the block does not have.
+// A crash may leave a handle that counts an address that the block does not have.
 // It never leaves an address without a handle. The next Restore completes both
 // (promise 8).
 func TestRestoreIsInterrupted(t *testing.T) {
@@ -150,7 +150,7 @@ func TestRestoreWithFailingRequests(t *testing.T) {
 	}
 }
 
-// In etcd a transaction has room for 127 handles beside the block. More of them are
+// In etcd, a transaction has room for 127 handles besides the block. More are
 // written after it.
 func TestReleaseAndRestoreOfManyHandles(t *testing.T) {
 	for _, n := range []int{127, 128} {

@@ -65,7 +65,7 @@ func (s *fixture) restore(records ...ipam.Record) string {
 	return restoreOutcomes(s.backend.Restore(s.t.Context(), firstBlock, records))
 }
 
-// restoreOutcomes returns the answers of Restore, in a word each.
+// restoreOutcomes returns the answers of Restore, one word each.
 func restoreOutcomes(errs []error) string {
 	var all []string
 	for _, err := range errs {

@@ -9,12 +9,11 @@ import (
 
 // Settings are backends.calico of a policy.
 //
-// They do not say how etcd is reached: see EtcdConfig. A policy is kept in a ConfigMap.
-// If it named an endpoint or a file, an account that may only write the ConfigMap could
-// have the content of a file of the pod sent to a server of its own.
+// They do not say how etcd is reached: see EtcdConfig. A policy is kept in a ConfigMap. If it named
+// an endpoint or a file, an account that may only write the ConfigMap could have the pod's files
+// sent to its own server.
 type Settings struct {
-	// Datastore is empty where the policy does not have it, which means
-	// DatastoreAuto.
+	// Datastore is empty if the policy omits it, which means DatastoreAuto.
 	Datastore Datastore `json:"datastore,omitzero"`
 }
 

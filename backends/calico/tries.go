@@ -43,8 +43,8 @@ func each(n int, do func(i int)) {
 	_ = g.Wait() // do returns no error
 }
 
-// pause waits before another try: 20 ms times the number of the try. It returns the
-// context's error if that ends first.
+// pause waits before another try: 20 ms times the number of the try. It returns
+// the context's error if the context ends first.
 func pause(ctx context.Context, try int) error {
 	select {
 	case <-ctx.Done():
