@@ -10,7 +10,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
 
-// A batch is a few orphans that one backend is to release.
+// A batch is a few orphans for one backend to release.
 type batch struct {
 	*fixture
 	backend   ipam.Backend
@@ -19,8 +19,7 @@ type batch struct {
 	confirmer *reaper.Confirmer
 }
 
-// judge lists and judges the entries. It fails the check if one of them is not an
-// orphan.
+// judge lists and judges the entries. It fails the check if one is not an orphan.
 func (s *fixture) judge(entries ...entry) batch {
 	s.Helper()
 	d := batch{fixture: s, backend: s.store.Backend(), entries: entries}
@@ -40,8 +39,8 @@ func (s *fixture) judge(entries ...entry) batch {
 	return d
 }
 
-// adoptable lists the allocations of a backend as if each could be adopted, so that their
-// warrants expire soon.
+// adoptable lists a backend's allocations as if each could be adopted, so that their warrants
+// expire soon.
 type adoptable struct{ ipam.Backend }
 
 // List implements ipam.Backend.

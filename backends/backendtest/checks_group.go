@@ -45,8 +45,7 @@ func group(s *fixture) {
 	s.wantContent(before, both...)
 }
 
-// Promise 7, 8. A later run removes the empty handle that a failed second write
-// left.
+// Promise 7, 8. A later run removes the empty handle that a failed second write left behind.
 func unfinished(s *fixture) {
 	fumbler, ok := s.store.(Fumbler)
 	if !ok {
@@ -91,7 +90,7 @@ func (s *fixture) emptyHandles() []ipam.Allocation {
 	return all
 }
 
-// runs executes runs at these times from now, with one ledger.
+// runs executes runs after these durations from now, with one ledger.
 func (s *fixture) runs(after ...time.Duration) {
 	s.Helper()
 	var ledgers fakeLedgers

@@ -28,8 +28,8 @@ func (s *fixture) wantListed(e entry) {
 	}
 }
 
-// Promise 1, 4. If the store shows the adoption, the answer is ErrChanged. If it
-// does not, the backend must look at the owner again.
+// Promise 1, 4. If the store shows the adoption, the answer is ErrChanged. Otherwise, the backend
+// must look at the owner again.
 func returnedBefore(s *fixture) {
 	leaked := s.leak("a", "back", "gone")
 	d := s.judge(leaked...)
@@ -96,8 +96,8 @@ func unknownMeanwhile(s *fixture) {
 	s.wantContent(before, leaked[0])
 }
 
-// skipOnNode skips a check of releases in several writes, between which an owner may come
-// back: on a node, the owner is a sandbox, whose ID no other one gets.
+// skipOnNode skips a check of releases with several writes, between which an owner may come back:
+// on a node, the owner is a sandbox, whose ID is never reused.
 func (s *fixture) skipOnNode() {
 	s.Helper()
 	if _, ok := s.store.(NodeStore); ok {

@@ -12,14 +12,14 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// A fixture is a store and a cluster beside it, for one check.
+// A fixture is a store and its cluster, for one check.
 type fixture struct {
 	*testing.T
 	store Store
 	pods  *Pods
 	made  atomic.Int64 // the number of owners so far
 
-	adoptable bool // judge every allocation as one that a later sandbox may adopt
+	adoptable bool // judge every allocation as if a later sandbox might adopt it
 }
 
 // An entry is an address that the plugin allocated.
@@ -65,7 +65,7 @@ func (s *fixture) free(e entry) {
 	}
 }
 
-// leak allocates an address for each of some pods that do not exist.
+// leak allocates an address for each of the pods, which do not exist.
 func (s *fixture) leak(pool string, pods ...string) []entry {
 	s.Helper()
 	var leaked []entry
@@ -75,7 +75,7 @@ func (s *fixture) leak(pool string, pods ...string) []entry {
 	return leaked
 }
 
-// live allocates an address for each of some pods that exist.
+// live creates the pods, and allocates an address for each.
 func (s *fixture) live(pool string, pods ...string) []entry {
 	s.Helper()
 	var live []entry
@@ -87,16 +87,14 @@ func (s *fixture) live(pool string, pods ...string) []entry {
 	return live
 }
 
-// giveAway frees an entry, and lets the plugin allocate until another pod has its
-// place.
+// giveAway frees an entry, and lets the plugin allocate until another pod gets its place.
 func (s *fixture) giveAway(e entry) entry {
 	s.Helper()
 	s.free(e)
 	return s.reallocate(e)
 }
 
-// reallocate lets the plugin allocate until another pod has the place of a freed
-// entry.
+// reallocate lets the plugin allocate until another pod gets the place of a freed entry.
 func (s *fixture) reallocate(e entry) entry {
 	s.Helper()
 	for n := range 300 {

@@ -52,16 +52,15 @@ type Memory struct {
 type memoryEntry struct {
 	pool, key string
 	ip        netip.Addr
-	owner     ipam.Owner // the owner as it is stored
+	owner     ipam.Owner // the owner as stored
 	sandbox   string     // the sandbox that has the address, stored or not
 	version   int        // the version of the last write
-	created   time.Time  // zero if the store does not say it
+	created   time.Time  // zero if the store does not say
 	group     string     // the handle's sandbox, in a store with handles
 	tombstone bool
 }
 
-// ErrLost is an error for a hook of OnRequest: the request takes effect, and its
-// answer gets lost.
+// ErrLost is an error for a hook of OnRequest: the request takes effect, but its answer is lost.
 var ErrLost = ipam.ErrLost
 
 // NewMemory returns an empty store in which a sandbox adopts its pod's entry. The
@@ -93,12 +92,11 @@ func (m *Memory) SetClock(now func() time.Time) {
 	m.now = now
 }
 
-// OnRequest sets a hook that runs at the beginning of each request of the backend.
-// The request is "list", "record", "release pool" or "restore pool". A store with
-// tombstones also has "bury pool", which writes one, and "remove pool"; its Mend is
-// "restore pool", too. A store with handles also has "settle sandbox", which
-// removes a handle. The hook may change the store. If it returns an error, the
-// request fails with it.
+// OnRequest sets a hook that runs at the beginning of each request of the backend. The request is
+// "list", "record", "release pool" or "restore pool". A store with tombstones also has "bury pool",
+// which writes one, and "remove pool"; its Mend is also "restore pool". A store with handles also
+// has "settle sandbox", which removes a handle. The hook may change the store. If it returns an
+// error, the request fails with it.
 func (m *Memory) OnRequest(hook func(request string) error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -210,7 +208,7 @@ func (m *Memory) within(e *memoryEntry, pool string) bool {
 	return e.pool == pool || m.twoStep && strings.HasPrefix(e.pool, pool+"/")
 }
 
-// wrote gives an entry a version that no entry has had.
+// wrote gives an entry a new version, unique in the store.
 func (m *Memory) wrote(e *memoryEntry) {
 	m.version++
 	e.version = m.version
@@ -271,8 +269,8 @@ func (m *Memory) listed() []ipam.Pool {
 	return all
 }
 
-// request performs one request of a backend: it calls the hook, and then do under
-// the lock. If the hook fails, the error wraps ipam.ErrAgain.
+// request performs one request of a backend: it calls the hook, and then calls do under the lock.
+// If the hook fails, the error wraps ipam.ErrAgain.
 func (m *Memory) request(ctx context.Context, name string, do func() error) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%w: %w", ipam.ErrAgain, err)

@@ -44,8 +44,8 @@ func (b memory) Release(ctx context.Context, ws []ipam.Warrant) []error {
 	return poolByPool(ctx, ws, func(pool string, ws []ipam.Warrant) []error { return b.releasePool(ctx, pool, ws) })
 }
 
-// poolByPool releases one pool after the other, in the order of the warrants, so that the
-// requests of a test are always the same.
+// poolByPool releases one pool at a time, in the order of the warrants, so that a test's requests
+// are always the same.
 func poolByPool(ctx context.Context, ws []ipam.Warrant, release func(pool string, ws []ipam.Warrant) []error) []error {
 	return ipam.EachPool(ctx, ws, semaphore.NewWeighted(1), func(string) int64 { return 1 }, release)
 }
@@ -99,7 +99,7 @@ type withTombstones struct{ memory }
 func (b withTombstones) Release(ctx context.Context, ws []ipam.Warrant) []error {
 	errs, marked, rs := make([]error, len(ws)), make([]string, len(ws)), make([]ipam.Allocation, len(ws))
 	var left []ipam.Warrant
-	var where []int // the places of those that are left
+	var where []int // the places of those left
 	for i, w := range ws {
 		if rs[i], errs[i] = w.Allocation(); errs[i] != nil {
 			continue

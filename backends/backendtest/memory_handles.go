@@ -14,7 +14,7 @@ import (
 // emptyHandles is the name of the pool that lists the empty handles.
 const emptyHandles = "handles"
 
-// errFumbled is the error of the write that Fumble makes fail.
+// errFumbled is the error of the write that fails after Fumble.
 var errFumbled = errors.New("the second write failed")
 
 // Begin performs the first half of an ADD in a store with handles: it writes the
@@ -25,8 +25,8 @@ func (m *Memory) Begin(sandbox string) {
 	m.begin(sandbox)
 }
 
-// begin is Begin under the lock. The second half of an ADD does not look whether
-// the handle still exists.
+// begin is Begin under the lock. The second half of an ADD does not check that the handle still
+// exists.
 func (m *Memory) begin(sandbox string) {
 	if m.started[sandbox] {
 		return
@@ -122,7 +122,7 @@ func (b withHandles) finish(ctx context.Context, sandbox string) error {
 	return nil
 }
 
-// clear removes the empty handles that are as they were listed.
+// clear removes the unchanged empty handles.
 func (b withHandles) clear(ctx context.Context, ws []ipam.Warrant) []error {
 	errs := make([]error, len(ws))
 	for i, w := range ws {

@@ -6,14 +6,13 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 )
 
-// A Node is a census.Runtime over Pods: a cluster that is seen from one node, with the
-// sandboxes of that node.
+// A Node is a census.Runtime over Pods: a cluster seen from one node, with that node's sandboxes.
 type Node struct{ *allPods }
 
-// An allPods is Pods under a name that is no method of it.
+// An allPods is Pods, embedded under a name that none of its methods has.
 type allPods = Pods
 
-// OnNode returns the node with the sandboxes of these pods.
+// OnNode returns a node with the sandboxes of these pods.
 func OnNode(p *Pods) Node { return Node{p} }
 
 // Sandboxes implements census.Runtime.
@@ -29,8 +28,8 @@ func (p *Pods) AddSandboxes(sandboxes ...census.Sandbox) {
 }
 
 // A NodeStore is a Store on a node. The container runtime decides about its allocations
-// (ipam.Allocation.ByRuntime). Its Reserve makes an allocation that is older than what the
-// engine takes for the beginning of a sandbox.
+// (ipam.Allocation.ByRuntime). Its Reserve makes allocations too old for the engine to take for
+// those of a starting sandbox.
 type NodeStore interface {
 	Store
 

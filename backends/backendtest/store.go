@@ -15,23 +15,22 @@ type Store interface {
 	// names the pools. They are made at first use, with room for 32 addresses each.
 	// A pool of the suite is one pool of the backend, or one for each address.
 	//
-	// Reserve returns the entry as the backend should list it: pool, key, address,
-	// and the parts of the owner that the store keeps. The suite does not compare
-	// Token, Created, Group and SandboxOwned.
+	// Reserve returns the entry as the backend should list it: pool, key, address, and the parts of
+	// the owner that the store keeps. The suite ignores Backend, Network, Token, Created, Group,
+	// SandboxOwned and NeverAdopted.
 	Reserve(pool string, owner ipam.Owner) (ipam.Allocation, error)
 
 	// Free frees the address as the plugin's DEL does for this pod, sandbox and
 	// interface. An entry that another sandbox has adopted stays.
 	Free(pool string, owner ipam.Owner) error
 
-	// Snapshot returns the content of the store: entries by Place, and any other
-	// content by names of the harness. It omits everything that the release of
-	// another entry, or an undone release, may change, such as the version of an
-	// object. Everything else is as it is stored.
+	// Snapshot returns the content of the store: entries by Place, and any other content by the
+	// harness's own names. It omits everything that the release of another entry, or an undone
+	// release, may change, such as the version of an object. Everything else is as stored.
 	Snapshot() (map[string]string, error)
 }
 
-// A Spoiler is a Store that can hold entries which its backend cannot read.
+// A Spoiler is a Store that can hold entries that its backend cannot read.
 type Spoiler interface {
 	Store
 
@@ -39,13 +38,12 @@ type Spoiler interface {
 	Spoil(pool string) (ipam.Allocation, error)
 }
 
-// An Obscurer is a Store that can hold an object beside its pools which protects
-// addresses, and which its backend cannot decode.
+// An Obscurer is a Store that can hold an object outside its pools that protects addresses but that
+// its backend cannot decode.
 type Obscurer interface {
 	Store
 
-	// Obscure adds such an object. It may name any address of the pool, and none of
-	// another.
+	// Obscure adds such an object. It may name any address of the pool, but none of another.
 	Obscure(pool string) error
 }
 

@@ -28,7 +28,7 @@ func newFieldPath(name string, text FieldPath) (fieldPath, error) {
 	return p, nil
 }
 
-// String returns the name and the text of the path, as the policy has them.
+// String returns the name and the text of the path, as in the policy.
 func (p fieldPath) String() string { return p.name + " " + string(p.text) }
 
 // mistake returns an error about a value of the field.

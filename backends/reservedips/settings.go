@@ -9,26 +9,24 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Settings are backends.reservedIPs of a policy.
+// Settings is backends.reservedIPs of a policy.
 type Settings struct {
-	// Resources are those whose objects reserve addresses. None is named twice,
-	// not even in two versions, which would be the same objects.
+	// Resources are those whose objects reserve addresses. None is named twice, not even in two
+	// versions, which would have the same objects.
 	Resources []Resource `json:"resources,omitzero"`
 }
 
-// A Resource says what to read of a resource that reserves addresses: of one
-// address, of several, or of a pod. At least one of Address and Pod is set. A
-// path that is empty leads to nothing; after validation each other one can be
-// parsed.
+// A Resource says what to read of a resource that reserves addresses: of one address, of several,
+// or of a pod. At least one of Address and Pod is set. An empty path leads to nothing; after
+// validation, every other path can be parsed.
 type Resource struct {
 	Resource ResourceName `json:"resource"`
 
 	// Address leads to an IP address, or to several.
 	Address FieldPath `json:"address,omitzero"`
 
-	// Pod leads to the name of a pod, or to namespace/name. Namespace, which is
-	// empty where Pod is, leads to its namespace; if that is empty and the name
-	// has none, it is the object's.
+	// Pod leads to the name of a pod, or to namespace/name. Namespace, which is empty if Pod is,
+	// leads to its namespace; if neither has one, it is the object's.
 	Pod       FieldPath `json:"pod,omitzero"`
 	Namespace FieldPath `json:"namespace,omitzero"`
 
@@ -36,12 +34,12 @@ type Resource struct {
 	// such as 24h, or a number of seconds. An object without one keeps its addresses for good.
 	TTL FieldPath `json:"ttl"`
 
-	// DeletedAt leads to when the pod was deleted, in RFC 3339. Where it is empty,
-	// or leads to nothing, the first run that saw the pod gone counts.
+	// DeletedAt leads to when the pod was deleted, in RFC 3339. If it is empty, or leads to
+	// nothing, the first run that saw the pod gone counts.
 	DeletedAt FieldPath `json:"deletedAt,omitzero"`
 
-	// DeleteExpired has the object deleted after its addresses were released. It is
-	// false if the objects are not the operator's own: see ResourceName.ownedByOthers.
+	// DeleteExpired means that an object is deleted after its addresses are released. It is false
+	// if the objects are not the operator's own: see ResourceName.ownedByOthers.
 	DeleteExpired bool `json:"deleteExpired,omitzero"`
 }
 
@@ -119,13 +117,13 @@ func (r *Resource) validate(at *field.Path) field.ErrorList {
 	return errs
 }
 
-// ownedByOthers reports whether the objects belong to Kubernetes, or to a store that
-// ip-reaper reads: deleting one of them would delete a pool, a handle or a network, and no
-// reservation. Only the group of a custom resource has a dot. The admission policies in
-// deploy/kustomize/components/admission go by the same groups.
+// ownedByOthers reports whether the objects belong to Kubernetes, or to a store that ip-reaper
+// reads: deleting one would delete a pool, a handle or a network, not a reservation. Only the group
+// of a custom resource has a dot. The admission policies in deploy/kustomize/components/admission
+// use the same groups.
 func (r *ResourceName) ownedByOthers() bool {
 	if r.Group == "" {
-		return false // that is another mistake
+		return false // a different mistake
 	}
 	return !strings.Contains(r.Group, ".") || slices.ContainsFunc(groupsOfOthers, func(group string) bool {
 		return r.Group == group || strings.HasSuffix(r.Group, "."+group)
@@ -135,8 +133,8 @@ func (r *ResourceName) ownedByOthers() bool {
 // groupsOfOthers are API groups, each with all groups below it.
 var groupsOfOthers = []string{"k8s.io", "cni.cncf.io", "projectcalico.org", "kubevirt.io"}
 
-// validate has the rules of the API server for the names in the definition of a
-// resource. A version need not look like v1: there are some like v1api20240101.
+// validate applies the API server's rules for the names in the definition of a resource. A version
+// need not look like v1: some look like v1api20240101.
 func (r *ResourceName) validate(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, part := range []struct {

@@ -93,8 +93,7 @@ func TestVersionsNeedNotLookLikeKubernetesOnes(t *testing.T) {
 	}
 }
 
-// TestAResourceIsNamedOnce shows that two versions are one resource: each has
-// all its objects.
+// Two versions are one resource: each has all its objects.
 func TestAResourceIsNamedOnce(t *testing.T) {
 	list := func(resources ...string) []byte {
 		data := header + "backends:\n  reservedIPs:\n    resources:\n"

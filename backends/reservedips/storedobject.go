@@ -54,12 +54,12 @@ func (h head) key() string {
 	return h.Metadata.Namespace + "/" + h.Metadata.Name
 }
 
-// A storedObject is a whole object that can be compared and written again.
+// A storedObject is a whole object that can be compared and recreated.
 type storedObject struct {
 	head
 	fields  map[string]any // the whole object
 	content map[string]any // the fields without type, metadata and status
-	status  any            // nil if there is none, or an empty one
+	status  any            // nil if there is none, or if it is empty
 }
 
 // readStored decodes an object.
