@@ -17,7 +17,7 @@ import (
 // A Set is a set of custom resource definitions.
 type Set string
 
-// The sets that a cluster can have beside those of Whereabouts.
+// The sets that a cluster can have besides those of Whereabouts.
 const (
 	Attachments Set = "network-attachments"
 	Calico      Set = "calico" // with room for the fields of later versions
@@ -32,14 +32,13 @@ type Options struct {
 	// Policies installs the shipped ValidatingAdmissionPolicies.
 	Policies bool
 
-	// WatchCache has the API server answer lists from its cache, as it does by
-	// default. Each such list waits for up to a tenth of a second.
+	// WatchCache makes the API server answer lists from its cache, as it does by default. Each such
+	// list waits up to a tenth of a second.
 	WatchCache bool
 }
 
-// Main runs the tests of a package with one cluster and one plain etcd for all
-// of them, which the first test that asks for them starts. Call it from
-// TestMain; it exits.
+// Main runs the tests of a package with one cluster and one plain etcd for all of them, started by
+// the first test that asks for them. Call it from TestMain; it exits.
 func Main(m *testing.M, o Options) {
 	dir, err := os.MkdirTemp("", "ip-reaper-crds-")
 	if err != nil {
@@ -54,8 +53,7 @@ func Main(m *testing.M, o Options) {
 	os.Exit(code)
 }
 
-// cluster returns the options of the cluster. The folder is for definitions
-// that are made for it.
+// cluster returns the options of the cluster. The folder is for generated definitions.
 func (o Options) cluster(ctx context.Context, dir string) (cluster.Options, error) {
 	flags := map[string]string{}
 	if !o.WatchCache {

@@ -2,7 +2,7 @@ package kit
 
 import "testing"
 
-// SampleBy returns all rows of a matrix, or the first of each kind with -short.
+// SampleBy returns all rows of a matrix, or with -short the first of each kind.
 func SampleBy[T any, K comparable](all []T, kind func(T) K) []T {
 	if !testing.Short() {
 		return all

@@ -1,6 +1,6 @@
-// Package admission installs the shipped ValidatingAdmissionPolicies, and speaks to the
-// API server as an account that they restrain. Such an account here has all rights, so
-// that the policies alone say no.
+// Package admission installs the shipped ValidatingAdmissionPolicies, and talks to the API server
+// as an account that they restrain. Here such an account has all rights, so that only the policies
+// say no.
 package admission
 
 import (
@@ -20,8 +20,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
-// The shipped accounts: that of a CronJob, that of the Jobs of an outage, and that of a
-// restore.
+// The shipped accounts: for a CronJob, for the Jobs of an outage, and for a restore.
 const (
 	Home    = "ip-reaper" // their namespace
 	Reaper  = "ip-reaper"
@@ -29,11 +28,10 @@ const (
 	Restore = "ip-reaper-restore"
 )
 
-// settleTimeout is how long the API server may take to go by a new policy.
+// settleTimeout is how long the API server may take to apply a new policy.
 const settleTimeout = 30 * time.Second
 
-// Install creates the shipped policies in a cluster, and waits until the API server goes
-// by them.
+// Install creates the shipped policies in a cluster, and waits until the API server applies them.
 func Install(ctx context.Context, c *cluster.Cluster) error {
 	objects, err := Shipped()
 	if err != nil {
@@ -55,8 +53,7 @@ func Install(ctx context.Context, c *cluster.Cluster) error {
 	return wait(ctx, c)
 }
 
-// wait waits until the policy that was created last denies. The API server has seen the
-// others before.
+// wait waits until the last created policy denies. The API server has seen the others before.
 func wait(ctx context.Context, c *cluster.Cluster) error {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()

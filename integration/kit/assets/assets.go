@@ -15,9 +15,9 @@ import (
 
 const module = "github.com/ip-reaper/ip-reaper/integration"
 
-// Root returns the folder of the integration module. It looks upwards, first
-// from the working directory and then from where the running program lies, so
-// that tests find it in any package, and the demo from the repository's root.
+// Root returns the folder of the integration module. It looks upwards, first from the working
+// directory and then from the running program's folder, so that tests find it in any package, and
+// the demo finds it from the repository's root.
 func Root() (string, error) {
 	var starts []string
 	if wd, err := os.Getwd(); err == nil {
@@ -50,9 +50,9 @@ func isRoot(dir string) bool {
 	return strings.TrimSpace(string(first)) == "module "+module
 }
 
-// Path returns the absolute path of a program in integration/bin, or of the API
-// server or kubectl that Kubernetes and Kubectl choose. The error says which make
-// target builds the program if it is not there.
+// Path returns the absolute path of a program in integration/bin, or of the API server or kubectl
+// that KubernetesVariable and KubectlVariable choose. If the program does not exist, the error says
+// which make target builds it.
 func Path(name string) (string, error) {
 	root, err := Root()
 	if err != nil {
@@ -76,8 +76,7 @@ func Path(name string) (string, error) {
 	return path, nil
 }
 
-// ModuleDir returns the folder that holds the source of a module this one
-// requires, at the version required.
+// ModuleDir returns the source folder of a module that this one requires, at the required version.
 func ModuleDir(ctx context.Context, path string) (string, error) {
 	root, err := Root()
 	if err != nil {
@@ -86,8 +85,8 @@ func ModuleDir(ctx context.Context, path string) (string, error) {
 	return moduleDir(ctx, root, path)
 }
 
-// ToolModuleDir is ModuleDir for a module that the tools module of that name
-// requires: what its program was built from.
+// ToolModuleDir is ModuleDir for a module that the named tools module requires: what its program
+// was built from.
 func ToolModuleDir(ctx context.Context, tools, path string) (string, error) {
 	root, err := Root()
 	if err != nil {
@@ -96,8 +95,8 @@ func ToolModuleDir(ctx context.Context, tools, path string) (string, error) {
 	return moduleDir(ctx, filepath.Join(root, "tools", tools), path)
 }
 
-// moduleDir asks go for the module, which downloads it if it is not there: the
-// programs may be older than the module cache.
+// moduleDir asks go for the module, which downloads it if necessary: the programs may be older than
+// the module cache.
 func moduleDir(ctx context.Context, in, path string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", path)
 	cmd.Dir = in

@@ -7,8 +7,8 @@ import (
 	"regexp"
 )
 
-// The environment variables by which make versions chooses another Kubernetes than the
-// pinned one, as 1.37: the programs are in integration/bin/kubernetes-1.37.
+// With these environment variables, make versions chooses a Kubernetes other than the pinned one,
+// such as 1.37: its programs are in integration/bin/kubernetes-1.37.
 const (
 	KubernetesVariable = "IP_REAPER_KUBERNETES" // API server and kubectl
 	KubectlVariable    = "IP_REAPER_KUBECTL"    // kubectl, if it is another version
@@ -16,8 +16,8 @@ const (
 
 var minor = regexp.MustCompile(`^1\.[0-9]+$`)
 
-// Kubernetes returns the minor version of the API server that the environment chooses,
-// and nothing for the pinned one.
+// Kubernetes returns the minor version of the API server that the environment chooses; empty for
+// the pinned one.
 func Kubernetes() (string, error) { return chosen(KubernetesVariable) }
 
 // folder returns where the program is in integration/bin.

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// Manifests decodes the objects of a file of deploy/kustomize, in their order.
+// Manifests decodes the objects of a file of deploy/kustomize, in order.
 func Manifests(file string) ([]runtime.Object, error) {
 	root, err := Root()
 	if err != nil {

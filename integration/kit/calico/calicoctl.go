@@ -16,7 +16,7 @@ import (
 // commandTimeout ends a calicoctl that hangs.
 const commandTimeout = 2 * time.Minute
 
-// Command returns calicoctl, and all arguments that it needs.
+// Command returns calicoctl and all arguments that it needs.
 func (d *Datastore) Command(args ...string) (program string, all []string) {
 	return d.calicoctl, append(args, "--config="+d.configFile, "--allow-version-mismatch")
 }
@@ -40,7 +40,7 @@ func (d *Datastore) Calicoctl(ctx context.Context, stdin string, args ...string)
 	return out.String(), nil
 }
 
-// Apply has calicoctl create or change a resource.
+// Apply makes calicoctl create or change a resource.
 func (d *Datastore) Apply(ctx context.Context, kind string, metadata map[string]string, spec map[string]any) error {
 	text, err := json.Marshal(map[string]any{
 		"apiVersion": "projectcalico.org/v3", "kind": kind, "metadata": metadata, "spec": spec,
@@ -52,21 +52,21 @@ func (d *Datastore) Apply(ctx context.Context, kind string, metadata map[string]
 	return err
 }
 
-// ApplyPool applies a pool that any pod may have addresses of, on any node.
+// ApplyPool applies a pool for any pod on any node.
 func (d *Datastore) ApplyPool(ctx context.Context, name string, cidr netip.Prefix, blockSize int) error {
 	return d.Apply(ctx, "IPPool", map[string]string{"name": name}, map[string]any{
 		"cidr": cidr, "blockSize": blockSize, "ipipMode": "Never", "vxlanMode": "Never", "nodeSelector": "all()",
 	})
 }
 
-// DeletePool deletes the pool. Its blocks stay where they have addresses.
+// DeletePool deletes the pool. Its blocks stay if they have addresses.
 func (d *Datastore) DeletePool(ctx context.Context, name string) error {
 	_, err := d.Calicoctl(ctx, "", "delete", "ippool", name)
 	return err
 }
 
-// CreateNode creates a node, ready, of the same name for Kubernetes and for
-// Calico. The plugin gives no address on a node that is not there.
+// CreateNode creates a ready node with the same name in Kubernetes and in Calico. The plugin gives
+// no address on a node that does not exist.
 func (d *Datastore) CreateNode(ctx context.Context, name string) error {
 	if err := d.Cluster.CreateNode(ctx, name, true); err != nil || d.Etcd == nil {
 		return err
@@ -74,8 +74,8 @@ func (d *Datastore) CreateNode(ctx context.Context, name string) error {
 	return d.ApplyNode(ctx, name, name)
 }
 
-// ApplyNode applies a node of Calico's in etcd, which is the Kubernetes node of
-// that name; without one it is no node of Kubernetes'.
+// ApplyNode applies a Calico node in etcd. It stands for the named Kubernetes node, or for none if
+// that name is empty.
 func (d *Datastore) ApplyNode(ctx context.Context, name, kubernetesNode string) error {
 	spec := map[string]any{}
 	if kubernetesNode != "" {
@@ -84,8 +84,8 @@ func (d *Datastore) ApplyNode(ctx context.Context, name, kubernetesNode string) 
 	return d.Apply(ctx, "Node", map[string]string{"name": name}, spec)
 }
 
-// applyEndpoint applies the workload endpoint by which Calico knows in etcd who
-// has the addresses. In Kubernetes it knows that by the pod.
+// applyEndpoint applies the workload endpoint that tells Calico in etcd who has the addresses. In
+// Kubernetes, the pod tells it.
 func (d *Datastore) applyEndpoint(ctx context.Context, s Sandbox, ips ...netip.Addr) error {
 	var networks []string
 	for _, ip := range ips {
@@ -100,8 +100,8 @@ func (d *Datastore) applyEndpoint(ctx context.Context, s Sandbox, ips ...netip.A
 	})
 }
 
-// CreatePod creates the pod of a sandbox as PodOptions make it, in a namespace
-// that is created if it is not there, and in etcd its endpoint.
+// CreatePod creates the pod of a sandbox with its PodOptions, its namespace if necessary, and in
+// etcd its endpoint.
 func (d *Datastore) CreatePod(ctx context.Context, s Sandbox, ips []netip.Addr, more ...cluster.PodOption) error {
 	if err := d.Cluster.CreateNamespace(ctx, s.Namespace); err != nil {
 		return err
@@ -113,9 +113,9 @@ func (d *Datastore) CreatePod(ctx context.Context, s Sandbox, ips []netip.Addr, 
 	return d.applyEndpoint(ctx, s, ips...)
 }
 
-// Lock has calicoctl lock the datastore: kube-controllers release nothing then,
-// and the half of Calico's CNI plugin that makes interfaces fails. The half
-// that is run here, which gives the addresses, does not ask.
+// Lock makes calicoctl lock the datastore: then kube-controllers release nothing, and the half of
+// Calico's CNI plugin that makes interfaces fails. The half that runs here, which gives addresses,
+// does not check the lock.
 func (d *Datastore) Lock(ctx context.Context) error {
 	_, err := d.Calicoctl(ctx, "", "datastore", "migrate", "lock")
 	return err

@@ -23,8 +23,8 @@ type issuer struct {
 	key         *ecdsa.PrivateKey
 }
 
-// writeCertificates writes a CA's certificate, and certificate and key of the
-// server and of a client, into etcd's folder.
+// writeCertificates writes a CA certificate, and the certificates and keys of the server and of a
+// client, into etcd's folder.
 func (e *Etcd) writeCertificates() error {
 	var ca issuer
 	for _, name := range []string{"ca", "server", "client"} {
@@ -54,8 +54,8 @@ func (e *Etcd) writeCertificates() error {
 	return nil
 }
 
-// issue makes a key, has the issuer sign for it, or the key itself if there is
-// none yet, and writes both.
+// issue makes a key, has its certificate signed by the issuer, or by the key itself if there is no
+// issuer yet, and writes both.
 func (e *Etcd) issue(name string, template *x509.Certificate, by issuer) (issuer, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -85,8 +85,8 @@ func writePEM(path, kind string, der []byte) error {
 	return os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600)
 }
 
-// loadTLS returns what a client that has the files connects with. It may have no
-// certificate of its own.
+// loadTLS returns the configuration of a client that has the files. It may have no certificate of
+// its own.
 func loadTLS(caFile, certFile, keyFile string) (*tls.Config, error) {
 	ca, err := os.ReadFile(caFile)
 	if err != nil {

@@ -12,21 +12,21 @@ import (
 	"slices"
 )
 
-// A CheckReport is what calicoctl finds to be wrong with addresses. It knows
-// no grace: an address is leaked that no pod and no node has at this moment.
+// A CheckReport is what calicoctl finds wrong with addresses. It knows no grace period: an address
+// is leaked if no pod and no node has it at this moment.
 type CheckReport struct {
 	Allocations map[netip.Addr][]Allocation // all of them; more than one if blocks overlap
 
-	Leaked         []netip.Addr // given out, and no pod has it
-	NotAllocated   []netip.Addr // a pod has it out of a pool, and it is not given out
-	NoHandle       []netip.Addr // given out under no handle
-	LeakedHandles  []string     // handles without an address, as they are named
-	MissingHandles []string     // what addresses have for a handle, and is none
+	Leaked         []netip.Addr // allocated, but no pod has it
+	NotAllocated   []netip.Addr // a pod has it from a pool, but it is not allocated
+	NoHandle       []netip.Addr // allocated without a handle
+	LeakedHandles  []string     // names of handles without an address
+	MissingHandles []string     // handles of addresses that do not exist
 
 	Text string // what calicoctl printed
 }
 
-// An Allocation is what calicoctl knows of an address that is given out.
+// An Allocation is what calicoctl knows about an allocated address.
 type Allocation struct {
 	Handle string `json:"handle"`
 	InUse  bool   `json:"inUse"`
@@ -38,7 +38,7 @@ var (
 	missingHandle = regexp.MustCompile(`(?m)^ +(\S+) is in use in a block but doesn't exist\.$`)
 )
 
-// Check has calicoctl compare what is given out with who is there.
+// Check makes calicoctl compare allocations with pods and nodes.
 func (d *Datastore) Check(ctx context.Context) (*CheckReport, error) {
 	r, file := &CheckReport{}, d.newFile("report.json")
 	var err error

@@ -14,23 +14,21 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/guard"
 )
 
-// How long a program that serves may take to start before that fails, and to
-// end before it is killed.
+// How long a server may take to start before that fails, and to end before it is killed.
 const (
 	startTimeout = time.Minute
 	stopTimeout  = 10 * time.Second
 )
 
-// Controllers is a running kube-controllers of which only the node controller
-// works, the one that collects leaked addresses.
+// Controllers is a running kube-controllers with only the node controller, which collects leaked
+// addresses.
 type Controllers struct {
 	guard   *guard.Guard
 	process *guard.Process
 }
 
-// StartControllers starts kube-controllers, which look for leaks twice in each
-// grace period and whenever a block, a pod or a node changes. The caller must Stop
-// them.
+// StartControllers starts kube-controllers, which looks for leaks twice in each grace period and
+// whenever a block, a pod or a node changes. The caller must Stop them.
 func (d *Datastore) StartControllers(ctx context.Context, grace time.Duration) (_ *Controllers, err error) {
 	c := &Controllers{}
 	dir, err := os.MkdirTemp("", "ip-reaper-calico-")
@@ -53,8 +51,8 @@ func (d *Datastore) StartControllers(ctx context.Context, grace time.Duration) (
 	return c, nil
 }
 
-// ControllersCommand configures kube-controllers, and returns the program, its arguments and
-// what its environment must have. It writes its status into the file.
+// ControllersCommand configures kube-controllers and returns the program, its arguments and the
+// environment variables it needs. It writes its status into the file.
 func (d *Datastore) ControllersCommand(ctx context.Context, grace time.Duration, status string) (program string, args, env []string, err error) {
 	if program, err = assets.Path("kube-controllers"); err != nil {
 		return "", nil, nil, err
@@ -68,7 +66,7 @@ func (d *Datastore) ControllersCommand(ctx context.Context, grace time.Duration,
 	return program, []string{"-status-file=" + status}, slices.Concat(d.env, []string{"ENABLED_CONTROLLERS=node"}), err
 }
 
-// waitReady waits until kube-controllers have seen every block.
+// waitReady waits until kube-controllers has seen every block.
 func (c *Controllers) waitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -80,15 +78,15 @@ func (c *Controllers) waitReady(ctx context.Context) error {
 	})
 }
 
-// Log returns what kube-controllers have logged so far.
+// Log returns what kube-controllers has logged so far.
 func (c *Controllers) Log() string { return c.process.Log() }
 
-// Stop ends kube-controllers. It is an error that they had ended before.
+// Stop ends kube-controllers. It is an error if it had ended before.
 func (c *Controllers) Stop() error {
 	return errors.Join(c.process.Stop(stopTimeout), c.guard.Release())
 }
 
-// poll tries until there is no error, the process ends or the context does.
+// poll tries until there is no error, or the process or the context ends.
 func poll(ctx context.Context, p *guard.Process, try func() error) error {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()

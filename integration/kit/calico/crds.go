@@ -11,8 +11,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
 )
 
-// CRDs returns the folder of the custom resource definitions that the version
-// of Calico ships whose programs run here, all of crd.projectcalico.org/v1.
+// CRDs returns the folder of the custom resource definitions shipped with the version of Calico
+// that runs here, all of crd.projectcalico.org/v1.
 func CRDs(ctx context.Context) (string, error) {
 	dir, err := assets.ToolModuleDir(ctx, "calico", "github.com/projectcalico/calico")
 	if err != nil {
@@ -21,9 +21,9 @@ func CRDs(ctx context.Context) (string, error) {
 	return filepath.Join(dir, "libcalico-go", "config", "crd"), nil
 }
 
-// LooseCRDs writes the definitions to dir such that an API server with them
-// keeps fields that this version of Calico does not know, in blocks and handles
-// and everything else, where it would drop them.
+// LooseCRDs writes the definitions to dir, changed so that an API server keeps fields that this
+// version of Calico does not know, in blocks, handles and everything else, instead of dropping
+// them.
 func LooseCRDs(ctx context.Context, dir string) error {
 	from, err := CRDs(ctx)
 	if err != nil {

@@ -1,10 +1,9 @@
-// Package calico runs Calico's own programs on a real datastore: its IPAM
-// plugin as a container runtime would, calicoctl as an operator would, and
-// kube-controllers, which collects garbage. It also reads and writes what they
-// store without them, to build what they would not.
+// Package calico runs Calico's own programs on a real datastore: its IPAM plugin as a container
+// runtime would, calicoctl as an operator would, and kube-controllers, which collects garbage. It
+// also reads and writes what they store directly, to build what they would not.
 //
-// The programs are of Calico v3.28. Nothing of Calico's Go code is used here:
-// the programs are the judges of ip-reaper's.
+// The programs are from Calico v3.28. None of Calico's Go code is used here: the programs are the
+// judges of ip-reaper's.
 package calico
 
 import (
@@ -21,15 +20,14 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
-// What ClusterInformation says of the cluster.
+// What ClusterInformation says about the cluster.
 const (
 	ClusterGUID   = "5f1c2b8e0d9a4c7f8b3e6a1d2c4f5e60"
 	CalicoVersion = "v3.28.4"
 )
 
-// A Datastore is where Calico keeps its data: in the cluster that has the
-// nodes and the pods, or in an etcd of its own. Its methods may be called
-// concurrently.
+// A Datastore is where Calico keeps its data: in the cluster of the nodes and the pods, or in its
+// own etcd. Its methods may be called concurrently.
 type Datastore struct {
 	Cluster *cluster.Cluster
 	Etcd    *Etcd // nil if the data is in the cluster
@@ -37,7 +35,7 @@ type Datastore struct {
 	store
 	spec       map[string]string // of calicoctl's configuration, without the kubeconfig
 	dir        string
-	lock       string // file by which the plugins of one node wait for each other
+	lock       string // prefix of the file with which the plugins of one node wait for each other
 	env        []string
 	ipam       string // the plugin
 	calicoctl  string
@@ -45,15 +43,15 @@ type Datastore struct {
 	files      atomic.Uint32
 }
 
-// OnKubernetes returns the datastore in the cluster, which must have been
-// started with the CRDs, and writes what every cluster of Calico's has.
+// OnKubernetes returns the datastore in the cluster, which must have been started with the CRDs,
+// and writes what every Calico cluster has.
 func OnKubernetes(ctx context.Context, c *cluster.Cluster) (*Datastore, error) {
 	d := &Datastore{Cluster: c, store: kubernetesStore{c}}
 	return d, d.open(ctx, "kubernetes", map[string]string{}, nil)
 }
 
-// OnEtcd returns the datastore in the etcd, for the nodes and pods of the
-// cluster, and writes what every cluster of Calico's has.
+// OnEtcd returns the datastore in the etcd, for the nodes and pods of the cluster, and writes what
+// every Calico cluster has.
 func OnEtcd(ctx context.Context, c *cluster.Cluster, e *Etcd) (*Datastore, error) {
 	d := &Datastore{Cluster: c, Etcd: e, store: etcdStore{e.Client}}
 	spec := map[string]string{
@@ -84,8 +82,8 @@ func (d *Datastore) open(ctx context.Context, kind string, spec map[string]strin
 	return d.prepare(ctx)
 }
 
-// Through returns the same datastore, with programs that speak to the API server
-// by another kubeconfig, such as one that leads through a proxy.
+// Through returns the same datastore, with programs that use another kubeconfig, such as one that
+// leads through a proxy.
 func (d *Datastore) Through(kubeconfig string) (*Datastore, error) {
 	through := &Datastore{
 		Cluster: d.Cluster, Etcd: d.Etcd, store: d.store,
@@ -100,12 +98,11 @@ func (d *Datastore) configure(kubeconfig string) error {
 	if d.dir, err = os.MkdirTemp(d.Cluster.Dir, "calico-"); err != nil {
 		return err
 	}
-	// Calico's programs mind the variables that are set but empty no more
-	// than those that are not set. Of a variable that is set twice, the last
-	// one counts.
+	// Calico's programs treat an empty variable like an unset one. If a variable is set twice, the
+	// last one counts.
 	d.env = append(slices.Clone(d.env), "KUBECONFIG="+kubeconfig)
-	// calicoctl gets a file: without one it would read that of the machine it
-	// runs on, and act on the cluster that is named there.
+	// calicoctl gets a file: without one it would read that of the machine it runs on, and act on
+	// the cluster named there.
 	spec := maps.Clone(d.spec)
 	if d.Etcd == nil {
 		spec["kubeconfig"] = kubeconfig
@@ -133,7 +130,7 @@ func (d *Datastore) prepare(ctx context.Context) error {
 	return d.putClusterInformation(ctx, content)
 }
 
-// newFile returns a path in the datastore's folder that was not given out yet.
+// newFile returns a path in the datastore's folder that was not returned before.
 func (d *Datastore) newFile(name string) string {
 	return filepath.Join(d.dir, fmt.Sprintf("%d-%s", d.files.Add(1), name))
 }

@@ -18,25 +18,25 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/port"
 )
 
-// EtcdOptions say how an etcd is got at. The zero value is one in the clear.
+// EtcdOptions say how to reach an etcd. The zero value means in the clear.
 type EtcdOptions struct {
-	TLS       bool // with a certificate of the server's and of the client's
-	ServerTLS bool // with a certificate of the server's alone
+	TLS       bool // with a certificate for the server and for the client
+	ServerTLS bool // with a certificate for the server alone
 	Password  bool // with a user and its password
 }
 
-// An Etcd is a running etcd of one member, on the loopback interface, that has
-// nothing to do with the API server's.
+// An Etcd is a running etcd with one member, on the loopback interface, separate from the API
+// server's.
 type Etcd struct {
 	// Dir is the folder of everything that etcd writes.
 	Dir      string
 	Endpoint string // a URL
 
-	// What a client needs besides, each empty if it does not.
+	// What else a client needs; empty if not needed.
 	CAFile, CertFile, KeyFile string
-	User, Password            string // of one who may read and write /calico/ alone
+	User, Password            string // of a user who may read and write only /calico/
 
-	// Client may do everything. It is closed by Stop.
+	// Client may do everything. Stop closes it.
 	Client *clientv3.Client
 
 	address string
@@ -93,7 +93,7 @@ func (e *Etcd) args(o EtcdOptions) ([]string, error) {
 		"--listen-peer-urls=http://127.0.0.1:0",
 		// One member waits for no other.
 		"--heartbeat-interval=10", "--election-timeout=50",
-		// The passwords are no secret.
+		// The passwords are not secret.
 		"--bcrypt-cost=4",
 	}
 	if o.TLS || o.ServerTLS {
@@ -111,8 +111,7 @@ func (e *Etcd) args(o EtcdOptions) ([]string, error) {
 	return append(args, "--listen-client-urls="+e.Endpoint, "--advertise-client-urls="+e.Endpoint), nil
 }
 
-// connect waits until etcd listens, makes Client the user's and waits until it
-// is answered.
+// connect waits until etcd listens, makes Client act as the user and waits until etcd answers it.
 func (e *Etcd) connect(ctx context.Context, user, password string) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -149,8 +148,7 @@ func (e *Etcd) tlsConfig() (*tls.Config, error) {
 	return loadTLS(e.CAFile, e.CertFile, e.KeyFile)
 }
 
-// enableUsers makes two users, root and one for Calico, and has etcd turn away
-// everybody else.
+// enableUsers makes two users, root and one for Calico, and makes etcd reject all others.
 func (e *Etcd) enableUsers(ctx context.Context) error {
 	const root, role = "root", "calico"
 	rootPassword := NewContainerID()

@@ -9,7 +9,7 @@ import (
 	"strconv"
 )
 
-// A block is what of a block the invariants are about, in either store.
+// A block has the fields of a block that the invariants cover, in either store.
 type block struct {
 	CIDR        netip.Prefix      `json:"cidr"`
 	Allocations []*json.Number    `json:"allocations"`
@@ -17,12 +17,11 @@ type block struct {
 	Attributes  []json.RawMessage `json:"attributes"`
 }
 
-// Invariants returns the first thing that is wrong with the content of a block, or nil.
-// It shares no code with what it judges.
+// Invariants returns the first thing wrong with the content of a block, or nil. It shares no code
+// with what it judges.
 //
-// A block has as many allocations as addresses. Each is free or names an
-// attribute, and each attribute is named. What is free is in unallocated once,
-// and nothing else is there.
+// A block has as many allocations as addresses. Each is free or names an attribute, and each
+// attribute is named. Each free one is in unallocated once, and nothing else is.
 func Invariants(content string) error {
 	decoder := json.NewDecoder(bytes.NewBufferString(content))
 	decoder.UseNumber()

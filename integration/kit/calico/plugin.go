@@ -11,9 +11,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
 )
 
-// Add has Calico's plugin give the sandbox its addresses, IPv4 first. It takes
-// about a tenth of a second. An answer of the plugin that is not a success is a
-// *plugin.Error.
+// Add makes Calico's plugin give the sandbox its addresses, IPv4 first. It takes about a tenth of a
+// second. If the plugin reports a failure, the error is a *plugin.Error.
 func (d *Datastore) Add(ctx context.Context, s Sandbox) ([]netip.Addr, error) {
 	call, err := d.call(s)
 	if err != nil {
@@ -22,8 +21,8 @@ func (d *Datastore) Add(ctx context.Context, s Sandbox) ([]netip.Addr, error) {
 	return call.Add(ctx)
 }
 
-// Del has Calico's plugin take back what has the sandbox's handle. That there
-// is nothing is a success.
+// Del makes Calico's plugin take back what has the sandbox's handle. It succeeds if there is
+// nothing.
 func (d *Datastore) Del(ctx context.Context, s Sandbox) error {
 	call, err := d.call(s)
 	if err != nil {
@@ -32,16 +31,15 @@ func (d *Datastore) Del(ctx context.Context, s Sandbox) error {
 	return call.Del(ctx)
 }
 
-// An Answer is what became of the ADD for a sandbox.
+// An Answer is the result of the ADD for a sandbox.
 type Answer struct {
 	Sandbox Sandbox
 	IPs     []netip.Addr
 	Err     error
 }
 
-// AddAll is Add for all the sandboxes, with at most so many plugins running at
-// a time, and answers for each in the same order. The plugins of one datastore
-// wait for each other at the lock that they have on a node.
+// AddAll is Add for all the sandboxes, with at most that many plugins running at a time. The
+// answers are in the same order. The plugins of one datastore wait for each other's lock on a node.
 func (d *Datastore) AddAll(ctx context.Context, atOnce int, sandboxes []Sandbox) []Answer {
 	answers := make([]Answer, len(sandboxes))
 	_ = parallel.Each(atOnce, sandboxes, func(i int, s Sandbox) error {
@@ -53,8 +51,8 @@ func (d *Datastore) AddAll(ctx context.Context, atOnce int, sandboxes []Sandbox)
 }
 
 func (d *Datastore) call(s Sandbox) (plugin.Call, error) {
-	// Which datastore it is, and how to get there, is in the environment: the
-	// plugin knows no password but from there.
+	// The environment says which datastore it is and how to reach it: the plugin takes a password
+	// only from there.
 	config, err := json.Marshal(map[string]any{
 		"cniVersion":     "0.3.1",
 		"name":           s.network(),

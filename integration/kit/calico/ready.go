@@ -13,15 +13,14 @@ var (
 	Pool6 = netip.MustParsePrefix("fd30::/112")
 )
 
-// recorded is what calicoctl once stored for Ready, by kind of datastore and
-// name. To store that again takes a hundredth of the time.
+// recorded is what calicoctl once stored for Ready, by kind of datastore and node, and then by
+// name. Storing that again takes a hundredth of the time.
 var recorded struct {
 	mu      sync.Mutex
 	objects map[string]map[string]string
 }
 
-// Ready makes an empty datastore one that gives addresses: it creates a node,
-// and the pools four and six.
+// Ready makes an empty datastore give addresses: it creates a node and the pools four and six.
 func (d *Datastore) Ready(ctx context.Context, node string) error {
 	recorded.mu.Lock()
 	defer recorded.mu.Unlock()
@@ -49,7 +48,7 @@ func (d *Datastore) Ready(ctx context.Context, node string) error {
 	return err
 }
 
-// configuration returns the content of what calicoctl stores for nodes and pools.
+// configuration returns the contents that calicoctl stores for nodes and pools.
 func (d *Datastore) configuration(ctx context.Context) (map[string]string, error) {
 	if d.Etcd != nil {
 		return d.Dump(ctx)
@@ -62,7 +61,7 @@ func (d *Datastore) configuration(ctx context.Context) (map[string]string, error
 	return objects, err
 }
 
-// readyAgain is Ready by what was recorded.
+// readyAgain is Ready with what was recorded.
 func (d *Datastore) readyAgain(ctx context.Context, node string, objects map[string]string) error {
 	if err := d.Cluster.CreateNode(ctx, node, true); err != nil {
 		return err

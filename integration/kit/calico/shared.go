@@ -17,9 +17,8 @@ var shared struct {
 	err  error
 }
 
-// Run runs the tests of a package with one cluster and one plain etcd for all of them,
-// which are started when a test asks for them. The options of the cluster are asked for
-// then. It returns the code to exit with.
+// Run runs the tests of a package with one cluster and one plain etcd for all of them. They start
+// when a test asks for them; only then is options called. Run returns the code to exit with.
 func Run(m *testing.M, options func(context.Context) (cluster.Options, error)) int {
 	code := cluster.Run(m, options)
 	if shared.etcd != nil {
@@ -38,8 +37,8 @@ func EachT(t *testing.T, test func(*testing.T, *Datastore)) {
 	t.Run("etcd", func(t *testing.T) { test(t, EtcdT(t)) })
 }
 
-// KubernetesT returns the datastore in the test binary's cluster, which is
-// reset now. It fails the test if there is none.
+// KubernetesT resets the test binary's cluster and returns the datastore in it. It fails the test
+// if there is none.
 func KubernetesT(t testing.TB) *Datastore {
 	t.Helper()
 	c := cluster.StartT(t)
@@ -51,8 +50,8 @@ func KubernetesT(t testing.TB) *Datastore {
 	return d
 }
 
-// EtcdT returns the datastore in the test binary's etcd for the pods of its
-// cluster, which are both reset. It fails the test if there is none.
+// EtcdT resets the test binary's etcd and cluster, and returns the datastore in etcd for the pods
+// of the cluster. It fails the test if there is none.
 func EtcdT(t testing.TB) *Datastore {
 	t.Helper()
 	shared.mu.Lock()
@@ -71,8 +70,7 @@ func EtcdT(t testing.TB) *Datastore {
 	return OnEtcdT(t, etcd)
 }
 
-// OnEtcdT returns the datastore in an etcd for the pods of the test binary's
-// cluster, which is reset now.
+// OnEtcdT resets the test binary's cluster and returns the datastore in an etcd for its pods.
 func OnEtcdT(t testing.TB, e *Etcd) *Datastore {
 	t.Helper()
 	c := cluster.StartT(t)
@@ -84,7 +82,7 @@ func OnEtcdT(t testing.TB, e *Etcd) *Datastore {
 	return d
 }
 
-// StartEtcdT returns an etcd that ends with the test.
+// StartEtcdT starts an etcd that ends with the test.
 func StartEtcdT(t testing.TB, o EtcdOptions) *Etcd {
 	t.Helper()
 	e, err := StartEtcd(t.Context(), o)

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// ErrNotFound says that there is no object of that name.
+// ErrNotFound says that there is no object with that name.
 var ErrNotFound = errors.New("not found")
 
 // A Kind is a kind of object that Calico's IPAM keeps.
@@ -27,41 +27,40 @@ const (
 
 // An Object is one object as it is stored.
 type Object struct {
-	Name     string // the store's: what BlockName, HandleName and AffinityName return
-	Revision string // another one after each write
+	Name     string // in the store: what BlockName, HandleName and AffinityName return
+	Revision string // a different one after each write
 	Content  string // JSON: the spec of the custom resource, or the value in etcd
-	Raw      string // all of it: with the metadata, where there are any
+	Raw      string // all of it, with any metadata
 }
 
-// A store is either of the stores, without Calico's programs between. Names
-// are the store's own; a name that is not there is ErrNotFound.
+// A store gives direct access to either store, without Calico's programs. Names are the store's
+// own; an unknown name is ErrNotFound.
 type store interface {
-	// BlockName, HandleName and AffinityName return where the programs keep
-	// the object. The names of affinities are right up to 252 characters.
+	// BlockName, HandleName and AffinityName return where the programs keep the object. The names
+	// of affinities are correct up to 252 characters.
 	BlockName(cidr netip.Prefix) string
 	HandleName(id string) string
 	AffinityName(node string, cidr netip.Prefix) string
 
-	// Get reads an object, and List all of a kind, by name.
+	// Get reads an object, and List reads all of a kind, by name.
 	Get(ctx context.Context, kind Kind, name string) (Object, error)
 	List(ctx context.Context, kind Kind) (map[string]Object, error)
 
-	// Put makes the JSON the content of an object that may exist, and keeps
-	// its metadata. Delete deletes one.
+	// Put creates an object with this JSON as its content, or replaces only the content of an
+	// existing one. Delete deletes one.
 	Put(ctx context.Context, kind Kind, name, content string) error
 	Delete(ctx context.Context, kind Kind, name string) error
 
-	// Dump returns everything that Calico stores, and Versions the revision
-	// of each, by name. If two calls of Versions return the same, nothing was
-	// written between them.
+	// Dump returns everything that Calico stores, and Versions the revision of each object, by
+	// name. If two calls of Versions return the same, nothing was written between them.
 	Dump(ctx context.Context) (map[string]string, error)
 	Versions(ctx context.Context) (map[string]string, error)
 
 	putClusterInformation(ctx context.Context, spec string) error
 }
 
-// Edit reads an object, has edit change its decoded content, and writes it.
-// Numbers are json.Number: none loses a digit.
+// Edit reads an object, lets edit change its decoded content, and writes it. Numbers are
+// json.Number, so none loses a digit.
 func (d *Datastore) Edit(ctx context.Context, kind Kind, name string, edit func(map[string]any)) error {
 	o, err := d.Get(ctx, kind, name)
 	if err != nil {
@@ -99,7 +98,7 @@ func decode(content string) (map[string]any, error) {
 	return object, decoder.Decode(&object)
 }
 
-// cidrName is how the names of custom resources spell a CIDR.
+// cidrName spells a CIDR as in the names of custom resources.
 func cidrName(cidr netip.Prefix) string {
 	return strings.NewReplacer(".", "-", ":", "-", "/", "-").Replace(cidr.String())
 }

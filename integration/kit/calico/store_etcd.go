@@ -10,8 +10,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Where Calico keeps what in etcd. An affinity is one of a node or a virtual
-// one, of which this version of Calico has none.
+// Where Calico keeps what in etcd. An affinity is a node's or virtual; this version of Calico has
+// no virtual ones.
 const (
 	etcdRoot        = "/calico/"
 	etcdBlocks      = "/calico/ipam/v2/assignment/"

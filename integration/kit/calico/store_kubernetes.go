@@ -21,7 +21,7 @@ const (
 	version = "v1"
 )
 
-// kindNames are the names that objects of a resource have for their kind.
+// kindNames has the kind of each resource's objects.
 var kindNames = map[Kind]string{
 	Block:                 "IPAMBlock",
 	Handle:                "IPAMHandle",
@@ -30,8 +30,8 @@ var kindNames = map[Kind]string{
 	"clusterinformations": "ClusterInformation",
 }
 
-// kubernetesStore reads and writes the bytes that the API server sends: a
-// decoded object would have its numbers and the order of its fields from us.
+// kubernetesStore reads and writes the bytes that the API server sends: decoding an object would
+// change its numbers and the order of its fields.
 type kubernetesStore struct{ cluster *cluster.Cluster }
 
 // BlockName implements store.
@@ -63,7 +63,7 @@ func (s kubernetesStore) Get(ctx context.Context, kind Kind, name string) (Objec
 	return object(raw)
 }
 
-// object is the object that the API server has sent.
+// object decodes an object that the API server has sent.
 func object(raw []byte) (Object, error) {
 	var o struct {
 		Metadata struct{ Name, ResourceVersion string }

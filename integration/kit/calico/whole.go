@@ -10,9 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Whole returns an error unless blocks hold these addresses and no others, and
-// all else is as Calico relies on it: each block, what each handle counts, and
-// what calicoctl finds.
+// Whole returns an error unless blocks hold these addresses and no others, and everything else is
+// as Calico relies on: each block, what each handle counts, and what calicoctl finds.
 func (d *Datastore) Whole(ctx context.Context, want map[string]bool) error {
 	var errs []error
 	held, err := d.Allocated(ctx)
@@ -47,8 +46,7 @@ func (r *CheckReport) Clean() error {
 	return nil
 }
 
-// Allocated returns the addresses that blocks hold. It is an error if a block is
-// not what Calico relies on.
+// Allocated returns the addresses that blocks hold. It is an error if a block breaks an invariant.
 func (d *Datastore) Allocated(ctx context.Context) (map[string]bool, error) {
 	blocks, err := d.List(ctx, Block)
 	if err != nil {
@@ -117,7 +115,7 @@ func (d *Datastore) Counted(ctx context.Context) error {
 	return nil
 }
 
-// allocations are what of a block says who has its addresses.
+// allocations has the fields of a block that say who has its addresses.
 type allocations struct {
 	CIDR        netip.Prefix
 	Allocations []*int

@@ -1,9 +1,8 @@
-// Package cluster runs a real etcd and a real API server in a temporary
-// folder, with the custom resources of whereabouts installed. There is no
-// kubelet, no scheduler and no controller: pods, their status and their
-// annotations are written by the user of the package.
+// Package cluster runs a real etcd and a real API server in a temporary folder, with Whereabouts'
+// custom resources installed. There is no kubelet, no scheduler and no controller: the user of the
+// package writes pods, their status and their annotations.
 //
-// Authorization is RBAC, so that the rights of a role can be tried out.
+// Authorization is RBAC, so that roles can be tested.
 package cluster
 
 import (
@@ -24,10 +23,10 @@ import (
 )
 
 const (
-	// ContextName names the one context in every kubeconfig written here.
+	// ContextName names the only context in every kubeconfig written here.
 	ContextName = "demo"
-	// PoolNamespace is the namespace of that context, and so the namespace
-	// where the whereabouts plugin keeps its pools.
+	// PoolNamespace is the namespace of that context, and thus where the whereabouts plugin keeps
+	// its pools.
 	PoolNamespace = "kube-system"
 )
 
@@ -38,28 +37,28 @@ const (
 	stopTimeout  = 20 * time.Second
 )
 
-// Options change how a cluster is started. The zero value is good.
+// Options change how a cluster is started. The zero value is usable.
 type Options struct {
-	// CRDs are files or folders of more custom resource definitions.
+	// CRDs are files or folders of additional custom resource definitions.
 	CRDs []string
-	// Flags are added to the API server's, without the leading dashes.
+	// Flags are additional flags of the API server, without the leading dashes.
 	Flags map[string]string
-	// Prepare creates objects that Reset leaves. Nil creates none.
+	// Prepare creates objects that Reset keeps. Nil creates none.
 	Prepare func(context.Context, *Cluster) error
 }
 
-// A Cluster is a running control plane. Its clients act as an administrator,
-// without a client-side rate limit, and stay good over a restart of the API
-// server. All methods may be called concurrently, but Stop.
+// A Cluster is a running control plane. Its clients act as an administrator, without a client-side
+// rate limit, and survive a restart of the API server. All methods except Stop may be called
+// concurrently.
 type Cluster struct {
-	// Dir is the folder of everything the cluster writes. Users may put
-	// their own files there: it goes away with the cluster.
+	// Dir is the folder of everything the cluster writes. Users may put their own files there; it
+	// is removed with the cluster.
 	Dir string
 	// Kubeconfig is a file with the administrator's credentials.
 	Kubeconfig string
 	// EtcdURL is where etcd listens, in the clear.
 	EtcdURL string
-	// Version is what the API server says at /version, as v1.36.3.
+	// Version is what the API server says at /version, such as v1.36.3.
 	Version string
 
 	Config      *rest.Config
@@ -70,16 +69,16 @@ type Cluster struct {
 	plane    *envtest.ControlPlane
 	guard    *guard.Guard
 	log      *tail
-	baseline map[string]bool // objects that were there before any test
+	baseline map[string]bool // objects that existed before any test
 
 	mu      sync.Mutex // guards serving and the process behind it
 	serving bool
 	files   int
 }
 
-// Start starts a cluster and returns when it serves its custom resources.
-// The caller must Stop it. If ctx ends first, Start still waits
-// for the component it is starting, stops everything and returns ctx's error.
+// Start starts a cluster and returns when it serves its custom resources. The caller must Stop it.
+// If ctx ends first, Start still waits for the component that it is starting, stops everything and
+// returns ctx's error.
 func Start(ctx context.Context, o Options) (_ *Cluster, err error) {
 	crds, err := whereaboutsCRDs(ctx)
 	if err != nil {
@@ -149,8 +148,7 @@ func (c *Cluster) connect() error {
 	return err
 }
 
-// Stop ends API server and etcd, and removes the cluster's folder. It may be
-// called again, and does nothing then.
+// Stop ends API server and etcd, and removes the cluster's folder. Further calls do nothing.
 func (c *Cluster) Stop() error {
 	if c.guard == nil {
 		return nil

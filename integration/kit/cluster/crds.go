@@ -16,7 +16,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
 )
 
-// whereaboutsCRDs returns the definitions that whereabouts itself ships.
+// whereaboutsCRDs returns the files of the definitions that Whereabouts itself ships.
 func whereaboutsCRDs(ctx context.Context) ([]string, error) {
 	dir, err := assets.ModuleDir(ctx, "github.com/k8snetworkplumbingwg/whereabouts")
 	if err != nil {
@@ -29,12 +29,12 @@ func whereaboutsCRDs(ctx context.Context) ([]string, error) {
 	return files, nil
 }
 
-// NetworkAttachmentCRD returns the file with the definition of network
-// attachments, for Options.CRDs: a cluster without Multus has none.
+// NetworkAttachmentCRD returns the file with the definition of network attachments, for
+// Options.CRDs: a cluster without Multus lacks it.
 func NetworkAttachmentCRD() (string, error) { return definition("network-attachments.yaml") }
 
-// ReservedIPCRD returns the file with the definitions of resources that reserve
-// addresses, one of namespaces and one of the cluster, for Options.CRDs.
+// ReservedIPCRD returns the file with the definitions of resources that reserve addresses, one
+// namespaced and one cluster-wide, for Options.CRDs.
 func ReservedIPCRD() (string, error) { return definition("reserved-ips.yaml") }
 
 // definition returns the path of a file of this package.
@@ -48,8 +48,8 @@ var Definitions = schema.GroupVersionResource{
 	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 }
 
-// DefineT defines the custom resources of files until the test ends, which deletes all of
-// their objects.
+// DefineT defines the custom resources of files until the test ends, which deletes all their
+// objects.
 func (c *Cluster) DefineT(t testing.TB, files ...string) {
 	t.Helper()
 	options := envtest.CRDInstallOptions{Paths: files, ErrorIfPathMissing: true, MaxTime: time.Minute}
@@ -74,8 +74,8 @@ func (c *Cluster) DefineT(t testing.TB, files ...string) {
 	})
 }
 
-// UndefineT deletes the definition of a custom resource until the test ends, and
-// with it the objects. The group must have no other resource.
+// UndefineT deletes the definition of a custom resource, and thus its objects, until the test ends.
+// The group must have no other resource.
 func (c *Cluster) UndefineT(t testing.TB, resource schema.GroupVersionResource) {
 	t.Helper()
 	definitions := c.Dynamic.Resource(Definitions)
@@ -111,8 +111,7 @@ func (c *Cluster) UndefineT(t testing.TB, resource schema.GroupVersionResource) 
 	})
 }
 
-// AwaitT looks again and again until it is so, and fails the test if it is not
-// within 30 s.
+// AwaitT polls until so returns true, and fails the test after 30 s.
 func AwaitT(t testing.TB, what string, so func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)

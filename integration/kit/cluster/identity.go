@@ -16,13 +16,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// tokenSeconds is the life of a service account's token. Ten minutes is the
-// least that the API server grants; an hour outlives any test.
+// tokenSeconds is the life of a service account's token. Ten minutes is the API server's minimum;
+// an hour outlives any test.
 const tokenSeconds = int64(3600)
 
-// KubeconfigFor writes a kubeconfig file that speaks to cfg's server with
-// cfg's identity, and returns its path. The file has one context, ContextName,
-// with the namespace PoolNamespace, and lasts as long as the cluster.
+// KubeconfigFor writes a kubeconfig file for cfg's server and identity, and returns its path. The
+// file has one context, ContextName, with the namespace PoolNamespace, and lasts as long as the
+// cluster.
 func (c *Cluster) KubeconfigFor(cfg *rest.Config) (string, error) {
 	k := clientcmdapi.NewConfig()
 	k.Clusters[ContextName] = &clientcmdapi.Cluster{
@@ -45,8 +45,7 @@ func (c *Cluster) KubeconfigFor(cfg *rest.Config) (string, error) {
 	return path, nil
 }
 
-// newFile returns a path in the cluster's folder that was not given out yet.
-// The first of a name is the plain name.
+// newFile returns a path in the cluster's folder at which there is no file yet.
 func (c *Cluster) newFile(name string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,8 +61,8 @@ func (c *Cluster) newFile(name string) string {
 	}
 }
 
-// User returns a configuration that authenticates as the user, who has no
-// rights but those of the groups, by a client certificate.
+// User returns a configuration that authenticates by client certificate as the user, who has only
+// the rights of the groups.
 func (c *Cluster) User(name string, groups ...string) (*rest.Config, error) {
 	user, err := c.plane.AddUser(envtest.User{Name: name, Groups: groups}, &rest.Config{QPS: -1})
 	if err != nil {
@@ -72,9 +71,9 @@ func (c *Cluster) User(name string, groups ...string) (*rest.Config, error) {
 	return user.Config(), nil
 }
 
-// ServiceAccount returns a configuration that authenticates as the service
-// account, which is created if it is not there, by a token that the API server
-// issued for it. It has no rights until a role is bound to it.
+// ServiceAccount returns a configuration that authenticates as the service account, with a token
+// that the API server issued. It creates the account if necessary. The account has no rights until
+// a role is bound to it.
 func (c *Cluster) ServiceAccount(ctx context.Context, namespace, name string) (*rest.Config, error) {
 	accounts := c.Kube.CoreV1().ServiceAccounts(namespace)
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}

@@ -8,8 +8,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
 )
 
-// Kubectl runs the real kubectl as the cluster's administrator, with an input, and
-// returns all that it printed, also where it failed.
+// Kubectl runs the real kubectl as the cluster's administrator, with standard input, and returns
+// all that it printed, even if it failed.
 func (c *Cluster) Kubectl(ctx context.Context, stdin string, args ...string) (string, error) {
 	kubectl, err := assets.Path("kubectl")
 	if err != nil {

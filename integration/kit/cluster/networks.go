@@ -17,8 +17,7 @@ var NetworkAttachments = schema.GroupVersionResource{
 	Group: "k8s.cni.cncf.io", Version: "v1", Resource: "network-attachment-definitions",
 }
 
-// CreateNetwork creates a network attachment with the configuration of a CNI
-// network.
+// CreateNetwork creates a network attachment with the CNI configuration.
 func (c *Cluster) CreateNetwork(ctx context.Context, namespace, name, config string) error {
 	attachment := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": NetworkAttachments.GroupVersion().String(),
@@ -33,7 +32,7 @@ func (c *Cluster) CreateNetwork(ctx context.Context, namespace, name, config str
 	return nil
 }
 
-// NetworkStatusAnnotation is where Multus says which addresses a pod got.
+// NetworkStatusAnnotation is where Multus writes a pod's addresses.
 const NetworkStatusAnnotation = "k8s.v1.cni.cncf.io/network-status"
 
 // A NetworkStatus is what Multus writes about one interface of a pod.
@@ -50,10 +49,9 @@ func Attached(network, iface string, ips ...string) NetworkStatus {
 	return NetworkStatus{Name: network, Interface: iface, IPs: ips}
 }
 
-// Networks gives the pod the annotation that Multus writes when all its
-// interfaces are there: the pod's primary network, and then those given. Used
-// with PodIPs it comes after it; used with UpdatePod it is Multus's writing
-// after the last ADD.
+// Networks gives the pod the annotation that Multus writes when all its interfaces exist: the pod's
+// primary network, and then those given. With PodIPs, it must come after it; with UpdatePod, it is
+// what Multus writes after the last ADD.
 func Networks(attached ...NetworkStatus) PodOption {
 	return func(p *corev1.Pod) {
 		if p.Status.PodIPs == nil {
@@ -63,7 +61,7 @@ func Networks(attached ...NetworkStatus) PodOption {
 	}
 }
 
-// networkStatus is indented, as Multus's is.
+// networkStatus returns the annotation, indented like Multus's.
 func networkStatus(p *corev1.Pod, attached []NetworkStatus) string {
 	primary := NetworkStatus{Name: "cbr0", Interface: "eth0", Default: true}
 	for _, ip := range p.Status.PodIPs {

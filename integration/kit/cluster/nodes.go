@@ -18,8 +18,8 @@ func (c *Cluster) CreateNode(ctx context.Context, name string, ready bool) error
 	return c.SetNodeReady(ctx, name, ready)
 }
 
-// SetNodeReady sets the node's Ready condition to true, or to unknown, which
-// is what the node controller sets when it hears nothing of the kubelet.
+// SetNodeReady sets the node's Ready condition to true, or to unknown, as the node controller does
+// when it does not hear from the kubelet.
 func (c *Cluster) SetNodeReady(ctx context.Context, name string, ready bool) error {
 	node, err := c.Kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -38,7 +38,7 @@ func (c *Cluster) SetNodeReady(ctx context.Context, name string, ready bool) err
 	return nil
 }
 
-// CreateNamespace creates the namespace unless it is there.
+// CreateNamespace creates the namespace unless it exists.
 func (c *Cluster) CreateNamespace(ctx context.Context, name string) error {
 	_, err := c.Kube.CoreV1().Namespaces().Create(ctx,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})

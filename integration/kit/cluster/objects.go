@@ -13,8 +13,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/parallel"
 )
 
-// builtin are the resources that a reaper, a plugin or a test may write, other
-// than custom ones.
+// builtin has the built-in resources that a reaper, a plugin or a test may write.
 var builtin = []schema.GroupVersionResource{
 	{Version: "v1", Resource: "pods"},
 	{Version: "v1", Resource: "configmaps"},
@@ -39,13 +38,13 @@ var builtin = []schema.GroupVersionResource{
 
 var namespaceResource = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
-// An object is one entry of a list over every kind that matters here.
+// An object is an object of any kind that matters here.
 type object struct {
 	gvr schema.GroupVersionResource
 	*unstructured.Unstructured
 }
 
-// key is resource.group/namespace/name, with what is empty left out.
+// key returns resource.group/namespace/name, without empty parts.
 func (o object) key() string {
 	parts := []string{o.gvr.GroupResource().String(), o.GetName()}
 	if o.GetNamespace() != "" {
@@ -54,9 +53,8 @@ func (o object) key() string {
 	return strings.Join(parts, "/")
 }
 
-// each calls fn for every object of the builtin resources and of every custom
-// resource that is defined, except for what the API server writes by itself:
-// the lease that each of its processes renews.
+// each calls fn for every object of the builtin resources and of every defined custom resource,
+// except for what the API server itself writes: the lease that each of its processes renews.
 func (c *Cluster) each(ctx context.Context, fn func(object) error) error {
 	resources := append([]schema.GroupVersionResource{Definitions}, builtin...)
 	custom, err := c.customResources(ctx)
@@ -82,8 +80,8 @@ func (c *Cluster) each(ctx context.Context, fn func(object) error) error {
 	return nil
 }
 
-// lists lists the resources at once: the API server takes a second for the
-// first list of a custom resource.
+// lists lists the resources in parallel: the API server takes a second for the first list of a
+// custom resource.
 func (c *Cluster) lists(ctx context.Context, resources []schema.GroupVersionResource) ([]*unstructured.UnstructuredList, error) {
 	lists := make([]*unstructured.UnstructuredList, len(resources))
 	err := parallel.Each(len(resources), resources, func(i int, gvr schema.GroupVersionResource) (err error) {
@@ -124,10 +122,9 @@ func (c *Cluster) customResources(ctx context.Context) ([]schema.GroupVersionRes
 	return resources, nil
 }
 
-// Versions returns the resource version of every pool, allocation, pod,
-// ConfigMap, lease, event and so on, of every custom resource included, by
-// resource.group/namespace/name. If two calls return the same, nothing was
-// written between them.
+// Versions returns the resource version of every pool, pod, ConfigMap, lease, event and so on,
+// including every custom resource, by resource.group/namespace/name. If two calls return the same,
+// nothing was written between them.
 func (c *Cluster) Versions(ctx context.Context) (map[string]string, error) {
 	versions := map[string]string{}
 	err := c.each(ctx, func(o object) error {
@@ -146,9 +143,9 @@ func (c *Cluster) objects(ctx context.Context) (map[string]bool, error) {
 	return keys, err
 }
 
-// Reset deletes every object that was not there when the cluster had started,
-// at once and without their finalizers, but not custom resource definitions.
-// No other test may use the cluster meanwhile.
+// Reset deletes every object that did not exist when the cluster had started, immediately and
+// regardless of finalizers, except custom resource definitions. No other test may use the cluster
+// meanwhile.
 func (c *Cluster) Reset(ctx context.Context) error {
 	var objects, namespaces []object
 	err := c.each(ctx, func(o object) error {
@@ -174,7 +171,7 @@ func (c *Cluster) Reset(ctx context.Context) error {
 // deletesAtOnce is how many objects Reset deletes at the same time.
 const deletesAtOnce = 16
 
-// remove deletes an object without its finalizers.
+// remove deletes an object regardless of its finalizers.
 func (c *Cluster) remove(ctx context.Context, o object) error {
 	client := c.Dynamic.Resource(o.gvr).Namespace(o.GetNamespace())
 	if len(o.GetFinalizers()) > 0 {
@@ -192,8 +189,8 @@ func (c *Cluster) remove(ctx context.Context, o object) error {
 	return nil
 }
 
-// removeNamespace deletes an empty namespace and finishes that, which no
-// controller does here.
+// removeNamespace deletes an empty namespace and finalizes it: there is no controller here that
+// would.
 func (c *Cluster) removeNamespace(ctx context.Context, o object) error {
 	if err := c.remove(ctx, o); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// DefaultNode is where a pod runs that names no node. It need not exist.
+// DefaultNode is where a pod without a node runs. It need not exist.
 const DefaultNode = "worker-1"
 
 // A PodOption changes the pod that CreatePod makes.
@@ -28,8 +28,7 @@ func Phase(phase corev1.PodPhase) PodOption {
 	return func(p *corev1.Pod) { p.Status.Phase = phase }
 }
 
-// PodIPs gives the addresses of the pod's status, the first of which is its
-// primary one.
+// PodIPs sets the addresses of the pod's status, the primary one first.
 func PodIPs(ips ...string) PodOption {
 	return func(p *corev1.Pod) {
 		p.Status.PodIPs = nil
@@ -39,7 +38,7 @@ func PodIPs(ips ...string) PodOption {
 	}
 }
 
-// Labels are added to the pod's.
+// Labels adds labels to the pod.
 func Labels(labels map[string]string) PodOption {
 	return func(p *corev1.Pod) {
 		if p.Labels == nil {
@@ -49,7 +48,7 @@ func Labels(labels map[string]string) PodOption {
 	}
 }
 
-// Annotation sets one annotation to a text, which need not be a valid one.
+// Annotation sets one annotation to a text, which need not be valid.
 func Annotation(key, value string) PodOption {
 	return func(p *corev1.Pod) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, key, value) }
 }
@@ -64,15 +63,15 @@ func OwnedBy(owner metav1.OwnerReference) PodOption {
 
 var podNumber atomic.Uint32
 
-// freshIP returns an address in 10.244.0.0/16, another one each time.
+// freshIP returns an address in 10.244.0.0/16, a different one each time.
 func freshIP() string {
 	n := podNumber.Add(1)
 	return fmt.Sprintf("10.244.%d.%d", n>>8&0xff, n&0xff)
 }
 
-// CreatePod creates a pod as it looks when scheduler, kubelet and Multus are
-// done with it: bound to DefaultNode, Running, and with an address of its own
-// out of 10.244.0.0/16. Options, applied in order, change that.
+// CreatePod creates a pod as it looks when scheduler, kubelet and Multus are done with it: bound to
+// DefaultNode, Running, and with its own address from 10.244.0.0/16. Options, applied in order,
+// change that.
 func (c *Cluster) CreatePod(ctx context.Context, namespace, name string, opts ...PodOption) (*corev1.Pod, error) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -98,9 +97,8 @@ func (c *Cluster) CreatePod(ctx context.Context, namespace, name string, opts ..
 	return created, nil
 }
 
-// UpdatePod applies options to a pod that exists already: it writes its
-// metadata, then its status. A pod that becomes Running gets an address if it
-// has none.
+// UpdatePod applies options to an existing pod: it writes its metadata, then its status. A pod that
+// becomes Running gets an address if it has none.
 func (c *Cluster) UpdatePod(ctx context.Context, namespace, name string, opts ...PodOption) error {
 	pods := c.Kube.CoreV1().Pods(namespace)
 	pod, err := pods.Get(ctx, name, metav1.GetOptions{})
@@ -122,8 +120,7 @@ func (c *Cluster) UpdatePod(ctx context.Context, namespace, name string, opts ..
 	return nil
 }
 
-// status completes the pod's status: what no option says, follows from what
-// they say.
+// status completes the pod's status with what follows from the options.
 func status(pod *corev1.Pod) {
 	if pod.Status.Phase == "" {
 		pod.Status.Phase = corev1.PodRunning
@@ -146,8 +143,8 @@ func status(pod *corev1.Pod) {
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{main}
 }
 
-// DeletePod removes a pod at once, as kubectl delete --force does: no kubelet
-// is asked and no CNI DEL happens. A pod that is gone is no error.
+// DeletePod removes a pod immediately, as kubectl delete --force does: no kubelet is involved and
+// no CNI DEL happens. It is no error if the pod is gone.
 func (c *Cluster) DeletePod(ctx context.Context, namespace, name string) error {
 	err := c.Kube.CoreV1().Pods(namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -156,7 +153,7 @@ func (c *Cluster) DeletePod(ctx context.Context, namespace, name string) error {
 	return nil
 }
 
-// DeletePods removes every pod of the namespace at once.
+// DeletePods removes every pod of the namespace immediately.
 func (c *Cluster) DeletePods(ctx context.Context, namespace string) error {
 	err := c.Kube.CoreV1().Pods(namespace).DeleteCollection(ctx,
 		metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}, metav1.ListOptions{})

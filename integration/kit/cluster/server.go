@@ -21,14 +21,13 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/port"
 )
 
-// silence gives controller-runtime a logger: without one it complains, with a stack
-// trace. Clusters may be started side by side, but it cannot be given two at once.
+// silence gives controller-runtime a logger: without one it complains, with a stack trace. Clusters
+// may start in parallel, but calls of SetLogger must not overlap.
 var silence = sync.OnceFunc(func() { log.SetLogger(logr.Discard()) })
 
-// controlPlane configures envtest's part that runs processes to run our
-// programs in c.Dir. The other part, envtest.Environment, is not used: it
-// leaves a folder of its own behind, and it can be led by the environment to a
-// cluster that is not ours, where tests would delete every pod they find.
+// controlPlane configures the part of envtest that runs processes to run our programs in c.Dir. The
+// other part, envtest.Environment, is not used: it leaves its own folder behind, and environment
+// variables can point it to someone else's cluster, where tests would delete every pod they find.
 func controlPlane(c *Cluster, o Options) (*envtest.ControlPlane, error) {
 	silence()
 	paths := map[string]string{}
@@ -41,8 +40,7 @@ func controlPlane(c *Cluster, o Options) (*envtest.ControlPlane, error) {
 			return nil, err
 		}
 	}
-	// Folders of our own, so that certificates and data are kept when a
-	// component is stopped alone.
+	// Our own folders, so that certificates and data survive when a single component stops.
 	dirs := map[string]string{}
 	for _, name := range []string{"data", "certs"} {
 		dirs[name] = filepath.Join(c.Dir, name)
@@ -69,7 +67,7 @@ func controlPlane(c *Cluster, o Options) (*envtest.ControlPlane, error) {
 	server.Path, server.CertDir = paths["kube-apiserver"], dirs["certs"]
 	server.Out, server.Err = c.log, c.log
 	server.StartTimeout, server.StopTimeout = startTimeout, stopTimeout
-	// There is no controller that would give a namespace its service account.
+	// No controller here would create a namespace's service account.
 	server.Configure().Set("disable-admission-plugins", "ServiceAccount")
 	for flag, value := range o.Flags {
 		server.Configure().Set(flag, value)
@@ -77,8 +75,8 @@ func controlPlane(c *Cluster, o Options) (*envtest.ControlPlane, error) {
 	return plane, nil
 }
 
-// startPlane starts the processes. envtest knows no context, so a cancelled
-// one takes effect when both are up.
+// startPlane starts the processes. envtest takes no context, so a cancellation takes effect when
+// both are up.
 func (c *Cluster) startPlane(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -90,7 +88,7 @@ func (c *Cluster) startPlane(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// StopAPIServer stops the API server alone. What it has answered is in etcd.
+// StopAPIServer stops only the API server. What it has answered is in etcd.
 func (c *Cluster) StopAPIServer() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

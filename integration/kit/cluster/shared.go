@@ -18,8 +18,8 @@ var shared struct {
 	err     error
 }
 
-// Run runs the tests of a package with one cluster for all of them, which the first
-// StartT starts. The options are asked for then. It returns the code to exit with.
+// Run runs the tests of a package with one cluster for all of them, started by the first StartT.
+// Only then is options called. Run returns the code to exit with.
 func Run(m *testing.M, options func(context.Context) (Options, error)) int {
 	shared.enabled, shared.options = true, options
 	code := m.Run()
@@ -32,9 +32,9 @@ func Run(m *testing.M, options func(context.Context) (Options, error)) int {
 	return code
 }
 
-// StartT returns the cluster of the test binary, if its TestMain calls Run,
-// or else a new one that ends with the test. It fails the test if there is
-// none to be had. The log of the test that starts it has the API server's version.
+// StartT returns the cluster of the test binary if its TestMain calls Run, or else a new one that
+// ends with the test. It fails the test if none can be started. The log of the test that starts it
+// has the API server's version.
 func StartT(t testing.TB) *Cluster {
 	t.Helper()
 	if !shared.enabled {
@@ -90,8 +90,7 @@ func (c *Cluster) Namespace(t testing.TB) string {
 	return name
 }
 
-// ResetT resets the cluster now. What the test leaves stays until the next one
-// resets it.
+// ResetT resets the cluster now. What the test leaves behind stays until the next reset.
 func (c *Cluster) ResetT(t testing.TB) {
 	t.Helper()
 	if err := c.Reset(t.Context()); err != nil {

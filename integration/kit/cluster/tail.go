@@ -5,7 +5,7 @@ import "sync"
 // tailSize is enough for the lines that say why a component did not start.
 const tailSize = 4096
 
-// A tail remembers the end of what is written to it.
+// A tail keeps the end of what is written to it.
 type tail struct {
 	mu  sync.Mutex
 	end []byte

@@ -9,14 +9,14 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
 )
 
-// Since reports whether the API server is of the version or a newer one. A test asks where
-// an older one lacks what the test is about.
+// Since reports whether the API server has the version or a newer one. A test asks if older ones
+// lack what it is about.
 func (c *Cluster) Since(v string) bool {
 	return version.MustParseGeneric(c.Version).AtLeast(version.MustParseGeneric(v))
 }
 
-// askVersion asks the API server for its version. It fails if the environment chose
-// another one, so that no test can pass on a version that it did not run on.
+// askVersion asks the API server for its version. It fails if the environment chose another one, so
+// that no test can pass for a version that it did not run on.
 func (c *Cluster) askVersion() error {
 	said, err := c.Kube.Discovery().ServerVersion()
 	if err != nil {

@@ -1,5 +1,4 @@
-// Package engine runs in the process of the test what the binary runs, with the
-// clients that the binary has.
+// Package engine runs what the binary runs, with the same clients, in the process of the test.
 package engine
 
 import (
@@ -32,12 +31,12 @@ import (
 	backendplugin "github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
-// An Engine is a way to run. It takes no lock and writes no events.
+// An Engine executes runs. It takes no lock and writes no events.
 type Engine struct {
 	Kubeconfig string
-	Namespace  string            // of its ledger and its journals; cluster.PoolNamespace if empty
-	Env        []string          // as of the binary, KEY=value: with ETCD_ENDPOINTS, blocks are in etcd
-	Dial       []grpc.DialOption // of the client of etcd
+	Namespace  string            // of its ledger and journals; cluster.PoolNamespace if empty
+	Env        []string          // as for the binary, KEY=value: with ETCD_ENDPOINTS, blocks are in etcd
+	Dial       []grpc.DialOption // of the etcd client
 	Now        func() time.Time  // the clock of the run; time.Now if nil
 	Only       []string          // names of the backends; all if empty
 	ID         string            // of the run; a random one if empty
@@ -49,8 +48,7 @@ func At(now time.Time) func() time.Time { return func() time.Time { return now }
 // After returns a clock that is ahead.
 func After(d time.Duration) func() time.Time { return func() time.Time { return time.Now().Add(d) } }
 
-// Run runs with the policy. The error is that of the run, or of making it; in the
-// latter case there is no report.
+// Run runs with the policy. The error is from the run, or from its setup; then there is no report.
 func (e Engine) Run(ctx context.Context, terms string) (*reap.Report, error) {
 	options, err := e.options(terms)
 	if err != nil {
@@ -68,7 +66,7 @@ func (e Engine) Run(ctx context.Context, terms string) (*reap.Report, error) {
 	return report, runErr
 }
 
-// options are those of a run of the binary.
+// options returns the options of the binary's run.
 func (e Engine) options(terms string) (reaper.Options, error) {
 	o := reaper.Options{
 		ID: cmp.Or(e.ID, rand.Text()), Version: "test",
@@ -113,7 +111,7 @@ func (e Engine) options(terms string) (reaper.Options, error) {
 	return o, nil
 }
 
-// backends are those of Only, with the client that Blocks makes for Calico's.
+// backends returns those of Only, with the one from Blocks for Calico.
 func (e Engine) backends(config *rest.Config, p policy.Policy) ([]ipam.Backend, error) {
 	all, err := backendplugin.Open(context.Background(), backends.All(), config, e.getenv, p, 32)
 	if err != nil {

@@ -7,13 +7,13 @@ import (
 	"google.golang.org/grpc"
 )
 
-// A Transaction is a transaction of etcd that a hook stands before.
+// A Transaction is an etcd transaction that a hook intercepts.
 type Transaction struct {
 	Context context.Context
-	Forward func() error // has it carried out, and returns what the client is told
+	Forward func() error // carries it out, and returns what the client would get
 }
 
-// OnTransaction has the hook called for the first transaction, in its place.
+// OnTransaction calls the hook instead of the first transaction.
 func OnTransaction(hook func(Transaction) error) grpc.DialOption {
 	var once sync.Once
 	return grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, request, reply any,

@@ -2,14 +2,14 @@ package fault
 
 import "github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 
-// A Fault is an answer that a client does not want.
+// A Fault is an answer that no client wants.
 type Fault struct {
 	Name   string
 	Action proxy.Action
-	Passes bool // it is over when the request is made again
+	Passes bool // repeating the request succeeds
 }
 
-// Faults are what can go wrong with a request.
+// Faults lists what can go wrong with a request.
 var Faults = []Fault{
 	{"422", proxy.Invalid(), false},
 	{"409", proxy.Conflict(), true},
@@ -18,8 +18,8 @@ var Faults = []Fault{
 	{"broken connection", proxy.Drop(), true},
 }
 
-// Fail lets the requests that match fail, before they are forwarded.
+// Fail makes matching requests fail before they are forwarded.
 func (f Fault) Fail(p *proxy.Proxy, match proxy.Match) { p.Before(match, proxy.Always(f.Action)) }
 
-// Lose has the requests that match carried out, and their answers replaced.
+// Lose lets matching requests be carried out, but replaces their answers.
 func (f Fault) Lose(p *proxy.Proxy, match proxy.Match) { p.After(match, proxy.Always(f.Action)) }

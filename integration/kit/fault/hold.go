@@ -11,7 +11,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// A Held is a process that waits for the answer to one of its requests.
+// A Held is a process that is waiting for the answer to one of its requests.
 type Held struct {
 	Request proxy.Request
 
@@ -22,9 +22,8 @@ type Held struct {
 	err     error
 }
 
-// Hold starts a process and returns when its first request that matches is held
-// back. Later requests pass. The proxy is reset before. It is an error if the
-// process ends without such a request.
+// Hold resets the proxy, starts a process and returns when its first matching request is held back.
+// Later requests pass. It is an error if the process ends without a matching request.
 func Hold(p *proxy.Proxy, match proxy.Match, start Start) (*Held, error) {
 	gate := proxy.NewGate()
 	p.Reset()
@@ -47,7 +46,7 @@ func Hold(p *proxy.Proxy, match proxy.Match, start Start) (*Held, error) {
 	}
 }
 
-// Open lets the request go on, also if the process has ended by then.
+// Open lets the request go on, even if the process has ended by then.
 func (h *Held) Open() { h.open() }
 
 // Signal sends the process a signal.
@@ -65,10 +64,9 @@ func (h *Held) Finish() (reap.Result, error) {
 	return h.Wait()
 }
 
-// Stop starts a process and calls stop when its first request that matches is
-// held back. It lets the request go on when the process has ended: a write is
-// then carried out behind the back of a process that has given up on it. Stop
-// returns when that write is done.
+// Stop starts a process and calls stop when its first matching request is held back. It lets the
+// request go on once the process has ended: a write is then carried out after its process has given
+// up on it. Stop returns when that write is done.
 func Stop(p *proxy.Proxy, match proxy.Match, start Start, stop func(*Held) error) (reap.Result, error) {
 	h, err := Hold(p, match, start)
 	if err != nil {

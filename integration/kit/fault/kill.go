@@ -9,14 +9,13 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// A Start starts the process that meets the fault.
+// A Start starts the process to be disturbed.
 type Start func() (*reap.Process, error)
 
-// Kill starts a process, kills it at the point, as kill -9 does, and returns
-// when the last of the writes is done that the process had sent before: else
-// such a write would come between what the test does next. The proxy is reset
-// before and afterwards. It is an error if the process ends in any other way,
-// as one does that makes fewer writes.
+// Kill starts a process, kills it at the point, as kill -9 does, and returns when all writes that
+// it had sent are done: otherwise one might interfere with what the test does next. The proxy is
+// reset before and afterwards. It is an error if the process ends in any other way, for example
+// after fewer writes.
 func Kill(p *proxy.Proxy, at Point, start Start) error {
 	here := func(r proxy.Request) bool { return r.Mutation == at.N }
 	k := &killer{process: make(chan *reap.Process, 1)}
@@ -48,7 +47,7 @@ func Kill(p *proxy.Proxy, at Point, start Start) error {
 	return k.err
 }
 
-// A killer kills a process and counts those of its writes that are under way.
+// A killer kills a process and counts its writes under way.
 type killer struct {
 	mu      sync.Mutex
 	dead    bool

@@ -1,6 +1,5 @@
-// Package fault kills, stops and holds up a process of ip-reaper at one of its
-// requests, and lets its requests fail. The process speaks to the API server
-// through a proxy.Proxy.
+// Package fault kills, stops and holds up a process of ip-reaper at one of its requests, and makes
+// its requests fail. The process talks to the API server through a proxy.Proxy.
 package fault
 
 import (
@@ -28,15 +27,15 @@ func (p Point) String() string {
 	return fmt.Sprint("before ", p.N, " ", p.Write)
 }
 
-// Kind returns the verb and the resource of the write, as "patch ippools".
+// Kind returns the verb and the resource of the write, such as "patch ippools".
 func (p Point) Kind() string {
 	verb, rest, _ := strings.Cut(p.Write, " ")
 	resource, _, _ := strings.Cut(rest, " ")
 	return verb + " " + resource
 }
 
-// Writes names the writes that went through the proxy, in their order: verb,
-// resource and the beginning of the object's name.
+// Writes names the writes that went through the proxy, in order: verb, resource and the beginning
+// of the object's name.
 func Writes(p *proxy.Proxy) []string {
 	var writes []string
 	for _, r := range p.Requests() {
@@ -47,9 +46,8 @@ func Writes(p *proxy.Proxy) []string {
 	return writes
 }
 
-// Points returns the points before and after each write. Of three and more
-// writes in a row that have the same name, such as those of events, the first
-// and the last one count.
+// Points returns the points before and after each write. Of three or more writes in a row with the
+// same name, such as those of events, only the first and the last count.
 func Points(writes []string) []Point {
 	var all []Point
 	for i, write := range writes {
@@ -61,12 +59,11 @@ func Points(writes []string) []Point {
 	return all
 }
 
-// Own are the resources that a run writes for itself: lock, ledger, journal and
-// events.
+// Own lists the resources that a run writes for itself: lock, ledger, journal and events.
 var Own = []string{"leases", "configmaps", "events"}
 
-// Changing returns those of the points at which the stores have changed: each
-// is one more state in which a crash can leave them.
+// Changing returns the points at which the stores have changed: each is another state that a crash
+// can leave them in.
 func Changing(points []Point) []Point {
 	return slices.DeleteFunc(slices.Clone(points), func(p Point) bool {
 		_, resource, _ := strings.Cut(p.Kind(), " ")

@@ -1,6 +1,5 @@
-// Package guard sees to it that no process and no folder outlives the program
-// that started them: not a test killed by its timeout, not a demo killed with
-// -9.
+// Package guard ensures that no process and no folder outlives the program that started them, even
+// a test killed by its timeout or a demo killed with -9.
 package guard
 
 import (
@@ -13,9 +12,9 @@ import (
 	"syscall"
 )
 
-// script waits until its standard input is closed, which the kernel does when
-// the process that holds the other end is gone, however it went. Then it kills
-// each process that still has a pid file and removes the folder.
+// script waits until its standard input is closed, which the kernel does when the process that
+// holds the other end is gone, however it ended. Then it kills each process that still has a pid
+// file and removes the folder.
 const script = `
 cat >/dev/null
 for f in "$1"/*.pid; do
@@ -24,7 +23,7 @@ done
 rm -rf -- "$1"
 `
 
-// A Guard watches over a folder and the processes that have a pid file there.
+// A Guard watches over a folder and the processes with a pid file there.
 type Guard struct {
 	dir  string
 	cmd  *exec.Cmd
@@ -34,8 +33,8 @@ type Guard struct {
 // Start starts a guard of the folder. The caller must Release it.
 func Start(dir string) (*Guard, error) {
 	cmd := exec.Command("/bin/sh", "-c", script, "guard", dir)
-	// A group of its own: a Ctrl-C at the terminal must not end the guard
-	// before those it guards.
+	// Its own group: Ctrl-C at the terminal must not end the guard before the processes that it
+	// guards.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	pipe, err := cmd.StdinPipe()
 	if err != nil {
@@ -59,9 +58,8 @@ func (g *Guard) Release() error {
 	return nil
 }
 
-// Wrap writes a script that tells the guard of itself and then becomes the
-// program. The script is to be started in place of the program, as the leader
-// of a process group of its own.
+// Wrap writes a script that registers itself with the guard and then becomes the program. It must
+// be started instead of the program, as the leader of its own process group.
 func (g *Guard) Wrap(name, program string) (string, error) {
 	// envtest asks a program for its flags with --help before it starts it.
 	text := fmt.Sprintf("#!/bin/sh\n[ \"$1\" = --help ] || echo $$ >%q\nexec %q \"$@\"\n",
@@ -70,8 +68,7 @@ func (g *Guard) Wrap(name, program string) (string, error) {
 	return path, os.WriteFile(path, []byte(text), 0o700)
 }
 
-// Forget tells the guard that the process has ended: its number may be
-// another's soon.
+// Forget tells the guard that the process has ended: its number may soon be another's.
 func (g *Guard) Forget(name string) error {
 	return os.Remove(g.pidFile(name))
 }
@@ -85,7 +82,7 @@ func (g *Guard) ForgetAll() error {
 	return err
 }
 
-// pidFile is where the process ID of the process of that name is kept.
+// pidFile returns the pid file of the process with that name.
 func (g *Guard) pidFile(name string) string {
 	return filepath.Join(g.dir, name+".pid")
 }

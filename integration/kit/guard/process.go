@@ -17,11 +17,11 @@ type Process struct {
 	log   string
 	cmd   *exec.Cmd
 	done  chan struct{} // closed when the process has ended
-	err   error         // of its end; read it when done is closed
+	err   error         // how it ended; read it when done is closed
 }
 
-// Run starts a program under a name of its own in the guard's folder, where it
-// runs and where its output goes. Its environment is env and nothing else.
+// Run starts a program under its own name in the guard's folder, where it runs and where its output
+// goes. Its environment is PATH and env.
 func (g *Guard) Run(name, program string, args, env []string) (*Process, error) {
 	script, err := g.Wrap(name, program)
 	if err != nil {
@@ -58,8 +58,8 @@ func (p *Process) Log() string {
 	return string(text)
 }
 
-// Stop asks the process to end, kills it after the timeout, and returns when
-// it is gone. It is an error that it had ended before. Stop is called once.
+// Stop asks the process to end, kills it after the timeout, and returns when it is gone. It is an
+// error if it had ended before. Stop must be called once.
 func (p *Process) Stop(timeout time.Duration) error {
 	var err error
 	select {
@@ -72,7 +72,7 @@ func (p *Process) Stop(timeout time.Duration) error {
 }
 
 func (p *Process) end(timeout time.Duration) error {
-	// A process that ends at this moment is what is wanted.
+	// It is fine if the process ends at this moment.
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("stop %s: %w", p.name, err)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
 )
 
-// Decode reads what is under LedgerKey.
+// Decode decodes the value of LedgerKey.
 func Decode(data []byte) (l ledgertest.Ledger, err error) {
 	zipped, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
 )
 
-// The ConfigMap of the ledger, and the key under which it is there.
+// The ConfigMap of the ledger, and its key there.
 const (
 	LedgerName = "ip-reaper-ledger"
 	LedgerKey  = "ledger.gz"
@@ -30,7 +30,7 @@ type Memory struct {
 	Namespace string
 }
 
-// Unlock deletes the lock: a process that was killed leaves it for half a minute.
+// Unlock deletes the lock: a killed process leaves it behind for half a minute.
 func (m Memory) Unlock(ctx context.Context) error {
 	return m.Cluster.Kube.CoordinationV1().Leases(m.Namespace).
 		DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
@@ -42,7 +42,7 @@ func (m Memory) Forget(ctx context.Context) error {
 		DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
 }
 
-// ForgetLedger deletes the ledger, which may not be there.
+// ForgetLedger deletes the ledger if there is one.
 func (m Memory) ForgetLedger(ctx context.Context) error {
 	err := m.Cluster.Kube.CoreV1().ConfigMaps(m.Namespace).Delete(ctx, LedgerName, metav1.DeleteOptions{})
 	if apierrors.IsNotFound(err) {
@@ -51,8 +51,8 @@ func (m Memory) ForgetLedger(ctx context.Context) error {
 	return err
 }
 
-// BeginLedger stores an empty ledger, if there is none. All ledgers that follow one of these
-// have the same keys.
+// BeginLedger stores an empty ledger if there is none. All ledgers that start this way have the
+// same keys.
 func (m Memory) BeginLedger(ctx context.Context) error {
 	cm := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: LedgerName},
@@ -72,8 +72,8 @@ func (m Memory) InstallLedger(ctx context.Context) error {
 	return err
 }
 
-// Seen returns when each entry of the ledger was first seen without an owner, in
-// seconds, by a hash of its identity. It is empty if there is no ledger.
+// Seen returns when each entry of the ledger was first seen ownerless, in seconds, by a hash of its
+// identity. It is empty if there is no ledger.
 func (m Memory) Seen(ctx context.Context) (map[string]int64, error) {
 	_, ledger, err := m.ledger(ctx)
 	if apierrors.IsNotFound(err) {
@@ -85,9 +85,9 @@ func (m Memory) Seen(ctx context.Context) (map[string]int64, error) {
 	return ledger.Seen, nil
 }
 
-// Age makes everything in the ledger be seen, restored and doubted so much earlier. It
-// forgets the figures of the census unless they are doubted, so that the next run has
-// something to write down.
+// Age moves the times at which everything in the ledger was seen, restored and doubted into the
+// past. It forgets the figures of the census unless they are doubted, so that the next run has
+// something to write.
 func (m Memory) Age(ctx context.Context, by time.Duration) error {
 	cm, ledger, err := m.ledger(ctx)
 	if err != nil {
@@ -131,7 +131,7 @@ func (m Memory) JournalParts(ctx context.Context) ([]corev1.ConfigMap, error) {
 	return list.Items, nil
 }
 
-// Journals returns the IDs of the runs of which there are journals.
+// Journals returns the IDs of the runs that have journals.
 func (m Memory) Journals(ctx context.Context) ([]string, error) {
 	parts, err := m.JournalParts(ctx)
 	var runs []string

@@ -1,4 +1,4 @@
-// Package parallel does the same with many things, some at a time.
+// Package parallel does the same thing with many values, some at a time.
 package parallel
 
 import (
@@ -6,9 +6,8 @@ import (
 	"sync"
 )
 
-// Each calls do for all of the things, with at most so many calls at a time, and
-// returns when the last is done: the errors, joined in the order of the things. A
-// limit below one is one.
+// Each calls do for all values, with at most limit calls at a time, and returns when the last is
+// done. It joins the errors in the order of the values. A limit below one means one.
 func Each[T any](limit int, all []T, do func(i int, one T) error) error {
 	errs := make([]error, len(all))
 	slots := make(chan struct{}, max(limit, 1))

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// commandTimeout ends a plugin that hangs. The own limit of whereabouts is two
-// minutes for an ADD, of which ten seconds are for the stores.
+// commandTimeout ends a plugin that hangs. Whereabouts' own limit for an ADD is two minutes, of
+// which ten seconds are for the stores.
 const commandTimeout = 2*time.Minute + 10*time.Second
 
-// An Error is what the plugin said when it did not do what it was asked.
+// An Error is a failure that the plugin reported.
 type Error struct {
 	Command string // ADD or DEL
 	Pod     Pod
@@ -33,18 +33,18 @@ func (e *Error) Error() string {
 	return text
 }
 
-// A Call is what any CNI plugin that manages addresses is asked with.
+// A Call is a call of any CNI plugin that manages addresses.
 type Call struct {
 	Binary      string
 	Pod         Pod
 	ContainerID string
 	Interface   string
 	Args        []string // more CNI arguments, as KEY=value
-	Env         []string // more of the environment, as KEY=value
+	Env         []string // more environment variables, as KEY=value
 	Config      []byte   // what the plugin reads on its standard input
 }
 
-// Add asks for addresses. An answer that is not a success is an *Error.
+// Add asks for addresses. A failure that the plugin reports is an *Error.
 func (c Call) Add(ctx context.Context) ([]netip.Addr, error) {
 	out, err := c.run(ctx, "ADD")
 	if err != nil {
@@ -65,7 +65,7 @@ func (c Call) Add(ctx context.Context) ([]netip.Addr, error) {
 	return addrs, nil
 }
 
-// Del gives addresses back. An answer that is not a success is an *Error.
+// Del gives addresses back. A failure that the plugin reports is an *Error.
 func (c Call) Del(ctx context.Context) error {
 	_, err := c.run(ctx, "DEL")
 	return err
@@ -83,7 +83,7 @@ func (c Call) run(ctx context.Context, command string) ([]byte, error) {
 	cmd.Env = append([]string{
 		"CNI_COMMAND=" + command,
 		"CNI_CONTAINERID=" + c.ContainerID,
-		"CNI_NETNS=/var/run/netns/none", // any but ours; it is not entered
+		"CNI_NETNS=/var/run/netns/none", // any but our own; it is not entered
 		"CNI_IFNAME=" + c.Interface,
 		"CNI_PATH=" + filepath.Dir(c.Binary),
 		"CNI_ARGS=" + args,

@@ -14,15 +14,15 @@ type Sandbox struct {
 	Interface   string
 }
 
-// An Answer is what became of the ADD for a sandbox.
+// An Answer is the result of the ADD for a sandbox.
 type Answer struct {
 	Sandbox Sandbox
 	IPs     []netip.Addr
 	Err     error
 }
 
-// AddAll asks for addresses for all the sandboxes, with at most so many
-// plugins running at a time, and answers for each in the same order.
+// AddAll asks for addresses for all the sandboxes, with at most atOnce plugins running at a time.
+// The answers are in the same order.
 func (p *Plugin) AddAll(ctx context.Context, n Network, atOnce int, sandboxes []Sandbox) []Answer {
 	answers := make([]Answer, len(sandboxes))
 	_ = parallel.Each(atOnce, sandboxes, func(i int, s Sandbox) error {

@@ -14,39 +14,37 @@ type Range struct {
 	Exclude    []string `json:"exclude,omitempty"`
 }
 
-// A Network is the configuration of a network as its attachment definition
-// holds it. The zero value of a field leaves the field out, and so leaves it
-// to the plugin's default.
+// A Network is the configuration of a network as in its attachment definition. A field with the
+// zero value is left out, so the plugin's default applies.
 type Network struct {
 	Name        string // of the CNI configuration; "net" if empty
 	Range       string // a CIDR; may be empty if there are Ranges
 	RangeStart  string
 	RangeEnd    string
 	Exclude     []string
-	Ranges      []Range // of each the pod gets an address, after that of Range
-	NetworkName string  // a network of its own, whose addresses may overlap others'
+	Ranges      []Range // the pod gets an address of each, after that of Range
+	NetworkName string  // a separate network, whose addresses may overlap others'
 
-	// DisableOverlapping makes the plugin keep no overlapping-range reservation
-	// for an address. Its default is to keep one.
+	// DisableOverlapping makes the plugin keep no overlapping-range reservations. By default it
+	// keeps one for each address.
 	DisableOverlapping bool
 
 	// SleepForRace is how many seconds the plugin waits between reading a
 	// pool and writing it.
 	SleepForRace int
 
-	// RetryPeriod is how long the plugin waits before it asks again for the
-	// lease that another has, to the millisecond. Its default is half a second;
-	// below a fifth of one it runs into its own limit of requests.
+	// RetryPeriod is how long the plugin waits before it asks again for a lease that another holds,
+	// in whole milliseconds. Its default is half a second; below a fifth of a second it runs into
+	// its own request limit.
 	RetryPeriod time.Duration
 
-	// NodeSliceSize, such as "/28", has each node allocate from a pool of its
-	// own, which a NodeSlicePool names; Node is where the plugin then thinks
-	// it runs.
+	// NodeSliceSize, such as "/28", makes each node allocate from its own pool, which a
+	// NodeSlicePool names; Node is where the plugin then thinks it runs.
 	NodeSliceSize string
 	Node          string
 }
 
-// config returns what the plugin reads on its standard input.
+// config returns the plugin's standard input.
 func (n Network) config(kubeconfig, flatFile, logFile string) ([]byte, error) {
 	name := n.Name
 	if name == "" {

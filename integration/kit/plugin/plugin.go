@@ -3,9 +3,8 @@
 // root and makes no network interface, since whereabouts only manages
 // addresses.
 //
-// One ADD takes about a tenth of a second, and as long when many run at a time:
-// they wait for each other's lease, so that running them in parallel makes
-// contention and saves nothing.
+// One ADD takes about a tenth of a second, even if many run at a time: they wait for each other's
+// lease, so running them in parallel makes contention and saves nothing.
 package plugin
 
 import (
@@ -17,7 +16,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
 )
 
-// A Pod is whose interface is added.
+// A Pod is the pod whose interface is added.
 type Pod struct{ Namespace, Name string }
 
 // A Plugin is the plugin on a node. Its methods may be called concurrently.
@@ -26,8 +25,8 @@ type Plugin struct {
 	flatFile, logFile  string
 }
 
-// New returns the plugin, which keeps its files in dir and allocates in the
-// cluster and the namespace of the kubeconfig's current context.
+// New returns the plugin, which keeps its files in dir and allocates in the cluster and namespace
+// of the kubeconfig's current context.
 func New(dir, kubeconfig string) (*Plugin, error) {
 	binary, err := assets.Path("whereabouts")
 	if err != nil {
@@ -47,10 +46,9 @@ func New(dir, kubeconfig string) (*Plugin, error) {
 	return p, os.WriteFile(p.flatFile, []byte("{}\n"), 0o600)
 }
 
-// Add asks for addresses for the pod's interface and returns one for each of
-// the network's ranges. The container ID is the sandbox's: one that the pod
-// has not used before for a new sandbox. An answer of the plugin that is not a
-// success is an *Error.
+// Add asks for addresses for the pod's interface and returns one for each of the network's ranges.
+// The container ID is the sandbox's: a new sandbox needs one that the pod has not used before. A
+// failure that the plugin reports is an *Error.
 func (p *Plugin) Add(ctx context.Context, n Network, pod Pod, containerID, ifname string) ([]netip.Addr, error) {
 	call, err := p.call(n, pod, containerID, ifname)
 	if err != nil {
@@ -59,8 +57,8 @@ func (p *Plugin) Add(ctx context.Context, n Network, pod Pod, containerID, ifnam
 	return call.Add(ctx)
 }
 
-// Del gives the addresses of the sandbox's interface back. The plugin reports
-// success in any case, so nil says only that it has ended.
+// Del gives the addresses of the sandbox's interface back. The plugin always reports success, so
+// nil means only that it has ended.
 func (p *Plugin) Del(ctx context.Context, n Network, pod Pod, containerID, ifname string) error {
 	call, err := p.call(n, pod, containerID, ifname)
 	if err != nil {

@@ -1,8 +1,7 @@
-// Package port gives servers ports that nobody takes before they listen.
+// Package port gives servers ports that no other process takes before they listen.
 //
-// A port that the kernel has chosen, and that was closed again, may go to the next
-// connection of any process: a server that is told to listen there finds it in use, now
-// and then, on a busy machine.
+// A port that the kernel has chosen, and that was closed again, may go to the next connection of
+// any process: on a busy machine, a server that should listen there sometimes finds it in use.
 package port
 
 import (
@@ -13,22 +12,22 @@ import (
 	"sync"
 )
 
-// The ports are below those that Linux (from 32768) and macOS (from 49152) choose for
-// connections, and those of NodePorts (from 30000).
+// The ports are below those that Linux (from 32768) and macOS (from 49152) choose for connections,
+// and below NodePorts (from 30000).
 const (
 	first = 20000
 	count = 10000
 )
 
-// reserved are what keeps the ports ours: one UDP socket for each TCP port, of which our
-// programs have no other use. The kernel closes them with the process.
+// reserved keeps the ports ours: one UDP socket for each TCP port. Our programs use no UDP
+// otherwise. The kernel closes the sockets when the process ends.
 var (
 	mu       sync.Mutex
 	reserved []net.PacketConn
 )
 
-// Reserve returns a TCP port of 127.0.0.1 at which no process listens, and which no other
-// call returns, in any process, before this process has ended. It is safe for concurrent use.
+// Reserve returns a TCP port of 127.0.0.1 on which no process listens, and which no other call
+// returns, in any process, before this process has ended. It is safe for concurrent use.
 func Reserve() (string, error) {
 	start := rand.IntN(count)
 	for i := range count {

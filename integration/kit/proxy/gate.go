@@ -13,8 +13,7 @@ func NewGate() *Gate {
 	return &Gate{arrived: make(chan Request, 1024), open: make(chan struct{})}
 }
 
-// Hook is the hook that holds a request back and then lets it pass, also if
-// its client is gone by then.
+// Hook holds a request back and then lets it pass, even if its client is gone by then.
 func (g *Gate) Hook(ctx context.Context, r Request) Action {
 	select {
 	case g.arrived <- r:
@@ -31,5 +30,5 @@ func (g *Gate) Hook(ctx context.Context, r Request) Action {
 // Arrived receives each request that the gate holds back.
 func (g *Gate) Arrived() <-chan Request { return g.arrived }
 
-// Open lets the requests pass, those to come included. It is called once.
+// Open lets all requests pass, including future ones. It must be called once.
 func (g *Gate) Open() { close(g.open) }

@@ -19,10 +19,10 @@ type Match func(Request) bool
 // Any selects every request.
 func Any(Request) bool { return true }
 
-// Mutating selects the requests that may change what is stored.
+// Mutating selects requests that may change what is stored.
 func Mutating(r Request) bool { return r.Mutating() }
 
-// On selects the requests whose String is one of those given, as "list pods".
+// On selects the requests whose String is one of those given, such as "list pods".
 func On(requests ...string) Match {
 	return func(r Request) bool {
 		for _, s := range requests {
@@ -34,8 +34,8 @@ func On(requests ...string) Match {
 	}
 }
 
-// Nth selects one request only: the nth, counted from 1, of those that match
-// and that no earlier hook has decided on.
+// Nth selects only the nth request, counted from 1, of those that match and that no earlier hook
+// has decided.
 func Nth(n int64, match Match) Match {
 	var seen atomic.Int64
 	return func(r Request) bool { return match(r) && seen.Add(1) == n }
@@ -47,9 +47,9 @@ func First(n int64, match Match) Match {
 	return func(r Request) bool { return match(r) && seen.Add(1) <= n }
 }
 
-// A Hook is called for a request and says what becomes of it. It runs on the
-// request's own goroutine, so it may wait, write to the API server or kill a
-// process, and other requests go on meanwhile. Its context ends with the proxy.
+// A Hook is called for a request and decides what becomes of it. It runs on the request's own
+// goroutine, so it may wait, write to the API server or kill a process while other requests go on.
+// Its context ends with the proxy.
 type Hook func(context.Context, Request) Action
 
 // An Action is what the proxy does with a request. The zero Action is Pass.
@@ -62,10 +62,10 @@ type Action struct {
 // Pass lets the request, or its answer, through.
 func Pass() Action { return Action{} }
 
-// Drop ends the request without an answer, as a connection that breaks.
+// Drop ends the request without an answer, like a broken connection.
 func Drop() Action { return Action{drop: true} }
 
-// Answer answers with a failure that the API server could have given.
+// Answer answers with a failure that could be the API server's.
 func Answer(code int, reason metav1.StatusReason, message string) Action {
 	return Action{status: &metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
@@ -81,14 +81,14 @@ func Conflict() Action {
 	return Answer(http.StatusConflict, metav1.StatusReasonConflict, "injected: the object has been modified")
 }
 
-// Invalid answers 422, as to a JSON patch whose test failed.
+// Invalid answers 422, as for a JSON patch whose test failed.
 func Invalid() Action {
 	return Answer(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid,
 		"injected: the server rejected our request due to an error in our request")
 }
 
-// TooManyRequests answers 429 and asks to come back later. Less than a second
-// asks for no time, which leaves it to the client.
+// TooManyRequests answers 429 and asks the client to retry after a while. Less than a second leaves
+// the time to the client.
 func TooManyRequests(after time.Duration) Action {
 	a := Answer(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests,
 		"injected: the server has received too many requests")
@@ -104,15 +104,15 @@ func InternalError() Action {
 	return Answer(http.StatusInternalServerError, metav1.StatusReasonInternalError, "injected: internal error")
 }
 
-// Forbidden answers 403, as to a role that lacks a right.
+// Forbidden answers 403, as for a role that lacks a right.
 func Forbidden() Action {
 	return Answer(http.StatusForbidden, metav1.StatusReasonForbidden, "injected: forbidden")
 }
 
-// Always is a hook that does the same with every request.
+// Always returns a hook that does the same with every request.
 func Always(a Action) Hook { return func(context.Context, Request) Action { return a } }
 
-// response is the failure as the API server would send it.
+// response returns the failure as the API server would send it.
 func (a Action) response() *http.Response {
 	body, err := json.Marshal(a.status)
 	if err != nil {

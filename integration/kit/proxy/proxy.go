@@ -1,7 +1,6 @@
-// Package proxy stands between a client and a real API server. It counts what
-// is asked, and lets a test step in before a request is forwarded or before
-// its answer is delivered: to answer in the server's place, to break the
-// connection, to write something in between, to kill the client.
+// Package proxy stands between a client and a real API server. It counts requests, and lets a test
+// step in before a request is forwarded or before its answer is delivered: to answer instead of the
+// server, to break the connection, to write something in between, or to kill the client.
 package proxy
 
 import (
@@ -41,14 +40,12 @@ type rule struct {
 	hook  Hook
 }
 
-// Start starts a proxy in front of admin's API server, on a port of its own of
-// 127.0.0.1, in HTTPS and HTTP/2 as the API server itself. The caller
-// must Stop it.
+// Start starts a proxy in front of admin's API server, on its own port of 127.0.0.1, with HTTPS and
+// HTTP/2 like the API server. The caller must Stop it.
 //
-// A request that carries a token is forwarded with that token and nothing
-// else, so the API server sees who it is. A client certificate ends at the
-// proxy: such a request is forwarded as admin's. A mutation is forwarded to the
-// end even if its client is gone. Upgrades, as of exec, do not work.
+// A request with a token is forwarded with only that token, so the API server sees who it is. A
+// client certificate ends at the proxy: its request is forwarded as admin's. A mutation is
+// completed even if its client is gone. Upgrades, such as for exec, do not work.
 func Start(admin *rest.Config) (*Proxy, error) {
 	upstream, err := url.Parse(admin.Host)
 	if err != nil {
@@ -74,20 +71,20 @@ func Start(admin *rest.Config) (*Proxy, error) {
 	}
 	p.server = httptest.NewUnstartedServer(p)
 	p.server.EnableHTTP2 = true
-	// Dropped requests and TLS handshakes that a killed client never ends.
+	// It would log dropped requests, and TLS handshakes that a killed client never finishes.
 	p.server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	p.server.StartTLS()
 	return p, nil
 }
 
-// Stop breaks what is under way and ends the proxy.
+// Stop aborts what is under way and ends the proxy.
 func (p *Proxy) Stop() {
 	p.cancel()
 	p.server.CloseClientConnections()
 	p.server.Close()
 }
 
-// Config returns a copy of cfg that speaks to the proxy.
+// Config returns a copy of cfg that talks to the proxy.
 func (p *Proxy) Config(cfg *rest.Config) *rest.Config {
 	through := rest.CopyConfig(cfg)
 	through.Host = p.server.URL
@@ -98,17 +95,16 @@ func (p *Proxy) Config(cfg *rest.Config) *rest.Config {
 	return through
 }
 
-// Before has the hook called for each request that matches, before it is
-// forwarded. Of several hooks the first whose answer is not to pass decides,
-// and those after it are not called.
+// Before sets a hook for each matching request, before it is forwarded. Of several hooks, the first
+// that does not pass decides, and later ones are not called.
 func (p *Proxy) Before(match Match, hook Hook) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.before = append(p.before, rule{match, hook})
 }
 
-// After has the hook called for each request that matches when the API server
-// has answered and the client has not heard of it yet.
+// After sets a hook for each matching request that the API server has answered, before the client
+// gets the answer.
 func (p *Proxy) After(match Match, hook Hook) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,20 +118,18 @@ func (p *Proxy) Reset() {
 	p.before, p.after, p.requests, p.mutations = nil, nil, nil, 0
 }
 
-// Requests returns what was asked so far, in order of arrival, including what
-// was not forwarded.
+// Requests returns the requests so far, in order of arrival, including those not forwarded.
 func (p *Proxy) Requests() []Request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.requests)
 }
 
-// Counts returns how often each verb was asked of each resource, by the text
-// that Request.String gives.
+// Counts returns how often each verb was requested for each resource, by Request.String.
 func (p *Proxy) Counts() map[string]int { return p.count(Any) }
 
-// Mutations returns those counts of the requests that may have changed what is
-// stored. It is empty for a client that only looked.
+// Mutations returns the Counts of requests that may have changed what is stored. It is empty for a
+// client that only read.
 func (p *Proxy) Mutations() map[string]int { return p.count(Mutating) }
 
 func (p *Proxy) count(match Match) map[string]int {
@@ -148,7 +142,7 @@ func (p *Proxy) count(match Match) map[string]int {
 	return counts
 }
 
-// requestKey is where a request's context holds the Request.
+// requestKey is the key of the Request in a request's context.
 type requestKey struct{}
 
 // errDropped makes the reverse proxy end a request without an answer.
@@ -172,8 +166,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, h *http.Request) {
 	default:
 		ctx := context.WithValue(h.Context(), requestKey{}, r)
 		if r.Mutating() {
-			// What became of the client must not decide, by a race, what
-			// becomes of its request.
+			// What becomes of a request must not depend on a race with its client's end.
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithCancel(context.WithoutCancel(ctx))
 			defer cancel()
@@ -183,7 +176,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, h *http.Request) {
 	}
 }
 
-// arrived numbers the request, and returns the hooks of this moment.
+// arrived numbers the request and returns the current hooks.
 func (p *Proxy) arrived(r Request, body []byte) (Request, []rule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -199,7 +192,7 @@ func (p *Proxy) arrived(r Request, body []byte) (Request, []rule) {
 	return r, slices.Clone(p.before)
 }
 
-// answered is called with the API server's answer.
+// answered handles the API server's answer.
 func (p *Proxy) answered(res *http.Response) error {
 	r, _ := res.Request.Context().Value(requestKey{}).(Request)
 	p.mu.Lock()
@@ -222,7 +215,7 @@ func (p *Proxy) answered(res *http.Response) error {
 	return nil
 }
 
-// broken ends a request as a connection to the API server ends that breaks.
+// broken ends a request like a broken connection to the API server.
 func broken(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }
 
 func (p *Proxy) run(rules []rule, r Request) Action {

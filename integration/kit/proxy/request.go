@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// A Request is what a client asks of the API server, in its terms.
+// A Request is a client's request in the API server's terms.
 type Request struct {
-	Verb        string // get list watch create update patch delete deletecollection; for other paths the HTTP method
+	Verb        string // get list watch create update patch delete deletecollection; the HTTP method for other paths
 	Group       string // "" for the core group
 	Version     string
-	Resource    string // "" for a path that is not a resource's
+	Resource    string // "" for a path that has no resource
 	Subresource string
 	Namespace   string // "" for all, or none
 	Name        string
 	Path        string
 	Query       string
-	DryRun      bool   // the server is asked to write nothing
+	DryRun      bool   // the server must write nothing
 	Body        []byte // as sent, in JSON or protobuf; nil for a read
 
 	// Number counts all requests of the proxy, from 1, in order of arrival.
@@ -34,9 +34,8 @@ func (r Request) Mutating() bool {
 	return !r.DryRun && r.Resource != "selfsubjectaccessreviews" // a question
 }
 
-// String is the verb and the resource, with its subresource, as in roles:
-// "patch ippools", "update pods/status". For other paths it is the method and
-// the path.
+// String returns the verb and the resource with its subresource, as in roles: "patch ippools",
+// "update pods/status". For other paths it returns the method and the path.
 func (r Request) String() string {
 	what := r.Resource
 	switch {
@@ -48,7 +47,7 @@ func (r Request) String() string {
 	return r.Verb + " " + what
 }
 
-// parse reads what can be read from the request line.
+// parse reads what the request line says.
 func parse(h *http.Request) Request {
 	r := Request{
 		Verb: h.Method, Path: h.URL.Path, Query: h.URL.RawQuery,

@@ -15,10 +15,10 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
 )
 
-// runTimeout ends a run that hangs, unless its context ends it before.
+// runTimeout ends a run that hangs, unless its context ends first.
 const runTimeout = 5 * time.Minute
 
-// ReleaseNow is a policy that releases all that is ownerless at once.
+// ReleaseNow is a policy that releases everything ownerless immediately.
 const ReleaseNow = `apiVersion: ip-reaper/v1alpha1
 kind: ReapPolicy
 dryRun: false
@@ -27,8 +27,8 @@ minAge: 0s
 limits: {maxFraction: 1}
 `
 
-// ByFile has a run release by its file. The tests give the accounts of the pods a kubeconfig; they may
-// not read the installed policy, which in a pod is a file.
+// ByFile makes a run release under its policy file. The tests give the pods' accounts a kubeconfig;
+// these accounts may not read the installed policy, which is a file in a pod.
 const ByFile = "--unsafe-override-installed-policy"
 
 // The exit codes that the binary promises.
@@ -68,9 +68,8 @@ type Result struct {
 	Report   *Report // of a run with -o json that printed one, or else nil
 }
 
-// Run runs the binary with the arguments and waits for its end. The error says
-// that it could not be run, that it took too long, or that the JSON it printed
-// is no report; any exit code is a Result.
+// Run runs the binary with the arguments and waits for its end. It returns an error if the binary
+// could not be run, took too long, or printed JSON that is not a report; any exit code is a Result.
 func (r *Reaper) Run(ctx context.Context, args ...string) (Result, error) {
 	p, err := r.Start(ctx, args...)
 	if err != nil {
@@ -94,7 +93,7 @@ func (r *Reaper) Start(ctx context.Context, args ...string) (*Process, error) {
 	p.cmd = exec.CommandContext(ctx, r.Path, args...)
 	p.cmd.Dir, p.cmd.Env = r.Dir, append(environ(), r.Env...)
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = strings.NewReader(r.Stdin), &p.stdout, &p.stderr
-	// A stopped run gets the time to write its report.
+	// A stopped run gets time to write its report.
 	p.cmd.Cancel = func() error { return p.cmd.Process.Signal(os.Interrupt) }
 	p.cmd.WaitDelay = 10 * time.Second
 	if err := p.cmd.Start(); err != nil {
@@ -104,7 +103,7 @@ func (r *Reaper) Start(ctx context.Context, args ...string) (*Process, error) {
 	return p, nil
 }
 
-// environ is the environment without what would lead the binary elsewhere.
+// environ returns the environment without what would lead the binary elsewhere.
 func environ() []string {
 	var env []string
 	for _, kv := range os.Environ() {
@@ -116,11 +115,10 @@ func environ() []string {
 	return env
 }
 
-// Kill ends the process at once, as kill -9. That it has ended already is no
-// error.
+// Kill ends the process immediately, like kill -9. It is no error if it has ended already.
 func (p *Process) Kill() error { return p.Signal(os.Kill) }
 
-// Signal sends the process a signal. That it has ended already is no error.
+// Signal sends the process a signal. It is no error if it has ended already.
 func (p *Process) Signal(sig os.Signal) error {
 	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
@@ -128,7 +126,7 @@ func (p *Process) Signal(sig os.Signal) error {
 	return nil
 }
 
-// Wait waits for the end of the process, as Run does. It is called once.
+// Wait waits for the end of the process, as Run does. It must be called once.
 func (p *Process) Wait() (Result, error) {
 	defer p.cancel()
 	err := p.cmd.Wait()

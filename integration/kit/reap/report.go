@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// A Report is what a run says in JSON, as far as tests look at it. It is
-// written down here a second time, and not taken from the program, because
-// scripts depend on it: a field that is renamed there must fail here.
+// A Report is a run's report in JSON, as far as tests look at it. It is defined here a second time,
+// and not taken from the program, because scripts depend on it: renaming a field there must fail
+// here.
 type Report struct {
 	APIVersion string    `json:"apiVersion"`
 	Kind       string    `json:"kind"`
@@ -32,7 +32,7 @@ type Run struct {
 	Cluster    string    `json:"cluster"`
 }
 
-// A Leaked counts the allocations without an owner.
+// A Leaked counts the ownerless allocations.
 type Leaked struct {
 	Total    int `json:"total"`
 	Due      int `json:"due"`
@@ -53,7 +53,7 @@ type Summary struct {
 	Failed    int `json:"failed"`
 }
 
-// A Backend says how the listing of one store went, and counts what is in it.
+// A Backend says how the listing of one store went, and counts its allocations.
 type Backend struct {
 	Name     string   `json:"name"`
 	Status   string   `json:"status"` // ok, partial, failed, skipped
@@ -75,7 +75,7 @@ type Pool struct {
 	ProtectedBy     string      `json:"protectedBy"`
 }
 
-// A Network says how full the addresses are that pods get from one range.
+// A Network says how full one range is that pods get addresses from.
 type Network struct {
 	Backend  string      `json:"backend"`
 	Name     string      `json:"name"`
@@ -88,7 +88,7 @@ type Network struct {
 	Pools    []string    `json:"pools"`
 }
 
-// An Entry says what was thought of one allocation and what became of it.
+// An Entry says what was decided about one allocation and what became of it.
 type Entry struct {
 	Backend  string `json:"backend"`
 	Pool     string `json:"pool"`
@@ -102,7 +102,7 @@ type Entry struct {
 	Error    string `json:"error"`
 }
 
-// An Owner is whom the store names.
+// An Owner is the owner that the store names.
 type Owner struct {
 	Namespace string `json:"namespace"`
 	Pod       string `json:"pod"`

@@ -8,8 +8,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
-// StartT starts a run under a policy, that reports all in JSON. Its environment has
-// env beside its own.
+// StartT starts a run under a policy that reports everything in JSON. Its environment also has env.
 func StartT(t testing.TB, kubeconfig, policy string, env []string, args ...string) *Process {
 	t.Helper()
 	r, err := New()
@@ -30,7 +29,7 @@ func StartT(t testing.TB, kubeconfig, policy string, env []string, args ...strin
 	return p
 }
 
-// EndT waits for the end of a run, which has to exit with the code and print a report.
+// EndT waits for the end of a run, which must exit with the code and print a report.
 func (p *Process) EndT(t testing.TB, code int) Result {
 	t.Helper()
 	result, err := p.Wait()

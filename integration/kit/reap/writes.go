@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// StoreWrites returns those of the writes, by "verb resource", that are not a run's
-// own: its lock, ledger, journal and events.
+// StoreWrites returns the writes, by "verb resource", except a run's own: its lock, ledger, journal
+// and events.
 func StoreWrites(writes map[string]int) map[string]int {
 	left := maps.Clone(writes)
 	for _, own := range []string{
@@ -17,8 +17,8 @@ func StoreWrites(writes map[string]int) map[string]int {
 	return left
 }
 
-// StoreObjects returns those of the objects, by resource and name as
-// cluster.Versions has them, that are not a run's own.
+// StoreObjects returns the objects, by resource and name as in cluster.Versions, except a run's
+// own.
 func StoreObjects(objects map[string]string) map[string]string {
 	left := maps.Clone(objects)
 	maps.DeleteFunc(left, func(key, _ string) bool {

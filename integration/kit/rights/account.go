@@ -19,7 +19,7 @@ import (
 // Home is where the shipped manifests put the reaper.
 const Home = admission.Home
 
-// settleTimeout is how long the API server may take to go by a new role.
+// settleTimeout is how long the API server may take to apply a new role.
 const settleTimeout = 30 * time.Second
 
 // An Account is the reaper's service account, with the rights of one grant.
@@ -31,8 +31,8 @@ type Account struct {
 	kube  kubernetes.Interface // as the account
 }
 
-// Install creates the account in a cluster, with the rights of a grant, and waits
-// until the API server goes by them. The caller must Remove it.
+// Install creates the account in a cluster, with the rights of a grant, and waits until the API
+// server applies them. The caller must Remove it.
 func Install(ctx context.Context, c *cluster.Cluster, g Grant) (*Account, error) {
 	if err := c.CreateNamespace(ctx, Home); err != nil {
 		return nil, err
@@ -72,8 +72,8 @@ func (a *Account) create(ctx context.Context) (err error) {
 	return nil
 }
 
-// Remove takes all rights away, also those of an installation that was killed, and waits until
-// the API server goes by that.
+// Remove takes all rights away, even those left by a killed process, and waits until the API server
+// applies that.
 func (a *Account) Remove(ctx context.Context) error {
 	rbac := a.admin.RbacV1()
 	none, all := metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=ip-reaper"}
@@ -87,7 +87,7 @@ func (a *Account) Remove(ctx context.Context) error {
 	return a.await(ctx, false)
 }
 
-// await waits until the API server allows the account all that the grant gives, or nothing of it.
+// await waits until the API server allows the account everything that the grant gives, or nothing.
 func (a *Account) await(ctx context.Context, allowed bool) error {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
@@ -111,7 +111,7 @@ func (a *Account) await(ctx context.Context, allowed bool) error {
 	return nil
 }
 
-// awaitRight waits until the account has a right, or has it no more.
+// awaitRight waits until the account has a right, or no longer has it.
 func (a *Account) awaitRight(ctx context.Context, r authorizationv1.ResourceAttributes, allowed bool) error {
 	for {
 		review, err := a.kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{

@@ -1,5 +1,5 @@
-// Package rights gives a service account the rights that an installation of ip-reaper has:
-// the roles of deploy/kustomize, whole or with one verb taken away.
+// Package rights gives a service account the rights of an installation of ip-reaper: the roles of
+// deploy/kustomize, complete or without one verb.
 package rights
 
 import (
@@ -20,14 +20,13 @@ const (
 	Release = "release"
 )
 
-// A Grant is the rights of an installation.
+// A Grant has the rights of an installation.
 type Grant struct {
 	account string           // the name of the service account
-	objects []runtime.Object // roles, and the bindings of them
+	objects []runtime.Object // roles and their bindings
 }
 
-// Shipped reads what an installation of a mode grants that has the roles of these
-// backends alone.
+// Shipped reads what an installation grants in a mode, with the roles of only these backends.
 func Shipped(mode string, backends ...string) (Grant, error) {
 	files := []string{component(mode, "core"), component(mode, "state")}
 	for _, backend := range backends {
@@ -36,18 +35,18 @@ func Shipped(mode string, backends ...string) (Grant, error) {
 	return load(admission.Reaper, append(files, filepath.Join("base", "bindings.yaml")))
 }
 
-// Restoring is what an installation grants to the account that restores.
+// Restoring reads what an installation grants to the account that restores.
 func Restoring() (Grant, error) {
 	return load(admission.Restore, []string{component("restore", "restore")})
 }
 
-// component is a file of a component, relative to deploy/kustomize.
+// component returns the path of a component's file, relative to deploy/kustomize.
 func component(name, file string) string { return filepath.Join("components", name, file+".yaml") }
 
-// load reads the roles of files, and of all bindings those that are for them.
+// load reads the roles of files, and the bindings for these roles.
 func load(account string, files []string) (Grant, error) {
 	g := Grant{account: account}
-	roles := map[string]bool{} // by kind and name, whether it has a binding
+	roles := map[string]bool{} // by kind and name: whether it has a binding
 	var bindings []runtime.Object
 	for _, file := range files {
 		objects, err := assets.Manifests(file)
@@ -89,7 +88,7 @@ func load(account string, files []string) (Grant, error) {
 	return g, nil
 }
 
-// rules are those of a role of a grant, which may be changed, and nil of a binding.
+// rules returns a role's rules, which may be changed; nil for a binding.
 func rules(object runtime.Object) []rbacv1.PolicyRule {
 	switch o := object.(type) {
 	case *rbacv1.ClusterRole:
@@ -100,8 +99,7 @@ func rules(object runtime.Object) []rbacv1.PolicyRule {
 	return nil
 }
 
-// Verbs are all that the grant gives, each once, as proxy.Request names what is asked:
-// "list pods".
+// Verbs returns everything that the grant gives, each once, named as by proxy.Request: "list pods".
 func (g Grant) Verbs() []string {
 	var all []string
 	for _, object := range g.objects {
@@ -117,8 +115,8 @@ func (g Grant) Verbs() []string {
 	return slices.Compact(all)
 }
 
-// Without takes a verb of Verbs away. The rules that have it must have another verb, and no
-// other resource.
+// Without removes one of Verbs. The rules that have it must have another verb, and no other
+// resource.
 func (g Grant) Without(verb string) Grant {
 	less := Grant{account: g.account}
 	for _, object := range g.objects {

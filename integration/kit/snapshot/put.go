@@ -16,8 +16,7 @@ import (
 // writesAtOnce is how many objects Put writes at the same time.
 const writesAtOnce = 8
 
-// Put makes the stores of the API server hold this and nothing else. It writes
-// only what differs.
+// Put makes the API server's stores hold this and nothing else. It writes only what differs.
 func (s Store) Put(ctx context.Context, c *cluster.Cluster) error {
 	now, err := Take(ctx, c)
 	if err != nil {
@@ -42,14 +41,14 @@ func (s Store) Put(ctx context.Context, c *cluster.Cluster) error {
 	})
 }
 
-// Create creates the object as another one of the same content, with its status.
+// Create creates a new object with the same content and status.
 func (o Object) Create(ctx context.Context, c *cluster.Cluster) error {
 	client := c.Kube.Discovery().RESTClient()
 	fields, metadata := o.parts()
 	return o.write(ctx, client, client.Post().AbsPath(o.collection(o.Namespace)), fields, unborn(metadata))
 }
 
-// replace writes the object over the one that is there.
+// replace overwrites the existing object.
 func (o Object) replace(ctx context.Context, client rest.Interface, is Object) error {
 	fields, metadata := o.parts()
 	_, now := is.parts()
@@ -58,7 +57,7 @@ func (o Object) replace(ctx context.Context, client rest.Interface, is Object) e
 	return o.write(ctx, client, client.Put().AbsPath(o.Path()), fields, metadata)
 }
 
-// unborn is metadata without what the API server gives an object.
+// unborn removes what the API server adds to an object's metadata.
 func unborn(metadata map[string]json.RawMessage) map[string]json.RawMessage {
 	for _, name := range []string{"resourceVersion", "generation", "managedFields", "uid", "creationTimestamp"} {
 		delete(metadata, name)
@@ -66,7 +65,7 @@ func unborn(metadata map[string]json.RawMessage) map[string]json.RawMessage {
 	return metadata
 }
 
-// write sends the object, and then its status, which the API server leaves out.
+// write sends the object, and then its status, which the API server ignores at first.
 func (o Object) write(ctx context.Context, client rest.Interface, request *rest.Request, fields, metadata map[string]json.RawMessage) error {
 	raw, err := send(ctx, request, fields, metadata)
 	if err != nil || fields["status"] == nil {

@@ -1,5 +1,5 @@
-// Package snapshot reads what the stores of an API server hold, byte for byte, and compares it
-// with what they held before.
+// Package snapshot reads what an API server's stores hold, byte for byte, and compares it with what
+// they held before.
 package snapshot
 
 import (
@@ -16,11 +16,11 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/parallel"
 )
 
-// A Resource is where the API server keeps addresses, or what protects them.
+// A Resource is where the API server keeps addresses, or objects that protect them.
 type Resource struct {
 	API, Name  string
 	Namespaced bool
-	Reborn     bool // a run deletes such objects, and restore creates others
+	Reborn     bool // a run deletes such objects, and restore creates new ones
 }
 
 // The resources of the stores.
@@ -34,7 +34,7 @@ var (
 	ReservedIPs  = Resource{"/apis/network.example.com/v1alpha1", "reservedips", true, true}
 )
 
-// all are the resources of all stores.
+// all has the resources of all stores.
 var all = []Resource{CalicoPools, Affinities, Blocks, Handles, Pools, Reservations, ReservedIPs}
 
 // collection is the path of the objects in a namespace, or in all.
@@ -45,21 +45,20 @@ func (r Resource) collection(namespace string) string {
 	return r.API + "/" + r.Name
 }
 
-// An Object is one as the API server sends it.
+// An Object is an object as the API server sends it.
 type Object struct {
 	Resource
 	Namespace, Name string
 	Raw             json.RawMessage
 }
 
-// Path is the object's in the API.
+// Path is the object's path in the API.
 func (o Object) Path() string { return o.collection(o.Namespace) + "/" + o.Name }
 
-// A Store is what stores hold: the objects by path.
+// A Store has what stores hold: the objects by path.
 type Store map[string]Object
 
-// Take reads the resources, all that there are if none is given. A resource that is not
-// defined has no objects.
+// Take reads the given resources, or else all. A resource that is not defined has no objects.
 func Take(ctx context.Context, c *cluster.Cluster, only ...Resource) (Store, error) {
 	if len(only) == 0 {
 		only = all
@@ -79,7 +78,7 @@ func Take(ctx context.Context, c *cluster.Cluster, only ...Resource) (Store, err
 	return stores, nil
 }
 
-// TakeT is Take for a test, which ends where that fails.
+// TakeT is Take for a test; it ends the test on failure.
 func TakeT(t testing.TB, c *cluster.Cluster, only ...Resource) Store {
 	t.Helper()
 	all, err := Take(t.Context(), c, only...)

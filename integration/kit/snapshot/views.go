@@ -11,12 +11,12 @@ import (
 	"strings"
 )
 
-// writeCount is what Calico counts the writes of a block by.
+// writeCount matches Calico's count of the writes of a block.
 var writeCount = regexp.MustCompile(`"sequenceNumber":[0-9]+`)
 
-// Bytes returns the content of each object, byte for byte, but for what counts
-// writes, for the birth of an object that is Reborn, and for the order of the attributes of a
-// block of Calico's: a restore puts them last.
+// Bytes returns the content of each object, byte for byte, except for counts of writes, the UID and
+// creation time of an object that is Reborn, and the order of attributes in a Calico block: a
+// restore puts them last.
 func (s Store) Bytes() map[string]string {
 	all := map[string]string{}
 	for path, o := range s {
@@ -25,7 +25,7 @@ func (s Store) Bytes() map[string]string {
 	return all
 }
 
-// content is one object of Bytes.
+// content returns one object of Bytes.
 func (o Object) content() string {
 	fields, metadata := o.parts()
 	delete(fields, "metadata")
@@ -45,8 +45,8 @@ func (o Object) content() string {
 	return strings.Join(lines, "\n")
 }
 
-// inOrder returns a value without its count of writes. In a block of Calico's, each allocation
-// has its attribute in place of an index.
+// inOrder returns a value without its count of writes. In a Calico block, each allocation has its
+// attribute instead of an index.
 func inOrder(raw json.RawMessage) string {
 	var fields map[string]json.RawMessage
 	var block struct {
@@ -70,8 +70,8 @@ func inOrder(raw json.RawMessage) string {
 	return strings.Join(append(lines, string(encode(fields))), "\n")
 }
 
-// Held returns who has what: each allocation of a pool or block under its path,
-// a space and its key, and each other object, as in Bytes, under its path.
+// Held returns who has what: each allocation of a pool or block by path, space and key, and each
+// other object, as in Bytes, by path.
 func (s Store) Held() map[string]string {
 	all := map[string]string{}
 	for path, o := range s {
@@ -86,8 +86,7 @@ func (s Store) Held() map[string]string {
 	return all
 }
 
-// Places is Held and, under its path, each pool of Whereabouts without its
-// allocations.
+// Places is Held plus each Whereabouts pool without its allocations, by path.
 func (s Store) Places() map[string]string {
 	all := s.Held()
 	for path, o := range s {
@@ -105,8 +104,8 @@ func (s Store) Places() map[string]string {
 	return all
 }
 
-// allocations are those of a pool or block, byte for byte by key, and false of an
-// object that has none.
+// allocations returns those of a pool or block, byte for byte, by key; false for an object without
+// any.
 func (o Object) allocations() (map[string]string, bool) {
 	var content struct {
 		Spec struct {
@@ -138,9 +137,9 @@ func (o Object) allocations() (map[string]string, bool) {
 	return all, true
 }
 
-// Owners returns who has the addresses of Whereabouts: of an allocation of a
-// pool, under the name of the pool, a space and the address, its pod and its
-// sandbox; of an overlapping-range reservation, under the address, its pod.
+// Owners returns who has Whereabouts' addresses: for an allocation, its pod and sandbox by the
+// pool's name, a space and the address; for an overlapping-range reservation, its pod by the
+// address.
 func (s Store) Owners() map[string]string {
 	all := map[string]string{}
 	for _, o := range s {
@@ -165,8 +164,8 @@ func (s Store) Owners() map[string]string {
 	return all
 }
 
-// Address returns the address for which a key stands in a pool of the range. It
-// panics if the two are none.
+// Address returns the address that a key stands for in a pool of the range. It panics if the key or
+// the range is invalid.
 func Address(cidr, key string) string {
 	offset, ok := new(big.Int).SetString(key, 10)
 	if !ok {
@@ -187,14 +186,14 @@ func (s Store) Versions() map[string]string {
 	return all
 }
 
-// parts takes an object apart, and its metadata. Each part stays as it is written.
+// parts takes an object and its metadata apart. Each part stays as written.
 func (o Object) parts() (fields, metadata map[string]json.RawMessage) {
 	decode(o.Raw, &fields)
 	decode(fields["metadata"], &metadata)
 	return fields, metadata
 }
 
-// decode panics at what is no JSON: the API server and the plugins write none.
+// decode panics on invalid JSON: the API server and the plugins write none.
 func decode(raw json.RawMessage, into any) {
 	if err := json.Unmarshal(raw, into); err != nil {
 		panic(fmt.Errorf("decode %.60s: %w", raw, err))

@@ -11,8 +11,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/snapshot"
 )
 
-// Undisturbed runs to the end to which every other run has to come: what is in use
-// is left, and what waits, and nothing else. It returns the writes of the run.
+// Undisturbed runs to the end that every other run must reach: only what is in use and what waits
+// is left. It returns the writes of the run.
 func (w *World) Undisturbed() []string {
 	w.Helper()
 	w.Proxy.Reset()
@@ -43,17 +43,17 @@ func (w *World) Undisturbed() []string {
 	return writes
 }
 
-// Converge runs until the stores are as at the end, to the byte, and fails the test
-// unless what waits has waited all the time.
+// Converge runs until the stores are as at the end, byte for byte, and fails the test unless what
+// waits has waited all the time.
 func (w *World) Converge() {
 	w.Helper()
 	w.ConvergeTo(snapshot.Store.Bytes)
 	w.WantRemembered()
 }
 
-// ConvergeTo runs until a view of the stores is as at the end. What has lost its
-// address by a crash, or was made again, has to wait however short the grace period
-// is: the run that sees it first is made to be long ago.
+// ConvergeTo runs until a view of the stores is as at the end. What has lost its address in a
+// crash, or was recreated, must wait however short the grace period is: the run that first sees it
+// is moved far into the past.
 func (w *World) ConvergeTo(view func(snapshot.Store) map[string]string) {
 	w.Helper()
 	w.Proxy.Reset()
@@ -77,8 +77,7 @@ func (w *World) WantStores(when string, want snapshot.Store) {
 	snapshot.WantT(w, when, want.Bytes(), w.Stores().Bytes())
 }
 
-// WantInUse fails the test unless everything is there that an undisturbed run
-// leaves.
+// WantInUse fails the test unless everything that an undisturbed run leaves is there.
 func (w *World) WantInUse() {
 	w.Helper()
 	is := w.Stores().Held()
@@ -89,8 +88,8 @@ func (w *World) WantInUse() {
 	}
 }
 
-// WantSingle fails the test unless every block is what Calico relies on, and each
-// reservation across ranges names the pod that the pool of the LAN names.
+// WantSingle fails the test unless every block meets Calico's invariants, and each
+// overlapping-range reservation names the same pod as the pool of the LAN.
 func (w *World) WantSingle() {
 	w.Helper()
 	_, err := w.Allocated(w.Context())
@@ -108,7 +107,7 @@ func (w *World) WantSingle() {
 	}
 }
 
-// Attached is how a pod shows an address of the LAN.
+// Attached makes a pod show an address of the LAN.
 func Attached(ip string) cluster.PodOption {
 	return cluster.Networks(cluster.Attached(Shop+"/lan", "net1", ip))
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/snapshot"
 )
 
-// A made world is what real ADDs gave, once for all tests of a binary.
+// A made world is the result of real ADDs, made once for all tests of a binary.
 type made struct {
 	stores snapshot.Store
 	pods   map[string][]cluster.PodOption
@@ -37,7 +37,7 @@ func (w *World) fill() {
 	w.Empty = filled.empty
 }
 
-// make has the real plugins give out the addresses.
+// make makes the real plugins allocate the addresses.
 func (w *World) make() *made {
 	w.Helper()
 	ctx := w.Context()
@@ -81,8 +81,8 @@ func (w *World) make() *made {
 	return m
 }
 
-// reserve creates the reserved IP that kept the addresses of gone-2, with what a
-// careless restoration would change.
+// reserve creates the reserved IP that kept the addresses of gone-2, with content that a careless
+// restore would change.
 func (w *World) reserve(ctx context.Context, lan, block string) error {
 	return snapshot.Object{
 		Resource: snapshot.ReservedIPs, Namespace: Shop, Name: "gone-2",
@@ -93,7 +93,7 @@ func (w *World) reserve(ctx context.Context, lan, block string) error {
 	}.Create(ctx, w.Cluster)
 }
 
-// annotate writes on the reservation of an address what the reaper does not know.
+// annotate adds labels and annotations that the reaper does not know to an address's reservation.
 func (w *World) annotate(ctx context.Context, ip string) error {
 	path := "/apis/whereabouts.cni.cncf.io/v1alpha1/namespaces/" + cluster.PoolNamespace + "/overlappingrangeipreservations/" + ip
 	return w.Cluster.Kube.Discovery().RESTClient().Patch("application/merge-patch+json").AbsPath(path).

@@ -8,8 +8,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// A RestoreReport is what a restoration prints in JSON, as far as tests look at it.
-// It is written down here a second time because scripts depend on it.
+// A RestoreReport is what a restore prints in JSON, as far as tests look at it. It is defined here
+// a second time because scripts depend on it.
 type RestoreReport struct {
 	Kind     string              `json:"kind"`
 	Journal  struct{ ID string } `json:"journal"`
@@ -39,20 +39,20 @@ type RestoreEntry struct {
 	Error   string               `json:"error"`
 }
 
-// Restores restores under the policy, and must exit with the code.
+// Restores restores under ReleaseNow, and must exit with the code.
 func (w *World) Restores(code int, args ...string) RestoreReport {
 	w.Helper()
 	w.Must(w.Memory.Unlock(w.Context()))
 	return w.RestoreReportOf(w.Ends(code, w.Starts("restore", ReleaseNow, args...)))
 }
 
-// Restore puts back what a run released, of which nothing may fail.
+// Restore puts back what a run released; none of it may fail.
 func (w *World) Restore(id string) RestoreReport {
 	w.Helper()
 	return w.Restores(reap.ExitDone, "--run="+id)
 }
 
-// RestoreReportOf reads the report of a restoration.
+// RestoreReportOf reads the report of a restore.
 func (w *World) RestoreReportOf(result reap.Result) RestoreReport {
 	w.Helper()
 	var r RestoreReport
@@ -62,8 +62,8 @@ func (w *World) RestoreReportOf(result reap.Result) RestoreReport {
 	return r
 }
 
-// Outcomes are what became of the records that have an address, by backend and
-// address, and of the others by backend and key.
+// Outcomes returns what became of the records, by backend and address, or by backend and key for
+// those without an address.
 func (r RestoreReport) Outcomes() map[string]string {
 	all := map[string]string{}
 	for _, e := range r.Entries {
@@ -76,7 +76,7 @@ func (r RestoreReport) Outcomes() map[string]string {
 	return all
 }
 
-// WantOutcomes fails the test unless a restoration answered so for its records.
+// WantOutcomes fails the test unless a restore had these outcomes.
 func (w *World) WantOutcomes(r RestoreReport, want map[string]string) {
 	w.Helper()
 	if diff := cmp.Diff(want, r.Outcomes()); diff != "" {

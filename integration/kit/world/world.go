@@ -1,5 +1,5 @@
-// Package world is a cluster whose stores all have something for a run to
-// release, beside what is in use. The real plugins gave out the addresses.
+// Package world is a cluster whose stores all have something for a run to release, alongside what
+// is in use. The real plugins allocated the addresses.
 package world
 
 import (
@@ -26,16 +26,16 @@ import (
 // Names of the world, and numbers of its entries.
 const (
 	Shop = "shop"      // the namespace of the pods
-	Home = rights.Home // that of ledger, journals and lock
+	Home = rights.Home // the namespace of ledger, journals and lock
 	Node = "node-1"
 
-	// Records is how many entries a run releases, and writes into its journal.
+	// Records is how many entries a run releases and writes into its journal.
 	Records = 10
 
-	// Waits is how many entries have to wait.
+	// Waits is how many entries must wait.
 	Waits = 3
 
-	// ReservedIPs are the settings of reserved IPs in a policy, below its backends.
+	// ReservedIPs has a policy's settings of reserved IPs, below its backends.
 	ReservedIPs = `  reservedIPs:
     resources:
     - resource: {group: network.example.com, version: v1alpha1, resource: reservedips}
@@ -46,9 +46,8 @@ const (
       deleteExpired: true
 `
 
-	// Policy is the beginning of a policy without a grace period. Under it a
-	// reserved IP goes when it has expired. Its limits are off, since most entries
-	// here are leaks.
+	// Policy is the beginning of a policy, up to its grace period. It releases expired reserved
+	// IPs. Its limits are off, because most entries here are leaks.
 	Policy = `apiVersion: ip-reaper/v1alpha1
 kind: ReapPolicy
 dryRun: false
@@ -60,29 +59,28 @@ backends:
 	ReleaseNow = Policy + "gracePeriod: 0s\n"
 	Patient    = Policy + "gracePeriod: 1h\n"
 
-	// slow is the rule under which some have to wait.
+	// slow is the rule that makes some wait.
 	slow = "rules:\n- {match: {pods: [\"slow-*\"]}, gracePeriod: 24h}\n"
 
-	// InOrder makes a run release one pool after the other.
+	// InOrder makes a run release one pool at a time.
 	InOrder = "--concurrency=1"
 )
 
-// The networks of Whereabouts, with a pool each. The first one has reservations
-// in overlapping ranges too.
+// The networks of Whereabouts, with one pool each. The first also has overlapping-range
+// reservations.
 var (
 	LAN = plugin.Network{Name: "lan", Range: "10.1.0.0/24"}
 	WAN = plugin.Network{Name: "wan", Range: "10.2.0.0/24", DisableOverlapping: true}
 )
 
-// A World is such a cluster, and a reaper that speaks to the API server through a
-// proxy.
+// A World is such a cluster, and a reaper that talks to the API server through a proxy.
 //
-// The pod live is there, and shows an address of every store. The pod gone-1 is not
-// there, and had as much; of gone-2 are left an IPv4 address, an address of the LAN
-// and an expired reserved IP that kept both. A handle has lost its address. A run has to leave,
-// since their grace period of a day is not over, an address of the LAN of the pod slow-1, which
-// is not there, and the address of an older sandbox of the pod slow-0, which is there. The
-// ledger says that all this has been so for more than an hour.
+// The pod live exists and shows an address of every store. The pod gone-1 does not exist, and had
+// as many; gone-2 has left an IPv4 address, an address of the LAN and an expired reserved IP that
+// kept both. A handle has lost its address. Because of a grace period of a day, a run must leave an
+// address of the LAN of the pod slow-1, which does not exist, and the address of an older sandbox
+// of the pod slow-0, which does. According to the ledger, all this has been so for more than an
+// hour.
 type World struct {
 	*testing.T
 	*calico.Datastore
@@ -91,11 +89,11 @@ type World struct {
 	Dir    string
 
 	Before snapshot.Store // nothing is released
-	End    snapshot.Store // everything is, after Undisturbed
-	Empty  string         // the ID of the handle that has none
+	End    snapshot.Store // everything is released, after Undisturbed
+	Empty  string         // the ID of the handle without an address
 
 	policies   int
-	kubeconfig map[string]string // of the reaper, by command; that of a run is under ""
+	kubeconfig map[string]string // of the reaper, by command; a run's is under ""
 	seen       map[string]int64  // of the ledger, by Again
 	aged       time.Duration     // the ledger, since then
 	patient    []string          // what is in the ledger after Undisturbed
@@ -120,8 +118,8 @@ func New(t *testing.T) *World {
 	return w
 }
 
-// As makes the reaper's processes those of a service account. If it is nil, they are
-// those of the shipped accounts, with all rights that admission control leaves them.
+// As makes the reaper's processes run as a service account. If it is nil, they run as the shipped
+// accounts, with all rights that admission control leaves them.
 func (w *World) As(a *rights.Account) {
 	w.Helper()
 	w.kubeconfig = map[string]string{}
@@ -136,7 +134,7 @@ func (w *World) As(a *rights.Account) {
 	}
 }
 
-// Must ends the test at an error.
+// Must ends the test on an error.
 func (w *World) Must(err error) {
 	w.Helper()
 	if err != nil {
@@ -163,12 +161,12 @@ func (w *World) Each(points []fault.Point, test func(fault.Point)) {
 	}
 }
 
-// Starts returns what starts the reaper under a policy, with the lock as it is.
+// Starts returns the Start of the reaper under a policy. It leaves the lock alone.
 func (w *World) Starts(command, policy string, args ...string) fault.Start {
 	return w.StartsWith("", command, policy, args...)
 }
 
-// StartsWith is Starts with an input.
+// StartsWith is Starts with standard input.
 func (w *World) StartsWith(stdin, command, policy string, args ...string) fault.Start {
 	return func() (*reap.Process, error) {
 		r, err := reap.New()
@@ -192,7 +190,7 @@ func (w *World) StartsWith(stdin, command, policy string, args ...string) fault.
 	}
 }
 
-// Ends starts a process and waits for its end, with the code.
+// Ends starts a process and waits until it exits, which must be with the code.
 func (w *World) Ends(code int, start fault.Start) reap.Result {
 	w.Helper()
 	p, err := start()
@@ -203,7 +201,7 @@ func (w *World) Ends(code int, start fault.Start) reap.Result {
 	return result
 }
 
-// WantExit ends the test unless a process has ended with the code.
+// WantExit ends the test unless a process has exited with the code.
 func (w *World) WantExit(code int, result reap.Result) {
 	w.Helper()
 	if result.ExitCode != code {
@@ -211,7 +209,7 @@ func (w *World) WantExit(code int, result reap.Result) {
 	}
 }
 
-// Run runs under the policy, without a lock in the way, for a run that is done.
+// Run removes the lock and runs under the policy. The run must succeed.
 func (w *World) Run(policy string, args ...string) reap.Result {
 	w.Helper()
 	w.Must(w.Memory.Unlock(w.Context()))
@@ -230,7 +228,7 @@ func (w *World) Put(s snapshot.Store) {
 	w.Must(s.Put(w.Context(), w.Cluster))
 }
 
-// Again makes the world what it was in the beginning.
+// Again resets the world to its beginning.
 func (w *World) Again() {
 	w.Helper()
 	w.Proxy.Reset()
@@ -239,8 +237,8 @@ func (w *World) Again() {
 	w.remember()
 }
 
-// remember has a run see what is ownerless and release nothing, and makes that have
-// been an hour ago.
+// remember makes a run see what is ownerless and release nothing, and moves that an hour into the
+// past.
 func (w *World) remember() {
 	w.Helper()
 	w.Must(w.Memory.BeginLedger(w.Context()))
@@ -260,7 +258,7 @@ func (w *World) Age() {
 	w.aged += time.Hour
 }
 
-// Journals returns the IDs of the runs of which there are journals.
+// Journals returns the IDs of the runs that have journals.
 func (w *World) Journals() []string {
 	w.Helper()
 	runs, err := w.Memory.Journals(w.Context())
@@ -268,8 +266,8 @@ func (w *World) Journals() []string {
 	return runs
 }
 
-// WantRemembered fails the test unless the ledger still knows since when everything
-// waits that an undisturbed run leaves in it.
+// WantRemembered fails the test unless the ledger still knows since when everything that an
+// undisturbed run leaves in it has waited.
 func (w *World) WantRemembered() {
 	w.Helper()
 	now, err := w.Memory.Seen(w.Context())
