@@ -11,8 +11,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// leakMany leaks the addresses of so many sandboxes, every other one of both
-// families.
+// leakMany leaks the addresses of n sandboxes, every other one with both families.
 func (s *fixture) leakMany(n int) {
 	s.Helper()
 	sandboxes := make([]calico.Sandbox, n)
@@ -25,12 +24,12 @@ func (s *fixture) leakMany(n int) {
 	}
 }
 
-// harmless are the errors by which kube-controllers say that another program wrote
-// first: the reaper, or an ADD.
+// harmless has the errors with which kube-controllers says that another program wrote first: the
+// reaper, or an ADD.
 var harmless = []string{"update conflict", "the object has been modified", "does not exist", "not found", "is not empty"}
 
-// Calico's own garbage collection and the reaper find the same leaks at the same
-// time. Neither disturbs the other, and the end is the same (promise 1).
+// Calico's own garbage collection and the reaper find the same leaks at the same time. Neither
+// disturbs the other, and the result is the same (promise 1).
 func TestEveryRoundBesideKubeControllers(t *testing.T) {
 	const grace, leaks = time.Second, 6
 	if testing.Short() {
@@ -59,7 +58,7 @@ func TestEveryRoundBesideKubeControllers(t *testing.T) {
 				released += s.mustReap(reap.ExitDone, releaseNow).Summary.Released
 			}
 		}
-		log := c.Log() // which goes with them
+		log := c.Log() // Stop removes it
 		s.must(c.Stop())
 		s.Logf("kube-controllers found %d, the reaper released %d", strings.Count(log, found), released)
 		for line := range strings.Lines(log) {

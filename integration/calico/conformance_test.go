@@ -19,8 +19,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// The conformance suite takes long with the real plugin. What a transaction of etcd refuses is
-// also tested by what races with a release.
+// The conformance suite takes long with the real plugin. The tests of races with a release also
+// cover what etcd transactions refuse.
 func TestBlocksConform(t *testing.T) { conform(t, calico.KubernetesT(t)) }
 
 func TestEveryDatastoreConforms(t *testing.T) {
@@ -32,8 +32,8 @@ func TestEveryDatastoreConforms(t *testing.T) {
 
 func conform(t *testing.T, d *calico.Datastore) {
 	s := newFixture(t, d)
-	// The plugin fills one block of a node before it takes another, so that
-	// each node is a pool of the suite's.
+	// The plugin fills one block of a node before it takes another, so each node is one of the
+	// suite's pools.
 	for _, name := range []string{"four", "six"} {
 		s.must(s.DeletePool(t.Context(), name))
 	}
@@ -49,11 +49,11 @@ func conform(t *testing.T, d *calico.Datastore) {
 	})
 }
 
-// pluginBlocks are blocks that the real plugin fills and empties.
+// pluginBlocks is a store of blocks that the real plugin fills and empties.
 type pluginBlocks struct {
 	*fixture
-	given   sync.Map    // addresses that were given once
-	fumbles atomic.Bool // the next write of a handle fails
+	given   sync.Map    // addresses that were once allocated
+	fumbles atomic.Bool // the next write of a handle must fail
 }
 
 // Backend implements backendtest.Store.
@@ -66,10 +66,10 @@ func (p *pluginBlocks) Backend() ipam.Backend {
 	return b
 }
 
-// Fumble implements backendtest.Fumbler. In etcd block and handles are one write.
+// Fumble implements backendtest.Fumbler. In etcd, block and handles are one write.
 func (p *pluginBlocks) Fumble() { p.fumbles.Store(true) }
 
-// fumbling forbids a write of a handle if it is told so.
+// fumbling forbids one write of a handle if fumbles is set.
 type fumbling struct {
 	next    http.RoundTripper
 	fumbles *atomic.Bool
@@ -91,9 +91,9 @@ func (p *pluginBlocks) sandbox(pool string, owner ipam.Owner) calico.Sandbox {
 	return calico.Sandbox{Namespace: owner.Pod.Namespace, Pod: owner.Pod.Name, Node: pool, ContainerID: owner.Sandbox}
 }
 
-// Reserve implements backendtest.Store. What a pod had in another sandbox stays
-// that sandbox's. A new owner of the suite is to get an address that was given before.
-// It asks for that one, which is the last that the plugin would give.
+// Reserve implements backendtest.Store. What a pod had in another sandbox stays that sandbox's. One
+// of the suite's new owners must get an address that was allocated before. It asks for that one,
+// because the plugin would give it last.
 func (p *pluginBlocks) Reserve(pool string, owner ipam.Owner) (ipam.Allocation, error) {
 	sandbox := p.sandbox(pool, owner)
 	if strings.HasPrefix(owner.Pod.Name, "new-owner-") {
@@ -110,8 +110,8 @@ func (p *pluginBlocks) Reserve(pool string, owner ipam.Owner) (ipam.Allocation, 
 	}, nil
 }
 
-// freed is the first address of a pool that was given before and is free now; not
-// valid where there is none.
+// freed returns the first address of a pool that was allocated before and is free now; invalid if
+// there is none.
 func (p *pluginBlocks) freed(pool string) netip.Addr {
 	var first netip.Addr
 	list, err := p.List(p.Context(), calico.Block)
@@ -137,10 +137,9 @@ func (p *pluginBlocks) Free(pool string, owner ipam.Owner) error {
 	return p.Del(p.Context(), p.sandbox(pool, owner))
 }
 
-// Snapshot implements backendtest.Store: of an allocation its attribute, its
-// sequence number and its handle, which is another version of it once it was put
-// back; of a block all but those, the queue of the free ordinals, and the number of
-// its writes.
+// Snapshot implements backendtest.Store. An allocation has its attribute, its sequence number and
+// its handle without the handle's version, which changes when it is restored. A block has
+// everything else except the queue of free ordinals and the number of its writes.
 func (p *pluginBlocks) Snapshot() (map[string]string, error) {
 	st := p.state()
 	snapshot := st.versions

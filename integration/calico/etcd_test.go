@@ -16,7 +16,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// variables are how Calico's own programs are told of an etcd.
+// variables returns the environment that tells Calico's own programs about an etcd.
 func variables(e *calico.Etcd) []string {
 	return []string{
 		"ETCD_ENDPOINTS=" + e.Endpoint, "ETCD_USERNAME=" + e.User, "ETCD_PASSWORD=" + e.Password,
@@ -24,8 +24,8 @@ func variables(e *calico.Etcd) []string {
 	}
 }
 
-// reapSecretly runs the reaper, which has to keep to itself how it gets to etcd,
-// also where it logs every decision.
+// reapSecretly runs the reaper, which must not reveal etcd's credentials, even if it logs every
+// decision.
 func (s *fixture) reapSecretly(e *calico.Etcd, terms string, args ...string) reap.Result {
 	s.Helper()
 	result := s.reap(releaseNow+terms, append(args, "-v")...)
@@ -50,7 +50,7 @@ func (s *fixture) reapSecretly(e *calico.Etcd, terms string, args ...string) rea
 	return result
 }
 
-// guards are the ways in which an etcd is guarded, the one that has all first.
+// guards has the ways to protect an etcd, the most complete one first.
 var guards = []struct {
 	name string
 	calico.EtcdOptions
@@ -60,7 +60,7 @@ var guards = []struct {
 	{"password", calico.EtcdOptions{ServerTLS: true, Password: true}},
 }
 
-// Calico's own programs and the reaper get into each etcd, by the same variables.
+// Calico's own programs and the reaper get into each etcd, with the same variables.
 func TestEveryGuardOfEtcd(t *testing.T) {
 	some := guards
 	if testing.Short() {
@@ -83,27 +83,26 @@ func TestEveryGuardOfEtcd(t *testing.T) {
 	}
 }
 
-// A run that cannot read the etcd says why, soon, and the other backends go on
-// (promises 9 and 11).
+// A run that cannot read etcd soon says why, and the other backends go on (promises 9 and 11).
 func TestEveryEtcdThatCannotBeRead(t *testing.T) {
-	const soon = 45 * time.Second // of a busy machine; the client alone would take a minute
+	const soon = 45 * time.Second // for a busy machine; the client alone would take a minute
 	other := calico.StartEtcdT(t, calico.EtcdOptions{TLS: true})
 	e := calico.StartEtcdT(t, calico.EtcdOptions{TLS: true, Password: true})
 	s := newFixture(t, calico.OnEtcdT(t, e))
 	s.leak("gone")
 	before, err := s.Versions(t.Context())
 	s.must(err)
-	// A server that takes connections and says nothing.
+	// A server that accepts connections and never answers.
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	s.must(err)
 	t.Cleanup(func() { s.must(silent.Close()) })
 	const (
 		down     = "127.0.0.1:1"                            // where no server listens
-		rejected = "tls: |broken pipe|connection reset|EOF" // by then the client believes that it is in
+		rejected = "tls: |broken pipe|connection reset|EOF" // by then the client believes that it is connected
 	)
 	for _, tt := range []struct {
 		name string
-		env  map[string]string // in place of what is right
+		env  map[string]string // replaces the correct variables
 		want string            // a regular expression
 		long bool              // not with -short
 	}{
@@ -124,7 +123,7 @@ func TestEveryEtcdThatCannotBeRead(t *testing.T) {
 				s.env = append(s.env, name+"="+value)
 			}
 			began := time.Now()
-			result := s.reapSecretly(e, "", "--dry-run") // they go on at the same time
+			result := s.reapSecretly(e, "", "--dry-run") // the subtests run in parallel
 			took := time.Since(began)
 			if result.ExitCode != reap.ExitPartial || result.Report == nil {
 				t.Fatalf("exit code %d, want %d and a report\n%s", result.ExitCode, reap.ExitPartial, result.Stderr)
@@ -145,7 +144,7 @@ func TestEveryEtcdThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A user who may only read has everything planned and nothing released.
+// A user who may only read gets everything planned and nothing released.
 func TestEtcdUserWhoMayNotWriteReleasesNothing(t *testing.T) {
 	e := calico.StartEtcdT(t, calico.EtcdOptions{TLS: true, Password: true})
 	s := newFixture(t, calico.OnEtcdT(t, e))

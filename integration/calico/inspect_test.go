@@ -16,7 +16,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// dump puts what kubectl prints into a file.
+// dump writes what kubectl prints into a file.
 func (s *fixture) dump(name string, args ...string) string {
 	s.Helper()
 	path, err := assets.Path("kubectl")
@@ -33,8 +33,7 @@ func (s *fixture) dump(name string, args ...string) string {
 	return file
 }
 
-// dumpStore puts Calico's blocks and handles into a file, as kubectl or etcdctl
-// prints them.
+// dumpStore writes Calico's blocks and handles into a file, as kubectl or etcdctl prints them.
 func (s *fixture) dumpStore() string {
 	s.Helper()
 	if s.Etcd == nil {
@@ -54,7 +53,7 @@ func (s *fixture) dumpStore() string {
 	return file
 }
 
-// What the dumps of a real cluster say offline is what a dry run says there.
+// Inspecting the dumps of a real cluster gives the same result as a dry run there.
 func TestDumpsSayWhatADryRunSays(t *testing.T) {
 	each(t, func(s *fixture) {
 		s.leak("gone")

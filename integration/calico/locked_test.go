@@ -9,7 +9,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// backendOf is what a report says of Calico as a whole.
+// backendOf returns what a report says about Calico as a whole.
 func backendOf(r *reap.Report) reap.Backend {
 	for _, b := range r.Backends {
 		if b.Name == "calico" {
@@ -42,7 +42,7 @@ func TestLockedDatastoreIsLeftAlone(t *testing.T) {
 		if got := lines(r)[ip.String()]; got != "orphan PodAbsent released" {
 			s.Errorf("after the lock: %q", got)
 		}
-		// Without the object it is not known.
+		// Without the object, the state is unknown.
 		s.leak("gone")
 		name := map[bool]string{
 			false: "default", true: "/calico/resources/v3/projectcalico.org/clusterinformations/default",
@@ -52,8 +52,7 @@ func TestLockedDatastoreIsLeftAlone(t *testing.T) {
 	})
 }
 
-// versions are those of everything in the cluster but what runs write for
-// themselves.
+// versions returns the versions of everything in the cluster except what runs write for themselves.
 func (s *fixture) versions() map[string]string {
 	s.Helper()
 	versions, err := s.Cluster.Versions(s.Context())

@@ -13,7 +13,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// A state is everything that Calico stores.
+// A state has everything that Calico stores.
 type state struct {
 	blocks, handles map[string]calico.Object
 	versions        map[string]string // of each object of any kind
@@ -41,7 +41,7 @@ func (s *fixture) wantSame(before state) {
 	}
 }
 
-// sequence is the sequence number of a block, 0 where it is of before 3.22.2.
+// sequence returns the sequence number of a block; 0 if the block is from before 3.22.2.
 func sequence(b map[string]any) uint64 {
 	if b["sequenceNumber"] == nil {
 		return 0
@@ -68,7 +68,7 @@ func decode(text string, into any) error {
 	return decoder.Decode(into)
 }
 
-// versionOf is what Versions calls an object.
+// versionOf returns the name of an object in Versions.
 func (s *fixture) versionOf(kind calico.Kind, name string) string {
 	if s.Etcd != nil {
 		return name
@@ -76,7 +76,7 @@ func (s *fixture) versionOf(kind calico.Kind, name string) string {
 	return string(kind) + "/" + name
 }
 
-// handleID is the ID of a handle as it is stored.
+// handleID returns the ID of a handle as stored.
 func (s *fixture) handleID(name string, content map[string]any) string {
 	if s.Etcd != nil {
 		return strings.TrimPrefix(name, s.HandleName(""))
@@ -93,8 +93,8 @@ func texts(ips []netip.Addr) []string {
 	return all
 }
 
-// lines are the verdict, the reason and the outcome of every entry, by address,
-// or by the handle that has none.
+// lines returns the verdict, the reason and the outcome of every entry, by address, or by handle
+// for those without one.
 func lines(r *reap.Report) map[string]string {
 	all := map[string]string{}
 	for _, e := range r.Entries {

@@ -34,7 +34,7 @@ func (s *fixture) shown() map[string][3]string {
 	return all
 }
 
-// figure returns a number of calicoctl's, which has five digits, without its percentage.
+// figure returns a number from calicoctl, which has five digits, without its percentage.
 func figure(cell string) string { return strings.Fields(cell)[0] }
 
 // asShown returns a number as calicoctl prints it.
@@ -46,7 +46,7 @@ func asShown(n string) string {
 	return fmt.Sprintf("%.5g", f)
 }
 
-// counted returns the same figures of a report.
+// counted returns the same figures from a report.
 func counted(r *reap.Report) map[string][3]string {
 	all := make(map[string][3]string)
 	for _, n := range r.Networks {
@@ -58,7 +58,7 @@ func counted(r *reap.Report) map[string][3]string {
 	return all
 }
 
-// Networks are as full as calicoctl says, with the addresses outside of blocks.
+// Networks are as full as calicoctl says, including addresses outside blocks.
 func TestNetworksAreAsFullAsCalicoctlSays(t *testing.T) {
 	s := newFixture(t, calico.KubernetesT(t))
 	s.must(s.ApplyPool(s.Context(), "small", netip.MustParsePrefix("10.33.0.0/29"), 29))

@@ -12,8 +12,8 @@ import (
 
 var deleteNow = metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
 
-// A pod that is gone is no sandbox that is: a node that says nothing may go on
-// running it, and its address with it. Calico releases regardless.
+// If a pod is gone, its sandbox need not be: an unreachable node may go on running it, with its
+// address. Calico releases it regardless.
 func TestNodesThatSayNothing(t *testing.T) {
 	const held, gone = "held NodeUnreachable kept", "orphan PodAbsent released"
 	on := func(node string) func(*fixture, string) []string {
@@ -25,7 +25,7 @@ func TestNodesThatSayNothing(t *testing.T) {
 	for _, name := range []string{"ready", "silent", "off", "gone"} {
 		s.must(s.CreateNode(s.Context(), name))
 	}
-	// In etcd, Calico may have names of its own for nodes.
+	// In etcd, Calico may have its own names for nodes.
 	s.must(s.Cluster.CreateNode(s.Context(), "kubernetes-name", true))
 	s.must(s.ApplyNode(s.Context(), "calicos-name", "kubernetes-name"))
 	s.must(s.ApplyNode(s.Context(), "no-node", "")) // of no orchestrator
@@ -50,7 +50,7 @@ func TestNodesThatSayNothing(t *testing.T) {
 	s.prove(rows)
 }
 
-// fence taints a node as an operator does who knows that it is off.
+// fence taints a node like an operator who knows that it is off.
 func (s *fixture) fence(name string) {
 	s.Helper()
 	node, err := s.Cluster.Kube.CoreV1().Nodes().Get(s.Context(), name, metav1.GetOptions{})

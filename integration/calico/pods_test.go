@@ -12,7 +12,7 @@ import (
 
 type options = []cluster.PodOption
 
-// dual has the plugin give an address of either family to a sandbox.
+// dual makes the plugin give a sandbox an address of each family.
 func (s *fixture) dual(pod string) (calico.Sandbox, []netip.Addr) {
 	s.Helper()
 	sandbox := calico.NewSandbox(shop, pod, node)
@@ -20,9 +20,8 @@ func (s *fixture) dual(pod string) (calico.Sandbox, []netip.Addr) {
 	return sandbox, s.add(sandbox)
 }
 
-// Who has an address, as Calico's plugin and the API server store both. A live address
-// would be released if one of these were not seen (promise 1). The rules themselves are
-// tested in the engine.
+// Who has an address, as Calico's plugin and the API server store it. Missing any of these would
+// release a live address (promise 1). The engine's tests cover the rules themselves.
 func TestPodsHaveTheirAddresses(t *testing.T) {
 	const (
 		inUse, gone = "inUse PodPresent kept", "orphan PodAbsent released"

@@ -10,9 +10,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// The other way around: a real ADD or DEL has read the block, and the reaper
-// writes it before the plugin does. The plugin is refused, and does what it is
-// there for all the same (promise 1).
+// The other way around: a real ADD or DEL has read the block, and the reaper writes it before the
+// plugin does. The plugin is refused, and still does its job (promise 1).
 func TestReaperReleasesFromABlockWhileThePluginIsWritingIt(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -25,7 +24,7 @@ func TestReaperReleasesFromABlockWhileThePluginIsWritingIt(t *testing.T) {
 		},
 		comes: "new",
 	}, {
-		// It counts in the handle before the reaper lists that.
+		// It counts in the handle before the reaper lists the handle.
 		name: "a second ADD for the orphan's sandbox, under the same handle",
 		plugin: func(s *fixture, d *calico.Datastore, orphan calico.Sandbox) ([]netip.Addr, error) {
 			return d.Add(s.Context(), orphan)
@@ -71,8 +70,8 @@ func TestReaperReleasesFromABlockWhileThePluginIsWritingIt(t *testing.T) {
 	}
 }
 
-// An address is given out under the handle of one that was just released, before
-// the handle is written: it keeps that.
+// An address is allocated under the handle of one that was just released, before the handle is
+// written: it keeps the handle.
 func TestHandleThatCountsAnotherAddressMeanwhileStays(t *testing.T) {
 	for name, families := range map[string]struct {
 		both bool
@@ -97,7 +96,7 @@ func TestHandleThatCountsAnotherAddressMeanwhileStays(t *testing.T) {
 				}
 			})
 			s.wantWhole(want)
-			// What the handle counts, a DEL finds.
+			// A DEL finds what the handle counts.
 			s.must(s.Del(s.Context(), orphan))
 			s.dies(orphan)
 			s.wantWhole(map[string]bool{})
@@ -105,10 +104,9 @@ func TestHandleThatCountsAnotherAddressMeanwhileStays(t *testing.T) {
 	}
 }
 
-// An ADD that takes longer than the kubelet waits for it is between its handle and
-// its block when the handle has had no address for so long that it goes. The pod
-// has its address all the same, and the address goes when the pod has gone, though
-// no DEL finds it any more.
+// An ADD that outlasts the kubelet's patience is between writing its handle and its block when the
+// handle, without an address for so long, is released. The pod still has its address, which is
+// released once the pod is gone, although no DEL finds it any more.
 func TestAddThatIsOvertakenByTheEndOfItsHandleKeepsItsAddress(t *testing.T) {
 	s := newFixture(t, calico.KubernetesT(t))
 	_, web := s.live("web")

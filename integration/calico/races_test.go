@@ -15,14 +15,14 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// Another program writes the block between the reaper's last reading of it and its
-// write: a real ADD or DEL, or a person. The reaper's write is refused, and what
-// it does then is right for the block as it is by then (promises 1 and 4).
+// Another program writes the block between the reaper's last read and its write: a real ADD or DEL,
+// or a person. The reaper's write is refused, and what it then does is right for the block as it is
+// now (promises 1 and 4).
 func TestBlockThatIsWrittenWhileTheReaperReleasesFromIt(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		do   func(s *fixture, orphan calico.Sandbox, ip netip.Addr) // the orphan's is pod "gone"
-		want string                                                 // becomes of the orphan's address
+		do   func(s *fixture, orphan calico.Sandbox, ip netip.Addr) // the orphan's pod is "gone"
+		want string                                                 // the outcome of the orphan's address
 	}{{
 		name: "an ADD for another pod",
 		do:   func(s *fixture, _ calico.Sandbox, _ netip.Addr) { s.live("new") },
@@ -68,10 +68,9 @@ func TestBlockThatIsWrittenWhileTheReaperReleasesFromIt(t *testing.T) {
 	}
 }
 
-// The block is emptied and deleted between the reaper's last reading of it and its
-// write, as Calico's garbage collection does it, and made again. Its numbers count
-// from the nanosecond of that, so that an allocation is another one that looks the
-// same otherwise.
+// The block is emptied and deleted between the reaper's last read and its write, as by Calico's
+// garbage collection, and made again. Its sequence numbers start from the time in nanoseconds, so
+// an allocation that otherwise looks the same is distinct.
 func TestBlockThatIsMadeAgainWhileTheReaperReleasesFromIt(t *testing.T) {
 	for name, do := range map[string]func(s *fixture, orphan calico.Sandbox, ip netip.Addr){
 		"by an ADD for the same sandbox": func(s *fixture, orphan calico.Sandbox, ip netip.Addr) {
@@ -107,15 +106,14 @@ func TestBlockThatIsMadeAgainWhileTheReaperReleasesFromIt(t *testing.T) {
 	}
 }
 
-// reapWhile runs the reaper, which has to exit with 0, and does something
-// between its last reading of a block and its write.
+// reapWhile runs the reaper, which must exit with 0, and does something between its last read of a
+// block and its write.
 func (s *fixture) reapWhile(policy string, do func()) *reap.Report {
 	s.Helper()
 	return s.reapWhileHeld(policy, "update ipamblocks", do)
 }
 
-// reapWhileHeld is reapWhile for another write, of which there are others where
-// the data is in the API server only.
+// reapWhileHeld is reapWhile for another write. In etcd, there is only one.
 func (s *fixture) reapWhileHeld(policy, write string, do func()) *reap.Report {
 	s.Helper()
 	type end struct {
@@ -155,7 +153,7 @@ func (s *fixture) reapWhileHeld(policy, write string, do func()) *reap.Report {
 	return e.report
 }
 
-// liveAt has the plugin give the address to a sandbox whose pod runs and shows it.
+// liveAt makes the plugin give the address to a sandbox whose pod runs and shows it.
 func (s *fixture) liveAt(pod, containerID string, ip netip.Addr) {
 	s.Helper()
 	sandbox := calico.NewSandbox(shop, pod, node)
@@ -165,7 +163,7 @@ func (s *fixture) liveAt(pod, containerID string, ip netip.Addr) {
 	s.must(s.CreatePod(s.Context(), sandbox, ips))
 }
 
-// dies removes the pod of a sandbox, and what tells Calico of it.
+// dies removes the pod of a sandbox, and what tells Calico about it.
 func (s *fixture) dies(sandbox calico.Sandbox) {
 	s.Helper()
 	s.must(s.Cluster.DeletePod(s.Context(), sandbox.Namespace, sandbox.Pod))
@@ -178,7 +176,7 @@ func (s *fixture) dies(sandbox calico.Sandbox) {
 	s.must(err)
 }
 
-// held are the addresses that blocks hold.
+// held returns the addresses that blocks hold.
 func (s *fixture) held() map[string]bool {
 	s.Helper()
 	held, err := s.Allocated(s.Context())
@@ -186,7 +184,7 @@ func (s *fixture) held() map[string]bool {
 	return held
 }
 
-// wantOutcomes compares what became of each address that the report tells of.
+// wantOutcomes compares the outcomes of the addresses in the report.
 func (s *fixture) wantOutcomes(report *reap.Report, want map[netip.Addr]string) {
 	s.Helper()
 	got := map[netip.Addr]string{}
@@ -200,8 +198,8 @@ func (s *fixture) wantOutcomes(report *reap.Report, want map[netip.Addr]string) 
 	}
 }
 
-// wantWhole compares the addresses that blocks hold, and fails the test unless
-// all else is as Calico wants it.
+// wantWhole compares the addresses that blocks hold, and fails the test unless everything else is
+// as Calico wants it.
 func (s *fixture) wantWhole(want map[string]bool) {
 	s.Helper()
 	if err := s.Whole(s.Context(), want); err != nil {
@@ -211,14 +209,14 @@ func (s *fixture) wantWhole(want map[string]bool) {
 
 var equalAddrs = cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
 
-// A block is what of a block counts its writes.
+// A block has the counts of a block's writes.
 type block struct {
 	Sequence  uint64            `json:"sequenceNumber"`
 	Sequences map[string]uint64 `json:"sequenceNumberForAllocation"`
 }
 
-// wantCounts fails the test unless each handle counts what blocks hold for it,
-// and there is no other.
+// wantCounts fails the test unless each handle counts what blocks hold for it, and there are no
+// others.
 func (s *fixture) wantCounts() {
 	s.Helper()
 	if err := s.Counted(s.Context()); err != nil {

@@ -18,8 +18,8 @@ func (s *fixture) keep(name string, ranges ...string) {
 	s.must(err)
 }
 
-// What an IPReservation of Calico's own has in its ranges is not released, also where a
-// part of it cannot be understood. If it has everything, the run says so (promises 2, 7).
+// Addresses in the ranges of Calico's own IPReservation are not released, even if a part of it
+// cannot be understood. If it covers everything, the run says so (promises 2, 7).
 func TestReservedAddressesStay(t *testing.T) {
 	each(t, func(s *fixture) {
 		_, kept := s.leak("gone")

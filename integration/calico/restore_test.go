@@ -20,7 +20,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// records has the addresses recorded, as they are listed now, by block.
+// records records the addresses as listed now, by block.
 func (s *fixture) records(b ipam.Backend, ips ...netip.Addr) map[string][]ipam.Record {
 	s.Helper()
 	var rs []ipam.Allocation
@@ -46,7 +46,7 @@ func (s *fixture) records(b ipam.Backend, ips ...netip.Addr) map[string][]ipam.R
 	return all
 }
 
-// restore puts back what was recorded, which has to be answered so.
+// restore puts back what was recorded, and fails the test unless each answer is want.
 func (s *fixture) restore(b ipam.Backend, all map[string][]ipam.Record, want error) {
 	s.Helper()
 	for pool, records := range all {
@@ -58,10 +58,10 @@ func (s *fixture) restore(b ipam.Backend, all map[string][]ipam.Record, want err
 	}
 }
 
-// wantRestored fails the test unless everything that Calico stores is as it was, but for the order
-// of attributes and of the blocks of a handle, which are restored at the same time, and for what
-// counts writes: the sequence number of a block, and, in the API server, resourceVersion,
-// generation and managedFields. A handle that was made again there has another UID and another time.
+// wantRestored fails the test unless everything that Calico stores is as it was, except for the
+// order of attributes and of the blocks of a handle, which are restored in parallel, and for what
+// counts writes: the sequence number of a block, and in the API server resourceVersion, generation
+// and managedFields. There, a recreated handle has a new UID and creation time.
 func (s *fixture) wantRestored(before state) {
 	s.Helper()
 	after := s.state()
@@ -100,7 +100,7 @@ func (s *fixture) wantRestored(before state) {
 	}
 }
 
-// metadata is what an object has of some fields, and of those that its users gave it.
+// metadata returns some of an object's metadata: the given fields, and those that users set.
 func (s *fixture) metadata(o calico.Object, fields ...string) string {
 	if s.Etcd != nil {
 		return ""
@@ -116,8 +116,8 @@ func (s *fixture) metadata(o calico.Object, fields ...string) string {
 	return strings.Join(words, "\n")
 }
 
-// What a run released is put back as it was, and is its sandbox's again: of one
-// family and of both, beside addresses that stayed (promise 10).
+// What a run released is put back as it was, and belongs to its sandbox again: one family and both,
+// alongside addresses that stayed (promise 10).
 func TestWhatWasReleasedIsRestored(t *testing.T) {
 	each(t, func(s *fixture) {
 		_, web := s.live("web")
@@ -144,7 +144,7 @@ func TestWhatWasReleasedIsRestored(t *testing.T) {
 			s.Errorf("calicoctl finds problems:\n%s", r.Text)
 		}
 
-		// The plugin knows them again.
+		// The plugin recognizes them again.
 		for _, sandbox := range []calico.Sandbox{single, dual} {
 			s.must(s.Del(s.Context(), sandbox))
 		}
@@ -162,8 +162,8 @@ func TestWhatWasReleasedIsRestored(t *testing.T) {
 	})
 }
 
-// A real ADD writes the block between our reading of it and our write: what it took
-// is its own (promise 1). What was counted for it in vain goes with a later run.
+// A real ADD writes the block between our read and our write: what it took is its own (promise 1).
+// A later run removes the restore's surplus counts.
 func TestRestoreLosesAgainstAnADD(t *testing.T) {
 	for name, tt := range map[string]struct {
 		add  func(s *fixture, ip netip.Addr)
@@ -190,7 +190,7 @@ func TestRestoreLosesAgainstAnADD(t *testing.T) {
 	}
 }
 
-// overtaken is a backend before whose first write of a block something happens.
+// overtaken returns a backend, and do happens before its first write of a block.
 func (s *fixture) overtaken(do func()) ipam.Backend {
 	s.Helper()
 	if s.Etcd != nil {
@@ -209,7 +209,7 @@ func (s *fixture) overtaken(do func()) ipam.Backend {
 	return s.behind(p)
 }
 
-// behind is the backend behind a proxy before the API server.
+// behind returns a backend that reaches the API server through a proxy.
 func (s *fixture) behind(p *proxy.Proxy) *backend.Backend {
 	s.Helper()
 	config := rest.CopyConfig(p.Config(s.Cluster.Config))

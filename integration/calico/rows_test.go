@@ -12,21 +12,21 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// A row is something that Calico stores, and what the reaper has to make of it.
-// Many rows are played in one cluster.
+// A row is something that Calico stores, and what the reaper must make of it. Many rows share one
+// cluster.
 type row struct {
 	name string
 
-	// set brings it about, for a pod of a name that no other row has. It returns
-	// the addresses, or the handles, that the rest is about.
+	// set brings it about, for a pod with a unique name. It returns the addresses, or the handles,
+	// to check.
 	set func(s *fixture, pod string) []string
 
-	// want is verdict, reason and outcome: one of all of set's, or one of each, with commas
-	// between.
+	// want is verdict, reason and outcome: one for all that set returns, or one for each, separated
+	// by commas.
 	want string
 }
 
-// A planted row is one that was brought about.
+// A planted row is a row that was brought about.
 type planted struct {
 	row
 	names []string
@@ -42,8 +42,8 @@ func (s *fixture) plant(rows []row) []planted {
 	return all
 }
 
-// prove runs the reaper and compares what the report says of the rows with what is due, and
-// what blocks and handles hold afterwards with what was released.
+// prove runs the reaper and compares what the report says about the rows with what they want, and
+// what blocks and handles then hold with what was released.
 func (s *fixture) prove(rows []planted) {
 	s.Helper()
 	held := s.held()
@@ -70,15 +70,15 @@ func (s *fixture) prove(rows []planted) {
 	s.wantCounts()
 }
 
-// pod creates a pod of the shop, for a sandbox or for none. It is on the fixture's
-// node: a pod on another node has nothing to do with an allocation on that one.
+// pod creates a pod of the shop, with or without a sandbox. It is on the fixture's node: a pod on
+// another node has nothing to do with an allocation there.
 func (s *fixture) pod(name string, opts ...cluster.PodOption) {
 	s.Helper()
 	_, err := s.Cluster.CreatePod(s.Context(), shop, name, append([]cluster.PodOption{cluster.OnNode(node)}, opts...)...)
 	s.must(err)
 }
 
-// add has the plugin give a sandbox its addresses.
+// add makes the plugin give a sandbox its addresses.
 func (s *fixture) add(sandbox calico.Sandbox) []netip.Addr {
 	s.Helper()
 	ips, err := s.Add(s.Context(), sandbox)
@@ -86,16 +86,15 @@ func (s *fixture) add(sandbox calico.Sandbox) []netip.Addr {
 	return ips
 }
 
-// leaks is the address of a sandbox whose pod does not exist.
+// leaks returns the address of a sandbox whose pod does not exist.
 func leaks(s *fixture, pod string) []string {
 	s.Helper()
 	_, ip := s.leak(pod)
 	return []string{ip.String()}
 }
 
-// shown is the address of a pod of the row's name that looks as the options say,
-// and nothing of the address. An option that needs the address or the sandbox is
-// made by a function.
+// shown returns the address of a sandbox whose pod shows only what the options say. A function
+// makes the options, because they may need the address or the sandbox.
 func shown(options func(sandbox calico.Sandbox, ip netip.Addr) []cluster.PodOption) func(*fixture, string) []string {
 	return func(s *fixture, pod string) []string {
 		s.Helper()
@@ -105,7 +104,7 @@ func shown(options func(sandbox calico.Sandbox, ip netip.Addr) []cluster.PodOpti
 	}
 }
 
-// blockOf is the block of an address of the fixture's pools.
+// blockOf returns the block of an address from the fixture's pools.
 func (s *fixture) blockOf(ip netip.Addr) netip.Prefix {
 	bits := 26
 	if ip.Is6() {
@@ -114,19 +113,19 @@ func (s *fixture) blockOf(ip netip.Addr) netip.Prefix {
 	return netip.PrefixFrom(ip, bits).Masked()
 }
 
-// editBlock writes the block of an address as edit changes it.
+// editBlock writes the block of an address after edit has changed it.
 func (s *fixture) editBlock(ip netip.Addr, edit func(map[string]any)) {
 	s.Helper()
 	s.must(s.Edit(s.Context(), calico.Block, s.BlockName(s.blockOf(ip)), edit))
 }
 
-// ordinal is where in its block an address is; blocks have no more than 64.
+// ordinal returns the position of an address in its block; blocks have no more than 64.
 func (s *fixture) ordinal(ip netip.Addr) int {
 	bytes := ip.AsSlice()
 	return int(bytes[len(bytes)-1] & 63)
 }
 
-// share gives one more address to the owner of this one.
+// share gives another address to the owner of this one.
 func (s *fixture) share(ip netip.Addr) netip.Addr {
 	s.Helper()
 	var ordinal int

@@ -1,6 +1,5 @@
-// Package calico_test proves what the reaper does to Calico's IPAM, in either
-// datastore, with the addresses given out by Calico's own plugin and what is left
-// judged by Calico's own tools.
+// Package calico_test proves what the reaper does to Calico's IPAM, in either datastore. Calico's
+// own plugin allocates the addresses, and Calico's own tools judge what is left.
 package calico_test
 
 import (
@@ -30,8 +29,8 @@ const (
 	shop = "shop" // the namespace of the pods
 	node = "node-1"
 
-	// releaseNow is a policy that waits for nothing. Its limits are off, since
-	// most of the entries here are leaks.
+	// releaseNow is a policy that waits for nothing. Its limits are off, because most entries here
+	// are leaks.
 	releaseNow = `apiVersion: ip-reaper/v1alpha1
 kind: ReapPolicy
 dryRun: false
@@ -41,13 +40,13 @@ limits: {maxFraction: 1}
 `
 )
 
-// A fixture is an empty cluster with a node, an IPv4 pool with blocks of 64
-// addresses and an IPv6 pool with the same, a bystander pod, and the reaper.
+// A fixture is an empty cluster with a node, an IPv4 and an IPv6 pool with blocks of 64 addresses,
+// a bystander pod, and the reaper.
 type fixture struct {
 	*testing.T
 	*calico.Datastore
 	kubeconfig string   // of the reaper
-	env        []string // more of the reaper's environment
+	env        []string // additional environment of the reaper
 }
 
 // each runs the test in either datastore.
@@ -70,7 +69,7 @@ func newFixture(t *testing.T, d *calico.Datastore) *fixture {
 	return s
 }
 
-// must ends the test at an error.
+// must ends the test on an error.
 func (s *fixture) must(err error) {
 	s.Helper()
 	if err != nil {
@@ -78,7 +77,7 @@ func (s *fixture) must(err error) {
 	}
 }
 
-// leak has the plugin give an address to a sandbox whose pod does not exist.
+// leak makes the plugin give an address to a sandbox whose pod does not exist.
 func (s *fixture) leak(pod string) (calico.Sandbox, netip.Addr) {
 	s.Helper()
 	sandbox := calico.NewSandbox(shop, pod, node)
@@ -87,7 +86,7 @@ func (s *fixture) leak(pod string) (calico.Sandbox, netip.Addr) {
 	return sandbox, ips[0]
 }
 
-// live has the plugin give an address to a sandbox whose pod runs and shows it.
+// live makes the plugin give an address to a sandbox whose pod runs and shows it.
 func (s *fixture) live(pod string, more ...cluster.PodOption) (calico.Sandbox, netip.Addr) {
 	s.Helper()
 	sandbox, ip := s.leak(pod)
@@ -119,7 +118,7 @@ func (s *fixture) start(policy string, args ...string) *reap.Process {
 	return p
 }
 
-// unlock deletes the lock: one that was killed leaves it for half a minute.
+// unlock deletes the lock: a killed run leaves it behind for half a minute.
 func (s *fixture) unlock() {
 	s.Helper()
 	err := s.Cluster.Kube.CoordinationV1().Leases(cluster.PoolNamespace).Delete(s.Context(), "ip-reaper", metav1.DeleteOptions{})
@@ -128,7 +127,7 @@ func (s *fixture) unlock() {
 	}
 }
 
-// watched has the reaper speak to the API server through a new proxy.
+// watched makes the reaper talk to the API server through a new proxy.
 func (s *fixture) watched() *proxy.Proxy {
 	s.Helper()
 	p := s.proxy()
@@ -136,7 +135,7 @@ func (s *fixture) watched() *proxy.Proxy {
 	return p
 }
 
-// proxy starts a proxy before the API server.
+// proxy starts a proxy in front of the API server.
 func (s *fixture) proxy() *proxy.Proxy {
 	s.Helper()
 	p, err := proxy.Start(s.Cluster.Config)
@@ -145,7 +144,7 @@ func (s *fixture) proxy() *proxy.Proxy {
 	return p
 }
 
-// kubeconfigOf is how the API server is spoken to through the proxy.
+// kubeconfigOf returns a kubeconfig that leads through the proxy.
 func (s *fixture) kubeconfigOf(p *proxy.Proxy) string {
 	s.Helper()
 	kubeconfig, err := s.Cluster.KubeconfigFor(p.Config(s.Cluster.Config))
@@ -163,7 +162,7 @@ func (s *fixture) mustReap(code int, policy string, args ...string) *reap.Report
 	return result.Report
 }
 
-// check has calicoctl look.
+// check runs calicoctl's check.
 func (s *fixture) check() *calico.CheckReport {
 	s.Helper()
 	report, err := s.Check(s.Context())
@@ -180,8 +179,7 @@ func (s *fixture) clean() {
 	}
 }
 
-// engine runs in the process of the test, with Calico's backend alone, by a clock
-// that may be another one.
+// engine returns an engine with only Calico's backend, and optionally with another clock.
 func (s *fixture) engine(now ...func() time.Time) engine.Engine {
 	e := engine.Engine{Kubeconfig: s.kubeconfig, Env: s.env, Only: []string{"calico"}}
 	if len(now) > 0 {
@@ -190,14 +188,14 @@ func (s *fixture) engine(now ...func() time.Time) engine.Engine {
 	return e
 }
 
-// intercepted is an engine whose first transaction the hook stands before.
+// intercepted returns an engine whose first transaction the hook intercepts.
 func (s *fixture) intercepted(hook func(engine.Transaction) error) engine.Engine {
 	e := s.engine()
 	e.Dial = []grpc.DialOption{engine.OnTransaction(hook)}
 	return e
 }
 
-// later is a run at a time when all that a ledger remembers is due.
+// later runs as if in an hour, when everything that a ledger remembers is due.
 func (s *fixture) later(policy string) *reap.Report {
 	s.Helper()
 	report, err := s.engine(engine.After(time.Hour)).Run(s.Context(), policy)

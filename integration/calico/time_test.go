@@ -11,14 +11,14 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/engine"
 )
 
-// The plugin writes down when it gave an address. If that could not be read, an address
-// would go whose ADD is under way, or what a replaced sandbox had would go while the pod
-// still shows it (promise 4). The engine is run as if it were so much later than now.
+// The plugin records when it gave an address. If that could not be read, a run would release an
+// address whose ADD is under way, or an address of a replaced sandbox that the pod still shows
+// (promise 4). The engine runs as if later than now.
 func TestTimesOfThePluginAreRead(t *testing.T) {
 	const (
 		policy      = "apiVersion: ip-reaper/v1alpha1\nkind: ReapPolicy\ndryRun: false\nlimits: {maxFraction: 1}\ngracePeriod: 0s\n"
 		atOnce      = policy + "minAge: 0s\n"
-		short, past = -20 * time.Second, 20 * time.Second // a run takes its time
+		short, past = -20 * time.Second, 20 * time.Second // a run takes some time
 		young       = "held TooYoung kept"
 		soon        = "suspected SandboxReplaced kept"
 	)
