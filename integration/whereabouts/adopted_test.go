@@ -5,9 +5,8 @@ import (
 	"testing"
 )
 
-// Versions before 0.8 wrote no interface, and adopted no entry. Those of today adopt the
-// entry of their own pod and interface. So no pod ever gets an entry without an
-// interface again.
+// Versions before 0.8 wrote no interface, and adopted no entry. Today's versions adopt the entry of
+// the same pod and interface. So no pod ever gets an entry without an interface again.
 func TestEntryWithoutAnInterfaceIsNeverAdopted(t *testing.T) {
 	f := newFixture(t)
 	f.writePool("10.0.0.0-24", "10.0.0.0/24", `{
@@ -30,8 +29,8 @@ func TestEntryWithoutAnInterfaceIsNeverAdopted(t *testing.T) {
 	}
 }
 
-// An ADD leaves a reservation of its own pod as it is, for any interface, and the
-// pod relies on it. So a reservation without an interface may be in use again.
+// An ADD leaves a reservation of its own pod unchanged, for any interface, and the pod relies on
+// it. So a reservation without an interface may be in use again.
 func TestReservationWithoutAnInterfaceIsAdopted(t *testing.T) {
 	f := newFixture(t)
 	f.write("overlappingrangeipreservations", `{"apiVersion":"whereabouts.cni.cncf.io/v1alpha1","kind":"OverlappingRangeIPReservation",

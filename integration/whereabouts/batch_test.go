@@ -11,8 +11,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// leakBatch writes three reservations of pods that are gone. The second one is of web-0, and
-// it alone has an allocation in a pool.
+// leakBatch writes three reservations of pods that are gone. Only the second one, of web-0, has an
+// allocation in a pool.
 func (f *fixture) leakBatch() {
 	f.Helper()
 	f.writeReservation("10.0.0.1", ref("gone-1"))
@@ -32,7 +32,8 @@ func TestEveryStepOfABatchAPodComesBackAt(t *testing.T) {
 	for n := first; n < end; n++ {
 		for _, later := range []int{0, 1, 3, end - n} {
 			of := n + later
-			// The write before its own tombstone and the last one are like those of a single release.
+			// The write before its own tombstone and the last write are like those of a single
+			// release.
 			edge := steps[n-1].String() + " " + steps[n-1].Name
 			sampled := storeWrite(steps[n-1]) && steps[n-1].Resource != "ippools" && later == 0 &&
 				edge != "patch overlappingrangeipreservations 10.0.0.1" && edge != "delete overlappingrangeipreservations 10.2.0.1"
@@ -46,9 +47,9 @@ func TestEveryStepOfABatchAPodComesBackAt(t *testing.T) {
 	}
 }
 
-// The run is killed before or after any write of a batch. What is left is one of four states
-// for each reservation, and the next run comes to the same end from all of them, also if the
-// owner of a tombstone came back meanwhile (promises 1 and 8).
+// The run is killed before or after any write of a batch. Each reservation is left in one of four
+// states, and the next run reaches the same end from all of them, even if the owner of a tombstone
+// has come back (promises 1 and 8).
 func TestEveryKillOfABatchIsFinishedByTheNextRun(t *testing.T) {
 	f := newFixture(t)
 	f.requests(f.leakBatch, inOrder)
@@ -81,8 +82,8 @@ func TestEveryKillOfABatchIsFinishedByTheNextRun(t *testing.T) {
 	}
 }
 
-// Safety does not rest on the lock: another run meets a batch half way, and finishes it. Both
-// come to the same end, and neither calls released what is not (promises 1, 7 and 8).
+// Safety does not rest on the lock: another run meets a batch halfway, and finishes it. Both reach
+// the same end, and neither reports as released what is not (promises 1, 7 and 8).
 func TestEveryStepAtWhichTwoRunsMeetInABatch(t *testing.T) {
 	f := newFixture(t)
 	for _, tt := range []struct {

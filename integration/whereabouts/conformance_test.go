@@ -33,7 +33,7 @@ func TestOverlappingConforms(t *testing.T) {
 	})
 }
 
-// numbers gives the suite's pools numbers.
+// numbers assigns numbers to the suite's pools.
 type numbers struct{ names []string }
 
 // of returns the number of a pool, the same each time.
@@ -47,9 +47,9 @@ func (n *numbers) of(pool string) int {
 	return len(n.names) - 1
 }
 
-// pluginPools are pools that the real plugin fills and empties, without
-// reservations beside them. It does one thing at a time: when two plugins wait
-// for each other, a DEL may give up without an error.
+// pluginPools is a store of pools that the real plugin fills and empties, without reservations. It
+// does one thing at a time: when two plugins wait for each other, a DEL may give up without an
+// error.
 type pluginPools struct {
 	*fixture
 	mu sync.Mutex
@@ -64,7 +64,7 @@ func (p *pluginPools) network(pool string) plugin.Network {
 	return plugin.Network{Range: fmt.Sprintf("10.%d.0.0/26", p.of(pool)), DisableOverlapping: true}
 }
 
-// pool returns the name of a pool as the backend has it.
+// pool returns the backend's name for a pool.
 func (p *pluginPools) pool(pool string) string {
 	return cluster.PoolNamespace + "/" + strings.ReplaceAll(p.network(pool).Range, "/", "-")
 }
@@ -103,26 +103,26 @@ func (p *pluginPools) Spoil(pool string) (ipam.Allocation, error) {
 // Obscure implements backendtest.Obscurer.
 func (p *pluginPools) Obscure(pool string) error { return p.obscure(p.network(pool).Range) }
 
-// obscure creates an attachment of a range that cannot be decoded.
+// obscure creates an attachment for a range, with an exclude that cannot be decoded.
 func (f *fixture) obscure(of string) error {
 	return f.CreateNetwork(f.Context(), shop, "odd", fmt.Sprintf(`{"ipam":{"type":"whereabouts","range":%q,"exclude":["nonsense"]}}`, of))
 }
 
-// bareReservations are reservations as they are when the entries of their pools
-// are gone, which is when they may be released. The plugin gives no address
-// without an entry, so they are written as it writes them.
+// bareReservations is a store of reservations without entries in pools, which is when they may be
+// released. The plugin gives no address without an entry, so the reservations are written as the
+// plugin writes them.
 type bareReservations struct {
 	*fixture
 	mu sync.Mutex
 	numbers
-	sandboxes map[string]string // by the name of the reservation they use
+	sandboxes map[string]string // by the name of their reservation
 }
 
 // Backend implements backendtest.Store.
 func (b *bareReservations) Backend() ipam.Backend { return whereabouts.NewOverlapping(b.client()) }
 
-// Reserve implements backendtest.Store. A reservation of the pod's own is left
-// as it is; one of another pod's is passed over.
+// Reserve implements backendtest.Store. It leaves a reservation of the same pod unchanged and skips
+// one of another pod.
 func (b *bareReservations) Reserve(pool string, owner ipam.Owner) (ipam.Allocation, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -138,7 +138,7 @@ func (b *bareReservations) Reserve(pool string, owner ipam.Owner) (ipam.Allocati
 			o, err = client.Get(b.Context(), ip.String(), metav1.GetOptions{})
 		}
 		if apierrors.IsNotFound(err) {
-			continue // it went in between
+			continue // it was deleted meanwhile
 		}
 		if err != nil {
 			return ipam.Allocation{}, err
@@ -187,8 +187,8 @@ func (b *bareReservations) Obscure(pool string) error {
 	return b.obscure(fmt.Sprintf("10.%d.0.0/26", b.of(pool)))
 }
 
-// places returns the content of the store by the suite's names for entries.
-// What is restored is created again.
+// places returns the content of the store by the suite's names for entries, without the UIDs and
+// creation times of reservations: a restore creates them again.
 func (f *fixture) places() map[string]string {
 	f.Helper()
 	places := map[string]string{}

@@ -13,9 +13,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
 )
 
-// The plugin itself gives no address for an attachment without a range, and takes the
-// range of its file on the node if that has one. So an exclude without a range means
-// nothing that the API server knows.
+// The plugin gives no address for an attachment without a range, unless its file on the node has a
+// range. So the API server does not know what an exclude without a range means.
 func TestPluginGivesNothingWithoutARange(t *testing.T) {
 	f := newFixture(t)
 	binary, err := assets.Path("whereabouts")

@@ -12,16 +12,16 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// attach creates a network attachment in the shop with the fields of its IPAM, in
-// a list of plugins as Multus takes it.
+// attach creates a network attachment in the shop with these IPAM fields, in a list of plugins as
+// for Multus.
 func (f *fixture) attach(name, ipam string) {
 	f.Helper()
 	f.must(f.CreateNetwork(f.Context(), shop, name, fmt.Sprintf(`{"cniVersion":"1.0.0","name":%q,"plugins":[
 		{"type":"macvlan","ipam":{"type":"whereabouts",%s}},{"type":"tuning"}]}`, name, ipam)))
 }
 
-// Networks that share a range by exclude do not lock each other's leaks. The plugin
-// gives their addresses as the attachments say.
+// Networks that share a range by exclude do not protect each other's leaks. The plugin gives
+// addresses as the attachments say.
 func TestNetworksMayShareARangeByExclude(t *testing.T) {
 	const lower, upper = `"range":"10.0.0.0/28","exclude":["10.0.0.8/29"]`, `"range":"10.0.0.0/28","exclude":["10.0.0.0/29","10.0.0.10"]`
 	play(t, []scenario{{
@@ -49,8 +49,8 @@ func TestNetworksMayShareARangeByExclude(t *testing.T) {
 	}})
 }
 
-// The plugin gives exactly the addresses of a range that are not taken for
-// excluded, until it has no more.
+// Until it runs out, the plugin gives exactly the addresses of a range that ip-reaper does not
+// consider excluded.
 func TestPluginGivesWhatIsNotExcluded(t *testing.T) {
 	f := newFixture(t)
 	n := plugin.Network{
@@ -88,8 +88,8 @@ func TestPluginGivesWhatIsNotExcluded(t *testing.T) {
 	}
 }
 
-// A cluster without Multus has no attachments, and no definition of them. The API
-// server's word for that is enough.
+// A cluster without Multus has no attachments, and no definition of them. It is enough that the API
+// server says so.
 func TestWithoutDefinitionOfAttachmentsNothingIsExcluded(t *testing.T) {
 	f := newFixture(t)
 	f.UndefineT(t, cluster.NetworkAttachments)
@@ -100,7 +100,7 @@ func TestWithoutDefinitionOfAttachmentsNothingIsExcluded(t *testing.T) {
 	}
 }
 
-// listed is what both backends list.
+// listed returns what both backends list.
 func (f *fixture) listed() []ipam.Allocation {
 	f.Helper()
 	var all []ipam.Allocation

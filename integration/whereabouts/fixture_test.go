@@ -1,10 +1,9 @@
-// Package whereabouts_test shows on a real API server, with the real plugin and
-// the real binary, what ip-reaper does with the stores of Whereabouts: that it
-// releases what pods left behind, and takes no address from a pod that has it,
-// also if the cluster changes between its looks and its writes. The plugin makes each state
-// that it can make. What only its old versions, other programs or accidents
-// leave behind is written down as they left it. The numbers in the comments are
-// those of the promises in docs/design.md.
+// Package whereabouts_test shows on a real API server, with the real plugin and the real binary,
+// what ip-reaper does with the stores of Whereabouts: that it releases what pods left behind, and
+// takes no address from a pod that has it, even if the cluster changes between its looks and its
+// writes. The plugin makes each state that it can make. What only old versions, other programs or
+// accidents leave behind is written as they left it. The numbers in the comments refer to the
+// promises in docs/design.md.
 package whereabouts_test
 
 import (
@@ -22,17 +21,16 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 )
 
-// TestMain has the tests run in a cluster with Multus's network attachments and
-// without Calico's resources.
+// TestMain runs the tests in a cluster with Multus's network attachments and without Calico's
+// resources.
 func TestMain(m *testing.M) { kit.Main(m, kit.Options{Sets: []kit.Set{kit.Attachments}}) }
 
 // shop is the namespace of the pods.
 const shop = "shop"
 
-// A fixture is an empty cluster with a bystander pod that has no allocation.
-// The reaper and the plugin each speak to it through a proxy of their own, so
-// that each can be held back while the other goes on. The test itself speaks to
-// it directly.
+// A fixture is an empty cluster with a bystander pod that has no allocation. The reaper and the
+// plugin each talk to it through their own proxy, so that each can be held back while the other
+// goes on. The test itself talks to it directly.
 type fixture struct {
 	*testing.T
 	*cluster.Cluster
@@ -58,8 +56,8 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// proxy starts a proxy that lasts as long as the test, and returns the
-// kubeconfig that leads through it.
+// proxy starts a proxy that lasts as long as the test, and returns it with a kubeconfig that leads
+// through it.
 func (f *fixture) proxy() (*proxy.Proxy, string) {
 	f.Helper()
 	p, err := proxy.Start(f.Config)
@@ -70,7 +68,7 @@ func (f *fixture) proxy() (*proxy.Proxy, string) {
 	return p, kubeconfig
 }
 
-// must ends the test at an error.
+// must ends the test on an error.
 func (f *fixture) must(err error) {
 	f.Helper()
 	if err != nil {
@@ -78,7 +76,7 @@ func (f *fixture) must(err error) {
 	}
 }
 
-// each runs a part of the test as a test of its own on the same fixture.
+// each runs a part of the test as a subtest on the same fixture.
 func (f *fixture) each(name string, part func()) {
 	f.Helper()
 	whole := f.T
@@ -97,9 +95,8 @@ func (f *fixture) pluginFor(kubeconfig string) *plugin.Plugin {
 	return p
 }
 
-// add has the plugin give addresses to net1 of a pod of the shop, in a sandbox
-// that is new. It asks for no pod object: of a pod that is gone, what is left
-// is what its ADD has left.
+// add makes the plugin give addresses to net1 of a pod of the shop, in a new sandbox. No pod object
+// is needed: a pod that is gone leaves only what its ADD has left.
 func (f *fixture) add(n plugin.Network, pod string) []string {
 	f.Helper()
 	return f.addTo(n, pod, "net1")
@@ -113,7 +110,7 @@ func (f *fixture) addTo(n plugin.Network, pod, iface string) []string {
 	return ips
 }
 
-// tryAdd is addTo where it may fail, and for any sandbox.
+// tryAdd is addTo for any sandbox, and may fail.
 func (f *fixture) tryAdd(n plugin.Network, pod, sandbox, iface string) ([]string, error) {
 	addrs, err := f.plugin.Add(f.Context(), n, plugin.Pod{Namespace: shop, Name: pod}, sandbox, iface)
 	var ips []string
@@ -123,7 +120,7 @@ func (f *fixture) tryAdd(n plugin.Network, pod, sandbox, iface string) ([]string
 	return ips, err
 }
 
-// addOne has the plugin give one address to net1 of a sandbox of the pod.
+// addOne makes the plugin give one address to net1 of a sandbox of the pod.
 func (f *fixture) addOne(n plugin.Network, pod, sandbox string) (string, error) {
 	ips, err := f.tryAdd(n, pod, sandbox, "net1")
 	switch {
@@ -141,14 +138,14 @@ func (f *fixture) del(n plugin.Network, pod, sandbox, iface string) {
 	f.must(f.plugin.Del(f.Context(), n, plugin.Pod{Namespace: shop, Name: pod}, sandbox, iface))
 }
 
-// sandbox returns the ID of a sandbox that there was not before.
+// sandbox returns the ID of a new sandbox.
 func (f *fixture) sandbox() string {
 	f.sandboxes++
 	return fmt.Sprintf("sandbox-%d", f.sandboxes)
 }
 
-// pod creates a pod of the shop. Like all that hooks call, which run on
-// goroutines of a proxy, it does not end the test.
+// pod creates a pod of the shop. Like everything that hooks call on a proxy's goroutines, it does
+// not end the test.
 func (f *fixture) pod(name string, opts ...cluster.PodOption) {
 	f.Helper()
 	if _, err := f.CreatePod(f.Context(), shop, name, opts...); err != nil {
@@ -156,23 +153,22 @@ func (f *fixture) pod(name string, opts ...cluster.PodOption) {
 	}
 }
 
-// runs creates a pod of the shop that shows the addresses on net1, as Multus
-// does when all is well.
+// runs creates a pod of the shop that shows the addresses on net1, as after Multus has succeeded.
 func (f *fixture) runs(name string, ips ...string) {
 	f.Helper()
 	f.pod(name, shows("net1", ips...))
 }
 
-// shows is the annotation of Multus for one interface.
+// shows returns Multus's annotation for one interface.
 func shows(iface string, ips ...string) cluster.PodOption {
 	return cluster.Networks(cluster.Attached("shop/net", iface, ips...))
 }
 
-// pending is a pod that was just scheduled.
+// pending makes a pod look just scheduled.
 var pending = cluster.Phase(corev1.PodPending)
 
-// gone deletes a pod of the shop as kubectl delete --force does: the plugin is
-// not called. It does not end the test.
+// gone deletes a pod of the shop like kubectl delete --force: the plugin is not called. It does not
+// end the test.
 func (f *fixture) gone(name string) {
 	f.Helper()
 	if err := f.DeletePod(f.Context(), shop, name); err != nil {
@@ -180,8 +176,7 @@ func (f *fixture) gone(name string) {
 	}
 }
 
-// clear deletes what an earlier part of the test has stored, what runs remember,
-// and the pods.
+// clear deletes what an earlier part of the test has stored, the ledger, and the pods.
 func (f *fixture) clear(pods ...string) {
 	f.Helper()
 	f.toReaper.Reset()

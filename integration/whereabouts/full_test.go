@@ -10,7 +10,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// exhaust has the plugin give addresses of a network until it has none left.
+// exhaust makes the plugin give addresses of a network until it has none left.
 func (f *fixture) exhaust(n plugin.Network, pods string) (given []string) {
 	f.Helper()
 	for i := 0; ; i++ {
@@ -25,7 +25,7 @@ func (f *fixture) exhaust(n plugin.Network, pods string) (given []string) {
 	}
 }
 
-// networkOf makes a dry run, and returns its only network of Whereabouts.
+// networkOf makes a dry run, and returns its only Whereabouts network.
 func (f *fixture) networkOf() reap.Network {
 	f.Helper()
 	report := f.mustReap(reap.ExitDone, "", "--dry-run", "--unsafe-ignore-limit=maxFraction,noPods").report
@@ -36,13 +36,13 @@ func (f *fixture) networkOf() reap.Network {
 	return all[0]
 }
 
-// The capacity of a network is what the plugin gives of it, by any attachment. When the
-// plugin has none left, nothing is free.
+// The capacity of a network is the number of addresses that the plugin gives, by any attachment.
+// When the plugin has none left, nothing is free.
 func TestNetworksAreFullWhenThePluginHasNoAddressLeft(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
 		attachments []string
-		networks    []plugin.Network // the same as the plugin gets them
+		networks    []plugin.Network // the same, as the plugin gets them
 		want        int
 	}{
 		{
@@ -78,8 +78,8 @@ func TestNetworksAreFullWhenThePluginHasNoAddressLeft(t *testing.T) {
 	}
 }
 
-// A node gets all addresses of its slice, also those that the attachment excludes: the
-// plugin forgets the excludes there.
+// A node gets all addresses of its slice, even those that the attachment excludes: the plugin
+// ignores the excludes there.
 func TestSlicesOfNodesAreNetworksOfTheirPool(t *testing.T) {
 	f := newFixture(t)
 	f.slice("sliced", "n1")

@@ -12,9 +12,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
-// Fields of the future, as a later version of the plugin with a later CRD may
-// write them, come out byte for byte as they went in: numbers that no float64
-// holds, characters that Go escapes, depth.
+// Fields that a later version of the plugin with a later CRD may write come out byte for byte as
+// they went in: numbers that no float64 holds, characters that Go escapes, nesting.
 const (
 	future = `"leased":9007199254740993,"weight":1.5e-7,"tags":["<&>","\u2028"],"more":{"b":{"a":[]},"é":false,"c":null}`
 
@@ -57,8 +56,8 @@ func TestFieldsFromTheFutureStayAsTheyAre(t *testing.T) {
 	}})
 }
 
-// Entries that versions before 0.6 wrote have no podref, which the CRD of
-// today wants. They were stored when it did not.
+// Entries from versions before 0.6 have no podref, which today's CRD requires. They were stored
+// when it was not required.
 func TestEntriesFromThePastDoNotStandInTheWay(t *testing.T) {
 	f := newFixture(t)
 	strict := f.lenient("ippools", allocationSchema)
@@ -74,15 +73,14 @@ func TestEntriesFromThePastDoNotStandInTheWay(t *testing.T) {
 	f.wantStore(before.without(got.lines))
 }
 
-// Where in a CRD the fields of an allocation are, and those of a spec.
+// The paths in a CRD to the fields of a spec and of an allocation.
 const (
 	specSchema       = "/spec/versions/0/schema/openAPIV3Schema/properties/spec"
 	allocationSchema = specSchema + "/properties/allocations/additionalProperties"
 )
 
-// lenient has the API server take any field in a part of a resource, and a
-// podref of any type or none. It is strict again when the function that it
-// returns is called, or when the test ends.
+// lenient makes the API server accept any field in a part of a resource, and a podref of any type
+// or none. The returned function makes it strict again, as does the end of the test.
 func (f *fixture) lenient(resource, part string) (strict func()) {
 	f.Helper()
 	definitions := f.Dynamic.Resource(cluster.Definitions)
@@ -99,7 +97,7 @@ func (f *fixture) lenient(resource, part string) (strict func()) {
 	cluster.AwaitT(f, "the lenient "+resource, func() bool { return f.takes(f.Context(), resource) })
 
 	strict = func() {
-		// The test's own context has ended when it cleans up.
+		// The test's own context has ended by the time of cleanup.
 		ctx := context.WithoutCancel(f.Context())
 		_, err := definitions.Patch(ctx, name, types.JSONPatchType,
 			[]byte(`[{"op":"replace","path":"/spec","value":`+string(spec)+`}]`), metav1.PatchOptions{})
@@ -110,8 +108,8 @@ func (f *fixture) lenient(resource, part string) (strict func()) {
 	return strict
 }
 
-// takes reports whether the API server would store what no CRD of whereabouts
-// allows, and keep it whole.
+// takes reports whether the API server would store what no Whereabouts CRD allows, and keep it
+// whole.
 func (f *fixture) takes(ctx context.Context, resource string) bool {
 	spec := map[string]string{
 		"ippools":                        `{"range":"10.0.0.0/24","allocations":{"1":{"probe":true}}}`,

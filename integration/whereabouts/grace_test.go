@@ -15,8 +15,7 @@ type step struct {
 	want []string         // as in a scenario
 }
 
-// playSteps runs the steps with one policy, and checks the store after each of
-// them.
+// playSteps runs the steps with one policy, and checks the store after each.
 func (f *fixture) playSteps(terms string, steps []step) {
 	f.Helper()
 	first := firstRun()
@@ -34,13 +33,12 @@ func (f *fixture) playSteps(terms string, steps []step) {
 	}
 }
 
-// firstRun is a time at which what the plugin made a moment ago is an hour old.
-// The ledger counts in seconds.
+// firstRun returns a time at which what the plugin has just made is an hour old. The ledger counts
+// in seconds.
 func firstRun() time.Time { return time.Now().Truncate(time.Second).Add(time.Hour) }
 
-// The pod adopts its entry between two runs that both missed it. Only the entry
-// tells that it was there: adopting a reservation writes nothing. But the reservation
-// waits with its entry.
+// The pod adopts its entry between two runs that both missed it. Only the entry shows that the pod
+// was there: adopting a reservation writes nothing. But the reservation waits with its entry.
 func TestGraceBeginsAnewWhenThePodAdoptedItsEntry(t *testing.T) {
 	f := newFixture(t)
 	f.playSteps("gracePeriod: 15m\n", []step{
@@ -56,8 +54,8 @@ func TestGraceBeginsAnewWhenThePodAdoptedItsEntry(t *testing.T) {
 	})
 }
 
-// The pod is stuck in a pool that is full, and holds an entry of it from
-// before. The plugin gives it that one.
+// The pod waits for an address in a full pool, and has an entry there from before. The plugin gives
+// it that one.
 func TestEntryStaysThatItsPendingPodIsAboutToAdopt(t *testing.T) {
 	full := plugin.Network{Range: "10.0.0.0/30"}
 	play(t, []scenario{{

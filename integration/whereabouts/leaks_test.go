@@ -11,11 +11,11 @@ var (
 	dual = plugin.Network{Ranges: []plugin.Range{{Range: "10.0.0.0/24"}, {Range: "fd00:1::/64"}}}
 )
 
-// The allocations of pods that are gone go, and nothing beside them.
+// The allocations of pods that are gone are released, and nothing else.
 func TestLeaks(t *testing.T) {
 	play(t, []scenario{{
-		// The pool stays, with no allocations. A DEL that comes late, when another
-		// pod has the address, takes nothing.
+		// The pool stays, without allocations. A late DEL, when another pod has the address,
+		// removes nothing.
 		name: "the only entry of a pool",
 		set:  func(f *fixture) { f.add(lan, "web-0") },
 		want: both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released"),
@@ -26,8 +26,7 @@ func TestLeaks(t *testing.T) {
 			f.wantStore(before)
 		},
 	}, {
-		// The ranges share addresses, so what one of them gave the other
-		// cannot give.
+		// The ranges share addresses, so what one gave the other cannot give.
 		name: "two ranges that overlap",
 		set: func(f *fixture) {
 			part := plugin.Network{Range: "10.0.0.0/28"}

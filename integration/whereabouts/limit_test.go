@@ -8,21 +8,19 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// A known limit, which is Whereabouts' own (v0.9.4): an ADD that has found its
-// reservation remembers that it need not write one, also when its write of the
-// pool fails and it tries again with another address
-// (skipOverlappingRangeUpdate in IPManagementKubernetesUpdate). That address
-// then has no reservation, and an ADD in an overlapping range is given it too.
+// A known limit of Whereabouts itself (v0.9.4): an ADD that has found its reservation remembers
+// that it need not write one, even when its write of the pool fails and it tries again with another
+// address (skipOverlappingRangeUpdate in IPManagementKubernetesUpdate). That address then has no
+// reservation, and an ADD in an overlapping range gets it too.
 //
-// It happens when the entry or the reservation of such an ADD goes between its
-// reading and its writing: by the plugin's own DEL as well as by a release. The
-// address that gets lost is one that the ADD took by itself; none that was in
-// use was released (promise 1). A test that fails here means that the plugin
-// got better.
+// It happens when the entry or the reservation of such an ADD disappears between its read and its
+// write, by the plugin's own DEL as well as by a release. The address without a reservation is one
+// that the ADD itself took; none that was in use was released (promise 1). If a test fails here,
+// the plugin got better.
 func TestKnownLimitAnAddThatTriesAgainForgetsToReserve(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
-		between func(f *fixture) // what happens between the ADD's reading and its writing
+		between func(f *fixture) // what happens between the ADD's read and its write
 	}{
 		{"no reaper: the DEL of the old sandbox comes in between", func(f *fixture) {
 			h := f.comesBack("web-0")
@@ -48,13 +46,13 @@ func TestKnownLimitAnAddThatTriesAgainForgetsToReserve(t *testing.T) {
 			f.must(err)
 			_, err = f.addOne(network, "web-0", oldSandbox)
 			f.must(err)
-			f.del(network, "first", "sandbox-first", "net1") // a lower address is free, which the ADD takes
+			f.del(network, "first", "sandbox-first", "net1") // frees a lower address, which the ADD takes
 			tt.between(f)
 		})
 	}
 }
 
-// oldSandbox is the sandbox of a pod before it came back.
+// oldSandbox is a pod's sandbox before it came back.
 const oldSandbox = "sandbox-old"
 
 // wantForgotten fails the test unless the pod has an entry and no reservation

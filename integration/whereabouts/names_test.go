@@ -7,9 +7,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
 )
 
-// Two pods ask a network for an address and the second is gone: the plugin's
-// names for what the first has are understood, and so are those for what the
-// second left. Then the first is gone too.
+// Two pods get an address of a network, and the second is gone: the plugin's names are understood,
+// both for what the first has and for what the second left. Then the first is gone too.
 func TestNamesThatThePluginGives(t *testing.T) {
 	for _, tt := range []struct {
 		name         string
@@ -29,12 +28,12 @@ func TestNamesThatThePluginGives(t *testing.T) {
 			[2]string{"192.168.2.225", "192.168.2.226"}, [2]string{"192.168.2.225", "192.168.2.226"},
 		},
 		{
-			// 2001-db8--1 might be 2001:db8::1 of no network, but for the pools.
+			// Only the pools tell that 2001-db8--1 is not 2001:db8::1 of an unnamed network.
 			"IPv6 in a network whose name might be a part of it", plugin.Network{NetworkName: "2001", Range: "db8::/64"},
 			[2]string{"2001-db8---64/1", "2001-db8---64/2"},
 			[2]string{"2001-db8--1", "2001-db8--2"}, [2]string{"db8::1", "db8::2"},
 		},
-		// A name cannot end with the hyphen of a colon.
+		// A name cannot end with a hyphen for a colon.
 		{
 			"IPv6 that ends with colons, in a named network",
 			plugin.Network{NetworkName: "blue", Range: "fd00:1:2:3::/64", RangeStart: "fd00:1:2:3:4::"},

@@ -50,8 +50,7 @@ func TestSliceThatAnotherNodeGot(t *testing.T) {
 	}})
 }
 
-// slice gives the second slice of the range to the node and to no other, as
-// the node controller does.
+// slice gives the second slice of the range to the node and to no other, like the node controller.
 func (f *fixture) slice(name, node string) {
 	f.Helper()
 	pools := f.Whereabouts.WhereaboutsV1alpha1().NodeSlicePools(cluster.PoolNamespace)

@@ -8,10 +8,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// A reservation that went before its pool's entry would let another range take
-// the address, and the owner, should it come back, would spin on the entry. So
-// if the entry stays, for any reason, the reservation stays, and nothing is
-// written into it (promise 1).
+// If a reservation went before its pool's entry, another range could take the address, and an owner
+// that came back would loop on the entry. So if the entry stays, for any reason, the reservation
+// stays, and nothing is written to it (promise 1).
 func TestReservationStaysWhereItsPoolsEntryStays(t *testing.T) {
 	const entry = "10.1.0.0-24/1 10.1.0.1 web-0 "
 	for _, tt := range []struct {
@@ -19,8 +18,8 @@ func TestReservationStaysWhereItsPoolsEntryStays(t *testing.T) {
 		policy string
 		fail   bool // the write of the pool
 		exit   int
-		want   []string // the entry's line, if pools are looked at
-		rest   string   // of the reservation's line
+		want   []string // the entry's line, if pools are listed
+		rest   string   // the rest of the reservation's line
 	}{
 		{
 			"held by a rule", "rules:\n- {match: {backends: [whereabouts]}, hold: true}\n", false,
@@ -31,7 +30,7 @@ func TestReservationStaysWhereItsPoolsEntryStays(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newFixture(t)
 			ip := f.leak("web-0")
-			f.writeReservation("10.2.0.1", ref("web-0")) // which no pool holds
+			f.writeReservation("10.2.0.1", ref("web-0")) // in no pool
 			want := f.owners()
 			delete(want, "10.2.0.1")
 			if tt.fail {
@@ -53,10 +52,9 @@ func TestReservationStaysWhereItsPoolsEntryStays(t *testing.T) {
 	}
 }
 
-// The owner comes back, takes its address again and dies once more, all while
-// the run is at work: the entry that it leaves in the pool is a new one, with a
-// grace period of its own, and so the reservation stays as well. The pools as the
-// run has read them before the tombstones are too old to tell (promise 4).
+// The owner comes back, takes its address again and dies again, all during the run: the entry that
+// it leaves in the pool is new, with its own grace period, so the reservation stays as well. The
+// pools that the run read before the tombstones are too old to tell (promise 4).
 func TestReservationStaysWhereItsOwnerWasBackForAMoment(t *testing.T) {
 	f := newFixture(t)
 	f.writeReservation("10.0.0.1", ref("gone")) // which comes first
@@ -68,8 +66,8 @@ func TestReservationStaysWhereItsOwnerWasBackForAMoment(t *testing.T) {
 	f.wantOwners(nothing)
 }
 
-// When all tombstones of a batch are written, such an owner takes another address, although
-// only the first reservation is about to be deleted (promise 4).
+// Once all tombstones of a batch are written, such an owner takes another address, although only
+// the first reservation is about to be deleted (promise 4).
 func TestOwnerThatWasBackForAMomentMeetsItsTombstone(t *testing.T) {
 	f := newFixture(t)
 	f.writeReservation("10.0.0.1", ref("gone")) // which comes first
@@ -82,7 +80,7 @@ func TestOwnerThatWasBackForAMomentMeetsItsTombstone(t *testing.T) {
 	f.wantOwners(nothing)
 }
 
-// wasBack has a pod come back, its ADD get the address, and the pod be gone once more.
+// wasBack makes a pod come back, its ADD get the address, and the pod disappear again.
 func (f *fixture) wasBack(pod, ip string) proxy.Hook {
 	return func(context.Context, proxy.Request) proxy.Action {
 		h := f.comesBack(pod)

@@ -11,7 +11,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// The API server's list of the metadata of no pools has no items at all.
+// If there are no pools, the API server's list of their metadata has no items at all.
 func TestReservationsWithoutAPoolAreReleased(t *testing.T) {
 	f := newFixture(t)
 	f.writeReservation("10.2.0.1", ref("gone-1"))
@@ -20,8 +20,8 @@ func TestReservationsWithoutAPoolAreReleased(t *testing.T) {
 	f.wantOwners(nothing)
 }
 
-// Promise 1. One of many pools changes after the pools were read: an ADD of the owner has left
-// an entry. The pools are read again, and its reservation gets its owner back.
+// Promise 1. One of many pools changes after the pools were read: the owner's ADD has left an
+// entry. The pools are read again, and its reservation gets its owner back.
 func TestPoolThatChangesAfterATombstoneIsReadAgain(t *testing.T) {
 	f := newFixture(t)
 	for n := range 5 {

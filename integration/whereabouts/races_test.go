@@ -7,9 +7,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// Each row holds one request of the reaper back, changes the cluster, and lets the
-// request go on. Afterwards the store has to be as that change left it, but for
-// the allocations that were released.
+// Each row holds back one request of the reaper, changes the cluster, and lets the request go on.
+// Afterwards the store must be as that change left it, except for the released allocations.
 func TestWhatHappensWhileTheReaperRuns(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -19,15 +18,15 @@ func TestWhatHappensWhileTheReaperRuns(t *testing.T) {
 		want []string
 		may  []string // the report may have these too: stores are listed at the same time
 	}{{
-		// What the second look finds counts, even a pod that is pending.
+		// What the second look finds counts, even a pending pod.
 		name: "the pod appears between the first look and the second",
 		set:  func(f *fixture) { f.add(lan, "web-0") },
 		hold: "get pods",
 		do:   func(f *fixture) { f.pod("web-0", pending) },
 		want: both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent returned"),
 	}, {
-		// The pod comes back after the second look, and its ADD
-		// adopts the entry. The reservation is looked at after that.
+		// The pod comes back after the second look, and its ADD adopts the entry. The reservation's
+		// turn comes after that.
 		name: "the pod adopts its entry between the second look and the write",
 		set:  func(f *fixture) { f.add(lan, "web-0") },
 		hold: "patch ippools",
@@ -37,8 +36,8 @@ func TestWhatHappensWhileTheReaperRuns(t *testing.T) {
 			"10.0.0.1 10.0.0.1 web-0 orphan PodAbsent returned",
 		},
 	}, {
-		// The entry is released, and the pod's ADD makes another one beside the old
-		// reservation, which it takes for its own.
+		// The entry is released, and the pod's ADD makes another one for the old reservation, which
+		// it takes for its own.
 		name: "the pod adopts its reservation before it is marked",
 		set:  func(f *fixture) { f.add(lan, "web-0") },
 		hold: "patch overlappingrangeipreservations",
@@ -54,7 +53,7 @@ func TestWhatHappensWhileTheReaperRuns(t *testing.T) {
 		do:   func(f *fixture) { f.pod("web-0", pending) },
 		want: both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 inUse PodPresent kept"),
 	}, {
-		// A list of pods from before the list of pools would not have it.
+		// A list of pods from before the list of pools would lack the pod.
 		name: "a pod is created and gets an address just before the list of pools",
 		set:  func(f *fixture) { f.add(lan, "web-0") },
 		hold: "list ippools",
@@ -68,8 +67,7 @@ func TestWhatHappensWhileTheReaperRuns(t *testing.T) {
 		do:   func(f *fixture) { f.runs("web-1", f.add(lan, "web-1")...) },
 		want: both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released"),
 	}, {
-		// The address is gone, as it should be. The other one goes in the next
-		// attempt.
+		// The address is gone, as it should be. The next attempt releases the other one.
 		name: "a DEL comes before the write",
 		set: func(f *fixture) {
 			f.add(lan, "web-0")
@@ -86,8 +84,8 @@ func TestWhatHappensWhileTheReaperRuns(t *testing.T) {
 			both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released"),
 			both("10.0.0.0-24/2", "10.0.0.2", "10.0.0.2 web-1 orphan PodAbsent released")...),
 	}, {
-		// After the release of the entry, the address is given to another pod: the
-		// reservation of that name is not the one that was listed.
+		// After the release of the entry, another pod gets the address: the reservation with that
+		// name is not the one that was listed.
 		name: "the reservation is deleted and made again for another pod",
 		set:  func(f *fixture) { f.add(lan, "web-0") },
 		hold: "patch overlappingrangeipreservations",

@@ -14,8 +14,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// recorders are the backends in the order in which they restore: a reservation
-// that is back keeps other ranges from the address of the entry that follows.
+// recorders returns the backends in the order in which they restore: a restored reservation keeps
+// other ranges from the address of the entry that follows.
 func (f *fixture) recorders(config *rest.Config) []ipam.Backend {
 	f.Helper()
 	config = rest.CopyConfig(config)
@@ -26,8 +26,7 @@ func (f *fixture) recorders(config *rest.Config) []ipam.Backend {
 	return []ipam.Backend{whereabouts.NewOverlapping(client), whereabouts.NewPools(client)}
 }
 
-// records are what Record returns of all that is listed, in the form that the
-// journal gives it.
+// records returns the records of everything listed, in the journal's form.
 func (f *fixture) records() []ipam.Record {
 	f.Helper()
 	var all []ipam.Record
@@ -54,8 +53,7 @@ func (f *fixture) records() []ipam.Record {
 	return journal
 }
 
-// restore puts the records back and returns a line for each: what it is of, and
-// what was answered.
+// restore puts the records back and returns a line for each: its name and the answer.
 func (f *fixture) restore(config *rest.Config, records []ipam.Record) []string {
 	f.Helper()
 	var lines []string
@@ -68,7 +66,7 @@ func (f *fixture) restore(config *rest.Config, records []ipam.Record) []string {
 		}
 		for pool, rs := range pools {
 			for i, err := range b.Restore(f.Context(), pool, rs) {
-				if errors.Is(err, ipam.ErrAgain) { // a run tries again, too
+				if errors.Is(err, ipam.ErrAgain) { // a run also tries again
 					err = b.Restore(f.Context(), pool, rs[i:i+1])[0]
 				}
 				name := strings.TrimPrefix(pool, cluster.PoolNamespace+"/")
@@ -83,7 +81,7 @@ func (f *fixture) restore(config *rest.Config, records []ipam.Record) []string {
 	return lines
 }
 
-// answer is what Restore answered, in a few words.
+// answer returns Restore's answer in a few words.
 func answer(err error) string {
 	switch {
 	case err == nil:
@@ -95,8 +93,7 @@ func answer(err error) string {
 	}
 }
 
-// release runs the reaper, which has to release everything that is in the
-// records but what is in lines.
+// release runs the reaper, which must release all but kept of the records.
 func (f *fixture) release(records []ipam.Record, kept int) {
 	f.Helper()
 	got := f.reap(noLimit)

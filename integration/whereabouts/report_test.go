@@ -16,18 +16,17 @@ import (
 )
 
 const (
-	// header is how every policy here begins, atOnce how most go on: no grace
-	// period covers up for a mistake.
+	// header begins every policy here, and atOnce continues most: no grace period hides a mistake.
 	header = "apiVersion: ip-reaper/v1alpha1\nkind: ReapPolicy\ndryRun: false\n"
 	atOnce = "gracePeriod: 0s\nminAge: 0s\n"
 
 	noLimit = "limits: {maxFraction: 1}\n"
 
-	// inOrder has one pool released after the other.
+	// inOrder makes a run release one pool at a time.
 	inOrder = "--concurrency=1"
 )
 
-// A result is what a run of the reaper said.
+// A result is the result of a run of the reaper.
 type result struct {
 	exit   int
 	lines  []string // as in scenario.want, sorted
@@ -35,8 +34,7 @@ type result struct {
 	report reap.Report
 }
 
-// reap runs the binary with a policy that releases at once, and what is added
-// to it.
+// reap runs the binary with a policy that releases immediately, and the addition to it.
 func (f *fixture) reap(addition string, args ...string) result {
 	f.Helper()
 	got, err := f.start(addition, args...).Wait()
@@ -44,7 +42,7 @@ func (f *fixture) reap(addition string, args ...string) result {
 	return f.read(got)
 }
 
-// mustReap is reap for a run that has to exit with the code.
+// mustReap is reap for a run that must exit with the code.
 func (f *fixture) mustReap(code int, addition string, args ...string) result {
 	f.Helper()
 	got := f.reap(addition, args...)
@@ -54,15 +52,15 @@ func (f *fixture) mustReap(code int, addition string, args ...string) result {
 	return got
 }
 
-// converge runs once more, undisturbed, for a run that has to be done.
+// converge runs once more, undisturbed. The run must succeed.
 func (f *fixture) converge() {
 	f.Helper()
 	f.toReaper.Reset()
 	f.mustReap(reap.ExitDone, "")
 }
 
-// start starts the binary. The lock is not in its way: a run that was killed
-// leaves it for half a minute.
+// start removes the lock, which a killed run leaves behind for half a minute, and starts the
+// binary.
 func (f *fixture) start(addition string, args ...string) *reap.Process {
 	f.Helper()
 	err := f.Kube.CoordinationV1().Leases(cluster.PoolNamespace).Delete(f.Context(), "ip-reaper", metav1.DeleteOptions{})
@@ -72,7 +70,7 @@ func (f *fixture) start(addition string, args ...string) *reap.Process {
 	return reap.StartT(f, f.kubeconfig, header+atOnce+addition, nil, args...)
 }
 
-// read reads what a run said.
+// read reads the result of a run.
 func (f *fixture) read(got reap.Result) result {
 	f.Helper()
 	if got.Report == nil {
@@ -81,8 +79,7 @@ func (f *fixture) read(got reap.Result) result {
 	return result{got.ExitCode, lines(got.Report), got.Stderr, *got.Report}
 }
 
-// reapWhile runs the reaper and does something while the first request of that
-// kind is held back.
+// reapWhile runs the reaper and does something while the first request of this kind is held back.
 func (f *fixture) reapWhile(hold string, do func()) result {
 	f.Helper()
 	gate := proxy.NewGate()
@@ -106,8 +103,7 @@ func (f *fixture) reapWhile(hold string, do func()) result {
 	return f.read(got)
 }
 
-// killedAfter runs the reaper and kills it when its first request of that kind
-// was carried out.
+// killedAfter runs the reaper and kills it after its first request of this kind was carried out.
 func (f *fixture) killedAfter(request string) {
 	f.Helper()
 	started := make(chan *reap.Process, 1)
@@ -127,8 +123,8 @@ func (f *fixture) killedAfter(request string) {
 	f.toReaper.Reset()
 }
 
-// runAt runs what the binary runs, but at a time of the test's choice. It returns
-// the lines of the report. The terms follow the header of a policy that releases.
+// runAt runs what the binary runs, but at a given time. It returns the lines of the report. The
+// terms follow the header of a policy that releases.
 func (f *fixture) runAt(now time.Time, terms string) []string {
 	f.Helper()
 	report, err := engine.Engine{Kubeconfig: f.kubeconfig, Now: engine.At(now)}.Run(f.Context(), header+terms)
@@ -136,7 +132,7 @@ func (f *fixture) runAt(now time.Time, terms string) []string {
 	return lines(report)
 }
 
-// lines are the entries of a report. What is empty is a hyphen.
+// lines returns the entries of a report. A hyphen stands for an empty field.
 func lines(r *reap.Report) []string {
 	all := make([]string, 0, len(r.Entries))
 	for _, e := range r.Entries {
@@ -168,8 +164,7 @@ func count(lines []string, outcome string) int {
 	return n
 }
 
-// outcomes are what the report says became of the entries, by backend and
-// address.
+// outcomes returns the outcomes of the entries, by backend and address.
 func (r result) outcomes() map[string]string {
 	all := make(map[string]string, len(r.report.Entries))
 	for _, e := range r.report.Entries {

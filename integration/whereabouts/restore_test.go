@@ -8,8 +8,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 )
 
-// Released allocations come back as they were, with fields that the program does
-// not know, and then they are the plugin's again (promise 10).
+// Released allocations come back as they were, including fields that the program does not know, and
+// then they are the plugin's again (promise 10).
 func TestWhatWasReleasedComesBack(t *testing.T) {
 	f := newFixture(t)
 	f.runs("live", f.add(lan, "live")...)
@@ -35,8 +35,7 @@ func TestWhatWasReleasedComesBack(t *testing.T) {
 	f.wantLines(back, f.restore(f.Config, records))
 	f.wantSame("of a restoration of what is there", versions, f.store().versions)
 
-	// sandbox-2 is web-0's: its DEL gives back what was restored, and its ADD what
-	// it had.
+	// web-0's ADD adopts what was restored, and web-1's DEL frees only its own.
 	f.wantAddresses(f.add(lan, "web-0"), "10.0.0.2")
 	f.del(lan, "web-1", "sandbox-3", "net2")
 	left := f.store()
@@ -48,7 +47,7 @@ func TestWhatWasReleasedComesBack(t *testing.T) {
 	}
 }
 
-// A real ADD between our look at the pool and our write wins (promise 10).
+// A real ADD between our read of the pool and our write wins (promise 10).
 func TestAddBetweenLookAndWriteOfARestoration(t *testing.T) {
 	f := newFixture(t)
 	bare := plugin.Network{Range: "10.0.0.0/24", DisableOverlapping: true}

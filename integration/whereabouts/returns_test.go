@@ -13,22 +13,22 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// network is the network of the pods that come back. The networks that
-// overlapping returns are over the same addresses.
+// network is the network of the pods that come back. The networks that overlapping returns cover
+// its addresses.
 var network = plugin.Network{Range: "10.1.0.0/24"}
 
 // newSandbox is the sandbox of a pod that came back.
 const newSandbox = "sandbox-new"
 
-// leak writes the first allocation of the network, of a pod that is gone by now.
+// leak writes the first allocation of the network, for a pod that is gone.
 func (f *fixture) leak(pod string) (ip string) {
 	f.Helper()
 	f.fill(network.Range, map[int]string{1: pod})
 	return "10.1.0.1"
 }
 
-// A heldAdd is the ADD of a pod that came back under its name, held between the
-// plugin's reading and its writing of the pool.
+// A heldAdd is the ADD of a pod that came back under its name, held between the plugin's read and
+// its write of the pool.
 type heldAdd struct {
 	gate *proxy.Gate
 	done chan struct{}
@@ -36,8 +36,8 @@ type heldAdd struct {
 	err  error
 }
 
-// comesBack creates the pod and starts its ADD. It returns when the plugin has
-// read all that it reads and is about to write the pool.
+// comesBack creates the pod and starts its ADD. It returns when the plugin has read everything and
+// is about to write the pool.
 func (f *fixture) comesBack(pod string) *heldAdd {
 	f.Helper()
 	f.pod(pod, pending)
@@ -54,16 +54,15 @@ func (f *fixture) comesBack(pod string) *heldAdd {
 	return h
 }
 
-// write lets the ADD write, and waits for its end.
+// write lets the ADD write, and waits until it ends.
 func (h *heldAdd) write() {
 	h.gate.Open()
 	<-h.done
 }
 
-// wantWhole fails the test unless the pod has all that its ADD gave it: the
-// entry in the pool, by its sandbox; the reservation that names it; and thereby
-// the address, which a real ADD in a range over the same addresses is not given
-// (promise 1).
+// wantWhole fails the test unless the pod has everything that its ADD gave it: the entry in the
+// pool, with its sandbox; the reservation that names it; and thus the address, which a real ADD in
+// an overlapping range does not get (promise 1).
 func (f *fixture) wantWhole(n plugin.Network, pod, sandbox, ip string) {
 	f.Helper()
 	owners := f.owners()
@@ -83,15 +82,14 @@ func (f *fixture) wantWhole(n plugin.Network, pod, sandbox, ip string) {
 	}
 }
 
-// overlapping is a network over all addresses that the tests use, narrowed to
-// one of them.
+// overlapping returns a network that covers all addresses that the tests use, narrowed to one.
 func overlapping(ip string) plugin.Network {
 	return plugin.Network{Name: "other", Range: "10.0.0.0/8", RangeStart: ip, RangeEnd: ip}
 }
 
-// requests are those of an undisturbed run that releases what a leak left, as its
-// proxy saw them, and the number of the first one by which it looks at the owner
-// again. Before that, there is nothing that the run could have decided.
+// requests returns the requests of an undisturbed run that releases a leak, as its proxy saw them,
+// and the number of the first one that looks at the owner again. Before that, the run cannot have
+// decided anything.
 func (f *fixture) requests(leak func(), args ...string) (steps []proxy.Request, first int) {
 	f.Helper()
 	f.clear()
@@ -113,8 +111,8 @@ func storeWrite(r proxy.Request) bool {
 	return r.Mutating() && (r.Resource == "ippools" || r.Resource == "overlappingrangeipreservations")
 }
 
-// untilReleased are the steps without the last ones, which are about the run's
-// journal, lock and events: nothing in a store depends on what comes in between.
+// untilReleased returns the steps without the last ones, which concern the run's journal, lock and
+// events: what happens between those does not affect a store.
 func untilReleased(steps []proxy.Request) []proxy.Request {
 	for len(steps) > 0 && !slices.Contains([]string{"pods", "ippools", "overlappingrangeipreservations"}, steps[len(steps)-1].Resource) {
 		steps = steps[:len(steps)-1]
@@ -122,10 +120,9 @@ func untilReleased(steps []proxy.Request) []proxy.Request {
 	return steps
 }
 
-// A pod comes back under its name while the run is at any of its steps, and its
-// ADD writes at that step or at any later one. The pod keeps what its ADD got
-// (promises 1 and 4), no address that it left behind stays blocked, and no run
-// fails for it.
+// A pod comes back under its name while the run is at any of its steps, and its ADD writes at that
+// step or at any later one. The pod keeps what its ADD got (promises 1 and 4), no address that it
+// left behind stays blocked, and no run fails.
 func TestEveryStepAPodComesBackAt(t *testing.T) {
 	f := newFixture(t)
 	leak := func() { f.leak("web-0") }
@@ -147,9 +144,8 @@ func TestEveryStepAPodComesBackAt(t *testing.T) {
 	}
 }
 
-// comeback lets the pod come back when the run is about to make its nth request,
-// and lets the ADD write so many requests later, or after the run where that is
-// beyond the end.
+// comeback lets the pod come back before the run's request n, and its ADD write before request
+// n+later, or after the run if that is beyond the end.
 func (f *fixture) comeback(leak func(), n, later, end int, args ...string) {
 	f.Helper()
 	f.clear("web-0")
@@ -184,10 +180,9 @@ func (f *fixture) comeback(leak func(), n, later, end int, args ...string) {
 	f.wantOwners(nothing)
 }
 
-// A reservation goes while the run is about to release it, by the late DEL of
-// its own sandbox, and a pod in an overlapping range is given the address. The
-// run deletes and changes nothing that this pod has (promise 1): it is another
-// object under the same name.
+// While the run is about to release a reservation, its own sandbox's late DEL deletes it, and a pod
+// in an overlapping range gets the address. The run deletes and changes nothing that this pod has
+// (promise 1): it is another object with the same name.
 func TestEveryStepAReservationIsGivenAwayAt(t *testing.T) {
 	f := newFixture(t)
 	steps, first := f.requests(func() { f.leak("web-0") })

@@ -5,22 +5,19 @@ import (
 	"time"
 )
 
-// Versions before 0.8 gave a pod that came back another address, and left the
-// old entry. Such an entry goes while its pod lives, but only
-// with the proof that the pod shows another address of the same pool; and never
-// in less than four minutes, since while an ADD is under way it is the new
-// entry that looks like the old one.
+// Versions before 0.8 gave a pod that came back another address, and left the old entry. Such an
+// entry may go while its pod lives, but only with proof that the pod shows another address of the
+// same pool; and never within four minutes, because during an ADD the new entry looks like the old
+// one.
 //
-// The pod shows addresses in an annotation, and its owner may write any into it. So the pool
-// must tell that the other entry is the newer one: only versions since 0.8 name the
-// interface.
+// The pod shows addresses in an annotation, and its owner may write anything there. So the pool
+// must prove that the other entry is newer: only versions since 0.8 name the interface.
 const twoEntries = `{"1":{"id":"a","podref":"shop/web-0"},"2":{"id":"b","podref":"shop/web-0","ifname":"net1"}}`
 
-// The reservation of the old entry stays for as long as the pod lives. No look at the
-// pod could tell whether it is about to adopt the address again: it exists
-// before and after, and the tombstone's protocol rests on an owner that does
-// not. The entry stays with it: without the entry the address would be as blocked, and
-// every ADD would step over it.
+// The reservation of the old entry stays as long as the pod lives. No look at the pod could tell
+// whether it is about to adopt the address again: the pod exists before and after, but the
+// tombstone protocol needs an owner that does not. The entry stays with it: without the entry, the
+// address would be just as blocked, and every ADD would skip it.
 func TestEntryOfAnOlderSandboxStaysWithItsReservation(t *testing.T) {
 	f := newFixture(t)
 	f.writePool("10.0.0.0-24", "10.0.0.0/24", twoEntries)

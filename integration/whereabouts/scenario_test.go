@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A scenario is what a store holds and which pods there are when the reaper
-// runs, and what the reaper then has to say and to do.
+// A scenario is the store and the pods when the reaper runs, and what the reaper must then report
+// and do.
 type scenario struct {
 	name   string
 	policy string // added to one that releases at once
@@ -20,14 +20,14 @@ type scenario struct {
 	//	POOL/KEY     IP POD VERDICT REASON OUTCOME
 	//	RESERVATION  IP POD VERDICT REASON OUTCOME
 	//
-	// Afterwards the store has to hold what it held before, byte for byte, but
-	// for the lines that end with released.
+	// Afterwards the store must hold what it held before, byte for byte, except for the lines that
+	// end with released.
 	want []string
 
-	then func(f *fixture) // looks at what else has to be so; may be nil
+	then func(f *fixture) // further checks; may be nil
 }
 
-// play runs each scenario in a cluster of its own making.
+// play runs each scenario in an emptied cluster.
 func play(t *testing.T, scenarios []scenario) {
 	t.Helper()
 	for _, tt := range scenarios {
@@ -48,7 +48,7 @@ func play(t *testing.T, scenarios []scenario) {
 	}
 }
 
-// wantLines compares the lines of a report with those that are due.
+// wantLines compares the lines of a report with those wanted.
 func (f *fixture) wantLines(want, got []string) {
 	f.Helper()
 	want = slices.Sorted(slices.Values(want))
@@ -60,8 +60,8 @@ func (f *fixture) wantLines(want, got []string) {
 	}
 }
 
-// both returns the lines of an address that has an entry in a pool and a
-// reservation, for the two share their fate more often than not.
+// both returns the lines of an address with an entry in a pool and a reservation, which usually
+// share their fate.
 func both(entry, reservation, rest string) []string {
 	return []string{entry + " " + rest, reservation + " " + rest}
 }

@@ -12,16 +12,15 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/snapshot"
 )
 
-// A store is what the API server holds, in its own bytes: of a reservation the
-// object by its name, of a pool the object without its allocations by its name
-// and each allocation by name/key. What is not in the namespace of the pools
-// has its namespace before its name.
+// A store is what the API server holds, in its own bytes: a reservation by its name, a pool without
+// its allocations by its name, and each allocation by name/key. Outside the namespace of the pools,
+// the namespace precedes the name.
 //
-// What a write of anything to an object changes is not in it: its version, its
-// generation and who manages which field. Versions are apart.
+// It lacks what every write to an object changes: its version, generation and field managers.
+// Versions are separate.
 type store struct {
 	content  map[string]string
-	reborn   map[string]string // content without the births of reservations
+	reborn   map[string]string // content without UIDs and creation times of reservations
 	versions map[string]string // of whole objects
 }
 
@@ -43,7 +42,7 @@ func (f *fixture) store() store {
 	return store{named(born.Places()), named(taken.Places()), named(taken.Versions())}
 }
 
-// named returns what is under the paths of a snapshot under the names of a store.
+// named replaces the paths of a snapshot with the names of a store.
 func named(view map[string]string) map[string]string {
 	all := make(map[string]string, len(view))
 	for path, text := range view {
@@ -57,9 +56,8 @@ func named(view map[string]string) map[string]string {
 	return all
 }
 
-// without returns the store as it has to be after a run that ended with these
-// lines: what was released is not in it, and nothing else was even written, but
-// for a reservation that was given back.
+// without returns the store as it must be after a run with these lines: without what was released.
+// Nothing else was written, except for a reservation that was given back.
 func (st store) without(lines []string) store {
 	left := store{maps.Clone(st.content), nil, maps.Clone(st.versions)}
 	for _, line := range lines {
@@ -79,8 +77,8 @@ func (st store) without(lines []string) store {
 	return left
 }
 
-// same returns the lines of what is in both stores and the same in both. The
-// others are about what the second does not hold any more.
+// same returns the lines of what is the same in both stores. The others are about what the second
+// no longer holds.
 func (st store) same(other store, lines []string) []string {
 	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool {
 		object, _, _ := strings.Cut(line, " ")
@@ -97,8 +95,8 @@ func cutLast(text string) (before, after string) {
 	return text[:i], text[i+1:]
 }
 
-// wantStore fails the test unless the store is this, and the objects whose
-// version is in it are of that version.
+// wantStore fails the test unless the store has this content, and the objects in versions have
+// these versions.
 func (f *fixture) wantStore(want store) {
 	f.Helper()
 	got := f.store()
@@ -110,8 +108,8 @@ func (f *fixture) wantStore(want store) {
 	}
 }
 
-// wantReborn fails the test unless the store is as it was, but for the births of
-// reservations.
+// wantReborn fails the test unless the store is as it was, except for the UIDs and creation times
+// of reservations.
 func (f *fixture) wantReborn(want store) {
 	f.Helper()
 	snapshot.WantT(f, "but for births", want.reborn, f.store().reborn)
@@ -131,22 +129,22 @@ func (f *fixture) owners() map[string]string {
 	return f.snapshot().Owners()
 }
 
-// wantOwners fails the test unless this is who has what.
+// wantOwners fails the test unless owners returns this.
 func (f *fixture) wantOwners(want map[string]string) {
 	f.Helper()
 	snapshot.WantT(f, "by owner", want, f.owners())
 }
 
-// nothing is what owners have of an empty store.
+// nothing is what owners returns for an empty store.
 var nothing = map[string]string{}
 
-// ref is how Whereabouts names a pod of the shop.
+// ref returns Whereabouts' name for a pod of the shop.
 func ref(pod string) string { return shop + "/" + pod }
 
-// poolName is how the plugin names the pool of an unnamed network.
+// poolName returns the plugin's name for the pool of an unnamed network.
 func poolName(cidr string) string { return strings.ReplaceAll(cidr, "/", "-") }
 
-// text is a JSON string.
+// text returns a value as JSON.
 func text(of any) string {
 	raw, err := json.Marshal(of)
 	if err != nil {

@@ -14,12 +14,12 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// tombstone is what stands in a reservation while it is being released, and
-// after a run that was killed meanwhile.
+// tombstone is the podref of a reservation while it is being released, and after a run that was
+// killed then.
 const tombstone = "_ip-reaper/_released"
 
-// bury leaves a tombstone in the reservation of a dead pod, as a killed run
-// does, and returns its address.
+// bury leaves a tombstone in the reservation of a dead pod, like a killed run, and returns its
+// address.
 func (f *fixture) bury(pod string) (ip string) {
 	f.Helper()
 	ip = f.leak(pod)
@@ -28,8 +28,8 @@ func (f *fixture) bury(pod string) (ip string) {
 	return ip
 }
 
-// A tombstone is put back if the next run finds that the reservation has to
-// stay, and left alone by a run that may not write (promises 5 and 8).
+// A tombstone is undone if the next run finds that the reservation must stay, and left alone by a
+// run that must not write (promises 5 and 8).
 func TestTombstoneIsPutBackWhereTheReservationHasToStay(t *testing.T) {
 	const (
 		held  = "rules:\n- {match: {pods: [\"web-*\"]}, hold: true}\n"
@@ -74,8 +74,7 @@ func TestTombstoneIsPutBackWhereTheReservationHasToStay(t *testing.T) {
 	}
 }
 
-// The tombstone keeps the whole spec, and the whole spec comes back: by the next run,
-// or by a restore (promises 6 and 8).
+// The tombstone keeps the whole spec, which the next run or a restore puts back (promises 6 and 8).
 func TestTombstoneIsPutBackAsTheSpecThatItReplaced(t *testing.T) {
 	const resource, ip = "overlappingrangeipreservations", "10.0.0.1"
 	for _, back := range []string{"by the next run", "by a restore", "by a restore after the release"} {
@@ -111,8 +110,8 @@ func (f *fixture) hold(ip, pod string) {
 		`{"spec":{"allocations":{"`+key+`":{"id":"sandbox-x","podref":"`+ref(pod)+`","ifname":"net1"}}}}`)
 }
 
-// A tombstone that does not say any more whose it was is not understood, and
-// what is not understood is not rewritten (promise 6).
+// A tombstone that no longer says whose it was is not understood, and what is not understood is not
+// rewritten (promise 6).
 func TestTombstoneWithoutAnOwnerIsLeftAlone(t *testing.T) {
 	f := newFixture(t)
 	ip := f.bury("web-0")
@@ -121,9 +120,8 @@ func TestTombstoneWithoutAnOwnerIsLeftAlone(t *testing.T) {
 	f.wantOwners(map[string]string{ip: tombstone})
 }
 
-// If the second look at the owner fails, the first try leaves a tombstone and
-// the next one finds the owner alive. What the report then calls returned has its
-// owner again (promise 7).
+// If the second look at the owner fails, the first try leaves a tombstone, and the next finds the
+// owner alive. What the report then calls returned has its owner again (promise 7).
 func TestOwnerThatComesBackBetweenTwoTriesGetsItsReservationBack(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -162,8 +160,8 @@ func TestOwnerThatComesBackBetweenTwoTriesGetsItsReservationBack(t *testing.T) {
 	}
 }
 
-// A server that asks to come back later is heard, and still no write rests on
-// the look at the owner that was made before the wait (promise 4).
+// A server's request to retry later is respected, and still no write relies on a look at the owner
+// from before the wait (promise 4).
 func TestEveryWriteThatHasToWaitIsConfirmedAnew(t *testing.T) {
 	const wait = 3 * time.Second
 	writes := []string{"delete overlappingrangeipreservations", "patch ippools"}

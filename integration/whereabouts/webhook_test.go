@@ -27,11 +27,11 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/rights"
 )
 
-// hook is the webhook of the page that shows how to exempt ip-reaper.
+// hook is the webhook on the page that shows how to exempt ip-reaper.
 const hook = "reservations.whereabouts.example.com"
 
-// asAccount has the reaper run as the shipped service account, with the shipped
-// rights to release.
+// asAccount makes the reaper run as the shipped service account, with the shipped rights to
+// release.
 func (f *fixture) asAccount() {
 	f.Helper()
 	grant, err := rights.Shipped(rights.Release, "whereabouts", "overlapping")
@@ -55,8 +55,8 @@ func (f *fixture) cleanup(do func(context.Context) error) {
 	})
 }
 
-// A guard is a webhook that lets no client change the podref of some overlapping
-// reservations, as that of an operator that lets only the plugin do so.
+// A guard is a webhook that lets no client write some overlapping reservations, like that of an
+// operator that lets only the plugin do so.
 type guard struct {
 	*httptest.Server
 	f       *fixture
@@ -65,17 +65,16 @@ type guard struct {
 	denied  atomic.Int32
 }
 
-// probe is the name of a reservation by which a test learns whether the API server
-// asks the guard already.
+// probe is the name of a reservation that shows whether the API server already asks the guard.
 const probe = "10.255.255.255"
 
-// guard starts the webhook. It returns when the API server asks it.
+// guard starts the webhook. It returns once the API server asks it.
 func (f *fixture) guard(reservations ...string) *guard {
 	f.Helper()
 	return f.guardSaying("only the plugin changes podref", reservations...)
 }
 
-// guardSaying is guard, with the message of its denials.
+// guardSaying is guard with the message of its denials.
 func (f *fixture) guardSaying(message string, reservations ...string) *guard {
 	f.Helper()
 	g := &guard{f: f, guarded: append(reservations, probe), message: message}
@@ -127,7 +126,7 @@ func (f *fixture) tryProbe(ctx context.Context) error {
 			"metadata":{"name":"` + probe + `"},"spec":{"podref":"shop/probe"}}`)).Do(ctx).Error()
 }
 
-// entry returns what the report says of an address.
+// entry returns what the report says about an address.
 func (r result) entry(backend, ip string) reap.Entry {
 	for _, e := range r.report.Entries {
 		if e.Backend == backend && e.IP == ip {
@@ -178,9 +177,8 @@ func documented(t *testing.T, page, file string) []byte {
 	return data
 }
 
-// A webhook that denies the tombstone of one reservation keeps no other back, the
-// report says whom to exempt, and as the page shows it, the exemption works (promises
-// 7 and 9).
+// A webhook that denies the tombstone of one reservation holds back no other, the report says whom
+// to exempt, and the exemption works as the page shows it (promises 7 and 9).
 func TestWebhookThatDeniesATombstoneKeepsNothingElseBack(t *testing.T) {
 	f := newFixture(t)
 	f.asAccount()

@@ -14,13 +14,13 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/snapshot"
 )
 
-// client speaks to the group of Whereabouts.
+// client returns a client for Whereabouts' API group.
 func (f *fixture) client() rest.Interface {
 	return f.Whereabouts.WhereaboutsV1alpha1().RESTClient()
 }
 
-// fill writes a pool, and reservations beside it, as the plugin would have. The
-// owners are the pods by their keys in the pool.
+// fill writes a pool and its reservations, as the plugin would. The owners are the pods, by their
+// keys in the pool.
 func (f *fixture) fill(cidr string, owners map[int]string) {
 	f.Helper()
 	allocations := map[string]map[string]string{}
@@ -59,14 +59,13 @@ func (f *fixture) patch(resource, name string, kind types.PatchType, body string
 	f.must(f.tryPatch(resource, name, kind, body))
 }
 
-// tryPatch is patch where it may fail.
+// tryPatch is patch, but may fail.
 func (f *fixture) tryPatch(resource, name string, kind types.PatchType, body string) error {
 	return f.client().Patch(kind).Namespace(cluster.PoolNamespace).Resource(resource).Name(name).
 		Body([]byte(body)).Do(f.Context()).Error()
 }
 
-// removeEntry takes an address out of a pool, as a DEL does. It does not end the
-// test.
+// removeEntry removes an address from a pool, as a DEL does. It does not end the test.
 func (f *fixture) removeEntry(cidr, ip string) {
 	f.Helper()
 	pools := f.Whereabouts.WhereaboutsV1alpha1().IPPools(cluster.PoolNamespace)
@@ -96,7 +95,7 @@ func (f *fixture) deleteReservation(ip string) {
 	}
 }
 
-// wantAddresses fails the test unless the addresses are those.
+// wantAddresses fails the test unless the addresses are the wanted ones.
 func (f *fixture) wantAddresses(got []string, want ...string) {
 	f.Helper()
 	if !slices.Equal(got, want) {
