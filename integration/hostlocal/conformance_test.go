@@ -14,7 +14,7 @@ import (
 )
 
 // The backend passes the suite over leases of the real plugin, whose DEL it calls (promises 1, 2, 4
-// and 6). In backends/hostlocal, it passes it by removing files.
+// and 6). In backends/hostlocal, it passes by removing files.
 func TestConformance(t *testing.T) {
 	backendtest.Run(t, func(t *testing.T) backendtest.Store {
 		s := &store{newNode(t)}
@@ -29,7 +29,7 @@ func TestConformance(t *testing.T) {
 // suitePools are the networks of the suite.
 var suitePools = []string{"a", "b"}
 
-// A store is a node whose networks are all the runtime's. It is a backendtest.NodeStore.
+// A store is a node with only the runtime's networks. It is a backendtest.NodeStore.
 type store struct{ *node }
 
 // ByRuntime implements backendtest.NodeStore.
@@ -58,8 +58,8 @@ func (s *store) Free(pool string, owner ipam.Owner) error {
 	return s.del(s.Context(), pool, owner)
 }
 
-// Snapshot implements backendtest.Store. It leaves out what libcni knows, which a DEL
-// removes too.
+// Snapshot implements backendtest.Store. It omits libcni's cache, from which a DEL removes entries
+// too.
 func (s *store) Snapshot() (map[string]string, error) { return contentOf(s.path(dataDir)) }
 
 // Spoil implements backendtest.Spoiler.
@@ -68,13 +68,13 @@ func (s *store) Spoil(pool string) (ipam.Allocation, error) {
 	return ipam.Allocation{Pool: s.path(dataDir, pool), Key: "10.9.9.9"}, err
 }
 
-// contentOf returns what is in a folder: of each file its kind, permissions, time and
-// content, by its path.
+// contentOf returns what is in a folder: the kind, permissions, time and content of each file, by
+// path.
 func contentOf(folder string) (map[string]string, error) {
 	found := make(map[string]string)
 	err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) && path != folder {
-			return nil // it went meanwhile
+			return nil // it was removed meanwhile
 		}
 		if err != nil || e.IsDir() {
 			return err
@@ -89,7 +89,7 @@ func contentOf(folder string) (map[string]string, error) {
 	return found, err
 }
 
-// describe returns all that there is to a file.
+// describe returns everything about a file.
 func describe(path string) (string, error) {
 	info, err := os.Lstat(path)
 	if err != nil {

@@ -25,11 +25,11 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// realCache is the folder of libcni's cache. No containerd can be told another one.
+// realCache is the folder of libcni's cache. No containerd can be configured to use another.
 const realCache = "/var/lib/cni"
 
-// A containerd is a node with a container runtime of its own, whose sandboxes run and get
-// their addresses from ptp and host-local.
+// A containerd is a node with its own container runtime, whose sandboxes run and get their
+// addresses from ptp and host-local.
 type containerd struct {
 	*world
 	bin  string // the folder of containerd and ctr
@@ -39,7 +39,7 @@ type containerd struct {
 }
 
 // newContainerd starts the containerd of a folder on a node whose pods are in a subnet. With
-// multus, its network is Multus, which delegates to the network of the pods.
+// multus, its network is Multus, which delegates to the pods' network.
 func newContainerd(t *testing.T, bin, subnet string, multus bool) *containerd {
 	t.Helper()
 	root, err := assets.Root()
@@ -57,8 +57,8 @@ func newContainerd(t *testing.T, bin, subnet string, multus bool) *containerd {
 		list = `{"cniVersion": "1.0.0", "name": "multus-cni-network", "plugins": [{"type": "multus", "delegates": [` + list + `]}]}`
 	}
 	n.must(os.WriteFile(n.path(confDir, "10-pods.conflist"), []byte(list), 0o600))
-	// NRI has one socket for all of the machine. The monitor that restarts containers is not needed,
-	// and was the last that was told of a containerd 2 which did not come up.
+	// NRI has one socket for the whole machine. The monitor that restarts containers is not needed,
+	// and was the last thing that a containerd 2 logged which did not come up.
 	n.must(os.WriteFile(n.path("config.toml"), fmt.Appendf(nil, `version = 2
 root = %q
 state = %q
@@ -115,11 +115,11 @@ func (c *containerd) start() {
 			text, _ := os.ReadFile(c.path("log"))
 			c.Fatalf("containerd does not answer: %v\n%s", err, text)
 		}
-		time.Sleep(20 * time.Millisecond) // before it is asked again
+		time.Sleep(20 * time.Millisecond) // before the next attempt
 	}
 }
 
-// kill kills containerd. What it has started runs on.
+// kill kills containerd. What it has started keeps running.
 func (c *containerd) kill() {
 	c.must(c.proc.Process.Kill())
 	_ = c.proc.Wait()
@@ -134,7 +134,7 @@ func (c *containerd) ctr(args ...string) (string, error) {
 	return string(out), err
 }
 
-// importPause gives containerd an image of the program that a sandbox runs.
+// importPause imports into containerd an image with the program that a sandbox runs.
 func (c *containerd) importPause(program string) {
 	c.Helper()
 	pause, err := os.ReadFile(program)
@@ -163,8 +163,8 @@ func (c *containerd) tar(files map[string][]byte) []byte {
 	return out.Bytes()
 }
 
-// started runs the sandbox of a pod, as the kubelet does, and makes its lease old. It returns the
-// name of the lease.
+// started runs the sandbox of a pod, like the kubelet, and makes its lease old. It returns the
+// sandbox and the name of the lease.
 func (c *containerd) started(pod string) (of ipam.Owner, lease string) {
 	c.Helper()
 	of = sandbox(pod)
@@ -173,7 +173,7 @@ func (c *containerd) started(pod string) (of ipam.Owner, lease string) {
 	answer, err := c.api.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: &runtimeapi.PodSandboxConfig{
 		Metadata: &runtimeapi.PodSandboxMetadata{Name: of.Pod.Name, Namespace: of.Pod.Namespace, Uid: of.UID},
 		Linux: &runtimeapi.LinuxPodSandboxConfig{SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{
-			NamespaceOptions: &runtimeapi.NamespaceOption{Ipc: runtimeapi.NamespaceMode_NODE}, // without a mount of its own
+			NamespaceOptions: &runtimeapi.NamespaceOption{Ipc: runtimeapi.NamespaceMode_NODE}, // without its own mount
 		}},
 	}})
 	if err != nil {
@@ -193,7 +193,7 @@ func (c *containerd) started(pod string) (of ipam.Owner, lease string) {
 	return of, names[0]
 }
 
-// entries returns the files of libcni and of Multus that are about a sandbox.
+// entries returns the files of libcni and of Multus for a sandbox.
 func (c *containerd) entries(of ipam.Owner) []string {
 	var all []string
 	for _, pattern := range []string{"results/*-" + of.Sandbox + "-*", "multus/results/*-" + of.Sandbox + "-*", "multus/" + of.Sandbox} {
@@ -212,8 +212,9 @@ func (c *containerd) listed(of ipam.Owner) bool {
 	return slices.ContainsFunc(answer.Items, func(one *runtimeapi.PodSandbox) bool { return one.Id == of.Sandbox })
 }
 
-// lose damages what containerd has stored of a sandbox, and starts it again: it does not list
-// the sandbox, which runs on. containerd 2.3 has a second record, from which it would list it.
+// lose damages what containerd has stored about a sandbox, and restarts containerd: it does not
+// list the sandbox, which keeps running. containerd 2.3 has a second record, from which it would
+// list it.
 func (c *containerd) lose(of ipam.Owner) {
 	c.Helper()
 	_, err := c.ctr("containers", "label", of.Sandbox, "io.cri-containerd.kind=")
@@ -231,7 +232,7 @@ func (c *containerd) lose(of ipam.Owner) {
 	}
 }
 
-// alive reports whether the process of a sandbox runs.
+// alive reports whether a sandbox's process runs.
 func (c *containerd) alive(of ipam.Owner) bool {
 	c.Helper()
 	tasks, err := c.ctr("tasks", "ls")
@@ -256,7 +257,7 @@ func (c *containerd) end(of ipam.Owner) {
 	}
 }
 
-// clean ends what the test started, and removes what it leaves outside of its folder.
+// clean ends what the test started, and removes what it leaves outside its folder.
 func (c *containerd) clean() {
 	for _, of := range c.made {
 		c.end(of)

@@ -12,7 +12,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// mount mounts a file system for the test.
+// mount mounts a file system until the test ends.
 func (w *world) mount(source, target, kind string, flags uintptr, data string) {
 	w.Helper()
 	w.must(os.MkdirAll(target, 0o700))
@@ -26,7 +26,7 @@ func (w *world) mount(source, target, kind string, flags uintptr, data string) {
 	})
 }
 
-// readOnly makes a folder read-only, and returns how to make it writable again.
+// readOnly makes a folder read-only, and returns a function that makes it writable again.
 func (w *world) readOnly(folder string) (writable func()) {
 	w.Helper()
 	w.mount(folder, folder, "", syscall.MS_BIND, "")
@@ -37,12 +37,12 @@ func (w *world) readOnly(folder string) (writable func()) {
 	return func() { remount(0) }
 }
 
-// A data folder into which nothing can be written loses nothing: each release fails, the run
-// says so, and the next one releases (promises 2, 7 and 8).
+// A read-only data folder loses nothing: each release fails, the run says so, and the next one
+// releases (promises 2, 7 and 8).
 func TestReadOnlyDataFolder(t *testing.T) {
 	w := newWorld(t)
 	ips := w.leaked(pods, sandbox("web"))
-	attached := w.given(pods, sandbox("attached"), dead) // the plugin's DEL fails too, and says nothing
+	attached := w.given(pods, sandbox("attached"), dead) // the plugin's DEL fails too, silently
 	before := w.content()
 	writable := w.readOnly(w.path(dataDir))
 	want := map[string]fate{ips[0].String(): failed, attached[0].String(): failed}
@@ -55,7 +55,7 @@ func TestReadOnlyDataFolder(t *testing.T) {
 	}
 }
 
-// A runtime that fails, or that has no sandbox at all, keeps everything (promises 2 and 9).
+// If the runtime fails, or lists no sandbox at all, everything is kept (promises 2 and 9).
 func TestRuntimeThatCannotBeBelievedKeepsEverything(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// fill writes so many leases of sandboxes that are gone, as the plugin writes them, and
-// returns their names. The plugin itself would take some milliseconds for each.
+// fill writes leases of sandboxes that are gone, as the plugin does, and returns their names. The
+// plugin itself would take some milliseconds for each.
 func (w *world) fill(network string, leases int) []string {
 	w.Helper()
 	w.must(os.MkdirAll(w.path(dataDir, network), 0o755))
 	ip := netip.MustParsePrefix(w.spans[network][0].Subnet).Addr()
-	for range 16 { // those that the plugin gives to live ones
+	for range 16 { // left for live sandboxes
 		ip = ip.Next()
 	}
 	at := time.Now().Add(-dead)

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// dual are the ranges of a network of both families.
+// dual has the ranges of a network with both families.
 var dual = []span{{Subnet: "10.1.0.0/24"}, {Subnet: "fd00:1::/64"}}
 
-// A plugin that ends in the midst of an ADD leaves an empty file, and no DEL removes it. When
-// such files fill the range, no ADD succeeds. They wait until they are older than an ADD can
-// take, go, and come back to the byte; with the range free, the plugin works again.
+// A plugin that ends in the middle of an ADD leaves an empty file, which no DEL removes. When such
+// files fill the range, no ADD succeeds. They stay until they are older than any ADD can take, are
+// released, and are restored byte for byte; once the range is free, the plugin works again.
 func TestEmptyFilesThatFillTheRange(t *testing.T) {
 	w := newWorld(t, span{Subnet: "10.1.0.0/28"})
 	w.must(w.del(t.Context(), pods, sandbox("nobody"))) // makes the folder and the lock

@@ -18,8 +18,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 )
 
-// mortal returns a world in which a run releases the leases of both families of some
-// sandboxes, as files, beside those of live ones.
+// mortal returns a world in which a run removes the lease files of both families of some sandboxes,
+// alongside those of live ones.
 func mortal(t testing.TB) *world {
 	w := newWorld(t, dual...)
 	w.found = t.TempDir()
@@ -32,9 +32,8 @@ func mortal(t testing.TB) *world {
 	return w
 }
 
-// afterKill checks what a killed run has left: its journal has every lease that is missing,
-// as it was; the journals put these back; and the next run comes to the end (promises 1, 8
-// and 10).
+// afterKill checks what a killed run has left: its journal has every missing lease as it was; the
+// journals restore them; and the next run completes (promises 1, 8 and 10).
 func (w *world) afterKill(before map[string]string) {
 	w.Helper()
 	now, missing := w.content(), map[string]string{}
@@ -74,8 +73,7 @@ func (w *world) afterKill(before map[string]string) {
 	w.wantContent(before, freed...)
 }
 
-// recordsOf returns the leases that the journal of a run has, by their paths, as describe
-// tells them.
+// recordsOf returns the leases in the journal of a run, by path, in describe's format.
 func (w *world) recordsOf(id string) map[string]string {
 	w.Helper()
 	file := filepath.Join(w.state, "journals", id+".jsonl")
@@ -96,7 +94,7 @@ func (w *world) recordsOf(id string) map[string]string {
 	return records
 }
 
-// journalled returns the leases that the journals have.
+// journalled returns the leases in all journals.
 func (w *world) journalled() map[string]string {
 	w.Helper()
 	all := map[string]string{}
@@ -106,7 +104,7 @@ func (w *world) journalled() map[string]string {
 	return all
 }
 
-// again puts the leases back as they were, and forgets all earlier runs.
+// again resets the leases, and forgets all earlier runs.
 func (w *world) again(before map[string]string, from string) {
 	w.Helper()
 	w.must(os.RemoveAll(w.state))
@@ -123,10 +121,10 @@ func (w *world) saved() (copied string, content map[string]string) {
 	return copied, w.content()
 }
 
-// writing are the system calls by which a run changes files or takes locks.
+// writing lists the system calls with which a run changes files or takes locks.
 const writing = "openat,write,pwrite64,fsync,ftruncate,flock,mkdirat,renameat,renameat2,linkat,unlinkat,fchmod,fchmodat,utimensat"
 
-// A syscallPoint is a system call of a run, by its number among those of its name.
+// A syscallPoint is a system call of a run: its name, and its number among those with this name.
 type syscallPoint struct {
 	name string
 	n    int
@@ -135,9 +133,8 @@ type syscallPoint struct {
 // String names the point.
 func (p syscallPoint) String() string { return fmt.Sprint("before ", p.name, " ", p.n) }
 
-// underStrace returns a run that strace watches, with options of strace. The run has one
-// thread for Go's code, so that it makes its calls in the same order each time, as far as
-// Go lets it.
+// underStrace starts a run under strace, with options of strace. The run has one thread for Go's
+// code, so that it makes its calls in the same order each time, as far as Go allows.
 func (w *world) underStrace(options ...string) *reap.Process {
 	w.Helper()
 	strace, err := exec.LookPath("strace")
@@ -153,7 +150,7 @@ func (w *world) underStrace(options ...string) *reap.Process {
 	return p
 }
 
-// points returns the system calls of a whole run that change the data folder or the state.
+// points returns the system calls of a complete run that change the data folder or the state.
 func (w *world) points() []syscallPoint {
 	w.Helper()
 	trace := w.path("trace")
@@ -177,9 +174,9 @@ func (w *world) points() []syscallPoint {
 	return points
 }
 
-// The run is killed before each of its system calls that write, rename, lock or remove, as
-// far as Go makes them in the same thread each time (promises 1, 8 and 10). With -short it is
-// the first of each kind of call.
+// The run is killed before each of its system calls that write, rename, lock or remove, as far as
+// Go makes them in the same thread each time (promises 1, 8 and 10). With -short, only before the
+// first call of each kind.
 func TestEveryStepMayBeTheLast(t *testing.T) {
 	w := mortal(t)
 	from, before := w.saved()

@@ -15,7 +15,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// isLocked reports whether another open file has the lock of a file or folder.
+// isLocked reports whether another open file holds the lock of a file or folder.
 func isLocked(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
@@ -25,8 +25,8 @@ func isLocked(path string) bool {
 	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }
 
-// waitForRun waits until a run has come somewhere. It looks all the time: what it waits for
-// may be over within milliseconds.
+// waitForRun waits until a run reaches a state. It polls without a pause: the state may last only
+// milliseconds.
 func (w *world) waitForRun(p *reap.Process, there func() bool) {
 	w.Helper()
 	for end := time.Now().Add(time.Minute); !there(); runtime.Gosched() {
@@ -37,8 +37,8 @@ func (w *world) waitForRun(p *reap.Process, there func() bool) {
 	}
 }
 
-// Any user of the node may open the folder of a network, and lock it. That holds up no release:
-// the plugin does not lock it either, and its own lock is not for all.
+// Any user of the node may open the folder of a network and lock it. That holds up no release: the
+// plugin does not lock it either, and not all users may open the plugin's own lock.
 func TestLockOfTheFolderHoldsUpNothing(t *testing.T) {
 	w := newWorld(t)
 	ips := append(w.leaked(pods, sandbox("web")), w.given(pods, sandbox("attached"), dead)...)
@@ -63,8 +63,8 @@ func TestLockOfTheFolderHoldsUpNothing(t *testing.T) {
 	}
 }
 
-// While the reaper removes files, it has the plugin's lock: an ADD waits until the reaper
-// goes on, or is killed (promise 1).
+// While the reaper removes files, it holds the plugin's lock: an ADD waits until the reaper goes
+// on, or is killed (promise 1).
 func TestAddWaitsWhileTheReaperRemoves(t *testing.T) {
 	const leases = 900 // one batch
 	for name, goOn := range map[string]func(*reap.Process) error{
@@ -103,9 +103,8 @@ func TestAddWaitsWhileTheReaperRemoves(t *testing.T) {
 	}
 }
 
-// stoppedWhileRemoving returns a run that is stopped while it removes so many leases and has
-// the lock. A run that was stopped too late, after the lock of a batch, ends; then another
-// one begins.
+// stoppedWhileRemoving returns a run that is stopped while it removes leases and holds the lock. If
+// a run is stopped too late, after the lock of a batch, it may end, and another one starts.
 func (w *world) stoppedWhileRemoving(leases int) *reap.Process {
 	w.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
@@ -126,7 +125,7 @@ func (w *world) stoppedWhileRemoving(leases int) *reap.Process {
 	return nil
 }
 
-// isWaiting reports whether some process waits for the lock of a file.
+// isWaiting reports whether a process is waiting for the lock of a file.
 func isWaiting(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil {

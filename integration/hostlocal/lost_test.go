@@ -10,8 +10,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
 )
 
-// containerds returns the folders of the containerds that are to be tried, by their names. It
-// skips the test, loudly, where one is missing.
+// containerds returns the folders of the containerds to test, by name. It skips the test, loudly,
+// if one is missing.
 func containerds(t *testing.T) map[string]string {
 	t.Helper()
 	root, err := assets.Root()
@@ -45,10 +45,10 @@ func containerds(t *testing.T) map[string]string {
 	return map[string]string{"containerd 1": filepath.Dir(old), "containerd 2": filepath.Join(built, "bin")}
 }
 
-// A containerd that cannot load a sandbox when it starts does not list it, and it runs on:
-// its lease is kept, until its network namespace is gone. Before version 2, containerd's
-// entries in libcni's cache name that namespace in their results alone. Under Multus, the
-// lease's entry is in another folder, and so is the pod, which the policy asks for (promise 1).
+// A containerd that cannot load a sandbox when it starts does not list it, but the sandbox keeps
+// running: its lease is kept until its network namespace is gone. Before version 2, containerd's
+// entries in libcni's cache name that namespace only in their results. Under Multus, the lease's
+// entry is in another folder, as is the pod, which the policy needs (promise 1).
 func TestSandboxThatContainerdLost(t *testing.T) {
 	for _, tt := range []struct {
 		name, containerd, subnet string

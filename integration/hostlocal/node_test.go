@@ -32,28 +32,27 @@ const (
 // pods is the network that the container runtime loads.
 const pods = "pods"
 
-// dead is the age of what was left behind.
+// dead is the age of what is left behind.
 const dead = 2 * time.Hour
 
-// A node is the folders of a node, on which the real plugin works as a container runtime
-// calls it: by libcni.
+// A node has the folders of a node, on which the real plugin runs as a container runtime calls it:
+// through libcni.
 type node struct {
 	testing.TB
 	root  string
 	bin   string            // the folder of the plugin, for the runtime
-	found string            // the folder in which the reaper looks for plugins
-	spans map[string][]span // of the networks, one for each family
+	found string            // the folder where the reaper looks for plugins
+	spans map[string][]span // by network, one for each family
 }
 
-// A span is a range of a network. Without a start and an end, it is all of the subnet.
+// A span is a range of a network. Without a start and an end, it is the whole subnet.
 type span struct {
 	Subnet     string `json:"subnet"`
 	RangeStart string `json:"rangeStart,omitempty"`
 	RangeEnd   string `json:"rangeEnd,omitempty"`
 }
 
-// newNode returns a node without leases, whose runtime loads the network pods with these
-// ranges.
+// newNode returns a node without leases, whose runtime loads the network pods with these spans.
 func newNode(t testing.TB, spans ...span) *node {
 	t.Helper()
 	plugin, err := assets.Path("host-local")
@@ -87,8 +86,8 @@ func (n *node) path(names ...string) string {
 // lease returns the path of a file in the folder of a network.
 func (n *node) lease(network, name string) string { return n.path(dataDir, network, name) }
 
-// config returns the configuration of a network. The plugin for addresses also takes the
-// part of the plugin that calls it, which would make a device.
+// config returns the configuration of a network. The plugin for addresses also takes the place of
+// the plugin that would call it and make a device.
 func (n *node) config(network string) []byte {
 	n.Helper()
 	var ranges [][]span
@@ -106,7 +105,7 @@ func (n *node) config(network string) []byte {
 	return text
 }
 
-// sandbox returns the first sandbox of a pod, with an ID as the runtime gives it.
+// sandbox returns the first sandbox of a pod, with an ID like a runtime's.
 func sandbox(pod string) ipam.Owner { return sandboxAgain(pod, 0) }
 
 // sandboxAgain returns a later sandbox of a pod.
@@ -118,7 +117,7 @@ func sandboxAgain(pod string, attempt byte) ipam.Owner {
 	}
 }
 
-// attachment returns the ADD or DEL of a sandbox.
+// attachment returns the arguments for a sandbox's ADD or DEL.
 func (n *node) attachment(network string, of ipam.Owner) (*libcni.CNIConfig, *libcni.NetworkConfigList, *libcni.RuntimeConf) {
 	n.Helper()
 	list, err := libcni.NetworkConfFromBytes(n.config(network))
@@ -132,8 +131,7 @@ func (n *node) attachment(network string, of ipam.Owner) (*libcni.CNIConfig, *li
 	}
 }
 
-// add gives a sandbox its addresses, as the runtime does. libcni then has an entry of it in
-// its cache.
+// add gives a sandbox its addresses, as the runtime does. libcni's cache then has an entry for it.
 func (n *node) add(ctx context.Context, network string, of ipam.Owner) ([]netip.Addr, error) {
 	config, list, runtime := n.attachment(network, of)
 	answer, err := config.AddNetworkList(ctx, list, runtime)
@@ -166,14 +164,14 @@ func (n *node) entry(network string, of ipam.Owner) string {
 	return n.path(cacheDir, "results", network+"-"+of.Sandbox+"-"+of.Interface)
 }
 
-// forget removes the entry in libcni's cache. There is none if another plugin of the list
-// fails in the ADD: such a lease leaks at once.
+// forget removes the entry in libcni's cache. There is none if another plugin of the list fails in
+// the ADD: such a lease leaks immediately.
 func (n *node) forget(network string, of ipam.Owner) {
 	n.Helper()
 	n.must(os.Remove(n.entry(network, of)))
 }
 
-// age makes the leases of a sandbox, and its entry in the cache, as old as that.
+// age gives the leases of a sandbox, and its entry in the cache, this age.
 func (n *node) age(network string, of ipam.Owner, age time.Duration, ips ...netip.Addr) error {
 	files := []string{n.entry(network, of)}
 	for _, ip := range ips {
@@ -197,8 +195,7 @@ func (n *node) given(network string, of ipam.Owner, ago time.Duration) []netip.A
 	return ips
 }
 
-// leaked lets the plugin give addresses to a sandbox that is gone, and of which libcni
-// knows nothing.
+// leaked lets the plugin give addresses to a sandbox that is gone, and that libcni does not know.
 func (n *node) leaked(network string, of ipam.Owner) []netip.Addr {
 	n.Helper()
 	ips := n.given(network, of, dead)
@@ -206,7 +203,7 @@ func (n *node) leaked(network string, of ipam.Owner) []netip.Addr {
 	return ips
 }
 
-// settings are those of the backend.
+// settings returns the settings of the backend.
 func (n *node) settings() hostlocal.Settings {
 	return hostlocal.Settings{
 		DataDirs: []string{n.path(dataDir)}, ConfDir: n.path(confDir), CacheDir: n.path(cacheDir), BinDirs: []string{n.found},

@@ -10,18 +10,18 @@ import (
 	"github.com/alexflint/go-filemutex"
 )
 
-// one is a network with one address, so that every ADD gets the same.
+// one is a range with one address, so that every ADD gets the same.
 var one = span{"10.1.0.0/24", "10.1.0.2", "10.1.0.2"}
 
 const oneKey = "10.1.0.2"
 
-// A run asks the runtime twice: for the census, and before the release.
+// A run asks the runtime twice: for the census and before the release.
 const (
 	firstLook  = 1
 	secondLook = 2
 )
 
-// onList does something while the runtime answers the nth list of sandboxes from now on.
+// onList does something while the runtime answers the nth list of sandboxes, counted from now.
 func (w *world) onList(n int, do func() error) {
 	lists := 0
 	w.runtime.OnList(func(context.Context) error {
@@ -35,9 +35,9 @@ func (w *world) onList(n int, do func() error) {
 	})
 }
 
-// A runtime gives an address before it lists the sandbox. Whatever of an attachment is
-// younger than ten minutes keeps its lease, also under a policy without a minimum age; what
-// is older does not (promises 1 and 2).
+// A runtime gives an address before it lists the sandbox. If any part of an attachment is younger
+// than ten minutes, its lease is kept, even under a policy without a minimum age; if all are older,
+// it is not (promises 1 and 2).
 func TestAddWhoseSandboxIsNotListedYetKeepsItsLease(t *testing.T) {
 	const old, fresh = 11 * time.Minute, 9 * time.Minute
 	for _, tt := range []struct {
@@ -80,8 +80,8 @@ func TestAddWhoseSandboxIsNotListedYetKeepsItsLease(t *testing.T) {
 	}
 }
 
-// What a plugin does between the second look and the release, it does under its lock. The
-// reaper, which waits for that, compares what it removes only then (promises 1 and 4).
+// Between the second look and the release, a plugin acts under its lock. The reaper waits for the
+// lock, and only then compares what it removes (promises 1 and 4).
 func TestLeaseIsComparedUnderTheLock(t *testing.T) {
 	next := sandbox("next")
 	for _, tt := range []struct {
@@ -116,7 +116,7 @@ func TestLeaseIsComparedUnderTheLock(t *testing.T) {
 			locked, err := filemutex.New(w.lease(pods, "lock"))
 			w.must(err)
 			defer func() { _ = locked.Close() }()
-			w.must(os.Chmod(w.lease(pods, "lock"), 0o600)) // as if a release made it: then the folder is locked first
+			w.must(os.Chmod(w.lease(pods, "lock"), 0o600)) // as if a release made it: then the reaper locks the folder first
 			var looks atomic.Bool
 			w.onList(secondLook, func() error {
 				looks.Store(true)

@@ -29,7 +29,7 @@ type world struct {
 	more     string   // more of the policy
 }
 
-// newWorld returns a node as newNode does. Its runtime has a sandbox that needs no address.
+// newWorld returns a node like newNode. Its runtime has a sandbox that needs no address.
 func newWorld(t testing.TB, spans ...span) *world {
 	t.Helper()
 	w := &world{node: newNode(t, spans...), runtime: critest.Start(t)}
@@ -45,16 +45,16 @@ func (w *world) list(all ...ipam.Owner) {
 	}
 }
 
-// live lets the plugin give addresses to a sandbox that the runtime lists, as long ago as
-// those of dead ones.
+// live lets the plugin give addresses to a sandbox that the runtime lists. They are as old as those
+// of dead ones.
 func (w *world) live(network string, of ipam.Owner) {
 	w.Helper()
 	w.given(network, of, dead)
 	w.list(of)
 }
 
-// policy writes the policy of a run, under which everything that is dead is due, and
-// returns its file. It leaves the file alone if that has the policy: another run may read it.
+// policy writes the policy of a run, under which everything dead is due, and returns its file. It
+// leaves a file with the same policy alone: another run may be reading it.
 func (w *world) policy() string {
 	w.Helper()
 	settings := w.settings()
@@ -77,7 +77,7 @@ backends: {hostlocal: %s}
 	return file
 }
 
-// args are the arguments of a command of the node.
+// args returns the arguments of a node command.
 func (w *world) args(command ...string) []string {
 	return append(append([]string{"node"}, command...),
 		"--state-dir", w.state, "--runtime-endpoint", w.endpoint, "--policy", w.policy(), "-o", "json")
@@ -93,7 +93,7 @@ func (w *world) start(more ...string) *reap.Process {
 	return p
 }
 
-// end waits for the end of a run, which has to exit with the code.
+// end waits for the end of a run, which must exit with the code.
 func (w *world) end(p *reap.Process, code int) reap.Result {
 	w.Helper()
 	result, err := p.Wait()
@@ -104,7 +104,7 @@ func (w *world) end(p *reap.Process, code int) reap.Result {
 	return result
 }
 
-// run runs the reaper, which has to exit with the code and print a report.
+// run runs the reaper, which must exit with the code and print a report.
 func (w *world) run(code int, more ...string) *reap.Report {
 	w.Helper()
 	result := w.end(w.start(more...), code)
@@ -127,7 +127,7 @@ func (w *world) restore(id string, code int) reap.Result {
 	return result
 }
 
-// A fate says what a run thought of an allocation, and what became of it.
+// A fate is a run's verdict and reason for an allocation, and its outcome.
 type fate struct{ Verdict, Reason, Outcome string }
 
 // The fates of most allocations.
@@ -141,7 +141,7 @@ var (
 	failed   = fate{"orphan", "SandboxAbsent", "failed"}
 )
 
-// fates returns the fates of a network's allocations by their keys.
+// fates returns the fates of a network's allocations, by key.
 func (w *world) fates(report *reap.Report, network string) map[string]fate {
 	all := map[string]fate{}
 	for _, e := range report.Entries {
@@ -152,7 +152,7 @@ func (w *world) fates(report *reap.Report, network string) map[string]fate {
 	return all
 }
 
-// wantFates fails the test unless a network has these allocations with their fates.
+// wantFates fails the test unless a network has these allocations with these fates.
 func (w *world) wantFates(report *reap.Report, network string, want map[string]fate) {
 	w.Helper()
 	if diff := gocmp.Diff(want, w.fates(report, network)); diff != "" {
@@ -168,8 +168,8 @@ func (w *world) content() map[string]string {
 	return found
 }
 
-// wantContent fails the test unless the data folder is as it was, without some files. The
-// reaper may make the lock.
+// wantContent fails the test unless the data folder is as it was, without some files. The reaper
+// may create the lock.
 func (w *world) wantContent(before map[string]string, without ...string) {
 	w.Helper()
 	want, got := map[string]string{}, w.content()
@@ -188,8 +188,7 @@ func (w *world) wantContent(before map[string]string, without ...string) {
 	}
 }
 
-// left returns the names of the files in a network's folder that are leases of one of these
-// sandboxes.
+// left returns the names of the leases of these sandboxes in a network's folder.
 func (w *world) left(network string, of ...ipam.Owner) []string {
 	w.Helper()
 	entries, err := os.ReadDir(w.path(dataDir, network))

@@ -8,8 +8,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// Of two runs with one state, the second finds the lock taken and changes nothing. A run
-// that was killed leaves no lock (promise 8).
+// Of two runs with one state, the second finds the lock taken and changes nothing. A killed run
+// leaves no lock behind (promise 8).
 func TestSecondRunFindsTheLock(t *testing.T) {
 	w := newWorld(t)
 	ips := w.leaked(pods, sandbox("web"))
@@ -30,8 +30,8 @@ func TestSecondRunFindsTheLock(t *testing.T) {
 	w.wantFates(w.run(0), pods, map[string]fate{ips[0].String(): released})
 }
 
-// Two runs at the same time that do not know of each other, because their state is in
-// different folders, release what is dead and do no harm to what lives (promises 1 and 8).
+// Two simultaneous runs that do not know about each other, because their states are in different
+// folders, release what is dead and do not harm what lives (promises 1 and 8).
 func TestTwoRunsWithDifferentStates(t *testing.T) {
 	const dying = 300
 	w := newWorld(t, span{Subnet: "10.1.0.0/16"})
@@ -40,7 +40,7 @@ func TestTwoRunsWithDifferentStates(t *testing.T) {
 	}
 	lives := w.content()
 	w.fill(pods, dying)
-	for i := range 5 { // these by DEL
+	for i := range 5 { // these are released by DEL
 		w.given(pods, sandbox(fmt.Sprint("gone-", i)), dead)
 	}
 	reports := make([]*reap.Report, 2)

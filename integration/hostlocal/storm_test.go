@@ -15,21 +15,21 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// A storm is many ADDs and DELs at the same time, beside runs of the reaper.
+// A storm is many concurrent ADDs and DELs during runs of the reaper.
 type storm struct {
 	*world
-	left atomic.Int64 // how many sandboxes are still to be made
+	left atomic.Int64 // how many sandboxes to make
 	full atomic.Int64 // ADDs that found no free address
 
 	mu   sync.Mutex
-	held map[netip.Addr]ipam.Owner // by sandboxes that live
+	held map[netip.Addr]ipam.Owner // by live sandboxes
 	dead []ipam.Owner
 }
 
-// Sandboxes come and go, and some go without a DEL, in a network that is nearly full, so
-// that what the reaper releases is given again at once. All that time it runs, under a
-// policy that waits for nothing. No sandbox that lives loses its lease, no address is given
-// twice, and in the end what is dead is gone and nothing else (promises 1, 7 and 8).
+// Sandboxes come and go, some without a DEL, in a nearly full network, so that what the reaper
+// releases is immediately allocated again. The reaper runs all the time, under a policy that waits
+// for nothing. No live sandbox loses its lease, no address is given twice, and in the end what is
+// dead is gone and nothing else (promises 1, 7 and 8).
 func TestEverySandboxOfAStorm(t *testing.T) {
 	const writers = 4
 	sandboxes := int64(1500)
@@ -80,9 +80,9 @@ func (s *storm) reapOnce() int {
 	return result.Report.Summary.Released
 }
 
-// write makes sandboxes, one after the other. Of eight, one stays, three get a DEL, and four
-// go without one: two before the runtime listed them, one after that, and one whose DEL
-// comes late, beside the reaper.
+// write makes sandboxes, one after the other. Of eight, one stays, three get a DEL, and four end
+// without one: two before the runtime listed them, one after that, and one whose DEL comes late, in
+// competition with the reaper.
 func (s *storm) write(writer int) {
 	const kinds, stays, none, listed, late = 8, 0, 2, 3, 4
 	var own []netip.Addr
@@ -130,7 +130,7 @@ func (s *storm) write(writer int) {
 	}
 }
 
-// take gets an address for a sandbox. It fails the test if a live one has it.
+// take gets an address for a sandbox. It fails the test if another live one has it.
 func (s *storm) take(of ipam.Owner) (netip.Addr, bool) {
 	ips, err := s.add(s.Context(), pods, of)
 	if err != nil {
@@ -149,14 +149,14 @@ func (s *storm) take(of ipam.Owner) (netip.Addr, bool) {
 	return ips[0], true
 }
 
-// drop says that the address is no live sandbox's any more.
+// drop records that no live sandbox has the address any more.
 func (s *storm) drop(ip netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.held, ip)
 }
 
-// die makes the leases of a sandbox old, after which a run may release them at any time.
+// die makes the leases of a sandbox old, so that a run may release them at any time.
 func (s *storm) die(ip netip.Addr, of ipam.Owner) {
 	s.drop(ip)
 	s.mu.Lock()
@@ -165,7 +165,7 @@ func (s *storm) die(ip netip.Addr, of ipam.Owner) {
 	s.try(s.age(pods, of, dead, ip))
 }
 
-// try fails the test, and lets the storm go on.
+// try fails the test on an error, and lets the storm go on.
 func (s *storm) try(err error) {
 	if err != nil {
 		s.Error(err)
