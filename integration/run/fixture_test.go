@@ -1,7 +1,7 @@
 // Package run_test shows on a real API server, with real allocations and the real binary, what a
-// run and a restoration do as a process among others: they take the lock, they are stopped, they
-// meet what is forbidden, they push figures, and they put back what a run released. What a run decides is proved in package reaper. The numbers in
-// the comments are those of the promises in docs/design.md.
+// run and a restore do as a process among others: they take the lock, they are stopped, they lack
+// rights, they push metrics, and they put back what a run released. Package reaper proves what a
+// run decides. The numbers in the comments refer to the promises in docs/design.md.
 package run_test
 
 import (
@@ -22,19 +22,19 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/world"
 )
 
-// TestMain has the tests run on an API server that answers lists from its cache, as it
-// does by default.
+// TestMain runs the tests on an API server that answers lists from its cache, as it does by
+// default.
 func TestMain(m *testing.M) {
 	kit.Main(m, kit.Options{Sets: []kit.Set{kit.Calico, kit.ReservedIPs}, WatchCache: true, Policies: true})
 }
 
 const (
 	shop = world.Shop // the namespace of the pods
-	home = world.Home // that of ledger, journals and lock
+	home = world.Home // the namespace of ledger, journals and lock
 )
 
-// How a policy begins, one that waits, and one that waits for nothing. Calico is used
-// where a test is about it.
+// The beginning of a policy, one that waits, and one that waits for nothing. Only tests about
+// Calico use it.
 const (
 	header   = "apiVersion: ip-reaper/v1alpha1\nkind: ReapPolicy\ndryRun: false\nminAge: 0s\n"
 	noCalico = "backends:\n  calico: {enabled: false}\n" // reservedIPs can follow
@@ -51,13 +51,13 @@ const (
 	released  = "orphan PodAbsent released"
 )
 
-// Networks whose addresses have an entry each, and one with a reservation beside it.
+// Networks whose addresses have one entry each: lan without a reservation, wide with one.
 var (
 	lan  = plugin.Network{Range: "10.0.0.0/24", DisableOverlapping: true}
 	wide = plugin.Network{Range: "10.0.0.0/24"}
 )
 
-// A fixture is an empty cluster with the plugin on its nodes, a bystander pod that has no
+// A fixture is an empty cluster with the plugin on its nodes, a bystander pod without an
 // allocation, and the reaper behind a proxy.
 type fixture struct {
 	*testing.T
@@ -66,7 +66,7 @@ type fixture struct {
 	network    plugin.Network // of the pods
 	toReaper   *proxy.Proxy
 	kubeconfig string   // of the reaper
-	env        []string // more of the reaper's environment
+	env        []string // additional environment of the reaper
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -86,8 +86,8 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// proxy starts a proxy before the API server, and returns the kubeconfig that
-// leads through it.
+// proxy starts a proxy in front of the API server, and returns it with a kubeconfig that leads
+// through it.
 func (f *fixture) proxy() (*proxy.Proxy, string) {
 	f.Helper()
 	p, err := proxy.Start(f.Config)
@@ -100,7 +100,7 @@ func (f *fixture) proxy() (*proxy.Proxy, string) {
 	return p, kubeconfig
 }
 
-// must ends the test at an error.
+// must ends the test on an error.
 func (f *fixture) must(err error) {
 	f.Helper()
 	if err != nil {
@@ -120,8 +120,8 @@ func (f *fixture) reap(code int, policy string, args ...string) reap.Result {
 	return f.start(policy, args...).EndT(f, code)
 }
 
-// leak has the plugin give an address to a sandbox of a pod that does not exist, and
-// returns the address.
+// leak makes the plugin give an address to a sandbox of a pod that does not exist, and returns the
+// address.
 func (f *fixture) leak(pod string) string {
 	f.Helper()
 	ips, err := f.plugin.Add(f.Context(), f.network, plugin.Pod{Namespace: shop, Name: pod}, "sandbox-of-"+pod, "net1")
@@ -135,16 +135,16 @@ func (f *fixture) live(pod string, options ...cluster.PodOption) {
 	f.pod(pod, append(options, cluster.Networks(cluster.Attached("shop/net", "net1", f.leak(pod))))...)
 }
 
-// pod creates a pod of the shop. Like what hooks call, which run on goroutines of
-// the proxy, it does not end the test.
+// pod creates a pod of the shop. Like everything that hooks call on the proxy's goroutines, it does
+// not end the test.
 func (f *fixture) pod(name string, options ...cluster.PodOption) {
 	if _, err := f.CreatePod(f.Context(), shop, name, options...); err != nil {
 		f.Error(err)
 	}
 }
 
-// fill writes a pool and the reservations beside it as the plugin writes them. The
-// allocations map an offset to the pod that has it.
+// fill writes a pool and its reservations as the plugin does. The allocations map an offset to its
+// pod.
 func (f *fixture) fill(cidr string, allocations map[int]string) {
 	f.Helper()
 	client := f.Whereabouts.WhereaboutsV1alpha1()
@@ -165,10 +165,10 @@ func (f *fixture) fill(cidr string, allocations map[int]string) {
 	f.must(err)
 }
 
-// poolName is how the plugin names the pool of an unnamed network.
+// poolName returns the plugin's name for the pool of an unnamed network.
 func poolName(cidr string) string { return strings.ReplaceAll(cidr, "/", "-") }
 
-// owners are who has the addresses of Whereabouts.
+// owners returns who has Whereabouts' addresses.
 func (f *fixture) owners() map[string]string {
 	f.Helper()
 	return snapshot.TakeT(f, f.Cluster, snapshot.Pools, snapshot.Reservations).Owners()

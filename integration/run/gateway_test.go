@@ -18,7 +18,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/guard"
 )
 
-// startTimeout is how long a gateway may take until it serves.
+// startTimeout is how long a gateway may take to start or to end.
 const startTimeout = 30 * time.Second
 
 // A gateway is a real Pushgateway.
@@ -27,7 +27,7 @@ type gateway struct {
 	url string
 }
 
-// startGateway starts one, which ends with the test.
+// startGateway starts a gateway that ends with the test.
 func startGateway(t *testing.T) *gateway {
 	t.Helper()
 	program, err := assets.Path("pushgateway")
@@ -62,7 +62,7 @@ func startGateway(t *testing.T) *gateway {
 	return nil
 }
 
-// listening returns where a log says that its program listens.
+// listening returns the address that a program listens on according to its log.
 func listening(log string) string {
 	for line := range strings.Lines(log) {
 		var entry struct{ Msg, Address string }
@@ -73,11 +73,11 @@ func listening(log string) string {
 	return ""
 }
 
-// figures are values by name and labels, as name{label="value"}.
+// figures are values by name and labels, such as name{label="value"}.
 type figures map[string]float64
 
-// parse reads what Prometheus would, of the group with these labels beside the job, and of the
-// group with the time of its last success. The labels of groups are left out.
+// parse reads what Prometheus would read from the group with these labels besides the job, and from
+// the group with the time of its last success. It omits the labels of groups.
 func parse(t *testing.T, text string, group ...string) figures {
 	t.Helper()
 	all := figures{}
@@ -110,7 +110,7 @@ func parse(t *testing.T, text string, group ...string) figures {
 	return all
 }
 
-// want compares what stands in the gateway with figures.
+// want compares the gateway's figures with these.
 func (g *gateway) want(want figures, group ...string) {
 	g.Helper()
 	if diff := cmp.Diff(want, parse(g.T, g.text(), group...)); diff != "" {
@@ -118,7 +118,7 @@ func (g *gateway) want(want figures, group ...string) {
 	}
 }
 
-// text is what Prometheus would read.
+// text returns what Prometheus would read.
 func (g *gateway) text() string {
 	g.Helper()
 	request, err := http.NewRequestWithContext(g.Context(), http.MethodGet, g.url+"/metrics", nil)

@@ -13,7 +13,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// lease is the lock as it is stored.
+// lease returns the lock as stored.
 func (f *fixture) lease() *coordinationv1.Lease {
 	f.Helper()
 	lease, err := f.Kube.CoordinationV1().Leases(home).Get(f.Context(), "ip-reaper", metav1.GetOptions{})
@@ -21,8 +21,8 @@ func (f *fixture) lease() *coordinationv1.Lease {
 	return lease
 }
 
-// held starts a run and returns when it has the lock and is about to list pods, which
-// it does when the gate is opened. Other runs go through a proxy of their own then.
+// held starts a run and returns when it has the lock and is about to list pods, which it does once
+// the gate is opened. Later runs go through another proxy.
 func (f *fixture) held(policy string) (*reap.Process, *proxy.Gate) {
 	f.Helper()
 	gate := proxy.NewGate()
@@ -33,8 +33,8 @@ func (f *fixture) held(policy string) (*reap.Process, *proxy.Gate) {
 	return p, gate
 }
 
-// Two runs do not go on at the same time: the second says which run has the lock, and
-// since when, and does nothing. A dry run takes no lock.
+// Two runs do not work at the same time: the second says which run has the lock, and since when,
+// and does nothing. A dry run takes no lock.
 func TestSecondRunLeavesTheFirstAlone(t *testing.T) {
 	f := newFixture(t)
 	f.leak("web-0")
@@ -45,7 +45,8 @@ func TestSecondRunLeavesTheFirstAlone(t *testing.T) {
 	if len(second.Report.Entries) > 0 || len(second.Report.Backends) > 0 {
 		t.Errorf("a run that was locked out looked at %+v", second.Report)
 	}
-	// Before the lock, it looks whether there is an API server, and the state where it should be.
+	// Before the lock, it checks that there is an API server, and that the state is where it should
+	// be.
 	looks := map[string]int{"GET /version": 1, "get namespaces": 1, "list configmaps": 1, "list leases": 1, "get leases": 1}
 	if diff := cmp.Diff(looks, f.toReaper.Counts()); diff != "" {
 		t.Errorf("requests of a run that was locked out (-want +got):\n%s", diff)

@@ -37,7 +37,7 @@ func TestAddressOfAGuestIsInUse(t *testing.T) {
 	f.wantSaid(f.reap(reap.ExitDone, atOnce).Report, decisions{"virt-launcher-old": released})
 }
 
-// Without the list of virtual machines there is no census, and without a census no release
+// Without the list of virtual machines there is no census, and without a census there is no release
 // (promise 2).
 func TestNothingIsReleasedIfGuestsCannotBeListed(t *testing.T) {
 	f := newFixture(t)

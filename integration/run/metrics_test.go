@@ -29,14 +29,14 @@ func newMetricsFixture(t *testing.T) *metricsFixture {
 	return f
 }
 
-// push runs the reaper with a policy. Figures go to the URL, and into the file.
+// push runs the reaper with a policy. Figures go to the URL and into the file.
 func (f *metricsFixture) push(code int, pushURL, policy string) reap.Result {
 	f.Helper()
 	f.env = []string{"IP_REAPER_PUSH_URL=" + pushURL}
 	return f.reap(code, policy, "--metrics-file="+f.file)
 }
 
-// inFile are the figures in the file.
+// inFile returns the figures in the file.
 func (f *metricsFixture) inFile() figures {
 	f.Helper()
 	text, err := os.ReadFile(f.file)
@@ -44,9 +44,9 @@ func (f *metricsFixture) inFile() figures {
 	return parse(f.T, string(text))
 }
 
-// A gateway has the figures of the last run, as a file would: what is gone from the cluster, and
-// what a run could not know, is gone from it, and the last success stays (promise 11). The names
-// and values are proved in reaper/metrics.
+// A gateway has the same figures of the last run as a file: what is gone from the cluster, and what
+// a run could not know, is gone, and the last success stays (promise 11). reaper/metrics proves the
+// names and values.
 func TestGatewayHasTheFiguresOfTheLastRun(t *testing.T) {
 	f := newMetricsFixture(t)
 	f.live("web-0")
@@ -72,8 +72,8 @@ func TestGatewayHasTheFiguresOfTheLastRun(t *testing.T) {
 	}
 }
 
-// Clusters that share a gateway have a group each, and one knows nothing of the other. By the
-// commands of the document the one is gone, and the other stays.
+// Clusters that share a gateway have separate groups. The commands in the document delete one and
+// keep the other.
 func TestGroupsOfClusters(t *testing.T) {
 	const document = "../../docs/metrics.md"
 	f := newMetricsFixture(t)

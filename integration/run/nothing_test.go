@@ -13,13 +13,13 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/world"
 )
 
-// fails makes every request of a kind fail.
+// fails makes every request of these kinds fail.
 func fails(action proxy.Action, requests ...string) func(*fixture) {
 	return func(f *fixture) { f.toReaper.Before(proxy.On(requests...), proxy.Always(action)) }
 }
 
-// A run that only plans, or that is refused, or that could not list the pods or what protects
-// addresses, writes to no store, no journal and no event: only how it ended into the ledger; a dry run
+// A run that only plans, is refused, or could not list the pods or what protects addresses, writes
+// to no store and writes no journal and no event: only how it ended into the ledger, and a dry run
 // not even that, nor the lock (promises 2, 5 and 9).
 func TestNothingIsWritten(t *testing.T) {
 	const (
@@ -32,7 +32,7 @@ func TestNothingIsWritten(t *testing.T) {
 		args    []string
 		prepare func(*fixture)
 		exit    int
-		gone    string // the decision of the entries that have no owner
+		gone    string // the decision for ownerless entries
 		says    string // on stderr
 	}{
 		{"dry run", atOnce, []string{"--dry-run"}, nil, reap.ExitDone, planned, ""},
@@ -64,7 +64,7 @@ func TestNothingIsWritten(t *testing.T) {
 			if result.Report.Run.DryRun {
 				writes = f.toReaper.Mutations()
 			}
-			if !result.Report.Run.DryRun { // the ledger has how the run ended
+			if !result.Report.Run.DryRun { // the ledger records how the run ended
 				delete(after, "configmaps/"+home+"/"+memory.LedgerName)
 			}
 			if diff := cmp.Diff(before, after); diff != "" {
@@ -88,7 +88,7 @@ func TestNothingIsWritten(t *testing.T) {
 	}
 }
 
-// wantDone fails the test unless the next run releases as much as a dry run has planned.
+// wantDone fails the test unless the next run releases as much as a dry run planned.
 func (f *fixture) wantDone(want int) {
 	f.Helper()
 	if got := f.reap(reap.ExitDone, atOnce+"limits: {maxFraction: 1}\n").Report.Summary.Released; got != want || got == 0 {

@@ -8,11 +8,11 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// verdicts are the verdict, the reason and the outcome of each entry, by its pod.
+// decisions has the verdict, the reason and the outcome of each entry, by pod.
 type decisions map[string]string
 
-// said are the verdicts of a report. An object that reserves addresses stands under
-// its own name. Entries of one pod that are judged differently stand beside each other.
+// said returns the decisions of a report. An object that reserves addresses is listed under its own
+// name. Different decisions for one pod are joined.
 func said(r *reap.Report) decisions {
 	all := decisions{}
 	for _, e := range r.Entries {
@@ -29,7 +29,7 @@ func said(r *reap.Report) decisions {
 	return all
 }
 
-// wantSaid compares what a run said with what is due.
+// wantSaid compares what a run said with what it should say.
 func (f *fixture) wantSaid(r *reap.Report, want decisions) {
 	f.Helper()
 	if diff := cmp.Diff(want, said(r)); diff != "" {
@@ -37,7 +37,7 @@ func (f *fixture) wantSaid(r *reap.Report, want decisions) {
 	}
 }
 
-// wantText fails the test unless the text says it.
+// wantText fails the test unless the text contains want.
 func (f *fixture) wantText(text, want string) {
 	f.Helper()
 	if !strings.Contains(text, want) {
@@ -45,7 +45,7 @@ func (f *fixture) wantText(text, want string) {
 	}
 }
 
-// versions are those of every object but the lock.
+// versions returns the version of every object except the lock.
 func (f *fixture) versions() map[string]string {
 	f.Helper()
 	all, err := f.Versions(f.Context())
@@ -54,7 +54,7 @@ func (f *fixture) versions() map[string]string {
 	return all
 }
 
-// wantUnwritten fails the test if anything but the lock was written since.
+// wantUnwritten fails the test if anything except the lock was written since.
 func (f *fixture) wantUnwritten(before map[string]string) {
 	f.Helper()
 	if diff := cmp.Diff(before, f.versions()); diff != "" {

@@ -17,12 +17,12 @@ const protected = "held Protected kept"
 
 var reservedResource = schema.GroupVersionResource{Group: "network.example.com", Version: "v1alpha1", Resource: "reservedips"}
 
-// An object goes after the addresses that it keeps, and not while a store cannot be read that
-// could hold one of them (promise 2).
+// An object is released after the addresses that it keeps, and not while a store that could hold
+// one of them cannot be read (promise 2).
 func TestReservedIPStaysWhileAStoreCannotBeRead(t *testing.T) {
 	f := newFixture(t)
 	f.network = wide
-	// The pod lives, and shows nothing yet.
+	// The pod lives but shows nothing yet.
 	ip := f.leak("web-0")
 	f.pod("web-0", cluster.Phase("Pending"))
 	objects := f.Dynamic.Resource(reservedResource).Namespace(shop)

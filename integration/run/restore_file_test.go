@@ -10,8 +10,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/world"
 )
 
-// A file that a run was given has what the cluster has: it restores without the
-// cluster's, also when it comes by stdin (promise 10).
+// A journal that a run wrote to a file is as good as the cluster's: it restores without that one,
+// even from stdin (promise 10).
 func TestFileOfARunRestoresWhatItReleased(t *testing.T) {
 	w := world.New(t)
 	path := w.Dir + "/journal"

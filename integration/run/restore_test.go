@@ -13,9 +13,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/world"
 )
 
-// What real ADDs gave to other pods meanwhile stays theirs, and an address that a pod
-// shows is not put back, even where no store holds it. The rest is put back, and what
-// is not is named. A dry run says so, and writes nothing (promises 1, 2 and 5).
+// What real ADDs have given to other pods stays theirs, and an address that a pod shows is not
+// restored, even if no store holds it. The rest is restored, and what is not is named. A dry run
+// says so, and writes nothing (promises 1, 2 and 5).
 func TestWhatIsTakenIsLeftAndNamed(t *testing.T) {
 	w, id := afterRelease(t)
 	ctx := t.Context()
@@ -73,7 +73,7 @@ func TestWhatIsTakenIsLeftAndNamed(t *testing.T) {
 	w.WantOutcomes(w.Restores(reap.ExitDone, "--run="+id, "--only="+six.String()), map[string]string{"calico " + six.String(): "restored"})
 }
 
-// afterRelease is a world in which a run has released everything, and the ID of the run.
+// afterRelease returns a world in which a run has released everything, and the ID of the run.
 func afterRelease(t *testing.T) (*world.World, string) {
 	t.Helper()
 	w := world.New(t)
@@ -81,7 +81,8 @@ func afterRelease(t *testing.T) (*world.World, string) {
 	return w, w.Journals()[0]
 }
 
-// blockAddresses are what Calico gave to a pod of each family, by the journal of a run.
+// blockAddresses returns the addresses of each family that Calico gave to a pod, according to a
+// run's journal.
 func blockAddresses(w *world.World, id, pod string) (four, six netip.Addr) {
 	w.Helper()
 	for _, e := range w.Restores(reap.ExitDone, "--run="+id, "--dry-run").Entries {

@@ -12,8 +12,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// Promise 10. Without a state namespace there is no journal. So a command that writes ends
-// before it lists anything, also if only its first write can tell.
+// Promise 10. Without a state namespace there is no journal. So a command that writes ends before
+// it lists anything, even if only its first write reveals this.
 func TestMissingStateNamespaceIsAnErrorBeforeAnyRelease(t *testing.T) {
 	const nowhere = "--state-namespace=nowhere"
 	for _, readable := range []bool{true, false} {
@@ -41,7 +41,7 @@ func TestMissingStateNamespaceIsAnErrorBeforeAnyRelease(t *testing.T) {
 	}
 }
 
-// A misspelt name must not look like a healthy cluster, also where nothing would be written.
+// A misspelt name must not look like a healthy cluster, even if nothing would be written.
 func TestStateNamespaceThatIsNamedMustExist(t *testing.T) {
 	f := newFixture(t)
 	f.leak("web-0")
@@ -62,7 +62,7 @@ func TestStateNamespaceThatIsNamedMustExist(t *testing.T) {
 	}
 }
 
-// A ledger in another namespace may be that of the installation.
+// A ledger in another namespace may be the installation's.
 func TestRunTellsOfAStateElsewhere(t *testing.T) {
 	f := newFixture(t)
 	f.leak("web-0")

@@ -9,10 +9,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
-// Pods come and go, crash, and come back under their names, with real ADDs and
-// DELs, while the reaper runs over and over without grace. No pod that exists ever
-// lacks what its ADD got, and at the end one run leaves nothing (promises 1, 8
-// and 9). No ADD fails but for a full pool.
+// Pods come and go, crash, and come back under their names, with real ADDs and DELs, while the
+// reaper runs repeatedly without a grace period. No existing pod ever lacks what its ADD got, and
+// in the end one run leaves nothing (promises 1, 8 and 9). ADDs fail only because a pool is full.
 func TestEveryStorm(t *testing.T) {
 	rounds := 10
 	if testing.Short() {
@@ -29,8 +28,8 @@ func TestEveryStorm(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := cluster.StartT(t)
 			c.ResetT(t)
-			// Calico's data are there in any case: a reaper that finds its resources
-			// defined, and nothing else, does not believe that.
+			// Calico's data must always exist: a reaper that finds its resources defined, but
+			// nothing else, does not believe that.
 			d, err := calico.OnKubernetes(t.Context(), c)
 			if err != nil {
 				t.Fatal(err)

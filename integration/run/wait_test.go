@@ -9,23 +9,22 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// short is a policy whose grace period a test can sit out, but for the pods of a
-// rule.
+// short is a policy whose grace period a test can wait for, except for the pods of a rule.
 const short = header + noCalico + "gracePeriod: 1s\nrules:\n- match: {pods: [\"slow-*\"]}\n  gracePeriod: 1h\n"
 
-// journalsListed selects the listing of the journals, which ends a look that released
-// something. A run also lists ConfigMaps before its first look, of all namespaces.
+// journalsListed selects the listing of the journals, which ends a round that released something.
+// Before its first round, a run also lists the ConfigMaps of all namespaces.
 func journalsListed(r proxy.Request) bool {
 	return r.String() == "list configmaps" && r.Namespace == home
 }
 
-// SIGTERM ends a run that waits, here when it has released something: 130, a report that is true,
+// SIGTERM ends a waiting run, here after it has released something: exit code 130, a true report,
 // nothing half done, and the lock is free (promises 7 and 8).
 func TestWaitingRunIsStopped(t *testing.T) {
 	f := newFixture(t)
 	f.leak("slow-0")
 	f.leak("web-0")
-	// The run asks for nothing before the hook knows it.
+	// The run makes no request before the hook knows its process.
 	gate := proxy.NewGate()
 	f.toReaper.Before(proxy.First(1, proxy.Any), gate.Hook)
 	p := f.start(short, "--wait")

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// A clock shows what the test sets. It may be used concurrently.
+// A clock shows the time that the test sets. It may be used concurrently.
 type clock struct {
 	mu   sync.Mutex
 	time time.Time
 }
 
-// newClock shows noon, to the microsecond, which is as precise as leases are.
+// newClock returns a clock that shows noon.
 func newClock() *clock { return &clock{time: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)} }
 
 func (c *clock) now() time.Time {
@@ -23,7 +23,7 @@ func (c *clock) now() time.Time {
 	return c.time
 }
 
-// pass puts the clock forward, or back.
+// pass moves the clock forward or back.
 func (c *clock) pass(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -44,8 +44,7 @@ func (l logbook) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// next returns the next line that is written: its level, its message, and the
-// value of one attribute.
+// next returns the next line: its level, its message, and the value of one attribute.
 func (l logbook) next(t *testing.T, attribute string) string {
 	t.Helper()
 	select {
@@ -64,7 +63,7 @@ func (l logbook) next(t *testing.T, attribute string) string {
 	}
 }
 
-// wantEmpty checks that nothing else was written.
+// wantEmpty checks that nothing else was logged.
 func (l logbook) wantEmpty(t *testing.T) {
 	t.Helper()
 	if len(l) > 0 {

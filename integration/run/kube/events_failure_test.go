@@ -9,7 +9,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 )
 
-// A failure of one event keeps no other from being told.
+// If one event fails, the others are still written.
 func TestOneEventThatFailsHidesNoOther(t *testing.T) {
 	f := newFixture(t)
 	pod, err := f.CreatePod(t.Context(), f.namespace, "by-hand")
@@ -29,7 +29,7 @@ func TestOneEventThatFailsHidesNoOther(t *testing.T) {
 	}
 }
 
-// What fails for a passing reason is told in the end, and once.
+// After a temporary failure, an event is still written, exactly once.
 func TestEventIsWrittenOnceWhateverTheFirstAnswer(t *testing.T) {
 	for _, tt := range []struct {
 		name string

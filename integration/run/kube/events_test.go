@@ -27,7 +27,7 @@ var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Ver
 
 const controller = "ip-reaper.github.io/ip-reaper"
 
-// eventRecorder speaks for a pod of the test's namespace, or for none.
+// eventRecorder returns a recorder for a pod of the test's namespace, or for none.
 func (f *fixture) eventRecorder(client kubernetes.Interface, pod string) *state.EventRecorder {
 	self := ipam.PodRef{Namespace: f.namespace, Name: pod}
 	if pod == "" {
@@ -36,8 +36,7 @@ func (f *fixture) eventRecorder(client kubernetes.Interface, pod string) *state.
 	return state.NewEventRecorder(client.EventsV1(), client.CoreV1(), self, controller)
 }
 
-// report is that of the run that the test is about: its ID is the namespace's
-// name.
+// report returns the report of the tested run, whose ID is the namespace's name.
 func (f *fixture) report() report.Report {
 	start := newClock().now()
 	return report.Report{
@@ -46,7 +45,7 @@ func (f *fixture) report() report.Report {
 	}
 }
 
-// releases are n addresses of a pool, and the notes of their events.
+// releases returns the releases of n addresses of an object, and the notes of their events.
 func (f *fixture) releases(n int, object ipam.Object) (released []reaper.Release, notes []string) {
 	for i := range n {
 		ip := fmt.Sprintf("10.0.0.%d", i)
@@ -58,7 +57,7 @@ func (f *fixture) releases(n int, object ipam.Object) (released []reaper.Release
 	return released, notes
 }
 
-// pool is an object of the test's namespace, which need not exist.
+// pool returns an object in the test's namespace, which need not exist.
 func (f *fixture) pool() ipam.Object {
 	return ipam.Object{
 		APIVersion: "whereabouts.cni.cncf.io/v1alpha1", Kind: "IPPool",
@@ -66,7 +65,7 @@ func (f *fixture) pool() ipam.Object {
 	}
 }
 
-// told are the events about the object of a UID, wherever they are.
+// told returns the events about the object with a UID, in any namespace.
 func (f *fixture) told(uid string) []eventsv1.Event {
 	f.Helper()
 	list, err := f.Kube.EventsV1().Events(metav1.NamespaceAll).List(f.Context(), metav1.ListOptions{FieldSelector: "regarding.uid=" + uid})
@@ -74,7 +73,7 @@ func (f *fixture) told(uid string) []eventsv1.Event {
 	return list.Items
 }
 
-// wantNotes checks what was told about the object of a UID.
+// wantNotes checks the notes of the events about the object with a UID.
 func (f *fixture) wantNotes(uid string, want ...string) {
 	f.Helper()
 	var got []string
@@ -88,7 +87,7 @@ func (f *fixture) wantNotes(uid string, want ...string) {
 	}
 }
 
-// job creates a Job and the pod that it made, and returns the Job's UID.
+// job creates a Job and its pod, and returns the Job's UID.
 func (f *fixture) job(pod string) string {
 	f.Helper()
 	job, err := f.Kube.BatchV1().Jobs(f.namespace).Create(f.Context(), &batchv1.Job{
@@ -103,7 +102,7 @@ func (f *fixture) job(pod string) string {
 	return string(job.UID)
 }
 
-// describe is what kubectl tells people of an object.
+// describe returns what kubectl describe says about an object.
 func (f *fixture) describe(resource, name string) string {
 	f.Helper()
 	out, err := f.Kubectl(f.Context(), "", "-n", f.namespace, "describe", resource, name)
@@ -113,8 +112,7 @@ func (f *fixture) describe(resource, name string) string {
 	return out
 }
 
-// kubectl describe shows the events of the Job and of an object without a namespace;
-// integration/run shows those of a pool.
+// kubectl describe shows the events of the Job and of an object without a namespace.
 func TestEventsAreFoundByDescribe(t *testing.T) {
 	f := newFixture(t)
 	f.job("reap-x")
@@ -159,8 +157,8 @@ func TestEventSaysWhoReportsAndWhen(t *testing.T) {
 	}
 }
 
-// Of many releases 100 are told, and the summary says how many are not. A
-// release that no object stands for is not counted there.
+// Of many releases, 100 get an event, and the summary says how many do not. It does not count
+// releases without an object.
 func TestEventsOfARunAreLimited(t *testing.T) {
 	f := newFixture(t)
 	uid := f.job("reap-x")
@@ -171,7 +169,7 @@ func TestEventsOfARunAreLimited(t *testing.T) {
 	f.wantNotes(uid, "released 0 addresses (12 of 340 allocations); 3 suspected, 0 failed ("+f.namespace+"); 30 more releases have no event of their own")
 }
 
-// What is longer than an API server takes is cut, and told nevertheless.
+// What is too long for an API server is truncated, but still written.
 func TestLongNamesAndNotesAreAccepted(t *testing.T) {
 	f := newFixture(t)
 	pod := strings.Repeat("p", 253)

@@ -1,8 +1,7 @@
-// Package kube_test proves on a real API server what reaper/kube and the backend
-// reservedips do without a run: one holder at a time gets the lock, events are
-// written, a journal is read as it was written, and reserved IPs are listed,
-// deleted and restored. The numbers in the comments are those of the promises in
-// docs/design.md.
+// Package kube_test proves on a real API server what reaper/kube and the backend reservedips do
+// without a run: one holder at a time gets the lock, events are written, a journal is read as it
+// was written, and reserved IPs are listed, deleted and restored. The numbers in the comments refer
+// to the promises in docs/design.md.
 package kube_test
 
 import (
@@ -25,10 +24,10 @@ import (
 
 func TestMain(m *testing.M) { kit.Main(m, kit.Options{Sets: []kit.Set{kit.ReservedIPs}}) }
 
-// patience is how long a test waits for what has to come.
+// patience is how long a test waits for something.
 const patience = 30 * time.Second
 
-// A fixture is the cluster with a namespace of the test's own.
+// A fixture is the cluster with the test's own namespace.
 type fixture struct {
 	*testing.T
 	*cluster.Cluster
@@ -41,7 +40,7 @@ func newFixture(t *testing.T) *fixture {
 	return &fixture{t, c, c.Namespace(t)}
 }
 
-// must ends the test at an error.
+// must ends the test on an error.
 func (f *fixture) must(err error) {
 	f.Helper()
 	if err != nil {
@@ -49,7 +48,7 @@ func (f *fixture) must(err error) {
 	}
 }
 
-// client is a client like the program's: in protobuf.
+// client returns a client that, like the program's, uses protobuf.
 func (f *fixture) client(config *rest.Config) kubernetes.Interface {
 	f.Helper()
 	config = rest.CopyConfig(config)
@@ -61,7 +60,7 @@ func (f *fixture) client(config *rest.Config) kubernetes.Interface {
 	return client
 }
 
-// watched is such a client with a proxy between it and the API server.
+// watched returns such a client with a proxy between it and the API server.
 func (f *fixture) watched() (kubernetes.Interface, *proxy.Proxy) {
 	f.Helper()
 	p, err := proxy.Start(f.Config)
@@ -70,8 +69,8 @@ func (f *fixture) watched() (kubernetes.Interface, *proxy.Proxy) {
 	return f.client(p.Config(f.Config)), p
 }
 
-// account makes a service account that has the rights of these rules and no other, in
-// the test's namespace. It returns when the API server grants them.
+// account creates a service account with only the rights of these rules, in the test's namespace.
+// It returns once the API server grants them.
 func (f *fixture) account(name string, rules ...rbacv1.PolicyRule) *rest.Config {
 	f.Helper()
 	config, err := f.ServiceAccount(f.Context(), f.namespace, name)
@@ -99,7 +98,7 @@ func (f *fixture) account(name string, rules ...rbacv1.PolicyRule) *rest.Config 
 	return config
 }
 
-// waitUntilAllowed returns when the API server goes by a right that was given.
+// waitUntilAllowed returns once the API server grants a right.
 func (f *fixture) waitUntilAllowed(client kubernetes.Interface, verb, group, resource string) {
 	f.Helper()
 	ctx, cancel := context.WithTimeout(f.Context(), patience)
@@ -120,7 +119,7 @@ func (f *fixture) waitUntilAllowed(client kubernetes.Interface, verb, group, res
 	}
 }
 
-// rule gives verbs on a resource.
+// rule returns a rule that allows verbs on a resource.
 func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
 }

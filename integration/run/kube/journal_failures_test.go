@@ -17,13 +17,12 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 )
 
-// threeParts are records that take three ConfigMaps, the first of which has the
-// first two.
+// threeParts returns records that need three ConfigMaps, the first of which has the first two.
 func threeParts() []ipam.Record { return records(5, 200<<10) }
 
 const createConfigMaps = "create configmaps"
 
-// An answer that got lost is no failure: the part is there, once.
+// A lost answer is no failure: the part exists, once.
 func TestCreateWhoseAnswerGotLost(t *testing.T) {
 	f := newJournalFixture(t)
 	f.proxy.After(proxy.First(2, proxy.On(createConfigMaps)), proxy.Always(proxy.Drop()))
@@ -32,8 +31,8 @@ func TestCreateWhoseAnswerGotLost(t *testing.T) {
 	f.wantStored("run-1-1-1", "run-1-1-2", "run-1-1-3")
 }
 
-// Promise 10. Of a write that fails nothing is left: it could be taken for a journal, and would
-// take room of a quota.
+// Promise 10. A failed write leaves nothing behind: it could be taken for a journal, and would use
+// up a quota.
 func TestWriteThatFailsLeavesNothing(t *testing.T) {
 	second := func(r proxy.Request) bool {
 		return r.String() == createConfigMaps && strings.Contains(string(r.Body), "run-1-1-2")
@@ -65,8 +64,8 @@ func TestWriteThatFailsLeavesNothing(t *testing.T) {
 	}
 }
 
-// Promise 10. What cannot be taken back is damage, and no journal. The next write of the run goes
-// ahead beside it.
+// Promise 10. What cannot be removed is damage, not a journal. The run's next write is independent
+// of it.
 func TestWhatAFailedWriteHasLeftIsDamage(t *testing.T) {
 	f := newJournalFixture(t)
 	f.proxy.Before(proxy.Nth(2, proxy.On(createConfigMaps)), proxy.Always(proxy.Forbidden()))
@@ -82,8 +81,8 @@ func TestWhatAFailedWriteHasLeftIsDamage(t *testing.T) {
 	f.wantDamage("run-1", 2+len(threeParts()), "write 1 lacks")
 }
 
-// wantDamage fails the test unless so many records can be read of the journal, and
-// the damage is told.
+// wantDamage fails the test unless this many records of the journal can be read, and the damage is
+// reported.
 func (f *journalFixture) wantDamage(id string, records int, want string) {
 	f.Helper()
 	got, err := f.journals(1).Read(f.Context(), id)
@@ -95,7 +94,7 @@ func (f *journalFixture) wantDamage(id string, records int, want string) {
 	}
 }
 
-// An object that has the name of a part is not written over, and not deleted.
+// An object with the name of a part is neither overwritten nor deleted.
 func TestNameThatIsTaken(t *testing.T) {
 	f := newJournalFixture(t)
 	f.write("RUN-1", 1, records(1, 10))
@@ -110,7 +109,7 @@ func TestNameThatIsTaken(t *testing.T) {
 	f.wantRead("RUN-1", records(1, 10))
 }
 
-// zipped is text as a part has it.
+// zipped compresses text as in a part.
 func zipped(t *testing.T, text []byte) []byte {
 	t.Helper()
 	var buf bytes.Buffer
@@ -124,7 +123,7 @@ func zipped(t *testing.T, text []byte) []byte {
 	return buf.Bytes()
 }
 
-// Promise 10: what can be read can be put back, and the rest is told.
+// Promise 10: what can be read can be restored, and the rest is reported.
 func TestJournalThatWasEditedByHand(t *testing.T) {
 	data := func(data []byte) func(*corev1.ConfigMap) {
 		return func(cm *corev1.ConfigMap) { cm.BinaryData = map[string][]byte{"journal.json.gz": data} }
@@ -152,8 +151,8 @@ func TestJournalThatWasEditedByHand(t *testing.T) {
 	f.wantRead("run-1", threeParts())
 }
 
-// Another tenant puts a part with false records beside a journal. By its name it is no
-// part, so the journal keeps its own records, and the reader is told.
+// Another tenant adds a part with false records to a journal. By its name it is not a part, so the
+// journal keeps its own records, and the damage is reported.
 func TestForgedPartUnderAnotherNameTakesNoRecordAway(t *testing.T) {
 	f := newJournalFixture(t)
 	f.write("run-1", 1, records(1, 10))

@@ -22,8 +22,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 )
 
-// A journalFixture is a namespace without a journal, and the reaper's way to it through
-// a proxy.
+// A journalFixture is a namespace without a journal, and the reaper's client, which goes through a
+// proxy.
 type journalFixture struct {
 	*fixture
 	reaper kubernetes.Interface
@@ -42,17 +42,17 @@ func newJournalFixture(t *testing.T) *journalFixture {
 	return &journalFixture{f, client, p}
 }
 
-// journals are those of a new run.
+// journals returns the journals as a new run opens them.
 func (f *journalFixture) journals(keep int) *state.Journals {
 	return state.NewJournals(f.reaper.CoreV1(), f.namespace, journal.Retention{Runs: keep})
 }
 
-// run is a run that writes journals.
+// run returns a run that writes journals.
 func run(id string) journal.Run {
 	return journal.Run{ID: id, StartedAt: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Version: "v1", Cluster: "https://cluster"}
 }
 
-// records are n records that gzip cannot make much smaller than size bytes each.
+// records returns n records that gzip cannot make much smaller than size bytes each.
 func records(n, size int) []ipam.Record {
 	all, text := make([]ipam.Record, n), noise()
 	for i := range all {
@@ -65,7 +65,7 @@ func records(n, size int) []ipam.Record {
 	return all
 }
 
-// noise is text without a pattern.
+// noise returns text without a pattern.
 var noise = sync.OnceValue(func() string {
 	text, state := make([]byte, 4<<20), uint32(1)
 	for i := range text {
@@ -75,7 +75,7 @@ var noise = sync.OnceValue(func() string {
 	return string(text)
 })
 
-// write writes the journal of a run, each time some records more.
+// write writes the journal of a run, with some more records each time.
 func (f *journalFixture) write(id string, keep int, writes ...[]ipam.Record) *state.Journals {
 	f.Helper()
 	j := f.journals(keep)
@@ -87,8 +87,7 @@ func (f *journalFixture) write(id string, keep int, writes ...[]ipam.Record) *st
 	return j
 }
 
-// stored are all ConfigMaps of journals, by their names without what they begin
-// with.
+// stored returns all ConfigMaps of journals, by name without the common prefix.
 func (f *journalFixture) stored() map[string]corev1.ConfigMap {
 	f.Helper()
 	list, err := f.Kube.CoreV1().ConfigMaps(f.namespace).List(f.Context(), metav1.ListOptions{})
@@ -104,7 +103,7 @@ func (f *journalFixture) stored() map[string]corev1.ConfigMap {
 	return all
 }
 
-// wantStored fails the test unless those are all ConfigMaps.
+// wantStored fails the test unless stored has exactly these names.
 func (f *journalFixture) wantStored(want ...string) {
 	f.Helper()
 	got := f.stored()
@@ -119,7 +118,7 @@ func (f *journalFixture) wantStored(want ...string) {
 	}
 }
 
-// wantRead fails the test unless a run's journal is whole and has the records.
+// wantRead fails the test unless a run's journal is intact and has the records.
 func (f *journalFixture) wantRead(id string, want []ipam.Record) {
 	f.Helper()
 	got, err := f.journals(1).Read(f.Context(), id)
@@ -129,7 +128,7 @@ func (f *journalFixture) wantRead(id string, want []ipam.Record) {
 	if !got.Run.StartedAt.Equal(run(id).StartedAt) || got.Run.ID != id {
 		f.Errorf("the journal is of %v, want %s", got.Run, id)
 	}
-	if !reflect.DeepEqual(want, got.Records) { // which is faster than a diff
+	if !reflect.DeepEqual(want, got.Records) { // faster than a diff
 		f.Errorf("records of %s (-want +got):\n%.2000s", id, cmp.Diff(want, got.Records))
 	}
 }
@@ -143,7 +142,7 @@ func TestJournalIsReadAsItWasWritten(t *testing.T) {
 	f.wantStored("20260301-120000-abcdef-1-1", "20260301-120000-abcdef-2-1")
 }
 
-// Even a part as large as can be, of which gzip makes nothing smaller, fits.
+// Even a part of the maximum size, which gzip cannot make smaller, fits.
 func TestLargestRecordFits(t *testing.T) {
 	f := newJournalFixture(t)
 	want := records(1, journal.MaxPart-5000)
@@ -158,8 +157,8 @@ func TestLargestRecordFits(t *testing.T) {
 	}
 }
 
-// A run that began later may still be writing. What counts is the API server's clock: by the IDs,
-// the first run is the last.
+// A run that began later may still be writing. What counts is the API server's clock: the IDs have
+// the opposite order.
 func TestPruneKeepsTheOwnRunAndLaterOnes(t *testing.T) {
 	f := newJournalFixture(t)
 	f.write("run-5", 1, records(1, 10), records(1, 10))
@@ -171,7 +170,7 @@ func TestPruneKeepsTheOwnRunAndLaterOnes(t *testing.T) {
 	f.wantStored("run-2-1-1", "run-2-2-1", "run-1-1-1")
 }
 
-// A list names what is no part of a journal.
+// A list names what is not a part of a journal.
 func TestListNamesWhatIsNoJournal(t *testing.T) {
 	f := newJournalFixture(t)
 	f.write("run-1", 10, records(3, 10))
@@ -190,8 +189,7 @@ func TestListNamesWhatIsNoJournal(t *testing.T) {
 	}
 }
 
-// awaitNextSecond creates objects until the API server's clock has gone on, which
-// tells seconds.
+// awaitNextSecond creates objects until the API server's clock, which counts seconds, has advanced.
 func (f *journalFixture) awaitNextSecond() {
 	f.Helper()
 	var first time.Time
@@ -207,13 +205,12 @@ func (f *journalFixture) awaitNextSecond() {
 		if cm.CreationTimestamp.After(first) {
 			return
 		}
-		time.Sleep(50 * time.Millisecond) // before it is asked again
+		time.Sleep(50 * time.Millisecond) // before the next attempt
 	}
 }
 
-// Another tenant of the namespace has made a ConfigMap with the labels of a journal. It is
-// not ours to delete, and the run is told of it. The journals beside it go when their time
-// has come.
+// Another tenant of the namespace has made a ConfigMap with the labels of a journal. It is not ours
+// to delete, and the run reports it. Expired journals are still deleted.
 func TestPruneLeavesAndNamesWhatIsNoJournal(t *testing.T) {
 	f := newJournalFixture(t)
 	f.write("run-0", 1, records(1, 10))
@@ -229,7 +226,7 @@ func TestPruneLeavesAndNamesWhatIsNoJournal(t *testing.T) {
 	f.wantStored("run-1-1-1")
 }
 
-// take deletes a part, and makes a changed ConfigMap of it, under this name.
+// take deletes a part, and creates a changed copy of it with this name.
 func (f *journalFixture) take(part, name string, change func(*corev1.ConfigMap)) {
 	f.Helper()
 	cm, client := f.stored()[part], f.Kube.CoreV1().ConfigMaps(f.namespace)
@@ -240,7 +237,7 @@ func (f *journalFixture) take(part, name string, change func(*corev1.ConfigMap))
 	f.must(err)
 }
 
-// While a part is to be deleted, another client makes it its own by the labels. It is not deleted.
+// Right before a part is deleted, another client changes its labels. It is not deleted.
 func TestPruneLeavesAPartThatChanges(t *testing.T) {
 	f := newJournalFixture(t)
 	f.write("run-1", 1, records(1, 10))

@@ -16,8 +16,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
 )
 
-// nodesOf returns a ledger that remembers the nodes of n pods, called from, from+1 and so
-// on, and since when each tenth of them has been gone.
+// nodesOf returns a ledger that remembers the nodes of n pods, named from, from+1 and so on, and
+// since when every tenth has been gone.
 func (f *fixture) nodesOf(from, n int) ledger.Ledger {
 	f.Helper()
 	form := ledgertest.Ledger{Seen: make(map[string]int64), Nodes: make(map[string]string)}
@@ -33,8 +33,8 @@ func (f *fixture) nodesOf(from, n int) ledger.Ledger {
 	return l
 }
 
-// ledgers returns the ledger of the test's namespace and what is stored of it. The proxy
-// is between it and the API server.
+// ledgers returns the ledger store of the test's namespace, the stored ledger, and the proxy
+// between them and the API server.
 func (f *fixture) ledgers() (*state.Ledgers, ledger.Ledger, *proxy.Proxy) {
 	f.Helper()
 	client, p := f.watched()
@@ -52,7 +52,7 @@ func (f *fixture) wantLedger(want ledger.Ledger) {
 	}
 }
 
-// large lets the ledger of the namespace have parts, as the component large does.
+// large lets the namespace's ledger have parts, like the component large.
 func (f *fixture) large() {
 	f.Helper()
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: state.LedgerName}, Data: map[string]string{"large": "true"}}
@@ -70,8 +70,8 @@ func (f *fixture) wantParts(want int) {
 	}
 }
 
-// The API server stores a ledger that fills one ConfigMap, and in parts that of 150,000 pods
-// with 330,000 allocations.
+// The API server stores a ledger that fills one ConfigMap, and in parts one of 150,000 pods with
+// 330,000 allocations.
 func TestFullLedgerIsStored(t *testing.T) {
 	f := newFixture(t)
 	l, _, _ := f.ledgers()
@@ -93,8 +93,8 @@ func TestFullLedgerIsStored(t *testing.T) {
 	f.wantParts(0)
 }
 
-// Promise 8. The API server refuses the second of two writers, which then adds to what the
-// first one stored.
+// Promise 8. The API server refuses the second of two writers, which then adds to what the first
+// stored.
 func TestTwoRunsSaveTheLedger(t *testing.T) {
 	for name, base := range map[string]int{"small": 10, "large": 130_000} {
 		t.Run(name, func(t *testing.T) {

@@ -16,13 +16,13 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 )
 
-// A heldLock is a lock that is renewed when the test says so.
+// A heldLock is a lock that is renewed on the test's command.
 type heldLock struct {
 	*fixture
 	*clock
 	log     logbook
 	ticks   chan time.Time
-	stopped chan struct{} // closed when renewing has ended
+	stopped chan struct{} // closed when renewals have ended
 	release func()
 }
 
@@ -36,7 +36,7 @@ func (f *fixture) holdLock(client kubernetes.Interface) *heldLock {
 	return k
 }
 
-// tick has the lease renewed, and returns when the renewal before is over.
+// tick triggers a renewal of the lease, and returns once the previous renewal is over.
 func (k *heldLock) tick() {
 	k.Helper()
 	select {
@@ -46,7 +46,7 @@ func (k *heldLock) tick() {
 	}
 }
 
-// wantStopped waits until renewing has ended.
+// wantStopped waits until renewals have ended.
 func (k *heldLock) wantStopped() {
 	k.Helper()
 	select {
@@ -56,7 +56,7 @@ func (k *heldLock) wantStopped() {
 	}
 }
 
-// A run that goes on keeps the lock for as long as it takes.
+// A run keeps the lock as long as it takes.
 func TestLeaseIsRenewedUntilRelease(t *testing.T) {
 	f := newFixture(t)
 	k := f.holdLock(f.Kube)
@@ -73,8 +73,7 @@ func TestLeaseIsRenewedUntilRelease(t *testing.T) {
 	k.log.wantEmpty(t)
 }
 
-// What happens to a renewal once is made good at the next tick, and the lease
-// outlives it.
+// A failed renewal is made up for at the next tick, and the lease lasts that long.
 func TestRenewalThatFailsIsTriedAgainAtTheNextTick(t *testing.T) {
 	f := newFixture(t)
 	client, p := f.watched()
@@ -99,7 +98,7 @@ func TestRenewalThatFailsIsTriedAgainAtTheNextTick(t *testing.T) {
 	k.log.wantEmpty(t)
 }
 
-// A lease that was lost is said to be, and is not touched any more.
+// A lost lease is reported, and not touched any more.
 func TestLostLeaseIsLeftAlone(t *testing.T) {
 	take := func(f *fixture, k *heldLock) {
 		k.pass(time.Minute)

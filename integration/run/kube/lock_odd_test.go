@@ -12,8 +12,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 )
 
-// A change between the look at the lease and the write decides who has the lock: no
-// holder is overwritten, and no run is locked out by its own write whose answer got lost.
+// A change between the look at the lease and the write decides who has the lock: no holder is
+// overwritten, and no run is locked out by its own write whose answer was lost.
 func TestLeaseThatChangesWhileItIsTaken(t *testing.T) {
 	other := func(f *fixture, c *clock) { f.acquire(f.lock(f.Kube, c), "other") }
 	annotate := func(f *fixture, _ *clock) {
@@ -24,9 +24,9 @@ func TestLeaseThatChangesWhileItIsTaken(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name        string
-		there       bool // an expired lease is
+		there       bool // there is an expired lease
 		between     func(*fixture, *clock)
-		lost        bool // the first answer
+		lost        bool // the first answer is lost
 		holder      string
 		transitions int32
 	}{

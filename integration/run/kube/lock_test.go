@@ -18,15 +18,14 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 )
 
-// lock is the lock of the test's namespace, which is not renewed unless the test
-// says when.
+// lock returns the lock of the test's namespace, which is never renewed.
 func (f *fixture) lock(client kubernetes.Interface, c *clock) *state.Lock {
 	l := state.NewLock(client.CoordinationV1(), f.namespace, c.now, slog.New(slog.DiscardHandler))
 	l.Ticks = func() (<-chan time.Time, func()) { return nil, func() {} }
 	return l
 }
 
-// acquire takes the lock, which has to be free.
+// acquire takes the lock, which must be free.
 func (f *fixture) acquire(l *state.Lock, holder string) (release func()) {
 	f.Helper()
 	release, err := l.Acquire(f.Context(), holder)
@@ -34,7 +33,7 @@ func (f *fixture) acquire(l *state.Lock, holder string) (release func()) {
 	return release
 }
 
-// wantLocked checks that a holder does not get the lock because of another.
+// wantLocked checks that the lock is refused because of this holder.
 func (f *fixture) wantLocked(l *state.Lock, by string, since time.Time) {
 	f.Helper()
 	_, err := l.Acquire(f.Context(), "latecomer")
@@ -48,7 +47,7 @@ func (f *fixture) wantLocked(l *state.Lock, by string, since time.Time) {
 	}
 }
 
-// storedLease is the lease as the API server has it.
+// storedLease returns the lease as the API server has it.
 func (f *fixture) storedLease() *coordinationv1.Lease {
 	f.Helper()
 	lease, err := f.Kube.CoordinationV1().Leases(f.namespace).Get(f.Context(), state.LockName, metav1.GetOptions{})
@@ -56,7 +55,7 @@ func (f *fixture) storedLease() *coordinationv1.Lease {
 	return lease
 }
 
-// leases are all of the test's namespace.
+// leases returns all leases of the test's namespace.
 func (f *fixture) leases() []coordinationv1.Lease {
 	f.Helper()
 	list, err := f.Kube.CoordinationV1().Leases(f.namespace).List(f.Context(), metav1.ListOptions{})
@@ -78,14 +77,14 @@ func (f *fixture) editLease(change func(*coordinationv1.Lease)) {
 	}
 }
 
-// A term is what a lease says, in short.
+// A term is a short form of a lease.
 type term struct {
 	Holder            string
 	Acquired, Renewed time.Time
 	Transitions       int32
 }
 
-// wantTerm checks what the API server has.
+// wantTerm checks the stored lease.
 func (f *fixture) wantTerm(want term) {
 	f.Helper()
 	spec := f.storedLease().Spec
@@ -98,8 +97,8 @@ func (f *fixture) wantTerm(want term) {
 	}
 }
 
-// Of many that come at once exactly one gets the lock, whether the lease is not
-// there yet, was given back, or expired; and the others learn who that is.
+// Of many simultaneous runs, exactly one gets the lock, whether the lease does not exist yet, was
+// released, or has expired; and the others learn which one.
 func TestEveryRaceForTheLockHasOneWinner(t *testing.T) {
 	rounds := 10
 	if testing.Short() {
@@ -167,8 +166,7 @@ func TestLockIsTakenOverWhenItExpiresAndNotBefore(t *testing.T) {
 	f.wantTerm(term{"next", c.now(), c.now(), 1})
 }
 
-// A holder whose lease expired does not take it from who has it now, also if
-// that calls itself the same.
+// A holder whose lease expired does not take it from its new holder, even one with the same name.
 func TestReleaseLeavesAnotherHoldersLease(t *testing.T) {
 	f, c := newFixture(t), newClock()
 	release := f.acquire(f.lock(f.Kube, c), "slow")

@@ -19,10 +19,10 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 )
 
-// listed lists all pods as the program does, and returns those of the test's namespace. The
-// API server is asked for its version only to list them at once. Before each page, something is
-// written, so that the version of the cluster is another one than that of the list. The answers
-// to some of the requests are cut.
+// listed lists all pods as the program does, and returns those of the test's namespace. Without
+// atOnce, the API server refuses to give its version, which the program needs to list in one
+// answer. Before each page, something is written, so that the cluster's version differs from the
+// list's. The answers to the cut requests are cut off.
 func (f *fixture) listed(atOnce bool, cut ...proxy.Match) (pods []census.Pod, requests []string) {
 	f.Helper()
 	client, p := f.watched()
@@ -59,8 +59,8 @@ func (f *fixture) listed(atOnce bool, cut ...proxy.Match) (pods []census.Pod, re
 
 const multus = "k8s.v1.cni.cncf.io/network-status"
 
-// Promise 2, 3. More pods than a page has are the same by pages, each of them once, all at once in one
-// answer, and after such an answer that the connection cut.
+// Promise 2, 3. More pods than fit on a page are the same by pages, each once, in a single answer,
+// and after such an answer was cut off.
 func TestManyPodsAreReadByPagesAndAtOnce(t *testing.T) {
 	f := newFixture(t)
 	names := make([]string, 501)
@@ -77,7 +77,7 @@ func TestManyPodsAreReadByPagesAndAtOnce(t *testing.T) {
 		return err
 	}))
 	byPages, requests := f.listed(false)
-	if len(requests) != 2 { // the second page may have ten times as many
+	if len(requests) != 2 { // the second page may be ten times as large
 		t.Errorf("requests %q, want two pages", requests)
 	}
 	var got []string

@@ -37,7 +37,7 @@ func TestReservedIPThatIsGoneIsDeleted(t *testing.T) {
 	}
 }
 
-// Promise 4. An object that changed in any way since it was listed stays.
+// Promise 4. An object that has changed in any way since it was listed stays.
 func TestReservedIPThatChangedIsNotDeleted(t *testing.T) {
 	for name, change := range map[string]func(*reservedFixture){
 		"its spec": func(f *reservedFixture) { f.change(spaced, "web-0", "48h", "spec", "ttl") },

@@ -18,10 +18,10 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// group is that of kit/cluster/reserved-ips.yaml.
+// group is the API group in kit/cluster/reserved-ips.yaml.
 const group = "network.example.com"
 
-// The resources of kit/cluster/reserved-ips.yaml, and what a policy says of them.
+// The resources in kit/cluster/reserved-ips.yaml, as in a policy.
 var (
 	spaced = reservedips.Resource{
 		Resource: reservedips.ResourceName{Group: group, Version: "v1alpha1", Resource: "reservedips"},
@@ -33,14 +33,14 @@ var (
 	}
 )
 
-// The pools of the two.
+// Their pools.
 const (
 	spacedPool = "reservedips.v1alpha1.network.example.com"
 	widePool   = "clusterreservedips.v1alpha1.network.example.com"
 )
 
-// A reservedFixture is the cluster without a reserved IP. When the test ends, it
-// deletes those that the test made.
+// A reservedFixture is the cluster without reserved IPs. When the test ends, it deletes those that
+// the test made.
 type reservedFixture struct{ *fixture }
 
 func newReservedFixture(t *testing.T) *reservedFixture {
@@ -65,7 +65,7 @@ func newReservedFixture(t *testing.T) *reservedFixture {
 	return f
 }
 
-// reserved reads what the policies name, as an administrator.
+// reserved returns an administrator's backend for the resources.
 func (f *reservedFixture) reserved(policies ...reservedips.Resource) *reservedips.Backend {
 	f.Helper()
 	return f.reservedAs(f.Config, policies...)
@@ -78,7 +78,7 @@ func (f *reservedFixture) reservedAs(config *rest.Config, policies ...reservedip
 	return r
 }
 
-// list is List where it has to be good.
+// list is All, but must succeed.
 func (f *reservedFixture) list(r *reservedips.Backend) []reservedips.ReservedIP {
 	f.Helper()
 	all, err := r.All(f.Context())
@@ -86,7 +86,7 @@ func (f *reservedFixture) list(r *reservedips.Backend) []reservedips.ReservedIP 
 	return all
 }
 
-// only is the one object that there is.
+// only returns the only object.
 func (f *reservedFixture) only(r *reservedips.Backend) reservedips.ReservedIP {
 	f.Helper()
 	all := f.list(r)
@@ -96,8 +96,8 @@ func (f *reservedFixture) only(r *reservedips.Backend) reservedips.ReservedIP {
 	return all[0]
 }
 
-// objects is a client for the objects of a policy: of the test's namespace, or of
-// the cluster.
+// objects returns a client for the objects of a resource: of the test's namespace or of the
+// cluster.
 func (f *reservedFixture) objects(p reservedips.Resource) dynamic.ResourceInterface {
 	client := f.Dynamic.Resource(schema.GroupVersionResource(p.Resource))
 	if p.Resource == spaced.Resource {
@@ -106,7 +106,7 @@ func (f *reservedFixture) objects(p reservedips.Resource) dynamic.ResourceInterf
 	return client
 }
 
-// write creates an object from its fields, and gives it its status.
+// write creates an object from its fields, with its status.
 func (f *reservedFixture) write(p reservedips.Resource, name, fields string) {
 	f.Helper()
 	kind := map[reservedips.ResourceName]string{spaced.Resource: "ReservedIP", wide.Resource: "ClusterReservedIP"}[p.Resource]
@@ -122,7 +122,7 @@ func (f *reservedFixture) write(p reservedips.Resource, name, fields string) {
 	}
 }
 
-// change sets a field at the top of an object, or below its spec.
+// change sets a field of an object, by its path.
 func (f *reservedFixture) change(p reservedips.Resource, name string, value any, path ...string) {
 	f.Helper()
 	o, err := f.objects(p).Get(f.Context(), name, metav1.GetOptions{})
@@ -152,12 +152,12 @@ func (f *reservedFixture) gone(p reservedips.Resource, name string) bool {
 	return err != nil
 }
 
-// record is what the journal has of an object.
+// record returns the journal's record of an object.
 func record(r reservedips.ReservedIP) ipam.Record {
 	return ipam.Record{Backend: reservedips.Name, Pool: r.Pool, Key: r.Key, Stored: r.Stored}
 }
 
-// settled is an object as it is stored, but for what a creation makes anew.
+// settled returns an object as stored, without the fields that every creation sets.
 func (f *reservedFixture) settled(stored json.RawMessage) string {
 	f.Helper()
 	var object, metadata map[string]json.RawMessage

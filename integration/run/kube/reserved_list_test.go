@@ -18,7 +18,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// compareReserved leaves out what the API server chooses.
+// compareReserved ignores what the API server chooses.
 var compareReserved = cmp.Options{
 	cmp.Comparer(func(a, b netip.Addr) bool { return a == b }),
 	cmp.FilterPath(func(p cmp.Path) bool { return slices.Contains([]string{".Token", ".Stored"}, p.Last().String()) }, cmp.Ignore()),
@@ -28,7 +28,7 @@ func TestReservedIPsOfNamespacesAndOfTheClusterAreListed(t *testing.T) {
 	f := newReservedFixture(t)
 	f.write(spaced, "web-0", `"spec":{"pod":"web-0","ttl":"24h"},"status":{"ips":["10.1.0.4","FD00::4/128"],"deletedAt":"2026-01-02T15:04:05Z"}`)
 	f.write(spaced, "web-1", `"spec":{"pod":"db/web-1","ttl":3600}`)
-	f.write(spaced, "web-2", `"spec":{"ttl":"never"}`) // nothing yet
+	f.write(spaced, "web-2", `"spec":{"ttl":"never"}`) // reserves nothing yet
 	f.write(wide, "10.1.0.9", `"spec":{"ip":"10.1.0.9"}`)
 
 	got := f.list(f.reserved(spaced, wide))
@@ -58,7 +58,7 @@ func TestReservedIPsOfNamespacesAndOfTheClusterAreListed(t *testing.T) {
 	}
 }
 
-// Metadata can be read too, such as since when an object is being deleted.
+// Metadata can be read too, such as since when an object has been under deletion.
 func TestDeletionOfTheObjectCanBeTheDeletionOfThePod(t *testing.T) {
 	f := newReservedFixture(t)
 	f.write(spaced, "web-0", `"metadata":{"finalizers":["example.com/hold"]},"spec":{"pod":"web-0"}`)
@@ -84,8 +84,7 @@ func TestResourceThatIsNotServedIsAnError(t *testing.T) {
 	}
 }
 
-// Promise 2. The rights that the manifests give are not those on a resource that
-// only the policy knows.
+// Promise 2. The manifests grant no rights on a resource that only the policy knows.
 func TestForbiddenResourceIsAnError(t *testing.T) {
 	f := newReservedFixture(t)
 	f.write(spaced, "web-0", `"spec":{"pod":"web-0"}`)
@@ -101,8 +100,8 @@ func TestForbiddenResourceIsAnError(t *testing.T) {
 	}
 }
 
-// A built-in resource has protobuf too, which the program asks for elsewhere, and
-// no type in its lists.
+// A built-in resource also has protobuf, which the program uses elsewhere, and no type in its
+// lists.
 func TestBuiltInResourceCanReserve(t *testing.T) {
 	f := newReservedFixture(t)
 	p := reservedips.Resource{

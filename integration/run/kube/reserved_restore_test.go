@@ -12,13 +12,13 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// full has everything that a restoration could lose.
+// full has everything that a restore could lose.
 const full = `"metadata":{"labels":{"app":"web"},"annotations":{"example.com/note":"<a&b> ü"},"finalizers":["example.com/hold"],
 	"ownerReferences":[{"apiVersion":"apps/v1","kind":"StatefulSet","name":"web","uid":"0a"}]},
 	"spec":{"pod":"db/web-0","ttl":"24h","ips":["10.1.0.4"],"serial":9007199254740993,"extra":{"x":1.50,"nil":null,"deep":{"y":[]}}},
 	"status":{"ips":["10.1.0.4","fd00::4"],"deletedAt":"2026-01-02T15:04:05Z"}`
 
-// restoreOne restores an object by a record of it.
+// restoreOne restores an object from its record.
 func (f *reservedFixture) restoreOne(r *reservedips.Backend, record ipam.Record) error {
 	f.Helper()
 	errs := r.Restore(f.Context(), record.Pool, []ipam.Record{record})
@@ -28,7 +28,7 @@ func (f *reservedFixture) restoreOne(r *reservedips.Backend, record ipam.Record)
 	return errs[0]
 }
 
-// listedAndGone writes an object, lists it and has it deleted.
+// listedAndGone writes an object, lists it and deletes it.
 func (f *reservedFixture) listedAndGone(p reservedips.Resource, fields string) reservedips.ReservedIP {
 	f.Helper()
 	f.write(p, "web-0", fields)
@@ -141,7 +141,7 @@ func TestReservedIPOfANamespaceThatIsGoneIsTaken(t *testing.T) {
 	}
 }
 
-// What no run wrote into a journal restores nothing.
+// Records that no run wrote restore nothing.
 func TestRecordsThatNoRunWroteAreRefused(t *testing.T) {
 	f := newReservedFixture(t)
 	before := f.listedAndGone(spaced, `"spec":{"pod":"web-0"}`)
