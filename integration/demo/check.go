@@ -23,7 +23,7 @@ func (d *demo) allocations(ctx context.Context) (map[string]v1alpha1.IPAllocatio
 	return got.Spec.Allocations, nil
 }
 
-// checkOffsets fails unless the pool has entries at just these offsets.
+// checkOffsets fails unless the pool has entries at exactly these offsets.
 func (d *demo) checkOffsets(ctx context.Context, want ...string) error {
 	entries, err := d.allocations(ctx)
 	if err != nil {
@@ -35,7 +35,7 @@ func (d *demo) checkOffsets(ctx context.Context, want ...string) error {
 	return nil
 }
 
-// offset is the key of an address in the pool.
+// offset returns the key of an address in the pool.
 func offset(ip netip.Addr) string {
 	base := netip.MustParsePrefix(network.Range).Addr()
 	return fmt.Sprint(ip.As4()[3] - base.As4()[3])

@@ -10,8 +10,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// A user who runs the demo sees every step behave as expected, without a mistake in its texts,
-// and it leaves no file behind.
+// A user who runs the demo sees every step behave as expected, with correct texts, and it leaves no
+// file behind.
 func TestDemoBehavesAsExpected(t *testing.T) {
 	reaper, err := reap.New()
 	if err != nil {

@@ -1,8 +1,7 @@
-// Demo shows an outage that an operator wrote down (a node crashes, its pods'
-// addresses stay reserved, a pool of five runs dry, new pods hang) on a real
-// etcd, a real API server and the real whereabouts plugin, and ends it with
-// ip-reaper. It needs no cluster and no root, takes under half a minute, and
-// leaves nothing behind, also when it is interrupted.
+// Demo shows an outage that an operator reported (a node crashes, its pods' addresses stay
+// reserved, a pool of five runs dry, new pods hang) on a real etcd, a real API server and the real
+// whereabouts plugin, and ends it with ip-reaper. It needs no cluster and no root, takes under half
+// a minute, and leaves nothing behind, even when interrupted.
 //
 // It exits with 0 only if every step behaved as expected.
 package main
@@ -24,8 +23,8 @@ const limit = 3 * time.Minute
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// From the first signal on, a second one ends the program at once. What
-	// it started goes away even then.
+	// After the first signal, a second one ends the program immediately. What it started is removed
+	// even then.
 	context.AfterFunc(ctx, stop)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

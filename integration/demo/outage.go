@@ -19,7 +19,7 @@ import (
 // owners prints the pods that have addresses of a pool.
 const owners = `go-template={{range .spec.allocations}}{{println .podref}}{{end}}`
 
-// run shows the outage and its end on a cluster of its own.
+// run shows the outage and its end on its own cluster.
 func run(ctx context.Context, out io.Writer, reaper *reap.Reaper) (err error) {
 	began := time.Now()
 	d := &demo{out: out, reaper: reaper, deployment: newPods()}
@@ -45,7 +45,7 @@ func run(ctx context.Context, out io.Writer, reaper *reap.Reaper) (err error) {
 	return d.outage(ctx)
 }
 
-// outage shows it on the demo's cluster, which is empty.
+// outage shows the outage on the demo's empty cluster.
 func (d *demo) outage(ctx context.Context) (err error) {
 	if d.plugin, err = plugin.New(d.cluster.Dir, d.cluster.Kubeconfig); err != nil {
 		return err
@@ -138,7 +138,7 @@ func (d *demo) exhaust(ctx context.Context) error {
 	return d.checkOffsets(ctx, "4", "5", "6", "7", "8")
 }
 
-// dryRun shows what ip-reaper would do, and that it did nothing.
+// dryRun shows what ip-reaper would do, and checks that it did nothing.
 func (d *demo) dryRun(ctx context.Context) error {
 	d.step("What would ip-reaper do?")
 	d.say("A run is a dry run unless it is told to release. The operator knows that\n" +

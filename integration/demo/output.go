@@ -19,7 +19,7 @@ import (
 // commandTimeout ends a kubectl that hangs.
 const commandTimeout = time.Minute
 
-// A demo has the cluster, the programs, and the writer that it prints to.
+// A demo has the cluster, the programs, and the writer for its output.
 type demo struct {
 	out     io.Writer
 	cluster *cluster.Cluster
@@ -35,20 +35,20 @@ func (d *demo) step(title string) {
 	fmt.Fprintf(d.out, "\n%d. %s\n\n", d.steps, title)
 }
 
-// say prints a text, wrapped as it is given.
+// say prints a text, wrapped as given.
 func (d *demo) say(format string, args ...any) {
 	fmt.Fprintf(d.out, format, args...)
 	fmt.Fprintln(d.out)
 }
 
-// The most columns of a line, and of the row of a table, without what sets it in. A terminal
-// has 80 columns or 120.
+// The maximum columns of a line and of a table row, without indentation. A terminal has 80 columns
+// or 120.
 const (
 	width    = 72
 	rowWidth = 116
 )
 
-// show prints the output of a program, set in. It breaks long lines.
+// show prints the output of a program, indented. It breaks long lines.
 func (d *demo) show(text string) {
 	for line := range strings.Lines(text) {
 		line, columns := strings.TrimRight(line, " \n"), width
@@ -64,8 +64,7 @@ func (d *demo) command(line string) {
 	fmt.Fprintf(d.out, "    $ %s\n", strings.Join(broken(line, width), " \\\n      "))
 }
 
-// broken breaks a line at spaces, so that no part of it has more columns than this if its words
-// allow.
+// broken breaks a line at spaces, so that no part has more columns than this if its words allow it.
 func broken(line string, columns int) []string {
 	var parts []string
 	for utf8.RuneCountInString(line) > columns {
@@ -78,8 +77,8 @@ func broken(line string, columns int) []string {
 	return append(parts, line)
 }
 
-// kubectl runs kubectl and prints its output. The args are printed
-// as typed, so it holds no spaces but in the last of them, which is quoted.
+// kubectl runs kubectl and prints its output. The args are printed as typed, so only the last one,
+// which is quoted, may have spaces.
 func (d *demo) kubectl(ctx context.Context, args ...string) error {
 	typed := strings.Join(args, " ")
 	if last := args[len(args)-1]; strings.ContainsAny(last, " {$") {
@@ -93,7 +92,7 @@ func (d *demo) kubectl(ctx context.Context, args ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, args...)
-	// Its cache goes where everything goes away.
+	// Its cache is removed with the cluster.
 	cmd.Env = []string{"KUBECONFIG=" + d.cluster.Kubeconfig, "HOME=" + d.cluster.Dir}
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

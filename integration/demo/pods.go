@@ -16,12 +16,12 @@ import (
 
 const (
 	namespace      = "nstest"
-	stateNamespace = "ip-reaper" // where a run keeps its state, unless it is told otherwise
+	stateNamespace = "ip-reaper" // where a run keeps its state by default
 	iface          = "net1"
 	pool           = "172.18.178.192-27"
 )
 
-// network is the outage's: a /27 of which five addresses are to be had.
+// network is the outage's: a /27 with five available addresses.
 var network = plugin.Network{
 	Name:       "test",
 	Range:      "172.18.178.192/27",
@@ -29,15 +29,15 @@ var network = plugin.Network{
 	RangeEnd:   "172.18.178.200",
 }
 
-// A pod is one of the deployment.
+// A pod is one pod of the deployment.
 type pod struct {
 	name, node string
 	ip         netip.Addr // of the interface in the network
 	sandboxes  int
 }
 
-// A deployment is its pods: survivors run on the node that stays up, victims on the one
-// that does not, and replacements take the victims' place.
+// A deployment has pods: survivors run on the node that stays up, victims on the other one, and
+// replacements take the victims' place.
 type deployment struct{ survivors, victims, replacements []*pod }
 
 func newPods() deployment {
@@ -67,8 +67,8 @@ func (d *demo) create(ctx context.Context, a *pod) error {
 	return err
 }
 
-// add does what a kubelet does for a new sandbox: it calls the CNI plugin. If
-// that gives an address, it has Multus annotate the pod and the pod run.
+// add does what a kubelet does for a new sandbox: it calls the CNI plugin. If that gives an
+// address, the pod gets Multus's annotation and runs.
 func (d *demo) add(ctx context.Context, a *pod) error {
 	a.sandboxes++
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d", a.name, a.sandboxes))
