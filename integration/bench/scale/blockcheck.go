@@ -40,7 +40,7 @@ func (g *blockStage) left(ctx context.Context) (released, left int, err error) {
 	return found.count()
 }
 
-// findings are which of the entries have their address in a block, and which have a handle.
+// findings records which entries have their address in a block, and which have a handle.
 type findings struct {
 	size      size
 	byHandle  map[string]entry
@@ -56,8 +56,7 @@ func newFindings(s size) *findings {
 	return f
 }
 
-// block takes a block. An allocation that was not there at first is an error, and so is
-// anything on which Calico could not rely.
+// block takes a block. A new allocation is an error, as is a broken invariant of Calico's.
 func (f *findings) block(_ string, content []byte) error {
 	if err := calico.Invariants(string(content)); err != nil {
 		return err
@@ -79,8 +78,8 @@ func (f *findings) block(_ string, content []byte) error {
 	return nil
 }
 
-// handle takes a handle, which must count one address, in the block of its entry. Calico
-// marks a handle before it deletes it, and may be stopped between.
+// handle takes a handle, which must count one address, in the block of its entry. Calico marks a
+// handle before it deletes it, and may be stopped in between.
 func (f *findings) handle(name string, content []byte) error {
 	var h struct {
 		Block   map[netip.Prefix]int
@@ -98,9 +97,9 @@ func (f *findings) handle(name string, content []byte) error {
 	return nil
 }
 
-// count counts the stale entries of which nothing is left, and those of which a handle is.
-// It is an error if a live entry lacks its address or its handle, or if any entry has an
-// address without a handle.
+// count counts the stale entries that have nothing left, and those that still have a handle. It is
+// an error if a live entry lacks its address or its handle, or if any entry has an address without
+// a handle.
 func (f *findings) count() (released, left int, err error) {
 	for e := range entry(f.size.total()) {
 		switch {

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// blockPodRecord is the pod of an entry, running, with its address of Calico's. It has 2.5 KB
-// and not 5, because etcd's default quota of 2 GiB has no room for 273,000 larger ones beside
-// 300,000 handles.
+// blockPodRecord returns the running pod of an entry, with its Calico address. It has 2.5 KB and
+// not 5, because etcd's default quota of 2 GiB has no room for 273,000 larger ones and 300,000
+// handles.
 func blockPodRecord(e entry) (record, error) {
 	return runningRecord(e, e.block().node(), e.given().PodOptions(e.blockIP())...)
 }
@@ -15,15 +15,15 @@ func blockPodRecord(e entry) (record, error) {
 // calicoResources is the prefix of Calico's resources in its etcd.
 const calicoResources = "/calico/resources/v3/projectcalico.org/"
 
-// calicoNodeRecord is Calico's own node, which is the Kubernetes node of that name.
+// calicoNodeRecord returns Calico's own node, which refers to the Kubernetes node of the same name.
 func calicoNodeRecord(n int) (record, error) {
 	return calicoResource("Node", "nodes/"+nodeName(n), uid(nodeUID, n), map[string]any{
 		"orchRefs": []any{map[string]string{"nodeName": nodeName(n), "orchestrator": "k8s"}},
 	})
 }
 
-// endpointRecord is the workload endpoint of an entry's pod. By it, calicoctl knows in etcd
-// who has an address. In Kubernetes, it knows that by the pod.
+// endpointRecord returns the workload endpoint of an entry's pod. In etcd, it tells calicoctl who
+// has an address. In Kubernetes, the pod tells it.
 func endpointRecord(e entry) (record, error) {
 	s, escape := e.given(), strings.NewReplacer("-", "--")
 	name := escape.Replace(s.Node) + "-k8s-" + escape.Replace(s.Pod) + "-eth0"
@@ -34,8 +34,8 @@ func endpointRecord(e entry) (record, error) {
 	})
 }
 
-// calicoResource is a resource in Calico's etcd. Its path ends with its namespace, if it has
-// one, and its name.
+// calicoResource returns a resource in Calico's etcd. Its path ends with its namespace, if any, and
+// its name.
 func calicoResource(kind, path, uid string, spec any) (record, error) {
 	parts := strings.Split(path, "/")
 	metadata := map[string]any{"name": parts[len(parts)-1], "uid": uid, "creationTimestamp": created}

@@ -9,14 +9,14 @@ import (
 
 const (
 	blockSize = 64 // addresses of a block
-	perBlock  = 60 // of them that are allocated
+	perBlock  = 60 // of these, allocated
 	blockBits = 26
 )
 
 // blockPool is the IPPool of all blocks.
 var blockPool = netip.MustParsePrefix("10.0.0.0/12")
 
-// blocks is the number of blocks. Each is on a node of its own.
+// blocks is the number of blocks, one per node.
 func (s size) blocks() int { return (s.total() + perBlock - 1) / perBlock }
 
 // A blockID is the number of a block, and of its node.
@@ -36,12 +36,12 @@ func (b blockID) cidr() netip.Prefix {
 
 func (b blockID) node() string { return nodeName(int(b)) }
 
-// given is the sandbox to which Calico gave the entry's address.
+// given returns the sandbox that Calico gave the entry's address to.
 func (e entry) given() calico.Sandbox {
 	return calico.Sandbox{Namespace: e.namespace(), Pod: e.pod(), Node: e.block().node(), ContainerID: e.sandbox()}
 }
 
-// entries are those of a block.
+// entries returns the entries of a block.
 func (s size) entries(b blockID) []entry {
 	var all []entry
 	for e := entry(int(b) * perBlock); e < entry(min((int(b)+1)*perBlock, s.total())); e++ {
@@ -50,7 +50,7 @@ func (s size) entries(b blockID) []entry {
 	return all
 }
 
-// A blockContent is what Calico stores of a block, in Calico's order.
+// A blockContent is a block as Calico stores it, in Calico's order.
 type blockContent struct {
 	CIDR        netip.Prefix      `json:"cidr"`
 	Affinity    string            `json:"affinity"`
@@ -60,7 +60,7 @@ type blockContent struct {
 	Sequence    uint64            `json:"sequenceNumber"`
 	Sequences   map[string]uint64 `json:"sequenceNumberForAllocation"`
 	Deleted     bool              `json:"deleted"`
-	Strict      *bool             `json:"strictAffinity,omitempty"` // in Kubernetes, where it must be there
+	Strict      *bool             `json:"strictAffinity,omitempty"` // required in Kubernetes
 }
 
 // An attribute says whose an address is.
@@ -77,7 +77,7 @@ type owner struct {
 	Timestamp string `json:"timestamp"`
 }
 
-// content is a block as the ADDs have left it, one after the other.
+// content returns a block as successive ADDs leave it.
 func (s size) content(b blockID) blockContent {
 	began := uint64(created.UnixNano()) + uint64(b)*blockSize
 	c := blockContent{CIDR: b.cidr(), Affinity: "host:" + b.node(), Sequence: began, Sequences: map[string]uint64{}}

@@ -15,7 +15,7 @@ type blockStage struct {
 	*stage
 	form      form
 	datastore *calico.Datastore
-	stored    store // where Calico's objects are: the etcd of the API server, or one of Calico's
+	stored    store // where Calico's objects are: the API server's etcd or Calico's own
 }
 
 // measure is a measurement.
@@ -28,8 +28,7 @@ func (f form) measure(ctx context.Context, o options, s size, m *measured, out i
 	return g.measureWays(ctx, g.ways(), g, m, out)
 }
 
-// openBlocks starts a cluster with a datastore of Calico's, and fills both. The caller must
-// close it.
+// openBlocks starts a cluster with a Calico datastore, and fills both. The caller must close it.
 func openBlocks(ctx context.Context, o options, s size, f form, out io.Writer) (*blockStage, error) {
 	crds, err := calico.CRDs(ctx)
 	if err != nil {
@@ -49,7 +48,7 @@ func openBlocks(ctx context.Context, o options, s size, f form, out io.Writer) (
 		err = g.check(ctx)
 	}
 	if err == nil {
-		// The API server fills its caches of custom resources when it is asked for them.
+		// The API server fills its caches of custom resources on the first request for them.
 		_, err = g.ways()[0].run(ctx) // a plan
 	}
 	if err != nil {
@@ -58,7 +57,7 @@ func openBlocks(ctx context.Context, o options, s size, f form, out io.Writer) (
 	return g, nil
 }
 
-// prepare has Calico's own programs write what there is once.
+// prepare makes Calico's own programs write what exists only once.
 func (g *blockStage) prepare(ctx context.Context) (err error) {
 	g.stored = g.store
 	if !g.form.etcd {
@@ -118,7 +117,7 @@ func (g *blockStage) putStale(ctx context.Context) error {
 	)
 }
 
-// restore implements contents. The old revisions would fill etcd.
+// restore implements contents. It compacts etcd, because old revisions would fill it.
 func (g *blockStage) restore(ctx context.Context) error {
 	err := errors.Join(g.putStale(ctx), g.sweep(ctx))
 	if err == nil {

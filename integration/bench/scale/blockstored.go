@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A form is that in which one of Calico's datastores has its objects.
+// A form is how one of Calico's datastores stores its objects.
 type form struct {
 	part string // that measures it
 	etcd bool
@@ -40,14 +40,14 @@ func (f form) blockKey(b blockID) string {
 	return f.blocks + cidrName(b.cidr())
 }
 
-// cidrName is how the names of custom resources spell a CIDR.
+// cidrName spells a CIDR as in the names of custom resources.
 func cidrName(cidr netip.Prefix) string {
 	return strings.NewReplacer(".", "-", "/", "-").Replace(cidr.String())
 }
 
 func (f form) handleKey(e entry) string { return f.handles + e.given().Handle() }
 
-// blockRecord is a block of that content.
+// blockRecord returns a block with this content.
 func (f form) blockRecord(b blockID, c blockContent) (record, error) {
 	if !f.etcd {
 		c.Strict = new(bool)
@@ -56,7 +56,7 @@ func (f form) blockRecord(b blockID, c blockContent) (record, error) {
 	return record{f.blockKey(b), value}, err
 }
 
-// handleRecord is the handle of an entry.
+// handleRecord returns the handle of an entry.
 func (f form) handleRecord(e entry) (record, error) {
 	content := map[string]any{"block": map[string]int{e.block().cidr().String(): 1}, "deleted": false}
 	id := e.given().Handle()
@@ -67,7 +67,7 @@ func (f form) handleRecord(e entry) (record, error) {
 	return record{f.handleKey(e), value}, err
 }
 
-// affinityRecord is the affinity of a block to its node.
+// affinityRecord returns the affinity of a block to its node.
 func (f form) affinityRecord(b blockID) (record, error) {
 	if f.etcd {
 		key := f.affinities + b.node() + "/ipv4/block/" + strings.ReplaceAll(b.cidr().String(), "/", "-")
@@ -79,8 +79,7 @@ func (f form) affinityRecord(b blockID) (record, error) {
 	return record{f.affinities + name, value}, err
 }
 
-// value is the value of a key that has this content. In Kubernetes, that is JSON and a line
-// feed.
+// value returns the value that stores this content. In Kubernetes, that is JSON and a line feed.
 func (f form) value(kind, name, uid string, content any) ([]byte, error) {
 	data, err := json.Marshal(content)
 	if err != nil || f.etcd {
@@ -112,7 +111,7 @@ func (f form) value(kind, name, uid string, content any) ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-// content is the content of a value.
+// content returns the content of a value.
 func (f form) content(value []byte) ([]byte, error) {
 	if f.etcd {
 		return value, nil

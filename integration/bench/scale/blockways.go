@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// ways are those of the datastore, and with the part calico-peers those of Calico's own
+// ways returns the ways for the datastore, and with the part calico-peers those of Calico's own
 // programs.
 func (g *blockStage) ways() []way {
 	var env []string
@@ -24,12 +24,12 @@ func (g *blockStage) ways() []way {
 	return all
 }
 
-// unlocking is how long the rest of calicoctl's steps may take when the limit is over: ip-reaper
-// would not work with a locked datastore.
+// unlocking is how long each remaining step of calicoctl may take once the limit is over: ip-reaper
+// does not work with a locked datastore.
 const unlocking = 10 * time.Second
 
-// calicoctl has calicoctl release, as Calico tells an operator: lock, check, release from the
-// report, unlock.
+// calicoctl makes calicoctl release, as Calico recommends: lock, check, release from the report,
+// unlock.
 func (g *blockStage) calicoctl(ctx context.Context) (c cost, err error) {
 	report := g.file("report.json")
 	began := time.Now()
@@ -50,10 +50,10 @@ func (g *blockStage) calicoctl(ctx context.Context) (c cost, err error) {
 
 const (
 	controllers = "kube-controllers"
-	grace       = time.Second // of kube-controllers; without one they release nothing
+	grace       = time.Second // of kube-controllers; without one it releases nothing
 )
 
-// controllers has kube-controllers release, until no handle of a stale address is left.
+// controllers lets kube-controllers release until no handle of a stale address is left.
 func (g *blockStage) controllers(ctx context.Context) (cost, error) {
 	path, args, env, err := g.datastore.ControllersCommand(ctx, grace, g.file("status.json"))
 	if err != nil {

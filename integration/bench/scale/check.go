@@ -42,10 +42,10 @@ func (g *poolStage) left(ctx context.Context) (released, left int, err error) {
 	return 2*g.size.stale() - left, left, nil
 }
 
-// counts are how many there are.
+// counts has numbers of entries or overlapping reservations.
 type counts struct{ live, stale int }
 
-// add counts an entry, or its overlapping reservation.
+// add counts an entry or its overlapping reservation.
 func (c *counts) add(e entry) {
 	if e.stale() {
 		c.stale++
@@ -54,8 +54,7 @@ func (c *counts) add(e entry) {
 	}
 }
 
-// poolEntries counts the entries of the pools. An entry that was not there at first is an
-// error.
+// poolEntries counts the entries of the pools. A new entry is an error.
 func (g *poolStage) poolEntries(ctx context.Context) (c counts, err error) {
 	api := g.cluster.Whereabouts.WhereaboutsV1alpha1().IPPools(cluster.PoolNamespace)
 	for pool := range g.size.pools() {
@@ -75,8 +74,8 @@ func (g *poolStage) poolEntries(ctx context.Context) (c counts, err error) {
 	return c, nil
 }
 
-// reservations counts the overlapping reservations. One that was not there at first is an
-// error, and so is a tombstone of a live one.
+// reservations counts the overlapping reservations. A new one is an error, as is a tombstone in a
+// live one.
 func (g *poolStage) reservations(ctx context.Context) (c counts, err error) {
 	byName := map[string]entry{}
 	for e := range entry(g.size.total()) {

@@ -10,16 +10,15 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// The size of one transaction, and how many are on their way. etcd's limits are 128
-// operations and 1.5 MiB a transaction.
+// The size of one transaction, and how many are in flight. etcd's limits are 128 operations and 1.5
+// MiB per transaction.
 const (
 	txnRecords = 100
 	txnBytes   = 1 << 20
 	txnsAtOnce = 8
 )
 
-// A store writes into the etcd of an API server past the API server, which follows etcd
-// if it runs.
+// A store writes into an API server's etcd directly. A running API server follows etcd.
 type store struct{ client *clientv3.Client }
 
 // openStore connects to the etcd.
@@ -31,7 +30,7 @@ func openStore(url string) (store, error) {
 // Close ends the connection.
 func (s store) Close() error { return s.client.Close() }
 
-// A source makes the nth record, in the order of n. At the end it returns false.
+// A source returns the nth record, in the order of n. At the end it returns false.
 type source func(n int) (record, bool, error)
 
 // first returns a source of the first count records.
@@ -64,7 +63,7 @@ func (s store) put(ctx context.Context, all source) error {
 	return errors.Join(err, g.Wait())
 }
 
-// batches calls do with the records of a source, as many as one transaction takes.
+// batches calls do with the records of a source, as many as fit in one transaction.
 func batches(all source, do func(batch []record)) error {
 	var batch []record
 	n, bytes := 0, 0

@@ -8,7 +8,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// clear deletes all keys of the prefixes.
+// clear deletes all keys with the prefixes.
 func (s store) clear(ctx context.Context, prefixes ...string) error {
 	for _, prefix := range prefixes {
 		if _, err := s.client.Delete(ctx, prefix, clientv3.WithPrefix()); err != nil {
@@ -18,7 +18,7 @@ func (s store) clear(ctx context.Context, prefixes ...string) error {
 	return nil
 }
 
-// count returns how many keys a prefix has.
+// count returns how many keys have a prefix.
 func (s store) count(ctx context.Context, prefix string) (int, error) {
 	response, err := s.client.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
 	if err != nil {
@@ -27,7 +27,7 @@ func (s store) count(ctx context.Context, prefix string) (int, error) {
 	return int(response.Count), nil
 }
 
-// compact forgets what all keys were before now.
+// compact discards the old revisions of all keys.
 func (s store) compact(ctx context.Context) error {
 	now, err := s.client.Get(ctx, "now", clientv3.WithCountOnly())
 	if err == nil {
@@ -39,8 +39,8 @@ func (s store) compact(ctx context.Context) error {
 	return nil
 }
 
-// each reads a prefix, with so many keys on a page; 0 is one answer. It calls do with the rest
-// of each key, and its value.
+// each reads a prefix, with page keys per answer; 0 means a single answer. It calls do with the
+// rest of each key, and its value.
 func (s store) each(ctx context.Context, prefix string, page int, do func(name string, value []byte) error) error {
 	end := clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix))
 	for from := prefix; ; {

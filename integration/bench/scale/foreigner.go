@@ -21,9 +21,9 @@ const (
 	foreignNames = 10 // of leases
 )
 
-// A foreigner is another client of the API server, to which API priority and fairness
-// applies as to any user. It makes a request every 20 ms, whether or not the ones before
-// were answered: it reads a pod, lists a few leases, and patches one, in turns.
+// A foreigner is another client of the API server, to which API priority and fairness applies as to
+// any user. It makes a request every 20 ms, whether or not earlier ones were answered: it reads a
+// pod, lists a few leases, and patches one, in turns.
 type foreigner struct {
 	kube kubernetes.Interface
 	size size
@@ -57,11 +57,10 @@ func newForeigner(ctx context.Context, g *poolStage) (*foreigner, error) {
 	return f, nil
 }
 
-// foreignLease is the name of one of the leases.
+// foreignLease returns the name of one of the leases.
 func foreignLease(n int) string { return fmt.Sprintf("%s-%d", foreignUser, n%foreignNames) }
 
-// load makes requests until the context ends, and returns their latencies when all are
-// answered.
+// load makes requests until the context ends, and returns their latencies once all are answered.
 func (f *foreigner) load(ctx context.Context) (all latencies, err error) {
 	answered := context.WithoutCancel(ctx)
 	var mu sync.Mutex
@@ -109,10 +108,10 @@ func (f *foreigner) request(ctx context.Context, n int) (err error) {
 	return err
 }
 
-// latencies are those of some requests.
+// latencies are the latencies of some requests.
 type latencies []time.Duration
 
-// of returns a percentile; 0 of none.
+// of returns a percentile; 0 if there are no latencies.
 func (l latencies) of(percent int) time.Duration {
 	if len(l) == 0 {
 		return 0
@@ -121,7 +120,7 @@ func (l latencies) of(percent int) time.Duration {
 	return sorted[min(len(sorted)*percent/100, len(sorted)-1)]
 }
 
-// String has the percentiles.
+// String returns the percentiles.
 func (l latencies) String() string {
 	const digit = 100 * time.Microsecond
 	return fmt.Sprintf("p50 %v, p99 %v of %d", l.of(50).Round(digit), l.of(99).Round(digit), len(l))

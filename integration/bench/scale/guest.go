@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// guests are what other clients of the API server notice of ip-reaper.
+// guests has what another client of the API server notices of ip-reaper.
 type guests struct {
 	alone, beside latencies // of a run that releases
 }
@@ -16,7 +16,7 @@ type guests struct {
 // quiet is how long the other client is measured alone, in each turn.
 const quiet = 20 * time.Second
 
-// measureGuest measures another client's latencies, in turns alone and beside a run.
+// measureGuest measures another client's latencies, alternately alone and during a run.
 func measureGuest(ctx context.Context, o options, s size, _ *measured, out io.Writer) (err error) {
 	g, err := openPools(ctx, o, s, out)
 	if err != nil {
@@ -38,7 +38,7 @@ func measureGuest(ctx context.Context, o options, s size, _ *measured, out io.Wr
 	return nil
 }
 
-// turn measures the other client alone and then beside a run.
+// turn measures the other client alone and then during a run.
 func (all *guests) turn(ctx context.Context, g *poolStage, client *foreigner) error {
 	alone, cancel := context.WithTimeout(ctx, quiet)
 	defer cancel()

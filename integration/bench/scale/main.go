@@ -1,28 +1,28 @@
-// Command scale measures on a real API server how ip-reaper and its peers do with a large
-// cluster, and what their work costs at least.
+// Command scale measures on a real API server how ip-reaper and its peers perform with a large
+// cluster, and what their work costs.
 //
 //	go run ./bench/scale [-pods 10000,20000,40000,75000] [-parts plan,run,whereabouts,guest,calico,calico-etcd,calico-peers] [-turns 3]
 //
-// It writes pods, nodes, pools and overlapping reservations into etcd in the API server's
-// own form, while the API server is down. Each pod has 5 KB, one entry in an IPPool and one
-// overlapping reservation. Of both, a tenth more is stale. Then all programs take turns on
-// the same state, which is restored and checked after each of them:
+// It writes pods, nodes, pools and overlapping reservations into etcd in the API server's own form,
+// while the API server is down. Each pod has 5 KB, one entry in an IPPool and one overlapping
+// reservation. Of both, another tenth is stale. Then all programs take turns on the same state,
+// which is restored and checked after each:
 //
 //   - ip-reaper, as the shipped account, which plans or releases;
 //   - with the part whereabouts, the reconciler of Whereabouts, with its throttle, without
-//     it, and without it and with a map in place of its quadratic scan.
+//     it, and without it and with a map instead of its quadratic scan.
 //
 // With the parts calico and calico-etcd, it does the same with Calico, in either datastore. Each
-// pod has an address and a handle, and of both, a tenth more is stale. A block has 60 addresses
-// of 64, so that 272,728 pods have 300,000 addresses in 5,000 blocks, one a node. These pods have
-// 2.5 KB: etcd has no room for so many of 5 KB. With calico-peers beside them, two more take
-// turns:
+// pod has an address and a handle, and of both, another tenth is stale. Each block has 60 of 64
+// addresses allocated, so that 272,728 pods have 300,000 addresses in 5,000 blocks, one per node.
+// These pods have 2.5 KB: etcd has no room for so many of 5 KB. With calico-peers as well, two more
+// take turns:
 //
 //   - calicoctl: lock, check, release from the report, unlock;
-//   - kube-controllers, until all is released or -limit is over.
+//   - kube-controllers, until everything is released or -limit is over.
 //
 // With the part guest, another account makes 50 small requests a second, with and without a
-// run of ip-reaper beside it.
+// concurrent run of ip-reaper.
 //
 // The table has the medians of the turns. A process that takes longer than -limit is stopped.
 package main
@@ -51,14 +51,14 @@ func main() {
 	}
 }
 
-// options are what the flags say.
+// options has the values of the flags.
 type options struct {
 	sizes       []size
 	parts       map[string]bool
 	turns       int
 	binary      string // of ip-reaper
 	concurrency int
-	limit       time.Duration // of a process
+	limit       time.Duration // for each process
 }
 
 // run is the program.
@@ -105,8 +105,7 @@ func parse(args []string) (o options, err error) {
 	return o, err
 }
 
-// measureSize measures all ways with one size. With an error, it returns what was measured
-// before.
+// measureSize measures all ways with one size. With an error, it returns the measurements so far.
 func measureSize(ctx context.Context, o options, s size, out io.Writer) (m measured, err error) {
 	m.size = s
 	for _, measure := range measurements(o.parts) {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// memory reads a value in KiB from the status of a process.
+// memory reads a value in KiB from a process's status.
 func memory(pid int, name string) (int, error) {
 	file := fmt.Sprintf("/proc/%d/status", pid)
 	data, err := os.ReadFile(file)
@@ -23,10 +23,9 @@ func memory(pid int, name string) (int, error) {
 	return 0, fmt.Errorf("%s has no %s", file, name)
 }
 
-// peak reads the high-water mark of memory of a process that was started, until the
-// function that it returns is called. That returns the mark in KiB; 0 if it could not be
-// read. The rusage of a process would do if it did not also count the program that started
-// it (exec_mmap in Linux' fs/exec.c).
+// peak polls the memory high-water mark of a started process until the returned function is called.
+// That returns the mark in KiB; 0 if it could not be read. The process's rusage would do if it did
+// not also count the program that started it (exec_mmap in Linux' fs/exec.c).
 func peak(pid int) (highest func() int) {
 	stop, result := make(chan struct{}), make(chan int)
 	go func() {
@@ -34,7 +33,7 @@ func peak(pid int) (highest func() int) {
 		poll := time.NewTicker(2 * time.Millisecond)
 		defer poll.Stop()
 		for {
-			if now, err := memory(pid, "VmHWM"); err == nil { // at the end it is gone
+			if now, err := memory(pid, "VmHWM"); err == nil { // after the end it is gone
 				most = max(most, now)
 			}
 			select {

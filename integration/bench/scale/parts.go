@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// names are those of all parts.
+// names has the names of all parts.
 var names = []string{"plan", "run", "guest", "whereabouts", "calico", "calico-etcd", "calico-peers"}
 
 // parts parses a list of parts.
@@ -27,7 +27,7 @@ func parts(list string) (map[string]bool, error) {
 	return all, nil
 }
 
-// most is the largest size that all of the parts can have.
+// most returns the largest size that all the parts can have.
 func most(parts map[string]bool) int {
 	if parts["guest"] || parts["plan"] || parts["run"] || parts["whereabouts"] {
 		return mostPods
@@ -35,10 +35,10 @@ func most(parts map[string]bool) int {
 	return mostCalicoPods
 }
 
-// A measurement measures what needs one cluster of one size, and adds it.
+// A measurement measures what needs one cluster of one size, and adds the results.
 type measurement func(ctx context.Context, o options, s size, m *measured, out io.Writer) error
 
-// measurements are those that the parts ask for.
+// measurements returns the measurements for the parts.
 func measurements(parts map[string]bool) []measurement {
 	var all []measurement
 	if parts["guest"] {

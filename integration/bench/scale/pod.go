@@ -12,9 +12,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
-// managed is what the API server notes about the fields of a pod that kubelet, Multus
-// and the ReplicaSet controller wrote: as many bytes as make a pod 5 KB, the usual size
-// in the stores of large clusters.
+// managed is what the API server records about the fields of a pod that kubelet, Multus and the
+// ReplicaSet controller wrote: enough bytes to make a pod 5 KB, the usual size in the stores of
+// large clusters.
 var managed = func() []byte {
 	text := `{"f:status":{"f:conditions":{".":{}`
 	for i := range 42 {
@@ -23,8 +23,7 @@ var managed = func() []byte {
 	return []byte(text + "}}}")
 }()
 
-// podRecord is the pod of an entry, running, with its primary address and that of the
-// entry.
+// podRecord returns the running pod of an entry, with its primary address and the entry's.
 func podRecord(e entry) (record, error) {
 	return runningRecord(e, e.node(), cluster.PodIPs(primary(e).String()),
 		cluster.Networks(cluster.Attached(network, "net1", e.ip().String())),
@@ -36,7 +35,7 @@ func podRecord(e entry) (record, error) {
 		})
 }
 
-// runningRecord is the pod of an entry, running on a node. Options give it addresses.
+// runningRecord returns the pod of an entry, running on a node. Options give it addresses.
 func runningRecord(e entry, node string, options ...cluster.PodOption) (record, error) {
 	pod := &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -70,7 +69,7 @@ func runningRecord(e entry, node string, options ...cluster.PodOption) (record, 
 	return record{"/registry/pods/" + e.podRef(), value}, nil
 }
 
-// container is one container of a pod.
+// container returns a container of a pod.
 func container(name string) corev1.Container {
 	probe := &corev1.Probe{
 		ProbeHandler:   corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(8080), Scheme: "HTTP"}},
@@ -91,7 +90,7 @@ func container(name string) corev1.Container {
 	return c
 }
 
-// status is the status of a pod that runs, without addresses.
+// status returns the status of a running pod, without addresses.
 func status(e entry) corev1.PodStatus {
 	s := corev1.PodStatus{Phase: corev1.PodRunning, HostIP: "192.0.2.1", StartTime: &metav1.Time{Time: created}, QOSClass: corev1.PodQOSBurstable}
 	for _, condition := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodInitialized, corev1.ContainersReady, corev1.PodReady} {
@@ -109,7 +108,7 @@ func status(e entry) corev1.PodStatus {
 	return s
 }
 
-// nodeRecord is a node that is ready.
+// nodeRecord returns a ready node.
 func nodeRecord(n int) (record, error) {
 	value, err := builtin(&corev1.Node{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
@@ -124,7 +123,7 @@ func nodeRecord(n int) (record, error) {
 	return record{"/registry/minions/" + nodeName(n), value}, err
 }
 
-// namespaceRecord is a namespace of pods.
+// namespaceRecord returns a namespace of pods.
 func namespaceRecord(n int) (record, error) {
 	value, err := builtin(&corev1.Namespace{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},

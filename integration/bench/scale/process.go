@@ -12,28 +12,28 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// errSlow says that a process was stopped by its time limit.
+// errSlow says that a process was stopped at its time limit.
 var errSlow = errors.New("it took too long")
 
-// errPartial says that a process failed to do a part.
+// errPartial says that a process failed in part.
 var errPartial = errors.New("a part failed")
 
 // A command says how to start a process.
 type command struct {
 	path string
 	args []string
-	env  []string // more variables
+	env  []string // additional variables
 }
 
-// measure runs a process to its end and measures it. It fails with errSlow if the process
-// was stopped after the limit, and with an error that wraps errPartial if the process
-// exited with the code that ip-reaper then has.
+// measure runs a process to its end and measures it. It fails with errSlow if the process was
+// stopped at the limit, and with an error that wraps errPartial if the process exited with
+// ip-reaper's code for that.
 func measure(ctx context.Context, limit time.Duration, run command) (cost, error) {
 	return measureUntil(ctx, limit, run, nil)
 }
 
-// measureUntil is measure for a process that works until it is ended. It ends the process
-// when done returns true, and is successful then. A nil done is not asked.
+// measureUntil is measure for a process that works until it is stopped. It stops the process when
+// done returns true, and then succeeds. A nil done is not called.
 func measureUntil(ctx context.Context, limit time.Duration, run command, done func(context.Context) (bool, error)) (c cost, err error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -75,10 +75,10 @@ func measureUntil(ctx context.Context, limit time.Duration, run command, done fu
 // errDone says that the work of a process is done.
 var errDone = errors.New("the work is done")
 
-// pollEvery is how often a process is asked for.
+// pollEvery is how often done is called.
 const pollEvery = 200 * time.Millisecond
 
-// poll asks until done returns true, and returns errDone then.
+// poll calls done until it returns true, and then returns errDone.
 func poll(ctx context.Context, done func(context.Context) (bool, error)) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
@@ -100,7 +100,7 @@ func poll(ctx context.Context, done func(context.Context) (bool, error)) error {
 // A tail keeps the end of what is written.
 type tail struct{ data []byte }
 
-// tailSize is how much it keeps at least.
+// tailSize is how much a tail keeps at least.
 const tailSize = 4 << 10
 
 // Write implements io.Writer.

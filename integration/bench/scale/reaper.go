@@ -13,8 +13,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/rights"
 )
 
-// plan has ip-reaper plan, with more variables in its environment. The plan must have so
-// many allocations, and release so many.
+// plan makes ip-reaper plan, with additional environment variables. The plan must have and release
+// these numbers of allocations.
 func (g *stage) plan(allocations, planned int, env ...string) func(context.Context) (cost, error) {
 	return func(ctx context.Context) (cost, error) {
 		c, summary, err := g.reaper(ctx, env, "--dry-run")
@@ -26,7 +26,7 @@ func (g *stage) plan(allocations, planned int, env ...string) func(context.Conte
 	}
 }
 
-// reap has ip-reaper release, with more variables in its environment.
+// reap makes ip-reaper release, with additional environment variables.
 func (g *stage) reap(env ...string) func(context.Context) (cost, error) {
 	return func(ctx context.Context) (cost, error) {
 		c, _, err := g.reaper(ctx, env)
@@ -34,7 +34,7 @@ func (g *stage) reap(env ...string) func(context.Context) (cost, error) {
 	}
 }
 
-// reaper runs the binary, which has to exit with 0, and returns its summary.
+// reaper runs the binary, which must exit with 0, and returns its summary.
 func (g *stage) reaper(ctx context.Context, env []string, more ...string) (c cost, summary reap.Summary, err error) {
 	policy, told := g.file("policy.yaml"), g.file("termination-log")
 	err = errors.Join(os.WriteFile(policy, []byte(reap.ReleaseNow), 0o600), os.WriteFile(told, nil, 0o600))

@@ -15,10 +15,10 @@ type cost struct {
 	wall, cpu time.Duration
 	peak      int            // resident memory in KiB
 	server    serverCost     // the API server's meanwhile
-	requests  map[string]int // that the API server answered meanwhile, by verb and resource
+	requests  map[string]int // answered by the API server meanwhile, by verb and resource
 	released  int            // entries and overlapping reservations, or Calico's addresses
 	left      int            // that should have been released
-	stopped   bool           // by its time limit
+	stopped   bool           // at its time limit
 	load      float64        // of the machine before, averaged over a minute
 }
 
@@ -28,7 +28,7 @@ type measured struct {
 	ways []wayResult
 }
 
-// A wayResult is what was measured of one way.
+// A wayResult has the measurements of one way.
 type wayResult struct {
 	part, name string
 	turns      []cost
@@ -43,7 +43,7 @@ func (m *measured) add(w way, c cost) {
 	m.ways[i].turns = append(m.ways[i].turns, c)
 }
 
-// median returns the turn with the median wall time, with the most that any turn left.
+// median returns the turn with the median wall time, but with the most that any turn left.
 func (r wayResult) median() cost {
 	slower := slices.SortedStableFunc(slices.Values(r.turns), func(a, b cost) int { return int(a.wall - b.wall) })
 	c := slower[len(slower)/2]
@@ -53,10 +53,10 @@ func (r wayResult) median() cost {
 	return c
 }
 
-// rate is how many addresses were released in a second.
+// rate returns how many addresses were released per second.
 func (c cost) rate() float64 { return float64(c.released) / c.wall.Seconds() }
 
-// asked is how many of the requests read, and how many wrote.
+// asked returns how many requests read, and how many wrote.
 func (c cost) asked() (reads, writes int) {
 	for request, count := range c.requests {
 		if strings.HasPrefix(request, "get ") || strings.HasPrefix(request, "list ") {
@@ -68,7 +68,7 @@ func (c cost) asked() (reads, writes int) {
 	return reads, writes
 }
 
-// String is one line for a turn.
+// String returns one line for a turn.
 func (c cost) String() string {
 	var requests []string
 	for _, request := range slices.Sorted(maps.Keys(c.requests)) {
@@ -82,7 +82,7 @@ func (c cost) String() string {
 		c.load, strings.Join(requests, ", "))
 }
 
-// machine describes where it was measured.
+// machine describes the machine.
 func machine() string {
 	model := "unknown CPU"
 	data, _ := os.ReadFile("/proc/cpuinfo")
@@ -94,8 +94,8 @@ func machine() string {
 	return fmt.Sprintf("%s/%s, %d CPUs, %s, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), model, runtime.Version())
 }
 
-// loadAverage is the load of the last minute: figures are worth little beside a load
-// that is not ours. 0 if it is unknown.
+// loadAverage returns the load of the last minute; 0 if unknown. Figures are worth little if the
+// machine has other load.
 func loadAverage() (load float64) {
 	data, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

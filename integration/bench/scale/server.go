@@ -22,7 +22,7 @@ type server struct {
 	pid     int
 }
 
-// A serverCost is what the API server took meanwhile.
+// A serverCost is what the API server used meanwhile.
 type serverCost struct {
 	cpu          time.Duration // user and system
 	before, peak int           // resident memory in KiB
@@ -38,13 +38,13 @@ func findServer(c *cluster.Cluster) (server, error) {
 	return server{c, pid}, err
 }
 
-// watch measures the API server until the function that it returns is called.
+// watch measures the API server until the returned function is called.
 func (s server) watch(ctx context.Context) (stop func() (serverCost, map[string]int, error), err error) {
 	requests, err := s.requests(ctx)
 	if err != nil {
 		return nil, err
 	}
-	// 5 sets the high-water mark of the memory back to what it is now (proc(5)).
+	// 5 resets the high-water mark of the memory to its current value (proc(5)).
 	if err := os.WriteFile(s.file("clear_refs"), []byte("5"), 0); err != nil {
 		return nil, err
 	}
@@ -75,8 +75,8 @@ func (s server) cpu() (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	// The name of the process is in parentheses, and may have blanks. After it, user
-	// and system time are the 12th and 13th fields.
+	// The name of the process is in parentheses, and may contain blanks. User and system time are
+	// the 12th and 13th fields after it.
 	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
 	if len(fields) < 13 {
 		return 0, fmt.Errorf("%s has %d fields", s.file("stat"), len(fields))
@@ -100,8 +100,8 @@ var (
 	label        = regexp.MustCompile(`(\w+)="([^"]*)"`)
 )
 
-// countRequests reads the number of requests from metrics. It leaves out those that are
-// for no resource, and those that watch.
+// countRequests reads the number of requests from metrics. It omits those without a resource, and
+// watches.
 func countRequests(metrics []byte) (map[string]int, error) {
 	counts := map[string]int{}
 	lines := bufio.NewScanner(bytes.NewReader(metrics))
@@ -127,7 +127,7 @@ func countRequests(metrics []byte) (map[string]int, error) {
 	return counts, lines.Err()
 }
 
-// difference is what was counted after another count.
+// difference returns what was counted since an earlier count.
 func difference(after, before map[string]int) map[string]int {
 	counts := map[string]int{}
 	for request, n := range after {

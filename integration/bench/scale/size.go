@@ -8,22 +8,23 @@ import (
 )
 
 const (
-	poolEntries = 4000 // addresses that are allocated in a full pool
+	poolEntries = 4000 // addresses allocated in a full pool
 	poolBits    = 20   // prefix length of a pool
 	perNode     = 30   // pods on a node
 	perTenant   = 500  // pods in a namespace
 	network     = "tenants/net"
 )
 
-// The most pods. More of 5 KB do not fit into etcd, and more of Calico's not into 5,000 nodes.
+// The maximum numbers of pods. More of 5 KB do not fit into etcd, and more with Calico do not fit
+// on 5,000 nodes.
 const (
 	mostPods       = 200_000
 	mostCalicoPods = 273_000
 )
 
-// A size is the number of pods of a cluster. Each pod has an entry in an IPPool and an
-// overlapping reservation, or an address in a block and a handle. Of these, a tenth more is
-// stale: its pod is gone.
+// A size is the number of pods of a cluster. Each pod has an entry in an IPPool and an overlapping
+// reservation, or an address in a block and a handle. Of these, another tenth is stale: its pod is
+// gone.
 type size int
 
 // sizes parses a list of sizes, such as 10000,20000.
@@ -45,7 +46,7 @@ func (s size) stale() int { return int(s) / 10 }
 // total is the number of all entries, and of all overlapping reservations.
 func (s size) total() int { return int(s) + s.stale() }
 
-// nodes and tenants are as many as all pods had, those that are gone included.
+// nodes and tenants are enough for all pods, including those that are gone.
 func (s size) nodes() int   { return (s.total() + perNode - 1) / perNode }
 func (s size) tenants() int { return (s.total() + perTenant - 1) / perTenant }
 
@@ -69,12 +70,12 @@ func (e entry) offset() int { return int(e)%poolEntries + 1 }
 
 func (e entry) ip() netip.Addr { return address(e.pool()<<(32-poolBits) + e.offset()) }
 
-// address is the nth address of 10.0.0.0/8.
+// address returns the nth address of 10.0.0.0/8.
 func address(n int) netip.Addr {
 	return netip.AddrFrom4([4]byte{10 + byte(n>>24), byte(n >> 16), byte(n >> 8), byte(n)})
 }
 
-// primary is the address that a pod has of another plugin.
+// primary returns a pod's address from another plugin.
 func primary(e entry) netip.Addr {
 	return netip.AddrFrom4([4]byte{172, 16 + byte(e>>16), byte(e >> 8), byte(e)})
 }
@@ -83,7 +84,7 @@ func poolRange(pool int) netip.Prefix {
 	return netip.PrefixFrom(address(pool<<(32-poolBits)), poolBits)
 }
 
-// poolName is the name that Whereabouts gives to the IPPool of an unnamed network.
+// poolName returns Whereabouts' name for the IPPool of an unnamed network.
 func poolName(pool int) string {
 	return strings.ReplaceAll(poolRange(pool).String(), "/", "-")
 }
@@ -92,7 +93,7 @@ func (e entry) namespace() string { return tenant(int(e) / perTenant) }
 
 func tenant(n int) string { return fmt.Sprintf("tenant-%d", n) }
 
-// pod is the name of the entry's pod, as a Deployment gives it.
+// pod is the name of the entry's pod, as from a Deployment.
 func (e entry) pod() string { return fmt.Sprintf("frontend-7d9c5b8f6-%05x", int(e)) }
 
 func (e entry) podRef() string { return e.namespace() + "/" + e.pod() }

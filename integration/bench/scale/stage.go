@@ -22,16 +22,16 @@ type stage struct {
 	kubeconfig string // of ip-reaper's account, with the shipped rights and no others
 }
 
-// contents are what a store has on a stage.
+// contents is what a store has on a stage.
 type contents interface {
-	// check returns an error unless all is there that was there at first.
+	// check returns an error unless everything from the beginning is there.
 	check(ctx context.Context) error
 
-	// left counts what was released of what is stale, and what was not. It returns an error
-	// if anything live is gone, or if there is anything else.
+	// left counts the stale things that were released, and those that were not. It returns an error
+	// if anything live is gone, or if there is anything new.
 	left(ctx context.Context) (released, left int, err error)
 
-	// restore brings everything back that a run has taken away, and takes away what it left.
+	// restore brings back everything that a run has removed, and removes what it left behind.
 	restore(ctx context.Context) error
 }
 
@@ -50,7 +50,7 @@ func openStage(ctx context.Context, o options, s size, c cluster.Options) (_ *st
 	return g, nil
 }
 
-// fill has fill write everything while the API server is down, and tells what that was and
+// fill calls fill to write everything while the API server is down, and prints what that was and
 // how long it took.
 func (g *stage) fill(ctx context.Context, what string, out io.Writer, fill func(context.Context) error) error {
 	if err := g.cluster.StopAPIServer(); err != nil {
@@ -76,9 +76,9 @@ func (g *stage) fill(ctx context.Context, what string, out io.Writer, fill func(
 	return nil
 }
 
-// account installs ip-reaper's account with the shipped roles of a release, and returns
-// its kubeconfig. The account has a certificate, because a token might expire meanwhile.
-// API priority and fairness ranks it as the service account that it is.
+// account installs ip-reaper's account with the shipped roles of a release, and returns its
+// kubeconfig. The account has a certificate, because a token might expire meanwhile. API priority
+// and fairness treats it as a service account.
 func account(ctx context.Context, c *cluster.Cluster, backends ...string) (string, error) {
 	grant, err := rights.Shipped(rights.Release, backends...)
 	if err != nil {
@@ -104,10 +104,10 @@ func (g *stage) close() error {
 	return errors.Join(err, g.cluster.Stop())
 }
 
-// sweep takes away what ip-reaper left beside its work.
+// sweep removes ip-reaper's events, ConfigMaps and lock.
 func (g *stage) sweep(ctx context.Context) error {
 	return g.store.clear(ctx, "/registry/events/", "/registry/configmaps/"+rights.Home+"/", "/registry/leases/"+rights.Home+"/")
 }
 
-// file is a path in the folder of the cluster.
+// file returns a path in the cluster's folder.
 func (g *stage) file(name string) string { return filepath.Join(g.cluster.Dir, name) }

@@ -24,16 +24,15 @@ type record struct {
 	value []byte
 }
 
-// builtin is the form in which the API server stores a builtin object: protobuf in an
-// envelope that names the kind. The object has its TypeMeta and no resourceVersion.
+// builtin encodes a built-in object as the API server stores it: protobuf in an envelope that names
+// the kind. The object must have its TypeMeta and no resourceVersion.
 func builtin(object runtime.Object) ([]byte, error) {
 	var out bytes.Buffer
 	err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(object, &out)
 	return out.Bytes(), err
 }
 
-// custom is the form in which the API server stores a resource of Whereabouts: JSON and a
-// line feed.
+// custom encodes a Whereabouts resource as the API server stores it: JSON and a line feed.
 func custom(kind, name, uid string, spec any) ([]byte, error) {
 	version := v1alpha1.SchemeGroupVersion.String()
 	data, err := json.Marshal(map[string]any{
@@ -49,13 +48,13 @@ func custom(kind, name, uid string, spec any) ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-// The prefixes of the custom resources of Whereabouts.
+// The prefixes of Whereabouts' custom resources.
 const (
 	poolPrefix        = "/registry/whereabouts.cni.cncf.io/ippools/" + cluster.PoolNamespace + "/"
 	reservationPrefix = "/registry/whereabouts.cni.cncf.io/overlappingrangeipreservations/" + cluster.PoolNamespace + "/"
 )
 
-// poolRecord is an IPPool with its entries, live and stale.
+// poolRecord returns an IPPool with its entries, live and stale.
 func (s size) poolRecord(pool int) (record, error) {
 	spec := v1alpha1.IPPoolSpec{Range: poolRange(pool).String(), Allocations: map[string]v1alpha1.IPAllocation{}}
 	for e := entry(pool * poolEntries); e < entry(min((pool+1)*poolEntries, s.total())); e++ {
@@ -67,7 +66,7 @@ func (s size) poolRecord(pool int) (record, error) {
 	return record{poolPrefix + poolName(pool), value}, err
 }
 
-// reservationRecord is an overlapping reservation.
+// reservationRecord returns an overlapping reservation.
 func reservationRecord(e entry) (record, error) {
 	value, err := custom("OverlappingRangeIPReservation", e.ip().String(), uid(2, int(e)), v1alpha1.OverlappingRangeIPReservationSpec{
 		ContainerID: e.sandbox(), PodRef: e.podRef(), IfName: "net1",

@@ -28,8 +28,7 @@ func table(out io.Writer, all []measured) error {
 	return w.Flush()
 }
 
-// released is how much was released, how much was left, and how much was released in a
-// second.
+// released returns how much was released, how much was left, and how much was released per second.
 func released(c cost) string {
 	if c.released == 0 {
 		return "\t\t"
@@ -37,8 +36,8 @@ func released(c cost) string {
 	return fmt.Sprintf("%d\t%d\t%.0f", c.released, c.left, c.rate())
 }
 
-// ratio compares a wall time with that of ip-reaper in the same part, and the time of one
-// release if both release: not every process came to its end.
+// ratio compares the wall time with ip-reaper's in the same part, or the time per release if both
+// release: not every process finished.
 func (m measured) ratio(part string, c cost) string {
 	i := slices.IndexFunc(m.ways, func(r wayResult) bool { return r.part == part && r.name == reaperWay })
 	if i < 0 {

@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// measureWays measures ways in turns, and adds what that took.
+// measureWays measures ways in turns, and adds their costs.
 func (g *stage) measureWays(ctx context.Context, ways []way, of contents, m *measured, out io.Writer) error {
 	for range g.turns {
 		for _, w := range ways {
@@ -22,7 +22,7 @@ func (g *stage) measureWays(ctx context.Context, ways []way, of contents, m *mea
 	return nil
 }
 
-// turn measures one way, checks what it has left of the contents, and restores them.
+// turn measures one way, checks what it left of the contents, and restores them.
 func (g *stage) turn(ctx context.Context, w way, of contents) (cost, error) {
 	load := loadAverage()
 	stop, err := g.server.watch(ctx)

@@ -9,7 +9,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
 )
 
-// A way is a program that does one part.
+// A way is how a program does one part.
 type way struct {
 	part, name string
 	writes     bool
@@ -19,8 +19,8 @@ type way struct {
 // reaperWay is the name of the way that others are compared with.
 const reaperWay = "ip-reaper"
 
-// ways are those of the parts that were asked for. Whereabouts' reconciler releases what a
-// run releases.
+// ways returns the ways of the requested parts. Whereabouts' reconciler releases what a run
+// releases.
 func (g *poolStage) ways() []way {
 	var all []way
 	if g.parts["plan"] {
@@ -44,10 +44,9 @@ const (
 	reconcilerMap = "whereabouts-reconciler-map"
 )
 
-// reconcile has a build of Whereabouts' reconciler release, as an administrator to whom API
-// priority and fairness does not apply. 0 requests a second are client-go's default, which
-// is as it is shipped, and -1 are without a limit. Its failure is a result, too: it gives up
-// lists that take 30 seconds.
+// reconcile makes a build of Whereabouts' reconciler release, as an administrator to whom API
+// priority and fairness does not apply. A qps of 0 means client-go's default, as shipped, and -1
+// means no limit. A failure is a result too: the reconciler gives up on lists that take 30 seconds.
 func (g *poolStage) reconcile(build string, qps int) func(ctx context.Context) (cost, error) {
 	return func(ctx context.Context) (cost, error) {
 		path, err := assets.Path(build)

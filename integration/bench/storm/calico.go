@@ -23,8 +23,8 @@ const (
 	calicoBlockBits = 29
 )
 
-// A calicoIPAM is Calico's plugin on some nodes, which share one pool of a few
-// blocks: a node without a free block borrows addresses of the others'.
+// A calicoIPAM is Calico's plugin on some nodes that share one pool of a few blocks: a node without
+// a free block borrows addresses from the others'.
 type calicoIPAM struct {
 	*calico.Datastore
 	pool netip.Prefix
@@ -50,7 +50,7 @@ func (c *calicoIPAM) prepare(ctx context.Context) error {
 // place implements ipam: a pod may come back on another node.
 func (c *calicoIPAM) place(random *rand.Rand, _ int) int { return random.IntN(calicoNodes) }
 
-// of is the sandbox as Calico's programs are told of it.
+// of returns the sandbox for Calico's programs.
 func (c *calicoIPAM) of(s *sandbox) calico.Sandbox {
 	return calico.Sandbox{Namespace: namespace, Pod: s.pod, Node: nodeName(s.place), ContainerID: s.id}
 }
@@ -130,7 +130,7 @@ func (c *calicoIPAM) look(ctx context.Context) (view, error) {
 	return v, nil
 }
 
-// addresses notes who has the addresses of a block.
+// addresses records who has the addresses of a block.
 func addresses(content string, owners map[fact]string) error {
 	var b struct {
 		CIDR        netip.Prefix
@@ -154,5 +154,5 @@ func addresses(content string, owners map[fact]string) error {
 	return nil
 }
 
-// lost implements ipam: Calico's plugin is excused for nothing.
+// lost implements ipam: nothing excuses Calico's plugin.
 func (c *calicoIPAM) lost(finding, []release) string { return "" }

@@ -6,24 +6,23 @@ import (
 	"time"
 )
 
-// A Tally is what a storm came to.
+// A Tally is the result of a storm.
 type Tally struct {
 	Adds, Full, Dels, Crashes, Comebacks int
 	Refused                              []string // ADDs and DELs that failed otherwise, in the plugin's words
 
 	Runs, Released int // of the reaper
 
-	Checked int // sandboxes, in all looks of the checker
+	Checked int // sandboxes, in all checks
 	Left    int // facts without an owner after the last run
 
-	Excused    []string // what the plugin alone lost, and addresses that it therefore gave twice
+	Excused    []string // what the plugin alone lost, and addresses that it consequently gave twice
 	Violations []string
 }
 
-// judge tells the findings that are the plugin's own doing from all others.
-// That two have an address, in different ranges, is, if the first of them lost its
-// reservation so, or if the second forgot to make one, in which it would have met
-// that of the first.
+// judge separates the findings that are the plugin's own doing from all others. Two sandboxes with
+// one address, in different ranges, are the plugin's doing if it lost the first one's reservation,
+// or if the second forgot to make one, which would have collided with the first one's.
 func (s *storm) judge() {
 	t := &s.tally
 	t.Checked = s.roster.checked
@@ -52,8 +51,8 @@ func (s *storm) judge() {
 	}
 }
 
-// beside is what runs of the reaper reported to have released of the sandbox's
-// address between its ADD and the finding.
+// beside returns which releases of the sandbox's address runs of the reaper reported between its
+// ADD and the finding.
 func (s *storm) beside(f finding) string {
 	var text strings.Builder
 	for _, r := range s.released {
@@ -64,7 +63,7 @@ func (s *storm) beside(f finding) string {
 	return text.String()
 }
 
-// String tells what happened, and when.
+// String says what happened, and when.
 func (f finding) String() string {
 	if f.of == nil {
 		return clock(f.at) + " " + f.broken

@@ -11,13 +11,13 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// reaperNamespace is where the reaper keeps what it remembers.
+// reaperNamespace is the reaper's state namespace.
 const reaperNamespace = "ip-reaper"
 
-// releaseNow is a policy without a grace period, which would cover up for a mistake.
+// releaseNow is a policy without a grace period, which would hide mistakes.
 const releaseNow = reap.ReleaseNow + "pods: {superseded: release}\n"
 
-// A release is what a run of the reaper reported to have released.
+// A release is a release that a run of the reaper reported.
 type release struct {
 	backend, ip  string
 	began, ended time.Time // of the run

@@ -7,26 +7,26 @@ import (
 	"time"
 )
 
-// A finding is something that must not be. Whether the plugin itself is the
-// reason is judged when all workers are done.
+// A finding is something that must not happen. When all workers are done, judge decides whether the
+// plugin itself is the reason.
 type finding struct {
 	at   time.Time
 	of   *sandbox
-	what fact   // that its ADD got; nothing of the sort if its kind is empty
-	want string // the owner that the store has to name
-	had  string // the owner that it named, empty if there was no such fact
+	what fact   // what its ADD got; none if its kind is empty
+	want string // the owner that the store must name
+	had  string // the owner that it named; empty if there was no such fact
 
-	shared *sandbox // who was given the address of the sandbox, if that is it
+	shared *sandbox // who else got the address of the sandbox, if that is the finding
 	broken string   // what the store said that no store should say
 }
 
-// A roster lists the pods that are there, which are those that have got their ADD's answer, until
-// their DEL or their deletion begins. Its methods may be called concurrently.
+// A roster lists the present sandboxes: those with their ADD's answer, until their DEL or the
+// deletion of their pod begins. Its methods may be called concurrently.
 type roster struct {
 	mu       sync.Mutex
 	present  map[*sandbox]bool
 	findings []finding
-	known    map[string]bool // findings, so that each is noted once
+	known    map[string]bool // so that each finding is recorded once
 	checked  int             // sandboxes, in all looks
 }
 
@@ -34,7 +34,7 @@ func newRoster() *roster {
 	return &roster{present: map[*sandbox]bool{}, known: map[string]bool{}}
 }
 
-// arrived notes that the sandbox has its address, which no other sandbox may have.
+// arrived records that the sandbox has its address, which no other sandbox may have.
 func (r *roster) arrived(s *sandbox) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -46,14 +46,14 @@ func (r *roster) arrived(s *sandbox) {
 	r.present[s] = true
 }
 
-// leaves notes that the sandbox is about to go.
+// leaves records that the sandbox is about to go.
 func (r *roster) leaves(s *sandbox) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.present, s)
 }
 
-// there returns who is there.
+// there returns the present sandboxes.
 func (r *roster) there() []*sandbox {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -64,11 +64,9 @@ func (r *roster) there() []*sandbox {
 	return all
 }
 
-// check compares a view with what is owed to those who were there before the look
-// and are there still. A tombstone over a reservation that names its owner beside
-// it blocks the address as well as the name would; it is the reaper's way of
-// asking once more, and only quiet, when no reaper runs, says that it ought to be
-// gone.
+// check compares a view with what is owed to sandboxes that were present before the look and still
+// are. A tombstone in a reservation that still records its owner blocks the address just as well;
+// it is the reaper's way of asking again. Only if quiet, when no reaper runs, it should be gone.
 func (r *roster) check(i ipam, before []*sandbox, v view, quiet bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -93,7 +91,7 @@ func (r *roster) check(i ipam, before []*sandbox, v view, quiet bool) {
 	}
 }
 
-// note keeps a finding that is new. The caller holds mu.
+// note records a new finding. The caller holds mu.
 func (r *roster) note(f finding) {
 	key := fmt.Sprintf("%p %v %p %s", f.of, f.what, f.shared, f.broken)
 	if !r.known[key] {
@@ -102,12 +100,12 @@ func (r *roster) note(f finding) {
 	}
 }
 
-// all returns the findings so far, in the order in which they were made.
+// all returns the findings so far, in order.
 func (r *roster) all() []finding {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.findings)
 }
 
-// String names the sandbox, as in "pod-1-7/3f2a…".
+// String names the sandbox, such as "pod-1-7/3f2a…".
 func (s *sandbox) String() string { return s.pod + "/" + s.id[:8] }

@@ -1,8 +1,7 @@
-// Package storm has pods come and go in a real cluster, with real ADDs and DELs
-// and crashes that leave addresses behind, in a pool that is too small for
-// leaks, while ip-reaper runs over and over without grace. Half of the pods come
-// back under their name. All the time it is checked that every pod that exists
-// has what its ADD got; at the end, that nothing else is left.
+// Package storm makes pods come and go in a real cluster, with real ADDs and DELs and crashes that
+// leave addresses behind, in a pool that is too small for leaks, while ip-reaper runs repeatedly
+// without a grace period. Half of the pods come back under their name. It keeps checking that every
+// existing pod has what its ADD got, and in the end that nothing else is left.
 package storm
 
 import (
@@ -20,7 +19,7 @@ import (
 
 const (
 	workers = 3  // that make pods come and go
-	bits    = 27 // of the prefix of the addresses that are fought for
+	bits    = 27 // of the prefix of the contested addresses
 	seed    = 1
 )
 
@@ -37,8 +36,8 @@ type storm struct {
 	released []release
 }
 
-// OfWhereabouts has a storm in a cluster, which must be empty, with the plugin of Whereabouts. Each
-// worker brings so many pods.
+// OfWhereabouts runs a storm in an empty cluster, with Whereabouts' plugin. Each worker makes this
+// many pods.
 func OfWhereabouts(ctx context.Context, c *cluster.Cluster, rounds int) (Tally, error) {
 	return run(ctx, c, newWhereabouts(c), rounds)
 }
@@ -48,9 +47,9 @@ func OfCalico(ctx context.Context, d *calico.Datastore, rounds int) (Tally, erro
 	return run(ctx, d.Cluster, newCalico(d), rounds)
 }
 
-// run is the storm and its end: every pod that is left is looked at once more,
-// dies without a DEL, and is cleaned up after. The error says that the storm
-// could not be run; what it found is in the tally.
+// run runs the storm and its end: every remaining pod is checked once more, dies without a DEL, and
+// its leaks are released. The error says that the storm could not be run; what it found is in the
+// tally.
 func run(ctx context.Context, c *cluster.Cluster, i ipam, rounds int) (Tally, error) {
 	clean, err := reaper(c)
 	if err != nil {
@@ -73,9 +72,8 @@ func (s *storm) count(change func(*Tally)) {
 	change(&s.tally)
 }
 
-// prepare makes what pods need, and as many pods that have no part in the storm
-// as it may have at a time: a cluster that loses all its pods at once is
-// something that a reaper may well refuse to believe.
+// prepare creates what pods need, and as many bystanders as the storm may have pods at a time: a
+// reaper may well refuse to believe in a cluster that loses all its pods at once.
 func (s *storm) prepare(ctx context.Context) error {
 	for _, name := range []string{namespace, reaperNamespace} {
 		if err := s.cluster.CreateNamespace(ctx, name); err != nil {
@@ -90,7 +88,7 @@ func (s *storm) prepare(ctx context.Context) error {
 	return errors.Join(err, s.ipam.prepare(ctx))
 }
 
-// blow has pods come and go, while the reaper runs and the store is looked at, over and over.
+// blow makes pods come and go, while the reaper runs and the store is checked, repeatedly.
 func (s *storm) blow(ctx context.Context) error {
 	var wg sync.WaitGroup
 	var reaping, looking error
@@ -111,11 +109,11 @@ func (s *storm) blow(ctx context.Context) error {
 	return errors.Join(working, reaping, looking)
 }
 
-// pause is how long the reaper and the checker rest between two of their turns:
-// they come over and over, but the machine is the workers' as well.
+// pause is how long the reaper and the checker rest between turns, to leave some of the machine to
+// the workers.
 const pause = 100 * time.Millisecond
 
-// until does something over and over, until it fails or all is done.
+// until does something repeatedly, until it fails or everything is done.
 func (s *storm) until(done <-chan struct{}, do func() error) error {
 	rest := time.NewTicker(pause)
 	defer rest.Stop()
@@ -131,7 +129,7 @@ func (s *storm) until(done <-chan struct{}, do func() error) error {
 	}
 }
 
-// look looks at the store once.
+// look checks the store once.
 func (s *storm) look(ctx context.Context, quiet bool) error {
 	before := s.roster.there()
 	v, err := s.ipam.look(ctx)
@@ -142,7 +140,7 @@ func (s *storm) look(ctx context.Context, quiet bool) error {
 	return nil
 }
 
-// end is what comes when no pod comes or goes any more.
+// end runs when no pod comes or goes any more.
 func (s *storm) end(ctx context.Context) error {
 	if err := s.reap(ctx); err != nil {
 		return err

@@ -19,16 +19,14 @@ import (
 
 const iface = "net1"
 
-// retryPeriod is as short as makes sense to the plugin.
+// retryPeriod is as short as makes sense for the plugin.
 const retryPeriod = 200 * time.Millisecond
 
-// A whereabouts is the plugin in some installations, each of which has two
-// ranges. One is the lower half of the other, so that pods of either look for the
-// lowest address that is free in both.
+// A whereabouts is the plugin in some installations with two ranges each. One is the lower half of
+// the other, so that pods of either want the lowest address that is free in both.
 //
-// The plugins of one installation wait for each other's lease, and a plugin that
-// waits adds nothing to the storm. So there are as many installations as there are pairs
-// of workers.
+// The plugins of one installation wait for each other's lease, and a waiting plugin adds nothing to
+// the storm. So there is one installation per pair of workers.
 type whereabouts struct {
 	cluster       *cluster.Cluster
 	installations []installation
@@ -59,7 +57,8 @@ func newWhereabouts(c *cluster.Cluster) *whereabouts {
 	return w
 }
 
-// prepare implements ipam. The plugins make their pools themselves, in the namespace of theirs.
+// prepare implements ipam. The plugins make their pools themselves, in the installation's
+// namespace.
 func (w *whereabouts) prepare(ctx context.Context) error {
 	dir, err := os.MkdirTemp(w.cluster.Dir, "whereabouts-")
 	if err != nil {
@@ -86,7 +85,7 @@ func (w *whereabouts) prepare(ctx context.Context) error {
 // place implements ipam: a pod that comes back finds its old network.
 func (w *whereabouts) place(_ *rand.Rand, worker int) int { return worker }
 
-// of is the installation and the network of a place.
+// of returns the installation and the network of a place.
 func (w *whereabouts) of(place int) (installation, plugin.Network) {
 	in := w.installations[place/2]
 	return in, in.networks[place%2]

@@ -11,10 +11,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
 )
 
-// withoutReservation says whether the log of a successful ADD tells that the
-// plugin gave the address without a reservation: in its last try it asked for
-// one, found none, and then it wrote none (v0.9.4, see "A limit that is the
-// plugin's" in docs/design.md).
+// withoutReservation reports whether, according to the log of a successful ADD, the plugin gave the
+// address without a reservation: in its last try it asked for one, found none, and wrote none
+// (v0.9.4, see "A limit of the Whereabouts plugin" in docs/stores.md).
 func withoutReservation(log, ip string) bool {
 	asked := strings.LastIndex(log, fmt.Sprintf("Get overlappingRangewide allocation; normalized IP: %q,", ip))
 	if asked < 0 {
@@ -25,10 +24,10 @@ func withoutReservation(log, ip string) bool {
 		!strings.Contains(log[asked:], "UpdateOverlappingRangeAllocation success on allocate")
 }
 
-// deleted is what the plugin logs of a reservation that it has deleted.
+// deleted matches the plugin's log line for a deleted reservation.
 var deleted = regexp.MustCompile(`UpdateOverlappingRangeAllocation success on deallocate: .*?\bName:([^ ,]+)`)
 
-// deletedReservation is the name of the reservation that a DEL deleted by its log,
+// deletedReservation returns the name of the reservation that a DEL deleted according to its log,
 // or "".
 func deletedReservation(log string) string {
 	if match := deleted.FindStringSubmatch(log); match != nil {
@@ -37,8 +36,7 @@ func deletedReservation(log string) string {
 	return ""
 }
 
-// logged runs a plugin of its own, for the network of the sandbox, and
-// returns what it wrote into its log.
+// logged runs a separate plugin, for the network of the sandbox, and returns its log.
 func (w *whereabouts) logged(s *sandbox, do func(*plugin.Plugin, plugin.Network) error) (log string, err error) {
 	dir, err := os.MkdirTemp(w.cluster.Dir, "storm-")
 	if err != nil {

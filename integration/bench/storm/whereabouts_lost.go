@@ -2,8 +2,8 @@ package storm
 
 import "time"
 
-// An unmaking is that a DEL, by its own log, deleted a reservation. It does so by
-// the address alone, also if the reservation names another owner.
+// An unmaking is the deletion of a reservation by a DEL, according to its own log. A DEL deletes by
+// the address alone, even if the reservation names another owner.
 type unmaking struct {
 	reservation string
 	by          *sandbox
@@ -11,16 +11,15 @@ type unmaking struct {
 	ended       time.Time
 }
 
-// lost implements ipam. Two things are the plugin's own doing, and both only ever
-// cost a reservation, never an entry of a pool:
+// lost implements ipam. Two things are the plugin's own doing; both can cost a reservation, but
+// never an entry of a pool:
 //
-//   - an ADD that tries again forgets to reserve, by its own log;
-//   - a DEL deletes the reservation of its address also if it names another owner, by its own
-//     log. So a late DEL takes that of the pod that came back and has adopted it,
-//     and a DEL of a pod that shares an address takes the other's.
+//   - an ADD that tries again forgets to reserve, according to its own log;
+//   - a DEL deletes its address's reservation even if it names another owner, according to its own
+//     log. So a late DEL takes it from a pod that came back and adopted it, and a DEL of a pod that
+//     shares an address takes the other's.
 //
-// A release that the reaper reports, between the ADD and the finding, is never
-// excused by what a DEL did.
+// What a DEL did never excuses a release that the reaper reports between the ADD and the finding.
 func (w *whereabouts) lost(f finding, released []release) string {
 	if f.what.kind != kindReservation {
 		return ""

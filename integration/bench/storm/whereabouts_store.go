@@ -12,7 +12,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/snapshot"
 )
 
-// The kinds of facts of whereabouts' store.
+// The kinds of facts of Whereabouts' store.
 const (
 	kindEntry       = "pool entry"
 	kindReservation = "reservation"
@@ -27,17 +27,17 @@ func (w *whereabouts) owed(s *sandbox) map[fact]string {
 	}
 }
 
-// poolName is how the plugin names the pool of an unnamed network.
+// poolName returns the plugin's name for the pool of an unnamed network.
 func poolName(cidr string) string { return strings.ReplaceAll(cidr, "/", "-") }
 
 func entryOwner(podRef, ifname, containerID string) string {
 	return podRef + " " + ifname + " " + containerID
 }
 
-// What a tombstone is, as a reservation that has one shows it.
+// What a reservation with a tombstone has: the tombstone as its podref, and an annotation.
 const (
 	tombstone      = "_ip-reaper/_released"
-	specAnnotation = "ip-reaper/spec" // from before
+	specAnnotation = "ip-reaper/spec" // the spec from before
 )
 
 // look implements ipam.

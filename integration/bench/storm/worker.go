@@ -11,28 +11,28 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
 )
 
-// residents is how many pods of a worker stay while others come.
+// residents is how many of a worker's pods stay while others come.
 const residents = 3
 
-// A worker makes pods come and go, one after the other. What it decides depends
-// on the seed alone; how that meets with what the others do, does not.
+// A worker makes pods come and go, one after the other. Its decisions depend only on the seed; how
+// they interleave with the others' does not.
 type worker struct {
 	*storm
 	number int
 	random *rand.Rand
-	pods   []*sandbox // that are there, the oldest first
+	pods   []*sandbox // the present ones, oldest first
 	names  int
 
-	back *sandbox // whose name the next pod has
-	late *sandbox // whose DEL comes beside the next ADD
+	back *sandbox // whose name the next pod gets
+	late *sandbox // whose DEL comes during the next ADD
 }
 
-// newWorker returns the worker of a number.
+// newWorker returns the worker with a number.
 func newWorker(s *storm, number int) *worker {
 	return &worker{storm: s, number: number, random: rand.New(rand.NewPCG(seed, uint64(number)))}
 }
 
-// round brings one pod, and ends one if there are enough, or no more to be had.
+// round starts one pod, and ends one if there are enough, or if the new one got no address.
 func (w *worker) round(ctx context.Context) error {
 	s := w.next()
 	_, err := w.cluster.CreatePod(ctx, namespace, s.pod, w.ipam.scheduled(s)...)
@@ -51,7 +51,7 @@ func (w *worker) round(ctx context.Context) error {
 	return w.leave(ctx, leaver)
 }
 
-// next is the sandbox of the pod that comes next.
+// next returns the sandbox of the next pod.
 func (w *worker) next() *sandbox {
 	s := &sandbox{id: calico.NewContainerID(), place: w.ipam.place(w.random, w.number)}
 	if w.back != nil {
@@ -93,7 +93,7 @@ func (w *worker) arrive(ctx context.Context, s *sandbox) error {
 	return errors.Join(err, <-late)
 }
 
-// bury runs the DEL of a sandbox whose pod is gone, if there is such a one.
+// bury runs the DEL of a sandbox whose pod is gone, if there is one.
 func (w *worker) bury(ctx context.Context, s *sandbox) error {
 	if s == nil {
 		return nil
@@ -101,7 +101,7 @@ func (w *worker) bury(ctx context.Context, s *sandbox) error {
 	return w.del(ctx, s)
 }
 
-// del runs a DEL. One that fails is not tried again.
+// del runs a DEL. A failed one is not retried.
 func (w *worker) del(ctx context.Context, s *sandbox) error {
 	err := w.ipam.del(ctx, s)
 	if refused := (*plugin.Error)(nil); errors.As(err, &refused) {
@@ -111,8 +111,8 @@ func (w *worker) del(ctx context.Context, s *sandbox) error {
 	return err
 }
 
-// leave ends a pod, with a DEL or by a crash, after which the DEL comes late or
-// never; and decides whether the pod comes back.
+// leave ends a pod, with a DEL or by a crash, after which the DEL comes late or never, and decides
+// whether the pod comes back.
 func (w *worker) leave(ctx context.Context, s *sandbox) error {
 	crash, late, back := w.random.IntN(2) == 0, w.random.IntN(3) == 0, w.random.IntN(2) == 0
 	w.roster.leaves(s)
