@@ -29,7 +29,7 @@ import (
 //   - NewForgetful: the sandbox gets another address;
 //   - NewHandled: the sandbox gets another address, and entries are SandboxOwned and have
 //     a Created, as in Calico. The entries of one sandbox are a group with a handle. The
-//     handle is written before the first address, and removed by a request of its own
+//     handle is written before the first address, and removed by a separate request
 //     after the last. The pool "handles" lists the empty handles.
 type Memory struct {
 	name    string

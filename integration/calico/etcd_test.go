@@ -83,7 +83,7 @@ func TestEveryGuardOfEtcd(t *testing.T) {
 	}
 }
 
-// A run that cannot read etcd soon says why, and the other backends go on (promises 9 and 11).
+// A run that cannot read etcd says why, soon, and the other backends go on (promises 9 and 11).
 func TestEveryEtcdThatCannotBeRead(t *testing.T) {
 	const soon = 45 * time.Second // for a busy machine; the client alone would take a minute
 	other := calico.StartEtcdT(t, calico.EtcdOptions{TLS: true})

@@ -187,8 +187,8 @@ func (b *bareReservations) Obscure(pool string) error {
 	return b.obscure(fmt.Sprintf("10.%d.0.0/26", b.of(pool)))
 }
 
-// places returns the content of the store by the suite's names for entries, without the UIDs and
-// creation times of reservations: a restore creates them again.
+// places returns the content of the store by the suite's names for entries, without UIDs and
+// creation times of reservations, which a restore recreates.
 func (f *fixture) places() map[string]string {
 	f.Helper()
 	places := map[string]string{}

@@ -24,7 +24,7 @@ func TestKnownLimitAnAddThatTriesAgainForgetsToReserve(t *testing.T) {
 	}{
 		{"no reaper: the DEL of the old sandbox comes in between", func(f *fixture) {
 			h := f.comesBack("web-0")
-			f.toPlugin.Reset() // the DEL writes at once
+			f.toPlugin.Reset() // the DEL is not held back
 			f.del(network, "web-0", oldSandbox, "net1")
 			h.write()
 			f.wantForgotten(h)

@@ -11,7 +11,7 @@ import (
 // and do.
 type scenario struct {
 	name   string
-	policy string // added to one that releases at once
+	policy string // added to one that releases immediately
 	set    func(f *fixture)
 	exit   int // of the binary
 

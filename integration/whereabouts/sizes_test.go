@@ -10,10 +10,10 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// A pool with thousands of entries of gone pods, among a few of live pods, is written only a few
+// A pool with thousands of entries of gone pods, and a few of live ones, is written only a few
 // times.
 func TestLargePoolIsReleasedInFewWrites(t *testing.T) {
-	const every = 250 // one in so many is alive
+	const every = 250 // one in this many is alive
 	entries := 5100
 	if testing.Short() {
 		entries = 1100

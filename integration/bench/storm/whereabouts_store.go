@@ -34,7 +34,7 @@ func entryOwner(podRef, ifname, containerID string) string {
 	return podRef + " " + ifname + " " + containerID
 }
 
-// What a reservation with a tombstone has: the tombstone as its podref, and an annotation.
+// The podref and the annotation of a reservation with a tombstone.
 const (
 	tombstone      = "_ip-reaper/_released"
 	specAnnotation = "ip-reaper/spec" // the spec from before

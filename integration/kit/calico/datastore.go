@@ -92,7 +92,7 @@ func (d *Datastore) Through(kubeconfig string) (*Datastore, error) {
 	return through, through.configure(kubeconfig)
 }
 
-// configure gives the programs a folder, and tells them where everything is.
+// configure gives the programs a folder and their configuration.
 func (d *Datastore) configure(kubeconfig string) error {
 	var err error
 	if d.dir, err = os.MkdirTemp(d.Cluster.Dir, "calico-"); err != nil {
