@@ -30,8 +30,8 @@ func opened(t *testing.T, p policy.Policy) []string {
 	return names
 }
 
-// Promise 1. An overlapping-range reservation goes after the allocation in its pool,
-// and an object that reserves an address after the address.
+// Promise 1. An overlapping-range reservation is released after the allocation in its pool, and
+// an object that reserves an address after the address.
 func TestBackendsAreInTheOrderOfReleases(t *testing.T) {
 	if err := plugin.Check(backends.All()); err != nil {
 		t.Error(err)
@@ -62,7 +62,7 @@ func TestBackendThatIsOffOpens(t *testing.T) {
 	}
 }
 
-// A user reads in the README which stores there are.
+// The README tells users which stores there are.
 func TestREADMEHasTheTableOfStores(t *testing.T) {
 	table := "| store | backend |\n|---|---|\n"
 	for _, p := range backends.All() {

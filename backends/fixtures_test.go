@@ -8,7 +8,7 @@ import (
 // known are the backends of the program.
 var known = plugin.Known(backends.All())
 
-// fullPolicy has every field, each with another value than its default.
+// fullPolicy has every field, each with a value other than its default.
 const fullPolicy = "apiVersion: ip-reaper/v1alpha1\nkind: ReapPolicy\n" + `
 dryRun: false
 gracePeriod: 1h30m

@@ -22,8 +22,8 @@ func TestExampleLoadsAsTheDefault(t *testing.T) {
 	}
 }
 
-// A user uncomments what the example offers. That is what is no prose: prose has one space
-// after its #.
+// A user uncomments what the example offers: everything but prose, which has one space after
+// its #.
 func TestCommentedExampleLoads(t *testing.T) {
 	prose := regexp.MustCompile(`(?m)^# \S.*\n`)
 	mark := regexp.MustCompile(`(?m)^#`)
@@ -33,7 +33,7 @@ func TestCommentedExampleLoads(t *testing.T) {
 	}
 }
 
-// A policy loads whole, or is refused with messages; and it is the same after another reading.
+// A policy loads whole or is refused with messages, and is the same after another reading.
 func FuzzLoad(f *testing.F) {
 	f.Add(policy.Example(known))
 	f.Add([]byte(fullPolicy))
