@@ -117,7 +117,7 @@ func TestWhatNamesNoContainerPlainlyIsHeld(t *testing.T) {
 	}
 }
 
-// An ID that is not that of the entry would make a release name the wrong address.
+// An ID other than the entry's would make a release name the wrong address.
 func TestAddressUnderAnotherIDIsUnreadable(t *testing.T) {
 	s := newState(map[string][]string{deadID: {"b"}}, map[string]json.RawMessage{"b": json.RawMessage(entry("a", "10.0.0.4", deadID))})
 	if a := s.pool(nil).Allocations[0]; !strings.Contains(a.Unreadable, `its ID is "a"`) {

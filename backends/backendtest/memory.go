@@ -64,20 +64,18 @@ type memoryEntry struct {
 // lost.
 var ErrLost = ipam.ErrLost
 
-// NewMemory returns an empty store in which a sandbox adopts its pod's entry. The name is that
-// of the backend.
+// NewMemory returns an empty store in which a sandbox adopts its pod's entry. name is the
+// backend's.
 func NewMemory(name string) *Memory { return &Memory{name: name} }
 
-// NewTwoStep returns an empty store in which adoptions write nothing. The name is that of the
-// backend.
+// NewTwoStep returns an empty store in which adoptions write nothing. name is the backend's.
 func NewTwoStep(name string) *Memory { return &Memory{name: name, twoStep: true} }
 
-// NewForgetful returns an empty store in which a new sandbox gets another address. The name is
-// that of the backend.
+// NewForgetful returns an empty store in which a new sandbox gets another address. name is the
+// backend's.
 func NewForgetful(name string) *Memory { return &Memory{name: name, forgets: true} }
 
-// NewHandled returns an empty store in which sandboxes have handles. The name is that of the
-// backend.
+// NewHandled returns an empty store in which sandboxes have handles. name is the backend's.
 func NewHandled(name string) *Memory {
 	return &Memory{
 		name: name, forgets: true, handled: true, now: time.Now,

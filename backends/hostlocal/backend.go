@@ -91,8 +91,8 @@ type listing struct {
 }
 
 // dataDir yields the pools of one data folder. An error other than an *ipam.PoolError ends the
-// listing. A missing folder is an error if the loaded configuration names it: in a pod, it may
-// not be mounted.
+// listing. A missing folder is an error if the loaded configuration names it: in a pod, it
+// might not be mounted.
 func (l *listing) dataDir(ctx context.Context, dir string) iter.Seq2[ipam.Pool, error] {
 	return func(yield func(ipam.Pool, error) bool) {
 		d, err := openFolder(dir)

@@ -32,7 +32,7 @@ func inNamespaces(paths, files []string) string {
 }
 
 // namespaceExists reports whether there is a network namespace at the path. It is an error if
-// the folder of the path does not exist: in a pod, it may not be mounted.
+// the folder of the path does not exist: in a pod, it might not be mounted.
 func namespaceExists(name string) (bool, error) {
 	paths := []string{name}
 	if rest, ok := strings.CutPrefix(strings.TrimPrefix(name, "/var"), "/run/"); ok {

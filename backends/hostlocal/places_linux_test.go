@@ -108,7 +108,7 @@ func TestDataFolderWithTwoNames(t *testing.T) {
 	}
 }
 
-// Promise 11. A data folder that the loaded configuration names must exist: in a pod, it may
+// Promise 11. A data folder that the loaded configuration names must exist: in a pod, it might
 // not be mounted. The one of a plugin that is not enabled need not exist, but is listed if it
 // does.
 func TestDataFolderThatIsMissing(t *testing.T) {

@@ -223,8 +223,8 @@ func (p poolsOf) around(ip netip.Addr) []ipPool {
 	return all
 }
 
-// proving returns the pools that can prove how a name is to be read: none if an IPPool cannot
-// be decoded, since that one might support another reading.
+// proving returns the pools that can prove how to read a name: none if an IPPool cannot be
+// decoded, since that one might support another reading.
 func (p poolsOf) proving() []ipPool {
 	if p.doubtful {
 		return nil

@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// The most bytes that are read at once. An API server accepts objects of 1.5 MiB without
+// The most bytes that are held at a time. An API server accepts objects of 1.5 MiB without
 // whitespace; kubectl's indentation makes them two to three times as large.
 const (
 	maxObject = 8 << 20  // in JSON, which may have any number of them

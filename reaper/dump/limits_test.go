@@ -94,7 +94,7 @@ func TestManyObjectsAreReadWhateverTheirSizeTogether(t *testing.T) {
 	}
 }
 
-// A name must be that of a regular file, or of one that a shell has opened.
+// A name must be a regular file's, or that of a file that a shell has opened.
 func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the names are those of Linux")

@@ -113,7 +113,7 @@ func (g *gate) shutBy(response *http.Response) {
 	}
 }
 
-// wait waits until the gate is open. The error is that of ctx, if it ends first.
+// wait waits until the gate is open. The error is ctx's, if that ends first.
 func (g *gate) wait(ctx context.Context) error {
 	for {
 		g.mu.Lock()

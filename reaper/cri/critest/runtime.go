@@ -58,7 +58,7 @@ func (r *Runtime) Endpoint() string { return "unix://" + r.socket }
 // Stop stops the runtime, even in the middle of an answer. A second call does nothing.
 func (r *Runtime) Stop() {
 	r.server.Stop()
-	_ = r.listener.Close() // the server may not have it yet
+	_ = r.listener.Close() // the server might not have it yet
 }
 
 // Add adds sandboxes.

@@ -36,7 +36,7 @@ func writeJournal(t *testing.T, change func(*corev1.ConfigMap) error) (*fake.Cli
 	return client, NewJournals(client.CoreV1(), ns, journal.Retention{}).Write(t.Context(), journal.Run{ID: "Run-1"}, records)
 }
 
-// Promise 10: a reader may not find what an admission webhook changed.
+// Promise 10: a reader might not find what an admission webhook changed.
 func TestPartThatIsStoredOtherwiseIsNoJournal(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
