@@ -10,7 +10,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
 
-// A batch is a few orphans that one backend is to release.
+// A batch is a few orphans for one backend to release.
 type batch struct {
 	*fixture
 	backend   ipam.Backend
@@ -80,8 +80,8 @@ func (d batch) release(ctx context.Context, ws []ipam.Warrant) []error {
 	return errs
 }
 
-// releaseAll hands the warrants to the backend. As a run does, it then tries the
-// undecided ones again with fresh warrants.
+// releaseAll hands the warrants to the backend. Like a run, it then retries the undecided ones
+// with fresh warrants.
 func (d batch) releaseAll(ws []ipam.Warrant) []error {
 	d.Helper()
 	errs := d.release(d.Context(), ws)
@@ -106,8 +106,8 @@ func (d batch) releaseAll(ws []ipam.Warrant) []error {
 	return errs
 }
 
-// wantErrors fails the check unless the answers wrap the wanted errors; nil wants
-// nil.
+// wantErrors fails the check unless the answers wrap the wanted errors, or are nil where nil is
+// wanted.
 func (s *fixture) wantErrors(got []error, want ...error) {
 	s.Helper()
 	if len(got) != len(want) {

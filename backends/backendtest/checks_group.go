@@ -45,8 +45,7 @@ func group(s *fixture) {
 	s.wantContent(before, both...)
 }
 
-// Promise 7, 8. A later run removes the empty handle that a failed second write
-// left.
+// Promise 7, 8. A later run removes the empty handle that a failed second write left behind.
 func unfinished(s *fixture) {
 	fumbler, ok := s.store.(Fumbler)
 	if !ok {
@@ -79,7 +78,7 @@ func unfinished(s *fixture) {
 	s.wantContent(before, leaked...)
 }
 
-// emptyHandles returns the listed entries that hold no address.
+// emptyHandles returns the listed empty handles.
 func (s *fixture) emptyHandles() []ipam.Allocation {
 	s.Helper()
 	var all []ipam.Allocation
@@ -91,7 +90,7 @@ func (s *fixture) emptyHandles() []ipam.Allocation {
 	return all
 }
 
-// runs executes runs at these times from now, with one ledger.
+// runs executes runs at the given times from now, with one ledger.
 func (s *fixture) runs(after ...time.Duration) {
 	s.Helper()
 	var ledgers fakeLedgers

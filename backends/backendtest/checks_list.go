@@ -19,7 +19,7 @@ func emptyListing(s *fixture) {
 	}
 }
 
-// Promise 7. A listing has every entry, has it once, and changes nothing.
+// Promise 7. A listing has every entry exactly once, and changes nothing.
 func completeListing(s *fixture) {
 	want := make(map[string]ipam.Allocation)
 	for _, e := range append(s.live("a", "a-1", "a-2"), s.leak("b", "b-1", "b-2")...) {
@@ -69,7 +69,7 @@ func earlyEnd(s *fixture) {
 	}
 }
 
-// Promise 2, 11. A listing that was cut off is an error, and never an empty store.
+// Promise 2, 11. A listing that was cut off is an error, never an empty store.
 func cancelledListing(s *fixture) {
 	s.leak("a", "a-1")
 	ctx, cancel := context.WithCancel(s.Context())

@@ -23,7 +23,7 @@ func releaseOne(s *fixture) {
 	}
 }
 
-// Promise 8. A release of a released entry succeeds.
+// Promise 8. Releasing a released entry succeeds.
 func releaseTwice(s *fixture) {
 	leaked := s.leak("a", "gone-1", "gone-2")
 	s.live("a", "live-1")

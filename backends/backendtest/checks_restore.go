@@ -33,8 +33,8 @@ func (s *fixture) record(entries ...entry) []ipam.Record {
 	return records
 }
 
-// restore puts the records back, pool by pool. Before, it compares them with the store,
-// which must say the same and change nothing (promise 5).
+// restore puts the records back, pool by pool. First, it compares them with the store, which
+// must give the same answers and change nothing (promise 5).
 func (s *fixture) restore(ctx context.Context, records []ipam.Record) []error {
 	s.Helper()
 	before := s.snapshot()
@@ -49,7 +49,7 @@ func (s *fixture) restore(ctx context.Context, records []ipam.Record) []error {
 	return errs
 }
 
-// outcomeOf returns which answer of Restore an error is.
+// outcomeOf names the answer of Restore that an error is.
 func outcomeOf(err error) string {
 	switch {
 	case err == nil:
@@ -149,8 +149,7 @@ func cancelledRestore(s *fixture) {
 	s.wantContent(before, leaked...)
 }
 
-// Promise 10. Record does not return the entry of a new owner as that of the old
-// one.
+// Promise 10. Record does not return a new owner's entry as the old one's.
 func changedBeforeRecord(s *fixture) {
 	owner := s.owner("gone")
 	e := s.allocate("a", owner)

@@ -12,14 +12,14 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// A fixture is a store and a cluster beside it, for one check.
+// A fixture is a store and a cluster for one check.
 type fixture struct {
 	*testing.T
 	store Store
 	pods  *Pods
 	made  atomic.Int64 // the number of owners so far
 
-	adoptable bool // judge every allocation as one that a later sandbox may adopt
+	adoptable bool // judge every allocation as if a later sandbox might adopt it
 }
 
 // An entry is an address that the plugin allocated.
@@ -29,7 +29,7 @@ type entry struct {
 	requester ipam.Owner // for whom the plugin allocated it
 }
 
-// owner returns a new pod of that name, with a new sandbox.
+// owner returns a new pod with that name and a new sandbox.
 func (s *fixture) owner(name string) ipam.Owner {
 	n := s.made.Add(1)
 	return ipam.Owner{
@@ -65,7 +65,7 @@ func (s *fixture) free(e entry) {
 	}
 }
 
-// leak allocates an address for each of some pods that do not exist.
+// leak allocates an address for each pod. The pods do not exist.
 func (s *fixture) leak(pool string, pods ...string) []entry {
 	s.Helper()
 	var leaked []entry
@@ -75,7 +75,7 @@ func (s *fixture) leak(pool string, pods ...string) []entry {
 	return leaked
 }
 
-// live allocates an address for each of some pods that exist.
+// live creates pods, and allocates an address for each.
 func (s *fixture) live(pool string, pods ...string) []entry {
 	s.Helper()
 	var live []entry

@@ -48,7 +48,7 @@ func (b memory) Record(ctx context.Context, rs []ipam.Allocation) ([]json.RawMes
 	return records, err
 }
 
-// Compare implements ipam.Backend with one request for all records.
+// Compare implements ipam.Backend with a single request.
 func (b memory) Compare(ctx context.Context, pool string, rs []ipam.Record) []error {
 	return b.each(ctx, "compare "+pool, rs, func(r ipam.Record) error {
 		_, _, err := b.store.compare(pool, r)
@@ -56,12 +56,12 @@ func (b memory) Compare(ctx context.Context, pool string, rs []ipam.Record) []er
 	})
 }
 
-// Restore implements ipam.Backend with one request for all records.
+// Restore implements ipam.Backend with a single request.
 func (b memory) Restore(ctx context.Context, pool string, rs []ipam.Record) []error {
 	return b.each(ctx, "restore "+pool, rs, func(r ipam.Record) error { return b.store.restore(pool, r) })
 }
 
-// each answers the records in one request.
+// each answers for the records in one request.
 func (b memory) each(ctx context.Context, request string, rs []ipam.Record, answer func(ipam.Record) error) []error {
 	errs := make([]error, len(rs))
 	err := b.store.request(ctx, request, func() error {

@@ -6,11 +6,11 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 )
 
-// A Node is a census.Runtime over Pods: a cluster that is seen from one node, with the
-// sandboxes of that node.
+// A Node is a census.Runtime over Pods: a cluster seen from one node, with that node's
+// sandboxes.
 type Node struct{ *allPods }
 
-// An allPods is Pods under a name that is no method of it.
+// An allPods is Pods under a name that is not one of its methods.
 type allPods = Pods
 
 // OnNode returns the node with the sandboxes of these pods.
@@ -28,9 +28,9 @@ func (p *Pods) AddSandboxes(sandboxes ...census.Sandbox) {
 	p.sandboxes = append(p.sandboxes, sandboxes...)
 }
 
-// A NodeStore is a Store on a node. The container runtime decides about its allocations
-// (ipam.Allocation.ByRuntime). Its Reserve makes an allocation that is older than what the
-// engine takes for the beginning of a sandbox.
+// A NodeStore is a Store on a node. The container runtime decides on its allocations
+// (ipam.Allocation.ByRuntime). Its Reserve makes an allocation too old for its sandbox to count
+// as just starting.
 type NodeStore interface {
 	Store
 
@@ -38,7 +38,7 @@ type NodeStore interface {
 	ByRuntime()
 }
 
-// cluster returns the cluster of the check, as the store's backend needs it.
+// cluster returns the check's cluster in the form that the store's backend needs.
 func (s *fixture) cluster() census.Cluster {
 	if _, ok := s.store.(NodeStore); ok {
 		return OnNode(s.pods)

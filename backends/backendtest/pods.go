@@ -27,7 +27,7 @@ type Pods struct {
 	calls []string
 }
 
-// Add adds pods. A pod replaces another of its name.
+// Add adds pods. A pod replaces another of the same name.
 func (p *Pods) Add(pods ...census.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,7 +77,7 @@ func (p *Pods) OnCall(hook func(call string) error) {
 	p.hook = hook
 }
 
-// Calls returns the calls so far, in their order, and forgets them.
+// Calls returns the calls so far, in order, and forgets them.
 func (p *Pods) Calls() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -86,7 +86,7 @@ func (p *Pods) Calls() []string {
 	return calls
 }
 
-// listed makes the call of a list, and returns a copy of it.
+// listed makes the call for a list, and returns a copy of the list.
 func listed[T any](ctx context.Context, p *Pods, call string, list func() []T) ([]T, error) {
 	if err := p.begin(ctx, call); err != nil {
 		return nil, err

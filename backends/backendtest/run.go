@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A check is one property of a backend, on a new store.
+// A check tests one property of a backend, on a new store.
 type check struct {
 	name  string
 	check func(s *fixture)

@@ -17,8 +17,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// A reservedResource is a resource of a policy, with the paths to the fields that
-// are read.
+// A reservedResource is a resource of a policy, with the paths to the fields to read.
 type reservedResource struct {
 	schema.GroupVersionResource
 	pool          string // resource.version.group
@@ -90,9 +89,9 @@ func (r reservedResource) readAll(items []json.RawMessage) ([]ReservedIP, error)
 	return all, nil
 }
 
-// read decodes one object. The result has no IPs and no pod if the object has none.
-// read adds to led the names of the paths that led to a value. The error is for an
-// object that no API server can have stored.
+// read decodes one object. The result has no IPs and no pod if the object has none. read adds
+// to led the names of the paths that led to a value. It returns an error only for an object
+// that no API server can have stored.
 func (r reservedResource) read(item json.RawMessage, led map[string]bool) (ReservedIP, error) {
 	head, err := readHead(item)
 	if err != nil {
@@ -112,7 +111,7 @@ func (r reservedResource) read(item json.RawMessage, led map[string]bool) (Reser
 	reserved.TTL, reserved.Deleted, timeErr = r.readTimes(object)
 	reserved.Broken = cmp.Or(addressErr, podErr, timeErr)
 	if reserved.Broken != nil {
-		// Without times that are known, it protects for good.
+		// While its times are unknown, it protects forever.
 		reserved.TTL, reserved.Deleted, reserved.DeleteExpired = nil, time.Time{}, false
 	}
 	if addressErr != nil || podErr != nil {
@@ -127,7 +126,7 @@ func (r reservedResource) read(item json.RawMessage, led map[string]bool) (Reser
 func (r reservedResource) readAddresses(object any) ([]netip.Addr, error) {
 	values, mistake := r.address.values(object)
 	var ips []netip.Addr
-	loose := 0 // how many of them are of malformed texts
+	loose := 0 // how many of them come from malformed texts
 	for _, value := range values {
 		ip, err := readAddress(value)
 		if err != nil {
@@ -182,8 +181,8 @@ func (r reservedResource) readPod(object any, namespace string, led map[string]b
 	return ref, nil
 }
 
-// namespacesOf returns the namespaces of the pods that an object may mean: its own,
-// and each one that it names as that of its pod.
+// namespacesOf returns the namespaces of the pods that an object may mean: its own, and each
+// one that it names for its pod.
 func (r reservedResource) namespacesOf(object any, namespace string) []string {
 	found := []string{namespace}
 	named, _ := r.namespace.values(object)

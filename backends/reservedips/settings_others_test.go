@@ -7,8 +7,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/policy"
 )
 
-// A policy cannot have the objects of a store or of Kubernetes deleted. To read them only
-// keeps addresses.
+// A policy cannot have objects of a store or of Kubernetes deleted. Reading them only keeps
+// addresses.
 func TestOnlyObjectsOfTheOperatorsOwnAreDeleted(t *testing.T) {
 	const text = header + "backends: {reservedIPs: {resources: [{resource: {group: %s, version: v1, resource: %s}, address: .a, ttl: .b, deleteExpired: %t}]}}"
 	for _, tt := range []struct {

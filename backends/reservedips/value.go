@@ -13,11 +13,11 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// Each error below continues a sentence that begins with the value.
+// Each error below completes a sentence that begins with the value.
 
-// readAddress parses an address, alone or with the prefix length of a single
-// address. It returns the form in which addresses compare equal. It returns an
-// error for 10.1.0.4/24, which may be an address with its network, or the network.
+// readAddress parses an address, alone or with the prefix length of a single address. It
+// returns the form in which equal addresses compare equal, and an error for 10.1.0.4/24, which
+// may mean an address with its network, or the network.
 func readAddress(value any) (netip.Addr, error) {
 	if _, code := value.(uint8); code {
 		return netip.Addr{}, errors.New("is the code of a character, not an address: the path has [*] after a text")
@@ -44,9 +44,9 @@ func readAddress(value any) (netip.Addr, error) {
 	return ip.Unmap().WithZone(""), nil
 }
 
-// readPodRef parses the name of a pod, or namespace/name. The namespace is the one
-// in the name, or else the named one, or else the object's. named may be nil. Two
-// different namespaces are an error.
+// readPodRef parses the name of a pod, or namespace/name. The namespace is the one in the name,
+// or else named, or else the object's. named may be nil. If it differs from the one in the
+// name, that is an error.
 func readPodRef(pod, named any, object string) (ipam.PodRef, error) {
 	text, ok := pod.(string)
 	if !ok {
@@ -108,8 +108,8 @@ func readTTL(value any) (*time.Duration, error) {
 	return &ttl, nil
 }
 
-// errNegative is the error for a negative TTL: some programs take it for "forever",
-// and others for "expired".
+// errNegative is the error for a negative TTL: some programs take it to mean "forever", others
+// "expired".
 var errNegative = errors.New("is negative")
 
 // seconds returns a TTL in seconds.
