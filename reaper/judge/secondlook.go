@@ -85,7 +85,7 @@ func (l *SecondLook) ask(o Orphan) (time.Time, error) {
 	}
 }
 
-// FreshnessOf returns how old the looks of a batch may be: the least that any of its orphans allows.
+// FreshnessOf returns how old the looks of a batch may be: the least that any orphan in it allows.
 func FreshnessOf(orphans []Orphan) time.Duration {
 	least := ipam.FreshnessNeverAdopted
 	for _, o := range orphans {
