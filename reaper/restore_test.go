@@ -136,7 +136,7 @@ func TestDryRunOfARestoreWritesNothing(t *testing.T) {
 	equal(t, "ledger", r.ledgers.stored, ledger)
 }
 
-// Promise 5, 7. A dry run says of each record what a real one would find.
+// Promise 5, 7. A dry run says for each record what a real one would find.
 func TestDryRunOfARestoreComparesWithTheStores(t *testing.T) {
 	dry := func(o *reaper.RestoreOptions) { o.DryRun = true }
 	r := newReleasedHarness(t)

@@ -14,7 +14,7 @@ import (
 // long at most. Its zero value does not wait.
 type waitFlag struct {
 	on  bool
-	max time.Duration // 0: until the last grace period that the first look found
+	max time.Duration // 0: until the last grace period that the first round found
 }
 
 // add adds the flag to a command. Without a value, it is "true".
