@@ -139,7 +139,7 @@ type sender struct {
 func (r *run) releaseBatch(ctx context.Context, s *sender, batch []int) {
 	undecided := batch
 	var last []error
-	var asked time.Duration // the longest wait for which the store asked
+	var asked time.Duration // the longest wait that the store asked for
 	late, idle := false, 0
 	backoff := retry.WithJitterPercent(20, retry.WithCappedDuration(800*time.Millisecond, retry.NewExponential(100*time.Millisecond)))
 	patient := retry.BackoffFunc(func() (time.Duration, bool) {

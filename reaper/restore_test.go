@@ -42,7 +42,7 @@ func (h *harness) restore(t *testing.T, change ...func(*reaper.RestoreOptions)) 
 	return report
 }
 
-// restorePartly is restore for journals of which some record cannot be put back.
+// restorePartly is restore for journals with some record that cannot be put back.
 func (h *harness) restorePartly(t *testing.T, change ...func(*reaper.RestoreOptions)) (report.RestoreReport, error) {
 	t.Helper()
 	rep, err := reaper.Restore(t.Context(), h.restoreOptions(change...))

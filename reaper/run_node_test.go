@@ -24,7 +24,7 @@ func nodeHarness(leases int) *harness {
 	return h
 }
 
-// Promise 1. A runtime without a sandbox may not be the kubelet's.
+// Promise 1. A runtime without a sandbox might not be the kubelet's.
 func TestRuntimeWithoutSandboxesIsRefused(t *testing.T) {
 	h := nodeHarness(2)
 	h.pods.Add(census.Pod{Ref: web})

@@ -88,7 +88,7 @@ func (e Excerpt) List(context.Context) iter.Seq2[Pool, error] {
 
 var errTwice = errors.New("the files have this pool twice, with different contents; the first one counts")
 
-// errFile says that a file is no store.
+// errFile says that a file is not a store.
 var errFile = fmt.Errorf("%w: nothing can be released from a file", ErrKept)
 
 // Record implements Backend.

@@ -75,7 +75,7 @@ func (p Plan) Check(limits policy.Limits, c census.Census) []Refusal {
 // nodes, one may well be missing because it is being replaced.
 const fewNodes = 3
 
-// leastDoubt is how long a drop is doubted at least, under any policy.
+// leastDoubt is the shortest time that a drop is doubted, under any policy.
 const leastDoubt = 30 * time.Second
 
 // Believe compares the census with that of the last run. If any allocation is ownerless,

@@ -57,7 +57,7 @@ func (f *Facts) ofTry(a *ipam.Allocation, pod census.Pod) bool {
 		a.Owner.Node != "" && a.Owner.Node == pod.Node && f.waits(pod)
 }
 
-// shownInPlace returns the allocations that the pod shows in place of this one.
+// shownInPlace returns the allocations that the pod shows instead of this one.
 //
 // If each sandbox has its own allocation, they are any of the same store, by sandbox or
 // address. If sandboxes adopt allocations, they are those of the same pool, on the

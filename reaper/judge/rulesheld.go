@@ -62,7 +62,7 @@ func tooYoung(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 	if a.Interrupted || a.Blank || a.Created.IsZero() || age < 0 || age >= minAge {
 		return noMatch()
 	}
-	gone := !f.present(a) // otherwise a live pod may have it that only looks replaced
+	gone := !f.present(a) // otherwise a live pod may have it, and it only looks replaced
 	return Ruling{
 		FirstSeen: f.since(a), remembered: gone, Note: "it is too young until " + Stamp(a.Created.Add(minAge)),
 		Evidence: []Evidence{{fromStore, "it was allocated at " + Stamp(a.Created)}, f.ageTermOf(a)},

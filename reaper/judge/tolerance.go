@@ -6,17 +6,17 @@ import (
 	"github.com/ip-reaper/ip-reaper/policy"
 )
 
-// maxClockSkew is how much the clocks of nodes and API servers are expected to differ at most,
-// where a rule compares their times.
+// maxClockSkew is the most that the clocks of nodes and API servers are expected to differ, where
+// a rule compares their times.
 const maxClockSkew = time.Minute
 
 // leastTolerance is how much a clock may differ from the API server's under any policy. A Date
 // has whole seconds, and an answer takes time.
 const leastTolerance = 5 * time.Second
 
-// ClockTolerance returns how much the clock of a run may differ from the API server's at most: a
-// tenth of the shortest wait. The ledger may come from a run on another machine, whose clock may
-// differ as much the other way. Then a wait is a fifth shorter than it looks.
+// ClockTolerance returns the most that the clock of a run may differ from the API server's: a tenth
+// of the shortest wait. The ledger may come from a run on another machine, whose clock may differ
+// as much the other way. Then a wait is a fifth shorter than it looks.
 func ClockTolerance(p policy.Policy) time.Duration {
 	shortest := defaultTermination + endMargin // of the waits that no policy shortens
 	waits := []*policy.Duration{p.GracePeriod, p.MinAge}
@@ -45,7 +45,7 @@ const (
 // while its kubelet may still be ending pods.
 const lateNews = 15 * time.Minute
 
-// mostOfGone is how long an allocation waits at most for the pods of a node that is gone: its
+// mostOfGone is the longest that an allocation waits for the pods of a node that is gone: its
 // machine may still be running, and no run can know.
 const mostOfGone = time.Hour
 

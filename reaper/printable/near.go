@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// maxMeant is how many names Near returns at most.
+// maxMeant is the most names that Near returns.
 const maxMeant = 3
 
 // Meant asks for the names that a mistyped one may stand for: "did you mean a or b?". It is

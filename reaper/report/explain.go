@@ -70,7 +70,7 @@ type Explanation struct {
 	Asking []Asking `json:"asking,omitempty"`
 
 	// Places are the networks and pools that the question is about, or from which a pod waits
-	// for an address. For an address that no store has, they have it in their ranges.
+	// for an address. For an address that no store has, their ranges contain it.
 	Places []Place `json:"places,omitempty"`
 
 	// Free says whether pods can get an address that no store has; null if that is unknown.

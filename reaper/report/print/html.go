@@ -83,7 +83,7 @@ func statesOf[E any](entries []E, state func(E) byte) string {
 	return string(letters)
 }
 
-// stateOf returns the letter from which the page draws an entry: inUse, due, waiting, held,
+// stateOf returns the letter by which the page draws an entry: inUse, due, waiting, held,
 // protected, released, failed or other, which is u. The letters due, waiting, held with
 // protected, and released are the allocations that report.Leaked counts by address; a failed release
 // is due there, unless another owner has the address by now.
