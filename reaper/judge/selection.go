@@ -18,7 +18,7 @@ type Selection struct {
 	Nodes      []string `json:"nodes,omitempty"`      // of the owner, even if a run learned it
 	Backends   []string `json:"backends,omitempty"`
 
-	// Pools are what people type for pools, and Found has the pools that it stands for: see
+	// Pools are what people type for pools, and Found has the pools that they mean: see
 	// report.PoolsNamed. What is not found is not selected.
 	Pools []string              `json:"pools,omitempty"`
 	Found map[ipam.PoolRef]bool `json:"-"`
