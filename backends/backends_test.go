@@ -15,7 +15,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
-// opened returns the names of the cluster backends that a policy opens, without any variable.
+// opened returns the names of the backends of a cluster that are opened with a policy,
+// without any variable.
 func opened(t *testing.T, p policy.Policy) []string {
 	t.Helper()
 	all, err := plugin.Open(t.Context(), plugin.Of(backends.All(), plugin.Cluster), &rest.Config{Host: "https://nowhere.invalid"}, func(string) string { return "" }, p, 1)
@@ -29,8 +30,8 @@ func opened(t *testing.T, p policy.Policy) []string {
 	return names
 }
 
-// Promise 1. An overlapping-range reservation is released after its pool's allocation, and an
-// object that reserves an address after the address.
+// Promise 1. An overlapping-range reservation is released after the allocation in its pool, and
+// an object that reserves an address after the address.
 func TestBackendsAreInTheOrderOfReleases(t *testing.T) {
 	if err := plugin.Check(backends.All()); err != nil {
 		t.Error(err)
@@ -61,7 +62,7 @@ func TestBackendThatIsOffOpens(t *testing.T) {
 	}
 }
 
-// The README lists the stores.
+// The README tells users which stores there are.
 func TestREADMEHasTheTableOfStores(t *testing.T) {
 	table := "| store | backend |\n|---|---|\n"
 	for _, p := range backends.All() {

@@ -10,12 +10,12 @@ import (
 	"testing"
 )
 
-// pageLines is how long the example of docs/backends.md may be.
+// pageLines is the most lines that the example in docs/backends.md may have.
 const pageLines = 140
 
-// TestThePageOfBackendsIsAProgram builds the code of docs/backends.md outside our module: a
-// backend, which passes the conformance suite, and a program that adds it to ours. It is not
-// linked: that would take as long as the rest.
+// TestThePageOfBackendsIsAProgram builds the code in docs/backends.md, outside our module: a
+// backend, which passes the conformance suite, and a program with it and our backends. The
+// program is not linked: that would take as long as the rest.
 func TestThePageOfBackendsIsAProgram(t *testing.T) {
 	t.Parallel()
 	m := module{t, t.TempDir()}
@@ -38,8 +38,8 @@ func TestThePageOfBackendsIsAProgram(t *testing.T) {
 	m.run("go", "vet", ".")
 }
 
-// pageFiles returns the files of the page: the code blocks with the same name
-// after the language, with a blank line between them.
+// pageFiles are the files on the page: the code blocks that have the same name after the
+// language, joined with blank lines.
 func pageFiles(t *testing.T) map[string]string {
 	t.Helper()
 	files := make(map[string]string)
@@ -56,8 +56,8 @@ func pageFiles(t *testing.T) map[string]string {
 	return files
 }
 
-// goMod returns a go.mod that uses our module as it is here, and the same
-// versions of all others.
+// goMod is the go.mod of a module that uses ours from this folder, and the same versions of all
+// others.
 func goMod(t *testing.T) string {
 	t.Helper()
 	root, err := filepath.Abs("..")
@@ -69,7 +69,7 @@ func goMod(t *testing.T) string {
 	return own + "\nrequire " + ours + " v0.0.0\n\nreplace " + ours + " => " + root + "\n"
 }
 
-// A module is a folder with Go code, outside ours.
+// A module is a folder with Go code, outside our module.
 type module struct {
 	*testing.T
 	dir string

@@ -22,7 +22,8 @@ func TestExampleLoadsAsTheDefault(t *testing.T) {
 	}
 }
 
-// A user uncomments what the example offers: all but the prose, which has one space after its #.
+// A user uncomments what the example offers: everything but prose, which has one space after
+// its #.
 func TestCommentedExampleLoads(t *testing.T) {
 	prose := regexp.MustCompile(`(?m)^# \S.*\n`)
 	mark := regexp.MustCompile(`(?m)^#`)
@@ -32,7 +33,7 @@ func TestCommentedExampleLoads(t *testing.T) {
 	}
 }
 
-// A policy loads whole, without nil fields or invalid paths, or is refused with messages.
+// A policy loads whole or is refused with messages, and is the same after another reading.
 func FuzzLoad(f *testing.F) {
 	f.Add(policy.Example(known))
 	f.Add([]byte(fullPolicy))

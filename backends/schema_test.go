@@ -35,7 +35,7 @@ func loadSchema(t *testing.T) node {
 	return schema
 }
 
-// loadFullPolicy returns the decoded fullPolicy.
+// loadFullPolicy returns fullPolicy as decoded YAML.
 func loadFullPolicy(t *testing.T) node {
 	t.Helper()
 	var full node
@@ -45,7 +45,8 @@ func loadFullPolicy(t *testing.T) node {
 	return full
 }
 
-// The other tests change fullPolicy field by field. A field that it lacks would be in no test.
+// The other tests change fullPolicy place by place. A field missing from it would be in no
+// test.
 func TestFullPolicyHasAllFieldsOfTypesAndSchema(t *testing.T) {
 	p, err := policy.Load([]byte(fullPolicy), known)
 	if err != nil {
@@ -99,7 +100,7 @@ func wantProperties(t *testing.T, at string, schema, value any) {
 	}
 }
 
-// An editor shows the defaults of the schema.
+// Editors show the defaults in the schema.
 func TestSchemaHasTheDefaults(t *testing.T) {
 	data, err := json.Marshal(policy.Default())
 	if err != nil {
@@ -126,9 +127,9 @@ func defaults(s node) any {
 	return object
 }
 
-// An editor that goes by the schema accepts the policies that Load accepts. There are two
-// exceptions, which a schema cannot express: a pattern of backends that matches none of this
-// build, and what YAML can write and JSON cannot (a key twice, a second document).
+// An editor that uses the schema accepts the policies that Load accepts. There are two
+// exceptions, which a schema cannot express: a backend pattern that matches none of this build,
+// and what YAML can express and JSON cannot (a key twice, a second document).
 func TestSchemaAgreesWithLoad(t *testing.T) {
 	probes := []any{
 		nil, true, false, "", "auto", "true", "no", 0.0, 1.0, -1.0, 0.5, 1.5, 50.0, 2147483647.0, 2147483648.0, 1e18, 1e300,
@@ -176,8 +177,8 @@ func TestSchemaAgreesWithLoad(t *testing.T) {
 	})
 }
 
-// A policy may have a URL with a password anywhere, even in place of a name. No error quotes it,
-// since errors end up in logs.
+// A policy may have a URL with a password anywhere, even in place of a name. No error quotes
+// it, since errors end up in logs.
 func TestNoPasswordIsEchoed(t *testing.T) {
 	var probes []any
 	for _, special := range []string{"", ":", "/", "#", "%", `"`, "{", `\`, "\n", " "} {
@@ -195,9 +196,10 @@ func TestNoPasswordIsEchoed(t *testing.T) {
 	})
 }
 
-// change removes each value of fullPolicy, puts each of the probes in its place, adds a field to
-// each object, and tries the policy each time. It has one field at a time besides its header, since
-// a small policy is read faster. With -short, it tries every fourth probe, others in each place.
+// change removes each value of fullPolicy, replaces it with each probe, and adds a field to
+// each object, trying the policy each time. Besides its header, the policy has one field at a
+// time, because a small policy is read faster. With -short, it tries every fourth probe,
+// different ones in each place.
 func change(t *testing.T, probes []any, all func(at string, doc node)) {
 	t.Helper()
 	full := loadFullPolicy(t)
@@ -253,7 +255,7 @@ func change(t *testing.T, probes []any, all func(at string, doc node)) {
 
 var ofNoBackend = regexp.MustCompile(`^rules\[\d+\]\.match\.backends\[\d+\]: Unsupported value: `)
 
-// isOfTheBuild reports whether all mistakes are patterns that match no backend.
+// isOfTheBuild reports whether all the mistakes are patterns that match no backend.
 func isOfTheBuild(err error) bool {
 	for message := range strings.Lines(err.Error()) {
 		if !ofNoBackend.MatchString(message) {

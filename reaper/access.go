@@ -9,8 +9,8 @@ import (
 )
 
 // permitted asks once, before the first write, for the rights to release what is due. It
-// returns the plan without the backends for which a right is missing. Without the question,
-// each release of theirs would fail by itself.
+// returns the plan without the backends for which a right is missing. Otherwise each of
+// their releases would fail separately.
 func (r *run) permitted(ctx context.Context, plan judge.Plan) judge.Plan {
 	if r.Access == nil || len(plan.Due) == 0 {
 		return plan

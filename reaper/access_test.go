@@ -13,8 +13,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// A right that is missing is told once, and nothing of its backend is asked to be released.
-// The others are released.
+// A missing right is reported once, and its backend is not asked to release anything. The
+// others are.
 func TestBackendWithoutRightsIsLeftAlone(t *testing.T) {
 	forbidden := errors.New("forbidden: the account may not patch pools")
 	for _, tt := range []struct {

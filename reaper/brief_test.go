@@ -15,7 +15,7 @@ import (
 )
 
 // briefHarness returns a harness with leaked addresses, addresses in use, and objects that
-// protect some of both. Every pod of an even number lives.
+// protect some of both. Every pod with an even number exists.
 func briefHarness(t *testing.T) (*harness, *backendtest.Memory) {
 	t.Helper()
 	m, s := backendtest.NewMemory("memory"), &fakeStore{}
@@ -43,7 +43,7 @@ func TestBriefRunReportsAndReleasesTheSame(t *testing.T) {
 		"a refused run": func(_ *backendtest.Memory, o *reaper.Options) {
 			o.Policy.Limits.MaxFraction, o.Policy.Limits.MinEntries = new(0.1), new(1)
 		},
-		// The object that protects it stays, also where brief has left out what is before it.
+		// The object that protects it stays, even if brief has left out what is before it.
 		"the address of an object changes hands": func(m *backendtest.Memory, _ *reaper.Options) {
 			m.OnRequest(func(request string) error {
 				if request == "record" {
@@ -75,7 +75,7 @@ func TestBriefRunReportsAndReleasesTheSame(t *testing.T) {
 	}
 }
 
-// Promise 1. What an earlier run began to release is mended when its owner is back, although a
+// Promise 1. What an earlier run began to release is mended when its owner is back, even though a
 // brief report leaves out what is in use.
 func TestBriefRunMendsWhatIsInUse(t *testing.T) {
 	h, _ := interruptedHarness(t)

@@ -62,7 +62,7 @@ func TestAnnotationOfAnotherPodIsEvidenceAsThePolicySays(t *testing.T) {
 	}
 }
 
-// Promise 2, 7. An annotation that alone keeps what others leaked stands in the report.
+// Promise 2, 7. An annotation that alone keeps what others leaked is in the report.
 func TestReportNamesPodsWhoseAnnotationsAloneKeepAllocations(t *testing.T) {
 	shown := func(n int, example, hint string) string {
 		return fmt.Sprintf("some allocations are kept only by annotations of other pods: default/other (%d, such as %s). "+

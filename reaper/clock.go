@@ -6,7 +6,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
 
-// checkClock returns an error if the clock is wrong: by a wrong clock, a grace period
+// checkClock returns an error if the clock is wrong: with a wrong clock, a grace period
 // may end too early, and an allocation may look too old.
 func (r *run) checkClock() error {
 	if r.ClockSkew == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// Promise 2, 4. By a clock that is far ahead, every grace period is over.
+// Promise 2, 4. With a clock that is far ahead, every grace period is over.
 func TestNothingIsReleasedByAClockThatIsWrong(t *testing.T) {
 	shorter := func(h *harness) { shortenGrace(h, time.Minute) }
 	younger := func(h *harness) { h.policy.MinAge = &policy.Duration{Duration: time.Minute} }
@@ -61,7 +61,7 @@ func TestNothingIsReleasedByAClockThatIsWrong(t *testing.T) {
 }
 
 // Promise 4. Runs on machines whose clocks differ: a released allocation was ownerless for most of
-// its grace period by the true time, and it does not stay where the clocks are right enough.
+// its grace period by the true time, and it is released if the clocks are right enough.
 func TestMostOfTheGracePeriodPassesWhereClocksDiffer(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		h, _ := waitingHarness(t)

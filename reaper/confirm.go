@@ -10,14 +10,14 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
 
-// The second look reads few owners one by one. For many owners, it lists all pods if
+// The second look reads a few owners one by one. For many owners, it lists all pods if
 // that is cheaper. A page of a list has 500 pods and costs about as much as 20 reads of
-// one pod. In a large cluster, a list may take too long for the looks that need to be young:
-// there it reads many owners one by one too.
+// one pod. In a large cluster, a list may take too long for the looks that must be young:
+// there it reads even many owners one by one.
 const (
 	fewDue      = 50 // up to this many orphans: read one by one
 	podsPerRead = 20 // more orphans: list, if there are at most this many pods for each
-	slowLists   = 5  // after so many lists that took too long, none is read for such looks
+	slowLists   = 5  // after this many lists that took too long, none is read for such looks
 )
 
 // A Confirmer looks at owners a second time, right before the write. It is safe for
@@ -28,13 +28,13 @@ type Confirmer struct {
 	bulk    bool          // a list is cheaper than single reads
 
 	mu    sync.Mutex
-	given map[*ipam.Allocation]judge.Orphan // those that have got a warrant
+	given map[*ipam.Allocation]judge.Orphan // those that got a warrant
 	lists map[time.Duration]*lists          // by how old the looks may be
-	took  time.Duration                     // the longest list so far, that of the census too
+	took  time.Duration                     // the longest list so far, including the census's
 }
 
-// NewConfirmer returns a Confirmer for a plan of so many orphans, which were judged by
-// the census.
+// NewConfirmer returns a Confirmer for a plan with this many due orphans, which were
+// judged by the census.
 func NewConfirmer(cluster census.Cluster, census census.Census, due int) *Confirmer {
 	return &Confirmer{
 		cluster: cluster,
@@ -49,8 +49,8 @@ func NewConfirmer(cluster census.Cluster, census census.Census, due int) *Confir
 // Confirm looks at the owners of the orphans again. It returns a Warrant or an error
 // for each, in the same order.
 //
-// It returns a Warrant if the reason is still the same, or if the owner is absent by
-// now. The error wraps ErrReturned if the owner is there, ErrKept if the rules now give
+// It returns a Warrant if the reason is still the same, or if the owner is absent now.
+// The error wraps ErrReturned if the owner is there, ErrKept if the rules now give
 // another reason, and ErrAgain if a later look may succeed. It wraps none of them
 // if no later look can succeed, for example because reading pods is forbidden.
 //
@@ -94,8 +94,8 @@ func (c *Confirmer) Forget() {
 	}
 }
 
-// Renew implements Renewer. It never shares a list that began before the call. It looks also
-// after the warrants have expired: a look needs none.
+// Renew implements Renewer. It never shares a list that began before the call. It looks even
+// if the warrants have expired: a look needs none.
 func (c *Confirmer) Renew(ctx context.Context, ws []ipam.Warrant) ([]ipam.Warrant, []error) {
 	orphans := make([]judge.Orphan, len(ws))
 	c.mu.Lock()

@@ -50,7 +50,7 @@ func TestHowOwnersAreLookedAt(t *testing.T) {
 	}
 }
 
-// Promise 2. The limit for an empty census holds at the second look too.
+// Promise 2. The limit for an empty census applies at the second look too.
 func TestEmptyListAtTheSecondLookIsNotBelieved(t *testing.T) {
 	a := allocations(1)[0]
 	a.Owner = ipam.Owner{Sandbox: "another"}
@@ -62,7 +62,7 @@ func TestEmptyListAtTheSecondLookIsNotBelieved(t *testing.T) {
 	refused(t, ws[0], errs[0], ipam.ErrAgain)
 }
 
-// Promise 4. A list is shared only for so long that there is time left for the write.
+// Promise 4. A list is shared only as long as there is time left for the write.
 func TestListOfPodsIsSharedForHalfOfTheTime(t *testing.T) {
 	for never, fresh := range freshness {
 		synctest.Test(t, func(t *testing.T) {
@@ -134,8 +134,8 @@ func TestSlowListOfPodsIsGivenUp(t *testing.T) {
 	}
 }
 
-// Promise 4. If reading a whole batch takes longer than a second, a part of the batch gets valid
-// warrants. The next attempt is for the rest.
+// Promise 4. If reading a whole batch takes longer than a second, only part of the batch gets
+// valid warrants. The next attempt is for the rest.
 func TestLargeBatchAtASlowServerIsConfirmedInParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		look := newSecondLook(t, &backendtest.Pods{}, allocations(ipam.MaxBatch)...)
@@ -168,7 +168,7 @@ func TestLargeBatchAtASlowServerIsConfirmedInParts(t *testing.T) {
 // Pools that are released at the same time share a Confirmer.
 func TestConfirmerIsSafeForConcurrentUse(t *testing.T) {
 	for _, due := range []int{1, 1000} {
-		synctest.Test(t, func(t *testing.T) { // no busy machine lets the warrants expire
+		synctest.Test(t, func(t *testing.T) { // so that no busy machine lets the warrants expire
 			look := newSecondLook(t, &backendtest.Pods{}, allocations(20)...)
 			c := look.confirmer(due)
 			var wg sync.WaitGroup

@@ -103,8 +103,8 @@ func TestSlowLookSpoilsNoOther(t *testing.T) {
 	}
 }
 
-// Promise 4. Seventeen pods do not fit into the second: the looks that are not begun then
-// are not begun any more.
+// Promise 4. Seventeen pods do not fit into the second: the looks that have not begun by then
+// do not begin any more.
 func TestNoLookBeginsWhenTheFirstOneIsASecondOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		look := newSecondLook(t, &backendtest.Pods{}, allocations(17)...)
@@ -125,7 +125,7 @@ func TestNoLookBeginsWhenTheFirstOneIsASecondOld(t *testing.T) {
 }
 
 // Each look at an allocation that names no pod would cost the API server a list that is given up.
-// After five of them in a run there are no more, and an allocation that has more time keeps its own.
+// After five in a run there are no more, but an allocation that has more time still gets one.
 func TestListsThatAreTooSlowEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		as := allocations(2)
@@ -146,7 +146,7 @@ func TestListsThatAreTooSlowEnd(t *testing.T) {
 	})
 }
 
-// slowPods lists pods in the time of Freshness, and counts the lists.
+// slowPods takes Freshness to list pods, and counts the lists.
 type slowPods struct {
 	census.Cluster
 	lists *int
@@ -176,7 +176,7 @@ func TestRenewTakesNoListFromBeforeTheListsEnded(t *testing.T) {
 		}
 		var fifth sync.WaitGroup
 		fifth.Go(func() { c.Confirm(t.Context(), look.orphans) })
-		time.Sleep(ipam.Freshness/2 + time.Millisecond) // the fifth list is shared no more
+		time.Sleep(ipam.Freshness/2 + time.Millisecond) // the fifth list is no longer shared
 		ws, errs := c.Confirm(t.Context(), look.orphans)
 		equal(t, "errors", errors.Join(errs...), nil)
 		fifth.Wait()

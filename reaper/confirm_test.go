@@ -24,13 +24,13 @@ type secondLook struct {
 	orphans []judge.Orphan
 }
 
-// newSecondLook makes the plan for the allocations, by the pods that exist.
+// newSecondLook makes the plan for the allocations, with the pods that exist.
 func newSecondLook(t *testing.T, pods *backendtest.Pods, entries ...ipam.Allocation) secondLook {
 	t.Helper()
 	return newSecondLookOf(t, pods, len(entries), entries...)
 }
 
-// newSecondLookOf is newSecondLook for allocations of which so many are orphans.
+// newSecondLookOf is newSecondLook for allocations of which this many are orphans.
 func newSecondLookOf(t *testing.T, pods *backendtest.Pods, orphans int, entries ...ipam.Allocation) secondLook {
 	t.Helper()
 	look := secondLook{policy: backendtest.Impatient(), pods: pods}

@@ -19,8 +19,8 @@ import (
 // readsAtOnce is how many owners of a batch are read at the same time.
 const readsAtOnce = 16
 
-// All looks of a batch together end before the first of them is as old as it may be. The rest of
-// the time is for the write.
+// All looks of a batch end before the first of them is as old as it may be. The rest of the time
+// is for the write.
 func maxRead(fresh time.Duration) time.Duration   { return fresh / 2 }     // for the reads of a batch together
 func maxList(fresh time.Duration) time.Duration   { return fresh * 3 / 4 } // for a list
 func shareList(fresh time.Duration) time.Duration { return fresh / 2 }     // while a list is shared
@@ -29,7 +29,7 @@ func shareList(fresh time.Duration) time.Duration { return fresh / 2 }     // wh
 // released, and the other looks of the batch would become too old.
 var errSlow = errors.New("the second look took too long")
 
-// lists are the lists of all pods for looks that may be of one age.
+// lists are the lists of all pods for looks that may be equally old.
 type lists struct {
 	last *listing // the latest; nil if there is none to share
 	slow int      // how many took too long
@@ -43,7 +43,7 @@ type listing struct {
 	err    error
 }
 
-// A result is a second look at several owners, or the error of all of them.
+// A result is a second look at several owners, or the error for all of them.
 type result struct {
 	second *judge.SecondLook
 	err    error
@@ -123,8 +123,8 @@ func (c *Confirmer) shared(ctx context.Context, fresh time.Duration) (census.Cen
 	return l.census, l.err
 }
 
-// list lists all pods, and on a node all sandboxes. It gives up after most, and believes no
-// list that is empty since the census.
+// list lists all pods, and on a node all sandboxes. It gives up after most, and does not
+// believe a list that has become empty since the census.
 func (c *Confirmer) list(ctx context.Context, most time.Duration) (census.Census, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, most, errSlow)
 	defer cancel()

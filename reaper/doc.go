@@ -14,7 +14,7 @@
 //	ipam.Warrant     Confirmer.Confirm makes it: a second look just now gave the same
 //	                 result
 //
-// A Backend releases an Allocation only by a valid Warrant. So an address that is
+// A Backend releases an Allocation only with a valid Warrant. So an address that is
 // merely suspected cannot be released by mistake. A dry run ends at the Plan and
 // never has a Warrant.
 //
@@ -24,10 +24,10 @@
 // backend), census (who lives), ledger (the memory from run to run) and journal. Then package
 // judge, which decides and is pure. Then package report, which is what a run says.
 //
-// The run itself is here. parts.go and options.go say what it is given. run.go is the whole way,
+// The run itself is here. parts.go and options.go say what it is given. run.go is the whole run,
 // from the lock to the report. Its steps are in memory.go, refuse.go, record.go, confirm.go and
 // release.go.
 //
-// Two other ways use the same parts. restore.go puts back what a run released.
-// inspect.go decides on files in place of stores and a cluster.
+// Two other commands use the same parts. restore.go puts back what a run released.
+// inspect.go decides on files instead of stores and a cluster.
 package reaper

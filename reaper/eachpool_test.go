@@ -16,9 +16,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// A write of a pool costs the API server as much as the pool is large: many at the same time
-// would leave it nothing for other clients. All calls share the room, and each answer is that of
-// its own warrant.
+// The larger a pool, the more its write costs the API server: many at the same time would leave
+// it nothing for other clients. All calls share the room, and each answer is that of its own
+// warrant.
 func TestPoolsThatAreReleasedAtATimeAreNotLargeTogether(t *testing.T) {
 	for _, tt := range []struct {
 		takes int64
@@ -75,8 +75,8 @@ func TestPoolsThatAreReleasedAtATimeAreNotLargeTogether(t *testing.T) {
 	}
 }
 
-// Promise 4, 8. Nothing is begun after the end of a run, and a backend that does not answer for
-// all has released nothing that is known.
+// Promise 4, 8. Nothing begins after the end of a run, and a backend that does not answer for all
+// is not known to have released any.
 func TestEachPoolIsNotBegunUnderACancelledContext(t *testing.T) {
 	as := allocations(2)
 	for i := range as {

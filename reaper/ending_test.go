@@ -14,8 +14,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// Promise 1. A pod that was deleted by force still runs for its termination grace
-// period. A run remembers it from when the pod was there.
+// Promise 1. A pod that was force-deleted still runs for its termination grace period. A
+// run remembers it from when the pod was there.
 func TestPodThatEndsSlowlyKeepsItsAddressForThatLong(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
@@ -53,8 +53,8 @@ func TestPodThatEndsSlowlyKeepsItsAddressForThatLong(t *testing.T) {
 	}
 }
 
-// Promise 1. The pod of that name is another one by now. What was remembered of the
-// former one counts.
+// Promise 1. The pod of that name is a different one by now. What was remembered about
+// the former one counts.
 func TestNewPodOfTheNameDoesNotShortenTheEndOfTheFormer(t *testing.T) {
 	h, m := memoryHarness(t)
 	as := h.addPods(t, m, "live-1", "web")
@@ -102,7 +102,7 @@ func TestNodeThatIsReadyAgainGetsTimeToEndItsPods(t *testing.T) {
 	}
 }
 
-// A namedStore is a fixedStore with a name of its own.
+// A namedStore is a fixedStore with its own name.
 type namedStore struct {
 	fixedStore
 	name string
@@ -110,7 +110,7 @@ type namedStore struct {
 
 func (s namedStore) Name() string { return s.name }
 
-// newSequence returns a harness for runs by the default policy, which release, over a cluster that
+// newSequence returns a harness for runs that release by the default policy, on a cluster that
 // changes between them.
 func newSequence(stores ...ipam.Backend) *harness {
 	h := newHarness(stores...)
@@ -120,7 +120,7 @@ func newSequence(stores ...ipam.Backend) *harness {
 	return h
 }
 
-// cluster makes the cluster have these pods and nodes, and a pod that has no address.
+// cluster sets the pods and nodes of the cluster, and adds a pod that has no address.
 func (h *harness) cluster(pods []census.Pod, nodes ...census.Node) {
 	h.pods = &backendtest.Pods{}
 	h.pods.Add(census.Pod{Ref: ipam.PodRef{Namespace: "kube-system", Name: "dns"}})
@@ -139,7 +139,7 @@ func (h *harness) entryIn(t *testing.T, backend string) report.Entry {
 	return entries[i]
 }
 
-// kept fails the test if the entry is an orphan, and goes if it is none.
+// kept fails the test if the entry is an orphan, and goes if it is not.
 func kept(t *testing.T, what string, e report.Entry) {
 	t.Helper()
 	if e.Verdict == judge.Orphaned {

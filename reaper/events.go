@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// announce writes the events of the run, also if the run was interrupted. If it fails,
+// announce writes the events of the run, even if the run was interrupted. If it fails,
 // the run warns.
 func (r *run) announce(ctx context.Context, err error) {
 	var held *LockedError

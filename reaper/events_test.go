@@ -42,7 +42,7 @@ func (events *fakeEvents) Announce(ctx context.Context, r report.Report, release
 // poolObject is the object of a pool.
 var poolObject = ipam.Object{APIVersion: "v1", Kind: "Pool", Namespace: "kube-system", Name: "pool", UID: "uid"}
 
-// Promise 7. The announcement has the report and the releases of all looks.
+// Promise 7. The announcement has the report and the releases of all rounds.
 func TestRunIsAnnouncedOnceWithAllItsLooks(t *testing.T) {
 	s := fixedStore{poolOf(allocations(2)...)}
 	s[0].Object = &poolObject

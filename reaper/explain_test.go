@@ -36,7 +36,7 @@ func TestParseQuestion(t *testing.T) {
 	}
 }
 
-// explained returns the explanation of the address 10.0.0.1 by a dry run.
+// explained returns the explanation of the address 10.0.0.1 from a dry run.
 func (s situation) explained(t *testing.T) report.Explanation {
 	t.Helper()
 	h := s.harness()

@@ -16,8 +16,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// fail keeps a failure that does not stop the run for the run's error, and logs it. The
-// log has the first of equal failures as an error; failed logs how many there are.
+// fail logs a failure that does not stop the run, and keeps it for the run's error. Only
+// the first of equal failures is logged as an error; failed logs how many there are.
 func (r *run) fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -42,7 +42,7 @@ func (r *run) failAndWarn(err error) {
 }
 
 // failListing is fail for a failure of a listing. An object that could not be decoded is
-// a warning too: it is no pool and no entry, and the report must name it.
+// a warning too: it is neither a pool nor an entry, and the report must name it.
 func (r *run) failListing(err error) {
 	var undecoded *ipam.ObjectError
 	if errors.As(err, &undecoded) {
@@ -93,7 +93,7 @@ func (r *run) caveat(sentence string) {
 	r.report.Run.Caveats = append(slices.Clone(r.report.Run.Caveats), sentence)
 }
 
-// warnOfKept warns of what is kept in spite of its leaks: pools of which every address is
+// warnOfKept warns of what is kept despite its leaks: pools in which every address is
 // protected, which the report notes too, and what annotations alone keep.
 func (r *run) warnOfKept(inv ipam.Inventory, c census.Census, decisions []judge.Decision) {
 	protected, warnings := judge.ProtectedPools(inv, decisions)

@@ -50,7 +50,7 @@ func (o reservedIP) allocation() ipam.Allocation {
 	return a
 }
 
-// A fakeStore is a backend in memory whose allocations protect those of others, of one pool.
+// A fakeStore is a backend in memory, of one pool, whose allocations protect those of others.
 // Every write compares and swaps.
 type fakeStore struct {
 	mu      sync.Mutex

@@ -10,8 +10,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
 
-// atLeast is what passes of a grace period of 15 minutes before a release: a run may start
-// a little early, by the jitter of its CronJob.
+// atLeast is how much of a grace period of 15 minutes passes before a release: a run may
+// start a little early, by the jitter of its CronJob.
 const atLeast = 15*time.Minute - 15*time.Second
 
 // Promise 4. A run first sees the allocation ownerless at noon. The grace period is the

@@ -42,7 +42,7 @@ func TestConfirmLooksAtTheOwnersOfAllSiblings(t *testing.T) {
 	} {
 		for _, due := range []int{1, 1000} {
 			t.Run(fmt.Sprintf("%s, %d due", tt.name, due), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { // no busy machine lets the warrants expire
+				synctest.Test(t, func(t *testing.T) { // so that no busy machine lets the warrants expire
 					look := newSecondLook(t, &backendtest.Pods{}, groupOf(3)...)
 					if look.policy.Pods.Finished = "hold"; tt.fail {
 						look.pods.OnCall(failing(errConnection, "get pod default/app-1", "list pods"))

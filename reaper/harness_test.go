@@ -139,7 +139,7 @@ type decision struct {
 	Note    string
 }
 
-// early is by how much a run may cut a grace period short, because CronJobs jitter.
+// early is how much a run may cut a grace period short, because CronJobs jitter.
 func early(grace time.Duration) time.Duration {
 	if grace < 5*time.Minute {
 		return 0
@@ -150,7 +150,7 @@ func early(grace time.Duration) time.Duration {
 // decisionOf returns those fields.
 func decisionOf(d judge.Decision) decision { return decision{d.Verdict, d.Reason, d.Note} }
 
-// decided returns a decision that other code than Judge made.
+// decided returns a decision that code other than Judge made.
 func decided(v judge.Verdict, a ipam.Allocation) judge.Decision {
 	return judge.Decision{Allocation: &a, Ruling: &judge.Ruling{Verdict: v, Reason: judge.PodAbsent}}
 }
@@ -213,13 +213,13 @@ func (n *memoryLedgers) text(t testing.TB) string {
 	return textOf(l)
 }
 
-// put stores a ledger that is given in JSON.
+// put stores a ledger given in JSON.
 func (n *memoryLedgers) put(t testing.TB, text string) {
 	t.Helper()
 	n.stored = ledgerOfText(t, text).Encode()
 }
 
-// ledgerOfText returns a ledger that is given in JSON.
+// ledgerOfText returns a ledger given in JSON.
 func ledgerOfText(t testing.TB, text string) ledger.Ledger {
 	t.Helper()
 	var form ledgertest.Ledger
@@ -229,7 +229,7 @@ func ledgerOfText(t testing.TB, text string) ledger.Ledger {
 	return ledgerOfForm(t, form)
 }
 
-// ledgerOfForm returns a ledger by its stored form.
+// ledgerOfForm returns a ledger from its stored form.
 func ledgerOfForm(t interface{ Fatal(...any) }, form ledgertest.Ledger) ledger.Ledger {
 	l, err := ledger.Decode(form.Encode())
 	if err != nil {
@@ -351,7 +351,7 @@ func (h *harness) options() reaper.Options {
 	return o
 }
 
-// also makes the runs of the harness change their options by one more function.
+// also makes the runs of the harness change their options with one more function.
 func (h *harness) also(change func(*reaper.Options)) {
 	before := h.change
 	h.change = func(o *reaper.Options) {

@@ -18,13 +18,13 @@ import (
 // no API server and no store. It needs no ledger.Store. If Cluster is nil, every allocation
 // is held.
 //
-// Files lack two of the four things that a release needs, and the report warns of them.
+// Files lack two of the four things that a release needs, and the report warns of that.
 // They do not say that the pods were listed after the allocations. They have no ledger,
-// so every grace period counts as over. If the plan is over a limit, the report has that
-// as refused, and warns of it.
+// so every grace period counts as over. If the plan is over a limit, the report shows it
+// as refused, and warns.
 //
-// The error is an *InputError if the selection names what does not exist, and a
-// *PartialError if some pool could not be read.
+// The error is an *InputError if the selection names something that does not exist, and
+// a *PartialError if some pool could not be read.
 func Inspect(ctx context.Context, o Options) (report.Report, error) {
 	r := &run{Options: o}
 	if o.Cluster != nil { // the files are all there is
@@ -73,8 +73,8 @@ func Inspect(ctx context.Context, o Options) (report.Report, error) {
 	return r.report, r.failed()
 }
 
-// offlineCensus takes the census of a dump, and warns of lists that the dump does not
-// have. Without a dump of pods, it returns the zero Census.
+// offlineCensus takes the census of a dump, and warns of lists that the dump lacks.
+// Without a dump of pods, it returns the zero Census.
 func (r *run) offlineCensus(ctx context.Context) (census.Census, error) {
 	if r.Cluster == nil {
 		r.warn("no pods were given, so every allocation is held")
@@ -96,12 +96,12 @@ func (r *run) offlineCensus(ctx context.Context) (census.Census, error) {
 	return living, nil
 }
 
-// elapsed returns a ledger by which the grace period of every decision is over.
+// elapsed returns a ledger with which the grace period of every decision is over.
 func elapsed(decisions []judge.Decision, inv ipam.Inventory) ledger.Ledger {
 	return judge.NextLedger(ledger.Ledger{}, decisions, census.Census{}, inv, time.Time{}).LongAgo()
 }
 
-// warnOfMissingNamespaces names the namespaces of orphans of which the census has no pod
+// warnOfMissingNamespaces names the namespaces of orphans in which the census has no pods
 // at all. A dump of one namespace looks like that.
 func (r *run) warnOfMissingNamespaces(plan judge.Plan, c census.Census) {
 	populated := make(map[string]bool)

@@ -89,7 +89,7 @@ func TestListing(t *testing.T) {
 	}
 }
 
-// A meetingStore begins to list when all that it waits for have happened, and says when it
+// A meetingStore begins to list when all that it waits for has happened, and says when it
 // has begun and when it has listed.
 type meetingStore struct {
 	tokenRecorder
@@ -113,7 +113,7 @@ func (s meetingStore) List(context.Context) iter.Seq2[ipam.Pool, error] {
 
 func (meetingStore) Release(context.Context, []ipam.Warrant) []error { return nil }
 
-// A lateProtector protects others, and has to be listed after them.
+// A lateProtector protects others, and must be listed after them.
 type lateProtector struct {
 	meetingStore
 	before []meetingStore

@@ -90,7 +90,7 @@ func TestDryRunThatRemembers(t *testing.T) {
 	equal(t, "released by the next run", h.run(t).Summary.Released, 2)
 }
 
-// Promise 2. A dry run does not remember times by a wrong clock, nor over a ledger that it
+// Promise 2. A dry run does not remember times from a wrong clock, nor over a ledger that it
 // could not read.
 func TestDryRunDoesNotRememberWhatIsDoubtful(t *testing.T) {
 	for name, change := range map[string]func(*harness, *reaper.Options){

@@ -71,7 +71,7 @@ func TestDamagedLedgerIsRefused(t *testing.T) {
 	}
 }
 
-// Promise 6. A ledger of a later version is no damaged one, whatever is in it.
+// Promise 6. A ledger of a later version is not damaged, whatever is in it.
 func TestLedgerOfALaterVersionIsNoDamage(t *testing.T) {
 	for version := byte(5); version < ' '; version++ {
 		for _, rest := range []string{"", "anything", strings.Repeat("\x00", 1000)} {
@@ -85,7 +85,7 @@ func TestLedgerOfALaterVersionIsNoDamage(t *testing.T) {
 	}
 }
 
-// Promise 2. If two ledgers have an allocation, the time by which it waits longer
+// Promise 2. If two ledgers have an allocation, the time that makes it wait longer
 // counts.
 func TestMergedLedgerHasTheLaterTimes(t *testing.T) {
 	onlyA, onlyB, both := ledgertest.Key("a"), ledgertest.Key("b"), ledgertest.Key("both")
@@ -99,8 +99,8 @@ func TestMergedLedgerHasTheLaterTimes(t *testing.T) {
 	equal(t, "a afterwards", contents(t, a), map[string]int64{onlyA: 1, both: 5})
 }
 
-// Promise 2. No stored data makes DecodeLedger panic. A ledger that it decodes is
-// encoded as it was.
+// Promise 2. No stored data makes Decode panic. A ledger that it decodes is encoded
+// as it was.
 func FuzzDecodeLedger(f *testing.F) {
 	f.Add(ledger.Ledger{}.Encode())
 	l := ledgerOf(f, map[string]int64{ledgertest.Key("a"): noon.Unix(), ledgertest.Key("b"): 0})
@@ -148,7 +148,7 @@ func TestEqualLedgersHaveEqualForms(t *testing.T) {
 	})
 }
 
-// drawLedger draws a ledger with all that a ledger can have.
+// drawLedger draws a ledger with everything that a ledger can have.
 func drawLedger(t *rapid.T) ledger.Ledger {
 	id := rapid.Map(rapid.StringMatching(`[a-d]{1,2}`), func(name string) string {
 		key := ledgertest.Key(name)
@@ -183,7 +183,7 @@ func TestImpossibleFiguresRefuse(t *testing.T) {
 }
 
 // One ConfigMap has room for the nodes of 100,000 pods, on 1,000 nodes, and for the times of
-// each tenth.
+// every tenth.
 func TestLedgerOf110000EntriesFitsInOneConfigMap(t *testing.T) {
 	form := ledgertest.Ledger{Seen: make(map[string]int64), Nodes: make(map[string]string)}
 	for i := range 100_000 {

@@ -90,8 +90,8 @@ func TestNodesThatWereNotReadHaveNotDropped(t *testing.T) {
 	equal(t, "refusals", plan.Believe(policy.Default().Limits, census, ledgerWithFigures(t, 10, 100), noon, time.Minute), nil)
 }
 
-// Promise 2. An allocation that is ownerless by this census counts, also if another
-// reason keeps it. An allocation that the rules keep for another reason than a missing
+// Promise 2. An allocation that is ownerless by this census counts, even if another
+// reason keeps it. An allocation that the rules keep for a reason other than a missing
 // pod does not count.
 func TestDropCountsOnlyIfAnAllocationIsOwnerless(t *testing.T) {
 	rule := func(p *policy.Policy) {

@@ -10,7 +10,7 @@ import (
 
 // acquire takes the lock for a holder, if there is one. If another run has it, it returns a
 // *LockedError, and if the state namespace does not exist, an *InputError. After any other
-// failure, it warns, and the run goes on: every write is conditional, so two runs do no harm.
+// failure, it warns and the run continues: every write is conditional, so two runs do no harm.
 func acquire(ctx context.Context, l Lock, holder string, warn func(sentences ...string)) (unlock func(), err error) {
 	none := func() {}
 	if l == nil {

@@ -34,7 +34,7 @@ func (r *run) loadLedger(ctx context.Context) (ledger.Ledger, bool) {
 func (r *run) remembers() bool { return !*r.Policy.DryRun || r.Remember }
 
 // rememberPlan keeps what a dry run found: in the stored ledger if it remembers, and for
-// the next round of the same run otherwise. By a wrong clock it stores nothing.
+// the next round of the same run otherwise. With a wrong clock, it stores nothing.
 func (r *run) rememberPlan(ctx context.Context, have ledger.Ledger, known bool, next func(ledger.Ledger) ledger.Ledger) {
 	switch {
 	case !r.Remember:
@@ -46,7 +46,7 @@ func (r *run) rememberPlan(ctx context.Context, have ledger.Ledger, known bool, 
 
 // recall notes in the report whether its times outlast the run. If they do not, the next
 // run begins every grace period again, and the report has no times. If an earlier run
-// stored a ledger and this one stored none, that is so for what has leaked since.
+// stored a ledger and this one did not, that applies to what has leaked since.
 func (r *run) recall() {
 	r.info.Memory, r.report.Run.Memory = r.remains, r.remains
 	if r.remains {
@@ -92,9 +92,9 @@ func (r *run) forget(ctx context.Context, saved ledger.Ledger, plan judge.Plan) 
 	}
 }
 
-// saveLedger replaces the ledger by what next makes of it, with how the run goes. If another run
-// wrote in between, next gets the ledger of that run. It warns of what does not fit. It reports
-// whether the ledger is stored.
+// saveLedger replaces the ledger with what next makes of it and with how the run is going. If
+// another run wrote in between, next gets the ledger of that run. It warns of what does not fit.
+// It reports whether the ledger is stored.
 func (r *run) saveLedger(ctx context.Context, have ledger.Ledger, own ledger.Run, next func(ledger.Ledger) ledger.Ledger) bool {
 	made := have
 	left, err := saveLedger(ctx, r.Ledgers, have, func(theirs ledger.Ledger) ledger.Ledger {

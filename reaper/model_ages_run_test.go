@@ -18,8 +18,8 @@ import (
 )
 
 // Promise 1, 4. A pod comes back while the address that it had is released, and the ADD of the
-// plugin goes on between any two requests of the run. Each row says what gets lost under its
-// conditions in any script, and would not get lost without the run. With -short, each third row.
+// plugin proceeds between any two requests of the run. Each row says what gets lost under its
+// conditions in any script, but would not without the run. With -short, only every third row.
 func TestEveryAgeOfALook(t *testing.T) {
 	const old, ever = 20 * time.Second, time.Hour
 	program := conditions{
@@ -45,7 +45,7 @@ func TestEveryAgeOfALook(t *testing.T) {
 		{"weak tokens, 20 s after the look", func(c *conditions) { c.weak, c.tombstone = true, old }, []string{reservationDeleted}},
 
 		// No age is short enough for an ADD that begins with its pod. What has a tombstone is
-		// safe from it even so, and the entries are.
+		// safe from it even so, and so are the entries.
 		{"a fast ADD", func(c *conditions) { c.starts = 0 }, []string{neverReserved}},
 		{"a fast ADD, and no look after the tombstone", func(c *conditions) { c.starts, c.once = 0, true },
 			[]string{reservationDeleted, neverReserved}},
@@ -92,8 +92,8 @@ func (b forever) Release(ctx context.Context, ws []ipam.Warrant) []error {
 	return b.Backend.Release(ctx, ws)
 }
 
-// Promise 1. Where each sandbox gets an allocation of its own, no look is too old. The ADD of a
-// new sandbox writes the handle, then the address.
+// Promise 1. Where each sandbox gets its own allocation, no look is too old. The ADD of a new
+// sandbox writes the handle, then the address.
 func TestModelAllocationsOfASandboxNeedNoFreshLook(t *testing.T) {
 	points := []string{"before", "get", "release", "settle", "end"}
 	for n := range len(points) * len(points) * len(points) {

@@ -24,7 +24,7 @@ type conditions struct {
 	starts     time.Duration // the least time from the creation of a pod to its ADD
 	adoptsNone bool          // the plugin is of a version whose ADD adopts no entry
 	asleep     bool          // the machine of the run sleeps until the ADD begins
-	del        bool          // a late DEL of the sandbox that had the address goes on, too
+	del        bool          // a late DEL of the sandbox that had the address is under way, too
 }
 
 // points are where other clients write during a run that finds an entry and its reservation
@@ -40,7 +40,7 @@ type script struct {
 	first   int    // its ADD begins
 	steps   int    // how many requests it makes then
 	then    int    // it makes the others
-	del     [2]int // the DEL makes its two; it has none at -1
+	del     [2]int // the DEL makes its two requests; none at -1
 	address int    // that of the entry; 1 is the lowest
 	busy    bool   // see pluginCall
 }
@@ -79,7 +79,7 @@ func withDel(s script, run func(script) bool) {
 	}
 }
 
-// An agesModel is one run while a script goes on.
+// An agesModel is one run during a script.
 type agesModel struct {
 	*harness
 	*sharedRange
@@ -120,7 +120,7 @@ func newAgesModel(t *testing.T, c conditions, s script) *agesModel {
 	return m
 }
 
-// reach lets happen what the script has before a request of the run.
+// reach does what the script has before a request of the run.
 func (m *agesModel) reach(point string) {
 	for m.at < slices.Index(points, point) {
 		m.at++
@@ -155,7 +155,7 @@ func (m *agesModel) step() {
 	m.check(false)
 }
 
-// wait lets the time pass that the pod needs until its ADD begins.
+// wait lets the time pass until the ADD of the pod begins.
 func (m *agesModel) wait() {
 	rest := m.starts - time.Since(m.created) - m.slept
 	switch {
@@ -167,7 +167,7 @@ func (m *agesModel) wait() {
 	}
 }
 
-// finish lets happen what is left, and returns the first violation.
+// finish does what is left, and returns the first violation.
 func (m *agesModel) finish() string {
 	m.reach("end")
 	m.check(true)
@@ -177,7 +177,7 @@ func (m *agesModel) finish() string {
 // check keeps the first violation.
 func (m *agesModel) check(over bool) { m.broken = cmp.Or(m.broken, m.adding.lost(m.sharedRange, over)) }
 
-// ask asks a warrant for its allocation, as a program would whose looks may be that old, on a
+// ask asks a warrant for its allocation, as would a program whose looks may be that old, on a
 // machine that has slept since the look.
 func (m *agesModel) ask(w ipam.Warrant, most time.Duration) (ipam.Allocation, error) {
 	awake := time.Since(m.began)
@@ -193,7 +193,7 @@ func lookedAt(w ipam.Warrant, began time.Time) ipam.Warrant {
 	return ipam.NewWarrant(w.For(), began, renewerOf{w})
 }
 
-// renewerOf renews a warrant in place of the one that it was made of.
+// renewerOf renews a warrant in place of the one that it was made from.
 type renewerOf struct{ w ipam.Warrant }
 
 func (r renewerOf) Renew(ctx context.Context, _ []ipam.Warrant) ([]ipam.Warrant, []error) {

@@ -34,7 +34,7 @@ type model struct {
 	made      int
 	runs      int
 	unsaved   bool                // the current run could not read or write its ledger
-	within    bool                // another run goes on during it
+	within    bool                // another run takes place during it
 	ctx       context.Context     // of the test
 	violation string              // the first one; empty if there is none
 	calls     map[string]int      // of the current run, by kind
@@ -80,7 +80,7 @@ func newModel() *model {
 			backendtest.NewForgetful("forgetful"), backendtest.NewHandled("handled"),
 		},
 	}
-	m.stores[withHandles].SetClock(func() time.Time { // no two sandboxes have the same time
+	m.stores[withHandles].SetClock(func() time.Time { // so that no two sandboxes have the same time
 		return m.now.Add(time.Duration(m.made) - time.Second)
 	})
 	m.harness = newHarness()

@@ -16,7 +16,7 @@ import (
 // up reports whether the node exists and is ready.
 func (m *kubeletModel) up(node string) bool { return m.nodes[node] != nil && m.nodes[node].Ready }
 
-// blind reports whether the kubelet of the node has lost the API server, and its plugins have
+// blind reports whether the kubelet of the node has lost the API server, but its plugins have
 // not.
 func (m *kubeletModel) blind(node string) bool {
 	n := m.nodes[node]
@@ -66,7 +66,7 @@ func (m *kubeletModel) hangs(pod *kubeletPod) bool {
 	return m.now.Sub(began) > time.Minute
 }
 
-// reboot starts the machine of the node anew. Its kubelet ends the pods that were deleted, and
+// reboot restarts the machine of the node. Its kubelet ends the pods that were deleted, and
 // makes new sandboxes for the others; no DEL reaches a store.
 func (m *kubeletModel) reboot(node string) {
 	if !m.up(node) {
@@ -129,7 +129,7 @@ func (m *kubeletModel) lose(node string) {
 	}
 }
 
-// loop makes a sandbox of which a chained plugin fails after Calico's ADD. Calico's DEL fails,
+// loop makes a sandbox for which a chained plugin fails after Calico's ADD. Calico's DEL fails,
 // too.
 func (m *kubeletModel) loop(name string) {
 	if pod := m.pods[name]; pod != nil && pod.box == nil && m.up(pod.Node) {

@@ -33,7 +33,7 @@ type kubeletModel struct {
 	made   int
 	log    []string
 	known  map[string]bool          // findings that are left out
-	clock  map[string]time.Duration // by how much the clock of a node is ahead
+	clock  map[string]time.Duration // how far the clock of a node is ahead
 	alias  map[string]string        // what Calico calls a node
 	wanted int                      // how many pods the StatefulSet p wants
 }
@@ -67,7 +67,7 @@ const (
 	inOverlapping
 )
 
-// secondNetwork is the byte of the addresses of Calico's second network, which stand in no
+// secondNetwork is the byte of the addresses of Calico's second network, which are in no
 // status.
 const secondNetwork = 9
 
@@ -177,7 +177,7 @@ func (m *kubeletModel) forceDelete(name string) {
 			pod.box.grace = 30 * time.Second // no run could know
 		}
 		pod.box.deleted = true
-		pod.box.stuck = pod.box.stuck && pod.box.hung // else no run could know
+		pod.box.stuck = pod.box.stuck && pod.box.hung // otherwise no run could know
 		if m.up(pod.Node) && !pod.box.stuck {
 			pod.box.ends = m.now.Add(pod.box.grace)
 		}

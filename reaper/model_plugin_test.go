@@ -142,8 +142,8 @@ const (
 	neverReserved      = "an ADD made no reservation"
 )
 
-// lost says what the stores lost; empty if they have all of it. While a run goes on, a
-// tombstone may stand in the place of the reservation.
+// lost says what the stores lost; empty if they have all of it. During a run, a tombstone
+// may be in place of the reservation.
 func (c *pluginCall) lost(s *sharedRange, over bool) string {
 	r, reserved := s.reserved[c.ip]
 	switch {

@@ -94,7 +94,7 @@ func (b modelReservations) release(ctx context.Context, w ipam.Warrant) error {
 		return err
 	}
 	switch {
-	case r.pod == "": // of an earlier attempt
+	case r.pod == "": // from an earlier attempt
 	case m.reservationOf(ip).Token != a.Token:
 		return ipam.ErrChanged
 	case m.weak:

@@ -61,7 +61,7 @@ func someDaysOfACluster(t *rapid.T) {
 	m.rest(t)
 }
 
-// outage leaves so many orphans that owners are looked at by a list.
+// outage leaves so many orphans that owners are looked at in a list.
 func (m *model) outage() {
 	for n := range 60 {
 		_, _ = m.stores[0].Reserve("a", app(fmt.Sprintf("lost-%d", n)))

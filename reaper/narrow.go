@@ -48,7 +48,7 @@ func (r *run) noteUnselected(plan judge.Plan) {
 	}
 }
 
-// errUnselected says that an object that protects others stays, because one of these does.
+// errUnselected says that an object that protects others stays because one of them stays.
 var errUnselected = errors.New("an allocation that it protects is not selected")
 
 // selectedOf returns the decisions that the run reports.

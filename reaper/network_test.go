@@ -53,7 +53,7 @@ func overlapping() []ipam.Pool {
 	}
 }
 
-// dryRun makes a dry run over the pools of a store that says this of its networks.
+// dryRun makes a dry run over the pools of a store that says this about its networks.
 func dryRun(t *testing.T, networks []ipam.Network, failure error) report.Report {
 	t.Helper()
 	h := newHarness(surveyor{fixedStore(overlapping()), networks, failure})
@@ -62,8 +62,8 @@ func dryRun(t *testing.T, networks []ipam.Network, failure error) report.Report 
 	return h.run(t)
 }
 
-// A network counts the addresses of its pools, each one once. Free are those that pods
-// get and no pool has; its pools have their part of them.
+// A network counts the addresses of its pools, each one once. Those that pods can get and
+// no pool has are free; its pools have their part of them.
 func TestNetworksCountTheAddressesThatPodsGet(t *testing.T) {
 	got := dryRun(t, []ipam.Network{{
 		Name: "net", Range: netip.MustParsePrefix("10.0.0.0/28"), Known: true,
@@ -125,7 +125,7 @@ func TestNetworksBesideAnUnreadPoolHaveAnUnknownNumberFree(t *testing.T) {
 	}
 }
 
-// Promise 9. No release waits for a survey that works.
+// Promise 9. No release depends on a survey that works.
 func TestSurveyThatFailsIsAWarning(t *testing.T) {
 	got := dryRun(t, nil, errors.New("ippools is forbidden"))
 	equal(t, "warnings", got.Warnings, []string{"fixed: the usage of some networks is unknown: ippools is forbidden"})
@@ -134,7 +134,7 @@ func TestSurveyThatFailsIsAWarning(t *testing.T) {
 }
 
 // A tenant may write any number of attachments, and each may be a network without a pool. The
-// report has 1,000 of these, each network that has a pool, and says what it left out.
+// report has 1,000 of these and every network that has a pool, and says what it left out.
 func TestReportHasFewNetworksWithoutAPool(t *testing.T) {
 	networks := make([]ipam.Network, 0, 1003)
 	for i := range 1002 {

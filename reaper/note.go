@@ -14,10 +14,10 @@ import (
 // noteTimeout limits how long a run may take to note its end.
 const noteTimeout = 5 * time.Second
 
-// note notes in the ledger how the run ended, also if it was interrupted. It writes nothing if the
-// last save of the ledger said the same, as that of a run does which goes well and releases
-// nothing. After a mistake of the user, nothing was written, and nothing is. Nor does it write into a
-// ledger that has no room for that, or is damaged.
+// note records in the ledger how the run ended, even if it was interrupted. It writes nothing if
+// the last save of the ledger said the same, as in a run that succeeds and releases nothing. After
+// a mistake of the user, the run wrote nothing, and note does not either. Nor does it write to a
+// ledger that has no room for it, or is damaged.
 func (r *run) note(ctx context.Context, err error) {
 	own := r.endedBy(err)
 	own.Ended = true
@@ -43,8 +43,8 @@ func (r *run) note(ctx context.Context, err error) {
 	}
 }
 
-// undamaged is a store whose ledger is not to be replaced if it is damaged: the next run tells of
-// that.
+// undamaged is a store whose ledger must not be replaced if it is damaged: the next run reports
+// the damage.
 type undamaged struct{ ledger.Store }
 
 // Load implements ledger.Store. After any error, the ledger may be whole.
@@ -56,8 +56,8 @@ func (u undamaged) Load(ctx context.Context) (ledger.Ledger, error) {
 	return have, err
 }
 
-// endedBy returns the run as the ledger has it, if it ends now and with this error. A run that may
-// wait for grace periods has not ended.
+// endedBy returns the run as the ledger has it if it ends now with this error. A run that may wait
+// for grace periods has not ended.
 func (r *run) endedBy(err error) ledger.Run {
 	own := ledger.Run{
 		ID: r.info.ID, Began: r.info.StartedAt.Unix(), DryRun: r.info.DryRun, Ended: r.Sleep == nil,

@@ -27,7 +27,7 @@ func (n *memoryLedgers) runs(t *testing.T) []ledger.Run {
 	return l.Runs
 }
 
-// The ledger has how a run ended, and a run that goes well writes it once more only if it
+// The ledger has how a run ended, and a run that succeeds writes it once more only if it
 // released something.
 func TestLedgerHasHowARunEnded(t *testing.T) {
 	own := func(change func(*ledger.Run)) []ledger.Run {
@@ -109,7 +109,7 @@ func TestRunThatGoesOnHasNotEnded(t *testing.T) {
 	equal(t, "runs during the release", during, []ledger.Run{{ID: "run-1", Began: noon.Unix(), Due: 2}})
 }
 
-// An end that could not be saved with the ledger is saved alone, if that can be done by then.
+// An end that could not be saved with the ledger is saved alone, if that is possible by then.
 func TestEndOfARunIsSavedAlone(t *testing.T) {
 	h, _ := memoryHarness(t, "live-1", "gone-1")
 	h.policy.DryRun = new(true)
@@ -148,7 +148,7 @@ func TestLedgerHasTheLastRuns(t *testing.T) {
 	}
 }
 
-// Due times outlast a run if another one stored some. That a run failed is no such memory.
+// Due times outlast a run if another one stored some. That a run failed is not such memory.
 func TestRunThatFailedIsNoMemoryOfTimes(t *testing.T) {
 	h, _ := waitingHarness(t)
 	h.pods.OnCall(failing(errForbidden, "list pods"))
@@ -159,7 +159,7 @@ func TestRunThatFailedIsNoMemoryOfTimes(t *testing.T) {
 	equal(t, "memory", h.run(t).Run.Memory, false)
 }
 
-// The save of a run failed that remembers nothing new. Its end is saved alone.
+// A run that remembers nothing new failed to save. Its end is saved alone.
 func TestEndOfARunThatRemembersNothingNewIsSavedAlone(t *testing.T) {
 	h, _ := memoryHarness(t, "live-1")
 	h.run(t)
@@ -172,8 +172,8 @@ func TestEndOfARunThatRemembersNothingNewIsSavedAlone(t *testing.T) {
 	equal(t, "runs", len(h.ledgers.runs(t)), 2)
 }
 
-// A ledger is full. How a run ended leaves out nothing of it: the next run would not know, and
-// nobody was told.
+// A ledger is full. How a run ended pushes nothing out of it: the next run would not know, and
+// no report would say so.
 func TestEndOfARunLeavesOutNothing(t *testing.T) {
 	h, m := memoryHarness(t, "live-1")
 	for i := range 200 {
@@ -192,8 +192,8 @@ func TestEndOfARunLeavesOutNothing(t *testing.T) {
 	equal(t, "entries", after.Len(), before.Len())
 }
 
-// While a run notes its end, the ledger is damaged. It is not replaced by an empty one, of which
-// nobody would be told.
+// The ledger is damaged when a run notes its end. It is not replaced by an empty one, which no
+// report would mention.
 func TestEndOfARunReplacesNoDamagedLedger(t *testing.T) {
 	h, _ := waitingHarness(t)
 	h.run(t)

@@ -55,21 +55,21 @@ type Options struct {
 	// read, no allocation is released, because any may be protected.
 	Protectors []string
 
-	// Elsewhere says of backends that another run opens, by their names, which one does. The
-	// report has them as skipped.
+	// Elsewhere has the backends that another run opens, by name, and says which run. The
+	// report shows them as skipped.
 	Elsewhere map[string]string
 
 	Ledgers  ledger.Store
 	Journals journal.Store
-	Lock     Lock          // nil: another run may go on at the same time
+	Lock     Lock          // nil: another run may be in progress
 	Events   EventRecorder // nil: no events are written
 
-	// Access returns which of these backends the account may not release for lack of a
-	// right. It is called before the first write of a round that has something due. Nil:
-	// every right is believed to be there.
+	// Access returns for which of these backends the account lacks a right to release. It
+	// is called before the first write of a round that has something due. Nil: it is
+	// assumed to have every right.
 	Access func(ctx context.Context, backends []string) Denied
 
-	// HasNamespace reports whether the cluster has a namespace of which nothing was found. Nil:
+	// HasNamespace reports whether the cluster has a namespace in which nothing was found. Nil:
 	// it may have any.
 	HasNamespace func(ctx context.Context, name string) (bool, error)
 
@@ -82,27 +82,27 @@ type Options struct {
 	Progress func(line string) // called at each step; may be nil
 	Timeout  time.Duration     // of one round, with its releases; 0 is none
 
-	// IgnoreLimits are the limits that refuse no plan, of judge.LimitNames.
+	// IgnoreLimits are the limits, of judge.LimitNames, that refuse no plan.
 	IgnoreLimits []string
 
-	// Brief leaves the allocations in use of which there is nothing to say out of the
-	// report's entries. It counts them.
+	// Brief leaves out of the report's entries the allocations in use about which there is
+	// nothing to say. The report still counts them.
 	Brief bool
 
 	// Remember makes a dry run save the ledger, and nothing else.
 	Remember bool
 
-	// Ending says how the program ends if the run ends with an error, or with none, for the
-	// ledger. Nil: with the exit code 1, or 0.
+	// Ending says, for the ledger, how the program ends if the run ends with an error, or
+	// with none. Nil: with the exit code 1, or 0.
 	Ending func(err error) (exitCode int, text string)
 
 	// Sleep waits for the next grace period to end. It returns an error if ctx ends
 	// first. Nil: the run does not wait.
 	Sleep func(ctx context.Context, d time.Duration) error
 
-	// MaxWait is how long the run sleeps at most, all of its sleeps together. An
-	// allocation whose grace period would take it longer stays suspected. 0: until the
-	// last grace period that the first round found.
+	// MaxWait is the longest that the run sleeps in total. An allocation whose grace
+	// period would take longer stays suspected. 0: until the last grace period that the
+	// first round found.
 	MaxWait time.Duration
 }
 
@@ -123,12 +123,12 @@ type run struct {
 	left      judge.Omitted    // of the current round, without an entry
 	due       int              // the orphans of the current round's plan
 	stored    ledger.Ledger    // the ledger as far as it is known to be stored
-	noted     ledger.Run       // this run, as that has it
+	noted     ledger.Run       // this run, as the stored ledger has it
 	releasing time.Time        // when the releases of the current round began
 
 	mu       sync.Mutex
 	settled  int           // allocations of the current round
-	told     time.Time     // when the last line told how many these are
+	told     time.Time     // when the last line of progress showed them
 	begun    map[int]error // by the entries of the current round: why a release that may have begun is not decided
 	failures *multierror.Error
 	logged   map[string]bool // the likeness of each failure that the log has as an error
@@ -146,8 +146,8 @@ func (o Options) info(dryRun bool) report.RunInfo {
 	}
 }
 
-// scopeOf returns the lists that the policy needs beside those of the pods and the virtual
-// machines. Nodes tell which pods moved, and which may hide an address.
+// scopeOf returns the lists that the policy needs besides those of the pods and the virtual
+// machines. Nodes show which pods moved, and which may hide an address.
 func scopeOf(p policy.Policy) census.Scope {
 	return census.Scope{StatefulSets: p.Protection.StatefulSets != policy.Ignore, Nodes: true}
 }

@@ -10,23 +10,23 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// A Lock keeps two runs of one installation from going on at the same time. Two such
-// runs would do no harm, but each would disturb the other. No promise rests on the lock.
+// A Lock keeps two runs of one installation from running at the same time. Two such runs
+// would do no harm, but each would disturb the other. No promise rests on the lock.
 type Lock interface {
 	// Acquire takes the lock for a holder with a unique name, and keeps it until
 	// release is called. It returns a *LockedError if another holder has the lock, and an
-	// *InputError if nothing can be written at the place of the lock.
+	// *InputError if nothing can be written where the lock is.
 	Acquire(ctx context.Context, holder string) (release func(), err error)
 }
 
-// A LockedError says that another run is going on.
+// A LockedError says that another run is in progress.
 type LockedError struct {
 	Holder string
 	Since  time.Time // when it took the lock
 	Lock   string    // the object, for people
 }
 
-// Error names the holder of the lock, and since when it has it.
+// Error names the holder of the lock, and when it took it.
 func (e *LockedError) Error() string {
 	return fmt.Sprintf("%s has been running since %s (%s); nothing was done",
 		e.Holder, e.Since.UTC().Format(time.RFC3339), e.Lock)

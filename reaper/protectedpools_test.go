@@ -20,7 +20,7 @@ func leakyPool(name, leaked, whole string) ipam.Pool {
 		Protected: whole, Allocations: []ipam.Allocation{a}}
 }
 
-// Promise 7. A run that can release nothing of a pool says so, and names the object.
+// Promise 7. A run that can release nothing from a pool says so, and names the object.
 func TestPoolOfWhichEverythingIsProtectedIsAWarning(t *testing.T) {
 	const by = "excluded by the network attachment shop/lan"
 	const says = "nothing is released from store one, because every address is protected: " + by

@@ -122,7 +122,7 @@ func TestReservedIPStaysWhileAnotherOneProtectsItsAddress(t *testing.T) {
 }
 
 // Promise 1. If one address of a sandbox is protected, its sibling is kept. The time of
-// the sibling goes on, and the object that protects the sibling waits too.
+// the sibling keeps running, and the object that protects the sibling waits too.
 func TestReservedIPKeepsTheWholeGroup(t *testing.T) {
 	m, s := backendtest.NewHandled("handled"), &fakeStore{}
 	m.SetClock(func() time.Time { return noon.Add(-time.Hour) })

@@ -49,7 +49,7 @@ func TestTimesAreReportedOnlyIfARunRemembersThem(t *testing.T) {
 	}
 }
 
-// Promise 7. A ledger of an earlier run knows no time of an allocation that leaked since.
+// Promise 7. A ledger of an earlier run has no time for an allocation that leaked since.
 // If this run does not store one, the next run begins its grace period again.
 func TestTimesOfNewLeaksAreReportedOnlyIfThisRunStoresThem(t *testing.T) {
 	for _, tt := range []struct {

@@ -13,7 +13,7 @@ import (
 
 // doubt remembers a census that is not believed, and since when the figures have been
 // that low. If the census is believed and only the plan is over a limit, there is no
-// doubt any more. Of such a run, nothing is remembered beside but which pods hang.
+// doubt any more. Nothing else is remembered of such a run, except which pods hang.
 func (r *run) doubt(ctx context.Context, refusal error, memory ledger.Ledger, known bool, c census.Census, now time.Time, decisions []judge.Decision) {
 	var limit *judge.LimitError
 	if !errors.As(refusal, &limit) || !known || !r.remembers() || r.checkClock() != nil {

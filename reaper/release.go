@@ -18,8 +18,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// release carries out the plan, backend by backend in their order, because the release
-// of one store may rest on that of another. Pools of one backend are released
+// release carries out the plan, backend by backend in their order, because the releases
+// of one store may depend on those of another. Pools of one backend are released
 // concurrently.
 func (r *run) release(ctx context.Context, plan judge.Plan, confirmer *Confirmer) {
 	r.begun = nil
@@ -40,7 +40,7 @@ func (r *run) release(ctx context.Context, plan judge.Plan, confirmer *Confirmer
 }
 
 // batchesAtOnce is how many batches of one backend are under way: one looks at its owners while
-// the other one writes.
+// the other writes.
 const batchesAtOnce = 2
 
 // releaseBackend releases the orphans of one backend, in batches of whole pools.
@@ -72,11 +72,11 @@ func (r *run) releaseBackend(ctx context.Context, b ipam.Backend, plan judge.Pla
 	_ = g.Wait() // every failure is already in the report
 }
 
-// tellEvery is the shortest time between two lines of progress of the releases.
+// tellEvery is the shortest time between two lines of progress during the releases.
 const tellEvery = 2 * time.Second
 
-// tellSettled counts some more allocations that are settled, and tells how many they are, and how
-// many a second, if the last line is old.
+// tellSettled counts more allocations as settled and, if the last line is old, shows how many they
+// are, and how many per second.
 func (r *run) tellSettled(more, all int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,7 +92,7 @@ func (r *run) tellSettled(more, all int) {
 }
 
 // together joins whole pools that one batch has room for. A pool that is larger than a batch
-// stays alone: its batches go one after the other.
+// stays alone: its batches are released one after another.
 func together(pools [][]int) (some [][]int) {
 	for _, pool := range pools {
 		last := len(some) - 1
@@ -106,7 +106,7 @@ func together(pools [][]int) (some [][]int) {
 }
 
 // largestFirst returns the pools of a plan with the largest ones first, each by the indices of
-// its orphans. Pools of one size stay in their order.
+// its orphans. Pools of the same size stay in their order.
 func largestFirst(p judge.Plan, pools [][]int) [][]int {
 	return slices.SortedStableFunc(slices.Values(pools), func(a, b []int) int { return p.PoolSize(b[0]) - p.PoolSize(a[0]) })
 }
@@ -122,7 +122,7 @@ func (r *run) afterProtected(d judge.Decision) error {
 	return nil
 }
 
-// idleAttempts is how many attempts in a row may decide on none of a batch.
+// idleAttempts is how many attempts in a row may decide nothing.
 const idleAttempts = 5
 
 // A sender hands the warrants of batches to one backend. It is safe for concurrent use.
@@ -130,16 +130,16 @@ type sender struct {
 	backend   ipam.Backend
 	plan      judge.Plan
 	confirmer *Confirmer
-	room      *semaphore.Weighted // of batchesAtOnce: an attempt takes one, or all to go on alone
+	room      *semaphore.Weighted // of batchesAtOnce: an attempt takes one, or all to run alone
 }
 
 // releaseBatch releases allocations of one backend. It tries again for those that were not
 // decided, each time with fresh warrants, as long as the attempts decide on some. If there was
-// too little time for a batch beside another one, its other attempts go on alone.
+// too little time for a batch alongside another one, its further attempts run alone.
 func (r *run) releaseBatch(ctx context.Context, s *sender, batch []int) {
 	undecided := batch
 	var last []error
-	var asked time.Duration // the longest wait for which the store asked
+	var asked time.Duration // the longest wait that the store asked for
 	late, idle := false, 0
 	backoff := retry.WithJitterPercent(20, retry.WithCappedDuration(800*time.Millisecond, retry.NewExponential(100*time.Millisecond)))
 	patient := retry.BackoffFunc(func() (time.Duration, bool) {
@@ -188,8 +188,8 @@ func (r *run) releaseBatch(ctx context.Context, s *sender, batch []int) {
 	r.failPools(s.plan, undecided, why, " not released")
 }
 
-// failPools keeps a failure for each pool of the releases, by index, that have an error: how
-// many they are, and the first error.
+// failPools keeps one failure for each pool of these releases, which all have an error: how many
+// they are, and the first error.
 func (r *run) failPools(plan judge.Plan, indices []int, why map[int]error, what string) {
 	for _, pool := range ipam.ByPool(indices, plan.Pool) {
 		first := plan.Decisions[pool[0]].Allocation
@@ -197,8 +197,8 @@ func (r *run) failPools(plan judge.Plan, indices []int, why map[int]error, what 
 	}
 }
 
-// attempt confirms and releases a batch once, beside another one or alone. It returns one answer
-// for each of the indices, in their order: that of the second look, or else that of the store.
+// attempt confirms and releases a batch once, alongside another one or alone. It returns one
+// answer for each index, in their order: that of the second look, or else that of the store.
 // The error says that ctx ended before the batch had its turn.
 func (s *sender) attempt(ctx context.Context, batch []int, alone bool) ([]error, error) {
 	takes := int64(1)
@@ -283,8 +283,8 @@ func outcomeOf(err error) (outcome report.Outcome, decided bool) {
 	}
 }
 
-// settle sets the outcome of one allocation in the report. Pools are
-// released concurrently, but each entry belongs to one pool.
+// settle sets the outcome of one allocation in the report. Pools are released concurrently,
+// but each entry belongs to one pool.
 func (r *run) settle(i int, outcome report.Outcome, err error) {
 	e := &r.report.Entries[i]
 	e.Outcome = outcome
@@ -322,7 +322,7 @@ func (r *run) doubtReleases(b ipam.Backend, plan judge.Plan) {
 		if !errors.Is(lost, ipam.ErrLost) || e.Outcome == report.Released || e.Outcome == report.Failed {
 			continue
 		}
-		e.Leaked = e.Leaked && e.Outcome == report.Kept // else it has an owner by now
+		e.Leaked = e.Leaked && e.Outcome == report.Kept // otherwise it has an owner by now
 		because[i] = fmt.Errorf("it may have been released: %w; and then: %s", lost, cmp.Or(e.Error, string(e.Outcome)))
 		doubtful = append(doubtful, i)
 		r.settle(i, report.Failed, because[i])
@@ -334,8 +334,8 @@ func (r *run) doubtReleases(b ipam.Backend, plan judge.Plan) {
 }
 
 // mend gives allocations back to their owners: those whose owner came back during the
-// release, and those whose release has begun and must not go on. An allocation that names
-// no pod stays as it is, and so does one that is due and not selected.
+// release, and those whose release has begun and must not continue. An allocation that
+// names no pod stays as it is, and so does one that is due and not selected.
 func (r *run) mend(ctx context.Context, b ipam.Backend, plan judge.Plan) {
 	mender, ok := b.(ipam.Mender)
 	if !ok {

@@ -18,8 +18,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// batchHarness returns a harness of one store whose pools have so many allocations of pods that
-// are gone, and which releases by a function.
+// batchHarness returns a harness with one store whose pools have this many allocations of pods
+// that are gone, and which releases with a function.
 func batchHarness(release func(ctx context.Context, ws []ipam.Warrant) []error, sizes ...int) *harness {
 	all, pools := allocations(sum(sizes)), fixedStore{}
 	for i, n := range sizes {
@@ -41,7 +41,7 @@ func sum(all []int) (n int) {
 }
 
 // A batch has whole pools, the largest first. Two are under way at the same time, but never two
-// of one pool: a release of one pool rests on what the store said of the last.
+// of one pool: a release in a pool depends on what the store said about the last.
 func TestBatchesHaveWholePoolsTheLargestFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // no machine is too slow for the warrants
 		var mu sync.Mutex
@@ -82,7 +82,7 @@ func TestBatchesHaveWholePoolsTheLargestFirst(t *testing.T) {
 }
 
 // Promise 4, 8. While a batch waits for another one, its warrants may expire. It tries again
-// alone, so that a slow store comes to an end.
+// alone, so that a slow store gets done.
 func TestBatchThatWasTooLateGoesOnAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := make(chan struct{}, 1) // one call at a time
@@ -127,8 +127,8 @@ func TestAllocationsThatAreNeverDecidedHoldUpNoOthers(t *testing.T) {
 	})
 }
 
-// Promise 4, 8, 9. A store that is so slow that most warrants of a large batch expire comes
-// to an end nevertheless.
+// Promise 4, 8, 9. A store that is so slow that most warrants of a large batch expire gets
+// done nevertheless.
 func TestStoreThatOutlastsMostWarrantsIsReleasedInTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 300

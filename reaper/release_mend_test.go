@@ -130,8 +130,8 @@ func TestFailureToGiveBackIsReported(t *testing.T) {
 	equal(t, "statuses", statuses(rep), map[string]string{"two-step": "partial: failed releases: 1"})
 }
 
-// Promise 7, 8. The owner comes back during the release, and the backend cannot give
-// its allocation back at once. The run does that before it ends.
+// Promise 7, 8. The owner comes back during the release, and the backend cannot give its
+// allocation back immediately. The run does that before it ends.
 func TestAllocationOfAReturnedOwnerIsWholeWhenTheRunEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := backendtest.NewTwoStep("two-step")
@@ -157,7 +157,7 @@ func TestAllocationOfAReturnedOwnerIsWholeWhenTheRunEnds(t *testing.T) {
 }
 
 // Promise 6, 7, 8. The first attempt writes a tombstone, and the second one finds that the
-// allocation has to stay. The run takes the tombstone back before it ends.
+// allocation must stay. The run takes the tombstone back before it ends.
 func TestAllocationThatIsKeptAfterItsReleaseHadBegunIsWholeWhenTheRunEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := backendtest.NewTwoStep("two-step")

@@ -17,7 +17,7 @@ import (
 
 // Promise 1, 2, 4. Each warrant is renewed by itself, and all owners are looked at together.
 func TestRenewLooksAtTheOwnersOfABatchTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // no busy machine lets the warrants expire
+	synctest.Test(t, func(t *testing.T) { // so that no busy machine lets the warrants expire
 		look := newSecondLook(t, &backendtest.Pods{}, allocations(4)...)
 		for _, tt := range []struct {
 			due   int
@@ -50,7 +50,7 @@ func TestRenewLooksAtTheOwnersOfABatchTogether(t *testing.T) {
 	})
 }
 
-// A lateCluster answers half a second after the moment of which it tells.
+// A lateCluster answers half a second after the moment that its answer describes.
 type lateCluster struct{ census.Cluster }
 
 func (c lateCluster) Pods(ctx context.Context) ([]census.Pod, error) {
@@ -59,7 +59,7 @@ func (c lateCluster) Pods(ctx context.Context) ([]census.Pod, error) {
 	return pods, err
 }
 
-// Promise 1, 4. A list that began before the call may have missed a pod, also if it is still
+// Promise 1, 4. A list that began before the call may have missed a pod, even if it is still
 // under way.
 func TestRenewSharesNoListThatBeganBefore(t *testing.T) {
 	for _, when := range []time.Duration{100 * time.Millisecond, 600 * time.Millisecond} {
@@ -86,7 +86,7 @@ func TestRenewSharesNoListThatBeganBefore(t *testing.T) {
 	}
 }
 
-// A sendByCluster notes by when the requests of a list have to be sent.
+// A sendByCluster notes by when the requests of a list must be sent.
 type sendByCluster struct {
 	census.Cluster
 	sendBy []time.Time

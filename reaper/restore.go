@@ -43,7 +43,7 @@ type RestoreOptions struct {
 	Backends []ipam.Backend // in the order in which they release
 	Cluster  census.Cluster
 	Ledgers  ledger.Store // nil: no run learns of the restore
-	Lock     Lock         // nil: a run may go on at the same time
+	Lock     Lock         // nil: a run may be in progress
 
 	Now    func() time.Time
 	Logger *slog.Logger
@@ -58,8 +58,8 @@ type restoreCall struct {
 	records []ipam.Record // of the report's entries, by the same indices
 	writes  []int         // the journal's writes that had the records
 
-	// ask returns the method that answers records, Restore or, in a dry run, Compare. A dry
-	// run has no way to Restore. free is the outcome of a record without an error.
+	// ask returns the method that answers for records: Restore or, in a dry run, Compare. A
+	// dry run has no way to Restore. free is the outcome of a record without an error.
 	ask  func(b ipam.Backend) func(ctx context.Context, pool string, rs []ipam.Record) []error
 	free report.RestoreOutcome
 
@@ -68,18 +68,18 @@ type restoreCall struct {
 }
 
 // Restore puts back the records of a journal whose places are still free. It does not
-// touch an allocation that another owner got since the release. It does not put back an
-// address that another pod shows.
+// touch an allocation that has got another owner since the release. It does not put back
+// an address that another pod shows.
 //
-// A restored allocation is as leaked as it was. Runs hold it for the time that the
-// policy says (journal.restoreHold), and then release it after its grace period, unless
-// its pod is there or the policy holds it.
+// A restored allocation is as leaked as it was. Runs hold it for as long as the policy
+// says (journal.restoreHold), and then release it after its grace period, unless its pod
+// is there or the policy holds it.
 //
 // The report is true with any error:
 //
-//   - a *LockedError: a run is going on, and nothing was done;
-//   - an *InputError: the journal has nothing of what is to be put back, and nothing was done;
-//   - a *PartialError: some records are not restored, also because ctx ended;
+//   - a *LockedError: a run is in progress, and nothing was done;
+//   - an *InputError: the journal lacks what should be put back, and nothing was done;
+//   - a *PartialError: some records are not restored, perhaps because ctx ended;
 //   - any other: nothing was written.
 func Restore(ctx context.Context, o RestoreOptions) (report.RestoreReport, error) {
 	type method = func(context.Context, string, []ipam.Record) []error
@@ -181,9 +181,9 @@ func (r *restoreCall) restore(ctx context.Context) error {
 	return nil // if ctx ended, the records that were not begun are among the failures
 }
 
-// remember tells the next runs what is put back, before it is. Otherwise they would
-// release it again at once. An operator restores in an emergency, so a ledger that cannot
-// be written is no reason not to.
+// remember notes for the next runs what is about to be put back. Otherwise they would
+// release it again immediately. An operator restores in an emergency, so a ledger that
+// cannot be written is no reason not to.
 func (r *restoreCall) remember(ctx context.Context, free []int) {
 	if r.Ledgers == nil || len(free) == 0 {
 		return
@@ -240,15 +240,15 @@ func (r *restoreCall) restoreBatch(ctx context.Context, b ipam.Backend, pool str
 	})
 	for n, i := range undecided {
 		if last == nil {
-			r.settle(i, report.NotRestored, err) // it was not begun
+			r.settle(i, report.NotRestored, err) // it had not begun
 			continue
 		}
 		r.settle(i, report.NotRestored, last[n])
 	}
 }
 
-// taken reports whether a dry run has planned to put another record into the place of a
-// record. If it has not, taken plans this one.
+// taken reports whether a dry run has planned to put another record in the place of this
+// one. If not, taken plans this one.
 func (r *restoreCall) taken(i int) bool {
 	if r.planned == nil {
 		return false
@@ -260,8 +260,8 @@ func (r *restoreCall) taken(i int) bool {
 	return was
 }
 
-// attempt asks the backend for a batch once. It settles the records that were decided. It returns
-// the others, with an error for each.
+// attempt asks the backend about a batch once. It settles the records that were decided, and
+// returns the others, with an error for each.
 func (r *restoreCall) attempt(ctx context.Context, b ipam.Backend, pool string, batch []int) (undecided []int, why []error) {
 	records := make([]ipam.Record, len(batch))
 	for n, i := range batch {

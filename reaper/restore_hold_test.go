@@ -69,8 +69,8 @@ func TestRestoredAllocationsAreHeld(t *testing.T) {
 	}
 }
 
-// The grace period begins anew after the hold: neither the first sight before the release counts,
-// which the ledger still has if the run was killed before it forgot it, nor that during the hold.
+// The grace period begins again after the hold: neither the first sight before the release, which
+// the ledger still has if the run was killed before forgetting it, nor that during the hold counts.
 func TestGraceBeginsAnewAfterARestore(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		h, m := dueHarness(t)
@@ -91,7 +91,7 @@ func TestGraceBeginsAnewAfterARestore(t *testing.T) {
 	}
 }
 
-// restoreBeside restores while a run goes on, which has not got the lock.
+// restoreBeside restores during a run that does not have the lock.
 func (h *harness) restoreBeside(t *testing.T) {
 	t.Helper()
 	theirs := &memoryLedgers{stored: h.ledgers.stored}
@@ -129,8 +129,8 @@ func TestRestoreBesideARunIsHeld(t *testing.T) {
 	}
 }
 
-// A restore puts back what a run has released a moment ago. The run then forgets what it
-// released, and not the restore.
+// A restore puts back what a run released a moment ago. The run then forgets what it
+// released, but not the restore.
 func TestRestoreOfWhatARunReleasesIsHeld(t *testing.T) {
 	h, m := dueHarness(t)
 	h.ledgers.onSave = func() error {
@@ -180,8 +180,8 @@ func TestPodThatIsBackEndsTheHold(t *testing.T) {
 	equal(t, "reason of the other", reported(t, rep, "3").Reason, judge.Reason("Restored"))
 }
 
-// What was restored is held, also if its pod is known only by a sibling of its sandbox, which stays
-// released.
+// What was restored is held, even if its pod is known only from a sibling of its sandbox, which
+// stays released.
 func TestRestoredEntryIsHeldAlsoIfASiblingNamedItsPod(t *testing.T) {
 	a := ipam.Allocation{Key: "1", IP: ip1, Token: "t1", Owner: ipam.Owner{Sandbox: "s1"}}
 	w := newSequence(namedStore{fixedStore{poolOf(a)}, "whereabouts"}, namedStore{fixedStore{poolOf(calicoOf("n1"))}, "calico"})
@@ -213,7 +213,7 @@ func TestRestoreWithoutALedgerWarns(t *testing.T) {
 	r.wantRestored(t)
 }
 
-// A store may put an allocation back with the token that it had, so that the ledger knows it.
+// A store may put an allocation back with the token that it had, so the ledger knows it.
 func TestRestoreBeginsTheTimeAnewAlsoWithTheSameToken(t *testing.T) {
 	s := given(terms(func(p *policy.Policy) { p.Journal.RestoreHold = &policy.Duration{} }))
 	s.ledger = s.seen(t, noon)

@@ -30,8 +30,8 @@ func restoredOnLostNode(t *testing.T) (*harness, *backendtest.Memory) {
 	return h, m
 }
 
-// Promise 1, 2. The ledger forgets the node of what a run releases. A restore knows it again by
-// the journal.
+// Promise 1, 2. The ledger forgets the node of what a run releases. A restore knows it again
+// from the journal.
 func TestRestoreKnowsTheNodeAgain(t *testing.T) {
 	withoutHold := func(h *harness) { h.policy.Journal.RestoreHold = &policy.Duration{} }
 	for _, tt := range []struct {
@@ -105,7 +105,7 @@ func TestRestoreBesideARunKnowsTheNodeAgain(t *testing.T) {
 }
 
 // Promise 1. A pod hung in a boot of its node that is over, so its address was released. A restore
-// remembers the boot too: the node may tell it no more.
+// remembers the boot too: the node may no longer report it.
 func TestRestoreKnowsAgainThatAPodHung(t *testing.T) {
 	w := newSequence(namedStore{fixedStore{poolOf(calicoOf("n1"))}, "calico"})
 	w.policy.Journal.RestoreHold = &policy.Duration{}
@@ -125,7 +125,7 @@ func TestRestoreKnowsAgainThatAPodHung(t *testing.T) {
 }
 
 // Promise 1. The store has its own names for nodes. Such a name is not that of a node on which a
-// run saw the pod, also after a restore.
+// run saw the pod, even after a restore.
 func TestRestoreDoesNotBelieveTheNodeOfTheStore(t *testing.T) {
 	a := calicoOf("n1-calico")
 	w := newSequence(namedStore{fixedStore{poolOf(a)}, "calico"})
@@ -137,9 +137,9 @@ func TestRestoreDoesNotBelieveTheNodeOfTheStore(t *testing.T) {
 	equal(t, "node of its owner", w.journal.Read().Records[0].Owner.Node, "n1-calico")
 }
 
-// Promise 1. A pod came back on n2 and adopted its entry, while the reservation beside it still
-// has the sandbox on n1. n2 was cut off, and the pod deleted by force, before a run saw it there.
-// Where the old sandbox was says nothing of the new one.
+// Promise 1. A pod came back on n2 and adopted its entry, while the reservation of its address
+// still has the sandbox on n1. n2 was cut off, and the pod force-deleted, before a run saw it
+// there. Where the old sandbox was says nothing about the new one.
 func TestReservationDoesNotTellTheNodeOfALaterSandbox(t *testing.T) {
 	entry, reservation := webAllocation(), webAllocation()
 	reservation.Token, entry.Group, reservation.Group = "r1", "g", "g"

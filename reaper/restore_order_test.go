@@ -26,7 +26,7 @@ func (l restoreLog) Restore(ctx context.Context, pool string, records []ipam.Rec
 	return l.Backend.Restore(ctx, pool, records)
 }
 
-// A run with two looks recorded its last releases at a time when the first ones were
+// A run with two rounds recorded its last releases at a time when the first ones were
 // gone. So the last ones are restored first.
 func TestLastWriteOfTheJournalIsRestoredFirst(t *testing.T) {
 	for _, tt := range []struct {
@@ -52,7 +52,7 @@ func TestLastWriteOfTheJournalIsRestoredFirst(t *testing.T) {
 	}
 }
 
-// If two looks wrote the same record, at most the second one released the allocation.
+// If two rounds wrote the same record, at most the second one released the allocation.
 func TestRecordThatIsThereTwiceBelongsToTheLastWrite(t *testing.T) {
 	r := newReleasedHarness(t)
 	var calls [][]string
@@ -81,7 +81,7 @@ func (l lossyRestore) Restore(ctx context.Context, pool string, records []ipam.R
 	return errs
 }
 
-// Promise 7. What an attempt put back whose answer was lost was not there before.
+// Promise 7. What an attempt with a lost answer put back was not there before.
 func TestRestoreWhoseAnswerIsLostIsNoneThatWasThere(t *testing.T) {
 	r := newReleasedHarness(t)
 	rep := r.restore(t, func(o *reaper.RestoreOptions) {

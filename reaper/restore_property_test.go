@@ -24,8 +24,8 @@ type filledHarness struct {
 	fakeStore *fakeStore
 }
 
-// drawFilledHarness fills the stores for pods, of which some do not exist. A first run
-// has seen them, so that nothing has to wait any more.
+// drawFilledHarness fills the stores for pods, some of which do not exist. A first run
+// has seen them, so that nothing needs to wait any more.
 func drawFilledHarness(t *rapid.T) *filledHarness {
 	h := &filledHarness{fakeStore: &fakeStore{}, stores: []*backendtest.Memory{
 		backendtest.NewMemory("memory"), backendtest.NewTwoStep("two-step"),

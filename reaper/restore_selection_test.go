@@ -40,7 +40,7 @@ func TestRestoreOfASelection(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
 		selection judge.Selection
-		want      string // the keys, each in one letter of its pod
+		want      string // the records, each as the last letter of its pod
 		mistake   string
 		hint      string
 	}{

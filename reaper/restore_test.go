@@ -42,7 +42,7 @@ func (h *harness) restore(t *testing.T, change ...func(*reaper.RestoreOptions)) 
 	return report
 }
 
-// restorePartly is restore for journals of which some record cannot be put back.
+// restorePartly is restore for journals with some record that cannot be put back.
 func (h *harness) restorePartly(t *testing.T, change ...func(*reaper.RestoreOptions)) (report.RestoreReport, error) {
 	t.Helper()
 	rep, err := reaper.Restore(t.Context(), h.restoreOptions(change...))
@@ -136,7 +136,7 @@ func TestDryRunOfARestoreWritesNothing(t *testing.T) {
 	equal(t, "ledger", r.ledgers.stored, ledger)
 }
 
-// Promise 5, 7. A dry run says of each record what a real one would find.
+// Promise 5, 7. A dry run says for each record what a real one would find.
 func TestDryRunOfARestoreComparesWithTheStores(t *testing.T) {
 	dry := func(o *reaper.RestoreOptions) { o.DryRun = true }
 	r := newReleasedHarness(t)

@@ -65,7 +65,7 @@ func (r *restoreCall) partition(o occupancy) []int {
 }
 
 // conflict returns an error that wraps ErrTaken if the address of the record has another
-// owner, no matter whether the place of the record is free.
+// owner, whether or not the place of the record is free.
 func (o occupancy) conflict(rec ipam.Record) error {
 	ip, err := netip.ParseAddr(rec.IP)
 	if err != nil {

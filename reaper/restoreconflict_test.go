@@ -48,7 +48,7 @@ func restoreOver(t *testing.T, pods []census.Pod, pools ...ipam.Pool) (entry rep
 }
 
 // Promise 1, 2. An address that has another owner by now is not given to its old owner,
-// although its place is free.
+// even though its place is free.
 func TestAddressWithANewOwnerIsNotPutBack(t *testing.T) {
 	entry := func(change func(*ipam.Allocation)) ipam.Allocation {
 		a := webAllocation()
@@ -100,8 +100,8 @@ func TestAddressWithANewOwnerIsNotPutBack(t *testing.T) {
 	}
 }
 
-// Promise 1, 2. A record that names no pod is put back beside another allocation of its address only
-// if that one is the same sandbox's, and names no pod either.
+// Promise 1, 2. A record that names no pod is put back alongside another allocation of its address
+// only if that one is the same sandbox's, and names no pod either.
 func TestRecordWithoutAPodIsPutBackBesideItsOwnSandboxOnly(t *testing.T) {
 	for _, tt := range []struct {
 		name    string

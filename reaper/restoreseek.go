@@ -9,10 +9,10 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// nothingBack is the hint of a restore whose journal does not have what is to be put back.
+// nothingBack is the hint of a restore whose journal lacks what should be put back.
 const nothingBack = "nothing was put back; history --run ID lists what the journal has"
 
-// seekNodes returns an *InputError if the journal has nothing of a node of the selection.
+// seekNodes returns an *InputError if the journal has nothing from a node of the selection.
 func (r *restoreCall) seekNodes() error {
 	var nodes []string
 	for _, rec := range r.Journal.Records {
@@ -28,7 +28,7 @@ func (r *restoreCall) seekNodes() error {
 }
 
 // seekPools finds the pools of the selection among those of the journal. It returns an
-// *InputError if the journal has nothing of one of them.
+// *InputError if the journal has nothing from one of them.
 func (r *restoreCall) seekPools(ctx context.Context, inv ipam.Inventory) error {
 	if len(r.Selection.Pools) == 0 {
 		return nil
@@ -48,8 +48,8 @@ func (r *restoreCall) seekPools(ctx context.Context, inv ipam.Inventory) error {
 	return found.err(nothingBack)
 }
 
-// recorded returns an inventory with the pools of the journal alone. A pool that is gone has its
-// name, which is the range of a Calico block.
+// recorded returns an inventory with only the pools of the journal. A pool that is gone has its
+// name, which for a Calico block is its range.
 func (r *restoreCall) recorded(inv ipam.Inventory) ipam.Inventory {
 	listed := make(map[ipam.PoolRef]ipam.Pool)
 	for _, l := range inv.Listings {

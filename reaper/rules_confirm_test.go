@@ -104,7 +104,7 @@ func TestSecondLookAsksTheRulesAgain(t *testing.T) {
 	} {
 		for _, due := range []int{1, 1000} {
 			t.Run(fmt.Sprintf("%s, %d due", tt.name, due), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { // no busy machine lets the look expire
+				synctest.Test(t, func(t *testing.T) { // so that no busy machine lets the look expire
 					s := given(tt.situation, waits(0, 0))
 					s.ledger = s.seen(t, noon)
 					orphans := judge.MakePlan(s.judge(t, noon.Add(time.Hour))).Orphans()

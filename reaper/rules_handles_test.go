@@ -10,7 +10,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
 
-// emptyHandle returns the rest of the allocation of sandbox s1.
+// emptyHandle returns what is left of the allocation of sandbox s1.
 func emptyHandle() ipam.Allocation {
 	return ipam.Allocation{Key: "net.s1", Token: "t1", EmptyHandle: true, Owner: ipam.Owner{Sandbox: "s1"}}
 }
@@ -42,7 +42,7 @@ func TestDecisionOnEmptyHandle(t *testing.T) {
 }
 
 // Promise 1. An ADD writes the handle first. As long as the ADD takes, its handle is
-// empty, no matter which age the store names.
+// empty, no matter what age the store names.
 func TestEmptyHandleWaitsOutAnAddInFlight(t *testing.T) {
 	for _, tt := range []struct {
 		created             time.Time

@@ -104,7 +104,7 @@ func TestNodeOfAPodThatDoesNotShowTheAddressIsNotTaken(t *testing.T) {
 // Promise 1, 2, 7. Two stores have the same sandbox. What one of them knows holds for both, and
 // the report has the node that the other store names.
 func TestStoresShareWhatTheyKnowOfASandbox(t *testing.T) {
-	// judged judges an allocation of one store beside one of Calico.
+	// judged judges an allocation of one store alongside one of Calico.
 	judged := func(t *testing.T, a, calico ipam.Allocation, nodes ...census.Node) judge.Decision {
 		calico.Key, calico.IP, calico.Token = "9", ip2, "t9"
 		inv := inventory(t, fixedStore{poolOf(a)}, scriptedStore{name: "store", steps: []step{{pool: poolOf(calico)}}})
@@ -215,13 +215,13 @@ func TestPodOnAnotherNodeLeavesItsAllocationOnlyWithTheProof(t *testing.T) {
 	young := given(common, entry(func(a *ipam.Allocation) { a.Created = noon.Add(-time.Minute) }))
 	equal(t, "due", young.judge(t, noon)[0].Due, noon.Add(3*time.Minute))
 
-	// A policy that holds no unreachable node sees pods that moved all the same.
+	// A policy that holds nothing for unreachable nodes still sees pods that moved.
 	unheld := given(common, node(0, notReady("n1")), terms(func(p *policy.Policy) { p.Nodes.Unreachable = policy.Release }))
 	unheld.ledger = unheld.seen(t, noon)
 	equal(t, "verdict where unreachable nodes do not hold", unheld.judge(t, noon.Add(time.Hour))[0].Verdict, judge.Orphaned)
 
 	// The names of Calico's nodes may differ from those of the API server. If the store knows a
-	// node by the same name, they do not, also of a node that is gone.
+	// node by the same name, they do not, even for a node that is gone.
 	neighbour := sibling
 	neighbour.Owner.Pod, neighbour.Owner.Node = other, "n2"
 	gone := given(common, nodes(ready("n2")), pods(showing(other, ip2)))

@@ -197,8 +197,8 @@ func crowded(namespace, name string) census.Pod {
 	return census.Pod{Ref: ipam.PodRef{Namespace: namespace, Name: name}, AddressUnknown: true, TooMuch: true}
 }
 
-// Promise 1, 2. What was not read may be any address that names a pod of the same
-// namespace, or no pod. A tenant keeps nothing that names a pod of another namespace.
+// Promise 1, 2. What was not read may be the address of anything that names a pod of the same
+// namespace, or no pod. A tenant cannot keep what names a pod of another namespace.
 func TestWhatShowsTooMuchMayHaveTheAddress(t *testing.T) {
 	by := func(name string) decision {
 		return decision{judge.InUse, judge.AddressInUse, name + " shows more addresses than ip-reaper reads"}
@@ -246,7 +246,7 @@ func TestWhatShowsTooMuchIsAWarning(t *testing.T) {
 }
 
 // Promise 1, 2. After a live migration, a guest keeps an address of a pod that is gone. The pod's
-// name says of which machine it was; the API server cuts long names off.
+// name says which machine it was of; the API server cuts off long names.
 func TestGuestThatDoesNotReportItsAddressesMayHaveThoseOfItsPods(t *testing.T) {
 	long := strings.Repeat("long-", 12)
 	mayHave := func(machine string) decision {

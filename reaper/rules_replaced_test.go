@@ -12,7 +12,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
-// A rival is two allocations of one pod, of which the first may be of a sandbox that is no more.
+// A rival is two allocations of one pod, the first of which may be of a sandbox that is gone.
 type rival struct {
 	older, newer *ipam.Allocation
 	pod          *census.Pod
@@ -31,7 +31,7 @@ var replaced = decision{judge.Suspected, judge.SandboxReplaced, "the pod has 10.
 // ip3 and ip9 are addresses that the allocations of rivals do not have.
 var ip3, ip9 = netip.MustParseAddr("10.0.0.3"), netip.MustParseAddr("10.0.0.9")
 
-// proves judges the rivals, which are in pools of their own if apart is set. Another pod shows
+// proves judges the rivals, which are in separate pools if apart is set. Another pod shows
 // 10.0.0.9.
 func proves(t *testing.T, apart bool, situations func() (older, newer ipam.Allocation, pod census.Pod), proofs ...proof) {
 	t.Helper()

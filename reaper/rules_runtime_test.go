@@ -64,7 +64,7 @@ func TestDecisionOnNode(t *testing.T) {
 }
 
 // Promise 1. What an ADD left behind goes when it is older than an ADD can take. A lease whose
-// age is not known, or in the future, waits as one that was just made.
+// age is not known, or in the future, waits like one that was just made.
 func TestLeaseWaitsForItsAge(t *testing.T) {
 	made := func(at time.Time) change { return entry(func(a *ipam.Allocation) { a.Created = at }) }
 	for _, created := range []time.Time{{}, noon.Add(24 * time.Hour)} {

@@ -9,7 +9,7 @@ import (
 )
 
 // Promise 2. A StatefulSet keeps the addresses of the pods that it brings back, unless the policy
-// ignores that. What no pod adopts it does not keep.
+// ignores that. It does not keep what no pod adopts.
 func TestStatefulSetKeepsTheAddressesOfItsPods(t *testing.T) {
 	db := census.StatefulSet{Namespace: "default", Name: "db", Replicas: 3}
 	shifted := census.StatefulSet{Namespace: "default", Name: "db", Start: 5, Replicas: 2}

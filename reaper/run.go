@@ -20,8 +20,8 @@ import (
 // Run lists the allocations, takes the census, decides, and releases. In a dry run it
 // does not release. The report is true with any error:
 //
-//   - a *LockedError: another run is going on, and nothing was listed;
-//   - a *LimitError: the plan was refused, and nothing of it was released;
+//   - a *LockedError: another run is in progress, and nothing was listed;
+//   - a *LimitError: the plan was refused, and no part of it was released;
 //   - an *InputError: the selection names what does not exist, and nothing was written;
 //   - a *PartialError: some backend, pool or release failed, the rest is done;
 //   - any other: the census failed, or ctx ended before the first write to a store.
@@ -50,8 +50,8 @@ func Run(ctx context.Context, o Options) (report.Report, error) {
 }
 
 // rounds makes one round. With Sleep, it then sleeps until the next grace period ends, and
-// makes another one. It ends with the last grace period that the first round
-// found, or before a sleep that would exceed MaxWait.
+// makes another one. It ends with the last grace period that the first round found, or
+// before a sleep that would exceed MaxWait.
 func (r *run) rounds(ctx context.Context) error {
 	var end time.Time       // of the last grace period that the first round found
 	var slept time.Duration // in all
@@ -69,7 +69,7 @@ func (r *run) rounds(ctx context.Context) error {
 			return err
 		}
 		due := dues[0]
-		if ctx.Err() != nil { // another round would replace the report by a failed listing
+		if ctx.Err() != nil { // another round would replace the report with a failed listing
 			return cmp.Or(err, ctx.Err())
 		}
 		d := max(due.Sub(r.Now()), 0)
@@ -95,9 +95,9 @@ func (r *run) timedRound(ctx context.Context) error {
 	return r.round(ctx)
 }
 
-// round is the whole way, from the listing to the last release.
+// round makes one round, from the listing to the last release.
 func (r *run) round(ctx context.Context) error {
-	r.decisions, r.left, r.due = nil, judge.Omitted{}, 0 // an earlier round needs no memory any more
+	r.decisions, r.left, r.due = nil, judge.Omitted{}, 0 // frees the memory of an earlier round
 
 	// 1. Allocations are listed first and pods second: a pod that was there when its
 	// allocation was listed is missing from the census only if it is gone.

@@ -36,7 +36,7 @@ func answering(err error) func(context.Context, []ipam.Warrant) []error {
 	}
 }
 
-// failing returns a hook in which the requests that begin with one of these words fail.
+// failing returns a hook that fails the requests that begin with one of these words.
 func failing(err error, words ...string) func(request string) error {
 	return func(request string) error {
 		if slices.ContainsFunc(words, func(word string) bool { return strings.HasPrefix(request, word) }) {

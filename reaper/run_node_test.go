@@ -10,7 +10,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// nodeHarness returns a harness on a node with leases of so many sandboxes that are gone.
+// nodeHarness returns a harness on a node with leases of this many sandboxes that are gone.
 func nodeHarness(leases int) *harness {
 	pool := ipam.Pool{Name: "cbr0"}
 	for i := range leases {
@@ -24,7 +24,7 @@ func nodeHarness(leases int) *harness {
 	return h
 }
 
-// Promise 1. A runtime without a sandbox may be another one than the kubelet's.
+// Promise 1. A runtime without a sandbox might not be the kubelet's.
 func TestRuntimeWithoutSandboxesIsRefused(t *testing.T) {
 	h := nodeHarness(2)
 	h.pods.Add(census.Pod{Ref: web})

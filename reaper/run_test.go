@@ -159,7 +159,7 @@ func TestRefusedLimitReleasesNothing(t *testing.T) {
 	}
 }
 
-// Promise 1, 7. A limit that is ignored is told of, and lifts no other limit.
+// Promise 1, 7. A limit that is ignored is reported, and lifts no other limit.
 func TestOnlyTheNamedLimitIsIgnored(t *testing.T) {
 	const noPods = "the cluster has no pods: the plan releases 2 of 2 allocations (allowed: none)"
 	const releases = "limits.maxReleases: the plan releases 2 of 2 allocations (allowed: 1)"

@@ -18,12 +18,12 @@ import (
 
 // A search looks up the names of a selection.
 type search struct {
-	where string // behind each name, such as " in the journal"
+	where string // after each name, such as " in the journal"
 	wrong []string
 	hints []string
 }
 
-// miss notes a name that stands for nothing, with those that are near.
+// miss notes a name that stands for nothing, with the names near it.
 func (s *search) miss(kind, name string, names []string) {
 	s.wrong = append(s.wrong, fmt.Sprintf("no %s named %q%s", kind, name, s.where))
 	if meant := printable.Meant(name, names); meant != "" {
@@ -42,11 +42,10 @@ func (s *search) err(hint string) error {
 // seek looks up the names of the selection. It returns an *InputError if one of them does not
 // exist: a mistake in a name must not read as "nothing leaked".
 //
-// What an allocation names exists, also a pod or a node that is gone: that is what a run
-// releases. So does what the cluster has. What may exist, although it was not found, is a
-// warning: a store or the nodes were not listed, or the account may not read the namespace. A
-// node knows its own pods alone. Only the first round seeks: what it releases may be the last
-// of a pool.
+// What an allocation names exists, even a pod or a node that is gone: that is what a run
+// releases. So does what the cluster has. What was not found but may exist is a warning: a
+// store or the nodes were not listed, or the account cannot read the namespace. A node knows
+// only its own pods. Only the first round seeks: what it releases may be the last of a pool.
 func (r *run) seek(ctx context.Context, inv ipam.Inventory, c census.Census, decisions []judge.Decision) error {
 	s := r.Selection
 	if r.sought || s.Everything() {
@@ -105,7 +104,7 @@ func (r *run) poolNames(inv ipam.Inventory) map[string]bool {
 	return known
 }
 
-// mayHaveNamespace reports whether a namespace of which nothing was found may exist.
+// mayHaveNamespace reports whether a namespace in which nothing was found may exist.
 func (r *run) mayHaveNamespace(ctx context.Context, name string) bool {
 	if r.HasNamespace == nil {
 		return true
@@ -114,7 +113,7 @@ func (r *run) mayHaveNamespace(ctx context.Context, name string) bool {
 	return has || err != nil
 }
 
-// poolsOf returns the pools for which any of the names that people type stands.
+// poolsOf returns the pools that any of the names that people type stands for.
 func poolsOf(names []string, inv ipam.Inventory, rep report.Report) map[ipam.PoolRef]bool {
 	found := make(map[ipam.PoolRef]bool)
 	for _, name := range names {
@@ -124,8 +123,8 @@ func poolsOf(names []string, inv ipam.Inventory, rep report.Report) map[ipam.Poo
 	return found
 }
 
-// poolsNamed is report.PoolsNamed, also for the pools that a report does not have: those
-// without a range, such as an overlapping-range reservation.
+// poolsNamed is report.PoolsNamed that also finds the pools that a report does not have:
+// those without a range, such as an overlapping-range reservation.
 func poolsNamed(name string, inv ipam.Inventory, rep report.Report) (pools map[ipam.PoolRef]bool, known bool) {
 	pools, known = rep.PoolsNamed(name)
 	for _, l := range inv.Listings {

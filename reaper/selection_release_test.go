@@ -24,7 +24,7 @@ func TestAddressOfOnePodIsSelectedInAllStores(t *testing.T) {
 	equal(t, "reservations left", len(contentsOf(t, two)), 2)
 }
 
-// Promise 1, 2. An object that protects an address stays with it, also if only the object
+// Promise 1, 2. An object that protects an address stays with it, even if only the object
 // is selected.
 func TestProtectorIsNotReleasedWhileWhatItProtectsIsNotSelected(t *testing.T) {
 	for _, dryRun := range []bool{false, true} {
@@ -44,8 +44,8 @@ func TestProtectorIsNotReleasedWhileWhatItProtectsIsNotSelected(t *testing.T) {
 }
 
 // Promise 1, 8. A release that was cut short is not undone because the next run selects
-// something else. But what must not go on is given back by any run, because a live pod may
-// have the address.
+// something else. But any run gives back what must not be released after all, because a
+// live pod may have the address.
 func TestInterruptedAllocationThatIsNotSelected(t *testing.T) {
 	h, m := interruptedHarness(t)
 	before := contentsOf(t, m)

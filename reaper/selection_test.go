@@ -96,7 +96,7 @@ func TestOnlyWhatIsSelectedIsReleasedAndReported(t *testing.T) {
 }
 
 // Promise 1. limits.maxFraction refuses a part of the plan exactly if it refuses the whole, so
-// what is refused does not pass in parts. limits.maxReleases is of one run.
+// what is refused does not pass in parts. limits.maxReleases is for one run.
 func TestLimitsCountTheWholeClusterForASelection(t *testing.T) {
 	live := func(n int) []string { return repeated("live", n) }
 	gone := func(n int) []string { return repeated("gone", n) }
@@ -223,7 +223,7 @@ func TestNamesOfTheSelectionThatDoNotExist(t *testing.T) {
 	}
 }
 
-// Files are all there is, unless they have no pods. A node knows its own pods alone.
+// Files are all there is, unless they have no pods. A node knows only its own pods.
 func TestWhatMayExistIsNoMistake(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

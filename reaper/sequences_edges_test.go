@@ -28,7 +28,7 @@ func booted(boot string) census.Node {
 }
 
 // Promise 1. The sandbox of a pod cannot be stopped, so the pod hangs on a ready node until it
-// is deleted by force. The sandbox still runs, until its node is started anew.
+// is force-deleted. The sandbox still runs, until its node is rebooted.
 func TestPodThatCouldNotBeEndedKeepsItsAddress(t *testing.T) {
 	type nodes = []census.Node
 	for _, tt := range []struct {
@@ -152,8 +152,8 @@ func TestPodThatHangsIsRememberedInDoubt(t *testing.T) {
 	equal(t, "reason", w.entryIn(t, "calico").Reason, judge.TerminationStuck)
 }
 
-// Promise 1. The mirror of a static pod is deleted by force. Its sandbox goes on, and its
-// kubelet makes it again within 90 s.
+// Promise 1. The mirror of a static pod is force-deleted. Its sandbox keeps running, and its
+// kubelet makes the mirror again within 90 s.
 func TestMirrorPodMayBeMissing(t *testing.T) {
 	mirror := calicoOf("n1")
 	mirror.Owner.Pod.Name = "web-n1"
@@ -161,7 +161,7 @@ func TestMirrorPodMayBeMissing(t *testing.T) {
 }
 
 // Promise 1. Calico's name for the node is outdated: no node has it, or another one does. A run
-// saw the pod on its node, which is cut off; then the pod is deleted by force.
+// saw the pod on its node, which is cut off; then the pod is force-deleted.
 func TestNodeOnWhichAPodWasSeenCountsBesideThatOfTheStore(t *testing.T) {
 	for _, stale := range []string{"n1-calico", "n2"} {
 		w := newSequence(namedStore{fixedStore{poolOf(calicoOf(stale))}, "calico"})
@@ -197,8 +197,8 @@ func waiting(age time.Duration) census.Pod {
 	return census.Pod{Ref: web, UID: "u", Node: "n1", Created: noon.Add(-age), AddressUnknown: true, Starting: true}
 }
 
-// Promise 1. Each try to make a sandbox leaks an address. Only the last one may be of a sandbox
-// that lives, or is being made, and what is younger than an ADD can take.
+// Promise 1. Each attempt to make a sandbox leaks an address. Only the last one, and what is
+// younger than an ADD can take, may be of a sandbox that lives or is being made.
 func TestOnlyTheLastTryOfAPodThatWaitsKeepsItsAddress(t *testing.T) {
 	last := func(change func(a *ipam.Allocation)) []ipam.Allocation {
 		two := tries(time.Hour, 30*time.Minute)
@@ -243,7 +243,7 @@ func TestOnlyTheLastTryOfAPodThatWaitsKeepsItsAddress(t *testing.T) {
 	}
 }
 
-// orphans returns the keys of the orphans of a reason, one after the other.
+// orphans returns the keys of the orphans of a reason, joined.
 func orphans(r report.Report, reason judge.Reason) string {
 	var keys string
 	for _, e := range r.Entries {
@@ -254,8 +254,8 @@ func orphans(r report.Report, reason judge.Reason) string {
 	return keys
 }
 
-// No policy shortens the time that an ADD can take, nor that which an earlier pod of the name
-// may take to end.
+// No policy shortens the time that an ADD can take, or that an earlier pod of the name may take
+// to end.
 func TestEarlierTryWaitsForItsADD(t *testing.T) {
 	w := newSequence(namedStore{fixedStore{poolOf(tries(2*time.Minute, time.Minute)...)}, "calico"})
 	zero := policy.Duration{}
@@ -314,7 +314,7 @@ func TestAllocationThatIsOlderThanItsPodIsOfAnEarlierOne(t *testing.T) {
 
 // Promise 1. No run saw the earlier pod, which runs on n1. A later one of its name, on n2, claims
 // its address in an annotation, and the store has the address of its status for another sandbox:
-// so the claim tells no node.
+// so the claim names no node.
 func TestClaimOfAnotherSandboxTellsNoNode(t *testing.T) {
 	heir := showing(web, ip9, ip1)
 	heir.Node, heir.InStatus, heir.TerminationGrace = "n2", 1, 30*time.Second

@@ -14,8 +14,8 @@ import (
 // surveyTimeout is how long the survey of one backend may take. A run goes on without it.
 const surveyTimeout = 20 * time.Second
 
-// survey adds the networks of the stores that were listed to the report. It returns warnings of
-// what it does not know.
+// survey adds the networks of the stores that were listed to the report. It returns warnings
+// about what it does not know.
 func survey(ctx context.Context, backends []ipam.Backend, inv ipam.Inventory, r *report.Report) (warnings []string) {
 	for _, l := range inv.Listings {
 		i := slices.IndexFunc(backends, func(b ipam.Backend) bool { return b.Name() == l.Backend })

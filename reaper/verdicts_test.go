@@ -10,7 +10,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
 
-// A change makes a situation another one.
+// A change changes a situation.
 type change = func(*situation)
 
 // given returns the situation in which the pool has 10.0.0.1 for the pod web, which does not
@@ -36,7 +36,7 @@ func beside(as ...ipam.Allocation) change {
 	return func(s *situation) { s.pools[0].Allocations = append(s.pools[0].Allocations, as...) }
 }
 
-// all are several changes.
+// all combines several changes.
 func all(changes ...change) change {
 	return func(s *situation) {
 		for _, c := range changes {
@@ -115,7 +115,7 @@ func either(name string, hold, release decision, changes ...change) choice {
 	return choice{of(name, hold, changes...), release}
 }
 
-// dispositions judges each row with each disposition. What is no disposition holds.
+// dispositions judges each row with each disposition. An invalid one holds.
 func dispositions(t *testing.T, set func(*policy.Policy, policy.Disposition), rows ...choice) {
 	t.Helper()
 	for _, r := range rows {

@@ -7,7 +7,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
 
-// rounding is the most by which the ledger may move a time.
+// rounding is the most that the ledger may move a time.
 const rounding = time.Second
 
 // dues returns when the grace periods of selected allocations end, with the rounding of the

@@ -24,7 +24,7 @@ type fakeSleep struct {
 	onSleep func(nth int) error
 }
 
-// attach makes the runs of the harness wait by it.
+// attach makes the runs of the harness wait with it.
 func (sleep *fakeSleep) attach(h *harness) *fakeSleep {
 	h.also(func(o *reaper.Options) {
 		o.Sleep = func(_ context.Context, d time.Duration) error {
@@ -102,7 +102,7 @@ func TestAllocationWhoseOwnerComesBackWhileTheRunWaitsIsKept(t *testing.T) {
 	equal(t, "allocations left", len(contentsOf(t, m)), 2)
 }
 
-// An allocation that is first seen ownerless after the first look is for the next run.
+// An allocation that is first seen ownerless after the first round is for the next run.
 // Otherwise a run could go on for ever.
 func TestNewSuspicionsAreNotWaitedFor(t *testing.T) {
 	h, m := waitingHarness(t)
@@ -116,7 +116,7 @@ func TestNewSuspicionsAreNotWaitedFor(t *testing.T) {
 	equal(t, "summary", rep.Summary, report.Counts{Entries: 4, InUse: 1, Suspected: 1, Planned: 2, Released: 2})
 }
 
-// Promise 7. The limit is that of all sleeps together. What is due later stays suspected,
+// Promise 7. The limit applies to all sleeps together. What is due later stays suspected,
 // and the report says when it is due.
 func TestWaitingRunSleepsForMaxWaitAtMost(t *testing.T) {
 	const first, second = 5*time.Minute + time.Second, 10 * time.Minute
@@ -145,7 +145,7 @@ func TestWaitingRunSleepsForMaxWaitAtMost(t *testing.T) {
 	}
 }
 
-// Promise 7, 8. The report is that of the last look, and no release is half done.
+// Promise 7, 8. The report is that of the last round, and no release is half done.
 func TestWaitingRunEndsAtAnyTime(t *testing.T) {
 	for nth, want := range map[int]report.Counts{
 		1: {Entries: 3, InUse: 1, Suspected: 2},
@@ -202,7 +202,7 @@ func TestWaitingRunEndsWithAFailedLook(t *testing.T) {
 	}
 }
 
-// Promise 7. A later look tries again what failed at first.
+// Promise 7. A later round tries again what failed at first.
 func TestFailuresAreForgottenWhenALaterLookSucceeds(t *testing.T) {
 	h, _ := waitingHarness(t)
 	second := backendtest.NewMemory("second")
@@ -235,7 +235,7 @@ func TestUnfinishedReleaseOfAnEarlierLookIsAFailure(t *testing.T) {
 	equal(t, "statuses", statuses(report), map[string]string{"memory": "partial: unfinished releases: 1"})
 }
 
-// The timeout is that of a look, not of the waiting.
+// The timeout is that of a round, not of the waiting.
 func TestTimeoutDoesNotCountTheWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, _ := waitingHarness(t)
@@ -252,7 +252,7 @@ func TestTimeoutDoesNotCountTheWaiting(t *testing.T) {
 	})
 }
 
-// Promise 7. Limits are those of a run, however often it looks.
+// Promise 7. Limits apply to a whole run, however many rounds it has.
 func TestLimitsHoldForAllLooksOfARun(t *testing.T) {
 	for name, limit := range map[string]func(*policy.Limits){
 		"limits.maxReleases": func(l *policy.Limits) { l.MaxReleases = new(1) },

@@ -115,7 +115,7 @@ func TestSiblingOfAnAllocationThatIsNeverAdoptedExpiresEarlier(t *testing.T) {
 	})
 }
 
-// Promise 4. A warrant is as old as the clock says that ran further since the look. The
+// Promise 4. A warrant is as old as the clock that ran further since the look says. The
 // monotonic clock stops while a machine sleeps, and the wall clock may be set.
 func TestWarrantIsAsOldAsTheClockSaysThatRanFurther(t *testing.T) {
 	look := newSecondLook(t, &backendtest.Pods{}, allocations(1)...)
@@ -140,8 +140,8 @@ func TestWarrantIsAsOldAsTheClockSaysThatRanFurther(t *testing.T) {
 	})
 }
 
-// looked returns the time of a look that is so old by each of the clocks. Package time has no
-// function that changes one of them.
+// looked returns the time of a look that is this old by each of the clocks. Package time has
+// no function that changes one of them.
 func looked(t rapid.TB, now time.Time, monotonic, wall time.Duration) time.Time {
 	began := now.Add(-wall)
 	(*struct { // as in time.Time

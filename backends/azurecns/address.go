@@ -13,7 +13,7 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// The states of an address that the backend tells from others.
+// The states of an address that matter to the backend.
 const (
 	available = "Available"
 	assigned  = "Assigned"
@@ -27,12 +27,11 @@ type address struct {
 	raw json.RawMessage
 	ip  netip.Addr
 
-	// key is what CNS releases the addresses of a container by, and container is the ID
-	// of the container, or the first 8 characters of it. They are empty unless the
-	// address is assigned.
+	// key identifies a container when CNS releases its addresses; container is the container's
+	// ID or its first 8 characters. Both are empty unless the address is assigned.
 	key, container string
 
-	unreadable   string // why it could not be understood; empty if it is
+	unreadable   string // why it could not be understood; empty if it could
 	unknownField string
 }
 
@@ -46,13 +45,13 @@ type stored struct {
 	Owner   *owner    `json:"PodInfo"`
 }
 
-// An owner is the container that has an address.
+// An owner is a container that has an address.
 type owner struct {
 	pod
 	Container string `json:"PodInfraContainerID"`
 	Interface string `json:"PodInterfaceID"`        // the container's ID, or 8 characters of it and -eth0
 	Scheme    int    `json:"Version"`               // says which of the two is the key
-	Secondary bool   `json:"SecondaryInterfaceSet"` // the pod has interfaces beside eth0
+	Secondary bool   `json:"SecondaryInterfaceSet"` // the pod has interfaces besides eth0
 }
 
 // The schemes of keys.
@@ -93,8 +92,8 @@ var (
 	shortID = regexp.MustCompile(`^[0-9a-f]{8}-`)
 )
 
-// names returns the key of the container, and its ID or the first 8 characters of it. The
-// error says why that is unknown.
+// names returns the key of the container, and its ID or the first 8 characters of that. The
+// error says why they are unknown.
 func (o *owner) names() (key, container string, err error) {
 	if o == nil {
 		return "", "", errors.New("it is assigned, but CNS names no container")
@@ -122,5 +121,5 @@ func (o *owner) names() (key, container string, err error) {
 	return key, o.Container, nil
 }
 
-// held reports whether the address is kept whatever interfaces its container has.
+// held reports whether the address is kept regardless of its container's interfaces.
 func (a *address) held() bool { return a.unreadable != "" || a.State != assigned }

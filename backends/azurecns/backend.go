@@ -1,8 +1,8 @@
-// Package azurecns releases addresses that Azure CNS holds for containers which are gone.
+// Package azurecns releases addresses that Azure CNS holds for containers that are gone.
 //
-// CNS is the daemon of Azure that gives a node's pods their addresses. It keeps them in its
-// memory, and it answers on the node itself. So the backend is of scope node: the container
-// runtime says whether the container of an address still exists.
+// CNS is Azure's daemon that gives a node's pods their addresses. It keeps them in memory, and
+// listens on the node itself. So the backend has scope node: the container runtime says whether
+// the container of an address still exists.
 package azurecns
 
 import (
@@ -17,15 +17,15 @@ import (
 const Name = "azurecns"
 
 // poolName is the name of the only pool: all addresses that CNS has for this node. CNS frees
-// the addresses of a container together, whatever network container they are of.
+// the addresses of a container together, even those of different network containers.
 const poolName = "cns"
 
 // A Backend lists, releases and restores the addresses of one CNS. It is safe for concurrent
 // use.
 type Backend struct{ cns *client }
 
-// New returns the backend over the CNS of the settings. It reads the files of the
-// certificates, and contacts nothing.
+// New returns the backend over the CNS of the settings. It reads the certificate files, and
+// makes no request.
 func New(s *Settings) (*Backend, error) {
 	cns, err := newClient(s)
 	if err != nil {
@@ -37,8 +37,7 @@ func New(s *Settings) (*Backend, error) {
 // Name implements ipam.Backend.
 func (*Backend) Name() string { return Name }
 
-// List implements ipam.Backend. CNS has one pool. An answer that cannot be read ends the
-// listing.
+// List implements ipam.Backend. CNS has one pool. An unreadable answer ends the listing.
 func (b *Backend) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 	return func(yield func(ipam.Pool, error) bool) {
 		pool, err := b.list(ctx)
@@ -51,7 +50,8 @@ func (b *Backend) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 	}
 }
 
-// list returns the pool, with what keeps containers that have other network interfaces.
+// list returns the pool, including what protects the addresses of containers with other network
+// interfaces.
 func (b *Backend) list(ctx context.Context) (ipam.Pool, error) {
 	s, err := b.cns.state(ctx)
 	if err != nil {

@@ -19,15 +19,15 @@ const (
 	pathDump     = "/debug/restdata"
 	pathRequest  = "/network/requestipconfigs"
 	pathRelease  = "/network/releaseipconfigs"
-	pathEndpoint = "/network/endpoints/" // and the ID of a container
+	pathEndpoint = "/network/endpoints/" // plus the ID of a container
 )
 
 const (
 	requestTimeout = 10 * time.Second
-	maxAnswer      = 64 << 20 // bytes; a node has some hundred addresses, of 500 bytes each
+	maxAnswer      = 64 << 20 // bytes; a node has a few hundred addresses, of 500 bytes each
 )
 
-// The return codes of CNS that the backend tells apart from a failure.
+// The return codes of CNS that the backend does not treat as a failure.
 const (
 	codeSuccess  = 0
 	codeNotFound = 14
@@ -54,14 +54,14 @@ func newClient(s *Settings) (*client, error) {
 	}}, nil
 }
 
-// A returned is how CNS says what became of a request. The status of the answer is 200 also
-// where the request failed.
+// A returned is how CNS says what became of a request. The HTTP status is 200 even if the
+// request failed.
 type returned struct {
 	Code    *int   `json:"ReturnCode"`
 	Message string `json:"Message"`
 }
 
-// check returns an error unless the request succeeded. An answer without a code is none of
+// check returns an error unless the request succeeded. An answer without a code is not from
 // CNS.
 func (r *returned) check() error {
 	switch {
@@ -79,12 +79,11 @@ type codeError struct {
 	message string
 }
 
-// Error has the code and what CNS says.
+// Error has the code and CNS's message.
 func (e *codeError) Error() string { return fmt.Sprintf("CNS answered %d: %.300s", e.code, e.message) }
 
-// call sends a request and decodes the first JSON object of the answer: CNS writes the
-// answer to a failed release twice. The error wraps ipam.ErrAgain if another try may
-// succeed.
+// call sends a request and decodes the first JSON object of the answer: CNS writes the answer
+// to a failed release twice. The error wraps ipam.ErrAgain if a retry may succeed.
 func (c *client) call(ctx context.Context, method, path string, body, answer any) error {
 	data, err := json.Marshal(body)
 	if err != nil {
@@ -116,7 +115,8 @@ func (c *client) call(ctx context.Context, method, path string, body, answer any
 	return nil
 }
 
-// An assignment is the body of a request for addresses, or to release those of a container.
+// An assignment is the body of a request for addresses, or of one to release those of a
+// container.
 type assignment struct {
 	Addresses []string `json:"desiredIPAddresses"`
 	Interface string   `json:"podInterfaceID"`
@@ -125,13 +125,13 @@ type assignment struct {
 	Name      string   `json:"ifname"`
 }
 
-// A pod is how CNS names one.
+// A pod is how CNS names a pod.
 type pod struct {
 	Name      string `json:"podName"`
 	Namespace string `json:"podNamespace"`
 }
 
-// assign sends a request for addresses or a release.
+// assign sends a request for addresses, or a release.
 func (c *client) assign(ctx context.Context, path string, a assignment) error {
 	var answer struct {
 		Response *returned `json:"response"`

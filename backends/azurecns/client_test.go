@@ -10,7 +10,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// Promise 11. A list that CNS did not give is a failure, and never an empty store.
+// Promise 11. A list that did not come from CNS is a failure, never an empty store.
 func TestListingWithoutCNSFails(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -47,7 +47,7 @@ func TestListingWithoutCNSFails(t *testing.T) {
 	wantListError(t, server.URL, "connection refused")
 }
 
-// wantListError fails the test unless the listing is one error, which has the text.
+// wantListError fails the test unless the listing is one error that contains the text.
 func wantListError(t *testing.T, address, want string) {
 	t.Helper()
 	b, err := New(&Settings{Address: address})

@@ -20,7 +20,7 @@ func TestConformanceByContainer(t *testing.T) {
 }
 
 // TestConformanceOfRealCNS runs the suite over the CNS at $AZURE_CNS, which must have 64 free
-// addresses and no pods. Variable AZURE_CNS_KEYS is container for one that keeps a record of
+// addresses and no pods. The variable AZURE_CNS_KEYS is container if the CNS keeps a record of
 // the interfaces of each container.
 func TestConformanceOfRealCNS(t *testing.T) {
 	address := os.Getenv("AZURE_CNS")

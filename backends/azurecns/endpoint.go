@@ -17,7 +17,7 @@ import (
 // versions have no type.
 const infraNIC = "InfraNIC"
 
-// A device is what the backend reads of a network interface in CNS's record of a container.
+// A device is what the backend reads about a network interface in CNS's record of a container.
 type device struct {
 	Type string `json:"NICType"`
 	Veth string `json:"HostVethName"`
@@ -25,8 +25,8 @@ type device struct {
 	MAC  string `json:"MacAddress"`
 }
 
-// endpoint returns CNS's record of the interfaces of a container, by their names; nil if it
-// has none.
+// endpoint returns CNS's record of the interfaces of a container, by name; empty if it has
+// none.
 func (c *client) endpoint(ctx context.Context, container string) (map[string]json.RawMessage, error) {
 	var answer struct {
 		Response *returned `json:"response"`
@@ -44,8 +44,8 @@ func (c *client) endpoint(ctx context.Context, container string) (map[string]jso
 	return answer.Endpoint.Interfaces, err
 }
 
-// otherInterface returns why a container that may have other interfaces than eth0 keeps its
-// addresses; empty if it has no other. A release removes CNS's record of all interfaces. The
+// otherInterface returns why a container that may have interfaces other than eth0 keeps its
+// addresses; empty if it has no others. A release removes CNS's record of all interfaces. The
 // error wraps ipam.ErrAgain.
 func (b *Backend) otherInterface(ctx context.Context, a *address) (string, error) {
 	switch {

@@ -30,7 +30,7 @@ type node struct {
 	pools []string
 }
 
-// serve serves a fake CNS with the addresses of two pools of the suite. It returns where.
+// serve serves a fake CNS with the addresses of two pools of the suite, and returns its URL.
 func serve(t testing.TB, cns *cnstest.CNS) string {
 	fill(cns)
 	server := httptest.NewServer(cns)
@@ -47,7 +47,8 @@ func fill(cns *cnstest.CNS) {
 	}
 }
 
-// newNode returns the harness of the CNS at an address, and frees all that it has.
+// newNode returns the harness of the CNS at an address, and frees everything that it has
+// assigned.
 func newNode(t testing.TB, address string, byContainer bool) *node {
 	t.Helper()
 	cns, err := newClient(&Settings{Address: address})
@@ -81,7 +82,7 @@ func (n *node) Backend() ipam.Backend {
 func (*node) ByRuntime() {}
 
 // An aged backend lists every allocation as an hour older. CNS itself says when an address was
-// assigned, so nothing that the suite allocates is old.
+// assigned, so nothing that the suite allocates would be old.
 type aged struct{ *Backend }
 
 // List implements ipam.Backend.
@@ -98,8 +99,8 @@ func (b aged) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 	}
 }
 
-// Reserve implements backendtest.Store. A sandbox may get addresses of both pools, as those of
-// two families. CNS gives them in one request.
+// Reserve implements backendtest.Store. A sandbox may get addresses of both pools, like those
+// of two families. CNS gives them in one request.
 func (n *node) Reserve(pool string, owner ipam.Owner) (ipam.Allocation, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -196,7 +197,7 @@ func (n *node) Snapshot() (map[string]string, error) {
 	return snapshot, nil
 }
 
-// Spoil implements backendtest.Spoiler: it gives an address to a container whose ID no
+// Spoil implements backendtest.Spoiler: it gives an address to a container with an ID that no
 // container runtime makes.
 func (n *node) Spoil(pool string) (ipam.Allocation, error) {
 	n.mu.Lock()

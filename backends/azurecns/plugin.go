@@ -8,7 +8,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
-// Plugin describes the backend. It is unused unless the policy turns it on.
+// Plugin describes the backend. It is not used unless the policy turns it on.
 func Plugin() plugin.Plugin {
 	return plugin.Plugin{
 		Name:     Name,

@@ -17,8 +17,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
-// A node's CNS is asked only where the policy says so. A backend that is off opens for a
-// restore, whatever its files are.
+// A node's CNS is asked only if the policy says so. A backend that is off opens for a restore,
+// even if its files are missing.
 func TestBackendIsOffUnlessThePolicyTurnsItOn(t *testing.T) {
 	broken := &Settings{Address: "https://localhost:1", TLS: TLS{CAFile: filepath.Join(t.TempDir(), "none")}}
 	for _, tt := range []struct {

@@ -11,8 +11,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// pool returns the addresses that are not free. Keeps has, by the key of a container, what
-// protects its addresses.
+// pool returns the addresses that are not free. keeps has, by container key, what protects the
+// container's addresses.
 func (s *state) pool(keeps map[string]string) ipam.Pool {
 	p := ipam.Pool{Name: poolName, Range: s.span()}
 	usable := int64(0)
@@ -31,8 +31,8 @@ func (s *state) pool(keeps map[string]string) ipam.Pool {
 	return p
 }
 
-// allocation returns an address as it is listed. Its key is the address: a later CNS may give
-// it another ID.
+// allocation returns an address as listed. Its key is the address: a later CNS may give it
+// another ID.
 func (s *state) allocation(a *address) ipam.Allocation {
 	r := ipam.Allocation{Key: a.ip.String(), IP: a.ip, Created: a.Changed, UnknownField: a.unknownField, Token: s.token(a)}
 	switch {
@@ -48,8 +48,8 @@ func (s *state) allocation(a *address) ipam.Allocation {
 	return r
 }
 
-// token returns a hash of all that CNS shows of the address, and of what a release of its
-// container frees.
+// token returns a hash of everything that CNS shows about the address, and of what a release of
+// its container frees.
 func (s *state) token(a *address) string {
 	hash := sha256.New()
 	hash.Write(a.raw)
@@ -57,8 +57,8 @@ func (s *state) token(a *address) string {
 	return hex.EncodeToString(hash.Sum(nil)[:16])
 }
 
-// span returns the smallest prefix that has all addresses of IPv4, or, without any, of IPv6.
-// It is not valid for no address. CNS does not show from which subnet they are.
+// span returns the smallest prefix that contains all IPv4 addresses or, if there are none, all
+// IPv6 addresses. Without any address, it is invalid. CNS does not show their subnet.
 func (s *state) span() netip.Prefix {
 	var first netip.Prefix
 	for _, a := range s.addresses {

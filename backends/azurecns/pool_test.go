@@ -15,13 +15,13 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// The IDs of two containers, of which the first 8 characters differ.
+// The IDs of two containers that differ in the first 8 characters.
 var (
 	deadID = "dead0000" + strings.Repeat("0", 56)
 	liveID = "11fe0000" + strings.Repeat("0", 56)
 )
 
-// entry returns the JSON of an address with the ID a, of a container by its ID.
+// entry returns the JSON of an address that belongs to a container.
 func entry(id, ip, container string, more ...string) string {
 	return ownedEntry(id, ip, fmt.Sprintf(`"podName":"web-0","podNamespace":"shop","PodInfraContainerID":%q,"PodInterfaceID":%q,"Version":2,"SecondaryInterfaceSet":false`,
 		container, container[:8]+"-eth0"), more...)
@@ -47,8 +47,8 @@ func stateOf(t *testing.T, keys map[string][]string, entries ...string) *state {
 	return newState(keys, addresses)
 }
 
-// Promise 2, 7. Whatever does not plainly belong to one container is listed, with the reason
-// why it is kept.
+// Promise 2, 7. An address that does not plainly belong to one container is listed, with the
+// reason why it is kept.
 func TestWhatNamesNoContainerPlainlyIsHeld(t *testing.T) {
 	owner := func(container, iface string, version int) string {
 		return fmt.Sprintf(`"podName":"web-0","podNamespace":"shop","PodInfraContainerID":%q,"PodInterfaceID":%q,"Version":%d,"SecondaryInterfaceSet":false`, container, iface, version)
@@ -117,7 +117,7 @@ func TestWhatNamesNoContainerPlainlyIsHeld(t *testing.T) {
 	}
 }
 
-// An ID that is not that of the entry would make a release name the wrong address.
+// An ID other than the entry's would make a release name the wrong address.
 func TestAddressUnderAnotherIDIsUnreadable(t *testing.T) {
 	s := newState(map[string][]string{deadID: {"b"}}, map[string]json.RawMessage{"b": json.RawMessage(entry("a", "10.0.0.4", deadID))})
 	if a := s.pool(nil).Allocations[0]; !strings.Contains(a.Unreadable, `its ID is "a"`) {
@@ -125,7 +125,7 @@ func TestAddressUnderAnotherIDIsUnreadable(t *testing.T) {
 	}
 }
 
-// CNS says when an address was assigned. An address of which it does not say it has no age.
+// CNS says when an address was assigned. If it does not say, the address has no age.
 func TestCreatedIsTheLastStateTransition(t *testing.T) {
 	whole := entry("a", "10.0.0.4", deadID)
 	for text, want := range map[string]time.Time{
@@ -164,7 +164,7 @@ func TestTokenCoversAllThatCNSShows(t *testing.T) {
 	}
 }
 
-// The pool shows how many addresses CNS has, and from where.
+// The pool shows how many addresses CNS has, and their range.
 func TestPoolSpansTheAddresses(t *testing.T) {
 	free := func(ip string) string { return fmt.Sprintf(`{"state":"Available","ID":%q,"IPAddress":%q}`, ip, ip) }
 	for _, tt := range []struct {

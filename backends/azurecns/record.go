@@ -11,13 +11,13 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// A record is the Stored of a ipam.Record.
+// A record is the Stored of an ipam.Record.
 type record struct {
 	// Address is the address as CNS showed it.
 	Address json.RawMessage `json:"address"`
 
-	// Interfaces are from CNS's record of the container, by their names; none if CNS
-	// keeps no such record.
+	// Interfaces are from CNS's record of the container, by name; none if CNS keeps no such
+	// record.
 	Interfaces map[string]json.RawMessage `json:"interfaces,omitempty"`
 }
 
@@ -52,10 +52,10 @@ func (b *Backend) Record(ctx context.Context, as []ipam.Allocation) ([]json.RawM
 // A recorded is a decoded record.
 type recorded struct {
 	*address
-	interfaces map[string]json.RawMessage // those that CNS takes back
+	interfaces map[string]json.RawMessage // those that CNS accepts again
 }
 
-// readRecord returns an error for a record that Record cannot have returned.
+// readRecord decodes a record. It returns an error for one that Record cannot have returned.
 func readRecord(r ipam.Record) (recorded, error) {
 	var k record
 	if err := kube.Decode(r.Stored, &k); err != nil {

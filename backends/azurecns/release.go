@@ -10,10 +10,10 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// Release implements ipam.Backend with one request for each container. CNS compares
-// nothing, and frees whatever the container has. So all that the container has must be as it
-// was listed, and must have a warrant. An address that another container has got since is
-// safe: CNS frees by the ID of the old one.
+// Release implements ipam.Backend with one request for each container. CNS compares nothing,
+// and frees everything the container has. So all of the container's addresses must be as
+// listed, and must have warrants. An address that has gone to another container since is safe:
+// CNS frees by the ID of the old one.
 func (b *Backend) Release(ctx context.Context, ws []ipam.Warrant) []error {
 	r := &release{b, ws, make([]ipam.Allocation, len(ws)), make([]error, len(ws))}
 	for i, w := range ws {
@@ -26,7 +26,7 @@ func (b *Backend) Release(ctx context.Context, ws []ipam.Warrant) []error {
 		}
 		return r.errs
 	}
-	answers := make(map[int]error) // of CNS, by the index of a warrant
+	answers := make(map[int]error) // of CNS, by warrant index
 	for _, c := range r.containers(s) {
 		if err := r.refusal(ctx, s, c); err != nil {
 			r.set(c.members, err)
@@ -49,14 +49,14 @@ type release struct {
 	errs        []error
 }
 
-// A container is one whose addresses are to be released.
+// A container is one whose addresses are being released.
 type container struct {
 	address *address // one of them
 	members []int    // the indices of their warrants
 }
 
-// containers compares the allocations with what CNS has now. It returns those that are as
-// they were listed, by container.
+// containers compares the allocations with what CNS has now. It returns those that are still as
+// listed, by container.
 func (r *release) containers(s *state) []*container {
 	now := make(map[string]*address)
 	for _, a := range s.addresses {
@@ -87,7 +87,7 @@ func (r *release) containers(s *state) []*container {
 	return all
 }
 
-// absence returns nil if CNS has an address free, or does not have it any more.
+// absence returns nil if the address is free in CNS or no longer there.
 func (r *release) absence(s *state, listed ipam.Allocation) error {
 	for _, a := range s.addresses {
 		if a.ip == listed.IP && (a.unreadable != "" || a.State != available) {
@@ -97,7 +97,8 @@ func (r *release) absence(s *state, listed ipam.Allocation) error {
 	return nil
 }
 
-// refusal returns why nothing of a container may be released, right before the request.
+// refusal returns why a container's addresses must not be released. It is called right before
+// the request.
 func (r *release) refusal(ctx context.Context, s *state, c *container) error {
 	ips := r.ips(c.members)
 	for _, id := range s.keys[c.address.key] {
@@ -124,13 +125,13 @@ func (r *release) refusal(ctx context.Context, s *state, c *container) error {
 	return nil
 }
 
-// verify looks what became of the allocations for whose release CNS has answered. The answer
-// alone proves nothing: CNS answers success for a container that it does not know.
+// verify checks what became of the allocations whose release CNS has answered. The answer alone
+// proves nothing: CNS reports success for a container that it does not know.
 func (r *release) verify(ctx context.Context, answers map[int]error) {
 	if len(answers) == 0 {
 		return
 	}
-	// A run that is being stopped learns nevertheless what it has released.
+	// A run that is being stopped still finds out what it has released.
 	s, err := r.cns.state(context.WithoutCancel(ctx))
 	for i, answer := range answers {
 		if err != nil {
@@ -143,7 +144,7 @@ func (r *release) verify(ctx context.Context, answers map[int]error) {
 	}
 }
 
-// has reports whether an address still belongs to the container for which it was listed.
+// has reports whether an address still belongs to the container it was listed for.
 func (s *state) has(listed ipam.Allocation) bool {
 	return slices.ContainsFunc(s.addresses, func(a *address) bool {
 		return a.ip == listed.IP && (a.unreadable != "" || a.State == assigned && a.container == listed.Owner.Sandbox)
@@ -166,8 +167,8 @@ func (r *release) ips(members []int) []string {
 	return ips
 }
 
-// assignmentOf returns a request about addresses of the container of an address. CNS ignores
-// the addresses in a release.
+// assignmentOf returns a request for addresses of an address's container. In a release, CNS
+// ignores the addresses.
 func assignmentOf(a *address, ips []string) assignment {
 	return assignment{Addresses: ips, Interface: a.Owner.Interface, Container: a.Owner.Container, Pod: a.Owner.pod, Name: "eth0"}
 }

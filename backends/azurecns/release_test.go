@@ -74,7 +74,7 @@ func (l *leak) wantAll(errs []error, want error, text string) {
 	}
 }
 
-// wantLeft fails the test unless CNS still has so many addresses assigned.
+// wantLeft fails the test unless CNS still has n addresses assigned.
 func (l *leak) wantLeft(n int) {
 	l.Helper()
 	if left, err := l.node.Snapshot(); len(left) != n || err != nil {
@@ -82,7 +82,7 @@ func (l *leak) wantLeft(n int) {
 	}
 }
 
-// Promise 1. CNS frees all addresses of a container by one request.
+// Promise 1. CNS frees all addresses of a container on one request.
 func TestOneRequestReleasesAContainer(t *testing.T) {
 	l := newLeak(t, straight)
 	l.wantAll(l.node.Backend().Release(t.Context(), l.warrants()), nil, "")
@@ -104,7 +104,8 @@ func TestSiblingWithoutWarrantKeepsTheContainer(t *testing.T) {
 	}
 }
 
-// Promise 4. What CNS has is compared right before the request, because CNS compares nothing.
+// Promise 4. The backend compares what CNS has right before the request, because CNS compares
+// nothing.
 func TestWhatChangedSinceTheListingStays(t *testing.T) {
 	for name, change := range map[string]func(l *leak){
 		"a restart of CNS": func(l *leak) { l.cns.Restart() },
@@ -128,7 +129,7 @@ func TestWhatChangedSinceTheListingStays(t *testing.T) {
 }
 
 // Promise 7. CNS answers 200 to a request that failed, and success to one that did nothing. Of
-// two JSON objects, the first counts. An answer without a code is none of CNS.
+// two JSON objects, the first counts. An answer without a code is not from CNS.
 func TestAnswersOfCNSAreNotBelieved(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -166,7 +167,7 @@ func TestAnswersOfCNSAreNotBelieved(t *testing.T) {
 	}
 }
 
-// Promise 7. A release whose answer got lost counts, also in a run that is being stopped.
+// Promise 7. A release whose answer got lost counts, even in a run that is being stopped.
 func TestLostAnswerIsLookedAt(t *testing.T) {
 	for name, stop := range map[string]bool{"CNS breaks off": false, "the run is stopped": true} {
 		t.Run(name, func(t *testing.T) {
@@ -224,8 +225,8 @@ func TestNothingIsDecidedWithoutCNS(t *testing.T) {
 	})
 }
 
-// Promise 1, 4. A container with other network interfaces keeps its addresses, also if they
-// come after the listing. So does one whose interfaces are unknown.
+// Promise 1, 4. A container with other network interfaces keeps its addresses, even if they
+// appear after the listing. So does one whose interfaces are unknown.
 func TestContainerWithOtherInterfacesIsKept(t *testing.T) {
 	nic := func(kind string) string {
 		return fmt.Sprintf(`{"response":{"ReturnCode":0},"endpointInfo":{"IfnameToIPMap":{"eth0":{"NICType":"InfraNIC"},"eth1":{"NICType":%q}}}}`, kind)
@@ -282,8 +283,8 @@ func TestContainerWithOtherInterfacesIsKept(t *testing.T) {
 	}
 }
 
-// Promise 4. The warrants are asked right before the request, and not before that which comes
-// first. Only time makes a warrant expire, hence the wait.
+// Promise 4. The warrants are checked right before the request, not before an earlier one. Only
+// time makes a warrant expire, hence the wait.
 func TestWarrantsAreAskedRightBeforeTheRequest(t *testing.T) {
 	t.Parallel()
 	l := newLeak(t, straight)

@@ -18,9 +18,9 @@ func (b *Backend) Compare(ctx context.Context, _ string, rs []ipam.Record) []err
 	return errs
 }
 
-// Restore implements ipam.Backend with one request for each container: CNS gives a
-// container the addresses that it asks for, all of them or none, if they are free. Where CNS
-// keeps a record of the interfaces of a container, a second request puts that back.
+// Restore implements ipam.Backend with one request for each container: CNS gives a container
+// all the addresses that it asks for, if they are free, or none. If CNS keeps a record of the
+// interfaces of a container, a second request puts that back.
 func (b *Backend) Restore(ctx context.Context, _ string, rs []ipam.Record) []error {
 	free, errs := b.compare(ctx, rs)
 	answers := make(map[string]error) // of CNS, by container
@@ -32,7 +32,7 @@ func (b *Backend) Restore(ctx context.Context, _ string, rs []ipam.Record) []err
 		var ips []string
 		for _, j := range slices.Sorted(maps.Keys(free)) {
 			if free[j].key == k.key {
-				ips = append(ips, free[j].IP) // CNS compares texts
+				ips = append(ips, free[j].IP) // CNS compares strings
 			}
 		}
 		answers[k.key] = b.restore(ctx, k, ips)
@@ -69,12 +69,11 @@ func (b *Backend) restore(ctx context.Context, k recorded, ips []string) error {
 	return nil
 }
 
-// outcome returns what a restore has come to, by the answer of CNS and by what CNS has
-// afterwards.
+// outcome returns the result of a restore from CNS's answer and what CNS has afterwards.
 func outcome(answer, place error) error {
 	switch {
 	case errors.Is(place, ipam.ErrPresent):
-		return answer // nil, or what is missing beside the address
+		return answer // nil, or what is missing besides the address
 	case place != nil:
 		return place
 	case answer != nil:
@@ -84,7 +83,7 @@ func outcome(answer, place error) error {
 	}
 }
 
-// compare returns the records whose places are free, by index, and what Compare answers.
+// compare returns the records whose places are free, by index, and what Compare returns.
 func (b *Backend) compare(ctx context.Context, rs []ipam.Record) (free map[int]recorded, errs []error) {
 	errs = make([]error, len(rs))
 	free = make(map[int]recorded)
@@ -101,8 +100,8 @@ func (b *Backend) compare(ctx context.Context, rs []ipam.Record) (free map[int]r
 	return free, errs
 }
 
-// place returns nil if the address of a record is free, and otherwise what
-// ipam.Backend.Compare answers.
+// place returns nil if the address of a record is free, and otherwise what ipam.Backend.Compare
+// returns.
 func (s *state) place(k recorded) error {
 	for _, a := range s.addresses {
 		switch {
@@ -122,8 +121,8 @@ func (s *state) place(k recorded) error {
 	return fmt.Errorf("%w: CNS no longer has this address", ipam.ErrTaken)
 }
 
-// company returns an error if the container of a record has any address: CNS would answer
-// with that, and assign no other.
+// company returns an error if the container of a record has any address: CNS would answer with
+// that one, and assign no other.
 func (s *state) company(k recorded) error {
 	for _, a := range s.addresses {
 		if !a.held() && a.container == k.container {

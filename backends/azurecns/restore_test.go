@@ -13,7 +13,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// records returns the records of both addresses, which are released then.
+// records returns the records of both addresses, and releases these.
 func (l *leak) records() []ipam.Record {
 	l.Helper()
 	b := l.node.Backend()
@@ -36,7 +36,7 @@ func (l *leak) records() []ipam.Record {
 	return records
 }
 
-// both returns the answers of Compare, which writes nothing, and then those of Restore.
+// both returns the answers of Compare, which writes nothing, and of Restore after it.
 func (l *leak) both(records ...ipam.Record) (compared, restored []error) {
 	l.Helper()
 	b := l.node.Backend()
@@ -52,8 +52,8 @@ func (l *leak) both(records ...ipam.Record) (compared, restored []error) {
 	return compared, b.Restore(l.Context(), poolName, records)
 }
 
-// Promise 10. The addresses of a container come back by one request, and the record of its
-// network interfaces too.
+// Promise 10. The addresses of a container come back with one request, and so does the record
+// of its network interfaces.
 func TestRestoreBringsTheInterfacesBack(t *testing.T) {
 	l := newLeak(t, straight)
 	before, err := l.node.Snapshot()
@@ -81,7 +81,7 @@ func TestRestoreBringsTheInterfacesBack(t *testing.T) {
 	l.wantAll(restored, ipam.ErrPresent, "")
 }
 
-// Promise 10. After a restart, CNS names the container of a restored address otherwise.
+// Promise 10. After a restart, CNS names the container of a restored address differently.
 func TestRestoredAddressIsThereAfterARestart(t *testing.T) {
 	l := newLeak(t, straight)
 	records := l.records()
@@ -92,7 +92,8 @@ func TestRestoredAddressIsThereAfterARestart(t *testing.T) {
 	l.wantAll(compared, ipam.ErrPresent, "")
 }
 
-// Promise 10. CNS gives a container all addresses at once, so a part of them cannot follow.
+// Promise 10. CNS gives a container all addresses at the same time, so some of them cannot
+// follow later.
 func TestRestoreOfAPartSaysThatTheRestCannotFollow(t *testing.T) {
 	l := newLeak(t, straight)
 	records := l.records()

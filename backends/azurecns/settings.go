@@ -34,11 +34,11 @@ func (*Settings) Schema() []byte { return schemaPart }
 // Example implements policy.Exampler.
 func (*Settings) Example() []byte { return examplePart }
 
-// address returns the address with its default.
+// address returns the address, or its default.
 func (s *Settings) address() string { return cmp.Or(s.Address, defaultAddress) }
 
-// addressForm is the form of an address. Without certificates, only the node itself is
-// trusted. The schema has the same form.
+// addressForm is the form of an address. Without certificates, only the node itself is trusted.
+// The schema requires the same form.
 var addressForm = regexp.MustCompile(`^(http://(localhost|127[.]0[.]0[.]1|\[::1\]):[1-9][0-9]{0,4}` +
 	`|https://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[1-9][0-9]{0,4})$`)
 

@@ -11,16 +11,16 @@ import (
 	"slices"
 )
 
-// A state is what CNS has in its memory: all addresses, and which of them a release frees.
+// A state is what CNS has in memory: all addresses, and which of them a release frees.
 type state struct {
 	addresses []*address          // in ascending order
 	byID      map[string]*address // by CNS's own ID
-	keys      map[string][]string // by the key of a container: the IDs that its release frees
+	keys      map[string][]string // by container key: the IDs that its release frees
 }
 
 // state reads all of CNS's memory in one request, which CNS answers under its lock. The list
-// that CNS's own tools read, /debug/ipaddresses, is made without the lock: CNS may end by a
-// fatal error of the Go runtime if it is read while a pod starts.
+// that CNS's own tools read, /debug/ipaddresses, is made without the lock: reading it while a
+// pod starts may crash CNS with a fatal error of the Go runtime.
 func (c *client) state(ctx context.Context) (*state, error) {
 	var answer struct {
 		Data *struct {
@@ -54,7 +54,7 @@ func newState(keys map[string][]string, addresses map[string]json.RawMessage) *s
 	return s
 }
 
-// check makes addresses unreadable that contradict others.
+// check marks addresses that contradict others as unreadable.
 func (s *state) check() {
 	places, claims := make(map[netip.Addr]int), make(map[string]int)
 	for _, a := range s.addresses {
@@ -81,8 +81,8 @@ func (s *state) check() {
 	}
 }
 
-// ambiguity returns why it is unclear what a release of the address's container frees; empty
-// if that is clear. Claims are the numbers of keys that name an ID.
+// ambiguity returns why it is unclear what a release of the address's container frees; empty if
+// that is clear. claims has how many keys name each ID.
 func (s *state) ambiguity(a *address, claims map[string]int) string {
 	if !slices.Contains(s.keys[a.key], a.id) {
 		return "CNS does not release it with its container " + a.container

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// TLS names files in PEM form on the node. Any of them may be empty, but a certificate and
-// its key are set together. The zero TLS is that of the system.
+// TLS names files in PEM form on the node. Any of them may be empty, but a certificate and its
+// key are set together. The zero TLS means the system's defaults.
 type TLS struct {
 	CAFile   string `json:"caFile,omitzero"` // empty: the system's
 	CertFile string `json:"certFile,omitzero"`

@@ -19,7 +19,8 @@ type batch struct {
 	confirmer *reaper.Confirmer
 }
 
-// judge lists and judges the entries. It fails the check if one is not an orphan.
+// judge lists and judges the entries. It fails the check if one of them is not an
+// orphan.
 func (s *fixture) judge(entries ...entry) batch {
 	s.Helper()
 	d := batch{fixture: s, backend: s.store.Backend(), entries: entries}
@@ -39,8 +40,8 @@ func (s *fixture) judge(entries ...entry) batch {
 	return d
 }
 
-// adoptable lists a backend's allocations as if each could be adopted, so that their warrants
-// expire soon.
+// adoptable lists the allocations of a backend as if each could be adopted, so that their
+// warrants expire soon.
 type adoptable struct{ ipam.Backend }
 
 // List implements ipam.Backend.
@@ -79,8 +80,8 @@ func (d batch) release(ctx context.Context, ws []ipam.Warrant) []error {
 	return errs
 }
 
-// releaseAll hands the warrants to the backend. As a run does, it then tries the
-// undecided ones again with fresh warrants.
+// releaseAll hands the warrants to the backend. Like a run, it then retries the undecided ones
+// with fresh warrants.
 func (d batch) releaseAll(ws []ipam.Warrant) []error {
 	d.Helper()
 	errs := d.release(d.Context(), ws)
@@ -105,8 +106,8 @@ func (d batch) releaseAll(ws []ipam.Warrant) []error {
 	return errs
 }
 
-// wantErrors fails the check unless the answers wrap the wanted errors; nil wants
-// nil.
+// wantErrors fails the check unless the answers wrap the wanted errors, or are nil where nil is
+// wanted.
 func (s *fixture) wantErrors(got []error, want ...error) {
 	s.Helper()
 	if len(got) != len(want) {

@@ -8,8 +8,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// leakAcross allocates addresses in two pools for pods that do not exist, alongside addresses of
-// pods that do.
+// leakAcross allocates addresses of two pools for pods that do not exist, alongside addresses
+// of pods that do.
 func (s *fixture) leakAcross() []entry {
 	s.Helper()
 	s.live("a", "live-1")
@@ -17,9 +17,9 @@ func (s *fixture) leakAcross() []entry {
 	return append(s.leak("a", "gone-1", "gone-2", "gone-3"), s.leak("b", "gone-4", "gone-5", "gone-6")...)
 }
 
-// Promise 1, 4, 6, 7, 9. Each warrant gets its own answer, and nothing else is touched: the zero
-// warrant releases nothing, what the plugin freed counts as released, and what it gave to another
-// pod stays.
+// Promise 1, 4, 6, 7, 9. Each warrant gets its own answer, and nothing else is touched: the
+// zero warrant releases nothing, an entry that the plugin freed counts as released, and one
+// that it gave to another pod stays.
 func releaseAcross(s *fixture) {
 	leaked := s.leakAcross()
 	d := s.judge(leaked...)
@@ -32,8 +32,8 @@ func releaseAcross(s *fixture) {
 	s.wantContent(before, leaked[0], leaked[3], leaked[5])
 }
 
-// Promise 1, 4, 8. No owner is looked at before the last write that makes an adoption visible: the
-// first look of a release sees all owners that have come back by then.
+// Promise 1, 4, 8. The backend checks no owner before the last of the writes that make an
+// adoption visible: the first check of a release sees all owners that have come back by then.
 func allReturnedMeanwhile(s *fixture) {
 	s.skipOnNode()
 	leaked := s.leakAcross()
@@ -66,7 +66,7 @@ func allReturnedMeanwhile(s *fixture) {
 	}
 }
 
-// Promise 2, 9. An owner that cannot be read keeps its own entry and no other.
+// Promise 2, 9. An owner that cannot be read keeps its own entry, and no other.
 func oneUnknownMeanwhile(s *fixture) {
 	leaked := s.leakAcross()
 	d := s.judge(leaked...)
@@ -93,7 +93,7 @@ func oneUnknownMeanwhile(s *fixture) {
 	s.wantContent(before, leaked...)
 }
 
-// Promise 8. A crash cuts short all releases of a call. The next release finishes them.
+// Promise 8. A crash cuts all releases of a call short. The next release finishes them.
 func allInterrupted(s *fixture) {
 	s.skipOnNode()
 	leaked := s.leakAcross()

@@ -78,7 +78,7 @@ func unfinished(s *fixture) {
 	s.wantContent(before, leaked...)
 }
 
-// emptyHandles returns the listed entries that hold no address.
+// emptyHandles returns the listed empty handles.
 func (s *fixture) emptyHandles() []ipam.Allocation {
 	s.Helper()
 	var all []ipam.Allocation
@@ -90,7 +90,7 @@ func (s *fixture) emptyHandles() []ipam.Allocation {
 	return all
 }
 
-// runs executes runs after these durations from now, with one ledger.
+// runs executes runs at the given times from now, with one ledger.
 func (s *fixture) runs(after ...time.Duration) {
 	s.Helper()
 	var ledgers fakeLedgers

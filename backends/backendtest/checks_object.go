@@ -6,8 +6,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// Promise 2, 9. An object outside the pools that cannot be decoded is an *ObjectError. It protects
-// what it may name and nothing else, and every entry is listed.
+// Promise 2, 9. An object outside the pools that cannot be decoded is an *ObjectError. It
+// protects what it may name and nothing else, and every entry is listed.
 func obscureObject(s *fixture) {
 	obscurer, ok := s.store.(Obscurer)
 	if !ok {

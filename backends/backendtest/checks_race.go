@@ -18,8 +18,7 @@ func (s *fixture) recreate(e entry) (entry, error) {
 	return entry{r, e.pool, owner}, err
 }
 
-// wantListed fails the check unless the entry is listed with its pod, and not as
-// Interrupted.
+// wantListed fails the check unless the entry is listed with its pod and without Interrupted.
 func (s *fixture) wantListed(e entry) {
 	s.Helper()
 	r, ok := s.list()[Place(e.Allocation)]
@@ -28,8 +27,8 @@ func (s *fixture) wantListed(e entry) {
 	}
 }
 
-// Promise 1, 4. If the store shows the adoption, the answer is ErrChanged. Otherwise, the backend
-// must look at the owner again.
+// Promise 1, 4. If the store shows the adoption, the answer is ErrChanged. Otherwise the
+// backend must check the owner again.
 func returnedBefore(s *fixture) {
 	leaked := s.leak("a", "back", "gone")
 	d := s.judge(leaked...)
@@ -59,8 +58,8 @@ func returnedBefore(s *fixture) {
 	s.Errorf("the answer is %v, want ErrChanged, ErrReturned or ErrKept", errs[0])
 }
 
-// releaseWithHook releases, and calls the hook when the backend first looks at an
-// owner during the release. It skips the check if the backend does not look.
+// releaseWithHook releases, and calls the hook when the backend first looks at an owner. It
+// skips the check if the backend never does.
 func (d batch) releaseWithHook(ctx context.Context, hook func() error) []error {
 	d.Helper()
 	ws := d.confirm()
@@ -96,7 +95,7 @@ func unknownMeanwhile(s *fixture) {
 	s.wantContent(before, leaked[0])
 }
 
-// skipOnNode skips a check of releases with several writes, between which an owner may come back:
+// skipOnNode skips a check of releases in several writes, between which an owner may come back:
 // on a node, the owner is a sandbox, whose ID is never reused.
 func (s *fixture) skipOnNode() {
 	s.Helper()
@@ -105,8 +104,7 @@ func (s *fixture) skipOnNode() {
 	}
 }
 
-// interrupt cancels a release halfway. It returns the entry as a new backend lists
-// it.
+// interrupt cancels a release halfway. It returns the entry as listed by a new backend.
 func (s *fixture) interrupt(e entry) ipam.Allocation {
 	s.Helper()
 	s.skipOnNode()
@@ -130,7 +128,7 @@ func interruptedMended(s *fixture) {
 	r := s.interrupt(leaked[0])
 	mender, ok := s.store.Backend().(ipam.Mender)
 	if !ok {
-		s.Fatal("the backend leaves an Interrupted entry, and is not a reaper.Mender")
+		s.Fatal("the backend leaves an Interrupted entry, and is not an ipam.Mender")
 	}
 	for range 2 {
 		if err := mender.Mend(s.Context(), r); err != nil {

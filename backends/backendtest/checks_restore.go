@@ -33,8 +33,8 @@ func (s *fixture) record(entries ...entry) []ipam.Record {
 	return records
 }
 
-// restore puts the records back, pool by pool. First it compares them with the store: Compare must
-// say the same and change nothing (promise 5).
+// restore puts the records back, pool by pool. First, it compares them with the store, which
+// must give the same answers and change nothing (promise 5).
 func (s *fixture) restore(ctx context.Context, records []ipam.Record) []error {
 	s.Helper()
 	before := s.snapshot()
@@ -49,7 +49,7 @@ func (s *fixture) restore(ctx context.Context, records []ipam.Record) []error {
 	return errs
 }
 
-// outcomeOf returns which of Restore's answers an error is.
+// outcomeOf names the answer of Restore that an error is.
 func outcomeOf(err error) string {
 	switch {
 	case err == nil:
@@ -108,7 +108,7 @@ func restored(s *fixture) {
 	s.wantContent(before)
 }
 
-// Promise 1, 10. A restore does not touch an address that another pod has.
+// Promise 1, 10. A restore does not touch an address that another pod got.
 func restoredTooLate(s *fixture) {
 	leaked := s.leak("a", "gone")
 	records := s.record(leaked...)
@@ -149,7 +149,7 @@ func cancelledRestore(s *fixture) {
 	s.wantContent(before, leaked...)
 }
 
-// Promise 10. Record does not return a new owner's entry as the old owner's.
+// Promise 10. Record does not return a new owner's entry as the old one's.
 func changedBeforeRecord(s *fixture) {
 	owner := s.owner("gone")
 	e := s.allocate("a", owner)

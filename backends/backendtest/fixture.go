@@ -12,7 +12,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// A fixture is a store and its cluster, for one check.
+// A fixture is a store and a cluster for one check.
 type fixture struct {
 	*testing.T
 	store Store
@@ -29,7 +29,7 @@ type entry struct {
 	requester ipam.Owner // for whom the plugin allocated it
 }
 
-// owner returns a new pod of that name, with a new sandbox.
+// owner returns a new pod with that name and a new sandbox.
 func (s *fixture) owner(name string) ipam.Owner {
 	n := s.made.Add(1)
 	return ipam.Owner{
@@ -65,7 +65,7 @@ func (s *fixture) free(e entry) {
 	}
 }
 
-// leak allocates an address for each of the pods, which do not exist.
+// leak allocates an address for each pod. The pods do not exist.
 func (s *fixture) leak(pool string, pods ...string) []entry {
 	s.Helper()
 	var leaked []entry
@@ -75,7 +75,7 @@ func (s *fixture) leak(pool string, pods ...string) []entry {
 	return leaked
 }
 
-// live creates the pods, and allocates an address for each.
+// live creates pods, and allocates an address for each.
 func (s *fixture) live(pool string, pods ...string) []entry {
 	s.Helper()
 	var live []entry
@@ -87,14 +87,16 @@ func (s *fixture) live(pool string, pods ...string) []entry {
 	return live
 }
 
-// giveAway frees an entry, and lets the plugin allocate until another pod gets its place.
+// giveAway frees an entry, and lets the plugin allocate until another pod has its
+// place.
 func (s *fixture) giveAway(e entry) entry {
 	s.Helper()
 	s.free(e)
 	return s.reallocate(e)
 }
 
-// reallocate lets the plugin allocate until another pod gets the place of a freed entry.
+// reallocate lets the plugin allocate until another pod has the place of a freed
+// entry.
 func (s *fixture) reallocate(e entry) entry {
 	s.Helper()
 	for n := range 300 {

@@ -43,7 +43,7 @@ func (j *Journal) Write(_ context.Context, run journal.Run, records []ipam.Recor
 // Prune implements journal.Store.
 func (*Journal) Prune(context.Context) error { return nil }
 
-// Read returns the journal of the last run that wrote one; the zero Journal if none did.
+// Read returns the journal of the last run that wrote one. If none did, it is the zero Journal.
 func (j *Journal) Read() journal.Journal {
 	j.mu.Lock()
 	defer j.mu.Unlock()

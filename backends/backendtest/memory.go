@@ -23,14 +23,14 @@ import (
 //
 //   - NewMemory: the sandbox adopts the pod's entry, and its token changes, as in the
 //     IPPools of Whereabouts;
-//   - NewTwoStep: the sandbox adopts the pod's entry without a write, as in the
-//     overlapping reservations of Whereabouts. The backend must put a tombstone in the
-//     owner's place, and then look at the owner again. Each address is a pool;
+//   - NewTwoStep: the sandbox adopts the pod's entry without a write, as in the overlapping
+//     reservations of Whereabouts. The backend must put a tombstone in the owner's place, and
+//     then check the owner again. Each address is a pool;
 //   - NewForgetful: the sandbox gets another address;
-//   - NewHandled: the sandbox gets another address, and entries are SandboxOwned and have
-//     a Created, as in Calico. The entries of one sandbox are a group with a handle. The
-//     handle is written before the first address, and removed by a separate request
-//     after the last. The pool "handles" lists the empty handles.
+//   - NewHandled: the sandbox gets another address, and entries are SandboxOwned and have a
+//     Created, as in Calico. The entries of one sandbox are a group with a handle. The handle
+//     is written before the first address, and removed by its own request after the last. The
+//     pool "handles" lists the empty handles.
 type Memory struct {
 	name    string
 	twoStep bool
@@ -60,23 +60,22 @@ type memoryEntry struct {
 	tombstone bool
 }
 
-// ErrLost is an error for a hook of OnRequest: the request takes effect, but its answer is lost.
+// ErrLost is an error for a hook of OnRequest: the request takes effect, but its answer gets
+// lost.
 var ErrLost = ipam.ErrLost
 
-// NewMemory returns an empty store in which a sandbox adopts its pod's entry. The
-// backend has that name.
+// NewMemory returns an empty store in which a sandbox adopts its pod's entry. name is the
+// backend's.
 func NewMemory(name string) *Memory { return &Memory{name: name} }
 
-// NewTwoStep returns an empty store in which adoptions write nothing. The backend
-// has that name.
+// NewTwoStep returns an empty store in which adoptions write nothing. name is the backend's.
 func NewTwoStep(name string) *Memory { return &Memory{name: name, twoStep: true} }
 
-// NewForgetful returns an empty store in which a new sandbox gets another address.
-// The backend has that name.
+// NewForgetful returns an empty store in which a new sandbox gets another address. name is the
+// backend's.
 func NewForgetful(name string) *Memory { return &Memory{name: name, forgets: true} }
 
-// NewHandled returns an empty store in which sandboxes have handles. The backend
-// has that name.
+// NewHandled returns an empty store in which sandboxes have handles. name is the backend's.
 func NewHandled(name string) *Memory {
 	return &Memory{
 		name: name, forgets: true, handled: true, now: time.Now,
@@ -92,11 +91,12 @@ func (m *Memory) SetClock(now func() time.Time) {
 	m.now = now
 }
 
-// OnRequest sets a hook that runs at the beginning of each request of the backend. The request is
-// "list", "record", "release pool" or "restore pool". A store with tombstones also has "bury pool",
-// which writes one, and "remove pool"; its Mend is also "restore pool". A store with handles also
-// has "settle sandbox", which removes a handle. The hook may change the store. If it returns an
-// error, the request fails with it.
+// OnRequest sets a hook that runs at the beginning of each request of the backend. The request
+// is "list", "record", "release pool", "compare pool" or "restore pool". A store with
+// tombstones has "bury pool", which writes one, and "remove pool" instead of "release pool";
+// its Mend is also "restore pool". A store with handles also has "settle sandbox", which
+// removes a handle. The hook may change the store. If it returns an error, the request fails
+// with it.
 func (m *Memory) OnRequest(hook func(request string) error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -208,7 +208,7 @@ func (m *Memory) within(e *memoryEntry, pool string) bool {
 	return e.pool == pool || m.twoStep && strings.HasPrefix(e.pool, pool+"/")
 }
 
-// wrote gives an entry a new version, unique in the store.
+// wrote gives an entry a version that no entry has had yet.
 func (m *Memory) wrote(e *memoryEntry) {
 	m.version++
 	e.version = m.version
@@ -233,7 +233,7 @@ func (e *memoryEntry) String() string {
 	}, " ")
 }
 
-// allocation returns the entry as it is listed.
+// allocation returns the entry as listed.
 func (e *memoryEntry) allocation() ipam.Allocation {
 	return ipam.Allocation{
 		Pool: e.pool, Key: e.key, IP: e.ip, Owner: e.owner,
@@ -242,7 +242,7 @@ func (e *memoryEntry) allocation() ipam.Allocation {
 	}
 }
 
-// listed returns the pools as they are listed, in a constant order.
+// listed returns the pools as listed, in a fixed order.
 func (m *Memory) listed() []ipam.Pool {
 	pools := make(map[string]*ipam.Pool)
 	var names []string
@@ -269,8 +269,8 @@ func (m *Memory) listed() []ipam.Pool {
 	return all
 }
 
-// request performs one request of a backend: it calls the hook, and then calls do under the lock.
-// If the hook fails, the error wraps ipam.ErrAgain.
+// request performs one request of a backend: it calls the hook, then do under the lock. If the
+// hook fails, the error wraps ipam.ErrAgain.
 func (m *Memory) request(ctx context.Context, name string, do func() error) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%w: %w", ipam.ErrAgain, err)

@@ -44,13 +44,13 @@ func (b memory) Release(ctx context.Context, ws []ipam.Warrant) []error {
 	return poolByPool(ctx, ws, func(pool string, ws []ipam.Warrant) []error { return b.releasePool(ctx, pool, ws) })
 }
 
-// poolByPool releases one pool at a time, in the order of the warrants, so that a test's requests
-// are always the same.
+// poolByPool releases one pool after another, in the order of the warrants, so that a test's
+// requests are always the same.
 func poolByPool(ctx context.Context, ws []ipam.Warrant, release func(pool string, ws []ipam.Warrant) []error) []error {
 	return ipam.EachPool(ctx, ws, semaphore.NewWeighted(1), func(string) int64 { return 1 }, release)
 }
 
-// releasePool releases entries of one pool with one request for all.
+// releasePool releases entries of one pool with a single request.
 func (b memory) releasePool(ctx context.Context, pool string, ws []ipam.Warrant) []error {
 	errs := make([]error, len(ws))
 	rs := make([]ipam.Allocation, len(ws))
@@ -93,13 +93,12 @@ func (m *Memory) remove(r ipam.Allocation, token string) error {
 // withTombstones is the backend over a Memory in which an adoption writes nothing.
 type withTombstones struct{ memory }
 
-// Release implements ipam.Backend. It writes all tombstones and looks at all
-// owners again. Then it removes the entries or puts the owners back. It makes one request
-// at a time.
+// Release implements ipam.Backend. It writes all tombstones and checks all owners again. Then
+// it removes the entries or puts the owners back. It makes one request at a time.
 func (b withTombstones) Release(ctx context.Context, ws []ipam.Warrant) []error {
 	errs, marked, rs := make([]error, len(ws)), make([]string, len(ws)), make([]ipam.Allocation, len(ws))
 	var left []ipam.Warrant
-	var where []int // the places of those left
+	var where []int // the indices of those left
 	for i, w := range ws {
 		if rs[i], errs[i] = w.Allocation(); errs[i] != nil {
 			continue
@@ -115,8 +114,8 @@ func (b withTombstones) Release(ctx context.Context, ws []ipam.Warrant) []error 
 	return errs
 }
 
-// bury writes the tombstone. It returns the token of the entry with it, or an empty string
-// if the entry is gone.
+// bury writes the tombstone. It returns the entry's new token, or an empty string if the entry
+// is gone.
 func (b withTombstones) bury(ctx context.Context, r ipam.Allocation) (marked string, err error) {
 	err = b.store.request(ctx, "bury "+r.Pool, func() error {
 		e := b.store.find(r)

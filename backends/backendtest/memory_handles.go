@@ -14,7 +14,7 @@ import (
 // emptyHandles is the name of the pool that lists the empty handles.
 const emptyHandles = "handles"
 
-// errFumbled is the error of the write that fails after Fumble.
+// errFumbled is the error of the write that Fumble makes fail.
 var errFumbled = errors.New("the second write failed")
 
 // Begin performs the first half of an ADD in a store with handles: it writes the
@@ -25,8 +25,8 @@ func (m *Memory) Begin(sandbox string) {
 	m.begin(sandbox)
 }
 
-// begin is Begin under the lock. The second half of an ADD does not check that the handle still
-// exists.
+// begin is Begin under the lock. The second half of an ADD does not check whether the handle
+// still exists.
 func (m *Memory) begin(sandbox string) {
 	if m.started[sandbox] {
 		return
@@ -54,8 +54,7 @@ func (m *Memory) hasAddress(sandbox string) bool {
 	return slices.ContainsFunc(m.entries, func(e *memoryEntry) bool { return e.group == sandbox })
 }
 
-// emptyHandles returns the sandboxes of the handles without an address, in a
-// constant order.
+// emptyHandles returns the sandboxes of the handles without an address, in a fixed order.
 func (m *Memory) emptyHandles() []string {
 	var all []string
 	for _, sandbox := range slices.Sorted(maps.Keys(m.handles)) {
@@ -86,8 +85,8 @@ func (b withHandles) Release(ctx context.Context, ws []ipam.Warrant) []error {
 	return poolByPool(ctx, ws, func(pool string, ws []ipam.Warrant) []error { return b.releasePool(ctx, pool, ws) })
 }
 
-// releasePool releases entries of one pool with one request for all, and then one for each
-// of their handles.
+// releasePool releases entries of one pool with a single request, then makes one for each of
+// their handles.
 func (b withHandles) releasePool(ctx context.Context, pool string, ws []ipam.Warrant) []error {
 	if pool == emptyHandles {
 		return b.clear(ctx, ws)
@@ -122,7 +121,7 @@ func (b withHandles) finish(ctx context.Context, sandbox string) error {
 	return nil
 }
 
-// clear removes the unchanged empty handles.
+// clear removes the empty handles that are still as listed.
 func (b withHandles) clear(ctx context.Context, ws []ipam.Warrant) []error {
 	errs := make([]error, len(ws))
 	for i, w := range ws {

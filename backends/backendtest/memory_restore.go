@@ -48,7 +48,7 @@ func (b memory) Record(ctx context.Context, rs []ipam.Allocation) ([]json.RawMes
 	return records, err
 }
 
-// Compare implements ipam.Backend with one request for all records.
+// Compare implements ipam.Backend with a single request.
 func (b memory) Compare(ctx context.Context, pool string, rs []ipam.Record) []error {
 	return b.each(ctx, "compare "+pool, rs, func(r ipam.Record) error {
 		_, _, err := b.store.compare(pool, r)
@@ -56,12 +56,12 @@ func (b memory) Compare(ctx context.Context, pool string, rs []ipam.Record) []er
 	})
 }
 
-// Restore implements ipam.Backend with one request for all records.
+// Restore implements ipam.Backend with a single request.
 func (b memory) Restore(ctx context.Context, pool string, rs []ipam.Record) []error {
 	return b.each(ctx, "restore "+pool, rs, func(r ipam.Record) error { return b.store.restore(pool, r) })
 }
 
-// each answers the records in one request.
+// each answers for the records in one request.
 func (b memory) each(ctx context.Context, request string, rs []ipam.Record, answer func(ipam.Record) error) []error {
 	errs := make([]error, len(rs))
 	err := b.store.request(ctx, request, func() error {
@@ -78,8 +78,8 @@ func (b memory) each(ctx context.Context, request string, rs []ipam.Record, answ
 	return errs
 }
 
-// compare decodes a record. It returns no error if its place is free, or if it has a tombstone of
-// the recorded entry, which it returns.
+// compare decodes a record and returns nil if its place is free, or has a tombstone of the
+// recorded entry, which it returns.
 func (m *Memory) compare(pool string, r ipam.Record) (k storedRecord, tombstone *memoryEntry, err error) {
 	if err := json.Unmarshal(r.Stored, &k); err != nil {
 		return k, nil, fmt.Errorf("decode the record: %w", err)
@@ -110,7 +110,7 @@ func (k storedRecord) entry(pool, key string) *memoryEntry {
 	return &memoryEntry{pool: pool, key: key, ip: k.IP, owner: k.Owner, sandbox: k.Sandbox, created: k.Created, group: k.Group}
 }
 
-// restore puts one record back if its place is free.
+// restore puts back one record if its place is free.
 func (m *Memory) restore(pool string, r ipam.Record) error {
 	k, tombstone, err := m.compare(pool, r)
 	switch {

@@ -6,13 +6,14 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 )
 
-// A Node is a census.Runtime over Pods: a cluster seen from one node, with that node's sandboxes.
+// A Node is a census.Runtime over Pods: a cluster seen from one node, with that node's
+// sandboxes.
 type Node struct{ *allPods }
 
-// An allPods is Pods, embedded under a name that none of its methods has.
+// An allPods is Pods under a name that is not one of its methods.
 type allPods = Pods
 
-// OnNode returns a node with the sandboxes of these pods.
+// OnNode returns the node with the sandboxes of these pods.
 func OnNode(p *Pods) Node { return Node{p} }
 
 // Sandboxes implements census.Runtime.
@@ -27,9 +28,9 @@ func (p *Pods) AddSandboxes(sandboxes ...census.Sandbox) {
 	p.sandboxes = append(p.sandboxes, sandboxes...)
 }
 
-// A NodeStore is a Store on a node. The container runtime decides about its allocations
-// (ipam.Allocation.ByRuntime). Its Reserve makes allocations too old for the engine to take for
-// those of a starting sandbox.
+// A NodeStore is a Store on a node. The container runtime decides on its allocations
+// (ipam.Allocation.ByRuntime). Its Reserve makes an allocation too old for its sandbox to count
+// as just starting.
 type NodeStore interface {
 	Store
 
@@ -37,7 +38,7 @@ type NodeStore interface {
 	ByRuntime()
 }
 
-// cluster returns the cluster of the check, as the store's backend needs it.
+// cluster returns the check's cluster in the form that the store's backend needs.
 func (s *fixture) cluster() census.Cluster {
 	if _, ok := s.store.(NodeStore); ok {
 		return OnNode(s.pods)

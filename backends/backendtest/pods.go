@@ -27,7 +27,7 @@ type Pods struct {
 	calls []string
 }
 
-// Add adds pods. A pod replaces another with its name.
+// Add adds pods. A pod replaces another of the same name.
 func (p *Pods) Add(pods ...census.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A check is one property of a backend, on a new store.
+// A check tests one property of a backend, on a new store.
 type check struct {
 	name  string
 	check func(s *fixture)
@@ -46,8 +46,9 @@ var otherChecks = []check{
 	{"an entry that another pod got is not recorded as the old one", changedBeforeRecord},
 }
 
-// Run tests a backend. It calls open once for each check; each Store must be new and empty. Over a
-// fast store, Run takes little more than two seconds: only time makes a warrant expire.
+// Run tests a backend. It calls open once for each check, and each Store must be
+// new and empty. Over a fast store, Run takes little more than two seconds: only
+// time makes a warrant expire.
 func Run(t *testing.T, open func(t *testing.T) Store) {
 	for _, c := range slices.Concat(listChecks, releaseChecks, otherChecks) {
 		t.Run(c.name, func(t *testing.T) {

@@ -2,31 +2,32 @@ package backendtest
 
 import "github.com/ip-reaper/ip-reaper/reaper/ipam"
 
-// A Store is the harness of one store, which is empty at first. Its methods are
-// safe for concurrent use.
+// A Store is the harness of one store, which starts empty. Its methods are safe for concurrent
+// use.
 type Store interface {
 	// Backend returns a new backend over the store, as after a restart of the
 	// program.
 	Backend() ipam.Backend
 
-	// Reserve allocates an address as the plugin's ADD does for this pod, sandbox
-	// and interface. If the plugin lets the new sandbox adopt an entry that the pod
-	// had before, so does Reserve. Otherwise it takes a free address. The suite
-	// names the pools. They are made at first use, with room for 32 addresses each.
-	// A pool of the suite is one pool of the backend, or one for each address.
+	// Reserve allocates an address as the plugin's ADD does for this pod, sandbox and
+	// interface. If the plugin lets the new sandbox adopt an entry that the pod had before, so
+	// does Reserve. Otherwise it takes a free address. The suite names the pools. They are
+	// created on first use, with room for 32 addresses each. A pool of the suite is one pool of
+	// the backend, or one for each address.
 	//
-	// Reserve returns the entry as the backend should list it: pool, key, address, and the parts of
-	// the owner that the store keeps. The suite ignores Backend, Network, Token, Created, Group,
-	// SandboxOwned and NeverAdopted.
+	// Reserve returns the entry as the backend should list it: pool, key, address, and the
+	// parts of the owner that the store keeps. The suite does not compare Backend, Network,
+	// Token, Created, Group, SandboxOwned and NeverAdopted.
 	Reserve(pool string, owner ipam.Owner) (ipam.Allocation, error)
 
 	// Free frees the address as the plugin's DEL does for this pod, sandbox and
 	// interface. An entry that another sandbox has adopted stays.
 	Free(pool string, owner ipam.Owner) error
 
-	// Snapshot returns the content of the store: entries by Place, and any other content by the
-	// harness's own names. It omits everything that the release of another entry, or an undone
-	// release, may change, such as the version of an object. Everything else is as stored.
+	// Snapshot returns the content of the store: entries by Place, and any other content by
+	// names that the harness chooses. It omits everything that the release of another entry, or
+	// an undone release, may change, such as the version of an object. Everything else is as
+	// stored.
 	Snapshot() (map[string]string, error)
 }
 
@@ -38,8 +39,8 @@ type Spoiler interface {
 	Spoil(pool string) (ipam.Allocation, error)
 }
 
-// An Obscurer is a Store that can hold an object outside its pools that protects addresses but that
-// its backend cannot decode.
+// An Obscurer is a Store that can hold an object outside its pools that protects addresses but
+// that its backend cannot decode.
 type Obscurer interface {
 	Store
 
@@ -47,8 +48,8 @@ type Obscurer interface {
 	Obscure(pool string) error
 }
 
-// A Fumbler is a Store whose backend may release with more writes than the one that
-// frees the entry. If a later one fails, the backend answers ipam.ErrUnfinished.
+// A Fumbler is a Store whose backend may release with more writes than the one that frees the
+// entry. If a later one fails, the backend returns ipam.ErrUnfinished.
 type Fumbler interface {
 	Store
 

@@ -12,7 +12,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
-// Impatient returns the default policy with dryRun false and with gracePeriod and minAge zero.
+// Impatient returns the default policy with dryRun false, and gracePeriod and minAge zero.
 func Impatient() policy.Policy {
 	p := policy.Default()
 	dryRun := false
@@ -20,8 +20,9 @@ func Impatient() policy.Policy {
 	return p
 }
 
-// Orphans returns the orphans of a run with the policy Impatient, by Place, and their confirmer. It
-// fails the test if the backend or the cluster cannot be listed.
+// Orphans returns the orphans of a run with the policy Impatient, by Place, and the
+// confirmer for them. It fails the test if the backend or the cluster cannot be
+// listed.
 func Orphans(t testing.TB, b ipam.Backend, cluster census.Cluster) (map[string]judge.Orphan, *reaper.Confirmer) {
 	t.Helper()
 	inv := ipam.TakeInventory(t.Context(), []ipam.Backend{b}, func(string) bool { return true })
@@ -40,8 +41,8 @@ func Orphans(t testing.TB, b ipam.Backend, cluster census.Cluster) (map[string]j
 	return orphans, reaper.NewConfirmer(cluster, census, len(orphans))
 }
 
-// Warrants returns a warrant for each entry. Like the engine, it lists, judges and confirms them.
-// It fails the test if an entry gets none.
+// Warrants returns a warrant for each entry. Like the engine, it lists, judges and confirms
+// them. It fails the test if an entry gets none.
 func Warrants(t testing.TB, b ipam.Backend, cluster census.Cluster, rs ...ipam.Allocation) []ipam.Warrant {
 	t.Helper()
 	orphans, confirmer := Orphans(t, b, cluster)

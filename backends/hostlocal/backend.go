@@ -1,6 +1,6 @@
-// Package hostlocal is the backend over the addresses that the IPAM plugin host-local keeps
-// on a node: a folder for each network, with a file for each address, in which the ID of
-// the container stands.
+// Package hostlocal is the backend over the addresses that the IPAM plugin host-local keeps on
+// a node: a folder for each network, with a file for each address that contains the container's
+// ID.
 package hostlocal
 
 import (
@@ -24,9 +24,9 @@ type Backend struct {
 	settings Settings // with defaults
 
 	mu    sync.Mutex
-	sizes map[string]int // the allocations of each group that libcni knows, as last listed
+	sizes map[string]int // how many allocations each group known to libcni has, as last listed
 
-	room  *semaphore.Weighted // each network that is being released takes one
+	room  *semaphore.Weighted // each network being released takes one
 	turns [delsAtOnce]turn
 	hung  sync.Map // the paths of the plugins that did not end in time
 }
@@ -75,7 +75,7 @@ func (b *Backend) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 	}
 }
 
-// sizeOf returns how many allocations a group has, if libcni knows the attachment.
+// sizeOf returns how many allocations a group has, or 0 if libcni does not know the attachment.
 func (b *Backend) sizeOf(group string) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -90,9 +90,9 @@ type listing struct {
 	sizes    map[string]int // see Backend
 }
 
-// dataDir yields the pools of one data folder. After an error that is no *ipam.PoolError, the
-// listing is over. That a folder does not exist is an error if the loaded configuration names
-// it: in a pod, it may not be mounted.
+// dataDir yields the pools of one data folder. An error other than an *ipam.PoolError ends the
+// listing. A missing folder is an error if the loaded configuration names it: in a pod, it
+// might not be mounted.
 func (l *listing) dataDir(ctx context.Context, dir string) iter.Seq2[ipam.Pool, error] {
 	return func(yield func(ipam.Pool, error) bool) {
 		d, err := openFolder(dir)
@@ -118,7 +118,7 @@ func (l *listing) dataDir(ctx context.Context, dir string) iter.Seq2[ipam.Pool, 
 			}
 			info, err := d.Lstat(name)
 			if err != nil || info.IsDir() || info.Mode()&fs.ModeSymlink != 0 {
-				names = append(names, name) // to open it says what is wrong
+				names = append(names, name) // opening it says what is wrong
 			}
 			return nil
 		})
@@ -145,7 +145,7 @@ func (l *listing) dataDir(ctx context.Context, dir string) iter.Seq2[ipam.Pool, 
 }
 
 // pool reads the folder of one network. The pool is the zero Pool if the network is not the
-// runtime's, and the folder has no lease: it may be of another program altogether.
+// runtime's and the folder has no lease: it may belong to another program altogether.
 func (l *listing) pool(ctx context.Context, data *folder, network string) (ipam.Pool, error) {
 	d, err := data.open(network)
 	if err != nil {
@@ -185,7 +185,7 @@ func (l *listing) pool(ctx context.Context, data *folder, network string) (ipam.
 	return pool, nil
 }
 
-// explain adds what libcni's cache knows to the allocations, which were read before.
+// explain adds what libcni's cache knows to the allocations. They were read earlier.
 func (l *listing) explain(ctx context.Context, all []ipam.Allocation) error {
 	known, err := openCache(l.cacheDir)
 	if err != nil {
@@ -204,8 +204,8 @@ func (l *listing) explain(ctx context.Context, all []ipam.Allocation) error {
 	return nil
 }
 
-// sorted returns the allocations in the order of their addresses. A folder that changes
-// while it is read may yield a name twice: the later reading counts.
+// sorted sorts the allocations by address. A folder that changes while it is read may yield a
+// name twice: the later reading counts.
 func sorted(all []ipam.Allocation) []ipam.Allocation {
 	slices.SortStableFunc(all, func(a, b ipam.Allocation) int {
 		return cmp.Or(a.IP.Compare(b.IP), strings.Compare(a.Key, b.Key))
@@ -220,8 +220,7 @@ func sorted(all []ipam.Allocation) []ipam.Allocation {
 	return kept
 }
 
-// Survey implements ipam.Surveyor. A network of IPv4 and IPv6 is as full as its range of
-// IPv4 is.
+// Survey implements ipam.Surveyor. A network with IPv4 and IPv6 is as full as its IPv4 ranges.
 func (b *Backend) Survey(_ context.Context, pools []ipam.Pool) ([]ipam.Network, error) {
 	p, err := readPlaces(b.settings)
 	if err != nil {

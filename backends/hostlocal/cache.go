@@ -20,9 +20,9 @@ import (
 // maxCached is the largest entry of libcni's cache that is read, in bytes.
 const maxCached = 1 << 20
 
-// A cache is what libcni knows of the attachments of this node: the runtime's, and those of
-// Multus, which calls the plugins of its delegates by libcni too. Both keep it for DEL. It has
-// no folder where the node has none.
+// A cache is what libcni knows about the attachments of this node: the runtime's, and those of
+// Multus, which also calls the plugins of its delegates through libcni. Both keep it for DEL.
+// It has only the folders that exist.
 type cache []*folder
 
 // openCache opens the cache, if there is one.
@@ -42,7 +42,6 @@ func openCache(dir string) (cache, error) {
 	return c, nil
 }
 
-// close closes the cache, if there is one.
 func (c cache) close() {
 	for _, d := range c {
 		d.close()
@@ -55,8 +54,8 @@ type place struct {
 	name string
 }
 
-// places returns where the entries of each sandbox are, whatever their network is. It can be
-// called once.
+// places returns where the entries of each sandbox are, for all networks. It can be called
+// once.
 func (c cache) places(ctx context.Context) (map[string][]place, error) {
 	of := make(map[string][]place)
 	for _, d := range c {
@@ -96,7 +95,7 @@ type cached struct {
 }
 
 // read returns an entry of a container. The error wraps fs.ErrNotExist if there is none. An
-// entry that cannot be decoded has nothing but its time.
+// entry that cannot be decoded has only its folder and time.
 func (p place) read(id string) (cached, error) {
 	f, err := p.in.read(p.name, maxCached)
 	if err != nil {
@@ -113,8 +112,8 @@ func (p place) read(id string) (cached, error) {
 }
 
 // namespaces returns the paths of the network namespace of the attachment, without those that
-// name it by a process: Linux may have given the number of that process to another one since.
-// libcni before 1.2 has it in the result alone, and not every plugin puts a path there.
+// name it by a process: Linux may have reused the process's number since. Before 1.2, libcni
+// has it only in the result, and not every plugin puts a path there.
 func (e cached) namespaces() []string {
 	all := []string{e.NetNS}
 	for _, one := range e.Result.Interfaces {
@@ -125,10 +124,10 @@ func (e cached) namespaces() []string {
 	})
 }
 
-// entryName returns the name of the file of an entry.
+// entryName returns the file name of an entry.
 func entryName(network, id, ifname string) string { return network + "-" + id + "-" + ifname }
 
-// find returns the entry of an attachment, as read does.
+// find is read for an attachment.
 func (c cache) find(network string, of attachment) (cached, error) {
 	const longest = 255 // of a file name
 	name := entryName(network, of.id, of.ifname)
@@ -143,8 +142,8 @@ func (c cache) find(network string, of attachment) (cached, error) {
 	return cached{}, fs.ErrNotExist
 }
 
-// explain adds to an allocation what the entries of its container say: its pod, and evidence
-// that keeps it. It reports whether there is an entry.
+// explain adds to an allocation what its container's entries say: its pod, its time, and
+// evidence that keeps it. It reports whether there is an entry.
 func explain(entries []place, a *ipam.Allocation) bool {
 	var files, namespaces []string
 	attached, decoded := false, false
@@ -179,15 +178,14 @@ func explain(entries []place, a *ipam.Allocation) bool {
 			a.Foreign = cmp.Or(a.Foreign, "libcni's cache names no pod for its container: another program made it")
 		}
 	}
-	// Without an entry other than that of loopback, no ADD of a network ended, and the sandbox
-	// was never ready.
+	// If loopback has the only entry, no network's ADD completed, and the sandbox was never
+	// ready.
 	if attached {
 		a.Protected = cmp.Or(a.Protected, inNamespaces(namespaces, files))
 	}
 	return len(files) > 0
 }
 
-// later returns the later time.
 func later(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b

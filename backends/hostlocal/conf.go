@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// A conf is one network configuration: a list of plugins, or a single one. It has the
+// A conf is one network configuration: a list of plugins, or a single one. It has only the
 // fields that say where the plugin keeps addresses.
 type conf struct {
 	Name    string   `json:"name"`
@@ -19,7 +19,7 @@ type conf struct {
 	Plugins []conf   `json:"plugins"`
 	IPAM    ipamConf `json:"ipam"`
 
-	// Nerdctl puts its networks into the folder of the runtime, with IDs of its own.
+	// Nerdctl puts its networks into the runtime's folder, with its own IDs.
 	NerdctlID     json.RawMessage `json:"nerdctlID"`
 	NerdctlLabels json.RawMessage `json:"nerdctlLabels"`
 
@@ -29,18 +29,18 @@ type conf struct {
 		PodmanLabels json.RawMessage `json:"podman_labels"`
 	} `json:"args"`
 
-	Enabled json.RawMessage `json:"enabled"` // of egress-cni: a text
+	Enabled json.RawMessage `json:"enabled"` // of egress-cni: a string
 
 	Delegate        *conf    `json:"delegate"`        // of flannel
 	Delegates       []conf   `json:"delegates"`       // of Multus
 	ClusterNetwork  string   `json:"clusterNetwork"`  // of Multus: a name or a file
 	DefaultNetworks []string `json:"defaultNetworks"` // of Multus: names or files
 
-	file string // the name of the file
+	file string // name without its folder
 }
 
 // ipamConf is the part of a configuration about addresses. Older configurations have one range,
-// in the fields of the part itself.
+// in the fields of this part itself.
 type ipamConf struct {
 	Type    string `json:"type"`
 	DataDir string `json:"dataDir"`
@@ -98,7 +98,7 @@ func isConf(file string) bool {
 	return false
 }
 
-// stranger names the program other than a runtime of pods whose network it is; empty if it
+// stranger names the program, other than a container runtime, whose network it is; empty if it
 // may be the runtime's.
 func (c conf) stranger() string {
 	switch {
@@ -119,18 +119,18 @@ func (c conf) stranger() string {
 // A network is a network that a configuration describes.
 type network struct {
 	name    string
-	dataDir string // empty if the configuration does not say it
+	dataDir string // empty if the configuration does not say
 	ranges  []span // of host-local
-	idle    bool   // the configuration says that no address is given from there
+	idle    bool   // the configuration says that no address comes from there
 }
 
-// networks returns the networks of a configuration, with those to which it delegates.
-// byName finds another configuration.
+// networks returns the networks of a configuration, including those it delegates to. byName
+// finds another configuration.
 func (c conf) networks(byName func(nameOrFile string) (conf, bool)) []network {
 	return c.walk(c.Name, byName, 0)
 }
 
-// walk is networks for a part of a configuration that has no name of its own.
+// walk is networks for a part of a configuration that may have no name.
 func (c conf) walk(name string, byName func(string) (conf, bool), depth int) []network {
 	const deepest = 8 // Multus may name a configuration that names Multus
 	if depth > deepest {
@@ -168,11 +168,11 @@ func (c conf) walk(name string, byName func(string) (conf, bool), depth int) []n
 	return all
 }
 
-// idle reports whether the plugin is in the list and does nothing. The list of the VPC CNI of AWS
-// always has egress-cni, which never calls host-local where it is not enabled.
+// idle reports whether the plugin is in the list but does nothing. The list of the AWS VPC CNI
+// always has egress-cni, which never calls host-local unless it is enabled.
 func (c conf) idle() bool { return c.Type == "egress-cni" && string(c.Enabled) == `"false"` }
 
-// spans returns the ranges of the older form and of the present one.
+// spans returns the ranges in the older form and in the current one.
 func (p ipamConf) spans() []span {
 	var all []span
 	if p.Subnet != "" {

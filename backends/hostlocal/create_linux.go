@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// create makes a file with its content, permissions and time of modification, all at once.
-// It fails with fs.ErrExist if the name is taken. Until the file is whole it has no name:
-// the plugin reads every file of the folder, and a crash leaves nothing.
+// create makes a file with its content, permissions and modification time, all in one step. It
+// fails with fs.ErrExist if the name is taken. The file has no name until it is complete,
+// because the plugin reads every file of the folder. A crash leaves nothing behind.
 func (d *folder) create(f file) error {
 	perm := f.mode.Perm()
 	made, err := d.OpenFile(".", unix.O_TMPFILE|os.O_WRONLY, perm)

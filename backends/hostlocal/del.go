@@ -15,8 +15,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// delTimeout is how long the DEL of one attachment may take. The plugins wait for the locks
-// of iptables. A plugin that takes longer is not called again.
+// delTimeout is how long the DEL of one attachment may take: plugins wait for the locks of
+// iptables. A plugin that takes longer is not called again.
 const delTimeout = 30 * time.Second
 
 // A detachment is an attachment for which the node's plugins can be called, with the
@@ -26,9 +26,9 @@ type detachment struct {
 	indices []int
 }
 
-// delOf returns a function that calls DEL for an attachment as its runtime would, by the
-// configuration with which it was made. It reports false if the entry has none for this
-// network, or if a plugin is missing: half of a DEL could leave more behind than none.
+// delOf returns a function that calls DEL for an attachment as its runtime would, with the
+// configuration of its ADD. It reports false if the entry has none for this network, or if a
+// plugin is missing: half a DEL could leave more behind than none.
 func (b *Backend) delOf(e cached) (del func(context.Context) error, ok bool) {
 	if len(e.Config) == 0 {
 		return nil, false
@@ -56,8 +56,7 @@ func (b *Backend) delOf(e cached) (del func(context.Context) error, ok bool) {
 	return func(ctx context.Context) error { return cni.DelNetwork(ctx, single, runtime) }, true
 }
 
-// hasPlugins reports whether the node has the plugin of a configuration, and that of its
-// addresses.
+// hasPlugins reports whether the node has the plugin of a configuration and its IPAM plugin.
 func (b *Backend) hasPlugins(c *types.PluginConf) bool {
 	for _, name := range []string{c.Type, c.IPAM.Type} {
 		if name == "" {
@@ -70,16 +69,16 @@ func (b *Backend) hasPlugins(c *types.PluginConf) bool {
 	return c.Type != ""
 }
 
-// delsAtOnce is how many DELs run at the same time at most. The plugins of one may take 30 MiB,
-// and the systemd unit has 256.
+// delsAtOnce is how many DELs may run at the same time. The plugins of one may take 30 MiB, and
+// the systemd unit has 256.
 const delsAtOnce = 8
 
-// A turn is for one DEL at a time.
+// A turn lets one DEL run at a time.
 type turn chan struct{}
 
-// take waits until a DEL of the container may begin, or until ctx ends. All DELs of one container
-// have the same turn, because the plugins of one container are never called at the same time: CNI
-// forbids that (SPEC.md, "Lifecycle & Ordering").
+// take waits until a DEL of the container may begin, or until ctx ends. All DELs of one
+// container share a turn, because CNI forbids calling its plugins at the same time (SPEC.md,
+// "Lifecycle & Ordering").
 func (b *Backend) take(ctx context.Context, container string) (done func(), err error) {
 	t := b.turns[crc32.ChecksumIEEE([]byte(container))%delsAtOnce]
 	select {
@@ -90,8 +89,8 @@ func (b *Backend) take(ctx context.Context, container string) (done func(), err 
 	}
 }
 
-// A leftError says that a lease is gone, and that its DEL failed. It wraps
-// ipam.ErrUnfinished; no later run can call the DEL again.
+// A leftError says that a lease is gone but its DEL failed. It wraps ipam.ErrUnfinished: no
+// later run can call the DEL again.
 type leftError struct{ why error }
 
 // Error says why DEL failed.
@@ -102,9 +101,9 @@ func (e *leftError) Error() string {
 // Unwrap returns ipam.ErrUnfinished.
 func (*leftError) Unwrap() error { return ipam.ErrUnfinished }
 
-// detach releases the allocations of one attachment by its DEL. It takes no lock: the
-// plugin does. A DEL takes longer than a warrant is valid, so each gets fresh warrants. If
-// DEL fails, the files are removed nevertheless: their sandbox does not exist.
+// detach releases the allocations of one attachment by calling its DEL. It takes no lock: the
+// plugin does. A DEL may outlast a warrant, so each gets fresh warrants. If DEL fails, the
+// files are removed anyway: their sandbox does not exist.
 func (r *releasing) detach(ctx context.Context, of detachment) {
 	done, err := r.take(ctx, r.as[of.indices[0]].Owner.Sandbox)
 	if err != nil {
@@ -145,8 +144,8 @@ func (r *releasing) detach(ctx context.Context, of detachment) {
 	}
 }
 
-// renew gets fresh warrants. It returns none of the indices unless it got all: what is of
-// one attachment is released together.
+// renew gets fresh warrants. It returns no indices unless it got all: the allocations of one
+// attachment are released together.
 func (r *releasing) renew(ctx context.Context, indices []int) []int {
 	ws := make([]ipam.Warrant, len(indices))
 	for n, i := range indices {
@@ -166,7 +165,7 @@ func (r *releasing) renew(ctx context.Context, indices []int) []int {
 	return indices
 }
 
-// valid reports whether all the warrants are, and answers for them if they are not.
+// valid reports whether all the warrants are valid, and otherwise sets their answers.
 func (r *releasing) valid(ctx context.Context, indices []int) bool {
 	for _, i := range indices {
 		_, err := r.ws[i].Allocation()

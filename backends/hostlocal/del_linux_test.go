@@ -19,7 +19,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// TestMain makes the test binary a CNI plugin too.
+// TestMain also makes the test binary a CNI plugin.
 func TestMain(m *testing.M) {
 	if os.Getenv("CNI_COMMAND") != "" {
 		os.Exit(runPlugin())
@@ -28,8 +28,8 @@ func TestMain(m *testing.M) {
 }
 
 // runPlugin is a CNI plugin that frees addresses on DEL as host-local does. The plugin "half"
-// frees one of them and fails. "meet" waits for the plugins of two other
-// containers, and fails beside another one of its own.
+// frees one of them and fails. "meet" waits for the plugins of two other containers, and fails
+// if another one runs for its own.
 func runPlugin() int {
 	data, err := io.ReadAll(os.Stdin)
 	var c struct{ Name, DataDir string }
@@ -63,8 +63,8 @@ func runPlugin() int {
 	return 0
 }
 
-// meet waits until three containers were here. It reports false if it is not alone with its
-// container, or if they do not come.
+// meet waits until three containers have been here. It reports false if they do not come, or if
+// another plugin runs for its container.
 func meet(dir string) bool {
 	id := os.Getenv("CNI_CONTAINERID")
 	busy := filepath.Join(dir, "busy-"+id)
@@ -74,14 +74,14 @@ func meet(dir string) bool {
 	defer func() { _ = os.Remove(busy) }()
 	for end := time.Now().Add(delTimeout / 2); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if all, _ := filepath.Glob(filepath.Join(dir, "container-*")); len(all) == 3 {
-			time.Sleep(100 * time.Millisecond) // so that another of its container would meet it
+			time.Sleep(100 * time.Millisecond) // so that another one of its container would meet it
 			return true
 		}
 	}
 	return false
 }
 
-// withPlugin gives the node a plugin, which its attachments name.
+// withPlugin gives the node a plugin that its attachments name.
 func (n *node) withPlugin(name string) {
 	n.Helper()
 	self, err := os.Executable()
@@ -115,8 +115,8 @@ func (n *node) left() []string {
 	return left
 }
 
-// The plugins' own DEL releases what libcni knows, with the namespace that the attachment
-// had. If it fails, the files go nevertheless, and the answer says so.
+// The plugins' own DEL releases what libcni knows, with the namespace that the attachment had.
+// If it fails, the files go anyway, and the answer says so.
 func TestReleaseCallsDEL(t *testing.T) {
 	for _, tt := range []struct {
 		name, plugin, cache string
@@ -162,7 +162,7 @@ func TestReleaseCallsDEL(t *testing.T) {
 	}
 }
 
-// DELs of different containers run at the same time, and those of one container do not.
+// DELs of different containers run at the same time, those of one container do not.
 func TestDELsRunSideBySide(t *testing.T) {
 	n := newNode(t)
 	n.withPlugin("meet")
@@ -182,7 +182,7 @@ func TestDELsRunSideBySide(t *testing.T) {
 	}
 }
 
-// A DEL that waits for another one of its container does not begin after the end of the run.
+// A DEL that waits for another one of its container does not begin once the run has ended.
 func TestDELWaitsNoLongerThanTheRun(t *testing.T) {
 	b := New(Settings{})
 	done, err := b.take(t.Context(), id)
@@ -197,8 +197,8 @@ func TestDELWaitsNoLongerThanTheRun(t *testing.T) {
 	}
 }
 
-// Promise 4. DEL releases all addresses of the attachment, so it is not called if a warrant
-// is missing for one of them.
+// Promise 4. DEL releases all addresses of the attachment, so it is not called if one of them
+// has no warrant.
 func TestDELNeedsAWarrantForEachAddress(t *testing.T) {
 	n := newNode(t)
 	n.withPlugin("host-local")
@@ -216,7 +216,7 @@ func TestDELNeedsAWarrantForEachAddress(t *testing.T) {
 	}
 }
 
-// Promise 1. A sandbox that appears before DEL keeps all that is its own.
+// Promise 1. A sandbox that appears before DEL keeps everything it owns.
 func TestSandboxThatAppearsBeforeDELKeeps(t *testing.T) {
 	n := newNode(t)
 	n.withPlugin("host-local")

@@ -24,20 +24,20 @@ const maxAnswer = 1 << 20
 // open.
 const pipeDelay = time.Second
 
-// busyTries is how often a plugin is started whose file is being written.
+// busyTries is how many times to try starting a plugin whose file is being written.
 const busyTries = 6
 
-// A pluginExec runs the plugins of a node, each in a process group of its own. It implements
-// invoke.Exec. libcni's own one waits for every process that the plugin started, also after
-// ctx ended.
+// A pluginExec runs the plugins of a node, each in its own process group. It implements
+// invoke.Exec. libcni's own implementation waits for every process that the plugin started,
+// even after ctx ended.
 type pluginExec struct {
 	version.PluginDecoder
 
-	// hung has the paths of plugins that did not end in time. They are not called again.
+	// hung has the paths of plugins that did not finish in time. They are not called again.
 	hung *sync.Map
 
-	// pause waits before a plugin whose file is being written is started again. It returns an
-	// error if ctx ends first.
+	// pause waits before another try to start a plugin whose file is being written. It returns
+	// an error if ctx ends first.
 	pause func(ctx context.Context) error
 }
 
@@ -46,8 +46,8 @@ func (*pluginExec) FindInPath(plugin string, paths []string) (string, error) {
 	return invoke.FindInPath(plugin, paths)
 }
 
-// ExecPlugin implements invoke.Exec. When ctx ends, it kills the plugin with all processes of
-// its group. A plugin that one deadline ended is not started again.
+// ExecPlugin implements invoke.Exec. When ctx ends, it kills the plugin's whole process group.
+// A plugin that hit a deadline is not started again.
 func (e *pluginExec) ExecPlugin(ctx context.Context, path string, stdin []byte, environ []string) ([]byte, error) {
 	if _, hung := e.hung.Load(path); hung {
 		return nil, fmt.Errorf("plugin %s timed out before, and is not called again", path)
@@ -57,7 +57,7 @@ func (e *pluginExec) ExecPlugin(ctx context.Context, path string, stdin []byte, 
 		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			e.hung.Store(path, true)
 		}
-		// No later run can call a DEL whose lease has gone.
+		// No later run can call a DEL whose lease is gone.
 		if try == busyTries || !errors.Is(err, syscall.ETXTBSY) {
 			return answer, err
 		}
@@ -76,8 +76,8 @@ func pauseSecond(ctx context.Context) error {
 	}
 }
 
-// execute runs a plugin once. A plugin that succeeded stays one that did if it left a process
-// behind.
+// execute runs a plugin once. A plugin that succeeds but leaves a process behind has still
+// succeeded.
 func execute(ctx context.Context, path string, stdin []byte, environ []string) ([]byte, error) {
 	var answer answer
 	c := exec.CommandContext(ctx, path)
@@ -104,11 +104,11 @@ func execute(ctx context.Context, path string, stdin []byte, environ []string) (
 	return nil, fmt.Errorf("plugin %s: %w", path, err)
 }
 
-// An answer is what a plugin wrote to its stdout. The zero answer is empty. The buffer is no
-// embedded one: io.Copy would use its ReadFrom, which has no limit.
+// An answer is what a plugin wrote to its stdout. The zero answer is empty. The buffer is not
+// embedded: io.Copy would use its ReadFrom, which has no limit.
 type answer struct{ read bytes.Buffer }
 
-// Write implements io.Writer. It returns an error if the answer gets longer than maxAnswer.
+// Write implements io.Writer. It returns an error if the answer exceeds maxAnswer.
 func (a *answer) Write(p []byte) (int, error) {
 	if a.read.Len()+len(p) > maxAnswer {
 		return 0, fmt.Errorf("the answer has more than %d bytes", maxAnswer)

@@ -17,7 +17,7 @@ import (
 )
 
 // script gives the node the plugin "script", a shell script. Its descriptor 3 is a pipe that
-// ends with the last process of the plugin: see processes.
+// closes when the plugin's last process ends: see processes.
 func (n *node) script(lines string) {
 	n.Helper()
 	n.bin = "script"
@@ -45,8 +45,7 @@ func (n *node) processes(do func(line string)) <-chan struct{} {
 	return ended
 }
 
-// A process that a plugin leaves behind, and that keeps the plugin's stdout, delays no
-// release.
+// A process that a plugin leaves behind with the plugin's stdout delays no release.
 func TestReleaseDoesNotWaitForWhatAPluginLeft(t *testing.T) {
 	n := newNode(t)
 	n.script("sleep 600 &\necho $! >&3")
@@ -76,7 +75,7 @@ func TestReleaseDoesNotWaitForWhatAPluginLeft(t *testing.T) {
 	}
 }
 
-// A plugin that is called off ends with the processes that it started.
+// A plugin that is called off ends along with the processes that it started.
 func TestPluginThatIsCalledOffEndsWithItsProcesses(t *testing.T) {
 	n := newNode(t)
 	n.script("(sleep 20; echo outlived >&3) &\necho started >&3\nwait")
@@ -96,7 +95,7 @@ func TestPluginThatIsCalledOffEndsWithItsProcesses(t *testing.T) {
 	}
 }
 
-// atDeadline is a context that comes to its deadline when it is called off.
+// atDeadline is a context that reaches its deadline when it is cancelled.
 type atDeadline struct{ context.Context }
 
 func (c atDeadline) Err() error {
@@ -106,7 +105,7 @@ func (c atDeadline) Err() error {
 	return nil
 }
 
-// A plugin that does not end in time is started once in a run.
+// A plugin that does not end in time is started only once in a run.
 func TestPluginThatHangsIsNotCalledAgain(t *testing.T) {
 	n := newNode(t)
 	n.script("echo started >&3\nsleep 600")
@@ -118,7 +117,7 @@ func TestPluginThatHangsIsNotCalledAgain(t *testing.T) {
 		t.Errorf("the answer of a plugin that hangs is %q", answer)
 	}
 	<-ended
-	n.must(os.Remove(n.path("processes"))) // a second start would fail otherwise than by this error
+	n.must(os.Remove(n.path("processes"))) // a second start would fail with another error
 	_, err := (&pluginExec{hung: &hung, pause: pauseSecond}).ExecPlugin(t.Context(), n.path("bin/script"), nil, os.Environ())
 	if err == nil || !strings.Contains(err.Error(), "is not called again") {
 		t.Errorf("the second call: %v", err)
@@ -148,7 +147,7 @@ func TestAnswersOfPlugins(t *testing.T) {
 	}
 }
 
-// A plugin that is being installed is called when it is complete.
+// A plugin that is being installed is called once it is complete.
 func TestPluginThatIsBeingWrittenIsCalledAgain(t *testing.T) {
 	n := newNode(t)
 	n.script("cat")

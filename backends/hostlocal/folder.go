@@ -13,14 +13,14 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// A folder is an open folder. It names its files by their names alone and follows no
-// symbolic link, so no name leads out of it. A folder is safe for concurrent use.
+// A folder is an open folder. It takes bare file names and follows no symbolic link, so no name
+// leads out of it. A folder is safe for concurrent use.
 type folder struct {
 	*os.Root
 	path string
 }
 
-// openFolder opens a folder by its path, in which symbolic links are followed.
+// openFolder opens a folder by its path, following symbolic links.
 func openFolder(path string) (*folder, error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
@@ -52,14 +52,14 @@ func (d *folder) open(name string) (*folder, error) {
 	return &folder{root, d.path + "/" + name}, nil
 }
 
-// errReplaced says that a name was given to another file while it was opened.
+// errReplaced says that a file was replaced while it was being opened.
 var errReplaced = fmt.Errorf("%w: it was replaced while it was opened", ipam.ErrChanged)
 
 // close closes the folder. A folder was only read, so nothing can be lost.
 func (d *folder) close() { _ = d.Close() }
 
-// each calls do with the name of each entry, until do returns an error. It holds few of them at a
-// time. It asks nothing of the entries themselves: a damaged one would hide the others.
+// each calls do with the name of each entry, until do returns an error. It holds few names at a
+// time. It does not look at the entries themselves: a damaged one would hide the others.
 func (d *folder) each(ctx context.Context, do func(name string) error) error {
 	const chunk = 1024
 	f, err := d.Open(".")
@@ -96,8 +96,8 @@ type file struct {
 	content []byte // of a regular file, as much as was read
 }
 
-// read returns the entry of that name, with at most limit bytes of its content. It opens
-// no device and waits for no pipe.
+// read returns the named entry, with at most limit bytes of its content. It opens no device and
+// waits for no pipe.
 func (d *folder) read(name string, limit int) (file, error) {
 	named, err := d.Lstat(name)
 	if err != nil || !named.Mode().IsRegular() {
@@ -120,7 +120,7 @@ func (d *folder) read(name string, limit int) (file, error) {
 	return found, err
 }
 
-// fileOf returns an entry by what the system says of it; the zero file for nil.
+// fileOf converts what the system says about an entry; the zero file for nil.
 func fileOf(name string, info fs.FileInfo) file {
 	if info == nil {
 		return file{}
@@ -132,7 +132,7 @@ func fileOf(name string, info fs.FileInfo) file {
 	return f
 }
 
-// kindOf names the type of what is no regular file.
+// kindOf names the type of an entry that is not a regular file.
 func kindOf(mode fs.FileMode) string {
 	switch {
 	case mode.IsDir():
@@ -147,7 +147,7 @@ func kindOf(mode fs.FileMode) string {
 	return "a device"
 }
 
-// remove removes a file. It reports no error if there is none.
+// remove removes a file, if it exists.
 func (d *folder) remove(name string) error {
 	if err := d.Remove(name); !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -20,7 +20,7 @@ const maxLease = 1024
 // lineBreak is what the plugin writes between the container ID and the interface.
 const lineBreak = "\r\n"
 
-// The files of the plugin's own that a network folder has beside its leases.
+// The plugin's own files, next to the leases in a network folder.
 const (
 	lockFile     = "lock"
 	cursorPrefix = "last_reserved_ip" // older plugins: without a suffix
@@ -31,16 +31,16 @@ var containerID = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.\-]*$`)
 
 // sandboxID matches the IDs that containerd, CRI-O and cri-dockerd give to sandboxes. Other
 // programs that make containers in a network of the runtime, such as nerdctl and cnitool, may
-// choose theirs.
+// choose other IDs.
 var sandboxID = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// isOwn reports whether an entry is one of the plugin's own, and no lease.
+// isOwn reports whether an entry is one of the plugin's own files, not a lease.
 func isOwn(name string) bool {
 	return name == lockFile || name == cursorPrefix || strings.HasPrefix(name, cursorPrefix+".")
 }
 
-// addressOf returns the address that the name of a file stands for. It is not valid if the
-// plugin cannot have written the name: it writes the one form that net.IP.String gives.
+// addressOf returns the address that the name of a file stands for. It is invalid if the plugin
+// cannot have written the name: it writes only the form of net.IP.String.
 func addressOf(name string) netip.Addr {
 	ip, err := netip.ParseAddr(name)
 	if err != nil || ip.Zone() != "" || ip.Is4In6() || ip.String() != name {
@@ -49,7 +49,7 @@ func addressOf(name string) netip.Addr {
 	return ip
 }
 
-// An attachment is what a lease says of its owner. The interface is empty in a lease of a
+// An attachment is what a lease says about its owner. The interface is empty in a lease of a
 // plugin before version 0.8.
 type attachment struct{ id, ifname string }
 
@@ -61,7 +61,7 @@ func (a attachment) String() string {
 	return a.id + lineBreak + a.ifname
 }
 
-// readAttachment decodes the content of a lease. The plugin ignores space around it.
+// readAttachment decodes the content of a lease. The plugin ignores surrounding space.
 func readAttachment(content []byte) (attachment, error) {
 	text := strings.TrimSpace(string(content))
 	if text == "" {
@@ -87,9 +87,9 @@ func isInterface(name string) bool {
 	})
 }
 
-// lease decodes a file as a lease. The error says why it is none. The plugin makes a file and
-// then writes it, under its lock. So a file that is empty names no attachment: either its ADD is
-// at work, or it broke off (https://github.com/containernetworking/plugins/issues/498).
+// lease decodes a file as a lease. The error says why it is not one. The plugin makes a file
+// and then writes it, under its lock. So an empty file names no attachment: its ADD is still
+// running, or was interrupted (https://github.com/containernetworking/plugins/issues/498).
 func (f file) lease() (netip.Addr, attachment, error) {
 	ip := addressOf(f.name)
 	switch {
@@ -106,8 +106,8 @@ func (f file) lease() (netip.Addr, attachment, error) {
 	return ip, of, err
 }
 
-// token returns what differs after the address changed hands: the plugin makes a new file
-// for each ADD, with the ID of a new container.
+// token returns a value that differs once the address changes hands: the plugin makes a new
+// file for each ADD, with the ID of a new container.
 func (f file) token() string {
 	text := make([]byte, 0, 3*8+maxLease)
 	for _, n := range []uint64{f.inode, uint64(f.size), uint64(f.mtime.UnixNano())} {
@@ -122,9 +122,9 @@ func unread(name string, err error) ipam.Allocation {
 	return ipam.Allocation{Key: name, IP: addressOf(name), ByRuntime: true, Unreadable: err.Error()}
 }
 
-// allocation returns the file as the engine lists it, without what libcni's cache knows.
-// The text of its Group has its Sandbox and its Interface, so that a million leases need
-// little more memory than one string each.
+// allocation returns the file as the engine lists it, without what libcni's cache knows. Its
+// Sandbox and Interface are parts of its Group, so that a million leases need little more
+// memory than one string each.
 func (f file) allocation(folder string) ipam.Allocation {
 	ip, of, err := f.lease()
 	a := ipam.Allocation{Key: f.name, IP: ip, Created: f.mtime, ByRuntime: true}

@@ -10,7 +10,7 @@ import (
 
 const id = "5be1a8d8d4b1d9ae5c6f8c5d8a0d2bd3f2d8e4f5a6b7c8d9e0f1a2b3c4d5e6f7"
 
-// Every form in which a version of the plugin writes a lease, and what is none.
+// Every form in which a version of the plugin writes a lease, and some that are not leases.
 func TestContentOfLeases(t *testing.T) {
 	for _, tt := range []struct {
 		name, content string
@@ -50,7 +50,7 @@ func TestNamesOfLeases(t *testing.T) {
 	}
 }
 
-// The plugin's own forms of addresses are all known.
+// All of the plugin's own forms of addresses are known.
 func TestNamesAreThoseOfThePlugin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bytes := rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "address")
@@ -67,7 +67,7 @@ func TestNamesAreThoseOfThePlugin(t *testing.T) {
 	})
 }
 
-// Promise 1. A token differs for each file that is not the same.
+// Promise 1. Different files have different tokens.
 func TestTokens(t *testing.T) {
 	at := time.Unix(1, 1)
 	a := file{name: "10.0.0.1", inode: 1, size: 2, mtime: at, content: []byte("ab")}

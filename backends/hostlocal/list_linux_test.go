@@ -15,7 +15,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// What is in a folder beside leases is listed as unreadable or left out, and never followed.
+// Anything else in a folder of leases is listed as unreadable or left out, and never followed.
 func TestStrangeFilesAreListedAndStay(t *testing.T) {
 	n := newNode(t)
 	n.write("secret", id+"\r\neth0")
@@ -58,7 +58,7 @@ func TestStrangeFilesAreListedAndStay(t *testing.T) {
 	}
 }
 
-// Two addresses of one attachment are one group, and those of another network are not.
+// Two addresses of one attachment are one group, but not with those of another network.
 func TestGroupsAreAttachments(t *testing.T) {
 	n := newNode(t)
 	n.write("networks/a/10.97.0.1", id+"\r\neth0")
@@ -106,8 +106,9 @@ func TestAgeIsThatOfTheYoungestEvidence(t *testing.T) {
 	}
 }
 
-// Promise 1. The runtime may have lost a sandbox whose network namespace exists, whatever
-// network and folder of the cache it is known from. Promise 2. So it may if that cannot be seen.
+// Promise 1. The runtime may have lost a sandbox whose network namespace exists, no matter
+// which network and folder of the cache it is known from. Promise 2. The same goes if that
+// cannot be seen.
 func TestNetworkNamespaceThatMayExistKeeps(t *testing.T) {
 	// entry is the name and the content of an entry with more fields.
 	entry := func(network, more string) (string, string) {
@@ -145,7 +146,7 @@ func TestNetworkNamespaceThatMayExistKeeps(t *testing.T) {
 			if tt.network != "" {
 				n.write("cache/"+tt.dir+"/"+name, place.Replace(content))
 			}
-			for i := range 8 { // the folder has them in any order
+			for i := range 8 { // the folder may have them in any order
 				if network := fmt.Sprint(i); tt.beside != "" {
 					n.write("cache/results/"+network+"-"+id+"-lo", strings.ReplaceAll(place.Replace(tt.beside), "NETWORK", network))
 				}
@@ -192,7 +193,7 @@ func TestAddressOfAnotherProgramIsHeld(t *testing.T) {
 }
 
 // The entry of another attachment, and one that cannot be decoded, name no pod. Their time
-// counts nevertheless.
+// counts anyway.
 func TestStrangeCacheEntriesNameNoPod(t *testing.T) {
 	const args = `"cniArgs": [["K8S_POD_NAMESPACE", "ns"], ["K8S_POD_NAME", "pod"]]`
 	for name, content := range map[string]string{
@@ -238,7 +239,7 @@ func TestNoDataFolderIsNoStore(t *testing.T) {
 	}
 }
 
-// Promise 2. A listing that ends early is an error, also between two folders.
+// Promise 2. A listing that ends early is an error, even between two folders.
 func TestListingEndsWithItsContext(t *testing.T) {
 	n := newNode(t)
 	n.write("networks/a/10.97.0.1", id)

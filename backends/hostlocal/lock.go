@@ -13,21 +13,22 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// The permissions of the lock. Here it is made with lockPerm. The plugin makes it with 0750, so
-// it has pluginPerm under any usual umask.
+// The permissions of the lock. This program makes it with lockPerm, the plugin with 0750, so it
+// then has pluginPerm under any usual umask.
 const (
 	lockPerm   = 0o600
 	pluginPerm = 0o100
 )
 
 // lock takes the lock of a network folder: the file "lock", which plugins since version 0.7
-// lock. It makes the file if there is none, and nothing ever removes it: two of that name would
-// be two locks. Plugins before 0.7 make no such file and lock the folder itself. So lock takes
-// the folder too as long as no plugin made the file. It never does elsewhere: the file is
-// root's alone, but any user may open the folder, and hold up every release by a lock of it.
+// lock. It makes the file if there is none, and nothing ever removes it: a second file of that
+// name would be a second lock. Plugins before 0.7 make no such file and lock the folder itself.
+// So lock also locks the folder as long as no plugin made the file. Otherwise it does not: only
+// root can open the file, but any user may open the folder, and hold up every release by
+// locking it.
 //
-// It waits for at most the given time, and then returns an error that wraps ipam.ErrAgain.
-// The plugin holds its lock for a few milliseconds.
+// It waits at most the given time, and then returns an error that wraps ipam.ErrAgain. The
+// plugin holds its lock for a few milliseconds.
 func (d *folder) lock(ctx context.Context, wait time.Duration) (unlock func(), err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, errLocked)
 	defer cancel()
@@ -73,8 +74,8 @@ func (d *folder) lock(ctx context.Context, wait time.Duration) (unlock func(), e
 
 var errLocked = fmt.Errorf("%w: another program holds the lock of the network", ipam.ErrAgain)
 
-// flock takes the lock of an open file. It asks again and again: a thread that waits in
-// flock(2) cannot be called off.
+// flock takes the lock of an open file. It polls: a thread that waits in flock(2) cannot be
+// called off.
 func flock(ctx context.Context, f *os.File) error {
 	const pause = 2 * time.Millisecond
 	for {

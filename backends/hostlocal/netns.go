@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// inNamespaces says that the network namespace of a container exists, or may exist; empty if
-// it does not. A runtime that stops a sandbox removes its namespace, after DEL. So where it
-// exists and the runtime does not have the sandbox, the runtime may have lost a sandbox that
-// runs: containerd leaves out those that it cannot load when it starts.
+// inNamespaces says that the network namespace of a container exists, or may exist; empty if it
+// does not. A runtime that stops a sandbox removes its namespace, after DEL. So if it exists
+// and the runtime does not have the sandbox, the runtime may have lost a running sandbox: on
+// start, containerd leaves out those that it cannot load.
 func inNamespaces(paths, files []string) string {
 	remove := ": if no process of its pod is left, remove " + strings.Join(files, " ")
 	if len(paths) == 0 {
@@ -32,7 +32,7 @@ func inNamespaces(paths, files []string) string {
 }
 
 // namespaceExists reports whether there is a network namespace at the path. It is an error if
-// its folder is not here: in a pod, it may not be mounted.
+// the folder of the path does not exist: in a pod, it might not be mounted.
 func namespaceExists(name string) (bool, error) {
 	paths := []string{name}
 	if rest, ok := strings.CutPrefix(strings.TrimPrefix(name, "/var"), "/run/"); ok {

@@ -20,13 +20,13 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// A node is a node's folders, on which it does what the plugin does. It is a
-// backendtest.NodeStore. The real plugin does the same in integration/hostlocal.
+// A node is a node's folders, in which it acts like the plugin. It is a backendtest.NodeStore.
+// The real plugin does the same in integration/hostlocal.
 type node struct {
 	*testing.T
 	root string
 
-	// since is how long ago the plugin made what it makes.
+	// since is the age of what the plugin makes.
 	since time.Duration
 
 	netns string // the network namespace of what it makes: one that is gone
@@ -47,7 +47,7 @@ func newNode(t *testing.T) *node {
 	return n
 }
 
-// settings are those of the node. Its networks are all the runtime's.
+// settings are the node's. Its networks are all the runtime's.
 func (n *node) settings() Settings {
 	return Settings{
 		DataDirs: []string{n.path("networks")}, ConfDir: n.path("net.d"), CacheDir: n.path("cache"),
@@ -163,7 +163,7 @@ func (n *node) entry(network string, owner ipam.Owner) string {
 	return filepath.Join(n.cache, network+"-"+owner.Sandbox+"-"+owner.Interface)
 }
 
-// Free implements backendtest.Store. As the plugin does, it reads every file.
+// Free implements backendtest.Store. Like the plugin, it reads every file.
 func (n *node) Free(pool string, owner ipam.Owner) error {
 	err := n.locked(pool, func(dir string) error {
 		return filepath.Walk(n.path(dir), func(path string, info fs.FileInfo, err error) error {
@@ -207,7 +207,7 @@ func TestConformance(t *testing.T) {
 	backendtest.Run(t, func(t *testing.T) backendtest.Store { return newNode(t) })
 }
 
-// must fails the test at an error.
+// must fails the test on an error.
 func (n *node) must(err error) {
 	n.Helper()
 	if err != nil {
@@ -215,13 +215,13 @@ func (n *node) must(err error) {
 	}
 }
 
-// makePipe makes a named pipe, whose opening would wait for a writer.
+// makePipe makes a named pipe. Opening it would wait for a writer.
 func (n *node) makePipe(name string) {
 	n.Helper()
 	n.must(syscall.Mkfifo(n.path(name), 0o600))
 }
 
-// list returns the pools by name, and the errors of the others.
+// list returns the pools by name, and the errors for the others.
 func (n *node) list() (map[string]ipam.Pool, []error) {
 	n.Helper()
 	pools := make(map[string]ipam.Pool)

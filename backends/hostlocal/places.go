@@ -21,19 +21,19 @@ type places struct {
 	foreign  map[string]string // network folders of other programs, with the program
 	named    []string          // the networks that the policy names
 
-	// loaded is the configuration that the runtime loads, for people; empty if there is
-	// none, and then why says so.
+	// loaded is the file of the configuration that the runtime loads; empty if there is none,
+	// and then why says so.
 	loaded, why string
 
-	// wanted are the data folders that the loaded configuration names, with their networks, but
-	// for those that are idle.
+	// wanted are the data folders that the loaded configuration names, with their networks,
+	// except idle ones.
 	wanted map[string]string
 
 	broken []*ipam.ObjectError // configurations that could not be decoded
 }
 
-// readPlaces reads the network configurations. What it cannot read or decode makes nothing
-// the runtime's.
+// readPlaces reads the network configurations. A configuration that it cannot read or decode
+// makes nothing the runtime's.
 func readPlaces(s Settings) (places, error) {
 	p := places{own: make(map[string]network), foreign: make(map[string]string), named: s.Networks, wanted: make(map[string]string)}
 	for _, dir := range s.DataDirs {
@@ -74,8 +74,8 @@ func readPlaces(s Settings) (places, error) {
 	return p, nil
 }
 
-// readConfs reads the configurations in the order of their files. The first is the one that
-// containerd and CRI-O load.
+// readConfs reads the configurations, sorted by file name. The first is the one that containerd
+// and CRI-O load.
 func (p *places) readConfs(dir string) ([]conf, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -111,7 +111,7 @@ func (p *places) readConfs(dir string) ([]conf, error) {
 	return confs, nil
 }
 
-// foldersOf returns the data folders in which a network may be.
+// foldersOf returns the data folders that may contain a network.
 func foldersOf(n network, defaults []string) []string {
 	switch {
 	case !networkName.MatchString(n.name):
@@ -150,7 +150,7 @@ func (p *places) protection(folder string) string {
 	release := fmt.Sprintf("; if only pods use it, add %s to backends.hostlocal.networks", name)
 	program := p.foreign[folder]
 	if strings.HasPrefix(name, "podman") {
-		program = "podman" // also where its configuration is elsewhere
+		program = "podman" // even if its configuration is elsewhere
 	}
 	if program != "" {
 		return fmt.Sprintf("network %s belongs to %s", name, program) + release
@@ -162,7 +162,7 @@ func (p *places) protection(folder string) string {
 		cmp.Or(p.why, p.loaded+" is the configuration that it loads, and does not have it")) + release
 }
 
-// has reports whether the path is that of a network folder in one of the data folders.
+// has reports whether the path is a network folder in one of the data folders.
 func (p *places) has(folder string) bool {
 	dir, name := path.Split(folder)
 	return networkName.MatchString(name) && slices.Contains(p.dataDirs, strings.TrimSuffix(dir, "/"))

@@ -9,15 +9,15 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// Promise 1. Only the networks of the configuration that the runtime loads are the
-// runtime's: the first by its name, with those to which it delegates.
+// Promise 1. Only the networks of the configuration that the runtime loads, the first by name,
+// are the runtime's, including those it delegates to.
 func TestWhoseNetworksAre(t *testing.T) {
 	const multus = `{"name": "multus-cni-network", "type": "multus", `
 	for _, tt := range []struct {
 		name  string
 		confs map[string]string
 		own   string // the networks that are the runtime's
-		held  string // a word of why the others are held
+		held  string // a word from why the others are held
 	}{
 		{"a list", map[string]string{"10-a.conflist": `{"name": "a", "plugins": [{"type": "bridge", "ipam": {"type": "host-local"}}, {"type": "portmap"}]}`}, "a", "is not the container runtime's"},
 		{"a single plugin", map[string]string{"10-a.conf": `{"name": "a", "type": "bridge", "ipam": {"type": "host-local"}}`}, "a", ""},
@@ -78,8 +78,7 @@ func TestWhoseNetworksAre(t *testing.T) {
 	}
 }
 
-// The dataDir of a configuration is a data folder too, and its ranges are those of the
-// pool.
+// The dataDir of a configuration is also a data folder, and its ranges are those of the pool.
 func TestConfigurationSaysWhereAndHowMany(t *testing.T) {
 	n := newNode(t)
 	n.write("net.d/10-pods.conflist", `{"name": "pods", "plugins": [{"type": "ptp", "ipam": {"type": "host-local", "dataDir": "`+n.path("other")+`",
@@ -97,7 +96,7 @@ func TestConfigurationSaysWhereAndHowMany(t *testing.T) {
 	}
 }
 
-// A data folder that has two names is listed once, and is the runtime's by either.
+// A data folder that has two names is listed once, and is the runtime's under either.
 func TestDataFolderWithTwoNames(t *testing.T) {
 	n := newNode(t)
 	n.must(os.Symlink(n.path("networks"), n.path("link")))
@@ -109,8 +108,9 @@ func TestDataFolderWithTwoNames(t *testing.T) {
 	}
 }
 
-// Promise 11. A data folder that the loaded configuration names must be there: in a pod, it may
-// not be mounted. That of a plugin which is not enabled never exists, and is listed if it does.
+// Promise 11. A data folder that the loaded configuration names must exist: in a pod, it might
+// not be mounted. The one of a plugin that is not enabled need not exist, but is listed if it
+// does.
 func TestDataFolderThatIsMissing(t *testing.T) {
 	for enabled, missing := range map[string]bool{`"true"`: true, `"false"`: false, `false`: true, `null`: true} {
 		n := newNode(t)

@@ -9,7 +9,7 @@ import (
 
 // addresses returns the subnet of a range, and the addresses in it that the plugin gives to
 // pods. It reports false if the configuration does not have them: some have a word such as
-// usePodCidr there, for which another plugin puts in the subnet.
+// usePodCidr, which another plugin replaces with the subnet.
 func (s span) addresses() (netip.Prefix, ipam.Spans, bool) {
 	subnet, err := netip.ParsePrefix(s.Subnet)
 	if err != nil || subnet.Addr().Is4In6() {
@@ -37,8 +37,8 @@ func (s span) addresses() (netip.Prefix, ipam.Spans, bool) {
 	return subnet, usable.Without(ipam.NewSpans(ipam.Span{First: gateway, Last: gateway})), true
 }
 
-// size returns the first range of the network, those of IPv4 before those of IPv6, with the
-// addresses of all ranges of its family. It reports false if it is not known.
+// size returns the first range of the network, IPv4 before IPv6, with the addresses of all
+// ranges of its family. It reports false if they are unknown.
 func (n network) size() (first netip.Prefix, usable ipam.Spans, ok bool) {
 	var spans []ipam.Span
 	for _, s := range n.ranges {
@@ -55,8 +55,8 @@ func (n network) size() (first netip.Prefix, usable ipam.Spans, ok bool) {
 	return first, ipam.NewSpans(spans...), first.IsValid()
 }
 
-// capacity returns the range of a network and how many addresses it has, as far as the
-// configuration says it.
+// capacity returns the range of a network and how many addresses it has, if the configuration
+// says so.
 func (n network) capacity() (netip.Prefix, *big.Int) {
 	first, usable, ok := n.size()
 	if !ok {

@@ -14,14 +14,14 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// A record is a lease as its folder has it.
+// A record is a lease as stored.
 type record struct {
 	Content []byte      `json:"content"`
 	Mode    fs.FileMode `json:"mode"` // its permissions
 	ModTime time.Time   `json:"mtime"`
 }
 
-// maxMode are the permissions that a record may have. Another bit would make the file more
+// maxMode are the permissions that a record may have. Any other bit would make the file more
 // than a lease.
 const maxMode fs.FileMode = 0o777
 
@@ -52,7 +52,7 @@ func (b *Backend) Record(ctx context.Context, as []ipam.Allocation) ([]json.RawM
 	return records, nil
 }
 
-// record returns the record of a lease; none if it is not there any more as it was listed.
+// record returns the record of a lease; none if it is no longer as listed.
 func (d *folder) record(a ipam.Allocation) (json.RawMessage, error) {
 	if !addressOf(a.Key).IsValid() {
 		return nil, nil
@@ -69,8 +69,8 @@ func (d *folder) record(a ipam.Allocation) (json.RawMessage, error) {
 	return json.Marshal(record{f.content, f.mode.Perm(), f.mtime})
 }
 
-// readRecord decodes a record as the file that is to be put back. The error says what is
-// wrong with a record that Record cannot have returned.
+// readRecord decodes a record into the file to put back. The error says what is wrong with a
+// record that Record cannot have returned.
 func readRecord(pool string, r ipam.Record) (file, error) {
 	var stored record
 	if err := kube.Decode(r.Stored, &stored); err != nil {
@@ -93,8 +93,8 @@ func readRecord(pool string, r ipam.Record) (file, error) {
 	return f, nil
 }
 
-// compare says what is in the place of a file: nil if it is free, ipam.ErrPresent if the
-// lease is there, and ipam.ErrTaken if another one is.
+// compare says what is in the place of a file: nil if it is free, ipam.ErrPresent if the lease
+// is there, and an error that wraps ipam.ErrTaken if another one is.
 func (d *folder) compare(f file) error {
 	there, err := d.read(f.name, maxLease)
 	switch {

@@ -13,8 +13,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// lockWait is how long a release waits for the lock of a network. It leaves a warrant time
-// for the write.
+// lockWait is how long a release waits for the lock of a network. It leaves a warrant enough
+// time for the write.
 const lockWait = ipam.Freshness / 2
 
 // A releasing is the release of leases of one network.
@@ -29,8 +29,8 @@ type releasing struct {
 
 // Release implements ipam.Backend. In each network, it first removes the files of the
 // allocations whose attachment libcni does not know, under the plugin's lock. Then it calls the
-// DEL of the plugins for each other attachment, several at a time. That also cleans what else
-// they made. It removes the file if DEL did not.
+// plugins' DEL for each other attachment, several at a time. That also cleans up what else they
+// made. It removes the file if DEL did not.
 func (b *Backend) Release(ctx context.Context, ws []ipam.Warrant) []error {
 	one := func(string) int64 { return 1 }
 	return ipam.EachPool(ctx, ws, b.room, one, func(pool string, ws []ipam.Warrant) []error {
@@ -52,7 +52,7 @@ func (b *Backend) releaseNetwork(ctx context.Context, pool string, ws []ipam.War
 		return r.errs
 	}
 	if r.d == nil {
-		return r.errs // the folder is gone, with all that was in it
+		return r.errs // the folder is gone, with everything in it
 	}
 	defer r.d.close()
 	r.remove(ctx, files)
@@ -67,8 +67,8 @@ func (b *Backend) releaseNetwork(ctx context.Context, pool string, ws []ipam.War
 	return r.errs
 }
 
-// begin opens the folder, and sorts the warrants: those of files to remove, and those of
-// attachments for which there is a DEL. The folder is nil if there is none any more.
+// begin opens the folder, and sorts the warrants into files to remove and attachments that have
+// a DEL. The folder is nil if it no longer exists.
 func (r *releasing) begin(pool string) (files []int, attached []detachment, err error) {
 	known, err := openCache(r.settings.CacheDir)
 	if err != nil {
@@ -98,8 +98,8 @@ func (r *releasing) begin(pool string) (files []int, attached []detachment, err 
 	return files, attached, err
 }
 
-// delFor returns the DEL of the attachment of a group. It reports false if a warrant is
-// missing for one of its allocations, which DEL would release too.
+// delFor returns the DEL of the attachment of a group. It reports false if there is none, or if
+// an allocation that DEL would release has no warrant.
 func (r *releasing) delFor(known cache, indices []int) (func(context.Context) error, bool) {
 	a := r.as[indices[0]]
 	if r.sizeOf(a.Group) != len(indices) {
@@ -129,7 +129,7 @@ func (b *Backend) openPool(pool string) (*folder, error) {
 	return data.open(path.Base(pool))
 }
 
-// answer sets the answer to some warrants.
+// answer sets the answer for some warrants.
 func (r *releasing) answer(indices []int, err error) {
 	for _, i := range indices {
 		r.errs[i] = err
@@ -150,12 +150,12 @@ func (r *releasing) remove(ctx context.Context, indices []int) {
 	for _, i := range indices {
 		r.errs[i] = r.removeOne(ctx, r.ws[i])
 	}
-	// A removal that a crash of the node undoes is a leak again, and not an error.
+	// If a crash of the node undoes a removal, that is a leak again, not an error.
 	_ = r.d.sync()
 }
 
-// unlocked reports whether the lock can be had now, and answers for the attachments if
-// not. Each DEL would wait for a plugin that hangs with it until delTimeout.
+// unlocked reports whether the lock can be taken now, and otherwise sets the answers for the
+// attachments. If a plugin hung holding it, each DEL would wait until delTimeout.
 func (r *releasing) unlocked(ctx context.Context, attached []detachment) bool {
 	if len(attached) == 0 {
 		return true
@@ -171,7 +171,7 @@ func (r *releasing) unlocked(ctx context.Context, attached []detachment) bool {
 	return false
 }
 
-// removeOne removes the file of a warrant, if it is the one that was listed.
+// removeOne removes the file of a warrant, if it is still as listed.
 func (r *releasing) removeOne(ctx context.Context, w ipam.Warrant) error {
 	a, err := w.Allocation()
 	if err != nil {
@@ -189,8 +189,8 @@ func (r *releasing) removeOne(ctx context.Context, w ipam.Warrant) error {
 	return r.d.remove(a.Key)
 }
 
-// holds reports whether the folder has the allocation as it was listed. The error wraps
-// ipam.ErrChanged if its file is another one by now.
+// holds reports whether the folder has the allocation as listed. The error wraps
+// ipam.ErrChanged if the file is a different one by now.
 func (r *releasing) holds(a ipam.Allocation) (bool, error) {
 	f, err := r.d.read(a.Key, maxLease)
 	switch {
@@ -204,7 +204,7 @@ func (r *releasing) holds(a ipam.Allocation) (bool, error) {
 	return true, nil
 }
 
-// owner says for people whose file it is.
+// owner says whose file it is, as text.
 func (f file) owner() string {
 	switch _, of, err := f.lease(); {
 	case err != nil:

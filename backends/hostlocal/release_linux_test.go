@@ -27,8 +27,8 @@ func (n *node) allocations(keys ...string) []ipam.Allocation {
 	return all
 }
 
-// While a plugin holds its lock, nothing is released, and the answer is to try again. Where no
-// plugin made the file, that is the folder too, also after a release made the file.
+// While a plugin holds its lock, nothing is released, and the answer is to try again. If no
+// plugin made the file, the lock is also on the folder, even after a release made the file.
 func TestReleaseWaitsForTheLockOfThePlugin(t *testing.T) {
 	for name, take := range map[string]func(n *node) (unlock func()){
 		"the file of plugins since 0.7": func(n *node) func() {
@@ -70,8 +70,8 @@ func TestReleaseWaitsForTheLockOfThePlugin(t *testing.T) {
 	}
 }
 
-// Promise 1. An empty file is released if it is still empty under the lock: an ADD that was at
-// work has written it.
+// Promise 1. An empty file is released if it is still empty under the lock: an ADD that was
+// running would have written it.
 func TestEmptyFileIsReadAgainUnderTheLock(t *testing.T) {
 	n := newNode(t)
 	n.write("networks/a/10.97.0.1", "")
@@ -128,8 +128,8 @@ func TestFolderThatIsAnotherIsNotWritten(t *testing.T) {
 	}
 }
 
-// Promise 4, 6. Whatever a folder has, a release removes what its warrants name, as it was
-// listed, and nothing else.
+// Promise 4, 6. For any content of a folder, a release removes what its warrants name, if it is
+// as listed, and nothing else.
 func TestReleaseRemovesOnlyWhatWarrantsName(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		n := newNode(t)
@@ -184,7 +184,7 @@ func TestReleaseRemovesOnlyWhatWarrantsName(t *testing.T) {
 	})
 }
 
-// The lock follows no symbolic link: it would make or lock a lease.
+// The lock follows no symbolic link: that would make or lock a lease.
 func TestLockThatIsALinkIsNotTaken(t *testing.T) {
 	for _, to := range []string{"10.88.0.9", "10.88.0.8"} {
 		n := newNode(t)

@@ -72,8 +72,8 @@ func (b *Backend) restore(ctx context.Context, pool string, rs []ipam.Record, do
 	return r.errs
 }
 
-// decode decodes the records, and groups them by attachment. Of two records of one address,
-// the second is refused.
+// decode decodes the records, and groups them by attachment. If two records have the same
+// address, the second is refused.
 func (r *restoration) decode(pool string, rs []ipam.Record) {
 	names := make(map[string]bool)
 	owners := make([]string, len(rs))
@@ -96,7 +96,7 @@ func (r *restoration) decode(pool string, rs []ipam.Record) {
 	r.groups = ipam.ByPool(valid, func(i int) string { return owners[i] })
 }
 
-// answer sets the answer to each record that has none.
+// answer sets the answer for each record that has none.
 func (r *restoration) answer(err error) {
 	for i := range r.errs {
 		if r.errs[i] == nil {
@@ -105,7 +105,7 @@ func (r *restoration) answer(err error) {
 	}
 }
 
-// settle sets the answer to some records.
+// settle sets the answer for some records.
 func (r *restoration) settle(indices []int, err error) {
 	for _, i := range indices {
 		r.errs[i] = err
@@ -133,8 +133,8 @@ func (r *restoration) free(group []int) []int {
 	return free
 }
 
-// put puts the records of one attachment back. If one fails, it takes away those that it
-// put before, which nothing can have changed under the lock.
+// put puts the records of one attachment back. If one fails, it removes those it already put
+// back, which nothing can have changed under the lock.
 func (r *restoration) put(free []int) {
 	for n, i := range free {
 		err := r.d.create(r.files[i])

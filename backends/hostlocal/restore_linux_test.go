@@ -77,7 +77,7 @@ func TestGroupIsRestoredWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
-// Promise 10. Empty files come back as they were, each for itself.
+// Promise 10. Empty files come back as they were, each on its own.
 func TestEmptyFilesAreRestored(t *testing.T) {
 	n := newNode(t)
 	n.write("networks/a/10.97.0.1", "")
@@ -102,8 +102,8 @@ func TestEmptyFilesAreRestored(t *testing.T) {
 	}
 }
 
-// Promise 6, 10. A journal is a file that people can edit: a record that Record cannot have
-// made changes nothing.
+// Promise 6, 10. A journal can be edited: a record that Record cannot have made changes
+// nothing.
 func TestRecordsThatAreNoLeasesAreRefused(t *testing.T) {
 	n := newNode(t)
 	n.write("networks/a/10.97.0.1", id+"\r\neth0")

@@ -13,21 +13,21 @@ const Name = "hostlocal"
 
 // Settings are backends.hostlocal of a policy. An empty list or string means the default.
 type Settings struct {
-	// DataDirs are folders that have one folder for each network. Those that the
-	// configurations name come on top.
+	// DataDirs are folders that have one folder for each network. Those named in configurations
+	// are added.
 	DataDirs []string `json:"dataDirs,omitzero"`
 
 	// ConfDir is the folder of the network configurations that the container runtime
 	// loads.
 	ConfDir string `json:"confDir,omitzero"`
 
-	// CacheDir is the folder in which libcni keeps what it knows of attachments.
+	// CacheDir is the folder in which libcni keeps what it knows about attachments.
 	CacheDir string `json:"cacheDir,omitzero"`
 
 	// BinDirs are the folders of the CNI plugins.
 	BinDirs []string `json:"binDirs,omitzero"`
 
-	// Networks are the names of networks whose addresses are released too, although the
+	// Networks are the names of networks whose addresses are also released, although the
 	// container runtime's configuration does not have them.
 	Networks []string `json:"networks,omitzero"`
 }
@@ -62,8 +62,8 @@ func (*Settings) Schema() []byte { return schemaPart }
 // Example implements policy.Exampler.
 func (*Settings) Example() []byte { return examplePart }
 
-// networkName matches the names that CNI allows for a network. None of them leads out of
-// a folder.
+// networkName matches the names that CNI allows for a network. No such name leads out of a
+// folder.
 var networkName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.\-]*$`)
 
 // Validate implements policy.Validator.

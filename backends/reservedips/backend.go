@@ -1,6 +1,6 @@
-// Package reservedips is the backend for the operator's own resources that protect addresses while
-// their pod is gone. Every resource is a pool, and every object an allocation. An object is
-// released after the addresses that it protects.
+// Package reservedips is the backend for the operator's own resources that protect addresses
+// while their pod is gone. Every resource is a pool, and every object an allocation. An object
+// is released after the addresses that it protects.
 package reservedips
 
 import (
@@ -17,26 +17,26 @@ import (
 // Name is the name of the backend.
 const Name = "reservedIPs"
 
-// A ReservedIP is an object that protects addresses while their pod is gone. The policy names its
-// resource.
+// A ReservedIP is an object that protects addresses while their pod is gone. The policy names
+// its resource.
 type ReservedIP struct {
 	Pool string // resource.version.group
 	Key  string // namespace/name of the object, or its name alone
 
-	// The object protects these addresses, or those of the pod. One of the two may
-	// be empty.
+	// The object protects these addresses, or those of the pod. Either may be empty.
 	IPs []netip.Addr
 	Pod ipam.PodRef
 
-	// TTL is how long the addresses are kept after the pod is gone; nil means forever. Deleted is
-	// when the pod was deleted; zero if the object does not say.
+	// TTL is how long the addresses are kept after the pod is gone; nil means forever. Deleted
+	// is when the pod was deleted; zero if the object does not say.
 	TTL     *time.Duration
 	Deleted time.Time
 
-	DeleteExpired bool // the object is to be deleted after its addresses are released
+	DeleteExpired bool // delete the object after its addresses are released
 
-	// Broken is why the object cannot be decoded; nil if it can. IPs and Pod hold what can be. If
-	// it may name more, those are addresses of pods in Namespaces, or any if Unbounded is set.
+	// Broken is why the object cannot be decoded; nil if it can. IPs and Pod are what can be
+	// decoded. If it may name more addresses, these belong to pods in Namespaces, or to any if
+	// Unbounded is set.
 	Broken     error
 	Namespaces []string
 	Unbounded  bool
@@ -113,7 +113,7 @@ func (b *Backend) Release(ctx context.Context, ws []ipam.Warrant) []error {
 	return errs
 }
 
-// Record implements ipam.Backend. It reads the objects again.
+// Record implements ipam.Backend. It rereads the objects.
 func (b *Backend) Record(ctx context.Context, rs []ipam.Allocation) ([]json.RawMessage, error) {
 	all, err := b.All(ctx)
 	if err != nil {

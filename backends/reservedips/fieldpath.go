@@ -7,10 +7,10 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// A fieldPath leads to a field of an object. A fieldPath with an empty text leads
-// to no field. It is safe for concurrent use.
+// A fieldPath leads to a field of an object, or to none if its text is empty. It is safe for
+// concurrent use.
 type fieldPath struct {
-	name string // the field of the policy
+	name string // its field in the policy
 	text FieldPath
 	path *jsonpath.JSONPath // nil if the text is empty
 }
@@ -28,10 +28,10 @@ func newFieldPath(name string, text FieldPath) (fieldPath, error) {
 	return p, nil
 }
 
-// String returns the name and the text of the path, as in the policy.
+// String returns the name and the text of the path as in the policy.
 func (p fieldPath) String() string { return p.name + " " + string(p.text) }
 
-// mistake returns an error about a value of the field.
+// mistake returns an error for a value of the field.
 func (p fieldPath) mistake(value any, err error) error {
 	// An object can be of any size.
 	text := fmt.Sprintf("%.80s", fmt.Sprint(value))

@@ -8,14 +8,14 @@ import (
 	netutils "k8s.io/utils/net"
 )
 
-// maxLoose is how many addresses a malformed text protects at most. With more, one object
-// could hold whole networks of other tenants.
+// maxLoose is the most addresses that a malformed text protects. With more, one object could
+// hold whole networks of other tenants.
 const maxLoose = 256
 
-// mayName returns the addresses that a text other than an address may name: a small network, a
-// range from one address to another, several addresses, or IPv4 with leading zeros, which other
-// programs read. A network of more than maxLoose addresses may be an address with its network, so
-// only that address counts.
+// mayName returns the addresses that a malformed text may name: those of a small network, those
+// from one address to another, several in one text, and IPv4 with leading zeros, which other
+// programs accept. A network of more than maxLoose addresses may be an address with its
+// network, so only that address counts.
 func mayName(text string) []netip.Addr {
 	var all []netip.Addr
 	for _, piece := range strings.FieldsFunc(text, func(c rune) bool { return unicode.IsSpace(c) || strings.ContainsRune(",;|", c) }) {
@@ -27,8 +27,8 @@ func mayName(text string) []netip.Addr {
 	return all
 }
 
-// looseSpan returns the first and the last address of one piece of a text. Both are invalid if the
-// piece names none.
+// looseSpan returns the first and the last address of one piece of a text. Both are invalid if
+// the piece names none.
 func looseSpan(piece string) (first, last netip.Addr) {
 	if low, high, both := strings.Cut(piece, "-"); both {
 		if first, last = looseAddress(low), looseAddress(high); first.BitLen() != last.BitLen() {
@@ -52,7 +52,7 @@ func looseSpan(piece string) (first, last netip.Addr) {
 	return first, last
 }
 
-// looseAddress parses an address without its zone, even with leading zeros in IPv4. The result is
+// looseAddress parses an address, ignoring its zone and leading zeros in IPv4. The result is
 // invalid if the text is not an address.
 func looseAddress(text string) netip.Addr {
 	text, _, _ = strings.Cut(text, "%")

@@ -15,8 +15,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// A Backend reads a policy's resources that protect addresses, by quorum reads. It is safe for
-// concurrent use.
+// A Backend reads the resources of a policy that protect addresses, by quorum reads. A Backend
+// is safe for concurrent use.
 type Backend struct {
 	client    rest.Interface
 	resources []reservedResource
@@ -40,9 +40,10 @@ func New(config *rest.Config, resources []Resource) (*Backend, error) {
 	return b, nil
 }
 
-// All reads every object of every resource, even those that cannot be decoded. It omits an object
-// with neither an address nor a pod, which protects nothing yet. If no object of a resource has
-// either, that is an error: the paths may be wrong, and then the protected addresses are unknown.
+// All reads every object of every resource, even those that cannot be decoded. It omits an
+// object with neither an address nor a pod, which protects nothing yet. If all objects of a
+// resource have neither, that is an error: if the paths are wrong, the protected addresses are
+// unknown.
 func (b *Backend) All(ctx context.Context) ([]ReservedIP, error) {
 	var all []ReservedIP
 	var errs []error
@@ -73,8 +74,8 @@ func (b *Backend) list(ctx context.Context, r reservedResource) ([]ReservedIP, e
 	return r.readAll(items)
 }
 
-// Delete deletes one object if it is unchanged since it was listed. If finalizers keep the object,
-// Delete returns nil: the API server deletes the object once they are gone.
+// Delete deletes one object if it is still as listed. If finalizers keep the object, Delete
+// returns nil: the API server deletes the object once they are gone.
 func (b *Backend) Delete(ctx context.Context, reserved ReservedIP) error {
 	r, err := b.resource(reserved.Pool)
 	if err != nil {
@@ -82,7 +83,7 @@ func (b *Backend) Delete(ctx context.Context, reserved ReservedIP) error {
 	}
 	uid, version, _ := strings.Cut(reserved.Token, "/")
 	if uid == "" || version == "" {
-		// Without preconditions, any object of that name would be deleted.
+		// A deletion without preconditions would delete any object of that name.
 		return fmt.Errorf("delete %s %s: %q is not a token", r.pool, reserved.Key, reserved.Token)
 	}
 	body, err := json.Marshal(metav1.DeleteOptions{

@@ -25,7 +25,7 @@ var everyPath = Resource{
 	DeletedAt: ".status.deletedAt",
 }
 
-// readOne reads an object in the namespace by the policy; an empty namespace means none.
+// readOne reads an object by the policy. An empty namespace means that it has none.
 func readOne(t *testing.T, p Resource, namespace, fields string) (ReservedIP, error) {
 	t.Helper()
 	r, err := newReservedResource(p)
@@ -88,7 +88,7 @@ func TestReservedObjectIsRead(t *testing.T) {
 	}
 }
 
-// Promise 2. An object that cannot be decoded protects everything it may name, for good.
+// Promise 2. An object that cannot be decoded protects everything it may name, forever.
 func TestUnreadableReservedObjectsProtectWhatTheyMayName(t *testing.T) {
 	for _, tt := range []struct{ name, namespace, fields, want, protects string }{
 		{"no address", "shop", `,"spec":{"ips":["10.1.0.4","10.1.0.x"]}`, `shop/web-0: address .spec.ips[*]: "10.1.0.x" is not an address`, "10.1.0.4 shop/*"},
@@ -136,7 +136,7 @@ func TestUnreadableReservedObjectsProtectWhatTheyMayName(t *testing.T) {
 	}
 }
 
-// A tenant's object cannot hold others' networks with texts that merely may name addresses.
+// A tenant's object does not hold networks of others by texts that merely may name addresses.
 func TestMalformedTextsProtectAFewAddresses(t *testing.T) {
 	for _, texts := range []string{`"0.0.0.0-255.255.255.255"`, `"10.1.0.0/24","10.2.0.0/24","10.1.0.x"`, `"::-ffff::"`} {
 		got, err := readOne(t, everyPath, "shop", `,"spec":{"ips":[`+texts+`,"10.9.0.9"]}`)
@@ -177,7 +177,8 @@ func TestImpossibleReservedObjectsAreErrors(t *testing.T) {
 	}
 }
 
-// A mistaken path would protect nothing, and without an error the operator would not notice.
+// A path with a mistake would protect nothing, and without an error the operator
+// would not notice.
 func TestReservedPathsThatLeadNowhereAreErrors(t *testing.T) {
 	only := func(change func(*Resource)) Resource {
 		p := everyPath
@@ -248,7 +249,8 @@ func TestTTLs(t *testing.T) {
 	}
 }
 
-// Every address of any object is comparable, and every address of a plain list is protected.
+// For any object, its addresses compare equal to others, and every address of a plain list is
+// protected.
 func FuzzReservedObject(f *testing.F) {
 	f.Add(`{"ips":["10.1.0.4"],"pod":"web-0","ttl":3600}`, `{"deletedAt":"2026-01-02T15:04:05+02:00"}`)
 	f.Add(`{"ips":"10.1.0.4","pod":["a","b"],"ttl":1e400}`, `{"deletedAt":7}`)

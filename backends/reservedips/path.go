@@ -10,13 +10,13 @@ import (
 )
 
 // A FieldPath leads to fields of an object. It is a JSONPath as in kubectl: .spec.ip, or
-// {.spec.ips[*]}. It is a single expression, not a template. A dot in a name is escaped:
+// {.spec.ips[*]}. It is one expression, not a template. A dot in a name is escaped:
 // .metadata.annotations.example\.com/ip.
 type FieldPath string
 
-// Parse parses the path. The result is safe for concurrent use. If a field is missing, it finds
-// nothing and returns no error. An index beyond the end of a list is an error. Parse's error says
-// what the path must be; the caller must add which path it is.
+// Parse parses the path. The result is safe for concurrent use. It finds nothing if a field is
+// missing, which is not an error. An index beyond the end of a list is one. The error of Parse
+// says what the path must be; the caller must add which path it is.
 func (p FieldPath) Parse() (*jsonpath.JSONPath, error) {
 	text, inBraces := strings.CutPrefix(string(p), "{")
 	if inBraces {
@@ -27,7 +27,7 @@ func (p FieldPath) Parse() (*jsonpath.JSONPath, error) {
 			`with a backslash before a dot in a name`)
 	}
 	// For an empty list, [*] drops all lists that come after it (evalArray returns early), and
-	// their addresses would not be kept. The fields of a list are all its items, and .* drops
+	// their addresses would not be kept. The fields of a list are its items, and .* drops
 	// nothing.
 	path := jsonpath.New("path").AllowMissingKeys(true)
 	if err := path.Parse("{" + strings.ReplaceAll(text, "[*]", ".*") + "}"); err != nil {
@@ -36,9 +36,10 @@ func (p FieldPath) Parse() (*jsonpath.JSONPath, error) {
 	return path, nil
 }
 
-// pathForm is the form of a path without its braces. The parser accepts more: a value, which would
-// pass for the field's; [], which it takes for [0]; a dot in quotes, which it takes for the next
-// step; a slice such as [1:], which has the fault of [*]; and operators that always fail.
+// pathForm is the form of a path without its braces. The parser accepts more: a literal, which
+// would be taken for the field's value; [], which it takes for [0]; a dot in quotes, which it
+// takes for the next step; a slice such as [1:], which has the same fault as [*]; and operators
+// that always fail.
 var pathForm = func() *regexp.Regexp {
 	const (
 		name   = `([^\s.,=<>!&|\[\]{}()'"$@?*\\]|\\.)+`

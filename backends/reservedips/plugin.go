@@ -8,7 +8,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
-// Plugin describes the backend. It is unused if the policy names no resource.
+// Plugin describes the backend. It is not used if the policy names no resource.
 func Plugin() plugin.Plugin {
 	return plugin.Plugin{
 		Name:     Name,
@@ -33,8 +33,8 @@ func Plugin() plugin.Plugin {
 	}
 }
 
-// access returns the rights on the policy's resources. Objects that are never deleted need not be
-// restored either.
+// access has the resources that the policy names. Objects that are never deleted need not be
+// restored.
 func access(settings any) plugin.Access {
 	s, ok := settings.(*Settings)
 	if !ok {

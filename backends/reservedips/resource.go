@@ -89,9 +89,9 @@ func (r reservedResource) readAll(items []json.RawMessage) ([]ReservedIP, error)
 	return all, nil
 }
 
-// read decodes one object. The result has no IPs and no pod if the object has none. read adds to
-// led the names of the paths that led to a value. It returns an error for an object that no API
-// server can have stored.
+// read decodes one object. The result has no IPs and no pod if the object has none. read adds
+// to led the names of the paths that led to a value. It returns an error only for an object
+// that no API server can have stored.
 func (r reservedResource) read(item json.RawMessage, led map[string]bool) (ReservedIP, error) {
 	head, err := readHead(item)
 	if err != nil {
@@ -111,7 +111,7 @@ func (r reservedResource) read(item json.RawMessage, led map[string]bool) (Reser
 	reserved.TTL, reserved.Deleted, timeErr = r.readTimes(object)
 	reserved.Broken = cmp.Or(addressErr, podErr, timeErr)
 	if reserved.Broken != nil {
-		// Without known times, it protects for good.
+		// While its times are unknown, it protects forever.
 		reserved.TTL, reserved.Deleted, reserved.DeleteExpired = nil, time.Time{}, false
 	}
 	if addressErr != nil || podErr != nil {
@@ -121,8 +121,8 @@ func (r reservedResource) read(item json.RawMessage, led map[string]bool) (Reser
 	return reserved, nil
 }
 
-// readAddresses returns the addresses of an object. With an error, it returns those that can be
-// decoded, and at most maxLoose that the other texts may name.
+// readAddresses returns the addresses of an object. With an error, it returns those
+// that can be decoded, and at most maxLoose of those that the other texts may name.
 func (r reservedResource) readAddresses(object any) ([]netip.Addr, error) {
 	values, mistake := r.address.values(object)
 	var ips []netip.Addr
@@ -181,8 +181,8 @@ func (r reservedResource) readPod(object any, namespace string, led map[string]b
 	return ref, nil
 }
 
-// namespacesOf returns the namespaces of the pods that an object may mean: its own, and each that
-// it names for its pod.
+// namespacesOf returns the namespaces of the pods that an object may mean: its own, and each
+// one that it names for its pod.
 func (r reservedResource) namespacesOf(object any, namespace string) []string {
 	found := []string{namespace}
 	named, _ := r.namespace.values(object)

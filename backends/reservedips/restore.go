@@ -14,12 +14,13 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// Restore implements ipam.Backend. The restored object gets a new UID. If the API server ignores
-// the status in a creation, a second write restores it. That write needs the right to update the
-// status; without it, an address in the status is not protected.
+// Restore implements ipam.Backend. The restored object gets a new UID. If the
+// API server ignores the status in a creation, a second write restores the status.
+// That write needs the right to update it; without it, an address in the status is
+// not protected.
 //
-// If an object with the same content exists, the answer is ErrPresent, even if its labels or its
-// status differ. But an empty status is replaced by the recorded one.
+// If an object with the same content exists, the answer is ErrPresent, even if its labels or
+// its status differ. But if its status is empty, it gets the recorded one.
 func (b *Backend) Restore(ctx context.Context, pool string, records []ipam.Record) []error {
 	errs := make([]error, len(records))
 	for i, record := range records {
@@ -64,8 +65,8 @@ func (b *Backend) restore(ctx context.Context, pool string, record ipam.Record) 
 		return err
 	}
 	namespace, name := splitKey(record.Key)
-	// Without strict validation, the API server would silently drop a field that the schema no
-	// longer has.
+	// Without strict validation, the API server would silently drop a field that is no longer
+	// in the schema.
 	data, err := kube.Send(ctx, r.request(b.client.Post(), namespace).Param("fieldValidation", "Strict").MaxRetries(0).Body(body))
 	switch {
 	case apierrors.IsAlreadyExists(err):
@@ -89,10 +90,10 @@ func (b *Backend) restore(ctx context.Context, pool string, record ipam.Record) 
 	return b.restoreStatus(ctx, r, namespace, name, before, now)
 }
 
-// errAbsent says that no object has the name of a record.
+// errAbsent says that no object has a record's name.
 var errAbsent = fmt.Errorf("%w: the object existed a moment ago and is gone", ipam.ErrAgain)
 
-// compare reads the object with a record's name. It returns nil if only its status must be
+// compare reads the object with a record's name. It returns no error if only its status must be
 // restored, errAbsent if there is no object, and otherwise the answer.
 func (b *Backend) compare(ctx context.Context, r reservedResource, key string, before storedObject) (now storedObject, err error) {
 	namespace, name := splitKey(key)
@@ -121,8 +122,8 @@ func (b *Backend) compare(ctx context.Context, r reservedResource, key string, b
 	return now, fmt.Errorf("%w, with a different status", ipam.ErrPresent)
 }
 
-// restoreStatus writes the recorded status into the object. The write is
-// conditional on the version that was read.
+// restoreStatus writes the recorded status into the object. The write applies only to the
+// version that was read.
 func (b *Backend) restoreStatus(ctx context.Context, r reservedResource, namespace, name string, before, now storedObject) error {
 	now.fields["status"] = before.fields["status"]
 	body, err := json.Marshal(now.fields)

@@ -9,37 +9,37 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Settings is backends.reservedIPs of a policy.
+// Settings are backends.reservedIPs of a policy.
 type Settings struct {
 	// Resources are those whose objects reserve addresses. None is named twice, not even in two
-	// versions, which would have the same objects.
+	// versions: they would have the same objects.
 	Resources []Resource `json:"resources,omitzero"`
 }
 
-// A Resource says what to read of a resource that reserves addresses: of one address, of several,
-// or of a pod. At least one of Address and Pod is set. An empty path leads to nothing; after
-// validation, every other path can be parsed.
+// A Resource says which fields to read in objects that reserve one address, several, or those
+// of a pod. At least one of Address and Pod is set. An empty path leads to nothing; after
+// validation, all others can be parsed.
 type Resource struct {
 	Resource ResourceName `json:"resource"`
 
 	// Address leads to an IP address, or to several.
 	Address FieldPath `json:"address,omitzero"`
 
-	// Pod leads to the name of a pod, or to namespace/name. Namespace, which is empty if Pod is,
-	// leads to its namespace; if neither has one, it is the object's.
+	// Pod leads to the name of a pod, or to namespace/name. Namespace leads to its namespace,
+	// and is empty if Pod is. If neither gives a namespace, the pod is in the object's.
 	Pod       FieldPath `json:"pod,omitzero"`
 	Namespace FieldPath `json:"namespace,omitzero"`
 
-	// TTL leads to how long the address is kept after the pod is gone: a duration
-	// such as 24h, or a number of seconds. An object without one keeps its addresses for good.
+	// TTL leads to how long the address is kept after the pod is gone: a duration such as 24h,
+	// or a number of seconds. An object without one keeps its addresses forever.
 	TTL FieldPath `json:"ttl"`
 
-	// DeletedAt leads to when the pod was deleted, in RFC 3339. If it is empty, or leads to
+	// DeletedAt leads to when the pod was deleted, in RFC 3339. If it is empty or leads to
 	// nothing, the first run that saw the pod gone counts.
 	DeletedAt FieldPath `json:"deletedAt,omitzero"`
 
-	// DeleteExpired means that an object is deleted after its addresses are released. It is false
-	// if the objects are not the operator's own: see ResourceName.ownedByOthers.
+	// DeleteExpired deletes the object after its addresses are released. It must be false if
+	// the objects are not the operator's own: see ResourceName.ownedByOthers.
 	DeleteExpired bool `json:"deleteExpired,omitzero"`
 }
 
@@ -48,7 +48,7 @@ type Resource struct {
 type ResourceName struct {
 	Group    string `json:"group"`    // never the core group, which has no name
 	Version  string `json:"version"`  // such as v1alpha1
-	Resource string `json:"resource"` // in the plural, such as reservedips
+	Resource string `json:"resource"` // the plural, such as reservedips
 }
 
 var (
@@ -118,23 +118,23 @@ func (r *Resource) validate(at *field.Path) field.ErrorList {
 }
 
 // ownedByOthers reports whether the objects belong to Kubernetes, or to a store that ip-reaper
-// reads: deleting one would delete a pool, a handle or a network, not a reservation. Only the group
-// of a custom resource has a dot. The admission policies in deploy/kustomize/components/admission
-// use the same groups.
+// reads: deleting one of them would delete a pool, a handle or a network, not a reservation.
+// Only the group of a custom resource has a dot. The admission policies in
+// deploy/kustomize/components/admission go by the same groups.
 func (r *ResourceName) ownedByOthers() bool {
 	if r.Group == "" {
-		return false // a different mistake
+		return false // that is another mistake
 	}
 	return !strings.Contains(r.Group, ".") || slices.ContainsFunc(groupsOfOthers, func(group string) bool {
 		return r.Group == group || strings.HasSuffix(r.Group, "."+group)
 	})
 }
 
-// groupsOfOthers are API groups, each with all groups below it.
+// groupsOfOthers are API groups, each including all groups below it.
 var groupsOfOthers = []string{"k8s.io", "cni.cncf.io", "projectcalico.org", "kubevirt.io"}
 
-// validate applies the API server's rules for the names in the definition of a resource. A version
-// need not look like v1: some look like v1api20240101.
+// validate applies the API server's rules for the names in the definition of a resource. A
+// version need not look like v1: some look like v1api20240101.
 func (r *ResourceName) validate(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, part := range []struct {

@@ -7,7 +7,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/policy"
 )
 
-// A policy cannot delete the objects of a store or of Kubernetes. Reading them only keeps
+// A policy cannot have objects of a store or of Kubernetes deleted. Reading them only keeps
 // addresses.
 func TestOnlyObjectsOfTheOperatorsOwnAreDeleted(t *testing.T) {
 	const text = header + "backends: {reservedIPs: {resources: [{resource: {group: %s, version: v1, resource: %s}, address: .a, ttl: .b, deleteExpired: %t}]}}"

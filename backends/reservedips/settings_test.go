@@ -93,7 +93,8 @@ func TestVersionsNeedNotLookLikeKubernetesOnes(t *testing.T) {
 	}
 }
 
-// Two versions are one resource: each has all its objects.
+// TestAResourceIsNamedOnce shows that two versions are one resource: each has
+// all its objects.
 func TestAResourceIsNamedOnce(t *testing.T) {
 	list := func(resources ...string) []byte {
 		data := header + "backends:\n  reservedIPs:\n    resources:\n"

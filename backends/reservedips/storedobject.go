@@ -20,7 +20,7 @@ var serverMetadata = []string{
 	"deletionTimestamp", "deletionGracePeriodSeconds", "selfLink",
 }
 
-// A head has the decoded parts that all objects share.
+// A head has the decoded parts common to all objects.
 type head struct {
 	APIVersion string `json:"apiVersion"` // empty in lists of built-in resources
 	Metadata   struct {
@@ -54,12 +54,12 @@ func (h head) key() string {
 	return h.Metadata.Namespace + "/" + h.Metadata.Name
 }
 
-// A storedObject is a whole object that can be compared and recreated.
+// A storedObject is a whole object, to compare and to write again.
 type storedObject struct {
 	head
 	fields  map[string]any // the whole object
 	content map[string]any // the fields without type, metadata and status
-	status  any            // nil if there is none, or if it is empty
+	status  any            // nil if there is none, or it is empty
 }
 
 // readStored decodes an object.

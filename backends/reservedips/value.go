@@ -13,11 +13,11 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// Each error below continues a sentence that begins with the value.
+// Each error below completes a sentence that begins with the value.
 
-// readAddress parses an address, alone or with the prefix length of a single address. It returns
-// the form in which addresses compare equal. It returns an error for 10.1.0.4/24, which may mean
-// the address or the network.
+// readAddress parses an address, alone or with the prefix length of a single address. It
+// returns the form in which equal addresses compare equal, and an error for 10.1.0.4/24, which
+// may mean an address with its network, or the network.
 func readAddress(value any) (netip.Addr, error) {
 	if _, code := value.(uint8); code {
 		return netip.Addr{}, errors.New("is the code of a character, not an address: the path has [*] after a text")
@@ -44,8 +44,9 @@ func readAddress(value any) (netip.Addr, error) {
 	return ip.Unmap().WithZone(""), nil
 }
 
-// readPodRef parses the name of a pod, or namespace/name. The namespace is the one in the name, or
-// else named, which may be nil, or else the object's. Two different namespaces are an error.
+// readPodRef parses the name of a pod, or namespace/name. The namespace is the one in the name,
+// or else named, or else the object's. named may be nil. If it differs from the one in the
+// name, that is an error.
 func readPodRef(pod, named any, object string) (ipam.PodRef, error) {
 	text, ok := pod.(string)
 	if !ok {
@@ -76,8 +77,8 @@ func readPodRef(pod, named any, object string) (ipam.PodRef, error) {
 	return ipam.PodRef{Namespace: namespace, Name: name}, nil
 }
 
-// readTTL parses a duration with units, or a number of seconds. It returns nil, which means
-// forever, for no value, "never" and "forever".
+// readTTL parses a duration with units, or a number of seconds. It returns nil,
+// which means forever, if there is no value, and for "never" and "forever".
 func readTTL(value any) (*time.Duration, error) {
 	wrong := errors.New(`is not a time to live: use a duration such as "24h", a number of seconds, or "never"`)
 	var ttl time.Duration
@@ -122,7 +123,8 @@ func seconds(n int64) (*time.Duration, error) {
 	return new(time.Duration(n) * time.Second), nil
 }
 
-// readTime parses a time in RFC 3339. It returns the zero time for no value.
+// readTime parses a time in RFC 3339. It returns the zero time if there is no
+// value.
 func readTime(value any) (time.Time, error) {
 	if value == nil {
 		return time.Time{}, nil

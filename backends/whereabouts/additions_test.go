@@ -12,8 +12,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// The API server applies patches with this library. The patch adds the entries and
-// changes nothing else. To another version of the pool it does not apply.
+// The API server applies patches with this library. The patch adds the entries and changes
+// nothing else. It does not apply to another version of the pool.
 func TestAdditionsChangeOnlyFreeOffsets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		key := rapid.Custom(func(t *rapid.T) string { return fmt.Sprint(rapid.IntRange(0, 20).Draw(t, "offset")) })

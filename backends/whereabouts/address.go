@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// parseRange parses a pool's spec.range. It keeps the address part as it is
-// written: the plugin counts offsets from there, not from the masked network and
-// not from range_start.
+// parseRange parses a pool's spec.range. It keeps the address part as written: the plugin
+// counts offsets from there, not from the masked network or range_start.
 func parseRange(text string) (netip.Prefix, error) {
 	prefix, err := netip.ParsePrefix(text)
 	if err != nil {
@@ -44,7 +43,7 @@ const unnamed = "-"
 // than one.
 var errAmbiguous = errors.New("the name does not identify one address")
 
-// normalizeRange returns a range in the form that it has in the names of pools.
+// normalizeRange returns a range in the form used in the names of pools.
 func normalizeRange(text string) string {
 	return strings.NewReplacer(":", "-", "/", "-").Replace(text)
 }
@@ -60,8 +59,8 @@ func poolPrefix(name string, prefix netip.Prefix) (string, bool) {
 	return strings.CutSuffix(name, "-"+suffix)
 }
 
-// normalizeIP returns an address in the form that it has in the names of
-// overlapping reservations: colons become hyphens, and a trailing colon gets a 0.
+// normalizeIP returns an address in the form used in the names of overlapping reservations:
+// colons become hyphens, and a trailing colon gets a 0.
 func normalizeIP(ip netip.Addr) string {
 	text := ip.String()
 	if strings.HasSuffix(text, ":") {

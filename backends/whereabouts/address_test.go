@@ -56,8 +56,8 @@ func TestAddressAt(t *testing.T) {
 	}
 }
 
-// TestAddressAtAgreesWithThePlugin compares with the plugin's own arithmetic in the
-// cases in which that is right: offsets below 2^63 that stay in the range.
+// TestAddressAtAgreesWithThePlugin compares with the plugin's own arithmetic where that is
+// right: for offsets below 2^63 that stay in the range.
 func TestAddressAtAgreesWithThePlugin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		prefix := drawPrefix(t)

@@ -37,8 +37,8 @@ const (
 	listAttachments = "GET /apis/k8s.cni.cncf.io/v1/network-attachment-definitions"
 )
 
-// An api is an HTTP server that answers requests as the test says. It records the
-// requests. It compares nothing and stores nothing.
+// An api is an HTTP server that answers and records requests as the test says. It compares
+// nothing and stores nothing.
 type api struct {
 	t       *testing.T
 	answers map[string]http.HandlerFunc // by method and path, such as "GET ippools"
@@ -55,9 +55,8 @@ type request struct {
 	URL  string
 }
 
-// newAPI starts the server and returns a client of it. A request without an answer
-// fails the test. Unless the test sets another answer, there are no network
-// attachments.
+// newAPI starts the server and returns a client for it. A request without an answer fails the
+// test. Unless the test sets another answer, there are no network attachments.
 func newAPI(t *testing.T, answers map[string]http.HandlerFunc) (*api, rest.Interface) {
 	t.Helper()
 	if answers[listAttachments] == nil {
@@ -151,13 +150,12 @@ func refuse(err *apierrors.StatusError) http.HandlerFunc {
 	}
 }
 
-// plain answers with a text that is no Status, as a proxy in front of the API
-// server does.
+// plain answers with a text that is not a Status, like a proxy in front of the API server.
 func plain(code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "404 page not found", code) }
 }
 
-// first answers the first request with one, and all later ones with the other.
+// first answers the first request with one, all later ones with other.
 func first(one, other http.HandlerFunc) http.HandlerFunc {
 	var once sync.Once
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -220,8 +218,8 @@ func (c fakeCluster) Pod(_ context.Context, ref ipam.PodRef) (census.Pod, census
 	return census.Pod{}, census.Absent, nil
 }
 
-// warrants lists the backend, judges everything without a grace period, and
-// confirms it in the cluster.
+// warrants lists the backend, judges everything without a grace period, and confirms the
+// orphans.
 func warrants(t *testing.T, b ipam.Backend, cluster census.Cluster) []ipam.Warrant {
 	t.Helper()
 	p := policy.Default()

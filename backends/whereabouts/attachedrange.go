@@ -11,29 +11,29 @@ import (
 // plugin allocates no excluded address, but it may have allocated one before it was
 // excluded.
 //
-// The plugin's configuration file on a node may have a range and exclude addresses,
-// too. The API server does not have that file, so such a range is unknown here.
+// The plugin's configuration file on a node may also have a range and exclude addresses. That
+// file is not in the API server, so such a range is unknown here.
 type attachedRange struct {
 	attachment string       // namespace/name
 	network    string       // its network_name; empty: unnamed
 	anyNetwork bool         // the network_name cannot be decoded
-	sliced     bool         // each node has a pool of its own, of a part of the range
-	slice      string       // the size of these parts, as it is written
-	from       netip.Prefix // the range; not valid: it cannot be told
+	sliced     bool         // each node has its own pool, of a part of the range
+	slice      string       // the size of these parts, as written
+	from       netip.Prefix // the range; invalid: unknown
 	exclude    ipam.Spans
 
-	// The plugin gives the addresses from first to last to pods. Both are not valid
-	// if it is not sure that the plugin gives any.
+	// The plugin gives the addresses from first to last to pods. Both are invalid if it is
+	// uncertain whether the plugin gives any.
 	first, last netip.Addr
 
-	// broken is why the exclude is not known; nil if it is known. Such a range may
-	// exclude all of its addresses.
+	// broken is why the exclude is unknown; nil if it is known. A broken range may exclude all
+	// of its addresses.
 	broken error
 }
 
-// mayBeOf reports whether the plugin may give addresses for the range at the place. The pool
-// of an attachment has its range and its network, or a part of the range and the name of a
-// node. As in supportedBy, that name cannot be told from a network_name.
+// mayBeOf reports whether the plugin may give addresses of the range at the place. The pool of
+// an attachment has its range and network, or a part of the range and the name of a node. As in
+// supportedBy, that name cannot be told from a network_name.
 func (r attachedRange) mayBeOf(at place) bool {
 	switch {
 	case !r.from.IsValid(), at.in.IsValid() && (!r.from.Overlaps(at.in) || !r.sliced && at.in != r.from):
@@ -46,14 +46,14 @@ func (r attachedRange) mayBeOf(at place) bool {
 	return cmp.Or(r.network, unnamed) == at.network
 }
 
-// gives returns the addresses that the plugin surely gives to pods for the range.
+// gives returns the addresses that the plugin certainly gives to pods for the range.
 func (r attachedRange) gives() ipam.Spans {
 	return ipam.NewSpans(ipam.Span{First: r.first, Last: r.last}).Without(r.exclude)
 }
 
-// A source is whence pods get addresses: all ranges of a network, or all with the same slices.
-// The pool of a slice has the name of a node, which cannot be told from a network_name. So an
-// attachment with other slices proves nothing.
+// A source is where pods get addresses from: all ranges of a network, or all with the same
+// slices. The pool of a slice is named after a node, which cannot be told from a network_name.
+// So an attachment with other slices proves nothing.
 type source struct {
 	network string
 	sliced  bool

@@ -13,8 +13,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// The resource of Multus's network attachments, which contain the configurations of
-// networks.
+// The resource of Multus's network attachments, which contain network configurations.
 const (
 	attachmentGroup    = "k8s.cni.cncf.io"
 	attachmentVersion  = "v1"
@@ -22,9 +21,9 @@ const (
 	attachmentKind     = "NetworkAttachmentDefinition"
 )
 
-// listExclusions returns what the network attachments of all namespaces exclude. It
-// returns nothing if the API server does not serve network attachments. The client
-// may be of another API group.
+// listExclusions returns what the network attachments of all namespaces exclude. It returns
+// nothing if the API server does not serve network attachments. The client may be for another
+// API group.
 func listExclusions(ctx context.Context, client rest.Interface) (*exclusions, error) {
 	items, err := kube.ListRaw(ctx, client, func(get *rest.Request) *rest.Request {
 		return get.AbsPath("/apis", attachmentGroup, attachmentVersion, attachmentResource)
@@ -38,10 +37,9 @@ func listExclusions(ctx context.Context, client rest.Interface) (*exclusions, er
 	return readExclusions(items), nil
 }
 
-// notServed returns nil if the API server says that it does not serve this version
-// of network attachments. A list that is not found does not prove that: a proxy may
-// have answered. A list of API groups without the group of the store that was just
-// read does not prove it either.
+// notServed returns nil if the API server says that it does not serve this version of network
+// attachments. A 404 for the list does not prove that: a proxy may have answered. Nor does a
+// list of API groups that lacks the group of the store that was just read.
 func notServed(ctx context.Context, client rest.Interface) error {
 	var served metav1.APIGroupList
 	if err := kube.Discover(ctx, client, &served, "/apis"); err != nil {
@@ -62,15 +60,15 @@ func notServed(ctx context.Context, client rest.Interface) error {
 	return nil
 }
 
-// readExclusions decodes network attachments. One that cannot be decoded may exclude
-// any address of the ranges that it names, and no other.
+// readExclusions decodes network attachments. One that cannot be decoded may exclude any
+// address of the ranges it names, but no other.
 func readExclusions(items []json.RawMessage) *exclusions {
 	all := new(exclusions)
 	for _, item := range items {
 		var o struct {
 			object
 			Spec struct {
-				Config string `json:"config"` // empty if a file on the nodes has the configuration
+				Config string `json:"config"` // empty if the configuration is in a file on the nodes
 			} `json:"spec"`
 		}
 		var ranges []attachedRange

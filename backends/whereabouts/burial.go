@@ -13,37 +13,34 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// poolsFresh is how long the IPPools that were read count as recent before a tombstone is
-// written. That check only avoids a tombstone that would be removed again.
+// poolsFresh is how recently the IPPools must have been read before a tombstone is written.
+// That check only avoids a tombstone that would be removed again.
 const poolsFresh = 10 * time.Second
 
 // A burial is the release of one overlapping reservation.
 type burial struct {
 	warrant ipam.Warrant
 	r       ipam.Allocation
-	marked  object // as it is with the tombstone
+	marked  object // with its tombstone
 	answer  error
-	over    bool // the answer stands
+	over    bool // the answer is final
 }
 
 // end ends the burial with an answer.
 func (u *burial) end(answer error) { u.answer, u.over = answer, true }
 
-// Release implements ipam.Backend. It makes each step for all entries before it makes the
-// next one:
+// Release implements ipam.Backend. It completes each step for all entries before the next:
 //
-//  1. It keeps an object if a pool holds the address for this owner. Otherwise
-//     another range could take the address, and an ADD of the owner, if it came
-//     back, would loop on its old entry.
-//  2. It puts the tombstones in, into objects that are as they were listed.
-//  3. It lists the pools and looks at the owners again. A pod that saw an object as
-//     its own before step 2 exists by now, or has left an entry in a pool.
-//  4. It deletes the objects that are still as step 2 wrote them. If the owner
-//     exists, or has an entry in a pool, or if a webhook denies the deletion, it
-//     puts the old spec back instead.
+//  1. It keeps an object if a pool holds the address for this owner. Otherwise another range
+//     could take the address, and if the owner came back, its ADD would loop on its old entry.
+//  2. It puts tombstones into the objects that are still as listed.
+//  3. It lists the pools and checks the owners again. A pod that saw an object as its own
+//     before step 2 exists by now, or has left an entry in a pool.
+//  4. It deletes the objects that are still as step 2 wrote them. If the owner exists or has an
+//     entry in a pool, or if a webhook denies the deletion, it puts the old spec back instead.
 //
-// If a crash interrupts this after step 2, the objects are listed as Interrupted, and
-// the next release continues. So it does for objects whose warrants expire before step 4.
+// If a crash interrupts this after step 2, the objects are listed as Interrupted, and the next
+// release continues. The same goes for objects whose warrants expire before step 4.
 func (b *Overlapping) Release(ctx context.Context, ws []ipam.Warrant) []error {
 	all := make([]*burial, len(ws))
 	for i, w := range ws {
@@ -77,8 +74,8 @@ func open(all []*burial) []*burial {
 	return some
 }
 
-// each does something for several burials, for some of them at the same time. It begins
-// nothing under a cancelled context.
+// each calls do for the burials, several at the same time. It starts none once the context is
+// cancelled.
 func (b *Overlapping) each(ctx context.Context, some []*burial, do func(context.Context, *burial)) {
 	var g errgroup.Group
 	g.SetLimit(b.atOnce)
@@ -92,10 +89,10 @@ func (b *Overlapping) each(ctx context.Context, some []*burial, do func(context.
 			return nil
 		})
 	}
-	_ = g.Wait() // each burial has its own answer
+	_ = g.Wait() // the answers are in the burials
 }
 
-// check is step 1. It is for the objects into which no earlier attempt put a tombstone.
+// check is step 1. It skips objects into which an earlier attempt put a tombstone.
 func (b *Overlapping) check(ctx context.Context, some []*burial) {
 	some = slices.DeleteFunc(some, func(u *burial) bool {
 		_, begun := b.begun.Load(u.r.Pool)
@@ -112,8 +109,8 @@ func (b *Overlapping) check(ctx context.Context, some []*burial) {
 	}
 }
 
-// bury is step 2. A tombstone of an earlier attempt is not written again: step 4 finds out
-// whether it is still there.
+// bury is step 2. It does not rewrite the tombstone of an earlier attempt: step 4 finds out
+// whether that is still there.
 func (b *Overlapping) bury(ctx context.Context, u *burial) {
 	r, err := u.warrant.Allocation()
 	if err != nil {
@@ -135,8 +132,8 @@ func (b *Overlapping) bury(ctx context.Context, u *burial) {
 	}
 }
 
-// lookAgain is step 3. It begins after the last tombstone was written. The answer of a burial
-// that is not over is why its object gets the old spec back.
+// lookAgain is step 3. It begins after the last tombstone was written. If it gives a burial an
+// answer without ending it, the answer is why the object gets its old spec back.
 func (b *Overlapping) lookAgain(ctx context.Context, some []*burial) {
 	held, err := b.heldBy(ctx, some, time.Now())
 	if err != nil {
@@ -164,7 +161,7 @@ func (b *Overlapping) lookAgain(ctx context.Context, some []*burial) {
 
 // finish is step 4.
 func (b *Overlapping) finish(ctx context.Context, u *burial) {
-	b.begun.Delete(u.r.Pool) // the tombstone goes, or is another one
+	b.begun.Delete(u.r.Pool) // the tombstone goes, or has been replaced
 	if u.answer != nil {
 		if back := b.clearTombstone(ctx, u.r.Pool, u.marked); back != nil {
 			u.end(kube.Transient(back))
@@ -178,7 +175,7 @@ func (b *Overlapping) finish(ctx context.Context, u *burial) {
 	}
 	err := b.remove(ctx, u.r.Pool, u.marked)
 	if kube.IsDenied(err) {
-		// The next run would be denied, too. So the object becomes what it was.
+		// The next run would also be denied. So the object becomes what it was.
 		if back := b.clearTombstone(ctx, u.r.Pool, u.marked); back != nil {
 			err = fmt.Errorf("%w; its tombstone stays: %w", err, back)
 		}

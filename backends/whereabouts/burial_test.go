@@ -33,7 +33,7 @@ func marked(n int) string {
 }
 
 // leakyBatch starts a server with the overlapping reservations 1 to n, which are leaked. A
-// request without an answer of the test's succeeds.
+// request that the test has no answer for succeeds.
 func leakyBatch(t *testing.T, n int, cluster census.Cluster, answers map[string]http.HandlerFunc) (*api, *Overlapping, []ipam.Warrant) {
 	t.Helper()
 	var stored []string
@@ -58,8 +58,8 @@ func leakyBatch(t *testing.T, n int, cluster census.Cluster, answers map[string]
 	return a, b, ws
 }
 
-// phases returns the requests in the order of their steps: those of one step have no order,
-// so they are sorted.
+// phases returns the requests in the order of their steps. Those of one step have no order, so
+// they are sorted.
 func phases(calls []string) []string {
 	step := func(call string) string { method, _, _ := strings.Cut(call, " "); return method }
 	for begin := 0; begin < len(calls); {
@@ -73,7 +73,7 @@ func phases(calls []string) []string {
 	return calls
 }
 
-// Promise 4. All tombstones come before the pools are listed once, and that before the first
+// Promise 4. All tombstones come before the one list of the pools, and that before the first
 // deletion. Each reservation is written twice.
 func TestBatchIsReleasedStepByStep(t *testing.T) {
 	for _, atOnce := range []int{1, 3, 32} {
@@ -96,8 +96,8 @@ func TestBatchIsReleasedStepByStep(t *testing.T) {
 	}
 }
 
-// The check before the tombstones may use the pools that the batch before has listed after
-// its own.
+// The check before the tombstones may use the pools that the previous batch listed after its
+// own.
 func TestNextBatchListsThePoolsOnce(t *testing.T) {
 	a, b, ws := leakyBatch(t, 4, fakeCluster{}, nil)
 	b.Release(t.Context(), ws[:2])
@@ -113,7 +113,7 @@ func TestNextBatchListsThePoolsOnce(t *testing.T) {
 	}
 }
 
-// Promise 7, 9. In one batch, each reservation comes to its own end.
+// Promise 7, 9. In one batch, each reservation gets its own outcome.
 func TestEachReservationOfABatchComesToItsOwnEnd(t *testing.T) {
 	held := func(n int) string {
 		return fmt.Sprintf(`{"metadata": {"namespace": "other", "name": "10.0.0.0-24"}, "spec": {"range": "10.0.0.0/24",
@@ -162,7 +162,7 @@ func TestEachReservationOfABatchComesToItsOwnEnd(t *testing.T) {
 }
 
 // Promise 2, 8. If the pools cannot be listed after the tombstones, these stay and nothing is
-// deleted. The next attempt lists the pools, and writes no tombstone again.
+// deleted. The next attempt lists the pools, and writes no new tombstones.
 func TestNextAttemptGoesOnAfterTheTombstones(t *testing.T) {
 	_, b, ws := leakyBatch(t, 3, fakeCluster{}, map[string]http.HandlerFunc{
 		"GET ippools": first(items(), first(refuse(apierrors.NewForbidden(poolResources, "", errors.New("no"))), items())),
@@ -186,7 +186,7 @@ func TestNextAttemptGoesOnAfterTheTombstones(t *testing.T) {
 	}
 }
 
-// Promise 4. No deletion rests on a look that is older than two seconds: a reservation whose
+// Promise 4. No deletion rests on a look that is more than two seconds old: a reservation whose
 // turn comes too late stays as it is. Only time makes a warrant expire, hence the sleep.
 func TestLateDeletionOfABatchIsNotMade(t *testing.T) {
 	slow := func(w http.ResponseWriter, r *http.Request) {

@@ -15,24 +15,24 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// The resource of IPAMClaims, by which the address of a virtual machine outlives its
-// pods. The group is that of network attachments.
+// The resource of IPAMClaims, through which the address of a virtual machine outlives its pods.
+// They share the group of network attachments.
 const (
 	claimVersion  = "v1alpha1"
 	claimResource = "ipamclaims"
 	claimKind     = "IPAMClaim"
 )
 
-// claims says which IPAMClaims exist. It lists them when protect first meets an
-// allocation that belongs to one. So no right to list them is needed without such an
-// allocation. And they are listed after the allocations: a claim that was there when
-// its allocation was listed is missing only if it is gone.
+// claims says which IPAMClaims exist. It lists them when protect first meets an allocation that
+// belongs to one, so that the right to list them is needed only then. And they are listed after
+// the allocations: a claim that existed when its allocation was listed is missing only if it is
+// gone.
 type claims struct {
 	list func() (names map[string]bool, err error) // namespace/name
 }
 
-// listClaims returns the IPAMClaims of all namespaces, to be listed when they are
-// asked for. The client may be of another API group.
+// listClaims returns the IPAMClaims of all namespaces, listed on first use. The client may be
+// for another API group.
 func listClaims(ctx context.Context, client rest.Interface) claims {
 	return claims{sync.OnceValues(func() (map[string]bool, error) {
 		items, err := kube.ListRaw(ctx, client, func(get *rest.Request) *rest.Request {
@@ -51,7 +51,7 @@ func listClaims(ctx context.Context, client rest.Interface) claims {
 	})}
 }
 
-// readClaims returns the names of IPAMClaims. Nothing else of them matters.
+// readClaims returns the names of IPAMClaims. Nothing else about them matters.
 func readClaims(items []json.RawMessage) (map[string]bool, error) {
 	names := make(map[string]bool, len(items))
 	for _, item := range items {
@@ -74,16 +74,15 @@ func offlineClaims(items []json.RawMessage) claims {
 	})}
 }
 
-// protect sets the protection of an allocation that belongs to an IPAMClaim, unless
-// the claim is surely gone. The stored object is an entry, or the spec of an
-// overlapping reservation.
+// protect sets the protection of an allocation that belongs to an IPAMClaim, unless the claim
+// is certainly gone. The stored object is an entry, or the spec of an overlapping reservation.
 func (c claims) protect(a *ipam.Allocation, stored string) {
 	if claim := claimOf(stored); claim != "" && a.Protected == "" {
 		a.Protected = c.protection(claim)
 	}
 }
 
-// protection says what protects the addresses of a claim; nothing if it is gone.
+// protection says what protects the addresses of a claim; empty if it is gone.
 func (c claims) protection(claim string) string {
 	if readOwner(claim).Namespace == "" {
 		return fmt.Sprintf("it belongs to the IPAMClaim %q, which is not namespace/name: correct %s, or remove it", claim, claimField)
@@ -102,11 +101,10 @@ func (c claims) protection(claim string) string {
 // (Whereabouts pull request 742).
 const claimField = "ipamclaimref"
 
-// claimOf returns the IPAMClaim that a stored object names; empty if it names none, and for one
-// that is no text, which makes the allocation unreadable.
+// claimOf returns the IPAMClaim that a stored object names; empty if it names none, or if the
+// field is not a string, which makes the allocation unreadable.
 func claimOf(stored string) string {
-	// Almost no object has the field, so most are not decoded. A backslash could hide
-	// its name.
+	// Few objects have the field, so most are not decoded. A backslash could hide its name.
 	if !strings.Contains(stored, claimField) && !strings.Contains(stored, `\`) {
 		return ""
 	}

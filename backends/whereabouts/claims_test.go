@@ -47,8 +47,8 @@ func noteOfProtection(t *testing.T, backends ...ipam.Backend) []string {
 	return all
 }
 
-// Promise 2. The address of a virtual machine that is stopped stays while its claim
-// exists, and while it is not known whether it does.
+// Promise 2. The address of a stopped virtual machine stays while its claim exists, or may
+// exist.
 func TestAddressOfAClaimIsProtected(t *testing.T) {
 	claims := schema.GroupResource{Group: attachmentGroup, Resource: claimResource}
 	some := items(claim("other", "vm"), claim("default", "vm.lan"))

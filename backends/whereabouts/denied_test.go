@@ -20,8 +20,8 @@ func deny(code int32) http.HandlerFunc {
 		Message: `admission webhook "guard.example.com" denied the request: podref is immutable`}})
 }
 
-// A webhook may deny any write, with any code. Then the release ends, the report says
-// why, and the object is what it was.
+// A webhook may deny any write, with any code. Then the release ends, the report says why, and
+// the object is as before.
 func TestWebhookMayDenyTheRelease(t *testing.T) {
 	unreachable := refuse(apierrors.NewInternalError(errors.New(`failed calling webhook "guard.example.com": timeout`)))
 	for _, tt := range []struct {
@@ -65,8 +65,7 @@ func TestWebhookMayDenyTheRelease(t *testing.T) {
 	}
 }
 
-// A webhook denies the patch of a pool as a whole, also with the code of a test that
-// failed.
+// A webhook denies the patch of a pool as a whole, even with the code of a failed test.
 func TestWebhookMayDenyThePatchOfAPool(t *testing.T) {
 	for _, code := range []int32{403, 409, 422, 500} {
 		a, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": items(leakyPool), "PATCH " + poolAt: deny(code)})

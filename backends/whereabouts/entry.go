@@ -59,10 +59,9 @@ func (p ipPool) allocation(key string, stored json.RawMessage) ipam.Allocation {
 	}
 	e.ContainerID, e.PodRef, e.IfName = within(r.Token, e.ContainerID), within(r.Token, e.PodRef), within(r.Token, e.IfName)
 	r.Owner = ipam.Owner{Pod: readOwner(e.PodRef), Sandbox: e.ContainerID, Interface: e.IfName}
-	// An ADD adopts only an entry of its own pod and interface (AssignIP in
-	// pkg/allocate of v0.9.4), and every ADD has an interface. Only versions before 0.8
-	// wrote entries without one, and they adopt none. What the field of a later version
-	// adopts is not known.
+	// An ADD adopts only an entry of its own pod and interface (AssignIP in pkg/allocate of
+	// v0.9.4), and every ADD has an interface. Only versions before 0.8 wrote entries without
+	// one, and they adopt none. What a later version with another field adopts is unknown.
 	r.NeverAdopted = e.IfName == "" && e.Claim == "" && r.UnknownField == ""
 	if r.Unreadable == "" && r.Owner.Pod.Namespace != "" {
 		r.Group = groupOf(p.pool(), key, e.PodRef)
@@ -70,8 +69,8 @@ func (p ipPool) allocation(key string, stored json.RawMessage) ipam.Allocation {
 	return r
 }
 
-// within returns the part of the text that is equal to the given one, so that both share memory: a
-// tenth of a large listing. If the text has no such part, it returns the given one.
+// within returns the part of the text that equals the given one, so that both share memory:
+// this saves a tenth of a large listing. If the text lacks the part, it returns the given one.
 func within(text, part string) string {
 	if i := strings.Index(text, part); i >= 0 {
 		return text[i : i+len(part)]
@@ -79,8 +78,8 @@ func within(text, part string) string {
 	return part
 }
 
-// decodeKnown decodes an object that is stored at a path. It returns the path of a field that
-// into does not have: the first by name; empty if it has them all.
+// decodeKnown decodes an object stored at a path. It returns the path of the first field, by
+// name, that into lacks; empty if it lacks none.
 func decodeKnown(stored json.RawMessage, at string, into any) (unknown string, err error) {
 	others, err := kjson.UnmarshalStrict(stored, into)
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 // An excludedPlace has what attachments protect at one place. An attachment that excludes an
 // address protects it where the attachment itself would give it, unless the plugin gives the
 // same address to pods of another attachment. An attachment that cannot be decoded may exclude
-// all that it names.
+// everything it names.
 type excludedPlace struct {
 	protected ipam.Spans
 	by        []excluding
 }
 
-// An excluding is a range of an attachment, with what it excludes at a place.
+// An excluding is an attachment's range, with what it excludes at a place.
 type excluding struct {
 	ipam.Spans
 	*attachedRange
@@ -43,7 +43,7 @@ func (all *exclusions) newPlace(at place) excludedPlace {
 	return k
 }
 
-// protection says what protects an address; it is empty if nothing does.
+// protection says what protects an address; empty if nothing does.
 func (k excludedPlace) protection(ip netip.Addr) string {
 	if !k.protected.Contains(ip) {
 		return ""
@@ -60,9 +60,9 @@ func (k excludedPlace) protection(ip netip.Addr) string {
 	return ""
 }
 
-// wholeProtection says what protects every address that a pool of the range can give;
-// it is empty if the pool can give an address that nothing protects. If several
-// attachments do together, it names one that protects the first address.
+// wholeProtection says what protects every address that a pool of the range can give; empty if
+// the pool can give an address that nothing protects. If it takes several attachments, it names
+// one that protects the first address.
 func (k excludedPlace) wholeProtection(in netip.Prefix) string {
 	usable := handedOut(in)
 	if len(usable) == 0 { // an older version of the plugin may have given an address

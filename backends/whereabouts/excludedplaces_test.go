@@ -16,7 +16,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// someRange draws a range of an attachment, of a few overlapping ones.
+// someRange draws an attachment's range from a few overlapping ones.
 func someRange(t *rapid.T) attachedRange {
 	ip := func(what string) netip.Addr {
 		return netip.AddrFrom4([4]byte{10, 0, 0, byte(rapid.IntRange(0, 15).Draw(t, what))})
@@ -43,9 +43,9 @@ func someRange(t *rapid.T) attachedRange {
 	return r
 }
 
-// Promise 1. What protects an address is found as a walk through all attachments finds it: it
-// is protected by the one, if it is by the other, and an attachment that does is named. A pool
-// is protected as a whole if and only if every address that it can give is.
+// Promise 1. An address is protected if and only if a walk through all attachments finds one
+// that protects it, and such an attachment is named. A pool is protected as a whole if and only
+// if every address that it can give is.
 func TestProtectionIsWhatAWalkFinds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := new(exclusions)
@@ -137,8 +137,8 @@ func TestPoolIsProtectedAsAWhole(t *testing.T) {
 	}
 }
 
-// An overlapping reservation is of the range of its entry's pool. So an attachment of a
-// larger range does not hold both.
+// An overlapping reservation belongs to the range of its entry's pool. So an attachment with a
+// larger range does not hold it.
 func TestReservationIsOfTheRangeOfItsEntry(t *testing.T) {
 	for _, tt := range []struct{ section, want string }{
 		{`, "range": "10.0.0.0/24", "exclude": ["10.0.0.4"]`, "excluded by the network attachment shop/lan"},

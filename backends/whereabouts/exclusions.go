@@ -6,12 +6,12 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// exclusions are what all network attachments exclude. They are for one goroutine.
+// exclusions are what all network attachments exclude. They are not safe for concurrent use.
 type exclusions struct {
 	ranges []attachedRange         // of all attachments
 	broken []error                 // a *ipam.ObjectError for each attachment that cannot be decoded
-	places map[place]excludedPlace // those that were asked for
-	given  map[source]ipam.Spans   // what the plugin surely gives to pods
+	places map[place]excludedPlace // those asked for so far
+	given  map[source]ipam.Spans   // what the plugin certainly gives to pods
 }
 
 // add adds the ranges of one attachment.
@@ -27,8 +27,8 @@ func (all *exclusions) add(attachment string, ranges []attachedRange) {
 	}
 }
 
-// beside yields an error for each attachment that cannot be decoded, and then the
-// pools. So the report names the attachment until it is corrected.
+// beside yields an error for each attachment that cannot be decoded, then the pools. So the
+// report names the attachment until it is corrected.
 func (all *exclusions) beside(pools iter.Seq2[ipam.Pool, error]) iter.Seq2[ipam.Pool, error] {
 	return func(yield func(ipam.Pool, error) bool) {
 		for _, err := range all.broken {
@@ -40,8 +40,8 @@ func (all *exclusions) beside(pools iter.Seq2[ipam.Pool, error]) iter.Seq2[ipam.
 	}
 }
 
-// protect sets the protection of each excluded address in a pool. The addresses are
-// given at the place.
+// protect sets the protection of each excluded address in a pool whose addresses are given at
+// the place.
 func (all *exclusions) protect(u *ipam.Pool, at place) {
 	if len(all.ranges) == 0 {
 		return
@@ -58,7 +58,7 @@ func (all *exclusions) protect(u *ipam.Pool, at place) {
 }
 
 // at returns what is excluded at a place. Pools have thousands of allocations, and tenants may
-// write thousands of attachments, so a place is looked at once.
+// write thousands of attachments, so each place is worked out once.
 func (all *exclusions) at(at place) excludedPlace {
 	at.in = asRange(at.in)
 	k, known := all.places[at]
@@ -72,7 +72,7 @@ func (all *exclusions) at(at place) excludedPlace {
 	return k
 }
 
-// givenBy returns the addresses that the plugin surely gives to pods of a source.
+// givenBy returns the addresses that the plugin certainly gives to pods from a source.
 func (all *exclusions) givenBy(s source) ipam.Spans {
 	if all.given == nil {
 		spans := make(map[source][]ipam.Span)

@@ -33,13 +33,13 @@ func single(ipam string) string {
 	return `{"cniVersion": "1.0.0", "name": "net", "type": "macvlan", "ipam": {"type": "whereabouts"` + ipam + `}}`
 }
 
-// The addresses that the plugin skips because of a configuration are protected
-// (parseExcludedRange and IterateForAssignment in its pkg/allocate).
+// Addresses that the plugin skips because of a configuration are protected (parseExcludedRange
+// and IterateForAssignment in its pkg/allocate).
 func TestExcludedAddressesAreProtected(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		config string
-		want   string // the protected ones of 10.0.0.1 to 10.0.0.6 and fd00::1 to fd00::6
+		want   string // the protected among 10.0.0.1 to 10.0.0.6 and fd00::1 to fd00::6
 	}{
 		{"a CIDR", inBlue(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.2/31"]`), "10.0.0.2 10.0.0.3"},
 		{"an address", inBlue(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.5"]`), "10.0.0.5"},
@@ -57,7 +57,7 @@ func TestExcludedAddressesAreProtected(t *testing.T) {
 		{"a range of IPv4 in IPv6", inBlue(`, "range": "::ffff:10.0.0.0/120", "exclude": ["10.0.0.5"]`), "10.0.0.5"},
 		{"slices of the range for each node", inBlue(`, "range": "10.0.0.0/16", "node_slice_size": "/24", "exclude": ["10.0.0.5"]`), "10.0.0.5"},
 
-		// The plugin gives no address of these pools for such an attachment.
+		// The plugin gives no address of these pools for these attachments.
 		{"a part of the pool's range", inBlue(`, "range": "10.0.0.0/29", "exclude": ["10.0.0.5"]`), ""},
 		{"more than the pool's range", inBlue(`, "range": "10.0.0.0/8", "exclude": ["10.0.0.5"]`), ""},
 		{"no range", inBlue(`, "exclude": ["0.0.0.0/0", "::/0"]`), ""},
@@ -88,7 +88,7 @@ func TestExcludedAddressesAreProtected(t *testing.T) {
 	}
 }
 
-// Promise 2. An IPPool of early versions may have its range as IPv4 in IPv6.
+// Promise 2. An IPPool from an early version may have its range as IPv4 in IPv6.
 func TestExcludeCountsForARangeOfIPv4InIPv6(t *testing.T) {
 	prefix, err := parseRange("::ffff:10.0.0.0/120")
 	if err != nil {
@@ -103,8 +103,8 @@ func TestExcludeCountsForARangeOfIPv4InIPv6(t *testing.T) {
 	}
 }
 
-// protectedBy returns the protected ones of the first six addresses of each pool.
-// Each protection must begin with the text.
+// protectedBy returns the protected addresses among the first six of each pool. Each protection
+// must begin with the text.
 func protectedBy(t *testing.T, excluded *exclusions, by string, pools ...ipPool) string {
 	t.Helper()
 	var got []string
@@ -131,14 +131,14 @@ func protectedBy(t *testing.T, excluded *exclusions, by string, pools ...ipPool)
 	return strings.Join(got, " ")
 }
 
-// Two networks may share one range, each by excluding the addresses of the other.
-// Then an exclusion of one network locks no leak of the other.
+// Two networks may share one range by each excluding the addresses of the other. Then an
+// exclusion of one network must not hold the leaks of the other.
 func TestAddressIsProtectedIfEveryAttachmentThatGivesItExcludesIt(t *testing.T) {
 	const lower = `, "range": "10.0.0.0/29", "exclude": ["10.0.0.4/30"]`
 	for _, tt := range []struct {
 		name  string
-		other string // the IPAM of an attachment beside that of 10.0.0.1 to 10.0.0.3
-		want  string // the protected ones of 10.0.0.1 to 10.0.0.6
+		other string // the IPAM of an attachment besides that of 10.0.0.1 to 10.0.0.3
+		want  string // the protected among 10.0.0.1 to 10.0.0.6
 	}{
 		{"no other attachment", `, "range": "10.9.0.0/29"`, "10.0.0.4 10.0.0.5 10.0.0.6"},
 		{"the other excludes the rest", `, "range": "10.0.0.0/29", "exclude": ["10.0.0.0/30"]`, ""},
@@ -150,7 +150,7 @@ func TestAddressIsProtectedIfEveryAttachmentThatGivesItExcludesIt(t *testing.T) 
 		{"the other's first address stands before its range", `, "range": "10.0.0.5-10.0.0.5/29"`, "10.0.0.4 10.0.0.6"},
 		{"the other starts outside of its range, which the plugin ignores", `, "range": "10.0.0.0/29", "range_start": "10.9.0.1"`, ""},
 
-		// Where it is not sure that the plugin gives the address, it stays.
+		// If it is uncertain whether the plugin gives the address, it stays.
 		{"the other is of another network", `, "range": "10.0.0.0/29", "network_name": "green"`, "10.0.0.4 10.0.0.5 10.0.0.6"},
 		{"the other has no range", ``, "10.0.0.4 10.0.0.5 10.0.0.6"},
 		{"the other's range is in another form", `, "range": "::ffff:10.0.0.0/125"`, "10.0.0.4 10.0.0.5 10.0.0.6"},
@@ -169,8 +169,8 @@ func TestAddressIsProtectedIfEveryAttachmentThatGivesItExcludesIt(t *testing.T) 
 	}
 }
 
-// An attachment of a tenant, with the network and the slices of another one, does not hold
-// what that one gives.
+// A tenant's attachment, with the network and the slices of another one, does not hold what
+// that one gives.
 func TestSliceIsProtectedUnlessAnotherAttachmentGivesIt(t *testing.T) {
 	const both = "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 10.0.0.6"
 	for name, tt := range map[string]struct{ other, want string }{
@@ -257,7 +257,7 @@ func TestBrokenAttachmentProtectsWhatItMayMean(t *testing.T) {
 	}
 }
 
-// Promise 9. The pools are listed beside the error that names the attachment.
+// Promise 9. The pools are listed along with the error that names the attachment.
 func TestBrokenAttachmentMakesTheListingPartial(t *testing.T) {
 	odd := attachment("lan", single(`, "ipRanges": [{"range": "10.1.0.0/24", "exclude": ["x"]}, {"range": "10.2.0.0/24", "exclude": ["y"]}]`))
 	_, client := newAPI(t, map[string]http.HandlerFunc{
@@ -281,7 +281,7 @@ func TestAttachmentWithoutSpecExcludesNothing(t *testing.T) {
 func TestExclusionsByNetworkOfThePool(t *testing.T) {
 	for _, tt := range []struct {
 		network, of  string
-		want, sliced bool // sliced: what an attachment with slices for nodes excludes
+		want, sliced bool // sliced: for an attachment with slices for nodes
 	}{
 		{"", unnamed, true, true},
 		{"", "blue", false, true}, // blue may be a node
@@ -301,8 +301,8 @@ func TestExclusionsByNetworkOfThePool(t *testing.T) {
 	}
 }
 
-// Any configuration is decoded, or is broken. An exclusion that is decoded excludes
-// its first address.
+// Any configuration is either decoded or broken. A decoded exclusion excludes its first
+// address.
 func FuzzReadConfig(f *testing.F) {
 	f.Add(single(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.2/31", "10.0.0.9"], "network_name": "blue"`))
 	f.Add(`{"plugins": [` + single(`, "ipRanges": [{"range": "fd00::/64", "exclude": ["fd00::1"]}]`) + `]}`)
@@ -324,7 +324,8 @@ func FuzzReadConfig(f *testing.F) {
 	})
 }
 
-// An exclude has the addresses that package net sees in it: the plugin asks that package.
+// An exclude has the addresses that package net sees in it, because the plugin uses that
+// package.
 func TestExcludesHaveWhatPackageNetSees(t *testing.T) {
 	for _, text := range []string{
 		"10.0.0.4/30", "::ffff:10.0.0.4/126", "fd00::4/126", "0.0.0.0/0", "::/0", "::ffff:0:0/95", "255.255.255.0/24", "10.0.0.4/1",

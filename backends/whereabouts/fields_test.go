@@ -10,8 +10,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// Promise 2. A field of a later version of the plugin may say that the address is in
-// use.
+// Promise 2. A field from a later version of the plugin may say that the address is in use.
 func TestUnknownFieldsAreNamed(t *testing.T) {
 	for _, tt := range []struct {
 		name, stored, entry, overlapping string // the unknown field
@@ -44,7 +43,7 @@ func TestUnknownFieldsAreNamed(t *testing.T) {
 	}
 }
 
-// Both backends have the settings of the one.
+// Both backends use the settings of Pools.
 func TestUnknownFieldsAreIgnoredIfThePolicySaysSo(t *testing.T) {
 	for setting, want := range map[UnknownFields]bool{"": true, HoldUnknownFields: true, IgnoreUnknownFields: false} {
 		t.Run(string(setting), func(t *testing.T) {
@@ -82,7 +81,7 @@ func TestOnlyEntriesWithoutAnInterfaceAreNeverAdopted(t *testing.T) {
 			t.Errorf("%s: NeverAdopted is %t, want %t", entry, got, want)
 		}
 	}
-	// An ADD of any version that finds a reservation of its own pod leaves it there.
+	// An ADD of any version that finds a reservation of its own pod leaves it.
 	var o object
 	if err := kube.Decode([]byte(overlappingJSON("10.0.0.7", `{"podref":"default/web-0","containerid":"c1"}`, `{}`)), &o); err != nil {
 		t.Fatal(err)

@@ -7,37 +7,36 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// An ADD makes an entry in a pool and an overlapping reservation of the same address
-// for the same pod. They are one group, also across the two backends. Alone, an entry
-// that goes before its reservation leaves an address that the pool has free and the
-// reservation does not: every later ADD tries it and goes on to the next.
+// An ADD makes an entry in a pool and an overlapping reservation of the same address for the
+// same pod. They are one group, even across the two backends. If the entry went before its
+// reservation, the address would be free in the pool but still reserved: every later ADD would
+// try it and go on to the next.
 //
-// Each backend lists the pools on its own, and they may change in between. Nothing
-// depends on equal lists, since a group contains pool, key and podref:
+// Each backend lists the pools on its own, and they may change in between. Nothing depends on
+// equal lists, since a group is made of pool, key and podref:
 //
-//   - An entry that only the list of Pools has forms a group of one. It is new or gone, or
-//     it changed hands, and then its token does not match. The next run judges its
-//     reservation.
-//   - An entry that only the list of Overlapping has gives its reservation a group of one.
-//     The reservation is judged alone, and kept at the release while the entry is there.
-//   - An entry that changed hands to another pod in between has another group. If the
-//     same pod adopted it, the group is right; token and second look decide.
+//   - An entry that is only in the list of Pools forms a group of one. It is new or gone, or it
+//     changed hands, and then its token does not match. The next run judges its reservation.
+//   - An entry that is only in the list of Overlapping gives its reservation a group of one.
+//     The reservation is judged alone, and the release keeps it while the entry is there.
+//   - An entry that changed hands to another pod in between has another group. If the same pod
+//     adopted it, the group is right, and token and second look decide.
 //
 // A group only ever keeps more: its members are released together or not at all.
 
-// groupOf returns the group of an entry that names a pod. No podref is in the group
-// of another, because the names of pools and the keys have no spaces. The group is a hash of
-// them: two allocations have one for as long as a run lasts, and only equality counts.
+// groupOf returns the group of an entry that names a pod. Two podrefs never share a group,
+// because pool names and keys have no spaces. The group is a hash, because every allocation has
+// one for as long as a run lasts, and only equality counts.
 func groupOf(pool, key, podRef string) string {
 	sum := sha256.Sum256([]byte("whereabouts " + pool + " " + key + " " + podRef))
 	return string(sum[:16])
 }
 
-// groupFor returns the group of the entry that came with an overlapping reservation,
-// which is the only allocation of its pool: an entry that holds its address for its
-// pod, in an IPPool that may be of its network. It is empty if there is none. The place
-// is that of the IPPool, or else the network alone. If the pod has several such entries, an
-// exact match of the network goes before one with a node.
+// groupFor returns the group of the entry that belongs to an overlapping reservation, which is
+// the only allocation of its pool: an entry that holds its address for its pod, in an IPPool
+// that may be of its network. The group is empty if there is none. The place is that of the
+// IPPool, or else the network alone. If the pod has several such entries, an exact match of the
+// network wins over one with a node.
 func groupFor(u ipam.Pool, pools []ipPool) (group string, at place) {
 	r, network := u.Allocations[0], u.Network
 	at.network = u.Network

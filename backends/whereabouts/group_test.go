@@ -17,7 +17,7 @@ func poolJSON(name, cidr, entries string) string {
 	return fmt.Sprintf(`{"metadata": {"namespace": "kube-system", "name": %q}, "spec": {"range": %q, "allocations": {%s}}}`, name, cidr, entries)
 }
 
-// groups returns the group of each allocation, by key of the pool and of the allocation.
+// groupsOf returns the group of each allocation, by the keys of pool and allocation.
 func groupsOf(t *testing.T, b ipam.Backend) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
@@ -32,7 +32,7 @@ func groupsOf(t *testing.T, b ipam.Backend) map[string]string {
 	return all
 }
 
-// An entry and the overlapping reservation of its ADD leave together.
+// An entry and the overlapping reservation from the same ADD are released together.
 func TestEntryAndItsOverlappingReservationAreOneGroup(t *testing.T) {
 	const web, web1 = `{"id":"c1","podref":"default/web-0","ifname":"net1"}`, `{"id":"c2","podref":"default/web-1","ifname":"net1"}`
 	const spec = `{"podref":"default/web-0","ifname":"net1"}`
@@ -91,7 +91,7 @@ func TestEntryAndItsOverlappingReservationAreOneGroup(t *testing.T) {
 	}
 }
 
-// Two allocations have one group only if pool, key and podref are the same.
+// Two allocations share a group only if pool, key and podref are the same.
 func TestGroupsOfEntriesDiffer(t *testing.T) {
 	_, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": items(
 		poolJSON("10.0.0.0-24", "10.0.0.0/24", `"1": {"podref":"a/b"}, "2": {"podref":"a/b"}, "11": {"podref":"a/b"}, "3": {"podref":"1 a/b"},

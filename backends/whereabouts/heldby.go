@@ -16,7 +16,7 @@ import (
 type holder struct {
 	ipPool
 	undecoded json.RawMessage // the whole IPPool, if it cannot be decoded
-	odd       []string        // keys that are no offset in the range: each may be any address of it
+	odd       []string        // keys that are not offsets in the range: each may be any of its addresses
 }
 
 // newHolder decodes an IPPool.
@@ -35,12 +35,11 @@ func newHolder(item json.RawMessage) holder {
 	return h
 }
 
-// version returns the version of the IPPool.
 func (h holder) version() version { return version{h.pool(), h.Metadata.ResourceVersion} }
 
-// heldBy returns the IPPool that holds, or may hold, the address of each overlapping
-// reservation for its owner, as they were read after the given time; an empty string where
-// there is none. Without reservations, it reads nothing.
+// heldBy returns, for each overlapping reservation, the IPPool that holds or may hold its
+// address for its owner; empty if there is none. It uses IPPools read after the given time.
+// Without reservations, it reads nothing.
 func (b *Overlapping) heldBy(ctx context.Context, some []*burial, since time.Time) ([]string, error) {
 	if len(some) == 0 {
 		return nil, nil
@@ -70,15 +69,15 @@ func networkOf(r ipam.Allocation) string {
 	return strings.TrimSuffix(strings.TrimSuffix(r.Key, normalizeIP(r.IP)), "-")
 }
 
-// mayBeOf reports whether the plugin may use the IPPool for the network. The name of
-// each IPPool of a named network begins with that name. The IPPool of an unnamed
-// network may begin with the name of a node, which cannot be told from a network.
+// mayBeOf reports whether the plugin may use the IPPool for the network. The name of an IPPool
+// of a named network begins with that name. The name of an IPPool of an unnamed network may
+// begin with a node, which cannot be told from a network.
 func (h holder) mayBeOf(network string) bool {
 	return network == "" || h.name == "" || strings.HasPrefix(h.name, network+"-")
 }
 
 // holds reports whether an entry of the IPPool holds, or may hold, the address for the pod. The
-// range may be written as IPv4 in IPv6, or have that form in it.
+// range may be IPv4 written as IPv6, or contain such addresses.
 func (h holder) holds(ip netip.Addr, podRef string) bool {
 	if h.prefix.Addr().Is6() && ip.Is4() {
 		ip = netip.AddrFrom16(ip.As16())
@@ -97,8 +96,8 @@ func (h holder) holds(ip netip.Addr, podRef string) bool {
 	return false
 }
 
-// mayName reports whether an entry names the pod, or may: one that cannot be decoded names
-// each pod whose name is in it.
+// mayName reports whether an entry names the pod, or may: one that cannot be decoded may name
+// every pod whose name is in it.
 func mayName(stored json.RawMessage, podRef string) bool {
 	var e entry
 	if err := kube.Decode(stored, &e); err != nil {

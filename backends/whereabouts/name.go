@@ -13,10 +13,9 @@ type reading struct {
 	ip      netip.Addr
 }
 
-// readings returns every address and network for which the plugin makes this name,
-// the longest network first. An IPv4 name has one reading. An IPv6 name can have
-// several: 2001-db8--2 is 2001:db8::2 of an unnamed network, or db8::2 of a network
-// named 2001.
+// readings returns every address and network for which the plugin makes this name, the longest
+// network first. An IPv4 name has one reading, an IPv6 name can have several: 2001-db8--2 is
+// 2001:db8::2 of an unnamed network, or db8::2 of a network named 2001.
 func readings(name string) []reading {
 	var all []reading
 	for i := len(name) - 1; i >= 0; i-- {
@@ -30,7 +29,7 @@ func readings(name string) []reading {
 	return all
 }
 
-// readIP parses the form that normalizeIP writes, and no other.
+// readIP parses only the form that normalizeIP writes.
 func readIP(text string) (netip.Addr, bool) {
 	ip, err := netip.ParseAddr(strings.ReplaceAll(text, "-", ":"))
 	if err != nil || ip.Zone() != "" || ip.Is4In6() || normalizeIP(ip) != text {
@@ -39,11 +38,11 @@ func readIP(text string) (netip.Addr, bool) {
 	return ip, true
 }
 
-// parseName returns the reading of an overlapping reservation's name. If there are
-// several readings, the pools of its namespace decide: the plugin makes an
-// overlapping reservation beside an allocation in a pool of that network. So the
-// right reading is supported by the range and the name of a pool. If not exactly
-// one reading is supported, parseName returns an error that wraps errAmbiguous.
+// parseName returns the reading of an overlapping reservation's name. If there are several
+// readings, the pools of its namespace decide: the plugin makes an overlapping reservation
+// along with an allocation in a pool of that network. So the range and name of a pool support
+// the right reading. If not exactly one reading is supported, parseName returns an error that
+// wraps errAmbiguous.
 func parseName(name string, pools []ipPool) (reading, error) {
 	all := readings(name)
 	if len(all) == 1 {

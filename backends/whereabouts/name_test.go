@@ -28,8 +28,8 @@ func pluginName(network string, addr netip.Addr) string {
 	return text
 }
 
-// testPool returns a readable pool, named as the plugin names it, with a text
-// before the range.
+// testPool returns a readable pool with a name in the plugin's form and a text before the
+// range.
 func testPool(t interface{ Fatal(...any) }, before, text string) ipPool {
 	prefix, err := parseRange(text)
 	if err != nil {
@@ -160,7 +160,7 @@ func TestWrongReadingIsNeverReturnedBesideTheTruePool(t *testing.T) {
 			before = strings.TrimPrefix(before+"-"+node, "-")
 		}
 		pools := []ipPool{testPool(t, before, around(t, want.ip))}
-		others := 0 // the number of other readings that a pool supports
+		others := 0 // number of other readings that a pool supports
 		for _, r := range readings(name) {
 			if r != want && rapid.Bool().Draw(t, "other pool") {
 				pools = append(pools, testPool(t, rapid.SampledFrom([]string{r.network, "other", before}).Draw(t, "before"), around(t, r.ip)))

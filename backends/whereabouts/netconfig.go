@@ -32,12 +32,11 @@ type rangeConfig struct {
 	End     string   `json:"range_end"`
 }
 
-// readConfig returns the ranges that the configuration of a network has for the
-// plugin. The configuration may be of one CNI plugin, of a list, or of plugins
-// inside others: readConfig takes every object with the plugin's type. It decodes as
-// the plugin does (pkg/config of v0.9.4), which ignores the case of field names. A
-// configuration that is no JSON, such as the name of a file, is broken only if it
-// contains the plugin's type.
+// readConfig returns the ranges that the configuration of a network has for the plugin. The
+// configuration may be of one CNI plugin, of a list, or of plugins inside others: readConfig
+// takes every object with the plugin's type. It decodes as the plugin does (pkg/config of
+// v0.9.4), ignoring the case of field names. A configuration that is not JSON, such as the name
+// of a file, is broken only if it contains the plugin's type.
 func readConfig(config string) []attachedRange {
 	var root any
 	if err := json.Unmarshal([]byte(config), &root); err != nil {
@@ -59,9 +58,8 @@ func readConfig(config string) []attachedRange {
 	return all
 }
 
-// brokenRanges returns every range that stands in a text which cannot be decoded. The
-// text may be of any of them, and of no other. If it has none, the one that is
-// returned only tells the error.
+// brokenRanges returns every range in a text that cannot be decoded. The text may be about any
+// of them, but no other. If it has none, the one that is returned only carries the error.
 func brokenRanges(text string, err error) []attachedRange {
 	sliced := strings.Contains(strings.ToLower(text), "node_slice_size")
 	var all []attachedRange
@@ -78,9 +76,9 @@ func brokenRanges(text string, err error) []attachedRange {
 	return all
 }
 
-// read returns the ranges of the section. The plugin treats a range beside ipRanges as one of
-// them, with an exclude of its own. Without a range, or with a text that is none, it gives no
-// address, and what it excludes means nothing. One exclude that is broken breaks every ADD.
+// read returns the ranges of the section. The plugin treats a range next to ipRanges as one of
+// them, with its own exclude. Without a valid range, it gives no address, and what it excludes
+// means nothing. One broken exclude breaks every ADD.
 func (c ipamConfig) read() []attachedRange {
 	var all []attachedRange
 	var broken error
@@ -110,8 +108,8 @@ func (c ipamConfig) read() []attachedRange {
 	return all
 }
 
-// bounds returns the first and the last address that the plugin gives of a range. Both are not
-// valid if it gives none, or may read the range or a bound in another way.
+// bounds returns the first and the last address that the plugin gives from a range. Both are
+// invalid if it gives none, or may read the range or a bound differently.
 func (c rangeConfig) bounds() (first, last netip.Addr) {
 	text, start, end := c.Range, c.Start, c.End
 	if from, cidr, ok := strings.Cut(text, "-"); ok {
@@ -134,8 +132,8 @@ func (c rangeConfig) bounds() (first, last netip.Addr) {
 	return first.Unmap(), last.Unmap()
 }
 
-// parseBound parses an address. An empty text is no bound. It reports false for a
-// text that the plugin may read in another way.
+// parseBound parses an address. An empty text is no bound. It reports false for a text that the
+// plugin may read differently.
 func parseBound(text string) (net.IP, bool) {
 	if text == "" {
 		return nil, true
@@ -163,8 +161,8 @@ func sections(value any) []map[string]any {
 	return found
 }
 
-// rangeOf parses a range, written as a CIDR or as first-CIDR, as LoadIPAMConfig does.
-// It returns a prefix that is not valid if the text is no range.
+// rangeOf parses a range, written as a CIDR or as first-CIDR, as LoadIPAMConfig does. It
+// returns an invalid prefix if the text is not a range.
 func rangeOf(text string) netip.Prefix {
 	if _, cidr, ok := strings.Cut(text, "-"); ok {
 		text = cidr
@@ -181,9 +179,8 @@ func rangeOf(text string) netip.Prefix {
 }
 
 // parseExclude parses a CIDR or an address, like parseExcludedRange in the plugin's
-// pkg/allocate. If the plugin cannot parse an exclude, it allocates no address at
-// all. Like package net, it takes a network of IPv4 in IPv6 for one of IPv4 only if all of it
-// is.
+// pkg/allocate. If the plugin cannot parse an exclude, it allocates no address at all. Like
+// package net, it takes a network of IPv4 in IPv6 as IPv4 only if all of it is.
 func parseExclude(text string) (ipam.Span, error) {
 	_, excluded, err := net.ParseCIDR(text)
 	if err != nil {

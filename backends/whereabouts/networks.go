@@ -10,20 +10,20 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// Survey implements ipam.Surveyor. A network is one range of one network_name, of which
-// the plugin gives each address that any attachment hands out. With node slices, it is a
-// NodeSlicePool, and each node has a pool of its own in it.
+// Survey implements ipam.Surveyor. A network is one range of one network_name, from which the
+// plugin gives each address that any attachment hands out. With node slices, it is a
+// NodeSlicePool, in which each node has its own pool.
 //
 // The plugin gives neither the first nor the last address of a range, nor those that the
-// attachment excludes; it gives a gateway (IterateForAssignment in pkg/allocate of
-// v0.9.4). In a slice it ignores what the attachment excludes, because it makes the
-// range anew (IPManagementKubernetesUpdate in pkg/storage/kubernetes).
+// attachment excludes; it does give a gateway's (IterateForAssignment in pkg/allocate of
+// v0.9.4). In a slice it ignores what the attachment excludes, because it makes a new range
+// (IPManagementKubernetesUpdate in pkg/storage/kubernetes).
 func (b *Pools) Survey(ctx context.Context, pools []ipam.Pool) ([]ipam.Network, error) {
 	b.mu.Lock()
 	s := survey{ranges: b.ranges}
 	b.mu.Unlock()
 	items, err := list(ctx, b.client, sliceResource)
-	if err != nil && !errors.Is(err, ipam.ErrNotInstalled) { // versions before 0.9 do not have it
+	if err != nil && !errors.Is(err, ipam.ErrNotInstalled) { // versions before 0.9 lack it
 		s.blind = true
 		s.errs = append(s.errs, err)
 	}
@@ -31,28 +31,27 @@ func (b *Pools) Survey(ctx context.Context, pools []ipam.Pool) ([]ipam.Network, 
 	return s.networks(pools), errors.Join(s.errs...)
 }
 
-// A survey is what is known of the ranges that the plugin hands out.
+// A survey is what is known about the ranges that the plugin hands out.
 type survey struct {
 	ranges []attachedRange
 	slices []slicePool
-	blind  bool // some NodeSlicePools are not known
+	blind  bool // some NodeSlicePools are unknown
 	errs   []error
 }
 
-// A handout is what the attachments of one place hand out.
+// A handout is what the attachments of one place hand out together.
 type handout struct {
 	spans  []ipam.Span // of any attachment, in any order
 	sound  bool        // the plugin accepts one of the attachments
-	unsure bool        // the plugin may read one of them in another way
+	unsure bool        // the plugin may read one of them differently
 	pools  []string
 
 	attachments []string
 }
 
 // networks returns the networks of the pools, and those without a pool: first those with
-// slices, then the others by name. A pool whose range no attachment hands out has a
-// network of its own, which is not narrowed: the plugin's configuration may be in a file
-// on the nodes.
+// slices, then the others by name. A pool whose range no attachment hands out has its own
+// network, which is not narrowed: the plugin's configuration may be in a file on the nodes.
 func (s *survey) networks(pools []ipam.Pool) []ipam.Network {
 	places := make(map[place]*handout)
 	for _, r := range s.ranges {
@@ -94,14 +93,14 @@ func (s *survey) networks(pools []ipam.Pool) []ipam.Network {
 	return all
 }
 
-// mayNarrow reports whether a pool without an attachment may be a slice that is not known, or of
+// mayNarrow reports whether a pool without an attachment may be an unknown slice, or belong to
 // an attachment that cannot be decoded.
 func (s *survey) mayNarrow(at place) bool {
 	return s.blind && at.network != unnamed ||
 		slices.ContainsFunc(s.ranges, func(r attachedRange) bool { return r.broken != nil && r.mayBeOf(at) })
 }
 
-// add adds what the plugin gives by one range of an attachment. A tenant may write tens of
+// add adds what the plugin gives for one range of an attachment. A tenant may write tens of
 // thousands of ranges, so they are merged once, at the end.
 func (h *handout) add(r attachedRange) {
 	h.attachments = append(h.attachments, r.attachment)

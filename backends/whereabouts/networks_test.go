@@ -19,7 +19,7 @@ func emptyPool(name, in string) json.RawMessage {
 	return fmt.Appendf(nil, `{"metadata": {"namespace": "kube-system", "name": %q}, "spec": {"range": %q}}`, name, in)
 }
 
-// sliceOfTwo is a NodeSlicePool with two slices, of which one has no node yet.
+// sliceOfTwo is a NodeSlicePool with two slices, one of which has no node yet.
 func sliceOfTwo(name string) string {
 	return fmt.Sprintf(`{"apiVersion": "whereabouts.cni.cncf.io/v1alpha1", "kind": "NodeSlicePool",
 		"metadata": {"namespace": "kube-system", "name": %q}, "spec": {"range": "10.0.0.0/24", "sliceSize": "/25"},
@@ -39,7 +39,7 @@ func linesOf(networks []ipam.Network) []string {
 	return lines
 }
 
-// A network has what any attachment of its range and network_name hands out.
+// A network has what the attachments of its range and network_name hand out.
 func TestAttachmentsMakeNetworks(t *testing.T) {
 	sliced := single(`, "range": "10.0.0.0/24", "node_slice_size": "/25", "exclude": ["10.0.0.1"]`)
 	denied := refuse(apierrors.NewForbidden(schema.GroupResource{Resource: sliceResource}, "", nil))

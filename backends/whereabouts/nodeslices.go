@@ -11,16 +11,15 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// A slicePool is a NodeSlicePool: a range of which each node has a slice. Its name is the
-// network_name, or that of the CNI network if it has none (getNodeSliceName in
+// A slicePool is a NodeSlicePool: a range that is split into a slice for each node. Its name is
+// the network_name, or else the name of the CNI network (getNodeSliceName in
 // pkg/storage/kubernetes).
 type slicePool struct {
 	object
 	from   netip.Prefix
-	slices []netip.Prefix // with those that no node has yet
+	slices []netip.Prefix // including those that no node has yet
 }
 
-// readSlices adds NodeSlicePools.
 func (s *survey) readSlices(items []json.RawMessage) {
 	for _, item := range items {
 		p, err := readSlicePool(item)
@@ -65,7 +64,7 @@ func readSlicePool(data json.RawMessage) (slicePool, error) {
 	return p, nil
 }
 
-// sliced returns the NodeSlicePools as networks, by the same indices.
+// sliced returns the NodeSlicePools as networks, with the same indices.
 func (s *survey) sliced() []ipam.Network {
 	var all []ipam.Network
 	for _, p := range s.slices {
@@ -84,9 +83,9 @@ func (s *survey) sliced() []ipam.Network {
 	return all
 }
 
-// sliceOf returns the index of the NodeSlicePool of which the pool is a slice, or -1. The name
-// of a slice's pool has the node. It also has the network_name, if there is one, and a
-// NodeSlicePool that has it goes before others.
+// sliceOf returns the index of the NodeSlicePool that the pool is a slice of, or -1. The name
+// of a slice's pool contains the node, and the network_name if there is one. A NodeSlicePool of
+// that name wins over others.
 func (s *survey) sliceOf(p ipam.Pool) int {
 	found := -1
 	namespace, _ := splitPool(p.Name)

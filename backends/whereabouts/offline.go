@@ -11,10 +11,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// OfflinePools returns the backend over the pools among the documents, and the
-// documents that are of no use to it. Without any pool the backend is nil. What
-// network attachments among the documents exclude is respected, and so are
-// IPAMClaims.
+// OfflinePools returns the backend over the pools among the documents, and the documents it
+// does not use. Without any pool, the backend is nil. It respects network attachments (their
+// excludes) and IPAMClaims among the documents.
 func OfflinePools(documents []ipam.Document, settings func(backend string) any) (ipam.Backend, []ipam.Document) {
 	e, rest := sortOut(documents, poolKind, sliceKind)
 	if len(e[poolKind]) == 0 {
@@ -47,7 +46,7 @@ func OfflineOverlapping(documents []ipam.Document, settings func(backend string)
 	}), rest
 }
 
-// An excerpt is what files have of Whereabouts, and of networks, by kind.
+// An excerpt has the objects of Whereabouts and of networks that files contain, by kind.
 type excerpt map[string][]json.RawMessage
 
 // sortOut takes network attachments, IPAMClaims and the objects of some kinds out of
@@ -65,7 +64,7 @@ func sortOut(documents []ipam.Document, kinds ...string) (e excerpt, rest []ipam
 	return e, rest
 }
 
-// backend returns one over the pools.
+// backend returns a backend over the pools.
 func (e excerpt) backend(name string, settings func(string) any, pools func(protections) iter.Seq2[ipam.Pool, error]) ipam.Excerpt {
 	excluded := readExclusions(e[attachmentKind])
 	p := protections{excluded: excluded, claims: offlineClaims(e[claimKind]), settings: shared(settings)}

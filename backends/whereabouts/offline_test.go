@@ -20,7 +20,7 @@ func document(kind, data string) ipam.Document {
 const onePool = `{"metadata": {"namespace": "kube-system", "name": "2001-db8---64"},
 	"spec": {"range": "db8::/64", "allocations": {"2": {"id": "c1", "podref": "default/web-0", "ifname": "net1"}}}}`
 
-// lines returns the backend's allocations and errors, a line for each.
+// lines returns the backend's allocations and errors, one per line.
 func lines(t *testing.T, b ipam.Backend) []string {
 	t.Helper()
 	var all []string
@@ -94,7 +94,7 @@ func TestOfflineReadsAsTheListingDoes(t *testing.T) {
 	}
 }
 
-// inspect has a policy, too.
+// inspect also has a policy.
 func TestOfflineHoldsUnknownFieldsByThePolicy(t *testing.T) {
 	stored := []ipam.Document{
 		document("IPPool", strings.Replace(onePool, `"id": "c1"`, `"id": "c1", "foo": 1`, 1)),
@@ -114,7 +114,7 @@ func TestOfflineHoldsUnknownFieldsByThePolicy(t *testing.T) {
 	}
 }
 
-// Promise 2. Network attachments protect addresses offline, too.
+// Promise 2. Network attachments also protect addresses offline.
 func TestOfflineRespectsAttachments(t *testing.T) {
 	attached := func(config string) ipam.Document {
 		return ipam.Document{APIVersion: "k8s.cni.cncf.io/v1", Kind: "NetworkAttachmentDefinition", Data: []byte(attachment("lan", config))}

@@ -21,37 +21,35 @@ import (
 // OverlappingName is the name of the backend that NewOverlapping returns.
 const OverlappingName = "overlapping"
 
-// Overlapping is the backend for OverlappingRangeIPReservations: one object for
-// each address that ranges may share. It must release after Pools, because an
-// overlapping reservation is kept while a pool holds its address. It is safe for
-// concurrent use.
+// Overlapping is the backend for OverlappingRangeIPReservations: one object for each address
+// that ranges may share. It must release after Pools, because it keeps an overlapping
+// reservation while a pool holds its address. It is safe for concurrent use.
 //
-// A resourceVersion does not show that a pod uses the address again: a pod that
-// comes back under the same name finds its own name in the object and writes
-// nothing. So a release first replaces the owner by a tombstone, and then looks
-// whether the owner exists.
+// A resourceVersion does not show that a pod uses the address again: a pod that comes back
+// under the same name finds its own name in the object and writes nothing. So a release first
+// replaces the owner with a tombstone, and then checks whether the owner exists.
 type Overlapping struct {
 	client   rest.Interface
 	settings Settings
 	atOnce   int // writes that one call of Release makes at the same time
 
-	// begun has the objects into which an earlier attempt put a tombstone, as they were
-	// with it, by pool.
+	// begun has the objects, by pool, into which an earlier attempt put a tombstone, as it left
+	// them.
 	begun sync.Map
 
 	mu    sync.Mutex // held while the IPPools are read
 	pools []holder   // the IPPools as last read
-	read  time.Time  // when their reading began; zero: they are to be read
+	read  time.Time  // when their reading began; zero: they must be read
 }
 
-// NewOverlapping returns the backend over a client of
-// whereabouts.cni.cncf.io/v1alpha1, with the default settings.
+// NewOverlapping returns the backend over a client for whereabouts.cni.cncf.io/v1alpha1, with
+// the default settings.
 func NewOverlapping(client rest.Interface) *Overlapping {
 	return newOverlapping(client, Settings{}, defaultAtOnce)
 }
 
-// newOverlapping returns the backend with some settings, which makes at most so many writes at
-// the same time, in two calls of Release together.
+// newOverlapping returns the backend with these settings. Two calls of Release together make at
+// most atOnce writes at the same time.
 func newOverlapping(client rest.Interface, s Settings, atOnce int) *Overlapping {
 	return &Overlapping{client: client, settings: s, atOnce: max(1, atOnce/2)}
 }
@@ -59,8 +57,7 @@ func newOverlapping(client rest.Interface, s Settings, atOnce int) *Overlapping 
 // Name implements ipam.Backend.
 func (*Overlapping) Name() string { return OverlappingName }
 
-// List implements ipam.Backend. Every overlapping reservation is a pool of its
-// own.
+// List implements ipam.Backend. Every overlapping reservation is its own pool.
 func (b *Overlapping) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 	return func(yield func(ipam.Pool, error) bool) {
 		b.forget()
@@ -83,9 +80,9 @@ func (b *Overlapping) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 	}
 }
 
-// forget makes the next release begin anew, and read the IPPools. Between two listings
-// of one run, Pools has released allocations that the IPPools read before still contain.
-// A tombstone that an earlier attempt left is listed as Interrupted.
+// forget makes the next release start afresh and read the IPPools. Between two listings of one
+// run, Pools has released allocations that the IPPools read earlier still contain. A tombstone
+// that an earlier attempt left is listed as Interrupted.
 func (b *Overlapping) forget() {
 	b.begun.Clear()
 	b.mu.Lock()
@@ -93,8 +90,8 @@ func (b *Overlapping) forget() {
 	b.mu.Unlock()
 }
 
-// A reservation is an overlapping reservation as it was listed: the pool of the engine that
-// it becomes, without what its name says. With an error, it has the name alone.
+// A reservation is an overlapping reservation as listed: the engine's pool for it, without what
+// its name says. With an error, it has only the name.
 type reservation struct {
 	ipam.Pool
 	err error
@@ -142,8 +139,8 @@ func overlappingPool(o object, pools []ipPool) ipam.Pool {
 	return u
 }
 
-// readName adds what the name of an overlapping reservation says. The pools are the IPPools by
-// which an ambiguous name is read.
+// readName adds what the name of an overlapping reservation says. The pools are the IPPools
+// that settle an ambiguous name.
 func readName(u *ipam.Pool, pools []ipPool) {
 	a := &u.Allocations[0]
 	name, err := parseName(a.Key, pools)
@@ -154,7 +151,7 @@ func readName(u *ipam.Pool, pools []ipPool) {
 	a.IP, u.Network = name.ip, cmp.Or(name.network, unnamed)
 }
 
-// unnamedPool decodes all of an overlapping reservation but its name.
+// unnamedPool decodes everything in an overlapping reservation but its name.
 func unnamedPool(o object) ipam.Pool {
 	u := ipam.Pool{Name: o.pool()}
 	r := ipam.Allocation{Key: within(u.Name, o.Metadata.Name), Token: token(o), Created: o.Metadata.CreationTimestamp.Time}
@@ -171,9 +168,9 @@ func unnamedPool(o object) ipam.Pool {
 	if err != nil && r.Unreadable == "" {
 		r.Unreadable = fmt.Sprintf("spec: %v", err)
 	}
-	// NeverAdopted stays false: an ADD that meets a reservation of its own pod leaves
-	// it as it is, also for another interface (IPManagementKubernetesUpdate in
-	// pkg/storage/kubernetes of v0.9.4).
+	// NeverAdopted stays false: an ADD that meets a reservation of its own pod leaves it as it
+	// is, even for another interface (IPManagementKubernetesUpdate in pkg/storage/kubernetes of
+	// v0.9.4).
 	spec.ContainerID, spec.PodRef, spec.IfName = within(r.Token, spec.ContainerID), within(r.Token, spec.PodRef), within(r.Token, spec.IfName)
 	r.UnknownField, r.Owner = unknown, ownerOf(spec)
 	u.Allocations = []ipam.Allocation{r}
@@ -186,9 +183,9 @@ type overlappingSpec struct {
 	Claim string `json:"ipamclaimref"`
 }
 
-// ownerOf returns the owner that a spec names. A podref that names no pod leaves no
-// sandbox either, so that the overlapping reservation is held. A tombstone in place
-// of such a podref could not be taken back: the schema wants a podref.
+// ownerOf returns the owner that a spec names. A podref that names no pod leaves out the
+// sandbox too, so that the overlapping reservation is held. A tombstone in place of such a
+// podref could not be undone: the schema requires a podref.
 func ownerOf(spec overlappingSpec) ipam.Owner {
 	owner := ipam.Owner{Pod: readOwner(spec.PodRef), Interface: spec.IfName}
 	if owner.Pod.Namespace != "" {
@@ -202,12 +199,11 @@ type poolsOf struct {
 	pools    []ipPool // those that can be decoded
 	doubtful bool     // an IPPool cannot be decoded
 
-	// byRange has the pools by their ranges. Node slices have thousands of ranges, and each
+	// byRange has the pools by range. Node slices have thousands of ranges, and each
 	// reservation is looked up in them.
 	byRange map[netip.Prefix][]ipPool
 }
 
-// add adds a pool that can be decoded.
 func (p *poolsOf) add(pool ipPool) {
 	if p.byRange == nil {
 		p.byRange = make(map[netip.Prefix][]ipPool)
@@ -217,7 +213,7 @@ func (p *poolsOf) add(pool ipPool) {
 	p.pools = append(p.pools, pool)
 }
 
-// around returns the pools whose range contains the address, the largest range first.
+// around returns the pools whose range contains the address, largest range first.
 func (p poolsOf) around(ip netip.Addr) []ipPool {
 	var all []ipPool
 	for bits := 0; bits <= ip.BitLen(); bits++ {
@@ -227,8 +223,8 @@ func (p poolsOf) around(ip netip.Addr) []ipPool {
 	return all
 }
 
-// proving returns the pools that can prove how a name is read: none if an IPPool
-// cannot be decoded, since that pool might support another reading.
+// proving returns the pools that can prove how to read a name: none if an IPPool cannot be
+// decoded, since that one might support another reading.
 func (p poolsOf) proving() []ipPool {
 	if p.doubtful {
 		return nil

@@ -184,7 +184,7 @@ func TestOverlappingListStatuses(t *testing.T) {
 	}
 }
 
-// Any overlapping reservation is exactly one allocation.
+// Every overlapping reservation is exactly one allocation.
 func FuzzReadOverlapping(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, before, around string) {
 		var o object

@@ -11,8 +11,8 @@ import (
 
 // A place is a pool from which the plugin gives addresses.
 type place struct {
-	network string       // empty: it cannot be told
-	in      netip.Prefix // the range of the pool; not valid: it cannot be told
+	network string       // empty: unknown
+	in      netip.Prefix // the range of the pool; invalid: unknown
 }
 
 // asRange returns a range as rangeOf does: masked, and IPv4 if it is IPv4 in IPv6.
@@ -23,8 +23,8 @@ func asRange(p netip.Prefix) netip.Prefix {
 	return p.Masked()
 }
 
-// handedOut returns the addresses that the plugin gives of a range without any further
-// setting: none of fewer than four (HasUsableIPs in pkg/iphelpers).
+// handedOut returns the addresses that the plugin gives from a range without further settings:
+// none if there are fewer than four (HasUsableIPs in pkg/iphelpers).
 func handedOut(in netip.Prefix) ipam.Spans {
 	if hostBits(in) < 2 {
 		return nil
@@ -36,8 +36,7 @@ func handedOut(in netip.Prefix) ipam.Spans {
 // hostBits returns how many bits of the addresses of a range differ.
 func hostBits(p netip.Prefix) int { return p.Addr().BitLen() - p.Bits() }
 
-// nameOf returns the name of the pool of a place without its namespace, as the plugin
-// makes it.
+// nameOf returns the name that the plugin gives to the pool of a place, without its namespace.
 func nameOf(at place) string {
 	name := normalizeRange(at.in.String())
 	if at.network == unnamed || at.network == "" {
@@ -51,17 +50,16 @@ func comparePlaces(a, b place) int {
 	return cmp.Or(cmp.Compare(a.network, b.network), a.in.Addr().Compare(b.in.Addr()), cmp.Compare(a.in.Bits(), b.in.Bits()))
 }
 
-// mayBeOf reports whether a pool with this part before the range in its name may be
-// of the network; the unnamed network is empty. In the name of a node-slice pool, the
-// node cannot be told from a network_name, so any part may stand before the pool of
-// the unnamed network.
+// mayBeOf reports whether a pool with this prefix before the range in its name may be of the
+// network; the unnamed network is empty. In the name of a node-slice pool, the node cannot be
+// told from a network_name, so a pool of the unnamed network may have any prefix.
 func mayBeOf(prefix, network string) bool {
 	return network == "" || prefix == network || strings.HasPrefix(prefix, network+"-")
 }
 
-// keyOf returns the key of an address in a pool of the range: the offset from the
-// range's address as written. It is the inverse of addressAt. It returns an empty
-// string for an address that has no offset.
+// keyOf returns the key of an address in a pool of the range: the offset from the range's
+// address as written. It is the inverse of addressAt, and returns an empty string for an
+// address that has no offset.
 func keyOf(prefix netip.Prefix, ip netip.Addr) string {
 	if !prefix.Contains(ip) || ip.Less(prefix.Addr()) {
 		return ""

@@ -14,8 +14,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
-// Plugins describe the backends of Pools and of Overlapping, in the order in which
-// they release.
+// Plugins describe the backends Pools and Overlapping, in the order in which they release.
 func Plugins() []plugin.Plugin {
 	return []plugin.Plugin{
 		{
@@ -50,8 +49,8 @@ func Plugins() []plugin.Plugin {
 	}
 }
 
-// opener returns the Open of a backend over a client of the group. Both backends have
-// the settings of Pools.
+// opener returns the Open of a backend over a client for the group. Both backends have the
+// settings of Pools.
 func opener(over func(client rest.Interface, s Settings, atOnce int) ipam.Backend) func(context.Context, plugin.Env, any) (ipam.Backend, error) {
 	return func(_ context.Context, env plugin.Env, _ any) (ipam.Backend, error) {
 		clients, err := versioned.NewForConfig(env.Config)
@@ -62,8 +61,8 @@ func opener(over func(client rest.Interface, s Settings, atOnce int) ipam.Backen
 	}
 }
 
-// shared returns the settings of Pools, which both backends have. They are the
-// defaults in a program without Pools.
+// shared returns the settings of Pools, which both backends use: the defaults in a program
+// without Pools.
 func shared(settings func(backend string) any) Settings {
 	if s, ok := settings(PoolsName).(*Settings); ok {
 		return *s
@@ -71,7 +70,7 @@ func shared(settings func(backend string) any) Settings {
 	return Settings{}
 }
 
-// rule is about a resource of Whereabouts.
+// rule is for a resource of Whereabouts.
 func rule(resource string, verbs ...string) rbacv1.PolicyRule {
 	return plugin.Rule(v1alpha1.SchemeGroupVersion.Group, resource, verbs...)
 }

@@ -22,36 +22,35 @@ import (
 // PoolsName is the name of the backend that NewPools returns.
 const PoolsName = "whereabouts"
 
-// Pools is the backend for the allocations in IPPools, of all namespaces, networks
-// and node slices. An allocation's token is the entry as it is stored: a pod that
-// adopts the entry rewrites its id, and then the release fails. Pools is safe for
-// concurrent use.
+// Pools is the backend for the allocations in IPPools of all namespaces, networks and node
+// slices. An allocation's token is the entry as stored: a pod that adopts the entry rewrites
+// its id, and then the release fails. Pools is safe for concurrent use.
 type Pools struct {
 	client   rest.Interface
 	settings Settings
 
-	room   *semaphore.Weighted // the pools that are being released take some of it
-	narrow int64               // what a pool takes at least
+	room   *semaphore.Weighted // pools being released take some of it
+	narrow int64               // the least that a pool takes
 
 	mu     sync.Mutex
-	ranges []attachedRange  // of the last listing
+	ranges []attachedRange  // from the last listing
 	sizes  map[string]int64 // how many allocations each pool had then
 }
 
-// largePool is how many allocations all pools have at most that are released at the same time,
-// unless one alone has more. For each write, the API server decodes, checks and encodes the
-// whole pool: one of 4,000 allocations takes half a second of its processor time. Several at
-// the same time would leave none to other clients.
+// largePool is how many allocations the pools that are released at the same time may have in
+// total, unless one alone has more. For each write, the API server decodes, checks and encodes
+// the whole pool: one of 4,000 allocations takes half a second of CPU time. Several at the same
+// time would leave none to other clients.
 const largePool = 500
 
-// defaultAtOnce is how many requests a backend makes at the same time if nothing says it.
+// defaultAtOnce is how many requests a backend makes at the same time by default.
 const defaultAtOnce = 32
 
-// NewPools returns the backend over a client of whereabouts.cni.cncf.io/v1alpha1,
-// with the default settings.
+// NewPools returns the backend over a client for whereabouts.cni.cncf.io/v1alpha1, with the
+// default settings.
 func NewPools(client rest.Interface) *Pools { return newPools(client, Settings{}, defaultAtOnce) }
 
-// newPools returns the backend with some settings, which releases at most so many pools at the
+// newPools returns the backend with these settings. It releases at most atOnce pools at the
 // same time.
 func newPools(client rest.Interface, s Settings, atOnce int) *Pools {
 	return &Pools{
@@ -63,8 +62,8 @@ func newPools(client rest.Interface, s Settings, atOnce int) *Pools {
 // Name implements ipam.Backend.
 func (*Pools) Name() string { return PoolsName }
 
-// List implements ipam.Backend. The allocations of a pool are in the order of
-// their addresses, with the unreadable ones first.
+// List implements ipam.Backend. The allocations of a pool are sorted by address, those without
+// one first.
 func (b *Pools) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 	return func(yield func(ipam.Pool, error) bool) {
 		items, err := list(ctx, b.client, poolResource)
@@ -114,7 +113,7 @@ type operation struct {
 	Value json.RawMessage `json:"value,omitempty"`
 }
 
-// Release implements ipam.Backend, for several pools at the same time.
+// Release implements ipam.Backend. It releases from several pools at the same time.
 func (b *Pools) Release(ctx context.Context, ws []ipam.Warrant) []error {
 	takes := func(pool string) int64 {
 		b.mu.Lock()
@@ -127,9 +126,9 @@ func (b *Pools) Release(ctx context.Context, ws []ipam.Warrant) []error {
 }
 
 // releasePool releases entries of one pool with one JSON patch that tests and removes each
-// entry. The patch does not test the pool's resourceVersion, so that the plugin may
-// add and remove other entries meanwhile. Every write of the plugin tests it, so
-// the plugin cannot bring back an entry that was removed.
+// entry. The patch does not test the pool's resourceVersion, so that the plugin may add and
+// remove other entries meanwhile. Every write of the plugin tests it, so the plugin cannot
+// bring back a removed entry.
 func (b *Pools) releasePool(ctx context.Context, pool string, ws []ipam.Warrant) []error {
 	errs := make([]error, len(ws))
 	entries := make(map[int]ipam.Allocation, len(ws))
@@ -164,10 +163,10 @@ func (b *Pools) releasePool(ctx context.Context, pool string, ws []ipam.Warrant)
 	return errs
 }
 
-// metadataOfOne asks the API server to answer with the metadata alone of an object.
+// metadataOfOne asks the API server to answer with only the metadata of an object.
 const metadataOfOne = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
-// patch applies all operations or none. It needs no answer but that it has. client-go would
+// patch applies all operations or none. The body of the answer does not matter. client-go would
 // wait inside the request when the API server asks it to, and meanwhile the warrants would
 // expire: MaxRetries(0) forbids that.
 func (b *Pools) patch(ctx context.Context, pool string, patch []operation) error {
@@ -181,10 +180,10 @@ func (b *Pools) patch(ctx context.Context, pool string, patch []operation) error
 	return kube.Denied(err, poolKind+" "+pool)
 }
 
-// explain finds out why the API server refused a patch as invalid, and answers the
-// entries. If a test failed, because one entry changed, the others may go in
-// another patch. If the pool would not satisfy its schema, the API server names the
-// fields, and another try would not help.
+// explain finds out why the API server refused a patch as invalid, and sets the answer for each
+// entry. If a test failed because one entry changed, the others may go in another patch. If the
+// pool would not satisfy its schema, the API server names the fields, and another try would not
+// help.
 func (b *Pools) explain(ctx context.Context, pool string, entries map[int]ipam.Allocation, refusal error, errs []error) {
 	current, err := b.read(ctx, pool)
 	schema := len(causes(refusal)) > 0
@@ -205,8 +204,8 @@ func (b *Pools) explain(ctx context.Context, pool string, entries map[int]ipam.A
 	}
 }
 
-// causes returns the fields that break the schema, as the API server names them. It
-// returns none if the API server refused for another reason.
+// causes returns the fields that break the schema, as the API server names them; none if it
+// refused for another reason.
 func causes(refusal error) []metav1.StatusCause {
 	var status apierrors.APIStatus
 	if !errors.As(refusal, &status) || status.Status().Details == nil {
@@ -224,7 +223,6 @@ func (b *Pools) read(ctx context.Context, pool string) (map[string]json.RawMessa
 	return p.allocations, err
 }
 
-// pool reads a pool.
 func (b *Pools) pool(ctx context.Context, pool string) (ipPool, error) {
 	data, err := getRaw(ctx, b.client, poolResource, pool)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// oldPool was written by a version of the plugin that stored sandbox IDs only.
+// oldPool was written by a version of the plugin that stored only sandbox IDs.
 const oldPool = `{
 	"apiVersion": "whereabouts.cni.cncf.io/v1alpha1",
 	"kind": "IPPool",
@@ -38,7 +38,7 @@ var (
 	// comparePools compares pools of the engine.
 	comparePools = cmp.Options{cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})}
 
-	// ofOtherTests are the fields that have tests of their own.
+	// ofOtherTests are the fields that have their own tests.
 	ofOtherTests = cmpopts.IgnoreFields(ipam.Allocation{}, "UnknownField", "NeverAdopted", "Group")
 )
 
@@ -136,7 +136,7 @@ func TestPoolsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A pool that cannot be read hides no other pool, in any namespace.
+// A pool that cannot be read hides no other pools, in any namespace.
 func TestPoolsListsEveryPool(t *testing.T) {
 	_, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": items(
 		`{"metadata": {"namespace": "kube-system", "name": "bad"}, "spec": {"range": "?"}}`,
@@ -187,8 +187,8 @@ func TestListingCanBeLeftEarly(t *testing.T) {
 	}
 }
 
-// In a readable pool, every key is listed as one allocation. Its token is the entry
-// as it is stored, byte for byte.
+// In a readable pool, every key is listed as one allocation. Its token is the entry as stored,
+// byte for byte.
 func FuzzReadPool(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := readPool(data)

@@ -14,9 +14,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// leakyPool holds two addresses of pods that do not exist, one of them with an
-// unknown field. It holds one address of a pod that exists, and two entries that
-// cannot be read.
+// leakyPool holds two addresses of pods that do not exist, one with an unknown field, an
+// address of a pod that exists, and two entries that cannot be read.
 const leakyPool = `{
 	"metadata": {"namespace": "kube-system", "name": "10.0.0.0-24", "uid": "u1", "resourceVersion": "7"},
 	"spec": {"range": "10.0.0.0/24", "allocations": {
@@ -125,7 +124,7 @@ func TestReleaseAnswers(t *testing.T) {
 	}
 }
 
-// tooMany answers that the client may try again at once.
+// tooMany answers that the client may try again immediately.
 func tooMany(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Retry-After", "0")
 	http.Error(w, "slow down", http.StatusTooManyRequests)
@@ -187,7 +186,7 @@ func TestNothingIsWrittenUnderACancelledContext(t *testing.T) {
 	}
 }
 
-// outcomes returns the answers of Release, in a word each.
+// outcomes returns the answers of Release, in one word each.
 func outcomes(errs []error) string {
 	var all []string
 	for _, err := range errs {

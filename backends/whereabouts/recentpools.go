@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// poolsSince returns the IPPools as they were after the given time. Concurrent calls share one
+// poolsSince returns the IPPools as read after the given time. Concurrent calls share one
 // reading.
 func (b *Overlapping) poolsSince(ctx context.Context, since time.Time) ([]holder, error) {
 	b.mu.Lock()
@@ -30,12 +30,12 @@ func (b *Overlapping) poolsSince(ctx context.Context, since time.Time) ([]holder
 // API server gives a resourceVersion to every object.
 type version struct{ pool, resourceVersion string }
 
-// metadataOnly asks the API server to leave out all but the metadata of objects.
+// metadataOnly asks the API server for only the metadata of objects.
 const metadataOnly = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 
-// readPools reads the IPPools. Of those that were read before, it reads again only the ones
-// that have changed: the IPPools of a large cluster have dozens of megabytes. If more than a
-// quarter have changed, it reads all.
+// readPools reads the IPPools. If they were read before, it reads only those that have changed:
+// the IPPools of a large cluster have dozens of megabytes. If more than a quarter have changed,
+// it reads all.
 func (b *Overlapping) readPools(ctx context.Context) ([]holder, error) {
 	all := func() ([]holder, error) { return listReduced(ctx, b.client, poolResource, newHolder) }
 	if len(b.pools) == 0 {
@@ -76,7 +76,7 @@ func (b *Overlapping) readPools(ctx context.Context) ([]holder, error) {
 	return pools, g.Wait()
 }
 
-// readPool reads one IPPool; it returns an empty one if that is gone. It asks for a list of one
+// readPool reads one IPPool, and returns an empty one if it is gone. It asks for a list of one
 // object, because the backend has no right to get an IPPool.
 func (b *Overlapping) readPool(ctx context.Context, pool string) (holder, error) {
 	namespace, name := splitPool(pool)

@@ -14,11 +14,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// storedPools answers lists of IPPools as the API server does: with the metadata alone if the
+// storedPools answers lists of IPPools as the API server does: with only the metadata if the
 // client asks for that.
 type storedPools struct {
 	mu       sync.Mutex
-	versions map[string]int // by name: the resourceVersion, which is in the spec too
+	versions map[string]int // by name: the resourceVersion, also encoded in the spec
 	sent     int            // pools whose spec was sent
 }
 
@@ -41,7 +41,7 @@ func (s *storedPools) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	items(all...)(w, r)
 }
 
-// pool returns a pool as it is stored.
+// pool returns a pool as stored.
 func (s *storedPools) pool(name string) string {
 	return fmt.Sprintf(`{"apiVersion": "v1", "metadata": {"namespace": "a", "name": %q, "resourceVersion": "%d"}, "spec": {"range": "10.%d.0.0/16"}}`,
 		name, s.versions[name], s.versions[name])
@@ -53,7 +53,7 @@ func (s *storedPools) over(t *testing.T) *Overlapping {
 	return NewOverlapping(client)
 }
 
-// specs returns the ranges of pools by their names.
+// specs returns the ranges of pools by name.
 func specs(pools []holder) map[string]string {
 	all := make(map[string]string)
 	for _, p := range pools {
@@ -62,8 +62,8 @@ func specs(pools []holder) map[string]string {
 	return all
 }
 
-// Promise 4. However the pools change from one reading to the next, the second one has them
-// as they are then. If few have changed, no other one is sent again.
+// Promise 4. No matter how the pools change between two readings, the second one has them as
+// they are then. If few have changed, no others are sent again.
 func TestPoolsReadAgainAreTheStoredOnes(t *testing.T) {
 	s := &storedPools{}
 	b := s.over(t)

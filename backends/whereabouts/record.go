@@ -12,7 +12,7 @@ import (
 )
 
 // checkRecords reads the records of one pool. It returns what could be read, by index, and an
-// error for each record that Record cannot have returned: people may edit a journal.
+// error for each record that Record cannot have returned: someone may have edited the journal.
 func checkRecords[T any](pool string, rs []ipam.Record, read func(ipam.Record) (T, error)) (map[int]T, []error) {
 	good, errs := make(map[int]T, len(rs)), make([]error, len(rs))
 	seen := make(map[string]bool, len(rs))
@@ -34,14 +34,14 @@ func checkRecords[T any](pool string, rs []ipam.Record, read func(ipam.Record) (
 	return good, errs
 }
 
-// sameJSON reports whether two documents have the same values. A journal may write
-// them in another form than the store.
+// sameJSON reports whether two documents have the same values. A journal may format them
+// differently than the store.
 func sameJSON(a, b json.RawMessage) bool {
 	var x, y any
 	return kube.Decode(a, &x) == nil && kube.Decode(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
-// takenBy returns the answer for a place that another owner has.
+// takenBy returns the error for a place that another owner has.
 func takenBy(podRef string, stored json.RawMessage) error {
 	if podRef == "" {
 		podRef = "an entry that names no pod: " + string(stored)

@@ -19,17 +19,15 @@ type recorded struct {
 	spec json.RawMessage // the object's spec
 }
 
-// serverOwned are the metadata fields that the API server fills in. The
-// ownerReferences are not among them: they name their owners by UID, so that the
-// object lives as long as it would have lived.
+// serverOwned are the metadata fields that the API server fills in. The ownerReferences are not
+// among them: they name owners by UID, so that the object lives as long as it would have.
 var serverOwned = []string{
 	"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
 	"deletionGracePeriodSeconds", "managedFields", "selfLink",
 }
 
-// readRecorded decodes a record. It returns an error for a record that Record
-// cannot have returned of a released object. It puts the old spec back in place of a
-// tombstone.
+// readRecorded decodes a record, and replaces a tombstone with the old spec. It returns an
+// error for a record that Record cannot have returned for a released object.
 func readRecorded(r ipam.Record) (recorded, error) {
 	var o object
 	var fields map[string]any
@@ -51,7 +49,7 @@ func readRecorded(r ipam.Record) (recorded, error) {
 	}
 	spec := o.Spec
 	if listed.Interrupted {
-		spec, _ = replaced(o) // else it were not interrupted
+		spec, _ = replaced(o) // else it would not be interrupted
 		unstructured.RemoveNestedField(fields, "metadata", "annotations", specAnnotation)
 	}
 	fields["spec"] = spec

@@ -11,11 +11,10 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// A tombstone is the podref of an overlapping reservation while it is being
-// released. No pod can have that name. So a pod that asks for the address sees a
-// foreign owner, and takes another address. The annotation keeps the whole spec from
-// before, which is put back if the owner turns out to be alive, or if the release is
-// interrupted.
+// A tombstone is the podref of an overlapping reservation while it is being released. No pod
+// can have that name. So a pod that asks for the address sees a foreign owner and takes another
+// address. The annotation keeps the whole old spec, which is put back if the owner turns out to
+// be alive or the release is interrupted.
 const (
 	tombstone      = "_ip-reaper/_released"
 	specAnnotation = "ip-reaper/spec"
@@ -31,9 +30,8 @@ func hasTombstone(spec json.RawMessage) bool {
 	return kube.Decode(spec, &s) == nil && s.PodRef == tombstone
 }
 
-// replaced returns the spec that the tombstone of an object replaced. It returns an
-// error if the object has no tombstone, or does not say whose it was: such a
-// tombstone is left alone.
+// replaced returns the spec that the tombstone of an object replaced. It returns an error if
+// the object has no tombstone, or does not say whose it was: then the tombstone is left alone.
 func replaced(o object) (json.RawMessage, error) {
 	if !hasTombstone(o.Spec) {
 		return nil, errors.New("it has no tombstone")

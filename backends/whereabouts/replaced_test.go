@@ -14,8 +14,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
-// The tombstone keeps the whole spec, with fields that this program does not know, and the whole
-// spec is put back, whatever stands beside the tombstone (promises 6 and 8).
+// The annotation keeps the whole spec, including fields unknown to this program, and the whole
+// spec is put back, no matter what is next to the tombstone (promises 6 and 8).
 func TestTombstoneKeepsTheWholeSpec(t *testing.T) {
 	stored := overlappingJSON("10.0.0.4", `{"podref": "default/wéb-0", "n": 9007199254740993, "containerid": "c1"}`, `{}`)
 	a, b, ws := leakyOverlapping(t, stored, comesBack(1), map[string]http.HandlerFunc{
@@ -40,8 +40,8 @@ func TestTombstoneKeepsTheWholeSpec(t *testing.T) {
 	}
 }
 
-// Promise 2. An overlapping reservation that names no pod is held, also if the
-// policy releases allocations without a name.
+// Promise 2. An overlapping reservation that names no pod is held, even if the policy releases
+// allocations without a name.
 func TestOverlappingThatNamesNoPodIsHeld(t *testing.T) {
 	p := policy.Default()
 	p.GracePeriod, p.MinAge = &policy.Duration{}, &policy.Duration{}

@@ -15,10 +15,10 @@ import (
 // them one by one. If there are more, it lists all.
 const maxSingleReads = 20
 
-// Record implements ipam.Backend. It reads the objects again, because the token has only
-// their version and spec.
+// Record implements ipam.Backend. It rereads the objects, because the token has only their UID,
+// version and spec.
 func (b *Overlapping) Record(ctx context.Context, rs []ipam.Allocation) ([]json.RawMessage, error) {
-	wanted := make(map[string]int, len(rs)) // the places, by pool
+	wanted := make(map[string]int, len(rs)) // indices, by pool
 	for i, r := range rs {
 		wanted[r.Pool] = i
 	}
@@ -52,9 +52,9 @@ func (b *Overlapping) Record(ctx context.Context, rs []ipam.Allocation) ([]json.
 	return records, nil
 }
 
-// Restore implements ipam.Backend. It creates the object again, which fails if
-// an object of its name exists. If the release was interrupted, the object still
-// exists with a tombstone: Restore puts its spec back.
+// Restore implements ipam.Backend. It creates the object again, which fails if one of that name
+// exists. If the release was interrupted, the object still exists with a tombstone: Restore
+// puts its spec back.
 func (b *Overlapping) Restore(ctx context.Context, pool string, rs []ipam.Record) []error {
 	return eachRecord(pool, rs, func(r recorded) error { return b.restore(ctx, pool, r) })
 }
@@ -73,7 +73,8 @@ func (b *Overlapping) Compare(ctx context.Context, pool string, rs []ipam.Record
 	})
 }
 
-// eachRecord answers each record of an object: by do, if Record can have returned it.
+// eachRecord calls do for each record that Record can have returned, and returns an error for
+// the others.
 func eachRecord(pool string, rs []ipam.Record, do func(recorded) error) []error {
 	good, errs := checkRecords(pool, rs, readRecorded)
 	for i, r := range good {

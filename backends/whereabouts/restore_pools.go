@@ -17,8 +17,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// Record implements ipam.Backend. It reads nothing: the token is the entry as it
-// is stored, and an entry that has changed is not released.
+// Record implements ipam.Backend. It reads nothing: the token is the entry as stored, and an
+// entry that has changed is not released.
 func (b *Pools) Record(_ context.Context, rs []ipam.Allocation) ([]json.RawMessage, error) {
 	records := make([]json.RawMessage, len(rs))
 	for i, r := range rs {
@@ -29,11 +29,12 @@ func (b *Pools) Record(_ context.Context, rs []ipam.Allocation) ([]json.RawMessa
 	return records, nil
 }
 
-// restoreTries is how often Restore reads a pool that other clients write all the time.
+// restoreTries is how often Restore reads a pool that other clients keep changing.
 const restoreTries = 10
 
-// Restore implements ipam.Backend with one JSON patch. The patch is conditional on the pool as it
-// was read. If another writer changed the pool, Restore reads it again. It never creates a pool.
+// Restore implements ipam.Backend with one JSON patch. The patch applies only to the pool as it
+// was read. If another writer changed the pool, Restore reads it again. It never creates a
+// pool.
 func (b *Pools) Restore(ctx context.Context, pool string, rs []ipam.Record) []error {
 	for try := 1; ; try++ {
 		p, free, errs := b.compare(ctx, pool, rs)
@@ -60,8 +61,9 @@ func (b *Pools) Restore(ctx context.Context, pool string, rs []ipam.Record) []er
 	}
 }
 
-// refuseSome answers the entries of a patch that the API server refused by the schema of the pool:
-// those that it names have failed, and the others may be tried again without them.
+// refuseSome sets the errors for a patch that the API server refused because of the pool's
+// schema: the entries that it names have failed, and the others may be tried again without
+// them.
 func refuseSome(entries map[int]ipam.Record, errs []error, refusal error) {
 	named := false
 	for i, r := range entries {
@@ -93,7 +95,7 @@ func (b *Pools) Compare(ctx context.Context, pool string, rs []ipam.Record) []er
 var errPoolGone = fmt.Errorf("%w: the pool is gone", ipam.ErrTaken)
 
 // compare returns the pool, the records whose places in it are free, by index, and what Compare
-// answers. Without a good record, it reads nothing.
+// returns. Without a good record, it reads nothing.
 func (b *Pools) compare(ctx context.Context, pool string, rs []ipam.Record) (p ipPool, free map[int]ipam.Record, errs []error) {
 	free, errs = checkRecords(pool, rs, readEntry)
 	if len(free) == 0 {
@@ -127,7 +129,7 @@ func checkEntry(stored json.RawMessage) error {
 	return nil
 }
 
-// readEntry returns a record if it has an entry.
+// readEntry returns the record, with an error if it has no entry.
 func readEntry(r ipam.Record) (ipam.Record, error) { return r, checkEntry(r.Stored) }
 
 // checkFree returns nil if the place of the record is free, ErrPresent if its entry
@@ -158,7 +160,7 @@ func (p ipPool) checkFree(r ipam.Record, respelt map[string]string) error {
 	return takenBy(e.PodRef, stored)
 }
 
-// respelt returns the keys that are not as the plugin writes them, each by the one that it would
+// respelt returns the keys that the plugin would write differently, by the key that it would
 // write: it also reads +7 and 007 as 7 (toIPReservationList in its pkg/storage/kubernetes).
 func (p ipPool) respelt() map[string]string {
 	keys := make(map[string]string)
@@ -172,9 +174,8 @@ func (p ipPool) respelt() map[string]string {
 	return keys
 }
 
-// additions returns the patch that adds the entries to the pool. It begins with a
-// test of the resourceVersion: an add operation would replace an entry that is
-// there.
+// additions returns the patch that adds the entries to the pool. It begins with a test of the
+// resourceVersion: an add operation would replace an existing entry.
 func (p ipPool) additions(entries map[int]ipam.Record) []operation {
 	version := json.RawMessage(strconv.Quote(p.Metadata.ResourceVersion))
 	patch := []operation{{Op: "test", Path: "/metadata/resourceVersion", Value: version}}

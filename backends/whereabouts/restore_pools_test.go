@@ -33,7 +33,7 @@ func poolRecord(key, stored string) ipam.Record {
 // reaped are the records of that run.
 var reaped = []ipam.Record{poolRecord("4", entry4), poolRecord("5", entry5)}
 
-// restoreOutcomes returns the answers of Restore, in a word each.
+// restoreOutcomes returns the answers of Restore, in one word each.
 func restoreOutcomes(errs []error) string {
 	var all []string
 	for _, err := range errs {
@@ -166,7 +166,7 @@ func TestNothingIsRestoredUnderACancelledContext(t *testing.T) {
 	}
 }
 
-// People may edit a journal.
+// Someone may have edited the journal.
 func TestBadPoolRecordsAreRefused(t *testing.T) {
 	with := func(change func(*ipam.Record)) ipam.Record {
 		r := poolRecord("4", entry4)

@@ -7,25 +7,23 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Settings are backends.whereabouts of a policy. They apply to Overlapping, too:
-// both backends read what the same plugin writes.
+// Settings are backends.whereabouts of a policy. They also apply to Overlapping: both backends
+// read what the same plugin writes.
 type Settings struct {
-	// UnknownFields is empty if the policy does not have it, which means
-	// HoldUnknownFields.
+	// UnknownFields is empty if the policy does not set it, which means HoldUnknownFields.
 	UnknownFields UnknownFields `json:"unknownFields,omitzero"`
 }
 
-// UnknownFields says what happens to an allocation with a field that this program
-// does not know.
+// UnknownFields says what happens to an allocation with a field unknown to this program.
 type UnknownFields string
 
 // The values of UnknownFields.
 const (
-	// HoldUnknownFields keeps the allocation: a later version of the plugin may
-	// state by the field that the address is in use.
+	// HoldUnknownFields keeps the allocation: a later version of the plugin may use the field
+	// to state that the address is in use.
 	HoldUnknownFields UnknownFields = "hold"
 
-	// IgnoreUnknownFields lets the allocation go as if it did not have the field.
+	// IgnoreUnknownFields treats the allocation as if it did not have the field.
 	IgnoreUnknownFields UnknownFields = "ignore"
 )
 

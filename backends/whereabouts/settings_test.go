@@ -43,7 +43,7 @@ func TestSettingsAreLoaded(t *testing.T) {
 	}
 }
 
-// The settings of the one are those of the other, also if a policy turns the one off.
+// Both backends use the settings of Pools, even if a policy turns Pools off.
 func TestBothBackendsAreOpenedWithTheSettings(t *testing.T) {
 	for _, p := range whereabouts.Plugins() {
 		asked := ""

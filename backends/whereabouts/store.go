@@ -1,10 +1,10 @@
 // Package whereabouts has the two backends for the Whereabouts IPAM plugin
-// (github.com/k8snetworkplumbingwg/whereabouts): Pools for the allocations of its
-// IPPools, and Overlapping for its OverlappingRangeIPReservations. They are two,
-// since either can leak without the other.
+// (github.com/k8snetworkplumbingwg/whereabouts): Pools for the allocations of its IPPools, and
+// Overlapping for its OverlappingRangeIPReservations. There are two because either can leak
+// without the other.
 //
-// Both read and write objects as raw JSON. So an entry is compared and removed as
-// the store has it, with fields that this program does not know.
+// Both read and write objects as raw JSON. So an entry is compared and removed as stored,
+// including fields unknown to this program.
 package whereabouts
 
 import (
@@ -62,7 +62,7 @@ func list(ctx context.Context, client rest.Interface, resource string) ([]json.R
 	return listReduced(ctx, client, resource, func(item json.RawMessage) json.RawMessage { return item })
 }
 
-// listReduced is list, and holds only what reduce returns of an object. It calls reduce more
+// listReduced is list, but keeps only what reduce returns for each object. It calls reduce more
 // than once for an object that is read again. narrow may change the requests.
 func listReduced[T any](ctx context.Context, client rest.Interface, resource string, reduce func(json.RawMessage) T, narrow ...func(*rest.Request) *rest.Request) ([]T, error) {
 	items, err := kube.ListReduced(ctx, client, func(get *rest.Request) *rest.Request {
@@ -75,7 +75,7 @@ func listReduced[T any](ctx context.Context, client rest.Interface, resource str
 	return items, kube.Listed(err, resource, v1alpha1.SchemeGroupVersion.Group)
 }
 
-// getRaw reads one object by a quorum read, as it is stored.
+// getRaw reads one object as stored, by a quorum read.
 func getRaw(ctx context.Context, client rest.Interface, resource, pool string) (json.RawMessage, error) {
 	namespace, name := splitPool(pool)
 	return kube.Send(ctx, client.Get().Namespace(namespace).Resource(resource).Name(name))
@@ -101,8 +101,8 @@ func gone(err error, resource, pool string) bool {
 	return kube.Gone(err, resource, name)
 }
 
-// readOwner parses a podref, which is namespace/name. Any other text becomes the
-// name of a pod without a namespace: that is no owner, but a report can show it.
+// readOwner parses a podref, which is namespace/name. Any other text becomes the name of a pod
+// without a namespace: not an owner, but a report can show it.
 func readOwner(podRef string) ipam.PodRef {
 	namespace, name, ok := strings.Cut(podRef, "/")
 	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
@@ -116,7 +116,7 @@ type ipPool struct {
 	object                                 // without the spec
 	name        string                     // metadata.name
 	prefix      netip.Prefix               // spec.range, with its address as written
-	allocations map[string]json.RawMessage // by key: the entry as it is stored
+	allocations map[string]json.RawMessage // by key: the entry as stored
 }
 
 type poolSpec struct {

@@ -19,7 +19,7 @@ func TestListStatuses(t *testing.T) {
 		notInstalled bool
 		says         string
 	}{
-		// The API server answers so if it has no such resource.
+		// The API server's answer if it has no such resource.
 		{"no CRD", plain(http.StatusNotFound), true, "no ippools.whereabouts.cni.cncf.io"},
 		{"forbidden", refuse(forbidden), false, "no such right"},
 		{"empty object", say("{}"), false, "not a list"},

@@ -16,11 +16,11 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// token returns the token of an overlapping reservation: its UID, its version, and
-// its spec, which is the same as long as the version is.
+// token returns the token of an overlapping reservation: its UID, its version, and its spec,
+// which stays the same as long as the version does.
 func token(o object) string {
 	var spec bytes.Buffer
-	_ = json.Compact(&spec, o.Spec) // no spec at all has no token, and cannot be decoded either
+	_ = json.Compact(&spec, o.Spec) // without a spec, there is nothing to compact, nor to decode
 	return o.Metadata.UID + "/" + o.Metadata.ResourceVersion + "/" + spec.String()
 }
 
@@ -35,16 +35,15 @@ func readToken(text string) (object, error) {
 	return o, nil
 }
 
-// setTombstone puts the tombstone into the object as it was listed, and returns the
-// object as it is then. If the object already has a tombstone for the same owner,
-// it returns that.
+// setTombstone puts a tombstone into the object if it is still as listed, and returns the
+// resulting object. If the object already has a tombstone for the same owner, it returns that.
 func (b *Overlapping) setTombstone(ctx context.Context, pool string, r ipam.Allocation) (object, error) {
 	if !r.Interrupted {
 		listed, err := readToken(r.Token)
 		if err != nil {
 			return object{}, err
 		}
-		// All other fields stay as they are. The API server refuses the patch of another version.
+		// All other fields stay as they are. The API server refuses to patch another version.
 		annotations := map[string]string{specAnnotation: string(listed.Spec)}
 		o, err := b.patch(ctx, pool, types.MergePatchType, map[string]any{
 			"metadata": map[string]any{
@@ -85,8 +84,8 @@ func (b *Overlapping) clearTombstone(ctx context.Context, pool string, marked ob
 	return err
 }
 
-// putBack is clearTombstone for an object that must exist. The patch sets the uid and the version
-// that the object has, so the API server refuses it if the object is another one by now.
+// putBack is clearTombstone for an object that must exist. The patch sets the uid and the
+// version that the object has, so the API server refuses it if the object has changed since.
 func (b *Overlapping) putBack(ctx context.Context, pool string, marked object) error {
 	spec, err := replaced(marked)
 	if err != nil {
@@ -102,7 +101,7 @@ func (b *Overlapping) putBack(ctx context.Context, pool string, marked object) e
 	return err
 }
 
-// patch sends a patch of an object, and returns the object as it is then.
+// patch patches an object, and returns the result.
 func (b *Overlapping) patch(ctx context.Context, pool string, kind types.PatchType, patch any) (o object, err error) {
 	body, err := json.Marshal(patch)
 	if err != nil {

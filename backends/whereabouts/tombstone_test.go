@@ -38,15 +38,14 @@ var (
 	broken               = refuse(apierrors.NewInternalError(errors.New("etcd is gone")))
 )
 
-// tombstoneOf is the overlapping reservation with a tombstone.
+// tombstoneOf is the overlapping reservation of an owner with a tombstone.
 func tombstoneOf(owner string) string {
 	return `{"metadata": {"namespace": "kube-system", "name": "10.0.0.4", "uid": "u4", "resourceVersion": "45",
 		"annotations": {"ip-reaper/spec": "{\"podref\":\"` + owner + `\"}"}}, "spec": {"podref": "_ip-reaper/_released"}}`
 }
 
-// leakyOverlapping starts a server with a leaked overlapping reservation. It
-// returns the backend and its warrant. A request without an answer of the test's
-// succeeds.
+// leakyOverlapping starts a server with a leaked overlapping reservation. It returns the
+// backend and its warrant. A request that the test has no answer for succeeds.
 func leakyOverlapping(t *testing.T, stored string, cluster census.Cluster, answers map[string]http.HandlerFunc) (*api, *Overlapping, []ipam.Warrant) {
 	t.Helper()
 	a, client := newAPI(t, map[string]http.HandlerFunc{
@@ -67,8 +66,7 @@ func leakyOverlapping(t *testing.T, stored string, cluster census.Cluster, answe
 	return a, b, ws
 }
 
-// comesBack is a cluster whose owner is absent for this many looks, and then
-// exists.
+// comesBack is a cluster whose owner is absent for that many looks, and then exists.
 func comesBack(looks int) fakeCluster {
 	return fakeCluster{look: func(ref ipam.PodRef) (census.Pod, census.Presence, error) {
 		if looks--; looks >= 0 {
@@ -173,8 +171,7 @@ func holderOf(t *testing.T, client rest.Interface, r ipam.Allocation) (string, e
 	return held[0], nil
 }
 
-// A pool of another network holds nothing of this one, also where the pool cannot be
-// read.
+// A pool of another network holds nothing of this one, even if the pool cannot be read.
 func TestOverlappingWaitsForPoolsOfItsNetwork(t *testing.T) {
 	pool := func(name, prefix, key string) json.RawMessage {
 		return json.RawMessage(`{"metadata": {"namespace": "kube-system", "name": "` + name + `"},
@@ -207,8 +204,7 @@ func TestOverlappingWaitsForPoolsOfItsNetwork(t *testing.T) {
 	}
 }
 
-// With --wait, a run lists again, and has released allocations of the pools by
-// then.
+// With --wait, a run lists again, after it has released allocations in the pools.
 func TestPoolsAreReadAgainAfterEachListing(t *testing.T) {
 	held := items(`{"metadata": {"namespace": "other", "name": "10.0.0.0-24"},
 		"spec": {"range": "10.0.0.0/24", "allocations": {"4": {"id": "c", "podref": "default/web-0"}}}}`)

@@ -11,7 +11,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
-// recordedBy returns the objects that a real plugin of a version stored.
+// recordedBy returns the objects that the real plugin of a version stored.
 func recordedBy(t *testing.T, version, file, kind string) []ipam.Document {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", version, file))
@@ -31,9 +31,9 @@ func recordedBy(t *testing.T, version, file, kind string) []ipam.Document {
 	return all
 }
 
-// What real plugins stored has no unknown field. Each entry is one group with the
-// reservation of its ADD, also in named networks and in IPv6. Only entries of a version
-// before 0.8 are never adopted.
+// What real plugins stored has no unknown fields. Each entry is one group with the reservation
+// of its ADD, even in named networks and in IPv6. Only entries of a version before 0.8 are
+// never adopted.
 func TestStoresOfOtherVersions(t *testing.T) {
 	for version, never := range map[string]bool{"0.7.0": true, "0.8.1": false, "0.9.4": false} {
 		t.Run(version, func(t *testing.T) {

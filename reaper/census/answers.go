@@ -18,8 +18,8 @@ func (c Census) Size() int { return len(c.pods) }
 type Figures struct{ Pods, Nodes int }
 
 // Figures returns the numbers of pods that are not finished, and of nodes. Finished pods
-// are removed many at a time, and no list is incomplete then. On a node, the sandboxes
-// count in place of the pods.
+// are removed many at a time, which does not make a list incomplete. On a node, the
+// sandboxes count instead of the pods.
 func (c Census) Figures() Figures {
 	if c.sandboxes.read {
 		return Figures{Pods: len(c.sandboxes.ids)}
@@ -60,8 +60,8 @@ func (c Census) Found() string {
 	return fmt.Sprintf("%d pods", c.Size())
 }
 
-// Pod returns the named pod, and whether it exists. A second look at the pod counts
-// more than the list.
+// Pod returns the named pod, and whether it exists. A second look at the pod overrides
+// the list.
 func (c Census) Pod(ref ipam.PodRef) (Pod, Presence) {
 	if c.began.IsZero() {
 		return Pod{}, Unknown
@@ -120,7 +120,7 @@ func (c Census) Wants(ref ipam.PodRef) (StatefulSet, bool) {
 	return set, ordinal >= set.Start && ordinal < set.Start+set.Replicas
 }
 
-// Unreachable reports whether the node exists and is not ready, so that its
+// Unreachable reports whether the node exists, is not ready and is not fenced, so its
 // sandboxes may still be running.
 func (c Census) Unreachable(node string) bool {
 	n, ok := c.nodes[node]
@@ -130,15 +130,15 @@ func (c Census) Unreachable(node string) bool {
 // Fenced reports whether an administrator states that nothing runs on the node any more.
 func (c Census) Fenced(node string) bool { return c.nodes[node].OutOfService }
 
-// Off reports whether nothing that the store can tell runs on the node any more: it is fenced,
-// or does not exist.
+// Off reports whether, as far as the census shows, nothing runs on the node any more: it is
+// fenced, or does not exist.
 func (c Census) Off(node string) bool {
 	_, exists := c.nodes[node]
 	return c.Fenced(node) || !exists && node != "" && c.nodes != nil
 }
 
-// ReadyAgain returns the node if it is ready. For a node that is not known, it returns the
-// node that came back last, since the sandbox may be there.
+// ReadyAgain returns the node if it is ready. If its name is not known, it returns the node
+// that came back last, since the sandbox may be there.
 func (c Census) ReadyAgain(node string) Node {
 	if node == "" {
 		return c.back

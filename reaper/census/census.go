@@ -12,30 +12,30 @@ import (
 )
 
 // A Census is a complete list of pods, StatefulSets and nodes, and on a node also of
-// sandboxes. It is read after the allocations were listed. The zero Census has no lists: by
+// sandboxes. It is read after the allocations were listed. The zero Census has no lists: with
 // it, every allocation is kept. A Census is safe for concurrent use.
 type Census struct {
 	population
 	sets  map[ipam.PodRef]StatefulSet
 	nodes map[string]Node // nil if nodes were not read
 	away  []Node          // the unreachable ones, by name
-	back  Node            // that became ready last, long after its creation
+	back  Node            // the one that became ready last, long after its creation
 
 	sandboxes sandboxList // of the node, if the run is on one
 
 	machines map[netip.Addr]VirtualMachine  // by each address that the guest reports
-	silent   map[ipam.PodRef]VirtualMachine // that do not report all addresses, by the beginning of their pods' names
+	silent   map[ipam.PodRef]VirtualMachine // those that do not report all addresses, by the beginning of their pods' names
 	guests   excess                         // the virtual machines that report too much
 
 	fresh map[ipam.PodRef]Reading // overrides the population
 }
 
-// rejoinAge is how long after its creation a node that becomes ready is back, and not new.
+// rejoinAge is how long after its creation a node that becomes ready counts as back, not new.
 const rejoinAge = 10 * time.Minute
 
-// New indexes complete lists whose reading began at the given time. It keeps the
-// pods, which must not change any more. A node that
-// is not among the nodes does not exist; nil means that nodes were not read.
+// New indexes complete lists whose reading began at the given time. It keeps the pods, which
+// must not change any more. A node that is not among the nodes does not exist; nil means that
+// nodes were not read.
 func New(began time.Time, pods []Pod, sets []StatefulSet, nodes ...Node) Census {
 	c := Census{population: newPopulation(began, pods), sets: make(map[ipam.PodRef]StatefulSet, len(sets))}
 	for _, s := range sets {
@@ -78,7 +78,7 @@ func (c Census) withMachines(machines []VirtualMachine) Census {
 }
 
 // randomSuffix is how many characters the API server adds to a name that it generates, and
-// maxGenerated how many it keeps of what is before them (k8s.io/apiserver/pkg/storage/names).
+// maxGenerated how many it keeps before them (k8s.io/apiserver/pkg/storage/names).
 const (
 	randomSuffix = 5
 	maxGenerated = 63 - randomSuffix
@@ -91,14 +91,14 @@ func launchers(machine string) string {
 	return name[:min(len(name), maxGenerated)]
 }
 
-// Launched returns the virtual machine that may be of a pod of that name, and that does not report
-// all addresses of its guest.
+// Launched returns the virtual machine that may belong to a pod of that name and that does not
+// report all addresses of its guest.
 func (c Census) Launched(pod ipam.PodRef) (VirtualMachine, bool) {
 	m, ok := c.silent[ipam.PodRef{Namespace: pod.Namespace, Name: pod.Name[:max(0, len(pod.Name)-randomSuffix)]}]
 	return m, ok
 }
 
-// A Scope says which lists a census has beside those of the pods and the virtual
+// A Scope says which lists a census has besides those of the pods and the virtual
 // machines.
 type Scope struct {
 	StatefulSets bool
@@ -164,9 +164,9 @@ func (c Census) With(fresh map[ipam.PodRef]Reading) Census {
 	return c
 }
 
-// Again returns the census with a new list of all pods, and on a node of all sandboxes. It
-// believes no list that is empty since then: the limit for an empty census holds at each second
-// look, and a container runtime that begins anew may list nothing for a moment. That error wraps
+// Again returns the census with a new list of all pods, and on a node of all sandboxes. It does
+// not believe a list that has become empty: the limit for an empty census applies at each second
+// look, and a container runtime that restarts may list nothing for a moment. That error wraps
 // ErrAgain.
 func (c Census) Again(ctx context.Context, cluster Cluster) (Census, error) {
 	began := time.Now()

@@ -16,7 +16,7 @@ type Pod struct {
 	Node string // empty until it is scheduled
 
 	// Created is when the object was created, by the clock of the API server. It is zero for
-	// the mirror of a static pod: the kubelet creates that again while the sandbox lives.
+	// the mirror of a static pod, which the kubelet creates again while the sandbox lives.
 	Created time.Time
 
 	// Deadline is when a deletion that is under way should be complete, at the end of its
@@ -49,7 +49,7 @@ type Pod struct {
 	AddressUnknown bool
 
 	// LeavesOut is set for a pod that is not finished, and whose network-status does not
-	// name each network for which it asks. It may have an address there that it does not
+	// name every network that it requests. It may have an address there that it does not
 	// show.
 	LeavesOut bool
 
@@ -59,7 +59,7 @@ type Pod struct {
 	// Starting is set for a pod whose address is unknown because its status has none, and
 	// whose annotations can be read: its sandbox is not set up yet, or the kubelet has not
 	// written the status yet. It may show an address that Calico's plugin just gave it. It
-	// has no network-status, or one beside an address of Calico.
+	// has no network-status, or one alongside an address of Calico.
 	Starting bool
 }
 
@@ -101,7 +101,7 @@ type Node struct {
 	// Since is when Ready last changed; zero if the node does not say.
 	Since time.Time
 
-	// Lost is set if Ready is Unknown: the node controller lost contact to the node,
+	// Lost is set if Ready is Unknown: the node controller lost contact with the node,
 	// and Since is by its clock. Otherwise Since is by the clock of the node.
 	Lost bool
 
@@ -148,7 +148,7 @@ const (
 )
 
 // A Cluster reads pods, virtual machines, StatefulSets and nodes. Every answer is
-// consistent: it has each write that was made before the call. If a second request would
+// consistent: it has every write that was made before the call. If a second request would
 // fail in the same way, the error wraps ErrRefused.
 type Cluster interface {
 	// Pods lists every pod of the cluster. It is complete or an error.

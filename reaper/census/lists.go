@@ -27,7 +27,7 @@ func (c Census) InSandbox(id string) (ipam.PodRef, bool) {
 	return c.pods[i].Ref, true
 }
 
-// Veiled returns the pods of which only the annotations leave addresses unknown.
+// Veiled returns the pods whose annotations alone leave addresses unknown.
 func (c Census) Veiled() []ipam.PodRef { return c.veiled }
 
 // Starting reports whether some pod is not set up yet.
@@ -70,7 +70,7 @@ func (c Census) OnNode() bool { return c.sandboxes.read }
 // HasSandbox reports whether the node has a sandbox whose ID begins with the given one.
 func (c Census) HasSandbox(id string) bool { return c.sandboxes.has(id) }
 
-// ShowingTooMuch returns the first name of a pod that is not finished or of a virtual machine of
+// ShowingTooMuch returns the first name of an unfinished pod, or else of a virtual machine, of
 // the namespace that shows more addresses than are read; empty if there is none. The empty
 // namespace stands for all.
 func (c Census) ShowingTooMuch(namespace string) string {
@@ -81,7 +81,7 @@ func (c Census) ShowingTooMuch(namespace string) string {
 }
 
 // AllShowingTooMuch returns the names of the pods and the virtual machines that show more
-// addresses than are read: with the finished pods, if ended is set.
+// addresses than are read, including finished pods if ended is set.
 func (c Census) AllShowingTooMuch(ended bool) []string {
 	var names []string
 	names = append(append(names, c.crowded.names...), c.guests.names...)

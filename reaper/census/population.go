@@ -11,19 +11,19 @@ import (
 // concurrent use.
 type population struct {
 	began time.Time     // when the reading of the list began
-	took  time.Duration // the reading of the list; 0 if it is not known
+	took  time.Duration // how long that took; 0 if it is not known
 	pods  []Pod
 
-	// By each of these, the positions of the pods in the list: in ascending order, and of a
-	// sandbox the first.
+	// The positions of the pods in the list, by each of these: in ascending order, and only
+	// the first of a sandbox.
 	byName    map[ipam.PodRef]int32
 	byAddress map[netip.Addr][]int32
 	bySandbox map[string]int32
 
 	unfinished int // the pods that are not finished
 
-	// The pods that may have addresses which they do not show. Those that are starting are counted by
-	// node, and not under hidden. The veiled ones are also counted under hidden.
+	// The pods that may have addresses that they do not show. Those that are starting are
+	// counted by node, and not under hidden. The veiled ones are also counted under hidden.
 	hidden   int
 	starting map[string]int
 	veiled   []ipam.PodRef

@@ -17,8 +17,7 @@ type Sandbox struct {
 	Ready bool
 }
 
-// A Runtime is a Cluster that also lists the sandboxes of one node: those of the node on
-// which the run is.
+// A Runtime is a Cluster that also lists the sandboxes of the node on which the run is.
 type Runtime interface {
 	Cluster
 

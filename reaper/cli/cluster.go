@@ -48,11 +48,11 @@ func (f *clusterFlags) check() error {
 // name implements target.
 func (*clusterFlags) name(ioStreams) string { return "" }
 
-// controllerName is who reports events.
+// controllerName is the reporter of events.
 const controllerName = "ip-reaper.github.io/ip-reaper"
 
-// connect implements target. Outside a cluster, writing requires that --context is typed, and
-// is not empty.
+// connect implements target. Outside a cluster, writing requires a --context that is typed and
+// not empty.
 func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOptions) (connection, error) {
 	at, err := locate(f.kubeconfig, f.context, w.env)
 	if err != nil {

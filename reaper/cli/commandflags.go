@@ -66,8 +66,8 @@ func (f commandFlags) check() error {
 	return f.target.check()
 }
 
-// connect connects to the target. writes says that the command writes anything. The policy is that
-// of the file, or the default; that of the connection is the one to take.
+// connect connects to the target. writes says that the command writes anything. p is the policy of
+// the file, or the default; the connection has the one to use.
 func (f commandFlags) connect(ctx context.Context, w ioStreams, writes bool, p policy.Policy, logger *slog.Logger) (connection, error) {
 	c, err := f.target.connect(ctx, w, connectOptions{
 		writes: writes, lasting: f.lasting, override: f.override, stateOnly: f.stateOnly,
@@ -80,8 +80,8 @@ func (f commandFlags) connect(ctx context.Context, w ioStreams, writes bool, p p
 	return c, err
 }
 
-// elsewhere says of each backend that the policy turns on, and that a run of this scope does
-// not open, which run does. So a report does not pass it over in silence.
+// elsewhere says which run opens each backend that the policy turns on and that a run of this
+// scope does not open. So a report does not silently omit it.
 func elsewhere(w ioStreams, scope plugin.Scope, p policy.Policy) map[string]string {
 	says := map[plugin.Scope]string{
 		plugin.Node:    fmt.Sprintf("its store is on the nodes: run %s node there", w.name()),
@@ -100,7 +100,7 @@ func elsewhere(w ioStreams, scope plugin.Scope, p policy.Policy) map[string]stri
 func newID() string { return time.Now().UTC().Format("20060102-150405-") + rand.Text()[:6] }
 
 // outputFlags are the flags of the commands that print the report of a run or a restore,
-// beside --output.
+// besides --output.
 type outputFlags struct {
 	color   string
 	noTrunc bool

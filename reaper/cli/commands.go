@@ -24,7 +24,7 @@ To have kubectl complete its command line, put the program on the PATH under the
 name ` + kubectlComplete + ` too.
 `
 
-// examples is a format for the name of the program, as all examples are.
+// examples is a format for the name of the program, like all examples.
 const examples = `  # What has leaked, and what would be released? This writes nothing.
   %[1]s --context prod
 
@@ -63,7 +63,7 @@ const nodeExamples = `  # What has leaked on this node? This writes nothing.
     --metrics-file /var/lib/node_exporter/ip-reaper.prom`
 
 // examplesOf returns the examples of a command for its target. %[1]s stands for the words that
-// start the program, and %[2]s for the flag that names a cluster. A node has no use for more.
+// start the program, and %[2]s for the flag that names a cluster. more is for clusters only.
 func examplesOf(w ioStreams, at target, text, more string) string {
 	if at.scope() == plugin.Node {
 		return fmt.Sprintf(text, w.name()+" node", "")
@@ -98,7 +98,7 @@ func newRoot(w ioStreams) *cobra.Command {
 	return root
 }
 
-// newNode returns the run command of a node, with the other commands of a node below.
+// newNode returns the run command of a node, with the other commands of a node below it.
 func newNode(w ioStreams) *cobra.Command {
 	cmd := newRun(w, new(nodeFlags))
 	cmd.Use = "node"

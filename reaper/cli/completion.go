@@ -90,8 +90,8 @@ func completes(args []string) bool {
 	return len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)
 }
 
-// plainUsages removes the marks from the usages of flags that name the value, because
-// completions show usages as they are.
+// plainUsages removes the marks around the name of the value from the usages of flags,
+// because completions show usages as they are.
 func plainUsages(root *cobra.Command) {
 	visitCommands(root, func(cmd *cobra.Command) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { _, f.Usage = pflag.UnquoteUsage(f) })

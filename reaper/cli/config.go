@@ -36,8 +36,8 @@ type place struct {
 
 // locate finds the API server and the namespace of the state: inside a cluster by the
 // pod's service account and namespace unless a kubeconfig is named, elsewhere by kubeconfig,
-// with the name of its context, and state.StateNamespace. The namespace of a context is that
-// of its user's pods, and has no ledger.
+// with the name of its context, and state.StateNamespace. The namespace of a context is for
+// its user's pods, and has no ledger.
 func locate(kubeconfig, context string, env func(string) string) (place, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig

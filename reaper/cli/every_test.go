@@ -112,7 +112,7 @@ func TestRepeatedRunsAreNotCloserThanTheySay(t *testing.T) {
 	}
 }
 
-// A run that fails is told of once, and the next one tries again.
+// A run that fails is reported once, and the next one tries again.
 func TestRepeatedRunsSurviveAFailure(t *testing.T) {
 	n := newEveryNode(t)
 	policy := filepath.Join(n.work, "policy.yaml")
@@ -131,7 +131,7 @@ func TestRepeatedRunsSurviveAFailure(t *testing.T) {
 		case 1: // the runtime lost its sandboxes, or is another one
 			n.runtime.Remove(liveSandbox)
 			return nil
-		case 2: // somebody edits the policy
+		case 2: // the policy is edited
 			n.runtime.Add(census.Sandbox{ID: liveSandbox})
 			return os.WriteFile(policy, []byte("kind: nonsense\n"), 0o600)
 		case 3:
@@ -166,7 +166,7 @@ func TestMistakeInTheFirstRunEndsTheProgram(t *testing.T) {
 	}
 }
 
-// Promise 2. A stop in the midst of a run keeps what the run has not released.
+// Promise 2. A stop in the middle of a run keeps what the run has not released.
 func TestStopEndsRepeatedRuns(t *testing.T) {
 	for _, tt := range []struct {
 		name string

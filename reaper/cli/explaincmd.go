@@ -65,7 +65,7 @@ func newExplain(w ioStreams, at target) *cobra.Command {
 	return cmd
 }
 
-// An asker is a cluster that knows for which networks a pod asks.
+// An asker is a cluster that knows which networks a pod requests.
 type asker interface {
 	Asking(ctx context.Context, namespace, name string) ([]report.Asking, error)
 }
@@ -102,8 +102,8 @@ func explain(ctx context.Context, w ioStreams, f lookFlags, subject string) erro
 	return errors.Join(lookErr, print.WriteExplanation(w.stdout, f.output, x))
 }
 
-// runCommand returns the words of a run on the same target, by the same policy, with these flags
-// too where they were given. In a cluster, a run that writes requires the context.
+// runCommand returns the words of a run on the same target, with the same policy, and with more of
+// the flags if they were given. On a cluster, a run that writes requires the context.
 func runCommand(w ioStreams, f commandFlags, run report.RunInfo, more ...string) []string {
 	words := append(strings.Fields(w.name()), "run")
 	names := []string{"kubeconfig", "state-namespace", "policy", "grace-period", "min-age"}

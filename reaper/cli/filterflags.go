@@ -22,7 +22,7 @@ type filterFlags struct {
 	flags         *pflag.FlagSet
 	allNamespaces bool
 	pods          []string
-	selected      judge.Selection // but for the pods
+	selected      judge.Selection // without the pods
 }
 
 // add adds the flags to a command of the scope.
@@ -64,8 +64,8 @@ func (f *filterFlags) selection(plugins []plugin.Plugin) (judge.Selection, error
 	return s, nil
 }
 
-// checkNames returns an error if a name of these flags is empty: a variable of a script that is
-// not set must not select everything.
+// checkNames returns an error if a name of these flags is empty: an unset variable of a script
+// must not select everything.
 func checkNames(flags *pflag.FlagSet, given map[string][]string) error {
 	for _, flag := range slices.Sorted(maps.Keys(given)) {
 		if names := given[flag]; flags.Changed(flag) && (len(names) == 0 || slices.Contains(names, "")) {

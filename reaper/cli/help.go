@@ -35,9 +35,9 @@ var flagGroups = []flagGroup{
 	{"Other flags", "", []string{"*"}},
 }
 
-// addHelp makes the command and all below print their help as this file does, and adds the
-// topics. A template would do too, but it looks up methods by their names, so the linker could
-// leave none out: the program would have 12 MB more.
+// addHelp makes the command and all below it print their help as this file does, and adds the
+// topics. A template would work too, but it looks up methods by name, so the linker could drop
+// none: the program would be 12 MB larger.
 func addHelp(root *cobra.Command) {
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
 		fmt.Fprintln(cmd.OutOrStdout(), strings.Trim(cmp.Or(cmd.Long, cmd.Short), "\n"))
@@ -53,7 +53,7 @@ func addHelp(root *cobra.Command) {
 	)
 }
 
-// printUsage prints everything about a command but what it is for: examples first.
+// printUsage prints everything about a command except what it is for, examples first.
 func printUsage(out io.Writer, cmd *cobra.Command) {
 	if cmd.IsAdditionalHelpTopicCommand() {
 		return
@@ -79,7 +79,7 @@ func printUsage(out io.Writer, cmd *cobra.Command) {
 	}
 }
 
-// printCommands prints the commands below for which show is true.
+// printCommands prints the commands below this one for which show is true.
 func printCommands(out io.Writer, cmd *cobra.Command, show func(*cobra.Command) bool) {
 	for _, sub := range cmd.Commands() {
 		if show(sub) {
@@ -112,5 +112,5 @@ func printFlags(out io.Writer, cmd *cobra.Command) {
 }
 
 // isPlain reports whether a command is one of those that contact nothing and read no variables:
-// they have no policy. Their exit codes are 0 and 2, as those of any program.
+// they have no policy. Their exit codes are 0 and 2, as in any program.
 func isPlain(cmd *cobra.Command) bool { return cmd.Flags().Lookup("policy") == nil }

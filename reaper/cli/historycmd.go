@@ -96,7 +96,7 @@ func history(ctx context.Context, w ioStreams, f historyFlags) error {
 const latest = "latest"
 
 // readHistory reads all runs, or one. partly is a *report.PartialError if its journal is
-// damaged. If there is no run, the latest is none either.
+// damaged. If there are no runs, it reads none for the latest either.
 func readHistory(ctx context.Context, conn connection, run string, found *report.History) (partly, err error) {
 	memory, err := conn.Ledgers.Load(ctx)
 	if err != nil {
@@ -126,10 +126,10 @@ func readHistory(ctx context.Context, conn connection, run string, found *report
 	return partly, nil
 }
 
-// withResults adds to runs with a journal how runs ended by the ledger, also those that have no
-// journal. It returns the latest first.
+// withResults adds to runs with a journal how runs ended according to the ledger, including those
+// without a journal. It returns the latest first.
 func withResults(runs []journal.PastRun, noted []ledger.Run) []journal.PastRun {
-	for _, n := range slices.Backward(noted) { // of one second, the latest first
+	for _, n := range slices.Backward(noted) { // within one second, the latest first
 		i := slices.IndexFunc(runs, func(r journal.PastRun) bool { return r.ID == n.ID })
 		if i < 0 {
 			i = len(runs)

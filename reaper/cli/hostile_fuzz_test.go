@@ -23,7 +23,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
-// unprintable are the characters that are no letters, marks, numbers, punctuation,
+// unprintable are the characters that are not letters, marks, numbers, punctuation,
 // symbols, spaces or line breaks, and some that have no width.
 var unprintable = regexp.MustCompile(`[^\pL\pM\pN\pP\pS \n]|[\x{34f}\x{3164}\x{fe00}-\x{fe0f}]`)
 
@@ -205,7 +205,7 @@ func (h hostile) journal(runs ...string) string {
 }
 
 // ServeHTTP answers in place of an API server. It lists pools and pods, and stores the lease
-// and journals. It refuses all else, as a webhook, a proxy or a Pushgateway does.
+// and journals. It refuses everything else, as a webhook, a proxy or a Pushgateway does.
 func (h hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, read := path.Base(r.URL.Path), r.Method == http.MethodGet
 	lists := map[string]string{

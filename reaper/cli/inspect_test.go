@@ -15,7 +15,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// look runs inspect with a standard input.
+// lookAt runs inspect with a standard input.
 func lookAt(ctx context.Context, in io.Reader, args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	w := streams(&out, &errs)

@@ -18,21 +18,21 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
-// A choice is the policy that a command takes.
+// A choice is the policy that a command uses.
 type choice struct {
 	policy    policy.Policy
 	installed string // the ConfigMap that it is from, as namespace/name; empty if it is from a file, or the default
-	caveat    string // why it is the default, although the installed one was to be taken
+	caveat    string // why it is the default instead of the installed one
 	missing   bool   // none is installed in the state namespace
 }
 
 // choosePolicy chooses the policy of a command outside a cluster: the file, or else the one that is
-// installed in the namespace. Where none is installed, or it cannot be read, that is the default.
+// installed in the namespace. If none is installed, or it cannot be read, that is the default.
 //
-// The dryRun of the installed policy is for the CronJob: who looks from a workstation must not
-// release because the CronJob does. A release by another policy than the installed one is refused
-// unless it is overridden; that there may be one is enough. So is a dry run that remembers: by weaker
-// limits, it could believe a list of pods that the CronJob then believes too.
+// The dryRun of the installed policy is for the CronJob: a look from a workstation must not release
+// because the CronJob does. A release by a policy other than the installed one is refused unless it
+// is overridden, even if it is only possible that one is installed. So is a dry run that remembers:
+// with weaker limits, it could believe a list of pods that the CronJob then believes too.
 func choosePolicy(ctx context.Context, w ioStreams, core corev1.ConfigMapsGetter, namespace string, o connectOptions) (choice, error) {
 	given := choice{policy: o.policy}
 	name := namespace + "/" + state.PolicyName
@@ -68,13 +68,12 @@ func choosePolicy(ctx context.Context, w ioStreams, core corev1.ConfigMapsGetter
 }
 
 // choosesPolicy reports whether the installed policy matters to a command outside a cluster. It does
-// not to one that judges nothing, and not to a file, unless a release by it may be refused.
+// not if the command judges nothing, or has a file, unless a release by the file may be refused.
 func (o connectOptions) choosesPolicy() bool {
 	return !o.stateOnly && (o.file == "" || o.lasting && !o.override)
 }
 
-// readInstalled reads the installed policy. A policy that is not valid is a mistake in what the
-// user gave.
+// readInstalled reads the installed policy. A policy that is not valid is a mistake of the user.
 func readInstalled(ctx context.Context, w ioStreams, core corev1.ConfigMapsGetter, namespace string) (p policy.Policy, found bool, err error) {
 	text, err := state.InstalledPolicy(ctx, core, namespace)
 	if err != nil || text == nil {
@@ -86,8 +85,8 @@ func readInstalled(ctx context.Context, w ioStreams, core corev1.ConfigMapsGette
 	return p, true, nil
 }
 
-// elsewhere returns an error if a release would take the policy for not installed, while ip-reaper
-// has its state in another namespace, as the warnings say, or may have: the policy may be there.
+// elsewhere returns an error for a release that finds no installed policy, if ip-reaper has its
+// state in another namespace, as the warnings say, or may have: the policy may be there.
 func (c choice) elsewhere(warnings []string, unread error, o connectOptions) error {
 	if !c.missing || !o.lasting || len(warnings) == 0 && unread == nil {
 		return nil
@@ -103,18 +102,18 @@ func (c choice) elsewhere(warnings []string, unread error, o connectOptions) err
 // readHint says what to do if the installed policy could not be read.
 const readHint = "get the right to read it"
 
-// overrideFlag is the flag of a run that releases by another policy than the installed one. It
+// overrideFlag is the flag of a run that releases by a policy other than the installed one. It
 // must be typed.
 const overrideFlag = "unsafe-override-installed-policy"
 
-// stateTimeout limits the look at the state namespace: it is advice, and a server that
-// does not answer is told of by the run.
+// stateTimeout limits the look at the state namespace: it is advice, and the run reports a
+// server that does not answer.
 const stateTimeout = 5 * time.Second
 
 // checkState returns an error if the state namespace does not exist and the command must have it:
-// it writes, or it was told the name. Otherwise it returns caveats for the report: there is no such
-// namespace, or ledgers and locks exist elsewhere. What it may not read, it does not tell: unread
-// says why it is not known whether they do.
+// it writes, or it was given the name. Otherwise it returns caveats for the report: there is no
+// such namespace, or ledgers and locks exist elsewhere. unread says why it is not known whether
+// they do.
 func checkState(ctx context.Context, c clients, namespace string, must bool, logger *slog.Logger) (caveats []string, unread, err error) {
 	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
 	defer cancel()

@@ -19,7 +19,7 @@ const (
 var logFormats = []string{logText, logJSON}
 
 // newLogger returns a logger to stderr. Without a format, it writes text to a terminal,
-// and JSON elsewhere. Of client-go, it logs warnings and errors only.
+// and JSON elsewhere. From client-go, it logs only warnings and errors.
 func newLogger(w ioStreams, format string, verbose bool) *slog.Logger {
 	level := slog.LevelInfo
 	if w.terminal {

@@ -21,7 +21,7 @@ import (
 )
 
 // lookFlags are the flags of the commands that decide as a dry run does, on a cluster or
-// on files, and print something else than its report.
+// on files, and print something other than its report.
 type lookFlags struct {
 	commandFlags
 	overrides overrides
@@ -29,7 +29,7 @@ type lookFlags struct {
 	from      []string
 	pods      string
 
-	sees func(census.Cluster) // is called with the cluster, after the look; may be nil
+	sees func(census.Cluster) // called with the cluster, after the look; may be nil
 }
 
 // add adds the flags to a command.
@@ -64,10 +64,10 @@ func (f lookFlags) check() error {
 	return f.commandFlags.check()
 }
 
-// look makes a dry run that writes nothing, anywhere. Its report has every allocation; a
+// look makes a dry run that writes nothing anywhere. Its report has every allocation; a
 // brief one counts those in use, and leaves them out. It is nil if there was an error before
-// the first listing; otherwise it is true with any error. A plan that a limit refuses is no
-// error.
+// the first listing; otherwise it is true with any error. A plan that a limit refuses is not
+// an error.
 func look(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*report.Report, error) {
 	found, err := plan(ctx, w, f, brief)
 	if limit := (*judge.LimitError)(nil); errors.As(err, &limit) {
@@ -76,7 +76,7 @@ func look(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*report.Re
 	return found, err
 }
 
-// plan is look, whose error says if a limit refuses the plan.
+// plan is look, but its error says if a limit refuses the plan.
 func plan(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*report.Report, error) {
 	if err := f.check(); err != nil {
 		return nil, err

@@ -19,9 +19,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
-// garbage is how much memory a run may fill with values that it does not need any more, in
-// per cent of those that it needs. Go's default of 100 makes a run a tenth faster, and needs
-// a third more memory in a cluster of 40,000 pods. The variable GOGC overrides it.
+// garbage is how much memory a run may fill with values that it no longer needs, in per cent
+// of those that it needs. Go's default of 100 makes a run a tenth faster, but needs a third
+// more memory in a cluster of 40,000 pods. The variable GOGC overrides it.
 const garbage = 40
 
 // firstAnswer is how long the program waits for the first answer of an API server.
@@ -61,7 +61,7 @@ func mainOn(kubelets []string, plugins []plugin.Plugin) int {
 
 // run is the program without the process around it.
 func run(ctx context.Context, w ioStreams, args []string) int {
-	// JSON logs have other escapes, and are printable before they come here.
+	// JSON logs have other escapes, and are already printable when they come here.
 	w.stderr = &oneAtATime{w: printable.Lines(w.stderr)}
 	cmd := newRoot(w) //nolint:contextcheck // cobra carries the context
 	cmd.SetArgs(args)

@@ -20,8 +20,8 @@ type metricsTarget struct {
 	file    string
 }
 
-// metricsTo returns where --push-url and --metrics-file say. It refuses a selection, whose
-// figures would stand for those of all.
+// metricsTo returns what --push-url and --metrics-file name. It refuses a selection, whose
+// figures would pass for those of all.
 func metricsTo(url, file string, selection judge.Selection) (metricsTarget, error) {
 	to := metricsTarget{file: file}
 	for flag, value := range map[string]string{"--push-url": url, "--metrics-file": file} {
@@ -45,9 +45,9 @@ func metricsTo(url, file string, selection judge.Selection) (metricsTarget, erro
 	return to, nil
 }
 
-// tell pushes and writes the metrics of a run, which ended with runErr. If that fails, it
-// logs a warning, and the run stays as it was. A run that found the lock taken tells nothing:
-// the run that has the lock does.
+// tell pushes and writes the metrics of a run that ended with runErr. If that fails, it logs
+// a warning, and the result of the run stays the same. A run that found the lock taken writes
+// no metrics: the run that has the lock does.
 func (t metricsTarget) tell(ctx context.Context, r report.Report, runErr error, logger *slog.Logger) {
 	var locked *reaper.LockedError
 	if errors.As(runErr, &locked) {
@@ -67,7 +67,7 @@ func (t metricsTarget) tell(ctx context.Context, r report.Report, runErr error, 
 }
 
 // tellEarly writes the metrics of a run on the node that failed before it listed anything. It
-// pushes none: a gateway tells for how long nothing was pushed.
+// pushes none: a gateway shows for how long nothing was pushed.
 func (t metricsTarget) tellEarly(ctx context.Context, node string, started time.Time, runErr error, logger *slog.Logger) {
 	if t.file == "" {
 		return

@@ -82,7 +82,7 @@ func (f *nodeFlags) check() error {
 }
 
 // connect implements target. It asks the container runtime for its version, unless the
-// command reads the state only.
+// command only reads the state.
 func (f *nodeFlags) connect(ctx context.Context, w ioStreams, o connectOptions) (connection, error) {
 	name := f.name(w)
 	if name == "" {
@@ -125,8 +125,8 @@ func (f *nodeFlags) connect(ctx context.Context, w ioStreams, o connectOptions) 
 	return c, nil
 }
 
-// podsOf returns the pods that the API server has of this node. It tells the connection of
-// the API server.
+// podsOf returns the pods that the API server has of this node. It notes the API server in
+// the connection.
 func (f *nodeFlags) podsOf(ctx context.Context, w ioStreams, o connectOptions, c *connection) (census.Cluster, error) {
 	at, err := locate(f.kubeconfig, f.context, w.env)
 	if err != nil {

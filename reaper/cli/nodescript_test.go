@@ -45,7 +45,7 @@ func addRuntime(t *testing.T, env *testscript.Env) {
 	env.Setenv("NEW", newSandbox)
 }
 
-// leasesIn makes what a node with one network of host-local has.
+// leasesIn makes the files of a node with one network of host-local.
 func leasesIn(work string) error {
 	conf := `{"cniVersion": "1.0.0", "name": "cbr0", "plugins": [{"type": "bridge",
 		"ipam": {"type": "host-local", "dataDir": %q, "ranges": [[{"subnet": "10.1.0.0/24"}]]}}]}`

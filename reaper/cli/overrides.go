@@ -28,7 +28,7 @@ func (o *overrides) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.releaseRestored, "release-restored", false, "also release what a restore put back, before the policy's journal.restoreHold has passed")
 }
 
-// addTerms adds the flags by which a command that releases nothing answers "what if".
+// addTerms adds the flags with which a command that releases nothing answers "what if".
 func (o *overrides) addTerms(flags *pflag.FlagSet) {
 	o.flags = flags
 	flags.DurationVar(&o.gracePeriod, "grace-period", 0, "use this `DURATION` in place of the policy's gracePeriod, but not of a rule's")

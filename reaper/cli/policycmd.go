@@ -76,8 +76,8 @@ func validate(ctx context.Context, w ioStreams, files []string) error {
 	return errors.Join(errs...)
 }
 
-// loadPolicy reads a policy file, but not more than one byte beyond policy.MaxSize. No file is
-// the default policy.
+// loadPolicy reads a policy file, but at most one byte beyond policy.MaxSize. Without a file,
+// it returns the default policy.
 func loadPolicy(ctx context.Context, w ioStreams, file string) (policy.Policy, error) {
 	if file == "" {
 		return policy.Default(), nil

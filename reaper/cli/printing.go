@@ -45,8 +45,8 @@ func printError(w ioStreams, err error) {
 }
 
 // linesOf returns an error in printable lines: one for each of the errors that it joins,
-// and for each mistake of a policy. A line break in any other error begins no line,
-// because it may come from a server.
+// and for each mistake in a policy. A line break in any other error does not begin a
+// line, because it may come from a server.
 func linesOf(err error) []string {
 	var lines []string
 	for _, text := range textsOf(err) {
@@ -55,7 +55,7 @@ func linesOf(err error) []string {
 	return lines
 }
 
-// told returns an error as the user is told of it: the error of an interrupted run says so.
+// told returns an error as the user sees it: that of an interrupted run says so.
 func told(ctx context.Context, err error) error {
 	if exitCode(ctx, err) != exitInterrupted || strings.Contains(oneLine(err), "interrupted") {
 		return err
@@ -71,7 +71,7 @@ func oneLine(err error) string {
 	return strings.Join(linesOf(err), "; ")
 }
 
-// textsOf returns an error as the texts that it joins by line breaks.
+// textsOf returns an error as the texts that it joins with line breaks.
 func textsOf(err error) []string {
 	var parts []string
 	invalid, isPolicy := err.(*policy.Error)                //nolint:errorlint // wrapped errors are below

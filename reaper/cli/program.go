@@ -77,7 +77,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// A oneAtATime is a writer for several goroutines: those that log, and those that tell of
+// A oneAtATime is a writer for several goroutines: those that log, and those that show
 // progress.
 type oneAtATime struct {
 	mu sync.Mutex

@@ -19,12 +19,12 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
-// rights returns what asks, before the first write of a run, whether the account has the
-// rights to release. A question that is not answered is no obstacle: then each write shows
+// rights returns a function that asks, before the first write of a run, whether the account
+// has the rights to release. If there is no answer, nothing is denied: each write then shows
 // whether it is allowed.
 //
 // The rights to save the ledger, to take the lock and to write events are not asked for,
-// because a run releases without them, and warns once of each.
+// because a run releases without them, and warns once about each.
 func rights(w ioStreams, at place, c clients, opened []ipam.Backend, namespace string, p policy.Policy, logger *slog.Logger) func(context.Context, []string) reaper.Denied {
 	rules := plugin.Needs(w.backends, opened, p, plugin.Release)
 	common := [][]state.Need{
@@ -75,7 +75,7 @@ func needsOf(rules []rbacv1.PolicyRule) [][]state.Need {
 	return needs
 }
 
-// forbidden returns the error for needs of which all alternatives are missing; nil if there is none.
+// forbidden returns the error for needs whose alternatives are all missing; nil if there is none.
 func (at place) forbidden(released string, needs [][]state.Need, missing []state.Need) error {
 	var verbs []string
 	for _, alternatives := range needs {
@@ -105,7 +105,7 @@ const (
 var denial = regexp.MustCompile(`User "([^"]*)" cannot (\w+) resource "`)
 
 // missingRight returns what to do about a right that the API server said is missing; nothing for
-// another error.
+// any other error.
 func missingRight(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

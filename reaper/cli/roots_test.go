@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// In the image there is no file with CA certificates; the program has some itself.
+// In the image there is no file with CA certificates; the program has its own.
 func TestRootsAreThereWithoutFiles(t *testing.T) {
 	const child = "IP_REAPER_TEST_ROOTS"
 	if os.Getenv(child) != "" {

@@ -51,7 +51,7 @@ func leadTo(t *testing.T, handler http.Handler) []string {
 	return leadToAddress(t, server.URL)
 }
 
-// leadToAddress returns the arguments of a run that releases, and goes to a server.
+// leadToAddress returns the arguments of a run that releases, and contacts a server.
 func leadToAddress(t *testing.T, address string) []string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
@@ -92,7 +92,7 @@ func TestTerminalGetsProgressInsteadOfLogs(t *testing.T) {
 	}
 }
 
-// What SIGTERM does is to end the context.
+// SIGTERM ends the context.
 func TestInterruptedRunWritesNothingAndSaysSo(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
@@ -120,7 +120,7 @@ func TestInterruptedRunWritesNothingAndSaysSo(t *testing.T) {
 	}
 }
 
-// Every request says whose it is, so that audit logs can be read.
+// Every request says who sent it, so that audit logs can be read.
 func TestRequestsCarryTheName(t *testing.T) {
 	s, _ := newFakeAPI(t, map[string]string{"pods": noPods, "statefulsets": noSets})
 	args := leadTo(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -148,7 +148,7 @@ func (k *refusingEtcd) Authenticate(_ context.Context, r *etcdserverpb.Authentic
 	return nil, rpctypes.ErrGRPCAuthFailed
 }
 
-// A password goes to etcd and nowhere else, also if etcd refuses it.
+// A password goes to etcd and nowhere else, even if etcd refuses it.
 func TestPasswordOfEtcdIsNowhere(t *testing.T) {
 	const password = "hunter2-s3cret"
 	issuer := httptest.NewTLSServer(nil)
@@ -189,8 +189,8 @@ func TestPasswordOfEtcdIsNowhere(t *testing.T) {
 	}
 }
 
-// The installed policy and the ledger are in the namespace ip-reaper, unless another is named:
-// that of the context is another one.
+// The installed policy and the ledger are in the namespace ip-reaper, unless another is named,
+// but not in that of the context.
 func TestNamespaceOfTheState(t *testing.T) {
 	for _, tt := range []struct {
 		args []string

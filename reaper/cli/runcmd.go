@@ -184,8 +184,8 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	return err
 }
 
-// open opens what the run needs: a connection with the journals of the run, and a file of
-// --journal, which is to be closed. If it fails, nothing stays open.
+// open opens what the run needs: a connection with the journals of the run, and the file of
+// --journal, which closeJournal closes. If it fails, nothing stays open.
 func (f runFlags) open(ctx context.Context, w ioStreams, logger *slog.Logger) (conn connection, closeJournal func() error, err error) {
 	p, err := loadPolicy(ctx, w, f.policy)
 	if err != nil {

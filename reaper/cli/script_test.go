@@ -25,11 +25,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestScripts runs testdata. In each script a server answers by the
-// files in api/ (see fakeAPI), and the file kubeconfig leads to it by the context
-// "here", which is the current one. Beside the commands of testscript there are:
+// TestScripts runs testdata. In each script a server answers from the files in api/ (see
+// fakeAPI), and the file kubeconfig leads to it through the context "here", which is the
+// current one. Besides the commands of testscript there are:
 //
-//	exits CODE COMMAND ARG...  run the program by the name COMMAND, and compare its exit code;
+//	exits CODE COMMAND ARG...  run the program under the name COMMAND, and compare its exit code;
 //	                           with "< FILE" at the end, FILE is its standard input
 //	[!] contacted              whether the server was sent anything
 //	[!] wrote                  whether the server was sent more than reads, and a lease
@@ -40,7 +40,7 @@ import (
 //
 // nodescript_test.go has those of the scripts about a node.
 //
-// The program runs in this process, one command after the other, because it takes its folder and
+// The program runs in this process, one command after another, because it takes its folder and
 // some variables from the process. integration/ runs the binary.
 func TestScripts(t *testing.T) {
 	t.Chdir(".") // and back at the end, as with the variables
@@ -98,8 +98,9 @@ const kubeconfig = `{"apiVersion": "v1", "kind": "Config", "current-context": "h
 // A fakeAPI is an API server that answers from files: a list is api/<resource>.json, and
 // a cluster-scoped object is api/<name>.json. If a file is a Status, the answer has its
 // code. The installed policy is api/ip-reaper-policy.json. A list with a label selector is
-// api/journals.json. The lists of nodes, of API groups, and of what other namespaces have exist without a file, and so does every
-// namespace but "nowhere". The lease of the lock is free. No other object can be written.
+// api/journals.json. The lists of nodes, of API groups, and of what other namespaces have exist
+// without a file, and so does every namespace but "nowhere". The lease of the lock is free. No
+// other object can be written.
 type fakeAPI struct {
 	dir    string
 	all    atomic.Int32
@@ -169,8 +170,8 @@ func (s *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// review answers that the account may do all, but not what a line of api/forbidden says,
-// such as "patch ippools".
+// review answers that the account may do everything except what a line of api/forbidden
+// says, such as "patch ippools".
 func (s *fakeAPI) review(w http.ResponseWriter, r *http.Request) {
 	var asked authorizationv1.SelfSubjectAccessReview
 	_ = json.NewDecoder(r.Body).Decode(&asked)
@@ -202,7 +203,7 @@ func status(code int32, reason metav1.StatusReason, message, kind, name string) 
 	return document
 }
 
-// asked fails the script if the server was not asked, or was with a !.
+// asked fails the script if the server was not asked, or with a ! if it was.
 func asked(ts *testscript.TestScript, neg bool, what string) {
 	s, ok := ts.Value(fakeAPIKey{}).(*fakeAPI)
 	if !ok {
@@ -236,7 +237,7 @@ func world(ts *testscript.TestScript, common string) {
 	}))
 }
 
-// inOrder runs scripts one after the other.
+// inOrder runs scripts one after another.
 type inOrder struct{ *testing.T }
 
 func (inOrder) Parallel() {}

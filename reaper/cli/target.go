@@ -38,11 +38,11 @@ type target interface {
 	connect(ctx context.Context, w ioStreams, o connectOptions) (connection, error)
 }
 
-// connectOptions say what a command needs of its target.
+// connectOptions say what a command needs from its target.
 type connectOptions struct {
 	writes      bool // it writes anything
-	lasting     bool // it releases what is due, or remembers what a later run releases by
-	override    bool // it may do so by another policy than the installed one
+	lasting     bool // it releases what is due, or remembers what a later release rests on
+	override    bool // it may do so by a policy other than the installed one
 	stateOnly   bool // it reads nothing but what earlier runs stored
 	concurrency int  // the most requests at the same time
 	timeout     time.Duration
@@ -53,11 +53,11 @@ type connectOptions struct {
 
 // A connection is everything that a run talks to.
 type connection struct {
-	reaper.Options // what a target knows of them, and what all of its commands have in common
+	reaper.Options // those that a target knows, and those that all of its commands have in common
 
 	journals storedJournals
 	warnings []string // those of the caveats that are about the place of the state
-	close    func()   // gives back what the connection holds
+	close    func()   // closes what the connection has opened
 }
 
 // storedJournals are the journals of earlier runs, and that of this one.
@@ -73,8 +73,8 @@ type storedJournals interface {
 	List(ctx context.Context) (runs []journal.PastRun, warnings []string, err error)
 }
 
-// unread returns the error of reading a journal. If there is none, the hint says which other
-// namespaces may have it.
+// unread returns the error of reading a journal. If there is no journal, the hint says which
+// other namespaces may have it.
 func (c connection) unread(err error) error {
 	if !errors.Is(err, journal.ErrNone) {
 		return err

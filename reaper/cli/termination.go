@@ -26,7 +26,7 @@ type terminationMessage struct {
 }
 
 // writeTermination writes one line of JSON to the file if it exists. It never creates
-// the file, because the kubelet does so.
+// the file, because the kubelet does.
 func writeTermination(file string, r report.Report, cause error) error {
 	message := terminationMessage{ID: r.Run.ID, ExitCode: r.Result.ExitCode, DryRun: r.Run.DryRun, Leaked: r.Leaked, Summary: r.Summary, Backends: map[string]string{}}
 	for _, b := range r.Backends {

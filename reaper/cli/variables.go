@@ -76,7 +76,7 @@ func typed(f *pflag.Flag) bool {
 }
 
 // notFromEnv reports whether a flag must be typed: flags that are unsafe, and flags that
-// ask for another program than a run.
+// ask for something other than a run.
 func notFromEnv(flag string) bool {
 	return strings.HasPrefix(flag, "unsafe") || flag == "help" || flag == "version"
 }
@@ -85,8 +85,8 @@ func notFromEnv(flag string) bool {
 // name is ip-reaper or begins with ip-reaper-, after the common prefix.
 var serviceLink = regexp.MustCompile(`^(.+_)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
 
-// checkVariables refuses a variable with the prefix of ours that sets nothing: it stands
-// for no flag of any command, or for one that must be typed. Variables for flags of other
+// checkVariables refuses a variable with our prefix that sets nothing: it stands for no
+// flag of any command, or for one that must be typed. Variables for flags of other
 // commands are accepted, because the commands of one image share an environment. So are
 // variables without a value, and those of Services.
 func checkVariables(root *cobra.Command, environ []string) error {
@@ -111,7 +111,7 @@ func checkVariables(root *cobra.Command, environ []string) error {
 	return nil
 }
 
-// visitCommands calls visit with a command and all commands below.
+// visitCommands calls visit with a command and all commands below it.
 func visitCommands(cmd *cobra.Command, visit func(*cobra.Command)) {
 	visit(cmd)
 	for _, sub := range cmd.Commands() {
@@ -145,7 +145,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return ipam.BadInput(fmt.Errorf("unknown argument %q", args[0]), cmp.Or(printable.Meant(args[0], commands), seeHelp(cmd)))
 }
 
-// files requires an argument at least.
+// files requires at least one argument.
 func files(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return nil

@@ -14,7 +14,7 @@ import (
 // long at most. Its zero value does not wait.
 type waitFlag struct {
 	on  bool
-	max time.Duration // 0: until the last grace period that the first look found
+	max time.Duration // 0: until the last grace period that the first round found
 }
 
 // add adds the flag to a command. Without a value, it is "true".
@@ -48,9 +48,9 @@ func (f *waitFlag) String() string {
 // Type implements pflag.Value.
 func (*waitFlag) Type() string { return "duration" }
 
-// repeat calls run again and again until ctx ends: between two runs, it returns nil. Each run
-// opens everything anew, also the policy. A run that fails is told of, and the next one tries
-// again. But if the first one finds a mistake in what the user gave, repeat ends: in the log it may
+// repeat calls run again and again until ctx ends; if that is between two runs, it returns nil.
+// Each run opens everything again, including the policy. A run that fails is reported, and the next
+// one tries again. But if the first one finds a mistake of the user, repeat ends: in the log it may
 // go unseen.
 func repeat(ctx context.Context, w ioStreams, every time.Duration, run func(context.Context) error) error {
 	for first := true; ; first = false {
@@ -67,7 +67,7 @@ func repeat(ctx context.Context, w ioStreams, every time.Duration, run func(cont
 	}
 }
 
-// jittered returns a duration that is longer by a tenth at most, so that the nodes of a cluster
-// do not run at the same time. It is never shorter: where the grace period is as long, what one
-// run saw first is due in the next one.
+// jittered returns a duration that is longer by at most a tenth, so that the nodes of a cluster
+// do not run at the same time. It is never shorter: if the grace period is as long, what one run
+// saw first is due in the next one.
 func jittered(d time.Duration) time.Duration { return d + rand.N(d/10+1) }

@@ -20,12 +20,12 @@ import (
 )
 
 const (
-	// maxAnswer is the largest answer that is read, in bytes: as the kubelet reads.
-	// containerd and CRI-O send no larger one. A sandbox has one to four KiB, so that is
-	// more than 4000 sandboxes; a larger answer is an error, and never cut.
+	// maxAnswer is the largest answer that is read, in bytes, as in the kubelet. containerd and
+	// CRI-O send no larger one. A sandbox has one to four KiB, so this is more than 4000
+	// sandboxes; a larger answer is an error, never cut.
 	maxAnswer = 16 << 20
 
-	// requestTimeout ends a request that hangs. The caller may give less.
+	// requestTimeout ends a request that hangs. The caller may allow less.
 	requestTimeout = 30 * time.Second
 )
 
@@ -37,9 +37,9 @@ type Client struct {
 	api      runtimeapi.RuntimeServiceClient
 }
 
-// Open connects to the container runtime at an endpoint, and asks it for its version, so
-// that a wrong endpoint is told before a run begins. If there is no socket, or it may not be
-// used, the error is a *ipam.InputError. The caller must Close the client.
+// Open connects to the container runtime at an endpoint, and asks it for its version, so that a
+// wrong endpoint is reported before a run begins. If the socket does not exist or cannot be
+// used, the error is an *ipam.InputError. The caller must Close the client.
 func Open(ctx context.Context, endpoint string) (*Client, error) {
 	path, err := socketOf(endpoint)
 	if err != nil {
@@ -90,9 +90,9 @@ func (c *Client) Close() error { return c.conn.Close() }
 // Endpoint returns the endpoint, for a report.
 func (c *Client) Endpoint() string { return c.endpoint }
 
-// Sandboxes lists every pod sandbox that the runtime has, in any state: a sandbox that is
-// not ready still has its addresses. It is complete or an error. If a second request would
-// fail in the same way, the error wraps ipam.ErrRefused.
+// Sandboxes lists every pod sandbox that the runtime has, in any state: a sandbox that is not
+// ready still has its addresses. The list is complete, or Sandboxes returns an error. If a
+// second request would fail in the same way, the error wraps ipam.ErrRefused.
 func (c *Client) Sandboxes(ctx context.Context) ([]census.Sandbox, error) {
 	timed, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -119,12 +119,12 @@ func (c *Client) Sandboxes(ctx context.Context) ([]census.Sandbox, error) {
 	return sandboxes, nil
 }
 
-// nonsense returns the error for a list that has something that no list has.
+// nonsense returns the error for a list with an impossible item.
 func (c *Client) nonsense(what string) error {
 	return fmt.Errorf("container runtime at %s: its list of sandboxes has %s: %w", c.endpoint, what, ipam.ErrRefused)
 }
 
-// A callError is the failure of a request, in words.
+// A callError is a failed request, in words.
 type callError struct {
 	text   string
 	causes []error
@@ -134,7 +134,7 @@ func (e *callError) Error() string { return e.text }
 
 func (e *callError) Unwrap() []error { return e.causes }
 
-// failed returns the error of a request. ctx is that of the caller.
+// failed returns the error for a request. ctx is the caller's.
 func (c *Client) failed(ctx context.Context, request string, err error) error {
 	text, causes := status.Convert(err).Message(), []error{err}
 	switch status.Code(err) {
@@ -144,7 +144,7 @@ func (c *Client) failed(ctx context.Context, request string, err error) error {
 		text, causes = fmt.Sprintf("an answer may have at most %d MiB: %s", maxAnswer>>20, text), append(causes, ipam.ErrRefused)
 	case codes.PermissionDenied, codes.Unauthenticated, codes.InvalidArgument:
 		causes = append(causes, ipam.ErrRefused)
-	default: // the runtime may answer another time
+	default: // the runtime may answer next time
 	}
 	if ctx.Err() != nil {
 		text, causes = context.Cause(ctx).Error(), append(causes, ctx.Err(), context.Cause(ctx))

@@ -21,7 +21,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// open connects to a runtime for the time of a test.
+// open connects to a runtime until the end of the test.
 func open(t *testing.T, endpoint string) *Client {
 	t.Helper()
 	c, err := Open(t.Context(), endpoint)
@@ -42,7 +42,7 @@ func sandbox(n int, ready bool) census.Sandbox {
 	return census.Sandbox{ID: strings.Repeat(id, 64)[:64], Pod: ipam.PodRef{Namespace: "shop", Name: "web-" + id}, UID: "uid-" + id, Ready: ready}
 }
 
-// Promise 1: a sandbox that is not ready has its address until the runtime removes it.
+// Promise 1: a sandbox that is not ready keeps its address until the runtime removes it.
 func TestSandboxesOfEveryStateAreListed(t *testing.T) {
 	runtime := critest.Start(t)
 	c := open(t, runtime.Endpoint())
@@ -88,7 +88,7 @@ func TestListThatCannotBeIsAnError(t *testing.T) {
 	}
 }
 
-// A node may have thousands of sandboxes, and gRPC reads 4 MiB by itself.
+// A node may have thousands of sandboxes, and gRPC reads only 4 MiB by default.
 func TestLargeListIsRead(t *testing.T) {
 	runtime := critest.Start(t)
 	const many = 3000
@@ -101,7 +101,8 @@ func TestLargeListIsRead(t *testing.T) {
 	}
 }
 
-// Promise 2: a runtime that fails has not answered. Whether a second look may help is told.
+// Promise 2: a runtime that fails has not answered. The error says whether a second look may
+// help.
 func TestFailureOfTheRuntimeIsAnError(t *testing.T) {
 	for _, tt := range []struct {
 		code    codes.Code
@@ -130,8 +131,8 @@ func TestFailureOfTheRuntimeIsAnError(t *testing.T) {
 	}
 }
 
-// A run that waits for a runtime forever holds its lock. The runtime knows the deadline of a request
-// too, so that either side may end it first.
+// A run that waits for a runtime forever would hold its lock forever. The runtime also knows
+// the deadline of a request, so that either side may end it first.
 func TestRuntimeThatHangsIsGivenUp(t *testing.T) {
 	runtime := critest.Start(t)
 	c := open(t, runtime.Endpoint())
@@ -148,7 +149,7 @@ func TestRuntimeThatHangsIsGivenUp(t *testing.T) {
 	}
 }
 
-// Promise 2: a runtime that dies in the midst of its answer has not answered.
+// Promise 2: a runtime that dies in the middle of its answer has not answered.
 func TestRuntimeThatStopsIsAnError(t *testing.T) {
 	runtime := critest.Start(t)
 	runtime.Add(sandbox(1, true))
@@ -174,7 +175,7 @@ func TestRuntimeThatStopsIsAnError(t *testing.T) {
 	}
 }
 
-// A wrong endpoint is told before the run begins, as a mistake with a hint.
+// A wrong endpoint is reported before the run begins, as a mistake with a hint.
 func TestEndpointWithoutARuntimeIsTold(t *testing.T) {
 	folder, err := os.MkdirTemp("", "cri") //nolint:usetesting // see critest.Start
 	if err != nil {

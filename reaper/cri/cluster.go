@@ -11,20 +11,20 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// Cluster returns a cluster that is seen from one node: with the sandboxes of the node's
-// container runtime, and with what an API server has. pods may be nil: a node that has lost
-// its API server needs its addresses too.
+// Cluster returns a cluster as seen from one node: the sandboxes of the node's container
+// runtime, and what an API server has. pods may be nil: a node that has lost its API server
+// needs addresses too.
 //
-// Without an API server, every list of objects is empty: no pod shows an address, so that
-// only the runtime keeps one. The lists say nothing of what exists. They are for allocations
-// that have ipam.Allocation.ByRuntime, and no rule gives such an allocation up because an
-// object is missing. A single pod is Unknown, which keeps.
+// Without an API server, every list of objects is empty: no pod shows an address, so that only
+// the runtime keeps one. The lists say nothing about what exists. They are for allocations with
+// ipam.Allocation.ByRuntime, which no rule gives up because an object is missing. A single pod
+// is Unknown, which keeps its addresses.
 //
 // self is the UID of the pod in which the program runs; empty if it runs in none. A runtime
-// that does not have the sandbox of that pod is not the kubelet's, and an API server that has
-// no pod of any sandbox was asked for another node: then the list of sandboxes fails. So it
-// does if neither a pod nor an API server vouches for the runtime, and it has no sandbox of
-// any pod that is in the folders of a kubelet, which are such as KubeletPods returns.
+// without the sandbox of that pod is not the kubelet's, and an API server that has no pod of
+// any sandbox was asked for another node: then the list of sandboxes fails. It also fails if
+// neither a pod nor an API server vouches for the runtime, and the runtime has no sandbox of
+// any pod in kubelets, folders such as KubeletPods returns.
 func Cluster(runtime *Client, pods census.Cluster, self string, kubelets []string) census.Runtime {
 	n := &node{Cluster: pods, client: runtime, self: self, kubelets: kubelets}
 	if pods == nil {
@@ -41,7 +41,7 @@ type node struct {
 	kubelets []string
 
 	mu     sync.Mutex
-	listed map[string]bool // the names and the UIDs of the pods, as last listed; nil without an API server
+	listed map[string]bool // names and UIDs of the pods, as last listed; nil without an API server
 }
 
 // Pods implements census.Cluster.
@@ -86,7 +86,7 @@ func (n *node) Sandboxes(ctx context.Context) ([]census.Sandbox, error) {
 	return sandboxes, nil
 }
 
-// A noServer is what is known of a cluster without its API server.
+// A noServer is what is known about a cluster without its API server.
 type noServer struct{}
 
 // Pods implements census.Cluster.

@@ -40,9 +40,9 @@ func TestRuntimeAndNodeMustBeThoseOfTheKubelet(t *testing.T) {
 	own := sandbox(1, true)
 	for _, tt := range []struct {
 		name string
-		pods []census.Pod // that the API server has; nil: it is not asked
+		pods []census.Pod // in the API server; nil: it is not asked
 		self string
-		want string // a part of the error; empty: there is none
+		want string // a part of the error; empty: no error
 	}{
 		{"the pod's own sandbox is there", nil, own.UID, ""},
 		{"the pod's own sandbox is not there", nil, "other", "does not have the sandbox of this pod"},
@@ -67,8 +67,8 @@ func TestRuntimeAndNodeMustBeThoseOfTheKubelet(t *testing.T) {
 	}
 }
 
-// Promise 1: without a pod and an API server, the folder of the kubelet says whose the runtime
-// is, if it has any pods.
+// Promise 1: without a pod and an API server, the kubelet's folder shows whose the runtime is,
+// if it has any pods.
 func TestRuntimeHasPodsOfTheKubelet(t *testing.T) {
 	own := sandbox(1, false)
 	vouching := &backendtest.Pods{}

@@ -17,17 +17,17 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// The places that may name the endpoint, beside a flag.
+// The places, besides a flag, that may name the endpoint.
 const (
 	EndpointVariable = "CONTAINER_RUNTIME_ENDPOINT"
 	DefaultConfig    = "/etc/crictl.yaml"
 )
 
-// maxConfig is the largest size of a configuration of crictl, in bytes. It has a few lines.
+// maxConfig is the largest crictl configuration that is read, in bytes. It has a few lines.
 const maxConfig = 64 << 10
 
-// Sockets returns the sockets that runtimes listen on if no one is named: those that crictl
-// tries, and those of the containerd of k3s and RKE2, of k0s, and of microk8s.
+// Sockets returns the sockets to try if no endpoint is named: those that crictl tries, and
+// those of the containerd in k3s and RKE2, k0s, and microk8s.
 func Sockets() []string {
 	return []string{
 		"/run/containerd/containerd.sock", "/run/crio/crio.sock", "/var/run/cri-dockerd.sock",
@@ -36,18 +36,18 @@ func Sockets() []string {
 }
 
 // Endpoint returns the endpoint of the node's container runtime, such as
-// unix:///run/containerd/containerd.sock. It takes the first of these that is named: the
-// flag, EndpointVariable, and the runtime-endpoint of a configuration of crictl. An empty
-// config means DefaultConfig, which need not exist.
+// unix:///run/containerd/containerd.sock. It takes the first that is set of the flag,
+// EndpointVariable, and the runtime-endpoint of a crictl configuration. An empty config means
+// DefaultConfig, which need not exist.
 //
-// If none is named, it takes the only one of Sockets that exists. crictl takes the first
-// one. But the sandboxes of one runtime say nothing of those of another, so that a choice
-// among several is an error. Every error is a *ipam.InputError.
+// If none is set, it takes the only one of Sockets that exists. crictl takes the first one. But
+// the sandboxes of one runtime say nothing about those of another, so having several is an
+// error. Every error is an *ipam.InputError.
 func Endpoint(flag string, env func(string) string, config string) (string, error) {
 	return finder{Sockets(), DefaultConfig}.find(flag, env, config)
 }
 
-// A finder has the places that are looked at if none is named.
+// A finder has the places to look if none is named.
 type finder struct {
 	sockets []string
 	config  string
@@ -94,7 +94,7 @@ func (f finder) only() (string, error) {
 		"name that of the kubelet with --runtime-endpoint unix://"+found[0])
 }
 
-// checked returns an endpoint if it is one that Open takes. where names its place.
+// checked returns an endpoint if Open accepts it. where names its place.
 func checked(endpoint, where string) (string, error) {
 	path, err := socketOf(endpoint)
 	if err != nil {
@@ -103,7 +103,7 @@ func checked(endpoint, where string) (string, error) {
 	return "unix://" + path, nil
 }
 
-// socketOf returns the path of the socket of an endpoint: unix:///path, or a path alone.
+// socketOf returns the socket path of an endpoint: unix:///path, or just a path.
 func socketOf(endpoint string) (string, error) {
 	path, isUnix := strings.CutPrefix(endpoint, "unix:")
 	path = strings.TrimPrefix(path, "//")
@@ -116,8 +116,7 @@ func socketOf(endpoint string) (string, error) {
 	return filepath.Clean(path), nil
 }
 
-// fromConfig returns the runtime-endpoint of a configuration of crictl; empty if it has
-// none.
+// fromConfig returns the runtime-endpoint of a crictl configuration; empty if it has none.
 func fromConfig(path string) (string, error) {
 	info, err := os.Stat(path)
 	switch {

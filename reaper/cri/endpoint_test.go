@@ -29,7 +29,7 @@ func TestEndpointIsFoundAsCrictlFindsIt(t *testing.T) {
 	for _, tt := range []struct {
 		name         string
 		flag, env    string
-		typed        string // the configuration that a user named
+		typed        string // the configuration named by the user
 		config       string // the default one
 		sockets      []string
 		want, naming string // the endpoint, or what the error names
@@ -71,7 +71,7 @@ func TestConfigurationThatCannotBeReadIsAnError(t *testing.T) {
 		"another protocol": put(t, "crictl.yaml", "runtime-endpoint: tcp://1.2.3.4"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			// Also the default one: it may name another runtime than the sockets do.
+			// Even the default one: it may name another runtime than the sockets do.
 			_, err := finder{[]string{path}, path}.find("", func(string) string { return "" }, "")
 			var input *ipam.InputError
 			if !errors.As(err, &input) || !strings.Contains(err.Error(), path) {

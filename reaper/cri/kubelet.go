@@ -13,16 +13,16 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// KubeletPods returns the folders in which a kubelet has a folder for each of its pods, by
-// UID: that of most platforms, of k0s, and of microk8s.
+// KubeletPods returns the folders in which a kubelet has a folder for each of its pods, named
+// by UID: on most platforms, in k0s, and in microk8s.
 func KubeletPods() []string {
 	return []string{"/var/lib/kubelet/pods", "/var/lib/k0s/kubelet/pods", "/var/snap/microk8s/common/var/lib/kubelet/pods"}
 }
 
-// checkKubelet returns an error if the kubelet of this node has pods, and none of the
-// sandboxes is of one of them. A kubelet makes the folder of a pod before its sandbox, and
-// keeps the last sandbox of a pod as long as the pod exists. It proves nothing if there are
-// no sandboxes: the limit for empty lists is for that.
+// checkKubelet returns an error if the kubelet of this node has pods, but none of the sandboxes
+// belongs to one. A kubelet makes the folder of a pod before its sandbox, and keeps a pod's
+// last sandbox as long as the pod exists. Without sandboxes, this proves nothing: the limit for
+// empty lists covers that.
 func (n *node) checkKubelet(sandboxes []census.Sandbox) error {
 	pods := make(map[string]string)
 	for _, folder := range n.kubelets {

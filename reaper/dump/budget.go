@@ -5,10 +5,10 @@ import (
 	"io"
 )
 
-// The most bytes that are read at once. An API server accepts objects of 1.5 MiB without
-// space; kubectl's indentation makes them two to three times as large.
+// The most bytes that are held at a time. An API server accepts objects of 1.5 MiB without
+// whitespace; kubectl's indentation makes them two to three times as large.
 const (
-	maxObject = 8 << 20  // of JSON, which may have any number of them
+	maxObject = 8 << 20  // in JSON, which may have any number of them
 	maxText   = 64 << 20 // of any other file, which is held in memory
 )
 
@@ -23,7 +23,7 @@ type budget struct {
 	left int // bytes of the current object
 }
 
-// renew begins an object. What was read ahead of it does not count.
+// renew begins an object. What was read ahead for it does not count.
 func (b *budget) renew() { b.left = maxObject }
 
 // Read implements io.Reader.

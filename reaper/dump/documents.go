@@ -18,17 +18,17 @@ import (
 )
 
 // documents reads the objects in one file: JSON values, YAML documents, or the output of
-// etcdctl. It hands out each item of a list as a document of its own.
+// etcdctl. It hands out each item of a list as its own document.
 type documents struct {
-	file   string // the name of the file in messages
+	file   string // the file's name in messages
 	take   func(ipam.Document) error
-	count  int // of the documents that were begun
+	count  int // of the documents begun so far
 	budget budget
 }
 
-// readDocuments hands the documents of a file to take, one by one, and stops at the
-// first error that take returns. A list comes after its items. JSON may be of any size, and
-// any other text has at most maxText bytes.
+// readDocuments hands the documents of a file to take, one by one, and stops at the first error
+// that take returns. A list comes after its items. JSON may be of any size, any other text has
+// at most maxText bytes.
 //
 // The text is in UTF-8, or in UTF-16 with a byte order mark, as PowerShell writes it.
 func readDocuments(file string, r io.Reader, take func(ipam.Document) error) error {
@@ -104,7 +104,7 @@ func word(token json.Token) string {
 // place names the current document.
 func (d *documents) place() string { return fmt.Sprintf("document %d", d.count) }
 
-// keyed hands out a value of etcd.
+// keyed hands out a value from etcd.
 func (d *documents) keyed(key string, value []byte) error {
 	return d.give(ipam.Document{Place: "key " + key, Key: key, Data: value})
 }
@@ -134,8 +134,8 @@ func readMeta(data []byte) meta {
 	return m
 }
 
-// ofList returns the type of the items of a list, which the items leave out in an
-// answer of the API server. It is zero for a list of mixed items.
+// ofList returns the type of the items of a list, which the items themselves lack in an answer
+// of the API server. It is zero for a list of mixed items.
 func (m meta) ofList() meta {
 	kind, ok := strings.CutSuffix(m.Kind, "List")
 	if !ok || kind == "" {

@@ -112,7 +112,7 @@ func TestIntegersStayExact(t *testing.T) {
 	}
 }
 
-// Some readers of YAML take these strings for numbers, times and booleans.
+// Some YAML parsers take these strings for numbers, times and booleans.
 func TestStringsStayStrings(t *testing.T) {
 	want := []string{`document 1:   {"4":{},"a":"1e5","b":"2026-03-01 12:00:00 +0000 UTC","c":"yes","t":"2026-03-01T12:00:00Z"}`}
 	for _, text := range []string{

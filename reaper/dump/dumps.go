@@ -13,7 +13,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 )
 
-// Hints for files that cannot be read: how to make one that can.
+// Hints for files that cannot be read: how to make readable ones.
 const (
 	storesHint = `give what "kubectl get -o yaml" or "etcdctl get" printed`
 	podsHint   = "kubectl get pods,statefulsets,nodes -A -o json > pods.json"
@@ -21,14 +21,14 @@ const (
 
 // Dumps are the contents of files.
 type Dumps struct {
-	Stored  []ipam.Document // the objects of stores, beside any others
-	Cluster state.Dump      // pods, StatefulSets and nodes of the file with the pods
+	Stored  []ipam.Document // the objects of stores, and any others
+	Cluster state.Dump      // pods, StatefulSets and nodes from the file with the pods
 }
 
-// Read reads the files with the stores, and the file with the pods if its name is
-// not empty. One file may be both. Each file is read once.
+// Read reads the files with the stores, and the file with the pods unless its name is empty.
+// One file may be both. Each file is read once.
 //
-// An error about a file or its name is a *ipam.InputError.
+// An error about a file or its name is an *ipam.InputError.
 func Read(ctx context.Context, in io.Reader, stores []string, pods string) (*Dumps, error) {
 	files := stores
 	if pods != "" && !slices.Contains(stores, pods) {

@@ -11,8 +11,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// Any text is read in the same way in one piece and byte by byte, and every document
-// of it is an object.
+// Any text is read the same way in one piece and byte by byte, and every document in it is an
+// object.
 func FuzzDocuments(f *testing.F) {
 	for _, text := range []string{
 		`{"kind": "PodList", "items": [{"a": 1}, {"kind": "x"}]} [{"b": 2}]`, "a: 1\n---\nitems:\n- b: 2\nkind: List\n",

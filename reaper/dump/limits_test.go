@@ -12,7 +12,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// An endlessText repeats a text after a beginning, and counts the bytes it gave.
+// An endlessText is a text followed by endless repeats. It counts the bytes that were read.
 type endlessText struct {
 	text   string
 	repeat string
@@ -29,7 +29,7 @@ func (e *endlessText) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// A dump in JSON may be larger than the memory of the machine.
+// A JSON dump may be larger than the machine's memory.
 func TestItemsOfJSONAreReadOneByOne(t *testing.T) {
 	enough := errors.New("enough")
 	text := &endlessText{text: `{"kind": "PodList", "apiVersion": "v1", "items": [`, repeat: `{"metadata": {"name": "web"}, "spec": {}},`}
@@ -45,7 +45,7 @@ func TestItemsOfJSONAreReadOneByOne(t *testing.T) {
 	}
 }
 
-// A text without an end is given up at the limit of an object or of a file.
+// Reading an endless text stops at the limit of an object or of a file.
 func TestEndlessFilesAreGivenUp(t *testing.T) {
 	for _, tt := range []struct {
 		name          string
@@ -94,7 +94,7 @@ func TestManyObjectsAreReadWhateverTheirSizeTogether(t *testing.T) {
 	}
 }
 
-// A name is that of a regular file, or of what a shell has opened.
+// A name must be a regular file's, or that of a file that a shell has opened.
 func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the names are those of Linux")

@@ -14,12 +14,12 @@ const (
 	pairsField = "kvs"   // in the output of etcdctl
 )
 
-// A list is an object that is being read. Until a field with elements comes, it is
-// not known whether the object is a list.
+// A list is an object that is being read. It turns out to be a list once a field with elements
+// comes.
 type list struct {
 	*documents
 	fields  map[string]json.RawMessage // all fields but the elements
-	of      string                     // the name of the field with the elements; empty if the object is no list
+	of      string                     // the name of the field with the elements; empty if the object is not a list
 	element int                        // the number of the current element, from 1
 }
 
@@ -130,10 +130,10 @@ func (l *list) meta() meta {
 	return m
 }
 
-// finish hands out the object. Of a list, it says that the list is read.
+// finish hands out the object or, for a list, a document that marks its end.
 //
-// A list without a kind is refused. kubectl writes the kind after the items, so in
-// YAML a missing kind is the only sign of a file that was cut short.
+// A list without a kind is refused. kubectl writes the kind after the items, so in YAML a
+// missing kind is the only sign that the file was cut short.
 func (l *list) finish() error {
 	m := l.meta()
 	if m.Kind == "" && l.fields["header"] != nil {

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// separator matches what separates the documents of a text: "---", "...", and the keys of
-// etcd, each of which names the value that follows. No document has such a line inside.
+// separator matches what separates the documents of a text: "---", "...", and etcd keys, each
+// of which names the value that follows. No document contains such a line.
 var separator = regexp.MustCompile(`(?m)^(?:---|\.\.\.)(?:[ \t\r]|$)|^/calico/.*$`)
 
 // text reads YAML documents, or what etcdctl printed.
@@ -44,8 +44,8 @@ func (d *documents) text(in io.Reader) error {
 	return nil
 }
 
-// yaml reads one YAML document, which begins in the given line of the file. It converts with
-// kubectl's library, so that 64-bit integers stay exact.
+// yaml reads one YAML document, which begins at the given line of the file. It uses kubectl's
+// library, so that 64-bit integers stay exact.
 func (d *documents) yaml(text []byte, line int) error {
 	data, err := yaml.YAMLToJSONStrict(text)
 	if err == nil && string(data) == "null" {

@@ -44,13 +44,13 @@ func (o Owner) String() string {
 type Allocation struct {
 	Backend string // set by TakeInventory
 	Pool    string // set by TakeInventory: the name of the pool that holds it
-	Network string // set by TakeInventory: that of the pool. An address is unique within its network
+	Network string // set by TakeInventory: that of the pool. An address is unique within it
 	Key     string // the allocation's own name within the pool
 	IP      netip.Addr
 	Owner   Owner
 
-	// Token is the value that the store compares at the write. If the allocation
-	// changed hands, the value differs, and the store refuses. An allocation
+	// Token is the value that the store compares on write. If the allocation
+	// changed hands, the value differs and the store refuses. An allocation
 	// without a token is never released.
 	Token string
 
@@ -61,7 +61,7 @@ type Allocation struct {
 	// allocation is reported and never released; its other fields may be empty.
 	Unreadable string
 
-	// Foreign says what the address is for, if that is not a pod: a tunnel, or a
+	// Foreign says what the address is for, if not for a pod: a tunnel, or a
 	// virtual machine. A foreign allocation is reported and never released.
 	Foreign string
 
@@ -78,35 +78,33 @@ type Allocation struct {
 	// kept although it has no owner. It is empty if the backend knows every field.
 	UnknownField string
 
-	// Group names the allocations that one ADD made together, also in other pools
-	// and in other backends. They are released together or not at all. No
-	// other store may have the same. It is empty for an allocation without siblings.
+	// Group identifies the allocations that one ADD made together, even across pools
+	// and backends. They are released together or not at all. No other store may use
+	// the same value. It is empty for an allocation without siblings.
 	Group string
 
-	// NodeLearned is set by Judge if the store does not name the node of the owner.
+	// NodeLearned is set by Judge if Owner.Node does not come from the store.
 	NodeLearned bool
 
-	// SandboxOwned is set if each sandbox gets an allocation of its own and adopts
-	// none. Then an allocation has been replaced as soon as the pod shows another
-	// sandbox.
+	// SandboxOwned is set if each sandbox gets its own allocation and adopts none.
+	// Then an allocation has been replaced as soon as the pod shows another sandbox.
 	SandboxOwned bool
 
-	// NeverAdopted is set if no later sandbox of the pod can adopt the allocation.
-	// So a pod that comes back gets another one. It is always true of an allocation
-	// that is SandboxOwned.
+	// NeverAdopted is set if no later sandbox of the pod can adopt the allocation, so
+	// a pod that comes back gets another one. It is always true if SandboxOwned is.
 	NeverAdopted bool
 
-	// EmptyHandle is set for a handle that holds no address; IP is not valid. It is
-	// the rest of a release, or the beginning of an ADD.
+	// EmptyHandle is set for a handle that holds no address; IP is not valid. It was
+	// left over by a release, or is the start of an ADD.
 	EmptyHandle bool
 
 	// ByRuntime is set for an allocation on the node of the run: the container runtime
-	// there decides whether its sandbox exists. The state of pods does not, except for a
-	// pod that shows the address. The sandbox may be the beginning of an ID.
+	// there decides whether its sandbox exists. The state of pods does not, except that a
+	// pod that shows the address keeps it. The sandbox may be a prefix of an ID.
 	ByRuntime bool
 
-	// Blank is set for an allocation on the node whose ADD broke off before it wrote an owner.
-	// The store's own lock proves at the release that no ADD is at work on it.
+	// Blank is set for an allocation on a node whose ADD broke off before writing an owner.
+	// At the release, the store's own lock proves that no ADD is working on it.
 	Blank bool
 
 	// Interrupted is set for an allocation whose release was cut short by a crash.
@@ -130,7 +128,7 @@ func (a *Allocation) ProvesOwner() bool {
 	return a.Unreadable == "" && a.Foreign == "" && a.HoldsAddress()
 }
 
-// HoldsAddress reports whether the allocation takes an address of a store.
+// HoldsAddress reports whether the allocation takes up an address of a store.
 func (a *Allocation) HoldsAddress() bool { return !a.EmptyHandle && a.Protects == nil }
 
 // Name names an allocation that has no address, such as an object that protects others.

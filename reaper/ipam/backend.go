@@ -8,9 +8,9 @@ import (
 )
 
 // MaxBatch is the most warrants that one call of Backend.Release gets, and the most records that
-// one call of Backend.Restore gets. It keeps the second look fresh until the write, and a JSON
-// patch of two operations an allocation far below the 10,000 that an API server accepts
-// (maxJSONPatchOperations in k8s.io/apiserver). A crash can cut the releases of two calls short.
+// one call of Backend.Restore gets. It keeps the second look fresh until the write, and keeps a
+// JSON patch with two operations per allocation far below the 10,000 that an API server accepts
+// (maxJSONPatchOperations in k8s.io/apiserver). A crash can cut short the releases of two calls.
 const MaxBatch = 500
 
 // A Backend is a store of allocations.
@@ -21,38 +21,38 @@ type Backend interface {
 	// Name identifies the backend in policies, logs and reports.
 	Name() string
 
-	// List yields every pool with every allocation, also those that it cannot
-	// attribute to an owner. It yields a pool that cannot be read as a *PoolError
-	// and goes on with the next pool. It yields an object beside the pools that
-	// cannot be decoded as an *ObjectError, and protects all that this object may
-	// name. Any other error ends the listing and means that it is incomplete.
+	// List yields every pool with every allocation, including those that it cannot
+	// attribute to an owner. For a pool that cannot be read, it yields a *PoolError
+	// and goes on with the next pool. For any other object that cannot be decoded,
+	// it yields an *ObjectError and protects everything that the object may name.
+	// Any other error ends the listing and means that it is incomplete.
 	// ErrNotInstalled says that the cluster, or the node, has no such store.
 	List(ctx context.Context) iter.Seq2[Pool, error]
 
-	// Record returns the data that Restore needs of each allocation, in the same
-	// order: all that the store has of it. It is called before the first release,
-	// and only reads. The data is nil for an allocation that is gone or is not what
-	// was listed.
+	// Record returns the data that Restore needs for each allocation, in the same
+	// order: everything that the store has of it. It is called before the first
+	// release, and only reads. The data is nil for an allocation that is gone or is
+	// not what was listed.
 	Record(ctx context.Context, as []Allocation) ([]json.RawMessage, error)
 
 	// Release removes the allocations that the warrants name from the store, with
-	// as few writes as the store allows. They are of any pools, and there are at
+	// as few writes as the store allows. They may be of any pools, and there are at
 	// most MaxBatch. It returns one error for each warrant, in the same order:
 	//
-	//   nil           the store does not hold the allocation any more, also if
-	//                 another client removed it
+	//   nil           the store no longer holds the allocation, even if another
+	//                 client removed it
 	//   ErrChanged    the allocation is no longer what was listed, and stays
 	//   ErrReturned   the owner came back during the release, and has it
 	//   ErrKept       the backend keeps it for a reason of its own
 	//   ErrNoWarrant  the warrant is not valid
 	//   ErrAgain      nothing was decided: try again with fresh warrants
-	//   ErrLost       beside ErrAgain: the release may have been carried out
-	//   ErrUnfinished the store does not hold the allocation any more, but a later
-	//                 run, or the operator, has to remove a rest of it
+	//   ErrLost       with ErrAgain: the release may have been carried out
+	//   ErrUnfinished the store no longer holds the allocation, but a later run, or
+	//                 the operator, must remove what is left of it
 	//
 	// An error may wrap one of them. Every other error is final for this run.
 	//
-	// Release changes nothing that no warrant names. It keeps data that it does not
+	// Release changes only what a warrant names. It keeps data that it does not
 	// understand byte for byte. It writes nothing under a cancelled context.
 	Release(ctx context.Context, ws []Warrant) []error
 
@@ -78,19 +78,19 @@ type Backend interface {
 	//   ErrPresent  the store held it already, as it was
 	//   ErrTaken    its place has another owner, whom the error names, or is gone
 	//   ErrAgain    nothing was decided: try again
-	//   ErrLost     beside ErrAgain: it may have been put back
+	//   ErrLost     with ErrAgain: it may have been put back
 	//
 	// An error may wrap one of them, or be another one.
 	Restore(ctx context.Context, pool string, rs []Record) []error
 }
 
-// A Mender is a Backend whose release takes several writes, so that a crash can cut
-// it short (Allocation.Interrupted).
+// A Mender is a Backend whose release takes several writes, so a crash can cut it
+// short (Allocation.Interrupted).
 type Mender interface {
 	Backend
 
-	// Mend gives an allocation whose release was cut short back to the owner that
-	// it had. It returns nil if the allocation is whole or gone.
+	// Mend gives an allocation whose release was cut short back to its previous
+	// owner. It returns nil if the allocation is whole or gone.
 	Mend(ctx context.Context, a Allocation) error
 }
 
@@ -120,7 +120,7 @@ func (e *PoolError) Error() string { return e.Pool + ": " + e.Err.Error() }
 // Unwrap returns the cause.
 func (e *PoolError) Unwrap() error { return e.Err }
 
-// An ObjectError is an object beside the pools that could not be decoded, such as a
+// An ObjectError is an object other than a pool that could not be decoded, such as a
 // network attachment. The listing is complete: the backend protects every address that
 // the object may name.
 type ObjectError struct {

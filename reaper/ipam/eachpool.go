@@ -12,11 +12,11 @@ import (
 // ErrNoAnswer says that a backend broke its contract.
 var ErrNoAnswer = errors.New("the backend did not answer for every allocation")
 
-// EachPool is Backend.Release for a store that writes each pool on its own. It hands the warrants
-// of each pool to release, in the order of the pools' first warrants, and as many pools at the
-// same time as there is room for. All calls of Release share the room; a pool takes as much of
-// it as takes says, at least 1. A warrant that is not valid gets its answer here, and release
-// has to ask the others again right before the write: the pool may have waited.
+// EachPool is Backend.Release for a store that writes each pool separately. It passes the warrants
+// of each pool to release, in the order of the pools' first warrants, and as many pools at a time
+// as there is room for. All calls of Release share the room; a pool takes up as much of it as
+// takes says, at least 1. EachPool itself answers for a warrant that is not valid, and release
+// must check the others again right before the write: the pool may have waited.
 func EachPool(ctx context.Context, ws []Warrant, room *semaphore.Weighted, takes func(pool string) int64, release func(pool string, ws []Warrant) []error) []error {
 	errs := make([]error, len(ws))
 	poolOf := make([]string, len(ws))

@@ -17,7 +17,7 @@ type Document struct {
 	Place string // where in the file it is, for people
 
 	APIVersion string
-	Kind       string // empty if the file does not say it
+	Kind       string // empty if the file does not say
 	Key        string // in etcd; empty for an object of the API
 	Data       []byte // as it is stored: JSON, or a value of etcd; empty for a list
 
@@ -42,8 +42,8 @@ type Excerpt struct {
 	Store string // the name of the backend
 	Pools iter.Seq2[Pool, error]
 
-	// Networks returns the networks of the pools, as Survey does. Nil: the files do not
-	// say which addresses pods can get.
+	// Networks returns the networks of the pools, as Survey does. It is nil if the files
+	// do not say which addresses pods can get.
 	Networks func(pools []Pool) ([]Network, error)
 }
 
@@ -58,8 +58,8 @@ func (e Excerpt) Survey(_ context.Context, pools []Pool) ([]Network, error) {
 // Name implements Backend.
 func (e Excerpt) Name() string { return e.Store }
 
-// List implements Backend. If the files have a pool twice, it counts once. If the two
-// differ, the first one counts, and the other one is a *PoolError: the files do not say
+// List implements Backend. A pool that the files have twice counts once. If the two
+// differ, the first one counts, and the second is a *PoolError: the files do not say
 // which is newer.
 func (e Excerpt) List(context.Context) iter.Seq2[Pool, error] {
 	return func(yield func(Pool, error) bool) {
@@ -88,7 +88,7 @@ func (e Excerpt) List(context.Context) iter.Seq2[Pool, error] {
 
 var errTwice = errors.New("the files have this pool twice, with different contents; the first one counts")
 
-// errFile says that a file is no store.
+// errFile says that a file is not a store.
 var errFile = fmt.Errorf("%w: nothing can be released from a file", ErrKept)
 
 // Record implements Backend.

@@ -64,11 +64,11 @@ type Inventory struct {
 	ended time.Time // when the last listing was complete
 }
 
-// TakeInventory lists the backends at the same time, and then those whose allocations protect
-// others, so that what protects an allocation is listed after it. protectors has their names.
-// A failure is in the Listing of its backend and does not stop the others. If a store is not
-// installed, its backend is skipped; if the backend is required, it failed. The listings are in
-// the order of the backends.
+// TakeInventory lists the backends concurrently, and then those named in protectors, whose
+// allocations protect others: what protects an allocation must be listed after it. A failure is
+// recorded in the Listing of its backend and does not stop the others. A backend whose store is
+// not installed is skipped, or has failed if it is required. The listings are in the order of the
+// backends.
 func TakeInventory(ctx context.Context, backends []Backend, required func(name string) bool, protectors ...string) Inventory {
 	inv := Inventory{Listings: make([]Listing, len(backends))}
 	for _, later := range []bool{false, true} {
@@ -167,8 +167,8 @@ func (l Listing) list(ctx context.Context, b Backend, required bool) Listing {
 	return l
 }
 
-// boundsObjects reports whether a backend that protects others listed, for each of its objects that could
-// not be decoded, an unreadable allocation that protects what the object may name.
+// boundsObjects reports whether a backend that protects others listed an unreadable allocation for
+// each object that could not be decoded, to protect what the object may name.
 func (l Listing) boundsObjects() bool {
 	bounded := 0
 	for _, pool := range l.Pools {
@@ -181,8 +181,8 @@ func (l Listing) boundsObjects() bool {
 	return !l.Protects || bounded >= len(l.Errors)
 }
 
-// listedIn sets the backend, the pool and the network of the allocation, and brings its
-// addresses into the form in which pods show them.
+// listedIn sets the backend, the pool and the network of the allocation, and converts its
+// addresses to the form in which pods show them.
 func (a *Allocation) listedIn(backend string, pool Pool) {
 	a.Backend, a.Pool, a.Network = backend, pool.Name, pool.Network
 	a.IP = Shown(a.IP)

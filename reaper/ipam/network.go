@@ -10,9 +10,9 @@ type Surveyor interface {
 	Backend
 
 	// Survey returns the networks of the pools, which List just yielded, and the
-	// networks that have no pool yet. Each pool is in one network at most. With an
-	// error, it returns the networks that it knows nevertheless. The error is a warning
-	// in the report. No verdict rests on a network.
+	// networks that have no pool yet. Each pool is in at most one network. With an
+	// error, it still returns the networks that it knows. The error is a warning in the
+	// report. No verdict rests on a network.
 	Survey(ctx context.Context, pools []Pool) ([]Network, error)
 }
 
@@ -27,17 +27,16 @@ type Network struct {
 	// Known is set if Usable is known.
 	Known bool
 
-	// Usable are the addresses that the store gives to pods, whether they are taken or
-	// not: without those that are excluded, reserved, or outside of the range that is
-	// handed out.
+	// Usable are the addresses that the store gives to pods, taken or not, without those
+	// that are excluded, reserved, or outside the range that is handed out.
 	Usable Spans
 
 	// Closed says why pods get no address of the network now, such as "disabled"; empty
 	// if they do.
 	Closed string
 
-	// Attachments are the network attachments, as namespace/name, by which pods ask for an
-	// address of it. Default is set if pods get one without asking.
+	// Attachments are the network attachments, as namespace/name, through which pods ask for
+	// an address of it. Default is set if pods get one without asking.
 	Attachments []string
 	Default     bool
 

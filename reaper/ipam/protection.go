@@ -17,8 +17,8 @@ type Protection struct {
 	// allocations that it protects.
 	Deletable bool
 
-	// An object that cannot be decoded protects all that it may name. Namespaces are
-	// those of the pods that it may name, and everything is protected if All is set.
+	// An object that cannot be decoded protects everything that it may name. Namespaces
+	// are those of the pods that it may name; if All is set, everything is protected.
 	// An allocation that names no pod may be of any namespace.
 	Namespaces []string
 	All        bool

@@ -21,8 +21,7 @@ func SpanOf(p netip.Prefix) Span {
 }
 
 // Spans are a set of addresses: spans in order that do not touch each other, as NewSpans
-// makes them. The zero Spans have no address. A question takes the logarithm of their
-// number.
+// makes them. The zero Spans have no address. A lookup takes logarithmic time.
 type Spans []Span
 
 // NewSpans returns the addresses that are in any of the spans. It changes the order of
@@ -62,7 +61,7 @@ func (s Spans) Count() *big.Int {
 	return n
 }
 
-// Without returns the addresses of the set that are not in another.
+// Without returns the addresses of the set that are not in other.
 func (s Spans) Without(other Spans) Spans {
 	var left Spans
 	for _, one := range s {

@@ -8,11 +8,11 @@ import (
 // turnKey marks a context of Unqueued or SendBy.
 type turnKey struct{}
 
-// A Turn says how long a request waits while as many as may be are under way. The zero value
+// A Turn says how long a request waits while as many as allowed are under way. The zero value
 // waits as long as its context.
 type Turn struct {
 	Unqueued bool      // it does not wait at all
-	SendBy   time.Time // it is given up unless it is sent before; zero: whenever
+	SendBy   time.Time // it is given up unless it is sent by then; zero: never
 }
 
 // Unqueued returns a context whose requests do not wait for their turn. It is for the lock, and
@@ -21,8 +21,8 @@ func Unqueued(ctx context.Context) context.Context {
 	return context.WithValue(ctx, turnKey{}, Turn{Unqueued: true})
 }
 
-// SendBy returns a context whose requests are sent before a time, or not at all, because a
-// warrant permits them no longer. Without a time, they wait as long as the context.
+// SendBy returns a context whose requests are sent before a time, or not at all, because
+// afterwards no warrant permits them. With the zero time, they wait as long as the context.
 func SendBy(ctx context.Context, at time.Time) context.Context {
 	return context.WithValue(ctx, turnKey{}, Turn{SendBy: at})
 }

@@ -9,16 +9,16 @@ import (
 // The longest time between the second look at an owner and the write.
 const (
 	// Freshness is for an allocation that a later sandbox may adopt, and for one whose token
-	// says nothing of its owner.
+	// says nothing about its owner.
 	Freshness = 2 * time.Second
 
 	// FreshnessNeverAdopted is for an allocation that is NeverAdopted. Whatever its pod does
-	// meanwhile, it gets another allocation; the token tells the two apart. It is less than the
-	// 30 s after which another run gets a lock that is not renewed.
+	// meanwhile, the pod gets another allocation; the token tells the two apart. It is less
+	// than the 30 s after which another run gets a lock that is not renewed.
 	FreshnessNeverAdopted = 20 * time.Second
 )
 
-// Freshness returns how old the look may be by which the allocation is released.
+// Freshness returns how old the second look may be when the allocation is released.
 func (a *Allocation) Freshness() time.Duration {
 	if a.NeverAdopted {
 		return FreshnessNeverAdopted
@@ -34,13 +34,13 @@ type Warrant struct {
 	by         Renewer
 }
 
-// A Renewer gave warrants, and looks at their owners again.
+// A Renewer has given warrants, and can look at their owners again.
 type Renewer interface {
 	// Renew is the function Renew, for warrants that it gave.
 	Renew(ctx context.Context, ws []Warrant) ([]Warrant, []error)
 }
 
-// NewWarrant returns a warrant by a look at the owner of the allocation that began at the given
+// NewWarrant returns a warrant based on a look at the allocation's owner that began at the given
 // time. Only the second look of a run may call it: a test of the imports proves that.
 func NewWarrant(a *Allocation, looked time.Time, by Renewer) Warrant { return Warrant{a, looked, by} }
 
@@ -57,7 +57,7 @@ func (w Warrant) Allocation() (Allocation, error) {
 	return *w.allocation, nil
 }
 
-// For returns the allocation of the warrant, also after it has expired; nil for the zero
+// For returns the allocation of the warrant, even after it has expired; nil for the zero
 // Warrant. It is not a permission.
 func (w Warrant) For() *Allocation { return w.allocation }
 
@@ -90,7 +90,7 @@ func (e *ExpiredError) Error() string {
 // Unwrap returns ErrAgain.
 func (e *ExpiredError) Unwrap() error { return ErrAgain }
 
-// Renew looks at the owners of all warrants again, together, by a look that begins after the
+// Renew looks at the owners of all warrants again, in one look that begins after the
 // call. It returns a fresh warrant or an error for each, in the same order. It is for stores
 // whose release takes several writes. Its errors are those of the second look: they wrap
 // ErrReturned, ErrKept or ErrAgain, or none of them if no later look can succeed. The error

@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// A StoredPart is a part of a journal as its store has it: the part, or the error of
+// A StoredPart is a part of a journal as its store has it: the part, or the error from
 // reading it.
 type StoredPart struct {
 	Name string // the name of the object or the line, for messages
@@ -17,15 +17,14 @@ type StoredPart struct {
 	Err  error // from DecodePart
 }
 
-// maxDamage is the largest number of damages that Assemble names one by one.
+// maxDamage is the largest number of damaged or missing parts that Assemble names one by one.
 const maxDamage = 20
 
 // Assemble puts the parts of a run's journal together. The parts may come in any order.
 //
 // For each part that is missing, damaged, of another run, or stored twice, the error
 // names the part and wraps journal.ErrDamaged. The journal then has the records
-// that could be read. If all parts of the last writes are missing, Assemble cannot know
-// that.
+// that could be read. If all parts of the last writes are missing, Assemble cannot tell.
 func Assemble(runID string, stored []StoredPart) (Journal, error) {
 	a := assembly{journal: Journal{Run: Run{ID: runID}}}
 	parts := a.unique(a.ofRun(stored))
@@ -44,13 +43,13 @@ func Assemble(runID string, stored []StoredPart) (Journal, error) {
 	return a.journal, errors.Join(a.damage...)
 }
 
-// An assembly is a journal that is being put together.
+// An assembly is a journal being put together.
 type assembly struct {
 	journal Journal
 	damage  []error
 }
 
-// report adds a damage to the error.
+// report adds damage to the error.
 func (a *assembly) report(format string, args ...any) {
 	a.damage = append(a.damage, fmt.Errorf("%w: %s", ErrDamaged, fmt.Sprintf(format, args...)))
 }

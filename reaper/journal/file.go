@@ -27,12 +27,12 @@ type File struct {
 // NewFile returns a File that writes into an empty file. The caller must Close it.
 func NewFile(file *os.File) *File { return &File{file: file} }
 
-// Create creates the file of a run, which only its owner may read, beside other journals. The
-// caller must Close it. Write and Prune do the same with the other journals, so that nothing
-// is released without a record in both.
+// Create creates the file of a run, which only its owner may read, alongside another store. The
+// caller must Close it. Write and Prune do the same in the other store, so that nothing is
+// released without a record in both.
 //
 // If the file exists, it may be the only journal of an earlier run. Create then leaves
-// it as it is, and returns an error that wraps fs.ErrExist.
+// it as it is and returns an error that wraps fs.ErrExist.
 func Create(path string, also Store) (*File, error) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -127,7 +127,7 @@ func Read(name string, text io.Reader) (Journal, error) {
 }
 
 // ReadParts reads each line of a file. It stops at a line that is too long for a part, and
-// at the part with which the journal is too large.
+// at the part that makes the journal too large.
 func ReadParts(name string, text io.Reader) ([]StoredPart, error) {
 	var stored []StoredPart
 	var m Meter

@@ -135,8 +135,8 @@ func TestJournalFileOfSeveralRunsIsRefused(t *testing.T) {
 	}
 }
 
-// Promise 8: a run that is killed in the midst of a write has released nothing of
-// it, and the rest can be undone.
+// Promise 8: a run that is killed in the middle of a write has released nothing of it,
+// and the rest can be undone.
 func TestDamagedJournalFileIsReadAsFarAsItGoes(t *testing.T) {
 	first := someRecords("a", 2)
 	whole, err := os.ReadFile(written(t, "run-1", first, someRecords("b", 2)))
@@ -162,7 +162,7 @@ func TestDamagedJournalFileIsReadAsFarAsItGoes(t *testing.T) {
 	}
 }
 
-// Promise 10: what was not written whole is not taken for written.
+// Promise 10: what was only partly written does not count as written.
 func TestJournalFileThatFailedStaysClosed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	j, err := Create(path, nil)

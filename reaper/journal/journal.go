@@ -19,7 +19,7 @@ type Run struct {
 	Cluster   string    `json:"cluster"` // the API server's address, or node and its name
 
 	// By says who started the run: the pod, or the user of the kubeconfig. It is empty in
-	// journals of earlier versions. It is not proved: the audit log of the API server has
+	// journals of earlier versions. It is not verified: the audit log of the API server has
 	// the identity.
 	By string `json:"by,omitempty"`
 }
@@ -62,8 +62,8 @@ type Store interface {
 	Write(ctx context.Context, run Run, records []ipam.Record) error
 
 	// Prune removes the journals of the oldest runs beyond the number to keep. It
-	// never removes that of this run or of a run that began later. It does nothing
-	// before a Write. Its error stops no release.
+	// never removes that of this run or of a later one. It does nothing before a
+	// Write. Its error stops no release.
 	Prune(ctx context.Context) error
 }
 

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A Summary is what is kept of a part to list the runs: the hashes of its allocations,
-// because two parts may have the same one.
+// A Summary is what is kept of a part to list the runs: hashes of its allocations, because
+// two parts may have the same one.
 type Summary struct {
 	Name string
 	At   time.Time
@@ -66,7 +66,7 @@ func PastRuns(parts []Summary) (runs []PastRun, warnings []string) {
 	return runs, warnings
 }
 
-// past returns the run of the parts that were merged.
+// past returns the run of the merged parts.
 func (s Summary) past() PastRun {
 	pools := []PoolRecord{}
 	for key, hashes := range s.hashes {

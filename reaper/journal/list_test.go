@@ -9,7 +9,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 )
 
-// history shows which runs can be undone, and a store with many broken parts is told in a line.
+// history shows which runs can be undone, and reports many broken parts of a store in one line.
 func TestPastRunsCountEachAllocationOnce(t *testing.T) {
 	var all []journal.Summary
 	for i, data := range [][]byte{

@@ -10,8 +10,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 )
 
-// Small parts in large number are no way around the limit, and a part that is read again
-// counts once.
+// Many small parts are no way around the limit, and a part that is read again counts once.
 func TestPartsBeyondTheLimitAreNotRead(t *testing.T) {
 	good := encode(t, 1, record("7", `{}`))[0]
 	for name, filler := range map[string][]byte{"large parts": make([]byte, journal.MaxPart), "small parts": nil} {

@@ -20,8 +20,8 @@ const (
 	kind    = "ReapJournal"
 	version = 1 // of the format that Encode writes and DecodePart reads
 
-	// partSize is the largest size of the records of one part, in bytes. One
-	// record alone may be larger.
+	// partSize is the largest size of the records of one part, in bytes. A
+	// single record may be larger.
 	partSize = 512 << 10
 
 	// maxNumber is the largest number of writes of a run, and of parts of a
@@ -98,10 +98,10 @@ func Split(run Run, write int, records []ipam.Record) ([]Part, error) {
 	return parts, nil
 }
 
-// Encode returns a part as one line. The parts of 100,000 records have 100 MiB together, so a
-// caller encodes and stores one after the other.
+// Encode returns a part as one line. The parts of 100,000 records total 100 MiB, so a caller
+// encodes and stores one at a time.
 //
-// DecodePart returns the stored objects of the records byte for byte, but for space
+// DecodePart returns the stored objects of the records byte for byte, except for space
 // between tokens. If it could not read the part back, Encode returns an error.
 func (p Part) Encode() ([]byte, error) {
 	data, err := encodeLine(struct {

@@ -160,7 +160,7 @@ func TestRecordThatCouldNotBeReadBackIsRefused(t *testing.T) {
 	}
 }
 
-// A value can be as deep as JSON allows only outside of a journal.
+// A value can be as deep as JSON allows only outside a journal.
 func TestRecordThatIsTooDeepIsRefused(t *testing.T) {
 	r := record("7", strings.Repeat("[", 9999)+strings.Repeat("]", 9999))
 	if _, err := encoded(journaled, 1, []ipam.Record{r}); err == nil {

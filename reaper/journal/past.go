@@ -8,18 +8,18 @@ import (
 )
 
 // A PastRun is a run with the allocations that its journal has. A journal is written before
-// the releases. So it may have an allocation that the run did not release in the end: its
+// the releases, so it may have an allocation that the run did not release in the end: its
 // owner came back, or the run was stopped.
 type PastRun struct {
 	Run
 	Recorded int          `json:"recorded"` // allocations
 	Pools    []PoolRecord `json:"pools"`    // the pool with most of them first
 
-	// Result is how the run ended; nil if the ledger does not have that any more. A run that has
-	// one may have no journal.
+	// Result is how the run ended; nil if the ledger no longer has it. A run that has one may
+	// have no journal.
 	Result *Result `json:"result,omitempty"`
 
-	// Entries are the allocations, if one run was asked for.
+	// Entries are the allocations, if a single run was asked for.
 	Entries []RecordedEntry `json:"entries,omitempty"`
 }
 
@@ -28,7 +28,7 @@ type Result struct {
 	DryRun   bool   `json:"dryRun"`
 	ExitCode *int   `json:"exitCode,omitempty"` // nil if still running, or killed
 	Due      int    `json:"due"`                // allocations that it planned to release
-	Released *int   `json:"released,omitempty"` // allocations; nil as ExitCode
+	Released *int   `json:"released,omitempty"` // allocations; nil if ExitCode is
 	Error    string `json:"error,omitempty"`    // why it failed or was refused, shortened
 }
 

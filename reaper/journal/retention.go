@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The most that Retention.For keeps: a run each minute that releases would otherwise leave
+// The most that Retention.For keeps: a run every minute that releases would otherwise leave
 // 10,080 journals in a week. The bytes are those of the stored data.
 const (
 	maxJournals     = 1000
@@ -19,15 +19,15 @@ type Retention struct {
 	For  time.Duration // younger journals, up to maxJournals and maxJournalBytes
 }
 
-// A Stored is what a Retention looks at of a stored journal.
+// A Stored is what a Retention looks at in a stored journal.
 type Stored struct {
 	Began time.Time // by the clock that all journals of the store share
 	Size  int       // in bytes, as stored
 }
 
 // Expired returns the indices of the journals that are not kept, the oldest first. runs has
-// the latest first, and the current run by the index own. A journal is as old as the time
-// from its beginning to that of the current one.
+// the latest first, and the current run at index own. The age of a journal is the time from
+// its beginning to that of the current one.
 func (r Retention) Expired(runs []Stored, own int) []int {
 	var expired []int
 	bytes := 0

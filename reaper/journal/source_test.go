@@ -35,7 +35,7 @@ func (s source) Parts(_ context.Context, run string) (parts []journal.StoredPart
 	return parts, nil
 }
 
-// An ID is found in any case, and an unknown one is told with those that exist.
+// An ID is found in any case, and the error for an unknown one names those that exist.
 func TestFindNamesTheRunsThatHaveAJournal(t *testing.T) {
 	var s source
 	_, err := journal.Find(t.Context(), s, "RUN-00")

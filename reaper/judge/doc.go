@@ -4,6 +4,6 @@
 // Read facts.go, known.go and podstate.go: what a rule may ask. Then ruling.go, ripen.go and the
 // tables, rules.go for pods and rulesruntime.go for a node, with their match functions in
 // rulesowned.go, rulesnodes.go, rulesheld.go and rulesdue.go. judge.go asks them. groups.go,
-// protections.go, plan.go and limits.go are the steps behind the rules, and secondlook.go asks
+// protections.go, plan.go and limits.go are the steps after the rules, and secondlook.go asks
 // again before a write.
 package judge

@@ -9,12 +9,11 @@ import (
 
 // ended returns when the kubelet has surely ended the sandbox of an allocation whose pod
 // is gone, and why that takes longer than usual. It returns the zero time if there is no
-// reason to wait: also if the node is fenced.
+// reason to wait, such as if the node is fenced.
 //
-// A kubelet gives the containers of a pod that vanished the whole termination grace
-// period of the pod, also if the pod was deleted by force (kubernetes issues 115819,
-// 120449). A kubelet that was cut off learns of the deletion when its node is ready
-// again.
+// A kubelet gives the containers of a pod that vanished the pod's whole termination
+// grace period, even if the pod was force-deleted (kubernetes issues 115819, 120449).
+// A kubelet that was cut off learns of the deletion when its node is ready again.
 func (f *Facts) ended(a *ipam.Allocation, firstSeen time.Time) (until time.Time, why Evidence) {
 	if !a.HoldsAddress() || a.Interrupted || a.ByRuntime || f.is(a, endedPod) {
 		return time.Time{}, Evidence{}
@@ -28,7 +27,7 @@ func (f *Facts) ended(a *ipam.Allocation, firstSeen time.Time) (until time.Time,
 	return until, why
 }
 
-// endedOn is ended for a pod on this node, which may take that long to end; 0 is the default.
+// endedOn is ended for a pod on this node with this grace period; 0 is the default.
 func (f *Facts) endedOn(name string, grace time.Duration, firstSeen time.Time) (until time.Time, why Evidence) {
 	if f.census.Fenced(name) {
 		return time.Time{}, Evidence{}
@@ -47,7 +46,7 @@ func (f *Facts) endedOn(name string, grace time.Duration, firstSeen time.Time) (
 	end := max(grace, defaultTermination) + endMargin
 	at := latest(firstSeen, node.Since).Add(end) // the clock of the node may be slow
 	if limit := firstSeen.Add(lateNews + end); name == "" && at.After(limit) {
-		at = latest(limit, node.Since.Add(defaultTermination+endMargin)) // some node is ready again all the time
+		at = latest(limit, node.Since.Add(defaultTermination+endMargin)) // some node or other is always ready again
 	}
 	if at.After(until) {
 		until = at

@@ -11,7 +11,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
-// Facts are all data that a decision may rest on. A Rule sees nothing else.
+// Facts are all the data that a decision may rest on. A Rule sees nothing else.
 //
 // The second look takes the Facts of the first one and replaces only the census
 // (again). So it asks the same table about the same facts. Facts do not change after
@@ -24,7 +24,7 @@ type Facts struct {
 	stores map[string]store // by backend
 
 	// unclaimed is set if an annotation is evidence only for allocations of its own pod,
-	// and hides nothing. Then a decision tells what claims of other pods change.
+	// and hides nothing. Such a decision shows what the claims of other pods change.
 	unclaimed bool
 
 	owned  index                            // the allocations that prove an owner, of all stores
@@ -34,10 +34,10 @@ type Facts struct {
 // A store is an index of what one backend listed.
 type store struct {
 	pools map[string]*ipam.Pool // by name
-	nodes map[string]bool       // the nodes of allocations that exist by that name
+	nodes map[string]bool       // the nodes of allocations that exist under that name
 
-	// renames is set if a pod shows an address that is on another node by the store's
-	// name for it.
+	// renames is set if a pod shows an address that the store has on a node of another
+	// name.
 	renames bool
 }
 
@@ -77,8 +77,8 @@ func NewFacts(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Censu
 	return f
 }
 
-// isElsewhere reports whether the pod shows the address of the allocation, and is on another
-// node than the store says.
+// isElsewhere reports whether the pod shows the address of the allocation but is not on the
+// node that the store names.
 func isElsewhere(p census.Pod, a *ipam.Allocation) bool {
 	return p.Node != "" && p.Node != a.Owner.Node && p.Shows(a.IP)
 }
@@ -98,9 +98,9 @@ func (f *Facts) Pool(a *ipam.Allocation) *ipam.Pool {
 	return &ipam.Pool{Name: a.Pool}
 }
 
-// terms returns the policy's terms for the allocation. For an allocation that holds no
-// address and names no pod, or that was never given away, they come from the rules that match by
-// backend alone: rules that match by name would keep it for ever.
+// terms returns the policy's terms for the allocation. For an allocation that names no pod and
+// holds no address, or is blank, they come from the rules that match by backend alone: rules
+// that match by name would keep it for ever.
 func (f *Facts) terms(a *ipam.Allocation) policy.Terms {
 	if (!a.HoldsAddress() || a.Blank) && a.Owner.Pod == (ipam.PodRef{}) {
 		return f.policy.BackendTerms(a.Backend)
@@ -120,7 +120,7 @@ func (f *Facts) ownWitness(a *ipam.Allocation) (census.Pod, bool) {
 }
 
 // believes reports whether the pod is evidence that the address of the allocation is in
-// use. Its status always is. Its annotations are for an allocation of the pod, and for
+// use. Its status always is. Its annotations count for an allocation of the pod, and for
 // one that names no pod, which may be its own. For one that names another pod, the policy
 // decides.
 func (f *Facts) believes(a *ipam.Allocation, pod census.Pod, ip netip.Addr) bool {
@@ -133,7 +133,7 @@ func (f *Facts) believes(a *ipam.Allocation, pod census.Pod, ip netip.Addr) bool
 	return f.policy.Evidence.Annotations != policy.OwnAnnotations || !a.NamesPod()
 }
 
-// Hiding returns how many pods may have an address that they do not show.
+// hiding returns how many pods may have an address that they do not show.
 func (f *Facts) hiding() int {
 	if f.unclaimed {
 		return f.census.Hiding() - len(f.census.Veiled())
@@ -141,12 +141,12 @@ func (f *Facts) hiding() int {
 	return f.census.Hiding()
 }
 
-// otherWitness returns a pod that the allocation does not name, and that shows the
+// otherWitness returns a pod that the allocation does not name, but that shows the
 // address and so keeps it.
 //
-// A finished pod is no witness against an allocation that names another pod. It is one
-// for an allocation that names no pod, which may be its own, unless the policy releases
-// the addresses of finished pods, or the container runtime tells of the sandbox.
+// A finished pod is no witness for an allocation that names another pod. It is one for
+// an allocation that names no pod, which may be its own, unless the policy releases the
+// addresses of finished pods, or the container runtime decides on the sandbox.
 func (f *Facts) otherWitness(a *ipam.Allocation) (census.Pod, bool) {
 	for pod := range f.OthersShowing(a) {
 		if !pod.Finished || !a.ByRuntime && f.policy.Pods.Finished != policy.Release && !a.NamesPod() {
@@ -156,9 +156,9 @@ func (f *Facts) otherWitness(a *ipam.Allocation) (census.Pod, bool) {
 	return census.Pod{}, false
 }
 
-// OthersShowing yields the pods that the allocation does not name, and that show the
-// address, if they are believed. A pod to which the same backend gives the same address in
-// another network is not among them: it shows that other allocation.
+// OthersShowing yields the believed pods that the allocation does not name, but that show
+// the address. A pod to which the same backend gives the same address in another network
+// is not among them: it shows that other allocation.
 func (f *Facts) OthersShowing(a *ipam.Allocation) iter.Seq[census.Pod] {
 	return func(yield func(census.Pod) bool) {
 		for pod := range f.census.Showing(a.IP) {
@@ -170,7 +170,7 @@ func (f *Facts) OthersShowing(a *ipam.Allocation) iter.Seq[census.Pod] {
 	}
 }
 
-// hasItElsewhere reports whether the pod has the same address by an allocation of
+// hasItElsewhere reports whether the pod has the same address through an allocation of
 // another network.
 func (f *Facts) hasItElsewhere(a *ipam.Allocation, pod ipam.PodRef) bool {
 	here := f.Pool(a).Network

@@ -3,9 +3,9 @@ package judge
 import "time"
 
 // keepGroups decides on the allocations of each group together. If one of them is
-// kept, its siblings are kept. If one of them has to wait, its siblings wait with it.
+// kept, its siblings are kept. If one of them must wait, its siblings wait with it.
 func keepGroups(decisions []Decision) {
-	groups := make(map[string][]int) // those of which any allocation waits
+	groups := make(map[string][]int) // those in which any allocation waits
 	for _, d := range decisions {
 		if group := d.Allocation.Group; group != "" && d.waits() {
 			groups[group] = nil

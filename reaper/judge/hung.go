@@ -9,9 +9,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
-// hangs reports whether the pod is Terminating on a ready node for longer than its kubelet
+// hangs reports whether the pod has been Terminating on a ready node for longer than its kubelet
 // needs: the kubelet cannot stop its sandbox. It sets a terminal phase after the runtime has
-// stopped the sandbox (SyncTerminatingPod and mergePodStatus of kubelet 1.36), and begins anew
+// stopped the sandbox (SyncTerminatingPod and mergePodStatus of kubelet 1.36), and begins again
 // when its node becomes ready.
 func (f *Facts) hangs(pod census.Pod) bool {
 	node := f.census.Node(pod.Node)
@@ -21,13 +21,13 @@ func (f *Facts) hangs(pod census.Pod) bool {
 	return f.now.Sub(latest(pod.Deadline, node.Since.Add(pod.TerminationGrace))) > endMargin
 }
 
-// hung returns the place to remember of an allocation that had the given one: with the boot of
-// its node if its pod hangs there. The first boot counts, because the sandbox is of that one.
+// hung returns the place to remember for an allocation whose last place is given: with the boot of
+// its node if its pod hangs there. The first boot counts, because the sandbox is from that one.
 // Only a status counts: anyone may write into annotations that a pod has the address.
 //
-// A pod hangs until its kubelet says that it has ended: on that node, and of a pod that was
-// deleted, since a later one of the name may end too. The collector of orphaned pods sets a
-// phase as well, but only of nodes that are gone.
+// A pod hangs until its kubelet says that it has ended: on that node, and for a deleted pod, since
+// a later one of that name may end too. The collector of orphaned pods also sets a phase, but only
+// for nodes that are gone.
 func (f *Facts) hung(a *ipam.Allocation, inUse bool, last ledger.Place) ledger.Place {
 	pod, presence := f.census.Pod(a.Owner.Pod)
 	if presence != census.Present && inUse {
@@ -45,8 +45,8 @@ func (f *Facts) hung(a *ipam.Allocation, inUse bool, last ledger.Place) ledger.P
 	return last
 }
 
-// terminationStuck holds what a pod had that hung, until the sandbox is surely dead: the node
-// is gone, fenced, or was started anew.
+// terminationStuck holds what a hung pod had until its sandbox is surely dead: the node is
+// gone, fenced, or was rebooted.
 func terminationStuck(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 	last := f.ledger.Last(a)
 	boot := f.census.Node(last.Node).Boot

@@ -10,8 +10,8 @@ import (
 )
 
 // An index finds the allocations of all stores that prove an owner, by what they have in
-// common. It takes some 40 bytes for each, because most of them are never asked about. An
-// index does not change after newIndex, and is safe for concurrent use.
+// common. It takes only about 40 bytes each, because most are never looked up. An index
+// does not change after newIndex, and is safe for concurrent use.
 type index struct {
 	all []*ipam.Allocation // in the order of the listing
 
@@ -19,7 +19,7 @@ type index struct {
 	byAddress         positions[held]
 }
 
-// A held is an address and the pod that has it by a store.
+// A held is an address and the pod that has it according to a store.
 type held struct {
 	ip  netip.Addr
 	pod ipam.PodRef
@@ -34,8 +34,8 @@ func newIndex(all []*ipam.Allocation) index {
 	return x
 }
 
-// of yields the allocations by which any store gives the address to the pod, in the order
-// of the listing.
+// of yields the allocations with which any store gives the address to the pod, in the
+// order of the listing.
 func (x *index) of(ip netip.Addr, pod ipam.PodRef) iter.Seq[*ipam.Allocation] {
 	return func(yield func(*ipam.Allocation) bool) {
 		for i := range x.byAddress.at(held{ip, pod}) {
@@ -47,7 +47,7 @@ func (x *index) of(ip netip.Addr, pod ipam.PodRef) iter.Seq[*ipam.Allocation] {
 }
 
 // sharers finds the allocations that share the name of a sandbox, or of a group. In a
-// damaged store, thousands of pods share one, so each is found by its pod too.
+// damaged store, thousands of pods may share one, so each is found by its pod too.
 type sharers struct {
 	all    []*ipam.Allocation // in the order of the listing
 	groups bool               // the names are those of groups
@@ -55,7 +55,7 @@ type sharers struct {
 	byName positions[string] // of any pod
 }
 
-// A share is what one pod has of a name, or what no pod has.
+// A share is a name together with a pod, or with none.
 type share struct {
 	name string
 	pod  ipam.PodRef
@@ -82,9 +82,9 @@ func (s *sharers) name(a *ipam.Allocation) string {
 	return a.Owner.Sandbox
 }
 
-// others adds to found the other allocations of a name that may be of the same pod as the
-// given one, in the order of the listing. Those are the ones that name its pod, or no pod; all
-// if the given one names none.
+// others appends to found the other allocations of a name that may be of the same pod as the
+// given one, in the order of the listing: those that name its pod, or no pod; all if the given
+// one names none.
 func (s *sharers) others(found []*ipam.Allocation, a *ipam.Allocation, name string) []*ipam.Allocation {
 	if name == "" {
 		return found
@@ -101,8 +101,8 @@ func (s *sharers) others(found []*ipam.Allocation, a *ipam.Allocation, name stri
 	return found
 }
 
-// near adds to at the positions of the allocations of a name that may be of a pod, and maybe
-// of others, in ascending order.
+// near appends to at the positions of the allocations of a name that may be of a pod, and maybe
+// other positions, in ascending order.
 func (s *sharers) near(at []int, name string, pod ipam.PodRef) []int {
 	if pod == (ipam.PodRef{}) {
 		return slices.AppendSeq(at, s.byName.at(name))
@@ -114,15 +114,15 @@ func (s *sharers) near(at []int, name string, pod ipam.PodRef) []int {
 }
 
 // positions is a hash table of positions in a list, by the keys of what is there. It holds
-// no keys, so it takes some 10 bytes for each: a question gets some positions of other keys
-// too, and the caller compares. The zero table is empty. After the last put, it is safe for
+// no keys, so it takes about 10 bytes each: a lookup also returns some positions of other
+// keys, and the caller compares. The zero table is empty. After the last put, it is safe for
 // concurrent use.
 type positions[K comparable] struct {
 	heads []int32 // by hash: the position that was put in last, plus 1; 0 if there is none
 	next  []int32 // by position: the one that was put in before, plus 1; 0 if there is none
 }
 
-// positionsSeed makes it unknown to tenants which keys have the same hash.
+// positionsSeed keeps tenants from knowing which keys have the same hash.
 var positionsSeed = maphash.MakeSeed()
 
 // newPositions returns a table for positions below n.

@@ -57,8 +57,8 @@ func TestIndexFindsWhatAWalkFinds(t *testing.T) {
 	})
 }
 
-// Where thousands of pods share one sandbox, a question about one of them does not walk
-// through the others.
+// Where thousands of pods share one sandbox, a lookup of one of them does not walk through
+// the others.
 func TestIndexOfOneSandboxIsWalkedInLinearTime(t *testing.T) {
 	const n = 4096
 	all := make([]*ipam.Allocation, n)

@@ -14,10 +14,10 @@ import (
 // inventory. It is pure: the same arguments give the same decisions. A census that
 // began before the inventory was complete is not believed.
 //
-// The decisions come from the rules. Then there are three steps, each of which changes some
-// decisions. First, protections keep addresses of other allocations. Second, the
-// allocations of a group are kept together. Third, an allocation that protects others
-// waits until they are released.
+// The decisions come from the rules. Then three steps each change some decisions. First,
+// protections keep addresses of other allocations. Second, the allocations of a group
+// are kept together. Third, an allocation that protects others waits until they are
+// released.
 func Judge(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Census, l ledger.Ledger) []Decision {
 	f := NewFacts(now, p, inv, c, l)
 	decisions := make([]Decision, 0, inv.Size())
@@ -59,7 +59,7 @@ func (f *Facts) decide(a *ipam.Allocation, equal *sharing) Decision {
 	return Decision{Allocation: located, Ruling: equal.ruling(ruling), facts: f, known: equal.knowledge(known)}
 }
 
-// ask asks the rules one after the other. If no rule matches, the allocation is kept.
+// ask asks the rules in order. If no rule matches, the allocation is kept.
 func (f *Facts) ask(a *ipam.Allocation) Ruling {
 	first, end := 0, firstNode
 	if a.ByRuntime {
@@ -69,7 +69,7 @@ func (f *Facts) ask(a *ipam.Allocation) Ruling {
 		rule := &table[i]
 		if r, ok := rule.Match(f, a); ok {
 			r.Reason, r.Ownerless = rule.Reason, rule.Ownerless
-			if rule.Gives != Orphaned { // else Match has set it, by the grace period
+			if rule.Gives != Orphaned { // otherwise Match set it, by the grace period
 				r.Verdict = rule.Gives
 			}
 			r.Rule, r.keepSeen = i+1, rule.keepsTime()
@@ -80,14 +80,14 @@ func (f *Facts) ask(a *ipam.Allocation) Ruling {
 }
 
 // A sharing keeps equal parts of decisions once. Almost all allocations of a cluster are in
-// use for one of a few reasons, on one of some thousand nodes. It is for one goroutine.
+// use for one of a few reasons, on one of a few thousand nodes. It is for one goroutine.
 type sharing struct {
 	rulings map[plainRuling]*Ruling
 	known   map[knowledge]*knowledge
-	located ipam.Allocation // the one that is decided
+	located ipam.Allocation // the one being decided
 }
 
-// A plainRuling has all that tells two plain rulings apart.
+// A plainRuling has everything that tells two plain rulings apart.
 type plainRuling struct {
 	rule     int
 	evidence Evidence
@@ -97,8 +97,8 @@ func newSharing() *sharing {
 	return &sharing{rulings: make(map[plainRuling]*Ruling), known: make(map[knowledge]*knowledge)}
 }
 
-// plain reports whether the allocation is in use, and no more than one source says so. A
-// report has nothing to say of it.
+// plain reports whether the allocation is in use and only one source says so. A report has
+// nothing to say about it.
 func (r *Ruling) plain() bool {
 	return r.Verdict == InUse && r.Note == "" && r.ChangedBy == "" && len(r.Evidence) == 1
 }
@@ -118,7 +118,7 @@ func (s *sharing) ruling(r Ruling) *Ruling {
 	return &own
 }
 
-// knowledge returns the same knowledge.
+// knowledge returns the one shared copy of equal knowledge.
 func (s *sharing) knowledge(k knowledge) *knowledge {
 	if have := s.known[k]; have != nil {
 		return have
@@ -128,8 +128,8 @@ func (s *sharing) knowledge(k knowledge) *knowledge {
 	return &own
 }
 
-// Completed returns the allocation with what the rules knew of it. It is the Allocation
-// itself, unless that is in use.
+// Completed returns the allocation with what the rules knew about it: the Allocation
+// itself, unless the ruling is plain.
 func (d *Decision) Completed() *ipam.Allocation {
 	if !d.plain() {
 		return d.Allocation
@@ -147,7 +147,7 @@ type AskedRule struct {
 }
 
 // AskedUntil returns the rules of the table that were asked until the one with this number
-// matched. If none did, all rules of pods were asked.
+// matched. If none did, the number is 0: all rules for pods were asked.
 func AskedUntil(number int) []AskedRule {
 	first, end := 0, number
 	switch {
@@ -163,7 +163,7 @@ func AskedUntil(number int) []AskedRule {
 	return asked
 }
 
-// Remedies returns what would change the decision: what its rule advises, or the step behind the
+// Remedies returns what would change the decision: what its rule advises, or the step after the
 // rules that keeps the allocation.
 func (s Subject) Remedies() []Remedy {
 	switch {

@@ -9,17 +9,17 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
-// knowledge is what the ledger remembers of an allocation.
+// knowledge is what the ledger remembers about an allocation.
 type knowledge struct {
 	last     ledger.Place  // of its pod; the zero place if the store names the node, or if it is not known
 	grace    time.Duration // of its pod; 0 for the default
 	restored time.Time     // when a restore put it back; zero if none did
 }
 
-// locate completes an allocation by what other allocations, the pods and the ledger know
-// of it. Two allocations of one sandbox know of each other, also in different stores,
-// and so do those of a group. It returns the argument if nothing is missing, or else learned,
-// with what it has set there.
+// locate completes an allocation with what other allocations, the pods and the ledger know
+// about it. Two allocations of one sandbox know about each other, even in different stores,
+// and so do those of a group. It returns a if nothing is missing, or else learned, which it
+// fills in.
 func (f *Facts) locate(a, learned *ipam.Allocation) (*ipam.Allocation, knowledge) {
 	if !a.ProvesOwner() {
 		return a, knowledge{last: f.ledger.Last(a), restored: f.restoredAt(a)}
@@ -41,7 +41,7 @@ func (f *Facts) locate(a, learned *ipam.Allocation) (*ipam.Allocation, knowledge
 	} else {
 		seen = f.seenOn(a)
 	}
-	if known.last = f.ledger.Last(a); known.last.Boot == "" { // else its pod hung there
+	if known.last = f.ledger.Last(a); known.last.Boot == "" { // otherwise its pod hung there
 		known.last = ledger.Place{Node: seen}
 	}
 	if known.last.Node == a.Owner.Node && known.last.Boot == "" {
@@ -103,9 +103,9 @@ func (f *Facts) node(a *ipam.Allocation, siblings []*ipam.Allocation) string {
 	return node
 }
 
-// knowsNode reports whether the node of the allocation is known, also if it is gone. It is
-// not known if no node has that name, the store has names of its own for nodes, and no run
-// saw the pod.
+// knowsNode reports whether the node of the allocation is known, even if it is gone. It is
+// not known if no node has that name, the store has its own names for nodes, and no run saw
+// the pod.
 func (f *Facts) knowsNode(a *ipam.Allocation) bool {
 	exists := f.census.HasNode(a.Owner.Node)
 	renamed := !exists && f.stores[a.Backend].renames && f.ledger.Last(a).Node == ""
@@ -113,7 +113,7 @@ func (f *Facts) knowsNode(a *ipam.Allocation) bool {
 }
 
 // nodesOf yields the names of the nodes on which the sandbox may be: the one that the
-// allocation names, and the one on which a run saw the pod, if that is another one.
+// allocation names, and the one on which a run saw the pod, if it is different.
 func (f *Facts) nodesOf(a *ipam.Allocation) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		seen := f.ledger.Last(a).Node
@@ -124,7 +124,7 @@ func (f *Facts) nodesOf(a *ipam.Allocation) iter.Seq[string] {
 }
 
 // restoredAt returns when a restore put the allocation back; zero if none did. A time in
-// the future is of a wrong clock, and counts as now.
+// the future comes from a wrong clock, and counts as now.
 func (f *Facts) restoredAt(a *ipam.Allocation) time.Time {
 	at := f.ledger.RestoredAt(a)
 	if at.After(f.now) {
@@ -134,7 +134,7 @@ func (f *Facts) restoredAt(a *ipam.Allocation) time.Time {
 }
 
 // seenOn returns the node on which the pod shows the address of the allocation, or did
-// when a run last saw it. A pod of that name may be another one, on another node. So
+// when a run last saw it. A pod of that name may be a different one, on another node, so
 // its node counts only if it shows the address. The ledger loses the node if the
 // allocation changes hands.
 //
@@ -154,7 +154,7 @@ func (f *Facts) seenOn(a *ipam.Allocation) string {
 	return pod.Node
 }
 
-// mayStillRunOn reports whether the node is unreachable, or became ready so lately that
+// mayStillRunOn reports whether the node is unreachable, or became ready so recently that
 // its kubelet may not have ended the pods that are gone.
 func (f *Facts) mayStillRunOn(node string) bool {
 	n := f.census.ReadyAgain(node)

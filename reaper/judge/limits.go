@@ -12,7 +12,7 @@ import (
 )
 
 // A LimitError refuses a plan: the plan is over a limit, or its census is not believed.
-// Nothing of the plan was released.
+// No part of the plan was released.
 type LimitError struct {
 	Refusals []Refusal // each limit that refuses it
 
@@ -36,9 +36,9 @@ func (e *LimitError) Error() string {
 
 // Check returns each limit that the plan is over.
 //
-// limits.maxFraction counts all that is due, with any selection: if most allocations have no
-// owner, the pods may be those of another cluster, and then no part of the plan is right. So a
-// plan that is refused as a whole is refused in each part.
+// limits.maxFraction counts everything that is due, whatever the selection: if most allocations
+// have no owner, the pods may be those of another cluster, and then no part of the plan is right.
+// So a plan that is refused as a whole is refused in each part.
 //
 // Check also refuses a plan whose census is empty. An API server that answers for another
 // cluster, or from an empty store, looks like that, and so does the socket of another
@@ -75,13 +75,13 @@ func (p Plan) Check(limits policy.Limits, c census.Census) []Refusal {
 // nodes, one may well be missing because it is being replaced.
 const fewNodes = 3
 
-// leastDoubt is how long a drop is doubted, for any policy.
+// leastDoubt is the shortest time that a drop is doubted, under any policy.
 const leastDoubt = 30 * time.Second
 
-// Believe compares the census with that of the last run. It returns a refusal for
-// each list of which so much vanished that it may be incomplete, if any allocation is
-// ownerless. Finished pods do not count. It believes a drop that an earlier run saw too,
-// at least a grace period ago, if no more of them vanished since.
+// Believe compares the census with that of the last run. If any allocation is ownerless,
+// it returns a refusal for each list from which so much vanished that it may be
+// incomplete. Finished pods do not count. It believes a drop that an earlier run saw too,
+// at least a grace period ago, if no more vanished since.
 func (p Plan) Believe(limits policy.Limits, c census.Census, last ledger.Ledger, now time.Time, grace time.Duration) []Refusal {
 	if !slices.ContainsFunc(p.Decisions, func(d Decision) bool { return d.Ownerless }) {
 		return nil
@@ -98,7 +98,7 @@ func (p Plan) Believe(limits policy.Limits, c census.Census, last ledger.Ledger,
 	return refusals
 }
 
-// Dropped returns a refusal for each list of the census that has much less than the figures.
+// Dropped returns a refusal for each list of the census that is far below the figures.
 func Dropped(c census.Census, then census.Figures, limits policy.Limits) []Refusal {
 	now, words := c.Figures(), c.Words()
 	var refusals []Refusal

@@ -16,7 +16,7 @@ type Orphan struct {
 	group      []Orphan // the orphans of its group, itself included
 }
 
-// Allocation returns the suspected allocation, with what the rules knew of it; nil for a zero
+// Allocation returns the suspected allocation, with what the rules knew about it; nil for a zero
 // Orphan.
 func (o Orphan) Allocation() *ipam.Allocation { return o.allocation }
 
@@ -70,7 +70,7 @@ func (p Plan) After(released int) Plan {
 	return p
 }
 
-// Beside returns the plan of decisions without those that were left out.
+// Beside returns the plan of decisions from which these allocations were left out.
 func (p Plan) Beside(left Omitted) Plan {
 	p.inUse = addressesIn(left.All())
 	return p
@@ -132,8 +132,7 @@ func (p Plan) Only(set map[int]bool) Plan {
 
 // addresses returns how many addresses the run releases by the end of the plan, how many it
 // would release without its selection, and how many there are. An allocation that holds no
-// address is not counted: it endangers no pod, and there may be more of these than of
-// addresses.
+// address is not counted: it endangers no pod, and there may be more of these than addresses.
 func (p Plan) addresses() (planned, due, all int) {
 	planned, due, all = p.before, p.before, p.before+p.inUse
 	for i, d := range p.Decisions {
@@ -152,13 +151,13 @@ func (p Plan) addresses() (planned, due, all int) {
 }
 
 // An Omitted has the allocations that are in use and have no entry in the report, because there
-// is nothing to say of them. The report counts them.
+// is nothing to say about them. The report counts them.
 type Omitted struct {
 	Selected []*ipam.Allocation
 	Others   []*ipam.Allocation // the selection leaves them out
 }
 
-// All returns every one of them.
+// All returns all of them.
 func (c Omitted) All() []*ipam.Allocation { return slices.Concat(c.Selected, c.Others) }
 
 // Brief returns the decisions that get an entry, and which of them are selected; nil if

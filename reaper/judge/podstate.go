@@ -7,11 +7,11 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// A podState says what the pod of the name that an allocation has is to the allocation.
+// A podState says how the pod that an allocation names relates to it.
 type podState int
 
 const (
-	noPod          podState = iota // there is none, or that is not known
+	noPod          podState = iota // there is none, or it is not known
 	itsPod                         // it has the allocation
 	endedPod                       // it has succeeded or failed
 	replacedPod                    // it has another UID
@@ -20,11 +20,11 @@ const (
 	otherSandboxed                 // it has a later sandbox with another address
 )
 
-// state returns the pod that the allocation names, what it is to the allocation, and of a later
-// sandbox the address. Only a pod that exists may speak against an allocation.
+// state returns the pod that the allocation names, how it relates to the allocation, and the
+// address of a later sandbox. Only a pod that exists may be evidence against an allocation.
 //
-// What is asked first is the stronger reason, but for a finished pod that shows the address: its
-// allocation is surely the one.
+// The stronger reason is asked first, except for a finished pod that shows the address: the
+// allocation is surely its own.
 func (f *Facts) state(a *ipam.Allocation) (pod census.Pod, state podState, other netip.Addr) {
 	pod, presence := f.census.Pod(a.Owner.Pod)
 	switch {
@@ -56,14 +56,14 @@ func (f *Facts) is(a *ipam.Allocation, want podState) bool {
 	return state == want
 }
 
-// moved reports whether the pod is on another node than the allocation: a pod never changes its
-// node, so the allocation is of an earlier pod of that name.
+// moved reports whether the pod is on a different node than the allocation: a pod never changes
+// its node, so the allocation is of an earlier pod of that name.
 //
 // The store itself must name the node, and name nodes as the API server does: the
 // allocation's node must exist, or the store must have an allocation on the pod's node.
 // The pod must be on a ready node, and must not hide an address: otherwise it may have
 // the address and be unable to show it. If the store has an address of the pod's status on
-// another node than the pod, its names of nodes prove nothing.
+// a different node than the pod, its names of nodes prove nothing.
 func (f *Facts) moved(a *ipam.Allocation, pod census.Pod) bool {
 	if pod.Finished || pod.Shows(a.IP) || pod.AddressUnknown && !pod.Starting {
 		return false
@@ -81,12 +81,12 @@ func (f *Facts) moved(a *ipam.Allocation, pod census.Pod) bool {
 }
 
 // ofEarlierPod reports whether the allocation is older than the pod of that name, and so of
-// an earlier one: where no sandbox adopts the allocation of another.
+// an earlier one, where no sandbox adopts the allocation of another.
 //
-// By the slow clock of a node, an allocation of the pod itself may look older. So it must be
-// older by as much as madeBefore wants of different clocks, and the pod must be waiting for its
-// address, on a node that can show it, or on none. A kubelet shows the address after it has
-// pulled the images, which takes its time.
+// If the clock of a node is slow, an allocation of the pod itself may look older. So it must be
+// older by as much as madeBefore requires for different clocks, and the pod must be waiting for
+// its address, on a node that can show it, or on none. A kubelet shows the address after it has
+// pulled the images, which takes time.
 func (f *Facts) ofEarlierPod(a *ipam.Allocation, pod census.Pod) bool {
 	if !a.SandboxOwned || a.Created.IsZero() || pod.Created.IsZero() || pod.Created.Sub(a.Created) <= addWindow {
 		return false

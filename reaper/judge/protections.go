@@ -15,8 +15,8 @@ type protections struct {
 	byIP       map[netip.Addr][]*ipam.Allocation
 	byPod      map[ipam.PodRef][]*ipam.Allocation
 
-	// Each namespace has one, since it never ends. So has the empty namespace, which
-	// is that of an allocation without a pod: the first one of any namespace.
+	// One for each namespace is enough, since it never ends. The empty namespace, of
+	// allocations without a pod, has the first one of any namespace.
 	byNamespace map[string][]*ipam.Allocation
 	all         []*ipam.Allocation
 }
@@ -75,7 +75,7 @@ func (p *protections) over(a *ipam.Allocation) []*ipam.Allocation {
 
 // hold keeps protected addresses, no matter how long they have been ownerless. If
 // several allocations protect an address, the longest TTL wins. An interrupted release
-// goes on, because the address was not protected when the release began.
+// continues, because the address was not protected when the release began.
 func (p *protections) hold(f *Facts, decisions []Decision) {
 	if p.unread == "" && p.empty() {
 		return // it is certain that no address is protected

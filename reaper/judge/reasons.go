@@ -103,8 +103,8 @@ func sourceOf(p census.Pod, ip netip.Addr) string {
 	return fromCalico
 }
 
-// lostBy says why the pod does not have the allocation any more: it has ended, or is
-// another pod of the same name.
+// lostBy says why the pod no longer has the allocation: it has ended, or is another pod
+// of the same name.
 func lostBy(p census.Pod) Evidence {
 	if p.Finished {
 		return Evidence{fromPodStatus, "the pod has ended"}

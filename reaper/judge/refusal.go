@@ -9,7 +9,7 @@ type Refusal struct {
 	Remedy  string `json:"remedy"`  // what the operator does, in one sentence
 }
 
-// noPods names the limit of a plan whose census is empty, which is no field of the policy.
+// noPods names the limit of a plan whose census is empty. It is not a field of the policy.
 const noPods = "noPods"
 
 // LimitNames returns the names of the limits that an operator may lift.

@@ -10,13 +10,13 @@ import (
 )
 
 // A Remedy is what would change a decision, and the command to type. Command is empty if
-// there is none, or if a name in it is none that Kubernetes gives.
+// there is none, or if it would contain a name that Kubernetes does not allow.
 type Remedy struct {
 	Says    string `json:"says"`
 	Command string `json:"command,omitempty"`
 }
 
-// safeWord is a word that a shell takes as it is, and safeName one that is no flag either.
+// safeWord is a word that a shell takes as it is, and safeName one that is not a flag either.
 // Names come from stores, which anyone may write, and an operator pastes the command.
 var (
 	safeWord = regexp.MustCompile(`^[A-Za-z0-9_./:@%+=,-]+$`)
@@ -46,7 +46,7 @@ type Subject struct {
 
 	Refused []Refusal // of its plan
 	Command []string  // of a run on the same cluster
-	Kubectl []string  // the flags by which kubectl contacts that cluster
+	Kubectl []string  // the flags with which kubectl contacts that cluster
 }
 
 // advise returns the function that fills in these templates.
@@ -57,7 +57,7 @@ func advise(templates ...Remedy) func(Subject) []Remedy {
 // say is advise for one template without a command.
 func say(text string) func(Subject) []Remedy { return advise(Remedy{text, ""}) }
 
-// fill returns remedies in which what the subject has stands in place of what is in braces.
+// fill returns remedies with the placeholders in braces replaced by what the subject has.
 func (s Subject) fill(templates ...Remedy) []Remedy {
 	evidence := make([]string, len(s.Evidence))
 	for i, one := range s.Evidence {
@@ -144,7 +144,7 @@ func growOlder(s Subject) []Remedy {
 	return s.fill(outwait, Remedy{"or skip the minimum age", "{run} {only} --min-age=0s"})
 }
 
-// fence lets allocations of nodes go that are not ready. The evidence names the nodes.
+// fence is for allocations of nodes that are not ready. The evidence names the nodes.
 func fence(s Subject) []Remedy {
 	remedies := s.fill(Remedy{"wait until the node is ready again", ""})
 	for _, one := range s.Evidence {

@@ -9,11 +9,11 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
-// NextLedger returns the ledger after these decisions. Of a store that was listed, it has the
-// allocations that are ownerless and wait, and what is known of the pods of the others,
-// and nothing else. Of any other store, it loses nothing: a store that is disabled,
+// NextLedger returns the ledger after these decisions. For a store that was listed, it has the
+// allocations that are ownerless and wait, and what is known about the pods of the others,
+// and nothing else. For any other store, it loses nothing: a store that is disabled,
 // absent or failed may be back in the next run. It also keeps the restores that began after the
-// given time, and that no store has put back yet.
+// given time and whose allocations no store has yet.
 func NextLedger(before ledger.Ledger, decisions []Decision, c census.Census, inv ipam.Inventory, since time.Time) ledger.Ledger {
 	b := ledger.NewBuilder(before)
 	b.Believe(c.Figures())
@@ -26,7 +26,7 @@ func NextLedger(before ledger.Ledger, decisions []Decision, c census.Census, inv
 }
 
 // WithHung returns the ledger with the places where pods hang, by these decisions. They are true
-// also if the list of pods is not whole.
+// even if the list of pods is incomplete.
 func WithHung(l ledger.Ledger, decisions []Decision) ledger.Ledger {
 	return l.WithPlaces(func(yield func(*ipam.Allocation, ledger.Place) bool) {
 		for i := range decisions {

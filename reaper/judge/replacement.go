@@ -18,7 +18,7 @@ import (
 const addWindow = 4 * time.Minute
 
 // replacement returns the address of a later sandbox of the pod, if the store proves that
-// the sandbox is later. For one UID, the kubelet makes a sandbox only when the one before is
+// the sandbox is later. For one UID, the kubelet makes a sandbox only when the previous one is
 // dead. The sandbox of an earlier pod of that name may still be ending, and ripen waits for it.
 //
 // The pod must also show that sandbox or its address. That alone proves nothing: the owner
@@ -27,7 +27,7 @@ func (f *Facts) replacement(a *ipam.Allocation, pod census.Pod) (netip.Addr, boo
 	if last := f.newest[pod.Ref]; last != nil && f.failedBefore(a, last, pod) {
 		return last.IP, true
 	}
-	// Of an allocation without an interface, a network that is left out may have it.
+	// An allocation without an interface may be of a network that is left out.
 	if pod.LeavesOut && !a.SandboxOwned && a.Owner.Interface == "" {
 		return netip.Addr{}, false
 	}
@@ -42,26 +42,26 @@ func (f *Facts) replacement(a *ipam.Allocation, pod census.Pod) (netip.Addr, boo
 	return netip.Addr{}, false
 }
 
-// failedBefore reports whether the last allocation of a pod that waits for its address proves
-// that an earlier one is of a sandbox that failed: on the same ready node, by their times.
+// failedBefore reports whether the last allocation of a pod that waits for its address proves, by
+// the times of both on the same ready node, that an earlier one is of a sandbox that failed.
 func (f *Facts) failedBefore(a, last *ipam.Allocation, pod census.Pod) bool {
 	return f.ofTry(a, pod) && a.Owner.Node == last.Owner.Node && a.Backend == last.Backend && f.madeBefore(a, last) &&
 		a.Owner.Sandbox != last.Owner.Sandbox && a.Owner.Sandbox != pod.Sandbox
 }
 
-// ofTry reports whether the allocation is of a sandbox that was to be the one of a pod which
-// waits for its address, on the node of that pod, where each sandbox has an allocation of its
-// own and the store says when.
+// ofTry reports whether the allocation is of an attempt to start a pod that waits for its address:
+// on the node of that pod, where each sandbox has its own allocation and the store says when it
+// was made.
 func (f *Facts) ofTry(a *ipam.Allocation, pod census.Pod) bool {
 	return a.SandboxOwned && !a.Created.IsZero() && a.Owner.Sandbox != "" && a.Owner.Pod == pod.Ref &&
 		a.Owner.Node != "" && a.Owner.Node == pod.Node && f.waits(pod)
 }
 
-// shownInPlace returns the allocations that the pod shows in place of this one.
+// shownInPlace returns the allocations that the pod shows instead of this one.
 //
-// If each sandbox has an allocation of its own, it is any of the same store, by its
-// sandbox or its address. If sandboxes adopt allocations, it is one of the same pool, on
-// the interface of this allocation. Old versions of plugins named no interface: such an
+// If each sandbox has its own allocation, they are any of the same store, by sandbox or
+// address. If sandboxes adopt allocations, they are those of the same pool, on the
+// interface of this allocation. Old versions of plugins named no interface: such an
 // allocation may belong to any interface.
 func (f *Facts) shownInPlace(a *ipam.Allocation, pod census.Pod) []*ipam.Allocation {
 	var shown []*ipam.Allocation
@@ -98,9 +98,9 @@ func (f *Facts) shownInPlace(a *ipam.Allocation, pod census.Pod) []*ipam.Allocat
 }
 
 // supersededBy reports whether the store proves that the other allocation is of a later sandbox.
-// Where each sandbox has an allocation of its own, their times prove it. Without times, or
-// where sandboxes adopt allocations, the pod's status does, or the plugin's version: one
-// that names the interface is later than one that does not.
+// Where each sandbox has its own allocation, their times prove it. Without times, or where
+// sandboxes adopt allocations, the pod's status does, or the plugin's version: one that
+// names the interface is later than one that does not.
 func (f *Facts) supersededBy(a, other *ipam.Allocation, pod census.Pod) bool {
 	switch {
 	case a.SandboxOwned && !a.Created.IsZero() && !other.Created.IsZero():
@@ -113,7 +113,7 @@ func (f *Facts) supersededBy(a, other *ipam.Allocation, pod census.Pod) bool {
 
 // madeBefore reports whether the times of two allocations prove that the other one is later. On
 // another node, the clock may differ, so the times must be further apart. A time in the future
-// is of a wrong clock, and proves nothing.
+// comes from a wrong clock, and proves nothing.
 func (f *Facts) madeBefore(a, other *ipam.Allocation) bool {
 	skew := addWindow
 	if a.Owner.Node != "" && other.Owner.Node == a.Owner.Node {
@@ -130,13 +130,13 @@ func (f *Facts) inStatus(a *ipam.Allocation, pod census.Pod, sandbox string) boo
 }
 
 // hasOtherSandbox reports whether the stores give the addresses of the pod's status to
-// other sandboxes of the pod than that of the allocation.
+// sandboxes of the pod other than the allocation's.
 func (f *Facts) hasOtherSandbox(a *ipam.Allocation, pod census.Pod) bool {
 	owners := f.statusOwners(a, pod)
 	return a.Owner.Sandbox != "" && len(owners) > 0 && !f.inStatus(a, pod, a.Owner.Sandbox)
 }
 
-// statusOwners returns the allocations of the pod's status that tell the sandbox.
+// statusOwners returns the allocations of the pod's status that name a sandbox.
 func (f *Facts) statusOwners(a *ipam.Allocation, pod census.Pod) []*ipam.Allocation {
 	var owners []*ipam.Allocation
 	for _, ip := range pod.Status() {

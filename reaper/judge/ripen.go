@@ -8,9 +8,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// ripen decides by time on an ownerless allocation. It is suspected until its grace
-// period is over, at least as long as the given time, and until its kubelet has ended
-// it. Then it is an orphan. An interrupted release does not wait.
+// ripen decides on an ownerless allocation by time. It is suspected until its grace
+// period is over, for at least the given time, and until the kubelet has ended its
+// sandbox. Then it is an orphan. An interrupted release does not wait.
 func (f *Facts) ripen(a *ipam.Allocation, atLeast time.Duration, note string, evidence ...Evidence) (Ruling, bool) {
 	terms := f.terms(a)
 	if a.Created.After(f.now) { // by the clock of its node: it counts as made now
@@ -39,7 +39,7 @@ func (f *Facts) ripen(a *ipam.Allocation, atLeast time.Duration, note string, ev
 }
 
 // since returns when the allocation was first seen ownerless, which may be now. While the
-// named pod exists, another time counts than after it is gone: an allocation that only
+// named pod exists, a different time counts than after it is gone: an allocation that only
 // looked replaced was still the pod's.
 func (f *Facts) since(a *ipam.Allocation) time.Time {
 	return f.ledger.Since(a, f.present(a), f.now)
@@ -51,9 +51,9 @@ func (f *Facts) present(a *ipam.Allocation) bool {
 	return presence == census.Present && !a.ByRuntime
 }
 
-// jitter returns by how much a grace period may be cut short. A CronJob starts a few
-// seconds late, and not by the same each time. So with a run every 15 minutes, a grace
-// period of 15 minutes would otherwise end one run later. Short grace periods are exact.
+// jitter returns how much a grace period may be cut short. A CronJob starts a few seconds
+// late, and not equally late each time. So with a run every 15 minutes, a grace period of
+// 15 minutes would otherwise end one run later. Short grace periods are exact.
 func jitter(grace time.Duration) time.Duration {
 	if grace < 5*time.Minute {
 		return 0

@@ -25,7 +25,7 @@ type Rule struct {
 }
 
 // keepsTime reports whether the ledger keeps the time since which the allocation has been
-// ownerless, if it has one. By these rules the allocation is ownerless, and only the
+// ownerless, if it has one. Under these rules the allocation is ownerless, and only the
 // policy or the run keeps it.
 //
 // While a node is unreachable or could not end the pod, the sandbox may be running, so the

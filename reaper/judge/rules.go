@@ -2,13 +2,13 @@ package judge
 
 import "slices"
 
-// Rules returns the table for allocations about which pods decide, in the order in which
+// Rules returns the table for allocations that pods decide about, in the order in which
 // its rules are asked.
 //
 // A rule may rely on all rules before it. After the second rule of NoCensus, it is
 // known whether the named pod exists. After the last rule that gives InUse, every
-// allocation is ownerless. The next rules keep an ownerless allocation although it has
-// no owner. The last rules give it up at the end of its grace period.
+// allocation is ownerless. The next rules keep it nevertheless. The last rules give it
+// up at the end of its grace period.
 func Rules() []Rule {
 	return slices.Concat(decodedRules, []Rule{
 		{OwnerUnknown, Held, false, namesNoOwner, say(examine),

@@ -9,8 +9,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// when returns the rule for allocations whose named pod is in a state in which it does
-// not have them any more.
+// when returns the rule for allocations whose named pod is in a state in which it no
+// longer has them.
 func when(state podState) func(*Facts, *ipam.Allocation) (Ruling, bool) {
 	return func(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 		pod, is, _ := f.state(a)
@@ -34,8 +34,8 @@ func podMoved(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 	return f.ripen(a, least, says, Evidence{fromPods, says}, Evidence{fromStore, "the allocation is on node " + a.Owner.Node})
 }
 
-// podAgain waits for the earlier pod to end, and as long as an ADD can take: by the clock of a
-// node that is slow, the allocation may be that of an ADD for the pod itself.
+// podAgain waits for the earlier pod to end, and for as long as an ADD can take: if the clock of a
+// node is slow, the allocation may be that of an ADD for the pod itself.
 func podAgain(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 	pod, state, _ := f.state(a)
 	if state != youngerPod {
@@ -54,9 +54,9 @@ func sandboxReplaced(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 	return f.ripen(a, f.addInFlight(a), note, evidence)
 }
 
-// addInFlight returns how long an allocation waits at least that may be of an ADD which is
-// not complete: until it is older than an ADD can take. Where sandboxes adopt
-// allocations, one can be older than the ADD that has it now.
+// addInFlight returns the shortest wait of an allocation that may be of an unfinished ADD:
+// until it is older than an ADD can take. Where sandboxes adopt allocations, one can be
+// older than the ADD that has it now.
 func (f *Facts) addInFlight(a *ipam.Allocation) time.Duration {
 	if a.SandboxOwned && !a.Created.IsZero() && !a.Created.After(f.now) {
 		return a.Created.Add(addWindow).Sub(f.since(a))
@@ -64,7 +64,7 @@ func (f *Facts) addInFlight(a *ipam.Allocation) time.Duration {
 	return max(f.terms(a).MinAge, addWindow)
 }
 
-// otherAddress names the address that the pod has in place of this allocation's.
+// otherAddress names the address that the pod has instead of this allocation's.
 func otherAddress(other netip.Addr) (note string, evidence Evidence) {
 	return "the pod has " + other.String(), Evidence{fromStore, "a later sandbox of the pod has " + other.String()}
 }
@@ -85,9 +85,9 @@ func sandboxAbsent(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 	return f.ripen(a, f.whileStarting(a), "", Evidence{fromPods, "no pod shows the sandbox or the address"})
 }
 
-// whileStarting returns how long an allocation that names no pod waits at least while
-// pods are starting. It may be of one of their ADDs. An allocation that stays as it is
-// for longer than an ADD can take is not.
+// whileStarting returns the shortest wait of an allocation that names no pod while pods
+// are starting. It may be of one of their ADDs. An allocation that stays as it is for
+// longer than an ADD can take is not.
 func (f *Facts) whileStarting(a *ipam.Allocation) time.Duration {
 	if !f.census.Starting() {
 		return 0
@@ -96,8 +96,8 @@ func (f *Facts) whileStarting(a *ipam.Allocation) time.Duration {
 }
 
 // mirrorGap is how long a static pod may be without its mirror after the mirror was deleted: its
-// sandbox goes on, and the kubelet makes the mirror again when it next looks at the pod. That
-// is up to 90 s later (workerResyncIntervalJitterFactor).
+// sandbox keeps running, and the kubelet makes the mirror again when it next looks at the pod.
+// That is up to 90 s later (workerResyncIntervalJitterFactor).
 const mirrorGap = 3 * time.Minute
 
 func podAbsent(f *Facts, a *ipam.Allocation) (Ruling, bool) {

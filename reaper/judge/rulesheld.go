@@ -55,14 +55,14 @@ func noToken(_ *Facts, a *ipam.Allocation) (Ruling, bool) {
 	return match("", Evidence{fromStore, "the allocation has no token that would reveal a change"})
 }
 
-// tooYoung begins the grace period, which counts from now on. An allocation of the future
-// has a wrong clock, and ripen waits for it. So does sandboxGone for one that is blank.
+// tooYoung begins the grace period, which counts from now on. An allocation from the future
+// has a wrong clock, and ripen waits for it. For a blank one, sandboxGone waits.
 func tooYoung(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 	minAge, age := f.minAge(a), f.now.Sub(a.Created)
 	if a.Interrupted || a.Blank || a.Created.IsZero() || age < 0 || age >= minAge {
 		return noMatch()
 	}
-	gone := !f.present(a) // else a pod that lives may have it, and only look replaced
+	gone := !f.present(a) // otherwise a live pod may have it, and it only looks replaced
 	return Ruling{
 		FirstSeen: f.since(a), remembered: gone, Note: "it is too young until " + Stamp(a.Created.Add(minAge)),
 		Evidence: []Evidence{{fromStore, "it was allocated at " + Stamp(a.Created)}, f.ageTermOf(a)},
@@ -79,7 +79,7 @@ func (f *Facts) termOf(a *ipam.Allocation, field string, d time.Duration) string
 	return says
 }
 
-// ageTermOf says below which age the allocation is not suspected, and why.
+// ageTermOf says below what age the allocation is not suspected, and why.
 func (f *Facts) ageTermOf(a *ipam.Allocation) Evidence {
 	if minAge := f.minAge(a); minAge > f.terms(a).MinAge {
 		return Evidence{fromRuntime, fmt.Sprintf("it may still make a sandbox that is younger than %v", minAge)}

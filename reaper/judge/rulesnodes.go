@@ -23,8 +23,8 @@ func nodeUnreachable(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 	return noMatch()
 }
 
-// nodeUnknown holds what may be on any of the unreachable nodes. The node is not known
-// either if the store has names of its own for nodes.
+// nodeUnknown holds what may be on any of the unreachable nodes. The node is also unknown
+// if the store has its own names for nodes.
 func nodeUnknown(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 	if f.policy.Nodes.Unknown == policy.Release || f.knowsNode(a) || a.NodeLearned || !a.HoldsAddress() {
 		return noMatch()
@@ -49,9 +49,9 @@ func nodeUnknown(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 
 // mayBeOn reports whether the allocation may be on an unreachable node, by their ages.
 //
-// What is older than the node was never there. What is younger than the silence of the node
-// may be: a kubelet whose certificate has expired still makes sandboxes, since the plugins
-// have kubeconfigs of their own.
+// What is older than the node was never there. What was made after the node fell silent may
+// be: a kubelet whose certificate has expired still makes sandboxes, since the plugins have
+// their own kubeconfigs.
 func (f *Facts) mayBeOn(a *ipam.Allocation, n census.Node) bool {
 	known := !a.Created.IsZero() && !a.Created.After(f.now)
 	switch {

@@ -93,7 +93,7 @@ func machineHasIt(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 	return match("reported by "+name, Evidence{name, "its guest reports the address"})
 }
 
-// mayHaveIt matches if something that does not tell all of its addresses may have this one.
+// mayHaveIt matches if something that does not show all of its addresses may have this one.
 func mayHaveIt(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 	if ruling, ok := tooMuch(f, a); ok {
 		return ruling, true
@@ -101,8 +101,8 @@ func mayHaveIt(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 	return machineMayHaveIt(f, a)
 }
 
-// machineMayHaveIt matches if the guest of a virtual machine may have taken the address along from
-// a pod that is gone. Without an agent in the guest, KubeVirt knows of no address on a secondary
+// machineMayHaveIt matches if the guest of a virtual machine may have kept the address of a pod
+// that is gone. Without an agent in the guest, KubeVirt knows no address on a secondary
 // interface. An allocation that is older than the machine is of an earlier one of that name.
 func machineMayHaveIt(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 	pod, presence := f.census.Pod(a.Owner.Pod)
@@ -203,7 +203,7 @@ func podPresent(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 
 // mayHave returns the name of a pod or a virtual machine that may have the allocation's
 // address, because it shows more addresses than are read; empty if there is none.
-// As for other evidence, a finished pod counts only for an allocation that names no pod, and
+// As with other evidence, a finished pod counts only for an allocation that names no pod, and
 // only if the policy holds the addresses of finished pods.
 func (f *Facts) mayHave(a *ipam.Allocation) string {
 	in := a.Owner.Pod.Namespace

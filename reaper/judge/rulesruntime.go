@@ -9,7 +9,7 @@ import (
 
 // NodeRules returns the table for allocations on a node, in the order in which its rules are
 // asked. The container runtime decides about them: it knows its sandboxes better than the
-// state of pods tells. A pod that shows the address only keeps it.
+// state of pods shows them. A pod that shows the address can only keep it.
 func NodeRules() []Rule {
 	return slices.Concat(decodedRules, []Rule{
 		{OwnerUnknown, Held, false, namesNoSandbox, say(examine),
@@ -45,9 +45,8 @@ func sandboxPresent(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 	return match("", Evidence{fromRuntime, "it has the sandbox " + a.Owner.Sandbox})
 }
 
-// sandboxGone waits as if an allocation without a time had been made when a run first saw it.
-// One that is blank leaked as soon as its ADD broke off, and waits until it is older than an ADD
-// can take.
+// sandboxGone treats an allocation without a time as made when a run first saw it. A blank one
+// leaked as soon as its ADD broke off, and waits until it is older than an ADD can take.
 func sandboxGone(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 	var least time.Duration
 	switch {

@@ -35,8 +35,8 @@ func (v Verdict) String() string {
 
 // A Decision is a ruling on one allocation.
 type Decision struct {
-	// Allocation is the allocation with what the rules knew of it beside its store. One in
-	// use is as it was listed, but for its pod: see Completed.
+	// Allocation is the allocation with what the rules knew about it from outside its store.
+	// One in use may be as it was listed, except for its pod: see Completed.
 	Allocation *ipam.Allocation
 
 	*Ruling
@@ -45,17 +45,17 @@ type Decision struct {
 }
 
 // A Ruling says how an allocation was decided: the verdict, its reason and its evidence.
-// Decisions share equal rulings, so a Ruling never changes. A step that decides anew gives
+// Decisions share equal rulings, so a Ruling never changes. A step that decides again gives
 // its decision another one (Revised).
 type Ruling struct {
 	Verdict Verdict
 	Reason  Reason
 
 	// Rule is the number of the rule that matched, as docs/verdicts.md counts them: those of
-	// NodeRules behind those of Rules. It is 0 if none did.
+	// NodeRules after those of Rules. It is 0 if none did.
 	Rule int
 
-	// ChangedBy is the step behind the rules that changed their decision: byProtection or
+	// ChangedBy is the step after the rules that changed their decision: byProtection or
 	// byGroup. It is empty if none did.
 	ChangedBy string
 
@@ -78,18 +78,18 @@ type Ruling struct {
 
 	Ownerless  bool  // the allocation has no owner, whether it is kept or not
 	remembered bool  // the ledger keeps FirstSeen
-	keepSeen   bool  // the ledger keeps the time that it has, if it has one
+	keepSeen   bool  // the ledger keeps the time that it has, if any
 	After      []int // the decisions whose allocations must be released first
 }
 
-// The steps behind the rules that change decisions.
+// The steps after the rules that change decisions.
 const (
 	byProtection = "protection"
 	byGroup      = "group"
 )
 
-// waits reports whether the allocation is ownerless and nothing but its grace period
-// may keep it.
+// waits reports whether the allocation is ownerless and only its grace period may keep
+// it.
 func (r *Ruling) waits() bool { return r.Verdict == Suspected || r.Verdict == Orphaned }
 
 // Revised returns the decision with a ruling of its own, which may be changed.

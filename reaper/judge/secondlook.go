@@ -9,9 +9,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// A SecondLook asks the rules once more, by a new census. It asks about each
-// allocation once: every sibling of a group is asked about for each of the others. It
-// is for one goroutine.
+// A SecondLook asks the rules once more, with a new census. It asks about each
+// allocation only once, although every sibling of a group needs the answers for all the
+// others. It is for one goroutine.
 type SecondLook struct {
 	census  census.Census
 	facts   map[*Facts]*Facts // of the first look, with the new census
@@ -24,7 +24,7 @@ type answer struct {
 	err    error
 }
 
-// NewSecondLook returns a second look by a new census.
+// NewSecondLook returns a second look with a new census.
 func NewSecondLook(census census.Census) *SecondLook {
 	return &SecondLook{census: census, facts: make(map[*Facts]*Facts), answers: make(map[*ipam.Allocation]answer)}
 }
@@ -85,7 +85,7 @@ func (l *SecondLook) ask(o Orphan) (time.Time, error) {
 	}
 }
 
-// FreshnessOf returns how old the looks of a batch may be: as its orphan with the least time says.
+// FreshnessOf returns how old the looks of a batch may be: the least that any orphan in it allows.
 func FreshnessOf(orphans []Orphan) time.Duration {
 	least := ipam.FreshnessNeverAdopted
 	for _, o := range orphans {
@@ -97,7 +97,7 @@ func FreshnessOf(orphans []Orphan) time.Duration {
 }
 
 // NeedsList reports whether the rules need a list of all pods: the store does not name
-// the pod of the orphan, or that of a sibling, or a list of sandboxes decides.
+// the pod of the orphan or of a sibling, or a list of sandboxes decides.
 func (o Orphan) NeedsList() bool {
 	namesNone := func(o Orphan) bool {
 		a := o.allocation
@@ -106,8 +106,8 @@ func (o Orphan) NeedsList() bool {
 	return namesNone(o) || slices.ContainsFunc(o.group, namesNone)
 }
 
-// Owners returns the pods that the orphans and their siblings name, but for orphans that
-// need a list.
+// Owners returns the pods that the orphans and their siblings name, except for orphans
+// that need a list.
 func Owners(orphans []Orphan) map[ipam.PodRef]struct{} {
 	set := make(map[ipam.PodRef]struct{}, len(orphans))
 	for _, o := range orphans {

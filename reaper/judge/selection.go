@@ -15,10 +15,10 @@ import (
 type Selection struct {
 	Namespaces []string `json:"namespaces,omitempty"` // of the owner's pod
 	Pods       []string `json:"pods,omitempty"`       // of the owner, as namespace/name
-	Nodes      []string `json:"nodes,omitempty"`      // of the owner, also if a run learned it
+	Nodes      []string `json:"nodes,omitempty"`      // of the owner, even if a run learned it
 	Backends   []string `json:"backends,omitempty"`
 
-	// Pools are what people type for pools, and Found the pools for which that stands: see
+	// Pools are what people type for pools, and Found has the pools that they mean: see
 	// report.PoolsNamed. What is not found is not selected.
 	Pools []string              `json:"pools,omitempty"`
 	Found map[ipam.PoolRef]bool `json:"-"`
@@ -53,12 +53,12 @@ func (s Selection) matches(a *ipam.Allocation) bool {
 		anyOf(s.Pods, a.Owner.Pod.String()) && anyOf(s.Nodes, a.Owner.Node)
 }
 
-// MatchesPool reports whether a pool matches, of any owner.
+// MatchesPool reports whether a pool matches, for any owner.
 func (s Selection) MatchesPool(backend, pool string) bool {
 	return anyOf(s.Backends, backend) && (len(s.Pools) == 0 || s.Found[ipam.PoolRef{Backend: backend, Name: pool}])
 }
 
-// NamesBackend reports whether a backend matches, of any pool and owner.
+// NamesBackend reports whether a backend matches, for any pool and owner.
 func (s Selection) NamesBackend(backend string) bool { return anyOf(s.Backends, backend) }
 
 // anyOf reports whether the names have this one, or are empty.
@@ -90,7 +90,7 @@ func (s Selection) Of(decisions []Decision) []bool {
 	return selected
 }
 
-// OfRecords is Of for the records of a journal. An ADD made those of one sandbox and interface.
+// OfRecords is Of for the records of a journal. One ADD made those of one sandbox and interface.
 func (s Selection) OfRecords(records []ipam.Record) []bool {
 	if s.Everything() {
 		return nil
@@ -109,7 +109,7 @@ func (s Selection) OfRecords(records []ipam.Record) []bool {
 	return selected
 }
 
-// selectBound selects what is bound to a selected allocation, also by others in between.
+// selectBound selects what is bound to a selected allocation, directly or through others.
 func selectBound(allocations []*ipam.Allocation, selected []bool) {
 	bound := make(map[bond][]int)
 	var next []int // those whose bonds were not followed yet
@@ -158,7 +158,7 @@ func bondsOf(a *ipam.Allocation) []bond {
 }
 
 // Within returns the plan without the orphans that are not selected, and without those
-// that protect an allocation that stays. Which are selected is by index; nil for all.
+// that protect an allocation that stays. selected is by index; nil selects all.
 func (p Plan) Within(selected []bool) Plan {
 	if selected == nil {
 		return p
@@ -171,7 +171,7 @@ func (p Plan) Within(selected []bool) Plan {
 	for _, i := range p.Due {
 		stays := func(protected int) bool { return !due[protected] }
 		if due[i] && slices.ContainsFunc(p.Decisions[i].After, stays) {
-			due[i] = false // it has no group: it is no allocation of an ADD
+			due[i] = false // it has no group: no ADD made it
 		}
 	}
 	return p.Only(due)

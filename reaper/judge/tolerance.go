@@ -6,17 +6,17 @@ import (
 	"github.com/ip-reaper/ip-reaper/policy"
 )
 
-// maxClockSkew is the most by which the clocks of nodes and API servers are expected to differ,
-// where a rule compares their times.
+// maxClockSkew is the most that the clocks of nodes and API servers are expected to differ, where
+// a rule compares their times.
 const maxClockSkew = time.Minute
 
-// leastTolerance is what a clock may differ from the API server's for any policy. A Date has
-// whole seconds, and an answer takes its time.
+// leastTolerance is how much a clock may differ from the API server's under any policy. A Date
+// has whole seconds, and an answer takes time.
 const leastTolerance = 5 * time.Second
 
-// ClockTolerance returns the most by which the clock of a run may differ from the API server's: a
-// tenth of the shortest wait. The ledger may be of a run on another machine, whose clock may
-// differ as much the other way. Then a wait is a fifth shorter than it looks.
+// ClockTolerance returns the most that the clock of a run may differ from the API server's: a tenth
+// of the shortest wait. The ledger may come from a run on another machine, whose clock may differ
+// as much the other way. Then a wait is a fifth shorter than it looks.
 func ClockTolerance(p policy.Policy) time.Duration {
 	shortest := defaultTermination + endMargin // of the waits that no policy shortens
 	waits := []*policy.Duration{p.GracePeriod, p.MinAge}
@@ -36,17 +36,17 @@ const (
 	// (DefaultTerminationGracePeriodSeconds in k8s.io/api/core/v1).
 	defaultTermination = 30 * time.Second
 
-	// endMargin is what a kubelet gets beyond that, to notice the deletion and to end
+	// endMargin is what a kubelet gets on top of that, to notice the deletion and to end
 	// the sandbox.
 	endMargin = time.Minute
 )
 
-// lateNews is how far a node may be back already, or by its own clock not yet, while its
-// kubelet may still be ending pods.
+// lateNews is how long ago, or by its own clock how far ahead, a node may have become ready
+// while its kubelet may still be ending pods.
 const lateNews = 15 * time.Minute
 
-// mostOfGone is how long an allocation waits at most for the pods of a node that is gone: its
-// machine may still run, and no run knows it.
+// mostOfGone is the longest that an allocation waits for the pods of a node that is gone: its
+// machine may still be running, and no run can know.
 const mostOfGone = time.Hour
 
 // latest returns the later of two times.

@@ -13,12 +13,12 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
-// ProtectedPools returns what protects each pool of which every address is protected, by its
-// backend and its name, if the pool has an address without an owner that is kept for that. The
-// warnings name these pools.
+// ProtectedPools returns, by backend and name, what protects each pool whose addresses are all
+// protected, if the pool has an ownerless address that is kept for that reason. The warnings
+// name these pools.
 //
 // It does not count a pool whose ownerless addresses all happen to be protected. That is
-// the usual state of a pool with a reserved address: all other leaks of it are released.
+// the usual state of a pool with a reserved address: all its other leaks are released.
 func ProtectedPools(inv ipam.Inventory, decisions []Decision) (found map[[2]string]string, warnings []string) {
 	kept := make(map[[2]string]bool)
 	for _, d := range decisions {
@@ -57,7 +57,7 @@ func ProtectedPools(inv ipam.Inventory, decisions []Decision) (found map[[2]stri
 	return found, warnings
 }
 
-// A claim is what the annotations of one pod alone keep, or those of all pods together that
+// A claim is what only the annotations of one pod keep, or only those of all the pods that
 // hide which addresses they have.
 type claim struct {
 	pod         ipam.PodRef // empty for those that hide
@@ -69,7 +69,7 @@ type claim struct {
 // claimsOf returns the claims of pods on allocations that do not name them, the largest
 // first. An allocation counts if the rules would give it up without these claims: it has no
 // owner, and only its grace period would keep it. Protections and groups are not asked, so
-// these may keep it too. An empty handle does not count, because it takes no address.
+// they may keep it too. An empty handle does not count, because it takes no address.
 func claimsOf(decisions []Decision) []claim {
 	found := make(map[ipam.PodRef]claim)
 	var unclaimed *Facts
@@ -97,7 +97,7 @@ func claimsOf(decisions []Decision) []claim {
 	})
 }
 
-// claimants returns the pods that show what may be the only reason of the decision. The zero
+// claimants returns the pods that show what may be the only reason for the decision. The zero
 // PodRef stands for the pods that hide addresses.
 func (d *Decision) claimants() map[ipam.PodRef]bool {
 	a, f := d.Allocation, d.facts

@@ -10,15 +10,15 @@ import (
 )
 
 // A DeniedError is a write that admission control refused: a webhook, or a
-// ValidatingAdmissionPolicy. It does not unwrap to the API server's status. A webhook
-// chooses the code of its answer, so the code says nothing about the object.
+// ValidatingAdmissionPolicy. It does not unwrap to the API server's status: a webhook chooses
+// the code of its answer, so the code says nothing about the object.
 type DeniedError struct {
 	By      string // what refused, such as: admission webhook "pods.example.com"
 	Object  string // kind and name of the object
 	Message string // the API server's
 
-	// Unreachable is set if the webhook did not answer, so that the API server refused
-	// in its place. The same write may succeed later.
+	// Unreachable is set if the webhook did not answer, and the API server refused in its
+	// place. The same write may succeed later.
 	Unreachable bool
 }
 
@@ -35,7 +35,7 @@ func (e *DeniedError) Error() string {
 	return fmt.Sprintf("the %s refuses to write %s; %s, or correct what it names: %s", e.By, e.Object, exempt, e.Message)
 }
 
-// exempt is what lets a run write although there is a webhook or a policy.
+// exempt is what lets a run write despite a webhook or a policy.
 const exempt = "exempt the ServiceAccount of ip-reaper in its matchConditions"
 
 // shippedPolicies begins the names of the policies in deploy/kustomize/components.
@@ -57,9 +57,9 @@ var refusals = []struct {
 	{regexp.MustCompile(`^\S+ "[^"]*" is forbidden: policy ('[^']*')[^:]* denied request`), "admission policy ", false},
 }
 
-// Denied returns a *DeniedError if the error of a write says that admission control
-// refused it, and other errors as they are. object is the kind and the name of the
-// object, such as Pod default/web-0.
+// Denied returns a *DeniedError if the error of a write says that admission control refused it,
+// and other errors unchanged. object is the kind and name of the object, such as Pod
+// default/web-0.
 func Denied(err error, object string) error {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -74,8 +74,7 @@ func Denied(err error, object string) error {
 	return err
 }
 
-// IsDenied reports whether admission control refused a write. The same write would be
-// refused again.
+// IsDenied reports whether admission control refused a write, and would refuse it again.
 func IsDenied(err error) bool {
 	var denied *DeniedError
 	return errors.As(err, &denied) && !denied.Unreachable

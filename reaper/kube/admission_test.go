@@ -71,7 +71,7 @@ func TestDeniedNamesWhatRefuses(t *testing.T) {
 	}
 }
 
-// The accounts of ip-reaper must not be exempt from the policies that are shipped for them.
+// The accounts of ip-reaper must not be exempt from the policies shipped for them.
 func TestDeniedByAShippedPolicyAdvisesNoExemption(t *testing.T) {
 	err := Denied(refusal(http.StatusUnprocessableEntity,
 		`ippools "a" is forbidden: ValidatingAdmissionPolicy 'ip-reaper-pools' with binding 'ip-reaper-pools' denied request: x`), "IPPool a")

@@ -12,10 +12,10 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// Transient wraps an error of a request to the API server in ipam.ErrAgain if the
-// same request may succeed later: the connection failed, another client wrote first, or
-// the server is busy or broken. It returns nil and other errors as they are, among them
-// what admission control denied, and what wraps ipam.ErrRefused.
+// Transient wraps an error of a request to the API server in ipam.ErrAgain if the same request
+// may succeed later: the connection failed, another client wrote first, or the server is busy
+// or broken. It returns nil and other errors unchanged, including what admission control denied
+// and what wraps ipam.ErrRefused.
 func Transient(err error) error {
 	var status apierrors.APIStatus
 	switch {
@@ -32,9 +32,9 @@ func Transient(err error) error {
 	return &ipam.RetryAfterError{Err: err, After: time.Duration(seconds) * time.Second}
 }
 
-// Unsure makes the error of a write that releases wrap ipam.ErrLost too, if it wraps
-// ipam.ErrAgain and the write may have been carried out. An answer of the API server below 500
-// says that it was not, and so do a connection that was refused and a request that was not sent.
+// Unsure makes the error of a releasing write also wrap ipam.ErrLost, if it wraps ipam.ErrAgain
+// and the write may have been carried out. An answer of the API server below 500 says that it
+// was not, as do a refused connection and a request that was not sent.
 func Unsure(err error) error {
 	var status apierrors.APIStatus
 	refused := errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError ||
@@ -45,7 +45,7 @@ func Unsure(err error) error {
 	return lostError{err}
 }
 
-// A lostError is that of a write that may have been carried out.
+// A lostError is the error of a write that may have been carried out.
 type lostError struct{ error }
 
 func (e lostError) Unwrap() []error { return []error{ipam.ErrLost, e.error} }
@@ -62,8 +62,8 @@ func Gone(err error, resource, name string) bool {
 	return details != nil && details.Kind == resource && details.Name == name && !apierrors.IsUnexpectedServerError(err)
 }
 
-// Listed returns what Backend.List yields for the error of a list request: one that
-// wraps ipam.ErrNotInstalled where the API server does not know the resource.
+// Listed returns what Backend.List yields for the error of a list request: one that wraps
+// ipam.ErrNotInstalled if the API server does not know the resource.
 func Listed(err error, resource, group string) error {
 	switch {
 	case err == nil:
@@ -74,9 +74,9 @@ func Listed(err error, resource, group string) error {
 	return fmt.Errorf("list %s.%s: %w", resource, group, err)
 }
 
-// Deleted returns what a release answers after it deleted an object on the condition
-// that it was unchanged: nil where the object is gone, an error that wraps
-// ipam.ErrChanged where it is another one now, and otherwise that of Unsure.
+// Deleted returns the answer of a release for the error of a conditional delete: nil if the
+// object is gone, an error that wraps ipam.ErrChanged if it has changed, and otherwise that of
+// Unsure.
 func Deleted(err error, resource, name string) error {
 	switch {
 	case Gone(err, resource, name):
@@ -92,8 +92,8 @@ type refusedError struct{ error }
 
 func (e refusedError) Unwrap() []error { return []error{ipam.ErrRefused, e.error} }
 
-// Answered wraps an error as census.Cluster promises: in ErrAgain if the same request
-// may succeed later, else in ErrRefused.
+// Answered wraps an error as census.Cluster promises: in ErrAgain if the same request may
+// succeed later, otherwise in ErrRefused.
 func Answered(err error) error {
 	if errors.Is(err, ipam.ErrRefused) {
 		return err

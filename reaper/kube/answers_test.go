@@ -52,7 +52,7 @@ func TestTransient(t *testing.T) {
 		if errors.Is(got, ipam.ErrAgain) != tt.want || !errors.Is(got, tt.err) {
 			t.Errorf("Transient(%v) = %v, want ErrAgain in it: %v", tt.err, got, tt.want)
 		}
-		// The engine asks again after every error that is not refused.
+		// The engine asks again after every error but ErrRefused.
 		if got := Answered(tt.err); errors.Is(got, ipam.ErrAgain) != tt.want || errors.Is(got, ipam.ErrRefused) == tt.want || !errors.Is(got, tt.err) {
 			t.Errorf("Answered(%v) = %v, want ErrAgain in it: %v, and else ErrRefused", tt.err, got, tt.want)
 		}

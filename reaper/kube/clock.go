@@ -16,12 +16,12 @@ type Clock struct {
 	known     bool
 }
 
-// NewClock returns a clock that has seen no response.
+// NewClock returns a clock that has seen no response yet.
 func NewClock(now func() time.Time) *Clock { return &Clock{now: now} }
 
-// Skew returns how far this machine is ahead of the API server, to about a second. A
-// negative skew means that this machine is behind. Skew returns false until a response
-// with a Date has come.
+// Skew returns how far this machine is ahead of the API server, to about a second. A negative
+// skew means that this machine is behind. Skew returns false until a response with a Date has
+// arrived.
 func (c *Clock) Skew() (time.Duration, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

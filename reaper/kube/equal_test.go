@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// equal compares what a test got with what it wants.
+// equal fails the test unless it got what it wants.
 func equal[T any](t *testing.T, what string, got, want T, options ...cmp.Option) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, options...); diff != "" {

@@ -15,23 +15,23 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// An InFlight limits how many requests there are at the same time, reads and writes alike, so
-// that the API server has room for its other clients. A request ends when its answer is read. It
-// is safe for concurrent use.
+// An InFlight limits the number of concurrent requests, reads and writes alike, so that the API
+// server has room for its other clients. A request ends when its answer has been read. An
+// InFlight is safe for concurrent use.
 //
-// If an answer says when to try again, the requests after it wait until then. A request of
-// ipam.Unqueued does not wait, and does not count.
+// If an answer says when to try again, later requests wait until then. A request under
+// ipam.Unqueued neither waits nor counts.
 type InFlight struct {
 	places *semaphore.Weighted
 	gate   *gate
 }
 
-// NewInFlight returns a limit of so many requests.
+// NewInFlight returns a limit of that many requests.
 func NewInFlight(most int) InFlight {
 	return InFlight{semaphore.NewWeighted(int64(most)), new(gate)}
 }
 
-// Wrap returns a transport whose requests wait until there are fewer than the limit.
+// Wrap returns a transport whose requests wait until there is room for them.
 func (l InFlight) Wrap(next http.RoundTripper) http.RoundTripper { return limited{l, next} }
 
 // limited is a transport with a limit.
@@ -60,11 +60,11 @@ func (l limited) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// errUnsent is the error of a request that was given up while it waited.
+// errUnsent is the error of a request that was given up while waiting.
 var errUnsent = errors.New("the request was not sent")
 
-// enter waits until a request may be sent, and takes its place. The error is that of the
-// context, or says that the request is too late.
+// enter waits until a request may be sent, and takes its place. The error is the context's, or
+// says that the request is too late.
 func (l InFlight) enter(ctx context.Context) (leave func(), err error) {
 	turn := ipam.TurnOf(ctx)
 	if turn.Unqueued {
@@ -81,7 +81,7 @@ func (l InFlight) enter(ctx context.Context) (leave func(), err error) {
 	if err := l.places.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
-	// The timer of a context stops while the machine sleeps, and the wall clock does not.
+	// The timer of a context stops while the machine sleeps; the wall clock does not.
 	if by := turn.SendBy; !by.IsZero() && !time.Now().Round(0).Before(by.Round(0)) {
 		l.places.Release(1)
 		return nil, context.DeadlineExceeded
@@ -89,8 +89,8 @@ func (l InFlight) enter(ctx context.Context) (leave func(), err error) {
 	return sync.OnceFunc(func() { l.places.Release(1) }), nil
 }
 
-// maxShut is how long one answer shuts the gate at most. It is less than the time that a backend
-// gives a write without progress.
+// maxShut is the longest that one answer shuts the gate. It is less than the time that a
+// backend allows a write without progress.
 const maxShut = 10 * time.Second
 
 // A gate is shut for as long as the API server asks its clients to wait.
@@ -113,7 +113,7 @@ func (g *gate) shutBy(response *http.Response) {
 	}
 }
 
-// wait waits until the gate is open. The error is that of ctx.
+// wait waits until the gate is open. The error is ctx's, if that ends first.
 func (g *gate) wait(ctx context.Context) error {
 	for {
 		g.mu.Lock()
@@ -130,7 +130,7 @@ func (g *gate) wait(ctx context.Context) error {
 	}
 }
 
-// leaving is the body of an answer whose request ends when it is read or closed.
+// leaving is the body of an answer. The request ends when the body is read or closed.
 type leaving struct {
 	io.ReadCloser
 	leave func()

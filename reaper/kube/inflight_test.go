@@ -15,8 +15,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// counting is a transport that notes the most requests at the same time, each of which
-// takes a second until its answer begins.
+// counting is a transport that records the highest number of concurrent requests. Each answer
+// begins after a second.
 type counting struct {
 	now, most atomic.Int32
 	order     chan string
@@ -65,7 +65,8 @@ func send(ctx context.Context, t *testing.T, transport http.RoundTripper, method
 	return err
 }
 
-// Reads and writes share the limit, until their answers are read. What may not wait does not.
+// Reads and writes share the limit, until their answers are read. Requests that must not wait
+// do not.
 func TestRequestsInFlightAreLimitedUntilTheyAreRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &counting{order: make(chan string, 100)}
@@ -93,7 +94,7 @@ func TestRequestsInFlightAreLimitedUntilTheyAreRead(t *testing.T) {
 	})
 }
 
-// Promise 4. A write that waits until its warrant has expired is not sent, and so is not lost.
+// Promise 4. A write that waits until its warrant has expired is not sent, so it is not lost.
 func TestWriteThatWaitsForTooLongIsNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &counting{order: make(chan string, 100)}
@@ -115,7 +116,8 @@ func TestWriteThatWaitsForTooLongIsNotSent(t *testing.T) {
 	})
 }
 
-// When the API server asks one request to wait, the others wait too, but for those that may not.
+// When the API server asks one request to wait, the others wait too, except those that must
+// not.
 func TestRequestsWaitForAsLongAsTheServerAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		status := http.StatusTooManyRequests

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// readJSONList reads a list in JSON to its end, object by object, and calls next behind each. It
+// readJSONList reads a list in JSON to its end, object by object, and calls next after each. It
 // returns the whole answer or an error, never a part.
 func readJSONList[T any](from io.Reader, of Form[T], next func()) (page[T], error) {
 	list := jsonList[T]{form: of, next: next, values: json.NewDecoder(from)}
@@ -22,9 +22,9 @@ func readJSONList[T any](from io.Reader, of Form[T], next func()) (page[T], erro
 	return page[T]{items: list.items, next: list.meta.Continue, version: list.meta.ResourceVersion}, nil
 }
 
-// The errors of an answer that is not a list, or not all of it.
+// The errors for an answer that is not a list, or not a whole one.
 var (
-	// Any object, even an empty one, decodes as a list without items. A real list has a
+	// Any object, even an empty one, decodes as a list without items, but a real list has a
 	// resourceVersion.
 	errNoList = errors.New("the answer is not a list: it has no resourceVersion")
 
@@ -32,7 +32,7 @@ var (
 	errShard   = errors.New("the answer is a part of a list: it is one shard")
 )
 
-// metadataList is the kind of a list of metadata alone. The API server sends null for its items
+// metadataList is the kind of a list of only metadata. The API server sends null for its items
 // if there are none.
 const metadataList = "PartialObjectMetadataList"
 
@@ -46,7 +46,7 @@ type jsonList[T any] struct {
 	items  []T // nil if there are none yet
 }
 
-// read reads the list, behind which nothing follows. A list has each field once.
+// read reads the list, and fails if anything follows it. A list has each field once.
 func (l *jsonList[T]) read() error {
 	err := l.delimiter('{')
 	for err == nil && l.values.More() {
@@ -129,7 +129,7 @@ func (l *jsonList[T]) delimiter(want json.Delim) error {
 	return err
 }
 
-// check returns an error unless the answer is a list of this form, or a page of one.
+// check returns an error unless the answer is a list of this form, or one page of it.
 func (l *jsonList[T]) check() error {
 	switch {
 	case l.meta.ResourceVersion == "":

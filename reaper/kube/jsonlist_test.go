@@ -18,7 +18,7 @@ func readBlocks(from io.Reader) (int, error) {
 	return len(list.items), err
 }
 
-// Promise 2, 11. An answer that is not all of a list is an error, and no shorter list.
+// Promise 2, 11. An answer that is not a whole list is an error, not a shorter list.
 func TestAnswerThatIsNoWholeListIsAnError(t *testing.T) {
 	edit := func(was, now string) string { return strings.Replace(blockList, was, now, 1) }
 	for _, tt := range []struct{ name, answer, says string }{
@@ -47,8 +47,8 @@ func TestAnswerThatIsNoWholeListIsAnError(t *testing.T) {
 	}
 }
 
-// Promise 2. A list whose reading fails is none, even if the error comes with the last bytes, and
-// only once.
+// Promise 2. If reading a list fails, there is no list, even if the error comes with the last
+// bytes, and only once.
 func TestErrorWithTheLastBytesOfAListCounts(t *testing.T) {
 	failure := errors.New("the stream was reset")
 	if got, err := readBlocks(strings.NewReader(blockList)); err != nil || got != 2 {
@@ -66,7 +66,8 @@ func TestErrorWithTheLastBytesOfAListCounts(t *testing.T) {
 	}
 }
 
-// lastBytes has a text, and fails with the end of it. Then it is over.
+// lastBytes has a text, and fails together with its last bytes. After that, it only returns
+// io.EOF.
 type lastBytes struct {
 	text    string
 	failure error

@@ -17,17 +17,17 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// fromCache is the first version of Kubernetes in which the API server always answers a
-// quorum read of a list from its cache, and sends the answer object by object. An earlier
-// one reads the whole list from etcd, and holds the answer.
+// fromCache is the first version of Kubernetes in which the API server always answers a quorum
+// read of a list from its cache, and sends the answer object by object. Earlier ones read the
+// whole list from etcd, and hold the answer.
 var fromCache = version.MustParseGeneric("1.34.0")
 
 // versionTimeout limits the request for the version of the API server.
 const versionTimeout = 30 * time.Second
 
-// FirstAnswer waits for the first answer of an API server, to the question for its version. The
-// error says that none came, or that the credentials are not accepted: each request of a run
-// would say the same again, or wait for its timeout. The client is a RawClient.
+// FirstAnswer waits for the first answer of an API server, to a request for its version. The
+// error says that none came, or that the credentials are not accepted: every request of a run
+// would get the same answer, or wait for its timeout. The client is a RawClient.
 func FirstAnswer(ctx context.Context, client rest.Interface, server string, limit time.Duration) error {
 	timed, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -51,17 +51,17 @@ func FirstAnswer(ctx context.Context, client rest.Interface, server string, limi
 	}
 }
 
-// A listMode says whether the lists of an API server are read whole or in pages. It is safe
-// for concurrent use.
+// A listMode says whether an API server's lists are read whole or in pages. It is safe for
+// concurrent use.
 type listMode struct {
 	client     rest.Interface // asks for the version
 	ask        sync.Once
-	unanswered error // of the question; nil once it was answered
+	unanswered error // of that request; nil once it was answered
 	pages      atomic.Bool
 }
 
-// whole reports whether lists are read whole, by the version of the API server. If the version is
-// not known, they are read in pages. It asks the API server once.
+// whole reports, by the API server's version, whether lists are read whole. If the version is
+// unknown, they are read in pages. It asks the API server once.
 func (m *listMode) whole(ctx context.Context) bool {
 	m.ask.Do(func() {
 		ctx, cancel := context.WithTimeout(ctx, versionTimeout)
@@ -83,8 +83,8 @@ func (m *listMode) whole(ctx context.Context) bool {
 }
 
 // settled reports whether a request for a whole list was answered, or failed as requests for
-// its pages would. Otherwise the answer broke off, as it does when it takes longer than a request
-// may: this list and the next ones are read in pages.
+// its pages would. Otherwise the answer broke off, as it does when it takes longer than a
+// request may: this list and later ones are read in pages.
 func (m *listMode) settled(ctx context.Context, err error) bool {
 	if err == nil || ctx.Err() != nil || errors.Is(err, ipam.ErrRefused) ||
 		apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
@@ -94,19 +94,19 @@ func (m *listMode) settled(ctx context.Context, err error) bool {
 	return false
 }
 
-// Remember returns a client with which ListRaw and ListReduced ask but once whether lists are
+// Remember returns a client with which ListRaw and ListReduced ask only once whether lists are
 // read whole.
 func Remember(client rest.Interface) rest.Interface {
 	return &remembering{client, &listMode{client: client}}
 }
 
-// A remembering is a client that remembers it.
+// A remembering is a client that remembers that.
 type remembering struct {
 	rest.Interface
 	mode *listMode
 }
 
-// modeOf returns what the client remembers; nothing yet if it does not.
+// modeOf returns what the client remembers; a new listMode if it is not from Remember.
 func modeOf(client rest.Interface) *listMode {
 	if r, ok := client.(*remembering); ok {
 		return r.mode

@@ -11,15 +11,15 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// ReadList reads every object of a list, by quorum reads. It returns the whole list or an error,
-// never a part. request returns a new request for the list on each call. With a client of Remember,
-// it asks the API server but once whether its lists are read whole.
+// ReadList reads every object of a list, by quorum reads. It returns the whole list or an
+// error, never a part. request returns a new request for the list on each call. With a client
+// from Remember, it asks the API server only once whether its lists are read whole.
 //
-// It decodes the objects one by one as they come, so that it holds no answer. It decodes an object
-// that is read again more than once.
+// It decodes the objects one by one as they arrive, so that it never holds an answer. It
+// decodes an object again if it reads it again.
 //
-// It reads the list in one answer where the API server has it in its cache, and in pages
-// elsewhere and after such an answer broke off: the API server ends each answer after its
+// It reads the list in one answer if the API server has it in its cache, and in pages
+// otherwise, or after that answer broke off: the API server ends each answer after its
 // --request-timeout.
 func ReadList[T any](ctx context.Context, client rest.Interface, request func() *rest.Request, of Form[T]) ([]T, error) {
 	mode := modeOf(client)
@@ -56,15 +56,15 @@ func readAnswer[T any](ctx context.Context, request *rest.Request, of Form[T]) (
 	return of.read(&answerBody{from: stream, left: MaxObject})
 }
 
-// pageSize is the largest number of objects on a page of a list, as with kubectl.
+// pageSize is the largest number of objects on a page of a list, as in kubectl.
 const pageSize = 500
 
-// errOnePage is the error of an answer with a part of the list.
+// errOnePage is the error for an answer with only part of the list.
 var errOnePage = errors.New("the answer is one page of the list")
 
-// An answerBody is the body of an answer, of which each object has at most MaxObject bytes. After an
-// error, it reads nothing: a json.Decoder forgets an error that comes with the last bytes, and
-// reads again.
+// An answerBody is the body of an answer in which each object has at most MaxObject bytes.
+// After an error, it reads nothing: a json.Decoder forgets an error that comes with the last
+// bytes, and reads again.
 type answerBody struct {
 	from io.Reader
 	left int
@@ -87,17 +87,17 @@ func (b *answerBody) Read(p []byte) (n int, err error) {
 // next says that an object was read.
 func (b *answerBody) next() { b.left = MaxObject }
 
-// A Form says what a list is called, and how its objects are decoded: those of JSON, and those
-// of protobuf. An API server that is asked for protobuf may answer in JSON.
+// A Form says what a list is called, and how its objects are decoded, in JSON and in protobuf.
+// An API server that is asked for protobuf may answer in JSON.
 type Form[T any] struct {
 	apiVersion, kind string // of the list; empty if any will do
 	json             func(object json.RawMessage) (T, error)
 
-	// Protobuf decodes an object of protobuf. If it is nil, the list is requested in JSON.
+	// Protobuf decodes an object in protobuf. If it is nil, the list must be in JSON.
 	Protobuf func(object []byte) (T, error)
 }
 
-// FormOf returns the form of a list of API objects, which are reduced.
+// FormOf returns the form of a list of API objects, each passed to reduce.
 func FormOf[O, T any, P interface {
 	*O
 	Unmarshal(message []byte) error

@@ -24,8 +24,8 @@ const wholeBlocks = `{"apiVersion":"g/v1","items":[{"n": 1.50},"ü\u00fc",{"meta
 
 var blockItems = []string{`{"n": 1.50}`, `"ü\u00fc"`, `{"metadata":{"name":"c"}}`}
 
-// A blockServer has three blocks, a version, and an answer to a request for all of them at
-// once. It answers other requests in pages.
+// A blockServer has three blocks, a version, and an answer to a request for the whole list. It
+// answers other requests in pages.
 type blockServer struct {
 	version string
 	whole   http.HandlerFunc // nil: all of them
@@ -49,7 +49,7 @@ func (s *blockServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// client is a client of the server.
+// client returns a client for the server.
 func (s *blockServer) client(t *testing.T) rest.Interface {
 	t.Helper()
 	return clientAt(t, s)
@@ -61,7 +61,7 @@ const (
 	wholeAnswer = "/apis/g/v1/blocks"
 )
 
-// A list is read whole where the API server can do it well.
+// A list is read whole if the API server does that well.
 func TestVersionDecidesHowListsAreRead(t *testing.T) {
 	whole, pages := []string{"/version", wholeAnswer}, []string{"/version", firstPage, secondPage}
 	for version, want := range map[string][]string{
@@ -75,7 +75,7 @@ func TestVersionDecidesHowListsAreRead(t *testing.T) {
 	}
 }
 
-// Promise 2, 3, 11. Pages are read in the place of an answer that is not the whole list.
+// Promise 2, 3, 11. Pages are read in place of an answer that is not the whole list.
 func TestAnswerThatIsNotTheWholeListIsReadInPages(t *testing.T) {
 	say := func(answer string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { sendJSON(w, answer) }
@@ -119,7 +119,7 @@ func TestClientRemembersHowListsAreRead(t *testing.T) {
 	}
 }
 
-// What is refused is refused on pages too.
+// A request that is refused would also be refused for pages.
 func TestRefusedListIsNotReadInPages(t *testing.T) {
 	refusal := statusOf(t, apierrors.NewForbidden(schema.GroupResource{Resource: "blocks"}, "", nil))
 	s := &blockServer{version: "v1.34.0", whole: func(w http.ResponseWriter, _ *http.Request) { sendJSON(w, refusal) }}
@@ -129,7 +129,7 @@ func TestRefusedListIsNotReadInPages(t *testing.T) {
 	equal(t, "requests", s.asked, []string{"/version", wholeAnswer})
 }
 
-// An object without an end is given up, and what stands before it does not count.
+// Reading an endless object is given up, and what comes before it does not count.
 func TestObjectWithoutAnEndIsGivenUp(t *testing.T) {
 	sent := 0
 	s := &blockServer{version: "v1.34.0", whole: func(w http.ResponseWriter, _ *http.Request) {
@@ -154,7 +154,7 @@ func TestObjectWithoutAnEndIsGivenUp(t *testing.T) {
 	}
 }
 
-// A list that takes too long for its caller is given up, and not read in pages.
+// A list that takes too long for its caller is given up, not read in pages.
 func TestWholeListEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := &blockServer{version: "v1.34.0", whole: func(w http.ResponseWriter, r *http.Request) {
@@ -175,8 +175,8 @@ func TestWholeListEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// A server that cannot be reached, never answers or does not know the user is given up, and an
-// interrupted program is none. What else a server answers is a matter of each request.
+// A server that cannot be reached, never answers or does not know the user is given up. An
+// interruption is not blamed on the server. Other answers are up to each request.
 func TestServerWithoutAFirstAnswerIsGivenUp(t *testing.T) {
 	hang := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 	interrupted, interrupt := context.WithCancel(t.Context())

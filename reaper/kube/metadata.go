@@ -8,12 +8,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// metadataOnly asks for the metadata of the objects alone.
+// metadataOnly asks for only the metadata of objects.
 const metadataOnly = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 
-// ListMetadata reads the metadata of every object of a list, without the rest of them.
-// The client is a RawClient, and narrow is that of ListRaw. An object that cannot be decoded
-// has no name.
+// ListMetadata reads only the metadata of every object of a list. The client is a RawClient,
+// and narrow is as in ListRaw. An object that cannot be decoded has no name.
 func ListMetadata(ctx context.Context, client rest.Interface, narrow func(get *rest.Request) *rest.Request) ([]metav1.ObjectMeta, error) {
 	ask := func(get *rest.Request) *rest.Request { return narrow(get).SetHeader("Accept", metadataOnly) }
 	return ListReduced(ctx, client, ask, func(item json.RawMessage) metav1.ObjectMeta {

@@ -12,8 +12,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// MaxObject is how many bytes of an answer one object may have. It has at most 3 MiB: etcd accepts
-// requests of 1.5 MiB, and JSON is no longer than twice of what is stored.
+// MaxObject is how many bytes one object in an answer may have. In practice it has at most 3
+// MiB: etcd accepts requests of 1.5 MiB, and JSON is at most twice as long as what is stored.
 const MaxObject = 8 << 20
 
 // A page is a list, or a part of one.
@@ -23,15 +23,15 @@ type page[T any] struct {
 	version string // of the list, the same on each page
 }
 
-// A pageFunc requests the page of a list to which the token belongs. An empty token belongs to
-// the first page.
+// A pageFunc requests the page of a list that the token belongs to. An empty token means the
+// first page.
 type pageFunc[T any] func(ctx context.Context, token string) (page[T], error)
 
 // readPages reads all pages of a list. It returns the whole list or an error, never a part.
 //
 // If the API server answers 410 Expired, readPages reads the list again from the first page,
-// because the pages before belong to another time. It retries transient errors. If two pages
-// have different versions, they are not of one list, and readPages fails.
+// because the earlier pages belong to another time. It retries transient errors. If two pages
+// have different versions, they do not belong to one list, and readPages fails.
 func readPages[T any](ctx context.Context, request pageFunc[T]) ([]T, error) {
 	const restarts = 3
 	for attempt := 0; ; attempt++ {
@@ -42,14 +42,13 @@ func readPages[T any](ctx context.Context, request pageFunc[T]) ([]T, error) {
 	}
 }
 
-// errLargeObject says that an object is too large, as it would be in the next answer.
+// errLargeObject says that an object is too large, and would be again in the next answer.
 var errLargeObject = refusedError{fmt.Errorf("an object of the list has more than %d MiB", MaxObject>>20)}
 
-// errMixed says that a list is of several times. A conforming API server reads the pages behind
-// the first one at its resourceVersion.
+// errMixed says that a list is from different times. A conforming API server reads all pages at
+// the resourceVersion of the first.
 var errMixed = refusedError{errors.New("the pages of the list have different resourceVersions")}
 
-// readPagesOnce reads the pages from the first to the last.
 func readPagesOnce[T any](ctx context.Context, request pageFunc[T]) ([]T, error) {
 	var all []T
 	var version string

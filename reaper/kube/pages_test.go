@@ -28,7 +28,7 @@ var (
 	errConnection = errors.New("connect: connection refused")
 )
 
-// A book has three pages, of two items each, and may fail at any turn.
+// A book has three pages with two items each, and may fail at any request.
 type book struct {
 	failures []error // by request, nil for success
 	asked    []string
@@ -48,7 +48,7 @@ func (b *book) page(_ context.Context, token string) (page[string], error) {
 	return page[string]{items: []string{fmt.Sprintf("%d:%sa", b.edition, token), fmt.Sprintf("%d:%sb", b.edition, token)}, next: next}, nil
 }
 
-// whole is all that an edition has.
+// whole is everything in an edition.
 func whole(edition int) []string {
 	var items []string
 	for _, token := range []string{"", "2", "3"} {
@@ -57,7 +57,7 @@ func whole(edition int) []string {
 	return items
 }
 
-// Promise 2, 3. What comes back is the whole of one listing, or an error.
+// Promise 2, 3. The result is the whole of one listing, or an error.
 func TestPagesAreWholeOrAnError(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
@@ -91,7 +91,8 @@ func TestPagesAreWholeOrAnError(t *testing.T) {
 	}
 }
 
-// Promise 2, 3. Pages of several times are no list: what moved between them is on none, or on two.
+// Promise 2, 3. Pages from different times are not a list: an item that moved in between is on
+// none of them, or on two.
 func TestPagesOfDifferentVersionsAreAnError(t *testing.T) {
 	versions := map[string]string{"": "7", "2": "7", "3": "8"}
 	got, err := readPages(t.Context(), func(_ context.Context, token string) (page[string], error) {

@@ -1,5 +1,5 @@
-// Package kube asks the API server for what a backend needs: it reads whole lists, sorts the
-// errors, and limits how many requests there are at the same time.
+// Package kube asks the API server for what a backend needs: it reads whole lists, classifies
+// errors, and limits the number of concurrent requests.
 package kube
 
 import (
@@ -30,8 +30,7 @@ func RawClient(config *rest.Config) (rest.Interface, error) {
 }
 
 // Send makes a request and returns the body of the answer. If the API server refuses the
-// request, the error has the reason. rest.Result.Raw alone would leave the reason in the
-// body.
+// request, the error has the reason, which rest.Result.Raw alone would leave in the body.
 func Send(ctx context.Context, request *rest.Request) ([]byte, error) {
 	result := request.Do(ctx)
 	if err := result.Error(); err != nil {
@@ -41,14 +40,14 @@ func Send(ctx context.Context, request *rest.Request) ([]byte, error) {
 }
 
 // ListRaw reads every object of a list as the API server sends it, by quorum reads. narrow
-// makes a GET request one for the list, and is called for each request.
+// turns a GET request into one for the list, and is called for each request.
 func ListRaw(ctx context.Context, client rest.Interface, narrow func(get *rest.Request) *rest.Request) ([]json.RawMessage, error) {
 	return ListReduced(ctx, client, narrow, func(item json.RawMessage) json.RawMessage { return item })
 }
 
-// ListReduced is ListRaw, and reduces the objects as they come, so that it does not hold all
-// of them in full. It calls reduce from one goroutine at a time, for an object that is read
-// again more than once, and also for one that is gone when the list is read again.
+// ListReduced is ListRaw, but reduces the objects as they arrive, so that it does not hold all
+// of them in full. It calls reduce from one goroutine at a time, again for an object that is
+// read again, and even for one that is gone when the list is read again.
 func ListReduced[T any](ctx context.Context, client rest.Interface, narrow func(get *rest.Request) *rest.Request, reduce func(json.RawMessage) T) ([]T, error) {
 	request := func() *rest.Request { return narrow(client.Get()) }
 	return ReadList(ctx, client, request, Form[T]{
@@ -56,7 +55,7 @@ func ListReduced[T any](ctx context.Context, client rest.Interface, narrow func(
 	})
 }
 
-// Discover reads what the API server says of itself at a path, such as /apis.
+// Discover reads what the API server says about itself at a path, such as /apis.
 func Discover(ctx context.Context, client rest.Interface, into any, path ...string) error {
 	return Patiently(ctx, func(ctx context.Context) error {
 		data, err := Send(ctx, client.Get().AbsPath(path...))

@@ -18,8 +18,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// rawClient is a client without a group of its own, and a server that answers it
-// until it asks without end. Its lists are read page by page.
+// rawClient is a client without its own group, for a server that answers at most 50 requests.
+// Its lists are read page by page.
 func rawClient(t *testing.T, answer http.HandlerFunc) rest.Interface {
 	t.Helper()
 	var asked atomic.Int32
@@ -35,7 +35,7 @@ func rawClient(t *testing.T, answer http.HandlerFunc) rest.Interface {
 	}))
 }
 
-// clientAt is a client of a server that answers by a handler.
+// clientAt returns a client for a server with a handler.
 func clientAt(t *testing.T, answers http.Handler) rest.Interface {
 	t.Helper()
 	server := httptest.NewServer(answers)
@@ -61,7 +61,7 @@ func blocksAt(t *testing.T, client rest.Interface) ([]string, error) {
 	return texts, err
 }
 
-// sendJSON answers with a document; with its code if it is a Status.
+// sendJSON answers with a document, and with its code if it is a Status.
 func sendJSON(w http.ResponseWriter, document string) {
 	status := metav1.Status{Code: http.StatusOK}
 	_ = json.Unmarshal([]byte(document), &status)
@@ -81,8 +81,8 @@ func statusOf(t *testing.T, err *apierrors.StatusError) string {
 	return string(document)
 }
 
-// Promise 2, 3, 6. Every page is asked for on its own, none by a cache, and items
-// are what the API server sends: unknown fields, large numbers and all.
+// Promise 2, 3, 6. Every page is requested on its own, none from a cache, and items are what
+// the API server sends: unknown fields, large numbers and all.
 func TestListRawReadsItemsAsTheyAre(t *testing.T) {
 	items := []string{
 		`{"unknown":  {"b":1,"a":2},"spec":{"sequenceNumber":18446744073709551615}}`,
@@ -109,8 +109,8 @@ func TestListRawReadsItemsAsTheyAre(t *testing.T) {
 	})
 }
 
-// Promise 2. The error has the reason that the API server gives, because the reason
-// distinguishes a missing object from the 404 of a proxy.
+// Promise 2. The error has the API server's reason, because that distinguishes a missing object
+// from the 404 of a proxy.
 func TestSendReturnsTheReasonOfTheServer(t *testing.T) {
 	resource := schema.GroupResource{Resource: "blocks"}
 	for _, tt := range []struct {
@@ -137,7 +137,7 @@ func TestSendReturnsTheReasonOfTheServer(t *testing.T) {
 	}
 }
 
-// Promise 6. A field in other letters is another field, and a number is not rounded.
+// Promise 6. A field in other case is another field, and numbers are not rounded.
 func TestDecodeIsExact(t *testing.T) {
 	var got struct {
 		Deleted bool   `json:"deleted"`

@@ -14,7 +14,7 @@ import (
 type Field struct {
 	Number protowire.Number
 	kind   protowire.Type
-	bytes  []byte // the content of a text, or of a message
+	bytes  []byte // the content of a string or message
 	varint uint64
 }
 
@@ -40,7 +40,7 @@ func nextField(message []byte) (f Field, rest []byte, err error) {
 	return f, message[n:], nil
 }
 
-// EachField calls a function with each field of a message, until it returns an error.
+// EachField calls read with each field of a message, until it returns an error.
 func EachField(message []byte, read func(Field) error) error {
 	for len(message) > 0 {
 		f, rest, err := nextField(message)
@@ -55,14 +55,13 @@ func EachField(message []byte, read func(Field) error) error {
 	return nil
 }
 
-// Text returns a copy of the text that the field is.
+// Text returns a copy of the field's string.
 func (f Field) Text() (string, error) { return string(f.bytes), f.must(protowire.BytesType) }
 
-// Content returns the text or the message that the field is, which is a part of the message that
-// it is in.
+// Content returns the field's string or message, as a slice of the enclosing message.
 func (f Field) Content() ([]byte, error) { return f.bytes, f.must(protowire.BytesType) }
 
-// Int returns the number or the bool that the field is.
+// Int returns the field's number or bool.
 func (f Field) Int() (int64, error) { return int64(f.varint), f.must(protowire.VarintType) }
 
 // must returns an error if the field is not of this type.
@@ -73,7 +72,7 @@ func (f Field) must(kind protowire.Type) error {
 	return nil
 }
 
-// A wireStream reads a protobuf message that is too large to be held.
+// A wireStream reads a protobuf message that is too large to hold.
 type wireStream struct {
 	from   *bufio.Reader
 	offset int64  // how many bytes have been read
@@ -89,8 +88,8 @@ func (s *wireStream) ReadByte() (byte, error) {
 	return b, err
 }
 
-// tag reads the number and the type of the next field. The error is io.EOF if the stream
-// ends before it.
+// tag reads the number and type of the next field. The error is io.EOF if the stream ends
+// before it.
 func (s *wireStream) tag() (protowire.Number, protowire.Type, error) {
 	tag, err := binary.ReadUvarint(s)
 	if err != nil {
@@ -103,8 +102,8 @@ func (s *wireStream) tag() (protowire.Number, protowire.Type, error) {
 	return number, kind, nil
 }
 
-// size reads how many bytes the content of a field has, which ends at the given offset or
-// before it.
+// size reads how many bytes the content of a field has. It must end at the given offset or
+// earlier.
 func (s *wireStream) size(kind protowire.Type, end int64) (int64, error) {
 	if kind != protowire.BytesType {
 		return 0, fmt.Errorf("a field has the wire type %d, not %d", kind, protowire.BytesType)
@@ -119,7 +118,7 @@ func (s *wireStream) size(kind protowire.Type, end int64) (int64, error) {
 	return int64(size), nil
 }
 
-// content reads the content of a field, which is valid until the next call.
+// content reads the content of a field. It is valid until the next call.
 func (s *wireStream) content(kind protowire.Type, end int64) ([]byte, error) {
 	size, err := s.size(kind, end)
 	switch {
@@ -136,7 +135,7 @@ func (s *wireStream) content(kind protowire.Type, end int64) ([]byte, error) {
 	return s.buffer, unexpected(err)
 }
 
-// unexpected returns the error of a stream that ended too early.
+// unexpected turns io.EOF into the error for a stream that ended too early.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

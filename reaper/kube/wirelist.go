@@ -7,12 +7,12 @@ import (
 	"io"
 )
 
-// protobufPrefix begins each answer of an API server in protobuf. A message follows that
-// has the kind of the object, and the object.
+// protobufPrefix begins each protobuf answer of an API server. A message with the object's kind
+// and the object follows.
 const protobufPrefix = "k8s\x00"
 
-// The numbers of the fields that are read of that message (runtime.Unknown), of the kind
-// (TypeMeta), of a list, and of its ListMeta.
+// The numbers of the fields that are read in that message (runtime.Unknown), in the kind
+// (TypeMeta), in a list, and in its ListMeta.
 const (
 	unknownType, unknownRaw         = 1, 2
 	typeAPIVersion, typeKind        = 1, 2
@@ -30,9 +30,9 @@ type wireList[T any] struct {
 	page page[T]
 }
 
-// readProtobufList reads a list in protobuf to its end, object by object, and calls next behind
-// each, so that neither the list nor an object is held. It returns the whole answer or an error,
-// never a part.
+// readProtobufList reads a list in protobuf to its end, object by object, and calls next after
+// each, so that neither the list nor an object is held. It returns the whole answer or an
+// error, never a part.
 func readProtobufList[T any](from *bufio.Reader, of Form[T], next func()) (page[T], error) {
 	if _, err := from.Discard(len(protobufPrefix)); err != nil {
 		return page[T]{}, unexpected(err)
@@ -47,7 +47,7 @@ func readProtobufList[T any](from *bufio.Reader, of Form[T], next func()) (page[
 	return l.page, nil
 }
 
-// readUnknown reads the message that has the kind and the list.
+// readUnknown reads the message with the kind and the list.
 func (l *wireList[T]) readUnknown() error {
 	const end = 1 << 62 // the message ends with the stream
 	var named, complete bool
@@ -79,7 +79,7 @@ func (l *wireList[T]) readUnknown() error {
 	}
 }
 
-// checkType returns an error unless a TypeMeta is that of the list.
+// checkType returns an error unless a TypeMeta is the list's.
 func (l *wireList[T]) checkType(message []byte) error {
 	var apiVersion, kind string
 	err := EachField(message, func(f Field) (err error) {
@@ -97,7 +97,7 @@ func (l *wireList[T]) checkType(message []byte) error {
 	return l.form.is(apiVersion, kind)
 }
 
-// readFields reads the list, which ends at an offset of the stream.
+// readFields reads the list up to an offset of the stream.
 func (l *wireList[T]) readFields(end int64) error {
 	for l.offset < end {
 		number, kind, err := l.tag()

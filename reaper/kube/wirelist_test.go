@@ -23,7 +23,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// listOf is a list of pods of these names, as an API server sends it.
+// listOf is a list of pods as an API server sends it.
 func listOf(pods ...corev1.Pod) *corev1.PodList {
 	return &corev1.PodList{
 		TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"},
@@ -31,8 +31,8 @@ func listOf(pods ...corev1.Pod) *corev1.PodList {
 	}
 }
 
-// encoded are the bytes of a list; object by object as API servers since 1.33 make them, or
-// at once.
+// encoded are the bytes of a list: object by object, as API servers since 1.33 write them, or
+// in one piece.
 func encoded(t interface{ Fatal(...any) }, list *corev1.PodList, streaming bool) []byte {
 	serializer := protobuf.NewSerializerWithOptions(scheme.Scheme, scheme.Scheme, protobuf.SerializerOptions{StreamingCollectionsEncoding: streaming})
 	data, err := runtime.Encode(serializer, list)
@@ -62,7 +62,7 @@ func readPods(from io.Reader) (page[corev1.Pod], error) {
 
 var comparePages = cmp.Options{cmpopts.EquateEmpty(), cmp.AllowUnexported(page[corev1.Pod]{})}
 
-// Promise 1, 2. Any list is read as it is decoded, however its bytes come.
+// Promise 1, 2. Any list is read as it is decoded, no matter how its bytes arrive.
 func TestPodListIsReadAsItIsDecoded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := listOf()
@@ -86,7 +86,7 @@ func TestPodListIsReadAsItIsDecoded(t *testing.T) {
 	})
 }
 
-// podOf is a pod of this name.
+// podOf is a pod with this name.
 func podOf(name string) corev1.Pod {
 	return corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Annotations: map[string]string{"note": name}},
@@ -94,7 +94,7 @@ func podOf(name string) corev1.Pod {
 	}
 }
 
-// namedPods are pods of different names.
+// namedPods are pods with different names.
 func namedPods(n int) []corev1.Pod {
 	var all []corev1.Pod
 	for i := range n {
@@ -125,7 +125,7 @@ func TestPodListThatBreaksOffIsAnError(t *testing.T) {
 	}
 }
 
-// emptyRest is the end of an answer: its encoding and its content type, which are empty.
+// emptyRest is the end of an answer: its content encoding and content type, both empty.
 const emptyRest = "\x1a\x00\x22\x00"
 
 // field is a field of a message.
@@ -133,7 +133,7 @@ func field(number protowire.Number, content []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), content)
 }
 
-// Promise 2. What is no whole list of pods is an error; what is one is read in any order.
+// Promise 2. Anything but a whole list of pods is an error; a whole list is read in any order.
 func TestOddAnswersAreNoLists(t *testing.T) {
 	kind := field(1, slices.Concat(field(1, []byte("v1")), field(2, []byte("PodList"))))
 	meta := field(1, field(2, []byte("99")))
@@ -181,7 +181,8 @@ func TestOddAnswersAreNoLists(t *testing.T) {
 	}
 }
 
-// A pod may be as long as a page, and a longer one cannot be read by another request.
+// A pod may have as many bytes as the limit; a larger one cannot be read by another request
+// either.
 func TestLargestPodOfAList(t *testing.T) {
 	large := func(size int) []byte {
 		return encoded(t, listOf(podOf("web-0"), podOf(strings.Repeat("x", size/2))), true)

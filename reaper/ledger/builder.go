@@ -19,7 +19,7 @@ func NewBuilder(before Ledger) *Builder {
 	return &Builder{before: before, made: Ledger{Figures: before.Figures, Doubt: before.Doubt, Runs: before.Runs, salt: before.salt}}
 }
 
-// Believe makes the figures those of a census that is believed.
+// Believe sets the figures to those of a census that is believed.
 func (b *Builder) Believe(f census.Figures) { b.made.Figures, b.made.Doubt = f, Doubt{} }
 
 // Seen adds since when the allocation has been ownerless: while its pod was present, or after
@@ -28,7 +28,7 @@ func (b *Builder) Seen(a *ipam.Allocation, present bool, since time.Time) {
 	b.made.seen.add(b.made.salt.seenKey(a, present), ToSecond(since).Unix())
 }
 
-// KeepSeen adds what the ledger before says of that, if it knows it.
+// KeepSeen adds that time from the ledger before, if it has one.
 func (b *Builder) KeepSeen(a *ipam.Allocation, present bool) {
 	if len(b.before.seen) == 0 { // a key costs time
 		return
@@ -61,8 +61,8 @@ func (b *Builder) Restored(a *ipam.Allocation, at time.Time) {
 	}
 }
 
-// KeepOthers adds all that the ledger before has of the backends that were not listed
-// completely, but for these allocations, which were listed and decided.
+// KeepOthers adds all that the ledger before has for backends that were not listed
+// completely, except for these allocations, which were listed and decided.
 func (b *Builder) KeepOthers(listed []string, decided iter.Seq[*ipam.Allocation]) {
 	tags := make(map[backendTag]bool, len(listed))
 	for _, backend := range listed {

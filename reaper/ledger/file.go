@@ -23,7 +23,7 @@ const lastSecond = 253_402_300_799
 // MaxGrace is the largest grace that is remembered, in seconds: about 68 years.
 const MaxGrace = math.MaxInt32
 
-// usualEntry is about the length of an entry of a large ledger, in bytes.
+// usualEntry is the approximate length of an entry of a large ledger, in bytes.
 const usualEntry = 10
 
 // Encode returns the stored form. Equal ledgers of one salt have equal forms.
@@ -31,14 +31,14 @@ const usualEntry = 10
 // The form is the version, the figures, the doubt, the earliest time, and the salt; then the
 // lists of first-seen times, of restores, of graces, of the names of nodes, and of the pods'
 // nodes; then the runs, as appendRuns has them; and a CRC-32 of all of that in 4 bytes. The names
-// are their number and, for each, its length and its bytes, in ascending order. Any other list is the number of backends, and
-// for each of these its tag in 4 bytes, the number of its entries, and the entries in
-// ascending order of their hashes. An entry is what its hash is more than the one before,
-// and a number: seconds since the earliest time, seconds, or the index of a name. Each number
-// is a varint. So an entry of a ledger of 100,000 has 9 bytes.
+// are their number and, in ascending order, the length and the bytes of each. Any other list is
+// the number of backends and, for each, its tag in 4 bytes, the number of its entries, and the
+// entries in ascending order of their hashes. An entry is the difference of its hash from the one
+// before, and a number: seconds since the earliest time, seconds, or the index of a name. Each
+// number is a varint, so an entry of a ledger of 100,000 takes 9 bytes.
 //
 // In every later version, too, the first byte is the version, and the last 4 bytes are that
-// checksum. By these, Decode tells a later version from damage.
+// checksum: so Decode can tell a later version from damage.
 func (l Ledger) Encode() []byte {
 	ranks := make(map[string]uint64)
 	for _, e := range l.nodes {
@@ -165,7 +165,7 @@ func (r *ledgerReader) fail(format string, args ...any) {
 	r.rest = nil
 }
 
-// number reads a number, which is at most most.
+// number reads a number of at most most.
 func (r *ledgerReader) number(most uint64) uint64 {
 	n, size := binary.Uvarint(r.rest)
 	if size <= 0 || n > most {
@@ -176,7 +176,7 @@ func (r *ledgerReader) number(most uint64) uint64 {
 	return n
 }
 
-// bytes reads so many bytes.
+// bytes reads n bytes.
 func (r *ledgerReader) bytes(n uint64) []byte {
 	if n > uint64(len(r.rest)) {
 		r.fail("it is cut short")
@@ -203,12 +203,12 @@ func (r *ledgerReader) names() []string {
 	return names
 }
 
-// readTable reads a list of keys with numbers, which are at most most.
+// readTable reads a list of keys with numbers of at most most.
 func readTable[V cmp.Ordered](r *ledgerReader, most uint64, value func(uint64) V) ledgerTable[V] {
 	var t ledgerTable[V]
 	for range r.number(uint64(len(r.rest))) {
 		tag := r.bytes(4)
-		n := r.number(uint64(len(r.rest) / 2)) // an entry has two bytes at least
+		n := r.number(uint64(len(r.rest) / 2)) // an entry has at least two bytes
 		if r.err != nil {
 			return nil
 		}

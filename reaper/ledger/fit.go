@@ -6,9 +6,9 @@ import (
 	"sort"
 )
 
-// Fit returns the ledger without the entries for which a stored form of so many bytes has no
-// room, and how many these are. It is kept first where pods hang, and then what a restore put
-// back: without these, an address may be released too early. Then follow the times, the
+// Fit returns the ledger without the entries for which a stored form of this capacity in bytes
+// has no room, and how many these are. It keeps first where pods hang, and then what a restore
+// put back: without these, an address may be released too early. Then follow the times, the
 // oldest first: their allocations go first, and make room. The other nodes come last, after
 // the graces. An allocation whose node was forgotten is held while any node is unreachable.
 func (l Ledger) Fit(capacity int) (Ledger, int) {
@@ -35,7 +35,7 @@ func (l Ledger) Fit(capacity int) (Ledger, int) {
 	return first(n), l.Len() - n
 }
 
-// take returns the first n entries of a table, and how many more there may be after it.
+// take returns the first n entries of a table, and how much of n is left.
 func take[V cmp.Ordered](t ledgerTable[V], n int) (ledgerTable[V], int) {
 	taken := min(len(t), n)
 	return t[:taken], n - taken

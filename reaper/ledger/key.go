@@ -16,8 +16,8 @@ type ledgerKey struct {
 	hash uint64
 }
 
-// A backendTag stands for a backend. By the tag of a key, a run knows of which store an
-// entry is although it did not list that store.
+// A backendTag stands for a backend. From the tag of a key, a run knows the store of an
+// entry even if it did not list that store.
 type backendTag uint32
 
 // tagOf returns the tag of a backend: the FNV-1a hash of its name.
@@ -34,9 +34,9 @@ func (k ledgerKey) compare(other ledgerKey) int {
 	return cmp.Or(cmp.Compare(k.tag, other.tag), cmp.Compare(k.hash, other.hash))
 }
 
-// A ledgerSalt goes into every hash of a ledger, and is another one for each ledger. Tenants
+// A ledgerSalt goes into every hash of a ledger, and differs from ledger to ledger. Tenants
 // choose a part of an identity, such as the name of a pod: without the salt, they could look
-// for identities of the same hash. A ledger that was never stored has none.
+// for identities with the same hash. A ledger that was never stored has none.
 type ledgerSalt [16]byte
 
 // newSalt returns the salt of a ledger that this process is the first to store.
@@ -75,13 +75,13 @@ func (s ledgerSalt) placeKey(a *ipam.Allocation) ledgerKey {
 // spotKey is the key of pool and key, for any owner.
 func (s ledgerSalt) spotKey(a *ipam.Allocation) ledgerKey { return s.key(a.Backend, a.Pool, a.Key) }
 
-// homeKey is the key of the sandbox that has pool and key. A sandbox never moves: of a pod that
-// came back on another node, it says nothing.
+// homeKey is the key of the sandbox that has pool and key. A sandbox never moves: this says
+// nothing about a pod that came back on another node.
 func (s ledgerSalt) homeKey(a *ipam.Allocation) ledgerKey {
 	return s.key(a.Backend, a.Pool, a.Key, "sandbox", a.Owner.Sandbox)
 }
 
-// addKeys adds all keys that a ledger may have of an allocation.
+// addKeys adds all keys that a ledger may have for an allocation, except homeKey.
 func (s ledgerSalt) addKeys(to map[ledgerKey]bool, a *ipam.Allocation) {
 	for _, k := range [...]ledgerKey{s.idKey(a), s.seenKey(a, true), s.placeKey(a), s.spotKey(a)} {
 		to[k] = true

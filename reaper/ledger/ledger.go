@@ -21,9 +21,9 @@ import (
 //   - how many pods that were not finished, and how many nodes, the last run found;
 //   - how the last runs ended.
 //
-// After the loss of a ledger, grace periods begin again. The next run then knows neither
-// the nodes of pods nor that half of the pods vanished. The zero Ledger is empty. A
-// Ledger is a value and never changes.
+// If the ledger is lost, grace periods begin again. The next run then knows neither the
+// nodes of pods nor that half of the pods vanished. The zero Ledger is empty. A Ledger is
+// a value and never changes.
 type Ledger struct {
 	Figures census.Figures // of the last census that was believed
 	Doubt   Doubt
@@ -45,9 +45,9 @@ type Doubt struct {
 
 // Store stores the ledger between runs.
 type Store interface {
-	// Load returns the stored ledger, or an empty one if none is stored, or with an error
-	// that wraps ErrDamaged. After any other error, also ErrNewer, Save must not
-	// replace what is stored.
+	// Load returns the stored ledger, or an empty one if none is stored or if the error
+	// wraps ErrDamaged. After any other error, including ErrNewer, Save must not replace
+	// what is stored.
 	Load(ctx context.Context) (Ledger, error)
 
 	// Save replaces the ledger that Load returned. The error wraps ErrAgain if
@@ -69,7 +69,7 @@ var ErrNewer = errors.New("a newer ip-reaper wrote the ledger: use that version,
 
 // Since returns when the allocation was first seen ownerless: while its pod was present,
 // or after it was gone. That is now if the ledger does not know it, or has a time in the
-// future. A restore begins the time anew.
+// future. A restore restarts the time.
 func (l Ledger) Since(a *ipam.Allocation, present bool, now time.Time) time.Time {
 	if len(l.seen) == 0 { // a key costs time
 		return now
@@ -86,7 +86,7 @@ func (l Ledger) Since(a *ipam.Allocation, present bool, now time.Time) time.Time
 }
 
 // Last returns where the pod of the allocation was last seen. Until a run has seen what a
-// restore put back, that is what the journal had.
+// restore put back, that comes from the journal.
 func (l Ledger) Last(a *ipam.Allocation) Place {
 	if len(l.nodes) == 0 {
 		return Place{}
@@ -119,8 +119,8 @@ func (l Ledger) RestoredAt(a *ipam.Allocation) time.Time {
 	return ofSecond(seconds)
 }
 
-// Equal reports whether a run decides the same by both, and remembers the same. It compares neither
-// how runs ended nor salts: ledgers of different salts are equal only if they have no entries.
+// Equal reports whether a run decides and remembers the same with both. It compares neither how
+// runs ended nor salts: ledgers with different salts are equal only if they have no entries.
 func (l Ledger) Equal(other Ledger) bool {
 	return slices.Equal(l.seen, other.seen) && slices.Equal(l.nodes, other.nodes) &&
 		slices.Equal(l.graces, other.graces) && slices.Equal(l.restored, other.restored) &&
@@ -130,8 +130,8 @@ func (l Ledger) Equal(other Ledger) bool {
 // Len returns the number of times, nodes and graces that it has.
 func (l Ledger) Len() int { return len(l.seen) + len(l.nodes) + len(l.graces) + len(l.restored) }
 
-// Without returns the ledger without what it has of these allocations. It keeps a restore
-// that began after a run saved its ledger: it puts back what the run has released.
+// Without returns the ledger without what it has for these allocations. It keeps a restore
+// that began after the run saved its ledger: that puts back what the run released.
 func (l Ledger) Without(released []*ipam.Allocation, saved Ledger) Ledger {
 	drop := make(map[ledgerKey]bool, 5*len(released))
 	for _, a := range released {
@@ -174,7 +174,7 @@ func (l Ledger) WithRestored(back iter.Seq2[*ipam.Allocation, Place], now time.T
 	return l
 }
 
-// WithPlaces returns the ledger with these places of pods in place of those that it has of them.
+// WithPlaces returns the ledger with these places of pods instead of those that it has for them.
 func (l Ledger) WithPlaces(places iter.Seq2[*ipam.Allocation, Place]) Ledger {
 	b, placed := NewBuilder(l), make(map[ledgerKey]bool)
 	for a, p := range places {
@@ -193,7 +193,7 @@ func (l Ledger) Knows(a *ipam.Allocation, present bool) bool {
 	return known
 }
 
-// LongAgo returns the ledger by which every grace period is over.
+// LongAgo returns the ledger with times by which every grace period is over.
 func (l Ledger) LongAgo() Ledger {
 	l.seen = slices.Clone(l.seen)
 	for i := range l.seen {
@@ -203,9 +203,9 @@ func (l Ledger) LongAgo() Ledger {
 }
 
 // Merge returns a ledger with all that either of two ledgers has. If both have an
-// allocation, the value by which it waits longer counts. If they have it on different nodes,
-// the last name counts. The larger figures count. Of a ledger with another salt, nothing is
-// known.
+// allocation, the value that makes it wait longer counts. If they have it on different
+// nodes, the last name counts. The larger figures count. Nothing is taken from a ledger with
+// another salt.
 func (l Ledger) Merge(other Ledger) Ledger {
 	if other.Equal(Ledger{}) || other.salt != l.salt {
 		return l

@@ -2,7 +2,7 @@ package ledger
 
 import "strings"
 
-// A Place is where a run last saw a pod. The zero Place is not known.
+// A Place is where a run last saw a pod. The zero Place means that it is not known.
 type Place struct {
 	Node string
 
@@ -10,7 +10,7 @@ type Place struct {
 	Boot string
 }
 
-// UnknownBoot stands for the boot of a node that does not tell it.
+// UnknownBoot stands for the boot of a node that does not report it.
 const UnknownBoot = "?"
 
 // String returns the stored form: no name of a node has a slash.
@@ -28,6 +28,6 @@ func placeOf(stored string) Place {
 	return Place{node, boot}
 }
 
-// ofRestore ends the stored form of a place that a restore knows by its journal. The key is that
-// of the sandbox then, since a store may give what comes back another token.
+// ofRestore ends the stored form of a place that a restore knows from its journal. Its key is
+// homeKey, since a store may give what comes back another token.
 const ofRestore = "//"

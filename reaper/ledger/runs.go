@@ -12,8 +12,8 @@ type Run struct {
 	Began  int64 // in seconds since 1970
 	DryRun bool
 
-	// Ended is false of a run that goes on, or was killed. Then the code and the error are
-	// those of the run so far.
+	// Ended is false for a run that is still running, or was killed. Then the code and the
+	// error are those of the run so far.
 	Ended    bool
 	ExitCode int
 	Error    string // why it failed or was refused, in at most MaxRunError bytes
@@ -23,16 +23,16 @@ type Run struct {
 }
 
 const (
-	// MaxRuns is how many runs the ledger has.
+	// MaxRuns is how many runs the ledger keeps.
 	MaxRuns = 20
 
-	// MaxRunError is the largest size of the error of a run, in bytes. So all runs have less
+	// MaxRunError is the largest size of the error of a run, in bytes. So all runs take less
 	// than 6 KiB.
 	MaxRunError = 200
 )
 
-// WithRun returns the ledger with the run, in place of what it has of that run, and without the
-// oldest runs that are too many.
+// WithRun returns the ledger with the run, instead of what it has for that run, and without the
+// oldest runs beyond MaxRuns.
 func (l Ledger) WithRun(run Run) Ledger {
 	l.Runs = slices.Clone(l.Runs)
 	if i := slices.IndexFunc(l.Runs, func(r Run) bool { return r.ID == run.ID }); i >= 0 {

@@ -24,7 +24,7 @@ func (t ledgerTable[V]) find(k ledgerKey) (value V, ok bool) {
 	return t[i].value, true
 }
 
-// add appends an entry. The table is no table until arranged returns it.
+// add appends an entry. The table is not valid until arranged returns it.
 func (t *ledgerTable[V]) add(k ledgerKey, value V) { *t = append(*t, tableEntry[V]{k, value}) }
 
 // arranged puts the entries that were added in order. Of several values of a key, it

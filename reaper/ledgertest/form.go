@@ -1,5 +1,5 @@
 // Package ledgertest has the stored form of a ledger as tests read and write it. It is a
-// second implementation of that form: a change of the program's does not change this one.
+// second implementation of that form: a change to the program's does not change this one.
 package ledgertest
 
 import (
@@ -54,7 +54,7 @@ const (
 	keySize = 12 // the tag of the backend and the hash
 )
 
-// Key returns a key that stands for a short name, of a backend that no program has.
+// Key returns a key that stands for a short name, for a backend that no program has.
 func Key(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return "00000001" + hex.EncodeToString(sum[:8])
@@ -94,7 +94,7 @@ func Decode(text []byte) (l Ledger, err error) {
 	return l, nil
 }
 
-// Encode returns the stored form. Without a version, it is that of today.
+// Encode returns the stored form. Without a version, it is the current one.
 func (l Ledger) Encode() []byte {
 	if l.Version == 0 {
 		l.Version = version
@@ -139,7 +139,7 @@ func Sum(body []byte) []byte {
 	return binary.BigEndian.AppendUint32(slices.Clone(body), crc32.ChecksumIEEE(body))
 }
 
-// appendList appends a list of keys with numbers, less what all of them have in common.
+// appendList appends a list of keys with numbers, each reduced by less.
 func appendList(data []byte, list map[string]int64, less int64) []byte {
 	byTag := make(map[uint32][]uint64)
 	numbers := make(map[[2]uint64]int64, len(list))
@@ -192,7 +192,7 @@ func (r *reader) bytes(n int64) []byte {
 	return data
 }
 
-// list reads a list of keys with numbers, which are so much larger.
+// list reads a list of keys with numbers, each increased by more.
 func (r *reader) list(more int64) map[string]int64 {
 	list := make(map[string]int64)
 	for range r.number() {

@@ -62,8 +62,8 @@ func ParseGateway(text string) (Gateway, error) {
 // Nowhere reports whether g is the zero Gateway.
 func (g Gateway) Nowhere() bool { return g.url == "" }
 
-// ofNode returns the gateway with the group of a node, so that nodes do not replace the
-// metrics of each other. It returns g if no node is named, or if the group has that label.
+// ofNode returns the gateway with the group of a node, so that nodes do not replace each
+// other's metrics. It returns g if no node is named, or if the group has that label.
 func (g Gateway) ofNode(node string) Gateway {
 	named := func(pair [2]string) bool { return pair[0] == labelNode }
 	if node != "" && !slices.ContainsFunc(g.grouping, named) {

@@ -32,7 +32,7 @@ func TestGroupComesFromThePath(t *testing.T) {
 					got = append(got, path)
 				}
 			}
-			// The client has no order of labels.
+			// The client does not order labels.
 			if len(got) != 2 || got[0] != tt.want || strings.Replace(got[1], "/outcome/success", "", 1) != tt.want || got[1] == tt.want {
 				t.Errorf("pushed to %q, want %q, and the success beside it", got, tt.want)
 			}
@@ -40,7 +40,7 @@ func TestGroupComesFromThePath(t *testing.T) {
 	}
 }
 
-// What is wrong is said without the URL: a part of it may be a password.
+// An error does not quote the URL: a part of it may be a password.
 func TestURLsThatAreNoGateways(t *testing.T) {
 	for _, tt := range []struct{ url, want string }{
 		{"pushgateway:9091", "the URL does not begin with http:// or https://"},
@@ -119,7 +119,7 @@ func TestCredentialsAreSentAndNotTold(t *testing.T) {
 	}
 }
 
-// A page of a login is not the gateway, and no other server gets the credentials.
+// A login page is not the gateway, and no other server gets the credentials.
 func TestRedirectionIsNotFollowed(t *testing.T) {
 	var elsewhere []string
 	other := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

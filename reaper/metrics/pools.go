@@ -7,9 +7,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// maxPools is the largest number of pools or networks of one backend that have metrics of their
-// own. Calico has one block or more for each node, and Prometheus keeps a series for
-// each pool.
+// maxPools is the largest number of pools or networks of one backend that have their own metrics.
+// Calico has one or more blocks for each node, and Prometheus keeps a series for each pool.
 const maxPools = 100
 
 // The labels of the sum of a backend's pools of one IP family. No pool has them.

@@ -13,14 +13,15 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// pushTimeout bounds the time by which a push can prolong a run.
+// pushTimeout limits how much a push can prolong a run.
 const pushTimeout = 10 * time.Second
 
-// Push replaces the metrics of the gateway's group by those of a run that ended with
-// the exit code. The time of the last success is in a group of its own, with the label
-// outcome. On a node, the group has the label node, unless the URL gives it. A run that did not exit with 0 leaves it as it is.
+// Push replaces the metrics of the gateway's group with those of a run that ended with the exit
+// code. On a node, the group has the label node, unless the URL gives it. The time of the last
+// success has its own group, with the label outcome, which a run leaves as it is unless it exited
+// with 0.
 //
-// Push also works after ctx has ended. It gives up after 10 seconds.
+// Push works even after ctx has ended. It gives up after 10 seconds.
 //
 // The client's method Push replaces the whole group. Its method Add would keep the
 // metrics of names that the new push does not have, such as those of a deleted pool.
@@ -57,8 +58,8 @@ func (g Gateway) pusher(metrics prometheus.Gatherer) *push.Pusher {
 	return p
 }
 
-// maxAnswer is the number of bytes that are read of an answer, because an error of
-// the client quotes the whole answer.
+// maxAnswer is how many bytes of an answer are read, because an error of the client
+// quotes the whole answer.
 const maxAnswer = 1 << 10
 
 // An httpClient follows no redirection. A redirection could lead the credentials to

@@ -81,7 +81,7 @@ func failedLate() report.Report {
 	}
 }
 
-// manyPools is the report of a run with so many pools of one backend, and one of
+// manyPools is the report of a run with this many pools of one backend, and one of
 // IPv6 if there are too many.
 func manyPools(n int) report.Report {
 	r := report.Report{Run: runInfo(false)}

@@ -14,20 +14,20 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// maxFile is how much is read of a file of an earlier run, in bytes. A node has a few pools.
+// maxFile is the largest size of a file of an earlier run, in bytes. A node has a few pools.
 const maxFile = 4 << 20
 
-// WriteFile replaces a file by the metrics of a run that ended with the exit code, in the
+// WriteFile replaces a file with the metrics of a run that ended with the exit code, in the
 // form that the textfile collector of node_exporter reads. The file has mode 0644. A reader
-// sees the old file or the new one. On a node, every metric has the label node.
+// sees either the old file or the new one. On a node, every metric has the label node.
 //
-// A run that did not exit with 0 keeps the time of the last success, which the old file has.
+// A run that did not exit with 0 keeps the time of the last success from the old file.
 func WriteFile(path string, r report.Report, exitCode int) error {
 	return write(path, r.Run, exitCode, func(g gauges) { g.all(r, exitCode) })
 }
 
 // WriteEarly is WriteFile for a run that failed before it listed anything. The run has Node,
-// Version and its times; whether it was to be a dry run may be unknown.
+// Version and its times; whether it was meant as a dry run may be unknown.
 func WriteEarly(path string, run report.RunInfo, exitCode int) error {
 	return write(path, run, exitCode, func(g gauges) { g.ended(run, exitCode) })
 }
@@ -41,8 +41,8 @@ func write(path string, run report.RunInfo, exitCode int, add func(gauges)) erro
 	} else if at, ok := successIn(path); ok {
 		g.success(at)
 	}
-	// The client writes a temporary file beside it. Its name does not end in .prom, so
-	// that node_exporter does not read it.
+	// The client writes a temporary file next to it. Its name does not end in .prom, so
+	// node_exporter does not read it.
 	if err := prometheus.WriteToTextfile(path, gatherer); err != nil {
 		return fmt.Errorf("write metrics: %w", err)
 	}

@@ -52,7 +52,7 @@ func nodesOf(families map[string]*dto.MetricFamily) map[string]int {
 	return nodes
 }
 
-// A file has what a push has; of a node, with its name.
+// A file has what a push has; on a node, with its name.
 func TestFileHasTheMetricsOfAPush(t *testing.T) {
 	pushed := push(t, "", everything(), 0).families
 	for _, node := range []string{"", "node-a"} {
@@ -123,7 +123,7 @@ func TestFilesThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// Nodes that push to one gateway do not replace the metrics of each other.
+// Nodes that push to one gateway do not replace each other's metrics.
 func TestPushOfANodeHasItsGroup(t *testing.T) {
 	for _, tt := range []struct{ path, want string }{
 		{"", "/metrics/job/ip-reaper/node/node-a"},

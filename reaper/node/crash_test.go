@@ -13,7 +13,7 @@ import (
 // folderVariable names the folder to the process that TestLockOfARunThatIsKilledIsFree kills.
 const folderVariable = "NODE_FOLDER"
 
-// TestChild is what that process runs. In the test run itself, it does nothing.
+// TestChild is what that process runs. In a normal test run, it does nothing.
 func TestChild(t *testing.T) {
 	path := os.Getenv(folderVariable)
 	if path == "" {
@@ -26,8 +26,8 @@ func TestChild(t *testing.T) {
 	select {}
 }
 
-// Promise 8: the lock of a process that was killed is free. Otherwise, nothing would be
-// released on the node until somebody removes the file.
+// Promise 8: the lock of a killed process is free. Otherwise, nothing would be released on the
+// node until someone removed the file.
 func TestLockOfARunThatIsKilledIsFree(t *testing.T) {
 	f := newFolder(t)
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestChild$", "-test.timeout=1m")

@@ -12,7 +12,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 )
 
-// mounted mounts a small file system in memory for a test.
+// mounted mounts a small in-memory file system for a test.
 func mounted(t *testing.T, path string) {
 	t.Helper()
 	if err := os.MkdirAll(path, 0o700); err != nil {
@@ -28,7 +28,7 @@ func mounted(t *testing.T, path string) {
 	})
 }
 
-// fill writes a file until the disk is full. It returns how to make room again.
+// fill writes a file until the disk is full. free makes room again.
 func fill(t *testing.T, path string) (free func()) {
 	t.Helper()
 	file, err := os.Create(path)
@@ -51,7 +51,7 @@ func fill(t *testing.T, path string) (free func()) {
 	}
 }
 
-// Promise 10: what is not on the disk was not written, and what was there stays.
+// Promise 10: what is not on disk was not written, and what was there stays.
 func TestFullDisk(t *testing.T) {
 	f := newFolder(t)
 	mounted(t, f.Path())

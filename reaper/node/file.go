@@ -7,13 +7,13 @@ import (
 	"syscall"
 )
 
-// errNotRegular says that a name is that of a symbolic link, a folder, a pipe or a device.
+// errNotRegular is the error for a symbolic link, a folder, a pipe or a device.
 var errNotRegular = errors.New("it is not a regular file: remove it")
 
-// openRegular opens a file of a folder. With os.O_CREATE, it makes a file that only its
-// owner may read.
+// openRegular opens a file in a folder. With os.O_CREATE, it makes a file that only its owner
+// can read.
 func openRegular(root *os.Root, name string, flags int) (*os.File, error) {
-	// The opening of a pipe waits for its other end.
+	// Opening a pipe waits for its other end.
 	if info, err := root.Lstat(name); err == nil && !info.Mode().IsRegular() {
 		return nil, errNotRegular
 	}
@@ -31,7 +31,7 @@ func openRegular(root *os.Root, name string, flags int) (*os.File, error) {
 	return file, nil
 }
 
-// remove removes a file, if there is one of that name.
+// remove removes a file, if it exists.
 func remove(root *os.Root, name string) error {
 	if err := root.Remove(name); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -39,11 +39,11 @@ func remove(root *os.Root, name string) error {
 	return nil
 }
 
-// errTaken says that another process, or another part of this one, has the lock.
+// errTaken says that another process, or another part of this one, holds the lock.
 var errTaken = errors.New("the lock is taken")
 
-// flock takes the lock of an open file or folder, and does not wait for it. The kernel gives
-// the lock back when the file is closed, and so also when the process is killed.
+// flock takes the lock of an open file or folder, without waiting. The kernel releases the lock
+// when the file is closed, and so even when the process is killed.
 func flock(file *os.File) error {
 	for {
 		switch err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {

@@ -29,7 +29,7 @@ var (
 	_ reaper.Lock   = (*Lock)(nil)
 )
 
-// equal compares what a test got with what it wants.
+// equal fails the test unless it got what it wants.
 func equal[T any](t *testing.T, what string, got, want T, options ...cmp.Option) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, options...); diff != "" {
@@ -80,7 +80,7 @@ func aRun(n int) journal.Run {
 	return journal.Run{ID: at.Format("20060102-150405-") + "ABCDEF", StartedAt: at, Version: "v1", Cluster: "node-1"}
 }
 
-// someRecords are n records whose keys begin with a word.
+// someRecords are n records whose keys begin with the word.
 func someRecords(word string, n int) []ipam.Record {
 	records := make([]ipam.Record, n)
 	for i := range records {
@@ -105,7 +105,7 @@ func journalOf(t *testing.T, f *Folder, n int, writes ...[]ipam.Record) {
 	}
 }
 
-// put writes a file behind the back of the program, in a folder that it makes.
+// put writes a file behind the program's back, and makes its folder.
 func put(t *testing.T, path string, content []byte) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -130,7 +130,7 @@ func names(t *testing.T, path string) []string {
 	return all
 }
 
-// wantInput checks that an error is the user's to mend, and names a path.
+// wantInput checks that an error is for the user to fix, and names a path.
 func wantInput(t *testing.T, err error, path string) {
 	t.Helper()
 	var input *ipam.InputError

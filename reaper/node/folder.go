@@ -2,7 +2,7 @@
 // and the lock. A process that is killed at any instruction leaves files that the next one
 // reads, or says are damaged.
 //
-// Every file is a regular file that only its owner may read. No symbolic link is followed.
+// Every file is a regular file that only its owner can read. No symbolic link is followed.
 package node
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// DefaultFolder is where the state of a node is, unless a flag says otherwise.
+// DefaultFolder is where a node's state is, unless a flag says otherwise.
 const DefaultFolder = "/var/lib/ip-reaper"
 
 // A Folder has the state of one node. The first write makes it; no read does. It is safe
@@ -29,9 +29,8 @@ func NewFolder(path string) *Folder { return &Folder{filepath.Clean(path)} }
 // Path returns the path of the folder.
 func (f *Folder) Path() string { return f.path }
 
-// Check returns a *ipam.InputError if the state cannot be in this folder: it is no
-// folder, or other users may write into it. It returns nil for a folder that does not
-// exist yet.
+// Check returns an *ipam.InputError if the state cannot be kept here: it is not a folder, or
+// others own it or may write to it. It returns nil for a folder that does not exist yet.
 func (f *Folder) Check() error {
 	root, err := f.open(existing)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -56,7 +55,7 @@ const (
 	made                 // make it
 )
 
-// open opens the folder, which must be as Check wants it, or with names a folder below it.
+// open opens the folder, which must be as Check requires, or with names a folder below it.
 func (f *Folder) open(m mode, below ...string) (*os.Root, error) {
 	root, err := os.OpenRoot(filepath.Dir(f.path))
 	if err != nil {
@@ -74,8 +73,8 @@ func (f *Folder) open(m mode, below ...string) (*os.Root, error) {
 	return root, nil
 }
 
-// openFolder opens a folder in another one. It must be no symbolic link, and no other user
-// may write into it.
+// openFolder opens a folder in another one. It must not be a symbolic link, belong to another
+// user but root, or be writable by others.
 func openFolder(above *os.Root, name string, m mode) (*os.Root, error) {
 	if m == made {
 		if err := above.Mkdir(name, 0o700); err == nil {
@@ -126,7 +125,7 @@ func ofRootOrSelf(info fs.FileInfo) bool {
 	return ok && (stat.Uid == 0 || int(stat.Uid) == os.Geteuid())
 }
 
-// badPlace returns an error as a *ipam.InputError if nothing can be written in the folder
+// badPlace returns the error as an *ipam.InputError if nothing can be written to the folder
 // until the user changes something.
 func (f *Folder) badPlace(err error) error {
 	hint := "name another one with --state-dir"

@@ -13,7 +13,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
-// Promise 5: what only reads does not make the folder either.
+// Promise 5: readers do not make the folder either.
 func TestReadersMakeNoFolder(t *testing.T) {
 	f := newFolder(t)
 	ledger, err := f.Ledgers().Load(t.Context())
@@ -36,7 +36,7 @@ func TestReadersMakeNoFolder(t *testing.T) {
 	}
 }
 
-// The journals have what the leases have: which pods there are, and their addresses.
+// The journals show what leases show: which pods there are, and their addresses.
 func TestOnlyTheOwnerMayReadTheState(t *testing.T) {
 	old := syscall.Umask(0)
 	defer syscall.Umask(old)
@@ -86,7 +86,7 @@ func every(t *testing.T, f *Folder) map[string]error {
 	}
 }
 
-// Whoever may write into the folder can end grace periods, and have a restore write leases.
+// Any user who can write to the folder can end grace periods, and make a restore write leases.
 func TestFolderThatIsNotSafeIsRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -137,7 +137,7 @@ func TestFolderThatOthersMayReadIsTaken(t *testing.T) {
 	}
 }
 
-// Promise 1 rests on no file of another place: a link is an error that names it.
+// Promise 1 must not rest on files elsewhere: a link is an error that names it.
 func TestNoLinkIsFollowed(t *testing.T) {
 	for _, name := range []string{"ledger", "lock", "journals", "journals/" + aRun(1).ID + ".jsonl"} {
 		t.Run(name, func(t *testing.T) {
@@ -164,7 +164,7 @@ func TestNoLinkIsFollowed(t *testing.T) {
 	}
 }
 
-// A pipe has no writer, so that its opening would not return.
+// A pipe has no writer, so opening it would not return.
 func TestPipeIsNoFile(t *testing.T) {
 	f := newFolder(t)
 	if err := os.Mkdir(f.Path(), 0o700); err != nil {

@@ -20,8 +20,8 @@ const (
 	journalEnd   = ".jsonl"
 )
 
-// Journals keeps the journal of one run in a file, beside the files of earlier runs. It
-// implements journal.Store. Its methods are for one goroutine.
+// Journals keeps the journal of one run in a file, next to the files of earlier runs. It
+// implements journal.Store. It is not safe for concurrent use.
 type Journals struct {
 	folder    *Folder
 	retention journal.Retention
@@ -32,8 +32,8 @@ type Journals struct {
 // Journals returns the journals of the folder. The caller must Close them.
 func (f *Folder) Journals(r journal.Retention) *Journals { return &Journals{folder: f, retention: r} }
 
-// Write implements journal.Store. It makes the folders if there are none. When it returns
-// nil, the records are on the disk. After an error that is no *journal.UnfitError, every later
+// Write implements journal.Store. It makes the folders if they do not exist. When it returns
+// nil, the records are on disk. After an error other than a *journal.UnfitError, every later
 // Write fails.
 func (j *Journals) Write(ctx context.Context, run journal.Run, records []ipam.Record) error {
 	if err := ctx.Err(); err != nil || len(records) == 0 {
@@ -54,7 +54,8 @@ func (j *Journals) Write(ctx context.Context, run journal.Run, records []ipam.Re
 // at returns the path of the file of a run, for messages.
 func (j *Journals) at(run string) string { return j.folder.at(journalsName, run+journalEnd) }
 
-// create makes the file of a run. If it exists, it is the journal of another one.
+// create makes the file of a run. It fails if the file exists: that would be the journal of
+// another run.
 func (j *Journals) create(run string) error {
 	if !journal.IsRunID(run) {
 		return fmt.Errorf("%.80q is not the ID of a run", run)
@@ -90,9 +91,9 @@ type storedRun struct {
 	size  int // of its file, in bytes
 }
 
-// stored returns the runs with a file, the latest first, and none if the folder does not
-// exist. An ID begins with the time of its run; a run with another ID is as old as the last
-// write to its file.
+// stored returns the runs with a file, latest first; none if the folder does not exist. An ID
+// begins with the time of its run; a run with any other ID is as old as the last write to its
+// file.
 func (j *Journals) stored() ([]storedRun, error) {
 	folder, err := j.folder.open(existing, journalsName)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -134,8 +135,8 @@ func (j *Journals) stored() ([]storedRun, error) {
 // timeOfID is how the ID of a run begins.
 const timeOfID = "20060102-150405"
 
-// Prune implements journal.Store. It removes only regular files whose names are those of
-// journals, the oldest first.
+// Prune implements journal.Store. It removes only regular files with the names of journals,
+// oldest first.
 func (j *Journals) Prune(ctx context.Context) error {
 	if j.run == "" {
 		return nil

@@ -59,8 +59,8 @@ func TestJournalIsOfARunOnly(t *testing.T) {
 	}
 }
 
-// An *journal.UnfitError promises that the others can be written. A run may have no others: then
-// its file is empty, and it is no run of the list.
+// A *journal.UnfitError promises that the other records can be written. If there are none, the
+// file is empty, and the run is not listed.
 func TestRecordsThatDoNotFitAreNotWritten(t *testing.T) {
 	f := newFolder(t)
 	j := f.Journals(journal.Retention{})
@@ -83,7 +83,7 @@ func TestRecordsThatDoNotFitAreNotWritten(t *testing.T) {
 	}
 }
 
-// An ID that a user types reads no other file.
+// An ID typed by a user reads no other file.
 func TestRunIsNoPath(t *testing.T) {
 	f := newFolder(t)
 	journalOf(t, f, 1, someRecords("a", 1))
@@ -122,7 +122,7 @@ func TestHistoryListsTheLatestRunFirst(t *testing.T) {
 	})
 }
 
-// Promise 10: what can be read can be put back, and the rest is told.
+// Promise 10: what can be read can be put back, and the rest is reported.
 func TestDamagedJournalIsToldAndTheRestIsRead(t *testing.T) {
 	f := newFolder(t)
 	journalOf(t, f, 1, someRecords("a", 2), someRecords("b", 2))

@@ -21,7 +21,7 @@ func kept(t *testing.T, f *Folder) string {
 	return strings.Join(all, " ")
 }
 
-// Promise 10: Prune removes neither the own journal nor a later one.
+// Promise 10: Prune removes neither its own run's journal nor a later one.
 func TestOldJournalsAreRemoved(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
@@ -54,7 +54,7 @@ func TestOldJournalsAreRemoved(t *testing.T) {
 	}
 }
 
-// Promise 8: journals of runs that were killed do not pile up. Files of a user stay.
+// Promise 8: journals of killed runs do not pile up. A user's files stay.
 func TestPruneRemovesWhatKilledRunsLeft(t *testing.T) {
 	f := newFolder(t)
 	put(t, fileOf(f, 1), nil)

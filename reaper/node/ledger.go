@@ -18,19 +18,19 @@ import (
 
 const (
 	ledgerName = "ledger"
-	ledgerNew  = "ledger.new" // becomes the ledger when it is whole
+	ledgerNew  = "ledger.new" // becomes the ledger once it is complete
 
 	maxLedger = 8160 << 10 // the largest size of the file, in bytes
 )
 
-// A writer has the lock of the folder for as long as it takes to write 8 MiB to a slow disk.
+// A writer holds the lock of the folder for as long as it takes to write 8 MiB to a slow disk.
 const (
 	lockRetry   = 20 * time.Millisecond
 	lockRetries = 500
 )
 
 // Ledgers keeps the ledger in one file, as ledger.Ledger.Encode writes it. It implements
-// ledger.Store. Its methods are for one goroutine; other processes may use the same file.
+// ledger.Store. It is not safe for concurrent use, but other processes may use the same file.
 type Ledgers struct {
 	folder *Folder
 	have   version // as loaded or saved
@@ -45,8 +45,8 @@ func (f *Folder) Ledgers() *Ledgers { return &Ledgers{folder: f} }
 // Capacity implements ledger.Store.
 func (*Ledgers) Capacity() int { return maxLedger }
 
-// Load implements ledger.Store. It writes nothing. Of a damaged file, nothing is decoded,
-// because one checksum is over all of it; the next Save replaces it.
+// Load implements ledger.Store. It writes nothing. A damaged file is not decoded at all,
+// because one checksum covers all of it; the next Save replaces it.
 func (l *Ledgers) Load(ctx context.Context) (ledger.Ledger, error) {
 	l.have = version{}
 	if err := ctx.Err(); err != nil {
@@ -73,7 +73,7 @@ func (l *Ledgers) Load(ctx context.Context) (ledger.Ledger, error) {
 	} else {
 		memory, err = ledger.Decode(data)
 	}
-	if err == nil || errors.Is(err, ledger.ErrDamaged) { // what a newer version wrote stays
+	if err == nil || errors.Is(err, ledger.ErrDamaged) { // a newer version's file stays
 		l.have = have
 	}
 	if err != nil {
@@ -82,8 +82,8 @@ func (l *Ledgers) Load(ctx context.Context) (ledger.Ledger, error) {
 	return memory, err
 }
 
-// readLedger returns what is read of the file, and its version. Without a file, it returns
-// nothing.
+// readLedger returns as much of the file as is read, and its version. Without a file, it
+// returns nothing.
 func readLedger(root *os.Root) ([]byte, version, error) {
 	file, err := openRegular(root, ledgerName, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -97,9 +97,9 @@ func readLedger(root *os.Root) ([]byte, version, error) {
 	return data, sha256.Sum256(data), err
 }
 
-// Save implements ledger.Store. It makes the folder if there is none. When it returns nil,
-// the ledger is on the disk. A reader, also after a crash, finds the ledger before or the
-// ledger after Save, and nothing else.
+// Save implements ledger.Store. It makes the folder if there is none. When it returns nil, the
+// ledger is on disk. A reader, even after a crash, finds either the ledger from before Save or
+// the one from after it.
 func (l *Ledgers) Save(ctx context.Context, memory ledger.Ledger) error {
 	data := memory.Encode()
 	if len(data) > maxLedger {
@@ -131,8 +131,8 @@ func (l *Ledgers) Save(ctx context.Context, memory ledger.Ledger) error {
 	return nil
 }
 
-// lock waits for the lock of the folder, which a writer of the ledger has, and takes it. If
-// another process keeps it, the error wraps ipam.ErrAgain.
+// lock waits for the lock of the folder, which every writer of the ledger takes, and takes it.
+// If another process keeps it, the error wraps ipam.ErrAgain.
 func (l *Ledgers) lock(ctx context.Context, root *os.Root) (*os.File, error) {
 	folder, err := root.Open(".")
 	if err != nil {
@@ -155,9 +155,8 @@ func (l *Ledgers) lock(ctx context.Context, root *os.Root) (*os.File, error) {
 	return folder, nil
 }
 
-// replace writes the content to a new file, and gives that the name of the ledger when it
-// is on the disk. The caller has the lock. A process that was killed may have left the new
-// file.
+// replace writes the content to a new file, and renames it to the ledger once it is on disk.
+// The caller holds the lock. A killed process may have left the new file behind.
 func replace(root *os.Root, data []byte) error {
 	if err := remove(root, ledgerNew); err != nil {
 		return err

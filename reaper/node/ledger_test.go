@@ -27,7 +27,7 @@ func TestLedgerIsLoadedAsItWasSaved(t *testing.T) {
 	equal(t, "files", names(t, f.Path()), []string{"ledger"})
 }
 
-// Promise 8: of two runs at the same time, the second one to save loads again.
+// Promise 8: if two runs save at the same time, the second one loads again.
 func TestSaveOverwritesNothingThatWasNotLoaded(t *testing.T) {
 	mine, theirs := ledgerOf(t, 0, 2), ledgerOf(t, 2, 2)
 	for _, tt := range []struct {
@@ -80,7 +80,7 @@ func TestSaveOverwritesNothingThatWasNotLoaded(t *testing.T) {
 	}
 }
 
-// Promise 2: what cannot be decoded is told, and the next Save replaces it.
+// Promise 2: a ledger that cannot be decoded is reported, and the next Save replaces it.
 func TestDamagedLedgerIsTold(t *testing.T) {
 	whole := ledgerOf(t, 0, 100).Encode()
 	for name, content := range map[string][]byte{"nothing in it": {}, "cut short": whole[:len(whole)-1], "text": []byte("ledger\n")} {
@@ -101,8 +101,8 @@ func TestDamagedLedgerIsTold(t *testing.T) {
 	}
 }
 
-// Promises 2 and 6: what a later version wrote is neither read nor replaced, nor taken for
-// damage.
+// Promises 2 and 6: what a later version wrote is neither read nor replaced, nor does it count
+// as damage.
 func TestLedgerOfALaterVersionIsNotReplaced(t *testing.T) {
 	f := newFolder(t)
 	body := ledgerOf(t, 0, 100).Encode()
@@ -125,7 +125,7 @@ func TestLedgerOfALaterVersionIsNotReplaced(t *testing.T) {
 	equal(t, "files", names(t, f.Path()), []string{ledgerName})
 }
 
-// A file of any size would fill the memory of the node.
+// A huge file would fill the node's memory.
 func TestLedgerOfAnySizeIsNotRead(t *testing.T) {
 	f := newFolder(t)
 	put(t, f.at(ledgerName), nil)
@@ -142,7 +142,7 @@ func TestLedgerOfAnySizeIsNotRead(t *testing.T) {
 	wantStored(t, f, ledgerOf(t, 0, 1))
 }
 
-// Promise 8: a run that was killed leaves files that hinder no other one.
+// Promise 8: files left by a killed run do not block other runs.
 func TestLeftoversOfARunThatWasKilled(t *testing.T) {
 	before, after := ledgerOf(t, 0, 2), ledgerOf(t, 0, 3)
 	for _, tt := range []struct {
@@ -169,8 +169,8 @@ func TestLeftoversOfARunThatWasKilled(t *testing.T) {
 	}
 }
 
-// Another process that holds the lock of the writers delays a Save, which waits for no
-// longer than its context.
+// Another process that holds the writers' lock delays a Save, which waits no longer than its
+// context.
 func TestSaveWaitsForAnotherWriter(t *testing.T) {
 	f := newFolder(t)
 	l := f.Ledgers()
@@ -199,7 +199,7 @@ func TestSaveWaitsForAnotherWriter(t *testing.T) {
 	wantStored(t, f, ledgerOf(t, 0, 2))
 }
 
-// Promise 6: what could not be read may be a ledger.
+// Promise 6: a file that could not be read may be a ledger.
 func TestLedgerThatCannotBeReadIsNotReplaced(t *testing.T) {
 	f := newFolder(t)
 	if err := os.MkdirAll(filepath.Join(f.at(ledgerName), "folder"), 0o700); err != nil {

@@ -17,10 +17,10 @@ const (
 	maxLock  = 4 << 10 // bytes of the content that are read
 )
 
-// Lock is a file whose lock a run holds until it ends. It implements reaper.Lock, and is
-// safe for concurrent use. The kernel gives the lock back when the process ends, so that a
-// run that was killed hinders no other one. The content of the file is a line that names the
-// holder. It is for messages: a file whose lock is not taken is free, no matter what it says.
+// Lock is a file whose lock a run holds until it ends. It implements reaper.Lock, and is safe
+// for concurrent use. The kernel releases the lock when the process ends, so that a killed run
+// does not block others. The content of the file is a line that names the holder. It is for
+// messages: a file whose lock is not taken is free, no matter what it says.
 type Lock struct{ folder *Folder }
 
 // Lock returns the lock of the folder.
@@ -58,8 +58,8 @@ func (l *Lock) Acquire(ctx context.Context, holder string) (release func(), err 
 	}), nil
 }
 
-// lockedBy returns the error that names the holder, and since when it has the lock. If the
-// file has no whole line, the run that has the lock has just begun or ended.
+// lockedBy returns the error that names the holder, and since when it has held the lock. If the
+// file has no complete line, the run that holds the lock has just begun or is ending.
 func (l *Lock) lockedBy(file *os.File) error {
 	err := &reaper.LockedError{Holder: "another run", Lock: "file " + l.folder.at(lockName)}
 	data, _ := io.ReadAll(io.NewSectionReader(file, 0, maxLock))

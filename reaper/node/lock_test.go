@@ -10,7 +10,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 )
 
-// Two runs at the same time would each fail what the other one releases.
+// Of two concurrent runs, each would fail to release what the other one has released.
 func TestLockIsTakenByOneRunAtATime(t *testing.T) {
 	f := newFolder(t)
 	release, err := f.Lock().Acquire(t.Context(), "run-1")
@@ -35,7 +35,7 @@ func TestLockIsTakenByOneRunAtATime(t *testing.T) {
 	again()
 }
 
-// A run that was killed leaves its name, and no lock.
+// A killed run leaves its name, but no lock.
 func TestContentOfTheFileIsNoLock(t *testing.T) {
 	for name, content := range map[string]string{
 		"the holder": "run-0\n", "longer than the next": strings.Repeat("x", 10_000),

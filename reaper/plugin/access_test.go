@@ -11,7 +11,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
-// An outside store is a store that may be outside of the API server.
+// An outside store is a store that may be outside the API server.
 type outside struct {
 	store
 	is bool

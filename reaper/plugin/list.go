@@ -28,7 +28,7 @@ func Check(plugins []Plugin) error {
 	return nil
 }
 
-// Of returns the plugins of one scope, in their order. A run opens those of its own.
+// Of returns the plugins of one scope, in their order. A run opens those of its own scope.
 func Of(plugins []Plugin, scope Scope) []Plugin {
 	var of []Plugin
 	for _, p := range plugins {
@@ -39,7 +39,7 @@ func Of(plugins []Plugin, scope Scope) []Plugin {
 	return of
 }
 
-// Known returns what a policy has to know of the backends.
+// Known returns what a policy must know about the backends.
 func Known(plugins []Plugin) []policy.Known {
 	known := make([]policy.Known, len(plugins))
 	for i, p := range plugins {
@@ -60,9 +60,8 @@ func Protectors(plugins []Plugin) []string {
 }
 
 // Open opens the backends with the settings of a policy, in the order of the
-// plugins, with those that protect others after them. It leaves out those that
-// the policy gives nothing to do. The error is that of the first which cannot be
-// opened.
+// plugins, but those that protect others last. It leaves out those that the policy
+// gives nothing to do. The error is that of the first that cannot be opened.
 func Open(ctx context.Context, plugins []Plugin, config *rest.Config, getenv func(string) string, p policy.Policy, concurrency int) ([]ipam.Backend, error) {
 	var opened, protectors []ipam.Backend
 	settings := settingsOf(plugins, p)
@@ -100,9 +99,9 @@ func settingsOf(plugins []Plugin, p policy.Policy) func(backend string) any {
 	return func(backend string) any { return all[backend] }
 }
 
-// Offline returns the backends over what the documents have of their stores, with the
+// Offline returns the backends for what the documents have of their stores, with the
 // settings of a policy, in the order of the plugins. It also returns the documents that
-// none of them has a use for.
+// none of them can use.
 func Offline(plugins []Plugin, documents []ipam.Document, p policy.Policy) (found []ipam.Backend, strange []ipam.Document) {
 	strange = documents
 	settings := settingsOf(plugins, p)
@@ -129,8 +128,8 @@ func Offline(plugins []Plugin, documents []ipam.Document, p policy.Policy) (foun
 	return found, strange
 }
 
-// A place is where a document was read, and of what kind it is there. No two
-// documents have the same, but for a key of etcd that a file has twice.
+// A place is where a document was read, and its kind there. No two documents have
+// the same, except for a key of etcd that a file has twice.
 type place struct{ file, place, key, apiVersion, kind string }
 
 func placeOf(d ipam.Document) place { return place{d.File, d.Place, d.Key, d.APIVersion, d.Kind} }

@@ -25,7 +25,7 @@ func (s store) Name() string { return s.name }
 
 type settings struct{ Size int }
 
-// opens returns a plugin whose Open answers so.
+// opens returns a plugin whose Open returns these.
 func opens(name string, b ipam.Backend, err error) plugin.Plugin {
 	return plugin.Plugin{Name: name, Summary: "Something", Open: func(context.Context, plugin.Env, any) (ipam.Backend, error) {
 		return b, err
@@ -65,7 +65,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// Promise 2. An address is released before the object that protects it, also
+// Promise 2. An address is released before the object that protects it, even
 // if the plugin of the protector is listed first.
 func TestProtectorsAreLast(t *testing.T) {
 	guard := func(name string) plugin.Plugin {
@@ -133,7 +133,7 @@ func TestBackendsAreOpenedWithWhatThePolicySays(t *testing.T) {
 	}
 }
 
-// Two backends of one program's stores share what the policy says of one of them.
+// Two backends of one program's stores share what the policy says about one of them.
 func TestBackendsSeeEachOthersSettings(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -168,8 +168,8 @@ func TestBackendsSeeEachOthersSettings(t *testing.T) {
 	}
 }
 
-// of is the Offline of a store that has a use for some kinds. It is there only where
-// the documents have the first.
+// of returns a plugin whose Offline uses some kinds, and finds its store only if the
+// documents have the first.
 func of(name string, kinds ...string) plugin.Plugin {
 	return plugin.Plugin{Name: name, Offline: func(documents []ipam.Document, _ func(string) any) (ipam.Backend, []ipam.Document) {
 		var found ipam.Backend

@@ -1,7 +1,7 @@
 // Package plugin is how a backend joins the program: a [Plugin] describes it, and
 // cli.Main makes the commands, the policy and the run from a list of them.
 //
-// It is a room of its own because a description names client-go's and RBAC's types,
+// It is a separate package because a description names client-go's and RBAC's types,
 // and package reaper imports no client of anything.
 package plugin
 
@@ -19,9 +19,9 @@ import (
 // A Plugin describes one backend. Name, Summary and Open are required.
 //
 // The order of a list of plugins is the order in which their backends list and
-// release; restore goes the other way. If a release of one backend rests on a
-// release of another, it comes after that one. The place of one that protects others does
-// not matter: Open puts it after them.
+// release; restore goes the other way. If the releases of one backend depend on those
+// of another, it comes after that one. The place of one that protects others does not
+// matter: Open puts it after them.
 type Plugin struct {
 	// Name is the name of the backend in policies, logs and reports, the same as
 	// the opened backend's. No two plugins have the same.
@@ -36,48 +36,47 @@ type Plugin struct {
 
 	// Protects says that the allocations of the backend protect those of others
 	// (ipam.Allocation.Protects). While it cannot be listed, or a pool of it cannot be
-	// read, no allocation is released, because any may be protected. It lists an object that
-	// cannot be decoded as an unreadable allocation that protects all that the object may
-	// name, and yields a *ipam.ObjectError beside. It releases after the others.
+	// read, no allocation is released, because any may be protected. For an object that cannot
+	// be decoded, it lists an unreadable allocation that protects all that the object may name,
+	// and also yields an *ipam.ObjectError. It releases after the others.
 	Protects bool
 
 	// Settings returns what policy's backends.<Name> decodes into: see
-	// policy.Known. Nil means that there is nothing beside enabled.
+	// policy.Known. Nil means that there is nothing besides enabled.
 	Settings func() any
 
-	// Access returns what the backend needs of the API server, with these
-	// settings: what Settings returned, decoded; nil where Settings is nil. A nil
+	// Access returns what the backend needs from the API server, with these
+	// settings: what Settings returned, decoded; nil if Settings is nil. A nil
 	// Access means that it needs nothing.
 	Access func(settings any) Access
 
 	// Open returns the backend. It contacts nothing: what is wrong with the store
 	// shows when the backend lists. It gets the settings as Access does.
 	//
-	// The error names its subject, for the program prints it as it is. It is a
-	// *ipam.InputError where a setting or a variable is wrong. ErrUnused says
-	// that the settings give the backend nothing to do.
+	// The error names its subject, because the program prints it as it is. It is
+	// an *ipam.InputError if a setting or a variable is wrong. ErrUnused says that
+	// the settings give the backend nothing to do.
 	Open func(ctx context.Context, env Env, settings any) (ipam.Backend, error)
 
-	// Offline returns the backend over what the documents have of its store, and
-	// the documents that are of no use to it, in their order. Without anything of
-	// its store the backend is nil. Every plugin gets all the documents, and a
-	// document that none has a use for is reported. A nil Offline means that
-	// inspect does not know the store. settings are those of Env.
+	// Offline returns the backend for what the documents have of its store, and
+	// the documents that it cannot use, in their order. If they have nothing of
+	// its store, the backend is nil. Every plugin gets all the documents, and a
+	// document that none can use is reported. A nil Offline means that inspect
+	// does not know the store. settings are those of Env.
 	Offline func(documents []ipam.Document, settings func(backend string) any) (ipam.Backend, []ipam.Document)
 }
 
-// ErrUnused is Open's answer where the settings give the backend nothing to do. It
-// is then in no report.
+// ErrUnused is Open's answer if the settings give the backend nothing to do. The
+// backend is then in no report.
 var ErrUnused = errors.New("the policy gives the backend nothing to do")
 
-// Env is what a backend is opened with. But for Config, its fields are never nil.
+// Env is what a backend is opened with. Except for Config, its fields are never nil.
 type Env struct {
-	// Config leads to the API server. It is shared: copy it before a change. It is nil
+	// Config leads to the API server. It is shared: copy it before changing it. It is nil
 	// for a backend of scope Node, which contacts no API server.
 	Config *rest.Config
 
-	// Getenv returns the value of an environment variable; empty where it is not
-	// set.
+	// Getenv returns the value of an environment variable; empty if it is not set.
 	Getenv func(name string) string
 
 	// Settings returns the settings of a backend by its name, as Open of that backend
@@ -86,13 +85,13 @@ type Env struct {
 	// operator writes them once. They are shared: do not change them.
 	Settings func(backend string) any
 
-	// Concurrency is how many requests a run makes at the same time, at least 1. Those over
-	// Config keep to it by themselves. A backend bounds the others, and the requests whose
-	// context is of ipam.Unqueued.
+	// Concurrency is how many requests a run makes at the same time, at least 1. Those through
+	// Config keep to it by themselves. A backend limits the others, and the requests with a
+	// context from ipam.Unqueued.
 	Concurrency int
 
 	// On says that the policy has enabled: true for the backend. One that may do harm where
-	// it was not asked for returns ErrUnused without it, unless it is Off.
+	// it was not asked for returns ErrUnused unless it is On or Off.
 	On bool
 
 	// Off says that the policy has the backend off. It is opened nevertheless, for
@@ -108,8 +107,8 @@ const (
 	// Cluster is a store that all runs of a cluster share.
 	Cluster Scope = iota
 
-	// Node is a store of one node: the program runs there, with a ledger, a lock
-	// and a journal of its own.
+	// Node is a store of one node: the program runs there, with its own ledger,
+	// lock and journal.
 	Node
 )
 
@@ -124,7 +123,7 @@ func (s Scope) String() string {
 	return fmt.Sprintf("Scope(%d)", int(s))
 }
 
-// A Right is what an account may do by the rules of an Access.
+// A Right is what an account may do under the rules of an Access.
 type Right string
 
 // Each right comes on top of those before it: a release needs what a plan needs.
@@ -134,9 +133,9 @@ const (
 	Restore Right = "restore" // put back what a run released
 )
 
-// Access is what a backend needs of the API server, by the right for which it does.
-// The rules apply in all namespaces. A right that has no rules needs nothing more
-// than those before it.
+// Access is what a backend needs from the API server, for each right. The rules
+// apply in all namespaces. A right that has no rules needs nothing more than those
+// before it.
 type Access map[Right][]rbacv1.PolicyRule
 
 // Rule is a rule for the verbs on a resource of an API group.

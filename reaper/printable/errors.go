@@ -15,10 +15,10 @@ var goWords = strings.NewReplacer(
 	"context canceled", "interrupted",
 )
 
-// Plain returns the text of an error in the words of users: "interrupted" for what Go
+// Plain returns the text of an error in the user's words: "interrupted" for what Go
 // calls "context canceled".
 func Plain(text string) string { return goWords.Replace(text) }
 
-// Error returns the text of an error for a report: plain, and of MaxText bytes at most. It may
+// Error returns the text of an error for a report: plain, and of at most MaxText bytes. It may
 // have characters that are not printable.
 func Error(err error) string { return Shorten(Plain(err.Error()), MaxText) }

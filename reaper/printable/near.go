@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// maxMeant is how many names Near returns.
+// maxMeant is the most names that Near returns.
 const maxMeant = 3
 
 // Meant asks for the names that a mistyped one may stand for: "did you mean a or b?". It is
@@ -17,9 +17,9 @@ func Meant(typed string, names []string) string {
 	return ""
 }
 
-// Near returns the names nearest to a mistyped one, sorted, three at most: those that the fewest
-// edits lead to, or else those that begin with it. Letter case is no edit. A name may differ by
-// one edit for every three letters, and by three at most.
+// Near returns the names nearest to a mistyped one, sorted, at most three: those that the fewest
+// edits lead to, or else those that begin with it. Letter case does not count. A name may differ
+// by one edit for every three letters, and by at most three.
 func Near(typed string, names []string) []string {
 	typed = strings.ToLower(typed)
 	most := min(3, max(1, len(typed)/3))
@@ -45,7 +45,7 @@ func Near(typed string, names []string) []string {
 	return near[:min(len(near), maxMeant)]
 }
 
-// edits returns the number of bytes to insert, delete or replace that leads from a to b: the
+// edits returns how many bytes must be inserted, deleted or replaced to get from a to b: the
 // Levenshtein distance.
 func edits(a, b string) int {
 	row := make([]int, len(b)+1) // from the read part of a to each part of b

@@ -1,11 +1,11 @@
 // Package printable is the edge of every output. Text that comes from a store, a journal
 // or a server may have characters that move the cursor of a terminal, begin a new line of
-// a log, or hide or reorder what stands beside them. This package puts an escape sequence
-// in place of each of them.
+// a log, or hide or reorder what is next to them. This package replaces each of them with
+// an escape sequence.
 //
 // A character is printable if it is a letter, mark, number, punctuation, symbol or ASCII
-// space, and takes up room. So control characters, line separators, marks of direction,
-// characters of no width, unassigned characters, and bytes that are no UTF-8 are not.
+// space, and takes up room. So control characters, line separators, direction marks,
+// zero-width characters, unassigned characters, and bytes that are not UTF-8 are not.
 //
 // [Near] and [Meant] find the name that a mistyped one may stand for.
 package printable
@@ -32,8 +32,7 @@ func Lines(w io.Writer) io.Writer { return writer{w, goLines} }
 // split between two writes.
 func JSON(w io.Writer) io.Writer { return writer{w, jsonText} }
 
-// YAML is JSON for YAML whose strings have double quotes if they have characters beyond
-// ASCII.
+// YAML is JSON for YAML that puts strings with characters beyond ASCII in double quotes.
 func YAML(w io.Writer) io.Writer { return writer{w, yamlText} }
 
 // Shorten returns a text as UTF-8 of at most limit bytes. It ends a longer text with an
@@ -61,7 +60,7 @@ var (
 )
 
 // rewrite returns the text with an escape in place of each character that is neither
-// printable nor kept. It returns the text itself if it has none of those.
+// printable nor kept. It returns the text itself if there is none.
 func (s style) rewrite(text []byte) []byte {
 	var out []byte
 	done := 0 // up to here, the text is in out
@@ -90,7 +89,7 @@ func printable(c rune) bool {
 		!unicode.In(c, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point))
 }
 
-// goEscape returns the escape of a Go string. A byte that is no UTF-8 stays visible.
+// goEscape returns the escape of a Go string. A byte that is not UTF-8 stays visible.
 func goEscape(c rune, first byte) string {
 	if c == utf8.RuneError {
 		return fmt.Sprintf(`\x%02x`, first)

@@ -53,8 +53,7 @@ func TestWriterReturnsTheError(t *testing.T) {
 	}
 }
 
-// What JSON and YAML write decodes to the same text, and Line changes nothing in it any
-// more.
+// What JSON and YAML write decodes to the same text, and Line changes nothing more in it.
 func TestEncodedTextStaysTheSame(t *testing.T) {
 	text := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }),
 		rapid.StringOf(rapid.RuneFrom([]rune("a\\\"\x1b\n\x7f\u0085\u2028\u202e\ufeff\ufe0f\U000e0041\U0010ffff"))))

@@ -10,10 +10,10 @@ import (
 // A Fate is what becomes of an address. The zero value stays.
 type Fate int
 
-// The fates, from the one that keeps most.
+// The fates, from the one that keeps an address most firmly.
 const (
 	Stays   Fate = iota // an allocation of it did not leak, or is not known to have
-	Held                // every allocation leaked, and one is kept for another reason than its grace period
+	Held                // every allocation leaked, and one is kept for a reason other than its grace period
 	Waiting             // every allocation leaked, and a grace period is not over
 	Due                 // the grace periods of all that the stores still have are over
 	Freed               // the run released every allocation
@@ -21,7 +21,7 @@ const (
 
 // An Address is an address that some allocation leaked. Several allocations may hold it: the entry
 // of a pool and its overlapping-range reservation, or the entries of two pools. It is free only
-// if no store has it, so its fate is that of the allocation that keeps it most.
+// if no store has it, so its fate is that of the allocation that keeps it most firmly.
 type Address struct {
 	Fate   Fate
 	Reason judge.Reason // of the allocation that decides
@@ -60,9 +60,9 @@ func (a *Address) take(e *Entry) {
 	}
 }
 
-// gather gives each entry that leaked its Address. Those in use may have no entry. An address is
-// an IP of a network: two networks may both have it. What an earlier round freed may be in use
-// again, by another pod, and was freed nevertheless.
+// gather gives each entry that leaked its Address. Allocations in use may have no entry. An address
+// is an IP of a network: two networks may both have it. What an earlier round freed may be in use
+// again, by another pod, but was freed nevertheless.
 func (r *Report) gather(left []*ipam.Allocation) {
 	type place struct {
 		network string
@@ -109,7 +109,7 @@ func Addresses(entries []Entry) []*Address {
 }
 
 // Freed counts the addresses that the run freed. In a dry run it counts those that the plan would
-// free, also if a limit refuses the plan.
+// free, even if a limit refuses the plan.
 func (r Report) Freed() int {
 	n := 0
 	for _, a := range Addresses(r.Entries) {

@@ -11,8 +11,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// Promise 7. An address counts once, and by the allocation that keeps it most: the first line never
-// says that more becomes free than does.
+// Promise 7. An address counts once, by the allocation that keeps it most firmly: the first line
+// never says that more becomes free than does.
 func TestAddressIsAsFreeAsTheAllocationThatKeepsItMost(t *testing.T) {
 	at := func(ip string, e report.Entry) report.Entry {
 		e.Backend, e.IP = "store", ip

@@ -86,8 +86,8 @@ func (c *Counts) add(e *Entry) {
 	}
 }
 
-// Narrow leaves the wanted entries in the report, by index, with their pools and backends,
-// and with those of the selected allocations in use that have no entry.
+// Narrow leaves only the wanted entries in the report, by index, with their pools and
+// backends, and with those of the selected allocations in use that have no entry.
 func (r *Report) Narrow(s judge.Selection, wanted []bool, left []*ipam.Allocation) {
 	some := make([]Entry, 0, len(r.Entries))
 	backends, pools := make(map[string]bool), make(map[[2]string]bool)

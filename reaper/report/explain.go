@@ -12,9 +12,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
 
-// A Question says of what an Explanation is: of one address, of one pod, of one node, or of the
-// pools that have a name. Name stands for a pod, a node or a pool. Exactly one of Address, Pod,
-// Node, Pool and Name is set.
+// A Question says what an Explanation is about: one address, one pod, one node, or the pools
+// that have a name. Name stands for a pod, a node or a pool. Exactly one of Address, Pod, Node,
+// Pool and Name is set.
 type Question struct {
 	Address   string `json:"address,omitempty"`
 	Namespace string `json:"namespace,omitempty"` // of the pod; empty for any
@@ -57,10 +57,10 @@ type Explanation struct {
 	// Stores says for each store how many allocations it has.
 	Stores []StoreAnswer `json:"stores"`
 
-	// Found has the allocations; of a node, those that have no owner.
+	// Found has the allocations; for a node, those that have no owner.
 	Found []Explained `json:"found"`
 
-	// Others is how many allocations of a node are left out, since they did not leak.
+	// Others is how many allocations of a node are left out because they did not leak.
 	Others int `json:"others"`
 
 	// Leaked counts the allocations without an owner; null if that is not known.
@@ -69,11 +69,11 @@ type Explanation struct {
 	// Asking has the pods of the question that exist, and whether they wait for an address.
 	Asking []Asking `json:"asking,omitempty"`
 
-	// Places are the networks and pools about which is asked, or of which a pod waits for an
-	// address. Of an address that no store has, they have it in their ranges.
+	// Places are the networks and pools that the question is about, or from which a pod waits
+	// for an address. For an address that no store has, their ranges contain it.
 	Places []Place `json:"places,omitempty"`
 
-	// Free says of an address that no store has whether pods can get it; null if that is unknown.
+	// Free says whether pods can get an address that no store has; null if that is unknown.
 	Free *bool `json:"free,omitempty"`
 
 	// Nearest are the pools that are nearest to an address that is in none.
@@ -98,9 +98,9 @@ type Explained struct {
 }
 
 // Explain explains the allocations of a report that the question is about. The command is
-// that of a run on the same cluster. asking are the pods that exist of the name that is asked
-// about. The error is an *InputError if a name is that of a pod and of a node, or if no pool has
-// the name.
+// that of a run on the same cluster. asking are the existing pods with the name in question.
+// The error is an *InputError if a name stands for several of a pod, a node and a pool, or if
+// no pool has the name.
 func Explain(r Report, q Question, asking []Asking, command []string) (Explanation, error) {
 	x := Explanation{
 		APIVersion: policy.APIVersion, Kind: "Explanation", Run: r.Run, Result: r.Result,
@@ -143,7 +143,7 @@ func Explain(r Report, q Question, asking []Asking, command []string) (Explanati
 	return x, nil
 }
 
-// subject returns what remedies are given for.
+// subject returns an entry as the subject of remedies.
 func (r Report) subject(e Entry, command []string) judge.Subject {
 	var kubectl []string
 	if r.Run.Kubeconfig != "" {
@@ -217,8 +217,8 @@ func (q Question) about(e Entry) bool {
 }
 
 // ParseQuestion returns the question of an argument: an address, a CIDR, namespace/name or pod/name
-// for a pod, node/name for a node, pool/name for a pool or a network, or a bare name. The namespace is that of the pod, if the
-// argument does not say it. The error is an *InputError.
+// for a pod, node/name for a node, pool/name for a pool or a network, or a bare name. The namespace
+// is that of the pod, if the argument does not give it. The error is an *InputError.
 func ParseQuestion(text, namespace string) (Question, error) {
 	if ip, err := netip.ParseAddr(text); err == nil {
 		return Question{Address: ipam.Shown(ip).String()}, nil

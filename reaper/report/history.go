@@ -8,8 +8,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
-// A History lists runs that have a journal, or of which the ledger has the end, the latest first. Its JSON form is a contract
-// that users script against.
+// A History lists runs that have a journal, or whose end the ledger has, the latest first. Its
+// JSON form is a contract that users script against.
 type History struct {
 	APIVersion     string            `json:"apiVersion"`
 	Kind           string            `json:"kind"`

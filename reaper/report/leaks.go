@@ -9,7 +9,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
 
-// places returns the networks that are wanted. The command is that of a run.
+// places returns the wanted networks. The command is that of a run.
 func (r Report) places(command []string, wanted func(NetworkReport) bool) []Place {
 	var all []Place
 	for _, n := range r.Networks {
@@ -29,7 +29,7 @@ func (r Report) placeOfPool(p PoolReport, command []string) Place {
 	return Place{Backend: p.Backend, Name: p.Name, Range: p.Range, Usage: p.Usage, Leaks: r.leaks(in, p.Name, command)}
 }
 
-// placesNamed returns the networks for which a name stands, and the pools of no such network.
+// placesNamed returns the networks that a name stands for, and such pools outside of these.
 func (r Report) placesNamed(name string, command []string) []Place {
 	all := r.places(command, func(n NetworkReport) bool { return n.named(name) })
 	alone, _ := r.PoolsNamed(name)
@@ -61,7 +61,7 @@ func (r Report) leaks(in map[ipam.PoolRef]bool, name string, command []string) [
 		fate   Fate
 		reason judge.Reason
 	}
-	found := make(map[kind][]*Entry) // one for each address: that which decides on it
+	found := make(map[kind][]*Entry) // one for each address: the one that decides on it
 	for i := range r.Entries {
 		e := &r.Entries[i]
 		if a := e.Address; here[a] && a.Fate != Stays && a.Fate != Freed && fateOf(e) == a.Fate && e.Reason == a.Reason {
@@ -100,8 +100,8 @@ func compareDue(a, b *Entry) int {
 	return 0
 }
 
-// advise adds what would free an address: of the first, all that its entry advises, and of others
-// the commands that are new.
+// advise adds what would free an address: for the first, all that its entry advises, and for
+// others the commands that are new.
 func (l *Leak) advise(r Report, e Entry, first bool, name string, command []string) {
 	if !first && len(l.Remedies) > maxRemedies {
 		return

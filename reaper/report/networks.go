@@ -8,11 +8,11 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// MaxEmptyNetworks is how many networks without a pool the report has of one backend. Each
+// MaxEmptyNetworks is how many networks without a pool the report has for one backend. Each
 // network attachment that a tenant writes may be one.
 const MaxEmptyNetworks = 1000
 
-// AddNetworks adds the networks of a listing. It returns how many of those that have no pool it
+// AddNetworks adds the networks of a listing. It returns how many networks without a pool it
 // leaves out.
 func (r *Report) AddNetworks(l ipam.Listing, networks []ipam.Network) (left int) {
 	pools := r.poolsOf(l)

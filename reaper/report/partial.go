@@ -13,10 +13,10 @@ import (
 // release failed, and the rest is done.
 type PartialError struct{ failures *multierror.Error }
 
-// maxKinds is how many different failures one line tells.
+// maxKinds is how many different failures one line shows.
 const maxKinds = 5
 
-// Error tells the failures on one line. It counts equal ones, and tells the first of them.
+// Error returns the failures on one line. It counts equal ones, and shows the first of them.
 func (e *PartialError) Error() string {
 	groups := Alike(e.failures.Errors)
 	var lines []string

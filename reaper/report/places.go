@@ -11,7 +11,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
 
-// An Asking is a pod, and the networks for which it asks.
+// An Asking is a pod, and the networks that it requests.
 type Asking struct {
 	Namespace string `json:"namespace"`
 	Pod       string `json:"pod"`
@@ -20,13 +20,13 @@ type Asking struct {
 	Waits bool   `json:"waits"`
 	Why   string `json:"why,omitempty"`
 
-	// Attachments are the network attachments for which it asks, as namespace/name. Unknown are
-	// those of them of which no network is known here.
+	// Attachments are the network attachments that it requests, as namespace/name. Unknown are
+	// those whose network is not known here.
 	Attachments []string `json:"attachments,omitempty"`
 	Unknown     []string `json:"unknown,omitempty"`
 
-	// Default is set if it also waits for an address of the cluster's default network: of any
-	// of these IPPools, by name or CIDR, or of all if none is named.
+	// Default is set if it also waits for an address of the cluster's default network: from any
+	// of these IPPools, by name or CIDR, or from any at all if none is named.
 	Default bool     `json:"default"`
 	IPPools []string `json:"ipPools,omitempty"`
 }
@@ -53,10 +53,10 @@ type Leak struct {
 	Remedies []judge.Remedy `json:"remedies"`          // for all of them
 }
 
-// maxRemedies is how many commands of one Leak are given: of nodes, each has its own.
+// maxRemedies limits the commands of one Leak: each node has its own.
 const maxRemedies = 3
 
-// locate fills in what the explanation says of networks and pools.
+// locate fills in what the explanation says about networks and pools.
 func (x *Explanation) locate(r Report, asking []Asking, command []string) {
 	q := x.Question
 	switch {
@@ -71,8 +71,8 @@ func (x *Explanation) locate(r Report, asking []Asking, command []string) {
 	}
 }
 
-// wait adds a pod that exists, and the networks for whose addresses it waits: those for which it
-// asks and of which no store has an address for it.
+// wait adds a pod that exists, and the networks from which it waits for an address: those that it
+// requests and in which no store has an address for it.
 func (x *Explanation) wait(r Report, a Asking, command []string) {
 	has := make(map[ipam.PoolRef]bool)
 	for _, e := range x.Found {
@@ -102,7 +102,7 @@ func (x *Explanation) wait(r Report, a Asking, command []string) {
 	x.Asking = append(x.Asking, a)
 }
 
-// nowhere says where an address could be that no store has.
+// nowhere says where an address that no store has could be.
 func (x *Explanation) nowhere(r Report, command []string) {
 	ip, err := netip.ParseAddr(x.Question.Address)
 	if err != nil || !r.Run.Selection.Everything() {
@@ -138,7 +138,7 @@ func (x *Explanation) nowhere(r Report, command []string) {
 	}
 }
 
-// nearest returns the pools and networks whose ranges have the least distance from an address.
+// nearest returns the two networks, or else pools, whose ranges are nearest to an address.
 func (r Report) nearest(ip netip.Addr) []string {
 	type far struct {
 		name     string

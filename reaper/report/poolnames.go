@@ -11,7 +11,7 @@ import (
 
 // PoolsNamed resolves a name that people type to pools of the report. The name is that of a
 // pool, with or without its namespace, or that of a network, for all of its pools; or it is a
-// CIDR, for the pools and networks inside of it. PoolsNamed reports whether anything has the
+// CIDR, for the pools and networks inside it. PoolsNamed reports whether anything has the
 // name: a network may have no pool yet.
 func (r Report) PoolsNamed(name string) (pools map[ipam.PoolRef]bool, known bool) {
 	pools = make(map[ipam.PoolRef]bool)
@@ -55,7 +55,7 @@ func (n NetworkReport) refs() map[ipam.PoolRef]bool {
 // named reports whether the name that people type is that of the network, or a CIDR around it.
 func (n NetworkReport) named(name string) bool { return n.Name == name || within(name, n.Range) }
 
-// within reports whether a range is inside of a CIDR. A text that is neither is not.
+// within reports whether a range is inside a CIDR; false for any other text.
 func within(cidr, inner string) bool {
 	outer, err := netip.ParsePrefix(cidr)
 	if err != nil {

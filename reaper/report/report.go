@@ -12,7 +12,7 @@ import (
 )
 
 // A Report has what a run listed, decided and released. It is true with any error: it
-// has every release, also if a later step failed. Its JSON form is a contract that users
+// has every release, even if a later step failed. Its JSON form is a contract that users
 // script against.
 type Report struct {
 	APIVersion string  `json:"apiVersion"`
@@ -108,7 +108,7 @@ type Counts struct {
 	Suspected int `json:"suspected"`
 	Planned   int `json:"planned"`
 	Released  int `json:"released"`
-	Changed   int `json:"changed"` // with those whose owner came back
+	Changed   int `json:"changed"` // including those whose owner came back
 	Failed    int `json:"failed"`
 }
 
@@ -158,7 +158,7 @@ type PoolReport struct {
 	AllocatedAfter  int `json:"allocatedAfter"`
 
 	// ProtectedBy names what protects every address of the pool, if addresses of the
-	// pool have no owner and are kept for that. Then nothing of the pool is released.
+	// pool have no owner and are kept for that. Then nothing in the pool is released.
 	ProtectedBy string `json:"protectedBy,omitempty"`
 }
 
@@ -170,7 +170,7 @@ const (
 	Kept     Outcome = "kept"
 	Planned  Outcome = "planned"  // in a dry run: a real run would release it
 	Refused  Outcome = "refused"  // it is due, and a limit refused the plan
-	Released Outcome = "released" // the store does not hold it any more
+	Released Outcome = "released" // the store no longer holds it
 	Changed  Outcome = "changed"  // it changed hands during the run, and stays
 	Returned Outcome = "returned" // its owner came back during the run, and has it
 	Failed   Outcome = "failed"   // it is not known to be released
@@ -186,7 +186,7 @@ type Entry struct {
 	Verdict   judge.Verdict    `json:"verdict"`
 	Reason    judge.Reason     `json:"reason"`
 	Rule      int              `json:"rule,omitempty"`      // the number of the rule that matched, in docs/verdicts.md
-	ChangedBy string           `json:"changedBy,omitempty"` // the step behind the rules that changed the decision
+	ChangedBy string           `json:"changedBy,omitempty"` // the step after the rules that changed the decision
 	Leaked    bool             `json:"leaked"`              // it has no owner, whether it is kept or not
 	Note      string           `json:"note,omitempty"`
 	Evidence  []judge.Evidence `json:"evidence,omitempty"`

@@ -59,7 +59,7 @@ func NewRestoreReport(run RunInfo, of journal.Run) RestoreReport {
 	return RestoreReport{APIVersion: policy.APIVersion, Kind: "RestoreReport", Run: run, Journal: of, Entries: []RestoreEntry{}}
 }
 
-// SetRecords makes one entry for each of the records of a journal that are to be put back.
+// SetRecords makes one entry for each record of a journal that is to be put back.
 func (r *RestoreReport) SetRecords(records []ipam.Record) {
 	r.Entries = make([]RestoreEntry, len(records))
 	for i, rec := range records {

@@ -16,7 +16,7 @@ type Result struct {
 	ExitCode int    `json:"exitCode"`
 	Error    string `json:"error,omitempty"`
 
-	// Refused has every limit that refused the plan. If it is not empty, nothing of the
+	// Refused has every limit that refused the plan. If it is not empty, no part of the
 	// plan was released, or would be.
 	Refused []judge.Refusal `json:"refused,omitempty"`
 }
@@ -32,8 +32,8 @@ type Leaked struct {
 	// HeldBy has the reasons of Held, the most frequent one first.
 	HeldBy []ReasonCount `json:"heldBy"`
 
-	// Allocations counts the allocations without an owner. WithoutAddress are those of them that
-	// hold none, such as empty handles; they are in none of the other figures.
+	// Allocations counts the allocations without an owner. WithoutAddress counts those that
+	// hold no address, such as empty handles; they are in none of the other figures.
 	Allocations    int `json:"allocations"`
 	WithoutAddress int `json:"withoutAddress"`
 }
@@ -72,7 +72,7 @@ func leakedOf(r Report) *Leaked {
 	return &found
 }
 
-// Count counts an address that leaked. HeldBy is in no order then.
+// Count counts an address that leaked. HeldBy is unsorted then.
 func (l *Leaked) Count(a *Address) {
 	switch a.Fate {
 	case Stays:

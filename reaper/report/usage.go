@@ -13,8 +13,8 @@ import (
 // and Other.
 type Usage struct {
 	// Capacity is how many addresses the store gives to pods, taken or not: without
-	// those that are excluded, reserved, or outside of the range that is handed out. It
-	// is null if unknown.
+	// those that are excluded, reserved, or outside the range that is handed out. It is
+	// null if unknown.
 	Capacity *big.Int `json:"capacity"`
 
 	Used      int `json:"used"`
@@ -162,8 +162,8 @@ func (f *filling) add(by use, inside bool) {
 	}
 }
 
-// usage returns the figures. An address can be taken that no pod gets any more, such as
-// one that was excluded later; it does not make fewer addresses free.
+// usage returns the figures. An address that no pod gets any more, such as one that was
+// excluded later, can still be taken; it does not make fewer addresses free.
 func (f *filling) usage(capacity *big.Int, closed bool) Usage {
 	u := Usage{
 		Capacity: capacity,

@@ -16,12 +16,12 @@ type CNS struct {
 
 	mu        sync.Mutex
 	addresses map[string]*Address
-	keys      map[string][]string // by the key of a container: the IDs of its addresses
+	keys      map[string][]string // by container key: the IDs of its addresses
 	endpoints map[string]*endpoint
 	hook      func(method, path string) *Answer
 }
 
-// An Address is an address of CNS as /debug/restdata shows it.
+// An Address is an address as /debug/restdata shows it.
 type Address struct {
 	State   string    `json:"state"`
 	ID      string    `json:"ID"`
@@ -48,13 +48,13 @@ const (
 	PendingRelease = "PendingRelease"
 )
 
-// An Answer is what a hook makes CNS answer.
+// An Answer is what a hook makes CNS reply.
 type Answer struct {
 	Status int // of HTTP
 	Body   string
 }
 
-// New returns a CNS without addresses, that finds those of a container by its interface.
+// New returns a CNS without addresses. It finds those of a container by its interface.
 func New() *CNS {
 	return &CNS{addresses: make(map[string]*Address), keys: make(map[string][]string), endpoints: make(map[string]*endpoint)}
 }
@@ -67,8 +67,8 @@ func NewManaging() *CNS {
 	return c
 }
 
-// Add adds free addresses of a network container. The ID of each is the address itself, as
-// CNS has it for the addresses of a node's subnet.
+// Add adds free addresses of a network container. The ID of each is the address itself, as in
+// CNS for the addresses of a node's subnet.
 func (c *CNS) Add(network string, ips ...netip.Addr) {
 	for _, ip := range ips {
 		c.Set(ip.String(), Address{State: Available, ID: ip.String(), IP: ip.String(), Changed: time.Now(), Network: network})
@@ -76,7 +76,7 @@ func (c *CNS) Add(network string, ips ...netip.Addr) {
 }
 
 // Set puts an address at an ID, in any state. It changes nothing else: an assigned address is
-// freed with its container only if it was requested.
+// freed with its container only if it was requested or linked.
 func (c *CNS) Set(id string, a Address) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,7 +90,7 @@ func (c *CNS) Link(key string, ids ...string) {
 	c.keys[key] = ids
 }
 
-// Change changes the addresses of a container, in their order.
+// Change changes the addresses of a container, in the order of their IDs.
 func (c *CNS) Change(container string, change func(*Address)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,8 +101,8 @@ func (c *CNS) Change(container string, change func(*Address)) {
 	}
 }
 
-// Restart does what a restart of CNS does: all addresses get their state anew. A managing CNS
-// reads the owners from its records of network interfaces, which do not have all of them.
+// Restart does what a restart of CNS does: all addresses get a new state transition. A managing
+// CNS reads the owners from its records of network interfaces, which lack some fields.
 func (c *CNS) Restart() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,7 +117,7 @@ func (c *CNS) Restart() {
 }
 
 // OnRequest sets a hook that runs at the beginning of each request, and may change CNS. If it
-// returns an Answer, CNS answers with that and does nothing.
+// returns an Answer, CNS replies with that and does nothing else.
 func (c *CNS) OnRequest(hook func(method, path string) *Answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"net/netip"
 )
 
-// endpointPath is where CNS has the records of the interfaces, by the ID of the container.
+// endpointPath is where CNS serves the records of the interfaces, by container ID.
 const endpointPath = "/network/endpoints/"
 
 // An endpoint is the record of the network interfaces of a container.
@@ -46,7 +46,7 @@ func (c *CNS) recordEndpoint(owner *Owner, name string, addresses []assignedAddr
 	c.endpoints[owner.Container] = &endpoint{owner.Pod, owner.Namespace, map[string]*networkNIC{name: nic}}
 }
 
-// endpoint answers for the record of one container.
+// endpoint serves the record of one container.
 func (c *CNS) endpoint(w http.ResponseWriter, r *http.Request, container string) {
 	if !c.byContainer {
 		_ = json.NewEncoder(w).Encode(result{unexpected, "CNS does not manage the endpoint state"})
@@ -68,7 +68,7 @@ func (c *CNS) endpoint(w http.ResponseWriter, r *http.Request, container string)
 	case http.MethodPatch:
 		c.patch(w, r, container)
 	default:
-		w.WriteHeader(http.StatusOK) // CNS answers nothing
+		w.WriteHeader(http.StatusOK) // CNS sends no body
 	}
 }
 

@@ -18,12 +18,12 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
-// The files in testdata are requests, each with what the real CNS answered: the status, the
-// header cns_return_code, and the JSON objects. The requests begin with ">". Texts for people
-// and times are left out, and so is what the fake does not tell of an assigned address.
+// The files in testdata are requests, each with the real CNS's answer: the status, the header
+// cns_return_code, and the JSON objects. The requests begin with ">". Messages and times are
+// left out, and so is what the fake does not say about an assigned address.
 //
 // With AZURE_CNS_RECORD=container=http://..., the test sends the requests of container.txt
-// there and writes the answers into the file.
+// there and writes the answers to the file.
 func TestFakeAnswersAsTheRealCNS(t *testing.T) {
 	for name, open := range map[string]func() *CNS{
 		"container": func() *CNS {
@@ -94,7 +94,7 @@ func exchange(t *testing.T, address, file string) string {
 	return out.String()
 }
 
-// plain returns an answer without what differs from run to run: one line for each JSON object.
+// plain returns an answer without what differs from run to run, one line per JSON object.
 func plain(body []byte) string {
 	var out strings.Builder
 	if at := bytes.IndexByte(body, '{'); at > 0 {

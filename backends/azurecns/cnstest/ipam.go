@@ -22,7 +22,7 @@ const (
 	unexpected         = 99
 )
 
-// codeNames are what the header cns_return_code says.
+// codeNames are the values of the header cns_return_code.
 var codeNames = map[int]string{
 	success: "Success", notFound: "NotFound", invalidRequest: "InvalidRequest", failedToAllocate: "FailedToAllocateIpConfig",
 	emptyOrchestrator: "EmptyOrchestratorContext", unsupportedContext: "UnsupportedOrchestratorContext", unexpected: "UnexpectedError",
@@ -34,7 +34,8 @@ type result struct {
 	Message string `json:"Message"`
 }
 
-// An assignment is the body of a request for addresses, or to release those of a container.
+// An assignment is the body of a request for addresses, or of one to release those of a
+// container.
 type assignment struct {
 	Addresses []string        `json:"desiredIPAddresses"`
 	Interface string          `json:"podInterfaceID"`
@@ -49,7 +50,7 @@ type assignmentAnswer struct {
 	Response  result            `json:"response"`
 }
 
-// An assignedAddress is a part of what CNS tells of an assigned address.
+// An assignedAddress is part of what CNS says about an assigned address.
 type assignedAddress struct {
 	Config struct {
 		IP     string `json:"IPAddress"`
@@ -62,10 +63,10 @@ type assignedAddress struct {
 func encode(w http.ResponseWriter, code int, answer any) {
 	w.Header().Set("Cns_return_code", codeNames[code])
 	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
-	_ = json.NewEncoder(w).Encode(answer) // a client that is gone learns nothing
+	_ = json.NewEncoder(w).Encode(answer) // the client may be gone
 }
 
-// decode reads the body of a request. It answers as CNS does if it cannot be read.
+// decode reads the body of a request. If it cannot be read, decode answers as CNS does.
 func decode(w http.ResponseWriter, r *http.Request, into any) error {
 	err := json.NewDecoder(r.Body).Decode(into)
 	if err != nil {
@@ -74,7 +75,7 @@ func decode(w http.ResponseWriter, r *http.Request, into any) error {
 	return err
 }
 
-// dump answers with all that is in the memory.
+// dump answers with everything in memory.
 func (c *CNS) dump(w http.ResponseWriter) {
 	var answer struct {
 		Data struct {
@@ -106,8 +107,8 @@ func (c *CNS) owner(a assignment) (owner *Owner, key string, failed result) {
 	return owner, key, result{}
 }
 
-// request assigns addresses to a container: those that it has, or those that it asks for, all
-// of them or none, or any free one.
+// request assigns addresses to a container: those that it has, or all of those that it asks for
+// or none, or any free one.
 func (c *CNS) request(w http.ResponseWriter, r *http.Request) {
 	var a assignment
 	if decode(w, r, &a) != nil {

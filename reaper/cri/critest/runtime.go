@@ -1,5 +1,5 @@
-// Package critest has a container runtime for tests. It speaks the CRI over a unix socket,
-// and has the sandboxes that a test gives it.
+// Package critest has a container runtime for tests. It speaks the CRI over a unix socket, and
+// has the sandboxes that tests give it.
 package critest
 
 import (
@@ -34,7 +34,7 @@ type Runtime struct {
 // Start starts a runtime without sandboxes. It stops at the end of the test.
 func Start(t testing.TB) *Runtime {
 	t.Helper()
-	// The path of a socket has at most 107 bytes, and t.TempDir has the name of the test.
+	// The path of a socket has at most 107 bytes, and t.TempDir contains the name of the test.
 	folder, err := os.MkdirTemp("", "cri") //nolint:usetesting // its path is too long
 	if err != nil {
 		t.Fatal(err)
@@ -55,10 +55,10 @@ func Start(t testing.TB) *Runtime {
 // Endpoint returns the endpoint of the runtime.
 func (r *Runtime) Endpoint() string { return "unix://" + r.socket }
 
-// Stop stops the runtime, also in the midst of an answer. A second call does nothing.
+// Stop stops the runtime, even in the middle of an answer. A second call does nothing.
 func (r *Runtime) Stop() {
 	r.server.Stop()
-	_ = r.listener.Close() // the server may not have it yet
+	_ = r.listener.Close() // the server might not have it yet
 }
 
 // Add adds sandboxes.
@@ -75,15 +75,14 @@ func (r *Runtime) Add(sandboxes ...census.Sandbox) {
 	}
 }
 
-// AddItems adds sandboxes as the runtime answers them, also such as no runtime has.
+// AddItems adds sandboxes exactly as the runtime returns them, even impossible ones.
 func (r *Runtime) AddItems(items ...*runtimeapi.PodSandbox) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.sandboxes = append(r.sandboxes, items...)
 }
 
-// Remove removes the sandboxes with these IDs, as the kubelet does with those of pods that
-// are gone.
+// Remove removes the sandboxes with these IDs, as the kubelet does once their pods are gone.
 func (r *Runtime) Remove(ids ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -145,8 +144,7 @@ func (service) Version(context.Context, *runtimeapi.VersionRequest) (*runtimeapi
 	return &runtimeapi.VersionResponse{Version: "0.1.0", RuntimeName: "critest", RuntimeVersion: "v1.2.3", RuntimeApiVersion: "v1"}, nil
 }
 
-// ListPodSandbox implements runtimeapi.RuntimeServiceServer. Of a filter, it knows the state
-// and the ID.
+// ListPodSandbox implements runtimeapi.RuntimeServiceServer. It filters only by state and ID.
 func (s service) ListPodSandbox(ctx context.Context, q *runtimeapi.ListPodSandboxRequest) (*runtimeapi.ListPodSandboxResponse, error) {
 	s.r.mu.Lock()
 	s.r.lists++

@@ -23,7 +23,7 @@ type Need struct {
 	Namespace string // empty for all namespaces
 }
 
-// String writes the need as people do: "patch ippools.whereabouts.cni.cncf.io".
+// String returns the need as people write it: "patch ippools.whereabouts.cni.cncf.io".
 func (n Need) String() string {
 	text := n.Verb + " " + n.Resource
 	if n.Group != "" {
@@ -43,9 +43,9 @@ const (
 	reviewsAtOnce = 8
 )
 
-// Missing returns the needs that the API server says it would forbid to this account, in
-// their order. It asks by a SelfSubjectAccessReview for each, which changes nothing. The
-// error says that the API server did not answer all of them, and then none is returned.
+// Missing returns the needs that the API server says it would deny this account, in order. It
+// sends a SelfSubjectAccessReview for each, which changes nothing. If the API server does not
+// answer all of them, Missing returns an error and no needs.
 func Missing(ctx context.Context, raw rest.Interface, needs []Need) ([]Need, error) {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()

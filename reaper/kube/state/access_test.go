@@ -63,7 +63,7 @@ func TestMissingRights(t *testing.T) {
 	}
 }
 
-// reviewed answers a review by what is allowed.
+// reviewed answers a review with what is allowed.
 func reviewed(allowed func(*authorizationv1.ResourceAttributes) bool) func(http.ResponseWriter, *authorizationv1.ResourceAttributes) {
 	return func(w http.ResponseWriter, a *authorizationv1.ResourceAttributes) {
 		answer := authorizationv1.SelfSubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: allowed(a)}}

@@ -12,12 +12,12 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 )
 
-// Tenants write what their pods and machines show, so its size is limited. An object that
-// shows more has TooMuch set. A pod with 60 interfaces of two families shows 122 addresses; a
-// network-status has some 400 bytes for an interface; a container ID has 64 bytes. One
-// address takes about 200 bytes in the census.
+// Tenants write what their pods and machines show, so its size is limited. An object that shows
+// more has TooMuch set. A pod with 60 interfaces of two families shows 122 addresses; a
+// network-status has about 400 bytes per interface; a container ID has 64 bytes. One address
+// takes about 200 bytes in the census.
 const (
-	maxAddresses     = 128      // of a pod or of a machine; also interfaces of a pod
+	maxAddresses     = 128      // of a pod or a machine; also interfaces of a pod
 	maxNetworkStatus = 64 << 10 // bytes of the annotation that are decoded
 	maxEntries       = 1024     // of a network-status; each takes a microsecond, and the second look lists every pod
 	maxSandbox       = 256      // bytes
@@ -27,14 +27,14 @@ const (
 // which they were read. The zero value shows nothing.
 type showing struct {
 	addresses  []netip.Addr
-	interfaces []census.Interface // of different names
-	networks   []string           // of a network-status, an entry each
-	defaults   []string           // the same of its default entries
-	pairs      int                // the addresses of the interfaces
+	interfaces []census.Interface // with different names
+	networks   []string           // of a network-status, one per entry
+	defaults   []string           // the same for its default entries
+	pairs      int                // number of addresses of all interfaces
 	tooMuch    bool               // something was left out
 }
 
-// add adds the address that a text has, and reports whether it has one.
+// add adds the address in a text, and reports whether there is one.
 func (s *showing) add(text string) bool {
 	ip, ok := readIP(text)
 	if ok {
@@ -43,7 +43,7 @@ func (s *showing) add(text string) bool {
 	return ok
 }
 
-// addIP adds an address that it does not have yet.
+// addIP adds an address, unless it is there already.
 func (s *showing) addIP(ip netip.Addr) {
 	switch {
 	case slices.Contains(s.addresses, ip):
@@ -67,7 +67,7 @@ func (s *showing) addTo(i *census.Interface, ip netip.Addr) {
 	}
 }
 
-// on returns the interface of a name. It returns nil if there are too many.
+// on returns the interface with a name, or nil if there are too many.
 func (s *showing) on(name string) *census.Interface {
 	for i := range s.interfaces {
 		if s.interfaces[i].Name == name {
@@ -83,8 +83,8 @@ func (s *showing) on(name string) *census.Interface {
 }
 
 // readNetworkStatus adds the addresses of a network-status annotation by interface. For an
-// interface without a name, it uses the name of the network. It adds what it can read, and
-// reports whether that is all of the annotation. It reads no further than the limits.
+// interface without a name, it uses the name of the network. It adds what it can read, up to
+// the limits, and reports whether that is the whole annotation.
 func (s *showing) readNetworkStatus(annotation string) bool {
 	if annotation == "" {
 		return true
@@ -116,11 +116,11 @@ func (s *showing) readNetworkStatus(annotation string) bool {
 	return readable && err == nil && atEnd(entries)
 }
 
-// errNoAddress says that an address of a network-status is none.
+// errNoAddress says that a network-status has an invalid address.
 var errNoAddress = &json.UnmarshalTypeError{Field: "ips"}
 
 // readEntry reads the next entry of a network-status. The error is an UnmarshalTypeError if
-// the entries after it can be read.
+// later entries can still be read.
 func (s *showing) readEntry(entries *json.Decoder) error {
 	var e struct {
 		Name      string   `json:"name"`
@@ -128,7 +128,7 @@ func (s *showing) readEntry(entries *json.Decoder) error {
 		IPs       []string `json:"ips"`
 		Default   bool     `json:"default"`
 	}
-	// An error about one field does not keep the other fields from being read.
+	// An error in one field does not keep the others from being read.
 	err := entries.Decode(&e)
 	if err != nil && len(e.IPs) == 0 {
 		return err
@@ -157,15 +157,15 @@ func (s *showing) readEntry(entries *json.Decoder) error {
 	return err
 }
 
-// atEnd reports whether nothing follows but space.
+// atEnd reports whether only space follows.
 func atEnd(values *json.Decoder) bool {
 	_, err := values.Token()
 	return errors.Is(err, io.EOF)
 }
 
-// readIP returns the address that a text has, and whether it has one. The text may have a
-// prefix length. An IPv4 address in IPv6 form becomes an IPv4 address, so that equal
-// addresses compare equal.
+// readIP returns the address in a text, and whether there is one. The text may have a prefix
+// length. An IPv4 address in IPv6 form becomes an IPv4 address, so that equal addresses compare
+// equal.
 func readIP(text string) (netip.Addr, bool) {
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "/")
 	ip, err := netip.ParseAddr(text)

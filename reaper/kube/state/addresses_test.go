@@ -21,7 +21,7 @@ func manyIPs(n int) []string {
 	return ips
 }
 
-// entriesOf returns a network-status with so many addresses on each interface.
+// entriesOf returns a network-status with that many addresses on each interface.
 func entriesOf(ips []string, each int) string {
 	var entries []map[string]any
 	for part := range slices.Chunk(ips, each) {
@@ -32,7 +32,7 @@ func entriesOf(ips []string, each int) string {
 }
 
 // Promise 2. A pod that shows more than is read may have any address, so its address is
-// unknown, in any state of the pod.
+// unknown, whatever the pod's state.
 func TestReadPodStopsAtTheLimits(t *testing.T) {
 	const own = 2 // addresses of the status
 	long := strings.Repeat("x", maxSandbox+1)
@@ -101,7 +101,7 @@ func TestNoAddressIsLeftOutSilently(t *testing.T) {
 		status, calico := some(1, "status"), some(300, "calico")
 		multus := some(rapid.SampledFrom([]int{3, 300}).Draw(t, "most"), "multus")
 		for range rapid.SampledFrom([]int{0, 0, 6}).Draw(t, "doublings") {
-			multus = append(multus, all...) // to get over the size of the text
+			multus = append(multus, all...) // to exceed the size limit
 		}
 		each := rapid.IntRange(1, 400).Draw(t, "each")
 		pod := readPod(running(func(p *corev1.Pod) {

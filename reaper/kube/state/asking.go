@@ -12,11 +12,11 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// The annotations in which a pod names the IPPools of Calico that it wants, by name or CIDR.
+// The annotations in which a pod names the Calico IPPools that it wants, by name or CIDR.
 var poolAnnotations = []string{"cni.projectcalico.org/ipv4pools", "cni.projectcalico.org/ipv6pools"}
 
-// Asking returns the pods of that name, in any namespace if none is given, with the networks for
-// which they ask.
+// Asking returns the pods with that name, in any namespace if none is given, and the networks
+// they ask for.
 func (c *Cluster) Asking(ctx context.Context, namespace, name string) ([]report.Asking, error) {
 	request := c.core.Get().Resource("pods").Param("fieldSelector", "metadata.name="+name)
 	if namespace != "" {
@@ -35,7 +35,7 @@ func (c *Cluster) Asking(ctx context.Context, namespace, name string) ([]report.
 	return asking, nil
 }
 
-// Asking is Cluster.Asking for the pods of the files that wait for an address.
+// Asking is Cluster.Asking for the pods in the files that wait for an address.
 func (d *Dump) Asking(_ context.Context, namespace, name string) ([]report.Asking, error) {
 	var found []report.Asking
 	for _, a := range d.asking {
@@ -63,7 +63,7 @@ func readAsking(pod *corev1.Pod, p census.Pod) report.Asking {
 	}
 	a.Default = a.Default && !pod.Spec.HostNetwork
 	if asked := pod.Annotations[networks]; asked != "" {
-		a.Attachments, _ = networksAsked(asked, pod.Namespace) // what cannot be read asks for nothing
+		a.Attachments, _ = networksAsked(asked, pod.Namespace) // an unreadable one asks for nothing
 	}
 	for _, key := range poolAnnotations {
 		var pools []string

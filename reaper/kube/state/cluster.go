@@ -14,12 +14,11 @@ import (
 )
 
 // Cluster reads pods, virtual machines, StatefulSets and nodes from the API server. It
-// implements census.Cluster. Every read is a quorum read: requests have no
-// resourceVersion, so that the API server answers from its store, or from a cache that is
-// as new.
+// implements census.Cluster. Every read is a quorum read: requests have no resourceVersion, so
+// that the API server answers from its store, or from a cache that is as fresh.
 type Cluster struct {
 	core, apps, raw rest.Interface
-	node            string // the only one whose pods are listed; empty: all
+	node            string // the node whose pods are listed; empty: all
 }
 
 // A Group is the client of an API group.
@@ -27,15 +26,14 @@ type Group interface {
 	RESTClient() rest.Interface
 }
 
-// NewCluster returns the cluster of the clients of core/v1 and apps/v1; raw is a RawClient.
-// It does not take the clientset of all API groups, which makes the program 15 MB larger.
+// NewCluster returns the cluster over clients for core/v1 and apps/v1; raw is a RawClient. It
+// does not take the clientset of all API groups, which would make the program 15 MB larger.
 func NewCluster(core, apps Group, raw rest.Interface) *Cluster {
 	return &Cluster{core: core.RESTClient(), apps: apps.RESTClient(), raw: raw}
 }
 
-// NewNodePods returns the pods of one node, and nothing else: it lists no virtual machines, no
-// StatefulSets and no nodes. So it is for runs on a node, where such lists keep nothing. raw is a
-// RawClient.
+// NewNodePods returns only the pods of one node: it lists no virtual machines, StatefulSets or
+// nodes. It is for runs on a node, where those lists keep nothing. raw is a RawClient.
 func NewNodePods(core Group, raw rest.Interface, node string) *Cluster {
 	return &Cluster{core: core.RESTClient(), raw: raw, node: node}
 }
@@ -73,9 +71,9 @@ func (c *Cluster) Nodes(ctx context.Context) ([]census.Node, error) {
 	return list, kube.Answered(err)
 }
 
-// Pod implements census.Cluster for a pod of any node. It makes one request. If the API server asks to come back
-// later, the error says when: the client does not wait, because other pods are looked at
-// in the same time.
+// Pod implements census.Cluster for a pod of any node. It makes one request. If the API server
+// asks to come back later, the error says when: the client does not wait, because other pods
+// can be looked at meanwhile.
 func (c *Cluster) Pod(ctx context.Context, ref ipam.PodRef) (census.Pod, census.Presence, error) {
 	pod := new(corev1.Pod)
 	err := c.core.Get().Namespace(ref.Namespace).Resource("pods").Name(ref.Name).MaxRetries(0).Do(ctx).Into(pod)

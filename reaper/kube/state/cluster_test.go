@@ -31,7 +31,7 @@ import (
 
 var pods = schema.GroupResource{Resource: "pods"}
 
-// inProtobuf and inJSON are the wire forms that an API server answers in.
+// inProtobuf and inJSON are the wire formats that an API server answers in.
 var (
 	inProtobuf = wireForm{runtime.ContentTypeProtobuf, func(obj runtime.Object) ([]byte, error) {
 		return runtime.Encode(protobuf.NewSerializer(scheme.Scheme, scheme.Scheme), obj)
@@ -66,7 +66,7 @@ func (f wireForm) answer(code int, obj runtime.Object) http.HandlerFunc {
 	}
 }
 
-// plain answers with a text that is no Status, as a proxy on the way does.
+// plain answers with a text that is not a Status, like a proxy on the way.
 func plain(code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "404 page not found", code) }
 }
@@ -79,9 +79,9 @@ func say(document string) http.HandlerFunc {
 	}
 }
 
-// newCluster is a Cluster over clients like those of the program, and a server
-// that answers each path by its handler. It fails the test where a request
-// names a resourceVersion, for then it would not be a quorum read.
+// newCluster returns a Cluster over clients like the program's, and a server that answers each
+// path with its handler. It fails the test if a request names a resourceVersion, which would
+// not be a quorum read.
 func newCluster(t *testing.T, answers map[string]http.HandlerFunc) *Cluster {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -170,7 +170,7 @@ func TestPodIsAbsentOnlyIfTheAPIServerSaysSo(t *testing.T) {
 	})
 }
 
-// The wait belongs to the run, which looks at other pods meanwhile.
+// Waiting is up to the run, which looks at other pods meanwhile.
 func TestPodIsAskedForOnce(t *testing.T) {
 	ref := ipam.PodRef{Namespace: "default", Name: "web-0"}
 	busy := apierrors.NewTooManyRequests("later", 7)
@@ -205,7 +205,7 @@ func TestPodIsAskedForOnce(t *testing.T) {
 	}
 }
 
-// listOf is a list of pods, as an API server sends it.
+// listOf is a list of pods as an API server sends it.
 func listOf(pods ...*corev1.Pod) *corev1.PodList {
 	list := &corev1.PodList{
 		TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, ListMeta: metav1.ListMeta{ResourceVersion: "99"},
@@ -216,8 +216,8 @@ func listOf(pods ...*corev1.Pod) *corev1.PodList {
 	return list
 }
 
-// A pod that is left out, or an address of it, could be released. That every page is read is proved
-// in reaper/kube.
+// If a pod or one of its addresses were left out, it could be released. Tests in reaper/kube
+// prove that every page is read.
 func TestListsOfTheCensus(t *testing.T) {
 	for _, form := range []wireForm{inProtobuf, inJSON} {
 		t.Run(form.contentType, func(t *testing.T) {

@@ -14,9 +14,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// A Dump is a cluster from files: pods, virtual machines, StatefulSets and nodes. It
-// implements census.Cluster, but Pod always fails, because a second look at a file proves nothing.
-// The zero Dump is ready for use.
+// A Dump is a cluster read from files: pods, virtual machines, StatefulSets and nodes. It
+// implements census.Cluster, but Pod always fails, because a second look at a file proves
+// nothing. The zero Dump is ready to use.
 type Dump struct {
 	pods []census.Pod
 
@@ -29,8 +29,8 @@ type Dump struct {
 	others   int // objects that are not pods
 }
 
-// Take adds a pod, a virtual machine that runs, a StatefulSet, a node, or a list that may
-// be of pods. It returns false for any other document.
+// Take adds a pod, a running virtual machine, a StatefulSet, a node, or a list that may be of
+// pods. It returns false for any other document.
 func (d *Dump) Take(doc ipam.Document) (bool, error) {
 	switch {
 	case doc.List && doc.More:
@@ -83,8 +83,8 @@ func decodeNamed(doc ipam.Document, into interface{ GetName() string }) error {
 	return nil
 }
 
-// Check returns an error unless the documents have pods, or are an empty list, which may
-// be the list of a cluster without pods.
+// Check returns an error unless there are pods, or only an empty list, as from a cluster
+// without pods.
 func (d *Dump) Check() error {
 	if len(d.pods) == 0 && (d.lists == 0 || d.others > 0) {
 		return errors.New("the file has no pods")

@@ -66,7 +66,7 @@ func TestDumpAnswersAsTheClusterWould(t *testing.T) {
 	}
 }
 
-// A second look is what makes a release safe, and a file allows none.
+// A release is safe because of the second look, and a file allows none.
 func TestDumpAllowsNoSecondLook(t *testing.T) {
 	d := take(t, dnsPod)
 	for _, ref := range []ipam.PodRef{{Namespace: "kube-system", Name: "dns"}, {Namespace: "default", Name: "gone"}} {

@@ -25,8 +25,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// The reasons and actions of the events of a run and of a release. Users select events by
-// these words, so they must not change.
+// The reasons and actions of events about a run and a release. Users select events by these
+// words, so they must not change.
 const (
 	reasonReaped   = "Reaped"
 	actionReap     = "Reap"
@@ -37,9 +37,8 @@ const (
 // eventPrefix begins the names of all events.
 const eventPrefix = "ip-reaper-"
 
-// The limits of what events say. An API server refuses longer texts, in bytes
-// (NoteLengthLimit and ReportingInstanceLengthLimit in
-// k8s.io/kubernetes/pkg/apis/core/validation/events.go).
+// The limits for events. An API server refuses longer texts, in bytes (NoteLengthLimit and
+// ReportingInstanceLengthLimit in k8s.io/kubernetes/pkg/apis/core/validation/events.go).
 const (
 	maxReleaseEvents = 100
 	maxNote          = 1024
@@ -69,9 +68,9 @@ func NewEventRecorder(events eventsv1client.EventsGetter, pods corev1client.Pods
 // about the run refers to the Job that controls the recorder's pod, or to the pod if no
 // Job does. Without a pod, there is no event about the run.
 //
-// The report needs an ID, and the time of its end or of its beginning. The error counts
-// the events that could not be written, and wraps the first error. All other events are
-// written.
+// The report needs an ID, and the time of its end or of its beginning. The error counts the
+// events that could not be written, and wraps the first error. It does not stop the other
+// events.
 func (h *EventRecorder) Announce(ctx context.Context, r report.Report, released []reaper.Release) error {
 	withObject := slices.DeleteFunc(slices.Clone(released), func(one reaper.Release) bool { return one.Object == ipam.Object{} })
 	omitted := max(0, len(withObject)-maxReleaseEvents)
@@ -116,7 +115,7 @@ func (h *EventRecorder) summarize(ctx context.Context, r report.Report, omitted 
 	})
 }
 
-// makerOf returns a reference to the Job that controls the pod, or to the pod itself.
+// makerOf returns a reference to the Job that controls the pod, or else to the pod itself.
 func makerOf(pod *corev1.Pod) corev1.ObjectReference {
 	if owner := metav1.GetControllerOf(pod); owner != nil && owner.Kind == "Job" {
 		return corev1.ObjectReference{
@@ -176,10 +175,11 @@ func releaseEvent(run string, released reaper.Release) eventsv1.Event {
 
 // create completes an event and writes it.
 func (h *EventRecorder) create(ctx context.Context, r report.Report, e eventsv1.Event) error {
-	// For an object without a namespace, an API server accepts events in default and in
-	// kube-system only (legacyValidateEvent in k8s.io/kubernetes/pkg/apis/core/validation/events.go).
+	// For an object without a namespace, an API server accepts events only in default and
+	// kube-system (legacyValidateEvent in
+	// k8s.io/kubernetes/pkg/apis/core/validation/events.go).
 	e.Namespace = cmp.Or(e.Regarding.Namespace, metav1.NamespaceDefault)
-	// The server must not generate the name: a second try would write a second event.
+	// The server must not generate the name: a retry would write a second event.
 	e.Name = eventPrefix + strings.ToLower(rand.Text())
 	e.EventTime = metav1.NewMicroTime(slices.MaxFunc([]time.Time{r.Run.StartedAt, r.Run.FinishedAt}, time.Time.Compare))
 	e.ReportingController = h.controller

@@ -16,11 +16,10 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// What an API server accepts, and who finds it, is proved on a real one, in
-// integration/run/kube. Here is only what events say.
+// What an API server accepts, and where events are found, is tested on a real one in
+// integration/run/kube. These tests only cover what events say.
 
-// reportOf is the report of a run that released 12 addresses, as the test changes
-// it.
+// reportOf is the report of a run that released 12 addresses, changed by the test.
 func reportOf(change func(*report.Report)) report.Report {
 	r := report.Report{
 		Run:      report.RunInfo{ID: "run-1"},
@@ -113,7 +112,7 @@ func TestSummaryIsAboutTheJobThatMadeThePod(t *testing.T) {
 	}
 }
 
-// The notes are printed by kubectl, and an API server refuses long ones.
+// kubectl prints the notes, and an API server refuses long ones.
 func TestNoteIsOnePrintableLineOfLimitedSize(t *testing.T) {
 	client := fake.NewClientset()
 	hostile := strings.Repeat("a\x1b[2J\n\u202e\xff", 99)

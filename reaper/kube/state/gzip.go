@@ -6,8 +6,7 @@ import (
 	"io"
 )
 
-// zip compresses data, at one of the levels of gzip. It returns the same result for the
-// same data.
+// zip compresses data at a level of gzip. It is deterministic.
 func zip(data []byte, level int) ([]byte, error) {
 	var buf bytes.Buffer
 	w, err := gzip.NewWriterLevel(&buf, level)
@@ -23,8 +22,8 @@ func zip(data []byte, level int) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// unzip decompresses data. It returns at most limit bytes, without an error, so that
-// hostile data cannot fill the memory.
+// unzip decompresses data. It cuts the result to limit bytes, without an error, so that hostile
+// data cannot fill the memory.
 func unzip(data []byte, limit int64) ([]byte, error) {
 	r, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {

@@ -23,9 +23,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// Each part of a journal is stored in a ConfigMap of its own, which is never updated. Its
-// name is JournalName, the run, the number of the write, and the number of the part.
-// Journals are found by the labels.
+// Each part of a journal is stored in its own ConfigMap, which is never updated. Its name is
+// made of JournalName, the run, the number of the write, and the number of the part. Journals
+// are found by their labels.
 const (
 	JournalName  = "ip-reaper-journal"
 	JournalLabel = "ip-reaper/journal" // "true"
@@ -39,12 +39,12 @@ const (
 // takeBackTimeout limits the removal of the parts of a failed write.
 const takeBackTimeout = 10 * time.Second
 
-// Journals keeps the journal of one run in ConfigMaps of one namespace, beside the
-// journals of earlier runs. It implements journal.Store. Its methods are for one
-// goroutine. It needs the rights to create, list and delete ConfigMaps.
+// Journals keeps the journal of one run in ConfigMaps of one namespace, next to the journals of
+// earlier runs. It implements journal.Store. It is not safe for concurrent use. It needs the
+// rights to create, list and delete ConfigMaps.
 type Journals struct {
 	maps      corev1client.ConfigMapInterface
-	client    rest.Interface // for lists, because maps reads a page of any size
+	client    rest.Interface // for lists, because maps reads pages of any size
 	namespace string
 	retention journal.Retention
 	run       string // the ID, once something was written
@@ -56,9 +56,8 @@ func NewJournals(core corev1client.CoreV1Interface, namespace string, r journal.
 	return &Journals{maps: core.ConfigMaps(namespace), client: core.RESTClient(), namespace: namespace, retention: r}
 }
 
-// Write implements journal.Store. A failed Write removes its parts, because they may take the last
-// room of a quota. If it cannot remove a part, that part is never all of the write, so that readers
-// see the damage.
+// Write implements journal.Store. A failed Write removes its parts, because they may use up a
+// quota. A part that it cannot remove is never the whole write, so that readers see the damage.
 func (j *Journals) Write(ctx context.Context, run journal.Run, records []ipam.Record) error {
 	parts, err := journal.Split(run, j.writes+1, records)
 	if err != nil {
@@ -77,7 +76,7 @@ func (j *Journals) Write(ctx context.Context, run journal.Run, records []ipam.Re
 		if err != nil {
 			left := j.takeBack(ctx, begun)
 			if left != nil {
-				j.writes++ // a part may stay: the next write needs other names
+				j.writes++ // a part may be left: the next write needs other names
 			}
 			return errors.Join(fmt.Errorf("write the journal: %s: %w", cm.Name, err), left)
 		}
@@ -115,9 +114,9 @@ func partName(p journal.Part) string {
 	return fmt.Sprintf("%s-%s-%d-%d", JournalName, strings.ToLower(p.Run.ID), p.Write, p.Part)
 }
 
-// create returns nil only if the API server stores the part unchanged. It retries
-// transient errors. If the answer to an earlier try was lost, the part exists already,
-// and create returns nil.
+// create returns nil only if the API server stores the part unchanged. It retries transient
+// errors. If the answer to an earlier try was lost, the part already exists, and create returns
+// nil.
 func (j *Journals) create(ctx context.Context, cm *corev1.ConfigMap) error {
 	var stored *corev1.ConfigMap
 	err := kube.Patiently(ctx, func(ctx context.Context) (err error) {
@@ -134,7 +133,7 @@ func (j *Journals) create(ctx context.Context, cm *corev1.ConfigMap) error {
 	return err
 }
 
-// find returns the ConfigMap of a name, or nil if it does not exist. It lists, because
+// find returns the ConfigMap with a name, or nil if it does not exist. It lists, because
 // Journals has no right to get.
 func (j *Journals) find(ctx context.Context, name string) (*corev1.ConfigMap, error) {
 	of := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
@@ -177,11 +176,11 @@ func (j *Journals) takeBack(ctx context.Context, parts []*corev1.ConfigMap) erro
 	return errors.Join(failed...)
 }
 
-// errReplaced says that a part is not the object any more that was listed.
+// errReplaced says that a part is no longer the object that was listed.
 var errReplaced = errors.New("another client changed it or put another object in its place")
 
-// remove deletes a part as it was listed. If another client has changed it since, or has given its
-// name to another object, remove leaves it and returns errReplaced.
+// remove deletes a part if it is still as listed. If another client has changed or replaced it
+// since, remove leaves it and returns errReplaced.
 func (j *Journals) remove(ctx context.Context, name string, uid types.UID, version string) error {
 	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}
 	var replaced error
@@ -191,7 +190,7 @@ func (j *Journals) remove(ctx context.Context, name string, uid types.UID, versi
 		case kube.Gone(err, "configmaps", name):
 			return nil
 		case apierrors.IsConflict(err):
-			replaced = errReplaced // another try would get the same answer
+			replaced = errReplaced // a retry would get the same answer
 			return nil
 		}
 		return err

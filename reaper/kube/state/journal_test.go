@@ -20,11 +20,10 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 )
 
-// What a journal goes through in a store is proved on a real API server; here is
-// what that one cannot be made to answer.
+// Journals are tested on a real API server; these tests cover answers that one cannot be made
+// to give.
 
-// writeJournal writes a record to an API server that answers a create with what
-// change makes of it.
+// writeJournal writes a record to an API server that answers a create with the changed object.
 func writeJournal(t *testing.T, change func(*corev1.ConfigMap) error) (*fake.Clientset, error) {
 	t.Helper()
 	client := fake.NewClientset()
@@ -37,7 +36,7 @@ func writeJournal(t *testing.T, change func(*corev1.ConfigMap) error) (*fake.Cli
 	return client, NewJournals(client.CoreV1(), ns, journal.Retention{}).Write(t.Context(), journal.Run{ID: "Run-1"}, records)
 }
 
-// Promise 10: what an admission webhook changes may not be found by a reader.
+// Promise 10: a reader might not find what an admission webhook changed.
 func TestPartThatIsStoredOtherwiseIsNoJournal(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -62,7 +61,7 @@ func TestPartThatIsStoredOtherwiseIsNoJournal(t *testing.T) {
 	}
 }
 
-// Only a ConfigMap as Write makes it may be deleted.
+// Only a ConfigMap as made by Write may be deleted.
 func TestOnlyAPartAsItWasWrittenIsOwn(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

@@ -18,11 +18,11 @@ type storedRun struct {
 	parts []storedPart
 }
 
-// Prune implements journal.Store. It orders the runs by the API server's clock, and
-// stops at the first part that the API server does not let it delete.
+// Prune implements journal.Store. It orders the runs by the API server's clock, and stops at
+// the first part that it cannot delete.
 //
-// It deletes only ConfigMaps that are parts of journals by their labels, names and data,
-// and only as they were listed. It leaves all others, and its error names them.
+// It deletes only ConfigMaps that are parts of journals by their labels, names and data, and
+// that are still as listed. Its error names those that are not parts.
 func (j *Journals) Prune(ctx context.Context) error {
 	if j.run == "" {
 		return nil
@@ -54,7 +54,8 @@ func (j *Journals) Prune(ctx context.Context) error {
 		JournalLabel, journal.Some(foreign))
 }
 
-// byRun returns the runs of the parts, the latest first, and the names of what is no part.
+// byRun returns the runs of the parts, latest first, and the names of ConfigMaps that are not
+// parts.
 func byRun(parts []storedPart) (runs []storedRun, foreign []string) {
 	index := make(map[string]int)
 	for _, p := range parts {

@@ -21,8 +21,8 @@ func (j *Journals) Read(ctx context.Context, runID string) (journal.Journal, err
 // Place implements journal.Source.
 func (j *Journals) Place() string { return "namespace " + j.namespace }
 
-// List returns the runs that have a journal, the latest first, by the API server's clock.
-// The warnings name the ConfigMaps that could not be read.
+// List returns the runs that have a journal, latest first, by the API server's clock. The
+// warnings name the ConfigMaps that could not be read.
 func (j *Journals) List(ctx context.Context) (runs []journal.PastRun, warnings []string, err error) {
 	parts, err := j.all(ctx)
 	summaries := make([]journal.Summary, len(parts))
@@ -43,8 +43,8 @@ func (j *Journals) Parts(ctx context.Context, runID string) ([]journal.StoredPar
 	return listParts(ctx, j, of, func(cm *corev1.ConfigMap) journal.StoredPart { return namedPart(&m, cm) })
 }
 
-// A storedPart is what is kept of a ConfigMap with the label of a journal. Its Summary has an error
-// unless the ConfigMap has the part that its name and its labels name.
+// A storedPart is what is kept of a ConfigMap with a journal's label. Its Summary has an error
+// unless the ConfigMap has the part that its name and labels name.
 type storedPart struct {
 	journal.Summary
 	uid     types.UID
@@ -69,7 +69,7 @@ func readStored(cm *corev1.ConfigMap) storedPart {
 	}
 }
 
-// listParts lists the ConfigMaps of a selector, and reduces each of them.
+// listParts lists the ConfigMaps that match a selector, and reduces each.
 func listParts[T any](ctx context.Context, j *Journals, of labels.Selector, reduce func(*corev1.ConfigMap) T) ([]T, error) {
 	request := func() *rest.Request {
 		return j.client.Get().Namespace(j.namespace).Resource("configmaps").Param("labelSelector", of.String())
@@ -78,8 +78,8 @@ func listParts[T any](ctx context.Context, j *Journals, of labels.Selector, redu
 	return all, kube.Answered(err)
 }
 
-// namedPart reads the part in a ConfigMap. If a part of the run is in a ConfigMap of another
-// name, it is damage: another client copied or forged it.
+// namedPart reads the part in a ConfigMap. If a part of the run is in a ConfigMap with another
+// name, that is damage: another client copied or forged it.
 func namedPart(m *journal.Meter, cm *corev1.ConfigMap) journal.StoredPart {
 	s := readPart(m, cm)
 	if s.Err != nil || s.Part.Run.ID != cm.Labels[RunLabel] {

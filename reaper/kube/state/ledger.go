@@ -17,11 +17,11 @@ import (
 )
 
 // The ledger is stored in the ConfigMap LedgerName, by one conditional write. If largeKey of
-// that ConfigMap is "true", a ledger for which it has no room is cut into parts. Each part is
-// in a ConfigMap of its own, which is never changed, and partsKey has their names in order.
+// that ConfigMap is "true", a ledger that does not fit is cut into parts. Each part is in its
+// own ConfigMap, which is never changed, and partsKey has their names in order.
 const (
 	LedgerName     = "ip-reaper-ledger"
-	LedgerPartName = LedgerName + "-part" // and a random text, and a number
+	LedgerPartName = LedgerName + "-part" // plus a random text and a number
 	LedgerLabel    = "ip-reaper/ledger"   // "part"
 
 	ledgerKey = "ledger.gz"
@@ -29,22 +29,22 @@ const (
 	largeKey  = "large"
 )
 
-// An API server takes ConfigMaps of 1 MiB. gzip makes what it cannot compress a little longer,
+// An API server accepts ConfigMaps of 1 MiB. gzip makes incompressible data a little longer,
 // and other clients may have data there.
 const (
 	maxPart  = 1021 << 10 // bytes of a ConfigMap
-	maxPlain = 1020 << 10 // bytes of a ledger for each ConfigMap, before the compression
+	maxPlain = 1020 << 10 // bytes of a ledger for each ConfigMap, before compression
 	maxParts = 8
 )
 
-// Ledgers keeps the ledger in ConfigMaps of one namespace. It implements
-// ledger.Store. Its methods are for one goroutine.
+// Ledgers keeps the ledger in ConfigMaps of one namespace. It implements ledger.Store. It is
+// not safe for concurrent use.
 type Ledgers struct {
 	maps      corev1client.ConfigMapInterface
 	namespace string
 	maxPart   int // see the constant
 	maxPlain  int
-	head      *corev1.ConfigMap // the one of LedgerName as loaded or written, without the ledger; nil for none
+	head      *corev1.ConfigMap // LedgerName as loaded or written, without the ledger; nil for none
 }
 
 // NewLedgers returns the ledger of a namespace.
@@ -65,8 +65,8 @@ func (l *Ledgers) isLarge() bool {
 	return l.head != nil && (l.head.Data[largeKey] == "true" || l.head.Data[partsKey] != "")
 }
 
-// Load implements ledger.Store. If a part is missing, another client may have replaced it
-// since the first ConfigMap was read. Load then reads that again, until it is unchanged.
+// Load implements ledger.Store. If a part is missing, another client may have replaced it since
+// the first ConfigMap was read. Load then rereads that ConfigMap, until it is unchanged.
 func (l *Ledgers) Load(ctx context.Context) (ledger.Ledger, error) {
 	l.head = nil
 	for before := ""; ; {
@@ -99,7 +99,7 @@ type missingError struct{ name string }
 
 func (e missingError) Error() string { return e.name + " is missing" }
 
-// read decodes the ledger of the first ConfigMap, and of the parts that it names.
+// read decodes the ledger in the first ConfigMap and the parts that it names.
 func (l *Ledgers) read(ctx context.Context, head *corev1.ConfigMap) (ledger.Ledger, error) {
 	names := strings.Fields(head.Data[partsKey])
 	if len(names) > maxParts {
@@ -117,7 +117,7 @@ func (l *Ledgers) read(ctx context.Context, head *corev1.ConfigMap) (ledger.Ledg
 		data = append(data, part.BinaryData[ledgerKey]...)
 	}
 	if len(data) == 0 {
-		return ledger.Ledger{}, nil // the manifests make an empty one
+		return ledger.Ledger{}, nil // the manifests create an empty one
 	}
 	plain, err := unzip(data, int64(maxParts*l.maxPlain+1))
 	switch {
@@ -129,7 +129,7 @@ func (l *Ledgers) read(ctx context.Context, head *corev1.ConfigMap) (ledger.Ledg
 	return ledger.Decode(plain)
 }
 
-// get returns the ConfigMap of a name, or nil if it does not exist.
+// get returns the ConfigMap with a name, or nil if it does not exist.
 func (l *Ledgers) get(ctx context.Context, name string) (cm *corev1.ConfigMap, err error) {
 	err = kube.Patiently(ctx, func(ctx context.Context) (err error) {
 		cm, err = l.maps.Get(ctx, name, metav1.GetOptions{})
@@ -141,8 +141,8 @@ func (l *Ledgers) get(ctx context.Context, name string) (cm *corev1.ConfigMap, e
 	return cm, err
 }
 
-// merged returns a map with a value more. It keeps the values of other keys, which
-// another client may have put there.
+// merged returns a copy of a map with a value set. It keeps the other keys, which another
+// client may have put there.
 func merged[V any](have map[string]V, key string, value V) map[string]V {
 	all := maps.Clone(have)
 	if all == nil {

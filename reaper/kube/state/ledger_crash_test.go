@@ -19,8 +19,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
-// versioned makes a client refuse the update of another version of an object, as an API
-// server does.
+// versioned makes a client refuse updates of another version of an object, as an API server
+// does.
 func versioned(client *fake.Clientset) *fake.Clientset {
 	version := 0
 	write := func(a k8stesting.Action) (bool, runtime.Object, error) {
@@ -39,8 +39,8 @@ func versioned(client *fake.Clientset) *fake.Clientset {
 	return client
 }
 
-// interrupted calls before with the number of each write, from 0. If that returns an
-// error, nothing is written.
+// interrupted calls before with the number of each write, from 0. If before returns an error,
+// nothing is written.
 type interrupted struct {
 	corev1client.ConfigMapInterface
 	writes int
@@ -75,8 +75,8 @@ func (i *interrupted) interrupt(ctx context.Context) error {
 
 var errKilled = apierrors.NewForbidden(configMaps, LedgerName, errors.New("killed"))
 
-// Promise 8. A run may be killed before each of its writes. The stored ledger is the one
-// before or the one after, and the next run stores its own and leaves no part behind.
+// Promise 8. A run may be killed before each of its writes. The stored ledger is the old or the
+// new one, and the next run stores its own and leaves no part behind.
 func TestLedgerSurvivesARunThatIsKilledBeforeAWrite(t *testing.T) {
 	small, big, other := ledgerOf(t, 0, 5), ledgerOf(t, 0, large), ledgerOf(t, large/2, large)
 	for _, tt := range []struct {
@@ -134,8 +134,8 @@ func reload(ctx context.Context, l *Ledgers, have ledger.Ledger, change func(led
 	return ipam.ErrAgain
 }
 
-// Promise 1, 8. Two runs add entries at the same time. What either of them saved is there in
-// the end, whichever write the other one interrupts.
+// Promise 1, 8. Two runs add entries at the same time. In the end, everything that either saved
+// is there, no matter which write the other one interrupts.
 func TestTwoWritersLoseNothing(t *testing.T) {
 	base, mine, theirs := ledgerOf(t, 0, 100), ledgerOf(t, 1000, 60), ledgerOf(t, 2000, 60)
 	growth := ledgerOf(t, 100_000, large)
@@ -173,7 +173,7 @@ func TestTwoWritersLoseNothing(t *testing.T) {
 					t.Fatal(err)
 				}
 				wantStored(t, client, tt.base.Merge(tt.mine).Merge(tt.theirs))
-				save(t, client, growth) // it finds parts that an interrupted save has left
+				save(t, client, growth) // it finds parts left by an interrupted save
 				wantStored(t, client, growth)
 				wantParts(t, client, 2)
 			})
@@ -181,8 +181,8 @@ func TestTwoWritersLoseNothing(t *testing.T) {
 	}
 }
 
-// Promise 8. While a run reads the parts, another one replaces them. The run reads the ledger
-// of the other one.
+// Promise 8. While a run reads the parts, another one replaces them. The run reads the other
+// one's ledger.
 func TestPartsAreReplacedWhileTheyAreRead(t *testing.T) {
 	before, after := ledgerOf(t, 0, large), ledgerOf(t, large, large)
 	client := largely(t)

@@ -61,7 +61,7 @@ func TestDamagedLedger(t *testing.T) {
 	}
 }
 
-// Promise 2, 8. A ledger of which a part was changed or deleted is damaged as a whole.
+// Promise 2, 8. If a part of a ledger was changed or deleted, the whole ledger is damaged.
 func TestDamagedPart(t *testing.T) {
 	for name, damage := range map[string]func(*testing.T, *fake.Clientset, string){
 		"deleted": func(t *testing.T, client *fake.Clientset, part string) { remove(t, client, part) },
@@ -85,7 +85,7 @@ func TestDamagedPart(t *testing.T) {
 }
 
 // If the ConfigMap is deleted, every grace period begins again. What its parts had does not
-// come back, and they are removed when the ledger may be large again.
+// come back, and they are removed once the ledger may be large again.
 func TestDeletedLedgerIsEmptyAndStaysSo(t *testing.T) {
 	client := largely(t)
 	save(t, client, ledgerOf(t, 0, large))
@@ -99,8 +99,8 @@ func TestDeletedLedgerIsEmptyAndStaysSo(t *testing.T) {
 	wantParts(t, client, 0)
 }
 
-// If another client keeps data of its own in the ConfigMap, a run does not remove them. Other
-// ConfigMaps are no parts, whatever their label says.
+// If another client keeps its own data in the ConfigMap, a run does not remove it. Other
+// ConfigMaps are not parts, even if their label says so.
 func TestDataOfOthersStay(t *testing.T) {
 	client := largely(t)
 	edit(t, client, LedgerName, func(cm *corev1.ConfigMap) {
@@ -119,7 +119,8 @@ func TestDataOfOthersStay(t *testing.T) {
 	}
 }
 
-// A ledger that could not be read may be whole, and is no damage. No Save replaces it.
+// A ledger that could not be read may be intact, and does not count as damaged. No Save
+// replaces it.
 func TestLedgerThatCannotBeReadIsAnError(t *testing.T) {
 	for _, failing := range []int{0, 1} { // the first ConfigMap, and a part
 		client := largely(t)
@@ -143,8 +144,8 @@ func TestLedgerThatCannotBeReadIsAnError(t *testing.T) {
 	}
 }
 
-// Promises 2 and 6. A later version wrote the ledger, or began to. Nothing of it counts, and
-// no Save replaces any of it.
+// Promises 2 and 6. A later version wrote the ledger, or began to. None of it counts, and no
+// Save replaces any of it.
 func TestLedgerOfALaterVersionIsNotReplaced(t *testing.T) {
 	newer := func(t *testing.T, cm *corev1.ConfigMap) {
 		plain := unzipped(t, cm)

@@ -22,15 +22,15 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
 )
 
-// That the API server refuses a second writer is proved on a real one. Here is what is
-// written where, and what a reader makes of it.
+// That the API server refuses a second writer is tested on a real one. These tests cover what
+// is written where, and what a reader makes of it.
 
 const ns = "reap"
 
 var configMaps = schema.GroupResource{Resource: "configmaps"}
 
-// large is a number of entries that need two parts, each of which has smallPart bytes: a full
-// one is stored in integration/run/kube.
+// large is a number of entries that needs two parts of smallPart bytes: integration/run/kube
+// stores a full-size one.
 const (
 	large     = 500
 	smallPart = 4 << 10
@@ -93,7 +93,7 @@ func stored(t *testing.T, client *fake.Clientset, name string) *corev1.ConfigMap
 	return cm
 }
 
-// create stores a ConfigMap behind the back of the program.
+// create stores a ConfigMap behind the program's back.
 func create(t *testing.T, client *fake.Clientset, cm *corev1.ConfigMap) {
 	t.Helper()
 	if _, err := client.CoreV1().ConfigMaps(ns).Create(t.Context(), cm, metav1.CreateOptions{}); err != nil {
@@ -101,7 +101,7 @@ func create(t *testing.T, client *fake.Clientset, cm *corev1.ConfigMap) {
 	}
 }
 
-// edit changes a ConfigMap behind the back of the program.
+// edit changes a ConfigMap behind the program's back.
 func edit(t *testing.T, client *fake.Clientset, name string, change func(*corev1.ConfigMap)) {
 	t.Helper()
 	cm := stored(t, client, name)
@@ -118,7 +118,7 @@ func remove(t *testing.T, client *fake.Clientset, name string) {
 	}
 }
 
-// mayNotCreate makes the account one that only plans.
+// mayNotCreate gives the client an account that can only plan.
 func mayNotCreate(client *fake.Clientset) {
 	client.PrependReactor("create", "configmaps", func(k8stesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(configMaps, "", errors.New("an account that only plans"))
@@ -142,7 +142,7 @@ func largely(t *testing.T) *fake.Clientset {
 	return client
 }
 
-// wantParts checks which parts exist: so many, all of which the first ConfigMap names.
+// wantParts checks that this many parts exist, and that the first ConfigMap names them all.
 func wantParts(t *testing.T, client *fake.Clientset, want int) {
 	t.Helper()
 	all, err := client.CoreV1().ConfigMaps(ns).List(t.Context(), metav1.ListOptions{})
@@ -155,7 +155,7 @@ func wantParts(t *testing.T, client *fake.Clientset, want int) {
 	}
 }
 
-// A ledger for which one ConfigMap has no room is cut into parts, and no part is left when it
+// A ledger that does not fit into one ConfigMap is cut into parts, and no part is left once it
 // is small again.
 func TestLargeLedgerHasParts(t *testing.T) {
 	client := largely(t)
@@ -167,8 +167,8 @@ func TestLargeLedgerHasParts(t *testing.T) {
 	}
 }
 
-// The manifests make an empty ConfigMap, so that a role can name it and an account needs no
-// right to create one. What else is in it stays.
+// The manifests create an empty ConfigMap, so that a role can name it and an account needs no
+// right to create one. Anything else in it stays.
 func TestEmptyConfigMapIsAnEmptyLedgerAndIsUpdated(t *testing.T) {
 	client := fake.NewClientset()
 	labels := map[string]string{"app.kubernetes.io/name": "ip-reaper"}
@@ -238,7 +238,7 @@ func TestSaveSaysWhetherToTryAgain(t *testing.T) {
 	}
 }
 
-// Save replaces what Load returned, and nothing that it did not see.
+// Save replaces only what Load returned.
 func TestSaveWithoutLoadOverwritesNothing(t *testing.T) {
 	client := fake.NewClientset()
 	want := ledgerOf(t, 0, 5)

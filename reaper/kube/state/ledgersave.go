@@ -17,9 +17,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
-// Save implements ledger.Store. A reader finds the ledger before or the ledger after it, and
-// nothing else: parts count when the first ConfigMap names them. Save keeps the data that other
-// clients put there under keys of their own. It may be called again without a Load.
+// Save implements ledger.Store. A reader finds either the old ledger or the new one: parts
+// count once the first ConfigMap names them. Save keeps data that other clients put there under
+// their own keys. It may be called again without a Load.
 func (l *Ledgers) Save(ctx context.Context, ledger ledger.Ledger) error {
 	plain := ledger.Encode()
 	if len(plain) > l.Capacity() {
@@ -56,10 +56,10 @@ func (l *Ledgers) Save(ctx context.Context, ledger ledger.Ledger) error {
 	return l.remove(ctx, old)
 }
 
-// parts returns the names of all parts that exist: of the ledger that was loaded, and of saves
-// that did not end. Once this client has written the first ConfigMap, none of them counts any
-// more, nor will it: whoever made them had loaded that ConfigMap before, and can no longer
-// write it.
+// parts returns the names of all existing parts: of the ledger that was loaded, and of saves
+// that did not finish. Once this client has written the first ConfigMap, none of them counts
+// any more, nor ever will: the clients that made them loaded that ConfigMap earlier, and can no
+// longer write it.
 func (l *Ledgers) parts(ctx context.Context) (names []string, err error) {
 	if !l.isLarge() {
 		return nil, nil
@@ -112,8 +112,8 @@ func (l *Ledgers) remove(ctx context.Context, names []string) error {
 	return nil
 }
 
-// put replaces the first ConfigMap as it was loaded, or creates it if there was none. The
-// error wraps ErrAgain if another client wrote it since then.
+// put replaces the first ConfigMap if it is still as loaded, or creates it if there was none.
+// The error wraps ErrAgain if another client has written it since.
 func (l *Ledgers) put(ctx context.Context, head *corev1.ConfigMap) (saved *corev1.ConfigMap, err error) {
 	if l.head != nil {
 		saved, err = l.maps.Update(ctx, head, metav1.UpdateOptions{})

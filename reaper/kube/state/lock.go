@@ -22,7 +22,7 @@ import (
 // LockName is the name of the Lease that a run holds until it ends.
 const LockName = "ip-reaper"
 
-// A lease that was not renewed for leaseDuration is free. Two renewals in a row may fail
+// A lease that has not been renewed for leaseDuration is free. Two renewals in a row may fail
 // before that.
 const (
 	leaseDuration  = 30 * time.Second
@@ -63,13 +63,13 @@ func (l *Lock) Acquire(ctx context.Context, holder string) (release func(), err 
 	if holder == "" {
 		return nil, fmt.Errorf("%s: the holder has no name, and a lease without a holder is free", l.name)
 	}
-	ctx = ipam.Unqueued(ctx) // the lease would run out meanwhile
+	ctx = ipam.Unqueued(ctx) // the lease might expire while it waits
 	t := &tenure{Lock: l, holder: holder, since: metav1.NewMicroTime(l.now().Truncate(time.Microsecond))}
 	var locked *reaper.LockedError
 	err = kube.Patiently(ctx, func(ctx context.Context) error {
 		err := t.take(ctx)
 		if errors.As(err, &locked) {
-			return nil // a taken lease needs no other try
+			return nil // a taken lease needs no retry
 		}
 		return err
 	})
@@ -92,19 +92,18 @@ func (l *Lock) Acquire(ctx context.Context, holder string) (release func(), err 
 	}), nil
 }
 
-// A tenure is the time for which one holder has the lease. Its methods are for one
-// goroutine at a time.
+// A tenure is the time for which one holder has the lease. It is not safe for concurrent use.
 type tenure struct {
 	*Lock
 	holder string
 	since  metav1.MicroTime // in microseconds, as an API server keeps it
-	lost   bool             // the lease is not this tenure's any more
+	lost   bool             // the lease is no longer this tenure's
 
 	newOwner string // the holder of a lost lease; empty if it has none
 }
 
 // take takes the lease if it is free. Its write fails if another client writes the lease
-// meanwhile. If the lease is taken, it returns a *reaper.LockedError.
+// meanwhile. If the lease is taken, take returns a *reaper.LockedError.
 func (t *tenure) take(ctx context.Context) error {
 	lease, err := t.leases.Get(ctx, LockName, metav1.GetOptions{})
 	switch {
@@ -120,8 +119,8 @@ func (t *tenure) take(ctx context.Context) error {
 		since := firstOf(lease, lease.Spec.AcquireTime, lease.Spec.RenewTime)
 		return &reaper.LockedError{Holder: value(lease.Spec.HolderIdentity), Since: since, Lock: t.name}
 	}
-	// The number must not overflow: an API server refuses a negative one, and no run
-	// could take the lease again.
+	// The number must not overflow: an API server refuses a negative one, and then no run could
+	// take the lease again.
 	lease.Spec = t.spec(min(value(lease.Spec.LeaseTransitions), math.MaxInt32-1) + 1)
 	_, err = t.leases.Update(ctx, lease, metav1.UpdateOptions{})
 	return err
@@ -138,8 +137,8 @@ func (t *tenure) spec(transitions int32) coordinationv1.LeaseSpec {
 	}
 }
 
-// has reports whether the lease is this tenure's. Another holder of the same name has
-// another time.
+// has reports whether the lease is this tenure's. Another holder with the same name has another
+// time.
 func (t *tenure) has(lease *coordinationv1.Lease) bool {
 	return value(lease.Spec.HolderIdentity) == t.holder && t.since.Equal(lease.Spec.AcquireTime)
 }
@@ -212,10 +211,9 @@ func (t *tenure) update(ctx context.Context, holder string) error {
 
 // free reports whether the lease has no holder, or has expired.
 //
-// A renewal that lies in the future by more than the lease's duration counts as expired.
-// Only a holder with a wrong clock can have written it, and its lease could stay taken
-// for years. If our own clock is wrong instead, two runs go on at once, which does no
-// harm.
+// A renewal further in the future than the lease's duration counts as expired. Only a holder
+// with a wrong clock can have written it, and its lease could stay taken for years. If our own
+// clock is wrong instead, two runs go on in parallel, which does no harm.
 func free(lease *coordinationv1.Lease, now time.Time) bool {
 	duration := time.Duration(value(lease.Spec.LeaseDurationSeconds)) * time.Second
 	if duration <= 0 {
@@ -225,7 +223,7 @@ func free(lease *coordinationv1.Lease, now time.Time) bool {
 	return value(lease.Spec.HolderIdentity) == "" || age >= duration || age < -duration
 }
 
-// firstOf returns the first time that is set, or else the time of the lease's creation.
+// firstOf returns the first time that is set, or else the lease's creation time.
 func firstOf(lease *coordinationv1.Lease, times ...*metav1.MicroTime) time.Time {
 	for _, t := range times {
 		if !t.IsZero() {

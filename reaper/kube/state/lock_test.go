@@ -10,13 +10,13 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 )
 
-// Who gets the lease, and who keeps it, is proved on a real API server, in
-// integration/run/kube. Here is only what a lease that was read means.
+// Who gets and keeps the lease is tested on a real API server, in integration/run/kube. These
+// tests only cover what a lease means once it was read.
 
-// noon is when the leases of these tests are looked at.
+// noon is when these tests look at leases.
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// at is a time of a lease, so much after noon.
+// at is a time in a lease, d after noon.
 func at(d time.Duration) *metav1.MicroTime { return new(metav1.NewMicroTime(noon.Add(d))) }
 
 func TestLeaseIsFreeWithoutAHolderOrWithoutASignOfLife(t *testing.T) {

@@ -16,16 +16,16 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// The resource of KubeVirt's virtual machines that run.
+// The resource of KubeVirt's running virtual machines.
 const (
 	machineGroup    = "kubevirt.io"
 	machineResource = "virtualmachineinstances"
 	machineKind     = "VirtualMachineInstance"
 )
 
-// VirtualMachines implements census.Cluster. It asks the API server for its resources
-// first: an account without any right to virtual machines may do so, and neither a 404 nor
-// a 403 of the list says that there is no such resource.
+// VirtualMachines implements census.Cluster. It first asks the API server for its resources: an
+// account without any rights to virtual machines may do so, and neither a 404 nor a 403 for the
+// list proves that there is no such resource.
 func (c *Cluster) VirtualMachines(ctx context.Context) ([]census.VirtualMachine, error) {
 	if c.node != "" {
 		return nil, ctx.Err()
@@ -40,8 +40,8 @@ func (c *Cluster) VirtualMachines(ctx context.Context) ([]census.VirtualMachine,
 	return all, kube.Answered(err)
 }
 
-// readMachine reduces a VirtualMachineInstance to the facts that verdicts rest on. What
-// cannot be read does not keep the rest from being read.
+// readMachine reduces a VirtualMachineInstance to the facts that verdicts rest on. Unreadable
+// parts do not keep the rest from being read.
 func readMachine(item json.RawMessage) census.VirtualMachine {
 	var vmi struct {
 		Metadata struct {
@@ -75,19 +75,21 @@ func readMachine(item json.RawMessage) census.VirtualMachine {
 			s.add(text)
 		}
 		s.add(i.IP)
-		// Other sources are "domain" and "multus-status": they know the interface, and not what the
-		// guest makes of it. An agent that just connected has not told the addresses yet.
+		// Other sources are "domain" and "multus-status": they know the interface, but not what
+		// the guest makes of it. An agent that has just connected has not reported the
+		// addresses yet.
 		m.Reported = m.Reported && strings.Contains(i.InfoSource, "guest-agent") && i.IP != ""
 	}
-	// Not Failed: KubeVirt says that also of a machine on a node which it does not reach.
+	// Not Failed: KubeVirt also says that about a machine on a node that it cannot reach.
 	m.Reported = m.Reported || vmi.Status.Phase == "Succeeded"
 	m.Addresses, m.TooMuch = s.addresses, s.tooMuch
 	return m
 }
 
-// servedVersion returns a version in which the API server serves a resource of an API group, the
-// preferred one if it can. It returns an empty version if the API server says that it serves the
-// resource in none: an upgrade may bring a new version of one kind of the group before the others.
+// servedVersion returns a version in which the API server serves a resource of an API group, if
+// possible the preferred one. It returns an empty version if the API server says that it serves
+// the resource in none. An upgrade may bring a new version of one kind of the group before the
+// others.
 func servedVersion(ctx context.Context, client rest.Interface, group, resource string) (string, error) {
 	versions, err := versionsOf(ctx, client, group)
 	if err != nil {
@@ -108,8 +110,8 @@ func servedVersion(ctx context.Context, client rest.Interface, group, resource s
 	return "", nil
 }
 
-// versionsOf returns the versions of an API group, the preferred one first. It returns none if the
-// API server says that it does not serve the group.
+// versionsOf returns the versions of an API group, the preferred one first; none if the API
+// server says that it does not serve the group.
 func versionsOf(ctx context.Context, client rest.Interface, group string) ([]string, error) {
 	var served metav1.APIGroupList
 	if err := kube.Discover(ctx, client, &served, "/apis"); err != nil {

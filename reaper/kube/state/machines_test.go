@@ -23,12 +23,12 @@ const (
 		"preferredVersion": {"groupVersion": "kubevirt.io/v1", "version": "v1"}}`
 )
 
-// groups answers as the API server does that serves these groups.
+// groups answers like an API server that serves these groups.
 func groups(all ...string) http.HandlerFunc {
 	return say(`{"kind": "APIGroupList", "apiVersion": "v1", "groups": [` + strings.Join(all, ",") + `]}`)
 }
 
-// resources answers as the API server does for a version with these resources.
+// resources answers like an API server for a version with these resources.
 func resources(version string, names ...string) http.HandlerFunc {
 	var all []string
 	for _, name := range names {
@@ -42,7 +42,7 @@ func machineList(next string, items ...string) string {
 	return `{"kind": "VirtualMachineInstanceList", "metadata": {"resourceVersion": "9", "continue": "` + next + `"}, "items": [` + strings.Join(items, ",") + `]}`
 }
 
-// A guest's addresses are evidence, so that what cannot be read hides nothing else.
+// A guest's addresses are evidence, so an unreadable one must not hide others.
 func TestVirtualMachinesReadsEveryPageAndAddress(t *testing.T) {
 	c := newCluster(t, map[string]http.HandlerFunc{
 		groupsPath:   groups(appsGroup, kubevirtGroup),
@@ -84,7 +84,7 @@ func TestVirtualMachinesReadsEveryPageAndAddress(t *testing.T) {
 	}
 }
 
-// Promise 1. The version that the API server prefers may have another kind of the group only.
+// Promise 1. The version that the API server prefers may only have another kind of the group.
 func TestVirtualMachinesAreListedInAVersionThatIsServed(t *testing.T) {
 	c := newCluster(t, map[string]http.HandlerFunc{
 		groupsPath:             groups(appsGroup, `{"name": "kubevirt.io", "versions": [{"version": "v2"}, {"version": "v1"}], "preferredVersion": {"version": "v2"}}`),
@@ -97,8 +97,8 @@ func TestVirtualMachinesAreListedInAVersionThatIsServed(t *testing.T) {
 	}
 }
 
-// Promise 2. Only the API server itself can say that it has no such resource. A handler
-// that is missing must not be asked.
+// Promise 2. Only the API server itself can say that it has no such resource. A missing handler
+// must not be called.
 func TestNoVirtualMachinesOnlyIfTheAPIServerSaysSo(t *testing.T) {
 	machines := schema.GroupResource{Group: "kubevirt.io", Resource: "virtualmachineinstances"}
 	there := resources("kubevirt.io/v1", "virtualmachineinstances")
@@ -126,7 +126,7 @@ func TestNoVirtualMachinesOnlyIfTheAPIServerSaysSo(t *testing.T) {
 		{"no list", groups(appsGroup, kubevirtGroup), there, say(`{}`), "not a list"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel() // what is no answer is asked for again, after a while
+			t.Parallel() // requests without an answer are retried after a while
 			c := newCluster(t, map[string]http.HandlerFunc{groupsPath: tt.groups, kubevirtPath: tt.resources, machinesPath: tt.list})
 			got, err := c.VirtualMachines(t.Context())
 			if len(got) > 0 || (err == nil) != (tt.error == "") || err != nil && !strings.Contains(err.Error(), tt.error) {

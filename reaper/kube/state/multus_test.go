@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// multus returns the network-status of a version of Multus.
+// multus returns a network-status written by a version of Multus.
 func multus(t *testing.T, version string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "multus", version+".json"))
@@ -21,8 +21,8 @@ func multus(t *testing.T, version string) string {
 	return string(text)
 }
 
-// wantShown fails the test unless the pod shows these addresses beside those of its status,
-// and these on its interfaces.
+// wantShown fails the test unless the pod shows these addresses on its interfaces, and besides
+// them only those in its status.
 func wantShown(t *testing.T, pod *corev1.Pod, interfaces map[string][]string, addressUnknown bool) {
 	t.Helper()
 	got := readPod(pod)
@@ -46,8 +46,8 @@ func wantShown(t *testing.T, pod *corev1.Pod, interfaces map[string][]string, ad
 	}
 }
 
-// Promise 1. A pod shows every address that any version of Multus says, of any network, and
-// none that is a gateway. It shows them under the name of the annotation that the version writes.
+// Promise 1. A pod shows every address that any version of Multus writes, of any network, but
+// no gateway's. It shows them in the annotation that the version writes.
 func TestReadPodShowsWhatEachMultusWrites(t *testing.T) {
 	interfaces := map[string][]string{
 		"eth0": {"10.244.1.5", "fd00:10:244:1::5"}, "net1": {"10.1.0.1", "fd00:1::1"}, "net2": nil,
@@ -73,7 +73,7 @@ func TestReadPodShowsWhatEachMultusWrites(t *testing.T) {
 	}
 }
 
-// What is left where versions of Multus change.
+// What is left after a change between versions of Multus.
 func TestReadPodWhereMultusChanges(t *testing.T) {
 	asks := func(change func(map[string]string)) *corev1.Pod {
 		return running(func(p *corev1.Pod) {
@@ -103,8 +103,8 @@ func TestReadPodWhereMultusChanges(t *testing.T) {
 	}
 }
 
-// Promise 2. A pod whose network-status leaves out a network for which it asks may have an
-// address there. Entries of other networks do not stand for it.
+// Promise 2. A pod whose network-status leaves out a network that it asks for may have an
+// address there. Entries of other networks do not make up for it.
 func TestReadPodThatLeavesOutANetwork(t *testing.T) {
 	const (
 		first  = `{"name": "cbr0", "interface": "eth0", "ips": ["10.1.0.1"], "default": true}`
@@ -118,7 +118,7 @@ func TestReadPodThatLeavesOutANetwork(t *testing.T) {
 	for _, tt := range []struct {
 		asked string
 		shown []string
-		old   bool // beside the annotation of Multus until 3.9
+		old   bool // with the annotation of Multus until 3.9
 		want  bool
 	}{
 		{asked: "lan", shown: []string{first, lan}},

@@ -7,11 +7,11 @@ import (
 )
 
 // leavesOut reports whether a pod asks Multus for a network that its network-status does not
-// name. Multus since 4.1 writes no entry for a network whose plugin names no interface.
+// name. Since 4.1, Multus writes no entry for a network whose plugin names no interface.
 //
-// Multus names a network by namespace and name. Until 3.4, its name was that of the network's
+// Multus names a network by namespace and name. Until 3.4, it used the name in the network's
 // configuration. Such a name stands for any network if the pod has the annotation that Multus
-// wrote at that time. A name that a default entry has too stands for none.
+// wrote at that time. A name that a default entry also has stands for none.
 func (s *showing) leavesOut(annotation, namespace string, old bool) bool {
 	asked, ok := networksAsked(annotation, namespace)
 	if !ok {
@@ -36,10 +36,10 @@ func (s *showing) leavesOut(annotation, namespace string, old bool) bool {
 	return len(missing) > plain
 }
 
-// networksAsked returns the networks for which the annotation of a pod asks, as Multus reads
-// it: a list in JSON, or namespace/name@interface with commas in between, where namespace and
-// interface may be missing. Each is namespace/name; one may be there twice. It returns false
-// if the annotation cannot be read, or asks for more than maxEntries.
+// networksAsked returns the networks that a pod's annotation asks for, as Multus reads it: a
+// list in JSON, or namespace/name@interface separated by commas, where namespace and interface
+// may be missing. Each is namespace/name, possibly repeated. It returns false if the annotation
+// cannot be read, or asks for more than maxEntries.
 func networksAsked(annotation, namespace string) (asked []string, ok bool) {
 	if len(annotation) > maxNetworkStatus {
 		return nil, false

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The pods of other nodes are not asked for, and nothing else is: a node would ask for all pods of
-// the cluster, and may not list the nodes.
+// Only the node's own pods are requested: otherwise every node would ask for all pods of the
+// cluster, and it has no right to list nodes.
 func TestNodePodsAreThoseOfTheNode(t *testing.T) {
 	c := newCluster(t, map[string]http.HandlerFunc{"/api/v1/pods": func(w http.ResponseWriter, r *http.Request) {
 		if got := r.URL.Query().Get("fieldSelector"); got != "spec.nodeName=node-a" {

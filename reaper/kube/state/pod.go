@@ -14,7 +14,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// The annotations in which pods show their addresses, beside their status.
+// The annotations in which pods show their addresses, besides their status.
 const (
 	// Multus writes it after the ADDs of all networks. The value is a list of
 	// {name, interface, ips, default} (the multi-networking specification 1.3).
@@ -23,8 +23,7 @@ const (
 	// The older name of the same annotation. Multus wrote both until 3.9.
 	networksStatus = "k8s.v1.cni.cncf.io/networks-status"
 
-	// The networks for which a pod asks Multus. A pod with it ought to have a
-	// network-status.
+	// The networks that a pod asks Multus for. A pod with it should have a network-status.
 	networks = "k8s.v1.cni.cncf.io/networks"
 
 	// Calico's CNI plugin writes these annotations.
@@ -32,7 +31,7 @@ const (
 	calicoPodIPs      = "cni.projectcalico.org/podIPs"
 	calicoContainerID = "cni.projectcalico.org/containerID"
 
-	// The kubelet writes it on the mirror of a static pod.
+	// The kubelet sets it on the mirror of a static pod.
 	mirror = corev1.MirrorPodAnnotationKey
 )
 
@@ -42,12 +41,12 @@ type podFields struct {
 
 	hostNetwork bool
 
-	// In seconds since 1970; 0 if the pod does not say it. By the API's conventions, a
-	// deletionTimestamp is the time of the deletion and its grace period together.
+	// In seconds since 1970; 0 if the pod does not say. By the API's conventions, a
+	// deletionTimestamp is the time of the deletion plus its grace period.
 	created, deadline int64
 
-	// How long the containers may take to end: by the spec, and by a deletion that is
-	// under way. 0 if the pod does not say it.
+	// How long the containers may take to end: by the spec, and by a deletion under way. 0 if
+	// the pod does not say.
 	grace, deletionGrace int64 // in seconds
 
 	podIP  string
@@ -56,15 +55,14 @@ type podFields struct {
 	annotations podAnnotations
 }
 
-// podAnnotations are the values of the annotations with these keys.
+// podAnnotations are the annotations that verdicts rest on.
 type podAnnotations struct {
 	networkStatus, networksStatus, networks      string
 	calicoPodIP, calicoPodIPs, calicoContainerID string
 	isMirror                                     bool
 }
 
-// set sets the value of an annotation. It leaves out the annotations that no verdict
-// rests on.
+// set sets the value of an annotation. It ignores those that no verdict rests on.
 func (a *podAnnotations) set(key, value []byte) {
 	switch string(key) {
 	case networkStatus:
@@ -108,7 +106,7 @@ func readPod(pod *corev1.Pod) census.Pod {
 	return f.reduce()
 }
 
-// reduce returns the facts that the fields show.
+// reduce returns the facts in the fields.
 func (f *podFields) reduce() census.Pod {
 	p := census.Pod{
 		Ref:      ipam.PodRef{Namespace: f.namespace, Name: f.name},
@@ -169,9 +167,9 @@ func timeOf(second int64) time.Time {
 	return time.Unix(second, 0).UTC()
 }
 
-// isStarting reports whether the status of a pod has no text where an address stands, and
-// Calico's annotations have nothing but addresses. Calico's plugin writes them in the
-// middle of an ADD, before the plugins of other networks are called.
+// isStarting reports whether the status of a pod has no text in place of an address, and
+// Calico's annotations have only addresses. Calico's plugin writes them in the middle of an
+// ADD, before the plugins of other networks are called.
 func (f *podFields) isStarting() bool {
 	if f.podIP != "" || len(f.podIPs) > 0 {
 		return false
@@ -189,8 +187,8 @@ func (f *podFields) isStarting() bool {
 // maxSeconds is how many seconds a time.Duration holds.
 const maxSeconds = math.MaxInt64 / int64(time.Second)
 
-// terminationGrace returns the longest grace period for the end of the containers that
-// the pod names: in its spec, or in the deletion that is under way.
+// terminationGrace returns the longest termination grace period that the pod names: in its
+// spec, or in a deletion under way.
 func (f *podFields) terminationGrace() time.Duration {
 	return time.Duration(min(max(f.grace, f.deletionGrace, 0), maxSeconds)) * time.Second
 }
@@ -198,8 +196,8 @@ func (f *podFields) terminationGrace() time.Duration {
 // maxBoot is how much of a boot ID counts, in bytes. Linux has UUIDs of 36.
 const maxBoot = 64
 
-// readNode reduces a node to the facts that verdicts rest on. A node without a condition
-// Ready is not ready.
+// readNode reduces a node to the facts that verdicts rest on. A node without a Ready condition
+// is not ready.
 func readNode(node *corev1.Node) census.Node {
 	n := census.Node{Name: node.Name, Created: node.CreationTimestamp.Time, Boot: node.Status.NodeInfo.BootID}
 	n.Boot = n.Boot[:min(len(n.Boot), maxBoot)]

@@ -19,8 +19,7 @@ import (
 
 var compareAddresses = cmp.Options{cmpopts.EquateComparable(netip.Addr{}), cmpopts.EquateEmpty()}
 
-// running is a pod as it is once the kubelet has set it up, and as the test
-// changes it.
+// running is a pod once the kubelet has set it up, changed by the test.
 func running(change func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-0", UID: "u1", Annotations: map[string]string{}},
@@ -37,7 +36,7 @@ func running(change func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
-// annotated is such a pod with one annotation.
+// annotated is a running pod with one annotation.
 func annotated(key, value string) *corev1.Pod {
 	return running(func(p *corev1.Pod) { p.Annotations[key] = value })
 }
@@ -279,8 +278,8 @@ func TestReadNode(t *testing.T) {
 	}
 }
 
-// A deletion tells when it should be complete. The mirror of a static pod says nothing about
-// the age of its sandbox.
+// A deletion says when it should be complete. The mirror of a static pod says nothing about the
+// age of its sandbox.
 func TestTimesOfAPod(t *testing.T) {
 	created, deadline := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC), time.Date(2026, time.March, 1, 13, 0, 0, 0, time.UTC)
 	type times struct {
@@ -307,7 +306,7 @@ func TestTimesOfAPod(t *testing.T) {
 	}
 }
 
-// shown returns addresses in an order of their own, for comparing.
+// shown returns the addresses sorted, for comparing.
 func shown(ips []netip.Addr) []string {
 	var all []string
 	for _, ip := range ips {

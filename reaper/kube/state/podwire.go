@@ -5,7 +5,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// The numbers of the fields that are read, by the .proto files of k8s.io/api and of
+// The numbers of the fields that are read, from the .proto files of k8s.io/api and
 // k8s.io/apimachinery. A number never changes its meaning.
 const (
 	podMetadata, podSpec, podStatus = 1, 2, 3
@@ -21,17 +21,17 @@ const (
 	entryKey, entryVal = 1, 2
 )
 
-// podForm returns the form of a list of pods. Its messages are read field by field: a pod has some
-// hundred fields on which no verdict rests.
+// podForm returns the form of a list of pods. Its messages are read field by field: a pod has
+// some hundred fields that no verdict rests on.
 func podForm() kube.Form[census.Pod] {
 	form := kube.FormOf("v1", "PodList", readPod)
 	form.Protobuf = readPodMessage
 	return form
 }
 
-// readPodMessage returns what readPod returns for the pod that the message decodes to. As in any
-// protobuf message, the last of several equal fields counts, and several parts of a message
-// are merged.
+// readPodMessage returns what readPod returns for the pod that the message decodes to. As in
+// any protobuf message, the last of several values for a field counts, and several parts of a
+// message are merged.
 func readPodMessage(message []byte) (census.Pod, error) {
 	var fields podFields
 	if err := readFields(message, &fields); err != nil {
@@ -144,7 +144,7 @@ func readStatus(f kube.Field, into *podFields) (err error) {
 	return err
 }
 
-// readSecond reads the seconds of the Time that the field is.
+// readSecond reads the seconds of a Time field.
 func readSecond(f kube.Field, to *int64) error {
 	message, err := f.Content()
 	if err != nil {

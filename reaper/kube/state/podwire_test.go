@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// samePod reports how the pod that the reader reads differs from the one that the message
-// decodes to. It reports nothing for a message that one of them refuses.
+// samePod reports how the pod as read differs from the pod that the message decodes to. It
+// reports no difference if either fails.
 func samePod(message []byte) (diff string, readErr, decodeErr error) {
 	got, readErr := readPodMessage(message)
 	var pod corev1.Pod
@@ -22,7 +22,7 @@ func samePod(message []byte) (diff string, readErr, decodeErr error) {
 	return cmp.Diff(readPod(&pod), got, compareAddresses), nil, nil
 }
 
-// anyText are texts of which some mean something where they stand.
+// anyText are texts, some of which are meaningful in their place.
 func anyText() *rapid.Generator[string] {
 	return rapid.OneOf(
 		rapid.SampledFrom([]string{
@@ -40,13 +40,13 @@ func anyKey() *rapid.Generator[string] {
 	})
 }
 
-// A field that a message may have: its number, and how its content is made.
+// An oddField is a field that a message may have: its number, and how to make its content.
 type oddField struct {
 	number  protowire.Number
 	content func(t *rapid.T) []byte // nil for a number
 }
 
-// The fields of the messages that are read, and some that are not.
+// The fields of messages that are read, and some that are not.
 var (
 	oddPodIP = []oddField{{1, oddText}, {2, oddText}}
 	oddEntry = []oddField{{1, oddKey}, {2, oddText}, {1, oddKey}, {2, oddText}, {3, nil}}
@@ -61,7 +61,7 @@ func oddText(t *rapid.T) []byte { return []byte(anyText().Draw(t, "text")) }
 
 func oddKey(t *rapid.T) []byte { return []byte(anyKey().Draw(t, "key")) }
 
-// oddMessage makes a message of these fields, each as often as it likes, in any order.
+// oddMessage makes a message from these fields, in any number and order.
 func oddMessage(fields []oddField) func(t *rapid.T) []byte {
 	return func(t *rapid.T) []byte {
 		var message []byte
@@ -79,8 +79,8 @@ func oddMessage(fields []oddField) func(t *rapid.T) []byte {
 	}
 }
 
-// Promise 1, 2. Any pod is read as it is decoded. Fields that are there several times, in parts, in any order, or that a
-// later version adds, are read as they are decoded.
+// Promise 1, 2. Any pod is read as it is decoded, even if it has fields several times, in
+// parts, in any order, or from a later version.
 func TestOddPodIsReadAsItIsDecoded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		message := oddMessage(oddPod)(t)
@@ -90,7 +90,8 @@ func TestOddPodIsReadAsItIsDecoded(t *testing.T) {
 	})
 }
 
-// Promise 2. A pod of which a part is missing, or of the wrong type, is no pod without it.
+// Promise 2. A pod with a missing part, or one of the wrong type, is an error, not a pod
+// without that part.
 func TestDamagedPodIsAnError(t *testing.T) {
 	whole, err := annotated(networkStatus, `[{"interface": "net1", "ips": ["10.2.0.1"]}]`).Marshal()
 	if err != nil {

@@ -13,15 +13,15 @@ import (
 )
 
 // The installed policy is a ConfigMap in the state namespace, which the pods of the CronJob
-// mount. The manifests and the chart have these names.
+// mount. The manifests and the chart use these names.
 const (
 	PolicyName = "ip-reaper-policy"
 	policyKey  = "policy.yaml"
 )
 
 // InstalledPolicy returns the text of the installed policy, or nil if the API server says that
-// there is none. An *ipam.InputError says that the ConfigMap has no policy; with any other error,
-// it is not known whether one is installed.
+// there is none. An *ipam.InputError says that the ConfigMap has no policy; any other error
+// leaves open whether one is installed.
 func InstalledPolicy(ctx context.Context, core corev1client.ConfigMapsGetter, namespace string) ([]byte, error) {
 	var cm *corev1.ConfigMap
 	err := kube.Patiently(ctx, func(ctx context.Context) (err error) {

@@ -20,9 +20,9 @@ import (
 // otherwise.
 const StateNamespace = "ip-reaper"
 
-// CheckNamespace returns a *ipam.InputError if the state namespace does not exist or is
-// being deleted. It returns nil if it cannot tell, for example without the right to get
-// namespaces: then the first write tells, and that is before any release.
+// CheckNamespace returns an *ipam.InputError if the state namespace does not exist or is being
+// deleted. It returns nil if it cannot tell, for example without the right to get namespaces:
+// then the first write fails, before any release.
 func CheckNamespace(ctx context.Context, core corev1client.NamespacesGetter, name string) error {
 	namespace, err := core.Namespaces().Get(ctx, name, metav1.GetOptions{})
 	switch {
@@ -34,8 +34,7 @@ func CheckNamespace(ctx context.Context, core corev1client.NamespacesGetter, nam
 	return nil
 }
 
-// HasNamespace reports whether the cluster has a namespace. The error says why that is not
-// known.
+// HasNamespace reports whether the cluster has a namespace. The error says why that is unknown.
 func HasNamespace(ctx context.Context, core corev1client.NamespacesGetter, name string) (bool, error) {
 	_, err := core.Namespaces().Get(ctx, name, metav1.GetOptions{})
 	if kube.Gone(err, "namespaces", name) {
@@ -44,8 +43,8 @@ func HasNamespace(ctx context.Context, core corev1client.NamespacesGetter, name 
 	return err == nil, err
 }
 
-// A stateError says that a namespace has no room for the state, and has the answer that
-// told, if any, as its cause.
+// A stateError says that a namespace cannot hold the state. Its cause is the API server's
+// error, if any.
 type stateError struct {
 	text  string
 	cause error
@@ -60,8 +59,8 @@ func noNamespace(name, state string, cause error) error {
 		"name the one of ip-reaper with --state-namespace, or create it")
 }
 
-// inNamespace returns the error of a write in the state namespace: a *ipam.InputError if
-// that namespace does not exist.
+// inNamespace returns the error of a write to the state namespace: an *ipam.InputError if that
+// namespace does not exist or is being deleted.
 func inNamespace(err error, name string) error {
 	switch {
 	case kube.Gone(err, "namespaces", name):
@@ -72,9 +71,9 @@ func inNamespace(err error, name string) error {
 	return err
 }
 
-// OtherStates returns the other namespaces that have a ledger or a lock of ip-reaper,
-// sorted. It reads metadata only, from the API server's cache. It returns an error, such as
-// that the right is missing, beside what it found.
+// OtherStates returns the other namespaces that have a ledger or a lock of ip-reaper, sorted.
+// It reads only metadata, from the API server's cache. If it fails, for example for lack of
+// rights, it returns what it found along with the error.
 func OtherStates(ctx context.Context, raw rest.Interface, own string) ([]string, error) {
 	var found []string
 	var failed error

@@ -34,7 +34,7 @@ func paint(word string, color bool) string {
 }
 
 // paintRow returns the line of a row with colours in the columns whose cells are words of
-// this program. A word of a store may look like one of them, and has no colour.
+// this program. A word from a store may look like one of them, but gets no colour.
 func paintRow(line, heading string) string {
 	for _, column := range []string{"OUTCOME", "VERDICT", "STATUS"} { // from right to left
 		at, runes := strings.Index(heading, column), []rune(line)

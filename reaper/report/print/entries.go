@@ -67,8 +67,8 @@ func entryTable(r report.Report, wide, all bool) table {
 	return t
 }
 
-// byUrgency returns the entries in the order of the rows: by urgency, those that wait by
-// the end of their grace period, then by reason and address.
+// byUrgency returns the entries in the order of the rows: by urgency and reason, those
+// that wait by the end of their grace period, then by address.
 func byUrgency(entries []report.Entry) []report.Entry {
 	sorted := slices.Clone(entries)
 	slices.SortStableFunc(sorted, func(a, b report.Entry) int {

@@ -42,7 +42,7 @@ func viewOfExplanation(x report.Explanation) view {
 	return v
 }
 
-// summaryOf says in one line how the allocations are, or what is asked for.
+// summaryOf sums up in one line the allocations, or what is asked about.
 func summaryOf(x report.Explanation) string {
 	if x.Question.Pool != "" {
 		return summaryOfPlaces(x.Places, x.Leaked != nil)
@@ -88,7 +88,7 @@ func stateOfAddress(x report.Explanation) string {
 	return "not known to be leaked"
 }
 
-// summaryOfAsking says for what a pod waits, or why it does not.
+// summaryOfAsking says what a pod waits for, or why it does not.
 func summaryOfAsking(a report.Asking, x report.Explanation) string {
 	name := ""
 	if len(x.Asking) > 1 || x.Question.Namespace == "" {
@@ -139,7 +139,7 @@ func fillOf(p report.Place, judged bool) string {
 	return text
 }
 
-// summaryOfNowhere says of an address that no store has where it is free.
+// summaryOfNowhere says where an address that no store has is free.
 func summaryOfNowhere(x report.Explanation) string {
 	names := make([]string, len(x.Places))
 	for i, p := range x.Places {

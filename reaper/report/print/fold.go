@@ -12,8 +12,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// The most rows of one urgency and reason that are shown. What the run did or would do is
-// shown further than what it keeps.
+// The most rows of one urgency and reason that are shown. What the run did or would do gets
+// more rows than what it keeps.
 const (
 	shownActions = 50
 	shownKept    = 10
@@ -92,7 +92,7 @@ func nodesOf(entries []report.Entry) string {
 	return strings.Join(parts, ", ")
 }
 
-// findings returns how many addresses of a pool a person should know of.
+// findings returns how many addresses of a pool a person should know about.
 func findings(p report.PoolReport) int {
 	n := p.Leaked + p.Protected + max(p.AllocatedBefore-p.AllocatedAfter, 0)
 	if n == 0 && p.ProtectedBy != "" {
@@ -101,7 +101,7 @@ func findings(p report.PoolReport) int {
 	return n
 }
 
-// foldPools parts sorted pools into those that are shown and the rest, which is none or several.
+// foldPools splits sorted pools into those that are shown and the rest, which is never just one.
 func foldPools(pools []report.PoolReport) (shown, rest []report.PoolReport) {
 	n := slices.IndexFunc(pools, func(p report.PoolReport) bool { return findings(p) == 0 })
 	if n < 0 || n > shownPools {

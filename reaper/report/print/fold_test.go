@@ -16,7 +16,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// drawReport returns a report whose entries and pools are many and alike.
+// drawReport returns a report with many similar entries and pools.
 func drawReport(t *rapid.T) report.Report {
 	r := emptyReport()
 	outcomes := []report.Outcome{report.Kept, report.Planned, report.Released, report.Changed, report.Returned, report.Failed}
@@ -84,7 +84,7 @@ func TestAddressesSortAsAddresses(t *testing.T) {
 	}
 }
 
-// What the run did or would do is shown further than what it keeps.
+// What the run did or would do gets more rows than what it keeps.
 func TestFoldsNameReasonAndPlaces(t *testing.T) {
 	entries := func(n int, verdict judge.Verdict, reason judge.Reason, node string) (some []report.Entry) {
 		for i := range n {

@@ -34,7 +34,7 @@ type format struct {
 	parse    func(argument string) (printer, error)
 }
 
-// formatOf returns the format of a name and, behind an equals sign, its argument.
+// formatOf returns the format of a name and, after an equals sign, its argument.
 func formatOf(name string) (format, error) {
 	kind, argument, cut := strings.Cut(name, "=")
 	i := slices.IndexFunc(formats, func(f format) bool { return f.name == kind && (f.argument != "" || !cut) })

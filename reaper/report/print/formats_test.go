@@ -61,8 +61,8 @@ func sameAsGolden(t *testing.T, name, got string) {
 	}
 }
 
-// A report whose entries are written one by one is the one that is encoded as a whole, also if
-// texts of others look like the place of the entries.
+// A report whose entries are written one by one is the same as one encoded as a whole, even if
+// texts from elsewhere look like the place of the entries.
 func TestJSONIsTheWholeReport(t *testing.T) {
 	for n := range 3 {
 		r := hostileReport()
@@ -91,7 +91,7 @@ func TestReportReturnsTheErrorOfItsWriter(t *testing.T) {
 }
 
 // A block of code for a comment has the lines of the table. It has at most maxPage bytes, and
-// says how many lines have no room.
+// says how many lines did not fit.
 func TestMarkdownIsTheTableAsFarAsThereIsRoom(t *testing.T) {
 	r := fullReport()
 	if got, want := printed(t, Options{Format: "markdown"}, r), "```\n"+printed(t, Options{Format: "table"}, r)+"```\n"; got != want {
@@ -120,7 +120,7 @@ func TestCapacityBeyond64BitsIsExact(t *testing.T) {
 	}
 }
 
-// A table is as wide as its widest cell in each row. A page and a table for people do not
+// Every row of a table is as wide as its widest cell. A page and a table for people do not
 // grow with one name.
 func TestLongCellIsCutOff(t *testing.T) {
 	r := fullReport()
@@ -133,7 +133,7 @@ func TestLongCellIsCutOff(t *testing.T) {
 	}
 }
 
-// A format that the page does not name is not found.
+// A format that the page does not name would never be found.
 func TestDocsNameEveryFormat(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "report.md"))
 	if err != nil {

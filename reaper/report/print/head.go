@@ -32,7 +32,7 @@ func headOf(r report.Report) []notice {
 	return append(head, notice{text: identity(r.Run), minor: r.Run.DryRun})
 }
 
-// identity says which run it was, on which cluster, and by which policy.
+// identity says which run it was, on which cluster, and with which policy.
 func identity(run report.RunInfo) string {
 	name := "run " + run.ID
 	if run.DryRun {
@@ -46,7 +46,7 @@ func identity(run report.RunInfo) string {
 	return strings.Join(append(parts, clock(&run.StartedAt)), ", ")
 }
 
-// policyOf says which policy a run took.
+// policyOf says which policy a run used.
 func policyOf(run report.RunInfo) string {
 	if run.Policy.Installed != "" {
 		return "installed policy " + run.Policy.Installed
@@ -54,7 +54,7 @@ func policyOf(run report.RunInfo) string {
 	return "policy " + cmp.Or(run.Policy.File, "defaults")
 }
 
-// placeOf says on what a run was: on which cluster or node, or on files.
+// placeOf says what a run was on: which cluster or node, or files.
 func placeOf(run report.RunInfo) []string {
 	switch {
 	case run.Node != "" && run.Cluster == "":

@@ -55,8 +55,8 @@ func TestNoDueTimeWithoutMemory(t *testing.T) {
 	}
 }
 
-// A script that reads -q sees a refused plan, and what to know of a release: which run it was, and
-// how to undo it. It sees nothing else.
+// A script that reads -q sees a refused plan, and what to know about a release: which run it was,
+// and how to undo it. It sees nothing else.
 func TestQuietPrintsTheBottomLineRefusalsAndHowToUndo(t *testing.T) {
 	planned, released := refusedReport(), fullReport()
 	planned.Run.DryRun = true
@@ -100,7 +100,7 @@ func TestCaveatsComeBeforeTheFigures(t *testing.T) {
 	}
 }
 
-// A store has no way to colour a text, and none to look like a word of ours.
+// A store cannot colour a text, or make it look like a word of ours.
 func TestOnlyOurWordsHaveColours(t *testing.T) {
 	r := fullReport()
 	r.Entries[0].Owner = ipam.EntryOwner{Pod: "released"}

@@ -39,11 +39,11 @@ func namesOfHistory(h report.History) []string {
 	return runs
 }
 
-// isOne reports whether one run was asked for.
+// isOne reports whether a single run was asked for.
 func isOne(h report.History) bool { return len(h.Runs) > 0 && h.Runs[0].Entries != nil }
 
-// historyTables returns a table of the runs. If one run was asked for, it has a second
-// table, of its allocations.
+// historyTables returns a table of the runs. If a single run was asked for, it adds a
+// table of its allocations.
 func historyTables(h report.History, wide bool) []table {
 	runs := table{heading: []string{"RUN", "STARTED", "BY", "VERSION", "EXIT", "DUE", "RELEASED", "RECORDED", "WHY", "POOLS"}}
 	entries := table{heading: []string{"IP", "BACKEND", "POOL", "POD"}}
@@ -120,7 +120,7 @@ func endsOf(runs []journal.PastRun) string {
 	return fmt.Sprintf("of the last %d: %s; ", all, strings.Join(parts, ", "))
 }
 
-// poolsOf names the pools of a run, those with most allocations first.
+// poolsOf names the pools of a run, those with the most allocations first.
 func poolsOf(r journal.PastRun, all bool) string {
 	var names []string
 	left := r.Recorded
@@ -153,7 +153,7 @@ func historyHead(h report.History) string {
 	return fmt.Sprintf("runs in %s: %d; %sRECORDED counts what a run was about to release", where, len(h.Runs), endsOf(h.Runs))
 }
 
-// historyConclusion returns a command that tells more.
+// historyConclusion returns a command that shows more.
 func historyConclusion(h report.History, by report.RunInfo) []string {
 	last := slices.IndexFunc(h.Runs, func(r journal.PastRun) bool { return r.Recorded > 0 })
 	if last < 0 {

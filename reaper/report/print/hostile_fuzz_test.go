@@ -20,7 +20,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// hostileTexts are texts by which a store, a journal or a server could deceive the reader
+// hostileTexts are texts with which a store, a journal or a server could deceive the reader
 // of a report.
 var hostileTexts = []string{
 	"", " ", "10.0.0.1", "default/web-0", `C:\`, `\|`, "--- | ---", "- a: b", "no", "1e3",
@@ -30,14 +30,14 @@ var hostileTexts = []string{
 	"@all see #1 at www.example.com or mailto:a@b.c", "`@|", "ünïcode ⚠ 漢字",
 }
 
-// unprintable are the characters that are no letters, marks, numbers, punctuation,
+// unprintable are the characters that are not letters, marks, numbers, punctuation,
 // symbols, spaces or line breaks, and some that have no width.
 var unprintable = regexp.MustCompile(`[^\pL\pM\pN\pP\pS \n]|[\x{34f}\x{3164}\x{fe00}-\x{fe0f}]`)
 
 // No text in a report of a run or of a restore moves the cursor, breaks out of its cell or
 // becomes markup, and scripts read back the text as it is.
 func FuzzFormats(f *testing.F) {
-	f.Add("no", "1e3") // what is something else in YAML counts only alone
+	f.Add("no", "1e3") // what means something else in YAML does so only on its own
 	f.Add("- a: b", " ")
 	for some := range slices.Chunk(hostileTexts, 4) {
 		f.Add(strings.Join(some[:2], " "), strings.Join(some[2:], ""))

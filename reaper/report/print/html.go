@@ -16,7 +16,7 @@ import (
 )
 
 // assets are the parts of the page. No text of a report gets into them: the report is a
-// block of JSON behind them, and the script makes text nodes of its values. So the page
+// separate block of JSON, and the script makes text nodes of its values. So the page
 // needs no templates, which would keep the linker from dropping unused methods.
 //
 //go:embed html
@@ -33,7 +33,7 @@ type pageData struct {
 	BottomLine string         `json:"bottomLine"`
 	Conclusion string         `json:"conclusion"`
 	Next       []judge.Remedy `json:"next"`    // what to do next, and the commands to type
-	Explain    string         `json:"explain"` // a command that explains the address behind it
+	Explain    string         `json:"explain"` // a command that explains the address appended to it
 	States     string         `json:"states"`  // one letter for each entry of the report
 	Report     any            `json:"report"`  // as printJSON prints it
 }
@@ -47,7 +47,7 @@ func printHTML(w io.Writer, v view) error {
 		head, style, join([]string{"body.html"})); err != nil {
 		return err
 	}
-	// The encoder escapes <, >, & and the separators of lines, so no text ends the block.
+	// The encoder escapes <, >, & and line separators, so no text ends the block.
 	if err := json.NewEncoder(printable.JSON(w)).Encode(data); err != nil {
 		return err
 	}

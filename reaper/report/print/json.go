@@ -11,9 +11,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// printJSON prints the value of a view. A report of a large cluster has hundreds of megabytes
-// as text, so its entries are encoded one by one, and written into an empty list. A line break
-// is never part of a JSON text, so what is found is that list.
+// printJSON prints the value of a view. A report of a large cluster is hundreds of megabytes
+// of text, so its entries are encoded one by one, and written into an empty list. A string in
+// JSON never contains a line break, so what is found is that list.
 func printJSON(w io.Writer, v view) error {
 	value, entries := apart(v.value)
 	text, err := json.MarshalIndent(value, "", "  ")

@@ -11,8 +11,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
-// parseJSONPath returns a printer of kubectl's JSONPath template. As with kubectl, a field
-// that does not exist prints nothing.
+// parseJSONPath returns a printer for a JSONPath template of kubectl. As with kubectl, a
+// field that does not exist prints nothing.
 func parseJSONPath(text string) (printer, error) {
 	path, err := pathOf(text)
 	if err != nil {

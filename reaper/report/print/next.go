@@ -9,11 +9,11 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// nextOf returns what to do after a run, and the commands to type. The words repeat the run
+// nextOf returns what to do after a run, and the commands to type. again repeats the run
 // (Options.Run).
 func nextOf(r report.Report, again []string) []judge.Remedy {
 	next := []judge.Remedy{}
-	// A run in a cluster is repeated by what started it, and not by a person who types.
+	// A run in a cluster is repeated by what started it, not by a person who types.
 	repeatable := len(again) > 0 && r.Run.Context+r.Run.Node != "" && !piped(r.Run.Policy.File)
 	if found := r.Leaked; found != nil {
 		if repeatable && found.Due > 0 && len(r.Result.Refused) == 0 {
@@ -37,8 +37,8 @@ func nextOf(r report.Report, again []string) []judge.Remedy {
 	return next
 }
 
-// explainOn returns a command that explains the address behind it, where the run was; nothing
-// for files.
+// explainOn returns a command that explains the address appended to it, where the run was;
+// nothing for files.
 func explainOn(run report.RunInfo) string {
 	if run.Place() == "" {
 		return ""

@@ -78,7 +78,7 @@ func byFullness(a, b report.Usage, aClosed, bClosed bool) int {
 	return cmp.Or(freePart(a).Cmp(freePart(b)), a.Free.Cmp(b.Free), cmp.Compare(b.Used, a.Used))
 }
 
-// freePart returns which part of the addresses is free. What has no address is full.
+// freePart returns which part of the addresses is free. What has no addresses is full.
 func freePart(u report.Usage) *big.Rat {
 	if u.Capacity.Sign() == 0 {
 		return new(big.Rat)
@@ -86,7 +86,7 @@ func freePart(u report.Usage) *big.Rat {
 	return new(big.Rat).SetFrac(u.Free, u.Capacity)
 }
 
-// usageTable returns a row for each network, with o.All also for each of its pools below it.
+// usageTable returns a row for each network and, with o.All, one below it for each of its pools.
 // Then come the pools without a network.
 func usageTable(p poolsReport, o PoolsOptions) table {
 	t := table{heading: []string{"BACKEND", "NETWORK", "RANGE", "FULL", "USED", "LIVE", "LEAKED", "PROTECTED", "OTHER", "FREE", "CAPACITY", "NOTE"}}
@@ -138,7 +138,7 @@ func usageTable(p poolsReport, o PoolsOptions) table {
 }
 
 // usageRow returns the row of a network or of a pool. If the pods are not known, neither
-// is what has an address.
+// is what the addresses are used for.
 func usageRow(backend, name, in string, u report.Usage, judged, closed bool, note string) []string {
 	by := []string{unknown, unknown, unknown, unknown}
 	if judged {
@@ -152,7 +152,7 @@ func usageRow(backend, name, in string, u report.Usage, judged, closed bool, not
 	return append(append(row, by...), number(u.Free), number(u.Capacity), note)
 }
 
-// percent returns how full it is. It is 100% only if nothing is free.
+// percent returns how full a place is. It is 100% only if nothing is free.
 func percent(u report.Usage) string {
 	switch {
 	case u.Capacity == nil || u.Free == nil:
@@ -165,7 +165,7 @@ func percent(u report.Usage) string {
 	return taken.String() + "%"
 }
 
-// number is sizeOf, with a short form for more than 15 digits, of IPv6.
+// number is sizeOf, with a short form for more than 15 digits, as in IPv6.
 func number(n *big.Int) string {
 	if text := sizeOf(n); len(text) <= 15 {
 		return text

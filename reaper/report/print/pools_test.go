@@ -52,7 +52,7 @@ func TestPercentIsRoundedDown(t *testing.T) {
 	}{
 		{usageOf(999, 1, 1000), "99%"}, {usageOf(1, 0, 1), "100%"}, {usageOf(0, 0, 0), "100%"},
 		{usageOf(1, 255, 256), "0%"}, {usageOf(1, 0, -1), "unknown"},
-		{usageOf(5, 3, 4), "25%"}, // some of the used ones are outside of the capacity
+		{usageOf(5, 3, 4), "25%"}, // some of the used ones are outside the capacity
 	} {
 		if got := percent(tt.u); got != tt.want {
 			t.Errorf("%v of %v free is %s, want %s", tt.u.Free, tt.u.Capacity, got, tt.want)

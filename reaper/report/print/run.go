@@ -27,8 +27,8 @@ func viewOf(r report.Report, all bool) view {
 	}
 }
 
-// backendTable returns one row for each store, with the numbers of its allocations. The counts of a store that could not be
-// listed are unknown. A dry run has no outcomes.
+// backendTable returns one row for each store, with the numbers of its allocations. The counts
+// of a store that could not be listed are unknown. A dry run has no outcomes.
 func backendTable(r report.Report) table {
 	t := table{heading: []string{"BACKEND", "STATUS", "ALLOCATIONS", "IN USE", "HELD", "SUSPECTED", "PLANNED", "RELEASED", "CHANGED", "FAILED", "MESSAGE"}}
 	for _, b := range r.Backends {
@@ -61,7 +61,7 @@ func countOf(b report.BackendReport, n int) string {
 }
 
 // poolTable returns one row for each pool, those with the most findings first. Without all, it
-// folds the pools without a finding, and the rest of many.
+// folds the pools without a finding, and the rest if there are many.
 func poolTable(r report.Report, all bool) table {
 	t := table{heading: []string{"POOL", "RANGE", "CAPACITY", "BEFORE", "AFTER", "LEAKED", "PROTECTED", "FREE"}}
 	shown := slices.Clone(r.Pools)

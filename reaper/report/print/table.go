@@ -25,14 +25,14 @@ func (t *table) say(format string, args ...any) {
 	t.below = append(t.below, fmt.Sprintf(format, args...))
 }
 
-// fold adds a line in place of rows that are many and alike.
+// fold adds a line in place of many similar rows.
 func (t *table) fold(format string, args ...any) {
 	t.say("… %s", fmt.Sprintf(format, args...))
 	t.folded = true
 }
 
 // lines returns the heading of a table and its rows, without the columns that are empty, and
-// the lines below. Names have at most this width, and IDs are shortened; nothing is if it is 0.
+// the lines below. Names are shortened to the width, and IDs too; nothing is if it is 0.
 func (t table) lines(width int, color bool) []string {
 	var lines []string
 	if len(t.rows) > 0 {
@@ -80,11 +80,11 @@ const maxCell = 1 << 10
 // cell returns a text in one printable line of limited size.
 func cell(text string) string { return printable.Shorten(printable.Line(text), maxCell) }
 
-// maxName is the width of a name on a terminal, in characters. An address has 39 at most.
+// maxName is the width of a name on a terminal, in characters. An address has at most 39.
 const maxName = 40
 
-// shortened returns the cell of a column as it is on a terminal: long names have an ellipsis
-// in their middle, and sandbox IDs the prefix that container runtimes show and accept.
+// shortened returns the cell of a column as it is on a terminal: a long name gets an ellipsis
+// in its middle, and a sandbox ID is cut to the prefix that container runtimes show and accept.
 func shortened(heading, text string, width int) string {
 	const prefix = 13
 	switch {
@@ -97,7 +97,7 @@ func shortened(heading, text string, width int) string {
 	return text
 }
 
-// middle shortens a text to a width by an ellipsis in its middle: names begin and end by
+// middle shortens a text to a width with an ellipsis in its middle: names begin and end with
 // what tells them apart.
 func middle(text string, width int) string {
 	runes := []rune(text)

@@ -51,7 +51,7 @@ func TestWrongTemplateIsRefused(t *testing.T) {
 	}
 }
 
-// A mistake that shows only with data is an error and no panic.
+// A mistake that shows only with data is an error, not a panic.
 func TestTemplateThatFailsIsAnError(t *testing.T) {
 	for _, format := range []string{"jsonpath={.entries[99].ip}", `jsonpath={.entries[?(@.owner>3)].ip}`, "jsonpath={end}", "custom-columns=A:.ip[0]"} {
 		if err := Write(&bytes.Buffer{}, Options{Format: format}, fullReport()); err == nil {

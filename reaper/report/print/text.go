@@ -22,7 +22,7 @@ func printWide(w io.Writer, v view) error {
 const maxPage = 60_000
 
 // printMarkdown prints what printTable prints, as a block of code. It leaves out the lines
-// before the conclusion that have no room, and says so.
+// before the conclusion for which there is no room, and says so.
 func printMarkdown(w io.Writer, v view) error {
 	const fence, room = "```", maxPage - 200 // for the fences and the sentence about what is left out
 	v.color = false
@@ -42,7 +42,7 @@ func printMarkdown(w io.Writer, v view) error {
 // inCode returns a text without the character that could end a block of code.
 func inCode(text string) string { return strings.ReplaceAll(text, "`", `\x60`) }
 
-// printNames prints addresses, one a line.
+// printNames prints addresses, one per line.
 func printNames(w io.Writer, v view) error { return printLines(w, inLines(v.names())) }
 
 // printHead prints the notices that are not minor, and how to undo what was done.

@@ -28,7 +28,7 @@ var tops = []struct {
 	{"ages", "AGE", ageOf},
 }
 
-// Tops returns by what WritePools counts leaks.
+// Tops returns what WritePools can count leaks by.
 func Tops() []string {
 	var names []string
 	for _, t := range tops {
@@ -58,8 +58,7 @@ type rankedRow struct {
 	Held    int    `json:"held"`
 }
 
-// nameless is the row of leaks of which the store does not name the node, the namespace
-// or the owner.
+// nameless is the row of leaks whose node, namespace or owner the store does not name.
 const nameless = "(unknown)"
 
 // rank counts the leaks that the stores still have.
@@ -102,8 +101,8 @@ func rank(r report.Report, by string) ranking {
 // (rand.SafeEncodeString in k8s.io/apimachinery).
 var podName = regexp.MustCompile(`^(.+?)(?:(?:-(?:[bcdfghjklmnpqrstvwxz2456789]{6,10}|[0-9]{8,}))?-[bcdfghjklmnpqrstvwxz2456789]{5}|-[0-9]+)$`)
 
-// workloadOf guesses from its name which workload a pod is of: web of web-0, of
-// web-x2x9z, and of web-7d4b9c6f5d-x2x9z. The pod is gone, so its owner cannot be read.
+// workloadOf guesses the workload of a pod from its name: web for web-0, web-x2x9z and
+// web-7d4b9c6f5d-x2x9z. The pod is gone, so its owner cannot be read.
 func workloadOf(pod string) string {
 	if m := podName.FindStringSubmatch(pod); m != nil {
 		return m[1]

@@ -11,7 +11,7 @@ import (
 const currentContext = `"$(kubectl config current-context)"`
 
 // CommandOn returns a command on the journals, or on that of a run if its ID is known, ready to be
-// pasted into the shell of an operator.
+// pasted into an operator's shell.
 func CommandOn(command string, run report.RunInfo) string {
 	return strings.Join(appendFlag(wordsOn(command, run), "--run", run.ID), " ")
 }
@@ -20,7 +20,7 @@ func CommandOn(command string, run report.RunInfo) string {
 // the run was about a node.
 //
 // A run inside a cluster has a policy file that a workstation does not have, and a program
-// that is not called there as a plugin. So its command leaves out the one, and names the
+// that is not called as a plugin there. So its command leaves out the file, and names the
 // plugin.
 func wordsOn(command string, run report.RunInfo) []string {
 	if run.Node != "" {
@@ -37,7 +37,7 @@ func wordsOn(command string, run report.RunInfo) []string {
 	return appendFlag(words, "--state-namespace", run.StateNamespace)
 }
 
-// piped reports whether a file is a pipe: the shell that pastes a command has another one.
+// piped reports whether a file is a pipe: the shell where a command is pasted has another one.
 func piped(file string) bool { return file == "-" || strings.HasPrefix(file, "/dev/") }
 
 // appendFlag adds a flag, unless it has no value.

@@ -14,7 +14,7 @@ type view struct {
 	tables     func(wide bool) []table
 	warnings   []string
 	conclusion []string        // lines
-	undo       []string        // those of them that Options.Quiet keeps
+	undo       []string        // those lines of it that Options.Quiet keeps
 	names      func() []string // what -o name prints; nil if the report names no addresses
 	states     func() string   // one letter for each entry: see pageData
 	next       []judge.Remedy  // for the page of HTML

@@ -51,7 +51,7 @@ func (y *yamlPrinter) value(separator, indent string) {
 			y.value("", indent+"  ")
 			continue
 		}
-		if i > 0 || separator != "" { // else the key is on the line of a dash
+		if i > 0 || separator != "" { // otherwise the key is on the line of a dash
 			y.print("\n", indent)
 		}
 		y.print(scalar(y.next()), ":")
@@ -75,7 +75,7 @@ func (y *yamlPrinter) print(words ...any) {
 	}
 }
 
-// scalar returns a value of one token. A Go string in quotes is also one of YAML.
+// scalar returns a value of one token. A quoted Go string is also a YAML string.
 func scalar(token json.Token) string {
 	switch token := token.(type) {
 	case nil:
