@@ -104,7 +104,7 @@ func TestAddWaitsWhileTheReaperRemoves(t *testing.T) {
 }
 
 // stoppedWhileRemoving returns a run that is stopped while it removes leases and holds the lock. If
-// a run is stopped too late, after the lock of a batch, it may end, and another one starts.
+// a run is stopped too late, after the lock of a batch, it runs to its end, and another one starts.
 func (w *world) stoppedWhileRemoving(leases int) *reap.Process {
 	w.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); {

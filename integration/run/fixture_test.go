@@ -34,7 +34,7 @@ const (
 )
 
 // The beginning of a policy, one that waits, and one that waits for nothing. Only tests about
-// Calico use it.
+// Calico enable it.
 const (
 	header   = "apiVersion: ip-reaper/v1alpha1\nkind: ReapPolicy\ndryRun: false\nminAge: 0s\n"
 	noCalico = "backends:\n  calico: {enabled: false}\n" // reservedIPs can follow

@@ -113,7 +113,7 @@ func (d *Datastore) CreatePod(ctx context.Context, s Sandbox, ips []netip.Addr, 
 	return d.applyEndpoint(ctx, s, ips...)
 }
 
-// Lock makes calicoctl lock the datastore: then kube-controllers release nothing, and the half of
+// Lock makes calicoctl lock the datastore: then kube-controllers releases nothing, and the half of
 // Calico's CNI plugin that makes interfaces fails. The half that runs here, which gives addresses,
 // does not check the lock.
 func (d *Datastore) Lock(ctx context.Context) error {

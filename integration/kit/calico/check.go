@@ -21,7 +21,7 @@ type CheckReport struct {
 	NotAllocated   []netip.Addr // a pod has it from a pool, but it is not allocated
 	NoHandle       []netip.Addr // allocated without a handle
 	LeakedHandles  []string     // names of handles without an address
-	MissingHandles []string     // handles of addresses that do not exist
+	MissingHandles []string     // handles that addresses have, but that do not exist
 
 	Text string // what calicoctl printed
 }
