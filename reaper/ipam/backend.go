@@ -25,7 +25,7 @@ type Backend interface {
 	// attribute to an owner. It yields a pool that cannot be read as a *PoolError
 	// and goes on with the next pool. It yields an object beside the pools that
 	// cannot be decoded as an *ObjectError, and protects all that this object may
-	// name. Any other error ends the listing and means that it is incomplete.
+	// name; the run warns of it. Any other error ends the listing and means that it is incomplete.
 	// ErrNotInstalled says that the cluster, or the node, has no such store.
 	List(ctx context.Context) iter.Seq2[Pool, error]
 
