@@ -24,7 +24,8 @@ type Facts struct {
 	stores map[string]store // by backend
 
 	// unclaimed is set if an annotation is evidence only for allocations of its own pod,
-	// and hides nothing. Then a decision tells what claims of other pods change.
+	// and hides nothing, and the report of a guest only for those of its own machine. Then a
+	// decision tells what claims of others change.
 	unclaimed bool
 
 	owned  index                            // the allocations that prove an owner, of all stores
