@@ -62,8 +62,9 @@ func TestAnnotationOfAnotherPodIsEvidenceAsThePolicySays(t *testing.T) {
 	}
 }
 
-// Promise 2, 7. An annotation that alone keeps what others leaked is in the report.
-func TestReportNamesPodsWhoseAnnotationsAloneKeepAllocations(t *testing.T) {
+// Promise 2, 7. An annotation that alone keeps what others leaked is in the report, and so is the
+// report of a guest.
+func TestReportNamesWhatAloneKeepsAllocationsOfOthers(t *testing.T) {
 	shown := func(n int, example, hint string) string {
 		return fmt.Sprintf("some allocations are kept only by annotations of other pods: default/other (%d, such as %s). "+
 			"If the annotations are false, correct them%s", n, example, hint)
@@ -71,23 +72,41 @@ func TestReportNamesPodsWhoseAnnotationsAloneKeepAllocations(t *testing.T) {
 	const orOwn = ", or set evidence.annotations to own"
 	const hidden = "2 allocations without a pod name, such as 10.0.0.1, kept because some pods do not show all their addresses. " +
 		"Correct the annotations of default/other: network-status is missing, cannot be decoded, or leaves out a network that the pod requests"
+	reported := func(n int) string {
+		return fmt.Sprintf("some allocations of others are kept only by what the guests of virtual machines report: "+
+			"default/vm (%d, such as 10.0.0.1). If that is false, correct it in the guest, or stop the machine", n)
+	}
+	guest := func(name string, ips ...netip.Addr) census.VirtualMachine {
+		return census.VirtualMachine{Namespace: "default", Name: name, Addresses: ips, Reported: true}
+	}
+	launcher := func(a *ipam.Allocation) { a.Owner.Pod.Name = "virt-launcher-vm-x7k2p" }
 	unnamed := func(a *ipam.Allocation) { a.Owner.Pod = ipam.PodRef{} }
 	hiding := inStatus(1, census.Pod{Ref: other, Addresses: []netip.Addr{ip(9)}, AddressUnknown: true})
 	for _, tt := range []struct {
-		name  string
-		entry func(*ipam.Allocation)
-		pods  []census.Pod
-		want  []string
+		name   string
+		entry  func(*ipam.Allocation)
+		pods   []census.Pod
+		want   []string
+		guests []census.VirtualMachine
 	}{
-		{"it shows them", nil, []census.Pod{inStatus(1, showing(other, ip(9), ip(1), ip(2)))}, []string{shown(2, "10.0.0.1", orOwn)}},
-		{"its status has one of them", nil, []census.Pod{inStatus(1, showing(other, ip(2), ip(1)))}, []string{shown(1, "10.0.0.1", orOwn)}},
-		{"the allocations name it", func(a *ipam.Allocation) { a.Owner.Pod = other }, []census.Pod{showing(other, ip(1), ip(2))}, nil},
-		{"they would be held without it", func(a *ipam.Allocation) { a.Protected = "excluded" }, []census.Pod{showing(other, ip(1))}, nil},
-		{"they name no pod", unnamed, []census.Pod{showing(other, ip(1), ip(2))}, []string{shown(2, "10.0.0.1", "")}},
-		{"they name no pod, and it shows their sandbox", unnamed, []census.Pod{{Ref: other, Sandbox: "s1"}}, []string{shown(2, "10.0.0.1", "")}},
-		{"they name no pod, and its annotations hide addresses", unnamed, []census.Pod{hiding}, []string{hidden}},
-		{"they name no pod, and another pod has no status", unnamed, []census.Pod{hiding, {Ref: web, AddressUnknown: true}}, nil},
-		{"they are handles without an address", func(a *ipam.Allocation) { a.EmptyHandle = true }, []census.Pod{{Ref: other, Sandbox: "s1"}}, nil},
+		{"it shows them", nil, []census.Pod{inStatus(1, showing(other, ip(9), ip(1), ip(2)))}, []string{shown(2, "10.0.0.1", orOwn)}, nil},
+		{"its status has one of them", nil, []census.Pod{inStatus(1, showing(other, ip(2), ip(1)))}, []string{shown(1, "10.0.0.1", orOwn)}, nil},
+		{"the allocations name it", func(a *ipam.Allocation) { a.Owner.Pod = other }, []census.Pod{showing(other, ip(1), ip(2))}, nil, nil},
+		{"they would be held without it", func(a *ipam.Allocation) { a.Protected = "excluded" }, []census.Pod{showing(other, ip(1))}, nil, nil},
+		{"they name no pod", unnamed, []census.Pod{showing(other, ip(1), ip(2))}, []string{shown(2, "10.0.0.1", "")}, nil},
+		{"they name no pod, and it shows their sandbox", unnamed, []census.Pod{{Ref: other, Sandbox: "s1"}}, []string{shown(2, "10.0.0.1", "")}, nil},
+		{"they name no pod, and its annotations hide addresses", unnamed, []census.Pod{hiding}, []string{hidden}, nil},
+		{"they name no pod, and another pod has no status", unnamed, []census.Pod{hiding, {Ref: web, AddressUnknown: true}}, nil, nil},
+		{"a guest reports them", nil, nil, []string{reported(2)}, []census.VirtualMachine{guest("vm", ip(1), ip(2))}},
+		{"a guest reports one of them, and a pod shows it", nil, []census.Pod{showing(other, ip(1))}, []string{shown(1, "10.0.0.1", orOwn), reported(1)},
+			[]census.VirtualMachine{guest("vm", ip(1))}},
+		{"a guest reports them, and they are of a pod of its machine", launcher, nil, nil, []census.VirtualMachine{guest("vm", ip(1), ip(2))}},
+		{"a guest reports one of them, and so does that of their machine", launcher, []census.Pod{{Ref: other}}, nil,
+			[]census.VirtualMachine{guest("vm", ip(1)), guest("another", ip(1))}},
+		{"they name no pod, and a guest reports them", unnamed, nil, []string{reported(2)}, []census.VirtualMachine{guest("vm", ip(1), ip(2))}},
+		{"a guest reports them, and they would be held without it", func(a *ipam.Allocation) { a.Protected = "excluded" }, nil, nil,
+			[]census.VirtualMachine{guest("vm", ip(1), ip(2))}},
+		{"they are handles without an address", func(a *ipam.Allocation) { a.EmptyHandle = true }, []census.Pod{{Ref: other, Sandbox: "s1"}}, nil, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			as := leaked(2)
@@ -99,10 +118,11 @@ func TestReportNamesPodsWhoseAnnotationsAloneKeepAllocations(t *testing.T) {
 			h := newHarness(fixedStore{poolOf(as...)})
 			h.policy.Pods.Unnamed, h.policy.DryRun = policy.Release, new(true)
 			h.pods.Add(tt.pods...)
+			h.pods.AddMachines(tt.guests...)
 			equal(t, "warnings", h.run(t).Warnings, tt.want)
 			h.policy.Evidence.Annotations = policy.OwnAnnotations
 			for _, sentence := range h.run(t).Warnings {
-				if len(as) > 0 && as[0].Owner.Pod != (ipam.PodRef{}) {
+				if as[0].Owner.Pod != (ipam.PodRef{}) && len(tt.guests) == 0 {
 					t.Errorf("with own: %s", sentence)
 				}
 			}

@@ -41,15 +41,16 @@ func (r *run) failAndWarn(err error) {
 	r.addWarning(err.Error())
 }
 
-// failListing is fail for a failure of a listing. An object that could not be decoded is
-// a warning too: it is neither a pool nor an entry, and the report must name it.
-func (r *run) failListing(err error) {
-	var undecoded *ipam.ObjectError
-	if errors.As(err, &undecoded) {
-		r.failAndWarn(err)
-		return
+// warnOfUndecoded names the first objects that a listing could not decode, and counts the
+// rest. Two stores may have the same object.
+func (r *run) warnOfUndecoded(l ipam.Listing) {
+	named := min(len(l.Undecoded), printable.MaxNamed)
+	for _, err := range l.Undecoded[:named] {
+		r.warn(err.Error())
 	}
-	r.fail(err)
+	if more := len(l.Undecoded) - named; more > 0 {
+		r.warn(fmt.Sprintf("%s: %s cannot be decoded: -o json lists them", l.Backend, printable.Counted(more, "more object")))
+	}
 }
 
 // failed returns the failures as partial does, and logs how many are equal.

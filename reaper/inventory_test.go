@@ -60,8 +60,8 @@ func TestListing(t *testing.T) {
 		{"two pools", []step{one, two}, false, ipam.StatusOK, "", []string{"pool", "two"}},
 		{"a pool that cannot be read hides no other", []step{one, torn, two, bent}, false,
 			ipam.StatusPartial, "torn: no range", []string{"pool", "two"}},
-		{"an object that cannot be decoded hides no pool", []step{odd, one, two}, false,
-			ipam.StatusPartial, "attachment odd: no JSON", []string{"pool", "two"}},
+		{"an object that cannot be decoded is no failure, and hides no pool", []step{odd, one, two}, false,
+			ipam.StatusOK, "", []string{"pool", "two"}},
 		{"an incomplete listing is none", []step{one, broken}, false, ipam.StatusFailed, "page 2: 403", nil},
 		{"a store that may be missing and is", []step{absent}, true,
 			ipam.StatusSkipped, "the store is not installed here: no such resource", nil},
@@ -70,6 +70,8 @@ func TestListing(t *testing.T) {
 		{"a store that is removed while it is listed", []step{one, absent}, true,
 			ipam.StatusFailed, "the store is not installed here: no such resource", nil},
 		{"a store that is removed after a pool that cannot be read", []step{torn, absent}, true,
+			ipam.StatusFailed, "the store is not installed here: no such resource", nil},
+		{"a store that is removed after an object that cannot be decoded", []step{odd, absent}, true,
 			ipam.StatusFailed, "the store is not installed here: no such resource", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +13,23 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
+
+// Promise 7. Tenants may write any number of objects that cannot be decoded. The report has each,
+// and few of them in its warnings, also if two stores have the same.
+func TestObjectsThatCannotBeDecodedAreCounted(t *testing.T) {
+	var steps []step
+	var objects []string
+	for i := range 40 {
+		err := &ipam.ObjectError{Object: fmt.Sprintf("attachment %d", i), Err: errors.New("no JSON")}
+		steps, objects = append(steps, step{err: err}), append(objects, err.Error())
+	}
+	h := newHarness(scriptedStore{name: "one", steps: steps}, scriptedStore{name: "two", steps: steps})
+	h.pods.Add(census.Pod{Ref: other})
+	report := h.run(t)
+	equal(t, "warnings", report.Warnings, append(slices.Clone(objects[:5]),
+		"one: 35 more objects cannot be decoded: -o json lists them", "two: 35 more objects cannot be decoded: -o json lists them"))
+	equal(t, "objects of the report", report.Backends[1].Undecoded, objects)
+}
 
 // Promise 7. A flood of equal failures is one sentence in the error, and two lines in the
 // log. The report names each.

@@ -68,7 +68,7 @@ func TestPoolOfWhichEverythingIsProtectedIsAWarning(t *testing.T) {
 // An object that may name every address protects each pool as a whole.
 func TestReservedIPsMayProtectAPoolAsAWhole(t *testing.T) {
 	h, _, _ := protectedHarness(t, undecoded(reservedIP{Key: "ns/a", All: true}))
-	rep, _ := h.partial(t)
+	rep := h.run(t)
 	want := fakeStorePool + " ns/a may name it: " + malformed
 	equal(t, "pool", rep.Pools[0].ProtectedBy, want)
 	equal(t, "warned", slices.Contains(rep.Warnings, "nothing is released from memory a, because every address is protected: "+want), true)

@@ -190,8 +190,8 @@ func undecoded(o reservedIP) reservedIP {
 	return o
 }
 
-// Promise 2, 9. An object that cannot be decoded protects what it may name, for good. It
-// protects nothing else, and the report names it.
+// Promise 2, 7, 9. An object that cannot be decoded protects what it may name, for good. It
+// protects nothing else, fails no run, and the report names it.
 func TestObjectThatCannotBeDecodedHoldsWhatItMayName(t *testing.T) {
 	in := func(namespaces ...string) reservedIP { return reservedIP{Key: "ns/a", Namespaces: namespaces} }
 	const mayName = fakeStorePool + " ns/a may name it: " + malformed
@@ -211,11 +211,11 @@ func TestObjectThatCannotBeDecodedHoldsWhatItMayName(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h, _, _ := protectedHarness(t, undecoded(tt.object))
-			report, failures := h.partial(t)
-			const says = "reservedIPs: " + fakeStorePool + " ns/a: " + malformed
-			equal(t, "failures", failures, []string{says})
+			report := h.run(t)
+			const says = fakeStorePool + " ns/a: " + malformed
 			equal(t, "warning", report.Warnings[0], says)
-			equal(t, "statuses", statuses(report), map[string]string{"memory": "ok", "reservedIPs": "partial: " + fakeStorePool + " ns/a: " + malformed})
+			equal(t, "objects", report.Backends[1].Undecoded, []string{says})
+			equal(t, "statuses", statuses(report), map[string]string{"memory": "ok", "reservedIPs": "ok"})
 			equal(t, "verdict on the object", reported(t, report, "ns/a"), decision{judge.Held, judge.Unreadable, malformed})
 			want := decision{judge.Orphaned, judge.PodAbsent, ""}
 			if tt.held {
@@ -239,8 +239,7 @@ func TestObjectThatCannotBeDecodedHoldsAllocationsWithoutAPod(t *testing.T) {
 			h := newHarness(fixedStore{poolOf(owner)}, s)
 			h.policy.Pods.Unnamed = "release"
 			h.addPods(t, nil)
-			report, _ := h.partial(t)
-			equal(t, "verdict", reported(t, report, "2").Reason, judge.Protected)
+			equal(t, "verdict", reported(t, h.run(t), "2").Reason, judge.Protected)
 		})
 	}
 }
@@ -248,8 +247,7 @@ func TestObjectThatCannotBeDecodedHoldsAllocationsWithoutAPod(t *testing.T) {
 // An object that cannot be decoded keeps no other object: every store was listed.
 func TestObjectThatCannotBeDecodedKeepsNoOther(t *testing.T) {
 	h, _, s := protectedHarness(t, undecoded(reservedIP{Key: "ns/a", Namespaces: []string{"prod"}}), deletable(protecting("b", hours(0), ip2)))
-	rep, _ := h.partial(t)
-	equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{
+	equal(t, "outcomes", outcomes(h.run(t)), map[string]report.Outcome{
 		"1": report.Kept, "2": report.Released, "ns/a": report.Kept, "ns/b": report.Released,
 	})
 	equal(t, "objects left", s.keys(), []string{"ns/a"})
@@ -268,6 +266,7 @@ func (s silentStore) List(context.Context) iter.Seq2[ipam.Pool, error] {
 func TestObjectOfUnknownMeaningHoldsEverything(t *testing.T) {
 	h, _, s := protectedHarness(t)
 	h.backends[1] = silentStore{s}
-	report, _ := h.partial(t)
+	report, failures := h.partial(t)
+	equal(t, "failures", failures, []string{"reservedIPs: object ns/a: " + malformed})
 	equal(t, "verdict", reported(t, report, "2"), decision{judge.Held, judge.Protected, "reservedIPs could not be read: object ns/a: " + malformed})
 }

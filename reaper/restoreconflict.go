@@ -76,8 +76,8 @@ func (o occupancy) conflict(rec ipam.Record) error {
 	for by := range o.facts.OthersShowing(a) {
 		return fmt.Errorf("%w: pod %s shows the address", ipam.ErrTaken, by.Ref)
 	}
-	if m, ok := o.census.Machine(ip); ok {
-		return fmt.Errorf("%w: virtual machine %s/%s reports the address", ipam.ErrTaken, m.Namespace, m.Name)
+	if all := o.census.Machines(ip); len(all) > 0 {
+		return fmt.Errorf("%w: virtual machine %s/%s reports the address", ipam.ErrTaken, all[0].Namespace, all[0].Name)
 	}
 	for _, other := range o.taken[ip] {
 		if o.compete(a, other) && !sharesOwner(rec, *other) {

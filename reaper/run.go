@@ -196,8 +196,9 @@ func (r *run) list(ctx context.Context) ipam.Inventory {
 	}, r.Protectors...)
 	for _, l := range inv.Listings {
 		for _, err := range l.Errors {
-			r.failListing(fmt.Errorf("%s: %w", l.Backend, err))
+			r.fail(fmt.Errorf("%s: %w", l.Backend, err))
 		}
+		r.warnOfUndecoded(l)
 	}
 	inv.Listings = append(inv.Listings, disabled...)
 	for _, name := range slices.Sorted(maps.Keys(r.Elsewhere)) {

@@ -257,16 +257,16 @@ func TestBrokenAttachmentProtectsWhatItMayMean(t *testing.T) {
 	}
 }
 
-// Promise 9. The pools are listed along with the error that names the attachment.
-func TestBrokenAttachmentMakesTheListingPartial(t *testing.T) {
+// Promise 7, 9. A tenant's attachment that cannot be decoded is reported, and fails no listing.
+func TestBrokenAttachmentFailsNoListing(t *testing.T) {
 	odd := attachment("lan", single(`, "ipRanges": [{"range": "10.1.0.0/24", "exclude": ["x"]}, {"range": "10.2.0.0/24", "exclude": ["y"]}]`))
 	_, client := newAPI(t, map[string]http.HandlerFunc{
 		"GET ippools": items(leakyPool), "GET overlappingrangeipreservations": items(leaked), listAttachments: items(odd),
 	})
 	inv := ipam.TakeInventory(t.Context(), []ipam.Backend{NewPools(client), NewOverlapping(client)}, func(string) bool { return false })
 	for _, l := range inv.Listings {
-		if l.Status != ipam.StatusPartial || len(l.Pools) != 1 || !strings.HasPrefix(l.Message, "network attachment shop/lan: ") {
-			t.Errorf("%s is %v with %d pools: %q, want it partial with one", l.Backend, l.Status, len(l.Pools), l.Message)
+		if l.Status != ipam.StatusOK || !l.Whole || len(l.Pools) != 1 || len(l.Undecoded) != 1 || !strings.HasPrefix(l.Undecoded[0].Error(), "network attachment shop/lan: ") {
+			t.Errorf("%s is %v with %d pools: %q, want it ok with one, and the attachment named", l.Backend, l.Status, len(l.Pools), l.Undecoded)
 		}
 	}
 }

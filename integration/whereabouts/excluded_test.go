@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
@@ -47,6 +51,31 @@ func TestNetworksMayShareARangeByExclude(t *testing.T) {
 		},
 		want: both("10.0.0.8-29/1", "10.0.0.9", "10.0.0.9 web-0 orphan PodAbsent released"),
 	}})
+}
+
+// What a tenant writes into an attachment fails no run, so that it hides no real failure. An address
+// that the attachment may exclude stays, and goes once the attachment can be read (promises 2, 7).
+func TestAttachmentThatCannotBeDecodedFailsNoRun(t *testing.T) {
+	f := newFixture(t)
+	f.must(f.CreateNetwork(t.Context(), shop, "odd", `{"type":"whereabouts","range":"10.0.0.0/28"`))
+	f.add(plugin.Network{Range: "10.0.0.0/28"}, "web-0")
+	f.add(plugin.Network{Range: "10.1.0.0/28"}, "web-1")
+	odd, other := both("10.0.0.0-28/1", "10.0.0.1", "10.0.0.1 web-0 "), both("10.1.0.0-28/1", "10.1.0.1", "10.1.0.1 web-1 ")
+	with := func(lines []string, rest string) []string { return []string{lines[0] + rest, lines[1] + rest} }
+	got := f.mustReap(reap.ExitDone, noLimit)
+	f.wantLines(slices.Concat(with(odd, "held Protected kept"), with(other, "orphan PodAbsent released")), got.lines)
+	const says = "network attachment shop/odd: spec.config: "
+	if !slices.ContainsFunc(got.report.Warnings, func(text string) bool { return strings.HasPrefix(text, says) }) {
+		t.Errorf("warnings %q, want one that names the attachment", got.report.Warnings)
+	}
+	for _, b := range got.report.Backends {
+		if b.Status != "skipped" && (b.Status != "ok" || len(b.Undecoded) != 1 || !strings.HasPrefix(b.Undecoded[0], says)) {
+			t.Errorf("%s is %s with %q, want it ok, and the attachment named", b.Name, b.Status, b.Undecoded)
+		}
+	}
+
+	f.must(f.Dynamic.Resource(cluster.NetworkAttachments).Namespace(shop).Delete(t.Context(), "odd", metav1.DeleteOptions{}))
+	f.wantLines(with(odd, "orphan PodAbsent released"), f.mustReap(reap.ExitDone, noLimit).lines)
 }
 
 // Until it runs out, the plugin gives exactly the addresses of a range that ip-reaper does not

@@ -23,9 +23,9 @@ type Census struct {
 
 	sandboxes sandboxList // of the node, if the run is on one
 
-	machines map[netip.Addr]VirtualMachine  // by each address that the guest reports
-	silent   map[ipam.PodRef]VirtualMachine // those that do not report all addresses, by the beginning of their pods' names
-	guests   excess                         // the virtual machines that report too much
+	machines map[netip.Addr][]VirtualMachine // by each address that the guest reports
+	silent   map[ipam.PodRef]VirtualMachine  // those that do not report all addresses, by the beginning of their pods' names
+	guests   excess                          // the virtual machines that report too much
 
 	fresh map[ipam.PodRef]Reading // overrides the population
 }
@@ -61,9 +61,9 @@ func New(began time.Time, pods []Pod, sets []StatefulSet, nodes ...Node) Census 
 
 // withMachines returns the census with a complete list of virtual machines.
 func (c Census) withMachines(machines []VirtualMachine) Census {
-	c.machines, c.silent = make(map[netip.Addr]VirtualMachine), make(map[ipam.PodRef]VirtualMachine)
+	c.machines, c.silent = make(map[netip.Addr][]VirtualMachine), make(map[ipam.PodRef]VirtualMachine)
 	for _, m := range machines {
-		ref := ipam.PodRef{Namespace: m.Namespace, Name: launchers(m.Name)}
+		ref := m.launchers()
 		if old, known := c.silent[ref]; !m.Reported && (!known || m.Created.Before(old.Created)) {
 			c.silent[ref] = m
 		}
@@ -71,7 +71,7 @@ func (c Census) withMachines(machines []VirtualMachine) Census {
 			c.guests.add(m.Namespace, "virtual machine "+m.Namespace+"/"+m.Name)
 		}
 		for _, ip := range m.Addresses {
-			c.machines[ipam.Shown(ip)] = m
+			c.machines[ipam.Shown(ip)] = append(c.machines[ipam.Shown(ip)], m)
 		}
 	}
 	return c
@@ -84,17 +84,26 @@ const (
 	maxGenerated = 63 - randomSuffix
 )
 
-// launchers returns the beginning of the names of a virtual machine's pods. KubeVirt lets the API
+// launchers returns the beginning of the names of the virtual machine's pods. KubeVirt lets the API
 // server generate the rest.
-func launchers(machine string) string {
-	name := "virt-launcher-" + machine + "-"
-	return name[:min(len(name), maxGenerated)]
+func (m VirtualMachine) launchers() ipam.PodRef {
+	name := "virt-launcher-" + m.Name + "-"
+	return ipam.PodRef{Namespace: m.Namespace, Name: name[:min(len(name), maxGenerated)]}
 }
+
+// generatedFrom returns the beginning of the name of a pod, if the API server generated the rest.
+func generatedFrom(pod ipam.PodRef) ipam.PodRef {
+	pod.Name = pod.Name[:max(0, len(pod.Name)-randomSuffix)]
+	return pod
+}
+
+// Launches reports whether a pod of that name may belong to the virtual machine.
+func (m VirtualMachine) Launches(pod ipam.PodRef) bool { return m.launchers() == generatedFrom(pod) }
 
 // Launched returns the virtual machine that may belong to a pod of that name and that does not
 // report all addresses of its guest.
 func (c Census) Launched(pod ipam.PodRef) (VirtualMachine, bool) {
-	m, ok := c.silent[ipam.PodRef{Namespace: pod.Namespace, Name: pod.Name[:max(0, len(pod.Name)-randomSuffix)]}]
+	m, ok := c.silent[generatedFrom(pod)]
 	return m, ok
 }
 

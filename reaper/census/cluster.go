@@ -122,7 +122,7 @@ type VirtualMachine struct {
 	Namespace string
 	Name      string
 
-	// Addresses are those that the guest reports. A guest keeps its address in a live
+	// Addresses are those that the guest reports, true or not. A guest keeps its address in a live
 	// migration, although the new pod shows another one.
 	Addresses []netip.Addr
 

@@ -57,12 +57,8 @@ func (c Census) Away() []Node { return c.away }
 // HasStatefulSets reports whether any StatefulSet was read.
 func (c Census) HasStatefulSets() bool { return len(c.sets) > 0 }
 
-// Machine returns the virtual machine whose guest reports the address, and whether there is
-// one.
-func (c Census) Machine(ip netip.Addr) (VirtualMachine, bool) {
-	m, ok := c.machines[ip]
-	return m, ok
-}
+// Machines returns the virtual machines whose guests report the address.
+func (c Census) Machines(ip netip.Addr) []VirtualMachine { return c.machines[ip] }
 
 // OnNode reports whether the sandboxes of a node were read.
 func (c Census) OnNode() bool { return c.sandboxes.read }

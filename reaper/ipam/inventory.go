@@ -49,11 +49,14 @@ type Listing struct {
 
 	Pools []Pool
 
-	// Whole is set if every allocation of the store was listed. An object that could
-	// not be decoded makes the status StatusPartial, and the listing is whole.
+	// Whole is set if every allocation of the store was listed.
 	Whole bool
 
-	Errors []error // the pools and objects that could not be read, or the cause of the failure
+	Errors []error // the pools that could not be read, or the cause of the failure
+
+	// Undecoded has an *ObjectError for each object beside the pools that could not be
+	// decoded. That is no failure: a tenant may have written the object.
+	Undecoded []error
 }
 
 // An Inventory has the listings of all backends, read before the census. Judge
@@ -150,20 +153,23 @@ func (l Listing) list(ctx context.Context, b Backend, required bool) Listing {
 			l.Status, l.Whole = StatusPartial, false
 			l.Errors = append(l.Errors, err)
 		case errors.As(err, &undecoded):
-			l.Status = StatusPartial
-			l.Errors = append(l.Errors, err)
-		case errors.Is(err, ErrNotInstalled) && !required && len(l.Pools) == 0 && len(l.Errors) == 0:
+			l.Undecoded = append(l.Undecoded, err)
+		case errors.Is(err, ErrNotInstalled) && !required && len(l.Pools)+len(l.Errors)+len(l.Undecoded) == 0:
 			none.Status, none.Message = StatusSkipped, printable.Error(err)
 			return none
 		default:
 			none.Status, none.Message, none.Errors = StatusFailed, printable.Error(err), append(l.Errors, err)
+			none.Undecoded = l.Undecoded
 			return none
 		}
+	}
+	if !l.boundsObjects() {
+		l.Status, l.Whole = StatusPartial, false
+		l.Errors, l.Undecoded = append(l.Errors, l.Undecoded...), nil
 	}
 	if len(l.Errors) > 0 {
 		l.Message = printable.Error(l.Errors[0])
 	}
-	l.Whole = l.Whole && l.boundsObjects()
 	return l
 }
 
@@ -178,7 +184,7 @@ func (l Listing) boundsObjects() bool {
 			}
 		}
 	}
-	return !l.Protects || bounded >= len(l.Errors)
+	return !l.Protects || bounded >= len(l.Undecoded)
 }
 
 // listedIn sets the backend, the pool and the network of the allocation, and converts its

@@ -24,7 +24,8 @@ type Facts struct {
 	stores map[string]store // by backend
 
 	// unclaimed is set if an annotation is evidence only for allocations of its own pod,
-	// and hides nothing. Such a decision shows what the claims of other pods change.
+	// and hides nothing, and the report of a guest only for those of its own machine. Such a
+	// decision shows what the claims of others change.
 	unclaimed bool
 
 	owned  index                            // the allocations that prove an owner, of all stores

@@ -85,12 +85,14 @@ func machineHasIt(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 	if !a.HoldsAddress() {
 		return noMatch()
 	}
-	m, ok := f.census.Machine(a.IP)
-	if !ok {
-		return noMatch()
+	for _, m := range f.census.Machines(a.IP) {
+		if f.unclaimed && !m.Launches(a.Owner.Pod) {
+			continue
+		}
+		name := "virtual machine " + m.Namespace + "/" + m.Name
+		return match("reported by "+name, Evidence{name, "its guest reports the address"})
 	}
-	name := "virtual machine " + m.Namespace + "/" + m.Name
-	return match("reported by "+name, Evidence{name, "its guest reports the address"})
+	return noMatch()
 }
 
 // mayHaveIt matches if something that does not show all of its addresses may have this one.

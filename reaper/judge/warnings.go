@@ -57,27 +57,32 @@ func ProtectedPools(inv ipam.Inventory, decisions []Decision) (found map[[2]stri
 	return found, warnings
 }
 
-// A claim is what only the annotations of one pod keep, or only those of all the pods that
-// hide which addresses they have.
+// A claimant is a pod with annotations, or a virtual machine with the report of its guest.
+type claimant struct {
+	ipam.PodRef // of a pod or a machine; empty for all pods that hide which addresses they have
+	machine     bool
+}
+
+// A claim is what one claimant alone keeps.
 type claim struct {
-	pod         ipam.PodRef // empty for those that hide
+	by          claimant
 	allocations int
 	example     string
 	named       bool // one of the allocations names another pod
 }
 
-// claimsOf returns the claims of pods on allocations that do not name them, the largest
-// first. An allocation counts if the rules would give it up without these claims: it has no
-// owner, and only its grace period would keep it. Protections and groups are not asked, so
+// claimsOf returns the claims of pods and virtual machines on allocations that do not name
+// them, the largest first. An allocation counts if the rules would give it up without these
+// claims: it has no owner, and only its grace period would keep it. Protections and groups are not asked, so
 // they may keep it too. An empty handle does not count, because it takes no address.
 func claimsOf(decisions []Decision) []claim {
-	found := make(map[ipam.PodRef]claim)
+	found := make(map[claimant]claim)
 	var unclaimed *Facts
 	for i := range decisions {
 		d := &decisions[i]
 		a := d.Allocation
-		pods := d.claimants()
-		if len(pods) == 0 {
+		claimants := d.claimants()
+		if len(claimants) == 0 {
 			continue
 		}
 		if unclaimed == nil {
@@ -87,25 +92,25 @@ func claimsOf(decisions []Decision) []claim {
 		if without := unclaimed.ask(a); !without.waits() {
 			continue
 		}
-		for pod := range pods {
-			c := found[pod]
-			found[pod] = claim{pod, c.allocations + 1, cmp.Or(c.example, a.Label()), c.named || a.NamesPod()}
+		for by := range claimants {
+			c := found[by]
+			found[by] = claim{by, c.allocations + 1, cmp.Or(c.example, a.Label()), c.named || a.NamesPod()}
 		}
 	}
 	return slices.SortedFunc(maps.Values(found), func(a, b claim) int {
-		return cmp.Or(cmp.Compare(b.allocations, a.allocations), strings.Compare(a.pod.String(), b.pod.String()))
+		return cmp.Or(cmp.Compare(b.allocations, a.allocations), strings.Compare(a.by.String(), b.by.String()))
 	})
 }
 
-// claimants returns the pods that show what may be the only reason for the decision. The zero
-// PodRef stands for the pods that hide addresses.
-func (d *Decision) claimants() map[ipam.PodRef]bool {
+// claimants returns the pods that show, and the virtual machines that report, what may be the
+// only reason for the decision. The zero claimant stands for the pods that hide addresses.
+func (d *Decision) claimants() map[claimant]bool {
 	a, f := d.Allocation, d.facts
 	switch {
 	case a.EmptyHandle:
 		return nil
 	case d.Verdict == Held && d.Reason == OwnerUnknown && len(f.census.Veiled()) > 0:
-		return map[ipam.PodRef]bool{{}: true}
+		return map[claimant]bool{{}: true}
 	case d.Verdict != InUse || d.Reason != AddressInUse && a.NamesPod():
 		return nil
 	}
@@ -113,27 +118,32 @@ func (d *Decision) claimants() map[ipam.PodRef]bool {
 	if a.Protects != nil {
 		ips = a.Protects.IPs
 	}
-	refs := make(map[ipam.PodRef]bool)
+	found := make(map[claimant]bool)
 	for _, ip := range ips {
 		for pod := range f.census.Showing(ip) {
 			if pod.Ref != a.Owner.Pod {
-				refs[pod.Ref] = true
+				found[claimant{PodRef: pod.Ref}] = true
 			}
 		}
 	}
 	if pod, shown := f.sandboxClaimant(a); shown {
-		refs[pod] = true
+		found[claimant{PodRef: pod}] = true
 	}
-	return refs
+	if a.HoldsAddress() {
+		for _, m := range f.census.Machines(a.IP) {
+			found[claimant{ipam.PodRef{Namespace: m.Namespace, Name: m.Name}, true}] = true
+		}
+	}
+	return found
 }
 
-// ClaimWarnings names the pods whose annotations alone keep what others leaked, and says what
-// to do if they are false.
+// ClaimWarnings names the pods whose annotations alone keep what others leaked, and the virtual
+// machines whose guests do, and says what to do if they are false.
 func ClaimWarnings(c census.Census, decisions []Decision) (warnings []string) {
-	var shown, hidden []string
+	var shown, reported, hidden []string
 	hint := "correct them"
 	for _, claim := range claimsOf(decisions) {
-		if claim.pod == (ipam.PodRef{}) {
+		if claim.by == (claimant{}) {
 			var pods []string
 			for _, pod := range c.Veiled() {
 				pods = append(pods, pod.String())
@@ -144,7 +154,12 @@ func ClaimWarnings(c census.Census, decisions []Decision) (warnings []string) {
 				printable.Counted(claim.allocations, "allocation"), claim.example, printable.Some(pods)))
 			continue
 		}
-		shown = append(shown, fmt.Sprintf("%s (%d, such as %s)", claim.pod, claim.allocations, claim.example))
+		text := fmt.Sprintf("%s (%d, such as %s)", claim.by, claim.allocations, claim.example)
+		if claim.by.machine {
+			reported = append(reported, text)
+			continue
+		}
+		shown = append(shown, text)
 		if claim.named {
 			hint = "correct them, or set evidence.annotations to own"
 		}
@@ -152,6 +167,10 @@ func ClaimWarnings(c census.Census, decisions []Decision) (warnings []string) {
 	if len(shown) > 0 {
 		warnings = append(warnings, "some allocations are kept only by annotations of other pods: "+
 			printable.Some(shown)+". If the annotations are false, "+hint)
+	}
+	if len(reported) > 0 {
+		warnings = append(warnings, "some allocations of others are kept only by what the guests of virtual machines report: "+
+			printable.Some(reported)+". If that is false, correct it in the guest, or stop the machine")
 	}
 	return append(warnings, hidden...)
 }

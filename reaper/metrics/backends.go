@@ -27,6 +27,8 @@ func (g gauges) backends(r report.Report) {
 		"Planned allocations that changed hands, or whose owner came back, before their release.", labelBackend)
 	failed := g.family("allocations_failed",
 		"Planned allocations whose release failed, or is not known to have succeeded.", labelBackend)
+	undecoded := g.family("undecoded_objects",
+		"Objects beside the pools, such as network attachments, that the last run could not decode. It releases nothing that they may protect.", labelBackend)
 
 	judged := judged(r)
 	for _, b := range r.Backends {
@@ -40,6 +42,9 @@ func (g gauges) backends(r report.Report) {
 			allocations.add(float64(b.Suspected), b.Name, judge.Suspected.String())
 			allocations.add(float64(b.Planned), b.Name, judge.Orphaned.String())
 			planned.add(float64(b.Planned), b.Name)
+		}
+		if listed {
+			undecoded.add(float64(len(b.Undecoded)), b.Name)
 		}
 		// A run that waits may release something before a later listing fails.
 		if listed || b.Released > 0 {

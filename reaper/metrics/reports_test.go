@@ -28,7 +28,7 @@ func everything() report.Report {
 			{Backend: "calico", Name: "closed", Range: "10.3.0.0/24", Usage: report.Usage{Capacity: big.NewInt(256), Used: 2, Leaked: 1, Free: new(big.Int)}, Closed: "disabled"},
 		},
 		Backends: []report.BackendReport{
-			{Name: "whereabouts", Status: ipam.StatusOK,
+			{Name: "whereabouts", Status: ipam.StatusOK, Undecoded: []string{"network attachment shop/lan: no JSON", "network attachment shop/wan: no JSON"},
 				Counts: report.Counts{Entries: 15, InUse: 1, Held: 2, Suspected: 3, Planned: 9, Released: 4, Changed: 3, Failed: 2}},
 			{Name: "overlapping", Status: ipam.StatusPartial, Counts: report.Counts{Entries: 1, InUse: 1}},
 			{Name: "calico", Status: ipam.StatusFailed},

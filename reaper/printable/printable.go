@@ -130,13 +130,13 @@ func (w writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// maxNamed is how many things Some names.
-const maxNamed = 5
+// MaxNamed is how many things Some names.
+const MaxNamed = 5
 
 // Some returns the first names for a sentence, and how many more there are.
 func Some(names []string) string {
-	if more := len(names) - maxNamed; more > 0 {
-		return strings.Join(names[:maxNamed], ", ") + fmt.Sprintf(" and %d more", more)
+	if more := len(names) - MaxNamed; more > 0 {
+		return strings.Join(names[:MaxNamed], ", ") + fmt.Sprintf(" and %d more", more)
 	}
 	return strings.Join(names, ", ")
 }

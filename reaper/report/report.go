@@ -118,10 +118,14 @@ type BackendReport struct {
 	Status  ipam.Status `json:"status"`
 	Message string      `json:"message,omitempty"`
 
-	// Failures has every failure of the listing, in its order: each pool and each object
-	// that could not be read. It is nil if there is none. The log and the error of a run
-	// count equal failures, so the objects that they do not name are named here.
+	// Failures has every failure of the listing, in its order: each pool that could not be
+	// read. It is nil if there is none. The log and the error of a run count equal failures,
+	// so the pools that they do not name are named here.
 	Failures []string `json:"failures,omitempty"`
+
+	// Undecoded has every object beside the pools that could not be decoded. The warnings
+	// name only the first ones.
+	Undecoded []string `json:"undecoded,omitempty"`
 
 	Counts
 }
@@ -139,11 +143,12 @@ func (b BackendReport) MarshalJSON() ([]byte, error) {
 		return json.Marshal(known(b))
 	}
 	return json.Marshal(struct {
-		Name     string      `json:"name"`
-		Status   ipam.Status `json:"status"`
-		Message  string      `json:"message,omitempty"`
-		Failures []string    `json:"failures,omitempty"`
-	}{b.Name, b.Status, b.Message, b.Failures})
+		Name      string      `json:"name"`
+		Status    ipam.Status `json:"status"`
+		Message   string      `json:"message,omitempty"`
+		Failures  []string    `json:"failures,omitempty"`
+		Undecoded []string    `json:"undecoded,omitempty"`
+	}{b.Name, b.Status, b.Message, b.Failures, b.Undecoded})
 }
 
 // A PoolReport says how full one pool was before and after this run's releases.
@@ -229,6 +234,9 @@ func New(info RunInfo, inv ipam.Inventory) Report {
 		b := BackendReport{Name: l.Backend, Status: l.Status, Message: l.Message}
 		for _, err := range l.Errors {
 			b.Failures = append(b.Failures, printable.Error(err))
+		}
+		for _, err := range l.Undecoded {
+			b.Undecoded = append(b.Undecoded, printable.Error(err))
 		}
 		r.Backends = append(r.Backends, b)
 		for _, p := range l.Pools {

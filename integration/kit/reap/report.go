@@ -55,10 +55,11 @@ type Summary struct {
 
 // A Backend says how the listing of one store went, and counts its allocations.
 type Backend struct {
-	Name     string   `json:"name"`
-	Status   string   `json:"status"` // ok, partial, failed, skipped
-	Message  string   `json:"message"`
-	Failures []string `json:"failures"` // of the listing
+	Name      string   `json:"name"`
+	Status    string   `json:"status"` // ok, partial, failed, skipped
+	Message   string   `json:"message"`
+	Failures  []string `json:"failures"`  // of the listing
+	Undecoded []string `json:"undecoded"` // objects that may protect addresses
 	Summary
 }
 
