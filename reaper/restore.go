@@ -69,7 +69,7 @@ type restoreCall struct {
 
 // Restore puts back the records of a journal whose places are still free. It does not
 // touch an allocation that another owner got since the release. It does not put back an
-// address that another pod shows.
+// address that another pod shows, or that pods no longer get.
 //
 // A restored allocation is as leaked as it was. Runs hold it for the time that the
 // policy says (journal.restoreHold), and then release it after its grace period, unless

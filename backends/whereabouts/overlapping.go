@@ -39,9 +39,10 @@ type Overlapping struct {
 	// with it, by pool.
 	begun sync.Map
 
-	mu    sync.Mutex // held while the IPPools are read
-	pools []holder   // the IPPools as last read
-	read  time.Time  // when their reading began; zero: they are to be read
+	mu     sync.Mutex      // held while the IPPools are read
+	pools  []holder        // the IPPools as last read
+	read   time.Time       // when their reading began; zero: they are to be read
+	ranges []attachedRange // of the last listing
 }
 
 // NewOverlapping returns the backend over a client of
@@ -79,6 +80,9 @@ func (b *Overlapping) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 			yield(ipam.Pool{}, err)
 			return
 		}
+		b.mu.Lock()
+		b.ranges = excluded.ranges
+		b.mu.Unlock()
 		excluded.beside(overlappingPools(reservations, readPools(pools), protections{excluded, listClaims(ctx, b.client), b.settings}))(yield)
 	}
 }
