@@ -68,8 +68,8 @@ type restoreCall struct {
 }
 
 // Restore puts back the records of a journal whose places are still free. It does not
-// touch an allocation that has got another owner since the release. It does not put back
-// an address that another pod shows.
+// touch an allocation that has got another owner since the release. It does not put back an
+// address that another pod shows, or that pods no longer get.
 //
 // A restored allocation is as leaked as it was. Runs hold it for as long as the policy
 // says (journal.restoreHold), and then release it after its grace period, unless its pod

@@ -14,12 +14,13 @@ import (
 )
 
 // An occupancy is an index of the addresses that are in use now: those that the stores
-// hold, and those that pods show.
+// hold, those that objects protect for a pod, and those that pods show.
 type occupancy struct {
 	facts    *judge.Facts
 	census   census.Census
 	listings map[string]ipam.Listing
 	taken    map[netip.Addr][]*ipam.Allocation
+	reserved map[netip.Addr][]*ipam.Allocation // by the addresses that an object which names a pod protects
 }
 
 // newOccupancy indexes an inventory and the census after it.
@@ -28,13 +29,20 @@ func newOccupancy(inv ipam.Inventory, census census.Census) occupancy {
 		census:   census,
 		facts:    judge.NewFacts(time.Time{}, policy.Default(), inv, census, ledger.Ledger{}),
 		listings: make(map[string]ipam.Listing), taken: make(map[netip.Addr][]*ipam.Allocation),
+		reserved: make(map[netip.Addr][]*ipam.Allocation),
 	}
 	for _, l := range inv.Listings {
 		o.listings[l.Backend] = l
 		for _, pool := range l.Pools {
 			for i := range pool.Allocations {
-				if a := &pool.Allocations[i]; a.HoldsAddress() {
+				a := &pool.Allocations[i]
+				if a.HoldsAddress() {
 					o.taken[a.IP] = append(o.taken[a.IP], a)
+				}
+				if a.Protects != nil && a.NamesPod() {
+					for _, ip := range a.Protects.IPs {
+						o.reserved[ip] = append(o.reserved[ip], a)
+					}
 				}
 			}
 		}
@@ -78,6 +86,11 @@ func (o occupancy) conflict(rec ipam.Record) error {
 	}
 	if all := o.census.Machines(ip); len(all) > 0 {
 		return fmt.Errorf("%w: virtual machine %s/%s reports the address", ipam.ErrTaken, all[0].Namespace, all[0].Name)
+	}
+	for _, by := range o.reserved[ip] {
+		if pod != (ipam.PodRef{}) && pod != by.Owner.Pod {
+			return fmt.Errorf("%w: %s keeps the address for %s", ipam.ErrTaken, by.Name(), by.Owner)
+		}
 	}
 	for _, other := range o.taken[ip] {
 		if o.compete(a, other) && !sharesOwner(rec, *other) {

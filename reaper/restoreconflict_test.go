@@ -125,6 +125,39 @@ func TestRecordWithoutAPodIsPutBackBesideItsOwnSandboxOnly(t *testing.T) {
 	}
 }
 
+// Promise 1, 2. An address that an object keeps for another pod is not put back, and the others are.
+func TestAddressReservedForAnotherPodIsNotPutBack(t *testing.T) {
+	of := func(o reservedIP, pod string) reservedIP { o.Pod = app(pod).Pod; return o }
+	for _, tt := range []struct {
+		name   string
+		object reservedIP
+		taken  string // why 10.0.0.2 is not put back; empty if it is
+	}{
+		{"for another pod", of(protecting("a", nil, ip2), "new-1"), fakeStorePool + " ns/a keeps the address for pod default/new-1"},
+		{"for its pod", of(protecting("a", nil, ip2), "gone-1"), ""},
+		{"for no pod in particular", protecting("a", nil, ip2), ""},
+		{"another address for another pod", of(protecting("a", nil, ip1), "new-1"), ""},
+		{"all addresses of another pod", protectingPod("a", nil, "new-1"), ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h, m, s := protectedHarness(t)
+			h.addPods(t, m, "gone-2")
+			equal(t, "released", h.run(t).Summary.Released, 2)
+			s.add(tt.object)
+			rep, _ := reaper.Restore(t.Context(), h.restoreOptions())
+			want := []report.RestoreEntry{{Outcome: report.Restored}, {Outcome: report.Restored}}
+			if tt.taken != "" {
+				want[0] = report.RestoreEntry{Outcome: report.Taken, Error: "its place is taken: " + tt.taken}
+			}
+			var got []report.RestoreEntry
+			for _, e := range rep.Entries {
+				got = append(got, report.RestoreEntry{Outcome: e.Outcome, Error: e.Error})
+			}
+			equal(t, "outcomes", got, want)
+		})
+	}
+}
+
 // Promise 1. Pools and overlapping-range reservations are two stores of the same
 // networks.
 func TestAddressThatAnotherStoreHoldsInTheSameNetworkIsNotPutBack(t *testing.T) {

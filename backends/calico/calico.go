@@ -28,9 +28,10 @@ type Backend struct {
 
 	room *semaphore.Weighted // each block that is being released takes one
 
-	mu    sync.Mutex
-	store datastore
-	known handleCache
+	mu       sync.Mutex
+	store    datastore
+	reserved []ipReservation // of the last listing, without those whose ranges are not known
+	known    handleCache
 }
 
 // newBackend returns a backend over a datastore that is opened when first needed.

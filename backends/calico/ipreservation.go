@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
@@ -26,6 +27,22 @@ type ipReservation struct {
 
 // everyAddress are the ranges of an IPReservation whose list cannot be decoded.
 var everyAddress = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
+
+// unknown reports whether its list of ranges cannot be decoded.
+func (r ipReservation) unknown() bool { return r.broken != nil && slices.Equal(r.ranges, everyAddress) }
+
+// reservedBy names the IPReservation that has an address. It returns an empty string if there
+// is none.
+func reservedBy(all []ipReservation, ip netip.Addr) string {
+	for _, r := range all {
+		for _, reserved := range r.ranges {
+			if reserved.Contains(ip) {
+				return "Calico's IPReservation " + r.name
+			}
+		}
+	}
+	return ""
+}
 
 // ipReservations reads all of Calico's IPReservations. It returns none if Calico does not have the
 // resource, as before 3.22.

@@ -151,3 +151,45 @@ func TestOfflineRespectsIPReservations(t *testing.T) {
 		}
 	}
 }
+
+// An address that Calico gives to no pod any more is not put back, and the others are.
+func TestReservedAddressIsNotPutBack(t *testing.T) {
+	for ranges, want := range map[string]string{ // of the first of two addresses, %s
+		`[]`: "back", `["10.0.9.9"]`: "back",
+		`["%s"]`: "final", `["10.0.9.0/24", "%s/32"]`: "final", `["nonsense", "%s"]`: "final",
+		`"%s"`: "back", // nothing can be decoded
+	} {
+		t.Run(ranges, func(t *testing.T) {
+			inShapes(t, func(t *testing.T, sh shape) {
+				s := newFixture(t, sh)
+				records := s.lose(2)
+				reserve := func(ranges string) {
+					s.more["ipreservations"] = []resource{{data: []byte(`{"metadata":{"name":"keep"},"spec":{"reservedCIDRs":` + ranges + `}}`)}}
+					for _, err := range s.backend.List(t.Context()) {
+						if object := (*ipam.ObjectError)(nil); err != nil && !errors.As(err, &object) {
+							t.Fatal(err)
+						}
+					}
+				}
+				reserve(strings.ReplaceAll(ranges, "%s", records[0].IP))
+				compared := s.backend.Compare(t.Context(), firstBlock, records)
+				errs := s.backend.Restore(t.Context(), firstBlock, records)
+				for name, answers := range map[string][]error{"Compare": compared, "Restore": errs} {
+					if got := restoreOutcomes(answers); got != want+" back" {
+						t.Errorf("%s = %v, want %s back", name, answers, want)
+					}
+				}
+				if want == "back" {
+					return
+				}
+				if says := records[0].IP + " is not put back: Calico's IPReservation keep reserves it"; fmt.Sprint(errs[0]) != says {
+					t.Errorf("Restore = %v, want %s", errs[0], says)
+				}
+				reserve(`[]`)
+				if got := s.restore(records...); got != "back present" {
+					t.Errorf("without the IPReservation: Restore = %s", got)
+				}
+			})
+		})
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
@@ -50,5 +51,8 @@ func (b *Backend) read(ctx context.Context) (*listing, error) {
 	if l.reserved, err = ipReservations(ctx, store); err != nil {
 		return nil, err
 	}
+	b.mu.Lock()
+	b.reserved = slices.DeleteFunc(slices.Clone(l.reserved), ipReservation.unknown)
+	b.mu.Unlock()
 	return l, nil
 }

@@ -148,7 +148,7 @@ func (l *listing) finish(b *listedBlock) ipam.Pool {
 		if a.Unreadable == "" {
 			a.Unreadable = l.unreadableReason(a.Group)
 		}
-		a.Protected = l.protection(a.IP)
+		a.Protected = reservedBy(l.reserved, a.IP)
 	}
 	if node, ok := l.nodes[b.Node]; ok {
 		b.Node = node
@@ -217,19 +217,6 @@ func (l *listing) emptyHandles() ipam.Pool {
 	return u
 }
 
-// protection names the IPReservation that protects an address. It returns an
-// empty string if there is none.
-func (l *listing) protection(ip netip.Addr) string {
-	for _, r := range l.reserved {
-		for _, reserved := range r.ranges {
-			if reserved.Contains(ip) {
-				return "Calico's IPReservation " + r.name
-			}
-		}
-	}
-	return ""
-}
-
 // wholeProtection names the IPReservation that protects the first address of a
 // block, if every address of the block is protected.
 func (l *listing) wholeProtection(b *listedBlock) string {
@@ -237,5 +224,5 @@ func (l *listing) wholeProtection(b *listedBlock) string {
 	if left := ipam.NewSpans(ipam.SpanOf(b.Range)).Without(kept); known && left.Count().Sign() > 0 {
 		return ""
 	}
-	return l.protection(b.Range.Addr())
+	return reservedBy(l.reserved, b.Range.Addr())
 }

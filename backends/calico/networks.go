@@ -90,7 +90,7 @@ func around(block netip.Prefix, ipPools []ipPool) int {
 func reservedSpans(reserved []ipReservation) (spans ipam.Spans, known bool) {
 	var all []ipam.Span
 	for _, r := range reserved {
-		if r.broken != nil && slices.Equal(r.ranges, everyAddress) {
+		if r.unknown() {
 			return nil, false
 		}
 		for _, one := range r.ranges {

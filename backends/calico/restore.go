@@ -45,17 +45,20 @@ func (b *Backend) restore(ctx context.Context, pool string, rs []ipam.Record, of
 		each(len(rs), func(i int) { errs[i] = restoreEmptyHandle(ctx, store, rs[i]) })
 		return errs
 	}
-	return untilWritten(len(rs), func() ([]error, bool) { return restoreOnce(ctx, store, pool, rs) })
+	b.mu.Lock()
+	reserved := b.reserved
+	b.mu.Unlock()
+	return untilWritten(len(rs), func() ([]error, bool) { return restoreOnce(ctx, store, pool, rs, reserved) })
 }
 
-// restoreOnce reads a block and puts back the records whose ordinals are free. It reports
-// false if another writer changed the block or a handle meanwhile.
-func restoreOnce(ctx context.Context, store datastore, pool string, rs []ipam.Record) ([]error, bool) {
+// restoreOnce reads a block and puts back the records whose ordinals are free and not reserved. It
+// reports false if another writer changed the block or a handle meanwhile.
+func restoreOnce(ctx context.Context, store datastore, pool string, rs []ipam.Record, reserved []ipReservation) ([]error, bool) {
 	before, err := blockToRestore(ctx, store, pool)
 	if err != nil {
 		return slices.Repeat([]error{err}, len(rs)), true
 	}
-	errs, free := choose(store, before, rs)
+	errs, free := choose(store, before, rs, reserved)
 	failures, ok := raiseHandles(ctx, store, before, free)
 	if !ok {
 		return nil, false
@@ -110,13 +113,15 @@ func blockToRestore(ctx context.Context, store datastore, pool string) (block, e
 	return b, err
 }
 
-// choose returns the records that can be put back into the block, and the answers for the others.
-func choose(store datastore, into block, rs []ipam.Record) (errs []error, free []recordedAllocation) {
+// choose returns the records that can be put back into the block, and the answers for the
+// others.
+func choose(store datastore, into block, rs []ipam.Record, reserved []ipReservation) (errs []error, free []recordedAllocation) {
 	errs = make([]error, len(rs))
 	chosen := make(map[int]bool)
 	for i, r := range rs {
 		a, err := readRecord(store, into, r)
 		a.index = i
+		by := reservedBy(reserved, into.address(a.ordinal))
 		switch {
 		case err != nil:
 			errs[i] = fmt.Errorf("the record of %s cannot be restored: %w", r.IP, err)
@@ -124,6 +129,8 @@ func choose(store datastore, into block, rs []ipam.Record) (errs []error, free [
 			errs[i] = a.taken(into)
 		case chosen[a.ordinal]:
 			errs[i] = fmt.Errorf("%w: the journal has another record of %s", ipam.ErrTaken, r.IP)
+		case by != "":
+			errs[i] = fmt.Errorf("%s is not put back: %s reserves it", r.IP, by)
 		default:
 			chosen[a.ordinal] = true
 			free = append(free, a)

@@ -41,7 +41,7 @@ func TestAdditionsChangeOnlyFreeOffsets(t *testing.T) {
 		pending := map[int]ipam.Record{}
 		for i, k := range rapid.SliceOfNDistinct(key, 1, 8, rapid.ID[string]).Draw(t, "records") {
 			r := poolRecord(k, entry.Draw(t, "entry"))
-			if p.checkFree(r, p.respelt()) != nil {
+			if p.checkFree(r, p.respelt(), nil) != nil {
 				continue
 			}
 			if at, there := stored[k]; there {

@@ -2,7 +2,9 @@ package whereabouts
 
 import (
 	"cmp"
+	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
@@ -49,6 +51,42 @@ func (r attachedRange) mayBeOf(at place) bool {
 // gives returns the addresses that the plugin certainly gives to pods for the range.
 func (r attachedRange) gives() ipam.Spans {
 	return ipam.NewSpans(ipam.Span{First: r.first, Last: r.last}).Without(r.exclude)
+}
+
+// mayGive reports whether the plugin may give an address of the range to a pod. In a slice it
+// ignores what the attachment excludes (see Survey).
+func (r attachedRange) mayGive(ip netip.Addr) bool {
+	switch {
+	case r.sliced:
+		return true
+	case r.exclude.Contains(ip):
+		return false
+	}
+	return !r.first.IsValid() || !ip.Less(r.first) && !r.last.Less(ip)
+}
+
+// rangesAt returns the ranges for which the plugin may give addresses at the place.
+func rangesAt(at place, all []attachedRange) []attachedRange {
+	return slices.DeleteFunc(slices.Clone(all), func(r attachedRange) bool { return !r.mayBeOf(at) })
+}
+
+// checkGiven returns an error if ranges of a place contain the address, and none of them gives it
+// to pods. If no range contains it, its configuration may be in a file on the nodes.
+func checkGiven(ip netip.Addr, ranges []attachedRange) error {
+	var refused error
+	for _, r := range ranges {
+		switch {
+		case !r.from.Contains(ip):
+		case r.mayGive(ip):
+			return nil
+		case refused != nil:
+		case r.exclude.Contains(ip):
+			refused = fmt.Errorf("%s is not put back: the network attachment %s excludes it", ip, r.attachment)
+		default:
+			refused = fmt.Errorf("%s is not put back: the network attachment %s gives only %s to %s", ip, r.attachment, r.first, r.last)
+		}
+	}
+	return refused
 }
 
 // A source is where pods get addresses from: all ranges of a network, or all with the same

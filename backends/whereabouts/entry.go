@@ -16,16 +16,13 @@ import (
 
 // enginePool returns an IPPool as a pool of the engine.
 func (p ipPool) enginePool() ipam.Pool {
-	u := ipam.Pool{Name: p.pool(), Range: p.prefix, Capacity: handedOut(p.prefix).Count(), Object: &ipam.Object{
+	u := ipam.Pool{Name: p.pool(), Range: p.prefix, Network: p.place().network, Capacity: handedOut(p.prefix).Count(), Object: &ipam.Object{
 		APIVersion: v1alpha1.SchemeGroupVersion.String(),
 		Kind:       poolKind,
 		Namespace:  p.Metadata.Namespace,
 		Name:       p.Metadata.Name,
 		UID:        p.Metadata.UID,
 	}}
-	if network, ok := poolPrefix(p.name, p.prefix); ok {
-		u.Network = cmp.Or(network, unnamed)
-	}
 	u.Allocations = make([]ipam.Allocation, 0, len(p.allocations))
 	for key, entry := range p.allocations {
 		u.Allocations = append(u.Allocations, p.allocation(key, entry))

@@ -37,9 +37,10 @@ type Overlapping struct {
 	// them.
 	begun sync.Map
 
-	mu    sync.Mutex // held while the IPPools are read
-	pools []holder   // the IPPools as last read
-	read  time.Time  // when their reading began; zero: they must be read
+	mu     sync.Mutex      // held while the IPPools are read
+	pools  []holder        // the IPPools as last read
+	read   time.Time       // when their reading began; zero: they must be read
+	ranges []attachedRange // of the last listing
 }
 
 // NewOverlapping returns the backend over a client for whereabouts.cni.cncf.io/v1alpha1, with
@@ -76,6 +77,9 @@ func (b *Overlapping) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 			yield(ipam.Pool{}, err)
 			return
 		}
+		b.mu.Lock()
+		b.ranges = excluded.ranges
+		b.mu.Unlock()
 		excluded.beside(overlappingPools(reservations, readPools(pools), protections{excluded, listClaims(ctx, b.client), b.settings}))(yield)
 	}
 }

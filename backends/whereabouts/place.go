@@ -15,6 +15,15 @@ type place struct {
 	in      netip.Prefix // the range of the pool; invalid: unknown
 }
 
+// place returns the place of an IPPool.
+func (p ipPool) place() place {
+	at := place{in: asRange(p.prefix)}
+	if network, ok := poolPrefix(p.name, p.prefix); ok {
+		at.network = cmp.Or(network, unnamed)
+	}
+	return at
+}
+
 // asRange returns a range as rangeOf does: masked, and IPv4 if it is IPv4 in IPv6.
 func asRange(p netip.Prefix) netip.Prefix {
 	if p.Addr().Is4In6() && p.Bits() >= 96 {

@@ -17,6 +17,7 @@ import (
 type recorded struct {
 	body json.RawMessage
 	spec json.RawMessage // the object's spec
+	name reading         // the one that has the record's address
 }
 
 // serverOwned are the metadata fields that the API server fills in. The ownerReferences are not
@@ -35,11 +36,12 @@ func readRecorded(r ipam.Record) (recorded, error) {
 		return recorded{}, fmt.Errorf("the stored object: %w", err)
 	}
 	listed := overlappingPool(o, nil).Allocations[0] // without pools: the record has the address
-	named := slices.ContainsFunc(readings(o.Metadata.Name), func(n reading) bool { return n.ip.String() == r.IP })
+	names := readings(o.Metadata.Name)
+	named := slices.IndexFunc(names, func(n reading) bool { return n.ip.String() == r.IP })
 	switch {
 	case o.pool() != r.Pool || o.Metadata.Name != r.Key:
 		return recorded{}, fmt.Errorf("the stored object is %s, not the one of the record", o.pool())
-	case !named:
+	case named < 0:
 		return recorded{}, fmt.Errorf("the address %q of the record is not the one in the object's name", r.IP)
 	case listed.Owner.Pod.Namespace == "":
 		return recorded{}, errors.New("the stored object names no pod")
@@ -54,5 +56,5 @@ func readRecorded(r ipam.Record) (recorded, error) {
 	}
 	fields["spec"] = spec
 	body, err := json.Marshal(fields)
-	return recorded{body, spec}, err
+	return recorded{body, spec, names[named]}, err
 }

@@ -1,6 +1,7 @@
 package whereabouts
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -56,21 +57,37 @@ func (b *Overlapping) Record(ctx context.Context, rs []ipam.Allocation) ([]json.
 // exists. If the release was interrupted, the object still exists with a tombstone: Restore
 // puts its spec back.
 func (b *Overlapping) Restore(ctx context.Context, pool string, rs []ipam.Record) []error {
-	return eachRecord(pool, rs, func(r recorded) error { return b.restore(ctx, pool, r) })
+	return eachRecord(pool, rs, func(r recorded) error {
+		if refused := b.checkGiven(r); refused != nil {
+			return cmp.Or(b.find(ctx, pool, r), refused)
+		}
+		return b.restore(ctx, pool, r)
+	})
 }
 
 // Compare implements ipam.Backend. It reads the objects one by one.
 func (b *Overlapping) Compare(ctx context.Context, pool string, rs []ipam.Record) []error {
-	return eachRecord(pool, rs, func(r recorded) error {
-		now, err := get(ctx, b.client, pool)
-		switch {
-		case gone(err, overlappingResource, pool):
-			return nil
-		case err != nil:
-			return kube.Transient(err)
-		}
-		return r.compare(now)
-	})
+	return eachRecord(pool, rs, func(r recorded) error { return cmp.Or(b.find(ctx, pool, r), b.checkGiven(r)) })
+}
+
+// find compares the stored object with the recorded one. It returns nil if there is none.
+func (b *Overlapping) find(ctx context.Context, pool string, r recorded) error {
+	now, err := get(ctx, b.client, pool)
+	switch {
+	case gone(err, overlappingResource, pool):
+		return nil
+	case err != nil:
+		return kube.Transient(err)
+	}
+	return r.compare(now)
+}
+
+// checkGiven returns an error if the network of the reservation gives its address to no pod.
+func (b *Overlapping) checkGiven(r recorded) error {
+	b.mu.Lock()
+	ranges := rangesAt(place{network: cmp.Or(r.name.network, unnamed)}, b.ranges)
+	b.mu.Unlock()
+	return checkGiven(r.name.ip, ranges)
 }
 
 // eachRecord calls do for each record that Record can have returned, and returns an error for

@@ -105,10 +105,13 @@ func (b *Pools) compare(ctx context.Context, pool string, rs []ipam.Record) (p i
 	if gone(err, poolResource, pool) {
 		err = errPoolGone
 	}
+	b.mu.Lock()
+	ranges := rangesAt(p.place(), b.ranges)
+	b.mu.Unlock()
 	respelt := p.respelt()
 	for i, r := range free {
 		if errs[i] = kube.Transient(err); err == nil {
-			errs[i] = p.checkFree(r, respelt)
+			errs[i] = p.checkFree(r, respelt, ranges)
 		}
 		if errs[i] != nil {
 			delete(free, i)
@@ -133,9 +136,13 @@ func checkEntry(stored json.RawMessage) error {
 func readEntry(r ipam.Record) (ipam.Record, error) { return r, checkEntry(r.Stored) }
 
 // checkFree returns nil if the place of the record is free, ErrPresent if its entry
-// is there, and an error that wraps ErrTaken if another entry is there.
-func (p ipPool) checkFree(r ipam.Record, respelt map[string]string) error {
+// is there, and an error that wraps ErrTaken if another entry is there. The ranges are
+// those of the pool: none gives an address that they exclude.
+func (p ipPool) checkFree(r ipam.Record, respelt map[string]string, ranges []attachedRange) error {
 	ip, err := addressAt(p.prefix, r.Key)
+	if _, readable := strconv.ParseInt(r.Key, 10, 64); err == nil && readable != nil {
+		err = errors.New("the plugin reads no offset above 2^63-1")
+	}
 	if err != nil {
 		return fmt.Errorf("the record of %s in %s: %w", r.Key, r.Pool, err)
 	}
@@ -148,7 +155,7 @@ func (p ipPool) checkFree(r ipam.Record, respelt map[string]string) error {
 	}
 	stored, held := p.allocations[key]
 	if !held {
-		return nil
+		return checkGiven(ip, ranges)
 	}
 	if !other && sameJSON(stored, r.Stored) {
 		return ipam.ErrPresent

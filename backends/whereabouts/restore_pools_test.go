@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -199,5 +200,87 @@ func TestBadPoolRecordsAreRefused(t *testing.T) {
 		if got := restoreOutcomes(NewPools(client).Restore(t.Context(), pool, []ipam.Record{r})); got != "final" || len(a.calls()) > 0 {
 			t.Errorf("Restore into %q = %s after %s, want an error", pool, got, a.calls())
 		}
+	}
+}
+
+// The plugin loses an entry whose offset it cannot read, at its next write of the pool
+// (toIPReservationList in its pkg/storage/kubernetes).
+func TestOffsetThatThePluginCannotReadIsNotPutBack(t *testing.T) {
+	const pool = `{"metadata": {"resourceVersion": "8"}, "spec": {"range": "fd00::/64", "allocations": {}}}`
+	_, client := newAPI(t, map[string]http.HandlerFunc{"GET " + poolAt: say(pool), "PATCH " + poolAt: say("{}")})
+	last, next := poolRecord("9223372036854775807", entry4), poolRecord("9223372036854775808", entry4)
+	last.IP, next.IP = "fd00::7fff:ffff:ffff:ffff", "fd00::8000:0:0:0"
+	errs := NewPools(client).Restore(t.Context(), aPool, []ipam.Record{last, next})
+	if got := restoreOutcomes(errs); got != "back final" || !strings.Contains(errs[1].Error(), "the plugin reads no offset above 2^63-1") {
+		t.Errorf("Restore = %v, want the first back alone", errs)
+	}
+}
+
+// What attachments give to no pod is not put back: an ADD of the pod in the record would adopt it.
+func TestAddressThatThePluginGivesToNoPodIsNotPutBack(t *testing.T) {
+	const excluded = `, "range": "10.0.0.0/24", "exclude": ["10.0.0.4/31"]`
+	for _, tt := range []struct {
+		name        string
+		attachments []string // the fields of their IPAM
+		held        bool     // what is to be put back is there
+		want        string   // of the entry, and of the overlapping reservation
+		says        string   // a part of each error
+	}{
+		{"without an attachment", nil, false, "back back", ""},
+		{"of a range that is given", []string{`, "range": "10.0.0.0/24", "gateway": "10.0.0.4"`}, false, "back back", ""},
+		{"excluded", []string{excluded}, false, "final final", "10.0.0.4 is not put back: the network attachment shop/lan-0 excludes it"},
+		{"excluded, and there", []string{excluded}, true, "present present", ""},
+		{"before the start", []string{`, "range": "10.0.0.0/24", "range_start": "10.0.0.5"`}, false, "final final",
+			"10.0.0.4 is not put back: the network attachment shop/lan-0 gives only 10.0.0.5 to 10.0.0.254"},
+		{"after the end", []string{`, "range": "10.0.0.1-10.0.0.3/24"`}, false, "final final", "gives only 10.0.0.1 to 10.0.0.3"},
+		{"in one of several ranges", []string{`, "ipRanges": [{"range": "fd00::/64"}, {"range": "10.0.0.0/24", "exclude": ["10.0.0.4"]}]`}, false, "final final", "excludes it"},
+		{"excluded by one attachment, and given by another", []string{excluded, `, "range": "10.0.0.0/24"`}, false, "back back", ""},
+		{"excluded by two", []string{excluded, `, "range": "10.0.0.0/24", "range_end": "10.0.0.3"`}, false, "final final", "shop/lan-0 excludes it"},
+		{"excluded by one, and another cannot be decoded", []string{excluded, `, "range": "10.0.0.0/24", "exclude": ["x"]`}, false, "back back", ""},
+		{"excluded beside what cannot be decoded", []string{`, "range": "10.0.0.0/24", "exclude": ["10.0.0.4", "x"]`}, false, "final final", "excludes it"},
+		{"excluded, and the plugin may read the start in another way", []string{excluded + `, "range_start": "10.0.0.05"`}, false, "final final", "excludes it"},
+		{"given from a start that the plugin may read in another way", []string{`, "range": "10.0.0.0/24", "range_start": "10.0.0.05"`}, false, "back back", ""},
+		{"excluded of slices, where the plugin ignores it", []string{excluded + `, "node_slice_size": "/26"`}, false, "back back", ""},
+		{"excluded of another network", []string{excluded + `, "network_name": "blue"`}, false, "back back", ""},
+		{"excluded of another range", []string{`, "range": "10.1.0.0/24", "exclude": ["10.0.0.4"]`}, false, "back back", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var attached []string
+			for i, fields := range tt.attachments {
+				attached = append(attached, attachment(fmt.Sprint("lan-", i), single(fields)))
+			}
+			there, stored := overlappingNotFound, storedOverlapping("default/web-0", "")
+			pool := reapedPool("")
+			if tt.held {
+				there, pool = say(stored), reapedPool(`"4":`+entry4+`,`)
+			}
+			_, client := newAPI(t, map[string]http.HandlerFunc{
+				"GET ippools": items(pool), "GET overlappingrangeipreservations": items(), listAttachments: items(attached...),
+				"GET " + poolAt: say(pool), getAt: there, "PATCH " + poolAt: say("{}"), createAt: say("{}"),
+			})
+			var compared, restored []error
+			for _, one := range []struct {
+				backend ipam.Backend
+				record  ipam.Record
+			}{{NewPools(client), reaped[0]}, {NewOverlapping(client), overlappingRecord(stored)}} {
+				for _, err := range one.backend.List(t.Context()) {
+					if object := (*ipam.ObjectError)(nil); err != nil && !errors.As(err, &object) {
+						t.Fatal(err)
+					}
+				}
+				compared = append(compared, one.backend.Compare(t.Context(), one.record.Pool, []ipam.Record{one.record})...)
+				restored = append(restored, one.backend.Restore(t.Context(), one.record.Pool, []ipam.Record{one.record})...)
+			}
+			for name, errs := range map[string][]error{"Compare": compared, "Restore": restored} {
+				if got := restoreOutcomes(errs); got != tt.want {
+					t.Errorf("%s = %s, want %s: %v", name, got, tt.want, errs)
+				}
+				for _, err := range errs {
+					if err != nil && !strings.Contains(err.Error(), tt.says) {
+						t.Errorf("%s = %v, want %q in it", name, err, tt.says)
+					}
+				}
+			}
+		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -114,6 +115,60 @@ func TestPluginGivesWhatIsNotExcluded(t *testing.T) {
 	}
 	if len(free) != 14-8 {
 		t.Errorf("the plugin gave %d addresses, want 6", len(free))
+	}
+}
+
+// A restore puts back exactly what the plugin can give to a pod. The plugin gives a gateway.
+func TestRestorePutsBackWhatThePluginGives(t *testing.T) {
+	for _, tt := range []struct {
+		pool, first string
+		fields      string // of the IPAM of the attachment
+		network     plugin.Network
+	}{
+		{"10.0.0.0-28", "10.0.0.0", `"range":"10.0.0.0/28","gateway":"10.0.0.1","exclude":["10.0.0.3/31","10.0.0.9/30"]`,
+			plugin.Network{Range: "10.0.0.0/28", Exclude: []string{"10.0.0.3/31", "10.0.0.9/30"}}},
+		{"10.0.0.0-28", "10.0.0.0", `"range":"10.0.0.0/28","range_start":"10.0.0.4","range_end":"10.0.0.9","exclude":["10.0.0.6"]`,
+			plugin.Network{Range: "10.0.0.0/28", RangeStart: "10.0.0.4", RangeEnd: "10.0.0.9", Exclude: []string{"10.0.0.6"}}},
+		{"fd00---124", "fd00::", `"range":"fd00::/124","range_end":"fd00::c","exclude":["fd00::4/126"]`,
+			plugin.Network{Range: "fd00::/124", RangeEnd: "fd00::c", Exclude: []string{"fd00::4/126"}}},
+	} {
+		t.Run(tt.fields, func(t *testing.T) {
+			f := newFixture(t)
+			given := f.exhaust(tt.network, "web")
+			f.clear()
+			entries := map[string]any{}
+			var want, back []string
+			ip := netip.MustParseAddr(tt.first)
+			for offset := range 16 {
+				name := strings.ReplaceAll(ip.String(), ":", "-")
+				if strings.HasSuffix(name, "-") {
+					name += "0"
+				}
+				entries[fmt.Sprint(offset)] = map[string]string{"id": "c", "podref": "shop/web"}
+				f.writeReservation(name, "shop/web")
+				if slices.Contains(given, ip.String()) {
+					want = append(want, fmt.Sprintf("%s/%d", tt.pool, offset), name)
+				}
+				ip = ip.Next()
+			}
+			allocations, err := json.Marshal(entries)
+			f.must(err)
+			f.writePool(tt.pool, tt.network.Range, string(allocations))
+			records := f.records()
+			f.clear()
+			f.writePool(tt.pool, tt.network.Range, `{}`)
+			f.attach("lan", tt.fields)
+			for _, line := range f.restore(f.Config, records) {
+				name, answer, _ := strings.Cut(line, " ")
+				switch {
+				case answer == "back":
+					back = append(back, name)
+				case !strings.Contains(answer, "is not put back: the network attachment shop/lan "):
+					t.Errorf("%s: %s", name, answer)
+				}
+			}
+			f.wantLines(want, slices.Sorted(slices.Values(back)))
+		})
 	}
 }
 

@@ -53,11 +53,15 @@ func (f *fixture) records() []ipam.Record {
 	return journal
 }
 
-// restore puts the records back and returns a line for each: its name and the answer.
+// restore lists the stores and puts the records back. It returns a line for each: its name
+// and the answer.
 func (f *fixture) restore(config *rest.Config, records []ipam.Record) []string {
 	f.Helper()
 	var lines []string
 	for _, b := range f.recorders(config) {
+		for _, err := range b.List(f.Context()) {
+			f.must(err)
+		}
 		pools := map[string][]ipam.Record{}
 		for _, r := range records {
 			if r.Backend == b.Name() {

@@ -6,7 +6,7 @@ var there = []struct{ kind, json string }{
 		"spec":{"range":"10.0.0.0/24","allocations":{
 		"1":{"id":"c1","podref":"shop/one","ifname":"net1"},"2":{"id":"c2","podref":"shop/two","ifname":"net1"}}}}`},
 	{"pool", `{"apiVersion":"whereabouts.cni.cncf.io/v1alpha1","kind":"IPPool","metadata":{"namespace":"kube-system","name":"other"},
-		"spec":{"range":"10.9.0.0/24","allocations":{}}}`},
+		"spec":{"range":"10.9.0.0/16","allocations":{}}}`},
 	{"reservation", reservation("10.0.0.1", `{"podref":"shop/one","containerid":"c1","ifname":"net1"}`, ``)},
 	{"reservation", reservation("10.0.0.2", `{"podref":"_ip-reaper/_released","containerid":"c2","ifname":"net1"}`,
 		`"a":"b","ip-reaper/spec":"{\"containerid\":\"c2\",\"ifname\":\"net1\",\"podref\":\"shop/two\"}"`)},

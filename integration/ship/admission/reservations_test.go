@@ -2,6 +2,7 @@ package admission_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
@@ -78,6 +79,14 @@ func TestReservationsOnlyGoByTheirTombstone(t *testing.T) {
 	f.each(admission.Restore, restoring(both))
 	f.each(admission.Restore, []write{
 		{"create a reservation", "", "create", "reservation: ", reservation("10.0.0.9", `{"podref":"shop/nine","ifname":"net1"}`, `"a":"b"`)},
+		{"create one of IPv6 in a network", "", "create", "reservation: ", reservation("lan-1-2001-db8-1--9", `{"podref":"shop/nine"}`, ``)},
+		{"create one of the first address of a range of IPv6", "", "create", "reservation: ", reservation("fd00--0", `{"podref":"shop/nine"}`, ``)},
+		{"create one of no address", "restore-reservations", "create", "reservation: ", reservation("nine", `{"podref":"shop/nine"}`, ``)},
+		{"create one of a part of an address", "restore-reservations", "create", "reservation: ", reservation("lan-10.0.9", `{"podref":"shop/nine"}`, ``)},
+		{"create one of more than an address", "restore-reservations", "create", "reservation: ", reservation("10.0.0.9-24", `{"podref":"shop/nine"}`, ``)},
+		{"create one with a long field", "restore-reservations", "create", "reservation: ",
+			reservation("10.0.0.9", `{"podref":"shop/nine","ifname":"`+strings.Repeat("a", 513)+`"}`, ``)},
+		{"create one for a part of a pod", "restore-reservations", "create", "reservation: ", reservation("10.0.0.9", `{"podref":"shop/nine/a"}`, ``)},
 		{"create a tombstone", "restore-reservations", "create", "reservation: ", reservation("10.0.0.9", `{"podref":"_ip-reaper/_released"}`, ``)},
 		{"create a reservation for no pod", "restore-reservations", "create", "reservation: ", reservation("10.0.0.9", `{"podref":"nine"}`, ``)},
 		{"create one that stays for ever", "restore-reservations", "create", "reservation: ",
