@@ -115,7 +115,7 @@ man: ## Write the man pages of all commands to dist/man
 	cd $(TOOLS)/man && CGO_ENABLED=0 go run -tags grpcnotrace -trimpath . '$(VERSION)' "$(MAN_DIR)"
 
 .PHONY: changelog
-changelog: $(BIN)/changie ## Gather docs/changes under VERSION in CHANGELOG.md
+changelog: $(BIN)/changie ## Gather docs/changes under VERSION in CHANGELOG.md, and have manifests and chart name it
 	@$(TOOLS)/release/changelog.sh $(BIN)/changie '$(VERSION)' "$$(date -u +%F)"
 
 .PHONY: release

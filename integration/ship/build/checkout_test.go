@@ -21,7 +21,8 @@ type checkout struct {
 	dir string
 }
 
-// copied returns a new checkout with what lies in the repository.
+// copied returns a new checkout with what lies in the repository, and the changelog of the
+// version on top.
 func copied(t *testing.T) checkout {
 	t.Helper()
 	root, err := assets.Root()
@@ -50,8 +51,19 @@ func copied(t *testing.T) checkout {
 	}
 	c.git("init", "--quiet")
 	c.git("add", "--all", "--force")
-	c.git("-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "--quiet", "--message=all")
+	c.commit()
+	if out, err := c.run("make", "changelog", "VERSION="+version); err != nil {
+		t.Fatalf("make changelog: %v\n%s", err, out)
+	}
+	c.git("add", "--all")
+	c.commit()
 	return c
+}
+
+// commit commits what was added.
+func (c checkout) commit() {
+	c.Helper()
+	c.git("-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "--quiet", "--allow-empty", "--message=all")
 }
 
 // cloned returns a checkout of the same commit in another folder.
