@@ -122,7 +122,16 @@ changelog: $(BIN)/changie ## Gather docs/changes under VERSION in CHANGELOG.md, 
 release: ## Write the release VERSION of the commit to dist/: archives, checksums, SBOMs
 	@$(TOOLS)/release/release.sh '$(VERSION)' $(PLATFORMS)
 
-# An archive of another machine serves too: the login is that of docker or crane.
+# AGAIN is a folder with checksums.txt and provenance.intoto.json of another machine.
+.PHONY: check-release
+check-release: ## Refuse dist/ unless it is whole, has nothing else, and AGAIN has the same bytes
+	@$(TOOLS)/release/check.sh '$(AGAIN)'
+
+.PHONY: sign
+sign: ## Sign the release in dist/, checked against AGAIN, by the key in MINISIGN_SECRET_KEY
+	@$(TOOLS)/release/sign.sh '$(AGAIN)'
+
+# The login is that of docker or crane.
 .PHONY: publish-image
 publish-image: $(BIN)/crane ## Push the image of the release VERSION in dist/ to IMAGE, as it is
 	@$(TOOLS)/image/publish.sh $(BIN)/crane 'dist/ip-reaper_$(VERSION)_image.tar' '$(IMAGE)'

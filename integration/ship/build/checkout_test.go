@@ -104,9 +104,8 @@ func (c checkout) runWith(env []string, name string, args ...string) (string, er
 	return out.String(), err
 }
 
-// release makes a release for the machine of the image. It returns its files, and what was
-// printed.
-func (c checkout) release(env ...string) (files map[string]string, out string) {
+// release makes a release for the machine of the image, and returns its files.
+func (c checkout) release(env ...string) map[string]string {
 	c.Helper()
 	out, err := c.runWith(env, "make", "release", "VERSION="+version, "PLATFORMS=linux/amd64")
 	if err != nil {
@@ -117,7 +116,7 @@ func (c checkout) release(env ...string) (files map[string]string, out string) {
 	if err != nil {
 		c.Fatal(err)
 	}
-	files = map[string]string{}
+	files := map[string]string{}
 	for _, entry := range entries {
 		text, err := os.ReadFile(filepath.Join(dist, entry.Name()))
 		if err != nil {
@@ -125,5 +124,5 @@ func (c checkout) release(env ...string) (files map[string]string, out string) {
 		}
 		files[entry.Name()] = string(text)
 	}
-	return files, out
+	return files
 }

@@ -19,9 +19,6 @@
 #   dist                      what is handed out; it becomes dist/ if no step fails
 set -eu
 
-# The key reaches the step that signs, and no other.
-signed=${MINISIGN_SECRET_KEY+yes} secret=${MINISIGN_SECRET_KEY-} password=${MINISIGN_PASSWORD-}
-
 # Where modules come from and are kept, proxies, and who builds may be said by the caller.
 # All else is cleared, what go env -w has written too.
 keep=' PATH HOME TMPDIR SSL_CERT_FILE SSL_CERT_DIR
@@ -65,7 +62,7 @@ export GOTOOLCHAIN
 go=$(go env GOVERSION) || go=none
 [ "$go" = "$GOTOOLCHAIN" ] || { echo "a release is built by $GOTOOLCHAIN, which go.mod names, and not by $go" >&2; exit 1; }
 (cd "$src/integration/tools/release" && go build -trimpath -ldflags='-s -w' -o "$tools/" \
-	github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod ./notices ./pack ./provenance ./sign)
+	github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod ./notices ./pack ./provenance)
 
 step release/man.sh
 step packages/completions.sh
@@ -77,11 +74,6 @@ step release/sbom.sh
 step packages/release.sh
 step release/checksums.sh
 step release/provenance.sh
-(
-	cd "$dist"
-	[ -z "$signed" ] || export MINISIGN_SECRET_KEY="$secret" MINISIGN_PASSWORD="$password"
-	"$tools/sign" checksums.txt provenance.intoto.json
-)
 
 rm -rf dist
 mv "$dist" dist
