@@ -29,6 +29,7 @@ func TestRelease(t *testing.T) {
 	c := copied(t)
 	t.Run("wants a version", func(t *testing.T) { wantsAVersion(t, c) })
 	t.Run("has the program and what belongs to it", func(t *testing.T) { isWhole(t, c) })
+	t.Run("has a chart that helm pulls", func(t *testing.T) { helmPulls(t, c) })
 }
 
 func wantsAVersion(t *testing.T, c checkout) {
