@@ -30,6 +30,7 @@ func TestRelease(t *testing.T) {
 	t.Run("wants a version", func(t *testing.T) { wantsAVersion(t, c) })
 	t.Run("has the program and what belongs to it", func(t *testing.T) { isWhole(t, c) })
 	t.Run("has a chart that helm pulls", func(t *testing.T) { helmPulls(t, c) })
+	t.Run("is built from sources alone", func(t *testing.T) { buildsOffline(t, c) })
 }
 
 func wantsAVersion(t *testing.T, c checkout) {
@@ -93,6 +94,25 @@ func isWhole(t *testing.T, c checkout) {
 	checkNotices(t, got["THIRD_PARTY_NOTICES"], linked)
 	digest := checkImage(t, files["ip-reaper_"+version+"_image.tar"], got["ip-reaper"], got["THIRD_PARTY_NOTICES"], commit)
 	checkManifests(t, files, digest)
+}
+
+// buildsOffline builds what a distribution packages, as docs/packaging.md says: without git,
+// and with the modules that are there.
+func buildsOffline(t *testing.T, c checkout) {
+	sources := checkout{t, t.TempDir()}
+	if out, err := c.run("sh", "-c", "git archive HEAD | tar -x -C "+sources.dir); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	out, err := sources.runWith([]string{"GOPROXY=off", "GOFLAGS=-mod=mod"}, "make", "build", "man", "VERSION=v1.2.3", "COMMIT=0123abc", "MAN_DIR="+filepath.Join(sources.dir, "man"))
+	if err != nil {
+		t.Fatalf("make build man: %v\n%s", err, out)
+	}
+	if out, err := sources.run("bin/ip-reaper", "version"); err != nil || out != "ip-reaper v1.2.3 (commit 0123abc)\n" {
+		t.Errorf("the program says %q, %v", out, err)
+	}
+	if page := read(t, sources.dir, "man", "ip-reaper.1"); !strings.Contains(page, `"ip-reaper v1.2.3"`) {
+		t.Errorf("the man page is not of v1.2.3:\n%s", page)
+	}
 }
 
 // unpack returns the files of an archive, and checks that they belong to user 0 and that
