@@ -46,6 +46,7 @@ EXHAUSTIVEFLAGS ?= -shuffle=on -count=1 -timeout=40m
 VERSION ?= $(or $(shell git describe --tags --always --dirty 2>/dev/null),dev)
 COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 IMAGE ?= ghcr.io/ip-reaper/ip-reaper:$(VERSION)
+CHART ?= ghcr.io/ip-reaper/charts/ip-reaper:$(VERSION:v%=%)
 IMAGE_BYTES := 45000000
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 
@@ -61,7 +62,7 @@ KUBERNETES_MINOR := $(shell echo '$(call kubernetes_version,kubernetes)' | sed '
 VERSIONS ?= $(sort $(KUBERNETES_MINOR) $(patsubst $(TOOLS)/kubernetes-%/go.mod,%,$(wildcard $(TOOLS)/kubernetes-*/go.mod)))
 
 # build_tool builds package $(2) of the tools module $(1) as the target.
-build_tool = @echo "building $@" && cd $(TOOLS)/$(1) && CGO_ENABLED=0 go build -trimpath -ldflags "$(or $(3),-s -w)" -o "$(CURDIR)/$@" $(2) && touch "$(CURDIR)/$@"
+build_tool = @echo "building $@" >&2 && cd $(TOOLS)/$(1) && CGO_ENABLED=0 go build -trimpath -ldflags "$(or $(3),-s -w)" -o "$(CURDIR)/$@" $(2) && touch "$(CURDIR)/$@"
 
 # go_build builds the program. grpcnotrace leaves out a page for browsers whose
 # templates would make the program a third larger.
@@ -115,17 +116,29 @@ man: ## Write the man pages of all commands to dist/man
 	cd $(TOOLS)/man && CGO_ENABLED=0 go run -tags grpcnotrace -trimpath . '$(VERSION)' "$(MAN_DIR)"
 
 .PHONY: changelog
-changelog: $(BIN)/changie ## Gather docs/changes under VERSION in CHANGELOG.md
+changelog: $(BIN)/changie ## Gather docs/changes under VERSION in CHANGELOG.md, and have manifests and chart name it
 	@$(TOOLS)/release/changelog.sh $(BIN)/changie '$(VERSION)' "$$(date -u +%F)"
 
 .PHONY: release
 release: ## Write the release VERSION of the commit to dist/: archives, checksums, SBOMs
 	@$(TOOLS)/release/release.sh '$(VERSION)' $(PLATFORMS)
 
-# An archive of another machine serves too: the login is that of docker or crane.
-.PHONY: publish-image
+# AGAIN is a folder with checksums.txt and provenance.intoto.json of another machine.
+.PHONY: check-release
+check-release: ## Refuse dist/ unless it is whole, has nothing else, and AGAIN has the same bytes
+	@$(TOOLS)/release/check.sh '$(AGAIN)'
+
+.PHONY: sign
+sign: ## Sign the release in dist/, checked against AGAIN, by the key in MINISIGN_SECRET_KEY
+	@$(TOOLS)/release/sign.sh '$(AGAIN)'
+
+# The login is that of docker or crane.
+.PHONY: publish-image publish-chart
 publish-image: $(BIN)/crane ## Push the image of the release VERSION in dist/ to IMAGE, as it is
 	@$(TOOLS)/image/publish.sh $(BIN)/crane 'dist/ip-reaper_$(VERSION)_image.tar' '$(IMAGE)'
+
+publish-chart: $(BIN)/crane ## Push the chart of the release VERSION in dist/ to CHART, for helm and Flux
+	@$(TOOLS)/image/publish.sh $(BIN)/crane 'dist/ip-reaper-$(VERSION:v%=%).tgz' '$(CHART)'
 
 .PHONY: assets
 assets: $(ASSETS) ## Build the real parts of the tests from their modules (once, about 15 minutes)

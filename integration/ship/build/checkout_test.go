@@ -21,7 +21,8 @@ type checkout struct {
 	dir string
 }
 
-// copied returns a new checkout with what lies in the repository.
+// copied returns a new checkout with what lies in the repository, and the changelog of the
+// version on top.
 func copied(t *testing.T) checkout {
 	t.Helper()
 	root, err := assets.Root()
@@ -50,8 +51,19 @@ func copied(t *testing.T) checkout {
 	}
 	c.git("init", "--quiet")
 	c.git("add", "--all", "--force")
-	c.git("-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "--quiet", "--message=all")
+	c.commit()
+	if out, err := c.run("make", "changelog", "VERSION="+version); err != nil {
+		t.Fatalf("make changelog: %v\n%s", err, out)
+	}
+	c.git("add", "--all")
+	c.commit()
 	return c
+}
+
+// commit commits what was added.
+func (c checkout) commit() {
+	c.Helper()
+	c.git("-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "--quiet", "--allow-empty", "--message=all")
 }
 
 // cloned returns a checkout of the same commit in another folder.
@@ -92,9 +104,8 @@ func (c checkout) runWith(env []string, name string, args ...string) (string, er
 	return out.String(), err
 }
 
-// release makes a release for the machine of the image. It returns its files, and what was
-// printed.
-func (c checkout) release(env ...string) (files map[string]string, out string) {
+// release makes a release for the machine of the image, and returns its files.
+func (c checkout) release(env ...string) map[string]string {
 	c.Helper()
 	out, err := c.runWith(env, "make", "release", "VERSION="+version, "PLATFORMS=linux/amd64")
 	if err != nil {
@@ -105,7 +116,7 @@ func (c checkout) release(env ...string) (files map[string]string, out string) {
 	if err != nil {
 		c.Fatal(err)
 	}
-	files = map[string]string{}
+	files := map[string]string{}
 	for _, entry := range entries {
 		text, err := os.ReadFile(filepath.Join(dist, entry.Name()))
 		if err != nil {
@@ -113,5 +124,5 @@ func (c checkout) release(env ...string) (files map[string]string, out string) {
 		}
 		files[entry.Name()] = string(text)
 	}
-	return files, out
+	return files
 }

@@ -3,6 +3,7 @@ package build_test
 import (
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -94,4 +95,20 @@ func written(t *testing.T, files map[string]string) checkout {
 		}
 	}
 	return c
+}
+
+// built builds a program of a release, and returns where it lies.
+func built(t *testing.T, name string) string {
+	t.Helper()
+	root, err := assets.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(t.TempDir(), name)
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./"+name)
+	cmd.Dir = filepath.Join(root, "tools/release")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build %s: %v\n%s", name, err, out)
+	}
+	return program
 }

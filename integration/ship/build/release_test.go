@@ -29,25 +29,31 @@ func TestRelease(t *testing.T) {
 	c := copied(t)
 	t.Run("wants a version", func(t *testing.T) { wantsAVersion(t, c) })
 	t.Run("has the program and what belongs to it", func(t *testing.T) { isWhole(t, c) })
+	t.Run("has a chart that helm pulls", func(t *testing.T) { helmPulls(t, c) })
+	t.Run("is built from sources alone", func(t *testing.T) { buildsOffline(t, c) })
 }
 
 func wantsAVersion(t *testing.T, c checkout) {
-	for _, version := range []string{"1.2.3", "v1.2.3-rc.1"} {
-		out, err := c.run("make", "release", "VERSION="+version, "PLATFORMS=linux/amd64")
-		if want := "is no version: give one such as VERSION=v1.2.3"; err == nil || !strings.Contains(out, want) {
-			t.Errorf("make release VERSION=%q: %v, want %q in\n%s", version, err, want, out)
+	const none, other = "is no version: give one such as VERSION=v1.2.3", "run make changelog VERSION=v7.8"
+	forgotten := c.cloned() // by the examples alone
+	forgotten.git("checkout", "HEAD~1", "--", "deploy/examples")
+	forgotten.commit()
+	for _, tt := range []struct {
+		checkout
+		version, want string
+	}{{c, "1.2.3", none}, {c, "v1.2.3-rc.1", none}, {c, "v7.8.10", other}, {forgotten, version, other}} {
+		out, err := tt.run("make", "release", "VERSION="+tt.version, "PLATFORMS=linux/amd64")
+		if err == nil || !strings.Contains(out, tt.want) {
+			t.Errorf("make release VERSION=%q: %v, want %q in\n%s", tt.version, err, tt.want, out)
 		}
-		if _, err := os.Stat(filepath.Join(c.dir, "dist")); err == nil {
-			t.Errorf("make release VERSION=%q wrote dist/", version)
+		if _, err := os.Stat(filepath.Join(tt.dir, "dist")); err == nil {
+			t.Errorf("make release VERSION=%q wrote dist/", tt.version)
 		}
 	}
 }
 
 func isWhole(t *testing.T, c checkout) {
-	files, out := c.release()
-	if want := "*** THE RELEASE IS NOT SIGNED"; !strings.Contains(out, want) {
-		t.Errorf("there is no %q in\n%s", want, out)
-	}
+	files := c.release()
 	commit := strings.TrimSpace(c.git("rev-parse", "HEAD"))
 	checkProvenance(t, files, commit)
 	sums := ""
@@ -77,7 +83,7 @@ func isWhole(t *testing.T, c checkout) {
 	if diff := cmp.Diff([]string{"CHANGELOG.md", "LICENSE", "README.md", "THIRD_PARTY_NOTICES", "ip-reaper"}, slices.Sorted(maps.Keys(got))); diff != "" {
 		t.Errorf("archive (-want +got):\n%s", diff)
 	}
-	if want := "\n## " + version + " - 2026-03-01\n"; !strings.Contains(got["CHANGELOG.md"], want) {
+	if want := "\n## " + version + " - 20"; !strings.Contains(got["CHANGELOG.md"], want) {
 		t.Errorf("the changelog does not have %q:\n%s", want, got["CHANGELOG.md"])
 	}
 	want := "ip-reaper " + version + " (commit " + commit + ")\n"
@@ -88,6 +94,25 @@ func isWhole(t *testing.T, c checkout) {
 	checkNotices(t, got["THIRD_PARTY_NOTICES"], linked)
 	digest := checkImage(t, files["ip-reaper_"+version+"_image.tar"], got["ip-reaper"], got["THIRD_PARTY_NOTICES"], commit)
 	checkManifests(t, files, digest)
+}
+
+// buildsOffline builds what a distribution packages, as docs/packaging.md says: without git,
+// and with the modules that are there.
+func buildsOffline(t *testing.T, c checkout) {
+	sources := checkout{t, t.TempDir()}
+	if out, err := c.run("sh", "-c", "git archive HEAD | tar -x -C "+sources.dir); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	out, err := sources.runWith([]string{"GOPROXY=off", "GOFLAGS=-mod=mod"}, "make", "build", "man", "VERSION=v1.2.3", "COMMIT=0123abc", "MAN_DIR="+filepath.Join(sources.dir, "man"))
+	if err != nil {
+		t.Fatalf("make build man: %v\n%s", err, out)
+	}
+	if out, err := sources.run("bin/ip-reaper", "version"); err != nil || out != "ip-reaper v1.2.3 (commit 0123abc)\n" {
+		t.Errorf("the program says %q, %v", out, err)
+	}
+	if page := read(t, sources.dir, "man", "ip-reaper.1"); !strings.Contains(page, `"ip-reaper v1.2.3"`) {
+		t.Errorf("the man page is not of v1.2.3:\n%s", page)
+	}
 }
 
 // unpack returns the files of an archive, and checks that they belong to user 0 and that

@@ -52,70 +52,102 @@ func (k key) verify(text, signature string) error {
 	return err
 }
 
-// built builds a program of a release, and returns where it lies.
-func built(t *testing.T, name string) string {
-	t.Helper()
+// handOut makes the commit and the release of a shell script that runs in a checkout: small,
+// but with all that is looked at before it is signed, or published.
+const handOut = `
+mkdir docs dist again
+for page in SECURITY.md docs/install.md; do echo "minisign -P $PUBLIC" >$page; done
+git init --quiet && git add SECURITY.md docs && git -c user.name=test -c user.email=test@example.com commit --quiet --message=all
+git update-ref refs/remotes/origin/main HEAD
+cd dist
+echo program >a
+echo '   "digest": "sha256:01"' >index.json && tar -cf ip-reaper_v1.2.3_image.tar index.json && rm index.json
+echo '    ghcr.io/ip-reaper/ip-reaper:v1.2.3@sha256:01' >ip-reaper_v1.2.3_notes.md
+sha256sum * >checksums.txt
+echo "\"gitCommit\": \"$(git rev-parse HEAD)\"" >provenance.intoto.json
+cp checksums.txt provenance.intoto.json ../again`
+
+// sumUp is what two machines do that made the same files, whatever these are.
+const sumUp = `; (cd dist && sha256sum a *_* >checksums.txt); cp dist/checksums.txt again`
+
+// A release is signed, and published, only if it has what two machines made, all of it, and
+// nothing else; only by the key that users know; and only for a commit on main. The key
+// reaches nothing but the program that signs.
+func TestReleasesAreCheckedAndSigned(t *testing.T) {
 	root, err := assets.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := filepath.Join(t.TempDir(), name)
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./"+name)
-	cmd.Dir = filepath.Join(root, "tools/release")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go build %s: %v\n%s", name, err, out)
+	scripts := filepath.Join(root, "tools/release")
+	good, other := newKey(t), newKey(t)
+	bin := t.TempDir()
+	compiler, err := exec.LookPath("go")
+	if err != nil {
+		t.Fatal(err)
 	}
-	return program
-}
-
-// A release that should be signed and is not, or by a key that nobody can verify, fails. The
-// key is never printed.
-func TestReleasesAreSigned(t *testing.T) {
-	const text = "0123  ip-reaper_v1.2.3_linux_amd64.tar.gz\n"
-	sign := built(t, "sign")
-	good := newKey(t)
-	halves := good.secret[:150] + "AAAA" + good.secret[154:] // in the public half
+	// Of all that is built, nothing may see the key.
+	wrapped := "#!/bin/sh\n[ -z \"${MINISIGN_SECRET_KEY-}\" ] || { echo 'go has the key'; exit 1; }\nexec " + compiler + " \"$@\"\n"
+	if err := os.WriteFile(filepath.Join(bin, "go"), []byte(wrapped), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct {
 		name   string
-		key    key
-		empty  bool   // the key is set, and empty
-		want   string // of what is printed
-		signed bool
-		fails  bool
+		before string   // what is done to the release
+		env    []string // the key, if it is not the one that users know
+		after  string   // what is done to the signed release
+		want   string   // why it is refused
 	}{
-		{name: "no key", want: "*** THE RELEASE IS NOT SIGNED"},
-		{name: "an empty key", empty: true, want: "MINISIGN_SECRET_KEY is set, and empty", fails: true},
-		{name: "a key", key: good, want: good.public, signed: true},
-		{name: "no key of minisign", key: key{secret: "hunter2"}, want: "is no secret key of minisign", fails: true},
-		{name: "a damaged key", key: key{secret: halves}, want: "its halves do not belong together", fails: true},
+		{name: "a release"},
+		{name: "a changed file", before: "echo more >>dist/a", want: "a file is not what checksums.txt says"},
+		{name: "a missing file", before: "rm dist/a", want: "a file is not what checksums.txt says"},
+		{name: "a checksum that is none", before: "echo 01  b >>dist/checksums.txt; cp dist/checksums.txt again", want: "a file is not what checksums.txt says"},
+		{name: "an added file", before: "touch dist/b", want: "it has other files"},
+		{name: "a hidden file", before: "touch dist/.b", want: "it has other files"},
+		{name: "a folder", before: "mkdir dist/b", want: "it has other files"},
+		{name: "a file elsewhere", before: "cp dist/a b; (cd dist && sha256sum ../b >>checksums.txt); cp dist/checksums.txt again", want: "it has other files"},
+		{name: "a link", before: "mv dist/a b; ln -s ../b dist/a", want: "not all of it are files"},
+		{name: "other bytes of another machine", before: "sed -i s/0/1/ again/checksums.txt", want: "two machines made a different checksums.txt"},
+		{name: "no other machine", before: "rm again/*", want: "two machines made a different checksums.txt"},
+		{name: "another builder", before: "echo >>again/provenance.intoto.json", want: "two machines made a different provenance.intoto.json"},
+		{name: "notes of another image", before: "echo @sha256:012 >dist/ip-reaper_v1.2.3_notes.md" + sumUp, want: "the notes do not name its image, sha256:01"},
+		{name: "another commit", before: "echo >dist/provenance.intoto.json; cp dist/provenance.intoto.json again", want: "dist/ is not the release of"},
+		{name: "a commit that is not on main", before: "git -c user.name=test -c user.email=test@example.com commit-tree -m other HEAD^{tree} | xargs git update-ref refs/remotes/origin/main", want: "is not on main"},
+		{name: "no key", env: []string{"MINISIGN_SECRET_KEY="}, want: "is the key that signs, and is not set"},
+		{name: "no key of minisign", env: key{secret: "hunter2"}.env(), want: "is no secret key of minisign"},
+		{name: "a damaged key", env: key{secret: good.secret[:150] + "AAAA" + good.secret[154:]}.env(), want: "its halves do not belong together"},
+		{name: "a key that no user knows", env: other.env(), want: "checksums.txt is not signed by the key of SECURITY.md"},
+		{name: "pages without a key", before: "echo >SECURITY.md; echo >docs/install.md", want: "name no key"},
+		{name: "pages with two keys", before: "echo >SECURITY.md", want: "name different keys"},
+		{name: "one signature", after: "rm dist/checksums.txt.minisig", want: "it has other files"},
+		{name: "the signature of another file", after: "cp dist/checksums.txt.minisig dist/provenance.intoto.json.minisig", want: "provenance.intoto.json is not signed by the key of SECURITY.md"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := checkout{t, t.TempDir()}
-			path := filepath.Join(c.dir, "checksums.txt")
-			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-				t.Fatal(err)
+			if out, err := c.runWith([]string{"PUBLIC=" + good.public}, "sh", "-euc", handOut+"\ncd ..\n"+tt.before); err != nil {
+				t.Fatalf("%v\n%s", err, out)
 			}
-			env := []string{"SOURCE_DATE_EPOCH=7"}
-			if tt.key.secret != "" {
-				env = append(env, tt.key.env()...)
+			path, secret := "PATH="+bin+":"+os.Getenv("PATH"), tt.env
+			if secret == nil {
+				secret = good.env()
 			}
-			if tt.empty {
-				env = append(env, "MINISIGN_SECRET_KEY=")
+			out, err := c.runWith(append(secret, path), filepath.Join(scripts, "sign.sh"), "again")
+			if tt.after != "" {
+				if err != nil {
+					t.Fatalf("sign.sh: %v\n%s", err, out)
+				}
+				out, err = c.runWith([]string{path}, "sh", "-euc", tt.after+"\n"+filepath.Join(scripts, "check.sh")+" again")
 			}
-			out, err := c.runWith(env, sign, path)
-			if (err != nil) != tt.fails || !strings.Contains(out, tt.want) {
-				t.Errorf("sign: %v, want %q in\n%s", err, tt.want, out)
+			if (err != nil) != (tt.want != "") || !strings.Contains(out, tt.want) {
+				t.Errorf("%v, want %q in\n%s", err, tt.want, out)
 			}
-			if tt.key.secret != "" && strings.Contains(out, strings.TrimSpace(tt.key.secret)) {
+			if strings.Contains(out, good.secret) || strings.Contains(out, other.secret) {
 				t.Errorf("the secret key was printed:\n%s", out)
 			}
-			signature, err := os.ReadFile(path + ".minisig")
-			if (err == nil) != tt.signed {
-				t.Fatalf("signed: %t, want %t", err == nil, tt.signed)
-			}
-			if tt.signed {
-				if err := tt.key.verify(text, string(signature)); err != nil {
-					t.Error(err)
+			if tt.want == "" {
+				for _, name := range []string{"checksums.txt", provenance} {
+					if err := good.verify(read(t, c.dir, "dist", name), read(t, c.dir, "dist", name+".minisig")); err != nil {
+						t.Errorf("%s: %v", name, err)
+					}
 				}
 			}
 		})

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Pushes the image of a release, and prints its name with its digest:
+# Pushes the image of a release, or its chart, and prints the digest as a workflow reads it:
 # ./publish.sh CRANE ARCHIVE REPOSITORY:TAG
 #
 # A published version stays what it is: another image under its tag is refused.
@@ -7,10 +7,20 @@ set -eu
 crane=$1 archive=$2 image=$3
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-tar -x -f "$archive" -C "$folder"
-digest=$(sed -n 's/.*"digest": "\(sha256:[0-9a-f]*\)".*/\1/p' "$folder/index.json")
+case $archive in
+*.tgz)
+	go build -C "$(dirname "$0")" -o "$folder/" ./chart
+	"$folder/chart" "$archive" "$folder/layout"
+	;;
+*)
+	mkdir "$folder/layout"
+	tar -x -f "$archive" -C "$folder/layout"
+	;;
+esac
+digest=$(sed -n 's/.*"digest": "\(sha256:[0-9a-f]*\)".*/\1/p' "$folder/layout/index.json")
 if published=$("$crane" digest "$image" 2>/dev/null) && [ "$published" != "$digest" ]; then
 	echo "$image is published already, as $published: $digest is another image" >&2
 	exit 1
 fi
-"$crane" push "$folder" "$image"
+"$crane" push "$folder/layout" "$image" >&2
+echo "digest=$digest"

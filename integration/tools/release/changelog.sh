@@ -1,6 +1,6 @@
 #!/bin/sh
-# Gathers the changes in docs/changes under a version, and writes CHANGELOG.md, in the
-# working directory: ./changelog.sh CHANGIE VERSION DATE
+# Gathers the changes in docs/changes under a version, writes CHANGELOG.md, and has all that
+# names a version name this one, in the working directory: ./changelog.sh CHANGIE VERSION DATE
 set -eu
 changie=$1 version=$2 date=$3
 
@@ -13,3 +13,4 @@ else
 	"$changie" batch "$version"
 fi
 "$changie" merge
+"$(dirname "$0")/stamp.sh" "$version"

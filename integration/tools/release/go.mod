@@ -3,6 +3,7 @@ module github.com/ip-reaper/ip-reaper/integration/tools/release
 go 1.26.8
 
 tool (
+	aead.dev/minisign/cmd/minisign
 	github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
 	github.com/miniscruff/changie
 )

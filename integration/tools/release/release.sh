@@ -8,19 +8,16 @@
 #
 # Each step is a script of the commit, run in the exported sources. It finds in its environment:
 #
-#   version commit date       v1.2.3, the hash, and the day of the commit
+#   version commit            v1.2.3, and the hash of the commit
 #   SOURCE_DATE_EPOCH         the second of the commit
 #   platforms                 linux/amd64 linux/arm64 ...
 #   src                       the sources of the release: a step may change what later ones pack
-#   tools                     the programs of this module (pack, changie, ...), built
+#   tools                     the programs that steps run (pack, notices, ...), built
 #   stage                     what steps hand to each other:
 #     bin/OS_ARCH/ip-reaper     the programs
 #     common/                   what every archive has beside the program
 #   dist                      what is handed out; it becomes dist/ if no step fails
 set -eu
-
-# The key reaches the step that signs, and no other.
-signed=${MINISIGN_SECRET_KEY+yes} secret=${MINISIGN_SECRET_KEY-} password=${MINISIGN_PASSWORD-}
 
 # Where modules come from and are kept, proxies, and who builds may be said by the caller.
 # All else is cleared, what go env -w has written too.
@@ -45,28 +42,28 @@ export version=$1
 shift
 "$(dirname "$0")/version.sh" "$version"
 export platforms="$*"
-sed --version 2>/dev/null | grep -q GNU || { echo "GNU sed is needed: others change no file in place" >&2; exit 1; }
 commit=$(git rev-parse HEAD) || { echo "a release is that of a commit: check out one with git" >&2; exit 1; }
 [ -z "$(git status --porcelain)" ] || echo "*** WHAT IS NOT COMMITTED IS NOT IN THE RELEASE ***" >&2
 SOURCE_DATE_EPOCH=$(git -c log.showSignature=false log -1 --format=%ct)
-date=$(git -c log.showSignature=false log -1 --format=%cd --date=format-local:%F)
 
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 src=$stage/src tools=$stage/tools dist=$stage/dist
-export commit date SOURCE_DATE_EPOCH stage src tools dist
+export commit SOURCE_DATE_EPOCH stage src tools dist
 mkdir "$src" "$tools" "$dist" "$stage/common"
 git -c core.autocrlf=false -c core.eol=lf -c core.attributesFile=/dev/null archive HEAD | tar --extract --directory="$src"
+
+step() { (cd "$src" && "./integration/tools/$1") || { echo "release: $1 failed" >&2; exit 1; }; }
+
+step release/named.sh
 
 GOTOOLCHAIN=$(sed -n 's/^toolchain //p' "$src/go.mod")
 export GOTOOLCHAIN
 go=$(go env GOVERSION) || go=none
 [ "$go" = "$GOTOOLCHAIN" ] || { echo "a release is built by $GOTOOLCHAIN, which go.mod names, and not by $go" >&2; exit 1; }
-(cd "$src/integration/tools/release" && go build -trimpath -ldflags='-s -w' -o "$tools/" tool ./...)
+(cd "$src/integration/tools/release" && go build -trimpath -ldflags='-s -w' -o "$tools/" \
+	github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod ./notices ./pack ./provenance)
 
-step() { (cd "$src" && "./integration/tools/$1") || { echo "release: $1 failed" >&2; exit 1; }; }
-
-step release/stamp.sh
 step release/man.sh
 step packages/completions.sh
 step release/build.sh
@@ -77,11 +74,6 @@ step release/sbom.sh
 step packages/release.sh
 step release/checksums.sh
 step release/provenance.sh
-(
-	cd "$dist"
-	[ -z "$signed" ] || export MINISIGN_SECRET_KEY="$secret" MINISIGN_PASSWORD="$password"
-	"$tools/sign" checksums.txt provenance.intoto.json
-)
 
 rm -rf dist
 mv "$dist" dist

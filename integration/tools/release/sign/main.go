@@ -1,10 +1,9 @@
 // Command sign signs files with the minisign key in the environment: sign FILE...
 //
 // MINISIGN_SECRET_KEY has the content of the key's file, and MINISIGN_PASSWORD its
-// password, if it has one. They are never written anywhere. Without the first, nothing is
-// signed; if it is there and empty, as the secret that a workflow lacks, that is an error.
-// The signature of FILE is FILE.minisig. The same key makes the same signature of the same
-// file, because the time in it is SOURCE_DATE_EPOCH.
+// password, if it has one. They are never written anywhere. The signature of FILE is
+// FILE.minisig. The same key makes the same signature of the same file, because the time in
+// it is SOURCE_DATE_EPOCH.
 package main
 
 import (
@@ -19,26 +18,19 @@ import (
 )
 
 func main() {
-	if err := run(os.Args[1:], os.LookupEnv, os.Stdout); err != nil {
+	if err := run(os.Args[1:], os.Getenv, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "sign:", err)
 		os.Exit(1)
 	}
 }
 
-func run(paths []string, env func(string) (string, bool), log io.Writer) error {
-	secret, wanted := env("MINISIGN_SECRET_KEY")
-	if !wanted {
-		_, err := fmt.Fprintln(log, "*** THE RELEASE IS NOT SIGNED: there is no MINISIGN_SECRET_KEY ***")
-		return err
-	}
-	password, _ := env("MINISIGN_PASSWORD")
-	seconds, _ := env("SOURCE_DATE_EPOCH")
-	key, err := privateKey(secret, password)
+func run(paths []string, env func(string) string, log io.Writer) error {
+	key, err := privateKey(env("MINISIGN_SECRET_KEY"), env("MINISIGN_PASSWORD"))
 	if err != nil {
 		return err
 	}
 	for _, path := range paths {
-		if err := sign(key, path, seconds); err != nil {
+		if err := sign(key, path, env("SOURCE_DATE_EPOCH")); err != nil {
 			return err
 		}
 	}
@@ -48,9 +40,6 @@ func run(paths []string, env func(string) (string, bool), log io.Writer) error {
 
 // privateKey reads a key. Its errors do not quote what they read.
 func privateKey(secret, password string) (minisign.PrivateKey, error) {
-	if secret == "" {
-		return minisign.PrivateKey{}, errors.New("MINISIGN_SECRET_KEY is set, and empty")
-	}
 	if minisign.IsEncrypted([]byte(secret)) {
 		key, err := minisign.DecryptKey(password, []byte(secret))
 		if err != nil {
