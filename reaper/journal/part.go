@@ -25,8 +25,8 @@ const (
 	maxNumber = 1 << 30
 )
 
-// MaxPart is the largest size of a part, in bytes. A part fits into half of a ConfigMap, even if
-// gzip does not make it smaller.
+// MaxPart is the largest size of a part, in bytes. The admission policies let an account
+// write no more, so a part fits even if gzip does not make it smaller.
 const MaxPart = 512 << 10
 
 // maxRecords is the largest size of the records of a part, in bytes. The rest describes its run.

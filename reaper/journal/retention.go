@@ -6,7 +6,8 @@ import (
 )
 
 // The most that Retention.For keeps: a run each minute that releases would otherwise leave
-// 10,080 journals in a week. The bytes are those of the stored data.
+// 10,080 journals in a week. The bytes are those of the stored data. The ResourceQuota of the
+// manifests has room for the objects and for the journal of another run.
 const (
 	maxJournalObjects = 1000
 	maxJournalBytes   = 64 << 20

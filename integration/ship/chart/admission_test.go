@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -67,6 +68,19 @@ func TestAdmissionPoliciesAreThereIfTheAPIServerHasThem(t *testing.T) {
 		if got != tt.want {
 			t.Errorf("values %q with the APIs %v: there are policies: %t", tt.values, tt.apis, got)
 		}
+	}
+}
+
+// In a namespace with other programs, a quota would limit these.
+func TestQuotaCanBeChangedAndLeftOut(t *testing.T) {
+	const quota = "ResourceQuota ip-reaper/ip-reaper"
+	if _, ok := home.objects(t, "configMapQuota: 0")[quota]; ok {
+		t.Error("there is a quota with the value 0")
+	}
+	object := home.objects(t, "configMapQuota: 5000000")[quota]
+	hard, _, err := unstructured.NestedMap(object.Object, "spec", "hard")
+	if diff := cmp.Diff(map[string]any{"count/configmaps": "5000000"}, hard); err != nil || diff != "" {
+		t.Errorf("hard limits, %v (-want +got):\n%s", err, diff)
 	}
 }
 

@@ -30,7 +30,8 @@ const (
 )
 
 // An API server takes ConfigMaps of 1 MiB. gzip makes what it cannot compress a little longer,
-// and other clients may have data there.
+// and other clients may have data there. The admission policies let an account create parts of
+// half of that.
 const (
 	maxHead  = 1021 << 10 // bytes of the ledger in the first ConfigMap; a part has at most half
 	maxPlain = 1020 << 10 // bytes of a ledger that fits into it, before the compression
