@@ -36,7 +36,7 @@ func TestKustomizationsRenderToTheseObjects(t *testing.T) {
 	for _, kind := range []string{"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"} {
 		restoring = append(restoring, kind+" ip-reaper-restore")
 	}
-	for _, policy := range []string{"pools", "reservations", "blocks", "handles", "other"} {
+	for _, policy := range []string{"pools", "reservations", "blocks", "handles"} {
 		restoring = append(restoring, "ValidatingAdmissionPolicy ip-reaper-restore-"+policy, "ValidatingAdmissionPolicyBinding ip-reaper-restore-"+policy)
 	}
 	onNodes := []string{

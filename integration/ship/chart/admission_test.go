@@ -26,6 +26,7 @@ func narrowed(t *testing.T, objects map[string]unstructured.Unstructured) {
 		"accounts-of-ip-reaper": user + "', " + user + "-outage', " + user + "-restore'",
 		"accounts-that-release": user + "', " + user + "-outage'",
 		"account-that-restores": user + "-restore'",
+		"restores":              user + "-restore'",
 	}
 	left := maps.Clone(whole)
 	for _, object := range objects {
