@@ -14,9 +14,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// admissionPolicies is the API by which the chart knows that there can be policies.
-const admissionPolicies = "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy"
-
 // narrowed has Kustomize's policies name the accounts as those of the chart do. Kustomize may
 // change names and namespace of an installation, and cannot change these expressions.
 func narrowed(t *testing.T, objects map[string]unstructured.Unstructured) {
@@ -56,22 +53,31 @@ func narrowed(t *testing.T, objects map[string]unstructured.Unstructured) {
 	}
 }
 
-// An API server before 1.30 knows no admission policies, and would refuse the whole chart.
-func TestAdmissionPoliciesAreThereIfTheAPIServerHasThem(t *testing.T) {
+// An API server before 1.30 knows no admission policies, and would refuse the whole chart. Helm
+// does not need to ask one: without a cluster, it knows no kinds of an API.
+func TestAdmissionPoliciesAreThereFromKubernetes130On(t *testing.T) {
 	for _, tt := range []struct {
-		values string
-		apis   []string
-		want   bool
+		values, version string
+		want            bool
 	}{
-		{"", nil, false},
-		{"", []string{admissionPolicies}, true},
-		{"mode: release", []string{admissionPolicies}, true},
-		{"admissionPolicies: {enabled: true}", nil, true},
-		{"admissionPolicies: {enabled: false}", []string{admissionPolicies}, false},
+		{"", "v1.29.14", false},
+		{"", "v1.30.0", true},
+		{"", "v1.30.0-eks-036c24b", true},
+		{"", "v1.31.2+k3s1", true},
+		{"mode: release", newest, true},
+		{"admissionPolicies: {enabled: true}", "v1.29.14", true},
+		{"admissionPolicies: {enabled: false}", newest, false},
 	} {
-		_, got := home.objects(t, tt.values, tt.apis...)["ValidatingAdmissionPolicyBinding /ip-reaper-pools"]
+		files, err := home.renderChart(loadChart(t), values(t, tt.values), tt.version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, got := decode(t, files["admission.yaml"])["ValidatingAdmissionPolicyBinding /ip-reaper-pools"]
 		if got != tt.want {
-			t.Errorf("values %q with the APIs %v: there are policies: %t", tt.values, tt.apis, got)
+			t.Errorf("values %q, Kubernetes %s: there are policies: %t", tt.values, tt.version, got)
+		}
+		if told := strings.Contains(files["NOTES.txt"], "There are no admission policies"); told == got {
+			t.Errorf("values %q, Kubernetes %s: the notes say that there are none: %t", tt.values, tt.version, told)
 		}
 	}
 }
