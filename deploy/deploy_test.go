@@ -5,8 +5,11 @@ import (
 	"path/filepath"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/ip-reaper/ip-reaper/backends"
 	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
@@ -25,5 +28,15 @@ func TestOnlyTheReleaseComponentsRelease(t *testing.T) {
 		if got := p.DryRun == nil || *p.DryRun; got != dryRun {
 			t.Errorf("%s: dryRun is %v, want %v", component, got, dryRun)
 		}
+	}
+}
+
+// Promise 10. The quota has room for the journals that are kept (docs/design.md), for the largest one
+// that can be restored, and for a large ledger with those that four attempts to save it leave.
+func TestQuotaHasRoomForWhatARunWrites(t *testing.T) {
+	const kept, ofLedger, attempts, ofOthers = 1000, 16, 4, 10
+	hard := find[*corev1.ResourceQuota](t, folders(t, "base"), "ip-reaper").Spec.Hard["count/configmaps"]
+	if least := int64(kept + journal.MaxSize/journal.MaxPart + (1+attempts)*ofLedger + ofOthers); hard.Value() < least {
+		t.Errorf("the quota is %v, want %d at least", hard.Value(), least)
 	}
 }

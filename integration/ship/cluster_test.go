@@ -27,6 +27,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// auditLog is the file of the API server's audit log.
+var auditLog string
+
 // options are those of a cluster with all stores, and with the audit policy of the pages:
 // the API server does not start with one that is wrong.
 func options(ctx context.Context, dir string) (cluster.Options, error) {
@@ -34,9 +37,10 @@ func options(ctx context.Context, dir string) (cluster.Options, error) {
 	attachments, attachmentsErr := cluster.NetworkAttachmentCRD()
 	text, textErr := auditPolicy()
 	audit := filepath.Join(dir, "audit-policy.yaml")
+	auditLog = filepath.Join(dir, "audit.log")
 	return cluster.Options{
 		CRDs:  []string{blocks, attachments},
-		Flags: map[string]string{"audit-policy-file": audit},
+		Flags: map[string]string{"audit-policy-file": audit, "audit-log-path": auditLog},
 	}, errors.Join(blocksErr, attachmentsErr, textErr, os.WriteFile(audit, []byte(text), 0o600))
 }
 

@@ -20,7 +20,7 @@ func TestKustomizationsRenderToTheseObjects(t *testing.T) {
 			keys = append(keys, "ClusterRole "+role+suffix, "ClusterRoleBinding "+role+suffix)
 		}
 		if suffix == "" {
-			keys = append(keys, "ConfigMap ip-reaper-policy", "ConfigMap ip-reaper-ledger")
+			keys = append(keys, "ConfigMap ip-reaper-policy", "ConfigMap ip-reaper-ledger", "ResourceQuota ip-reaper")
 		}
 		return append(keys, "Namespace ip-reaper", "ServiceAccount ip-reaper"+suffix, "Role ip-reaper"+suffix, "RoleBinding ip-reaper"+suffix)
 	}
@@ -36,7 +36,7 @@ func TestKustomizationsRenderToTheseObjects(t *testing.T) {
 	for _, kind := range []string{"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"} {
 		restoring = append(restoring, kind+" ip-reaper-restore")
 	}
-	for _, policy := range []string{"pools", "reservations", "blocks", "handles", "other"} {
+	for _, policy := range []string{"pools", "reservations", "blocks", "handles"} {
 		restoring = append(restoring, "ValidatingAdmissionPolicy ip-reaper-restore-"+policy, "ValidatingAdmissionPolicyBinding ip-reaper-restore-"+policy)
 	}
 	onNodes := []string{

@@ -20,21 +20,17 @@ const (
 	kind    = "ReapJournal"
 	version = 1 // of the format that Encode writes and DecodePart reads
 
-	// partSize is the largest size of the records of one part, in bytes. A
-	// single record may be larger.
-	partSize = 512 << 10
-
 	// maxNumber is the largest number of writes of a run, and of parts of a
 	// write. Numbers that a user edited cannot overflow below it.
 	maxNumber = 1 << 30
 )
 
-// MaxPart is the largest size of a part, in bytes. An API server accepts objects of
-// 1 MiB, so that a part fits even if gzip does not make it smaller.
-const MaxPart = 1000 << 10
+// MaxPart is the largest size of a part, in bytes. The admission policies let an account
+// write no more, so a part fits even if gzip does not make it smaller.
+const MaxPart = 512 << 10
 
-// maxRecord is the largest size of a record, in bytes. The rest of a part describes its run.
-const maxRecord = MaxPart - 4<<10
+// maxRecords is the largest size of the records of a part, in bytes. The rest describes its run.
+const maxRecords = MaxPart - 4<<10
 
 // runID matches the IDs that a name and a label of a Kubernetes object may have.
 var runID = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$`)
@@ -76,11 +72,11 @@ func Split(run Run, write int, records []ipam.Record) ([]Part, error) {
 			return nil, fmt.Errorf("%s: %w", r, err)
 		}
 		n := len(data) + len(",")
-		if n > maxRecord {
-			unfit[i] = fmt.Errorf("%s is too large for the journal: %d bytes, at most %d", r, n, maxRecord)
+		if n > maxRecords {
+			unfit[i] = fmt.Errorf("%s is too large for the journal: %d bytes, at most %d", r, n, maxRecords)
 			continue
 		}
-		if size += n; size > partSize && i > first {
+		if size += n; size > maxRecords {
 			chunks = append(chunks, records[first:i])
 			first, size = i, n
 		}

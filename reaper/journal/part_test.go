@@ -98,8 +98,8 @@ func TestJournalIsSplitIntoPartsThatAConfigMapHolds(t *testing.T) {
 	}{
 		{"small ones share one", []ipam.Record{sized(100 << 10), sized(100 << 10), sized(100 << 10)}, []int{3}},
 		{"half a MiB each", []ipam.Record{sized(200 << 10), sized(200 << 10), sized(200 << 10), sized(200 << 10)}, []int{2, 2}},
-		{"a large one alone", []ipam.Record{sized(1), sized(900 << 10), sized(1), sized(1)}, []int{1, 1, 2}},
-		{"large ones", []ipam.Record{sized(900 << 10), sized(900 << 10)}, []int{1, 1}},
+		{"a large one alone", []ipam.Record{sized(1 << 10), sized(507 << 10), sized(1 << 10), sized(1)}, []int{1, 1, 2}},
+		{"large ones", []ipam.Record{sized(507 << 10), sized(507 << 10)}, []int{1, 1}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []int

@@ -6,23 +6,25 @@ import (
 )
 
 // The most that Retention.For keeps: a run every minute that releases would otherwise leave
-// 10,080 journals in a week. The bytes are those of the stored data.
+// 10,080 journals in a week. The bytes are those of the stored data. The ResourceQuota of the
+// manifests has room for the objects and for the journal of another run.
 const (
-	maxJournals     = 1000
-	maxJournalBytes = 64 << 20
+	maxJournalObjects = 1000
+	maxJournalBytes   = 64 << 20
 )
 
 // A Retention says which journals Prune keeps. It keeps a journal that satisfies either
 // field. The zero Retention keeps the journal of the current run only.
 type Retention struct {
 	Runs int           // the journals of that many runs, the current one included
-	For  time.Duration // younger journals, up to maxJournals and maxJournalBytes
+	For  time.Duration // younger journals, up to maxJournalObjects and maxJournalBytes
 }
 
 // A Stored is what a Retention looks at in a stored journal.
 type Stored struct {
-	Began time.Time // by the clock that all journals of the store share
-	Size  int       // in bytes, as stored
+	Began   time.Time // by the clock that all journals of the store share
+	Objects int       // ConfigMaps or files
+	Size    int       // in bytes, as stored
 }
 
 // Expired returns the indices of the journals that are not kept, the oldest first. runs has
@@ -30,11 +32,11 @@ type Stored struct {
 // its beginning to that of the current one.
 func (r Retention) Expired(runs []Stored, own int) []int {
 	var expired []int
-	bytes := 0
+	objects, bytes := 0, 0
 	for i, run := range runs {
-		bytes += run.Size
+		objects, bytes = objects+run.Objects, bytes+run.Size
 		young := runs[own].Began.Sub(run.Began) < r.For
-		if i <= own || i < r.Runs || young && i < maxJournals && bytes <= maxJournalBytes {
+		if i <= own || i < r.Runs || young && objects <= maxJournalObjects && bytes <= maxJournalBytes {
 			continue
 		}
 		expired = append(expired, i)

@@ -9,9 +9,9 @@ import (
 // Promise 10: a release of the last days can be undone, no matter how many runs followed.
 func TestJournalsExpireByNumberAndByAge(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	hourly := func(n, size int) (runs []Stored) {
+	hourly := func(n, objects, size int) (runs []Stored) {
 		for i := range n {
-			runs = append(runs, Stored{now.Add(-time.Duration(i) * time.Hour), size})
+			runs = append(runs, Stored{now.Add(-time.Duration(i) * time.Hour), objects, size})
 		}
 		return runs
 	}
@@ -22,14 +22,16 @@ func TestJournalsExpireByNumberAndByAge(t *testing.T) {
 		retention Retention
 		want      string // the latest and the oldest that expired
 	}{
-		{"fewer than the number", hourly(3, 10), 0, Retention{Runs: 3}, ""},
-		{"more than the number, and young", hourly(6, 10), 0, Retention{Runs: 3, For: 6 * time.Hour}, ""},
-		{"more than the number, some of them old", hourly(6, 10), 0, Retention{Runs: 3, For: 5 * time.Hour}, "5-5"},
-		{"neither a number nor an age", hourly(6, 10), 0, Retention{}, "1-5"},
-		{"later runs and the own", hourly(6, 10), 2, Retention{}, "3-5"},
-		{"young by the time of the current run", hourly(6, 10), 2, Retention{For: 3 * time.Hour}, "5-5"},
-		{"too many", hourly(1002, 10), 0, Retention{Runs: 10, For: 10_000 * time.Hour}, "1000-1001"},
-		{"too much", hourly(6, maxJournalBytes/4), 0, Retention{For: 10_000 * time.Hour}, "4-5"},
+		{"fewer than the number", hourly(3, 1, 10), 0, Retention{Runs: 3}, ""},
+		{"more than the number, and young", hourly(6, 1, 10), 0, Retention{Runs: 3, For: 6 * time.Hour}, ""},
+		{"more than the number, some of them old", hourly(6, 1, 10), 0, Retention{Runs: 3, For: 5 * time.Hour}, "5-5"},
+		{"neither a number nor an age", hourly(6, 1, 10), 0, Retention{}, "1-5"},
+		{"later runs and the own", hourly(6, 1, 10), 2, Retention{}, "3-5"},
+		{"young by the time of the current run", hourly(6, 1, 10), 2, Retention{For: 3 * time.Hour}, "5-5"},
+		{"too many", hourly(1002, 1, 10), 0, Retention{Runs: 10, For: 10_000 * time.Hour}, "1000-1001"},
+		{"too many parts", hourly(6, maxJournalObjects/4, 10), 0, Retention{For: 10_000 * time.Hour}, "4-5"},
+		{"too many parts of the last ones", hourly(6, maxJournalObjects/4, 10), 0, Retention{Runs: 5, For: 10_000 * time.Hour}, "5-5"},
+		{"too much", hourly(6, 1, maxJournalBytes/4), 0, Retention{For: 10_000 * time.Hour}, "4-5"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := ""

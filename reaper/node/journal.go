@@ -151,7 +151,7 @@ func (j *Journals) Prune(ctx context.Context) error {
 	}
 	stored := make([]journal.Stored, len(runs))
 	for i, r := range runs {
-		stored[i] = journal.Stored{Began: r.began, Size: r.size}
+		stored[i] = journal.Stored{Began: r.began, Objects: 1, Size: r.size}
 	}
 	folder, err := j.folder.open(existing, journalsName)
 	if err != nil {

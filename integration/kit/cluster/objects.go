@@ -17,6 +17,7 @@ import (
 var builtin = []schema.GroupVersionResource{
 	{Version: "v1", Resource: "pods"},
 	{Version: "v1", Resource: "configmaps"},
+	{Version: "v1", Resource: "resourcequotas"},
 	{Version: "v1", Resource: "secrets"},
 	{Version: "v1", Resource: "serviceaccounts"},
 	namespaceResource,

@@ -113,8 +113,8 @@ func TestBlocksOnlyFreeOrAreRestored(t *testing.T) {
 		{"free an address", "blocks", func(b *blockSpec) { *b = b.free(1) }},
 	})))
 	f.each(admission.Restore, []write{
-		{"delete a block", "restore-other", "delete", "block: block", ``},
-		{"create a block", "restore-other", "create", "block: ", theBlock().json(t, "another")},
+		{"delete a block", "other", "delete", "block: block", ``},
+		{"create a block", "other", "create", "block: ", theBlock().json(t, "another")},
 	})
 }
 
@@ -153,6 +153,6 @@ func TestHandlesOnlyCountDownOrAreRestored(t *testing.T) {
 		{"create a handle", "", "create", "handle: ", created},
 		{"count down", "restore-handles", "patch", handle, set(first, `1`)},
 		{"leave a block", "restore-handles", "patch", handle, `[{"op":"remove","path":"` + second + `"}]`},
-		{"delete a handle", "restore-other", "delete", handle, ``},
+		{"delete a handle", "other", "delete", handle, ``},
 	})
 }

@@ -20,7 +20,12 @@ func TestManagedFieldsDoNotFillAnObject(t *testing.T) {
 		return fmt.Sprintf(`[{"op":"replace","path":"/metadata/managedFields","value":[{"manager":"%s","operation":"Update","apiVersion":"%s",
 			"time":"2026-11-22T07:00:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{%s}}}]}`, manager, version, strings.Join(names, ","))
 	}
-	const whereabouts, calico = "whereabouts.cni.cncf.io/v1alpha1", "crd.projectcalico.org/v1"
+	const whereabouts, calico, leases = "whereabouts.cni.cncf.io/v1alpha1", "crd.projectcalico.org/v1", "coordination.k8s.io/v1"
+	// created is an object with managedFields of its own.
+	created := func(object, manager, version string) string {
+		filled := fields(manager, version, 100)
+		return strings.Replace(object, `"metadata":{`, `"metadata":{"managedFields":`+filled[strings.Index(filled, `"value":`)+len(`"value":`):len(filled)-1]+`,`, 1)
+	}
 	for account, manager := range map[string]string{admission.Reaper: "x", admission.Outage: "ip-reaper"} {
 		f.each(account, []write{
 			{"fill a pool", "pools", "patch", "pool: kube-system/pool", fields(manager, whereabouts, 12_000) + "]"},
@@ -30,6 +35,28 @@ func TestManagedFieldsDoNotFillAnObject(t *testing.T) {
 				`,{"op":"replace","path":"/spec/podref","value":"shop/two"},{"op":"remove","path":"/metadata/annotations/ip-reaper~1spec"}]`},
 			{"fill a block", "blocks", "patch", "block: block", fields(manager, calico, 100) + "," + theBlock().free(1).patch(t)[1:]},
 			{"forget the managers", "", "patch", "pool: kube-system/pool", `[{"op":"replace","path":"/metadata/managedFields","value":[{}]}]`},
+			{"create a filled event", "events", "create", "event: ", created(event("ip-reaper-abc", controller), manager, "events.k8s.io/v1")},
 		})
+		f.each(admission.Restore, []write{
+			{"fill a pool", "restore-pools", "patch", "pool: kube-system/pool", fields(manager, whereabouts, 12_000) + "]"},
+			{"fill a pool a little", "restore-pools", "patch", "pool: kube-system/pool", fields(manager, whereabouts, 100) +
+				`,{"op":"add","path":"/spec/allocations/9","value":{"id":"c9","podref":"shop/nine"}}]`},
+			{"fill a handle", "restore-handles", "patch", "handle: h1", fields(manager, calico, 100) + "]"},
+			{"create a filled handle", "restore-handles", "create", "handle: ", created(
+				`{"apiVersion":"crd.projectcalico.org/v1","kind":"IPAMHandle","metadata":{"name":"h9"},"spec":{"handleID":"h9","deleted":false,"block":{"10.1.0.0/26":1}}}`, manager, calico)},
+			{"fill a reservation", "restore-reservations", "patch", "reservation: kube-system/10.0.0.2", fields(manager, whereabouts, 100) +
+				`,{"op":"replace","path":"/spec/podref","value":"shop/two"},{"op":"remove","path":"/metadata/annotations/ip-reaper~1spec"}]`},
+			{"create a filled reservation", "restore-reservations", "create", "reservation: ",
+				created(reservation("10.0.0.9", `{"podref":"shop/nine"}`, ``), manager, whereabouts)},
+			{"fill a block", "restore-blocks", "patch", "block: block", fields(manager, calico, 100) + "," + theBlock().take(9, "h9").patch(t)[1:]},
+		})
+		for _, account := range []string{admission.Reaper, admission.Outage, admission.Restore} {
+			f.each(account, []write{
+				{"fill the ledger", "configmaps", "patch", "configmap: ip-reaper/ip-reaper-ledger", fields(manager, "v1", 100) + "]"},
+				{"create a filled journal", "configmaps", "create", "configmap: ", created(configMap("ip-reaper", "ip-reaper-journal-9-1-1"), manager, "v1")},
+				{"fill the lease", "leases", "patch", "lease: ip-reaper/ip-reaper", fields(manager, leases, 100) + "]"},
+				{"create a filled lease", "leases", "create", "lease: ", created(lease("ip-reaper", "ip-reaper"), manager, leases)},
+			})
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package admission_test
 
 import (
+	"encoding/base64"
 	"strings"
 	"testing"
 
@@ -8,7 +9,23 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
 )
+
+// binary is so much data of a ConfigMap.
+func binary(key string, size int) string {
+	return `,"binaryData":{"` + key + `":"` + base64.StdEncoding.EncodeToString(make([]byte, size)) + `"}`
+}
+
+// long is an event of ip-reaper whose note and whose names have that many bytes.
+func long(note, name int) string {
+	object := strings.Repeat("n", name)
+	return strings.NewReplacer(
+		`"reportingInstance":"a"`, `"note":"`+strings.Repeat("n", note)+`","reportingInstance":"`+strings.Repeat("n", 128)+`"`,
+		`"kind":"Pod"`, `"apiVersion":"whereabouts.cni.cncf.io/v1alpha1","uid":"01234567-0123-0123-0123-0123456789ab","kind":"OverlappingRangeIPReservation"`,
+		`"name":"one"`, `"name":"`+object+`"`,
+	).Replace(event("ip-reaper-abcdefghijklmnopqrstuvwxyz", controller))
+}
 
 // The metadata of the ledger and of the lease, and the labels of a journal, are read by
 // other programs: an account of ip-reaper does not choose them. A ledger that is
@@ -35,12 +52,25 @@ func TestMemoryKeepsItsMetadata(t *testing.T) {
 		{"create a journal as the program does", "", "create", "configmap: ", named(`"name":"ip-reaper-journal-a-1-1","labels":{"ip-reaper/journal":"true","ip-reaper/run":"a"},"annotations":{"ip-reaper/started-at":"2026"}`, `,"immutable":true`)},
 		{"create a journal with a label of another program", "configmaps", "create", "configmap: ", named(`"name":"ip-reaper-journal-a-1-1","labels":{"grafana_dashboard":"1"}`, ``)},
 		{"create a journal with an annotation of another program", "configmaps", "create", "configmap: ", named(`"name":"ip-reaper-journal-a-1-1","annotations":{"replicator.v1.mittwald.de/replicate-to":".*"}`, ``)},
+		{"create a journal with a long annotation", "configmaps", "create", "configmap: ", named(`"name":"ip-reaper-journal-a-1-1","annotations":{"ip-reaper/started-at":"`+strings.Repeat("2", 65)+`"}`, ``)},
+		{"create a journal as large as can be", "", "create", "configmap: ", named(`"name":"ip-reaper-journal-a-1-1"`, binary("journal.json.gz", journal.MaxPart+300))},
+		{"create a larger journal", "configmaps", "create", "configmap: ", named(`"name":"ip-reaper-journal-a-1-1"`, binary("journal.json.gz", journal.MaxPart+2<<10))},
+		{"create a part of the ledger as large as can be", "", "create", "configmap: ", named(`"name":"ip-reaper-ledger-part-b-1"`, binary("ledger.gz", 1021<<10/2))},
+		{"create a larger part of the ledger", "configmaps", "create", "configmap: ", named(`"name":"ip-reaper-ledger-part-b-1"`, binary("ledger.gz", 514<<10))},
+		{"create a journal with other data", "configmaps", "create", "configmap: ", named(`"name":"ip-reaper-journal-a-1-1"`, binary("x", 1))},
+		{"create a journal with text", "configmaps", "create", "configmap: ", named(`"name":"ip-reaper-journal-a-1-1"`, `,"data":{"journal.json.gz":"x"}`)},
+		{"create a journal that is a part of the ledger, too", "configmaps", "create", "configmap: ",
+			named(`"name":"ip-reaper-journal-a-1-1"`, `,"binaryData":{"journal.json.gz":"","ledger.gz":""}`)},
 		{"create a journal by generateName", "", "create", "configmap: ", named(`"generateName":"ip-reaper-journal-"`, ``)},
 		{"create a ledger by generateName", "configmaps", "create", "configmap: ", named(`"generateName":"ip-reaper-ledger-"`, ``)},
 		{"create any by generateName", "configmaps", "create", "configmap: ", named(`"generateName":"x-"`, ``)},
 		{"create a lease by generateName", "leases", "create", "lease: ", strings.Replace(lease("ip-reaper", "x"), `"name":"x"`, `"generateName":"ip-reaper"`, 1)},
 		{"create an event by generateName", "", "create", "event: ", strings.Replace(event("x", controller), `"name":"x"`, `"generateName":"ip-reaper-"`, 1)},
 		{"create an event by another generateName", "events", "create", "event: ", strings.Replace(event("x", controller), `"name":"x"`, `"generateName":"x-"`, 1)},
+		{"create an event with an annotation", "events", "create", "event: ", strings.Replace(event("ip-reaper-x", controller), `"name"`, `"annotations":{"x":"y"},"name"`, 1)},
+		{"create an event with a label", "events", "create", "event: ", strings.Replace(event("ip-reaper-x", controller), `"name"`, `"labels":{"x":"y"},"name"`, 1)},
+		{"create an event as long as can be", "", "create", "event: ", long(1024, 253)},
+		{"create an event with a long reference", "events", "create", "event: ", long(1, 3000)},
 		{"create an event with a finalizer", "events", "create", "event: ", strings.Replace(event("ip-reaper-x", controller), `"name"`, `"finalizers":["example.com/x"],"name"`, 1)},
 		{"create an event with the source of a kubelet", "events|another error", "create", "event: ", strings.Replace(event("ip-reaper-x", controller), `"action"`, `"deprecatedSource":{"component":"kubelet"},"action"`, 1)},
 		{"hold the lease for half a minute", "", "patch", "lease: ip-reaper/ip-reaper", `[{"op":"add","path":"/spec","value":{"holderIdentity":"a","leaseDurationSeconds":30}}]`},

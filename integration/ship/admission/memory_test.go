@@ -10,8 +10,8 @@ import (
 // controller is the name by which ip-reaper reports events.
 const controller = "ip-reaper.github.io/ip-reaper"
 
-// Every account of ip-reaper writes its ledger and lease in its own namespace, and those
-// that release write journals and events, too. None writes another object of these kinds.
+// Every account of ip-reaper writes its ledger, journals and lease in its own namespace, and those
+// that release write events, too. None writes another object of these kinds.
 func TestMemoryIsTheirOwn(t *testing.T) {
 	f := newFixture(t)
 	const data = `[{"op":"add","path":"/data","value":{"a":"b"}}]`
@@ -51,24 +51,24 @@ func TestMemoryIsTheirOwn(t *testing.T) {
 		{"create an event of another controller", "events", "create", "event: ", event("ip-reaper-abc", "kubelet.example.com/kubelet")},
 	}
 	f.releasing(writes...)
-	f.each(admission.Restore, onlyUpdates(writes))
-	for account, other := range map[string]string{admission.Reaper: "other", admission.Outage: "other", admission.Restore: "restore-other"} {
+	f.each(admission.Restore, withoutEvents(writes))
+	for _, account := range []string{admission.Reaper, admission.Outage, admission.Restore} {
 		f.each(account, []write{
-			{"delete the lease", other, "delete", "lease: ip-reaper/ip-reaper", ``},
-			{"create an event of the core group", other, "create", "core event: ", `{"apiVersion":"v1","kind":"Event",
+			{"delete the lease", "other", "delete", "lease: ip-reaper/ip-reaper", ``},
+			{"create an event of the core group", "other", "create", "core event: ", `{"apiVersion":"v1","kind":"Event",
 				"metadata":{"namespace":"kube-system","name":"ip-reaper-abc"},"reason":"a","type":"Normal",
 				"involvedObject":{"kind":"Pod","namespace":"kube-system","name":"one"},"reportingComponent":"` + controller + `","reportingInstance":"a"}`},
 		})
 	}
 }
 
-// onlyUpdates are the writes as they are refused to the account that restores: it creates
-// and deletes no ConfigMap and no event. If two policies refuse, either may be named.
-func onlyUpdates(writes []write) []write {
+// withoutEvents are the writes as they are refused to the account that restores: it creates no
+// event. If two policies refuse, either may be named.
+func withoutEvents(writes []write) []write {
 	var all []write
 	for _, w := range writes {
-		if !strings.HasPrefix(w.target, "lease") && w.verb != "patch" {
-			w.by = strings.TrimPrefix(w.by+"|restore-other", "|")
+		if strings.HasPrefix(w.target, "event") {
+			w.by = strings.TrimPrefix(w.by+"|other", "|")
 		}
 		all = append(all, w)
 	}

@@ -49,8 +49,8 @@ func TestNothingElseIsWritten(t *testing.T) {
 	f.each(admission.Restore, []write{
 		{"create a custom resource", "", "create", "reserved: ", reserved},
 		{"write the status of a custom resource", "", "patch", "reserved: kube-system/kept status", status},
-		{"change a custom resource", "restore-other", "patch", "reserved: kube-system/kept", label},
-		{"delete a custom resource", "restore-other", "delete", "reserved: kube-system/kept", ``},
+		{"change a custom resource", "other", "patch", "reserved: kube-system/kept", label},
+		{"delete a custom resource", "other", "delete", "reserved: kube-system/kept", ``},
 	})
 }
 
@@ -78,7 +78,7 @@ func TestNoConnectionIsMade(t *testing.T) {
 // Other users, and the administrator, are not concerned.
 func TestOthersAreNotConcerned(t *testing.T) {
 	f := newFixture(t)
-	for _, user := range []string{"admin", "system:serviceaccount:kube-system:whereabouts", "ip-reaper", "system:serviceaccount:ip-reaper:other"} {
+	for _, user := range []string{"admin", "system:serviceaccount:kube-system:whereabouts", "ip-reaper", "system:serviceaccount:ip-reaper:other", "system:node:ip-reaper"} {
 		config, err := f.User(user, "system:masters")
 		f.must(err)
 		kube, err := kubernetes.NewForConfig(config)
@@ -91,18 +91,35 @@ func TestOthersAreNotConcerned(t *testing.T) {
 	}
 }
 
-// The policies hold in every namespace in which the manifests can be installed.
-func TestAccountsOfAnotherNamespaceAreConcerned(t *testing.T) {
+// The policies hold in every namespace in which the manifests can be installed, and for the names
+// that namePrefix and nameSuffix of Kustomize make of those of the accounts. A namespace is no part
+// of a name.
+func TestAccountsOfAnotherNamespaceOrNameAreConcerned(t *testing.T) {
 	f := newFixture(t)
-	f.must(f.CreateNamespace(t.Context(), "network-tools"))
-	for account, by := range map[string]string{admission.Reaper: "other", admission.Outage: "other", admission.Restore: "restore-other"} {
-		config, err := f.User("system:serviceaccount:network-tools:"+account, "system:masters")
-		f.must(err)
-		f.as[account+" elsewhere"] = dynamicOf(f, config)
-		f.each(account+" elsewhere", []write{
-			{"create a namespace", by, "create", "namespace: ", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"evil"}}`},
-			{"hold the lease there", "", "create", "lease: ", lease("network-tools", "ip-reaper")},
-			{"hold the lease of another installation", "leases", "patch", "lease: ip-reaper/ip-reaper", `[{"op":"add","path":"/spec","value":{"holderIdentity":"a"}}]`},
-		})
+	const add = `[{"op":"add","path":"/spec/allocations/9","value":{"id":"c9","podref":"shop/nine","ifname":"net1"}}]`
+	const remove = `[{"op":"remove","path":"/spec/allocations/1"}]`
+	for _, namespace := range []string{"network-tools", "ip-reaper-restore"} {
+		f.must(f.CreateNamespace(t.Context(), namespace))
+		for account, restores := range map[string]bool{
+			admission.Reaper: false, admission.Outage: false, admission.Restore: true,
+			"foo-ip-reaper": false, "foo.ip-reaper-outage": false, "fooip-reaper-restore": true,
+			"ip-reaper-bar": false, "ip-reaper-outage-bar": false, "foo-ip-reaper-restore.bar": true,
+		} {
+			config, err := f.User("system:serviceaccount:"+namespace+":"+account, "system:masters")
+			f.must(err)
+			f.as[account+" elsewhere"] = dynamicOf(f, config)
+			adds, removes, tells := "pools", "", ""
+			if restores {
+				adds, removes, tells = "", "restore-pools", "other"
+			}
+			f.each(account+" elsewhere", []write{
+				{"create a namespace", "other", "create", "namespace: ", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"evil"}}`},
+				{"hold the lease there", "", "create", "lease: ", lease(namespace, "ip-reaper")},
+				{"hold the lease of another installation", "leases", "patch", "lease: ip-reaper/ip-reaper", `[{"op":"add","path":"/spec","value":{"holderIdentity":"a"}}]`},
+				{"add an allocation", adds, "patch", "pool: kube-system/pool", add},
+				{"remove an allocation", removes, "patch", "pool: kube-system/pool", remove},
+				{"create an event", tells, "create", "event: ", event("ip-reaper-abc", controller)},
+			})
+		}
 	}
 }

@@ -93,8 +93,8 @@ func TestReservationsOnlyGoByTheirTombstone(t *testing.T) {
 			`{"apiVersion":"whereabouts.cni.cncf.io/v1alpha1","kind":"OverlappingRangeIPReservation",
 			"metadata":{"namespace":"kube-system","name":"10.0.0.9","finalizers":["example.com/x"]},"spec":{"podref":"shop/nine"}}`},
 		{"put a tombstone", "restore-reservations", "patch", whole, mark},
-		{"delete a tombstone", "restore-other", "delete", marked, ``},
-		{"delete a reservation", "restore-other", "delete", whole, ``},
-		{"delete all reservations", "restore-other", "collect", "reservation: kube-system/", ``},
+		{"delete a tombstone", "other", "delete", marked, ``},
+		{"delete a reservation", "other", "delete", whole, ``},
+		{"delete all reservations", "other", "collect", "reservation: kube-system/", ``},
 	})
 }

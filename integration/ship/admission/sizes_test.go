@@ -92,7 +92,12 @@ func TestEverySizeOfABlockIsNotTooMuchWork(t *testing.T) {
 				}
 				f.each(admission.Reaper, writes("", b.free(first...)))
 				if used < size {
-					f.each(admission.Restore, writes("", b.take(size-1, "new")))
+					half := b.clone()
+					for i := used; i < used+(size-used)/2; i++ {
+						half = half.take(i, fmt.Sprint("new-", i))
+					}
+					half.Sequence = b.Sequence + 1
+					f.each(admission.Restore, writes("", b.take(size-1, "new"), half))
 				}
 				if testing.Short() {
 					continue

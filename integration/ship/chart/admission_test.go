@@ -1,78 +1,103 @@
 package chart_test
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 )
 
-// admissionPolicies is the API by which the chart knows that there can be policies.
-const admissionPolicies = "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy"
-
-// anyAccounts begins what Kustomize's policies compare users with. Kustomize may change the
-// namespace of an installation, and cannot change this text.
-const anyAccounts = "^system:serviceaccount:[^:]+:ip-reaper"
-
-// narrowed narrows Kustomize's policies to the namespace, as those of the chart are.
+// narrowed has Kustomize's policies name the accounts as those of the chart do. Kustomize may
+// change names and namespace of an installation, and cannot change these expressions.
 func narrowed(t *testing.T, objects map[string]unstructured.Unstructured) {
 	t.Helper()
-	narrow := strings.NewReplacer(anyAccounts, accounts(home, name))
-	policies := 0
+	const user = "'system:serviceaccount:ip-reaper:ip-reaper"
+	whole := map[string]string{
+		"accounts-of-ip-reaper": user + "', " + user + "-outage', " + user + "-restore'",
+		"accounts-that-release": user + "', " + user + "-outage'",
+		"account-that-restores": user + "-restore'",
+		"restores":              user + "-restore'",
+	}
+	left := maps.Clone(whole)
 	for _, object := range objects {
-		conditions, _, err := unstructured.NestedSlice(object.Object, "spec", "matchConditions")
+		for _, field := range []string{"matchConditions", "variables"} {
+			list, found, err := unstructured.NestedSlice(object.Object, "spec", field)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, one := range list {
+				fields := one.(map[string]any)
+				if users, ok := whole[fields["name"].(string)]; ok {
+					fields["expression"] = "request.userInfo.username in [" + users + "]"
+					delete(left, fields["name"].(string))
+				}
+			}
+			if !found {
+				continue
+			}
+			if err := unstructured.SetNestedSlice(object.Object, list, "spec", field); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	delete(left, "account-that-restores") // unless the account is there
+	if len(left) > 0 {
+		t.Errorf("Kustomize's policies have no %v any more", slices.Collect(maps.Keys(left)))
+	}
+}
+
+// An API server before 1.30 knows no admission policies, and would refuse the whole chart. Helm
+// does not need to ask one: without a cluster, it knows no kinds of an API.
+func TestAdmissionPoliciesAreThereFromKubernetes130On(t *testing.T) {
+	for _, tt := range []struct {
+		values, version string
+		want            bool
+	}{
+		{"", "v1.29.14", false},
+		{"", "v1.30.0", true},
+		{"", "v1.30.0-eks-036c24b", true},
+		{"", "v1.31.2+k3s1", true},
+		{"mode: release", newest, true},
+		{"admissionPolicies: {enabled: true}", "v1.29.14", true},
+		{"admissionPolicies: {enabled: false}", newest, false},
+	} {
+		files, err := home.renderChart(loadChart(t), values(t, tt.values), tt.version)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if object.GetKind() != "ValidatingAdmissionPolicy" {
-			continue
-		}
-		policies++
-		for _, condition := range conditions {
-			fields := condition.(map[string]any)
-			fields["expression"] = narrow.Replace(fields["expression"].(string))
-		}
-		if err := unstructured.SetNestedSlice(object.Object, conditions, "spec", "matchConditions"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if policies == 0 {
-		t.Error("Kustomize has no policies any more")
-	}
-}
-
-// accounts begins what the policies of a release compare users with.
-func accounts(to target, prefix string) string {
-	return "^system:serviceaccount:" + to.namespace + ":" + prefix
-}
-
-// An API server before 1.30 knows no admission policies, and would refuse the whole chart.
-func TestAdmissionPoliciesAreThereIfTheAPIServerHasThem(t *testing.T) {
-	for _, tt := range []struct {
-		values string
-		apis   []string
-		want   bool
-	}{
-		{"", nil, false},
-		{"", []string{admissionPolicies}, true},
-		{"mode: release", []string{admissionPolicies}, true},
-		{"admissionPolicies: {enabled: true}", nil, true},
-		{"admissionPolicies: {enabled: false}", []string{admissionPolicies}, false},
-	} {
-		_, got := home.objects(t, tt.values, tt.apis...)["ValidatingAdmissionPolicyBinding /ip-reaper-pools"]
+		_, got := decode(t, files["admission.yaml"])["ValidatingAdmissionPolicyBinding /ip-reaper-pools"]
 		if got != tt.want {
-			t.Errorf("values %q with the APIs %v: there are policies: %t", tt.values, tt.apis, got)
+			t.Errorf("values %q, Kubernetes %s: there are policies: %t", tt.values, tt.version, got)
 		}
+		if told := strings.Contains(files["NOTES.txt"], "There are no admission policies"); told == got {
+			t.Errorf("values %q, Kubernetes %s: the notes say that there are none: %t", tt.values, tt.version, told)
+		}
+	}
+}
+
+// In a namespace with other programs, a quota would limit these.
+func TestQuotaCanBeChangedAndLeftOut(t *testing.T) {
+	const quota = "ResourceQuota ip-reaper/ip-reaper"
+	if _, ok := home.objects(t, "configMapQuota: 0")[quota]; ok {
+		t.Error("there is a quota with the value 0")
+	}
+	object := home.objects(t, "configMapQuota: 5000000")[quota]
+	hard, _, err := unstructured.NestedMap(object.Object, "spec", "hard")
+	if diff := cmp.Diff(map[string]any{"count/configmaps": "5000000"}, hard); err != nil || diff != "" {
+		t.Errorf("hard limits, %v (-want +got):\n%s", err, diff)
 	}
 }
 
 // An API server accepts the policies, and goes by them for the account of the release: it
-// may create nothing, even with all rights. An account with another name may. A dot in the
-// name of the release is no wildcard.
+// may create nothing, even with all rights. An account with another name may, even if that
+// begins as the name of the release, or has the dot of that name elsewhere.
 func TestAPIServerRestrainsTheAccountOfTheRelease(t *testing.T) {
 	c := fresh(t)
 	to := target{"a.b", c.Namespace(t)}
@@ -99,7 +124,7 @@ func TestAPIServerRestrainsTheAccountOfTheRelease(t *testing.T) {
 			t.Errorf("%s creates a namespace: %v, want that a policy of the release denies it", account, err)
 		}
 	}
-	for _, account := range []string{"aXb-ip-reaper", "ip-reaper"} {
+	for _, account := range []string{"aXb-ip-reaper", "ip-reaper", "a.b-ip-reaper-deployer"} {
 		if err := create(account); err != nil {
 			t.Errorf("%s creates a namespace: %v, want that no policy is for it", account, err)
 		}

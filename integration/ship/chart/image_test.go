@@ -34,7 +34,7 @@ func TestImageOfTheReleaseIsNamedByItsDigest(t *testing.T) {
 				c := loadChart(t)
 				c.Metadata.AppVersion = "v1.2.3"
 				c.Metadata.Annotations["ip-reaper/image-digest"] = digest
-				files, err := home.renderChart(c, values(t, all+tt.values))
+				files, err := home.renderChart(c, values(t, all+tt.values), newest)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -72,7 +72,7 @@ func TestRendersTheObjectsOfKustomize(t *testing.T) {
 			}
 			delete(want, "Namespace /"+name)
 			narrowed(t, want)
-			got := home.objects(t, tt.values, admissionPolicies)
+			got := home.objects(t, tt.values)
 			if diff := cmp.Diff(comparison(t, want), comparison(t, got)); diff != "" {
 				t.Errorf("objects (-kustomize +helm):\n%s", diff)
 			}

@@ -61,18 +61,22 @@ type target struct{ release, namespace string }
 // home is the target that has the names of the Kustomize manifests.
 var home = target{name, name}
 
+// newest is a version of Kubernetes that has all that the chart makes.
+const newest = "v1.37.0"
+
 // render renders the chart for a target: its files by their names in templates. The API
-// server has the APIs that Helm knows, and these.
+// server is new, and has the APIs that Helm knows, and these.
 func (to target) render(t *testing.T, v map[string]any, apis ...string) (map[string]string, error) {
 	t.Helper()
-	return to.renderChart(loadChart(t), v, apis...)
+	return to.renderChart(loadChart(t), v, newest, apis...)
 }
 
-// renderChart renders a chart as render does.
-func (to target) renderChart(c *chart.Chart, v map[string]any, apis ...string) (map[string]string, error) {
+// renderChart renders a chart as render does, for a version of Kubernetes.
+func (to target) renderChart(c *chart.Chart, v map[string]any, version string, apis ...string) (map[string]string, error) {
 	options := common.ReleaseOptions{Name: to.release, Namespace: to.namespace, Revision: 1, IsInstall: true}
 	capabilities := common.DefaultCapabilities.Copy()
 	capabilities.APIVersions = slices.Concat(capabilities.APIVersions, apis)
+	capabilities.KubeVersion.Version = version
 	all, err := util.ToRenderValues(c, v, options, capabilities)
 	if err != nil {
 		return nil, err

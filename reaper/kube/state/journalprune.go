@@ -70,7 +70,7 @@ func byRun(parts []storedPart) (runs []storedRun, foreign []string) {
 			runs = append(runs, storedRun{id: p.Run.ID, Stored: journal.Stored{Began: p.At}})
 		}
 		r := &runs[i]
-		r.parts, r.Size = append(r.parts, p), r.Size+p.size
+		r.parts, r.Objects, r.Size = append(r.parts, p), r.Objects+1, r.Size+p.size
 		if p.At.Before(r.Began) {
 			r.Began = p.At
 		}

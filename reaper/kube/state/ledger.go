@@ -30,11 +30,12 @@ const (
 )
 
 // An API server accepts ConfigMaps of 1 MiB. gzip makes incompressible data a little longer,
-// and other clients may have data there.
+// and other clients may have data there. The admission policies let an account create parts of
+// half of that.
 const (
-	maxPart  = 1021 << 10 // bytes of a ConfigMap
-	maxPlain = 1020 << 10 // bytes of a ledger for each ConfigMap, before compression
-	maxParts = 8
+	maxHead  = 1021 << 10 // bytes of the ledger in the first ConfigMap; a part has at most half
+	maxPlain = 1020 << 10 // bytes of a ledger that fits into it, before compression
+	maxParts = 16
 )
 
 // Ledgers keeps the ledger in ConfigMaps of one namespace. It implements ledger.Store. It is
@@ -42,20 +43,20 @@ const (
 type Ledgers struct {
 	maps      corev1client.ConfigMapInterface
 	namespace string
-	maxPart   int // see the constant
+	maxHead   int // see the constant
 	maxPlain  int
 	head      *corev1.ConfigMap // LedgerName as loaded or written, without the ledger; nil for none
 }
 
 // NewLedgers returns the ledger of a namespace.
 func NewLedgers(core corev1client.ConfigMapsGetter, namespace string) *Ledgers {
-	return &Ledgers{maps: core.ConfigMaps(namespace), namespace: namespace, maxPart: maxPart, maxPlain: maxPlain}
+	return &Ledgers{maps: core.ConfigMaps(namespace), namespace: namespace, maxHead: maxHead, maxPlain: maxPlain}
 }
 
 // Capacity implements ledger.Store.
 func (l *Ledgers) Capacity() int {
 	if l.isLarge() {
-		return maxParts * l.maxPlain
+		return maxParts * l.maxPlain / 2
 	}
 	return l.maxPlain
 }
@@ -119,12 +120,12 @@ func (l *Ledgers) read(ctx context.Context, head *corev1.ConfigMap) (ledger.Ledg
 	if len(data) == 0 {
 		return ledger.Ledger{}, nil // the manifests create an empty one
 	}
-	plain, err := unzip(data, int64(maxParts*l.maxPlain+1))
+	plain, err := unzip(data, int64(maxParts*l.maxPlain/2+1))
 	switch {
 	case err != nil:
 		return ledger.Ledger{}, fmt.Errorf("%w: %w", ledger.ErrDamaged, err)
-	case len(plain) > maxParts*l.maxPlain:
-		return ledger.Ledger{}, fmt.Errorf("%w: it has more than %d bytes", ledger.ErrDamaged, maxParts*l.maxPlain)
+	case len(plain) > maxParts*l.maxPlain/2:
+		return ledger.Ledger{}, fmt.Errorf("%w: it has more than %d bytes", ledger.ErrDamaged, maxParts*l.maxPlain/2)
 	}
 	return ledger.Decode(plain)
 }

@@ -86,9 +86,9 @@ func TestLedgerSurvivesARunThatIsKilledBeforeAWrite(t *testing.T) {
 		writes        int
 	}{
 		{"small to small", small, ledgerOf(t, 3, 5), 0, 1},
-		{"small to large", small, big, 2, 3},
-		{"large to large", big, other, 2, 5},
-		{"large to small", big, small, 0, 3},
+		{"small to large", small, big, 3, 4},
+		{"large to large", big, other, 3, 7},
+		{"large to small", big, small, 0, 4},
 	} {
 		for kill := range tt.writes {
 			t.Run(fmt.Sprintf("%s, killed before write %d", tt.name, kill), func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestLedgerSurvivesARunThatIsKilledBeforeAWrite(t *testing.T) {
 				}
 				save(t, client, other)
 				wantStored(t, client, other)
-				wantParts(t, client, 2)
+				wantParts(t, client, 3)
 			})
 		}
 	}
@@ -175,7 +175,7 @@ func TestTwoWritersLoseNothing(t *testing.T) {
 				wantStored(t, client, tt.base.Merge(tt.mine).Merge(tt.theirs))
 				save(t, client, growth) // it finds parts left by an interrupted save
 				wantStored(t, client, growth)
-				wantParts(t, client, 2)
+				wantParts(t, client, 3)
 			})
 		}
 	}

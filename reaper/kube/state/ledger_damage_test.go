@@ -79,7 +79,7 @@ func TestDamagedPart(t *testing.T) {
 			}
 			save(t, client, whole)
 			wantStored(t, client, whole)
-			wantParts(t, client, 2)
+			wantParts(t, client, 3)
 		})
 	}
 }
@@ -161,7 +161,7 @@ func TestLedgerOfALaterVersionIsNotReplaced(t *testing.T) {
 		{"its form", newer, "it has version"},
 		{"more parts", func(_ *testing.T, cm *corev1.ConfigMap) {
 			cm.Data = merged(cm.Data, partsKey, strings.Repeat("part ", maxParts+1))
-		}, "it has 9 parts"},
+		}, "it has 17 parts"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			client := versioned(fake.NewClientset())

@@ -29,17 +29,17 @@ const ns = "reap"
 
 var configMaps = schema.GroupResource{Resource: "configmaps"}
 
-// large is a number of entries that needs two parts of smallPart bytes: integration/run/kube
-// stores a full-size one.
+// large is a number of entries that need three parts, each of which has half of smallHead bytes:
+// a full one is stored in integration/run/kube.
 const (
 	large     = 500
-	smallPart = 4 << 10
+	smallHead = 4 << 10
 )
 
 // newLedgers returns the ledger of the namespace, with small parts.
 func newLedgers(client *fake.Clientset) *Ledgers {
 	l := NewLedgers(client.CoreV1(), ns)
-	l.maxPart, l.maxPlain = smallPart, smallPart
+	l.maxHead, l.maxPlain = smallHead, smallHead
 	return l
 }
 
@@ -159,7 +159,7 @@ func wantParts(t *testing.T, client *fake.Clientset, want int) {
 // is small again.
 func TestLargeLedgerHasParts(t *testing.T) {
 	client := largely(t)
-	for _, tt := range []struct{ entries, parts int }{{5, 0}, {large, 2}, {2 * large, 3}, {large, 2}, {1, 0}} {
+	for _, tt := range []struct{ entries, parts int }{{5, 0}, {large, 3}, {2 * large, 5}, {large, 3}, {1, 0}} {
 		want := ledgerOf(t, tt.entries, tt.entries)
 		save(t, client, want)
 		wantStored(t, client, want)

@@ -37,7 +37,7 @@ func (l *Ledgers) Save(ctx context.Context, ledger ledger.Ledger) error {
 	if l.head != nil {
 		head = l.head.DeepCopy()
 	}
-	if len(data) <= l.maxPart {
+	if len(data) <= l.maxHead {
 		head.BinaryData = merged(head.BinaryData, ledgerKey, data)
 		delete(head.Data, partsKey)
 	} else {
@@ -79,10 +79,11 @@ func (l *Ledgers) parts(ctx context.Context) (names []string, err error) {
 	return names, kube.Transient(err)
 }
 
-// createParts stores data in new parts, and returns their names.
+// createParts stores data in new parts, and returns their names. If it fails, it removes those that
+// it made, because they may take the last room of a quota.
 func (l *Ledgers) createParts(ctx context.Context, data []byte) (names []string, err error) {
 	save := strings.ToLower(rand.Text())
-	for part := range slices.Chunk(data, l.maxPart) {
+	for part := range slices.Chunk(data, l.maxHead/2) {
 		cm := &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{
 				Name:   fmt.Sprintf("%s-%s-%d", LedgerPartName, save, len(names)+1),
@@ -91,10 +92,11 @@ func (l *Ledgers) createParts(ctx context.Context, data []byte) (names []string,
 			BinaryData: map[string][]byte{ledgerKey: part},
 			Immutable:  new(true),
 		}
+		names = append(names, cm.Name) // if the answer is lost, the part may be stored
 		if _, err := l.maps.Create(ctx, cm, metav1.CreateOptions{}); err != nil {
+			_ = l.remove(ctx, names) // what is left does not count, and the next Save removes it
 			return nil, fmt.Errorf("create a part of the ledger: %w", kube.Transient(err))
 		}
-		names = append(names, cm.Name)
 	}
 	return names, nil
 }

@@ -93,6 +93,6 @@ chart of a release knows the digest of that one.
 */}}
 {{- define "ip-reaper.admission" -}}
 {{- $enabled := toString .Values.admissionPolicies.enabled -}}
-{{- $api := "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy" -}}
-{{- if or (eq $enabled "true") (and (eq $enabled "auto") (.Capabilities.APIVersions.Has $api)) }}true{{ end -}}
+{{- /* Not by .Capabilities.APIVersions: without a cluster, Helm knows groups and no kinds. */ -}}
+{{- if or (eq $enabled "true") (and (eq $enabled "auto") (semverCompare ">=1.30-0" .Capabilities.KubeVersion.Version)) }}true{{ end -}}
 {{- end }}
