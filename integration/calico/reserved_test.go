@@ -18,13 +18,15 @@ func (s *fixture) keep(name string, ranges ...string) {
 	s.must(err)
 }
 
-// Addresses in the ranges of Calico's own IPReservation are not released, even if a part of it
-// cannot be understood. If it covers everything, the run says so (promises 2, 7).
+// Addresses in the ranges of Calico's own IPReservation are neither released nor put back, even if a
+// part of it cannot be understood. If it covers everything, the run says so (promises 2, 7).
 func TestReservedAddressesStay(t *testing.T) {
 	each(t, func(s *fixture) {
 		_, kept := s.leak("gone")
 		_, gone := s.leak("gone-too")
 		s.keep("mine", kept.String())
+		b := s.backend()
+		records := s.records(b, gone)
 		report := s.mustReap(reap.ExitDone, releaseNow)
 		s.wantOutcomes(report, map[netip.Addr]string{kept: "kept", gone: "released"})
 
@@ -37,14 +39,22 @@ func TestReservedAddressesStay(t *testing.T) {
 				r["reservedCIDRs"] = ranges
 			}))
 		}
+		edit(kept.String(), gone.String())
+		for _, err := range b.List(s.Context()) {
+			s.must(err)
+		}
+		pool := s.blockOf(gone).String()
+		if err := b.Restore(s.Context(), pool, records[pool])[0]; err == nil || !strings.HasSuffix(err.Error(), "is not put back: Calico's IPReservation mine reserves it") {
+			s.Errorf("a restore of a reserved address: %v", err)
+		}
 		_, other := s.leak("gone-again")
 		edit("nonsense", kept.String())
 		report = s.mustReap(reap.ExitDone, releaseNow)
 		s.wantOutcomes(report, map[netip.Addr]string{kept: "kept", other: "released"})
-		b := backendOf(report)
-		for _, texts := range [][]string{b.Undecoded, report.Warnings} {
-			if b.Status != "ok" || len(texts) != 1 || !strings.HasPrefix(texts[0], `Calico's IPReservation mine: reservedCIDRs: "nonsense" is neither an address nor a CIDR`) {
-				s.Errorf("the backend is %s, and the report says %q, want it to name the IPReservation", b.Status, texts)
+		listed := backendOf(report)
+		for _, texts := range [][]string{listed.Undecoded, report.Warnings} {
+			if listed.Status != "ok" || len(texts) != 1 || !strings.HasPrefix(texts[0], `Calico's IPReservation mine: reservedCIDRs: "nonsense" is neither an address nor a CIDR`) {
+				s.Errorf("the backend is %s, and the report says %q, want it to name the IPReservation", listed.Status, texts)
 			}
 		}
 
