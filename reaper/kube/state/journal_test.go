@@ -95,6 +95,21 @@ func TestOnlyAPartAsItWasWrittenIsOwn(t *testing.T) {
 	}
 }
 
+// What a run takes of the retention's limits is that of all its parts.
+func TestRunIsAsLargeAsItsParts(t *testing.T) {
+	part := func(run string, size int) storedPart {
+		return storedPart{Summary: journal.Summary{Run: journal.Run{ID: run}}, size: size}
+	}
+	runs, _ := byRun([]storedPart{part("run-1", 10), part("run-2", 1), part("run-1", 20)})
+	got := make(map[string]journal.Stored)
+	for _, r := range runs {
+		got[r.id] = r.Stored
+	}
+	if diff := cmp.Diff(map[string]journal.Stored{"run-1": {Objects: 2, Size: 30}, "run-2": {Objects: 1, Size: 1}}, got); diff != "" {
+		t.Errorf("runs (-want +got):\n%s", diff)
+	}
+}
+
 // A ConfigMap that is deleted must be the one that was listed, in the same version.
 func TestRemovalNamesTheObjectAndItsVersion(t *testing.T) {
 	client := fake.NewClientset()
