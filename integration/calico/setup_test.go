@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -111,9 +112,9 @@ func (s *fixture) start(policy string, args ...string) *reap.Process {
 	file := filepath.Join(s.TempDir(), "policy.yaml")
 	s.must(os.WriteFile(file, []byte(policy), 0o600))
 	s.unlock()
-	p, err := r.Start(s.Context(), append([]string{
-		"--kubeconfig=" + s.kubeconfig, "--context=" + cluster.ContextName, "--state-namespace=" + cluster.PoolNamespace, "--policy=" + file, reap.ByFile, "-o=json", "--all",
-	}, args...)...)
+	p, err := r.Start(s.Context(), slices.Concat([]string{
+		"--kubeconfig=" + s.kubeconfig, "--context=" + cluster.ContextName, "--state-namespace=" + cluster.PoolNamespace, "--policy=" + file, "-o=json", "--all",
+	}, reap.ByFile(policy), args)...)
 	s.must(err)
 	return p
 }

@@ -74,7 +74,7 @@ func (o *observation) run(ctx context.Context, b *bench, program, policy string)
 	b.proxy.Reset()
 	r := &reap.Reaper{Path: program}
 	result, err := r.Run(ctx, "run", "--kubeconfig="+b.kubeconfig, "--context="+cluster.ContextName,
-		"--state-namespace="+home, "--policy="+policy, "--all", "-o=json")
+		"--state-namespace="+home, "--policy="+policy, "--dry-run=false", "--all", "-o=json")
 	if err != nil {
 		return err
 	}

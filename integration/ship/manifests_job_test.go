@@ -3,6 +3,7 @@ package ship_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,9 +42,14 @@ func arguments(t *testing.T, c *cluster.Cluster, pod corev1.PodSpec) (args []str
 	}
 	for _, arg := range pod.Containers[0].Args {
 		args = append(args, strings.NewReplacer(there...).Replace(arg))
-		if strings.HasPrefix(arg, "--policy=") && args[0] == "run" {
-			args = append(args, reap.ByFile)
+		if file, ok := strings.CutPrefix(args[len(args)-1], "--policy="); ok && args[0] == "run" {
+			policy, err := os.ReadFile(file)
+			must(t, err)
+			args = append(args, reap.ByFile(string(policy))...)
 		}
+	}
+	if !slices.Contains(args, "--dry-run") { // a run that may release remembers anyway
+		args = slices.DeleteFunc(args, func(arg string) bool { return arg == "--remember" })
 	}
 	return append(args, "--kubeconfig="+kubeconfig, "--context="+cluster.ContextName)
 }

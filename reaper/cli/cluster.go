@@ -45,6 +45,12 @@ func (f *clusterFlags) check() error {
 	return nil
 }
 
+// workstation implements target.
+func (f *clusterFlags) workstation(w ioStreams) bool {
+	at, err := locate(f.kubeconfig, f.context, w.env)
+	return err == nil && at.context != ""
+}
+
 // name implements target.
 func (*clusterFlags) name(ioStreams) string { return "" }
 

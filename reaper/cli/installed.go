@@ -29,28 +29,29 @@ type choice struct {
 // choosePolicy chooses the policy of a command outside a cluster: the file, or else the one that is
 // installed in the namespace. If none is installed, or it cannot be read, that is the default.
 //
-// The dryRun of the installed policy is for the CronJob: a look from a workstation must not release
-// because the CronJob does. A release by a policy other than the installed one is refused unless it
+// The dryRun of a policy is for the CronJob: a look from a workstation must not release because the
+// CronJob does. A release by a policy other than the installed one is refused unless it
 // is overridden, even if it is only possible that one is installed. So is a dry run that remembers:
 // with weaker limits, it could believe a list of pods that the CronJob then believes too.
 func choosePolicy(ctx context.Context, w ioStreams, core corev1.ConfigMapsGetter, namespace string, o connectOptions) (choice, error) {
 	given := choice{policy: o.policy}
 	name := namespace + "/" + state.PolicyName
 	installed, found, err := readInstalled(ctx, w, core, namespace)
+	installed.DryRun = o.policy.DryRun
 	switch {
 	case ctx.Err() != nil:
 		return given, ctx.Err()
 	case o.file != "" && (err != nil || found && !reflect.DeepEqual(installed, o.policy)):
-		why, hint := fmt.Errorf("policy %s is not the installed one, ConfigMap %s", o.file, name), "leave out --policy to take the installed policy"
+		why, hint := fmt.Errorf("policy %s is not the installed one, ConfigMap %s", o.file, name), "leave out --dry-run=false to see what the file would release, or --policy to release by the installed policy"
 		if err != nil && !isUsage(err) {
 			why, hint = fmt.Errorf("policy %s may not be the installed one, which could not be read: %w", o.file, err), readHint
 		}
-		return given, ipam.BadInput(why, hint+"; to take the file, type --"+overrideFlag+" too")
+		return given, ipam.BadInput(why, hint+"; to release by the file, type --"+overrideFlag+" too")
 	case o.file != "":
 		given.missing = !found
 		return given, nil
 	case err != nil && isUsage(err):
-		return given, err
+		return given, ipam.BadInput(err, "correct the installed policy, or name another one with --policy FILE")
 	case err != nil && o.lasting:
 		return given, ipam.BadInput(fmt.Errorf("the installed policy could not be read, so nothing is written: %w", err),
 			readHint+"; to take another policy, name it with --policy FILE and type --"+overrideFlag)
@@ -62,8 +63,6 @@ func choosePolicy(ctx context.Context, w ioStreams, core corev1.ConfigMapsGetter
 		given.caveat = fmt.Sprintf("no policy is installed, so this is by the built-in defaults: namespace %s has no ConfigMap %s", namespace, state.PolicyName)
 		return given, nil
 	}
-	dryRun := true
-	installed.DryRun = &dryRun
 	return choice{policy: installed, installed: name}, nil
 }
 

@@ -141,6 +141,9 @@ func (f *nodeFlags) podsOf(ctx context.Context, w ioStreams, o connectOptions, c
 		kube.FirstAnswer(ctx, clients.raw, at.String(), min(o.timeout, w.firstAnswer))
 }
 
+// workstation implements target.
+func (*nodeFlags) workstation(ioStreams) bool { return false }
+
 // name implements target.
 func (f *nodeFlags) name(w ioStreams) string {
 	name := cmp.Or(f.nodeName, w.env(nodeNameVariable))

@@ -191,6 +191,9 @@ func (f runFlags) open(ctx context.Context, w ioStreams, logger *slog.Logger) (c
 	if err != nil {
 		return conn, nil, err
 	}
+	if dryRun := true; f.target.workstation(w) {
+		p.DryRun = &dryRun // only a flag makes it release
+	}
 	effective := p
 	f.overrides.apply(&effective)
 	f.lasting = !*effective.DryRun || f.remember

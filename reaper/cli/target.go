@@ -30,6 +30,10 @@ type target interface {
 	// check returns the mistakes in the flags that can be found without the target.
 	check() error
 
+	// workstation reports whether a run is from outside a cluster, where a policy alone does not
+	// make it release.
+	workstation(w ioStreams) bool
+
 	// name returns the name of the node; empty for a cluster, and if it is not known.
 	name(w ioStreams) string
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
@@ -41,11 +42,11 @@ func (g *stage) reaper(ctx context.Context, env []string, more ...string) (c cos
 	if err != nil {
 		return c, summary, err
 	}
-	c, err = measure(ctx, g.limit, command{g.binary, append([]string{
-		"run", "--policy=" + policy, reap.ByFile, "--kubeconfig=" + g.kubeconfig, "--context=" + cluster.ContextName,
+	c, err = measure(ctx, g.limit, command{g.binary, slices.Concat([]string{
+		"run", "--policy=" + policy, "--kubeconfig=" + g.kubeconfig, "--context=" + cluster.ContextName,
 		"--state-namespace=" + rights.Home, "--concurrency=" + strconv.Itoa(g.concurrency),
 		"--timeout=" + g.limit.String(), "--termination-log=" + told,
-	}, more...), env})
+	}, reap.ByFile(reap.ReleaseNow), more), env})
 	if err != nil {
 		return c, summary, err
 	}

@@ -35,7 +35,7 @@ func reaper(c *cluster.Cluster) (func(context.Context) (reap.Result, error), err
 	}
 	return func(ctx context.Context) (reap.Result, error) {
 		return r.Run(ctx, "run", "--policy", file, "--kubeconfig", c.Kubeconfig, "--context", cluster.ContextName,
-			"--state-namespace", reaperNamespace, "--output", "json")
+			"--state-namespace", reaperNamespace, "--dry-run=false", "--output", "json")
 	}, nil
 }
 

@@ -27,9 +27,16 @@ minAge: 0s
 limits: {maxFraction: 1}
 `
 
-// ByFile makes a run release under its policy file. The tests give the pods' accounts a kubeconfig;
-// these accounts may not read the installed policy, which is a file in a pod.
-const ByFile = "--unsafe-override-installed-policy"
+// ByFile returns the flags that make a run obey its policy file, as it would in a pod. The tests give
+// the pods' accounts a kubeconfig; these accounts may not read the installed policy, which is a file
+// in a pod.
+func ByFile(policy string) []string {
+	flags := []string{"--unsafe-override-installed-policy"}
+	if strings.Contains(policy, "\ndryRun: false\n") {
+		flags = append(flags, "--dry-run=false")
+	}
+	return flags
+}
 
 // The exit codes that the binary promises.
 const (

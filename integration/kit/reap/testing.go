@@ -3,6 +3,7 @@ package reap
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
@@ -20,9 +21,9 @@ func StartT(t testing.TB, kubeconfig, policy string, env []string, args ...strin
 	if err := os.WriteFile(file, []byte(policy), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p, err := r.Start(t.Context(), append([]string{
-		"run", "--kubeconfig", kubeconfig, "--context", cluster.ContextName, "--state-namespace", cluster.PoolNamespace, "--policy", file, ByFile, "-o", "json", "--all",
-	}, args...)...)
+	p, err := r.Start(t.Context(), slices.Concat([]string{
+		"run", "--kubeconfig", kubeconfig, "--context", cluster.ContextName, "--state-namespace", cluster.PoolNamespace, "--policy", file, "-o", "json", "--all",
+	}, ByFile(policy), args)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -184,7 +184,7 @@ func (w *World) StartsWith(stdin, command, policy string, args ...string) fault.
 			"--policy=" + file, "-o=json",
 		}
 		if command == "run" {
-			all = append(all, reap.ByFile)
+			all = append(all, reap.ByFile(policy)...)
 		}
 		return r.Start(w.Context(), append(all, args...)...)
 	}
