@@ -91,7 +91,7 @@ var (
 			"It has no owner, but the policy's `namespaces` leave out its pod."},
 		{RuleHold, Held, true, heldByRule, say("edit the policy: {note}"),
 			"It has no owner, but a rule of the policy holds it."},
-		{RestoredLately, Held, true, restoredLately, advise(outwait, Remedy{"or release what was restored", "{run} {only} --release-restored"}),
+		{RestoredLately, Held, true, restoredLately, advise(outwait, Remedy{"or release it once its grace period is over", "{run} {only} --release-restored --dry-run=false"}),
 			"It has no owner, but a restore put it back less than `journal.restoreHold` ago, and no rule of the policy says `restored: release`."},
 		{UnknownField, Held, true, unknownField, say("use a version of ip-reaper that knows the field: {note}"),
 			"It has no owner, but it has a field that this version of ip-reaper does not know, which may mean that the address is in use."},

@@ -45,24 +45,28 @@ func Near(typed string, names []string) []string {
 	return near[:min(len(near), maxMeant)]
 }
 
-// edits returns how many bytes must be inserted, deleted or replaced to get from a to b: the
-// Levenshtein distance.
+// edits returns how many bytes must be inserted, deleted, replaced or swapped with the next one to
+// get from a to b: the optimal string alignment distance.
 func edits(a, b string) int {
-	row := make([]int, len(b)+1) // from the read part of a to each part of b
-	for j := range row {
-		row[j] = j
+	rows := make([][]int, len(a)+1) // from each part of a to each part of b
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
 	}
-	for i := range len(a) {
-		before := row[0] // from less of a, to less of b
-		row[0] = i + 1
-		for j := range len(b) {
-			replace := before
-			if a[i] != b[j] {
-				replace++
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			n := rows[i-1][j-1]
+			if a[i-1] != b[j-1] {
+				n = min(n, rows[i-1][j], rows[i][j-1]) + 1
 			}
-			before = row[j+1]
-			row[j+1] = min(replace, before+1, row[j]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				n = min(n, rows[i-2][j-2]+1)
+			}
+			rows[i][j] = n
 		}
 	}
-	return row[len(b)]
+	return rows[len(a)][len(b)]
 }

@@ -20,7 +20,7 @@ func TestNear(t *testing.T) {
 		{"a letter too many", "maxFractions", fields, []string{"maxFraction"}},
 		{"a letter too few", "pod", fields, []string{"pods"}},
 		{"another letter", "node-b", []string{"node-a", "node-c", "web-0"}, []string{"node-a", "node-c"}},
-		{"letters swapped", "whereabuots", []string{"whereabouts", "calico"}, []string{"whereabouts"}},
+		{"letters swapped", "shpo", []string{"shop", "pods"}, []string{"shop"}},
 		{"the beginning", "max", fields, []string{"maxFraction", "maxPodDrop", "maxReleases"}},
 		{"fewer edits win", "edge-1", []string{"edge-12", "ridge-12", "edge"}, []string{"edge-12"}},
 		{"three at most, in order", "n-0", []string{"n-4", "n-3", "n-2", "n-1", "n-1"}, []string{"n-1", "n-2", "n-3"}},

@@ -272,7 +272,7 @@ func TestReportOfARestore(t *testing.T) {
 		t.Fatal(err)
 	}
 	tab := openPage(t, page.Bytes())
-	if got := tab.text("h1"); got != "put back 1 of 2 entries of run 20260301-120000-ABCDEF" {
+	if got := tab.text("h1"); got != "put back 1 of 2 allocations of run 20260301-120000-ABCDEF" {
 		t.Errorf("bottom line: %s", got)
 	}
 	want(tab, rows+".map((row) => row.cells[0].innerText + ' ' + row.cells[1].innerText).join()", "10.0.0.2 taken,10.0.0.1 restored")

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -148,7 +149,7 @@ func historyHead(h report.History) string {
 	case isOne(h) && h.Runs[0].Recorded == 0:
 		return "the run released nothing, and has no journal in " + where
 	case isOne(h):
-		return fmt.Sprintf("recorded before the releases: %d allocations; one whose owner came back was kept", h.Runs[0].Recorded)
+		return printable.Counted(h.Runs[0].Recorded, "allocation") + " recorded before the releases; any whose owner had come back by then was kept"
 	}
 	return fmt.Sprintf("runs in %s: %d; %sRECORDED counts what a run was about to release", where, len(h.Runs), endsOf(h.Runs))
 }

@@ -2,9 +2,9 @@ package print
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -51,7 +51,7 @@ func namesOfRestore(r report.RestoreReport) []string {
 // restoreConclusion returns the report in one sentence.
 func restoreConclusion(r report.RestoreReport) string {
 	s := r.Summary
-	of := strconv.Itoa(s.Records) + " entries"
+	of := printable.Counted(s.Records, "allocation")
 	if r.Journal.ID != "" { // a damaged journal may have none
 		of += " of run " + r.Journal.ID
 	}
@@ -59,9 +59,9 @@ func restoreConclusion(r report.RestoreReport) string {
 		of += " and of " + only
 	}
 	if r.Run.DryRun {
-		return fmt.Sprintf("dry run: %d of %s would be put back (%d are there already, %d are taken, %d failed), nothing was written",
+		return fmt.Sprintf("dry run: %d of %s would be put back (%d already there, %d taken, %d failed), nothing was written",
 			s.Planned, of, s.Present, s.Taken, s.Failed)
 	}
-	return fmt.Sprintf("put back %d of %s (%d were there already, %d are taken, %d failed)",
+	return fmt.Sprintf("put back %d of %s (%d already there, %d taken, %d failed)",
 		s.Restored, of, s.Present, s.Taken, s.Failed)
 }

@@ -85,7 +85,7 @@ func TestRestoreHasEveryFormat(t *testing.T) {
 			{Backend: "calico", Pool: "p", Key: "3", IP: "10.0.0.11", Owner: ipam.EntryOwner{Namespace: "shop", Pod: "web"}, Outcome: report.Taken, Error: "pod shop/new has it"},
 		},
 	}
-	const sentence = "put back 2 of 3 entries of run 20260301-120000-ABCDEF and of pool edge (0 were there already, 1 are taken, 0 failed)"
+	const sentence = "put back 2 of 3 allocations of run 20260301-120000-ABCDEF and of pool edge (0 already there, 1 taken, 0 failed)"
 	for format, want := range map[string]string{
 		"table": sentence, "wide": sentence, "markdown": sentence, "json": `"kind": "RestoreReport"`, "yaml": "kind: RestoreReport",
 		"name":                      "10.0.0.9\n10.0.0.10\n",
