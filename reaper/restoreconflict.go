@@ -84,8 +84,10 @@ func (o occupancy) conflict(rec ipam.Record) error {
 	for by := range o.facts.OthersShowing(a) {
 		return fmt.Errorf("%w: pod %s shows the address", ipam.ErrTaken, by.Ref)
 	}
-	if all := o.census.Machines(ip); len(all) > 0 {
-		return fmt.Errorf("%w: virtual machine %s/%s reports the address", ipam.ErrTaken, all[0].Namespace, all[0].Name)
+	for _, m := range o.census.Machines(ip) {
+		if !m.Launches(pod) { // its guest may have the address from this pod
+			return fmt.Errorf("%w: virtual machine %s/%s reports the address", ipam.ErrTaken, m.Namespace, m.Name)
+		}
 	}
 	for _, by := range o.reserved[ip] {
 		if pod != (ipam.PodRef{}) && pod != by.Owner.Pod {
