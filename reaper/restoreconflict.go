@@ -67,9 +67,25 @@ func (r *restoreCall) partition(o occupancy) []int {
 			r.settle(i, report.Taken, err)
 			continue
 		}
+		r.records[i].InUse = o.inUse(rec)
 		free = append(free, i)
 	}
 	return free
+}
+
+// inUse reports whether the pod of the record still has its address, as its status says. A tenant
+// may write anything into annotations, and a forged journal anything into a record.
+func (o occupancy) inUse(rec ipam.Record) bool {
+	ip, err := netip.ParseAddr(rec.IP)
+	if err != nil {
+		return false
+	}
+	for pod := range o.census.Showing(ip) {
+		if pod.Ref == (ipam.PodRef{Namespace: rec.Owner.Namespace, Name: rec.Owner.Pod}) && !pod.Finished && pod.Proves(ip) {
+			return true
+		}
+	}
+	return false
 }
 
 // conflict returns an error that wraps ErrTaken if the address of the record has another

@@ -270,3 +270,47 @@ func TestAddressOfAGuestIsPutBackForItsOwnMachine(t *testing.T) {
 		})
 	}
 }
+
+// Promise 1. A backend that does not put back what pods no longer get is told that the pod of the
+// record still has the address. Only the pod's status says so: a tenant writes the annotations.
+func TestRestoreTellsWhichAddressesAreInUse(t *testing.T) {
+	proving := func(pod ipam.PodRef) census.Pod {
+		p := showing(pod, ip1)
+		p.InStatus = 1
+		return p
+	}
+	for _, tt := range []struct {
+		name string
+		pods []census.Pod
+		want bool
+	}{
+		{"no pod", nil, false},
+		{"the status of its pod", []census.Pod{proving(web)}, true},
+		{"an annotation of its pod", []census.Pod{showing(web, ip1)}, false},
+		{"the status of its pod, which has ended", []census.Pod{finished(proving(web))}, false},
+		{"the status of its pod with another address", []census.Pod{showing(web, ip2)}, false},
+	} {
+		var got []ipam.Record
+		h := newHarness(restoreNote{fixedStore{{Name: "pool", Network: "blue"}}, &got})
+		h.pods.Add(tt.pods...)
+		_, err := reaper.Restore(t.Context(), h.restoreOptions(func(o *reaper.RestoreOptions) {
+			o.Journal.Records = []ipam.Record{{Backend: "fixed", Pool: "pool", Key: "1", IP: "10.0.0.1",
+				Owner: ipam.EntryOwner{Namespace: web.Namespace, Pod: web.Name}}}
+		}))
+		if err != nil || len(got) != 1 {
+			t.Fatalf("%s: %v, %d records", tt.name, err, len(got))
+		}
+		equal(t, tt.name, got[0].InUse, tt.want)
+	}
+}
+
+// A restoreNote is a store that keeps the records that it is to put back.
+type restoreNote struct {
+	fixedStore
+	got *[]ipam.Record
+}
+
+func (n restoreNote) Restore(_ context.Context, _ string, rs []ipam.Record) []error {
+	*n.got = append(*n.got, rs...)
+	return make([]error, len(rs))
+}
