@@ -123,6 +123,10 @@ changelog: $(BIN)/changie ## Gather docs/changes under VERSION in CHANGELOG.md, 
 release: ## Write the release VERSION of the commit to dist/: archives, checksums, SBOMs
 	@$(TOOLS)/release/release.sh '$(VERSION)' $(PLATFORMS)
 
+.PHONY: sums
+sums: ## Print what this machine made in dist/, for AGAIN_SUMS of another one
+	@$(TOOLS)/release/sums.sh dist
+
 # AGAIN is a folder with checksums.txt and provenance.intoto.json of another machine.
 .PHONY: check-release
 check-release: ## Refuse dist/ unless it is whole, has nothing else, and AGAIN has the same bytes

@@ -18,14 +18,20 @@ type workflow struct {
 	Permissions *map[string]string
 	Jobs        map[string]struct {
 		Permissions *map[string]string
+		Needs       any
+		Outputs     map[string]string
 		Environment string
 		Timeout     int `json:"timeout-minutes"`
-		Steps       []struct {
-			Uses, Run string
-			Env       map[string]string
-			With      map[string]any
-		}
+		Steps       []step
 	}
+}
+
+// A step of a job.
+type step struct {
+	ID        string
+	Uses, Run string
+	Env       map[string]string
+	With      map[string]any
 }
 
 // writes are the rights to write that jobs have, by the file of the workflow.
@@ -96,6 +102,31 @@ func TestWorkflowsGiveAwayNothing(t *testing.T) {
 			if secrets && (!signs || mayWrite) {
 				t.Errorf("%s: job %s gives secrets to more than make sign, has no environment, or may write", name, id)
 			}
+		}
+	}
+}
+
+// Every job of a workflow can replace the artifacts of all others. So what the second machine made
+// is told by an output of its job, and both jobs that look at the release compare that.
+func TestReleaseIsComparedWithWhatNoOtherJobCanReplace(t *testing.T) {
+	var w workflow
+	decode(t, ".github/workflows/release.yaml", &w, yaml.Unmarshal)
+	if got := w.Jobs["again"].Outputs["sums"]; got != "${{ steps.sums.outputs.sums }}" {
+		t.Errorf("the output of the second machine is %q", got)
+	}
+	if !slices.ContainsFunc(w.Jobs["again"].Steps, func(s step) bool { return s.ID == "sums" && strings.Contains(s.Run, "$(make sums)") }) {
+		t.Error("no step of the second machine says what it made")
+	}
+	for id, command := range map[string]string{"sign": "make sign ", "publish": "make check-release "} {
+		if needs := fmt.Sprint(w.Jobs[id].Needs); !strings.Contains(needs, "again") {
+			t.Errorf("job %s needs %s: without the second machine, its output is empty", id, needs)
+		}
+		compares := func(s step) bool {
+			return strings.HasPrefix(s.Run, command) && s.Env["AGAIN_SUMS"] == "${{ needs.again.outputs.sums }}" &&
+				(id == "sign" || s.Env["SIGNED"] != "")
+		}
+		if !slices.ContainsFunc(w.Jobs[id].Steps, compares) {
+			t.Errorf("job %s does not compare the release with what the second machine said", id)
 		}
 	}
 }

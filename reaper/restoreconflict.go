@@ -67,9 +67,25 @@ func (r *restoreCall) partition(o occupancy) []int {
 			r.settle(i, report.Taken, err)
 			continue
 		}
+		r.records[i].InUse = o.inUse(rec)
 		free = append(free, i)
 	}
 	return free
+}
+
+// inUse reports whether the pod of the record still has its address, as its status says. A tenant
+// may write anything into annotations, and a forged journal anything into a record.
+func (o occupancy) inUse(rec ipam.Record) bool {
+	ip, err := netip.ParseAddr(rec.IP)
+	if err != nil {
+		return false
+	}
+	for pod := range o.census.Showing(ip) {
+		if pod.Ref == (ipam.PodRef{Namespace: rec.Owner.Namespace, Name: rec.Owner.Pod}) && !pod.Finished && pod.Proves(ip) {
+			return true
+		}
+	}
+	return false
 }
 
 // conflict returns an error that wraps ErrTaken if the address of the record has another
@@ -84,8 +100,10 @@ func (o occupancy) conflict(rec ipam.Record) error {
 	for by := range o.facts.OthersShowing(a) {
 		return fmt.Errorf("%w: pod %s shows the address", ipam.ErrTaken, by.Ref)
 	}
-	if all := o.census.Machines(ip); len(all) > 0 {
-		return fmt.Errorf("%w: virtual machine %s/%s reports the address", ipam.ErrTaken, all[0].Namespace, all[0].Name)
+	for _, m := range o.census.Machines(ip) {
+		if !m.Launches(pod) { // its guest may have the address from this pod
+			return fmt.Errorf("%w: virtual machine %s/%s reports the address", ipam.ErrTaken, m.Namespace, m.Name)
+		}
 	}
 	for _, by := range o.reserved[ip] {
 		if pod != (ipam.PodRef{}) && pod != by.Owner.Pod {

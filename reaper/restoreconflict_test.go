@@ -2,6 +2,7 @@ package reaper_test
 
 import (
 	"context"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -232,4 +233,84 @@ func TestRestorePutsReservedIPsBackFirst(t *testing.T) {
 	equal(t, "order", order, []string{"list", "list", "restore ns/a", "restore a"})
 	equal(t, "store", contentsOf(t, m), before)
 	equal(t, "objects", s.keys(), []string{"ns/a"})
+}
+
+// Promise 1. An address that a guest reports is put back for a pod of its own machine only: the guest
+// keeps the address of an earlier pod in a live migration.
+func TestAddressOfAGuestIsPutBackForItsOwnMachine(t *testing.T) {
+	guest := func(name string) census.VirtualMachine {
+		return census.VirtualMachine{Namespace: "default", Name: name, Addresses: []netip.Addr{ip1}, Reported: true}
+	}
+	for _, tt := range []struct {
+		name   string
+		pod    string
+		guests []census.VirtualMachine
+		taken  string
+	}{
+		{"its own guest", "virt-launcher-vm-x7k2p", []census.VirtualMachine{guest("vm")}, ""},
+		{"another guest", "virt-launcher-vm-x7k2p", []census.VirtualMachine{guest("other")}, "virtual machine default/other reports the address"},
+		{"its own and another guest", "virt-launcher-vm-x7k2p", []census.VirtualMachine{guest("vm"), guest("other")},
+			"virtual machine default/other reports the address"},
+		{"a guest, for a pod of none", "web", []census.VirtualMachine{guest("vm")}, "virtual machine default/vm reports the address"},
+		{"a guest, for a pod without a name", "", []census.VirtualMachine{guest("vm")}, "virtual machine default/vm reports the address"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			calls := 0
+			h := newHarness(restoreSpy{fixedStore{{Name: "pool", Network: "blue"}}, nil, &calls})
+			h.pods.AddMachines(tt.guests...)
+			rep, _ := reaper.Restore(t.Context(), h.restoreOptions(func(o *reaper.RestoreOptions) {
+				o.Journal.Records = []ipam.Record{{Backend: "fixed", Pool: "pool", Key: "1", IP: "10.0.0.1",
+					Owner: ipam.EntryOwner{Namespace: "default", Pod: tt.pod, Sandbox: "s1"}}}
+			}))
+			want := report.RestoreEntry{Outcome: report.Restored}
+			if tt.taken != "" {
+				want = report.RestoreEntry{Outcome: report.Taken, Error: "its place is taken: " + tt.taken}
+			}
+			equal(t, "outcome", report.RestoreEntry{Outcome: rep.Entries[0].Outcome, Error: rep.Entries[0].Error}, want)
+		})
+	}
+}
+
+// Promise 1. A backend that does not put back what pods no longer get is told that the pod of the
+// record still has the address. Only the pod's status says so: a tenant writes the annotations.
+func TestRestoreTellsWhichAddressesAreInUse(t *testing.T) {
+	proving := func(pod ipam.PodRef) census.Pod {
+		p := showing(pod, ip1)
+		p.InStatus = 1
+		return p
+	}
+	for _, tt := range []struct {
+		name string
+		pods []census.Pod
+		want bool
+	}{
+		{"no pod", nil, false},
+		{"the status of its pod", []census.Pod{proving(web)}, true},
+		{"an annotation of its pod", []census.Pod{showing(web, ip1)}, false},
+		{"the status of its pod, which has ended", []census.Pod{finished(proving(web))}, false},
+		{"the status of its pod with another address", []census.Pod{showing(web, ip2)}, false},
+	} {
+		var got []ipam.Record
+		h := newHarness(restoreNote{fixedStore{{Name: "pool", Network: "blue"}}, &got})
+		h.pods.Add(tt.pods...)
+		_, err := reaper.Restore(t.Context(), h.restoreOptions(func(o *reaper.RestoreOptions) {
+			o.Journal.Records = []ipam.Record{{Backend: "fixed", Pool: "pool", Key: "1", IP: "10.0.0.1",
+				Owner: ipam.EntryOwner{Namespace: web.Namespace, Pod: web.Name}}}
+		}))
+		if err != nil || len(got) != 1 {
+			t.Fatalf("%s: %v, %d records", tt.name, err, len(got))
+		}
+		equal(t, tt.name, got[0].InUse, tt.want)
+	}
+}
+
+// A restoreNote is a store that keeps the records that it is to put back.
+type restoreNote struct {
+	fixedStore
+	got *[]ipam.Record
+}
+
+func (n restoreNote) Restore(_ context.Context, _ string, rs []ipam.Record) []error {
+	*n.got = append(*n.got, rs...)
+	return make([]error, len(rs))
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -181,6 +182,11 @@ func TestReservedAddressIsNotPutBack(t *testing.T) {
 				}
 				if want == "back" {
 					return
+				}
+				used := slices.Clone(records)
+				used[0].InUse = true
+				if got := restoreOutcomes(s.backend.Compare(t.Context(), firstBlock, used)); got != "back present" {
+					t.Errorf("of a pod that uses it: Compare = %s", got)
 				}
 				if says := records[0].IP + " is not put back: Calico's IPReservation keep reserves it"; fmt.Sprint(errs[0]) != says {
 					t.Errorf("Restore = %v, want %s", errs[0], says)

@@ -129,7 +129,7 @@ func choose(store datastore, into block, rs []ipam.Record, reserved []ipReservat
 			errs[i] = a.taken(into)
 		case chosen[a.ordinal]:
 			errs[i] = fmt.Errorf("%w: the journal has another record of %s", ipam.ErrTaken, r.IP)
-		case by != "":
+		case by != "" && !r.InUse:
 			errs[i] = fmt.Errorf("%s is not put back: %s reserves it", r.IP, by)
 		default:
 			chosen[a.ordinal] = true

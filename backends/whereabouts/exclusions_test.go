@@ -205,6 +205,8 @@ func TestBrokenAttachmentProtectsWhatItMayMean(t *testing.T) {
 		{"not JSON", attachment("lan", `{"ipam": {"type": "whereabouts", `), "spec.config: unexpected end", nil},
 		{"not JSON, with a range", attachment("lan", `{"ipam": {"type": "whereabouts", "range": "10.9.0.1-10.9.0.0/24", `), "spec.config: unexpected end",
 			[]string{blue9}},
+		{"not JSON, with a range whose slash is escaped", attachment("lan", `{"ipam": {"type": "whereabouts", "range": "10.9.0.0\/24", `), "spec.config: unexpected end",
+			[]string{blue9}},
 		{"no address", attachment("lan", inBlue(`, "range": "10.0.0.0/24", "exclude": ["10.0.0"]`)), "10.0.0",
 			[]string{blue4, overlapping}},
 		{"no address, of the unnamed network", attachment("lan", single(`, "range": "10.0.0.0/24", "exclude": ["10.0.0"]`)), "10.0.0", nil},

@@ -58,10 +58,14 @@ func readConfig(config string) []attachedRange {
 	return all
 }
 
+// escapedSlashes are the ways in which JSON may write a slash.
+var escapedSlashes = strings.NewReplacer(`\/`, "/", `\u002f`, "/", `\u002F`, "/")
+
 // brokenRanges returns every range in a text that cannot be decoded. The text may be about any
 // of them, but no other. If it has none, the one that is returned only carries the error.
 func brokenRanges(text string, err error) []attachedRange {
 	sliced := strings.Contains(strings.ToLower(text), "node_slice_size")
+	text = escapedSlashes.Replace(text)
 	var all []attachedRange
 	known := make(map[netip.Prefix]bool)
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return !strings.ContainsRune("0123456789abcdefABCDEF.:/-", r) }) {

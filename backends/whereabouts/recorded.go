@@ -18,6 +18,8 @@ type recorded struct {
 	body json.RawMessage
 	spec json.RawMessage // the object's spec
 	name reading         // the one that has the record's address
+
+	inUse bool // see ipam.Record
 }
 
 // serverOwned are the metadata fields that the API server fills in. The ownerReferences are not
@@ -56,5 +58,5 @@ func readRecorded(r ipam.Record) (recorded, error) {
 	}
 	fields["spec"] = spec
 	body, err := json.Marshal(fields)
-	return recorded{body, spec, names[named]}, err
+	return recorded{body, spec, names[named], r.InUse}, err
 }

@@ -84,6 +84,9 @@ func (b *Overlapping) find(ctx context.Context, pool string, r recorded) error {
 
 // checkGiven returns an error if the network of the reservation gives its address to no pod.
 func (b *Overlapping) checkGiven(r recorded) error {
+	if r.inUse {
+		return nil
+	}
 	b.mu.Lock()
 	ranges := rangesAt(place{network: cmp.Or(r.name.network, unnamed)}, b.ranges)
 	b.mu.Unlock()

@@ -154,7 +154,10 @@ func (p ipPool) checkFree(r ipam.Record, respelt map[string]string, ranges []att
 		key = r.Key
 	}
 	stored, held := p.allocations[key]
-	if !held {
+	switch {
+	case !held && r.InUse:
+		return nil
+	case !held:
 		return checkGiven(ip, ranges)
 	}
 	if !other && sameJSON(stored, r.Stored) {

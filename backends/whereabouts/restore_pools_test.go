@@ -258,7 +258,7 @@ func TestAddressThatThePluginGivesToNoPodIsNotPutBack(t *testing.T) {
 				"GET ippools": items(pool), "GET overlappingrangeipreservations": items(), listAttachments: items(attached...),
 				"GET " + poolAt: say(pool), getAt: there, "PATCH " + poolAt: say("{}"), createAt: say("{}"),
 			})
-			var compared, restored []error
+			var compared, restored, used []error
 			for _, one := range []struct {
 				backend ipam.Backend
 				record  ipam.Record
@@ -269,7 +269,13 @@ func TestAddressThatThePluginGivesToNoPodIsNotPutBack(t *testing.T) {
 					}
 				}
 				compared = append(compared, one.backend.Compare(t.Context(), one.record.Pool, []ipam.Record{one.record})...)
+				inUse := one.record
+				inUse.InUse = true
+				used = append(used, one.backend.Compare(t.Context(), inUse.Pool, []ipam.Record{inUse})...)
 				restored = append(restored, one.backend.Restore(t.Context(), one.record.Pool, []ipam.Record{one.record})...)
+			}
+			if got := restoreOutcomes(used); got != strings.ReplaceAll(tt.want, "final", "back") {
+				t.Errorf("of a pod that uses it: Compare = %s: %v", got, used)
 			}
 			for name, errs := range map[string][]error{"Compare": compared, "Restore": restored} {
 				if got := restoreOutcomes(errs); got != tt.want {

@@ -72,8 +72,8 @@ type Backend interface {
 	// Restore puts back the records of one pool whose places are still free, with
 	// as few writes as the store allows. Each write fails if another client wrote
 	// since the read. Restore refuses a record that Record cannot have returned, and
-	// one whose address the last List knew to be for no pod. It changes nothing else.
-	// It returns one error for each record, in the same order:
+	// one that is not InUse and whose address the last List knew to be for no pod. It
+	// changes nothing else. It returns one error for each record, in the same order:
 	//
 	//   nil         the store holds it again
 	//   ErrPresent  the store held it already, as it was

@@ -20,6 +20,10 @@ type Record struct {
 
 	// Stored is the data that Backend.Record returned.
 	Stored json.RawMessage `json:"stored"`
+
+	// InUse is set by a restore if the pod still has the address, as its status says. Then it
+	// goes back even if pods no longer get it.
+	InUse bool `json:"-"`
 }
 
 // String names the record for people.

@@ -109,6 +109,8 @@ func TestReleasesAreCheckedAndSigned(t *testing.T) {
 		{name: "other bytes of another machine", before: "sed -i s/0/1/ again/checksums.txt", want: "two machines made a different checksums.txt"},
 		{name: "no other machine", before: "rm again/*", want: "two machines made a different checksums.txt"},
 		{name: "another builder", before: "echo >>again/provenance.intoto.json", want: "two machines made a different provenance.intoto.json"},
+		{name: "a folder that another job replaced", env: append(good.env(), "AGAIN_SUMS="+strings.Repeat("0", 64)), want: "again has not what the other machine made"},
+		{name: "a machine that did not say what it made", env: append(good.env(), "AGAIN_SUMS="), want: "again has not what the other machine made"},
 		{name: "notes of another image", before: "echo @sha256:012 >dist/ip-reaper_v1.2.3_notes.md" + sumUp, want: "the notes do not name its image, sha256:01"},
 		{name: "another commit", before: "echo >dist/provenance.intoto.json; cp dist/provenance.intoto.json again", want: "dist/ is not the release of"},
 		{name: "a commit that is not on main", before: "git -c user.name=test -c user.email=test@example.com commit-tree -m other HEAD^{tree} | xargs git update-ref refs/remotes/origin/main", want: "is not on main"},
@@ -118,6 +120,7 @@ func TestReleasesAreCheckedAndSigned(t *testing.T) {
 		{name: "a key that no user knows", env: other.env(), want: "checksums.txt is not signed by the key of SECURITY.md"},
 		{name: "pages without a key", before: "echo >SECURITY.md; echo >docs/install.md", want: "name no key"},
 		{name: "pages with two keys", before: "echo >SECURITY.md", want: "name different keys"},
+		{name: "no signature", after: "rm dist/*.minisig; export SIGNED=yes", want: "it is not signed"},
 		{name: "one signature", after: "rm dist/checksums.txt.minisig", want: "it has other files"},
 		{name: "the signature of another file", after: "cp dist/checksums.txt.minisig dist/provenance.intoto.json.minisig", want: "provenance.intoto.json is not signed by the key of SECURITY.md"},
 	} {
@@ -128,7 +131,8 @@ func TestReleasesAreCheckedAndSigned(t *testing.T) {
 			}
 			path, secret := "PATH="+bin+":"+os.Getenv("PATH"), tt.env
 			if secret == nil {
-				secret = good.env()
+				sums, _ := c.runWith(nil, filepath.Join(scripts, "sums.sh"), "again")
+				secret = append(good.env(), "AGAIN_SUMS="+strings.TrimSpace(sums))
 			}
 			out, err := c.runWith(append(secret, path), filepath.Join(scripts, "sign.sh"), "again")
 			if tt.after != "" {
