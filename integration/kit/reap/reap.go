@@ -151,7 +151,11 @@ func (p *Process) Wait() (Result, error) {
 	}
 	if strings.HasPrefix(result.Stdout, "{") {
 		result.Report = &Report{}
-		if err := json.Unmarshal(p.stdout.Bytes(), result.Report); err != nil {
+		err := json.Unmarshal(p.stdout.Bytes(), result.Report)
+		switch {
+		case err != nil && result.ExitCode == ExitedByKill: // it printed a part
+			result.Report = nil
+		case err != nil:
 			return result, fmt.Errorf("decode report of ip-reaper: %w\n%s", err, result.Stdout)
 		}
 	}
