@@ -81,7 +81,7 @@ func (o occupancy) inUse(rec ipam.Record) bool {
 		return false
 	}
 	for pod := range o.census.Showing(ip) {
-		if pod.Ref == (ipam.PodRef{Namespace: rec.Owner.Namespace, Name: rec.Owner.Pod}) && !pod.Finished && pod.Proves(ip) {
+		if pod.Ref == rec.Owner.PodRef() && !pod.Finished && pod.Proves(ip) {
 			return true
 		}
 	}
@@ -95,7 +95,7 @@ func (o occupancy) conflict(rec ipam.Record) error {
 	if err != nil {
 		return nil // the record has no address
 	}
-	pod := ipam.PodRef{Namespace: rec.Owner.Namespace, Name: rec.Owner.Pod}
+	pod := rec.Owner.PodRef()
 	a := &ipam.Allocation{Backend: rec.Backend, Pool: rec.Pool, Key: rec.Key, IP: ip, Owner: ipam.Owner{Pod: pod}}
 	for by := range o.facts.OthersShowing(a) {
 		return fmt.Errorf("%w: pod %s shows the address", ipam.ErrTaken, by.Ref)
@@ -131,7 +131,7 @@ func (o occupancy) compete(a, b *ipam.Allocation) bool {
 // sharesOwner reports whether it is certain that the other allocation is for the same
 // pod; or for the same sandbox, if the record names no pod.
 func sharesOwner(r ipam.Record, other ipam.Allocation) bool {
-	switch pod := (ipam.PodRef{Namespace: r.Owner.Namespace, Name: r.Owner.Pod}); {
+	switch pod := r.Owner.PodRef(); {
 	case other.Unreadable != "" || other.Foreign != "":
 		return false
 	case pod != ipam.PodRef{}:

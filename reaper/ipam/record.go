@@ -39,3 +39,6 @@ type EntryOwner struct {
 	Interface string `json:"interface,omitempty"`
 	Node      string `json:"node,omitempty"`
 }
+
+// PodRef returns the pod; zero if the store names none.
+func (o EntryOwner) PodRef() PodRef { return PodRef{Namespace: o.Namespace, Name: o.Pod} }

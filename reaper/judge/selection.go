@@ -99,7 +99,7 @@ func (s Selection) OfRecords(records []ipam.Record) []bool {
 	for i, r := range records {
 		a := &ipam.Allocation{Backend: r.Backend, Pool: r.Pool, Key: r.Key}
 		a.IP, _ = netip.ParseAddr(r.IP) // it may have none
-		a.Owner.Pod, a.Owner.Node = ipam.PodRef{Namespace: r.Owner.Namespace, Name: r.Owner.Pod}, r.Owner.Node
+		a.Owner.Pod, a.Owner.Node = r.Owner.PodRef(), r.Owner.Node
 		if r.Owner.Sandbox != "" {
 			a.Group = r.Owner.Sandbox + " " + r.Owner.Interface
 		}

@@ -73,8 +73,8 @@ type claim struct {
 
 // claimsOf returns the claims of pods and virtual machines on allocations that do not name
 // them, the largest first. An allocation counts if the rules would give it up without these
-// claims: it has no owner, and only its grace period would keep it. Protections and groups are not asked, so
-// they may keep it too. An empty handle does not count, because it takes no address.
+// claims: it has no owner, and only its grace period would keep it. Protections and groups are not
+// asked, so they may keep it too. An empty handle does not count, because it takes no address.
 func claimsOf(decisions []Decision) []claim {
 	found := make(map[claimant]claim)
 	var unclaimed *Facts
