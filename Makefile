@@ -30,7 +30,7 @@ LINTED := $(filter-out $(TOOLS)/coredns $(TOOLS)/whereabouts,$(MODULES))
 # their own process, which make exhaustive runs with the race detector. The others run the binary,
 # of which the detector sees nothing.
 SHIP := ship versions
-RACED := calico hostlocal run/kube whereabouts
+RACED := calico run/kube whereabouts
 
 # What make ship tests: ship-changed runs it if this differs from BASE.
 SHIPPED := .ci .github Dockerfile Makefile README.md backends deploy docs go.mod go.sum policy reaper \

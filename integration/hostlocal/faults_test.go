@@ -1,13 +1,9 @@
 package hostlocal_test
 
 import (
-	"context"
 	"os"
 	"syscall"
 	"testing"
-
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
@@ -52,40 +48,5 @@ func TestReadOnlyDataFolder(t *testing.T) {
 	w.run(0)
 	if left := w.left(pods, sandbox("web"), sandbox("attached")); len(left) > 0 {
 		t.Errorf("%v are left", left)
-	}
-}
-
-// If the runtime fails, or lists no sandbox at all, everything is kept (promises 2 and 9).
-func TestRuntimeThatCannotBeBelievedKeepsEverything(t *testing.T) {
-	for _, tt := range []struct {
-		name  string
-		spoil func(w *world)
-		code  int
-	}{
-		{"its second list fails", func(w *world) {
-			lists := 0
-			w.runtime.OnList(func(context.Context) error {
-				if lists++; lists < secondLook {
-					return nil
-				}
-				return status.Error(codes.Unavailable, "the runtime stops")
-			})
-		}, reap.ExitPartial},
-		{"its second list is empty", func(w *world) {
-			w.onList(secondLook, func() error {
-				w.runtime.Remove(sandbox("on-the-network-of-the-node").Sandbox)
-				return nil
-			})
-		}, reap.ExitPartial},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			w.leaked(pods, sandbox("web"))
-			before := w.content()
-			tt.spoil(w)
-			w.end(w.start(), tt.code)
-			w.wantContent(before)
-		})
 	}
 }

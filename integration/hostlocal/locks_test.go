@@ -3,7 +3,9 @@ package hostlocal_test
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
@@ -35,6 +37,28 @@ func (w *world) waitForRun(p *reap.Process, there func() bool) {
 			w.Fatal("the run did not come there in a minute")
 		}
 	}
+}
+
+// Of two runs with one state, the second finds the lock taken and changes nothing. A killed run
+// leaves no lock behind (promise 8).
+func TestSecondRunFindsTheLock(t *testing.T) {
+	w := newWorld(t)
+	ips := w.leaked(pods, sandbox("web"))
+	before := w.content()
+	inside, goOn := make(chan struct{}), make(chan struct{})
+	w.onList(secondLook, func() error {
+		close(inside)
+		<-goOn
+		return nil
+	})
+	first := w.start()
+	<-inside
+	w.end(w.start(), reap.ExitLocked)
+	w.wantContent(before)
+	w.must(first.Kill())
+	w.end(first, reap.ExitedByKill)
+	close(goOn)
+	w.wantFates(w.run(0), pods, map[string]fate{ips[0].String(): released})
 }
 
 // Any user of the node may open the folder of a network and lock it. That holds up no release: the
@@ -115,6 +139,7 @@ func (w *world) stoppedWhileRemoving(leases int) *reap.Process {
 			return errors.Is(err, os.ErrNotExist)
 		})
 		w.must(p.Signal(syscall.SIGSTOP))
+		w.waitForRun(p, func() bool { return isStopped(p.Pid()) })
 		if isLocked(w.lease(pods, "lock")) {
 			return p
 		}
@@ -123,6 +148,39 @@ func (w *world) stoppedWhileRemoving(leases int) *reap.Process {
 	}
 	w.Fatal("the reaper does not have the lock while it removes files")
 	return nil
+}
+
+// isStopped reports whether no thread of a process runs. A signal stops one after the other.
+func isStopped(pid int) bool {
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, file := range files {
+		text, readErr := os.ReadFile(file)
+		if _, state, _ := strings.Cut(string(text), ") "); readErr != nil || !strings.HasPrefix(state, "T") {
+			return false
+		}
+	}
+	return err == nil
+}
+
+// fill writes leases of sandboxes that are gone, as the plugin does, and returns their names. The
+// plugin itself would take some milliseconds for each.
+func (w *world) fill(network string, leases int) []string {
+	w.Helper()
+	w.must(os.MkdirAll(w.path(dataDir, network), 0o755))
+	ip := netip.MustParsePrefix(w.spans[network][0].Subnet).Addr()
+	for range 16 { // left for live sandboxes
+		ip = ip.Next()
+	}
+	at := time.Now().Add(-dead)
+	var names []string
+	for i := range leases {
+		ip = ip.Next()
+		path := w.lease(network, ip.String())
+		w.must(os.WriteFile(path, fmt.Appendf(nil, "%064x\r\neth0", i), 0o600))
+		w.must(os.Chtimes(path, at, at))
+		names = append(names, ip.String())
+	}
+	return names
 }
 
 // isWaiting reports whether a process is waiting for the lock of a file.

@@ -105,12 +105,9 @@ func (n *node) config(network string) []byte {
 	return text
 }
 
-// sandbox returns the first sandbox of a pod, with an ID like a runtime's.
-func sandbox(pod string) ipam.Owner { return sandboxAgain(pod, 0) }
-
-// sandboxAgain returns a later sandbox of a pod.
-func sandboxAgain(pod string, attempt byte) ipam.Owner {
-	sum := sha256.Sum256(append([]byte(pod), attempt))
+// sandbox returns the sandbox of a pod, with an ID like a runtime's.
+func sandbox(pod string) ipam.Owner {
+	sum := sha256.Sum256([]byte(pod))
 	return ipam.Owner{
 		Pod: ipam.PodRef{Namespace: "shop", Name: pod}, UID: "uid-of-" + pod,
 		Sandbox: hex.EncodeToString(sum[:]), Interface: "eth0",

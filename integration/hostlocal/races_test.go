@@ -5,7 +5,6 @@ import (
 	"os"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/alexflint/go-filemutex"
 )
@@ -15,11 +14,8 @@ var one = span{"10.1.0.0/24", "10.1.0.2", "10.1.0.2"}
 
 const oneKey = "10.1.0.2"
 
-// A run asks the runtime twice: for the census and before the release.
-const (
-	firstLook  = 1
-	secondLook = 2
-)
+// secondLook is the list of sandboxes before the release. The first is for the census.
+const secondLook = 2
 
 // onList does something while the runtime answers the nth list of sandboxes, counted from now.
 func (w *world) onList(n int, do func() error) {
@@ -33,51 +29,6 @@ func (w *world) onList(n int, do func() error) {
 		}
 		return nil
 	})
-}
-
-// A runtime gives an address before it lists the sandbox. If any part of an attachment is younger
-// than ten minutes, its lease is kept, even under a policy without a minimum age; if all are older,
-// it is not (promises 1 and 2).
-func TestAddWhoseSandboxIsNotListedYetKeepsItsLease(t *testing.T) {
-	const old, fresh = 11 * time.Minute, 9 * time.Minute
-	for _, tt := range []struct {
-		name                    string
-		lease, entry, namespace time.Duration // ages; 0: there is none
-		want                    fate
-	}{
-		{"the lease", fresh, old, 0, young},
-		{"the entry in libcni's cache", old, fresh, 0, young},
-		{"the network namespace, which may be of a sandbox that the runtime lost", old, old, old, foreign},
-		{"none", old, old, 0, released},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, one)
-			of := sandbox("web")
-			ips, err := w.add(t.Context(), pods, of)
-			w.must(err)
-			for file, age := range map[string]time.Duration{w.lease(pods, oneKey): tt.lease, w.entry(pods, of): tt.entry, w.path("netns", of.Sandbox): tt.namespace} {
-				if age == 0 {
-					w.must(os.RemoveAll(file))
-				} else {
-					at := time.Now().Add(-age)
-					f, err := os.OpenFile(file, os.O_CREATE|os.O_RDONLY, 0o600)
-					w.must(err)
-					w.must(f.Close())
-					w.must(os.Chtimes(file, at, at))
-				}
-			}
-			before := w.content()
-			w.wantFates(w.run(0), pods, map[string]fate{ips[0].String(): tt.want})
-			if tt.want == released {
-				w.wantContent(before, w.lease(pods, oneKey))
-				return
-			}
-			w.wantContent(before)
-			w.list(of)
-			w.wantFates(w.run(0), pods, map[string]fate{ips[0].String(): present})
-		})
-	}
 }
 
 // Between the second look and the release, a plugin acts under its lock. The reaper waits for the

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,10 +25,9 @@ import (
 type world struct {
 	*node
 	runtime  *critest.Runtime
-	endpoint string   // of the runtime
-	state    string   // the folder of the reaper's state
-	trust    []string // networks that the policy names
-	more     string   // more of the policy
+	endpoint string // of the runtime
+	state    string // the folder of the reaper's state
+	more     string // more of the policy
 }
 
 // newWorld returns a node like newNode. Its runtime has a sandbox that needs no address.
@@ -57,9 +58,7 @@ func (w *world) live(network string, of ipam.Owner) {
 // leaves a file with the same policy alone: another run may be reading it.
 func (w *world) policy() string {
 	w.Helper()
-	settings := w.settings()
-	settings.Networks = w.trust
-	text, err := json.Marshal(settings)
+	text, err := json.Marshal(w.settings())
 	w.must(err)
 	policy := fmt.Appendf(nil, `apiVersion: ip-reaper/v1alpha1
 kind: ReapPolicy
@@ -166,6 +165,46 @@ func (w *world) content() map[string]string {
 	found, err := contentOf(w.path(dataDir))
 	w.must(err)
 	return found
+}
+
+// contentOf returns what is in a folder: the kind, permissions, time and content of each file, by
+// path.
+func contentOf(folder string) (map[string]string, error) {
+	found := make(map[string]string)
+	err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) && path != folder {
+			return nil // it was removed meanwhile
+		}
+		if err != nil || e.IsDir() {
+			return err
+		}
+		text, err := describe(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		found[path] = text
+		return err
+	})
+	return found, err
+}
+
+// describe returns everything about a file.
+func describe(path string) (string, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return "", err
+	}
+	var content []byte
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		to, err := os.Readlink(path)
+		return "link to " + to, err
+	case info.Mode().IsRegular():
+		if content, err = os.ReadFile(path); err != nil {
+			return "", err
+		}
+	}
+	return fmt.Sprintf("%v %v %q", info.Mode(), info.ModTime().UnixNano(), content), nil
 }
 
 // wantContent fails the test unless the data folder is as it was, without some files. The reaper

@@ -27,8 +27,9 @@ type storm struct {
 }
 
 // Sandboxes come and go, some without a DEL, in a nearly full network, so that what the reaper
-// releases is immediately allocated again. The reaper runs all the time, under a policy that waits
-// for nothing. No live sandbox loses its lease, no address is given twice, and in the end what is
+// releases is immediately allocated again. Two reapers run all the time, under a policy that waits
+// for nothing, and do not know about each other: their states are in different folders. No live
+// sandbox loses its lease, no address is given twice, and in the end what is
 // dead is gone and nothing else (promises 1, 7 and 8).
 func TestEverySandboxOfAStorm(t *testing.T) {
 	const writers = 4
@@ -40,20 +41,24 @@ func TestEverySandboxOfAStorm(t *testing.T) {
 	s.left.Store(sandboxes)
 	ctx, stop := context.WithCancel(t.Context())
 	var reaping, writing sync.WaitGroup
-	released := 0
-	reaping.Go(func() {
-		for ctx.Err() == nil {
-			released += s.reapOnce()
-		}
-	})
+	var released atomic.Int64
+	s.policy() // now, so that neither run finds it half written
+	for i := range 2 {
+		reaper := *s.world
+		reaper.state = s.path(fmt.Sprint("state-", i))
+		reaping.Go(func() {
+			for ctx.Err() == nil {
+				released.Add(reaper.reapOnce())
+			}
+		})
+	}
 	for n := range writers {
 		writing.Go(func() { s.write(n) })
 	}
 	writing.Wait()
 	stop()
 	reaping.Wait()
-	last := s.run(0)
-	released += last.Summary.Released
+	released.Add(int64(s.run(0).Summary.Released))
 	if left := s.world.left(pods, s.dead...); len(left) > 0 {
 		t.Errorf("of sandboxes that are gone there are still %v", left)
 	}
@@ -63,21 +68,22 @@ func TestEverySandboxOfAStorm(t *testing.T) {
 	if files := len(s.content()); files != len(s.held)+2 {
 		t.Errorf("%d files are left, want %d leases, the lock and the cursor", files, len(s.held))
 	}
-	t.Logf("%d sandboxes, %d of them dead, %d releases, %d ADDs found no address", sandboxes, len(s.dead), released, s.full.Load())
-	if released == 0 {
-		t.Error("nothing was released: the reaper was not at work")
+	t.Logf("%d sandboxes, %d of them dead, %d releases, %d ADDs found no address", sandboxes, len(s.dead), released.Load(), s.full.Load())
+	if released.Load() == 0 {
+		t.Error("nothing was released: the reapers were not at work")
 	}
 }
 
 // reapOnce runs the reaper, and returns how many leases it released. A plugin may hold the
 // lock longer than a run waits.
-func (s *storm) reapOnce() int {
-	result, err := s.start().Wait()
+func (w *world) reapOnce() int64 {
+	w.Helper()
+	result, err := w.start().Wait()
 	if err != nil || result.Report == nil || result.ExitCode != 0 && result.ExitCode != reap.ExitPartial {
-		s.Errorf("run: exit code %d, %v\n%s", result.ExitCode, err, result.Stderr)
+		w.Errorf("run: exit code %d, %v\n%s", result.ExitCode, err, result.Stderr)
 		return 0
 	}
-	return result.Report.Summary.Released
+	return int64(result.Report.Summary.Released)
 }
 
 // write makes sandboxes, one after the other. Of eight, one stays, three get a DEL, and four end

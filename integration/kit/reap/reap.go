@@ -122,6 +122,9 @@ func environ() []string {
 	return env
 }
 
+// Pid returns the ID of the process.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
 // Kill ends the process immediately, like kill -9. It is no error if it has ended already.
 func (p *Process) Kill() error { return p.Signal(os.Kill) }
 
