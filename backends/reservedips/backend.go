@@ -8,8 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"net/netip"
-	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
@@ -17,31 +15,11 @@ import (
 // Name is the name of the backend.
 const Name = "reservedIPs"
 
-// A ReservedIP is an object that protects addresses while their pod is gone. The policy names
-// its resource.
+// A ReservedIP is an object that protects addresses while their pod is gone, as an allocation. The
+// policy names its resource.
 type ReservedIP struct {
-	Pool string // resource.version.group
-	Key  string // namespace/name of the object, or its name alone
-
-	// The object protects these addresses, or those of the pod. Either may be empty.
-	IPs []netip.Addr
-	Pod ipam.PodRef
-
-	// TTL is how long the addresses are kept after the pod is gone; nil means forever. Deleted
-	// is when the pod was deleted; zero if the object does not say.
-	TTL     *time.Duration
-	Deleted time.Time
-
-	DeleteExpired bool // delete the object after its addresses are released
-
-	// Broken is why the object cannot be decoded; nil if it can. IPs and Pod are what can be
-	// decoded. If it may name more addresses, these belong to pods in Namespaces, or to any if
-	// Unbounded is set.
-	Broken     error
-	Namespaces []string
-	Unbounded  bool
-
-	Token  string          // the UID and the resourceVersion, which Delete compares
+	ipam.Allocation
+	ipam.Protection
 	Stored json.RawMessage // the whole object
 }
 
@@ -59,7 +37,7 @@ func (b *Backend) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 		}
 		var pools []ipam.Pool
 		for _, r := range all {
-			if r.Broken != nil && !yield(ipam.Pool{}, r.objectError()) {
+			if r.Unreadable != "" && !yield(ipam.Pool{}, r.objectError()) {
 				return
 			}
 			if len(pools) == 0 || pools[len(pools)-1].Name != r.Pool {
@@ -78,26 +56,17 @@ func (b *Backend) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 
 // objectError returns the error for an object that cannot be decoded.
 func (r ReservedIP) objectError() error {
-	return &ipam.ObjectError{Object: r.Pool + " " + r.Key, Err: fmt.Errorf("%w; correct it, or delete it", r.Broken)}
+	return &ipam.ObjectError{Object: r.Pool + " " + r.Key, Err: fmt.Errorf("%s; correct it, or delete it", r.Unreadable)}
 }
 
-// allocation returns the object as an allocation. It has an IP if it protects
-// exactly one.
+// allocation returns the object as the engine lists it. It has an IP if it protects exactly one.
 func (r ReservedIP) allocation() ipam.Allocation {
-	entry := ipam.Allocation{
-		Key: r.Key, Token: r.Token, Owner: ipam.Owner{Pod: r.Pod},
-		Protects: &ipam.Protection{
-			IPs: r.IPs, TTL: r.TTL, Deleted: r.Deleted, Deletable: r.DeleteExpired,
-			Namespaces: r.Namespaces, All: r.Unbounded,
-		},
-	}
-	if r.Broken != nil {
-		entry.Unreadable = r.Broken.Error()
-	}
+	protects := r.Protection // on its own, so that the stored object is not kept with it
+	r.Protects = &protects
 	if len(r.IPs) == 1 {
-		entry.IP = r.IPs[0]
+		r.IP = r.IPs[0]
 	}
-	return entry
+	return r.Allocation
 }
 
 // Release implements ipam.Backend.
@@ -106,7 +75,7 @@ func (b *Backend) Release(ctx context.Context, ws []ipam.Warrant) []error {
 	for i, w := range ws {
 		r, err := w.Allocation()
 		if err == nil {
-			err = b.Delete(ctx, ReservedIP{Pool: r.Pool, Key: r.Key, Token: r.Token})
+			err = b.Delete(ctx, ReservedIP{Allocation: r})
 		}
 		errs[i] = err
 	}

@@ -81,8 +81,8 @@ func TestReservedObjectIsRead(t *testing.T) {
 			if !got.Deleted.IsZero() {
 				deleted = got.Deleted.Format(time.RFC3339)
 			}
-			if got.Pod.String() != tt.pod || ttl != tt.ttl || deleted != tt.deleted {
-				t.Errorf("pod %q, ttl %q, deleted %q, want %q, %q, %q", got.Pod, ttl, deleted, tt.pod, tt.ttl, tt.deleted)
+			if got.Owner.Pod.String() != tt.pod || ttl != tt.ttl || deleted != tt.deleted {
+				t.Errorf("pod %q, ttl %q, deleted %q, want %q, %q, %q", got.Owner.Pod, ttl, deleted, tt.pod, tt.ttl, tt.deleted)
 			}
 		})
 	}
@@ -123,11 +123,11 @@ func TestUnreadableReservedObjectsProtectWhatTheyMayName(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.Broken == nil || !strings.Contains(got.objectError().Error(), tt.want) {
-				t.Fatalf("broken: %v, want an error with %s", got.Broken, tt.want)
+			if got.Unreadable == "" || !strings.Contains(got.objectError().Error(), tt.want) {
+				t.Fatalf("unreadable: %q, want an error with %s", got.Unreadable, tt.want)
 			}
-			if got.TTL != nil || !got.Deleted.IsZero() || got.DeleteExpired {
-				t.Errorf("ttl %v, deleted %v, deletable %v, want it to protect for good", got.TTL, got.Deleted, got.DeleteExpired)
+			if got.TTL != nil || !got.Deleted.IsZero() || got.Deletable {
+				t.Errorf("ttl %v, deleted %v, deletable %v, want it to protect for good", got.TTL, got.Deleted, got.Deletable)
 			}
 			if diff := cmp.Diff(tt.protects, protects(got)); diff != "" {
 				t.Errorf("protects (-want +got):\n%s", diff)
@@ -152,13 +152,13 @@ func protects(r ReservedIP) string {
 	for _, ip := range r.IPs {
 		all = append(all, ip.String())
 	}
-	if r.Pod != (ipam.PodRef{}) {
-		all = append(all, r.Pod.String())
+	if r.Owner.Pod != (ipam.PodRef{}) {
+		all = append(all, r.Owner.Pod.String())
 	}
 	for _, namespace := range r.Namespaces {
 		all = append(all, namespace+"/*")
 	}
-	if r.Unbounded {
+	if r.All {
 		all = append(all, "*")
 	}
 	return strings.Join(all, " ")

@@ -70,7 +70,7 @@ func (r reservedResource) readAll(items []json.RawMessage) ([]ReservedIP, error)
 		if err != nil {
 			return nil, fmt.Errorf("%s %w", r.pool, err)
 		}
-		if len(reserved.IPs) > 0 || reserved.Pod != (ipam.PodRef{}) || reserved.Broken != nil {
+		if len(reserved.IPs) > 0 || reserved.Owner.Pod != (ipam.PodRef{}) || reserved.Unreadable != "" {
 			all = append(all, reserved)
 		}
 	}
@@ -97,26 +97,25 @@ func (r reservedResource) read(item json.RawMessage, led map[string]bool) (Reser
 	if err != nil {
 		return ReservedIP{}, err
 	}
-	reserved := ReservedIP{
-		Pool: r.pool, Key: head.key(), DeleteExpired: r.deleteExpired,
-		Token: head.Metadata.UID + "/" + head.Metadata.ResourceVersion, Stored: item,
-	}
+	reserved := ReservedIP{Stored: item}
+	reserved.Pool, reserved.Key, reserved.Deletable = r.pool, head.key(), r.deleteExpired
+	reserved.Token = head.Metadata.UID + "/" + head.Metadata.ResourceVersion // which Delete compares
 	var object any
 	if err := kube.Decode(item, &object); err != nil {
 		return ReservedIP{}, fmt.Errorf("%s: decode: %w", reserved.Key, err)
 	}
 	var addressErr, podErr, timeErr error
 	reserved.IPs, addressErr = r.readAddresses(object)
-	reserved.Pod, podErr = r.readPod(object, head.Metadata.Namespace, led)
+	reserved.Owner.Pod, podErr = r.readPod(object, head.Metadata.Namespace, led)
 	reserved.TTL, reserved.Deleted, timeErr = r.readTimes(object)
-	reserved.Broken = cmp.Or(addressErr, podErr, timeErr)
-	if reserved.Broken != nil {
+	if broken := cmp.Or(addressErr, podErr, timeErr); broken != nil {
+		reserved.Unreadable = broken.Error()
 		// While its times are unknown, it protects forever.
-		reserved.TTL, reserved.Deleted, reserved.DeleteExpired = nil, time.Time{}, false
+		reserved.TTL, reserved.Deleted, reserved.Deletable = nil, time.Time{}, false
 	}
 	if addressErr != nil || podErr != nil {
 		reserved.Namespaces = r.namespacesOf(object, head.Metadata.Namespace)
-		reserved.Unbounded = len(reserved.Namespaces) == 0
+		reserved.All = len(reserved.Namespaces) == 0
 	}
 	return reserved, nil
 }

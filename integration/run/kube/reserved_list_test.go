@@ -34,15 +34,24 @@ func TestReservedIPsOfNamespacesAndOfTheClusterAreListed(t *testing.T) {
 	got := f.list(f.reserved(spaced, wide))
 	want := []reservedips.ReservedIP{
 		{
-			Pool: spacedPool, Key: f.namespace + "/web-0", Pod: ipam.PodRef{Namespace: f.namespace, Name: "web-0"},
-			IPs: []netip.Addr{netip.MustParseAddr("10.1.0.4"), netip.MustParseAddr("fd00::4")}, TTL: new(24 * time.Hour),
-			Deleted: time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC), DeleteExpired: true,
+			Allocation: ipam.Allocation{
+				Pool: spacedPool, Key: f.namespace + "/web-0", Owner: ipam.Owner{Pod: ipam.PodRef{Namespace: f.namespace, Name: "web-0"}},
+			},
+			Protection: ipam.Protection{
+				IPs: []netip.Addr{netip.MustParseAddr("10.1.0.4"), netip.MustParseAddr("fd00::4")}, TTL: new(24 * time.Hour),
+				Deleted: time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC), Deletable: true,
+			},
 		},
 		{
-			Pool: spacedPool, Key: f.namespace + "/web-1", Pod: ipam.PodRef{Namespace: "db", Name: "web-1"},
-			TTL: new(time.Hour), DeleteExpired: true,
+			Allocation: ipam.Allocation{
+				Pool: spacedPool, Key: f.namespace + "/web-1", Owner: ipam.Owner{Pod: ipam.PodRef{Namespace: "db", Name: "web-1"}},
+			},
+			Protection: ipam.Protection{TTL: new(time.Hour), Deletable: true},
 		},
-		{Pool: widePool, Key: "10.1.0.9", IPs: []netip.Addr{netip.MustParseAddr("10.1.0.9")}},
+		{
+			Allocation: ipam.Allocation{Pool: widePool, Key: "10.1.0.9"},
+			Protection: ipam.Protection{IPs: []netip.Addr{netip.MustParseAddr("10.1.0.9")}},
+		},
 	}
 	if diff := cmp.Diff(want, got, compareReserved); diff != "" {
 		t.Errorf("List (-want +got):\n%s", diff)
