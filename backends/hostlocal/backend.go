@@ -153,7 +153,9 @@ func (l *listing) pool(ctx context.Context, data *folder, network string) (ipam.
 	}
 	defer d.close()
 	pool := ipam.Pool{Name: d.path, Network: d.path, Protected: l.protection(d.path)}
-	pool.Range, pool.Capacity = l.own[d.path].capacity()
+	if first, usable, ok := l.own[d.path].size(); ok {
+		pool.Range, pool.Capacity = first, usable.Within(first).Count()
+	}
 	leases := false
 	err = d.each(ctx, func(name string) error {
 		if isOwn(name) {

@@ -158,7 +158,9 @@ func explain(entries []place, a *ipam.Allocation) bool {
 			a.Protected = cmp.Or(a.Protected, fmt.Sprintf("libcni's cache may say that it is young, and could not be read: %v", err))
 			continue
 		}
-		a.Created = later(a.Created, e.mtime)
+		if e.mtime.After(a.Created) {
+			a.Created = e.mtime
+		}
 		decoded = decoded || e.Kind != ""
 		namespaces = append(namespaces, e.namespaces()...)
 		for _, arg := range e.Args {
@@ -184,11 +186,4 @@ func explain(entries []place, a *ipam.Allocation) bool {
 		a.Protected = cmp.Or(a.Protected, inNamespaces(namespaces, files))
 	}
 	return len(files) > 0
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }

@@ -1,6 +1,7 @@
 package hostlocal
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -124,21 +125,14 @@ type network struct {
 	idle    bool   // the configuration says that no address comes from there
 }
 
-// networks returns the networks of a configuration, including those it delegates to. byName
-// finds another configuration.
-func (c conf) networks(byName func(nameOrFile string) (conf, bool)) []network {
-	return c.walk(c.Name, byName, 0)
-}
-
-// walk is networks for a part of a configuration that may have no name.
-func (c conf) walk(name string, byName func(string) (conf, bool), depth int) []network {
+// networks returns the networks of a configuration, or of a part of one, including those it
+// delegates to. A part without a name has the one given. byName finds another configuration.
+func (c conf) networks(name string, byName func(nameOrFile string) (conf, bool), depth int) []network {
 	const deepest = 8 // Multus may name a configuration that names Multus
 	if depth > deepest {
 		return nil
 	}
-	if c.Name != "" {
-		name = c.Name
-	}
+	name = cmp.Or(c.Name, name)
 	own := network{name: name}
 	if c.IPAM.Type == hostLocal {
 		own.dataDir, own.ranges = c.IPAM.DataDir, c.IPAM.spans()
@@ -147,7 +141,7 @@ func (c conf) walk(name string, byName func(string) (conf, bool), depth int) []n
 	all := []network{own}
 	for _, p := range c.Plugins {
 		p.Name = "" // libcni gives every plugin the name of the list
-		all = append(all, p.walk(name, byName, depth+1)...)
+		all = append(all, p.networks(name, byName, depth+1)...)
 	}
 	if c.Delegate != nil {
 		to := *c.Delegate
@@ -155,14 +149,14 @@ func (c conf) walk(name string, byName func(string) (conf, bool), depth int) []n
 		if to.IPAM.Type == "" {
 			to.IPAM.Type, to.IPAM.DataDir = hostLocal, c.IPAM.DataDir
 		}
-		all = append(all, to.walk(name, byName, depth+1)...)
+		all = append(all, to.networks(name, byName, depth+1)...)
 	}
 	for _, to := range c.Delegates {
-		all = append(all, to.walk(name, byName, depth+1)...)
+		all = append(all, to.networks(name, byName, depth+1)...)
 	}
 	for _, other := range append(c.DefaultNetworks, c.ClusterNetwork) {
 		if to, ok := byName(other); ok && other != "" {
-			all = append(all, to.walk(to.Name, byName, depth+1)...)
+			all = append(all, to.networks(to.Name, byName, depth+1)...)
 		}
 	}
 	return all

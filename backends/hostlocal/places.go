@@ -53,7 +53,7 @@ func readPlaces(s Settings) (places, error) {
 	}
 	for _, c := range confs {
 		stranger := c.stranger()
-		for _, n := range c.networks(byName) {
+		for _, n := range c.networks("", byName, 0) {
 			for _, dir := range foldersOf(n, defaults) {
 				p.addDataDir(dir)
 				folder := dir + "/" + n.name

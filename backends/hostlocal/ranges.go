@@ -1,7 +1,6 @@
 package hostlocal
 
 import (
-	"math/big"
 	"net/netip"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -53,14 +52,4 @@ func (n network) size() (first netip.Prefix, usable ipam.Spans, ok bool) {
 		}
 	}
 	return first, ipam.NewSpans(spans...), first.IsValid()
-}
-
-// capacity returns the range of a network and how many addresses it has, if the configuration
-// says so.
-func (n network) capacity() (netip.Prefix, *big.Int) {
-	first, usable, ok := n.size()
-	if !ok {
-		return netip.Prefix{}, nil
-	}
-	return first, usable.Within(first).Count()
 }
