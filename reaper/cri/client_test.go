@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/ip-reaper/ip-reaper/reaper/census"
@@ -59,11 +60,10 @@ func TestSandboxesOfEveryStateAreListed(t *testing.T) {
 	list()
 	runtime.Add(sandbox(1, true), sandbox(2, false), sandbox(3, true))
 	list(sandbox(1, true), sandbox(2, false), sandbox(3, true))
-	runtime.SetReady(sandbox(1, true).ID, false)
-	runtime.Remove(sandbox(3, true).ID)
-	list(sandbox(1, false), sandbox(2, false))
+	runtime.Remove(sandbox(1, true).ID, sandbox(3, true).ID)
+	list(sandbox(2, false))
 	runtime.AddItems(&runtimeapi.PodSandbox{Id: "without-a-pod"})
-	list(sandbox(1, false), sandbox(2, false), census.Sandbox{ID: "without-a-pod", Ready: true})
+	list(sandbox(2, false), census.Sandbox{ID: "without-a-pod", Ready: true})
 }
 
 // Promise 2: an answer that no runtime gives decides nothing.
@@ -117,7 +117,7 @@ func TestFailureOfTheRuntimeIsAnError(t *testing.T) {
 			runtime := critest.Start(t)
 			runtime.Add(sandbox(1, true))
 			c := open(t, runtime.Endpoint())
-			runtime.Fail(tt.code, "not yet")
+			runtime.OnList(func(context.Context) error { return status.Error(tt.code, "not yet") })
 			got, err := c.Sandboxes(t.Context())
 			if got != nil || err == nil || errors.Is(err, ipam.ErrRefused) != tt.refused || !strings.Contains(err.Error(), tt.want) ||
 				!strings.HasPrefix(err.Error(), "container runtime at "+runtime.Endpoint()) || strings.Contains(err.Error(), "rpc error") {
@@ -136,7 +136,10 @@ func TestFailureOfTheRuntimeIsAnError(t *testing.T) {
 func TestRuntimeThatHangsIsGivenUp(t *testing.T) {
 	runtime := critest.Start(t)
 	c := open(t, runtime.Endpoint())
-	runtime.Hang()
+	runtime.OnList(func(ctx context.Context) error {
+		<-ctx.Done()
+		return ctx.Err()
+	})
 	c.timeout = 50 * time.Millisecond
 	if got, err := c.Sandboxes(t.Context()); got != nil || err == nil || errors.Is(err, ipam.ErrRefused) {
 		t.Errorf("Sandboxes = %v, %v, want an error that may pass", got, err)

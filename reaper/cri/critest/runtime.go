@@ -89,41 +89,12 @@ func (r *Runtime) Remove(ids ...string) {
 	r.sandboxes = slices.DeleteFunc(r.sandboxes, func(s *runtimeapi.PodSandbox) bool { return slices.Contains(ids, s.GetId()) })
 }
 
-// SetReady sets whether the sandbox with this ID is ready.
-func (r *Runtime) SetReady(id string, ready bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i, s := range r.sandboxes {
-		if s.GetId() != id {
-			continue
-		}
-		state := runtimeapi.PodSandboxState_SANDBOX_NOTREADY
-		if ready {
-			state = runtimeapi.PodSandboxState_SANDBOX_READY
-		}
-		r.sandboxes[i] = &runtimeapi.PodSandbox{Id: id, State: state, CreatedAt: s.GetCreatedAt(), Metadata: s.GetMetadata()}
-	}
-}
-
 // OnList sets a hook that runs at the beginning of each list of sandboxes. An error of the
 // hook is the answer, with its gRPC code if it has one. nil removes the hook.
 func (r *Runtime) OnList(hook func(ctx context.Context) error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.hook = hook
-}
-
-// Fail makes each list of sandboxes fail with a gRPC code.
-func (r *Runtime) Fail(code codes.Code, text string) {
-	r.OnList(func(context.Context) error { return status.Error(code, text) })
-}
-
-// Hang makes each list of sandboxes wait until its client gives up.
-func (r *Runtime) Hang() {
-	r.OnList(func(ctx context.Context) error {
-		<-ctx.Done()
-		return ctx.Err()
-	})
 }
 
 // Lists returns how many lists of sandboxes were asked for.
@@ -144,7 +115,7 @@ func (service) Version(context.Context, *runtimeapi.VersionRequest) (*runtimeapi
 	return &runtimeapi.VersionResponse{Version: "0.1.0", RuntimeName: "critest", RuntimeVersion: "v1.2.3", RuntimeApiVersion: "v1"}, nil
 }
 
-// ListPodSandbox implements runtimeapi.RuntimeServiceServer. It filters only by state and ID.
+// ListPodSandbox implements runtimeapi.RuntimeServiceServer. It has no filters.
 func (s service) ListPodSandbox(ctx context.Context, q *runtimeapi.ListPodSandboxRequest) (*runtimeapi.ListPodSandboxResponse, error) {
 	s.r.mu.Lock()
 	s.r.lists++
@@ -157,15 +128,8 @@ func (s service) ListPodSandbox(ctx context.Context, q *runtimeapi.ListPodSandbo
 	}
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
-	answer := &runtimeapi.ListPodSandboxResponse{}
-	for _, item := range s.r.sandboxes {
-		if state := q.GetFilter().GetState(); state != nil && state.GetState() != item.GetState() {
-			continue
-		}
-		if id := q.GetFilter().GetId(); id != "" && id != item.GetId() {
-			continue
-		}
-		answer.Items = append(answer.Items, item)
+	if q.GetFilter() != nil {
+		return nil, status.Error(codes.InvalidArgument, "critest has no filters")
 	}
-	return answer, nil
+	return &runtimeapi.ListPodSandboxResponse{Items: slices.Clone(s.r.sandboxes)}, nil
 }
