@@ -13,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
@@ -21,13 +20,6 @@ import (
 )
 
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
-
-// The parts that the CLI uses fit the interfaces of the run.
-var (
-	_ ledger.Store  = (*Ledgers)(nil)
-	_ journal.Store = (*Journals)(nil)
-	_ reaper.Lock   = (*Lock)(nil)
-)
 
 // equal fails the test unless it got what it wants.
 func equal[T any](t *testing.T, what string, got, want T, options ...cmp.Option) {

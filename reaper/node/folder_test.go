@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
@@ -164,22 +165,29 @@ func TestNoLinkIsFollowed(t *testing.T) {
 	}
 }
 
-// A pipe has no writer, so opening it would not return.
-func TestPipeIsNoFile(t *testing.T) {
-	f := newFolder(t)
-	if err := os.Mkdir(f.Path(), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"ledger", "lock"} {
-		if err := syscall.Mkfifo(filepath.Join(f.Path(), name), 0o600); err != nil {
+// Promise 6: what could not be read may be a ledger, and is not replaced. A pipe has no writer, so
+// opening it would not return.
+func TestWhatIsNoFileIsAnError(t *testing.T) {
+	for name, make := range map[string]func(path string) error{
+		"a pipe":   func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"a folder": func(path string) error { return os.MkdirAll(filepath.Join(path, "folder"), 0o700) },
+	} {
+		f := newFolder(t)
+		if err := errors.Join(os.Mkdir(f.Path(), 0o700), make(f.at(ledgerName)), make(f.at(lockName))); err != nil {
 			t.Fatal(err)
 		}
-	}
-	_, load := f.Ledgers().Load(t.Context())
-	_, lock := f.Lock().Acquire(t.Context(), "run-1")
-	for name, err := range map[string]error{"ledger": load, "lock": lock} {
-		if err == nil || errors.Is(err, ledger.ErrDamaged) || !strings.Contains(err.Error(), filepath.Join(f.Path(), name)+": it is not a regular file") {
-			t.Errorf("%s: %v, want that it is not a regular file", name, err)
+		l := f.Ledgers()
+		_, load := l.Load(t.Context())
+		_, lock := f.Lock().Acquire(t.Context(), "run-1")
+		for _, one := range []struct {
+			file string
+			err  error
+		}{{ledgerName, load}, {ledgerName, l.Save(t.Context(), ledgerOf(t, 0, 1))}, {lockName, lock}} {
+			err := one.err
+			if err == nil || errors.Is(err, ledger.ErrDamaged) || errors.Is(err, ipam.ErrAgain) ||
+				!strings.Contains(err.Error(), f.at(one.file)+": it is not a regular file") {
+				t.Errorf("%s: %v, want that %s is not a regular file", name, err, one.file)
+			}
 		}
 	}
 }

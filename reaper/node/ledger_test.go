@@ -6,7 +6,6 @@ import (
 	"errors"
 	"hash/crc32"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -197,19 +196,4 @@ func TestSaveWaitsForAnotherWriter(t *testing.T) {
 		t.Error(err)
 	}
 	wantStored(t, f, ledgerOf(t, 0, 2))
-}
-
-// Promise 6: a file that could not be read may be a ledger.
-func TestLedgerThatCannotBeReadIsNotReplaced(t *testing.T) {
-	f := newFolder(t)
-	if err := os.MkdirAll(filepath.Join(f.at(ledgerName), "folder"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	l := f.Ledgers()
-	_, load := l.Load(t.Context())
-	for name, err := range map[string]error{"Load": load, "Save": l.Save(t.Context(), ledgerOf(t, 0, 1))} {
-		if err == nil || errors.Is(err, ledger.ErrDamaged) || errors.Is(err, ipam.ErrAgain) || !strings.Contains(err.Error(), f.at(ledgerName)) {
-			t.Errorf("%s = %v, want an error that names the file", name, err)
-		}
-	}
 }
