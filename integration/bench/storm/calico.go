@@ -25,38 +25,31 @@ const (
 
 // A calicoIPAM is Calico's plugin on some nodes that share one pool of a few blocks: a node without
 // a free block borrows addresses from the others'.
-type calicoIPAM struct {
-	*calico.Datastore
-	pool netip.Prefix
-}
+type calicoIPAM struct{ *calico.Datastore }
 
-// newCalico returns the plugin with a pool.
-func newCalico(d *calico.Datastore) *calicoIPAM {
-	return &calicoIPAM{d, netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 70, 0, 0}), bits)}
+// newCalico returns the plugin, and creates its nodes and pool.
+func newCalico(ctx context.Context, d *calico.Datastore) (calicoIPAM, error) {
+	for place := range calicoNodes {
+		if err := d.CreateNode(ctx, nodeName(place)); err != nil {
+			return calicoIPAM{}, err
+		}
+	}
+	pool := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 70, 0, 0}), bits)
+	return calicoIPAM{d}, d.ApplyPool(ctx, "storm", pool, calicoBlockBits)
 }
 
 func nodeName(place int) string { return fmt.Sprintf("storm-%d", place) }
 
-// prepare implements ipam.
-func (c *calicoIPAM) prepare(ctx context.Context) error {
-	for place := range calicoNodes {
-		if err := c.CreateNode(ctx, nodeName(place)); err != nil {
-			return err
-		}
-	}
-	return c.ApplyPool(ctx, "storm", c.pool, calicoBlockBits)
-}
-
 // place implements ipam: a pod may come back on another node.
-func (c *calicoIPAM) place(random *rand.Rand, _ int) int { return random.IntN(calicoNodes) }
+func (c calicoIPAM) place(random *rand.Rand, _ int) int { return random.IntN(calicoNodes) }
 
 // of returns the sandbox for Calico's programs.
-func (c *calicoIPAM) of(s *sandbox) calico.Sandbox {
+func (c calicoIPAM) of(s *sandbox) calico.Sandbox {
 	return calico.Sandbox{Namespace: namespace, Pod: s.pod, Node: nodeName(s.place), ContainerID: s.id}
 }
 
 // add implements ipam.
-func (c *calicoIPAM) add(ctx context.Context, s *sandbox) error {
+func (c calicoIPAM) add(ctx context.Context, s *sandbox) error {
 	ips, err := c.Add(ctx, c.of(s))
 	if err != nil {
 		return err
@@ -69,25 +62,25 @@ func (c *calicoIPAM) add(ctx context.Context, s *sandbox) error {
 }
 
 // del implements ipam.
-func (c *calicoIPAM) del(ctx context.Context, s *sandbox) error { return c.Del(ctx, c.of(s)) }
+func (c calicoIPAM) del(ctx context.Context, s *sandbox) error { return c.Del(ctx, c.of(s)) }
 
 // full implements ipam.
-func (c *calicoIPAM) full(err error) bool {
+func (c calicoIPAM) full(err error) bool {
 	return strings.Contains(err.Error(), "No IPs available in pools")
 }
 
 // scheduled implements ipam.
-func (c *calicoIPAM) scheduled(s *sandbox) []cluster.PodOption {
+func (c calicoIPAM) scheduled(s *sandbox) []cluster.PodOption {
 	return []cluster.PodOption{cluster.Phase("Pending"), cluster.OnNode(nodeName(s.place))}
 }
 
 // running implements ipam.
-func (c *calicoIPAM) running(s *sandbox) []cluster.PodOption {
+func (c calicoIPAM) running(s *sandbox) []cluster.PodOption {
 	return append(c.of(s).PodOptions(s.ip), cluster.Phase("Running"))
 }
 
 // owed implements ipam.
-func (c *calicoIPAM) owed(s *sandbox) map[fact]string {
+func (c calicoIPAM) owed(s *sandbox) map[fact]string {
 	handle, block := c.of(s).Handle(), netip.PrefixFrom(s.ip, calicoBlockBits).Masked()
 	return map[fact]string{
 		{kindAddress, s.ip.String()}:                              handle + " " + namespace + "/" + s.pod,
@@ -96,7 +89,7 @@ func (c *calicoIPAM) owed(s *sandbox) map[fact]string {
 }
 
 // look implements ipam.
-func (c *calicoIPAM) look(ctx context.Context) (view, error) {
+func (c calicoIPAM) look(ctx context.Context) (view, error) {
 	v := view{owners: map[fact]string{}}
 	blocks, err := c.List(ctx, calico.Block)
 	if err != nil {
@@ -155,4 +148,4 @@ func addresses(content string, owners map[fact]string) error {
 }
 
 // lost implements ipam: nothing excuses Calico's plugin.
-func (c *calicoIPAM) lost(finding, []release) string { return "" }
+func (c calicoIPAM) lost(finding, []release) string { return "" }

@@ -45,9 +45,6 @@ type view struct {
 // An ipam is a CNI plugin that manages addresses, and its store. Its methods may
 // be called concurrently.
 type ipam interface {
-	// prepare creates what pods need, on an empty cluster.
-	prepare(ctx context.Context) error
-
 	// place draws the place of a worker's pod.
 	place(random *rand.Rand, worker int) int
 

@@ -44,7 +44,11 @@ func OfWhereabouts(ctx context.Context, c *cluster.Cluster, rounds int) (Tally, 
 
 // OfCalico is OfWhereabouts with Calico's plugin.
 func OfCalico(ctx context.Context, d *calico.Datastore, rounds int) (Tally, error) {
-	return run(ctx, d.Cluster, newCalico(d), rounds)
+	c, err := newCalico(ctx, d)
+	if err != nil {
+		return Tally{}, err
+	}
+	return run(ctx, d.Cluster, c, rounds)
 }
 
 // run runs the storm and its end: every remaining pod is checked once more, dies without a DEL, and
@@ -81,11 +85,10 @@ func (s *storm) prepare(ctx context.Context) error {
 		}
 	}
 	bystanders := make([]struct{}, workers*(residents+1)+1)
-	err := parallel.Each(16, bystanders, func(i int, _ struct{}) error {
+	return parallel.Each(16, bystanders, func(i int, _ struct{}) error {
 		_, err := s.cluster.CreatePod(ctx, "default", fmt.Sprintf("bystander-%d", i))
 		return err
 	})
-	return errors.Join(err, s.ipam.prepare(ctx))
 }
 
 // blow makes pods come and go, while the reaper runs and the store is checked, repeatedly.

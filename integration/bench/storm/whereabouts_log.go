@@ -43,12 +43,11 @@ func (w *whereabouts) logged(s *sandbox, do func(*plugin.Plugin, plugin.Network)
 		return "", err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	in, network := w.of(s.place)
-	p, err := plugin.New(dir, in.kubeconfig)
+	p, err := plugin.New(dir, w.cluster.Kubeconfig)
 	if err != nil {
 		return "", err
 	}
-	doErr := do(p, network)
+	doErr := do(p, w.networks[s.place])
 	files, err := filepath.Glob(filepath.Join(dir, "*", "*.log"))
 	if err == nil && len(files) != 1 {
 		err = fmt.Errorf("logs of the plugin: %v, want one", files)

@@ -20,10 +20,9 @@ const (
 
 // owed implements ipam.
 func (w *whereabouts) owed(s *sandbox) map[fact]string {
-	_, network := w.of(s.place)
 	return map[fact]string{
-		{kindEntry, poolName(network.Range) + " " + s.ip.String()}: entryOwner(namespace+"/"+s.pod, iface, s.id),
-		{kindReservation, s.ip.String()}:                           namespace + "/" + s.pod,
+		{kindEntry, poolName(w.networks[s.place].Range) + " " + s.ip.String()}: entryOwner(namespace+"/"+s.pod, iface, s.id),
+		{kindReservation, s.ip.String()}:                                       namespace + "/" + s.pod,
 	}
 }
 

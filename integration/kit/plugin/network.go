@@ -29,10 +29,6 @@ type Network struct {
 	// keeps one for each address.
 	DisableOverlapping bool
 
-	// SleepForRace is how many seconds the plugin waits between reading a
-	// pool and writing it.
-	SleepForRace int
-
 	// RetryPeriod is how long the plugin waits before it asks again for a lease that another holds,
 	// in whole milliseconds. Its default is half a second; below a fifth of a second it runs into
 	// its own request limit.
@@ -74,9 +70,6 @@ func (n Network) config(kubeconfig, flatFile, logFile string) ([]byte, error) {
 	}
 	if len(n.Ranges) > 0 {
 		ipam["ipRanges"] = n.Ranges
-	}
-	if n.SleepForRace > 0 {
-		ipam["sleep_for_race"] = n.SleepForRace
 	}
 	if n.RetryPeriod > 0 {
 		ipam["leader_retry_period"] = n.RetryPeriod.Milliseconds()
