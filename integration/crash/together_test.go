@@ -19,13 +19,24 @@ func held(w *world.World, at string, start fault.Start) *fault.Held {
 	return h
 }
 
-// finish opens the gate before a process, which has to end with the code.
-func finish(w *world.World, h *fault.Held, code int) reap.Result {
+// meets has a run go on with its first request of a kind after another process has ended.
+func meets(w *world.World, at string, other func()) {
 	w.Helper()
-	result, err := h.Finish()
+	run := held(w, at, runs(w))
+	other()
+	result, err := run.Finish()
 	w.Must(err)
-	w.WantExit(code, result)
-	return result
+	if result.ExitCode != reap.ExitDone && result.ExitCode != reap.ExitPartial {
+		w.Errorf("exit code %d\n%s", result.ExitCode, result.Stderr)
+	}
+	w.WantInUse()
+}
+
+// writesOfRuns are the kinds of writes at which runs meet others.
+func writesOfRuns() []string {
+	return some([]string{"patch ippools", "delete overlappingrangeipreservations", "update ipamblocks"}, []string{
+		"patch overlappingrangeipreservations", "update ipamhandles", "delete ipamhandles", "delete reservedips",
+	})
 }
 
 // Safety does not rest on the lock: two restorations at once put back what one
@@ -41,8 +52,10 @@ func TestEveryWriteTwoRestorationsMeetAt(t *testing.T) {
 			first := held(w, at, restores)
 			w.Must(w.Memory.Unlock(w.Context()))
 			second := w.RestoreReportOf(w.Ends(reap.ExitDone, restores))
-			r := w.RestoreReportOf(finish(w, first, reap.ExitDone))
-			for _, got := range []world.RestoreReport{r, second} {
+			result, err := first.Finish()
+			w.Must(err)
+			w.WantExit(reap.ExitDone, result)
+			for _, got := range []world.RestoreReport{w.RestoreReportOf(result), second} {
 				if got.Summary.Restored+got.Summary.Present != world.Records {
 					w.Errorf("%+v, want everything there", got.Summary)
 				}
@@ -56,20 +69,13 @@ func TestEveryWriteTwoRestorationsMeetAt(t *testing.T) {
 // the end of one (promises 1 and 8).
 func TestEveryWriteTwoRunsMeetAt(t *testing.T) {
 	w, _ := fixture(t)
-	for _, at := range some([]string{"patch ippools", "delete overlappingrangeipreservations", "update ipamblocks"}, []string{
-		"patch overlappingrangeipreservations", "update ipamhandles", "delete ipamhandles", "delete reservedips",
-	}) {
+	for _, at := range writesOfRuns() {
 		w.Sub(at, func() {
 			w.Again()
-			first := held(w, at, runs(w))
-			w.Must(w.Memory.Unlock(w.Context()))
-			w.Ends(reap.ExitDone, runs(w))
-			result, err := first.Finish()
-			w.Must(err)
-			if result.ExitCode != reap.ExitDone && result.ExitCode != reap.ExitPartial {
-				w.Errorf("exit code %d\n%s", result.ExitCode, result.Stderr)
-			}
-			w.WantInUse()
+			meets(w, at, func() {
+				w.Must(w.Memory.Unlock(w.Context()))
+				w.Ends(reap.ExitDone, runs(w))
+			})
 			w.WantStores("after both", w.End)
 			w.Converge()
 		})
@@ -82,19 +88,10 @@ func TestEveryWriteTwoRunsMeetAt(t *testing.T) {
 // (promises 1 and 8).
 func TestEveryWriteARunAndARestorationMeetAt(t *testing.T) {
 	w, id := released(t)
-	for _, at := range some([]string{"patch ippools", "delete overlappingrangeipreservations", "update ipamblocks"}, []string{
-		"patch overlappingrangeipreservations", "update ipamhandles", "delete ipamhandles", "delete reservedips",
-	}) {
+	for _, at := range writesOfRuns() {
 		w.Sub(at, func() {
 			w.Put(w.Before)
-			run := held(w, at, runs(w))
-			w.Restore(id)
-			result, err := run.Finish()
-			w.Must(err)
-			if result.ExitCode != reap.ExitDone && result.ExitCode != reap.ExitPartial {
-				w.Errorf("exit code %d\n%s", result.ExitCode, result.Stderr)
-			}
-			w.WantInUse()
+			meets(w, at, func() { w.Restore(id) })
 			w.WantSingle()
 			w.ConvergeTo(snapshot.Store.Held)
 		})

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -56,6 +58,25 @@ func install(w *world.World, g rights.Grant) *rights.Account {
 	})
 	w.As(a)
 	return a
+}
+
+// defineMigrations defines the resource by which Calico 3.32 moves its data, until
+// the test ends.
+func defineMigrations(w *world.World) {
+	w.Helper()
+	file := filepath.Join(w.TempDir(), "datastoremigrations.yaml")
+	w.Must(os.WriteFile(file, []byte(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: datastoremigrations.migration.projectcalico.org}
+spec:
+  group: migration.projectcalico.org
+  names: {kind: DatastoreMigration, listKind: DatastoreMigrationList, plural: datastoremigrations, singular: datastoremigration}
+  scope: Cluster
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+`), 0o600))
+	w.Cluster.DefineT(w.T, file)
 }
 
 // shipped are the rights of an installation with these backends.
