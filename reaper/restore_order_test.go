@@ -11,19 +11,26 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// A restoreLog is a backend that notes the records of each Restore.
-type restoreLog struct {
+// A restoring backend has its own Restore.
+type restoring struct {
 	ipam.Backend
-	calls *[][]string
+	restore func(ctx context.Context, pool string, rs []ipam.Record) []error
 }
 
-func (l restoreLog) Restore(ctx context.Context, pool string, records []ipam.Record) []error {
-	var keys []string
-	for _, r := range records {
-		keys = append(keys, r.Key)
-	}
-	*l.calls = append(*l.calls, keys)
-	return l.Backend.Restore(ctx, pool, records)
+func (r restoring) Restore(ctx context.Context, pool string, rs []ipam.Record) []error {
+	return r.restore(ctx, pool, rs)
+}
+
+// logged returns the backend, and notes the keys of each Restore.
+func logged(b ipam.Backend, calls *[][]string) ipam.Backend {
+	return restoring{b, func(ctx context.Context, pool string, rs []ipam.Record) []error {
+		var keys []string
+		for _, r := range rs {
+			keys = append(keys, r.Key)
+		}
+		*calls = append(*calls, keys)
+		return b.Restore(ctx, pool, rs)
+	}}
 }
 
 // A run with two rounds recorded its last releases at a time when the first ones were
@@ -44,7 +51,7 @@ func TestLastWriteOfTheJournalIsRestoredFirst(t *testing.T) {
 			o.Journal.Writes = tt.writes
 			o.Backends = nil
 			for _, b := range r.backends {
-				o.Backends = append(o.Backends, restoreLog{b, &calls})
+				o.Backends = append(o.Backends, logged(b, &calls))
 			}
 		})
 		equal(t, "calls", calls, tt.want)
@@ -59,34 +66,26 @@ func TestRecordThatIsThereTwiceBelongsToTheLastWrite(t *testing.T) {
 	rep := r.restore(t, func(o *reaper.RestoreOptions) {
 		o.Journal.Records = append(o.Journal.Records, o.Journal.Records[0])
 		o.Journal.Writes = []int{3, 1}
-		o.Backends = []ipam.Backend{restoreLog{r.backends[0], &calls}, r.backends[1]}
+		o.Backends = []ipam.Backend{logged(r.backends[0], &calls), r.backends[1]}
 	})
 	equal(t, "records", rep.Summary.Records, 3)
 	equal(t, "calls", calls, [][]string{{"2"}, {"3"}})
 	r.wantRestored(t)
 }
 
-// A lossyRestore is a backend that loses its first answer to a Restore.
-type lossyRestore struct {
-	ipam.Backend
-	lost *bool
-}
-
-func (l lossyRestore) Restore(ctx context.Context, pool string, records []ipam.Record) []error {
-	errs := l.Backend.Restore(ctx, pool, records)
-	if !*l.lost {
-		*l.lost = true
-		return slices.Repeat([]error{fmt.Errorf("%w: %w", ipam.ErrAgain, ipam.ErrLost)}, len(records))
-	}
-	return errs
-}
-
 // Promise 7. What an attempt with a lost answer put back was not there before.
 func TestRestoreWhoseAnswerIsLostIsNoneThatWasThere(t *testing.T) {
 	r := newReleasedHarness(t)
-	rep := r.restore(t, func(o *reaper.RestoreOptions) {
-		o.Backends = []ipam.Backend{lossyRestore{r.backends[0], new(bool)}, r.backends[1]}
-	})
+	first, lost := r.backends[0], false
+	lossy := restoring{first, func(ctx context.Context, pool string, rs []ipam.Record) []error {
+		errs := first.Restore(ctx, pool, rs)
+		if !lost {
+			lost = true
+			return slices.Repeat([]error{fmt.Errorf("%w: %w", ipam.ErrAgain, ipam.ErrLost)}, len(rs))
+		}
+		return errs
+	}}
+	rep := r.restore(t, func(o *reaper.RestoreOptions) { o.Backends = []ipam.Backend{lossy, r.backends[1]} })
 	equal(t, "summary", rep.Summary, report.RestoreCounts{Records: 3, Restored: 3})
 	r.wantRestored(t)
 }

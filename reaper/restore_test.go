@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -111,7 +113,7 @@ func TestRestorePutsBackWhatARunReleased(t *testing.T) {
 			entry("one", "a", "2", "10.0.0.2", "gone-1"), entry("one", "a", "3", "10.0.0.3", "gone-2"),
 			entry("two", "a/10.1.0.2", "10.1.0.2", "10.1.0.2", "gone-3"),
 		},
-	}, ignoreRecords)
+	}, cmpopts.IgnoreUnexported(report.RestoreReport{}))
 
 	again := r.restore(t)
 	equal(t, "summary of the second time", again.Summary, report.RestoreCounts{Records: 3, Present: 3})

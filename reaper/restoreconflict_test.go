@@ -3,12 +3,9 @@ package reaper_test
 import (
 	"context"
 	"net/netip"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
@@ -16,36 +13,31 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// ignoreRecords ignores the unexported fields of a report.
-var ignoreRecords = cmpopts.IgnoreUnexported(report.RestoreReport{})
-
-// A restoreSpy is a store that notes the records of Restore, and returns its error for
-// each.
-type restoreSpy struct {
-	fixedStore
-	answer error
-	calls  *int
+// A conflict is what there is when the record of 10.0.0.1, in pool "pool" of the store "fixed", is
+// to be put back.
+type conflict struct {
+	owner  ipam.EntryOwner // of the record
+	pods   []census.Pod
+	guests []census.VirtualMachine
+	pools  []ipam.Pool // of the store
+	second []ipam.Pool // of another store
 }
 
-func (d restoreSpy) Restore(_ context.Context, _ string, rs []ipam.Record) []error {
-	*d.calls++
-	return slices.Repeat([]error{d.answer}, len(rs))
-}
-
-// restoreOver restores the record of web's allocation, 10.0.0.1 in pool "pool" of the
-// store "fixed". The store has these pools by then.
-func restoreOver(t *testing.T, pods []census.Pod, pools ...ipam.Pool) (entry report.RestoreEntry, written bool) {
+// restore restores the record. It returns what the report has of it, and what the store was asked
+// to put back.
+func (c conflict) restore(t *testing.T) (entry report.RestoreEntry, written []ipam.Record) {
 	t.Helper()
-	calls := 0
-	h := newHarness(restoreSpy{fixedStore: pools, calls: &calls})
-	h.pods.Add(pods...)
-	report, _ := reaper.Restore(t.Context(), h.restoreOptions(func(o *reaper.RestoreOptions) {
-		o.Journal.Records = []ipam.Record{{
-			Backend: "fixed", Pool: "pool", Key: "1", IP: "10.0.0.1", Stored: []byte(`"t1"`),
-			Owner: ipam.EntryOwner{Namespace: "default", Pod: "web", Sandbox: "s1", Interface: "net1"},
-		}}
+	store := restoring{fixedStore(c.pools), func(_ context.Context, _ string, rs []ipam.Record) []error {
+		written = append(written, rs...)
+		return make([]error, len(rs))
+	}}
+	h := newHarness(store, namedStore{c.second, "second"})
+	h.pods.Add(c.pods...)
+	h.pods.AddMachines(c.guests...)
+	rep, _ := reaper.Restore(t.Context(), h.restoreOptions(func(o *reaper.RestoreOptions) {
+		o.Journal.Records = []ipam.Record{{Backend: "fixed", Pool: "pool", Key: "1", IP: "10.0.0.1", Owner: c.owner}}
 	}))
-	return report.Entries[0], calls > 0
+	return rep.Entries[0], written
 }
 
 // Promise 1, 2. An address that has another owner by now is not given to its old owner,
@@ -56,73 +48,81 @@ func TestAddressWithANewOwnerIsNotPutBack(t *testing.T) {
 		change(&a)
 		return a
 	}
-	others := entry(func(a *ipam.Allocation) { a.Owner.Pod = other })
+	of := func(owner ipam.Owner) ipam.Allocation { return entry(func(a *ipam.Allocation) { a.Owner = owner }) }
+	others := of(ipam.Owner{Pod: other})
 	in := func(name, network string, as ...ipam.Allocation) ipam.Pool {
 		return ipam.Pool{Name: name, Network: network, Allocations: as}
 	}
 	empty := in("pool", "blue")
+	there := func(network string, a ipam.Allocation) []ipam.Pool {
+		return []ipam.Pool{empty, in("there", network, a)}
+	}
+	alone := []ipam.Pool{empty}
+	owner := ipam.EntryOwner{Namespace: "default", Pod: "web", Sandbox: "s1", Interface: "net1"}
+	sandbox := ipam.EntryOwner{Sandbox: "s1"}
+	launcher := ipam.EntryOwner{Namespace: "default", Pod: "virt-launcher-vm-x7k2p", Sandbox: "s1"}
+	guest := func(names ...string) (guests []census.VirtualMachine) {
+		for _, name := range names {
+			guests = append(guests, census.VirtualMachine{Namespace: "default", Name: name, Addresses: []netip.Addr{ip1}, Reported: true})
+		}
+		return guests
+	}
+	const otherShows, otherHas = "pod default/other shows the address", "fixed there has the address for pod default/other"
 	for _, tt := range []struct {
 		name  string
-		pods  []census.Pod
-		pools []ipam.Pool
+		is    conflict
 		taken string // why it is not put back; empty if it is
 	}{
-		{"no owner has it", nil, []ipam.Pool{empty}, ""},
-		{"its pool is gone", nil, nil, ""},
-		{"its pod shows it", []census.Pod{showing(web, ip1)}, []ipam.Pool{empty}, ""},
-		{"another pod shows it", []census.Pod{showing(other, ip1)}, []ipam.Pool{empty}, "pod default/other shows the address"},
-		{"another pod that is finished shows it", []census.Pod{finished(showing(other, ip1))}, []ipam.Pool{empty}, "pod default/other shows the address"},
-		{"another pod shows it, and has it in another network", []census.Pod{showing(other, ip1)},
-			[]ipam.Pool{empty, in("there", "red", others)}, ""},
-		{"another pod shows it, in an unknown network", []census.Pod{showing(other, ip1)},
-			[]ipam.Pool{empty, in("there", "", others)}, "pod default/other shows the address"},
-		{"another allocation of the network has it", nil, []ipam.Pool{empty, in("there", "blue", others)}, "fixed there has the address for pod default/other"},
-		{"an allocation of another network has it", nil, []ipam.Pool{empty, in("there", "red", others)}, ""},
-		{"an allocation of some network has it", nil, []ipam.Pool{empty, in("there", "", others)}, "fixed there has the address for pod default/other"},
-		{"an allocation of a network has it, and its own network is unknown", nil, []ipam.Pool{in("there", "red", others)},
-			"fixed there has the address for pod default/other"},
-		{"another allocation is for the same pod", nil, []ipam.Pool{empty, in("there", "blue", webAllocation())}, ""},
-		{"another allocation cannot be read", nil, []ipam.Pool{empty, in("there", "blue", entry(func(a *ipam.Allocation) { a.Unreadable = "no JSON" }))},
+		{"no owner has it", conflict{owner: owner, pools: alone}, ""},
+		{"its pool is gone", conflict{owner: owner}, ""},
+		{"its pod shows it", conflict{owner: owner, pods: []census.Pod{showing(web, ip1)}, pools: alone}, ""},
+		{"another pod shows it", conflict{owner: owner, pods: []census.Pod{showing(other, ip1)}, pools: alone}, otherShows},
+		{"another pod that is finished shows it", conflict{owner: owner, pods: []census.Pod{finished(showing(other, ip1))}, pools: alone}, otherShows},
+		{"another pod shows it, and has it in another network",
+			conflict{owner: owner, pods: []census.Pod{showing(other, ip1)}, pools: there("red", others)}, ""},
+		{"another pod shows it, in an unknown network",
+			conflict{owner: owner, pods: []census.Pod{showing(other, ip1)}, pools: there("", others)}, otherShows},
+		{"another allocation of the network has it", conflict{owner: owner, pools: there("blue", others)}, otherHas},
+		{"an allocation of another network has it", conflict{owner: owner, pools: there("red", others)}, ""},
+		{"an allocation of some network has it", conflict{owner: owner, pools: there("", others)}, otherHas},
+		{"an allocation of a network has it, and its own network is unknown", conflict{owner: owner, pools: []ipam.Pool{in("there", "red", others)}}, otherHas},
+		{"another allocation is for the same pod", conflict{owner: owner, pools: there("blue", webAllocation())}, ""},
+		{"another allocation cannot be read", conflict{owner: owner, pools: there("blue", entry(func(a *ipam.Allocation) { a.Unreadable = "no JSON" }))},
 			"fixed there has the address for pod default/web"},
-		{"another allocation is a tunnel's", nil, []ipam.Pool{empty, in("there", "blue", entry(func(a *ipam.Allocation) {
+		{"another allocation is a tunnel's", conflict{owner: owner, pools: there("blue", entry(func(a *ipam.Allocation) {
 			a.Foreign, a.Owner = "a tunnel", ipam.Owner{}
 		}))}, "fixed there has the address for an owner without a name"},
-		{"its own allocation is there, as another pod's", nil, []ipam.Pool{in("pool", "blue", others)}, ""}, // the store itself refuses
+		{"its own allocation is there, as another pod's", conflict{owner: owner, pools: []ipam.Pool{in("pool", "blue", others)}}, ""}, // the store itself refuses
+
+		// Pools and overlapping-range reservations are two stores of the same networks.
+		{"another store has it in the network", conflict{owner: owner, pools: alone, second: []ipam.Pool{in("there", "blue", others)}},
+			"second there has the address for pod default/other"},
+		{"another store has it in another network", conflict{owner: owner, pools: alone, second: []ipam.Pool{in("there", "red", others)}}, ""},
+		{"another store has it in some network", conflict{owner: owner, pools: alone, second: []ipam.Pool{in("there", "", others)}}, ""},
+
+		// A record that names no pod is put back alongside its own sandbox's allocation only.
+		{"the same sandbox has it", conflict{owner: sandbox, pools: there("blue", of(ipam.Owner{Sandbox: "s1"}))}, ""},
+		{"another sandbox has it", conflict{owner: sandbox, pools: there("blue", of(ipam.Owner{Sandbox: "s2"}))}, "fixed there has the address for sandbox s2"},
+		{"the same sandbox has it, for a pod", conflict{owner: sandbox, pools: there("blue", of(ipam.Owner{Sandbox: "s1", Pod: other}))}, otherHas},
+		{"neither names a sandbox", conflict{pools: there("blue", of(ipam.Owner{}))}, "fixed there has the address for an owner without a name"},
+
+		// The guest of a machine keeps the address of an earlier pod in a live migration.
+		{"its own guest has it", conflict{owner: launcher, pools: alone, guests: guest("vm")}, ""},
+		{"another guest has it", conflict{owner: launcher, pools: alone, guests: guest("other")}, "virtual machine default/other reports the address"},
+		{"its own and another guest have it", conflict{owner: launcher, pools: alone, guests: guest("vm", "other")},
+			"virtual machine default/other reports the address"},
+		{"a guest has it, and its pod is of none", conflict{owner: owner, pools: alone, guests: guest("vm")}, "virtual machine default/vm reports the address"},
+		{"a guest has it, and its pod has no name", conflict{owner: sandbox, pools: alone, guests: guest("vm")}, "virtual machine default/vm reports the address"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, written := restoreOver(t, tt.pods, tt.pools...)
-			equal(t, "written", written, tt.taken == "")
+			got, written := tt.is.restore(t)
+			equal(t, "written", len(written) > 0, tt.taken == "")
 			want := report.RestoreEntry{Outcome: report.Restored}
 			if tt.taken != "" {
 				want = report.RestoreEntry{Outcome: report.Taken, Error: "its place is taken: " + tt.taken}
 			}
 			equal(t, "outcome", report.RestoreEntry{Outcome: got.Outcome, Error: got.Error}, want)
 		})
-	}
-}
-
-// Promise 1, 2. A record that names no pod is put back alongside another allocation of its address
-// only if that one is the same sandbox's, and names no pod either.
-func TestRecordWithoutAPodIsPutBackBesideItsOwnSandboxOnly(t *testing.T) {
-	for _, tt := range []struct {
-		name    string
-		sandbox string // of the record
-		other   ipam.Owner
-		want    report.RestoreOutcome
-	}{
-		{"the same sandbox", "s1", ipam.Owner{Sandbox: "s1"}, report.Restored},
-		{"another sandbox", "s1", ipam.Owner{Sandbox: "s2"}, report.Taken},
-		{"the same sandbox, of a pod", "s1", ipam.Owner{Sandbox: "s1", Pod: other}, report.Taken},
-		{"neither names a sandbox", "", ipam.Owner{}, report.Taken},
-	} {
-		calls := 0
-		a := webAllocation()
-		a.Owner = tt.other
-		h := newHarness(restoreSpy{fixedStore{{Name: "pool", Network: "blue"}, {Name: "there", Network: "blue", Allocations: []ipam.Allocation{a}}}, nil, &calls})
-		got, _ := reaper.Restore(t.Context(), h.restoreOptions(func(o *reaper.RestoreOptions) {
-			o.Journal.Records = []ipam.Record{{Backend: "fixed", Pool: "pool", Key: "1", IP: "10.0.0.1", Owner: ipam.EntryOwner{Sandbox: tt.sandbox}}}
-		}))
-		equal(t, tt.name, got.Entries[0].Outcome, tt.want)
 	}
 }
 
@@ -156,23 +156,6 @@ func TestAddressReservedForAnotherPodIsNotPutBack(t *testing.T) {
 			}
 			equal(t, "outcomes", got, want)
 		})
-	}
-}
-
-// Promise 1. Pools and overlapping-range reservations are two stores of the same
-// networks.
-func TestAddressThatAnotherStoreHoldsInTheSameNetworkIsNotPutBack(t *testing.T) {
-	there := poolOf(webAllocation())
-	there.Allocations[0].Owner.Pod = other
-	for network, want := range map[string]report.RestoreOutcome{"blue": report.Taken, "red": report.Restored, "": report.Restored} {
-		calls := 0
-		h := newHarness(restoreSpy{fixedStore{ipam.Pool{Name: "pool", Network: "blue"}}, nil, &calls})
-		there.Network = network
-		h.backends = append(h.backends, scriptedStore{name: "second", steps: []step{{pool: there}}})
-		report, _ := reaper.Restore(t.Context(), h.restoreOptions(func(o *reaper.RestoreOptions) {
-			o.Journal.Records = []ipam.Record{{Backend: "fixed", Pool: "pool", Key: "1", IP: "10.0.0.1"}}
-		}))
-		equal(t, "outcome where the other store has it in "+network, report.Entries[0].Outcome, want)
 	}
 }
 
@@ -235,42 +218,6 @@ func TestRestorePutsReservedIPsBackFirst(t *testing.T) {
 	equal(t, "objects", s.keys(), []string{"ns/a"})
 }
 
-// Promise 1. An address that a guest reports is put back for a pod of its own machine only: the guest
-// keeps the address of an earlier pod in a live migration.
-func TestAddressOfAGuestIsPutBackForItsOwnMachine(t *testing.T) {
-	guest := func(name string) census.VirtualMachine {
-		return census.VirtualMachine{Namespace: "default", Name: name, Addresses: []netip.Addr{ip1}, Reported: true}
-	}
-	for _, tt := range []struct {
-		name   string
-		pod    string
-		guests []census.VirtualMachine
-		taken  string
-	}{
-		{"its own guest", "virt-launcher-vm-x7k2p", []census.VirtualMachine{guest("vm")}, ""},
-		{"another guest", "virt-launcher-vm-x7k2p", []census.VirtualMachine{guest("other")}, "virtual machine default/other reports the address"},
-		{"its own and another guest", "virt-launcher-vm-x7k2p", []census.VirtualMachine{guest("vm"), guest("other")},
-			"virtual machine default/other reports the address"},
-		{"a guest, for a pod of none", "web", []census.VirtualMachine{guest("vm")}, "virtual machine default/vm reports the address"},
-		{"a guest, for a pod without a name", "", []census.VirtualMachine{guest("vm")}, "virtual machine default/vm reports the address"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			calls := 0
-			h := newHarness(restoreSpy{fixedStore{{Name: "pool", Network: "blue"}}, nil, &calls})
-			h.pods.AddMachines(tt.guests...)
-			rep, _ := reaper.Restore(t.Context(), h.restoreOptions(func(o *reaper.RestoreOptions) {
-				o.Journal.Records = []ipam.Record{{Backend: "fixed", Pool: "pool", Key: "1", IP: "10.0.0.1",
-					Owner: ipam.EntryOwner{Namespace: "default", Pod: tt.pod, Sandbox: "s1"}}}
-			}))
-			want := report.RestoreEntry{Outcome: report.Restored}
-			if tt.taken != "" {
-				want = report.RestoreEntry{Outcome: report.Taken, Error: "its place is taken: " + tt.taken}
-			}
-			equal(t, "outcome", report.RestoreEntry{Outcome: rep.Entries[0].Outcome, Error: rep.Entries[0].Error}, want)
-		})
-	}
-}
-
 // Promise 1. A backend that does not put back what pods no longer get is told that the pod of the
 // record still has the address. Only the pod's status says so: a tenant writes the annotations.
 func TestRestoreTellsWhichAddressesAreInUse(t *testing.T) {
@@ -290,27 +237,12 @@ func TestRestoreTellsWhichAddressesAreInUse(t *testing.T) {
 		{"the status of its pod, which has ended", []census.Pod{finished(proving(web))}, false},
 		{"the status of its pod with another address", []census.Pod{showing(web, ip2)}, false},
 	} {
-		var got []ipam.Record
-		h := newHarness(restoreNote{fixedStore{{Name: "pool", Network: "blue"}}, &got})
-		h.pods.Add(tt.pods...)
-		_, err := reaper.Restore(t.Context(), h.restoreOptions(func(o *reaper.RestoreOptions) {
-			o.Journal.Records = []ipam.Record{{Backend: "fixed", Pool: "pool", Key: "1", IP: "10.0.0.1",
-				Owner: ipam.EntryOwner{Namespace: web.Namespace, Pod: web.Name}}}
-		}))
-		if err != nil || len(got) != 1 {
-			t.Fatalf("%s: %v, %d records", tt.name, err, len(got))
+		_, got := conflict{
+			owner: ipam.EntryOwner{Namespace: web.Namespace, Pod: web.Name}, pods: tt.pods, pools: []ipam.Pool{{Name: "pool", Network: "blue"}},
+		}.restore(t)
+		if len(got) != 1 {
+			t.Fatalf("%s: %d records", tt.name, len(got))
 		}
 		equal(t, tt.name, got[0].InUse, tt.want)
 	}
-}
-
-// A restoreNote is a store that keeps the records that it is to put back.
-type restoreNote struct {
-	fixedStore
-	got *[]ipam.Record
-}
-
-func (n restoreNote) Restore(_ context.Context, _ string, rs []ipam.Record) []error {
-	*n.got = append(*n.got, rs...)
-	return make([]error, len(rs))
 }
