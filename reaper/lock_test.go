@@ -69,24 +69,3 @@ func TestRunGoesOnIfTheLockCannotBeTaken(t *testing.T) {
 	equal(t, "warnings", report.Warnings, []string{"the lock could not be taken, so another run may be in progress: " + errForbidden.Error()})
 	equal(t, "lock", lock.calls, []string{"acquire run-1"})
 }
-
-func TestLockIsReleasedOnceByEveryEndOfARun(t *testing.T) {
-	for name, change := range map[string]func(*harness){
-		"well": func(*harness) {},
-		"with a failed census": func(h *harness) {
-			h.pods.OnCall(func(string) error { return errForbidden })
-		},
-		"with a refusal": func(h *harness) { h.pods.Remove(app("live-1").Pod) },
-		"in part":        func(h *harness) { h.ledgers.onSave = func() error { return errForbidden } },
-		"without a journal": func(h *harness) {
-			h.journal.OnWrite(func() error { return errForbidden })
-		},
-	} {
-		h, _ := waitingHarness(t)
-		h.policy.GracePeriod = &policy.Duration{}
-		lock := (&fakeLock{}).attach(h)
-		change(h)
-		_, _ = reaper.Run(t.Context(), h.options())
-		equal(t, "lock after a run that ends "+name, lock.calls, []string{"acquire run-1", "release"})
-	}
-}

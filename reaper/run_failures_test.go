@@ -131,18 +131,6 @@ func TestUnfinishedReleaseIsReported(t *testing.T) {
 	equal(t, "outcomes of a later run", outcomes(rep), map[string]report.Outcome{"1": report.Kept, "sandbox-gone-1": report.Released})
 }
 
-// Promise 7. A backend breaks its contract, and the report has no release that the
-// backend did not confirm.
-func TestMissingAnswerIsAFailure(t *testing.T) {
-	m := backendtest.NewMemory("memory")
-	h := newHarness(nil)
-	h.addPods(t, m, "live-1", "gone-1", "gone-2")
-	h.backends[0] = wrapped{m.Backend(), func(context.Context, []ipam.Warrant) []error { return make([]error, 1) }}
-	rep, failures := h.partial(t)
-	equal(t, "failures", failures, []string{"memory: a: 1 not released: the backend did not answer for every allocation"})
-	equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{"1": report.Kept, "2": report.Released, "3": report.Failed})
-}
-
 // Promise 11.
 func TestStoreThatIsNotInstalled(t *testing.T) {
 	absent := scriptedStore{name: "absent", steps: []step{{err: fmt.Errorf("%w: no CRD", ipam.ErrNotInstalled)}}}

@@ -1,7 +1,6 @@
 package reaper_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 
@@ -47,17 +46,4 @@ func TestDropOfSandboxesIsDoubted(t *testing.T) {
 	_, err := reaper.Run(t.Context(), h.options())
 	equal(t, "refusal", messages(limitError(t, err).Refusals),
 		"limits.maxPodDrop: the container runtime has 1 sandboxes, down from 40 in the last run (allowed: a drop by a fraction of 0.5)")
-}
-
-// Promise 1, 9. A runtime that cannot be asked ends the run, which remembers nothing but that.
-func TestRuntimeThatDoesNotAnswerEndsTheRun(t *testing.T) {
-	h := nodeHarness(1)
-	h.pods.AddSandboxes(census.Sandbox{ID: "s1"})
-	broken := errors.New("no answer")
-	h.pods.OnCall(failing(broken, "list sandboxes"))
-	report, err := reaper.Run(t.Context(), h.options())
-	if !errors.Is(err, broken) || report.Summary.Released != 0 {
-		t.Fatalf("run: %v, %d released", err, report.Summary.Released)
-	}
-	equal(t, "ledger", h.ledgers.text(t), `{"seen":{}}`)
 }

