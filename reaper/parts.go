@@ -3,10 +3,14 @@ package reaper
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -32,6 +36,27 @@ func (e *LockedError) Error() string {
 		e.Holder, e.Since.UTC().Format(time.RFC3339), e.Lock)
 }
 
+// acquire takes the lock for a holder, if there is one. If another run has it, it returns a
+// *LockedError, and if the state namespace does not exist, an *InputError. After any other
+// failure, it warns and the run continues: every write is conditional, so two runs do no harm.
+func acquire(ctx context.Context, l Lock, holder string, warn func(sentences ...string)) (unlock func(), err error) {
+	none := func() {}
+	if l == nil {
+		return none, nil
+	}
+	unlock, err = l.Acquire(ctx, holder)
+	var held *LockedError
+	var nowhere *ipam.InputError
+	switch {
+	case errors.As(err, &held), errors.As(err, &nowhere):
+		return none, err
+	case err != nil:
+		warn("the lock could not be taken, so another run may be in progress: " + printable.Error(err))
+		return none, nil
+	}
+	return unlock, nil
+}
+
 // A Release is an allocation that a run released, and the object of its pool.
 type Release struct {
 	Object ipam.Object // zero if the pool has no object
@@ -45,6 +70,23 @@ type EventRecorder interface {
 	Announce(ctx context.Context, r report.Report, released []Release) error
 }
 
+// announce writes the events of the run, even if the run was interrupted. If it fails,
+// the run warns.
+func (r *run) announce(ctx context.Context, err error) {
+	var held *LockedError
+	if r.Events == nil || *r.Policy.DryRun || errors.As(err, &held) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), announceTimeout)
+	defer cancel()
+	if err := r.Events.Announce(ctx, r.report, r.released); err != nil {
+		r.warn("some events were not written: " + err.Error())
+	}
+}
+
+// announceTimeout limits how long a run may take for its events.
+const announceTimeout = 15 * time.Second
+
 // Denied says for which backends the run's account lacks a right to release. The zero
 // Denied denies nothing.
 type Denied struct {
@@ -54,3 +96,55 @@ type Denied struct {
 
 // of returns why nothing of a backend can be released; nil if it can.
 func (d Denied) of(backend string) error { return cmp.Or(d.All, d.Backends[backend]) }
+
+// permitted asks once, before the first write, for the rights to release what is due. It
+// returns the plan without the backends for which a right is missing. Otherwise each of
+// their releases would fail separately.
+func (r *run) permitted(ctx context.Context, plan judge.Plan) judge.Plan {
+	if r.Access == nil || len(plan.Due) == 0 {
+		return plan
+	}
+	var due []string
+	for _, i := range plan.Due {
+		if name := plan.Decisions[i].Allocation.Backend; !slices.Contains(due, name) {
+			due = append(due, name)
+		}
+	}
+	denied := r.Access(ctx, due)
+	if denied.All != nil {
+		r.failAndWarn(denied.All)
+	}
+	for _, name := range due {
+		if err := denied.Backends[name]; err != nil && denied.All == nil {
+			r.failAndWarn(err)
+		}
+	}
+	allowed := make(map[int]bool, len(plan.Due))
+	for _, i := range plan.Due {
+		if err := denied.of(plan.Decisions[i].Allocation.Backend); err != nil {
+			r.settle(i, report.Failed, err)
+			continue
+		}
+		allowed[i] = true
+	}
+	r.dropGroups(plan, allowed)
+	return plan.Only(allowed)
+}
+
+// checkClock returns an error if the clock is wrong: with a wrong clock, a grace period
+// may end too early, and an allocation may look too old.
+func (r *run) checkClock() error {
+	if r.ClockSkew == nil {
+		return nil
+	}
+	skew, known := r.ClockSkew()
+	most := judge.ClockTolerance(r.Policy)
+	if !known || skew.Abs() <= most {
+		return nil
+	}
+	where := "ahead of"
+	if skew < 0 {
+		where = "behind"
+	}
+	return fmt.Errorf("the clock here is %v %s the API server's: nothing is released until they differ by at most %v", skew.Abs(), where, most)
+}

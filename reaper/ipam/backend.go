@@ -3,7 +3,6 @@ package ipam
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"iter"
 )
 
@@ -94,43 +93,3 @@ type Mender interface {
 	// owner. It returns nil if the allocation is whole or gone.
 	Mend(ctx context.Context, a Allocation) error
 }
-
-// The errors of List, Release and Restore.
-var (
-	ErrNotInstalled = errors.New("the store is not installed here")
-	ErrChanged      = errors.New("the allocation changed hands")
-	ErrReturned     = errors.New("the owner came back")
-	ErrKept         = errors.New("kept")
-	ErrNoWarrant    = errors.New("no valid warrant")
-	ErrAgain        = errors.New("not decided")
-	ErrLost         = errors.New("the answer was lost")
-	ErrUnfinished   = errors.New("released, but a later run has to remove the rest")
-	ErrPresent      = errors.New("the store holds it already")
-	ErrTaken        = errors.New("its place is taken")
-)
-
-// A PoolError is a pool that could not be read. The other pools are listed.
-type PoolError struct {
-	Pool string
-	Err  error
-}
-
-// Error names the pool and the cause.
-func (e *PoolError) Error() string { return e.Pool + ": " + e.Err.Error() }
-
-// Unwrap returns the cause.
-func (e *PoolError) Unwrap() error { return e.Err }
-
-// An ObjectError is an object other than a pool that could not be decoded, such as a
-// network attachment. The listing is complete: the backend protects every address that
-// the object may name.
-type ObjectError struct {
-	Object string // its kind and name
-	Err    error
-}
-
-// Error names the object and the cause.
-func (e *ObjectError) Error() string { return e.Object + ": " + e.Err.Error() }
-
-// Unwrap returns the cause.
-func (e *ObjectError) Unwrap() error { return e.Err }

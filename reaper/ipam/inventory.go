@@ -107,10 +107,7 @@ func (inv Inventory) Stores() string {
 			others = append(others, l.Backend+" failed: "+printable.Shorten(l.Message, room))
 		}
 	}
-	total := fmt.Sprintf("%d stores", len(inv.Listings))
-	if len(inv.Listings) == 1 {
-		total = "1 store"
-	}
+	total := printable.Counted(len(inv.Listings), "store")
 	if len(others) == 0 {
 		return total
 	}

@@ -1,0 +1,96 @@
+package ipam
+
+import (
+	"errors"
+	"time"
+)
+
+// The errors of List, Release and Restore.
+var (
+	ErrNotInstalled = errors.New("the store is not installed here")
+	ErrChanged      = errors.New("the allocation changed hands")
+	ErrReturned     = errors.New("the owner came back")
+	ErrKept         = errors.New("kept")
+	ErrNoWarrant    = errors.New("no valid warrant")
+	ErrAgain        = errors.New("not decided")
+	ErrLost         = errors.New("the answer was lost")
+	ErrUnfinished   = errors.New("released, but a later run has to remove the rest")
+	ErrPresent      = errors.New("the store holds it already")
+	ErrTaken        = errors.New("its place is taken")
+)
+
+// A PoolError is a pool that could not be read. The other pools are listed.
+type PoolError struct {
+	Pool string
+	Err  error
+}
+
+// Error names the pool and the cause.
+func (e *PoolError) Error() string { return e.Pool + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *PoolError) Unwrap() error { return e.Err }
+
+// An ObjectError is an object other than a pool that could not be decoded, such as a
+// network attachment. The listing is complete: the backend protects every address that
+// the object may name.
+type ObjectError struct {
+	Object string // its kind and name
+	Err    error
+}
+
+// Error names the object and the cause.
+func (e *ObjectError) Error() string { return e.Object + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *ObjectError) Unwrap() error { return e.Err }
+
+// A RetryAfterError is a temporary failure of a server. It wraps ErrAgain.
+type RetryAfterError struct {
+	Err   error
+	After time.Duration // to wait before the next request; 0 if the server does not say
+}
+
+// Error returns the text of the cause.
+func (e *RetryAfterError) Error() string { return e.Err.Error() }
+
+// Unwrap returns ErrAgain and the cause.
+func (e *RetryAfterError) Unwrap() []error { return []error{ErrAgain, e.Err} }
+
+// ErrRefused says that the same request would fail again: it is forbidden, or the server
+// does not understand it.
+var ErrRefused = errors.New("refused")
+
+// Again makes an error of a Cluster wrap ErrAgain, unless it wraps ErrRefused.
+func Again(err error) error {
+	if err == nil || errors.Is(err, ErrAgain) || errors.Is(err, ErrRefused) {
+		return err
+	}
+	return &RetryAfterError{Err: err}
+}
+
+// RetryAfter returns how long to wait before the next request to the store; 0 if the
+// store does not say.
+func RetryAfter(err error) time.Duration {
+	var wait *RetryAfterError
+	if errors.As(err, &wait) {
+		return wait.After
+	}
+	return 0
+}
+
+// An InputError is a mistake in the user's input: a flag, a variable, a file, a
+// setting. The program finds it before its first write.
+type InputError struct {
+	Err  error
+	Hint string // the right input; empty if the error says it
+}
+
+// BadInput returns an *InputError.
+func BadInput(err error, hint string) error { return &InputError{Err: err, Hint: hint} }
+
+// Error returns the mistake, without the hint.
+func (e *InputError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *InputError) Unwrap() error { return e.Err }
