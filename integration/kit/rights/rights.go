@@ -114,20 +114,3 @@ func (g Grant) Verbs() []string {
 	slices.Sort(all)
 	return slices.Compact(all)
 }
-
-// Without removes one of Verbs. The rules that have it must have another verb, and no other
-// resource.
-func (g Grant) Without(verb string) Grant {
-	less := Grant{account: g.account}
-	for _, object := range g.objects {
-		object = object.DeepCopyObject()
-		of := rules(object)
-		for i, rule := range of {
-			of[i].Verbs = slices.DeleteFunc(rule.Verbs, func(name string) bool {
-				return name+" "+rule.Resources[0] == verb
-			})
-		}
-		less.objects = append(less.objects, object)
-	}
-	return less
-}
