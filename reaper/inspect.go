@@ -26,17 +26,12 @@ import (
 // The error is an *InputError if the selection names something that does not exist, and
 // a *PartialError if some pool could not be read.
 func Inspect(ctx context.Context, o Options) (report.Report, error) {
-	r := &run{Options: o}
+	r := &run{Options: o, info: o.info(true)}
 	if o.Cluster != nil { // the files are all there is
 		r.HasNamespace = func(context.Context, string) (bool, error) { return false, nil }
 	}
 	now := o.Now().UTC()
-	inv := r.list(ctx)
-	warnings := r.report.Warnings
-	r.report = report.New(o.info(true), inv)
-	r.report.Warnings = warnings
-	r.warn(survey(ctx, r.Backends, inv, &r.report)...)
-	r.Selection.Found = poolsOf(r.Selection.Pools, inv, r.report)
+	inv := r.begin(ctx)
 	census, err := r.offlineCensus(ctx)
 	if err != nil {
 		return r.report, fmt.Errorf("census: %w", err)

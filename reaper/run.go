@@ -53,10 +53,7 @@ func (r *run) round(ctx context.Context) error {
 
 	// 1. Allocations are listed first and pods second: a pod that was there when its
 	// allocation was listed is missing from the census only if it is gone.
-	inv := r.list(ctx)
-	r.begin(inv)
-	r.warn(survey(ctx, r.Backends, inv, &r.report)...)
-	r.Selection.Found = poolsOf(r.Selection.Pools, inv, r.report)
+	inv := r.begin(ctx)
 	living, err := census.Take(ctx, r.Cluster, scopeOf(r.Policy))
 	if err != nil {
 		r.decided(judge.Judge(r.info.StartedAt, r.Policy, inv, census.Census{}, ledger.Ledger{}))
@@ -160,17 +157,21 @@ func (r *run) list(ctx context.Context) ipam.Inventory {
 	return inv
 }
 
-// begin starts the report of a round. It keeps the releases of earlier rounds and the
-// warnings of the run.
-func (r *run) begin(inv ipam.Inventory) {
+// begin lists the stores and starts the report of a round. It keeps the releases of earlier
+// rounds and the warnings of the run.
+func (r *run) begin(ctx context.Context) ipam.Inventory {
 	for _, e := range r.report.Entries {
 		if e.Outcome == report.Released {
 			r.earlier = append(r.earlier, e)
 		}
 	}
+	inv := r.list(ctx)
 	warnings := r.report.Warnings
 	r.report = report.New(r.info, inv)
 	r.report.Warnings = warnings
+	r.warn(survey(ctx, r.Backends, inv, &r.report)...)
+	r.Selection.Found = poolsOf(r.Selection.Pools, inv, r.report)
+	return inv
 }
 
 // planned ends a dry run: every orphan is reported as planned.
