@@ -25,8 +25,8 @@
 // judge, which decides and is pure. Then package report, which is what a run says.
 //
 // The run itself is here. parts.go and options.go say what it is given. run.go is the whole run,
-// from the lock to the report. Its steps are in memory.go, refuse.go, record.go, confirm.go and
-// release.go.
+// from the lock to the report, and wait.go its rounds. Its steps are in memory.go, refuse.go,
+// record.go, confirm.go and release.go.
 //
 // Two other commands use the same parts. restore.go puts back what a run released.
 // inspect.go decides on files instead of stores and a cluster.
