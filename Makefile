@@ -167,10 +167,6 @@ $(BIN)/kubernetes-$(KUBERNETES_MINOR)/%: $(BIN)/%
 $(BIN)/whereabouts: $(TOOLS)/whereabouts/go.mod $(TOOLS)/whereabouts/go.sum
 	$(call build_tool,whereabouts,github.com/k8snetworkplumbingwg/whereabouts/cmd)
 
-# An older version, for integration/versions/whereabouts. make test does without it.
-$(BIN)/whereabouts-0.7: $(TOOLS)/whereabouts-0.7/go.mod $(TOOLS)/whereabouts-0.7/go.sum
-	$(call build_tool,whereabouts-0.7,github.com/k8snetworkplumbingwg/whereabouts/cmd)
-
 # The reconciler as it was published, and with a map in place of its quadratic scan.
 $(BIN)/whereabouts-reconciler: $(TOOLS)/whereabouts/go.mod $(TOOLS)/whereabouts/go.sum $(TOOLS)/whereabouts/reconciler/main.go
 	$(call build_tool,whereabouts,./reconciler)
