@@ -136,13 +136,6 @@ func overlappingPools(reservations []reservation, pools map[string]poolsOf, by p
 	}
 }
 
-// overlappingPool decodes one overlapping reservation.
-func overlappingPool(o object, pools []ipPool) ipam.Pool {
-	u := unnamedPool(o)
-	readName(&u, pools)
-	return u
-}
-
 // readName adds what the name of an overlapping reservation says. The pools are the IPPools
 // that settle an ambiguous name.
 func readName(u *ipam.Pool, pools []ipPool) {

@@ -22,6 +22,13 @@ func overlappingJSON(name, spec, annotations string) string {
 		"creationTimestamp": "2026-03-01T12:00:00Z", "annotations": ` + annotations + `}, "spec": ` + spec + `}`
 }
 
+// overlappingPool decodes one overlapping reservation.
+func overlappingPool(o object, pools []ipPool) ipam.Pool {
+	u := unnamedPool(o)
+	readName(&u, pools)
+	return u
+}
+
 func TestOverlappingReservationsAreRead(t *testing.T) {
 	pools := []ipPool{testPool(t, "2001", "db8::/64")}
 	web := ipam.PodRef{Namespace: "default", Name: "web-0"}

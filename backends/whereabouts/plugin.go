@@ -28,7 +28,7 @@ func Plugins() []plugin.Plugin {
 					plugin.Restore: {rule(poolResource, "get", "patch")},
 				}
 			},
-			Open:    opener(func(client rest.Interface, s Settings, atOnce int) ipam.Backend { return newPools(client, s, atOnce) }),
+			Open:    opener(newPools),
 			Offline: OfflinePools,
 		},
 		{
@@ -41,9 +41,7 @@ func Plugins() []plugin.Plugin {
 					plugin.Restore: {rule(overlappingResource, "get", "create", "patch")},
 				}
 			},
-			Open: opener(func(client rest.Interface, s Settings, atOnce int) ipam.Backend {
-				return newOverlapping(client, s, atOnce)
-			}),
+			Open:    opener(newOverlapping),
 			Offline: OfflineOverlapping,
 		},
 	}
@@ -51,7 +49,7 @@ func Plugins() []plugin.Plugin {
 
 // opener returns the Open of a backend over a client for the group. Both backends have the
 // settings of Pools.
-func opener(over func(client rest.Interface, s Settings, atOnce int) ipam.Backend) func(context.Context, plugin.Env, any) (ipam.Backend, error) {
+func opener[B ipam.Backend](over func(client rest.Interface, s Settings, atOnce int) B) func(context.Context, plugin.Env, any) (ipam.Backend, error) {
 	return func(_ context.Context, env plugin.Env, _ any) (ipam.Backend, error) {
 		clients, err := versioned.NewForConfig(env.Config)
 		if err != nil {

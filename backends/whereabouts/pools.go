@@ -185,10 +185,13 @@ func (b *Pools) patch(ctx context.Context, pool string, patch []operation) error
 // pool would not satisfy its schema, the API server names the fields, and another try would not
 // help.
 func (b *Pools) explain(ctx context.Context, pool string, entries map[int]ipam.Allocation, refusal error, errs []error) {
-	current, err := b.read(ctx, pool)
+	p, err := b.pool(ctx, pool)
+	if gone(err, poolResource, pool) {
+		err = nil // and so are the entries
+	}
 	schema := len(causes(refusal)) > 0
 	for i, r := range entries {
-		entry, held := current[r.Key]
+		entry, held := p.allocations[r.Key]
 		switch {
 		case err != nil:
 			errs[i] = kube.Transient(err)
@@ -214,15 +217,7 @@ func causes(refusal error) []metav1.StatusCause {
 	return status.Status().Details.Causes
 }
 
-// read returns the current allocations of a pool; none if the pool is gone.
-func (b *Pools) read(ctx context.Context, pool string) (map[string]json.RawMessage, error) {
-	p, err := b.pool(ctx, pool)
-	if gone(err, poolResource, pool) {
-		err = nil
-	}
-	return p.allocations, err
-}
-
+// pool reads an IPPool.
 func (b *Pools) pool(ctx context.Context, pool string) (ipPool, error) {
 	data, err := getRaw(ctx, b.client, poolResource, pool)
 	if err != nil {

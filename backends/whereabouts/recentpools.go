@@ -2,11 +2,13 @@ package whereabouts
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
+	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
+
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // poolsSince returns the IPPools as read after the given time. Concurrent calls share one
@@ -30,9 +32,6 @@ func (b *Overlapping) poolsSince(ctx context.Context, since time.Time) ([]holder
 // API server gives a resourceVersion to every object.
 type version struct{ pool, resourceVersion string }
 
-// metadataOnly asks the API server for only the metadata of objects.
-const metadataOnly = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
-
 // readPools reads the IPPools. If they were read before, it reads only those that have changed:
 // the IPPools of a large cluster have dozens of megabytes. If more than a quarter have changed,
 // it reads all.
@@ -45,31 +44,29 @@ func (b *Overlapping) readPools(ctx context.Context) ([]holder, error) {
 	for _, h := range b.pools {
 		known[h.version()] = h
 	}
-	versions, err := listReduced(ctx, b.client, poolResource,
-		func(item json.RawMessage) version { return newHolder(item).version() },
-		func(r *rest.Request) *rest.Request { return r.SetHeader("Accept", metadataOnly) })
+	metadata, err := kube.ListMetadata(ctx, b.client, func(get *rest.Request) *rest.Request { return get.Resource(poolResource) })
 	if err != nil {
-		return nil, err
+		return nil, kube.Listed(err, poolResource, v1alpha1.SchemeGroupVersion.Group)
 	}
-	pools := make([]holder, len(versions))
-	var changed []int
-	for i, v := range versions {
-		if v.resourceVersion == "" {
+	pools := make([]holder, len(metadata))
+	changed := make(map[int]string) // the names, by index
+	for i, m := range metadata {
+		if m.ResourceVersion == "" {
 			return all() // its metadata cannot be decoded
 		}
-		same := false
-		if pools[i], same = known[v]; !same {
-			changed = append(changed, i)
+		name, same := m.Namespace+"/"+m.Name, false
+		if pools[i], same = known[version{name, m.ResourceVersion}]; !same {
+			changed[i] = name
 		}
 	}
-	if 4*len(changed) > len(versions) {
+	if 4*len(changed) > len(metadata) {
 		return all()
 	}
 	var g errgroup.Group
 	g.SetLimit(b.atOnce)
-	for _, i := range changed {
+	for i, name := range changed {
 		g.Go(func() (err error) {
-			pools[i], err = b.readPool(ctx, versions[i].pool)
+			pools[i], err = b.readPool(ctx, name)
 			return err
 		})
 	}
@@ -80,13 +77,13 @@ func (b *Overlapping) readPools(ctx context.Context) ([]holder, error) {
 // object, because the backend has no right to get an IPPool.
 func (b *Overlapping) readPool(ctx context.Context, pool string) (holder, error) {
 	namespace, name := splitPool(pool)
-	found, err := listReduced(ctx, b.client, poolResource, newHolder, func(r *rest.Request) *rest.Request {
-		return r.Namespace(namespace).Param("fieldSelector", "metadata.name="+name)
-	})
+	found, err := kube.ListReduced(ctx, b.client, func(get *rest.Request) *rest.Request {
+		return get.Resource(poolResource).Namespace(namespace).Param("fieldSelector", "metadata.name="+name)
+	}, newHolder)
 	for _, h := range found {
 		if h.pool() == pool {
 			return h, err
 		}
 	}
-	return holder{}, err
+	return holder{}, kube.Listed(err, poolResource, v1alpha1.SchemeGroupVersion.Group)
 }

@@ -37,7 +37,7 @@ func readRecorded(r ipam.Record) (recorded, error) {
 	if err := cmp.Or(kube.Decode(r.Stored, &o), kube.Decode(r.Stored, &fields)); err != nil {
 		return recorded{}, fmt.Errorf("the stored object: %w", err)
 	}
-	listed := overlappingPool(o, nil).Allocations[0] // without pools: the record has the address
+	listed := unnamedPool(o).Allocations[0]
 	names := readings(o.Metadata.Name)
 	named := slices.IndexFunc(names, func(n reading) bool { return n.ip.String() == r.IP })
 	switch {

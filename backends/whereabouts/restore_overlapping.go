@@ -135,7 +135,7 @@ func (r recorded) compare(now object) error {
 	if was, err := replaced(now); err == nil && sameJSON(was, r.spec) {
 		return nil
 	}
-	owner := overlappingPool(now, nil).Allocations[0].Owner.Pod
+	owner := unnamedPool(now).Allocations[0].Owner.Pod
 	switch {
 	case sameJSON(now.Spec, r.spec):
 		return ipam.ErrPresent

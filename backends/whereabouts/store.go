@@ -63,15 +63,9 @@ func list(ctx context.Context, client rest.Interface, resource string) ([]json.R
 }
 
 // listReduced is list, but keeps only what reduce returns for each object. It calls reduce more
-// than once for an object that is read again. narrow may change the requests.
-func listReduced[T any](ctx context.Context, client rest.Interface, resource string, reduce func(json.RawMessage) T, narrow ...func(*rest.Request) *rest.Request) ([]T, error) {
-	items, err := kube.ListReduced(ctx, client, func(get *rest.Request) *rest.Request {
-		request := get.Resource(resource)
-		for _, change := range narrow {
-			request = change(request)
-		}
-		return request
-	}, reduce)
+// than once for an object that is read again.
+func listReduced[T any](ctx context.Context, client rest.Interface, resource string, reduce func(json.RawMessage) T) ([]T, error) {
+	items, err := kube.ListReduced(ctx, client, func(get *rest.Request) *rest.Request { return get.Resource(resource) }, reduce)
 	return items, kube.Listed(err, resource, v1alpha1.SchemeGroupVersion.Group)
 }
 

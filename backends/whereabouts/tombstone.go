@@ -64,7 +64,7 @@ func (b *Overlapping) setTombstone(ctx context.Context, pool string, r ipam.Allo
 	if err != nil {
 		return object{}, err
 	}
-	stands := overlappingPool(now, nil).Allocations[0]
+	stands := unnamedPool(now).Allocations[0]
 	switch {
 	case stands.Interrupted && stands.Owner.Pod == r.Owner.Pod:
 		return now, nil
@@ -140,7 +140,7 @@ func (b *Overlapping) Mend(ctx context.Context, r ipam.Allocation) error {
 	if err != nil {
 		return err
 	}
-	stands := overlappingPool(now, nil).Allocations[0]
+	stands := unnamedPool(now).Allocations[0]
 	if !stands.Interrupted || stands.Owner.Pod != r.Owner.Pod {
 		return nil // another run has put the old spec back
 	}
