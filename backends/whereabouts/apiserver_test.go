@@ -1,7 +1,6 @@
 package whereabouts
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,20 +10,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/generated/clientset/versioned"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
-
-	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper"
-	"github.com/ip-reaper/ip-reaper/reaper/census"
-	"github.com/ip-reaper/ip-reaper/reaper/ipam"
-	"github.com/ip-reaper/ip-reaper/reaper/judge"
-	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
 const (
@@ -189,58 +180,4 @@ func brokenAt(key string) *apierrors.StatusError {
 			{Type: metav1.CauseTypeFieldValueRequired, Field: field, Message: "Required value"},
 		}},
 	}}
-}
-
-// A fakeCluster is a census.Cluster with a few pods. If look is set, it answers for
-// single pods.
-type fakeCluster struct {
-	pods []census.Pod
-	look func(ipam.PodRef) (census.Pod, census.Presence, error)
-}
-
-func (c fakeCluster) Pods(context.Context) ([]census.Pod, error) { return c.pods, nil }
-
-func (fakeCluster) StatefulSets(context.Context) ([]census.StatefulSet, error) { return nil, nil }
-
-func (fakeCluster) VirtualMachines(context.Context) ([]census.VirtualMachine, error) { return nil, nil }
-
-func (fakeCluster) Nodes(context.Context) ([]census.Node, error) { return nil, nil }
-
-func (c fakeCluster) Pod(_ context.Context, ref ipam.PodRef) (census.Pod, census.Presence, error) {
-	if c.look != nil {
-		return c.look(ref)
-	}
-	for _, p := range c.pods {
-		if p.Ref == ref {
-			return p, census.Present, nil
-		}
-	}
-	return census.Pod{}, census.Absent, nil
-}
-
-// warrants lists the backend, judges everything without a grace period, and confirms the
-// orphans.
-func warrants(t *testing.T, b ipam.Backend, cluster census.Cluster) []ipam.Warrant {
-	t.Helper()
-	p := policy.Default()
-	p.GracePeriod, p.MinAge = &policy.Duration{}, &policy.Duration{}
-	p.Pods.Unnamed = policy.Release
-	inv := ipam.TakeInventory(t.Context(), []ipam.Backend{b}, func(string) bool { return true })
-	for _, l := range inv.Listings {
-		if l.Status != ipam.StatusOK {
-			t.Fatalf("list: %s", l.Message)
-		}
-	}
-	census, err := census.Take(t.Context(), cluster, census.Scope{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	orphans := judge.MakePlan(judge.Judge(time.Now(), p, inv, census, ledger.Ledger{})).Orphans()
-	ws, errs := reaper.NewConfirmer(cluster, census, len(orphans)).Confirm(t.Context(), orphans)
-	for i, err := range errs {
-		if err != nil {
-			t.Fatalf("confirm %s: %v", orphans[i].Allocation().Key, err)
-		}
-	}
-	return ws
 }

@@ -6,56 +6,22 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// at returns the path of an overlapping reservation.
-func at(name string) string {
-	return "namespaces/kube-system/overlappingrangeipreservations/" + name
-}
-
-// numbered is the overlapping reservation 10.0.0.n of the pod web-n; marked is the same with
-// a tombstone.
-func numbered(n int) string {
-	return strings.NewReplacer("10.0.0.4", fmt.Sprint("10.0.0.", n), "web-0", fmt.Sprint("web-", n)).Replace(leaked)
-}
-
-func marked(n int) string {
-	return strings.NewReplacer("10.0.0.4", fmt.Sprint("10.0.0.", n), "web-0", fmt.Sprint("web-", n)).Replace(withTombstone)
-}
-
-// leakyBatch starts a server with the overlapping reservations 1 to n, which are leaked. A
-// request that the test has no answer for succeeds.
-func leakyBatch(t *testing.T, n int, cluster census.Cluster, answers map[string]http.HandlerFunc) (*api, *Overlapping, []ipam.Warrant) {
-	t.Helper()
-	var stored []string
-	all := map[string]http.HandlerFunc{"GET ippools": items()}
-	for i := range n {
-		stored = append(stored, numbered(i+1))
-		name := at(fmt.Sprint("10.0.0.", i+1))
-		all["PATCH "+name] = say(marked(i + 1))
-		all["DELETE "+name] = say(`{"kind": "Status", "apiVersion": "v1", "status": "Success"}`)
+// numbered returns the overlapping reservations 10.0.0.1 to 10.0.0.n of the pods web-1 to web-n.
+func numbered(n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = strings.NewReplacer("10.0.0.4", fmt.Sprint("10.0.0.", i+1), "web-0", fmt.Sprint("web-", i+1)).Replace(leaked)
 	}
-	all["GET overlappingrangeipreservations"] = items(stored...)
-	a, client := newAPI(t, all)
-	b := newOverlapping(client, Settings{UnknownFields: IgnoreUnknownFields}, 4)
-	ws := warrants(t, b, cluster)
-	if len(ws) != n {
-		t.Fatalf("%d warrants, want %d", len(ws), n)
-	}
-	for call, with := range answers {
-		a.answer(call, with)
-	}
-	a.answer("", nil)
-	return a, b, ws
+	return all
 }
 
 // phases returns the requests in the order of their steps. Those of one step have no order, so
@@ -77,7 +43,7 @@ func phases(calls []string) []string {
 // deletion. Each reservation is written twice.
 func TestBatchIsReleasedStepByStep(t *testing.T) {
 	for _, atOnce := range []int{1, 3, 32} {
-		a, b, ws := leakyBatch(t, 9, fakeCluster{}, nil)
+		a, b, ws := leakyOverlapping(t, nil, nil, numbered(9)...)
 		b.atOnce = atOnce
 		if got := outcomes(b.Release(t.Context(), ws)); got != strings.TrimSuffix(strings.Repeat("gone ", 9), " ") {
 			t.Errorf("Release = %s, want all gone", got)
@@ -99,7 +65,7 @@ func TestBatchIsReleasedStepByStep(t *testing.T) {
 // The check before the tombstones may use the pools that the previous batch listed after its
 // own.
 func TestNextBatchListsThePoolsOnce(t *testing.T) {
-	a, b, ws := leakyBatch(t, 4, fakeCluster{}, nil)
+	a, b, ws := leakyOverlapping(t, nil, nil, numbered(4)...)
 	b.Release(t.Context(), ws[:2])
 	a.answer("", nil)
 	if got := outcomes(b.Release(t.Context(), ws[2:])); got != "gone gone" {
@@ -123,30 +89,16 @@ func TestEachReservationOfABatchComesToItsOwnEnd(t *testing.T) {
 	missing := func(n int) http.HandlerFunc {
 		return refuse(apierrors.NewNotFound(overlappingResources, fmt.Sprint("10.0.0.", n)))
 	}
-	looks := make(map[string]int)
-	var mu sync.Mutex // looks come from several goroutines
-	cluster := fakeCluster{look: func(ref ipam.PodRef) (census.Pod, census.Presence, error) {
-		mu.Lock()
-		looks[ref.Name]++
-		again := looks[ref.Name] > 1
-		mu.Unlock()
-		switch {
-		case again && ref.Name == "web-5":
-			return census.Pod{Ref: ref}, census.Present, nil
-		case again && ref.Name == "web-6":
-			return census.Pod{}, census.Unknown, errors.New("timeout")
-		}
-		return census.Pod{}, census.Absent, nil
-	}}
-	a, b, ws := leakyBatch(t, 10, cluster, map[string]http.HandlerFunc{
+	cluster := comesBack("web-5", 1, "web-6")
+	a, b, ws := leakyOverlapping(t, cluster, map[string]http.HandlerFunc{
 		"GET ippools":               first(items(held(2)), items(held(2), held(4))),
 		"PATCH " + at("10.0.0.3"):   conflict,
-		"GET " + at("10.0.0.3"):     say(strings.Replace(numbered(3), `"44"`, `"46"`, 1)),
+		"GET " + at("10.0.0.3"):     say(strings.Replace(numbered(3)[2], `"44"`, `"46"`, 1)),
 		"PATCH " + at("10.0.0.7"):   missing(7),
 		"DELETE " + at("10.0.0.8"):  conflict,
 		"DELETE " + at("10.0.0.9"):  deny(403),
 		"DELETE " + at("10.0.0.10"): missing(10),
-	})
+	}, numbered(10)...)
 	const want = "gone kept changed kept returned again gone again final gone"
 	if got := outcomes(b.Release(t.Context(), ws)); got != want {
 		t.Errorf("Release = %s, want %s", got, want)
@@ -164,15 +116,15 @@ func TestEachReservationOfABatchComesToItsOwnEnd(t *testing.T) {
 // Promise 2, 8. If the pools cannot be listed after the tombstones, these stay and nothing is
 // deleted. The next attempt lists the pools, and writes no new tombstones.
 func TestNextAttemptGoesOnAfterTheTombstones(t *testing.T) {
-	_, b, ws := leakyBatch(t, 3, fakeCluster{}, map[string]http.HandlerFunc{
+	_, b, ws := leakyOverlapping(t, nil, map[string]http.HandlerFunc{
 		"GET ippools": first(items(), first(refuse(apierrors.NewForbidden(poolResources, "", errors.New("no"))), items())),
-	})
+	}, numbered(3)...)
 	if got := outcomes(b.Release(t.Context(), ws)); got != "final final final" {
 		t.Errorf("Release = %s, want that nothing is decided", got)
 	}
-	a, b, ws := leakyBatch(t, 3, fakeCluster{}, map[string]http.HandlerFunc{
+	a, b, ws := leakyOverlapping(t, nil, map[string]http.HandlerFunc{
 		"GET ippools": first(items(), first(plain(http.StatusNotFound), items())),
-	})
+	}, numbered(3)...)
 	if got := outcomes(b.Release(t.Context(), ws)); got != "again again again" {
 		t.Errorf("Release = %s, want that nothing is decided", got)
 	}
@@ -193,7 +145,7 @@ func TestLateDeletionOfABatchIsNotMade(t *testing.T) {
 		time.Sleep(ipam.Freshness + 10*time.Millisecond)
 		say(`{"kind": "Status", "apiVersion": "v1", "status": "Success"}`)(w, r)
 	}
-	a, b, ws := leakyBatch(t, 2, fakeCluster{}, map[string]http.HandlerFunc{"DELETE " + at("10.0.0.1"): slow})
+	a, b, ws := leakyOverlapping(t, nil, map[string]http.HandlerFunc{"DELETE " + at("10.0.0.1"): slow}, numbered(2)...)
 	b.atOnce = 1
 	if got := outcomes(b.Release(t.Context(), ws)); got != "gone again" {
 		t.Errorf("Release = %s, want the second one undecided", got)

@@ -1,7 +1,6 @@
 package whereabouts
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -10,8 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // deny answers as the API server does if a webhook denies a write.
@@ -45,7 +42,7 @@ func TestWebhookMayDenyTheRelease(t *testing.T) {
 			"final", "its tombstone stays", []string{"GET ippools", patchAt, "GET ippools", deleteAt, patchAt}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			a, b, ws := leakyOverlapping(t, leaked, fakeCluster{}, tt.answers)
+			a, b, ws := leakyOverlapping(t, nil, tt.answers, leaked)
 			errs := b.Release(t.Context(), ws)
 			if got := outcomes(errs); got != tt.want {
 				t.Errorf("Release = %s, want %s", got, tt.want)
@@ -62,48 +59,5 @@ func TestWebhookMayDenyTheRelease(t *testing.T) {
 				t.Errorf("the tombstone becomes %s, want %s", patches[1].Body, restoreBody)
 			}
 		})
-	}
-}
-
-// A webhook denies the patch of a pool as a whole, even with the code of a failed test.
-func TestWebhookMayDenyThePatchOfAPool(t *testing.T) {
-	for _, code := range []int32{403, 409, 422, 500} {
-		a, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": items(leakyPool), "PATCH " + poolAt: deny(code)})
-		b := NewPools(client)
-		ws := warrants(t, b, fakeCluster{})
-		a.answer("", nil)
-		for _, err := range b.Release(t.Context(), ws) {
-			if err == nil || errors.Is(err, ipam.ErrAgain) || !strings.Contains(err.Error(), `"guard.example.com" refuses to write IPPool kube-system/10.0.0.0-24`) {
-				t.Errorf("Release, denied with %d = %v, want a final error that names the webhook and the pool", code, err)
-			}
-		}
-		if diff := cmp.Diff([]string{"PATCH " + poolAt}, a.calls()); diff != "" {
-			t.Errorf("requests (-want +got):\n%s", diff)
-		}
-	}
-}
-
-func TestWebhookMayDenyARestore(t *testing.T) {
-	for _, code := range []int32{403, 409, 500} {
-		a, client := newAPI(t, map[string]http.HandlerFunc{createAt: deny(code)})
-		records := []ipam.Record{overlappingRecord(storedOverlapping("default/web-0", ""))}
-		errs := NewOverlapping(client).Restore(t.Context(), anOverlapping, records)
-		if errs[0] == nil || !strings.Contains(errs[0].Error(), `"guard.example.com"`) {
-			t.Errorf("Restore, denied with %d = %v, want an error that names the webhook", code, errs[0])
-		}
-		if diff := cmp.Diff([]string{createAt}, a.calls()); diff != "" {
-			t.Errorf("requests (-want +got):\n%s", diff)
-		}
-	}
-	for _, code := range []int32{403, 422} {
-		a, client := newAPI(t, map[string]http.HandlerFunc{"GET " + poolAt: say(leakyPool), "PATCH " + poolAt: deny(code)})
-		errs := NewPools(client).Restore(t.Context(), aPool, []ipam.Record{{
-			Backend: PoolsName, Pool: aPool, Key: "99", IP: "10.0.0.99", Stored: json.RawMessage(`{"id":"c","podref":"default/web-0"}`)}})
-		if errs[0] == nil || !strings.Contains(errs[0].Error(), `"guard.example.com"`) {
-			t.Errorf("Restore, denied with %d = %v, want an error that names the webhook", code, errs[0])
-		}
-		if diff := cmp.Diff([]string{"GET " + poolAt, "PATCH " + poolAt}, a.calls()); diff != "" {
-			t.Errorf("requests (-want +got):\n%s", diff)
-		}
 	}
 }

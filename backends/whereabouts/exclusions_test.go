@@ -72,6 +72,7 @@ func TestExcludedAddressesAreProtected(t *testing.T) {
 			inBlue(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.5"]`) + `]}`, "10.0.0.5"},
 		{"a plugin inside another", `{"type": "multus", "delegates": [` + inBlue(`, "range": "10.0.0.0/24", "exclude": ["10.0.0.5"]`) + `]}`, "10.0.0.5"},
 		{"another IPAM", `{"type": "macvlan", "ipam": {"type": "host-local", "range": "10.0.0.0/24", "exclude": ["10.0.0.5"]}}`, ""},
+		{"the configuration is in a file on the nodes", ``, ""},
 		{"a text without the plugin's type", `# see /etc/cni/net.d/10-lan.conf`, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -169,30 +170,6 @@ func TestAddressIsProtectedIfEveryAttachmentThatGivesItExcludesIt(t *testing.T) 
 	}
 }
 
-// A tenant's attachment, with the network and the slices of another one, does not hold what
-// that one gives.
-func TestSliceIsProtectedUnlessAnotherAttachmentGivesIt(t *testing.T) {
-	const both = "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 10.0.0.6"
-	for name, tt := range map[string]struct{ other, want string }{
-		"the same slices":                  {`, "range": "10.0.0.0/16", "node_slice_size": "/24"`, ""},
-		"the same slices, but one address": {`, "range": "10.0.0.0/16", "node_slice_size": "/24", "exclude": ["10.0.0.5"]`, "10.0.0.5"},
-		"slices of another size":           {`, "range": "10.0.0.0/16", "node_slice_size": "/25"`, both},
-		"slices of another range":          {`, "range": "10.0.0.0/15", "node_slice_size": "/24"`, both},
-		"a size that is no text":           {`, "range": "10.0.0.0/16", "node_slice_size": 24`, both},
-		"no slices":                        {`, "range": "10.0.0.0/16"`, both},
-	} {
-		t.Run(name, func(t *testing.T) {
-			excluded := readExclusions([]json.RawMessage{
-				json.RawMessage(attachment("tenants", inBlue(`, "range": "10.0.0.0/16", "node_slice_size": "/24", "exclude": ["10.0.0.0/16"]`))),
-				json.RawMessage(attachment("other", inBlue(tt.other)))})
-			got := protectedBy(t, excluded, "excluded by the network attachment shop/tenants", testPool(t, "blue-node1", "10.0.0.0/24"))
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("protected (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 // Promise 2. An attachment that cannot be decoded may exclude any address of the
 // ranges that it names, and none of another.
 func TestBrokenAttachmentProtectsWhatItMayMean(t *testing.T) {
@@ -270,13 +247,6 @@ func TestBrokenAttachmentFailsNoListing(t *testing.T) {
 		if l.Status != ipam.StatusOK || !l.Whole || len(l.Pools) != 1 || len(l.Undecoded) != 1 || !strings.HasPrefix(l.Undecoded[0].Error(), "network attachment shop/lan: ") {
 			t.Errorf("%s is %v with %d pools: %q, want it ok with one, and the attachment named", l.Backend, l.Status, len(l.Pools), l.Undecoded)
 		}
-	}
-}
-
-func TestAttachmentWithoutSpecExcludesNothing(t *testing.T) {
-	got := readExclusions([]json.RawMessage{json.RawMessage(`{"metadata": {"namespace": "shop", "name": "lan"}}`)})
-	if len(got.ranges)+len(got.broken) > 0 {
-		t.Errorf("readExclusions = %+v, want nothing", got)
 	}
 }
 

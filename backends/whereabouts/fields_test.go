@@ -6,8 +6,10 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
 // Promise 2. A field from a later version of the plugin may say that the address is in use.
@@ -43,17 +45,17 @@ func TestUnknownFieldsAreNamed(t *testing.T) {
 	}
 }
 
-// Both backends use the settings of Pools.
+// Both backends use the settings of Pools, inspect included.
 func TestUnknownFieldsAreIgnoredIfThePolicySaysSo(t *testing.T) {
 	for setting, want := range map[UnknownFields]bool{"": true, HoldUnknownFields: true, IgnoreUnknownFields: false} {
 		t.Run(string(setting), func(t *testing.T) {
-			_, client := newAPI(t, map[string]http.HandlerFunc{
-				"GET ippools": items(`{"metadata": {"namespace": "kube-system", "name": "10.0.0.0-24"},
-					"spec": {"range": "10.0.0.0/24", "allocations": {"4": {"id":"c4","podref":"default/web-0","foo":1}}}}`),
-				"GET overlappingrangeipreservations": items(overlappingJSON("10.0.0.4", `{"podref":"default/web-0","foo":1}`, `{}`)),
-			})
-			s := Settings{UnknownFields: setting}
-			for _, b := range []ipam.Backend{newPools(client, s, 4), newOverlapping(client, s, 4)} {
+			pool := poolJSON("10.0.0.0-24", "10.0.0.0/24", `"4": {"id":"c4","podref":"default/web-0","foo":1}`)
+			reservation := overlappingJSON("10.0.0.4", `{"podref":"default/web-0","foo":1}`, `{}`)
+			_, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": items(pool), "GET overlappingrangeipreservations": items(reservation)})
+			s, p := Settings{UnknownFields: setting}, policy.Default()
+			p.Backends[PoolsName] = policy.Backend{Settings: &s}
+			offline, _ := plugin.Offline(Plugins(), []ipam.Document{document(poolKind, pool), document(overlappingKind, reservation)}, p)
+			for _, b := range append(offline, newPools(client, s, 4), newOverlapping(client, s, 4)) {
 				for pool, err := range b.List(t.Context()) {
 					if err != nil || (pool.Allocations[0].UnknownField != "") != want {
 						t.Errorf("%s: %+v, %v, want an unknown field: %t", b.Name(), pool.Allocations, err, want)

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 )
 
@@ -42,44 +40,6 @@ func testPool(t interface{ Fatal(...any) }, before, text string) ipPool {
 	return p
 }
 
-var compareAddresses = cmp.Options{cmp.AllowUnexported(reading{}), cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})}
-
-func TestReadings(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		want []string // the network and the address of each
-	}{
-		{"10.0.0.1", []string{" 10.0.0.1"}},
-		{"mynet-10.0.0.1", []string{"mynet 10.0.0.1"}},
-		{"10.0.0.1-10.0.0.2", []string{"10.0.0.1 10.0.0.2"}},
-		{"fd00--0", []string{" fd00::"}},
-		{"fdef-b041-5422-5--0", []string{
-			"fdef-b041-5422 5::", "fdef-b041 5422:5::", "fdef b041:5422:5::", " fdef:b041:5422:5::"}},
-		{"2001-db8--2", []string{"2001 db8::2", " 2001:db8::2"}},
-		{"mynet-fd00--1", []string{"mynet fd00::1"}},
-		{"net-a-fd00--1", []string{"net-a fd00::1", "net a:fd00::1"}},
-		{"fd00---1", []string{"fd00 ::1"}},
-		{"10.0.0.1-fd00--1", []string{"10.0.0.1 fd00::1"}},
-		{"", nil},
-		{"mynet", nil},
-		{"10.0.0.256", nil},
-		{"10.0.0.01", nil},
-		{"fd00---64", []string{"fd00 ::64"}},
-		{"fd00--01", nil},
-		{"--ffff-a00-1", nil},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			var got []string
-			for _, r := range readings(tt.name) {
-				got = append(got, r.network+" "+r.ip.String())
-			}
-			if diff := cmp.Diff(tt.want, got, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("readings(%q) (-want +got):\n%s", tt.name, diff)
-			}
-		})
-	}
-}
-
 func TestParseName(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -92,6 +52,11 @@ func TestParseName(t *testing.T) {
 		{"the only reading of an IPv6 name", "fd00--0", nil, " fd00::"},
 		{"several readings and no pool", "2001-db8--2", nil, ""},
 		{"no reading", "mynet", [][2]string{{"", "10.0.0.0/8"}}, ""},
+		{"an empty name", "", [][2]string{{"", "10.0.0.0/8"}}, ""},
+		{"IPv4 as the plugin does not write it", "10.0.0.01", [][2]string{{"", "10.0.0.0/8"}}, ""},
+		{"IPv6 as the plugin does not write it", "fd00--01", [][2]string{{"", "fd00::/64"}}, ""},
+		{"IPv4 in IPv6 form", "--ffff-a00-1", [][2]string{{"", "::ffff:10.0.0.0/104"}}, ""},
+		{"IPv4 in a network called like an address", "10.0.0.1-10.0.0.2", nil, "10.0.0.1 10.0.0.2"},
 		{"a pool of the unnamed network settles it", "2001-db8--2", [][2]string{{"", "2001:db8::/64"}}, " 2001:db8::2"},
 		{"a pool of the named network settles it", "2001-db8--2", [][2]string{{"2001", "db8::/64"}}, "2001 db8::2"},
 		{"a pool of another network does not", "2001-db8--2", [][2]string{{"2002", "db8::/64"}}, ""},

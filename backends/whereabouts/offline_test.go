@@ -94,26 +94,6 @@ func TestOfflineReadsAsTheListingDoes(t *testing.T) {
 	}
 }
 
-// inspect also has a policy.
-func TestOfflineHoldsUnknownFieldsByThePolicy(t *testing.T) {
-	stored := []ipam.Document{
-		document("IPPool", strings.Replace(onePool, `"id": "c1"`, `"id": "c1", "foo": 1`, 1)),
-		document("OverlappingRangeIPReservation", overlappingJSON("2001-db8--2", `{"podref": "default/web-0", "foo": 1}`, `{}`)),
-	}
-	ignoring := policy.Default()
-	ignoring.Backends = map[string]policy.Backend{PoolsName: {Settings: &Settings{UnknownFields: IgnoreUnknownFields}}}
-	for want, p := range map[bool]policy.Policy{true: policy.Default(), false: ignoring} {
-		found, _ := plugin.Offline(Plugins(), stored, p)
-		for _, b := range found {
-			for pool, err := range b.List(t.Context()) {
-				if err != nil || (pool.Allocations[0].UnknownField != "") != want {
-					t.Errorf("%s: %+v, %v, want an unknown field: %t", b.Name(), pool.Allocations, err, want)
-				}
-			}
-		}
-	}
-}
-
 // Promise 2. Network attachments also protect addresses offline.
 func TestOfflineRespectsAttachments(t *testing.T) {
 	attached := func(config string) ipam.Document {

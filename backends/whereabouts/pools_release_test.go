@@ -1,7 +1,6 @@
 package whereabouts
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -10,12 +9,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// leakyPool holds two addresses of pods that do not exist, one with an unknown field, an
-// address of a pod that exists, and two entries that cannot be read.
+// leakyPool holds three addresses of pods that do not exist, one with an unknown field, and two
+// entries that cannot be read.
 const leakyPool = `{
 	"metadata": {"namespace": "kube-system", "name": "10.0.0.0-24", "uid": "u1", "resourceVersion": "7"},
 	"spec": {"range": "10.0.0.0/24", "allocations": {
@@ -33,19 +32,13 @@ const leakyPatch = `[` +
 	`{"op":"test","path":"/spec/allocations/5","value":{"id":"c5","podref":"default/web-1","since":9007199254740993}},` +
 	`{"op":"remove","path":"/spec/allocations/5"}]`
 
-var alive = fakeCluster{pods: []census.Pod{{Ref: ipam.PodRef{Namespace: "default", Name: "alive"}}}}
-
 // leaky starts a server with leakyPool. It returns the backend, which ignores unknown
-// fields, and its two warrants.
+// fields, and warrants for two of its entries.
 func leaky(t *testing.T) (*api, *Pools, []ipam.Warrant) {
 	t.Helper()
 	a, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": items(leakyPool), "GET " + poolAt: say(leakyPool)})
 	b := newPools(client, Settings{UnknownFields: IgnoreUnknownFields}, 4)
-	ws := warrants(t, b, alive)
-	if len(ws) != 2 {
-		t.Fatalf("%d warrants, want 2", len(ws))
-	}
-	return a, b, ws
+	return a, b, backendtest.Warrants(t, b, new(backendtest.Pods), ipam.Allocation{Pool: aPool, Key: "4"}, ipam.Allocation{Pool: aPool, Key: "5"})
 }
 
 func TestReleaseIsOnePatchOfTestsAndRemovals(t *testing.T) {
@@ -89,6 +82,13 @@ func TestReleaseAnswers(t *testing.T) {
 		{"proxy broken", plain(http.StatusBadGateway), nil, "lost lost"},
 		{"forbidden", refuse(apierrors.NewForbidden(poolResources, "10.0.0.0-24", errors.New("no"))), nil, "final final"},
 		{"patch too large", refuse(apierrors.NewRequestEntityTooLargeError("too large")), nil, "final final"},
+		// If client-go waited inside the request, it would write with expired warrants (promise 4).
+		{"asked to wait", first(tooMany, say(leakyPool)), nil, "again again"},
+		// A webhook denies the patch as a whole, even with the code of a failed test.
+		{"denied by a webhook", deny(403), nil, "final final"},
+		{"denied by a webhook, with a conflict", deny(409), nil, "final final"},
+		{"denied by a webhook, as invalid", deny(422), nil, "final final"},
+		{"denied by a webhook, as broken", deny(500), nil, "final final"},
 
 		{"an entry changed hands", refuse(failedTest()), say(changed), "changed again"},
 		{"an entry is gone", refuse(failedTest()), say(without), "gone again"},
@@ -114,8 +114,12 @@ func TestReleaseAnswers(t *testing.T) {
 			if got := outcomes(errs); got != tt.want {
 				t.Errorf("Release = %s, want %s", got, tt.want)
 			}
-			if strings.HasPrefix(tt.name, "schema") && !strings.Contains(errs[1].Error(), "spec.allocations.9.podref: Required value") {
-				t.Errorf("Release = %v, want what the schema says", errs[1])
+			for name, says := range map[string]string{
+				"schema": "spec.allocations.9.podref: Required value", "denied": `"guard.example.com" refuses to write IPPool kube-system/10.0.0.0-24`,
+			} {
+				if strings.HasPrefix(tt.name, name) && !strings.Contains(errs[1].Error(), says) {
+					t.Errorf("Release = %v, want %q in it", errs[1], says)
+				}
 			}
 			if n := len(a.bodies("PATCH " + poolAt)); n != 1 {
 				t.Errorf("%d patches, want 1", n)
@@ -128,19 +132,6 @@ func TestReleaseAnswers(t *testing.T) {
 func tooMany(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Retry-After", "0")
 	http.Error(w, "slow down", http.StatusTooManyRequests)
-}
-
-// Promise 4. If client-go waited inside the request, it would write with expired
-// warrants.
-func TestReleaseDoesNotWaitInsideARequest(t *testing.T) {
-	a, b, ws := leaky(t)
-	a.answer("PATCH "+poolAt, first(tooMany, say(leakyPool)))
-	if got := outcomes(b.Release(t.Context(), ws)); got != "again again" {
-		t.Errorf("Release of a server that asks to wait = %s, want again", got)
-	}
-	if n := len(a.calls()); n != 1 {
-		t.Errorf("%d requests, want 1", n)
-	}
 }
 
 func TestReleaseOfAServerThatIsNotThere(t *testing.T) {
@@ -170,19 +161,6 @@ func TestNothingIsPatchedWithoutAWarrant(t *testing.T) {
 	want := leakyPatch[:1] + leakyPatch[strings.Index(leakyPatch, `{"op":"test","path":"/spec/allocations/5"`):]
 	if got := a.bodies("PATCH " + poolAt)[0].Body; got != want {
 		t.Errorf("patch = %s, want %s", got, want)
-	}
-}
-
-func TestNothingIsWrittenUnderACancelledContext(t *testing.T) {
-	a, b, ws := leaky(t)
-	a.answer("PATCH "+poolAt, say(leakyPool))
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if got := outcomes(b.Release(ctx, ws)); got != "again again" {
-		t.Errorf("Release = %s, want that nothing is decided", got)
-	}
-	if calls := a.calls(); len(calls) != 0 {
-		t.Errorf("requests %s, want none", calls)
 	}
 }
 

@@ -156,6 +156,9 @@ func TestRestoreOfAnExistingOverlapping(t *testing.T) {
 
 		{"absent, and the answer is lost", first(broken, exists), same, nil, "lost", ""},
 		{"absent, and it may not be created", overlappingForbidden, nil, nil, "final", ""},
+		{"absent, and a webhook denies it", deny(403), nil, nil, "final", `"guard.example.com"`},
+		{"absent, and a webhook denies it with a conflict", deny(409), nil, nil, "final", `"guard.example.com"`},
+		{"absent, and a webhook denies it as broken", deny(500), nil, nil, "final", `"guard.example.com"`},
 		{"absent, and its namespace is gone", refuse(apierrors.NewNotFound(namespaces, "kube-system")), nil, nil, "taken", "its namespace is gone"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

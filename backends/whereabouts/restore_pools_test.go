@@ -1,7 +1,6 @@
 package whereabouts
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -133,6 +132,8 @@ func TestRestoreAnswers(t *testing.T) {
 		{"another writer changes the pool", free, refuse(failedTest()), "again again", "changed the pool"},
 		{"the answer is lost", first(free, both), broken, "lost lost", ""},
 		{"writing is forbidden", free, forbidden, "final final", ""},
+		{"denied by a webhook", free, deny(403), "final final", `"guard.example.com"`},
+		{"denied by a webhook, as invalid", free, deny(422), "final final", `"guard.example.com"`},
 		{"gone between", free, notFound, "taken taken", "the pool is gone"},
 		{"another entry breaks the schema", free, refuse(brokenSchema()), "final final", ""},
 		{"one of the entries breaks the schema", free, refuse(brokenAt("4")), "final again", "refuses the entry"},
@@ -150,20 +151,6 @@ func TestRestoreAnswers(t *testing.T) {
 				t.Errorf("Restore = %v, want %q in it", errs[0], tt.says)
 			}
 		})
-	}
-}
-
-func TestNothingIsRestoredUnderACancelledContext(t *testing.T) {
-	a, client := newAPI(t, map[string]http.HandlerFunc{})
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	for _, err := range NewPools(client).Restore(ctx, aPool, reaped) {
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("Restore = %v, want canceled", err)
-		}
-	}
-	if calls := a.calls(); len(calls) != 0 {
-		t.Errorf("requests %s, want none", calls)
 	}
 }
 

@@ -5,14 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/rest"
 
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
@@ -44,21 +46,31 @@ func tombstoneOf(owner string) string {
 		"annotations": {"ip-reaper/spec": "{\"podref\":\"` + owner + `\"}"}}, "spec": {"podref": "_ip-reaper/_released"}}`
 }
 
-// leakyOverlapping starts a server with a leaked overlapping reservation. It returns the
-// backend and its warrant. A request that the test has no answer for succeeds.
-func leakyOverlapping(t *testing.T, stored string, cluster census.Cluster, answers map[string]http.HandlerFunc) (*api, *Overlapping, []ipam.Warrant) {
+// at returns the path of an overlapping reservation.
+func at(name string) string {
+	return "namespaces/kube-system/overlappingrangeipreservations/" + name
+}
+
+// leakyOverlapping starts a server with leaked overlapping reservations. It returns the backend and
+// a warrant for each. A request that the test has no answer for succeeds. A cluster of nil is empty.
+func leakyOverlapping(t *testing.T, cluster *backendtest.Pods, answers map[string]http.HandlerFunc, stored ...string) (*api, *Overlapping, []ipam.Warrant) {
 	t.Helper()
-	a, client := newAPI(t, map[string]http.HandlerFunc{
-		"GET overlappingrangeipreservations": items(stored),
-		"GET ippools":                        items(),
-		patchAt:                              say(withTombstone),
-		deleteAt:                             say(`{"kind": "Status", "apiVersion": "v1", "status": "Success"}`),
-	})
-	b := newOverlapping(client, Settings{UnknownFields: IgnoreUnknownFields}, 4)
-	ws := warrants(t, b, cluster)
-	if len(ws) != 1 {
-		t.Fatalf("%d warrants, want 1", len(ws))
+	all := map[string]http.HandlerFunc{"GET overlappingrangeipreservations": items(stored...), "GET ippools": items()}
+	var rs []ipam.Allocation
+	for _, one := range stored {
+		pool := readReservation(json.RawMessage(one)).Pool
+		r := pool.Allocations[0]
+		r.Pool = pool.Name
+		rs = append(rs, r)
+		all["PATCH "+at(r.Key)] = say(strings.NewReplacer("10.0.0.4", r.Key, "web-0", r.Owner.Pod.Name).Replace(withTombstone))
+		all["DELETE "+at(r.Key)] = say(`{"kind": "Status", "apiVersion": "v1", "status": "Success"}`)
 	}
+	a, client := newAPI(t, all)
+	b := newOverlapping(client, Settings{UnknownFields: IgnoreUnknownFields}, 4)
+	if cluster == nil {
+		cluster = new(backendtest.Pods)
+	}
+	ws := backendtest.Warrants(t, b, cluster, rs...)
 	for call, with := range answers {
 		a.answer(call, with)
 	}
@@ -66,18 +78,30 @@ func leakyOverlapping(t *testing.T, stored string, cluster census.Cluster, answe
 	return a, b, ws
 }
 
-// comesBack is a cluster whose owner is absent for that many looks, and then exists.
-func comesBack(looks int) fakeCluster {
-	return fakeCluster{look: func(ref ipam.PodRef) (census.Pod, census.Presence, error) {
-		if looks--; looks >= 0 {
-			return census.Pod{}, census.Absent, nil
+// comesBack is a cluster whose pod is absent for that many looks, and then exists. After as many
+// looks, those at the lost pod fail.
+func comesBack(pod string, looks int, lost ...string) *backendtest.Pods {
+	cluster := new(backendtest.Pods)
+	var mu sync.Mutex // looks come from several goroutines
+	looked := make(map[string]int)
+	cluster.OnCall(func(call string) error {
+		name := strings.TrimPrefix(call, "get pod default/")
+		mu.Lock()
+		defer mu.Unlock()
+		looked[name]++
+		switch again := looked[name] > looks; {
+		case again && name == pod:
+			cluster.Add(census.Pod{Ref: ipam.PodRef{Namespace: "default", Name: pod}})
+		case again && slices.Contains(lost, name):
+			return errors.New("timeout")
 		}
-		return census.Pod{Ref: ref}, census.Present, nil
-	}}
+		return nil
+	})
+	return cluster
 }
 
 func TestOverlappingGetsATombstoneAndIsDeleted(t *testing.T) {
-	a, b, ws := leakyOverlapping(t, leaked, fakeCluster{}, nil)
+	a, b, ws := leakyOverlapping(t, nil, nil, leaked)
 	if got := outcomes(b.Release(t.Context(), ws)); got != "gone" {
 		t.Errorf("Release = %s, want gone", got)
 	}
@@ -107,7 +131,7 @@ func TestReturningOwnerIsPutBack(t *testing.T) {
 		{"a proxy knows no such path", plain(http.StatusNotFound), "final"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			a, b, ws := leakyOverlapping(t, leaked, comesBack(1), map[string]http.HandlerFunc{patchAt: first(say(withTombstone), tt.restore)})
+			a, b, ws := leakyOverlapping(t, comesBack("web-0", 1), map[string]http.HandlerFunc{patchAt: first(say(withTombstone), tt.restore)}, leaked)
 			if got := outcomes(b.Release(t.Context(), ws)); got != tt.want {
 				t.Errorf("Release = %s, want %s", got, tt.want)
 			}
@@ -150,7 +174,7 @@ func TestOverlappingWaitsForItsPoolEntry(t *testing.T) {
 		{"the server does not know pools", plain(http.StatusNotFound), "again", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			a, b, ws := leakyOverlapping(t, leaked, fakeCluster{}, map[string]http.HandlerFunc{"GET ippools": tt.pools})
+			a, b, ws := leakyOverlapping(t, nil, map[string]http.HandlerFunc{"GET ippools": tt.pools}, leaked)
 			if got := outcomes(b.Release(t.Context(), ws)); got != tt.want {
 				t.Errorf("Release = %s, want %s", got, tt.want)
 			}
@@ -159,16 +183,6 @@ func TestOverlappingWaitsForItsPoolEntry(t *testing.T) {
 			}
 		})
 	}
-}
-
-// holderOf returns the pool that holds the address of an overlapping reservation.
-func holderOf(t *testing.T, client rest.Interface, r ipam.Allocation) (string, error) {
-	t.Helper()
-	held, err := NewOverlapping(client).heldBy(t.Context(), []*burial{{r: r}}, time.Now())
-	if err != nil {
-		return "", err
-	}
-	return held[0], nil
 }
 
 // A pool of another network holds nothing of this one, even if the pool cannot be read.
@@ -196,8 +210,8 @@ func TestOverlappingWaitsForPoolsOfItsNetwork(t *testing.T) {
 			_, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": items(string(tt.pool))})
 			r := ipam.Allocation{Key: tt.overlapping, IP: readings(tt.overlapping)[0].ip}
 			r.Owner.Pod = ipam.PodRef{Namespace: "default", Name: "web-0"}
-			held, err := holderOf(t, client, r)
-			if err != nil || (held != "") != tt.want {
+			held, err := NewOverlapping(client).heldBy(t.Context(), []*burial{{r: r}}, time.Now())
+			if err != nil || (held[0] != "") != tt.want {
 				t.Errorf("held by %q, %v, want it held: %v", held, err, tt.want)
 			}
 		})
@@ -208,7 +222,7 @@ func TestOverlappingWaitsForPoolsOfItsNetwork(t *testing.T) {
 func TestPoolsAreReadAgainAfterEachListing(t *testing.T) {
 	held := items(`{"metadata": {"namespace": "other", "name": "10.0.0.0-24"},
 		"spec": {"range": "10.0.0.0/24", "allocations": {"4": {"id": "c", "podref": "default/web-0"}}}}`)
-	_, b, ws := leakyOverlapping(t, leaked, fakeCluster{}, map[string]http.HandlerFunc{"GET ippools": first(held, items())})
+	_, b, ws := leakyOverlapping(t, nil, map[string]http.HandlerFunc{"GET ippools": first(held, items())}, leaked)
 	if got := outcomes(b.Release(t.Context(), ws)); got != "kept" {
 		t.Errorf("Release = %s, want kept", got)
 	}
@@ -219,19 +233,6 @@ func TestPoolsAreReadAgainAfterEachListing(t *testing.T) {
 	}
 	if got := outcomes(b.Release(t.Context(), ws)); got != "gone" {
 		t.Errorf("Release after another listing = %s, want gone", got)
-	}
-}
-
-// The owner existed for a moment: it is gone again, but its entry is there.
-func TestOwnerIsPutBackIfAPoolHoldsTheAddressAgain(t *testing.T) {
-	held := items(`{"metadata": {"namespace": "other", "name": "10.0.0.0-24"},
-		"spec": {"range": "10.0.0.0/24", "allocations": {"4": {"id": "c", "podref": "default/web-0"}}}}`)
-	a, b, ws := leakyOverlapping(t, leaked, fakeCluster{}, map[string]http.HandlerFunc{"GET ippools": first(items(), held)})
-	if got := outcomes(b.Release(t.Context(), ws)); got != "kept" {
-		t.Errorf("Release = %s, want kept", got)
-	}
-	if diff := cmp.Diff([]string{"GET ippools", patchAt, "GET ippools", patchAt}, a.calls()); diff != "" {
-		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 }
 
@@ -249,6 +250,7 @@ func TestTombstoneAnswers(t *testing.T) {
 		{"server broken", broken, nil, "again", false},
 		{"forbidden", overlappingForbidden, nil, "final", false},
 		{"answer is no object", say("<html>"), nil, "again", false},
+		{"asked to wait", first(tooMany, say(withTombstone)), nil, "again", false},
 		{"written meanwhile, by another owner", overlappingConflict, say(adopted), "changed", false},
 		{"written meanwhile, by the same owner", overlappingConflict, say(later(leaked)), "changed", false},
 		{"a conflict, and the object is unchanged", overlappingConflict, say(leaked), "again", false},
@@ -260,7 +262,7 @@ func TestTombstoneAnswers(t *testing.T) {
 		{"written meanwhile, and cannot be read", overlappingConflict, broken, "again", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			a, b, ws := leakyOverlapping(t, leaked, fakeCluster{}, map[string]http.HandlerFunc{patchAt: tt.patch, getAt: tt.get})
+			a, b, ws := leakyOverlapping(t, nil, map[string]http.HandlerFunc{patchAt: tt.patch, getAt: tt.get}, leaked)
 			if got := outcomes(b.Release(t.Context(), ws)); got != tt.want {
 				t.Errorf("Release = %s, want %s", got, tt.want)
 			}
@@ -286,9 +288,10 @@ func TestDeletionAnswers(t *testing.T) {
 		{"written meanwhile", overlappingConflict, "again"},
 		{"server broken", broken, "lost"},
 		{"forbidden", overlappingForbidden, "final"},
+		{"asked to wait", first(tooMany, overlappingNotFound), "again"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, b, ws := leakyOverlapping(t, leaked, fakeCluster{}, map[string]http.HandlerFunc{deleteAt: tt.answer})
+			_, b, ws := leakyOverlapping(t, nil, map[string]http.HandlerFunc{deleteAt: tt.answer}, leaked)
 			if got := outcomes(b.Release(t.Context(), ws)); got != tt.want {
 				t.Errorf("Release = %s, want %s", got, tt.want)
 			}
@@ -297,7 +300,7 @@ func TestDeletionAnswers(t *testing.T) {
 }
 
 func TestInterruptedReleaseIsTakenUp(t *testing.T) {
-	a, b, ws := leakyOverlapping(t, withTombstone, fakeCluster{}, map[string]http.HandlerFunc{getAt: say(withTombstone)})
+	a, b, ws := leakyOverlapping(t, nil, map[string]http.HandlerFunc{getAt: say(withTombstone)}, withTombstone)
 	if got := outcomes(b.Release(t.Context(), ws)); got != "gone" {
 		t.Errorf("Release = %s, want gone", got)
 	}
@@ -307,7 +310,7 @@ func TestInterruptedReleaseIsTakenUp(t *testing.T) {
 }
 
 func TestOverlappingWithoutWarrantStays(t *testing.T) {
-	a, b, ws := leakyOverlapping(t, leaked, fakeCluster{}, nil)
+	a, b, ws := leakyOverlapping(t, nil, nil, leaked)
 	if got := outcomes(b.Release(t.Context(), []ipam.Warrant{{}})); got != "no-warrant" {
 		t.Errorf("Release without a warrant = %s", got)
 	}
