@@ -28,6 +28,9 @@ func TestMain(m *testing.M) { kit.Main(m, kit.Options{Sets: []kit.Set{kit.Attach
 // shop is the namespace of the pods.
 const shop = "shop"
 
+// lan is the network of most pods.
+var lan = plugin.Network{Range: "10.0.0.0/24"}
+
 // A fixture is an empty cluster with a bystander pod that has no allocation. The reaper and the
 // plugin each talk to it through their own proxy, so that each can be held back while the other
 // goes on. The test itself talks to it directly.
@@ -99,20 +102,14 @@ func (f *fixture) pluginFor(kubeconfig string) *plugin.Plugin {
 // is needed: a pod that is gone leaves only what its ADD has left.
 func (f *fixture) add(n plugin.Network, pod string) []string {
 	f.Helper()
-	return f.addTo(n, pod, "net1")
-}
-
-// addTo is add for any interface.
-func (f *fixture) addTo(n plugin.Network, pod, iface string) []string {
-	f.Helper()
-	ips, err := f.tryAdd(n, pod, f.sandbox(), iface)
+	ips, err := f.tryAdd(n, pod, f.sandbox())
 	f.must(err)
 	return ips
 }
 
-// tryAdd is addTo for any sandbox, and may fail.
-func (f *fixture) tryAdd(n plugin.Network, pod, sandbox, iface string) ([]string, error) {
-	addrs, err := f.plugin.Add(f.Context(), n, plugin.Pod{Namespace: shop, Name: pod}, sandbox, iface)
+// tryAdd is add for any sandbox, and may fail.
+func (f *fixture) tryAdd(n plugin.Network, pod, sandbox string) ([]string, error) {
+	addrs, err := f.plugin.Add(f.Context(), n, plugin.Pod{Namespace: shop, Name: pod}, sandbox, "net1")
 	var ips []string
 	for _, addr := range addrs {
 		ips = append(ips, addr.String())
@@ -122,7 +119,7 @@ func (f *fixture) tryAdd(n plugin.Network, pod, sandbox, iface string) ([]string
 
 // addOne makes the plugin give one address to net1 of a sandbox of the pod.
 func (f *fixture) addOne(n plugin.Network, pod, sandbox string) (string, error) {
-	ips, err := f.tryAdd(n, pod, sandbox, "net1")
+	ips, err := f.tryAdd(n, pod, sandbox)
 	switch {
 	case err != nil:
 		return "", err
@@ -133,9 +130,9 @@ func (f *fixture) addOne(n plugin.Network, pod, sandbox string) (string, error) 
 }
 
 // del runs a real DEL.
-func (f *fixture) del(n plugin.Network, pod, sandbox, iface string) {
+func (f *fixture) del(n plugin.Network, pod, sandbox string) {
 	f.Helper()
-	f.must(f.plugin.Del(f.Context(), n, plugin.Pod{Namespace: shop, Name: pod}, sandbox, iface))
+	f.must(f.plugin.Del(f.Context(), n, plugin.Pod{Namespace: shop, Name: pod}, sandbox, "net1"))
 }
 
 // sandbox returns the ID of a new sandbox.

@@ -2,6 +2,7 @@ package whereabouts_test
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -14,7 +15,7 @@ import (
 func (f *fixture) exhaust(n plugin.Network, pods string) (given []string) {
 	f.Helper()
 	for i := 0; ; i++ {
-		ips, err := f.tryAdd(n, fmt.Sprint(pods, "-", i), f.sandbox(), "net1")
+		ips, err := f.tryAdd(n, fmt.Sprint(pods, "-", i), f.sandbox())
 		if err != nil {
 			if !strings.Contains(err.Error(), "Could not allocate IP in range") {
 				f.Fatal(err)
@@ -36,28 +37,43 @@ func (f *fixture) networkOf() reap.Network {
 	return all[0]
 }
 
-// The capacity of a network is the number of addresses that the plugin gives, by any attachment.
-// When the plugin has none left, nothing is free.
-func TestNetworksAreFullWhenThePluginHasNoAddressLeft(t *testing.T) {
+// The capacity of a network is the number of addresses that the plugin gives, by any attachment; when
+// it has none left, nothing is free. None of these addresses counts as excluded, and a restore puts
+// back exactly these. The plugin gives a gateway.
+func TestPluginGivesWhatTheReaperExpects(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
-		attachments []string
+		pool, in    string
+		attachments []string         // their IPAM
 		networks    []plugin.Network // the same, as the plugin gets them
 		want        int
-	}{
-		{
-			"two attachments of one range",
-			[]string{`"range":"10.0.0.0/28","exclude":["10.0.0.4/30","10.0.0.8/29"]`, `"range":"10.0.0.3-10.0.0.5/28"`},
-			[]plugin.Network{{Range: "10.0.0.0/28", Exclude: []string{"10.0.0.4/30", "10.0.0.8/29"}}, {Range: "10.0.0.3-10.0.0.5/28"}},
-			5,
-		},
-		{
-			"IPv6, and a bound outside of the range",
-			[]string{`"range":"fd00::/125","range_start":"fd00::4","range_end":"fd00::ff"`},
-			[]plugin.Network{{Range: "fd00::/125", RangeStart: "fd00::4", RangeEnd: "fd00::ff"}},
-			3,
-		},
-	} {
+		excluded    bool // what the plugin does not give is excluded
+	}{{
+		"two attachments of one range", "10.0.0.0-28", "10.0.0.0/28",
+		[]string{`"range":"10.0.0.0/28","exclude":["10.0.0.4/30","10.0.0.8/29"]`, `"range":"10.0.0.3-10.0.0.5/28"`},
+		[]plugin.Network{{Range: "10.0.0.0/28", Exclude: []string{"10.0.0.4/30", "10.0.0.8/29"}}, {Range: "10.0.0.3-10.0.0.5/28"}},
+		5, true,
+	}, {
+		"IPv6, and a bound outside of the range", "fd00---125", "fd00::/125",
+		[]string{`"range":"fd00::/125","range_start":"fd00::4","range_end":"fd00::ff"`},
+		[]plugin.Network{{Range: "fd00::/125", RangeStart: "fd00::4", RangeEnd: "fd00::ff"}},
+		3, false,
+	}, {
+		"a gateway, and excludes in each form", "10.0.0.0-28", "10.0.0.0/28",
+		[]string{`"range":"10.0.0.0/28","gateway":"10.0.0.1","exclude":["10.0.0.3/31","10.0.0.5","10.0.0.9/30","::ffff:10.0.0.13/128"]`},
+		[]plugin.Network{{Range: "10.0.0.0/28", Exclude: []string{"10.0.0.3/31", "10.0.0.5", "10.0.0.9/30", "::ffff:10.0.0.13/128"}}},
+		6, true,
+	}, {
+		"excludes between bounds", "10.0.0.0-28", "10.0.0.0/28",
+		[]string{`"range":"10.0.0.0/28","range_start":"10.0.0.4","range_end":"10.0.0.9","exclude":["10.0.0.6"]`},
+		[]plugin.Network{{Range: "10.0.0.0/28", RangeStart: "10.0.0.4", RangeEnd: "10.0.0.9", Exclude: []string{"10.0.0.6"}}},
+		5, false,
+	}, {
+		"excludes of IPv6 before a bound", "fd00---124", "fd00::/124",
+		[]string{`"range":"fd00::/124","range_end":"fd00::c","exclude":["fd00::4/126"]`},
+		[]plugin.Network{{Range: "fd00::/124", RangeEnd: "fd00::c", Exclude: []string{"fd00::4/126"}}},
+		8, false,
+	}} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newFixture(t)
 			for i, ipam := range tt.attachments {
@@ -74,6 +90,45 @@ func TestNetworksAreFullWhenThePluginHasNoAddressLeft(t *testing.T) {
 			if n.Capacity.String() != fmt.Sprint(len(given)) || n.Used != len(given) || n.Free != "0" || len(given) != tt.want {
 				t.Errorf("the plugin gave %d addresses %v and has none left, and the network is %+v, want %d", len(given), given, n, tt.want)
 			}
+
+			// Every address of the range has an entry and a reservation.
+			f.clear()
+			in := netip.MustParsePrefix(tt.in)
+			entries := map[string]any{}
+			var want []string
+			for ip, offset := in.Addr(), 0; in.Contains(ip); ip, offset = ip.Next(), offset+1 {
+				name := strings.ReplaceAll(ip.String(), ":", "-")
+				if strings.HasSuffix(name, "-") {
+					name += "0"
+				}
+				entries[fmt.Sprint(offset)] = map[string]string{"id": "c", "podref": "shop/web"}
+				f.writeReservation(name, "shop/web")
+				if slices.Contains(given, ip.String()) {
+					want = append(want, fmt.Sprintf("%s/%d", tt.pool, offset), name)
+				}
+			}
+			f.writePool(tt.pool, tt.in, text(entries))
+			for _, r := range f.listed() {
+				gives, end := slices.Contains(given, r.IP.String()), r.IP == in.Addr() || !in.Contains(r.IP.Next())
+				if gives && r.Protected != "" || tt.excluded && !gives && !end && r.Protected == "" {
+					t.Errorf("the plugin gives %s: %t; it is protected by %q", r.IP, gives, r.Protected)
+				}
+			}
+
+			records := f.records()
+			f.clear()
+			f.writePool(tt.pool, tt.in, `{}`)
+			var back []string
+			for _, line := range f.restore(f.Config, records) {
+				name, answer, _ := strings.Cut(line, " ")
+				switch {
+				case answer == "back":
+					back = append(back, name)
+				case !strings.Contains(answer, "is not put back: the network attachment shop/lan-"):
+					t.Errorf("%s: %s", name, answer)
+				}
+			}
+			f.wantLines(want, slices.Sorted(slices.Values(back)))
 		})
 	}
 }

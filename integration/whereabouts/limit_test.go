@@ -25,7 +25,7 @@ func TestKnownLimitAnAddThatTriesAgainForgetsToReserve(t *testing.T) {
 		{"no reaper: the DEL of the old sandbox comes in between", func(f *fixture) {
 			h := f.comesBack("web-0")
 			f.toPlugin.Reset() // the DEL is not held back
-			f.del(network, "web-0", oldSandbox, "net1")
+			f.del(network, "web-0", oldSandbox)
 			h.write()
 			f.wantForgotten(h)
 		}},
@@ -46,7 +46,7 @@ func TestKnownLimitAnAddThatTriesAgainForgetsToReserve(t *testing.T) {
 			f.must(err)
 			_, err = f.addOne(network, "web-0", oldSandbox)
 			f.must(err)
-			f.del(network, "first", "sandbox-first", "net1") // frees a lower address, which the ADD takes
+			f.del(network, "first", "sandbox-first") // frees a lower address, which the ADD takes
 			tt.between(f)
 		})
 	}

@@ -4,21 +4,18 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
-	"github.com/ip-reaper/ip-reaper/integration/kit/engine"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 const (
-	// header begins every policy here, and atOnce continues most: no grace period hides a mistake.
-	header = "apiVersion: ip-reaper/v1alpha1\nkind: ReapPolicy\ndryRun: false\n"
-	atOnce = "gracePeriod: 0s\nminAge: 0s\n"
+	// header begins every policy here: no grace period hides a mistake.
+	header = "apiVersion: ip-reaper/v1alpha1\nkind: ReapPolicy\ndryRun: false\ngracePeriod: 0s\nminAge: 0s\n"
 
 	noLimit = "limits: {maxFraction: 1}\n"
 
@@ -67,7 +64,7 @@ func (f *fixture) start(addition string, args ...string) *reap.Process {
 	if !apierrors.IsNotFound(err) {
 		f.must(err)
 	}
-	return reap.StartT(f, f.kubeconfig, header+atOnce+addition, nil, args...)
+	return reap.StartT(f, f.kubeconfig, header+addition, nil, args...)
 }
 
 // read reads the result of a run.
@@ -123,15 +120,6 @@ func (f *fixture) killedAfter(request string) {
 	f.toReaper.Reset()
 }
 
-// runAt runs what the binary runs, but at a given time. It returns the lines of the report. The
-// terms follow the header of a policy that releases.
-func (f *fixture) runAt(now time.Time, terms string) []string {
-	f.Helper()
-	report, err := engine.Engine{Kubeconfig: f.kubeconfig, Now: engine.At(now)}.Run(f.Context(), header+terms)
-	f.must(err)
-	return lines(report)
-}
-
 // lines returns the entries of a report. A hyphen stands for an empty field.
 func lines(r *reap.Report) []string {
 	all := make([]string, 0, len(r.Entries))
@@ -151,17 +139,6 @@ func lines(r *reap.Report) []string {
 	}
 	slices.Sort(all)
 	return all
-}
-
-// count returns how many lines end with the outcome.
-func count(lines []string, outcome string) int {
-	n := 0
-	for _, line := range lines {
-		if strings.HasSuffix(line, " "+outcome) {
-			n++
-		}
-	}
-	return n
 }
 
 // outcomes returns the outcomes of the entries, by backend and address.

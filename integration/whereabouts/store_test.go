@@ -3,10 +3,7 @@ package whereabouts_test
 import (
 	"encoding/json"
 	"maps"
-	"slices"
 	"strings"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/snapshot"
@@ -77,15 +74,6 @@ func (st store) without(lines []string) store {
 	return left
 }
 
-// same returns the lines of what is the same in both stores. The others are about what the second
-// no longer holds.
-func (st store) same(other store, lines []string) []string {
-	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool {
-		object, _, _ := strings.Cut(line, " ")
-		return st.content[object] != other.content[object]
-	})
-}
-
 // cutLast splits at the last slash.
 func cutLast(text string) (before, after string) {
 	i := strings.LastIndexByte(text, '/')
@@ -113,14 +101,6 @@ func (f *fixture) wantStore(want store) {
 func (f *fixture) wantReborn(want store) {
 	f.Helper()
 	snapshot.WantT(f, "but for births", want.reborn, f.store().reborn)
-}
-
-// wantSame fails the test unless nothing was written between two looks.
-func (f *fixture) wantSame(when string, before, after map[string]string) {
-	f.Helper()
-	if diff := cmp.Diff(before, after); diff != "" {
-		f.Errorf("versions %s (-before +after):\n%s", when, diff)
-	}
 }
 
 // owners returns who has what, as snapshot.Owners does.

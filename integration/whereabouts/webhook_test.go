@@ -61,7 +61,6 @@ type guard struct {
 	*httptest.Server
 	f       *fixture
 	guarded []string
-	message string
 	denied  atomic.Int32
 }
 
@@ -71,13 +70,7 @@ const probe = "10.255.255.255"
 // guard starts the webhook. It returns once the API server asks it.
 func (f *fixture) guard(reservations ...string) *guard {
 	f.Helper()
-	return f.guardSaying("only the plugin changes podref", reservations...)
-}
-
-// guardSaying is guard with the message of its denials.
-func (f *fixture) guardSaying(message string, reservations ...string) *guard {
-	f.Helper()
-	g := &guard{f: f, guarded: append(reservations, probe), message: message}
+	g := &guard{f: f, guarded: append(reservations, probe)}
 	g.Server = httptest.NewTLSServer(g)
 	f.Cleanup(g.Close)
 	configurations := f.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
@@ -147,7 +140,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if slices.Contains(g.guarded, review.Request.Name) {
 		g.denied.Add(1)
 		review.Response.Allowed = false
-		review.Response.Result = &metav1.Status{Code: http.StatusForbidden, Message: g.message}
+		review.Response.Result = &metav1.Status{Code: http.StatusForbidden, Message: "only the plugin changes podref"}
 	}
 	if err := json.NewEncoder(w).Encode(review); err != nil {
 		g.f.Errorf("write the review: %v", err)

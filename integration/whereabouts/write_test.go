@@ -56,13 +56,8 @@ func (f *fixture) write(resource, object string) {
 // patch patches an object in the namespace of the pools.
 func (f *fixture) patch(resource, name string, kind types.PatchType, body string) {
 	f.Helper()
-	f.must(f.tryPatch(resource, name, kind, body))
-}
-
-// tryPatch is patch, but may fail.
-func (f *fixture) tryPatch(resource, name string, kind types.PatchType, body string) error {
-	return f.client().Patch(kind).Namespace(cluster.PoolNamespace).Resource(resource).Name(name).
-		Body([]byte(body)).Do(f.Context()).Error()
+	f.must(f.client().Patch(kind).Namespace(cluster.PoolNamespace).Resource(resource).Name(name).
+		Body([]byte(body)).Do(f.Context()).Error())
 }
 
 // removeEntry removes an address from a pool, as a DEL does. It does not end the test.

@@ -42,9 +42,6 @@ type Engine struct {
 	ID         string            // of the run; a random one if empty
 }
 
-// At returns a clock that stands still.
-func At(now time.Time) func() time.Time { return func() time.Time { return now } }
-
 // After returns a clock that is ahead.
 func After(d time.Duration) func() time.Time { return func() time.Time { return time.Now().Add(d) } }
 
