@@ -113,8 +113,8 @@ func TestPoolIsProtectedAsAWhole(t *testing.T) {
 		{"by one exclude", []string{all}, by},
 		{"by halves", []string{`, "range": "10.0.0.0/29", "exclude": ["10.0.0.4/30", "10.0.0.0/30"]`}, by},
 		{"without the first and the last, which the plugin spares", []string{`, "range": "10.0.0.0/29", "exclude": ["10.0.0.1", "10.0.0.2/31", "10.0.0.4/31", "10.0.0.6"]`}, by},
-		{"by two attachments with slices of other sizes", []string{`, "range": "10.0.0.0/29", "node_slice_size": "/29", "exclude": ["10.0.0.0/30"]`,
-			`, "range": "10.0.0.0/29", "node_slice_size": "/30", "exclude": ["10.0.0.4/30"]`}, by},
+		{"by two attachments with slices of other sizes", []string{`, "range": "10.0.0.0/29", "node_slice_size": "/29", "exclude": ["10.0.0.4/30"]`,
+			`, "range": "10.0.0.0/29", "node_slice_size": "/30", "exclude": ["10.0.0.0/30"]`}, "excluded by the network attachment shop/lan-1"},
 		{"by two attachments with the same slices, of which each gives what the other excludes", []string{
 			`, "range": "10.0.0.0/29", "node_slice_size": "/29", "exclude": ["10.0.0.0/30"]`,
 			`, "range": "10.0.0.0/29", "node_slice_size": "/29", "exclude": ["10.0.0.4/30"]`}, ""},
