@@ -10,14 +10,17 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sethvargo/go-retry"
+
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // The limits on the write of a handle: how long it may take, and how often it is retried. An
 // interrupted run still writes the handles of its written blocks, for at most handleTimeout.
 const (
-	handleTimeout = 15 * time.Second
-	handleTries   = 20
+	handleTimeout  = 15 * time.Second
+	handleTries    = 20
+	maxHandlePause = 250 * time.Millisecond
 )
 
 // A change is the effect of a release on one handle.
@@ -81,19 +84,19 @@ func (b *Backend) writeHandles(ctx context.Context, store datastore, changes []c
 
 // writeHandle writes one handle. It retries conflicts and temporary failures.
 func (b *Backend) writeHandle(ctx context.Context, store datastore, c change) error {
-	for try := 0; ; try++ {
+	backoff := retry.WithCappedDuration(maxHandlePause, retry.NewFibonacci(10*time.Millisecond))
+	return retry.Do(ctx, retry.WithMaxRetries(handleTries, backoff), func(ctx context.Context) error {
 		err := b.lowerHandle(ctx, store, c)
-		if err == nil || errors.Is(err, errGone) {
+		switch {
+		case errors.Is(err, errGone):
 			return nil
-		}
-		again := errors.Is(err, errConflict) || errors.Is(store.transient(err), ipam.ErrAgain)
-		if errors.Is(err, errUnreadable) || !again || try == handleTries {
+		case errors.Is(err, errUnreadable):
 			return err
+		case errors.Is(err, errConflict), errors.Is(store.transient(err), ipam.ErrAgain):
+			return retry.RetryableError(err)
 		}
-		if err := pause(ctx, try); err != nil {
-			return err
-		}
-	}
+		return err
+	})
 }
 
 // lowerHandle lowers the count of a handle in its cached version. It reads the handle if none is

@@ -1,10 +1,8 @@
 package calico
 
 import (
-	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -41,15 +39,4 @@ func each(n int, do func(i int)) {
 		})
 	}
 	_ = g.Wait() // do returns no error
-}
-
-// pause waits before another try: 20 ms times the number of the try. It returns
-// the context's error if the context ends first.
-func pause(ctx context.Context, try int) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(time.Duration(try) * 20 * time.Millisecond):
-		return nil
-	}
 }
