@@ -25,23 +25,28 @@ import (
 // for a credential or a certificate is set, if a file belongs to the pod's service account, or if
 // it cannot be used. It checks all variables before it opens a file. No error contains a secret.
 func EtcdConfig(env func(string) string) (clientv3.Config, error) {
-	v := readEtcdVariables(env)
-	if err := v.check(); err != nil {
+	var endpoints []string
+	for endpoint := range strings.SplitSeq(env(envEndpoints), ",") {
+		if endpoint = strings.TrimSpace(endpoint); endpoint != "" {
+			endpoints = append(endpoints, strings.TrimSuffix(endpoint, "/"))
+		}
+	}
+	if err := checkEtcd(endpoints, env); err != nil {
 		return clientv3.Config{}, err
 	}
 	c := clientv3.Config{
-		Endpoints:   v.endpoints,
+		Endpoints:   endpoints,
 		DialTimeout: etcdTimeout,
 		// Without keepalives, a connection to a host that is down would never end.
 		DialKeepAliveTime:    10 * time.Second,
 		DialKeepAliveTimeout: 5 * time.Second,
 		Logger:               zap.NewNop(), // the errors say the same
 	}
-	if v.username != "" {
-		c.Username, c.Password = v.username, v.password
+	if user := env(envUsername); user != "" {
+		c.Username, c.Password = user, env(envPassword)
 	}
 	var err error
-	c.TLS, err = v.tls()
+	c.TLS, err = etcdTLS(env(envCAFile), env(envCertFile), env(envKeyFile))
 	return c, err
 }
 
@@ -55,33 +60,13 @@ const (
 	envKeyFile   = "ETCD_KEY_FILE"
 )
 
-// etcdVariables are the values of Calico's variables.
-type etcdVariables struct {
-	endpoints                 []string
-	username, password        string
-	caFile, certFile, keyFile string
-}
-
-func readEtcdVariables(env func(string) string) etcdVariables {
-	v := etcdVariables{
-		username: env(envUsername), password: env(envPassword),
-		caFile: env(envCAFile), certFile: env(envCertFile), keyFile: env(envKeyFile),
-	}
-	for endpoint := range strings.SplitSeq(env(envEndpoints), ",") {
-		if endpoint = strings.TrimSpace(endpoint); endpoint != "" {
-			v.endpoints = append(v.endpoints, strings.TrimSuffix(endpoint, "/"))
-		}
-	}
-	return v
-}
-
-// check returns the first mistake found without opening a file.
-func (v etcdVariables) check() error {
-	if len(v.endpoints) == 0 {
+// checkEtcd returns the first mistake found without opening a file.
+func checkEtcd(endpoints []string, env func(string) string) error {
+	if len(endpoints) == 0 {
 		return errors.New("no etcd endpoints: set " + envEndpoints)
 	}
 	inClear := false
-	for i, endpoint := range v.endpoints {
+	for i, endpoint := range endpoints {
 		// The endpoint is not quoted: it may contain a password.
 		if !isEndpoint(endpoint) {
 			return fmt.Errorf("%s: item %d is not https://host:port or http://host:port; a user and a password belong in %s and %s",
@@ -89,46 +74,43 @@ func (v etcdVariables) check() error {
 		}
 		inClear = inClear || strings.HasPrefix(endpoint, "http:")
 	}
-	for _, guard := range []struct{ name, value string }{
-		{envUsername, v.username}, {envPassword, v.password},
-		{envCAFile, v.caFile}, {envCertFile, v.certFile}, {envKeyFile, v.keyFile},
-	} {
-		if inClear && guard.value != "" {
+	for _, guard := range []string{envUsername, envPassword, envCAFile, envCertFile, envKeyFile} {
+		if inClear && env(guard) != "" {
 			return fmt.Errorf("%s has an http endpoint but %s is set: http is not encrypted and uses no certificates, so use https, or unset %s",
-				envEndpoints, guard.name, guard.name)
+				envEndpoints, guard, guard)
 		}
 	}
-	if v.username != "" && v.password == "" { // the client would not log in
+	if env(envUsername) != "" && env(envPassword) == "" { // the client would not log in
 		return fmt.Errorf("etcd has a username but no password: set %s, or unset %s", envPassword, envUsername)
 	}
-	if (v.certFile == "") != (v.keyFile == "") {
+	if (env(envCertFile) == "") != (env(envKeyFile) == "") {
 		return fmt.Errorf("etcd client certificate: set %s and %s together", envCertFile, envKeyFile)
 	}
 	return nil
 }
 
-// tls reads the certificates and the key. It returns nil if none is named.
-func (v etcdVariables) tls() (*tls.Config, error) {
-	if v.caFile == "" && v.certFile == "" {
+// etcdTLS reads the certificates and the key. It returns nil if none is named.
+func etcdTLS(caFile, certFile, keyFile string) (*tls.Config, error) {
+	if caFile == "" && certFile == "" {
 		return nil, nil //nolint:nilnil // nil means no TLS to the client
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	if v.caFile != "" {
-		authorities, err := readFile(envCAFile, v.caFile)
+	if caFile != "" {
+		authorities, err := readFile(envCAFile, caFile)
 		if err != nil {
 			return nil, err
 		}
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(authorities) {
-			return nil, fmt.Errorf("%s: %s has no certificate in PEM form", envCAFile, v.caFile)
+			return nil, fmt.Errorf("%s: %s has no certificate in PEM form", envCAFile, caFile)
 		}
 	}
-	if v.certFile != "" {
-		cert, err := readFile(envCertFile, v.certFile)
+	if certFile != "" {
+		cert, err := readFile(envCertFile, certFile)
 		if err != nil {
 			return nil, err
 		}
-		key, err := readFile(envKeyFile, v.keyFile)
+		key, err := readFile(envKeyFile, keyFile)
 		if err != nil {
 			return nil, err
 		}
