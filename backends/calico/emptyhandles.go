@@ -54,12 +54,11 @@ func restoreEmptyHandle(ctx context.Context, store datastore, r ipam.Record) err
 }
 
 // readEmptyHandle decodes the record of a handle without an address.
-func readEmptyHandle(store datastore, r ipam.Record) (handle, error) {
+func readEmptyHandle(store datastore, r ipam.Record) (h handle, err error) {
 	var stored handleRecord
-	if err := decodeStrictly(r.Stored, &stored); err != nil {
-		return handle{}, fmt.Errorf("the record of handle %s cannot be restored: %w", r.Key, err)
+	if err = decodeStrictly(r.Stored, &stored); err == nil {
+		h, err = stored.read(store)
 	}
-	h, err := stored.read(store)
 	if err == nil && (r.Pool != emptyHandles || r.Key != h.id || r.IP != "") {
 		err = fmt.Errorf("the record is of handle %q in pool %q with address %q", r.Key, r.Pool, r.IP)
 	}

@@ -42,9 +42,6 @@ type kubernetes struct {
 	group  string // with the version, such as crd.projectcalico.org/v1
 }
 
-// plurals are the plural names of the kinds.
-var plurals = map[kind]string{blocks: "ipamblocks", handles: "ipamhandles"}
-
 // ready implements datastore.
 func (s kubernetes) ready(ctx context.Context) error { return checkReady(ctx, s.client, s.group) }
 
@@ -104,7 +101,7 @@ func (s kubernetes) newObject(k kind, _ string, raw []byte) (object, error) {
 
 // uri returns the path of a resource, or of one of its objects.
 func (s kubernetes) uri(k kind, name ...string) string {
-	return strings.Join(append([]string{"/apis", s.group, plurals[k]}, name...), "/")
+	return strings.Join(append([]string{"/apis", s.group, string(k)}, name...), "/")
 }
 
 // list implements datastore. It fails if metadata cannot be decoded.
@@ -129,7 +126,7 @@ func (s kubernetes) list(ctx context.Context, k kind, reduce func(object) any) (
 func (s kubernetes) get(ctx context.Context, k kind, id string) (object, error) {
 	name := resourceName(k, id)
 	data, err := kube.Send(ctx, s.client.Get().AbsPath(s.uri(k, name)).MaxRetries(0))
-	if kube.Gone(err, plurals[k], name) {
+	if kube.Gone(err, string(k), name) {
 		return object{}, errGone
 	}
 	if err != nil {
@@ -161,7 +158,7 @@ func (s kubernetes) write(ctx context.Context, objects ...object) ([]object, err
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		return nil, errConflict
-	case kube.Gone(err, plurals[o.kind], o.name):
+	case kube.Gone(err, string(o.kind), o.name):
 		return nil, errGone
 	case err != nil:
 		return nil, err

@@ -11,12 +11,13 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// A kind is a kind of object that the backend reads and writes.
-type kind int
+// A kind is a kind of object that the backend reads and writes, by the plural name of the
+// resource.
+type kind string
 
 const (
-	blocks kind = iota
-	handles
+	blocks  kind = "ipamblocks"
+	handles kind = "ipamhandles"
 )
 
 // An object is a block or a handle as a datastore stores it, with the version
