@@ -1,21 +1,16 @@
 package calico
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
-	"math/big"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	"go.uber.org/zap"
 )
 
 const secret = "s3cret-Passw0rd"
@@ -23,21 +18,11 @@ const secret = "s3cret-Passw0rd"
 // certificate writes a certificate and its key into a directory of the test.
 func certificate(t *testing.T) (certFile, keyFile string) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	files, err := transport.SelfCert(zap.NewNop(), t.TempDir(), []string{"127.0.0.1:1"}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return file(t, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert}))),
-		file(t, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})))
+	return files.CertFile, files.KeyFile
 }
 
 // file writes a file into a directory of the test.
