@@ -13,21 +13,22 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-func TestEtcdKeys(t *testing.T) {
+func TestNamesOfObjects(t *testing.T) {
 	for _, tt := range []struct {
-		kind     kind
-		id, want string
+		kind              kind
+		id, key, resource string
 	}{
-		{blocks, "10.0.0.0/26", "/calico/ipam/v2/assignment/ipv4/block/10.0.0.0-26"},
-		{blocks, "fd80:24e2::/122", "/calico/ipam/v2/assignment/ipv6/block/fd80:24e2::-122"},
-		{handles, "k8s-pod-network.0A", "/calico/ipam/v2/handle/k8s-pod-network.0A"},
-		{handles, "lb-n4/bQ+=", "/calico/ipam/v2/handle/lb-n4/bQ+="},
+		{blocks, "10.0.0.0/26", "/calico/ipam/v2/assignment/ipv4/block/10.0.0.0-26", "10-0-0-0-26"},
+		{blocks, "fd80:24e2::/122", "/calico/ipam/v2/assignment/ipv6/block/fd80:24e2::-122", "fd80-24e2---122"},
+		{blocks, "::/122", "/calico/ipam/v2/assignment/ipv6/block/::-122", "---122"},
+		{handles, "k8s-pod-network.0A", "/calico/ipam/v2/handle/k8s-pod-network.0A", "k8s-pod-network.0a"},
+		{handles, "lb-n4/bQ+=", "/calico/ipam/v2/handle/lb-n4/bQ+=", "lb-n4/bq+="},
 	} {
-		if got := etcdKey(tt.kind, tt.id); got != tt.want {
-			t.Errorf("etcdKey(%s) = %s, want %s", tt.id, got, tt.want)
+		if key, resource := etcdKey(tt.kind, tt.id), resourceName(tt.kind, tt.id); key != tt.key || resource != tt.resource {
+			t.Errorf("%s is at key %s and in resource %s, want %s and %s", tt.id, key, resource, tt.key, tt.resource)
 		}
-		if h, err := readHandle(object{name: tt.want, raw: []byte(`{}`)}); tt.kind == handles && (err != nil || h.id != tt.id) {
-			t.Errorf("the handle at %s is %q, %v, want %q", tt.want, h.id, err, tt.id)
+		if h, err := readHandle(object{name: tt.key, raw: []byte(`{}`)}); tt.kind == handles && (err != nil || h.id != tt.id) {
+			t.Errorf("the handle at %s is %q, %v, want %q", tt.key, h.id, err, tt.id)
 		}
 	}
 }

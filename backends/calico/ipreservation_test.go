@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -69,57 +68,6 @@ func TestIPReservationsProtectAddresses(t *testing.T) {
 					t.Errorf("the listing has the error %v, want one that names the IPReservation: %v", failure, broken)
 				}
 			})
-		})
-	}
-}
-
-// A listing fails if an IPReservation cannot be read (promise 2).
-func TestIPReservationsOfTheAPIServer(t *testing.T) {
-	const (
-		definition = definitions + "ipreservations.crd.projectcalico.org"
-		list       = "GET crd.projectcalico.org/v1/ipreservations"
-	)
-	block := items(string(shapes[0].stored(blocks, "10.0.0.0/30", threeOfFour).raw))
-	all := with(v1, "GET crd.projectcalico.org/v1/ipamblocks", block, "GET crd.projectcalico.org/v1/ipamhandles", items())
-	keep := items(`{"metadata":{"name":"keep"},"spec":{"reservedCIDRs":["10.0.0.2"]}}`)
-	for name, tt := range map[string]struct {
-		answers map[string]http.HandlerFunc
-		want    string // empty: an error
-	}{
-		"not defined":                      {all, "none"},
-		"none":                             {with(all, definition, served("v1"), list, items()), "none"},
-		"one":                              {with(all, definition, served("v1"), list, keep), "10.0.0.2"},
-		"of another version":               {with(all, definition, served("v9"), "GET crd.projectcalico.org/v9/ipreservations", keep), "10.0.0.2"},
-		"of the other group":               {with(all, definitions+"ipreservations.projectcalico.org", served("v1"), "GET projectcalico.org/v1/ipreservations", keep), "none"},
-		"not readable":                     {with(all, definition, served("v1"), list, items(`{"spec":{"reservedCIDRs":["x"]}}`)), ""},
-		"forbidden":                        {with(all, definition, served("v1"), list, forbidden), ""},
-		"defined, and the list not found":  {with(all, definition, served("v1")), ""},
-		"definition forbidden":             {with(all, definition, forbidden), ""},
-		"a proxy knows no such definition": {with(all, definition, html(http.StatusNotFound)), ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			_, b := newAPI(t, tt.answers)
-			got := "none"
-			var failure error
-			for u, err := range b.List(t.Context()) {
-				failure = cmp.Or(failure, err)
-				for _, r := range u.Allocations {
-					if r.Protected != "" {
-						got = r.IP.String()
-					}
-				}
-				if want := (ipam.Object{APIVersion: "crd.projectcalico.org/v1", Kind: "IPAMBlock", Name: "10-0-0-0-30", UID: "uid-10-0-0-0-30"}); err == nil && (u.Object == nil || *u.Object != want) {
-					t.Errorf("the pool is object %+v, want %+v", u.Object, want)
-				}
-			}
-			if tt.want == "" {
-				if failure == nil || !strings.Contains(failure.Error(), "IPReservation") && !strings.Contains(failure.Error(), "ipreservations") {
-					t.Errorf("the listing fails with %v, want an error that names IPReservations", failure)
-				}
-			} else if failure != nil || got != tt.want {
-				t.Errorf("protected is %s, %v, want %s", got, failure, tt.want)
-			}
 		})
 	}
 }

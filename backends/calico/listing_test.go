@@ -206,7 +206,7 @@ func TestListReadsHandlesBeforeBlocks(t *testing.T) {
 
 // A listing that fails returns one error and no pool.
 func TestListFails(t *testing.T) {
-	for _, request := range []string{"ready", "list handles", "list blocks", "nodes"} {
+	for _, request := range []string{"ready", "list handles", "list blocks", "nodes", "ipreservations"} {
 		s := newFixture(t, shapes[0])
 		s.leak(1)
 		s.always(request, errRefused)
@@ -219,5 +219,21 @@ func TestListFails(t *testing.T) {
 		if n != 1 {
 			t.Errorf("with %q refused, List yields %d times, want once", request, n)
 		}
+	}
+}
+
+// Calico before 3.22 has no IPReservations. If IPPools cannot be read, the survey fails but not
+// the listing (promise 9).
+func TestListWithoutIPReservationsAndIPPools(t *testing.T) {
+	block := items(string(shapes[0].stored(blocks, "10.0.0.0/30", threeOfFour).raw))
+	_, b := newAPI(t, with(v1, "GET crd.projectcalico.org/v1/ipamblocks", block, "GET crd.projectcalico.org/v1/ipamhandles", items()))
+	want := ipam.Object{APIVersion: "crd.projectcalico.org/v1", Kind: "IPAMBlock", Name: "10-0-0-0-30", UID: "uid-10-0-0-0-30"}
+	for pool, err := range b.List(t.Context()) {
+		if err != nil || len(pool.Allocations) != 3 || pool.Object == nil || *pool.Object != want {
+			t.Errorf("List = %+v of %+v, %v", pool, pool.Object, err)
+		}
+	}
+	if _, err := b.Survey(t.Context(), nil); err == nil || err.Error() != "list Calico's IPPools: ippools.crd.projectcalico.org is not defined" {
+		t.Errorf("Survey: %v, want why it failed", err)
 	}
 }

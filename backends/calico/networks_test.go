@@ -2,7 +2,6 @@ package calico
 
 import (
 	"fmt"
-	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
@@ -110,39 +109,6 @@ func TestIPPoolsAreNetworks(t *testing.T) {
 					t.Errorf("error %q, want %q", text, tt.err)
 				}
 			})
-		})
-	}
-}
-
-// If IPPools cannot be read, the survey fails but not the listing (promise 9).
-func TestIPPoolsOfTheAPIServer(t *testing.T) {
-	const (
-		definition = definitions + "ippools.crd.projectcalico.org"
-		list       = "GET crd.projectcalico.org/v1/ippools"
-	)
-	all := with(v1, "GET crd.projectcalico.org/v1/ipamblocks", items(), "GET crd.projectcalico.org/v1/ipamhandles", items())
-	one := items(`{"metadata":{"name":"one"},"spec":{"cidr":"10.0.0.0/28"}}`)
-	for name, tt := range map[string]struct {
-		answers map[string]http.HandlerFunc
-		want    []string
-		err     string // part of the error
-	}{
-		"one":         {answers: with(all, definition, served("v1"), list, one), want: []string{"one 16 []"}},
-		"not defined": {answers: all, err: "list Calico's IPPools: ippools.crd.projectcalico.org is not defined"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			_, b := newAPI(t, tt.answers)
-			for _, err := range b.List(t.Context()) {
-				t.Errorf("the listing failed: %v", err)
-			}
-			got, err := b.Survey(t.Context(), nil)
-			if !slices.Equal(linesOf(got), tt.want) {
-				t.Errorf("networks %v, want %v", linesOf(got), tt.want)
-			}
-			if (err != nil) != (tt.err != "") || err != nil && !strings.Contains(err.Error(), tt.err) {
-				t.Errorf("error %v, want %q", err, tt.err)
-			}
 		})
 	}
 }
