@@ -1,10 +1,8 @@
 package calico
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -58,23 +56,16 @@ func (s *fixture) leak(n int) []ipam.Allocation {
 // warrant for each. The cluster has no pods, and the grace period of the policy is over.
 func (s *fixture) warrants(rs ...ipam.Allocation) []ipam.Warrant {
 	s.t.Helper()
-	p := backendtest.Impatient()
+	p, now := backendtest.Impatient(), time.Now()
 	p.GracePeriod, p.Pods.Unnamed = &policy.Duration{Duration: time.Hour}, policy.Release
-	var ledgers fakeLedgers
-	_, err := reaper.Run(s.t.Context(), reaper.Options{
-		Policy: p, Backends: []ipam.Backend{s.backend}, Cluster: &backendtest.Pods{}, Ledgers: &ledgers, Journals: &backendtest.Journal{},
-		Now: time.Now, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		s.t.Logf("the run that starts the grace period: %v", err)
-	}
 	inv := ipam.TakeInventory(s.t.Context(), []ipam.Backend{s.backend}, func(string) bool { return true })
 	census, err := census.Take(s.t.Context(), &backendtest.Pods{}, census.Scope{})
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	orphans := make(map[string]judge.Orphan)
-	for _, o := range judge.MakePlan(judge.Judge(time.Now().Add(2*time.Hour), p, inv, census, ledgers.Ledger)).Orphans() {
+	seen := judge.NextLedger(ledger.Ledger{}, judge.Judge(now, p, inv, census, ledger.Ledger{}), census, inv, now)
+	for _, o := range judge.MakePlan(judge.Judge(now.Add(2*time.Hour), p, inv, census, seen)).Orphans() {
 		orphans[backendtest.Place(*o.Allocation())] = o
 	}
 	var chosen []judge.Orphan
@@ -123,6 +114,12 @@ func (s *fixture) replace(k kind, id string, words ...string) {
 	s.put(k, id, value)
 }
 
+// touch writes an object as it is.
+func (s *fixture) touch(k kind, id string) {
+	o, _ := s.look(k, id)
+	s.put(k, id, string(o.value()))
+}
+
 // before runs a function at the beginning of the first request with that prefix.
 func (s *fixture) before(request string, do func()) {
 	s.failing(request, func() error {
@@ -164,7 +161,7 @@ func outcomes(errs []error) string {
 			word string
 		}{
 			{ipam.ErrUnfinished, "unfinished"}, {ipam.ErrChanged, "changed"}, {ipam.ErrKept, "kept"},
-			{ipam.ErrNoWarrant, "no-warrant"}, {ipam.ErrAgain, "again"},
+			{ipam.ErrNoWarrant, "no-warrant"}, {ipam.ErrAgain, "again"}, {ipam.ErrPresent, "present"}, {ipam.ErrTaken, "taken"},
 		} {
 			if errors.Is(err, w.err) {
 				meant = append(meant, w.word)
@@ -179,16 +176,4 @@ func outcomes(errs []error) string {
 		all = append(all, strings.Join(meant, "+"))
 	}
 	return strings.Join(all, " ")
-}
-
-// fakeLedgers is a ledger.Store in memory.
-type fakeLedgers struct{ ledger.Ledger }
-
-func (m *fakeLedgers) Load(context.Context) (ledger.Ledger, error) { return m.Ledger, nil }
-
-func (*fakeLedgers) Capacity() int { return 1 << 20 }
-
-func (m *fakeLedgers) Save(_ context.Context, l ledger.Ledger) error {
-	m.Ledger = l
-	return nil
 }

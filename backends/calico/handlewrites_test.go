@@ -42,114 +42,46 @@ func (s *fixture) share(count int) []ipam.Allocation {
 
 // A release lowers a handle's count by the released addresses, and never below those that stay.
 func TestReleaseLowersHandles(t *testing.T) {
+	const block = `{"10.0.0.0/30":N}`
 	for _, tt := range []struct {
-		count   int // the count before the release
+		before  string // the handle's counts before the release, of N addresses; empty: there is no handle
+		n       int
 		release []int
-		want    int // the count after it
+		after   int // the count after it
+		deleted bool
 	}{
-		{3, []int{1}, 2}, {3, []int{0, 2}, 1}, {3, []int{0, 1, 2}, 0},
-		{5, []int{1}, 4}, {5, []int{0, 1, 2}, 2},
-		{2, []int{1}, 2}, {1, []int{1}, 1}, {1, []int{0, 2}, 1}, {1, []int{0, 1, 2}, 0},
-		{0, []int{1}, 0}, {0, []int{0, 1, 2}, 0}, // there is no handle
+		{block, 3, []int{1}, 2, false}, {block, 3, []int{0, 2}, 1, false}, {block, 3, []int{0, 1, 2}, 0, false},
+		{block, 5, []int{1}, 4, false}, {block, 5, []int{0, 1, 2}, 2, false},
+		{block, 2, []int{1}, 2, false}, {block, 1, []int{1}, 1, false}, {block, 1, []int{0, 2}, 1, false}, {block, 1, []int{0, 1, 2}, 0, false},
+		{"", 0, []int{1}, 0, false}, {"", 0, []int{0, 1, 2}, 0, false},
+		{`{"10.0.1.0/26":N}`, 1, []int{0, 1, 2}, 1, false}, // in another block only
+		{`{}`, 1, []int{1}, 1, false},
+		{block, 3, []int{1}, 3, true}, // Calico is deleting it
 	} {
-		t.Run(fmt.Sprintf("%d less %d", tt.count, len(tt.release)), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s of %d less %d", tt.before, tt.n, len(tt.release)), func(t *testing.T) {
 			inShapes(t, func(t *testing.T, sh shape) {
 				s := newFixture(t, sh)
-				ws := pick(s.warrants(s.share(tt.count)...), tt.release...)
+				stored := func(n int) string {
+					if n == 0 {
+						return ""
+					}
+					text := handleJSON(sh, strings.ReplaceAll(tt.before, "N", fmt.Sprint(n)), `,"more":1.50`)
+					return strings.Replace(text, `"deleted":false`, fmt.Sprintf(`"deleted":%v`, tt.deleted), 1)
+				}
+				rs := s.share(0)
+				if tt.n > 0 {
+					s.put(handles, firstHandle, stored(tt.n))
+				}
+				ws := pick(s.warrants(rs...), tt.release...)
 				if got := outcomes(s.backend.Release(t.Context(), ws)); strings.Trim(got, "gone ") != "" {
 					t.Errorf("Release = %s, want all gone", got)
 				}
-				want := ""
-				if tt.want > 0 {
-					want = handleJSON(sh, fmt.Sprintf(`{"10.0.0.0/30":%d}`, tt.want), `,"more":1.50`)
-				}
-				if diff := cmp.Diff(want, s.handle(firstHandle)); diff != "" {
+				if diff := cmp.Diff(stored(tt.after), s.handle(firstHandle)); diff != "" {
 					t.Errorf("the handle (-want +got):\n%s", diff)
 				}
 			})
 		})
 	}
-}
-
-func TestHandlesThatReleaseLeavesAlone(t *testing.T) {
-	for name, value := range map[string]func(sh shape) string{
-		"it counts in other blocks only": func(sh shape) string { return handleJSON(sh, `{"10.0.1.0/26":1}`) },
-		"Calico is deleting it": func(sh shape) string {
-			return strings.Replace(handleJSON(sh, `{"10.0.0.0/26":1}`), `"deleted":false`, `"deleted":true`, 1)
-		},
-		"it counts nothing": func(sh shape) string { return handleJSON(sh, `{}`) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			inShapes(t, func(t *testing.T, sh shape) {
-				s := newFixture(t, sh)
-				rs := s.leak(1)
-				s.put(handles, firstHandle, value(sh))
-				if got := outcomes(s.backend.Release(t.Context(), s.warrants(rs...))); got != "gone" {
-					t.Errorf("Release = %s, want gone", got)
-				}
-				if diff := cmp.Diff(value(sh), s.handle(firstHandle)); diff != "" {
-					t.Errorf("the handle (-want +got):\n%s", diff)
-				}
-			})
-		})
-	}
-}
-
-// A release does not undo the count of a concurrent ADD of the same owner.
-func TestCountsOfOthersAreKept(t *testing.T) {
-	for name, tt := range map[string]struct {
-		request map[string]string // before which the ADD comes
-		happen  func(s *fixture) error
-		want    string
-	}{
-		"it counts in another block": {
-			map[string]string{"kubernetes": "put handle", "etcd": "put block"},
-			func(s *fixture) error { return s.count(firstHandle, prefix("10.0.1.0/26"), 1) }, `{"10.0.0.0/30":2,"10.0.1.0/26":1}`,
-		},
-		"it counts in the block": {
-			map[string]string{"kubernetes": "put handle", "etcd": "put block"},
-			func(s *fixture) error { return s.count(firstHandle, prefix("10.0.0.0/30"), 1) }, `{"10.0.0.0/30":3}`,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inShapes(t, func(t *testing.T, sh shape) {
-				s := newFixture(t, sh)
-				ws := pick(s.warrants(s.share(3)...), 1)
-				s.before(tt.request[sh.name], func() {
-					if err := tt.happen(s); err != nil {
-						t.Error(err)
-					}
-				})
-				if got := outcomes(s.backend.Release(t.Context(), ws)); got != "gone" {
-					t.Errorf("Release = %s, want gone", got)
-				}
-				if diff := cmp.Diff(handleJSON(sh, tt.want), s.handle(firstHandle)); diff != "" {
-					t.Errorf("the handle (-want +got):\n%s", diff)
-				}
-			})
-		})
-	}
-}
-
-// An ADD gives the same sandbox another address before the block is written. The version of the
-// handle that the run recorded does not count it.
-func TestHandleOfASecondADDIsReadAgain(t *testing.T) {
-	inShapes(t, func(t *testing.T, sh shape) {
-		s := newFixture(t, sh)
-		rs := s.leak(1)
-		ws := s.warrants(rs...)
-		s.before("put block", func() {
-			if _, err := s.Reserve("a", rs[0].Owner); err != nil {
-				t.Error(err)
-			}
-		})
-		if got := outcomes(s.backend.Release(t.Context(), ws)); got != "gone" {
-			t.Errorf("Release = %s, want gone", got)
-		}
-		if diff := cmp.Diff(handleJSON(sh, `{"10.0.0.0/26":1}`), s.handle(firstHandle)); diff != "" {
-			t.Errorf("the handle (-want +got):\n%s", diff)
-		}
-	})
 }
 
 // The block is written by then, so the answer says only that the handle is left.
@@ -157,7 +89,7 @@ func TestHandlesThatCannotBeWritten(t *testing.T) {
 	again := func(s *fixture, _ string) {
 		s.onRequest(func(request string) error {
 			if strings.HasPrefix(request, "delete handle "+firstHandle) {
-				return edit(s.fakeStore, handles, firstHandle, func(*calicoHandle) bool { return true })
+				s.touch(handles, firstHandle)
 			}
 			return nil
 		})

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -16,76 +15,38 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// An ipamPlugin writes a fakeStore as Calico's IPAM plugin does, in the same order: ADD
-// writes the handle and then the block, and DEL the block and then the handle. It
-// is a backendtest.Store.
+// An ipamPlugin writes a fakeStore in the order of Calico's IPAM plugin: ADD writes the
+// handle and then the block, and DEL the block and then the handle. It edits them like
+// the backend; the integration tests have the real plugin. It is a backendtest.Store.
 type ipamPlugin struct {
 	*fakeStore
 	mu    sync.Mutex
 	pools []string
 }
 
-// The fields that Calico knows. It decodes and encodes an object as a whole, so
-// unknown fields are lost.
-type (
-	calicoBlock struct {
-		CIDR        netip.Prefix      `json:"cidr"`
-		Affinity    string            `json:"affinity"`
-		Allocations []*int            `json:"allocations"`
-		Unallocated []int             `json:"unallocated"`
-		Attributes  []calicoAttribute `json:"attributes"`
-		Sequence    uint64            `json:"sequenceNumber"`
-		Sequences   map[string]uint64 `json:"sequenceNumberForAllocation"`
-		Deleted     bool              `json:"deleted"`
-	}
-	calicoAttribute struct {
-		Handle string            `json:"handle_id"`
-		Owner  map[string]string `json:"secondary"`
-	}
-	calicoHandle struct {
-		ID      string         `json:"handleID,omitempty"`
-		Blocks  map[string]int `json:"block"`
-		Deleted bool           `json:"deleted"`
-	}
-)
-
 func newPlugin(s *fakeStore) *ipamPlugin { return &ipamPlugin{fakeStore: s} }
 
 // Backend implements backendtest.Store.
 func (p *ipamPlugin) Backend() ipam.Backend { return p.backend() }
 
-// edit reads an object, changes it and writes it, until there is no conflict. An
-// object that does not exist begins with the zero value. If change returns false,
-// the object is deleted.
-func edit[T any](s *fakeStore, k kind, id string, change func(*T) bool) error {
+// edit reads an object, changes it and writes it, until there is no conflict. An object
+// that does not exist begins with the value.
+func (p *ipamPlugin) edit(k kind, id, value string, change func(object) (object, error)) error {
 	for {
-		var value T
-		o, ok := s.look(k, id)
-		if ok {
-			if err := json.Unmarshal(o.value(), &value); err != nil {
-				return err
-			}
+		o, ok := p.look(k, id)
+		if !ok {
+			o = p.stored(k, id, value)
 		}
-		keep := change(&value)
-		text, err := json.Marshal(value)
+		after, err := change(o)
 		switch {
-		case err != nil:
+		case err != nil, !ok && after.raw == nil:
 			return err
-		case !ok && !keep:
+		case !ok && p.create(k, id, string(after.value())):
 			return nil
 		case !ok:
-			if s.create(k, id, string(text)) {
-				return nil
-			}
 			continue
-		case !keep:
-			o.raw = nil
-		case o.root != "":
-			o.raw = []byte(strings.Replace(string(o.raw), string(o.value()), string(text), 1))
-		default:
-			o.raw = text
 		}
-		if _, err := s.swap(o); !errors.Is(err, errConflict) && !errors.Is(err, errGone) {
+		if _, err := p.swap(after); !errors.Is(err, errConflict) && !errors.Is(err, errGone) {
 			return err
 		}
 	}
@@ -93,16 +54,13 @@ func edit[T any](s *fakeStore, k kind, id string, change func(*T) bool) error {
 
 // count adds n to a handle's count of addresses in a block.
 func (p *ipamPlugin) count(id string, cidr netip.Prefix, n int) error {
-	return edit(p.fakeStore, handles, id, func(h *calicoHandle) bool {
-		if h.Blocks == nil {
-			h.Blocks = make(map[string]int)
+	empty := strings.ReplaceAll(handleJSON(p.shape, `{}`), firstHandle, id)
+	return p.edit(handles, id, empty, func(o object) (object, error) {
+		h, err := readHandle(o)
+		if err == nil {
+			h, err = h.withCount(cidr, h.counts[cidr]+n)
 		}
-		if p.shape.name == "kubernetes" {
-			h.ID = id
-		}
-		h.Blocks[cidr.String()] += n
-		maps.DeleteFunc(h.Blocks, func(_ string, n int) bool { return n <= 0 })
-		return len(h.Blocks) > 0
+		return h.object, err
 	})
 }
 
@@ -129,28 +87,28 @@ func (p *ipamPlugin) Reserve(pool string, owner ipam.Owner) (ipam.Allocation, er
 // add allocates an address of a block for a sandbox.
 func (p *ipamPlugin) add(cidr netip.Prefix, owner ipam.Owner) (ipam.Allocation, error) {
 	id := handleID(owner)
-	if err := p.count(id, cidr, 1); err != nil {
+	attribute, err := json.Marshal(map[string]any{"handle_id": id, "secondary": map[string]string{
+		"namespace": owner.Pod.Namespace, "pod": owner.Pod.Name, "node": owner.Node, "timestamp": time.Now().UTC().String(),
+	}})
+	if err == nil {
+		err = p.count(id, cidr, 1)
+	}
+	if err != nil {
 		return ipam.Allocation{}, err
 	}
-	taken := -1
-	err := edit(p.fakeStore, blocks, cidr.String(), func(b *calicoBlock) bool {
-		if !b.CIDR.IsValid() {
-			*b = newCalicoBlock(cidr)
+	var taken int
+	err = p.edit(blocks, cidr.String(), emptyBlock(cidr), func(o object) (object, error) {
+		b, err := readBlock(o)
+		if err == nil && len(b.unallocated) == 0 {
+			err = fmt.Errorf("block %s is full", cidr)
 		}
-		if taken = -1; len(b.Unallocated) > 0 {
-			taken, b.Unallocated = b.Unallocated[0], b.Unallocated[1:]
-			index := len(b.Attributes)
-			b.Allocations[taken] = &index
-			b.Attributes = append(b.Attributes, calicoAttribute{id, map[string]string{
-				"namespace": owner.Pod.Namespace, "pod": owner.Pod.Name, "node": owner.Node, "timestamp": time.Now().UTC().String()}})
-			b.Sequences[strconv.Itoa(taken)] = b.Sequence
+		if err != nil {
+			return o, err
 		}
-		b.Sequence++
-		return true
+		taken = b.unallocated[0]
+		after, err := b.restore([]recordedAllocation{{ordinal: taken, record: record{Attribute: string(attribute), Sequence: &b.sequence}}})
+		return after.object, err
 	})
-	if err == nil && taken < 0 {
-		err = fmt.Errorf("block %s is full", cidr)
-	}
 	if err != nil {
 		return ipam.Allocation{}, errors.Join(err, p.count(id, cidr, -1))
 	}
@@ -160,48 +118,40 @@ func (p *ipamPlugin) add(cidr netip.Prefix, owner ipam.Owner) (ipam.Allocation, 
 	}, nil
 }
 
-// newCalicoBlock returns a block whose addresses are all free.
-func newCalicoBlock(cidr netip.Prefix) calicoBlock {
+// emptyBlock returns the value of a block whose addresses are all free.
+func emptyBlock(cidr netip.Prefix) string {
 	size := 1 << (cidr.Addr().BitLen() - cidr.Bits())
-	b := calicoBlock{
-		CIDR: cidr, Affinity: "host:node-1", Allocations: make([]*int, size), Attributes: []calicoAttribute{},
-		Sequence: 1800000000000000000, Sequences: make(map[string]uint64),
-	}
+	var free []string
 	for ordinal := range size {
-		b.Unallocated = append(b.Unallocated, ordinal)
+		free = append(free, strconv.Itoa(ordinal))
 	}
-	return b
+	return fmt.Sprintf(`{"cidr":%q,"affinity":"host:node-1","allocations":[%s],"unallocated":[%s],"attributes":[],`+
+		`"sequenceNumber":1800000000000000000,"sequenceNumberForAllocation":{},"deleted":false}`,
+		cidr, strings.Repeat("null,", size-1)+"null", strings.Join(free, ","))
 }
 
 // Free implements backendtest.Store.
 func (p *ipamPlugin) Free(pool string, owner ipam.Owner) error {
 	id, cidr := handleID(owner), p.network(pool)
-	freed := 0
-	err := edit(p.fakeStore, blocks, cidr.String(), func(b *calicoBlock) bool {
-		freed = 0
-		for ordinal, index := range b.Allocations {
-			if index == nil || b.Attributes[*index].Handle != id {
-				continue
-			}
-			freed++
-			gone := *index
-			b.Attributes = slices.Delete(b.Attributes, gone, gone+1)
-			b.Allocations[ordinal] = nil
-			b.Unallocated = append(b.Unallocated, ordinal)
-			delete(b.Sequences, strconv.Itoa(ordinal))
-			for _, other := range b.Allocations {
-				if other != nil && *other > gone {
-					*other--
-				}
+	var freed []int
+	err := p.edit(blocks, cidr.String(), emptyBlock(cidr), func(o object) (object, error) {
+		b, err := readBlock(o)
+		if err != nil {
+			return o, err
+		}
+		freed = nil
+		for ordinal := range b.allocations {
+			if b.handleOf(ordinal) == id {
+				freed = append(freed, ordinal)
 			}
 		}
-		b.Sequence++
-		return true
+		after, err := b.release(freed)
+		return after.object, err
 	})
-	if err != nil || freed == 0 {
+	if err != nil || len(freed) == 0 {
 		return err
 	}
-	return p.count(id, cidr, -freed)
+	return p.count(id, cidr, -len(freed))
 }
 
 // Obscure implements backendtest.Obscurer.
@@ -227,18 +177,15 @@ func (p *ipamPlugin) Snapshot() (map[string]string, error) {
 		if stored.kind != blocks {
 			continue
 		}
-		var b calicoBlock
-		if err := json.Unmarshal(stored.value(), &b); err != nil {
-			return nil, err
-		}
-		snapshot["block "+stored.id] = fmt.Sprint(b.Affinity, b.Deleted)
-		for ordinal, index := range b.Allocations {
+		b, _ := readBlock(stored.object) // a test may have broken it
+		snapshot["block "+stored.id] = fmt.Sprint(b.node, b.deleted)
+		for ordinal, index := range b.allocations {
 			if index == nil {
 				continue
 			}
-			a, key := b.Attributes[*index], strconv.Itoa(ordinal)
-			used[a.Handle] = true
-			snapshot[backendtest.Place(ipam.Allocation{Pool: stored.id, Key: key})] = fmt.Sprint(a, b.Sequences[key], counts[a.Handle])
+			id, key := b.handleOf(ordinal), strconv.Itoa(ordinal)
+			used[id] = true
+			snapshot[backendtest.Place(ipam.Allocation{Pool: stored.id, Key: key})] = fmt.Sprintf("%s %d %s", b.attributes[*index], b.sequences[key], counts[id])
 		}
 	}
 	for id, text := range counts {

@@ -38,6 +38,9 @@ func TestRecordKeepsTheStoredBytes(t *testing.T) {
 		if diff := cmp.Diff(before, s.contents()); diff != "" {
 			t.Errorf("stored (-before +after):\n%s", diff)
 		}
+		if o, _ := s.look(handles, firstHandle); sh.name == "kubernetes" && !strings.Contains(string(o.raw), `"annotations":{"a":"{\"spec\":1}"}`) {
+			t.Errorf("the handle has lost its annotations: %s", o.raw)
+		}
 	})
 }
 

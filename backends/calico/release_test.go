@@ -56,39 +56,6 @@ func TestReleaseWritesBlocksThenHandles(t *testing.T) {
 	})
 }
 
-func TestReleaseIsTriedAgainAfterConflicts(t *testing.T) {
-	inShapes(t, func(t *testing.T, sh shape) {
-		s := newFixture(t, sh)
-		rs := s.leak(5)
-		ws := s.warrants(rs...)
-		live := ipam.Owner{Pod: ipam.PodRef{Namespace: "default", Name: "live"}, Sandbox: sandbox(99)}
-		var arrived ipam.Allocation
-		var want map[string]string
-		s.before("put block", func() {
-			var err error
-			if arrived, err = s.Reserve("a", live); err != nil {
-				t.Error(err)
-			}
-			if err := s.Free("a", ipam.Owner{Sandbox: sandbox(2)}); err != nil {
-				t.Error(err)
-			}
-			s.replace(blocks, firstBlock, `"pod":"gone-3"`, `"pod":"other"`)
-			want = s.snapshot()
-		})
-		if got := outcomes(s.backend.Release(t.Context(), pick(ws, 0, 1, 2, 4))); got != "gone gone changed gone" {
-			t.Errorf("Release = %s", got)
-		}
-		delete(want, backendtest.Place(rs[0]))
-		delete(want, backendtest.Place(rs[4]))
-		if diff := cmp.Diff(want, s.snapshot()); diff != "" {
-			t.Errorf("the store's content (-want +got):\n%s", diff)
-		}
-		if _, ok := want[backendtest.Place(arrived)]; !ok {
-			t.Errorf("the allocation of %s, made meanwhile, is lost", arrived.IP)
-		}
-	})
-}
-
 func TestReleaseGivesUpAfterManyConflicts(t *testing.T) {
 	inShapes(t, func(t *testing.T, sh shape) {
 		s := newFixture(t, sh)
@@ -96,7 +63,7 @@ func TestReleaseGivesUpAfterManyConflicts(t *testing.T) {
 		before := s.snapshot()
 		s.onRequest(func(request string) error {
 			if strings.HasPrefix(request, "put block") {
-				return edit(s.fakeStore, blocks, firstBlock, func(*calicoBlock) bool { return true })
+				s.touch(blocks, firstBlock)
 			}
 			return nil
 		})

@@ -1,7 +1,6 @@
 package calico
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -65,25 +64,8 @@ func (s *fixture) restore(records ...ipam.Record) string {
 	return restoreOutcomes(s.backend.Restore(s.t.Context(), firstBlock, records))
 }
 
-// restoreOutcomes returns the answers of Restore, one word each.
-func restoreOutcomes(errs []error) string {
-	var all []string
-	for _, err := range errs {
-		word := "final"
-		switch {
-		case err == nil:
-			word = "back"
-		case errors.Is(err, ipam.ErrPresent):
-			word = "present"
-		case errors.Is(err, ipam.ErrTaken):
-			word = "taken"
-		case errors.Is(err, ipam.ErrAgain):
-			word = "again"
-		}
-		all = append(all, word)
-	}
-	return strings.Join(all, " ")
-}
+// restoreOutcomes returns the answers of Restore in words.
+func restoreOutcomes(errs []error) string { return strings.ReplaceAll(outcomes(errs), "gone", "back") }
 
 // contents returns the stored values, without versions and sequence numbers of
 // blocks.
