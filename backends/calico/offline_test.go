@@ -64,22 +64,6 @@ func listed(t *testing.T, docs ...ipam.Document) []string {
 	return lines
 }
 
-func TestOfflineReadsBlocksInEveryForm(t *testing.T) {
-	for _, f := range append(slices.Clone(forms), form{"a value alone", func(_ kind, _, value string) ipam.Document {
-		return ipam.Document{File: "block.json", Place: "document 1", Data: []byte(value)}
-	}}) {
-		t.Run(f.name, func(t *testing.T) {
-			got := listed(t, f.document(blocks, "10.0.0.0/30", threeOfFour))
-			want := []string{
-				"10.0.0.0/30 10.0.0.0 default/web-0", "10.0.0.0/30 10.0.0.2 default/web-0", "10.0.0.0/30 10.0.0.3 default/web-1",
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("allocations (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 func TestOfflineKnowsHandlesThatAreThere(t *testing.T) {
 	const (
 		ofBoth  = `{"block": {"10.0.0.0/30": 2}, "deleted": false}`
