@@ -3,6 +3,7 @@ package calico
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
@@ -80,7 +82,7 @@ func StartEtcd(ctx context.Context, o EtcdOptions) (_ *Etcd, err error) {
 	return e, err
 }
 
-// args chooses the address and writes the certificates.
+// args chooses the address and writes the certificate.
 func (e *Etcd) args(o EtcdOptions) ([]string, error) {
 	number, err := port.Reserve()
 	if err != nil {
@@ -97,15 +99,16 @@ func (e *Etcd) args(o EtcdOptions) ([]string, error) {
 		"--bcrypt-cost=4",
 	}
 	if o.TLS || o.ServerTLS {
-		if err := e.writeCertificates(); err != nil {
+		// The certificate is the server's, the client's, and its own authority.
+		files, err := transport.SelfCert(zap.NewNop(), e.Dir, []string{e.address}, 1, x509.ExtKeyUsageClientAuth)
+		if err != nil {
 			return nil, err
 		}
-		e.Endpoint = "https://" + e.address
-		args = append(args, "--cert-file="+filepath.Join(e.Dir, "server.pem"), "--key-file="+filepath.Join(e.Dir, "server.key"))
+		e.Endpoint, e.CAFile = "https://"+e.address, files.CertFile
+		args = append(args, "--cert-file="+files.CertFile, "--key-file="+files.KeyFile)
 		if o.TLS {
+			e.CertFile, e.KeyFile = files.CertFile, files.KeyFile
 			args = append(args, "--client-cert-auth", "--trusted-ca-file="+e.CAFile)
-		} else {
-			e.CertFile, e.KeyFile = "", ""
 		}
 	}
 	return append(args, "--listen-client-urls="+e.Endpoint, "--advertise-client-urls="+e.Endpoint), nil
@@ -145,7 +148,7 @@ func (e *Etcd) tlsConfig() (*tls.Config, error) {
 	if e.CAFile == "" {
 		return nil, nil //nolint:nilnil // which is the configuration of no TLS
 	}
-	return loadTLS(e.CAFile, e.CertFile, e.KeyFile)
+	return transport.TLSInfo{TrustedCAFile: e.CAFile, CertFile: e.CertFile, KeyFile: e.KeyFile}.ClientConfig()
 }
 
 // enableUsers makes two users, root and one for Calico, and makes etcd reject all others.
