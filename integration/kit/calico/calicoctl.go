@@ -52,38 +52,6 @@ func (d *Datastore) Apply(ctx context.Context, kind string, metadata map[string]
 	return err
 }
 
-// ApplyPool applies a pool for any pod on any node.
-func (d *Datastore) ApplyPool(ctx context.Context, name string, cidr netip.Prefix, blockSize int) error {
-	return d.Apply(ctx, "IPPool", map[string]string{"name": name}, map[string]any{
-		"cidr": cidr, "blockSize": blockSize, "ipipMode": "Never", "vxlanMode": "Never", "nodeSelector": "all()",
-	})
-}
-
-// DeletePool deletes the pool. Its blocks stay if they have addresses.
-func (d *Datastore) DeletePool(ctx context.Context, name string) error {
-	_, err := d.Calicoctl(ctx, "", "delete", "ippool", name)
-	return err
-}
-
-// CreateNode creates a ready node with the same name in Kubernetes and in Calico. The plugin gives
-// no address on a node that does not exist.
-func (d *Datastore) CreateNode(ctx context.Context, name string) error {
-	if err := d.Cluster.CreateNode(ctx, name, true); err != nil || d.Etcd == nil {
-		return err
-	}
-	return d.ApplyNode(ctx, name, name)
-}
-
-// ApplyNode applies a Calico node in etcd. It stands for the named Kubernetes node, or for none if
-// that name is empty.
-func (d *Datastore) ApplyNode(ctx context.Context, name, kubernetesNode string) error {
-	spec := map[string]any{}
-	if kubernetesNode != "" {
-		spec["orchRefs"] = []map[string]string{{"nodeName": kubernetesNode, "orchestrator": "k8s"}}
-	}
-	return d.Apply(ctx, "Node", map[string]string{"name": name}, spec)
-}
-
 // applyEndpoint applies the workload endpoint that tells Calico in etcd who has the addresses. In
 // Kubernetes, the pod tells it.
 func (d *Datastore) applyEndpoint(ctx context.Context, s Sandbox, ips ...netip.Addr) error {

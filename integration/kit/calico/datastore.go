@@ -125,9 +125,9 @@ func (d *Datastore) prepare(ctx context.Context) error {
 	if d.Etcd != nil {
 		kind = "k8s"
 	}
-	content := fmt.Sprintf(`{"calicoVersion":%q,"clusterGUID":%q,"clusterType":%q,"datastoreReady":true}`,
-		CalicoVersion, ClusterGUID, kind)
-	return d.putClusterInformation(ctx, content)
+	return d.putResource(ctx, "clusterinformations", "ClusterInformation", "default", map[string]any{
+		"calicoVersion": CalicoVersion, "clusterGUID": ClusterGUID, "clusterType": kind, "datastoreReady": true,
+	})
 }
 
 // newFile returns a path in the datastore's folder that was not returned before.

@@ -51,12 +51,12 @@ type store interface {
 	Put(ctx context.Context, kind Kind, name, content string) error
 	Delete(ctx context.Context, kind Kind, name string) error
 
-	// Dump returns everything that Calico stores, and Versions the revision of each object, by
-	// name. If two calls of Versions return the same, nothing was written between them.
-	Dump(ctx context.Context) (map[string]string, error)
+	// Versions returns the revision of each object that Calico stores, by name. If two calls return
+	// the same, nothing was written between them.
 	Versions(ctx context.Context) (map[string]string, error)
 
-	putClusterInformation(ctx context.Context, spec string) error
+	// putResource writes an object other than a block, a handle or an affinity, as calicoctl would.
+	putResource(ctx context.Context, plural, kind, name string, spec map[string]any) error
 }
 
 // Edit reads an object, lets edit change its decoded content, and writes it. Numbers are

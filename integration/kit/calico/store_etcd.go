@@ -2,6 +2,7 @@ package calico
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -10,15 +11,13 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Where Calico keeps what in etcd. An affinity is a node's or virtual; this version of Calico has
-// no virtual ones.
+// Where Calico keeps what in etcd.
 const (
-	etcdRoot        = "/calico/"
-	etcdBlocks      = "/calico/ipam/v2/assignment/"
-	etcdHandles     = "/calico/ipam/v2/handle/"
-	etcdHosts       = "/calico/ipam/v2/host/"
-	etcdVirtual     = "/calico/ipam/v2/virtual/"
-	etcdClusterInfo = "/calico/resources/v3/projectcalico.org/clusterinformations/default"
+	etcdRoot      = "/calico/"
+	etcdBlocks    = "/calico/ipam/v2/assignment/"
+	etcdHandles   = "/calico/ipam/v2/handle/"
+	etcdHosts     = "/calico/ipam/v2/host/"
+	etcdResources = "/calico/resources/v3/projectcalico.org/"
 )
 
 // etcdStore names objects by their keys.
@@ -60,15 +59,7 @@ func (s etcdStore) List(ctx context.Context, kind Kind) (map[string]Object, erro
 	case Handle:
 		return s.read(ctx, etcdHandles, clientv3.WithPrefix())
 	case Affinity:
-		objects, err := s.read(ctx, etcdHosts, clientv3.WithPrefix())
-		if err != nil {
-			return nil, err
-		}
-		virtual, err := s.read(ctx, etcdVirtual, clientv3.WithPrefix())
-		for name, o := range virtual {
-			objects[name] = o
-		}
-		return objects, err
+		return s.read(ctx, etcdHosts, clientv3.WithPrefix())
 	default:
 		return nil, fmt.Errorf("list %s: no such kind", kind)
 	}
@@ -107,33 +98,29 @@ func (s etcdStore) Delete(ctx context.Context, _ Kind, name string) error {
 	return nil
 }
 
-// Dump implements store.
-func (s etcdStore) Dump(ctx context.Context) (map[string]string, error) {
-	return s.all(ctx, func(o Object) string { return o.Raw })
-}
-
 // Versions implements store.
 func (s etcdStore) Versions(ctx context.Context) (map[string]string, error) {
-	return s.all(ctx, func(o Object) string { return o.Revision })
-}
-
-func (s etcdStore) all(ctx context.Context, of func(Object) string) (map[string]string, error) {
 	objects, err := s.read(ctx, etcdRoot, clientv3.WithPrefix())
 	if err != nil {
 		return nil, err
 	}
 	all := map[string]string{}
 	for name, o := range objects {
-		all[name] = of(o)
+		all[name] = o.Revision
 	}
 	return all, nil
 }
 
-func (s etcdStore) putClusterInformation(ctx context.Context, spec string) error {
-	_, err := s.client.Put(ctx, etcdClusterInfo, `{"kind":"ClusterInformation","apiVersion":"projectcalico.org/v3",`+
-		`"metadata":{"name":"default","uid":"8d5c9a3e-5b5f-4f4e-9f0e-2a8f0c6f5f01",`+
-		`"creationTimestamp":"2024-03-01T12:00:00Z"},"spec":`+spec+`}`)
-	return err
+func (s etcdStore) putResource(ctx context.Context, plural, kind, name string, spec map[string]any) error {
+	text, err := json.Marshal(map[string]any{
+		"kind": kind, "apiVersion": "projectcalico.org/v3", "spec": spec, "metadata": map[string]string{
+			"name": name, "uid": "8d5c9a3e-5b5f-4f4e-9f0e-2a8f0c6f5f01", "creationTimestamp": "2024-03-01T12:00:00Z",
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return s.Put(ctx, "", etcdResources+plural+"/"+name, string(text))
 }
 
 // clear deletes everything that Calico stores.

@@ -138,18 +138,8 @@ func (s kubernetesStore) Delete(ctx context.Context, kind Kind, name string) err
 	return nil
 }
 
-// Dump implements store.
-func (s kubernetesStore) Dump(ctx context.Context) (map[string]string, error) {
-	return s.all(ctx, func(o Object) string { return o.Raw })
-}
-
-// Versions implements store.
+// Versions implements store. It names each object resource/name.
 func (s kubernetesStore) Versions(ctx context.Context) (map[string]string, error) {
-	return s.all(ctx, func(o Object) string { return o.Revision })
-}
-
-// all names each object resource/name.
-func (s kubernetesStore) all(ctx context.Context, of func(Object) string) (map[string]string, error) {
 	definitions := schema.GroupVersionResource{
 		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 	}
@@ -168,12 +158,16 @@ func (s kubernetesStore) all(ctx context.Context, of func(Object) string) (map[s
 			return nil, err
 		}
 		for name, o := range objects {
-			all[plural+"/"+name] = of(o)
+			all[plural+"/"+name] = o.Revision
 		}
 	}
 	return all, nil
 }
 
-func (s kubernetesStore) putClusterInformation(ctx context.Context, spec string) error {
-	return s.Put(ctx, "clusterinformations", "default", spec)
+func (s kubernetesStore) putResource(ctx context.Context, plural, _, name string, spec map[string]any) error {
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return err
+	}
+	return s.Put(ctx, Kind(plural), name, string(text))
 }
