@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/netip"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -55,13 +54,10 @@ func (d *Datastore) Allocated(ctx context.Context) (map[string]bool, error) {
 	held := map[string]bool{}
 	var errs []error
 	for name, o := range blocks {
-		if err := Invariants(o.Content); err != nil {
+		b, err := readBlock(o.Content)
+		if err != nil {
 			errs = append(errs, fmt.Errorf("block %s: %w", name, err))
 			continue
-		}
-		b, err := readBlock(o)
-		if err != nil {
-			return nil, err
 		}
 		ip := b.CIDR.Addr()
 		for _, index := range b.Allocations {
@@ -87,9 +83,9 @@ func (d *Datastore) Counted(ctx context.Context) error {
 	}
 	want, got := map[string]map[string]int{}, map[string]map[string]int{}
 	for _, o := range blocks {
-		b, err := readBlock(o)
+		b, err := readBlock(o.Content)
 		if err != nil {
-			return err
+			return fmt.Errorf("block %s: %w", o.Name, err)
 		}
 		for _, index := range b.Allocations {
 			if index == nil {
@@ -113,21 +109,4 @@ func (d *Datastore) Counted(ctx context.Context) error {
 		return fmt.Errorf("handles (-allocated +counted):\n%s", diff)
 	}
 	return nil
-}
-
-// allocations has the fields of a block that say who has its addresses.
-type allocations struct {
-	CIDR        netip.Prefix
-	Allocations []*int
-	Attributes  []struct {
-		Handle string `json:"handle_id"`
-	}
-}
-
-func readBlock(o Object) (allocations, error) {
-	var b allocations
-	if err := json.Unmarshal([]byte(o.Content), &b); err != nil {
-		return b, fmt.Errorf("block %s: %w", o.Name, err)
-	}
-	return b, nil
 }
