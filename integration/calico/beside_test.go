@@ -7,20 +7,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // leakMany leaks the addresses of n sandboxes, every other one with both families.
 func (s *fixture) leakMany(n int) {
 	s.Helper()
-	sandboxes := make([]calico.Sandbox, n)
-	for i := range sandboxes {
-		sandboxes[i] = calico.NewSandbox(shop, fmt.Sprintf("gone-%d", i), node)
-		sandboxes[i].IPv4, sandboxes[i].IPv6 = true, i%2 == 1
-	}
-	for _, answer := range s.AddAll(s.Context(), 2, sandboxes) {
-		s.must(answer.Err)
+	for i := range n {
+		if pod := fmt.Sprintf("gone-%d", i); i%2 == 1 {
+			s.dual(pod)
+		} else {
+			s.leak(pod)
+		}
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"strconv"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/parallel"
 	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
 )
 
@@ -31,31 +30,12 @@ func (d *Datastore) Del(ctx context.Context, s Sandbox) error {
 	return call.Del(ctx)
 }
 
-// An Answer is the result of the ADD for a sandbox.
-type Answer struct {
-	Sandbox Sandbox
-	IPs     []netip.Addr
-	Err     error
-}
-
-// AddAll is Add for all the sandboxes, with at most that many plugins running at a time. The
-// answers are in the same order. The plugins of one datastore wait for each other's lock on a node.
-func (d *Datastore) AddAll(ctx context.Context, atOnce int, sandboxes []Sandbox) []Answer {
-	answers := make([]Answer, len(sandboxes))
-	_ = parallel.Each(atOnce, sandboxes, func(i int, s Sandbox) error {
-		ips, err := d.Add(ctx, s)
-		answers[i] = Answer{s, ips, err}
-		return nil
-	})
-	return answers
-}
-
 func (d *Datastore) call(s Sandbox) (plugin.Call, error) {
 	// The environment says which datastore it is and how to reach it: the plugin takes a password
 	// only from there.
 	config, err := json.Marshal(map[string]any{
 		"cniVersion":     "0.3.1",
-		"name":           s.network(),
+		"name":           DefaultNetwork,
 		"type":           "calico",
 		"nodename":       s.Node,
 		"ipam_lock_file": d.lock + "-" + s.Node,

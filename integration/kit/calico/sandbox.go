@@ -9,7 +9,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 )
 
-// DefaultNetwork is the name that Calico's CNI configuration has by default.
+// DefaultNetwork is the name that Calico's CNI configuration has by default, and here.
 const DefaultNetwork = "k8s-pod-network"
 
 // The annotations that Calico's CNI plugin writes on a pod.
@@ -25,7 +25,6 @@ type Sandbox struct {
 	Namespace, Pod string
 	Node           string // Calico's name for it; it must exist
 	ContainerID    string
-	Network        string // DefaultNetwork if empty
 
 	// IPv4 and IPv6 say which families to give; neither means IPv4. If IP is valid, it is requested
 	// instead; it need not be in the node's blocks.
@@ -46,14 +45,7 @@ func NewContainerID() string {
 }
 
 // Handle returns the ID of the handle of the sandbox's addresses.
-func (s Sandbox) Handle() string { return s.network() + "." + s.ContainerID }
-
-func (s Sandbox) network() string {
-	if s.Network == "" {
-		return DefaultNetwork
-	}
-	return s.Network
-}
+func (s Sandbox) Handle() string { return DefaultNetwork + "." + s.ContainerID }
 
 // PodOptions make a pod look as it does when its sandbox is up: it runs on the node, and kubelet
 // and Calico have recorded its addresses.
