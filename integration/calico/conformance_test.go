@@ -1,8 +1,6 @@
 package calico_test
 
 import (
-	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"net/netip"
@@ -137,61 +135,5 @@ func (p *pluginBlocks) Free(pool string, owner ipam.Owner) error {
 	return p.Del(p.Context(), p.sandbox(pool, owner))
 }
 
-// Snapshot implements backendtest.Store. An allocation has its attribute, its sequence number and
-// its handle without the handle's version, which changes when it is restored. A block has
-// everything else except the queue of free ordinals and the number of its writes.
-func (p *pluginBlocks) Snapshot() (map[string]string, error) {
-	st := p.state()
-	snapshot := st.versions
-	handles, used := map[string]string{}, map[string]bool{}
-	for name, o := range st.handles {
-		var h map[string]any
-		if err := decode(o.Content, &h); err != nil {
-			return nil, err
-		}
-		handles[p.handleID(name, h)] = o.Content
-		delete(snapshot, p.versionOf(calico.Handle, name))
-	}
-	for name, o := range st.blocks {
-		if err := calico.Invariants(o.Content); err != nil {
-			return nil, err
-		}
-		var b struct {
-			Allocations []*int
-			Attributes  []json.RawMessage
-			Sequences   map[string]json.Number `json:"sequenceNumberForAllocation"`
-		}
-		var rest map[string]any
-		if err := decode(o.Content, &b); err != nil {
-			return nil, err
-		}
-		if err := decode(o.Content, &rest); err != nil {
-			return nil, err
-		}
-		for ordinal, index := range b.Allocations {
-			if index == nil {
-				continue
-			}
-			var attribute struct {
-				Handle string `json:"handle_id"`
-			}
-			if err := decode(string(b.Attributes[*index]), &attribute); err != nil {
-				return nil, err
-			}
-			place := backendtest.Place(ipam.Allocation{Pool: rest["cidr"].(string), Key: strconv.Itoa(ordinal)})
-			snapshot[place] = fmt.Sprintf("%s, allocated at %s, %s: %s", b.Attributes[*index],
-				b.Sequences[strconv.Itoa(ordinal)], attribute.Handle, handles[attribute.Handle])
-			used[attribute.Handle] = true
-		}
-		for _, field := range []string{"allocations", "unallocated", "attributes", "sequenceNumber", "sequenceNumberForAllocation"} {
-			delete(rest, field)
-		}
-		snapshot[p.versionOf(calico.Block, name)] = fmt.Sprint(rest)
-	}
-	for id, handle := range handles {
-		if !used[id] {
-			snapshot["handle "+id] = handle
-		}
-	}
-	return snapshot, nil
-}
+// Snapshot implements backendtest.Store.
+func (p *pluginBlocks) Snapshot() (map[string]string, error) { return p.snapshot(), nil }

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
@@ -26,9 +25,10 @@ func variables(e *calico.Etcd) []string {
 
 // reapSecretly runs the reaper, which must not reveal etcd's credentials, even if it logs every
 // decision.
-func (s *fixture) reapSecretly(e *calico.Etcd, terms string, args ...string) reap.Result {
+func (s *fixture) reapSecretly(e *calico.Etcd, args ...string) reap.Result {
 	s.Helper()
-	result := s.reap(releaseNow+terms, append(args, "-v")...)
+	result, err := s.start(releaseNow, append(args, "-v")...).Wait()
+	s.must(err)
 	var secrets []string
 	if e.Password != "" {
 		secrets = append(secrets, e.Password)
@@ -73,7 +73,7 @@ func TestEveryGuardOfEtcd(t *testing.T) {
 			_, web := s.live("web")
 			_, ip := s.leak("gone")
 			s.env = variables(e)
-			result := s.reapSecretly(e, "")
+			result := s.reapSecretly(e)
 			if result.ExitCode != reap.ExitDone {
 				t.Fatalf("exit code %d\n%s", result.ExitCode, result.Stderr)
 			}
@@ -90,8 +90,7 @@ func TestEveryEtcdThatCannotBeRead(t *testing.T) {
 	e := calico.StartEtcdT(t, calico.EtcdOptions{TLS: true, Password: true})
 	s := newFixture(t, calico.OnEtcdT(t, e))
 	s.leak("gone")
-	before, err := s.Versions(t.Context())
-	s.must(err)
+	before := s.state()
 	// A server that accepts connections and never answers.
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	s.must(err)
@@ -123,7 +122,7 @@ func TestEveryEtcdThatCannotBeRead(t *testing.T) {
 				s.env = append(s.env, name+"="+value)
 			}
 			began := time.Now()
-			result := s.reapSecretly(e, "", "--dry-run") // the subtests run in parallel
+			result := s.reapSecretly(e, "--dry-run") // the subtests run in parallel
 			took := time.Since(began)
 			if result.ExitCode != reap.ExitPartial || result.Report == nil {
 				t.Fatalf("exit code %d, want %d and a report\n%s", result.ExitCode, reap.ExitPartial, result.Stderr)
@@ -137,9 +136,7 @@ func TestEveryEtcdThatCannotBeRead(t *testing.T) {
 				}
 			}
 			t.Logf("it took %v", took.Round(time.Millisecond))
-			after, err := s.Versions(t.Context())
-			s.must(err)
-			s.wantEqual(before, after)
+			s.wantSame(before)
 		})
 	}
 }
@@ -160,8 +157,7 @@ func TestEtcdUserWhoMayNotWriteReleasesNothing(t *testing.T) {
 	s.must(err)
 	_, err = c.UserGrantRole(ctx, reader, reader)
 	s.must(err)
-	before, err := s.Versions(ctx)
-	s.must(err)
+	before := s.state()
 
 	s.env = append(variables(e), "ETCD_USERNAME="+reader, "ETCD_PASSWORD="+password)
 	report := s.mustReap(reap.ExitDone, releaseNow, "--dry-run")
@@ -177,15 +173,5 @@ func TestEtcdUserWhoMayNotWriteReleasesNothing(t *testing.T) {
 			t.Errorf("%s failed with %q, want why", entry.IP, entry.Error)
 		}
 	}
-	after, err := s.Versions(ctx)
-	s.must(err)
-	s.wantEqual(before, after)
-}
-
-// wantEqual compares the versions of everything that is stored.
-func (s *fixture) wantEqual(before, after map[string]string) {
-	s.Helper()
-	if diff := cmp.Diff(before, after); diff != "" {
-		s.Errorf("versions (-before +after):\n%s", diff)
-	}
+	s.wantSame(before)
 }

@@ -9,8 +9,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // A state has everything that Calico stores.
@@ -41,16 +43,55 @@ func (s *fixture) wantSame(before state) {
 	}
 }
 
-// sequence returns the sequence number of a block; 0 if the block is from before 3.22.2.
-func sequence(b map[string]any) uint64 {
-	if b["sequenceNumber"] == nil {
-		return 0
+// snapshot returns the version of everything that Calico stores, and of blocks and handles what
+// they are. An allocation has its attribute, its sequence number and its handle without the
+// handle's version, which changes when it is restored. A block has everything else except the
+// queue of free ordinals and the number of its writes.
+func (s *fixture) snapshot() map[string]string {
+	s.Helper()
+	st := s.state()
+	snapshot := st.versions
+	handles, used := map[string]string{}, map[string]bool{}
+	for name, o := range st.handles {
+		var h map[string]any
+		s.must(decode(o.Content, &h))
+		handles[s.handleID(name, h)] = fmt.Sprint(h) // a restore writes its blocks in any order
+		delete(snapshot, s.versionOf(calico.Handle, name))
 	}
-	n, err := strconv.ParseUint(b["sequenceNumber"].(json.Number).String(), 10, 64)
-	if err != nil {
-		panic(err)
+	for name, o := range st.blocks {
+		s.must(calico.Invariants(o.Content))
+		var b struct {
+			Allocations []*int
+			Attributes  []json.RawMessage
+			Sequences   map[string]json.Number `json:"sequenceNumberForAllocation"`
+		}
+		var rest map[string]any
+		s.must(decode(o.Content, &b))
+		s.must(decode(o.Content, &rest))
+		for ordinal, index := range b.Allocations {
+			if index == nil {
+				continue
+			}
+			var attribute struct {
+				Handle string `json:"handle_id"`
+			}
+			s.must(decode(string(b.Attributes[*index]), &attribute))
+			place := backendtest.Place(ipam.Allocation{Pool: rest["cidr"].(string), Key: strconv.Itoa(ordinal)})
+			snapshot[place] = fmt.Sprintf("%s, allocated at %s, %s: %s", b.Attributes[*index],
+				b.Sequences[strconv.Itoa(ordinal)], attribute.Handle, handles[attribute.Handle])
+			used[attribute.Handle] = true
+		}
+		for _, field := range []string{"allocations", "unallocated", "attributes", "sequenceNumber", "sequenceNumberForAllocation"} {
+			delete(rest, field)
+		}
+		snapshot[s.versionOf(calico.Block, name)] = fmt.Sprint(rest)
 	}
-	return n
+	for id, handle := range handles {
+		if !used[id] {
+			snapshot["handle "+id] = handle
+		}
+	}
+	return snapshot
 }
 
 func number(n any) int {

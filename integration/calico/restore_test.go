@@ -3,10 +3,8 @@ package calico_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -58,62 +56,12 @@ func (s *fixture) restore(b ipam.Backend, all map[string][]ipam.Record, want err
 	}
 }
 
-// wantRestored fails the test unless everything that Calico stores is as it was, except for the
-// order of attributes and of the blocks of a handle, which are restored in parallel, and for what
-// counts writes: the sequence number of a block, and in the API server resourceVersion, generation
-// and managedFields. There, a recreated handle has a new UID and creation time.
-func (s *fixture) wantRestored(before state) {
+// wantRestored fails the test unless everything that Calico stores is as it was.
+func (s *fixture) wantRestored(before map[string]string) {
 	s.Helper()
-	after := s.state()
-	texts := func(st state) map[string]string {
-		all := map[string]string{}
-		for name, o := range st.blocks {
-			var b map[string]any
-			s.must(decode(o.Content, &b))
-			delete(b, "sequenceNumber")
-			attributes, allocations := b["attributes"].([]any), b["allocations"].([]any)
-			for ordinal, index := range allocations {
-				if index != nil {
-					allocations[ordinal] = attributes[number(index)]
-				}
-			}
-			b["attributes"] = len(attributes)
-			all[name] = fmt.Sprint(b) + s.metadata(o, "uid", "creationTimestamp")
-		}
-		for name, o := range st.handles {
-			var h map[string]any
-			s.must(decode(o.Content, &h))
-			all[name] = fmt.Sprint(h) + s.metadata(o)
-		}
-		return all
-	}
-	if diff := cmp.Diff(texts(before), texts(after)); diff != "" {
+	if diff := cmp.Diff(before, s.snapshot()); diff != "" {
 		s.Errorf("stored (-before +after):\n%s", diff)
 	}
-	for name, o := range before.blocks {
-		var was, is map[string]any
-		s.must(decode(o.Content, &was))
-		s.must(decode(after.blocks[name].Content, &is))
-		if sequence(is) < sequence(was) {
-			s.Errorf("the number of %s went back", name)
-		}
-	}
-}
-
-// metadata returns some of an object's metadata: the given fields, and those that users set.
-func (s *fixture) metadata(o calico.Object, fields ...string) string {
-	if s.Etcd != nil {
-		return ""
-	}
-	var object struct{ Metadata map[string]any }
-	s.must(decode(o.Raw, &object))
-	var words []string
-	for _, field := range append(fields, "name", "labels", "annotations", "ownerReferences") {
-		if text, ok := object.Metadata[field]; ok {
-			words = append(words, fmt.Sprint(field, ": ", text))
-		}
-	}
-	return strings.Join(words, "\n")
 }
 
 // What a run released is put back as it was, and belongs to its sandbox again: one family and both,
@@ -126,7 +74,7 @@ func TestWhatWasReleasedIsRestored(t *testing.T) {
 		shared := s.share(one)
 		s.must(s.PutHandle(s.Context(), single.Handle(), map[netip.Prefix]int{s.blockOf(one): 2}))
 		s.live("last")
-		before, leaked := s.state(), append([]netip.Addr{one, shared}, both...)
+		before, leaked := s.snapshot(), append([]netip.Addr{one, shared}, both...)
 		b := s.backend()
 		records := s.records(b, leaked...)
 		report := s.mustReap(reap.ExitDone, releaseNow)
@@ -140,7 +88,9 @@ func TestWhatWasReleasedIsRestored(t *testing.T) {
 		s.restore(b, records, ipam.ErrPresent)
 		s.wantRestored(before)
 		s.wantCounts()
-		if r := s.check(); len(r.NoHandle)+len(r.LeakedHandles)+len(r.MissingHandles)+len(r.NotAllocated) > 0 {
+		r, err := s.Check(s.Context())
+		s.must(err)
+		if len(r.NoHandle)+len(r.LeakedHandles)+len(r.MissingHandles)+len(r.NotAllocated) > 0 {
 			s.Errorf("calicoctl finds problems:\n%s", r.Text)
 		}
 

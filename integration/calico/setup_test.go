@@ -4,21 +4,15 @@ package calico_test
 
 import (
 	"net/netip"
-	"os"
-	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	backend "github.com/ip-reaper/ip-reaper/backends/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit"
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
-	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/engine"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
@@ -88,44 +82,17 @@ func (s *fixture) leak(pod string) (calico.Sandbox, netip.Addr) {
 }
 
 // live makes the plugin give an address to a sandbox whose pod runs and shows it.
-func (s *fixture) live(pod string, more ...cluster.PodOption) (calico.Sandbox, netip.Addr) {
+func (s *fixture) live(pod string) (calico.Sandbox, netip.Addr) {
 	s.Helper()
 	sandbox, ip := s.leak(pod)
-	s.must(s.CreatePod(s.Context(), sandbox, []netip.Addr{ip}, more...))
+	s.must(s.CreatePod(s.Context(), sandbox, []netip.Addr{ip}))
 	return sandbox, ip
-}
-
-// reap runs the reaper with the policy.
-func (s *fixture) reap(policy string, args ...string) reap.Result {
-	s.Helper()
-	result, err := s.start(policy, args...).Wait()
-	s.must(err)
-	return result
 }
 
 // start starts the reaper with the policy.
 func (s *fixture) start(policy string, args ...string) *reap.Process {
 	s.Helper()
-	r, err := reap.New()
-	s.must(err)
-	r.Env = s.env
-	file := filepath.Join(s.TempDir(), "policy.yaml")
-	s.must(os.WriteFile(file, []byte(policy), 0o600))
-	s.unlock()
-	p, err := r.Start(s.Context(), slices.Concat([]string{
-		"--kubeconfig=" + s.kubeconfig, "--context=" + cluster.ContextName, "--state-namespace=" + cluster.PoolNamespace, "--policy=" + file, "-o=json", "--all",
-	}, reap.ByFile(policy), args)...)
-	s.must(err)
-	return p
-}
-
-// unlock deletes the lock: a killed run leaves it behind for half a minute.
-func (s *fixture) unlock() {
-	s.Helper()
-	err := s.Cluster.Kube.CoordinationV1().Leases(cluster.PoolNamespace).Delete(s.Context(), "ip-reaper", metav1.DeleteOptions{})
-	if !apierrors.IsNotFound(err) {
-		s.must(err)
-	}
+	return reap.StartT(s.T, s.kubeconfig, policy, s.env, args...)
 }
 
 // watched makes the reaper talk to the API server through a new proxy.
@@ -153,29 +120,19 @@ func (s *fixture) kubeconfigOf(p *proxy.Proxy) string {
 	return kubeconfig
 }
 
-// mustReap is reap, for a run that must exit with the code.
+// mustReap runs the reaper, which must exit with the code.
 func (s *fixture) mustReap(code int, policy string, args ...string) *reap.Report {
 	s.Helper()
-	result := s.reap(policy, args...)
-	if result.ExitCode != code || result.Report == nil {
-		s.Fatalf("exit code %d, want %d and a report; stderr:\n%s", result.ExitCode, code, result.Stderr)
-	}
-	return result.Report
-}
-
-// check runs calicoctl's check.
-func (s *fixture) check() *calico.CheckReport {
-	s.Helper()
-	report, err := s.Check(s.Context())
-	s.must(err)
-	return report
+	return s.start(policy, args...).EndT(s.T, code).Report
 }
 
 // clean fails the test unless calicoctl finds nothing wrong with addresses and
 // handles.
 func (s *fixture) clean() {
 	s.Helper()
-	if err := s.check().Clean(); err != nil {
+	report, err := s.Check(s.Context())
+	s.must(err)
+	if err := report.Clean(); err != nil {
 		s.Error(err)
 	}
 }
