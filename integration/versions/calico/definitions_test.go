@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
@@ -41,48 +40,27 @@ spec:
         properties: {spec: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// defined is the API group that the cluster of the test binary has.
-var defined string
+// defined is set once the cluster of the test binary has the definitions.
+var defined bool
 
-// define makes the group the one of the two that is defined.
-func define(t *testing.T, c *cluster.Cluster, group string) {
+// define makes the cluster define both groups. Only the one that a form is loaded into has a
+// ClusterInformation, and is in use.
+func define(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
-	if defined == group {
+	if defined {
 		return
 	}
-	if defined != "" {
-		undefine(t, c)
-	}
-	options := definitions(t, group)
-	if _, err := envtest.InstallCRDs(c.Config, options); err != nil {
-		t.Fatal(err)
-	}
-	defined = group
-}
-
-// undefine deletes the definitions.
-func undefine(t *testing.T, c *cluster.Cluster) {
-	t.Helper()
-	c.ResetT(t)
-	if err := envtest.UninstallCRDs(c.Config, definitions(t, defined)); err != nil {
-		t.Fatal(err)
-	}
-	cluster.AwaitT(t, "the end of "+defined, func() bool {
-		_, err := c.Kube.Discovery().ServerResourcesForGroupVersion(defined + "/" + apiVersions[defined])
-		return apierrors.IsNotFound(err)
-	})
-	defined = ""
-}
-
-// definitions are those of a group.
-func definitions(t *testing.T, group string) envtest.CRDInstallOptions {
-	t.Helper()
 	dir := t.TempDir()
-	for kind, plural := range plurals {
-		text := fmt.Sprintf(definition, plural, group, apiVersions[group], kind, strings.ToLower(kind))
-		if err := os.WriteFile(filepath.Join(dir, plural+".yaml"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
+	for group, version := range apiVersions {
+		for kind, plural := range plurals {
+			text := fmt.Sprintf(definition, plural, group, version, kind, strings.ToLower(kind))
+			if err := os.WriteFile(filepath.Join(dir, plural+"."+group+".yaml"), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	return envtest.CRDInstallOptions{Paths: []string{dir}, MaxTime: time.Minute}
+	if _, err := envtest.InstallCRDs(c.Config, envtest.CRDInstallOptions{Paths: []string{dir}, MaxTime: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	defined = true
 }

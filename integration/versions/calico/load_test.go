@@ -29,16 +29,15 @@ func (f form) load(t *testing.T) fixture {
 	t.Helper()
 	s := fixture{cluster: cluster.StartT(t)}
 	served := connect(t, s.cluster.EtcdURL)
+	define(t, s.cluster)
 	switch f.group {
 	case "":
 		s.datastore = calico.EtcdT(t)
 		s.env = []string{"ETCD_ENDPOINTS=" + s.datastore.Etcd.Endpoint}
 		put(t, s.datastore.Etcd.Client, f.keys(t))
 	case groupV1:
-		define(t, s.cluster, f.group)
 		s.datastore = calico.KubernetesT(t)
 	default:
-		define(t, s.cluster, f.group)
 		s.cluster.ResetT(t)
 	}
 	if f.group != "" {

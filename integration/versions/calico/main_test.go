@@ -32,34 +32,27 @@ namespaces: {exclude: [excluded]}
 // (promises 1 and 6).
 func (f form) prove(t *testing.T) {
 	s := f.load(t)
-	s.reaps(t, f.want)
-	f.check(t, s)
-	if again := s.reap(t); again.Summary.Released != 0 {
-		t.Errorf("the second run released %d", again.Summary.Released)
-	}
-}
-
-// reaps runs over the stores and fails the test unless the entries of the report are
-// these.
-func (s fixture) reaps(t *testing.T, want map[string]string, args ...string) {
-	t.Helper()
 	got := map[string]string{}
-	for _, e := range s.reap(t, args...).Entries {
+	for _, e := range s.reap(t).Entries {
 		owner := "no pod"
 		if e.Owner.Pod != "" {
 			owner = e.Owner.Namespace + "/" + e.Owner.Pod
 		}
 		got[owner+" "+e.IP] = strings.Join([]string{e.Decision, e.Reason, e.Outcome}, " ")
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("entries of the report of a run with %v (-want +got):\n%s", args, diff)
+	if diff := cmp.Diff(f.want, got); diff != "" {
+		t.Errorf("entries of the report (-want +got):\n%s", diff)
+	}
+	f.check(t, s)
+	if again := s.reap(t); again.Summary.Released != 0 {
+		t.Errorf("the second run released %d", again.Summary.Released)
 	}
 }
 
 // reap runs the binary.
-func (s fixture) reap(t *testing.T, args ...string) *reap.Report {
+func (s fixture) reap(t *testing.T) *reap.Report {
 	t.Helper()
-	return reap.StartT(t, s.cluster.Kubeconfig, releaseNow, s.env, args...).EndT(t, reap.ExitDone).Report
+	return reap.StartT(t, s.cluster.Kubeconfig, releaseNow, s.env).EndT(t, reap.ExitDone).Report
 }
 
 // kept are the addresses that stay.
