@@ -1,10 +1,14 @@
 package calico_test
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/engine"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
@@ -37,4 +41,59 @@ func TestLockedDatastoreIsLeftAlone(t *testing.T) {
 		s.must(s.Delete(s.Context(), "clusterinformations", name))
 		fails("clusterinformation")
 	})
+}
+
+// keep applies an IPReservation.
+func (s *fixture) keep(name string, ranges ...string) {
+	s.Helper()
+	s.must(s.Apply(s.Context(), "IPReservation", map[string]string{"name": name}, map[string]any{"reservedCIDRs": ranges}))
+}
+
+// Addresses in the ranges of Calico's own IPReservation are neither released nor put back (promise
+// 2).
+func TestReservedAddressesStay(t *testing.T) {
+	each(t, func(s *fixture) {
+		_, kept := s.leak("gone")
+		_, gone := s.leak("gone-too")
+		s.keep("mine", kept.String())
+		b := s.backend()
+		records := s.records(b, gone)
+		report := s.mustReap(reap.ExitDone, releaseNow)
+		s.wantOutcomes(report, map[netip.Addr]string{kept: "kept", gone: "released"})
+
+		s.keep("mine", kept.String(), gone.String())
+		for _, err := range b.List(s.Context()) {
+			s.must(err)
+		}
+		pool := s.blockOf(gone).String()
+		if err := b.Restore(s.Context(), pool, records[pool])[0]; err == nil || !strings.HasSuffix(err.Error(), "is not put back: Calico's IPReservation mine reserves it") {
+			s.Errorf("a restore of a reserved address: %v", err)
+		}
+		_, err := s.Calicoctl(s.Context(), "", "delete", "ipreservation", "mine")
+		s.must(err)
+		report = s.mustReap(reap.ExitDone, releaseNow)
+		s.wantOutcomes(report, map[netip.Addr]string{kept: "released"})
+	})
+}
+
+// The plugin records when it gave an address. If that could not be read, a run would release an
+// address whose ADD is under way (promise 4). The engine runs as if later than now.
+func TestTimesOfThePluginAreRead(t *testing.T) {
+	const policy = "apiVersion: ip-reaper/v1alpha1\nkind: ReapPolicy\ndryRun: false\nlimits: {maxFraction: 1}\ngracePeriod: 0s\n"
+	s := newFixture(t, calico.KubernetesT(t))
+	_, ip := s.leak("gone")
+	for _, tt := range []struct {
+		at   time.Duration // 20 seconds before or after the age: a run takes some time
+		want string
+	}{
+		{0, "held TooYoung kept"},
+		{5*time.Minute - 20*time.Second, "held TooYoung kept"},
+		{5*time.Minute + 20*time.Second, "orphan PodAbsent released"},
+	} {
+		r, err := s.engine(engine.After(tt.at)).Run(s.Context(), policy)
+		s.must(err)
+		if got := lines(r)[ip.String()]; got != tt.want {
+			s.Fatalf("after %v, the address is %q, want %q", tt.at, got, tt.want)
+		}
+	}
 }
