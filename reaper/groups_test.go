@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -111,22 +109,27 @@ func TestGroupWaitsForItsLastMember(t *testing.T) {
 		{"without a grace", 0, func(*ipam.Allocation) {}, 1},
 		{"although a run had begun to release it", 15 * time.Minute, func(a *ipam.Allocation) { a.Interrupted = true }, 1},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			s := situation{pools: groupOfTwo(func(a *ipam.Allocation) { a.Owner.Pod = other }), policy: patient(tt.grace)}
-			tt.first(&s.pools[0].Allocations[0])
-			s.ledger = s.seen(t, noon)
-			equal(t, "remembered", s.ledger.Len(), tt.known)
-			for _, at := range []time.Time{noon.Add(30 * time.Minute), noon.Add(time.Hour - time.Minute - time.Second)} {
-				for _, d := range s.judge(t, at) {
-					equal(t, "verdict", decisionOf(d), decision{judge.Suspected, judge.PodAbsent, ""})
-					equal(t, "due", d.Due, noon.Add(time.Hour))
+		for _, swapped := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, swapped %v", tt.name, swapped), func(t *testing.T) {
+				s := situation{pools: groupOfTwo(func(a *ipam.Allocation) { a.Owner.Pod = other }), policy: patient(tt.grace)}
+				tt.first(&s.pools[0].Allocations[0])
+				if swapped {
+					slices.Reverse(s.pools)
 				}
-				s.ledger = s.seen(t, at)
-				equal(t, "remembered later", s.ledger.Len(), tt.known)
-			}
-			plan := judge.MakePlan(s.judge(t, noon.Add(time.Hour)))
-			equal(t, "orphans", len(plan.Orphans()), 2)
-		})
+				s.ledger = s.seen(t, noon)
+				equal(t, "remembered", s.ledger.Len(), tt.known)
+				for _, at := range []time.Time{noon.Add(30 * time.Minute), noon.Add(time.Hour - time.Minute - time.Second)} {
+					for _, d := range s.judge(t, at) {
+						equal(t, "verdict", decisionOf(d), decision{judge.Suspected, judge.PodAbsent, ""})
+						equal(t, "due", d.Due, noon.Add(time.Hour))
+					}
+					s.ledger = s.seen(t, at)
+					equal(t, "remembered later", s.ledger.Len(), tt.known)
+				}
+				plan := judge.MakePlan(s.judge(t, noon.Add(time.Hour)))
+				equal(t, "orphans", len(plan.Orphans()), 2)
+			})
+		}
 	}
 }
 
@@ -143,77 +146,18 @@ func TestGroupThatIsKeptRestartsTheGracePeriod(t *testing.T) {
 	}
 }
 
-// Promise 1, 4. Any allocations: a group is kept, waits or is released as a whole. An
-// allocation that is kept without groups is kept with them. Nothing else changes.
-func TestGroupsOnlyEverKeep(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		var pools []ipam.Pool
-		pods := []census.Pod{{Ref: other, Addresses: []netip.Addr{netip.AddrFrom4([4]byte{10, 0, 0, 3})}}}
-		for n := range rapid.IntRange(1, 4).Draw(rt, "pools") {
-			pool := ipam.Pool{Name: fmt.Sprint("pool-", n)}
-			for i := range rapid.IntRange(0, 4).Draw(rt, "allocations") {
-				a := webAllocation()
-				a.Key, a.Token = fmt.Sprint(i), rapid.SampledFrom([]string{"t", "t", "t", "t", "t", ""}).Draw(rt, "token")
-				a.IP = netip.AddrFrom4([4]byte{10, 0, 0, byte(rapid.IntRange(0, 20).Draw(rt, "address"))})
-				a.Owner.Pod = rapid.SampledFrom([]ipam.PodRef{web, web, web, {Namespace: "default", Name: "slow"}, other}).Draw(rt, "pod")
-				a.Group = rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(rt, "group")
-				a.Interrupted = rapid.IntRange(0, 9).Draw(rt, "interrupted") == 0
-				a.EmptyHandle = rapid.IntRange(0, 9).Draw(rt, "empty handle") == 0
-				pool.Allocations = append(pool.Allocations, a)
+// Promise 1. One allocation that is kept keeps its whole group, wherever it stands in it.
+func TestOneKeptAllocationKeepsItsWholeGroup(t *testing.T) {
+	for kept := range 3 {
+		as := groupOf(3)
+		as[kept].Unreadable = "no JSON"
+		s := situation{pools: []ipam.Pool{poolOf(as...)}}
+		for i, d := range s.judge(t, noon) {
+			want := held(judge.SiblingKept, "its sibling "+as[kept].IP.String()+" is kept: Unreadable")
+			if i == kept {
+				want = held(judge.Unreadable, "no JSON")
 			}
-			pools = append(pools, pool)
+			equal(t, fmt.Sprintf("verdict on %d, where %d is kept", i, kept), decisionOf(d), want)
 		}
-		s := situation{pools: pools, pods: pods}
-		s.policy = func(p *policy.Policy) {
-			p.GracePeriod = &policy.Duration{Duration: rapid.SampledFrom([]time.Duration{0, 0, time.Minute}).Draw(rt, "grace")}
-			p.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"slow"}}, GracePeriod: &policy.Duration{Duration: time.Hour}}}
-		}
-		terms := s.terms()
-		census := func() census.Census { return census.New(time.Now(), pods, nil) }
-		with := judge.Judge(noon, terms, inventory(t, fixedStore(pools)), census(), ledger.Ledger{})
-		for i := range pools {
-			pools[i].Allocations = slices.Clone(pools[i].Allocations)
-			for n := range pools[i].Allocations {
-				pools[i].Allocations[n].Group = ""
-			}
-		}
-		without := judge.Judge(noon, terms, inventory(t, fixedStore(pools)), census(), ledger.Ledger{})
-
-		groups := make(map[string][]judge.Decision)
-		alone := make(map[string][]judge.Decision)
-		for i, d := range with {
-			if b := d.Allocation.Group; b != "" {
-				groups[b], alone[b] = append(groups[b], d), append(alone[b], without[i])
-				continue
-			}
-			if decisionOf(d) != decisionOf(without[i]) {
-				rt.Errorf("%s has no group, and is %v instead of %v", d.Allocation.Key, decisionOf(d), decisionOf(without[i]))
-			}
-		}
-		for b, members := range groups {
-			kept := slices.ContainsFunc(alone[b], func(d judge.Decision) bool {
-				return d.Verdict == judge.Held || d.Verdict == judge.InUse
-			})
-			var due time.Time
-			for _, d := range alone[b] {
-				if d.Due.After(due) {
-					due = d.Due
-				}
-			}
-			for i, d := range members {
-				was := alone[b][i]
-				switch ripe := d.Verdict == judge.Orphaned; {
-				case was.Verdict == judge.Held || was.Verdict == judge.InUse:
-					if decisionOf(d) != decisionOf(was) {
-						rt.Errorf("%s of group %s is %v instead of %v", d.Allocation.Key, b, decisionOf(d), decisionOf(was))
-					}
-				case kept && d.Reason != judge.SiblingKept:
-					rt.Errorf("%s of group %s is %s %s beside a kept sibling", d.Allocation.Key, b, d.Verdict, d.Reason)
-				case kept:
-				case ripe != !noon.Before(due) || !d.Due.Equal(due) || d.Reason != was.Reason:
-					rt.Errorf("%s of group %s is %s %s, due %v, want it due %v", d.Allocation.Key, b, d.Verdict, d.Reason, d.Due, due)
-				}
-			}
-		}
-	})
+	}
 }
