@@ -43,15 +43,6 @@ const (
 	NoCensus         Reason = "NoCensus"
 )
 
-// Reasons returns all reasons.
-func Reasons() []Reason {
-	return []Reason{
-		PodPresent, SandboxPresent, AddressInUse, PodAbsent, PodReplaced, PodMoved, SandboxReplaced, PodFinished,
-		SandboxAbsent, OutOfScope, RuleHold, Retained, Protected, OwnerUnknown,
-		NotPodOwned, NodeUnreachable, TerminationStuck, SiblingKept, EmptyHandle, TooYoung, RestoredLately, UnknownField, NoToken, Unreadable, NoCensus,
-	}
-}
-
 // Words returns the reason as people write it: NodeUnreachable is "node unreachable".
 func (r Reason) Words() string {
 	var b strings.Builder
