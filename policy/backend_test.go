@@ -41,12 +41,7 @@ func TestRefusalsOfSettings(t *testing.T) {
 		{"unknown field in a list", "{calico: {places: [{name: a, size: 1}]}}", []string{"calico.places[0].size: " + unknown}},
 		{"unknown field in a map", "{calico: {labels: {a.b: {size: 1}}}}", []string{"calico.labels.a.b.size: " + unknown}},
 		{"field of another backend", "{overlapping: {mode: 7}}", []string{"overlapping.mode: " + unknown}},
-		{"unknown backend", "{none: {mode: 7}, calico: {size: 1}}", []string{
-			"calico.size: " + unknown,
-			`none: Unsupported value: "none": ` + backends,
-		}},
-		{"wrong types", "{calico: {enabled: 1, login: 7}, overlapping: []}", []string{
-			"calico.enabled: Invalid value: must be auto, true or false, the last two without quotes, not 1",
+		{"wrong types", "{calico: {login: 7}, overlapping: []}", []string{
 			"calico.login: Invalid value: must be a mapping, not number",
 			"overlapping: Invalid value: must be a mapping, not array",
 		}},

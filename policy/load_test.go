@@ -1,7 +1,6 @@
 package policy_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -222,17 +221,6 @@ func TestDurationsAreWrittenAsByHand(t *testing.T) {
 		}
 		if got := fmt.Sprint(policy.Duration{Duration: d}); got != text {
 			t.Errorf("String of %v = %q, want %q", d, got, text)
-		}
-	}
-}
-
-// A decoder other than Load would leave a zero value and return no error.
-func TestValuesRefuseNull(t *testing.T) {
-	var d policy.Duration
-	var s policy.Switch
-	for _, v := range []json.Unmarshaler{&d, &s} {
-		if err := v.UnmarshalJSON([]byte("null")); err == nil {
-			t.Errorf("%T takes null for %v", v, v)
 		}
 	}
 }
