@@ -10,54 +10,42 @@ import (
 // period is over. Only MakePlan makes one. It is a suspicion, not a permission: that
 // is the Warrant.
 type Orphan struct {
-	facts      *Facts // of the decision
-	allocation *ipam.Allocation
-	reason     Reason
-	group      []Orphan // the orphans of its group, itself included
+	decision *Decision
+	group    []*Decision // on the orphans of its group, itself included
 }
 
 // Allocation returns the suspected allocation, with what the rules knew about it; nil for a zero
 // Orphan.
-func (o Orphan) Allocation() *ipam.Allocation { return o.allocation }
+func (o Orphan) Allocation() *ipam.Allocation {
+	if o.decision == nil {
+		return nil
+	}
+	return o.decision.Allocation
+}
 
 // A Plan has the orphans that a run is about to release.
 type Plan struct {
 	Decisions []Decision
 	Due       []int // the indices of the orphans among the decisions
 
-	orphans  map[int]Orphan // by the same indices
-	before   int            // addresses that earlier rounds of the same run released
-	selected []bool         // by the same indices; nil if the plan is about all decisions
+	groups   map[string][]*Decision // on the orphans of each group
+	before   int                    // addresses that earlier rounds of the same run released
+	selected []bool                 // by the same indices; nil if the plan is about all decisions
 
 	inUse int // the addresses in use that have no decision here
 }
 
-// MakePlan collects the orphans among the decisions.
+// MakePlan collects the orphans among the decisions, which must not change any more.
 func MakePlan(decisions []Decision) Plan {
-	p := Plan{Decisions: decisions, orphans: make(map[int]Orphan)}
-	groups := make(map[string][]int)
-	for i, d := range decisions {
+	p := Plan{Decisions: decisions, groups: make(map[string][]*Decision)}
+	for i := range decisions {
+		d := &decisions[i]
 		if d.Verdict != Orphaned {
 			continue
 		}
 		p.Due = append(p.Due, i)
-		p.orphans[i] = Orphan{facts: d.facts, allocation: d.Allocation, reason: d.Reason}
 		if group := d.Allocation.Group; group != "" {
-			groups[group] = append(groups[group], i)
-		}
-	}
-	for _, members := range groups {
-		if len(members) < 2 {
-			continue
-		}
-		group := make([]Orphan, len(members))
-		for n, i := range members {
-			group[n] = p.orphans[i]
-		}
-		for _, i := range members {
-			o := p.orphans[i]
-			o.group = group
-			p.orphans[i] = o
+			p.groups[group] = append(p.groups[group], d)
 		}
 	}
 	return p
@@ -80,7 +68,7 @@ func (p Plan) Beside(left Omitted) Plan {
 func (p Plan) Orphans() []Orphan {
 	orphans := make([]Orphan, len(p.Due))
 	for n, i := range p.Due {
-		orphans[n] = p.orphans[i]
+		orphans[n] = p.Orphan(i)
 	}
 	return orphans
 }
@@ -96,7 +84,13 @@ func (p Plan) Object(i int) ipam.Object {
 }
 
 // Orphan returns the orphan of a decision, by index; the zero Orphan if it is none.
-func (p Plan) Orphan(i int) Orphan { return p.orphans[i] }
+func (p Plan) Orphan(i int) Orphan {
+	d := &p.Decisions[i]
+	if d.Verdict != Orphaned {
+		return Orphan{}
+	}
+	return Orphan{d, p.groups[d.Allocation.Group]}
+}
 
 // PoolSize returns how many allocations the pool of a decision has, by index.
 func (p Plan) PoolSize(i int) int {

@@ -34,17 +34,17 @@ func NewSecondLook(census census.Census) *SecondLook {
 // the allocation is kept: it wraps ErrReturned, ErrKept or ErrAgain, and ErrNoWarrant for the zero
 // Orphan.
 func (l *SecondLook) StillOrphaned(o Orphan) (time.Time, error) {
-	if o.facts == nil {
+	if o.decision == nil || o.decision.facts == nil {
 		return time.Time{}, ipam.ErrNoWarrant
 	}
-	looked, err := l.stillOrphaned(o)
+	looked, err := l.stillOrphaned(o.decision)
 	if err != nil {
 		return time.Time{}, err
 	}
 	for _, sibling := range o.group {
 		at, err := l.stillOrphaned(sibling)
 		if err != nil {
-			return time.Time{}, fmt.Errorf("%w (of its sibling %s)", err, sibling.allocation.Label())
+			return time.Time{}, fmt.Errorf("%w (of its sibling %s)", err, sibling.Allocation.Label())
 		}
 		if at.Before(looked) {
 			looked = at
@@ -54,27 +54,27 @@ func (l *SecondLook) StillOrphaned(o Orphan) (time.Time, error) {
 }
 
 // stillOrphaned is StillOrphaned without the siblings.
-func (l *SecondLook) stillOrphaned(o Orphan) (time.Time, error) {
-	a, asked := l.answers[o.allocation]
+func (l *SecondLook) stillOrphaned(first *Decision) (time.Time, error) {
+	a, asked := l.answers[first.Allocation]
 	if !asked {
-		a.looked, a.err = l.ask(o)
-		l.answers[o.allocation] = a
+		a.looked, a.err = l.ask(first)
+		l.answers[first.Allocation] = a
 	}
 	return a.looked, a.err
 }
 
 // ask is stillOrphaned without the memory.
-func (l *SecondLook) ask(o Orphan) (time.Time, error) {
-	looked, err := l.census.ReadAt(o.allocation.Owner.Pod)
+func (l *SecondLook) ask(first *Decision) (time.Time, error) {
+	looked, err := l.census.ReadAt(first.Allocation.Owner.Pod)
 	if err != nil {
 		return time.Time{}, err
 	}
-	if l.facts[o.facts] == nil {
-		l.facts[o.facts] = o.facts.again(l.census)
+	if l.facts[first.facts] == nil {
+		l.facts[first.facts] = first.facts.again(l.census)
 	}
-	d := l.facts[o.facts].ask(o.allocation)
+	d := l.facts[first.facts].ask(first.Allocation)
 	switch {
-	case d.Verdict == Orphaned && (d.Reason == o.reason || d.Reason == PodAbsent):
+	case d.Verdict == Orphaned && (d.Reason == first.Reason || d.Reason == PodAbsent):
 		return looked, nil
 	case d.Verdict == InUse:
 		return time.Time{}, fmt.Errorf("%w: now %s", ipam.ErrReturned, d.Reason)
@@ -89,8 +89,8 @@ func (l *SecondLook) ask(o Orphan) (time.Time, error) {
 func FreshnessOf(orphans []Orphan) time.Duration {
 	least := ipam.FreshnessNeverAdopted
 	for _, o := range orphans {
-		if o.allocation != nil {
-			least = min(least, o.allocation.Freshness())
+		if a := o.Allocation(); a != nil {
+			least = min(least, a.Freshness())
 		}
 	}
 	return least
@@ -99,11 +99,10 @@ func FreshnessOf(orphans []Orphan) time.Duration {
 // NeedsList reports whether the rules need a list of all pods: the store does not name
 // the pod of the orphan or of a sibling, or a list of sandboxes decides.
 func (o Orphan) NeedsList() bool {
-	namesNone := func(o Orphan) bool {
-		a := o.allocation
-		return a == nil || a.Owner.Pod == ipam.PodRef{} || a.ByRuntime
+	namesNone := func(d *Decision) bool {
+		return d == nil || d.Allocation.Owner.Pod == ipam.PodRef{} || d.Allocation.ByRuntime
 	}
-	return namesNone(o) || slices.ContainsFunc(o.group, namesNone)
+	return namesNone(o.decision) || slices.ContainsFunc(o.group, namesNone)
 }
 
 // Owners returns the pods that the orphans and their siblings name, except for orphans
@@ -114,9 +113,9 @@ func Owners(orphans []Orphan) map[ipam.PodRef]struct{} {
 		if o.NeedsList() {
 			continue
 		}
-		set[o.allocation.Owner.Pod] = struct{}{}
+		set[o.decision.Allocation.Owner.Pod] = struct{}{}
 		for _, sibling := range o.group {
-			set[sibling.allocation.Owner.Pod] = struct{}{}
+			set[sibling.Allocation.Owner.Pod] = struct{}{}
 		}
 	}
 	return set
