@@ -3,6 +3,7 @@ package judge
 import (
 	"slices"
 	"time"
+	"unique"
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
@@ -21,7 +22,7 @@ import (
 func Judge(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Census, l ledger.Ledger) []Decision {
 	f := NewFacts(now, p, inv, c, l)
 	decisions := make([]Decision, 0, inv.Size())
-	equal := newSharing()
+	equal := &sharing{rulings: make(map[plainRuling]*Ruling)}
 	for _, listing := range inv.Listings {
 		for _, pool := range listing.Pools {
 			for i := range pool.Allocations {
@@ -56,7 +57,7 @@ func (f *Facts) decide(a *ipam.Allocation, equal *sharing) Decision {
 		own := *located // equal.located is for the next one
 		located = &own
 	}
-	return Decision{Allocation: located, Ruling: equal.ruling(ruling), facts: f, known: equal.knowledge(known)}
+	return Decision{Allocation: located, Ruling: equal.ruling(ruling), facts: f, known: unique.Make(known)}
 }
 
 // ask asks the rules in order. If no rule matches, the allocation is kept.
@@ -79,11 +80,10 @@ func (f *Facts) ask(a *ipam.Allocation) Ruling {
 	return Ruling{Verdict: Held, Reason: OwnerUnknown}
 }
 
-// A sharing keeps equal parts of decisions once. Almost all allocations of a cluster are in
-// use for one of a few reasons, on one of a few thousand nodes. It is for one goroutine.
+// A sharing keeps equal rulings once. Almost all allocations of a cluster are in use for one of a
+// few reasons, on one of a few thousand nodes. It is for one goroutine.
 type sharing struct {
 	rulings map[plainRuling]*Ruling
-	known   map[knowledge]*knowledge
 	located ipam.Allocation // the one being decided
 }
 
@@ -91,10 +91,6 @@ type sharing struct {
 type plainRuling struct {
 	rule     int
 	evidence Evidence
-}
-
-func newSharing() *sharing {
-	return &sharing{rulings: make(map[plainRuling]*Ruling), known: make(map[knowledge]*knowledge)}
 }
 
 // plain reports whether the allocation is in use and only one source says so. A report has
@@ -115,16 +111,6 @@ func (s *sharing) ruling(r Ruling) *Ruling {
 	}
 	own := r
 	s.rulings[key] = &own
-	return &own
-}
-
-// knowledge returns the one shared copy of equal knowledge.
-func (s *sharing) knowledge(k knowledge) *knowledge {
-	if have := s.known[k]; have != nil {
-		return have
-	}
-	own := k
-	s.known[k] = &own
 	return &own
 }
 

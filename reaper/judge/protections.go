@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+	"unique"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
@@ -169,7 +170,7 @@ func (p *protections) releaseOne(now time.Time, d Decision, decisions []Decision
 				Verdict: InUse, Reason: AddressInUse, Note: note,
 				Evidence: other.Evidence, Rule: d.Rule, ChangedBy: byProtection,
 			}
-			return Decision{Allocation: d.Allocation, Ruling: &ruling, facts: d.facts, known: new(knowledge)}
+			return Decision{Allocation: d.Allocation, Ruling: &ruling, facts: d.facts, known: unique.Make(knowledge{})}
 		case other.Verdict == Held && (other.Reason != Protected || other.Due.IsZero()):
 			return d.protected(other.Allocation.Label()+" is held: "+string(other.Reason), time.Time{})
 		}

@@ -30,7 +30,7 @@ func NextLedger(before ledger.Ledger, decisions []Decision, c census.Census, inv
 func WithHung(l ledger.Ledger, decisions []Decision) ledger.Ledger {
 	return l.WithPlaces(func(yield func(*ipam.Allocation, ledger.Place) bool) {
 		for i := range decisions {
-			if d := &decisions[i]; d.known.last.Boot != "" && !yield(d.Allocation, d.known.last) {
+			if last := decisions[i].LastSeen(); last.Boot != "" && !yield(decisions[i].Allocation, last) {
 				return
 			}
 		}
@@ -43,11 +43,11 @@ func (d *Decision) KnownTo(l ledger.Ledger) bool { return l.Knows(d.Allocation, 
 
 // LastSeen returns where the pod of the allocation was last seen; the zero Place if the store
 // names that node, or if it is not known.
-func (d *Decision) LastSeen() ledger.Place { return d.known.last }
+func (d *Decision) LastSeen() ledger.Place { return d.known.Value().last }
 
 // remember adds what the ledger keeps of the decision.
 func (d *Decision) remember(b *ledger.Builder) {
-	a, known := d.Allocation, d.known
+	a, known := d.Allocation, d.known.Value()
 	if d.remembered {
 		b.Seen(a, d.present(), d.FirstSeen)
 	}

@@ -3,6 +3,7 @@ package judge
 import (
 	"encoding/json"
 	"time"
+	"unique"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
@@ -41,7 +42,7 @@ type Decision struct {
 
 	*Ruling
 	facts *Facts
-	known *knowledge // for the ledger; never nil
+	known unique.Handle[knowledge] // for the ledger
 }
 
 // A Ruling says how an allocation was decided: the verdict, its reason and its evidence.
