@@ -7,13 +7,14 @@ import (
 	"iter"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // A scriptedStore lists its steps, in their order.
 type scriptedStore struct {
-	tokenRecorder
+	fixedStore
 	name  string
 	steps []step
 }
@@ -33,10 +34,6 @@ func (s scriptedStore) List(context.Context) iter.Seq2[ipam.Pool, error] {
 			}
 		}
 	}
-}
-
-func (s scriptedStore) Release(_ context.Context, ws []ipam.Warrant) []error {
-	return make([]error, len(ws))
 }
 
 // Promise 2, 9, 11.
@@ -91,64 +88,114 @@ func TestListing(t *testing.T) {
 	}
 }
 
-// A meetingStore begins to list when all that it waits for has happened, and says when it
-// has begun and when it has listed.
-type meetingStore struct {
-	tokenRecorder
-	name         string
-	waits        []chan struct{}
-	begun, ended chan struct{}
+// A slowStore notes when it is listed, and takes its time.
+type slowStore struct {
+	namedStore
+	asked *time.Time
+	takes time.Duration
 }
 
-func (s meetingStore) Name() string { return s.name }
-
-func (s meetingStore) List(context.Context) iter.Seq2[ipam.Pool, error] {
+func (s slowStore) List(context.Context) iter.Seq2[ipam.Pool, error] {
 	return func(yield func(ipam.Pool, error) bool) {
-		close(s.begun)
-		for _, other := range s.waits {
-			<-other
-		}
+		*s.asked = time.Now()
+		time.Sleep(s.takes)
 		yield(ipam.Pool{Name: s.name}, nil)
-		close(s.ended)
 	}
-}
-
-func (meetingStore) Release(context.Context, []ipam.Warrant) []error { return nil }
-
-// A lateProtector protects others, and must be listed after them.
-type lateProtector struct {
-	meetingStore
-	before []meetingStore
-}
-
-func (p lateProtector) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
-	for _, s := range p.before {
-		select {
-		case <-s.ended:
-		default:
-			return func(yield func(ipam.Pool, error) bool) {
-				yield(ipam.Pool{}, errors.New("listed before "+s.name))
-			}
-		}
-	}
-	return p.meetingStore.List(ctx)
 }
 
 // Promise 2, 3. Slow stores do not wait for each other, and what protects an allocation is
 // listed after it. The listings are in the order of the backends.
 func TestStoresAreListedAtTheSameTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := func(name string) meetingStore {
-			return meetingStore{name: name, begun: make(chan struct{}), ended: make(chan struct{})}
+		var asked [4]time.Time
+		store := func(i int, name string, takes time.Duration) slowStore {
+			return slowStore{namedStore{nil, name}, &asked[i], takes}
 		}
-		a, b, c := store("a"), store("b"), store("c")
-		a.waits, b.waits = []chan struct{}{b.begun, c.ended}, []chan struct{}{a.begun} // neither ends without the other
-		p := lateProtector{store("p"), []meetingStore{a, b, c}}
-		inv := ipam.TakeInventory(t.Context(), []ipam.Backend{p, a, b, c}, func(string) bool { return true }, "p")
+		began := time.Now()
+		inv := ipam.TakeInventory(t.Context(), []ipam.Backend{
+			store(0, "p", time.Second), store(1, "a", time.Second), store(2, "b", 3*time.Second), store(3, "c", 2*time.Second),
+		}, func(string) bool { return true }, "p")
 		var got []string
-		for _, l := range inv.Listings {
-			got = append(got, fmt.Sprint(l.Backend, " ", l.Status, " ", len(l.Pools), " ", l.Protects, l.Message))
+		for i, l := range inv.Listings {
+			got = append(got, fmt.Sprint(l.Backend, " ", l.Status, " ", len(l.Pools), " ", l.Protects, " after ", asked[i].Sub(began)))
 		}
-		equal(t, "listings", got, []string{"p ok 1 true", "a ok 1 false", "b ok 1 false", "c ok 1 false"})
+		equal(t, "listings", got, []string{"p ok 1 true after 3s", "a ok 1 false after 0s", "b ok 1 false after 0s", "c ok 1 false after 0s"})
 	})
+}
+
+func TestDocumentIsOfAKind(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		apiVersion string
+		kind       string
+		group      string
+		want       bool
+	}{
+		{"a pod", "v1", "Pod", "", true},
+		{"a custom resource", "crd.projectcalico.org/v1", "Pod", "crd.projectcalico.org", true},
+		{"of a version to come", "crd.projectcalico.org/v9", "Pod", "crd.projectcalico.org", true},
+		{"of another kind", "v1", "PodList", "", false},
+		{"of another group", "projectcalico.org/v3", "Pod", "crd.projectcalico.org", false},
+		{"of a group that is asked for none", "projectcalico.org/v3", "Pod", "", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d := ipam.Document{APIVersion: tt.apiVersion, Kind: tt.kind}
+			if got := d.Is(tt.group, "Pod"); got != tt.want {
+				t.Errorf("%+v.Is(%q, Pod) = %t, want %t", d, tt.group, got, tt.want)
+			}
+		})
+	}
+}
+
+// excerpt returns an Excerpt that yields these pools and errors.
+func excerpt(found ...any) ipam.Excerpt {
+	return ipam.Excerpt{Store: "whereabouts", Pools: iter.Seq2[ipam.Pool, error](func(yield func(ipam.Pool, error) bool) {
+		for _, f := range found {
+			pool, _ := f.(ipam.Pool)
+			err, _ := f.(error)
+			if !yield(pool, err) {
+				return
+			}
+		}
+	})}
+}
+
+func TestExcerptCountsAPoolOnce(t *testing.T) {
+	changed := webAllocation()
+	changed.Token = "t2"
+	elsewhere := poolOf(changed)
+	elsewhere.Name = "elsewhere"
+	const twice = "pool: the files have this pool twice, with different contents; the first one counts"
+	for _, tt := range []struct {
+		name  string
+		pools []any
+		want  []string // tokens of the pools, or errors
+	}{
+		{"the same pool", []any{poolOf(webAllocation()), poolOf(webAllocation())}, []string{"t1"}},
+		{"the same pool, with different contents", []any{poolOf(webAllocation()), poolOf(changed)}, []string{"t1", twice}},
+		{"two pools", []any{poolOf(webAllocation()), elsewhere}, []string{"t1", "t2"}},
+		{"a pool that cannot be read, and once more, readable", []any{&ipam.PoolError{Pool: "pool", Err: errors.New("cut")}, poolOf(webAllocation())},
+			[]string{"pool: cut", "t1"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var got []string
+			for pool, err := range excerpt(tt.pools...).List(t.Context()) {
+				var unreadable *ipam.PoolError
+				if errors.As(err, &unreadable) {
+					got = append(got, err.Error())
+					continue
+				}
+				got = append(got, pool.Allocations[0].Token)
+				pool.Allocations[0].Backend = "whereabouts" // as TakeInventory does
+			}
+			equal(t, "pools", got, tt.want)
+		})
+	}
+}
+
+func TestExcerptReleasesNothing(t *testing.T) {
+	errs := excerpt(poolOf(webAllocation())).Release(t.Context(), make([]ipam.Warrant, 2))
+	if len(errs) != 2 || !errors.Is(errs[0], ipam.ErrKept) || !errors.Is(errs[1], ipam.ErrKept) {
+		t.Errorf("Release = %v, want ErrKept twice", errs)
+	}
 }
