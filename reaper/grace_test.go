@@ -1,13 +1,17 @@
 package reaper_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // atLeast is how much of a grace period of 15 minutes passes before a release: a run may
@@ -135,4 +139,188 @@ func TestHoldKeepsTheTimeOfAnEarlierRun(t *testing.T) {
 			equal(t, "verdict", last.judge(t, noon.Add(20*time.Minute))[0].Verdict, judge.Orphaned)
 		})
 	}
+}
+
+// Promise 1. A pod that was force-deleted still runs for its termination grace period. A
+// run remembers it from when the pod was there.
+func TestPodThatEndsSlowlyKeepsItsAddressForThatLong(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		termination time.Duration
+		grace       time.Duration
+		want        time.Duration // after the first run that saw it gone
+		note        string
+	}{
+		{"the default", 30 * time.Second, 0, 0, ""},
+		{"shorter than the default", time.Second, time.Minute, time.Minute, ""},
+		{"a little longer", 31 * time.Second, 0, 91 * time.Second, "the pod may take 31s to end"},
+		{"an hour", time.Hour, time.Minute, time.Hour + time.Minute, "the pod may take 1h0m0s to end"},
+		{"an hour, and a longer grace period", time.Hour, 2 * time.Hour, 2 * time.Hour, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h, m := memoryHarness(t)
+			as := h.addPods(t, m, "live-1", "web")
+			pod := podOn("n1", "web", as[1])
+			pod.TerminationGrace = tt.termination
+			h.pods.Add(pod)
+			h.pods.AddNodes(ready("n1"))
+			h.policy.GracePeriod = &policy.Duration{Duration: tt.grace}
+			h.run(t)
+			h.pods.Remove(pod.Ref)
+			if tt.want > 0 {
+				rep := h.run(t)
+				equal(t, "verdict", reported(t, rep, "2"), decision{judge.Suspected, judge.PodAbsent, tt.note})
+				equal(t, "due", *entryOf(t, rep, "2").Due, noon.Add(tt.want))
+				h.now = noon.Add(tt.want - early(tt.grace) - time.Second)
+				equal(t, "outcome a second before", outcomes(h.run(t))["2"], report.Kept)
+			}
+			h.now = noon.Add(tt.want)
+			equal(t, "outcome", outcomes(h.run(t))["2"], report.Released)
+		})
+	}
+}
+
+// Promise 1. The pod of that name is a different one by now. What was remembered about
+// the former one counts.
+func TestNewPodOfTheNameDoesNotShortenTheEndOfTheFormer(t *testing.T) {
+	h, m := memoryHarness(t)
+	as := h.addPods(t, m, "live-1", "web")
+	pod := podOn("n1", "web", as[1])
+	pod.TerminationGrace = time.Hour
+	h.pods.Add(pod)
+	h.pods.AddNodes(ready("n1"), ready("n2"))
+	h.run(t)
+	h.pods.Add(census.Pod{Ref: pod.Ref, UID: "new", Node: "n2"})
+	equal(t, "verdict", reported(t, h.run(t), "2"), decision{judge.Suspected, judge.PodReplaced, "the pod may take 1h0m0s to end"})
+}
+
+// Promise 1. A kubelet that was cut off learns of the deletions when its node is ready
+// again, and then ends the pods in their time.
+func TestNodeThatIsReadyAgainGetsTimeToEndItsPods(t *testing.T) {
+	back := func(name string, since time.Time) census.Node {
+		return census.Node{Name: name, Ready: true, Since: since, Created: noon.Add(-24 * time.Hour)}
+	}
+	for _, tt := range []struct {
+		name string
+		node string // of the allocation
+		back census.Node
+		want time.Duration // after noon
+	}{
+		{"long ago", "n1", back("n1", noon.Add(-time.Hour)), 0},
+		{"just now", "n1", back("n1", noon), 90 * time.Second},
+		{"some minutes ago, by its own clock", "n1", back("n1", noon.Add(-10*time.Minute)), 90 * time.Second},
+		{"soon, by its own clock", "n1", back("n1", noon.Add(time.Minute)), 150 * time.Second},
+		{"in the far future, by its own clock", "n1", back("n1", noon.Add(time.Hour)), 0},
+		{"another node", "n2", back("n1", noon), 0},
+		{"the node is not known", "", back("n1", noon), 90 * time.Second},
+		{"the node is not known, and the other is new", "", census.Node{Name: "n1", Ready: true, Since: noon, Created: noon.Add(-time.Minute)}, 0},
+		{"the node does not say", "n1", ready("n1"), 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a := webAllocation()
+			a.Owner.Node = tt.node
+			s := situation{pools: []ipam.Pool{poolOf(a)}, nodes: []census.Node{tt.back, ready("n2")}, policy: releaseNow}
+			s.ledger = s.seen(t, noon)
+			if tt.want > 0 {
+				equal(t, "verdict a second before", s.judge(t, noon.Add(tt.want-time.Second))[0].Verdict, judge.Suspected)
+			}
+			equal(t, "verdict", s.judge(t, noon.Add(tt.want))[0].Verdict, judge.Orphaned)
+		})
+	}
+}
+
+// A namedStore is a fixedStore with its own name.
+type namedStore struct {
+	fixedStore
+	name string
+}
+
+func (s namedStore) Name() string { return s.name }
+
+// newSequence returns a harness for runs that release by the default policy, on a cluster that
+// changes between them.
+func newSequence(stores ...ipam.Backend) *harness {
+	h := newHarness(stores...)
+	h.policy = policy.Default()
+	h.policy.DryRun, h.policy.Limits.MaxFraction = new(bool), new(1.0)
+	h.cluster(nil)
+	return h
+}
+
+// cluster sets the pods and nodes of the cluster, and adds a pod that has no address.
+func (h *harness) cluster(pods []census.Pod, nodes ...census.Node) {
+	h.pods = &backendtest.Pods{}
+	h.pods.Add(census.Pod{Ref: ipam.PodRef{Namespace: "kube-system", Name: "dns"}})
+	h.pods.Add(pods...)
+	h.pods.AddNodes(nodes...)
+}
+
+// entryIn runs, and returns the only entry of a backend.
+func (h *harness) entryIn(t *testing.T, backend string) report.Entry {
+	t.Helper()
+	entries := h.run(t).Entries
+	i := slices.IndexFunc(entries, func(e report.Entry) bool { return e.Backend == backend })
+	if i < 0 {
+		t.Fatal("no entry of " + backend)
+	}
+	return entries[i]
+}
+
+// kept fails the test if the entry is an orphan, and goes if it is not.
+func kept(t *testing.T, what string, e report.Entry) {
+	t.Helper()
+	if e.Verdict == judge.Orphaned {
+		t.Errorf("%s: %s %s (%s), first seen %v", what, e.Verdict, e.Reason, e.Note, e.FirstSeen)
+	}
+}
+
+func goes(t *testing.T, what string, e report.Entry) {
+	t.Helper()
+	if e.Verdict != judge.Orphaned {
+		t.Errorf("%s: %s %s (%s), first seen %v, due %v", what, e.Verdict, e.Reason, e.Note, e.FirstSeen, e.Due)
+	}
+}
+
+// calicoOf returns an allocation of Calico, for a sandbox of web on the node.
+func calicoOf(node string) ipam.Allocation {
+	return ipam.Allocation{
+		Key: "7", IP: ip2, Token: "c1", Group: "handle-s1", SandboxOwned: true, NeverAdopted: true, Created: noon.Add(-time.Hour),
+		Owner: ipam.Owner{Pod: web, Sandbox: "s1", Node: node},
+	}
+}
+
+// Promise 1, 2. A tenant names a termination grace period of 292 years.
+func TestAnyTerminationGraceLeavesTheLedgerWhole(t *testing.T) {
+	w := newSequence(namedStore{fixedStore{poolOf(webAllocation())}, "whereabouts"})
+	pod := showing(web, ip1)
+	pod.Node, pod.TerminationGrace = "n1", 9223372036*time.Second // the longest
+	w.cluster([]census.Pod{pod}, ready("n1"))
+	w.run(t)
+	if _, err := ledger.Decode(w.ledgers.stored); err != nil {
+		t.Errorf("the ledger of %s: %v", w.ledgers.stored, err)
+	}
+	w.cluster(nil, ready("n1"))
+	w.run(t)
+	w.now = w.now.Add(time.Hour)
+	kept(t, "pod ends slowly", w.entryIn(t, "whereabouts"))
+}
+
+// Promise 1. A restarted pod still shows its old address, so the entry of its new sandbox looks
+// replaced, and is too young. Its time must not count once the pod is gone.
+func TestTimeOfAnADDThatLooksReplacedDoesNotCountForAPodThatIsGone(t *testing.T) {
+	a := calicoOf("n1")
+	a.Created = noon.Add(-time.Second)
+	a.Owner.Sandbox, a.Group = "s2", "handle-s2"
+	w := newSequence(namedStore{fixedStore{poolOf(a)}, "calico"})
+	pod := showing(web, ip1)
+	pod.Node, pod.Sandbox, pod.TerminationGrace = "n1", "s1", time.Hour
+	w.cluster([]census.Pod{pod}, ready("n1"))
+	w.run(t)
+	// The pod shows ip2 until a second before the next run. It is deleted by force.
+	w.now = noon.Add(15 * time.Minute)
+	w.cluster(nil, ready("n1"))
+	e := w.entryIn(t, "calico")
+	kept(t, "first sight of a pod that is gone", e)
+	w.now = noon.Add(62 * time.Minute) // 47 minutes after the deletion
+	kept(t, "before its hour is over", w.entryIn(t, "calico"))
 }

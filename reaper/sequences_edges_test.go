@@ -254,20 +254,6 @@ func orphans(r report.Report, reason judge.Reason) string {
 	return keys
 }
 
-// No policy shortens the time that an ADD can take, or that an earlier pod of the name may take
-// to end.
-func TestEarlierTryWaitsForItsADD(t *testing.T) {
-	w := newSequence(namedStore{fixedStore{poolOf(tries(2*time.Minute, time.Minute)...)}, "calico"})
-	zero := policy.Duration{}
-	w.policy.GracePeriod, w.policy.MinAge = &zero, &zero
-	w.cluster([]census.Pod{waiting(time.Hour)}, ready("n1"))
-	w.run(t)
-	w.now = noon.Add(2*time.Minute - time.Second)
-	equal(t, "too early", orphans(w.run(t), judge.SandboxReplaced), "")
-	w.now = noon.Add(2 * time.Minute)
-	equal(t, "in time", orphans(w.run(t), judge.SandboxReplaced), "1")
-}
-
 // Promise 1. A pod is made again under its name, and waits: what is older is of an earlier pod,
 // if no sandbox adopts the allocation of another. A slow clock makes the pod's own allocation
 // look old, so it waits for an ADD.
