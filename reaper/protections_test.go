@@ -3,7 +3,9 @@ package reaper_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
+	"math/big"
 	"net/netip"
 	"slices"
 	"testing"
@@ -229,19 +231,12 @@ func TestObjectThatCannotBeDecodedHoldsWhatItMayName(t *testing.T) {
 
 // Promise 2. An allocation that names no pod for certain may be of any namespace.
 func TestObjectThatCannotBeDecodedHoldsAllocationsWithoutAPod(t *testing.T) {
-	for name, owner := range map[string]ipam.Allocation{
-		"no pod": {Owner: ipam.Owner{Sandbox: "s1"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			owner.Key, owner.Token, owner.IP = "2", "t", ip2
-			s := &fakeStore{}
-			s.add(undecoded(reservedIP{Key: "ns/a", Namespaces: []string{"prod"}}))
-			h := newHarness(fixedStore{poolOf(owner)}, s)
-			h.policy.Pods.Unnamed = "release"
-			h.addPods(t, nil)
-			equal(t, "verdict", reported(t, h.run(t), "2").Reason, judge.Protected)
-		})
-	}
+	s := &fakeStore{}
+	s.add(undecoded(reservedIP{Key: "ns/a", Namespaces: []string{"prod"}}))
+	h := newHarness(fixedStore{poolOf(ipam.Allocation{Key: "2", Token: "t", IP: ip2, Owner: ipam.Owner{Sandbox: "s1"}})}, s)
+	h.policy.Pods.Unnamed = "release"
+	h.addPods(t, nil)
+	equal(t, "verdict", reported(t, h.run(t), "2").Reason, judge.Protected)
 }
 
 // An object that cannot be decoded keeps no other object: every store was listed.
@@ -269,4 +264,67 @@ func TestObjectOfUnknownMeaningHoldsEverything(t *testing.T) {
 	report, failures := h.partial(t)
 	equal(t, "failures", failures, []string{"reservedIPs: object ns/a: " + malformed})
 	equal(t, "verdict", reported(t, report, "2"), decision{judge.Held, judge.Protected, "reservedIPs could not be read: object ns/a: " + malformed})
+}
+
+// leakyPool returns a pool of two addresses, one of which has leaked. Its parts are
+// protected by these objects; empty: by none.
+func leakyPool(name, leaked, whole string) ipam.Pool {
+	a := webAllocation()
+	a.Protected = leaked
+	return ipam.Pool{Name: name, Network: "-", Range: netip.MustParsePrefix("10.0.0.0/30"), Capacity: big.NewInt(2),
+		Protected: whole, Allocations: []ipam.Allocation{a}}
+}
+
+// Promise 7. A run that can release nothing from a pool says so, and names the object.
+func TestPoolOfWhichEverythingIsProtectedIsAWarning(t *testing.T) {
+	const by = "excluded by the network attachment shop/lan"
+	const says = "nothing is released from store one, because every address is protected: " + by
+	var six []ipam.Pool
+	for n := range 7 {
+		six = append(six, leakyPool(fmt.Sprint("p", n), by, by))
+	}
+	noRange := leakyPool("one", by, by)
+	noRange.Range = netip.Prefix{}
+	live := leakyPool("one", by, by)
+	live.Allocations[0].Owner.Pod = app("live-1").Pod
+	for _, tt := range []struct {
+		name  string
+		pools []ipam.Pool
+		want  []string
+	}{
+		{"a pool that is protected as a whole", []ipam.Pool{leakyPool("one", by, by)}, []string{says}},
+		{"many", six, []string{"nothing is released from store p0, store p1, store p2, store p3, store p4 and 2 more, because every address is protected: " + by}},
+
+		// All other leaks of these pools are released.
+		{"a pool of which only the leaked address is protected", []ipam.Pool{leakyPool("one", by, "")}, nil},
+		{"a pool without a leak", []ipam.Pool{live}, nil},
+		{"an object that gives no addresses", []ipam.Pool{noRange}, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var steps []step
+			for _, pool := range tt.pools {
+				steps = append(steps, step{pool: pool})
+			}
+			h := newHarness(scriptedStore{name: "store", steps: steps})
+			h.pods.Add(census.Pod{Ref: app("live-1").Pod})
+			report := h.run(t)
+			equal(t, "warnings", report.Warnings, tt.want)
+			for i, p := range report.Pools {
+				want := ""
+				if tt.want != nil {
+					want = tt.pools[i].Protected
+				}
+				equal(t, "the object in the report of "+p.Name, p.ProtectedBy, want)
+			}
+		})
+	}
+}
+
+// An object that may name every address protects each pool as a whole.
+func TestReservedIPsMayProtectAPoolAsAWhole(t *testing.T) {
+	h, _, _ := protectedHarness(t, undecoded(reservedIP{Key: "ns/a", All: true}))
+	rep := h.run(t)
+	want := fakeStorePool + " ns/a may name it: " + malformed
+	equal(t, "pool", rep.Pools[0].ProtectedBy, want)
+	equal(t, "warned", slices.Contains(rep.Warnings, "nothing is released from memory a, because every address is protected: "+want), true)
 }

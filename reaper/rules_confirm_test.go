@@ -1,8 +1,11 @@
 package reaper_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +16,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // Promise 1, 2, 4. The second look asks the rules again, with the StatefulSets and nodes of the
@@ -128,5 +132,122 @@ func TestSecondLookAsksTheRulesAgain(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// groupOf returns n allocations of one group, each of another pod.
+func groupOf(n int) []ipam.Allocation {
+	as := allocations(n)
+	for i := range as {
+		as[i].Group = "b"
+	}
+	return as
+}
+
+// Promise 1, 4. The second look at any allocation of a group reads the owners of all.
+func TestConfirmLooksAtTheOwnersOfAllSiblings(t *testing.T) {
+	back := ipam.PodRef{Namespace: "default", Name: "app-1"}
+	for _, tt := range []struct {
+		name string
+		now  []census.Pod
+		fail bool
+		want error
+	}{
+		{"nothing changed", nil, false, nil},
+		{"the other's pod is back", []census.Pod{{Ref: back}}, false, ipam.ErrReturned},
+		{"the other's pod is back and finished", []census.Pod{{Ref: back, Finished: true}}, false, ipam.ErrKept},
+		{"the other's pod shows the other's address", []census.Pod{showing(back, allocations(2)[1].IP)}, false, ipam.ErrReturned},
+		{"the other's pod cannot be read", nil, true, ipam.ErrAgain},
+	} {
+		for _, due := range []int{1, 1000} {
+			t.Run(fmt.Sprintf("%s, %d due", tt.name, due), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { // so that no busy machine lets the warrants expire
+					look := newSecondLook(t, &backendtest.Pods{}, groupOf(3)...)
+					if look.policy.Pods.Finished = "hold"; tt.fail {
+						look.pods.OnCall(failing(errConnection, "get pod default/app-1", "list pods"))
+					}
+					look.pods.Add(tt.now...)
+					confirmer := look.confirmer(due)
+					for i := range look.orphans {
+						if confirmer.Forget(); due == 1 {
+							look.pods.Calls()
+						}
+						ws, errs := confirmer.Confirm(t.Context(), look.orphans[i:i+1])
+						if due == 1 {
+							calls := look.pods.Calls()
+							slices.Sort(calls)
+							equal(t, "calls", calls, []string{"get pod default/app-0", "get pod default/app-1", "get pod default/app-2"})
+						}
+						if tt.want != nil {
+							refused(t, ws[0], errs[0], tt.want)
+						} else if _, err := ws[0].Allocation(); errs[0] != nil || err != nil {
+							t.Errorf("confirm: %v, %v, want a warrant", errs[0], err)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// Promise 4. A warrant rests on the looks at all siblings, and is as old as the oldest.
+// Sixteen pods are read at a time, so here one pod is read after the others.
+func TestWarrantOfAGroupIsAsOldAsTheOldestLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		look := newSecondLook(t, &backendtest.Pods{}, groupOf(17)...)
+		look.pods.OnCall(func(string) error {
+			time.Sleep(ipam.Freshness / 5)
+			return nil
+		})
+		began := time.Now()
+		ws, errs := look.confirmer(1).Confirm(t.Context(), look.orphans)
+		time.Sleep(time.Until(began.Add(ipam.Freshness)))
+		for i := range ws {
+			if _, err := ws[i].Allocation(); errs[i] != nil || err != nil {
+				t.Fatal(errs[i], err)
+			}
+		}
+		time.Sleep(time.Nanosecond)
+		for i := range ws {
+			if _, err := ws[i].Allocation(); !errors.Is(err, ipam.ErrAgain) {
+				t.Errorf("the warrant for %s: %v, want ErrAgain", look.orphans[i].Allocation().IP, err)
+			}
+		}
+	})
+}
+
+// Promise 1, 4. The group has allocations in several batches of one pool.
+func TestGroupIsLookedAtAgainForEachWrite(t *testing.T) {
+	for _, returns := range []bool{false, true} {
+		t.Run(fmt.Sprintf("returns %v", returns), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				as := allocations(ipam.MaxBatch + 1)
+				first, last := &as[0], &as[ipam.MaxBatch]
+				first.Group, last.Group = "b", "b"
+				var h *harness
+				writes := 0
+				h = newHarness(wrapped{fixedStore{poolOf(as...)}, func(_ context.Context, ws []ipam.Warrant) []error {
+					if writes++; returns && writes == 1 {
+						h.pods.Add(census.Pod{Ref: first.Owner.Pod})
+					}
+					time.Sleep(ipam.Freshness) // the shared list has expired
+					return make([]error, len(ws))
+				}})
+				h.policy.Limits.MaxFraction = new(1.0)
+				h.pods.Add(census.Pod{Ref: other})
+				rep := h.run(t)
+				e := rep.Entries[ipam.MaxBatch]
+				if !returns {
+					equal(t, "outcome", e.Outcome, report.Released)
+					equal(t, "writes", writes, 2)
+					return
+				}
+				equal(t, "outcome", e.Outcome, report.Returned)
+				if !strings.Contains(e.Error, "of its sibling") {
+					t.Errorf("error %q, want the sibling", e.Error)
+				}
+				equal(t, "writes", writes, 1)
+			})
+		})
 	}
 }
