@@ -1,101 +1,173 @@
 package run_test
 
 import (
+	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/guard"
+	"github.com/ip-reaper/ip-reaper/integration/kit/port"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// A metricsFixture is a fixture with a gateway, and a file for the same figures.
-type metricsFixture struct {
+// A gateway is a fixture with a real Pushgateway, and a file for the same figures.
+type gateway struct {
 	*fixture
-	gateway *gateway
-	file    string
+	url  string
+	file string
 }
 
-func newMetricsFixture(t *testing.T) *metricsFixture {
+func newGateway(t *testing.T) *gateway {
 	t.Helper()
-	f := &metricsFixture{fixture: newFixture(t), gateway: startGateway(t), file: filepath.Join(t.TempDir(), "ip-reaper.prom")}
-	f.network = wide
-	return f
+	g := &gateway{fixture: newFixture(t), file: filepath.Join(t.TempDir(), "ip-reaper.prom")}
+	g.network = wide
+	program, err := assets.Path("pushgateway")
+	g.must(err)
+	guarded, err := guard.Start(t.TempDir())
+	g.must(err)
+	t.Cleanup(func() { g.must(guarded.Release()) })
+	free, err := port.Reserve()
+	g.must(err)
+	process, err := guarded.Run("pushgateway", program, []string{"--web.listen-address=127.0.0.1:" + free}, nil)
+	g.must(err)
+	t.Cleanup(func() { g.must(process.Stop(30 * time.Second)) })
+	g.url = "http://127.0.0.1:" + free
+	cluster.AwaitT(t, "the gateway", func() bool {
+		_, err := g.request(http.MethodGet, "/-/ready")
+		return err == nil
+	})
+	return g
 }
 
-// push runs the reaper with a policy. Figures go to the URL and into the file.
-func (f *metricsFixture) push(code int, pushURL, policy string) reap.Result {
-	f.Helper()
-	f.env = []string{"IP_REAPER_PUSH_URL=" + pushURL}
-	return f.reap(code, policy, "--metrics-file="+f.file)
+// request makes a request to the gateway, and returns the answer.
+func (g *gateway) request(method, path string) (string, error) {
+	request, err := http.NewRequestWithContext(g.Context(), method, g.url+path, nil)
+	g.must(err)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	return string(text), err
+}
+
+// push runs the reaper with a policy. Figures go to a path of the gateway and into the file.
+func (g *gateway) push(code int, path, policy string) reap.Result {
+	g.Helper()
+	g.env = []string{"IP_REAPER_PUSH_URL=" + g.url + path}
+	return g.reap(code, policy, "--metrics-file="+g.file)
+}
+
+// figures are values by name and labels, such as name{label="value"}.
+type figures map[string]float64
+
+// parse reads the figures of a text that have this label cluster, or none. It omits the labels of
+// groups.
+func (g *gateway) parse(text, of string) figures {
+	g.Helper()
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(text))
+	g.must(err)
+	all := figures{}
+	for name, family := range families {
+		for _, metric := range family.GetMetric() {
+			var labels []string
+			is := ""
+			for _, l := range metric.GetLabel() {
+				switch l.GetName() {
+				case "job", "instance", "outcome":
+				case "cluster":
+					is = l.GetValue()
+				default:
+					labels = append(labels, fmt.Sprintf("%s=%q", l.GetName(), l.GetValue()))
+				}
+			}
+			if strings.HasPrefix(name, "ip_reaper_") && is == of {
+				all[name+"{"+strings.Join(labels, ",")+"}"] = metric.GetGauge().GetValue()
+			}
+		}
+	}
+	return all
 }
 
 // inFile returns the figures in the file.
-func (f *metricsFixture) inFile() figures {
-	f.Helper()
-	text, err := os.ReadFile(f.file)
-	f.must(err)
-	return parse(f.T, string(text))
+func (g *gateway) inFile() figures {
+	g.Helper()
+	text, err := os.ReadFile(g.file)
+	g.must(err)
+	return g.parse(string(text), "")
+}
+
+// want compares the gateway's figures of a cluster with these.
+func (g *gateway) want(want figures, of string) {
+	g.Helper()
+	text, err := g.request(http.MethodGet, "/metrics")
+	g.must(err)
+	if diff := cmp.Diff(want, g.parse(text, of)); diff != "" {
+		g.Errorf("figures of cluster %q (-want +got):\n%s", of, diff)
+	}
 }
 
 // A gateway has the same figures of the last run as a file: what is gone from the cluster, and what
-// a run could not know, is gone, and the last success stays (promise 11). reaper/metrics proves the
-// names and values.
+// a run could not know, is gone, and the last success stays (promise 11). Clusters that share a
+// gateway have separate groups, and the commands in the document delete one. reaper/metrics proves
+// the names and values.
 func TestGatewayHasTheFiguresOfTheLastRun(t *testing.T) {
-	f := newMetricsFixture(t)
-	f.live("web-0")
-	f.leak("web-1")
-	report := f.push(reap.ExitDone, f.gateway.url, atOnce).Report
-	f.gateway.want(f.inFile())
+	g := newGateway(t)
+	g.live("web-0")
+	g.leak("web-1")
+	report := g.push(reap.ExitDone, "", atOnce).Report
+	g.want(g.inFile(), "")
 	_, pool, _ := strings.Cut(report.Pools[0].Name, "/")
-	allocated := len(f.inFile())
-	f.must(f.Whereabouts.WhereaboutsV1alpha1().IPPools(cluster.PoolNamespace).Delete(t.Context(), pool, metav1.DeleteOptions{}))
-	f.push(reap.ExitDone, f.gateway.url, atOnce)
-	f.gateway.want(f.inFile())
-	if now := len(f.inFile()); now >= allocated {
+	allocated := len(g.inFile())
+	g.must(g.Whereabouts.WhereaboutsV1alpha1().IPPools(cluster.PoolNamespace).Delete(t.Context(), pool, metav1.DeleteOptions{}))
+	g.push(reap.ExitDone, "", atOnce)
+	g.want(g.inFile(), "")
+	if now := len(g.inFile()); now >= allocated {
 		t.Errorf("%d figures without the pool, and %d with it", now, allocated)
 	}
 
 	const success = "ip_reaper_last_success_timestamp_seconds{}"
-	last := f.inFile()[success]
-	f.toReaper.Before(proxy.On("list pods"), proxy.Always(proxy.Forbidden()))
-	f.push(reap.ExitError, f.gateway.url, atOnce)
-	f.gateway.want(f.inFile())
-	if now := f.inFile(); now[success] != last || last == 0 || now["ip_reaper_run_exit_code{}"] != reap.ExitError {
-		t.Errorf("after a failure the figures are %v, and the last success was %v", now, last)
+	last := g.inFile()[success]
+	g.toReaper.Before(proxy.On("list pods"), proxy.Always(proxy.Forbidden()))
+	g.push(reap.ExitError, "", atOnce)
+	failed := g.inFile()
+	g.want(failed, "")
+	if failed[success] != last || last == 0 || failed["ip_reaper_run_exit_code{}"] != reap.ExitError {
+		t.Errorf("after a failure the figures are %v, and the last success was %v", failed, last)
 	}
-}
 
-// Clusters that share a gateway have separate groups. The commands in the document delete one and
-// keep the other.
-func TestGroupsOfClusters(t *testing.T) {
+	g.toReaper.Reset()
+	g.push(reap.ExitDone, "/metrics/job/ip-reaper/cluster/prod", patient)
+	g.want(g.inFile(), "prod")
+	g.push(reap.ExitDone, "/metrics/job/ip-reaper/cluster/we%2Fst", atOnce)
+	g.want(failed, "")
 	const document = "../../docs/metrics.md"
-	f := newMetricsFixture(t)
-	f.leak("web-0")
-	f.push(reap.ExitDone, f.gateway.url+"/metrics/job/ip-reaper/cluster/prod", patient)
-	f.gateway.want(f.inFile(), `cluster="prod"`)
-	f.push(reap.ExitDone, f.gateway.url+"/metrics/job/ip-reaper/cluster/we%2Fst", atOnce)
-	f.gateway.want(figures{})
-
 	text, err := os.ReadFile(document)
-	f.must(err)
+	g.must(err)
 	commands := regexp.MustCompile(`curl -X DELETE http://pushgateway:9091(\S+)`).FindAllStringSubmatch(string(text), -1)
 	if len(commands) != 2 {
 		t.Fatalf("%s deletes %q, want a group and that of its success", document, commands)
 	}
 	for _, path := range commands {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, f.gateway.url+path[1], nil)
-		f.must(err)
-		response, err := http.DefaultClient.Do(request)
-		f.must(err)
-		f.must(response.Body.Close())
+		_, err := g.request(http.MethodDelete, path[1])
+		g.must(err)
 	}
-	f.gateway.want(figures{}, `cluster="prod"`)
-	f.gateway.want(f.inFile(), `cluster="we/st"`)
+	g.want(figures{}, "prod")
+	g.want(g.inFile(), "we/st")
 }
