@@ -5,12 +5,7 @@
 package run_test
 
 import (
-	"fmt"
-	"strings"
 	"testing"
-
-	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit"
 	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
@@ -44,7 +39,6 @@ const (
 
 // The decisions and outcomes of most entries.
 const (
-	present   = "inUse PodPresent kept"
 	suspected = "suspected PodAbsent kept"
 	planned   = "orphan PodAbsent planned"
 	refused   = "orphan PodAbsent refused"
@@ -142,31 +136,6 @@ func (f *fixture) pod(name string, options ...cluster.PodOption) {
 		f.Error(err)
 	}
 }
-
-// fill writes a pool and its reservations as the plugin does. The allocations map an offset to its
-// pod.
-func (f *fixture) fill(cidr string, allocations map[int]string) {
-	f.Helper()
-	client := f.Whereabouts.WhereaboutsV1alpha1()
-	pool := &v1alpha1.IPPool{
-		ObjectMeta: metav1.ObjectMeta{Name: poolName(cidr)},
-		Spec:       v1alpha1.IPPoolSpec{Range: cidr, Allocations: map[string]v1alpha1.IPAllocation{}},
-	}
-	for offset, pod := range allocations {
-		key, ref := fmt.Sprint(offset), shop+"/"+pod
-		pool.Spec.Allocations[key] = v1alpha1.IPAllocation{ContainerID: "sandbox-of-" + pod, PodRef: ref, IfName: "net1"}
-		_, err := client.OverlappingRangeIPReservations(cluster.PoolNamespace).Create(f.Context(), &v1alpha1.OverlappingRangeIPReservation{
-			ObjectMeta: metav1.ObjectMeta{Name: snapshot.Address(cidr, key)},
-			Spec:       v1alpha1.OverlappingRangeIPReservationSpec{PodRef: ref, IfName: "net1"},
-		}, metav1.CreateOptions{})
-		f.must(err)
-	}
-	_, err := client.IPPools(cluster.PoolNamespace).Create(f.Context(), pool, metav1.CreateOptions{})
-	f.must(err)
-}
-
-// poolName returns the plugin's name for the pool of an unnamed network.
-func poolName(cidr string) string { return strings.ReplaceAll(cidr, "/", "-") }
 
 // owners returns who has Whereabouts' addresses.
 func (f *fixture) owners() map[string]string {

@@ -42,7 +42,7 @@ func TestNothingIsWritten(t *testing.T) {
 		},
 		{"pods are forbidden", atOnce, nil, fails(proxy.Forbidden(), "list pods"), reap.ExitError, noCensus, "list pods"},
 		{
-			"reserved IPs are forbidden", atOnce + world.ReservedIPs, nil, fails(proxy.Forbidden(), "list reservedips"), reap.ExitPartial, protected,
+			"reserved IPs are forbidden", atOnce + world.ReservedIPs, nil, fails(proxy.Forbidden(), "list reservedips"), reap.ExitPartial, "held Protected kept",
 			"list reservedips.v1alpha1.network.example.com: grant list on it to ip-reaper, or remove it from the policy",
 		},
 		{
@@ -52,8 +52,11 @@ func TestNothingIsWritten(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newFixture(t)
+			f.network = wide
 			f.pod("live", cluster.Phase("Pending"))
-			f.fill("10.1.0.0/24", map[int]string{1: "gone-1", 2: "gone-2", 3: "live"})
+			for _, pod := range []string{"gone-1", "gone-2", "live"} {
+				f.leak(pod)
+			}
 			if tt.prepare != nil {
 				tt.prepare(f)
 			}
