@@ -26,58 +26,50 @@ func TestReservedIPIsDeletedAsItWasListed(t *testing.T) {
 	}
 }
 
-func TestReservedIPThatIsGoneIsDeleted(t *testing.T) {
-	f := newReservedFixture(t)
-	f.write(spaced, "web-0", `"spec":{"pod":"web-0"}`)
-	r := f.reserved(spaced)
-	listed := f.only(r)
-	f.remove(spaced, "web-0")
-	if err := r.Delete(t.Context(), listed); err != nil {
-		t.Errorf("Delete = %v, want nil", err)
-	}
-}
-
-// Promise 4. An object that has changed in any way since it was listed stays.
+// Promise 4. An object that has changed in any way since it was listed stays. One that is gone
+// counts as deleted.
 func TestReservedIPThatChangedIsNotDeleted(t *testing.T) {
-	for name, change := range map[string]func(*reservedFixture){
-		"its spec": func(f *reservedFixture) { f.change(spaced, "web-0", "48h", "spec", "ttl") },
-		"all of it, back to what it was": func(f *reservedFixture) {
+	forge := func(token func(uid, version string) string) func(*reservedFixture, *reservedips.ReservedIP) {
+		return func(_ *reservedFixture, listed *reservedips.ReservedIP) {
+			uid, version, _ := strings.Cut(listed.Token, "/")
+			listed.Token = token(uid, version)
+		}
+	}
+	for name, tt := range map[string]struct {
+		change func(f *reservedFixture, listed *reservedips.ReservedIP)
+		want   error // nil for any
+		gone   bool
+	}{
+		"its spec": {func(f *reservedFixture, _ *reservedips.ReservedIP) { f.change(spaced, "web-0", "48h", "spec", "ttl") }, ipam.ErrChanged, false},
+		"all of it, back to what it was": {func(f *reservedFixture, _ *reservedips.ReservedIP) {
 			f.change(spaced, "web-0", "48h", "spec", "ttl")
 			f.change(spaced, "web-0", "24h", "spec", "ttl")
-		},
-		"it is another one": func(f *reservedFixture) {
+		}, ipam.ErrChanged, false},
+		"it is another one": {func(f *reservedFixture, _ *reservedips.ReservedIP) {
 			f.remove(spaced, "web-0")
 			f.write(spaced, "web-0", `"spec":{"pod":"web-0","ttl":"24h"}`)
-		},
+		}, ipam.ErrChanged, false},
+		"it is gone": {func(f *reservedFixture, _ *reservedips.ReservedIP) { f.remove(spaced, "web-0") }, nil, true},
+
+		"no token":                        {forge(func(string, string) string { return "" }), nil, false},
+		"a token of nothing":              {forge(func(string, string) string { return "/" }), nil, false},
+		"a token without a version":       {forge(func(uid, _ string) string { return uid + "/" }), nil, false},
+		"a token that is only a UID":      {forge(func(uid, _ string) string { return uid }), nil, false},
+		"a token that has only a version": {forge(func(_, version string) string { return "/" + version }), nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newReservedFixture(t)
 			f.write(spaced, "web-0", `"spec":{"pod":"web-0","ttl":"24h"}`)
 			r := f.reserved(spaced)
 			listed := f.only(r)
-			change(f)
-			if err := r.Delete(t.Context(), listed); !errors.Is(err, ipam.ErrChanged) {
-				t.Errorf("Delete = %v, want %v", err, ipam.ErrChanged)
+			tt.change(f, &listed)
+			if err := r.Delete(t.Context(), listed); (err == nil) != tt.gone || tt.want != nil && !errors.Is(err, tt.want) {
+				t.Errorf("Delete = %v, want %v, and no error only if it is gone", err, tt.want)
 			}
-			if f.gone(spaced, "web-0") {
+			if f.gone(spaced, "web-0") != tt.gone {
 				t.Error("it was deleted")
 			}
 		})
-	}
-}
-
-func TestWithoutATokenNothingIsDeleted(t *testing.T) {
-	f := newReservedFixture(t)
-	f.write(spaced, "web-0", `"spec":{"pod":"web-0"}`)
-	r := f.reserved(spaced)
-	listed := f.only(r)
-	uid, version, _ := strings.Cut(listed.Token, "/")
-	for _, token := range []string{"", "/", uid, uid + "/", "/" + version} {
-		forged := listed
-		forged.Token = token
-		if err := r.Delete(t.Context(), forged); err == nil || f.gone(spaced, "web-0") {
-			t.Errorf("Delete with the token %q = %v, want an error", token, err)
-		}
 	}
 }
 
@@ -107,8 +99,7 @@ func TestFailuresOfADeletionThatPassAreToldFromThoseThatStay(t *testing.T) {
 	f.write(spaced, "web-0", `"spec":{"pod":"web-0"}`)
 	listed := f.only(f.reserved(spaced))
 
-	mayList := f.reservedAs(f.account("lister", rule(group, "reservedips", "list")), spaced)
-	if err := mayList.Delete(t.Context(), listed); err == nil || errors.Is(err, ipam.ErrAgain) || !strings.Contains(err.Error(), "forbidden") {
+	if err := f.forbidden("delete reservedips").Delete(t.Context(), listed); err == nil || errors.Is(err, ipam.ErrAgain) || !strings.Contains(err.Error(), "forbidden") {
 		t.Errorf("Delete without the right = %v, want it forbidden for good", err)
 	}
 	if err := f.reserved(wide).Delete(t.Context(), listed); err == nil || !strings.Contains(err.Error(), "is not one of the policy's backends.reservedIPs.resources") {

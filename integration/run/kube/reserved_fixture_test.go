@@ -15,20 +15,18 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/backends/reservedips"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
-
-// group is the API group in kit/cluster/reserved-ips.yaml.
-const group = "network.example.com"
 
 // The resources in kit/cluster/reserved-ips.yaml, as in a policy.
 var (
 	spaced = reservedips.Resource{
-		Resource: reservedips.ResourceName{Group: group, Version: "v1alpha1", Resource: "reservedips"},
+		Resource: reservedips.ResourceName{Group: "network.example.com", Version: "v1alpha1", Resource: "reservedips"},
 		Address:  ".status.ips[*]", Pod: ".spec.pod", TTL: ".spec.ttl", DeletedAt: ".status.deletedAt", DeleteExpired: true,
 	}
 	wide = reservedips.Resource{
-		Resource: reservedips.ResourceName{Group: group, Version: "v1alpha1", Resource: "clusterreservedips"},
+		Resource: reservedips.ResourceName{Group: "network.example.com", Version: "v1alpha1", Resource: "clusterreservedips"},
 		Address:  ".spec.ip", Pod: ".spec.pod", TTL: ".spec.ttl",
 	}
 )
@@ -76,6 +74,16 @@ func (f *reservedFixture) reservedAs(config *rest.Config, policies ...reservedip
 	r, err := reservedips.New(config, policies)
 	f.must(err)
 	return r
+}
+
+// forbidden returns the backend of an account that may not make these requests.
+func (f *reservedFixture) forbidden(requests ...string) *reservedips.Backend {
+	f.Helper()
+	p, err := proxy.Start(f.Config)
+	f.must(err)
+	f.Cleanup(p.Stop)
+	p.Before(proxy.On(requests...), proxy.Always(proxy.Forbidden()))
+	return f.reservedAs(p.Config(f.Config), spaced)
 }
 
 // list is All, but must succeed.

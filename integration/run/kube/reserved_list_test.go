@@ -1,7 +1,6 @@
 package kube_test
 
 import (
-	"context"
 	"encoding/json"
 	"net/netip"
 	"slices"
@@ -14,7 +13,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/backends/reservedips"
-	"github.com/ip-reaper/ip-reaper/integration/kit/rights"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
@@ -89,22 +87,6 @@ func TestResourceThatIsNotServedIsAnError(t *testing.T) {
 	const want = "backends.reservedIPs.resources[1]: list reservedips.v1.network.example.com" +
 		": the API server does not serve it: install it, or remove it from the policy: "
 	if err == nil || !strings.HasPrefix(err.Error(), want) || got != nil {
-		t.Errorf("List = %+v, %v, want %s", got, err, want)
-	}
-}
-
-// Promise 2. The manifests grant no rights on a resource that only the policy knows.
-func TestForbiddenResourceIsAnError(t *testing.T) {
-	f := newReservedFixture(t)
-	f.write(spaced, "web-0", `"spec":{"pod":"web-0"}`)
-	grant, err := rights.Shipped(rights.Release, "whereabouts", "overlapping", "calico")
-	f.must(err)
-	account, err := rights.Install(t.Context(), f.Cluster, grant)
-	f.must(err)
-	f.Cleanup(func() { f.must(account.Remove(context.WithoutCancel(f.Context()))) })
-	got, err := f.reservedAs(account.Config, spaced).All(t.Context())
-	want := "backends.reservedIPs.resources[0]: list " + spacedPool + ": grant list on it to ip-reaper, or remove it from the policy: "
-	if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "forbidden") || got != nil {
 		t.Errorf("List = %+v, %v, want %s", got, err, want)
 	}
 }
