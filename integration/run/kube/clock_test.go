@@ -1,10 +1,7 @@
 package kube_test
 
 import (
-	"context"
-	"log/slog"
 	"sync"
-	"testing"
 	"time"
 )
 
@@ -28,45 +25,4 @@ func (c *clock) pass(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.time = c.time.Add(d)
-}
-
-// A logbook is a log whose lines a test receives.
-type logbook chan slog.Record
-
-func newLogbook() logbook { return make(logbook, 100) }
-
-func (l logbook) Enabled(context.Context, slog.Level) bool { return true }
-func (l logbook) WithAttrs([]slog.Attr) slog.Handler       { return l }
-func (l logbook) WithGroup(string) slog.Handler            { return l }
-
-func (l logbook) Handle(_ context.Context, r slog.Record) error {
-	l <- r
-	return nil
-}
-
-// next returns the next line: its level, its message, and the value of one attribute.
-func (l logbook) next(t *testing.T, attribute string) string {
-	t.Helper()
-	select {
-	case r := <-l:
-		text := r.Level.String() + " " + r.Message
-		r.Attrs(func(a slog.Attr) bool {
-			if a.Key == attribute {
-				text += ": " + a.Value.String()
-			}
-			return true
-		})
-		return text
-	case <-time.After(patience):
-		t.Fatal("nothing was logged")
-		return ""
-	}
-}
-
-// wantEmpty checks that nothing else was logged.
-func (l logbook) wantEmpty(t *testing.T) {
-	t.Helper()
-	if len(l) > 0 {
-		t.Errorf("logged: %s", l.next(t, "err"))
-	}
 }

@@ -1,7 +1,6 @@
 package kube_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -153,40 +152,4 @@ func TestEveryRaceForTheLockHasOneWinner(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestLockIsTakenOverWhenItExpiresAndNotBefore(t *testing.T) {
-	f, c := newFixture(t), newClock()
-	start := c.now()
-	f.acquire(f.lock(f.Kube, c), "killed")
-	c.pass(30*time.Second - time.Microsecond)
-	f.wantLocked(f.lock(f.Kube, c), "killed", start)
-	c.pass(time.Microsecond)
-	f.acquire(f.lock(f.Kube, c), "next")
-	f.wantTerm(term{"next", c.now(), c.now(), 1})
-}
-
-// A holder whose lease expired does not take it from its new holder, even one with the same name.
-func TestReleaseLeavesAnotherHoldersLease(t *testing.T) {
-	f, c := newFixture(t), newClock()
-	release := f.acquire(f.lock(f.Kube, c), "slow")
-	c.pass(time.Minute)
-	f.acquire(f.lock(f.Kube, c), "slow")
-	before := f.storedLease()
-	c.pass(time.Second)
-	release()
-	release() // does nothing
-	if diff := cmp.Diff(before, f.storedLease()); diff != "" {
-		t.Errorf("lease (-before +after):\n%s", diff)
-	}
-}
-
-func TestReleaseWorksAfterTheRunWasInterrupted(t *testing.T) {
-	f, c := newFixture(t), newClock()
-	ctx, cancel := context.WithCancel(t.Context())
-	release, err := f.lock(f.Kube, c).Acquire(ctx, "interrupted")
-	f.must(err)
-	cancel()
-	release()
-	f.wantTerm(term{"", c.now(), c.now(), 0})
 }
