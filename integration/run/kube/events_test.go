@@ -13,6 +13,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
@@ -20,6 +21,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -131,34 +133,8 @@ func TestEventsAreFoundByDescribe(t *testing.T) {
 	}
 }
 
-func TestEventSaysWhoReportsAndWhen(t *testing.T) {
-	f := newFixture(t)
-	uid := f.job("reap-x")
-	f.must(f.eventRecorder(f.Kube, "reap-x").Announce(t.Context(), f.report(), nil))
-	events := f.told(uid)
-	if len(events) != 1 {
-		t.Fatalf("%d events, want one", len(events))
-	}
-	got := events[0]
-	got.ObjectMeta = metav1.ObjectMeta{Namespace: got.Namespace}
-	if when := f.report().Run.FinishedAt; !got.EventTime.Time.Equal(when) {
-		t.Errorf("told at %v, want %v", got.EventTime, when)
-	}
-	got.EventTime = metav1.MicroTime{}
-	want := eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace},
-		Type:       "Normal", Reason: "Reaped", Action: "Reap",
-		ReportingController: controller, ReportingInstance: "reap-x",
-		Regarding: corev1.ObjectReference{APIVersion: "batch/v1", Kind: "Job", Namespace: f.namespace, Name: "reap", UID: got.Regarding.UID},
-		Note:      "released 0 addresses (12 of 340 allocations); 3 suspected, 0 failed (" + f.namespace + ")",
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("event (-want +got):\n%s", diff)
-	}
-}
-
 // Of many releases, 100 get an event, and the summary says how many do not. It does not count
-// releases without an object.
+// releases without an object. It says who reports, and when.
 func TestEventsOfARunAreLimited(t *testing.T) {
 	f := newFixture(t)
 	uid := f.job("reap-x")
@@ -166,23 +142,46 @@ func TestEventsOfARunAreLimited(t *testing.T) {
 	released, notes := f.releases(130, f.pool())
 	f.must(f.eventRecorder(f.Kube, "reap-x").Announce(t.Context(), f.report(), slices.Concat(none, released)))
 	f.wantNotes(f.pool().UID, notes[:100]...)
-	f.wantNotes(uid, "released 0 addresses (12 of 340 allocations); 3 suspected, 0 failed ("+f.namespace+"); 30 more releases have no event of their own")
+	events := f.told(uid)
+	if len(events) != 1 {
+		t.Fatalf("%d events, want one", len(events))
+	}
+	got := events[0]
+	if when := f.report().Run.FinishedAt; !got.EventTime.Time.Equal(when) || !strings.HasPrefix(got.Name, "ip-reaper-") { // admission limits the account to these
+		t.Errorf("%s told at %v, want %v", got.Name, got.EventTime, when)
+	}
+	got.ObjectMeta, got.EventTime = metav1.ObjectMeta{Namespace: got.Namespace}, metav1.MicroTime{}
+	want := eventsv1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace},
+		Type:       "Normal", Reason: "Reaped", Action: "Reap",
+		ReportingController: controller, ReportingInstance: "reap-x",
+		Regarding: corev1.ObjectReference{APIVersion: "batch/v1", Kind: "Job", Namespace: f.namespace, Name: "reap", UID: types.UID(uid)},
+		Note:      "released 0 addresses (12 of 340 allocations); 3 suspected, 0 failed (" + f.namespace + "); 30 more releases have no event of their own",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("event (-want +got):\n%s", diff)
+	}
 }
 
-// What is too long for an API server is truncated, but still written.
+// What is too long for an API server is truncated, but still written, as one printable line:
+// kubectl prints it.
 func TestLongNamesAndNotesAreAccepted(t *testing.T) {
+	const hostile = "a\x1b[2J\n\u202e\xff"
 	f := newFixture(t)
 	pod := strings.Repeat("p", 253)
 	uid := f.job(pod)
 	r := f.report()
-	r.Warnings = []string{strings.Repeat("ä\xff", 2000)}
+	r.Warnings = []string{strings.Repeat(hostile, 500)}
 	released, _ := f.releases(1, f.pool())
-	released[0].Entry.Error = strings.Repeat("x", 5000)
+	released[0].Entry.Error = strings.Repeat(hostile, 500)
 	f.must(f.eventRecorder(f.Kube, pod).Announce(t.Context(), r, released))
 	for _, uid := range []string{uid, f.pool().UID} {
 		events := f.told(uid)
-		if len(events) != 1 || len(events[0].Note) < 1020 || events[0].Type != "Warning" {
-			t.Errorf("told %v, want one warning with a long note", events)
+		if len(events) != 1 || len(events[0].Note) < 1000 || events[0].Type != "Warning" {
+			t.Fatalf("told %v, want one warning with a long note", events)
+		}
+		if note := events[0].Note; printable.Line(note) != note || !strings.Contains(note, `; a\x1b[2J\n\u202e\xffa\x1b`) {
+			t.Errorf("note %q, want one printable line", note)
 		}
 	}
 }

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -21,15 +20,6 @@ import (
 func threeParts() []ipam.Record { return records(5, 200<<10) }
 
 const createConfigMaps = "create configmaps"
-
-// A lost answer is no failure: the part exists, once.
-func TestCreateWhoseAnswerGotLost(t *testing.T) {
-	f := newJournalFixture(t)
-	f.proxy.After(proxy.First(2, proxy.On(createConfigMaps)), proxy.Always(proxy.Drop()))
-	f.write("run-1", 1, threeParts())
-	f.wantRead("run-1", threeParts())
-	f.wantStored("run-1-1-1", "run-1-1-2", "run-1-1-3")
-}
 
 // Promise 10. A failed write leaves nothing behind: it could be taken for a journal, and would use
 // up a quota.
@@ -149,21 +139,4 @@ func TestJournalThatWasEditedByHand(t *testing.T) {
 	}
 	f.T = t
 	f.wantRead("run-1", threeParts())
-}
-
-// Another tenant adds a part with false records to a journal. By its name it is not a part, so the
-// journal keeps its own records, and the damage is reported.
-func TestForgedPartUnderAnotherNameTakesNoRecordAway(t *testing.T) {
-	f := newJournalFixture(t)
-	f.write("run-1", 1, records(1, 10))
-	forged, err := journal.Split(run("run-1"), 1, records(1, 20))
-	f.must(err)
-	line, err := forged[0].Encode()
-	f.must(err)
-	_, err = f.Kube.CoreV1().ConfigMaps(f.namespace).Create(t.Context(), &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: "ip-reaper-journal-run-1-1-9", Labels: f.stored()["run-1-1-1"].Labels},
-		BinaryData: map[string][]byte{"journal.json.gz": zipped(t, line)},
-	}, metav1.CreateOptions{})
-	f.must(err)
-	f.wantDamage("run-1", 1, "ip-reaper-journal-run-1-1-9: the journal is damaged: the part belongs into ip-reaper-journal-run-1-1-1")
 }

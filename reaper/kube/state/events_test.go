@@ -1,18 +1,15 @@
 package state
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
-	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -109,28 +106,5 @@ func TestSummaryIsAboutTheJobThatMadeThePod(t *testing.T) {
 				t.Errorf("makerOf (-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-// kubectl prints the notes, and an API server refuses long ones.
-func TestNoteIsOnePrintableLineOfLimitedSize(t *testing.T) {
-	client := fake.NewClientset()
-	hostile := strings.Repeat("a\x1b[2J\n\u202e\xff", 99)
-	object := ipam.Object{APIVersion: "v1", Kind: "Pool", Namespace: "kube-system", Name: "pool"}
-	entry := report.Entry{IP: "10.0.0.5", Owner: ipam.EntryOwner{Namespace: "default", Pod: hostile}, Reason: judge.PodAbsent}
-	h := NewEventRecorder(client.EventsV1(), client.CoreV1(), ipam.PodRef{}, "example.com/x")
-	if err := h.Announce(t.Context(), reportOf(nil), []reaper.Release{{Object: object, Entry: entry}}); err != nil {
-		t.Fatal(err)
-	}
-	events, err := client.EventsV1().Events("kube-system").List(t.Context(), metav1.ListOptions{})
-	if err != nil || len(events.Items) != 1 {
-		t.Fatalf("%d events, %v, want 1", len(events.Items), err)
-	}
-	if name := events.Items[0].Name; !strings.HasPrefix(name, "ip-reaper-") { // admission limits the account to these
-		t.Errorf("the event is called %s", name)
-	}
-	note := events.Items[0].Note
-	if want := `10.0.0.5 of default/a\x1b[2J\n\u202e\xffa\x1b`; !strings.HasPrefix(note, want) || len(note) > maxNote || printable.Line(note) != note {
-		t.Errorf("note = %q of %d bytes, want one line that begins with %s", note, len(note), want)
 	}
 }

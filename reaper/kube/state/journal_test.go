@@ -3,16 +3,12 @@ package state
 import (
 	"bytes"
 	"compress/gzip"
-	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
 
@@ -107,24 +103,6 @@ func TestRunIsAsLargeAsItsParts(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]journal.Stored{"run-1": {Objects: 2, Size: 30}, "run-2": {Objects: 1, Size: 1}}, got); diff != "" {
 		t.Errorf("runs (-want +got):\n%s", diff)
-	}
-}
-
-// A ConfigMap that is deleted must be the one that was listed, in the same version.
-func TestRemovalNamesTheObjectAndItsVersion(t *testing.T) {
-	client := fake.NewClientset()
-	var got *metav1.Preconditions
-	client.PrependReactor("delete", "configmaps", func(a k8stesting.Action) (bool, runtime.Object, error) {
-		got = a.(k8stesting.DeleteActionImpl).DeleteOptions.Preconditions
-		return true, nil, apierrors.NewConflict(configMaps, "part", errors.New("the UID in the precondition"))
-	})
-	err := NewJournals(client.CoreV1(), ns, journal.Retention{}).remove(t.Context(), "part", "u1", "7")
-	if !errors.Is(err, errReplaced) || len(client.Actions()) != 1 {
-		t.Errorf("remove = %v after %d requests, want errReplaced after one", err, len(client.Actions()))
-	}
-	want := &metav1.Preconditions{UID: new(types.UID("u1")), ResourceVersion: new("7")}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("preconditions (-want +got):\n%s", diff)
 	}
 }
 

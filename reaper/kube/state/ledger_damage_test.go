@@ -99,21 +99,23 @@ func TestDeletedLedgerIsEmptyAndStaysSo(t *testing.T) {
 	wantParts(t, client, 0)
 }
 
-// If another client keeps its own data in the ConfigMap, a run does not remove it. Other
-// ConfigMaps are not parts, even if their label says so.
-func TestDataOfOthersStay(t *testing.T) {
+// A ledger that does not fit into one ConfigMap is cut into parts, and no part is left once it
+// is small again. If another client keeps its own data in the ConfigMap, a run does not remove it.
+// Other ConfigMaps are not parts, even if their label says so.
+func TestLargeLedgerHasPartsBesideTheDataOfOthers(t *testing.T) {
 	client := largely(t)
 	edit(t, client, LedgerName, func(cm *corev1.ConfigMap) {
 		cm.Data["settings"], cm.BinaryData = "theirs", map[string][]byte{"icon": []byte("theirs")}
 	})
 	create(t, client, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "other", Labels: map[string]string{LedgerLabel: "part"}}})
-	for _, entries := range []int{1, large, 2} {
-		want := ledgerOf(t, 7, entries)
+	for _, tt := range []struct{ entries, parts int }{{5, 0}, {large, 3}, {2 * large, 5}, {large, 3}, {1, 0}} {
+		want := ledgerOf(t, tt.entries, tt.entries)
 		save(t, client, want)
 		wantStored(t, client, want)
+		wantParts(t, client, tt.parts)
 		cm := stored(t, client, LedgerName)
 		if cm.Data["settings"] != "theirs" || !bytes.Equal(cm.BinaryData["icon"], []byte("theirs")) || cm.Data[largeKey] != "true" {
-			t.Errorf("%d entries: data were lost: %v %v", entries, cm.Data, cm.BinaryData)
+			t.Errorf("%d entries: data were lost: %v %v", tt.entries, cm.Data, cm.BinaryData)
 		}
 		stored(t, client, "other")
 	}

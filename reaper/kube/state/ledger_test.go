@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -118,13 +118,6 @@ func remove(t *testing.T, client *fake.Clientset, name string) {
 	}
 }
 
-// mayNotCreate gives the client an account that can only plan.
-func mayNotCreate(client *fake.Clientset) {
-	client.PrependReactor("create", "configmaps", func(k8stesting.Action) (bool, runtime.Object, error) {
-		return true, nil, apierrors.NewForbidden(configMaps, "", errors.New("an account that only plans"))
-	})
-}
-
 func zipped(t *testing.T, text []byte) []byte {
 	t.Helper()
 	data, err := zip(text, gzip.DefaultCompression)
@@ -134,7 +127,8 @@ func zipped(t *testing.T, text []byte) []byte {
 	return data
 }
 
-// largely returns a cluster in which the ledger may be large.
+// largely returns a cluster in which the ledger may be large. Its ConfigMap has no ledger yet, as the
+// manifests create it.
 func largely(t *testing.T) *fake.Clientset {
 	t.Helper()
 	client := versioned(fake.NewClientset())
@@ -142,46 +136,18 @@ func largely(t *testing.T) *fake.Clientset {
 	return client
 }
 
-// wantParts checks that this many parts exist, and that the first ConfigMap names them all.
+// wantParts checks that this many parts exist, and that the first ConfigMap names them all. Other
+// ConfigMaps do not count.
 func wantParts(t *testing.T, client *fake.Clientset, want int) {
 	t.Helper()
 	all, err := client.CoreV1().ConfigMaps(ns).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	parts := slices.DeleteFunc(all.Items, func(cm corev1.ConfigMap) bool { return !strings.HasPrefix(cm.Name, LedgerPartName) })
 	names := strings.Fields(stored(t, client, LedgerName).Data[partsKey])
-	if len(names) != want || len(all.Items) != 1+want {
-		t.Errorf("%d ConfigMaps, and parts %q, want %d", len(all.Items), names, want)
-	}
-}
-
-// A ledger that does not fit into one ConfigMap is cut into parts, and no part is left once it
-// is small again.
-func TestLargeLedgerHasParts(t *testing.T) {
-	client := largely(t)
-	for _, tt := range []struct{ entries, parts int }{{5, 0}, {large, 3}, {2 * large, 5}, {large, 3}, {1, 0}} {
-		want := ledgerOf(t, tt.entries, tt.entries)
-		save(t, client, want)
-		wantStored(t, client, want)
-		wantParts(t, client, tt.parts)
-	}
-}
-
-// The manifests create an empty ConfigMap, so that a role can name it and an account needs no
-// right to create one. Anything else in it stays.
-func TestEmptyConfigMapIsAnEmptyLedgerAndIsUpdated(t *testing.T) {
-	client := fake.NewClientset()
-	labels := map[string]string{"app.kubernetes.io/name": "ip-reaper"}
-	create(t, client, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: LedgerName, Labels: labels}})
-	mayNotCreate(client)
-	wantStored(t, client, ledger.Ledger{})
-	for _, entries := range []int{3, 1} {
-		want := ledgerOf(t, 0, entries)
-		save(t, client, want)
-		wantStored(t, client, want)
-	}
-	if diff := cmp.Diff(labels, stored(t, client, LedgerName).Labels); diff != "" {
-		t.Errorf("labels (-want +got):\n%s", diff)
+	if len(names) != want || len(parts) != want {
+		t.Errorf("%d parts, and of the ledger %q, want %d", len(parts), names, want)
 	}
 }
 
@@ -236,17 +202,6 @@ func TestSaveSaysWhetherToTryAgain(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Save replaces only what Load returned.
-func TestSaveWithoutLoadOverwritesNothing(t *testing.T) {
-	client := fake.NewClientset()
-	want := ledgerOf(t, 0, 5)
-	save(t, client, want)
-	if err := newLedgers(client).Save(t.Context(), ledgerOf(t, 7, 1)); !errors.Is(err, ipam.ErrAgain) {
-		t.Errorf("Save = %v, want ErrAgain", err)
-	}
-	wantStored(t, client, want)
 }
 
 // unzipped returns the stored form of a ledger.

@@ -73,36 +73,6 @@ func TestReadPodShowsWhatEachMultusWrites(t *testing.T) {
 	}
 }
 
-// What is left after a change between versions of Multus.
-func TestReadPodWhereMultusChanges(t *testing.T) {
-	asks := func(change func(map[string]string)) *corev1.Pod {
-		return running(func(p *corev1.Pod) {
-			p.Annotations[networks] = "lan"
-			change(p.Annotations)
-		})
-	}
-	for _, tt := range []struct {
-		name           string
-		pod            *corev1.Pod
-		interfaces     map[string][]string
-		addressUnknown bool
-	}{
-		{"up to 4.0, after a DEL", asks(func(a map[string]string) {
-			a[networkStatus] = "[]"
-		}), nil, true},
-		{"3.9, and then a new sandbox by 4.2", asks(func(a map[string]string) {
-			a[networksStatus] = `[{"name": "a/lan", "interface": "net1", "ips": ["10.7.0.1"], "dns": {}}]`
-			a[networkStatus] = `[{"name": "a/lan", "interface": "net1", "ips": ["10.7.0.2"], "mtu": 1500, "dns": {}}]`
-		}), map[string][]string{"net1": {"10.7.0.2"}}, false},
-		{"3.9, and then a DEL by 4.0", asks(func(a map[string]string) {
-			a[networksStatus] = `[{"name": "a/lan", "interface": "net1", "ips": ["10.7.0.1"], "dns": {}}]`
-			a[networkStatus] = "[]"
-		}), nil, true},
-	} {
-		t.Run(tt.name, func(t *testing.T) { wantShown(t, tt.pod, tt.interfaces, tt.addressUnknown) })
-	}
-}
-
 // Promise 2. A pod whose network-status leaves out a network that it asks for may have an
 // address there. Entries of other networks do not make up for it.
 func TestReadPodThatLeavesOutANetwork(t *testing.T) {

@@ -77,6 +77,17 @@ func TestReadPodShowsEveryAddress(t *testing.T) {
 		{"empty network-status", annotated(networkStatus, ""), own, nil, false},
 		{"null network-status", annotated(networkStatus, "null"), own, nil, false},
 
+		{"Multus 3.9, and then a new sandbox by 4.2", running(func(p *corev1.Pod) {
+			p.Annotations[networks] = "lan"
+			p.Annotations[networksStatus] = `[{"name": "a/lan", "interface": "net1", "ips": ["10.7.0.1"], "dns": {}}]`
+			p.Annotations[networkStatus] = `[{"name": "a/lan", "interface": "net1", "ips": ["10.7.0.2"], "mtu": 1500, "dns": {}}]`
+		}), append(slices.Clone(own), "10.7.0.2"), map[string][]string{"net1": {"10.7.0.2"}}, false},
+		{"Multus 3.9, and then a DEL by 4.0", running(func(p *corev1.Pod) {
+			p.Annotations[networks] = "lan"
+			p.Annotations[networksStatus] = `[{"name": "a/lan", "interface": "net1", "ips": ["10.7.0.1"], "dns": {}}]`
+			p.Annotations[networkStatus] = "[]"
+		}), own, nil, true},
+
 		{"network-status that is no JSON", annotated(networkStatus, `[{"interface": "net1", "ips": ["10.2.0.1"]`), own, nil, true},
 		{"network-status that is no list", annotated(networkStatus, `{"interface": "net1", "ips": ["10.2.0.1"]}`), own, nil, true},
 		{"one address that is none", annotated(networkStatus, `[{"interface": "net1", "ips": ["10.2.0.1", "10.2.0.x"]}]`),
