@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 const blockList = `{"apiVersion":"g/v1","items":[{"a":1},{"b":2}],"kind":"BlockList","metadata":{"resourceVersion":"9"}}`
@@ -82,4 +84,24 @@ func (r *lastBytes) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	return n, r.failure
+}
+
+// Reading an endless object is given up, and what comes before it does not count.
+func TestObjectWithoutAnEndIsGivenUp(t *testing.T) {
+	text := `"` + strings.Repeat("x", 1<<20) + `",`
+	before := `{"items":[` + strings.Repeat(text, 2+MaxObject>>20) + `"` // more bytes than one object may have
+	n, err := readBlocks(io.MultiReader(strings.NewReader(before), endless{}))
+	if !errors.Is(err, ipam.ErrRefused) || n > 0 || !strings.Contains(err.Error(), "more than 8 MiB") {
+		t.Errorf("%d objects, %v; want none, and ErrRefused", n, err)
+	}
+}
+
+// endless is a text without an end.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 'x'
+	}
+	return len(p), nil
 }

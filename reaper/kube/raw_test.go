@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,23 +16,6 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
-
-// rawClient is a client without its own group, for a server that answers at most 50 requests.
-// Its lists are read page by page.
-func rawClient(t *testing.T, answer http.HandlerFunc) rest.Interface {
-	t.Helper()
-	var asked atomic.Int32
-	return clientAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case asked.Add(1) > 50:
-			http.Error(w, "enough", http.StatusBadRequest)
-		case r.URL.Path == "/version":
-			sendJSON(w, `{"gitVersion":"v1.33.9"}`)
-		default:
-			answer(w, r)
-		}
-	}))
-}
 
 // clientAt returns a client for a server with a handler.
 func clientAt(t *testing.T, answers http.Handler) rest.Interface {
@@ -81,34 +63,6 @@ func statusOf(t *testing.T, err *apierrors.StatusError) string {
 	return string(document)
 }
 
-// Promise 2, 3, 6. Every page is requested on its own, none from a cache, and items are what
-// the API server sends: unknown fields, large numbers and all.
-func TestListRawReadsItemsAsTheyAre(t *testing.T) {
-	items := []string{
-		`{"unknown":  {"b":1,"a":2},"spec":{"sequenceNumber":18446744073709551615}}`,
-		`{"spec":{"Deleted":true,"deleted":false}}`,
-		`"ü\u00fc"`,
-	}
-	next := map[string]string{"": "two/+ &", "two/+ &": "three", "three": ""}
-	page := map[string]int{"": 0, "two/+ &": 1, "three": 2}
-	var asked []string
-	client := rawClient(t, func(w http.ResponseWriter, r *http.Request) {
-		q := r.URL.Query()
-		asked = append(asked, r.Method+" "+r.URL.Path+" "+q.Encode())
-		token := q.Get("continue")
-		more, _ := json.Marshal(next[token])
-		sendJSON(w, `{"kind":"BlockList","metadata":{"resourceVersion":"9","continue":`+string(more)+`},"items":[`+items[page[token]]+`]}`)
-	})
-	got, err := blocksAt(t, client)
-	equal(t, "error", err, nil)
-	equal(t, "items", got, items)
-	equal(t, "requests", asked, []string{
-		"GET /apis/g/v1/blocks limit=500",
-		"GET /apis/g/v1/blocks continue=two%2F%2B+%26&limit=500",
-		"GET /apis/g/v1/blocks continue=three&limit=500",
-	})
-}
-
 // Promise 2. The error has the API server's reason, because that distinguishes a missing object
 // from the 404 of a proxy.
 func TestSendReturnsTheReasonOfTheServer(t *testing.T) {
@@ -126,7 +80,7 @@ func TestSendReturnsTheReasonOfTheServer(t *testing.T) {
 		{"a proxy's 404", func(w http.ResponseWriter) { http.Error(w, "404 page not found", http.StatusNotFound) }, "", false, "could not find"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			client := rawClient(t, func(w http.ResponseWriter, _ *http.Request) { tt.answer(w) })
+			client := clientAt(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { tt.answer(w) }))
 			body, err := kube.Send(t.Context(), client.Get().AbsPath("/apis/g/v1/blocks/a"))
 			equal(t, "body", string(body), tt.body)
 			equal(t, "gone", kube.Gone(err, "blocks", "a"), tt.gone)
