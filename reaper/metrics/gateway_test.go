@@ -12,20 +12,26 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/metrics"
 )
 
-func TestGroupComesFromThePath(t *testing.T) {
+// Nodes that push to one gateway do not replace each other's metrics.
+func TestGroupComesFromThePathAndTheNode(t *testing.T) {
 	for _, tt := range []struct {
 		path string
+		node string
 		want string // the path of the push; the group of the success is below it
 	}{
-		{"", "/metrics/job/ip-reaper"},
-		{"/", "/metrics/job/ip-reaper"},
-		{"/team/gateway/", "/team/gateway/metrics/job/ip-reaper"},
-		{"/metrics/job/reaper", "/metrics/job/reaper"},
-		{"/metrics/job/ip-reaper/cluster/prod/", "/metrics/job/ip-reaper/cluster/prod"},
-		{"/team/metrics/job/a%20b/cluster/c%2Fd", "/team/metrics/job/a+b/cluster@base64/Yy9k"},
+		{"", "", "/metrics/job/ip-reaper"},
+		{"/", "", "/metrics/job/ip-reaper"},
+		{"/team/gateway/", "", "/team/gateway/metrics/job/ip-reaper"},
+		{"/metrics/job/reaper", "", "/metrics/job/reaper"},
+		{"/metrics/job/ip-reaper/cluster/prod/", "", "/metrics/job/ip-reaper/cluster/prod"},
+		{"/team/metrics/job/a%20b/cluster/c%2Fd", "", "/team/metrics/job/a+b/cluster@base64/Yy9k"},
+		{"", "node-a", "/metrics/job/ip-reaper/node/node-a"},
+		{"/metrics/job/ip-reaper/node/other", "node-a", "/metrics/job/ip-reaper/node/other"},
 	} {
-		t.Run(tt.path, func(t *testing.T) {
-			c := push(t, tt.path, everything(), 0)
+		t.Run(tt.path+" "+tt.node, func(t *testing.T) {
+			r := everything()
+			r.Run.Node = tt.node
+			c := push(t, tt.path, r, 0)
 			var got []string
 			for line := range strings.Lines(c.pushed.String()) {
 				if method, path, _ := strings.Cut(strings.TrimSpace(line), " "); method == http.MethodPut || method == http.MethodPost {

@@ -98,6 +98,19 @@ func (g gauges) ended(run report.RunInfo, exitCode int) {
 		add(1, run.Version)
 }
 
+// leaked adds the bottom line.
+func (g gauges) leaked(r report.Report) {
+	leaked := g.family("leaked_addresses",
+		"Addresses that have no owner, each once, by what becomes of them: due, waiting, held, or released by the last run. Left out if pods could not be listed, or no store.", labelStatus)
+	if r.Leaked == nil {
+		return
+	}
+	leaked.add(float64(r.Leaked.Due), "due")
+	leaked.add(float64(r.Leaked.Waiting), "waiting")
+	leaked.add(float64(r.Leaked.Held), "held")
+	leaked.add(float64(r.Leaked.Released), "released")
+}
+
 // one returns 1 for true and 0 for false.
 func one(is bool) float64 {
 	if is {

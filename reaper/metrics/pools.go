@@ -40,12 +40,15 @@ func rowsOf[T any](all []T, own func(T) row) []row {
 	return rows
 }
 
+// familiesOf returns a function that makes the families of pools or of networks.
+func (g gauges) familiesOf(label string) func(name, help string) family {
+	many := " For a backend with more than 100 " + label + "s there is only the sum of each IP family, as " + label + " (all)."
+	return func(name, help string) family { return g.family(name, help+many, labelBackend, label, labelRange) }
+}
+
 // pools adds the metrics of the pools.
 func (g gauges) pools(r report.Report) {
-	family := func(name, help string) family {
-		const many = " For a backend with more than 100 pools there is only the sum of each IP family, as pool (all)."
-		return g.family(name, help+many, labelBackend, labelPool, labelRange)
-	}
+	family := g.familiesOf(labelPool)
 	capacity := family("pool_capacity",
 		"Addresses that pods can get of the pool, taken or not: without those that are reserved, excluded, or outside of what is handed out. Left out if the number is unknown.")
 	allocated := family("pool_allocated",
@@ -65,6 +68,35 @@ func (g gauges) pools(r report.Report) {
 		protected.add(one(p.ProtectedBy != ""), rows[i][:]...)
 	}
 	sums.addTo(capacity)
+}
+
+// networks adds the metrics of the networks. A closed network gives no addresses, so it
+// has neither a capacity nor free addresses.
+func (g gauges) networks(r report.Report) {
+	family := g.familiesOf(labelNetwork)
+	capacity := family("network_capacity",
+		"Addresses that pods can get of the network, taken or not. Left out if the number is unknown, and for a closed network.")
+	allocated := family("network_allocated",
+		"Addresses of the network that are allocated after the last run.")
+	leaked := family("network_leaked",
+		"Addresses of the network that have no owner after the last run, and that nothing protects. Left out if pods could not be listed.")
+	free := family("network_free",
+		"Addresses that pods can still get of the network after the last run. Left out if the number is unknown, and for a closed network.")
+
+	rows := rowsOf(r.Networks, func(n report.NetworkReport) row { return row{n.Backend, n.Name, n.Range} })
+	capacities, frees, judged := make(sums), make(sums), judged(r)
+	for i, n := range r.Networks {
+		allocated.add(float64(n.Used), rows[i][:]...)
+		if judged {
+			leaked.add(float64(n.Leaked), rows[i][:]...)
+		}
+		if n.Closed == "" {
+			capacities.add(rows[i], n.Capacity)
+			frees.add(rows[i], n.Free)
+		}
+	}
+	capacities.addTo(capacity)
+	frees.addTo(free)
 }
 
 // sums are the sums of each row; nil if a part is unknown.

@@ -102,21 +102,7 @@ func TestMetricsOfRuns(t *testing.T) {
 	}
 }
 
-// The sum is unknown if one capacity is unknown.
-func TestSumOfCapacitiesNeedsThemAll(t *testing.T) {
-	r := manyPools(101)
-	r.Pools[0].Capacity = nil
-	for _, family := range push(t, "", r, 3).families {
-		if family.GetName() != "ip_reaper_pool_capacity" {
-			continue
-		}
-		if n := len(family.GetMetric()); n != 1 || family.GetMetric()[0].GetLabel()[2].GetValue() != "::/0" {
-			t.Errorf("there are %d sums %v, want that of IPv6 alone", n, family.GetMetric())
-		}
-	}
-}
-
-// So are the free addresses of many networks, and a closed one has none of its own.
+// The sum is unknown if one part is unknown. A closed network has no free addresses of its own.
 func TestSumOfNetworksNeedsThemAll(t *testing.T) {
 	var r report.Report
 	for i := range 101 {

@@ -3,7 +3,6 @@ package metrics_test
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -119,21 +118,6 @@ func TestFilesThatCannotBeWritten(t *testing.T) {
 	for _, path := range []string{folder, filepath.Join(folder, "no", "a.prom"), "/dev/null", "/dev/null/a.prom"} {
 		if err := metrics.CheckFile(path); err == nil {
 			t.Errorf("%s can be written", path)
-		}
-	}
-}
-
-// Nodes that push to one gateway do not replace each other's metrics.
-func TestPushOfANodeHasItsGroup(t *testing.T) {
-	for _, tt := range []struct{ path, want string }{
-		{"", "/metrics/job/ip-reaper/node/node-a"},
-		{"/metrics/job/ip-reaper/node/other", "/metrics/job/ip-reaper/node/other"},
-	} {
-		r := everything()
-		r.Run.Node = "node-a"
-		c := push(t, tt.path, r, 3)
-		if got := c.pushed.String(); !strings.HasPrefix(got, "PUT "+tt.want+"\n") {
-			t.Errorf("pushed to %q: %.80q, want %s", tt.path, got, tt.want)
 		}
 	}
 }
