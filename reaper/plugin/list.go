@@ -3,30 +3,12 @@ package plugin
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
-
-// Check returns the first mistake in a list of plugins.
-func Check(plugins []Plugin) error {
-	seen := make(map[string]bool, len(plugins))
-	for i, p := range plugins {
-		switch {
-		case p.Name == "" || p.Summary == "" || p.Open == nil:
-			return fmt.Errorf("plugin %d (%q): Name, Summary and Open are required", i, p.Name)
-		case seen[p.Name]:
-			return fmt.Errorf("plugin %d: there is another plugin %q: backends have different names", i, p.Name)
-		case p.Scope != Cluster && p.Scope != Node:
-			return fmt.Errorf("plugin %q: there is no %v", p.Name, p.Scope)
-		}
-		seen[p.Name] = true
-	}
-	return nil
-}
 
 // Of returns the plugins of one scope, in their order. A run opens those of its own scope.
 func Of(plugins []Plugin, scope Scope) []Plugin {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -40,31 +39,6 @@ func names(backends []ipam.Backend) []string {
 	return names
 }
 
-func TestCheck(t *testing.T) {
-	good := opens("a", store{name: "a"}, nil)
-	for _, tt := range []struct {
-		name    string
-		plugins []plugin.Plugin
-		want    string // of the error; none if empty
-	}{
-		{"none", nil, ""},
-		{"two", []plugin.Plugin{good, opens("b", store{name: "b"}, nil)}, ""},
-		{"no name", []plugin.Plugin{opens("", store{}, nil)}, "Name, Summary and Open are required"},
-		{"no summary", []plugin.Plugin{{Name: "a", Open: good.Open}}, "Name, Summary and Open are required"},
-		{"nothing to open", []plugin.Plugin{{Name: "a", Summary: "Something"}}, "Name, Summary and Open are required"},
-		{"one name twice", []plugin.Plugin{good, good}, "different names"},
-		{"of a node", []plugin.Plugin{{Name: "a", Summary: "Something", Open: good.Open, Scope: plugin.Node}}, ""},
-		{"of no scope", []plugin.Plugin{{Name: "a", Summary: "Something", Open: good.Open, Scope: plugin.Node + 1}}, "there is no Scope(2)"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			err := plugin.Check(tt.plugins)
-			if (err != nil) != (tt.want != "") || err != nil && !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("Check = %v, want %q", err, tt.want)
-			}
-		})
-	}
-}
-
 // Promise 2. An address is released before the object that protects it, even
 // if the plugin of the protector is listed first.
 func TestProtectorsAreLast(t *testing.T) {
@@ -73,29 +47,30 @@ func TestProtectorsAreLast(t *testing.T) {
 		p.Protects = true
 		return p
 	}
-	got, err := plugin.Open(t.Context(), []plugin.Plugin{
+	plugins := []plugin.Plugin{
 		guard("a"), opens("b", store{name: "b"}, nil), opens("unused", nil, plugin.ErrUnused), guard("c"), opens("d", store{name: "d"}, nil),
-	}, &rest.Config{}, nil, policy.Default(), 1)
+	}
+	got, err := plugin.Open(t.Context(), plugins, &rest.Config{}, nil, policy.Default(), 1)
 	if want := []string{"b", "d", "a", "c"}; err != nil || !slices.Equal(names(got), want) {
 		t.Errorf("Open = %v, %v, want %v", names(got), err, want)
 	}
-}
-
-func TestOpenEndsAtAnError(t *testing.T) {
 	refused := ipam.BadInput(errors.New("wrong"), "")
-	got, err := plugin.Open(t.Context(), []plugin.Plugin{opens("a", store{name: "a"}, nil), opens("b", nil, refused)},
-		&rest.Config{}, nil, policy.Default(), 1)
+	got, err = plugin.Open(t.Context(), append(plugins, opens("e", nil, refused)), &rest.Config{}, nil, policy.Default(), 1)
 	if !errors.Is(err, refused) || got != nil {
 		t.Errorf("Open = %v, %v, want the error as it is", got, err)
 	}
 }
 
+// A backend also sees the settings of the others: two backends of one program's stores share what
+// the policy says about one of them.
 func TestBackendsAreOpenedWithWhatThePolicySays(t *testing.T) {
 	type opened struct {
-		Off      bool
+		On, Off  bool
 		Variable string
 		Settings any
+		Others   [3]any // of another backend, of one without settings, of none
 	}
+	defaults := func() any { return new(settings) }
 	config := &rest.Config{Host: "here"}
 	getenv := func(name string) string { return "value of " + name }
 	for _, tt := range []struct {
@@ -104,12 +79,13 @@ func TestBackendsAreOpenedWithWhatThePolicySays(t *testing.T) {
 		policy   map[string]policy.Backend
 		want     opened
 	}{
-		{"not named", func() any { return new(settings) }, nil, opened{Settings: &settings{}}},
-		{"without settings", nil, map[string]policy.Backend{"x": {}}, opened{}},
-		{"named", func() any { return new(settings) },
-			map[string]policy.Backend{"x": {Enabled: policy.On, Settings: &settings{Size: 3}}, "y": {Enabled: policy.Off}},
-			opened{Settings: &settings{Size: 3}}},
-		{"off", nil, map[string]policy.Backend{"x": {Enabled: policy.Off}}, opened{Off: true}},
+		{"not named", defaults, nil, opened{Settings: &settings{}, Others: [3]any{&settings{}}}},
+		{"without settings", nil, map[string]policy.Backend{"x": {}}, opened{Others: [3]any{&settings{}}}},
+		{"named", defaults, map[string]policy.Backend{"x": {Enabled: policy.On, Settings: &settings{Size: 3}}, "y": {Enabled: policy.Off}},
+			opened{On: true, Settings: &settings{Size: 3}, Others: [3]any{&settings{}}}},
+		{"off", nil, map[string]policy.Backend{"x": {Enabled: policy.Off}}, opened{Off: true, Others: [3]any{&settings{}}}},
+		{"beside one that is off", nil, map[string]policy.Backend{"y": {Enabled: policy.Off, Settings: &settings{Size: 4}}},
+			opened{Others: [3]any{&settings{Size: 4}}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var got opened
@@ -117,52 +93,21 @@ func TestBackendsAreOpenedWithWhatThePolicySays(t *testing.T) {
 				if env.Config != config {
 					t.Errorf("the config is %v", env.Config)
 				}
-				got = opened{env.Off, env.Getenv("A"), settings}
+				others := [3]any{env.Settings("y"), env.Settings("none"), env.Settings("nobody")}
+				got = opened{env.On, env.Off, env.Getenv("A"), settings, others}
 				return store{name: "x"}, nil
 			}}
+			other := opens("y", store{name: "y"}, nil)
+			other.Settings = defaults
 			in := policy.Default()
 			in.Backends = tt.policy
-			if _, err := plugin.Open(t.Context(), []plugin.Plugin{p}, config, getenv, in, 1); err != nil {
+			plugins := []plugin.Plugin{p, other, opens("none", store{name: "none"}, nil)}
+			if _, err := plugin.Open(t.Context(), plugins, config, getenv, in, 1); err != nil {
 				t.Fatal(err)
 			}
 			tt.want.Variable = "value of A"
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("opened with (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-// Two backends of one program's stores share what the policy says about one of them.
-func TestBackendsSeeEachOthersSettings(t *testing.T) {
-	for _, tt := range []struct {
-		name   string
-		policy map[string]policy.Backend
-		of     string
-		want   any
-	}{
-		{"of the policy", map[string]policy.Backend{"x": {Settings: &settings{Size: 3}}}, "x", &settings{Size: 3}},
-		{"of a backend that is off", map[string]policy.Backend{"x": {Enabled: policy.Off, Settings: &settings{Size: 3}}}, "x", &settings{Size: 3}},
-		{"the defaults", nil, "x", &settings{}},
-		{"its own, which are none", nil, "y", nil},
-		{"of no backend", nil, "z", nil},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			var got any
-			first := opens("y", store{name: "y"}, nil)
-			first.Open = func(_ context.Context, env plugin.Env, _ any) (ipam.Backend, error) {
-				got = env.Settings(tt.of)
-				return store{name: "y"}, nil
-			}
-			second := opens("x", store{name: "x"}, nil)
-			second.Settings = func() any { return new(settings) }
-			in := policy.Default()
-			in.Backends = tt.policy
-			if _, err := plugin.Open(t.Context(), []plugin.Plugin{first, second}, &rest.Config{}, nil, in, 1); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("the settings of %s (-want +got):\n%s", tt.of, diff)
 			}
 		})
 	}

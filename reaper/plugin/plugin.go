@@ -8,7 +8,6 @@ package plugin
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/rest"
@@ -111,17 +110,6 @@ const (
 	// lock and journal.
 	Node
 )
-
-// String returns "cluster" or "node".
-func (s Scope) String() string {
-	switch s {
-	case Cluster:
-		return "cluster"
-	case Node:
-		return "node"
-	}
-	return fmt.Sprintf("Scope(%d)", int(s))
-}
 
 // A Right is what an account may do under the rules of an Access.
 type Right string
