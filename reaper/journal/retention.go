@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -22,16 +23,26 @@ type Retention struct {
 
 // A Stored is what a Retention looks at in a stored journal.
 type Stored struct {
+	Run     string    // the ID
 	Began   time.Time // by the clock that all journals of the store share
 	Objects int       // ConfigMaps or files
 	Size    int       // in bytes, as stored
 }
 
-// Expired returns the indices of the journals that are not kept, the oldest first. runs has
-// the latest first, and the current run at index own. The age of a journal is the time from
-// its beginning to that of the current one.
-func (r Retention) Expired(runs []Stored, own int) []int {
-	var expired []int
+// Latest orders journals, the latest first. An ID begins with its time.
+func Latest(a, b Stored) int {
+	return cmp.Or(b.Began.Compare(a.Began), cmp.Compare(b.Run, a.Run))
+}
+
+// Expired returns the IDs of the runs whose journals are not kept, the oldest first. The age of a
+// journal is the time from its beginning to that of the current run, current. Expired returns false
+// if that has none.
+func (r Retention) Expired(runs []Stored, current string) (expired []string, ok bool) {
+	runs = slices.SortedFunc(slices.Values(runs), Latest)
+	own := slices.IndexFunc(runs, func(s Stored) bool { return s.Run == current })
+	if own < 0 {
+		return nil, false
+	}
 	objects, bytes := 0, 0
 	for i, run := range runs {
 		objects, bytes = objects+run.Objects, bytes+run.Size
@@ -39,8 +50,8 @@ func (r Retention) Expired(runs []Stored, own int) []int {
 		if i <= own || i < r.Runs || young && objects <= maxJournalObjects && bytes <= maxJournalBytes {
 			continue
 		}
-		expired = append(expired, i)
+		expired = append(expired, run.Run)
 	}
 	slices.Reverse(expired)
-	return expired
+	return expired, true
 }

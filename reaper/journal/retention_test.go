@@ -1,7 +1,7 @@
 package journal
 
 import (
-	"fmt"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -11,7 +11,7 @@ func TestJournalsExpireByNumberAndByAge(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	hourly := func(n, objects, size int) (runs []Stored) {
 		for i := range n {
-			runs = append(runs, Stored{now.Add(-time.Duration(i) * time.Hour), objects, size})
+			runs = append(runs, Stored{strconv.Itoa(i), now.Add(-time.Duration(i) * time.Hour), objects, size})
 		}
 		return runs
 	}
@@ -35,11 +35,12 @@ func TestJournalsExpireByNumberAndByAge(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := ""
-			if expired := tt.retention.Expired(tt.runs, tt.own); len(expired) > 0 {
-				got = fmt.Sprintf("%d-%d", expired[len(expired)-1], expired[0])
+			expired, ok := tt.retention.Expired(tt.runs, strconv.Itoa(tt.own))
+			if len(expired) > 0 {
+				got = expired[len(expired)-1] + "-" + expired[0]
 			}
-			if got != tt.want {
-				t.Errorf("%q expire, want %q", got, tt.want)
+			if got != tt.want || !ok {
+				t.Errorf("%q expire, %t, want %q", got, ok, tt.want)
 			}
 		})
 	}

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,17 +83,10 @@ func (j *Journals) Close() error {
 	return j.file.Close()
 }
 
-// A storedRun is a run with a journal.
-type storedRun struct {
-	id    string
-	began time.Time
-	size  int // of its file, in bytes
-}
-
 // stored returns the runs with a file, latest first; none if the folder does not exist. An ID
 // begins with the time of its run; a run with any other ID is as old as the last write to its
 // file.
-func (j *Journals) stored() ([]storedRun, error) {
+func (j *Journals) stored() ([]journal.Stored, error) {
 	folder, err := j.folder.open(existing, journalsName)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -107,7 +99,7 @@ func (j *Journals) stored() ([]storedRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	var runs []storedRun
+	var runs []journal.Stored
 	for _, f := range files {
 		id, ok := strings.CutSuffix(f.Name(), journalEnd)
 		if !ok || !journal.IsRunID(id) || !f.Type().IsRegular() {
@@ -124,11 +116,9 @@ func (j *Journals) stored() ([]storedRun, error) {
 		if err != nil {
 			began = info.ModTime()
 		}
-		runs = append(runs, storedRun{id, began, int(info.Size())})
+		runs = append(runs, journal.Stored{Run: id, Began: began, Objects: 1, Size: int(info.Size())})
 	}
-	slices.SortFunc(runs, func(a, b storedRun) int {
-		return cmp.Or(b.began.Compare(a.began), cmp.Compare(b.id, a.id))
-	})
+	slices.SortFunc(runs, journal.Latest)
 	return runs, nil
 }
 
@@ -145,22 +135,18 @@ func (j *Journals) Prune(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list the journals: %w", err)
 	}
-	own := slices.IndexFunc(runs, func(r storedRun) bool { return r.id == j.run })
-	if own < 0 {
+	expired, ok := j.retention.Expired(runs, j.run)
+	if !ok {
 		return fmt.Errorf("%w of the current run %s: another process removed it", journal.ErrNone, j.run)
-	}
-	stored := make([]journal.Stored, len(runs))
-	for i, r := range runs {
-		stored[i] = journal.Stored{Began: r.began, Objects: 1, Size: r.size}
 	}
 	folder, err := j.folder.open(existing, journalsName)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = folder.Close() }()
-	for _, i := range j.retention.Expired(stored, own) {
-		if err := errors.Join(ctx.Err(), remove(folder, runs[i].id+journalEnd)); err != nil {
-			return fmt.Errorf("remove the journal of run %s: %w", runs[i].id, err)
+	for _, run := range expired {
+		if err := errors.Join(ctx.Err(), remove(folder, run+journalEnd)); err != nil {
+			return fmt.Errorf("remove the journal of run %s: %w", run, err)
 		}
 	}
 	return syncFolder(folder)
@@ -179,12 +165,12 @@ func (j *Journals) List(ctx context.Context) (runs []journal.PastRun, warnings [
 	}
 	var all []journal.Summary
 	for _, r := range slices.Backward(stored) {
-		parts, err := j.Parts(ctx, r.id)
+		parts, err := j.Parts(ctx, r.Run)
 		if err != nil {
 			return nil, nil, fmt.Errorf("list the journals: %w", err)
 		}
 		for _, p := range parts {
-			all = append(all, journal.Summarize(r.id, r.began, p))
+			all = append(all, journal.Summarize(r.Run, r.Began, p))
 		}
 	}
 	runs, warnings = journal.PastRuns(all)

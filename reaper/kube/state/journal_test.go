@@ -96,12 +96,14 @@ func TestRunIsAsLargeAsItsParts(t *testing.T) {
 	part := func(run string, size int) storedPart {
 		return storedPart{Summary: journal.Summary{Run: journal.Run{ID: run}}, size: size}
 	}
-	runs, _ := byRun([]storedPart{part("run-1", 10), part("run-2", 1), part("run-1", 20)})
+	runs, _, _ := byRun([]storedPart{part("run-1", 10), part("run-2", 1), part("run-1", 20)})
 	got := make(map[string]journal.Stored)
 	for _, r := range runs {
-		got[r.id] = r.Stored
+		got[r.Run] = r
 	}
-	if diff := cmp.Diff(map[string]journal.Stored{"run-1": {Objects: 2, Size: 30}, "run-2": {Objects: 1, Size: 1}}, got); diff != "" {
+	if diff := cmp.Diff(map[string]journal.Stored{
+		"run-1": {Run: "run-1", Objects: 2, Size: 30}, "run-2": {Run: "run-2", Objects: 1, Size: 1},
+	}, got); diff != "" {
 		t.Errorf("runs (-want +got):\n%s", diff)
 	}
 }

@@ -1,22 +1,12 @@
 package state
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 )
-
-// A storedRun is a run with a journal. It began when its first part was created, by the API
-// server's clock.
-type storedRun struct {
-	id string
-	journal.Stored
-	parts []storedPart
-}
 
 // Prune implements journal.Store. It orders the runs by the API server's clock, and stops at
 // the first part that it cannot delete.
@@ -31,19 +21,15 @@ func (j *Journals) Prune(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	runs, foreign := byRun(parts)
-	own := slices.IndexFunc(runs, func(r storedRun) bool { return r.id == j.run })
-	if own < 0 {
+	runs, partsOf, foreign := byRun(parts)
+	expired, ok := j.retention.Expired(runs, j.run)
+	if !ok {
 		return fmt.Errorf("%w of the current run %s: another client deleted it", journal.ErrNone, j.run)
 	}
-	stored := make([]journal.Stored, len(runs))
-	for i, r := range runs {
-		stored[i] = r.Stored
-	}
-	for _, i := range j.retention.Expired(stored, own) {
-		for _, p := range runs[i].parts {
+	for _, run := range expired {
+		for _, p := range partsOf[run] {
 			if err := j.remove(ctx, p.Name, p.uid, p.version); err != nil && !errors.Is(err, errReplaced) {
-				return fmt.Errorf("remove the journal of run %s: %s: %w", runs[i].id, p.Name, err)
+				return fmt.Errorf("remove the journal of run %s: %s: %w", run, p.Name, err)
 			}
 		}
 	}
@@ -54,29 +40,26 @@ func (j *Journals) Prune(ctx context.Context) error {
 		JournalLabel, journal.Some(foreign))
 }
 
-// byRun returns the runs of the parts, latest first, and the names of ConfigMaps that are not
-// parts.
-func byRun(parts []storedPart) (runs []storedRun, foreign []string) {
-	index := make(map[string]int)
+// byRun returns the runs with their parts, and the names of ConfigMaps that are not parts. A run
+// began when its first part was created, by the API server's clock.
+func byRun(parts []storedPart) (runs []journal.Stored, partsOf map[string][]storedPart, foreign []string) {
+	partsOf = make(map[string][]storedPart)
 	for _, p := range parts {
 		if p.Err != nil {
 			foreign = append(foreign, fmt.Sprintf("%s (%v)", p.Name, p.Err))
 			continue
 		}
-		i, known := index[p.Run.ID]
-		if !known {
-			i = len(runs)
-			index[p.Run.ID] = i
-			runs = append(runs, storedRun{id: p.Run.ID, Stored: journal.Stored{Began: p.At}})
-		}
-		r := &runs[i]
-		r.parts, r.Objects, r.Size = append(r.parts, p), r.Objects+1, r.Size+p.size
-		if p.At.Before(r.Began) {
-			r.Began = p.At
-		}
+		partsOf[p.Run.ID] = append(partsOf[p.Run.ID], p)
 	}
-	slices.SortFunc(runs, func(a, b storedRun) int {
-		return cmp.Or(b.Began.Compare(a.Began), cmp.Compare(b.id, a.id)) // an ID begins with its time
-	})
-	return runs, foreign
+	for id, parts := range partsOf {
+		run := journal.Stored{Run: id, Began: parts[0].At, Objects: len(parts)}
+		for _, p := range parts {
+			run.Size += p.size
+			if p.At.Before(run.Began) {
+				run.Began = p.At
+			}
+		}
+		runs = append(runs, run)
+	}
+	return runs, partsOf, foreign
 }
