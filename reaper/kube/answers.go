@@ -42,13 +42,16 @@ func Unsure(err error) error {
 	if refused || !errors.Is(err, ipam.ErrAgain) {
 		return err
 	}
-	return lostError{err}
+	return markedError{err, ipam.ErrLost}
 }
 
-// A lostError is the error of a write that may have been carried out.
-type lostError struct{ error }
+// A markedError is an error with the text of the API server's, which also wraps what it means.
+type markedError struct {
+	error
+	means error
+}
 
-func (e lostError) Unwrap() []error { return []error{ipam.ErrLost, e.error} }
+func (e markedError) Unwrap() []error { return []error{e.means, e.error} }
 
 // Gone reports whether the API server itself answered that it does not have the object.
 // A 404 of a proxy, or of a server that does not know the resource, proves nothing:
@@ -87,11 +90,6 @@ func Deleted(err error, resource, name string) error {
 	return Unsure(Transient(err))
 }
 
-// A refusedError is an answer that the same request would get again.
-type refusedError struct{ error }
-
-func (e refusedError) Unwrap() []error { return []error{ipam.ErrRefused, e.error} }
-
 // Answered wraps an error as census.Cluster promises: in ErrAgain if the same request may
 // succeed later, otherwise in ErrRefused.
 func Answered(err error) error {
@@ -101,5 +99,5 @@ func Answered(err error) error {
 	if err = Transient(err); err == nil || errors.Is(err, ipam.ErrAgain) {
 		return err
 	}
-	return refusedError{err}
+	return markedError{err, ipam.ErrRefused}
 }

@@ -43,11 +43,11 @@ func readPages[T any](ctx context.Context, request pageFunc[T]) ([]T, error) {
 }
 
 // errLargeObject says that an object is too large, and would be again in the next answer.
-var errLargeObject = refusedError{fmt.Errorf("an object of the list has more than %d MiB", MaxObject>>20)}
+var errLargeObject = markedError{fmt.Errorf("an object of the list has more than %d MiB", MaxObject>>20), ipam.ErrRefused}
 
 // errMixed says that a list is from different times. A conforming API server reads all pages at
 // the resourceVersion of the first.
-var errMixed = refusedError{errors.New("the pages of the list have different resourceVersions")}
+var errMixed = markedError{errors.New("the pages of the list have different resourceVersions"), ipam.ErrRefused}
 
 func readPagesOnce[T any](ctx context.Context, request pageFunc[T]) ([]T, error) {
 	var all []T

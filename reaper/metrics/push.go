@@ -3,7 +3,6 @@ package metrics
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -74,12 +73,6 @@ func (httpClient) Do(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	response.Body = limitedBody{io.LimitReader(response.Body, maxAnswer), response.Body}
+	response.Body = http.MaxBytesReader(nil, response.Body, maxAnswer)
 	return response, nil
-}
-
-// A limitedBody is the beginning of a body.
-type limitedBody struct {
-	io.Reader
-	io.Closer
 }
