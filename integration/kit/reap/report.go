@@ -1,44 +1,28 @@
 package reap
 
-import (
-	"encoding/json"
-	"time"
-)
+import "encoding/json"
 
 // A Report is a run's report in JSON, as far as tests look at it. It is defined here a second time,
 // and not taken from the program, because scripts depend on it: renaming a field there must fail
 // here.
 type Report struct {
-	APIVersion string    `json:"apiVersion"`
-	Kind       string    `json:"kind"`
-	Run        Run       `json:"run"`
-	Leaked     *Leaked   `json:"leaked"` // nil if unknown
-	Summary    Summary   `json:"summary"`
-	Backends   []Backend `json:"backends"`
-	Networks   []Network `json:"networks"`
-	Pools      []Pool    `json:"pools"`
-	Entries    []Entry   `json:"entries"`
-	Warnings   []string  `json:"warnings"`
+	Kind     string    `json:"kind"`
+	Run      Run       `json:"run"`
+	Summary  Summary   `json:"summary"`
+	Backends []Backend `json:"backends"`
+	Networks []Network `json:"networks"`
+	Pools    []Pool    `json:"pools"`
+	Entries  []Entry   `json:"entries"`
+	Warnings []string  `json:"warnings"`
 }
 
-// A Run says when the run was and what it ran against.
+// A Run says which run it was and what it ran against.
 type Run struct {
-	ID         string    `json:"id"`
-	StartedAt  time.Time `json:"startedAt"`
-	FinishedAt time.Time `json:"finishedAt"`
-	DryRun     bool      `json:"dryRun"`
-	Caveats    []string  `json:"caveats"`
-	Version    string    `json:"version"`
-	Cluster    string    `json:"cluster"`
-}
-
-// A Leaked counts the ownerless allocations.
-type Leaked struct {
-	Total    int `json:"total"`
-	Due      int `json:"due"`
-	Released int `json:"released"`
-	Waiting  int `json:"waiting"`
-	Held     int `json:"held"`
+	ID      string   `json:"id"`
+	DryRun  bool     `json:"dryRun"`
+	Caveats []string `json:"caveats"`
+	Version string   `json:"version"`
+	Cluster string   `json:"cluster"`
 }
 
 // A Summary counts allocations.
@@ -58,22 +42,18 @@ type Backend struct {
 	Name      string   `json:"name"`
 	Status    string   `json:"status"` // ok, partial, failed, skipped
 	Message   string   `json:"message"`
-	Failures  []string `json:"failures"`  // of the listing
 	Undecoded []string `json:"undecoded"` // objects that may protect addresses
 	Summary
 }
 
 // A Pool says how full one pool is.
 type Pool struct {
-	Backend         string      `json:"backend"`
-	Name            string      `json:"name"`
-	Range           string      `json:"range"`
-	Capacity        json.Number `json:"capacity"` // may be more than any integer; empty if unknown
-	Used            int         `json:"used"`
-	Free            json.Number `json:"free"` // empty if unknown
-	AllocatedBefore int         `json:"allocatedBefore"`
-	AllocatedAfter  int         `json:"allocatedAfter"`
-	ProtectedBy     string      `json:"protectedBy"`
+	Backend  string      `json:"backend"`
+	Name     string      `json:"name"`
+	Range    string      `json:"range"`
+	Capacity json.Number `json:"capacity"` // may be more than any integer; empty if unknown
+	Used     int         `json:"used"`
+	Free     json.Number `json:"free"` // empty if unknown
 }
 
 // A Network says how full one range is that pods get addresses from.
@@ -85,7 +65,6 @@ type Network struct {
 	Used     int         `json:"used"`
 	Leaked   int         `json:"leaked"`
 	Free     json.Number `json:"free"` // empty if unknown
-	Closed   string      `json:"closed"`
 	Pools    []string    `json:"pools"`
 }
 
