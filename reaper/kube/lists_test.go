@@ -43,6 +43,8 @@ func (s *blockServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		sendJSON(w, wholeBlocks)
 	case query.Get("continue") == "two/+ &":
 		sendJSON(w, `{"items":[`+strings.Join(blockItems[2:], ",")+`],"kind":"BlockList","metadata":{"resourceVersion":"9"}}`)
+	case query.Has("continue"):
+		http.Error(w, "another token", http.StatusBadRequest)
 	default:
 		sendJSON(w, `{"items":[`+strings.Join(blockItems[:2], ",")+`],"kind":"BlockList","metadata":{"continue":"two/+ &","resourceVersion":"9"}}`)
 	}
