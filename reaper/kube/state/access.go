@@ -14,14 +14,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// A Need is one verb on one resource that a run is about to use.
-type Need struct {
-	Verb      string
-	Group     string // empty for core
-	Resource  string
-	Name      string // empty for all objects
-	Namespace string // empty for all namespaces
-}
+// A Need is one verb on one resource that a run is about to use. An empty Name means all objects,
+// and an empty Namespace all namespaces.
+type Need authorizationv1.ResourceAttributes
 
 // String returns the need as people write it: "patch ippools.whereabouts.cni.cncf.io".
 func (n Need) String() string {
@@ -75,9 +70,7 @@ func review(ctx context.Context, raw rest.Interface, need Need) (allowed bool, e
 	const resource = "selfsubjectaccessreviews"
 	body, err := json.Marshal(authorizationv1.SelfSubjectAccessReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: "SelfSubjectAccessReview"},
-		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: need.Verb, Group: need.Group, Resource: need.Resource, Name: need.Name, Namespace: need.Namespace,
-		}},
+		Spec:     authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: (*authorizationv1.ResourceAttributes)(&need)},
 	})
 	if err != nil {
 		return false, err
