@@ -2,18 +2,15 @@ package kube
 
 import (
 	"net/http"
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // A Clock compares the clock of this machine with the clock of the API server, which
 // sends its time in the Date of every response. It is safe for concurrent use.
 type Clock struct {
-	now func() time.Time
-
-	mu        sync.Mutex
-	clockSkew time.Duration
-	known     bool
+	now  func() time.Time
+	skew atomic.Pointer[time.Duration] // nil if no response has arrived
 }
 
 // NewClock returns a clock that has seen no response yet.
@@ -23,9 +20,11 @@ func NewClock(now func() time.Time) *Clock { return &Clock{now: now} }
 // skew means that this machine is behind. Skew returns false until a response with a Date has
 // arrived.
 func (c *Clock) Skew() (time.Duration, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.clockSkew, c.known
+	skew := c.skew.Load()
+	if skew == nil {
+		return 0, false
+	}
+	return *skew, true
 }
 
 // Wrap returns a transport that gives the Date of each response to the clock.
@@ -44,9 +43,7 @@ func (w watched) RoundTrip(request *http.Request) (*http.Response, error) {
 		return response, err
 	}
 	if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
-		w.clock.mu.Lock()
-		defer w.clock.mu.Unlock()
-		w.clock.clockSkew, w.clock.known = w.clock.now().Sub(date).Truncate(time.Second), true
+		w.clock.skew.Store(new(w.clock.now().Sub(date).Truncate(time.Second)))
 	}
 	return response, nil
 }
