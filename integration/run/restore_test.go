@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/fault"
@@ -70,7 +72,10 @@ func TestWhatIsTakenIsLeftAndNamed(t *testing.T) {
 		t.Errorf("%s is allocated again, and a pod shows it", six)
 	}
 	w.Must(w.Cluster.DeletePod(ctx, shop, "new-3"))
-	w.WantOutcomes(w.Restores(reap.ExitDone, "--run="+id, "--only="+six.String()), map[string]string{"calico " + six.String(): "restored"})
+	want := map[string]string{"calico " + six.String(): "restored"}
+	if diff := cmp.Diff(want, w.Restores(reap.ExitDone, "--run="+id, "--only="+six.String()).Outcomes()); diff != "" {
+		t.Errorf("outcomes (-want +got):\n%s", diff)
+	}
 }
 
 // afterRelease returns a world in which a run has released everything, and the ID of the run.

@@ -71,19 +71,16 @@ func TestSendReturnsTheReasonOfTheServer(t *testing.T) {
 		name   string
 		answer func(w http.ResponseWriter)
 		body   string
-		gone   bool
 		says   string
 	}{
-		{"an object", func(w http.ResponseWriter) { sendJSON(w, `{"n": 1.50}`) }, `{"n": 1.50}`, false, ""},
-		{"no such object", func(w http.ResponseWriter) { sendJSON(w, statusOf(t, apierrors.NewNotFound(resource, "a"))) }, "", true, `"a" not found`},
-		{"no such object of another name", func(w http.ResponseWriter) { sendJSON(w, statusOf(t, apierrors.NewNotFound(resource, "b"))) }, "", false, `"b" not found`},
-		{"a proxy's 404", func(w http.ResponseWriter) { http.Error(w, "404 page not found", http.StatusNotFound) }, "", false, "could not find"},
+		{"an object", func(w http.ResponseWriter) { sendJSON(w, `{"n": 1.50}`) }, `{"n": 1.50}`, ""},
+		{"no such object", func(w http.ResponseWriter) { sendJSON(w, statusOf(t, apierrors.NewNotFound(resource, "a"))) }, "", `"a" not found`},
+		{"a proxy's 404", func(w http.ResponseWriter) { http.Error(w, "404 page not found", http.StatusNotFound) }, "", "could not find"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			client := clientAt(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { tt.answer(w) }))
 			body, err := kube.Send(t.Context(), client.Get().AbsPath("/apis/g/v1/blocks/a"))
 			equal(t, "body", string(body), tt.body)
-			equal(t, "gone", kube.Gone(err, "blocks", "a"), tt.gone)
 			if (err != nil) != (tt.says != "") || err != nil && !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("error %v, want %q in it", err, tt.says)
 			}

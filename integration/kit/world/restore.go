@@ -3,8 +3,6 @@ package world
 import (
 	"encoding/json"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
@@ -74,12 +72,4 @@ func (r RestoreReport) Outcomes() map[string]string {
 		all[e.Backend+" "+name] = e.Outcome
 	}
 	return all
-}
-
-// WantOutcomes fails the test unless a restore had these outcomes.
-func (w *World) WantOutcomes(r RestoreReport, want map[string]string) {
-	w.Helper()
-	if diff := cmp.Diff(want, r.Outcomes()); diff != "" {
-		w.Errorf("outcomes (-want +got):\n%s", diff)
-	}
 }
