@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -130,16 +129,37 @@ func (l listed) ours() bool { return l.Module != nil && l.Module.Main }
 // The packages import each other as the design says. So what is pure knows nothing that
 // talks, and no backend knows another.
 func TestArrows(t *testing.T) {
-	for _, broken := range brokenArrows(goList(t, "./...")) {
-		t.Error(broken)
+	for _, pkg := range goList(t, "./...") {
+		if !pkg.ours() {
+			continue
+		}
+		from, ok := roomOf(pkg.ImportPath)
+		if !ok {
+			t.Errorf("%s: the design has no such room", pkg.ImportPath)
+			continue
+		}
+		for _, imported := range pkg.Imports {
+			if to, ok := roomOf(imported); within(imported, module) && (!ok || !slices.Contains(from.may, to.name)) {
+				t.Errorf("%s imports %s: %s", pkg.ImportPath, imported, from.why)
+			}
+		}
+		for _, imported := range slices.Concat(pkg.TestImports, pkg.XTestImports) {
+			if within(imported, module+"/integration") {
+				t.Errorf("a test of %s imports %s, which is a module of its own", pkg.ImportPath, imported)
+			}
+		}
 	}
 }
 
 // The program links nothing that is for tests, and the domain no client.
 func TestNothingForeignIsLinked(t *testing.T) {
 	for pattern, strangers := range map[string][]stranger{".": strangers, "./reaper": clients} { // ./reaper links all pure rooms
-		for _, broken := range linkedStrangers(goList(t, pattern), strangers) {
-			t.Error(broken)
+		for _, pkg := range goList(t, pattern) {
+			for _, s := range strangers {
+				if within(pkg.ImportPath, s.prefix) {
+					t.Errorf("%s is linked: %s", pkg.ImportPath, s.why)
+				}
+			}
 		}
 	}
 }
@@ -164,53 +184,6 @@ func TestOnlyTheSecondLookMakesWarrants(t *testing.T) {
 	if want := []string{"reaper/confirm.go"}; !slices.Equal(makers, want) {
 		t.Errorf("warrants are made in %q, want %q", makers, want)
 	}
-}
-
-// brokenArrows names the imports among our packages that the table of rooms
-// does not have, and the packages that it does not have.
-func brokenArrows(pkgs []listed) []string {
-	var broken []string
-	for _, pkg := range pkgs {
-		if !pkg.ours() {
-			continue
-		}
-		from, ok := roomOf(pkg.ImportPath)
-		if !ok {
-			broken = append(broken, fmt.Sprintf("%s: the design has no such room", pkg.ImportPath))
-			continue
-		}
-		for _, imported := range pkg.Imports {
-			if within(imported, module) && !from.mayImport(imported) {
-				broken = append(broken, fmt.Sprintf("%s imports %s: %s", pkg.ImportPath, imported, from.why))
-			}
-		}
-		for _, imported := range slices.Concat(pkg.TestImports, pkg.XTestImports) {
-			if within(imported, module+"/integration") {
-				broken = append(broken, fmt.Sprintf("a test of %s imports %s, which is a module of its own", pkg.ImportPath, imported))
-			}
-		}
-	}
-	return broken
-}
-
-// linkedStrangers names the strangers among all packages that are linked.
-func linkedStrangers(pkgs []listed, strangers []stranger) []string {
-	var broken []string
-	for _, pkg := range pkgs {
-		for _, s := range strangers {
-			if within(pkg.ImportPath, s.prefix) {
-				broken = append(broken, fmt.Sprintf("%s is linked: %s", pkg.ImportPath, s.why))
-			}
-		}
-	}
-	return broken
-}
-
-// mayImport reports whether the room has an arrow to the package. The suite has
-// a room of its own and is not one of the backends.
-func (r room) mayImport(importPath string) bool {
-	to, ok := roomOf(importPath)
-	return ok && slices.Contains(r.may, to.name)
 }
 
 // roomOf finds a package's room.
