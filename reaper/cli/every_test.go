@@ -83,25 +83,6 @@ func (n *everyNode) hasExitCode(file string, want int) {
 // reports returns how many reports were printed.
 func (n *everyNode) reports() int { return strings.Count(n.out.String(), "node node-a") }
 
-// Each run sees what changed.
-func TestRunsAreRepeated(t *testing.T) {
-	n := newEveryNode(t)
-	n.lease("10.1.0.6")
-	n.betweenRuns = func(run int) error {
-		if run == 1 {
-			if left := n.left(); left != "" {
-				t.Errorf("after the first run, there is %s", left)
-			}
-			n.lease("10.1.0.7")
-			return nil
-		}
-		return context.Canceled
-	}
-	if code := n.run(t.Context()); code != exitDone || n.reports() != 2 || n.left() != "" {
-		t.Errorf("exit code %d after %d reports with the leases %q, want 0 after 2 with none\n%s", code, n.reports(), n.left(), &n.errs)
-	}
-}
-
 // A grace period as long as the interval is over when the next run looks.
 func TestRepeatedRunsAreNotCloserThanTheySay(t *testing.T) {
 	const every = 15 * time.Minute

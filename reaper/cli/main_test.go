@@ -103,50 +103,6 @@ func TestPrintError(t *testing.T) {
 	}
 }
 
-func TestFromEnv(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		args []string
-		env  map[string]string
-		want string // dry-run, policy, timeout, unsafe-ignore-limit
-		err  string
-	}{
-		{"nothing given", nil, nil, "true  10m0s []", ""},
-		{"variables", nil, map[string]string{"IP_REAPER_DRY_RUN": "false", "IP_REAPER_POLICY": "p.yaml", "IP_REAPER_TIMEOUT": "1m"},
-			"false p.yaml 1m0s []", ""},
-		{"a flag wins", []string{"--dry-run=true", "--policy", "q.yaml"}, map[string]string{"IP_REAPER_DRY_RUN": "false", "IP_REAPER_POLICY": "p.yaml"},
-			"true q.yaml 10m0s []", ""},
-		{"what is unsafe must be typed", nil, map[string]string{"IP_REAPER_UNSAFE_IGNORE_LIMIT": "maxFraction"}, "true  10m0s []", ""},
-		{"a variable that is wrong", nil, map[string]string{"IP_REAPER_TIMEOUT": "soon"}, "", "IP_REAPER_TIMEOUT: "},
-		{"help and version are typed", nil, map[string]string{"IP_REAPER_VERSION": "v1.2.3", "IP_REAPER_HELP": "yes please"}, "true  10m0s []", ""},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			cmd := newRoot(ioStreams{stdout: io.Discard, stderr: io.Discard})
-			cmd.InitDefaultHelpFlag()
-			cmd.InitDefaultVersionFlag()
-			flags := cmd.Flags()
-			if err := flags.Parse(tt.args); err != nil {
-				t.Fatal(err)
-			}
-			err := fromEnv(flags, func(key string) string { return tt.env[key] })
-			if tt.err != "" {
-				var usage *ipam.InputError
-				if !errors.As(err, &usage) || !bytes.HasPrefix([]byte(err.Error()), []byte(tt.err)) {
-					t.Errorf("fromEnv = %v, want a mistake in usage: %s", err, tt.err)
-				}
-				return
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := fmt.Sprint(value(t, flags, "dry-run"), " ", value(t, flags, "policy"), " ", value(t, flags, "timeout"), " ", value(t, flags, "unsafe-ignore-limit"))
-			if got != tt.want {
-				t.Errorf("flags = %q, want %q", got, tt.want)
-			}
-		})
-	}
-}
-
 func TestVariablesThatSetNothingAreRefused(t *testing.T) {
 	for _, tt := range []struct {
 		variable string
@@ -180,15 +136,6 @@ func TestVariablesThatSetNothingAreRefused(t *testing.T) {
 			t.Errorf("%s: %v; %s, want %s; %s", tt.variable, err, usage.Hint, tt.err, tt.hint)
 		}
 	}
-}
-
-func value(t *testing.T, flags *pflag.FlagSet, name string) string {
-	t.Helper()
-	f := flags.Lookup(name)
-	if f == nil {
-		t.Fatalf("there is no flag --%s", name)
-	}
-	return f.Value.String()
 }
 
 // The man page of the program has the exit codes and the variables of all commands.

@@ -10,12 +10,10 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
@@ -185,34 +183,6 @@ func TestPasswordOfEtcdIsNowhere(t *testing.T) {
 	for _, text := range []string{out.String(), errs.String()} {
 		if strings.Contains(text, "s3cret") {
 			t.Errorf("the password is in\n%s", text)
-		}
-	}
-}
-
-// The installed policy and the ledger are in the namespace ip-reaper, unless another is named,
-// but not in that of the context.
-func TestNamespaceOfTheState(t *testing.T) {
-	for _, tt := range []struct {
-		args []string
-		want string
-	}{
-		{nil, "ip-reaper"},
-		{[]string{"--state-namespace", "other"}, "other"},
-	} {
-		var asked []string
-		s, _ := newFakeAPI(t, map[string]string{"pods": noPods, "statefulsets": noSets})
-		args := leadTo(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if strings.Contains(r.URL.Path, "configmaps/") {
-				asked = append(asked, r.URL.Path)
-			}
-			s.ServeHTTP(w, r)
-		}))
-		if code, _, stderr := start(t.Context(), false, append(args, tt.args...)); code != exitDone {
-			t.Errorf("exit code %d, stderr:\n%s", code, stderr)
-		}
-		in := "/api/v1/namespaces/" + tt.want + "/configmaps/"
-		if diff := cmp.Diff([]string{in + "ip-reaper-policy", in + "ip-reaper-ledger"}, slices.Compact(asked)); diff != "" {
-			t.Errorf("asked for (-want +got):\n%s", diff)
 		}
 	}
 }
