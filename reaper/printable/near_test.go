@@ -36,13 +36,3 @@ func TestNear(t *testing.T) {
 		})
 	}
 }
-
-func TestMeant(t *testing.T) {
-	names := []string{"node-a", "node-c"}
-	if got, want := printable.Meant("node-b", names), "did you mean node-a or node-c?"; got != want {
-		t.Errorf("Meant = %q, want %q", got, want)
-	}
-	if got := printable.Meant("gateway", names); got != "" {
-		t.Errorf("Meant = %q of nothing near", got)
-	}
-}

@@ -141,16 +141,13 @@ func Some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// Thousands returns a number with commas between its thousands.
+// Thousands returns a count with commas between its thousands.
 func Thousands(n int) string {
-	sign, text := "", strconv.Itoa(n)
-	if n < 0 {
-		sign, text = text[:1], text[1:]
-	}
+	text := strconv.Itoa(n)
 	for at := len(text) - 3; at > 0; at -= 3 {
 		text = text[:at] + "," + text[at:]
 	}
-	return sign + text
+	return text
 }
 
 // Counted returns a number and its noun, such as "2 pools" or "2 addresses".

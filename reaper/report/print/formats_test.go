@@ -23,7 +23,7 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // Users read and script against these texts. A page of HTML has the data of the JSON: see
-// TestPageHasTheReport.
+// FuzzFormats.
 func TestReportFormats(t *testing.T) {
 	for _, tt := range []struct {
 		name    string

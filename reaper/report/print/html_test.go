@@ -96,16 +96,6 @@ func partsOf(t rapid.TB, page string) (data string, parts []string) {
 	return data, parts
 }
 
-func TestPageHasTheReport(t *testing.T) {
-	for name, report := range map[string]report.Report{"empty": emptyReport(), "full": fullReport(), "hostile": hostileReport()} {
-		t.Run(name, func(t *testing.T) { wantPage(t, pageOf(t, viewOf(report, false)), viewOf(report, false)) })
-	}
-	t.Run("restore", func(t *testing.T) {
-		view := viewOfRestore(report.RestoreReport{Kind: "RestoreReport", Entries: []report.RestoreEntry{{Outcome: report.Taken}}})
-		wantPage(t, pageOf(t, view), view)
-	})
-}
-
 // The page has one letter for each entry, and shows the bottom line first.
 func TestPageTellsTheStateOfEachEntry(t *testing.T) {
 	data, _ := partsOf(t, pageOf(t, viewOf(fullReport(), false)))
