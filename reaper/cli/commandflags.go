@@ -23,14 +23,16 @@ type commandFlags struct {
 	flags  *pflag.FlagSet
 	target target
 
-	policy      string
+	policyFile  string // empty if none is given
 	output      string
 	logFormat   string
 	verbose     bool
 	timeout     time.Duration
-	concurrency int
+	concurrency int // the most requests at the same time
 
-	lasting, override, stateOnly bool // see connectOptions
+	lasting   bool // it releases what is due, or remembers what a later release rests on
+	override  bool // it may do so by a policy other than the installed one
+	stateOnly bool // it reads nothing but what earlier runs stored
 }
 
 // defaultConcurrency is less than what an API server handles at the same time for all of
@@ -45,8 +47,8 @@ func (f *commandFlags) add(flags *pflag.FlagSet) {
 	if f.target.scope() == plugin.Node {
 		usage = "policy `FILE`; without one, a dry run with the defaults"
 	}
-	flags.StringVar(&f.policy, "policy", "", usage)
-	flags.StringVarP(&f.output, "output", "o", "table", "print the report in this `FORMAT`: "+print.FormatList())
+	flags.StringVar(&f.policyFile, "policy", "", usage)
+	flags.StringVarP(&f.output, "output", "o", "table", "print the report in this `FORMAT`: "+listOf(print.Usages()))
 	flags.DurationVar(&f.timeout, "timeout", 10*time.Minute, "give up after this `DURATION`")
 	flags.StringVar(&f.logFormat, "log-format", "", "log to stderr in this `FORMAT`, text or json; by default, text on a terminal and json elsewhere")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log every decision and every release")
@@ -54,7 +56,7 @@ func (f *commandFlags) add(flags *pflag.FlagSet) {
 
 // check returns the mistakes in the flags that can be found without the target.
 func (f commandFlags) check() error {
-	if f.policy == "" && f.flags.Changed("policy") { // such as --policy "$UNSET"
+	if f.policyFile == "" && f.flags.Changed("policy") { // such as --policy "$UNSET"
 		return ipam.BadInput(errors.New("--policy is empty"), "name a file, or leave the flag out")
 	}
 	if f.timeout <= 0 {
@@ -69,12 +71,9 @@ func (f commandFlags) check() error {
 // connect connects to the target. writes says that the command writes anything. p is the policy of
 // the file, or the default; the connection has the one to use.
 func (f commandFlags) connect(ctx context.Context, w ioStreams, writes bool, p policy.Policy, logger *slog.Logger) (connection, error) {
-	c, err := f.target.connect(ctx, w, connectOptions{
-		writes: writes, lasting: f.lasting, override: f.override, stateOnly: f.stateOnly,
-		concurrency: f.concurrency, timeout: f.timeout, file: f.policy, policy: p, logger: logger,
-	})
+	c, err := f.target.connect(ctx, w, connectOptions{f, writes, p, logger})
 	c.ID, c.Version, c.Program = newID(), buildVersion(), w.name()
-	c.PolicyFile = f.policy
+	c.PolicyFile = f.policyFile
 	c.Protectors, c.Elsewhere = plugin.Protectors(w.backends), elsewhere(w, f.target.scope(), c.Policy)
 	c.Now, c.Logger, c.Timeout = time.Now, logger, f.timeout
 	return c, err
@@ -134,7 +133,7 @@ func (f outputFlags) options(w ioStreams, output string, all bool) (print.Option
 		return o, ipam.BadInput(errors.New("--quiet prints no report, so it has no --output"), "give one of them")
 	}
 	if err := print.Check(output); err != nil {
-		return o, ipam.BadInput(fmt.Errorf("--output: %w", err), "use "+print.FormatList())
+		return o, ipam.BadInput(fmt.Errorf("--output: %w", err), "use "+listOf(print.Usages()))
 	}
 	return o, nil
 }

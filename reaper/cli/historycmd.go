@@ -71,7 +71,7 @@ func history(ctx context.Context, w ioStreams, f historyFlags) error {
 	if err != nil {
 		return err
 	}
-	p, err := loadPolicy(ctx, w, f.policy)
+	p, err := loadPolicy(ctx, w, f.policyFile)
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func newInspect(w ioStreams) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.policy, "policy", "", "judge by this policy `FILE`; without one, by the defaults")
 	flags.StringVar(&f.pods, "pods", "", "`FILE` with all pods, StatefulSets and nodes of the cluster")
-	flags.StringVarP(&f.output, "output", "o", "table", "print the report in this `FORMAT`: "+print.FormatList())
+	flags.StringVarP(&f.output, "output", "o", "table", "print the report in this `FORMAT`: "+listOf(print.Usages()))
 	flags.BoolVar(&f.all, "all", false, "list every allocation, even those in use, and fold none")
 	f.out.add(flags)
 	f.filters.add(flags, plugin.Cluster)

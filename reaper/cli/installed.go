@@ -41,13 +41,13 @@ func choosePolicy(ctx context.Context, w ioStreams, core corev1.ConfigMapsGetter
 	switch {
 	case ctx.Err() != nil:
 		return given, ctx.Err()
-	case o.file != "" && (err != nil || found && !reflect.DeepEqual(installed, o.policy)):
-		why, hint := fmt.Errorf("policy %s is not the installed one, ConfigMap %s", o.file, name), "leave out --dry-run=false to see what the file would release, or --policy to release by the installed policy"
+	case o.policyFile != "" && (err != nil || found && !reflect.DeepEqual(installed, o.policy)):
+		why, hint := fmt.Errorf("policy %s is not the installed one, ConfigMap %s", o.policyFile, name), "leave out --dry-run=false to see what the file would release, or --policy to release by the installed policy"
 		if err != nil && !isUsage(err) {
-			why, hint = fmt.Errorf("policy %s may not be the installed one, which could not be read: %w", o.file, err), readHint
+			why, hint = fmt.Errorf("policy %s may not be the installed one, which could not be read: %w", o.policyFile, err), readHint
 		}
 		return given, ipam.BadInput(why, hint+"; to release by the file, type --"+overrideFlag+" too")
-	case o.file != "":
+	case o.policyFile != "":
 		given.missing = !found
 		return given, nil
 	case err != nil && isUsage(err):
@@ -69,7 +69,7 @@ func choosePolicy(ctx context.Context, w ioStreams, core corev1.ConfigMapsGetter
 // choosesPolicy reports whether the installed policy matters to a command outside a cluster. It does
 // not if the command judges nothing, or has a file, unless a release by the file may be refused.
 func (o connectOptions) choosesPolicy() bool {
-	return !o.stateOnly && (o.file == "" || o.lasting && !o.override)
+	return !o.stateOnly && (o.policyFile == "" || o.lasting && !o.override)
 }
 
 // readInstalled reads the installed policy. A policy that is not valid is a mistake of the user.

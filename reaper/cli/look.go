@@ -69,15 +69,6 @@ func (f lookFlags) check() error {
 // the first listing; otherwise it is true with any error. A plan that a limit refuses is not
 // an error.
 func look(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*report.Report, error) {
-	found, err := plan(ctx, w, f, brief)
-	if limit := (*judge.LimitError)(nil); errors.As(err, &limit) {
-		err = nil
-	}
-	return found, err
-}
-
-// plan is look, but its error says if a limit refuses the plan.
-func plan(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*report.Report, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
@@ -89,13 +80,13 @@ func plan(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*report.Re
 	if err != nil {
 		return nil, err
 	}
-	p, err := loadPolicy(ctx, w, f.policy)
+	p, err := loadPolicy(ctx, w, f.policyFile)
 	if err != nil {
 		return nil, err
 	}
 	if len(f.from) > 0 {
 		f.overrides.apply(&p)
-		return offline(ctx, w, reaper.Options{Policy: p, PolicyFile: f.policy, Selection: selection, Brief: brief}, f.pods, f.from, f.sees)
+		return offline(ctx, w, reaper.Options{Policy: p, PolicyFile: f.policyFile, Selection: selection, Brief: brief}, f.pods, f.from, f.sees)
 	}
 	conn, err := f.connect(ctx, w, false, p, newLogger(w, f.logFormat, f.verbose))
 	if err != nil {
@@ -113,6 +104,9 @@ func plan(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*report.Re
 	found, err := reaper.Run(ctx, o)
 	if f.sees != nil {
 		f.sees(o.Cluster)
+	}
+	if limit := (*judge.LimitError)(nil); errors.As(err, &limit) {
+		err = nil
 	}
 	return &found, err
 }

@@ -30,10 +30,7 @@ const firstAnswer = 30 * time.Second
 // Main runs the program with these backends and the arguments of the process, and
 // returns its exit code. The order of the backends is that in which they release:
 // see plugin.Plugin.
-func Main(plugins []plugin.Plugin) int { return mainOn(cri.KubeletPods(), plugins) }
-
-// mainOn is Main on a node whose kubelets have their pods in these folders.
-func mainOn(kubelets []string, plugins []plugin.Plugin) int {
+func Main(plugins []plugin.Plugin) int {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(garbage)
 	}
@@ -52,7 +49,7 @@ func mainOn(kubelets []string, plugins []plugin.Plugin) int {
 		stdoutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
 
 		backends: plugins,
-		kubelets: kubelets,
+		kubelets: cri.KubeletPods(),
 
 		sleep:       sleep,
 		firstAnswer: firstAnswer,

@@ -113,7 +113,7 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 	if err != nil {
 		return err
 	}
-	p, err := loadPolicy(ctx, w, f.policy)
+	p, err := loadPolicy(ctx, w, f.policyFile)
 	if err != nil {
 		return err
 	}

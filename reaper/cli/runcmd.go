@@ -116,7 +116,7 @@ func (f runFlags) check() error {
 		return ipam.BadInput(errors.New("--every and --wait contradict each other"), "with --every, the next run releases what is due then")
 	case f.every > 0 && f.journal != "":
 		return ipam.BadInput(errors.New("--every and --journal contradict each other: each run writes a journal of its own"), "leave out --journal: --state-dir has the journals")
-	case f.override && f.policy == "":
+	case f.override && f.policyFile == "":
 		return ipam.BadInput(errors.New("--"+overrideFlag+": no other policy is named"), "name it with --policy FILE")
 	case f.flags.Changed("dry-run") && !f.overrides.dryRun && f.remember:
 		return ipam.BadInput(errors.New("--dry-run=false and --remember contradict each other: a run that releases always saves the ledger"),
@@ -187,7 +187,7 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 // open opens what the run needs: a connection with the journals of the run, and the file of
 // --journal, which closeJournal closes. If it fails, nothing stays open.
 func (f runFlags) open(ctx context.Context, w ioStreams, logger *slog.Logger) (conn connection, closeJournal func() error, err error) {
-	p, err := loadPolicy(ctx, w, f.policy)
+	p, err := loadPolicy(ctx, w, f.policyFile)
 	if err != nil {
 		return conn, nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 
@@ -44,15 +43,10 @@ type target interface {
 
 // connectOptions say what a command needs from its target.
 type connectOptions struct {
-	writes      bool // it writes anything
-	lasting     bool // it releases what is due, or remembers what a later release rests on
-	override    bool // it may do so by a policy other than the installed one
-	stateOnly   bool // it reads nothing but what earlier runs stored
-	concurrency int  // the most requests at the same time
-	timeout     time.Duration
-	file        string        // of the policy; empty if none is given
-	policy      policy.Policy // of the file, or the default
-	logger      *slog.Logger
+	commandFlags
+	writes bool          // it writes anything
+	policy policy.Policy // of the file, or the default
+	logger *slog.Logger
 }
 
 // A connection is everything that a run talks to.

@@ -81,8 +81,8 @@ func HistoryFormats() []string {
 // LookFormats returns the formats of explanations and pools, the default first.
 func LookFormats() []string { return []string{"table", "json", "yaml"} }
 
-// FormatList returns the formats for a sentence, such as "table, wide or json".
-func FormatList() string {
+// Usages returns the formats as they are typed, such as jsonpath=TEMPLATE.
+func Usages() []string {
 	var names []string
 	for _, f := range formats {
 		name := f.name
@@ -91,6 +91,5 @@ func FormatList() string {
 		}
 		names = append(names, name)
 	}
-	last := len(names) - 1
-	return strings.Join(names[:last], ", ") + " or " + names[last]
+	return names
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// exitLimit is the exit code of a run whose plan was refused.
+// exitLimit is the exit code of a run whose plan a limit refused: see package cli.
 const exitLimit = 4
 
 // headOf returns the lines above the tables: how much is leaked, why the plan was refused,

@@ -86,9 +86,6 @@ func resultOf(r *journal.Result) (exit, due, released, why string) {
 	return exit, strconv.Itoa(r.Due), released, why
 }
 
-// refusedExit is the exit code of a run that a limit refused: see package cli.
-const refusedExit = 4
-
 // endsOf counts how the runs ended, for a sentence; it is empty if that is not known.
 func endsOf(runs []journal.PastRun) string {
 	counts := make(map[string]int)
@@ -101,7 +98,7 @@ func endsOf(runs []journal.PastRun) string {
 		case r.Result.ExitCode == nil:
 		case *r.Result.ExitCode == 0:
 			end = "done"
-		case *r.Result.ExitCode == refusedExit:
+		case *r.Result.ExitCode == exitLimit:
 			end = "refused"
 		default:
 			end = "failed"
