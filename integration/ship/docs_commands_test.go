@@ -43,7 +43,6 @@ func (o *operator) follow(p page, c command) {
 	if !runsHere(c) {
 		return
 	}
-	at := fmt.Sprintf("%s:%d: $ %s", p.path, c.line, c.typed)
 	typed := o.standIn(c.typed)
 	var out string
 	var err error
@@ -52,16 +51,24 @@ func (o *operator) follow(p page, c command) {
 	} else {
 		out, err = o.bash(typed)
 	}
+	c.prints(o.T, p, out, err, o.standIn)
+	o.controllers()
+}
+
+// prints ends the test if the command failed, and fails it unless the output is what the page
+// shows.
+func (c command) prints(t *testing.T, p page, out string, err error, standIn func(string) string) {
+	t.Helper()
+	at := fmt.Sprintf("%s:%d: $ %s", p.path, c.line, c.typed)
 	if err != nil {
-		o.Fatalf("%s\n%v\n%s", at, err, out)
+		t.Fatalf("%s\n%v\n%s", at, err, out)
 	}
-	o.Log(at)
+	t.Log(at)
 	for _, line := range c.output {
-		if !shown(o.standIn(line)).MatchString(out) {
-			o.Errorf("%s\ndoes not print\n%s\nbut\n%s", at, line, out)
+		if !shown(standIn(line)).MatchString(out) {
+			t.Errorf("%s\ndoes not print\n%s\nbut\n%s", at, line, out)
 		}
 	}
-	o.controllers()
 }
 
 // shown matches output that has the line. White space may be any, and … stands for
@@ -83,14 +90,17 @@ func shown(line string) *regexp.Regexp {
 const exampleRun = "20261120-150405-ABCDEF"
 
 // standIn replaces the run of the pages by the last one that released something.
-func (o *operator) standIn(text string) string {
-	o.Helper()
+func (o *operator) standIn(text string) string { return standIn(o.T, text, o.lastRun) }
+
+// standIn replaces the run of the pages by the last one, if the text has it.
+func standIn(t *testing.T, text string, lastRun func() string) string {
+	t.Helper()
 	if !strings.Contains(text, exampleRun) {
 		return text
 	}
-	run := o.lastRun()
+	run := lastRun()
 	if run == "" {
-		o.Fatalf("no run before this has released anything, and it needs one: %s", text)
+		t.Fatalf("no run before this has released anything, and it needs one: %s", text)
 	}
 	return strings.ReplaceAll(text, exampleRun, run)
 }

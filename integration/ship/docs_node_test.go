@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -63,60 +62,38 @@ func (n *docsNode) path(name string) string { return n.root + name }
 
 // run does what a command of the page says, with the folders of this node in place of those
 // of the machine, and with a grace period that does not have to be waited for.
-func (n *docsNode) run(t *testing.T, typed string) string {
+func (n *docsNode) run(t *testing.T, typed string) (string, error) {
 	t.Helper()
 	program, err := assets.Path("ip-reaper")
 	must(t, err)
-	programs := t.TempDir()
-	must(t, os.Symlink(program, filepath.Join(programs, "ip-reaper")))
 	typed = strings.NewReplacer("/var/lib/", n.path("/var/lib/"), "/etc/ip-reaper", n.path("/etc/ip-reaper"),
 		"--grace-period=60s --wait=2m", "--grace-period=0s").Replace(typed)
-	typed = n.standIn(t, typed)
-	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", typed)
-	cmd.Dir = n.root
-	cmd.Env = []string{
-		"PATH=" + programs + string(os.PathListSeparator) + os.Getenv("PATH"), "NODE_NAME=worker-2",
-		"CONTAINER_RUNTIME_ENDPOINT=" + n.runtime.Endpoint(), "IP_REAPER_STATE_DIR=" + n.path("/var/lib/ip-reaper"),
-		"IP_REAPER_POLICY=" + n.path("/etc/ip-reaper/policy.yaml"),
-	}
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Errorf("%s: %v\n%s", typed, err, out)
-	}
-	return strings.ReplaceAll(string(out), n.root, "")
+	out, err := bash(t.Context(), n.root, typed, []string{filepath.Dir(program)}, "NODE_NAME=worker-2",
+		"CONTAINER_RUNTIME_ENDPOINT="+n.runtime.Endpoint(), "IP_REAPER_STATE_DIR="+n.path("/var/lib/ip-reaper"),
+		"IP_REAPER_POLICY="+n.path("/etc/ip-reaper/policy.yaml"))
+	return strings.ReplaceAll(out, n.root, ""), err
 }
 
-// standIn replaces the run of the pages by the one that released something.
-func (n *docsNode) standIn(t *testing.T, text string) string {
-	t.Helper()
-	if !strings.Contains(text, exampleRun) {
-		return text
+// lastRun is the ID of the run that wrote a journal; empty if none did.
+func (n *docsNode) lastRun() string {
+	journals, _ := filepath.Glob(n.path("/var/lib/ip-reaper/journals/*.jsonl"))
+	if len(journals) != 1 {
+		return ""
 	}
-	journals, err := filepath.Glob(n.path("/var/lib/ip-reaper/journals/*.jsonl"))
-	if err != nil || len(journals) != 1 {
-		t.Fatalf("journals %v, %v, want one", journals, err)
-	}
-	return strings.ReplaceAll(text, exampleRun, strings.TrimSuffix(filepath.Base(journals[0]), ".jsonl"))
+	return strings.TrimSuffix(filepath.Base(journals[0]), ".jsonl")
 }
 
 // What the page about nodes types on a node does what it says there.
 func TestCommandsOnANodeDoWhatThePageSays(t *testing.T) {
 	n := newDocsNode(t)
+	onNodes := func(text string) string { return standIn(t, text, n.lastRun) }
 	ran := 0
 	for _, p := range pages(t) {
-		if p.path != "docs/node.md" {
-			continue
-		}
 		for _, c := range p.commands() {
-			if !onNode(c.typed) {
-				continue
-			}
-			ran++
-			out := n.run(t, c.typed)
-			for _, line := range c.output {
-				if !shown(n.standIn(t, line)).MatchString(out) {
-					t.Errorf("%s:%d: $ %s\ndoes not print\n%s\nbut\n%s", p.path, c.line, c.typed, line, out)
-				}
+			if p.path == "docs/node.md" && onNode(c.typed) {
+				ran++
+				out, err := n.run(t, onNodes(c.typed))
+				c.prints(t, p, out, err, onNodes)
 			}
 		}
 	}

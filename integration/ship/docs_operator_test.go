@@ -99,15 +99,17 @@ func (o *operator) path(parts ...string) string {
 // bash runs a command as a shell does into which it is typed, in the checkout, and
 // returns what it printed.
 func (o *operator) bash(typed string) (string, error) {
-	ctx, cancel := context.WithTimeout(o.Context(), commandTimeout)
+	return bash(o.Context(), o.dir, typed, []string{o.path(".local", "bin"), o.path("programs")}, "HOME="+o.dir, "KUBECONFIG="+o.path("kubeconfig"))
+}
+
+// bash runs a command in a folder, with programs in front of those of the machine.
+func bash(ctx context.Context, dir, typed string, programs []string, env ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", typed)
-	cmd.Dir = o.dir
+	cmd.Dir = dir
 	cmd.WaitDelay = 5 * time.Second
-	cmd.Env = []string{
-		"HOME=" + o.dir, "KUBECONFIG=" + o.path("kubeconfig"),
-		"PATH=" + strings.Join([]string{o.path(".local", "bin"), o.path("programs"), os.Getenv("PATH")}, string(os.PathListSeparator)),
-	}
+	cmd.Env = append(env, "PATH="+strings.Join(append(programs, os.Getenv("PATH")), string(os.PathListSeparator)))
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
 		err = fmt.Errorf("no end within %v: %w", commandTimeout, err)

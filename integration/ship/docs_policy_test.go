@@ -2,12 +2,9 @@ package ship_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/ip-reaper/ip-reaper/backends"
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
@@ -97,11 +94,4 @@ func printed(t testing.TB, args ...string) string {
 	out, err := exec.CommandContext(t.Context(), program, args...).Output()
 	must(t, err)
 	return string(out)
-}
-
-func same[T any](t testing.TB, got, want T) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(fmt.Sprint("(-want +got):\n", diff))
-	}
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
@@ -112,7 +114,9 @@ func TestExitCodesAreThoseOfTheHelp(t *testing.T) {
 	for _, row := range rows(t, "docs/report.md", "exit code") {
 		got[row[0]] = row[1]
 	}
-	same(t, got, want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("exit codes (-help +page):\n%s", diff)
+	}
 }
 
 var constant = regexp.MustCompile(`(?m)^\t\w+ +(Reason|Outcome) += "(\w+)"`)
