@@ -25,9 +25,7 @@ func newShell(t *testing.T) *shell {
 	t.Helper()
 	s := &shell{T: t, kubectl: program(t, "kubectl"), path: t.TempDir()}
 	for _, link := range []string{"kubectl-ip_reaper", "kubectl_complete-ip_reaper"} {
-		if err := os.Symlink(program(t, "ip-reaper"), filepath.Join(s.path, link)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(program(t, "ip-reaper"), filepath.Join(s.path, link)))
 	}
 	return s
 }
@@ -35,9 +33,7 @@ func newShell(t *testing.T) *shell {
 func program(t *testing.T, name string) string {
 	t.Helper()
 	path, err := assets.Path(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return path
 }
 
@@ -78,18 +74,14 @@ func TestKubectlRunsTheReaper(t *testing.T) {
 	versions, _, _ := s.run("version")
 	t.Logf("%s", versions)
 	p, err := plugin.New(t.TempDir(), c.Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// A run refuses a cluster without a single pod.
 	if _, err := c.CreatePod(t.Context(), "default", "bystander"); err != nil {
 		t.Fatal(err)
 	}
 	leaked, err := p.Add(t.Context(), plugin.Network{Range: "10.99.0.0/24"},
 		plugin.Pod{Namespace: "default", Name: "gone"}, strings.Repeat("a", 64), "net1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 
 	s.says(0, []string{leaked[0].String(), "default/gone", "dry run"},
 		"ip-reaper", "--context", cluster.ContextName)

@@ -14,14 +14,16 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/ip-reaper/ip-reaper/integration/ship/kustomize"
 )
 
 // The folder for GitOps has the objects of the two others, each of them as it is there: no
 // binding gives the account of the CronJob the rights of an outage.
 func TestAllIsTheCronJobAndTheOutageJobs(t *testing.T) {
-	want := render(t, shipped(t, "cronjob"))
-	maps.Copy(want, render(t, shipped(t, "job")))
-	if diff := cmp.Diff(want, render(t, shipped(t, "all"))); diff != "" {
+	want := render(t, kustomize.Shipped(t, "cronjob"))
+	maps.Copy(want, render(t, kustomize.Shipped(t, "job")))
+	if diff := cmp.Diff(want, render(t, kustomize.Shipped(t, "all"))); diff != "" {
 		t.Errorf("objects (-cronjob and job +all):\n%s", diff)
 	}
 }
@@ -29,12 +31,10 @@ func TestAllIsTheCronJobAndTheOutageJobs(t *testing.T) {
 // A component reaches the CronJob and the outage jobs alike.
 func TestComponentsReachEveryPodOfAll(t *testing.T) {
 	components := []string{"network-policy", "calico-etcd", "metrics", "openshift", "priority-class"}
-	all := render(t, overlay{Resources: []string{"all"}, Components: components}.write(t))
+	all := render(t, kustomize.Overlay{Resources: []string{"all"}, Components: components}.Write(t))
 	policy := every[*networkingv1.NetworkPolicy](t, all)[home]
 	selector, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	class := every[*schedulingv1.PriorityClass](t, all)["ip-reaper"]
 	if class == nil || class.GlobalDefault || class.Value < 1 || class.Value > 1_000_000_000 {
 		t.Errorf("the priority class is %v, want one that a user may create, for no other pod", class)
@@ -66,7 +66,7 @@ func TestComponentsReachEveryPodOfAll(t *testing.T) {
 		}
 	}
 	c := fresh(t)
-	apply(t, c, overlay{Resources: []string{"all"}, Components: components}.write(t))
+	apply(t, c, kustomize.Overlay{Resources: []string{"all"}, Components: components}.Write(t))
 }
 
 // Pruning deletes what a folder has no more, and nothing that runs have written: neither
@@ -84,16 +84,14 @@ func TestPruningLeavesWhatRunsWrote(t *testing.T) {
 		}
 		return string(out)
 	}
-	if err := c.CreateNamespace(t.Context(), home); err != nil {
-		t.Fatal(err)
-	}
-	prune(shipped(t, "all"))
+	must(t, c.CreateNamespace(t.Context(), home))
+	prune(kustomize.Shipped(t, "all"))
 	written := writeLedger(t, c, leaked)
-	kubectl(t, "--kubeconfig="+c.Kubeconfig, "-n", home, "create", "job", "look", "--from=cronjob/ip-reaper-outage-plan")
-	kubectl(t, "--kubeconfig="+c.Kubeconfig, "-n", home, "create", "configmap", "ip-reaper-journal-1")
+	kustomize.Kubectl(t, "--kubeconfig="+c.Kubeconfig, "-n", home, "create", "job", "look", "--from=cronjob/ip-reaper-outage-plan")
+	kustomize.Kubectl(t, "--kubeconfig="+c.Kubeconfig, "-n", home, "create", "configmap", "ip-reaper-journal-1")
 
 	var pruned []string
-	for line := range strings.Lines(prune(shipped(t, "cronjob"))) {
+	for line := range strings.Lines(prune(kustomize.Shipped(t, "cronjob"))) {
 		if object, ok := strings.CutSuffix(strings.TrimSpace(line), " pruned"); ok {
 			pruned = append(pruned, object)
 		}
@@ -109,5 +107,5 @@ func TestPruningLeavesWhatRunsWrote(t *testing.T) {
 	if diff := cmp.Diff(written, ledger(t, c)); diff != "" {
 		t.Errorf("the ledger (-written +got):\n%s", diff)
 	}
-	kubectl(t, "--kubeconfig="+c.Kubeconfig, "-n", home, "get", "job/look", "configmap/ip-reaper-journal-1", "cronjob/ip-reaper")
+	kustomize.Kubectl(t, "--kubeconfig="+c.Kubeconfig, "-n", home, "get", "job/look", "configmap/ip-reaper-journal-1", "cronjob/ip-reaper")
 }

@@ -13,13 +13,14 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+	"github.com/ip-reaper/ip-reaper/integration/ship/kustomize"
 )
 
 // apply applies a folder, in one go, and returns what kubectl says of each object.
 func apply(t *testing.T, c *cluster.Cluster, folder string, more ...string) []string {
 	t.Helper()
 	args := []string{"--kubeconfig=" + c.Kubeconfig, "apply", "--validate=strict", "--warnings-as-errors", "-k", folder}
-	return strings.Split(strings.TrimSpace(kubectl(t, append(args, more...)...)), "\n")
+	return strings.Split(strings.TrimSpace(kustomize.Kubectl(t, append(args, more...)...)), "\n")
 }
 
 // checkEach fails the test unless kubectl says the same of all objects.
@@ -36,7 +37,7 @@ func checkEach(t *testing.T, folder, want string, lines []string) {
 // time changes nothing. What it takes also runs: the binary, with the arguments and the
 // policy of each CronJob and a token of its account, has nothing to do and says so.
 func TestFreshClusterTakesWhatIsShippedAndItRuns(t *testing.T) {
-	c, dir := fresh(t), shipped(t, "all")
+	c, dir := fresh(t), kustomize.Shipped(t, "all")
 	checkEach(t, dir, "created", apply(t, c, dir))
 	checkEach(t, dir, "unchanged", apply(t, c, dir))
 	// A run refuses a cluster without a single pod.
@@ -57,14 +58,14 @@ func TestFreshClusterTakesWhatIsShippedAndItRuns(t *testing.T) {
 func TestApplyingAgainKeepsTheLedger(t *testing.T) {
 	c := fresh(t)
 	for _, folder := range []string{"cronjob", "job"} {
-		apply(t, c, shipped(t, folder))
+		apply(t, c, kustomize.Shipped(t, folder))
 	}
 	written := writeLedger(t, c, leaked)
 	for _, folder := range []string{"all", "cronjob", "job"} {
-		checkEach(t, folder, "unchanged", apply(t, c, shipped(t, folder)))
+		checkEach(t, folder, "unchanged", apply(t, c, kustomize.Shipped(t, folder)))
 	}
-	apply(t, c, of("release").write(t))
-	apply(t, c, shipped(t, "all"), "--server-side", "--force-conflicts") // as the tools for GitOps do
+	apply(t, c, of("release").Write(t))
+	apply(t, c, kustomize.Shipped(t, "all"), "--server-side", "--force-conflicts") // as the tools for GitOps do
 	if diff := cmp.Diff(written, ledger(t, c)); diff != "" {
 		t.Errorf("the ledger (-written +got):\n%s", diff)
 	}
@@ -76,11 +77,7 @@ func TestComponentLineRaisesAndLowersRights(t *testing.T) {
 	c := fresh(t)
 	const own = header + "gracePeriod: 1h\n"
 	for _, components := range [][]string{nil, {"release"}, nil} {
-		apply(t, c, overlay{
-			Resources: []string{"all"}, Components: components,
-			Maps:  []configMap{{"ip-reaper-policy", home, "replace", []string{"policy.yaml"}}},
-			Files: map[string]string{"policy.yaml": own},
-		}.write(t))
+		apply(t, c, kustomize.Overlay{Resources: []string{"all"}, Components: components, Policy: own}.Write(t))
 		releases := len(components) > 0
 		for _, r := range []authorizationv1.ResourceAttributes{
 			{Verb: "patch", Group: "whereabouts.cni.cncf.io", Resource: "ippools", Namespace: "kube-system"},
@@ -90,16 +87,12 @@ func TestComponentLineRaisesAndLowersRights(t *testing.T) {
 		}
 		waitUntilMay(t, c, authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods"}, true)
 		policies, err := c.Kube.CoreV1().ConfigMaps(home).Get(t.Context(), "ip-reaper-policy", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := policies.Data["policy.yaml"]; got != own {
 			t.Errorf("%v: the policy says\n%s", components, got)
 		}
 		job, err := c.Kube.BatchV1().CronJobs(home).Get(t.Context(), "ip-reaper", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if args := podSpec(job).Containers[0].Args; !slices.Contains(args, "--remember") || slices.Contains(args, "--dry-run") == releases {
 			t.Errorf("%v: the CronJob runs %v", components, args)
 		}

@@ -13,53 +13,63 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/memory"
 	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+	"github.com/ip-reaper/ip-reaper/integration/ship/kustomize"
 )
 
 // outageJobs are the pods of the templates of an outage, by the end of their names.
 func outageJobs(t *testing.T) map[string]corev1.PodSpec {
 	t.Helper()
 	pods := map[string]corev1.PodSpec{}
-	for name, job := range every[*batchv1.CronJob](t, render(t, shipped(t, "job"))) {
+	for name, job := range every[*batchv1.CronJob](t, render(t, kustomize.Shipped(t, "job"))) {
 		pods[strings.TrimPrefix(name, "ip-reaper-outage-")] = podSpec(job)
 	}
 	return pods
 }
 
 // The policy that an operator has installed holds in an outage, too: the Jobs release a leaked
-// address although it only plans, and keep one of its rule. The first run that saw the addresses
-// without an owner was two minutes ago, so none of the pods waits.
+// address although it only plans, and keep one of its rule. An operator who has read a plan that
+// one of its limits refused can release it by a Job. The first run that saw the addresses without
+// an owner was two minutes ago, so none of the pods waits.
 func TestOutageJobsKeepTheInstalledPolicy(t *testing.T) {
-	c := fresh(t)
-	apply(t, c, overlay{
-		Resources: []string{"cronjob"},
-		Maps:      []configMap{{"ip-reaper-policy", home, "replace", []string{"policy.yaml"}}},
-		Files:     map[string]string{"policy.yaml": header + "dryRun: true\nrules: [{match: {namespaces: [legacy]}, hold: true}]\n"},
-	}.write(t))
-	apply(t, c, shipped(t, "job"))
-	writeLedger(t, c, plugin.Pod{Namespace: "legacy", Name: "held"}, leaked)
-	must(t, memory.Memory{Cluster: c, Namespace: home}.Age(t.Context(), 2*time.Minute))
-
-	const held = "held RuleHold kept"
-	pods := outageJobs(t)
-	for _, step := range []struct {
+	const held, refused, released = "held RuleHold kept", "orphan PodAbsent refused", "orphan PodAbsent released"
+	type step struct {
 		template string
+		code     int
 		want     map[string]string
+	}
+	pods := outageJobs(t)
+	for _, tt := range []struct {
+		policy string
+		steps  []step
 	}{
-		{"plan", map[string]string{"held": held, "leaked": "orphan PodAbsent planned"}},
-		{"now", map[string]string{"held": held, "leaked": "orphan PodAbsent released"}},
-		{"override", map[string]string{"held": held}},
-		{"wait", map[string]string{"held": held}},
+		{"dryRun: true\nrules: [{match: {namespaces: [legacy]}, hold: true}]\n", []step{
+			{"plan", reap.ExitDone, map[string]string{"old": held, "leaked": "orphan PodAbsent planned"}},
+			{"now", reap.ExitDone, map[string]string{"old": held, "leaked": released}},
+			{"override", reap.ExitDone, map[string]string{"old": held}},
+			{"wait", reap.ExitDone, map[string]string{"old": held}},
+		}},
+		{"limits: {maxFraction: 0.1, minEntries: 0}\n", []step{
+			{"now", reap.ExitLimit, map[string]string{"old": refused, "leaked": refused}},
+			{"override", reap.ExitDone, map[string]string{"old": released, "leaked": released}},
+		}},
 	} {
-		result := runPod(t, c, pods[step.template])
-		if result.ExitCode != reap.ExitDone || result.Report == nil {
-			t.Fatalf("%s: exit code %d\n%s", step.template, result.ExitCode, result.Stderr)
-		}
-		got := map[string]string{}
-		for _, e := range result.Report.Entries {
-			got[e.Owner.Pod] = e.Decision + " " + e.Reason + " " + e.Outcome
-		}
-		if diff := cmp.Diff(step.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", step.template, diff)
+		c := fresh(t)
+		apply(t, c, kustomize.Overlay{Resources: []string{"cronjob"}, Policy: header + tt.policy}.Write(t))
+		apply(t, c, kustomize.Shipped(t, "job"))
+		writeLedger(t, c, plugin.Pod{Namespace: "legacy", Name: "old"}, leaked)
+		must(t, memory.Memory{Cluster: c, Namespace: home}.Age(t.Context(), 2*time.Minute))
+		for _, step := range tt.steps {
+			result := runPod(t, c, pods[step.template])
+			if result.ExitCode != step.code || result.Report == nil {
+				t.Fatalf("%s: exit code %d, want %d\n%s", step.template, result.ExitCode, step.code, result.Stderr)
+			}
+			got := map[string]string{}
+			for _, e := range result.Report.Entries {
+				got[e.Owner.Pod] = e.Decision + " " + e.Reason + " " + e.Outcome
+			}
+			if diff := cmp.Diff(step.want, got); diff != "" {
+				t.Errorf("%s, %s (-want +got):\n%s", tt.policy, step.template, diff)
+			}
 		}
 	}
 }
@@ -70,12 +80,10 @@ func TestOutageJobsKeepTheInstalledPolicy(t *testing.T) {
 func TestJobsEndAndTryAgain(t *testing.T) {
 	duration := func(text string) time.Duration {
 		d, err := time.ParseDuration(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return d
 	}
-	for name, c := range every[*batchv1.CronJob](t, render(t, shipped(t, "all"))) {
+	for name, c := range every[*batchv1.CronJob](t, render(t, kustomize.Shipped(t, "all"))) {
 		outage, spec := name != "ip-reaper", c.Spec.JobTemplate.Spec
 		suspended := c.Spec.Suspend != nil && *c.Spec.Suspend
 		if suspended != outage || c.Spec.ConcurrencyPolicy != batchv1.ForbidConcurrent {
@@ -99,30 +107,6 @@ func TestJobsEndAndTryAgain(t *testing.T) {
 		last := spec.PodFailurePolicy.Rules[len(spec.PodFailurePolicy.Rules)-1]
 		if last.Action != batchv1.PodFailurePolicyActionFailJob || !slices.Equal(last.OnExitCodes.Values, want) {
 			t.Errorf("%s: %s on exit codes %v, want FailJob on %v", name, last.Action, last.OnExitCodes.Values, want)
-		}
-	}
-}
-
-// An operator who has read a plan that a limit refused can release it by a Job.
-func TestOverrideReleasesWhatALimitRefuses(t *testing.T) {
-	c := fresh(t)
-	apply(t, c, overlay{
-		Resources: []string{"cronjob"},
-		Maps:      []configMap{{"ip-reaper-policy", home, "replace", []string{"policy.yaml"}}},
-		Files:     map[string]string{"policy.yaml": header + "limits: {maxFraction: 0.1, minEntries: 0}\n"},
-	}.write(t))
-	apply(t, c, shipped(t, "job"))
-	writeLedger(t, c, leaked)
-	must(t, memory.Memory{Cluster: c, Namespace: home}.Age(t.Context(), 2*time.Minute))
-	pods := outageJobs(t)
-	for _, step := range []struct {
-		template string
-		code     int
-		releases bool
-	}{{"now", reap.ExitLimit, false}, {"override", reap.ExitDone, true}} {
-		result := runPod(t, c, pods[step.template])
-		if result.ExitCode != step.code || result.Report == nil || (result.Report.Summary.Released > 0) != step.releases {
-			t.Errorf("%s: exit code %d, want %d; releases: want %t\n%s%s", step.template, result.ExitCode, step.code, step.releases, result.Stdout, result.Stderr)
 		}
 	}
 }

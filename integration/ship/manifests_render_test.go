@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/ip-reaper/ip-reaper/integration/ship/kustomize"
 )
 
 // What is shipped, and what an operator makes of it, renders to these objects.
@@ -46,23 +48,23 @@ func TestKustomizationsRenderToTheseObjects(t *testing.T) {
 		folder string
 		want   []string
 	}{
-		"cronjob":               {shipped(t, "cronjob"), installed},
-		"job":                   {shipped(t, "job"), append(bound("-outage", stores...), jobs...)},
-		"release":               {of("release").write(t), installed},
-		"release with restore":  {of("release", "restore").write(t), append(bound("", stores...), restoring...)},
-		"release with etcd":     {of("release", "calico-etcd").write(t), append(bound("", stores[:3]...), "CronJob ip-reaper")},
-		"network policy":        {of("release", "network-policy", "openshift").write(t), append(bound("", stores...), "CronJob ip-reaper", "NetworkPolicy ip-reaper")},
-		"cronjob with metrics":  {overlay{Resources: []string{"cronjob"}, Components: []string{"metrics"}}.write(t), installed},
-		"job with etcd":         {overlay{Resources: []string{"job"}, Components: []string{"calico-etcd"}}.write(t), append(bound("-outage", stores[:3]...), jobs...)},
-		"everything but a plan": {of("release", "restore", "calico-etcd", "metrics").write(t), append(bound("", stores[:3]...), restoring...)},
-		"large":                 {of("release", "large").write(t), append(installed, "Role ip-reaper-large", "RoleBinding ip-reaper-large")},
-		"node":                  {shipped(t, "node"), onNodes},
+		"cronjob":               {kustomize.Shipped(t, "cronjob"), installed},
+		"job":                   {kustomize.Shipped(t, "job"), append(bound("-outage", stores...), jobs...)},
+		"release":               {of("release").Write(t), installed},
+		"release with restore":  {of("release", "restore").Write(t), append(bound("", stores...), restoring...)},
+		"release with etcd":     {of("release", "calico-etcd").Write(t), append(bound("", stores[:3]...), "CronJob ip-reaper")},
+		"network policy":        {of("release", "network-policy", "openshift").Write(t), append(bound("", stores...), "CronJob ip-reaper", "NetworkPolicy ip-reaper")},
+		"cronjob with metrics":  {kustomize.Overlay{Resources: []string{"cronjob"}, Components: []string{"metrics"}}.Write(t), installed},
+		"job with etcd":         {kustomize.Overlay{Resources: []string{"job"}, Components: []string{"calico-etcd"}}.Write(t), append(bound("-outage", stores[:3]...), jobs...)},
+		"everything but a plan": {of("release", "restore", "calico-etcd", "metrics").Write(t), append(bound("", stores[:3]...), restoring...)},
+		"large":                 {of("release", "large").Write(t), append(installed, "Role ip-reaper-large", "RoleBinding ip-reaper-large")},
+		"node":                  {kustomize.Shipped(t, "node"), onNodes},
 		"cronjob and node": {
-			overlay{Resources: []string{"cronjob"}, Components: []string{"node", "node-release", "node-api-server", "node-kindnet", "node-crio"}}.write(t),
+			kustomize.Overlay{Resources: []string{"cronjob"}, Components: []string{"node", "node-release", "node-api-server", "node-kindnet", "node-crio"}}.Write(t),
 			slices.Concat(installed, onNodes, []string{"ClusterRole ip-reaper-node", "ClusterRoleBinding ip-reaper-node"}),
 		},
 		"without policies": {
-			of("release", "restore", "no-admission").write(t),
+			of("release", "restore", "no-admission").Write(t),
 			slices.DeleteFunc(append(bound("", stores...), restoring...), func(key string) bool { return strings.HasPrefix(key, "ValidatingAdmissionPolicy") }),
 		},
 	} {
@@ -77,7 +79,7 @@ func TestKustomizationsRenderToTheseObjects(t *testing.T) {
 func TestInstallPageCountsTheObjects(t *testing.T) {
 	for column, folder := range []string{"cronjob", "all"} {
 		left := map[string]int{}
-		for name := range render(t, shipped(t, folder)) {
+		for name := range render(t, kustomize.Shipped(t, folder)) {
 			kind, _, _ := strings.Cut(name, " ")
 			left[kind]++
 		}
@@ -99,7 +101,7 @@ func TestInstallPageCountsTheObjects(t *testing.T) {
 
 // The account for outages may what one may that releases, no more and no less.
 func TestOutageRightsAreThoseOfARelease(t *testing.T) {
-	release, outage := render(t, of("release").write(t)), render(t, shipped(t, "job"))
+	release, outage := render(t, of("release").Write(t)), render(t, kustomize.Shipped(t, "job"))
 	roles := map[string][]rbacv1.PolicyRule{}
 	for name, r := range every[*rbacv1.ClusterRole](t, release) {
 		roles["ClusterRole "+name+"-outage"] = r.Rules

@@ -44,9 +44,7 @@ func TestConfigurationOfTheDocumentIsValid(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for name, text := range map[string]string{"prometheus.yaml": block[1], "alerts.yaml": read(t, alerts)} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	promtool(t, dir, "", "check", "config", "prometheus.yaml")
 }
@@ -55,9 +53,7 @@ func TestConfigurationOfTheDocumentIsValid(t *testing.T) {
 func read(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 

@@ -29,9 +29,7 @@ func narrowed(t *testing.T, objects map[string]unstructured.Unstructured) {
 	for _, object := range objects {
 		for _, field := range []string{"matchConditions", "variables"} {
 			list, found, err := unstructured.NestedSlice(object.Object, "spec", field)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, one := range list {
 				fields := one.(map[string]any)
 				if users, ok := whole[fields["name"].(string)]; ok {
@@ -42,9 +40,7 @@ func narrowed(t *testing.T, objects map[string]unstructured.Unstructured) {
 			if !found {
 				continue
 			}
-			if err := unstructured.SetNestedSlice(object.Object, list, "spec", field); err != nil {
-				t.Fatal(err)
-			}
+			must(t, unstructured.SetNestedSlice(object.Object, list, "spec", field))
 		}
 	}
 	delete(left, "account-that-restores") // unless the account is there
@@ -69,9 +65,7 @@ func TestAdmissionPoliciesAreThereFromKubernetes130On(t *testing.T) {
 		{"admissionPolicies: {enabled: false}", newest, false},
 	} {
 		files, err := home.renderChart(loadChart(t), values(t, tt.values), tt.version)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, got := decode(t, files["admission.yaml"])["ValidatingAdmissionPolicyBinding /ip-reaper-pools"]
 		if got != tt.want {
 			t.Errorf("values %q, Kubernetes %s: there are policies: %t", tt.values, tt.version, got)
@@ -104,13 +98,9 @@ func TestAPIServerRestrainsTheAccountOfTheRelease(t *testing.T) {
 	apply(t, c, to.manifests(t, everything+"admissionPolicies: {enabled: true}\n"))
 	create := func(account string) error {
 		config, err := c.User("system:serviceaccount:"+to.namespace+":"+account, "system:masters")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		kube, err := kubernetes.NewForConfig(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		probe := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "probe-"}}
 		_, err = kube.CoreV1().Namespaces().Create(t.Context(), probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err

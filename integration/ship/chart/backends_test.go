@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/ip-reaper/ip-reaper/backends/reservedips"
 	"github.com/ip-reaper/ip-reaper/policy"
@@ -49,15 +48,11 @@ func TestBackendThatIsOffHasNoRights(t *testing.T) {
 func rights(t *testing.T, objects map[string]unstructured.Unstructured) []string {
 	t.Helper()
 	var all []string
-	for key, object := range objects {
+	for _, object := range objects {
 		if object.GetKind() != "ClusterRole" {
 			continue
 		}
-		var role rbacv1.ClusterRole
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, &role, true); err != nil {
-			t.Fatalf("%s: %v", key, err)
-		}
-		for _, rule := range role.Rules {
+		for _, rule := range convert[rbacv1.ClusterRole](t, object).Rules {
 			for _, group := range rule.APIGroups {
 				for _, resource := range rule.Resources {
 					for _, verb := range rule.Verbs {

@@ -48,9 +48,7 @@ func withoutLabels(at any) {
 func loadPolicies(t *testing.T, configMap unstructured.Unstructured) map[string]policy.Policy {
 	t.Helper()
 	data, _, err := unstructured.NestedStringMap(configMap.Object, "data")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all := make(map[string]policy.Policy)
 	for file, text := range data {
 		p, err := policy.Load([]byte(text), plugin.Known(backends.All()))

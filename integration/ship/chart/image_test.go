@@ -35,9 +35,7 @@ func TestImageOfTheReleaseIsNamedByItsDigest(t *testing.T) {
 				c.Metadata.AppVersion = "v1.2.3"
 				c.Metadata.Annotations["ip-reaper/image-digest"] = digest
 				files, err := home.renderChart(c, values(t, all+tt.values), newest)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				var got []string
 				for _, file := range []string{"cronjob.yaml", "outage.yaml", "node.yaml"} {
 					images := regexp.MustCompile(`(?m)^ *image: (.*)$`).FindAllStringSubmatch(files[file], -1)

@@ -2,17 +2,12 @@ package chart_test
 
 import (
 	"maps"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
-	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
+	"github.com/ip-reaper/ip-reaper/integration/ship/kustomize"
 )
 
 // kustomization names folders of deploy/kustomize.
@@ -83,42 +78,5 @@ func TestRendersTheObjectsOfKustomize(t *testing.T) {
 // build has kubectl make the objects of a kustomization.
 func (k kustomization) build(t *testing.T) string {
 	t.Helper()
-	kubectl, err := assets.Path("kubectl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	// Kustomize takes no absolute paths.
-	folder, err := filepath.Abs(filepath.Join(deploy, "kustomize"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if folder, err = filepath.Rel(dir, folder); err != nil {
-		t.Fatal(err)
-	}
-	file := map[string]any{"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
-	for field, list := range map[string][]string{"resources": k.resources, "components": k.components} {
-		var paths []string
-		for _, entry := range list {
-			if field == "components" {
-				entry = filepath.Join(field, entry)
-			}
-			paths = append(paths, filepath.Join(folder, entry))
-		}
-		file[field] = paths
-	}
-	data, err := yaml.Marshal(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), kubectl, "kustomize", dir)
-	var stdout, stderr strings.Builder
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("kubectl kustomize of %v: %v\n%s", k, err, &stderr)
-	}
-	return stdout.String()
+	return kustomize.Build(t, kustomize.Overlay{Resources: k.resources, Components: k.components}.Write(t))
 }

@@ -132,25 +132,6 @@ podLabels: {team: net}
 	}
 }
 
-// A mistake in the values is refused by helm, and not found on each node.
-func TestWrongNodeValuesAreRefused(t *testing.T) {
-	for text, want := range map[string]string{
-		"policy: {grace: 15m}":         "at '/node/policy': additional properties 'grace' not allowed",
-		"policy: {dryRun: false}":      "node.policy.dryRun must not be set: set node.mode",
-		"policy: {backends: {}}":       "node.policy.backends must not be set: set node.backends",
-		"backends: {calico: {}}":       "at '/node/backends': additional properties 'calico' not allowed",
-		"mode: on":                     "at '/node/mode'",
-		"every: 15":                    "at '/node/every'",
-		"dataDirs: [networks]":         "at '/node/dataDirs/0'",
-		"runtimeSocket: /crio.sock":    "at '/node/runtimeSocket'",
-		"runtimeSocket: unix:///r/a.s": "at '/node/runtimeSocket'",
-	} {
-		if _, err := home.render(t, values(t, "node: {"+text+"}")); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", text, err, want)
-		}
-	}
-}
-
 // The API server takes the DaemonSet. Its namespace admits the pod that it makes, and its
 // priority class. One that is restricted does not, nor does one without the quota.
 func TestNamespaceOfTheDaemonSetAdmitsItsPod(t *testing.T) {
@@ -170,9 +151,7 @@ func TestNamespaceOfTheDaemonSetAdmitsItsPod(t *testing.T) {
 	}
 	quotas := c.Kube.CoreV1().ResourceQuotas(of)
 	quota, err := quotas.Get(t.Context(), "a.b-ip-reaper-node", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// As the controller of quotas does.
 	quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}
 	if _, err := quotas.UpdateStatus(t.Context(), quota, metav1.UpdateOptions{}); err != nil {

@@ -29,6 +29,15 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		{"two URLs", "metrics: {pushURL: \"http://pushgateway:9091\", pushURLSecret: {name: a}}", "metrics.pushURL and metrics.pushURLSecret.name are both set"},
 		{"prefix that is too long", "fullnameOverride: " + strings.Repeat("a", 37), "at '/fullnameOverride': maxLength"},
 		{"digest", "image: {digest: 0123}", "at '/image/digest'"},
+		{"unknown field of the policy of nodes", "node: {policy: {grace: 15m}}", "at '/node/policy': additional properties 'grace' not allowed"},
+		{"dryRun in the policy of nodes", "node: {policy: {dryRun: false}}", "node.policy.dryRun must not be set: set node.mode"},
+		{"backends in the policy of nodes", "node: {policy: {backends: {}}}", "node.policy.backends must not be set: set node.backends"},
+		{"backend of a cluster on nodes", "node: {backends: {calico: {}}}", "at '/node/backends': additional properties 'calico' not allowed"},
+		{"unknown mode of nodes", "node: {mode: on}", "at '/node/mode'"},
+		{"interval without a unit", "node: {every: 15}", "at '/node/every'"},
+		{"folder that is no path", "node: {dataDirs: [networks]}", "at '/node/dataDirs/0'"},
+		{"socket in the root folder", "node: {runtimeSocket: /crio.sock}", "at '/node/runtimeSocket'"},
+		{"socket that is a URL", "node: {runtimeSocket: unix:///r/a.s}", "at '/node/runtimeSocket'"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := home.render(t, values(t, tt.values))

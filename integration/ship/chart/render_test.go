@@ -39,9 +39,7 @@ func chartDir() string { return filepath.Join(deploy, "helm", name) }
 func loadChart(t *testing.T) *chart.Chart {
 	t.Helper()
 	c, err := loader.LoadDir(chartDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -49,9 +47,7 @@ func loadChart(t *testing.T) *chart.Chart {
 func values(t *testing.T, text string) map[string]any {
 	t.Helper()
 	v, err := loader.LoadValues(strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return v
 }
 
@@ -96,9 +92,7 @@ func (to target) renderChart(c *chart.Chart, v map[string]any, version string, a
 func (to target) notes(t *testing.T, text string) string {
 	t.Helper()
 	files, err := to.render(t, values(t, text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return files["NOTES.txt"]
 }
 
@@ -106,9 +100,7 @@ func (to target) notes(t *testing.T, text string) string {
 func (to target) manifests(t *testing.T, text string, apis ...string) string {
 	t.Helper()
 	files, err := to.render(t, values(t, text), apis...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	delete(files, "NOTES.txt")
 	var all strings.Builder
 	for _, file := range slices.Sorted(maps.Keys(files)) {
@@ -132,9 +124,7 @@ func decode(t *testing.T, text string) map[string]unstructured.Unstructured {
 		if errors.Is(err, io.EOF) {
 			return objects
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(bytes.TrimSpace(doc)) == 0 {
 			continue
 		}
@@ -150,5 +140,13 @@ func decode(t *testing.T, text string) map[string]unstructured.Unstructured {
 			t.Fatalf("%s is there twice", key)
 		}
 		objects[key] = object
+	}
+}
+
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -19,9 +19,7 @@ type node = map[string]any
 func parseSchema(t *testing.T, data []byte) node {
 	t.Helper()
 	var schema node
-	if err := json.Unmarshal(data, &schema); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(data, &schema))
 	return schema
 }
 
@@ -29,9 +27,7 @@ func parseSchema(t *testing.T, data []byte) node {
 // place. The program says what belongs there.
 func TestSchemaHasThePolicyOfTheProgram(t *testing.T) {
 	text, err := policy.Schema(plugin.Known(backends.All()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := parseSchema(t, text)
 	got := parseSchema(t, loadChart(t).Schema)
 	fields := want["properties"].(node)
