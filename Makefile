@@ -254,7 +254,6 @@ ship: assets $(BIN)/ip-reaper ## Run the tests of what is shipped: release, imag
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
 		echo '*** NO CHROMIUM: the HTML report IS NOT TESTED ***' >&2
 	cd integration && CGO_ENABLED=0 go test -short $(TESTFLAGS) $(SHIP:%=./%/...)
-	cd $(TOOLS)/image && CGO_ENABLED=0 go test -short $(TESTFLAGS) ./...
 
 # Where git does not know what has changed, as in a clone of main itself, it is run.
 .PHONY: ship-changed

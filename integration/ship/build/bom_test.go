@@ -104,7 +104,5 @@ func checkProvenance(t *testing.T, files map[string]string, commit string) {
 
 func parse(t *testing.T, text string, into any) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(text), into); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(text), into))
 }

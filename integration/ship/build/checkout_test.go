@@ -26,9 +26,7 @@ type checkout struct {
 func copied(t *testing.T) checkout {
 	t.Helper()
 	root, err := assets.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	repository := checkout{t, filepath.Dir(root)}
 	c := checkout{t, t.TempDir()}
 	for name := range strings.SplitSeq(repository.git("ls-files", "-z", "--cached", "--others", "--exclude-standard"), "\x00") {
@@ -38,16 +36,10 @@ func copied(t *testing.T) checkout {
 			continue
 		}
 		text, err := os.ReadFile(from)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		to := filepath.Join(c.dir, name)
-		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(to, text, info.Mode()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(to), 0o755))
+		must(t, os.WriteFile(to, text, info.Mode()))
 	}
 	c.git("init", "--quiet")
 	c.git("add", "--all", "--force")
@@ -125,4 +117,12 @@ func (c checkout) release(env ...string) map[string]string {
 		files[entry.Name()] = string(text)
 	}
 	return files
+}
+
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

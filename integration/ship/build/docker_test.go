@@ -75,8 +75,8 @@ func docker(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// must runs a command of docker that has to succeed, and returns what it printed.
-func must(t *testing.T, args ...string) string {
+// mustDocker runs a command of docker that has to succeed, and returns what it printed.
+func mustDocker(t *testing.T, args ...string) string {
 	t.Helper()
 	stdout, stderr, code := docker(t, args...)
 	if code != 0 {

@@ -24,14 +24,10 @@ var locked = []string{
 func TestImageRunsWithoutRights(t *testing.T) {
 	needImage(t)
 	dir := t.TempDir()
-	example := must(t, append(locked, image, "policy", "example")...)
-	if err := os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte(example), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	example := mustDocker(t, append(locked, image, "policy", "example")...)
+	must(t, os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte(example), 0o644))
 	for _, path := range []string{dir, filepath.Dir(dir)} { // the user of the image reads it
-		if err := os.Chmod(path, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(path, 0o755))
 	}
 	for _, tt := range []struct {
 		name     string
@@ -84,7 +80,7 @@ func configOf(version, commit string) imageConfig {
 func TestImageHoldsTheProgramAndItsLicencesAndNothingElse(t *testing.T) {
 	needImage(t)
 	var all []struct{ Config imageConfig }
-	if err := json.Unmarshal([]byte(must(t, "image", "inspect", image)), &all); err != nil || len(all) != 1 {
+	if err := json.Unmarshal([]byte(mustDocker(t, "image", "inspect", image)), &all); err != nil || len(all) != 1 {
 		t.Fatalf("%d images, %v", len(all), err)
 	}
 	if diff := cmp.Diff(configOf(imageVersion, imageCommit), all[0].Config); diff != "" {
@@ -107,9 +103,7 @@ func checkFiles(t *testing.T, layers []string) map[string]string {
 	for _, layer := range layers {
 		eachFile(t, layer, func(h *tar.Header, r io.Reader) {
 			text, err := io.ReadAll(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			texts[h.Name] = string(text)
 			got = append(got, file{h.Name, h.Mode & 0o7777, h.Uid, h.Gid, h.ModTime.Unix()})
 		})
@@ -129,11 +123,9 @@ func checkFiles(t *testing.T, layers []string) map[string]string {
 func layers(t *testing.T, name string) []string {
 	t.Helper()
 	contents := map[string]string{}
-	eachFile(t, must(t, "save", name), func(h *tar.Header, r io.Reader) {
+	eachFile(t, mustDocker(t, "save", name), func(h *tar.Header, r io.Reader) {
 		data, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		contents[h.Name] = string(data)
 	})
 	var manifest []struct{ Layers []string }
@@ -156,9 +148,7 @@ func eachFile(t *testing.T, archive string, visit func(*tar.Header, io.Reader)) 
 		if errors.Is(err, io.EOF) {
 			return
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		visit(h, r)
 	}
 }

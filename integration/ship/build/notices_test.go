@@ -13,16 +13,12 @@ import (
 
 // A release fails where a program links what it may not, or nobody knows whether it may.
 func TestNoticesAreOfAllThatIsLinked(t *testing.T) {
-	notices := built(t, "notices")
+	notices := built(t, "release", "./notices")
 	dir, err := assets.ToolModuleDir(t.Context(), "release", "github.com/google/licenseclassifier/v2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	licence := func(name string) string {
 		text, err := os.ReadFile(filepath.Join(dir, "assets/License", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return "Copyright 2026 Somebody\n\n" + string(text)
 	}
 	mit, gpl := licence("MIT/pristine.txt"), licence("GPL-2.0/license.txt")
@@ -87,28 +83,22 @@ func written(t *testing.T, files map[string]string) checkout {
 	c := checkout{t, t.TempDir()}
 	for name, text := range maps.All(files) {
 		path := filepath.Join(c.dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	return c
 }
 
-// built builds a program of a release, and returns where it lies.
-func built(t *testing.T, name string) string {
+// built builds a package of a module of tools, and returns where the program lies.
+func built(t *testing.T, module, pkg string) string {
 	t.Helper()
 	root, err := assets.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	program := filepath.Join(t.TempDir(), name)
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./"+name)
-	cmd.Dir = filepath.Join(root, "tools/release")
+	must(t, err)
+	program := filepath.Join(t.TempDir(), "program")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", program, pkg)
+	cmd.Dir = filepath.Join(root, "tools", module)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go build %s: %v\n%s", name, err, out)
+		t.Fatalf("go build %s: %v\n%s", pkg, err, out)
 	}
 	return program
 }

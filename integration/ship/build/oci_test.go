@@ -1,92 +1,108 @@
 package build_test
 
 import (
-	"archive/tar"
-	"compress/gzip"
-	"crypto/sha256"
-	"fmt"
 	"io"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
 // repository is where the images of releases are.
 const repository = "ghcr.io/ip-reaper/ip-reaper"
 
-// A layout is what the archive of an image has, by the names of the files.
-type layout map[string]string
-
-// A descriptor names a blob of a layout.
-type descriptor struct{ Digest string }
-
-func readLayout(t *testing.T, archive string) layout {
+// openIndex returns the index in the folder of a layout, which has to be whole, and the only one there.
+func openIndex(t *testing.T, folder string) v1.ImageIndex {
 	t.Helper()
-	l := layout{}
-	eachFile(t, archive, func(h *tar.Header, r io.Reader) {
-		text, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l[h.Name] = string(text)
-	})
-	return l
+	top, err := layout.ImageIndexFromPath(folder)
+	must(t, err)
+	manifest, err := top.IndexManifest()
+	if err != nil || len(manifest.Manifests) != 1 {
+		t.Fatalf("%v: the layout has %+v, want one image for all platforms", err, manifest)
+	}
+	index, err := top.ImageIndex(manifest.Manifests[0].Digest)
+	must(t, err)
+	if err := validate.Index(index); err != nil {
+		t.Error(err)
+	}
+	return index
 }
 
-// blob returns a blob, which has to be what its name says.
-func (l layout) blob(t *testing.T, d descriptor) string {
+// unpackImage returns the index in the archive of an image.
+func unpackImage(t *testing.T, c checkout, archive string) v1.ImageIndex {
 	t.Helper()
-	text := l["blobs/sha256/"+strings.TrimPrefix(d.Digest, "sha256:")]
-	if got := fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text))); got != d.Digest {
-		t.Fatalf("the blob %s has the digest %s", d.Digest, got)
+	folder := t.TempDir()
+	if out, err := c.run("tar", "-x", "-f", archive, "-C", folder); err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
-	return text
+	return openIndex(t, folder)
+}
+
+// A platformImage is the image for one platform.
+type platformImage struct {
+	platform string // that both the index and the image say
+	config   imageConfig
+	files    map[string]string // their texts by name
+}
+
+// imagesOf returns the images of an index, in its order.
+func imagesOf(t *testing.T, index v1.ImageIndex) (all []platformImage) {
+	t.Helper()
+	manifest, err := index.IndexManifest()
+	must(t, err)
+	for _, d := range manifest.Manifests {
+		image, err := index.Image(d.Digest)
+		must(t, err)
+		config, err := image.ConfigFile()
+		must(t, err)
+		if config.Platform().String() != d.Platform.String() {
+			t.Errorf("the image for %s is one for %s", d.Platform, config.Platform())
+		}
+		layers, err := image.Layers()
+		must(t, err)
+		var archives []string
+		for _, layer := range layers {
+			zipped, err := layer.Uncompressed()
+			must(t, err)
+			text, err := io.ReadAll(zipped)
+			must(t, err)
+			archives = append(archives, string(text))
+		}
+		all = append(all, platformImage{
+			platform: d.Platform.String(), files: checkFiles(t, archives),
+			config: imageConfig{config.Config.User, config.Config.Entrypoint, config.Config.Cmd, config.Config.Labels},
+		})
+	}
+	return all
 }
 
 // checkImage looks whether the image of a release has the program and the notices of the
 // archive, and the configuration of the Dockerfile. It returns the digest of the index.
-func checkImage(t *testing.T, archive string, program, notices, commit string) string {
+func checkImage(t *testing.T, c checkout, program, notices, commit string) string {
 	t.Helper()
-	l := readLayout(t, archive)
-	var top, index struct{ Manifests []descriptor }
-	parse(t, l["index.json"], &top)
-	if len(top.Manifests) != 1 {
-		t.Fatalf("the layout has %d images, want one for all platforms", len(top.Manifests))
+	index := unpackImage(t, c, imageArchive)
+	images := imagesOf(t, index)
+	if len(images) != 1 {
+		t.Fatalf("the image is for %d platforms, want the one of the release", len(images))
 	}
-	parse(t, l.blob(t, top.Manifests[0]), &index)
-	if len(index.Manifests) != 1 {
-		t.Fatalf("the image is for %d platforms, want the one of the release", len(index.Manifests))
-	}
-	var manifest struct {
-		Config descriptor
-		Layers []descriptor
-	}
-	parse(t, l.blob(t, index.Manifests[0]), &manifest)
-	var config struct{ Config imageConfig }
-	parse(t, l.blob(t, manifest.Config), &config)
-	if diff := cmp.Diff(configOf(version, commit), config.Config); diff != "" {
+	image := images[0]
+	if diff := cmp.Diff(configOf(version, commit), image.config); diff != "" {
 		t.Errorf("the configuration is not that of the Dockerfile (-want +got):\n%s", diff)
 	}
-	var layers []string
-	for _, d := range manifest.Layers {
-		zipped, err := gzip.NewReader(strings.NewReader(l.blob(t, d)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := io.ReadAll(zipped)
-		if err != nil {
-			t.Fatal(err)
-		}
-		layers = append(layers, string(text))
-	}
-	texts := checkFiles(t, layers)
-	if texts["ip-reaper"] != program || texts["licenses/THIRD_PARTY_NOTICES"] != notices {
+	if image.files["ip-reaper"] != program || image.files["licenses/THIRD_PARTY_NOTICES"] != notices {
 		t.Error("the image has another program, or other notices, than the archive")
 	}
-	return top.Manifests[0].Digest
+	digest, err := index.Digest()
+	must(t, err)
+	return digest.String()
 }
+
+// imageArchive is the archive of the image, in the checkout of a release.
+const imageArchive = "dist/ip-reaper_" + version + "_image.tar"
 
 // checkManifests looks whether manifests, chart and notes name the image of the release by
 // its digest, and nothing else does by its tag alone.

@@ -47,9 +47,7 @@ func krewInstalls(t *testing.T, c checkout) {
 		t.Errorf("krew's index wants a licence beside the plugin: %v", err)
 	}
 	kubectl, err := assets.Path("kubectl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out, err := c.run("env", "PATH="+filepath.Join(home, "bin"), kubectl, "ip-reaper", "version")
 	if want := "ip-reaper " + version + " "; err != nil || !strings.HasPrefix(out, want) {
 		t.Errorf("kubectl ip-reaper version: %v, want %q, got\n%s", err, want, out)
@@ -106,9 +104,7 @@ func TestPackagesNameEachPlatform(t *testing.T) {
 func tool(t *testing.T, name string, args ...string) {
 	t.Helper()
 	root, err := assets.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := checkout{t, filepath.Join(root, "tools", "packages")}
 	args = append([]string{"CGO_ENABLED=0", "GOFLAGS=-trimpath", name}, args...)
 	if out, err := c.run("env", args...); err != nil {
@@ -120,16 +116,12 @@ func tool(t *testing.T, name string, args ...string) {
 func read(t *testing.T, path ...string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(path...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 
 // write writes a file.
 func write(t *testing.T, path, content string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(content), 0o644))
 }

@@ -30,6 +30,7 @@ func TestRelease(t *testing.T) {
 	t.Run("wants a version", func(t *testing.T) { wantsAVersion(t, c) })
 	t.Run("has the program and what belongs to it", func(t *testing.T) { isWhole(t, c) })
 	t.Run("has a chart that helm pulls", func(t *testing.T) { helmPulls(t, c) })
+	t.Run("is published once", func(t *testing.T) { isPublishedOnce(t, c) })
 	t.Run("is built from sources alone", func(t *testing.T) { buildsOffline(t, c) })
 }
 
@@ -73,9 +74,7 @@ func isWhole(t *testing.T, c checkout) {
 		}
 	}
 	program := filepath.Join(t.TempDir(), "ip-reaper")
-	if err := os.WriteFile(program, []byte(got["ip-reaper"]), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(program, []byte(got["ip-reaper"]), 0o755))
 	hasPackages(t, c, program, files["ip-reaper.rb"], got)
 	maps.DeleteFunc(got, func(name, _ string) bool {
 		return strings.HasPrefix(name, "man/") || strings.HasPrefix(name, "completions/")
@@ -92,7 +91,7 @@ func isWhole(t *testing.T, c checkout) {
 	}
 	linked := checkSBOM(t, files[binary+".cdx.json"])
 	checkNotices(t, got["THIRD_PARTY_NOTICES"], linked)
-	digest := checkImage(t, files["ip-reaper_"+version+"_image.tar"], got["ip-reaper"], got["THIRD_PARTY_NOTICES"], commit)
+	digest := checkImage(t, c, got["ip-reaper"], got["THIRD_PARTY_NOTICES"], commit)
 	checkManifests(t, files, digest)
 }
 
@@ -120,25 +119,19 @@ func buildsOffline(t *testing.T, c checkout) {
 func unpack(t *testing.T, archive string) map[string]string {
 	t.Helper()
 	zipped, err := gzip.NewReader(strings.NewReader(archive))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	files := map[string]string{}
 	for r := tar.NewReader(zipped); ; {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			return files
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if h.Uid != 0 || h.Uname != "" || h.ModTime.UTC().Format("2006-01-02T15:04:05Z") != committed {
 			t.Errorf("%s is of user %d %q and of %v, want 0, no name, and %s", h.Name, h.Uid, h.Uname, h.ModTime.UTC(), committed)
 		}
 		text, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		files[h.Name] = string(text)
 	}
 }

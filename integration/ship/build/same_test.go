@@ -2,9 +2,7 @@ package build_test
 
 import (
 	"maps"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -46,18 +44,10 @@ func (c checkout) elsewhere() {
 // or none. What was downloaded and compiled before serves in it too.
 func hostile(t *testing.T) []string {
 	t.Helper()
-	home := t.TempDir()
-	for name, text := range map[string]string{
+	home := written(t, map[string]string{
 		".config/go/env": "GOFLAGS=-gcflags=all=-N\nGOOS=plan9\nGOAMD64=v2\nGOTOOLCHAIN=go1.99.9\n",
 		".gitconfig":     "[core]\n\tautocrlf = true\n[tar]\n\tumask = 0077\n[log]\n\tshowSignature = true\n",
-	} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(home, name)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(home, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	}).dir
 	env := []string{
 		"HOME=" + home, "TMPDIR=" + t.TempDir(), "TZ=Pacific/Kiritimati", "LC_ALL=tr_TR.UTF-8", "LANG=tr_TR.UTF-8",
 		"GOFLAGS=-tags=hostile -trimpath=false", "GOAMD64=v3", "GOARM64=v9.0", "GOEXPERIMENT=arenas",
@@ -66,9 +56,7 @@ func hostile(t *testing.T) []string {
 		"SOURCE_DATE_EPOCH=1", "COMMIT=none", "TAR_OPTIONS=--mtime=@1", "GZIP=-1",
 	}
 	kept, err := exec.Command("go", "env", "GOPROXY", "GOSUMDB", "GOCACHE", "GOMODCACHE").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, value := range strings.Fields(string(kept)) {
 		env = append(env, []string{"GOPROXY", "GOSUMDB", "GOCACHE", "GOMODCACHE"}[i]+"="+value)
 	}

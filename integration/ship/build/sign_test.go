@@ -20,13 +20,9 @@ type key struct{ secret, password, public string }
 func newKey(t *testing.T) key {
 	t.Helper()
 	public, private, err := signer.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	text, err := private.MarshalText()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, secret, _ := strings.Cut(string(text), "\n")
 	return key{secret: secret, public: public.String()}
 }
@@ -75,21 +71,15 @@ const sumUp = `; (cd dist && sha256sum a *_* >checksums.txt); cp dist/checksums.
 // reaches nothing but the program that signs.
 func TestReleasesAreCheckedAndSigned(t *testing.T) {
 	root, err := assets.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	scripts := filepath.Join(root, "tools/release")
 	good, other := newKey(t), newKey(t)
 	bin := t.TempDir()
 	compiler, err := exec.LookPath("go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// Of all that is built, nothing may see the key.
 	wrapped := "#!/bin/sh\n[ -z \"${MINISIGN_SECRET_KEY-}\" ] || { echo 'go has the key'; exit 1; }\nexec " + compiler + " \"$@\"\n"
-	if err := os.WriteFile(filepath.Join(bin, "go"), []byte(wrapped), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(bin, "go"), []byte(wrapped), 0o755))
 	for _, tt := range []struct {
 		name   string
 		before string   // what is done to the release

@@ -4,12 +4,9 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -52,34 +49,6 @@ func (r release) layer(program string) (v1.Layer, error) {
 	return tarball.LayerFromOpener(func() (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(layer.Bytes())), nil
 	}, tarball.WithCompressionLevel(gzip.BestCompression), tarball.WithCompressedCaching, tarball.WithMediaType(types.OCILayer))
-}
-
-// pack writes the files of a folder to an archive, in the order of their names.
-func pack(folder, archive string, at time.Time) (err error) {
-	out, err := os.Create(archive)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, out.Close()) }()
-	files := tar.NewWriter(out)
-	err = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || path == folder {
-			return err
-		}
-		name, err := filepath.Rel(folder, path)
-		if err != nil {
-			return err
-		}
-		if entry.IsDir() {
-			return add(files, filepath.ToSlash(name)+"/", 0o755, nil, at)
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		return add(files, filepath.ToSlash(name), 0o644, text, at)
-	})
-	return errors.Join(err, files.Close())
 }
 
 // add adds a file to an archive, or a folder if the name ends in a slash.

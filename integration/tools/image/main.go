@@ -1,9 +1,9 @@
 // Command image writes the image of a release, without a daemon, as an OCI layout:
 //
 //	image -name REPOSITORY:TAG -version VERSION -commit COMMIT -created SECONDS
-//		-license FILE -notices FILE -layout FOLDER -archive FILE PROGRAM...
+//		-license FILE -notices FILE -layout FOLDER PROGRAM...
 //
-// FOLDER and FILE have the same layout, with an index of one image for each program. The
+// The layout in FOLDER has an index of one image for each program. The
 // platform of an image is the one that its program was built for. The digest of the index
 // is printed. The same programs and flags give the same bytes on every machine.
 package main
@@ -28,7 +28,7 @@ func main() {
 func run(args []string, stdout io.Writer) error {
 	var r release
 	var created int64
-	var folder, archive string
+	var folder string
 	flags := flag.NewFlagSet("image", flag.ContinueOnError)
 	flags.StringVar(&r.name, "name", "", "repository and tag of the image")
 	flags.StringVar(&r.version, "version", "", "version of the program")
@@ -37,7 +37,6 @@ func run(args []string, stdout io.Writer) error {
 	flags.StringVar(&r.license, "license", "", "file of the licence")
 	flags.StringVar(&r.notices, "notices", "", "file of the licences and notices of others")
 	flags.StringVar(&folder, "layout", "", "folder that is written, and must not be there")
-	flags.StringVar(&archive, "archive", "", "archive of the folder that is written")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -60,9 +59,6 @@ func run(args []string, stdout io.Writer) error {
 		return err
 	}
 	if err := r.write(index, folder); err != nil {
-		return err
-	}
-	if err := pack(folder, archive, r.created); err != nil {
 		return err
 	}
 	digest, err := index.Digest()

@@ -6,7 +6,8 @@ name=ghcr.io/ip-reaper/ip-reaper
 archive=ip-reaper_${version}_image.tar
 digest=$(cd integration/tools/image && go run . -name "$name:$version" -version "$version" -commit "$commit" \
 	-created "$SOURCE_DATE_EPOCH" -license "$src/LICENSE" -notices "$stage/THIRD_PARTY_NOTICES" \
-	-layout "$stage/image" -archive "$dist/$archive" "$stage"/bin/linux_*/ip-reaper)
+	-layout "$stage/image" "$stage"/bin/linux_*/ip-reaper)
+"$tools/pack" "$dist/$archive" "$stage/image"
 echo "$name:$version@$digest"
 
 find deploy -name '*.yaml' -exec sed -i "s|\(image: $name\):.*|\1:$version@$digest|" {} +

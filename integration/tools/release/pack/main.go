@@ -1,4 +1,5 @@
-// Command pack writes what lies in a folder to a .tar.gz archive: pack ARCHIVE FOLDER.
+// Command pack writes what lies in a folder to an archive, which is compressed unless its name ends
+// in .tar: pack ARCHIVE FOLDER.
 //
 // The same files make the same bytes, whatever tar and gzip the machine has: files come
 // sorted, belong to user 0, are as old as SOURCE_DATE_EPOCH, and may be read by everybody.
@@ -12,6 +13,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 )
@@ -35,26 +37,26 @@ func run(args []string, epoch string) error {
 	if err != nil {
 		return err
 	}
-	if err := pack(archive, os.DirFS(args[1]), time.Unix(seconds, 0)); err != nil {
+	if filepath.Ext(args[0]) == ".tar" {
+		return errors.Join(pack(archive, os.DirFS(args[1]), time.Unix(seconds, 0)), archive.Close())
+	}
+	zipped, err := gzip.NewWriterLevel(archive, gzip.BestCompression)
+	if err != nil {
 		return err
 	}
-	return archive.Close()
+	return errors.Join(pack(zipped, os.DirFS(args[1]), time.Unix(seconds, 0)), zipped.Close(), archive.Close())
 }
 
 // pack writes the folder's content with the given time.
 func pack(to io.Writer, folder fs.FS, at time.Time) error {
-	zipped, err := gzip.NewWriterLevel(to, gzip.BestCompression)
-	if err != nil {
-		return err
-	}
-	w := tar.NewWriter(zipped)
-	err = fs.WalkDir(folder, ".", func(name string, entry fs.DirEntry, err error) error {
+	w := tar.NewWriter(to)
+	err := fs.WalkDir(folder, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || name == "." {
 			return err
 		}
 		return add(w, folder, name, entry, at)
 	})
-	return errors.Join(err, w.Close(), zipped.Close())
+	return errors.Join(err, w.Close())
 }
 
 // add writes one file or folder. Anything else would be unpacked as its kind allows, which

@@ -1,0 +1,54 @@
+package build_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The image is one for each platform, in their order, and each has the program for it. None of
+// another system's program is made, or of one without its notices.
+func TestImageHasTheProgramOfEachPlatform(t *testing.T) {
+	c := written(t, map[string]string{
+		"go.mod": "module example.com/m\n\ngo 1.26\n", "main.go": "package main\n\nfunc main() {}\n",
+		"LICENSE": "the licence\n", "THIRD_PARTY_NOTICES": "the notices\n", "empty": "\n",
+	})
+	for _, platform := range []string{"linux_amd64", "linux_arm64", "darwin_arm64"} {
+		goos, goarch, _ := strings.Cut(platform, "_")
+		if out, err := c.runWith([]string{"CGO_ENABLED=0", "GOOS=" + goos, "GOARCH=" + goarch}, "go", "build", "-ldflags=-s -w", "-o", platform, "."); err != nil {
+			t.Fatalf("go build: %v\n%s", err, out)
+		}
+	}
+	tool := built(t, "image", ".")
+	makeImage := func(notices string, programs ...string) (string, error) {
+		return c.run(tool, append([]string{
+			"-name=registry.example.com/ip-reaper:v1.2.3", "-version=v1.2.3", "-commit=0123abc", "-created=1772366400",
+			"-license=LICENSE", "-notices=" + notices, "-layout=layout",
+		}, programs...)...)
+	}
+
+	for _, tt := range []struct{ notices, program, want string }{
+		{"THIRD_PARTY_NOTICES", "main.go", "main.go is no program of Go"},
+		{"THIRD_PARTY_NOTICES", "darwin_arm64", "an image needs one for Linux"},
+		{"empty", "linux_amd64", "empty is empty: an image needs licenses/THIRD_PARTY_NOTICES"},
+	} {
+		if out, err := makeImage(tt.notices, tt.program); err == nil || !strings.Contains(out, tt.want) {
+			t.Errorf("%s with %s: %v, want %q in\n%s", tt.program, tt.notices, err, tt.want, out)
+		}
+	}
+
+	if out, err := makeImage("THIRD_PARTY_NOTICES", "linux_arm64", "linux_amd64"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var got []string
+	for _, image := range imagesOf(t, openIndex(t, c.dir+"/layout")) {
+		got = append(got, image.platform)
+		if name := strings.ReplaceAll(image.platform, "/", "_"); image.files["ip-reaper"] != read(t, c.dir, name) {
+			t.Errorf("the image for %s has another program", image.platform)
+		}
+	}
+	if diff := cmp.Diff([]string{"linux/amd64", "linux/arm64"}, got); diff != "" {
+		t.Errorf("platforms (-want +got):\n%s", diff)
+	}
+}

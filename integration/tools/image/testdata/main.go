@@ -1,4 +1,0 @@
-// Command testdata is the program of the tests' images.
-package main
-
-func main() {}
