@@ -1,6 +1,6 @@
 // Package crash_test shows on a real API server, with addresses that the real
 // plugins gave out, that ip-reaper does no harm where a run or a restoration is
-// killed at a write, loses an answer, or meets a fault or another one. The
+// killed at a write, stopped, loses an answer, or meets a fault or another one. The
 // numbers in the comments are those of the promises in docs/design.md.
 package crash_test
 

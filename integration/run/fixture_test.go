@@ -1,7 +1,7 @@
 // Package run_test shows on a real API server, with real allocations and the real binary, what a
-// run and a restore do as a process among others: they take the lock, they are stopped, they lack
-// rights, they push metrics, and they put back what a run released. Package reaper proves what a
-// run decides. The numbers in the comments refer to the promises in docs/design.md.
+// run and a restore do as a process among others: they take the lock, they lack rights, they push
+// metrics, and they put back what a run released. Package reaper proves what a run decides. The
+// numbers in the comments refer to the promises in docs/design.md.
 package run_test
 
 import (
@@ -39,10 +39,9 @@ const (
 
 // The decisions and outcomes of most entries.
 const (
-	suspected = "suspected PodAbsent kept"
-	planned   = "orphan PodAbsent planned"
-	refused   = "orphan PodAbsent refused"
-	released  = "orphan PodAbsent released"
+	planned  = "orphan PodAbsent planned"
+	refused  = "orphan PodAbsent refused"
+	released = "orphan PodAbsent released"
 )
 
 // Networks whose addresses have one entry each: lan without a reservation, wide with one.

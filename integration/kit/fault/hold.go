@@ -1,8 +1,11 @@
 package fault
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"os"
+	"sync"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
@@ -10,10 +13,13 @@ import (
 
 // A Held is a process that is waiting for the answer to one of its requests.
 type Held struct {
-	open   func()
-	ended  chan struct{}
-	result reap.Result
-	err    error
+	Request proxy.Request
+
+	process *reap.Process
+	open    func()
+	ended   chan struct{}
+	result  reap.Result
+	err     error
 }
 
 // Hold resets the proxy, starts a process and returns when its first matching request is held back.
@@ -26,13 +32,13 @@ func Hold(p *proxy.Proxy, match proxy.Match, start Start) (*Held, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Held{open: gate.Open, ended: make(chan struct{})}
+	h := &Held{process: process, open: sync.OnceFunc(gate.Open), ended: make(chan struct{})}
 	go func() {
 		defer close(h.ended)
 		h.result, h.err = process.Wait()
 	}()
 	select {
-	case <-gate.Arrived():
+	case h.Request = <-gate.Arrived():
 		return h, nil
 	case <-h.ended:
 		return nil, errors.Join(h.err, fmt.Errorf("the process ended with exit code %d before the request that was to be held\n%s",
@@ -40,9 +46,45 @@ func Hold(p *proxy.Proxy, match proxy.Match, start Start) (*Held, error) {
 	}
 }
 
-// Finish lets the request go on and waits for the end of the process.
-func (h *Held) Finish() (reap.Result, error) {
-	h.open()
+// Open lets the request go on, even if the process has ended by then.
+func (h *Held) Open() { h.open() }
+
+// Signal sends the process a signal.
+func (h *Held) Signal(sig os.Signal) error { return h.process.Signal(sig) }
+
+// Wait waits for the end of the process.
+func (h *Held) Wait() (reap.Result, error) {
 	<-h.ended
 	return h.result, h.err
+}
+
+// Finish lets the request go on and waits for the end of the process.
+func (h *Held) Finish() (reap.Result, error) {
+	h.Open()
+	return h.Wait()
+}
+
+// Stop starts a process and calls stop when its first matching request is held back. It lets the
+// request go on once the process has ended: a write is then carried out after its process has given
+// up on it. Stop returns when that write is done.
+func Stop(p *proxy.Proxy, match proxy.Match, start Start, stop func(*Held) error) (reap.Result, error) {
+	h, err := Hold(p, match, start)
+	if err != nil {
+		return reap.Result{}, err
+	}
+	written := make(chan struct{})
+	p.After(proxy.Nth(1, func(r proxy.Request) bool { return r.Number == h.Request.Number }),
+		func(context.Context, proxy.Request) proxy.Action {
+			close(written)
+			return proxy.Pass()
+		})
+	if err := stop(h); err != nil {
+		return reap.Result{}, err
+	}
+	result, err := h.Wait()
+	h.Open()
+	if h.Request.Mutating() {
+		<-written
+	}
+	return result, err
 }

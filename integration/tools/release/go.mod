@@ -11,8 +11,6 @@ tool (
 require (
 	aead.dev/minisign v0.3.0
 	github.com/google/licenseclassifier/v2 v2.0.0
-	github.com/in-toto/attestation v1.2.0
-	google.golang.org/protobuf v1.36.11
 )
 
 require (

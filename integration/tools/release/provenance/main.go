@@ -6,7 +6,6 @@
 package main
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -17,20 +16,16 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	provenance "github.com/in-toto/attestation/go/predicates/provenance/v1"
-	intoto "github.com/in-toto/attestation/go/v1"
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/types/known/structpb"
-	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
 const (
-	name          = "provenance.intoto.json"
-	predicateType = "https://slsa.dev/provenance/v1"
-	repository    = "https://github.com/ip-reaper/ip-reaper"
-	page          = repository + "/blob/main/docs/release.md"
+	name       = "provenance.intoto.json"
+	repository = "https://github.com/ip-reaper/ip-reaper"
+	page       = repository + "/blob/main/docs/release.md"
 )
+
+// An object is one of JSON, whose fields are written in the order of their names.
+type object = map[string]any
 
 func main() {
 	if err := run(os.Args[1:], os.Getenv); err != nil {
@@ -51,87 +46,64 @@ func run(args []string, env func(string) string) error {
 	if err != nil {
 		return err
 	}
-	statement := &intoto.Statement{
-		Type: intoto.StatementTypeUri, PredicateType: predicateType, Subject: files, Predicate: made,
-	}
-	if err := statement.Validate(); err != nil {
-		return err
-	}
-	text, err := protojson.Marshal(statement)
+	text, err := json.MarshalIndent(object{
+		"_type": "https://in-toto.io/Statement/v1", "subject": files,
+		"predicateType": "https://slsa.dev/provenance/v1", "predicate": made,
+	}, "", "  ")
 	if err != nil {
 		return err
 	}
-	var indented bytes.Buffer // protojson sets blanks at random
-	if err := json.Indent(&indented, text, "", "  "); err != nil {
-		return err
-	}
-	indented.WriteByte('\n')
-	return os.WriteFile(filepath.Join(args[0], name), indented.Bytes(), 0o644)
+	return os.WriteFile(filepath.Join(args[0], name), append(text, '\n'), 0o644)
 }
 
 // subjects returns the files of the folder with their hashes, sorted by name.
-func subjects(folder string) ([]*intoto.ResourceDescriptor, error) {
+func subjects(folder string) ([]object, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return nil, err
 	}
-	var files []*intoto.ResourceDescriptor
+	var files []object
 	for _, entry := range entries {
 		text, err := os.ReadFile(filepath.Join(folder, entry.Name()))
 		if err != nil {
 			return nil, err
 		}
 		sum := sha256.Sum256(text)
-		files = append(files, &intoto.ResourceDescriptor{
-			Name: entry.Name(), Digest: map[string]string{"sha256": hex.EncodeToString(sum[:])},
-		})
+		files = append(files, object{"name": entry.Name(), "digest": object{"sha256": hex.EncodeToString(sum[:])}})
 	}
 	return files, nil
 }
 
-// predicate returns how the release was made. Its times are that of the commit: two
-// builders agree on them.
-func predicate(env func(string) string) (*structpb.Struct, error) {
+// predicate returns how the release was made, as https://slsa.dev/spec/v1.0/provenance has it. Its
+// times are that of the commit: two builders agree on them.
+func predicate(env func(string) string) (object, error) {
 	seconds, err := strconv.ParseInt(env("SOURCE_DATE_EPOCH"), 10, 64)
 	if err != nil {
 		return nil, fmt.Errorf("SOURCE_DATE_EPOCH: %w", err)
-	}
-	platforms := []any{}
-	for platform := range strings.FieldsSeq(env("platforms")) {
-		platforms = append(platforms, platform)
-	}
-	external, err := structpb.NewStruct(map[string]any{
-		"repository": repository, "version": env("version"), "platforms": platforms,
-	})
-	if err != nil {
-		return nil, err
 	}
 	builder := env("BUILDER_ID")
 	if builder == "" {
 		builder = page + "#by-hand"
 	}
-	at := timestamppb.New(time.Unix(seconds, 0))
-	made := &provenance.Provenance{
-		BuildDefinition: &provenance.BuildDefinition{
-			BuildType:          page + "#make-release",
-			ExternalParameters: external,
-			ResolvedDependencies: []*intoto.ResourceDescriptor{
-				{Uri: "git+" + repository, Digest: map[string]string{"gitCommit": env("commit")}},
-				{Name: "go", Uri: "https://go.dev/dl/#" + env("GOTOOLCHAIN")},
+	at := time.Unix(seconds, 0).UTC().Format(time.RFC3339)
+	metadata := object{"startedOn": at, "finishedOn": at}
+	if id := env("INVOCATION_ID"); id != "" {
+		metadata["invocationId"] = id
+	}
+	return object{
+		"buildDefinition": object{
+			"buildType": page + "#make-release",
+			"externalParameters": object{
+				"repository": repository, "version": env("version"), "platforms": strings.Fields(env("platforms")),
+			},
+			"resolvedDependencies": []object{
+				{"uri": "git+" + repository, "digest": object{"gitCommit": env("commit")}},
+				{"name": "go", "uri": "https://go.dev/dl/#" + env("GOTOOLCHAIN")},
 			},
 		},
-		RunDetails: &provenance.RunDetails{
-			Builder:  &provenance.Builder{Id: builder, Version: map[string]string{"go": env("GOTOOLCHAIN")}},
-			Metadata: &provenance.BuildMetadata{InvocationId: env("INVOCATION_ID"), StartedOn: at, FinishedOn: at},
+		"runDetails": object{
+			"builder":  object{"id": builder, "version": object{"go": env("GOTOOLCHAIN")}},
+			"metadata": metadata,
 		},
-	}
-	if err := made.Validate(); err != nil {
-		return nil, err
-	}
-	text, err := protojson.Marshal(made)
-	if err != nil {
-		return nil, err
-	}
-	var fields structpb.Struct
-	return &fields, protojson.Unmarshal(text, &fields)
+	}, nil
 }
