@@ -57,6 +57,9 @@ func TestVerdictsPageIsMadeFromTheRules(t *testing.T) {
 	if !begins || !ends {
 		t.Fatalf("%s has no lines %q and %q", verdictsPage, tableBegins, tableEnds)
 	}
+	if !strings.Contains(before+after, "`"+string(judge.SiblingKept)+"`") {
+		t.Errorf("%s does not explain %s, which no rule gives", verdictsPage, judge.SiblingKept)
+	}
 	want := before + tableBegins + rulesTables() + tableEnds + after
 	if *update {
 		if err := os.WriteFile(verdictsPage, []byte(want), 0o644); err != nil {

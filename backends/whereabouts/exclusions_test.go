@@ -158,6 +158,7 @@ func TestAddressIsProtectedIfEveryAttachmentThatGivesItExcludesIt(t *testing.T) 
 		{"the other's start is none", `, "range": "10.0.0.0/29", "range_start": "?"`, "10.0.0.4 10.0.0.5 10.0.0.6"},
 		{"the other's range is too small for the plugin", `, "range": "10.0.0.4/31"`, "10.0.0.4 10.0.0.5 10.0.0.6"},
 		{"the other gives a slice to each node", `, "range": "10.0.0.0/29", "node_slice_size": "/30"`, "10.0.0.4 10.0.0.5 10.0.0.6"},
+		{"the other's slices have a size that is no text", `, "range": "10.0.0.0/29", "node_slice_size": 30`, "10.0.0.4 10.0.0.5 10.0.0.6"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			excluded := readExclusions([]json.RawMessage{
