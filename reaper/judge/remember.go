@@ -15,7 +15,14 @@ import (
 // absent or failed may be back in the next run. It also keeps the restores that began after the
 // given time and whose allocations no store has yet.
 func NextLedger(before ledger.Ledger, decisions []Decision, c census.Census, inv ipam.Inventory, since time.Time) ledger.Ledger {
+	placed := 0
+	for i := range decisions {
+		if decisions[i].LastSeen() != (ledger.Place{}) {
+			placed++
+		}
+	}
 	b := ledger.NewBuilder(before)
+	b.Expect(placed)
 	b.Believe(c.Figures())
 	for i := range decisions {
 		decisions[i].remember(b)

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +19,10 @@ type Builder struct{ before, made Ledger }
 func NewBuilder(before Ledger) *Builder {
 	return &Builder{before: before, made: Ledger{Figures: before.Figures, Doubt: before.Doubt, Runs: before.Runs, salt: before.salt}}
 }
+
+// Expect makes room for this many places at once. A table that grows by itself leaves behind five
+// times what it holds in the end.
+func (b *Builder) Expect(places int) { b.made.nodes = slices.Grow(b.made.nodes, places) }
 
 // Believe sets the figures to those of a census that is believed.
 func (b *Builder) Believe(f census.Figures) { b.made.Figures, b.made.Doubt = f, Doubt{} }

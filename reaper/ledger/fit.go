@@ -3,7 +3,6 @@ package ledger
 import (
 	"cmp"
 	"slices"
-	"sort"
 )
 
 // Fit returns the ledger without the entries for which a stored form of this capacity in bytes
@@ -12,14 +11,19 @@ import (
 // oldest first: their allocations go first, and make room. The other nodes come last, after
 // the graces. An allocation whose node was forgotten is held while any node is unreachable.
 func (l Ledger) Fit(capacity int) (Ledger, int) {
-	if len(l.Encode()) <= capacity {
+	size := len(l.Encode())
+	if size <= capacity {
 		return l, 0
 	}
 	byAge := slices.Clone(l.seen)
 	slices.SortStableFunc(byAge, func(a, b tableEntry[int64]) int { return cmp.Compare(a.value, b.value) })
 	isHung := func(e tableEntry[string]) bool { return placeOf(e.value).Boot != "" }
-	hung := slices.DeleteFunc(slices.Clone(l.nodes), func(e tableEntry[string]) bool { return !isHung(e) })
-	nodes := slices.DeleteFunc(slices.Clone(l.nodes), isHung)
+	var hung ledgerTable[string]
+	nodes := l.nodes
+	if slices.ContainsFunc(l.nodes, isHung) {
+		hung = slices.DeleteFunc(slices.Clone(l.nodes), func(e tableEntry[string]) bool { return !isHung(e) })
+		nodes = slices.DeleteFunc(slices.Clone(l.nodes), isHung)
+	}
 	first := func(n int) Ledger {
 		fitting := l
 		fitting.nodes, n = take(hung, n)
@@ -27,12 +31,23 @@ func (l Ledger) Fit(capacity int) (Ledger, int) {
 		fitting.seen, n = take(byAge, n)
 		fitting.graces, n = take(l.graces, n)
 		others, _ := take(nodes, n)
-		fitting.nodes = slices.Concat(fitting.nodes, others).arranged()
+		if len(fitting.nodes) == 0 {
+			fitting.nodes = others
+		} else {
+			fitting.nodes = slices.Concat(fitting.nodes, others).arranged()
+		}
 		fitting.seen = slices.Clone(fitting.seen).arranged()
 		return fitting
 	}
-	n := sort.Search(l.Len(), func(n int) bool { return len(first(n+1).Encode()) > capacity })
-	return first(n), l.Len() - n
+	// Entries take about the same room, and each try copies most of the ledger: a few tries in
+	// proportion do, where a search for the exact number takes one for each of its bits.
+	fitting, n := l, l.Len()
+	for n > 0 && size > capacity {
+		n = min(n-1, n*capacity/size)
+		fitting = first(n)
+		size = len(fitting.Encode())
+	}
+	return fitting, l.Len() - n
 }
 
 // take returns the first n entries of a table, and how much of n is left.
