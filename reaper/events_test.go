@@ -22,7 +22,7 @@ type fakeEvents struct {
 // An announcement has the arguments of one call of Announce.
 type announcement struct {
 	report   report.Report
-	released []reaper.Release
+	objects  map[ipam.PoolRef]ipam.Object
 	ctx      error
 	deadline bool
 }
@@ -33,9 +33,9 @@ func (events *fakeEvents) attach(h *harness) *fakeEvents {
 	return events
 }
 
-func (events *fakeEvents) Announce(ctx context.Context, r report.Report, released []reaper.Release) error {
+func (events *fakeEvents) Announce(ctx context.Context, r report.Report, objects map[ipam.PoolRef]ipam.Object) error {
 	_, deadline := ctx.Deadline()
-	events.announced = append(events.announced, announcement{r, released, ctx.Err(), deadline})
+	events.announced = append(events.announced, announcement{r, objects, ctx.Err(), deadline})
 	return events.err
 }
 
@@ -59,11 +59,9 @@ func TestRunIsAnnouncedOnceWithAllItsLooks(t *testing.T) {
 	report := harness.run(t)
 	equal(t, "announcements", len(events.announced), 1)
 	equal(t, "report", events.announced[0].report, report)
-	for i, e := range report.Entries[:2] {
-		e.Address, e.Earlier = nil, false // what the report adds at its end
-		equal(t, "released", events.announced[0].released[i], reaper.Release{Object: poolObject, Entry: e})
-	}
-	equal(t, "releases", len(events.announced[0].released), 2)
+	e := report.Entries[0]
+	equal(t, "objects", events.announced[0].objects, map[ipam.PoolRef]ipam.Object{{Backend: e.Backend, Name: e.Pool}: poolObject})
+	equal(t, "released", report.Summary.Released, 2)
 	equal(t, "keys", []string{report.Entries[0].Key, report.Entries[1].Key}, []string{"0", "1"})
 	equal(t, "it has a time to end", events.announced[0].deadline, true)
 }
@@ -92,6 +90,6 @@ func TestFailedReleaseIsNotAnnounced(t *testing.T) {
 	harness.pods.Add(census.Pod{Ref: other})
 	events := (&fakeEvents{}).attach(harness)
 	harness.partial(t)
-	equal(t, "released", len(events.announced[0].released), 0)
+	equal(t, "released", len(events.announced[0].objects), 0)
 	equal(t, "failed", events.announced[0].report.Summary.Failed, 1)
 }

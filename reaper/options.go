@@ -110,14 +110,14 @@ type Options struct {
 type run struct {
 	Options
 	info     report.RunInfo
-	report   report.Report  // of the current round
-	earlier  []report.Entry // the releases of earlier rounds
-	released []Release      // of all rounds
-	spent    int            // addresses that all rounds released
-	memory   ledger.Ledger  // of the last round of a dry run, which stores no ledger
-	selected []bool         // by the entries of the current round; nil if all are
-	sought   bool           // the names of the selection have been looked up
-	remains  bool           // the times of the report outlast the run
+	report   report.Report                // of the current round
+	earlier  []report.Entry               // the releases of earlier rounds
+	objects  map[ipam.PoolRef]ipam.Object // of the pools that any round released from
+	spent    int                          // addresses that all rounds released
+	memory   ledger.Ledger                // of the last round of a dry run, which stores no ledger
+	selected []bool                       // by the entries of the current round; nil if all are
+	sought   bool                         // the names of the selection have been looked up
+	remains  bool                         // the times of the report outlast the run
 
 	decisions []judge.Decision // of the current round, one for each entry
 	left      judge.Omitted    // of the current round, without an entry

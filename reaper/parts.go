@@ -57,17 +57,12 @@ func acquire(ctx context.Context, l Lock, holder string, warn func(sentences ...
 	return unlock, nil
 }
 
-// A Release is an allocation that a run released, and the object of its pool.
-type Release struct {
-	Object ipam.Object // zero if the pool has no object
-	Entry  report.Entry
-}
-
 // An EventRecorder writes the events of a run to the cluster.
 type EventRecorder interface {
 	// Announce writes the events for the run and for its releases. It returns when
-	// all of them are written, or with an error.
-	Announce(ctx context.Context, r report.Report, released []Release) error
+	// all of them are written, or with an error. The objects are those of the pools that the
+	// run released from; there is none for a pool without an object.
+	Announce(ctx context.Context, r report.Report, objects map[ipam.PoolRef]ipam.Object) error
 }
 
 // announce writes the events of the run, even if the run was interrupted. If it fails,
@@ -79,7 +74,7 @@ func (r *run) announce(ctx context.Context, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), announceTimeout)
 	defer cancel()
-	if err := r.Events.Announce(ctx, r.report, r.released); err != nil {
+	if err := r.Events.Announce(ctx, r.report, r.objects); err != nil {
 		r.warn("some events were not written: " + err.Error())
 	}
 }

@@ -30,11 +30,13 @@ func (r *run) release(ctx context.Context, plan judge.Plan, confirmer *Confirmer
 		r.doubtReleases(b, plan)
 	}
 	for _, i := range plan.Due {
-		if e := r.report.Entries[i]; e.Outcome == report.Released {
+		if e := &r.report.Entries[i]; e.Outcome == report.Released {
 			if plan.Decisions[i].Allocation.HoldsAddress() {
 				r.spent++
 			}
-			r.released = append(r.released, Release{plan.Object(i), e})
+			if o := plan.Object(i); o != (ipam.Object{}) {
+				r.objects[ipam.PoolRef{Backend: e.Backend, Name: e.Pool}] = o
+			}
 		}
 	}
 }

@@ -29,7 +29,7 @@ import (
 //
 // If ctx ends during the releases, an allocation whose release had not begun is kept.
 func Run(ctx context.Context, o Options) (report.Report, error) {
-	r := &run{Options: o, info: o.info(*o.Policy.DryRun)}
+	r := &run{Options: o, info: o.info(*o.Policy.DryRun), objects: make(map[ipam.PoolRef]ipam.Object)}
 	r.report = report.New(r.info, ipam.Inventory{})
 	if *o.Policy.DryRun {
 		r.Lock = nil // it writes at most the ledger, by compare-and-swap

@@ -18,7 +18,7 @@ func TestOneEventThatFailsHidesNoOther(t *testing.T) {
 	elsewhere.Namespace = "nowhere"
 	lost, _ := f.releases(2, elsewhere)
 	released, notes := f.releases(3, f.pool())
-	err = f.eventRecorder(f.Kube, "by-hand").Announce(t.Context(), f.report(), slices.Concat(lost, released))
+	err = announce(t.Context(), f.eventRecorder(f.Kube, "by-hand"), f.report(), slices.Concat(lost, released))
 	want := `2 of 6 events not written: AddressReleased about IPPool 10.0.0.0-24 in namespace nowhere: namespaces "nowhere" not found`
 	if !apierrors.IsNotFound(err) || err.Error() != want {
 		t.Errorf("Announce: %v, want %s", err, want)
@@ -43,7 +43,7 @@ func TestEventIsWrittenOnceWhateverTheFirstAnswer(t *testing.T) {
 			client, p := f.watched()
 			tt.fail(p, proxy.Nth(1, proxy.On("create events")))
 			released, notes := f.releases(1, f.pool())
-			f.must(f.eventRecorder(client, "").Announce(t.Context(), f.report(), released))
+			f.must(announce(t.Context(), f.eventRecorder(client, ""), f.report(), released))
 			f.wantNotes(f.pool().UID, notes...)
 		})
 	}

@@ -1,6 +1,7 @@
 package kube_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,7 +18,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
-	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
@@ -47,11 +47,30 @@ func (f *fixture) report() report.Report {
 	}
 }
 
+// A release is an entry that was released, and the object of its pool; zero if it has none.
+type release struct {
+	object ipam.Object
+	entry  report.Entry
+}
+
+// announce has the events of a run with these releases written.
+func announce(ctx context.Context, recorder *state.EventRecorder, r report.Report, released []release) error {
+	objects := make(map[ipam.PoolRef]ipam.Object)
+	for _, one := range released {
+		one.entry.Pool, one.entry.Outcome = one.object.Namespace+"/"+one.object.Name, report.Released
+		r.Entries = append(r.Entries, one.entry)
+		if one.object != (ipam.Object{}) {
+			objects[ipam.PoolRef{Name: one.entry.Pool}] = one.object
+		}
+	}
+	return recorder.Announce(ctx, r, objects)
+}
+
 // releases returns the releases of n addresses of an object, and the notes of their events.
-func (f *fixture) releases(n int, object ipam.Object) (released []reaper.Release, notes []string) {
+func (f *fixture) releases(n int, object ipam.Object) (released []release, notes []string) {
 	for i := range n {
 		ip := fmt.Sprintf("10.0.0.%d", i)
-		released = append(released, reaper.Release{Object: object, Entry: report.Entry{
+		released = append(released, release{object, report.Entry{
 			IP: ip, Owner: ipam.EntryOwner{Namespace: "default", Pod: "web-0"}, Reason: judge.PodAbsent,
 		}})
 		notes = append(notes, fmt.Sprintf("%s of default/web-0 (PodAbsent) released by run %s", ip, f.namespace))
@@ -122,7 +141,7 @@ func TestEventsAreFoundByDescribe(t *testing.T) {
 	block, err := f.Dynamic.Resource(definitions).Get(t.Context(), definition, metav1.GetOptions{})
 	f.must(err)
 	released, notes := f.releases(1, ipam.Object{APIVersion: block.GetAPIVersion(), Kind: block.GetKind(), Name: definition, UID: string(block.GetUID())})
-	f.must(f.eventRecorder(f.Kube, "reap-x").Announce(t.Context(), f.report(), released))
+	f.must(announce(t.Context(), f.eventRecorder(f.Kube, "reap-x"), f.report(), released))
 	for _, tt := range []struct{ resource, name, want string }{
 		{"jobs", "reap", "released 0 addresses (12 of 340 allocations); 3 suspected, 0 failed (" + f.namespace + ")"},
 		{"customresourcedefinitions", definition, notes[0]},
@@ -140,7 +159,7 @@ func TestEventsOfARunAreLimited(t *testing.T) {
 	uid := f.job("reap-x")
 	none, _ := f.releases(5, ipam.Object{})
 	released, notes := f.releases(130, f.pool())
-	f.must(f.eventRecorder(f.Kube, "reap-x").Announce(t.Context(), f.report(), slices.Concat(none, released)))
+	f.must(announce(t.Context(), f.eventRecorder(f.Kube, "reap-x"), f.report(), slices.Concat(none, released)))
 	f.wantNotes(f.pool().UID, notes[:100]...)
 	events := f.told(uid)
 	if len(events) != 1 {
@@ -173,8 +192,8 @@ func TestLongNamesAndNotesAreAccepted(t *testing.T) {
 	r := f.report()
 	r.Warnings = []string{strings.Repeat(hostile, 500)}
 	released, _ := f.releases(1, f.pool())
-	released[0].Entry.Error = strings.Repeat(hostile, 500)
-	f.must(f.eventRecorder(f.Kube, pod).Announce(t.Context(), r, released))
+	released[0].entry.Error = strings.Repeat(hostile, 500)
+	f.must(announce(t.Context(), f.eventRecorder(f.Kube, pod), r, released))
 	for _, uid := range []string{uid, f.pool().UID} {
 		events := f.told(uid)
 		if len(events) != 1 || len(events[0].Note) < 1000 || events[0].Type != "Warning" {

@@ -18,7 +18,6 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	eventsv1client "k8s.io/client-go/kubernetes/typed/events/v1"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
@@ -64,23 +63,29 @@ func NewEventRecorder(events eventsv1client.EventsGetter, pods corev1client.Pods
 }
 
 // Announce implements reaper.EventRecorder. It writes one event about the run, and one
-// about the object of each release that has an object, up to maxReleaseEvents. The event
+// about the pool of each release, if that has an object, up to maxReleaseEvents. The event
 // about the run refers to the Job that controls the recorder's pod, or to the pod if no
 // Job does. Without a pod, there is no event about the run.
 //
 // The report needs an ID, and the time of its end or of its beginning. The error counts the
 // events that could not be written, and wraps the first error. It does not stop the other
 // events.
-func (h *EventRecorder) Announce(ctx context.Context, r report.Report, released []reaper.Release) error {
-	withObject := slices.DeleteFunc(slices.Clone(released), func(one reaper.Release) bool { return one.Object == ipam.Object{} })
-	omitted := max(0, len(withObject)-maxReleaseEvents)
-
+func (h *EventRecorder) Announce(ctx context.Context, r report.Report, objects map[ipam.PoolRef]ipam.Object) error {
 	var writes []func() error
-	if (h.self != ipam.PodRef{}) {
-		writes = append(writes, func() error { return h.summarize(ctx, r, omitted) })
+	omitted := 0
+	for i := range r.Entries {
+		e := &r.Entries[i]
+		o, has := objects[ipam.PoolRef{Backend: e.Backend, Name: e.Pool}]
+		switch {
+		case e.Outcome != report.Released || !has:
+		case len(writes) == maxReleaseEvents:
+			omitted++
+		default:
+			writes = append(writes, func() error { return h.create(ctx, r, releaseEvent(r.Run.ID, *e, o)) })
+		}
 	}
-	for _, one := range withObject[:len(withObject)-omitted] {
-		writes = append(writes, func() error { return h.create(ctx, r, releaseEvent(r.Run.ID, one)) })
+	if (h.self != ipam.PodRef{}) {
+		writes = slices.Insert(writes, 0, func() error { return h.summarize(ctx, r, omitted) })
 	}
 	errs := make([]error, len(writes))
 	var g errgroup.Group
@@ -150,8 +155,7 @@ func summary(r report.Report, omitted int) (note, kind string) {
 
 // releaseEvent returns the event about a release. It is a warning if the release left
 // something behind, such as a handle.
-func releaseEvent(run string, released reaper.Release) eventsv1.Event {
-	e, o := released.Entry, released.Object
+func releaseEvent(run string, e report.Entry, o ipam.Object) eventsv1.Event {
 	owner := ""
 	switch {
 	case e.Owner.Pod != "":

@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
@@ -71,7 +70,7 @@ func TestReleaseIsToldWithAddressOwnerAndReason(t *testing.T) {
 			"10.0.0.5 of default/web-0 (PodAbsent) released by run run-1; its handle is there", corev1.EventTypeWarning},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := releaseEvent("run-1", reaper.Release{Object: object, Entry: tt.entry})
+			got := releaseEvent("run-1", tt.entry, object)
 			if got.Note != tt.note || got.Type != tt.kind {
 				t.Errorf("event = %s %q, want %s %q", got.Type, got.Note, tt.kind, tt.note)
 			}
