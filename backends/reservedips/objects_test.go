@@ -115,6 +115,7 @@ func TestUnreadableReservedObjectsProtectWhatTheyMayName(t *testing.T) {
 		{"an address of no pod, cluster-wide", "", `,"spec":{"ips":["10.1.0.x"]}`, `web-0: address .spec.ips[*]: "10.1.0.x" is not an address`, "*"},
 		{"a bad pod in a namespace of its own, cluster-wide", "", `,"spec":{"pod":"Web 0","podNamespace":"db"}`, `web-0: pod .spec.pod: "Web 0" is neither a pod name nor namespace/name`, "db/*"},
 		{"a bad ttl beside an address", "shop", `,"spec":{"ips":["10.1.0.4"],"ttl":"7d"}`, `ttl .spec.ttl`, "10.1.0.4"},
+		{"no address beside a ttl and a time", "shop", `,"spec":{"ips":["10.1.0.x"],"ttl":"1h"},"status":{"deletedAt":"2026-01-02T15:04:05Z"}`, `"10.1.0.x" is not an address`, "shop/*"},
 		{"no ttl", "shop", `,"spec":{"pod":"web-0","ttl":"7d"}`, `shop/web-0: ttl .spec.ttl: "7d" is not a time to live`, "shop/web-0"},
 		{"no time", "shop", `,"spec":{"pod":"web-0"},"status":{"deletedAt":"yesterday"}`, `shop/web-0: deletedAt .status.deletedAt: "yesterday" is not a time`, "shop/web-0"},
 	} {
