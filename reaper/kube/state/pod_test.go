@@ -248,10 +248,11 @@ func TestReadStatefulSet(t *testing.T) {
 }
 
 // Promise 2. A node is ready only if it says so, and out of service only if
-// it has the taint.
+// it has the taint. It says since when it is ready, or is not.
 func TestReadNode(t *testing.T) {
+	since := time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC)
 	ready := func(status corev1.ConditionStatus) corev1.NodeCondition {
-		return corev1.NodeCondition{Type: corev1.NodeReady, Status: status}
+		return corev1.NodeCondition{Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.NewTime(since)}
 	}
 	pressure := corev1.NodeCondition{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionTrue}
 	taint := func(key string, effect corev1.TaintEffect) []corev1.Taint {
@@ -263,15 +264,15 @@ func TestReadNode(t *testing.T) {
 		taints     []corev1.Taint
 		want       census.Node
 	}{
-		{"ready", []corev1.NodeCondition{pressure, ready(corev1.ConditionTrue)}, nil, census.Node{Ready: true}},
-		{"not ready", []corev1.NodeCondition{ready(corev1.ConditionFalse), pressure}, nil, census.Node{}},
-		{"its kubelet is silent", []corev1.NodeCondition{ready(corev1.ConditionUnknown)}, nil, census.Node{Lost: true}},
-		{"an unknown word", []corev1.NodeCondition{ready("true")}, nil, census.Node{}},
-		{"no word", []corev1.NodeCondition{ready("")}, nil, census.Node{}},
+		{"ready", []corev1.NodeCondition{pressure, ready(corev1.ConditionTrue)}, nil, census.Node{Ready: true, Since: since}},
+		{"not ready", []corev1.NodeCondition{ready(corev1.ConditionFalse), pressure}, nil, census.Node{Since: since}},
+		{"its kubelet is silent", []corev1.NodeCondition{ready(corev1.ConditionUnknown)}, nil, census.Node{Lost: true, Since: since}},
+		{"an unknown word", []corev1.NodeCondition{ready("true")}, nil, census.Node{Since: since}},
+		{"no word", []corev1.NodeCondition{ready("")}, nil, census.Node{Since: since}},
 		{"no condition", nil, nil, census.Node{}},
 		{"out of service", nil, taint(corev1.TaintNodeOutOfService, corev1.TaintEffectNoExecute), census.Node{OutOfService: true}},
 		{"out of service, with another effect", []corev1.NodeCondition{ready(corev1.ConditionTrue)},
-			taint(corev1.TaintNodeOutOfService, corev1.TaintEffectNoSchedule), census.Node{Ready: true, OutOfService: true}},
+			taint(corev1.TaintNodeOutOfService, corev1.TaintEffectNoSchedule), census.Node{Ready: true, Since: since, OutOfService: true}},
 		{"unreachable", nil, taint(corev1.TaintNodeUnreachable, corev1.TaintEffectNoExecute), census.Node{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
