@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
-	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
@@ -91,55 +89,3 @@ type Denied struct {
 
 // of returns why nothing of a backend can be released; nil if it can.
 func (d Denied) of(backend string) error { return cmp.Or(d.All, d.Backends[backend]) }
-
-// permitted asks once, before the first write, for the rights to release what is due. It
-// returns the plan without the backends for which a right is missing. Otherwise each of
-// their releases would fail separately.
-func (r *run) permitted(ctx context.Context, plan judge.Plan) judge.Plan {
-	if r.Access == nil || len(plan.Due) == 0 {
-		return plan
-	}
-	var due []string
-	for _, i := range plan.Due {
-		if name := plan.Decisions[i].Allocation.Backend; !slices.Contains(due, name) {
-			due = append(due, name)
-		}
-	}
-	denied := r.Access(ctx, due)
-	if denied.All != nil {
-		r.failAndWarn(denied.All)
-	}
-	for _, name := range due {
-		if err := denied.Backends[name]; err != nil && denied.All == nil {
-			r.failAndWarn(err)
-		}
-	}
-	allowed := make(map[int]bool, len(plan.Due))
-	for _, i := range plan.Due {
-		if err := denied.of(plan.Decisions[i].Allocation.Backend); err != nil {
-			r.settle(i, report.Failed, err)
-			continue
-		}
-		allowed[i] = true
-	}
-	r.dropGroups(plan, allowed)
-	return plan.Only(allowed)
-}
-
-// checkClock returns an error if the clock is wrong: with a wrong clock, a grace period
-// may end too early, and an allocation may look too old.
-func (r *run) checkClock() error {
-	if r.ClockSkew == nil {
-		return nil
-	}
-	skew, known := r.ClockSkew()
-	most := judge.ClockTolerance(r.Policy)
-	if !known || skew.Abs() <= most {
-		return nil
-	}
-	where := "ahead of"
-	if skew < 0 {
-		where = "behind"
-	}
-	return fmt.Errorf("the clock here is %v %s the API server's: nothing is released until they differ by at most %v", skew.Abs(), where, most)
-}

@@ -3,12 +3,14 @@ package reaper
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // doubt remembers a census that is not believed, and since when the figures have been
@@ -47,4 +49,56 @@ func (r *run) refuse(plan judge.Plan, census census.Census, last ledger.Ledger, 
 	}
 	r.report.Refuse(plan.Due, refusals)
 	return &judge.LimitError{Refusals: refusals, Released: len(r.earlier)}
+}
+
+// permitted asks once, before the first write, for the rights to release what is due. It
+// returns the plan without the backends for which a right is missing. Otherwise each of
+// their releases would fail separately.
+func (r *run) permitted(ctx context.Context, plan judge.Plan) judge.Plan {
+	if r.Access == nil || len(plan.Due) == 0 {
+		return plan
+	}
+	var due []string
+	for _, i := range plan.Due {
+		if name := plan.Decisions[i].Allocation.Backend; !slices.Contains(due, name) {
+			due = append(due, name)
+		}
+	}
+	denied := r.Access(ctx, due)
+	if denied.All != nil {
+		r.failAndWarn(denied.All)
+	}
+	for _, name := range due {
+		if err := denied.Backends[name]; err != nil && denied.All == nil {
+			r.failAndWarn(err)
+		}
+	}
+	allowed := make(map[int]bool, len(plan.Due))
+	for _, i := range plan.Due {
+		if err := denied.of(plan.Decisions[i].Allocation.Backend); err != nil {
+			r.settle(i, report.Failed, err)
+			continue
+		}
+		allowed[i] = true
+	}
+	r.dropGroups(plan, allowed)
+	return plan.Only(allowed)
+}
+
+// checkClock returns an error if the clock is wrong: with a wrong clock, a grace period
+// may end too early, and an allocation may look too old.
+func (r *run) checkClock() error {
+	if r.ClockSkew == nil {
+		return nil
+	}
+	skew, known := r.ClockSkew()
+	most := judge.ClockTolerance(r.Policy)
+	if !known || skew.Abs() <= most {
+		return nil
+	}
+	where := "ahead of"
+	if skew < 0 {
+		where = "behind"
+	}
+	return fmt.Errorf("the clock here is %v %s the API server's: nothing is released until they differ by at most %v", skew.Abs(), where, most)
 }

@@ -93,3 +93,14 @@ type Mender interface {
 	// owner. It returns nil if the allocation is whole or gone.
 	Mend(ctx context.Context, a Allocation) error
 }
+
+// A Surveyor is a Backend that knows which addresses its store can give to pods.
+type Surveyor interface {
+	Backend
+
+	// Survey returns the networks of the pools, which List just yielded, and the
+	// networks that have no pool yet. Each pool is in at most one network. With an
+	// error, it still returns the networks that it knows. The error is a warning in the
+	// report. No verdict rests on a network.
+	Survey(ctx context.Context, pools []Pool) ([]Network, error)
+}

@@ -1,7 +1,6 @@
 package ipam
 
 import (
-	"context"
 	"math/big"
 	"net/netip"
 )
@@ -51,17 +50,6 @@ type Pool struct {
 	Protected string
 
 	Allocations []Allocation
-}
-
-// A Surveyor is a Backend that knows which addresses its store can give to pods.
-type Surveyor interface {
-	Backend
-
-	// Survey returns the networks of the pools, which List just yielded, and the
-	// networks that have no pool yet. Each pool is in at most one network. With an
-	// error, it still returns the networks that it knows. The error is a warning in the
-	// report. No verdict rests on a network.
-	Survey(ctx context.Context, pools []Pool) ([]Network, error)
 }
 
 // A Network is a part of a store from which pods get addresses: a Calico IPPool, or one
