@@ -23,7 +23,7 @@ import (
 )
 
 // requestTimeout ends a request that hangs, so that it can be tried again. A page
-// of 500 large pods takes a busy API server a few seconds.
+// of 500 large pods takes a busy API server a few seconds. The wait for a free slot does not count.
 const requestTimeout = time.Minute
 
 // A place is where an API server is.
@@ -87,9 +87,8 @@ type clients struct {
 // with. It sets in the config what the requests of all clients have in common.
 func (at place) clients(concurrency int) (clients, *kube.Clock, error) {
 	at.config.UserAgent = "ip-reaper/" + buildVersion()
-	at.config.Timeout = requestTimeout
 	clock := kube.NewClock(time.Now)
-	at.config.Wrap(kube.NewInFlight(concurrency).Wrap)
+	at.config.Wrap(kube.NewInFlight(concurrency, requestTimeout).Wrap)
 	at.config.Wrap(clock.Wrap)
 	at.config.QPS = -1 // the API server's priority and fairness does the throttling
 

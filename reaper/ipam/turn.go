@@ -5,13 +5,14 @@ import (
 	"time"
 )
 
-// turnKey marks a context of Unqueued or SendBy.
+// turnKey marks a context of Unqueued, Polite or SendBy.
 type turnKey struct{}
 
 // A Turn says how long a request waits while as many as allowed are under way. The zero value
 // waits as long as its context.
 type Turn struct {
 	Unqueued bool      // it does not wait at all
+	Polite   bool      // with Unqueued: it fails while the API server asks its clients to wait
 	SendBy   time.Time // it is given up unless it is sent by then; zero: never
 }
 
@@ -19,6 +20,12 @@ type Turn struct {
 // for looks and writes that would be too old after Freshness.
 func Unqueued(ctx context.Context) context.Context {
 	return context.WithValue(ctx, turnKey{}, Turn{Unqueued: true})
+}
+
+// Polite returns a context of Unqueued whose requests fail while the API server asks its clients
+// to wait. The error is a *RetryAfterError. It is for looks that would be too old after the wait.
+func Polite(ctx context.Context) context.Context {
+	return context.WithValue(ctx, turnKey{}, Turn{Unqueued: true, Polite: true})
 }
 
 // SendBy returns a context whose requests are sent before a time, or not at all, because

@@ -29,7 +29,7 @@ func Transient(err error) error {
 		return err
 	}
 	seconds, _ := apierrors.SuggestsClientDelay(err)
-	return &ipam.RetryAfterError{Err: err, After: time.Duration(seconds) * time.Second}
+	return &ipam.RetryAfterError{Err: err, After: min(time.Duration(seconds)*time.Second, maxShut)}
 }
 
 // Unsure makes the error of a releasing write also wrap ipam.ErrLost, if it wraps ipam.ErrAgain

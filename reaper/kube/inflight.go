@@ -20,15 +20,19 @@ import (
 // InFlight is safe for concurrent use.
 //
 // If an answer says when to try again, later requests wait until then. A request under
-// ipam.Unqueued neither waits nor counts.
+// ipam.Unqueued neither waits nor counts, and one under ipam.Polite fails instead of waiting.
+//
+// A request that has no answer in time fails. The time begins when the request is sent: the
+// timeout of an http.Client includes the wait, and so cannot tell what was never sent.
 type InFlight struct {
-	places *semaphore.Weighted
-	gate   *gate
+	places  *semaphore.Weighted
+	gate    *gate
+	timeout time.Duration // from the sending of a request to the end of its answer
 }
 
-// NewInFlight returns a limit of that many requests.
-func NewInFlight(most int) InFlight {
-	return InFlight{semaphore.NewWeighted(int64(most)), new(gate)}
+// NewInFlight returns a limit of that many requests, each of which may take so long.
+func NewInFlight(most int, timeout time.Duration) InFlight {
+	return InFlight{semaphore.NewWeighted(int64(most)), new(gate), timeout}
 }
 
 // Wrap returns a transport whose requests wait until there is room for them.
@@ -46,18 +50,31 @@ func (l limited) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errUnsent, err)
 	}
-	response, err := l.next.RoundTrip(request)
+	ctx, cancel := context.WithTimeoutCause(request.Context(), l.timeout, errTimeout)
+	end := func() { cancel(); leave() }
+	response, err := l.next.RoundTrip(request.WithContext(ctx))
 	if err != nil {
-		leave()
-		return response, err
+		end()
+		return response, timedOut(ctx, err)
 	}
 	l.gate.shutBy(response)
 	if response.Body == nil {
-		leave()
+		end()
 		return response, nil
 	}
-	response.Body = leaving{response.Body, leave}
+	response.Body = leaving{response.Body, ctx, end}
 	return response, nil
+}
+
+// errTimeout is the cause of a request that had no complete answer in time.
+var errTimeout = errors.New("the API server did not answer in time")
+
+// timedOut makes the error of a request say that its time was over, if it was.
+func timedOut(ctx context.Context, err error) error {
+	if errors.Is(context.Cause(ctx), errTimeout) && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w: %w", errTimeout, err)
+	}
+	return err
 }
 
 // errUnsent is the error of a request that was given up while waiting.
@@ -68,6 +85,9 @@ var errUnsent = errors.New("the request was not sent")
 func (l InFlight) enter(ctx context.Context) (leave func(), err error) {
 	turn := ipam.TurnOf(ctx)
 	if turn.Unqueued {
+		if shut := l.gate.shut(); shut > 0 && turn.Polite {
+			return nil, &ipam.RetryAfterError{Err: errors.New("the API server asks its clients to wait"), After: shut}
+		}
 		return func() {}, nil
 	}
 	if !turn.SendBy.IsZero() {
@@ -89,8 +109,8 @@ func (l InFlight) enter(ctx context.Context) (leave func(), err error) {
 	return sync.OnceFunc(func() { l.places.Release(1) }), nil
 }
 
-// maxShut is the longest that one answer shuts the gate. It is less than the time that a
-// backend allows a write without progress.
+// maxShut is the longest that one answer makes its client wait, whatever it says. It is less than
+// the time that a backend allows a write without progress.
 const maxShut = 10 * time.Second
 
 // A gate is shut for as long as the API server asks its clients to wait.
@@ -99,26 +119,34 @@ type gate struct {
 	until time.Time
 }
 
-// shutBy shuts the gate if an answer says when to try again.
+// shutBy shuts the gate if an answer says when to try again. The answer then says at most maxShut,
+// since client-go waits for as long as it says.
 func (g *gate) shutBy(response *http.Response) {
 	busy := response.StatusCode == http.StatusTooManyRequests || response.StatusCode >= http.StatusInternalServerError
 	seconds, err := strconv.Atoi(response.Header.Get("Retry-After"))
 	if !busy || err != nil {
 		return
 	}
+	wait := min(time.Duration(seconds)*time.Second, maxShut)
+	response.Header.Set("Retry-After", strconv.Itoa(int(wait/time.Second)))
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if until := time.Now().Add(min(time.Duration(seconds)*time.Second, maxShut)); until.After(g.until) {
+	if until := time.Now().Add(wait); until.After(g.until) {
 		g.until = until
 	}
+}
+
+// shut returns for how much longer the gate is shut.
+func (g *gate) shut() time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return time.Until(g.until)
 }
 
 // wait waits until the gate is open. The error is ctx's, if that ends first.
 func (g *gate) wait(ctx context.Context) error {
 	for {
-		g.mu.Lock()
-		shut := time.Until(g.until)
-		g.mu.Unlock()
+		shut := g.shut()
 		if shut <= 0 {
 			return ctx.Err()
 		}
@@ -133,6 +161,7 @@ func (g *gate) wait(ctx context.Context) error {
 // leaving is the body of an answer. The request ends when the body is read or closed.
 type leaving struct {
 	io.ReadCloser
+	ctx   context.Context // of the request
 	leave func()
 }
 
@@ -140,6 +169,7 @@ type leaving struct {
 func (b leaving) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil {
+		err = timedOut(b.ctx, err)
 		b.leave()
 	}
 	return n, err

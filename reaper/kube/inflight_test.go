@@ -70,7 +70,7 @@ func send(ctx context.Context, t *testing.T, transport http.RoundTripper, method
 func TestRequestsInFlightAreLimitedUntilTheyAreRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &counting{order: make(chan string, 100)}
-		transport := NewInFlight(3).Wrap(server)
+		transport := NewInFlight(3, time.Hour).Wrap(server)
 		for _, method := range []string{http.MethodGet, http.MethodPatch, http.MethodPost} {
 			for range 3 {
 				go func() { _ = send(t.Context(), t, transport, method, "/api/v1/pods", time.Second) }()
@@ -98,7 +98,7 @@ func TestRequestsInFlightAreLimitedUntilTheyAreRead(t *testing.T) {
 func TestWriteThatWaitsForTooLongIsNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &counting{order: make(chan string, 100)}
-		transport := NewInFlight(1).Wrap(server)
+		transport := NewInFlight(1, time.Hour).Wrap(server)
 		go func() { _ = send(t.Context(), t, transport, http.MethodGet, "/api/v1/pods", time.Minute) }()
 		time.Sleep(time.Second)
 		began := time.Now()
@@ -121,7 +121,7 @@ func TestWriteThatWaitsForTooLongIsNotSent(t *testing.T) {
 func TestRequestsWaitForAsLongAsTheServerAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		status := http.StatusTooManyRequests
-		transport := NewInFlight(3).Wrap(answering(func() (*http.Response, error) {
+		transport := NewInFlight(3, time.Hour).Wrap(answering(func() (*http.Response, error) {
 			return &http.Response{StatusCode: status, Header: http.Header{"Retry-After": {"5"}}, Body: http.NoBody}, nil
 		}))
 		if err := send(t.Context(), t, transport, http.MethodGet, "/api/v1/pods", 0); err != nil {
@@ -140,11 +140,76 @@ func TestRequestsWaitForAsLongAsTheServerAsks(t *testing.T) {
 	})
 }
 
+// A look that would be too old after the wait fails instead, and says when to try again. No answer
+// makes a client wait for more than 10 s, whatever it says.
+func TestPoliteRequestFailsWhileTheServerAsksToWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sent, header := 0, http.Header{"Retry-After": {"3600"}}
+		transport := NewInFlight(3, time.Hour).Wrap(answering(func() (*http.Response, error) {
+			sent++
+			return &http.Response{StatusCode: http.StatusTooManyRequests, Header: header, Body: http.NoBody}, nil
+		}))
+		if err := send(ipam.Polite(t.Context()), t, transport, http.MethodGet, "/api/v1/pods", 0); err != nil {
+			t.Fatal(err)
+		}
+		if got := header.Get("Retry-After"); got != "10" {
+			t.Errorf("client-go would wait for %s s, want 10", got)
+		}
+		time.Sleep(4 * time.Second)
+		err := send(ipam.Polite(t.Context()), t, transport, http.MethodGet, "/api/v1/pods", 0)
+		if got := ipam.RetryAfter(Answered(err)); got != 6*time.Second || sent != 1 {
+			t.Errorf("%v: try again after %v, want 6s, and no request sent", err, got)
+		}
+		time.Sleep(6 * time.Second)
+		if err := send(ipam.Polite(t.Context()), t, transport, http.MethodGet, "/api/v1/pods", 0); err != nil || sent != 2 {
+			t.Errorf("%v, want it sent after 10s", err)
+		}
+	})
+}
+
+// Promise 7. The time of a request begins when it is sent. A write that waited for longer than that
+// is sent, and is lost only if its answer does not come in time.
+func TestTimeOfARequestBeginsWhenItIsSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var hangs atomic.Bool
+		transport := NewInFlight(1, time.Minute).Wrap(roundTripper(func(r *http.Request) (*http.Response, error) {
+			if hangs.Load() {
+				<-r.Context().Done()
+				return nil, context.Cause(r.Context())
+			}
+			return &http.Response{StatusCode: http.StatusOK, Body: unending{r.Context()}}, nil
+		}))
+		go func() {
+			err := send(t.Context(), t, transport, http.MethodGet, "/api/v1/pods", 0)
+			if !errors.Is(err, errTimeout) {
+				t.Errorf("an answer without an end: %v, want errTimeout", err)
+			}
+		}()
+		time.Sleep(time.Second)
+		hangs.Store(true)
+		began := time.Now()
+		err := Unsure(Transient(send(t.Context(), t, transport, http.MethodPatch, "/apis/a/b", 0)))
+		if took := time.Since(began); took != 2*time.Minute-time.Second || !errors.Is(err, errTimeout) || !errors.Is(err, ipam.ErrLost) {
+			t.Errorf("%v after %v, want that it is lost a minute after it was sent", err, took)
+		}
+	})
+}
+
+// unending is a body that never ends.
+type unending struct{ ctx context.Context }
+
+func (b unending) Read([]byte) (int, error) {
+	<-b.ctx.Done()
+	return 0, b.ctx.Err()
+}
+
+func (unending) Close() error { return nil }
+
 // A request that is given up takes no place, whether it waits or not.
 func TestRequestThatIsGivenUpLeavesItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &counting{order: make(chan string, 100)}
-		transport := NewInFlight(1).Wrap(server)
+		transport := NewInFlight(1, time.Hour).Wrap(server)
 		go func() { _ = send(t.Context(), t, transport, http.MethodGet, "/api/v1/pods", time.Minute) }()
 		time.Sleep(2 * time.Second)
 		for range 3 {
@@ -154,7 +219,7 @@ func TestRequestThatIsGivenUpLeavesItsPlace(t *testing.T) {
 			}
 			cancel()
 		}
-		broken := NewInFlight(1).Wrap(answering(func() (*http.Response, error) { return nil, io.ErrUnexpectedEOF }))
+		broken := NewInFlight(1, time.Hour).Wrap(answering(func() (*http.Response, error) { return nil, io.ErrUnexpectedEOF }))
 		for range 3 {
 			if err := send(t.Context(), t, broken, http.MethodGet, "/api/v1/nodes", 0); !errors.Is(err, io.ErrUnexpectedEOF) {
 				t.Error(err)
@@ -165,3 +230,8 @@ func TestRequestThatIsGivenUpLeavesItsPlace(t *testing.T) {
 		}
 	})
 }
+
+// roundTripper is a transport of one function.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -14,8 +14,8 @@ import (
 )
 
 // Cluster reads pods, virtual machines, StatefulSets and nodes from the API server. It
-// implements census.Cluster. Every read is a quorum read: requests have no resourceVersion, so
-// that the API server answers from its store, or from a cache that is as fresh.
+// implements census.Cluster. Requests have no resourceVersion: the API server answers a read by
+// name from its store, and a list from its store or from a cache that it takes to be as fresh.
 type Cluster struct {
 	core, apps, raw rest.Interface
 	node            string // the node whose pods are listed; empty: all
