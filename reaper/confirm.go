@@ -10,39 +10,35 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
 
-// The second look reads a few owners one by one. For many owners, it lists all pods if
-// that is cheaper. A page of a list has 500 pods and costs about as much as 20 reads of
-// one pod. In a large cluster, a list may take too long for the looks that must be young:
-// there it reads even many owners one by one.
-const (
-	fewDue      = 50 // up to this many orphans: read one by one
-	podsPerRead = 20 // more orphans: list, if there are at most this many pods for each
-	slowLists   = 5  // after this many lists that took too long, none is read for such looks
-)
+// slowLists is after how many lists of all pods that took too long no more are read.
+const slowLists = 5
 
 // A Confirmer looks at owners a second time, right before the write. It is safe for
 // concurrent use. Concurrent callers share one list.
+//
+// Owners that have a name are read by name, because a list of pods comes from the API server's
+// watch cache, as the census did. A cache that has lost an event lacks a pod in every list until
+// it is restarted (kubernetes issue 123072). A read by name comes from etcd (Get in
+// k8s.io/apiserver/pkg/storage/cacher). Only allocations that name no pod rest on another list.
 type Confirmer struct {
 	cluster census.Cluster
 	census  census.Census // of the first look
-	bulk    bool          // a list is cheaper than single reads
 
-	mu    sync.Mutex
-	given map[*ipam.Allocation]judge.Orphan // those that got a warrant
-	lists map[time.Duration]*lists          // by how old the looks may be
-	took  time.Duration                     // the longest list so far, including the census's
+	mu      sync.Mutex
+	given   map[*ipam.Allocation]judge.Orphan // those that got a warrant
+	last    *listing                          // the latest list; nil if there is none to share
+	slow    map[time.Duration]int             // the lists that took too long, by how old the looks may be
+	next    int                               // the pod of the census at which the search for a witness goes on
+	lacking error                             // why no list is believed any more
 }
 
-// NewConfirmer returns a Confirmer for a plan with this many due orphans, which were
-// judged by the census.
-func NewConfirmer(cluster census.Cluster, census census.Census, due int) *Confirmer {
+// NewConfirmer returns a Confirmer for orphans that were judged by the census.
+func NewConfirmer(cluster census.Cluster, census census.Census) *Confirmer {
 	return &Confirmer{
 		cluster: cluster,
 		census:  census,
-		bulk:    due > fewDue && census.Size() <= due*podsPerRead,
-		took:    census.Took(),
 		given:   make(map[*ipam.Allocation]judge.Orphan),
-		lists:   map[time.Duration]*lists{ipam.Freshness: {}, ipam.FreshnessNeverAdopted: {}},
+		slow:    make(map[time.Duration]int),
 	}
 }
 
@@ -55,20 +51,20 @@ func NewConfirmer(cluster census.Cluster, census census.Census, due int) *Confir
 // if no later look can succeed, for example because reading pods is forbidden.
 //
 // A look that fails or takes too long affects only the orphans that need it. Confirm
-// returns while the other warrants are still valid.
+// returns while the other warrants are still valid. It gives none at all if a pod that the census
+// saw running is gone, or if a list lacks a pod: see Lacking.
 func (c *Confirmer) Confirm(ctx context.Context, orphans []judge.Orphan) ([]ipam.Warrant, []error) {
 	warrants, errs := make([]ipam.Warrant, len(orphans)), make([]error, len(orphans))
-	list, read := c.look(ctx, orphans)
+	second, listErr, err := c.look(ctx, orphans)
 	for i, o := range orphans {
-		l := read
-		if o.NeedsList() {
-			l = list
+		switch {
+		case err != nil:
+			errs[i] = err
+		case o.NeedsList() && listErr != nil:
+			errs[i] = listErr
+		default:
+			warrants[i], errs[i] = c.warrant(o, second)
 		}
-		if l.err != nil {
-			errs[i] = l.err
-			continue
-		}
-		warrants[i], errs[i] = c.warrant(o, l.second)
 	}
 	return warrants, errs
 }
@@ -89,9 +85,16 @@ func (c *Confirmer) warrant(o judge.Orphan, second *judge.SecondLook) (ipam.Warr
 func (c *Confirmer) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, l := range c.lists {
-		l.last = nil
-	}
+	c.last = nil
+}
+
+// Lacking returns why no list of this API server is believed any more; nil if none was found to
+// lack a pod. Then any address may be that of a pod which the lists lack, so no more warrants are
+// given.
+func (c *Confirmer) Lacking() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lacking
 }
 
 // Renew implements Renewer. It never shares a list that began before the call. It looks even

@@ -3,7 +3,9 @@ package reaper_test
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -16,36 +18,133 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
 
-// addUnrelatedPods adds n pods that own no allocation.
-func addUnrelatedPods(pods *backendtest.Pods, n int) {
-	for i := range n {
-		pods.Add(census.Pod{Ref: ipam.PodRef{Namespace: "crowd", Name: fmt.Sprint(i)}})
-	}
-}
-
-// The second look makes as few requests to the API server as possible.
+// Promise 1, 4. Owners that have a name are read by name, however many they are: a list comes from
+// the cache from which the census came.
 func TestHowOwnersAreLookedAt(t *testing.T) {
-	list, get := []string{"list pods"}, []string{"get pod default/app-0", "get pod default/app-1"}
+	unnamed := func(a *ipam.Allocation) { a.Owner = ipam.Owner{Sandbox: "another"} }
+	grouped := func(a *ipam.Allocation) { a.Group = "g" }
 	for _, tt := range []struct {
-		name       string
-		crowd, due int
-		want       []string
+		name    string
+		changes []func(*ipam.Allocation) // of the first allocations
+		due     int
+		want    []string // nil: a read of each owner
 	}{
-		{"few are due", 0, 2, get},
-		{"as many as are few", 0, 50, get},
-		{"many are due", 0, 51, list},
-		{"many are due in a cluster that is worth it", 51 * 20, 51, list},
-		{"many are due in a far larger cluster", 51*20 + 1, 51, get},
+		{"one is due", nil, 1, []string{"get pod default/app-0"}},
+		{"a batch is due", nil, ipam.MaxBatch, nil},
+		{"one names no pod", []func(*ipam.Allocation){unnamed}, 2, []string{"get pod default/app-1", "list pods"}},
+		{"its sibling names no pod", []func(*ipam.Allocation){func(a *ipam.Allocation) { a.Owner = ipam.Owner{Sandbox: "s1"}; grouped(a) }, grouped}, 3,
+			[]string{"get pod default/app-1", "get pod default/app-2", "list pods"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			pods := &backendtest.Pods{}
-			addUnrelatedPods(pods, tt.crowd)
-			look := newSecondLook(t, pods, allocations(2)...)
-			_, errs := look.confirmer(tt.due).Confirm(t.Context(), look.orphans)
+			as := allocations(tt.due)
+			for i, change := range tt.changes {
+				change(&as[i])
+			}
+			if tt.want == nil {
+				for _, a := range as {
+					tt.want = append(tt.want, "get pod "+a.Owner.Pod.String())
+				}
+				slices.Sort(tt.want)
+			}
+			look := newSecondLook(t, &backendtest.Pods{}, as...)
+			_, errs := look.confirmer().Confirm(t.Context(), look.orphans)
 			equal(t, "errors", errors.Join(errs...), nil)
 			calls := look.pods.Calls()
 			slices.Sort(calls)
 			equal(t, "calls", calls, tt.want)
+		})
+	}
+}
+
+// ran returns a pod that runs, and whose status has an address.
+func ran(name string) census.Pod {
+	pod := showing(ipam.PodRef{Namespace: "crowd", Name: name}, netip.MustParseAddr("10.9.0.1"))
+	pod.UID, pod.InStatus = "uid of "+name, 1
+	return pod
+}
+
+// Promise 1, 2. A look also reads a pod that the census saw running. If it is gone or another one,
+// the API server may have been emptied or may be that of another cluster. The next look reads
+// another pod, because one pod may well have ended meanwhile.
+func TestLookAtAnEmptiedOrSwappedServerGivesNoWarrant(t *testing.T) {
+	another := ran("0")
+	another.UID = "of another cluster"
+	for _, tt := range []struct {
+		name   string
+		change func(*backendtest.Pods)
+		want   error
+	}{
+		{"it runs", func(*backendtest.Pods) {}, nil},
+		{"it has ended, and is still there", func(p *backendtest.Pods) {
+			pod := ran("0")
+			pod.Finished = true
+			p.Add(pod)
+		}, nil},
+		{"it is gone", func(p *backendtest.Pods) { p.Remove(ran("0").Ref) }, ipam.ErrAgain},
+		{"it is another one", func(p *backendtest.Pods) { p.Add(another) }, ipam.ErrAgain},
+		{"it cannot be read", func(p *backendtest.Pods) { p.OnCall(failing(errors.New("broken"), "get pod crowd/0")) }, ipam.ErrAgain},
+	} {
+		for _, owner := range []ipam.Owner{{Sandbox: "s1"}, {Pod: ipam.PodRef{Namespace: "default", Name: "app-0"}}} {
+			t.Run(fmt.Sprint(tt.name, owner), func(t *testing.T) {
+				a := allocations(1)[0]
+				a.Owner = owner
+				pods := &backendtest.Pods{}
+				pods.Add(ran("0"), ran("1"))
+				look := newSecondLook(t, pods, a)
+				c := look.confirmer()
+				tt.change(pods)
+				ws, errs := c.Confirm(t.Context(), look.orphans)
+				if tt.want != nil {
+					refused(t, ws[0], errs[0], tt.want)
+				} else {
+					equal(t, "error", errs[0], nil)
+				}
+				_, errs = c.Confirm(t.Context(), look.orphans)
+				equal(t, "error with the other pod", errs[0], nil)
+			})
+		}
+	}
+}
+
+// Promise 1, 2. A read finds a pod that the list of the census should have had. Then no list of
+// this API server is believed any more: any address may be that of a pod that it lacks.
+func TestListThatLacksAPodEndsTheReleases(t *testing.T) {
+	as := allocations(3)
+	as[2].Owner = ipam.Owner{Sandbox: "another"}
+	for _, tt := range []struct {
+		name    string
+		created time.Duration // after the census began
+		uid     string        // of the pod of that name in the list; empty if there is none
+		lacking bool
+	}{
+		{"the pod is old", -time.Hour, "", true},
+		{"the list has an older pod of that name", -time.Hour, "earlier", true},
+		{"the list has the pod", -time.Hour, "new", false},
+		{"the pod is new", -30 * time.Second, "", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			pods := &backendtest.Pods{}
+			if tt.uid != "" {
+				pods.Add(census.Pod{Ref: as[0].Owner.Pod, UID: tt.uid, Finished: true})
+			}
+			look := newSecondLook(t, pods, as...)
+			pod := showing(as[0].Owner.Pod, as[0].IP)
+			pod.UID, pod.Created = "new", look.census.Began().Add(tt.created)
+			pods.Add(pod)
+			c := look.confirmer()
+			ws, errs := c.Confirm(t.Context(), look.orphans)
+			equal(t, "lists lack pods", c.Lacking() != nil, tt.lacking)
+			if !tt.lacking {
+				refused(t, ws[0], errs[0], ipam.ErrReturned)
+				equal(t, "errors of the others", errors.Join(errs[1:]...), nil)
+				return
+			}
+			_, again := c.Confirm(t.Context(), look.orphans[1:])
+			for i, err := range append(errs, again...) {
+				if !errors.Is(err, ipam.ErrKept) || !strings.Contains(err.Error(), "lists of this API server lack pods: pod default/app-0 was created at") {
+					t.Errorf("answer %d: %v, want that lists lack pods", i, err)
+				}
+			}
 		})
 	}
 }
@@ -58,7 +157,7 @@ func TestEmptyListAtTheSecondLookIsNotBelieved(t *testing.T) {
 	pods.Add(census.Pod{Ref: other})
 	look := newSecondLook(t, pods, a)
 	pods.Remove(other)
-	ws, errs := look.confirmer(1).Confirm(t.Context(), look.orphans)
+	ws, errs := look.confirmer().Confirm(t.Context(), look.orphans)
 	refused(t, ws[0], errs[0], ipam.ErrAgain)
 }
 
@@ -67,9 +166,9 @@ func TestListOfPodsIsSharedForHalfOfTheTime(t *testing.T) {
 	for never, fresh := range freshness {
 		synctest.Test(t, func(t *testing.T) {
 			a := allocations(1)[0]
-			a.NeverAdopted = never
+			a.NeverAdopted, a.Owner = never, ipam.Owner{Sandbox: "s1"}
 			look := newSecondLook(t, &backendtest.Pods{}, a)
-			c := look.confirmer(1000)
+			c := look.confirmer()
 			for range 3 {
 				c.Confirm(t.Context(), look.orphans)
 			}
@@ -84,51 +183,17 @@ func TestListOfPodsIsSharedForHalfOfTheTime(t *testing.T) {
 	}
 }
 
-// If the list of the census took longer than a list may be shared, the owners of adoptable
-// allocations are read one by one. For the others, a list serves ten times as long.
-func TestListThatTookLongIsNotReadAgainForAdoptableAllocations(t *testing.T) {
-	for never, want := range map[bool]string{false: "get pod default/app-0", true: "list pods"} {
-		synctest.Test(t, func(t *testing.T) {
-			a := allocations(1)[0]
-			a.NeverAdopted = never
-			pods := &backendtest.Pods{}
-			look := newSecondLook(t, pods, a)
-			look.pods.OnCall(func(call string) error {
-				if call == "list pods" {
-					time.Sleep(time.Second + 1)
-				}
-				return nil
-			})
-			census, err := census.Take(t.Context(), look.pods, census.Scope{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			look.pods.Calls()
-			ws, errs := reaper.NewConfirmer(look.pods, census, 1000).Confirm(t.Context(), look.orphans)
-			if _, err := ws[0].Allocation(); err != nil || errs[0] != nil {
-				t.Errorf("%v, %v, want a warrant", errs[0], err)
-			}
-			equal(t, "calls", look.pods.Calls(), []string{want})
-		})
-	}
-}
-
-// A list that hangs is given up, and owners that the store names are read one by one.
+// A list that hangs is given up while there is time left for the write.
 func TestSlowListOfPodsIsGivenUp(t *testing.T) {
 	for never, fresh := range freshness {
 		synctest.Test(t, func(t *testing.T) {
-			as := allocations(2)
-			as[0].NeverAdopted, as[1].NeverAdopted = never, never
-			look := newSecondLook(t, &backendtest.Pods{}, as...)
-			c := reaper.NewConfirmer(&slowCluster{Cluster: look.pods, hangs: []string{"list"}}, look.census, 1000)
+			a := allocations(1)[0]
+			a.NeverAdopted, a.Owner = never, ipam.Owner{Sandbox: "s1"}
+			look := newSecondLook(t, &backendtest.Pods{}, a)
+			c := reaper.NewConfirmer(&slowCluster{Cluster: look.pods, hangs: []string{"list"}}, look.census)
 			began := time.Now()
-			for attempt := range 2 {
-				ws, errs := c.Confirm(t.Context(), look.orphans[attempt:attempt+1])
-				if _, err := ws[0].Allocation(); err != nil || errs[0] != nil {
-					t.Errorf("attempt %d: %v, %v, want a warrant", attempt, errs[0], err)
-				}
-			}
-			equal(t, "calls", look.pods.Calls(), []string{"get pod default/app-0", "get pod default/app-1"})
+			ws, errs := c.Confirm(t.Context(), look.orphans)
+			refused(t, ws[0], errs[0], ipam.ErrAgain)
 			equal(t, "time", time.Since(began), fresh*3/4)
 		})
 	}
@@ -143,7 +208,7 @@ func TestLargeBatchAtASlowServerIsConfirmedInParts(t *testing.T) {
 			time.Sleep(50 * time.Millisecond)
 			return nil
 		})
-		c := look.confirmer(1)
+		c := look.confirmer()
 		left := look.orphans
 		for attempt := 1; len(left) > 0; attempt++ {
 			if attempt == 6 { // a run makes five
@@ -167,20 +232,24 @@ func TestLargeBatchAtASlowServerIsConfirmedInParts(t *testing.T) {
 
 // Pools that are released at the same time share a Confirmer.
 func TestConfirmerIsSafeForConcurrentUse(t *testing.T) {
-	for _, due := range []int{1, 1000} {
-		synctest.Test(t, func(t *testing.T) { // so that no busy machine lets the warrants expire
-			look := newSecondLook(t, &backendtest.Pods{}, allocations(20)...)
-			c := look.confirmer(due)
-			var wg sync.WaitGroup
-			for i := range look.orphans {
-				wg.Go(func() {
-					ws, errs := c.Confirm(t.Context(), look.orphans[i:i+1])
-					if _, err := ws[0].Allocation(); err != nil || errs[0] != nil {
-						t.Error(err, errs[0])
-					}
-				})
-			}
-			wg.Wait()
-		})
-	}
+	synctest.Test(t, func(t *testing.T) { // so that no busy machine lets the warrants expire
+		as := allocations(20)
+		for i := range as[:10] {
+			as[i].Owner = ipam.Owner{Sandbox: fmt.Sprint("s", i)}
+		}
+		pods := &backendtest.Pods{}
+		pods.Add(ran("0"))
+		look := newSecondLook(t, pods, as...)
+		c := look.confirmer()
+		var wg sync.WaitGroup
+		for i := range look.orphans {
+			wg.Go(func() {
+				ws, errs := c.Confirm(t.Context(), look.orphans[i:i+1])
+				if _, err := ws[0].Allocation(); err != nil || errs[0] != nil {
+					t.Error(err, errs[0])
+				}
+			})
+		}
+		wg.Wait()
+	})
 }

@@ -56,22 +56,20 @@ func TestSlowLookSpoilsNoOther(t *testing.T) {
 	sandbox := func(a *ipam.Allocation) { a.Owner = ipam.Owner{Sandbox: "s1"} }
 	for _, tt := range []struct {
 		name    string
-		due     int
 		changes map[int]func(*ipam.Allocation)
 		hangs   []string
 		slow    []int // the orphans without a warrant
 		error   string
 	}{
-		{"one pod", 5, nil, []string{"app-1"}, []int{1}, "get pod default/app-1: the second look took too long"},
-		{"a list that one of them needs", 5, map[int]func(*ipam.Allocation){2: sandbox}, []string{"list"}, []int{2},
+		{"one pod", nil, []string{"app-1"}, []int{1}, "get pod default/app-1: the second look took too long"},
+		{"a list that one of them needs", map[int]func(*ipam.Allocation){2: sandbox}, []string{"list"}, []int{2},
 			"the second look took too long: list pods"},
-		{"a list that is only cheaper", 1000, nil, []string{"list"}, nil, ""},
-		{"a pod of another, and a list that one needs", 5, map[int]func(*ipam.Allocation){2: sandbox}, []string{"app-1"}, []int{1},
+		{"a pod of another, and a list that one needs", map[int]func(*ipam.Allocation){2: sandbox}, []string{"app-1"}, []int{1},
 			"get pod default/app-1: the second look took too long"},
-		{"a pod of a group", 5, map[int]func(*ipam.Allocation){
+		{"a pod of a group", map[int]func(*ipam.Allocation){
 			0: func(a *ipam.Allocation) { a.Group = "g" }, 3: func(a *ipam.Allocation) { a.Group = "g" },
 		}, []string{"app-3"}, []int{0, 3}, "get pod default/app-3: the second look took too long"},
-		{"a list that a group needs", 5, map[int]func(*ipam.Allocation){
+		{"a list that a group needs", map[int]func(*ipam.Allocation){
 			0: func(a *ipam.Allocation) { a.Group = "g" }, 3: func(a *ipam.Allocation) { sandbox(a); a.Group = "g" },
 		}, []string{"list"}, []int{0, 3}, "the second look took too long: list pods"},
 	} {
@@ -82,7 +80,7 @@ func TestSlowLookSpoilsNoOther(t *testing.T) {
 					change(&as[i])
 				}
 				look := newSecondLook(t, &backendtest.Pods{}, as...)
-				c := reaper.NewConfirmer(&slowCluster{Cluster: look.pods, hangs: tt.hangs}, look.census, tt.due)
+				c := reaper.NewConfirmer(&slowCluster{Cluster: look.pods, hangs: tt.hangs}, look.census)
 				ws, errs := c.Confirm(t.Context(), look.orphans)
 				time.Sleep(ipam.Freshness / 4) // the write
 				var slow []int
@@ -114,7 +112,7 @@ func TestNoLookBeginsWhenTheFirstOneIsASecondOld(t *testing.T) {
 		}
 		began := time.Now()
 		slow := &slowCluster{Cluster: look.pods, hangs: hangs}
-		_, errs := reaper.NewConfirmer(slow, look.census, 1).Confirm(t.Context(), look.orphans)
+		_, errs := reaper.NewConfirmer(slow, look.census).Confirm(t.Context(), look.orphans)
 		for _, err := range errs {
 			if !errors.Is(err, ipam.ErrAgain) {
 				t.Errorf("%v, want ErrAgain", err)
@@ -133,7 +131,7 @@ func TestListsThatAreTooSlowEnd(t *testing.T) {
 		as[1].NeverAdopted = true
 		look := newSecondLook(t, &backendtest.Pods{}, as...)
 		lists := 0
-		c := reaper.NewConfirmer(slowPods{look.pods, &lists}, look.census, 1)
+		c := reaper.NewConfirmer(slowPods{look.pods, &lists}, look.census)
 		for attempt := range 8 {
 			ws, errs := c.Confirm(t.Context(), look.orphans[:1])
 			refused(t, ws[0], errs[0], ipam.ErrAgain)
@@ -170,7 +168,7 @@ func TestRenewTakesNoListFromBeforeTheListsEnded(t *testing.T) {
 		a.Owner = ipam.Owner{Sandbox: "one"}
 		look := newSecondLook(t, &backendtest.Pods{}, a)
 		s := &slowThenAnswered{Cluster: look.pods, slow: 5}
-		c := reaper.NewConfirmer(s, look.census, 1)
+		c := reaper.NewConfirmer(s, look.census)
 		for range 4 {
 			c.Confirm(t.Context(), look.orphans)
 		}

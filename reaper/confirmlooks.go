@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -29,12 +28,6 @@ func shareList(fresh time.Duration) time.Duration { return fresh / 2 }     // wh
 // released, and the other looks of the batch would become too old.
 var errSlow = errors.New("the second look took too long")
 
-// lists are the lists of all pods for looks that may be equally old.
-type lists struct {
-	last *listing // the latest; nil if there is none to share
-	slow int      // how many took too long
-}
-
 // A listing is a list of all pods, under way or done.
 type listing struct {
 	began  time.Time
@@ -43,91 +36,141 @@ type listing struct {
 	err    error
 }
 
-// A result is a second look at several owners, or the error for all of them.
-type result struct {
-	second *judge.SecondLook
-	err    error
-}
-
-// look looks at every owner. The first result is for the orphans that need a list of all
-// pods, the second one for the others.
-func (c *Confirmer) look(ctx context.Context, orphans []judge.Orphan) (list, read result) {
-	fresh := judge.FreshnessOf(orphans)
-	if c.prefersList(fresh) {
-		census, err := c.shared(ctx, fresh)
-		if err == nil {
-			list.second = judge.NewSecondLook(census)
-			return list, list
-		}
-		list.err = err
-		read.second = judge.NewSecondLook(c.census.With(c.read(ctx, fresh, orphans)))
-		return list, read
+// look looks at every owner. With listErr, there is no list of all pods for the orphans that need
+// one. With err, no orphan gets a warrant.
+func (c *Confirmer) look(ctx context.Context, orphans []judge.Orphan) (second *judge.SecondLook, listErr, err error) {
+	if err := c.believed(); err != nil {
+		return nil, nil, err
 	}
-	living, needed := c.census, slices.ContainsFunc(orphans, judge.Orphan.NeedsList)
+	if ipam.TurnOf(ctx).Unqueued {
+		ctx = ipam.Polite(ctx)
+	}
+	fresh := judge.FreshnessOf(orphans)
+	living := c.census
 	var wg sync.WaitGroup
-	if list.err = ipam.ErrAgain; needed {
+	if slices.ContainsFunc(orphans, judge.Orphan.NeedsList) {
 		wg.Go(func() {
 			var listed census.Census
-			if listed, list.err = c.shared(ctx, fresh); list.err == nil {
-				living, list.second = listed, judge.NewSecondLook(listed)
+			if listed, listErr = c.shared(ctx, fresh); listErr == nil {
+				living = listed
 			}
 		})
 	}
-	looks := c.read(ctx, fresh, orphans)
+	looks, err := c.read(ctx, fresh, orphans)
 	wg.Wait()
-	read.second = judge.NewSecondLook(living.With(looks))
-	return list, read
+	if err == nil {
+		err = c.compare(looks)
+	}
+	return judge.NewSecondLook(living.With(looks)), listErr, err
 }
 
-// prefersList reports whether a list is cheaper than single reads, and was fast enough so far.
-func (c *Confirmer) prefersList(fresh time.Duration) bool {
+// maxLag is how much older than the census a pod must be if it counts as missing from its list.
+// The times are by two clocks.
+const maxLag = time.Minute
+
+// compare compares what was read by name with the census. It returns an error if a pod was read
+// that the list of the census must have had.
+func (c *Confirmer) compare(looks map[ipam.PodRef]census.Reading) error {
+	for ref, l := range looks {
+		listed, presence := c.census.Pod(ref)
+		known := presence == census.Present && listed.UID == l.Pod.UID
+		created := l.Pod.Created
+		if l.Presence != census.Present || known || created.IsZero() || !created.Before(c.census.Began().Add(-maxLag)) {
+			continue
+		}
+		c.mu.Lock()
+		c.lacking = fmt.Errorf("lists of this API server lack pods: pod %s was created at %s, and the list of %s lacks it. "+
+			"Any address may be that of such a pod, so nothing more is released. Restart the API server, whose watch cache may have "+
+			"lost an event, or see whether a proxy filters its lists", ref, judge.Stamp(created), judge.Stamp(c.census.Began()))
+		c.mu.Unlock()
+	}
+	return c.believed()
+}
+
+// believed returns an error that wraps ErrKept if the lists lack pods.
+func (c *Confirmer) believed() error {
+	if lacking := c.Lacking(); lacking != nil {
+		return fmt.Errorf("%w: %w", ipam.ErrKept, lacking)
+	}
+	return nil
+}
+
+// witness returns a pod that ran when the pods were listed, each time another one. It reports
+// false if there is none, and on a node, where the container runtime decides.
+func (c *Confirmer) witness() (census.Pod, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.bulk && c.took <= shareList(fresh)
+	pods := c.census.Pods()
+	for range pods {
+		if c.census.OnNode() {
+			break
+		}
+		pod := pods[c.next%len(pods)]
+		c.next++
+		if !pod.Finished && pod.InStatus > 0 {
+			c.next += len(pods) / 7 // its neighbours may vanish together with it
+			return pod, true
+		}
+	}
+	return census.Pod{}, false
 }
 
-// shared returns a list of all pods that is young enough. If another caller is reading one for
-// looks of the same age, shared waits for that one. It also shares failures. If too many lists
-// were slow, it reads no more.
+// witnessed reads a pod that ran when the pods were listed. It returns an error if the pod is gone
+// or could not be read: if the API server was emptied, or answers for another cluster now, every
+// owner looks absent.
+func (c *Confirmer) witnessed(ctx context.Context) error {
+	want, ok := c.witness()
+	if !ok {
+		return nil
+	}
+	got, presence, err := c.cluster.Pod(ctx, want.Ref)
+	switch {
+	case err != nil:
+		return fmt.Errorf("get pod %s: %w", want.Ref, lookError(ctx, err))
+	case presence != census.Present || got.UID != want.UID:
+		return fmt.Errorf("%w: pod %s ran when the pods were listed, and is gone: "+
+			"if that is so of other pods too, the API server was emptied, or answers for another cluster", ipam.ErrAgain, want.Ref)
+	}
+	return nil
+}
+
+// shared returns a list of all pods that is young enough. If another caller is reading one,
+// shared waits for that one. It also shares failures. If too many lists were slow, it reads no
+// more.
 func (c *Confirmer) shared(ctx context.Context, fresh time.Duration) (census.Census, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, maxList(fresh), errSlow)
+	defer cancel()
 	c.mu.Lock()
-	of := c.lists[fresh]
-	if of.slow >= slowLists {
+	if c.slow[fresh] >= slowLists {
 		c.mu.Unlock()
 		return census.Census{}, fmt.Errorf("list pods: %w", ipam.Again(errSlow))
 	}
-	if l := of.last; l != nil && time.Since(l.began) <= shareList(fresh) {
+	if l := c.last; l != nil && time.Since(l.began) <= shareList(fresh) {
 		c.mu.Unlock()
 		select {
 		case <-l.done:
 			return l.census, l.err
 		case <-ctx.Done():
-			return census.Census{}, fmt.Errorf("list pods: %w", ipam.Again(ctx.Err()))
+			return census.Census{}, fmt.Errorf("list pods: %w", lookError(ctx, ctx.Err()))
 		}
 	}
 	l := &listing{began: time.Now(), done: make(chan struct{})}
-	of.last = l
+	c.last = l
 	c.mu.Unlock()
 
-	l.census, l.err = c.list(ctx, maxList(fresh))
+	l.census, l.err = c.list(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.took = max(c.took, time.Since(l.began))
-	switch {
-	case errors.Is(l.err, errSlow):
-		of.slow++
-	case l.err != nil:
-		c.took = math.MaxInt64
+	if errors.Is(l.err, errSlow) {
+		c.slow[fresh]++
 	}
 	close(l.done)
 	return l.census, l.err
 }
 
-// list lists all pods, and on a node all sandboxes. It gives up after most, and does not
-// believe a list that has become empty since the census.
-func (c *Confirmer) list(ctx context.Context, most time.Duration) (census.Census, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, most, errSlow)
-	defer cancel()
+// list lists all pods, and on a node all sandboxes. It does not believe a list that has become
+// empty since the census.
+func (c *Confirmer) list(ctx context.Context) (census.Census, error) {
 	living, err := c.census.Again(ctx, c.cluster)
 	if err != nil {
 		return census.Census{}, lookError(ctx, err)
@@ -135,16 +178,21 @@ func (c *Confirmer) list(ctx context.Context, most time.Duration) (census.Census
 	return living, nil
 }
 
-// read reads the owners of the orphans that need no list, one by one. Each look has its
-// own time and its own error, so a slow or failed one does not affect the others. The
-// looks that are not done in time are given up.
-func (c *Confirmer) read(ctx context.Context, fresh time.Duration, orphans []judge.Orphan) map[ipam.PodRef]census.Reading {
+// read reads the owners that have a name, one by one, and a witness. Each look has its own time
+// and its own error, so a slow or failed one does not affect the others. The looks that are not
+// done in time are given up. The error is that of the witness.
+func (c *Confirmer) read(ctx context.Context, fresh time.Duration, orphans []judge.Orphan) (map[ipam.PodRef]census.Reading, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, maxRead(fresh), errSlow)
 	defer cancel()
 	looks := make(map[ipam.PodRef]census.Reading)
 	var mu sync.Mutex
 	var g errgroup.Group
 	g.SetLimit(readsAtOnce)
+	var err error
+	g.Go(func() error {
+		err = c.witnessed(ctx)
+		return nil
+	})
 	for ref := range judge.Owners(orphans) {
 		g.Go(func() error {
 			l := census.Reading{Began: time.Now(), Err: ctx.Err()}
@@ -161,7 +209,7 @@ func (c *Confirmer) read(ctx context.Context, fresh time.Duration, orphans []jud
 		})
 	}
 	_ = g.Wait() // every failure is in its look
-	return looks
+	return looks, err
 }
 
 // lookError returns the error of a look under a context. It wraps ErrAgain if a later

@@ -125,6 +125,7 @@ type run struct {
 	stored    ledger.Ledger    // the ledger as far as it is known to be stored
 	noted     ledger.Run       // this run, as the stored ledger has it
 	releasing time.Time        // when the releases of the current round began
+	lacking   error            // why the lists of the API server are not believed any more
 
 	mu       sync.Mutex
 	settled  int           // allocations of the current round

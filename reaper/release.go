@@ -137,11 +137,13 @@ type sender struct {
 
 // releaseBatch releases allocations of one backend. It tries again for those that were not
 // decided, each time with fresh warrants, as long as the attempts decide on some. If there was
-// too little time for a batch alongside another one, its further attempts run alone.
+// too little time for a batch alongside another one, its further attempts run alone. If a busy
+// API server refuses so many requests of an attempt that it decides on none, the next one takes
+// half as many.
 func (r *run) releaseBatch(ctx context.Context, s *sender, batch []int) {
-	undecided := batch
-	var last []error
-	var asked time.Duration // the longest wait that the store asked for
+	undecided, most := batch, len(batch)
+	last := make(map[int]error, len(batch)) // why it is not decided
+	var asked time.Duration                 // the longest wait that the store asked for
 	late, idle := false, 0
 	backoff := retry.WithJitterPercent(20, retry.WithCappedDuration(800*time.Millisecond, retry.NewExponential(100*time.Millisecond)))
 	patient := retry.BackoffFunc(func() (time.Duration, bool) {
@@ -152,39 +154,46 @@ func (r *run) releaseBatch(ctx context.Context, s *sender, batch []int) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if last != nil {
+		if len(last) > 0 {
 			s.confirmer.Forget()
 		}
-		before := len(undecided)
-		answers, err := s.attempt(ctx, undecided, late)
+		some, others := undecided[:min(most, len(undecided))], undecided[min(most, len(undecided)):]
+		answers, err := s.attempt(ctx, some, late)
 		if err != nil {
 			return err
 		}
 		late = late || slices.ContainsFunc(answers, isLate)
-		undecided, last = r.settleAll(s.plan, undecided, answers)
+		again, why := r.settleAll(s.plan, some, answers)
+		undecided = slices.Concat(others, again)
 		if len(undecided) == 0 {
 			return nil
 		}
-		r.begunWith(undecided, last)
-		if idle++; len(undecided) < before {
-			idle = 0
-		}
+		r.begunWith(again, why)
 		asked = 0
-		for _, err := range last {
-			asked = max(asked, ipam.RetryAfter(err))
+		for n, i := range again {
+			last[i] = why[n]
+			asked = max(asked, ipam.RetryAfter(why[n]))
 		}
-		return retry.RetryableError(last[0])
+		switch {
+		case len(again) < len(some):
+			idle = 0
+		case asked > 0 && most > 1:
+			most = (most + 1) / 2
+		default:
+			idle++
+		}
+		return retry.RetryableError(last[undecided[0]])
 	})
 	why := make(map[int]error, len(undecided))
-	for n, i := range undecided {
+	for _, i := range undecided {
 		why[i] = err
-		if last == nil {
+		if len(last) == 0 {
 			r.settle(i, report.Kept, err) // its release had not begun
 			continue
 		}
-		r.settle(i, report.Failed, last[n])
+		r.settle(i, report.Failed, last[i])
 		if ctx.Err() == nil {
-			why[i] = last[n]
+			why[i] = last[i]
 		}
 	}
 	r.failPools(s.plan, undecided, why, " not released")

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,56 +20,50 @@ import (
 
 // Promise 4. Every attempt looks at the owners again, and uses no warrant twice.
 func TestEachAttemptHasFreshWarrants(t *testing.T) {
-	for _, bulk := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			as := allocations(4)
-			if bulk {
-				as = allocations(60)
-			}
-			var attempts [][]ipam.Warrant
-			s := wrapped{fixedStore{poolOf(as...)}, func(_ context.Context, ws []ipam.Warrant) []error {
-				attempts = append(attempts, ws)
-				for _, w := range ws {
-					if _, err := w.Allocation(); err != nil {
-						t.Errorf("attempt %d: %v", len(attempts), err)
-					}
-				}
-				time.Sleep(2 * time.Second)
-				answers := make([]error, len(ws))
-				for i := 1; i < len(ws) && len(attempts) < 4; i++ {
-					answers[i] = fmt.Errorf("%w: busy", ipam.ErrAgain)
-				}
-				return answers
-			}}
-			h := newHarness(s)
-			h.policy.Limits.MaxFraction = new(1.0)
-			h.pods.Add(census.Pod{Ref: other})
-			var looks atomic.Int64
-			h.pods.OnCall(func(string) error {
-				looks.Add(1)
-				return nil
-			})
-			began := time.Now()
-			h.run(t)
-			if len(attempts) != 4 {
-				t.Fatalf("%d attempts, want 4", len(attempts))
-			}
-			for n, want := range []int{len(as), len(as) - 1, len(as) - 2, len(as) - 3} {
-				equal(t, fmt.Sprintf("warrants in attempt %d", n+1), len(attempts[n]), want)
-			}
-			for _, ws := range attempts[:3] {
-				if _, err := ws[0].Allocation(); !errors.Is(err, ipam.ErrAgain) {
-					t.Errorf("a warrant of an earlier attempt: %v, want it expired", err)
+	synctest.Test(t, func(t *testing.T) {
+		as := allocations(60)
+		var attempts [][]ipam.Warrant
+		s := wrapped{fixedStore{poolOf(as...)}, func(_ context.Context, ws []ipam.Warrant) []error {
+			attempts = append(attempts, ws)
+			for _, w := range ws {
+				if _, err := w.Allocation(); err != nil {
+					t.Errorf("attempt %d: %v", len(attempts), err)
 				}
 			}
-			if want := int64(4 + 4); bulk && looks.Load() != want {
-				t.Errorf("%d looks, want %d", looks.Load(), want)
+			time.Sleep(2 * time.Second)
+			answers := make([]error, len(ws))
+			for i := 1; i < len(ws) && len(attempts) < 4; i++ {
+				answers[i] = fmt.Errorf("%w: busy", ipam.ErrAgain)
 			}
-			if pause := time.Since(began) - 8*time.Second; pause < 500*time.Millisecond || pause > 900*time.Millisecond {
-				t.Errorf("pauses of %v in all, want about 700 ms", pause)
+			return answers
+		}}
+		h := newHarness(s)
+		h.policy.Limits.MaxFraction = new(1.0)
+		h.pods.Add(census.Pod{Ref: other})
+		began := time.Now()
+		h.run(t)
+		looks := 0
+		for _, call := range h.pods.Calls() {
+			if strings.HasPrefix(call, "get pod ") {
+				looks++
 			}
-		})
-	}
+		}
+		if len(attempts) != 4 {
+			t.Fatalf("%d attempts, want 4", len(attempts))
+		}
+		for n, want := range []int{len(as), len(as) - 1, len(as) - 2, len(as) - 3} {
+			equal(t, fmt.Sprintf("warrants in attempt %d", n+1), len(attempts[n]), want)
+		}
+		for _, ws := range attempts[:3] {
+			if _, err := ws[0].Allocation(); !errors.Is(err, ipam.ErrAgain) {
+				t.Errorf("a warrant of an earlier attempt: %v, want it expired", err)
+			}
+		}
+		equal(t, "looks", looks, 60+59+58+57)
+		if pause := time.Since(began) - 8*time.Second; pause < 500*time.Millisecond || pause > 900*time.Millisecond {
+			t.Errorf("pauses of %v in all, want about 700 ms", pause)
+		}
+	})
 }
 
 // A retry waits at least as long as a busy API server asks.
@@ -90,6 +84,25 @@ func TestRetryWaitsForAsLongAsTheAPIServerAsks(t *testing.T) {
 		if pause := time.Since(began); attempts != 2 || pause < 7*time.Second || pause > 8*time.Second {
 			t.Errorf("%d attempts with %v between them, want 2 with 7s", attempts, pause)
 		}
+	})
+}
+
+// A server that refuses the requests of a whole batch gets smaller ones, until all is released.
+func TestBatchShrinksWhileTheAPIServerRefusesIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := wrapped{fixedStore{poolOf(allocations(100)...)}, func(_ context.Context, ws []ipam.Warrant) []error {
+			answers := make([]error, len(ws))
+			for i := range answers {
+				if len(ws) > 10 {
+					answers[i] = &ipam.RetryAfterError{Err: errors.New("busy"), After: time.Second}
+				}
+			}
+			return answers
+		}}
+		h := newHarness(s)
+		h.policy.Limits.MaxFraction = new(1.0)
+		h.pods.Add(census.Pod{Ref: other})
+		equal(t, "released", h.run(t).Summary.Released, 100)
 	})
 }
 

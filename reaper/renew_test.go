@@ -19,34 +19,25 @@ import (
 func TestRenewLooksAtTheOwnersOfABatchTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // so that no busy machine lets the warrants expire
 		look := newSecondLook(t, &backendtest.Pods{}, allocations(4)...)
-		for _, tt := range []struct {
-			due   int
-			calls []string
-		}{
-			{1, []string{"get pod default/app-0", "get pod default/app-1", "get pod default/app-2"}},
-			{1000, []string{"list pods"}},
-		} {
-			ws, errs := look.confirmer(tt.due).Confirm(t.Context(), look.orphans[:3])
-			if err := errors.Join(errs...); err != nil {
-				t.Fatal(err)
-			}
-			look.pods.Calls()
-			look.pods.Add(census.Pod{Ref: look.orphans[1].Allocation().Owner.Pod})
-			fresh, errs := ipam.Renew(t.Context(), append(slices.Clone(ws), ipam.Warrant{}))
-			look.pods.Remove(look.orphans[1].Allocation().Owner.Pod)
-			refused(t, fresh[1], errs[1], ipam.ErrReturned)
-			refused(t, fresh[3], errs[3], ipam.ErrNoWarrant)
-			for _, i := range []int{0, 2} {
-				a, err := fresh[i].Allocation()
-				if errs[i] != nil || err != nil {
-					t.Errorf("%d due: %v, %v, want a fresh warrant", tt.due, errs[i], err)
-				}
-				equal(t, "allocation", a, *look.orphans[i].Allocation(), asValues)
-			}
-			calls := look.pods.Calls()
-			slices.Sort(calls)
-			equal(t, "calls", calls, tt.calls)
+		ws, errs := look.confirmer().Confirm(t.Context(), look.orphans[:3])
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
 		}
+		look.pods.Calls()
+		look.pods.Add(census.Pod{Ref: look.orphans[1].Allocation().Owner.Pod})
+		fresh, errs := ipam.Renew(t.Context(), append(slices.Clone(ws), ipam.Warrant{}))
+		refused(t, fresh[1], errs[1], ipam.ErrReturned)
+		refused(t, fresh[3], errs[3], ipam.ErrNoWarrant)
+		for _, i := range []int{0, 2} {
+			a, err := fresh[i].Allocation()
+			if errs[i] != nil || err != nil {
+				t.Errorf("%v, %v, want a fresh warrant", errs[i], err)
+			}
+			equal(t, "allocation", a, *look.orphans[i].Allocation(), asValues)
+		}
+		calls := look.pods.Calls()
+		slices.Sort(calls)
+		equal(t, "calls", calls, []string{"get pod default/app-0", "get pod default/app-1", "get pod default/app-2"})
 	})
 }
 
@@ -64,8 +55,10 @@ func (c lateCluster) Pods(ctx context.Context) ([]census.Pod, error) {
 func TestRenewSharesNoListThatBeganBefore(t *testing.T) {
 	for _, when := range []time.Duration{100 * time.Millisecond, 600 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
-			look := newSecondLook(t, &backendtest.Pods{}, allocations(2)...)
-			c := reaper.NewConfirmer(lateCluster{look.pods}, look.census, 1000)
+			a := allocations(1)[0]
+			a.Owner = ipam.Owner{Sandbox: "s1"}
+			look := newSecondLook(t, &backendtest.Pods{}, a)
+			c := reaper.NewConfirmer(lateCluster{look.pods}, look.census)
 			ws, errs := c.Confirm(t.Context(), look.orphans)
 			if err := errors.Join(errs...); err != nil {
 				t.Fatal(err)
@@ -74,13 +67,9 @@ func TestRenewSharesNoListThatBeganBefore(t *testing.T) {
 			var wg sync.WaitGroup
 			wg.Go(func() { c.Confirm(t.Context(), look.orphans) }) // lists again
 			time.Sleep(when)
-			for _, o := range look.orphans {
-				look.pods.Add(census.Pod{Ref: o.Allocation().Owner.Pod})
-			}
-			fresh, errs := ipam.Renew(t.Context(), ws)
-			for i := range ws {
-				refused(t, fresh[i], errs[i], ipam.ErrReturned)
-			}
+			look.pods.Add(showing(other, a.IP))
+			w, err := renewed(t.Context(), ws[0])
+			refused(t, w, err, ipam.ErrReturned)
 			wg.Wait()
 		})
 	}
@@ -104,7 +93,7 @@ func TestRenewMayBeSentAfterTheWarrantHasExpired(t *testing.T) {
 	a.NeverAdopted, a.Owner.Pod = true, ipam.PodRef{}
 	look := newSecondLook(t, &backendtest.Pods{}, a)
 	cluster := &sendByCluster{Cluster: look.pods}
-	ws, errs := reaper.NewConfirmer(cluster, look.census, 1).Confirm(t.Context(), look.orphans)
+	ws, errs := reaper.NewConfirmer(cluster, look.census).Confirm(t.Context(), look.orphans)
 	equal(t, "error", errs[0], nil)
 	_, err := renewed(ipam.SendBy(t.Context(), ipam.FirstToExpire(ws)), ws[0])
 	equal(t, "error of the renewal", err, nil)

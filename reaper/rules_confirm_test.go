@@ -106,32 +106,30 @@ func TestSecondLookAsksTheRulesAgain(t *testing.T) {
 		{"on a node, the runtime does not answer", gone, nil, silent("list sandboxes"), "", ipam.ErrAgain},
 		{"on a node, the runtime does not answer of a pod", goneOf, nil, silent("list sandboxes"), "", ipam.ErrAgain},
 	} {
-		for _, due := range []int{1, 1000} {
-			t.Run(fmt.Sprintf("%s, %d due", tt.name, due), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { // so that no busy machine lets the look expire
-					s := given(tt.situation, waits(0, 0))
-					s.ledger = s.seen(t, noon)
-					orphans := judge.MakePlan(s.judge(t, noon.Add(time.Hour))).Orphans()
-					if len(orphans) == 0 {
-						t.Fatal("it is no orphan at the first look")
-					}
-					if tt.between != nil {
-						tt.between(&s)
-					}
-					h := s.harness()
-					tt.now(h.pods)
-					ws, errs := reaper.NewConfirmer(h.options().Cluster, s.census(t), due).Confirm(t.Context(), orphans[:1])
-					if due == 1 && tt.calls != "" {
-						equal(t, "calls", h.pods.Calls(), []string{tt.calls})
-					}
-					if tt.want != nil {
-						refused(t, ws[0], errs[0], tt.want)
-					} else if _, err := ws[0].Allocation(); errs[0] != nil || err != nil {
-						t.Errorf("confirm: %v, %v, want a warrant", errs[0], err)
-					}
-				})
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { // so that no busy machine lets the look expire
+				s := given(tt.situation, waits(0, 0))
+				s.ledger = s.seen(t, noon)
+				orphans := judge.MakePlan(s.judge(t, noon.Add(time.Hour))).Orphans()
+				if len(orphans) == 0 {
+					t.Fatal("it is no orphan at the first look")
+				}
+				if tt.between != nil {
+					tt.between(&s)
+				}
+				h := s.harness()
+				tt.now(h.pods)
+				ws, errs := reaper.NewConfirmer(h.options().Cluster, s.census(t)).Confirm(t.Context(), orphans[:1])
+				if tt.calls != "" {
+					equal(t, "calls", h.pods.Calls(), []string{tt.calls})
+				}
+				if tt.want != nil {
+					refused(t, ws[0], errs[0], tt.want)
+				} else if _, err := ws[0].Allocation(); errs[0] != nil || err != nil {
+					t.Errorf("confirm: %v, %v, want a warrant", errs[0], err)
+				}
 			})
-		}
+		})
 	}
 }
 
@@ -159,34 +157,28 @@ func TestConfirmLooksAtTheOwnersOfAllSiblings(t *testing.T) {
 		{"the other's pod shows the other's address", []census.Pod{showing(back, allocations(2)[1].IP)}, false, ipam.ErrReturned},
 		{"the other's pod cannot be read", nil, true, ipam.ErrAgain},
 	} {
-		for _, due := range []int{1, 1000} {
-			t.Run(fmt.Sprintf("%s, %d due", tt.name, due), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { // so that no busy machine lets the warrants expire
-					look := newSecondLook(t, &backendtest.Pods{}, groupOf(3)...)
-					if look.policy.Pods.Finished = "hold"; tt.fail {
-						look.pods.OnCall(failing(errConnection, "get pod default/app-1", "list pods"))
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { // so that no busy machine lets the warrants expire
+				look := newSecondLook(t, &backendtest.Pods{}, groupOf(3)...)
+				if look.policy.Pods.Finished = "hold"; tt.fail {
+					look.pods.OnCall(failing(errConnection, "get pod default/app-1"))
+				}
+				look.pods.Add(tt.now...)
+				confirmer := look.confirmer()
+				for i := range look.orphans {
+					look.pods.Calls()
+					ws, errs := confirmer.Confirm(t.Context(), look.orphans[i:i+1])
+					calls := look.pods.Calls()
+					slices.Sort(calls)
+					equal(t, "calls", calls, []string{"get pod default/app-0", "get pod default/app-1", "get pod default/app-2"})
+					if tt.want != nil {
+						refused(t, ws[0], errs[0], tt.want)
+					} else if _, err := ws[0].Allocation(); errs[0] != nil || err != nil {
+						t.Errorf("confirm: %v, %v, want a warrant", errs[0], err)
 					}
-					look.pods.Add(tt.now...)
-					confirmer := look.confirmer(due)
-					for i := range look.orphans {
-						if confirmer.Forget(); due == 1 {
-							look.pods.Calls()
-						}
-						ws, errs := confirmer.Confirm(t.Context(), look.orphans[i:i+1])
-						if due == 1 {
-							calls := look.pods.Calls()
-							slices.Sort(calls)
-							equal(t, "calls", calls, []string{"get pod default/app-0", "get pod default/app-1", "get pod default/app-2"})
-						}
-						if tt.want != nil {
-							refused(t, ws[0], errs[0], tt.want)
-						} else if _, err := ws[0].Allocation(); errs[0] != nil || err != nil {
-							t.Errorf("confirm: %v, %v, want a warrant", errs[0], err)
-						}
-					}
-				})
+				}
 			})
-		}
+		})
 	}
 }
 
@@ -200,7 +192,7 @@ func TestWarrantOfAGroupIsAsOldAsTheOldestLook(t *testing.T) {
 			return nil
 		})
 		began := time.Now()
-		ws, errs := look.confirmer(1).Confirm(t.Context(), look.orphans)
+		ws, errs := look.confirmer().Confirm(t.Context(), look.orphans)
 		time.Sleep(time.Until(began.Add(ipam.Freshness)))
 		for i := range ws {
 			if _, err := ws[i].Allocation(); errs[i] != nil || err != nil {

@@ -112,12 +112,15 @@ func (r *run) round(ctx context.Context) error {
 	// 6. The ledger and the journal are written before the first release. Each release
 	// needs a second look. The ledger then forgets what was released.
 	plan = r.permitted(ctx, plan)
-	confirmer := NewConfirmer(r.Cluster, living, len(plan.Due))
+	confirmer := NewConfirmer(r.Cluster, living)
 	own := r.endedBy(r.partial())
 	own.Ended = own.Ended && len(plan.Due) == 0
 	r.remains = r.saveLedger(ctx, memory, own, next) || r.remains
 	plan = r.journal(ctx, plan)
 	r.release(ctx, plan, confirmer)
+	if r.lacking = confirmer.Lacking(); r.lacking != nil {
+		r.failAndWarn(r.lacking)
+	}
 	r.forget(ctx, saved, plan)
 	if err := r.Journals.Prune(ctx); err != nil {
 		r.warn("old journals were not removed: " + err.Error())
@@ -185,10 +188,13 @@ func (r *run) planned(plan judge.Plan) error {
 	return r.failed()
 }
 
-// mayRelease returns an error if nothing may be released: the clock is wrong, or the
-// ledger could not be read. The ledger may know that the node of a pod is cut off, or
-// that half of the pods vanished.
+// mayRelease returns an error if nothing may be released: the clock is wrong, the ledger could
+// not be read, or an earlier round found that lists lack pods. The ledger may know that the node
+// of a pod is cut off, or that half of the pods vanished.
 func (r *run) mayRelease(ledgerKnown bool) error {
+	if r.lacking != nil {
+		return r.lacking
+	}
 	if !ledgerKnown {
 		return errNoLedger
 	}

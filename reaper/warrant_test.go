@@ -20,7 +20,7 @@ func TestWarrantExpires(t *testing.T) {
 			a := allocations(1)[0]
 			a.NeverAdopted = never
 			look := newSecondLook(t, &backendtest.Pods{}, a)
-			ws, _ := look.confirmer(1).Confirm(t.Context(), look.orphans)
+			ws, _ := look.confirmer().Confirm(t.Context(), look.orphans)
 			time.Sleep(fresh)
 			if _, err := ws[0].Allocation(); err != nil {
 				t.Errorf("after %v: %v", fresh, err)
@@ -39,25 +39,27 @@ var freshness = map[bool]time.Duration{false: 2 * time.Second, true: 20 * time.S
 // Promise 4. The age counts from the beginning of the look, because the answer may be
 // that old.
 func TestWarrantIsAsOldAsTheBeginningOfTheLook(t *testing.T) {
-	for _, due := range []int{1, 1000} {
+	for _, owner := range []ipam.Owner{{Pod: other}, {Sandbox: "s1"}} {
 		synctest.Test(t, func(t *testing.T) {
-			look := newSecondLook(t, &backendtest.Pods{}, allocations(1)...)
+			a := allocations(1)[0]
+			a.Owner = owner
+			look := newSecondLook(t, &backendtest.Pods{}, a)
 			look.pods.OnCall(func(string) error {
 				time.Sleep(ipam.Freshness / 3)
 				return nil
 			})
 			began := time.Now()
-			ws, errs := look.confirmer(due).Confirm(t.Context(), look.orphans)
+			ws, errs := look.confirmer().Confirm(t.Context(), look.orphans)
 			if errs[0] != nil {
 				t.Fatal(errs[0])
 			}
 			time.Sleep(time.Until(began.Add(ipam.Freshness)))
 			if _, err := ws[0].Allocation(); err != nil {
-				t.Errorf("%d due: %v, want it valid until %v after the beginning", due, err, ipam.Freshness)
+				t.Errorf("%v: %v, want it valid until %v after the beginning", owner, err, ipam.Freshness)
 			}
 			time.Sleep(time.Nanosecond)
 			if _, err := ws[0].Allocation(); !errors.Is(err, ipam.ErrAgain) {
-				t.Errorf("%d due: %v, want ErrAgain", due, err)
+				t.Errorf("%v: %v, want ErrAgain", owner, err)
 			}
 		})
 	}
@@ -65,33 +67,31 @@ func TestWarrantIsAsOldAsTheBeginningOfTheLook(t *testing.T) {
 
 // Promise 1, 4.
 func TestRenewLooksAgain(t *testing.T) {
-	for _, due := range []int{1, 1000} {
-		for _, sandboxOnly := range []bool{false, true} {
-			synctest.Test(t, func(t *testing.T) {
-				a := allocations(1)[0]
-				back := showing(a.Owner.Pod, a.IP)
-				if sandboxOnly {
-					a.Owner = ipam.Owner{Sandbox: "s1"}
-				}
-				look := newSecondLook(t, &backendtest.Pods{}, a)
-				ws, _ := look.confirmer(due).Confirm(t.Context(), look.orphans)
-				time.Sleep(ipam.Freshness + 1)
-				fresh, err := renewed(t.Context(), ws[0])
-				if err != nil {
-					t.Fatal(err)
-				}
-				if _, err := fresh.Allocation(); err != nil {
-					t.Errorf("the fresh warrant: %v", err)
-				}
-				look.pods.OnCall(func(string) error { return errors.New("no answer") })
-				again, err := renewed(t.Context(), fresh)
-				refused(t, again, err, ipam.ErrAgain)
-				look.pods.OnCall(nil)
-				look.pods.Add(back)
-				again, err = renewed(t.Context(), fresh)
-				refused(t, again, err, ipam.ErrReturned)
-			})
-		}
+	for _, sandboxOnly := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			a := allocations(1)[0]
+			back := showing(a.Owner.Pod, a.IP)
+			if sandboxOnly {
+				a.Owner = ipam.Owner{Sandbox: "s1"}
+			}
+			look := newSecondLook(t, &backendtest.Pods{}, a)
+			ws, _ := look.confirmer().Confirm(t.Context(), look.orphans)
+			time.Sleep(ipam.Freshness + 1)
+			fresh, err := renewed(t.Context(), ws[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := fresh.Allocation(); err != nil {
+				t.Errorf("the fresh warrant: %v", err)
+			}
+			look.pods.OnCall(func(string) error { return errors.New("no answer") })
+			again, err := renewed(t.Context(), fresh)
+			refused(t, again, err, ipam.ErrAgain)
+			look.pods.OnCall(nil)
+			look.pods.Add(back)
+			again, err = renewed(t.Context(), fresh)
+			refused(t, again, err, ipam.ErrReturned)
+		})
 	}
 }
 
@@ -103,7 +103,7 @@ func TestSiblingOfAnAllocationThatIsNeverAdoptedExpiresEarlier(t *testing.T) {
 		as[1].Owner.Pod = as[0].Owner.Pod
 		as[0].NeverAdopted = true
 		look := newSecondLook(t, &backendtest.Pods{}, as...)
-		ws, errs := look.confirmer(1).Confirm(t.Context(), look.orphans)
+		ws, errs := look.confirmer().Confirm(t.Context(), look.orphans)
 		equal(t, "errors", errors.Join(errs...), nil)
 		time.Sleep(ipam.Freshness + 1)
 		if _, err := ws[0].Allocation(); err != nil {
@@ -119,7 +119,7 @@ func TestSiblingOfAnAllocationThatIsNeverAdoptedExpiresEarlier(t *testing.T) {
 // monotonic clock stops while a machine sleeps, and the wall clock may be set.
 func TestWarrantIsAsOldAsTheClockSaysThatRanFurther(t *testing.T) {
 	look := newSecondLook(t, &backendtest.Pods{}, allocations(1)...)
-	ws, errs := look.confirmer(1).Confirm(t.Context(), look.orphans)
+	ws, errs := look.confirmer().Confirm(t.Context(), look.orphans)
 	if errs[0] != nil {
 		t.Fatal(errs[0])
 	}

@@ -70,7 +70,7 @@ func TestZeroValuesKeep(t *testing.T) {
 // Promise 4. A decision that other code made gives no orphan.
 func TestOnlyJudgeMakesAnOrphan(t *testing.T) {
 	plan := judge.MakePlan([]judge.Decision{decided(judge.Orphaned, webAllocation())})
-	confirmer := reaper.NewConfirmer(&backendtest.Pods{}, censusOf(), 1)
+	confirmer := reaper.NewConfirmer(&backendtest.Pods{}, censusOf())
 	warrants, errs := confirmer.Confirm(t.Context(), plan.Orphans())
 	if !errors.Is(errs[0], ipam.ErrNoWarrant) {
 		t.Errorf("confirm: %v, want ErrNoWarrant", errs[0])

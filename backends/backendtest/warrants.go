@@ -38,7 +38,7 @@ func Orphans(t testing.TB, b ipam.Backend, cluster census.Cluster) (map[string]j
 	for _, o := range plan.Orphans() {
 		orphans[Place(*o.Allocation())] = o
 	}
-	return orphans, reaper.NewConfirmer(cluster, census, len(orphans))
+	return orphans, reaper.NewConfirmer(cluster, census)
 }
 
 // Warrants returns a warrant for each entry. Like the engine, it lists, judges and confirms

@@ -80,7 +80,7 @@ func (s *fixture) warrants(rs ...ipam.Allocation) []ipam.Warrant {
 	if _, err := s.backend.Record(s.t.Context(), allocations); err != nil {
 		s.t.Fatal(err)
 	}
-	ws, errs := reaper.NewConfirmer(&backendtest.Pods{}, census, len(chosen)).Confirm(s.t.Context(), chosen)
+	ws, errs := reaper.NewConfirmer(&backendtest.Pods{}, census).Confirm(s.t.Context(), chosen)
 	if err := errors.Join(errs...); err != nil {
 		s.t.Fatal(err)
 	}

@@ -122,7 +122,6 @@ func Take(ctx context.Context, cluster Cluster, scope Scope) (Census, error) {
 	if err != nil {
 		return Census{}, fmt.Errorf("list pods: %w", err)
 	}
-	took := time.Since(began)
 	sandboxes, err := sandboxesOf(ctx, cluster)
 	if err != nil {
 		return Census{}, err
@@ -147,7 +146,7 @@ func Take(ctx context.Context, cluster Cluster, scope Scope) (Census, error) {
 		}
 	}
 	census := New(began, pods, sets, nodes...).withMachines(machines)
-	census.took, census.sandboxes = took, sandboxes
+	census.sandboxes = sandboxes
 	return census, nil
 }
 

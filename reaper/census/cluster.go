@@ -147,9 +147,10 @@ const (
 	Absent
 )
 
-// A Cluster reads pods, virtual machines, StatefulSets and nodes. Every answer is
-// consistent: it has every write that was made before the call. If a second request would
-// fail in the same way, the error wraps ErrRefused.
+// A Cluster reads pods, virtual machines, StatefulSets and nodes. Every answer has every write
+// that was made before the call, as far as the API server knows: a list may come from a cache that
+// has lost an event, and a read by name does not. If a second request would fail in the same way,
+// the error wraps ErrRefused.
 type Cluster interface {
 	// Pods lists every pod of the cluster. It is complete or an error.
 	Pods(ctx context.Context) ([]Pod, error)

@@ -12,9 +12,6 @@ import (
 // Began returns when the reading of the pods began; zero for the zero Census.
 func (c Census) Began() time.Time { return c.began }
 
-// Took returns how long the list of the pods took; 0 if that is not known.
-func (c Census) Took() time.Duration { return c.took }
-
 // Pods returns the pods of the list. They must not be changed.
 func (c Census) Pods() []Pod { return c.pods }
 

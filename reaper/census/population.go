@@ -10,8 +10,7 @@ import (
 // A population is an index of a list of pods. The zero population has none. It is safe for
 // concurrent use.
 type population struct {
-	began time.Time     // when the reading of the list began
-	took  time.Duration // how long that took; 0 if it is not known
+	began time.Time // when the reading of the list began
 	pods  []Pod
 
 	// The positions of the pods in the list, by each of these: in ascending order, and only

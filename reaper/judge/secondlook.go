@@ -105,17 +105,19 @@ func (o Orphan) NeedsList() bool {
 	return namesNone(o.decision) || slices.ContainsFunc(o.group, namesNone)
 }
 
-// Owners returns the pods that the orphans and their siblings name, except for orphans
-// that need a list.
+// Owners returns the pods that the orphans and their siblings name, except where a list of
+// sandboxes decides.
 func Owners(orphans []Orphan) map[ipam.PodRef]struct{} {
 	set := make(map[ipam.PodRef]struct{}, len(orphans))
-	for _, o := range orphans {
-		if o.NeedsList() {
-			continue
+	add := func(d *Decision) {
+		if d != nil && !d.Allocation.ByRuntime && d.Allocation.Owner.Pod != (ipam.PodRef{}) {
+			set[d.Allocation.Owner.Pod] = struct{}{}
 		}
-		set[o.decision.Allocation.Owner.Pod] = struct{}{}
+	}
+	for _, o := range orphans {
+		add(o.decision)
 		for _, sibling := range o.group {
-			set[sibling.Allocation.Owner.Pod] = struct{}{}
+			add(sibling)
 		}
 	}
 	return set
