@@ -15,7 +15,7 @@ import (
 // A holder is an IPPool that may hold the addresses of overlapping reservations.
 type holder struct {
 	ipPool
-	undecoded json.RawMessage // the whole IPPool, if it cannot be decoded
+	undecoded map[string]bool // if the IPPool cannot be decoded, the names in it
 	odd       []string        // keys that are not offsets in the range: each may be any of its addresses
 }
 
@@ -24,7 +24,7 @@ func newHolder(item json.RawMessage) holder {
 	p, err := readPool(item)
 	h := holder{ipPool: p}
 	if err != nil {
-		h.undecoded = item
+		h.undecoded = namesIn(item)
 		return h
 	}
 	for key := range p.allocations {
@@ -55,7 +55,7 @@ func (b *Overlapping) heldBy(ctx context.Context, some []*burial, since time.Tim
 	for _, p := range pools {
 		for i, u := range some {
 			podRef := u.r.Owner.Pod.String()
-			if held[i] == "" && p.mayBeOf(networks[i]) && (contains(p.undecoded, podRef) || p.holds(u.r.IP, podRef)) {
+			if held[i] == "" && p.mayBeOf(networks[i]) && (p.undecoded[podRef] || p.holds(u.r.IP, podRef)) {
 				held[i] = p.pool()
 			}
 		}
@@ -101,13 +101,27 @@ func (h holder) holds(ip netip.Addr, podRef string) bool {
 func mayName(stored json.RawMessage, podRef string) bool {
 	var e entry
 	if err := kube.Decode(stored, &e); err != nil {
-		return contains(stored, podRef)
+		return namesIn(stored)[podRef]
 	}
 	return e.PodRef == podRef
 }
 
-// contains reports whether a document that cannot be decoded contains the name of a pod, or may:
-// a backslash could hide it.
-func contains(document json.RawMessage, podRef string) bool {
-	return bytes.Contains(document, []byte(podRef)) || bytes.ContainsRune(document, '\\')
+// namesIn returns the names of pods that a JSON document may contain: each of its texts, and each
+// part of one that a name could be. It decodes the texts, so nothing hides a name, and takes each
+// part whole: a document that names web-10 does not name web-1.
+func namesIn(document json.RawMessage) map[string]bool {
+	names := make(map[string]bool)
+	tokens := json.NewDecoder(bytes.NewReader(document)) // a part of an answer that was decoded is JSON
+	for token, err := tokens.Token(); err == nil; token, err = tokens.Token() {
+		if text, ok := token.(string); ok {
+			names[text] = true
+			for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return !strings.ContainsRune(ofNames, r) }) {
+				names[part] = true
+			}
+		}
+	}
+	return names
 }
+
+// ofNames are the characters of namespace/name.
+const ofNames = "abcdefghijklmnopqrstuvwxyz0123456789-./"
