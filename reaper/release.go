@@ -30,10 +30,11 @@ func (r *run) release(ctx context.Context, plan judge.Plan, confirmer *Confirmer
 		r.doubtReleases(b, plan)
 	}
 	for _, i := range plan.Due {
-		if e := &r.report.Entries[i]; e.Outcome == report.Released {
-			if plan.Decisions[i].Allocation.HoldsAddress() {
-				r.spent++
-			}
+		e := &r.report.Entries[i]
+		if (e.Outcome == report.Released || e.Outcome == report.Deleting) && plan.Decisions[i].Allocation.HoldsAddress() {
+			r.spent++
+		}
+		if e.Outcome == report.Released {
 			if o := plan.Object(i); o != (ipam.Object{}) {
 				r.objects[ipam.PoolRef{Backend: e.Backend, Name: e.Pool}] = o
 			}
@@ -255,7 +256,7 @@ func (s *sender) attempt(ctx context.Context, batch []int, alone bool) ([]error,
 // settleAll settles the allocations of a batch that were decided. It returns the others,
 // with an error for each.
 func (r *run) settleAll(plan judge.Plan, batch []int, answers []error) (undecided []int, why []error) {
-	var failed, unfinished []int
+	var failed, deleting, unfinished []int
 	because := make(map[int]error)
 	for n, i := range batch {
 		err := answers[n]
@@ -268,11 +269,14 @@ func (r *run) settleAll(plan judge.Plan, batch []int, answers []error) (undecide
 		switch {
 		case outcome == report.Failed:
 			failed, because[i] = append(failed, i), err
+		case outcome == report.Deleting:
+			deleting, because[i] = append(deleting, i), err
 		case outcome == report.Released && err != nil:
 			unfinished, because[i] = append(unfinished, i), err
 		}
 	}
 	r.failPools(plan, failed, because, " not released")
+	r.failPools(plan, deleting, because, " not gone yet")
 	r.failPools(plan, unfinished, because, "")
 	return undecided, why
 }
@@ -283,6 +287,8 @@ func outcomeOf(err error) (outcome report.Outcome, decided bool) {
 	switch {
 	case err == nil, errors.Is(err, ipam.ErrUnfinished):
 		return report.Released, true
+	case errors.Is(err, ipam.ErrDeleting):
+		return report.Deleting, true
 	case errors.Is(err, ipam.ErrReturned):
 		return report.Returned, true
 	case errors.Is(err, ipam.ErrChanged):
@@ -330,7 +336,7 @@ func (r *run) doubtReleases(b ipam.Backend, plan judge.Plan) {
 	for _, i := range plan.Of(b.Name()) {
 		e := &r.report.Entries[i]
 		lost := r.begun[i]
-		if !errors.Is(lost, ipam.ErrLost) || e.Outcome == report.Released || e.Outcome == report.Failed {
+		if !errors.Is(lost, ipam.ErrLost) || e.Outcome == report.Released || e.Outcome == report.Deleting || e.Outcome == report.Failed {
 			continue
 		}
 		e.Leaked = e.Leaked && e.Outcome == report.Kept // otherwise it has an owner by now
@@ -346,7 +352,8 @@ func (r *run) doubtReleases(b ipam.Backend, plan judge.Plan) {
 
 // mend gives allocations back to their owners: those whose owner came back during the
 // release, and those whose release has begun and must not continue. An allocation that
-// names no pod stays as it is, and so does one that is due and not selected.
+// names no pod stays as it is, and so does one that is due and not selected, and one that the
+// store is deleting: its owner would lose it again.
 func (r *run) mend(ctx context.Context, b ipam.Backend, plan judge.Plan) {
 	mender, ok := b.(ipam.Mender)
 	if !ok {
@@ -355,7 +362,7 @@ func (r *run) mend(ctx context.Context, b ipam.Backend, plan judge.Plan) {
 	for i, d := range plan.Decisions {
 		outcome := r.report.Entries[i].Outcome
 		half := outcome == report.Returned || outcome == report.Kept && (d.Allocation.Interrupted || r.begun[i] != nil)
-		left := d.Verdict == judge.Orphaned && !plan.Selects(i)
+		left := d.Verdict == judge.Orphaned && !plan.Selects(i) || d.Allocation.Deleting != ""
 		if d.Allocation.Backend != b.Name() || left || !half || !d.Allocation.NamesPod() || ctx.Err() != nil {
 			continue
 		}

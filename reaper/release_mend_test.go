@@ -204,3 +204,18 @@ func TestInterruptedAllocationThatNamesNoOwnerStaysAsItIs(t *testing.T) {
 		equal(t, "times mended", s.mended, 0)
 	}
 }
+
+// Promise 1. Its owner would adopt what is gone a little later.
+func TestInterruptedAllocationThatIsBeingDeletedIsNotGivenBack(t *testing.T) {
+	a := webAllocation()
+	a.Interrupted, a.Deleting = true, "it is being deleted"
+	for want, pod := range map[judge.Reason]ipam.PodRef{judge.BeingDeleted: other, judge.PodPresent: a.Owner.Pod} {
+		s := &ownerlessMender{fixedStore: fixedStore{poolOf(a)}}
+		h := newHarness(s)
+		h.pods.Add(census.Pod{Ref: pod})
+		e := h.run(t).Entries[0]
+		equal(t, "reason", e.Reason, want)
+		equal(t, "outcome", e.Outcome, report.Kept)
+		equal(t, "times mended", s.mended, 0)
+	}
+}

@@ -137,6 +137,7 @@ func TestOutcomes(t *testing.T) {
 		{ipam.ErrReturned, report.Returned, report.Counts{Changed: 1}},
 		{ipam.ErrChanged, report.Changed, report.Counts{Changed: 1}},
 		{ipam.ErrKept, report.Kept, report.Counts{}},
+		{ipam.Deleting([]string{"example.com/hold"}), report.Deleting, report.Counts{Deleting: 1}},
 		{ipam.ErrUnfinished, report.Released, report.Counts{Released: 1}},
 		{fmt.Errorf("%w: %w", ipam.ErrUnfinished, ipam.ErrAgain), report.Released, report.Counts{Released: 1}},
 		{errors.New("never heard of it"), report.Failed, report.Counts{Failed: 1}},
@@ -150,7 +151,8 @@ func TestOutcomes(t *testing.T) {
 			h := newHarness(s)
 			h.pods.Add(census.Pod{Ref: other})
 			rep, err := reaper.Run(t.Context(), h.options())
-			if (err != nil) != (tt.want == report.Failed || errors.Is(tt.answer, ipam.ErrUnfinished)) {
+			partial := tt.want == report.Failed || tt.want == report.Deleting || errors.Is(tt.answer, ipam.ErrUnfinished)
+			if (err != nil) != partial || partial != (rep.Backends[0].Status == ipam.StatusPartial) {
 				t.Errorf("run: %v", err)
 			}
 			e := rep.Entries[0]

@@ -36,6 +36,9 @@ func TestDecisionOnAllocationOfPod(t *testing.T) {
 	}
 	created := func(at time.Time) change { return entry(func(a *ipam.Allocation) { a.Created = at }) }
 	interrupted := entry(func(a *ipam.Allocation) { a.Interrupted = true })
+	deleting := entry(func(a *ipam.Allocation) {
+		a.Deleting = "it is being deleted, and waits for the finalizers example.com/hold"
+	})
 	unknown := entry(func(a *ipam.Allocation) { a.UnknownField = "spec.allocations[1].claim" })
 	excluded := entry(func(a *ipam.Allocation) { a.Protected = "excluded by default/lan" })
 	its := pods(showing(web, ip1))
@@ -77,6 +80,7 @@ func TestDecisionOnAllocationOfPod(t *testing.T) {
 		of("interrupted, and a rule holds it now", held(judge.RuleHold, "held by rules[0]: pods w*"), interrupted, holds(wild)),
 
 		// A field that the backend does not know may say that the address is in use.
+		of("it is being deleted", held(judge.BeingDeleted, "it is being deleted, and waits for the finalizers example.com/hold"), deleting, terms(releaseNow)),
 		of("it has an unknown field", held(judge.UnknownField, "it has an unknown field: spec.allocations[1].claim"), unknown, terms(releaseNow)),
 		of("it has an unknown field, and is in use", present, unknown, its),
 

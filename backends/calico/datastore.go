@@ -42,7 +42,8 @@ type datastore interface {
 	// write is conditional on the revision that was read. It returns the objects as
 	// they are stored now. It returns errGone if the first object is gone. It returns
 	// errConflict if a stored object has another revision, or exists although it was
-	// to be created.
+	// to be created, and an error that wraps ipam.ErrDeleting if finalizers keep an object
+	// that was to be deleted.
 	write(ctx context.Context, objects ...object) ([]object, error)
 
 	// objectsPerWrite returns how many objects one write can take.

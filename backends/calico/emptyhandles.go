@@ -68,8 +68,8 @@ func readEmptyHandle(store datastore, r ipam.Record) (h handle, err error) {
 	return h, nil
 }
 
-// compareHandle returns nil if there is no handle of that name, ErrPresent if it is the same, and
-// an error that wraps ErrTaken if it differs.
+// compareHandle returns nil if there is no handle of that name, ErrPresent if it is the same, an
+// error that wraps ErrDeleting if it is being deleted, and one that wraps ErrTaken if it differs.
 func compareHandle(ctx context.Context, store datastore, h handle) error {
 	now, err := fetchHandle(ctx, store, h.id)
 	switch {
@@ -79,6 +79,8 @@ func compareHandle(ctx context.Context, store datastore, h handle) error {
 		return fmt.Errorf("%w: %w", ipam.ErrTaken, err)
 	case err != nil:
 		return store.transient(err)
+	case now.deleting != nil:
+		return fmt.Errorf("%w: restore it once it is gone", now.deleting)
 	case now.deleted == h.deleted && maps.Equal(now.counts, h.counts):
 		return ipam.ErrPresent
 	default:

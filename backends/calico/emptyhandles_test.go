@@ -34,6 +34,7 @@ func TestEmptyHandleAnswers(t *testing.T) {
 		}, "changed", "changed"},
 		{"it cannot be deleted", func(s *fixture) { s.always("delete", errBroken) }, "again", "gone"},
 		{"deleting is forbidden", func(s *fixture) { s.always("delete", errRefused) }, "final", "gone"},
+		{"finalizers keep it", func(s *fixture) { s.always("delete", ipam.Deleting([]string{"example.com/hold"})) }, "deleting", "gone"},
 		{"it was deleted, and the answer is lost", func(s *fixture) { s.always("delete", errLost) }, "again", "gone"},
 		{"another handle has its name", func(s *fixture) { // resource names have no capitals
 			s.put(handles, firstHandle, `{"handleID":"K8S-pod-network.`+sandbox(1)+`","block":{"10.0.0.0/26":1}}`)

@@ -121,7 +121,7 @@ func (s *fakeStore) real() datastore {
 func (s *fakeStore) objectsPerWrite() int { return s.atOnce }
 
 func (s *fakeStore) transient(err error) error {
-	if err == nil || errors.Is(err, errRefused) || errors.Is(err, ipam.ErrAgain) {
+	if err == nil || errors.Is(err, errRefused) || errors.Is(err, ipam.ErrAgain) || errors.Is(err, ipam.ErrDeleting) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ipam.ErrAgain, err)

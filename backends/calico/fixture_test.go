@@ -160,7 +160,7 @@ func outcomes(errs []error) string {
 			err  error
 			word string
 		}{
-			{ipam.ErrUnfinished, "unfinished"}, {ipam.ErrChanged, "changed"}, {ipam.ErrKept, "kept"},
+			{ipam.ErrUnfinished, "unfinished"}, {ipam.ErrDeleting, "deleting"}, {ipam.ErrChanged, "changed"}, {ipam.ErrKept, "kept"},
 			{ipam.ErrNoWarrant, "no-warrant"}, {ipam.ErrAgain, "again"}, {ipam.ErrPresent, "present"}, {ipam.ErrTaken, "taken"},
 		} {
 			if errors.Is(err, w.err) {

@@ -57,6 +57,8 @@ func raiseHandle(ctx context.Context, store datastore, cidr netip.Prefix, a reco
 		return err
 	case h.deleted:
 		return fmt.Errorf("%w: Calico is deleting the handle", ipam.ErrAgain)
+	case h.deleting != nil:
+		return fmt.Errorf("%w: restore it once it is gone", h.deleting)
 	case total <= h.counts[cidr]:
 		return nil
 	default:

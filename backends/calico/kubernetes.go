@@ -163,7 +163,7 @@ func (s kubernetes) write(ctx context.Context, objects ...object) ([]object, err
 	case err != nil:
 		return nil, err
 	case o.raw == nil:
-		return []object{o}, nil
+		return []object{o}, kube.Remains(data)
 	}
 	now, err := readObject(o.kind, data)
 	return []object{now}, err
@@ -178,6 +178,7 @@ func readObject(k kind, data json.RawMessage) (object, error) {
 			UID             string      `json:"uid"`
 			ResourceVersion string      `json:"resourceVersion"`
 			Created         metav1.Time `json:"creationTimestamp"`
+			kube.Deletion
 		} `json:"metadata"`
 	}
 	if err := kube.Decode(data, &fields); err != nil {
@@ -186,6 +187,6 @@ func readObject(k kind, data json.RawMessage) (object, error) {
 	m := fields.Metadata
 	return object{
 		kind: k, name: m.Name, version: fields.APIVersion, uid: m.UID, revision: m.ResourceVersion,
-		raw: data, root: "spec", created: m.Created.Time,
+		raw: data, root: "spec", created: m.Created.Time, deleting: m.Err(),
 	}, nil
 }

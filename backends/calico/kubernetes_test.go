@@ -37,7 +37,11 @@ func TestAnswersOfKubernetes(t *testing.T) {
 		return refuse(apierrors.NewConflict(schema.GroupResource{Group: groupV1, Resource: resource}, name, errors.New("modified")))
 	}
 	busy := refuse(apierrors.NewTooManyRequests("busy", 60))
-	const again, final = "again", "final"
+	const (
+		again, final = "again", "final"
+
+		held = `{"metadata":{"name":"net.a","deletionTimestamp":"2026-01-02T03:04:05Z","finalizers":["example.com/hold"]}}`
+	)
 	for _, tt := range []struct {
 		name              string
 		block, handle     http.HandlerFunc
@@ -54,6 +58,7 @@ func TestAnswersOfKubernetes(t *testing.T) {
 		{"broken", broken, broken, again, again, again},
 		{"broken on the way", html(http.StatusBadGateway), html(http.StatusBadGateway), again, again, again},
 		{"busy", busy, busy, again, again, again},
+		{"finalizers keep it", say(held), say(held), "written", "written", "deleting"},
 		{"no JSON", say(`<html>`), say(`{"kind":"Status","apiVersion":"v1","status":"Success"}`), again, again, "written"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -66,6 +71,8 @@ func TestAnswersOfKubernetes(t *testing.T) {
 					return "gone"
 				case errors.Is(err, errConflict):
 					return "conflict"
+				case errors.Is(err, ipam.ErrDeleting):
+					return "deleting"
 				case errors.Is(store.transient(err), ipam.ErrAgain):
 					return again
 				default:

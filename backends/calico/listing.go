@@ -43,6 +43,7 @@ type listedHandle struct {
 	blocks    []netip.Prefix // in which it counts addresses
 	created   time.Time      // zero if the datastore does not record it
 	deleted   bool           // Calico has marked the handle and will delete it
+	deleting  error          // see object
 	used      bool           // it has an address in a block
 }
 
@@ -61,7 +62,7 @@ func reduceHandle(o object) any {
 		return &ipam.PoolError{Pool: "handle " + o.name, Err: err}
 	}
 	return &listedHandle{
-		id: h.id, token: h.token(), created: h.created, deleted: h.deleted,
+		id: h.id, token: h.token(), created: h.created, deleted: h.deleted, deleting: h.deleting,
 		blocks: slices.SortedFunc(maps.Keys(h.counts), netip.Prefix.Compare),
 	}
 }
@@ -210,6 +211,9 @@ func (l *listing) emptyHandles() ipam.Pool {
 		r := ipam.Allocation{
 			Key: h.id, Token: h.token, Created: h.created, EmptyHandle: true, NeverAdopted: true,
 			Foreign: foreignHandle(h.id), Unreadable: l.unreadableReason(h.id),
+		}
+		if h.deleting != nil {
+			r.Deleting = h.deleting.Error()
 		}
 		r.Owner.Sandbox = sandboxOf(h.id, ipam.PodRef{})
 		u.Allocations = append(u.Allocations, r)

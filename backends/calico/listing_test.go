@@ -81,6 +81,21 @@ func TestEmptyHandles(t *testing.T) {
 	})
 }
 
+// Promise 7. A handle that is not gone yet is listed as what it is.
+func TestEmptyHandleThatFinalizersKeep(t *testing.T) {
+	o, err := readObject(handles, []byte(`{"metadata":{"name":"net.a","deletionTimestamp":"2026-01-02T03:04:05Z","finalizers":["example.com/hold"]},
+		"spec":{"handleID":"net.a","block":{"10.0.0.0/26":1}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newListing()
+	l.take([]any{reduceHandle(o)})
+	const want = "it is being deleted, and waits for the finalizers example.com/hold"
+	if got := l.emptyHandles().Allocations[0].Deleting; got != want {
+		t.Errorf("it is listed as %q, want %s", got, want)
+	}
+}
+
 func TestEmptyHandlesTellTheirAge(t *testing.T) {
 	o, err := readObject(handles, []byte(`{"metadata":{"name":"net.a","uid":"u","resourceVersion":"7","creationTimestamp":"2026-03-01T12:00:00Z"},`+
 		`"spec":{"handleID":"net.A","block":{}}}`))

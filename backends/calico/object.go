@@ -31,6 +31,7 @@ type object struct {
 	raw      []byte    // the stored form; nil: to be deleted
 	root     string    // the path of Calico's fields in raw; empty: the top
 	created  time.Time // zero if the datastore does not record it
+	deleting error     // that it is being deleted, and wraps ipam.ErrDeleting; nil in etcd
 }
 
 // value returns the part of raw that holds Calico's fields.

@@ -74,8 +74,8 @@ func (b *Backend) list(ctx context.Context, r reservedResource) ([]ReservedIP, e
 	return r.readAll(items)
 }
 
-// Delete deletes one object if it is still as listed. If finalizers keep the object, Delete
-// returns nil: the API server deletes the object once they are gone.
+// Delete deletes one object if it is still as listed. If finalizers keep the object, the error
+// wraps ipam.ErrDeleting.
 func (b *Backend) Delete(ctx context.Context, reserved ReservedIP) error {
 	r, err := b.resource(reserved.Pool)
 	if err != nil {
@@ -93,7 +93,10 @@ func (b *Backend) Delete(ctx context.Context, reserved ReservedIP) error {
 		return err
 	}
 	namespace, name := splitKey(reserved.Key)
-	_, err = kube.Send(ctx, r.request(b.client.Delete(), namespace).Name(name).MaxRetries(0).Body(body))
+	answer, err := kube.Send(ctx, r.request(b.client.Delete(), namespace).Name(name).MaxRetries(0).Body(body))
+	if err == nil {
+		err = kube.Remains(answer)
+	}
 	if err = kube.Deleted(err, r.Resource, name); err != nil {
 		return fmt.Errorf("delete %s %s: %w", r.pool, reserved.Key, err)
 	}

@@ -100,6 +100,9 @@ func (r reservedResource) read(item json.RawMessage, led map[string]bool) (Reser
 	reserved := ReservedIP{Stored: item}
 	reserved.Pool, reserved.Key, reserved.Deletable = r.pool, head.key(), r.deleteExpired
 	reserved.Token = head.Metadata.UID + "/" + head.Metadata.ResourceVersion // which Delete compares
+	if err := head.Metadata.Err(); err != nil {
+		reserved.Allocation.Deleting = err.Error()
+	}
 	var object any
 	if err := kube.Decode(item, &object); err != nil {
 		return ReservedIP{}, fmt.Errorf("%s: decode: %w", reserved.Key, err)

@@ -112,8 +112,8 @@ func (b *Backend) compare(ctx context.Context, r reservedResource, key string, b
 		return now, err
 	case !reflect.DeepEqual(before.content, now.content):
 		return now, fmt.Errorf("%w: by the object with the uid %s", ipam.ErrTaken, meta.UID)
-	case meta.Deleted != nil:
-		return now, fmt.Errorf("the object is still being deleted and waits for the finalizers %q: restore it once it is gone", meta.Finalizers)
+	case meta.Err() != nil:
+		return now, fmt.Errorf("%w: restore it once it is gone", meta.Err())
 	case reflect.DeepEqual(before.status, now.status):
 		return now, ipam.ErrPresent
 	case now.status == nil:

@@ -24,12 +24,11 @@ var serverMetadata = []string{
 type head struct {
 	APIVersion string `json:"apiVersion"` // empty in lists of built-in resources
 	Metadata   struct {
-		Namespace       string   `json:"namespace"`
-		Name            string   `json:"name"`
-		UID             string   `json:"uid"`
-		ResourceVersion string   `json:"resourceVersion"`
-		Deleted         *string  `json:"deletionTimestamp"`
-		Finalizers      []string `json:"finalizers"`
+		Namespace       string `json:"namespace"`
+		Name            string `json:"name"`
+		UID             string `json:"uid"`
+		ResourceVersion string `json:"resourceVersion"`
+		kube.Deletion
 	} `json:"metadata"`
 }
 

@@ -152,6 +152,9 @@ func readName(u *ipam.Pool, pools []ipPool) {
 func unnamedPool(o object) ipam.Pool {
 	u := ipam.Pool{Name: o.pool()}
 	r := ipam.Allocation{Key: within(u.Name, o.Metadata.Name), Token: token(o), Created: o.Metadata.CreationTimestamp.Time}
+	if err := o.Metadata.Err(); err != nil {
+		r.Deleting = err.Error()
+	}
 	stored := o.Spec
 	if hasTombstone(o.Spec) {
 		var err error

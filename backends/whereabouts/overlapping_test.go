@@ -228,3 +228,14 @@ func FuzzReadOverlapping(f *testing.F) {
 		}
 	})
 }
+
+// Promise 2. A reservation that is not gone yet takes the address.
+func TestReservationThatFinalizersKeep(t *testing.T) {
+	for _, object := range []string{leaked, withTombstone} {
+		a := readReservation(json.RawMessage(beingDeleted(object))).Allocations[0]
+		const want = "it is being deleted, and waits for the finalizers example.com/hold"
+		if a.Deleting != want || a.Owner.Pod.Name != "web-0" {
+			t.Errorf("it is listed as %q of %s, want %s", a.Deleting, a.Owner.Pod, want)
+		}
+	}
+}

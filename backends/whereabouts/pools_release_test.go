@@ -173,7 +173,7 @@ func outcomes(errs []error) string {
 			err  error
 			word string
 		}{
-			{ipam.ErrReturned, "returned"}, {ipam.ErrChanged, "changed"}, {ipam.ErrKept, "kept"},
+			{ipam.ErrDeleting, "deleting"}, {ipam.ErrReturned, "returned"}, {ipam.ErrChanged, "changed"}, {ipam.ErrKept, "kept"},
 			{ipam.ErrLost, "lost"}, {ipam.ErrAgain, "again"}, {ipam.ErrNoWarrant, "no-warrant"},
 		} {
 			if errors.Is(err, known.err) {

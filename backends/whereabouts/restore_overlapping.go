@@ -129,9 +129,12 @@ func (b *Overlapping) restore(ctx context.Context, pool string, r recorded) erro
 }
 
 // compare returns nil if the stored object is the tombstone of the recorded one, whose
-// spec can be put back. It returns ErrPresent if the object is the recorded one, and an
-// error that wraps ErrTaken for any other.
+// spec can be put back. It returns ErrPresent if the object is the recorded one, an error that
+// wraps ErrDeleting for one that is being deleted, and one that wraps ErrTaken for any other.
 func (r recorded) compare(now object) error {
+	if err := now.Metadata.Err(); err != nil {
+		return fmt.Errorf("%w: restore it once it is gone", err)
+	}
 	if was, err := replaced(now); err == nil && sameJSON(was, r.spec) {
 		return nil
 	}

@@ -151,6 +151,8 @@ func TestRestoreOfAnExistingOverlapping(t *testing.T) {
 		{"with a tombstone that is deleted meanwhile", first(exists, say("{}")), tomb, overlappingNotFound, "again", ""},
 		{"with a tombstone, and the answer is lost", exists, first(tomb, same), broken, "lost", ""},
 		{"with a tombstone that may not be written", exists, tomb, overlappingForbidden, "final", ""},
+		{"with a tombstone that finalizers keep", exists, say(beingDeleted(storedOverlapping(tombstone, `,"annotations":{`+oldSpec("default/web-0")+`}`))),
+			nil, "final", "waits for the finalizers example.com/hold: restore it once it is gone"},
 		{"gone by the time it is read", first(exists, say("{}")), overlappingNotFound, nil, "again", ""},
 		{"that cannot be read for a moment", exists, first(broken, same), nil, "again", ""},
 

@@ -43,6 +43,7 @@ type object struct {
 		ResourceVersion   string            `json:"resourceVersion"`
 		CreationTimestamp metav1.Time       `json:"creationTimestamp"`
 		Annotations       map[string]string `json:"annotations"`
+		kube.Deletion
 	} `json:"metadata"`
 	Spec json.RawMessage `json:"spec"`
 }

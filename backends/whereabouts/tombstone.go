@@ -36,7 +36,8 @@ func readToken(text string) (object, error) {
 }
 
 // setTombstone puts a tombstone into the object if it is still as listed, and returns the
-// resulting object. If the object already has a tombstone for the same owner, it returns that.
+// resulting object. If the object already has a tombstone for the same owner, it returns that,
+// unless the object is being deleted.
 func (b *Overlapping) setTombstone(ctx context.Context, pool string, r ipam.Allocation) (object, error) {
 	if !r.Interrupted {
 		listed, err := readToken(r.Token)
@@ -67,7 +68,7 @@ func (b *Overlapping) setTombstone(ctx context.Context, pool string, r ipam.Allo
 	stands := unnamedPool(now).Allocations[0]
 	switch {
 	case stands.Interrupted && stands.Owner.Pod == r.Owner.Pod:
-		return now, nil
+		return now, now.Metadata.Err()
 	case token(now) == r.Token:
 		return object{}, fmt.Errorf("%w: the API server reported a conflict, but the object is unchanged", ipam.ErrAgain)
 	default:
@@ -116,16 +117,20 @@ func (b *Overlapping) patch(ctx context.Context, pool string, kind types.PatchTy
 	return o, kube.Decode(data, &o)
 }
 
-// remove deletes exactly this version of the object.
+// remove deletes exactly this version of the object. If finalizers keep it, the error wraps
+// ipam.ErrDeleting. Its tombstone stays: an owner that came back would adopt what will be gone.
 func (b *Overlapping) remove(ctx context.Context, pool string, version object) error {
 	namespace, name := splitPool(pool)
 	uid := types.UID(version.Metadata.UID)
-	err := b.client.Delete().Namespace(namespace).Resource(overlappingResource).Name(name).
+	answer, err := kube.Send(ctx, b.client.Delete().Namespace(namespace).Resource(overlappingResource).Name(name).
 		MaxRetries(0).Body(&metav1.DeleteOptions{Preconditions: &metav1.Preconditions{
 		UID: &uid, ResourceVersion: &version.Metadata.ResourceVersion,
-	}}).Do(ctx).Error()
-	if gone(err, overlappingResource, pool) {
+	}}))
+	switch {
+	case gone(err, overlappingResource, pool):
 		return nil
+	case err == nil:
+		return kube.Remains(answer)
 	}
 	return kube.Denied(err, overlappingKind+" "+pool)
 }
@@ -138,6 +143,9 @@ func (b *Overlapping) Mend(ctx context.Context, r ipam.Allocation) error {
 		return nil
 	}
 	if err != nil {
+		return err
+	}
+	if err := now.Metadata.Err(); err != nil {
 		return err
 	}
 	stands := unnamedPool(now).Allocations[0]

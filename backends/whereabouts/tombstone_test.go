@@ -46,6 +46,11 @@ func tombstoneOf(owner string) string {
 		"annotations": {"ip-reaper/spec": "{\"podref\":\"` + owner + `\"}"}}, "spec": {"podref": "_ip-reaper/_released"}}`
 }
 
+// beingDeleted returns an object as the API server answers with it if finalizers keep it.
+func beingDeleted(object string) string {
+	return strings.Replace(object, `"uid"`, `"deletionTimestamp": "2026-01-02T03:04:05Z", "finalizers": ["example.com/hold"], "uid"`, 1)
+}
+
 // at returns the path of an overlapping reservation.
 func at(name string) string {
 	return "namespaces/kube-system/overlappingrangeipreservations/" + name
@@ -267,6 +272,7 @@ func TestTombstoneAnswers(t *testing.T) {
 		{"written meanwhile, by us", overlappingConflict, say(withTombstone), "gone", true},
 		{"written meanwhile, by a release from another owner", overlappingConflict, say(tombstoneOf("default/web-1")), "changed", false},
 		{"written meanwhile, by a release without an owner", overlappingConflict, say(tombstoneOf("")), "changed", false},
+		{"deleted by us meanwhile, and finalizers keep it", overlappingConflict, say(beingDeleted(withTombstone)), "deleting", false},
 		{"written and gone meanwhile", overlappingConflict, overlappingNotFound, "gone", false},
 		{"written meanwhile, and a proxy knows no such path", overlappingConflict, plain(http.StatusNotFound), "final", false},
 		{"written meanwhile, and cannot be read", overlappingConflict, broken, "again", false},
@@ -299,11 +305,16 @@ func TestDeletionAnswers(t *testing.T) {
 		{"server broken", broken, "lost"},
 		{"forbidden", overlappingForbidden, "final"},
 		{"asked to wait", first(tooMany, overlappingNotFound), "again"},
+		{"finalizers keep it", say(beingDeleted(withTombstone)), "deleting"},
+		{"no JSON", say("<html>"), "lost"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, b, ws := leakyOverlapping(t, nil, map[string]http.HandlerFunc{deleteAt: tt.answer}, leaked)
+			a, b, ws := leakyOverlapping(t, nil, map[string]http.HandlerFunc{deleteAt: tt.answer}, leaked)
 			if got := outcomes(b.Release(t.Context(), ws)); got != tt.want {
 				t.Errorf("Release = %s, want %s", got, tt.want)
+			}
+			if patches := len(a.bodies(patchAt)); patches != 1 {
+				t.Errorf("%d patches, want that of the tombstone alone", patches)
 			}
 		})
 	}
@@ -351,6 +362,7 @@ func TestMend(t *testing.T) {
 		{"the owner is unknown", ipam.PodRef{}, say(tombstoneOf("")), nil, false, 0},
 		{"a proxy knows no such path", web, plain(http.StatusNotFound), nil, true, 0},
 		{"cannot be read", web, broken, nil, true, 0},
+		{"finalizers keep it", web, say(beingDeleted(withTombstone)), nil, true, 0},
 		{"written meanwhile", web, say(withTombstone), overlappingConflict, true, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -172,7 +172,7 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	}
 	found, runErr := reaper.Run(ctx, o)
 	logger.Info("done", "allocations", found.Summary.Entries, "planned", found.Summary.Planned,
-		"released", found.Summary.Released, "failed", found.Summary.Failed)
+		"released", found.Summary.Released, "deleting", found.Summary.Deleting, "failed", found.Summary.Failed)
 	found.Result.ExitCode, found.Result.Error = exitCode(ctx, runErr), oneLine(told(ctx, runErr))
 	printing.Run = runCommand(w, f.commandFlags, found.Run, "namespace", "pod", "node", "pool", "backend")
 	printErr := print.Write(w.stdout, printing, found)

@@ -73,6 +73,11 @@ type Allocation struct {
 	// protects the addresses of a pod that is gone (Options.Protectors).
 	Protects *Protection
 
+	// Deleting says that the store is deleting the allocation, and what it waits for. The
+	// allocation is kept until it is gone, although it has no owner. It is empty if no deletion
+	// has begun.
+	Deleting string
+
 	// UnknownField names a field of the stored allocation that the backend does not
 	// know, with its path. It may mean that the address is in use, so the allocation is
 	// kept although it has no owner. It is empty if the backend knows every field.

@@ -49,6 +49,8 @@ type Backend interface {
 	//   ErrLost       with ErrAgain: the release may have been carried out
 	//   ErrUnfinished the store no longer holds the allocation, but a later run, or
 	//                 the operator, must remove what is left of it
+	//   ErrDeleting   the store deletes the allocation once others let it, and holds
+	//                 it until then
 	//
 	// An error may wrap one of them. Every other error is final for this run.
 	//

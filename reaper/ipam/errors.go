@@ -2,7 +2,10 @@ package ipam
 
 import (
 	"errors"
+	"fmt"
 	"time"
+
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 // The errors of List, Release and Restore.
@@ -15,9 +18,15 @@ var (
 	ErrAgain        = errors.New("not decided")
 	ErrLost         = errors.New("the answer was lost")
 	ErrUnfinished   = errors.New("released, but a later run has to remove the rest")
+	ErrDeleting     = errors.New("it is being deleted")
 	ErrPresent      = errors.New("the store holds it already")
 	ErrTaken        = errors.New("its place is taken")
 )
+
+// Deleting returns an error that wraps ErrDeleting and names the finalizers that keep an object.
+func Deleting(finalizers []string) error {
+	return fmt.Errorf("%w, and waits for the finalizers %s", ErrDeleting, printable.Some(finalizers))
+}
 
 // A PoolError is a pool that could not be read. The other pools are listed.
 type PoolError struct {

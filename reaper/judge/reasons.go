@@ -38,6 +38,7 @@ const (
 	TooYoung         Reason = "TooYoung"
 	RestoredLately   Reason = "Restored"
 	UnknownField     Reason = "UnknownField"
+	BeingDeleted     Reason = "BeingDeleted"
 	NoToken          Reason = "NoToken"
 	Unreadable       Reason = "Unreadable"
 	NoCensus         Reason = "NoCensus"

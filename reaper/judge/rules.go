@@ -85,6 +85,8 @@ var (
 	}
 
 	keptRules = []Rule{
+		{BeingDeleted, Held, true, beingDeleted, say("find out what should remove its finalizers: {note}"),
+			"It has no owner, but it is being deleted, and finalizers keep it until others remove them."},
 		{Protected, Held, true, protectedByStore, say(unprotect),
 			"It has no owner, but its network excludes the address, or an IPReservation covers it."},
 		{OutOfScope, Held, true, outOfScope, say("edit the policy: {note}"),

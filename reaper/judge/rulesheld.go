@@ -7,6 +7,13 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
+func beingDeleted(_ *Facts, a *ipam.Allocation) (Ruling, bool) {
+	if a.Deleting == "" {
+		return noMatch()
+	}
+	return match(a.Deleting, Evidence{fromStore, a.Deleting})
+}
+
 func protectedByStore(_ *Facts, a *ipam.Allocation) (Ruling, bool) {
 	if a.Protected == "" || a.Interrupted {
 		return noMatch()

@@ -15,11 +15,11 @@ import (
 // Transient wraps an error of a request to the API server in ipam.ErrAgain if the same request
 // may succeed later: the connection failed, another client wrote first, or the server is busy
 // or broken. It returns nil and other errors unchanged, including what admission control denied
-// and what wraps ipam.ErrRefused.
+// and what wraps ipam.ErrRefused or ipam.ErrDeleting.
 func Transient(err error) error {
 	var status apierrors.APIStatus
 	switch {
-	case err == nil, errors.Is(err, ipam.ErrAgain), errors.Is(err, ipam.ErrRefused), IsDenied(err):
+	case err == nil, errors.Is(err, ipam.ErrAgain), errors.Is(err, ipam.ErrRefused), errors.Is(err, ipam.ErrDeleting), IsDenied(err):
 		return err
 	case !errors.As(err, &status):
 		return &ipam.RetryAfterError{Err: err}
@@ -88,6 +88,33 @@ func Deleted(err error, resource, name string) error {
 		return fmt.Errorf("%w: %w", ipam.ErrChanged, err)
 	}
 	return Unsure(Transient(err))
+}
+
+// A Deletion is the part of an object's metadata that says whether it is being deleted.
+type Deletion struct {
+	Deleted    *string  `json:"deletionTimestamp"`
+	Finalizers []string `json:"finalizers"`
+}
+
+// Err returns an error that wraps ipam.ErrDeleting if the object is being deleted. It names the
+// finalizers that keep the object.
+func (d Deletion) Err() error {
+	if d.Deleted == nil {
+		return nil
+	}
+	return ipam.Deleting(d.Finalizers)
+}
+
+// Remains returns the error of Err for the answer to a DELETE: the API server answers with the
+// object if that is not gone yet, otherwise with a status.
+func Remains(answer []byte) error {
+	var object struct {
+		Metadata Deletion `json:"metadata"`
+	}
+	if err := Decode(answer, &object); err != nil {
+		return fmt.Errorf("decode the answer to the deletion: %w", err)
+	}
+	return object.Metadata.Err()
 }
 
 // Answered wraps an error as census.Cluster promises: in ErrAgain if the same request may

@@ -25,6 +25,8 @@ func (g gauges) backends(r report.Report) {
 		"Allocations that the last run released.", labelBackend)
 	changed := g.family("allocations_changed",
 		"Planned allocations that changed hands, or whose owner came back, before their release.", labelBackend)
+	deleting := g.family("allocations_deleting",
+		"Planned allocations whose deletion waits for finalizers.", labelBackend)
 	failed := g.family("allocations_failed",
 		"Planned allocations whose release failed, or is not known to have succeeded.", labelBackend)
 	undecoded := g.family("undecoded_objects",
@@ -50,6 +52,7 @@ func (g gauges) backends(r report.Report) {
 		if listed || b.Released > 0 {
 			released.add(float64(b.Released), b.Name)
 			changed.add(float64(b.Changed), b.Name)
+			deleting.add(float64(b.Deleting), b.Name)
 			failed.add(float64(b.Failed), b.Name)
 		}
 	}

@@ -28,6 +28,8 @@ func (r *Report) Tally(left []*ipam.Allocation) {
 		case b.Status != ipam.StatusOK:
 		case b.Failed > 0:
 			b.Status, b.Message = ipam.StatusPartial, fmt.Sprintf("failed releases: %d", b.Failed)
+		case b.Deleting > 0:
+			b.Status, b.Message = ipam.StatusPartial, fmt.Sprintf("deletions that wait for finalizers: %d", b.Deleting)
 		case left > 0:
 			b.Status, b.Message = ipam.StatusPartial, fmt.Sprintf("unfinished releases: %d", left)
 		}
@@ -80,6 +82,8 @@ func (c *Counts) add(e *Entry) {
 		c.Released++
 	case Changed, Returned:
 		c.Changed++
+	case Deleting:
+		c.Deleting++
 	case Failed:
 		c.Failed++
 	case Kept, Planned, Refused:

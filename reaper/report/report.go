@@ -100,7 +100,7 @@ type PolicyInfo struct {
 
 // Counts are numbers of allocations. Every allocation is counted in exactly one of
 // InUse, Held, Suspected and Planned. One in Planned may also be counted in Released,
-// Changed or Failed.
+// Changed, Deleting or Failed.
 type Counts struct {
 	Entries   int `json:"entries"`
 	InUse     int `json:"inUse"`
@@ -109,6 +109,7 @@ type Counts struct {
 	Planned   int `json:"planned"`
 	Released  int `json:"released"`
 	Changed   int `json:"changed"` // including those whose owner came back
+	Deleting  int `json:"deleting,omitzero"`
 	Failed    int `json:"failed"`
 }
 
@@ -178,6 +179,7 @@ const (
 	Released Outcome = "released" // the store no longer holds it
 	Changed  Outcome = "changed"  // it changed hands during the run, and stays
 	Returned Outcome = "returned" // its owner came back during the run, and has it
+	Deleting Outcome = "deleting" // the store is deleting it, and holds it until its finalizers are gone
 	Failed   Outcome = "failed"   // it is not known to be released
 )
 

@@ -34,6 +34,7 @@ type Summary struct {
 	Planned   int `json:"planned"`
 	Released  int `json:"released"`
 	Changed   int `json:"changed"`
+	Deleting  int `json:"deleting"`
 	Failed    int `json:"failed"`
 }
 

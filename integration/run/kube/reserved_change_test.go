@@ -78,13 +78,17 @@ func TestFinalizersDelayADeletion(t *testing.T) {
 	f.write(spaced, "web-0", `"metadata":{"finalizers":["example.com/hold"]},"spec":{"pod":"web-0"}`)
 	r := f.reserved(spaced)
 	before := f.only(r)
-	f.must(r.Delete(t.Context(), before))
-	f.must(r.Delete(t.Context(), f.only(r))) // the next run
+	const want = "it is being deleted, and waits for the finalizers example.com/hold"
+	if err := r.Delete(t.Context(), before); !errors.Is(err, ipam.ErrDeleting) || !strings.Contains(err.Error(), want) {
+		t.Errorf("Delete = %v, want %s", err, want)
+	}
+	if got := f.only(r).Deleting; got != want {
+		t.Errorf("the next run lists it as %q, want %s", got, want)
+	}
 	if f.gone(spaced, "web-0") {
 		t.Fatal("the finalizer was passed over")
 	}
 	err := r.Restore(t.Context(), before.Pool, []ipam.Record{record(before)})[0]
-	const want = `the object is still being deleted and waits for the finalizers ["example.com/hold"]`
 	if err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, ipam.ErrPresent) {
 		t.Errorf("Restore = %v, want %s", err, want)
 	}

@@ -134,7 +134,7 @@ func makerOf(pod *corev1.Pod) corev1.ObjectReference {
 // if anything failed.
 func summary(r report.Report, omitted int) (note, kind string) {
 	kind = corev1.EventTypeNormal
-	if r.Summary.Failed > 0 || len(r.Warnings) > 0 {
+	if r.Summary.Failed+r.Summary.Deleting > 0 || len(r.Warnings) > 0 {
 		kind = corev1.EventTypeWarning
 	}
 	parts := []string{

@@ -22,7 +22,7 @@ var palette = map[string]string{
 	refusedLabel: alarm, failedLabel: alarm, "warning:": yellow,
 	"failed": red, "partial": yellow, "ok": green, "skipped": dim,
 	"released": green, "restored": green, "planned": yellow, "orphan": yellow, "suspected": yellow,
-	"refused": red, "changed": yellow, "returned": yellow, "taken": yellow, "kept": dim, "present": dim,
+	"refused": red, "changed": yellow, "returned": yellow, "deleting": yellow, "taken": yellow, "kept": dim, "present": dim,
 }
 
 // paint returns a word in its colour, if it has one and colours are wanted.

@@ -16,6 +16,7 @@ const (
 	failed urgency = iota
 	released
 	changed
+	deleting
 	due
 	waiting
 	held
@@ -31,6 +32,8 @@ func urgencyOf(e report.Entry) urgency {
 		return released
 	case e.Outcome == report.Changed, e.Outcome == report.Returned:
 		return changed
+	case e.Outcome == report.Deleting:
+		return deleting
 	case e.Verdict == judge.Orphaned:
 		return due
 	case e.Verdict == judge.Suspected:
@@ -43,7 +46,7 @@ func urgencyOf(e report.Entry) urgency {
 }
 
 // words has the word of each urgency in a fold.
-var words = [...]string{"failed", "released", "changed", "due", "waiting", "held", "in use"}
+var words = [...]string{"failed", "released", "changed", "being deleted", "due", "waiting", "held", "in use"}
 
 // entryTable returns one row for each entry, the most urgent first. Without all, it folds
 // what many entries have in common.

@@ -86,7 +86,7 @@ func statesOf[E any](entries []E, state func(E) byte) string {
 // stateOf returns the letter by which the page draws an entry: inUse, due, waiting, held,
 // protected, released, failed or other, which is u. The letters due, waiting, held with
 // protected, and released are the allocations that report.Leaked counts by address; a failed release
-// is due there, unless another owner has the address by now.
+// is due there, unless another owner has the address by now. What is being deleted is due.
 func stateOf(e report.Entry) byte {
 	switch u := urgencyOf(e); {
 	case e.Outcome == report.Returned:
@@ -96,7 +96,7 @@ func stateOf(e report.Entry) byte {
 	case u == held && !e.Leaked:
 		return 'u'
 	default:
-		return "frudwhi"[u]
+		return "fruddwhi"[u]
 	}
 }
 

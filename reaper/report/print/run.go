@@ -131,8 +131,12 @@ func conclusion(r report.Report) []string {
 	if refused {
 		planned += " and refused"
 	}
-	lines := []string{fmt.Sprintf("released %s (%d of %d allocations; %s, %d changed meanwhile, %d failed)",
-		freed, s.Released, s.Entries, planned, s.Changed, s.Failed)}
+	waiting := ""
+	if s.Deleting > 0 {
+		waiting = fmt.Sprintf(", %d being deleted", s.Deleting)
+	}
+	lines := []string{fmt.Sprintf("released %s (%d of %d allocations; %s, %d changed meanwhile%s, %d failed)",
+		freed, s.Released, s.Entries, planned, s.Changed, waiting, s.Failed)}
 	return append(lines, undo(r)...)
 }
 

@@ -93,7 +93,7 @@ function fillBackends(section) {
   const idle = all.filter((backend) => !(backend.entries > 0) && ['ok', 'skipped'].includes(backend.status));
   const backends = all.filter((backend) => !idle.includes(backend));
   const figures = [['Allocations', 'entries'], ['In use', 'inUse'], ['Held', 'held'], ['Suspected', 'suspected'], ['Planned', 'planned'],
-    ['Released', 'released'], ['Changed', 'changed'], ['Failed', 'failed']].filter(([, field]) => backends.some((backend) => backend[field] > 0));
+    ['Released', 'released'], ['Changed', 'changed'], ['Being deleted', 'deleting'], ['Failed', 'failed']].filter(([, field]) => backends.some((backend) => backend[field] > 0));
   const rows = backends.map((backend) => el('tr', {}, el('th', { scope: 'row' }, backend.name),
     el('td', {}, el('span', { class: 'tag ' + (/^[a-z]+$/.test(backend.status) ? backend.status : '') }, backend.status)),
     figures.map(([, field]) => el('td', { class: 'n' }, backend[field] === undefined ? '–' : number(backend[field]))),
