@@ -18,7 +18,8 @@ import (
 type attachedRange struct {
 	attachment string       // namespace/name
 	network    string       // its network_name; empty: unnamed
-	anyNetwork bool         // the network_name cannot be decoded
+	anyNetwork bool         // the network_name is unknown
+	anywhere   bool         // the range is unknown, too: it may be any
 	sliced     bool         // each node has its own pool, of a part of the range
 	slice      string       // the size of these parts, as written
 	from       netip.Prefix // the range; invalid: unknown
@@ -38,6 +39,8 @@ type attachedRange struct {
 // supportedBy, that name cannot be told from a network_name.
 func (r attachedRange) mayBeOf(at place) bool {
 	switch {
+	case r.anywhere:
+		return true
 	case !r.from.IsValid(), at.in.IsValid() && (!r.from.Overlaps(at.in) || !r.sliced && at.in != r.from):
 		return false
 	case r.anyNetwork || at.network == "":

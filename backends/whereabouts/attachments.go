@@ -25,16 +25,17 @@ const (
 // nothing if the API server does not serve network attachments. The client may be for another
 // API group.
 func listExclusions(ctx context.Context, client rest.Interface) (*exclusions, error) {
-	items, err := kube.ListRaw(ctx, client, func(get *rest.Request) *rest.Request {
+	var c configurations
+	all, err := kube.ListReduced(ctx, client, func(get *rest.Request) *rest.Request {
 		return get.AbsPath("/apis", attachmentGroup, attachmentVersion, attachmentResource)
-	})
+	}, c.take)
 	if apierrors.IsNotFound(err) {
 		err = notServed(ctx, client)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list %s.%s: %w", attachmentResource, attachmentGroup, err)
 	}
-	return readExclusions(items), nil
+	return excludedBy(all), nil
 }
 
 // notServed returns nil if the API server says that it does not serve this version of network
@@ -60,30 +61,49 @@ func notServed(ctx context.Context, client rest.Interface) error {
 	return nil
 }
 
-// readExclusions decodes network attachments. One that cannot be decoded may exclude any
-// address of the ranges it names, but no other.
+// readExclusions decodes network attachments.
 func readExclusions(items []json.RawMessage) *exclusions {
+	var c configurations
+	all := make([]*configuration, len(items))
+	for i, item := range items {
+		all[i] = c.take(item)
+	}
+	return excludedBy(all)
+}
+
+// excludedBy returns what the attachments exclude.
+func excludedBy(attachments []*configuration) *exclusions {
 	all := new(exclusions)
-	for _, item := range items {
-		var o struct {
-			object
-			Spec struct {
-				Config string `json:"config"` // empty if the configuration is in a file on the nodes
-			} `json:"spec"`
-		}
-		var ranges []attachedRange
-		where := "spec.config: "
-		if err := kube.Decode(item, &o); err != nil {
-			where, ranges = "", brokenRanges(string(item), err)
-		} else {
-			ranges = readConfig(o.Spec.Config)
-		}
-		for i := range ranges {
-			if r := &ranges[i]; r.broken != nil {
-				r.broken = fmt.Errorf("%s%w; correct it, or delete the attachment", where, r.broken)
-			}
-		}
-		all.add(o.pool(), ranges)
+	for _, a := range attachments {
+		all.add(a.name, a.ranges)
 	}
 	return all
+}
+
+// readAttachment decodes a network attachment. One that cannot be decoded may exclude any
+// address of the ranges it names, but no other.
+func readAttachment(item json.RawMessage) *configuration {
+	var o struct {
+		object
+		Spec struct {
+			Config string `json:"config"` // empty if the configuration is in a file on the nodes
+		} `json:"spec"`
+	}
+	a := new(configuration)
+	where, size := "spec.config: ", 0
+	if err := kube.Decode(item, &o); err != nil {
+		where, size, a.ranges = "", len(item), brokenRanges(string(item), err)
+	} else {
+		size, a.ranges = len(o.Spec.Config), readConfig(o.Spec.Config)
+	}
+	a.name = o.pool()
+	if len(a.ranges) > 0 {
+		a.size = size + rangeSize*len(a.ranges)
+	}
+	for i := range a.ranges {
+		if r := &a.ranges[i]; r.broken != nil {
+			r.broken = fmt.Errorf("%s%w; correct it, or delete the attachment", where, r.broken)
+		}
+	}
+	return a
 }

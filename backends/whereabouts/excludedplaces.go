@@ -29,9 +29,13 @@ func (all *exclusions) newPlace(at place) excludedPlace {
 		if !r.mayBeOf(at) || r.broken == nil && len(r.exclude) == 0 {
 			continue
 		}
-		excluded := r.exclude.Within(r.from)
-		if r.broken != nil {
-			excluded = ipam.Spans{ipam.SpanOf(r.from)}
+		excluded := ipam.Spans{ipam.SpanOf(r.from)}
+		if r.broken == nil {
+			excluded = r.exclude
+			if at.in.IsValid() { // a slice has a small part of it
+				excluded = excluded.Within(at.in)
+			}
+			excluded = excluded.Within(r.from)
 		}
 		if r.sliced && !r.anyNetwork {
 			excluded = excluded.Without(all.givenBy(r.source()))
