@@ -1,7 +1,6 @@
 package calico
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -106,17 +105,21 @@ func (s kubernetes) uri(k kind, name ...string) string {
 
 // list implements datastore. It fails if metadata cannot be decoded.
 func (s kubernetes) list(ctx context.Context, k kind, reduce func(object) any) ([]any, error) {
-	var failed error
+	type undecoded struct{ err error } // of this reading: the list may be read again
 	all, err := kube.ListReduced(ctx, s.client, func(get *rest.Request) *rest.Request { return get.AbsPath(s.uri(k)) }, func(item json.RawMessage) any {
 		o, err := readObject(k, item)
 		if err != nil {
-			failed = err
-			return nil
+			return undecoded{err}
 		}
 		return reduce(o)
 	})
-	if err := cmp.Or(err, failed); err != nil {
+	if err != nil {
 		return nil, err
+	}
+	for _, one := range all {
+		if failed, ok := one.(undecoded); ok {
+			return nil, failed.err
+		}
 	}
 	return slices.DeleteFunc(all, func(one any) bool { return one == nil }), nil
 }

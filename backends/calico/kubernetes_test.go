@@ -113,6 +113,18 @@ func TestListOfAWrongAnswer(t *testing.T) {
 	}
 }
 
+// What an answer that broke off contained is not in the list.
+func TestListThatIsReadAgainAfterItsAnswerBrokeOff(t *testing.T) {
+	broke := say(`{"kind":"List","metadata":{"resourceVersion":"98"},"items":[{"metadata":{"name":7}},`)
+	_, store := overKubernetes(t, map[string]http.HandlerFunc{
+		"GET crd.projectcalico.org/v1/ipamblocks": first(broke, items(`{"metadata":{"name":"10-0-0-0-30"}}`)),
+	})
+	all, err := store.list(t.Context(), blocks, func(o object) any { return o.name })
+	if got := fmt.Sprint(all); err != nil || got != "[10-0-0-0-30]" {
+		t.Errorf("list = %s, %v, want what the second answer has", got, err)
+	}
+}
+
 // A resource is absent only if the API server itself says so. Otherwise its addresses would be
 // released although it protects them (promise 2).
 func TestResourcesOfTheAPIServer(t *testing.T) {
