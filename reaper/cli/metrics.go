@@ -24,9 +24,9 @@ type metricsTarget struct {
 // figures would pass for those of all.
 func metricsTo(url, file string, selection judge.Selection) (metricsTarget, error) {
 	to := metricsTarget{file: file}
-	for flag, value := range map[string]string{"--push-url": url, "--metrics-file": file} {
-		if value != "" && !selection.Everything() {
-			return to, ipam.BadInput(fmt.Errorf("%s: the figures of %s are not those of all", flag, selection), "leave out "+flag+" or the filters")
+	for _, flag := range []struct{ name, value string }{{"--push-url", url}, {"--metrics-file", file}} {
+		if flag.value != "" && !selection.Everything() {
+			return to, ipam.BadInput(fmt.Errorf("%s: the figures of %s are not those of all", flag.name, selection), "leave out "+flag.name+" or the filters")
 		}
 	}
 	if file != "" {
