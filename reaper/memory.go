@@ -101,6 +101,10 @@ func (r *run) saveLedger(ctx context.Context, have ledger.Ledger, own ledger.Run
 		have, made = theirs, next(theirs).WithRun(own)
 		return made
 	})
+	if errors.Is(err, ledger.ErrLeft) {
+		r.warn(printable.Error(err))
+		err = nil
+	}
 	switch {
 	case err != nil && made.Equal(have): // all that a later run needs is stored
 		r.Logger.Debug("the ledger does not have how the run goes", "err", printable.Error(err))
@@ -118,7 +122,7 @@ func (r *run) saveLedger(ctx context.Context, have ledger.Ledger, own ledger.Run
 }
 
 // saveLedger is run.saveLedger without the report. It returns how many entries did not
-// fit.
+// fit. With an error that wraps ledger.ErrLeft, the ledger is stored.
 func saveLedger(ctx context.Context, ledgers ledger.Store, have ledger.Ledger, next func(ledger.Ledger) ledger.Ledger) (left int, err error) {
 	b := retry.WithMaxRetries(3, retry.NewConstant(100*time.Millisecond))
 	err = retry.Do(ctx, b, func(ctx context.Context) error {
@@ -128,7 +132,7 @@ func saveLedger(ctx context.Context, ledgers ledger.Store, have ledger.Ledger, n
 			return nil
 		}
 		err := ledgers.Save(ctx, want)
-		if !errors.Is(err, ipam.ErrAgain) {
+		if !errors.Is(err, ipam.ErrAgain) || errors.Is(err, ledger.ErrLeft) {
 			return err
 		}
 		theirs, loadErr := ledgers.Load(ctx)

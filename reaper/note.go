@@ -38,7 +38,7 @@ func (r *run) note(ctx context.Context, err error) {
 			return noted
 		})
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, ledger.ErrLeft) {
 		r.Logger.Debug("the ledger does not have how the run ended", "err", printable.Error(err))
 	}
 }

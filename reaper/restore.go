@@ -200,7 +200,10 @@ func (r *restoreCall) remember(ctx context.Context, free []int) {
 		now := r.Now()
 		left, err = saveLedger(ctx, r.Ledgers, memory.Salted(), func(have ledger.Ledger) ledger.Ledger { return have.WithRestored(maps.All(back), now) })
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, ledger.ErrLeft):
+		r.warn(printable.Error(err))
+	case err != nil:
 		r.warn("the ledger could not be written, so the next run may release the allocations again: hold them with a rule of the policy: " + printable.Error(err))
 	}
 	if left > 0 {

@@ -106,6 +106,8 @@ func TestLedgerSurvivesARunThatIsKilledBeforeAWrite(t *testing.T) {
 				}}
 				if err := l.Save(t.Context(), tt.after); !errors.Is(err, errKilled) {
 					t.Fatalf("Save = %v, want it killed", err)
+				} else if left := errors.Is(err, ledger.ErrLeft); left != (kill > tt.head) {
+					t.Errorf("Save = %v, which says that the ledger is saved: %v", err, left)
 				}
 				if kill <= tt.head {
 					wantStored(t, client, tt.before)

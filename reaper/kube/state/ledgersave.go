@@ -20,8 +20,8 @@ import (
 // Save implements ledger.Store. A reader finds either the old ledger or the new one: parts
 // count once the first ConfigMap names them. Save keeps data that other clients put there under
 // their own keys. It may be called again without a Load.
-func (l *Ledgers) Save(ctx context.Context, ledger ledger.Ledger) error {
-	plain := ledger.Encode()
+func (l *Ledgers) Save(ctx context.Context, next ledger.Ledger) error {
+	plain := next.Encode()
 	if len(plain) > l.Capacity() {
 		return fmt.Errorf("ConfigMap %s of the ledger would have %d bytes, it has room for %d", LedgerName, len(plain), l.Capacity())
 	}
@@ -108,7 +108,7 @@ func (l *Ledgers) remove(ctx context.Context, names []string) error {
 			return l.maps.Delete(ctx, name, metav1.DeleteOptions{})
 		})
 		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("the ledger is saved, and an old part is left: %w", err)
+			return fmt.Errorf("%w: delete ConfigMap %s: %w", ledger.ErrLeft, name, err)
 		}
 	}
 	return nil
