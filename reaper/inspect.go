@@ -82,6 +82,7 @@ func (r *run) offlineCensus(ctx context.Context) (census.Census, error) {
 		return census.Census{}, err
 	}
 	r.warn(judge.ExcessWarnings(r.Policy, living)...)
+	r.warn(judge.FenceWarnings(living)...)
 	if scope.StatefulSets && !living.HasStatefulSets() {
 		r.warn("the dump has no StatefulSets: if the cluster has some, a run may keep more than this plan")
 	}

@@ -187,10 +187,13 @@ func (m *kubeletModel) forceDelete(name string) {
 
 func (m *kubeletModel) ready(node string, ready bool) {
 	n := m.nodes[node]
-	if n == nil || n.OutOfService || n.Ready == ready {
+	if n == nil || n.Ready == ready {
 		return
 	}
 	n.Ready, n.Since, n.Lost = ready, m.now, false
+	if n.OutOfService && !ready { // the taint that was forgotten is true again
+		m.boxes = slices.DeleteFunc(m.boxes, func(b *sandbox) bool { return b.node == node })
+	}
 	if ready {
 		n.Since = m.now.Add(m.clock[node])
 	}

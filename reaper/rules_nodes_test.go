@@ -24,7 +24,7 @@ func TestNodeThatIsNotReadyKeeps(t *testing.T) {
 		either("not ready", unreachable, absent, onNode1, nodes(notReady("n1"))),
 		either("not ready, beside others", unreachable, absent, onNode1, nodes(ready("n0"), notReady("n1"), ready("n2"))),
 		either("not ready, and out of service", absent, absent, onNode1, nodes(off)),
-		either("ready, and out of service", absent, absent, onNode1, nodes(census.Node{Name: "n1", Ready: true, OutOfService: true})),
+		either("ready, and still tainted", absent, absent, onNode1, nodes(tainted(ready("n1")))),
 		either("gone", absent, absent, onNode1, nodes(notReady("n2"))),
 		either("gone, as all of them", absent, absent, onNode1),
 	)
@@ -45,6 +45,28 @@ func TestNodeThatIsNotReadyKeeps(t *testing.T) {
 		of("in use", present, pods(showing(web, ip1))),
 		of("not a pod's", held(judge.NotPodOwned, "a tunnel"), change(func(a *ipam.Allocation) { a.Foreign = "a tunnel" })),
 	)
+}
+
+// Promise 7. The taint of a ready node says what is not true any more.
+func TestReadyNodeWithTheTaintIsNamed(t *testing.T) {
+	off := census.Node{Name: "n1", OutOfService: true}
+	for name, tt := range map[string]struct {
+		nodes []census.Node
+		want  []string
+	}{
+		"no node has the taint": {[]census.Node{ready("n0"), notReady("n1")}, nil},
+		"it is not ready":       {[]census.Node{ready("n0"), off}, nil},
+		"two are ready": {[]census.Node{tainted(ready("n2")), off, tainted(ready("n0")), ready("n3")}, []string{
+			"the taint node.kubernetes.io/out-of-service does not count on a ready node, but will as soon as the node is not ready, " +
+				"even if its pods still run: n0, n2. Remove it with kubectl taint nodes NODE node.kubernetes.io/out-of-service-",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newSequence(namedStore{fixedStore{poolOf(calicoOf("n1"))}, "calico"})
+			w.cluster(nil, tt.nodes...)
+			equal(t, "warnings", w.run(t).Warnings, tt.want)
+		})
+	}
 }
 
 // nodeUnknown is the decision on an allocation whose node no source names.
@@ -189,6 +211,7 @@ func TestPodOnAnotherNodeLeavesItsAllocationOnlyWithTheProof(t *testing.T) {
 		of("all is proved", moved),
 		of("the old node is gone, and another pod's node is known", present, node(0, ready("n3"))),
 		of("the old node is fenced", decision{judge.Orphaned, judge.PodMoved, moved.Note}, node(0, census.Node{Name: "n1", OutOfService: true})),
+		of("the old node is ready, and still has the taint", moved, node(0, tainted(ready("n1")))),
 		of("the old node is unreachable", unreachable, node(0, notReady("n1"))),
 		of("the new node is unreachable", present, node(1, notReady("n2"))),
 		of("the new node is not known", present, func(s *situation) { s.nodes = s.nodes[:1] }),

@@ -61,6 +61,7 @@ func (r *run) round(ctx context.Context) error {
 	}
 	r.progress("found %s", living.Found())
 	r.warn(judge.ExcessWarnings(r.Policy, living)...)
+	r.warn(judge.FenceWarnings(living)...)
 
 	// 2. The ledger knows since when allocations have been ownerless.
 	now := r.Now().UTC()

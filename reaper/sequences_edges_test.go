@@ -27,6 +27,12 @@ func booted(boot string) census.Node {
 	return census.Node{Name: "n1", Ready: true, Boot: boot, Since: noon.Add(-24 * time.Hour), Created: noon.Add(-25 * time.Hour)}
 }
 
+// tainted returns the node with the taint out-of-service.
+func tainted(n census.Node) census.Node {
+	n.OutOfService = true
+	return n
+}
+
 // Promise 1. The sandbox of a pod cannot be stopped, so the pod hangs on a ready node until it
 // is force-deleted. The sandbox still runs, until its node is rebooted.
 func TestPodThatCouldNotBeEndedKeepsItsAddress(t *testing.T) {
@@ -45,6 +51,7 @@ func TestPodThatCouldNotBeEndedKeepsItsAddress(t *testing.T) {
 		{"its node tells its boot no more", nil, booted("b1"), nodes{booted("")}, true},
 		{"its node was started anew", nil, booted("b1"), nodes{booted("b2")}, false},
 		{"its node is fenced", nil, booted("b1"), nodes{{Name: "n1", Boot: "b1", OutOfService: true}}, false},
+		{"its node is ready, and still has the taint", nil, booted("b1"), nodes{tainted(booted("b1"))}, true},
 		{"its node is gone", nil, booted("b1"), nodes{ready("n2")}, false},
 		{"it ends within a minute", func(p *census.Pod) { p.Deadline = noon.Add(-time.Minute) }, booted("b1"), nodes{booted("b1")}, false},
 		{"it is not deleted", func(p *census.Pod) { p.Deadline = time.Time{} }, booted("b1"), nodes{booted("b1")}, false},
@@ -103,6 +110,7 @@ func TestPodHangsUntilItsKubeletHasEndedIt(t *testing.T) {
 		{"another pod claims its address", claims, []census.Node{booted("b1")}, judge.TerminationStuck},
 		{"its node was started anew, and it hangs", hanging(), []census.Node{booted("b0")}, judge.TerminationStuck},
 		{"it was collected", ended, []census.Node{ready("n2")}, judge.TerminationStuck},
+		{"it was collected, and its node is back with the taint", ended, []census.Node{tainted(booted("b1"))}, judge.TerminationStuck},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newSequence(namedStore{fixedStore{poolOf(calicoOf("n1"))}, "calico"})
@@ -317,15 +325,17 @@ func TestClaimOfAnotherSandboxTellsNoNode(t *testing.T) {
 	equal(t, "verdict", decision{e.Verdict, e.Reason, e.Note}, nodeUnknown("n1"))
 }
 
-// The node of a pod that would take a day to end is fenced. Or its object is deleted: then the
-// machine may still run, and its kubelet gets an hour.
+// Promise 1. The node of a pod that would take a day to end is fenced. Or its object is deleted: then
+// the machine may still run, and its kubelet gets an hour. If it is ready, it is not fenced, whatever
+// its taints, and gets the day.
 func TestNodeThatIsOffNeedsLittleTimeToEndItsPods(t *testing.T) {
 	for name, tt := range map[string]struct {
 		nodes []census.Node
 		after time.Duration
 	}{
-		"fenced": {[]census.Node{{Name: "n1", OutOfService: true}, ready("n2")}, 15 * time.Minute},
-		"gone":   {[]census.Node{ready("n2")}, 61 * time.Minute},
+		"fenced":                   {[]census.Node{{Name: "n1", OutOfService: true}, ready("n2")}, 15 * time.Minute},
+		"gone":                     {[]census.Node{ready("n2")}, 61 * time.Minute},
+		"ready, and still tainted": {[]census.Node{tainted(ready("n1")), ready("n2")}, 24*time.Hour + time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newSequence(namedStore{fixedStore{poolOf(calicoOf("n1"))}, "calico"})

@@ -124,11 +124,16 @@ func (c Census) Wants(ref ipam.PodRef) (StatefulSet, bool) {
 // sandboxes may still be running.
 func (c Census) Unreachable(node string) bool {
 	n, ok := c.nodes[node]
-	return ok && !n.Ready && !n.OutOfService
+	return ok && !n.Ready && !c.Fenced(node)
 }
 
-// Fenced reports whether an administrator states that nothing runs on the node any more.
-func (c Census) Fenced(node string) bool { return c.nodes[node].OutOfService }
+// Fenced reports whether an administrator states that nothing runs on the node any more. A ready
+// node is alive, whatever its taints say, as for the garbage collector of pods (gcTerminating in
+// k8s.io/kubernetes/pkg/controller/podgc).
+func (c Census) Fenced(node string) bool {
+	n := c.nodes[node]
+	return n.OutOfService && !n.Ready
+}
 
 // Off reports whether, as far as the census shows, nothing runs on the node any more: it is
 // fenced, or does not exist.

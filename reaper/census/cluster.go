@@ -112,7 +112,8 @@ type Node struct {
 	Boot string
 
 	// OutOfService is set by the taint node.kubernetes.io/out-of-service: an
-	// administrator states that nothing runs on the node any more.
+	// administrator states that nothing runs on the node any more. It says nothing about a
+	// node that is ready: see Fenced.
 	OutOfService bool
 }
 

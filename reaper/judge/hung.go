@@ -26,8 +26,8 @@ func (f *Facts) hangs(pod census.Pod) bool {
 // Only a status counts: anyone may write into annotations that a pod has the address.
 //
 // A pod hangs until its kubelet says that it has ended: on that node, and for a deleted pod, since
-// a later one of that name may end too. The collector of orphaned pods also sets a phase, but only
-// for nodes that are gone.
+// a later one of that name may end too. The collector of pods also sets a phase, but only for
+// nodes that are gone or have the taint out-of-service.
 func (f *Facts) hung(a *ipam.Allocation, inUse bool, last ledger.Place) ledger.Place {
 	pod, presence := f.census.Pod(a.Owner.Pod)
 	if presence != census.Present && inUse {
@@ -35,7 +35,8 @@ func (f *Facts) hung(a *ipam.Allocation, inUse bool, last ledger.Place) ledger.P
 			pod = witness
 		}
 	}
-	ended := pod.Node == last.Node && !f.census.Off(pod.Node) && !pod.Deadline.IsZero() && f.is(a, endedPod)
+	collected := f.census.Off(pod.Node) || f.census.Node(pod.Node).OutOfService
+	ended := pod.Node == last.Node && !collected && !pod.Deadline.IsZero() && f.is(a, endedPod)
 	switch {
 	case last.Boot == "" && inUse && f.hangs(pod):
 		return ledger.Place{Node: pod.Node, Boot: cmp.Or(f.census.Node(pod.Node).Boot, ledger.UnknownBoot)}

@@ -57,6 +57,23 @@ func ProtectedPools(inv ipam.Inventory, decisions []Decision) (found map[[2]stri
 	return found, warnings
 }
 
+// FenceWarnings names the nodes that have the taint out-of-service and are ready, and says what to
+// do.
+func FenceWarnings(c census.Census) []string {
+	var names []string
+	for name := range c.Nodes() {
+		if n := c.Node(name); n.Ready && n.OutOfService {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	return []string{"the taint node.kubernetes.io/out-of-service does not count on a ready node, but will as soon as the node is not ready, " +
+		"even if its pods still run: " + printable.Some(names) + ". Remove it with kubectl taint nodes NODE node.kubernetes.io/out-of-service-"}
+}
+
 // A claimant is a pod with annotations, or a virtual machine with the report of its guest.
 type claimant struct {
 	ipam.PodRef // of a pod or a machine; empty for all pods that hide which addresses they have
