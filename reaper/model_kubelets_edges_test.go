@@ -142,7 +142,7 @@ func (m *kubeletModel) loop(name string) {
 // isReplaced reports whether a dead allocation of Calico should be gone although its pod
 // exists.
 func (m *kubeletModel) isReplaced(pod *kubeletPod, e *storedEntry) bool {
-	if m.known["names differ"] || !m.up(pod.Node) {
+	if m.known["names differ"] || m.known["domains differ"] || !m.up(pod.Node) {
 		return false
 	}
 	if pod.box != nil {

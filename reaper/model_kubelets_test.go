@@ -343,6 +343,9 @@ func (m *kubeletModel) days(t *rapid.T, listingsFail bool) {
 		if m.known["names differ"] && rapid.Bool().Draw(t, node+" has another name") {
 			m.alias[node] = node + "-calico"
 		}
+		if m.known["domains differ"] && rapid.Bool().Draw(t, node+" has a domain") {
+			m.alias[node] = node + ".corp.example"
+		}
 	}
 	for range rapid.IntRange(5, 45).Draw(t, "events") {
 		name := fmt.Sprint("p-", rapid.IntRange(0, 1).Draw(t, "pod"))
@@ -463,6 +466,7 @@ func TestModelRunningSandboxesKeepTheirAddresses(t *testing.T) {
 		{"clocks differ", false, []string{"adopted", "in flight", "clocks differ"}},
 		{"listings fail", true, []string{"adopted", "in flight"}},
 		{"names differ", false, []string{"adopted", "in flight", "names differ"}},
+		{"domains differ", false, []string{"adopted", "in flight", "domains differ"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			rounds := 5 // the sequences of one Check miss rare ones

@@ -2,6 +2,7 @@ package reaper_test
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,6 +46,54 @@ func TestNodeThatIsNotReadyKeeps(t *testing.T) {
 		of("in use", present, pods(showing(web, ip1))),
 		of("not a pod's", held(judge.NotPodOwned, "a tunnel"), change(func(a *ipam.Allocation) { a.Foreign = "a tunnel" })),
 	)
+}
+
+// Promise 1. The store calls a node by another name than Kubernetes does, no live pod shows that, and
+// no run saw the pod. Another name adds a node to wait for. It proves nothing: not that the node is
+// gone or fenced, nor that the pod of that name is on another node.
+func TestOtherNamesOfNodesAddNodesToWaitFor(t *testing.T) {
+	called := func(n census.Node, names ...string) census.Node {
+		n.OtherNames = names
+		return n
+	}
+	in := func(store string, n ...census.Node) change {
+		return all(entry(func(a *ipam.Allocation) { a.Owner.Node = store }), nodes(n...))
+	}
+	waits := held(judge.NodeUnreachable, "node n1 is not ready, and may be its node by another name")
+	verdicts(t, all(),
+		of("a domain", waits, in("n1.corp.example", notReady("n1"))),
+		of("a longer domain", waits, in("n1.dc.corp.example", notReady("n0"), notReady("n1"), ready("n2"))),
+		of("no domain", held(judge.NodeUnreachable, "node n1.corp.example is not ready, and may be its node by another name"), in("n1", notReady("n1.corp.example"))),
+		of("one of its names", waits, in("web-7", called(notReady("n1"), "other", "web-7"))),
+		of("one of its names, with a domain", waits, in("web-7.corp.example", called(notReady("n1"), "web-7"))),
+		of("one of its names, without the domain", waits, in("web-7", called(notReady("n1"), "web-7.corp.example"))),
+		of("one of its names, in capitals", waits, in("WEB-7", called(notReady("n1"), "Web-7.corp.example"))),
+		of("two nodes have it", waits, in("web-7", called(ready("n0"), "web-7"), called(notReady("n1"), "web-7"))),
+		of("the beginning of its name", absent, in("n1", notReady("n1a.corp.example"))),
+		of("another domain", absent, in("n1.corp.example", notReady("n1.lab.example"))),
+		of("an address that begins alike", absent, in("10.0.0.1", notReady("10.0.0.10"), notReady("10.0.1"))),
+		of("it is ready", absent, in("n1.corp.example", ready("n1"))),
+		of("it is fenced", absent, in("n1.corp.example", tainted(notReady("n1")))),
+		of("a node has exactly that name", absent, in("web-7", ready("web-7"), called(notReady("n1"), "web-7"), notReady("web-7.corp.example"))),
+		of("a longer name than any node has", absent, in("n1"+strings.Repeat(".corp", 60), notReady("n1"))),
+	)
+
+	// The pod is on n1, and does not show the allocation of n1.corp.example. The store knows n1 by
+	// that name, too.
+	a, pod := movedSituation()
+	a.Owner.Node, pod.Node = "n1.corp.example", "n1"
+	neighbour := a
+	neighbour.Key, neighbour.IP, neighbour.Owner.Pod, neighbour.Owner.Node, neighbour.Owner.Sandbox = "2", ip2, other, "n1", "s2"
+	s := situation{pools: []ipam.Pool{poolOf(a, neighbour)}, pods: []census.Pod{pod, showing(other, ip2)}, nodes: []census.Node{ready("n1")}, policy: releaseNow}
+	equal(t, "verdict where the pod may be on the node", decisionOf(s.judge(t, noon)[0]), present)
+}
+
+// Promise 1. A node that has another name in the store was cut off, and is ready again: its kubelet
+// may only now learn that the pod is gone.
+func TestNodeOfAnotherNameThatIsReadyAgainIsWaitedFor(t *testing.T) {
+	back := ready("n1")
+	back.Since = noon
+	given(entry(func(a *ipam.Allocation) { a.Owner.Node = "n1.corp.example" }), nodes(back, ready("n2")), waits(0, 0)).ripens(t, 90*time.Second)
 }
 
 // Promise 7. The taint of a ready node says what is not true any more.

@@ -45,3 +45,36 @@ func TestTaintOfAReadyNodeDoesNotEndItsPods(t *testing.T) {
 	s.must(s.Cluster.SetNodeReady(s.Context(), node, false))
 	s.at(30*time.Minute, ip.String(), "orphan PodAbsent released")
 }
+
+// Calico's blocks have a name of the node that Kubernetes does not have. The node is cut off, and its
+// pod is deleted by force. What the node says of its names keeps the address (promise 1).
+func TestNodeHasOtherNames(t *testing.T) {
+	for name, say := range map[string]func(*corev1.Node){
+		"its label": func(n *corev1.Node) { n.Labels[corev1.LabelHostname] = "w-1.corp.example" },
+		"an address": func(n *corev1.Node) {
+			n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}, {Type: corev1.NodeInternalDNS, Address: "W-1.corp.example"}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newFixture(t, calico.KubernetesT(t))
+			nodes := s.Cluster.Kube.CoreV1().Nodes()
+			s.must(s.CreateNode(s.Context(), "w-1.corp.example")) // for the plugin
+			ip := s.add(calico.NewSandbox(shop, "web", "w-1.corp.example"))[0].String()
+			s.must(nodes.Delete(s.Context(), "w-1.corp.example", metav1.DeleteOptions{}))
+			s.must(s.CreateNode(s.Context(), "machine-7"))
+			n, err := nodes.Get(s.Context(), "machine-7", metav1.GetOptions{})
+			s.must(err)
+			n.Labels = map[string]string{}
+			say(n)
+			n, err = nodes.Update(s.Context(), n, metav1.UpdateOptions{})
+			s.must(err)
+			say(n)
+			_, err = nodes.UpdateStatus(s.Context(), n, metav1.UpdateOptions{})
+			s.must(err)
+			s.must(s.Cluster.SetNodeReady(s.Context(), "machine-7", false))
+			s.at(0, ip, "held NodeUnreachable kept")
+			s.must(s.Cluster.SetNodeReady(s.Context(), "machine-7", true))
+			s.at(0, ip, "orphan PodAbsent released")
+		})
+	}
+}

@@ -16,10 +16,11 @@ import (
 // it, every allocation is kept. A Census is safe for concurrent use.
 type Census struct {
 	population
-	sets  map[ipam.PodRef]StatefulSet
-	nodes map[string]Node // nil if nodes were not read
-	away  []Node          // the unreachable ones, by name
-	back  Node            // the one that became ready last, long after its creation
+	sets   map[ipam.PodRef]StatefulSet
+	nodes  map[string]Node     // nil if nodes were not read
+	called map[string][]string // see MayBe
+	away   []Node              // the unreachable ones, by name
+	back   Node                // the one that became ready last, long after its creation
 
 	sandboxes sandboxList // of the node, if the run is on one
 
@@ -37,7 +38,7 @@ const rejoinAge = 10 * time.Minute
 // must not change any more. A node that is not among the nodes does not exist; nil means that
 // nodes were not read.
 func New(began time.Time, pods []Pod, sets []StatefulSet, nodes ...Node) Census {
-	c := Census{population: newPopulation(began, pods), sets: make(map[ipam.PodRef]StatefulSet, len(sets))}
+	c := Census{population: newPopulation(began, pods), sets: make(map[ipam.PodRef]StatefulSet, len(sets)), called: called(nodes)}
 	for _, s := range sets {
 		c.sets[ipam.PodRef{Namespace: s.Namespace, Name: s.Name}] = s
 	}

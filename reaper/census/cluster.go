@@ -98,6 +98,9 @@ type Node struct {
 	Name  string
 	Ready bool
 
+	// OtherNames are what else the machine is called: its host name, and its names in DNS.
+	OtherNames []string
+
 	// Since is when Ready last changed; zero if the node does not say.
 	Since time.Time
 

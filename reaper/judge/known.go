@@ -2,6 +2,7 @@ package judge
 
 import (
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/census"
@@ -84,7 +85,7 @@ func podOf(siblings []*ipam.Allocation) ipam.PodRef {
 func (f *Facts) node(a *ipam.Allocation, siblings []*ipam.Allocation) string {
 	node := f.seenOn(a)
 	consider := func(other string) {
-		if node == "" || other != "" && f.census.Unreachable(other) && !f.census.Unreachable(node) {
+		if node == "" || other != "" && f.unreachable(other) && !f.unreachable(node) {
 			node = other
 		}
 	}
@@ -113,14 +114,27 @@ func (f *Facts) knowsNode(a *ipam.Allocation) bool {
 }
 
 // nodesOf yields the names of the nodes on which the sandbox may be: the one that the
-// allocation names, and the one on which a run saw the pod, if it is different.
+// allocation names, the one on which a run saw the pod, if it is different, and those for which
+// either of these may be another name.
 func (f *Facts) nodesOf(a *ipam.Allocation) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		seen := f.ledger.Last(a).Node
-		if yield(a.Owner.Node) && seen != "" && seen != a.Owner.Node {
-			yield(seen)
+		named, seen := a.Owner.Node, f.ledger.Last(a).Node
+		if !yield(named) || seen != "" && seen != named && !yield(seen) {
+			return
+		}
+		for _, name := range []string{named, seen} {
+			for _, other := range f.census.MayBe(name) {
+				if !yield(other) {
+					return
+				}
+			}
 		}
 	}
+}
+
+// unreachable reports whether the node is unreachable, or one for which it may be another name.
+func (f *Facts) unreachable(node string) bool {
+	return f.census.Unreachable(node) || slices.ContainsFunc(f.census.MayBe(node), f.census.Unreachable)
 }
 
 // restoredAt returns when a restore put the allocation back; zero if none did. A time in
@@ -154,11 +168,13 @@ func (f *Facts) seenOn(a *ipam.Allocation) string {
 	return pod.Node
 }
 
-// mayStillRunOn reports whether the node is unreachable, or became ready so recently that
-// its kubelet may not have ended the pods that are gone.
+// mayStillRunOn reports whether the node, or one for which it may be another name, is unreachable,
+// or became ready so recently that its kubelet may not have ended the pods that are gone.
 func (f *Facts) mayStillRunOn(node string) bool {
-	n := f.census.ReadyAgain(node)
-	return f.census.Unreachable(node) || !n.Since.IsZero() && f.now.Sub(n.Since).Abs() <= lateNews
+	return slices.ContainsFunc(append(f.census.MayBe(node), node), func(name string) bool {
+		n := f.census.ReadyAgain(name)
+		return f.census.Unreachable(name) || !n.Since.IsZero() && f.now.Sub(n.Since).Abs() <= lateNews
+	})
 }
 
 // grace returns how long the pod of the allocation may take to end, if that is longer

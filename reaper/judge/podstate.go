@@ -2,6 +2,7 @@ package judge
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -63,7 +64,8 @@ func (f *Facts) is(a *ipam.Allocation, want podState) bool {
 // allocation's node must exist, or the store must have an allocation on the pod's node.
 // The pod must be on a ready node, and must not hide an address: otherwise it may have
 // the address and be unable to show it. If the store has an address of the pod's status on
-// a different node than the pod, its names of nodes prove nothing.
+// a different node than the pod, its names of nodes prove nothing. Nor does a name that may be
+// another one of the pod's node.
 func (f *Facts) moved(a *ipam.Allocation, pod census.Pod) bool {
 	if pod.Finished || pod.Shows(a.IP) || pod.AddressUnknown && !pod.Starting {
 		return false
@@ -77,7 +79,8 @@ func (f *Facts) moved(a *ipam.Allocation, pod census.Pod) bool {
 	}
 	exists := f.census.HasNode(a.Owner.Node)
 	named := a.Owner.Node != "" && !a.NodeLearned && (exists || f.stores[a.Backend].nodes[pod.Node])
-	return a.NeverAdopted && named && pod.Node != a.Owner.Node && f.census.Node(pod.Node).Ready
+	return a.NeverAdopted && named && pod.Node != a.Owner.Node && f.census.Node(pod.Node).Ready &&
+		!slices.Contains(f.census.MayBe(a.Owner.Node), pod.Node)
 }
 
 // ofEarlierPod reports whether the allocation is older than the pod of that name, and so of

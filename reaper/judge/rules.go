@@ -31,7 +31,7 @@ func Rules() []Rule {
 			"The pod that the allocation names exists."},
 	}, hiddenRules, []Rule{
 		{NodeUnreachable, Held, true, nodeUnreachable, fence,
-			"It has no owner, but its node exists, is not ready, and has no taint `node.kubernetes.io/out-of-service`: its sandbox may still be running."},
+			"It has no owner, but its node, or one that may be its node by another name, exists, is not ready, and has no taint `node.kubernetes.io/out-of-service`: its sandbox may still be running."},
 		{NodeUnreachable, Held, true, nodeUnknown, fence,
 			"It has no owner and its node is unknown, but it may be on a node that is not ready and not tainted, and `nodes.unknown` is `hold`."},
 		{TerminationStuck, Held, true, terminationStuck, advise(

@@ -17,7 +17,11 @@ func nodeUnreachable(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 	for name := range f.nodesOf(a) {
 		if f.census.Unreachable(name) {
 			evidence := notReady(f.census.Node(name))
-			return match("node "+name+strings.TrimPrefix(evidence.Says, "it"), evidence)
+			note := "node " + name + strings.TrimPrefix(evidence.Says, "it")
+			if name != a.Owner.Node && name != f.ledger.Last(a).Node {
+				note += ", and may be its node by another name"
+			}
+			return match(note, evidence)
 		}
 	}
 	return noMatch()

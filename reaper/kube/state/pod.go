@@ -201,6 +201,7 @@ const maxBoot = 64
 func readNode(node *corev1.Node) census.Node {
 	n := census.Node{Name: node.Name, Created: node.CreationTimestamp.Time, Boot: node.Status.NodeInfo.BootID}
 	n.Boot = n.Boot[:min(len(n.Boot), maxBoot)]
+	n.OtherNames = otherNames(node)
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady {
 			n.Ready = condition.Status == corev1.ConditionTrue
@@ -214,6 +215,23 @@ func readNode(node *corev1.Node) census.Node {
 		}
 	}
 	return n
+}
+
+// otherNames returns what the node calls itself besides its name, in its label and its addresses.
+func otherNames(node *corev1.Node) (names []string) {
+	add := func(name string) {
+		if name != "" && name != node.Name {
+			names = append(names, name)
+		}
+	}
+	add(node.Labels[corev1.LabelHostname])
+	for _, address := range node.Status.Addresses {
+		switch address.Type {
+		case corev1.NodeHostName, corev1.NodeInternalDNS, corev1.NodeExternalDNS:
+			add(address.Address)
+		}
+	}
+	return names
 }
 
 // readStatefulSet reduces a StatefulSet to the facts that verdicts rest on. The default
