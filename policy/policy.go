@@ -98,7 +98,8 @@ type Pods struct {
 	Superseded Disposition `json:"superseded,omitzero"`
 
 	// Stuck applies to pods that hung in Terminating on a ready node until they were
-	// deleted by force: their sandboxes may still be running. Hold if absent.
+	// deleted by force, and to static pods without their mirrors: their sandboxes may still be
+	// running. Hold if absent.
 	Stuck Disposition `json:"stuck,omitzero"`
 
 	// Unnamed applies to entries that name a sandbox and no pod. Hold if absent.

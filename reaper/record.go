@@ -96,7 +96,8 @@ func (r *run) records(plan judge.Plan, stored map[int]json.RawMessage) []ipam.Re
 	for n, i := range plan.Due {
 		a, last, e := plan.Decisions[i].Allocation, plan.Decisions[i].LastSeen(), r.report.Entries[i]
 		records[n] = ipam.Record{
-			Backend: a.Backend, Pool: a.Pool, Key: a.Key, IP: e.IP, Owner: e.Owner, Node: last.Node, Boot: last.Boot, Stored: stored[i],
+			Backend: a.Backend, Pool: a.Pool, Key: a.Key, IP: e.IP, Owner: e.Owner,
+			Node: last.Node, Boot: last.Boot, Mirror: last.Mirror, Stored: stored[i],
 		}
 	}
 	return records

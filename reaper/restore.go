@@ -192,7 +192,7 @@ func (r *restoreCall) remember(ctx context.Context, free []int) {
 	for _, i := range free {
 		record := r.records[i]
 		a := &ipam.Allocation{Backend: record.Backend, Pool: record.Pool, Key: record.Key, Owner: ipam.Owner{Sandbox: record.Owner.Sandbox}}
-		back[a] = ledger.Place{Node: record.Node, Boot: record.Boot}
+		back[a] = ledger.Place{Node: record.Node, Boot: record.Boot, Mirror: record.Mirror}
 	}
 	left := 0
 	memory, err := r.Ledgers.Load(ctx)

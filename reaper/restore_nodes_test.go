@@ -104,24 +104,26 @@ func TestRestoreBesideARunKnowsTheNodeAgain(t *testing.T) {
 	equal(t, "decision", reported(t, h.run(t), "2"), unreachable)
 }
 
-// Promise 1. A pod hung in a boot of its node that is over, so its address was released. A restore
-// remembers the boot too: the node may no longer report it.
-func TestRestoreKnowsAgainThatAPodHung(t *testing.T) {
-	w := newSequence(namedStore{fixedStore{poolOf(calicoOf("n1"))}, "calico"})
-	w.policy.Journal.RestoreHold = &policy.Duration{}
-	w.cluster([]census.Pod{hanging()}, booted("b1"))
-	w.run(t)
-	for range 2 {
-		w.now = w.now.Add(time.Hour)
-		w.cluster(nil, booted("b2"))
+// Promise 1. A pod hung, or was a mirror, in a boot of its node that is over, so its address was
+// released. A restore remembers the boot too: the node may no longer report it.
+func TestRestoreKnowsAgainThatASandboxMayOutliveItsPod(t *testing.T) {
+	for want, pod := range map[judge.Reason]census.Pod{judge.TerminationStuck: hanging(), judge.StaticPod: mirrored()} {
+		w := newSequence(namedStore{fixedStore{poolOf(calicoOf("n1"))}, "calico"})
+		w.policy.Journal.RestoreHold = &policy.Duration{}
+		w.cluster([]census.Pod{pod}, booted("b1"))
 		w.run(t)
+		for range 2 {
+			w.now = w.now.Add(time.Hour)
+			w.cluster(nil, booted("b2"))
+			w.run(t)
+		}
+		equal(t, "boot of the record", w.journal.Read().Records[0].Boot, "b1")
+		w.restore(t, w.remembered)
+		w.cluster(nil, booted("b2"))
+		equal(t, "reason after a restart", w.entryIn(t, "calico").Reason, judge.PodAbsent)
+		w.cluster(nil, booted(""))
+		equal(t, "reason", w.entryIn(t, "calico").Reason, want)
 	}
-	equal(t, "boot of the record", w.journal.Read().Records[0].Boot, "b1")
-	w.restore(t, w.remembered)
-	w.cluster(nil, booted("b2"))
-	equal(t, "reason after a restart", w.entryIn(t, "calico").Reason, judge.PodAbsent)
-	w.cluster(nil, booted(""))
-	equal(t, "reason", w.entryIn(t, "calico").Reason, judge.TerminationStuck)
 }
 
 // Promise 1. The store has its own names for nodes. Such a name is not that of a node on which a

@@ -230,6 +230,8 @@ func TestSiblingsThatContradictEachOther(t *testing.T) {
 	verdicts(t, nodes(notReady("n1"), ready("n2")),
 		of("on two nodes", unreachable, beside(on("2", "n1"), on("3", "n2"))),
 		of("on two nodes, in the other order", unreachable, beside(on("2", "n2"), on("3", "n1"))),
+		of("on two nodes, one by another name", held(judge.NodeUnreachable, "node n1 is not ready, and may be its node by another name"),
+			beside(on("2", "n2"), on("3", "n1.corp.example"))),
 		of("of two pods", held(judge.OwnerUnknown, "it names only a sandbox"), nodes(), entry(func(a *ipam.Allocation) { a.Owner.Pod = ipam.PodRef{} }),
 			beside(on("2", ""), sibling("3", func(o *ipam.Owner) { o.Pod = other }))),
 	)

@@ -160,14 +160,6 @@ func TestPodThatHangsIsRememberedInDoubt(t *testing.T) {
 	equal(t, "reason", w.entryIn(t, "calico").Reason, judge.TerminationStuck)
 }
 
-// Promise 1. The mirror of a static pod is force-deleted. Its sandbox keeps running, and its
-// kubelet makes the mirror again within 90 s.
-func TestMirrorPodMayBeMissing(t *testing.T) {
-	mirror := calicoOf("n1")
-	mirror.Owner.Pod.Name = "web-n1"
-	given(entry(func(a *ipam.Allocation) { *a = mirror }), nodes(ready("n1")), waits(0, 0)).ripens(t, 3*time.Minute)
-}
-
 // Promise 1. Calico's name for the node is outdated: no node has it, or another one does. A run
 // saw the pod on its node, which is cut off; then the pod is force-deleted.
 func TestNodeOnWhichAPodWasSeenCountsBesideThatOfTheStore(t *testing.T) {
@@ -323,6 +315,26 @@ func TestClaimOfAnotherSandboxTellsNoNode(t *testing.T) {
 	w.cluster(nil, notReady("n1"), ready("n2"))
 	e := w.entryIn(t, "whereabouts")
 	equal(t, "verdict", decision{e.Verdict, e.Reason, e.Note}, nodeUnknown("n1"))
+}
+
+// Promise 1. The same, where all that is left of the earlier pod is the name by which Calico knew its
+// node.
+func TestClaimDoesNotReplaceANodeOfAnotherName(t *testing.T) {
+	primary, neighbour := calicoOf("n1.corp.example"), calicoOf("n2")
+	neighbour.Key, neighbour.IP, neighbour.Token, neighbour.Group = "9", ip9, "c9", "handle-s9"
+	neighbour.Owner.Pod, neighbour.Owner.Sandbox = other, "s9"
+	w := newSequence(
+		namedStore{fixedStore{poolOf(webAllocation())}, "whereabouts"},
+		namedStore{fixedStore{poolOf(primary, neighbour)}, "calico"})
+	w.cluster(nil, notReady("n1"), ready("n2"))
+	w.run(t)
+	w.backends[1] = namedStore{fixedStore{poolOf(neighbour)}, "calico"}
+	claims := showing(web, ip1)
+	claims.Node, claims.InStatus = "n2", 0
+	w.cluster([]census.Pod{claims}, notReady("n1"), ready("n2"))
+	w.run(t)
+	w.cluster(nil, notReady("n1"), ready("n2"))
+	equal(t, "note", w.entryIn(t, "whereabouts").Note, "node n1 is not ready, and may be its node by another name")
 }
 
 // Promise 1. The node of a pod that would take a day to end is fenced. Or its object is deleted: then

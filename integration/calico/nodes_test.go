@@ -78,3 +78,27 @@ func TestNodeHasOtherNames(t *testing.T) {
 		})
 	}
 }
+
+// The mirror of a static pod is deleted and does not come back. Its kubelet goes on running the
+// sandbox until the node is started anew (promise 1).
+func TestStaticPodWithoutItsMirrorKeepsItsAddress(t *testing.T) {
+	s := newFixture(t, calico.KubernetesT(t))
+	boot := func(id string) {
+		s.Helper()
+		_, err := s.Cluster.Kube.CoreV1().Nodes().Patch(s.Context(), node, types.StrategicMergePatchType,
+			[]byte(`{"status": {"nodeInfo": {"bootID": "`+id+`"}}}`), metav1.PatchOptions{}, "status")
+		s.must(err)
+	}
+	const name = "web-" + node
+	sandbox, ip := s.leak(name)
+	boot("boot-1")
+	s.pod(name, append(sandbox.PodOptions(ip), cluster.Annotation(corev1.MirrorPodAnnotationKey, "hash"))...)
+	s.at(0, ip.String(), "inUse PodPresent kept")
+	s.must(s.Cluster.DeletePod(s.Context(), shop, name))
+	for _, later := range []time.Duration{0, time.Hour, 24 * time.Hour} {
+		s.at(later, ip.String(), "held StaticPod kept")
+	}
+	boot("boot-2")
+	s.at(24*time.Hour, ip.String(), "suspected PodAbsent kept")
+	s.at(25*time.Hour, ip.String(), "orphan PodAbsent released")
+}

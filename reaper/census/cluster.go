@@ -43,6 +43,11 @@ type Pod struct {
 	// Finished is set for phase Succeeded or Failed.
 	Finished bool
 
+	// Mirror is set for the mirror of a static pod that is not on the network of its node. Its
+	// kubelet runs the pod without it, too. Anyone who may create pods can write what sets it, but
+	// only a mirror that is true has a status.
+	Mirror bool
+
 	// AddressUnknown is set for a pod that is not finished and should show an
 	// address but does not, or whose network-status cannot be decoded; and for a pod
 	// with TooMuch.

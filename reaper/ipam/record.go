@@ -13,10 +13,12 @@ type Record struct {
 	IP      string     `json:"ip,omitzero"` // empty if the allocation has no address
 	Owner   EntryOwner `json:"owner"`
 
-	// Node is where a run last saw the pod, and Boot is set if it hung there, as in a
-	// ledger.Place. Both are empty if no run saw it, or if the store itself names that node.
-	Node string `json:"node,omitzero"`
-	Boot string `json:"boot,omitzero"`
+	// Node is where a run last saw the pod, and Boot and Mirror are set if its sandbox may outlive
+	// it there, as in a ledger.Place. They are empty if no run saw it, or if the store itself names
+	// that node.
+	Node   string `json:"node,omitzero"`
+	Boot   string `json:"boot,omitzero"`
+	Mirror bool   `json:"mirror,omitzero"`
 
 	// Stored is the data that Backend.Record returned.
 	Stored json.RawMessage `json:"stored"`

@@ -22,12 +22,16 @@ func (f *Facts) hangs(pod census.Pod) bool {
 }
 
 // hung returns the place to remember for an allocation whose last place is given: with the boot of
-// its node if its pod hangs there. The first boot counts, because the sandbox is from that one.
-// Only a status counts: anyone may write into annotations that a pod has the address.
+// its node if its pod hangs there, or is a mirror. Only a status counts for an allocation of another
+// pod: anyone may write into annotations that a pod has the address.
 //
 // A pod hangs until its kubelet says that it has ended: on that node, and for a deleted pod, since
-// a later one of that name may end too. The collector of pods also sets a phase, but only for
-// nodes that are gone or have the taint out-of-service.
+// a later one of that name may end too. The first boot counts, because the sandbox is from that one.
+// The collector of pods also sets a phase, but only for nodes that are gone or have the taint
+// out-of-service.
+//
+// A mirror is one until a mirror of its name has ended. A kubelet runs one static pod of a name at a
+// time. The latest boot counts: a later sandbox may have adopted the allocation.
 func (f *Facts) hung(a *ipam.Allocation, inUse bool, last ledger.Place) ledger.Place {
 	pod, presence := f.census.Pod(a.Owner.Pod)
 	if presence != census.Present && inUse {
@@ -35,26 +39,54 @@ func (f *Facts) hung(a *ipam.Allocation, inUse bool, last ledger.Place) ledger.P
 			pod = witness
 		}
 	}
-	collected := f.census.Off(pod.Node) || f.census.Node(pod.Node).OutOfService
-	ended := pod.Node == last.Node && !collected && !pod.Deadline.IsZero() && f.is(a, endedPod)
-	switch {
-	case last.Boot == "" && inUse && f.hangs(pod):
-		return ledger.Place{Node: pod.Node, Boot: cmp.Or(f.census.Node(pod.Node).Boot, ledger.UnknownBoot)}
-	case last.Boot != "" && (ended || inUse && pod.Deadline.IsZero() && pod.Proves(a.IP)):
-		last.Boot = ""
+	ended := pod.Finished && pod.Node == last.Node && f.is(a, endedPod) &&
+		!f.census.Off(pod.Node) && !f.census.Node(pod.Node).OutOfService // otherwise it was collected
+	over := ended && !pod.Deadline.IsZero() || inUse && pod.Deadline.IsZero() && pod.Proves(a.IP)
+	if last.Mirror {
+		over = ended && pod.Mirror
+	}
+	if over {
+		last = ledger.Place{Node: last.Node}
+	}
+	mirror := pod.Mirror && !pod.Finished && a.HoldsAddress() && !a.ByRuntime && (last.Boot == "" || last.Mirror)
+	if inUse && (mirror || last.Boot == "" && f.hangs(pod)) {
+		return ledger.Place{Node: pod.Node, Boot: cmp.Or(f.census.Node(pod.Node).Boot, ledger.UnknownBoot), Mirror: mirror}
 	}
 	return last
 }
 
-// terminationStuck holds what a hung pod had until its sandbox is surely dead: the node is
-// gone, fenced, or was rebooted.
-func terminationStuck(f *Facts, a *ipam.Allocation) (Ruling, bool) {
-	last := f.ledger.Last(a)
+// mayRunOn reports whether the sandbox may still run at a place where it may outlive its pod: until
+// the node is gone, fenced, or was rebooted.
+func (f *Facts) mayRunOn(last ledger.Place) bool {
 	boot := f.census.Node(last.Node).Boot
 	rebooted := boot != "" && last.Boot != ledger.UnknownBoot && boot != last.Boot
-	if f.policy.Pods.Stuck == policy.Release || last.Boot == "" || rebooted || f.census.Off(last.Node) {
+	return f.policy.Pods.Stuck != policy.Release && last.Boot != "" && !rebooted && !f.census.Off(last.Node)
+}
+
+// terminationStuck holds what a hung pod had until its sandbox is surely dead.
+func terminationStuck(f *Facts, a *ipam.Allocation) (Ruling, bool) {
+	last := f.ledger.Last(a)
+	if last.Mirror || !f.mayRunOn(last) {
 		return noMatch()
 	}
 	return match("its pod did not end in time on node "+last.Node,
 		Evidence{fromLedger, "the pod was Terminating past its deadline on node " + last.Node})
+}
+
+// staticPod holds what a static pod had until its sandbox is surely dead. Its kubelet runs it without
+// a mirror, too, such as if someone deletes that, and a webhook denies the next one.
+//
+// A mirror that is back shows its address. If the store proves that this is of a later sandbox, the
+// kubelet has ended this one. Only a kubelet writes a status, and only that of a static pod that it
+// runs.
+func staticPod(f *Facts, a *ipam.Allocation) (Ruling, bool) {
+	last := f.ledger.Last(a)
+	if !last.Mirror || !f.mayRunOn(last) {
+		return noMatch()
+	}
+	if pod, state, _ := f.state(a); pod.Mirror && pod.InStatus > 0 && state == otherSandboxed {
+		return noMatch()
+	}
+	return match("its pod was the mirror of a static pod on node "+last.Node,
+		Evidence{fromLedger, "the pod was the mirror of a static pod on node " + last.Node})
 }

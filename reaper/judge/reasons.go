@@ -33,6 +33,7 @@ const (
 	NotPodOwned      Reason = "NotPodOwned"
 	NodeUnreachable  Reason = "NodeUnreachable"
 	TerminationStuck Reason = "TerminationStuck"
+	StaticPod        Reason = "StaticPod"
 	SiblingKept      Reason = "SiblingKept"
 	EmptyHandle      Reason = "EmptyHandle"
 	TooYoung         Reason = "TooYoung"

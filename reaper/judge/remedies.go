@@ -111,6 +111,12 @@ const (
 	unprotect = "if nothing needs the address, edit or delete what protects it: {note}"
 )
 
+// What TerminationStuck and StaticPod advise.
+var (
+	lookThere = Remedy{"check on that node whether its sandbox still runs", "crictl pods --namespace {namespace} --name {pod}"}
+	unstick   = Remedy{"or set pods.stuck to release in the policy, once no sandbox of what is held as TerminationStuck or StaticPod runs", ""}
+)
+
 var (
 	keepPod  = say("nothing to do: its pod uses it, and returns it when it ends")
 	listPods = advise(Remedy{"let ip-reaper list the pods; with files, give --pods FILE", "kubectl auth can-i list pods -A"})

@@ -28,12 +28,12 @@ type Rule struct {
 // ownerless, if it has one. Under these rules the allocation is ownerless, and only the
 // policy or the run keeps it.
 //
-// While a node is unreachable or could not end the pod, the sandbox may be running, so the
-// grace period begins again when that is over. A restore is an operator's word that the pod may be
+// While a node is unreachable, could not end the pod, or may run it without its mirror, the sandbox
+// may be running, so the grace period begins again when that is over. A restore is an operator's word that the pod may be
 // alive.
 func (r *Rule) keepsTime() bool {
 	switch r.Reason {
-	case NodeUnreachable, TerminationStuck, RestoredLately:
+	case NodeUnreachable, TerminationStuck, StaticPod, RestoredLately:
 		return false
 	case PodFinished, SandboxReplaced:
 		return true

@@ -35,10 +35,16 @@ func Rules() []Rule {
 		{NodeUnreachable, Held, true, nodeUnknown, fence,
 			"It has no owner and its node is unknown, but it may be on a node that is not ready and not tainted, and `nodes.unknown` is `hold`."},
 		{TerminationStuck, Held, true, terminationStuck, advise(
-			Remedy{"check on that node whether its sandbox still runs", "crictl pods --namespace {namespace} --name {pod}"},
+			lookThere,
 			Remedy{"if it does, remove it there with crictl stopp and crictl rmp, or reboot the node, which ends the hold", ""},
-			Remedy{"or set pods.stuck to release in the policy, once no sandbox of such a pod runs", ""}),
+			unstick),
 			"It has no owner, but its pod hung in Terminating on a ready node that has not been rebooted since, and `pods.stuck` is `hold`: its sandbox may still be running."},
+		{StaticPod, Held, true, staticPod, advise(
+			lookThere,
+			Remedy{"if it does, find out what keeps its kubelet from making the mirror again, such as a webhook, a quota or Pod Security", ""},
+			Remedy{"if it does not, reboot the node, which ends the hold", ""},
+			unstick),
+			"It has no owner, but its pod was the mirror of a static pod, on a node that has not been rebooted since, and `pods.stuck` is `hold`: its kubelet may run the pod without the mirror."},
 	}, keptRules, []Rule{
 		{PodFinished, Orphaned, true, when(endedPod), wait,
 			"The pod has succeeded or failed, and `pods.finished` is `release`."},

@@ -97,7 +97,8 @@ func (f *Facts) whileStarting(a *ipam.Allocation) time.Duration {
 
 // mirrorGap is how long a static pod may be without its mirror after the mirror was deleted: its
 // sandbox keeps running, and the kubelet makes the mirror again when it next looks at the pod.
-// That is up to 90 s later (workerResyncIntervalJitterFactor).
+// That is up to 90 s later (workerResyncIntervalJitterFactor). It is for mirrors that no run saw:
+// see staticPod.
 const mirrorGap = 3 * time.Minute
 
 func podAbsent(f *Facts, a *ipam.Allocation) (Ruling, bool) {

@@ -6,7 +6,7 @@ import (
 )
 
 // Fit returns the ledger without the entries for which a stored form of this capacity in bytes
-// has no room, and how many these are. It keeps first where pods hang, and then what a restore
+// has no room, and how many these are. It keeps first where pods hang or are mirrors, and then what a restore
 // put back: without these, an address may be released too early. Then follow the times, the
 // oldest first: their allocations go first, and make room. The other nodes come last, after
 // the graces. An allocation whose node was forgotten is held while any node is unreachable.

@@ -17,7 +17,7 @@ import (
 //
 //   - since when allocations have been ownerless without a break;
 //   - on which node a pod was last seen, if its store does not name that node;
-//   - that a pod hung there, and in which boot of the node;
+//   - that a pod hung there, or was a mirror, and in which boot of the node;
 //   - how long a pod may take to end, if that is longer than the default;
 //   - when a restore put an allocation back;
 //   - how many pods that were not finished, and how many nodes, the last run found;

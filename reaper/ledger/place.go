@@ -6,17 +6,25 @@ import "strings"
 type Place struct {
 	Node string
 
-	// Boot is set if the pod hung there: it is the boot of the node then, or UnknownBoot.
+	// Boot is set if the sandbox may outlive the pod there: it hung, or was a mirror. It is the
+	// boot of the node then, or UnknownBoot.
 	Boot string
+
+	// Mirror is set if the pod was the mirror of a static pod.
+	Mirror bool
 }
 
 // UnknownBoot stands for the boot of a node that does not report it.
 const UnknownBoot = "?"
 
-// String returns the stored form: no name of a node has a slash.
+// String returns the stored form: no name of a node has a slash. Before the boot of a mirror, there
+// are two.
 func (p Place) String() string {
-	if p.Boot == "" {
+	switch {
+	case p.Boot == "":
 		return p.Node
+	case p.Mirror:
+		return p.Node + "//" + p.Boot
 	}
 	return p.Node + "/" + p.Boot
 }
@@ -25,7 +33,8 @@ func (p Place) String() string {
 func placeOf(stored string) Place {
 	stored, _ = strings.CutSuffix(stored, ofRestore)
 	node, boot, _ := strings.Cut(stored, "/")
-	return Place{node, boot}
+	boot, mirror := strings.CutPrefix(boot, "/")
+	return Place{node, boot, mirror}
 }
 
 // ofRestore ends the stored form of a place that a restore knows from its journal. Its key is

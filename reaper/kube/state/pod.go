@@ -115,6 +115,7 @@ func (f *podFields) reduce() census.Pod {
 		Finished: f.phase == string(corev1.PodSucceeded) || f.phase == string(corev1.PodFailed),
 		Sandbox:  f.annotations.calicoContainerID,
 		Deadline: timeOf(f.deadline),
+		Mirror:   f.annotations.isMirror && !f.hostNetwork,
 
 		TerminationGrace: f.terminationGrace(),
 	}

@@ -333,6 +333,22 @@ func TestTimesOfAPod(t *testing.T) {
 	}
 }
 
+// Promise 1. A static pod on the network of its node has no address of its own.
+func TestMirrorOfAStaticPod(t *testing.T) {
+	for name, tt := range map[string]struct {
+		mirror, hostNetwork, want bool
+	}{"a mirror": {true, false, true}, "on the network of the node": {true, true, false}, "no mirror": {false, false, false}} {
+		pod := readPod(running(func(p *corev1.Pod) {
+			if p.Spec.HostNetwork = tt.hostNetwork; tt.mirror {
+				p.Annotations[mirror] = "abc"
+			}
+		}))
+		if pod.Mirror != tt.want {
+			t.Errorf("%s: Mirror is %v, want %v", name, pod.Mirror, tt.want)
+		}
+	}
+}
+
 // shown returns the addresses sorted, for comparing.
 func shown(ips []netip.Addr) []string {
 	var all []string
