@@ -26,6 +26,9 @@ type Backend struct {
 	mu    sync.Mutex
 	sizes map[string]int // how many allocations each group known to libcni has, as last listed
 
+	// fileSystem returns the magic number of the file system that a folder is on. Tests replace it.
+	fileSystem func(*folder) (uint32, error)
+
 	room  *semaphore.Weighted // each network being released takes one
 	turns [delsAtOnce]turn
 	hung  sync.Map // the paths of the plugins that did not end in time
@@ -33,7 +36,7 @@ type Backend struct {
 
 // New returns the backend. It reads nothing yet.
 func New(s Settings) *Backend {
-	b := &Backend{settings: s.withDefaults(), room: semaphore.NewWeighted(delsAtOnce)}
+	b := &Backend{settings: s.withDefaults(), fileSystem: (*folder).fileSystem, room: semaphore.NewWeighted(delsAtOnce)}
 	for i := range b.turns {
 		b.turns[i] = make(turn, 1)
 	}
@@ -57,7 +60,7 @@ func (b *Backend) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 				return
 			}
 		}
-		l := listing{places: p, cacheDir: b.settings.CacheDir, sizes: make(map[string]int)}
+		l := listing{places: p, cacheDir: b.settings.CacheDir, shared: b.shared, sizes: make(map[string]int)}
 		for _, dir := range p.dataDirs {
 			for pool, err := range l.dataDir(ctx, dir) {
 				var ofPool *ipam.PoolError
@@ -86,8 +89,9 @@ func (b *Backend) sizeOf(group string) int {
 type listing struct {
 	places
 	cacheDir string
-	found    bool           // a data folder exists
-	sizes    map[string]int // see Backend
+	shared   func(*folder) (string, error) // see Backend
+	found    bool                          // a data folder exists
+	sizes    map[string]int                // see Backend
 }
 
 // dataDir yields the pools of one data folder. An error other than an *ipam.PoolError ends the
@@ -152,7 +156,12 @@ func (l *listing) pool(ctx context.Context, data *folder, network string) (ipam.
 		return ipam.Pool{}, err
 	}
 	defer d.close()
-	pool := ipam.Pool{Name: d.path, Network: d.path, Protected: l.protection(d.path)}
+	shared, err := l.shared(d)
+	if err != nil {
+		return ipam.Pool{}, err
+	}
+	stranger := l.protection(d.path)
+	pool := ipam.Pool{Name: d.path, Network: d.path, Protected: cmp.Or(shared, stranger)}
 	if first, usable, ok := l.own[d.path].size(); ok {
 		pool.Range, pool.Capacity = first, usable.Within(first).Count()
 	}
@@ -177,7 +186,7 @@ func (l *listing) pool(ctx context.Context, data *folder, network string) (ipam.
 		pool.Allocations = append(pool.Allocations, a)
 		return nil
 	})
-	if err != nil || !leases && pool.Protected != "" {
+	if err != nil || !leases && stranger != "" {
 		return ipam.Pool{}, err
 	}
 	if err := l.explain(ctx, pool.Allocations); err != nil {
@@ -185,6 +194,21 @@ func (l *listing) pool(ctx context.Context, data *folder, network string) (ipam.
 	}
 	pool.Allocations = sorted(pool.Allocations)
 	return pool, nil
+}
+
+// shared says why the leases of a folder are held if other nodes may write them too. It is empty
+// if the folder is on a file system that one node has for itself: then the sandboxes of this node
+// decide.
+func (b *Backend) shared(d *folder) (string, error) {
+	magic, err := b.fileSystem(d)
+	if err != nil {
+		return "", err
+	}
+	name := notLocal(magic)
+	if name == "" {
+		return "", nil
+	}
+	return fmt.Sprintf("its folder is on %s, which is not known to be this node's alone: another node may have written the lease", name), nil
 }
 
 // explain adds what libcni's cache knows to the allocations. They were read earlier.

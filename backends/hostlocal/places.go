@@ -147,7 +147,7 @@ func (p *places) protection(folder string) string {
 	if slices.Contains(p.named, name) {
 		return ""
 	}
-	release := fmt.Sprintf("; if only pods use it, add %s to backends.hostlocal.networks", name)
+	release := fmt.Sprintf("; only if this folder is this node's alone, and only pods use the network, add %s to backends.hostlocal.networks", name)
 	program := p.foreign[folder]
 	if strings.HasPrefix(name, "podman") {
 		program = "podman" // even if its configuration is elsewhere

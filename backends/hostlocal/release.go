@@ -68,7 +68,7 @@ func (b *Backend) releaseNetwork(ctx context.Context, pool string, ws []ipam.War
 }
 
 // begin opens the folder, and sorts the warrants into files to remove and attachments that have
-// a DEL. The folder is nil if it no longer exists.
+// a DEL. The folder is nil if it no longer exists. It is an error if other nodes may use it.
 func (r *releasing) begin(pool string) (files []int, attached []detachment, err error) {
 	known, err := openCache(r.settings.CacheDir)
 	if err != nil {
@@ -92,10 +92,24 @@ func (r *releasing) begin(pool string) (files []int, attached []detachment, err 
 		}
 		files = append(files, indices...)
 	}
-	if r.d, err = r.openPool(pool); errors.Is(err, fs.ErrNotExist) {
+	d, err := r.openPool(pool)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
 	}
-	return files, attached, err
+	if err != nil {
+		return nil, nil, err
+	}
+	// Something may have been mounted there since the listing.
+	shared, err := r.shared(d)
+	if err == nil && shared != "" {
+		err = fmt.Errorf("%w: %s", ipam.ErrKept, shared)
+	}
+	if err != nil {
+		d.close()
+		return nil, nil, err
+	}
+	r.d = d
+	return files, attached, nil
 }
 
 // delFor returns the DEL of the attachment of a group. It reports false if there is none, or if

@@ -28,7 +28,8 @@ type Settings struct {
 	BinDirs []string `json:"binDirs,omitzero"`
 
 	// Networks are the names of networks whose addresses are also released, although the
-	// container runtime's configuration does not have them.
+	// container runtime's configuration does not have them. Their folders must be this node's
+	// alone.
 	Networks []string `json:"networks,omitzero"`
 }
 

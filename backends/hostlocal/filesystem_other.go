@@ -1,0 +1,11 @@
+//go:build !linux
+
+package hostlocal
+
+import "errors"
+
+func (*folder) fileSystem() (uint32, error) {
+	return 0, errors.New("the file system of a folder is known only on Linux")
+}
+
+func notLocal(uint32) string { return "an unknown file system" }
