@@ -147,6 +147,33 @@ func TestMistakeInTheFirstRunEndsTheProgram(t *testing.T) {
 	}
 }
 
+// Each run reads its files again, and a pipe is empty by then: every run after the first would
+// fail, and release nothing.
+func TestRepeatedRunsRefuseAFileThatCanBeReadOnce(t *testing.T) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = read.Close() }()
+	if err := write.Close(); err != nil {
+		t.Fatal(err)
+	}
+	pipe := fmt.Sprintf("/dev/fd/%d", read.Fd())
+	for _, args := range [][]string{
+		{"--policy", "-"}, {"--policy", pipe}, {"--pods", "api", "--kubeconfig", pipe}, {"--runtime-config", pipe},
+	} {
+		n := newEveryNode(t)
+		n.betweenRuns = func(int) error {
+			t.Errorf("%v: there is a run", args)
+			return context.Canceled
+		}
+		want := "--every and --" + strings.TrimPrefix(args[len(args)-2], "--") + " " + args[len(args)-1] + " contradict each other"
+		if code := n.run(t.Context(), args...); code != exitUsage || !strings.Contains(n.errs.String(), want) {
+			t.Errorf("%v: exit code %d, want 2 and %q:\n%s", args, code, want, &n.errs)
+		}
+	}
+}
+
 // Promise 2. A stop in the middle of a run keeps what the run has not released.
 func TestStopEndsRepeatedRuns(t *testing.T) {
 	for _, tt := range []struct {

@@ -124,6 +124,11 @@ func (f runFlags) check() error {
 	case f.flags.Changed("dry-run") && f.overrides.dryRun && f.journal != "":
 		return ipam.BadInput(errors.New("--dry-run and --journal contradict each other: a dry run has no journal"), "give one of them")
 	}
+	for _, name := range []string{"policy", "kubeconfig", "runtime-config"} {
+		if file := f.flags.Lookup(name); f.every > 0 && file != nil && readOnce(file.Value.String()) {
+			return ipam.BadInput(fmt.Errorf("--every and --%s %s contradict each other: each run reads the file again, and this one can be read only once", name, file.Value), "give a regular file")
+		}
+	}
 	for _, name := range f.ignoreLimits {
 		if limits := judge.LimitNames(); !slices.Contains(limits, name) {
 			return ipam.BadInput(fmt.Errorf("--unsafe-ignore-limit: no limit named %q", name), cmp.Or(printable.Meant(name, limits), "use "+listOf(limits)))
@@ -133,6 +138,12 @@ func (f runFlags) check() error {
 		return err
 	}
 	return f.commandFlags.check()
+}
+
+// readOnce reports whether a file is empty when it is read again: standard input, or a pipe.
+func readOnce(file string) bool {
+	info, err := os.Stat(file)
+	return file == dump.Stdin || err == nil && !info.Mode().IsRegular() && !info.IsDir()
 }
 
 // reap runs the command, from its flags to its report.
