@@ -46,7 +46,7 @@ func TestRefusalsOfSettings(t *testing.T) {
 			"overlapping: Invalid value: must be a mapping, not array",
 		}},
 		{"field that another decoder decodes", "{calico: {mode: slow, places: [{name: a}, {name: b, since: {a: 1}}]}}",
-			[]string{"calico.places.since: Invalid value: " + noString + ", not object"}},
+			[]string{"calico.places[1].since: Invalid value: " + noString + ", not object"}},
 		{"what only the settings know", "{calico: {mode: none, login: {user: a}}}", []string{
 			`calico.mode: Invalid value: "none": must not be none`,
 			"calico.login.key: Required value: must be set where user is",

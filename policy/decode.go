@@ -1,8 +1,10 @@
 package policy
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
+	"iter"
 	"maps"
 	"reflect"
 	"slices"
@@ -14,96 +16,163 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
-// decode sets p from a JSON object. For each backend, and for the rest, it returns the unknown
-// fields, or the first value of a wrong type.
-func (p *Policy) decode(raw []byte, known []Known) field.ErrorList {
-	errs := strictly(raw, p, nil)
+// decode sets p from the fields of a document, and returns all mistakes in their names and types.
+// It leaves out what is mistaken, so that the rest can be validated.
+func (p *Policy) decode(fields map[string]any, known []Known) field.ErrorList {
+	f := form{known: known}
+	if err := convert(f.check(fields, reflect.TypeFor[Policy](), nil), p); err != nil {
+		f.mistake(field.InternalError(nil, err))
+	}
 	for _, name := range slices.Sorted(maps.Keys(p.Backends)) {
-		at := field.NewPath("backends", name)
-		if !slices.Contains(names(known), name) {
-			errs = append(errs, field.NotSupported(at, name, names(known)))
-			continue
+		b, err := decodeBackend(p.Backends[name], settings(known, name))
+		if err != nil {
+			f.mistake(field.InternalError(field.NewPath("backends", name), err))
 		}
-		raw, _ := p.Backends[name].Settings.(json.RawMessage)
-		b, mistakes := decodeBackend(raw, settings(known, name), at)
-		p.Backends[name], errs = b, append(errs, mistakes...)
+		p.Backends[name] = b
 	}
-	return errs
+	return f.errs
 }
 
-// decodeBackend decodes enabled and the fields of the settings.
-func decodeBackend(raw json.RawMessage, settings any, at *field.Path) (b Backend, errs field.ErrorList) {
-	var fields map[string]json.RawMessage
-	if errs = strictly(raw, &fields, at); len(errs) > 0 {
-		return b, errs
+// decodeBackend decodes the JSON of a backend, which has no mistake, into enabled and the settings.
+func decodeBackend(b Backend, settings any) (Backend, error) {
+	raw, _ := b.Settings.(json.RawMessage)
+	var fields map[string]any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &fields); err != nil {
+		return Backend{}, err
 	}
-	if enabled, ok := fields["enabled"]; ok {
-		errs = strictly(enabled, &b.Enabled, at.Child("enabled"))
-		delete(fields, "enabled")
+	enabled := fields["enabled"]
+	delete(fields, "enabled")
+	b = Backend{Settings: settings}
+	if enabled != nil {
+		if err := convert(enabled, &b.Enabled); err != nil {
+			return b, err
+		}
 	}
-	rest, err := json.Marshal(fields)
+	if settings == nil {
+		return b, nil
+	}
+	return b, convert(fields, settings)
+}
+
+// convert decodes a value of a document into what v points to. Letter case matters.
+func convert(value, v any) error {
+	raw, err := json.Marshal(value)
 	if err != nil {
-		return b, append(errs, field.InternalError(at, err))
+		return err
 	}
-	if b.Settings = settings; settings == nil {
-		settings = new(struct{})
-	}
-	return b, append(errs, strictly(rest, settings, at, "enabled")...)
+	unknown, err := kjson.UnmarshalStrict(raw, v)
+	return cmp.Or(err, errors.Join(unknown...))
 }
 
-// strictly decodes a JSON value into what v points to. Letter case matters. The fields in beside
-// are known, too. It returns all unknown fields, or the first value of a wrong type.
-func strictly(raw []byte, v any, at *field.Path, beside ...string) field.ErrorList {
-	mistakes, err := kjson.UnmarshalStrict(raw, v)
-	if wrong := new(json.UnmarshalTypeError); errors.As(err, &wrong) {
-		if wrong.Field != "" {
-			at = at.Child(wrong.Field)
-		}
-		return field.ErrorList{field.TypeInvalid(at, field.OmitValueType{}, must(wrong.Type)+", not "+wrong.Value)}
-	}
-	if err != nil {
-		return field.ErrorList{field.Invalid(at, field.OmitValueType{}, err.Error())}
-	}
-	var errs field.ErrorList
-	for _, err := range mistakes {
-		if unknown := kjson.FieldError(nil); errors.As(err, &unknown) {
-			errs = append(errs, unknownField(at, unknown.FieldPath(), reflect.TypeOf(v), beside))
-		}
-	}
-	return errs
+// A form finds the mistakes in the names and types of the fields of a document.
+type form struct {
+	known []Known
+	errs  field.ErrorList
 }
 
-// unknownField returns the mistake for a field at a path below a value of type t, with the likely
-// names.
-func unknownField(at *field.Path, path string, t reflect.Type, beside []string) *field.Error {
-	says := "unknown field"
-	name := path[strings.LastIndex(path, ".")+1:]
-	if meant := printable.Meant(name, append(fieldsAt(path, t), beside...)); meant != "" {
-		says += "; " + meant
-	}
-	return field.Forbidden(at.Child(path), says)
-}
+func (f *form) mistake(err *field.Error) { f.errs = append(f.errs, err) }
 
-// fieldsAt returns the fields of the struct in which a path below a value of type t ends.
-func fieldsAt(path string, t reflect.Type) (names []string) {
-	for slices.Contains([]reflect.Kind{reflect.Pointer, reflect.Slice, reflect.Map}, t.Kind()) {
+// check returns a value for a field of the type without what is mistaken in it; nil if it is a
+// mistake itself. An item of a list becomes nil, so that the others keep their places. What is
+// null or empty is left out without a message: see blanks.
+func (f *form) check(value any, t reflect.Type, at *field.Path) any {
+	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if t.Kind() != reflect.Struct {
+	decodesItself := reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]())
+	switch v := value.(type) {
+	case nil:
 		return nil
-	}
-	step, rest, deeper := strings.Cut(path, ".")
-	step, _, _ = strings.Cut(step, "[")
-	for _, f := range reflect.VisibleFields(t) {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	case string:
+		if v == "" {
+			return nil
+		}
+	case map[string]any:
 		switch {
-		case deeper && name == step:
-			return fieldsAt(rest, f.Type)
-		case !deeper && name != "" && name != "-":
-			names = append(names, name)
+		case decodesItself:
+		case t == reflect.TypeFor[map[string]Backend]():
+			return f.each(v, at, f.backend)
+		case t.Kind() == reflect.Map:
+			return f.each(v, at, func(name string, value any, at *field.Path) any { return f.check(value, t.Elem(), at) })
+		case t.Kind() == reflect.Struct:
+			return f.fields(v, fieldsOf(t), at)
+		}
+	case []any:
+		if t.Kind() == reflect.Slice && !decodesItself {
+			good := make([]any, len(v))
+			for i, item := range v {
+				good[i] = f.check(item, t.Elem(), at.Index(i))
+			}
+			return good
 		}
 	}
-	return names
+	err := convert(value, reflect.New(t).Interface())
+	wrong := new(json.UnmarshalTypeError)
+	switch {
+	case errors.As(err, &wrong):
+		f.mistake(field.TypeInvalid(at, field.OmitValueType{}, must(wrong.Type)+", not "+wrong.Value))
+	case err != nil:
+		f.mistake(field.Invalid(at, field.OmitValueType{}, err.Error()))
+	default:
+		return value
+	}
+	return nil
+}
+
+// each returns what do returns for each value of a mapping, without the nils.
+func (*form) each(values map[string]any, at *field.Path, do func(name string, value any, at *field.Path) any) map[string]any {
+	good := make(map[string]any, len(values))
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if v := do(name, values[name], at.Child(name)); v != nil {
+			good[name] = v
+		}
+	}
+	return good
+}
+
+// fields checks the fields of a struct with these types.
+func (f *form) fields(values map[string]any, types map[string]reflect.Type, at *field.Path) any {
+	return f.each(values, at, func(name string, value any, at *field.Path) any {
+		if t, ok := types[name]; ok {
+			return f.check(value, t, at)
+		}
+		says := "unknown field"
+		if meant := printable.Meant(name, slices.Collect(maps.Keys(types))); meant != "" {
+			says += "; " + meant
+		}
+		f.mistake(field.Forbidden(at, says))
+		return nil
+	})
+}
+
+// backend checks enabled and the settings of a backend.
+func (f *form) backend(name string, value any, at *field.Path) any {
+	values, ok := value.(map[string]any)
+	switch {
+	case !slices.Contains(names(f.known), name):
+		f.mistake(field.NotSupported(at, name, names(f.known)))
+		return nil
+	case !ok:
+		return f.check(value, reflect.TypeFor[map[string]any](), at)
+	}
+	types := make(map[string]reflect.Type)
+	if s := settings(f.known, name); s != nil {
+		types = fieldsOf(reflect.TypeOf(s).Elem())
+	}
+	types["enabled"] = reflect.TypeFor[Switch]()
+	return f.fields(values, types, at)
+}
+
+// fieldsOf returns the types of the fields of a struct, by their names in JSON.
+func fieldsOf(t reflect.Type) map[string]reflect.Type {
+	types := make(map[string]reflect.Type)
+	for _, f := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.IsExported() && name != "-" && (name != "" || !f.Anonymous) {
+			types[cmp.Or(name, f.Name)] = f.Type
+		}
+	}
+	return types
 }
 
 // blanks returns the fields that are null or an empty string. These mean nothing in a policy, and
@@ -126,6 +195,35 @@ func blanks(value any, at *field.Path) (errs field.ErrorList) {
 		}
 	}
 	return errs
+}
+
+// apart returns the errors about fields that are neither among those of the others, nor above or
+// below them: what is wrong with these may only follow from the others.
+func apart(errs, others field.ErrorList) field.ErrorList {
+	wrong, above := make(map[string]bool), make(map[string]bool)
+	for _, other := range others {
+		wrong[other.Field] = true
+		for at := range upwards(other.Field) {
+			above[at] = true
+		}
+	}
+	return slices.DeleteFunc(errs, func(err *field.Error) bool {
+		for at := range upwards(err.Field) {
+			if wrong[at] {
+				return true
+			}
+		}
+		return above[err.Field]
+	})
+}
+
+// upwards yields the path of a field, and those of the fields that it is in.
+func upwards(at string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for at != "" && yield(at) {
+			at = at[:max(0, strings.LastIndexAny(at, ".["))]
+		}
+	}
 }
 
 // must says what a value of the type must be. YAML reads an unquoted no, 007 or 1e3 as

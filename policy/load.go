@@ -33,9 +33,9 @@ func (e *Error) Error() string { return strings.Join(e.Messages, "\n") }
 // Load reads one policy in YAML or JSON. An unknown backend is a mistake. Load returns the
 // complete, valid policy, or the zero Policy and an *Error.
 //
-// It checks the document, then apiVersion and kind, then the names and types of the fields, and
-// finally their values. It stops at the first of these with a mistake: in a file of another kind or
-// version, every other field may mean something else.
+// The *Error has all mistakes, unless the document is not YAML, has a key twice, or is of another
+// kind or version: every other field may then mean something else. A value is not checked if a
+// field within it has a mistake.
 func Load(data []byte, known []Known) (Policy, error) {
 	raw, messages := toJSON(data)
 	if len(messages) > 0 {
@@ -45,17 +45,12 @@ func Load(data []byte, known []Known) (Policy, error) {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &fields); err != nil { // such as one that is nested too deeply
 		return Policy{}, refuse([]string{err.Error()})
 	}
+	var p Policy
 	errs := checkHeader(fields)
 	if len(errs) == 0 {
-		errs = blanks(fields, nil)
-	}
-	var p Policy
-	if len(errs) == 0 {
-		errs = p.decode(raw, known)
-	}
-	if len(errs) == 0 {
+		errs = append(blanks(fields, nil), p.decode(fields, known)...)
 		p.setDefaults()
-		errs = p.validate(names(known))
+		errs = append(errs, apart(p.validate(names(known)), errs)...)
 	}
 	if len(errs) == 0 {
 		return p, nil

@@ -38,11 +38,11 @@ func TestRefusals(t *testing.T) {
 		{"mapping wanted", "limits: 3", "limits: Invalid value: must be a mapping, not number"},
 		{"list wanted", "rules: {hold: true}", "rules: Invalid value: must be a list, not object"},
 		{"string wanted", "namespaces: {exclude: [no]}",
-			"namespaces.exclude: Invalid value: " + noString + ", not bool"},
+			"namespaces.exclude[0]: Invalid value: " + noString + ", not bool"},
 		{"number wanted", "limits: {maxFraction: 50%}",
 			"limits.maxFraction: Invalid value: must be a number, not string"},
 		{"boolean wanted", "rules: [{match: {pods: [a]}, hold: maybe}]",
-			"rules.hold: Invalid value: must be true or false, not string"},
+			"rules[0].hold: Invalid value: must be true or false, not string"},
 
 		{"null backend", "backends: {calico: }", "backends.calico: " + isNull},
 
@@ -72,36 +72,75 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Unknown fields are reported together, and for each backend and for the rest, the first value of a
-// wrong type.
+// All mistakes are reported, whatever they are.
 func TestMistakesOfForm(t *testing.T) {
 	p, err := policy.Load([]byte(header+`
 node: {}
-limits: {maxfraction: 2, maxreleases: many}
+dryRun:
+limits: {maxfraction: 2, maxReleases: many, minEntries: 1.5}
 rules:
 - {match: {pod: [a], backends: [etcd]}, grace: 1d}
+- {match: {pods: ['']}, hold: maybe, minAge: 1d}
+- 7
 backends:
-  calico: {enabled: 1, Mode: none}
+  calico: {enabled: 1, Mode: none, login: 3, places: [{name: 1}, {size: 2}]}
   whereabouts: {enable: true}
   etcd: {}
+  overlapping: off
 `), known)
 	wantRefusal(t, p, err,
+		"dryRun: "+isNull,
+		"rules[1].match.pods[0]: "+isEmpty,
+		"backends.calico.Mode: Forbidden: unknown field; did you mean mode?",
+		"backends.calico.enabled: Invalid value: must be auto, true or false, the last two without quotes, not 1",
+		"backends.calico.login: Invalid value: must be a mapping, not number",
+		"backends.calico.places[0].name: Invalid value: "+noString+", not number",
+		"backends.calico.places[1].size: Forbidden: unknown field",
+		`backends.etcd: Unsupported value: "etcd": `+backends,
+		"backends.overlapping: Invalid value: must be a mapping, not bool",
+		"backends.whereabouts.enable: Forbidden: unknown field; did you mean enabled?",
+		"limits.maxReleases: Invalid value: must be a whole number, not string",
 		"limits.maxfraction: Forbidden: unknown field; did you mean maxFraction?",
-		"limits.maxreleases: Forbidden: unknown field; did you mean maxReleases?",
+		"limits.minEntries: Invalid value: must be a whole number, not number 1.5",
 		"node: Forbidden: unknown field; did you mean nodes?",
 		"rules[0].grace: Forbidden: unknown field; did you mean gracePeriod?",
 		"rules[0].match.pod: Forbidden: unknown field; did you mean pods?",
-		"backends.calico.enabled: Invalid value: must be auto, true or false, the last two without quotes, not 1",
-		"backends.calico.Mode: Forbidden: unknown field; did you mean mode?",
-		`backends.etcd: Unsupported value: "etcd": `+backends,
-		"backends.whereabouts.enable: Forbidden: unknown field; did you mean enabled?",
+		"rules[1].hold: Invalid value: must be true or false, not string",
+		"rules[1].minAge: Invalid value: "+noTime+`, not "1d"`,
+		"rules[2]: Invalid value: must be a mapping, not number",
+		`rules[0].match.backends[0]: Unsupported value: "etcd": `+backends,
 	)
-	p, err = policy.Load([]byte(header+"gracePeriod: 5\nminAge: 1d\nbackends: {calico: {mode: [a]}}\n"), known)
-	wantRefusal(t, p, err, "gracePeriod: Invalid value: "+noTime+", not 5", "backends.calico.mode: Invalid value: "+noString+", not array")
 	p, err = policy.Load([]byte(header+"minAge: 1m\nminAge: 2m\ndryRun: maybe\ndryRun: false\nlimits:\n"), known)
 	wantRefusal(t, p, err, `line 4: key "minAge" already set in map`, `line 6: key "dryRun" already set in map`)
-	p, err = policy.Load([]byte(header+"dryRun: maybe\nlimits:\nbackends: {calico: {mode: '', size: }}\n"), known)
-	wantRefusal(t, p, err, "backends.calico.mode: "+isEmpty, "backends.calico.size: "+isNull, "limits: "+isNull)
+	p, err = policy.Load([]byte(header+"limits:\nbackends: {calico: {mode: '', size: }}\n"), known)
+	wantRefusal(t, p, err, "backends.calico.mode: "+isEmpty, "backends.calico.size: "+isNull, "limits: "+isNull,
+		"backends.calico.size: Forbidden: unknown field")
+}
+
+// A value is reported beside a mistake elsewhere, but not if it may only follow from one.
+func TestMistakesThatFollowFromOthersAreNotReported(t *testing.T) {
+	for _, tt := range []struct {
+		name, yaml string
+		want       []string
+	}{
+		{"a match with nothing but a misspelt list", "rules: [{match: {pod: [a]}}]",
+			[]string{"rules[0].match.pod: Forbidden: unknown field; did you mean pods?"}},
+		{"another list of that match", "rules: [{match: {pod: [a], namespaces: [A]}}]",
+			[]string{"rules[0].match.pod: Forbidden: unknown field; did you mean pods?", `rules[0].match.namespaces[0]: Invalid value: "A": ` + noPattern}},
+		{"the item after a mistake keeps its place", "namespaces: {exclude: [7, A]}",
+			[]string{"namespaces.exclude[0]: Invalid value: " + noString + ", not number", `namespaces.exclude[1]: Invalid value: "A": ` + noPattern}},
+		{"settings that need each other", "backends: {calico: {login: {user: a, key: 7}}}",
+			[]string{"backends.calico.login.key: Invalid value: " + noString + ", not number"}},
+		{"a mistake of form and one of a value", "minAge: 1d\ngracePeriod: -1m",
+			[]string{"minAge: Invalid value: " + noTime + `, not "1d"`, `gracePeriod: Invalid value: "-1m": must not be negative`}},
+		{"fields that begin alike", "nodes: {unknownn: hold, unknown: keep}",
+			[]string{"nodes.unknownn: Forbidden: unknown field; did you mean unknown?", `nodes.unknown: Unsupported value: "keep": supported values: "hold", "release"`}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p, err := policy.Load([]byte(header+tt.yaml), known)
+			wantRefusal(t, p, err, tt.want...)
+		})
+	}
 }
 
 func TestMistakenValuesAreReportedTogether(t *testing.T) {
