@@ -84,6 +84,7 @@ func (r *run) round(ctx context.Context) error {
 	r.noteUnselected(plan)
 	r.logDecisions(ctx, decisions)
 	r.warnOfKept(inv, living, r.selectedOf(entries))
+	r.warnOfMisspelt(ctx, inv, living)
 	r.progress("judged %d allocations: %d to release", len(decisions), len(plan.Due))
 
 	// 4. A plan that is over a limit is refused as a whole.

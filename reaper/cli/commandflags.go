@@ -39,6 +39,8 @@ type commandFlags struct {
 // its clients of the same priority.
 const defaultConcurrency = 32
 
+const defaultTimeout = 10 * time.Minute
+
 // add adds the flags to a command.
 func (f *commandFlags) add(flags *pflag.FlagSet) {
 	f.flags, f.concurrency = flags, defaultConcurrency
@@ -49,7 +51,7 @@ func (f *commandFlags) add(flags *pflag.FlagSet) {
 	}
 	flags.StringVar(&f.policyFile, "policy", "", usage)
 	flags.StringVarP(&f.output, "output", "o", "table", "print the report in this `FORMAT`: "+listOf(print.Usages()))
-	flags.DurationVar(&f.timeout, "timeout", 10*time.Minute, "give up after this `DURATION`")
+	flags.DurationVar(&f.timeout, "timeout", defaultTimeout, "give up after this `DURATION`")
 	flags.StringVar(&f.logFormat, "log-format", "", "log to stderr in this `FORMAT`, text or json; by default, text on a terminal and json elsewhere")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log every decision and every release")
 }
