@@ -160,6 +160,7 @@ func (r *restoreCall) restore(ctx context.Context) error {
 		r.warn(fmt.Sprintf("the journal is from a run against %s; this is %s", of, r.report.Run.Place()))
 	}
 	inv := ipam.TakeInventory(ctx, r.Backends, func(string) bool { return false })
+	r.report.Run.Stores = report.StoresOf(inv)
 	if err := r.seekPools(ctx, inv); err != nil {
 		return err
 	}

@@ -25,6 +25,7 @@ const emptyHandles = "handles"
 type Backend struct {
 	open   func(ctx context.Context) (datastore, error)
 	inEtcd bool
+	where  string
 
 	room *semaphore.Weighted // each block that is being released takes one
 
@@ -50,6 +51,9 @@ func (b *Backend) withRoom(blocks int) *Backend {
 
 // OutsideAPIServer implements plugin.Outsider.
 func (b *Backend) OutsideAPIServer() bool { return b.inEtcd }
+
+// Where implements ipam.Locator.
+func (b *Backend) Where() string { return b.where }
 
 // datastore returns the datastore. The first call that succeeds opens it.
 func (b *Backend) datastore(ctx context.Context) (datastore, error) {

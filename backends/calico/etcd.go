@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -36,7 +37,7 @@ func NewEtcd(config clientv3.Config) *Backend {
 		})
 		return etcd{client}, err
 	})
-	b.inEtcd = true
+	b.inEtcd, b.where = true, "etcd "+strings.Join(config.Endpoints, ",")
 	return b
 }
 

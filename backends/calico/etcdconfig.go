@@ -52,6 +52,7 @@ func EtcdConfig(env func(string) string) (clientv3.Config, error) {
 
 // The variables of Calico's own programs.
 const (
+	envDatastore = "DATASTORE_TYPE"
 	envEndpoints = "ETCD_ENDPOINTS"
 	envUsername  = "ETCD_USERNAME"
 	envPassword  = "ETCD_PASSWORD"

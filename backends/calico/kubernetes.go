@@ -25,13 +25,15 @@ func NewKubernetes(config *rest.Config) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newBackend(func(ctx context.Context) (datastore, error) {
+	b := newBackend(func(ctx context.Context) (datastore, error) {
 		group, err := findGroup(ctx, client)
 		if err != nil {
 			return nil, err
 		}
 		return kubernetes{client, group}, nil
-	}), nil
+	})
+	b.where = "the Kubernetes API"
+	return b, nil
 }
 
 // kubernetes is the datastore in custom resources of the API server. Blocks and

@@ -3,6 +3,7 @@ package calico
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -31,23 +32,16 @@ func Plugin() plugin.Plugin {
 	}
 }
 
-// open prepares the backend over the datastore of the settings. If they name
-// none, DATASTORE_TYPE may; otherwise it is etcd if ETCD_ENDPOINTS is set, and
-// the Kubernetes API if not.
+// open prepares the backend over the datastore that the settings and the environment name.
 func open(env plugin.Env, s *Settings) (ipam.Backend, error) {
-	datastore := s.Datastore
-	if datastore == DatastoreAuto || datastore == "" {
-		datastore = Datastore(env.Getenv("DATASTORE_TYPE"))
+	datastore := DatastoreKubernetes
+	if !env.Off {
+		var err error
+		if datastore, err = datastoreOf(env, s.Datastore); err != nil {
+			return nil, err
+		}
 	}
-	switch datastore {
-	case "", DatastoreKubernetes, DatastoreEtcd:
-	default:
-		return nil, ipam.BadInput(fmt.Errorf("DATASTORE_TYPE: unknown datastore %q", datastore), "set backends.calico.datastore, or kubernetes or etcdv3")
-	}
-	if datastore == "" && env.Getenv(envEndpoints) != "" {
-		datastore = DatastoreEtcd
-	}
-	if datastore != DatastoreEtcd || env.Off {
+	if datastore != DatastoreEtcd {
 		b, err := NewKubernetes(env.Config)
 		if err != nil {
 			return nil, fmt.Errorf("client: %w", err)
@@ -59,6 +53,37 @@ func open(env plugin.Env, s *Settings) (ipam.Backend, error) {
 		return nil, ipam.BadInput(fmt.Errorf("calico: %w", err), "")
 	}
 	return NewEtcd(config).withRoom(env.Concurrency), nil
+}
+
+// datastoreOf returns the datastore of the settings. If they name none, Calico's own variables do in
+// a pod: DATASTORE_TYPE, or else ETCD_ENDPOINTS. Outside a cluster, a shell may still have those of
+// another one, so they are an error there.
+func datastoreOf(env plugin.Env, named Datastore) (Datastore, error) {
+	if named != DatastoreAuto && named != "" {
+		return named, nil
+	}
+	var set []string
+	for _, variable := range []string{envDatastore, envEndpoints} {
+		if env.Getenv(variable) != "" {
+			set = append(set, variable)
+		}
+	}
+	switch variables := strings.Join(set, ", "); {
+	case len(set) == 0:
+		return DatastoreKubernetes, nil
+	case !env.InPod:
+		return "", ipam.BadInput(
+			fmt.Errorf("calico: the environment has %s, but outside a cluster only backends.calico.datastore of the policy says where Calico keeps its addresses", variables),
+			"set it to kubernetes or etcdv3, or unset "+variables)
+	}
+	switch datastore := Datastore(env.Getenv(envDatastore)); datastore {
+	case "":
+		return DatastoreEtcd, nil
+	case DatastoreKubernetes, DatastoreEtcd:
+		return datastore, nil
+	default:
+		return "", ipam.BadInput(fmt.Errorf("%s: unknown datastore %q", envDatastore, datastore), "set backends.calico.datastore, or kubernetes or etcdv3")
+	}
 }
 
 // access covers both API groups that the data can be in. If the settings name

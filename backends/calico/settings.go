@@ -22,7 +22,7 @@ type Datastore string
 
 // The datastores of Calico.
 const (
-	// DatastoreAuto is the one that is found.
+	// DatastoreAuto is DatastoreKubernetes, or in a pod what Calico's variables say.
 	DatastoreAuto Datastore = "auto"
 
 	DatastoreKubernetes Datastore = "kubernetes"

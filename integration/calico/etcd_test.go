@@ -175,3 +175,21 @@ func TestEtcdUserWhoMayNotWriteReleasesNothing(t *testing.T) {
 	}
 	s.wantSame(before)
 }
+
+// A shell may still have the variables of another cluster. Without a word in the policy, nothing of
+// that etcd goes (promise 1).
+func TestVariablesOfAShellDoNotSayWhichStore(t *testing.T) {
+	s := newFixture(t, calico.EtcdT(t))
+	_, ip := s.leak("gone")
+	before := s.state()
+	for _, env := range [][]string{s.env, {"DATASTORE_TYPE=etcdv3"}, append([]string{"DATASTORE_TYPE=kubernetes"}, s.env...)} {
+		result, err := reap.StartT(s.T, s.kubeconfig, releaseNow, env).Wait()
+		s.must(err)
+		variable, _, _ := strings.Cut(env[0], "=")
+		if result.ExitCode != reap.ExitUsage || !strings.Contains(result.Stderr, variable) || !strings.Contains(result.Stderr, "backends.calico.datastore") {
+			t.Errorf("with %v: exit code %d, want %d, the variable and the field:\n%s", env, result.ExitCode, reap.ExitUsage, result.Stderr)
+		}
+		s.wantSame(before)
+	}
+	s.wantOutcomes(s.mustReap(reap.ExitDone, releaseNow), map[netip.Addr]string{ip: "released"})
+}

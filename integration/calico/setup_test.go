@@ -92,6 +92,9 @@ func (s *fixture) live(pod string) (calico.Sandbox, netip.Addr) {
 // start starts the reaper with the policy.
 func (s *fixture) start(policy string, args ...string) *reap.Process {
 	s.Helper()
+	if s.Etcd != nil {
+		policy += reap.InEtcd
+	}
 	return reap.StartT(s.T, s.kubeconfig, policy, s.env, args...)
 }
 

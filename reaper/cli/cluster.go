@@ -86,7 +86,8 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 			return connection{}, err
 		}
 	}
-	opened, err := plugin.Open(ctx, plugin.Of(w.backends, plugin.Cluster), at.config, w.env, chosen.policy, o.concurrency)
+	opened, err := plugin.Open(ctx, plugin.Of(w.backends, plugin.Cluster),
+		plugin.Env{Config: at.config, Getenv: w.env, InPod: at.context == "", Concurrency: o.concurrency}, chosen.policy)
 	if err != nil {
 		return connection{}, err
 	}

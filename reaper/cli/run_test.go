@@ -173,7 +173,12 @@ func TestPasswordOfEtcdIsNowhere(t *testing.T) {
 	var out, errs bytes.Buffer
 	w := streams(&out, &errs)
 	w.env = func(key string) string { return env[key] }
-	code := run(t.Context(), w, append(args, "-v", "-o", "json"))
+	inEtcd := filepath.Join(t.TempDir(), "policy.yaml")
+	text := "apiVersion: ip-reaper/v1alpha1\nkind: ReapPolicy\nbackends: {calico: {datastore: etcdv3}}\n"
+	if err := os.WriteFile(inEtcd, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code := run(t.Context(), w, append(args, "-v", "-o", "json", "--policy", inEtcd))
 	if code != exitPartial || !strings.Contains(out.String(), rpctypes.ErrorDesc(rpctypes.ErrGRPCAuthFailed)) {
 		t.Errorf("exit code %d, want %d, and why in the report:\n%s", code, exitPartial, out.String())
 	}

@@ -15,7 +15,7 @@ const MaxBatch = 500
 // A Backend is a store of allocations.
 //
 // Its methods are called from several goroutines. No pool is in two calls of Release at the
-// same time. There are only two optional companions, Mender and Surveyor.
+// same time. There are only three optional companions, Mender, Surveyor and Locator.
 type Backend interface {
 	// Name identifies the backend in policies, logs and reports.
 	Name() string
@@ -105,4 +105,13 @@ type Surveyor interface {
 	// error, it still returns the networks that it knows. The error is a warning in the
 	// report. No verdict rests on a network.
 	Survey(ctx context.Context, pools []Pool) ([]Network, error)
+}
+
+// A Locator is a Backend whose store may be in one of several places.
+type Locator interface {
+	Backend
+
+	// Where says where the store is, for the header of a report, such as "etcd
+	// https://etcd-1.example.com:2379". It has no secret.
+	Where() string
 }

@@ -43,6 +43,7 @@ type Listing struct {
 	Backend string
 	Status  Status
 	Message string // the cause, if the status is not StatusOK
+	Where   string // what a Locator says; empty for other backends, and if the store was skipped
 
 	// Protects is set if the allocations of the backend protect those of others.
 	Protects bool
@@ -136,6 +137,9 @@ func (inv Inventory) Complete() bool {
 // list returns the listing with all pools of its backend.
 func (l Listing) list(ctx context.Context, b Backend, required bool) Listing {
 	none := l
+	if located, ok := b.(Locator); ok {
+		l.Where = located.Where()
+	}
 	l.Status, l.Whole = StatusOK, true
 	for pool, err := range b.List(ctx) {
 		var unreadable *PoolError
@@ -156,7 +160,7 @@ func (l Listing) list(ctx context.Context, b Backend, required bool) Listing {
 			return none
 		default:
 			none.Status, none.Message, none.Errors = StatusFailed, printable.Error(err), append(l.Errors, err)
-			none.Undecoded = l.Undecoded
+			none.Undecoded, none.Where = l.Undecoded, l.Where
 			return none
 		}
 	}

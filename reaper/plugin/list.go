@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"k8s.io/client-go/rest"
-
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
@@ -43,16 +41,14 @@ func Protectors(plugins []Plugin) []string {
 
 // Open opens the backends with the settings of a policy, in the order of the
 // plugins, but those that protect others last. It leaves out those that the policy
-// gives nothing to do. The error is that of the first that cannot be opened.
-func Open(ctx context.Context, plugins []Plugin, config *rest.Config, getenv func(string) string, p policy.Policy, concurrency int) ([]ipam.Backend, error) {
+// gives nothing to do. The error is that of the first that cannot be opened. It fills in what env
+// says about one backend and its settings.
+func Open(ctx context.Context, plugins []Plugin, env Env, p policy.Policy) ([]ipam.Backend, error) {
 	var opened, protectors []ipam.Backend
-	settings := settingsOf(plugins, p)
+	env.Settings, env.Concurrency = settingsOf(plugins, p), max(1, env.Concurrency)
 	for _, one := range plugins {
-		env := Env{
-			Config: config, Getenv: getenv, Settings: settings, Concurrency: max(1, concurrency),
-			On: p.Backends[one.Name].Enabled == policy.On, Off: p.Backends[one.Name].Enabled == policy.Off,
-		}
-		b, err := one.Open(ctx, env, settings(one.Name))
+		env.On, env.Off = p.Backends[one.Name].Enabled == policy.On, p.Backends[one.Name].Enabled == policy.Off
+		b, err := one.Open(ctx, env, env.Settings(one.Name))
 		switch {
 		case errors.Is(err, ErrUnused):
 		case err != nil:

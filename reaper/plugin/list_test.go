@@ -50,12 +50,12 @@ func TestProtectorsAreLast(t *testing.T) {
 	plugins := []plugin.Plugin{
 		guard("a"), opens("b", store{name: "b"}, nil), opens("unused", nil, plugin.ErrUnused), guard("c"), opens("d", store{name: "d"}, nil),
 	}
-	got, err := plugin.Open(t.Context(), plugins, &rest.Config{}, nil, policy.Default(), 1)
+	got, err := plugin.Open(t.Context(), plugins, plugin.Env{}, policy.Default())
 	if want := []string{"b", "d", "a", "c"}; err != nil || !slices.Equal(names(got), want) {
 		t.Errorf("Open = %v, %v, want %v", names(got), err, want)
 	}
 	refused := ipam.BadInput(errors.New("wrong"), "")
-	got, err = plugin.Open(t.Context(), append(plugins, opens("e", nil, refused)), &rest.Config{}, nil, policy.Default(), 1)
+	got, err = plugin.Open(t.Context(), append(plugins, opens("e", nil, refused)), plugin.Env{}, policy.Default())
 	if !errors.Is(err, refused) || got != nil {
 		t.Errorf("Open = %v, %v, want the error as it is", got, err)
 	}
@@ -102,7 +102,7 @@ func TestBackendsAreOpenedWithWhatThePolicySays(t *testing.T) {
 			in := policy.Default()
 			in.Backends = tt.policy
 			plugins := []plugin.Plugin{p, other, opens("none", store{name: "none"}, nil)}
-			if _, err := plugin.Open(t.Context(), plugins, config, getenv, in, 1); err != nil {
+			if _, err := plugin.Open(t.Context(), plugins, plugin.Env{Config: config, Getenv: getenv}, in); err != nil {
 				t.Fatal(err)
 			}
 			tt.want.Variable = "value of A"

@@ -78,6 +78,11 @@ type Env struct {
 	// Getenv returns the value of an environment variable; empty if it is not set.
 	Getenv func(name string) string
 
+	// InPod is set if the program runs in a pod of the cluster, which has its variables from
+	// the manifest. Elsewhere they may be left over from work on another cluster, so they must
+	// not decide which store a backend opens.
+	InPod bool
+
 	// Settings returns the settings of a backend by its name, as Open of that backend
 	// gets them; nil if there is no such backend, or it has none. Two backends over
 	// the stores of one program may share the settings of one of them, so that an

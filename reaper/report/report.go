@@ -46,6 +46,9 @@ type RunInfo struct {
 	Version    string    `json:"version"`
 	Cluster    string    `json:"cluster"` // the API server's address
 
+	// Stores says where the stores are that may be in one of several places, by backend.
+	Stores map[string]string `json:"stores,omitempty"`
+
 	// Node is the name of the node whose stores the run is about; empty for the stores of
 	// a cluster. Then Cluster is empty if no API server was asked for the pods of the node.
 	Node string `json:"node,omitempty"`
@@ -232,6 +235,7 @@ func New(info RunInfo, inv ipam.Inventory) Report {
 		Pools:      []PoolReport{},
 		Entries:    []Entry{},
 	}
+	r.Run.Stores = StoresOf(inv)
 	for _, l := range inv.Listings {
 		b := BackendReport{Name: l.Backend, Status: l.Status, Message: l.Message}
 		for _, err := range l.Errors {
@@ -251,6 +255,21 @@ func New(info RunInfo, inv ipam.Inventory) Report {
 		}
 	}
 	return r
+}
+
+// StoresOf returns where the stores of the inventory are, for RunInfo; nil if there is only one place
+// for each.
+func StoresOf(inv ipam.Inventory) (stores map[string]string) {
+	for _, l := range inv.Listings {
+		if l.Where == "" {
+			continue
+		}
+		if stores == nil {
+			stores = make(map[string]string)
+		}
+		stores[l.Backend] = l.Where
+	}
+	return stores
 }
 
 // SetEntries makes one entry for each decision, with the outcome kept.

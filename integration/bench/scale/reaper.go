@@ -37,8 +37,11 @@ func (g *stage) reap(env ...string) func(context.Context) (cost, error) {
 
 // reaper runs the binary, which must exit with 0, and returns its summary.
 func (g *stage) reaper(ctx context.Context, env []string, more ...string) (c cost, summary reap.Summary, err error) {
-	policy, told := g.file("policy.yaml"), g.file("termination-log")
-	err = errors.Join(os.WriteFile(policy, []byte(reap.ReleaseNow), 0o600), os.WriteFile(told, nil, 0o600))
+	policy, terms, told := g.file("policy.yaml"), reap.ReleaseNow, g.file("termination-log")
+	if len(env) > 0 {
+		terms += reap.InEtcd
+	}
+	err = errors.Join(os.WriteFile(policy, []byte(terms), 0o600), os.WriteFile(told, nil, 0o600))
 	if err != nil {
 		return c, summary, err
 	}
@@ -46,7 +49,7 @@ func (g *stage) reaper(ctx context.Context, env []string, more ...string) (c cos
 		"run", "--policy=" + policy, "--kubeconfig=" + g.kubeconfig, "--context=" + cluster.ContextName,
 		"--state-namespace=" + rights.Home, "--concurrency=" + strconv.Itoa(g.concurrency),
 		"--timeout=" + g.limit.String(), "--termination-log=" + told,
-	}, reap.ByFile(reap.ReleaseNow), more), env})
+	}, reap.ByFile(terms), more), env})
 	if err != nil {
 		return c, summary, err
 	}

@@ -110,7 +110,7 @@ func (e Engine) options(terms string) (reaper.Options, error) {
 
 // backends returns those of Only, with the one from Blocks for Calico.
 func (e Engine) backends(config *rest.Config, p policy.Policy) ([]ipam.Backend, error) {
-	all, err := backendplugin.Open(context.Background(), backends.All(), config, e.getenv, p, 32)
+	all, err := backendplugin.Open(context.Background(), backends.All(), backendplugin.Env{Config: config, Getenv: e.getenv, InPod: true, Concurrency: 32}, p)
 	if err != nil {
 		return nil, err
 	}

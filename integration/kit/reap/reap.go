@@ -27,6 +27,10 @@ minAge: 0s
 limits: {maxFraction: 1}
 `
 
+// InEtcd is the part of a policy that says that Calico's data is in etcd. Outside a cluster,
+// ETCD_ENDPOINTS alone does not say so.
+const InEtcd = "backends: {calico: {datastore: etcdv3}}\n"
+
 // ByFile returns the flags that make a run obey its policy file, as it would in a pod. The tests give
 // the pods' accounts a kubeconfig; these accounts may not read the installed policy, which is a file
 // in a pod.

@@ -52,7 +52,11 @@ func (f form) prove(t *testing.T) {
 // reap runs the binary.
 func (s fixture) reap(t *testing.T) *reap.Report {
 	t.Helper()
-	return reap.StartT(t, s.cluster.Kubeconfig, releaseNow, s.env).EndT(t, reap.ExitDone).Report
+	policy := releaseNow
+	if len(s.env) > 0 {
+		policy += reap.InEtcd
+	}
+	return reap.StartT(t, s.cluster.Kubeconfig, policy, s.env).EndT(t, reap.ExitDone).Report
 }
 
 // kept are the addresses that stay.

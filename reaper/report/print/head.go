@@ -3,6 +3,8 @@ package print
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/ip-reaper/ip-reaper/reaper/report"
@@ -54,7 +56,7 @@ func policyOf(run report.RunInfo) string {
 	return "policy " + cmp.Or(run.Policy.File, "defaults")
 }
 
-// placeOf says what a run was on: which cluster or node, or files.
+// placeOf says what a run was on: which cluster and stores, or which node, or files.
 func placeOf(run report.RunInfo) []string {
 	switch {
 	case run.Node != "" && run.Cluster == "":
@@ -64,8 +66,12 @@ func placeOf(run report.RunInfo) []string {
 	case run.Cluster == "":
 		return []string{"files"}
 	}
-	if run.Context == "" {
-		return []string{"cluster " + run.Cluster}
+	place := []string{"cluster " + run.Cluster}
+	if run.Context != "" {
+		place = append(place, "context "+run.Context)
 	}
-	return []string{"cluster " + run.Cluster, "context " + run.Context}
+	for _, backend := range slices.Sorted(maps.Keys(run.Stores)) {
+		place = append(place, backend+" in "+run.Stores[backend])
+	}
+	return place
 }

@@ -9,6 +9,7 @@ function fillTop(top) {
   const terms = policy.gracePeriod ? `grace period ${policy.gracePeriod}, min age ${policy.minAge}` : '';
   const facts = [
     ['Cluster', run.cluster], ['Context', run.context], ['State namespace', run.stateNamespace],
+    ['Stores', Object.entries(run.stores || {}).map(([backend, where]) => `${backend} in ${where}`).join(', ')],
     ['Policy', isRestore ? '' : [policy.installed ? `installed, ${policy.installed}` : policy.file || 'defaults', terms].filter(Boolean).join(': ')],
     ['Time', clock(run.startedAt) + (seconds > 0 ? `, took ${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s` : '')],
     ['Run', `${run.id}, ${run.version}`], ['Undoes run', journal && journal.id],
