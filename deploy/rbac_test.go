@@ -58,7 +58,7 @@ func TestRolesGrantExactlyTheNeededRights(t *testing.T) {
 			"Role ip-reaper": slices.Concat(ledger, lock, []string{"/configmaps: create", "/configmaps: delete", "/configmaps: list"}),
 		},
 		"restore": {
-			"ClusterRole ip-reaper-restore": {"/pods: list", machines + ": list"},
+			"ClusterRole ip-reaper-restore": {"/nodes: list", "/pods: list", machines + ": list"},
 			"Role ip-reaper-restore":        slices.Concat(ledger, lock, []string{"/configmaps: list"}),
 		},
 	} {

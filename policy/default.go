@@ -40,6 +40,7 @@ func (p *Policy) setDefaults() {
 	p.Pods.Unnamed = cmp.Or(p.Pods.Unnamed, Hold)
 	p.Nodes.Unreachable = cmp.Or(p.Nodes.Unreachable, Hold)
 	p.Nodes.Unknown = cmp.Or(p.Nodes.Unknown, Hold)
+	p.Nodes.Foreign = cmp.Or(p.Nodes.Foreign, Hold)
 	setDefault(&p.Limits.MaxReleases, 0)
 	setDefault(&p.Limits.MaxFraction, 0.5)
 	setDefault(&p.Limits.MaxPodDrop, 0.5)

@@ -86,7 +86,7 @@ backends:
   whereabouts: {enabled: true}
 evidence: {annotations: own}
 pods: {finished: release, stuck: release, superseded: hold, unnamed: release}
-nodes: {unreachable: release, unknown: release}
+nodes: {unreachable: release, unknown: release, foreign: release}
 limits: {maxReleases: 100, maxFraction: 1, maxPodDrop: 0.25, minEntries: 0}
 protection:
   statefulSets: ignore

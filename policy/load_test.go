@@ -28,7 +28,7 @@ func TestAbsentFieldsHaveTheirDefaults(t *testing.T) {
 			Unnamed:    policy.Hold,
 		},
 		Evidence: policy.Evidence{Annotations: policy.KeepAnnotations},
-		Nodes:    policy.Nodes{Unreachable: policy.Hold, Unknown: policy.Hold},
+		Nodes:    policy.Nodes{Unreachable: policy.Hold, Unknown: policy.Hold, Foreign: policy.Hold},
 		Limits: policy.Limits{
 			MaxReleases: new(0),
 			MaxFraction: new(0.5),
@@ -103,7 +103,7 @@ func TestEachFieldIsRead(t *testing.T) {
 			Unnamed:    policy.Release,
 		},
 		Evidence: policy.Evidence{Annotations: policy.OwnAnnotations},
-		Nodes:    policy.Nodes{Unreachable: policy.Release, Unknown: policy.Release},
+		Nodes:    policy.Nodes{Unreachable: policy.Release, Unknown: policy.Release, Foreign: policy.Release},
 		Limits: policy.Limits{
 			MaxReleases: new(100),
 			MaxFraction: new(1.0),

@@ -112,6 +112,10 @@ type Nodes struct {
 	// out-of-service taint: its sandboxes may still be running. Hold if absent.
 	Unreachable Disposition `json:"unreachable,omitzero"`
 
+	// Foreign applies to a node that a store has an object of its own for, and that is none of
+	// the cluster: another cluster may keep its addresses in the same store. Hold if absent.
+	Foreign Disposition `json:"foreign,omitzero"`
+
 	// Unknown applies while some node is unreachable, to the allocations whose node
 	// is not known: their sandboxes may be running there. Hold if absent.
 	Unknown Disposition `json:"unknown,omitzero"`

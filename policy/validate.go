@@ -47,6 +47,7 @@ func (p *Policy) validate(backends []string) field.ErrorList {
 	errs = append(errs, validateEnum(p.Pods.Unnamed, pods.Child("unnamed"), Hold, Release)...)
 	errs = append(errs, validateEnum(p.Nodes.Unreachable, field.NewPath("nodes", "unreachable"), Hold, Release)...)
 	errs = append(errs, validateEnum(p.Nodes.Unknown, field.NewPath("nodes", "unknown"), Hold, Release)...)
+	errs = append(errs, validateEnum(p.Nodes.Foreign, field.NewPath("nodes", "foreign"), Hold, Release)...)
 	errs = append(errs, p.Limits.validate(field.NewPath("limits"))...)
 	errs = append(errs, validateEnum(p.Protection.StatefulSets, field.NewPath("protection", "statefulSets"), OrdinalInRange, Ignore)...)
 	return append(errs, p.Journal.validate(field.NewPath("journal"))...)

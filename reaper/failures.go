@@ -95,7 +95,8 @@ func (r *run) caveat(sentence string) {
 }
 
 // warnOfKept warns of what is kept despite its leaks: pools in which every address is
-// protected, which the report notes too, and what annotations alone keep.
+// protected, which the report notes too, what annotations alone keep, and what may be of another
+// cluster.
 func (r *run) warnOfKept(inv ipam.Inventory, c census.Census, decisions []judge.Decision) {
 	protected, warnings := judge.ProtectedPools(inv, decisions)
 	for i := range r.report.Pools {
@@ -104,6 +105,7 @@ func (r *run) warnOfKept(inv ipam.Inventory, c census.Census, decisions []judge.
 	}
 	r.warn(warnings...)
 	r.warn(judge.ClaimWarnings(c, decisions)...)
+	r.warn(judge.ForeignWarnings(decisions)...)
 }
 
 // addWarning adds a sentence to the report, unless an earlier round has added it.

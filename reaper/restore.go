@@ -164,7 +164,7 @@ func (r *restoreCall) restore(ctx context.Context) error {
 	if err := r.seekPools(ctx, inv); err != nil {
 		return err
 	}
-	census, err := census.Take(ctx, r.Cluster, census.Scope{})
+	census, err := census.Take(ctx, r.Cluster, census.Scope{Nodes: true})
 	if err != nil {
 		return fmt.Errorf("census: %w", err)
 	}

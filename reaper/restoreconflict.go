@@ -14,7 +14,7 @@ import (
 )
 
 // An occupancy is an index of the addresses that are in use now: those that the stores
-// hold, those that objects protect for a pod, and those that pods show.
+// hold, those that objects protect for a pod, and those that pods and nodes show.
 type occupancy struct {
 	facts    *judge.Facts
 	census   census.Census
@@ -99,6 +99,9 @@ func (o occupancy) conflict(rec ipam.Record) error {
 	a := &ipam.Allocation{Backend: rec.Backend, Pool: rec.Pool, Key: rec.Key, IP: ip, Owner: ipam.Owner{Pod: pod}}
 	for by := range o.facts.OthersShowing(a) {
 		return fmt.Errorf("%w: pod %s shows the address", ipam.ErrTaken, by.Ref)
+	}
+	if by, shown := o.facts.NodeShowing(a); shown {
+		return fmt.Errorf("%w: %s shows the address", ipam.ErrTaken, by.Source)
 	}
 	for _, m := range o.census.Machines(ip) {
 		if !m.Launches(pod) { // its guest may have the address from this pod

@@ -19,6 +19,7 @@ type conflict struct {
 	owner  ipam.EntryOwner // of the record
 	pods   []census.Pod
 	guests []census.VirtualMachine
+	nodes  []census.Node
 	pools  []ipam.Pool // of the store
 	second []ipam.Pool // of another store
 }
@@ -34,6 +35,7 @@ func (c conflict) restore(t *testing.T) (entry report.RestoreEntry, written []ip
 	h := newHarness(store, namedStore{c.second, "second"})
 	h.pods.Add(c.pods...)
 	h.pods.AddMachines(c.guests...)
+	h.pods.AddNodes(c.nodes...)
 	rep, _ := reaper.Restore(t.Context(), h.restoreOptions(func(o *reaper.RestoreOptions) {
 		o.Journal.Records = []ipam.Record{{Backend: "fixed", Pool: "pool", Key: "1", IP: "10.0.0.1", Owner: c.owner}}
 	}))
@@ -57,7 +59,7 @@ func TestAddressWithANewOwnerIsNotPutBack(t *testing.T) {
 	there := func(network string, a ipam.Allocation) []ipam.Pool {
 		return []ipam.Pool{empty, in("there", network, a)}
 	}
-	alone := []ipam.Pool{empty}
+	alone, tunnelled := []ipam.Pool{empty}, []ipam.Pool{{Name: "pool", Tunnels: map[netip.Addr]string{}}}
 	owner := ipam.EntryOwner{Namespace: "default", Pod: "web", Sandbox: "s1", Interface: "net1"}
 	sandbox := ipam.EntryOwner{Sandbox: "s1"}
 	launcher := ipam.EntryOwner{Namespace: "default", Pod: "virt-launcher-vm-x7k2p", Sandbox: "s1"}
@@ -112,6 +114,13 @@ func TestAddressWithANewOwnerIsNotPutBack(t *testing.T) {
 		{"its own and another guest have it", conflict{owner: launcher, pools: alone, guests: guest("vm", "other")},
 			"virtual machine default/other reports the address"},
 		{"a guest has it, and its pod is of none", conflict{owner: owner, pools: alone, guests: guest("vm")}, "virtual machine default/vm reports the address"},
+		// Nodes take addresses of some pools for their tunnels.
+		{"a node has it", conflict{owner: owner, pools: tunnelled, nodes: []census.Node{tunnelOn("n1", ip1)}}, "node n1 shows the address"},
+		{"a node has another", conflict{owner: owner, pools: tunnelled, nodes: []census.Node{tunnelOn("n1", ip2)}}, ""},
+		{"a node has it, in another network", conflict{owner: owner, pools: alone, nodes: []census.Node{tunnelOn("n1", ip1)}}, ""},
+		{"a node of the store has it", conflict{owner: owner, pools: []ipam.Pool{{Name: "pool", Tunnels: map[netip.Addr]string{ip1: "n1"}}}},
+			"stored node n1 shows the address"},
+
 		{"a guest has it, and its pod has no name", conflict{owner: sandbox, pools: alone, guests: guest("vm")}, "virtual machine default/vm reports the address"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -419,3 +419,103 @@ func TestLeaseWaitsForItsAge(t *testing.T) {
 	}
 	given(leased, blank, made(noon.Add(-4*time.Minute)), waits(0, 0)).ripens(t, 6*time.Minute)
 }
+
+// foreign is the decision on an allocation that may be of another cluster.
+func foreign(note string) decision { return held(judge.NodeForeign, note) }
+
+// storeNode says that the store has a node of its own for the first allocation.
+func storeNode(n ipam.StoreNode) change {
+	return entry(func(a *ipam.Allocation) { a.StoreNode = &n })
+}
+
+// Promise 1, 2. Two clusters may have their nodes, and their pods' addresses, in one store.
+func TestNodeOfAnotherClusterKeeps(t *testing.T) {
+	const lacks = ", and the list of nodes does not"
+	another := webAllocation()
+	another.Key, another.IP, another.Token, another.StoreNode = "2", ip2, "t2", &ipam.StoreNode{Name: "b1", Node: "b1"}
+	tunnel := another
+	tunnel.Foreign = "a tunnel"
+	on := func(name string) change { return entry(func(a *ipam.Allocation) { a.Owner.Node = name }) }
+	n1 := nodes(ready("n1"))
+	dispositions(t, func(p *policy.Policy, d policy.Disposition) { p.Nodes.Foreign = d },
+		either("its node is of this cluster", absent, absent, on("n1"), storeNode(ipam.StoreNode{Name: "c1", Node: "n1"}), n1),
+		either("its node is not", foreign("the store has the node b1"+lacks), absent, on("b1"), storeNode(ipam.StoreNode{Name: "b1", Node: "b1"}), n1),
+		either("its node has another name in its cluster", foreign("the store has the node c1 (b1 in its cluster)"+lacks), absent,
+			on("b1"), storeNode(ipam.StoreNode{Name: "c1", Node: "b1"}), n1),
+		either("its node has the store's name for a node of this cluster", foreign("the store has the node n1 (b1 in its cluster)"+lacks), absent,
+			on("b1"), storeNode(ipam.StoreNode{Name: "n1", Node: "b1"}), n1),
+		either("its node is called like one of this cluster, in other letters", foreign("the store has the node N1"+lacks), absent,
+			on("N1"), storeNode(ipam.StoreNode{Name: "N1", Node: "N1"}), n1),
+		either("its node cannot be read", foreign("the node n1 of the store cannot be read"), absent, on("n1"), storeNode(ipam.StoreNode{Name: "n1"}), n1),
+		either("two nodes of the store are called alike", foreign("the nodes c1 and c2 of the store are both called n1 in their clusters"), absent,
+			on("n1"), storeNode(ipam.StoreNode{Name: "c1", Node: "n1", Twin: "c2"}), n1),
+		either("its node is gone from the store, too", absent, absent, on("b1"), n1),
+		either("there are no nodes", foreign("the store has the node b1"+lacks), absent, on("b1"), storeNode(ipam.StoreNode{Name: "b1", Node: "b1"}), nodes([]census.Node{}...)),
+
+		// It may be on any node.
+		either("its node is unknown, beside one of another cluster", foreign("its node is unknown, and the store has the node b1"+lacks), absent, n1, beside(another)),
+		either("its node is unknown, beside a tunnel of another cluster", foreign("its node is unknown, and the store has the node b1"+lacks), absent, n1, beside(tunnel)),
+		either("its node is gone, beside one of another cluster", absent, absent, on("b2"), n1, beside(another)),
+	)
+	// The reason why the pod is not there does not matter. One that is in use keeps its own reason.
+	held := foreign("the store has the node b1" + lacks)
+	change := func(f func(a *ipam.Allocation)) change { return entry(f) }
+	verdicts(t, all(on("b1"), storeNode(ipam.StoreNode{Name: "b1", Node: "b1"}), nodes(ready("n1"), notReady("n2")), terms(releaseAll),
+		terms(func(p *policy.Policy) { p.Nodes.Foreign = policy.Hold })),
+		of("PodAbsent", held),
+		of("PodReplaced", held, change(func(a *ipam.Allocation) { a.Owner.UID = "old" }), pods(census.Pod{Ref: web, UID: "new"})),
+		of("PodFinished", held, pods(census.Pod{Ref: web, Finished: true})),
+		of("SandboxAbsent", held, change(func(a *ipam.Allocation) { a.Owner.Pod = ipam.PodRef{} })),
+		of("in use", present, pods(showing(web, ip1))),
+		of("an empty handle", decision{judge.Suspected, judge.EmptyHandle, ""}, change(func(a *ipam.Allocation) { *a = emptyHandle() })),
+	)
+}
+
+// Promise 2. What another cluster may have does not count as leaked, its siblings stay, and the grace
+// period begins when the node is known to be gone.
+func TestWhatMayBeOfAnotherClusterIsNoLeak(t *testing.T) {
+	a, sibling := webAllocation(), webAllocation()
+	a.StoreNode, a.Group, sibling.Group = &ipam.StoreNode{Name: "b1", Node: "b1"}, "g", "g"
+	a.Owner.Node, sibling.Owner.Node = "b1", "b2"
+	sibling.Key, sibling.IP, sibling.Token = "2", ip2, "t2"
+	s := situation{pools: []ipam.Pool{poolOf(a, sibling)}, nodes: []census.Node{ready("n1")}}
+	decisions := s.judge(t, noon)
+	equal(t, "ownerless", decisions[0].Ownerless, false)
+	equal(t, "sibling", decisionOf(decisions[1]), held(judge.SiblingKept, "its sibling 10.0.0.1 is kept: NodeForeign"))
+	equal(t, "warnings", s.report(t).Warnings, []string{"1 allocation held, because the store has nodes that may be of another cluster: b1. " +
+		"If no other cluster uses the store, delete those that are gone with calicoctl delete node, or set nodes.foreign to release"})
+
+	s.ledger = s.seen(t, noon)
+	s.pools[0].Allocations[0].StoreNode = nil
+	equal(t, "a day later, without the node", decisionOf(s.judge(t, noon.Add(24*time.Hour))[0]), absent)
+}
+
+// tunnelOn returns a ready node that shows the address as that of a tunnel.
+func tunnelOn(name string, ip netip.Addr) census.Node {
+	n := ready(name)
+	n.Tunnels = map[netip.Addr]string{ip: "projectcalico.org/IPv4VXLANTunnelAddr"}
+	return n
+}
+
+// Promise 1. The device of a node has the address of its tunnel, whatever the store says.
+func TestAddressOfATunnelIsInUse(t *testing.T) {
+	tunnelled := func(by map[netip.Addr]string) change { return func(s *situation) { s.pools[0].Tunnels = by } }
+	none := tunnelled(map[netip.Addr]string{})
+	by := func(note string) decision { return decision{judge.InUse, judge.AddressInUse, "shown by " + note} }
+	gone := decision{judge.Orphaned, judge.PodAbsent, ""}
+	away := notReady("n1")
+	away.Tunnels = map[netip.Addr]string{ip1: "a"}
+	verdicts(t, all(onNode1, terms(releaseAll)),
+		of("a node shows it", by("node n1"), none, nodes(tunnelOn("n1", ip1))),
+		of("another node shows it", by("node n2"), none, nodes(ready("n1"), tunnelOn("n2", ip1))),
+		of("a node that is not ready shows it", by("node n1"), none, nodes(away)),
+		of("a node shows another", gone, none, nodes(tunnelOn("n1", ip2))),
+		of("a node of the store shows it", by("stored node c1"), tunnelled(map[netip.Addr]string{ip1: "c1"}), nodes(ready("n1"))),
+		of("a node of the store shows another", gone, tunnelled(map[netip.Addr]string{ip2: "c1"}), nodes(ready("n1"))),
+		of("nodes take no addresses of the pool", gone, nodes(tunnelOn("n1", ip1))),
+		of("it names only a sandbox", by("node n1"), none, nodes(tunnelOn("n1", ip1)), entry(func(a *ipam.Allocation) { a.Owner.Pod = ipam.PodRef{} })),
+		of("its pod has finished", by("node n1"), none, nodes(tunnelOn("n1", ip1)), pods(census.Pod{Ref: web, Finished: true})),
+		of("its pod shows it, too", present, none, nodes(tunnelOn("n1", ip1)), pods(showing(web, ip1))),
+		of("an empty handle", decision{judge.Suspected, judge.EmptyHandle, ""}, none, nodes(tunnelOn("n1", ip1)), entry(func(a *ipam.Allocation) { *a = emptyHandle() })),
+	)
+}

@@ -17,9 +17,9 @@ type datastore interface {
 	// time, and again for an object that it must read again.
 	list(ctx context.Context, k kind, reduce func(object) any) ([]any, error)
 
-	// nodes returns the Kubernetes name of each of Calico's nodes, by Calico's
-	// name. A node that has the same name in both may be absent.
-	nodes(ctx context.Context) (map[string]string, error)
+	// nodes returns Calico's own nodes. There are none if Calico's nodes are those of the
+	// API server.
+	nodes(ctx context.Context) ([]node, error)
 
 	// resources reads all objects of a resource other than blocks and handles, by its
 	// plural name. It returns errUndefined if this version of Calico has no such resource.

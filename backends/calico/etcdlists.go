@@ -8,8 +8,6 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
-
-	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // The most keys in one answer. 16 blocks of 4096 addresses take some 16 MiB, 5000 handles 1 MiB.
@@ -68,22 +66,18 @@ func (s etcd) pages(ctx context.Context, prefix string, limit int64, reduce func
 }
 
 // nodes implements datastore.
-func (s etcd) nodes(ctx context.Context) (map[string]string, error) {
-	all, err := s.resources(ctx, "nodes")
+func (s etcd) nodes(ctx context.Context) ([]node, error) {
+	stored, err := s.resources(ctx, "nodes")
 	if err != nil {
 		return nil, err
 	}
-	names := make(map[string]string, len(all))
-	for _, node := range all {
-		name, err := kubernetesNode(node.data)
-		if err != nil {
-			return nil, fmt.Errorf("decode %s: %w", resourcePrefix+"nodes/"+node.name, err)
-		}
-		if name != "" {
-			names[node.name] = name
+	all := make([]node, len(stored))
+	for i, r := range stored {
+		if all[i], err = readNode(r); err != nil {
+			return nil, fmt.Errorf("decode %s: %w", resourcePrefix+"nodes/"+r.name, err)
 		}
 	}
-	return names, nil
+	return all, nil
 }
 
 // resources implements datastore.
@@ -95,26 +89,4 @@ func (s etcd) resources(ctx context.Context, plural string) ([]resource, error) 
 		all[i], _ = found[i].(resource)
 	}
 	return all, err
-}
-
-// kubernetesNode returns the name of the Kubernetes node in the orchRefs of a
-// Calico node. It returns an empty string if they name none.
-func kubernetesNode(data []byte) (string, error) {
-	var node struct {
-		Spec struct {
-			Refs []struct {
-				Name         string `json:"nodeName"`
-				Orchestrator string `json:"orchestrator"`
-			} `json:"orchRefs"`
-		} `json:"spec"`
-	}
-	if err := kube.Decode(data, &node); err != nil {
-		return "", err
-	}
-	for _, ref := range node.Spec.Refs {
-		if ref.Orchestrator == "k8s" && ref.Name != "" {
-			return ref.Name, nil
-		}
-	}
-	return "", nil
 }

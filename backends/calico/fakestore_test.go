@@ -96,7 +96,7 @@ func (s *fakeStore) begin(ctx context.Context, request string) error {
 
 func (s *fakeStore) ready(ctx context.Context) error { return s.begin(ctx, "ready") }
 
-func (s *fakeStore) nodes(ctx context.Context) (map[string]string, error) {
+func (s *fakeStore) nodes(ctx context.Context) ([]node, error) {
 	return nil, s.begin(ctx, "nodes")
 }
 

@@ -46,9 +46,8 @@ type kubernetes struct {
 // ready implements datastore.
 func (s kubernetes) ready(ctx context.Context) error { return checkReady(ctx, s.client, s.group) }
 
-// nodes implements datastore. In this datastore, Calico's nodes have their
-// Kubernetes names.
-func (kubernetes) nodes(context.Context) (map[string]string, error) { return map[string]string{}, nil }
+// nodes implements datastore. In this datastore, Calico's nodes are those of the API server.
+func (kubernetes) nodes(context.Context) ([]node, error) { return nil, nil }
 
 // resources implements datastore.
 func (s kubernetes) resources(ctx context.Context, plural string) ([]resource, error) {

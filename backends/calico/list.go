@@ -45,9 +45,11 @@ func (b *Backend) read(ctx context.Context) (*listing, error) {
 		return nil, fmt.Errorf("list blocks: %w", err)
 	}
 	l.take(listedBlocks)
-	if l.nodes, err = store.nodes(ctx); err != nil {
+	nodes, err := store.nodes(ctx)
+	if err != nil {
 		return nil, fmt.Errorf("list Calico's nodes: %w", err)
 	}
+	l.takeNodes(nodes)
 	if l.reserved, err = ipReservations(ctx, store); err != nil {
 		return nil, err
 	}

@@ -15,8 +15,9 @@ import (
 type listing struct {
 	blocks   []*listedBlock
 	handles  []*listedHandle
-	broken   []*ipam.PoolError // the blocks and handles that could not be decoded
-	nodes    map[string]string // Kubernetes names, by Calico's names
+	broken   []*ipam.PoolError          // the blocks and handles that could not be decoded
+	nodes    map[string]*ipam.StoreNode // Calico's own, by their names in Calico
+	tunnels  map[netip.Addr]string      // the same, by the addresses of their tunnels
 	reserved []ipReservation
 	readable map[netip.Prefix]bool    // the blocks that could be decoded
 	byID     map[string]*listedHandle // the handles, by ID
@@ -143,17 +144,13 @@ func (l *listing) pools(yield func(ipam.Pool, error) bool) {
 func (l *listing) finish(b *listedBlock) ipam.Pool {
 	for i := range b.Allocations {
 		a := &b.Allocations[i]
-		if node, ok := l.nodes[a.Owner.Node]; ok {
-			a.Owner.Node = node
-		}
+		l.locate(a, b.Node)
 		if a.Unreadable == "" {
 			a.Unreadable = l.unreadableReason(a.Group)
 		}
 		a.Protected = reservedBy(l.reserved, a.IP)
 	}
-	if node, ok := l.nodes[b.Node]; ok {
-		b.Node = node
-	}
+	b.Node, b.Tunnels = l.kubernetesName(b.Node), l.tunnels
 	if len(b.Allocations) > 0 {
 		b.Protected = l.wholeProtection(b)
 	}

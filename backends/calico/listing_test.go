@@ -29,7 +29,7 @@ func newHandle(sh shape, id string, cidrs ...string) object {
 }
 
 // listingOf returns the listing of a datastore with these objects.
-func listingOf(storedBlocks, storedHandles []object, nodes map[string]string) *listing {
+func listingOf(storedBlocks, storedHandles []object, nodes []node) *listing {
 	l := newListing()
 	l.name = resourceName
 	if len(storedBlocks) > 0 && storedBlocks[0].root == "" {
@@ -37,7 +37,7 @@ func listingOf(storedBlocks, storedHandles []object, nodes map[string]string) *l
 	}
 	l.take(reduced(storedHandles, reduceHandle))
 	l.take(reduced(storedBlocks, reduceBlock))
-	l.nodes = nodes
+	l.takeNodes(nodes)
 	return l
 }
 
@@ -176,14 +176,6 @@ func TestMisplacedBlocks(t *testing.T) {
 			t.Errorf("unreadable (-want +got):\n%s", diff)
 		}
 	})
-}
-
-func TestNodesHaveTheNamesOfKubernetes(t *testing.T) {
-	l := listingOf([]object{oneAddress(shapes[1], "10.0.0.1/32", "net.a")}, nil, map[string]string{"node-1": "ip-10-0-0-1.internal", "web-0": "x"})
-	r := l.finish(l.blocks[0]).Allocations[0]
-	if r.Owner.Node != "ip-10-0-0-1.internal" || r.Owner.Pod.Name != "web-0" {
-		t.Errorf("the owner is %+v", r.Owner)
-	}
 }
 
 func TestListReadsHandlesBeforeBlocks(t *testing.T) {

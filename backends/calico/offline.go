@@ -12,7 +12,7 @@ import (
 // datastore, a missing object may exist.
 type excerpt struct {
 	blocks, handles []object
-	nodes           map[string]string // the Kubernetes names of Calico's nodes
+	nodes           []node
 	reserved        []ipReservation
 	ipPools         []ipPool
 }
@@ -21,7 +21,7 @@ type excerpt struct {
 // either datastore, and the documents that are not Calico's IPAM. Without a block
 // or a handle, the backend is nil.
 func Offline(documents []ipam.Document) (found ipam.Backend, rest []ipam.Document) {
-	e := excerpt{nodes: make(map[string]string)}
+	var e excerpt
 	for _, d := range documents {
 		if !e.take(d) {
 			rest = append(rest, d)
@@ -63,14 +63,13 @@ func (e *excerpt) take(d ipam.Document) bool {
 	return true
 }
 
-// takeResource adds an object other than a block or handle. A node that cannot be read keeps
-// Calico's name.
+// takeResource adds an object other than a block or handle. A node that cannot be read stands for
+// no node of a cluster.
 func (e *excerpt) takeResource(plural string, r resource) {
 	switch plural {
 	case "nodes":
-		if name, err := kubernetesNode(r.data); err == nil && name != "" {
-			e.nodes[r.name] = name
-		}
+		n, _ := readNode(r)
+		e.nodes = append(e.nodes, n)
 	case "ipreservations":
 		e.reserved = append(e.reserved, readIPReservation(r))
 	case "ippools":
@@ -110,7 +109,8 @@ func looksLikeBlock(data []byte) bool {
 // which may belong to the same sandbox, its addresses are unreadable.
 func (e excerpt) pools(yield func(ipam.Pool, error) bool) {
 	l := newListing()
-	l.partial, l.nodes, l.reserved = true, e.nodes, e.reserved
+	l.partial, l.reserved = true, e.reserved
+	l.takeNodes(e.nodes)
 	l.take(reduced(e.handles, reduceHandle))
 	l.take(reduced(e.blocks, reduceBlock))
 	l.pools(yield)

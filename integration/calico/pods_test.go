@@ -1,13 +1,17 @@
 package calico_test
 
 import (
+	"fmt"
 	"net/netip"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 type options = []cluster.PodOption
@@ -68,9 +72,10 @@ func TestPodsHaveTheirAddresses(t *testing.T) {
 }
 
 // If a pod is gone, its sandbox need not be: an unreachable node may go on running it, with its
-// address. Calico releases it regardless. The engine's tests cover the other states of a node.
+// address. Calico releases it regardless. And in etcd, it may be of another cluster, whose pods are
+// not known (promise 1). The engine's tests cover the other states of a node.
 func TestNodesThatSayNothing(t *testing.T) {
-	const held, gone = "held NodeUnreachable kept", "orphan PodAbsent released"
+	const held, foreign, gone = "held NodeUnreachable kept", "held NodeForeign kept", "orphan PodAbsent released"
 	on := func(node string) func(*fixture, string) []string {
 		return func(s *fixture, pod string) []string {
 			return texts(s.add(calico.NewSandbox(shop, pod, node)))
@@ -82,13 +87,59 @@ func TestNodesThatSayNothing(t *testing.T) {
 	s.must(s.Cluster.CreateNode(s.Context(), "kubernetes-name", true))
 	s.must(s.ApplyNode(s.Context(), "calicos-name", "kubernetes-name"))
 	s.must(s.ApplyNode(s.Context(), "no-node", "")) // of no orchestrator
+	// Another cluster may have its nodes in the same etcd.
+	s.must(s.CreateNode(s.Context(), "gone"))
+	s.must(s.ApplyNode(s.Context(), "of-another", "of-another"))
+	s.must(s.ApplyNode(s.Context(), node+".example", "of-another-2"))
 	rows := s.plant([]row{
 		{name: "silent", set: on("silent"), want: held},
 		{name: "silent, under another name", set: on("calicos-name"), want: held},
-		{name: "of no orchestrator", set: on("no-node"), want: gone},
+		{name: "of no orchestrator", set: on("no-node"), want: foreign},
+		{name: "of another cluster", set: on("of-another"), want: foreign},
+		{name: "of another cluster, under another name", set: on(node + ".example"), want: foreign},
+		{name: "of another cluster, and only its block says so", want: foreign, set: func(s *fixture, pod string) []string {
+			ips := s.add(calico.NewSandbox(shop, pod, "of-another"))
+			s.editBlock(ips[0], func(b map[string]any) {
+				attributes := b["attributes"].([]any)
+				owner := attributes[len(attributes)-1].(map[string]any)["secondary"].(map[string]any)
+				delete(owner, "node")
+			})
+			return texts(ips)
+		}},
+		{name: "gone from Calico, too", set: on("gone"), want: gone},
 	})
+	_, err := s.Calicoctl(s.Context(), "", "delete", "node", "gone")
+	s.must(err)
+	s.must(s.Cluster.Kube.CoreV1().Nodes().Delete(s.Context(), "gone", metav1.DeleteOptions{}))
 	for _, name := range []string{"silent", "kubernetes-name"} {
 		s.must(s.Cluster.SetNodeReady(s.Context(), name, false))
 	}
 	s.prove(rows)
+}
+
+// The devices of a node have the addresses of its tunnels. Calico's agent writes them into the
+// annotations of the Node, and in etcd into its own Node (promise 1).
+func TestTunnelsHaveTheirAddresses(t *testing.T) {
+	each(t, func(s *fixture) {
+		_, free := s.leak("gone")
+		_, shown := s.leak("shown")
+		patch := fmt.Sprintf(`{"metadata":{"annotations":{"projectcalico.org/IPv4VXLANTunnelAddr":%q}}}`, shown)
+		_, err := s.Cluster.Kube.CoreV1().Nodes().Patch(s.Context(), node, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		s.must(err)
+		want := map[netip.Addr]string{free: "released", shown: "kept"}
+		if s.Etcd != nil {
+			_, stored := s.leak("stored")
+			s.must(s.Apply(s.Context(), "Node", map[string]string{"name": node}, map[string]any{
+				"orchRefs": []map[string]string{{"nodeName": node, "orchestrator": "k8s"}}, "wireguard": map[string]any{"interfaceIPv4Address": stored},
+			}))
+			want[stored] = "kept"
+		}
+		report := s.mustReap(reap.ExitDone, releaseNow)
+		s.wantOutcomes(report, want)
+		for _, e := range report.Entries {
+			if e.Outcome == "kept" && e.Reason != "AddressInUse" {
+				s.Errorf("%s is kept as %s", e.IP, e.Reason)
+			}
+		}
+	})
 }

@@ -22,6 +22,8 @@ type Census struct {
 	away   []Node              // the unreachable ones, by name
 	back   Node                // the one that became ready last, long after its creation
 
+	tunnels map[netip.Addr]string // the names of nodes, by the addresses of their tunnels
+
 	sandboxes sandboxList // of the node, if the run is on one
 
 	machines map[netip.Addr][]VirtualMachine // by each address that the guest reports
@@ -45,8 +47,12 @@ func New(began time.Time, pods []Pod, sets []StatefulSet, nodes ...Node) Census 
 	if nodes != nil {
 		c.nodes = make(map[string]Node, len(nodes))
 	}
+	c.tunnels = make(map[netip.Addr]string)
 	for _, n := range nodes {
 		c.nodes[n.Name] = n
+		for ip := range n.Tunnels {
+			c.tunnels[ip] = n.Name
+		}
 	}
 	for _, n := range c.nodes {
 		switch {

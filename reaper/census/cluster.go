@@ -123,6 +123,10 @@ type Node struct {
 	// administrator states that nothing runs on the node any more. It says nothing about a
 	// node that is ready: see Fenced.
 	OutOfService bool
+
+	// Tunnels are the addresses that the node shows as those of its tunnels in Calico's network,
+	// with the annotations that show them.
+	Tunnels map[netip.Addr]string
 }
 
 // A VirtualMachine has the fields of a VirtualMachineInstance of KubeVirt that rules

@@ -45,6 +45,12 @@ func (c Census) HasNode(name string) bool {
 	return exists
 }
 
+// Tunnel returns the node that shows the address as that of a tunnel, and whether there is one.
+func (c Census) Tunnel(ip netip.Addr) (Node, bool) {
+	name, shown := c.tunnels[ip]
+	return c.nodes[name], shown
+}
+
 // Nodes yields the names of the nodes, in any order.
 func (c Census) Nodes() iter.Seq[string] { return maps.Keys(c.nodes) }
 

@@ -40,6 +40,17 @@ func (o Owner) String() string {
 	}
 }
 
+// A StoreNode is a node that a store has an object of its own for. Several clusters may have their
+// nodes in one store.
+type StoreNode struct {
+	Name string // in the store
+	Node string // the name of the node in its cluster; empty if that cannot be read
+
+	// Twin is another node of the store with the same Node; empty if there is none. They may be of
+	// different clusters.
+	Twin string
+}
+
 // An Allocation is one address that a store holds, as it was listed.
 type Allocation struct {
 	Backend string // set by TakeInventory
@@ -48,6 +59,10 @@ type Allocation struct {
 	Key     string // the allocation's own name within the pool
 	IP      netip.Addr
 	Owner   Owner
+
+	// StoreNode is the node of the sandbox, if the store has nodes of its own and one of them is that
+	// of the owner, or else the one from whose part of the store the address is. It is nil if not.
+	StoreNode *StoreNode
 
 	// Token is the value that the store compares on write. If the allocation
 	// changed hands, the value differs and the store refuses. An allocation

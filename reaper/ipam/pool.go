@@ -37,6 +37,11 @@ type Pool struct {
 	// Pods of other nodes may have addresses of the pool, too.
 	Node string
 
+	// Tunnels has the addresses that nodes have for themselves, such as those of their tunnels, and
+	// the names of the nodes, as far as the store says. It is nil if nodes take no addresses from
+	// pools of the store: then what a node shows is of another network.
+	Tunnels map[netip.Addr]string
+
 	// Object is the pool in the Kubernetes API. It is nil if the pool is not in the
 	// API, or if the release of its allocations deletes it.
 	Object *Object

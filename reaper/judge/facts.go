@@ -37,6 +37,9 @@ type store struct {
 	pools map[string]*ipam.Pool // by name
 	nodes map[string]bool       // the nodes of allocations that exist under that name
 
+	// foreign is a node of the store that is none of this cluster; nil if there is none.
+	foreign *ipam.StoreNode
+
 	// renames is set if a pod shows an address that the store has on a node of another
 	// name.
 	renames bool
@@ -58,6 +61,9 @@ func NewFacts(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Censu
 			s.pools[pool.Name] = pool
 			for n := range pool.Allocations {
 				a := &pool.Allocations[n]
+				if f.isForeign(a.StoreNode) {
+					s.foreign = a.StoreNode
+				}
 				if !a.ProvesOwner() {
 					continue
 				}

@@ -31,6 +31,7 @@ const (
 	Protected        Reason = "Protected"
 	OwnerUnknown     Reason = "OwnerUnknown"
 	NotPodOwned      Reason = "NotPodOwned"
+	NodeForeign      Reason = "NodeForeign"
 	NodeUnreachable  Reason = "NodeUnreachable"
 	TerminationStuck Reason = "TerminationStuck"
 	StaticPod        Reason = "StaticPod"
@@ -78,7 +79,11 @@ const (
 	fromSiblings      = "group"
 	fromProtection    = "protection"
 	fromLedger        = "ledger"
+	fromNodes         = "list of nodes"
 )
+
+// fromStoreNode is the prefix of a source that is a node of a store.
+const fromStoreNode = "stored node "
 
 // Stamp formats a time for people.
 func Stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

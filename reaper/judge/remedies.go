@@ -164,3 +164,15 @@ func fence(s Subject) []Remedy {
 	}
 	return remedies
 }
+
+// leave is for allocations of nodes that may be of another cluster. The evidence names the node.
+func leave(s Subject) []Remedy {
+	remedies := s.fill(Remedy{"if another cluster keeps its addresses in this store, leave it: only a run there can tell", ""})
+	for _, one := range s.Evidence {
+		if name, ok := strings.CutPrefix(one.Source, fromStoreNode); ok {
+			s.Owner.Node = name
+			remedies = append(remedies, s.fill(Remedy{"or, if the machine {node} is gone for good, delete its node from the store", "calicoctl delete node {node}"})...)
+		}
+	}
+	return append(remedies, s.fill(Remedy{"or, if the store is this cluster's alone, set nodes.foreign to release in the policy", ""})...)
+}

@@ -33,7 +33,7 @@ type Rule struct {
 // alive.
 func (r *Rule) keepsTime() bool {
 	switch r.Reason {
-	case NodeUnreachable, TerminationStuck, StaticPod, RestoredLately:
+	case NodeForeign, NodeUnreachable, TerminationStuck, StaticPod, RestoredLately:
 		return false
 	case PodFinished, SandboxReplaced:
 		return true

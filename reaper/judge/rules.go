@@ -6,9 +6,9 @@ import "slices"
 // its rules are asked.
 //
 // A rule may rely on all rules before it. After the second rule of NoCensus, it is
-// known whether the named pod exists. After the last rule that gives InUse, every
-// allocation is ownerless. The next rules keep it nevertheless. The last rules give it
-// up at the end of its grace period.
+// known whether the named pod exists. After the last rule that gives InUse, no allocation
+// has an owner in this cluster. After NodeForeign, every one is ownerless. The next rules
+// keep it nevertheless. The last rules give it up at the end of its grace period.
 func Rules() []Rule {
 	return slices.Concat(decodedRules, []Rule{
 		{OwnerUnknown, Held, false, namesNoOwner, say(examine),
@@ -16,6 +16,8 @@ func Rules() []Rule {
 		{NoCensus, Held, false, noCensus, listPods,
 			"The pods could not be listed, or they were listed before the allocation was."},
 	}, shownRules, []Rule{
+		{AddressInUse, InUse, false, nodeShowsIt, say(standsIn),
+			"A node shows the address as that of a tunnel of Calico's, in an annotation or in Calico's own node; only for allocations of Calico."},
 		{NoCensus, Held, false, podNotRead, listPods,
 			"The pod that the allocation names could not be read."},
 		{Retained, Held, true, ordinalWanted, say("scale down the StatefulSet, or set protection.statefulSets to ignore: {evidence}"),
@@ -30,6 +32,8 @@ func Rules() []Rule {
 		{PodPresent, InUse, false, podPresent, keepPod,
 			"The pod that the allocation names exists."},
 	}, hiddenRules, []Rule{
+		{NodeForeign, Held, false, nodeForeign, leave,
+			"The store has a node for it that is none of this cluster, or its node is unknown and the store has such nodes; and `nodes.foreign` is `hold`: another cluster may have it."},
 		{NodeUnreachable, Held, true, nodeUnreachable, fence,
 			"It has no owner, but its node, or one that may be its node by another name, exists, is not ready, and has no taint `node.kubernetes.io/out-of-service`: its sandbox may still be running."},
 		{NodeUnreachable, Held, true, nodeUnknown, fence,

@@ -10,6 +10,47 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
+// nodeForeign holds what may be of another cluster that keeps its addresses in the same store. Only
+// the exact name of a node proves that it is of this cluster.
+func nodeForeign(f *Facts, a *ipam.Allocation) (Ruling, bool) {
+	n := f.storeNode(a)
+	if f.policy.Nodes.Foreign == policy.Release || !f.isForeign(n) || !a.HoldsAddress() {
+		return noMatch()
+	}
+	name, says := n.Name, "it has no node "+n.Node
+	if n.Node != n.Name && n.Node != "" {
+		name += " (" + n.Node + " in its cluster)"
+	}
+	note := "the store has the node " + name + ", and the list of nodes does not"
+	switch {
+	case n.Node == "":
+		note = "the node " + name + " of the store cannot be read"
+		says = note
+	case n.Twin != "":
+		note = "the nodes " + n.Name + " and " + n.Twin + " of the store are both called " + n.Node + " in their clusters"
+		says = "it has at most one node " + n.Node
+	}
+	if a.StoreNode == nil {
+		note = "its node is unknown, and " + note
+	}
+	return match(note, Evidence{fromNodes, says}, Evidence{fromStoreNode + n.Name, "it may be of another cluster"})
+}
+
+// storeNode returns the node of the store for an allocation. If its node is not known at all, that
+// may be any of the store's: then it is one that may be of another cluster. It is nil if there is
+// none.
+func (f *Facts) storeNode(a *ipam.Allocation) *ipam.StoreNode {
+	if a.StoreNode == nil && a.Owner.Node == "" {
+		return f.stores[a.Backend].foreign
+	}
+	return a.StoreNode
+}
+
+// isForeign reports whether a node of a store may be of another cluster.
+func (f *Facts) isForeign(n *ipam.StoreNode) bool {
+	return n != nil && (n.Twin != "" || !f.census.HasNode(n.Node))
+}
+
 func nodeUnreachable(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 	if f.policy.Nodes.Unreachable == policy.Release {
 		return noMatch()

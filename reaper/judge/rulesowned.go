@@ -95,6 +95,28 @@ func machineHasIt(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 	return noMatch()
 }
 
+func nodeShowsIt(f *Facts, a *ipam.Allocation) (Ruling, bool) {
+	by, ok := f.NodeShowing(a)
+	if !ok {
+		return noMatch()
+	}
+	return match("shown by "+by.Source, by)
+}
+
+// NodeShowing returns the node that shows the address of the allocation as its own, and whether
+// there is one.
+func (f *Facts) NodeShowing(a *ipam.Allocation) (Evidence, bool) {
+	tunnels := f.Pool(a).Tunnels
+	if tunnels == nil || !a.HoldsAddress() {
+		return Evidence{}, false
+	}
+	if n, shown := f.census.Tunnel(a.IP); shown {
+		return Evidence{"node " + n.Name, "its annotation " + n.Tunnels[a.IP] + " has the address"}, true
+	}
+	name, shown := tunnels[a.IP]
+	return Evidence{fromStoreNode + name, "it has the address for a tunnel"}, shown
+}
+
 // mayHaveIt matches if something that does not show all of its addresses may have this one.
 func mayHaveIt(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 	if ruling, ok := tooMuch(f, a); ok {

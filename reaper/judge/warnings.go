@@ -191,3 +191,21 @@ func ClaimWarnings(c census.Census, decisions []Decision) (warnings []string) {
 	}
 	return append(warnings, hidden...)
 }
+
+// ForeignWarnings names the nodes of stores that may be of other clusters, if anything on them is
+// held for that.
+func ForeignWarnings(decisions []Decision) []string {
+	held, names := 0, make(map[string]bool)
+	for _, d := range decisions {
+		if d.Reason == NodeForeign {
+			held++
+			names[d.facts.storeNode(d.Allocation).Name] = true
+		}
+	}
+	if held == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s held, because the store has nodes that may be of another cluster: %s. "+
+		"If no other cluster uses the store, delete those that are gone with calicoctl delete node, or set nodes.foreign to release",
+		printable.Counted(held, "allocation"), printable.Some(slices.Sorted(maps.Keys(names))))}
+}

@@ -3,6 +3,7 @@ package state
 import (
 	"cmp"
 	"math"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -215,6 +216,16 @@ func readNode(node *corev1.Node) census.Node {
 			n.OutOfService = true
 		}
 	}
+	for _, name := range tunnelAnnotations {
+		ip, err := netip.ParseAddr(node.Annotations[name])
+		if err != nil { // Calico does not set up what it cannot parse
+			continue
+		}
+		if n.Tunnels == nil {
+			n.Tunnels = make(map[netip.Addr]string)
+		}
+		n.Tunnels[ipam.Shown(ip)] = name
+	}
 	return n
 }
 
@@ -233,6 +244,14 @@ func otherNames(node *corev1.Node) (names []string) {
 		}
 	}
 	return names
+}
+
+// tunnelAnnotations are the annotations in which Calico's node agent has the addresses of a node's
+// tunnels.
+var tunnelAnnotations = []string{
+	"projectcalico.org/IPv4IPIPTunnelAddr",
+	"projectcalico.org/IPv4VXLANTunnelAddr", "projectcalico.org/IPv6VXLANTunnelAddr",
+	"projectcalico.org/IPv4WireguardInterfaceAddr", "projectcalico.org/IPv6WireguardInterfaceAddr",
 }
 
 // readStatefulSet reduces a StatefulSet to the facts that verdicts rest on. The default

@@ -305,6 +305,25 @@ func TestOtherNamesOfANode(t *testing.T) {
 	}
 }
 
+// Promise 1. The devices of a node have the addresses that Calico wrote into its annotations.
+func TestReadNodeHasTheTunnelsOfCalico(t *testing.T) {
+	got := readNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-a", Annotations: map[string]string{
+		"projectcalico.org/IPv4Address":                "192.0.2.1/24",
+		"projectcalico.org/IPv4IPIPTunnelAddr":         "10.0.0.1",
+		"projectcalico.org/IPv4VXLANTunnelAddr":        "10.0.0.2",
+		"projectcalico.org/IPv6VXLANTunnelAddr":        "fd00::3",
+		"projectcalico.org/IPv4WireguardInterfaceAddr": "::ffff:10.0.0.4",
+		"projectcalico.org/IPv6WireguardInterfaceAddr": "none",
+	}}})
+	want := map[netip.Addr]string{
+		netip.MustParseAddr("10.0.0.1"): "projectcalico.org/IPv4IPIPTunnelAddr", netip.MustParseAddr("10.0.0.2"): "projectcalico.org/IPv4VXLANTunnelAddr",
+		netip.MustParseAddr("fd00::3"): "projectcalico.org/IPv6VXLANTunnelAddr", netip.MustParseAddr("10.0.0.4"): "projectcalico.org/IPv4WireguardInterfaceAddr",
+	}
+	if diff := cmp.Diff(want, got.Tunnels, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
+		t.Errorf("tunnels (-want +got):\n%s", diff)
+	}
+}
+
 // A deletion says when it should be complete. The mirror of a static pod says nothing about the
 // age of its sandbox.
 func TestTimesOfAPod(t *testing.T) {
