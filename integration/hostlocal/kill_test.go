@@ -51,7 +51,7 @@ func (w *world) afterKill(before map[string]string) {
 	for _, id := range w.journals() {
 		binary, err := reap.New()
 		w.must(err)
-		result, err := binary.Run(w.Context(), w.args("restore", "--run="+id)...)
+		result, err := binary.Run(w.Context(), w.args("restore", "--run="+id, "--dry-run=false")...)
 		w.must(err)
 		if result.ExitCode != 0 && len(w.recordsOf(id)) > 0 {
 			w.Errorf("restore: exit code %d; stderr:\n%s", result.ExitCode, result.Stderr)

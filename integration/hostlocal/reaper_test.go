@@ -118,7 +118,7 @@ func (w *world) restore(id string, code int) reap.Result {
 	w.Helper()
 	binary, err := reap.New()
 	w.must(err)
-	result, err := binary.Run(w.Context(), w.args("restore", "--run="+id)...)
+	result, err := binary.Run(w.Context(), w.args("restore", "--run="+id, "--dry-run=false")...)
 	w.must(err)
 	if result.ExitCode != code {
 		w.Fatalf("restore: exit code %d, want %d; stdout:\n%s\nstderr:\n%s", result.ExitCode, code, result.Stdout, result.Stderr)

@@ -37,7 +37,7 @@ const examples = `  # What has leaked, and what would be released? This writes n
 
   # Release what is due, and put it back
   %[1]s run --context prod --dry-run=false
-  %[1]s restore --context prod --run ID`
+  %[1]s restore --context prod --run ID --dry-run=false`
 
 const nodeAbout = `node finds leaked addresses in the stores of the node it runs on, such as the
 leases of host-local, and releases them if the policy says so. The container
@@ -56,7 +56,7 @@ const nodeExamples = `  # What has leaked on this node? This writes nothing.
 
   # Release what is due, and put it back
   %[1]s node --policy policy.yaml --dry-run=false
-  %[1]s node restore --run ID
+  %[1]s node restore --run ID --dry-run=false
 
   # Run every 15 minutes, with metrics for node_exporter
   %[1]s node --every 15m --policy policy.yaml \

@@ -25,7 +25,7 @@ pods. It is read-only, and reads the ledger and the journals only, no store.
 The ledger has the last 20 runs that saved it, or failed to. A run has a journal
 if it was about to release something. The journal is written before the
 releases, so it may have an allocation that the run then kept, because its owner
-came back: restore --run ID --dry-run compares it with the stores. The policy
+came back: a dry run of restore --run ID compares it with the stores. The policy
 says how long journals are kept, in journal.keep and journal.keepFor.
 `
 

@@ -23,7 +23,7 @@ import (
 
 const restoreAbout = `restore puts back the allocations that a run released, each only if its place is
 still free. It leaves alone an address that was allocated again in the meantime,
-and one that another pod shows.
+and one that another pod shows. It is a dry run, unless --dry-run=false.
 
 The report of a run has its ID. Its journal is in ConfigMaps of the state
 namespace, and in the file of --journal if the run had that flag. What is put
@@ -36,11 +36,11 @@ const restoreExamples = `  # Which runs can be undone?
   %[1]s history%[2]s
 
   # What would be put back? Then put it back
-  %[1]s restore%[2]s --run ID --dry-run
   %[1]s restore%[2]s --run ID
+  %[1]s restore%[2]s --run ID --dry-run=false
 
   # One address only
-  %[1]s restore%[2]s --run ID --only 10.0.0.7`
+  %[1]s restore%[2]s --run ID --only 10.0.0.7 --dry-run=false`
 
 // restoreFlags are the flags of the restore command.
 type restoreFlags struct {
@@ -77,7 +77,7 @@ func newRestore(w ioStreams, at target) *cobra.Command {
 	if at.scope() == plugin.Cluster {
 		flags.StringSliceVar(&f.nodes, "node", nil, "put back only pods of this `NODE`; repeatable")
 	}
-	flags.BoolVar(&f.dryRun, "dry-run", false, "only show what would be put back")
+	flags.BoolVar(&f.dryRun, "dry-run", true, "only show what would be put back; --dry-run=false puts it back")
 	return cmd
 }
 
@@ -194,5 +194,5 @@ func checkOnly(only []netip.Addr, journal journal.Journal) error {
 		return nil
 	}
 	return ipam.BadInput(fmt.Errorf("--only: the journal of run %s does not have %s", journal.Run.ID, strings.Join(missing, ", ")),
-		cmp.Or(meant, "list its addresses with --dry-run and without --only"))
+		cmp.Or(meant, "list its addresses without --only and --dry-run=false"))
 }

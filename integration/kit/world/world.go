@@ -185,6 +185,8 @@ func (w *World) StartsWith(stdin, command, policy string, args ...string) fault.
 		}
 		if command == "run" {
 			all = append(all, reap.ByFile(policy)...)
+		} else {
+			all = append(all, "--dry-run=false")
 		}
 		return r.Start(w.Context(), append(all, args...)...)
 	}

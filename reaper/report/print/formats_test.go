@@ -102,7 +102,7 @@ func TestMarkdownIsTheTableAsFarAsThereIsRoom(t *testing.T) {
 	}
 	whole, page := printed(t, Options{Format: "table"}, r), printed(t, Options{Format: "markdown"}, r)
 	found := regexp.MustCompile(`\n… ([0-9,]+) lines left out`).FindStringSubmatch(page)
-	if len(page) > maxPage || len(found) == 0 || !strings.HasSuffix(page, "--run 20260301-120000-ABCDEF\n```\n") {
+	if len(page) > maxPage || len(found) == 0 || !strings.HasSuffix(page, "--run 20260301-120000-ABCDEF --dry-run=false\n```\n") {
 		t.Fatalf("%d bytes, left out %q:\n%s", len(page), found, page)
 	}
 	cut, _ := strconv.Atoi(strings.ReplaceAll(found[1], ",", ""))

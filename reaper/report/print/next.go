@@ -32,7 +32,7 @@ func nextOf(r report.Report, again []string) []judge.Remedy {
 		}
 	}
 	if r.Summary.Released > 0 {
-		next = append(next, judge.Remedy{Says: "Undo the releases of this run", Command: CommandOn("restore", r.Run)})
+		next = append(next, judge.Remedy{Says: "Undo the releases of this run", Command: undoOn(r.Run)})
 	}
 	return next
 }

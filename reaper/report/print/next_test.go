@@ -16,7 +16,7 @@ func TestWhatToDoNext(t *testing.T) {
 		remember = "Remember what waits, so that its grace period can end: ip-reaper run --context prod --node 'worker 7' --remember"
 		explain  = "Ask why an address is held, here 10.0.0.9 (node unreachable): ip-reaper explain --context prod --state-namespace ip-reaper 10.0.0.9"
 		inside   = `Ask why an address is held, here 10.0.0.9 (node unreachable): kubectl ip-reaper explain --context "$(kubectl config current-context)" --state-namespace ip-reaper 10.0.0.9`
-		undo     = "Undo the releases of this run: ip-reaper restore --context prod --state-namespace ip-reaper --run 20260301-120000-ABCDEF"
+		undo     = "Undo the releases of this run: ip-reaper restore --context prod --state-namespace ip-reaper --run 20260301-120000-ABCDEF --dry-run=false"
 	)
 	for _, tt := range []struct {
 		name   string

@@ -145,5 +145,5 @@ func undo(r report.Report) []string {
 	if r.Summary.Released == 0 {
 		return nil
 	}
-	return []string{"undo with: " + CommandOn("restore", r.Run)}
+	return []string{"undo with: " + undoOn(r.Run)}
 }

@@ -16,6 +16,9 @@ func CommandOn(command string, run report.RunInfo) string {
 	return strings.Join(appendFlag(wordsOn(command, run), "--run", run.ID), " ")
 }
 
+// undoOn returns the command that puts back what a run released.
+func undoOn(run report.RunInfo) string { return CommandOn("restore", run) + " --dry-run=false" }
+
 // wordsOn returns the words of a command where a run was, as they are typed: on the node, if
 // the run was about a node.
 //
