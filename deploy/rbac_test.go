@@ -44,6 +44,7 @@ func roles(objects map[string]metav1.Object) map[string][]rbacv1.PolicyRule {
 // left behind.
 func TestRolesGrantExactlyTheNeededRights(t *testing.T) {
 	const leases, machines = "coordination.k8s.io/leases", "kubevirt.io/virtualmachineinstances"
+	const system = "/namespaces/kube-system: get"
 	ledger := []string{"/configmaps/ip-reaper-ledger: get", "/configmaps/ip-reaper-ledger: update"}
 	lock := []string{leases + ": create", leases + "/ip-reaper: get", leases + "/ip-reaper: update"}
 	for mode, want := range map[string]map[string][]string{
@@ -53,12 +54,12 @@ func TestRolesGrantExactlyTheNeededRights(t *testing.T) {
 		},
 		"release": {
 			"ClusterRole ip-reaper": {
-				"/pods: get", "/pods: list", "apps/statefulsets: list", "/nodes: list", machines + ": list", "events.k8s.io/events: create",
+				"/pods: get", "/pods: list", "apps/statefulsets: list", "/nodes: list", machines + ": list", "events.k8s.io/events: create", system,
 			},
 			"Role ip-reaper": slices.Concat(ledger, lock, []string{"/configmaps: create", "/configmaps: delete", "/configmaps: list"}),
 		},
 		"restore": {
-			"ClusterRole ip-reaper-restore": {"/nodes: list", "/pods: list", machines + ": list"},
+			"ClusterRole ip-reaper-restore": {"/nodes: list", "/pods: list", machines + ": list", system},
 			"Role ip-reaper-restore":        slices.Concat(ledger, lock, []string{"/configmaps: list"}),
 		},
 	} {

@@ -69,6 +69,10 @@ type Options struct {
 	// assumed to have every right.
 	Access func(ctx context.Context, backends []string) Denied
 
+	// ClusterUID returns the UID of the namespace kube-system, for the journal; empty if it cannot
+	// be read. Nil: it cannot.
+	ClusterUID func(ctx context.Context) string
+
 	// HasNamespace reports whether the cluster has a namespace in which nothing was found. Nil:
 	// it may have any.
 	HasNamespace func(ctx context.Context, name string) (bool, error)
@@ -124,6 +128,7 @@ type run struct {
 	due       int              // the orphans of the current round's plan
 	stored    ledger.Ledger    // the ledger as far as it is known to be stored
 	noted     ledger.Run       // this run, as the stored ledger has it
+	recorded  journal.Run      // this run, as its journal has it; zero before the first write
 	releasing time.Time        // when the releases of the current round began
 	lacking   error            // why the lists of the API server are not believed any more
 

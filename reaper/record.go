@@ -51,9 +51,14 @@ func (r *run) journal(ctx context.Context, plan judge.Plan) judge.Plan {
 // writeJournal writes one record for each orphan of the plan. It returns the plan without
 // the orphans whose records the journal cannot store.
 func (r *run) writeJournal(ctx context.Context, plan judge.Plan, stored map[int]json.RawMessage) judge.Plan {
-	run := journal.Run{ID: r.info.ID, StartedAt: r.info.StartedAt, Version: r.info.Version, Cluster: r.info.Place(), By: r.By}
+	if r.recorded.ID == "" { // all parts of a journal must describe the run alike
+		r.recorded = journal.Run{ID: r.info.ID, StartedAt: r.info.StartedAt, Version: r.info.Version, Cluster: r.info.Place(), By: r.By}
+		if r.ClusterUID != nil {
+			r.recorded.ClusterUID = r.ClusterUID(ctx)
+		}
+	}
 	for len(plan.Due) > 0 {
-		err := r.Journals.Write(ctx, run, r.records(plan, stored))
+		err := r.Journals.Write(ctx, r.recorded, r.records(plan, stored))
 		if err == nil {
 			return plan
 		}

@@ -1,6 +1,7 @@
 package reaper
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,9 @@ type RestoreOptions struct {
 
 	Node     string // see Options
 	StateDir string
+
+	ClusterUID         string // of the namespace kube-system; empty if it cannot be read
+	AcceptOtherCluster bool   // the journal may be from another cluster
 
 	Journal journal.Journal
 	Damage  error        // why parts of the journal could not be read; nil if it is whole
@@ -78,7 +82,8 @@ type restoreCall struct {
 // The report is true with any error:
 //
 //   - a *LockedError: a run is in progress, and nothing was done;
-//   - an *InputError: the journal lacks what should be put back, and nothing was done;
+//   - an *InputError: the journal lacks what should be put back, or is from another cluster, and
+//     nothing was done;
 //   - a *PartialError: some records are not restored, perhaps because ctx ended;
 //   - any other: nothing was written.
 func Restore(ctx context.Context, o RestoreOptions) (report.RestoreReport, error) {
@@ -145,7 +150,7 @@ func (r *restoreCall) warnOfDamage() {
 
 // restore is Restore, from the lock to the last write.
 func (r *restoreCall) restore(ctx context.Context) error {
-	if err := r.seekNodes(); err != nil {
+	if err := cmp.Or(r.seekNodes(), r.checkCluster()); err != nil {
 		return err
 	}
 	if r.DryRun {
@@ -156,9 +161,6 @@ func (r *restoreCall) restore(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	if of := r.Journal.Run.Cluster; of != "" && of != r.report.Run.Place() {
-		r.warn(fmt.Sprintf("the journal is from a run against %s; this is %s", of, r.report.Run.Place()))
-	}
 	inv := ipam.TakeInventory(ctx, r.Backends, func(string) bool { return false })
 	r.report.Run.Stores = report.StoresOf(inv)
 	if err := r.seekPools(ctx, inv); err != nil {
@@ -180,6 +182,26 @@ func (r *restoreCall) restore(ctx context.Context) error {
 		}
 	}
 	return nil // if ctx ended, the records that were not begun are among the failures
+}
+
+// checkCluster returns an *InputError if the journal is from another cluster, unless that is
+// accepted. Where it is not known which clusters these are, it warns if they have different addresses.
+// One cluster may have several.
+func (r *restoreCall) checkCluster() error {
+	past, here := r.Journal.Run, r.report.Run.Place()
+	known := past.ClusterUID != "" && r.ClusterUID != ""
+	switch {
+	case known && past.ClusterUID != r.ClusterUID:
+		err := fmt.Errorf("the journal is from a run on another cluster, %s: the namespace kube-system has the UID %s there and %s here",
+			past.Cluster, past.ClusterUID, r.ClusterUID)
+		if !r.AcceptOtherCluster {
+			return ipam.BadInput(err, "name the right cluster; to put its allocations back here, give --accept-other-cluster")
+		}
+		r.warn(err.Error())
+	case past.Cluster != "" && past.Cluster != here && (!known || r.Node != ""):
+		r.warn(fmt.Sprintf("the journal is from a run against %s; this is %s", past.Cluster, here))
+	}
+	return nil
 }
 
 // remember notes for the next runs what is about to be put back. Otherwise they would

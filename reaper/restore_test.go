@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
+	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
@@ -179,11 +180,76 @@ func TestRestoreOfSomeAddressesLeavesTheOthers(t *testing.T) {
 	equal(t, "fates of two others", restoreOutcomes(report), []string{"one/a/2 restored", "two/a/10.1.0.2/10.1.0.2 restored"})
 }
 
-// Promise 7.
-func TestRestoreWarnsOfAnotherCluster(t *testing.T) {
-	r := newReleasedHarness(t)
-	report := r.restore(t, func(o *reaper.RestoreOptions) { o.Address = "https://elsewhere" })
-	equal(t, "warnings", report.Warnings, []string{"the journal is from a run against https://cluster; this is https://elsewhere"})
+// Promises 1, 7. A journal of another cluster is refused, with or without a dry run. Where it is not
+// known which clusters these are, another address is a warning.
+func TestJournalOfAnotherCluster(t *testing.T) {
+	const elsewhere = "https://elsewhere"
+	address := []string{"the journal is from a run against https://cluster; this is " + elsewhere}
+	another := "the journal is from a run on another cluster, https://cluster: the namespace kube-system has the UID one there and two here"
+	for _, tt := range []struct {
+		name        string
+		journal, is string // the UIDs
+		change      func(*reaper.RestoreOptions)
+		refused     bool
+		warnings    []string
+	}{
+		{"the same, at another address", "one", "one", nil, false, nil},
+		{"another one", "one", "two", nil, true, nil},
+		{"another one at the same address", "one", "two", func(o *reaper.RestoreOptions) { o.Address = "https://cluster" }, true, nil},
+		{"another one, accepted", "one", "two", func(o *reaper.RestoreOptions) { o.AcceptOtherCluster = true }, false, []string{another}},
+		{"the journal does not say", "", "two", nil, false, address},
+		{"the cluster does not say", "one", "", nil, false, address},
+		{"another node of the cluster", "one", "one", func(o *reaper.RestoreOptions) { o.Node = "n1" }, false,
+			[]string{"the journal is from a run against https://cluster; this is node n1"}},
+	} {
+		for _, dry := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, dry run: %v", tt.name, dry), func(t *testing.T) {
+				r := newReleasedHarness(t)
+				before := contentsOf(t, r.one)
+				report, err := reaper.Restore(t.Context(), r.restoreOptions(func(o *reaper.RestoreOptions) {
+					o.Address, o.Journal.Run.ClusterUID, o.ClusterUID, o.DryRun = elsewhere, tt.journal, tt.is, dry
+					if tt.change != nil {
+						tt.change(o)
+					}
+				}))
+				equal(t, "refused", errors.As(err, new(*ipam.InputError)), tt.refused)
+				equal(t, "warnings", report.Warnings, tt.warnings)
+				if tt.refused {
+					equal(t, "error", err.Error(), another)
+				}
+				if tt.refused || dry {
+					equal(t, "store", contentsOf(t, r.one), before)
+				} else {
+					r.wantRestored(t)
+				}
+			})
+		}
+	}
+}
+
+// Promise 10. All writes of a journal describe the run alike, even if the cluster cannot always be
+// identified: otherwise the later ones count as damaged.
+func TestJournalHasItsClusterOnce(t *testing.T) {
+	h, _ := memoryHarness(t, "live-1", "gone-1", "gone-2")
+	h.policy.Limits.MaxFraction = new(1.0)
+	h.policy.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"gone-2"}}, GracePeriod: &policy.Duration{Duration: time.Hour}}}
+	uids := []string{"one", ""}
+	h.also(func(o *reaper.Options) {
+		o.ClusterUID = func(context.Context) string {
+			uid := uids[0]
+			uids = uids[1:]
+			return uid
+		}
+		o.Sleep = func(_ context.Context, d time.Duration) error {
+			h.now = h.now.Add(d)
+			return nil
+		}
+	})
+	equal(t, "released", h.run(t).Summary.Released, 2)
+	past := h.journal.Read()
+	equal(t, "records", len(past.Records), 2)
+	equal(t, "cluster", past.Run.ClusterUID, "one")
+	equal(t, "questions", len(uids), 1)
 }
 
 // Promise 2, 9. A pod that could not be listed may have the address.

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/fault"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 	"github.com/ip-reaper/ip-reaper/integration/kit/world"
@@ -35,8 +38,66 @@ func TestFileOfARunRestoresWhatItReleased(t *testing.T) {
 	if r.Summary.Restored != world.Records {
 		t.Errorf("%+v, want %d put back", r.Summary, world.Records)
 	}
+	if len(r.Warnings) > 0 {
+		t.Errorf("warnings %q, although it is the same cluster at another address", r.Warnings)
+	}
+	w.WantStores("after the restoration from stdin", w.Before)
+}
+
+// A journal of another cluster puts nothing back, unless a flag says so (promise 1). Without a flag,
+// a restore is a dry run (promise 5).
+func TestJournalOfAnotherClusterIsRefused(t *testing.T) {
+	w := world.New(t)
+	path := w.Dir + "/journal"
+	w.Run(world.ReleaseNow, "--journal="+path)
+	w.End = w.Stores()
+	text, err := os.ReadFile(path)
+	w.Must(err)
+	system, err := w.Cluster.Kube.CoreV1().Namespaces().Get(t.Context(), "kube-system", metav1.GetOptions{})
+	w.Must(err)
+	const there = "6f0c1a52-0000-4000-8000-000000000000"
+	here := string(system.UID)
+	journal := strings.ReplaceAll(string(text), `"clusterUID":"`+here+`"`, `"clusterUID":"`+there+`"`)
+	if journal == string(text) {
+		t.Fatalf("the journal does not have the UID %s of its cluster: %.400s", here, text)
+	}
+	w.Must(w.Memory.Unlock(t.Context()))
+	w.Proxy.Reset()
+	for _, dry := range []string{"--dry-run=false", "--dry-run"} {
+		result := w.Ends(reap.ExitUsage, w.StartsWith(journal, "restore", world.ReleaseNow, "--journal=-", dry))
+		for _, want := range []string{"another cluster", here, there, "--accept-other-cluster"} {
+			if !strings.Contains(result.Stderr, want) {
+				t.Errorf("%s: it says %q, want %q", dry, result.Stderr, want)
+			}
+		}
+	}
+	const accept = "--accept-other-cluster"
+	r := w.RestoreReportOf(w.Ends(reap.ExitDone, w.StartsWith(journal, "restore", world.ReleaseNow, "--journal=-", accept, "--dry-run")))
+	if writes := fault.Writes(w.Proxy); len(writes) > 0 || r.Summary.Planned != world.Records {
+		t.Errorf("%+v of a dry run, which writes %q", r.Summary, writes)
+	}
+	w.WantStores("after refusals and a dry run", w.End)
+	r = w.RestoreReportOf(w.Ends(reap.ExitDone, w.StartsWith(journal, "restore", world.ReleaseNow, "--journal=-", accept)))
+	if got := strings.Join(r.Warnings, "\n"); r.Summary.Restored != world.Records || !strings.Contains(got, there) {
+		t.Errorf("%+v with warnings %q", r.Summary, got)
+	}
+	w.WantStores("after the restoration", w.Before)
+}
+
+// The account of a run that may not read the namespace kube-system writes a journal, without the UID
+// of its cluster, and a restore warns as it can.
+func TestJournalWithoutItsClusterWarnsByTheAddress(t *testing.T) {
+	w := world.New(t)
+	w.Proxy.Before(proxy.On("get namespaces"), proxy.Always(proxy.Forbidden()))
+	w.Run(world.ReleaseNow)
+	elsewhere, err := proxy.Start(w.Cluster.Config)
+	w.Must(err)
+	t.Cleanup(elsewhere.Stop)
+	w.Proxy = elsewhere
+	w.As(nil)
+	r := w.Restores(reap.ExitDone, "--run=latest")
 	if got := strings.Join(r.Warnings, "\n"); !strings.Contains(got, "the journal is from a run against") {
 		t.Errorf("warnings %q, want that the address of the API server is another one", got)
 	}
-	w.WantStores("after the restoration from stdin", w.Before)
+	w.WantStores("after the restoration", w.Before)
 }

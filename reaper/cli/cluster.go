@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -119,7 +120,8 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 			Policy: chosen.policy, PolicyInstalled: chosen.installed, Caveats: caveats,
 			Backends: opened, Cluster: state.NewCluster(clients.core, clients.apps, clients.raw),
 			Ledgers: state.NewLedgers(clients.core, namespace), Lock: state.NewLock(clients.leases, namespace, time.Now, o.logger),
-			Events: state.NewEventRecorder(clients.events, clients.core, self, controllerName),
+			Events:     state.NewEventRecorder(clients.events, clients.core, self, controllerName),
+			ClusterUID: clusterUID(clients, o.logger),
 			HasNamespace: func(ctx context.Context, name string) (bool, error) {
 				return state.HasNamespace(ctx, clients.core, name)
 			},
@@ -128,4 +130,16 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 		journals: state.NewJournals(clients.core, namespace, retention(chosen.policy)),
 		warnings: warnings, close: func() {},
 	}, nil
+}
+
+// clusterUID returns a function that identifies the cluster; it returns nothing if the account may
+// not.
+func clusterUID(c clients, logger *slog.Logger) func(context.Context) string {
+	return func(ctx context.Context) string {
+		uid, err := state.ClusterUID(ctx, c.core)
+		if err != nil {
+			logger.Debug("cannot tell which cluster this is", "err", err)
+		}
+		return uid
+	}
 }

@@ -24,7 +24,7 @@ type flagGroup struct {
 
 // flagGroups are the groups in their order. The last one has the flags that no other has.
 var flagGroups = []flagGroup{
-	{"What to put back", "restore", []string{"run", "journal", "only", "pool", "node", "dry-run"}},
+	{"What to put back", "restore", []string{"run", "journal", "only", "pool", "node", "dry-run", "accept-other-cluster"}},
 	{"What to look at", "", []string{"namespace", "all-namespaces", "pod", "node", "pool", "backend", "run"}},
 	{"What to release", "", []string{"dry-run", "wait", "remember", "release-restored", "unsafe-ignore-*"}},
 	{"Policy", "", []string{"policy", "grace-period", "min-age", "*policy*"}},

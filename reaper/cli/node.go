@@ -137,6 +137,7 @@ func (f *nodeFlags) podsOf(ctx context.Context, w ioStreams, o connectOptions, c
 		return nil, err
 	}
 	c.Address, c.Context, c.ClockSkew = at.config.Host, at.context, clock.Skew
+	c.ClusterUID = clusterUID(clients, o.logger)
 	return state.NewNodePods(clients.core, clients.raw, c.Node),
 		kube.FirstAnswer(ctx, clients.raw, at.String(), min(o.timeout, w.firstAnswer))
 }

@@ -52,6 +52,8 @@ type restoreFlags struct {
 	pools   []string
 	nodes   []string
 	dryRun  bool
+
+	acceptCluster bool
 }
 
 func newRestore(w ioStreams, at target) *cobra.Command {
@@ -78,6 +80,7 @@ func newRestore(w ioStreams, at target) *cobra.Command {
 		flags.StringSliceVar(&f.nodes, "node", nil, "put back only pods of this `NODE`; repeatable")
 	}
 	flags.BoolVar(&f.dryRun, "dry-run", true, "only show what would be put back; --dry-run=false puts it back")
+	flags.BoolVar(&f.acceptCluster, "accept-other-cluster", false, "put back what a run on another cluster released")
 	return cmd
 }
 
@@ -139,8 +142,13 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 	if err := checkOnly(only, past); err != nil {
 		return errors.Join(err, damage)
 	}
+	uid := ""
+	if conn.ClusterUID != nil && past.Run.ClusterUID != "" {
+		uid = conn.ClusterUID(timed)
+	}
 	restored, err := reaper.Restore(timed, reaper.RestoreOptions{
 		ID: conn.ID, Version: conn.Version, Address: conn.Address, Node: conn.Node, StateDir: conn.StateDir,
+		ClusterUID: uid, AcceptOtherCluster: f.acceptCluster,
 		Journal: past, Damage: damage, Only: only, DryRun: f.dryRun, Selection: judge.Selection{Pools: f.pools, Nodes: f.nodes},
 		Backends: conn.Backends, Cluster: conn.Cluster, Ledgers: conn.Ledgers, Lock: conn.Lock,
 		Now: conn.Now, Logger: conn.Logger,

@@ -21,9 +21,9 @@ const environment = `Every flag can be given as a variable: IP_REAPER_DRY_RUN=fa
 --dry-run=false. A flag wins over its variable, the variable over the policy
 file, and the file over the default.
 
---help, --version and the flags that begin with --unsafe must be typed, and so
-must --context for a command that writes from outside the cluster:
-IP_REAPER_CONTEXT only selects the context to read from. A variable
+--help, --version and the flags that begin with --unsafe or --accept must be
+typed, and so must --context for a command that writes from outside the
+cluster: IP_REAPER_CONTEXT only selects the context to read from. A variable
 IP_REAPER_... that stands for no flag of any command is refused, as an unknown
 flag is.
 `
@@ -75,10 +75,10 @@ func typed(f *pflag.Flag) bool {
 	return f.Changed && !byVariable
 }
 
-// notFromEnv reports whether a flag must be typed: flags that are unsafe, and flags that
-// ask for something other than a run.
+// notFromEnv reports whether a flag must be typed: flags that are unsafe, flags that accept what
+// is refused otherwise, and flags that ask for something other than a run.
 func notFromEnv(flag string) bool {
-	return strings.HasPrefix(flag, "unsafe") || flag == "help" || flag == "version"
+	return strings.HasPrefix(flag, "unsafe") || strings.HasPrefix(flag, "accept") || flag == "help" || flag == "version"
 }
 
 // serviceLink matches the variables that the kubelet sets in every pod for a Service whose

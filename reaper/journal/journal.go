@@ -18,6 +18,10 @@ type Run struct {
 	Version   string    `json:"version"` // of the program
 	Cluster   string    `json:"cluster"` // the API server's address, or node and its name
 
+	// ClusterUID is the UID of the namespace kube-system, which no other cluster has; empty if it
+	// could not be read.
+	ClusterUID string `json:"clusterUID,omitempty"`
+
 	// By says who started the run: the pod, or the user of the kubeconfig. It is empty in
 	// journals of earlier versions. It is not verified: the audit log of the API server has
 	// the identity.

@@ -43,6 +43,20 @@ func HasNamespace(ctx context.Context, core corev1client.NamespacesGetter, name 
 	return err == nil, err
 }
 
+// ClusterUID returns the UID of the namespace kube-system, which no other cluster has. The error
+// says why it is unknown.
+func ClusterUID(ctx context.Context, core corev1client.NamespacesGetter) (string, error) {
+	var uid string
+	err := kube.Patiently(ctx, func(ctx context.Context) error {
+		n, err := core.Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+		if err == nil {
+			uid = string(n.UID)
+		}
+		return err
+	})
+	return uid, err
+}
+
 // A stateError says that a namespace cannot hold the state. Its cause is the API server's
 // error, if any.
 type stateError struct {

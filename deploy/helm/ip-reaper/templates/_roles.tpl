@@ -82,6 +82,11 @@ The rules that every run needs for any store. Takes release.
   resources: [virtualmachineinstances]
   verbs: [list]
 {{- if .release }}
+# Which cluster is this? The journal has the answer, so that no restore takes it for another one.
+- apiGroups: [""]
+  resources: [namespaces]
+  resourceNames: [kube-system]
+  verbs: [get]
 # A run writes events about its releases: on each pool, in that object's namespace,
 # and on the Job.
 - apiGroups: [events.k8s.io]
@@ -103,6 +108,11 @@ it released. Takes the root.
 - apiGroups: [kubevirt.io]
   resources: [virtualmachineinstances]
   verbs: [list]
+# Is the journal of this cluster?
+- apiGroups: [""]
+  resources: [namespaces]
+  resourceNames: [kube-system]
+  verbs: [get]
 {{- if or (has "whereabouts" $roles) (has "overlapping" $roles) }}
 # Allocations go back into pools by a patch.
 - apiGroups: [whereabouts.cni.cncf.io]
