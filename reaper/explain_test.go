@@ -66,7 +66,7 @@ func TestExplanationSaysWhatWouldChangeTheDecision(t *testing.T) {
 		command   string // one of the commands; empty if there is none
 		says      string // a part of what the remedies say
 	}{
-		{"it waits, and no run remembers", situation{pools: allocation(nil)}, 37, "ip-reaper run --context prod --remember", "no run has saved"},
+		{"it waits, and no run remembers", situation{pools: allocation(nil)}, 38, "ip-reaper run --context prod --remember", "no run has saved"},
 		{"its node is not ready", situation{
 			pools: allocation(func(a *ipam.Allocation) { a.Owner.Node = "n1" }), nodes: []census.Node{{Name: "n1"}},
 		}, 18, "kubectl --context prod taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", "once you are sure"},
@@ -74,15 +74,15 @@ func TestExplanationSaysWhatWouldChangeTheDecision(t *testing.T) {
 			pools: allocation(nil), policy: func(p *policy.Policy) {
 				p.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"w*"}}, Hold: true}}
 			},
-		}, 25, "", "held by rules[0]: pods w*"},
+		}, 26, "", "held by rules[0]: pods w*"},
 		{"its age", situation{pools: allocation(func(a *ipam.Allocation) { a.Created = noon.Add(-time.Minute) })},
-			29, "ip-reaper run --context prod --pod default/web --min-age=0s", "too young until 2026-03-01T12:04:00Z"},
+			30, "ip-reaper run --context prod --pod default/web --min-age=0s", "too young until 2026-03-01T12:04:00Z"},
 		{"its pod is finished", situation{pools: allocation(nil), pods: []census.Pod{finished(showing(web, ip1))}},
 			13, "", "pods.finished"},
 		{"its pod lives", situation{pools: allocation(nil), pods: []census.Pod{showing(web, ip1)}},
 			5, "", "nothing to do: its pod uses it"},
 		{"its sandbox exists", situation{pools: []ipam.Pool{poolOf(lease())}, sandboxes: []string{"s1"}},
-			42, "crictl inspectp s1", "in use until the kubelet removes its sandbox"},
+			43, "crictl inspectp s1", "in use until the kubelet removes its sandbox"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			x := tt.situation.explained(t)

@@ -52,7 +52,7 @@ func Inspect(ctx context.Context, o Options) (report.Report, error) {
 	r.logDecisions(ctx, decisions)
 	r.warnOfKept(inv, census, r.selectedOf(entries))
 	r.warnOfMisspelt(ctx, inv, census)
-	plan := judge.MakePlan(entries).Beside(r.left).Within(r.selected)
+	plan := judge.MakePlan(entries).In(inv).Beside(r.left).Within(r.selected)
 	r.noteUnselected(plan)
 	for _, i := range plan.Due {
 		r.report.Entries[i].Outcome = report.Planned

@@ -53,16 +53,17 @@ func TestDamagedLedgerIsRefused(t *testing.T) {
 		"21 runs":                          none + "\x15",
 		"flags of a run that mean nothing": none + "\x01\x00\x00\x04\x00\x00\x00",
 		"an exit code of 256":              none + "\x01\x00\x00\x02\x80\x02\x00\x00",
+		"stores that are not in order":     none + "\x00\x03\x01b\x01x\x01a\x01x",
 		"more bytes than lists":            none + "\x00",
 		"fewer":                            none[1:],
 	} {
-		body := "\x04\x00\x00\x00\x00\x00\x00" + strings.Repeat("s", 16) + lists + "\x00"
+		body := "\x05\x00\x00\x00\x00\x00\x00" + strings.Repeat("s", 16) + lists + "\x00\x00"
 		_, err := ledger.Decode(ledgertest.Sum([]byte(body)))
 		if !errors.Is(err, ledger.ErrDamaged) {
 			t.Errorf("%s: %v, want ErrLedgerDamaged", name, err)
 		}
 	}
-	for _, text := range append(refused, whole+"\x00", "\x05"+whole[1:]) {
+	for _, text := range append(refused, whole+"\x00", "\x06"+whole[1:]) {
 		l, err := ledger.Decode([]byte(text))
 		if !errors.Is(err, ledger.ErrDamaged) {
 			t.Errorf("%q: %v, want ErrLedgerDamaged", text, err)
@@ -73,7 +74,7 @@ func TestDamagedLedgerIsRefused(t *testing.T) {
 
 // Promise 6. A ledger of a later version is not damaged, whatever is in it.
 func TestLedgerOfALaterVersionIsNoDamage(t *testing.T) {
-	for version := byte(5); version < ' '; version++ {
+	for version := byte(6); version < ' '; version++ {
 		for _, rest := range []string{"", "anything", strings.Repeat("\x00", 1000)} {
 			body := append([]byte{version}, rest...)
 			l, err := ledger.Decode(ledgertest.Sum(body))
@@ -106,9 +107,10 @@ func FuzzDecodeLedger(f *testing.F) {
 	l := ledgerOf(f, map[string]int64{ledgertest.Key("a"): noon.Unix(), ledgertest.Key("b"): 0})
 	f.Add(l.Encode())
 	f.Add(ledgertest.Ledger{Nodes: map[string]string{ledgertest.Key("a"): "n1", ledgertest.Key("b"): "n2"}, Doubt: ledgertest.Doubt{At: 1}}.Encode())
+	f.Add(ledgertest.Ledger{Stores: map[string]string{"calico": "guid"}}.Encode())
 	f.Add(ledgertest.Ledger{Runs: []ledgertest.Run{{ID: "run-1", Began: noon.Unix(), Flags: 3, ExitCode: 4, Due: 144, Error: "refused"}}}.Encode())
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if len(data) > 4 && data[0] == 4 { // no fuzzer finds a checksum
+		if len(data) > 4 && data[0] == 5 { // no fuzzer finds a checksum
 			body := data[:len(data)-4]
 			data = ledgertest.Sum(body)
 		}
@@ -167,6 +169,7 @@ func drawLedger(t *rapid.T) ledger.Ledger {
 				ExitCode: rapid.Int64Range(0, 255).Draw(t, "exit code"), Due: figures.Draw(t, "due"), Error: rapid.String().Draw(t, "error"),
 			}
 		}), 0, ledger.MaxRuns).Draw(t, "runs"),
+		Stores: rapid.MapOf(rapid.StringMatching(`[a-c]`), rapid.String()).Draw(t, "stores"),
 	})
 }
 

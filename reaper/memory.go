@@ -22,7 +22,7 @@ func (r *run) loadLedger(ctx context.Context) (ledger.Ledger, bool) {
 	memory, err := r.Ledgers.Load(ctx)
 	switch {
 	case errors.Is(err, ledger.ErrDamaged):
-		r.warn(err.Error() + "; every allocation counts as first seen now, and what the ledger knew of nodes, hung pods and restored allocations is lost")
+		r.warn(err.Error() + "; every allocation counts as first seen now, and what the ledger knew of stores, nodes, hung pods and restored allocations is lost")
 	case err != nil:
 		r.failAndWarn(fmt.Errorf("load the ledger: %w", err))
 		return ledger.Ledger{}, false

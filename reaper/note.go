@@ -16,13 +16,13 @@ const noteTimeout = 5 * time.Second
 
 // note records in the ledger how the run ended, even if it was interrupted. It writes nothing if
 // the last save of the ledger said the same, as in a run that succeeds and releases nothing. After
-// a mistake of the user, the run wrote nothing, and note does not either. Nor does it write to a
-// ledger that has no room for it, or is damaged.
+// a mistake of the user in a selection, the run wrote nothing, and note does not either. Nor does it
+// write to a ledger that has no room for it, or is damaged.
 func (r *run) note(ctx context.Context, err error) {
 	own := r.endedBy(err)
 	own.Ended = true
 	var mistake *ipam.InputError
-	if !r.remembers() || errors.As(err, &mistake) || own == r.noted {
+	if !r.remembers() || errors.As(err, &mistake) && !errors.Is(err, ErrAnotherStore) || own == r.noted {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)

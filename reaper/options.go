@@ -89,6 +89,10 @@ type Options struct {
 	// IgnoreLimits are the limits, of judge.LimitNames, that refuse no plan.
 	IgnoreLimits []string
 
+	// AcceptNewStore takes the stores outside the API server as they are: otherwise, the run ends
+	// if one of them is another one than in the ledger.
+	AcceptNewStore bool
+
 	// Brief leaves out of the report's entries the allocations in use about which there is
 	// nothing to say. The report still counts them.
 	Brief bool
@@ -117,7 +121,7 @@ type run struct {
 	report   report.Report                // of the current round
 	earlier  []report.Entry               // the releases of earlier rounds
 	objects  map[ipam.PoolRef]ipam.Object // of the pools that any round released from
-	spent    int                          // addresses that all rounds released
+	spent    map[string]int               // addresses that all rounds released, by backend
 	memory   ledger.Ledger                // of the last round of a dry run, which stores no ledger
 	selected []bool                       // by the entries of the current round; nil if all are
 	sought   bool                         // the names of the selection have been looked up

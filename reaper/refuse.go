@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
@@ -49,6 +51,46 @@ func (r *run) refuse(plan judge.Plan, census census.Census, last ledger.Ledger, 
 	}
 	r.report.Refuse(plan.Due, refusals)
 	return &judge.LimitError{Refusals: refusals, Released: len(r.earlier)}
+}
+
+// ErrAnotherStore says that a store outside the API server is not that of earlier runs. It may be
+// that of another cluster.
+var ErrAnotherStore = errors.New("another store")
+
+// refuseStores returns an *InputError if a store is not the one that the ledger has, unless the run
+// accepts that. A store that had an identity and has none is another one.
+func (r *run) refuseStores(plan judge.Plan, inv ipam.Inventory, known ledger.Ledger) error {
+	others := otherStores(inv, known)
+	if len(others) == 0 {
+		return nil
+	}
+	text := strings.Join(others, "; ")
+	if r.AcceptNewStore {
+		r.warn("another store is accepted: " + text)
+		return nil
+	}
+	end := "; nothing was released"
+	if n := len(r.earlier); n > 0 {
+		end = fmt.Sprintf("; %d were released before, and nothing since", n)
+	}
+	refusal := judge.Refusal{
+		Limit: ErrAnotherStore.Error(), Message: ErrAnotherStore.Error() + ": " + text,
+		Remedy: "check that it is the store of this cluster; if it has replaced the other one, give --accept-new-store once",
+	}
+	r.report.Refuse(plan.Due, []judge.Refusal{refusal})
+	return ipam.BadInput(fmt.Errorf("%w: %s%s", ErrAnotherStore, text, end), refusal.Remedy)
+}
+
+// otherStores says of each store outside the API server that it is not the one that the ledger has.
+func otherStores(inv ipam.Inventory, known ledger.Ledger) []string {
+	var others []string
+	for _, l := range inv.Listings {
+		id := known.Stores[l.Backend]
+		if l.Outside != nil && id != "" && l.Outside.ID != id {
+			others = append(others, fmt.Sprintf("%s: %s is %q, and was %q in earlier runs", l.Backend, l.Outside.Field, l.Outside.ID, id))
+		}
+	}
+	return others
 }
 
 // permitted asks once, before the first write, for the rights to release what is due. It

@@ -32,7 +32,7 @@ func (r *run) release(ctx context.Context, plan judge.Plan, confirmer *Confirmer
 	for _, i := range plan.Due {
 		e := &r.report.Entries[i]
 		if (e.Outcome == report.Released || e.Outcome == report.Deleting) && plan.Decisions[i].Allocation.HoldsAddress() {
-			r.spent++
+			r.spent[e.Backend]++
 		}
 		if e.Outcome == report.Released {
 			if o := plan.Object(i); o != (ipam.Object{}) {
@@ -344,7 +344,7 @@ func (r *run) doubtReleases(b ipam.Backend, plan judge.Plan) {
 		doubtful = append(doubtful, i)
 		r.settle(i, report.Failed, because[i])
 		if plan.Decisions[i].Allocation.HoldsAddress() {
-			r.spent++
+			r.spent[e.Backend]++
 		}
 	}
 	r.failPools(plan, doubtful, because, " not known to be released or kept")

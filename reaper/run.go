@@ -20,16 +20,18 @@ import (
 //
 //   - a *LockedError: another run is in progress, and nothing was listed;
 //   - a *LimitError: the plan was refused, and no part of it was released;
-//   - an *InputError: the selection names what does not exist, and nothing was written;
+//   - an *InputError: the selection names what does not exist, and nothing was written. If it wraps
+//     ErrAnotherStore, the store of a backend is not that of earlier runs, and no store was written
+//     in that round;
 //   - a *PartialError: some backend, pool or release failed, the rest is done;
 //   - any other: the census failed, or ctx ended before the first write to a store.
 //
 // A run that remembers also writes into the ledger how it ended, unless it got a *LockedError or
-// an *InputError.
+// an *InputError for its selection.
 //
 // If ctx ends during the releases, an allocation whose release had not begun is kept.
 func Run(ctx context.Context, o Options) (report.Report, error) {
-	r := &run{Options: o, info: o.info(*o.Policy.DryRun), objects: make(map[ipam.PoolRef]ipam.Object)}
+	r := &run{Options: o, info: o.info(*o.Policy.DryRun), objects: make(map[ipam.PoolRef]ipam.Object), spent: make(map[string]int)}
 	r.report = report.New(r.info, ipam.Inventory{})
 	if *o.Policy.DryRun {
 		r.Lock = nil // it writes at most the ledger, by compare-and-swap
@@ -79,7 +81,7 @@ func (r *run) round(ctx context.Context) error {
 	if err := r.seek(ctx, inv, living, decisions); err != nil {
 		return err
 	}
-	plan := judge.MakePlan(entries).After(r.spent).Beside(r.left).Within(r.selected)
+	plan := judge.MakePlan(entries).In(inv).After(r.spent).Beside(r.left).Within(r.selected)
 	r.due = len(plan.Due)
 	r.noteUnselected(plan)
 	r.logDecisions(ctx, decisions)
@@ -87,13 +89,21 @@ func (r *run) round(ctx context.Context) error {
 	r.warnOfMisspelt(ctx, inv, living)
 	r.progress("judged %d allocations: %d to release", len(decisions), len(plan.Due))
 
-	// 4. A plan that is over a limit is refused as a whole.
+	// 4. A run on the store of another cluster ends. A plan that is over a limit is refused as a
+	// whole.
+	if err := r.refuseStores(plan, inv, memory); err != nil {
+		return err
+	}
 	if err := r.refuse(plan, living, memory, now); err != nil {
 		r.doubt(ctx, err, memory, known, living, now, decisions)
 		return err
 	}
 	saved := memory
 	next := func(have ledger.Ledger) ledger.Ledger {
+		saved = have
+		if !r.AcceptNewStore && len(otherStores(inv, have)) > 0 { // of a run beside this one
+			return have
+		}
 		all := decisions
 		if !have.Equal(memory) { // another run wrote in between
 			all = decide(have)
@@ -118,6 +128,9 @@ func (r *run) round(ctx context.Context) error {
 	own := r.endedBy(r.partial())
 	own.Ended = own.Ended && len(plan.Due) == 0
 	r.remains = r.saveLedger(ctx, memory, own, next) || r.remains
+	if err := r.refuseStores(plan, inv, saved); err != nil {
+		return err
+	}
 	plan = r.journal(ctx, plan)
 	r.release(ctx, plan, confirmer)
 	if r.lacking = confirmer.Lacking(); r.lacking != nil {

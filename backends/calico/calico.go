@@ -12,6 +12,8 @@ import (
 	"sync"
 
 	"golang.org/x/sync/semaphore"
+
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // Name is the name of the backend.
@@ -31,6 +33,7 @@ type Backend struct {
 
 	mu       sync.Mutex
 	store    datastore
+	guid     string          // of the last listing
 	reserved []ipReservation // of the last listing, without those whose ranges are not known
 	known    handleCache
 }
@@ -54,6 +57,13 @@ func (b *Backend) OutsideAPIServer() bool { return b.inEtcd }
 
 // Where implements ipam.Locator.
 func (b *Backend) Where() string { return b.where }
+
+// Outside implements ipam.Outsider. Calico gives each datastore a GUID when it begins to use it.
+func (b *Backend) Outside() (ipam.Store, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return ipam.Store{ID: b.guid, Field: "spec.clusterGUID of the ClusterInformation default in etcd"}, b.inEtcd
+}
 
 // datastore returns the datastore. The first call that succeeds opens it.
 func (b *Backend) datastore(ctx context.Context) (datastore, error) {

@@ -8,9 +8,10 @@ import (
 // A datastore is where Calico keeps its objects. All reads are quorum reads. A
 // datastore is safe for concurrent use.
 type datastore interface {
-	// ready returns nil if Calico itself would work with the datastore now. It
-	// returns an error that wraps errNotReady if the datastore is locked.
-	ready(ctx context.Context) error
+	// ready returns Calico's clusterGUID, and no error if Calico itself would work with the
+	// datastore now. The GUID is empty if there is none, or if the datastore is the API server.
+	// The error wraps errNotReady if the datastore is locked.
+	ready(ctx context.Context) (guid string, err error)
 
 	// list reads every object of a kind and returns what reduce makes of each one, in order,
 	// without nils. It holds a page of objects at a time. It calls reduce from one goroutine at a

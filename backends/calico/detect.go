@@ -97,10 +97,11 @@ func checkReady(ctx context.Context, client rest.Interface, group string) error 
 }
 
 // A clusterInformation is the part of Calico's ClusterInformation that locks the
-// datastore. It is the same in every datastore.
+// datastore, and identifies it. It is the same in every datastore.
 type clusterInformation struct {
 	Spec struct {
-		Ready *bool `json:"datastoreReady"`
+		Ready *bool  `json:"datastoreReady"`
+		GUID  string `json:"clusterGUID"`
 	} `json:"spec"`
 }
 

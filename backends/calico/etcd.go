@@ -86,19 +86,19 @@ func patiently(ctx context.Context, request func(ctx context.Context) error) err
 type etcd struct{ client *clientv3.Client }
 
 // ready implements datastore.
-func (s etcd) ready(ctx context.Context) error {
+func (s etcd) ready(ctx context.Context) (string, error) {
 	o, err := s.key(ctx, clusterKey)
 	if errors.Is(err, errGone) {
-		return fmt.Errorf("etcd has no key %s: either it is not Calico's etcd (check ETCD_ENDPOINTS), or Calico has never used it", clusterKey)
+		return "", fmt.Errorf("etcd has no key %s: either it is not Calico's etcd (check ETCD_ENDPOINTS), or Calico has never used it", clusterKey)
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
 	var info clusterInformation
 	if err := kube.Decode(o.raw, &info); err != nil {
-		return fmt.Errorf("decode %s: %w", clusterKey, err)
+		return "", fmt.Errorf("decode %s: %w", clusterKey, err)
 	}
-	return info.check()
+	return info.Spec.GUID, info.check()
 }
 
 // get implements datastore.

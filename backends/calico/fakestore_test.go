@@ -94,7 +94,7 @@ func (s *fakeStore) begin(ctx context.Context, request string) error {
 	return ctx.Err()
 }
 
-func (s *fakeStore) ready(ctx context.Context) error { return s.begin(ctx, "ready") }
+func (s *fakeStore) ready(ctx context.Context) (string, error) { return "", s.begin(ctx, "ready") }
 
 func (s *fakeStore) nodes(ctx context.Context) ([]node, error) {
 	return nil, s.begin(ctx, "nodes")

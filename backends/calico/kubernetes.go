@@ -44,7 +44,9 @@ type kubernetes struct {
 }
 
 // ready implements datastore.
-func (s kubernetes) ready(ctx context.Context) error { return checkReady(ctx, s.client, s.group) }
+func (s kubernetes) ready(ctx context.Context) (string, error) {
+	return "", checkReady(ctx, s.client, s.group)
+}
 
 // nodes implements datastore. In this datastore, Calico's nodes are those of the API server.
 func (kubernetes) nodes(context.Context) ([]node, error) { return nil, nil }

@@ -30,7 +30,8 @@ func (b *Backend) read(ctx context.Context) (*listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := store.ready(ctx); err != nil {
+	guid, err := store.ready(ctx)
+	if err != nil {
 		return nil, err
 	}
 	l := newListing()
@@ -54,7 +55,7 @@ func (b *Backend) read(ctx context.Context) (*listing, error) {
 		return nil, err
 	}
 	b.mu.Lock()
-	b.reserved = slices.DeleteFunc(slices.Clone(l.reserved), ipReservation.unknown)
+	b.reserved, b.guid = slices.DeleteFunc(slices.Clone(l.reserved), ipReservation.unknown), guid
 	b.mu.Unlock()
 	return l, nil
 }

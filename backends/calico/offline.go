@@ -15,6 +15,7 @@ type excerpt struct {
 	nodes           []node
 	reserved        []ipReservation
 	ipPools         []ipPool
+	inEtcd          bool
 }
 
 // Offline returns the backend over the documents that are blocks and handles of
@@ -28,7 +29,7 @@ func Offline(documents []ipam.Document) (found ipam.Backend, rest []ipam.Documen
 		}
 	}
 	if len(e.blocks)+len(e.handles) > 0 {
-		found = ipam.Excerpt{Store: Name, Pools: e.pools, Networks: e.networks()}
+		found = ipam.Excerpt{Store: Name, Pools: e.pools, Networks: e.networks(), External: e.inEtcd}
 	}
 	return found, rest
 }
@@ -36,6 +37,7 @@ func Offline(documents []ipam.Document) (found ipam.Backend, rest []ipam.Documen
 // take adds a document to the excerpt. It reports false if the document is not
 // Calico's IPAM. It skips Calico's other keys in etcd, such as affinities.
 func (e *excerpt) take(d ipam.Document) bool {
+	e.inEtcd = e.inEtcd || strings.HasPrefix(d.Key, etcdRoot)
 	if plural, name, ok := strings.Cut(strings.TrimPrefix(d.Key, resourcePrefix), "/"); ok && strings.HasPrefix(d.Key, resourcePrefix) {
 		e.takeResource(plural, resource{name, d.Data})
 		return true

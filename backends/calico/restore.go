@@ -34,7 +34,7 @@ func (readOnly) write(_ context.Context, objects ...object) ([]object, error) { 
 func (b *Backend) restore(ctx context.Context, pool string, rs []ipam.Record, of func(datastore) datastore) []error {
 	store, err := b.datastore(ctx)
 	if err == nil {
-		err = store.ready(ctx)
+		_, err = store.ready(ctx)
 	}
 	if err != nil {
 		return slices.Repeat([]error{err}, len(rs))

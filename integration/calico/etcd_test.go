@@ -1,6 +1,7 @@
 package calico_test
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -12,6 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
@@ -192,4 +194,65 @@ func TestVariablesOfAShellDoNotSayWhichStore(t *testing.T) {
 		s.wantSame(before)
 	}
 	s.wantOutcomes(s.mustReap(reap.ExitDone, releaseNow), map[netip.Addr]string{ip: "released"})
+}
+
+// A run on the etcd of another cluster writes nothing to it, unless a flag says that it is a new one
+// (promise 1). Calico's GUID tells the two apart, also if it is missing. A dry run says the same.
+func TestEtcdOfAnotherClusterIsRefused(t *testing.T) {
+	first := newFixture(t, calico.OnEtcdT(t, calico.StartEtcdT(t, calico.EtcdOptions{})))
+	_, web := first.live("web")
+	_, ip := first.leak("gone")
+	first.wantOutcomes(first.mustReap(reap.ExitDone, releaseNow), map[netip.Addr]string{ip: "released", web: "kept"})
+
+	second := calico.StartEtcdT(t, calico.EtcdOptions{})
+	d, err := calico.OnEtcd(t.Context(), first.Cluster, second)
+	first.must(err)
+	s := &fixture{T: t, Datastore: d, kubeconfig: first.kubeconfig, env: variables(second)}
+	s.must(d.ReadyBeside(t.Context(), node))
+	_, there := s.leak("of-the-other")
+	for _, guid := range []string{"another", ""} {
+		s.must(d.PutGUID(t.Context(), guid))
+		before := s.state()
+		for _, dry := range []string{"--dry-run=false", "--dry-run"} {
+			result := s.start(releaseNow, dry).EndT(t, reap.ExitUsage)
+			s.wantOutcomes(result.Report, map[netip.Addr]string{there: "refused"})
+			for _, want := range []string{"spec.clusterGUID", `"` + guid + `"`, calico.ClusterGUID, "--accept-new-store"} {
+				if !strings.Contains(result.Stderr, want) {
+					t.Errorf("%s: it says %q, want %q", dry, result.Stderr, want)
+				}
+			}
+		}
+		s.wantSame(before)
+	}
+	s.must(d.PutGUID(t.Context(), "another"))
+	s.wantOutcomes(s.mustReap(reap.ExitDone, releaseNow, "--accept-new-store"), map[netip.Addr]string{there: "released"})
+	first.start(releaseNow).EndT(t, reap.ExitUsage)
+	s.mustReap(reap.ExitDone, releaseNow)
+}
+
+// The first run on the etcd of another cluster knows no GUID. If no pod shows what that etcd has for
+// it, although pods of this cluster use the same range, all of it is held (promises 1 and 2).
+func TestEtcdOfWhichNoPodShowsAnythingIsHeld(t *testing.T) {
+	s := newFixture(t, calico.OnEtcdT(t, calico.StartEtcdT(t, calico.EtcdOptions{})))
+	held, released := make(map[netip.Addr]string), make(map[netip.Addr]string)
+	for i := range 20 {
+		_, ip := s.leak(fmt.Sprint("theirs-", i))
+		held[ip], released[ip] = "kept", "released"
+	}
+	_, same := s.leak("same-address")
+	held[same], released[same] = "kept", "kept"
+	_, err := s.Cluster.CreatePod(t.Context(), shop, "ours", cluster.PodIPs(same.String()))
+	s.must(err)
+	before := s.state()
+	report := s.mustReap(reap.ExitDone, releaseNow)
+	s.wantOutcomes(report, held)
+	for _, entry := range report.Entries {
+		if entry.IP != same.String() && entry.Reason != "StoreUnseen" {
+			t.Errorf("%s is kept for %s", entry.IP, entry.Reason)
+		}
+	}
+	s.wantSame(before)
+	_, web := s.live("web")
+	released[web] = "kept"
+	s.wantOutcomes(s.mustReap(reap.ExitDone, releaseNow), released)
 }

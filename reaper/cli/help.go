@@ -26,7 +26,7 @@ type flagGroup struct {
 var flagGroups = []flagGroup{
 	{"What to put back", "restore", []string{"run", "journal", "only", "pool", "node", "dry-run", "accept-other-cluster"}},
 	{"What to look at", "", []string{"namespace", "all-namespaces", "pod", "node", "pool", "backend", "run"}},
-	{"What to release", "", []string{"dry-run", "wait", "remember", "release-restored", "unsafe-ignore-*"}},
+	{"What to release", "", []string{"dry-run", "wait", "remember", "release-restored", "unsafe-ignore-*", "accept-new-store"}},
 	{"Policy", "", []string{"policy", "grace-period", "min-age", "*policy*"}},
 	{"Where to look", "", []string{"context", "kubeconfig", "state-namespace", "from", "pods", "node-name", "state-dir", "runtime-*"}},
 	{"Output", "", []string{"output", "quiet", "all", "top", "limit", "no-trunc", "color", "verbose", "log-format"}},

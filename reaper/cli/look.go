@@ -66,8 +66,8 @@ func (f lookFlags) check() error {
 
 // look makes a dry run that writes nothing anywhere. Its report has every allocation; a
 // brief one counts those in use, and leaves them out. It is nil if there was an error before
-// the first listing; otherwise it is true with any error. A plan that a limit refuses is not
-// an error.
+// the first listing; otherwise it is true with any error. A plan that a limit refuses, or that is
+// for another store, is not an error.
 func look(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*report.Report, error) {
 	if err := f.check(); err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func look(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*report.Re
 	if f.sees != nil {
 		f.sees(o.Cluster)
 	}
-	if limit := (*judge.LimitError)(nil); errors.As(err, &limit) {
+	if limit := (*judge.LimitError)(nil); errors.As(err, &limit) || errors.Is(err, reaper.ErrAnotherStore) {
 		err = nil
 	}
 	return &found, err

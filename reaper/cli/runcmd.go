@@ -66,6 +66,7 @@ type runFlags struct {
 	remember       bool
 	wait           waitFlag
 	ignoreLimits   []string
+	acceptStore    bool
 }
 
 func newRun(w ioStreams, at target) *cobra.Command {
@@ -93,6 +94,7 @@ func newRun(w ioStreams, at target) *cobra.Command {
 	flags.BoolVar(&f.all, "all", false, "list every allocation, even those in use, and fold none")
 	if at.scope() == plugin.Cluster {
 		flags.IntVar(&f.concurrency, "concurrency", defaultConcurrency, "send at most this `NUMBER` of requests to the stores and the API server at the same time")
+		flags.BoolVar(&f.acceptStore, "accept-new-store", false, "release from a store outside the API server, such as Calico's etcd, although it is another one than in earlier runs")
 		flags.BoolVar(&f.override, overrideFlag, false, "release by the file of --policy, although another policy is, or may be, installed")
 	} else {
 		flags.DurationVar(&f.every, "every", 0, "run again this `DURATION`, and up to a tenth more, after each run, until the program is stopped; by default, run once")
@@ -173,7 +175,7 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	o := conn.Options
 	logger.Info("run", "version", o.Version, "server", o.Address, "context", o.Context, "dryRun", *o.Policy.DryRun)
 	o.Selection, o.Brief = selection, printing.Brief()
-	o.IgnoreLimits, o.Remember = f.ignoreLimits, f.remember
+	o.IgnoreLimits, o.AcceptNewStore, o.Remember = f.ignoreLimits, f.acceptStore, f.remember
 	o.Ending = func(err error) (int, string) { return exitCode(ctx, err), oneLine(told(ctx, err)) }
 	if f.wait.on {
 		o.Sleep, o.MaxWait = sleep, f.wait.max

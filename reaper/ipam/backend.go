@@ -15,7 +15,7 @@ const MaxBatch = 500
 // A Backend is a store of allocations.
 //
 // Its methods are called from several goroutines. No pool is in two calls of Release at the
-// same time. There are only three optional companions, Mender, Surveyor and Locator.
+// same time. There are only four optional companions: Mender, Surveyor, Locator and Outsider.
 type Backend interface {
 	// Name identifies the backend in policies, logs and reports.
 	Name() string
@@ -114,4 +114,20 @@ type Locator interface {
 	// Where says where the store is, for the header of a report, such as "etcd
 	// https://etcd-1.example.com:2379". It has no secret.
 	Where() string
+}
+
+// An Outsider is a Backend whose store may be outside the API server that the pods are read from,
+// and so may be the store of another cluster.
+type Outsider interface {
+	Backend
+
+	// Outside returns the store as the last List that succeeded found it, and false if it is in
+	// that API server.
+	Outside() (Store, bool)
+}
+
+// A Store identifies a store outside the API server that the pods are read from.
+type Store struct {
+	ID    string // as the store has it; empty if it has none
+	Field string // where the store has it, for people
 }

@@ -45,7 +45,13 @@ type Excerpt struct {
 	// Networks returns the networks of the pools, as Survey does. It is nil if the files
 	// do not say which addresses pods can get.
 	Networks func(pools []Pool) ([]Network, error)
+
+	// External is set if the files are of a store outside the API server.
+	External bool
 }
+
+// Outside implements Outsider. Files are not compared with earlier ones.
+func (e Excerpt) Outside() (Store, bool) { return Store{}, e.External }
 
 // Survey implements Surveyor.
 func (e Excerpt) Survey(_ context.Context, pools []Pool) ([]Network, error) {

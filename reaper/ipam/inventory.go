@@ -48,6 +48,10 @@ type Listing struct {
 	// Protects is set if the allocations of the backend protect those of others.
 	Protects bool
 
+	// Outside identifies a store outside the API server that the pods are read from; nil if the
+	// store is in that API server.
+	Outside *Store
+
 	Pools []Pool
 
 	// Whole is set if every allocation of the store was listed.
@@ -162,6 +166,11 @@ func (l Listing) list(ctx context.Context, b Backend, required bool) Listing {
 			none.Status, none.Message, none.Errors = StatusFailed, printable.Error(err), append(l.Errors, err)
 			none.Undecoded, none.Where = l.Undecoded, l.Where
 			return none
+		}
+	}
+	if o, ok := b.(Outsider); ok {
+		if store, outside := o.Outside(); outside {
+			l.Outside = &store
 		}
 	}
 	if !l.boundsObjects() {

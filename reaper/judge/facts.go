@@ -43,6 +43,11 @@ type store struct {
 	// renames is set if a pod shows an address that the store has on a node of another
 	// name.
 	renames bool
+
+	// unseen says how many addresses the store has if it may be that of another cluster: it is
+	// outside the API server, has limits.minEntries addresses, and no pod shows one of its own
+	// there. Otherwise it is 0.
+	unseen int
 }
 
 // NewFacts indexes the inventory. A census that began before the listing was complete
@@ -56,6 +61,7 @@ func NewFacts(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Censu
 	owned := make([]*ipam.Allocation, 0, inv.Size())
 	for _, l := range inv.Listings {
 		s := store{pools: make(map[string]*ipam.Pool, len(l.Pools)), nodes: make(map[string]bool)}
+		addresses, seen := 0, l.Outside == nil
 		for i := range l.Pools {
 			pool := &l.Pools[i]
 			s.pools[pool.Name] = pool
@@ -64,6 +70,10 @@ func NewFacts(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Censu
 				if f.isForeign(a.StoreNode) {
 					s.foreign = a.StoreNode
 				}
+				if a.HoldsAddress() {
+					addresses++
+				}
+				seen = seen || showsOwn(c, a)
 				if !a.ProvesOwner() {
 					continue
 				}
@@ -78,10 +88,28 @@ func NewFacts(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Censu
 				}
 			}
 		}
+		if !seen && addresses >= *p.Limits.MinEntries {
+			s.unseen = addresses
+		}
 		f.stores[l.Backend] = s
 	}
 	f.owned = newIndex(owned)
 	return f
+}
+
+// showsOwn reports whether a pod shows what the store has for it: its address or, if the store
+// names no pod, any pod that address or its sandbox. The address alone proves nothing about a named
+// pod: two clusters may use the same range.
+func showsOwn(c census.Census, a *ipam.Allocation) bool {
+	if a.NamesPod() {
+		pod, _ := c.Pod(a.Owner.Pod)
+		return pod.Shows(a.IP)
+	}
+	for range c.Showing(a.IP) {
+		return true
+	}
+	_, shown := c.InSandbox(a.Owner.Sandbox)
+	return shown
 }
 
 // isElsewhere reports whether the pod shows the address of the allocation but is not on the

@@ -38,7 +38,9 @@ func (e *LimitError) Error() string {
 //
 // limits.maxFraction counts everything that is due, whatever the selection: if most allocations
 // have no owner, the pods may be those of another cluster, and then no part of the plan is right.
-// So a plan that is refused as a whole is refused in each part.
+// So a plan that is refused as a whole is refused in each part. For a store outside the API server,
+// it also holds for that store by itself: it may be that of another cluster, whatever the others
+// are.
 //
 // Check also refuses a plan whose census is empty. An API server that answers for another
 // cluster, or from an empty store, looks like that, and so does the socket of another
@@ -47,26 +49,36 @@ func (p Plan) Check(limits policy.Limits, c census.Census) []Refusal {
 	if len(p.Due) == 0 {
 		return nil
 	}
-	planned, due, all := p.addresses()
+	total := p.addresses("")
 	var refusals []Refusal
-	refuse := func(limit string, releases int, allowed, advice string) {
+	refuse := func(limit string, n addresses, releases int, of, allowed, advice string) {
 		plan := "the plan releases"
-		if releases > planned {
+		if releases > n.planned {
 			plan = "without the selection, the plan releases"
 		}
-		message := fmt.Sprintf("%s %d of %d allocations (allowed: %s)", plan, releases, all, allowed)
+		message := fmt.Sprintf("%s %d of %d allocations%s (allowed: %s)", plan, releases, n.all, of, allowed)
 		refusals = append(refusals, refusal(limit, message, advice))
 	}
 	const raise = "review the plan; if it is right, raise %s or"
 	if c.IsEmpty() {
 		words := c.Words()
-		refuse(words.Empty, planned, "none", "check that "+words.Source+" is "+words.Right+"; if it is,")
+		refuse(words.Empty, total, total.planned, "", "none", "check that "+words.Source+" is "+words.Right+"; if it is,")
 	}
-	if most := *limits.MaxReleases; most > 0 && planned > most {
-		refuse("limits.maxReleases", planned, fmt.Sprint(most), fmt.Sprintf(raise, "limits.maxReleases"))
+	if most := *limits.MaxReleases; most > 0 && total.planned > most {
+		refuse("limits.maxReleases", total, total.planned, "", fmt.Sprint(most), fmt.Sprintf(raise, "limits.maxReleases"))
 	}
-	if all >= *limits.MinEntries && float64(due) > *limits.MaxFraction*float64(all) {
-		refuse("limits.maxFraction", due, fmt.Sprintf("a fraction of %g", *limits.MaxFraction), fmt.Sprintf(raise, "limits.maxFraction"))
+	checkFraction := func(n addresses, of string) bool {
+		over := n.all >= *limits.MinEntries && float64(n.due) > *limits.MaxFraction*float64(n.all)
+		if over {
+			refuse("limits.maxFraction", n, n.due, of, fmt.Sprintf("a fraction of %g", *limits.MaxFraction), fmt.Sprintf(raise, "limits.maxFraction"))
+		}
+		return over
+	}
+	if checkFraction(total, "") {
+		return refusals
+	}
+	for _, backend := range p.outside {
+		checkFraction(p.addresses(backend), " of "+backend)
 	}
 	return refusals
 }

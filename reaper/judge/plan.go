@@ -29,10 +29,11 @@ type Plan struct {
 	Due       []int // the indices of the orphans among the decisions
 
 	groups   map[string][]*Decision // on the orphans of each group
-	before   int                    // addresses that earlier rounds of the same run released
+	before   map[string]int         // addresses that earlier rounds of the same run released, by backend
 	selected []bool                 // by the same indices; nil if the plan is about all decisions
 
-	inUse int // the addresses in use that have no decision here
+	inUse   map[string]int // the addresses in use that have no decision here, by backend
+	outside []string       // the backends whose stores are outside the API server
 }
 
 // MakePlan collects the orphans among the decisions, which must not change any more.
@@ -51,16 +52,31 @@ func MakePlan(decisions []Decision) Plan {
 	return p
 }
 
-// After returns the plan of a run that has already released this many addresses. The
+// After returns the plan of a run that has already released this many addresses, by backend. The
 // limits apply to all rounds of a run together.
-func (p Plan) After(released int) Plan {
+func (p Plan) After(released map[string]int) Plan {
 	p.before = released
 	return p
 }
 
 // Beside returns the plan of decisions from which these allocations were left out.
 func (p Plan) Beside(left Omitted) Plan {
-	p.inUse = addressesIn(left.All())
+	p.inUse = make(map[string]int)
+	for _, a := range left.All() {
+		if a.HoldsAddress() {
+			p.inUse[a.Backend]++
+		}
+	}
+	return p
+}
+
+// In returns the plan of decisions on this inventory.
+func (p Plan) In(inv ipam.Inventory) Plan {
+	for _, l := range inv.Listings {
+		if l.Outside != nil {
+			p.outside = append(p.outside, l.Backend)
+		}
+	}
 	return p
 }
 
@@ -124,24 +140,37 @@ func (p Plan) Only(set map[int]bool) Plan {
 	return p
 }
 
-// addresses returns how many addresses the run releases by the end of the plan, how many it
-// would release without its selection, and how many there are. An allocation that holds no
+// addresses are how many addresses the run releases by the end of a plan, how many it would
+// release without its selection, and how many there are.
+type addresses struct{ planned, due, all int }
+
+// addresses counts those of a backend, or of all if it is empty. An allocation that holds no
 // address is not counted: it endangers no pod, and there may be more of these than addresses.
-func (p Plan) addresses() (planned, due, all int) {
-	planned, due, all = p.before, p.before, p.before+p.inUse
+func (p Plan) addresses(of string) addresses {
+	n := addresses{}
+	for backend, released := range p.before {
+		if of == "" || of == backend {
+			n.planned, n.due, n.all = n.planned+released, n.due+released, n.all+released
+		}
+	}
+	for backend, inUse := range p.inUse {
+		if of == "" || of == backend {
+			n.all += inUse
+		}
+	}
 	for i, d := range p.Decisions {
-		if !d.Allocation.HoldsAddress() {
+		if !d.Allocation.HoldsAddress() || of != "" && of != d.Allocation.Backend {
 			continue
 		}
-		all++
+		n.all++
 		if d.Verdict == Orphaned {
-			due++
+			n.due++
 			if p.Selects(i) {
-				planned++
+				n.planned++
 			}
 		}
 	}
-	return planned, due, all
+	return n
 }
 
 // An Omitted has the allocations that are in use and have no entry in the report, because there
@@ -200,15 +229,4 @@ func Brief(decisions []Decision, selected []bool) ([]Decision, []bool, Omitted) 
 		kept[i] = d
 	}
 	return kept, keptSelected, left
-}
-
-// addressesIn returns how many of the allocations hold an address.
-func addressesIn(allocations []*ipam.Allocation) int {
-	n := 0
-	for _, a := range allocations {
-		if a.HoldsAddress() {
-			n++
-		}
-	}
-	return n
 }

@@ -35,6 +35,7 @@ const (
 	NodeUnreachable  Reason = "NodeUnreachable"
 	TerminationStuck Reason = "TerminationStuck"
 	StaticPod        Reason = "StaticPod"
+	StoreUnseen      Reason = "StoreUnseen"
 	SiblingKept      Reason = "SiblingKept"
 	EmptyHandle      Reason = "EmptyHandle"
 	TooYoung         Reason = "TooYoung"

@@ -12,7 +12,8 @@ import (
 // NextLedger returns the ledger after these decisions. For a store that was listed, it has the
 // allocations that are ownerless and wait, and what is known about the pods of the others,
 // and nothing else. For any other store, it loses nothing: a store that is disabled,
-// absent or failed may be back in the next run. It also keeps the restores that began after the
+// absent or failed may be back in the next run. It has the identity of each store outside the API
+// server that was listed. It also keeps the restores that began after the
 // given time and whose allocations no store has yet.
 func NextLedger(before ledger.Ledger, decisions []Decision, c census.Census, inv ipam.Inventory, since time.Time) ledger.Ledger {
 	placed := 0
@@ -24,6 +25,11 @@ func NextLedger(before ledger.Ledger, decisions []Decision, c census.Census, inv
 	b := ledger.NewBuilder(before)
 	b.Expect(placed)
 	b.Believe(c.Figures())
+	for _, l := range inv.Listings {
+		if l.Outside != nil {
+			b.Store(l.Backend, l.Outside.ID)
+		}
+	}
 	for i := range decisions {
 		decisions[i].remember(b)
 	}

@@ -49,6 +49,8 @@ func Rules() []Rule {
 			Remedy{"if it does not, reboot the node, which ends the hold", ""},
 			unstick),
 			"It has no owner, but its pod was the mirror of a static pod, on a node that has not been rebooted since, and `pods.stuck` is `hold`: its kubelet may run the pod without the mirror."},
+		{StoreUnseen, Held, true, storeUnseen, say("check that it is the store of this cluster: if it is, the hold ends as soon as one of its pods shows its address; or raise limits.minEntries in the policy"),
+			"It has no owner, but its store is outside the API server (Calico in etcd) and has at least `limits.minEntries` addresses, and no pod shows an address that the store has for it: it may be the store of another cluster."},
 	}, keptRules, []Rule{
 		{PodFinished, Orphaned, true, when(endedPod), wait,
 			"The pod has succeeded or failed, and `pods.finished` is `release`."},

@@ -108,3 +108,13 @@ func (f *Facts) mayBeOn(a *ipam.Allocation, n census.Node) bool {
 	neverReady := !n.Lost && n.Since.Sub(n.Created).Abs() <= time.Second
 	return !neverReady
 }
+
+// storeUnseen holds all of a store that may be that of another cluster.
+func storeUnseen(f *Facts, a *ipam.Allocation) (Ruling, bool) {
+	n := f.stores[a.Backend].unseen
+	if n == 0 {
+		return noMatch()
+	}
+	note := fmt.Sprintf("no pod shows its own address among the %d of the store", n)
+	return match(note, Evidence{fromPods, note})
+}

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -14,10 +15,12 @@ import (
 // several values for one key, the largest counts. Its methods are for one goroutine.
 type Builder struct{ before, made Ledger }
 
-// NewBuilder returns a builder with the salt, the figures, the doubt and the runs of the ledger
-// before.
+// NewBuilder returns a builder with the salt, the figures, the doubt, the runs and the stores of
+// the ledger before.
 func NewBuilder(before Ledger) *Builder {
-	return &Builder{before: before, made: Ledger{Figures: before.Figures, Doubt: before.Doubt, Runs: before.Runs, salt: before.salt}}
+	return &Builder{before: before, made: Ledger{
+		Figures: before.Figures, Doubt: before.Doubt, Runs: before.Runs, Stores: before.Stores, salt: before.salt,
+	}}
 }
 
 // Expect makes room for this many places at once. A table that grows by itself leaves behind five
@@ -26,6 +29,18 @@ func (b *Builder) Expect(places int) { b.made.nodes = slices.Grow(b.made.nodes, 
 
 // Believe sets the figures to those of a census that is believed.
 func (b *Builder) Believe(f census.Figures) { b.made.Figures, b.made.Doubt = f, Doubt{} }
+
+// Store sets the identity of the store of a backend. Without one, it forgets the store.
+func (b *Builder) Store(backend, id string) {
+	stores := maps.Clone(b.made.Stores)
+	if stores == nil {
+		stores = make(map[string]string)
+	}
+	if stores[backend] = id; id == "" {
+		delete(stores, backend)
+	}
+	b.made.Stores = stores
+}
 
 // Seen adds since when the allocation has been ownerless: while its pod was present, or after
 // it was gone.

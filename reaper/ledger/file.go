@@ -14,7 +14,7 @@ import (
 )
 
 // ledgerVersion is the format that Encode writes and Decode reads.
-const ledgerVersion = 4
+const ledgerVersion = 5
 
 // lastSecond is the last second that RFC 3339 can write, in seconds since 1970. Much
 // later times overflow and become times in the past.
@@ -30,11 +30,12 @@ const usualEntry = 10
 //
 // The form is the version, the figures, the doubt, the earliest time, and the salt; then the
 // lists of first-seen times, of restores, of graces, of the names of nodes, and of the pods'
-// nodes; then the runs, as appendRuns has them; and a CRC-32 of all of that in 4 bytes. The names
-// are their number and, in ascending order, the length and the bytes of each. Any other list is
-// the number of backends and, for each, its tag in 4 bytes, the number of its entries, and the
-// entries in ascending order of their hashes. An entry is the difference of its hash from the one
-// before, and a number: seconds since the earliest time, seconds, or the index of a name. Each
+// nodes; then the runs, as appendRuns has them; then the number of stores and, in ascending order
+// of their backends, the backend and the identity of each; and a CRC-32 of all of that in 4 bytes.
+// The names are their number and, in ascending order, the length and the bytes of each. Any other
+// list is the number of backends and, for each, its tag in 4 bytes, the number of its entries, and
+// the entries in ascending order of their hashes. An entry is the difference of its hash from the
+// one before, and a number: seconds since the earliest time, seconds, or the index of a name. Each
 // number is a varint, so an entry of a ledger of 100,000 takes 9 bytes.
 //
 // In every later version, too, the first byte is the version, and the last 4 bytes are that
@@ -61,6 +62,10 @@ func (l Ledger) Encode() []byte {
 	}
 	data = appendTable(data, l.nodes, func(name string) uint64 { return ranks[name] })
 	data = appendRuns(data, l.Runs)
+	data = binary.AppendUvarint(data, uint64(len(l.Stores)))
+	for _, backend := range slices.Sorted(maps.Keys(l.Stores)) {
+		data = appendText(appendText(data, backend), l.Stores[backend])
+	}
 	return binary.BigEndian.AppendUint32(data, crc32.ChecksumIEEE(data))
 }
 
@@ -145,6 +150,7 @@ func decodeLedger(data []byte) (l Ledger, err error) {
 		return names[n]
 	})
 	l.Runs = r.runs()
+	l.Stores = r.stores()
 	if r.err == nil && len(r.rest) > 0 {
 		r.fail("%d bytes follow its end", len(r.rest))
 	}
@@ -201,6 +207,26 @@ func (r *ledgerReader) names() []string {
 		names = append(names, name)
 	}
 	return names
+}
+
+// stores reads the identities of stores.
+func (r *ledgerReader) stores() map[string]string {
+	var stores map[string]string
+	last := ""
+	for range r.number(uint64(len(r.rest))) {
+		backend, id := r.text(), r.text()
+		if backend <= last {
+			r.fail("its stores are not in order")
+		}
+		if r.err != nil {
+			return nil
+		}
+		if stores == nil {
+			stores = make(map[string]string)
+		}
+		stores[backend], last = id, backend
+	}
+	return stores
 }
 
 // readTable reads a list of keys with numbers of at most most.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"maps"
 	"slices"
 	"time"
 
@@ -21,15 +22,19 @@ import (
 //   - how long a pod may take to end, if that is longer than the default;
 //   - when a restore put an allocation back;
 //   - how many pods that were not finished, and how many nodes, the last run found;
+//   - which stores outside the API server it found;
 //   - how the last runs ended.
 //
 // If the ledger is lost, grace periods begin again. The next run then knows neither the
-// nodes of pods nor that half of the pods vanished. The zero Ledger is empty. A Ledger is
+// nodes of pods nor that half of the pods vanished, nor that a store is another one. The zero Ledger is empty. A Ledger is
 // a value and never changes.
 type Ledger struct {
 	Figures census.Figures // of the last census that was believed
 	Doubt   Doubt
 	Runs    []Run // the latest last, at most MaxRuns
+
+	// Stores has the identity of each store outside the API server, by backend: see ipam.Store.
+	Stores map[string]string
 
 	salt     ledgerSalt
 	seen     ledgerTable[int64]  // in seconds since 1970, by seenKey
@@ -130,7 +135,7 @@ func (l Ledger) RestoredAt(a *ipam.Allocation) time.Time {
 func (l Ledger) Equal(other Ledger) bool {
 	return slices.Equal(l.seen, other.seen) && slices.Equal(l.nodes, other.nodes) &&
 		slices.Equal(l.graces, other.graces) && slices.Equal(l.restored, other.restored) &&
-		l.Figures == other.Figures && l.Doubt == other.Doubt
+		l.Figures == other.Figures && l.Doubt == other.Doubt && maps.Equal(l.Stores, other.Stores)
 }
 
 // Len returns the number of times, nodes and graces that it has.
@@ -210,7 +215,8 @@ func (l Ledger) LongAgo() Ledger {
 
 // Merge returns a ledger with all that either of two ledgers has. If both have an
 // allocation, the value that makes it wait longer counts. If they have it on different
-// nodes, the last name counts. The larger figures count. Nothing is taken from a ledger with
+// nodes, the last name counts. The larger figures count. If both have the store of a backend, that
+// of the first ledger counts. Nothing is taken from a ledger with
 // another salt.
 func (l Ledger) Merge(other Ledger) Ledger {
 	if other.Equal(Ledger{}) || other.salt != l.salt {
@@ -218,6 +224,11 @@ func (l Ledger) Merge(other Ledger) Ledger {
 	}
 	b := NewBuilder(l)
 	b.made.Figures = census.Figures{Pods: max(l.Figures.Pods, other.Figures.Pods), Nodes: max(l.Figures.Nodes, other.Figures.Nodes)}
+	for backend, id := range other.Stores {
+		if _, known := l.Stores[backend]; !known {
+			b.Store(backend, id)
+		}
+	}
 	if other.Doubt.At > l.Doubt.At {
 		b.made.Doubt = other.Doubt
 	}

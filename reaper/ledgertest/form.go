@@ -23,6 +23,7 @@ type Ledger struct {
 	Figures  Figures           `json:"figures,omitzero"`
 	Doubt    Doubt             `json:"doubt,omitzero"`
 	Runs     []Run             `json:"-"`
+	Stores   map[string]string `json:"stores,omitempty"` // identities by backend
 }
 
 // A Run is how a run ended. Its flags are 1 for a dry run and 2 for one that has ended.
@@ -50,7 +51,7 @@ type Doubt struct {
 }
 
 const (
-	version = 4
+	version = 5
 	keySize = 12 // the tag of the backend and the hash
 )
 
@@ -87,6 +88,13 @@ func Decode(text []byte) (l Ledger, err error) {
 		}
 		run.Error = string(r.bytes(r.number()))
 		l.Runs = append(l.Runs, run)
+	}
+	for range r.number() {
+		backend := string(r.bytes(r.number()))
+		if l.Stores == nil {
+			l.Stores = make(map[string]string)
+		}
+		l.Stores[backend] = string(r.bytes(r.number()))
 	}
 	if r.cut || len(r.rest) > 0 {
 		return l, errors.New("the ledger has another form than the tests know")
@@ -130,6 +138,12 @@ func (l Ledger) Encode() []byte {
 			data = binary.AppendUvarint(data, uint64(*n))
 		}
 		data = append(binary.AppendUvarint(data, uint64(len(run.Error))), run.Error...)
+	}
+	data = binary.AppendUvarint(data, uint64(len(l.Stores)))
+	for _, backend := range slices.Sorted(maps.Keys(l.Stores)) {
+		for _, text := range []string{backend, l.Stores[backend]} {
+			data = append(binary.AppendUvarint(data, uint64(len(text))), text...)
+		}
 	}
 	return Sum(data)
 }

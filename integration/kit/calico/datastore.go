@@ -120,13 +120,16 @@ func (d *Datastore) configure(kubeconfig string) error {
 
 // prepare writes the ClusterInformation, without which the programs do nothing.
 // The type is what kube-controllers would make of it.
-func (d *Datastore) prepare(ctx context.Context) error {
+func (d *Datastore) prepare(ctx context.Context) error { return d.PutGUID(ctx, ClusterGUID) }
+
+// PutGUID writes the ClusterInformation of another cluster.
+func (d *Datastore) PutGUID(ctx context.Context, guid string) error {
 	kind := "k8s,kdd"
 	if d.Etcd != nil {
 		kind = "k8s"
 	}
 	return d.putResource(ctx, "clusterinformations", "ClusterInformation", "default", map[string]any{
-		"calicoVersion": CalicoVersion, "clusterGUID": ClusterGUID, "clusterType": kind, "datastoreReady": true,
+		"calicoVersion": CalicoVersion, "clusterGUID": guid, "clusterType": kind, "datastoreReady": true,
 	})
 }
 

@@ -15,9 +15,12 @@ var (
 // Ready makes an empty datastore give addresses: it creates a node and the pools four and six. It
 // writes what calicoctl would store, in a hundredth of the time.
 func (d *Datastore) Ready(ctx context.Context, node string) error {
-	err := errors.Join(
-		d.Cluster.CreateNode(ctx, node, true),
-		d.putPool(ctx, "four", Pool4, 26), d.putPool(ctx, "six", Pool6, 122))
+	return errors.Join(d.Cluster.CreateNode(ctx, node, true), d.ReadyBeside(ctx, node))
+}
+
+// ReadyBeside is Ready for a cluster that has the node.
+func (d *Datastore) ReadyBeside(ctx context.Context, node string) error {
+	err := errors.Join(d.putPool(ctx, "four", Pool4, 26), d.putPool(ctx, "six", Pool6, 122))
 	if d.Etcd == nil {
 		return err
 	}

@@ -10,8 +10,11 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// exitLimit is the exit code of a run whose plan a limit refused: see package cli.
-const exitLimit = 4
+// The exit codes of a run whose plan was refused, by a limit or for its store: see package cli.
+const (
+	exitUsage = 2
+	exitLimit = 4
+)
 
 // headOf returns the lines above the tables: how much is leaked, why the plan was refused,
 // what failed, and which run it was.
@@ -28,8 +31,9 @@ func headOf(r report.Report) []notice {
 		head = append(head, notice{label: refusedLabel, text: text})
 	}
 	// The error of a refused plan says the same as the refusals.
-	if told := len(r.Result.Refused) > 0 && r.Result.ExitCode == exitLimit; r.Result.Error != "" && !told {
-		head = append(head, notice{label: failedLabel, text: fmt.Sprintf("exit code %d: %s", r.Result.ExitCode, r.Result.Error)})
+	code := r.Result.ExitCode
+	if told := len(r.Result.Refused) > 0 && (code == exitLimit || code == exitUsage); r.Result.Error != "" && !told {
+		head = append(head, notice{label: failedLabel, text: fmt.Sprintf("exit code %d: %s", code, r.Result.Error)})
 	}
 	return append(head, notice{text: identity(r.Run), minor: r.Run.DryRun})
 }

@@ -58,8 +58,9 @@ func TestNoDueTimeWithoutMemory(t *testing.T) {
 // A script that reads -q sees a refused plan, and what to know about a release: which run it was,
 // and how to undo it. It sees nothing else.
 func TestQuietPrintsTheBottomLineRefusalsAndHowToUndo(t *testing.T) {
-	planned, released := refusedReport(), fullReport()
+	planned, released, otherStore := refusedReport(), fullReport(), refusedReport()
 	planned.Run.DryRun = true
+	otherStore.Result.ExitCode = exitUsage
 	for _, tt := range []struct {
 		name   string
 		report report.Report
@@ -67,6 +68,7 @@ func TestQuietPrintsTheBottomLineRefusalsAndHowToUndo(t *testing.T) {
 	}{
 		{"a dry run that is refused", planned, `\A.* leaked addresses: .*\nREFUSED .*\nREFUSED .*\n\z`},
 		{"a run that is refused", refusedReport(), `\A.* leaked addresses: .*\nREFUSED .*\nREFUSED .*\nrun 20260301-120000-ABCDEF, .*\n\z`},
+		{"a run on another store", otherStore, `\A.* leaked addresses: .*\nREFUSED .*\nREFUSED .*\nrun 20260301-120000-ABCDEF, .*\n\z`},
 		{"a release", released, `\A.* leaked addresses: .*\nFAILED .*\nrun 20260301-120000-ABCDEF, .*\nundo with: .* --run 20260301-120000-ABCDEF --dry-run=false\n\z`},
 	} {
 		if got := printed(t, Options{Format: "table", Quiet: true}, tt.report); !regexp.MustCompile(tt.want).MatchString(got) {
