@@ -106,6 +106,22 @@ func TestOnlyAMirrorEndsTheHoldOfAMirror(t *testing.T) {
 	}
 }
 
+// Promise 1. A pod hung, and a static pod has its name now. No mirror shows that the sandbox of the
+// first one is dead.
+func TestMirrorDoesNotEndTheHoldOfAPodThatHung(t *testing.T) {
+	later := calicoOf("n1")
+	later.Key, later.IP, later.Token, later.Group, later.Owner.Sandbox, later.Created = "9", ip9, "c9", "handle-s2", "s2", noon.Add(-time.Minute)
+	hides, shows := mirrored(), mirrored()
+	hides.Sandbox, hides.Addresses, hides.InStatus, hides.AddressUnknown = "", nil, 0, true
+	shows.Sandbox, shows.Addresses = "s2", []netip.Addr{ip9}
+	w := newSequence(namedStore{fixedStore{poolOf(calicoOf("n1"), later)}, "calico"})
+	for _, pod := range []census.Pod{hanging(), hides, shows} {
+		w.cluster([]census.Pod{pod}, booted("b1"))
+		w.run(t)
+	}
+	equal(t, "reason", w.entryIn(t, "calico").Reason, judge.TerminationStuck)
+}
+
 // Promise 1. The latest boot counts for a mirror: its sandbox is from that one, and may have adopted the
 // allocation.
 func TestStaticPodThatWasStartedAnewKeepsItsAddress(t *testing.T) {
@@ -125,6 +141,21 @@ func TestMirrorPodMayBeMissing(t *testing.T) {
 	mirror := calicoOf("n1")
 	mirror.Owner.Pod.Name = "web-n1"
 	given(entry(func(a *ipam.Allocation) { *a = mirror }), nodes(ready("n1")), waits(0, 0)).ripens(t, 3*time.Minute)
+}
+
+// Promise 1. A node was fenced, and is ready again without a reboot: its static pod runs, so what was
+// suspected meanwhile is not due when the node is fenced again.
+func TestHoldOfAStaticPodRestartsItsGracePeriod(t *testing.T) {
+	fenced := tainted(booted("b1"))
+	fenced.Ready = false
+	w := newSequence(namedStore{fixedStore{poolOf(calicoOf("n1"))}, "calico"})
+	w.cluster([]census.Pod{mirrored()}, booted("b1"))
+	w.run(t)
+	for _, n := range []census.Node{fenced, booted("b1"), fenced} {
+		w.now = w.now.Add(time.Hour)
+		w.cluster(nil, n)
+		kept(t, "", w.entryIn(t, "calico"))
+	}
 }
 
 // Promise 7. Only a look on the node shows whether a static pod still runs.

@@ -29,12 +29,12 @@ type Rule struct {
 // policy or the run keeps it.
 //
 // While a node is unreachable, could not end the pod, or may run it without its mirror, the sandbox
-// may be running, so the grace period begins again when that is over. While the node or the store
-// may be that of another cluster, the list of pods says nothing about it. A restore is an operator's
-// word that the pod may be alive.
+// may be running, so the grace period begins again when that is over. While the store may be
+// that of another cluster, the list of pods says nothing about it. A restore is an operator's word
+// that the pod may be alive.
 func (r *Rule) keepsTime() bool {
 	switch r.Reason {
-	case NodeForeign, NodeUnreachable, TerminationStuck, StaticPod, StoreUnseen, RestoredLately:
+	case NodeUnreachable, TerminationStuck, StaticPod, StoreUnseen, RestoredLately:
 		return false
 	case PodFinished, SandboxReplaced:
 		return true
