@@ -68,7 +68,7 @@ func TestNodeThatLeaksItsAddresses(t *testing.T) {
 	})
 	c.step("the DaemonSet releases all that leaked, and the pods that hung start", func(c *cluster) {
 		c.freed(workerA, inMemory, c.aged(workerA, inMemory))
-		c.started("hanging", time.Minute)
+		c.started("hanging", 2*time.Minute)
 		unharmed(c)
 	})
 	c.empty(workerA, inMemory)
@@ -88,6 +88,8 @@ func (c *cluster) giveBack(node string) {
 	c.startAgent(node) // or no pod that has an address ends
 	c.kubectl("delete", "namespace", hostLocal, nodeHome, "--ignore-not-found", "--timeout=2m")
 	c.inside(node, "host-local-end.sh", inMemory.folder(), onDisk.folder(), "/var/lib/ip-reaper", "/opt/cni/bin/"+agentPlugin, "/run/agent.sock")
+	c.configured(node, inMemory.name, false)
+	c.configured(node, onDisk.name, false)
 	c.kubectl("uncordon", node)
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,12 +71,10 @@ func (c *cluster) job(from, name string) lastWord {
 		if err != nil {
 			return "", err
 		}
-		for _, condition := range job.Status.Conditions {
-			if done := condition.Type == batchv1.JobComplete || condition.Type == batchv1.JobFailed; done && condition.Status == corev1.ConditionTrue {
-				return "", nil
-			}
+		if !ended(*job) {
+			return "job " + name + " has not ended", nil
 		}
-		return "job " + name + " has not ended", nil
+		return "", nil
 	})
 	c.Logf("%s:\n%s", name, c.kubectl("-n", home, "logs", "--all-containers", "job/"+name))
 	pods, err := c.kube.CoreV1().Pods(home).List(c.Context(), metav1.ListOptions{LabelSelector: "batch.kubernetes.io/job-name=" + name})
@@ -104,4 +103,11 @@ func (c *cluster) job(from, name string) lastWord {
 		}
 	}
 	return word
+}
+
+// ended reports whether a Job has succeeded or failed.
+func ended(job batchv1.Job) bool {
+	return slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
+		return (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -90,19 +91,9 @@ func (c *cluster) wantRestricted() {
 
 // churnStep has the reaper run each minute without any grace, and pods come and go.
 func churnStep(c *cluster) {
+	before, err := c.runs(c.Context())
+	c.must(err)
 	c.install("release")
-	runs := func() int {
-		jobs, err := c.kube.BatchV1().Jobs(home).List(c.Context(), metav1.ListOptions{})
-		c.must(err)
-		n := 0
-		for _, j := range jobs.Items {
-			if len(j.OwnerReferences) > 0 && j.OwnerReferences[0].Name == "ip-reaper" && j.Status.Succeeded > 0 {
-				n++
-			}
-		}
-		return n
-	}
-	before := runs()
 	for end, n := time.Now().Add(churn), 0; time.Now().Before(end); n++ {
 		c.kubectl("-n", "healthy", "rollout", "restart", "deployment/web", "statefulset/db", "daemonset/agent")
 		c.kubectl("-n", "healthy", "scale", "deployment/web", fmt.Sprintf("--replicas=%d", 4+n%5))
@@ -111,11 +102,44 @@ func churnStep(c *cluster) {
 	}
 	c.kubectl("-n", "healthy", "scale", "deployment/web", "--replicas=6")
 	c.settled("healthy", healthyPods, 2*time.Minute)
-	// The last three Jobs are kept.
-	if after := runs(); after < 2 || after < before {
-		c.Errorf("%d runs of the CronJob succeeded, and before %d", after, before)
-	}
+	c.eventually(5*time.Minute, func(ctx context.Context) (string, error) {
+		n := 0
+		all, err := c.runs(ctx)
+		for name, job := range all {
+			if _, old := before[name]; !old && job.Status.Succeeded > 0 {
+				n++
+			}
+		}
+		if n < 2 { // the last three Jobs are kept
+			return fmt.Sprintf("%d runs of the CronJob succeeded, want 2", n), err
+		}
+		return "", err
+	})
 	c.install("plan") // and not another release by itself
+	c.eventually(5*time.Minute, func(ctx context.Context) (string, error) {
+		all, err := c.runs(ctx)
+		for name, job := range all {
+			if !ended(job) {
+				return "job " + name + " may have the lock", err
+			}
+		}
+		return "", err
+	})
+}
+
+// runs are the Jobs that are made from the CronJob, by name.
+func (c *cluster) runs(ctx context.Context) (map[string]batchv1.Job, error) {
+	list, err := c.kube.BatchV1().Jobs(home).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]batchv1.Job{}
+	for _, job := range list.Items {
+		if len(job.OwnerReferences) > 0 && job.OwnerReferences[0].Name == "ip-reaper" {
+			all[job.Name] = job
+		}
+	}
+	return all, nil
 }
 
 // outageStep kills a worker with all tenants of two small pools on it.
@@ -199,10 +223,11 @@ func (c *cluster) comeBack(g *guard) {
 	c.start(workerA)
 	c.unfence(workerA)
 	c.eventually(3*time.Minute, func(context.Context) (string, error) {
-		if left := c.docker("exec", workerA, "crictl", "pods", "--namespace", "outage", "--quiet"); left != "" {
-			return "sandboxes of before: " + left, nil
+		left, err := c.command("", "docker", "exec", workerA, "crictl", "pods", "--namespace", "outage", "--quiet")
+		if left != "" {
+			return "sandboxes of before: " + left, err
 		}
-		return "", nil
+		return "", err
 	})
 	c.settled("healthy", healthyPods, 2*time.Minute)
 	if still := c.still(tenants); len(still) != len(tenants) {
@@ -246,4 +271,5 @@ func cutOffStep(c *cluster) {
 	c.unfence(workerB)
 	c.settled("cutoff", cutoffPods, 2*time.Minute)
 	c.settled("healthy", healthyPods, 2*time.Minute)
+	c.settled("crashing", 1, 2*time.Minute)
 }

@@ -73,33 +73,59 @@ func (c *cluster) dieUnseen(pod string) {
 	c.inside(workerA, "kill-sandbox.sh", edges, pod)
 }
 
-// overdue waits until pods are Terminating for clearly more than a minute beyond their time.
+// overdue waits until pods are Terminating for clearly more than a minute beyond their time, on a
+// node that has been ready for as long: the kubelet of workerA was stopped.
 func (c *cluster) overdue(names ...string) {
 	c.Helper()
-	c.eventually(3*time.Minute, func(ctx context.Context) (string, error) {
+	const enough = 70 * time.Second
+	c.eventually(4*time.Minute, func(ctx context.Context) (string, error) {
 		for _, name := range names {
 			pod, err := c.kube.CoreV1().Pods(edges).Get(ctx, name, metav1.GetOptions{})
 			if err != nil {
 				return "", err
 			}
-			if pod.DeletionTimestamp == nil || time.Since(pod.DeletionTimestamp.Time) < 70*time.Second {
+			if pod.DeletionTimestamp == nil || time.Since(pod.DeletionTimestamp.Time) < enough {
 				return fmt.Sprintf("pod %s was to end at %v", name, pod.DeletionTimestamp), nil
 			}
+		}
+		node, err := c.kube.CoreV1().Nodes().Get(ctx, workerA, metav1.GetOptions{})
+		if err != nil {
+			return "", err
+		}
+		if !slices.ContainsFunc(node.Status.Conditions, func(one corev1.NodeCondition) bool {
+			return one.Type == corev1.NodeReady && one.Status == corev1.ConditionTrue && time.Since(one.LastTransitionTime.Time) >= enough
+		}) {
+			return fmt.Sprintf("node %s has not been ready for %v", workerA, enough), nil
 		}
 		return "", nil
 	})
 }
 
-// wantTerminal checks whether the phases of pods that are Terminating say that they ended.
-// Those that did not have their addresses on the node.
+// wantTerminal waits until the phases of pods that are Terminating say that they ended, and checks
+// that those of the others do not. These others have their addresses on the node.
 func (c *cluster) wantTerminal(want map[string]bool) {
 	c.Helper()
+	phase := func(ctx context.Context, name string) (phase corev1.PodPhase, terminal bool, err error) {
+		pod, err := c.kube.CoreV1().Pods(edges).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return "", false, err
+		}
+		return pod.Status.Phase, pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed, nil
+	}
+	c.eventually(2*time.Minute, func(ctx context.Context) (string, error) {
+		for name, terminal := range want {
+			if got, is, err := phase(ctx, name); err != nil || terminal && !is {
+				return fmt.Sprintf("the phase of pod %s is %s, want a terminal one", name, got), err
+			}
+		}
+		return "", nil
+	})
 	alive := strings.Fields(c.inside(workerA, "netns.sh"))
 	for name, terminal := range want {
-		pod, err := c.kube.CoreV1().Pods(edges).Get(c.Context(), name, metav1.GetOptions{})
+		got, is, err := phase(c.Context(), name)
 		c.must(err)
-		if got := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed; got != terminal {
-			c.Errorf("the phase of pod %s is %s, want a terminal one: %t", name, pod.Status.Phase, terminal)
+		if is != terminal {
+			c.Errorf("the phase of pod %s is %s, want a terminal one: %t", name, got, terminal)
 		}
 		for _, a := range c.ofPod(name) {
 			if slices.Contains(alive, a.ip.String()) == terminal {
@@ -120,9 +146,13 @@ func (c *cluster) wantAlive(all []allocation) {
 			c.Fatalf("no sandbox has %v: the test proves nothing", a)
 		}
 		if a.pod == edges+"/frozen" {
-			if answer := c.docker("exec", workerB, "curl", "--silent", "--max-time", "5", "http://"+a.ip.String()+":8080/"); strings.TrimSpace(answer) != "frozen" {
-				c.Fatalf("%s answers %q", a.ip, answer)
-			}
+			c.eventually(30*time.Second, func(context.Context) (string, error) {
+				answer, err := c.command("", "docker", "exec", workerB, "curl", "--silent", "--max-time", "5", "http://"+a.ip.String()+":8080/")
+				if err == nil && strings.TrimSpace(answer) != "frozen" {
+					return fmt.Sprintf("%s answers %q", a.ip, answer), nil
+				}
+				return "", err
+			})
 		}
 		if !slices.Contains(still, a) {
 			c.Errorf("%v was released, and is alive", a)

@@ -12,10 +12,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// apply creates what a file of testdata says.
+// apply creates what a file of testdata says. The API server refuses a pod in a new namespace until
+// that has its account, so what it refuses is tried again.
 func (c *cluster) apply(file string) {
 	c.Helper()
-	c.kubectl("apply", "-f", filepath.Join("testdata", file))
+	c.eventually(time.Minute, func(context.Context) (string, error) {
+		_, err := c.tryKubectl("apply", "-f", filepath.Join("testdata", file))
+		return "", err
+	})
 }
 
 // settled waits until so many pods of a namespace are there, and all of them are
