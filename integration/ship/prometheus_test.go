@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 )
 
 // Where the files are that go by what is pushed, and one that has every figure.
@@ -34,6 +36,35 @@ func promtool(t *testing.T, dir, stdin string, args ...string) {
 func TestAlertsFireWhenTheyShould(t *testing.T) {
 	promtool(t, rulesDir, "", "check", "rules", "--lint=all", "--lint-fatal", "alerts.yaml")
 	promtool(t, rulesDir, "", "test", "rules", "alerts_test.yaml")
+}
+
+// Each alert points to a page that says what to do, and those for pools that are full point to the
+// runbook: what is typed then decides whether an address in use is released.
+func TestAlertsPointToTheRunbook(t *testing.T) {
+	const pages = "https://github.com/ip-reaper/ip-reaper/blob/main/"
+	var rules struct {
+		Groups []struct {
+			Rules []struct {
+				Alert       string            `json:"alert"`
+				Annotations map[string]string `json:"annotations"`
+			} `json:"rules"`
+		} `json:"groups"`
+	}
+	must(t, yaml.Unmarshal([]byte(read(t, alerts)), &rules))
+	for _, rule := range rules.Groups[0].Rules {
+		file, ours := strings.CutPrefix(rule.Annotations["runbook_url"], pages)
+		page, anchor, _ := strings.Cut(file, "#")
+		if !ours {
+			t.Errorf("%s points to %q, want a page in %s", rule.Alert, rule.Annotations["runbook_url"], pages)
+			continue
+		}
+		if text := read(t, filepath.Join(root(t), page)); anchor != "" && !slices.Contains(anchors(text), anchor) {
+			t.Errorf("%s points to %s, and no heading there has that anchor", rule.Alert, file)
+		}
+		if full := strings.Contains(rule.Alert, "Full") || strings.Contains(rule.Alert, "Dry"); full && page != "docs/outage.md" {
+			t.Errorf("%s points to %s, want the runbook", rule.Alert, file)
+		}
+	}
 }
 
 // What the document would have Prometheus do is what Prometheus takes.

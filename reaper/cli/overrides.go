@@ -38,7 +38,7 @@ func (o *overrides) addTerms(flags *pflag.FlagSet) {
 // check returns the mistakes in the flags.
 func (o *overrides) check() error {
 	if o.gracePeriod < 0 {
-		return ipam.BadInput(fmt.Errorf("--grace-period: %v is negative", o.gracePeriod), "give one such as 15m, or 0s")
+		return ipam.BadInput(fmt.Errorf("--grace-period: %v is negative", o.gracePeriod), "give one such as 15m")
 	}
 	if o.minAge < 0 {
 		return ipam.BadInput(fmt.Errorf("--min-age: %v is negative", o.minAge), "give one such as 5m, or 0s")

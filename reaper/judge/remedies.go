@@ -139,7 +139,7 @@ func wait(s Subject) []Remedy {
 	if s.Due != nil {
 		first = Remedy{"wait until " + Stamp(*s.Due), ""}
 	}
-	return s.fill(first, Remedy{"or skip the grace period", "{run} {only} --grace-period=0s"})
+	return s.fill(first, Remedy{"or look twice, a minute apart, in place of the grace period", "{run} {only} --grace-period=60s --wait=2m"})
 }
 
 // growOlder offers no shorter age if the container runtime needs this one.
