@@ -110,3 +110,36 @@ func waitUntilMay(t *testing.T, c *cluster.Cluster, r authorizationv1.ResourceAt
 		return err == nil && answer.Status.Allowed == want
 	})
 }
+
+// Of a component that is taken out of an overlay, kubectl apply leaves the objects, as the page says.
+// What it advises removes them, and nothing else; a namespace of one's own needs another overlay.
+func TestDeletingAComponentTakesItsRightsAway(t *testing.T) {
+	for name, resource := range map[string]string{
+		"restore": "cronjob", "large": "cronjob", "network-policy": "cronjob", "priority-class": "cronjob", "node-api-server": "node",
+	} {
+		c := fresh(t)
+		without := kustomize.Overlay{Resources: []string{resource}}.Write(t)
+		apply(t, c, kustomize.Overlay{Resources: []string{resource}, Components: []string{name}}.Write(t))
+		apply(t, c, without)
+		var want []string
+		for object := range render(t, kustomize.Overlay{Resources: []string{resource}, Components: []string{name}}.Write(t)) {
+			if _, stays := render(t, without)[object]; !stays {
+				kind, name, _ := strings.Cut(object, " ")
+				want = append(want, strings.ToLower(kind)+"/"+name)
+			}
+		}
+		slices.Sort(want)
+		get := append([]string{"--kubeconfig=" + c.Kubeconfig, "-n", home, "get", "--ignore-not-found", "-o", "name"}, want...)
+		if got := strings.Fields(kustomize.Kubectl(t, get...)); len(got) != len(want) || len(want) == 0 {
+			t.Errorf("%s is taken out: of %q there are %q", name, want, got)
+		}
+		out := kustomize.Kubectl(t, "--kubeconfig="+c.Kubeconfig, "delete", "--ignore-not-found", "-k", kustomize.Shipped(t, "components/"+name))
+		if got := strings.Count(out, "deleted"); got != len(want) {
+			t.Errorf("%s: %d objects are deleted, want %d:\n%s", name, got, len(want), out)
+		}
+		if got := kustomize.Kubectl(t, get...); got != "" {
+			t.Errorf("%s is deleted, and there are still %q", name, got)
+		}
+		checkEach(t, without, "unchanged", apply(t, c, without))
+	}
+}
