@@ -1,6 +1,8 @@
 package deploy_test
 
 import (
+	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -138,6 +140,30 @@ func TestNodeAccountMayListPodsAtMost(t *testing.T) {
 	want := []rbacv1.Subject{{Kind: "ServiceAccount", Name: account.Name, Namespace: account.Namespace}}
 	if diff := cmp.Diff(want, binding.Subjects); diff != "" || binding.RoleRef.Name != "ip-reaper-node" {
 		t.Errorf("it binds %s to (-want +got):\n%s", binding.RoleRef.Name, diff)
+	}
+}
+
+// The command that names the node, in the file and on the page, changes nothing else of the Job.
+func TestNodeJobIsNamedItsNodeAndNothingElse(t *testing.T) {
+	const file, command = "examples/node-job.yaml", `sed 's/nodeName: NODE/nodeName: worker-2/' deploy/examples/node-job.yaml | kubectl create -f -`
+	for _, page := range []string{file, "../docs/node.md"} {
+		if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), command) {
+			t.Errorf("%s does not have %s: %v", page, command, err)
+		}
+	}
+	expression := strings.Split(command, "'")[1]
+	out, err := exec.CommandContext(t.Context(), "sed", expression, file).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := filepath.Join(t.TempDir(), "job.yaml")
+	if err := os.WriteFile(named, out, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := read(t, file)
+	want[0].(*batchv1.Job).Spec.Template.Spec.NodeName = "worker-2"
+	if diff := cmp.Diff(want, read(t, named)); diff != "" {
+		t.Errorf("the Job on worker-2 (-want +got):\n%s", diff)
 	}
 }
 

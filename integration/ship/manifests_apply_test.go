@@ -143,3 +143,34 @@ func TestDeletingAComponentTakesItsRightsAway(t *testing.T) {
 		checkEach(t, without, "unchanged", apply(t, c, without))
 	}
 }
+
+// The commands that uninstall the outage Jobs delete these, and nothing that another program calls
+// its part for an outage.
+func TestUninstallingTheOutageJobsLeavesObjectsOfOthers(t *testing.T) {
+	c := fresh(t)
+	apply(t, c, kustomize.Shipped(t, "all"))
+	kubectl := func(args ...string) string {
+		return kustomize.Kubectl(t, append([]string{"--kubeconfig=" + c.Kubeconfig}, args...)...)
+	}
+	kubectl("create", "clusterrole", "pager", "--verb=get", "--resource=pods")
+	kubectl("label", "clusterrole", "pager", "app.kubernetes.io/name=pager", "app.kubernetes.io/component=outage")
+	ran := 0
+	for _, p := range pages(t) {
+		for _, command := range p.commands() {
+			if words := strings.Fields(command.typed); p.path == "docs/upgrade.md" && strings.HasSuffix(command.typed, "app.kubernetes.io/component=outage") {
+				ran++
+				kubectl(words[1:]...)
+			}
+		}
+	}
+	if ran != 2 {
+		t.Errorf("the page has %d such commands, want 2", ran)
+	}
+	kubectl("get", "clusterrole", "pager")
+	left := kubectl("get", "--ignore-not-found", "-n", home, "-o", "name", "-l", "app.kubernetes.io/name=ip-reaper,app.kubernetes.io/component=outage",
+		"cronjobs,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings")
+	if left != "" {
+		t.Errorf("these are left: %s", left)
+	}
+	checkEach(t, "cronjob", "unchanged", apply(t, c, kustomize.Shipped(t, "cronjob")))
+}

@@ -1,6 +1,9 @@
 package chart_test
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -99,4 +102,44 @@ podLabels: {app.kubernetes.io/name: not-this}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("rules (-want +got):\n%s", diff)
 	}
+}
+
+// A run that gets SIGTERM has more time than the 30 s of Kubernetes' default to end its write and to
+// say what it did, in every pod that is shipped.
+func TestEveryPodHasTimeToEnd(t *testing.T) {
+	job, err := os.ReadFile(filepath.Join(deploy, "examples", "node-job.yaml"))
+	must(t, err)
+	for of, objects := range map[string]map[string]unstructured.Unstructured{
+		"kustomize": decode(t, kustomization{[]string{"all"}, []string{"node", "restore", "large"}}.build(t)),
+		"helm":      home.objects(t, everything+"node: {enabled: true}"),
+		"examples":  decode(t, string(job)),
+	} {
+		pods := 0
+		for key, object := range objects {
+			for _, spec := range podSpecs(object.Object) {
+				pods++
+				if got := spec["terminationGracePeriodSeconds"]; fmt.Sprint(got) != "60" {
+					t.Errorf("%s: a pod of %s has %v s to end", of, key, got)
+				}
+			}
+		}
+		if want := map[string]int{"kustomize": 6, "helm": 6, "examples": 1}[of]; pods != want {
+			t.Errorf("%s: %d pods, want %d", of, pods, want)
+		}
+	}
+}
+
+// podSpecs finds the specs of pods in an object.
+func podSpecs(at any) (all []map[string]any) {
+	fields, ok := at.(map[string]any)
+	if !ok {
+		return nil
+	}
+	if _, ok := fields["containers"]; ok {
+		return []map[string]any{fields}
+	}
+	for _, value := range fields {
+		all = append(all, podSpecs(value)...)
+	}
+	return all
 }

@@ -34,6 +34,8 @@ configurations.
 serviceAccountName: {{ $name }}
 automountServiceAccountToken: {{ $values.node.apiServer }}
 enableServiceLinks: false
+# After SIGTERM, a run ends its write, and says what it did in the ledger, events and metrics.
+terminationGracePeriodSeconds: 60
 # A pod that frees addresses must not wait for one. And Azure CNS listens on the node's
 # localhost.
 hostNetwork: true
