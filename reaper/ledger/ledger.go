@@ -76,7 +76,7 @@ var ErrLeft = errors.New("an old part of the ledger is left")
 // ErrNewer says that a later version of this program wrote the ledger in a form that this one
 // cannot read. It is not damaged, and must not be replaced: it has grace periods and holds that
 // the later version needs.
-var ErrNewer = errors.New("a newer ip-reaper wrote the ledger: use that version, or delete the ledger; then grace periods begin anew, and what a restore put back is not held any more")
+var ErrNewer = errors.New("a newer ip-reaper wrote the ledger: use that version, or delete the ledger; then grace periods begin anew, and where pods hung and what a restore put back is forgotten")
 
 // Since returns when the allocation was first seen ownerless: while its pod was present,
 // or after it was gone. That is now if the ledger does not know it, or has a time in the
