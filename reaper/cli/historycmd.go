@@ -32,7 +32,7 @@ says how long journals are kept, in journal.keep and journal.keepFor.
 const historyExamples = `  # Did the last runs succeed? What did they release?
   %[1]s history%[2]s
 
-  # The last run, and its addresses
+  # The last run with a journal, and its addresses
   %[1]s history%[2]s --run latest`
 
 // historyFlags are the flags of the history command.
@@ -55,7 +55,7 @@ func newHistory(w ioStreams, at target) *cobra.Command {
 	}
 	f.add(cmd.Flags())
 	f.out.add(cmd.Flags())
-	cmd.Flags().StringVar(&f.run, "run", "", "list the allocations of the run with this `ID`, in upper or lower case, or of the latest")
+	cmd.Flags().StringVar(&f.run, "run", "", "list the allocations of the run with this `ID`, in upper or lower case; latest is the last one that has a journal")
 	return cmd
 }
 
@@ -92,11 +92,11 @@ func history(ctx context.Context, w ioStreams, f historyFlags) error {
 	return errors.Join(partly, print.WriteHistory(w.stdout, printing, found, conn.called()))
 }
 
-// latest is the value of --run that names the last run.
+// latest is the value of --run that names the last run with a journal.
 const latest = "latest"
 
 // readHistory reads all runs, or one. partly is a *report.PartialError if its journal is
-// damaged. If there are no runs, it reads none for the latest either.
+// damaged. If no run has a journal, the latest is the last run; if there are no runs, it reads none.
 func readHistory(ctx context.Context, conn connection, run string, found *report.History) (partly, err error) {
 	memory, err := conn.Ledgers.Load(ctx)
 	if err != nil {
@@ -105,7 +105,10 @@ func readHistory(ctx context.Context, conn connection, run string, found *report
 	if run == "" || run == latest {
 		runs, unread, err := conn.journals.List(ctx)
 		found.Warnings = append(found.Warnings, unread...)
-		if runs = withResults(runs, memory.Runs); err != nil || run == "" || len(runs) == 0 {
+		if run == "" || len(runs) == 0 {
+			runs = withResults(runs, memory.Runs)
+		}
+		if err != nil || run == "" || len(runs) == 0 {
 			found.Runs = append(found.Runs, runs...)
 			return nil, err
 		}
