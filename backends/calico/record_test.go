@@ -144,6 +144,44 @@ func TestEmptyHandleIsRestored(t *testing.T) {
 	})
 }
 
+// Calico takes a handle of these names for that of a tunnel, a virtual machine or a service, and
+// panics at a block that is no CIDR. No run releases such a handle.
+func TestEmptyHandlesOfOthersAreRefused(t *testing.T) {
+	for _, tt := range []struct{ id, counts, says string }{
+		{"vxlan-tunnel-addr-node-1", `{"10.0.0.0/26":1}`, "that of a tunnel"},
+		{"wireguard-tunnel-addr-node-1.example.com", `{"10.0.0.0/26":1}`, "that of a tunnel"},
+		{"IPIP-Tunnel-Addr-node-1.example.com", `{"10.0.0.0/26":1}`, "that of a tunnel"},
+		{"k8s-pod-network.vmi.default.vm-1", `{"10.0.0.0/26":1}`, "that of a virtual machine"},
+		{"windows-reserved-ipam-handle", `{"10.0.0.0/26":1}`, "that of Windows"},
+		{"lb-n4bqgyhmfwwal", `{"10.0.0.0/26":1}`, "that of a service"},
+		{"k8s-pod-network", `{"10.0.0.0/26":1}`, "has not the form <network>.<sandbox>"},
+		{"k8s-pod-network.", `{"10.0.0.0/26":1}`, "has not the form <network>.<sandbox>"},
+		{"k8s-pod-network.a/b", `{"10.0.0.0/26":1}`, "has not the form <network>.<sandbox>"},
+		{"k8s-pod-network.c1", `{"10.0.0.0/26":1,"x":1}`, `"x" is not a CIDR`},
+		{"k8s-pod-network.c1", `{"fd00::/64":1}`, "fd00::/64 is not the CIDR of a block"},
+		{"k8s-pod-network.c1", `{"10.0.0.0/20":1,"fd00::1000/116":1}`, ""},
+		{"default.web-0", `{"10.0.0.9/32":1,"fd00::9/128":1}`, ""}, // of Calico v2
+	} {
+		t.Run(tt.id, func(t *testing.T) {
+			inShapes(t, func(t *testing.T, sh shape) {
+				s := newFixture(t, sh)
+				o := sh.stored(handles, tt.id, fmt.Sprintf(`{"handleID":%q,"block":%s}`, tt.id, tt.counts))
+				stored, err := json.Marshal(handleRecord{o.name, string(o.raw)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				errs := s.backend.Restore(t.Context(), emptyHandles, []ipam.Record{{Pool: emptyHandles, Key: tt.id, Stored: stored}})
+				if got := fmt.Sprint(errs[0]); tt.says != "" && !strings.Contains(got, tt.says) || tt.says == "" && errs[0] != nil {
+					t.Errorf("Restore = %s, want %q", got, tt.says)
+				}
+				if _, ok := s.look(handles, tt.id); ok != (tt.says == "") {
+					t.Errorf("Restore = %v, and the store has the handle: %t", errs[0], ok)
+				}
+			})
+		})
+	}
+}
+
 // edits are manual changes to a record, and part of the error that each causes.
 var edits = []struct {
 	name string
@@ -170,6 +208,18 @@ var edits = []struct {
 		rec.Handle.Name = strings.Replace(rec.Handle.Name, "k8s-pod-network", "other", 1)
 		rec.Handle.Stored = strings.ReplaceAll(rec.Handle.Stored, "k8s-pod-network", "other")
 	}, "and its handle is"},
+	{"the handle of a tunnel", func(_ *ipam.Record, rec *record) { rename(rec, "k8s-pod-network", "vxlan-tunnel-addr-node-1") }, "its attribute is that of a tunnel"},
+	{"a handle of no sandbox", func(_ *ipam.Record, rec *record) { rename(rec, "k8s-pod-network.", "k8s-pod-network-") }, "has not the form <network>.<sandbox>"},
+	{"a handle in no block", func(_ *ipam.Record, rec *record) { rename(rec, "10.0.0.0/26", "x") }, `"x" is not a CIDR`},
+	{"a handle in more than a block", func(_ *ipam.Record, rec *record) { rename(rec, "10.0.0.0/26", "10.0.0.0/19") }, "10.0.0.0/19 is not the CIDR of a block"},
+	{"a handle in a part of a block", func(_ *ipam.Record, rec *record) { rename(rec, "10.0.0.0/26", "10.0.0.1/26") }, "10.0.0.1/26 is not the CIDR of a block"},
+}
+
+// rename replaces a text in the attribute and in the handle.
+func rename(rec *record, before, after string) {
+	for _, text := range []*string{&rec.Attribute, &rec.Handle.Name, &rec.Handle.Stored} {
+		*text = strings.ReplaceAll(*text, before, after)
+	}
 }
 
 // Restore writes nothing from a record whose parts contradict each other (promise

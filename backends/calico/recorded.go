@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/tidwall/gjson"
 	kjson "sigs.k8s.io/json"
@@ -75,6 +77,9 @@ func readRecord(store datastore, of block, r ipam.Record) (recordedAllocation, e
 	if err := kube.Decode([]byte(a.Attribute), &a.attribute); err != nil {
 		return a, fmt.Errorf("attribute: %w", err)
 	}
+	if owner := a.attribute.foreign(); owner != "" {
+		return a, fmt.Errorf("its attribute is that of %s, and a run releases no such address", owner)
+	}
 	if a.Handle == nil {
 		return a, nil
 	}
@@ -97,8 +102,34 @@ func (r handleRecord) read(store datastore) (handle, error) {
 	if name := store.name(handles, h.id); r.Name != name || o.name != name {
 		return handle{}, fmt.Errorf("handle %q: the object is named %q, and the name for its ID is %q", r.Name, o.name, name)
 	}
-	return h, nil
+	return h, h.checkNew()
 }
+
+// sandboxHandle is the form <network>.<sandbox> of a handle's ID, as the CNI names both. Calico v2
+// wrote <namespace>.<pod>.
+var sandboxHandle = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]*[.][a-zA-Z0-9][a-zA-Z0-9_.-]*$`)
+
+// checkNew returns an error unless Calico could have written the handle for a pod, in blocks of its
+// own sizes. A key that is no CIDR would make each calico-ipam DEL of the pod panic, and a handle
+// of a node's tunnel would be taken for the tunnel's.
+func (h handle) checkNew() error {
+	if owner := foreignHandle(strings.ToLower(h.id)); owner != "" {
+		return fmt.Errorf("handle %q is that of %s, and a run releases no such handle", h.id, owner)
+	}
+	if !sandboxHandle.MatchString(h.id) {
+		return fmt.Errorf("handle %q has not the form <network>.<sandbox>", h.id)
+	}
+	for cidr := range h.counts {
+		if cidr != cidr.Masked() || cidr.Addr().BitLen()-cidr.Bits() > maxCalicoBits {
+			return fmt.Errorf("handle %q: block: %s is not the CIDR of a block", h.id, cidr)
+		}
+	}
+	return nil
+}
+
+// maxCalicoBits is how many host bits Calico's largest block has (validation of spec.blockSize: /20
+// and /116).
+const maxCalicoBits = 12
 
 // onlyIn returns the handle with n addresses in one block and none in any other,
 // in the form to be stored.

@@ -126,7 +126,7 @@ func TestHandlesOnlyCountDownOrAreRestored(t *testing.T) {
 	set := func(path, value string) string {
 		return `[{"op":"add","path":"` + path + `","value":` + value + `}]`
 	}
-	created := `{"apiVersion":"crd.projectcalico.org/v1","kind":"IPAMHandle","metadata":{"name":"h9"},"spec":{"handleID":"h9","deleted":false,"block":{"10.1.0.0/26":1}}}`
+	created := newHandle("k8s-pod-network.c9", `"10.1.0.0/26":1`)
 	both := []write{
 		{"change the ID", "handles", "patch", handle, set("/spec/handleID", `"evil"`)},
 		{"mark it deleted", "handles", "patch", handle, set("/spec/deleted", `true`)},

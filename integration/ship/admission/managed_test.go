@@ -42,8 +42,7 @@ func TestManagedFieldsDoNotFillAnObject(t *testing.T) {
 			{"fill a pool a little", "restore-pools", "patch", "pool: kube-system/pool", fields(manager, whereabouts, 100) +
 				`,{"op":"add","path":"/spec/allocations/9","value":{"id":"c9","podref":"shop/nine"}}]`},
 			{"fill a handle", "restore-handles", "patch", "handle: h1", fields(manager, calico, 100) + "]"},
-			{"create a filled handle", "restore-handles", "create", "handle: ", created(
-				`{"apiVersion":"crd.projectcalico.org/v1","kind":"IPAMHandle","metadata":{"name":"h9"},"spec":{"handleID":"h9","deleted":false,"block":{"10.1.0.0/26":1}}}`, manager, calico)},
+			{"create a filled handle", "restore-handles", "create", "handle: ", created(newHandle("k8s-pod-network.c9", `"10.1.0.0/26":1`), manager, calico)},
 			{"fill a reservation", "restore-reservations", "patch", "reservation: kube-system/10.0.0.2", fields(manager, whereabouts, 100) +
 				`,{"op":"replace","path":"/spec/podref","value":"shop/two"},{"op":"remove","path":"/metadata/annotations/ip-reaper~1spec"}]`},
 			{"create a filled reservation", "restore-reservations", "create", "reservation: ",

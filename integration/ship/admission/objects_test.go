@@ -33,6 +33,12 @@ func reservation(name, spec, annotations string) string {
 		name + `","annotations":{` + annotations + `}},"spec":` + spec + `}`
 }
 
+// newHandle is a handle whose ID has no capitals.
+func newHandle(id, counts string) string {
+	return `{"apiVersion":"crd.projectcalico.org/v1","kind":"IPAMHandle","metadata":{"name":"` + id + `"},
+		"spec":{"handleID":"` + id + `","deleted":false,"block":{` + counts + `}}}`
+}
+
 func configMap(namespace, name string) string {
 	return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"` + namespace + `","name":"` + name + `"}}`
 }
