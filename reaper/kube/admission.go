@@ -29,7 +29,7 @@ func (e *DeniedError) Error() string {
 			e.By, e.Object, exempt, e.Message)
 	}
 	if strings.HasPrefix(e.By, shippedPolicies) {
-		return fmt.Sprintf("the %s refuses to write %s; restore with an account that does not release, such as ip-reaper-restore, and install the policies and the program in the same version: %s",
+		return fmt.Sprintf("the %s refuses to write %s; restore as an administrator, or with an account that does not release, such as ip-reaper-restore, and install the policies and the program in the same version: %s",
 			e.By, e.Object, e.Message)
 	}
 	return fmt.Sprintf("the %s refuses to write %s; %s, or correct what it names: %s", e.By, e.Object, exempt, e.Message)

@@ -75,6 +75,9 @@ func TestMemoryKeepsItsMetadata(t *testing.T) {
 		{"create an event with the source of a kubelet", "events|another error", "create", "event: ", strings.Replace(event("ip-reaper-x", controller), `"action"`, `"deprecatedSource":{"component":"kubelet"},"action"`, 1)},
 		{"hold the lease for half a minute", "", "patch", "lease: ip-reaper/ip-reaper", `[{"op":"add","path":"/spec","value":{"holderIdentity":"a","leaseDurationSeconds":30}}]`},
 		{"hold the lease for 68 years", "leases", "patch", "lease: ip-reaper/ip-reaper", `[{"op":"add","path":"/spec","value":{"holderIdentity":"a","leaseDurationSeconds":2147483647}}]`},
+		{"hold the lease by a long name", "leases", "patch", "lease: ip-reaper/ip-reaper", `[{"op":"add","path":"/spec","value":{"holderIdentity":"` + strings.Repeat("a", 1024) + `"}}]`},
+		{"create a labelled lease", "leases", "create", "lease: ", strings.Replace(lease("ip-reaper", "ip-reaper"), `"name"`, `"labels":{"x":"y"},"name"`, 1)},
+		{"create an annotated lease", "leases", "create", "lease: ", strings.Replace(lease("ip-reaper", "ip-reaper"), `"name"`, `"annotations":{"x":"y"},"name"`, 1)},
 		{"label the lease", "leases", "patch", "lease: ip-reaper/ip-reaper", `[{"op":"add","path":"/metadata/labels","value":{"x":"y"}}]`},
 	})
 }

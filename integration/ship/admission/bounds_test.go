@@ -1,0 +1,81 @@
+package admission_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
+)
+
+// What the account that restores creates or adds is as short as what a run releases, so that its
+// token does not fill etcd. Programs such as Velero label every object: a few labels come back.
+func TestWhatIsRestoredIsShort(t *testing.T) {
+	f := newFixture(t)
+	const counts = `"10.9.0.0/26":1`
+	handle := newHandle("k8s-pod-network."+sandbox, counts)
+	held := reservation("10.0.0.9", `{"podref":"shop/nine"}`, ``)
+	var writes []write
+	for _, o := range []struct{ kind, by, json string }{
+		{"handle", "restore-handles", handle}, {"reservation", "restore-reservations", held}, {"reserved", "other", reserved},
+	} {
+		try := func(name, by, metadata string) {
+			writes = append(writes, write{name + " in a " + o.kind, by, "create", o.kind + ": ",
+				strings.Replace(strings.Replace(o.json, `,"annotations":{}`, ``, 1), `"metadata":{`, `"metadata":{`+metadata+`,`, 1)})
+		}
+		try("a few labels and annotations", "", `"labels":{`+pairs(16, 20)+`},"annotations":{`+pairs(16, 200)+`}`)
+		try("an owner", "", `"ownerReferences":[`+owner(1, 9)+`]`)
+		try("many labels", o.by, `"labels":{`+pairs(17, 20)+`}`)
+		try("many annotations", o.by, `"annotations":{`+pairs(17, 20)+`}`)
+		try("long annotations", o.by, `"annotations":{`+pairs(16, 250)+`}`)
+		try("an annotation of 250 KB", o.by, `"annotations":{`+pairs(1, 250_000)+`}`)
+		try("many owners", o.by, `"ownerReferences":[`+owner(17, 9)+`]`)
+		try("a long owner", o.by, `"ownerReferences":[`+owner(1, 4096)+`]`)
+		try("a finalizer", o.by, `"finalizers":["example.com/x"]`)
+	}
+	spec := func(object, more string) string { return strings.Replace(object, `"spec":{`, `"spec":{`+more+`,`, 1) }
+	var many []string
+	for i := range 17 {
+		many = append(many, fmt.Sprintf(`"10.9.%d.0/26":1`, i))
+	}
+	h, r, c := "handle: ", "reservation: ", "reserved: "
+	f.each(admission.Restore, append(writes, []write{
+		{"a handleID of 1.2 MiB", "restore-handles", "create", h, strings.Replace(handle, `"handleID":"`, `"handleID":"`+strings.Repeat("a", 1200<<10), 1)},
+		{"a long field of a handle", "restore-handles", "create", h, spec(handle, `"x":"`+strings.Repeat("a", 4096)+`"`)},
+		{"16 blocks of a handle", "", "create", h, newHandle("k8s-pod-network."+sandbox, strings.Join(many[1:], ","))},
+		{"17 blocks of a handle", "restore-handles", "create", h, newHandle("k8s-pod-network."+sandbox, strings.Join(many, ","))},
+		{"17 blocks of a handle that is there", "restore-handles", "patch", "handle: h1", `[{"op":"add","path":"/spec/block","value":{"10.1.0.0/26":2,"10.2.0.0/26":1,` + strings.Join(many[:15], ",") + `}}]`},
+		{"many fields of a reservation", "restore-reservations|another error", "create", r, reservation("10.0.0.9", `{"podref":"shop/nine",`+pairs(16, 500)+`}`, ``)},
+		{"a large custom resource", "", "create", c, spec(reserved, `"x":"`+strings.Repeat("a", 60_000)+`"`)},
+		{"a larger custom resource", "other", "create", c, spec(reserved, `"x":"`+strings.Repeat("a", 65536)+`"`)},
+		{"a larger status of a custom resource", "other", "patch", "reserved: kube-system/kept status", `[{"op":"add","path":"/status","value":{"ips":["` + strings.Repeat("a", 65536) + `"]}}]`},
+	}...))
+	attribute := func(size int) func(*blockSpec) {
+		return func(b *blockSpec) {
+			b.Attributes[3] = map[string]any{"handle_id": "k8s-pod-network." + sandbox, "secondary": map[string]any{"pod": strings.Repeat("a", size)}}
+		}
+	}
+	f.each(admission.Restore, tried(t, theBlock().take(9, "h9"), []changed{
+		{"the longest names in an attribute", "", attribute(253 + 63 + 253 + 253)},
+		{"a long attribute", "restore-blocks", attribute(2048)},
+		{"an attribute of 1.4 MB", "restore-blocks|another error", attribute(1_400_000)},
+	}))
+}
+
+// pairs are that many pairs of a key and a value of so many characters.
+func pairs(n, size int) string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf(`"example.com/%d":"%s"`, i, strings.Repeat("a", size)))
+	}
+	return strings.Join(all, ",")
+}
+
+// owner is that many owners, whose UIDs have so many characters.
+func owner(n, size int) string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","name":"a-%d","uid":"%s%d"}`, i, strings.Repeat("a", size), i))
+	}
+	return strings.Join(all, ",")
+}
