@@ -57,7 +57,7 @@ func TestLatestRunIsTheSameForHistoryAndRestore(t *testing.T) {
 		{"no journal", nil, "third", ""},
 	} {
 		journals := pastJournals{runs: tt.journals}
-		conn := connection{Options: reaper.Options{Ledgers: pastLedger{stored: ledger.Ledger{Runs: noted}}}, journals: journals}
+		conn := connection{Options: reaper.Options{Ledgers: pastLedger{stored: ledger.Ledger{Runs: slices.Clone(noted)}}}, journals: journals}
 		found := report.NewHistory("", "")
 		if _, err := readHistory(t.Context(), conn, latest, &found); err != nil {
 			t.Fatal(err)
