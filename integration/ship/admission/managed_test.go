@@ -48,8 +48,6 @@ func TestManagedFieldsDoNotFillAnObject(t *testing.T) {
 			{"create a filled reservation", "restore-reservations", "create", "reservation: ",
 				created(reservation("10.0.0.9", `{"podref":"shop/nine"}`, ``), manager, whereabouts)},
 			{"create a filled custom resource", "other", "create", "reserved: ", created(reserved, manager, "network.example.com/v1alpha1")},
-			{"fill the status of a custom resource", "other", "patch", "reserved: kube-system/kept status",
-				fields(manager, "network.example.com/v1alpha1", 100) + "," + status[1:]},
 			{"fill a block", "restore-blocks", "patch", "block: block", fields(manager, calico, 100) + "," + theBlock().take(9, "h9").patch(t)[1:]},
 		})
 		for _, account := range []string{admission.Reaper, admission.Outage, admission.Restore} {
