@@ -53,7 +53,8 @@ func Install(ctx context.Context, c *cluster.Cluster) error {
 	return wait(ctx, c)
 }
 
-// wait waits until the last created policy denies. The API server has seen the others before.
+// wait waits until the last created policy denies, which is that of everything else. The API server
+// has seen the others before.
 func wait(ctx context.Context, c *cluster.Cluster) error {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
@@ -87,7 +88,7 @@ func As(c *cluster.Cluster, account string) (*rest.Config, error) {
 func Shipped() ([]runtime.Object, error) {
 	var objects []runtime.Object
 	for _, file := range []string{
-		"admission/whereabouts", "admission/overlapping", "admission/calico", "admission/memory", "admission/other", "restore/admission",
+		"admission/whereabouts", "admission/overlapping", "admission/calico", "admission/memory", "restore/admission", "admission/other",
 	} {
 		some, err := assets.Manifests("components/" + file + ".yaml")
 		if err != nil {
