@@ -274,20 +274,21 @@ func TestStoreOfWhichNoPodShowsAnythingIsHeld(t *testing.T) {
 }
 
 // Promise 4. While a store may be that of another cluster, no grace period elapses.
-func TestGracePeriodBeginsWhenAPodOfTheStoreIsSeen(t *testing.T) {
+func TestGracePeriodBeginsAgainWhenAPodOfTheStoreIsSeen(t *testing.T) {
 	m := backendtest.NewMemory("outside")
 	h := newHarness(&outsideStore{Backend: m.Backend(), id: "A"})
-	h.policy.GracePeriod, h.policy.Limits = policy.Default().GracePeriod, policy.Default().Limits
-	h.policy.Limits.MaxFraction = new(1.0)
+	h.policy.GracePeriod, h.policy.Limits.MaxFraction = policy.Default().GracePeriod, new(1.0)
 	h.pods.Add(census.Pod{Ref: web})
 	for i := range 20 {
 		h.addPods(t, m, fmt.Sprint("gone-", i))
 	}
-	h.run(t)
-	h.now = h.now.Add(time.Hour)
-	equal(t, "held", h.run(t).Summary.Held, 20)
-	h.addPods(t, m, "live-1")
+	a := h.addPods(t, m, "live-1")[0]
 	equal(t, "suspected", h.run(t).Summary.Suspected, 20)
+	h.pods.Remove(a.Owner.Pod)
+	h.now = h.now.Add(time.Hour)
+	equal(t, "held", h.run(t).Summary.Held, 21)
+	h.pods.Add(showing(a.Owner.Pod, a.IP))
+	equal(t, "suspected again", h.run(t).Summary.Suspected, 20)
 	h.now = h.now.Add(time.Hour)
 	equal(t, "released", h.run(t).Summary.Released, 20)
 }

@@ -209,13 +209,17 @@ func TestEtcdOfAnotherClusterIsRefused(t *testing.T) {
 	first.must(err)
 	s := &fixture{T: t, Datastore: d, kubeconfig: first.kubeconfig, env: variables(second)}
 	s.must(d.ReadyBeside(t.Context(), node))
+	_, same := s.leak("same-address") // the pod here shows it
 	_, there := s.leak("of-the-other")
+	if same != web {
+		t.Fatalf("the other cluster's first pod has %s, and this one's %s", same, web)
+	}
 	for _, guid := range []string{"another", ""} {
 		s.must(d.PutGUID(t.Context(), guid))
 		before := s.state()
 		for _, dry := range []string{"--dry-run=false", "--dry-run"} {
 			result := s.start(releaseNow, dry).EndT(t, reap.ExitUsage)
-			s.wantOutcomes(result.Report, map[netip.Addr]string{there: "refused"})
+			s.wantOutcomes(result.Report, map[netip.Addr]string{there: "refused", same: "kept"})
 			for _, want := range []string{"spec.clusterGUID", `"` + guid + `"`, calico.ClusterGUID, "--accept-new-store"} {
 				if !strings.Contains(result.Stderr, want) {
 					t.Errorf("%s: it says %q, want %q", dry, result.Stderr, want)
@@ -225,7 +229,7 @@ func TestEtcdOfAnotherClusterIsRefused(t *testing.T) {
 		s.wantSame(before)
 	}
 	s.must(d.PutGUID(t.Context(), "another"))
-	s.wantOutcomes(s.mustReap(reap.ExitDone, releaseNow, "--accept-new-store"), map[netip.Addr]string{there: "released"})
+	s.wantOutcomes(s.mustReap(reap.ExitDone, releaseNow, "--accept-new-store"), map[netip.Addr]string{there: "released", same: "kept"})
 	first.start(releaseNow).EndT(t, reap.ExitUsage)
 	s.mustReap(reap.ExitDone, releaseNow)
 }
