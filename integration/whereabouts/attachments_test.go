@@ -11,9 +11,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// A tenant's attachments may have more configurations than there is memory: here 64 MiB, of which a
-// run with 512 MiB of data would need more than 1 GiB. What they may exclude stays protected, and
-// what others give is released (promise 2).
+// A tenant's attachments may have more configurations than there is memory: here 64 MiB, for which
+// 512 MiB are too few once each exclude is decoded. What they may exclude stays protected, and what
+// others give is released (promise 2).
 func TestAttachmentsWithMoreConfigurationsThanMemory(t *testing.T) {
 	f := newFixture(t)
 	f.leak("web-0")
