@@ -2,6 +2,7 @@ package whereabouts
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -80,6 +81,8 @@ func checkGiven(ip netip.Addr, ranges []attachedRange) error {
 	for _, r := range ranges {
 		switch {
 		case !r.from.Contains(ip):
+		case errors.Is(r.broken, errUnread):
+			refused = fmt.Errorf("%s is not put back: a network attachment may exclude it: %w", ip, r.broken)
 		case r.mayGive(ip):
 			return nil
 		case refused != nil:

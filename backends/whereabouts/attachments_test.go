@@ -3,6 +3,7 @@ package whereabouts
 import (
 	"errors"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -79,5 +80,19 @@ func TestAttachmentsListStatuses(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Promise 2. A range whose configuration was not kept may exclude the address that a restore would
+// put back, unless another attachment gives it.
+func TestRestoreRefusesWhatAnUnreadConfigurationMayExclude(t *testing.T) {
+	ip, in := netip.MustParseAddr("10.0.0.4"), netip.MustParsePrefix("10.0.0.0/24")
+	unread := attachedRange{from: in, anyNetwork: true, broken: errUnread}
+	read := attachedRange{from: in, first: in.Addr(), last: netip.MustParseAddr("10.0.0.255")}
+	if err := checkGiven(ip, []attachedRange{unread}); !errors.Is(err, errUnread) {
+		t.Errorf("%v, want that it may be excluded", err)
+	}
+	if err := checkGiven(ip, []attachedRange{unread, read}); err != nil {
+		t.Errorf("%v, want that another attachment gives it", err)
 	}
 }

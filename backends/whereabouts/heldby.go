@@ -15,8 +15,8 @@ import (
 // A holder is an IPPool that may hold the addresses of overlapping reservations.
 type holder struct {
 	ipPool
-	undecoded map[string]bool // if the IPPool cannot be decoded, the names in it
-	odd       []string        // keys that are not offsets in the range: each may be any of its addresses
+	undecoded names    // if the IPPool cannot be decoded, the names in it
+	odd       []string // keys that are not offsets in the range: each may be any of its addresses
 }
 
 // newHolder decodes an IPPool.
@@ -55,7 +55,7 @@ func (b *Overlapping) heldBy(ctx context.Context, some []*burial, since time.Tim
 	for _, p := range pools {
 		for i, u := range some {
 			podRef := u.r.Owner.Pod.String()
-			if held[i] == "" && p.mayBeOf(networks[i]) && (p.undecoded[podRef] || p.holds(u.r.IP, podRef)) {
+			if held[i] == "" && p.mayBeOf(networks[i]) && (p.undecoded.has(podRef) || p.holds(u.r.IP, podRef)) {
 				held[i] = p.pool()
 			}
 		}
@@ -101,20 +101,27 @@ func (h holder) holds(ip netip.Addr, podRef string) bool {
 func mayName(stored json.RawMessage, podRef string) bool {
 	var e entry
 	if err := kube.Decode(stored, &e); err != nil {
-		return namesIn(stored)[podRef]
+		return namesIn(stored).has(podRef)
 	}
 	return e.PodRef == podRef
 }
 
+// names are names of pods. A backslash stands for any.
+type names map[string]bool
+
+func (n names) has(podRef string) bool { return n[podRef] || n[`\`] }
+
 // namesIn returns the names of pods that a JSON document may contain: each of its texts, and each
-// part of one that a name could be. It decodes the texts, so nothing hides a name, and takes each
-// part whole: a document that names web-10 does not name web-1.
-func namesIn(document json.RawMessage) map[string]bool {
-	names := make(map[string]bool)
+// part of one that a name could be. It decodes the texts, and one that still has a backslash may be
+// any name. It takes each part whole: a document that names web-10 does not name web-1.
+func namesIn(document json.RawMessage) names {
+	names := make(names)
 	tokens := json.NewDecoder(bytes.NewReader(document)) // a part of an answer that was decoded is JSON
 	for token, err := tokens.Token(); err == nil; token, err = tokens.Token() {
 		if text, ok := token.(string); ok {
-			names[text] = true
+			if names[text] = true; strings.Contains(text, `\`) {
+				names[`\`] = true
+			}
 			for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return !strings.ContainsRune(ofNames, r) }) {
 				names[part] = true
 			}

@@ -174,6 +174,8 @@ func TestOverlappingWaitsForItsPoolEntry(t *testing.T) {
 			items(`{"metadata": {"annotations": {"note": "{\"podref\":\"default/web-0\"}"}}, "spec": {"range": "?"}}`), "kept", false},
 		{"a pool that cannot be decoded names the pod in another spelling",
 			items(`{"spec": {"range": "?", "allocations": {"4": {"podref": "default\/web-\u0030"}}}}`), "kept", false},
+		{"a pool that cannot be decoded has a text in a text in a text",
+			items(`{"metadata": {"annotations": {"note": "{\"podref\":\"default\\/web-0\"}"}}, "spec": {"range": "?"}}`), "kept", false},
 		{"a pool whose metadata cannot be decoded names the pod",
 			items(`{"metadata": {"uid": 7}, "spec": {"range": "?", "allocations": {"4": {"podref": "default/web-0"}}}}`), "kept", false},
 		{"held for the same pod under an unreadable key", entry("four", "default/web-0"), "kept", false},
