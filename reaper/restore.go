@@ -163,7 +163,7 @@ func (r *restoreCall) restore(ctx context.Context) error {
 	defer unlock()
 	inv := ipam.TakeInventory(ctx, r.Backends, func(string) bool { return false })
 	r.report.Run.Stores = report.StoresOf(inv)
-	if err := r.seekPools(ctx, inv); err != nil {
+	if err := cmp.Or(r.checkStores(ctx, inv), r.seekPools(ctx, inv)); err != nil {
 		return err
 	}
 	census, err := census.Take(ctx, r.Cluster, census.Scope{Nodes: true})
@@ -182,6 +182,24 @@ func (r *restoreCall) restore(ctx context.Context) error {
 		}
 	}
 	return nil // if ctx ended, the records that were not begun are among the failures
+}
+
+// checkStores returns an *InputError if a store outside the API server is another one than in
+// earlier runs, unless that is accepted. If the ledger cannot be read, that is not known.
+func (r *restoreCall) checkStores(ctx context.Context, inv ipam.Inventory) error {
+	outside := slices.ContainsFunc(inv.Listings, func(l ipam.Listing) bool { return l.Outside != nil })
+	if !outside || r.Ledgers == nil || r.AcceptOtherCluster {
+		return nil
+	}
+	known, err := r.Ledgers.Load(ctx)
+	if err != nil {
+		return nil //nolint:nilerr // as without a ledger
+	}
+	if others := otherStores(inv, known); len(others) > 0 {
+		return ipam.BadInput(fmt.Errorf("%w: %s", ErrAnotherStore, strings.Join(others, "; ")),
+			"name the store of the run; to put its allocations back into this one, give --accept-other-cluster")
+	}
+	return nil
 }
 
 // checkCluster returns an *InputError if the journal is from another cluster, unless that is

@@ -180,6 +180,45 @@ func TestRestoreOfSomeAddressesLeavesTheOthers(t *testing.T) {
 	equal(t, "fates of two others", restoreOutcomes(report), []string{"one/a/2 restored", "two/a/10.1.0.2/10.1.0.2 restored"})
 }
 
+// Promise 1. What a run released from one etcd is not put into another one.
+func TestRestoreIntoAnotherStoreIsRefused(t *testing.T) {
+	for _, tt := range []struct {
+		name             string
+		known, is        string
+		accepted, refuse bool
+	}{
+		{"the same", "A", "A", false, false},
+		{"another one", "A", "B", false, true},
+		{"none any more", "A", "", false, true},
+		{"another one, accepted", "A", "B", true, false},
+		{"no run knew it", "", "B", false, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newReleasedHarness(t)
+			before := contentsOf(t, r.one)
+			o := r.restoreOptions(func(o *reaper.RestoreOptions) { o.AcceptOtherCluster, o.Ledgers = tt.accepted, r.ledgers })
+			o.Backends[0] = &outsideStore{Backend: o.Backends[0], id: tt.is}
+			known, err := o.Ledgers.Load(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tt.known != "" {
+				known.Stores = map[string]string{"one": tt.known}
+			}
+			if err := o.Ledgers.Save(t.Context(), known); err != nil {
+				t.Fatal(err)
+			}
+			_, err = reaper.Restore(t.Context(), o)
+			equal(t, "refused", errors.Is(err, reaper.ErrAnotherStore), tt.refuse)
+			if tt.refuse {
+				equal(t, "store", contentsOf(t, r.one), before)
+			} else {
+				r.wantRestored(t)
+			}
+		})
+	}
+}
+
 // Promises 1, 7. A journal of another cluster is refused, with or without a dry run. Where it is not
 // known which clusters these are, another address is a warning.
 func TestJournalOfAnotherCluster(t *testing.T) {

@@ -105,6 +105,7 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 	if (f.run == "") == (f.journal == "") {
 		return ipam.BadInput(errors.New("restore needs either --run or --journal"), "history lists the runs, and the report of a run has its ID")
 	}
+	f.dryRun = f.dryRun || !typed(f.flags.Lookup("dry-run")) // a variable is meant for runs
 	printing, err := f.out.options(w, f.output, false)
 	if err != nil {
 		return err
