@@ -64,11 +64,16 @@ func ran(name string) census.Pod {
 }
 
 // Promise 1, 2. A look also reads a pod that the census saw running. If it is gone or another one,
-// the API server may have been emptied or may be that of another cluster. The next look reads
-// another pod, because one pod may well have ended meanwhile.
+// and so are four more, the API server may have been emptied or may be that of another cluster. The
+// next look reads other pods.
 func TestLookAtAnEmptiedOrSwappedServerGivesNoWarrant(t *testing.T) {
-	another := ran("0")
-	another.UID = "of another cluster"
+	swapped := func(p *backendtest.Pods, names ...string) {
+		for _, name := range names {
+			another := ran(name)
+			another.UID = "of another cluster"
+			p.Add(another)
+		}
+	}
 	for _, tt := range []struct {
 		name   string
 		change func(*backendtest.Pods)
@@ -80,8 +85,14 @@ func TestLookAtAnEmptiedOrSwappedServerGivesNoWarrant(t *testing.T) {
 			pod.Finished = true
 			p.Add(pod)
 		}, nil},
-		{"it is gone", func(p *backendtest.Pods) { p.Remove(ran("0").Ref) }, ipam.ErrAgain},
-		{"it is another one", func(p *backendtest.Pods) { p.Add(another) }, ipam.ErrAgain},
+		{"it is gone, and another is not", func(p *backendtest.Pods) { p.Remove(ran("0").Ref) }, nil},
+		{"it is another one, and another is not", func(p *backendtest.Pods) { swapped(p, "0") }, nil},
+		{"five are gone", func(p *backendtest.Pods) {
+			for i := range 5 {
+				p.Remove(ran(fmt.Sprint(i)).Ref)
+			}
+		}, ipam.ErrAgain},
+		{"five are others", func(p *backendtest.Pods) { swapped(p, "0", "1", "2", "3", "4") }, ipam.ErrAgain},
 		{"it cannot be read", func(p *backendtest.Pods) { p.OnCall(failing(errors.New("broken"), "get pod crowd/0")) }, ipam.ErrAgain},
 	} {
 		for _, owner := range []ipam.Owner{{Sandbox: "s1"}, {Pod: ipam.PodRef{Namespace: "default", Name: "app-0"}}} {
@@ -89,7 +100,9 @@ func TestLookAtAnEmptiedOrSwappedServerGivesNoWarrant(t *testing.T) {
 				a := allocations(1)[0]
 				a.Owner = owner
 				pods := &backendtest.Pods{}
-				pods.Add(ran("0"), ran("1"))
+				for i := range 6 {
+					pods.Add(ran(fmt.Sprint(i)))
+				}
 				look := newSecondLook(t, pods, a)
 				c := look.confirmer()
 				tt.change(pods)
@@ -100,7 +113,7 @@ func TestLookAtAnEmptiedOrSwappedServerGivesNoWarrant(t *testing.T) {
 					equal(t, "error", errs[0], nil)
 				}
 				_, errs = c.Confirm(t.Context(), look.orphans)
-				equal(t, "error with the other pod", errs[0], nil)
+				equal(t, "error with the other pods", errs[0], nil)
 			})
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -80,7 +81,7 @@ func (c *Confirmer) compare(looks map[ipam.PodRef]census.Reading) error {
 		}
 		c.mu.Lock()
 		c.lacking = fmt.Errorf("lists of this API server lack pods: pod %s was created at %s, and the list of %s lacks it. "+
-			"Any address may be that of such a pod, so nothing more is released. Restart the API server, whose watch cache may have "+
+			"Any address may be that of such a pod, so no more releases begin. Restart the API server, whose watch cache may have "+
 			"lost an event, or see whether a proxy filters its lists", ref, judge.Stamp(created), judge.Stamp(c.census.Began()))
 		c.mu.Unlock()
 	}
@@ -115,23 +116,33 @@ func (c *Confirmer) witness() (census.Pod, bool) {
 	return census.Pod{}, false
 }
 
-// witnessed reads a pod that ran when the pods were listed. It returns an error if the pod is gone
-// or could not be read: if the API server was emptied, or answers for another cluster now, every
-// owner looks absent.
+// mostWitnesses is how many pods that ran must be gone before a look gives no warrant. Some end
+// between the census and the look.
+const mostWitnesses = 5
+
+// witnessed reads pods that ran when the pods were listed, until it finds one. It returns an error
+// if they are gone, or one could not be read: if the API server was emptied, or answers for another
+// cluster now, every owner looks absent.
 func (c *Confirmer) witnessed(ctx context.Context) error {
-	want, ok := c.witness()
-	if !ok {
-		return nil
+	var gone []string
+	for range mostWitnesses {
+		want, ok := c.witness()
+		if !ok {
+			return nil
+		}
+		got, presence, err := c.cluster.Pod(ctx, want.Ref)
+		switch {
+		case err != nil:
+			return fmt.Errorf("get pod %s: %w", want.Ref, lookError(ctx, err))
+		case presence == census.Present && got.UID == want.UID:
+			return nil
+		}
+		if name := want.Ref.String(); !slices.Contains(gone, name) {
+			gone = append(gone, name)
+		}
 	}
-	got, presence, err := c.cluster.Pod(ctx, want.Ref)
-	switch {
-	case err != nil:
-		return fmt.Errorf("get pod %s: %w", want.Ref, lookError(ctx, err))
-	case presence != census.Present || got.UID != want.UID:
-		return fmt.Errorf("%w: pod %s ran when the pods were listed, and is gone: "+
-			"if that is so of other pods too, the API server was emptied, or answers for another cluster", ipam.ErrAgain, want.Ref)
-	}
-	return nil
+	return fmt.Errorf("%w: gone is each of these pods, which ran when the pods were listed: %s; "+
+		"the API server may have been emptied, or answer for another cluster", ipam.ErrAgain, strings.Join(gone, ", "))
 }
 
 // shared returns a list of all pods that is young enough. If another caller is reading one,

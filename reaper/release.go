@@ -56,18 +56,33 @@ func (r *run) releaseBackend(ctx context.Context, b ipam.Backend, plan judge.Pla
 		}
 		due = append(due, i)
 	}
-	pools := ipam.ByPool(due, plan.Pool)
-	if len(pools) > 0 {
+	if pools := ipam.ByPool(due, plan.Pool); len(pools) > 0 {
 		r.progress("releasing in %s: %d pools", b.Name(), len(pools))
 	}
 	sender := &sender{backend: b, plan: plan, confirmer: confirmer, room: semaphore.NewWeighted(batchesAtOnce)}
+	// What rests on a list alone goes last: a read by name may find that lists lack pods.
+	var named, listed []int
+	for _, i := range due {
+		if plan.Orphan(i).NeedsList() {
+			listed = append(listed, i)
+		} else {
+			named = append(named, i)
+		}
+	}
+	for _, some := range [][]int{named, listed} {
+		r.releaseBatches(ctx, sender, together(largestFirst(plan, ipam.ByPool(some, plan.Pool))))
+	}
+}
+
+// releaseBatches releases orphans, which it gets by whole pools, in batches.
+func (r *run) releaseBatches(ctx context.Context, s *sender, pools [][]int) {
 	var g errgroup.Group
 	g.SetLimit(batchesAtOnce)
-	for _, some := range together(largestFirst(plan, pools)) {
+	for _, some := range pools {
 		g.Go(func() error {
 			for batch := range slices.Chunk(some, ipam.MaxBatch) {
-				r.releaseBatch(ctx, sender, batch)
-				r.tellSettled(len(batch), len(plan.Due))
+				r.releaseBatch(ctx, s, batch)
+				r.tellSettled(len(batch), len(s.plan.Due))
 			}
 			return nil
 		})
@@ -140,7 +155,7 @@ type sender struct {
 // decided, each time with fresh warrants, as long as the attempts decide on some. If there was
 // too little time for a batch alongside another one, its further attempts run alone. If a busy
 // API server refuses so many requests of an attempt that it decides on none, the next one takes
-// half as many.
+// half as many, and after one that decides on some, twice as many.
 func (r *run) releaseBatch(ctx context.Context, s *sender, batch []int) {
 	undecided, most := batch, len(batch)
 	last := make(map[int]error, len(batch)) // why it is not decided
@@ -177,7 +192,7 @@ func (r *run) releaseBatch(ctx context.Context, s *sender, batch []int) {
 		}
 		switch {
 		case len(again) < len(some):
-			idle = 0
+			idle, most = 0, min(2*most, len(batch))
 		case asked > 0 && most > 1:
 			most = (most + 1) / 2
 		default:

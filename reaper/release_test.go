@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
+	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -85,6 +86,25 @@ func TestRetryWaitsForAsLongAsTheAPIServerAsks(t *testing.T) {
 			t.Errorf("%d attempts with %v between them, want 2 with 7s", attempts, pause)
 		}
 	})
+}
+
+// Promise 1. A read by name may find that lists lack pods, so what rests on a list alone goes last.
+func TestAllocationsThatNameNoPodAreReleasedLast(t *testing.T) {
+	as := allocations(4)
+	as[0].Owner, as[2].Owner = ipam.Owner{Sandbox: "one"}, ipam.Owner{Sandbox: "another"}
+	var order [][]string
+	h := newHarness(wrapped{fixedStore{poolOf(as...)}, func(_ context.Context, ws []ipam.Warrant) []error {
+		var keys []string
+		for _, w := range ws {
+			keys = append(keys, w.For().Key)
+		}
+		order = append(order, keys)
+		return make([]error, len(ws))
+	}})
+	h.policy.Pods.Unnamed, h.policy.Limits.MaxFraction = policy.Release, new(1.0)
+	h.pods.Add(census.Pod{Ref: other})
+	h.run(t)
+	equal(t, "batches", order, [][]string{{"1", "3"}, {"0", "2"}})
 }
 
 // A server that refuses the requests of a whole batch gets smaller ones, until all is released.
