@@ -7,7 +7,7 @@ import (
 )
 
 // MayBe returns the nodes that the name of another node may stand for: those that have it as one of
-// their other names, and those for which it differs only in the domain behind it. It returns none if
+// their other names, and those for which one name is the other with a domain behind it. It returns none if
 // a node has exactly that name: then it stands for that node.
 //
 // Machines may share such a name. So it is a reason to wait for these nodes, and proves nothing.

@@ -18,8 +18,8 @@ type Run struct {
 	Version   string    `json:"version"` // of the program
 	Cluster   string    `json:"cluster"` // the API server's address, or node and its name
 
-	// ClusterUID is the UID of the namespace kube-system, which no other cluster has; empty if it
-	// could not be read.
+	// ClusterUID is the UID of the namespace kube-system, which no other cluster has but one that
+	// was made from a copy of its etcd; empty if it could not be read.
 	ClusterUID string `json:"clusterUID,omitempty"`
 
 	// By says who started the run: the pod, or the user of the kubeconfig. It is empty in

@@ -98,15 +98,11 @@ func NewFacts(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Censu
 }
 
 // showsOwn reports whether a pod shows what the store has for it: its address or, if the store
-// names no pod, any pod that address or its sandbox. The address alone proves nothing about a named
-// pod: two clusters may use the same range.
+// names no pod, its sandbox. The address alone proves nothing: two clusters may use the same range.
 func showsOwn(c census.Census, a *ipam.Allocation) bool {
 	if a.NamesPod() {
 		pod, _ := c.Pod(a.Owner.Pod)
 		return pod.Shows(a.IP)
-	}
-	for range c.Showing(a.IP) {
-		return true
 	}
 	_, shown := c.InSandbox(a.Owner.Sandbox)
 	return shown

@@ -145,7 +145,8 @@ func (p Plan) Only(set map[int]bool) Plan {
 type addresses struct{ planned, due, all int }
 
 // addresses counts those of a backend, or of all if it is empty. An allocation that holds no
-// address is not counted: it endangers no pod, and there may be more of these than addresses.
+// address is not counted: it endangers no pod, and there may be more of these than addresses. Nor is
+// what another cluster may have: the more that is, the more of this cluster's could be released.
 func (p Plan) addresses(of string) addresses {
 	n := addresses{}
 	for backend, released := range p.before {
@@ -159,7 +160,7 @@ func (p Plan) addresses(of string) addresses {
 		}
 	}
 	for i, d := range p.Decisions {
-		if !d.Allocation.HoldsAddress() || of != "" && of != d.Allocation.Backend {
+		if !d.Allocation.HoldsAddress() || of != "" && of != d.Allocation.Backend || d.Reason == NodeForeign {
 			continue
 		}
 		n.all++

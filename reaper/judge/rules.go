@@ -49,7 +49,7 @@ func Rules() []Rule {
 			Remedy{"if it does not, reboot the node, which ends the hold", ""},
 			unstick),
 			"It has no owner, but its pod was the mirror of a static pod, on a node that has not been rebooted since, and `pods.stuck` is `hold`: its kubelet may run the pod without the mirror."},
-		{StoreUnseen, Held, true, storeUnseen, say("check that it is the store of this cluster: if it is, the hold ends as soon as one of its pods shows its address; or raise limits.minEntries in the policy"),
+		{StoreUnseen, Held, true, storeUnseen, say("check that it is the store of this cluster: if it is, the hold ends as soon as one of its pods shows its address; to release all the same, raise limits.minEntries for one run, below which maxFraction and maxPodDrop do not apply either"),
 			"It has no owner, but its store is outside the API server (Calico in etcd) and has at least `limits.minEntries` addresses, and no pod shows an address that the store has for it: it may be the store of another cluster."},
 	}, keptRules, []Rule{
 		{PodFinished, Orphaned, true, when(endedPod), wait,

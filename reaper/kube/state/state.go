@@ -43,8 +43,8 @@ func HasNamespace(ctx context.Context, core corev1client.NamespacesGetter, name 
 	return err == nil, err
 }
 
-// ClusterUID returns the UID of the namespace kube-system, which no other cluster has. The error
-// says why it is unknown.
+// ClusterUID returns the UID of the namespace kube-system, which no other cluster has but one that
+// was made from a copy of its etcd. The error says why it is unknown.
 func ClusterUID(ctx context.Context, core corev1client.NamespacesGetter) (string, error) {
 	var uid string
 	err := kube.Patiently(ctx, func(ctx context.Context) error {
