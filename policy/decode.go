@@ -93,7 +93,7 @@ func (f *form) check(value any, t reflect.Type, at *field.Path) any {
 		case t == reflect.TypeFor[map[string]Backend]():
 			return f.each(v, at, f.backend)
 		case t.Kind() == reflect.Map:
-			return f.each(v, at, func(name string, value any, at *field.Path) any { return f.check(value, t.Elem(), at) })
+			return f.each(v, at, func(_ string, value any, at *field.Path) any { return f.check(value, t.Elem(), at) })
 		case t.Kind() == reflect.Struct:
 			return f.fields(v, fieldsOf(t), at)
 		}

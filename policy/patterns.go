@@ -120,9 +120,9 @@ func covers(outer, inner string) bool {
 	if outer == inner {
 		return true
 	}
-	comparable := !strings.ContainsAny(inner, wildcards) || !strings.ContainsAny(outer, `?[\`) && !strings.ContainsAny(inner, `[\`)
+	comparison := !strings.ContainsAny(inner, wildcards) || !strings.ContainsAny(outer, `?[\`) && !strings.ContainsAny(inner, `[\`)
 	matched, err := path.Match(outer, inner)
-	return comparable && matched && err == nil
+	return comparison && matched && err == nil
 }
 
 // matchesAll reports whether a pattern matches every name.

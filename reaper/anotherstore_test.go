@@ -112,9 +112,10 @@ func TestAnotherStoreIsRefused(t *testing.T) {
 				l, err := ledger.Decode(h.ledgers.stored)
 				equal(t, "error", err, nil)
 				var want map[string]string
-				if tt.remembers == a {
+				switch tt.remembers {
+				case a:
 					want = map[string]string{"outside": "A"}
-				} else if tt.remembers == b {
+				case b:
 					want = map[string]string{"outside": "B"}
 				}
 				equal(t, "remembered", l.Stores, want)

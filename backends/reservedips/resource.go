@@ -101,7 +101,7 @@ func (r reservedResource) read(item json.RawMessage, led map[string]bool) (Reser
 	reserved.Pool, reserved.Key, reserved.Deletable = r.pool, head.key(), r.deleteExpired
 	reserved.Token = head.Metadata.UID + "/" + head.Metadata.ResourceVersion // which Delete compares
 	if err := head.Metadata.Err(); err != nil {
-		reserved.Allocation.Deleting = err.Error()
+		reserved.Deleting = err.Error()
 	}
 	var object any
 	if err := kube.Decode(item, &object); err != nil {

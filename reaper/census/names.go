@@ -49,7 +49,9 @@ func called(nodes []Node) map[string][]string {
 // hosts yields the name without its last label, without its last two labels, and so on.
 func hosts(name string) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for end := strings.LastIndexByte(name, '.'); end > 0 && yield(name[:end]); end = strings.LastIndexByte(name[:end], '.') {
+		end := strings.LastIndexByte(name, '.')
+		for end > 0 && yield(name[:end]) {
+			end = strings.LastIndexByte(name[:end], '.')
 		}
 	}
 }

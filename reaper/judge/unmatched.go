@@ -70,10 +70,9 @@ func UnmatchedOf(patterns []policy.Pattern, inv ipam.Inventory, c census.Census)
 func namesOf(kind policy.NameKind, inv ipam.Inventory, c census.Census) []string {
 	names := make(map[string]bool)
 	add := func(pod ipam.PodRef) {
-		switch kind {
-		case policy.NamespaceNames:
+		if kind == policy.NamespaceNames {
 			names[pod.Namespace] = true
-		case policy.PodNames:
+		} else if kind == policy.PodNames {
 			names[pod.Name] = true
 		}
 	}

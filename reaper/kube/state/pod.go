@@ -238,8 +238,7 @@ func otherNames(node *corev1.Node) (names []string) {
 	}
 	add(node.Labels[corev1.LabelHostname])
 	for _, address := range node.Status.Addresses {
-		switch address.Type {
-		case corev1.NodeHostName, corev1.NodeInternalDNS, corev1.NodeExternalDNS:
+		if address.Type != corev1.NodeInternalIP && address.Type != corev1.NodeExternalIP {
 			add(address.Address)
 		}
 	}

@@ -293,12 +293,10 @@ func TestReadNode(t *testing.T) {
 // Promise 1. A store may call a node by any of these.
 func TestOtherNamesOfANode(t *testing.T) {
 	node := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w-1", Labels: map[string]string{corev1.LabelHostname: "w-1.corp.example", "other": "no"}}}
-	for _, address := range []corev1.NodeAddress{
+	node.Status.Addresses = []corev1.NodeAddress{
 		{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}, {Type: corev1.NodeExternalIP, Address: "192.0.2.2"},
 		{Type: corev1.NodeHostName, Address: "w-1"}, {Type: corev1.NodeInternalDNS, Address: "w-1.internal"},
 		{Type: corev1.NodeExternalDNS, Address: "machine-7"}, {Type: corev1.NodeInternalDNS, Address: ""},
-	} {
-		node.Status.Addresses = append(node.Status.Addresses, address)
 	}
 	if diff := cmp.Diff([]string{"w-1.corp.example", "w-1.internal", "machine-7"}, readNode(&node).OtherNames); diff != "" {
 		t.Errorf("other names (-want +got):\n%s", diff)
