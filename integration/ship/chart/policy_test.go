@@ -22,7 +22,7 @@ policy:
   rules: [{match: {namespaces: ["yes"], pods: ["*-0"]}, gracePeriod: 24h, restored: release}, {match: {backends: [calico]}, hold: true}]
   evidence: {annotations: own}
   pods: {finished: release, stuck: release, superseded: hold, unnamed: hold}
-  nodes: {unreachable: release, unknown: release}
+  nodes: {unreachable: release, foreign: release, unknown: release}
   limits: {maxReleases: 10000000, maxFraction: 0.000001, maxPodDrop: 1, minEntries: 0}
   protection: {statefulSets: ignore}
   journal: {keep: 100, keepFor: 0, restoreHold: 0}
@@ -47,7 +47,7 @@ func TestPolicyArrivesAsItWasGiven(t *testing.T) {
 	}
 	want.Evidence = policy.Evidence{Annotations: policy.OwnAnnotations}
 	want.Pods = policy.Pods{Finished: policy.Release, Stuck: policy.Release, Superseded: policy.Hold, Unnamed: policy.Hold}
-	want.Nodes = policy.Nodes{Unreachable: policy.Release, Unknown: policy.Release}
+	want.Nodes = policy.Nodes{Unreachable: policy.Release, Foreign: policy.Release, Unknown: policy.Release}
 	want.Limits = policy.Limits{
 		MaxReleases: new(10_000_000), MaxFraction: new(0.000001), MaxPodDrop: new(1.0), MinEntries: new(0),
 	}

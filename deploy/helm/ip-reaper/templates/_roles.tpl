@@ -108,6 +108,10 @@ it released. Takes the root.
 - apiGroups: [kubevirt.io]
   resources: [virtualmachineinstances]
   verbs: [list]
+# Or does a node, as that of a tunnel?
+- apiGroups: [""]
+  resources: [nodes]
+  verbs: [list]
 # Is the journal of this cluster?
 - apiGroups: [""]
   resources: [namespaces]
