@@ -70,10 +70,12 @@ func UnmatchedOf(patterns []policy.Pattern, inv ipam.Inventory, c census.Census)
 func namesOf(kind policy.NameKind, inv ipam.Inventory, c census.Census) []string {
 	names := make(map[string]bool)
 	add := func(pod ipam.PodRef) {
-		if kind == policy.NamespaceNames {
+		switch kind {
+		case policy.NamespaceNames:
 			names[pod.Namespace] = true
-		} else if kind == policy.PodNames {
+		case policy.PodNames:
 			names[pod.Name] = true
+		case policy.BackendNames: // no pod has one
 		}
 	}
 	for _, l := range inv.Listings {
