@@ -97,7 +97,7 @@ func (s *fixture) runs(after ...time.Duration) {
 	for _, d := range after {
 		at := time.Now().Add(d)
 		_, err := reaper.Run(s.Context(), reaper.Options{
-			Policy: Impatient(), Backends: []ipam.Backend{s.store.Backend()}, Cluster: s.cluster(), Ledgers: &ledgers, Journals: &Journal{},
+			Policy: impatientWithoutNodes(), Backends: []ipam.Backend{s.store.Backend()}, Cluster: s.cluster(), Ledgers: &ledgers, Journals: &Journal{},
 			Now: func() time.Time { return at }, Logger: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {

@@ -121,6 +121,18 @@ func (s *fixture) interrupt(e entry) ipam.Allocation {
 	return r
 }
 
+// mend undoes the release of an entry if it was interrupted.
+func (s *fixture) mend(e entry) {
+	s.Helper()
+	r := s.list()[Place(e.Allocation)]
+	if !r.Interrupted {
+		return
+	}
+	if err := s.store.Backend().(ipam.Mender).Mend(s.Context(), r); err != nil {
+		s.Error(err)
+	}
+}
+
 // Promise 6, 8. Mend undoes an interrupted release.
 func interruptedMended(s *fixture) {
 	leaked := s.leak("a", "gone", "other")

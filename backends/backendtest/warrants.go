@@ -21,9 +21,16 @@ func Impatient() policy.Policy {
 	return p
 }
 
-// Orphans returns the orphans of a run with the policy Impatient and no limits, by Place, and the
-// confirmer for them. It fails the test if the backend or the cluster cannot be
-// listed.
+// impatientWithoutNodes returns the policy Impatient for a cluster that has no nodes: each node
+// that a store has could be another cluster's.
+func impatientWithoutNodes() policy.Policy {
+	p := Impatient()
+	p.Nodes.Foreign = policy.Release
+	return p
+}
+
+// Orphans returns the orphans of a run with the policy Impatient, no nodes and no limits, by Place,
+// and the confirmer for them. It fails the test if the backend or the cluster cannot be listed.
 func Orphans(t testing.TB, b ipam.Backend, cluster census.Cluster) (map[string]judge.Orphan, *reaper.Confirmer) {
 	t.Helper()
 	inv := ipam.TakeInventory(t.Context(), []ipam.Backend{b}, func(string) bool { return true })
@@ -34,7 +41,7 @@ func Orphans(t testing.TB, b ipam.Backend, cluster census.Cluster) (map[string]j
 	if err != nil {
 		t.Fatal(err)
 	}
-	terms := Impatient()
+	terms := impatientWithoutNodes()
 	terms.Limits.MinEntries = new(math.MaxInt) // the store may have no live pod
 	plan := judge.MakePlan(judge.Judge(time.Now(), terms, inv, census, ledger.Ledger{}))
 	orphans := make(map[string]judge.Orphan)
