@@ -153,9 +153,9 @@ type sender struct {
 
 // releaseBatch releases allocations of one backend. It tries again for those that were not
 // decided, each time with fresh warrants, as long as the attempts decide on some. If there was
-// too little time for a batch alongside another one, its further attempts run alone. If a busy
-// API server refuses so many requests of an attempt that it decides on none, the next one takes
-// half as many, and after one that decides on some, twice as many.
+// too little time for a batch alongside another one, its further attempts run alone. Once a busy
+// API server has refused requests, an attempt takes at most twice as many as the last one decided
+// on, or half as many as that took if it decided on none.
 func (r *run) releaseBatch(ctx context.Context, s *sender, batch []int) {
 	undecided, most := batch, len(batch)
 	last := make(map[int]error, len(batch)) // why it is not decided
@@ -190,9 +190,11 @@ func (r *run) releaseBatch(ctx context.Context, s *sender, batch []int) {
 			last[i] = why[n]
 			asked = max(asked, ipam.RetryAfter(why[n]))
 		}
-		switch {
-		case len(again) < len(some):
-			idle, most = 0, min(2*most, len(batch))
+		switch decided := len(some) - len(again); {
+		case decided > 0:
+			if idle = 0; asked > 0 || most < len(batch) {
+				most = min(2*decided, len(batch))
+			}
 		case asked > 0 && most > 1:
 			most = (most + 1) / 2
 		default:

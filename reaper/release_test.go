@@ -126,6 +126,27 @@ func TestBatchShrinksWhileTheAPIServerRefusesIt(t *testing.T) {
 	})
 }
 
+// While a server answers only some requests of each attempt, an attempt takes twice as many as the
+// last one decided on.
+func TestBatchTakesWhatABusyAPIServerAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sizes []int
+		s := wrapped{fixedStore{poolOf(allocations(100)...)}, func(_ context.Context, ws []ipam.Warrant) []error {
+			sizes = append(sizes, len(ws))
+			answers := make([]error, len(ws))
+			for i := 10; i < len(ws); i++ {
+				answers[i] = &ipam.RetryAfterError{Err: errors.New("busy"), After: time.Second}
+			}
+			return answers
+		}}
+		h := newHarness(s)
+		h.policy.Limits.MaxFraction = new(1.0)
+		h.pods.Add(census.Pod{Ref: other})
+		equal(t, "released", h.run(t).Summary.Released, 100)
+		equal(t, "attempts", sizes, []int{100, 20, 20, 20, 20, 20, 20, 20, 20, 10})
+	})
+}
+
 // Promise 1. The pod comes back between two attempts.
 func TestOwnerThatReturnsBetweenAttemptsKeepsItsAllocation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
