@@ -24,6 +24,9 @@
 // With the part guest, another account makes 50 small requests a second, with and without a
 // concurrent run of ip-reaper.
 //
+// With -rate, ip-reaper talks to a proxy that passes so many requests per second and answers the
+// others with 429 and Retry-After, as API priority and fairness does.
+//
 // The table has the medians of the turns. A process that takes longer than -limit is stopped.
 package main
 
@@ -59,6 +62,7 @@ type options struct {
 	binary      string // of ip-reaper
 	concurrency int
 	limit       time.Duration // for each process
+	rate        int           // requests of ip-reaper per second; 0 means that there is no limit
 }
 
 // run is the program.
@@ -87,11 +91,12 @@ func parse(args []string) (o options, err error) {
 	flags.StringVar(&o.binary, "ip-reaper", "", "the `program` to measure (default integration/bin/ip-reaper)")
 	flags.IntVar(&o.concurrency, "concurrency", 32, "what ip-reaper is told")
 	flags.DurationVar(&o.limit, "limit", 10*time.Minute, "the longest that a process may take")
+	flags.IntVar(&o.rate, "rate", 0, "how many requests of ip-reaper are answered per second (default all)")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
-	if o.turns < 1 || o.concurrency < 1 || o.limit <= 0 {
-		return o, errors.New("-turns, -concurrency and -limit must be positive")
+	if o.turns < 1 || o.concurrency < 1 || o.limit <= 0 || o.rate < 0 {
+		return o, errors.New("-turns, -concurrency and -limit must be positive, and -rate must not be negative")
 	}
 	if o.parts, err = parts(*some); err != nil {
 		return o, err

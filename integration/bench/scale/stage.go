@@ -8,7 +8,10 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/rights"
 )
 
@@ -19,7 +22,8 @@ type stage struct {
 	cluster    *cluster.Cluster
 	server     server
 	store      store
-	kubeconfig string // of ip-reaper's account, with the shipped rights and no others
+	limited    *proxy.Proxy // between ip-reaper and the API server; nil without a rate
+	kubeconfig string       // of ip-reaper's account, with the shipped rights and no others
 }
 
 // contents is what a store has on a stage.
@@ -41,7 +45,7 @@ func openStage(ctx context.Context, o options, s size, c cluster.Options) (_ *st
 	if g.cluster, err = cluster.Start(ctx, c); err != nil {
 		return nil, err
 	}
-	if g.kubeconfig, err = account(ctx, g.cluster, "whereabouts", "overlapping", "calico"); err == nil {
+	if err = g.account(ctx, "whereabouts", "overlapping", "calico"); err == nil {
 		g.store, err = openStore(g.cluster.EtcdURL)
 	}
 	if err != nil {
@@ -76,27 +80,45 @@ func (g *stage) fill(ctx context.Context, what string, out io.Writer, fill func(
 	return nil
 }
 
-// account installs ip-reaper's account with the shipped roles of a release, and returns its
+// account installs ip-reaper's account with the shipped roles of a release, and writes its
 // kubeconfig. The account has a certificate, because a token might expire meanwhile. API priority
-// and fairness treats it as a service account.
-func account(ctx context.Context, c *cluster.Cluster, backends ...string) (string, error) {
+// and fairness treats it as a service account. With a rate, its requests arrive as the
+// administrator's.
+func (g *stage) account(ctx context.Context, backends ...string) error {
 	grant, err := rights.Shipped(rights.Release, backends...)
 	if err != nil {
-		return "", err
+		return err
 	}
-	if _, err := rights.Install(ctx, c, grant); err != nil {
-		return "", err
+	if _, err := rights.Install(ctx, g.cluster, grant); err != nil {
+		return err
 	}
-	config, err := c.User("system:serviceaccount:"+rights.Home+":"+rights.Home,
+	config, err := g.cluster.User("system:serviceaccount:"+rights.Home+":"+rights.Home,
 		"system:serviceaccounts", "system:serviceaccounts:"+rights.Home)
 	if err != nil {
-		return "", err
+		return err
 	}
-	return c.KubeconfigFor(config)
+	if g.rate > 0 {
+		if g.limited, err = proxy.Start(g.cluster.Config); err != nil {
+			return err
+		}
+		limiter := rate.NewLimiter(rate.Limit(g.rate), g.rate)
+		g.limited.Before(proxy.Any, func(context.Context, proxy.Request) proxy.Action {
+			if limiter.Allow() {
+				return proxy.Pass()
+			}
+			return proxy.TooManyRequests(time.Second)
+		})
+		config = g.limited.Config(config)
+	}
+	g.kubeconfig, err = g.cluster.KubeconfigFor(config)
+	return err
 }
 
 // close ends the cluster.
 func (g *stage) close() error {
+	if g.limited != nil {
+		g.limited.Stop()
+	}
 	var err error
 	if g.store.client != nil {
 		err = g.store.Close()
