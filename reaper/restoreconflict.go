@@ -97,10 +97,10 @@ func (o occupancy) conflict(rec ipam.Record) error {
 	}
 	pod := rec.Owner.PodRef()
 	a := &ipam.Allocation{Backend: rec.Backend, Pool: rec.Pool, Key: rec.Key, IP: ip, Owner: ipam.Owner{Pod: pod}}
-	for by := range o.facts.OthersShowing(a) {
+	for by := range o.facts.Case(a).OthersShowing() {
 		return fmt.Errorf("%w: pod %s shows the address", ipam.ErrTaken, by.Ref)
 	}
-	if by, shown := o.facts.NodeShowing(a); shown {
+	if by, shown := o.facts.Case(a).NodeShowing(); shown {
 		return fmt.Errorf("%w: %s shows the address", ipam.ErrTaken, by.Source)
 	}
 	for _, m := range o.census.Machines(ip) {
@@ -127,7 +127,7 @@ func (o occupancy) compete(a, b *ipam.Allocation) bool {
 	if a.Backend == b.Backend && a.Pool == b.Pool && a.Key == b.Key {
 		return false
 	}
-	here, there := o.facts.Pool(a).Network, o.facts.Pool(b).Network
+	here, there := o.facts.PoolOf(a).Network, o.facts.PoolOf(b).Network
 	return here != "" && here == there || a.Backend == b.Backend && (here == "" || there == "")
 }
 

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // ended returns when the kubelet has surely ended the sandbox of an allocation whose pod
@@ -15,13 +14,13 @@ import (
 // A kubelet gives the containers of a pod that vanished the pod's whole termination
 // grace period, even if the pod was force-deleted (kubernetes issues 115819, 120449).
 // A kubelet that was cut off learns of the deletion when its node is ready again.
-func (f *Facts) ended(a *ipam.Allocation, firstSeen time.Time) (until time.Time, why Evidence) {
-	if !a.HoldsAddress() || a.Interrupted || a.ByRuntime || f.is(a, endedPod) {
+func (c *Case) ended(firstSeen time.Time) (until time.Time, why Evidence) {
+	if !c.HoldsAddress() || c.Interrupted || c.ByRuntime || c.is(endedPod) {
 		return time.Time{}, Evidence{}
 	}
-	grace := f.grace(a, f.siblings(a))
-	for name := range f.nodesOf(a) {
-		if at, because := f.endedOn(name, grace, firstSeen); at.After(until) {
+	grace := c.grace()
+	for name := range c.nodesOf() {
+		if at, because := c.endedOn(name, grace, firstSeen); at.After(until) {
 			until, why = at, because
 		}
 	}

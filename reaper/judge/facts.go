@@ -1,8 +1,6 @@
 package judge
 
 import (
-	"iter"
-	"net/netip"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/policy"
@@ -11,7 +9,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
-// Facts are all the data that a decision may rest on. A Rule sees nothing else.
+// Facts are all the data that a decision may rest on: those of a Case are here, or are worked out
+// from here.
 //
 // The second look takes the Facts of the first one and replaces only the census
 // (again). So it asks the same table about the same facts. Facts do not change after
@@ -121,47 +120,12 @@ func (f *Facts) again(c census.Census) *Facts {
 	return &fresh
 }
 
-// Pool returns the pool of an allocation; an empty one if the pool was not listed.
-func (f *Facts) Pool(a *ipam.Allocation) *ipam.Pool {
+// PoolOf returns the pool of an allocation; an empty one if the pool was not listed.
+func (f *Facts) PoolOf(a *ipam.Allocation) *ipam.Pool {
 	if p := f.stores[a.Backend].pools[a.Pool]; p != nil {
 		return p
 	}
 	return &ipam.Pool{Name: a.Pool}
-}
-
-// terms returns the policy's terms for the allocation. For an allocation that names no pod and
-// holds no address, or is blank, they come from the rules that match by backend alone: rules
-// that match by name would keep it for ever.
-func (f *Facts) terms(a *ipam.Allocation) policy.Terms {
-	if (!a.HoldsAddress() || a.Blank) && a.Owner.Pod == (ipam.PodRef{}) {
-		return f.policy.BackendTerms(a.Backend)
-	}
-	return f.policy.Terms(a.Owner.Pod.Namespace, a.Owner.Pod.Name, a.Backend)
-}
-
-// ownWitness returns the pod that the allocation names, if the pod shows the address
-// and so keeps it. A finished pod is no witness for its own allocation.
-func (f *Facts) ownWitness(a *ipam.Allocation) (census.Pod, bool) {
-	for pod := range f.census.Showing(a.IP) {
-		if pod.Ref == a.Owner.Pod && !pod.Finished {
-			return pod, true
-		}
-	}
-	return census.Pod{}, false
-}
-
-// believes reports whether the pod is evidence that the address of the allocation is in
-// use. Its status always is. Its annotations count for an allocation of the pod, and for
-// one that names no pod, which may be its own. For one that names another pod, the policy
-// decides.
-func (f *Facts) believes(a *ipam.Allocation, pod census.Pod, ip netip.Addr) bool {
-	switch {
-	case pod.Ref == a.Owner.Pod || pod.Proves(ip):
-		return true
-	case f.unclaimed:
-		return false
-	}
-	return f.policy.Evidence.Annotations != policy.OwnAnnotations || !a.NamesPod()
 }
 
 // hiding returns how many pods may have an address that they do not show.
@@ -170,48 +134,4 @@ func (f *Facts) hiding() int {
 		return f.census.Hiding() - len(f.census.Veiled())
 	}
 	return f.census.Hiding()
-}
-
-// otherWitness returns a pod that the allocation does not name, but that shows the
-// address and so keeps it.
-//
-// A finished pod is no witness for an allocation that names another pod. It is one for
-// an allocation that names no pod, which may be its own, unless the policy releases the
-// addresses of finished pods, or the container runtime decides on the sandbox.
-func (f *Facts) otherWitness(a *ipam.Allocation) (census.Pod, bool) {
-	for pod := range f.OthersShowing(a) {
-		if !pod.Finished || !a.ByRuntime && f.policy.Pods.Finished != policy.Release && !a.NamesPod() {
-			return pod, true
-		}
-	}
-	return census.Pod{}, false
-}
-
-// OthersShowing yields the believed pods that the allocation does not name, but that show
-// the address. A pod to which the same backend gives the same address in another network
-// is not among them: it shows that other allocation.
-func (f *Facts) OthersShowing(a *ipam.Allocation) iter.Seq[census.Pod] {
-	return func(yield func(census.Pod) bool) {
-		for pod := range f.census.Showing(a.IP) {
-			another := pod.Ref != a.Owner.Pod && !f.hasItElsewhere(a, pod.Ref)
-			if another && f.believes(a, pod, a.IP) && !yield(pod) {
-				return
-			}
-		}
-	}
-}
-
-// hasItElsewhere reports whether the pod has the same address through an allocation of
-// another network.
-func (f *Facts) hasItElsewhere(a *ipam.Allocation, pod ipam.PodRef) bool {
-	here := f.Pool(a).Network
-	for o := range f.owned.of(a.IP, pod) {
-		if o.Backend != a.Backend || o.Pool == a.Pool {
-			continue
-		}
-		if there := f.Pool(o).Network; there != "" && here != "" && there != here {
-			return true
-		}
-	}
-	return false
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
-	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
@@ -21,7 +20,7 @@ func (f *Facts) hangs(pod census.Pod) bool {
 	return f.now.Sub(latest(pod.Deadline, node.Since.Add(pod.TerminationGrace))) > endMargin
 }
 
-// hung returns the place to remember for an allocation whose last place is given: with the boot of
+// hung returns the place to remember for an allocation: the last one, or with the boot of
 // its node if its pod hangs there, or is a mirror. Only a status counts for an allocation of another
 // pod: anyone may write into annotations that a pod has the address.
 //
@@ -32,25 +31,25 @@ func (f *Facts) hangs(pod census.Pod) bool {
 //
 // A mirror is one until a mirror of its name has ended. A kubelet runs one static pod of a name at a
 // time. The latest boot counts: a later sandbox may have adopted the allocation.
-func (f *Facts) hung(a *ipam.Allocation, inUse bool, last ledger.Place) ledger.Place {
-	pod, presence := f.census.Pod(a.Owner.Pod)
-	if presence != census.Present && inUse {
-		if witness, _ := f.otherWitness(a); witness.Proves(a.IP) {
+func (c *Case) hung(inUse bool) ledger.Place {
+	pod, last := c.Pod, c.known.last
+	if c.Presence != census.Present && inUse {
+		if witness, _ := c.otherWitness(); witness.Proves(c.IP) {
 			pod = witness
 		}
 	}
-	ended := pod.Finished && pod.Node == last.Node && f.is(a, endedPod) &&
-		!f.census.Off(pod.Node) && !f.census.Node(pod.Node).OutOfService // otherwise it was collected
-	over := ended && !pod.Deadline.IsZero() || inUse && pod.Deadline.IsZero() && pod.Proves(a.IP)
+	ended := pod.Finished && pod.Node == last.Node && c.is(endedPod) &&
+		!c.census.Off(pod.Node) && !c.census.Node(pod.Node).OutOfService // otherwise it was collected
+	over := ended && !pod.Deadline.IsZero() || inUse && pod.Deadline.IsZero() && pod.Proves(c.IP)
 	if last.Mirror {
 		over = ended && pod.Mirror
 	}
 	if over {
 		last = ledger.Place{Node: last.Node}
 	}
-	mirror := pod.Mirror && !pod.Finished && a.HoldsAddress() && !a.ByRuntime && (last.Boot == "" || last.Mirror)
-	if inUse && (mirror || last.Boot == "" && f.hangs(pod)) {
-		return ledger.Place{Node: pod.Node, Boot: cmp.Or(f.census.Node(pod.Node).Boot, ledger.UnknownBoot), Mirror: mirror}
+	mirror := pod.Mirror && !pod.Finished && c.HoldsAddress() && !c.ByRuntime && (last.Boot == "" || last.Mirror)
+	if inUse && (mirror || last.Boot == "" && c.hangs(pod)) {
+		return ledger.Place{Node: pod.Node, Boot: cmp.Or(c.census.Node(pod.Node).Boot, ledger.UnknownBoot), Mirror: mirror}
 	}
 	return last
 }
@@ -64,9 +63,9 @@ func (f *Facts) mayRunOn(last ledger.Place) bool {
 }
 
 // terminationStuck holds what a hung pod had until its sandbox is surely dead.
-func terminationStuck(f *Facts, a *ipam.Allocation) (Ruling, bool) {
-	last := f.ledger.Last(a)
-	if last.Mirror || !f.mayRunOn(last) {
+func terminationStuck(c *Case) (Ruling, bool) {
+	last := c.last()
+	if last.Mirror || !c.mayRunOn(last) {
 		return noMatch()
 	}
 	return match("its pod did not end in time on node "+last.Node,
@@ -79,12 +78,12 @@ func terminationStuck(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 // A mirror that is back shows its address. If the store proves that this is of a later sandbox, the
 // kubelet has ended this one. Only a kubelet writes a status, and only that of a static pod that it
 // runs.
-func staticPod(f *Facts, a *ipam.Allocation) (Ruling, bool) {
-	last := f.ledger.Last(a)
-	if !last.Mirror || !f.mayRunOn(last) {
+func staticPod(c *Case) (Ruling, bool) {
+	last := c.last()
+	if !last.Mirror || !c.mayRunOn(last) {
 		return noMatch()
 	}
-	if pod, state, _ := f.state(a); pod.Mirror && pod.InStatus > 0 && state == otherSandboxed {
+	if state, _ := c.state(); c.Pod.Mirror && c.Pod.InStatus > 0 && state == otherSandboxed {
 		return noMatch()
 	}
 	return match("its pod was the mirror of a static pod on node "+last.Node,

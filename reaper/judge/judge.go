@@ -26,7 +26,8 @@ func Judge(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Census, 
 	for _, listing := range inv.Listings {
 		for _, pool := range listing.Pools {
 			for i := range pool.Allocations {
-				decisions = append(decisions, f.decide(&pool.Allocations[i], equal))
+				equal.one.open(f, &pool.Allocations[i])
+				decisions = append(decisions, equal.one.decide(equal))
 			}
 		}
 	}
@@ -42,33 +43,35 @@ var (
 	firstNode = len(Rules()) // the index of the first of NodeRules
 )
 
-// decide locates the allocation and asks the rules.
-func (f *Facts) decide(a *ipam.Allocation, equal *sharing) Decision {
-	located, known := f.locate(a, &equal.located)
-	ruling := f.ask(located)
+// decide completes the case and asks the rules.
+func (c *Case) decide(equal *sharing) Decision {
+	listed := c.Allocation
+	c.complete()
+	ruling := c.ask()
 	if ruling.Verdict == InUse {
-		known.restored = time.Time{} // the restore was right, and is over
+		c.known.restored = time.Time{} // the restore was right, and is over
 	}
-	known.last = f.hung(located, ruling.Verdict == InUse, known.last)
+	c.known.last = c.hung(ruling.Verdict == InUse)
+	completed := c.Allocation
 	switch {
-	case ruling.plain() && located.Owner.Pod == a.Owner.Pod:
-		located = a // Completed finds the rest again
-	case located != a:
-		own := *located // equal.located is for the next one
-		located = &own
+	case ruling.plain() && completed.Owner.Pod == listed.Owner.Pod:
+		completed = listed // Completed finds the rest again
+	case completed != listed:
+		own := *completed // the case is for the next one
+		completed = &own
 	}
-	return Decision{Allocation: located, Ruling: equal.ruling(ruling), facts: f, known: unique.Make(known)}
+	return Decision{Allocation: completed, Ruling: equal.ruling(ruling), facts: c.Facts, known: unique.Make(c.known)}
 }
 
 // ask asks the rules in order. If no rule matches, the allocation is kept.
-func (f *Facts) ask(a *ipam.Allocation) Ruling {
+func (c *Case) ask() Ruling {
 	first, end := 0, firstNode
-	if a.ByRuntime {
+	if c.ByRuntime {
 		first, end = firstNode, len(table)
 	}
 	for i := first; i < end; i++ {
 		rule := &table[i]
-		if r, ok := rule.Match(f, a); ok {
+		if r, ok := rule.Match(c); ok {
 			r.Reason, r.Ownerless = rule.Reason, rule.Ownerless
 			if rule.Gives != Orphaned { // otherwise Match set it, by the grace period
 				r.Verdict = rule.Gives
@@ -84,7 +87,7 @@ func (f *Facts) ask(a *ipam.Allocation) Ruling {
 // few reasons, on one of a few thousand nodes. It is for one goroutine.
 type sharing struct {
 	rulings map[plainRuling]*Ruling
-	located ipam.Allocation // the one being decided
+	one     Case // the one being decided
 }
 
 // A plainRuling has everything that tells two plain rulings apart.
@@ -120,8 +123,9 @@ func (d *Decision) Completed() *ipam.Allocation {
 	if !d.plain() {
 		return d.Allocation
 	}
-	located, _ := d.facts.locate(d.Allocation, new(ipam.Allocation))
-	return located
+	c := d.facts.Case(d.Allocation)
+	c.complete()
+	return c.Allocation
 }
 
 // An AskedRule is a rule that was asked. Only the last one can have matched.

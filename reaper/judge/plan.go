@@ -93,7 +93,7 @@ func (p Plan) Orphans() []Orphan {
 // has none.
 func (p Plan) Object(i int) ipam.Object {
 	d := p.Decisions[i]
-	if o := d.facts.Pool(d.Allocation).Object; o != nil {
+	if o := d.facts.PoolOf(d.Allocation).Object; o != nil {
 		return *o
 	}
 	return ipam.Object{}
@@ -111,7 +111,7 @@ func (p Plan) Orphan(i int) Orphan {
 // PoolSize returns how many allocations the pool of a decision has, by index.
 func (p Plan) PoolSize(i int) int {
 	d := p.Decisions[i]
-	return len(d.facts.Pool(d.Allocation).Allocations)
+	return len(d.facts.PoolOf(d.Allocation).Allocations)
 }
 
 // Pool returns the name of the pool of a decision, by index.

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/ip-reaper/ip-reaper/reaper/census"
-	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // A podState says how the pod that an allocation names relates to it.
@@ -21,39 +20,48 @@ const (
 	otherSandboxed                 // it has a later sandbox with another address
 )
 
-// state returns the pod that the allocation names, how it relates to the allocation, and the
-// address of a later sandbox. Only a pod that exists may be evidence against an allocation.
+// state returns how the pod that the allocation names relates to it, and the address of a later
+// sandbox. Only a pod that exists may be evidence against an allocation.
+func (c *Case) state() (podState, netip.Addr) {
+	if !c.stateKnown {
+		c.podState, c.later = c.findState()
+		c.stateKnown = true
+	}
+	return c.podState, c.later
+}
+
+// findState works out what state keeps.
 //
 // The stronger reason is asked first, except for a finished pod that shows the address: the
 // allocation is surely its own.
-func (f *Facts) state(a *ipam.Allocation) (pod census.Pod, state podState, other netip.Addr) {
-	pod, presence := f.census.Pod(a.Owner.Pod)
-	switch {
-	case presence != census.Present:
-		return pod, noPod, other
-	case !a.HoldsAddress():
-		return pod, itsPod, other
-	case pod.Finished && pod.Shows(a.IP):
-		return pod, endedPod, other
-	case a.Owner.UID != "" && pod.UID != "" && a.Owner.UID != pod.UID:
-		return pod, replacedPod, other
-	case f.moved(a, pod):
-		return pod, movedPod, other
-	case f.ofEarlierPod(a, pod):
-		return pod, youngerPod, other
+func (c *Case) findState() (podState, netip.Addr) {
+	none := netip.Addr{}
+	switch pod := c.Pod; {
+	case c.Presence != census.Present:
+		return noPod, none
+	case !c.HoldsAddress():
+		return itsPod, none
+	case pod.Finished && pod.Shows(c.IP):
+		return endedPod, none
+	case c.Owner.UID != "" && pod.UID != "" && c.Owner.UID != pod.UID:
+		return replacedPod, none
+	case c.moved():
+		return movedPod, none
+	case c.ofEarlierPod():
+		return youngerPod, none
 	}
-	if other, replaced := f.replacement(a, pod); replaced {
-		return pod, otherSandboxed, other
+	if later, replaced := c.replacement(); replaced {
+		return otherSandboxed, later
 	}
-	if pod.Finished {
-		return pod, endedPod, other
+	if c.Pod.Finished {
+		return endedPod, none
 	}
-	return pod, itsPod, other
+	return itsPod, none
 }
 
 // is reports whether the state of the allocation's pod is the given one.
-func (f *Facts) is(a *ipam.Allocation, want podState) bool {
-	_, state, _ := f.state(a)
+func (c *Case) is(want podState) bool {
+	state, _ := c.state()
 	return state == want
 }
 
@@ -66,21 +74,22 @@ func (f *Facts) is(a *ipam.Allocation, want podState) bool {
 // the address and be unable to show it. If the store has an address of the pod's status on
 // a different node than the pod, its names of nodes prove nothing. Nor does a name that may be
 // another one of the pod's node.
-func (f *Facts) moved(a *ipam.Allocation, pod census.Pod) bool {
-	if pod.Finished || pod.Shows(a.IP) || pod.AddressUnknown && !pod.Starting {
+func (c *Case) moved() bool {
+	pod := c.Pod
+	if pod.Finished || pod.Shows(c.IP) || pod.AddressUnknown && !pod.Starting {
 		return false
 	}
 	for _, ip := range pod.Status() {
-		for o := range f.owned.of(ip, pod.Ref) {
-			if o.Backend == a.Backend && o.Owner.Node != "" && o.Owner.Node != pod.Node {
+		for o := range c.owned.of(ip, pod.Ref) {
+			if o.Backend == c.Backend && o.Owner.Node != "" && o.Owner.Node != pod.Node {
 				return false
 			}
 		}
 	}
-	exists := f.census.HasNode(a.Owner.Node)
-	named := a.Owner.Node != "" && !a.NodeLearned && (exists || f.stores[a.Backend].nodes[pod.Node])
-	return a.NeverAdopted && named && pod.Node != a.Owner.Node && f.census.Node(pod.Node).Ready &&
-		!slices.Contains(f.census.MayBe(a.Owner.Node), pod.Node)
+	exists := c.census.HasNode(c.Owner.Node)
+	named := c.Owner.Node != "" && !c.NodeLearned && (exists || c.stores[c.Backend].nodes[pod.Node])
+	return c.NeverAdopted && named && pod.Node != c.Owner.Node && c.census.Node(pod.Node).Ready &&
+		!slices.Contains(c.census.MayBe(c.Owner.Node), pod.Node)
 }
 
 // ofEarlierPod reports whether the allocation is older than the pod of that name, and so of
@@ -90,11 +99,12 @@ func (f *Facts) moved(a *ipam.Allocation, pod census.Pod) bool {
 // older by as much as madeBefore requires for different clocks, and the pod must be waiting for
 // its address, on a node that can show it, or on none. A kubelet shows the address after it has
 // pulled the images, which takes time.
-func (f *Facts) ofEarlierPod(a *ipam.Allocation, pod census.Pod) bool {
-	if !a.SandboxOwned || a.Created.IsZero() || pod.Created.IsZero() || pod.Created.Sub(a.Created) <= addWindow {
+func (c *Case) ofEarlierPod() bool {
+	pod := c.Pod
+	if !c.SandboxOwned || c.Created.IsZero() || pod.Created.IsZero() || pod.Created.Sub(c.Created) <= addWindow {
 		return false
 	}
-	return f.waits(pod) && !pod.Shows(a.IP)
+	return c.waits(pod) && !pod.Shows(c.IP)
 }
 
 // waits reports whether the pod is not up yet, on a ready node or on none, and hides nothing.

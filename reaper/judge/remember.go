@@ -77,7 +77,7 @@ func (d *Decision) remember(b *ledger.Builder) {
 }
 
 // present reports whether the named pod existed when the decision was made.
-func (d *Decision) present() bool { return d.facts.present(d.Allocation) }
+func (d *Decision) present() bool { return d.facts.Case(d.Allocation).present() }
 
 // allocationsOf yields the allocations of the decisions.
 func allocationsOf(decisions []Decision) iter.Seq[*ipam.Allocation] {

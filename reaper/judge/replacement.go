@@ -23,19 +23,20 @@ const addWindow = 4 * time.Minute
 //
 // The pod must also show that sandbox or its address. That alone proves nothing: the owner
 // of a pod may write any annotation on it. A pod whose sandboxes all fail shows none.
-func (f *Facts) replacement(a *ipam.Allocation, pod census.Pod) (netip.Addr, bool) {
-	if last := f.newest[pod.Ref]; last != nil && f.failedBefore(a, last, pod) {
+func (c *Case) replacement() (netip.Addr, bool) {
+	pod := c.Pod
+	if last := c.newest[pod.Ref]; last != nil && c.failedBefore(last) {
 		return last.IP, true
 	}
 	// An allocation without an interface may be of a network that is left out.
-	if pod.LeavesOut && !a.SandboxOwned && a.Owner.Interface == "" {
+	if pod.LeavesOut && !c.SandboxOwned && c.Owner.Interface == "" {
 		return netip.Addr{}, false
 	}
-	if pod.AddressUnknown || a.Owner.Sandbox == "" || len(pod.Addresses) == 0 || f.inStatus(a, pod, a.Owner.Sandbox) {
+	if pod.AddressUnknown || c.Owner.Sandbox == "" || len(pod.Addresses) == 0 || c.inStatus(c.Owner.Sandbox) {
 		return netip.Addr{}, false
 	}
-	for _, other := range f.shownInPlace(a, pod) {
-		if other.Owner.Pod == a.Owner.Pod && other.Owner.Sandbox != "" && other.Owner.Sandbox != a.Owner.Sandbox && f.supersededBy(a, other, pod) {
+	for _, other := range c.shownInPlace() {
+		if other.Owner.Pod == c.Owner.Pod && other.Owner.Sandbox != "" && other.Owner.Sandbox != c.Owner.Sandbox && c.supersededBy(other) {
 			return other.IP, true
 		}
 	}
@@ -44,9 +45,9 @@ func (f *Facts) replacement(a *ipam.Allocation, pod census.Pod) (netip.Addr, boo
 
 // failedBefore reports whether the last allocation of a pod that waits for its address proves, by
 // the times of both on the same ready node, that an earlier one is of a sandbox that failed.
-func (f *Facts) failedBefore(a, last *ipam.Allocation, pod census.Pod) bool {
-	return f.ofTry(a, pod) && a.Owner.Node == last.Owner.Node && a.Backend == last.Backend && f.madeBefore(a, last) &&
-		a.Owner.Sandbox != last.Owner.Sandbox && a.Owner.Sandbox != pod.Sandbox
+func (c *Case) failedBefore(last *ipam.Allocation) bool {
+	return c.ofTry(c.Allocation, c.Pod) && c.Owner.Node == last.Owner.Node && c.Backend == last.Backend && c.madeBefore(last) &&
+		c.Owner.Sandbox != last.Owner.Sandbox && c.Owner.Sandbox != c.Pod.Sandbox
 }
 
 // ofTry reports whether the allocation is of an attempt to start a pod that waits for its address:
@@ -63,20 +64,21 @@ func (f *Facts) ofTry(a *ipam.Allocation, pod census.Pod) bool {
 // address. If sandboxes adopt allocations, they are those of the same pool, on the
 // interface of this allocation. Old versions of plugins named no interface: such an
 // allocation may belong to any interface.
-func (f *Facts) shownInPlace(a *ipam.Allocation, pod census.Pod) []*ipam.Allocation {
+func (c *Case) shownInPlace() []*ipam.Allocation {
+	pod := c.Pod
 	var shown []*ipam.Allocation
-	if a.SandboxOwned {
-		if pod.Sandbox == a.Owner.Sandbox {
+	if c.SandboxOwned {
+		if pod.Sandbox == c.Owner.Sandbox {
 			return nil
 		}
-		for _, other := range f.owned.sandboxes.others(nil, a, pod.Sandbox) {
-			if other.Backend == a.Backend {
+		for _, other := range c.owned.sandboxes.others(nil, c.Allocation, pod.Sandbox) {
+			if other.Backend == c.Backend {
 				shown = append(shown, other)
 			}
 		}
 		for _, ip := range pod.Addresses {
-			for other := range f.owned.of(ip, a.Owner.Pod) {
-				if other.Backend == a.Backend {
+			for other := range c.owned.of(ip, c.Owner.Pod) {
+				if other.Backend == c.Backend {
 					shown = append(shown, other)
 				}
 			}
@@ -85,9 +87,9 @@ func (f *Facts) shownInPlace(a *ipam.Allocation, pod census.Pod) []*ipam.Allocat
 	}
 	for _, i := range pod.Interfaces {
 		for _, ip := range i.Addresses {
-			for other := range f.owned.of(ip, a.Owner.Pod) {
-				same := other.Backend == a.Backend && other.Pool == a.Pool && other.IP != a.IP
-				if same && mayBelongTo(a, i.Name) && mayBelongTo(other, i.Name) {
+			for other := range c.owned.of(ip, c.Owner.Pod) {
+				same := other.Backend == c.Backend && other.Pool == c.Pool && other.IP != c.IP
+				if same && mayBelongTo(c.Allocation, i.Name) && mayBelongTo(other, i.Name) {
 					shown = append(shown, other)
 				}
 			}
@@ -101,47 +103,47 @@ func (f *Facts) shownInPlace(a *ipam.Allocation, pod census.Pod) []*ipam.Allocat
 // Where each sandbox has its own allocation, their times prove it. Without times, or where
 // sandboxes adopt allocations, the pod's status does, or the plugin's version: one that
 // names the interface is later than one that does not.
-func (f *Facts) supersededBy(a, other *ipam.Allocation, pod census.Pod) bool {
+func (c *Case) supersededBy(other *ipam.Allocation) bool {
 	switch {
-	case a.SandboxOwned && !a.Created.IsZero() && !other.Created.IsZero():
-		return f.madeBefore(a, other)
-	case f.inStatus(a, pod, other.Owner.Sandbox):
+	case c.SandboxOwned && !c.Created.IsZero() && !other.Created.IsZero():
+		return c.madeBefore(other)
+	case c.inStatus(other.Owner.Sandbox):
 		return true
 	}
-	return !a.SandboxOwned && a.NeverAdopted && a.Owner.Interface == "" && other.Owner.Interface != ""
+	return !c.SandboxOwned && c.NeverAdopted && c.Owner.Interface == "" && other.Owner.Interface != ""
 }
 
-// madeBefore reports whether the times of two allocations prove that the other one is later. On
+// madeBefore reports whether the times of both allocations prove that the other one is later. On
 // another node, the clock may differ, so the times must be further apart. A time in the future
 // comes from a wrong clock, and proves nothing.
-func (f *Facts) madeBefore(a, other *ipam.Allocation) bool {
+func (c *Case) madeBefore(other *ipam.Allocation) bool {
 	skew := addWindow
-	if a.Owner.Node != "" && other.Owner.Node == a.Owner.Node {
+	if c.Owner.Node != "" && other.Owner.Node == c.Owner.Node {
 		skew = 0
 	}
-	return other.Created.Sub(a.Created) > skew && !other.Created.After(f.now)
+	return other.Created.Sub(c.Created) > skew && !other.Created.After(c.now)
 }
 
 // inStatus reports whether a store gives an address of the pod's status to this sandbox of
 // the pod. Where sandboxes adopt allocations, only those in the store of the allocation
 // count: an adopted overlapping-range reservation names its first sandbox for ever.
-func (f *Facts) inStatus(a *ipam.Allocation, pod census.Pod, sandbox string) bool {
-	return slices.ContainsFunc(f.statusOwners(a, pod), func(o *ipam.Allocation) bool { return o.Owner.Sandbox == sandbox })
+func (c *Case) inStatus(sandbox string) bool {
+	return slices.ContainsFunc(c.statusOwners(), func(o *ipam.Allocation) bool { return o.Owner.Sandbox == sandbox })
 }
 
 // hasOtherSandbox reports whether the stores give the addresses of the pod's status to
 // sandboxes of the pod other than the allocation's.
-func (f *Facts) hasOtherSandbox(a *ipam.Allocation, pod census.Pod) bool {
-	owners := f.statusOwners(a, pod)
-	return a.Owner.Sandbox != "" && len(owners) > 0 && !f.inStatus(a, pod, a.Owner.Sandbox)
+func (c *Case) hasOtherSandbox() bool {
+	owners := c.statusOwners()
+	return c.Owner.Sandbox != "" && len(owners) > 0 && !c.inStatus(c.Owner.Sandbox)
 }
 
 // statusOwners returns the allocations of the pod's status that name a sandbox.
-func (f *Facts) statusOwners(a *ipam.Allocation, pod census.Pod) []*ipam.Allocation {
+func (c *Case) statusOwners() []*ipam.Allocation {
 	var owners []*ipam.Allocation
-	for _, ip := range pod.Status() {
-		for o := range f.owned.of(ip, pod.Ref) {
-			if o.Owner.Sandbox != "" && (o.SandboxOwned || o.Backend == a.Backend) {
+	for _, ip := range c.Pod.Status() {
+		for o := range c.owned.of(ip, c.Pod.Ref) {
+			if o.Owner.Sandbox != "" && (o.SandboxOwned || o.Backend == c.Backend) {
 				owners = append(owners, o)
 			}
 		}

@@ -5,50 +5,48 @@ import (
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/census"
-	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // ripen decides on an ownerless allocation by time. It is suspected until its grace
 // period is over, for at least the given time, and until the kubelet has ended its
 // sandbox. Then it is an orphan. An interrupted release does not wait.
-func (f *Facts) ripen(a *ipam.Allocation, atLeast time.Duration, note string, evidence ...Evidence) (Ruling, bool) {
-	terms := f.terms(a)
-	if a.Created.After(f.now) { // by the clock of its node: it counts as made now
-		atLeast = max(atLeast, f.minAge(a))
+func (c *Case) ripen(atLeast time.Duration, note string, evidence ...Evidence) (Ruling, bool) {
+	terms := c.terms()
+	if c.Created.After(c.now) { // by the clock of its node: it counts as made now
+		atLeast = max(atLeast, c.minAge())
 	}
-	r := Ruling{Verdict: Suspected, Note: note, FirstSeen: f.since(a)}
+	r := Ruling{Verdict: Suspected, Note: note, FirstSeen: c.since()}
 	grace := r.FirstSeen.Add(terms.Grace)
 	other := r.FirstSeen.Add(atLeast)
-	if until, why := f.ended(a, r.FirstSeen); until.After(other) {
+	if until, why := c.ended(r.FirstSeen); until.After(other) {
 		other = until
-		if until.After(grace) && f.now.Before(until) {
+		if until.After(grace) && c.now.Before(until) {
 			r.Note, evidence = cmp.Or(note, why.Says), append(evidence, why)
 		}
 	}
-	if a.Interrupted {
+	if c.Interrupted {
 		grace, other = r.FirstSeen, r.FirstSeen
 	}
 	r.Evidence, r.Due = evidence, latest(grace, other)
 	r.remembered = r.Due.After(r.FirstSeen)
-	if !f.now.Before(other) && !f.now.Add(jitter(terms.Grace)).Before(grace) {
+	if !c.now.Before(other) && !c.now.Add(jitter(terms.Grace)).Before(grace) {
 		r.Verdict = Orphaned
 		return r, true
 	}
-	r.Evidence = append(r.Evidence, Evidence{fromPolicy, f.termOf(a, "gracePeriod", terms.Grace)})
+	r.Evidence = append(r.Evidence, Evidence{fromPolicy, c.termOf("gracePeriod", terms.Grace)})
 	return r, true
 }
 
 // since returns when the allocation was first seen ownerless, which may be now. While the
 // named pod exists, a different time counts than after it is gone: an allocation that only
 // looked replaced was still the pod's.
-func (f *Facts) since(a *ipam.Allocation) time.Time {
-	return f.ledger.Since(a, f.present(a), f.now)
+func (c *Case) since() time.Time {
+	return c.ledger.Since(c.Allocation, c.present(), c.now)
 }
 
 // present reports whether the pod that the allocation names exists, if that matters.
-func (f *Facts) present(a *ipam.Allocation) bool {
-	_, presence := f.census.Pod(a.Owner.Pod)
-	return presence == census.Present && !a.ByRuntime
+func (c *Case) present() bool {
+	return c.Presence == census.Present && !c.ByRuntime
 }
 
 // jitter returns how much a grace period may be cut short. A CronJob starts a few seconds
@@ -67,9 +65,9 @@ func jitter(grace time.Duration) time.Duration {
 const nodeMinAge = 10 * time.Minute
 
 // minAge returns the age below which the allocation is not suspected.
-func (f *Facts) minAge(a *ipam.Allocation) time.Duration {
-	minAge := f.terms(a).MinAge
-	if a.ByRuntime {
+func (c *Case) minAge() time.Duration {
+	minAge := c.terms().MinAge
+	if c.ByRuntime {
 		return max(minAge, nodeMinAge)
 	}
 	return minAge

@@ -1,7 +1,5 @@
 package judge
 
-import "github.com/ip-reaper/ip-reaper/reaper/ipam"
-
 // A Rule is one row of a table from which decisions come. The first rule that matches an
 // allocation decides. Each row has all fields, so that none is forgotten.
 type Rule struct {
@@ -17,7 +15,7 @@ type Rule struct {
 	// Match reports whether the rule matches, and returns the Note and the Evidence
 	// of the ruling. If time decides, it also returns the verdict and its times.
 	// It is pure.
-	Match func(f *Facts, a *ipam.Allocation) (Ruling, bool)
+	Match func(*Case) (Ruling, bool)
 
 	remedies func(Subject) []Remedy // what would change the decision
 

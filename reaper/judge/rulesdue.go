@@ -6,62 +6,58 @@ import (
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/census"
-	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // when returns the rule for allocations whose named pod is in a state in which it no
 // longer has them.
-func when(state podState) func(*Facts, *ipam.Allocation) (Ruling, bool) {
-	return func(f *Facts, a *ipam.Allocation) (Ruling, bool) {
-		pod, is, _ := f.state(a)
-		if is != state {
+func when(state podState) func(*Case) (Ruling, bool) {
+	return func(c *Case) (Ruling, bool) {
+		if !c.is(state) {
 			return noMatch()
 		}
-		return f.ripen(a, 0, "", lostBy(pod))
+		return c.ripen(0, "", lostBy(c.Pod))
 	}
 }
 
-func podMoved(f *Facts, a *ipam.Allocation) (Ruling, bool) {
-	pod, state, _ := f.state(a)
-	if state != movedPod {
+func podMoved(c *Case) (Ruling, bool) {
+	if !c.is(movedPod) {
 		return noMatch()
 	}
-	says := "the pod is on node " + pod.Node
-	least := f.addInFlight(a)
-	if !f.census.Fenced(a.Owner.Node) { // the kubelet may still end the earlier pod
+	says := "the pod is on node " + c.Pod.Node
+	least := c.addInFlight()
+	if !c.census.Fenced(c.Owner.Node) { // the kubelet may still end the earlier pod
 		least = max(least, defaultTermination+endMargin)
 	}
-	return f.ripen(a, least, says, Evidence{fromPods, says}, Evidence{fromStore, "the allocation is on node " + a.Owner.Node})
+	return c.ripen(least, says, Evidence{fromPods, says}, Evidence{fromStore, "the allocation is on node " + c.Owner.Node})
 }
 
 // podAgain waits for the earlier pod to end, and for as long as an ADD can take: if the clock of a
 // node is slow, the allocation may be that of an ADD for the pod itself.
-func podAgain(f *Facts, a *ipam.Allocation) (Ruling, bool) {
-	pod, state, _ := f.state(a)
-	if state != youngerPod {
+func podAgain(c *Case) (Ruling, bool) {
+	if !c.is(youngerPod) {
 		return noMatch()
 	}
-	says := "the pod was created at " + Stamp(pod.Created)
-	return f.ripen(a, max(f.minAge(a), addWindow), says, Evidence{fromPods, says}, Evidence{fromStore, "it was allocated at " + Stamp(a.Created)})
+	says := "the pod was created at " + Stamp(c.Pod.Created)
+	return c.ripen(max(c.minAge(), addWindow), says, Evidence{fromPods, says}, Evidence{fromStore, "it was allocated at " + Stamp(c.Created)})
 }
 
-func sandboxReplaced(f *Facts, a *ipam.Allocation) (Ruling, bool) {
-	_, state, other := f.state(a)
+func sandboxReplaced(c *Case) (Ruling, bool) {
+	state, other := c.state()
 	if state != otherSandboxed {
 		return noMatch()
 	}
 	note, evidence := otherAddress(other)
-	return f.ripen(a, f.addInFlight(a), note, evidence)
+	return c.ripen(c.addInFlight(), note, evidence)
 }
 
 // addInFlight returns the shortest wait of an allocation that may be of an unfinished ADD:
 // until it is older than an ADD can take. Where sandboxes adopt allocations, one can be
 // older than the ADD that has it now.
-func (f *Facts) addInFlight(a *ipam.Allocation) time.Duration {
-	if a.SandboxOwned && !a.Created.IsZero() && !a.Created.After(f.now) {
-		return a.Created.Add(addWindow).Sub(f.since(a))
+func (c *Case) addInFlight() time.Duration {
+	if c.SandboxOwned && !c.Created.IsZero() && !c.Created.After(c.now) {
+		return c.Created.Add(addWindow).Sub(c.since())
 	}
-	return max(f.terms(a).MinAge, addWindow)
+	return max(c.terms().MinAge, addWindow)
 }
 
 // otherAddress names the address that the pod has instead of this allocation's.
@@ -71,28 +67,28 @@ func otherAddress(other netip.Addr) (note string, evidence Evidence) {
 
 // emptyHandle waits at least as long as sandboxReplaced does: Calico writes the handle
 // of an ADD before the block.
-func emptyHandle(f *Facts, a *ipam.Allocation) (Ruling, bool) {
-	if !a.EmptyHandle {
+func emptyHandle(c *Case) (Ruling, bool) {
+	if !c.EmptyHandle {
 		return noMatch()
 	}
-	return f.ripen(a, max(f.terms(a).MinAge, addWindow), "", Evidence{fromStore, "the handle holds no address"})
+	return c.ripen(max(c.terms().MinAge, addWindow), "", Evidence{fromStore, "the handle holds no address"})
 }
 
-func sandboxAbsent(f *Facts, a *ipam.Allocation) (Ruling, bool) {
-	if a.NamesPod() || !a.HoldsAddress() {
+func sandboxAbsent(c *Case) (Ruling, bool) {
+	if c.NamesPod() || !c.HoldsAddress() {
 		return noMatch()
 	}
-	return f.ripen(a, f.whileStarting(a), "", Evidence{fromPods, "no pod shows the sandbox or the address"})
+	return c.ripen(c.whileStarting(), "", Evidence{fromPods, "no pod shows the sandbox or the address"})
 }
 
 // whileStarting returns the shortest wait of an allocation that names no pod while pods
 // are starting. It may be of one of their ADDs. An allocation that stays as it is for
 // longer than an ADD can take is not.
-func (f *Facts) whileStarting(a *ipam.Allocation) time.Duration {
-	if !f.census.Starting() {
+func (c *Case) whileStarting() time.Duration {
+	if !c.census.Starting() {
 		return 0
 	}
-	return max(f.terms(a).MinAge, addWindow)
+	return max(c.terms().MinAge, addWindow)
 }
 
 // mirrorGap is how long a static pod may be without its mirror after the mirror was deleted: its
@@ -101,15 +97,15 @@ func (f *Facts) whileStarting(a *ipam.Allocation) time.Duration {
 // see staticPod.
 const mirrorGap = 3 * time.Minute
 
-func podAbsent(f *Facts, a *ipam.Allocation) (Ruling, bool) {
-	if _, presence := f.census.Pod(a.Owner.Pod); presence != census.Absent {
+func podAbsent(c *Case) (Ruling, bool) {
+	if c.Presence != census.Absent {
 		return noMatch()
 	}
 	var least time.Duration
-	for node := range f.nodesOf(a) {
-		if f.census.Node(node).Ready && strings.HasSuffix(a.Owner.Pod.Name, "-"+node) { // as a mirror is named
+	for node := range c.nodesOf() {
+		if c.census.Node(node).Ready && strings.HasSuffix(c.Owner.Pod.Name, "-"+node) { // as a mirror is named
 			least = max(least, mirrorGap)
 		}
 	}
-	return f.ripen(a, least, "", Evidence{fromPods, "the pod does not exist"})
+	return c.ripen(least, "", Evidence{fromPods, "the pod does not exist"})
 }

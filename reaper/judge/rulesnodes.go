@@ -12,9 +12,9 @@ import (
 
 // nodeForeign holds what may be of another cluster that keeps its addresses in the same store. Only
 // the exact name of a node proves that it is of this cluster.
-func nodeForeign(f *Facts, a *ipam.Allocation) (Ruling, bool) {
-	n := f.storeNode(a)
-	if f.policy.Nodes.Foreign == policy.Release || !f.isForeign(n) || !a.HoldsAddress() {
+func nodeForeign(c *Case) (Ruling, bool) {
+	n := c.storeNode()
+	if c.policy.Nodes.Foreign == policy.Release || !c.isForeign(n) || !c.HoldsAddress() {
 		return noMatch()
 	}
 	name, says := n.Name, "it has no node "+n.Node
@@ -30,7 +30,7 @@ func nodeForeign(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 		note = "the nodes " + n.Name + " and " + n.Twin + " of the store are both called " + n.Node + " in their clusters"
 		says = "it has at most one node " + n.Node
 	}
-	if a.StoreNode == nil {
+	if c.StoreNode == nil {
 		note = "its node is unknown, and " + note
 	}
 	return match(note, Evidence{fromNodes, says}, Evidence{fromStoreNode + n.Name, "it may be of another cluster"})
@@ -39,11 +39,11 @@ func nodeForeign(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 // storeNode returns the node of the store for an allocation. If its node is not known at all, that
 // may be any of the store's: then it is one that may be of another cluster. It is nil if there is
 // none.
-func (f *Facts) storeNode(a *ipam.Allocation) *ipam.StoreNode {
-	if a.StoreNode == nil && a.Owner.Node == "" {
-		return f.stores[a.Backend].foreign
+func (c *Case) storeNode() *ipam.StoreNode {
+	if c.StoreNode == nil && c.Owner.Node == "" {
+		return c.stores[c.Backend].foreign
 	}
-	return a.StoreNode
+	return c.StoreNode
 }
 
 // isForeign reports whether a node of a store may be of another cluster.
@@ -51,15 +51,15 @@ func (f *Facts) isForeign(n *ipam.StoreNode) bool {
 	return n != nil && (n.Twin != "" || !f.census.HasNode(n.Node))
 }
 
-func nodeUnreachable(f *Facts, a *ipam.Allocation) (Ruling, bool) {
-	if f.policy.Nodes.Unreachable == policy.Release {
+func nodeUnreachable(c *Case) (Ruling, bool) {
+	if c.policy.Nodes.Unreachable == policy.Release {
 		return noMatch()
 	}
-	for name := range f.nodesOf(a) {
-		if f.census.Unreachable(name) {
-			evidence := notReady(f.census.Node(name))
+	for name := range c.nodesOf() {
+		if c.census.Unreachable(name) {
+			evidence := notReady(c.census.Node(name))
 			note := "node " + name + strings.TrimPrefix(evidence.Says, "it")
-			if name != a.Owner.Node && name != f.ledger.Last(a).Node {
+			if name != c.Owner.Node && name != c.last().Node {
 				note += ", and may be its node by another name"
 			}
 			return match(note, evidence)
@@ -70,14 +70,14 @@ func nodeUnreachable(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 
 // nodeUnknown holds what may be on any of the unreachable nodes. The node is also unknown
 // if the store has its own names for nodes.
-func nodeUnknown(f *Facts, a *ipam.Allocation) (Ruling, bool) {
-	if f.policy.Nodes.Unknown == policy.Release || f.knowsNode(a) || a.NodeLearned || !a.HoldsAddress() {
+func nodeUnknown(c *Case) (Ruling, bool) {
+	if c.policy.Nodes.Unknown == policy.Release || c.knowsNode() || c.NodeLearned || !c.HoldsAddress() {
 		return noMatch()
 	}
 	var names []string
 	var evidence []Evidence
-	for _, n := range f.census.Away() {
-		if f.mayBeOn(a, n) {
+	for _, n := range c.census.Away() {
+		if c.mayBeOn(n) {
 			names, evidence = append(names, n.Name), append(evidence, notReady(n))
 		}
 	}
@@ -97,12 +97,12 @@ func nodeUnknown(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 // What is older than the node was never there. What was made after the node fell silent may
 // be: a kubelet whose certificate has expired still makes sandboxes, since the plugins have
 // their own kubeconfigs.
-func (f *Facts) mayBeOn(a *ipam.Allocation, n census.Node) bool {
-	known := !a.Created.IsZero() && !a.Created.After(f.now)
+func (c *Case) mayBeOn(n census.Node) bool {
+	known := !c.Created.IsZero() && !c.Created.After(c.now)
 	switch {
 	case n.Created.IsZero():
 		return true
-	case known && n.Created.Sub(a.Created) > maxClockSkew, n.Created.Sub(f.since(a)) > maxClockSkew:
+	case known && n.Created.Sub(c.Created) > maxClockSkew, n.Created.Sub(c.since()) > maxClockSkew:
 		return false
 	}
 	neverReady := !n.Lost && n.Since.Sub(n.Created).Abs() <= time.Second
@@ -110,8 +110,8 @@ func (f *Facts) mayBeOn(a *ipam.Allocation, n census.Node) bool {
 }
 
 // storeUnseen holds all of a store that may be that of another cluster.
-func storeUnseen(f *Facts, a *ipam.Allocation) (Ruling, bool) {
-	n := f.stores[a.Backend].unseen
+func storeUnseen(c *Case) (Ruling, bool) {
+	n := c.stores[c.Backend].unseen
 	if n == 0 {
 		return noMatch()
 	}

@@ -2,6 +2,8 @@ package judge
 
 import (
 	"cmp"
+	"iter"
+	"net/netip"
 	"slices"
 
 	"github.com/ip-reaper/ip-reaper/policy"
@@ -10,68 +12,68 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
-func unreadable(_ *Facts, a *ipam.Allocation) (Ruling, bool) {
+func unreadable(c *Case) (Ruling, bool) {
 	switch {
-	case a.Unreadable != "":
-		return match(a.Unreadable, Evidence{fromStore, a.Unreadable})
-	case a.Foreign == "" && a.HoldsAddress() && !a.IP.IsValid():
+	case c.Unreadable != "":
+		return match(c.Unreadable, Evidence{fromStore, c.Unreadable})
+	case c.Foreign == "" && c.HoldsAddress() && !c.IP.IsValid():
 		return match("the allocation has no address", Evidence{fromStore, "the allocation has no address"})
 	}
 	return noMatch()
 }
 
-func notPodOwned(_ *Facts, a *ipam.Allocation) (Ruling, bool) {
-	if a.Foreign == "" {
+func notPodOwned(c *Case) (Ruling, bool) {
+	if c.Foreign == "" {
 		return noMatch()
 	}
-	return match(a.Foreign, Evidence{fromStore, a.Foreign})
+	return match(c.Foreign, Evidence{fromStore, c.Foreign})
 }
 
-func namesNoOwner(_ *Facts, a *ipam.Allocation) (Ruling, bool) {
-	if !a.HoldsAddress() || a.NamesPod() || a.Owner.Pod == (ipam.PodRef{}) && a.Owner.Sandbox != "" {
+func namesNoOwner(c *Case) (Ruling, bool) {
+	if !c.HoldsAddress() || c.NamesPod() || c.Owner.Pod == (ipam.PodRef{}) && c.Owner.Sandbox != "" {
 		return noMatch()
 	}
 	return match("it names no pod", Evidence{fromStore, "it names no pod"})
 }
 
-func noCensus(f *Facts, _ *ipam.Allocation) (Ruling, bool) {
-	if !f.census.Began().IsZero() {
+func noCensus(c *Case) (Ruling, bool) {
+	if !c.census.Began().IsZero() {
 		return noMatch()
 	}
 	return match("", Evidence{fromPods, "none was read after the allocations"})
 }
 
-func ownPodShowsIt(f *Facts, a *ipam.Allocation) (Ruling, bool) {
-	if !a.HoldsAddress() || !a.NamesPod() {
+func ownPodShowsIt(c *Case) (Ruling, bool) {
+	if !c.HoldsAddress() || !c.NamesPod() {
 		return noMatch()
 	}
-	pod, ok := f.ownWitness(a)
+	pod, ok := c.ownWitness()
 	if !ok {
 		return noMatch()
 	}
-	return match("", Evidence{sourceOf(pod, a.IP), "the pod shows the address"})
+	return match("", Evidence{sourceOf(pod, c.IP), "the pod shows the address"})
 }
 
-func otherPodShowsIt(f *Facts, a *ipam.Allocation) (Ruling, bool) {
-	if a.Protects != nil {
-		return protectedInUse(f, a)
+func otherPodShowsIt(c *Case) (Ruling, bool) {
+	if c.Protects != nil {
+		return protectedInUse(c)
 	}
-	if !a.HoldsAddress() {
+	if !c.HoldsAddress() {
 		return noMatch()
 	}
-	pod, ok := f.otherWitness(a)
+	pod, ok := c.otherWitness()
 	if !ok {
 		return noMatch()
 	}
-	return match("shown by pod "+pod.Ref.String(), Evidence{sourceOf(pod, a.IP), "pod " + pod.Ref.String() + " shows the address"})
+	return match("shown by pod "+pod.Ref.String(), Evidence{sourceOf(pod, c.IP), "pod " + pod.Ref.String() + " shows the address"})
 }
 
 // protectedInUse matches if a pod that is believed shows one of the addresses that the
 // allocation protects.
-func protectedInUse(f *Facts, a *ipam.Allocation) (Ruling, bool) {
-	for _, ip := range a.Protects.IPs {
-		for pod := range f.census.Showing(ip) {
-			if !f.believes(a, pod, ip) {
+func protectedInUse(c *Case) (Ruling, bool) {
+	for _, ip := range c.Protects.IPs {
+		for pod := range c.census.Showing(ip) {
+			if !c.believes(pod, ip) {
 				continue
 			}
 			says := "pod " + pod.Ref.String() + " shows " + ip.String()
@@ -81,12 +83,81 @@ func protectedInUse(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 	return noMatch()
 }
 
-func machineHasIt(f *Facts, a *ipam.Allocation) (Ruling, bool) {
-	if !a.HoldsAddress() {
+// ownWitness returns the pod that the allocation names, if the pod shows the address
+// and so keeps it. A finished pod is no witness for its own allocation.
+func (c *Case) ownWitness() (census.Pod, bool) {
+	for pod := range c.census.Showing(c.IP) {
+		if pod.Ref == c.Owner.Pod && !pod.Finished {
+			return pod, true
+		}
+	}
+	return census.Pod{}, false
+}
+
+// believes reports whether the pod is evidence that the address of the allocation is in
+// use. Its status always is. Its annotations count for an allocation of the pod, and for
+// one that names no pod, which may be its own. For one that names another pod, the policy
+// decides.
+func (c *Case) believes(pod census.Pod, ip netip.Addr) bool {
+	switch {
+	case pod.Ref == c.Owner.Pod || pod.Proves(ip):
+		return true
+	case c.unclaimed:
+		return false
+	}
+	return c.policy.Evidence.Annotations != policy.OwnAnnotations || !c.NamesPod()
+}
+
+// otherWitness returns a pod that the allocation does not name, but that shows the
+// address and so keeps it.
+//
+// A finished pod is no witness for an allocation that names another pod. It is one for
+// an allocation that names no pod, which may be its own, unless the policy releases the
+// addresses of finished pods, or the container runtime decides on the sandbox.
+func (c *Case) otherWitness() (census.Pod, bool) {
+	for pod := range c.OthersShowing() {
+		if !pod.Finished || !c.ByRuntime && c.policy.Pods.Finished != policy.Release && !c.NamesPod() {
+			return pod, true
+		}
+	}
+	return census.Pod{}, false
+}
+
+// OthersShowing yields the believed pods that the allocation does not name, but that show
+// the address. A pod to which the same backend gives the same address in another network
+// is not among them: it shows that other allocation.
+func (c *Case) OthersShowing() iter.Seq[census.Pod] {
+	return func(yield func(census.Pod) bool) {
+		for pod := range c.census.Showing(c.IP) {
+			another := pod.Ref != c.Owner.Pod && !c.hasItElsewhere(pod.Ref)
+			if another && c.believes(pod, c.IP) && !yield(pod) {
+				return
+			}
+		}
+	}
+}
+
+// hasItElsewhere reports whether the pod has the same address through an allocation of
+// another network.
+func (c *Case) hasItElsewhere(pod ipam.PodRef) bool {
+	here := c.PoolOf(c.Allocation).Network
+	for o := range c.owned.of(c.IP, pod) {
+		if o.Backend != c.Backend || o.Pool == c.Pool {
+			continue
+		}
+		if there := c.PoolOf(o).Network; there != "" && here != "" && there != here {
+			return true
+		}
+	}
+	return false
+}
+
+func machineHasIt(c *Case) (Ruling, bool) {
+	if !c.HoldsAddress() {
 		return noMatch()
 	}
-	for _, m := range f.census.Machines(a.IP) {
-		if f.unclaimed && !m.Launches(a.Owner.Pod) {
+	for _, m := range c.census.Machines(c.IP) {
+		if c.unclaimed && !m.Launches(c.Owner.Pod) {
 			continue
 		}
 		name := "virtual machine " + m.Namespace + "/" + m.Name
@@ -95,8 +166,8 @@ func machineHasIt(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 	return noMatch()
 }
 
-func nodeShowsIt(f *Facts, a *ipam.Allocation) (Ruling, bool) {
-	by, ok := f.NodeShowing(a)
+func nodeShowsIt(c *Case) (Ruling, bool) {
+	by, ok := c.NodeShowing()
 	if !ok {
 		return noMatch()
 	}
@@ -105,34 +176,33 @@ func nodeShowsIt(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 
 // NodeShowing returns the node that shows the address of the allocation as its own, and whether
 // there is one.
-func (f *Facts) NodeShowing(a *ipam.Allocation) (Evidence, bool) {
-	tunnels := f.Pool(a).Tunnels
-	if tunnels == nil || !a.HoldsAddress() {
+func (c *Case) NodeShowing() (Evidence, bool) {
+	tunnels := c.PoolOf(c.Allocation).Tunnels
+	if tunnels == nil || !c.HoldsAddress() {
 		return Evidence{}, false
 	}
-	if n, shown := f.census.Tunnel(a.IP); shown {
-		return Evidence{"node " + n.Name, "its annotation " + n.Tunnels[a.IP] + " has the address"}, true
+	if n, shown := c.census.Tunnel(c.IP); shown {
+		return Evidence{"node " + n.Name, "its annotation " + n.Tunnels[c.IP] + " has the address"}, true
 	}
-	name, shown := tunnels[a.IP]
+	name, shown := tunnels[c.IP]
 	return Evidence{fromStoreNode + name, "it has the address for a tunnel"}, shown
 }
 
 // mayHaveIt matches if something that does not show all of its addresses may have this one.
-func mayHaveIt(f *Facts, a *ipam.Allocation) (Ruling, bool) {
-	if ruling, ok := tooMuch(f, a); ok {
+func mayHaveIt(c *Case) (Ruling, bool) {
+	if ruling, ok := tooMuch(c); ok {
 		return ruling, true
 	}
-	return machineMayHaveIt(f, a)
+	return machineMayHaveIt(c)
 }
 
 // machineMayHaveIt matches if the guest of a virtual machine may have kept the address of a pod
 // that is gone. Without an agent in the guest, KubeVirt knows no address on a secondary
 // interface. An allocation that is older than the machine is of an earlier one of that name.
-func machineMayHaveIt(f *Facts, a *ipam.Allocation) (Ruling, bool) {
-	pod, presence := f.census.Pod(a.Owner.Pod)
-	m, ok := f.census.Launched(a.Owner.Pod)
-	earlier := !a.Created.IsZero() && m.Created.Sub(a.Created) > maxClockSkew
-	if !ok || earlier || !a.HoldsAddress() || presence == census.Present && !pod.Finished {
+func machineMayHaveIt(c *Case) (Ruling, bool) {
+	m, ok := c.census.Launched(c.Owner.Pod)
+	earlier := !c.Created.IsZero() && m.Created.Sub(c.Created) > maxClockSkew
+	if !ok || earlier || !c.HoldsAddress() || c.Presence == census.Present && !c.Pod.Finished {
 		return noMatch()
 	}
 	name := "virtual machine " + m.Namespace + "/" + m.Name
@@ -140,36 +210,35 @@ func machineMayHaveIt(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 		Evidence{name, "its guest may have kept the address, and does not report all that it has"})
 }
 
-func sandboxShown(f *Facts, a *ipam.Allocation) (Ruling, bool) {
-	if _, shown := f.sandboxClaimant(a); !shown || f.unclaimed {
+func sandboxShown(c *Case) (Ruling, bool) {
+	if _, shown := c.sandboxClaimant(); !shown || c.unclaimed {
 		return noMatch()
 	}
-	return match("a pod shows its sandbox", Evidence{fromCalico, "a pod shows the sandbox " + a.Owner.Sandbox})
+	return match("a pod shows its sandbox", Evidence{fromCalico, "a pod shows the sandbox " + c.Owner.Sandbox})
 }
 
 // sandboxClaimant returns a pod that shows the sandbox of an allocation without a name or
 // without an address. Only an annotation shows a sandbox.
-func (f *Facts) sandboxClaimant(a *ipam.Allocation) (ipam.PodRef, bool) {
-	byName := a.NamesPod() && !a.EmptyHandle
-	ref, shown := f.census.InSandbox(a.Owner.Sandbox)
-	return ref, shown && !byName && a.Protects == nil
+func (c *Case) sandboxClaimant() (ipam.PodRef, bool) {
+	byName := c.NamesPod() && !c.EmptyHandle
+	ref, shown := c.census.InSandbox(c.Owner.Sandbox)
+	return ref, shown && !byName && c.Protects == nil
 }
 
-func podNotRead(f *Facts, a *ipam.Allocation) (Ruling, bool) {
-	_, presence := f.census.Pod(a.Owner.Pod)
-	namesNone := a.Owner.Pod == ipam.PodRef{} && !a.EmptyHandle
-	if presence != census.Unknown || namesNone {
+func podNotRead(c *Case) (Ruling, bool) {
+	namesNone := c.Owner.Pod == ipam.PodRef{} && !c.EmptyHandle
+	if c.Presence != census.Unknown || namesNone {
 		return noMatch()
 	}
 	return match("", Evidence{fromPods, "the pod could not be read"})
 }
 
-func ordinalWanted(f *Facts, a *ipam.Allocation) (Ruling, bool) {
-	if a.EmptyHandle || f.neverAdopted(a) || f.policy.Protection.StatefulSets == policy.Ignore {
+func ordinalWanted(c *Case) (Ruling, bool) {
+	if c.EmptyHandle || c.neverAdopted() || c.policy.Protection.StatefulSets == policy.Ignore {
 		return noMatch()
 	}
-	set, wanted := f.census.Wants(a.Owner.Pod)
-	if _, presence := f.census.Pod(a.Owner.Pod); !wanted || presence != census.Absent {
+	set, wanted := c.census.Wants(c.Owner.Pod)
+	if !wanted || c.Presence != census.Absent {
 		return noMatch()
 	}
 	return match("its StatefulSet brings the pod back", wantedBy(set))
@@ -177,49 +246,48 @@ func ordinalWanted(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 
 // neverAdopted reports whether no later sandbox of the pod can adopt the allocation, or another one
 // of its group: then the pod gets other addresses.
-func (f *Facts) neverAdopted(a *ipam.Allocation) bool {
-	return a.NeverAdopted || slices.ContainsFunc(f.owned.groups.others(nil, a, a.Group),
+func (c *Case) neverAdopted() bool {
+	return c.NeverAdopted || slices.ContainsFunc(c.owned.groups.others(nil, c.Allocation, c.Group),
 		func(s *ipam.Allocation) bool { return s.NeverAdopted })
 }
 
-func unnamed(f *Facts, a *ipam.Allocation) (Ruling, bool) {
-	_, presence := f.census.Pod(a.Owner.Pod)
-	hiding := f.hiding() > 0 // such a pod may have this address
-	held := f.policy.Pods.Unnamed != policy.Release
+func unnamed(c *Case) (Ruling, bool) {
+	hiding := c.hiding() > 0 // such a pod may have this address
+	held := c.policy.Pods.Unnamed != policy.Release
 	switch {
-	case a.Protects != nil && len(a.Protects.IPs) == 0 && a.Owner.Pod == ipam.PodRef{}:
+	case c.Protects != nil && len(c.Protects.IPs) == 0 && c.Owner.Pod == ipam.PodRef{}:
 		return match("it names neither an address nor a pod", Evidence{fromStore, "it names neither an address nor a pod"})
-	case a.EmptyHandle && presence == census.Absent && !a.NamesPod() && (a.Owner.Sandbox == "" || a.Owner.Pod != ipam.PodRef{}):
+	case c.EmptyHandle && c.Presence == census.Absent && !c.NamesPod() && (c.Owner.Sandbox == "" || c.Owner.Pod != ipam.PodRef{}):
 		return match("it names neither a pod nor a sandbox", Evidence{fromStore, "it names neither a pod nor a sandbox"})
-	case !a.HoldsAddress():
+	case !c.HoldsAddress():
 		return noMatch()
-	case !a.NamesPod() && held:
+	case !c.NamesPod() && held:
 		return match("it names only a sandbox", Evidence{fromStore, "it names only a sandbox"}, Evidence{fromPolicy, "pods.unnamed is hold"})
-	case !a.NamesPod() && hiding:
+	case !c.NamesPod() && hiding:
 		return match("it names only a sandbox, and not every pod shows its addresses",
-			Evidence{fromStore, "it names only a sandbox"}, hidden(f.census))
+			Evidence{fromStore, "it names only a sandbox"}, hidden(c.census))
 	}
 	return noMatch()
 }
 
-func finishedHeld(f *Facts, a *ipam.Allocation) (Ruling, bool) {
-	if f.policy.Pods.Finished == policy.Release || !f.is(a, endedPod) {
+func finishedHeld(c *Case) (Ruling, bool) {
+	if c.policy.Pods.Finished == policy.Release || !c.is(endedPod) {
 		return noMatch()
 	}
 	return match("", Evidence{fromPodStatus, "the pod has ended"}, Evidence{fromPolicy, "pods.finished is hold"})
 }
 
-func sandboxHeld(f *Facts, a *ipam.Allocation) (Ruling, bool) {
-	_, state, other := f.state(a)
-	if f.policy.Pods.Superseded == policy.Release || state != otherSandboxed {
+func sandboxHeld(c *Case) (Ruling, bool) {
+	state, other := c.state()
+	if c.policy.Pods.Superseded == policy.Release || state != otherSandboxed {
 		return noMatch()
 	}
 	note, evidence := otherAddress(other)
 	return match(note, evidence, Evidence{fromPolicy, "pods.superseded is hold"})
 }
 
-func podPresent(f *Facts, a *ipam.Allocation) (Ruling, bool) {
-	if !f.is(a, itsPod) {
+func podPresent(c *Case) (Ruling, bool) {
+	if !c.is(itsPod) {
 		return noMatch()
 	}
 	return match("", Evidence{fromPods, "the pod exists"})
@@ -229,25 +297,24 @@ func podPresent(f *Facts, a *ipam.Allocation) (Ruling, bool) {
 // address, because it shows more addresses than are read; empty if there is none.
 // As with other evidence, a finished pod counts only for an allocation that names no pod, and
 // only if the policy holds the addresses of finished pods.
-func (f *Facts) mayHave(a *ipam.Allocation) string {
-	in := a.Owner.Pod.Namespace
-	if a.Protects != nil {
+func (c *Case) mayHave() string {
+	in := c.Owner.Pod.Namespace
+	if c.Protects != nil {
 		in = ""
 	}
-	c := f.census
-	name := c.ShowingTooMuch(in)
-	if in == "" && f.policy.Pods.Finished != policy.Release {
-		name = cmp.Or(name, c.EndedShowingTooMuch())
+	name := c.census.ShowingTooMuch(in)
+	if in == "" && c.policy.Pods.Finished != policy.Release {
+		name = cmp.Or(name, c.census.EndedShowingTooMuch())
 	}
 	return name
 }
 
 // tooMuch matches if the address may be one of those that were not read.
-func tooMuch(f *Facts, a *ipam.Allocation) (Ruling, bool) {
-	if !a.HoldsAddress() && a.Protects == nil {
+func tooMuch(c *Case) (Ruling, bool) {
+	if !c.HoldsAddress() && c.Protects == nil {
 		return noMatch()
 	}
-	name := f.mayHave(a)
+	name := c.mayHave()
 	if name == "" {
 		return noMatch()
 	}

@@ -3,8 +3,6 @@ package judge
 import (
 	"slices"
 	"time"
-
-	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // NodeRules returns the table for allocations on a node, in the order in which its rules are
@@ -24,40 +22,40 @@ func NodeRules() []Rule {
 	})
 }
 
-func namesNoSandbox(_ *Facts, a *ipam.Allocation) (Ruling, bool) {
-	if a.Owner.Sandbox != "" || a.Blank {
+func namesNoSandbox(c *Case) (Ruling, bool) {
+	if c.Owner.Sandbox != "" || c.Blank {
 		return noMatch()
 	}
 	return match("it names no sandbox", Evidence{fromStore, "it names no sandbox"})
 }
 
-func noSandboxList(f *Facts, a *ipam.Allocation) (Ruling, bool) {
-	if f.census.Began().IsZero() || f.census.OnNode() {
-		return noCensus(f, a)
+func noSandboxList(c *Case) (Ruling, bool) {
+	if c.census.Began().IsZero() || c.census.OnNode() {
+		return noCensus(c)
 	}
 	return match("", Evidence{fromRuntime, "none was read after the allocations"})
 }
 
-func sandboxPresent(f *Facts, a *ipam.Allocation) (Ruling, bool) {
-	if a.Blank || !f.census.HasSandbox(a.Owner.Sandbox) {
+func sandboxPresent(c *Case) (Ruling, bool) {
+	if c.Blank || !c.census.HasSandbox(c.Owner.Sandbox) {
 		return noMatch()
 	}
-	return match("", Evidence{fromRuntime, "it has the sandbox " + a.Owner.Sandbox})
+	return match("", Evidence{fromRuntime, "it has the sandbox " + c.Owner.Sandbox})
 }
 
 // sandboxGone treats an allocation without a time as made when a run first saw it. A blank one
 // leaked as soon as its ADD broke off, and waits until it is older than an ADD can take.
-func sandboxGone(f *Facts, a *ipam.Allocation) (Ruling, bool) {
+func sandboxGone(c *Case) (Ruling, bool) {
 	var least time.Duration
 	switch {
-	case a.Created.IsZero():
-		least = f.minAge(a)
-	case a.Blank && !a.Created.After(f.now):
-		least = a.Created.Add(f.minAge(a)).Sub(f.since(a))
+	case c.Created.IsZero():
+		least = c.minAge()
+	case c.Blank && !c.Created.After(c.now):
+		least = c.Created.Add(c.minAge()).Sub(c.since())
 	}
-	if a.Blank {
+	if c.Blank {
 		const says = "an ADD broke off before writing an owner"
-		return f.ripen(a, least, says, Evidence{fromStore, says})
+		return c.ripen(least, says, Evidence{fromStore, says})
 	}
-	return f.ripen(a, least, "", Evidence{fromRuntime, "it does not have the sandbox " + a.Owner.Sandbox})
+	return c.ripen(least, "", Evidence{fromRuntime, "it does not have the sandbox " + c.Owner.Sandbox})
 }

@@ -106,7 +106,7 @@ func claimsOf(decisions []Decision) []claim {
 			without := *d.facts
 			without.unclaimed, unclaimed = true, &without
 		}
-		if without := unclaimed.ask(a); !without.waits() {
+		if without := unclaimed.Case(a).ask(); !without.waits() {
 			continue
 		}
 		for by := range claimants {
@@ -143,7 +143,7 @@ func (d *Decision) claimants() map[claimant]bool {
 			}
 		}
 	}
-	if pod, shown := f.sandboxClaimant(a); shown {
+	if pod, shown := f.Case(a).sandboxClaimant(); shown {
 		found[claimant{PodRef: pod}] = true
 	}
 	if a.HoldsAddress() {
@@ -199,7 +199,7 @@ func ForeignWarnings(decisions []Decision) []string {
 	for _, d := range decisions {
 		if d.Reason == NodeForeign {
 			held++
-			names[d.facts.storeNode(d.Allocation).Name] = true
+			names[d.facts.Case(d.Allocation).storeNode().Name] = true
 		}
 	}
 	if held == 0 {
