@@ -38,10 +38,9 @@ func roles(objects map[string]metav1.Object) map[string][]rbacv1.PolicyRule {
 	return rules
 }
 
-// Promise 5, and the threat model. The roles grant what backends, ledger, journals, lock,
-// events and census need, and nothing else: a dry run can write its ledger alone, even if the
-// program has a bug. A mode has roles of the same names as another, so that no role of it is
-// left behind.
+// Promise 5, and the threat model. The roles grant what backends, ledger, journals, lock and
+// census need, and nothing else: a dry run can write its ledger alone, even if the program has a
+// bug. A mode has roles of the same names as another, so that no role of it is left behind.
 func TestRolesGrantExactlyTheNeededRights(t *testing.T) {
 	const leases, machines = "coordination.k8s.io/leases", "kubevirt.io/virtualmachineinstances"
 	const system = "/namespaces/kube-system: get"
@@ -54,7 +53,7 @@ func TestRolesGrantExactlyTheNeededRights(t *testing.T) {
 		},
 		"release": {
 			"ClusterRole ip-reaper": {
-				"/pods: get", "/pods: list", "apps/statefulsets: list", "/nodes: list", machines + ": list", "events.k8s.io/events: create", system,
+				"/pods: get", "/pods: list", "apps/statefulsets: list", "/nodes: list", machines + ": list", system,
 			},
 			"Role ip-reaper": slices.Concat(ledger, lock, []string{"/configmaps: create", "/configmaps: delete", "/configmaps: list"}),
 		},

@@ -39,7 +39,7 @@ func heldLock() *fakeLock {
 func TestRunThatFindsTheLockTakenListsNothing(t *testing.T) {
 	harness, m := waitingHarness(t)
 	harness.policy.GracePeriod = &policy.Duration{}
-	lock, events := heldLock().attach(harness), (&fakeEvents{}).attach(harness)
+	lock := heldLock().attach(harness)
 	asked := requests(m)
 	harness.ledgers.onLoad = func() error { t.Error("the ledger was read"); return nil }
 	rep, err := reaper.Run(t.Context(), harness.options())
@@ -51,7 +51,6 @@ func TestRunThatFindsTheLockTakenListsNothing(t *testing.T) {
 	equal(t, "requests of the store", *asked, nil)
 	equal(t, "calls of the cluster", harness.pods.Calls(), nil)
 	equal(t, "lock", lock.calls, []string{"acquire run-1"})
-	equal(t, "announcements", len(events.announced), 0)
 	equal(t, "report", rep, report.Report{
 		APIVersion: "ip-reaper/v1alpha1", Kind: "ReapReport",
 		Run:      report.RunInfo{ID: "run-1", StartedAt: noon, FinishedAt: noon, Version: "v1", Cluster: "https://cluster"},

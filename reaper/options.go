@@ -61,8 +61,7 @@ type Options struct {
 
 	Ledgers  ledger.Store
 	Journals journal.Store
-	Lock     Lock          // nil: another run may be in progress
-	Events   EventRecorder // nil: no events are written
+	Lock     Lock // nil: another run may be in progress
 
 	// Access returns for which of these backends the account lacks a right to release. It
 	// is called before the first write of a round that has something due. Nil: it is
@@ -118,14 +117,13 @@ type Options struct {
 type run struct {
 	Options
 	info     report.RunInfo
-	report   report.Report                // of the current round
-	earlier  []report.Entry               // the releases of earlier rounds
-	objects  map[ipam.PoolRef]ipam.Object // of the pools that any round released from
-	spent    map[string]int               // addresses that all rounds released, by backend
-	memory   ledger.Ledger                // of the last round of a dry run, which stores no ledger
-	selected []bool                       // by the entries of the current round; nil if all are
-	sought   bool                         // the names of the selection have been looked up
-	remains  bool                         // the times of the report outlast the run
+	report   report.Report  // of the current round
+	earlier  []report.Entry // the releases of earlier rounds
+	spent    map[string]int // addresses that all rounds released, by backend
+	memory   ledger.Ledger  // of the last round of a dry run, which stores no ledger
+	selected []bool         // by the entries of the current round; nil if all are
+	sought   bool           // the names of the selection have been looked up
+	remains  bool           // the times of the report outlast the run
 
 	decisions []judge.Decision // of the current round, one for each entry
 	left      judge.Omitted    // of the current round, without an entry

@@ -9,7 +9,6 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
-	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // A Lock keeps two runs of one installation from running at the same time. Two such runs
@@ -54,31 +53,6 @@ func acquire(ctx context.Context, l Lock, holder string, warn func(sentences ...
 	}
 	return unlock, nil
 }
-
-// An EventRecorder writes the events of a run to the cluster.
-type EventRecorder interface {
-	// Announce writes the events for the run and for its releases. It returns when
-	// all of them are written, or with an error. The objects are those of the pools that the
-	// run released from; there is none for a pool without an object.
-	Announce(ctx context.Context, r report.Report, objects map[ipam.PoolRef]ipam.Object) error
-}
-
-// announce writes the events of the run, even if the run was interrupted. If it fails,
-// the run warns.
-func (r *run) announce(ctx context.Context, err error) {
-	var held *LockedError
-	if r.Events == nil || *r.Policy.DryRun || errors.As(err, &held) {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), announceTimeout)
-	defer cancel()
-	if err := r.Events.Announce(ctx, r.report, r.objects); err != nil {
-		r.warn("some events were not written: " + err.Error())
-	}
-}
-
-// announceTimeout limits how long a run may take for its events.
-const announceTimeout = 15 * time.Second
 
 // Denied says for which backends the run's account lacks a right to release. The zero
 // Denied denies nothing.

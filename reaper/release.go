@@ -34,11 +34,6 @@ func (r *run) release(ctx context.Context, plan judge.Plan, confirmer *Confirmer
 		if (e.Outcome == report.Released || e.Outcome == report.Deleting) && plan.Decisions[i].Allocation.HoldsAddress() {
 			r.spent[e.Backend]++
 		}
-		if e.Outcome == report.Released {
-			if o := plan.Object(i); o != (ipam.Object{}) {
-				r.objects[ipam.PoolRef{Backend: e.Backend, Name: e.Pool}] = o
-			}
-		}
 	}
 }
 

@@ -31,7 +31,7 @@ import (
 //
 // If ctx ends during the releases, an allocation whose release had not begun is kept.
 func Run(ctx context.Context, o Options) (report.Report, error) {
-	r := &run{Options: o, info: o.info(*o.Policy.DryRun), objects: make(map[ipam.PoolRef]ipam.Object), spent: make(map[string]int)}
+	r := &run{Options: o, info: o.info(*o.Policy.DryRun), spent: make(map[string]int)}
 	r.report = report.New(r.info, ipam.Inventory{})
 	if *o.Policy.DryRun {
 		r.Lock = nil // it writes at most the ledger, by compare-and-swap
@@ -45,7 +45,6 @@ func Run(ctx context.Context, o Options) (report.Report, error) {
 	r.report.Run.FinishedAt = o.Now().UTC()
 	r.recall()
 	r.finish()
-	r.announce(ctx, err)
 	return r.report, err
 }
 

@@ -96,7 +96,6 @@ func (s kubernetes) newObject(k kind, _ string, raw []byte) (object, error) {
 			return object{}, err
 		}
 	}
-	o.version = s.group
 	o.raw, err = sjson.SetBytes(o.raw, "apiVersion", s.group)
 	return o, err
 }
@@ -178,8 +177,7 @@ func (s kubernetes) write(ctx context.Context, objects ...object) ([]object, err
 // readObject decodes the metadata of an object.
 func readObject(k kind, data json.RawMessage) (object, error) {
 	var fields struct {
-		APIVersion string `json:"apiVersion"`
-		Metadata   struct {
+		Metadata struct {
 			Name            string      `json:"name"`
 			UID             string      `json:"uid"`
 			ResourceVersion string      `json:"resourceVersion"`
@@ -192,7 +190,7 @@ func readObject(k kind, data json.RawMessage) (object, error) {
 	}
 	m := fields.Metadata
 	return object{
-		kind: k, name: m.Name, version: fields.APIVersion, uid: m.UID, revision: m.ResourceVersion,
+		kind: k, name: m.Name, uid: m.UID, revision: m.ResourceVersion,
 		raw: data, root: "spec", created: m.Created.Time, deleting: m.Err(),
 	}, nil
 }

@@ -85,9 +85,6 @@ func reduceBlock(o object) any {
 		},
 		name: b.name,
 	}
-	if b.version != "" {
-		listed.Object = &ipam.Object{APIVersion: b.version, Kind: "IPAMBlock", Name: b.name, UID: b.uid}
-	}
 	for ordinal, index := range b.allocations {
 		if index != nil {
 			listed.Allocations = append(listed.Allocations, b.allocation(ordinal))

@@ -25,7 +25,6 @@ const (
 type object struct {
 	kind     kind
 	name     string    // the name of the resource, or the whole key in etcd
-	version  string    // the apiVersion, in the Kubernetes datastore
 	uid      string    // the UID, in the Kubernetes datastore
 	revision string    // the resourceVersion, or etcd's mod revision; empty: to be created
 	raw      []byte    // the stored form; nil: to be deleted

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -16,13 +15,7 @@ import (
 
 // enginePool returns an IPPool as a pool of the engine.
 func (p ipPool) enginePool() ipam.Pool {
-	u := ipam.Pool{Name: p.pool(), Range: p.prefix, Network: p.place().network, Capacity: handedOut(p.prefix).Count(), Object: &ipam.Object{
-		APIVersion: v1alpha1.SchemeGroupVersion.String(),
-		Kind:       poolKind,
-		Namespace:  p.Metadata.Namespace,
-		Name:       p.Metadata.Name,
-		UID:        p.Metadata.UID,
-	}}
+	u := ipam.Pool{Name: p.pool(), Range: p.prefix, Network: p.place().network, Capacity: handedOut(p.prefix).Count()}
 	u.Allocations = make([]ipam.Allocation, 0, len(p.allocations))
 	for key, entry := range p.allocations {
 		u.Allocations = append(u.Allocations, p.allocation(key, entry))

@@ -51,10 +51,6 @@ func TestPoolOfSandboxIDsIsRead(t *testing.T) {
 		Name:    "kube-system/172.18.178.192-27",
 		Range:   netip.MustParsePrefix("172.18.178.192/27"),
 		Network: "-",
-		Object: &ipam.Object{
-			APIVersion: "whereabouts.cni.cncf.io/v1alpha1", Kind: "IPPool",
-			Namespace: "kube-system", Name: "172.18.178.192-27", UID: "u1",
-		},
 		Allocations: []ipam.Allocation{
 			{Key: "4", IP: netip.MustParseAddr("172.18.178.196"), Token: `{"id":"1e88fb5dec7c"}`, Owner: ipam.Owner{Sandbox: "1e88fb5dec7c"}, NeverAdopted: true},
 			{Key: "5", IP: netip.MustParseAddr("172.18.178.197"), Token: `{"id":"3484a0e16381"}`, Owner: ipam.Owner{Sandbox: "3484a0e16381"}, NeverAdopted: true},

@@ -251,11 +251,7 @@ func TestShippedRolesAreWhatIsNeeded(t *testing.T) {
 			for range 2 { // the second time there is a journal to delete
 				e.release(w)
 			}
-			if e.backend == "overlapping" { // reservations have no events
-				wantAsked(w, g, append(unasked, "create events")...)
-			} else {
-				wantAsked(w, g, unasked...)
-			}
+			wantAsked(w, g, unasked...)
 		})
 		w.Sub("plan "+e.backend, func() {
 			g := shipped(w, rights.Plan, e.backend)

@@ -19,7 +19,7 @@ func fails(action proxy.Action, requests ...string) func(*fixture) {
 }
 
 // A run that only plans, is refused, or could not list the pods or what protects addresses, writes
-// to no store and writes no journal and no event: only how it ended into the ledger, and a dry run
+// to no store and writes no journal: only how it ended into the ledger, and a dry run
 // not even that, nor the lock (promises 2, 5 and 9).
 func TestNothingIsWritten(t *testing.T) {
 	const (

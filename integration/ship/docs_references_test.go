@@ -75,7 +75,7 @@ func TestPathsThatAreNamedExist(t *testing.T) {
 }
 
 // othersFlags are flags of other programs that the pages speak of.
-var othersFlags = []string{"--create-namespace", "--data-dir", "--etcd-servers-overrides", "--event-ttl", "--kube-version", "--root-dir", "--for", "--from", "--set", "--take-ownership", "--privileged"}
+var othersFlags = []string{"--create-namespace", "--data-dir", "--kube-version", "--root-dir", "--for", "--from", "--set", "--take-ownership", "--privileged"}
 
 var flagName = regexp.MustCompile(`--[a-z][a-z-]+`)
 

@@ -26,7 +26,7 @@ func TestKustomizationsRenderToTheseObjects(t *testing.T) {
 		}
 		return append(keys, "Namespace ip-reaper", "ServiceAccount ip-reaper"+suffix, "Role ip-reaper"+suffix, "RoleBinding ip-reaper"+suffix)
 	}
-	for _, policy := range []string{"pools", "reservations", "blocks", "handles", "configmaps", "leases", "events", "other"} {
+	for _, policy := range []string{"pools", "reservations", "blocks", "handles", "configmaps", "leases", "other"} {
 		restrained = append(restrained, "ValidatingAdmissionPolicy ip-reaper-"+policy, "ValidatingAdmissionPolicyBinding ip-reaper-"+policy)
 	}
 	stores := []string{"ip-reaper", "ip-reaper-whereabouts", "ip-reaper-overlapping", "ip-reaper-calico"}

@@ -111,8 +111,8 @@ func storeWrite(r proxy.Request) bool {
 	return r.Mutating() && (r.Resource == "ippools" || r.Resource == "overlappingrangeipreservations")
 }
 
-// untilReleased returns the steps without the last ones, which concern the run's journal, lock and
-// events: what happens between those does not affect a store.
+// untilReleased returns the steps without the last ones, which concern the run's journal and lock:
+// what happens between those does not affect a store.
 func untilReleased(steps []proxy.Request) []proxy.Request {
 	for len(steps) > 0 && !slices.Contains([]string{"pods", "ippools", "overlappingrangeipreservations"}, steps[len(steps)-1].Resource) {
 		steps = steps[:len(steps)-1]

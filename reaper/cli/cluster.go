@@ -55,9 +55,6 @@ func (f *clusterFlags) workstation(w ioStreams) bool {
 // name implements target.
 func (*clusterFlags) name(ioStreams) string { return "" }
 
-// controllerName is the reporter of events.
-const controllerName = "ip-reaper.github.io/ip-reaper"
-
 // connect implements target. Outside a cluster, writing requires a --context that is typed and
 // not empty.
 func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOptions) (connection, error) {
@@ -106,11 +103,9 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 	for _, caveat := range caveats {
 		o.logger.Warn("warning", "text", caveat)
 	}
-	var self ipam.PodRef
 	by := ""
 	if name := w.env("POD_NAME"); name != "" && at.context == "" {
-		self = ipam.PodRef{Namespace: at.namespace, Name: name}
-		by = "pod " + self.String()
+		by = "pod " + ipam.PodRef{Namespace: at.namespace, Name: name}.String()
 	} else if at.user != "" {
 		by = "user " + at.user
 	}
@@ -120,7 +115,6 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 			Policy: chosen.policy, PolicyInstalled: chosen.installed, Caveats: caveats,
 			Backends: opened, Cluster: state.NewCluster(clients.core, clients.apps, clients.raw),
 			Ledgers: state.NewLedgers(clients.core, namespace), Lock: state.NewLock(clients.leases, namespace, time.Now, o.logger),
-			Events:     state.NewEventRecorder(clients.events, clients.core, self, controllerName),
 			ClusterUID: clusterUID(clients, o.logger),
 			HasNamespace: func(ctx context.Context, name string) (bool, error) {
 				return state.HasNamespace(ctx, clients.core, name)

@@ -12,7 +12,6 @@ import (
 	appsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
-	eventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -79,7 +78,6 @@ type clients struct {
 	core   corev1.CoreV1Interface
 	apps   appsv1.AppsV1Interface
 	leases coordinationv1.CoordinationV1Interface
-	events eventsv1.EventsV1Interface
 	raw    rest.Interface // see kube.RawClient
 }
 
@@ -98,10 +96,9 @@ func (at place) clients(concurrency int) (clients, *kube.Clock, error) {
 	core, coreErr := corev1.NewForConfig(protobuf)
 	apps, appsErr := appsv1.NewForConfig(protobuf)
 	leases, leasesErr := coordinationv1.NewForConfig(protobuf)
-	events, eventsErr := eventsv1.NewForConfig(protobuf)
 	raw, rawErr := kube.RawClient(at.config)
-	if err := cmp.Or(coreErr, appsErr, leasesErr, eventsErr, rawErr); err != nil {
+	if err := cmp.Or(coreErr, appsErr, leasesErr, rawErr); err != nil {
 		return clients{}, nil, fmt.Errorf("client: %w", err)
 	}
-	return clients{core, apps, leases, events, raw}, clock, nil
+	return clients{core, apps, leases, raw}, clock, nil
 }

@@ -23,8 +23,8 @@ import (
 // has the rights to release. If there is no answer, nothing is denied: each write then shows
 // whether it is allowed.
 //
-// The rights to save the ledger, to take the lock and to write events are not asked for,
-// because a run releases without them, and warns once about each.
+// The rights to save the ledger and to take the lock are not asked for, because a run releases
+// without them, and warns once about each.
 func rights(w ioStreams, at place, c clients, opened []ipam.Backend, namespace string, p policy.Policy, logger *slog.Logger) func(context.Context, []string) reaper.Denied {
 	rules := plugin.Needs(w.backends, opened, p, plugin.Release)
 	common := [][]state.Need{

@@ -72,7 +72,6 @@ func (e Excerpt) List(context.Context) iter.Seq2[Pool, error] {
 		first := make(map[string]Pool)
 		for pool, err := range e.Pools {
 			if err == nil {
-				pool.Object = nil // a file may be of another version of the API
 				have, again := first[pool.Name]
 				switch {
 				case !again:

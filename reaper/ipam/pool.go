@@ -5,16 +5,6 @@ import (
 	"net/netip"
 )
 
-// An Object names an object of the Kubernetes API. Namespace is empty for a
-// cluster-scoped object.
-type Object struct {
-	APIVersion string
-	Kind       string
-	Namespace  string
-	Name       string
-	UID        string
-}
-
 // A PoolRef names a pool of any backend.
 type PoolRef struct{ Backend, Name string }
 
@@ -41,10 +31,6 @@ type Pool struct {
 	// the names of the nodes, as far as the store says. It is nil if nodes take no addresses from
 	// pools of the store: then what a node shows is of another network.
 	Tunnels map[netip.Addr]string
-
-	// Object is the pool in the Kubernetes API. It is nil if the pool is not in the
-	// API, or if the release of its allocations deletes it.
-	Object *Object
 
 	// Network names the network of the addresses. Two pools of different networks
 	// may hold the same address. It is empty if the store does not name a network.

@@ -89,16 +89,6 @@ func (p Plan) Orphans() []Orphan {
 	return orphans
 }
 
-// Object returns the API object of the pool of a decision, by index; the zero Object if it
-// has none.
-func (p Plan) Object(i int) ipam.Object {
-	d := p.Decisions[i]
-	if o := d.facts.PoolOf(d.Allocation).Object; o != nil {
-		return *o
-	}
-	return ipam.Object{}
-}
-
 // Orphan returns the orphan of a decision, by index; the zero Orphan if it is none.
 func (p Plan) Orphan(i int) Orphan {
 	d := &p.Decisions[i]

@@ -126,9 +126,9 @@ func (g *stage) close() error {
 	return errors.Join(err, g.cluster.Stop())
 }
 
-// sweep removes ip-reaper's events, ConfigMaps and lock.
+// sweep removes ip-reaper's ConfigMaps and lock.
 func (g *stage) sweep(ctx context.Context) error {
-	return g.store.clear(ctx, "/registry/events/", "/registry/configmaps/"+rights.Home+"/", "/registry/leases/"+rights.Home+"/")
+	return g.store.clear(ctx, "/registry/configmaps/"+rights.Home+"/", "/registry/leases/"+rights.Home+"/")
 }
 
 // file returns a path in the cluster's folder.

@@ -180,7 +180,6 @@ func outageStep(c *cluster) {
 		c.Errorf("sandboxes of the worker that died still have %v", still)
 	}
 	c.wantSameName(before)
-	c.wantEvent("fix")
 }
 
 // wantSameName checks that the StatefulSet's pod came back under its name, and with
@@ -198,20 +197,6 @@ func (c *cluster) wantSameName(before []allocation) {
 	if was, is := address(before), address(c.of("outage")); !was.IsValid() || is != was {
 		c.Errorf("outage/db-0 has the address %s, and had %s", is, was)
 	}
-}
-
-// wantEvent checks that kubectl describe of a Job tells what its run did.
-func (c *cluster) wantEvent(job string) {
-	c.Helper()
-	events, err := c.kube.EventsV1().Events(home).List(c.Context(), metav1.ListOptions{})
-	c.must(err)
-	for _, e := range events.Items {
-		if e.Regarding.Kind == "Job" && e.Regarding.Name == job && e.ReportingController == "ip-reaper.github.io/ip-reaper" {
-			c.Logf("event of job %s: %s: %s", job, e.Reason, e.Note)
-			return
-		}
-	}
-	c.Errorf("there is no event on job %s", job)
 }
 
 // comeBack starts the worker again. Its kubelet finds sandboxes whose pods are gone,

@@ -53,14 +53,6 @@ func Annotation(key, value string) PodOption {
 	return func(p *corev1.Pod) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, key, value) }
 }
 
-// OwnedBy makes the object the pod's controller.
-func OwnedBy(owner metav1.OwnerReference) PodOption {
-	return func(p *corev1.Pod) {
-		owner.Controller = new(true)
-		p.OwnerReferences = append(p.OwnerReferences, owner)
-	}
-}
-
 var podNumber atomic.Uint32
 
 // freshIP returns an address in 10.244.0.0/16, a different one each time.

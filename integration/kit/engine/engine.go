@@ -31,7 +31,7 @@ import (
 	backendplugin "github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
-// An Engine executes runs. It takes no lock and writes no events.
+// An Engine executes runs. It takes no lock.
 type Engine struct {
 	Kubeconfig string
 	Namespace  string            // of its ledger and journals; cluster.PoolNamespace if empty

@@ -47,7 +47,7 @@ func Writes(p *proxy.Proxy) []string {
 }
 
 // Points returns the points before and after each write. Of three or more writes in a row with the
-// same name, such as those of events, only the first and the last count.
+// same name, only the first and the last count.
 func Points(writes []string) []Point {
 	var all []Point
 	for i, write := range writes {
@@ -59,8 +59,8 @@ func Points(writes []string) []Point {
 	return all
 }
 
-// Own lists the resources that a run writes for itself: lock, ledger, journal and events.
-var Own = []string{"leases", "configmaps", "events"}
+// Own lists the resources that a run writes for itself: lock, ledger and journal.
+var Own = []string{"leases", "configmaps"}
 
 // Changing returns the points at which the stores have changed: each is another state that a crash
 // can leave them in.

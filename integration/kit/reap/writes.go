@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// StoreWrites returns the writes, by "verb resource", except a run's own: its lock, ledger, journal
-// and events.
+// StoreWrites returns the writes, by "verb resource", except a run's own: its lock, ledger and
+// journal.
 func StoreWrites(writes map[string]int) map[string]int {
 	left := maps.Clone(writes)
 	for _, own := range []string{
-		"create leases", "update leases", "create configmaps", "update configmaps", "delete configmaps", "create events",
+		"create leases", "update leases", "create configmaps", "update configmaps", "delete configmaps",
 	} {
 		delete(left, own)
 	}
@@ -24,7 +24,7 @@ func StoreObjects(objects map[string]string) map[string]string {
 	maps.DeleteFunc(left, func(key, _ string) bool {
 		resource, name, _ := strings.Cut(key, "/")
 		resource, _, _ = strings.Cut(resource, ".")
-		return resource == "leases" || resource == "events" || resource == "configmaps" && strings.Contains(name, "/ip-reaper-")
+		return resource == "leases" || resource == "configmaps" && strings.Contains(name, "/ip-reaper-")
 	})
 	return left
 }

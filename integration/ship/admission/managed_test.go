@@ -35,7 +35,6 @@ func TestManagedFieldsDoNotFillAnObject(t *testing.T) {
 				`,{"op":"replace","path":"/spec/podref","value":"shop/two"},{"op":"remove","path":"/metadata/annotations/ip-reaper~1spec"}]`},
 			{"fill a block", "blocks", "patch", "block: block", fields(manager, calico, 100) + "," + theBlock().free(1).patch(t)[1:]},
 			{"forget the managers", "", "patch", "pool: kube-system/pool", `[{"op":"replace","path":"/metadata/managedFields","value":[{}]}]`},
-			{"create a filled event", "events", "create", "event: ", created(event("ip-reaper-abc", controller), manager, "events.k8s.io/v1")},
 		})
 		f.each(admission.Restore, []write{
 			{"fill a pool", "restore-pools", "patch", "pool: kube-system/pool", fields(manager, whereabouts, 12_000) + "]"},

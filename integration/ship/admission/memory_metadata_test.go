@@ -17,16 +17,6 @@ func binary(key string, size int) string {
 	return `,"binaryData":{"` + key + `":"` + base64.StdEncoding.EncodeToString(make([]byte, size)) + `"}`
 }
 
-// long is an event of ip-reaper whose note and whose names have that many bytes.
-func long(note, name int) string {
-	object := strings.Repeat("n", name)
-	return strings.NewReplacer(
-		`"reportingInstance":"a"`, `"note":"`+strings.Repeat("n", note)+`","reportingInstance":"`+strings.Repeat("n", 128)+`"`,
-		`"kind":"Pod"`, `"apiVersion":"whereabouts.cni.cncf.io/v1alpha1","uid":"01234567-0123-0123-0123-0123456789ab","kind":"OverlappingRangeIPReservation"`,
-		`"name":"one"`, `"name":"`+object+`"`,
-	).Replace(event("ip-reaper-abcdefghijklmnopqrstuvwxyz", controller))
-}
-
 // The metadata of the ledger and of the lease, and the labels of a journal, are read by
 // other programs: an account of ip-reaper does not choose them. A ledger that is
 // immutable could never be written again, and no account may delete it.
@@ -65,14 +55,6 @@ func TestMemoryKeepsItsMetadata(t *testing.T) {
 		{"create a ledger by generateName", "configmaps", "create", "configmap: ", named(`"generateName":"ip-reaper-ledger-"`, ``)},
 		{"create any by generateName", "configmaps", "create", "configmap: ", named(`"generateName":"x-"`, ``)},
 		{"create a lease by generateName", "leases", "create", "lease: ", strings.Replace(lease("ip-reaper", "x"), `"name":"x"`, `"generateName":"ip-reaper"`, 1)},
-		{"create an event by generateName", "", "create", "event: ", strings.Replace(event("x", controller), `"name":"x"`, `"generateName":"ip-reaper-"`, 1)},
-		{"create an event by another generateName", "events", "create", "event: ", strings.Replace(event("x", controller), `"name":"x"`, `"generateName":"x-"`, 1)},
-		{"create an event with an annotation", "events", "create", "event: ", strings.Replace(event("ip-reaper-x", controller), `"name"`, `"annotations":{"x":"y"},"name"`, 1)},
-		{"create an event with a label", "events", "create", "event: ", strings.Replace(event("ip-reaper-x", controller), `"name"`, `"labels":{"x":"y"},"name"`, 1)},
-		{"create an event as long as can be", "", "create", "event: ", long(1024, 253)},
-		{"create an event with a long reference", "events", "create", "event: ", long(1, 3000)},
-		{"create an event with a finalizer", "events", "create", "event: ", strings.Replace(event("ip-reaper-x", controller), `"name"`, `"finalizers":["example.com/x"],"name"`, 1)},
-		{"create an event with the source of a kubelet", "events|another error", "create", "event: ", strings.Replace(event("ip-reaper-x", controller), `"action"`, `"deprecatedSource":{"component":"kubelet"},"action"`, 1)},
 		{"hold the lease for half a minute", "", "patch", "lease: ip-reaper/ip-reaper", `[{"op":"add","path":"/spec","value":{"holderIdentity":"a","leaseDurationSeconds":30}}]`},
 		{"hold the lease for 68 years", "leases", "patch", "lease: ip-reaper/ip-reaper", `[{"op":"add","path":"/spec","value":{"holderIdentity":"a","leaseDurationSeconds":2147483647}}]`},
 		{"hold the lease by a long name", "leases", "patch", "lease: ip-reaper/ip-reaper", `[{"op":"add","path":"/spec","value":{"holderIdentity":"` + strings.Repeat("a", 1024) + `"}}]`},

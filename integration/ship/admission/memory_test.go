@@ -1,17 +1,13 @@
 package admission_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
 )
 
-// controller is the name by which ip-reaper reports events.
-const controller = "ip-reaper.github.io/ip-reaper"
-
-// Every account of ip-reaper writes its ledger, journals and lease in its own namespace, and those
-// that release write events, too. None writes another object of these kinds.
+// Every account of ip-reaper writes its ledger, journals and lease in its own namespace. None
+// writes another object of these kinds, or an event.
 func TestMemoryIsTheirOwn(t *testing.T) {
 	f := newFixture(t)
 	const data = `[{"op":"add","path":"/data","value":{"a":"b"}}]`
@@ -45,32 +41,19 @@ func TestMemoryIsTheirOwn(t *testing.T) {
 		{"create another lease", "leases", "create", "lease: ", lease("ip-reaper", "kube-scheduler")},
 		{"create a lease elsewhere", "leases", "create", "lease: ", lease("default", "ip-reaper")},
 		{"keep the lease for ever", "leases", "patch", "lease: ip-reaper/ip-reaper", forever},
-
-		{"create an event", "", "create", "event: ", event("ip-reaper-abc", controller)},
-		{"create an event of another name", "events", "create", "event: ", event("node-1.abc", controller)},
-		{"create an event of another controller", "events", "create", "event: ", event("ip-reaper-abc", "kubelet.example.com/kubelet")},
 	}
 	f.releasing(writes...)
-	f.each(admission.Restore, withoutEvents(writes))
+	f.each(admission.Restore, writes)
 	for _, account := range []string{admission.Reaper, admission.Outage, admission.Restore} {
 		f.each(account, []write{
 			{"delete the lease", "other", "delete", "lease: ip-reaper/ip-reaper", ``},
+			{"create an event", "other", "create", "event: ", `{"apiVersion":"events.k8s.io/v1","kind":"Event",
+				"metadata":{"namespace":"kube-system","name":"ip-reaper-abc"},"eventTime":"2026-11-22T07:00:00.000001Z",
+				"reportingController":"ip-reaper.github.io/ip-reaper","reportingInstance":"a","action":"a","reason":"a","type":"Normal",
+				"regarding":{"kind":"Pod","namespace":"kube-system","name":"one"}}`},
 			{"create an event of the core group", "other", "create", "core event: ", `{"apiVersion":"v1","kind":"Event",
 				"metadata":{"namespace":"kube-system","name":"ip-reaper-abc"},"reason":"a","type":"Normal",
-				"involvedObject":{"kind":"Pod","namespace":"kube-system","name":"one"},"reportingComponent":"` + controller + `","reportingInstance":"a"}`},
+				"involvedObject":{"kind":"Pod","namespace":"kube-system","name":"one"}}`},
 		})
 	}
-}
-
-// withoutEvents are the writes as they are refused to the account that restores: it creates no
-// event. If two policies refuse, either may be named.
-func withoutEvents(writes []write) []write {
-	var all []write
-	for _, w := range writes {
-		if strings.HasPrefix(w.target, "event") {
-			w.by = strings.TrimPrefix(w.by+"|other", "|")
-		}
-		all = append(all, w)
-	}
-	return all
 }

@@ -50,9 +50,3 @@ func lease(namespace, name string) string {
 func pod(name string) string {
 	return `{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"kube-system","name":"` + name + `"},"spec":{"containers":[{"name":"a","image":"a"}]}}`
 }
-
-func event(name, controller string) string {
-	return `{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"namespace":"kube-system","name":"` + name + `"},"eventTime":"2026-11-22T07:00:00.000001Z",
-		"reportingController":"` + controller + `","reportingInstance":"a","action":"Release","reason":"AddressReleased","type":"Normal",
-		"regarding":{"kind":"Pod","namespace":"kube-system","name":"one"}}`
-}

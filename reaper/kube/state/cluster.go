@@ -1,5 +1,5 @@
-// Package state is the API server's side of a run: the census, the ledger, the lock, the
-// journals and the events.
+// Package state is the API server's side of a run: the census, the ledger, the lock and the
+// journals.
 package state
 
 import (

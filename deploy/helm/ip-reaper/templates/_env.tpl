@@ -27,7 +27,7 @@ The environment variables of the container.
   valueFrom:
     fieldRef:
       fieldPath: metadata.namespace
-# The run finds its Job by this, and writes its summary there as an event.
+# The journal says by this which pod made it.
 - name: POD_NAME
   valueFrom:
     fieldRef:

@@ -34,7 +34,7 @@ configurations.
 serviceAccountName: {{ $name }}
 automountServiceAccountToken: {{ $values.node.apiServer }}
 enableServiceLinks: false
-# After SIGTERM, a run ends its write, and says what it did in the ledger, events and metrics.
+# After SIGTERM, a run ends its write, and says what it did in the ledger and metrics.
 terminationGracePeriodSeconds: 60
 # A pod that frees addresses must not wait for one. And Azure CNS listens on the node's
 # localhost.

@@ -87,11 +87,6 @@ The rules that every run needs for any store. Takes release.
   resources: [namespaces]
   resourceNames: [kube-system]
   verbs: [get]
-# A run writes events about its releases: on each pool, in that object's namespace,
-# and on the Job.
-- apiGroups: [events.k8s.io]
-  resources: [events]
-  verbs: [create]
 {{- end }}
 {{- end }}
 
