@@ -60,7 +60,7 @@ func TestKustomizationsRenderToTheseObjects(t *testing.T) {
 		"large":                 {of("release", "large").Write(t), append(installed, "Role ip-reaper-large", "RoleBinding ip-reaper-large")},
 		"node":                  {kustomize.Shipped(t, "node"), onNodes},
 		"cronjob and node": {
-			kustomize.Overlay{Resources: []string{"cronjob"}, Components: []string{"node", "node-release", "node-api-server", "node-kindnet", "node-crio"}}.Write(t),
+			kustomize.Overlay{Resources: []string{"cronjob"}, Components: []string{"node", "node-release", "node-api-server", "node-kindnet"}}.Write(t),
 			slices.Concat(installed, onNodes, []string{"ClusterRole ip-reaper-node", "ClusterRoleBinding ip-reaper-node"}),
 		},
 		"without policies": {

@@ -47,8 +47,12 @@ type strategy struct {
 
 // OpenShift allows the account of the DaemonSet what its pod has, and nothing else.
 func TestOpenShiftAllowsWhatThePodOfTheDaemonSetHas(t *testing.T) {
-	objects := decode(t, kustomization{[]string{"cronjob"}, []string{"node", "node-openshift"}}.build(t))
+	objects := home.objects(t, "node: {enabled: true, runtimeSocket: /run/crio/crio.sock, confDir: /etc/kubernetes/cni/net.d}", openShift)
 	pod := convert[appsv1.DaemonSet](t, objects["DaemonSet ip-reaper-node/ip-reaper-node"]).Spec.Template.Spec
+	namespace := objects["Namespace /ip-reaper-node"]
+	if selector, set := namespace.GetAnnotations()["openshift.io/node-selector"]; !set || selector != "" {
+		t.Errorf("the node selector of the namespace is %q, set %t: a default one of the cluster leaves out nodes", selector, set)
+	}
 	c := pod.Containers[0].SecurityContext
 	if diff := cmp.Diff(&corev1.SELinuxOptions{Type: "spc_t"}, pod.SecurityContext.SELinuxOptions); diff != "" {
 		t.Errorf("SELinux (-want +got):\n%s", diff)

@@ -3,6 +3,8 @@ package chart_test
 import (
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/ship/kustomize"
 	"github.com/ip-reaper/ip-reaper/policy"
 )
 
@@ -28,27 +31,20 @@ func nodeOnly(t *testing.T, objects map[string]unstructured.Unstructured) map[st
 	return all
 }
 
-// In Kustomize and in the chart, the runtime of a platform takes the place of containerd.
+// In Kustomize and in the chart, the runtime of a platform takes the place of containerd, as the page
+// shows.
 func TestRendersTheDaemonSetOfKustomize(t *testing.T) {
-	for _, tt := range []struct {
-		component, values string
-		apis              []string
-	}{
-		{"node", "", nil},
-		{"node-release", "mode: release", nil},
-		{"node-api-server", "apiServer: true", nil},
-		{"node-kindnet", "dataDirs: [/run/cni-ipam-state]", nil},
-		{"node-crio", "runtimeSocket: /run/crio/crio.sock", nil},
-		{"node-rke2", "runtimeSocket: /run/k3s/containerd/containerd.sock", nil},
-		{"node-k3s", "runtimeSocket: /run/k3s/containerd/containerd.sock, confDir: /var/lib/rancher/k3s/agent/etc/cni/net.d", nil},
-		{"node-k0s", "runtimeSocket: /run/k0s/containerd.sock", nil},
-		{"node-openshift", "runtimeSocket: /run/crio/crio.sock, confDir: /etc/kubernetes/cni/net.d", []string{openShift}},
-		{"node-microk8s", "runtimeSocket: /var/snap/microk8s/common/run/containerd.sock, confDir: /var/snap/microk8s/current/args/cni-network", nil},
+	for _, tt := range []struct{ component, values string }{
+		{"node", ""},
+		{"node-release", "mode: release"},
+		{"node-api-server", "apiServer: true"},
+		{"node-kindnet", "dataDirs: [/run/cni-ipam-state]"},
+		{ofThePage(t, "node-k3s"), "runtimeSocket: /run/k3s/containerd/containerd.sock, confDir: /var/lib/rancher/k3s/agent/etc/cni/net.d"},
 	} {
-		t.Run(tt.component, func(t *testing.T) {
+		t.Run(filepath.Base(tt.component), func(t *testing.T) {
 			components := slices.Compact([]string{"node", tt.component})
 			want := nodeOnly(t, decode(t, kustomization{[]string{"cronjob"}, components}.build(t)))
-			got := nodeOnly(t, home.objects(t, "node: {enabled: true, "+tt.values+"}", tt.apis...))
+			got := nodeOnly(t, home.objects(t, "node: {enabled: true, "+tt.values+"}"))
 			// Variables, mounts and volumes may be in any order.
 			byText := cmpopts.SortSlices(func(a, b any) bool { return fmt.Sprint(a) < fmt.Sprint(b) })
 			if diff := cmp.Diff(want, got, byText); diff != "" || len(got) < 5 {
@@ -56,6 +52,26 @@ func TestRendersTheDaemonSetOfKustomize(t *testing.T) {
 			}
 		})
 	}
+}
+
+// ofThePage writes a component that docs/node.md shows, and returns its path from those that are
+// shipped.
+func ofThePage(t *testing.T, name string) string {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join(deploy, "..", "docs", "node.md"))
+	must(t, err)
+	_, text, found := strings.Cut(string(page), "# "+name+"/kustomization.yaml\n")
+	if !found {
+		t.Fatalf("the page has no component %s", name)
+	}
+	text, _, _ = strings.Cut(text, "```")
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	must(t, os.Mkdir(filepath.Join(dir, name), 0o700))
+	must(t, os.WriteFile(filepath.Join(dir, name, "kustomization.yaml"), []byte(text), 0o600))
+	path, err := filepath.Rel(kustomize.Shipped(t, "components"), filepath.Join(dir, name))
+	must(t, err)
+	return path
 }
 
 // The pod gets the folder of the runtime's socket, or the socket alone where its folder is
