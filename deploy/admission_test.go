@@ -1,62 +1,16 @@
 package deploy_test
 
 import (
-	"flag"
-	"maps"
-	"os"
-	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 )
 
-var update = flag.Bool("update", false, "copy the admission policies of Kustomize into the chart")
-
-// A chart cannot read files that are not in it. So it has copies of the policies, and
-// changes only their names and accounts.
-func TestChartHasTheAdmissionPoliciesOfKustomize(t *testing.T) {
-	const chart = "helm/ip-reaper/admission"
-	copies := map[string]string{"restore.yaml": filepath.Join("kustomize", "components", "restore", "admission.yaml")}
-	for _, file := range manifests(t, "components/admission") {
-		copies[filepath.Base(file)] = file
-	}
-	for base, file := range copies {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if *update {
-			if err := os.WriteFile(filepath.Join(chart, base), text, 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		got, err := os.ReadFile(filepath.Join(chart, base))
-		if err != nil {
-			t.Fatalf("%v: run go test ./deploy -update", err)
-		}
-		if diff := cmp.Diff(string(text), string(got)); diff != "" {
-			t.Errorf("%s: run go test ./deploy -update (-kustomize +chart):\n%s", base, diff)
-		}
-	}
-	files, err := os.ReadDir(chart)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, file := range files {
-		got = append(got, file.Name())
-	}
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(copies)), got); diff != "" {
-		t.Errorf("files (-kustomize +chart):\n%s", diff)
-	}
-}
-
 // What a policy refuses is refused, and is in the audit log. So is what it cannot decide.
 func TestAdmissionPoliciesRefuseAndTell(t *testing.T) {
 	policies, bound := make(map[string]bool), make(map[string]bool)
-	for _, object := range folders(t, "components/admission", "components/restore") {
+	for _, object := range folders(t, "../helm/ip-reaper/admission", "../helm/ip-reaper/admission/restore") {
 		switch o := object.(type) {
 		case *admissionv1.ValidatingAdmissionPolicy:
 			policies[o.Name] = true

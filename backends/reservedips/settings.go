@@ -120,7 +120,7 @@ func (r *Resource) validate(at *field.Path) field.ErrorList {
 // ownedByOthers reports whether the objects belong to Kubernetes, or to a store that ip-reaper
 // reads: deleting one of them would delete a pool, a handle or a network, not a reservation.
 // Only the group of a custom resource has a dot. The admission policies in
-// deploy/kustomize/components/admission go by the same groups.
+// deploy/helm/ip-reaper/admission go by the same groups.
 func (r *ResourceName) ownedByOthers() bool {
 	if r.Group == "" {
 		return false // that is another mistake

@@ -38,7 +38,7 @@ func (e *DeniedError) Error() string {
 // exempt is what lets a run write despite a webhook or a policy.
 const exempt = "exempt the ServiceAccount of ip-reaper in its matchConditions"
 
-// shippedPolicies begins the names of the policies in deploy/kustomize/components.
+// shippedPolicies begins the names of the policies in deploy/helm/ip-reaper/admission.
 // The accounts of ip-reaper must not be exempt from them.
 const shippedPolicies = "ValidatingAdmissionPolicy 'ip-reaper-"
 

@@ -34,7 +34,8 @@ func (c *cluster) install(kustomizations ...string) {
 func (c *cluster) manifests() (dir string) {
 	c.Helper()
 	dir = c.TempDir()
-	c.must(os.CopyFS(dir, os.DirFS(filepath.Join(c.root, "deploy", "kustomize"))))
+	c.must(os.CopyFS(dir, os.DirFS(filepath.Join(c.root, "deploy"))))
+	dir = filepath.Join(dir, "kustomize")
 	c.must(os.CopyFS(filepath.Join(dir, "e2e"), os.DirFS(filepath.Join("testdata", "kustomize"))))
 	c.must(os.Mkdir(filepath.Join(dir, "e2e", "image"), 0o700))
 	name, tag, _ := strings.Cut(cmp.Or(os.Getenv("IP_REAPER_IMAGE"), "ip-reaper:e2e"), ":")

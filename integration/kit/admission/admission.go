@@ -87,10 +87,8 @@ func As(c *cluster.Cluster, account string) (*rest.Config, error) {
 // Shipped reads the policies and their bindings, in the order of the files.
 func Shipped() ([]runtime.Object, error) {
 	var objects []runtime.Object
-	for _, file := range []string{
-		"admission/whereabouts", "admission/overlapping", "admission/calico", "admission/memory", "restore/admission", "admission/other",
-	} {
-		some, err := assets.Manifests("components/" + file + ".yaml")
+	for _, file := range []string{"whereabouts", "overlapping", "calico", "memory", "restore/policies", "other"} {
+		some, err := assets.Manifests("../helm/ip-reaper/admission/" + file + ".yaml")
 		if err != nil {
 			return nil, err
 		}
