@@ -24,7 +24,11 @@ var modes = []string{"plan", "release", "restore"}
 // installation reads the objects of an installation of a mode, by kind and name.
 func installation(t *testing.T, mode string) map[string]metav1.Object {
 	t.Helper()
-	return folders(t, "namespace", "base", "template", "components/"+mode)
+	rights := "../helm/ip-reaper/rights/" + mode
+	if mode == "restore" {
+		rights = "components/restore"
+	}
+	return folders(t, "namespace", "base", "template", rights)
 }
 
 // folders reads the objects that folders of kustomize/ contain, by kind and name.

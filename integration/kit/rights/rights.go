@@ -1,5 +1,5 @@
-// Package rights gives a service account the rights of an installation of ip-reaper: the roles of
-// deploy/kustomize, complete or without one verb.
+// Package rights gives a service account the rights of an installation of ip-reaper: the roles that
+// are shipped, complete or without one verb.
 package rights
 
 import (
@@ -28,20 +28,17 @@ type Grant struct {
 
 // Shipped reads what an installation grants in a mode, with the roles of only these backends.
 func Shipped(mode string, backends ...string) (Grant, error) {
-	files := []string{component(mode, "core"), component(mode, "state")}
-	for _, backend := range backends {
-		files = append(files, component(mode, backend))
+	var files []string
+	for _, role := range append([]string{"core", "state"}, backends...) {
+		files = append(files, filepath.Join("..", "helm", "ip-reaper", "rights", mode, role+".yaml"))
 	}
 	return load(admission.Reaper, append(files, filepath.Join("base", "bindings.yaml")))
 }
 
 // Restoring reads what an installation grants to the account that restores.
 func Restoring() (Grant, error) {
-	return load(admission.Restore, []string{component("restore", "restore")})
+	return load(admission.Restore, []string{filepath.Join("components", "restore", "restore.yaml")})
 }
-
-// component returns the path of a component's file, relative to deploy/kustomize.
-func component(name, file string) string { return filepath.Join("components", name, file+".yaml") }
 
 // load reads the roles of files, and the bindings for these roles.
 func load(account string, files []string) (Grant, error) {

@@ -31,62 +31,28 @@ subjects:
 {{- end }}
 
 {{/*
-The rules of the Role. Takes an account.
+The rules of a role: those of the file of its name in rights/, which Kustomize takes too, or what
+backends.reservedIPs.resources names. Takes root, role, and release.
 */}}
-{{- define "ip-reaper.rules.local" -}}
-{{- if .release -}}
-# RBAC cannot limit a creation by name, nor the journals, which are named after their runs.
-- apiGroups: [""]
-  resources: [configmaps]
-  verbs: [create, list, delete]
-{{ else if .restore -}}
-# A restore reads the journals.
-- apiGroups: [""]
-  resources: [configmaps]
-  verbs: [list]
-{{ end -}}
-# The ledger knows since when each allocation has been ownerless.
-- apiGroups: [""]
-  resources: [configmaps]
-  resourceNames: [ip-reaper-ledger]
-  verbs: [get, update]
-{{- if or .release .restore }}
-# The lease keeps two runs apart.
-- apiGroups: [coordination.k8s.io]
-  resources: [leases]
-  verbs: [create]
-- apiGroups: [coordination.k8s.io]
-  resources: [leases]
-  resourceNames: [ip-reaper]
-  verbs: [get, update]
-{{- end }}
+{{- define "ip-reaper.rules" -}}
+{{- if eq .role "reservedIPs" -}}
+{{- include "ip-reaper.rules.reservedIPs" . -}}
+{{- else -}}
+{{- $file := printf "rights/%s/%s.yaml" (ternary "release" "plan" .release) .role -}}
+{{- toYaml (.root.Files.Get $file | fromYaml).rules -}}
+{{- end -}}
 {{- end }}
 
 {{/*
-The rules that every run needs for any store. Takes release.
+What backends.reservedIPs.resources names. Takes root and release.
 */}}
-{{- define "ip-reaper.rules.core" -}}
-# Which pods exist, and which do StatefulSets want?
-- apiGroups: [""]
-  resources: [pods]
-  verbs: {{ ternary "[get, list]" "[list]" .release }}
-- apiGroups: [apps]
-  resources: [statefulsets]
-  verbs: [list]
-# May a node still run a pod that the API server has deleted?
-- apiGroups: [""]
-  resources: [nodes]
-  verbs: [list]
-# Which addresses do guests of virtual machines report?
-- apiGroups: [kubevirt.io]
-  resources: [virtualmachineinstances]
-  verbs: [list]
-{{- if .release }}
-# Which cluster is this? The journal has the answer, so that no restore takes it for another one.
-- apiGroups: [""]
-  resources: [namespaces]
-  resourceNames: [kube-system]
-  verbs: [get]
+{{- define "ip-reaper.rules.reservedIPs" -}}
+{{- range $i, $reserved := .root.Values.backends.reservedIPs.resources }}
+{{- if $i }}
+{{ end -}}
+- apiGroups: [{{ .resource.group }}]
+  resources: [{{ .resource.resource }}]
+  verbs: {{ ternary "[list, delete]" "[list]" (and $.release (.deleteExpired | default false)) }}
 {{- end }}
 {{- end }}
 
@@ -128,7 +94,32 @@ it released. Takes the root.
   verbs: [list]
 {{- end }}
 {{- if has "calico" $roles }}
-{{ include "ip-reaper.rules.calicoReads" . }}
+# Which of Calico's resources exist, and in which API group? Only a missing
+# definition proves that a resource does not exist. Old versions of Calico have no
+# IPReservations, and most have no migrations.
+- apiGroups: [apiextensions.k8s.io]
+  resources: [customresourcedefinitions]
+  resourceNames:
+  - ipamblocks.crd.projectcalico.org
+  - ipamblocks.projectcalico.org
+  - ipreservations.crd.projectcalico.org
+  - ipreservations.projectcalico.org
+  - ippools.crd.projectcalico.org
+  - ippools.projectcalico.org
+  - datastoremigrations.migration.projectcalico.org
+  verbs: [get]
+# Is the datastore locked, or do its data move to another API group?
+- apiGroups: [crd.projectcalico.org, projectcalico.org]
+  resources: [clusterinformations]
+  resourceNames: [default]
+  verbs: [get]
+- apiGroups: [migration.projectcalico.org]
+  resources: [datastoremigrations]
+  verbs: [list]
+# Which addresses do IPReservations protect?
+- apiGroups: [crd.projectcalico.org, projectcalico.org]
+  resources: [ipreservations]
+  verbs: [list]
 # Addresses go back into blocks. Their handles count up, or are created again.
 - apiGroups: [crd.projectcalico.org, projectcalico.org]
   resources: [ipamblocks]
