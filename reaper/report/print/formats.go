@@ -15,11 +15,9 @@ var formats = []format{
 	{name: "wide", all: true, print: printWide},
 	{name: "json", print: printJSON},
 	{name: "yaml", print: printYAML},
-	{name: "markdown", print: printMarkdown},
 	{name: "name", print: printNames},
 	{name: "html", all: true, print: printHTML},
-	{name: "jsonpath", argument: "TEMPLATE", parse: parseJSONPath},
-	{name: "custom-columns", argument: "SPEC", parse: parseColumns},
+	{name: "jsonpath", parse: parseJSONPath},
 }
 
 // A format is one way to print a view.
@@ -28,26 +26,25 @@ type format struct {
 	all   bool   // the format always has the allocations that are in use
 	print printer
 
-	// A format with an argument is a template that the user writes. It applies to the JSON
-	// form of the report.
-	argument string // for the help; empty if it has none
-	parse    func(argument string) (printer, error)
+	// parse is set if the user writes a template after the name. It applies to the JSON form of
+	// the report.
+	parse func(template string) (printer, error)
 }
 
-// formatOf returns the format of a name and, after an equals sign, its argument.
+// formatOf returns the format of a name and, after an equals sign, its template.
 func formatOf(name string) (format, error) {
-	kind, argument, cut := strings.Cut(name, "=")
-	i := slices.IndexFunc(formats, func(f format) bool { return f.name == kind && (f.argument != "" || !cut) })
+	kind, template, cut := strings.Cut(name, "=")
+	i := slices.IndexFunc(formats, func(f format) bool { return f.name == kind && (f.parse != nil || !cut) })
 	if i < 0 {
 		return format{}, fmt.Errorf("unknown format %q", name)
 	}
 	f := formats[i]
-	if f.argument == "" {
+	if f.parse == nil {
 		return f, nil
 	}
-	err := errors.New("it needs an argument")
-	if argument != "" {
-		f.print, err = f.parse(argument)
+	err := errors.New("it needs a template")
+	if template != "" {
+		f.print, err = f.parse(template)
 	}
 	if err != nil {
 		return format{}, fmt.Errorf("%s: %w", kind, err)
@@ -55,17 +52,17 @@ func formatOf(name string) (format, error) {
 	return f, nil
 }
 
-// Check returns an error if a format does not exist, or if its argument cannot be parsed.
+// Check returns an error if a format does not exist, or if its template cannot be parsed.
 func Check(name string) error {
 	_, err := formatOf(name)
 	return err
 }
 
-// Formats returns the names of the formats that need no argument, sorted.
+// Formats returns the names of the formats that need no template, sorted.
 func Formats() []string {
 	var names []string
 	for _, f := range formats {
-		if f.argument == "" {
+		if f.parse == nil {
 			names = append(names, f.name)
 		}
 	}
@@ -86,8 +83,8 @@ func Usages() []string {
 	var names []string
 	for _, f := range formats {
 		name := f.name
-		if f.argument != "" {
-			name += "=" + f.argument
+		if f.parse != nil {
+			name += "=TEMPLATE"
 		}
 		names = append(names, name)
 	}

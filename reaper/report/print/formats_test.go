@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -90,42 +89,21 @@ func TestReportReturnsTheErrorOfItsWriter(t *testing.T) {
 	}
 }
 
-// A block of code for a comment has the lines of the table. It has at most maxPage bytes, and
-// says how many lines did not fit.
-func TestMarkdownIsTheTableAsFarAsThereIsRoom(t *testing.T) {
-	r := fullReport()
-	if got, want := printed(t, Options{Format: "markdown"}, r), "```\n"+printed(t, Options{Format: "table"}, r)+"```\n"; got != want {
-		t.Errorf("markdown is not the table (-want +got):\n%s", cmp.Diff(want, got))
-	}
-	for range 2000 {
-		r.Warnings = append(r.Warnings, strings.Repeat("`\u202e", 20))
-	}
-	whole, page := printed(t, Options{Format: "table"}, r), printed(t, Options{Format: "markdown"}, r)
-	found := regexp.MustCompile(`\n… ([0-9,]+) lines left out`).FindStringSubmatch(page)
-	if len(page) > maxPage || len(found) == 0 || !strings.HasSuffix(page, "--run 20260301-120000-ABCDEF --dry-run=false\n```\n") {
-		t.Fatalf("%d bytes, left out %q:\n%s", len(page), found, page)
-	}
-	cut, _ := strconv.Atoi(strings.ReplaceAll(found[1], ",", ""))
-	if got, want := strings.Count(page, "\n")-3+cut, strings.Count(whole, "\n"); got != want {
-		t.Errorf("the page has and leaves out %d lines, want %d", got, want)
-	}
-}
-
 // A number that is too large for a float64 is still all there.
 func TestCapacityBeyond64BitsIsExact(t *testing.T) {
-	for _, format := range []string{"table", "wide", "json", "yaml", "markdown", "jsonpath={.pools[*].capacity}"} {
+	for _, format := range []string{"table", "wide", "json", "yaml", "jsonpath={.pools[*].capacity}"} {
 		if got := printed(t, Options{Format: format}, fullReport()); !strings.Contains(got, "1208925819614629174706174") {
 			t.Errorf("%s does not say 1208925819614629174706174:\n%s", format, got)
 		}
 	}
 }
 
-// Every row of a table is as wide as its widest cell. A page and a table for people do not
-// grow with one name.
+// Every row of a table is as wide as its widest cell. A table for people does not grow with one
+// name.
 func TestLongCellIsCutOff(t *testing.T) {
 	r := fullReport()
 	r.Entries[0].Owner.Pod = strings.Repeat("é", 1<<20)
-	for _, name := range []string{"table", "wide", "markdown"} {
+	for _, name := range []string{"table", "wide"} {
 		text := printed(t, Options{Format: name, All: true, NoTrunc: true}, r)
 		if len(text) > 64<<10 || !strings.Contains(text, "éé…") {
 			t.Errorf("%s has %d bytes, or a name that is not cut off", name, len(text))
@@ -139,7 +117,7 @@ func TestDocsNameEveryFormat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range append(Formats(), "jsonpath=TEMPLATE", "custom-columns=SPEC") {
+	for _, name := range append(Formats(), "jsonpath=TEMPLATE") {
 		if !regexp.MustCompile("`(-o )?" + name + "`").Match(page) {
 			t.Errorf("docs/report.md does not name the output format `%s`", name)
 		}

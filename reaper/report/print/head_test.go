@@ -21,7 +21,7 @@ func TestRefusedDryRunPlansNothing(t *testing.T) {
 	if got := printed(t, Options{Format: "name"}, r); got != "" {
 		t.Errorf("name prints %q", got)
 	}
-	for _, format := range []string{"table", "wide", "markdown"} {
+	for _, format := range []string{"table", "wide"} {
 		if got := printed(t, Options{Format: format}, r); strings.Contains(got, "would be released") || !strings.Contains(got, "is refused, nothing was written") {
 			t.Errorf("%s reads as approved:\n%s", format, got)
 		}
@@ -33,7 +33,7 @@ func TestUnknownIsNotZero(t *testing.T) {
 	r := fullReport()
 	r.Pools = slices.Repeat(r.Pools[2:], 30)
 	r.Leaked = nil
-	for _, format := range []string{"table", "wide", "markdown"} {
+	for _, format := range []string{"table", "wide"} {
 		if got := printed(t, Options{Format: format}, r); !strings.Contains(got, "leak count unknown") || !strings.Contains(got, "… and 30 pools, leaked in them: unknown\n") && format != "wide" {
 			t.Errorf("%s knows what is leaked:\n%s", format, got)
 		}
@@ -46,7 +46,7 @@ func TestNoDueTimeWithoutMemory(t *testing.T) {
 	for _, memory := range []bool{false, true} {
 		r := fullReport()
 		r.Run.Memory, r.Run.DryRun = memory, true
-		for _, format := range []string{"table", "wide", "markdown"} {
+		for _, format := range []string{"table", "wide"} {
 			text := printed(t, Options{Format: format}, r)
 			if strings.Contains(text, due) != memory {
 				t.Errorf("%s with memory %t:\n%s", format, memory, text)
@@ -82,8 +82,8 @@ func TestCaveatsComeBeforeTheFigures(t *testing.T) {
 	const caveat = "no policy is installed"
 	r := fullReport()
 	r.Run.Caveats = []string{caveat}
-	for _, o := range []Options{{Format: "table"}, {Format: "table", Quiet: true}, {Format: "wide"}, {Format: "markdown"}} {
-		got := strings.TrimPrefix(printed(t, o, r), "```\n")
+	for _, o := range []Options{{Format: "table"}, {Format: "table", Quiet: true}, {Format: "wide"}} {
+		got := printed(t, o, r)
 		if !strings.HasPrefix(got, "warning: "+caveat+"\n") || strings.Count(got, caveat) != 1 {
 			t.Errorf("%+v prints\n%s", o, got)
 		}

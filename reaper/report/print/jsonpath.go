@@ -14,8 +14,8 @@ import (
 // parseJSONPath returns a printer for a JSONPath template of kubectl. As with kubectl, a
 // field that does not exist prints nothing.
 func parseJSONPath(text string) (printer, error) {
-	path, err := pathOf(text)
-	if err != nil {
+	path := jsonpath.New("template").AllowMissingKeys(true)
+	if err := path.Parse(text); err != nil {
 		return nil, err
 	}
 	return func(w io.Writer, v view) error {
@@ -30,12 +30,6 @@ func parseJSONPath(text string) (printer, error) {
 		_, err = printable.Lines(w).Write(out.Bytes())
 		return err
 	}, nil
-}
-
-// pathOf parses a template.
-func pathOf(text string) (*jsonpath.JSONPath, error) {
-	path := jsonpath.New("template").AllowMissingKeys(true)
-	return path, path.Parse(text)
 }
 
 // plain returns the JSON form of a report as maps and slices. Its texts are printable

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
@@ -16,31 +15,6 @@ func printTable(w io.Writer, v view) error {
 func printWide(w io.Writer, v view) error {
 	return printLines(w, append(textLines(v, true), inLines(v.conclusion)...))
 }
-
-// maxPage is the most bytes of a block of code for a comment. One on GitHub has at most
-// 65,536 characters.
-const maxPage = 60_000
-
-// printMarkdown prints what printTable prints, as a block of code. It leaves out the lines
-// before the conclusion for which there is no room, and says so.
-func printMarkdown(w io.Writer, v view) error {
-	const fence, room = "```", maxPage - 200 // for the fences and the sentence about what is left out
-	v.color = false
-	lines, conclusion := textLines(v, false), inLines(v.conclusion)
-	left := room - len(inCode(strings.Join(conclusion, "\n")))
-	for i, line := range lines {
-		if left -= len(inCode(line)) + 1; left < 0 {
-			lines = append(lines[:i], fmt.Sprintf("… %s left out, because a comment holds at most %s bytes: -o json --all has everything",
-				printable.Counted(len(lines)-i, "line"), printable.Thousands(maxPage)))
-			break
-		}
-	}
-	text := inCode(strings.Join(append(lines, conclusion...), "\n"))
-	return printLines(w, []string{fence, text, fence})
-}
-
-// inCode returns a text without the character that could end a block of code.
-func inCode(text string) string { return strings.ReplaceAll(text, "`", `\x60`) }
 
 // printNames prints addresses, one per line.
 func printNames(w io.Writer, v view) error { return printLines(w, inLines(v.names())) }
