@@ -2,6 +2,7 @@ package run_test
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,18 +14,18 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/world"
 )
 
-// A journal that a run wrote to a file is as good as the cluster's: it restores without that one,
-// even from stdin (promise 10).
-func TestFileOfARunRestoresWhatItReleased(t *testing.T) {
+// A journal that history has printed is as good as the cluster's: it restores without that one, even
+// from stdin (promise 10).
+func TestPrintedJournalRestoresWhatTheRunReleased(t *testing.T) {
 	w := world.New(t)
-	path := w.Dir + "/journal"
-	w.Run(world.ReleaseNow, "--journal="+path)
+	w.Run(world.ReleaseNow)
 	w.End = w.Stores()
+	journal := w.Journal()
+	path := filepath.Join(w.Dir, "run.json")
+	w.Must(os.WriteFile(path, []byte(journal), 0o600))
 	w.Must(w.Memory.Forget(w.Context()))
 	w.Restores(reap.ExitDone, "--journal="+path)
 	w.WantStores("after the restoration from the file", w.Before)
-	text, err := os.ReadFile(path)
-	w.Must(err)
 
 	w.Put(w.End)
 	w.Must(w.Memory.Unlock(w.Context()))
@@ -33,7 +34,7 @@ func TestFileOfARunRestoresWhatItReleased(t *testing.T) {
 	t.Cleanup(elsewhere.Stop)
 	w.Proxy = elsewhere
 	w.As(nil)
-	p := w.StartsWith(string(text), "restore", world.ReleaseNow, "--journal=-")
+	p := w.StartsWith(journal, "restore", world.ReleaseNow, "--journal=-")
 	r := w.RestoreReportOf(w.Ends(reap.ExitDone, p))
 	if r.Summary.Restored != world.Records {
 		t.Errorf("%+v, want %d put back", r.Summary, world.Records)
@@ -48,18 +49,16 @@ func TestFileOfARunRestoresWhatItReleased(t *testing.T) {
 // a restore is a dry run (promise 5).
 func TestJournalOfAnotherClusterIsRefused(t *testing.T) {
 	w := world.New(t)
-	path := w.Dir + "/journal"
-	w.Run(world.ReleaseNow, "--journal="+path)
+	w.Run(world.ReleaseNow)
 	w.End = w.Stores()
-	text, err := os.ReadFile(path)
-	w.Must(err)
+	printed := w.Journal()
 	system, err := w.Cluster.Kube.CoreV1().Namespaces().Get(t.Context(), "kube-system", metav1.GetOptions{})
 	w.Must(err)
 	const there = "6f0c1a52-0000-4000-8000-000000000000"
 	here := string(system.UID)
-	journal := strings.ReplaceAll(string(text), `"clusterUID":"`+here+`"`, `"clusterUID":"`+there+`"`)
-	if journal == string(text) {
-		t.Fatalf("the journal does not have the UID %s of its cluster: %.400s", here, text)
+	journal := strings.ReplaceAll(printed, here, there)
+	if journal == printed {
+		t.Fatalf("the journal does not have the UID %s of its cluster: %.400s", here, printed)
 	}
 	w.Must(w.Memory.Unlock(t.Context()))
 	w.Proxy.Reset()

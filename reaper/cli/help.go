@@ -30,7 +30,7 @@ var flagGroups = []flagGroup{
 	{"Policy", "", []string{"policy", "grace-period", "min-age", "*policy*"}},
 	{"Where to look", "", []string{"context", "kubeconfig", "state-namespace", "from", "pods", "node-name", "state-dir", "runtime-*"}},
 	{"Output", "", []string{"output", "quiet", "all", "top", "limit", "no-trunc", "color", "verbose", "log-format"}},
-	{"Files and metrics", "", []string{"journal", "metrics-file", "push-url", "termination-log"}},
+	{"Files and metrics", "", []string{"metrics-file", "push-url", "termination-log"}},
 	{"Time and load", "", []string{"timeout", "every", "concurrency"}},
 	{"Other flags", "", []string{"*"}},
 }

@@ -20,7 +20,8 @@ import (
 const historyAbout = `history lists the last runs, the latest first: when they began, how they ended
 and why, how many allocations were due and were released, who started them, and
 of which pools. With --run, it lists the allocations of one run, with their
-pods. It is read-only, and reads the ledger and the journals only, no store.
+pods, and -o json prints its journal. It is read-only, and reads the ledger and
+the journals only, no store.
 
 The ledger has the last 20 runs that saved it, or failed to. A run has a journal
 if it was about to release something. The journal is written before the
@@ -33,7 +34,10 @@ const historyExamples = `  # Did the last runs succeed? What did they release?
   %[1]s history%[2]s
 
   # The last run with a journal, and its addresses
-  %[1]s history%[2]s --run latest`
+  %[1]s history%[2]s --run latest
+
+  # Keep its journal in a file, from which restore --journal puts them back
+  %[1]s history%[2]s --run latest -o json > run.json`
 
 // historyFlags are the flags of the history command.
 type historyFlags struct {

@@ -59,9 +59,10 @@ func printEverything(t *testing.T, text string, choice byte) {
 	h.run("inspect", pools, h.file("blocks.json", h.blocks()), "--pods", pods, "-o", h.format)
 	h.run("inspect", filepath.Join(h.dir, strings.Map(inName, text)), "-o", text)
 	restore := append(args[:4:4], "restore", "-o", h.format)
-	h.run(append(restore, "--journal", h.file("journal.jsonl", h.journal("20260301-120000-ABCDEF")))...)
-	h.run(append(restore, "--journal", h.file("other.jsonl", h.journal(text)))...)
-	h.run(append(restore, "--dry-run", "--journal", h.file("junk.jsonl", text+"\n"+h.journal("run-1", text)))...)
+	h.run(append(restore, "--journal", h.file("journal.json", h.journal("20260301-120000-ABCDEF")))...)
+	h.run(append(restore, "--journal", h.file("other.json", h.journal(text)))...)
+	h.run(append(restore, "--dry-run", "--journal", h.file("damaged.json", h.journal("run-1", text)))...)
+	h.run(append(restore, "--journal", h.file("junk.json", text))...)
 	h.run(append(restore, "--run", text)...)
 	h.run(append(args[:4:4], "-o", h.format)...) // the installed policy is hostile too
 	h.run("policy", "validate", h.file("policy.yaml", h.policy()))
@@ -184,11 +185,12 @@ func (h hostile) policy() string {
 	return string(text)
 }
 
-// journal returns a part of the journal of each run.
+// journal returns the history of the first run with a part of the journal of each run.
 func (h hostile) journal(runs ...string) string {
-	var text strings.Builder
+	h.Helper()
+	var parts []object
 	for i, id := range runs {
-		part, err := json.Marshal(object{
+		parts = append(parts, object{
 			"kind": "ReapJournal", "version": 1, "write": i + 1, "part": 1, "parts": 1,
 			"run": object{"id": id, "startedAt": "2026-03-01T12:00:00Z", "version": h.text, "cluster": h.text},
 			"records": []object{{
@@ -196,12 +198,16 @@ func (h hostile) journal(runs ...string) string {
 				"owner": object{"namespace": h.text, "pod": h.text, "sandbox": h.text, "interface": h.text, "node": h.text},
 			}, {"backend": "b" + h.text, "pool": "p", "key": "k", "stored": h.text, "owner": object{}}},
 		})
-		if err != nil {
-			h.Fatal(err)
-		}
-		text.Write(append(part, '\n'))
 	}
-	return text.String()
+	printed := object{"parts": parts}
+	if len(runs) > 1 {
+		printed["damage"] = []string{h.text}
+	}
+	text, err := json.Marshal(object{"runs": []object{{"id": runs[0], "journal": printed}}})
+	if err != nil {
+		h.Fatal(err)
+	}
+	return string(text)
 }
 
 // ServeHTTP answers in place of an API server. It lists pools and pods, and stores the lease

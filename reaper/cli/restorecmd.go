@@ -26,7 +26,7 @@ still free. It leaves alone an address that was allocated again in the meantime,
 and one that another pod shows. It is a dry run, unless --dry-run=false.
 
 The report of a run has its ID. Its journal is in ConfigMaps of the state
-namespace, and in the file of --journal if the run had that flag. What is put
+namespace, or in a file that history --run ID -o json has printed. What is put
 back is leaked again: the next runs hold it for the journal.restoreHold of the
 policy. After that, they release it when its grace period is over, unless its
 pod exists or a rule of the policy holds it.
@@ -73,7 +73,7 @@ func newRestore(w ioStreams, at target) *cobra.Command {
 	flags.Lookup("policy").Usage = "take the settings of backends from this policy `FILE`; by default, as a run does"
 	flags.Lookup("verbose").Usage = "log every record"
 	flags.StringVar(&f.run, "run", "", "put back what the run with this `ID` released, in upper or lower case; latest is the last one that has a journal")
-	flags.StringVar(&f.journal, "journal", "", "put back what is in this `FILE`, which a run wrote with --journal; - is stdin")
+	flags.StringVar(&f.journal, "journal", "", "put back what is in this `FILE`, which history --run ID -o json has printed; - is stdin")
 	flags.StringSliceVar(&f.only, "only", nil, "put back only this `IP`; repeatable")
 	flags.StringSliceVar(&f.pools, "pool", nil, "put back only this `POOL`: a pool, with or without its namespace, a network, or a CIDR around pools; repeatable")
 	if at.scope() == plugin.Cluster {
@@ -166,11 +166,7 @@ func readJournal(ctx context.Context, w ioStreams, file string) (journal.Journal
 		return journal.Journal{}, ipam.BadInput(err, "")
 	}
 	defer text.Close()
-	past, err := journal.Read(name, text)
-	if errors.Is(err, journal.ErrNone) {
-		err = ipam.BadInput(err, "")
-	}
-	return past, err
+	return journal.Read(name, text)
 }
 
 // readRun reads the journal of a run in the state, or the latest one.

@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -17,7 +15,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/dump"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
-	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
@@ -58,7 +55,6 @@ type runFlags struct {
 	out            outputFlags
 	filters        filterFlags
 	terminationLog string
-	journal        string
 	pushURL        string
 	metricsFile    string
 	every          time.Duration
@@ -100,7 +96,6 @@ func newRun(w ioStreams, at target) *cobra.Command {
 		flags.DurationVar(&f.every, "every", 0, "run again this `DURATION`, and up to a tenth more, after each run, until the program is stopped; by default, run once")
 	}
 	flags.StringSliceVar(&f.ignoreLimits, "unsafe-ignore-limit", nil, "release even if this `LIMIT` refuses the plan: "+listOf(judge.LimitNames())+"; repeatable")
-	flags.StringVar(&f.journal, "journal", "", "also write the journal to this new `FILE`, for restore --journal")
 	flags.StringVar(&f.pushURL, "push-url", "", "push metrics to the Pushgateway at this `URL` when the run ends")
 	flags.StringVar(&f.metricsFile, "metrics-file", "", "write metrics to this `FILE` when the run ends, for node_exporter's textfile collector")
 	flags.StringVar(&f.terminationLog, "termination-log", "/dev/termination-log", "write a one-line summary to this `FILE` if it exists")
@@ -116,15 +111,11 @@ func (f runFlags) check() error {
 		return ipam.BadInput(fmt.Errorf("--every: %v is negative", f.every), "give one such as 15m")
 	case f.every > 0 && f.wait.on:
 		return ipam.BadInput(errors.New("--every and --wait contradict each other"), "with --every, the next run releases what is due then")
-	case f.every > 0 && f.journal != "":
-		return ipam.BadInput(errors.New("--every and --journal contradict each other: each run writes a journal of its own"), "leave out --journal: --state-dir has the journals")
 	case f.override && f.policyFile == "":
 		return ipam.BadInput(errors.New("--"+overrideFlag+": no other policy is named"), "name it with --policy FILE")
 	case f.flags.Changed("dry-run") && !f.overrides.dryRun && f.remember:
 		return ipam.BadInput(errors.New("--dry-run=false and --remember contradict each other: a run that releases always saves the ledger"),
 			"leave out --dry-run=false to release nothing, or --remember to release")
-	case f.flags.Changed("dry-run") && f.overrides.dryRun && f.journal != "":
-		return ipam.BadInput(errors.New("--dry-run and --journal contradict each other: a dry run has no journal"), "give one of them")
 	}
 	for _, name := range []string{"policy", "kubeconfig", "runtime-config"} {
 		if file := f.flags.Lookup(name); f.every > 0 && file != nil && readOnce(file.Value.String()) {
@@ -166,7 +157,7 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 		return err
 	}
 	logger, started := newLogger(w, f.logFormat, f.verbose), time.Now()
-	conn, closeJournal, err := f.open(ctx, w, logger)
+	conn, err := f.open(ctx, w, logger)
 	if err != nil {
 		figures.tellEarly(ctx, f.target.name(w), started, err, logger)
 		return err
@@ -192,17 +183,16 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	if err := writeTermination(f.terminationLog, found, runErr); err != nil {
 		logger.Warn("writing the termination message failed", "err", err)
 	}
-	err = errors.Join(runErr, printErr, closeJournal())
+	err = errors.Join(runErr, printErr)
 	figures.tell(ctx, found, err, logger)
 	return err
 }
 
-// open opens what the run needs: a connection with the journals of the run, and the file of
-// --journal, which closeJournal closes. If it fails, nothing stays open.
-func (f runFlags) open(ctx context.Context, w ioStreams, logger *slog.Logger) (conn connection, closeJournal func() error, err error) {
+// open opens what the run needs. If it fails, nothing stays open.
+func (f runFlags) open(ctx context.Context, w ioStreams, logger *slog.Logger) (connection, error) {
 	p, err := loadPolicy(ctx, w, f.policyFile)
 	if err != nil {
-		return conn, nil, err
+		return connection{}, err
 	}
 	if dryRun := true; f.target.workstation(w) {
 		p.DryRun = &dryRun // only a flag makes it release
@@ -210,56 +200,11 @@ func (f runFlags) open(ctx context.Context, w ioStreams, logger *slog.Logger) (c
 	effective := p
 	f.overrides.apply(&effective)
 	f.lasting = !*effective.DryRun || f.remember
-	if *effective.DryRun {
-		f.journal = "" // it writes none
-	}
-	if err := checkJournal(f.journal); err != nil {
-		return conn, nil, err
-	}
-	if conn, err = f.connect(ctx, w, f.lasting, p, logger); err != nil {
-		return conn, nil, err
+	conn, err := f.connect(ctx, w, f.lasting, p, logger)
+	if err != nil {
+		return connection{}, err
 	}
 	f.overrides.apply(&conn.Policy)
 	conn.Journals = conn.journals
-	if f.journal == "" {
-		return conn, func() error { return nil }, nil
-	}
-	file, err := journal.Create(f.journal, conn.journals)
-	if err != nil {
-		conn.close()
-		return conn, nil, badJournal(f.journal, err)
-	}
-	conn.Journals = file
-	return conn, file.Close, nil
-}
-
-// checkJournal returns an error if the file of --journal cannot be a new journal. It needs
-// no server, and creates nothing.
-func checkJournal(file string) error {
-	switch file {
-	case "":
-		return nil
-	case dump.Stdin:
-		return ipam.BadInput(errors.New("--journal: a run cannot write its journal to stdout"), "give the name of a new file")
-	}
-	if _, err := os.Lstat(file); err == nil {
-		return badJournal(file, fs.ErrExist)
-	}
-	folder := filepath.Dir(file)
-	info, err := os.Stat(folder)
-	if err == nil && !info.IsDir() {
-		err = fmt.Errorf("%s is not a directory", folder)
-	}
-	if err != nil {
-		return ipam.BadInput(fmt.Errorf("--journal: %w", err), "give a file in a directory that exists")
-	}
-	return nil
-}
-
-// badJournal returns the error of a file of --journal that cannot be created.
-func badJournal(file string, err error) error {
-	if errors.Is(err, fs.ErrExist) {
-		err = fmt.Errorf("%s exists, and may be the journal of an earlier run", file)
-	}
-	return ipam.BadInput(fmt.Errorf("--journal: %w", err), "give a file that does not exist yet")
+	return conn, nil
 }

@@ -53,7 +53,11 @@ func TestAFileWithoutAnEndIsDamaged(t *testing.T) {
 		{"/dev/zero", "\x00", "too long for a part"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := journal.Read("f", io.MultiReader(strings.NewReader(good), endless{tt.repeat}))
+			stored, err := journal.ReadParts("f", io.MultiReader(strings.NewReader(good), endless{tt.repeat}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := journal.Assemble(journaled.ID, stored)
 			if !errors.Is(err, journal.ErrDamaged) || len(got.Records) != 1 {
 				t.Fatalf("%d records, %v", len(got.Records), err)
 			}

@@ -94,16 +94,22 @@ func Split(run Run, write int, records []ipam.Record) ([]Part, error) {
 	return parts, nil
 }
 
+// MarshalJSON returns a part with the name of its format.
+func (p Part) MarshalJSON() ([]byte, error) {
+	type fields Part // without this method
+	return encodeLine(struct {
+		head
+		fields
+	}{head{kind, version}, fields(p)})
+}
+
 // Encode returns a part as one line. The parts of 100,000 records total 100 MiB, so a caller
 // encodes and stores one at a time.
 //
 // DecodePart returns the stored objects of the records byte for byte, except for space
 // between tokens. If it could not read the part back, Encode returns an error.
 func (p Part) Encode() ([]byte, error) {
-	data, err := encodeLine(struct {
-		head
-		Part
-	}{head{kind, version}, p})
+	data, err := encodeLine(p)
 	if err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
@@ -128,6 +134,9 @@ func encodeLine(v any) ([]byte, error) {
 // DecodePart reads a part that Encode returned. For any other data, including a part of
 // a newer version, it returns an error that wraps ErrDamaged.
 func DecodePart(data []byte) (Part, error) {
+	if len(data) > MaxPart {
+		return Part{}, fmt.Errorf("%w: the part has more than %d bytes", ErrDamaged, MaxPart)
+	}
 	part, err := decodePart(data)
 	if err != nil {
 		return Part{}, fmt.Errorf("%w: %w", ErrDamaged, err)
@@ -136,9 +145,6 @@ func DecodePart(data []byte) (Part, error) {
 }
 
 func decodePart(data []byte) (part Part, err error) {
-	if len(data) > MaxPart {
-		return part, fmt.Errorf("the part has more than %d bytes", MaxPart)
-	}
 	var head head
 	switch err := decodeJSON(data, &head); {
 	case err != nil:

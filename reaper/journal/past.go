@@ -19,8 +19,10 @@ type PastRun struct {
 	// have no journal.
 	Result *Result `json:"result,omitempty"`
 
-	// Entries are the allocations, if a single run was asked for.
+	// Entries are the allocations, and Journal has the journal itself, if a single run was asked
+	// for.
 	Entries []RecordedEntry `json:"entries,omitempty"`
+	Journal *Printed        `json:"journal,omitempty"`
 }
 
 // A Result is how a run ended, as the ledger has it.
@@ -61,8 +63,8 @@ func NewPastRun(run Run, pools []PoolRecord) PastRun {
 	return past
 }
 
-// PastOf returns the run of a journal with its allocations. An allocation that the journal has
-// twice is listed once.
+// PastOf returns the run of a journal with its allocations, and the journal. An allocation that the
+// journal has twice is among the allocations once.
 func PastOf(j Journal) PastRun {
 	entries := []RecordedEntry{}
 	seen := make(map[[3]string]bool)
@@ -81,6 +83,6 @@ func PastOf(j Journal) PastRun {
 		pools = append(pools, PoolRecord{name[0], name[1], n})
 	}
 	past := NewPastRun(j.Run, pools)
-	past.Entries = entries
+	past.Entries, past.Journal = entries, printed(j)
 	return past
 }

@@ -23,16 +23,19 @@ type History struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// AddJournal adds the run of a journal with its allocations. If parts of the journal could
-// not be read, damage says why: it becomes a warning, and AddJournal returns a
+// AddJournal adds the run of a journal with its allocations, and the journal. If parts of it
+// could not be read, damage says why: it becomes a warning, and AddJournal returns a
 // *PartialError.
 func (h *History) AddJournal(j journal.Journal, damage error) error {
-	h.Runs = append(h.Runs, journal.PastOf(j))
+	run := journal.PastOf(j)
+	h.Runs = append(h.Runs, run)
 	if damage == nil {
 		return nil
 	}
 	for line := range strings.Lines(damage.Error()) {
-		h.Warnings = append(h.Warnings, "some allocations are missing: "+printable.Shorten(strings.TrimSuffix(line, "\n"), printable.MaxText))
+		text := printable.Shorten(strings.TrimSuffix(line, "\n"), printable.MaxText)
+		run.Journal.Damage = append(run.Journal.Damage, text)
+		h.Warnings = append(h.Warnings, "some allocations are missing: "+text)
 	}
 	return Partial([]error{damage})
 }

@@ -50,6 +50,12 @@ func (w *World) Restore(id string) RestoreReport {
 	return w.Restores(reap.ExitDone, "--run="+id)
 }
 
+// Journal returns what history prints of the latest run that has a journal.
+func (w *World) Journal() string {
+	w.Helper()
+	return w.Ends(reap.ExitDone, w.Starts("history", ReleaseNow, "--run=latest")).Stdout
+}
+
 // RestoreReportOf reads the report of a restore.
 func (w *World) RestoreReportOf(result reap.Result) RestoreReport {
 	w.Helper()

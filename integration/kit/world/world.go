@@ -183,9 +183,10 @@ func (w *World) StartsWith(stdin, command, policy string, args ...string) fault.
 			command, "--kubeconfig=" + cmp.Or(w.kubeconfig[command], w.kubeconfig[""]), "--context=" + cluster.ContextName, "--state-namespace=" + Home,
 			"--policy=" + file, "-o=json",
 		}
-		if command == "run" {
+		switch command {
+		case "run":
 			all = append(all, reap.ByFile(policy)...)
-		} else {
+		case "restore":
 			all = append(all, "--dry-run=false")
 		}
 		return r.Start(w.Context(), append(all, args...)...)

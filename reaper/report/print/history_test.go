@@ -2,8 +2,15 @@ package print
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
@@ -45,9 +52,9 @@ func histories() map[string]report.History {
 	failed.Runs = []journal.PastRun{refused}
 	list.Warnings = []string{"parts of journals could not be read, and are not counted: settings (damaged)"}
 	_ = one.AddJournal(journal.Journal{Run: night, Records: []ipam.Record{
-		{Backend: "whereabouts", Pool: "kube-system/lan", Key: "1", IP: "10.0.0.1", Owner: ipam.EntryOwner{Namespace: "shop", Pod: "web-0", Node: "node-a", Interface: "net1"}},
-		{Backend: "whereabouts", Pool: "kube-system/lan", Key: "1", IP: "10.0.0.1", Owner: ipam.EntryOwner{Namespace: "shop", Pod: "web-0"}},
-		{Backend: "calico", Pool: "empty handles", Key: "k8s-pod-network.abc"},
+		{Backend: "whereabouts", Pool: "kube-system/lan", Key: "1", IP: "10.0.0.1", Owner: ipam.EntryOwner{Namespace: "shop", Pod: "web-0", Node: "node-a", Interface: "net1"}, Stored: []byte(`{"id":"c1","podref":"shop/web-0"}`)},
+		{Backend: "whereabouts", Pool: "kube-system/lan", Key: "1", IP: "10.0.0.1", Owner: ipam.EntryOwner{Namespace: "shop", Pod: "web-0"}, Stored: []byte(`{"id":"c1","podref":"shop/web-0"}`)},
+		{Backend: "calico", Pool: "empty handles", Key: "k8s-pod-network.abc", Stored: []byte(`{"name":"k8s-pod-network.abc"}`)},
 	}}, journal.ErrDamaged)
 	return map[string]report.History{"history_ends": ends, "history_refused": failed, "history": list, "history_run": one, "history_none": none}
 }
@@ -70,4 +77,49 @@ func TestHistoryFormats(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Promise 10: what restore reads in a printed journal is what the run has recorded, whatever texts it
+// has, and what history could not read.
+func TestPrintedJournalIsReadAgain(t *testing.T) {
+	run := journal.Run{ID: "20260301-020000-ABCDEF", StartedAt: noon, Version: "v1", Cluster: "https://a?b=1&c=<2>", ClusterUID: "6f0c1a52", By: "user a"}
+	var records []ipam.Record
+	for i, text := range hostileTexts {
+		text = strings.ToValidUTF8(text, "\ufffd") // as in a journal, which is JSON
+		stored, err := json.Marshal(map[string]any{text: []any{text, nil, json.Number("18446744073709551616"), json.Number("1E400")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		records = append(records, ipam.Record{
+			Backend: "whereabouts", Pool: "p" + text, Key: strconv.Itoa(i), IP: "10.0.0.1", Node: text, Boot: text, Mirror: true,
+			Owner: ipam.EntryOwner{Namespace: text, Pod: text, Sandbox: text, Interface: text, Node: text}, Stored: stored,
+		})
+	}
+	records[3].Stored = []byte(`"` + strings.Repeat("<", journal.MaxPart-4<<10) + `"`) // longer than a part, once it is printed
+	for _, writes := range [][]int{{len(records)}, {2, 1, len(records) - 3}} {
+		for _, damage := range []error{nil, fmt.Errorf("%w: write 4 lacks 1 of 2 parts", journal.ErrDamaged)} {
+			h := report.NewHistory("https://cluster", "ip-reaper")
+			_ = h.AddJournal(journal.Journal{Run: run, Records: records, Writes: writes}, damage)
+			var text bytes.Buffer
+			if err := WriteHistory(&text, Options{Format: "json"}, h, report.RunInfo{}); err != nil {
+				t.Fatal(err)
+			}
+			got, err := journal.Read("f", &text)
+			if errors.Is(err, journal.ErrDamaged) != (damage != nil) || err != nil && !strings.Contains(err.Error(), damage.Error()) {
+				t.Errorf("Read = %v, want %v", err, damage)
+			}
+			want := journal.Journal{Run: run, Records: records, Writes: writes}
+			if diff := cmp.Diff(want, got, cmp.Transformer("value", valueOf)); diff != "" {
+				t.Errorf("%d writes (-want +got):\n%s", len(writes), diff)
+			}
+		}
+	}
+}
+
+// valueOf decodes JSON.
+func valueOf(text json.RawMessage) (value any) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	_ = d.Decode(&value) // a wrong text has no value
+	return value
 }
