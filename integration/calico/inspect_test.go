@@ -2,11 +2,10 @@ package calico_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -33,23 +32,29 @@ func (s *fixture) dump(name string, args ...string) string {
 	return file
 }
 
-// dumpStore writes Calico's blocks and handles into a file, as kubectl or etcdctl prints them.
+// dumpStore writes Calico's blocks and handles into a file, as "kubectl get -o yaml" or "etcdctl get
+// -w json" prints them.
 func (s *fixture) dumpStore() string {
 	s.Helper()
 	if s.Etcd == nil {
 		return s.dump("ipam.yaml", "get", "ipamblocks.crd.projectcalico.org,ipamhandles.crd.projectcalico.org", "-o", "yaml")
 	}
-	var lines []string
+	type pair struct {
+		Key   []byte `json:"key"`
+		Value []byte `json:"value"`
+	}
+	var pairs []pair
 	for _, kind := range []calico.Kind{calico.Block, calico.Handle} {
 		list, err := s.List(s.Context(), kind)
 		s.must(err)
 		for name, o := range list {
-			lines = append(lines, name+"\n"+o.Content)
+			pairs = append(pairs, pair{[]byte(name), []byte(o.Content)})
 		}
 	}
-	slices.Sort(lines)
-	file := filepath.Join(s.TempDir(), "ipam.txt")
-	s.must(os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
+	text, err := json.Marshal(map[string]any{"header": map[string]int{"revision": 1}, "kvs": pairs})
+	s.must(err)
+	file := filepath.Join(s.TempDir(), "ipam.json")
+	s.must(os.WriteFile(file, text, 0o600))
 	return file
 }
 

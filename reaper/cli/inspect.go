@@ -20,8 +20,7 @@ of the same cluster, it also shows which addresses would be released, and why.
 It contacts nothing.
 
 It reads YAML and JSON, with lists or several documents in a file, and the
-output of "etcdctl get", with or without keys, or with -w json. It knows the
-stores of the backends %s.
+output of "etcdctl get -w json". It knows the stores of the backends %s.
 
 Dump the pods last: an address that was allocated after them looks leaked.
 `
@@ -32,7 +31,7 @@ const inspectExamples = `  # Who has the addresses of Whereabouts, and which are
   %[1]s inspect pools.yaml --pods pods.json
 
   # The same of Calico in etcd, without pods
-  etcdctl get --prefix /calico/ipam/v2/ | %[1]s inspect -`
+  etcdctl get --prefix /calico/ipam/v2/ -w json | %[1]s inspect -`
 
 // inspectFlags are the flags of the inspect command.
 type inspectFlags struct {

@@ -1,4 +1,4 @@
-// Package dump reads what kubectl and etcdctl printed, as documents.
+// Package dump reads the JSON and YAML that kubectl and etcdctl print, as documents.
 package dump
 
 import (
@@ -8,38 +8,55 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
-	"golang.org/x/text/encoding/unicode"
-	"golang.org/x/text/transform"
+	"sigs.k8s.io/yaml"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// documents reads the objects in one file: JSON values, YAML documents, or the output of
-// etcdctl. It hands out each item of a list as its own document.
+// maxYAML is how many bytes a file of YAML may have. It is held in memory.
+const maxYAML = 64 << 20
+
+// The errors for files that are not JSON, and not YAML either or too much of it.
+var (
+	errKeys         = errors.New("the file has etcd's keys as text: dump them with etcdctl get --prefix /calico/ -w json")
+	errUTF16        = errors.New("the file is in UTF-16: write it as UTF-8, in PowerShell with | Out-File -Encoding utf8 FILE")
+	errYAMLTooLarge = fmt.Errorf("the file has more than %d MiB and is no JSON: dump it with kubectl get -o json", maxYAML>>20)
+)
+
+// documents reads the objects in one file: JSON values or YAML documents. It hands out each item
+// of a list as its own document.
 type documents struct {
-	file   string // the file's name in messages
-	take   func(ipam.Document) error
-	count  int // of the documents begun so far
-	budget budget
+	file  string // the file's name in messages
+	text  *kube.ObjectReader
+	take  func(ipam.Document) error
+	count int // of the documents begun so far
 }
 
 // readDocuments hands the documents of a file to take, one by one, and stops at the first error
-// that take returns. A list comes after its items. JSON may be of any size, any other text has
-// at most maxText bytes.
-//
-// The text is in UTF-8, or in UTF-16 with a byte order mark, as PowerShell writes it.
+// that take returns. A list comes after its items. JSON may be of any size, YAML has at most
+// maxYAML bytes.
 func readDocuments(file string, r io.Reader, take func(ipam.Document) error) error {
-	in := bufio.NewReaderSize(transform.NewReader(r, unicode.BOMOverride(transform.Nop)), 1<<16)
-	d := &documents{file: file, take: take, budget: budget{in: in}}
+	const mark = "\ufeff" // PowerShell begins UTF-8 with it
+	in := bufio.NewReaderSize(r, 1<<16)
+	if begin, _ := in.Peek(len(mark)); string(begin) == mark {
+		_, _ = in.Discard(len(mark))
+	}
+	d := &documents{file: file, text: kube.NewObjectReader(in), take: take}
 	begin, _ := in.Peek(in.Size()) // the next read returns the error
 	var err error
-	if begin = bytes.TrimSpace(begin); len(begin) > 0 && strings.ContainsRune("{[", rune(begin[0])) {
+	switch begin := string(bytes.TrimSpace(begin)); {
+	case strings.HasPrefix(begin, "{"), strings.HasPrefix(begin, "["):
 		err = d.json()
-	} else {
-		err = d.text(in)
+	case strings.HasPrefix(begin, "/calico/"):
+		err = errKeys
+	case strings.HasPrefix(begin, "\xff\xfe"), strings.HasPrefix(begin, "\xfe\xff"):
+		err = errUTF16
+	default:
+		err = d.yaml(in)
 	}
 	if err == nil && d.count == 0 {
 		err = errors.New("the file has no objects")
@@ -52,8 +69,7 @@ func readDocuments(file string, r io.Reader, take func(ipam.Document) error) err
 
 // json reads JSON values. It holds one item of a list at a time.
 func (d *documents) json() error {
-	d.budget.renew()
-	values := json.NewDecoder(&d.budget)
+	values := json.NewDecoder(d.text)
 	for {
 		token, err := values.Token()
 		if errors.Is(err, io.EOF) {
@@ -61,85 +77,73 @@ func (d *documents) json() error {
 		}
 		d.count++
 		if err == nil {
-			err = d.newList().value(values, token)
+			err = d.value(values, token)
 		}
 		switch {
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 			return fmt.Errorf("%s is cut short: dump it again", d.place())
-		case errors.As(err, new(*json.SyntaxError)), errors.Is(err, errObjectTooLarge):
+		case errors.As(err, new(*json.SyntaxError)), errors.Is(err, kube.ErrLargeObject):
 			return fmt.Errorf("%s: byte %d: %w", d.place(), values.InputOffset(), err)
+		case errors.Is(err, kube.ErrItems):
+			return fmt.Errorf("%s: %w", d.place(), err)
 		case err != nil:
 			return err
 		}
 	}
 }
 
-// value reads one value after its first token.
-func (l *list) value(values *json.Decoder, token json.Token) error {
-	switch token {
-	case json.Delim('['):
-		return l.elements(values)
-	case json.Delim('{'):
-		if err := l.read(values); err != nil {
+// separator matches a line that separates YAML documents. No document contains such a line.
+var separator = regexp.MustCompile(`(?m)^(?:---|\.\.\.)(?:[ \t\r]|$)`)
+
+// yaml reads YAML documents.
+func (d *documents) yaml(in io.Reader) error {
+	text, err := io.ReadAll(io.LimitReader(in, maxYAML+1))
+	if err != nil {
+		return err
+	}
+	if len(text) > maxYAML {
+		return errYAMLTooLarge
+	}
+	from, line := 0, 1
+	for _, mark := range append(separator.FindAllIndex(text, -1), []int{len(text), len(text)}) {
+		document := text[from:mark[0]]
+		if err := d.yamlDocument(document, line); err != nil {
 			return err
 		}
-		return l.finish()
-	default:
-		return fmt.Errorf("%s is not an object, but %s", l.place(), word(token))
+		line += bytes.Count(document, []byte("\n"))
+		from = mark[1]
 	}
+	return nil
 }
 
-// word names the type of a token for messages.
-func word(token json.Token) string {
-	switch token.(type) {
-	case string:
-		return "a string"
-	case nil:
-		return "null"
-	default:
-		return fmt.Sprintf("%v", token)
+// yamlDocument reads one YAML document, which begins at the given line of the file. It uses
+// kubectl's library, so that 64-bit integers stay exact.
+func (d *documents) yamlDocument(text []byte, line int) error {
+	data, err := yaml.YAMLToJSONStrict(text)
+	if err == nil && string(data) == "null" {
+		return nil // blank, or comments
 	}
+	d.count++
+	if err != nil {
+		return fmt.Errorf("%s, which begins in line %d: %w", d.place(), line, err)
+	}
+	values := json.NewDecoder(bytes.NewReader(data))
+	token, err := values.Token()
+	if err != nil {
+		return err
+	}
+	return d.value(values, token)
 }
 
 // place names the current document.
 func (d *documents) place() string { return fmt.Sprintf("document %d", d.count) }
 
-// keyed hands out a value from etcd.
-func (d *documents) keyed(key string, value []byte) error {
-	return d.give(ipam.Document{Place: "key " + key, Key: key, Data: value})
-}
-
 // give hands out a document, and begins the next object.
 func (d *documents) give(doc ipam.Document) error {
-	d.budget.renew()
+	d.text.Next()
 	doc.File = d.file
 	if doc.Place == "" {
 		doc.Place = d.place()
 	}
 	return d.take(doc)
-}
-
-// meta is the type of a Kubernetes object.
-type meta struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-}
-
-// readMeta returns the type of an object, or the zero meta if it cannot be read.
-func readMeta(data []byte) meta {
-	var m meta
-	if err := kube.Decode(data, &m); err != nil {
-		return meta{}
-	}
-	return m
-}
-
-// ofList returns the type of the items of a list, which the items themselves lack in an answer
-// of the API server. It is zero for a list of mixed items.
-func (m meta) ofList() meta {
-	kind, ok := strings.CutSuffix(m.Kind, "List")
-	if !ok || kind == "" {
-		return meta{}
-	}
-	return meta{m.APIVersion, kind}
 }

@@ -30,16 +30,6 @@ func read(text string) ([]string, error) {
 	return all, err
 }
 
-// utf16 returns ASCII as little-endian UTF-16 with a byte order mark.
-func utf16(text string) string {
-	var wide strings.Builder
-	wide.WriteString("\xff\xfe")
-	for _, c := range []byte(text) {
-		wide.Write([]byte{c, 0})
-	}
-	return wide.String()
-}
-
 // pairs is the output of "etcdctl get -w json" for keys and values.
 func pairs(more string, keysAndValues ...string) string {
 	var kvs []string
@@ -58,30 +48,29 @@ func TestDocumentsInEveryForm(t *testing.T) {
 		want []string
 	}{
 		{"a JSON object", `{"kind": "Pod", "apiVersion": "v1"}`, []string{"document 1: v1 Pod " + pod}},
-		{"a JSON array", `[{"kind": "Pod", "apiVersion": "v1"}, {"a": 1}]`,
-			[]string{`document 1, item 1: v1 Pod {"kind": "Pod", "apiVersion": "v1"}`, `document 1, item 2:   {"a": 1}`}},
 		{"a list as kubectl writes it", `{"apiVersion": "v1", "items": [{"apiVersion":"v1","kind":"Pod"}, {"apiVersion":"v1","kind":"Pod"}], "kind": "List"}`,
 			[]string{"document 1, item 1: v1 Pod " + pod, "document 1, item 2: v1 Pod " + pod, "document 1: v1 List list"}},
 		{"a list as the API server writes it", `{"kind": "PodList", "apiVersion": "v1", "metadata": {"continue": ""}, "items": [{"a": 1}]}`,
 			[]string{`document 1, item 1: v1 Pod {"a": 1}`, "document 1: v1 PodList list"}},
 		{"one page of a list", `{"kind": "PodList", "metadata": {"continue": "x"}, "items": []}`, []string{"document 1:  PodList list and more"}},
-		{"an empty list", `{"kind": "PodList", "items": null}`, []string{"document 1:  PodList list"}},
+		{"one shard of a list", `{"kind": "PodList", "metadata": {"shardInfo": {"selector": "x"}}, "items": []}`, []string{"document 1:  PodList list and more"}},
+		{"an empty list", `{"kind": "PodList", "items": []}`, []string{"document 1:  PodList list"}},
+		{"no list in place of one", `{"kind": "PodList", "items": null}`, []string{`document 1:  PodList {"kind":"PodList"}`}},
 
 		{"YAML", "apiVersion: v1\nkind: Pod\n", []string{"document 1: v1 Pod " + pod}},
 		{"YAML documents", "# first\n---\n# nothing\n---\na: 1\n...\nb: 2\n---\n", []string{`document 1:   {"a":1}`, `document 2:   {"b":2}`}},
-		{"JSON behind comments", "# here {\n\n # and {\n{\"a\": 1}\n--- # there\n[{}]",
-			[]string{`document 1:   {"a":1}`, "document 2, item 1:   {}"}},
+		{"JSON behind comments", "# here {\n\n # and {\n{\"a\": 1}\n--- # there\n{}",
+			[]string{`document 1:   {"a":1}`, "document 2:   {}"}},
 		{"a YAML list as kubectl writes it", "apiVersion: v1\nitems:\n- apiVersion: v1\n  kind: Pod\n- apiVersion: v1\n  kind: Pod\nkind: List\nmetadata:\n  resourceVersion: \"\"\n",
 			[]string{"document 1, item 1: v1 Pod " + pod, "document 1, item 2: v1 Pod " + pod, "document 1: v1 List list"}},
 
-		{"the output of etcdctl", "/calico/a\n{\"a\": 1}\n/calico/b\n\n/calico/c\nno JSON",
-			[]string{`key /calico/a:   {"a": 1}`, "key /calico/b:", "key /calico/c:   no JSON"}},
-		{"the output of etcdctl as JSON", pairs("", "/calico/a", `{"a": 1}`, "/calico/b", ""),
-			[]string{`key /calico/a:   {"a": 1}`, "key /calico/b:", "document 1:   list"}},
+		{"the output of etcdctl", pairs("", "/calico/a", `{"a": 1}`, "/calico/b", "", "/calico/c", "no JSON"),
+			[]string{`key /calico/a:   {"a": 1}`, "key /calico/b:", "key /calico/c:   no JSON", "document 1:   list"}},
+		{"a part of the output of etcdctl", pairs(`, "more": true`, "/calico/a", "1"), []string{"key /calico/a:   1", "document 1:   list and more"}},
 		{"the output of etcdctl of nothing", `{"header": {"revision": 2}}`, []string{"document 1:   list"}},
 
 		{"with a byte order mark", "\ufeff{\"a\": 1}{\"b\": 2}", []string{`document 1:   {"a":1}`, `document 2:   {"b":2}`}},
-		{"as Windows' shell redirects it", utf16("/calico/a\r\n{}\r\n/calico/b\r\n"), []string{"key /calico/a:   {}", "key /calico/b:"}},
+		{"YAML with a byte order mark", "\ufeffa: 1\r\n---\r\nb: 2\r\n", []string{`document 1:   {"a":1}`, `document 2:   {"b":2}`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := read(tt.text)
@@ -133,8 +122,16 @@ func TestFilesWithoutDocumentsAreRefused(t *testing.T) {
 	}{
 		{"nothing", "", "f: the file has no objects"},
 		{"a text", "hello\nthere\n", "f: document 1 is not an object, but a string"},
-		{"an array of numbers", `[1]`, "f: document 1, item 1 is not an object"},
-		{"items that are no list", `{"items": {"a": 1}}`, "f: document 1: items is not a list"},
+		{"keys of etcd as text", "/calico/a\n{\"a\": 1}\n", "f: the file has etcd's keys as text: dump them with etcdctl get --prefix /calico/ -w json"},
+		{"UTF-16 as PowerShell redirects it", "\xff\xfe{\x00}\x00", "f: the file is in UTF-16: write it as UTF-8, in PowerShell with | Out-File -Encoding utf8 FILE"},
+		{"big-endian UTF-16", "\xfe\xff\x00{\x00}", "f: the file is in UTF-16: write it as UTF-8, in PowerShell with | Out-File -Encoding utf8 FILE"},
+		{"an array", `[{"kind": "Pod"}]`, "f: document 1 is not an object, but an array"},
+		{"an array in YAML", "a: 1\n---\n- kind: Pod\n", "f: document 2 is not an object, but an array"},
+		{"a number in a list", `{"kind": "PodList", "items": [1]}`, "f: document 1, item 1 is not an object"},
+		{"items that are no list", `{"items": {"a": 1}}`, "f: document 1: its items are not one list"},
+		{"two lists", `{"kind": "PodList", "items": [], "kvs": []}`, "f: document 1: its items are not one list"},
+		{"a list whose metadata says nothing", `{"kind": "PodList", "metadata": 7, "items": []}`,
+			"f: document 1: json: cannot unmarshal number into Go struct field .metadata of type v1.ListMeta"},
 		{"JSON that is cut short", "{\"a\": 1}\n{\"a\": \"b", "f: document 2 is cut short: dump it again"},
 		{"inside of a list", `{"kind": "PodList", "items": [{"a": 1}, {"b"`, "f: document 1 is cut short: dump it again"},
 		{"JSON that is wrong", "{\"a\": 1}\n{\"a\" 1}", "f: document 2: byte 14: expected colon after object key"},
@@ -159,8 +156,8 @@ func TestFilesWithoutDocumentsAreRefused(t *testing.T) {
 func TestReadingStopsAtAnErrorOfTheCaller(t *testing.T) {
 	enough := errors.New("enough")
 	for _, text := range []string{
-		`{} {}`, `[{}, {}]`, "a: 1\n---\nb: 2\n", "items:\n- kind: Pod\n- kind: Pod\nkind: PodList\n", `{"kind": "PodList", "items": [{}, {}]}`,
-		"/calico/a\n1\n/calico/b\n2\n", pairs("", "/calico/a", "1", "/calico/b", "2"),
+		`{} {}`, "a: 1\n---\nb: 2\n", "items:\n- kind: Pod\n- kind: Pod\nkind: PodList\n", `{"kind": "PodList", "items": [{}, {}]}`,
+		pairs("", "/calico/a", "1", "/calico/b", "2"),
 	} {
 		calls := 0
 		err := readDocuments("f", strings.NewReader(text), func(ipam.Document) error {

@@ -15,7 +15,7 @@ import (
 
 // Hints for files that cannot be read: how to make readable ones.
 const (
-	storesHint = `give what "kubectl get -o yaml" or "etcdctl get" printed`
+	storesHint = `give what "kubectl get -o yaml" or "etcdctl get -w json" printed`
 	podsHint   = "kubectl get pods,statefulsets,nodes -A -o json > pods.json"
 )
 
@@ -93,7 +93,7 @@ func Ignored(documents []ipam.Document) []string {
 		kind := "without a kind"
 		switch {
 		case d.List && d.More:
-			sentences = append(sentences, fmt.Sprintf("%s: %s is one page of a list, and the other pages are missing: dump the whole list", d.File, d.Place))
+			sentences = append(sentences, fmt.Sprintf("%s: %s is only a part of a list: dump the whole list", d.File, d.Place))
 			continue
 		case d.List:
 			continue

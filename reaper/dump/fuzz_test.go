@@ -15,8 +15,8 @@ import (
 // object.
 func FuzzDocuments(f *testing.F) {
 	for _, text := range []string{
-		`{"kind": "PodList", "items": [{"a": 1}, {"kind": "x"}]} [{"b": 2}]`, "a: 1\n---\nitems:\n- b: 2\nkind: List\n",
-		"/calico/a\n{\"b\": 1}\n/calico/c\n", pairs("", "/calico/a", `{"b": 1}`), "\ufeff---\n{}\n", "\xff\xfe{\x00}\x00", "--- {}\n...\n[\n", "{\"items\": null",
+		`{"kind": "PodList", "items": [{"a": 1}, {"kind": "x"}]} {"b": 2}`, "a: 1\n---\nitems:\n- b: 2\nkind: List\n",
+		"/calico/a\n{}\n", pairs("", "/calico/a", `{"b": 1}`), "\ufeff---\n{}\n", "\xff\xfe{\x00}\x00", "--- {}\n...\n[\n", "{\"items\": null",
 	} {
 		f.Add([]byte(text))
 	}
@@ -41,7 +41,7 @@ func FuzzDocuments(f *testing.F) {
 				t.Errorf("%q: %s is no object: %s", text, d.Place, d.Data)
 			}
 		}
-		if err == nil && len(docs) == 0 && !bytes.Contains(text, []byte("[")) {
+		if err == nil && len(docs) == 0 {
 			t.Errorf("%q: nothing, and no error", text)
 		}
 	})

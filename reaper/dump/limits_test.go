@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // An endlessText is a text followed by endless repeats. It counts the bytes that were read.
@@ -52,10 +53,10 @@ func TestEndlessFilesAreGivenUp(t *testing.T) {
 		begin, repeat string
 		want          error
 	}{
-		{"/dev/zero", "", "\x00", errTextTooLarge},
-		{"a YAML list", "kind: PodList\napiVersion: v1\nitems:\n", "- kind: Pod\n", errTextTooLarge},
-		{"a JSON string", `{"kind": "`, "x", errObjectTooLarge},
-		{"an item of a JSON list", `{"kind": "PodList", "items": [{"metadata": {}}, {"metadata": {"name": "`, "x", errObjectTooLarge},
+		{"/dev/zero", "", "\x00", errYAMLTooLarge},
+		{"a YAML list", "kind: PodList\napiVersion: v1\nitems:\n", "- kind: Pod\n", errYAMLTooLarge},
+		{"a JSON string", `{"kind": "`, "x", kube.ErrLargeObject},
+		{"an item of a JSON list", `{"kind": "PodList", "items": [{"metadata": {}}, {"metadata": {"name": "`, "x", kube.ErrLargeObject},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			text := &endlessText{text: tt.begin, repeat: strings.Repeat(tt.repeat, 1000)}
@@ -63,7 +64,7 @@ func TestEndlessFilesAreGivenUp(t *testing.T) {
 			if !errors.Is(err, tt.want) || !strings.HasPrefix(err.Error(), "f: ") {
 				t.Errorf("%v, want %v", err, tt.want)
 			}
-			if most := map[error]int64{errTextTooLarge: maxText, errObjectTooLarge: maxObject}[tt.want]; text.read > most+1<<20 {
+			if most := map[error]int64{errYAMLTooLarge: maxYAML, kube.ErrLargeObject: kube.MaxObject}[tt.want]; text.read > most+1<<20 {
 				t.Errorf("%d bytes were read", text.read)
 			}
 		})
@@ -72,7 +73,7 @@ func TestEndlessFilesAreGivenUp(t *testing.T) {
 
 // A file of JSON may be larger than any of its objects.
 func TestManyObjectsAreReadWhateverTheirSizeTogether(t *testing.T) {
-	object := strings.Repeat("x", maxObject/3)
+	object := strings.Repeat("x", kube.MaxObject/3)
 	for name, text := range map[string]struct{ begin, each, end string }{
 		"objects":         {"", `{"kind": "Pod", "a": "` + object + "\"}\n", ""},
 		"a list":          {`{"items": [{"kind": "Pod"}`, `, {"kind": "Pod", "a": "` + object + `"}`, `], "kind": "List"}`},
@@ -82,7 +83,7 @@ func TestManyObjectsAreReadWhateverTheirSizeTogether(t *testing.T) {
 			read := 0
 			whole := text.begin + strings.Repeat(text.each, 4) + text.end
 			err := readDocuments("f", strings.NewReader(whole), func(doc ipam.Document) error {
-				if len(doc.Data) > maxObject/3 {
+				if len(doc.Data) > kube.MaxObject/3 {
 					read++
 				}
 				return nil

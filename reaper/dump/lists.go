@@ -3,6 +3,9 @@ package dump
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
@@ -14,149 +17,134 @@ const (
 	pairsField = "kvs"   // in the output of etcdctl
 )
 
-// A list is an object that is being read. It turns out to be a list once a field with elements
-// comes.
-type list struct {
+// An object is a JSON object that is being read. It turns out to be a list once a field with
+// elements comes.
+type object struct {
 	*documents
 	fields  map[string]json.RawMessage // all fields but the elements
-	of      string                     // the name of the field with the elements; empty if the object is not a list
 	element int                        // the number of the current element, from 1
 }
 
-func (d *documents) newList() *list {
-	return &list{documents: d, fields: make(map[string]json.RawMessage)}
-}
-
-// read reads the fields of an object after its opening brace. It hands out the
-// elements of a list one by one.
-func (l *list) read(values *json.Decoder) error {
-	for values.More() {
-		token, err := values.Token()
-		if err != nil {
-			return err
-		}
-		switch name, _ := token.(string); name {
-		case itemsField, pairsField:
-			err = l.array(values, name)
-		default:
-			var value json.RawMessage
-			err = values.Decode(&value)
-			l.fields[name] = value
-		}
-		if err != nil {
-			return err
-		}
+// value reads one value after its first token.
+func (d *documents) value(values *json.Decoder, token json.Token) error {
+	if token != json.Delim('{') {
+		return fmt.Errorf("%s is not an object, but %s", d.place(), word(token))
 	}
-	_, err := values.Token()
-	return err
-}
-
-// array reads the field with the elements. A null is an empty list.
-func (l *list) array(values *json.Decoder, name string) error {
-	l.of = name
-	token, err := values.Token()
-	switch {
-	case err != nil:
+	o := &object{documents: d, fields: make(map[string]json.RawMessage)}
+	elements := map[string]func(json.RawMessage) error{itemsField: o.item, pairsField: o.pair}
+	list, err := kube.ReadObject(values, elements, o.field)
+	if err != nil {
 		return err
-	case token == nil:
-		return nil
-	case token != json.Delim('['):
-		return fmt.Errorf("%s: %s is not a list", l.place(), name)
 	}
-	return l.elements(values)
+	return o.finish(list)
 }
 
-// elements reads the elements of an array after its opening bracket.
-func (l *list) elements(values *json.Decoder) error {
-	for values.More() {
-		var value json.RawMessage
-		if err := values.Decode(&value); err != nil {
-			return err
-		}
-		l.element++
-		each := l.item
-		if l.of == pairsField {
-			each = l.pair
-		}
-		if err := each(value); err != nil {
-			return err
-		}
+// word names the type of a token for messages.
+func word(token json.Token) string {
+	switch token.(type) {
+	case json.Delim:
+		return "an array"
+	case string:
+		return "a string"
+	case nil:
+		return "null"
+	default:
+		return fmt.Sprintf("%v", token)
 	}
-	_, err := values.Token()
-	return err
+}
+
+// field keeps a field.
+func (o *object) field(name string, value json.RawMessage) error {
+	o.fields[name] = value
+	return nil
 }
 
 // at names the current element in messages.
-func (l *list) at() string { return fmt.Sprintf("%s, item %d", l.place(), l.element) }
+func (o *object) at() string { return fmt.Sprintf("%s, item %d", o.place(), o.element) }
 
 // item hands out an item of a Kubernetes list.
-func (l *list) item(data []byte) error {
+func (o *object) item(data json.RawMessage) error {
+	o.element++
 	if data[0] != '{' {
-		return fmt.Errorf("%s is not an object", l.at())
+		return fmt.Errorf("%s is not an object", o.at())
 	}
-	m := readMeta(data)
-	if m.Kind == "" {
-		m = l.meta().ofList()
+	is := typeOf(data)
+	if is.Kind == "" {
+		is = o.typeOfItems()
 	}
-	if m.Kind == "" && l.of == itemsField {
-		return fmt.Errorf("%s has no kind, and its list names none before it", l.at())
+	if is.Kind == "" {
+		return fmt.Errorf("%s has no kind, and its list names none before it", o.at())
 	}
-	return l.give(ipam.Document{Place: l.at(), APIVersion: m.APIVersion, Kind: m.Kind, Data: data})
+	return o.give(ipam.Document{Place: o.at(), APIVersion: is.APIVersion, Kind: is.Kind, Data: data})
+}
+
+// typeOfItems returns the type of the items of the list, which the items themselves lack in an
+// answer of the API server. It is zero for a list of mixed items.
+func (o *object) typeOfItems() metav1.TypeMeta {
+	data, err := json.Marshal(o.fields)
+	if err != nil {
+		return metav1.TypeMeta{}
+	}
+	list := typeOf(data)
+	kind, ok := strings.CutSuffix(list.Kind, "List")
+	if !ok {
+		return metav1.TypeMeta{}
+	}
+	return metav1.TypeMeta{APIVersion: list.APIVersion, Kind: kind}
 }
 
 // pair hands out a key and its value, as "etcdctl get -w json" prints them.
-func (l *list) pair(data []byte) error {
+func (o *object) pair(data json.RawMessage) error {
+	o.element++
 	var kv struct {
 		Key   []byte `json:"key"`
 		Value []byte `json:"value"`
 	}
 	if err := kube.Decode(data, &kv); err != nil {
-		return fmt.Errorf("%s: %w", l.at(), err)
+		return fmt.Errorf("%s: %w", o.at(), err)
 	}
 	if len(kv.Key) == 0 {
-		return fmt.Errorf("%s has no key", l.at())
+		return fmt.Errorf("%s has no key", o.at())
 	}
-	return l.keyed(string(kv.Key), kv.Value)
-}
-
-// meta returns the type that the fields name, as far as they were read.
-func (l *list) meta() meta {
-	var m meta
-	for name, into := range map[string]*string{"kind": &m.Kind, "apiVersion": &m.APIVersion} {
-		if json.Unmarshal(l.fields[name], into) != nil {
-			*into = ""
-		}
-	}
-	return m
+	key := string(kv.Key)
+	return o.give(ipam.Document{Place: "key " + key, Key: key, Data: kv.Value})
 }
 
 // finish hands out the object or, for a list, a document that marks its end.
 //
 // A list without a kind is refused. kubectl writes the kind after the items, so in YAML a
 // missing kind is the only sign that the file was cut short.
-func (l *list) finish() error {
-	m := l.meta()
-	if m.Kind == "" && l.fields["header"] != nil {
-		l.of = pairsField // etcdctl leaves out an empty list
+func (o *object) finish(list string) error {
+	data, err := json.Marshal(o.fields)
+	if err != nil {
+		return fmt.Errorf("%s: %w", o.place(), err)
+	}
+	is := typeOf(data)
+	if list == "" && is.Kind == "" && o.fields["header"] != nil {
+		list = pairsField // etcdctl leaves out an empty list
 	}
 	switch {
-	case l.of == "":
-		data, err := json.Marshal(l.fields)
-		if err != nil {
-			return fmt.Errorf("%s: %w", l.place(), err)
-		}
-		return l.give(ipam.Document{APIVersion: m.APIVersion, Kind: m.Kind, Data: data})
-	case l.of == itemsField && m.Kind == "":
-		return fmt.Errorf("%s is a list without a kind, so the file may be cut short: dump it again", l.place())
+	case list == "":
+		return o.give(ipam.Document{APIVersion: is.APIVersion, Kind: is.Kind, Data: data})
+	case list == itemsField && is.Kind == "":
+		return fmt.Errorf("%s is a list without a kind, so the file may be cut short: dump it again", o.place())
 	}
-	return l.give(ipam.Document{APIVersion: m.APIVersion, Kind: m.Kind, List: true, More: l.more()})
+	var end struct {
+		Metadata metav1.ListMeta `json:"metadata"`
+		More     bool            `json:"more"`
+	}
+	if err := kube.Decode(data, &end); err != nil {
+		return fmt.Errorf("%s: %w", o.place(), err)
+	}
+	more := end.More || end.Metadata.Continue != "" || end.Metadata.ShardInfo != nil
+	return o.give(ipam.Document{APIVersion: is.APIVersion, Kind: is.Kind, List: true, More: more})
 }
 
-// more reports whether the list is one page of a longer one.
-func (l *list) more() bool {
-	var metadata struct {
-		Continue string `json:"continue"`
+// typeOf returns the type of an object, or the zero TypeMeta if it cannot be read.
+func typeOf(data []byte) metav1.TypeMeta {
+	var is metav1.TypeMeta
+	if err := kube.Decode(data, &is); err != nil {
+		return metav1.TypeMeta{}
 	}
-	_ = json.Unmarshal(l.fields["metadata"], &metadata)
-	return metadata.Continue != "" || string(l.fields["more"]) == "true"
+	return is
 }

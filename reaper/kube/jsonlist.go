@@ -43,21 +43,20 @@ type jsonList[T any] struct {
 	next   func()
 	named  metav1.TypeMeta
 	meta   metav1.ListMeta
-	items  []T // nil if there are none yet
+	listed bool // whether it has items, or an empty list of them
+	items  []T
 }
 
-// read reads the list, and fails if anything follows it. A list has each field once.
+// read reads the list, and fails if anything follows it.
 func (l *jsonList[T]) read() error {
-	err := l.delimiter('{')
-	for err == nil && l.values.More() {
-		err = l.readField()
+	if err := delimiter(l.values, '{'); err != nil {
+		return err
 	}
-	if err == nil {
-		err = l.delimiter('}')
-	}
+	list, err := ReadObject(l.values, map[string]func(json.RawMessage) error{"items": l.readItem}, l.readField)
 	if err != nil {
 		return err
 	}
+	l.listed = list != ""
 	switch token, err := l.values.Token(); {
 	case errors.Is(err, io.EOF):
 		return nil
@@ -68,21 +67,8 @@ func (l *jsonList[T]) read() error {
 	}
 }
 
-// readField reads a field of the list.
-func (l *jsonList[T]) readField() error {
-	name, err := l.values.Token()
-	switch {
-	case err != nil:
-		return err
-	case name == "items" && l.items != nil:
-		return errors.New("the answer has two lists")
-	case name == "items":
-		return l.readItems()
-	}
-	var value json.RawMessage
-	if err := l.values.Decode(&value); err != nil {
-		return err
-	}
+// readField reads a field of the list other than its items.
+func (l *jsonList[T]) readField(name string, value json.RawMessage) error {
 	switch name {
 	case "apiVersion":
 		return Decode(value, &l.named.APIVersion)
@@ -94,35 +80,81 @@ func (l *jsonList[T]) readField() error {
 	return nil
 }
 
-// readItems reads the objects; null if there are none.
-func (l *jsonList[T]) readItems() error {
-	switch token, err := l.values.Token(); {
-	case err != nil:
+// readItem reads an object of the list.
+func (l *jsonList[T]) readItem(object json.RawMessage) error {
+	item, err := l.form.json(object)
+	if err != nil {
 		return err
-	case token == nil:
-		return nil
-	case token != json.Delim('['):
-		return errNoItems
 	}
-	l.items = []T{}
-	for l.values.More() {
-		var object json.RawMessage
-		if err := l.values.Decode(&object); err != nil {
-			return err
-		}
-		item, err := l.form.json(object)
+	l.items = append(l.items, item)
+	l.next()
+	return nil
+}
+
+// ErrItems says that the items of a list are not an array, or that there are two lists.
+var ErrItems = errors.New("its items are not one list")
+
+// ReadObject reads a JSON object after its opening brace. It passes the elements of an array to
+// the function that lists has for the name of its field, one by one as they arrive, so that a
+// list is never held. It passes the value of any other field to field.
+//
+// It returns the name of the field with the array, or an empty one if there is none: a null in
+// its place is no list.
+func ReadObject(values *json.Decoder, lists map[string]func(element json.RawMessage) error, field func(name string, value json.RawMessage) error) (list string, err error) {
+	for values.More() {
+		token, err := values.Token()
 		if err != nil {
-			return err
+			return "", err
 		}
-		l.items = append(l.items, item)
-		l.next()
+		name, _ := token.(string)
+		element, listed := lists[name]
+		switch {
+		case !listed:
+			err = readValue(values, func(value json.RawMessage) error { return field(name, value) })
+		case list != "":
+			err = ErrItems
+		default:
+			if listed, err = readElements(values, element); listed {
+				list = name
+			}
+		}
+		if err != nil {
+			return "", err
+		}
 	}
-	return l.delimiter(']')
+	return list, delimiter(values, '}')
+}
+
+// readElements passes on the elements of an array. It returns false for null.
+func readElements(values *json.Decoder, element func(json.RawMessage) error) (bool, error) {
+	switch token, err := values.Token(); {
+	case err != nil:
+		return false, err
+	case token == nil:
+		return false, nil
+	case token != json.Delim('['):
+		return false, ErrItems
+	}
+	for values.More() {
+		if err := readValue(values, element); err != nil {
+			return false, err
+		}
+	}
+	return true, delimiter(values, ']')
+}
+
+// readValue passes on one value.
+func readValue(values *json.Decoder, to func(json.RawMessage) error) error {
+	var value json.RawMessage
+	if err := values.Decode(&value); err != nil {
+		return err
+	}
+	return to(value)
 }
 
 // delimiter reads a brace or a bracket.
-func (l *jsonList[T]) delimiter(want json.Delim) error {
-	token, err := l.values.Token()
+func delimiter(values *json.Decoder, want json.Delim) error {
+	token, err := values.Token()
 	if err == nil && token != want {
 		err = fmt.Errorf("%v instead of %v", token, want)
 	}
@@ -134,7 +166,7 @@ func (l *jsonList[T]) check() error {
 	switch {
 	case l.meta.ResourceVersion == "":
 		return errNoList
-	case l.items == nil && l.named.Kind != metadataList:
+	case !l.listed && l.named.Kind != metadataList:
 		return errNoItems
 	case l.meta.ShardInfo != nil:
 		return errShard

@@ -16,7 +16,7 @@ const blockList = `{"apiVersion":"g/v1","items":[{"a":1},{"b":2}],"kind":"BlockL
 // readBlocks reads a list in JSON, and returns how many objects it has.
 func readBlocks(from io.Reader) (int, error) {
 	form := Form[int]{json: func(json.RawMessage) (int, error) { return 1, nil }}
-	list, err := form.read(&answerBody{from: from, left: MaxObject})
+	list, err := form.read(NewObjectReader(from))
 	return len(list.items), err
 }
 
@@ -27,12 +27,12 @@ func TestAnswerThatIsNoWholeListIsAnError(t *testing.T) {
 		{"an empty list", `{"metadata":{"resourceVersion":"9"},"items":[]}`, ""},
 		{"an empty list of metadata", `{"kind":"PartialObjectMetadataList","metadata":{"resourceVersion":"9"},"items":null}`, ""},
 		{"with more behind it", blockList + `{}`, "after the list"},
-		{"with two lists", edit(`"kind"`, `"items":[],"kind"`), "two lists"},
+		{"with two lists", edit(`"kind"`, `"items":[],"kind"`), "not one list"},
 		{"without a version", edit(`"9"`, `""`), "not a list: it has no resourceVersion"},
 		{"in other letters", `{"Metadata":{"ResourceVersion":"9"},"Items":[{}]}`, "not a list: it has no resourceVersion"},
 		{"an object", `{"kind":"Block","metadata":{"resourceVersion":"9"},"spec":{}}`, "not a list: it has no items"},
 		{"a list of nothing", `{"items":null,"kind":"BlockList","metadata":{"resourceVersion":"9"}}`, "not a list: it has no items"},
-		{"an object for its list", `{"items":{"a":"b"},"kind":"BlockList","metadata":{"resourceVersion":"9"}}`, "it has no items"},
+		{"an object for its list", `{"items":{"a":"b"},"kind":"BlockList","metadata":{"resourceVersion":"9"}}`, "not one list"},
 		{"a shard", edit(`"resourceVersion"`, `"shardInfo":{"selector":"a"},"resourceVersion"`), "it is one shard"},
 		{"a list of no such object", edit(`{"b":2}`, `{"b":}`), "decode"},
 		{"no JSON", `<html>`, "decode"},

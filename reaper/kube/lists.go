@@ -53,7 +53,7 @@ func readAnswer[T any](ctx context.Context, request *rest.Request, of Form[T]) (
 		return page[T]{}, err
 	}
 	defer stream.Close()
-	return of.read(&answerBody{from: stream, left: MaxObject})
+	return of.read(NewObjectReader(stream))
 }
 
 // pageSize is the largest number of objects on a page of a list, as in kubectl.
@@ -62,30 +62,33 @@ const pageSize = 500
 // errOnePage is the error for an answer with only part of the list.
 var errOnePage = errors.New("the answer is one page of the list")
 
-// An answerBody is the body of an answer in which each object has at most MaxObject bytes.
+// An ObjectReader reads an answer or a file in which each object has at most MaxObject bytes.
 // After an error, it reads nothing: a json.Decoder forgets an error that comes with the last
 // bytes, and reads again.
-type answerBody struct {
+type ObjectReader struct {
 	from io.Reader
 	left int
 	err  error
 }
 
-// Read implements io.Reader.
-func (b *answerBody) Read(p []byte) (n int, err error) {
+// NewObjectReader returns a reader of the objects.
+func NewObjectReader(from io.Reader) *ObjectReader { return &ObjectReader{from: from, left: MaxObject} }
+
+// Read implements io.Reader. The error is ErrLargeObject if the current object is too large.
+func (r *ObjectReader) Read(p []byte) (n int, err error) {
 	switch {
-	case b.err != nil:
-		return 0, b.err
-	case b.left == 0:
-		return 0, errLargeObject
+	case r.err != nil:
+		return 0, r.err
+	case r.left == 0:
+		return 0, ErrLargeObject
 	}
-	n, b.err = b.from.Read(p[:min(len(p), b.left)])
-	b.left -= n
-	return n, b.err
+	n, r.err = r.from.Read(p[:min(len(p), r.left)])
+	r.left -= n
+	return n, r.err
 }
 
-// next says that an object was read.
-func (b *answerBody) next() { b.left = MaxObject }
+// Next begins an object. What was read ahead of it does not count.
+func (r *ObjectReader) Next() { r.left = MaxObject }
 
 // A Form says what a list is called, and how its objects are decoded, in JSON and in protobuf.
 // An API server that is asked for protobuf may answer in JSON.
@@ -117,13 +120,13 @@ func FormOf[O, T any, P interface {
 }
 
 // read decodes a list, or a page of one, to its end.
-func (f Form[T]) read(body *answerBody) (page[T], error) {
+func (f Form[T]) read(body *ObjectReader) (page[T], error) {
 	from := bufio.NewReaderSize(body, 64<<10)
 	switch prefix, err := from.Peek(len(protobufPrefix)); {
 	case err != nil && !errors.Is(err, io.EOF): // JSON may be shorter
 		return page[T]{}, err
 	case f.Protobuf != nil && string(prefix) == protobufPrefix:
-		return readProtobufList(from, f, body.next)
+		return readProtobufList(from, f, body.Next)
 	}
-	return readJSONList(from, f, body.next)
+	return readJSONList(from, f, body.Next)
 }

@@ -42,8 +42,8 @@ func readPages[T any](ctx context.Context, request pageFunc[T]) ([]T, error) {
 	}
 }
 
-// errLargeObject says that an object is too large, and would be again in the next answer.
-var errLargeObject = markedError{fmt.Errorf("an object of the list has more than %d MiB", MaxObject>>20), ipam.ErrRefused}
+// ErrLargeObject says that an object is too large, and would be again in the next answer.
+var ErrLargeObject error = markedError{fmt.Errorf("an object has more than %d MiB", MaxObject>>20), ipam.ErrRefused}
 
 // errMixed says that a list is from different times. A conforming API server reads all pages at
 // the resourceVersion of the first.

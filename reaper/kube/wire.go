@@ -125,7 +125,7 @@ func (s *wireStream) content(kind protowire.Type, end int64) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case size > MaxObject:
-		return nil, errLargeObject
+		return nil, ErrLargeObject
 	case size > int64(cap(s.buffer)):
 		s.buffer = make([]byte, size)
 	}

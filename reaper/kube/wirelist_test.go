@@ -57,7 +57,7 @@ func decoded(data []byte) (page[corev1.Pod], error) {
 // readPods reads an answer as the program does.
 func readPods(from io.Reader) (page[corev1.Pod], error) {
 	form := FormOf("v1", "PodList", func(p *corev1.Pod) corev1.Pod { return *p })
-	return form.read(&answerBody{from: from, left: MaxObject})
+	return form.read(NewObjectReader(from))
 }
 
 var comparePages = cmp.Options{cmpopts.EquateEmpty(), cmp.AllowUnexported(page[corev1.Pod]{})}

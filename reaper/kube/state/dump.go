@@ -34,7 +34,7 @@ type Dump struct {
 func (d *Dump) Take(doc ipam.Document) (bool, error) {
 	switch {
 	case doc.List && doc.More:
-		return false, fmt.Errorf("%s is one page of a list, and the other pages are missing: dump the whole list", doc.Place)
+		return false, fmt.Errorf("%s is only a part of a list: dump the whole list", doc.Place)
 	case doc.Is("", "List"), doc.Is("", "PodList"):
 		d.lists++
 		return true, nil

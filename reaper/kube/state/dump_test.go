@@ -65,7 +65,7 @@ func TestDumpRefusesIncompleteObjects(t *testing.T) {
 		doc  ipam.Document
 		want string
 	}{
-		{"one page of a list", more, "document 1 is one page of a list, and the other pages are missing: dump the whole list"},
+		{"one page of a list", more, "document 1 is only a part of a list: dump the whole list"},
 		{"a pod without a name", object("v1", "Pod", `{"metadata": {}}`), "item 1: pod: the object has no name"},
 		{"a pod that is none", object("v1", "Pod", `{"metadata": {"name": "x"}, "spec": []}`),
 			"item 1: pod: json: cannot unmarshal array into Go struct field Pod.spec of type v1.PodSpec"},
