@@ -4,9 +4,9 @@
 #   docker build .  builds the binary in a container of Go; give VERSION and COMMIT;
 #                   wants BuildKit, which does not build the stage of make image then
 #
-# The CA certificates are in the binary: Mozilla's, from a module that go.sum pins.
-# So they are the same wherever the image is built. Those of your own take their
-# place where they are mounted at /etc/ssl/certs, or named by SSL_CERT_FILE.
+# It has no CA certificates. The API server's are in the pod, those of etcd and Azure CNS
+# in a file that a setting names. For a Pushgateway behind https, mount some at
+# /etc/ssl/certs, or name their file in SSL_CERT_FILE.
 
 ARG VERSION=dev
 ARG COMMIT=

@@ -9,9 +9,6 @@ import (
 	"syscall"
 	"time"
 
-	// Mozilla's CA certificates are used if the system has none, as in the image.
-	// Certificates of the system or of SSL_CERT_FILE take precedence.
-	_ "golang.org/x/crypto/x509roots/fallback"
 	"golang.org/x/term"
 
 	"github.com/ip-reaper/ip-reaper/reaper/cri"
