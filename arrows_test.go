@@ -49,6 +49,8 @@ var rooms = []room{
 		"reaper is the run; it knows no store and no cluster"},
 	{"reaper/report/print", []string{"reaper/ipam", "reaper/journal", "reaper/judge", "reaper/printable", "reaper/report"},
 		"reaper/report/print has the formats of a report; it knows no run"},
+	{"reaper/reapertest", []string{"reaper/census", "reaper/ipam"},
+		"reaper/reapertest is what the tests of the domain are about; it decides nothing"},
 	{"reaper/ledgertest", nil,
 		"reaper/ledgertest is a second reader of the stored ledger, for tests"},
 	{"reaper/kube", []string{"reaper/ipam"},
@@ -95,6 +97,7 @@ var clients = []stranger{
 var strangers = []stranger{
 	{module + "/integration", "integration tests the binary from outside"},
 	{module + "/backends/backendtest", "the conformance suite is for tests"},
+	{module + "/reaper/reapertest", "what tests are about is for tests"},
 	{module + "/reaper/ledgertest", "a second reader of the ledger is for tests"},
 	{module + "/reaper/cri/critest", "the fake container runtime is for tests"},
 	{module + "/backends/azurecns/cnstest", "fakes are for tests"},

@@ -266,3 +266,85 @@ func TestConfirmerIsSafeForConcurrentUse(t *testing.T) {
 		wg.Wait()
 	})
 }
+
+// freshness is how old a look may be, by whether the allocation is never adopted.
+var freshness = map[bool]time.Duration{false: 2 * time.Second, true: 20 * time.Second}
+
+// Promise 4. The age counts from the beginning of the look, because the answer may be
+// that old.
+func TestWarrantIsAsOldAsTheBeginningOfTheLook(t *testing.T) {
+	for _, owner := range []ipam.Owner{{Pod: other}, {Sandbox: "s1"}} {
+		synctest.Test(t, func(t *testing.T) {
+			a := allocations(1)[0]
+			a.Owner = owner
+			look := newSecondLook(t, &backendtest.Pods{}, a)
+			look.pods.OnCall(func(string) error {
+				time.Sleep(ipam.Freshness / 3)
+				return nil
+			})
+			began := time.Now()
+			ws, errs := look.confirmer().Confirm(t.Context(), look.orphans)
+			if errs[0] != nil {
+				t.Fatal(errs[0])
+			}
+			time.Sleep(time.Until(began.Add(ipam.Freshness)))
+			if _, err := ws[0].Allocation(); err != nil {
+				t.Errorf("%v: %v, want it valid until %v after the beginning", owner, err, ipam.Freshness)
+			}
+			time.Sleep(time.Nanosecond)
+			if _, err := ws[0].Allocation(); !errors.Is(err, ipam.ErrAgain) {
+				t.Errorf("%v: %v, want ErrAgain", owner, err)
+			}
+		})
+	}
+}
+
+// Promise 1, 4.
+func TestRenewLooksAgain(t *testing.T) {
+	for _, sandboxOnly := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			a := allocations(1)[0]
+			back := showing(a.Owner.Pod, a.IP)
+			if sandboxOnly {
+				a.Owner = ipam.Owner{Sandbox: "s1"}
+			}
+			look := newSecondLook(t, &backendtest.Pods{}, a)
+			ws, _ := look.confirmer().Confirm(t.Context(), look.orphans)
+			time.Sleep(ipam.Freshness + 1)
+			fresh, err := renewed(t.Context(), ws[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := fresh.Allocation(); err != nil {
+				t.Errorf("the fresh warrant: %v", err)
+			}
+			look.pods.OnCall(func(string) error { return errors.New("no answer") })
+			again, err := renewed(t.Context(), fresh)
+			refused(t, again, err, ipam.ErrAgain)
+			look.pods.OnCall(nil)
+			look.pods.Add(back)
+			again, err = renewed(t.Context(), fresh)
+			refused(t, again, err, ipam.ErrReturned)
+		})
+	}
+}
+
+// Promise 4. An overlapping-range reservation can be adopted although its entry in a pool cannot.
+func TestSiblingOfAnAllocationThatIsNeverAdoptedExpiresEarlier(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		as := allocations(2)
+		as[0].Group, as[1].Group = "g", "g"
+		as[1].Owner.Pod = as[0].Owner.Pod
+		as[0].NeverAdopted = true
+		look := newSecondLook(t, &backendtest.Pods{}, as...)
+		ws, errs := look.confirmer().Confirm(t.Context(), look.orphans)
+		equal(t, "errors", errors.Join(errs...), nil)
+		time.Sleep(ipam.Freshness + 1)
+		if _, err := ws[0].Allocation(); err != nil {
+			t.Errorf("the one that is never adopted: %v", err)
+		}
+		if _, err := ws[1].Allocation(); !errors.Is(err, ipam.ErrAgain) {
+			t.Errorf("its sibling: %v, want ErrAgain", err)
+		}
+	})
+}

@@ -3,8 +3,6 @@ package reaper_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net/netip"
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
@@ -51,18 +49,6 @@ func newSecondLookOf(t *testing.T, pods *backendtest.Pods, orphans int, entries 
 // confirmer returns a Confirmer that has looked at nothing yet.
 func (look secondLook) confirmer() *reaper.Confirmer {
 	return reaper.NewConfirmer(look.pods, look.census)
-}
-
-// allocations returns n allocations of the pods app-0, app-1 and so on.
-func allocations(n int) []ipam.Allocation {
-	as := make([]ipam.Allocation, n)
-	for i := range as {
-		as[i] = webAllocation()
-		as[i].Key, as[i].Token = fmt.Sprint(i), fmt.Sprint("t", i)
-		as[i].IP = netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)})
-		as[i].Owner.Pod.Name = fmt.Sprintf("app-%d", i)
-	}
-	return as
 }
 
 // renewed looks at the owner of one warrant again.
@@ -117,4 +103,18 @@ func TestOnlyAClearAbsenceConfirms(t *testing.T) {
 	}
 	ws, errs := reaper.NewConfirmer(look.pods, census.Census{}).Confirm(t.Context(), look.orphans)
 	refused(t, ws[0], errs[0], ipam.ErrAgain)
+}
+
+// Promise 4. A decision that other code made gives no orphan.
+func TestOnlyJudgeMakesAnOrphan(t *testing.T) {
+	a := webAllocation()
+	plan := judge.MakePlan([]judge.Decision{{Allocation: &a, Ruling: &judge.Ruling{Verdict: judge.Orphaned, Reason: judge.PodAbsent}}})
+	confirmer := reaper.NewConfirmer(&backendtest.Pods{}, censusOf())
+	warrants, errs := confirmer.Confirm(t.Context(), plan.Orphans())
+	if !errors.Is(errs[0], ipam.ErrNoWarrant) {
+		t.Errorf("confirm: %v, want ErrNoWarrant", errs[0])
+	}
+	if _, err := warrants[0].Allocation(); !errors.Is(err, ipam.ErrNoWarrant) {
+		t.Errorf("its warrant: %v, want ErrNoWarrant", err)
+	}
 }

@@ -232,12 +232,6 @@ func deletable(o reservedIP) reservedIP {
 	return o
 }
 
-// podDeletedAt returns the object with the time at which the pod was deleted.
-func podDeletedAt(o reservedIP, at time.Time) reservedIP {
-	o.Deleted = at
-	return o
-}
-
 // protectedHarness returns a harness with these objects in a fakeStore. The pod live-1
 // exists and has 10.0.0.1. The pod gone-1 does not exist and had 10.0.0.2.
 func protectedHarness(t *testing.T, objects ...reservedIP) (*harness, *backendtest.Memory, *fakeStore) {

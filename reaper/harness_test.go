@@ -25,20 +25,32 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
+	"github.com/ip-reaper/ip-reaper/reaper/reapertest"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// noon is the time of most tests. The listing and the second look read another clock:
-// the real one, or that of a synctest bubble.
-var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
-
-// The pods and addresses of most tests. Web has 10.0.0.1.
+// What the tests of this package share with those of others, by short names.
 var (
-	web   = ipam.PodRef{Namespace: "default", Name: "web"}
-	other = ipam.PodRef{Namespace: "default", Name: "other"}
-	ip1   = netip.MustParseAddr("10.0.0.1")
-	ip2   = netip.MustParseAddr("10.0.0.2")
+	noon, web, other, ip1, ip2 = reapertest.Noon, reapertest.Web, reapertest.Other, reapertest.IP1, reapertest.IP2
+
+	webAllocation = reapertest.WebAllocation
+	calicoOf      = reapertest.CalicoOf
+	lease         = reapertest.Lease
+	allocations   = reapertest.Allocations
+	poolOf        = reapertest.PoolOf
+	showing       = reapertest.Showing
+	finished      = reapertest.Finished
+	hanging       = reapertest.Hanging
+	mirrored      = reapertest.Mirrored
+	booted        = reapertest.Booted
+	tunnelOn      = reapertest.TunnelOn
 )
+
+type fixedStore = reapertest.Store
+
+// atLeast is how much of a grace period of 15 minutes passes before a release: a run may
+// start a little early, by the jitter of its CronJob.
+const atLeast = 15*time.Minute - 15*time.Second
 
 // Errors of a cluster: after the first, the same request may succeed later. After the
 // second, it never will.
@@ -47,36 +59,6 @@ var (
 	errForbidden  = fmt.Errorf("%w: pods is forbidden", ipam.ErrRefused)
 )
 
-// webAllocation returns the allocation that most decisions are about: 10.0.0.1, of the
-// pod web.
-func webAllocation() ipam.Allocation {
-	return ipam.Allocation{
-		Key: "1", IP: ip1, Token: "t1",
-		Owner: ipam.Owner{Pod: web, Sandbox: "s1", Interface: "net1"},
-	}
-}
-
-// poolOf returns a pool of one network with the allocations.
-func poolOf(entries ...ipam.Allocation) ipam.Pool {
-	return ipam.Pool{Name: "pool", Network: "-", Allocations: entries}
-}
-
-// on returns the interfaces of a pod that shows addresses on one of them.
-func on(name string, ips ...netip.Addr) []census.Interface {
-	return []census.Interface{{Name: name, Addresses: ips}}
-}
-
-// showing returns a pod that shows addresses on net1.
-func showing(ref ipam.PodRef, ips ...netip.Addr) census.Pod {
-	return census.Pod{Ref: ref, Addresses: ips, Interfaces: on("net1", ips...)}
-}
-
-// finished returns the pod in phase Succeeded or Failed.
-func finished(pod census.Pod) census.Pod {
-	pod.Finished = true
-	return pod
-}
-
 // A situation has the facts of a decision.
 type situation struct {
 	policy func(*policy.Policy)
@@ -84,7 +66,6 @@ type situation struct {
 	pods   []census.Pod
 	sets   []census.StatefulSet
 	nodes  []census.Node
-	guests []census.VirtualMachine
 	ledger ledger.Ledger
 
 	sandboxes []string // of the node; nil if they were not read
@@ -139,21 +120,8 @@ type decision struct {
 	Note    string
 }
 
-// early is how much a run may cut a grace period short, because CronJobs jitter.
-func early(grace time.Duration) time.Duration {
-	if grace < 5*time.Minute {
-		return 0
-	}
-	return min(grace/60, 15*time.Second)
-}
-
 // decisionOf returns those fields.
 func decisionOf(d judge.Decision) decision { return decision{d.Verdict, d.Reason, d.Note} }
-
-// decided returns a decision that code other than Judge made.
-func decided(v judge.Verdict, a ipam.Allocation) judge.Decision {
-	return judge.Decision{Allocation: &a, Ruling: &judge.Ruling{Verdict: v, Reason: judge.PodAbsent}}
-}
 
 // A memoryLedgers is a ledger.Store in memory. Like the real one, it keeps the stored form.
 type memoryLedgers struct {
@@ -254,33 +222,12 @@ func textOf(l ledger.Ledger) string {
 	return string(text)
 }
 
-// A tokenRecorder has the methods for records of a backend, for stores of tests. It records the
-// token and restores nothing.
-type tokenRecorder struct{}
-
-func (tokenRecorder) Record(_ context.Context, as []ipam.Allocation) ([]json.RawMessage, error) {
-	records := make([]json.RawMessage, len(as))
-	for i, a := range as {
-		records[i] = fmt.Appendf(nil, "%q", a.Token)
-	}
-	return records, nil
-}
-
-func (tokenRecorder) Compare(_ context.Context, _ string, rs []ipam.Record) []error {
-	return make([]error, len(rs))
-}
-
-func (tokenRecorder) Restore(_ context.Context, _ string, rs []ipam.Record) []error {
-	return make([]error, len(rs))
-}
-
 // harness returns a harness with the pools, the cluster and the node of the situation.
 func (s situation) harness() *harness {
 	h := newHarness(fixedStore(s.pools))
 	h.pods.Add(s.pods...)
 	h.pods.AddSets(s.sets...)
 	h.pods.AddNodes(s.nodes...)
-	h.pods.AddMachines(s.guests...)
 	h.onNode = s.sandboxes != nil
 	for _, id := range s.sandboxes {
 		h.pods.AddSandboxes(census.Sandbox{ID: id})
@@ -413,33 +360,78 @@ func (c *calls) listsFirst() []string {
 	return c.all
 }
 
-// A fixedStore lists its pools and releases nothing.
-type fixedStore []ipam.Pool
+// A scriptedStore lists its steps, in their order.
+type scriptedStore struct {
+	fixedStore
+	name  string
+	steps []step
+}
 
-func (fixedStore) Name() string { return "fixed" }
+type step struct {
+	pool ipam.Pool
+	err  error
+}
 
-func (s fixedStore) List(context.Context) iter.Seq2[ipam.Pool, error] {
+func (s scriptedStore) Name() string { return s.name }
+
+func (s scriptedStore) List(context.Context) iter.Seq2[ipam.Pool, error] {
 	return func(yield func(ipam.Pool, error) bool) {
-		for _, pool := range s {
-			if !yield(pool, nil) {
+		for _, st := range s.steps {
+			if !yield(st.pool, st.err) {
 				return
 			}
 		}
 	}
 }
 
-func (fixedStore) Record(ctx context.Context, as []ipam.Allocation) ([]json.RawMessage, error) {
-	return tokenRecorder{}.Record(ctx, as)
+// A namedStore is a fixedStore with its own name.
+type namedStore struct {
+	fixedStore
+	name string
 }
 
-func (fixedStore) Compare(ctx context.Context, pool string, rs []ipam.Record) []error {
-	return tokenRecorder{}.Compare(ctx, pool, rs)
+func (s namedStore) Name() string { return s.name }
+
+// newSequence returns a harness for runs that release by the default policy, on a cluster that
+// changes between them.
+func newSequence(stores ...ipam.Backend) *harness {
+	h := newHarness(stores...)
+	h.policy = policy.Default()
+	h.policy.DryRun, h.policy.Limits.MaxFraction = new(bool), new(1.0)
+	h.cluster(nil)
+	return h
 }
 
-func (fixedStore) Restore(ctx context.Context, pool string, rs []ipam.Record) []error {
-	return tokenRecorder{}.Restore(ctx, pool, rs)
+// cluster sets the pods and nodes of the cluster, and adds a pod that has no address.
+func (h *harness) cluster(pods []census.Pod, nodes ...census.Node) {
+	h.pods = &backendtest.Pods{}
+	h.pods.Add(census.Pod{Ref: ipam.PodRef{Namespace: "kube-system", Name: "dns"}})
+	h.pods.Add(pods...)
+	h.pods.AddNodes(nodes...)
 }
 
-func (fixedStore) Release(_ context.Context, ws []ipam.Warrant) []error {
-	return make([]error, len(ws))
+// entryIn runs, and returns the only entry of a backend.
+func (h *harness) entryIn(t *testing.T, backend string) report.Entry {
+	t.Helper()
+	entries := h.run(t).Entries
+	i := slices.IndexFunc(entries, func(e report.Entry) bool { return e.Backend == backend })
+	if i < 0 {
+		t.Fatal("no entry of " + backend)
+	}
+	return entries[i]
+}
+
+// kept fails the test if the entry is an orphan, and goes if it is not.
+func kept(t *testing.T, what string, e report.Entry) {
+	t.Helper()
+	if e.Verdict == judge.Orphaned {
+		t.Errorf("%s: %s %s (%s), first seen %v", what, e.Verdict, e.Reason, e.Note, e.FirstSeen)
+	}
+}
+
+func goes(t *testing.T, what string, e report.Entry) {
+	t.Helper()
+	if e.Verdict != judge.Orphaned {
+		t.Errorf("%s: %s %s (%s), first seen %v, due %v", what, e.Verdict, e.Reason, e.Note, e.FirstSeen, e.Due)
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/reapertest"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -52,7 +53,7 @@ func TestInspectDecidesAsARunDoes(t *testing.T) {
 		}
 		return []ipam.Pool{poolOf(a)}
 	}
-	older, newer, _ := supersededSituation()
+	older, newer, _ := reapertest.Superseded()
 	sibling := webAllocation()
 	sibling.Key, sibling.IP, sibling.Token = "2", ip2, "t2"
 	dns := census.Pod{Ref: ipam.PodRef{Namespace: "default", Name: "dns"}}
@@ -141,7 +142,8 @@ func TestInspectWarnsOfMissingLists(t *testing.T) {
 }
 
 func TestInspectReportsPoolsThatCannotBeRead(t *testing.T) {
-	h := newHarness(excerpt(&ipam.PoolError{Pool: "kube-system/bad", Err: errors.New("spec.range: no")}, poolOf(webAllocation())))
+	bad := &ipam.PoolError{Pool: "kube-system/bad", Err: errors.New("spec.range: no")}
+	h := newHarness(scriptedStore{name: "whereabouts", steps: []step{{err: bad}, {pool: poolOf(webAllocation())}}})
 	o := h.options()
 	o.Cluster, o.Ledgers = nil, nil
 	rep, err := reaper.Inspect(t.Context(), o)

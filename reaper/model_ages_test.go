@@ -10,6 +10,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/reapertest"
 )
 
 // The conditions of a release are how old a look may be at each of its writes, and what the
@@ -181,7 +182,7 @@ func (m *agesModel) check(over bool) { m.broken = cmp.Or(m.broken, m.adding.lost
 // machine that has slept since the look.
 func (m *agesModel) ask(w ipam.Warrant, most time.Duration) (ipam.Allocation, error) {
 	awake := time.Since(m.began)
-	age := ipam.AgeOf(looked(m.t, twoClocks, awake, awake+m.slept-m.looked), twoClocks)
+	age := ipam.AgeOf(reapertest.Looked(m.t, twoClocks, awake, awake+m.slept-m.looked), twoClocks)
 	return lookedAt(w, time.Now().Add(most-ipam.Freshness-age)).Allocation()
 }
 

@@ -14,8 +14,8 @@ import (
 
 // An agesBackend is what the two backends of the model have in common.
 type agesBackend struct {
-	tokenRecorder
-	m *agesModel
+	fixedStore // it records tokens
+	m          *agesModel
 }
 
 func (b agesBackend) list(pool func(ip int) string, ips []int, allocation func(ip int) ipam.Allocation) iter.Seq2[ipam.Pool, error] {

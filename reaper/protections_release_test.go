@@ -3,12 +3,14 @@ package reaper_test
 import (
 	"encoding/json"
 	"errors"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
+	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -145,4 +147,79 @@ func TestReservedIPKeepsTheWholeGroup(t *testing.T) {
 	h.now = noon.Add(2 * time.Hour)
 	equal(t, "released", h.run(t).Summary.Released, 4)
 	equal(t, "objects left", s.keys(), nil)
+}
+
+// Promise 2, 9, 11. If the objects cannot be listed, any address may be protected.
+func TestNothingIsReleasedIfReservedIPsCannotBeRead(t *testing.T) {
+	h, m, s := protectedHarness(t, protecting("a", hours(1), netip.MustParseAddr("10.9.9.9")))
+	before := contentsOf(t, m)
+	s.hook = func(string) error { return errForbidden }
+	rep, failures := h.partial(t)
+	equal(t, "failures", failures, []string{"reservedIPs: " + errForbidden.Error()})
+	equal(t, "statuses", statuses(rep), map[string]string{"memory": "ok", "reservedIPs": "failed: " + errForbidden.Error()})
+	equal(t, "verdict", reported(t, rep, "2"), decision{judge.Held, judge.Protected, "reservedIPs could not be read: " + errForbidden.Error()})
+	equal(t, "verdict on the living", reported(t, rep, "1"), decision{judge.InUse, judge.PodPresent, ""})
+	equal(t, "store", contentsOf(t, m), before)
+
+	s.hook = nil
+	equal(t, "outcome once they can", outcomes(h.run(t))["2"], report.Released)
+}
+
+// Promise 2. A policy that disables the backend does not say that no address is
+// protected.
+func TestDisabledReservedIPsKeep(t *testing.T) {
+	h, _, _ := protectedHarness(t, protecting("a", nil, ip2))
+	h.policy.Backends[reservedIPsName] = policy.Backend{Enabled: policy.Off}
+	equal(t, "verdict", reported(t, h.run(t), "2").Reason, judge.Protected)
+}
+
+// Promise 8. A release that a crash cut short is finished. The address was not
+// protected when the release began.
+func TestInterruptedReleaseIsFinishedAlthoughTheAddressIsReserved(t *testing.T) {
+	for _, broken := range []bool{false, true} {
+		h, _ := interruptedHarness(t)
+		s := &fakeStore{}
+		s.add(protecting("a", nil, ip2))
+		if broken {
+			s.hook = func(string) error { return errForbidden }
+		}
+		h.backends = append(h.backends, s)
+		rep, err := reaper.Run(t.Context(), h.options())
+		if partial := (*report.PartialError)(nil); errors.As(err, &partial) != broken {
+			t.Errorf("run: %v", err)
+		}
+		equal(t, "outcome", outcomes(rep)["10.0.0.2"], report.Released)
+	}
+}
+
+const malformed = `ttl .spec.ttl: "7d" is not how long to keep an address`
+
+// undecoded returns the object as one that cannot be decoded.
+func undecoded(o reservedIP) reservedIP {
+	o.Undecoded = malformed
+	return o
+}
+
+// Promise 7, 9. An object that cannot be decoded keeps no other object: every store was listed. It
+// fails no run, and the report names it.
+func TestObjectThatCannotBeDecodedKeepsNoOther(t *testing.T) {
+	h, _, s := protectedHarness(t, undecoded(reservedIP{Key: "ns/a", Namespaces: []string{"prod"}}), deletable(protecting("b", hours(0), ip2)))
+	rep := h.run(t)
+	const says = fakeStorePool + " ns/a: " + malformed
+	equal(t, "warning", rep.Warnings[0], says)
+	equal(t, "objects", rep.Backends[1].Undecoded, []string{says})
+	equal(t, "statuses", statuses(rep), map[string]string{"memory": "ok", "reservedIPs": "ok"})
+	equal(t, "outcomes", outcomes(rep), map[string]report.Outcome{
+		"1": report.Kept, "2": report.Released, "ns/a": report.Kept, "ns/b": report.Released,
+	})
+	equal(t, "objects left", s.keys(), []string{"ns/a"})
+}
+
+// An object that may name every address protects each pool as a whole.
+func TestReservedIPsMayProtectAPoolAsAWhole(t *testing.T) {
+	h, _, _ := protectedHarness(t, undecoded(reservedIP{Key: "ns/a", All: true}))
+	rep := h.run(t)
+	want := fakeStorePool + " ns/a may name it: " + malformed
+	equal(t, "pool", rep.Pools[0].ProtectedBy, want)
+	equal(t, "warned", slices.Contains(rep.Warnings, "nothing is released from memory a, because every address is protected: "+want), true)
 }

@@ -1,7 +1,6 @@
 package reaper_test
 
 import (
-	"maps"
 	"testing"
 	"time"
 
@@ -211,13 +210,4 @@ func TestRestoreWithoutALedgerWarns(t *testing.T) {
 		"the ledger could not be written, so the next run may release the allocations again: hold them with a rule of the policy: " + errForbidden.Error(),
 	})
 	r.wantRestored(t)
-}
-
-// A store may put an allocation back with the token that it had, so the ledger knows it.
-func TestRestoreBeginsTheTimeAnewAlsoWithTheSameToken(t *testing.T) {
-	s := given(terms(func(p *policy.Policy) { p.Journal.RestoreHold = &policy.Duration{} }))
-	s.ledger = s.seen(t, noon)
-	back := s.judge(t, noon)[0].Allocation
-	s.ledger = s.ledger.WithRestored(maps.All(map[*ipam.Allocation]ledger.Place{back: {}}), noon.Add(time.Hour))
-	equal(t, "due", s.judge(t, noon.Add(61*time.Minute))[0].Due, noon.Add(75*time.Minute))
 }

@@ -31,38 +31,6 @@ func (h *harness) selecting(s judge.Selection) *harness {
 // onePod selects the allocations of one pod of the tests of runs.
 func onePod(name string) judge.Selection { return judge.Selection{Pods: []string{"default/" + name}} }
 
-func TestSelection(t *testing.T) {
-	a := webAllocation()
-	a.Owner.Node = "n1"
-	pool := poolOf(a)
-	pool.Name = "kube-system/10.0.0.0-24"
-	names := func(list ...string) []string { return list }
-	for _, tt := range []struct {
-		selection judge.Selection
-		want      bool
-		text      string
-	}{
-		{judge.Selection{}, true, ""},
-		{judge.Selection{Namespaces: names("default")}, true, "namespace default"},
-		{judge.Selection{Namespaces: names("other", "default")}, true, "namespace other or default"},
-		{judge.Selection{Pods: names("default/web")}, true, "pod default/web"},
-		{judge.Selection{Pods: names("other/web")}, false, "pod other/web"},
-		{judge.Selection{Nodes: names("n1")}, true, "node n1"},
-		{judge.Selection{Backends: names("fixed")}, true, "backend fixed"},
-		{judge.Selection{Pools: names("10.0.0.0-24")}, true, "pool 10.0.0.0-24"},
-		{judge.Selection{Namespaces: names("default"), Nodes: names("n2")}, false, "namespace default, node n2"},
-		{judge.Selection{Namespaces: names("default"), Nodes: names("n1")}, true, "namespace default, node n1"},
-	} {
-		h := newHarness(fixedStore{pool}).selecting(tt.selection)
-		h.pods.AddNodes(census.Node{Name: "n1", Ready: true}, census.Node{Name: "n2", Ready: true})
-		h.policy.DryRun = new(true)
-		h.pods.Add(census.Pod{Ref: other}, census.Pod{Ref: ipam.PodRef{Namespace: "other", Name: "web"}})
-		equal(t, "entries of "+tt.text, len(h.run(t).Entries) == 1, tt.want)
-		equal(t, "text", tt.selection.String(), tt.text)
-		equal(t, "everything", tt.selection.Everything(), tt.text == "")
-	}
-}
-
 // The name of a Calico block has a slash: its length is not its name.
 func TestRangeIsTheWholeNameOfAPool(t *testing.T) {
 	block := poolOf(webAllocation())

@@ -1,13 +1,11 @@
-package reaper_test
+package judge_test
 
 import (
 	"errors"
 	"testing"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
@@ -27,6 +25,8 @@ func TestWithoutABelievedCensusEveryAllocationIsKept(t *testing.T) {
 	ownerless := emptyHandle()
 	ownerless.Owner = ipam.Owner{}
 	handles, ownerlessHandles := inventory(t, fixedStore{poolOf(emptyHandle())}), inventory(t, fixedStore{poolOf(ownerless)})
+	impatient := policy.Default()
+	releaseNow(&impatient)
 	later := census.New(time.Now(), []census.Pod{{Ref: other}}, nil)
 	for _, tt := range []struct {
 		name   string
@@ -42,14 +42,14 @@ func TestWithoutABelievedCensusEveryAllocationIsKept(t *testing.T) {
 		{"an inventory that TakeInventory did not make", ipam.Inventory{Listings: inv.Listings}, later},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p := backendtest.Impatient()
+			p := impatient
 			p.Pods.Unnamed = policy.Release
 			decisions := judge.Judge(noon, p, tt.inv, tt.census, ledger.Ledger{})
 			equal(t, "verdict", decisionOf(decisions[0]), decision{judge.Held, judge.NoCensus, ""})
 			equal(t, "plan", len(judge.MakePlan(decisions).Orphans()), 0)
 		})
 	}
-	decisions := judge.Judge(noon, backendtest.Impatient(), inv, later, ledger.Ledger{})
+	decisions := judge.Judge(noon, impatient, inv, later, ledger.Ledger{})
 	equal(t, "verdict with a good census", decisionOf(decisions[0]), decision{judge.Orphaned, judge.PodAbsent, ""})
 }
 
@@ -68,14 +68,14 @@ func TestZeroValuesKeep(t *testing.T) {
 }
 
 // Promise 4. A decision that other code made gives no orphan.
-func TestOnlyJudgeMakesAnOrphan(t *testing.T) {
+func TestOrphanThatNoRuleMadeIsNotStillOrphaned(t *testing.T) {
 	plan := judge.MakePlan([]judge.Decision{decided(judge.Orphaned, webAllocation())})
-	confirmer := reaper.NewConfirmer(&backendtest.Pods{}, censusOf())
-	warrants, errs := confirmer.Confirm(t.Context(), plan.Orphans())
-	if !errors.Is(errs[0], ipam.ErrNoWarrant) {
-		t.Errorf("confirm: %v, want ErrNoWarrant", errs[0])
+	if _, err := judge.NewSecondLook(censusOf()).StillOrphaned(plan.Orphans()[0]); !errors.Is(err, ipam.ErrNoWarrant) {
+		t.Errorf("still orphaned: %v, want ErrNoWarrant", err)
 	}
-	if _, err := warrants[0].Allocation(); !errors.Is(err, ipam.ErrNoWarrant) {
-		t.Errorf("its warrant: %v, want ErrNoWarrant", err)
-	}
+}
+
+// decided returns a decision that code other than Judge made.
+func decided(v judge.Verdict, a ipam.Allocation) judge.Decision {
+	return judge.Decision{Allocation: &a, Ruling: &judge.Ruling{Verdict: v, Reason: judge.PodAbsent}}
 }

@@ -1,4 +1,4 @@
-package reaper_test
+package judge_test
 
 import (
 	"fmt"
@@ -242,7 +242,7 @@ func TestWhatShowsTooMuchIsAWarning(t *testing.T) {
 	for d, left := range map[policy.Disposition]string{policy.Hold: "pod default/ended, pod default/pod-0, pod default/pod-1, pod default/pod-2, pod default/pod-3 and 3 more",
 		policy.Release: "pod default/pod-0, pod default/pod-1, pod default/pod-2, pod default/pod-3, pod default/pod-4 and 2 more"} {
 		s.policy = func(p *policy.Policy) { p.Pods.Unnamed, p.Pods.Finished = policy.Release, d }
-		warnings := strings.Join(s.report(t).Warnings, "\n")
+		warnings := strings.Join(judge.ExcessWarnings(s.terms(), s.census(t)), "\n")
 		if want := "allocations that name no pod, or a pod of the same namespace, are kept because of too many addresses on " + left; !strings.Contains(warnings, want) {
 			t.Errorf("warnings %s\nwant %s", warnings, want)
 		}

@@ -1,4 +1,4 @@
-package reaper_test
+package ipam_test
 
 import (
 	"context"
@@ -12,9 +12,17 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
+
+// warrantsFor returns warrants for the allocations, of a look that begins now.
+func warrantsFor(as []ipam.Allocation) []ipam.Warrant {
+	ws := make([]ipam.Warrant, len(as))
+	for i := range as {
+		ws[i] = ipam.NewWarrant(&as[i], time.Now(), nil)
+	}
+	return ws
+}
 
 // The larger a pool, the more its write costs the API server: many at the same time would leave
 // it nothing for other clients. All calls share the room, and each answer is that of its own
@@ -25,17 +33,11 @@ func TestPoolsThatAreReleasedAtATimeAreNotLargeTogether(t *testing.T) {
 		want  int32
 	}{{0, 5}, {1, 5}, {2, 2}, {3, 1}, {5, 1}} {
 		synctest.Test(t, func(t *testing.T) {
-			var pools fixedStore
 			as := allocations(20)
-			for i, pair := range slices.Collect(slices.Chunk(as, 2)) {
-				pool := poolOf(pair...)
-				pool.Name = fmt.Sprint(i)
-				pools = append(pools, pool)
-				for n := range pair {
-					pair[n].Backend, pair[n].Pool = pools.Name(), pool.Name
-				}
+			for i := range as {
+				as[i].Pool = fmt.Sprint(i / 2)
 			}
-			ws := backendtest.Warrants(t, pools, &backendtest.Pods{}, as...)
+			ws := warrantsFor(as)
 			ws[3] = ipam.Warrant{}
 			room := semaphore.NewWeighted(5)
 			var now, most atomic.Int32
@@ -79,10 +81,7 @@ func TestPoolsThatAreReleasedAtATimeAreNotLargeTogether(t *testing.T) {
 // is not known to have released any.
 func TestEachPoolIsNotBegunUnderACancelledContext(t *testing.T) {
 	as := allocations(2)
-	for i := range as {
-		as[i].Backend, as[i].Pool = "fixed", "pool"
-	}
-	ws := backendtest.Warrants(t, fixedStore{poolOf(as...)}, &backendtest.Pods{}, as...)
+	ws := warrantsFor(as)
 	one := func(string) int64 { return 1 }
 	ctx, cancel := context.WithCancel(t.Context())
 	short := func(string, []ipam.Warrant) []error {

@@ -1,4 +1,4 @@
-package reaper_test
+package judge_test
 
 import (
 	"net/netip"
@@ -58,15 +58,6 @@ func proves(t *testing.T, apart bool, situations func() (older, newer ipam.Alloc
 	}
 }
 
-// supersededSituation returns a pod that shows 10.0.0.2 on net1, its allocation of that
-// address, and one of 10.0.0.1 by an older version of the plugin, which names no interface.
-func supersededSituation() (older, newer ipam.Allocation, pod census.Pod) {
-	older, newer = webAllocation(), webAllocation()
-	older.Owner.Interface, older.NeverAdopted = "", true
-	newer.Key, newer.IP, newer.Token, newer.Owner.Sandbox = "2", ip2, "t2", "s2"
-	return older, newer, showing(web, ip2)
-}
-
 // Promise 1, 2. Each case that is kept lacks one part of the proof.
 func TestSandboxIsReplacedOnlyWithTheProof(t *testing.T) {
 	proves(t, false, supersededSituation,
@@ -119,7 +110,7 @@ func TestStatusTellsWhichOfTwoSandboxesThePodHas(t *testing.T) {
 			if tt.change != nil {
 				tt.change(&primary, &pod)
 			}
-			inv := inventory(t, fixedStore{poolOf(older, newer)}, scriptedStore{name: "store", steps: []step{{pool: poolOf(primary)}}})
+			inv := inventory(t, fixedStore{poolOf(older, newer)}, namedStore{fixedStore{poolOf(primary)}, "store"})
 			equal(t, "verdict", decisionOf(judge.Judge(noon, policy.Default(), inv, censusOf(pod), ledger.Ledger{})[0]), tt.want)
 		})
 	}

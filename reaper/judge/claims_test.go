@@ -1,4 +1,4 @@
-package reaper_test
+package judge_test
 
 import (
 	"fmt"
@@ -9,14 +9,12 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/reapertest"
 )
-
-// ip returns 10.0.0.n.
-func ip(n byte) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, n}) }
 
 // leaked returns n allocations of 10.0.0.1 and so on. Each names a pod that is gone.
 func leaked(n int) []ipam.Allocation {
-	as := allocations(n)
+	as := reapertest.Allocations(n)
 	for i := range as {
 		as[i].IP = ip(byte(i + 1))
 	}
@@ -62,8 +60,8 @@ func TestAnnotationOfAnotherPodIsEvidenceAsThePolicySays(t *testing.T) {
 	}
 }
 
-// Promise 2, 7. An annotation that alone keeps what others leaked is in the report, and so is the
-// report of a guest.
+// Promise 2, 7. An annotation that alone keeps what others leaked is named in a warning, and so is
+// the report of a guest.
 func TestReportNamesWhatAloneKeepsAllocationsOfOthers(t *testing.T) {
 	shown := func(n int, example, hint string) string {
 		return fmt.Sprintf("some allocations are kept only by annotations of other pods: default/other (%d, such as %s). "+
@@ -115,13 +113,16 @@ func TestReportNamesWhatAloneKeepsAllocationsOfOthers(t *testing.T) {
 					tt.entry(&as[i])
 				}
 			}
-			h := newHarness(fixedStore{poolOf(as...)})
-			h.policy.Pods.Unnamed, h.policy.DryRun = policy.Release, new(true)
-			h.pods.Add(tt.pods...)
-			h.pods.AddMachines(tt.guests...)
-			equal(t, "warnings", h.run(t).Warnings, tt.want)
-			h.policy.Evidence.Annotations = policy.OwnAnnotations
-			for _, sentence := range h.run(t).Warnings {
+			p := policy.Default()
+			releaseNow(&p)
+			p.Pods.Unnamed = policy.Release
+			warnings := func() []string {
+				s := situation{pools: []ipam.Pool{poolOf(as...)}, pods: tt.pods, guests: tt.guests, policy: func(to *policy.Policy) { *to = p }}
+				return judge.ClaimWarnings(s.census(t), s.judge(t, noon))
+			}
+			equal(t, "warnings", warnings(), tt.want)
+			p.Evidence.Annotations = policy.OwnAnnotations
+			for _, sentence := range warnings() {
 				if as[0].Owner.Pod != (ipam.PodRef{}) && len(tt.guests) == 0 {
 					t.Errorf("with own: %s", sentence)
 				}

@@ -1,7 +1,6 @@
-package reaper_test
+package judge_test
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -12,24 +11,24 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
 // A kubeletModel is a cluster in which pods are deleted by force, nodes are cut off and
-// come back, and kubelets take their time to end sandboxes. Every run is a dry run that
-// remembers: what it plans is gone afterwards, and must not be of a running sandbox.
+// come back, and kubelets take their time to end sandboxes. Every run remembers. What it plans
+// is gone afterwards, and must not be of a running sandbox.
 type kubeletModel struct {
+	t      *testing.T
 	now    time.Time
 	nodes  map[string]*census.Node
 	pods   map[string]*kubeletPod // in the API
 	boxes  []*sandbox             // that run
 	stores [3]map[string]*storedEntry
-	ledger *memoryLedgers
+	ledger ledger.Ledger
 	made   int
 	log    []string
 	known  map[string]bool          // findings that are left out
@@ -73,8 +72,8 @@ const secondNetwork = 9
 
 var storeNames = [3]string{"calico", "whereabouts", "overlapping"}
 
-func newKubeletModel(known ...string) *kubeletModel {
-	m := &kubeletModel{now: noon, nodes: map[string]*census.Node{}, pods: map[string]*kubeletPod{}, ledger: &memoryLedgers{}, known: map[string]bool{}, clock: map[string]time.Duration{}, alias: map[string]string{"n0": "n0", "n1": "n1", "n2": "n2"}}
+func newKubeletModel(t *testing.T, known ...string) *kubeletModel {
+	m := &kubeletModel{t: t, now: noon, nodes: map[string]*census.Node{}, pods: map[string]*kubeletPod{}, known: map[string]bool{}, clock: map[string]time.Duration{}, alias: map[string]string{"n0": "n0", "n1": "n1", "n2": "n2"}}
 	for _, k := range known {
 		m.known[k] = true
 	}
@@ -258,40 +257,38 @@ func (m *kubeletModel) run(grace time.Duration, broken int) string {
 			m.show(name)
 		}
 	}
-	h := newHarness()
+	w := newSequence()
 	for store := range m.stores {
-		h.backends = append(h.backends, modelStore{m: m, store: store, broken: store == broken})
+		w.backends = append(w.backends, modelStore{m: m, store: store, broken: store == broken})
 	}
-	h.policy = policy.Default()
-	h.policy.DryRun, h.policy.Limits.MaxFraction, h.policy.Limits.MaxPodDrop = new(true), new(1.0), new(1.0)
-	h.policy.GracePeriod = &policy.Duration{Duration: grace}
-	h.pods, h.ledgers, h.now = &backendtest.Pods{}, m.ledger, m.now
-	h.pods.Add(census.Pod{Ref: ipam.PodRef{Namespace: "kube-system", Name: "dns"}})
-	for _, p := range m.pods {
-		h.pods.Add(p.Pod)
+	w.policy.GracePeriod = &policy.Duration{Duration: grace}
+	w.ledger, w.now = m.ledger, m.now
+	for _, name := range slices.Sorted(maps.Keys(m.pods)) {
+		w.lists.Pods = append(w.lists.Pods, m.pods[name].Pod)
 	}
-	for _, n := range m.nodes {
-		h.pods.AddNodes(*n)
+	for _, name := range slices.Sorted(maps.Keys(m.nodes)) {
+		w.lists.Nodes = append(w.lists.Nodes, *m.nodes[name])
 	}
-	h.pods.AddSets(census.StatefulSet{Namespace: "default", Name: "p", Replicas: m.wanted})
-	h.change = func(o *reaper.Options) { o.Remember = true }
-	report, err := reaper.Run(context.Background(), h.options())
-	m.note("run, grace %v, broken %d: %v", grace, broken, err)
-	for _, e := range report.Entries {
-		store := slices.Index(storeNames[:], e.Backend)
-		stored := m.stores[store][e.Key]
-		m.note("  %s %s %s of %s: %s %s (%s)", e.Backend, e.IP, e.Owner.Pod, e.Owner.Node, e.Verdict, e.Reason, e.Note)
-		if e.Verdict != judge.Orphaned {
+	w.lists.Sets = []census.StatefulSet{{Namespace: "default", Name: "p", Replicas: m.wanted}}
+	decisions := w.run(m.t)
+	m.ledger = w.ledger
+	m.note("run, grace %v, broken %d", grace, broken)
+	for _, d := range decisions {
+		a := d.Completed()
+		store := slices.Index(storeNames[:], a.Backend)
+		stored := m.stores[store][a.Key]
+		m.note("  %s %s %s of %s: %s %s (%s)", a.Backend, a.IP, a.Owner.Pod, a.Owner.Node, d.Verdict, d.Reason, d.Note)
+		if d.Verdict != judge.Orphaned {
 			continue
 		}
 		unseen := m.known["names differ"] && !stored.seen // its node cannot be known
 		if slices.Contains(m.boxes, stored.box) && (!m.known["adopted"] || !stored.news) && !unseen {
-			return fmt.Sprintf("%s %s of %s is planned, and %s runs on %s", e.Backend, e.IP, stored.box.pod, stored.box.id, stored.box.node)
+			return fmt.Sprintf("%s %s of %s is planned, and %s runs on %s", a.Backend, a.IP, stored.box.pod, stored.box.id, stored.box.node)
 		}
-		delete(m.stores[store], e.Key)
+		delete(m.stores[store], a.Key)
 	}
 	for _, p := range m.pods {
-		if p.box != nil && broken < 0 && err == nil {
+		if p.box != nil && broken < 0 {
 			p.box.noted, p.box.hung = true, p.box.hung || m.hangs(p)
 			for store := range m.stores {
 				for _, e := range m.stores[store] {
@@ -474,7 +471,7 @@ func TestModelRunningSandboxesKeepTheirAddresses(t *testing.T) {
 				rounds = 2
 			}
 			for range rounds {
-				rapid.Check(t, func(t *rapid.T) { newKubeletModel(tt.known...).days(t, tt.fails) })
+				rapid.Check(t, func(rt *rapid.T) { newKubeletModel(t, tt.known...).days(rt, tt.fails) })
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-package reaper_test
+package ipam_test
 
 import (
 	"context"
@@ -9,8 +9,28 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/reapertest"
 )
+
+// What the tests of this package share with those of others, by short names.
+var (
+	webAllocation = reapertest.WebAllocation
+	allocations   = reapertest.Allocations
+	poolOf        = reapertest.PoolOf
+)
+
+type fixedStore = reapertest.Store
+
+// equal fails the test if two values differ.
+func equal[T any](t *testing.T, what string, got, want T, options ...cmp.Option) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, options...); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
 
 // A scriptedStore lists its steps, in their order.
 type scriptedStore struct {
@@ -90,10 +110,13 @@ func TestListing(t *testing.T) {
 
 // A slowStore notes when it is listed, and takes its time.
 type slowStore struct {
-	namedStore
+	fixedStore
+	name  string
 	asked *time.Time
 	takes time.Duration
 }
+
+func (s slowStore) Name() string { return s.name }
 
 func (s slowStore) List(context.Context) iter.Seq2[ipam.Pool, error] {
 	return func(yield func(ipam.Pool, error) bool) {
@@ -109,7 +132,7 @@ func TestStoresAreListedAtTheSameTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked [4]time.Time
 		store := func(i int, name string, takes time.Duration) slowStore {
-			return slowStore{namedStore{nil, name}, &asked[i], takes}
+			return slowStore{nil, name, &asked[i], takes}
 		}
 		began := time.Now()
 		inv := ipam.TakeInventory(t.Context(), []ipam.Backend{

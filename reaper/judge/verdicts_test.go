@@ -1,4 +1,4 @@
-package reaper_test
+package judge_test
 
 import (
 	"testing"
@@ -153,6 +153,8 @@ var (
 	absent  = decision{judge.Suspected, judge.PodAbsent, ""}
 	shown   = decision{judge.InUse, judge.AddressInUse, "shown by pod default/other"}
 	stays   = decision{judge.Held, judge.Retained, "its StatefulSet brings the pod back"}
+
+	unreachable = decision{judge.Held, judge.NodeUnreachable, "node n1 is not ready"} // on n1
 )
 
 // held is a decision that holds.

@@ -1,4 +1,4 @@
-package reaper_test
+package judge_test
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
+	"github.com/ip-reaper/ip-reaper/reaper/reapertest"
 )
 
 // groupOfTwo returns two pools with one allocation each, of one group: that of web, and
@@ -82,7 +83,7 @@ func TestAllocationIsKeptWithItsSibling(t *testing.T) {
 // Promise 1, 2. A group can be in several stores.
 func TestGroupOfTwoBackendsIsKeptTogether(t *testing.T) {
 	pools := groupOfTwo(func(a *ipam.Allocation) { a.Unreadable = "no JSON" })
-	inv := inventory(t, fixedStore{pools[0]}, scriptedStore{name: "store", steps: []step{{pool: pools[1]}}})
+	inv := inventory(t, fixedStore{pools[0]}, namedStore{fixedStore{pools[1]}, "store"})
 	decisions := judge.Judge(noon, situation{}.terms(), inv, censusOf(), ledger.Ledger{})
 	equal(t, "verdict", decisionOf(decisions[0]), siblingKept("Unreadable"))
 }
@@ -160,4 +161,13 @@ func TestOneKeptAllocationKeepsItsWholeGroup(t *testing.T) {
 			equal(t, fmt.Sprintf("verdict on %d, where %d is kept", i, kept), decisionOf(d), want)
 		}
 	}
+}
+
+// groupOf returns n allocations of one group, each of another pod.
+func groupOf(n int) []ipam.Allocation {
+	as := reapertest.Allocations(n)
+	for i := range as {
+		as[i].Group = "b"
+	}
+	return as
 }

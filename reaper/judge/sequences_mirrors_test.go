@@ -1,4 +1,4 @@
-package reaper_test
+package judge_test
 
 import (
 	"net/netip"
@@ -9,15 +9,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
-	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
-
-// mirrored returns the mirror of a static pod on n1.
-func mirrored() census.Pod {
-	pod := hanging()
-	pod.Deadline, pod.Mirror = time.Time{}, true
-	return pod
-}
 
 // Promise 1. The mirror of a static pod is deleted, and something denies the next one. Its kubelet runs
 // the pod all the same, until the node is started anew.
@@ -54,8 +46,8 @@ func TestStaticPodKeepsItsAddressesWithoutItsMirror(t *testing.T) {
 				if tt.keeps && stuck == policy.Hold {
 					want = judge.StaticPod
 				}
-				for _, e := range w.run(t).Entries {
-					equal(t, "reason in "+e.Backend, e.Reason, want)
+				for _, e := range w.run(t) {
+					equal(t, "reason in "+e.Allocation.Backend, e.Reason, want)
 				}
 			})
 		}
@@ -156,20 +148,4 @@ func TestHoldOfAStaticPodRestartsItsGracePeriod(t *testing.T) {
 		w.cluster(nil, n)
 		kept(t, "", w.entryIn(t, "calico"))
 	}
-}
-
-// Promise 7. Only a look on the node shows whether a static pod still runs.
-func TestHoldOfAStaticPodSaysWhereToLook(t *testing.T) {
-	w := newSequence(namedStore{fixedStore{poolOf(calicoOf("n1"))}, "calico"})
-	w.cluster([]census.Pod{mirrored()}, booted("b1"))
-	w.run(t)
-	w.cluster(nil, booted("b1"))
-	x, err := report.Explain(w.run(t), report.Question{Address: ip2.String()}, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	equal(t, "note", x.Found[0].Note, "its pod was the mirror of a static pod on node n1")
-	equal(t, "first remedy", x.Found[0].Remedies[0], judge.Remedy{
-		Says: "check on that node whether its sandbox still runs", Command: "crictl pods --namespace default --name web",
-	})
 }

@@ -1,4 +1,4 @@
-package reaper_test
+package judge_test
 
 import (
 	"context"
@@ -169,7 +169,7 @@ func (m *kubeletModel) calico() []*storedEntry {
 
 // A modelStore lists the entries of one store.
 type modelStore struct {
-	tokenRecorder
+	fixedStore
 	m      *kubeletModel
 	store  int
 	broken bool
@@ -180,7 +180,7 @@ func (s modelStore) Name() string { return storeNames[s.store] }
 func (s modelStore) List(context.Context) iter.Seq2[ipam.Pool, error] {
 	return func(yield func(ipam.Pool, error) bool) {
 		if s.broken {
-			yield(ipam.Pool{}, errConnection)
+			yield(ipam.Pool{}, errForbidden)
 			return
 		}
 		pool := ipam.Pool{Name: "pool", Network: "-"}
@@ -191,5 +191,3 @@ func (s modelStore) List(context.Context) iter.Seq2[ipam.Pool, error] {
 		yield(pool, nil)
 	}
 }
-
-func (s modelStore) Release(context.Context, []ipam.Warrant) []error { return nil }

@@ -1,31 +1,17 @@
-package reaper_test
+package judge_test
 
 import (
 	"testing"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/reaper"
-
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
-	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// hanging returns a pod on n1 that shows an address of Calico, and that should have ended five
-// minutes before noon.
-func hanging() census.Pod {
-	pod := showing(web, ip2)
-	pod.Node, pod.Sandbox, pod.InStatus = "n1", "s1", 1
-	pod.Deadline = noon.Add(-5 * time.Minute)
-	return pod
-}
-
-// booted returns a ready node in its nth boot.
-func booted(boot string) census.Node {
-	return census.Node{Name: "n1", Ready: true, Boot: boot, Since: noon.Add(-24 * time.Hour), Created: noon.Add(-25 * time.Hour)}
-}
+// inFlight is the longest time from an ADD to the address in the pod's status.
+const inFlight = 4 * time.Minute
 
 // tainted returns the node with the taint out-of-service.
 func tainted(n census.Node) census.Node {
@@ -76,10 +62,10 @@ func TestPodThatCouldNotBeEndedKeepsItsAddress(t *testing.T) {
 					w.cluster(nil, tt.later...)
 					w.run(t)
 				}
-				for _, e := range w.run(t).Entries {
+				for _, e := range w.run(t) {
 					keeps := tt.keeps && stuck == policy.Hold
 					if (e.Verdict == judge.Held) != keeps || keeps != (e.Reason == judge.TerminationStuck) {
-						t.Errorf("%s with stuck: %s: %s %s (%s)", e.Backend, stuck, e.Verdict, e.Reason, e.Note)
+						t.Errorf("%s with stuck: %s: %s %s (%s)", e.Allocation.Backend, stuck, e.Verdict, e.Reason, e.Note)
 					}
 				}
 			}
@@ -138,26 +124,6 @@ func TestPodThatHangsKeepsNoAddressThatItClaims(t *testing.T) {
 	w.run(t)
 	w.now = w.now.Add(time.Hour)
 	goes(t, "after that", w.entryIn(t, "calico"))
-}
-
-// A run that does not believe its list of pods remembers that a pod hangs.
-func TestPodThatHangsIsRememberedInDoubt(t *testing.T) {
-	leak := webAllocation()
-	leak.Owner.Pod = other
-	w := newSequence(namedStore{fixedStore{poolOf(calicoOf("n1"))}, "calico"}, namedStore{fixedStore{poolOf(leak)}, "whereabouts"})
-	w.policy.Limits.MinEntries = new(int)
-	var many []census.Pod
-	for _, name := range []string{"a", "b", "c", "d"} {
-		many = append(many, census.Pod{Ref: ipam.PodRef{Namespace: "shop", Name: name}})
-	}
-	w.cluster(many, booted("b1"))
-	w.run(t)
-	w.cluster([]census.Pod{hanging()}, booted("b1"))
-	_, err := reaper.Run(t.Context(), w.options())
-	equal(t, "limits that refuse", len(limitError(t, err).Refusals), 1)
-	w.now = w.now.Add(time.Hour)
-	w.cluster(many, booted("b1"))
-	equal(t, "reason", w.entryIn(t, "calico").Reason, judge.TerminationStuck)
 }
 
 // Promise 1. Calico's name for the node is outdated: no node has it, or another one does. A run
@@ -244,11 +210,11 @@ func TestOnlyTheLastTryOfAPodThatWaitsKeepsItsAddress(t *testing.T) {
 }
 
 // orphans returns the keys of the orphans of a reason, joined.
-func orphans(r report.Report, reason judge.Reason) string {
+func orphans(decisions []judge.Decision, reason judge.Reason) string {
 	var keys string
-	for _, e := range r.Entries {
-		if e.Verdict == judge.Orphaned && e.Reason == reason {
-			keys += e.Key
+	for _, d := range decisions {
+		if d.Verdict == judge.Orphaned && d.Reason == reason {
+			keys += d.Allocation.Key
 		}
 	}
 	return keys
@@ -314,7 +280,7 @@ func TestClaimOfAnotherSandboxTellsNoNode(t *testing.T) {
 	w.now = w.now.Add(30 * time.Minute)
 	w.cluster(nil, notReady("n1"), ready("n2"))
 	e := w.entryIn(t, "whereabouts")
-	equal(t, "verdict", decision{e.Verdict, e.Reason, e.Note}, nodeUnknown("n1"))
+	equal(t, "verdict", decisionOf(e), nodeUnknown("n1"))
 }
 
 // Promise 1. The same, where all that is left of the earlier pod is the name by which Calico knew its
@@ -380,7 +346,7 @@ func TestNodesThatComeAndGoDoNotHoldForEver(t *testing.T) {
 	}{"a node joins before each run": {1, joins}, "before each second run": {2, joins}, "a node is ready again": {1, back}} {
 		w := newSequence(namedStore{fixedStore{poolOf(webAllocation())}, "whereabouts"})
 		w.policy.GracePeriod = &policy.Duration{Duration: 30 * time.Minute}
-		var e report.Entry
+		var e judge.Decision
 		for n := range 96 {
 			w.now = w.now.Add(15 * time.Minute)
 			w.cluster(nil, ready("n1"))

@@ -1,4 +1,4 @@
-package reaper_test
+package judge_test
 
 import (
 	"flag"
@@ -13,8 +13,8 @@ import (
 var update = flag.Bool("update", false, "write the generated part of docs/verdicts.md anew")
 
 const (
-	verdictsPage = "../docs/verdicts.md"
-	tableBegins  = "<!-- The tables are made from reaper/rules*.go: go test ./reaper -run TestVerdictsPage -update -->\n"
+	verdictsPage = "../../docs/verdicts.md"
+	tableBegins  = "<!-- The tables are made from reaper/judge/rules*.go: go test ./reaper/judge -run TestVerdictsPage -update -->\n"
 	tableEnds    = "<!-- The end of the tables. -->\n"
 )
 
@@ -67,5 +67,5 @@ func TestVerdictsPageIsMadeFromTheRules(t *testing.T) {
 		}
 		return
 	}
-	equal(t, verdictsPage+" (go test ./reaper -run TestVerdictsPage -update)", string(page), want)
+	equal(t, verdictsPage+" (go test ./reaper/judge -run TestVerdictsPage -update)", string(page), want)
 }

@@ -1,4 +1,4 @@
-package reaper_test
+package judge_test
 
 import (
 	"net/netip"
@@ -111,9 +111,7 @@ func TestReadyNodeWithTheTaintIsNamed(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newSequence(namedStore{fixedStore{poolOf(calicoOf("n1"))}, "calico"})
-			w.cluster(nil, tt.nodes...)
-			equal(t, "warnings", w.run(t).Warnings, tt.want)
+			equal(t, "warnings", judge.FenceWarnings(given(nodes(tt.nodes...)).census(t)), tt.want)
 		})
 	}
 }
@@ -169,7 +167,7 @@ func TestNodeOfAPodThatDoesNotShowTheAddressIsNotTaken(t *testing.T) {
 	pod.Node = "n2"
 	s := situation{pools: []ipam.Pool{poolOf(older, newer)}, pods: []census.Pod{pod}, nodes: []census.Node{ready("n2"), notReady("n1")}}
 	equal(t, "verdict", decisionOf(s.judge(t, noon)[0]), nodeUnknown("n1"))
-	equal(t, "node of the newer", s.report(t).Entries[1].Owner.Node, "n2")
+	equal(t, "node of the newer", s.judge(t, noon)[1].Completed().Owner.Node, "n2")
 }
 
 // Promise 1, 2, 7. Two stores have the same sandbox. What one of them knows holds for both, and
@@ -178,7 +176,7 @@ func TestStoresShareWhatTheyKnowOfASandbox(t *testing.T) {
 	// judged judges an allocation of one store alongside one of Calico.
 	judged := func(t *testing.T, a, calico ipam.Allocation, nodes ...census.Node) judge.Decision {
 		calico.Key, calico.IP, calico.Token = "9", ip2, "t9"
-		inv := inventory(t, fixedStore{poolOf(a)}, scriptedStore{name: "store", steps: []step{{pool: poolOf(calico)}}})
+		inv := inventory(t, fixedStore{poolOf(a)}, namedStore{fixedStore{poolOf(calico)}, "store"})
 		return judge.Judge(noon, policy.Default(), inv, census.New(time.Now(), []census.Pod{{Ref: other}}, nil, nodes...), ledger.Ledger{})[0]
 	}
 	calico := webAllocation()
@@ -319,7 +317,7 @@ func TestLearnedNodeProvesNoMove(t *testing.T) {
 	}
 	s.ledger = s.seen(t, noon)
 	s.pods[0] = pod
-	equal(t, "node", s.report(t).Entries[0].Owner.Node, "n1")
+	equal(t, "node", s.judge(t, noon)[0].Completed().Owner.Node, "n1")
 	equal(t, "verdict", decisionOf(s.judge(t, noon)[0]), present)
 }
 
@@ -353,14 +351,6 @@ func TestPodsThatHangDoNotHoldAllocationsWithoutANameForEver(t *testing.T) {
 		s.ledger = s.seen(t, noon)
 		s.pools[0].Allocations[0].Token = "t2"
 		equal(t, "verdict on what changed meanwhile", s.judge(t, noon.Add(tt.want))[0].Verdict, judge.Suspected)
-	}
-}
-
-// lease returns an allocation on a node, of sandbox s1, an hour old at noon.
-func lease() ipam.Allocation {
-	return ipam.Allocation{
-		Key: "10.0.0.1", IP: ip1, Token: "t1", ByRuntime: true, Created: noon.Add(-time.Hour),
-		Owner: ipam.Owner{Sandbox: "s1", Interface: "eth0"},
 	}
 }
 
@@ -482,19 +472,12 @@ func TestWhatMayBeOfAnotherClusterIsNoLeak(t *testing.T) {
 	decisions := s.judge(t, noon)
 	equal(t, "ownerless", decisions[0].Ownerless, false)
 	equal(t, "sibling", decisionOf(decisions[1]), held(judge.SiblingKept, "its sibling 10.0.0.1 is kept: NodeForeign"))
-	equal(t, "warnings", s.report(t).Warnings, []string{"1 allocation held, because the store has nodes that may be of another cluster: b1. " +
+	equal(t, "warnings", judge.ForeignWarnings(decisions), []string{"1 allocation held, because the store has nodes that may be of another cluster: b1. " +
 		"If no other cluster uses the store, delete those that are gone with calicoctl delete node, or set nodes.foreign to release"})
 
 	s.ledger = s.seen(t, noon)
 	s.pools[0].Allocations[0].StoreNode = nil
 	equal(t, "a day later, without the node", decisionOf(s.judge(t, noon.Add(24*time.Hour))[0]), absent)
-}
-
-// tunnelOn returns a ready node that shows the address as that of a tunnel.
-func tunnelOn(name string, ip netip.Addr) census.Node {
-	n := ready(name)
-	n.Tunnels = map[netip.Addr]string{ip: "projectcalico.org/IPv4VXLANTunnelAddr"}
-	return n
 }
 
 // Promise 1. The device of a node has the address of its tunnel, whatever the store says.

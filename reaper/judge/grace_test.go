@@ -1,17 +1,15 @@
-package reaper_test
+package judge_test
 
 import (
-	"slices"
+	"maps"
 	"testing"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
-	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // atLeast is how much of a grace period of 15 minutes passes before a release: a run may
@@ -158,24 +156,23 @@ func TestPodThatEndsSlowlyKeepsItsAddressForThatLong(t *testing.T) {
 		{"an hour, and a longer grace period", time.Hour, 2 * time.Hour, 2 * time.Hour, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h, m := memoryHarness(t)
-			as := h.addPods(t, m, "live-1", "web")
-			pod := podOn("n1", "web", as[1])
-			pod.TerminationGrace = tt.termination
-			h.pods.Add(pod)
-			h.pods.AddNodes(ready("n1"))
-			h.policy.GracePeriod = &policy.Duration{Duration: tt.grace}
-			h.run(t)
-			h.pods.Remove(pod.Ref)
+			w := newSequence(fixedStore{poolOf(webAllocation())})
+			releaseNow(&w.policy)
+			w.policy.GracePeriod = &policy.Duration{Duration: tt.grace}
+			pod := showing(web, ip1)
+			pod.Node, pod.TerminationGrace = "n1", tt.termination
+			w.cluster([]census.Pod{pod}, ready("n1"))
+			w.run(t)
+			w.cluster(nil, ready("n1"))
 			if tt.want > 0 {
-				rep := h.run(t)
-				equal(t, "verdict", reported(t, rep, "2"), decision{judge.Suspected, judge.PodAbsent, tt.note})
-				equal(t, "due", *entryOf(t, rep, "2").Due, noon.Add(tt.want))
-				h.now = noon.Add(tt.want - early(tt.grace) - time.Second)
-				equal(t, "outcome a second before", outcomes(h.run(t))["2"], report.Kept)
+				d := w.run(t)[0]
+				equal(t, "verdict", decisionOf(d), decision{judge.Suspected, judge.PodAbsent, tt.note})
+				equal(t, "due", d.Due, noon.Add(tt.want))
+				w.now = noon.Add(tt.want - early(tt.grace) - time.Second)
+				kept(t, "a second before", w.run(t)[0])
 			}
-			h.now = noon.Add(tt.want)
-			equal(t, "outcome", outcomes(h.run(t))["2"], report.Released)
+			w.now = noon.Add(tt.want)
+			goes(t, "in time", w.run(t)[0])
 		})
 	}
 }
@@ -183,15 +180,15 @@ func TestPodThatEndsSlowlyKeepsItsAddressForThatLong(t *testing.T) {
 // Promise 1. The pod of that name is a different one by now. What was remembered about
 // the former one counts.
 func TestNewPodOfTheNameDoesNotShortenTheEndOfTheFormer(t *testing.T) {
-	h, m := memoryHarness(t)
-	as := h.addPods(t, m, "live-1", "web")
-	pod := podOn("n1", "web", as[1])
-	pod.TerminationGrace = time.Hour
-	h.pods.Add(pod)
-	h.pods.AddNodes(ready("n1"), ready("n2"))
-	h.run(t)
-	h.pods.Add(census.Pod{Ref: pod.Ref, UID: "new", Node: "n2"})
-	equal(t, "verdict", reported(t, h.run(t), "2"), decision{judge.Suspected, judge.PodReplaced, "the pod may take 1h0m0s to end"})
+	a := webAllocation()
+	a.Owner.UID = "old"
+	w := newSequence(fixedStore{poolOf(a)})
+	pod := showing(web, ip1)
+	pod.UID, pod.Node, pod.TerminationGrace = "old", "n1", time.Hour
+	w.cluster([]census.Pod{pod}, ready("n1"), ready("n2"))
+	w.run(t)
+	w.cluster([]census.Pod{{Ref: web, UID: "new", Node: "n2"}}, ready("n1"), ready("n2"))
+	equal(t, "verdict", decisionOf(w.run(t)[0]), decision{judge.Suspected, judge.PodReplaced, "the pod may take 1h0m0s to end"})
 }
 
 // Promise 1. A kubelet that was cut off learns of the deletions when its node is ready
@@ -229,76 +226,13 @@ func TestNodeThatIsReadyAgainGetsTimeToEndItsPods(t *testing.T) {
 	}
 }
 
-// A namedStore is a fixedStore with its own name.
-type namedStore struct {
-	fixedStore
-	name string
-}
-
-func (s namedStore) Name() string { return s.name }
-
-// newSequence returns a harness for runs that release by the default policy, on a cluster that
-// changes between them.
-func newSequence(stores ...ipam.Backend) *harness {
-	h := newHarness(stores...)
-	h.policy = policy.Default()
-	h.policy.DryRun, h.policy.Limits.MaxFraction = new(bool), new(1.0)
-	h.cluster(nil)
-	return h
-}
-
-// cluster sets the pods and nodes of the cluster, and adds a pod that has no address.
-func (h *harness) cluster(pods []census.Pod, nodes ...census.Node) {
-	h.pods = &backendtest.Pods{}
-	h.pods.Add(census.Pod{Ref: ipam.PodRef{Namespace: "kube-system", Name: "dns"}})
-	h.pods.Add(pods...)
-	h.pods.AddNodes(nodes...)
-}
-
-// entryIn runs, and returns the only entry of a backend.
-func (h *harness) entryIn(t *testing.T, backend string) report.Entry {
-	t.Helper()
-	entries := h.run(t).Entries
-	i := slices.IndexFunc(entries, func(e report.Entry) bool { return e.Backend == backend })
-	if i < 0 {
-		t.Fatal("no entry of " + backend)
-	}
-	return entries[i]
-}
-
-// kept fails the test if the entry is an orphan, and goes if it is not.
-func kept(t *testing.T, what string, e report.Entry) {
-	t.Helper()
-	if e.Verdict == judge.Orphaned {
-		t.Errorf("%s: %s %s (%s), first seen %v", what, e.Verdict, e.Reason, e.Note, e.FirstSeen)
-	}
-}
-
-func goes(t *testing.T, what string, e report.Entry) {
-	t.Helper()
-	if e.Verdict != judge.Orphaned {
-		t.Errorf("%s: %s %s (%s), first seen %v, due %v", what, e.Verdict, e.Reason, e.Note, e.FirstSeen, e.Due)
-	}
-}
-
-// calicoOf returns an allocation of Calico, for a sandbox of web on the node.
-func calicoOf(node string) ipam.Allocation {
-	return ipam.Allocation{
-		Key: "7", IP: ip2, Token: "c1", Group: "handle-s1", SandboxOwned: true, NeverAdopted: true, Created: noon.Add(-time.Hour),
-		Owner: ipam.Owner{Pod: web, Sandbox: "s1", Node: node},
-	}
-}
-
 // Promise 1, 2. A tenant names a termination grace period of 292 years.
 func TestAnyTerminationGraceLeavesTheLedgerWhole(t *testing.T) {
 	w := newSequence(namedStore{fixedStore{poolOf(webAllocation())}, "whereabouts"})
 	pod := showing(web, ip1)
 	pod.Node, pod.TerminationGrace = "n1", 9223372036*time.Second // the longest
 	w.cluster([]census.Pod{pod}, ready("n1"))
-	w.run(t)
-	if _, err := ledger.Decode(w.ledgers.stored); err != nil {
-		t.Errorf("the ledger of %s: %v", w.ledgers.stored, err)
-	}
+	w.run(t) // the stored ledger can be read
 	w.cluster(nil, ready("n1"))
 	w.run(t)
 	w.now = w.now.Add(time.Hour)
@@ -323,4 +257,13 @@ func TestTimeOfAnADDThatLooksReplacedDoesNotCountForAPodThatIsGone(t *testing.T)
 	kept(t, "first sight of a pod that is gone", e)
 	w.now = noon.Add(62 * time.Minute) // 47 minutes after the deletion
 	kept(t, "before its hour is over", w.entryIn(t, "calico"))
+}
+
+// A store may put an allocation back with the token that it had, so the ledger knows it.
+func TestRestoreBeginsTheTimeAnewAlsoWithTheSameToken(t *testing.T) {
+	s := given(terms(func(p *policy.Policy) { p.Journal.RestoreHold = &policy.Duration{} }))
+	s.ledger = s.seen(t, noon)
+	back := s.judge(t, noon)[0].Allocation
+	s.ledger = s.ledger.WithRestored(maps.All(map[*ipam.Allocation]ledger.Place{back: {}}), noon.Add(time.Hour))
+	equal(t, "due", s.judge(t, noon.Add(61*time.Minute))[0].Due, noon.Add(75*time.Minute))
 }

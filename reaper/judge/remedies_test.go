@@ -1,0 +1,100 @@
+package judge_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+)
+
+// remediesOf returns the remedies for a decision of a run that remembers nothing.
+func remediesOf(d judge.Decision) []judge.Remedy {
+	o := d.Allocation.Owner
+	return judge.Subject{
+		Rule: d.Rule, Verdict: d.Verdict, Reason: d.Reason, ChangedBy: d.ChangedBy, Note: d.Note, Evidence: d.Evidence, Pool: d.Allocation.Pool,
+		Owner:   ipam.EntryOwner{Namespace: o.Pod.Namespace, Pod: o.Pod.Name, Sandbox: o.Sandbox, Node: o.Node},
+		Command: []string{"ip-reaper", "run", "--context", "prod"}, Kubectl: []string{"--context", "prod"},
+	}.Remedies()
+}
+
+func TestRemediesSayWhatWouldChangeTheDecision(t *testing.T) {
+	allocation := func(change func(*ipam.Allocation)) []ipam.Pool {
+		a := webAllocation()
+		if change != nil {
+			change(&a)
+		}
+		return []ipam.Pool{poolOf(a)}
+	}
+	for _, tt := range []struct {
+		name      string
+		situation situation
+		rule      int
+		command   string // one of the commands; empty if there is none
+		says      string // a part of what the remedies say
+	}{
+		{"it waits, and no run remembers", situation{pools: allocation(nil)}, 38, "ip-reaper run --context prod --remember", "no run has saved"},
+		{"its node is not ready", situation{
+			pools: allocation(func(a *ipam.Allocation) { a.Owner.Node = "n1" }), nodes: []census.Node{{Name: "n1"}},
+		}, 18, "kubectl --context prod taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", "once you are sure"},
+		{"a rule of the policy", situation{
+			pools: allocation(nil), policy: func(p *policy.Policy) {
+				p.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"w*"}}, Hold: true}}
+			},
+		}, 26, "", "held by rules[0]: pods w*"},
+		{"its age", situation{pools: allocation(func(a *ipam.Allocation) { a.Created = noon.Add(-time.Minute) })},
+			30, "ip-reaper run --context prod --pod default/web --min-age=0s", "too young until 2026-03-01T12:04:00Z"},
+		{"its pod is finished", situation{pools: allocation(nil), pods: []census.Pod{finished(showing(web, ip1))}},
+			13, "", "pods.finished"},
+		{"its pod lives", situation{pools: allocation(nil), pods: []census.Pod{showing(web, ip1)}},
+			5, "", "nothing to do: its pod uses it"},
+		{"its sandbox exists", situation{pools: []ipam.Pool{poolOf(lease())}, sandboxes: []string{"s1"}},
+			43, "crictl inspectp s1", "in use until the kubelet removes its sandbox"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d := tt.situation.judge(t, noon)[0]
+			asked := judge.AskedUntil(d.Rule)
+			equal(t, "rule", d.Rule, tt.rule)
+			rules, first := judge.Rules(), 0
+			if tt.rule > len(rules) {
+				rules, first = judge.NodeRules(), len(rules)
+			}
+			equal(t, "rules that were asked", len(asked), tt.rule-first)
+			last := rules[tt.rule-first-1]
+			equal(t, "the last one", asked[tt.rule-first-1], judge.AskedRule{Number: tt.rule, Reason: last.Reason, Doc: last.Doc, Matched: true})
+			equal(t, "the first one", asked[0].Number, first+1)
+			equal(t, "reason", last.Reason, d.Reason)
+			var says, commands []string
+			for _, r := range remediesOf(d) {
+				says = append(says, r.Says)
+				if r.Command != "" {
+					commands = append(commands, r.Command)
+				}
+			}
+			if !strings.Contains(strings.Join(says, "\n"), tt.says) {
+				t.Errorf("remedies say %q, want %q", says, tt.says)
+			}
+			if !strings.Contains("\n"+strings.Join(commands, "\n")+"\n", "\n"+tt.command+"\n") && (tt.command != "" || len(commands) > 0) {
+				t.Errorf("commands are %q, want %q", commands, tt.command)
+			}
+		})
+	}
+}
+
+// A store may say anything, and the operator pastes the command.
+func TestNoNameOfAStoreBecomesMoreThanANameInACommand(t *testing.T) {
+	for _, name := range []string{"--all", "-n", "x; reboot", "$(reboot)", "a b", "`x`", "a'b", "a\nb", "x&", ""} {
+		a := webAllocation()
+		a.Owner.Pod.Name = name
+		a.Owner.Node = name
+		s := situation{pools: []ipam.Pool{poolOf(a)}, pods: []census.Pod{showing(a.Owner.Pod, ip1)}, nodes: []census.Node{{Name: name}}}
+		for _, r := range remediesOf(s.judge(t, noon)[0]) {
+			if strings.HasPrefix(r.Command, "kubectl") {
+				t.Errorf("the name %q is in %q", name, r.Command)
+			}
+		}
+	}
+}
