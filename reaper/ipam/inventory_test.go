@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net/netip"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -144,6 +145,85 @@ func TestStoresAreListedAtTheSameTime(t *testing.T) {
 		}
 		equal(t, "listings", got, []string{"p ok 1 true after 3s", "a ok 1 false after 0s", "b ok 1 false after 0s", "c ok 1 false after 0s"})
 	})
+}
+
+// An inventory says how many stores were listed, and why the others were not. Only those that were
+// listed whole are complete (promise 11).
+func TestInventorySaysWhatWasListed(t *testing.T) {
+	store := func(name string, steps ...step) ipam.Backend { return scriptedStore{name: name, steps: steps} }
+	whole := step{pool: poolOf(allocations(2)...)}
+	torn := step{err: &ipam.PoolError{Pool: "torn", Err: errors.New("no range")}}
+	broken := step{err: errors.New("page 2: 403")}
+	absent := step{err: fmt.Errorf("%w: no such resource", ipam.ErrNotInstalled)}
+	for _, tt := range []struct {
+		name     string
+		stores   []ipam.Backend
+		says     string
+		listed   []string
+		size     int
+		complete bool
+	}{
+		{"one", []ipam.Backend{store("a", whole)}, "1 store", []string{"a"}, 2, true},
+		{"all of several", []ipam.Backend{store("a", whole), store("b", whole, whole)}, "2 stores", []string{"a", "b"}, 6, true},
+		{"one is not installed", []ipam.Backend{store("a", whole), store("b", absent)}, "1 of 2 stores (b skipped)", []string{"a"}, 2, true},
+		{"one is not whole", []ipam.Backend{store("a", whole), store("b", torn, whole)}, "2 stores", []string{"a"}, 4, false},
+		{"one failed", []ipam.Backend{store("a", broken), store("b", absent), store("c", whole)},
+			"1 of 3 stores (a failed: page 2: 403; b skipped)", []string{"c"}, 2, false},
+	} {
+		inv := ipam.TakeInventory(t.Context(), tt.stores, func(string) bool { return false })
+		equal(t, "stores: "+tt.name, inv.Stores(), tt.says)
+		equal(t, "listed: "+tt.name, inv.Listed(), tt.listed)
+		equal(t, "size: "+tt.name, inv.Size(), tt.size)
+		equal(t, "complete: "+tt.name, inv.Complete(), tt.complete)
+	}
+}
+
+// Promise 2. A store that protects addresses of others protects what an object that cannot be decoded may
+// name. If it lists no allocation for that, it was not listed whole.
+func TestObjectThatProtectsAndCannotBeDecodedIsBounded(t *testing.T) {
+	odd := step{err: &ipam.ObjectError{Object: "reservation odd", Err: errors.New("no JSON")}}
+	protecting := func(unreadable string) step {
+		return step{pool: poolOf(ipam.Allocation{Key: "odd", Unreadable: unreadable, Protects: &ipam.Protection{}})}
+	}
+	for _, tt := range []struct {
+		name      string
+		protects  bool
+		steps     []step
+		want      ipam.Status
+		undecoded int
+	}{
+		{"it is bounded", true, []step{odd, protecting("no JSON")}, ipam.StatusOK, 1},
+		{"two are, by one", true, []step{odd, odd, protecting("no JSON")}, ipam.StatusPartial, 0},
+		{"an object beside it is", true, []step{odd, protecting("")}, ipam.StatusPartial, 0},
+		{"it is not", true, []step{odd}, ipam.StatusPartial, 0},
+		{"the store protects nothing", false, []step{odd}, ipam.StatusOK, 1},
+	} {
+		protectors := map[bool][]string{true: {"store"}}[tt.protects]
+		inv := ipam.TakeInventory(t.Context(), []ipam.Backend{scriptedStore{name: "store", steps: tt.steps}}, func(string) bool { return true }, protectors...)
+		l := inv.Listings[0]
+		equal(t, "status: "+tt.name, l.Status, tt.want)
+		equal(t, "whole: "+tt.name, l.Whole, tt.want == ipam.StatusOK)
+		equal(t, "undecoded: "+tt.name, len(l.Undecoded), tt.undecoded)
+		equal(t, "has a message: "+tt.name, l.Message != "", tt.want != ipam.StatusOK)
+	}
+}
+
+// An allocation has the names of where it was listed, and its addresses are in the form in which pods show
+// them. What the store itself keeps does not change.
+func TestAllocationIsOfItsPool(t *testing.T) {
+	odd, plain := netip.MustParseAddr("::ffff:10.0.0.1"), netip.MustParseAddr("10.0.0.1")
+	protects := &ipam.Protection{IPs: []netip.Addr{odd}}
+	pool := poolOf(ipam.Allocation{Key: "1", IP: odd}, ipam.Allocation{Key: "2", Protects: protects})
+	pool.Network = "blue"
+	inv := ipam.TakeInventory(t.Context(), []ipam.Backend{fixedStore{pool}}, func(string) bool { return true })
+	for _, a := range inv.Listings[0].Pools[0].Allocations {
+		equal(t, "where "+a.Key+" was listed", []string{a.Backend, a.Pool, a.Network}, []string{"fixed", "pool", "blue"})
+	}
+	got := inv.Listings[0].Pools[0].Allocations
+	equal(t, "address", got[0].IP.String(), plain.String())
+	equal(t, "protected address", got[1].Protects.IPs[0].String(), plain.String())
+	equal(t, "protected address in the store", protects.IPs[0].String(), odd.String())
+	equal(t, "it was ended before now", !inv.Ended().IsZero() && !inv.Ended().After(time.Now()), true)
 }
 
 func TestDocumentIsOfAKind(t *testing.T) {

@@ -40,3 +40,63 @@ func TestSelection(t *testing.T) {
 		equal(t, "everything", tt.selection.Everything(), tt.text == "")
 	}
 }
+
+// Promise 1. What one ADD made is selected together: the siblings of a group, and those of one pod and one
+// address in several stores.
+func TestWhatOneADDMadeIsSelectedTogether(t *testing.T) {
+	alloc := func(group, pod string, n byte) ipam.Allocation {
+		a := ipam.Allocation{Key: group + pod, Token: "t", IP: ip(n), Group: group}
+		if pod != "" {
+			a.Owner.Pod = ipam.PodRef{Namespace: "default", Name: pod}
+		}
+		return a
+	}
+	handle, protector := alloc("", "web", 1), alloc("", "web", 1)
+	handle.EmptyHandle, protector.Protects = true, &ipam.Protection{}
+	for _, tt := range []struct {
+		name string
+		as   []ipam.Allocation // the first one alone is on n1
+		want []bool
+	}{
+		{"of its group", []ipam.Allocation{alloc("g", "web", 1), alloc("g", "", 2), alloc("h", "", 3)}, []bool{true, true, false}},
+		{"of its pod and address", []ipam.Allocation{alloc("", "web", 1), alloc("", "web", 1), alloc("", "web", 2), alloc("", "other", 1)},
+			[]bool{true, true, false, false}},
+		{"of the group of one of these", []ipam.Allocation{alloc("g", "web", 1), alloc("h", "web", 1), alloc("h", "", 2)}, []bool{true, true, true}},
+		{"without a pod or a group", []ipam.Allocation{alloc("", "", 1), alloc("", "", 1)}, []bool{true, false}},
+		{"without an address", []ipam.Allocation{alloc("", "web", 1), handle, protector}, []bool{true, false, false}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.as[0].Owner.Node = "n1"
+			s := situation{pools: []ipam.Pool{poolOf(tt.as...)}}
+			equal(t, "selected", judge.Selection{Nodes: []string{"n1"}}.Of(s.judge(t, noon)), tt.want)
+			equal(t, "selected by the zero selection", judge.Selection{}.Of(s.judge(t, noon)), nil)
+		})
+	}
+}
+
+// In a journal, one ADD made the records of one sandbox and interface.
+func TestRecordsOfOneADDAreSelectedTogether(t *testing.T) {
+	records := []ipam.Record{
+		{Pool: "a", Key: "1", IP: "10.0.0.1", Owner: ipam.EntryOwner{Node: "n1", Sandbox: "s1", Interface: "net1"}},
+		{Pool: "b", Key: "2", IP: "10.0.0.2", Owner: ipam.EntryOwner{Sandbox: "s1", Interface: "net1"}},
+		{Pool: "b", Key: "3", IP: "10.0.0.3", Owner: ipam.EntryOwner{Sandbox: "s1", Interface: "net2"}},
+		{Pool: "b", Key: "4", Owner: ipam.EntryOwner{}},
+	}
+	equal(t, "selected", judge.Selection{Nodes: []string{"n1"}}.OfRecords(records), []bool{true, true, false, false})
+	equal(t, "selected by the zero selection", judge.Selection{}.OfRecords(records), nil)
+}
+
+// Promise 1. An object that protects what is not selected stays.
+func TestSelectionLeavesWhatProtectsTheRest(t *testing.T) {
+	w := reservedSequence(deletable(protecting("a", hours(0), ip2)), deletable(protecting("b", hours(0), ip(9))))
+	plan := judge.MakePlan(w.run(t))
+	equal(t, "due", plan.Due, []int{1, 2, 3})
+	for _, tt := range []struct{ selected, want []int }{{[]int{1, 2, 3}, []int{1, 2, 3}}, {[]int{2, 3}, []int{3}}, {[]int{1}, []int{1}}} {
+		selected := make([]bool, len(plan.Decisions))
+		for _, i := range tt.selected {
+			selected[i] = true
+		}
+		equal(t, "due of the selection", plan.Within(selected).Due, tt.want)
+	}
+	equal(t, "selects", [2]bool{plan.Selects(0), plan.Within(make([]bool, 4)).Selects(0)}, [2]bool{true, false})
+}
