@@ -120,6 +120,8 @@ type listed struct {
 	Dir          string
 	ImportPath   string
 	GoFiles      []string
+	TestGoFiles  []string
+	XTestGoFiles []string
 	Module       *struct{ Main bool }
 	Imports      []string
 	TestImports  []string
@@ -149,6 +151,27 @@ func TestArrows(t *testing.T) {
 		for _, imported := range slices.Concat(pkg.TestImports, pkg.XTestImports) {
 			if within(imported, module+"/integration") {
 				t.Errorf("a test of %s imports %s, which is a module of its own", pkg.ImportPath, imported)
+			}
+		}
+	}
+}
+
+// pure are the packages whose tests need no run: what they prove, they prove by themselves.
+var pure = []string{"policy", "reaper/printable", "reaper/ipam", "reaper/census", "reaper/journal", "reaper/judge", "reaper/report"}
+
+// A pure package has tests of its own, and they know neither the run nor a store. So who changes it
+// sees with go test of that package alone what broke. That the tests are enough, no import says.
+func TestPurePackagesAreTestedWhereTheyAre(t *testing.T) {
+	for _, pkg := range goList(t, "./...") {
+		if !pkg.ours() || !slices.Contains(pure, relative(pkg.ImportPath)) {
+			continue
+		}
+		if len(pkg.TestGoFiles)+len(pkg.XTestGoFiles) == 0 {
+			t.Errorf("%s has no tests in its folder", pkg.ImportPath)
+		}
+		for _, imported := range slices.Concat(pkg.TestImports, pkg.XTestImports) {
+			if imported == module+"/reaper" || within(imported, module+"/backends") {
+				t.Errorf("a test of %s imports %s: then it proves more than the package, and belongs there", pkg.ImportPath, imported)
 			}
 		}
 	}
@@ -213,7 +236,7 @@ func within(importPath, prefix string) bool {
 func goList(t *testing.T, pattern string) []listed {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps",
-		"-json=Dir,ImportPath,GoFiles,Module,Imports,TestImports,XTestImports", pattern)
+		"-json=Dir,ImportPath,GoFiles,TestGoFiles,XTestGoFiles,Module,Imports,TestImports,XTestImports", pattern)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
