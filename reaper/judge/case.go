@@ -70,6 +70,10 @@ func (c *Case) complete() {
 	}
 	c.completed = *listed
 	c.Allocation = &c.completed
+	var seen string
+	if listed.Owner.Node != "" {
+		seen = c.seenOn() // of the pod that the store itself names
+	}
 	if siblings := c.siblings(); len(siblings) > 0 {
 		if listed.Owner.Pod == (ipam.PodRef{}) {
 			c.completed.Owner.Pod = podOf(siblings)
@@ -82,9 +86,8 @@ func (c *Case) complete() {
 		}
 	}
 	c.known = knowledge{grace: c.grace(), restored: c.restoredAt(), last: c.last()}
-	seen := c.seenOn()
 	if listed.Owner.Node == "" {
-		seen = c.node(seen)
+		seen = c.node()
 		c.completed.Owner.Node, c.completed.NodeLearned = seen, seen != ""
 	}
 	if c.known.last.Boot == "" { // otherwise its pod hung there
@@ -152,8 +155,8 @@ func podOf(siblings []*ipam.Allocation) ipam.PodRef {
 // names counts only if that store names nodes as the API server does. Where a sibling was seen
 // counts only if it may be of the same sandbox: an overlapping-range reservation keeps the old
 // sandbox of a pod that came back elsewhere.
-func (c *Case) node(seen string) string {
-	node, siblings := seen, c.siblings()
+func (c *Case) node() string {
+	node, siblings := c.seenOn(), c.siblings()
 	consider := func(other string) {
 		if node == "" || other != "" && c.unreachable(other) && !c.unreachable(node) {
 			node = other

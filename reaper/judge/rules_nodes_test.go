@@ -502,3 +502,23 @@ func TestAddressOfATunnelIsInUse(t *testing.T) {
 		of("an empty handle", decision{judge.Suspected, judge.EmptyHandle, ""}, none, nodes(tunnelOn("n1", ip1)), entry(func(a *ipam.Allocation) { *a = emptyHandle() })),
 	)
 }
+
+// The store names the node of an address and no pod, and has names of its own for nodes. That an
+// address of the same sandbox was seen on a node says nothing about it: what is not ready keeps it.
+func TestNodeThatTheStoreNamesWithoutAPodIsNotLearned(t *testing.T) {
+	four, six := calicoOf("calico-n1"), calicoOf("calico-n1")
+	four.Key, four.IP, four.Token = "4", ip1, "c4"
+	four.Owner = ipam.Owner{Node: "calico-n1"}
+	betrays := calicoOf("calico-n2")
+	betrays.Key, betrays.IP, betrays.Owner.Pod, betrays.Group = "9", ip(9), other, "handle-s9"
+	up := census.Pod{Ref: web, Node: "n1", Addresses: []netip.Addr{ip1, ip2}, InStatus: 2}
+	elsewhere := census.Pod{Ref: other, Node: "n2", Addresses: []netip.Addr{ip(9)}, InStatus: 1}
+	w := newSequence(fixedStore{poolOf(four, six, betrays)})
+	w.cluster([]census.Pod{up, elsewhere}, ready("n1"), ready("n2"), ready("n9"))
+	w.run(t)
+	w.cluster([]census.Pod{elsewhere}, ready("n1"), ready("n2"), notReady("n9"))
+	w.now = w.now.Add(time.Hour)
+	for _, d := range w.run(t)[:2] {
+		equal(t, "verdict on "+d.Allocation.Key, d.Verdict, judge.Held)
+	}
+}
