@@ -186,12 +186,15 @@ func (r *run) releaseBatch(ctx context.Context, s *sender, batch []int) {
 			asked = max(asked, ipam.RetryAfter(why[n]))
 		}
 		switch decided := len(some) - len(again); {
-		case decided > 0:
-			if idle = 0; asked > 0 || most < len(batch) {
-				most = min(2*decided, len(batch))
-			}
-		case asked > 0 && most > 1:
+		case asked > 0 && decided == 0 && most > 1:
 			most = (most + 1) / 2
+		case asked == 0 && len(again) > 0: // the API server refuses nothing now
+			most = len(batch)
+			if idle++; decided > 0 {
+				idle = 0
+			}
+		case decided > 0:
+			idle, most = 0, min(2*decided, len(batch))
 		default:
 			idle++
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -144,6 +145,34 @@ func TestBatchTakesWhatABusyAPIServerAnswers(t *testing.T) {
 		h.pods.Add(census.Pod{Ref: other})
 		equal(t, "released", h.run(t).Summary.Released, 100)
 		equal(t, "attempts", sizes, []int{100, 20, 20, 20, 20, 20, 20, 20, 20, 10})
+	})
+}
+
+// Promise 9. After a busy API server made the attempts small, releases that fail for other reasons do
+// not keep the others of the batch from their attempt.
+func TestFailingReleasesDoNotStarveTheOthersOfABatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		attempts := 0
+		s := wrapped{fixedStore{poolOf(allocations(100)...)}, func(_ context.Context, ws []ipam.Warrant) []error {
+			attempts++
+			answers := make([]error, len(ws))
+			for i, w := range ws {
+				key, _ := strconv.Atoi(w.For().Key)
+				switch {
+				case attempts == 1 && i < 98:
+					answers[i] = &ipam.RetryAfterError{Err: errors.New("busy"), After: time.Second}
+				case key < 50:
+					answers[i] = ipam.ErrAgain
+				}
+			}
+			return answers
+		}}
+		h := newHarness(s)
+		h.policy.Limits.MaxFraction = new(1.0)
+		h.pods.Add(census.Pod{Ref: other})
+		rep, err := reaper.Run(t.Context(), h.options())
+		equal(t, "releases failed", err != nil, true)
+		equal(t, "released", rep.Summary.Released, 50)
 	})
 }
 
