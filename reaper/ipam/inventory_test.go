@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"net/netip"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,6 +51,7 @@ func (s scriptedStore) Name() string { return s.name }
 func (s scriptedStore) List(context.Context) iter.Seq2[ipam.Pool, error] {
 	return func(yield func(ipam.Pool, error) bool) {
 		for _, st := range s.steps {
+			st.pool.Allocations = slices.Clone(st.pool.Allocations) // the inventory marks its own
 			if !yield(st.pool, st.err) {
 				return
 			}
