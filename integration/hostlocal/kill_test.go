@@ -80,7 +80,9 @@ func (w *world) recordsOf(id string) map[string]string {
 	text, err := os.ReadFile(file)
 	w.must(err)
 	// The last line of a run that was killed may be half a line.
-	found, _ := journal.Read(file, bytes.NewReader(text))
+	parts, err := journal.ReadParts(file, bytes.NewReader(text))
+	w.must(err)
+	found, _ := journal.Assemble(id, parts)
 	records := map[string]string{}
 	for _, r := range found.Records {
 		var stored struct {
