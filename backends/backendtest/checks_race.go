@@ -128,7 +128,11 @@ func (s *fixture) mend(e entry) {
 	if !r.Interrupted {
 		return
 	}
-	if err := s.store.Backend().(ipam.Mender).Mend(s.Context(), r); err != nil {
+	mender, ok := s.store.Backend().(ipam.Mender)
+	if !ok {
+		s.Fatal("the backend leaves an Interrupted entry, and is not an ipam.Mender")
+	}
+	if err := mender.Mend(s.Context(), r); err != nil {
 		s.Error(err)
 	}
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -142,7 +141,7 @@ func goldenReport(t *testing.T, dir string) []byte {
 	}
 	args = append(args, "--policy="+policy, "--pods="+joined(t, alive))
 	var stdout, stderr bytes.Buffer
-	code := run(context.Background(), streams(&stdout, &stderr), args)
+	code := run(t.Context(), streams(&stdout, &stderr), args)
 	var report map[string]any
 	if err := json.Unmarshal(stdout.Bytes(), &report); err != nil {
 		t.Fatalf("exit code %d, %v; stderr:\n%s", code, err, stderr.String())
