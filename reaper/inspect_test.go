@@ -54,8 +54,6 @@ func TestInspectDecidesAsARunDoes(t *testing.T) {
 		return []ipam.Pool{poolOf(a)}
 	}
 	older, newer, _ := reapertest.Superseded()
-	sibling := webAllocation()
-	sibling.Key, sibling.IP, sibling.Token = "2", ip2, "t2"
 	dns := census.Pod{Ref: ipam.PodRef{Namespace: "default", Name: "dns"}}
 	for _, tt := range []struct {
 		name      string

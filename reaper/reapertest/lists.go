@@ -85,18 +85,23 @@ func (l Lists) Cluster() census.Cluster {
 // A cluster is a census.Cluster with fixed lists.
 type cluster struct{ lists Lists }
 
+// Pods implements census.Cluster.
 func (c cluster) Pods(context.Context) ([]census.Pod, error) { return c.lists.Pods, nil }
 
+// VirtualMachines implements census.Cluster.
 func (c cluster) VirtualMachines(context.Context) ([]census.VirtualMachine, error) {
 	return c.lists.Machines, nil
 }
 
+// StatefulSets implements census.Cluster.
 func (c cluster) StatefulSets(context.Context) ([]census.StatefulSet, error) {
 	return c.lists.Sets, nil
 }
 
+// Nodes implements census.Cluster.
 func (c cluster) Nodes(context.Context) ([]census.Node, error) { return c.lists.Nodes, nil }
 
+// Pod implements census.Cluster.
 func (c cluster) Pod(_ context.Context, ref ipam.PodRef) (census.Pod, census.Presence, error) {
 	i := slices.IndexFunc(c.lists.Pods, func(p census.Pod) bool { return p.Ref == ref })
 	if i < 0 {
@@ -108,6 +113,7 @@ func (c cluster) Pod(_ context.Context, ref ipam.PodRef) (census.Pod, census.Pre
 // A runtime is a cluster seen from a node.
 type runtime struct{ cluster }
 
+// Sandboxes implements census.Runtime.
 func (r runtime) Sandboxes(context.Context) ([]census.Sandbox, error) {
 	all := make([]census.Sandbox, len(r.lists.Sandboxes))
 	for i, id := range r.lists.Sandboxes {
