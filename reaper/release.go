@@ -150,7 +150,7 @@ type sender struct {
 // decided, each time with fresh warrants, as long as the attempts decide on some. If there was
 // too little time for a batch alongside another one, its further attempts run alone. Once a busy
 // API server has refused requests, an attempt takes at most twice as many as the last one decided
-// on, or half as many as that took if it decided on none.
+// on, or half as many as that took if it decided on none, until the server refuses nothing again.
 func (r *run) releaseBatch(ctx context.Context, s *sender, batch []int) {
 	undecided, most := batch, len(batch)
 	last := make(map[int]error, len(batch)) // why it is not decided
@@ -186,17 +186,15 @@ func (r *run) releaseBatch(ctx context.Context, s *sender, batch []int) {
 			asked = max(asked, ipam.RetryAfter(why[n]))
 		}
 		switch decided := len(some) - len(again); {
-		case asked > 0 && decided == 0 && most > 1:
-			most = (most + 1) / 2
-		case asked == 0 && len(again) > 0: // the API server refuses nothing now
-			most = len(batch)
-			if idle++; decided > 0 {
-				idle = 0
-			}
 		case decided > 0:
 			idle, most = 0, min(2*decided, len(batch))
+		case asked > 0 && most > 1:
+			most = (most + 1) / 2
 		default:
 			idle++
+		}
+		if asked == 0 && len(again) > 0 { // the API server refuses nothing now
+			most = len(batch)
 		}
 		return retry.RetryableError(last[undecided[0]])
 	})

@@ -113,12 +113,12 @@ func (c *Case) last() ledger.Place {
 // holds no address, or is blank, they come from the rules that match by backend alone: rules
 // that match by name would keep it for ever.
 func (c *Case) terms() policy.Terms {
-	switch {
-	case c.termsKnown:
-	case (!c.HoldsAddress() || c.Blank) && c.Owner.Pod == (ipam.PodRef{}):
-		c.policyTerms, c.termsKnown = c.policy.BackendTerms(c.Backend), true
-	default:
-		c.policyTerms, c.termsKnown = c.policy.Terms(c.Owner.Pod.Namespace, c.Owner.Pod.Name, c.Backend), true
+	if !c.termsKnown {
+		c.policyTerms = c.policy.Terms(c.Owner.Pod.Namespace, c.Owner.Pod.Name, c.Backend)
+		if (!c.HoldsAddress() || c.Blank) && c.Owner.Pod == (ipam.PodRef{}) {
+			c.policyTerms = c.policy.BackendTerms(c.Backend)
+		}
+		c.termsKnown = true
 	}
 	return c.policyTerms
 }
@@ -149,9 +149,8 @@ func podOf(siblings []*ipam.Allocation) ipam.PodRef {
 	return pod
 }
 
-// node returns the node on which the pod of the allocation is, or was last seen: there, or where its
-// siblings say. If the
-// sources disagree, it returns a node that is unreachable. A node that another store
+// node returns the node on which the pod of the allocation is, or was last seen, as pods, ledger and
+// siblings say. If they disagree, it returns a node that is unreachable. A node that another store
 // names counts only if that store names nodes as the API server does. Where a sibling was seen
 // counts only if it may be of the same sandbox: an overlapping-range reservation keeps the old
 // sandbox of a pod that came back elsewhere.
