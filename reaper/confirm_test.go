@@ -108,7 +108,7 @@ func TestOnlyAClearAbsenceConfirms(t *testing.T) {
 // Promise 4. A decision that other code made gives no orphan.
 func TestOnlyJudgeMakesAnOrphan(t *testing.T) {
 	a := webAllocation()
-	plan := judge.MakePlan([]judge.Decision{{Allocation: &a, Ruling: &judge.Ruling{Verdict: judge.Orphaned, Reason: judge.PodAbsent}}})
+	plan := judge.MakePlan([]judge.Decision{{Allocation: &a, Ruling: judge.Ruling{Verdict: judge.Orphaned, Reason: judge.PodAbsent}}})
 	confirmer := reaper.NewConfirmer(&backendtest.Pods{}, censusOf())
 	warrants, errs := confirmer.Confirm(t.Context(), plan.Orphans())
 	if !errors.Is(errs[0], ipam.ErrNoWarrant) {

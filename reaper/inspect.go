@@ -26,93 +26,77 @@ import (
 // The error is an *InputError if the selection names something that does not exist, and
 // a *PartialError if some pool could not be read.
 func Inspect(ctx context.Context, o Options) (report.Report, error) {
-	r := &run{Options: o, info: o.info(true)}
+	r := newRun(o, true)
 	if o.Cluster != nil { // the files are all there is
 		r.HasNamespace = func(context.Context, string) (bool, error) { return false, nil }
 	}
-	now := o.Now().UTC()
-	inv := r.begin(ctx)
-	census, err := r.offlineCensus(ctx)
-	if err != nil {
-		return r.report, fmt.Errorf("census: %w", err)
+	n := &r.round
+	n.stock = r.list(ctx)
+	if err := r.offlineCensus(ctx, &n.stock); err != nil {
+		n.verdicts = r.judge(r.info.StartedAt, n.stock, ledger.Ledger{})
+		return r.report(), fmt.Errorf("census: %w", err)
 	}
-	waiting := judge.Judge(now, o.Policy, inv, census, ledger.Ledger{})
-	decisions := judge.Judge(now, o.Policy, inv, census, elapsed(waiting, inv))
-	for i := range decisions {
-		if d := &decisions[i]; !d.FirstSeen.IsZero() || !d.Due.IsZero() {
-			*d = d.Revised()
-			d.FirstSeen, d.Due = time.Time{}, time.Time{}
-		}
+	n.now = o.Now().UTC()
+	n.ledger = elapsed(r.judge(n.now, n.stock, ledger.Ledger{}), n.inventory)
+	n.verdicts = r.judge(n.now, n.stock, n.ledger)
+	n.selected = n.selection.Of(n.verdicts.Decisions)
+	if err := r.resolveNames(ctx, *n); err != nil {
+		return r.report(), err
 	}
-	entries := r.decided(decisions)
-	if err := r.seek(ctx, inv, census, decisions); err != nil {
-		r.finish()
-		return r.report, err
-	}
-	r.logDecisions(ctx, decisions)
-	r.warnOfKept(inv, census, r.selectedOf(entries))
-	r.warnOfMisspelt(ctx, inv, census)
-	plan := judge.MakePlan(entries).In(inv).Beside(r.left).Within(r.selected)
-	r.noteUnselected(plan)
-	for _, i := range plan.Due {
-		r.report.Entries[i].Outcome = report.Planned
-	}
-	if refusals := plan.Check(o.Policy.Limits, census); len(refusals) > 0 {
-		r.report.Refuse(plan.Due, refusals)
+	n.plan = judge.PlanOf(n.verdicts, n.inventory, nil).Select(n.selected)
+	n.attempts = attemptsOf(n.plan)
+	r.warnOf(ctx, n)
+	if refusals := n.plan.Check(o.Policy.Limits, n.census); len(refusals) > 0 {
+		r.refuseAll(n, refusals)
 		for _, refusal := range refusals {
 			r.warn("a run would refuse this plan: " + refusal.Message)
 		}
 	}
-	r.warnOfMissingNamespaces(plan, census)
-	r.report.Run.FinishedAt = o.Now().UTC()
-	r.finish()
-	return r.report, r.failed()
+	settleAll(r.logger, n.attempts, report.Planned, nil)
+	r.warnOfMissingNamespaces(*n)
+	return r.report(), r.failed()
 }
 
 // offlineCensus takes the census of a dump, and warns of lists that the dump lacks.
-// Without a dump of pods, it returns the zero Census.
-func (r *run) offlineCensus(ctx context.Context) (census.Census, error) {
+// Without a dump of pods, there is none.
+func (r *run) offlineCensus(ctx context.Context, s *stock) error {
 	if r.Cluster == nil {
 		r.warn("no pods were given, so every allocation is held")
-		return census.Census{}, nil
+		return nil
 	}
 	r.caveat("offline, every grace period counts as elapsed, and the pods as listed after the allocations")
-	scope := scopeOf(r.Policy)
-	living, err := census.Take(ctx, r.Cluster, scope)
-	if err != nil {
-		return census.Census{}, err
+	if err := r.takeCensus(ctx, s); err != nil {
+		return err
 	}
-	r.warn(judge.ExcessWarnings(r.Policy, living)...)
-	r.warn(judge.FenceWarnings(living)...)
-	if scope.StatefulSets && !living.HasStatefulSets() {
+	if scopeOf(r.Policy).StatefulSets && !s.census.HasStatefulSets() {
 		r.warn("the dump has no StatefulSets: if the cluster has some, a run may keep more than this plan")
 	}
-	if !living.HasNodes() {
+	if !s.census.HasNodes() {
 		r.warn("the dump has no nodes: if some are not ready, a run may keep more than this plan")
 	}
-	return living, nil
+	return nil
 }
 
-// elapsed returns a ledger with which the grace period of every decision is over.
-func elapsed(decisions []judge.Decision, inv ipam.Inventory) ledger.Ledger {
-	return judge.NextLedger(ledger.Ledger{}, decisions, census.Census{}, inv, time.Time{}).LongAgo()
+// elapsed returns a ledger with which the grace period of every allocation is over.
+func elapsed(v judge.Verdicts, inv ipam.Inventory) ledger.Ledger {
+	return judge.NextLedger(ledger.Ledger{}, v, census.Census{}, inv, time.Time{}).LongAgo()
 }
 
 // warnOfMissingNamespaces names the namespaces of orphans in which the census has no pods
 // at all. A dump of one namespace looks like that.
-func (r *run) warnOfMissingNamespaces(plan judge.Plan, c census.Census) {
+func (r *run) warnOfMissingNamespaces(n round) {
 	populated := make(map[string]bool)
-	for _, pod := range c.Pods() {
+	for _, pod := range n.census.Pods() {
 		populated[pod.Ref.Namespace] = true
 	}
 	var missing []string
-	for _, o := range plan.Orphans() {
+	for _, o := range n.plan.Orphans() {
 		namespace := o.Allocation().Owner.Pod.Namespace
 		if namespace != "" && !populated[namespace] {
 			missing = append(missing, namespace)
 		}
 	}
-	if len(missing) == 0 || c.Size() == 0 {
+	if len(missing) == 0 || n.census.Size() == 0 {
 		return
 	}
 	slices.Sort(missing)

@@ -13,83 +13,88 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
-	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
-
-// loadLedger loads the ledger of earlier runs. It reports false if the stored ledger
-// could not be read. Then it may be whole, and must not be replaced.
-func (r *run) loadLedger(ctx context.Context) (ledger.Ledger, bool) {
-	memory, err := r.Ledgers.Load(ctx)
-	switch {
-	case errors.Is(err, ledger.ErrDamaged):
-		r.warn(err.Error() + "; every allocation counts as first seen now, and what the ledger knew of stores, nodes, hung pods and restored allocations is lost")
-	case err != nil:
-		r.failAndWarn(fmt.Errorf("load the ledger: %w", err))
-		return ledger.Ledger{}, false
-	}
-	return memory.Salted(), true
-}
 
 // remembers reports whether the run stores what it finds.
 func (r *run) remembers() bool { return !*r.Policy.DryRun || r.Remember }
 
-// rememberPlan keeps what a dry run found: in the stored ledger if it remembers, and for
-// the next round of the same run otherwise. With a wrong clock, it stores nothing.
-func (r *run) rememberPlan(ctx context.Context, have ledger.Ledger, known bool, next func(ledger.Ledger) ledger.Ledger) {
-	switch {
-	case !r.Remember:
-		r.memory = next(have)
-	case known && r.checkClock() == nil:
-		r.remains = r.saveLedger(ctx, have, r.endedBy(r.partial()), next) || r.remains
-	}
+// saveVerdicts saves the ledger that the verdicts of a round make, and returns it. A run beside this
+// one may have found another store: then it returns the ledger of that run, as it is.
+func (r *run) saveVerdicts(ctx context.Context, n round) ledger.Ledger {
+	own := r.endedBy(r.partial())
+	own.Ended = own.Ended && len(undecided(n.attempts)) == 0
+	made := n.ledger
+	stored := r.saveLedger(ctx, n.ledger, own, func(have ledger.Ledger) ledger.Ledger {
+		made = have
+		if r.AcceptNewStore || len(otherStores(n.inventory, have)) == 0 {
+			made = r.nextLedger(n, have)
+		}
+		return made
+	})
+	r.lasts = r.lasts || stored
+	return made
 }
 
-// recall notes in the report whether its times outlast the run. If they do not, the next
-// run begins every grace period again, and the report has no times. If an earlier run
-// stored a ledger and this one did not, that applies to what has leaked since.
-func (r *run) recall() {
-	r.info.Memory, r.report.Run.Memory = r.remains, r.remains
-	if r.remains {
-		for i := range r.report.Entries {
-			e, d := &r.report.Entries[i], &r.decisions[i]
-			if e.Verdict == judge.Suspected && !d.KnownTo(r.stored) {
-				e.FirstSeen, e.Due = nil, nil
-			}
-		}
+// nextLedger returns the ledger after the verdicts of a round. If another run wrote in between, they
+// are made again with what that run remembers.
+func (r *run) nextLedger(n round, have ledger.Ledger) ledger.Ledger {
+	verdicts := n.verdicts
+	if !have.Equal(n.ledger) {
+		verdicts = r.judge(n.now, n.stock, have)
+	}
+	return judge.NextLedger(have, verdicts, n.census, n.inventory, n.now.Add(-r.Policy.Journal.RestoreHold.Duration))
+}
+
+// saveDoubt remembers a census that is not believed, and since when the figures have been
+// that low. If the census is believed and only the plan is over a limit, there is no
+// doubt any more. Nothing else is remembered of such a run, except which pods hang.
+func (r *run) saveDoubt(ctx context.Context, n round, refusal error) {
+	var limit *judge.LimitError
+	if !errors.As(refusal, &limit) || !n.ledgerRead || !r.remembers() || r.checkClock() != nil {
 		return
 	}
-	waiting := false
-	for i := range r.report.Entries {
-		e := &r.report.Entries[i]
-		waiting = waiting || e.Verdict == judge.Suspected && r.isSelected(i)
-		e.FirstSeen, e.Due = nil, nil
-	}
-	if waiting && *r.Policy.DryRun {
-		repeated := "the CronJob"
-		if r.Node != "" {
-			repeated = "the DaemonSet or the timer"
+	r.saveLedger(ctx, n.ledger, r.endedBy(refusal), func(have ledger.Ledger) ledger.Ledger {
+		switch {
+		case judge.Dropped(n.census, have.Figures, r.Policy.Limits) == nil:
+			have.Doubt = ledger.Doubt{}
+		case have.Doubt.At == 0 || judge.Dropped(n.census, have.Doubt.Figures, r.Policy.Limits) != nil:
+			have.Doubt = ledger.Doubt{Figures: n.census.Figures(), At: ledger.ToSecond(n.now).Unix()}
 		}
-		where := ""
-		if r.StateNamespace != "" {
-			where = " in namespace " + r.StateNamespace
-		}
-		r.caveat("no ledger of an earlier run was read" + where + ", so every grace period begins with this run and no due times are known: " +
-			"run with --remember, or let " + repeated + " run")
-	}
+		return judge.WithHung(have, n.verdicts)
+	})
 }
 
-// forget removes the released allocations from the ledger that was saved. If they come
+// forgetReleased removes the released allocations from the ledger that was saved. If they come
 // back, they are new.
-func (r *run) forget(ctx context.Context, saved ledger.Ledger, plan judge.Plan) {
+func (r *run) forgetReleased(ctx context.Context, saved ledger.Ledger, attempts []*attempt) {
 	var released []*ipam.Allocation
-	for _, i := range plan.Due {
-		if r.report.Entries[i].Outcome == report.Released {
-			released = append(released, plan.Decisions[i].Allocation)
+	for _, a := range attempts {
+		if a.released() {
+			released = append(released, a.allocation())
 		}
 	}
 	if len(released) > 0 {
 		r.saveLedger(ctx, saved, r.endedBy(r.partial()), func(have ledger.Ledger) ledger.Ledger { return have.Without(released, saved) })
 	}
+}
+
+// warnOfNoLedger says of a dry run that the times of its report do not outlast it: the next run
+// begins every grace period again.
+func (r *run) warnOfNoLedger() {
+	waits := func(d judge.Decision) bool { return d.Verdict == judge.Suspected }
+	if r.lasts || !*r.Policy.DryRun || !slices.ContainsFunc(r.round.selectedDecisions(), waits) {
+		return
+	}
+	repeated := "the CronJob"
+	if r.Node != "" {
+		repeated = "the DaemonSet or the timer"
+	}
+	where := ""
+	if r.StateNamespace != "" {
+		where = " in namespace " + r.StateNamespace
+	}
+	r.caveat("no ledger of an earlier run was read" + where + ", so every grace period begins with this run and no due times are known: " +
+		"run with --remember, or let " + repeated + " run")
 }
 
 // saveLedger replaces the ledger with what next makes of it and with how the run is going. If
@@ -107,13 +112,13 @@ func (r *run) saveLedger(ctx context.Context, have ledger.Ledger, own ledger.Run
 	}
 	switch {
 	case err != nil && made.Equal(have): // all that a later run needs is stored
-		r.Logger.Debug("the ledger does not have how the run goes", "err", printable.Error(err))
+		r.logger.Debug("the ledger does not have how the run goes", "err", printable.Error(err))
 		return true
 	case err != nil:
 		r.failAndWarn(fmt.Errorf("save the ledger: %w", err))
 		return false
 	}
-	r.stored, r.noted = made, own
+	r.stored, r.saved = made, own
 	if left > 0 {
 		r.warn(fmt.Sprintf("the ledger has room for %d entries, and %d were left out: their grace periods begin again, "+
 			"and addresses whose node was forgotten are held while a node is not ready", made.Len()-left, left))
@@ -143,4 +148,72 @@ func saveLedger(ctx context.Context, ledgers ledger.Store, have ledger.Ledger, n
 		return retry.RetryableError(err)
 	})
 	return left, err
+}
+
+// endTimeout limits how long a run may take to save its end.
+const endTimeout = 5 * time.Second
+
+// saveEnd records in the ledger how the run ended, even if it was interrupted. It writes nothing if
+// the last save of the ledger said the same, as in a run that succeeds and releases nothing. After
+// a mistake of the user in a selection, the run wrote nothing, and saveEnd does not either. Nor does it
+// write to a ledger that has no room for it, or is damaged.
+func (r *run) saveEnd(ctx context.Context, err error) {
+	own := r.endedBy(err)
+	own.Ended = true
+	var mistake *ipam.InputError
+	if !r.remembers() || errors.As(err, &mistake) && !errors.Is(err, ErrAnotherStore) || own == r.saved {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+	defer cancel()
+	ledgers := undamaged{r.Ledgers}
+	have, err := ledgers.Load(ctx)
+	if err == nil {
+		_, err = saveLedger(ctx, ledgers, have.Salted(), func(have ledger.Ledger) ledger.Ledger {
+			ended := have.WithRun(own)
+			if _, left := ended.Fit(ledgers.Capacity()); left > 0 {
+				return have // what verdicts rest on is worth more
+			}
+			return ended
+		})
+	}
+	if err != nil && !errors.Is(err, ledger.ErrLeft) {
+		r.logger.Debug("the ledger does not have how the run ended", "err", printable.Error(err))
+	}
+}
+
+// undamaged is a store whose ledger must not be replaced if it is damaged: the next run reports
+// the damage.
+type undamaged struct{ ledger.Store }
+
+// Load implements ledger.Store. After any error, the ledger may be whole.
+func (u undamaged) Load(ctx context.Context) (ledger.Ledger, error) {
+	have, err := u.Store.Load(ctx)
+	if errors.Is(err, ledger.ErrDamaged) {
+		err = errors.New(err.Error())
+	}
+	return have, err
+}
+
+// endedBy returns the run as the ledger has it if it ends now with this error. A run that may wait
+// for grace periods has not ended.
+func (r *run) endedBy(err error) ledger.Run {
+	own := ledger.Run{
+		ID: r.info.ID, Began: r.info.StartedAt.Unix(), DryRun: r.info.DryRun, Ended: r.Sleep == nil,
+		Due: len(r.past.released) + len(r.round.plan.Due), Released: len(r.past.released),
+	}
+	for _, a := range r.round.attempts {
+		if a.released() {
+			own.Released++
+		}
+	}
+	text := ""
+	switch {
+	case r.Ending != nil:
+		own.ExitCode, text = r.Ending(err)
+	case err != nil:
+		own.ExitCode, text = 1, printable.Error(err)
+	}
+	own.Error = printable.Shorten(text, ledger.MaxRunError)
+	return own
 }

@@ -6,17 +6,15 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
-	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
-	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // warnOfMisspelt warns of the names in the policy that match nothing and are nearly one that
 // exists: a misspelt protection protects nothing. A namespace that the cluster has is no mistake,
 // even if nothing is in it.
-func (r *run) warnOfMisspelt(ctx context.Context, inv ipam.Inventory, c census.Census) {
+func (r *run) warnOfMisspelt(ctx context.Context, s stock) {
 	exact := slices.DeleteFunc(r.Policy.Patterns(), func(p policy.Pattern) bool { return !p.Exact() })
-	for _, u := range judge.UnmatchedOf(exact, inv, c) {
+	for _, u := range judge.UnmatchedOf(exact, s.inventory, s.census) {
 		if u.Meant == "" || u.Of == policy.NamespaceNames && r.hasNamespace(ctx, u.Text) {
 			continue
 		}
@@ -37,12 +35,11 @@ func (r *run) hasNamespace(ctx context.Context, name string) bool {
 // nothing there. It decides nothing, and writes nothing. With a *PartialError, something could not
 // be listed that they may match; with any other error, there is no answer.
 func Unmatched(ctx context.Context, o Options) ([]judge.Unmatched, error) {
-	r := &run{Options: o}
-	r.report = report.New(o.info(true), ipam.Inventory{})
-	inv := r.list(ctx)
+	r := newRun(o, true)
+	s := r.list(ctx)
 	living, err := census.Take(ctx, r.Cluster, census.Scope{})
 	if err != nil {
 		return nil, err
 	}
-	return judge.UnmatchedOf(r.Policy.Patterns(), inv, living), r.failed()
+	return judge.UnmatchedOf(r.Policy.Patterns(), s.inventory, living), r.failed()
 }

@@ -3,10 +3,7 @@ package reaper
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"time"
-
-	"github.com/hashicorp/go-multierror"
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
@@ -113,35 +110,6 @@ type Options struct {
 	MaxWait time.Duration
 }
 
-// A run is the state of one call of Run.
-type run struct {
-	Options
-	info     report.RunInfo
-	report   report.Report  // of the current round
-	earlier  []report.Entry // the releases of earlier rounds
-	spent    map[string]int // addresses that all rounds released, by backend
-	memory   ledger.Ledger  // of the last round of a dry run, which stores no ledger
-	selected []bool         // by the entries of the current round; nil if all are
-	sought   bool           // the names of the selection have been looked up
-	remains  bool           // the times of the report outlast the run
-
-	decisions []judge.Decision // of the current round, one for each entry
-	left      judge.Omitted    // of the current round, without an entry
-	due       int              // the orphans of the current round's plan
-	stored    ledger.Ledger    // the ledger as far as it is known to be stored
-	noted     ledger.Run       // this run, as the stored ledger has it
-	recorded  journal.Run      // this run, as its journal has it; zero before the first write
-	releasing time.Time        // when the releases of the current round began
-	lacking   error            // why the lists of the API server are not believed any more
-
-	mu       sync.Mutex
-	settled  int           // allocations of the current round
-	told     time.Time     // when the last line of progress showed them
-	begun    map[int]error // by the entries of the current round: why a release that may have begun is not decided
-	failures *multierror.Error
-	logged   map[string]bool // the likeness of each failure that the log has as an error
-}
-
 // info returns what identifies the run.
 func (o Options) info(dryRun bool) report.RunInfo {
 	return report.RunInfo{
@@ -149,13 +117,7 @@ func (o Options) info(dryRun bool) report.RunInfo {
 		Version: o.Version, Cluster: o.Address,
 		Program: o.Program, Kubeconfig: o.Kubeconfig, Context: o.Context, StateNamespace: o.StateNamespace,
 		Node: o.Node, StateDir: o.StateDir,
-		Selection: o.Selection, Caveats: o.Caveats,
-		Policy: report.PolicyInfo{File: o.PolicyFile, Installed: o.PolicyInstalled, GracePeriod: *o.Policy.GracePeriod, MinAge: *o.Policy.MinAge},
+		Selection: o.Selection,
+		Policy:    report.PolicyInfo{File: o.PolicyFile, Installed: o.PolicyInstalled, GracePeriod: *o.Policy.GracePeriod, MinAge: *o.Policy.MinAge},
 	}
-}
-
-// scopeOf returns the lists that the policy needs besides those of the pods and the virtual
-// machines. Nodes show which pods moved, and which may hide an address.
-func scopeOf(p policy.Policy) census.Scope {
-	return census.Scope{StatefulSets: p.Protection.StatefulSets != policy.Ignore, Nodes: true}
 }

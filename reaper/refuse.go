@@ -6,39 +6,19 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// doubt remembers a census that is not believed, and since when the figures have been
-// that low. If the census is believed and only the plan is over a limit, there is no
-// doubt any more. Nothing else is remembered of such a run, except which pods hang.
-func (r *run) doubt(ctx context.Context, refusal error, memory ledger.Ledger, known bool, c census.Census, now time.Time, decisions []judge.Decision) {
-	var limit *judge.LimitError
-	if !errors.As(refusal, &limit) || !known || !r.remembers() || r.checkClock() != nil {
-		return
-	}
-	r.saveLedger(ctx, memory, r.endedBy(refusal), func(have ledger.Ledger) ledger.Ledger {
-		switch {
-		case judge.Dropped(c, have.Figures, r.Policy.Limits) == nil:
-			have.Doubt = ledger.Doubt{}
-		case have.Doubt.At == 0 || judge.Dropped(c, have.Doubt.Figures, r.Policy.Limits) != nil:
-			have.Doubt = ledger.Doubt{Figures: c.Figures(), At: ledger.ToSecond(now).Unix()}
-		}
-		return judge.WithHung(have, decisions)
-	})
-}
-
 // refuse returns a *LimitError with all limits that refuse the plan. It warns of those that
 // the run ignores.
-func (r *run) refuse(plan judge.Plan, census census.Census, last ledger.Ledger, now time.Time) error {
-	limits, grace := r.Policy.Limits, r.Policy.GracePeriod.Duration
-	refusals := append(plan.Believe(limits, census, last, now, grace), plan.Check(limits, census)...)
+func (r *run) refuse(n *round) error {
+	limits := r.Policy.Limits
+	refusals := n.plan.Believe(limits, n.census, n.ledger, n.now, r.Policy.GracePeriod.Duration)
+	refusals = append(refusals, n.plan.Check(limits, n.census)...)
 	refusals = slices.DeleteFunc(refusals, func(refusal judge.Refusal) bool {
 		ignored := slices.Contains(r.IgnoreLimits, refusal.Name())
 		if ignored {
@@ -49,8 +29,14 @@ func (r *run) refuse(plan judge.Plan, census census.Census, last ledger.Ledger, 
 	if len(refusals) == 0 {
 		return nil
 	}
-	r.report.Refuse(plan.Due, refusals)
-	return &judge.LimitError{Refusals: refusals, Released: len(r.earlier)}
+	r.refuseAll(n, refusals)
+	return &judge.LimitError{Refusals: refusals, Released: len(r.past.released)}
+}
+
+// refuseAll notes why the plan is refused. What is due stays in its store.
+func (r *run) refuseAll(n *round, refusals []judge.Refusal) {
+	n.refused = refusals
+	settleAll(r.logger, n.attempts, report.Refused, nil)
 }
 
 // ErrAnotherStore says that a store outside the API server is not that of earlier runs. It may be
@@ -59,8 +45,8 @@ var ErrAnotherStore = errors.New("another store")
 
 // refuseStores returns an *InputError if a store is not the one that the ledger has, unless the run
 // accepts that. A store that had an identity and has none is another one.
-func (r *run) refuseStores(plan judge.Plan, inv ipam.Inventory, known ledger.Ledger) error {
-	others := otherStores(inv, known)
+func (r *run) refuseStores(n *round, known ledger.Ledger) error {
+	others := otherStores(n.inventory, known)
 	if len(others) == 0 {
 		return nil
 	}
@@ -70,14 +56,14 @@ func (r *run) refuseStores(plan judge.Plan, inv ipam.Inventory, known ledger.Led
 		return nil
 	}
 	end := "; nothing was released"
-	if n := len(r.earlier); n > 0 {
-		end = fmt.Sprintf("; %d were released before, and nothing since", n)
+	if released := len(r.past.released); released > 0 {
+		end = fmt.Sprintf("; %d were released before, and nothing since", released)
 	}
 	refusal := judge.Refusal{
 		Limit: ErrAnotherStore.Error(), Message: ErrAnotherStore.Error() + ": " + text,
 		Remedy: "check that it is the store of this cluster; if it has replaced the other one, give --accept-new-store once",
 	}
-	r.report.Refuse(plan.Due, []judge.Refusal{refusal})
+	r.refuseAll(n, []judge.Refusal{refusal})
 	return ipam.BadInput(fmt.Errorf("%w: %s%s", ErrAnotherStore, text, end), refusal.Remedy)
 }
 
@@ -93,16 +79,16 @@ func otherStores(inv ipam.Inventory, known ledger.Ledger) []string {
 	return others
 }
 
-// permitted asks once, before the first write, for the rights to release what is due. It
-// returns the plan without the backends for which a right is missing. Otherwise each of
-// their releases would fail separately.
-func (r *run) permitted(ctx context.Context, plan judge.Plan) judge.Plan {
-	if r.Access == nil || len(plan.Due) == 0 {
-		return plan
+// checkRights asks once, before the first write, for the rights to release what is due. Without a
+// right, each release of its backend would fail separately.
+func (r *run) checkRights(ctx context.Context, attempts []*attempt) {
+	open := undecided(attempts)
+	if r.Access == nil || len(open) == 0 {
+		return
 	}
 	var due []string
-	for _, i := range plan.Due {
-		if name := plan.Decisions[i].Allocation.Backend; !slices.Contains(due, name) {
+	for _, a := range open {
+		if name := a.allocation().Backend; !slices.Contains(due, name) {
 			due = append(due, name)
 		}
 	}
@@ -115,16 +101,12 @@ func (r *run) permitted(ctx context.Context, plan judge.Plan) judge.Plan {
 			r.failAndWarn(err)
 		}
 	}
-	allowed := make(map[int]bool, len(plan.Due))
-	for _, i := range plan.Due {
-		if err := denied.of(plan.Decisions[i].Allocation.Backend); err != nil {
-			r.settle(i, report.Failed, err)
-			continue
+	for _, a := range open {
+		if err := denied.of(a.allocation().Backend); err != nil {
+			a.settle(r.logger, report.Failed, err)
 		}
-		allowed[i] = true
 	}
-	r.dropGroups(plan, allowed)
-	return plan.Only(allowed)
+	settleSiblings(r.logger, attempts, "its sibling must not be released")
 }
 
 // checkClock returns an error if the clock is wrong: with a wrong clock, a grace period

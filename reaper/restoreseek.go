@@ -34,16 +34,16 @@ func (r *restoreCall) seekPools(ctx context.Context, inv ipam.Inventory) error {
 		return nil
 	}
 	inv = r.recorded(inv)
-	rep := report.New(r.report.Run, inv)
-	r.warn(survey(ctx, r.Backends, inv, &rep)...)
-	rep.Networks = slices.DeleteFunc(rep.Networks, func(n report.NetworkReport) bool { return len(n.Pools) == 0 })
+	layout, warnings := survey(ctx, r.Backends, inv)
+	r.warn(warnings...)
+	layout.Networks = slices.DeleteFunc(layout.Networks, func(n report.NetworkReport) bool { return len(n.Pools) == 0 })
 	found := search{where: r.where()}
 	for _, name := range r.Selection.Pools {
-		if _, known := poolsNamed(name, inv, rep); !known {
-			found.miss("pool", name, rep.PoolNames())
+		if _, known := poolsNamed(name, inv, layout); !known {
+			found.miss("pool", name, layout.PoolNames())
 		}
 	}
-	r.Selection.Found = poolsOf(r.Selection.Pools, inv, rep)
+	r.Selection.Found = poolsOf(r.Selection.Pools, inv, layout)
 	r.choose()
 	return found.err(nothingBack)
 }

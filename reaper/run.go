@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
+	"log/slog"
 	"slices"
+	"time"
 
-	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
@@ -31,111 +31,123 @@ import (
 //
 // If ctx ends during the releases, an allocation whose release had not begun is kept.
 func Run(ctx context.Context, o Options) (report.Report, error) {
-	r := &run{Options: o, info: o.info(*o.Policy.DryRun), spent: make(map[string]int)}
-	r.report = report.New(r.info, ipam.Inventory{})
+	r := newRun(o, *o.Policy.DryRun)
 	if *o.Policy.DryRun {
 		r.Lock = nil // it writes at most the ledger, by compare-and-swap
 	}
 	unlock, err := acquire(ctx, r.Lock, r.ID, r.warn)
 	if err == nil {
 		err = r.rounds(ctx)
-		r.note(ctx, err)
+		r.saveEnd(ctx, err)
 		unlock()
 	}
-	r.report.Run.FinishedAt = o.Now().UTC()
-	r.recall()
-	r.finish()
-	return r.report, err
+	r.warnOfNoLedger()
+	return r.report(), err
 }
 
-// round makes one round, from the listing to the last release.
-func (r *run) round(ctx context.Context) error {
-	r.decisions, r.left, r.due = nil, judge.Omitted{}, 0 // frees the memory of an earlier round
+// A run is the state of one call of Run.
+type run struct {
+	Options
+	*messages
+	info     report.RunInfo
+	past     past
+	round    round       // the latest one
+	recorded journal.Run // this run, as its journal has it; zero before the first write
+
+	stored ledger.Ledger // the ledger as far as it is known to be stored
+	saved  ledger.Run    // this run, as the stored ledger has it
+	lasts  bool          // a ledger is stored, so the times of the report outlast the run
+}
+
+// A past is what the rounds of a run leave to the next one.
+type past struct {
+	released []report.Entry
+	spent    map[string]int // addresses that were released, by backend
+	memory   ledger.Ledger  // of a dry run, which stores no ledger
+	lacking  error          // why the lists of the API server are not believed any more
+	resolved bool           // the names of the selection
+}
+
+// A round is what one round knows, decides and does. Each step fills in its part.
+type round struct {
+	stock
+	now      time.Time // by which it judges
+	verdicts judge.Verdicts
+	selected []bool // by the decisions; nil if all are
+	plan     judge.Plan
+	refused  []judge.Refusal // the limits that refuse the plan
+	attempts []*attempt      // in the order of the decisions
+
+	protectedBy map[ipam.PoolRef]string // what protects each pool in which nothing can be released
+}
+
+// newRun returns a run that has done nothing.
+func newRun(o Options, dryRun bool) *run {
+	r := &run{Options: o, info: o.info(dryRun), messages: &messages{logger: o.Logger, show: o.Progress, caveats: slices.Clone(o.Caveats)}}
+	r.round.layout = report.NewLayout(ipam.Inventory{})
+	r.past.spent = make(map[string]int)
+	return r
+}
+
+// makeRound makes one round, from the listing to the last release.
+func (r *run) makeRound(ctx context.Context) error {
+	r.endRound()
+	r.round = round{} // frees the memory of the earlier one
+	n := &r.round
 
 	// 1. Allocations are listed first and pods second: a pod that was there when its
 	// allocation was listed is missing from the census only if it is gone.
-	inv := r.begin(ctx)
-	living, err := census.Take(ctx, r.Cluster, scopeOf(r.Policy))
-	if err != nil {
-		r.decided(judge.Judge(r.info.StartedAt, r.Policy, inv, census.Census{}, ledger.Ledger{}))
+	n.stock = r.list(ctx)
+	if err := r.takeCensus(ctx, &n.stock); err != nil {
+		n.verdicts = r.judge(r.info.StartedAt, n.stock, ledger.Ledger{})
+		n.selected = n.selection.Of(n.verdicts.Decisions)
 		return fmt.Errorf("census: %w", err)
 	}
-	r.progress("found %s", living.Found())
-	r.warn(judge.ExcessWarnings(r.Policy, living)...)
-	r.warn(judge.FenceWarnings(living)...)
 
 	// 2. The ledger knows since when allocations have been ownerless.
-	now := r.Now().UTC()
-	memory, known := r.loadLedger(ctx)
-	r.stored = memory
-	r.remains = r.remains || !memory.Equal(ledger.Ledger{})
-	if !r.remembers() {
-		memory = memory.Merge(r.memory)
-	}
+	n.now = r.Now().UTC()
+	r.loadLedger(ctx, &n.stock)
 
 	// 3. One decision for each allocation, and the plan to release the orphans.
-	decide := func(l ledger.Ledger) []judge.Decision { return judge.Judge(now, r.Policy, inv, living, l) }
-	decisions := decide(memory)
-	entries := r.decided(decisions)
-	if err := r.seek(ctx, inv, living, decisions); err != nil {
+	n.verdicts = r.judge(n.now, n.stock, n.ledger)
+	n.selected = n.selection.Of(n.verdicts.Decisions)
+	if err := r.resolveNames(ctx, *n); err != nil {
 		return err
 	}
-	plan := judge.MakePlan(entries).In(inv).After(r.spent).Beside(r.left).Within(r.selected)
-	r.due = len(plan.Due)
-	r.noteUnselected(plan)
-	r.logDecisions(ctx, decisions)
-	r.warnOfKept(inv, living, r.selectedOf(entries))
-	r.warnOfMisspelt(ctx, inv, living)
-	r.progress("judged %d allocations: %d to release", len(decisions), len(plan.Due))
+	n.plan = judge.PlanOf(n.verdicts, n.inventory, r.past.spent).Select(n.selected)
+	n.attempts = attemptsOf(n.plan)
+	r.warnOf(ctx, n)
+	r.progress("judged %d allocations: %d to release", n.inventory.Size(), len(n.plan.Due))
 
 	// 4. A run on the store of another cluster ends. A plan that is over a limit is refused as a
 	// whole.
-	if err := r.refuseStores(plan, inv, memory); err != nil {
+	if err := r.refuseStores(n, n.ledger); err != nil {
 		return err
 	}
-	if err := r.refuse(plan, living, memory, now); err != nil {
-		r.doubt(ctx, err, memory, known, living, now, decisions)
+	if err := r.refuse(n); err != nil {
+		r.saveDoubt(ctx, *n, err)
 		return err
-	}
-	saved := memory
-	next := func(have ledger.Ledger) ledger.Ledger {
-		saved = have
-		if !r.AcceptNewStore && len(otherStores(inv, have)) > 0 { // of a run beside this one
-			return have
-		}
-		all := decisions
-		if !have.Equal(memory) { // another run wrote in between
-			all = decide(have)
-		}
-		saved = judge.NextLedger(have, all, living, inv, now.Add(-r.Policy.Journal.RestoreHold.Duration))
-		return saved
 	}
 
 	// 5. A dry run ends here. It has no value that could release an allocation.
 	if *r.Policy.DryRun {
-		r.rememberPlan(ctx, memory, known, next)
-		return r.planned(plan)
+		return r.endDryRun(ctx, *n)
 	}
-	if err := r.mayRelease(known); err != nil {
-		return r.keepDue(plan, err)
+	if err := r.mayRelease(n.stock); err != nil {
+		settleAll(r.logger, n.attempts, report.Failed, err)
+		return r.failed()
 	}
 
 	// 6. The ledger and the journal are written before the first release. Each release
 	// needs a second look. The ledger then forgets what was released.
-	plan = r.permitted(ctx, plan)
-	confirmer := NewConfirmer(r.Cluster, living)
-	own := r.endedBy(r.partial())
-	own.Ended = own.Ended && len(plan.Due) == 0
-	r.remains = r.saveLedger(ctx, memory, own, next) || r.remains
-	if err := r.refuseStores(plan, inv, saved); err != nil {
+	r.checkRights(ctx, n.attempts)
+	remembered := r.saveVerdicts(ctx, *n)
+	if err := r.refuseStores(n, remembered); err != nil {
 		return err
 	}
-	plan = r.journal(ctx, plan)
-	r.release(ctx, plan, confirmer)
-	if r.lacking = confirmer.Lacking(); r.lacking != nil {
-		r.failAndWarn(r.lacking)
-	}
-	r.forget(ctx, saved, plan)
+	r.writeJournal(ctx, n.attempts)
+	r.release(ctx, *n)
+	r.forgetReleased(ctx, remembered, n.attempts)
 	if err := r.Journals.Prune(ctx); err != nil {
 		r.warn("old journals were not removed: " + err.Error())
 	}
@@ -143,73 +155,126 @@ func (r *run) round(ctx context.Context) error {
 	return r.failed()
 }
 
-// list takes the inventory of the backends that the policy does not disable.
-func (r *run) list(ctx context.Context) ipam.Inventory {
-	var enabled []ipam.Backend
-	var disabled []ipam.Listing
-	for _, b := range r.Backends {
-		if r.Policy.Backends[b.Name()].Enabled != policy.Off {
-			enabled = append(enabled, b)
-			continue
-		}
-		disabled = append(disabled, ipam.Listing{
-			Backend: b.Name(), Status: ipam.StatusSkipped, Message: "disabled by the policy",
-			Protects: slices.Contains(r.Protectors, b.Name()),
-		})
-	}
-	inv := ipam.TakeInventory(ctx, enabled, func(name string) bool {
-		return r.Policy.Backends[name].Enabled == policy.On
-	}, r.Protectors...)
-	for _, l := range inv.Listings {
-		for _, err := range l.Errors {
-			r.fail(fmt.Errorf("%s: %w", l.Backend, err))
-		}
-		r.warnOfUndecoded(l)
-	}
-	inv.Listings = append(inv.Listings, disabled...)
-	for _, name := range slices.Sorted(maps.Keys(r.Elsewhere)) {
-		inv.Listings = append(inv.Listings, ipam.Listing{Backend: name, Status: ipam.StatusSkipped, Message: r.Elsewhere[name]})
-	}
-	r.progress("listed %s", inv.Stores())
-	return inv
+// judge returns the verdicts on what a round knows. A selection asks about what is in use, too, and
+// so does a log of every decision.
+func (r *run) judge(now time.Time, s stock, known ledger.Ledger) judge.Verdicts {
+	everything := !r.Brief || !s.selection.Everything() || r.logger.Enabled(context.Background(), slog.LevelDebug)
+	return judge.JudgeAll(now, r.Policy, s.inventory, s.census, known, everything)
 }
 
-// begin lists the stores and starts the report of a round. It keeps the releases of earlier
-// rounds and the warnings of the run.
-func (r *run) begin(ctx context.Context) ipam.Inventory {
-	for _, e := range r.report.Entries {
-		if e.Outcome == report.Released {
-			r.earlier = append(r.earlier, e)
-		}
-	}
-	inv := r.list(ctx)
-	warnings := r.report.Warnings
-	r.report = report.New(r.info, inv)
-	r.report.Warnings = warnings
-	r.warn(survey(ctx, r.Backends, inv, &r.report)...)
-	r.Selection.Found = poolsOf(r.Selection.Pools, inv, r.report)
-	return inv
+// warnOf logs what a round decided, and warns of what is kept despite its leaks: pools in which
+// every address is protected, what annotations alone keep, and what may be of another cluster. It
+// also warns of names in the policy that match nothing.
+func (r *run) warnOf(ctx context.Context, n *round) {
+	r.logDecisions(ctx, n.verdicts.Decisions)
+	decisions := n.selectedDecisions()
+	var warnings []string
+	n.protectedBy, warnings = judge.ProtectedPools(n.inventory, decisions)
+	r.warn(warnings...)
+	r.warn(judge.ClaimWarnings(n.census, decisions)...)
+	r.warn(judge.ForeignWarnings(decisions)...)
+	r.warnOfMisspelt(ctx, n.stock)
 }
 
-// planned ends a dry run: every orphan is reported as planned.
-func (r *run) planned(plan judge.Plan) error {
-	for _, i := range plan.Due {
-		r.report.Entries[i].Outcome = report.Planned
+// logDecisions logs one line for each decision.
+func (r *run) logDecisions(ctx context.Context, decisions []judge.Decision) {
+	if !r.logger.Enabled(ctx, slog.LevelDebug) {
+		return // a line for each of many
 	}
-	if err := r.checkClock(); err != nil {
-		r.warn(err.Error())
+	for _, d := range decisions {
+		r.logger.DebugContext(ctx, "judged", "backend", d.Allocation.Backend, "pool", d.Allocation.Pool,
+			"key", d.Allocation.Key, "ip", d.Allocation.IP, "pod", d.Allocation.Owner.Pod,
+			"verdict", d.Verdict.String(), "reason", d.Reason, "note", d.Note)
+	}
+}
+
+// selectedDecisions returns the decisions that the run reports.
+func (n *round) selectedDecisions() []judge.Decision {
+	if n.selected == nil {
+		return n.verdicts.Decisions
+	}
+	var some []judge.Decision
+	for i, d := range n.verdicts.Decisions {
+		if n.selected[i] {
+			some = append(some, d)
+		}
+	}
+	return some
+}
+
+// endDryRun ends a dry run: every orphan is planned.
+func (r *run) endDryRun(ctx context.Context, n round) error {
+	settleAll(r.logger, n.attempts, report.Planned, nil)
+	clock := r.checkClock()
+	switch {
+	case !r.Remember:
+		r.past.memory = r.nextLedger(n, n.ledger)
+	case n.ledgerRead && clock == nil:
+		r.saveVerdicts(ctx, n)
+	}
+	if clock != nil {
+		r.warn(clock.Error())
 	}
 	return r.failed()
+}
+
+// failed returns the failures so far, and logs how many are equal.
+func (r *run) failed() error {
+	err := r.partial()
+	r.countFailures(err)
+	return err
+}
+
+// partial returns the failures so far as a *PartialError, or nil. A release that an earlier round
+// did not finish is among them, because no later round tries it again.
+func (r *run) partial() error {
+	failures := slices.Clone(r.failures.WrappedErrors())
+	for _, e := range r.past.released {
+		if e.Error != "" {
+			failures = append(failures, &report.PoolFailure{Backend: e.Backend, Pool: e.Pool, What: e.Key, Err: errors.New(e.Error)})
+		}
+	}
+	return report.Partial(failures)
+}
+
+// endRound keeps what the latest round released, for the next one.
+func (r *run) endRound() {
+	for _, a := range r.round.attempts {
+		if a.released() {
+			r.past.released = append(r.past.released, report.EntryOf(a.decision, a.done()))
+		}
+	}
+}
+
+// report returns the report of the run.
+func (r *run) report() report.Report {
+	n := r.round
+	info := r.info
+	info.FinishedAt = r.Now().UTC()
+	info.Memory = r.lasts
+	info.Caveats = r.caveats
+	outcomes := make(map[int]report.Done, len(n.attempts))
+	for _, a := range n.attempts {
+		outcomes[a.index] = a.done()
+	}
+	return report.Make(report.Findings{
+		Run: info, Inventory: n.inventory, Layout: n.layout, Verdicts: n.verdicts,
+		Selection: n.selection, Selected: n.selected, Outcomes: outcomes, Refused: n.refused,
+		ProtectedBy: n.protectedBy, Earlier: r.past.released, Warnings: r.warnings, Brief: r.Brief,
+		HasTimes: func(d *judge.Decision) bool {
+			return r.lasts && (d.Verdict != judge.Suspected || d.KnownTo(r.stored))
+		},
+	})
 }
 
 // mayRelease returns an error if nothing may be released: the clock is wrong, the ledger could
 // not be read, or an earlier round found that lists lack pods. The ledger may know that the node
 // of a pod is cut off, or that half of the pods vanished.
-func (r *run) mayRelease(ledgerKnown bool) error {
-	if r.lacking != nil {
-		return r.lacking
+func (r *run) mayRelease(s stock) error {
+	if r.past.lacking != nil {
+		return r.past.lacking
 	}
-	if !ledgerKnown {
+	if !s.ledgerRead {
 		return errNoLedger
 	}
 	err := r.checkClock()
@@ -220,11 +285,3 @@ func (r *run) mayRelease(ledgerKnown bool) error {
 }
 
 var errNoLedger = errors.New("nothing is released while the ledger cannot be read")
-
-// keepDue ends a run that must not release: every orphan is reported as failed.
-func (r *run) keepDue(plan judge.Plan, why error) error {
-	for _, i := range plan.Due {
-		r.settle(i, report.Failed, why)
-	}
-	return r.failed()
-}

@@ -47,14 +47,14 @@ func (r *run) rounds(ctx context.Context) error {
 	}
 }
 
-// timedRound is round, with the timeout.
+// timedRound is makeRound, with the timeout.
 func (r *run) timedRound(ctx context.Context) error {
 	if r.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, r.Timeout)
 		defer cancel()
 	}
-	return r.round(ctx)
+	return r.makeRound(ctx)
 }
 
 // rounding is the most that the ledger may move a time.
@@ -64,9 +64,9 @@ const rounding = time.Second
 // ledger, in ascending order.
 func (r *run) dues() []time.Time {
 	var dues []time.Time
-	for i, e := range r.report.Entries {
-		if e.Verdict == judge.Suspected && r.isSelected(i) {
-			dues = append(dues, e.Due.Add(rounding))
+	for _, d := range r.round.selectedDecisions() {
+		if d.Verdict == judge.Suspected {
+			dues = append(dues, d.Due.Add(rounding))
 		}
 	}
 	slices.SortFunc(dues, time.Time.Compare)

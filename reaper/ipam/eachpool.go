@@ -55,19 +55,20 @@ func EachPool(ctx context.Context, ws []Warrant, room *semaphore.Weighted, takes
 	return errs
 }
 
-// ByPool groups indices by pool. The pools are in the order of their first index, and
-// the indices of each pool stay in their order.
-func ByPool(indices []int, poolOf func(i int) string) [][]int {
-	var pools [][]int
+// ByPool groups items by pool. The pools are in the order of their first item, and the items of
+// each pool stay in their order.
+func ByPool[T any](items []T, poolOf func(T) string) [][]T {
+	var pools [][]T
 	place := make(map[string]int)
-	for _, i := range indices {
-		at, known := place[poolOf(i)]
+	for _, item := range items {
+		pool := poolOf(item)
+		at, known := place[pool]
 		if !known {
 			at = len(pools)
-			place[poolOf(i)] = at
+			place[pool] = at
 			pools = append(pools, nil)
 		}
-		pools[at] = append(pools[at], i)
+		pools[at] = append(pools[at], item)
 	}
 	return pools
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -117,6 +118,21 @@ func (inv Inventory) Stores() string {
 		return total
 	}
 	return fmt.Sprintf("%d of %s (%s)", listed, total, strings.Join(others, "; "))
+}
+
+// Allocations yields all allocations, in the order of the listings.
+func (inv Inventory) Allocations() iter.Seq[*Allocation] {
+	return func(yield func(*Allocation) bool) {
+		for _, l := range inv.Listings {
+			for _, pool := range l.Pools {
+				for i := range pool.Allocations {
+					if !yield(&pool.Allocations[i]) {
+						return
+					}
+				}
+			}
+		}
+	}
 }
 
 // Size returns the number of allocations.

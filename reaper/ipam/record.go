@@ -42,5 +42,10 @@ type EntryOwner struct {
 	Node      string `json:"node,omitempty"`
 }
 
+// Entry returns the owner as reports and records have it.
+func (o Owner) Entry() EntryOwner {
+	return EntryOwner{Namespace: o.Pod.Namespace, Pod: o.Pod.Name, Sandbox: o.Sandbox, Interface: o.Interface, Node: o.Node}
+}
+
 // PodRef returns the pod; zero if the store names none.
 func (o EntryOwner) PodRef() PodRef { return PodRef{Namespace: o.Namespace, Name: o.Pod} }

@@ -5,15 +5,10 @@ import "time"
 // keepGroups decides on the allocations of each group together. If one of them is
 // kept, its siblings are kept. If one of them must wait, its siblings wait with it.
 func keepGroups(decisions []Decision) {
-	groups := make(map[string][]int) // those in which any allocation waits
-	for _, d := range decisions {
-		if group := d.Allocation.Group; group != "" && d.waits() {
-			groups[group] = nil
-		}
-	}
-	for i, d := range decisions {
-		if _, waits := groups[d.Allocation.Group]; waits {
-			groups[d.Allocation.Group] = append(groups[d.Allocation.Group], i)
+	groups, waiting := make(map[string][]int), waitingGroups(decisions)
+	for i := range decisions {
+		if group := decisions[i].Allocation.Group; waiting[group] {
+			groups[group] = append(groups[group], i)
 		}
 	}
 	for _, members := range groups {
@@ -23,14 +18,25 @@ func keepGroups(decisions []Decision) {
 	}
 }
 
+// waitingGroups returns the groups of which an allocation waits.
+func waitingGroups(decisions []Decision) map[string]bool {
+	waiting := make(map[string]bool)
+	for i := range decisions {
+		if d := &decisions[i]; d.waits() && d.Allocation.Group != "" {
+			waiting[d.Allocation.Group] = true
+		}
+	}
+	return waiting
+}
+
 // keepGroup is keepGroups for one group.
 func keepGroup(decisions []Decision, members []int) {
 	var due time.Time
 	verdict := Orphaned
 	for _, i := range members {
-		d := decisions[i]
+		d := &decisions[i]
 		if !d.waits() {
-			keepSiblings(decisions, members, d)
+			keepSiblings(decisions, members, *d)
 			return
 		}
 		due = latest(due, d.Due)
@@ -39,13 +45,13 @@ func keepGroup(decisions []Decision, members []int) {
 		}
 	}
 	for _, i := range members {
-		d := decisions[i]
+		d := &decisions[i]
 		if d.Verdict == verdict && d.Due.Equal(due) {
 			continue
 		}
-		d = d.Revised()
-		d.Verdict, d.Due, d.ChangedBy = verdict, due, byGroup
-		decisions[i] = d
+		d.Verdict = verdict
+		d.Due = due
+		d.ChangedBy = byGroup
 	}
 }
 
@@ -54,19 +60,19 @@ func keepGroup(decisions []Decision, members []int) {
 // other for ever.
 func keepSiblings(decisions []Decision, members []int, kept Decision) {
 	for _, i := range members {
-		d := decisions[i]
+		d := &decisions[i]
 		if !d.waits() {
 			continue
 		}
-		d = d.Revised()
-		d.Verdict, d.Reason, d.remembered, d.keepSeen = Held, SiblingKept, kept.remembered, kept.keepSeen
+		d.Verdict = Held
+		d.Reason = SiblingKept
 		d.ChangedBy = byGroup
+		d.remembered, d.keepSeen = kept.remembered, kept.keepSeen
 		d.Note = "its sibling " + kept.Allocation.Label() + " is kept: " + string(kept.Reason)
 		d.Evidence = append([]Evidence{{fromSiblings, d.Note}}, kept.Evidence...)
 		d.Due = time.Time{}
 		if !d.remembered {
 			d.FirstSeen = time.Time{}
 		}
-		decisions[i] = d
 	}
 }

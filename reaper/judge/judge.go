@@ -11,31 +11,71 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
+// Verdicts are what was decided about the allocations of an inventory. They do not change.
+type Verdicts struct {
+	// Decisions are in the order of the inventory.
+	Decisions []Decision
+
+	// InUse has the allocations in use about which there is nothing to say, and which have no
+	// decision for that reason. They are in the order of the inventory.
+	InUse []Live
+}
+
+// A Live is an allocation that is plainly in use, as its store has it.
+type Live struct {
+	*ipam.Allocation
+	known unique.Handle[knowledge]
+}
+
 // Judge makes one decision for every allocation of the inventory, in the order of the
 // inventory. It is pure: the same arguments give the same decisions. A census that
 // began before the inventory was complete is not believed.
+func Judge(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Census, l ledger.Ledger) []Decision {
+	return JudgeAll(now, p, inv, c, l, true).Decisions
+}
+
+// JudgeAll is Judge that makes no decision for what is plainly in use, unless everything is set. In
+// a large cluster, that is almost all there is.
 //
 // The decisions come from the rules. Then three steps each change some decisions. First,
 // protections keep addresses of other allocations. Second, the allocations of a group
 // are kept together. Third, an allocation that protects others waits until they are
 // released.
-func Judge(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Census, l ledger.Ledger) []Decision {
+func JudgeAll(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Census, l ledger.Ledger, everything bool) Verdicts {
 	f := NewFacts(now, p, inv, c, l)
-	decisions := make([]Decision, 0, inv.Size())
-	equal := &sharing{rulings: make(map[plainRuling]*Ruling)}
-	for _, listing := range inv.Listings {
-		for _, pool := range listing.Pools {
-			for i := range pool.Allocations {
-				equal.one.open(f, &pool.Allocations[i])
-				decisions = append(decisions, equal.one.decide(equal))
-			}
+	protections := protectionsOf(inv)
+	var waiting map[string]bool // groups of which an allocation waits
+	kept := func(d *Decision) bool {
+		return everything || !d.PlainlyInUse() || protections.protects(d.Allocation) || waiting[d.Allocation.Group]
+	}
+	v := f.decideAll(inv, kept)
+	waiting = waitingGroups(v.Decisions)
+	if slices.ContainsFunc(v.InUse, func(l Live) bool { return waiting[l.Group] }) {
+		v = f.decideAll(inv, kept) // the siblings of what waits are among the decisions now
+	}
+	protections.hold(f, v.Decisions)
+	keepGroups(v.Decisions)
+	protections.release(f, v.Decisions)
+	return v
+}
+
+// decideAll asks the rules about every allocation of the inventory. What is not kept is in use.
+func (f *Facts) decideAll(inv ipam.Inventory, kept func(*Decision) bool) Verdicts {
+	var v Verdicts
+	var c Case
+	for a := range inv.Allocations() {
+		c.open(f, a)
+		d := c.decide()
+		switch {
+		case kept(&d):
+			v.Decisions = append(v.Decisions, d)
+		case d.Allocation.Owner.Pod == a.Owner.Pod:
+			v.InUse = append(v.InUse, Live{a, d.known}) // less memory than what was completed
+		default:
+			v.InUse = append(v.InUse, Live{d.Allocation, d.known})
 		}
 	}
-	protections := protectionsOf(inv)
-	protections.hold(f, decisions)
-	keepGroups(decisions)
-	protections.release(f, decisions)
-	return decisions
+	return v
 }
 
 var (
@@ -44,7 +84,7 @@ var (
 )
 
 // decide completes the case and asks the rules.
-func (c *Case) decide(equal *sharing) Decision {
+func (c *Case) decide() Decision {
 	listed := c.Allocation
 	c.complete()
 	ruling := c.ask()
@@ -53,14 +93,11 @@ func (c *Case) decide(equal *sharing) Decision {
 	}
 	c.known.last = c.hung(ruling.Verdict == InUse)
 	completed := c.Allocation
-	switch {
-	case ruling.plain() && completed.Owner.Pod == listed.Owner.Pod:
-		completed = listed // Completed finds the rest again
-	case completed != listed:
+	if completed != listed {
 		own := *completed // the case is for the next one
 		completed = &own
 	}
-	return Decision{Allocation: completed, Ruling: equal.ruling(ruling), facts: c.Facts, known: unique.Make(c.known)}
+	return Decision{Allocation: completed, Ruling: ruling, present: c.present(), facts: c.Facts, known: unique.Make(c.known)}
 }
 
 // ask asks the rules in order. If no rule matches, the allocation is kept.
@@ -81,51 +118,6 @@ func (c *Case) ask() Ruling {
 		}
 	}
 	return Ruling{Verdict: Held, Reason: OwnerUnknown}
-}
-
-// A sharing keeps equal rulings once. Almost all allocations of a cluster are in use for one of a
-// few reasons, on one of a few thousand nodes. It is for one goroutine.
-type sharing struct {
-	rulings map[plainRuling]*Ruling
-	one     Case // the one being decided
-}
-
-// A plainRuling has everything that tells two plain rulings apart.
-type plainRuling struct {
-	rule     int
-	evidence Evidence
-}
-
-// plain reports whether the allocation is in use and only one source says so. A report has
-// nothing to say about it.
-func (r *Ruling) plain() bool {
-	return r.Verdict == InUse && r.Note == "" && r.ChangedBy == "" && len(r.Evidence) == 1
-}
-
-// ruling returns a ruling that is equal to this one. Only plain ones are shared.
-func (s *sharing) ruling(r Ruling) *Ruling {
-	if !r.plain() {
-		own := r // only what is kept costs memory
-		return &own
-	}
-	key := plainRuling{r.Rule, r.Evidence[0]}
-	if have := s.rulings[key]; have != nil {
-		return have
-	}
-	own := r
-	s.rulings[key] = &own
-	return &own
-}
-
-// Completed returns the allocation with what the rules knew about it: the Allocation
-// itself, unless the ruling is plain.
-func (d *Decision) Completed() *ipam.Allocation {
-	if !d.plain() {
-		return d.Allocation
-	}
-	c := d.facts.Case(d.Allocation)
-	c.complete()
-	return c.Allocation
 }
 
 // An AskedRule is a rule that was asked. Only the last one can have matched.

@@ -274,7 +274,7 @@ func (m *kubeletModel) run(grace time.Duration, broken int) string {
 	m.ledger = w.ledger
 	m.note("run, grace %v, broken %d", grace, broken)
 	for _, d := range decisions {
-		a := d.Completed()
+		a := d.Allocation
 		store := slices.Index(storeNames[:], a.Backend)
 		stored := m.stores[store][a.Key]
 		m.note("  %s %s %s of %s: %s %s (%s)", a.Backend, a.IP, a.Owner.Pod, a.Owner.Node, d.Verdict, d.Reason, d.Note)

@@ -1,8 +1,6 @@
 package judge
 
 import (
-	"slices"
-
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
@@ -52,26 +50,17 @@ func MakePlan(decisions []Decision) Plan {
 	return p
 }
 
-// After returns the plan of a run that has already released this many addresses, by backend. The
-// limits apply to all rounds of a run together.
-func (p Plan) After(released map[string]int) Plan {
+// PlanOf returns the plan of a round: its verdicts on an inventory, and how many addresses earlier
+// rounds of the same run have released, by backend. The limits apply to all of them together.
+func PlanOf(v Verdicts, inv ipam.Inventory, released map[string]int) Plan {
+	p := MakePlan(v.Decisions)
 	p.before = released
-	return p
-}
-
-// Beside returns the plan of decisions from which these allocations were left out.
-func (p Plan) Beside(left Omitted) Plan {
 	p.inUse = make(map[string]int)
-	for _, a := range left.All() {
-		if a.HoldsAddress() {
-			p.inUse[a.Backend]++
+	for _, l := range v.InUse {
+		if l.HoldsAddress() {
+			p.inUse[l.Backend]++
 		}
 	}
-	return p
-}
-
-// In returns the plan of decisions on this inventory.
-func (p Plan) In(inv ipam.Inventory) Plan {
 	for _, l := range inv.Listings {
 		if l.Outside != nil {
 			p.outside = append(p.outside, l.Backend)
@@ -162,62 +151,4 @@ func (p Plan) addresses(of string) addresses {
 		}
 	}
 	return n
-}
-
-// An Omitted has the allocations that are in use and have no entry in the report, because there
-// is nothing to say about them. The report counts them.
-type Omitted struct {
-	Selected []*ipam.Allocation
-	Others   []*ipam.Allocation // the selection leaves them out
-}
-
-// All returns all of them.
-func (c Omitted) All() []*ipam.Allocation { return slices.Concat(c.Selected, c.Others) }
-
-// Brief returns the decisions that get an entry, and which of them are selected; nil if
-// all are. A release may wait for one of them, or mend it, so these stay.
-func Brief(decisions []Decision, selected []bool) ([]Decision, []bool, Omitted) {
-	var left Omitted
-	first := make(map[int]int) // the new indices of those that others come after
-	for i := range decisions {
-		for _, before := range decisions[i].After {
-			first[before] = 0
-		}
-	}
-	var kept []Decision
-	var keptSelected []bool
-	if selected != nil {
-		keptSelected = []bool{}
-	}
-	for i := range decisions {
-		d := &decisions[i]
-		_, awaited := first[i]
-		if d.plain() && !awaited && !d.Allocation.Interrupted {
-			if selected == nil || selected[i] {
-				left.Selected = append(left.Selected, d.Allocation)
-			} else {
-				left.Others = append(left.Others, d.Allocation)
-			}
-			continue
-		}
-		if awaited {
-			first[i] = len(kept)
-		}
-		kept = append(kept, *d)
-		if selected != nil {
-			keptSelected = append(keptSelected, selected[i])
-		}
-	}
-	for i := range kept {
-		if len(kept[i].After) == 0 {
-			continue
-		}
-		d := kept[i].Revised()
-		d.After = make([]int, len(kept[i].After))
-		for n, before := range kept[i].After {
-			d.After[n] = first[before]
-		}
-		kept[i] = d
-	}
-	return kept, keptSelected, left
 }

@@ -64,6 +64,9 @@ func (p *protections) add(a *ipam.Allocation) {
 	}
 }
 
+// protects reports whether any allocation protects this one.
+func (p *protections) protects(a *ipam.Allocation) bool { return !p.empty() && len(p.over(a)) > 0 }
+
 // empty reports whether no allocation protects others.
 func (p *protections) empty() bool {
 	return len(p.byIP)+len(p.byPod)+len(p.byNamespace)+len(p.all) == 0
@@ -81,46 +84,50 @@ func (p *protections) hold(f *Facts, decisions []Decision) {
 	if p.unread == "" && p.empty() {
 		return // it is certain that no address is protected
 	}
-	for i, d := range decisions {
-		if d.waits() && d.Allocation.HoldsAddress() && !d.Allocation.Interrupted {
-			decisions[i] = p.holdOne(f.now, d)
+	for i := range decisions {
+		if d := &decisions[i]; d.waits() && d.Allocation.HoldsAddress() && !d.Allocation.Interrupted {
+			p.holdOne(f.now, d)
 		}
 	}
 }
 
 // holdOne is hold for one decision.
-func (p *protections) holdOne(now time.Time, d Decision) Decision {
+func (p *protections) holdOne(now time.Time, d *Decision) {
 	if p.unread != "" {
-		return d.protected(p.unread, time.Time{})
+		d.protect(p.unread, time.Time{})
+		return
 	}
-	d, waiting := d.Revised(), d.Revised()
+	ends := d.Due // of the grace period
 	if d.Verdict == Orphaned {
-		waiting.Due = now // its grace period may end a little early
+		ends = now // its grace period may end a little early
 	}
 	for _, protector := range p.over(d.Allocation) {
-		waiting.remembered = true // if its release fails, the TTL does not begin again
-		d.remembered = true
-		until, ends := protector.Protects.Until(d.FirstSeen)
+		d.remembered = true // if its release fails, the TTL does not begin again
+		until, expires := protector.Protects.Until(d.FirstSeen)
 		switch name := protector.Name(); {
 		case protector.Unreadable != "":
-			return waiting.protected(name+" may name it: "+protector.Unreadable, time.Time{})
-		case !ends:
-			return waiting.protected(name+" keeps it for good", time.Time{})
-		case now.Before(until) && waiting.Due.Before(until):
-			d = waiting.protected(name+" keeps it until "+Stamp(until), until)
-			waiting.Due = until
+			d.protect(name+" may name it: "+protector.Unreadable, time.Time{})
+			return
+		case !expires:
+			d.protect(name+" keeps it for good", time.Time{})
+			return
+		case now.Before(until) && ends.Before(until):
+			d.protect(name+" keeps it until "+Stamp(until), until)
+			ends = until
 		}
 	}
-	return d
 }
 
-// protected returns the decision to hold the allocation until the given time; for good
-// if that is the zero time. The ledger keeps FirstSeen.
-func (d Decision) protected(note string, until time.Time) Decision {
-	d = d.Revised()
-	d.Verdict, d.Reason, d.Note, d.Due, d.remembered = Held, Protected, note, until, true
-	d.Evidence, d.ChangedBy = []Evidence{{fromProtection, note}}, byProtection
-	return d
+// protect holds the allocation until the given time; for good if that is the zero time. The
+// ledger keeps FirstSeen.
+func (d *Decision) protect(note string, until time.Time) {
+	d.Verdict = Held
+	d.Reason = Protected
+	d.Note = note
+	d.Due = until
+	d.Evidence = []Evidence{{fromProtection, note}}
+	d.ChangedBy = byProtection
+	d.remembered = true
 }
 
 // release decides on the allocations that protect others. They are released after the
@@ -130,63 +137,69 @@ func (p *protections) release(f *Facts, decisions []Decision) {
 		return
 	}
 	protected := make(map[string][]int) // by the identity of the protector
-	for i, d := range decisions {
-		if !d.Allocation.HoldsAddress() {
+	for i := range decisions {
+		a := decisions[i].Allocation
+		if !a.HoldsAddress() {
 			continue
 		}
-		for _, protector := range p.over(d.Allocation) {
+		for _, protector := range p.over(a) {
 			protected[protector.ID()] = append(protected[protector.ID()], i)
 		}
 	}
-	for i, d := range decisions {
-		if d.Allocation.Protects != nil && d.waits() {
-			decisions[i] = p.releaseOne(f.now, d, decisions, protected[d.Allocation.ID()])
+	for i := range decisions {
+		if d := &decisions[i]; d.Allocation.Protects != nil && d.waits() {
+			p.releaseOne(f.now, d, decisions, protected[d.Allocation.ID()])
 		}
 	}
 }
 
 // releaseOne is release for one decision. The others are the decisions on the
 // allocations that this one protects.
-func (p *protections) releaseOne(now time.Time, d Decision, decisions []Decision, others []int) Decision {
+func (p *protections) releaseOne(now time.Time, d *Decision, decisions []Decision, others []int) {
 	until, ends := d.Allocation.Protects.Until(d.FirstSeen)
 	switch {
 	case !ends:
-		return d.protected("it has no TTL", time.Time{})
+		d.protect("it has no TTL", time.Time{})
+		return
 	case !d.Allocation.Protects.Deletable:
-		return d.protected("the policy does not allow its release", time.Time{})
+		d.protect("the policy does not allow its release", time.Time{})
+		return
 	case p.incomplete:
-		return d.protected("not every store could be listed", time.Time{})
+		d.protect("not every store could be listed", time.Time{})
+		return
 	}
 	due := until
 	if d.Verdict == Suspected {
 		due = latest(due, d.Due)
 	}
 	for _, i := range others {
-		other := decisions[i]
+		other := &decisions[i]
 		switch {
 		case other.Verdict == InUse:
-			note := other.Allocation.Label() + " is in use: " + string(other.Reason)
-			ruling := Ruling{
-				Verdict: InUse, Reason: AddressInUse, Note: note,
-				Evidence: other.Evidence, Rule: d.Rule, ChangedBy: byProtection,
+			d.Ruling = Ruling{
+				Verdict: InUse, Reason: AddressInUse, Rule: d.Rule, ChangedBy: byProtection,
+				Note:     other.Allocation.Label() + " is in use: " + string(other.Reason),
+				Evidence: other.Evidence,
 			}
-			return Decision{Allocation: d.Allocation, Ruling: &ruling, facts: d.facts, known: unique.Make(knowledge{})}
+			d.known = unique.Make(knowledge{})
+			return
 		case other.Verdict == Held && (other.Reason != Protected || other.Due.IsZero()):
-			return d.protected(other.Allocation.Label()+" is held: "+string(other.Reason), time.Time{})
+			d.protect(other.Allocation.Label()+" is held: "+string(other.Reason), time.Time{})
+			return
 		}
 		if other.Verdict != Orphaned {
 			due = latest(due, other.Due)
 		}
 	}
-	d = d.Revised()
-	d.Due, d.remembered, d.After = due, true, others
+	d.Due = due
+	d.After = others
+	d.remembered = true
 	switch {
 	case now.Before(until):
-		return d.protected("until "+Stamp(until), due)
+		d.protect("until "+Stamp(until), due)
 	case now.Before(due):
 		d.Verdict = Suspected
 	default:
 		d.Verdict = Orphaned
 	}
-	return d
 }

@@ -100,6 +100,9 @@ func TestDecisionsOnReservedIPs(t *testing.T) {
 		{"the address that it protects is in use", deletable(protectingPod("a", hours(0), "gone-1")), func(w *sequence) {
 			w.lists.Pods = append(w.lists.Pods, showing(other, ip2))
 		}, decision{judge.InUse, judge.AddressInUse, "10.0.0.2 is in use: AddressInUse"}},
+		{"the pod of the address that it protects exists, and shows no address", deletable(protecting("a", hours(0), ip2)), func(w *sequence) {
+			w.lists.Pods = append(w.lists.Pods, census.Pod{Ref: ipam.PodRef{Namespace: "default", Name: "gone-1"}})
+		}, decision{judge.InUse, judge.AddressInUse, "10.0.0.2 is in use: PodPresent"}},
 		{"a rule about its kind holds it", deletable(protecting("a", hours(0), free)), func(w *sequence) {
 			w.policy.Rules = []policy.Rule{{Match: policy.Match{Backends: []string{reservedIPsName}}, Hold: true}}
 		}, decision{judge.Held, judge.RuleHold, "held by rules[0]: backends reservedIPs"}},
@@ -238,7 +241,7 @@ func TestPoolOfWhichEverythingIsProtectedIsAWarning(t *testing.T) {
 				if tt.want != nil {
 					want = p.Protected
 				}
-				equal(t, "what protects "+p.Name, found[[2]string{"store", p.Name}], want)
+				equal(t, "what protects "+p.Name, found[ipam.PoolRef{Backend: "store", Name: p.Name}], want)
 			}
 		})
 	}

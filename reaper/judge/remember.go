@@ -15,10 +15,10 @@ import (
 // absent or failed may be back in the next run. It has the identity of each store outside the API
 // server that was listed. It also keeps the restores that began after the
 // given time and whose allocations no store has yet.
-func NextLedger(before ledger.Ledger, decisions []Decision, c census.Census, inv ipam.Inventory, since time.Time) ledger.Ledger {
+func NextLedger(before ledger.Ledger, v Verdicts, c census.Census, inv ipam.Inventory, since time.Time) ledger.Ledger {
 	placed := 0
-	for i := range decisions {
-		if decisions[i].LastSeen() != (ledger.Place{}) {
+	for _, known := range v.remembered() {
+		if known.last != (ledger.Place{}) {
 			placed++
 		}
 	}
@@ -30,20 +30,25 @@ func NextLedger(before ledger.Ledger, decisions []Decision, c census.Census, inv
 			b.Store(l.Backend, l.Outside.ID)
 		}
 	}
-	for i := range decisions {
-		decisions[i].remember(b)
+	for a, known := range v.remembered() {
+		b.Place(a, known.last)
+		b.Grace(a, known.grace)
+		b.Restored(a, known.restored)
 	}
-	b.KeepOthers(inv.Listed(), allocationsOf(decisions))
-	b.KeepHolds(since, allocationsOf(decisions))
+	for i := range v.Decisions {
+		v.Decisions[i].rememberSeen(b)
+	}
+	b.KeepOthers(inv.Listed(), v.allocations())
+	b.KeepHolds(since, v.allocations())
 	return b.Ledger()
 }
 
-// WithHung returns the ledger with the places where pods hang, by these decisions. They are true
+// WithHung returns the ledger with the places where pods hang, by these verdicts. They are true
 // even if the list of pods is incomplete.
-func WithHung(l ledger.Ledger, decisions []Decision) ledger.Ledger {
+func WithHung(l ledger.Ledger, v Verdicts) ledger.Ledger {
 	return l.WithPlaces(func(yield func(*ipam.Allocation, ledger.Place) bool) {
-		for i := range decisions {
-			if last := decisions[i].LastSeen(); last.Boot != "" && !yield(decisions[i].Allocation, last) {
+		for a, known := range v.remembered() {
+			if known.last.Boot != "" && !yield(a, known.last) {
 				return
 			}
 		}
@@ -52,38 +57,49 @@ func WithHung(l ledger.Ledger, decisions []Decision) ledger.Ledger {
 
 // KnownTo reports whether the ledger has the time since which the allocation of the decision
 // has been ownerless.
-func (d *Decision) KnownTo(l ledger.Ledger) bool { return l.Knows(d.Allocation, d.present()) }
+func (d *Decision) KnownTo(l ledger.Ledger) bool { return l.Knows(d.Allocation, d.present) }
 
 // LastSeen returns where the pod of the allocation was last seen; the zero Place if the store
 // names that node, or if it is not known.
 func (d *Decision) LastSeen() ledger.Place { return d.known.Value().last }
 
-// remember adds what the ledger keeps of the decision.
-func (d *Decision) remember(b *ledger.Builder) {
-	a, known := d.Allocation, d.known.Value()
+// rememberSeen adds since when the allocation of the decision has been ownerless.
+func (d *Decision) rememberSeen(b *ledger.Builder) {
+	a := d.Allocation
 	if d.remembered {
-		b.Seen(a, d.present(), d.FirstSeen)
+		b.Seen(a, d.present, d.FirstSeen)
 	}
-	if d.keepSeen {
-		for _, present := range []bool{false, true} {
-			if !d.remembered || present != d.present() {
-				b.KeepSeen(a, present)
+	if !d.keepSeen {
+		return
+	}
+	for _, present := range []bool{false, true} {
+		if !d.remembered || present != d.present {
+			b.KeepSeen(a, present)
+		}
+	}
+}
+
+// remembered yields all allocations with what the ledger remembers about them.
+func (v Verdicts) remembered() iter.Seq2[*ipam.Allocation, knowledge] {
+	return func(yield func(*ipam.Allocation, knowledge) bool) {
+		for i := range v.Decisions {
+			if d := &v.Decisions[i]; !yield(d.Allocation, d.known.Value()) {
+				return
+			}
+		}
+		for _, l := range v.InUse {
+			if !yield(l.Allocation, l.known.Value()) {
+				return
 			}
 		}
 	}
-	b.Place(a, known.last)
-	b.Grace(a, known.grace)
-	b.Restored(a, known.restored)
 }
 
-// present reports whether the named pod existed when the decision was made.
-func (d *Decision) present() bool { return d.facts.Case(d.Allocation).present() }
-
-// allocationsOf yields the allocations of the decisions.
-func allocationsOf(decisions []Decision) iter.Seq[*ipam.Allocation] {
+// allocations yields all allocations.
+func (v Verdicts) allocations() iter.Seq[*ipam.Allocation] {
 	return func(yield func(*ipam.Allocation) bool) {
-		for i := range decisions {
-			if !yield(decisions[i].Allocation) {
+		for a := range v.remembered() {
+			if !yield(a) {
 				return
 			}
 		}

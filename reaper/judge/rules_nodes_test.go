@@ -167,7 +167,7 @@ func TestNodeOfAPodThatDoesNotShowTheAddressIsNotTaken(t *testing.T) {
 	pod.Node = "n2"
 	s := situation{pools: []ipam.Pool{poolOf(older, newer)}, pods: []census.Pod{pod}, nodes: []census.Node{ready("n2"), notReady("n1")}}
 	equal(t, "verdict", decisionOf(s.judge(t, noon)[0]), nodeUnknown("n1"))
-	equal(t, "node of the newer", s.judge(t, noon)[1].Completed().Owner.Node, "n2")
+	equal(t, "node of the newer", s.judge(t, noon)[1].Allocation.Owner.Node, "n2")
 }
 
 // Promise 1, 2, 7. Two stores have the same sandbox. What one of them knows holds for both, and
@@ -317,7 +317,7 @@ func TestLearnedNodeProvesNoMove(t *testing.T) {
 	}
 	s.ledger = s.seen(t, noon)
 	s.pods[0] = pod
-	equal(t, "node", s.judge(t, noon)[0].Completed().Owner.Node, "n1")
+	equal(t, "node", s.judge(t, noon)[0].Allocation.Owner.Node, "n1")
 	equal(t, "verdict", decisionOf(s.judge(t, noon)[0]), present)
 }
 

@@ -37,17 +37,15 @@ func (v Verdict) String() string {
 // A Decision is a ruling on one allocation.
 type Decision struct {
 	// Allocation is the allocation with what the rules knew about it from outside its store.
-	// One in use may be as it was listed, except for its pod: see Completed.
 	Allocation *ipam.Allocation
 
-	*Ruling
-	facts *Facts
-	known unique.Handle[knowledge] // for the ledger
+	Ruling
+	present bool // the pod that the allocation names existed, if that matters
+	facts   *Facts
+	known   unique.Handle[knowledge] // for the ledger
 }
 
 // A Ruling says how an allocation was decided: the verdict, its reason and its evidence.
-// Decisions share equal rulings, so a Ruling never changes. A step that decides again gives
-// its decision another one (Revised).
 type Ruling struct {
 	Verdict Verdict
 	Reason  Reason
@@ -93,11 +91,10 @@ const (
 // it.
 func (r *Ruling) waits() bool { return r.Verdict == Suspected || r.Verdict == Orphaned }
 
-// Revised returns the decision with a ruling of its own, which may be changed.
-func (d Decision) Revised() Decision {
-	own := *d.Ruling
-	d.Ruling = &own
-	return d
+// PlainlyInUse reports whether the allocation is in use, and there is nothing to say about it: only
+// one source says so, and no release of it was interrupted.
+func (d *Decision) PlainlyInUse() bool {
+	return d.Verdict == InUse && d.Note == "" && d.ChangedBy == "" && len(d.Evidence) == 1 && !d.Allocation.Interrupted
 }
 
 // MarshalJSON writes the verdict as its word.

@@ -84,7 +84,8 @@ func (s Selection) Of(decisions []Decision) []bool {
 	}
 	selected, allocations := make([]bool, len(decisions)), make([]*ipam.Allocation, len(decisions))
 	for i := range decisions {
-		selected[i], allocations[i] = s.matches(decisions[i].Completed()), decisions[i].Allocation
+		allocations[i] = decisions[i].Allocation
+		selected[i] = s.matches(allocations[i])
 	}
 	selectBound(allocations, selected)
 	return selected
@@ -157,9 +158,9 @@ func bondsOf(a *ipam.Allocation) []bond {
 	return bonds
 }
 
-// Within returns the plan without the orphans that are not selected, and without those
+// Select returns the plan without the orphans that are not selected, and without those
 // that protect an allocation that stays. selected is by index; nil selects all.
-func (p Plan) Within(selected []bool) Plan {
+func (p Plan) Select(selected []bool) Plan {
 	if selected == nil {
 		return p
 	}

@@ -96,7 +96,7 @@ func TestSelectionLeavesWhatProtectsTheRest(t *testing.T) {
 		for _, i := range tt.selected {
 			selected[i] = true
 		}
-		equal(t, "due of the selection", plan.Within(selected).Due, tt.want)
+		equal(t, "due of the selection", plan.Select(selected).Due, tt.want)
 	}
-	equal(t, "selects", [2]bool{plan.Selects(0), plan.Within(make([]bool, 4)).Selects(0)}, [2]bool{true, false})
+	equal(t, "selects", [2]bool{plan.Selects(0), plan.Select(make([]bool, 4)).Selects(0)}, [2]bool{true, false})
 }

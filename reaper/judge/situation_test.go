@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
@@ -88,7 +89,9 @@ func (s situation) census(t *testing.T) census.Census {
 func (s situation) judge(t *testing.T, now time.Time) []judge.Decision {
 	t.Helper()
 	inv := inventory(t, fixedStore(s.pools))
-	decisions := judge.Judge(now, s.terms(), inv, s.census(t), s.ledger)
+	c := s.census(t)
+	decisions := judge.Judge(now, s.terms(), inv, c, s.ledger)
+	checkWithoutInUse(t, decisions, now, s.terms(), inv, c, s.ledger)
 	for _, d := range decisions {
 		if len(d.Evidence) == 0 {
 			t.Errorf("%s %s of %s has no evidence", d.Verdict, d.Reason, d.Allocation.Key)
@@ -105,6 +108,43 @@ func (s situation) seen(t *testing.T, now time.Time) ledger.Ledger {
 	w.lists.Pods = append([]census.Pod{dns}, s.pods...)
 	w.run(t)
 	return w.ledger
+}
+
+// checkWithoutInUse compares all decisions with the verdicts that leave out what is plainly in use:
+// they are the same, and so is what the ledger remembers.
+func checkWithoutInUse(t *testing.T, all []judge.Decision, now time.Time, p policy.Policy, inv ipam.Inventory, c census.Census, l ledger.Ledger) {
+	t.Helper()
+	v := judge.JudgeAll(now, p, inv, c, l, false)
+	after := func(decisions []judge.Decision, d judge.Decision) (ids []string) {
+		for _, i := range d.After {
+			ids = append(ids, decisions[i].Allocation.ID())
+		}
+		return ids
+	}
+	decided, inUse := v.Decisions, v.InUse
+	for i := range all {
+		if d := &all[i]; len(inUse) > 0 && d.PlainlyInUse() && inUse[0].ID() == d.Allocation.ID() {
+			inUse = inUse[1:]
+			continue
+		}
+		if len(decided) == 0 {
+			t.Fatalf("no decision on %s", all[i].Allocation.Label())
+		}
+		equal(t, "allocation", *decided[0].Allocation, *all[i].Allocation, cmpopts.EquateComparable(netip.Addr{}))
+		equal(t, "what it waits for", after(v.Decisions, decided[0]), after(all, all[i]))
+		one, other := decided[0].Ruling, all[i].Ruling
+		one.After, other.After = nil, nil
+		if diff := cmp.Diff(other, one, cmpopts.IgnoreUnexported(judge.Ruling{})); diff != "" {
+			t.Errorf("without what is in use (-all +without):\n%s", diff)
+		}
+		decided = decided[1:]
+	}
+	equal(t, "decisions and allocations in use left", len(decided)+len(inUse), 0)
+	l = l.Salted()
+	remembered := judge.NextLedger(l, judge.Verdicts{Decisions: all}, c, inv, now)
+	if !judge.NextLedger(l, v, c, inv, now).Equal(remembered) {
+		t.Error("the ledger remembers something else without what is in use")
+	}
 }
 
 // dns is a pod that has no address.
@@ -137,7 +177,8 @@ func (w *sequence) run(t *testing.T) []judge.Decision {
 	inv := inventory(t, w.backends...)
 	c := w.lists.Census(t, census.Scope{StatefulSets: true, Nodes: true})
 	decisions := judge.Judge(w.now, w.policy, inv, c, w.ledger)
-	next := judge.NextLedger(w.ledger.Salted(), decisions, c, inv, w.now.Add(-w.policy.Journal.RestoreHold.Duration))
+	checkWithoutInUse(t, decisions, w.now, w.policy, inv, c, w.ledger)
+	next := judge.NextLedger(w.ledger.Salted(), judge.Verdicts{Decisions: decisions}, c, inv, w.now.Add(-w.policy.Journal.RestoreHold.Duration))
 	var err error
 	if w.ledger, err = ledger.Decode(next.Encode()); err != nil {
 		t.Fatal(err)

@@ -13,17 +13,17 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
-// ProtectedPools returns, by backend and name, what protects each pool whose addresses are all
+// ProtectedPools returns, what protects each pool whose addresses are all
 // protected, if the pool has an ownerless address that is kept for that reason. The warnings
 // name these pools.
 //
 // It does not count a pool whose ownerless addresses all happen to be protected. That is
 // the usual state of a pool with a reserved address: all its other leaks are released.
-func ProtectedPools(inv ipam.Inventory, decisions []Decision) (found map[[2]string]string, warnings []string) {
-	kept := make(map[[2]string]bool)
+func ProtectedPools(inv ipam.Inventory, decisions []Decision) (found map[ipam.PoolRef]string, warnings []string) {
+	kept := make(map[ipam.PoolRef]bool)
 	for _, d := range decisions {
 		if d.Reason == Protected && d.Allocation.HoldsAddress() {
-			kept[[2]string{d.Allocation.Backend, d.Allocation.Pool}] = true
+			kept[ipam.PoolRef{Backend: d.Allocation.Backend, Name: d.Allocation.Pool}] = true
 		}
 	}
 	if len(kept) == 0 {
@@ -34,12 +34,12 @@ func ProtectedPools(inv ipam.Inventory, decisions []Decision) (found map[[2]stri
 	if overAll == "" && len(objects.all) > 0 {
 		overAll = objects.all[0].Name() + " may name it: " + objects.all[0].Unreadable
 	}
-	found = make(map[[2]string]string)
+	found = make(map[ipam.PoolRef]string)
 	names := make(map[string][]string) // of the pools, by what protects them
 	var order []string
 	for _, l := range inv.Listings {
 		for _, pool := range l.Pools {
-			id := [2]string{l.Backend, pool.Name}
+			id := ipam.PoolRef{Backend: l.Backend, Name: pool.Name}
 			by := cmp.Or(pool.Protected, overAll)
 			if !kept[id] || !pool.Range.IsValid() || by == "" {
 				continue

@@ -77,5 +77,5 @@ func TestOrphanThatNoRuleMadeIsNotStillOrphaned(t *testing.T) {
 
 // decided returns a decision that code other than Judge made.
 func decided(v judge.Verdict, a ipam.Allocation) judge.Decision {
-	return judge.Decision{Allocation: &a, Ruling: &judge.Ruling{Verdict: v, Reason: judge.PodAbsent}}
+	return judge.Decision{Allocation: &a, Ruling: judge.Ruling{Verdict: v, Reason: judge.PodAbsent}}
 }

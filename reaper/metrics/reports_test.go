@@ -21,22 +21,21 @@ func everything() report.Report {
 	return report.Report{
 		Run:    runInfo(false),
 		Leaked: &report.Leaked{Total: 14, Due: 5, Released: 4, Waiting: 3, Held: 2},
-		Networks: []report.NetworkReport{
+		Layout: report.Layout{Networks: []report.NetworkReport{
 			{Backend: "whereabouts", Name: "10.0.0.0-24", Range: "10.0.0.0/24", Usage: report.Usage{Capacity: big.NewInt(254), Used: 11, Leaked: 7, Free: big.NewInt(243)}},
 			{Backend: "whereabouts", Name: "unknown", Range: "10.1.0.0/24", Usage: report.Usage{Used: 1}},
 			{Backend: "whereabouts", Name: "partial", Range: "10.2.0.0/24", Usage: report.Usage{Capacity: big.NewInt(254)}, Partial: true},
 			{Backend: "calico", Name: "closed", Range: "10.3.0.0/24", Usage: report.Usage{Capacity: big.NewInt(256), Used: 2, Leaked: 1, Free: new(big.Int)}, Closed: "disabled"},
-		},
+		}, Pools: []report.PoolReport{
+			{Backend: "whereabouts", Name: "kube-system/10.0.0.0-24", Range: "10.0.0.0/24", Usage: report.Usage{Capacity: big.NewInt(254)}, AllocatedBefore: 15, AllocatedAfter: 11},
+			{Backend: "whereabouts", Name: "kube-system/unknown", Range: "10.1.0.0/24", AllocatedBefore: 1, AllocatedAfter: 1, ProtectedBy: "excluded by the network attachment shop/lan"},
+		}},
 		Backends: []report.BackendReport{
 			{Name: "whereabouts", Status: ipam.StatusOK, Undecoded: []string{"network attachment shop/lan: no JSON", "network attachment shop/wan: no JSON"},
 				Counts: report.Counts{Entries: 15, InUse: 1, Held: 2, Suspected: 3, Planned: 9, Released: 4, Changed: 3, Failed: 2}},
 			{Name: "overlapping", Status: ipam.StatusPartial, Counts: report.Counts{Entries: 1, InUse: 1}},
 			{Name: "calico", Status: ipam.StatusFailed},
 			{Name: "reservedIPs", Status: ipam.StatusSkipped},
-		},
-		Pools: []report.PoolReport{
-			{Backend: "whereabouts", Name: "kube-system/10.0.0.0-24", Range: "10.0.0.0/24", Usage: report.Usage{Capacity: big.NewInt(254)}, AllocatedBefore: 15, AllocatedAfter: 11},
-			{Backend: "whereabouts", Name: "kube-system/unknown", Range: "10.1.0.0/24", AllocatedBefore: 1, AllocatedAfter: 1, ProtectedBy: "excluded by the network attachment shop/lan"},
 		},
 	}
 }
@@ -46,9 +45,9 @@ func dryRun() report.Report {
 	return report.Report{
 		Run:      runInfo(true),
 		Backends: []report.BackendReport{{Name: "calico", Status: ipam.StatusOK, Counts: report.Counts{Entries: 3, InUse: 1, Planned: 2}}},
-		Pools: []report.PoolReport{
+		Layout: report.Layout{Pools: []report.PoolReport{
 			{Backend: "calico", Name: "10.2.0.0/26", Range: "10.2.0.0/26", Usage: report.Usage{Capacity: big.NewInt(64)}, AllocatedBefore: 3, AllocatedAfter: 1},
-		},
+		}},
 	}
 }
 
@@ -60,12 +59,11 @@ func noCensus() report.Report {
 			{Name: "whereabouts", Status: ipam.StatusOK, Counts: report.Counts{Entries: 1, Held: 1}},
 			{Name: "calico", Status: ipam.StatusSkipped},
 		},
-		Pools: []report.PoolReport{
+		Layout: report.Layout{Pools: []report.PoolReport{
 			{Backend: "whereabouts", Name: "a", Range: "10.0.0.0/24", Usage: report.Usage{Capacity: big.NewInt(254)}, AllocatedBefore: 1, AllocatedAfter: 1},
-		},
-		Networks: []report.NetworkReport{
+		}, Networks: []report.NetworkReport{
 			{Backend: "whereabouts", Name: "a", Range: "10.0.0.0/24", Usage: report.Usage{Capacity: big.NewInt(254), Used: 1, Free: big.NewInt(253)}},
-		},
+		}},
 		Entries: []report.Entry{{Backend: "whereabouts", Reason: judge.NoCensus}},
 	}
 }
@@ -104,10 +102,10 @@ func oddNames() report.Report {
 	return report.Report{
 		Run:      runInfo(false),
 		Backends: []report.BackendReport{{Name: "a\xffb", Status: ipam.StatusOK}},
-		Pools: []report.PoolReport{
+		Layout: report.Layout{Pools: []report.PoolReport{
 			{Backend: "calico", Name: "quoted\"\n\\", Range: "10.0.0.0/24", AllocatedAfter: 1},
 			{Backend: "calico", Name: "twice", Range: "10.0.0.0/24", Usage: report.Usage{Capacity: big.NewInt(254)}, AllocatedAfter: 1},
 			{Backend: "calico", Name: "twice", Range: "10.0.0.0/24", Usage: report.Usage{Capacity: big.NewInt(254)}, AllocatedAfter: 2},
-		},
+		}},
 	}
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"iter"
 	"net/netip"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -63,7 +64,7 @@ func (a *Address) take(e *Entry) {
 // gather gives each entry that leaked its Address. Allocations in use may have no entry. An address
 // is an IP of a network: two networks may both have it. What an earlier round freed may be in use
 // again, by another pod, but was freed nevertheless.
-func (r *Report) gather(left []*ipam.Allocation) {
+func (r *Report) gather(left iter.Seq[*ipam.Allocation]) {
 	type place struct {
 		network string
 		ip      netip.Addr
@@ -88,7 +89,7 @@ func (r *Report) gather(left []*ipam.Allocation) {
 		}
 	}
 	inUse := Entry{Verdict: judge.InUse}
-	for _, l := range left {
+	for l := range left {
 		if a := found[place{l.Network, l.IP}]; a != nil && a.Listed {
 			a.take(&inUse)
 		}

@@ -74,7 +74,7 @@ func TestAddressIsAsFreeAsTheAllocationThatKeepsItMost(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := report.Report{Run: report.RunInfo{DryRun: true}, Backends: []report.BackendReport{{Name: "store", Status: ipam.StatusOK}}, Entries: tt.entries}
-			r.Tally(tt.left)
+			r.Tally(tt.left...)
 			if diff := cmp.Diff(tt.want, *r.Leaked); diff != "" {
 				t.Errorf("leaked (-want +got):\n%s", diff)
 			}

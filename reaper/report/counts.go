@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -10,7 +11,10 @@ import (
 
 // Tally counts the report's entries, and the allocations in use that have none. It also sets
 // the status of the backends whose releases failed.
-func (r *Report) Tally(left []*ipam.Allocation) {
+func (r *Report) Tally(inUse ...*ipam.Allocation) { r.tally(slices.Values(inUse)) }
+
+// tally is Tally.
+func (r *Report) tally(left iter.Seq[*ipam.Allocation]) {
 	r.count(left)
 	gone := make(map[[2]string]int, len(r.Pools))
 	unfinished := make(map[string]int)
@@ -45,7 +49,7 @@ func (r *Report) Tally(left []*ipam.Allocation) {
 
 // count counts the entries and the allocations in use that have none, together and by
 // backend.
-func (r *Report) count(left []*ipam.Allocation) {
+func (r *Report) count(left iter.Seq[*ipam.Allocation]) {
 	r.Summary = Counts{}
 	backends := make(map[string]*Counts, len(r.Backends))
 	for i := range r.Backends {
@@ -58,7 +62,7 @@ func (r *Report) count(left []*ipam.Allocation) {
 		backends[e.Backend].add(e)
 	}
 	inUse := Entry{Verdict: judge.InUse}
-	for _, a := range left {
+	for a := range left {
 		r.Summary.add(&inUse)
 		backends[a.Backend].add(&inUse)
 	}
@@ -90,9 +94,9 @@ func (c *Counts) add(e *Entry) {
 	}
 }
 
-// Narrow leaves only the wanted entries in the report, by index, with their pools and
+// narrow leaves only the wanted entries in the report, by index, with their pools and
 // backends, and with those of the selected allocations in use that have no entry.
-func (r *Report) Narrow(s judge.Selection, wanted []bool, left []*ipam.Allocation) {
+func (r *Report) narrow(s judge.Selection, wanted []bool, left iter.Seq[*ipam.Allocation]) {
 	some := make([]Entry, 0, len(r.Entries))
 	backends, pools := make(map[string]bool), make(map[[2]string]bool)
 	for i, e := range r.Entries {
@@ -102,7 +106,7 @@ func (r *Report) Narrow(s judge.Selection, wanted []bool, left []*ipam.Allocatio
 		}
 	}
 	r.Entries = some
-	for _, a := range left {
+	for a := range left {
 		backends[a.Backend], pools[[2]string{a.Backend, a.Pool}] = true, true
 	}
 	r.Pools = slices.DeleteFunc(r.Pools, func(p PoolReport) bool {

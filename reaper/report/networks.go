@@ -8,14 +8,36 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
+// A Layout has the networks and the pools of the stores.
+type Layout struct {
+	Networks []NetworkReport `json:"networks"`
+	Pools    []PoolReport    `json:"pools"`
+}
+
+// NewLayout returns the pools of an inventory that have a range, without networks.
+func NewLayout(inv ipam.Inventory) Layout {
+	layout := Layout{Networks: []NetworkReport{}, Pools: []PoolReport{}}
+	for _, l := range inv.Listings {
+		for _, p := range l.Pools {
+			if p.Range.IsValid() {
+				layout.Pools = append(layout.Pools, PoolReport{
+					Backend: l.Backend, Name: p.Name, Range: p.Range.String(), Node: p.Node,
+					Usage: Usage{Capacity: p.Capacity}, AllocatedBefore: len(p.Allocations),
+				})
+			}
+		}
+	}
+	return layout
+}
+
 // MaxEmptyNetworks is how many networks without a pool the report has for one backend. Each
 // network attachment that a tenant writes may be one.
 const MaxEmptyNetworks = 1000
 
 // AddNetworks adds the networks of a listing. It returns how many networks without a pool it
 // leaves out.
-func (r *Report) AddNetworks(l ipam.Listing, networks []ipam.Network) (left int) {
-	pools := r.poolsOf(l)
+func (y *Layout) AddNetworks(l ipam.Listing, networks []ipam.Network) (left int) {
+	pools := y.poolsOf(l)
 	empty := 0
 	for _, n := range networks {
 		if len(n.Pools) == 0 {
@@ -23,19 +45,19 @@ func (r *Report) AddNetworks(l ipam.Listing, networks []ipam.Network) (left int)
 				continue
 			}
 		}
-		r.addNetwork(l, n, pools)
+		y.addNetwork(l, n, pools)
 	}
 	return max(0, empty-MaxEmptyNetworks)
 }
 
-// A poolPlace is a pool of a listing, by its index in the report.
+// A poolPlace is a pool of a listing, by its index in the layout.
 type poolPlace struct {
 	index  int
 	prefix netip.Prefix
 }
 
-// poolsOf returns the pools of a listing that the report has, by name.
-func (r *Report) poolsOf(l ipam.Listing) map[string]poolPlace {
+// poolsOf returns the pools of a listing that the layout has, by name.
+func (y *Layout) poolsOf(l ipam.Listing) map[string]poolPlace {
 	ranges := make(map[string]netip.Prefix, len(l.Pools))
 	for _, p := range l.Pools {
 		if p.Range.IsValid() {
@@ -43,7 +65,7 @@ func (r *Report) poolsOf(l ipam.Listing) map[string]poolPlace {
 		}
 	}
 	places := make(map[string]poolPlace, len(ranges))
-	for i, p := range r.Pools {
+	for i, p := range y.Pools {
 		if prefix, ok := ranges[p.Name]; ok && p.Backend == l.Backend {
 			places[p.Name] = poolPlace{i, prefix}
 		}
@@ -53,7 +75,7 @@ func (r *Report) poolsOf(l ipam.Listing) map[string]poolPlace {
 
 // addNetwork adds a network, and narrows the capacity of its pools to the addresses that
 // pods can get.
-func (r *Report) addNetwork(l ipam.Listing, n ipam.Network, pools map[string]poolPlace) {
+func (y *Layout) addNetwork(l ipam.Listing, n ipam.Network, pools map[string]poolPlace) {
 	report := NetworkReport{Backend: l.Backend, Name: n.Name, Closed: n.Closed, Partial: !l.Whole, Pools: []string{},
 		Attachments: n.Attachments, Default: n.Default}
 	if n.Range.IsValid() {
@@ -71,14 +93,14 @@ func (r *Report) addNetwork(l ipam.Listing, n ipam.Network, pools map[string]poo
 		report.Capacity, report.Usable = n.Usable.Count(), n.Usable
 	}
 	for _, place := range in {
-		p := &r.Pools[place.index]
+		p := &y.Pools[place.index]
 		report.Pools = append(report.Pools, p.Name)
 		p.Capacity = nil
 		if n.Known {
 			p.Capacity = n.Usable.Within(shownPrefix(place.prefix)).Count()
 		}
 	}
-	r.Networks = append(r.Networks, report)
+	y.Networks = append(y.Networks, report)
 }
 
 // shownPrefix returns a prefix in the form of the addresses that pods show.

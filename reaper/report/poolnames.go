@@ -9,18 +9,18 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
 
-// PoolsNamed resolves a name that people type to pools of the report. The name is that of a
+// PoolsNamed resolves a name that people type to pools. The name is that of a
 // pool, with or without its namespace, or that of a network, for all of its pools; or it is a
 // CIDR, for the pools and networks inside it. PoolsNamed reports whether anything has the
 // name: a network may have no pool yet.
-func (r Report) PoolsNamed(name string) (pools map[ipam.PoolRef]bool, known bool) {
+func (y Layout) PoolsNamed(name string) (pools map[ipam.PoolRef]bool, known bool) {
 	pools = make(map[ipam.PoolRef]bool)
-	for _, p := range r.Pools {
+	for _, p := range y.Pools {
 		if p.Name == name || judge.ShortPool(p.Name) == name || within(name, p.Range) {
 			pools[ipam.PoolRef{Backend: p.Backend, Name: p.Name}] = true
 		}
 	}
-	for _, n := range r.Networks {
+	for _, n := range y.Networks {
 		if n.named(name) {
 			known = true
 			maps.Copy(pools, n.refs())
@@ -31,12 +31,12 @@ func (r Report) PoolsNamed(name string) (pools map[ipam.PoolRef]bool, known bool
 
 // PoolNames returns the names of pools and networks, and their ranges, for which PoolsNamed finds
 // something.
-func (r Report) PoolNames() []string {
+func (y Layout) PoolNames() []string {
 	var names []string
-	for _, n := range r.Networks {
+	for _, n := range y.Networks {
 		names = append(names, n.Name, n.Range)
 	}
-	for _, p := range r.Pools {
+	for _, p := range y.Pools {
 		names = append(names, p.Name, judge.ShortPool(p.Name), p.Range)
 	}
 	slices.Sort(names)

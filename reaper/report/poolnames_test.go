@@ -18,16 +18,15 @@ func TestPoolsNamed(t *testing.T) {
 		return report.NetworkReport{Backend: backend, Name: name, Range: in, Pools: pools}
 	}
 	r := report.Report{
-		Pools: []report.PoolReport{
+		Layout: report.Layout{Pools: []report.PoolReport{
 			pool("calico", "10.30.0.0/26", "10.30.0.0/26"), pool("calico", "10.30.0.64/26", "10.30.0.64/26"), pool("calico", "10.31.0.0/26", "10.31.0.0/26"),
 			pool("whereabouts", "kube-system/10.112.0.0-24", "10.112.0.0/24"), pool("whereabouts", "kube-system/edge-10.112.0.0-24", "10.112.0.0/24"),
 			pool("whereabouts", "kube-system/fd00---64", "fd00::/64"),
-		},
-		Networks: []report.NetworkReport{
+		}, Networks: []report.NetworkReport{
 			network("calico", "default", "10.30.0.0/24", "10.30.0.0/26", "10.30.0.64/26"), network("calico", "spare", "10.40.0.0/24"),
 			network("calico", "(no IPPool)", "", "10.31.0.0/26"), network("whereabouts", "edge", "10.112.0.0/24", "kube-system/edge-10.112.0.0-24"),
 			network("whereabouts", "10.112.0.0-24", "10.112.0.0/24", "kube-system/10.112.0.0-24"),
-		},
+		}},
 	}
 	ref := func(backend, name string) ipam.PoolRef { return ipam.PoolRef{Backend: backend, Name: name} }
 	plain, edge := ref("whereabouts", "kube-system/10.112.0.0-24"), ref("whereabouts", "kube-system/edge-10.112.0.0-24")

@@ -2,13 +2,11 @@ package report
 
 import (
 	"encoding/json"
-	"slices"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
-	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 // A Report has what a run listed, decided and released. It is true with any error: it
@@ -28,9 +26,8 @@ type Report struct {
 
 	Summary  Counts          `json:"summary"` // of allocations
 	Backends []BackendReport `json:"backends"`
-	Networks []NetworkReport `json:"networks"`
-	Pools    []PoolReport    `json:"pools"`
-	Entries  []Entry         `json:"entries"`
+	Layout
+	Entries []Entry `json:"entries"`
 
 	// Warnings are sentences about the run as a whole.
 	Warnings []string `json:"warnings,omitempty"`
@@ -222,112 +219,4 @@ func (r Report) Brief() Report {
 	}
 	r.Entries = brief
 	return r
-}
-
-// New returns the report of an inventory, without entries.
-func New(info RunInfo, inv ipam.Inventory) Report {
-	r := Report{
-		APIVersion: policy.APIVersion,
-		Kind:       "ReapReport",
-		Run:        info,
-		Backends:   make([]BackendReport, 0, len(inv.Listings)),
-		Networks:   []NetworkReport{},
-		Pools:      []PoolReport{},
-		Entries:    []Entry{},
-	}
-	r.Run.Stores = StoresOf(inv)
-	for _, l := range inv.Listings {
-		b := BackendReport{Name: l.Backend, Status: l.Status, Message: l.Message}
-		for _, err := range l.Errors {
-			b.Failures = append(b.Failures, printable.Error(err))
-		}
-		for _, err := range l.Undecoded {
-			b.Undecoded = append(b.Undecoded, printable.Error(err))
-		}
-		r.Backends = append(r.Backends, b)
-		for _, p := range l.Pools {
-			if p.Range.IsValid() {
-				r.Pools = append(r.Pools, PoolReport{
-					Backend: l.Backend, Name: p.Name, Range: p.Range.String(), Node: p.Node,
-					Usage: Usage{Capacity: p.Capacity}, AllocatedBefore: len(p.Allocations),
-				})
-			}
-		}
-	}
-	return r
-}
-
-// StoresOf returns where the stores of the inventory are, for RunInfo; nil if there is only one place
-// for each.
-func StoresOf(inv ipam.Inventory) (stores map[string]string) {
-	for _, l := range inv.Listings {
-		if l.Where == "" {
-			continue
-		}
-		if stores == nil {
-			stores = make(map[string]string)
-		}
-		stores[l.Backend] = l.Where
-	}
-	return stores
-}
-
-// SetEntries makes one entry for each decision, with the outcome kept.
-func (r *Report) SetEntries(decisions []judge.Decision) {
-	r.Entries = make([]Entry, 0, len(decisions))
-	for _, d := range decisions {
-		r.Entries = append(r.Entries, newEntry(d))
-	}
-}
-
-// Resume puts the releases of earlier rounds before the entries. It adds them to the
-// addresses that the pools had before the run.
-func (r *Report) Resume(earlier []Entry) {
-	if len(earlier) == 0 {
-		return
-	}
-	r.Entries = slices.Concat(earlier, r.Entries)
-	taken := make(map[[2]string]int)
-	for i, e := range earlier {
-		r.Entries[i].Earlier = true
-		taken[[2]string{e.Backend, e.Pool}]++
-	}
-	for i := range r.Pools {
-		p := &r.Pools[i]
-		p.AllocatedBefore += taken[[2]string{p.Backend, p.Name}]
-	}
-}
-
-// newEntry returns the entry of a decision. It leaves out zero times.
-func newEntry(d judge.Decision) Entry {
-	a := d.Completed()
-	e := Entry{
-		Backend: a.Backend, Pool: a.Pool, Key: a.Key, Network: a.Network,
-		Owner: ipam.EntryOwner{
-			Namespace: a.Owner.Pod.Namespace, Pod: a.Owner.Pod.Name, Sandbox: a.Owner.Sandbox,
-			Interface: a.Owner.Interface, Node: a.Owner.Node,
-		},
-		Verdict: d.Verdict, Reason: d.Reason, Rule: d.Rule, ChangedBy: d.ChangedBy, Leaked: d.Ownerless, Note: d.Note, Evidence: d.Evidence, Outcome: Kept,
-	}
-	if a.IP.IsValid() {
-		e.IP = a.IP.String()
-	}
-	if !a.Created.IsZero() {
-		created := a.Created // the entry may outlive the inventory
-		e.Created = &created
-	}
-	if !d.Due.IsZero() {
-		firstSeen, due := d.FirstSeen, d.Due
-		e.FirstSeen, e.Due = &firstSeen, &due
-	}
-	return e
-}
-
-// Refuse notes the limits that refuse a plan. What is due, by the indices of the entries, stays
-// in its store.
-func (r *Report) Refuse(due []int, refusals []judge.Refusal) {
-	r.Result.Refused = refusals
-	for _, i := range due {
-		r.Entries[i].Outcome = Refused
-	}
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"iter"
 	"math/big"
 	"net/netip"
 
@@ -60,7 +61,7 @@ func (n NetworkReport) gives(ip netip.Addr) bool { return n.Capacity == nil || n
 
 // measure counts what the pools and the networks hold after the run, with the allocations in
 // use that have no entry.
-func (r *Report) measure(left []*ipam.Allocation) {
+func (r *Report) measure(left iter.Seq[*ipam.Allocation]) {
 	type id [2]string // backend and pool
 	networkOf := make(map[id]int, len(r.Pools))
 	for i, n := range r.Networks {
@@ -92,7 +93,7 @@ func (r *Report) measure(left []*ipam.Allocation) {
 			take(id{e.Backend, e.Pool}, addressOf(e), useOf(e))
 		}
 	}
-	for _, a := range left {
+	for a := range left {
 		take(id{a.Backend, a.Pool}, a.IP, liveUse)
 	}
 	for i := range r.Pools {

@@ -156,7 +156,7 @@ func (s *sample) finish() report.Report {
 			s.Backends = append(s.Backends, report.BackendReport{Name: e.Backend, Status: ipam.StatusOK})
 		}
 	}
-	s.Tally(nil)
+	s.Tally()
 	return s.Report
 }
 

@@ -25,8 +25,7 @@ func emptyReport() report.Report {
 		},
 		Leaked:   &report.Leaked{HeldBy: []report.ReasonCount{}},
 		Backends: []report.BackendReport{},
-		Networks: []report.NetworkReport{},
-		Pools:    []report.PoolReport{},
+		Layout:   report.Layout{Networks: []report.NetworkReport{}, Pools: []report.PoolReport{}},
 		Entries:  []report.Entry{},
 	}
 }

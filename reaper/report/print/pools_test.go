@@ -22,14 +22,14 @@ func usageOf(used int, free, capacity int64) report.Usage {
 
 // The fullest network comes first, then what is not known, and what is closed comes last.
 func TestPoolsAreOrderedByFullness(t *testing.T) {
-	r := report.Report{Leaked: &report.Leaked{}, Networks: []report.NetworkReport{
+	r := report.Report{Leaked: &report.Leaked{}, Layout: report.Layout{Networks: []report.NetworkReport{
 		{Name: "closed", Usage: usageOf(90, 0, 100), Closed: "disabled"},
 		{Name: "unknown", Usage: usageOf(5, 0, -1)},
 		{Name: "half", Usage: usageOf(50, 50, 100)},
 		{Name: "nothing to give", Usage: usageOf(0, 0, 0)},
 		{Name: "almost full", Usage: usageOf(999, 1, 1000)},
 		{Name: "full", Usage: usageOf(9, 0, 9)},
-	}}
+	}}}
 	var text bytes.Buffer
 	if err := WritePools(&text, PoolsOptions{Format: "table", Limit: 1}, r); err != nil {
 		t.Fatal(err)

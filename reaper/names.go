@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
@@ -39,31 +38,31 @@ func (s *search) err(hint string) error {
 	return ipam.BadInput(errors.New(strings.Join(s.wrong, "; ")), cmp.Or(strings.Join(s.hints, " "), hint))
 }
 
-// seek looks up the names of the selection. It returns an *InputError if one of them does not
-// exist: a mistake in a name must not read as "nothing leaked".
+// resolveNames looks up the names of the selection. It returns an *InputError if one of them does
+// not exist: a mistake in a name must not read as "nothing leaked".
 //
 // What an allocation names exists, even a pod or a node that is gone: that is what a run
 // releases. So does what the cluster has. What was not found but may exist is a warning: a
 // store or the nodes were not listed, or the account cannot read the namespace. A node knows
-// only its own pods. Only the first round seeks: what it releases may be the last of a pool.
-func (r *run) seek(ctx context.Context, inv ipam.Inventory, c census.Census, decisions []judge.Decision) error {
-	s := r.Selection
-	if r.sought || s.Everything() {
+// only its own pods. Only the first round looks: what it releases may be the last of a pool.
+func (r *run) resolveNames(ctx context.Context, n round) error {
+	s := n.selection
+	if r.past.resolved || s.Everything() {
 		return nil
 	}
-	r.sought = true
+	r.past.resolved = true
 	namespaces, pods, nodes, backends := make(map[string]bool), make(map[string]bool), make(map[string]bool), make(map[string]bool)
-	for i := range decisions {
-		owner := &decisions[i].Completed().Owner
+	for i := range n.verdicts.Decisions {
+		owner := &n.verdicts.Decisions[i].Allocation.Owner
 		namespaces[owner.Pod.Namespace], pods[owner.Pod.String()], nodes[owner.Node] = true, true, true
 	}
-	for _, pod := range c.Pods() {
+	for _, pod := range n.census.Pods() {
 		namespaces[pod.Ref.Namespace], pods[pod.Ref.String()] = true, true
 	}
-	for name := range c.Nodes() {
+	for name := range n.census.Nodes() {
 		nodes[name] = true
 	}
-	for _, l := range inv.Listings {
+	for _, l := range n.inventory.Listings {
 		backends[l.Backend] = true
 		if slices.Contains(s.Backends, l.Backend) && l.Status == ipam.StatusSkipped {
 			r.warn("the selected backend " + l.Backend + " was not listed: " + l.Message)
@@ -74,7 +73,7 @@ func (r *run) seek(ctx context.Context, inv ipam.Inventory, c census.Census, dec
 		for _, name := range names {
 			switch {
 			case known[name]:
-			case inv.Complete() && sure(name):
+			case n.inventory.Complete() && sure(name):
 				found.miss(kind, name, slices.Collect(maps.Keys(known)))
 			default:
 				r.warn("nothing was found of the selected " + kind + " " + name)
@@ -84,20 +83,20 @@ func (r *run) seek(ctx context.Context, inv ipam.Inventory, c census.Census, dec
 	always := func(string) bool { return true }
 	look("namespace", s.Namespaces, namespaces, func(name string) bool { return !r.mayHaveNamespace(ctx, name) })
 	look("pod", s.Pods, pods, func(string) bool { return r.Node == "" && r.Cluster != nil })
-	look("node", s.Nodes, nodes, func(string) bool { return c.HasNodes() })
+	look("node", s.Nodes, nodes, func(string) bool { return n.census.HasNodes() })
 	look("backend", s.Backends, backends, always)
-	look("pool", s.Pools, r.poolNames(inv), always)
+	look("pool", s.Pools, poolNames(n.stock), always)
 	return found.err("nothing was released; a run without a selection lists all there is")
 }
 
 // poolNames returns what people may type for pools.
-func (r *run) poolNames(inv ipam.Inventory) map[string]bool {
+func poolNames(s stock) map[string]bool {
 	known := make(map[string]bool)
-	for _, name := range r.report.PoolNames() {
+	for _, name := range s.layout.PoolNames() {
 		known[name] = true
 	}
-	for _, name := range r.Selection.Pools {
-		if _, ok := poolsNamed(name, inv, r.report); ok {
+	for _, name := range s.selection.Pools {
+		if _, ok := poolsNamed(name, s.inventory, s.layout); ok {
 			known[name] = true
 		}
 	}
@@ -114,19 +113,19 @@ func (r *run) mayHaveNamespace(ctx context.Context, name string) bool {
 }
 
 // poolsOf returns the pools that any of the names that people type stands for.
-func poolsOf(names []string, inv ipam.Inventory, rep report.Report) map[ipam.PoolRef]bool {
+func poolsOf(names []string, inv ipam.Inventory, layout report.Layout) map[ipam.PoolRef]bool {
 	found := make(map[ipam.PoolRef]bool)
 	for _, name := range names {
-		pools, _ := poolsNamed(name, inv, rep)
+		pools, _ := poolsNamed(name, inv, layout)
 		maps.Copy(found, pools)
 	}
 	return found
 }
 
-// poolsNamed is report.PoolsNamed that also finds the pools that a report does not have:
+// poolsNamed is Layout.PoolsNamed that also finds the pools that a layout does not have:
 // those without a range, such as an overlapping-range reservation.
-func poolsNamed(name string, inv ipam.Inventory, rep report.Report) (pools map[ipam.PoolRef]bool, known bool) {
-	pools, known = rep.PoolsNamed(name)
+func poolsNamed(name string, inv ipam.Inventory, layout report.Layout) (pools map[ipam.PoolRef]bool, known bool) {
+	pools, known = layout.PoolsNamed(name)
 	for _, l := range inv.Listings {
 		for _, p := range l.Pools {
 			if !p.Range.IsValid() && (p.Name == name || judge.ShortPool(p.Name) == name) {
