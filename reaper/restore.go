@@ -56,19 +56,22 @@ type RestoreOptions struct {
 // A restoreCall is the state of one call of Restore.
 type restoreCall struct {
 	RestoreOptions
-	report   report.RestoreReport
+	info     report.RunInfo
+	chosen   []*restoration // in the order of the journal
+	warnings []string
 	failures []error
 
-	records []ipam.Record // of the report's entries, by the same indices
-	writes  []int         // the journal's writes that had the records
+	planned map[[3]string]bool // the places that records of a dry run would take; nil in any other
+}
 
-	// ask returns the method that answers for records: Restore or, in a dry run, Compare. A
-	// dry run has no way to Restore. free is the outcome of a record without an error.
-	ask  func(b ipam.Backend) func(ctx context.Context, pool string, rs []ipam.Record) []error
-	free report.RestoreOutcome
-
-	planned map[[3]string]bool // the places of the records that a dry run would put back
-	lost    map[int]bool       // the records, by index, whose restore may have been carried out
+// A restoration is all that a restore did about one record.
+type restoration struct {
+	ipam.Record
+	write   int                   // the last write of the journal that has the record
+	outcome report.RestoreOutcome // empty until it is decided
+	err     error                 // why it was not put back
+	last    error                 // why the last try decided nothing
+	lost    bool                  // a try may have put it back without an answer
 }
 
 // Restore puts back the records of a journal whose places are still free. It does not
@@ -87,33 +90,45 @@ type restoreCall struct {
 //   - a *PartialError: some records are not restored, perhaps because ctx ended;
 //   - any other: nothing was written.
 func Restore(ctx context.Context, o RestoreOptions) (report.RestoreReport, error) {
-	type method = func(context.Context, string, []ipam.Record) []error
-	r := &restoreCall{RestoreOptions: o, free: report.Restored, lost: make(map[int]bool)}
-	r.ask = func(b ipam.Backend) method { return b.Restore }
-	if o.DryRun {
-		r.ask = func(b ipam.Backend) method { return b.Compare }
-		r.free, r.planned = report.Restorable, make(map[[3]string]bool)
-	}
-	r.report = report.NewRestoreReport(report.RunInfo{
+	r := &restoreCall{RestoreOptions: o, info: report.RunInfo{
 		ID: o.ID, StartedAt: o.Now().UTC(), DryRun: o.DryRun, Version: o.Version, Cluster: o.Address, Node: o.Node, StateDir: o.StateDir,
 		Selection: o.Selection,
-	}, o.Journal.Run)
-	r.choose()
+	}}
+	if o.DryRun {
+		r.Lock = nil
+		r.planned = make(map[[3]string]bool)
+	}
+	r.chosen = r.choose()
 	r.warnOfDamage()
 	err := r.restore(ctx)
-	r.report.Run.FinishedAt = o.Now().UTC()
-	r.report.Tally()
 	if err == nil {
 		err = report.Partial(r.failures)
 	}
-	return r.report, err
+	return r.report(), err
 }
 
-// choose takes the records to put back from the journal. If a run tried twice to release an
-// allocation, the journal has its record twice: the last one counts.
-func (r *restoreCall) choose() {
-	seen, selected := make(map[[4]string]int), r.Selection.OfRecords(r.Journal.Records)
-	r.records, r.writes = nil, nil
+// report returns the report of the restore.
+func (r *restoreCall) report() report.RestoreReport {
+	entries := make([]report.RestoreEntry, len(r.chosen))
+	for i, back := range r.chosen {
+		entries[i] = report.RestoreEntry{
+			Backend: back.Backend, Pool: back.Pool, Key: back.Key, IP: back.IP, Owner: back.Owner,
+			Outcome: cmp.Or(back.outcome, report.NotRestored),
+		}
+		if back.err != nil {
+			entries[i].Error = printable.Error(back.err)
+		}
+	}
+	info := r.info
+	info.FinishedAt = r.Now().UTC()
+	return report.MakeRestore(info, r.Journal.Run, entries, r.warnings)
+}
+
+// choose returns the records to put back. If a run tried twice to release an allocation, the journal
+// has its record twice: the last one counts.
+func (r *restoreCall) choose() []*restoration {
+	var chosen []*restoration
+	seen, selected := make(map[[4]string]*restoration), r.Selection.OfRecords(r.Journal.Records)
 	for n, rec := range r.Journal.Records {
 		if ip, err := netip.ParseAddr(rec.IP); len(r.Only) > 0 && (err != nil || !slices.Contains(r.Only, ip)) {
 			continue
@@ -122,19 +137,18 @@ func (r *restoreCall) choose() {
 			continue
 		}
 		id := [4]string{rec.Backend, rec.Pool, rec.Key, string(rec.Stored)}
-		if first, ok := seen[id]; ok {
-			r.writes[first] = r.Journal.WriteOf(n)
-			continue
+		if seen[id] == nil {
+			seen[id] = &restoration{Record: rec}
+			chosen = append(chosen, seen[id])
 		}
-		seen[id] = len(r.records)
-		r.records, r.writes = append(r.records, rec), append(r.writes, r.Journal.WriteOf(n))
+		seen[id].write = r.Journal.WriteOf(n)
 	}
-	r.report.SetRecords(r.records)
+	return chosen
 }
 
 // warn adds sentences to the report.
 func (r *restoreCall) warn(sentences ...string) {
-	r.report.Warnings = append(r.report.Warnings, sentences...)
+	r.warnings = append(r.warnings, sentences...)
 }
 
 // warnOfDamage warns of the parts of the journal that could not be read.
@@ -150,11 +164,8 @@ func (r *restoreCall) warnOfDamage() {
 
 // restore is Restore, from the lock to the last write.
 func (r *restoreCall) restore(ctx context.Context) error {
-	if err := cmp.Or(r.seekNodes(), r.checkCluster()); err != nil {
+	if err := cmp.Or(r.resolveNodes(), r.checkCluster()); err != nil {
 		return err
-	}
-	if r.DryRun {
-		r.Lock = nil
 	}
 	unlock, err := acquire(ctx, r.Lock, "restore "+r.ID, r.warn)
 	if err != nil {
@@ -162,17 +173,18 @@ func (r *restoreCall) restore(ctx context.Context) error {
 	}
 	defer unlock()
 	inv := ipam.TakeInventory(ctx, r.Backends, func(string) bool { return false })
-	r.report.Run.Stores = report.StoresOf(inv)
-	if err := cmp.Or(r.checkStores(ctx, inv), r.seekPools(ctx, inv)); err != nil {
+	r.info.Stores = report.StoresOf(inv)
+	if err := cmp.Or(r.checkStores(ctx, inv), r.resolvePools(ctx, inv)); err != nil {
 		return err
 	}
 	census, err := census.Take(ctx, r.Cluster, census.Scope{Nodes: true})
 	if err != nil {
 		return fmt.Errorf("census: %w", err)
 	}
-	free := r.partition(newOccupancy(inv, census))
+	r.settleTaken(newOccupancy(inv, census))
+	free := r.undecided()
 	if !r.DryRun {
-		r.remember(ctx, free)
+		r.rememberRestored(ctx, free)
 	}
 	// The last release is restored first. Its record is from a time when the store no
 	// longer held the others.
@@ -206,7 +218,7 @@ func (r *restoreCall) checkStores(ctx context.Context, inv ipam.Inventory) error
 // accepted. Where it is not known which clusters these are, it warns if they have different addresses.
 // One cluster may have several.
 func (r *restoreCall) checkCluster() error {
-	past, here := r.Journal.Run, r.report.Run.Place()
+	past, here := r.Journal.Run, r.info.Place()
 	known := past.ClusterUID != "" && r.ClusterUID != ""
 	switch {
 	case known && past.ClusterUID != r.ClusterUID:
@@ -222,18 +234,17 @@ func (r *restoreCall) checkCluster() error {
 	return nil
 }
 
-// remember notes for the next runs what is about to be put back. Otherwise they would
+// rememberRestored tells the next runs what is about to be put back. Otherwise they would
 // release it again immediately. An operator restores in an emergency, so a ledger that
 // cannot be written is no reason not to.
-func (r *restoreCall) remember(ctx context.Context, free []int) {
+func (r *restoreCall) rememberRestored(ctx context.Context, free []*restoration) {
 	if r.Ledgers == nil || len(free) == 0 {
 		return
 	}
 	back := make(map[*ipam.Allocation]ledger.Place, len(free))
-	for _, i := range free {
-		record := r.records[i]
-		a := &ipam.Allocation{Backend: record.Backend, Pool: record.Pool, Key: record.Key, Owner: ipam.Owner{Sandbox: record.Owner.Sandbox}}
-		back[a] = ledger.Place{Node: record.Node, Boot: record.Boot, Mirror: record.Mirror}
+	for _, rec := range free {
+		a := &ipam.Allocation{Backend: rec.Backend, Pool: rec.Pool, Key: rec.Key, Owner: ipam.Owner{Sandbox: rec.Owner.Sandbox}}
+		back[a] = ledger.Place{Node: rec.Node, Boot: rec.Boot, Mirror: rec.Mirror}
 	}
 	left := 0
 	memory, err := r.Ledgers.Load(ctx)
@@ -252,100 +263,101 @@ func (r *restoreCall) remember(ctx context.Context, free []int) {
 	}
 }
 
+// undecided returns the records that are not decided.
+func (r *restoreCall) undecided() []*restoration {
+	return slices.DeleteFunc(slices.Clone(r.chosen), func(back *restoration) bool { return back.outcome != "" })
+}
+
 // restoreBackend puts back, or compares, the free records of one backend and of one write of the
 // journal, pool by pool.
-func (r *restoreCall) restoreBackend(ctx context.Context, b ipam.Backend, write int, free []int) {
-	var mine []int
-	for _, i := range free {
-		if r.records[i].Backend == b.Name() && r.writes[i] == write {
-			mine = append(mine, i)
+func (r *restoreCall) restoreBackend(ctx context.Context, b ipam.Backend, write int, free []*restoration) {
+	var mine []*restoration
+	for _, back := range free {
+		if back.Backend == b.Name() && back.write == write {
+			mine = append(mine, back)
 		}
 	}
-	poolOf := func(i int) string { return r.records[i].Pool }
-	for _, pool := range ipam.ByPool(mine, poolOf) {
+	for _, pool := range ipam.ByPool(mine, func(back *restoration) string { return back.Pool }) {
 		for batch := range slices.Chunk(pool, ipam.MaxBatch) {
-			r.restoreBatch(ctx, b, poolOf(batch[0]), batch)
+			r.restoreBatch(ctx, b, batch)
 		}
 	}
 }
 
 // restoreBatch puts back, or compares, records of one pool. It tries again for those that were not
 // decided.
-func (r *restoreCall) restoreBatch(ctx context.Context, b ipam.Backend, pool string, batch []int) {
-	undecided := batch
-	var last []error
+func (r *restoreCall) restoreBatch(ctx context.Context, b ipam.Backend, batch []*restoration) {
+	open := batch
 	backoff := retry.WithMaxRetries(4, retry.NewExponential(100*time.Millisecond))
 	err := retry.Do(ctx, backoff, func(ctx context.Context) error {
-		undecided, last = r.attempt(ctx, b, pool, undecided)
-		if len(undecided) == 0 {
+		open = r.try(ctx, b, open)
+		if len(open) == 0 {
 			return nil
 		}
-		return retry.RetryableError(last[0])
+		return retry.RetryableError(open[0].last)
 	})
-	for n, i := range undecided {
-		if last == nil {
-			r.settle(i, report.NotRestored, err) // it had not begun
-			continue
-		}
-		r.settle(i, report.NotRestored, last[n])
+	for _, back := range open {
+		r.settle(back, report.NotRestored, cmp.Or(back.last, err)) // without a last try, it had not begun
 	}
 }
 
-// taken reports whether a dry run has planned to put another record in the place of this
-// one. If not, taken plans this one.
-func (r *restoreCall) taken(i int) bool {
-	if r.planned == nil {
-		return false
+// try asks the backend about a batch once. It returns the records that were not decided. A dry run
+// has no way to put anything back.
+func (r *restoreCall) try(ctx context.Context, b ipam.Backend, batch []*restoration) (open []*restoration) {
+	ask, free := b.Restore, report.Restored
+	if r.DryRun {
+		ask, free = b.Compare, report.Restorable
 	}
-	e := r.report.Entries[i]
-	place := [3]string{e.Backend, e.Pool, e.Key}
-	was := r.planned[place]
-	r.planned[place] = true
-	return was
-}
-
-// attempt asks the backend about a batch once. It settles the records that were decided, and
-// returns the others, with an error for each.
-func (r *restoreCall) attempt(ctx context.Context, b ipam.Backend, pool string, batch []int) (undecided []int, why []error) {
 	records := make([]ipam.Record, len(batch))
-	for n, i := range batch {
-		records[n] = r.records[i]
+	for n, back := range batch {
+		records[n] = back.Record
 	}
-	errs := r.ask(b)(ctx, pool, records)
-	for n, i := range batch {
+	errs := ask(ctx, batch[0].Pool, records)
+	for n, back := range batch {
 		err := ipam.ErrNoAnswer
 		if n < len(errs) {
 			err = errs[n]
 		}
 		switch {
-		case err == nil && r.taken(i):
-			r.settle(i, report.Taken, fmt.Errorf("%w: another record of the journal goes there first", ipam.ErrTaken))
+		case err == nil && r.plannedBefore(back):
+			r.settle(back, report.Taken, fmt.Errorf("%w: another record of the journal goes there first", ipam.ErrTaken))
 		case err == nil:
-			r.settle(i, r.free, nil)
-		case errors.Is(err, ipam.ErrPresent) && r.lost[i]:
-			r.settle(i, report.Restored, nil) // by an attempt whose answer was lost
+			r.settle(back, free, nil)
+		case errors.Is(err, ipam.ErrPresent) && back.lost:
+			r.settle(back, report.Restored, nil) // by a try whose answer was lost
 		case errors.Is(err, ipam.ErrPresent):
-			r.settle(i, report.AlreadyThere, nil)
+			r.settle(back, report.AlreadyThere, nil)
 		case errors.Is(err, ipam.ErrTaken):
-			r.settle(i, report.Taken, err)
+			r.settle(back, report.Taken, err)
 		case errors.Is(err, ipam.ErrAgain):
-			r.lost[i] = r.lost[i] || errors.Is(err, ipam.ErrLost)
-			undecided, why = append(undecided, i), append(why, err)
+			back.last = err
+			back.lost = back.lost || errors.Is(err, ipam.ErrLost)
+			open = append(open, back)
 		default:
-			r.settle(i, report.NotRestored, err)
+			r.settle(back, report.NotRestored, err)
 		}
 	}
-	return undecided, why
+	return open
 }
 
-// settle sets the outcome of one record in the report.
-func (r *restoreCall) settle(i int, outcome report.RestoreOutcome, err error) {
-	e := &r.report.Entries[i]
-	e.Outcome = outcome
-	if err != nil {
-		e.Error = printable.Error(err)
-		r.failures = append(r.failures, &report.PoolFailure{Backend: e.Backend, Pool: e.Pool, What: e.Key, Err: err})
+// plannedBefore reports whether a dry run has planned to put another record in the place of this
+// one. If not, it plans this one.
+func (r *restoreCall) plannedBefore(back *restoration) bool {
+	if r.planned == nil {
+		return false
 	}
-	r.Logger.Debug("restore", "backend", e.Backend, "pool", e.Pool, "key", e.Key, "ip", e.IP,
-		"pod", e.Owner.Namespace+"/"+e.Owner.Pod, "outcome", outcome, "err", err)
+	place := [3]string{back.Backend, back.Pool, back.Key}
+	before := r.planned[place]
+	r.planned[place] = true
+	return before
+}
+
+// settle decides one record.
+func (r *restoreCall) settle(back *restoration, outcome report.RestoreOutcome, err error) {
+	back.outcome, back.err = outcome, err
+	if err != nil {
+		r.failures = append(r.failures, &report.PoolFailure{Backend: back.Backend, Pool: back.Pool, What: back.Key, Err: err})
+	}
+	r.Logger.Debug("restore", "backend", back.Backend, "pool", back.Pool, "key", back.Key, "ip", back.IP,
+		"pod", back.Owner.Namespace+"/"+back.Owner.Pod, "outcome", outcome, "err", err)
 }

@@ -33,44 +33,37 @@ func newOccupancy(inv ipam.Inventory, census census.Census) occupancy {
 	}
 	for _, l := range inv.Listings {
 		o.listings[l.Backend] = l
-		for _, pool := range l.Pools {
-			for i := range pool.Allocations {
-				a := &pool.Allocations[i]
-				if a.HoldsAddress() {
-					o.taken[a.IP] = append(o.taken[a.IP], a)
-				}
-				if a.Protects != nil && a.NamesPod() {
-					for _, ip := range a.Protects.IPs {
-						o.reserved[ip] = append(o.reserved[ip], a)
-					}
-				}
+	}
+	for a := range inv.Allocations() {
+		if a.HoldsAddress() {
+			o.taken[a.IP] = append(o.taken[a.IP], a)
+		}
+		if a.Protects != nil && a.NamesPod() {
+			for _, ip := range a.Protects.IPs {
+				o.reserved[ip] = append(o.reserved[ip], a)
 			}
 		}
 	}
 	return o
 }
 
-// partition settles the records that cannot be put back, and returns the indices of the
-// others.
-func (r *restoreCall) partition(o occupancy) []int {
-	var free []int
-	for i, rec := range r.records {
-		switch l, ok := o.listings[rec.Backend]; {
+// settleTaken decides the records that cannot be put back.
+func (r *restoreCall) settleTaken(o occupancy) {
+	for _, back := range r.chosen {
+		switch l, ok := o.listings[back.Backend]; {
 		case !ok:
-			r.settle(i, report.NotRestored, fmt.Errorf("the program has no backend %q", rec.Backend))
+			r.settle(back, report.NotRestored, fmt.Errorf("the program has no backend %q", back.Backend))
 			continue
 		case l.Status == ipam.StatusFailed || l.Status == ipam.StatusSkipped:
-			r.settle(i, report.NotRestored, fmt.Errorf("%s: %s", rec.Backend, l.Message))
+			r.settle(back, report.NotRestored, fmt.Errorf("%s: %s", back.Backend, l.Message))
 			continue
 		}
-		if err := o.conflict(rec); err != nil {
-			r.settle(i, report.Taken, err)
+		if err := o.conflict(back.Record); err != nil {
+			r.settle(back, report.Taken, err)
 			continue
 		}
-		r.records[i].InUse = o.inUse(rec)
-		free = append(free, i)
+		back.InUse = o.inUse(back.Record)
 	}
-	return free
 }
 
 // inUse reports whether the pod of the record still has its address, as its status says. A tenant

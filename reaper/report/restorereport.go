@@ -54,24 +54,10 @@ type RestoreEntry struct {
 	Error   string          `json:"error,omitempty"`
 }
 
-// NewRestoreReport returns a report without entries.
-func NewRestoreReport(run RunInfo, of journal.Run) RestoreReport {
-	return RestoreReport{APIVersion: policy.APIVersion, Kind: "RestoreReport", Run: run, Journal: of, Entries: []RestoreEntry{}}
-}
-
-// SetRecords makes one entry for each record of a journal that is to be put back.
-func (r *RestoreReport) SetRecords(records []ipam.Record) {
-	r.Entries = make([]RestoreEntry, len(records))
-	for i, rec := range records {
-		r.Entries[i] = RestoreEntry{
-			Backend: rec.Backend, Pool: rec.Pool, Key: rec.Key, IP: rec.IP, Owner: rec.Owner, Outcome: NotRestored,
-		}
-	}
-}
-
-// Tally counts the entries.
-func (r *RestoreReport) Tally() {
-	r.Summary = RestoreCounts{Records: len(r.Entries)}
+// MakeRestore returns the report of a restore, and counts its entries. of is the run that it undoes.
+func MakeRestore(run RunInfo, of journal.Run, entries []RestoreEntry, warnings []string) RestoreReport {
+	r := RestoreReport{APIVersion: policy.APIVersion, Kind: "RestoreReport", Run: run, Journal: of, Entries: entries, Warnings: warnings}
+	r.Summary.Records = len(entries)
 	counts := map[RestoreOutcome]*int{
 		Restorable: &r.Summary.Planned, Restored: &r.Summary.Restored, AlreadyThere: &r.Summary.Present,
 		Taken: &r.Summary.Taken, NotRestored: &r.Summary.Failed,
@@ -79,4 +65,5 @@ func (r *RestoreReport) Tally() {
 	for _, e := range r.Entries {
 		*counts[e.Outcome]++
 	}
+	return r
 }

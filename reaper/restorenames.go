@@ -12,8 +12,8 @@ import (
 // nothingBack is the hint of a restore whose journal lacks what should be put back.
 const nothingBack = "nothing was put back; history --run ID lists what the journal has"
 
-// seekNodes returns an *InputError if the journal has nothing from a node of the selection.
-func (r *restoreCall) seekNodes() error {
+// resolveNodes returns an *InputError if the journal has nothing from a node of the selection.
+func (r *restoreCall) resolveNodes() error {
 	var nodes []string
 	for _, rec := range r.Journal.Records {
 		nodes = append(nodes, rec.Owner.Node)
@@ -27,9 +27,9 @@ func (r *restoreCall) seekNodes() error {
 	return found.err(nothingBack)
 }
 
-// seekPools finds the pools of the selection among those of the journal. It returns an
+// resolvePools finds the pools of the selection among those of the journal. It returns an
 // *InputError if the journal has nothing from one of them.
-func (r *restoreCall) seekPools(ctx context.Context, inv ipam.Inventory) error {
+func (r *restoreCall) resolvePools(ctx context.Context, inv ipam.Inventory) error {
 	if len(r.Selection.Pools) == 0 {
 		return nil
 	}
@@ -44,7 +44,7 @@ func (r *restoreCall) seekPools(ctx context.Context, inv ipam.Inventory) error {
 		}
 	}
 	r.Selection.Found = poolsOf(r.Selection.Pools, inv, layout)
-	r.choose()
+	r.chosen = r.choose()
 	return found.err(nothingBack)
 }
 
