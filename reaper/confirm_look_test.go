@@ -176,10 +176,10 @@ func TestEmptyListAtTheSecondLookIsNotBelieved(t *testing.T) {
 
 // Promise 4. A list is shared only as long as there is time left for the write.
 func TestListOfPodsIsSharedForHalfOfTheTime(t *testing.T) {
-	for never, fresh := range freshness {
+	for adoption, fresh := range freshness {
 		synctest.Test(t, func(t *testing.T) {
 			a := allocations(1)[0]
-			a.NeverAdopted, a.Owner = never, ipam.Owner{Sandbox: "s1"}
+			a.Adoption, a.Owner = adoption, ipam.Owner{Sandbox: "s1"}
 			look := newSecondLook(t, &backendtest.Pods{}, a)
 			c := look.confirmer()
 			for range 3 {
@@ -198,10 +198,10 @@ func TestListOfPodsIsSharedForHalfOfTheTime(t *testing.T) {
 
 // A list that hangs is given up while there is time left for the write.
 func TestSlowListOfPodsIsGivenUp(t *testing.T) {
-	for never, fresh := range freshness {
+	for adoption, fresh := range freshness {
 		synctest.Test(t, func(t *testing.T) {
 			a := allocations(1)[0]
-			a.NeverAdopted, a.Owner = never, ipam.Owner{Sandbox: "s1"}
+			a.Adoption, a.Owner = adoption, ipam.Owner{Sandbox: "s1"}
 			look := newSecondLook(t, &backendtest.Pods{}, a)
 			c := reaper.NewConfirmer(&slowCluster{Cluster: look.pods, hangs: []string{"list"}}, look.census)
 			began := time.Now()
@@ -267,8 +267,8 @@ func TestConfirmerIsSafeForConcurrentUse(t *testing.T) {
 	})
 }
 
-// freshness is how old a look may be, by whether the allocation is never adopted.
-var freshness = map[bool]time.Duration{false: 2 * time.Second, true: 20 * time.Second}
+// freshness is how old a look may be, by the adoption of the allocation.
+var freshness = map[ipam.Adoption]time.Duration{ipam.Adoptable: 2 * time.Second, ipam.NeverAdopted: 20 * time.Second}
 
 // Promise 4. The age counts from the beginning of the look, because the answer may be
 // that old.
@@ -335,7 +335,7 @@ func TestSiblingOfAnAllocationThatIsNeverAdoptedExpiresEarlier(t *testing.T) {
 		as := allocations(2)
 		as[0].Group, as[1].Group = "g", "g"
 		as[1].Owner.Pod = as[0].Owner.Pod
-		as[0].NeverAdopted = true
+		as[0].Adoption = ipam.NeverAdopted
 		look := newSecondLook(t, &backendtest.Pods{}, as...)
 		ws, errs := look.confirmer().Confirm(t.Context(), look.orphans)
 		equal(t, "errors", errors.Join(errs...), nil)

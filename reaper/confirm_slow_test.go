@@ -128,7 +128,7 @@ func TestListsThatAreTooSlowEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		as := allocations(2)
 		as[0].Owner, as[1].Owner = ipam.Owner{Sandbox: "one"}, ipam.Owner{Sandbox: "another"}
-		as[1].NeverAdopted = true
+		as[1].Adoption = ipam.NeverAdopted
 		look := newSecondLook(t, &backendtest.Pods{}, as...)
 		lists := 0
 		c := reaper.NewConfirmer(slowPods{look.pods, &lists}, look.census)

@@ -182,7 +182,10 @@ func (d *pluginDel) step(s *sharedRange) {
 func (s *sharedRange) entryOf(ip int, adopted bool) ipam.Allocation {
 	e := s.entries[ip]
 	a := sharedAllocation(ip, e.pod)
-	a.Token, a.Owner.Sandbox, a.NeverAdopted = e.pod+" "+e.box, e.box, !adopted
+	a.Token, a.Owner.Sandbox = e.pod+" "+e.box, e.box
+	if !adopted {
+		a.Adoption = ipam.NeverAdopted
+	}
 	return a
 }
 

@@ -90,7 +90,7 @@ func (c *sendByCluster) Pods(ctx context.Context) ([]census.Pod, error) {
 // the old warrant expires, a lease whose DEL takes longer than that would stay for ever.
 func TestRenewMayBeSentAfterTheWarrantHasExpired(t *testing.T) {
 	a := allocations(1)[0]
-	a.NeverAdopted, a.Owner.Pod = true, ipam.PodRef{}
+	a.Adoption, a.Owner.Pod = ipam.NeverAdopted, ipam.PodRef{}
 	look := newSecondLook(t, &backendtest.Pods{}, a)
 	cluster := &sendByCluster{Cluster: look.pods}
 	ws, errs := reaper.NewConfirmer(cluster, look.census).Confirm(t.Context(), look.orphans)

@@ -49,7 +49,7 @@ func (b adoptable) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 	return func(yield func(ipam.Pool, error) bool) {
 		for pool, err := range b.Backend.List(ctx) {
 			for i := range pool.Allocations {
-				pool.Allocations[i].NeverAdopted = false
+				pool.Allocations[i].Adoption = ipam.Adoptable
 			}
 			if !yield(pool, err) {
 				return

@@ -37,7 +37,7 @@ func completeListing(s *fixture) {
 		cmpopts.EquateComparable(ipam.Owner{}),
 		cmp.FilterPath(func(p cmp.Path) bool {
 			switch p.Last().String() {
-			case ".Backend", ".Network", ".StoreNode", ".Token", ".Created", ".Group", ".SandboxOwned", ".NeverAdopted":
+			case ".Backend", ".Network", ".StoreNode", ".Token", ".Created", ".Group", ".Adoption":
 				return true
 			}
 			return false

@@ -235,11 +235,15 @@ func (e *memoryEntry) String() string {
 
 // allocation returns the entry as listed.
 func (e *memoryEntry) allocation() ipam.Allocation {
-	return ipam.Allocation{
+	a := ipam.Allocation{
 		Pool: e.pool, Key: e.key, IP: e.ip, Owner: e.owner,
 		Token: strconv.Itoa(e.version), Interrupted: e.tombstone,
-		Created: e.created, Group: e.group, SandboxOwned: e.group != "", NeverAdopted: e.group != "",
+		Created: e.created, Group: e.group,
 	}
+	if e.group != "" {
+		a.Adoption = ipam.SandboxOwned
+	}
+	return a
 }
 
 // listed returns the pools as listed, in a fixed order.

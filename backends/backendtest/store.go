@@ -17,7 +17,7 @@ type Store interface {
 	//
 	// Reserve returns the entry as the backend should list it: pool, key, address, and the
 	// parts of the owner that the store keeps. The suite does not compare Backend, Network,
-	// Token, Created, Group, SandboxOwned and NeverAdopted.
+	// Token, Created, Group, and Adoption.
 	Reserve(pool string, owner ipam.Owner) (ipam.Allocation, error)
 
 	// Free frees the address as the plugin's DEL does for this pod, sandbox and

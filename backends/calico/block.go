@@ -168,13 +168,12 @@ func tokenOf(sequence uint64, attribute []byte) string {
 func (b block) allocation(ordinal int) ipam.Allocation {
 	a := b.readable[*b.allocations[ordinal]]
 	r := ipam.Allocation{
-		Key:          strconv.Itoa(ordinal),
-		IP:           b.address(ordinal),
-		Token:        b.token(ordinal),
-		Group:        a.handle(),
-		Foreign:      a.foreign(),
-		SandboxOwned: true,
-		NeverAdopted: true,
+		Key:      strconv.Itoa(ordinal),
+		IP:       b.address(ordinal),
+		Token:    b.token(ordinal),
+		Group:    a.handle(),
+		Foreign:  a.foreign(),
+		Adoption: ipam.SandboxOwned,
 		Owner: ipam.Owner{
 			Pod:  a.pod(),
 			Node: a.Active[attrNode],

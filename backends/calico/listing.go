@@ -203,7 +203,7 @@ func (l *listing) emptyHandles() ipam.Pool {
 			continue
 		}
 		r := ipam.Allocation{
-			Key: h.id, Token: h.token, Created: h.created, EmptyHandle: true, NeverAdopted: true,
+			Key: h.id, Token: h.token, Created: h.created, EmptyHandle: true, Adoption: ipam.NeverAdopted,
 			Foreign: foreignHandle(h.id), Unreadable: l.unreadableReason(h.id),
 		}
 		if h.deleting != nil {

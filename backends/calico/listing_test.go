@@ -72,7 +72,7 @@ func TestEmptyHandles(t *testing.T) {
 		}}
 		for i := range want.Allocations {
 			r := &want.Allocations[i]
-			r.EmptyHandle, r.NeverAdopted = true, true
+			r.EmptyHandle, r.Adoption = true, ipam.NeverAdopted
 			r.Token = token(strings.ToLower(r.Key))
 		}
 		if diff := cmp.Diff(want, l.emptyHandles(), cmpopts.EquateComparable(ipam.Allocation{}, ipam.Pool{}.Range)); diff != "" {

@@ -59,7 +59,7 @@ func TestOwners(t *testing.T) {
 			if diff := cmp.Diff(tt.want, r.Owner, cmpopts.EquateComparable(ipam.Owner{})); diff != "" {
 				t.Errorf("owner (-want +got):\n%s", diff)
 			}
-			if r.Foreign != "" || r.Unreadable != "" || !r.SandboxOwned || r.EmptyHandle || r.Key != "0" || r.IP.String() != "10.0.0.9" {
+			if r.Foreign != "" || r.Unreadable != "" || !r.SandboxOwned() || r.EmptyHandle || r.Key != "0" || r.IP.String() != "10.0.0.9" {
 				t.Errorf("listed as %+v", r)
 			}
 		})

@@ -136,7 +136,7 @@ func (f file) allocation(folder string) ipam.Allocation {
 		a.Blank = true
 		return a
 	}
-	a.SandboxOwned, a.NeverAdopted = true, true
+	a.Adoption = ipam.SandboxOwned
 	a.Group = Name + " " + folder + " " + of.id + " " + of.ifname
 	begin := len(a.Group) - len(of.ifname) - 1
 	if !sandboxID.MatchString(of.id) {

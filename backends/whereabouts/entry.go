@@ -52,7 +52,9 @@ func (p ipPool) allocation(key string, stored json.RawMessage) ipam.Allocation {
 	// An ADD adopts only an entry of its own pod and interface (AssignIP in pkg/allocate of
 	// v0.9.4), and every ADD has an interface. Only versions before 0.8 wrote entries without
 	// one, and they adopt none. What a later version with another field adopts is unknown.
-	r.NeverAdopted = e.IfName == "" && e.Claim == "" && r.UnknownField == ""
+	if e.IfName == "" && e.Claim == "" && r.UnknownField == "" {
+		r.Adoption = ipam.NeverAdopted
+	}
 	if r.Unreadable == "" && r.Owner.Pod.Namespace != "" {
 		r.Group = groupOf(p.pool(), key, e.PodRef)
 	}

@@ -79,8 +79,8 @@ func TestOnlyEntriesWithoutAnInterfaceAreNeverAdopted(t *testing.T) {
 		`{"id":"c1","podref":["default/web-0"]}`:                                 false,
 	} {
 		p := ipPool{prefix: netip.MustParsePrefix("10.0.0.0/24")}
-		if got := p.allocation("7", json.RawMessage(entry)).NeverAdopted; got != want {
-			t.Errorf("%s: NeverAdopted is %t, want %t", entry, got, want)
+		if a := p.allocation("7", json.RawMessage(entry)); a.NeverAdopted() != want {
+			t.Errorf("%s: NeverAdopted is %t, want %t", entry, !want, want)
 		}
 	}
 	// An ADD of any version that finds a reservation of its own pod leaves it.
@@ -88,7 +88,7 @@ func TestOnlyEntriesWithoutAnInterfaceAreNeverAdopted(t *testing.T) {
 	if err := kube.Decode([]byte(overlappingJSON("10.0.0.7", `{"podref":"default/web-0","containerid":"c1"}`, `{}`)), &o); err != nil {
 		t.Fatal(err)
 	}
-	if overlappingPool(o, nil).Allocations[0].NeverAdopted {
+	if overlappingPool(o, nil).Allocations[0].NeverAdopted() {
 		t.Error("an overlapping reservation is never adopted, want that left open")
 	}
 }

@@ -168,7 +168,7 @@ func unnamedPool(o object) ipam.Pool {
 	if err != nil && r.Unreadable == "" {
 		r.Unreadable = fmt.Sprintf("spec: %v", err)
 	}
-	// NeverAdopted stays false: an ADD that meets a reservation of its own pod leaves it as it
+	// It stays Adoptable: an ADD that meets a reservation of its own pod leaves it as it
 	// is, even for another interface (IPManagementKubernetesUpdate in pkg/storage/kubernetes of
 	// v0.9.4).
 	spec.ContainerID, spec.PodRef, spec.IfName = within(r.Token, spec.ContainerID), within(r.Token, spec.PodRef), within(r.Token, spec.IfName)

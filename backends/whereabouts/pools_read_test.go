@@ -39,7 +39,7 @@ var (
 	comparePools = cmp.Options{cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})}
 
 	// ofOtherTests are the fields that have their own tests.
-	ofOtherTests = cmpopts.IgnoreFields(ipam.Allocation{}, "UnknownField", "NeverAdopted", "Group")
+	ofOtherTests = cmpopts.IgnoreFields(ipam.Allocation{}, "UnknownField", "Adoption", "Group")
 )
 
 func TestPoolOfSandboxIDsIsRead(t *testing.T) {
@@ -52,11 +52,11 @@ func TestPoolOfSandboxIDsIsRead(t *testing.T) {
 		Range:   netip.MustParsePrefix("172.18.178.192/27"),
 		Network: "-",
 		Allocations: []ipam.Allocation{
-			{Key: "4", IP: netip.MustParseAddr("172.18.178.196"), Token: `{"id":"1e88fb5dec7c"}`, Owner: ipam.Owner{Sandbox: "1e88fb5dec7c"}, NeverAdopted: true},
-			{Key: "5", IP: netip.MustParseAddr("172.18.178.197"), Token: `{"id":"3484a0e16381"}`, Owner: ipam.Owner{Sandbox: "3484a0e16381"}, NeverAdopted: true},
-			{Key: "6", IP: netip.MustParseAddr("172.18.178.198"), Token: `{"id":"c002500f35b0"}`, Owner: ipam.Owner{Sandbox: "c002500f35b0"}, NeverAdopted: true},
-			{Key: "7", IP: netip.MustParseAddr("172.18.178.199"), Token: `{"id":"72137a16b0f67"}`, Owner: ipam.Owner{Sandbox: "72137a16b0f67"}, NeverAdopted: true},
-			{Key: "8", IP: netip.MustParseAddr("172.18.178.200"), Token: `{"id":"8cb063d9cc07"}`, Owner: ipam.Owner{Sandbox: "8cb063d9cc07"}, NeverAdopted: true},
+			{Key: "4", IP: netip.MustParseAddr("172.18.178.196"), Token: `{"id":"1e88fb5dec7c"}`, Owner: ipam.Owner{Sandbox: "1e88fb5dec7c"}, Adoption: ipam.NeverAdopted},
+			{Key: "5", IP: netip.MustParseAddr("172.18.178.197"), Token: `{"id":"3484a0e16381"}`, Owner: ipam.Owner{Sandbox: "3484a0e16381"}, Adoption: ipam.NeverAdopted},
+			{Key: "6", IP: netip.MustParseAddr("172.18.178.198"), Token: `{"id":"c002500f35b0"}`, Owner: ipam.Owner{Sandbox: "c002500f35b0"}, Adoption: ipam.NeverAdopted},
+			{Key: "7", IP: netip.MustParseAddr("172.18.178.199"), Token: `{"id":"72137a16b0f67"}`, Owner: ipam.Owner{Sandbox: "72137a16b0f67"}, Adoption: ipam.NeverAdopted},
+			{Key: "8", IP: netip.MustParseAddr("172.18.178.200"), Token: `{"id":"8cb063d9cc07"}`, Owner: ipam.Owner{Sandbox: "8cb063d9cc07"}, Adoption: ipam.NeverAdopted},
 		},
 	}
 	got := p.enginePool()

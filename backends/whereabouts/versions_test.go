@@ -150,8 +150,8 @@ func TestStoresOfOtherVersions(t *testing.T) {
 						if a.Unreadable+a.UnknownField+a.Protected != "" {
 							t.Errorf("%s: %+v, want it readable and not protected", b.Name(), a)
 						}
-						if want := never && b.Name() == PoolsName; a.NeverAdopted != want {
-							t.Errorf("%s %s: NeverAdopted is %t, want %t", b.Name(), a.IP, a.NeverAdopted, want)
+						if want := never && b.Name() == PoolsName; a.NeverAdopted() != want {
+							t.Errorf("%s %s: NeverAdopted is %t, want %t", b.Name(), a.IP, a.NeverAdopted(), want)
 						}
 					}
 				}

@@ -20,7 +20,7 @@ func TestEntryWithoutAnInterfaceIsNeverAdopted(t *testing.T) {
 	}
 	var never []string
 	for _, a := range f.listed() {
-		if a.NeverAdopted {
+		if a.NeverAdopted() {
 			never = append(never, a.IP.String())
 		}
 	}
@@ -41,7 +41,7 @@ func TestReservationWithoutAnInterfaceIsAdopted(t *testing.T) {
 		t.Errorf("the reservation is now %s, want it untouched", now.content["10.0.0.1"])
 	}
 	for _, a := range f.listed() {
-		if a.NeverAdopted {
+		if a.NeverAdopted() {
 			t.Errorf("%s is never adopted, want that left open", a.Key)
 		}
 	}

@@ -51,6 +51,16 @@ type StoreNode struct {
 	Twin string
 }
 
+// Adoption says whether a later sandbox of a pod may get the allocation of an earlier one.
+type Adoption int
+
+// The adoptions. The zero value rules nothing out.
+const (
+	Adoptable    Adoption = iota // a pod that comes back may get it
+	NeverAdopted                 // no later sandbox can get it, so a pod that comes back gets another one
+	SandboxOwned                 // as NeverAdopted, and each sandbox gets its own: once the pod shows another sandbox, it has been replaced
+)
+
 // An Allocation is one address that a store holds, as it was listed.
 type Allocation struct {
 	Backend string // set by TakeInventory
@@ -106,13 +116,8 @@ type Allocation struct {
 	// NodeLearned is set by Judge if Owner.Node does not come from the store.
 	NodeLearned bool
 
-	// SandboxOwned is set if each sandbox gets its own allocation and adopts none.
-	// Then an allocation has been replaced as soon as the pod shows another sandbox.
-	SandboxOwned bool
-
-	// NeverAdopted is set if no later sandbox of the pod can adopt the allocation, so
-	// a pod that comes back gets another one. It is always true if SandboxOwned is.
-	NeverAdopted bool
+	// Adoption says whether a later sandbox may get the allocation.
+	Adoption Adoption
 
 	// EmptyHandle is set for a handle that holds no address; IP is not valid. It was
 	// left over by a release, or is the start of an ADD.
@@ -138,6 +143,12 @@ type Allocation struct {
 func (a *Allocation) ID() string {
 	return a.Backend + "\x00" + a.Pool + "\x00" + a.Key + "\x00" + a.Token
 }
+
+// NeverAdopted reports whether no later sandbox of the pod can get the allocation.
+func (a *Allocation) NeverAdopted() bool { return a.Adoption != Adoptable }
+
+// SandboxOwned reports whether each sandbox of the store gets its own allocation.
+func (a *Allocation) SandboxOwned() bool { return a.Adoption == SandboxOwned }
 
 // NamesPod reports whether the allocation names a pod by namespace and name.
 func (a *Allocation) NamesPod() bool { return a.Owner.Pod.Namespace != "" && a.Owner.Pod.Name != "" }

@@ -65,7 +65,7 @@ func TestPartOfAWarrantPermitsNothing(t *testing.T) {
 // A batch has to be written before the first of its warrants expires.
 func TestFirstWarrantToExpire(t *testing.T) {
 	as := allocations(3)
-	as[0].NeverAdopted = true
+	as[0].Adoption = ipam.NeverAdopted
 	now := time.Now()
 	never, young, old := ipam.NewWarrant(&as[0], now, nil), ipam.NewWarrant(&as[1], now.Add(time.Second), nil), ipam.NewWarrant(&as[2], now, nil)
 	for _, tt := range []struct {

@@ -20,7 +20,7 @@ const (
 
 // Freshness returns how old the second look may be when the allocation is released.
 func (a *Allocation) Freshness() time.Duration {
-	if a.NeverAdopted {
+	if a.NeverAdopted() {
 		return FreshnessNeverAdopted
 	}
 	return Freshness

@@ -14,10 +14,10 @@ import (
 
 // Promise 4. A later sandbox may adopt one of these allocations, and never the other.
 func TestWarrantExpires(t *testing.T) {
-	for never, fresh := range map[bool]time.Duration{false: 2 * time.Second, true: 20 * time.Second} {
+	for adoption, fresh := range map[ipam.Adoption]time.Duration{ipam.Adoptable: 2 * time.Second, ipam.NeverAdopted: 20 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			a := allocations(1)
-			a[0].NeverAdopted = never
+			a[0].Adoption = adoption
 			w := warrantsFor(a)[0]
 			time.Sleep(fresh)
 			if _, err := w.Allocation(); err != nil {

@@ -79,13 +79,13 @@ func TestStoreOfWhichNoPodShowsAnythingIsHeld(t *testing.T) {
 			for i := range all {
 				all[i] = webAllocation()
 				all[i].Key, all[i].IP = fmt.Sprint(i), netip.AddrFrom4([4]byte{10, 0, 0, byte(i)})
-				all[i].Owner.Pod.Name, all[i].Owner.Sandbox, all[i].NeverAdopted = fmt.Sprint("pod-", i), fmt.Sprint("s", i), true
+				all[i].Owner.Pod.Name, all[i].Owner.Sandbox, all[i].Adoption = fmt.Sprint("pod-", i), fmt.Sprint("s", i), ipam.NeverAdopted
 			}
 			if tt.change != nil {
 				tt.change(all)
 			}
 			s := situation{
-				pools: []ipam.Pool{poolOf(append(all, ipam.Allocation{Key: "handle", Token: "t", EmptyHandle: true, NeverAdopted: true, Owner: ipam.Owner{Sandbox: "none"}})...)},
+				pools: []ipam.Pool{poolOf(append(all, ipam.Allocation{Key: "handle", Token: "t", EmptyHandle: true, Adoption: ipam.NeverAdopted, Owner: ipam.Owner{Sandbox: "none"}})...)},
 				pods:  []census.Pod{{Ref: web}},
 			}
 			if tt.showing != nil {

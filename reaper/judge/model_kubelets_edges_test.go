@@ -37,7 +37,7 @@ func (m *kubeletModel) putCalico(pod *kubeletPod, box *sandbox) func(store int) 
 	}
 	owner := ipam.Owner{Pod: pod.Ref, Sandbox: box.id}
 	owner.Node = m.alias[pod.Node]
-	m.put(inCalico, ipam.Allocation{Key: fmt.Sprint(m.made), IP: ip(inCalico), Owner: owner, Created: m.now.Add(m.clock[pod.Node] - time.Second + time.Duration(m.made)), Group: "handle " + box.id, SandboxOwned: true, NeverAdopted: true}, box)
+	m.put(inCalico, ipam.Allocation{Key: fmt.Sprint(m.made), IP: ip(inCalico), Owner: owner, Created: m.now.Add(m.clock[pod.Node] - time.Second + time.Duration(m.made)), Group: "handle " + box.id, Adoption: ipam.SandboxOwned}, box)
 	second := m.stores[inCalico][fmt.Sprint(m.made)].a
 	second.Key, second.IP, second.Group = "second "+second.Key, ip(secondNetwork), "second "+second.Group
 	m.put(inCalico, second, box)

@@ -88,7 +88,7 @@ func (c *Case) moved() bool {
 	}
 	exists := c.census.HasNode(c.Owner.Node)
 	named := c.Owner.Node != "" && !c.NodeLearned && (exists || c.stores[c.Backend].nodes[pod.Node])
-	return c.NeverAdopted && named && pod.Node != c.Owner.Node && c.census.Node(pod.Node).Ready &&
+	return c.NeverAdopted() && named && pod.Node != c.Owner.Node && c.census.Node(pod.Node).Ready &&
 		!slices.Contains(c.census.MayBe(c.Owner.Node), pod.Node)
 }
 
@@ -101,7 +101,7 @@ func (c *Case) moved() bool {
 // pulled the images, which takes time.
 func (c *Case) ofEarlierPod() bool {
 	pod := c.Pod
-	if !c.SandboxOwned || c.Created.IsZero() || pod.Created.IsZero() || pod.Created.Sub(c.Created) <= addWindow {
+	if !c.SandboxOwned() || c.Created.IsZero() || pod.Created.IsZero() || pod.Created.Sub(c.Created) <= addWindow {
 		return false
 	}
 	return c.waits(pod) && !pod.Shows(c.IP)

@@ -29,7 +29,7 @@ func (c *Case) replacement() (netip.Addr, bool) {
 		return last.IP, true
 	}
 	// An allocation without an interface may be of a network that is left out.
-	if pod.LeavesOut && !c.SandboxOwned && c.Owner.Interface == "" {
+	if pod.LeavesOut && !c.SandboxOwned() && c.Owner.Interface == "" {
 		return netip.Addr{}, false
 	}
 	if pod.AddressUnknown || c.Owner.Sandbox == "" || len(pod.Addresses) == 0 || c.inStatus(c.Owner.Sandbox) {
@@ -54,7 +54,7 @@ func (c *Case) failedBefore(last *ipam.Allocation) bool {
 // on the node of that pod, where each sandbox has its own allocation and the store says when it
 // was made.
 func (f *Facts) ofTry(a *ipam.Allocation, pod census.Pod) bool {
-	return a.SandboxOwned && !a.Created.IsZero() && a.Owner.Sandbox != "" && a.Owner.Pod == pod.Ref &&
+	return a.SandboxOwned() && !a.Created.IsZero() && a.Owner.Sandbox != "" && a.Owner.Pod == pod.Ref &&
 		a.Owner.Node != "" && a.Owner.Node == pod.Node && f.waits(pod)
 }
 
@@ -67,7 +67,7 @@ func (f *Facts) ofTry(a *ipam.Allocation, pod census.Pod) bool {
 func (c *Case) shownInPlace() []*ipam.Allocation {
 	pod := c.Pod
 	var shown []*ipam.Allocation
-	if c.SandboxOwned {
+	if c.SandboxOwned() {
 		if pod.Sandbox == c.Owner.Sandbox {
 			return nil
 		}
@@ -105,12 +105,12 @@ func (c *Case) shownInPlace() []*ipam.Allocation {
 // names the interface is later than one that does not.
 func (c *Case) supersededBy(other *ipam.Allocation) bool {
 	switch {
-	case c.SandboxOwned && !c.Created.IsZero() && !other.Created.IsZero():
+	case c.SandboxOwned() && !c.Created.IsZero() && !other.Created.IsZero():
 		return c.madeBefore(other)
 	case c.inStatus(other.Owner.Sandbox):
 		return true
 	}
-	return !c.SandboxOwned && c.NeverAdopted && c.Owner.Interface == "" && other.Owner.Interface != ""
+	return !c.SandboxOwned() && c.NeverAdopted() && c.Owner.Interface == "" && other.Owner.Interface != ""
 }
 
 // madeBefore reports whether the times of both allocations prove that the other one is later. On
@@ -143,7 +143,7 @@ func (c *Case) statusOwners() []*ipam.Allocation {
 	var owners []*ipam.Allocation
 	for _, ip := range c.Pod.Status() {
 		for o := range c.owned.of(ip, c.Pod.Ref) {
-			if o.Owner.Sandbox != "" && (o.SandboxOwned || o.Backend == c.Backend) {
+			if o.Owner.Sandbox != "" && (o.SandboxOwned() || o.Backend == c.Backend) {
 				owners = append(owners, o)
 			}
 		}

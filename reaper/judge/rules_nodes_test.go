@@ -38,7 +38,7 @@ func TestNodeThatIsNotReadyKeeps(t *testing.T) {
 		of("PodAbsent", unreachable),
 		of("PodReplaced", unreachable, change(func(a *ipam.Allocation) { a.Owner.UID = "old" }), pods(census.Pod{Ref: web, UID: "new"})),
 		of("PodFinished", unreachable, pods(census.Pod{Ref: web, Finished: true})),
-		of("SandboxReplaced", unreachable, change(func(a *ipam.Allocation) { a.SandboxOwned, a.Created = true, noon.Add(-time.Hour) }),
+		of("SandboxReplaced", unreachable, change(func(a *ipam.Allocation) { a.Adoption, a.Created = ipam.SandboxOwned, noon.Add(-time.Hour) }),
 			pods(census.Pod{Ref: web, Sandbox: "s2", Addresses: []netip.Addr{ip2}})),
 		of("SandboxAbsent", unreachable, change(func(a *ipam.Allocation) { a.Owner.Pod = ipam.PodRef{} })),
 		of("EmptyHandle", unreachable, change(func(a *ipam.Allocation) { a.EmptyHandle = true })),
@@ -180,7 +180,7 @@ func TestStoresShareWhatTheyKnowOfASandbox(t *testing.T) {
 		return judge.Judge(noon, policy.Default(), inv, census.New(time.Now(), []census.Pod{{Ref: other}}, nil, nodes...), ledger.Ledger{})[0]
 	}
 	calico := webAllocation()
-	calico.SandboxOwned, calico.NeverAdopted, calico.Owner.Interface = true, true, ""
+	calico.Adoption, calico.Owner.Interface = ipam.SandboxOwned, ""
 	calico.Owner.Node, calico.Created = "n1", noon.Add(-time.Hour)
 	n1, n2 := []census.Node{notReady("n1")}, []census.Node{ready("n1"), notReady("n2")}
 	for _, tt := range []struct {
@@ -239,7 +239,7 @@ func TestSiblingsThatContradictEachOther(t *testing.T) {
 // without an address.
 func movedSituation() (ipam.Allocation, census.Pod) {
 	a := webAllocation()
-	a.SandboxOwned, a.NeverAdopted = true, true
+	a.Adoption = ipam.SandboxOwned
 	a.Owner.Node, a.Created = "n1", noon.Add(-time.Hour)
 	return a, census.Pod{Ref: web, Node: "n2", AddressUnknown: true, Starting: true}
 }
@@ -271,7 +271,7 @@ func TestPodOnAnotherNodeLeavesItsAllocationOnlyWithTheProof(t *testing.T) {
 				s.pools[0].Allocations[i].Owner.Node = ""
 			}
 		}),
-		of("a later sandbox may adopt the allocation", present, entry(func(a *ipam.Allocation) { a.SandboxOwned, a.NeverAdopted = false, false })),
+		of("a later sandbox may adopt the allocation", present, entry(func(a *ipam.Allocation) { a.Adoption = ipam.Adoptable })),
 		of("the pod has ended", held(judge.PodFinished, ""), its(func(p *census.Pod) { p.Finished, p.AddressUnknown = true, false })),
 		of("the pod shows the address", present, its(func(p *census.Pod) { p.Addresses = []netip.Addr{ip1} })),
 		of("the pod may have an address that it does not show", present, its(func(p *census.Pod) { p.Starting = false })),

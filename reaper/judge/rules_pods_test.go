@@ -108,7 +108,7 @@ func TestFinishedPodHoldsUnlessThePolicySaysRelease(t *testing.T) {
 		either("its own pod, which shows nothing", hold, release, ended(census.Pod{Ref: web})),
 		either("its own pod, which shows the address and another of the pool", hold, release, ended(showing(web, ip1, ip2))),
 		either("its own pod, which shows another address of the pool", superseded, superseded, ended(showing(web, ip2)),
-			entry(func(a *ipam.Allocation) { a.Owner.Interface, a.NeverAdopted = "", true })),
+			entry(func(a *ipam.Allocation) { a.Owner.Interface, a.Adoption = "", ipam.NeverAdopted })),
 		either("another pod, which shows the address", absent, absent, ended(showing(other, ip1))),
 		either("another pod, which shows the address of an allocation without a name", shown, held(judge.OwnerUnknown, "it names only a sandbox"),
 			ended(showing(other, ip1)), owner(ipam.Owner{Sandbox: "alone"})),
@@ -312,7 +312,7 @@ func TestStatefulSetKeepsTheAddressesOfItsPods(t *testing.T) {
 					terms(func(p *policy.Policy) { p.Protection.StatefulSets = value }))
 				equal(t, "verdict under "+string(value), decisionOf(s.judge(t, noon)[0]), want)
 			}
-			s := given(entry(func(a *ipam.Allocation) { a.Owner.Pod.Name, a.NeverAdopted = tt.pod, true }), sets(tt.set))
+			s := given(entry(func(a *ipam.Allocation) { a.Owner.Pod.Name, a.Adoption = tt.pod, ipam.NeverAdopted }), sets(tt.set))
 			equal(t, "verdict on what no pod adopts", decisionOf(s.judge(t, noon)[0]), absent)
 		})
 	}

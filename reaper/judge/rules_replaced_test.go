@@ -62,9 +62,9 @@ func proves(t *testing.T, apart bool, situations func() (older, newer ipam.Alloc
 func TestSandboxIsReplacedOnlyWithTheProof(t *testing.T) {
 	proves(t, false, supersededSituation,
 		proof{"all is proved", replaced, nil},
-		proof{"neither allocation names an interface, so either may be the older", present, func(r rival) { r.newer.Owner.Interface, r.newer.NeverAdopted = "", true }},
-		proof{"both allocations name the interface, so either may be the older", present, func(r rival) { r.older.Owner.Interface, r.older.NeverAdopted = "net1", false }},
-		proof{"a later sandbox may adopt the allocation", present, func(r rival) { r.older.NeverAdopted = false }},
+		proof{"neither allocation names an interface, so either may be the older", present, func(r rival) { r.newer.Owner.Interface, r.newer.Adoption = "", ipam.NeverAdopted }},
+		proof{"both allocations name the interface, so either may be the older", present, func(r rival) { r.older.Owner.Interface, r.older.Adoption = "net1", ipam.Adoptable }},
+		proof{"a later sandbox may adopt the allocation", present, func(r rival) { r.older.Adoption = ipam.Adoptable }},
 		proof{"both are of one sandbox", present, func(r rival) { r.newer.Owner.Sandbox = "s1" }},
 		proof{"this allocation names no sandbox", present, func(r rival) { r.older.Owner.Sandbox = "" }},
 		proof{"the other allocation names no sandbox", present, func(r rival) { r.newer.Owner.Sandbox = "" }},
@@ -98,13 +98,13 @@ func TestStatusTellsWhichOfTwoSandboxesThePodHas(t *testing.T) {
 		{"a third one", "s3", nil, present},
 		{"the pod only claims that address", "s2", func(_ *ipam.Allocation, pod *census.Pod) { pod.InStatus = 0 }, present},
 		{"the address is another pod's", "s2", func(primary *ipam.Allocation, _ *census.Pod) { primary.Owner.Pod = other }, present},
-		{"sandboxes adopt the allocations of that store", "s2", func(primary *ipam.Allocation, _ *census.Pod) { primary.SandboxOwned = false }, present},
+		{"sandboxes adopt the allocations of that store", "s2", func(primary *ipam.Allocation, _ *census.Pod) { primary.Adoption = ipam.Adoptable }, present},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			older, newer, pod := supersededSituation()
-			older.Owner.Interface, older.NeverAdopted = "net1", false // no version tells them apart
+			older.Owner.Interface, older.Adoption = "net1", ipam.Adoptable // no version tells them apart
 			primary := webAllocation()
-			primary.Key, primary.IP, primary.Token, primary.SandboxOwned = "9", netip.MustParseAddr("10.9.0.9"), "t9", true
+			primary.Key, primary.IP, primary.Token, primary.Adoption = "9", netip.MustParseAddr("10.9.0.9"), "t9", ipam.SandboxOwned
 			primary.Owner.Sandbox = tt.sandbox
 			pod.Addresses, pod.InStatus = append([]netip.Addr{primary.IP}, pod.Addresses...), 1
 			if tt.change != nil {
@@ -120,7 +120,7 @@ func TestStatusTellsWhichOfTwoSandboxesThePodHas(t *testing.T) {
 // got a minute later. The pod names no sandbox, and shows the address of s2.
 func laterSandboxSituation() (older, newer ipam.Allocation, pod census.Pod) {
 	older, newer = webAllocation(), webAllocation()
-	older.SandboxOwned, newer.SandboxOwned = true, true
+	older.Adoption, newer.Adoption = ipam.SandboxOwned, ipam.SandboxOwned
 	older.Owner.Node, newer.Owner.Node = "node-1", "node-1"
 	older.Created, newer.Created = noon.Add(-time.Hour), noon.Add(-time.Hour+time.Minute)
 	newer.Key, newer.IP, newer.Token, newer.Owner.Sandbox = "2", ip2, "t2", "s2"
@@ -187,7 +187,7 @@ func TestSandboxWithItsOwnAllocationIsReplacedOnlyWithTheProof(t *testing.T) {
 		proof{"the pod shows no address", present, func(r rival) { r.pod.Addresses = nil }},
 		proof{"the pod does not show all that it should", present, func(r rival) { r.pod.AddressUnknown = true }},
 		proof{"the pod shows this address too", present, func(r rival) { r.pod.Addresses = []netip.Addr{ip2, ip1} }},
-		proof{"sandboxes may adopt allocations of others", present, func(r rival) { r.older.SandboxOwned = false }},
+		proof{"sandboxes may adopt allocations of others", present, func(r rival) { r.older.Adoption = ipam.Adoptable }},
 		proof{"another pod shows the address", shown, func(r rival) { r.older.IP = ip9 }},
 	)
 	// The status has an address that this sandbox got on another interface, so it is the pod's

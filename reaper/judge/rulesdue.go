@@ -54,7 +54,7 @@ func sandboxReplaced(c *Case) (Ruling, bool) {
 // until it is older than an ADD can take. Where sandboxes adopt allocations, one can be
 // older than the ADD that has it now.
 func (c *Case) addInFlight() time.Duration {
-	if c.SandboxOwned && !c.Created.IsZero() && !c.Created.After(c.now) {
+	if c.SandboxOwned() && !c.Created.IsZero() && !c.Created.After(c.now) {
 		return c.Created.Add(addWindow).Sub(c.since())
 	}
 	return max(c.terms().MinAge, addWindow)

@@ -247,8 +247,8 @@ func ordinalWanted(c *Case) (Ruling, bool) {
 // neverAdopted reports whether no later sandbox of the pod can adopt the allocation, or another one
 // of its group: then the pod gets other addresses.
 func (c *Case) neverAdopted() bool {
-	return c.NeverAdopted || slices.ContainsFunc(c.owned.groups.others(nil, c.Allocation, c.Group),
-		func(s *ipam.Allocation) bool { return s.NeverAdopted })
+	return c.NeverAdopted() || slices.ContainsFunc(c.owned.groups.others(nil, c.Allocation, c.Group),
+		func(s *ipam.Allocation) bool { return s.NeverAdopted() })
 }
 
 func unnamed(c *Case) (Ruling, bool) {

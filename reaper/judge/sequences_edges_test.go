@@ -193,7 +193,7 @@ func TestOnlyTheLastTryOfAPodThatWaitsKeepsItsAddress(t *testing.T) {
 		{"the last is of the future", last(func(a *ipam.Allocation) { a.Created = noon.Add(24 * time.Hour) }), nil, ready("n1"), ""},
 		{"the last is on another node", last(func(a *ipam.Allocation) { a.Owner.Node = "n9" }), nil, ready("n1"), ""},
 		{"both are of one sandbox", last(func(a *ipam.Allocation) { a.Owner.Sandbox = "s1" }), nil, ready("n1"), ""},
-		{"sandboxes adopt allocations", last(func(a *ipam.Allocation) { a.SandboxOwned = false }), nil, ready("n1"), ""},
+		{"sandboxes adopt allocations", last(func(a *ipam.Allocation) { a.Adoption = ipam.NeverAdopted }), nil, ready("n1"), ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			pod := waiting(2 * time.Hour)
@@ -238,7 +238,7 @@ func TestAllocationThatIsOlderThanItsPodIsOfAnEarlierOne(t *testing.T) {
 		{"younger", nil, func(p *census.Pod) { p.Created = noon.Add(-2 * age) }, ready("n1"), ""},
 		{"the mirror of a static pod", nil, func(p *census.Pod) { p.Created = time.Time{} }, ready("n1"), ""},
 		{"without a time", func(a *ipam.Allocation) { a.Created = time.Time{} }, nil, ready("n1"), ""},
-		{"sandboxes adopt allocations", func(a *ipam.Allocation) { a.SandboxOwned, a.NeverAdopted = false, false }, nil, ready("n1"), ""},
+		{"sandboxes adopt allocations", func(a *ipam.Allocation) { a.Adoption = ipam.Adoptable }, nil, ready("n1"), ""},
 		{"the pod is on a node that is not ready", func(a *ipam.Allocation) { a.Owner.Node = "n2" }, nil, notReady("n1"), ""},
 		{"the pod hides an address", nil, func(p *census.Pod) { p.Starting = false }, ready("n1"), ""},
 		{"the pod shows it", nil, func(p *census.Pod) { p.Addresses = append(p.Addresses, ip2) }, ready("n1"), ""},

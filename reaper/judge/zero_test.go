@@ -20,7 +20,7 @@ func TestWithoutABelievedCensusEveryAllocationIsKept(t *testing.T) {
 	sandboxOnly.Owner = ipam.Owner{Sandbox: "s1"}
 	unnamed := inventory(t, fixedStore{poolOf(sandboxOnly)})
 	ownSandbox := webAllocation()
-	ownSandbox.SandboxOwned = true
+	ownSandbox.Adoption = ipam.SandboxOwned
 	perSandbox := inventory(t, fixedStore{poolOf(ownSandbox)})
 	ownerless := emptyHandle()
 	ownerless.Owner = ipam.Owner{}

@@ -34,7 +34,7 @@ func WebAllocation() ipam.Allocation {
 // CalicoOf returns an allocation of Calico, for a sandbox of web on the node.
 func CalicoOf(node string) ipam.Allocation {
 	return ipam.Allocation{
-		Key: "7", IP: IP2, Token: "c1", Group: "handle-s1", SandboxOwned: true, NeverAdopted: true, Created: Noon.Add(-time.Hour),
+		Key: "7", IP: IP2, Token: "c1", Group: "handle-s1", Adoption: ipam.SandboxOwned, Created: Noon.Add(-time.Hour),
 		Owner: ipam.Owner{Pod: Web, Sandbox: "s1", Node: node},
 	}
 }
@@ -51,7 +51,7 @@ func Lease() ipam.Allocation {
 // of 10.0.0.1 by an older version of the plugin, which names no interface.
 func Superseded() (older, newer ipam.Allocation, pod census.Pod) {
 	older, newer = WebAllocation(), WebAllocation()
-	older.Owner.Interface, older.NeverAdopted = "", true
+	older.Owner.Interface, older.Adoption = "", ipam.NeverAdopted
 	newer.Key, newer.IP, newer.Token, newer.Owner.Sandbox = "2", IP2, "t2", "s2"
 	return older, newer, Showing(Web, IP2)
 }
