@@ -113,9 +113,6 @@ type Allocation struct {
 	// the same value. It is empty for an allocation without siblings.
 	Group string
 
-	// NodeLearned is set by Judge if Owner.Node does not come from the store.
-	NodeLearned bool
-
 	// Adoption says whether a later sandbox may get the allocation.
 	Adoption Adoption
 

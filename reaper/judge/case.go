@@ -23,7 +23,8 @@ type Case struct {
 	Presence census.Presence
 	known    knowledge
 
-	completed ipam.Allocation // what Allocation points to, if it is not the one that was listed
+	completed   ipam.Allocation // what Allocation points to, if it is not the one that was listed
+	nodeLearned bool            // the node of its owner is not from the store
 
 	podState   podState
 	later      netip.Addr // of a later sandbox
@@ -50,6 +51,13 @@ type knowledge struct {
 func (f *Facts) Case(a *ipam.Allocation) *Case {
 	c := new(Case)
 	c.open(f, a)
+	return c
+}
+
+// caseIn returns the case of the allocation that was decided, by other facts.
+func (d *Decision) caseIn(f *Facts) *Case {
+	c := f.Case(d.Allocation)
+	c.nodeLearned = d.nodeLearned
 	return c
 }
 
@@ -88,7 +96,8 @@ func (c *Case) complete() {
 	c.known = knowledge{grace: c.grace(), restored: c.restoredAt(), last: c.last()}
 	if listed.Owner.Node == "" {
 		seen = c.node()
-		c.completed.Owner.Node, c.completed.NodeLearned = seen, seen != ""
+		c.completed.Owner.Node = seen
+		c.nodeLearned = seen != ""
 	}
 	if c.known.last.Boot == "" { // otherwise its pod hung there
 		c.known.last = ledger.Place{Node: seen}

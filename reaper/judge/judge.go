@@ -97,7 +97,7 @@ func (c *Case) decide() Decision {
 		own := *completed // the case is for the next one
 		completed = &own
 	}
-	return Decision{Allocation: completed, Ruling: ruling, present: c.present(), facts: c.Facts, known: unique.Make(c.known)}
+	return Decision{Allocation: completed, Ruling: ruling, present: c.present(), nodeLearned: c.nodeLearned, facts: c.Facts, known: unique.Make(c.known)}
 }
 
 // ask asks the rules in order. If no rule matches, the allocation is kept.

@@ -87,7 +87,7 @@ func (c *Case) moved() bool {
 		}
 	}
 	exists := c.census.HasNode(c.Owner.Node)
-	named := c.Owner.Node != "" && !c.NodeLearned && (exists || c.stores[c.Backend].nodes[pod.Node])
+	named := c.Owner.Node != "" && !c.nodeLearned && (exists || c.stores[c.Backend].nodes[pod.Node])
 	return c.NeverAdopted() && named && pod.Node != c.Owner.Node && c.census.Node(pod.Node).Ready &&
 		!slices.Contains(c.census.MayBe(c.Owner.Node), pod.Node)
 }

@@ -210,7 +210,6 @@ func TestStoresShareWhatTheyKnowOfASandbox(t *testing.T) {
 	}
 	d := judged(t, webAllocation(), calico, n1...)
 	equal(t, "node", d.Allocation.Owner.Node, "n1")
-	equal(t, "learned", d.Allocation.NodeLearned, true)
 }
 
 // Promise 1. Siblings of the sandbox that contradict each other: the node that is unreachable

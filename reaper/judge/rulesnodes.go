@@ -71,7 +71,7 @@ func nodeUnreachable(c *Case) (Ruling, bool) {
 // nodeUnknown holds what may be on any of the unreachable nodes. The node is also unknown
 // if the store has its own names for nodes.
 func nodeUnknown(c *Case) (Ruling, bool) {
-	if c.policy.Nodes.Unknown == policy.Release || c.knowsNode() || c.NodeLearned || !c.HoldsAddress() {
+	if c.policy.Nodes.Unknown == policy.Release || c.knowsNode() || c.nodeLearned || !c.HoldsAddress() {
 		return noMatch()
 	}
 	var names []string

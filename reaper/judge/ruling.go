@@ -40,9 +40,10 @@ type Decision struct {
 	Allocation *ipam.Allocation
 
 	Ruling
-	present bool // the pod that the allocation names existed, if that matters
-	facts   *Facts
-	known   unique.Handle[knowledge] // for the ledger
+	present     bool // the pod that the allocation names existed, if that matters
+	nodeLearned bool // the node of its owner is not from the store
+	facts       *Facts
+	known       unique.Handle[knowledge] // for the ledger
 }
 
 // A Ruling says how an allocation was decided: the verdict, its reason and its evidence.

@@ -72,7 +72,7 @@ func (l *SecondLook) ask(first *Decision) (time.Time, error) {
 	if l.facts[first.facts] == nil {
 		l.facts[first.facts] = first.facts.again(l.census)
 	}
-	d := l.facts[first.facts].Case(first.Allocation).ask()
+	d := first.caseIn(l.facts[first.facts]).ask()
 	switch {
 	case d.Verdict == Orphaned && (d.Reason == first.Reason || d.Reason == PodAbsent):
 		return looked, nil

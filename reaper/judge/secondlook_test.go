@@ -80,6 +80,11 @@ func TestSecondLookAsksTheRulesAgain(t *testing.T) {
 		s.pools, s.pods = []ipam.Pool{poolOf(a)}, []census.Pod{pod}
 		s.nodes = []census.Node{{Name: "n1", OutOfService: true}, ready("n2")}
 	}
+	learned := func(s *situation) { // the node is that of its sibling
+		a, sibling := webAllocation(), calicoOf("n1")
+		a.Adoption, a.Owner.Sandbox = ipam.NeverAdopted, sibling.Owner.Sandbox
+		s.pools, s.nodes = []ipam.Pool{poolOf(a, sibling)}, []census.Node{ready("n1"), ready("n2")}
+	}
 	ofUID := func(uid string) change { return entry(func(a *ipam.Allocation) { a.Owner.UID = uid }) }
 	sandboxOnly := all(owner(ipam.Owner{Sandbox: "s1"}), terms(func(p *policy.Policy) { p.Pods.Unnamed = policy.Release }))
 	hung := all(owner(ipam.Owner{Sandbox: "s1"}), nodes(ready("n1")), pods(starting("n1")), terms(func(p *policy.Policy) { p.Pods.Unnamed = policy.Release }))
@@ -113,6 +118,7 @@ func TestSecondLookAsksTheRulesAgain(t *testing.T) {
 		{"this sandbox's address", replace(sandboxSituation), nil, back(showing(web, ip1)), "", ipam.ErrReturned},
 		{"a pod that moved", moved, nil, add(), get, nil},
 		{"a pod that moved, and shows the address by now", moved, nil, back(showing(web, ip1)), get, ipam.ErrReturned},
+		{"its pod is back on another node, and the store itself names none", learned, nil, add(census.Pod{Ref: web, Node: "n2"}), get, ipam.ErrReturned},
 		{"a pod that hung, and shows the address by now", hung, nil, add(showing(other, ip1)), list, ipam.ErrReturned},
 		{"a node was away", all(onNode1, nodes(ready("n1"))), nodes(notReady("n1")), add(), "", ipam.ErrKept},
 		{"a StatefulSet brings it back", entry(func(a *ipam.Allocation) { a.Owner.Pod.Name = "db-0" }),

@@ -106,7 +106,7 @@ func claimsOf(decisions []Decision) []claim {
 			without := *d.facts
 			without.unclaimed, unclaimed = true, &without
 		}
-		if without := unclaimed.Case(a).ask(); !without.waits() {
+		if without := d.caseIn(unclaimed).ask(); !without.waits() {
 			continue
 		}
 		for by := range claimants {
