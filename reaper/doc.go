@@ -26,7 +26,7 @@
 //
 // The run itself is here. parts.go and options.go say what it is given. run.go is the whole run,
 // from the lock to the report, and wait.go its rounds. A round takes stock (stock.go), has it
-// judged, and carries out what is due, in the order of the files refuse.go, memory.go, record.go and
+// judged, and carries out what is due, in the order of the files checks.go, memory.go, record.go and
 // release.go: an attempt (attempt.go) is all that it did about one allocation. The report is made
 // once, at the end.
 //

@@ -2,7 +2,6 @@ package reaper
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -31,12 +30,14 @@ func Inspect(ctx context.Context, o Options) (report.Report, error) {
 		r.HasNamespace = func(context.Context, string) (bool, error) { return false, nil }
 	}
 	n := &r.round
-	n.stock = r.list(ctx)
-	if err := r.offlineCensus(ctx, &n.stock); err != nil {
-		n.verdicts = r.judge(r.info.StartedAt, n.stock, ledger.Ledger{})
-		return r.report(), fmt.Errorf("census: %w", err)
-	}
+	stock, listErr := r.takeStock(ctx)
+	n.stock = stock
 	n.now = o.Now().UTC()
+	if listErr != nil {
+		n.verdicts = r.judge(n.now, n.stock, ledger.Ledger{})
+		return r.report(), listErr
+	}
+	r.warnOfDump(n.census)
 	n.ledger = elapsed(r.judge(n.now, n.stock, ledger.Ledger{}), n.inventory)
 	n.verdicts = r.judge(n.now, n.stock, n.ledger)
 	n.selected = n.selection.Of(n.verdicts.Decisions)
@@ -47,7 +48,7 @@ func Inspect(ctx context.Context, o Options) (report.Report, error) {
 	n.attempts = attemptsOf(n.plan)
 	r.warnOf(ctx, n)
 	if refusals := n.plan.Check(o.Policy.Limits, n.census); len(refusals) > 0 {
-		r.refuseAll(n, refusals)
+		n.refuse(r.logger, refusals)
 		for _, refusal := range refusals {
 			r.warn("a run would refuse this plan: " + refusal.Message)
 		}
@@ -57,24 +58,19 @@ func Inspect(ctx context.Context, o Options) (report.Report, error) {
 	return r.report(), r.failed()
 }
 
-// offlineCensus takes the census of a dump, and warns of lists that the dump lacks.
-// Without a dump of pods, there is none.
-func (r *run) offlineCensus(ctx context.Context, s *stock) error {
+// warnOfDump says what a dump of the cluster lacks.
+func (r *run) warnOfDump(c census.Census) {
 	if r.Cluster == nil {
 		r.warn("no pods were given, so every allocation is held")
-		return nil
+		return
 	}
 	r.caveat("offline, every grace period counts as elapsed, and the pods as listed after the allocations")
-	if err := r.takeCensus(ctx, s); err != nil {
-		return err
-	}
-	if scopeOf(r.Policy).StatefulSets && !s.census.HasStatefulSets() {
+	if scopeOf(r.Policy).StatefulSets && !c.HasStatefulSets() {
 		r.warn("the dump has no StatefulSets: if the cluster has some, a run may keep more than this plan")
 	}
-	if !s.census.HasNodes() {
+	if !c.HasNodes() {
 		r.warn("the dump has no nodes: if some are not ready, a run may keep more than this plan")
 	}
-	return nil
 }
 
 // elapsed returns a ledger with which the grace period of every allocation is over.

@@ -16,7 +16,7 @@ import (
 )
 
 // remembers reports whether the run stores what it finds.
-func (r *run) remembers() bool { return !*r.Policy.DryRun || r.Remember }
+func (o Options) remembers() bool { return !*o.Policy.DryRun || o.Remember }
 
 // saveVerdicts saves the ledger that the verdicts of a round make, and returns it. A run beside this
 // one may have found another store: then it returns the ledger of that run, as it is.

@@ -104,3 +104,15 @@ func (m *messages) countFailures(err error) {
 		}
 	}
 }
+
+// warnOfUndecoded names the first objects that a listing could not decode, and counts the
+// rest. Two stores may have the same object.
+func (m *messages) warnOfUndecoded(l ipam.Listing) {
+	named := min(len(l.Undecoded), printable.MaxNamed)
+	for _, err := range l.Undecoded[:named] {
+		m.warn(err.Error())
+	}
+	if more := len(l.Undecoded) - named; more > 0 {
+		m.warn(fmt.Sprintf("%s: %s cannot be decoded: -o json lists them", l.Backend, printable.Counted(more, "more object")))
+	}
+}

@@ -15,20 +15,11 @@ import (
 func (r *run) warnOfMisspelt(ctx context.Context, s stock) {
 	exact := slices.DeleteFunc(r.Policy.Patterns(), func(p policy.Pattern) bool { return !p.Exact() })
 	for _, u := range judge.UnmatchedOf(exact, s.inventory, s.census) {
-		if u.Meant == "" || u.Of == policy.NamespaceNames && r.hasNamespace(ctx, u.Text) {
+		if u.Meant == "" || u.Of == policy.NamespaceNames && r.namespace(ctx, u.Text) == census.Present {
 			continue
 		}
 		r.warn(u.String())
 	}
-}
-
-// hasNamespace reports whether the cluster is known to have a namespace.
-func (r *run) hasNamespace(ctx context.Context, name string) bool {
-	if r.HasNamespace == nil {
-		return false
-	}
-	has, err := r.HasNamespace(ctx, name)
-	return has && err == nil
 }
 
 // Unmatched lists the stores and the pods, and returns the patterns of the policy that match
@@ -36,10 +27,10 @@ func (r *run) hasNamespace(ctx context.Context, name string) bool {
 // be listed that they may match; with any other error, there is no answer.
 func Unmatched(ctx context.Context, o Options) ([]judge.Unmatched, error) {
 	r := newRun(o, true)
-	s := r.list(ctx)
+	inv := r.list(ctx)
 	living, err := census.Take(ctx, r.Cluster, census.Scope{})
 	if err != nil {
 		return nil, err
 	}
-	return judge.UnmatchedOf(r.Policy.Patterns(), s.inventory, living), r.failed()
+	return judge.UnmatchedOf(r.Policy.Patterns(), inv, living), r.failed()
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
@@ -81,7 +82,7 @@ func (r *run) resolveNames(ctx context.Context, n round) error {
 		}
 	}
 	always := func(string) bool { return true }
-	look("namespace", s.Namespaces, namespaces, func(name string) bool { return !r.mayHaveNamespace(ctx, name) })
+	look("namespace", s.Namespaces, namespaces, func(name string) bool { return r.namespace(ctx, name) == census.Absent })
 	look("pod", s.Pods, pods, func(string) bool { return r.Node == "" && r.Cluster != nil })
 	look("node", s.Nodes, nodes, func(string) bool { return n.census.HasNodes() })
 	look("backend", s.Backends, backends, always)
@@ -103,13 +104,20 @@ func poolNames(s stock) map[string]bool {
 	return known
 }
 
-// mayHaveNamespace reports whether a namespace in which nothing was found may exist.
-func (r *run) mayHaveNamespace(ctx context.Context, name string) bool {
-	if r.HasNamespace == nil {
-		return true
+// namespace reports whether the cluster has a namespace in which nothing was found.
+func (o Options) namespace(ctx context.Context, name string) census.Presence {
+	if o.HasNamespace == nil {
+		return census.Unknown
 	}
-	has, err := r.HasNamespace(ctx, name)
-	return has || err != nil
+	has, err := o.HasNamespace(ctx, name)
+	switch {
+	case err != nil:
+		return census.Unknown
+	case has:
+		return census.Present
+	default:
+		return census.Absent
+	}
 }
 
 // poolsOf returns the pools that any of the names that people type stands for.

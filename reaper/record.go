@@ -20,7 +20,7 @@ const notInJournal = "a sibling is not in the journal"
 // writeJournal writes the records of what is due. What is not in the journal is decided after that.
 func (r *run) writeJournal(ctx context.Context, attempts []*attempt) {
 	for _, b := range r.Backends {
-		r.copyStored(ctx, b, undecided(ofBackend(attempts, b.Name())))
+		copyStored(ctx, r.messages, b, undecided(ofBackend(attempts, b.Name())))
 	}
 	settleSiblings(r.logger, attempts, notInJournal)
 	open := undecided(attempts)
@@ -37,7 +37,7 @@ func (r *run) writeJournal(ctx context.Context, attempts []*attempt) {
 		}
 		var unfit *journal.UnfitError
 		if errors.As(err, &unfit) {
-			r.settleUnfit(open, unfit)
+			settleUnfit(r.messages, open, unfit)
 			settleSiblings(r.logger, attempts, notInJournal)
 			if fitting := undecided(open); len(fitting) < len(open) {
 				open = fitting
@@ -51,19 +51,19 @@ func (r *run) writeJournal(ctx context.Context, attempts []*attempt) {
 }
 
 // copyStored asks a backend for the data that the records of its orphans need.
-func (r *run) copyStored(ctx context.Context, b ipam.Backend, due []*attempt) {
+func copyStored(ctx context.Context, m *messages, b ipam.Backend, due []*attempt) {
 	if len(due) == 0 {
 		return
 	}
 	stored, err := storedOf(ctx, b, due)
 	if err != nil {
-		r.fail(fmt.Errorf("%s: record allocations before their release: %w", b.Name(), err))
-		settleAll(r.logger, due, report.Failed, fmt.Errorf("it is not in the journal: %w", err))
+		m.fail(fmt.Errorf("%s: record allocations before their release: %w", b.Name(), err))
+		settleAll(m.logger, due, report.Failed, fmt.Errorf("it is not in the journal: %w", err))
 		return
 	}
 	for i, a := range due {
 		if a.stored = stored[i]; len(a.stored) == 0 {
-			a.settle(r.logger, report.Changed, fmt.Errorf("%w, or is gone, before it was recorded", ipam.ErrChanged))
+			a.settle(m.logger, report.Changed, fmt.Errorf("%w, or is gone, before it was recorded", ipam.ErrChanged))
 		}
 	}
 }
@@ -105,11 +105,11 @@ func records(due []*attempt) []ipam.Record {
 }
 
 // settleUnfit decides on what the journal cannot store.
-func (r *run) settleUnfit(due []*attempt, unfit *journal.UnfitError) {
+func settleUnfit(m *messages, due []*attempt, unfit *journal.UnfitError) {
 	for i, a := range due {
 		if err := unfit.Records[i]; err != nil {
-			a.settle(r.logger, report.Failed, fmt.Errorf("it is not in the journal: %w", err))
-			r.fail(fmt.Errorf("%s: not released: %w", a.allocation().Backend, err))
+			a.settle(m.logger, report.Failed, fmt.Errorf("it is not in the journal: %w", err))
+			m.fail(fmt.Errorf("%s: not released: %w", a.allocation().Backend, err))
 		}
 	}
 }

@@ -23,12 +23,8 @@ func (r *run) release(ctx context.Context, n round) {
 	confirmer := NewConfirmer(r.Cluster, n.census)
 	told := &tally{messages: r.messages, now: r.Now, all: len(undecided(n.attempts)), began: r.Now(), told: r.Now()}
 	for _, b := range r.Backends {
-		of := ofBackend(n.attempts, b.Name())
-		r.keepProtectors(of, n)
 		s := &sender{messages: r.messages, tally: told, backend: b, plan: n.plan, confirmer: confirmer, room: semaphore.NewWeighted(batchesAtOnce)}
-		s.release(ctx, undecided(of))
-		r.mend(ctx, b, of)
-		r.doubt(of)
+		s.release(ctx, n.attempts)
 	}
 	for _, a := range n.attempts {
 		if gone := a.released() || a.outcome == report.Deleting; (gone || a.spent) && a.allocation().HoldsAddress() {
@@ -38,66 +34,6 @@ func (r *run) release(ctx context.Context, n round) {
 	if r.past.lacking = confirmer.Lacking(); r.past.lacking != nil {
 		r.failAndWarn(r.past.lacking)
 	}
-}
-
-// keepProtectors keeps what protects an allocation that was not released.
-func (r *run) keepProtectors(attempts []*attempt, n round) {
-	for _, a := range undecided(attempts) {
-		for _, i := range a.decision.After {
-			if protected := find(n.attempts, i); protected == nil || !protected.released() {
-				label := n.verdicts.Decisions[i].Allocation.Label()
-				a.settle(r.logger, report.Kept, fmt.Errorf("%w: %s, which it protects, was not released", ipam.ErrKept, label))
-				break
-			}
-		}
-	}
-}
-
-// mend gives allocations back to their owners: those whose owner came back during the
-// release, and those whose release has begun and must not continue. An allocation that
-// names no pod stays as it is, and so does one that the store is deleting: its owner would lose it
-// again.
-func (r *run) mend(ctx context.Context, b ipam.Backend, attempts []*attempt) {
-	mender, ok := b.(ipam.Mender)
-	if !ok {
-		return
-	}
-	for _, a := range attempts {
-		of := a.allocation()
-		half := a.outcome == report.Returned || a.outcome == report.Kept && (of.Interrupted || a.last != nil)
-		if !half || of.Deleting != "" || !of.NamesPod() || ctx.Err() != nil {
-			continue
-		}
-		if err := mender.Mend(ctx, *of); err != nil {
-			a.settle(r.logger, report.Failed, err)
-			r.fail(fmt.Errorf("%s: %s: give it back to pod %s: %w", of.Backend, of.Key, of.Owner.Pod, err))
-			continue
-		}
-		if a.outcome == report.Returned || of.Interrupted {
-			a.settle(r.logger, report.Returned, nil)
-		}
-	}
-}
-
-// doubt reports as failed what a later try did not find as it was listed, if an earlier one may
-// have released it: its place may have gone to another owner since. The limits count it as
-// released.
-func (r *run) doubt(attempts []*attempt) {
-	var doubtful []*attempt
-	for _, a := range attempts {
-		if a.lost == nil || a.released() || a.outcome == report.Deleting || a.outcome == report.Failed {
-			continue
-		}
-		then := string(a.outcome)
-		if a.err != nil {
-			then = printable.Error(a.err)
-		}
-		a.owned = a.outcome != report.Kept
-		a.spent = true
-		a.settle(r.logger, report.Failed, fmt.Errorf("it may have been released: %w; and then: %s", a.lost, then))
-		doubtful = append(doubtful, a)
-	}
-	r.failPools(doubtful, " not known to be released or kept", (*attempt).cause)
 }
 
 // batchesAtOnce is how many batches of one backend are under way: one looks at its owners while
@@ -114,8 +50,17 @@ type sender struct {
 	room      *semaphore.Weighted // of batchesAtOnce: a try takes one, or all to run alone
 }
 
-// release releases orphans in batches of whole pools.
-func (s *sender) release(ctx context.Context, due []*attempt) {
+// release carries out the attempts on what is in the backend, in batches of whole pools.
+func (s *sender) release(ctx context.Context, all []*attempt) {
+	attempts := ofBackend(all, s.backend.Name())
+	s.keepProtectors(attempts, all)
+	s.releaseDue(ctx, undecided(attempts))
+	s.mend(ctx, attempts)
+	s.doubt(attempts)
+}
+
+// releaseDue releases orphans in batches of whole pools.
+func (s *sender) releaseDue(ctx context.Context, due []*attempt) {
 	if pools := ipam.ByPool(due, (*attempt).pool); len(pools) > 0 {
 		s.progress("releasing in %s: %d pools", s.backend.Name(), len(pools))
 	}
@@ -142,6 +87,66 @@ func (s *sender) release(ctx context.Context, due []*attempt) {
 		}
 		_ = g.Wait() // every failure is in its attempt
 	}
+}
+
+// keepProtectors keeps what protects an allocation that was not released.
+func (s *sender) keepProtectors(attempts, all []*attempt) {
+	for _, a := range undecided(attempts) {
+		for _, i := range a.decision.After {
+			if protected := find(all, i); protected == nil || !protected.released() {
+				label := s.plan.Decisions[i].Allocation.Label()
+				a.settle(s.logger, report.Kept, fmt.Errorf("%w: %s, which it protects, was not released", ipam.ErrKept, label))
+				break
+			}
+		}
+	}
+}
+
+// mend gives allocations back to their owners: those whose owner came back during the
+// release, and those whose release has begun and must not continue. An allocation that
+// names no pod stays as it is, and so does one that the store is deleting: its owner would lose it
+// again.
+func (s *sender) mend(ctx context.Context, attempts []*attempt) {
+	mender, ok := s.backend.(ipam.Mender)
+	if !ok {
+		return
+	}
+	for _, a := range attempts {
+		of := a.allocation()
+		half := a.outcome == report.Returned || a.outcome == report.Kept && (of.Interrupted || a.last != nil)
+		if !half || of.Deleting != "" || !of.NamesPod() || ctx.Err() != nil {
+			continue
+		}
+		if err := mender.Mend(ctx, *of); err != nil {
+			a.settle(s.logger, report.Failed, err)
+			s.fail(fmt.Errorf("%s: %s: give it back to pod %s: %w", of.Backend, of.Key, of.Owner.Pod, err))
+			continue
+		}
+		if a.outcome == report.Returned || of.Interrupted {
+			a.settle(s.logger, report.Returned, nil)
+		}
+	}
+}
+
+// doubt reports as failed what a later try did not find as it was listed, if an earlier one may
+// have released it: its place may have gone to another owner since. The limits count it as
+// released.
+func (s *sender) doubt(attempts []*attempt) {
+	var doubtful []*attempt
+	for _, a := range attempts {
+		if a.lost == nil || a.released() || a.outcome == report.Deleting || a.outcome == report.Failed {
+			continue
+		}
+		then := string(a.outcome)
+		if a.err != nil {
+			then = printable.Error(a.err)
+		}
+		a.owned = a.outcome != report.Kept
+		a.spent = true
+		a.settle(s.logger, report.Failed, fmt.Errorf("it may have been released: %w; and then: %s", a.lost, then))
+		doubtful = append(doubtful, a)
+	}
+	s.failPools(doubtful, " not known to be released or kept", (*attempt).cause)
 }
 
 // largestFirst returns pools with the largest ones first. Pools of the same size stay in their

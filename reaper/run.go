@@ -3,7 +3,6 @@ package reaper
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -97,20 +96,18 @@ func (r *run) makeRound(ctx context.Context) error {
 
 	// 1. Allocations are listed first and pods second: a pod that was there when its
 	// allocation was listed is missing from the census only if it is gone.
-	n.stock = r.list(ctx)
-	if err := r.takeCensus(ctx, &n.stock); err != nil {
-		n.verdicts = r.judge(r.info.StartedAt, n.stock, ledger.Ledger{})
-		n.selected = n.selection.Of(n.verdicts.Decisions)
-		return fmt.Errorf("census: %w", err)
-	}
+	// The ledger knows since when allocations have been ownerless.
+	stock, listErr := r.takeStock(ctx)
 
-	// 2. The ledger knows since when allocations have been ownerless.
+	// 2. One decision for each allocation, and the plan to release the orphans. Without a census,
+	// all are held.
+	n.stock = stock
 	n.now = r.Now().UTC()
-	r.loadLedger(ctx, &n.stock)
-
-	// 3. One decision for each allocation, and the plan to release the orphans.
 	n.verdicts = r.judge(n.now, n.stock, n.ledger)
 	n.selected = n.selection.Of(n.verdicts.Decisions)
+	if listErr != nil {
+		return listErr
+	}
 	if err := r.resolveNames(ctx, *n); err != nil {
 		return err
 	}
@@ -119,17 +116,17 @@ func (r *run) makeRound(ctx context.Context) error {
 	r.warnOf(ctx, n)
 	r.progress("judged %d allocations: %d to release", n.inventory.Size(), len(n.plan.Due))
 
-	// 4. A run on the store of another cluster ends. A plan that is over a limit is refused as a
+	// 3. A run on the store of another cluster ends. A plan that is over a limit is refused as a
 	// whole.
-	if err := r.refuseStores(n, n.ledger); err != nil {
+	if err := r.checkStores(n, n.ledger); err != nil {
 		return err
 	}
-	if err := r.refuse(n); err != nil {
+	if err := r.checkLimits(n); err != nil {
 		r.saveDoubt(ctx, *n, err)
 		return err
 	}
 
-	// 5. A dry run ends here. It has no value that could release an allocation.
+	// 4. A dry run ends here. It has no value that could release an allocation.
 	if *r.Policy.DryRun {
 		return r.endDryRun(ctx, *n)
 	}
@@ -138,11 +135,11 @@ func (r *run) makeRound(ctx context.Context) error {
 		return r.failed()
 	}
 
-	// 6. The ledger and the journal are written before the first release. Each release
+	// 5. The ledger and the journal are written before the first release. Each release
 	// needs a second look. The ledger then forgets what was released.
 	r.checkRights(ctx, n.attempts)
 	remembered := r.saveVerdicts(ctx, *n)
-	if err := r.refuseStores(n, remembered); err != nil {
+	if err := r.checkStores(n, remembered); err != nil {
 		return err
 	}
 	r.writeJournal(ctx, n.attempts)
@@ -166,7 +163,13 @@ func (r *run) judge(now time.Time, s stock, known ledger.Ledger) judge.Verdicts 
 // every address is protected, what annotations alone keep, and what may be of another cluster. It
 // also warns of names in the policy that match nothing.
 func (r *run) warnOf(ctx context.Context, n *round) {
-	r.logDecisions(ctx, n.verdicts.Decisions)
+	if r.logger.Enabled(ctx, slog.LevelDebug) { // a line for each of many
+		for _, d := range n.verdicts.Decisions {
+			r.logger.DebugContext(ctx, "judged", "backend", d.Allocation.Backend, "pool", d.Allocation.Pool,
+				"key", d.Allocation.Key, "ip", d.Allocation.IP, "pod", d.Allocation.Owner.Pod,
+				"verdict", d.Verdict.String(), "reason", d.Reason, "note", d.Note)
+		}
+	}
 	decisions := n.selectedDecisions()
 	var warnings []string
 	n.protectedBy, warnings = judge.ProtectedPools(n.inventory, decisions)
@@ -174,18 +177,6 @@ func (r *run) warnOf(ctx context.Context, n *round) {
 	r.warn(judge.ClaimWarnings(n.census, decisions)...)
 	r.warn(judge.ForeignWarnings(decisions)...)
 	r.warnOfMisspelt(ctx, n.stock)
-}
-
-// logDecisions logs one line for each decision.
-func (r *run) logDecisions(ctx context.Context, decisions []judge.Decision) {
-	if !r.logger.Enabled(ctx, slog.LevelDebug) {
-		return // a line for each of many
-	}
-	for _, d := range decisions {
-		r.logger.DebugContext(ctx, "judged", "backend", d.Allocation.Backend, "pool", d.Allocation.Pool,
-			"key", d.Allocation.Key, "ip", d.Allocation.IP, "pod", d.Allocation.Owner.Pod,
-			"verdict", d.Verdict.String(), "reason", d.Reason, "note", d.Note)
-	}
 }
 
 // selectedDecisions returns the decisions that the run reports.

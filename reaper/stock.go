@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/policy"
@@ -27,8 +28,39 @@ type stock struct {
 	ledgerRead bool          // otherwise the stored ledger may be whole, and must not be replaced
 }
 
+// takeStock lists the stores, and then at the same time their networks, the pods with what else the
+// policy needs, and the ledger. A pod that was there when its allocation was listed is missing from
+// the census only if it is gone. What a restore put back into a store is in the ledger before that.
+func (r *run) takeStock(ctx context.Context) (stock, error) {
+	s := stock{inventory: r.list(ctx), selection: r.Selection}
+	var warnings []string
+	var censusErr, ledgerErr error
+	var lists sync.WaitGroup
+	lists.Go(func() { s.layout, warnings = survey(ctx, r.Backends, s.inventory) })
+	if r.Ledgers != nil {
+		lists.Go(func() { s.ledger, ledgerErr = r.Ledgers.Load(ctx) })
+	}
+	if r.Cluster != nil {
+		s.census, censusErr = census.Take(ctx, r.Cluster, scopeOf(r.Policy))
+	}
+	lists.Wait()
+	r.warn(warnings...)
+	s.selection.Found = poolsOf(s.selection.Pools, s.inventory, s.layout)
+	if censusErr != nil {
+		s.ledger = ledger.Ledger{}
+		return s, fmt.Errorf("census: %w", censusErr)
+	}
+	if r.Cluster != nil {
+		r.progress("found %s", s.census.Found())
+		r.warn(judge.ExcessWarnings(r.Policy, s.census)...)
+		r.warn(judge.FenceWarnings(s.census)...)
+	}
+	r.checkLedger(&s, ledgerErr)
+	return s, nil
+}
+
 // list lists the stores that the policy does not disable.
-func (r *run) list(ctx context.Context) stock {
+func (r *run) list(ctx context.Context) ipam.Inventory {
 	var enabled []ipam.Backend
 	var disabled []ipam.Listing
 	for _, b := range r.Backends {
@@ -55,35 +87,7 @@ func (r *run) list(ctx context.Context) stock {
 		inv.Listings = append(inv.Listings, ipam.Listing{Backend: name, Status: ipam.StatusSkipped, Message: r.Elsewhere[name]})
 	}
 	r.progress("listed %s", inv.Stores())
-	s := stock{inventory: inv, selection: r.Selection}
-	var warnings []string
-	s.layout, warnings = survey(ctx, r.Backends, inv)
-	r.warn(warnings...)
-	s.selection.Found = poolsOf(s.selection.Pools, inv, s.layout)
-	return s
-}
-
-// warnOfUndecoded names the first objects that a listing could not decode, and counts the
-// rest. Two stores may have the same object.
-func (r *run) warnOfUndecoded(l ipam.Listing) {
-	named := min(len(l.Undecoded), printable.MaxNamed)
-	for _, err := range l.Undecoded[:named] {
-		r.warn(err.Error())
-	}
-	if more := len(l.Undecoded) - named; more > 0 {
-		r.warn(fmt.Sprintf("%s: %s cannot be decoded: -o json lists them", l.Backend, printable.Counted(more, "more object")))
-	}
-}
-
-// takeCensus lists the pods, and what else the policy needs.
-func (r *run) takeCensus(ctx context.Context, s *stock) (err error) {
-	if s.census, err = census.Take(ctx, r.Cluster, scopeOf(r.Policy)); err != nil {
-		return err
-	}
-	r.progress("found %s", s.census.Found())
-	r.warn(judge.ExcessWarnings(r.Policy, s.census)...)
-	r.warn(judge.FenceWarnings(s.census)...)
-	return nil
+	return inv
 }
 
 // scopeOf returns the lists that the policy needs besides those of the pods and the virtual
@@ -92,51 +96,53 @@ func scopeOf(p policy.Policy) census.Scope {
 	return census.Scope{StatefulSets: p.Protection.StatefulSets != policy.Ignore, Nodes: true}
 }
 
-// loadLedger loads the ledger of earlier runs.
-func (r *run) loadLedger(ctx context.Context, s *stock) {
-	known, err := r.Ledgers.Load(ctx)
+// checkLedger says what is wrong with the ledger that was loaded, and adds what earlier rounds of a
+// dry run found.
+func (r *run) checkLedger(s *stock, err error) {
 	switch {
 	case errors.Is(err, ledger.ErrDamaged):
 		r.warn(err.Error() + "; every allocation counts as first seen now, and what the ledger knew of stores, nodes, hung pods and restored allocations is lost")
 	case err != nil:
 		r.failAndWarn(fmt.Errorf("load the ledger: %w", err))
-		known = ledger.Ledger{}
+		s.ledger = ledger.Ledger{}
 	}
 	s.ledgerRead = err == nil || errors.Is(err, ledger.ErrDamaged)
 	if s.ledgerRead {
-		known = known.Salted()
+		s.ledger = s.ledger.Salted()
 	}
-	r.stored = known
-	r.lasts = r.lasts || !known.Equal(ledger.Ledger{})
+	r.stored = s.ledger
+	r.lasts = r.lasts || !s.ledger.Equal(ledger.Ledger{})
 	if !r.remembers() {
-		known = known.Merge(r.past.memory)
+		s.ledger = s.ledger.Merge(r.past.memory)
 	}
-	s.ledger = known
 }
 
-// surveyTimeout is how long the survey of one backend may take. A run goes on without it.
+// surveyTimeout is how long a survey may take. A run goes on without it.
 const surveyTimeout = 20 * time.Second
 
 // survey returns the pools of an inventory and their networks. It also returns warnings about what
 // it does not know.
 func survey(ctx context.Context, backends []ipam.Backend, inv ipam.Inventory) (layout report.Layout, warnings []string) {
+	networks, errs := make([][]ipam.Network, len(inv.Listings)), make([]error, len(inv.Listings))
+	ctx, cancel := context.WithTimeout(ctx, surveyTimeout)
+	defer cancel()
+	var surveys sync.WaitGroup
+	for i, l := range inv.Listings {
+		of := slices.IndexFunc(backends, func(b ipam.Backend) bool { return b.Name() == l.Backend })
+		if of < 0 || l.Status == ipam.StatusFailed || l.Status == ipam.StatusSkipped {
+			continue
+		}
+		if surveyor, ok := backends[of].(ipam.Surveyor); ok {
+			surveys.Go(func() { networks[i], errs[i] = surveyor.Survey(ctx, l.Pools) })
+		}
+	}
+	surveys.Wait()
 	layout = report.NewLayout(inv)
-	for _, l := range inv.Listings {
-		i := slices.IndexFunc(backends, func(b ipam.Backend) bool { return b.Name() == l.Backend })
-		if i < 0 || l.Status == ipam.StatusFailed || l.Status == ipam.StatusSkipped {
-			continue
+	for i, l := range inv.Listings {
+		if errs[i] != nil {
+			warnings = append(warnings, l.Backend+": the usage of some networks is unknown: "+printable.Error(errs[i]))
 		}
-		s, ok := backends[i].(ipam.Surveyor)
-		if !ok {
-			continue
-		}
-		timed, cancel := context.WithTimeout(ctx, surveyTimeout)
-		networks, err := s.Survey(timed, l.Pools)
-		cancel()
-		if err != nil {
-			warnings = append(warnings, l.Backend+": the usage of some networks is unknown: "+printable.Error(err))
-		}
-		if left := layout.AddNetworks(l, networks); left > 0 {
+		if left := layout.AddNetworks(l, networks[i]); left > 0 {
 			warnings = append(warnings, fmt.Sprintf("%s: %d networks that have no pool are not in the report, beside %d that are", l.Backend, left, report.MaxEmptyNetworks))
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -13,9 +14,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// refuse returns a *LimitError with all limits that refuse the plan. It warns of those that
+// checkLimits returns a *LimitError with all limits that refuse the plan. It warns of those that
 // the run ignores.
-func (r *run) refuse(n *round) error {
+func (r *run) checkLimits(n *round) error {
 	limits := r.Policy.Limits
 	refusals := n.plan.Believe(limits, n.census, n.ledger, n.now, r.Policy.GracePeriod.Duration)
 	refusals = append(refusals, n.plan.Check(limits, n.census)...)
@@ -29,23 +30,23 @@ func (r *run) refuse(n *round) error {
 	if len(refusals) == 0 {
 		return nil
 	}
-	r.refuseAll(n, refusals)
+	n.refuse(r.logger, refusals)
 	return &judge.LimitError{Refusals: refusals, Released: len(r.past.released)}
 }
 
-// refuseAll notes why the plan is refused. What is due stays in its store.
-func (r *run) refuseAll(n *round, refusals []judge.Refusal) {
+// refuse notes why the plan is refused. What is due stays in its store.
+func (n *round) refuse(log *slog.Logger, refusals []judge.Refusal) {
 	n.refused = refusals
-	settleAll(r.logger, n.attempts, report.Refused, nil)
+	settleAll(log, n.attempts, report.Refused, nil)
 }
 
 // ErrAnotherStore says that a store outside the API server is not that of earlier runs. It may be
 // that of another cluster.
 var ErrAnotherStore = errors.New("another store")
 
-// refuseStores returns an *InputError if a store is not the one that the ledger has, unless the run
+// checkStores returns an *InputError if a store is not the one that the ledger has, unless the run
 // accepts that. A store that had an identity and has none is another one.
-func (r *run) refuseStores(n *round, known ledger.Ledger) error {
+func (r *run) checkStores(n *round, known ledger.Ledger) error {
 	others := otherStores(n.inventory, known)
 	if len(others) == 0 {
 		return nil
@@ -63,7 +64,7 @@ func (r *run) refuseStores(n *round, known ledger.Ledger) error {
 		Limit: ErrAnotherStore.Error(), Message: ErrAnotherStore.Error() + ": " + text,
 		Remedy: "check that it is the store of this cluster; if it has replaced the other one, give --accept-new-store once",
 	}
-	r.refuseAll(n, []judge.Refusal{refusal})
+	n.refuse(r.logger, []judge.Refusal{refusal})
 	return ipam.BadInput(fmt.Errorf("%w: %s%s", ErrAnotherStore, text, end), refusal.Remedy)
 }
 
@@ -111,12 +112,12 @@ func (r *run) checkRights(ctx context.Context, attempts []*attempt) {
 
 // checkClock returns an error if the clock is wrong: with a wrong clock, a grace period
 // may end too early, and an allocation may look too old.
-func (r *run) checkClock() error {
-	if r.ClockSkew == nil {
+func (o Options) checkClock() error {
+	if o.ClockSkew == nil {
 		return nil
 	}
-	skew, known := r.ClockSkew()
-	most := judge.ClockTolerance(r.Policy)
+	skew, known := o.ClockSkew()
+	most := judge.ClockTolerance(o.Policy)
 	if !known || skew.Abs() <= most {
 		return nil
 	}
