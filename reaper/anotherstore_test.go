@@ -178,12 +178,12 @@ func TestMaxFractionHoldsForAStoreOutsideByItself(t *testing.T) {
 		brief             bool
 		want              string // empty if the plan is allowed
 	}{
-		{"most of it", true, 15, 10, 100, false, "limits.maxFraction: the plan releases 15 of 25 allocations of outside (allowed: a fraction of 0.5)"},
-		{"most of it, in a brief report", true, 15, 10, 100, true, "limits.maxFraction: the plan releases 15 of 25 allocations of outside (allowed: a fraction of 0.5)"},
+		{"most of it", true, 15, 10, 100, false, "limits.maxFraction: the plan would release 15 of 25 allocations of outside, more than the allowed 50 %"},
+		{"most of it, in a brief report", true, 15, 10, 100, true, "limits.maxFraction: the plan would release 15 of 25 allocations of outside, more than the allowed 50 %"},
 		{"half of it", true, 15, 15, 100, true, ""},
 		{"most of few", true, 10, 9, 100, false, ""},
 		{"most of one inside", false, 15, 10, 100, false, ""},
-		{"most of all", true, 15, 10, 1, false, "limits.maxFraction: the plan releases 15 of 26 allocations (allowed: a fraction of 0.5)"},
+		{"most of all", true, 15, 10, 1, false, "limits.maxFraction: the plan would release 15 of 26 allocations, more than the allowed 50 %"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m, inside := backendtest.NewMemory("outside"), insideStore()

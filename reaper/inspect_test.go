@@ -105,7 +105,7 @@ func TestInspectWarnsOfMissingLists(t *testing.T) {
 		memory  = "offline, every grace period counts as elapsed"
 		noSets  = "no StatefulSets"
 		noNodes = "no nodes"
-		limit   = "a run would refuse this plan: limits.maxFraction: the plan releases 1 of 1"
+		limit   = "a run would refuse this plan: limits.maxFraction: the plan would release 1 of 1"
 		empty   = "a run would refuse this plan: the cluster has no pods"
 		missing = "the dump has no pods of the namespaces default: "
 	)

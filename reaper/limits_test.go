@@ -36,26 +36,26 @@ func TestEveryLimitThatRefusesIsInTheReport(t *testing.T) {
 		if inspects {
 			rep, err = reaper.Inspect(t.Context(), h.options())
 		}
-		const plan = "the plan releases 3 of 3 allocations (allowed: "
+		const plan = "the plan would release 3 of 3 allocations"
 		raise := func(limit string) string {
 			return "review the plan; if it is right, raise " + limit + " or give --unsafe-ignore-limit=" + strings.TrimPrefix(limit, "limits.")
 		}
 		want := []judge.Refusal{
-			{Limit: "the cluster has no pods", Message: "the cluster has no pods: " + plan + "none)",
+			{Limit: "the cluster has no pods", Message: "the cluster has no pods: " + plan,
 				Remedy: "check that the API server is the right one; if it is, give --unsafe-ignore-limit=noPods"},
-			{Limit: "limits.maxReleases", Message: "limits.maxReleases: " + plan + "1)", Remedy: raise("limits.maxReleases")},
-			{Limit: "limits.maxFraction", Message: "limits.maxFraction: " + plan + "a fraction of 0.1)", Remedy: raise("limits.maxFraction")},
+			{Limit: "limits.maxReleases", Message: "limits.maxReleases: " + plan + ", more than the allowed 1", Remedy: raise("limits.maxReleases")},
+			{Limit: "limits.maxFraction", Message: "limits.maxFraction: " + plan + ", more than the allowed 10 %", Remedy: raise("limits.maxFraction")},
 		}
 		if !inspects { // files have no ledger, and end no run
 			want = append([]judge.Refusal{{
 				Limit:   "limits.maxPodDrop",
-				Message: "limits.maxPodDrop: the cluster has 0 unfinished pods, down from 100 in the last run (allowed: a drop by a fraction of 0.5)",
+				Message: "limits.maxPodDrop: the cluster has 0 unfinished pods, down from 100 in the last run, a drop of more than the allowed 50 %",
 				Remedy: "check that the API server is the right one and lists everything; if it does, " +
 					"run again after a grace period, raise limits.maxPodDrop or give --unsafe-ignore-limit=maxPodDrop",
 			}}, want...)
 			limit := limitError(t, err)
 			equal(t, "refusals of the error", limit.Refusals, want)
-			equal(t, "limits in the text of the error", strings.Count(limit.Error(), "(allowed: "), len(want))
+			equal(t, "limits in the text of the error", strings.Count(limit.Error(), "; "), len(want))
 		}
 		equal(t, "refused", rep.Result.Refused, want)
 		for key, outcome := range outcomes(rep) {
@@ -118,7 +118,7 @@ func TestDropIsRefusedByEveryRunUntilThePodsAreBack(t *testing.T) {
 		h.policy.DryRun = &dryRun
 		rep, err := reaper.Run(t.Context(), h.options())
 		limit := limitError(t, err)
-		if limit == nil || messages(limit.Refusals) != "limits.maxPodDrop: the cluster has 11 unfinished pods, down from 42 in the last run (allowed: a drop by a fraction of 0.5)" {
+		if limit == nil || messages(limit.Refusals) != "limits.maxPodDrop: the cluster has 11 unfinished pods, down from 42 in the last run, a drop of more than the allowed 50 %" {
 			t.Errorf("run: %v, want it refused with the figures", err)
 		}
 		equal(t, "store", contentsOf(t, m), before)

@@ -93,7 +93,7 @@ func (r *run) warnOfNoLedger() {
 	if r.StateNamespace != "" {
 		where = " in namespace " + r.StateNamespace
 	}
-	r.caveat("no ledger of an earlier run was read" + where + ", so every grace period begins with this run and no due times are known: " +
+	r.caveat("no state of an earlier run was read" + where + ", so grace periods start now and no due times are known: " +
 		"run with --remember, or let " + repeated + " run")
 }
 

@@ -54,7 +54,7 @@ func TestLedgerHasHowARunEnded(t *testing.T) {
 		{"a dry run", func(_ *testing.T, _ *harness, o *reaper.Options) { o.Policy.DryRun = new(true) }, nil, 0},
 		{"a limit refused it", func(_ *testing.T, _ *harness, o *reaper.Options) { o.Policy.Limits.MaxReleases = new(1) },
 			own(func(r *ledger.Run) {
-				r.ExitCode, r.Error = 1, "limits.maxReleases: the plan releases 2 of 3 allocations (allowed: 1); nothing was released"
+				r.ExitCode, r.Error = 1, "limits.maxReleases: the plan would release 2 of 3 allocations, more than the allowed 1; nothing was released"
 			}), 1},
 		{"the pods could not be listed", func(_ *testing.T, h *harness, _ *reaper.Options) { h.pods.OnCall(failing(errForbidden, "list pods")) },
 			own(failed(1, "census: list pods: "+errForbidden.Error())), 1},

@@ -45,5 +45,5 @@ func TestDropOfSandboxesIsDoubted(t *testing.T) {
 	h.pods.AddSandboxes(census.Sandbox{ID: "other"})
 	_, err := reaper.Run(t.Context(), h.options())
 	equal(t, "refusal", messages(limitError(t, err).Refusals),
-		"limits.maxPodDrop: the container runtime has 1 sandboxes, down from 40 in the last run (allowed: a drop by a fraction of 0.5)")
+		"limits.maxPodDrop: the container runtime has 1 sandboxes, down from 40 in the last run, a drop of more than the allowed 50 %")
 }

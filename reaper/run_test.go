@@ -160,8 +160,8 @@ func TestRefusedLimitReleasesNothing(t *testing.T) {
 
 // Promise 1, 7. A limit that is ignored is reported, and lifts no other limit.
 func TestOnlyTheNamedLimitIsIgnored(t *testing.T) {
-	const noPods = "the cluster has no pods: the plan releases 2 of 2 allocations (allowed: none)"
-	const releases = "limits.maxReleases: the plan releases 2 of 2 allocations (allowed: 1)"
+	const noPods = "the cluster has no pods: the plan would release 2 of 2 allocations"
+	const releases = "limits.maxReleases: the plan would release 2 of 2 allocations, more than the allowed 1"
 	for _, tt := range []struct {
 		ignored          []string
 		refused, warning []string

@@ -67,7 +67,7 @@ func TestInterruptedRunSaysSo(t *testing.T) {
 		{ended, io.ErrUnexpectedEOF, "interrupted: unexpected EOF"},
 		{ended, ipam.BadInput(errors.New("unknown flag"), ""), "unknown flag"},
 		{t.Context(), io.ErrUnexpectedEOF, "unexpected EOF"},
-		{t.Context(), fmt.Errorf("census: %w", context.DeadlineExceeded), "census: the time is over"},
+		{t.Context(), fmt.Errorf("census: %w", context.DeadlineExceeded), "census: timed out"},
 	} {
 		if got := oneLine(told(tt.ctx, tt.err)); got != tt.want {
 			t.Errorf("%v is told as %q, want %q", tt.err, got, tt.want)

@@ -8,8 +8,8 @@ import (
 // turnKey marks a context of Unqueued, Polite or SendBy.
 type turnKey struct{}
 
-// A Turn says how long a request waits while as many as allowed are under way. The zero value
-// waits as long as its context.
+// A Turn says how long a request may queue for a free slot. The zero value waits as long as its
+// context.
 type Turn struct {
 	Unqueued bool      // it does not wait at all
 	Polite   bool      // with Unqueued: it fails while the API server asks its clients to wait

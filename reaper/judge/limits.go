@@ -52,17 +52,20 @@ func (p Plan) Check(limits policy.Limits, c census.Census) []Refusal {
 	total := p.addresses("")
 	var refusals []Refusal
 	refuse := func(limit string, n addresses, releases int, of, allowed, advice string) {
-		plan := "the plan releases"
+		plan := "the plan would release"
 		if releases > n.planned {
-			plan = "without the selection, the plan releases"
+			plan = "without the selection, the plan would release"
 		}
-		message := fmt.Sprintf("%s %d of %d allocations%s (allowed: %s)", plan, releases, n.all, of, allowed)
+		message := fmt.Sprintf("%s %d of %d allocations%s", plan, releases, n.all, of)
+		if allowed != "" {
+			message += ", more than the allowed " + allowed
+		}
 		refusals = append(refusals, refusal(limit, message, advice))
 	}
 	const raise = "review the plan; if it is right, raise %s or"
 	if c.IsEmpty() {
 		words := c.Words()
-		refuse(words.Empty, total, total.planned, "", "none", "check that "+words.Source+" is "+words.Right+"; if it is,")
+		refuse(words.Empty, total, total.planned, "", "", "check that "+words.Source+" is "+words.Right+"; if it is,")
 	}
 	if most := *limits.MaxReleases; most > 0 && total.planned > most {
 		refuse("limits.maxReleases", total, total.planned, "", fmt.Sprint(most), fmt.Sprintf(raise, "limits.maxReleases"))
@@ -70,7 +73,7 @@ func (p Plan) Check(limits policy.Limits, c census.Census) []Refusal {
 	checkFraction := func(n addresses, of string) bool {
 		over := n.all >= *limits.MinEntries && float64(n.due) > *limits.MaxFraction*float64(n.all)
 		if over {
-			refuse("limits.maxFraction", n, n.due, of, fmt.Sprintf("a fraction of %g", *limits.MaxFraction), fmt.Sprintf(raise, "limits.maxFraction"))
+			refuse("limits.maxFraction", n, n.due, of, percent(*limits.MaxFraction), fmt.Sprintf(raise, "limits.maxFraction"))
 		}
 		return over
 	}
@@ -124,14 +127,17 @@ func Dropped(c census.Census, then census.Figures, limits policy.Limits) []Refus
 		most := *limits.MaxPodDrop
 		read := list.kind != "nodes" || c.ReadsNodes()
 		if read && list.then >= list.enough && float64(list.then-list.now) > most*float64(list.then) {
-			message := fmt.Sprintf("%s has %d %s, down from %d in the last run (allowed: a drop by a fraction of %g)",
-				words.Subject, list.now, list.kind, list.then, most)
+			message := fmt.Sprintf("%s has %d %s, down from %d in the last run, a drop of more than the allowed %s",
+				words.Subject, list.now, list.kind, list.then, percent(most))
 			refusals = append(refusals, refusal("limits.maxPodDrop", message, "check that "+words.Source+" is the right one and lists everything; "+
 				"if it does, run again after a grace period, raise limits.maxPodDrop or"))
 		}
 	}
 	return refusals
 }
+
+// percent returns a fraction for people.
+func percent(fraction float64) string { return fmt.Sprintf("%.4g %%", fraction*100) }
 
 // A Refusal is one limit that the plan exceeds.
 type Refusal struct {

@@ -54,27 +54,27 @@ func TestLimits(t *testing.T) {
 	}{
 		{"nothing to do in an empty cluster", planOf(0, 100, 0, 0), nil, censusOf(), ""},
 		{"a single release in an empty cluster", planOf(1, 0, 0, 0), nil, censusOf(),
-			"the cluster has no pods: the plan releases 1 of 1 allocations (allowed: none)"},
+			"the cluster has no pods: the plan would release 1 of 1 allocations"},
 		{"a single release in a cluster of one pod", planOf(1, 0, 0, 0), nil, onePod, ""},
 		{"no limit of releases", planOf(50, 50, 0, 0), nil, onePod, ""},
 		{"as many releases as allowed", planOf(10, 90, 0, 0), maxReleases(10), onePod, ""},
 		{"one release too many", planOf(11, 89, 0, 0), maxReleases(10), onePod,
-			"limits.maxReleases: the plan releases 11 of 100 allocations (allowed: 10)"},
+			"limits.maxReleases: the plan would release 11 of 100 allocations, more than the allowed 10"},
 		{"exactly the fraction", planOf(10, 10, 0, 0), nil, onePod, ""},
 		{"more than the fraction", planOf(11, 9, 0, 0), nil, onePod,
-			"limits.maxFraction: the plan releases 11 of 20 allocations (allowed: a fraction of 0.5)"},
+			"limits.maxFraction: the plan would release 11 of 20 allocations, more than the allowed 50 %"},
 		{"more than the fraction of too few", planOf(19, 0, 0, 0), nil, onePod, ""},
 		{"the fraction counts however few", planOf(1, 0, 0, 0), minEntries(0), onePod,
-			"limits.maxFraction: the plan releases 1 of 1 allocations (allowed: a fraction of 0.5)"},
+			"limits.maxFraction: the plan would release 1 of 1 allocations, more than the allowed 50 %"},
 
 		{"many empty handles and as many addresses as allowed", planOf(1, 30, 1000, 0), maxReleases(1), onePod, ""},
 		{"many empty handles and one address too many", planOf(2, 30, 1000, 0), maxReleases(1), onePod,
-			"limits.maxReleases: the plan releases 2 of 32 allocations (allowed: 1)"},
+			"limits.maxReleases: the plan would release 2 of 32 allocations, more than the allowed 1"},
 		{"many empty handles that stay do not make the fraction smaller", planOf(16, 15, 0, 1000), nil, onePod,
-			"limits.maxFraction: the plan releases 16 of 31 allocations (allowed: a fraction of 0.5)"},
+			"limits.maxFraction: the plan would release 16 of 31 allocations, more than the allowed 50 %"},
 		{"empty handles do not count for minEntries", planOf(5, 1, 5, 1000), nil, onePod, ""},
 		{"empty handles only, in an empty cluster", planOf(0, 0, 1, 0), nil, censusOf(),
-			"the cluster has no pods: the plan releases 0 of 0 allocations (allowed: none)"},
+			"the cluster has no pods: the plan would release 0 of 0 allocations"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			limits := policy.Default().Limits
@@ -110,7 +110,7 @@ func manyNodes(n int) []census.Node {
 // Promise 1, 2, 9.
 func TestCensusIsBelievedUpToADropByAFraction(t *testing.T) {
 	refused := func(what string, now, then int, fraction string) string {
-		return fmt.Sprintf("limits.maxPodDrop: the cluster has %d %s, down from %d in the last run (allowed: a drop by a fraction of %s)", now, what, then, fraction)
+		return fmt.Sprintf("limits.maxPodDrop: the cluster has %d %s, down from %d in the last run, a drop of more than the allowed %s", now, what, then, fraction)
 	}
 	type figures struct{ Pods, Nodes int }
 	for _, tt := range []struct {
@@ -121,11 +121,11 @@ func TestCensusIsBelievedUpToADropByAFraction(t *testing.T) {
 	}{
 		{"the first run", figures{0, 0}, figures{1, 1}, nil, ""},
 		{"exactly the fraction of pods", figures{100, 10}, figures{50, 10}, nil, ""},
-		{"one pod more", figures{100, 10}, figures{49, 10}, nil, refused("unfinished pods", 49, 100, "0.5")},
-		{"no pod is left", figures{20, 0}, figures{0, 0}, nil, refused("unfinished pods", 0, 20, "0.5")},
+		{"one pod more", figures{100, 10}, figures{49, 10}, nil, refused("unfinished pods", 49, 100, "50 %")},
+		{"no pod is left", figures{20, 0}, figures{0, 0}, nil, refused("unfinished pods", 0, 20, "50 %")},
 		{"too few pods to tell", figures{19, 0}, figures{0, 0}, nil, ""},
-		{"few pods, where few are enough", figures{2, 0}, figures{0, 0}, minEntries(2), refused("unfinished pods", 0, 2, "0.5")},
-		{"one node more", figures{100, 4}, figures{100, 1}, nil, refused("nodes", 1, 4, "0.5")},
+		{"few pods, where few are enough", figures{2, 0}, figures{0, 0}, minEntries(2), refused("unfinished pods", 0, 2, "50 %")},
+		{"one node more", figures{100, 4}, figures{100, 1}, nil, refused("nodes", 1, 4, "50 %")},
 		{"two nodes are not", figures{100, 2}, figures{100, 0}, nil, ""},
 		{"the nodes were not read", figures{100, 100}, figures{100, -1}, nil, ""},
 	} {

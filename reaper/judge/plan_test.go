@@ -44,20 +44,20 @@ func TestLimitsCountMoreThanThePlan(t *testing.T) {
 		want   string // empty if the plan is allowed
 	}{
 		{"a part of what is due", planOf(20, 0, 0, 0).Select(half(20)), nil,
-			"limits.maxFraction: without the selection, the plan releases 20 of 20 allocations (allowed: a fraction of 0.5)"},
+			"limits.maxFraction: without the selection, the plan would release 20 of 20 allocations, more than the allowed 50 %"},
 		{"as many of a part as one run may release", planOf(20, 20, 0, 0).Select(half(20)), maxReleases(10), ""},
 		{"nothing of what is due", planOf(20, 0, 0, 0).Select(make([]bool, 20)), nil, ""},
 		{"beside what is in use", judge.PlanOf(beside(planOf(20, 0, 0, 0)), ipam.Inventory{}, nil), nil, ""},
 		{"beside too little that is in use", judge.PlanOf(beside(planOf(21, 0, 0, 0)), ipam.Inventory{}, nil), nil,
-			"limits.maxFraction: the plan releases 21 of 41 allocations (allowed: a fraction of 0.5)"},
+			"limits.maxFraction: the plan would release 21 of 41 allocations, more than the allowed 50 %"},
 		{"after earlier rounds", after(planOf(5, 20, 0, 0), 10), maxReleases(14),
-			"limits.maxReleases: the plan releases 15 of 35 allocations (allowed: 14)"},
+			"limits.maxReleases: the plan would release 15 of 35 allocations, more than the allowed 14"},
 		{"after earlier rounds that released much", after(planOf(5, 15, 0, 0), 11), nil,
-			"limits.maxFraction: the plan releases 16 of 31 allocations (allowed: a fraction of 0.5)"},
+			"limits.maxFraction: the plan would release 16 of 31 allocations, more than the allowed 50 %"},
 		{"a store outside of the cluster, by itself", judge.PlanOf(beside(inA), outside, nil), nil,
-			"limits.maxFraction: the plan releases 20 of 20 allocations of a (allowed: a fraction of 0.5)"},
+			"limits.maxFraction: the plan would release 20 of 20 allocations of a, more than the allowed 50 %"},
 		{"beside what another cluster may have", foreign, minEntries(11),
-			"limits.maxFraction: the plan releases 11 of 11 allocations (allowed: a fraction of 0.5)"},
+			"limits.maxFraction: the plan would release 11 of 11 allocations, more than the allowed 50 %"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			limits := policy.Default().Limits

@@ -53,7 +53,7 @@ func (l *SecondLook) StillOrphaned(o Orphan) (time.Time, error) {
 	return looked, nil
 }
 
-// stillOrphaned is StillOrphaned without the siblings.
+// stillOrphaned is StillOrphaned for one allocation, which is asked about once.
 func (l *SecondLook) stillOrphaned(first *Decision) (time.Time, error) {
 	a, asked := l.answers[first.Allocation]
 	if !asked {
@@ -63,7 +63,7 @@ func (l *SecondLook) stillOrphaned(first *Decision) (time.Time, error) {
 	return a.looked, a.err
 }
 
-// ask is stillOrphaned without the memory.
+// ask runs the rules again for one allocation.
 func (l *SecondLook) ask(first *Decision) (time.Time, error) {
 	looked, err := l.census.ReadAt(first.Allocation.Owner.Pod)
 	if err != nil {

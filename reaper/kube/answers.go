@@ -32,9 +32,9 @@ func Transient(err error) error {
 	return &ipam.RetryAfterError{Err: err, After: min(time.Duration(seconds)*time.Second, maxShut)}
 }
 
-// Unsure makes the error of a releasing write also wrap ipam.ErrLost, if it wraps ipam.ErrAgain
-// and the write may have been carried out. An answer of the API server below 500 says that it
-// was not, as do a refused connection and a request that was not sent.
+// Unsure adds ipam.ErrLost to a retryable error of a write that may have gone through. An answer of
+// the API server below 500 says that it did not, as do a refused connection and a request that was
+// not sent.
 func Unsure(err error) error {
 	var status apierrors.APIStatus
 	refused := errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError ||

@@ -11,7 +11,7 @@ var goWords = strings.NewReplacer(
 	"context deadline exceeded (Client.Timeout exceeded while awaiting headers)", "no answer in time",
 	"net/http: request canceled (Client.Timeout exceeded while awaiting headers)", "no answer in time",
 	"context deadline exceeded (Client.Timeout or context cancellation while reading body)", "the answer did not end in time",
-	"context deadline exceeded", "the time is over",
+	"context deadline exceeded", "timed out",
 	"context canceled", "interrupted",
 )
 

@@ -10,7 +10,7 @@ import (
 func TestErrorsSpeakPlainly(t *testing.T) {
 	for text, want := range map[string]string{
 		"census: list pods: " + context.Canceled.Error():                                              "census: list pods: interrupted",
-		"census: list pods: " + context.DeadlineExceeded.Error():                                      "census: list pods: the time is over",
+		"census: list pods: " + context.DeadlineExceeded.Error():                                      "census: list pods: timed out",
 		`Get "https://a": context deadline exceeded (Client.Timeout exceeded while awaiting headers)`: `Get "https://a": no answer in time`,
 		"forbidden": "forbidden",
 	} {

@@ -206,7 +206,7 @@ func refusedReport() report.Report {
 		}
 	}
 	r.Result = report.Result{ExitCode: 4, Error: "the plan is refused", Refused: []judge.Refusal{
-		{Limit: "limits.maxReleases", Message: "the plan releases 180 of 1,902 allocations, allowed are 100", Remedy: "Look at the entries that are due, then raise limits.maxReleases in the policy."},
+		{Limit: "limits.maxReleases", Message: "the plan would release 180 of 1,902 allocations, more than the allowed 100", Remedy: "Look at the entries that are due, then raise limits.maxReleases in the policy."},
 		{Limit: "limits.maxPodDrop", Message: "61 % of the pods are gone since the last run, allowed are 50 %", Remedy: "If the pods were deleted on purpose, raise limits.maxPodDrop for one run."},
 	}}
 	return r

@@ -82,7 +82,7 @@ func fullReport() report.Report {
 		{Backend: pools, Pool: slice, Key: "18446744073709551621", IP: "fd00:0:0:1::5", Owner: ipam.EntryOwner{Namespace: "db", Pod: "pg-0", Node: "node-a"},
 			Verdict: judge.Held, Reason: judge.RuleHold, Outcome: report.Kept},
 	}
-	r.Warnings = []string{"limits are ignored: limits.maxReleases: the plan releases 5 of 11 allocations (allowed: 2)"}
+	r.Warnings = []string{"limits are ignored: limits.maxReleases: the plan would release 5 of 11 allocations, more than the allowed 2"}
 	return r
 }
 
@@ -114,9 +114,9 @@ func hostileReport() report.Report {
 func refusedReport() report.Report {
 	r := emptyReport()
 	r.Run.DryRun = false
-	r.Result = report.Result{ExitCode: 4, Error: "limits.maxReleases: the plan releases 2 of 3 allocations (allowed: 1); nothing was released", Refused: []judge.Refusal{
-		{Limit: "limits.maxReleases", Message: "the plan releases 2 of 3 allocations (allowed: 1)", Remedy: "review the plan; if it is right, raise limits.maxReleases"},
-		{Limit: "limits.maxFraction", Message: "limits.maxFraction: the plan releases 0.67 of the allocations (allowed: 0.5)", Remedy: "review the plan; if it is right, raise limits.maxFraction"},
+	r.Result = report.Result{ExitCode: 4, Error: "limits.maxReleases: the plan would release 2 of 3 allocations, more than the allowed 1; nothing was released", Refused: []judge.Refusal{
+		{Limit: "limits.maxReleases", Message: "the plan would release 2 of 3 allocations, more than the allowed 1", Remedy: "review the plan; if it is right, raise limits.maxReleases"},
+		{Limit: "limits.maxFraction", Message: "limits.maxFraction: the plan would release 0.67 of the allocations, more than the allowed 50 %", Remedy: "review the plan; if it is right, raise limits.maxFraction"},
 	}}
 	r.Leaked = &report.Leaked{Total: 2, Due: 2, HeldBy: []report.ReasonCount{}}
 	r.Summary = report.Counts{Entries: 3, InUse: 1, Planned: 2}

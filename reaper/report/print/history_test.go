@@ -42,7 +42,7 @@ func histories() map[string]report.History {
 		return past
 	}
 	ends, failed := report.NewHistory("https://cluster", "ip-reaper"), report.NewHistory("https://cluster", "ip-reaper")
-	refused := ended(at(60), journal.Result{Due: 144, Error: "limits.maxReleases: the plan releases 144 of 970 allocations (allowed: 100); nothing was released"}, 4)
+	refused := ended(at(60), journal.Result{Due: 144, Error: "limits.maxReleases: the plan would release 144 of 970 allocations, more than the allowed 100; nothing was released"}, 4)
 	ends.Runs = []journal.PastRun{
 		{Run: at(75), Pools: []journal.PoolRecord{}, Result: &journal.Result{Due: 12}},
 		refused, ended(at(45), journal.Result{Error: "census: list pods: \x1b[31m\nforbidden"}, 1), ended(at(30), journal.Result{DryRun: true, Due: 3}, 0), list.Runs[0], list.Runs[1],
