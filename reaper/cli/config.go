@@ -59,6 +59,9 @@ func locate(kubeconfig, context string, env func(string) string) (place, error) 
 		return place{}, ipam.BadInput(fmt.Errorf("kubeconfig: %w", err), cmp.Or(hint, "name one with --kubeconfig and --context"))
 	}
 	at := place{config: config, context: cmp.Or(context, raw.CurrentContext), namespace: state.StateNamespace}
+	if at.context == "" { // what follows would take this for a pod
+		return place{}, ipam.BadInput(errors.New("kubeconfig: it has no current context"), "name one with --context")
+	}
 	if named := raw.Contexts[at.context]; named != nil {
 		at.user = named.AuthInfo
 	}
