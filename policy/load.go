@@ -25,6 +25,10 @@ type Error struct {
 	// Messages are the mistakes, each with the path of its field if it has one.
 	// Messages is never empty. A message may quote any text of the policy.
 	Messages []string
+
+	// NotYAML says that the text is no mapping in YAML, so no version of the program understands it.
+	// Any other mistake may be none for a newer version.
+	NotYAML bool
 }
 
 // Error returns the messages, one per line.
@@ -37,13 +41,13 @@ func (e *Error) Error() string { return strings.Join(e.Messages, "\n") }
 // kind or version: every other field may then mean something else. A value is not checked if a
 // field within it has a mistake.
 func Load(data []byte, known []Known) (Policy, error) {
-	raw, messages := toJSON(data)
-	if len(messages) > 0 {
-		return Policy{}, refuse(messages)
+	raw, mistake := toJSON(data)
+	if mistake != nil {
+		return Policy{}, refuse(mistake)
 	}
 	var fields map[string]any
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &fields); err != nil { // such as one that is nested too deeply
-		return Policy{}, refuse([]string{err.Error()})
+		return Policy{}, refuse(&Error{Messages: []string{err.Error()}})
 	}
 	var p Policy
 	errs := checkHeader(fields)
@@ -55,49 +59,51 @@ func Load(data []byte, known []Known) (Policy, error) {
 	if len(errs) == 0 {
 		return p, nil
 	}
+	mistake = new(Error)
 	for _, err := range errs {
-		messages = append(messages, err.Error())
+		mistake.Messages = append(mistake.Messages, err.Error())
 	}
-	return Policy{}, refuse(messages)
+	return Policy{}, refuse(mistake)
 }
 
-// refuse returns messages as one Error, without the userinfo of URLs: a password
-// may have been put where it does not belong, and messages go to a log.
-func refuse(messages []string) *Error {
-	for i, m := range messages {
-		messages[i] = urlUser.ReplaceAllString(m, "://...@")
+// refuse returns the Error without the userinfo of URLs: a password may have been put where it does
+// not belong, and messages go to a log.
+func refuse(e *Error) *Error {
+	for i, m := range e.Messages {
+		e.Messages[i] = urlUser.ReplaceAllString(m, "://...@")
 	}
-	return &Error{Messages: messages}
+	return e
 }
 
 var urlUser = regexp.MustCompile(`(?s)://.*@`)
 
-// toJSON returns the only document in data, a mapping, as JSON, or messages that say why it cannot.
+// toJSON returns the only document in data, a mapping, as JSON, or an Error that says why it cannot.
 // Each key that a mapping has twice gets its own message.
-func toJSON(data []byte) (raw []byte, messages []string) {
+func toJSON(data []byte) ([]byte, *Error) {
 	if len(data) > MaxSize {
-		return nil, []string{fmt.Sprintf("policy is larger than %d bytes", MaxSize)}
+		return nil, &Error{Messages: []string{fmt.Sprintf("policy is larger than %d bytes", MaxSize)}}
 	}
+	var document any
 	raw, err := yaml.YAMLToJSONStrict(data)
 	if twice := new(goyaml.TypeError); errors.As(err, &twice) {
-		return nil, twice.Errors
+		return nil, &Error{Messages: twice.Errors}
 	}
-	if err != nil {
-		return nil, []string{cmp.Or(tabbed(data, err), err.Error())}
+	if err != nil { // JSON does not have each value of YAML, such as .nan
+		return nil, &Error{Messages: []string{cmp.Or(tabbed(data, err), err.Error())}, NotYAML: goyaml.Unmarshal(data, &document) != nil}
 	}
 	// The parser stops at the end of the first document.
-	var document any
 	documents := goyaml.NewDecoder(bytes.NewReader(data))
 	for range 2 {
 		err = documents.Decode(&document)
 	}
 	switch {
 	case !errors.Is(err, io.EOF):
-		return nil, []string{"policy must be a single YAML document, and is several"}
+		return nil, &Error{Messages: []string{"policy must be a single YAML document, and is several"}}
 	case string(raw) == "null":
-		return nil, []string{fmt.Sprintf("policy must not be empty: apiVersion must be %q and kind %q", APIVersion, Kind)}
+		message := fmt.Sprintf("policy must not be empty: apiVersion must be %q and kind %q", APIVersion, Kind)
+		return nil, &Error{Messages: []string{message}, NotYAML: true}
 	case raw[0] != '{':
-		return nil, []string{"policy must be a mapping"}
+		return nil, &Error{Messages: []string{"policy must be a mapping"}, NotYAML: true}
 	}
 	return raw, nil
 }

@@ -1,7 +1,9 @@
 package policy_test
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -160,6 +162,7 @@ func TestDocuments(t *testing.T) {
 		more  = "policy must be a single YAML document, and is several"
 		empty = `policy must not be empty: apiVersion must be "ip-reaper/v1alpha1" and kind "ReapPolicy"`
 	)
+	notYAML := []string{"empty", "only a comment", "null", "a list", "a word", "no YAML", "an open bracket"}
 	for _, tt := range []struct {
 		name, data string
 		refused    []string
@@ -185,6 +188,8 @@ func TestDocuments(t *testing.T) {
 		{"nested too deeply", header + "a: " + strings.Repeat("[", 1e4) + strings.Repeat("]", 1e4),
 			[]string{"invalid character '[' exceeded max depth"}},
 		{"no YAML", header + "\tdryRun: false", []string{"line 3: YAML forbids tabs for indentation, use spaces"}},
+		{"an open bracket", header + "limits: [", []string{"yaml: line 3: did not find expected node content"}},
+		{"a key twice", header + "kind: ReapPolicy\n", []string{`line 3: key "kind" already set in map`}},
 		{"no number", header + "limits: {maxFraction: .nan}", []string{"json: unsupported value: NaN"}},
 		{"no header", "dryRun: false", []string{
 			`apiVersion: Required value: must be "ip-reaper/v1alpha1"`,
@@ -206,6 +211,9 @@ func TestDocuments(t *testing.T) {
 			p, err := policy.Load([]byte(tt.data), known)
 			if len(tt.refused) > 0 {
 				wantRefusal(t, p, err, tt.refused...)
+				if refusal := (*policy.Error)(nil); errors.As(err, &refusal) && refusal.NotYAML != slices.Contains(notYAML, tt.name) {
+					t.Errorf("NotYAML = %t", refusal.NotYAML)
+				}
 			} else if diff := cmp.Diff(policy.Default(), p); err != nil || diff != "" {
 				t.Errorf("Load: %v (-want +got):\n%s", err, diff)
 			}
