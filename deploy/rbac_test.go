@@ -59,7 +59,7 @@ func TestRolesGrantExactlyTheNeededRights(t *testing.T) {
 		},
 		"restore": {
 			"ClusterRole ip-reaper-restore": {"/nodes: list", "/pods: list", machines + ": list", system},
-			"Role ip-reaper-restore":        slices.Concat(ledger, lock, []string{"/configmaps: list"}),
+			"Role ip-reaper-restore":        slices.Concat(ledger, lock, []string{"/configmaps: list", "/configmaps/ip-reaper-policy: get"}),
 		},
 	} {
 		for _, p := range backends.All() {

@@ -7,14 +7,19 @@ import (
 	"strings"
 	"testing"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/memory"
 	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 )
 
 // arguments returns the arguments of the pod's container. What its ConfigMaps hold on the
@@ -25,6 +30,7 @@ func arguments(t *testing.T, c *cluster.Cluster, pod corev1.PodSpec) (args []str
 	must(t, err)
 	kubeconfig, err := c.KubeconfigFor(account)
 	must(t, err)
+	mayReadPolicy(t, c)
 	dir, there := t.TempDir(), []string{"$(NAMESPACE)", home}
 	for _, mount := range pod.Containers[0].VolumeMounts {
 		there = append(there, mount.MountPath+"/", filepath.Join(dir, mount.Name)+"/")
@@ -52,6 +58,28 @@ func arguments(t *testing.T, c *cluster.Cluster, pod corev1.PodSpec) (args []str
 		args = slices.DeleteFunc(args, func(arg string) bool { return arg == "--remember" })
 	}
 	return append(args, "--kubeconfig="+kubeconfig, "--context="+cluster.ContextName)
+}
+
+// mayReadPolicy lets the accounts read the installed policy, as the program does outside of a pod.
+func mayReadPolicy(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
+	meta, read := metav1.ObjectMeta{Name: "policy"}, authorizationv1.ResourceAttributes{Verb: "get", Resource: "configmaps", Namespace: home, Name: state.PolicyName}
+	_, err := c.Kube.RbacV1().Roles(home).Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{read.Resource}, ResourceNames: []string{read.Name}, Verbs: []string{read.Verb}},
+	}}, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return
+	}
+	must(t, err)
+	_, err = c.Kube.RbacV1().RoleBindings(home).Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
+		Subjects: []rbacv1.Subject{
+			{Kind: rbacv1.ServiceAccountKind, Name: admission.Reaper, Namespace: home},
+			{Kind: rbacv1.ServiceAccountKind, Name: admission.Outage, Namespace: home},
+		},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	waitUntilMay(t, c, read, true)
 }
 
 // runPod runs the pod's container. Its report is in JSON.

@@ -23,6 +23,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/memory"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 	"github.com/ip-reaper/ip-reaper/integration/kit/rights"
 )
@@ -180,6 +181,7 @@ func TestWebhookThatDeniesATombstoneKeepsNothingElseBack(t *testing.T) {
 	before, asked := f.store(), g.denied.Load()
 
 	const inHome, own = "--state-namespace=" + rights.Home, "backends: {calico: {enabled: false}}\n" // the account's rights
+	f.must(memory.Memory{Cluster: f.Cluster, Namespace: rights.Home}.InstallPolicy(t.Context(), header+own))
 	got := f.mustReap(reap.ExitPartial, own, inHome)
 	want := slices.Concat(
 		both("10.0.0.0-24/1", "10.0.0.1", "10.0.0.1 web-0 orphan PodAbsent released"),

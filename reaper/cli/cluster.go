@@ -93,7 +93,7 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 		return connection{}, err
 	}
 	warnings, unread, err := checkState(ctx, clients, namespace, o.writes || f.flags.Changed("state-namespace"), o.logger)
-	if err = cmp.Or(err, chosen.elsewhere(warnings, unread, o)); err != nil {
+	if err = cmp.Or(err, chosen.elsewhere(warnings, unread)); err != nil {
 		return connection{}, err
 	}
 	caveats := slices.Clone(warnings)

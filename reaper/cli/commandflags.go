@@ -30,8 +30,6 @@ type commandFlags struct {
 	timeout     time.Duration
 	concurrency int // the most requests at the same time
 
-	lasting   bool // it releases what is due, or remembers what a later release rests on
-	override  bool // it may do so by a policy other than the installed one
 	stateOnly bool // it reads nothing but what earlier runs stored
 }
 
@@ -45,7 +43,7 @@ const defaultTimeout = 10 * time.Minute
 func (f *commandFlags) add(flags *pflag.FlagSet) {
 	f.flags, f.concurrency = flags, defaultConcurrency
 	f.target.add(flags)
-	usage := "take the policy from this `FILE`; by default, outside a cluster, the installed one, and else the built-in defaults"
+	usage := "take the policy from this `FILE`; outside a cluster, it is for dry runs, and the default is the installed one; elsewhere, the built-in defaults are"
 	if f.target.scope() == plugin.Node {
 		usage = "policy `FILE`; without one, a dry run with the defaults"
 	}

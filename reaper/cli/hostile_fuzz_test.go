@@ -64,12 +64,12 @@ func printEverything(t *testing.T, text string, choice byte) {
 	h.run(append(restore, "--dry-run", "--journal", h.file("damaged.json", h.journal("run-1", text)))...)
 	h.run(append(restore, "--journal", h.file("junk.json", text))...)
 	h.run(append(restore, "--run", text)...)
-	h.run(append(args[:4:4], "-o", h.format)...) // the installed policy is hostile too
+	h.run(append(args[:4:4], "-o", h.format, "--state-namespace", "elsewhere")...) // there, the policy is hostile too
 	h.run("policy", "validate", h.file("policy.yaml", h.policy()))
 	gateway := httptest.NewServer(h)
 	defer gateway.Close()
-	h.run(append(args, "--push-url", gateway.URL, "--termination-log", h.file("termination.json", ""), "--unsafe-ignore-limit=maxFraction,noPods", "--"+overrideFlag,
-		"--policy", h.file("atonce.yaml", "{apiVersion: ip-reaper/v1alpha1, kind: ReapPolicy, gracePeriod: 0s, minAge: 0s}"))...)
+	h.run(append(args, "--push-url", gateway.URL, "--termination-log", h.file("termination.json", ""), "--unsafe-ignore-limit=maxFraction,noPods",
+		"--grace-period=0s", "--min-age=0s")...)
 	said, err := os.ReadFile(filepath.Join(h.dir, "termination.json"))
 	if err != nil || !json.Valid(said) {
 		t.Fatalf("termination message %q, %v", said, err)
@@ -221,6 +221,8 @@ func (h hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case read && lists[name] != "":
 		answer(w, []byte(lists[name]))
+	case read && strings.HasSuffix(r.URL.Path, "/ip-reaper/configmaps/"+state.PolicyName):
+		answer(w, []byte(plainPolicy))
 	case read && name == state.LockName:
 		answer(w, status(http.StatusNotFound, metav1.StatusReasonNotFound, h.text, "leases", name))
 	case read && strings.HasPrefix(name, "ip-reaper-ledger"):

@@ -23,87 +23,75 @@ type choice struct {
 	policy    policy.Policy
 	installed string // the ConfigMap that it is from, as namespace/name; empty if it is from a file, or the default
 	caveat    string // why it is the default instead of the installed one
-	missing   bool   // none is installed in the state namespace
+	missing   bool   // the command writes, and none is installed in the state namespace
 }
 
-// choosePolicy chooses the policy of a command outside a cluster: the file, or else the one that is
-// installed in the namespace. If none is installed, or it cannot be read, that is the default.
+// choosePolicy chooses the policy of a command outside a cluster: that of the file, or else the
+// installed one. If none is installed, or it cannot be read, a dry run uses the default.
+//
+// What writes goes by the installed policy, also a dry run that remembers: with weaker limits, it
+// could believe a list of pods that the CronJob then believes too. The file must then say the same,
+// unless none is installed, or the text that is installed is no YAML: a policy with any other mistake
+// may be valid for another version of the program.
 //
 // The dryRun of a policy is for the CronJob: a look from a workstation must not release because the
-// CronJob does. A release by a policy other than the installed one is refused unless it
-// is overridden, even if it is only possible that one is installed. So is a dry run that remembers:
-// with weaker limits, it could believe a list of pods that the CronJob then believes too.
+// CronJob does.
 func choosePolicy(ctx context.Context, w ioStreams, core corev1.ConfigMapsGetter, namespace string, o connectOptions) (choice, error) {
-	given := choice{policy: o.policy}
 	name := namespace + "/" + state.PolicyName
-	installed, found, err := readInstalled(ctx, w, core, namespace)
-	installed.DryRun = o.policy.DryRun
+	text, err := state.InstalledPolicy(ctx, core, namespace)
+	chosen := choice{policy: o.policy, missing: text == nil && o.writes}
 	switch {
 	case ctx.Err() != nil:
-		return given, ctx.Err()
-	case o.policyFile != "" && (err != nil || found && !reflect.DeepEqual(installed, o.policy)):
-		why, hint := fmt.Errorf("policy %s is not the installed one, ConfigMap %s", o.policyFile, name), "leave out --dry-run=false to see what the file would release, or --policy to release by the installed policy"
-		if err != nil && !isUsage(err) {
-			why, hint = fmt.Errorf("policy %s may not be the installed one, which could not be read: %w", o.policyFile, err), readHint
-		}
-		return given, ipam.BadInput(why, hint+"; to release by the file, type --"+overrideFlag+" too")
-	case o.policyFile != "":
-		given.missing = !found
-		return given, nil
+		return chosen, ctx.Err()
 	case err != nil && isUsage(err):
-		return given, ipam.BadInput(err, "correct the installed policy, or name another one with --policy FILE")
-	case err != nil && o.lasting:
-		return given, ipam.BadInput(fmt.Errorf("the installed policy could not be read, so nothing is written: %w", err),
-			readHint+"; to take another policy, name it with --policy FILE and type --"+overrideFlag)
+		return chosen, err
+	case err != nil && o.writes:
+		return chosen, ipam.BadInput(fmt.Errorf("nothing is written: the installed policy could not be read: %w", err),
+			fmt.Sprintf("get the right to get ConfigMap %s in namespace %s", state.PolicyName, namespace))
 	case err != nil:
-		given.caveat = "the installed policy could not be read, so this is by the built-in defaults: " + printable.Error(err)
-		return given, nil
-	case !found:
-		given.missing = true
-		given.caveat = fmt.Sprintf("no policy is installed, so this is by the built-in defaults: namespace %s has no ConfigMap %s", namespace, state.PolicyName)
-		return given, nil
+		chosen.caveat = "the installed policy could not be read, so this is by the built-in defaults: " + printable.Error(err)
+		return chosen, nil
+	case text == nil && o.policyFile == "":
+		chosen.caveat = fmt.Sprintf("no policy is installed, so this is by the built-in defaults: namespace %s has no ConfigMap %s", namespace, state.PolicyName)
+		return chosen, nil
+	case text == nil:
+		return chosen, nil
 	}
-	return choice{policy: installed, installed: name}, nil
+	installed, err := policy.Load(text, plugin.Known(w.backends))
+	installed.DryRun = o.policy.DryRun
+	var invalid *policy.Error
+	switch {
+	case o.policyFile != "" && errors.As(err, &invalid) && invalid.NotYAML:
+	case err != nil:
+		return chosen, ipam.BadInput(fmt.Errorf("policy ConfigMap %s: %w", name, err),
+			"correct it, or use the version of ip-reaper that it is for; a dry run takes another one with --policy FILE")
+	case o.policyFile == "":
+		chosen.policy, chosen.installed = installed, name
+	case !reflect.DeepEqual(installed, o.policy):
+		return chosen, ipam.BadInput(fmt.Errorf("policy %s is not the installed one, ConfigMap %s, by which a release is judged", o.policyFile, name),
+			"leave out --dry-run=false to see what the file would release; to release by it, install it")
+	}
+	return chosen, nil
 }
 
 // choosesPolicy reports whether the installed policy matters to a command outside a cluster. It does
-// not if the command judges nothing, or has a file, unless a release by the file may be refused.
+// not if the command judges nothing, or is a dry run by a file.
 func (o connectOptions) choosesPolicy() bool {
-	return !o.stateOnly && (o.policyFile == "" || o.lasting && !o.override)
+	return !o.stateOnly && (o.policyFile == "" || o.writes)
 }
 
-// readInstalled reads the installed policy. A policy that is not valid is a mistake of the user.
-func readInstalled(ctx context.Context, w ioStreams, core corev1.ConfigMapsGetter, namespace string) (p policy.Policy, found bool, err error) {
-	text, err := state.InstalledPolicy(ctx, core, namespace)
-	if err != nil || text == nil {
-		return p, false, err
-	}
-	if p, err = policy.Load(text, plugin.Known(w.backends)); err != nil {
-		return p, true, fmt.Errorf("policy ConfigMap %s/%s: %w", namespace, state.PolicyName, err)
-	}
-	return p, true, nil
-}
-
-// elsewhere returns an error for a release that finds no installed policy, if ip-reaper has its
-// state in another namespace, as the warnings say, or may have: the policy may be there.
-func (c choice) elsewhere(warnings []string, unread error, o connectOptions) error {
-	if !c.missing || !o.lasting || len(warnings) == 0 && unread == nil {
+// elsewhere returns an error for a command that writes and finds no installed policy, if ip-reaper
+// has its state in another namespace, as the warnings say, or may have: the policy may be there.
+func (c choice) elsewhere(warnings []string, unread error) error {
+	if !c.missing || len(warnings) == 0 && unread == nil {
 		return nil
 	}
 	why := fmt.Errorf("no policy is installed here, and one may be in another namespace: %s", strings.Join(warnings, "; "))
 	if len(warnings) == 0 {
 		why = fmt.Errorf("no policy is installed here, and it is unknown whether ip-reaper is in another namespace: %w", unread)
 	}
-	return ipam.BadInput(why,
-		"name that namespace with --state-namespace; to take another policy, name it with --policy FILE and type --"+overrideFlag)
+	return ipam.BadInput(why, "name that namespace with --state-namespace")
 }
-
-// readHint says what to do if the installed policy could not be read.
-const readHint = "get the right to read it"
-
-// overrideFlag is the flag of a run that releases by a policy other than the installed one. It
-// must be typed.
-const overrideFlag = "unsafe-override-installed-policy"
 
 // stateTimeout limits the look at the state namespace: it is advice, and the run reports a
 // server that does not answer.

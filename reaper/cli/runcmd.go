@@ -91,7 +91,6 @@ func newRun(w ioStreams, at target) *cobra.Command {
 	if at.scope() == plugin.Cluster {
 		flags.IntVar(&f.concurrency, "concurrency", defaultConcurrency, "send at most this `NUMBER` of requests to the stores and the API server at the same time")
 		flags.BoolVar(&f.acceptStore, "accept-new-store", false, "release from a store outside the API server, such as Calico's etcd, although it is another one than in earlier runs")
-		flags.BoolVar(&f.override, overrideFlag, false, "release by the file of --policy, although another policy is, or may be, installed")
 	} else {
 		flags.DurationVar(&f.every, "every", 0, "run again this `DURATION`, and up to a tenth more, after each run, until the program is stopped; by default, run once")
 	}
@@ -111,8 +110,6 @@ func (f runFlags) check() error {
 		return ipam.BadInput(fmt.Errorf("--every: %v is negative", f.every), "give one such as 15m")
 	case f.every > 0 && f.wait.on:
 		return ipam.BadInput(errors.New("--every and --wait contradict each other"), "with --every, the next run releases what is due then")
-	case f.override && f.policyFile == "":
-		return ipam.BadInput(errors.New("--"+overrideFlag+": no other policy is named"), "name it with --policy FILE")
 	case f.flags.Changed("dry-run") && !f.overrides.dryRun && f.remember:
 		return ipam.BadInput(errors.New("--dry-run=false and --remember contradict each other: a run that releases always saves the ledger"),
 			"leave out --dry-run=false to release nothing, or --remember to release")
@@ -199,8 +196,7 @@ func (f runFlags) open(ctx context.Context, w ioStreams, logger *slog.Logger) (c
 	}
 	effective := p
 	f.overrides.apply(&effective)
-	f.lasting = !*effective.DryRun || f.remember
-	conn, err := f.connect(ctx, w, f.lasting, p, logger)
+	conn, err := f.connect(ctx, w, !*effective.DryRun || f.remember, p, logger)
 	if err != nil {
 		return connection{}, err
 	}

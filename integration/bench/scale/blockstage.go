@@ -8,6 +8,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
 // A blockStage is a stage with what Calico has stored.
@@ -68,6 +69,9 @@ func (g *blockStage) prepare(ctx context.Context) (err error) {
 			return err
 		}
 		g.stored = store{e.Client}
+		if err = g.install(ctx, reap.ReleaseNow+reap.InEtcd); err != nil {
+			return errors.Join(err, e.Stop())
+		}
 		if g.datastore, err = calico.OnEtcd(ctx, g.cluster, e); err != nil {
 			return errors.Join(err, e.Stop())
 		}

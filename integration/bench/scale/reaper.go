@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -37,19 +36,15 @@ func (g *stage) reap(env ...string) func(context.Context) (cost, error) {
 
 // reaper runs the binary, which must exit with 0, and returns its summary.
 func (g *stage) reaper(ctx context.Context, env []string, more ...string) (c cost, summary reap.Summary, err error) {
-	policy, terms, told := g.file("policy.yaml"), reap.ReleaseNow, g.file("termination-log")
-	if len(env) > 0 {
-		terms += reap.InEtcd
-	}
-	err = errors.Join(os.WriteFile(policy, []byte(terms), 0o600), os.WriteFile(told, nil, 0o600))
-	if err != nil {
+	told := g.file("termination-log")
+	if err := os.WriteFile(told, nil, 0o600); err != nil {
 		return c, summary, err
 	}
 	c, err = measure(ctx, g.limit, command{g.binary, slices.Concat([]string{
-		"run", "--policy=" + policy, "--kubeconfig=" + g.kubeconfig, "--context=" + cluster.ContextName,
+		"run", "--kubeconfig=" + g.kubeconfig, "--context=" + cluster.ContextName,
 		"--state-namespace=" + rights.Home, "--concurrency=" + strconv.Itoa(g.concurrency),
 		"--timeout=" + g.limit.String(), "--termination-log=" + told,
-	}, reap.ByFile(terms), more), env})
+	}, reap.ByFile(reap.ReleaseNow), more), env})
 	if err != nil {
 		return c, summary, err
 	}

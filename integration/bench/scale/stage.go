@@ -11,7 +11,9 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	kitmemory "github.com/ip-reaper/ip-reaper/integration/kit/memory"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
+	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 	"github.com/ip-reaper/ip-reaper/integration/kit/rights"
 )
 
@@ -45,7 +47,7 @@ func openStage(ctx context.Context, o options, s size, c cluster.Options) (_ *st
 	if g.cluster, err = cluster.Start(ctx, c); err != nil {
 		return nil, err
 	}
-	if err = g.account(ctx, "whereabouts", "overlapping", "calico"); err == nil {
+	if err = errors.Join(g.account(ctx, "whereabouts", "overlapping", "calico"), g.install(ctx, reap.ReleaseNow)); err == nil {
 		g.store, err = openStore(g.cluster.EtcdURL)
 	}
 	if err != nil {
@@ -126,9 +128,15 @@ func (g *stage) close() error {
 	return errors.Join(err, g.cluster.Stop())
 }
 
-// sweep removes ip-reaper's ConfigMaps and lock.
+// install installs a policy of ip-reaper.
+func (g *stage) install(ctx context.Context, policy string) error {
+	return kitmemory.Memory{Cluster: g.cluster, Namespace: rights.Home}.InstallPolicy(ctx, policy)
+}
+
+// sweep removes ip-reaper's ledger, journals and lock.
 func (g *stage) sweep(ctx context.Context) error {
-	return g.store.clear(ctx, "/registry/configmaps/"+rights.Home+"/", "/registry/leases/"+rights.Home+"/")
+	maps := "/registry/configmaps/" + rights.Home + "/ip-reaper-"
+	return g.store.clear(ctx, maps+"ledger", maps+"journal", "/registry/leases/"+rights.Home+"/")
 }
 
 // file returns a path in the cluster's folder.

@@ -72,6 +72,16 @@ func (m Memory) InstallLedger(ctx context.Context) error {
 	return err
 }
 
+// InstallPolicy installs a policy, in place of any other.
+func (m Memory) InstallPolicy(ctx context.Context, text string) error {
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: state.PolicyName}, Data: map[string]string{"policy.yaml": text}}
+	_, err := m.Cluster.Kube.CoreV1().ConfigMaps(m.Namespace).Create(ctx, cm, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		_, err = m.Cluster.Kube.CoreV1().ConfigMaps(m.Namespace).Update(ctx, cm, metav1.UpdateOptions{})
+	}
+	return err
+}
+
 // Seen returns when each entry of the ledger was first seen ownerless, in seconds, by a hash of its
 // identity. It is empty if there is no ledger.
 func (m Memory) Seen(ctx context.Context) (map[string]int64, error) {

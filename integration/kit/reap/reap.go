@@ -31,15 +31,12 @@ limits: {maxFraction: 1}
 // ETCD_ENDPOINTS alone does not say so.
 const InEtcd = "backends: {calico: {datastore: etcdv3}}\n"
 
-// ByFile returns the flags that make a run obey its policy file, as it would in a pod. The tests give
-// the pods' accounts a kubeconfig; these accounts may not read the installed policy, which is a file
-// in a pod.
+// ByFile returns the flags that make a run obey the dryRun of a policy, as it would in a pod.
 func ByFile(policy string) []string {
-	flags := []string{"--unsafe-override-installed-policy"}
 	if strings.Contains(policy, "\ndryRun: false\n") {
-		flags = append(flags, "--dry-run=false")
+		return []string{"--dry-run=false"}
 	}
-	return flags
+	return nil
 }
 
 // The exit codes that the binary promises.

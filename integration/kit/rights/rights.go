@@ -12,6 +12,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
 	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
+	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 )
 
 // What may be granted: the rights of a dry run, or those of a run that releases.
@@ -26,13 +27,23 @@ type Grant struct {
 	objects []runtime.Object // roles and their bindings
 }
 
-// Shipped reads what an installation grants in a mode, with the roles of only these backends.
+// Shipped reads what an installation grants in a mode, with the roles of only these backends. The
+// account may also read the installed policy, which its pod has as a file: the tests run the program
+// outside of a pod.
 func Shipped(mode string, backends ...string) (Grant, error) {
 	var files []string
 	for _, role := range append([]string{"core", "state"}, backends...) {
 		files = append(files, filepath.Join("..", "helm", "ip-reaper", "rights", mode, role+".yaml"))
 	}
-	return load(admission.Reaper, append(files, filepath.Join("base", "bindings.yaml")))
+	g, err := load(admission.Reaper, append(files, filepath.Join("base", "bindings.yaml")))
+	for _, object := range g.objects {
+		if role, ok := object.(*rbacv1.Role); ok {
+			role.Rules = append(role.Rules, rbacv1.PolicyRule{
+				APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{state.PolicyName}, Verbs: []string{"get"},
+			})
+		}
+	}
+	return g, err
 }
 
 // Restoring reads what an installation grants to the account that restores.

@@ -4,10 +4,7 @@ package world
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -92,7 +89,6 @@ type World struct {
 	End    snapshot.Store // everything is released, after Undisturbed
 	Empty  string         // the ID of the handle without an address
 
-	policies   int
 	kubeconfig map[string]string // of the reaper, by command; a run's is under ""
 	seen       map[string]int64  // of the ledger, by Again
 	aged       time.Duration     // the ledger, since then
@@ -161,7 +157,7 @@ func (w *World) Each(points []fault.Point, test func(fault.Point)) {
 	}
 }
 
-// Starts returns the Start of the reaper under a policy. It leaves the lock alone.
+// Starts returns the Start of the reaper under a policy, which it installs. It leaves the lock alone.
 func (w *World) Starts(command, policy string, args ...string) fault.Start {
 	return w.StartsWith("", command, policy, args...)
 }
@@ -174,14 +170,12 @@ func (w *World) StartsWith(stdin, command, policy string, args ...string) fault.
 			return nil, err
 		}
 		r.Stdin = stdin
-		w.policies++
-		file := filepath.Join(w.Dir, fmt.Sprintf("policy-%d.yaml", w.policies))
-		if err := os.WriteFile(file, []byte(policy+slow), 0o600); err != nil {
+		if err := w.Memory.InstallPolicy(w.Context(), policy+slow); err != nil {
 			return nil, err
 		}
 		all := []string{
 			command, "--kubeconfig=" + cmp.Or(w.kubeconfig[command], w.kubeconfig[""]), "--context=" + cluster.ContextName, "--state-namespace=" + Home,
-			"--policy=" + file, "-o=json",
+			"-o=json",
 		}
 		switch command {
 		case "run":

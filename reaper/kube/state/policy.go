@@ -37,7 +37,7 @@ func InstalledPolicy(ctx context.Context, core corev1client.ConfigMapsGetter, na
 	text, ok := cm.Data[policyKey]
 	if !ok {
 		return nil, ipam.BadInput(fmt.Errorf("policy: ConfigMap %s/%s has no key %s", namespace, PolicyName, policyKey),
-			"apply the manifests again, or take a policy of yours with --policy FILE")
+			"apply the manifests again; a dry run takes a policy of yours with --policy FILE")
 	}
 	return []byte(text), nil
 }
