@@ -60,9 +60,8 @@ type Options struct {
 	Journals journal.Store
 	Lock     Lock // nil: another run may be in progress
 
-	// Access returns for which of these backends the account lacks a right to release. It
-	// is called before the first write of a round that has something due. Nil: it is
-	// assumed to have every right.
+	// Access returns for which of these backends the run may not release. It is called before
+	// the first write of a round that has something due. Nil: it may release all.
 	Access func(ctx context.Context, backends []string) Denied
 
 	// ClusterUID returns the UID of the namespace kube-system, for the journal; empty if it cannot

@@ -54,10 +54,10 @@ func acquire(ctx context.Context, l Lock, holder string, warn func(sentences ...
 	return unlock, nil
 }
 
-// Denied says for which backends the run's account lacks a right to release. The zero
-// Denied denies nothing.
+// Denied says for which backends the run may not release, such as because its account lacks a
+// right. The zero Denied denies nothing.
 type Denied struct {
-	All      error            // a right that every release needs is missing
+	All      error            // why nothing may be released
 	Backends map[string]error // by name
 }
 

@@ -119,7 +119,7 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 			HasNamespace: func(ctx context.Context, name string) (bool, error) {
 				return state.HasNamespace(ctx, clients.core, name)
 			},
-			Access: rights(w, at, clients, opened, namespace, chosen.policy, o.logger), ClockSkew: clock.Skew,
+			Access: rights(w, at, clients, opened, namespace, chosen, o.logger), ClockSkew: clock.Skew,
 		},
 		journals: state.NewJournals(clients.core, namespace, retention(chosen.policy)),
 		warnings: warnings, close: func() {},

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ type choice struct {
 	policy    policy.Policy
 	installed string // the ConfigMap that it is from, as namespace/name; empty if it is from a file, or the default
 	caveat    string // why it is the default instead of the installed one
+	text      []byte // of the installed one, if that was read; nil if there is none
 	missing   bool   // the command writes, and none is installed in the state namespace
 }
 
@@ -39,7 +41,7 @@ type choice struct {
 func choosePolicy(ctx context.Context, w ioStreams, core corev1.ConfigMapsGetter, namespace string, o connectOptions) (choice, error) {
 	name := namespace + "/" + state.PolicyName
 	text, err := state.InstalledPolicy(ctx, core, namespace)
-	chosen := choice{policy: o.policy, missing: text == nil && o.writes}
+	chosen := choice{policy: o.policy, text: text, missing: text == nil && o.writes}
 	switch {
 	case ctx.Err() != nil:
 		return chosen, ctx.Err()
@@ -91,6 +93,18 @@ func (c choice) elsewhere(warnings []string, unread error) error {
 		why = fmt.Errorf("no policy is installed here, and it is unknown whether ip-reaper is in another namespace: %w", unread)
 	}
 	return ipam.BadInput(why, "name that namespace with --state-namespace")
+}
+
+// unchanged returns an error if the installed policy is not the one that was chosen any more.
+func (c choice) unchanged(ctx context.Context, core corev1.ConfigMapsGetter, namespace string) error {
+	text, err := state.InstalledPolicy(ctx, core, namespace)
+	if err != nil {
+		return fmt.Errorf("nothing is released: the installed policy could not be read again: %w", err)
+	}
+	if !bytes.Equal(text, c.text) {
+		return errors.New("nothing is released: the installed policy has changed since the run read it")
+	}
+	return nil
 }
 
 // stateTimeout limits the look at the state namespace: it is advice, and the run reports a

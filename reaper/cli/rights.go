@@ -12,26 +12,30 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
-// rights returns a function that asks, before the first write of a run, whether the account
+// rights returns a function that asks, before the first write of a round, whether the account
 // has the rights to release. If there is no answer, nothing is denied: each write then shows
-// whether it is allowed.
+// whether it is allowed. Outside a cluster, everything is denied if the installed policy has changed.
 //
 // The rights to save the ledger and to take the lock are not asked for, because a run releases
 // without them, and warns once about each.
-func rights(w ioStreams, at place, c clients, opened []ipam.Backend, namespace string, p policy.Policy, logger *slog.Logger) func(context.Context, []string) reaper.Denied {
-	rules := plugin.Needs(w.backends, opened, p, plugin.Release)
+func rights(w ioStreams, at place, c clients, opened []ipam.Backend, namespace string, chosen choice, logger *slog.Logger) func(context.Context, []string) reaper.Denied {
+	rules := plugin.Needs(w.backends, opened, chosen.policy, plugin.Release)
 	common := [][]state.Need{
 		{{Verb: "get", Resource: "pods"}},                                // the second look
 		{{Verb: "create", Resource: "configmaps", Namespace: namespace}}, // the journal
 	}
 	return func(ctx context.Context, backends []string) reaper.Denied {
+		if at.context != "" {
+			if err := chosen.unchanged(ctx, c.core, namespace); err != nil {
+				return reaper.Denied{All: err}
+			}
+		}
 		needs := slices.Concat(common...)
 		for _, name := range backends {
 			needs = append(needs, slices.Concat(needsOf(rules[name])...)...)
