@@ -18,7 +18,7 @@ type attempt struct {
 	decision     *judge.Decision
 	index        int // of the decision
 
-	// outcome is empty until it is decided. err says why, unless the allocation was released.
+	// outcome is empty until it is decided. err says why, or what is left to do.
 	outcome report.Outcome
 	err     error
 
@@ -99,6 +99,13 @@ func ofBackend(attempts []*attempt, backend string) []*attempt {
 func settleAll(log *slog.Logger, attempts []*attempt, outcome report.Outcome, err error) {
 	for _, a := range undecided(attempts) {
 		a.settle(log, outcome, err)
+	}
+}
+
+// planAll notes that a run would release what is not decided yet, or that a limit refuses it.
+func planAll(attempts []*attempt, outcome report.Outcome) {
+	for _, a := range undecided(attempts) {
+		a.outcome = outcome
 	}
 }
 

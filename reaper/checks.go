@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 
@@ -30,14 +29,14 @@ func (r *run) checkLimits(n *round) error {
 	if len(refusals) == 0 {
 		return nil
 	}
-	n.refuse(r.logger, refusals)
+	n.refuse(refusals)
 	return &judge.LimitError{Refusals: refusals, Released: len(r.past.released)}
 }
 
 // refuse notes why the plan is refused. What is due stays in its store.
-func (n *round) refuse(log *slog.Logger, refusals []judge.Refusal) {
+func (n *round) refuse(refusals []judge.Refusal) {
 	n.refused = refusals
-	settleAll(log, n.attempts, report.Refused, nil)
+	planAll(n.attempts, report.Refused)
 }
 
 // ErrAnotherStore says that a store outside the API server is not that of earlier runs. It may be
@@ -64,7 +63,7 @@ func (r *run) checkStores(n *round, known ledger.Ledger) error {
 		Limit: ErrAnotherStore.Error(), Message: ErrAnotherStore.Error() + ": " + text,
 		Remedy: "check that it is the store of this cluster; if it has replaced the other one, give --accept-new-store once",
 	}
-	n.refuse(r.logger, []judge.Refusal{refusal})
+	n.refuse([]judge.Refusal{refusal})
 	return ipam.BadInput(fmt.Errorf("%w: %s%s", ErrAnotherStore, text, end), refusal.Remedy)
 }
 

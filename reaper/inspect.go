@@ -35,6 +35,7 @@ func Inspect(ctx context.Context, o Options) (report.Report, error) {
 	n.now = o.Now().UTC()
 	if listErr != nil {
 		n.verdicts = r.judge(n.now, n.stock, ledger.Ledger{})
+		n.selected = n.selection.Of(n.verdicts.Decisions)
 		return r.report(), listErr
 	}
 	r.warnOfDump(n.census)
@@ -48,12 +49,12 @@ func Inspect(ctx context.Context, o Options) (report.Report, error) {
 	n.attempts = attemptsOf(n.plan)
 	r.warnOf(ctx, n)
 	if refusals := n.plan.Check(o.Policy.Limits, n.census); len(refusals) > 0 {
-		n.refuse(r.logger, refusals)
+		n.refuse(refusals)
 		for _, refusal := range refusals {
 			r.warn("a run would refuse this plan: " + refusal.Message)
 		}
 	}
-	settleAll(r.logger, n.attempts, report.Planned, nil)
+	planAll(n.attempts, report.Planned)
 	r.warnOfMissingNamespaces(*n)
 	return r.report(), r.failed()
 }

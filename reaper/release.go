@@ -123,7 +123,7 @@ func (s *sender) mend(ctx context.Context, attempts []*attempt) {
 			continue
 		}
 		if a.outcome == report.Returned || of.Interrupted {
-			a.settle(s.logger, report.Returned, nil)
+			a.settle(s.logger, report.Returned, a.err)
 		}
 	}
 }

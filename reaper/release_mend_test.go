@@ -152,6 +152,7 @@ func TestAllocationOfAReturnedOwnerIsWholeWhenTheRunEnds(t *testing.T) {
 		})
 		rep := h.run(t)
 		equal(t, "outcome", rep.Entries[1].Outcome, report.Returned)
+		equal(t, "reason", rep.Entries[1].Error, "the owner came back: now PodPresent")
 		equal(t, "store", contentsOf(t, m), before)
 	})
 }

@@ -195,7 +195,7 @@ func (n *round) selectedDecisions() []judge.Decision {
 
 // endDryRun ends a dry run: every orphan is planned.
 func (r *run) endDryRun(ctx context.Context, n round) error {
-	settleAll(r.logger, n.attempts, report.Planned, nil)
+	planAll(n.attempts, report.Planned)
 	clock := r.checkClock()
 	switch {
 	case !r.Remember:

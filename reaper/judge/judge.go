@@ -35,7 +35,7 @@ func Judge(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Census, 
 }
 
 // JudgeAll is Judge that makes no decision for what is plainly in use, unless everything is set. In
-// a large cluster, that is almost all there is.
+// a large cluster, that is almost all there is. A Selection needs everything.
 //
 // The decisions come from the rules. Then three steps each change some decisions. First,
 // protections keep addresses of other allocations. Second, the allocations of a group

@@ -93,32 +93,6 @@ func (p Plan) PoolSize(i int) int {
 	return len(d.facts.PoolOf(d.Allocation).Allocations)
 }
 
-// Pool returns the name of the pool of a decision, by index.
-func (p Plan) Pool(i int) string { return p.Decisions[i].Allocation.Pool }
-
-// Of returns the indices of the orphans of one backend.
-func (p Plan) Of(backend string) []int {
-	var due []int
-	for _, i := range p.Due {
-		if p.Decisions[i].Allocation.Backend == backend {
-			due = append(due, i)
-		}
-	}
-	return due
-}
-
-// Only returns the plan without the orphans that are not in the set.
-func (p Plan) Only(set map[int]bool) Plan {
-	var due []int
-	for _, i := range p.Due {
-		if set[i] {
-			due = append(due, i)
-		}
-	}
-	p.Due = due
-	return p
-}
-
 // addresses are how many addresses the run releases by the end of a plan, how many it would
 // release without its selection, and how many there are.
 type addresses struct{ planned, due, all int }

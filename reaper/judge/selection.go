@@ -73,7 +73,8 @@ func ShortPool(pool string) string {
 	return pool[strings.LastIndexByte(pool, '/')+1:]
 }
 
-// Of returns which of the decisions are selected, by index; nil if all are.
+// Of returns which of the decisions are selected, by index; nil if all are. They must be on
+// everything: see JudgeAll.
 //
 // The allocations that one ADD made are selected together: the siblings of a group, and
 // those of one pod and one address in several stores. A group is released together or not
@@ -175,7 +176,8 @@ func (p Plan) Select(selected []bool) Plan {
 			due[i] = false // it has no group: no ADD made it
 		}
 	}
-	return p.Only(due)
+	p.Due = slices.DeleteFunc(slices.Clone(p.Due), func(i int) bool { return !due[i] })
+	return p
 }
 
 // Selects reports whether the plan is about the allocation of a decision, by index.

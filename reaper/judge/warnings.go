@@ -13,7 +13,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
-// ProtectedPools returns, what protects each pool whose addresses are all
+// ProtectedPools returns what protects each pool whose addresses are all
 // protected, if the pool has an ownerless address that is kept for that reason. The warnings
 // name these pools.
 //
