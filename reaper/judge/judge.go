@@ -48,10 +48,16 @@ func JudgeAll(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Censu
 	kept := func(d *Decision) bool {
 		return everything || !d.PlainlyInUse() || protections.protects(d.Allocation) || waiting[d.Allocation.Group]
 	}
-	v := f.decideAll(inv, kept)
+	var room Verdicts
+	if everything {
+		room.Decisions = make([]Decision, 0, inv.Size())
+	} else {
+		room.InUse = make([]Live, 0, inv.Size())
+	}
+	v := f.decideAll(inv, room, kept)
 	waiting = waitingGroups(v.Decisions)
 	if slices.ContainsFunc(v.InUse, func(l Live) bool { return waiting[l.Group] }) {
-		v = f.decideAll(inv, kept) // the siblings of what waits are among the decisions now
+		v = f.decideAll(inv, room, kept) // the siblings of what waits are among the decisions now
 	}
 	protections.hold(f, v.Decisions)
 	keepGroups(v.Decisions)
@@ -59,9 +65,9 @@ func JudgeAll(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Censu
 	return v
 }
 
-// decideAll asks the rules about every allocation of the inventory. What is not kept is in use.
-func (f *Facts) decideAll(inv ipam.Inventory, kept func(*Decision) bool) Verdicts {
-	var v Verdicts
+// decideAll adds to v what the rules say about every allocation of the inventory. What is not kept
+// is in use.
+func (f *Facts) decideAll(inv ipam.Inventory, v Verdicts, kept func(*Decision) bool) Verdicts {
 	var c Case
 	for a := range inv.Allocations() {
 		c.open(f, a)
