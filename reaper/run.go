@@ -152,11 +152,9 @@ func (r *run) makeRound(ctx context.Context) error {
 	return r.failed()
 }
 
-// judge returns the verdicts on what a round knows. A selection asks about what is in use, too, and
-// so does a log of every decision.
+// judge returns the verdicts on what a round knows. A selection asks about what is in use, too.
 func (r *run) judge(now time.Time, s stock, known ledger.Ledger) judge.Verdicts {
-	everything := !r.Brief || !s.selection.Everything() || r.logger.Enabled(context.Background(), slog.LevelDebug)
-	return judge.JudgeAll(now, r.Policy, s.inventory, s.census, known, everything)
+	return judge.Decide(now, r.Policy, s.inventory, s.census, known, !r.Brief || !s.selection.Everything())
 }
 
 // warnOf logs what a round decided, and warns of what is kept despite its leaks: pools in which

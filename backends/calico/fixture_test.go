@@ -64,7 +64,7 @@ func (s *fixture) warrants(rs ...ipam.Allocation) []ipam.Warrant {
 		s.t.Fatal(err)
 	}
 	orphans := make(map[string]judge.Orphan)
-	seen := judge.NextLedger(ledger.Ledger{}, judge.JudgeAll(now, p, inv, census, ledger.Ledger{}, false), census, inv, now)
+	seen := judge.NextLedger(ledger.Ledger{}, judge.Decide(now, p, inv, census, ledger.Ledger{}, false), census, inv, now)
 	for _, o := range judge.MakePlan(judge.Judge(now.Add(2*time.Hour), p, inv, census, seen)).Orphans() {
 		orphans[backendtest.Place(*o.Allocation())] = o
 	}

@@ -75,11 +75,19 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 		return kube.FirstAnswer(ctx, clients.raw, at.String(), min(o.timeout, w.firstAnswer))
 	})
 	namespace := cmp.Or(f.stateNamespace, at.namespace)
+	var warnings []string
+	var unread, stateErr error
+	checked := sync.OnceFunc(func() {
+		warnings, unread, stateErr = checkState(ctx, clients, namespace, o.writes || f.flags.Changed("state-namespace"), o.logger)
+	})
 	chosen := choice{policy: o.policy}
 	if at.context != "" && o.choosesPolicy() { // in a pod, the policy is a file
 		if err := answered(); err != nil {
 			return connection{}, err
 		}
+		var look sync.WaitGroup
+		defer look.Wait()
+		look.Go(checked)
 		if chosen, err = choosePolicy(ctx, w, clients.core, namespace, o); err != nil {
 			return connection{}, err
 		}
@@ -92,8 +100,8 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 	if err := answered(); err != nil {
 		return connection{}, err
 	}
-	warnings, unread, err := checkState(ctx, clients, namespace, o.writes || f.flags.Changed("state-namespace"), o.logger)
-	if err = cmp.Or(err, chosen.elsewhere(warnings, unread)); err != nil {
+	checked()
+	if err = cmp.Or(stateErr, chosen.elsewhere(warnings, unread)); err != nil {
 		return connection{}, err
 	}
 	caveats := slices.Clone(warnings)

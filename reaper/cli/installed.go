@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"reflect"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -118,8 +119,11 @@ const stateTimeout = 5 * time.Second
 func checkState(ctx context.Context, c clients, namespace string, must bool, logger *slog.Logger) (caveats []string, unread, err error) {
 	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
 	defer cancel()
-	missing := state.CheckNamespace(ctx, c.core, namespace)
+	var missing error
+	var look sync.WaitGroup
+	look.Go(func() { missing = state.CheckNamespace(ctx, c.core, namespace) })
 	others, unread := state.OtherStates(ctx, c.raw, namespace)
+	look.Wait()
 	if unread != nil {
 		logger.Debug("cannot tell whether other namespaces have a state", "err", unread)
 	}

@@ -162,7 +162,8 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	defer conn.close()
 	o := conn.Options
 	logger.Info("run", "version", o.Version, "server", o.Address, "context", o.Context, "dryRun", *o.Policy.DryRun)
-	o.Selection, o.Brief = selection, printing.Brief()
+	o.Selection = selection
+	o.Brief = printing.Brief() && !f.verbose // a verbose log has a line for each decision
 	o.IgnoreLimits, o.AcceptNewStore, o.Remember = f.ignoreLimits, f.acceptStore, f.remember
 	o.Ending = func(err error) (int, string) { return exitCode(ctx, err), oneLine(told(ctx, err)) }
 	if f.wait.on {

@@ -31,17 +31,17 @@ type Live struct {
 // inventory. It is pure: the same arguments give the same decisions. A census that
 // began before the inventory was complete is not believed.
 func Judge(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Census, l ledger.Ledger) []Decision {
-	return JudgeAll(now, p, inv, c, l, true).Decisions
+	return Decide(now, p, inv, c, l, true).Decisions
 }
 
-// JudgeAll is Judge that makes no decision for what is plainly in use, unless everything is set. In
+// Decide is Judge that makes no decision for what is plainly in use, unless everything is set. In
 // a large cluster, that is almost all there is. A Selection needs everything.
 //
 // The decisions come from the rules. Then three steps each change some decisions. First,
 // protections keep addresses of other allocations. Second, the allocations of a group
 // are kept together. Third, an allocation that protects others waits until they are
 // released.
-func JudgeAll(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Census, l ledger.Ledger, everything bool) Verdicts {
+func Decide(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Census, l ledger.Ledger, everything bool) Verdicts {
 	f := NewFacts(now, p, inv, c, l)
 	protections := protectionsOf(inv)
 	var waiting map[string]bool // groups of which an allocation waits

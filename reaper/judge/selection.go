@@ -74,7 +74,7 @@ func ShortPool(pool string) string {
 }
 
 // Of returns which of the decisions are selected, by index; nil if all are. They must be on
-// everything: see JudgeAll.
+// everything: see Decide.
 //
 // The allocations that one ADD made are selected together: the siblings of a group, and
 // those of one pod and one address in several stores. A group is released together or not

@@ -114,7 +114,7 @@ func (s situation) seen(t *testing.T, now time.Time) ledger.Ledger {
 // they are the same, and so is what the ledger remembers.
 func checkWithoutInUse(t *testing.T, all []judge.Decision, now time.Time, p policy.Policy, inv ipam.Inventory, c census.Census, l ledger.Ledger) {
 	t.Helper()
-	v := judge.JudgeAll(now, p, inv, c, l, false)
+	v := judge.Decide(now, p, inv, c, l, false)
 	after := func(decisions []judge.Decision, d judge.Decision) (ids []string) {
 		for _, i := range d.After {
 			ids = append(ids, decisions[i].Allocation.ID())

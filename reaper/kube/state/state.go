@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -89,22 +90,27 @@ func inNamespace(err error, name string) error {
 // It reads only metadata, from the API server's cache. If it fails, for example for lack of
 // rights, it returns what it found along with the error.
 func OtherStates(ctx context.Context, raw rest.Interface, own string) ([]string, error) {
-	var found []string
-	var failed error
-	for _, of := range []struct{ path, name string }{
+	kinds := []struct{ path, name string }{
 		{"/api/v1/configmaps", LedgerName},
 		{"/apis/coordination.k8s.io/v1/leases", LockName},
-	} {
-		items, err := kube.ListMetadata(ctx, raw, func(get *rest.Request) *rest.Request {
-			return get.AbsPath(of.path).MaxRetries(0).Param("resourceVersion", "0").Param("fieldSelector", metav1.ObjectNameField+"="+of.name)
-		})
-		failed = errors.Join(failed, err)
-		for _, item := range items {
-			if item.Name == of.name && item.Namespace != own {
-				found = append(found, item.Namespace)
-			}
-		}
 	}
-	slices.Sort(found)
-	return slices.Compact(found), failed
+	found, failed := make([][]string, len(kinds)), make([]error, len(kinds))
+	var lists sync.WaitGroup
+	for i, kind := range kinds {
+		lists.Go(func() {
+			items, err := kube.ListMetadata(ctx, raw, func(get *rest.Request) *rest.Request {
+				return get.AbsPath(kind.path).MaxRetries(0).Param("resourceVersion", "0").Param("fieldSelector", metav1.ObjectNameField+"="+kind.name)
+			})
+			failed[i] = err
+			for _, item := range items {
+				if item.Name == kind.name && item.Namespace != own {
+					found[i] = append(found[i], item.Namespace)
+				}
+			}
+		})
+	}
+	lists.Wait()
+	all := slices.Concat(found...)
+	slices.Sort(all)
+	return slices.Compact(all), errors.Join(failed...)
 }
