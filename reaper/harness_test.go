@@ -135,13 +135,13 @@ type memoryLedgers struct {
 }
 
 func (n *memoryLedgers) Load(context.Context) (ledger.Ledger, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.onLoad != nil {
+	if n.onLoad != nil { // it may take its time, and another run may load the ledger meanwhile
 		if err := n.onLoad(); err != nil {
 			return ledger.Ledger{}, err
 		}
 	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	if n.stored == nil {
 		return ledger.Ledger{}, nil
 	}
