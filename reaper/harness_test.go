@@ -349,14 +349,19 @@ func (c *calls) of(store string) func(request string) error {
 	}
 }
 
-// listsFirst returns the calls with those that list stores in the order of their names:
-// stores are listed at the same time.
-func (c *calls) listsFirst() []string {
-	n := 0
-	for n < len(c.all) && strings.HasSuffix(c.all[n], ": list") {
-		n++
+// inPhases returns the calls, with those of each phase in the order of their names: the stores are
+// listed at the same time, and then what is alive.
+func (c *calls) inPhases() []string {
+	stores := 0
+	for stores < len(c.all) && strings.HasSuffix(c.all[stores], ": list") {
+		stores++
 	}
-	slices.Sort(c.all[:n])
+	slices.Sort(c.all[:stores])
+	living := stores
+	for living < len(c.all) && strings.HasPrefix(c.all[living], "list ") {
+		living++
+	}
+	slices.Sort(c.all[stores:living])
 	return c.all
 }
 

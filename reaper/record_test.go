@@ -38,7 +38,7 @@ func TestJournalIsWrittenBeforeTheFirstRelease(t *testing.T) {
 	h.ledgers.onSave = func() error { return order.of("")("ledger") }
 	h.journal.OnWrite(func() error { return order.of("")("journal") })
 	h.run(t)
-	equal(t, "order", order.listsFirst(), []string{
+	equal(t, "order", order.inPhases(), []string{
 		"one: list", "two: list", "ledger", "one: record", "two: record", "journal",
 		"one: release a", "two: bury a/10.0.0.2", "two: remove a/10.0.0.2", "ledger",
 	})

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
@@ -121,40 +123,75 @@ type Scope struct {
 	Nodes        bool
 }
 
-// Take reads the pods, the virtual machines and the lists of the scope. If one list
-// fails, there is no census.
+// Take reads the pods, the virtual machines and the lists of the scope, all at the same time. If one
+// list fails, there is no census.
+//
+// A node that is not listed does not exist. So the nodes are listed again after the pods if a pod is
+// on a node that came after them.
 func Take(ctx context.Context, cluster Cluster, scope Scope) (Census, error) {
 	began := time.Now()
-	pods, err := cluster.Pods(ctx)
-	if err != nil {
-		return Census{}, fmt.Errorf("list pods: %w", err)
+	var pods []Pod
+	var sandboxes sandboxList
+	var machines []VirtualMachine
+	var sets []StatefulSet
+	var nodes []Node
+	lists, listing := errgroup.WithContext(ctx)
+	lists.Go(func() (err error) {
+		pods, err = cluster.Pods(listing)
+		return listed("pods", err)
+	})
+	lists.Go(func() (err error) {
+		sandboxes, err = sandboxesOf(listing, cluster)
+		return err
+	})
+	lists.Go(func() (err error) {
+		machines, err = cluster.VirtualMachines(listing)
+		return listed("virtualmachineinstances", err)
+	})
+	if scope.StatefulSets {
+		lists.Go(func() (err error) {
+			sets, err = cluster.StatefulSets(listing)
+			return listed("statefulsets", err)
+		})
 	}
-	sandboxes, err := sandboxesOf(ctx, cluster)
-	if err != nil {
+	if scope.Nodes {
+		lists.Go(func() (err error) {
+			nodes, err = cluster.Nodes(listing)
+			return listed("nodes", err)
+		})
+	}
+	if err := lists.Wait(); err != nil {
 		return Census{}, err
 	}
-	machines, err := cluster.VirtualMachines(ctx)
-	if err != nil {
-		return Census{}, fmt.Errorf("list virtualmachineinstances: %w", err)
-	}
-	var sets []StatefulSet
-	if scope.StatefulSets {
-		if sets, err = cluster.StatefulSets(ctx); err != nil {
-			return Census{}, fmt.Errorf("list statefulsets: %w", err)
-		}
-	}
-	var nodes []Node
-	if scope.Nodes {
+	if scope.Nodes && onOtherNode(pods, nodes) {
+		var err error
 		if nodes, err = cluster.Nodes(ctx); err != nil {
-			return Census{}, fmt.Errorf("list nodes: %w", err)
+			return Census{}, listed("nodes", err)
 		}
-		if nodes == nil {
-			nodes = []Node{} // read, and there are none
-		}
+	}
+	if scope.Nodes && nodes == nil {
+		nodes = []Node{} // read, and there are none
 	}
 	census := New(began, pods, sets, nodes...).withMachines(machines)
 	census.sandboxes = sandboxes
 	return census, nil
+}
+
+// listed returns the error of a list with the name of its resource.
+func listed(resource string, err error) error {
+	if err != nil {
+		return fmt.Errorf("list %s: %w", resource, err)
+	}
+	return nil
+}
+
+// onOtherNode reports whether a pod is on none of the nodes.
+func onOtherNode(pods []Pod, nodes []Node) bool {
+	known := map[string]bool{"": true} // of a pod that is not scheduled
+	for _, n := range nodes {
+		known[n.Name] = true
+	}
+	return slices.ContainsFunc(pods, func(p Pod) bool { return !known[p.Node] })
 }
 
 // A Reading is what a second look read of one pod.

@@ -106,12 +106,83 @@ func TestCensusBeginsBeforeItsFirstRequest(t *testing.T) {
 	})
 }
 
-// A slowCluster takes a second for a list of pods.
+// A slowCluster takes a second for each list.
 type slowCluster struct{ census.Cluster }
 
 func (c slowCluster) Pods(ctx context.Context) ([]census.Pod, error) {
 	time.Sleep(time.Second)
 	return c.Cluster.Pods(ctx)
+}
+
+func (c slowCluster) VirtualMachines(ctx context.Context) ([]census.VirtualMachine, error) {
+	time.Sleep(time.Second)
+	return c.Cluster.VirtualMachines(ctx)
+}
+
+func (c slowCluster) StatefulSets(ctx context.Context) ([]census.StatefulSet, error) {
+	time.Sleep(time.Second)
+	return c.Cluster.StatefulSets(ctx)
+}
+
+func (c slowCluster) Nodes(ctx context.Context) ([]census.Node, error) {
+	time.Sleep(time.Second)
+	return c.Cluster.Nodes(ctx)
+}
+
+func TestListsAreReadAtTheSameTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		_, err := census.Take(t.Context(), slowCluster{reapertest.Lists{}.Cluster()}, census.Scope{StatefulSets: true, Nodes: true})
+		equal(t, "error", err, nil)
+		equal(t, "duration", time.Since(began), time.Second)
+	})
+}
+
+// Promise 2. A node that joined while its pod was listed exists, although the first list of nodes
+// lacks it.
+func TestNodeOfAListedPodIsNotMissing(t *testing.T) {
+	pod := census.Pod{Ref: web, Node: "new"}
+	for name, tt := range map[string]struct {
+		pods  []census.Pod
+		lists [][]census.Node
+		off   bool
+		err   string
+	}{
+		"joined":                   {[]census.Pod{pod}, [][]census.Node{{{Name: "old"}}, {{Name: "old"}, {Name: "new"}}}, false, ""},
+		"gone":                     {[]census.Pod{pod}, [][]census.Node{{{Name: "old"}}, {{Name: "old"}}}, true, ""},
+		"the second list fails":    {[]census.Pod{pod}, [][]census.Node{{{Name: "old"}}}, false, "list nodes: forbidden"},
+		"listed":                   {[]census.Pod{pod}, [][]census.Node{{{Name: "new"}}}, false, ""},
+		"the pod is not scheduled": {[]census.Pod{{Ref: web}}, [][]census.Node{{{Name: "old"}}}, true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := &joining{Cluster: reapertest.Lists{Pods: tt.pods}.Cluster(), lists: tt.lists}
+			c, err := census.Take(t.Context(), cluster, census.Scope{Nodes: true})
+			if tt.err != "" {
+				if err == nil || err.Error() != tt.err || !c.Began().IsZero() {
+					t.Errorf("error %v, want %s", err, tt.err)
+				}
+				return
+			}
+			equal(t, "error", err, nil)
+			equal(t, "off", c.Off("new"), tt.off)
+			equal(t, "lists that were not read", len(cluster.lists), 0)
+		})
+	}
+}
+
+// A joining cluster has another list of nodes at each request.
+type joining struct {
+	census.Cluster
+	lists [][]census.Node
+}
+
+func (c *joining) Nodes(context.Context) ([]census.Node, error) {
+	if len(c.lists) == 0 {
+		return nil, errForbidden
+	}
+	nodes := c.lists[0]
+	c.lists = c.lists[1:]
+	return nodes, nil
 }
 
 // Promise 2. Without lists, it is not known whether a pod exists.
