@@ -1,12 +1,23 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
+	"io"
+	"maps"
+	"path"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
+	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
 const about = `ip-reaper releases the pod addresses that IPAM still holds for pods that no
@@ -116,4 +127,191 @@ func Documented(plugins []plugin.Plugin) *cobra.Command {
 	root := newRoot(ioStreams{backends: plugins})
 	root.Long += "\n\n# EXIT STATUS\n\n```\n" + exitCodes + "```\n\n# ENVIRONMENT\n\n" + environment
 	return root
+}
+
+// helpWidth is the width of the help, in columns.
+const helpWidth = 80
+
+// A flagGroup is a part of the flags in the help of a command. Its flags are patterns of
+// path.Match, in the order in which they are shown. The first group that has a flag shows it.
+type flagGroup struct {
+	title   string
+	command string // the only command that has the group; empty for all
+	flags   []string
+}
+
+// flagGroups are the groups in their order. The last one has the flags that no other has.
+var flagGroups = []flagGroup{
+	{"What to put back", "restore", []string{"run", "journal", "only", "pool", "node", "dry-run", "accept-other-cluster"}},
+	{"What to look at", "", []string{"namespace", "all-namespaces", "pod", "node", "pool", "backend", "run"}},
+	{"What to release", "", []string{"dry-run", "wait", "remember", "release-restored", "unsafe-ignore-*", "accept-new-store"}},
+	{"Policy", "", []string{"policy", "grace-period", "min-age", "*policy*"}},
+	{"Where to look", "", []string{"context", "kubeconfig", "state-namespace", "from", "pods", "node-name", "state-dir", "runtime-*"}},
+	{"Output", "", []string{"output", "quiet", "all", "top", "limit", "no-trunc", "color", "verbose", "log-format"}},
+	{"Files and metrics", "", []string{"metrics-file", "push-url", "termination-log"}},
+	{"Time and load", "", []string{"timeout", "every", "concurrency"}},
+	{"Other flags", "", []string{"*"}},
+}
+
+// addHelp makes the command and all below it print their help as this file does, and adds the
+// topics. A template would work too, but it looks up methods by name, so the linker could drop
+// none: the program would be 12 MB larger.
+func addHelp(root *cobra.Command) {
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
+		fmt.Fprintln(cmd.OutOrStdout(), strings.Trim(cmp.Or(cmd.Long, cmd.Short), "\n"))
+		printUsage(cmd.OutOrStdout(), cmd)
+	})
+	root.SetUsageFunc(func(cmd *cobra.Command) error {
+		printUsage(cmd.OutOrStderr(), cmd)
+		return nil
+	})
+	root.AddCommand(
+		&cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: exitCodes},
+		&cobra.Command{Use: "environment", Short: "The variables that stand for flags", Long: environment},
+	)
+}
+
+// printUsage prints everything about a command except what it is for, examples first.
+func printUsage(out io.Writer, cmd *cobra.Command) {
+	if cmd.IsAdditionalHelpTopicCommand() {
+		return
+	}
+	if cmd.HasExample() {
+		fmt.Fprintf(out, "\nExamples:\n%s\n", cmd.Example)
+	}
+	fmt.Fprintf(out, "\nUsage:\n  %s\n", cmd.UseLine())
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(out, "  %s COMMAND\n\nCommands:\n", cmd.CommandPath())
+		printCommands(out, cmd, func(sub *cobra.Command) bool { return sub.IsAvailableCommand() || sub.Name() == "help" })
+	}
+	if cmd.HasHelpSubCommands() {
+		fmt.Fprintf(out, "\nHelp topics, as in %s help exit-codes:\n", cmd.CommandPath())
+		printCommands(out, cmd, (*cobra.Command).IsAdditionalHelpTopicCommand)
+	}
+	printFlags(out, cmd)
+	switch help := cmd.Root().CommandPath() + " help"; {
+	case !cmd.HasParent():
+		fmt.Fprintf(out, "\nWithout a command, the flags are those of run: see %s run.\n", help)
+	case !isPlain(cmd):
+		fmt.Fprintf(out, "\nSee also: %s exit-codes, %[1]s environment\n", help)
+	}
+}
+
+// printCommands prints the commands below this one for which show is true.
+func printCommands(out io.Writer, cmd *cobra.Command, show func(*cobra.Command) bool) {
+	for _, sub := range cmd.Commands() {
+		if show(sub) {
+			fmt.Fprintf(out, "  %-*s  %s\n", sub.NamePadding(), sub.Name(), sub.Short)
+		}
+	}
+}
+
+// printFlags prints the flags in their groups. The help of run has those of the root command.
+func printFlags(out io.Writer, cmd *cobra.Command) {
+	shown := make(map[string]bool)
+	for i, group := range flagGroups {
+		if group.command != "" && group.command != cmd.Name() {
+			continue
+		}
+		part := pflag.NewFlagSet(group.title, pflag.ContinueOnError)
+		part.SortFlags = false
+		for _, pattern := range group.flags {
+			cmd.Flags().VisitAll(func(f *pflag.Flag) {
+				if ok, err := path.Match(pattern, f.Name); ok && err == nil && !shown[f.Name] {
+					shown[f.Name] = true
+					part.AddFlag(f)
+				}
+			})
+		}
+		if part.HasAvailableFlags() && (cmd.HasParent() || i == len(flagGroups)-1) {
+			fmt.Fprintf(out, "\n%s:\n%s", group.title, part.FlagUsagesWrapped(helpWidth))
+		}
+	}
+}
+
+// isPlain reports whether a command is one of those that contact nothing and read no variables:
+// they have no policy. Their exit codes are 0 and 2, as in any program.
+func isPlain(cmd *cobra.Command) bool { return cmd.Flags().Lookup("policy") == nil }
+
+// addCompletions adds the shell completion of the flags and arguments of a command and
+// of its subcommands: to their values, or to files. It contacts nothing.
+func addCompletions(w ioStreams, root *cobra.Command) {
+	fixed := func(values []string) cobra.CompletionFunc {
+		return cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
+	}
+	visitCommands(root, func(cmd *cobra.Command) {
+		scope, formats := plugin.Cluster, print.Formats()
+		values := map[string]cobra.CompletionFunc{
+			"color":      fixed([]string{"auto", "always", "never"}),
+			"log-format": fixed(logFormats),
+			"top":        fixed(print.Tops()),
+			"context":    contexts(w),
+			"policy":     yamlFiles,
+
+			"unsafe-ignore-limit": fixed(judge.LimitNames()),
+		}
+		if cmd.Flags().Lookup("state-dir") != nil {
+			scope, values["pods"] = plugin.Node, fixed(podSources)
+		}
+		switch cmd.Name() {
+		case "explain", "pools":
+			formats = print.LookFormats()
+		case "version":
+			formats = []string{"json"}
+		}
+		values["output"], values["backend"] = fixed(formats), fixed(backendNames(plugin.Of(w.backends, scope)))
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			complete := values[f.Name]
+			named, _ := pflag.UnquoteUsage(f)
+			if complete == nil && !slices.Contains([]string{"FILE", "FILES", "FOLDER", "SOCKET"}, named) {
+				complete = cobra.NoFileCompletions
+			}
+			if complete != nil {
+				_ = cmd.RegisterFlagCompletionFunc(f.Name, complete) // it fails for cobra's own flags
+			}
+		})
+		switch {
+		case cmd.Name() == "validate":
+			cmd.ValidArgsFunction = yamlFiles
+		case !strings.Contains(cmd.Use, "FILE..."):
+			cmd.ValidArgsFunction = cobra.NoFileCompletions
+		}
+	})
+}
+
+// yamlFiles completes to the files that may hold a policy.
+func yamlFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return []string{"yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+// contexts completes to the contexts of the kubeconfig, which a flag or a variable may
+// name. It leaves out names that are not printable.
+func contexts(w ioStreams) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if err := fromEnv(cmd.Flags(), w.env); err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		rules := clientcmd.NewDefaultClientConfigLoadingRules()
+		rules.ExplicitPath = cmd.Flag("kubeconfig").Value.String()
+		config, err := rules.Load()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		names := slices.Sorted(maps.Keys(config.Contexts))
+		names = slices.DeleteFunc(names, func(name string) bool { return printable.Line(name) != name })
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completes reports whether a shell asks for completions.
+func completes(args []string) bool {
+	return len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)
+}
+
+// plainUsages removes the marks around the name of the value from the usages of flags,
+// because completions show usages as they are.
+func plainUsages(root *cobra.Command) {
+	visitCommands(root, func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { _, f.Usage = pflag.UnquoteUsage(f) })
+	})
 }

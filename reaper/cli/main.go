@@ -2,18 +2,32 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"runtime"
 	"runtime/debug"
+	"sync"
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/cri"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // garbage is how much memory a run may fill with values that it no longer needs, in per cent
@@ -67,4 +81,213 @@ func run(ctx context.Context, w ioStreams, args []string) int {
 		printError(w, told(ctx, err))
 	}
 	return exitCode(ctx, err)
+}
+
+// ioStreams are the streams and the environment of the program, and its backends.
+type ioStreams struct {
+	env      func(key string) string
+	environ  func() []string // as os.Environ
+	stdin    io.Reader
+	stdout   io.Writer
+	stderr   io.Writer
+	terminal bool // stderr is one
+	kubectl  bool // it runs as a plugin of kubectl
+
+	stdoutTerminal bool // stdout is one
+
+	backends []plugin.Plugin
+	kubelets []string // see cri.Cluster
+
+	// sleep waits for the next run of --every. It returns an error if ctx ends first.
+	sleep func(ctx context.Context, d time.Duration) error
+
+	// firstAnswer is how long the program waits for the first answer of an API server.
+	firstAnswer time.Duration
+}
+
+// name returns the words with which the user starts the program.
+func (w ioStreams) name() string {
+	if w.kubectl {
+		return "kubectl ip-reaper"
+	}
+	return "ip-reaper"
+}
+
+// progress prints a line of progress to the terminal.
+func (w ioStreams) progress(line string) { fmt.Fprintln(w.stderr, printable.Line(line)) }
+
+// kubectl looks for programs of these names. It runs the first as `kubectl ip-reaper`,
+// and the second to complete such a command line.
+const (
+	kubectlPlugin   = "kubectl-ip_reaper"
+	kubectlComplete = "kubectl_complete-ip_reaper"
+)
+
+// called returns whether the name of the program, argv[0], is that of a kubectl plugin,
+// and the arguments of the command.
+func called(argv []string) (kubectl bool, args []string) {
+	switch args = argv[1:]; filepath.Base(argv[0]) {
+	case kubectlPlugin:
+		return true, args
+	case kubectlComplete:
+		return true, append([]string{cobra.ShellCompRequestCmd}, args...)
+	default:
+		return false, args
+	}
+}
+
+// sleep waits for d. It returns an error if ctx ends first.
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// A oneAtATime is a writer for several goroutines: those that log, and those that show
+// progress.
+type oneAtATime struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+// Write implements io.Writer.
+func (o *oneAtATime) Write(data []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.w.Write(data)
+}
+
+// The exit codes are a contract that users script against.
+const (
+	exitDone        = 0
+	exitUnexpected  = 1
+	exitUsage       = 2
+	exitPartial     = 3
+	exitLimit       = 4
+	exitLocked      = 5
+	exitInterrupted = 130
+)
+
+const exitCodes = `  0    done, even if there was nothing to do
+  1    unexpected: the API server did not answer or the pods could not be
+       listed, and nothing was released; or the report could not be printed
+  2    a wrong flag or policy, a name that does not exist, a file that cannot
+       be read, or a journal that does not exist or is of another cluster;
+       nothing was written. Or another store than in earlier runs; nothing
+       was written to it
+  3    partial: a backend, a pool or a release failed; the rest is done
+  4    a limit refused the plan, or the pod list looks implausible; nothing of
+       the plan was released
+  5    another run is in progress; nothing was done
+  130  interrupted; allocations whose release had not begun are kept
+`
+
+// exitCode maps every error to its code.
+func exitCode(ctx context.Context, err error) int {
+	var (
+		limit   *judge.LimitError
+		locked  *reaper.LockedError
+		partial *report.PartialError
+	)
+	switch {
+	case err == nil:
+		return exitDone
+	case isUsage(err):
+		return exitUsage
+	case ctx.Err() != nil:
+		return exitInterrupted
+	case errors.As(err, &limit):
+		return exitLimit
+	case errors.As(err, &locked):
+		return exitLocked
+	case errors.As(err, &partial):
+		return exitPartial
+	default:
+		return exitUnexpected
+	}
+}
+
+// isUsage reports whether an error is a mistake in what the user gave.
+func isUsage(err error) bool {
+	var usage *ipam.InputError
+	var invalid *policy.Error
+	return errors.As(err, &usage) || errors.As(err, &invalid)
+}
+
+// version and commit are set by the linker: -X github.com/ip-reaper/ip-reaper/reaper/cli.version=v1.2.3 and
+// -X github.com/ip-reaper/ip-reaper/reaper/cli.commit=635c952….
+var version, commit string
+
+// buildVersion returns the first that is known of the linked version, the version of the
+// module, and the commit. If none is known, it returns dev.
+func buildVersion() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return cmp.Or(buildCommit(), "dev")
+}
+
+// buildCommit returns the linked commit, or the commit that the go command recorded, or
+// nothing.
+func buildCommit() string {
+	if commit != "" {
+		return commit
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value
+		}
+	}
+	return ""
+}
+
+// longVersion returns the version with the commit. It leaves out the commit if it is
+// unknown or is the version.
+func longVersion() string {
+	v, c := buildVersion(), buildCommit()
+	if c == "" || c == v {
+		return v
+	}
+	return v + " (commit " + c + ")"
+}
+
+// A versionInfo is what version prints as JSON. Its fields are a contract.
+type versionInfo struct {
+	Version   string `json:"version"`
+	Commit    string `json:"commit,omitempty"`
+	GoVersion string `json:"goVersion"`
+	Platform  string `json:"platform"`
+}
+
+func newVersion() *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version and the commit",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch output {
+			case "":
+				_, err := fmt.Fprintln(cmd.OutOrStdout(), "ip-reaper", longVersion())
+				return err
+			case "json":
+				encoder := json.NewEncoder(cmd.OutOrStdout())
+				encoder.SetIndent("", "  ")
+				return encoder.Encode(versionInfo{buildVersion(), buildCommit(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH})
+			}
+			return ipam.BadInput(fmt.Errorf("--output: unknown format %q", output), "use json")
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "print this `FORMAT`, json, instead of a line")
+	return cmd
 }

@@ -1,8 +1,11 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"hash/maphash"
 	"maps"
 	"slices"
 	"strings"
@@ -94,3 +97,129 @@ var (
 	// ErrNone says that no journal of the run exists.
 	ErrNone = errors.New("no journal")
 )
+
+// A Summary is what is kept of a part to list the runs: hashes of its allocations, because
+// two parts may have the same one.
+type Summary struct {
+	Name string
+	At   time.Time
+	Run  Run
+	Err  error // why the part could not be read
+
+	hashes map[poolKey][]uint64
+}
+
+// A poolKey names a pool of a backend.
+type poolKey struct{ backend, pool string }
+
+var seed = maphash.MakeSeed()
+
+// Summarize returns the summary of a part that was stored for a run at that time.
+func Summarize(run string, at time.Time, s StoredPart) Summary {
+	sum := Summary{Name: s.Name, At: at, Run: s.Part.Run, Err: s.Err, hashes: make(map[poolKey][]uint64)}
+	if sum.Err == nil && sum.Run.ID != run {
+		sum.Err = fmt.Errorf("it has a part of run %q", sum.Run.ID)
+	}
+	for _, r := range s.Part.Records {
+		key := poolKey{r.Backend, r.Pool}
+		sum.hashes[key] = append(sum.hashes[key], maphash.String(seed, r.Key))
+	}
+	return sum
+}
+
+// PastRuns returns the runs of all parts, the latest first. The warnings name the parts that
+// could not be read.
+func PastRuns(parts []Summary) (runs []PastRun, warnings []string) {
+	slices.SortStableFunc(parts, func(a, b Summary) int { return a.At.Compare(b.At) })
+	merged := make(map[string]Summary)
+	var order, unread []string
+	for _, p := range parts {
+		first, known := merged[p.Run.ID]
+		switch {
+		case p.Err != nil:
+			unread = append(unread, fmt.Sprintf("%s (%v)", p.Name, p.Err))
+		case !known:
+			merged[p.Run.ID] = p
+			order = append(order, p.Run.ID)
+		default:
+			for key, hashes := range p.hashes {
+				first.hashes[key] = append(first.hashes[key], hashes...)
+			}
+		}
+	}
+	for _, id := range slices.Backward(order) {
+		runs = append(runs, merged[id].past())
+	}
+	if len(unread) > 0 {
+		warnings = []string{"parts of journals could not be read, and are not counted: " + Some(unread)}
+	}
+	return runs, warnings
+}
+
+// past returns the run of the merged parts.
+func (s Summary) past() PastRun {
+	pools := []PoolRecord{}
+	for key, hashes := range s.hashes {
+		slices.Sort(hashes)
+		pools = append(pools, PoolRecord{Backend: key.backend, Pool: key.pool, Recorded: len(slices.Compact(hashes))})
+	}
+	return NewPastRun(s.Run, pools)
+}
+
+// Some names the first of some things, and how many more there are.
+func Some(names []string) string {
+	if more := len(names) - maxNamed; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// The most that Retention.For keeps: a run every minute that releases would otherwise leave
+// 10,080 journals in a week. The bytes are those of the stored data. The ResourceQuota of the
+// manifests has room for the objects and for the journal of another run.
+const (
+	maxJournalObjects = 1000
+	maxJournalBytes   = 64 << 20
+)
+
+// A Retention says which journals Prune keeps. It keeps a journal that satisfies either
+// field. The zero Retention keeps the journal of the current run only.
+type Retention struct {
+	Runs int           // the journals of that many runs, the current one included
+	For  time.Duration // younger journals, up to maxJournalObjects and maxJournalBytes
+}
+
+// A Stored is what a Retention looks at in a stored journal.
+type Stored struct {
+	Run     string    // the ID
+	Began   time.Time // by the clock that all journals of the store share
+	Objects int       // ConfigMaps or files
+	Size    int       // in bytes, as stored
+}
+
+// Latest orders journals, the latest first. An ID begins with its time.
+func Latest(a, b Stored) int {
+	return cmp.Or(b.Began.Compare(a.Began), cmp.Compare(b.Run, a.Run))
+}
+
+// Expired returns the IDs of the runs whose journals are not kept, the oldest first. The age of a
+// journal is the time from its beginning to that of the current run, current. Expired returns false
+// if that has none.
+func (r Retention) Expired(runs []Stored, current string) (expired []string, ok bool) {
+	runs = slices.SortedFunc(slices.Values(runs), Latest)
+	own := slices.IndexFunc(runs, func(s Stored) bool { return s.Run == current })
+	if own < 0 {
+		return nil, false
+	}
+	objects, bytes := 0, 0
+	for i, run := range runs {
+		objects, bytes = objects+run.Objects, bytes+run.Size
+		young := runs[own].Began.Sub(run.Began) < r.For
+		if i <= own || i < r.Runs || young && objects <= maxJournalObjects && bytes <= maxJournalBytes {
+			continue
+		}
+		expired = append(expired, run.Run)
+	}
+	slices.Reverse(expired)
+	return expired, true
+}

@@ -2,14 +2,20 @@ package state
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/netip"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // Tenants write what their pods and machines show, so its size is limited. An object that shows
@@ -170,4 +176,137 @@ func readIP(text string) (netip.Addr, bool) {
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "/")
 	ip, err := netip.ParseAddr(text)
 	return ip.Unmap().WithZone(""), err == nil
+}
+
+// leavesOut reports whether a pod asks Multus for a network that its network-status does not
+// name. Since 4.1, Multus writes no entry for a network whose plugin names no interface.
+//
+// Multus names a network by namespace and name. Until 3.4, it used the name in the network's
+// configuration. Such a name stands for any network if the pod has the annotation that Multus
+// wrote at that time. A name that a default entry also has stands for none.
+func (s *showing) leavesOut(annotation, namespace string, old bool) bool {
+	asked, ok := networksAsked(annotation, namespace)
+	if !ok {
+		return true
+	}
+	byDefault := make(map[string]bool, len(s.defaults))
+	for _, name := range s.defaults {
+		byDefault[name] = true
+	}
+	named := make(map[string]bool, len(s.networks))
+	plain := 0
+	for _, name := range s.networks {
+		switch {
+		case byDefault[name]:
+		case strings.Contains(name, "/"):
+			named[name] = true
+		case old:
+			plain++
+		}
+	}
+	missing := slices.DeleteFunc(asked, func(name string) bool { return named[name] })
+	return len(missing) > plain
+}
+
+// networksAsked returns the networks that a pod's annotation asks for, as Multus reads it: a
+// list in JSON, or namespace/name@interface separated by commas, where namespace and interface
+// may be missing. Each is namespace/name, possibly repeated. It returns false if the annotation
+// cannot be read, or asks for more than maxEntries.
+func networksAsked(annotation, namespace string) (asked []string, ok bool) {
+	if len(annotation) > maxNetworkStatus {
+		return nil, false
+	}
+	add := func(of, name string) {
+		if of == "" {
+			of = namespace
+		}
+		asked = append(asked, of+"/"+name)
+	}
+	if strings.ContainsAny(annotation, `[{"`) {
+		var list []struct {
+			Namespace string `json:"namespace"`
+			Name      string `json:"name"`
+		}
+		if err := json.Unmarshal([]byte(annotation), &list); err != nil {
+			return nil, false
+		}
+		for _, n := range list {
+			add(n.Namespace, n.Name)
+		}
+		return asked, len(asked) <= maxEntries
+	}
+	for text := range strings.SplitSeq(annotation, ",") {
+		if len(asked) == maxEntries {
+			return nil, false
+		}
+		text, _, _ = strings.Cut(text, "@")
+		of, name, found := strings.Cut(text, "/")
+		if !found {
+			of, name = "", text
+		}
+		add(strings.TrimSpace(of), strings.TrimSpace(name))
+	}
+	return asked, true
+}
+
+// The annotations in which a pod names the Calico IPPools that it wants, by name or CIDR.
+var poolAnnotations = []string{"cni.projectcalico.org/ipv4pools", "cni.projectcalico.org/ipv6pools"}
+
+// Asking returns the pods with that name, in any namespace if none is given, and the networks
+// they ask for.
+func (c *Cluster) Asking(ctx context.Context, namespace, name string) ([]report.Asking, error) {
+	request := c.core.Get().Resource("pods").Param("fieldSelector", "metadata.name="+name)
+	if namespace != "" {
+		request.Namespace(namespace)
+	}
+	var pods corev1.PodList
+	if err := request.Do(ctx).Into(&pods); err != nil {
+		return nil, fmt.Errorf("list pods named %s: %w", name, kube.Answered(err))
+	}
+	var asking []report.Asking
+	for i := range pods.Items {
+		if pod := &pods.Items[i]; pod.Name == name {
+			asking = append(asking, readAsking(pod, readPod(pod)))
+		}
+	}
+	return asking, nil
+}
+
+// Asking is Cluster.Asking for the pods in the files that wait for an address.
+func (d *Dump) Asking(_ context.Context, namespace, name string) ([]report.Asking, error) {
+	var found []report.Asking
+	for _, a := range d.asking {
+		if a.Pod == name && (namespace == "" || a.Namespace == namespace) {
+			found = append(found, a)
+		}
+	}
+	return found, nil
+}
+
+// readAsking says what a pod asks for, and whether it waits.
+func readAsking(pod *corev1.Pod, p census.Pod) report.Asking {
+	a := report.Asking{Namespace: pod.Namespace, Pod: pod.Name, Default: p.InStatus == 0}
+	switch {
+	case p.Finished:
+		a.Why = "has ended"
+	case p.Node == "":
+		a.Why = "has no node yet, and so no address"
+	case pod.Spec.HostNetwork && !p.LeavesOut && !p.AddressUnknown:
+		a.Why = "uses the network of its node, and needs no address"
+	case !p.LeavesOut && !p.AddressUnknown:
+		a.Why = "has every address for which it asks"
+	default:
+		a.Waits = true
+	}
+	a.Default = a.Default && !pod.Spec.HostNetwork
+	if asked := pod.Annotations[networks]; asked != "" {
+		a.Attachments, _ = networksAsked(asked, pod.Namespace) // an unreadable one asks for nothing
+	}
+	for _, key := range poolAnnotations {
+		var pools []string
+		if json.Unmarshal([]byte(pod.Annotations[key]), &pools) == nil {
+			a.IPPools = append(a.IPPools, pools...)
+		}
+	}
+	return a
 }

@@ -4,13 +4,22 @@ package state
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // Cluster reads pods, virtual machines, StatefulSets and nodes from the API server. It
@@ -85,4 +94,225 @@ func (c *Cluster) Pod(ctx context.Context, ref ipam.PodRef) (census.Pod, census.
 	default:
 		return census.Pod{}, census.Unknown, kube.Answered(err)
 	}
+}
+
+// The resource of KubeVirt's running virtual machines.
+const (
+	machineGroup    = "kubevirt.io"
+	machineResource = "virtualmachineinstances"
+	machineKind     = "VirtualMachineInstance"
+)
+
+// VirtualMachines implements census.Cluster. It first asks the API server for its resources: an
+// account without any rights to virtual machines may do so, and neither a 404 nor a 403 for the
+// list proves that there is no such resource.
+func (c *Cluster) VirtualMachines(ctx context.Context) ([]census.VirtualMachine, error) {
+	if c.node != "" {
+		return nil, ctx.Err()
+	}
+	version, err := servedVersion(ctx, c.raw, machineGroup, machineResource)
+	if err != nil || version == "" {
+		return nil, kube.Answered(err)
+	}
+	all, err := kube.ListReduced(ctx, c.raw, func(get *rest.Request) *rest.Request {
+		return get.AbsPath("/apis", machineGroup, version, machineResource)
+	}, readMachine)
+	return all, kube.Answered(err)
+}
+
+// readMachine reduces a VirtualMachineInstance to the facts that verdicts rest on. Unreadable
+// parts do not keep the rest from being read.
+func readMachine(item json.RawMessage) census.VirtualMachine {
+	var vmi struct {
+		Metadata struct {
+			Namespace string `json:"namespace"`
+			Name      string `json:"name"`
+			Created   string `json:"creationTimestamp"`
+		} `json:"metadata"`
+		Status struct {
+			Phase      string `json:"phase"`
+			Conditions []struct {
+				Type   string `json:"type"`
+				Status string `json:"status"`
+			} `json:"conditions"`
+			Interfaces []struct {
+				IP         string   `json:"ipAddress"`
+				IPs        []string `json:"ipAddresses"`
+				InfoSource string   `json:"infoSource"`
+			} `json:"interfaces"`
+		} `json:"status"`
+	}
+	_ = json.Unmarshal(item, &vmi) // it reads on after a value of a wrong type
+	m := census.VirtualMachine{Namespace: vmi.Metadata.Namespace, Name: vmi.Metadata.Name}
+	m.Created, _ = time.Parse(time.RFC3339, vmi.Metadata.Created)
+	for _, c := range vmi.Status.Conditions {
+		m.Reported = m.Reported || c.Type == "AgentConnected" && c.Status == "True"
+	}
+	m.Reported = m.Reported && len(vmi.Status.Interfaces) > 0
+	var s showing
+	for _, i := range vmi.Status.Interfaces {
+		for _, text := range i.IPs {
+			s.add(text)
+		}
+		s.add(i.IP)
+		// Other sources are "domain" and "multus-status": they know the interface, but not what
+		// the guest makes of it. An agent that has just connected has not reported the
+		// addresses yet.
+		m.Reported = m.Reported && strings.Contains(i.InfoSource, "guest-agent") && i.IP != ""
+	}
+	// Not Failed: KubeVirt also says that about a machine on a node that it cannot reach.
+	m.Reported = m.Reported || vmi.Status.Phase == "Succeeded"
+	m.Addresses, m.TooMuch = s.addresses, s.tooMuch
+	return m
+}
+
+// servedVersion returns a version in which the API server serves a resource of an API group, if
+// possible the preferred one. It returns an empty version if the API server says that it serves
+// the resource in none. An upgrade may bring a new version of one kind of the group before the
+// others.
+func servedVersion(ctx context.Context, client rest.Interface, group, resource string) (string, error) {
+	versions, err := versionsOf(ctx, client, group)
+	if err != nil {
+		return "", err
+	}
+	for _, version := range versions {
+		var served metav1.APIResourceList
+		if err := kube.Discover(ctx, client, &served, "/apis", group, version); err != nil {
+			return "", fmt.Errorf("list the resources of %s/%s: %w", group, version, err)
+		}
+		if served.Kind != "APIResourceList" || served.GroupVersion != group+"/"+version {
+			return "", fmt.Errorf("list the resources of %s/%s: the answer is not a list of its resources", group, version)
+		}
+		if slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Name == resource }) {
+			return version, nil
+		}
+	}
+	return "", nil
+}
+
+// versionsOf returns the versions of an API group, the preferred one first; none if the API
+// server says that it does not serve the group.
+func versionsOf(ctx context.Context, client rest.Interface, group string) ([]string, error) {
+	var served metav1.APIGroupList
+	if err := kube.Discover(ctx, client, &served, "/apis"); err != nil {
+		return nil, fmt.Errorf("list the API groups: %w", err)
+	}
+	at := func(name string) int {
+		return slices.IndexFunc(served.Groups, func(g metav1.APIGroup) bool { return g.Name == name })
+	}
+	if served.Kind != "APIGroupList" || at("apps") < 0 { // every API server has it
+		return nil, errors.New("list the API groups: the answer is incomplete: it lacks apps")
+	}
+	i := at(group)
+	if i < 0 {
+		return nil, nil
+	}
+	preferred := served.Groups[i].PreferredVersion.Version
+	if preferred == "" {
+		return nil, fmt.Errorf("list the API groups: %s has no version", group)
+	}
+	versions := []string{preferred}
+	for _, v := range served.Groups[i].Versions {
+		if v.Version != preferred {
+			versions = append(versions, v.Version)
+		}
+	}
+	return versions, nil
+}
+
+// A Dump is a cluster read from files: pods, virtual machines, StatefulSets and nodes. It
+// implements census.Cluster, but Pod always fails, because a second look at a file proves
+// nothing. The zero Dump is ready to use.
+type Dump struct {
+	pods []census.Pod
+
+	asking []report.Asking // the pods that wait for an address
+	sets   []census.StatefulSet
+
+	nodes    []census.Node
+	machines []census.VirtualMachine
+	lists    int // lists that may be lists of pods
+	others   int // objects that are not pods
+}
+
+// Take adds a pod, a running virtual machine, a StatefulSet, a node, or a list that may be of
+// pods. It returns false for any other document.
+func (d *Dump) Take(doc ipam.Document) (bool, error) {
+	switch {
+	case doc.List && doc.More:
+		return false, fmt.Errorf("%s is only a part of a list: dump the whole list", doc.Place)
+	case doc.Is("", "List"), doc.Is("", "PodList"):
+		d.lists++
+		return true, nil
+	case doc.Is("", "Pod"):
+		var pod corev1.Pod
+		if err := decodeNamed(doc, &pod); err != nil {
+			return false, fmt.Errorf("%s: pod: %w", doc.Place, err)
+		}
+		read := readPod(&pod)
+		d.pods = append(d.pods, read)
+		if a := readAsking(&pod, read); a.Waits {
+			d.asking = append(d.asking, a)
+		}
+		return true, nil
+	}
+	d.others++
+	switch {
+	case doc.Is("apps", "StatefulSet"):
+		var set appsv1.StatefulSet
+		if err := decodeNamed(doc, &set); err != nil {
+			return false, fmt.Errorf("%s: StatefulSet: %w", doc.Place, err)
+		}
+		d.sets = append(d.sets, readStatefulSet(&set))
+	case doc.Is("", "Node"):
+		var node corev1.Node
+		if err := decodeNamed(doc, &node); err != nil {
+			return false, fmt.Errorf("%s: node: %w", doc.Place, err)
+		}
+		d.nodes = append(d.nodes, readNode(&node))
+	case doc.Is(machineGroup, machineKind):
+		d.machines = append(d.machines, readMachine(doc.Data))
+	default:
+		return false, nil
+	}
+	return true, nil
+}
+
+// decodeNamed decodes an object and checks that it has a name.
+func decodeNamed(doc ipam.Document, into interface{ GetName() string }) error {
+	if err := kube.Decode(doc.Data, into); err != nil {
+		return err
+	}
+	if into.GetName() == "" {
+		return errors.New("the object has no name")
+	}
+	return nil
+}
+
+// Check returns an error unless there are pods, or only an empty list, as from a cluster
+// without pods.
+func (d *Dump) Check() error {
+	if len(d.pods) == 0 && (d.lists == 0 || d.others > 0) {
+		return errors.New("the file has no pods")
+	}
+	return nil
+}
+
+// Pods implements census.Cluster.
+func (d *Dump) Pods(context.Context) ([]census.Pod, error) { return d.pods, nil }
+
+// StatefulSets implements census.Cluster.
+func (d *Dump) StatefulSets(context.Context) ([]census.StatefulSet, error) { return d.sets, nil }
+
+// VirtualMachines implements census.Cluster.
+func (d *Dump) VirtualMachines(context.Context) ([]census.VirtualMachine, error) {
+	return d.machines, nil
+}
+
+// Nodes implements census.Cluster.
+func (d *Dump) Nodes(context.Context) ([]census.Node, error) { return d.nodes, nil }
+
+// Pod implements census.Cluster.
+func (d *Dump) Pod(context.Context, ipam.PodRef) (census.Pod, census.Presence, error) {
+	return census.Pod{}, census.Unknown, errors.New("a pod in a file cannot be looked up again")
 }

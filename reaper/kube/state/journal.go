@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
@@ -196,4 +198,173 @@ func (j *Journals) remove(ctx context.Context, name string, uid types.UID, versi
 		return err
 	})
 	return cmp.Or(err, replaced)
+}
+
+// Read returns the journal of a run, with the errors of journal.Find.
+func (j *Journals) Read(ctx context.Context, runID string) (journal.Journal, error) {
+	return journal.Find(ctx, j, runID)
+}
+
+// Place implements journal.Source.
+func (j *Journals) Place() string { return "namespace " + j.namespace }
+
+// List returns the runs that have a journal, latest first, by the API server's clock. The
+// warnings name the ConfigMaps that could not be read.
+func (j *Journals) List(ctx context.Context) (runs []journal.PastRun, warnings []string, err error) {
+	parts, err := j.all(ctx)
+	summaries := make([]journal.Summary, len(parts))
+	for i, p := range parts {
+		summaries[i] = p.Summary
+	}
+	runs, warnings = journal.PastRuns(summaries)
+	return runs, warnings, err
+}
+
+// Parts implements journal.Source.
+func (j *Journals) Parts(ctx context.Context, runID string) ([]journal.StoredPart, error) {
+	if !journal.IsRunID(runID) {
+		return nil, nil
+	}
+	var m journal.Meter
+	of := labels.Set{JournalLabel: "true", RunLabel: runID}.AsSelector()
+	return listParts(ctx, j, of, func(cm *corev1.ConfigMap) journal.StoredPart { return namedPart(&m, cm) })
+}
+
+// A storedPart is what is kept of a ConfigMap with a journal's label. Its Summary has an error
+// unless the ConfigMap has the part that its name and labels name.
+type storedPart struct {
+	journal.Summary
+	uid     types.UID
+	version string // the resource version
+	size    int    // of its data, in bytes
+}
+
+// all lists the parts of all journals.
+func (j *Journals) all(ctx context.Context) ([]storedPart, error) {
+	parts, err := listParts(ctx, j, labels.Set{JournalLabel: "true"}.AsSelector(), readStored)
+	if err != nil {
+		return nil, fmt.Errorf("list the journals: %w", err)
+	}
+	return parts, nil
+}
+
+// readStored returns what is kept of a ConfigMap.
+func readStored(cm *corev1.ConfigMap) storedPart {
+	part := namedPart(new(journal.Meter), cm)
+	return storedPart{
+		journal.Summarize(cm.Labels[RunLabel], cm.CreationTimestamp.Time, part), cm.UID, cm.ResourceVersion, len(cm.BinaryData[journalKey]),
+	}
+}
+
+// listParts lists the ConfigMaps that match a selector, and reduces each.
+func listParts[T any](ctx context.Context, j *Journals, of labels.Selector, reduce func(*corev1.ConfigMap) T) ([]T, error) {
+	request := func() *rest.Request {
+		return j.client.Get().Namespace(j.namespace).Resource("configmaps").Param("labelSelector", of.String())
+	}
+	all, err := kube.ReadPages(ctx, journalPage, request, kube.FormOf("v1", "ConfigMapList", reduce))
+	return all, kube.Answered(err)
+}
+
+// namedPart reads the part in a ConfigMap. If a part of the run is in a ConfigMap with another
+// name, that is damage: another client copied or forged it.
+func namedPart(m *journal.Meter, cm *corev1.ConfigMap) journal.StoredPart {
+	s := readPart(m, cm)
+	if s.Err != nil || s.Part.Run.ID != cm.Labels[RunLabel] {
+		return s
+	}
+	if name := partName(s.Part); name != cm.Name {
+		s.Err = fmt.Errorf("%w: the part belongs into %s", journal.ErrDamaged, name)
+	}
+	return s
+}
+
+// readPart reads the part in a ConfigMap.
+func readPart(m *journal.Meter, cm *corev1.ConfigMap) journal.StoredPart {
+	data, err := unzip(cm.BinaryData[journalKey], journal.MaxPart+1)
+	if err != nil {
+		return journal.StoredPart{Name: cm.Name, Err: fmt.Errorf("%w: %s: %w", journal.ErrDamaged, journalKey, err)}
+	}
+	return m.Decode(cm.Name, data)
+}
+
+// Prune implements journal.Store. It orders the runs by the API server's clock, and stops at
+// the first part that it cannot delete.
+//
+// It deletes only ConfigMaps that are parts of journals by their labels, names and data, and
+// that are still as listed. Its error names those that are not parts.
+func (j *Journals) Prune(ctx context.Context) error {
+	if j.run == "" {
+		return nil
+	}
+	parts, err := j.all(ctx)
+	if err != nil {
+		return err
+	}
+	runs, partsOf, foreign := byRun(parts)
+	expired, ok := j.retention.Expired(runs, j.run)
+	if !ok {
+		return fmt.Errorf("%w of the current run %s: another client deleted it", journal.ErrNone, j.run)
+	}
+	for _, run := range expired {
+		for _, p := range partsOf[run] {
+			if err := j.remove(ctx, p.Name, p.uid, p.version); err != nil && !errors.Is(err, errReplaced) {
+				return fmt.Errorf("remove the journal of run %s: %s: %w", run, p.Name, err)
+			}
+		}
+	}
+	if len(foreign) == 0 {
+		return nil
+	}
+	return fmt.Errorf("ConfigMaps with the label %s that ip-reaper did not write were left (delete them, or remove the label): %s",
+		JournalLabel, journal.Some(foreign))
+}
+
+// byRun returns the runs with their parts, and the names of ConfigMaps that are not parts. A run
+// began when its first part was created, by the API server's clock.
+func byRun(parts []storedPart) (runs []journal.Stored, partsOf map[string][]storedPart, foreign []string) {
+	partsOf = make(map[string][]storedPart)
+	for _, p := range parts {
+		if p.Err != nil {
+			foreign = append(foreign, fmt.Sprintf("%s (%v)", p.Name, p.Err))
+			continue
+		}
+		partsOf[p.Run.ID] = append(partsOf[p.Run.ID], p)
+	}
+	for id, parts := range partsOf {
+		run := journal.Stored{Run: id, Began: parts[0].At, Objects: len(parts)}
+		for _, p := range parts {
+			run.Size += p.size
+			if p.At.Before(run.Began) {
+				run.Began = p.At
+			}
+		}
+		runs = append(runs, run)
+	}
+	return runs, partsOf, foreign
+}
+
+// zip compresses data at a level of gzip. It is deterministic.
+func zip(data []byte, level int) ([]byte, error) {
+	var buf bytes.Buffer
+	w, err := gzip.NewWriterLevel(&buf, level)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(data); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return buf.Bytes(), nil
+}
+
+// unzip decompresses data. It cuts the result to limit bytes, without an error, so that hostile
+// data cannot fill the memory.
+func unzip(data []byte, limit int64) ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(r, limit))
 }

@@ -2,11 +2,15 @@ package state
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
+	"golang.org/x/sync/errgroup"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -113,4 +117,109 @@ func OtherStates(ctx context.Context, raw rest.Interface, own string) ([]string,
 	all := slices.Concat(found...)
 	slices.Sort(all)
 	return slices.Compact(all), errors.Join(failed...)
+}
+
+// The installed policy is a ConfigMap in the state namespace, which the pods of the CronJob
+// mount. The manifests and the chart use these names.
+const (
+	PolicyName = "ip-reaper-policy"
+	policyKey  = "policy.yaml"
+)
+
+// InstalledPolicy returns the text of the installed policy, or nil if the API server says that
+// there is none. An *ipam.InputError says that the ConfigMap has no policy; any other error
+// leaves open whether one is installed.
+func InstalledPolicy(ctx context.Context, core corev1client.ConfigMapsGetter, namespace string) ([]byte, error) {
+	var cm *corev1.ConfigMap
+	err := kube.Patiently(ctx, func(ctx context.Context) (err error) {
+		cm, err = core.ConfigMaps(namespace).Get(ctx, PolicyName, metav1.GetOptions{})
+		return err
+	})
+	switch {
+	case kube.Gone(err, "configmaps", PolicyName):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	text, ok := cm.Data[policyKey]
+	if !ok {
+		return nil, ipam.BadInput(fmt.Errorf("policy: ConfigMap %s/%s has no key %s", namespace, PolicyName, policyKey),
+			"apply the manifests again; a dry run takes a policy of yours with --policy FILE")
+	}
+	return []byte(text), nil
+}
+
+// A Need is one verb on one resource that a run is about to use. An empty Name means all objects,
+// and an empty Namespace all namespaces.
+type Need authorizationv1.ResourceAttributes
+
+// String returns the need as people write it: "patch ippools.whereabouts.cni.cncf.io".
+func (n Need) String() string {
+	text := n.Verb + " " + n.Resource
+	if n.Group != "" {
+		text += "." + n.Group
+	}
+	if n.Name != "" {
+		text += " " + n.Name
+	}
+	if n.Namespace != "" {
+		text += " in namespace " + n.Namespace
+	}
+	return text
+}
+
+const (
+	reviewTimeout = 5 * time.Second // of all reviews together
+	reviewsAtOnce = 8
+)
+
+// Missing returns the needs that the API server says it would deny this account, in order. It
+// sends a SelfSubjectAccessReview for each, which changes nothing. If the API server does not
+// answer all of them, Missing returns an error and no needs.
+func Missing(ctx context.Context, raw rest.Interface, needs []Need) ([]Need, error) {
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
+	defer cancel()
+	allowed := make([]bool, len(needs))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(reviewsAtOnce)
+	for i, need := range needs {
+		g.Go(func() (err error) {
+			allowed[i], err = review(ctx, raw, need)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, fmt.Errorf("review access: %w", err)
+	}
+	var missing []Need
+	for i, need := range needs {
+		if !allowed[i] {
+			missing = append(missing, need)
+		}
+	}
+	return missing, nil
+}
+
+// review asks for one need.
+func review(ctx context.Context, raw rest.Interface, need Need) (allowed bool, err error) {
+	const resource = "selfsubjectaccessreviews"
+	body, err := json.Marshal(authorizationv1.SelfSubjectAccessReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: "SelfSubjectAccessReview"},
+		Spec:     authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: (*authorizationv1.ResourceAttributes)(&need)},
+	})
+	if err != nil {
+		return false, err
+	}
+	data, err := kube.Send(ctx, raw.Post().AbsPath("/apis/authorization.k8s.io/v1/"+resource).Body(body))
+	if err != nil {
+		return false, err
+	}
+	var answer authorizationv1.SelfSubjectAccessReview
+	if err := kube.Decode(data, &answer); err != nil {
+		return false, fmt.Errorf("decode: %w", err)
+	}
+	if answer.Kind != "SelfSubjectAccessReview" {
+		return false, fmt.Errorf("the answer is a %q", answer.Kind)
+	}
+	return answer.Status.Allowed, nil
 }

@@ -1,0 +1,347 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	mathrand "math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
+	"github.com/ip-reaper/ip-reaper/reaper/report/print"
+)
+
+// commandFlags are the flags of every command that contacts a cluster or a node.
+type commandFlags struct {
+	flags  *pflag.FlagSet
+	target target
+
+	policyFile  string // empty if none is given
+	output      string
+	logFormat   string
+	verbose     bool
+	timeout     time.Duration
+	concurrency int // the most requests at the same time
+
+	stateOnly bool // it reads nothing but what earlier runs stored
+}
+
+// defaultConcurrency is less than what an API server handles at the same time for all of
+// its clients of the same priority.
+const defaultConcurrency = 32
+
+const defaultTimeout = 10 * time.Minute
+
+// add adds the flags to a command.
+func (f *commandFlags) add(flags *pflag.FlagSet) {
+	f.flags, f.concurrency = flags, defaultConcurrency
+	f.target.add(flags)
+	usage := "take the policy from this `FILE`; outside a cluster, it is for dry runs, and the default is the installed one; elsewhere, the built-in defaults are"
+	if f.target.scope() == plugin.Node {
+		usage = "policy `FILE`; without one, a dry run with the defaults"
+	}
+	flags.StringVar(&f.policyFile, "policy", "", usage)
+	flags.StringVarP(&f.output, "output", "o", "table", "print the report in this `FORMAT`: "+listOf(print.Usages()))
+	flags.DurationVar(&f.timeout, "timeout", defaultTimeout, "give up after this `DURATION`")
+	flags.StringVar(&f.logFormat, "log-format", "", "log to stderr in this `FORMAT`, text or json; by default, text on a terminal and json elsewhere")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log every decision and every release")
+}
+
+// check returns the mistakes in the flags that can be found without the target.
+func (f commandFlags) check() error {
+	if f.policyFile == "" && f.flags.Changed("policy") { // such as --policy "$UNSET"
+		return ipam.BadInput(errors.New("--policy is empty"), "name a file, or leave the flag out")
+	}
+	if f.timeout <= 0 {
+		return ipam.BadInput(fmt.Errorf("--timeout: %v is not a positive duration", f.timeout), "give one such as 10m")
+	}
+	if f.logFormat != "" && !slices.Contains(logFormats, f.logFormat) {
+		return ipam.BadInput(fmt.Errorf("--log-format: unknown format %q", f.logFormat), "use "+strings.Join(logFormats, " or "))
+	}
+	return f.target.check()
+}
+
+// connect connects to the target. writes says that the command writes anything. p is the policy of
+// the file, or the default; the connection has the one to use.
+func (f commandFlags) connect(ctx context.Context, w ioStreams, writes bool, p policy.Policy, logger *slog.Logger) (connection, error) {
+	c, err := f.target.connect(ctx, w, connectOptions{f, writes, p, logger})
+	c.ID, c.Version, c.Program = newID(), buildVersion(), w.name()
+	c.PolicyFile = f.policyFile
+	c.Protectors, c.Elsewhere = plugin.Protectors(w.backends), elsewhere(w, f.target.scope(), c.Policy)
+	c.Now, c.Logger, c.Timeout = time.Now, logger, f.timeout
+	return c, err
+}
+
+// elsewhere says which run opens each backend that the policy turns on and that a run of this
+// scope does not open. So a report does not silently omit it.
+func elsewhere(w ioStreams, scope plugin.Scope, p policy.Policy) map[string]string {
+	says := map[plugin.Scope]string{
+		plugin.Node:    fmt.Sprintf("its store is on the nodes: run %s node there", w.name()),
+		plugin.Cluster: fmt.Sprintf("its store is in the cluster: run %s run", w.name()),
+	}
+	found := make(map[string]string)
+	for _, one := range w.backends {
+		if one.Scope != scope && p.Backends[one.Name].Enabled == policy.On {
+			found[one.Name] = says[one.Scope]
+		}
+	}
+	return found
+}
+
+// newID returns an ID for a run, which begins with its time.
+func newID() string { return time.Now().UTC().Format("20060102-150405-") + rand.Text()[:6] }
+
+// outputFlags are the flags of the commands that print the report of a run or a restore,
+// besides --output.
+type outputFlags struct {
+	color   string
+	noTrunc bool
+	quiet   bool
+}
+
+// add adds the flags to a command.
+func (f *outputFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.color, "color", "auto", "colour tables: `WHEN` is auto (on a terminal, unless NO_COLOR is set), always or never")
+	flags.BoolVar(&f.noTrunc, "no-trunc", false, "do not shorten names and sandbox IDs on a terminal; elsewhere they are whole anyway")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print only how much is leaked, why the plan was refused, what failed, and how to undo a release")
+}
+
+// options returns how to print a report. Names are shortened only on a terminal, so that grep
+// finds them elsewhere.
+func (f outputFlags) options(w ioStreams, output string, all bool) (print.Options, error) {
+	o := print.Options{Format: output, All: all, NoTrunc: f.noTrunc || !w.stdoutTerminal, Quiet: f.quiet}
+	switch f.color {
+	case "always":
+		o.Color = true
+	case "never":
+	case "auto":
+		o.Color = w.stdoutTerminal && w.env("NO_COLOR") == "" && w.env("TERM") != "dumb"
+	default:
+		return o, ipam.BadInput(fmt.Errorf("--color: unknown value %q", f.color), "use auto, always or never")
+	}
+	if f.quiet && all {
+		return o, ipam.BadInput(errors.New("--quiet and --all contradict each other: --quiet prints no allocation"), "give one of them")
+	}
+	if f.quiet && output != "table" {
+		return o, ipam.BadInput(errors.New("--quiet prints no report, so it has no --output"), "give one of them")
+	}
+	if err := print.Check(output); err != nil {
+		return o, ipam.BadInput(fmt.Errorf("--output: %w", err), "use "+listOf(print.Usages()))
+	}
+	return o, nil
+}
+
+// filterFlags are the flags that narrow what a command reports and releases. Without any
+// of them, it is about all allocations.
+type filterFlags struct {
+	flags         *pflag.FlagSet
+	allNamespaces bool
+	pods          []string
+	selected      judge.Selection // without the pods
+}
+
+// add adds the flags to a command of the scope.
+func (f *filterFlags) add(flags *pflag.FlagSet, scope plugin.Scope) {
+	f.flags = flags
+	s := &f.selected
+	flags.StringSliceVarP(&s.Namespaces, "namespace", "n", nil, "only pods in this `NAMESPACE`; repeatable")
+	flags.StringSliceVar(&f.pods, "pod", nil, "only this `POD`, as NAMESPACE/NAME, or as NAME with -n; repeatable")
+	if scope == plugin.Cluster { // on a node, all are of this node
+		flags.StringSliceVar(&s.Nodes, "node", nil, "only pods of this `NODE`; repeatable")
+	}
+	flags.StringSliceVar(&s.Pools, "pool", nil, "only this `POOL`: a pool, with or without its namespace, a network, or a CIDR around pools; repeatable")
+	flags.StringSliceVar(&s.Backends, "backend", nil, "only this `BACKEND`; repeatable")
+	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "pods in all namespaces, which is the default")
+}
+
+// selection returns what the flags select, or the mistake in them.
+func (f *filterFlags) selection(plugins []plugin.Plugin) (judge.Selection, error) {
+	s := f.selected
+	if err := checkNames(f.flags, map[string][]string{"namespace": s.Namespaces, "pod": f.pods, "node": s.Nodes, "pool": s.Pools, "backend": s.Backends}); err != nil {
+		return s, err
+	}
+	if f.allNamespaces && len(s.Namespaces) > 0 {
+		return s, ipam.BadInput(errors.New("--all-namespaces and --namespace contradict each other"), "give one of them")
+	}
+	for _, pod := range f.pods {
+		named, err := podNames(pod, s.Namespaces)
+		if err != nil {
+			return s, err
+		}
+		s.Pods = append(s.Pods, named...)
+	}
+	known := backendNames(plugins)
+	for _, name := range s.Backends {
+		if !slices.Contains(known, name) {
+			return s, ipam.BadInput(fmt.Errorf("--backend: no backend named %q", name), cmp.Or(printable.Meant(name, known), "the backends are "+strings.Join(known, ", ")))
+		}
+	}
+	return s, nil
+}
+
+// checkNames returns an error if a name of these flags is empty: an unset variable of a script
+// must not select everything.
+func checkNames(flags *pflag.FlagSet, given map[string][]string) error {
+	for _, flag := range slices.Sorted(maps.Keys(given)) {
+		if names := given[flag]; flags.Changed(flag) && (len(names) == 0 || slices.Contains(names, "")) {
+			return ipam.BadInput(fmt.Errorf("--%s: a name is empty", flag), "leave the flag out to select all")
+		}
+	}
+	return nil
+}
+
+// backendNames returns the names of the backends.
+func backendNames(plugins []plugin.Plugin) []string {
+	names := make([]string, len(plugins))
+	for i, p := range plugins {
+		names[i] = p.Name
+	}
+	return names
+}
+
+// podNames returns the pods that --pod names, each as namespace/name. A bare name is in
+// each of the namespaces.
+func podNames(pod string, namespaces []string) ([]string, error) {
+	switch namespace, name, whole := strings.Cut(pod, "/"); {
+	case whole && (namespace == "" || name == "" || strings.Contains(name, "/")):
+		return nil, ipam.BadInput(fmt.Errorf("--pod: %q does not name a pod", pod), "give NAMESPACE/NAME")
+	case whole && len(namespaces) > 0 && !slices.Contains(namespaces, namespace):
+		return nil, ipam.BadInput(fmt.Errorf("--pod: %s is not in the namespace %s", pod, strings.Join(namespaces, " or ")), "")
+	case whole:
+		return []string{pod}, nil
+	case len(namespaces) == 0:
+		return nil, ipam.BadInput(fmt.Errorf("--pod: %q has no namespace", pod), "give NAMESPACE/NAME, or add -n NAMESPACE")
+	}
+	var names []string
+	for _, namespace := range namespaces {
+		names = append(names, namespace+"/"+pod)
+	}
+	return names, nil
+}
+
+// overrides are the flags that replace fields of the policy. A flag that is not given
+// leaves its field as it is. None of them changes a rule of the policy.
+type overrides struct {
+	flags *pflag.FlagSet
+
+	dryRun          bool
+	gracePeriod     time.Duration
+	minAge          time.Duration
+	releaseRestored bool
+}
+
+// add adds the flags to a command.
+func (o *overrides) add(flags *pflag.FlagSet) {
+	o.addTerms(flags)
+	flags.BoolVar(&o.dryRun, "dry-run", true, "only show what would be released; --dry-run=false releases; both override the policy")
+	flags.BoolVar(&o.releaseRestored, "release-restored", false, "also release what a restore put back, before the policy's journal.restoreHold has passed")
+}
+
+// addTerms adds the flags with which a command that releases nothing answers "what if".
+func (o *overrides) addTerms(flags *pflag.FlagSet) {
+	o.flags = flags
+	flags.DurationVar(&o.gracePeriod, "grace-period", 0, "use this `DURATION` in place of the policy's gracePeriod, but not of a rule's")
+	flags.DurationVar(&o.minAge, "min-age", 0, "use this `DURATION` in place of the policy's minAge, but not of a rule's")
+}
+
+// check returns the mistakes in the flags.
+func (o *overrides) check() error {
+	if o.gracePeriod < 0 {
+		return ipam.BadInput(fmt.Errorf("--grace-period: %v is negative", o.gracePeriod), "give one such as 15m")
+	}
+	if o.minAge < 0 {
+		return ipam.BadInput(fmt.Errorf("--min-age: %v is negative", o.minAge), "give one such as 5m, or 0s")
+	}
+	return nil
+}
+
+// apply changes the policy.
+func (o *overrides) apply(p *policy.Policy) {
+	if o.flags.Changed("dry-run") {
+		p.DryRun = &o.dryRun
+	}
+	if o.flags.Changed("grace-period") {
+		p.GracePeriod = &policy.Duration{Duration: o.gracePeriod}
+	}
+	if o.flags.Changed("min-age") {
+		p.MinAge = &policy.Duration{Duration: o.minAge}
+	}
+	if o.releaseRestored {
+		p.Journal.RestoreHold = &policy.Duration{}
+	}
+}
+
+// A waitFlag is the value of --wait: whether a run waits for grace periods, and for how
+// long at most. Its zero value does not wait.
+type waitFlag struct {
+	on  bool
+	max time.Duration // 0: until the last grace period that the first round found
+}
+
+// add adds the flag to a command. Without a value, it is "true".
+func (f *waitFlag) add(flags *pflag.FlagSet) {
+	flags.Var(f, "wait", "sleep until the next grace period ends, then run again; a `DURATION` limits the sleep in all; --timeout does not count it")
+	flags.Lookup("wait").NoOptDefVal = "true"
+}
+
+// Set implements pflag.Value. It takes a boolean or a positive duration.
+func (f *waitFlag) Set(text string) error {
+	if on, err := strconv.ParseBool(text); err == nil {
+		*f = waitFlag{on: on}
+		return nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return errors.New("give a positive duration such as 2m, true or false")
+	}
+	*f = waitFlag{on: true, max: d}
+	return nil
+}
+
+// String implements pflag.Value.
+func (f *waitFlag) String() string {
+	if f.max > 0 {
+		return f.max.String()
+	}
+	return strconv.FormatBool(f.on)
+}
+
+// Type implements pflag.Value.
+func (*waitFlag) Type() string { return "duration" }
+
+// repeat calls run again and again until ctx ends; if that is between two runs, it returns nil.
+// Each run opens everything again, including the policy. A run that fails is reported, and the next
+// one tries again. But if the first one finds a mistake of the user, repeat ends: in the log it may
+// go unseen.
+func repeat(ctx context.Context, w ioStreams, every time.Duration, run func(context.Context) error) error {
+	for first := true; ; first = false {
+		err := run(ctx)
+		if ctx.Err() != nil || first && isUsage(err) {
+			return err
+		}
+		if err != nil {
+			printError(w, err)
+		}
+		if w.sleep(ctx, jittered(every)) != nil {
+			return nil
+		}
+	}
+}
+
+// jittered returns a duration that is longer by at most a tenth, so that the nodes of a cluster
+// do not run at the same time. It is never shorter: if the grace period is as long, what one run
+// saw first is due in the next one.
+func jittered(d time.Duration) time.Duration { return d + mathrand.N(d/10+1) }
