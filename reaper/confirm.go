@@ -2,8 +2,14 @@ package reaper
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -111,4 +117,220 @@ func (c *Confirmer) Renew(ctx context.Context, ws []ipam.Warrant) ([]ipam.Warran
 		ctx = ipam.SendBy(ctx, time.Time{})
 	}
 	return c.Confirm(ctx, orphans)
+}
+
+// readsAtOnce is how many owners of a batch are read at the same time.
+const readsAtOnce = 16
+
+// All looks of a batch end before the first of them is as old as it may be. The rest of the time
+// is for the write.
+func maxRead(fresh time.Duration) time.Duration   { return fresh / 2 }     // for the reads of a batch together
+func maxList(fresh time.Duration) time.Duration   { return fresh * 3 / 4 } // for a list
+func shareList(fresh time.Duration) time.Duration { return fresh / 2 }     // while a list is shared
+
+// errSlow says that the API server took too long. What was read too late could not be
+// released, and the other looks of the batch would become too old.
+var errSlow = errors.New("the second look took too long")
+
+// A listing is a list of all pods, under way or done.
+type listing struct {
+	began  time.Time
+	done   chan struct{} // closed when the list is done
+	census census.Census
+	err    error
+}
+
+// look looks at every owner. With listErr, there is no list of all pods for the orphans that need
+// one. With err, no orphan gets a warrant.
+func (c *Confirmer) look(ctx context.Context, orphans []judge.Orphan) (second *judge.SecondLook, listErr, err error) {
+	if err := c.believed(); err != nil {
+		return nil, nil, err
+	}
+	if ipam.TurnOf(ctx).Unqueued {
+		ctx = ipam.Polite(ctx)
+	}
+	fresh := judge.FreshnessOf(orphans)
+	living := c.census
+	var wg sync.WaitGroup
+	if slices.ContainsFunc(orphans, judge.Orphan.NeedsList) {
+		wg.Go(func() {
+			var listed census.Census
+			if listed, listErr = c.shared(ctx, fresh); listErr == nil {
+				living = listed
+			}
+		})
+	}
+	looks, err := c.read(ctx, fresh, orphans)
+	wg.Wait()
+	if err == nil {
+		err = c.compare(looks)
+	}
+	return judge.NewSecondLook(living.With(looks)), listErr, err
+}
+
+// maxLag is how much older than the census a pod must be if it counts as missing from its list.
+// The times are by two clocks.
+const maxLag = time.Minute
+
+// compare compares what was read by name with the census. It returns an error if a pod was read
+// that the list of the census must have had.
+func (c *Confirmer) compare(looks map[ipam.PodRef]census.Reading) error {
+	for ref, l := range looks {
+		listed, presence := c.census.Pod(ref)
+		known := presence == census.Present && listed.UID == l.Pod.UID
+		created := l.Pod.Created
+		if l.Presence != census.Present || known || created.IsZero() || !created.Before(c.census.Began().Add(-maxLag)) {
+			continue
+		}
+		c.mu.Lock()
+		c.lacking = fmt.Errorf("lists of this API server lack pods: pod %s was created at %s, and the list of %s lacks it. "+
+			"Any address may be that of such a pod, so no more releases begin. Restart the API server, whose watch cache may have "+
+			"lost an event, or see whether a proxy filters its lists", ref, judge.Stamp(created), judge.Stamp(c.census.Began()))
+		c.mu.Unlock()
+	}
+	return c.believed()
+}
+
+// believed returns an error that wraps ErrKept if the lists lack pods.
+func (c *Confirmer) believed() error {
+	if lacking := c.Lacking(); lacking != nil {
+		return fmt.Errorf("%w: %w", ipam.ErrKept, lacking)
+	}
+	return nil
+}
+
+// witness returns a pod that ran when the pods were listed, each time another one. It reports
+// false if there is none, and on a node, where the container runtime decides.
+func (c *Confirmer) witness() (census.Pod, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pods := c.census.Pods()
+	for range pods {
+		if c.census.OnNode() {
+			break
+		}
+		pod := pods[c.next%len(pods)]
+		c.next++
+		if !pod.Finished && pod.InStatus > 0 {
+			c.next += len(pods) / 7 // its neighbours may vanish together with it
+			return pod, true
+		}
+	}
+	return census.Pod{}, false
+}
+
+// mostWitnesses is how many pods that ran must be gone before a look gives no warrant. Some end
+// between the census and the look.
+const mostWitnesses = 5
+
+// witnessed reads pods that ran when the pods were listed, until it finds one. It returns an error
+// if they are gone, or one could not be read: if the API server was emptied, or answers for another
+// cluster now, every owner looks absent.
+func (c *Confirmer) witnessed(ctx context.Context) error {
+	var gone []string
+	for range mostWitnesses {
+		want, ok := c.witness()
+		if !ok {
+			return nil
+		}
+		got, presence, err := c.cluster.Pod(ctx, want.Ref)
+		switch {
+		case err != nil:
+			return fmt.Errorf("get pod %s: %w", want.Ref, lookError(ctx, err))
+		case presence == census.Present && got.UID == want.UID:
+			return nil
+		}
+		if name := want.Ref.String(); !slices.Contains(gone, name) {
+			gone = append(gone, name)
+		}
+	}
+	return fmt.Errorf("%w: gone is each of these pods, which ran when the pods were listed: %s; "+
+		"the API server may have been emptied, or answer for another cluster", ipam.ErrAgain, strings.Join(gone, ", "))
+}
+
+// shared returns a list of all pods that is young enough. If another caller is reading one,
+// shared waits for that one. It also shares failures. If too many lists were slow, it reads no
+// more.
+func (c *Confirmer) shared(ctx context.Context, fresh time.Duration) (census.Census, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, maxList(fresh), errSlow)
+	defer cancel()
+	c.mu.Lock()
+	if c.slow[fresh] >= slowLists {
+		c.mu.Unlock()
+		return census.Census{}, fmt.Errorf("list pods: %w", ipam.Again(errSlow))
+	}
+	if l := c.last; l != nil && time.Since(l.began) <= shareList(fresh) {
+		c.mu.Unlock()
+		select {
+		case <-l.done:
+			return l.census, l.err
+		case <-ctx.Done():
+			return census.Census{}, fmt.Errorf("list pods: %w", lookError(ctx, ctx.Err()))
+		}
+	}
+	l := &listing{began: time.Now(), done: make(chan struct{})}
+	c.last = l
+	c.mu.Unlock()
+
+	l.census, l.err = c.list(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if errors.Is(l.err, errSlow) {
+		c.slow[fresh]++
+	}
+	close(l.done)
+	return l.census, l.err
+}
+
+// list lists all pods, and on a node all sandboxes. It does not believe a list that has become
+// empty since the census.
+func (c *Confirmer) list(ctx context.Context) (census.Census, error) {
+	living, err := c.census.Again(ctx, c.cluster)
+	if err != nil {
+		return census.Census{}, lookError(ctx, err)
+	}
+	return living, nil
+}
+
+// read reads the owners that have a name, one by one, and a witness. Each look has its own time
+// and its own error, so a slow or failed one does not affect the others. The looks that are not
+// done in time are given up. The error is that of the witness.
+func (c *Confirmer) read(ctx context.Context, fresh time.Duration, orphans []judge.Orphan) (map[ipam.PodRef]census.Reading, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, maxRead(fresh), errSlow)
+	defer cancel()
+	looks := make(map[ipam.PodRef]census.Reading)
+	var mu sync.Mutex
+	var g errgroup.Group
+	g.SetLimit(readsAtOnce)
+	var err error
+	g.Go(func() error {
+		err = c.witnessed(ctx)
+		return nil
+	})
+	for ref := range judge.Owners(orphans) {
+		g.Go(func() error {
+			l := census.Reading{Began: time.Now(), Err: ctx.Err()}
+			if l.Err == nil {
+				l.Pod, l.Presence, l.Err = c.cluster.Pod(ctx, ref)
+			}
+			if l.Err != nil {
+				l.Presence, l.Err = census.Unknown, fmt.Errorf("get pod %s: %w", ref, lookError(ctx, l.Err))
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			looks[ref] = l
+			return nil
+		})
+	}
+	_ = g.Wait() // every failure is in its look
+	return looks, err
+}
+
+// lookError returns the error of a look under a context. It wraps ErrAgain if a later
+// look may succeed.
+func lookError(ctx context.Context, err error) error {
+	if errors.Is(context.Cause(ctx), errSlow) {
+		err = fmt.Errorf("%w: %w", errSlow, err)
+	}
+	return ipam.Again(err)
 }

@@ -24,11 +24,10 @@
 // backend), census (who lives), ledger (the memory from run to run) and journal. Then package
 // judge, which decides and is pure. Then package report, which is what a run says.
 //
-// The run itself is here. parts.go and options.go say what it is given. run.go is the whole run,
-// from the lock to the report, and wait.go its rounds. A round takes stock (stock.go), has it
-// judged, and carries out what is due, in the order of the files checks.go, memory.go, record.go and
-// release.go: an attempt (attempt.go) is all that it did about one allocation. The report is made
-// once, at the end.
+// The run itself is here. options.go says what it is given, and run.go is the whole run, from the
+// lock to the report. A round takes stock (stock.go), has it judged, and carries out what is due, in
+// the order of the files checks.go, memory.go, record.go and release.go: an attempt is all that it
+// did about one allocation. The report is made once, at the end.
 //
 // Two other commands use the same parts. restore.go puts back what a run released.
 // inspect.go decides on files instead of stores and a cluster.

@@ -2,11 +2,15 @@ package reaper
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/sethvargo/go-retry"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
@@ -15,6 +19,139 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
+
+// An attempt is all that a round did about one allocation.
+type attempt struct {
+	judge.Orphan // the zero Orphan if the allocation is none: then it is only mended
+	decision     *judge.Decision
+	index        int // of the decision
+
+	// outcome is empty until it is decided. err says why, or what is left to do.
+	outcome report.Outcome
+	err     error
+
+	stored json.RawMessage // the data that its record needs
+	last   error           // why the last try decided nothing; nil if its release never began
+	lost   error           // why a try may have released it without an answer; nil if none did
+
+	owned bool // it has an owner by now
+	spent bool // the limits count it as released
+}
+
+// attemptsOf returns the attempts of a plan, in the order of its decisions: what is due, which is
+// not decided yet, and what is kept already: selected orphans that are not due, because they
+// protect others that stay, and what an earlier run began to release.
+func attemptsOf(plan judge.Plan) []*attempt {
+	due := make(map[int]bool, len(plan.Due))
+	for _, i := range plan.Due {
+		due[i] = true
+	}
+	var attempts []*attempt
+	for i := range plan.Decisions {
+		a := &attempt{Orphan: plan.Orphan(i), decision: &plan.Decisions[i], index: i}
+		orphaned := a.decision.Verdict == judge.Orphaned
+		switch {
+		case due[i]:
+		case orphaned && plan.Selects(i):
+			a.outcome, a.err = report.Kept, errUnselected
+		case !orphaned && a.decision.Allocation.Interrupted:
+			a.outcome = report.Kept
+		default:
+			continue
+		}
+		attempts = append(attempts, a)
+	}
+	return attempts
+}
+
+// errUnselected says that an object that protects others stays because one of them stays.
+var errUnselected = errors.New("an allocation that it protects is not selected")
+
+// allocation returns the allocation of the attempt.
+func (a *attempt) allocation() *ipam.Allocation { return a.decision.Allocation }
+
+// pool returns the name of the pool of the attempt.
+func (a *attempt) pool() string { return a.allocation().Pool }
+
+// settle decides the attempt.
+func (a *attempt) settle(log *slog.Logger, outcome report.Outcome, err error) {
+	a.outcome, a.err = outcome, err
+	of := a.allocation()
+	log.Debug("release", "backend", of.Backend, "pool", of.Pool, "key", of.Key, "ip", of.IP,
+		"pod", of.Owner.Pod.String(), "reason", a.decision.Reason, "outcome", outcome, "err", err)
+}
+
+// undecided returns the attempts that are not decided.
+func undecided(attempts []*attempt) []*attempt {
+	var open []*attempt
+	for _, a := range attempts {
+		if a.outcome == "" {
+			open = append(open, a)
+		}
+	}
+	return open
+}
+
+// ofBackend returns the attempts on allocations of a backend.
+func ofBackend(attempts []*attempt, backend string) []*attempt {
+	var some []*attempt
+	for _, a := range attempts {
+		if a.allocation().Backend == backend {
+			some = append(some, a)
+		}
+	}
+	return some
+}
+
+// settleAll decides every attempt that is not decided yet.
+func settleAll(log *slog.Logger, attempts []*attempt, outcome report.Outcome, err error) {
+	for _, a := range undecided(attempts) {
+		a.settle(log, outcome, err)
+	}
+}
+
+// planAll notes that a run would release what is not decided yet, or that a limit refuses it.
+func planAll(attempts []*attempt, outcome report.Outcome) {
+	for _, a := range undecided(attempts) {
+		a.outcome = outcome
+	}
+}
+
+// settleSiblings keeps what is not decided of each group of which an attempt is decided. A group is
+// released together or not at all.
+func settleSiblings(log *slog.Logger, attempts []*attempt, why string) {
+	broken := make(map[string]bool)
+	for _, a := range attempts {
+		if group := a.allocation().Group; a.outcome != "" && group != "" {
+			broken[group] = true
+		}
+	}
+	for _, a := range undecided(attempts) {
+		if broken[a.allocation().Group] {
+			a.settle(log, report.Kept, fmt.Errorf("%w: %s", ipam.ErrKept, why))
+		}
+	}
+}
+
+// find returns the attempt on a decision; nil if there is none.
+func find(attempts []*attempt, index int) *attempt {
+	i, found := slices.BinarySearchFunc(attempts, index, func(a *attempt, index int) int { return a.index - index })
+	if !found {
+		return nil
+	}
+	return attempts[i]
+}
+
+// released reports whether the store does not hold the allocation any more.
+func (a *attempt) released() bool { return a.outcome == report.Released }
+
+// done returns the attempt as the report has it.
+func (a *attempt) done() report.Done {
+	return report.Done{Outcome: a.outcome, Err: a.err, Owned: a.owned}
+}
+
+// cause returns why the attempt was decided as it was.
+func (a *attempt) cause() error { return a.err }
 
 // release carries out the attempts of a round, backend by backend in their order, because the
 // releases of one store may depend on those of another. Pools of one backend are released
@@ -201,4 +338,171 @@ func (t *tally) add(more int) {
 	took := now.Sub(t.began)
 	t.progress("settled %s of %s, %.0f/s, %v elapsed", printable.Thousands(t.settled), printable.Thousands(t.all),
 		float64(t.settled)/took.Seconds(), took.Round(time.Second))
+}
+
+// idleTries is how many tries in a row may decide nothing.
+const idleTries = 5
+
+// releaseBatch releases allocations of one backend. It tries again for those that were not
+// decided, each time with fresh warrants, as long as the tries decide on some. If there was
+// too little time for a batch alongside another one, its further tries run alone. Once a busy
+// API server has refused requests, a try takes at most twice as many as the last one decided
+// on, or half as many as that took if it decided on none, until the server refuses nothing again.
+func (s *sender) releaseBatch(ctx context.Context, batch []*attempt) {
+	open, most := batch, len(batch)
+	var asked time.Duration // the longest wait that the store asked for
+	again, late, idle := false, false, 0
+	backoff := retry.WithJitterPercent(20, retry.WithCappedDuration(800*time.Millisecond, retry.NewExponential(100*time.Millisecond)))
+	patient := retry.BackoffFunc(func() (time.Duration, bool) {
+		wait, _ := backoff.Next()
+		return max(wait, asked), idle == idleTries
+	})
+	err := retry.Do(ctx, patient, func(ctx context.Context) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if again {
+			s.confirmer.Forget()
+		}
+		some, others := open[:min(most, len(open))], open[min(most, len(open)):]
+		answers, err := s.try(ctx, some, late)
+		if err != nil {
+			return err
+		}
+		again = true
+		late = late || slices.ContainsFunc(answers, isLate)
+		s.settle(some, answers)
+		left := undecided(some)
+		open = slices.Concat(others, left)
+		if len(open) == 0 {
+			return nil
+		}
+		asked = 0
+		for _, a := range left {
+			asked = max(asked, ipam.RetryAfter(a.last))
+		}
+		switch decided := len(some) - len(left); {
+		case decided > 0:
+			idle, most = 0, min(2*decided, len(batch))
+		case asked > 0 && most > 1:
+			most = (most + 1) / 2
+		default:
+			idle++
+		}
+		if asked == 0 && len(left) > 0 { // the API server refuses nothing now
+			most = len(batch)
+		}
+		return retry.RetryableError(open[0].last)
+	})
+	for _, a := range open {
+		if a.last == nil {
+			a.settle(s.logger, report.Kept, err) // its release had not begun
+			continue
+		}
+		a.settle(s.logger, report.Failed, a.last)
+	}
+	s.failPools(open, " not released", func(a *attempt) error {
+		if ctx.Err() != nil {
+			return err
+		}
+		return a.err
+	})
+}
+
+// try confirms and releases a batch once, alongside another one or alone. It returns one
+// answer for each attempt, in their order: that of the second look, or else that of the store.
+// The error says that ctx ended before the batch had its turn.
+func (s *sender) try(ctx context.Context, batch []*attempt, alone bool) ([]error, error) {
+	takes := int64(1)
+	if alone {
+		takes = batchesAtOnce
+	}
+	if err := s.room.Acquire(ctx, takes); err != nil {
+		return nil, err
+	}
+	defer s.room.Release(takes)
+	orphans := make([]judge.Orphan, len(batch))
+	for i, a := range batch {
+		orphans[i] = a.Orphan
+	}
+	hurried := judge.FreshnessOf(orphans) == ipam.Freshness
+	if hurried {
+		ctx = ipam.Unqueued(ctx)
+	}
+	warrants, answers := s.confirmer.Confirm(ctx, orphans)
+	var valid []ipam.Warrant
+	var where []int // the place of each valid warrant in the batch
+	for i, err := range answers {
+		if err == nil {
+			valid, where = append(valid, warrants[i]), append(where, i)
+		}
+	}
+	if len(valid) == 0 {
+		return answers, nil
+	}
+	if !hurried {
+		ctx = ipam.SendBy(ctx, ipam.FirstToExpire(valid))
+	}
+	released := s.backend.Release(ctx, valid)
+	for n, i := range where {
+		answers[i] = ipam.ErrNoAnswer
+		if n < len(released) {
+			answers[i] = released[n]
+		}
+	}
+	return answers, nil
+}
+
+// settle decides the attempts of a batch by their answers. It keeps the answers that decide
+// nothing.
+func (s *sender) settle(batch []*attempt, answers []error) {
+	var failed, deleting, unfinished []*attempt
+	for i, a := range batch {
+		err := answers[i]
+		outcome, decided := outcomeOf(err)
+		if !decided {
+			a.last = err
+			if a.lost == nil && errors.Is(err, ipam.ErrLost) {
+				a.lost = err
+			}
+			continue
+		}
+		a.settle(s.logger, outcome, err)
+		switch {
+		case outcome == report.Failed:
+			failed = append(failed, a)
+		case outcome == report.Deleting:
+			deleting = append(deleting, a)
+		case outcome == report.Released && err != nil:
+			unfinished = append(unfinished, a)
+		}
+	}
+	s.failPools(failed, " not released", (*attempt).cause)
+	s.failPools(deleting, " not gone yet", (*attempt).cause)
+	s.failPools(unfinished, "", (*attempt).cause)
+}
+
+// outcomeOf returns the outcome that an answer of the second look or of a store means.
+// It reports false if nothing was decided.
+func outcomeOf(err error) (outcome report.Outcome, decided bool) {
+	switch {
+	case err == nil, errors.Is(err, ipam.ErrUnfinished):
+		return report.Released, true
+	case errors.Is(err, ipam.ErrDeleting):
+		return report.Deleting, true
+	case errors.Is(err, ipam.ErrReturned):
+		return report.Returned, true
+	case errors.Is(err, ipam.ErrChanged):
+		return report.Changed, true
+	case errors.Is(err, ipam.ErrKept):
+		return report.Kept, true
+	default:
+		return report.Failed, !errors.Is(err, ipam.ErrAgain)
+	}
+}
+
+// isLate reports whether an answer says that there was too little time for a batch.
+func isLate(err error) bool {
+	var expired *ipam.ExpiredError
+	return errors.As(err, &expired) || errors.Is(err, errSlow)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sethvargo/go-retry"
 
+	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
@@ -360,4 +361,200 @@ func (r *restoreCall) settle(back *restoration, outcome report.RestoreOutcome, e
 	}
 	r.Logger.Debug("restore", "backend", back.Backend, "pool", back.Pool, "key", back.Key, "ip", back.IP,
 		"pod", back.Owner.Namespace+"/"+back.Owner.Pod, "outcome", outcome, "err", err)
+}
+
+// nothingBack is the hint of a restore whose journal lacks what should be put back.
+const nothingBack = "nothing was put back; history --run ID lists what the journal has"
+
+// resolveNodes returns an *InputError if the journal has nothing from a node of the selection.
+func (r *restoreCall) resolveNodes() error {
+	var nodes []string
+	for _, rec := range r.Journal.Records {
+		nodes = append(nodes, rec.Owner.Node)
+	}
+	found := search{where: r.where()}
+	for _, name := range r.Selection.Nodes {
+		if !slices.Contains(nodes, name) {
+			found.miss("node", name, nodes)
+		}
+	}
+	return found.err(nothingBack)
+}
+
+// resolvePools finds the pools of the selection among those of the journal. It returns an
+// *InputError if the journal has nothing from one of them.
+func (r *restoreCall) resolvePools(ctx context.Context, inv ipam.Inventory) error {
+	if len(r.Selection.Pools) == 0 {
+		return nil
+	}
+	inv = r.recorded(inv)
+	layout, warnings := survey(ctx, r.Backends, inv)
+	r.warn(warnings...)
+	layout.Networks = slices.DeleteFunc(layout.Networks, func(n report.NetworkReport) bool { return len(n.Pools) == 0 })
+	found := search{where: r.where()}
+	for _, name := range r.Selection.Pools {
+		if _, known := poolsNamed(name, inv, layout); !known {
+			found.miss("pool", name, layout.PoolNames())
+		}
+	}
+	r.Selection.Found = poolsOf(r.Selection.Pools, inv, layout)
+	r.chosen = r.choose()
+	return found.err(nothingBack)
+}
+
+// recorded returns an inventory with only the pools of the journal. A pool that is gone has its
+// name, which for a Calico block is its range.
+func (r *restoreCall) recorded(inv ipam.Inventory) ipam.Inventory {
+	listed := make(map[ipam.PoolRef]ipam.Pool)
+	for _, l := range inv.Listings {
+		for _, pool := range l.Pools {
+			listed[ipam.PoolRef{Backend: l.Backend, Name: pool.Name}] = pool
+		}
+	}
+	pools, seen := make(map[string][]ipam.Pool), make(map[ipam.PoolRef]bool)
+	for _, rec := range r.Journal.Records {
+		ref := ipam.PoolRef{Backend: rec.Backend, Name: rec.Pool}
+		if seen[ref] {
+			continue
+		}
+		seen[ref] = true
+		pool, ok := listed[ref]
+		if !ok {
+			pool.Name = rec.Pool
+			pool.Range, _ = netip.ParsePrefix(rec.Pool)
+		}
+		pools[rec.Backend] = append(pools[rec.Backend], pool)
+	}
+	inv.Listings = slices.Clone(inv.Listings)
+	for i := range inv.Listings {
+		inv.Listings[i].Pools = pools[inv.Listings[i].Backend]
+	}
+	return inv
+}
+
+// where says where a name was looked for.
+func (r *restoreCall) where() string { return " in the journal of run " + r.Journal.Run.ID }
+
+// An occupancy is an index of the addresses that are in use now: those that the stores
+// hold, those that objects protect for a pod, and those that pods and nodes show.
+type occupancy struct {
+	facts    *judge.Facts
+	census   census.Census
+	listings map[string]ipam.Listing
+	taken    map[netip.Addr][]*ipam.Allocation
+	reserved map[netip.Addr][]*ipam.Allocation // by the addresses that an object which names a pod protects
+}
+
+// newOccupancy indexes an inventory and the census after it.
+func newOccupancy(inv ipam.Inventory, census census.Census) occupancy {
+	o := occupancy{
+		census:   census,
+		facts:    judge.NewFacts(time.Time{}, policy.Default(), inv, census, ledger.Ledger{}),
+		listings: make(map[string]ipam.Listing), taken: make(map[netip.Addr][]*ipam.Allocation),
+		reserved: make(map[netip.Addr][]*ipam.Allocation),
+	}
+	for _, l := range inv.Listings {
+		o.listings[l.Backend] = l
+	}
+	for a := range inv.Allocations() {
+		if a.HoldsAddress() {
+			o.taken[a.IP] = append(o.taken[a.IP], a)
+		}
+		if a.Protects != nil && a.NamesPod() {
+			for _, ip := range a.Protects.IPs {
+				o.reserved[ip] = append(o.reserved[ip], a)
+			}
+		}
+	}
+	return o
+}
+
+// settleTaken decides the records that cannot be put back.
+func (r *restoreCall) settleTaken(o occupancy) {
+	for _, back := range r.chosen {
+		switch l, ok := o.listings[back.Backend]; {
+		case !ok:
+			r.settle(back, report.NotRestored, fmt.Errorf("the program has no backend %q", back.Backend))
+			continue
+		case l.Status == ipam.StatusFailed || l.Status == ipam.StatusSkipped:
+			r.settle(back, report.NotRestored, fmt.Errorf("%s: %s", back.Backend, l.Message))
+			continue
+		}
+		if err := o.conflict(back.Record); err != nil {
+			r.settle(back, report.Taken, err)
+			continue
+		}
+		back.InUse = o.inUse(back.Record)
+	}
+}
+
+// inUse reports whether the pod of the record still has its address, as its status says. A tenant
+// may write anything into annotations, and a forged journal anything into a record.
+func (o occupancy) inUse(rec ipam.Record) bool {
+	ip, err := netip.ParseAddr(rec.IP)
+	if err != nil {
+		return false
+	}
+	for pod := range o.census.Showing(ip) {
+		if pod.Ref == rec.Owner.PodRef() && !pod.Finished && pod.Proves(ip) {
+			return true
+		}
+	}
+	return false
+}
+
+// conflict returns an error that wraps ErrTaken if the address of the record has another
+// owner, whether or not the place of the record is free.
+func (o occupancy) conflict(rec ipam.Record) error {
+	ip, err := netip.ParseAddr(rec.IP)
+	if err != nil {
+		return nil // the record has no address
+	}
+	pod := rec.Owner.PodRef()
+	a := &ipam.Allocation{Backend: rec.Backend, Pool: rec.Pool, Key: rec.Key, IP: ip, Owner: ipam.Owner{Pod: pod}}
+	for by := range o.facts.Case(a).OthersShowing() {
+		return fmt.Errorf("%w: pod %s shows the address", ipam.ErrTaken, by.Ref)
+	}
+	if by, shown := o.facts.Case(a).NodeShowing(); shown {
+		return fmt.Errorf("%w: %s shows the address", ipam.ErrTaken, by.Source)
+	}
+	for _, m := range o.census.Machines(ip) {
+		if !m.Launches(pod) { // its guest may have the address from this pod
+			return fmt.Errorf("%w: virtual machine %s/%s reports the address", ipam.ErrTaken, m.Namespace, m.Name)
+		}
+	}
+	for _, by := range o.reserved[ip] {
+		if pod != (ipam.PodRef{}) && pod != by.Owner.Pod {
+			return fmt.Errorf("%w: %s keeps the address for %s", ipam.ErrTaken, by.Name(), by.Owner)
+		}
+	}
+	for _, other := range o.taken[ip] {
+		if o.compete(a, other) && !sharesOwner(rec, *other) {
+			return fmt.Errorf("%w: %s %s has the address for %s", ipam.ErrTaken, other.Backend, other.Pool, other.Owner)
+		}
+	}
+	return nil
+}
+
+// compete reports whether two different allocations of one address are, or may be, of
+// the same network.
+func (o occupancy) compete(a, b *ipam.Allocation) bool {
+	if a.Backend == b.Backend && a.Pool == b.Pool && a.Key == b.Key {
+		return false
+	}
+	here, there := o.facts.PoolOf(a).Network, o.facts.PoolOf(b).Network
+	return here != "" && here == there || a.Backend == b.Backend && (here == "" || there == "")
+}
+
+// sharesOwner reports whether it is certain that the other allocation is for the same
+// pod; or for the same sandbox, if the record names no pod.
+func sharesOwner(r ipam.Record, other ipam.Allocation) bool {
+	switch pod := r.Owner.PodRef(); {
+	case other.Unreadable != "" || other.Foreign != "":
+		return false
+	case pod != ipam.PodRef{}:
+		return other.Owner.Pod == pod
+	default:
+		return other.Owner.Pod == ipam.PodRef{} && r.Owner.Sandbox != "" && other.Owner.Sandbox == r.Owner.Sandbox
+	}
 }
