@@ -492,15 +492,8 @@ func (r *restoreCall) settleTaken(o occupancy) {
 // may write anything into annotations, and a forged journal anything into a record.
 func (o occupancy) inUse(rec ipam.Record) bool {
 	ip, err := netip.ParseAddr(rec.IP)
-	if err != nil {
-		return false
-	}
-	for pod := range o.census.Showing(ip) {
-		if pod.Ref == rec.Owner.PodRef() && !pod.Finished && pod.Proves(ip) {
-			return true
-		}
-	}
-	return false
+	pod, _ := o.census.Pod(rec.Owner.PodRef())
+	return err == nil && !pod.Finished && pod.Proves(ip)
 }
 
 // conflict returns an error that wraps ErrTaken if the address of the record has another
@@ -512,15 +505,9 @@ func (o occupancy) conflict(rec ipam.Record) error {
 	}
 	pod := rec.Owner.PodRef()
 	a := &ipam.Allocation{Backend: rec.Backend, Pool: rec.Pool, Key: rec.Key, IP: ip, Owner: ipam.Owner{Pod: pod}}
-	for by := range o.facts.Case(a).OthersShowing() {
-		return fmt.Errorf("%w: pod %s shows the address", ipam.ErrTaken, by.Ref)
-	}
-	if by, shown := o.facts.Case(a).NodeShowing(); shown {
-		return fmt.Errorf("%w: %s shows the address", ipam.ErrTaken, by.Source)
-	}
-	for _, m := range o.census.Machines(ip) {
-		if !m.Launches(pod) { // its guest may have the address from this pod
-			return fmt.Errorf("%w: virtual machine %s/%s reports the address", ipam.ErrTaken, m.Namespace, m.Name)
+	for claim := range o.facts.Case(a).ClaimsOfOthers {
+		if !claim.By.MayBe(pod) { // a guest may have the address from this pod
+			return fmt.Errorf("%w: %s", ipam.ErrTaken, claim)
 		}
 	}
 	for _, by := range o.reserved[ip] {

@@ -2,8 +2,6 @@ package census
 
 import (
 	"fmt"
-	"iter"
-	"net/netip"
 	"strconv"
 	"strings"
 
@@ -73,23 +71,6 @@ func (c Census) Pod(ref ipam.PodRef) (Pod, Presence) {
 		return c.pods[i], Present
 	}
 	return Pod{}, Absent
-}
-
-// Showing yields the pods that show the address. A pod that a second look could not read is as
-// it was listed.
-func (c Census) Showing(ip netip.Addr) iter.Seq[Pod] {
-	return func(yield func(Pod) bool) {
-		for _, i := range c.byAddress[ip] {
-			if pod := c.pods[i]; c.fresh[pod.Ref].Presence == Unknown && !yield(pod) {
-				return
-			}
-		}
-		for _, l := range c.fresh {
-			if l.Presence == Present && l.Pod.Shows(ip) && !yield(l.Pod) {
-				return
-			}
-		}
-	}
 }
 
 // Hiding returns how many pods may have an address that they do not show. A pod that is

@@ -17,6 +17,7 @@ import (
 // sandboxes. It is read after the allocations were listed. The zero Census has no lists: with
 // it, every allocation is kept. A Census is safe for concurrent use.
 type Census struct {
+	Book
 	population
 	sets   map[ipam.PodRef]StatefulSet
 	nodes  map[string]Node     // nil if nodes were not read
@@ -24,15 +25,10 @@ type Census struct {
 	away   []Node              // the unreachable ones, by name
 	back   Node                // the one that became ready last, long after its creation
 
-	tunnels map[netip.Addr]string // the names of nodes, by the addresses of their tunnels
-
 	sandboxes sandboxList // of the node, if the run is on one
 
-	machines map[netip.Addr][]VirtualMachine // by each address that the guest reports
-	silent   map[ipam.PodRef]VirtualMachine  // those that do not report all addresses, by the beginning of their pods' names
-	guests   excess                          // the virtual machines that report too much
-
-	fresh map[ipam.PodRef]Reading // overrides the population
+	silent map[ipam.PodRef]VirtualMachine // those that do not report all addresses, by the beginning of their pods' names
+	guests excess                         // the virtual machines that report too much
 }
 
 // rejoinAge is how long after its creation a node that becomes ready counts as back, not new.
@@ -43,17 +39,17 @@ const rejoinAge = 10 * time.Minute
 // nodes were not read.
 func New(began time.Time, pods []Pod, sets []StatefulSet, nodes ...Node) Census {
 	c := Census{population: newPopulation(began, pods), sets: make(map[ipam.PodRef]StatefulSet, len(sets)), called: called(nodes)}
+	c.Book = newBook(pods, make(map[netip.Addr][]Claim))
 	for _, s := range sets {
 		c.sets[ipam.PodRef{Namespace: s.Namespace, Name: s.Name}] = s
 	}
 	if nodes != nil {
 		c.nodes = make(map[string]Node, len(nodes))
 	}
-	c.tunnels = make(map[netip.Addr]string)
 	for _, n := range nodes {
 		c.nodes[n.Name] = n
-		for ip := range n.Tunnels {
-			c.tunnels[ip] = n.Name
+		for ip, annotation := range n.Tunnels {
+			c.add(Claim{IP: ip, By: Claimant{KindNode, ipam.PodRef{Name: n.Name}}, Source: annotation, Proves: true})
 		}
 	}
 	for _, n := range c.nodes {
@@ -68,22 +64,22 @@ func New(began time.Time, pods []Pod, sets []StatefulSet, nodes ...Node) Census 
 	return c
 }
 
-// withMachines returns the census with a complete list of virtual machines.
-func (c Census) withMachines(machines []VirtualMachine) Census {
-	c.machines, c.silent = make(map[netip.Addr][]VirtualMachine), make(map[ipam.PodRef]VirtualMachine)
+// addMachines adds a complete list of virtual machines.
+func (c *Census) addMachines(machines []VirtualMachine) {
+	c.silent = make(map[ipam.PodRef]VirtualMachine)
 	for _, m := range machines {
-		ref := m.launchers()
+		by := Claimant{KindMachine, ipam.PodRef{Namespace: m.Namespace, Name: m.Name}}
+		ref := launchers(by.Ref)
 		if old, known := c.silent[ref]; !m.Reported && (!known || m.Created.Before(old.Created)) {
 			c.silent[ref] = m
 		}
 		if m.TooMuch {
-			c.guests.add(m.Namespace, "virtual machine "+m.Namespace+"/"+m.Name)
+			c.guests.add(m.Namespace, by.String())
 		}
 		for _, ip := range m.Addresses {
-			c.machines[ipam.Shown(ip)] = append(c.machines[ipam.Shown(ip)], m)
+			c.add(Claim{IP: ipam.Shown(ip), By: by, Source: GuestReport})
 		}
 	}
-	return c
 }
 
 // randomSuffix is how many characters the API server adds to a name that it generates, and
@@ -93,11 +89,11 @@ const (
 	maxGenerated = 63 - randomSuffix
 )
 
-// launchers returns the beginning of the names of the virtual machine's pods. KubeVirt lets the API
-// server generate the rest.
-func (m VirtualMachine) launchers() ipam.PodRef {
-	name := "virt-launcher-" + m.Name + "-"
-	return ipam.PodRef{Namespace: m.Namespace, Name: name[:min(len(name), maxGenerated)]}
+// launchers returns the beginning of the names of the pods of a virtual machine. KubeVirt lets the
+// API server generate the rest.
+func launchers(machine ipam.PodRef) ipam.PodRef {
+	name := "virt-launcher-" + machine.Name + "-"
+	return ipam.PodRef{Namespace: machine.Namespace, Name: name[:min(len(name), maxGenerated)]}
 }
 
 // generatedFrom returns the beginning of the name of a pod, if the API server generated the rest.
@@ -105,9 +101,6 @@ func generatedFrom(pod ipam.PodRef) ipam.PodRef {
 	pod.Name = pod.Name[:max(0, len(pod.Name)-randomSuffix)]
 	return pod
 }
-
-// Launches reports whether a pod of that name may belong to the virtual machine.
-func (m VirtualMachine) Launches(pod ipam.PodRef) bool { return m.launchers() == generatedFrom(pod) }
 
 // Launched returns the virtual machine that may belong to a pod of that name and that does not
 // report all addresses of its guest.
@@ -172,7 +165,8 @@ func Take(ctx context.Context, cluster Cluster, scope Scope) (Census, error) {
 	if scope.Nodes && nodes == nil {
 		nodes = []Node{} // read, and there are none
 	}
-	census := New(began, pods, sets, nodes...).withMachines(machines)
+	census := New(began, pods, sets, nodes...)
+	census.addMachines(machines)
 	census.sandboxes = sandboxes
 	return census, nil
 }
@@ -240,6 +234,6 @@ func (c Census) Again(ctx context.Context, cluster Cluster) (Census, error) {
 
 // relisted returns the census with a new list of all pods, and of all sandboxes.
 func (c Census) relisted(began time.Time, pods []Pod, sandboxes sandboxList) Census {
-	c.population, c.sandboxes, c.fresh = newPopulation(began, pods), sandboxes, nil
+	c.Book, c.population, c.sandboxes = newBook(pods, c.others), newPopulation(began, pods), sandboxes
 	return c
 }

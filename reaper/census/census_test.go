@@ -242,12 +242,12 @@ func TestPodsThatShowAnAddress(t *testing.T) {
 		{"the zero census", census.Census{}, ip1, nil},
 	} {
 		var got []string
-		for pod := range tt.census.Showing(tt.ip) {
-			got = append(got, pod.Ref.String())
+		for claim := range tt.census.On(tt.ip) {
+			got = append(got, claim.By.Ref.String())
 		}
 		slices.Sort(got)
 		equal(t, tt.name, got, tt.want)
-		for range tt.census.Showing(tt.ip) {
+		for range tt.census.On(tt.ip) {
 			break // a caller may stop at the first
 		}
 	}
@@ -423,20 +423,11 @@ func TestVirtualMachineOfAPod(t *testing.T) {
 		_, found := c.Launched(launcher(name))
 		equal(t, "found for "+name, found, false)
 	}
-	equal(t, "machines with the address", len(c.Machines(ip1)), 4)
-	equal(t, "machines with another", len(c.Machines(ip2)), 0)
-	equal(t, "launches", [2]bool{db.Launches(launcher("virt-launcher-db-x7k2p")), db.Launches(ipam.PodRef{Namespace: "prod", Name: "virt-launcher-db-x7k2p"})},
-		[2]bool{true, false})
 }
 
-// The tunnels of all nodes are known by their addresses.
-func TestTunnelOfANode(t *testing.T) {
-	c := census.New(noon, nil, nil, census.Node{Name: "n1"}, census.Node{Name: "n2", Tunnels: map[netip.Addr]string{ip1: "a"}})
-	n, shown := c.Tunnel(ip1)
-	equal(t, "node", n.Name, "n2")
-	equal(t, "shown", shown, true)
-	_, shown = c.Tunnel(ip2)
-	equal(t, "another is shown", shown, false)
+// The nodes are known by their names.
+func TestNodesOfACensus(t *testing.T) {
+	c := census.New(noon, nil, nil, census.Node{Name: "n1"}, census.Node{Name: "n2"})
 	equal(t, "nodes", slices.Sorted(c.Nodes()), []string{"n1", "n2"})
 	equal(t, "a node", c.Node("n2").Name, "n2")
 	equal(t, "has nodes", [2]bool{c.HasNodes(), census.New(noon, nil, nil).HasNodes()}, [2]bool{true, false})

@@ -3,7 +3,6 @@ package census
 import (
 	"iter"
 	"maps"
-	"net/netip"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -45,12 +44,6 @@ func (c Census) HasNode(name string) bool {
 	return exists
 }
 
-// Tunnel returns the node that shows the address as that of a tunnel, and whether there is one.
-func (c Census) Tunnel(ip netip.Addr) (Node, bool) {
-	name, shown := c.tunnels[ip]
-	return c.nodes[name], shown
-}
-
 // Nodes yields the names of the nodes, in any order.
 func (c Census) Nodes() iter.Seq[string] { return maps.Keys(c.nodes) }
 
@@ -59,9 +52,6 @@ func (c Census) Away() []Node { return c.away }
 
 // HasStatefulSets reports whether any StatefulSet was read.
 func (c Census) HasStatefulSets() bool { return len(c.sets) > 0 }
-
-// Machines returns the virtual machines whose guests report the address.
-func (c Census) Machines(ip netip.Addr) []VirtualMachine { return c.machines[ip] }
 
 // OnNode reports whether the sandboxes of a node were read.
 func (c Census) OnNode() bool { return c.sandboxes.read }

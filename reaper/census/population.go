@@ -1,7 +1,6 @@
 package census
 
 import (
-	"net/netip"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -11,12 +10,9 @@ import (
 // concurrent use.
 type population struct {
 	began time.Time // when the reading of the list began
-	pods  []Pod
 
-	// The positions of the pods in the list, by each of these: in ascending order, and only
-	// the first of a sandbox.
+	// The positions of the pods in the list, by each of these; only the first of a sandbox.
 	byName    map[ipam.PodRef]int32
-	byAddress map[netip.Addr][]int32
 	bySandbox map[string]int32
 
 	unfinished int // the pods that are not finished
@@ -31,20 +27,16 @@ type population struct {
 	crowded, crowdedEnded excess
 }
 
-// newPopulation indexes a complete list of pods, which must not change any more.
+// newPopulation indexes a complete list of pods.
 func newPopulation(began time.Time, pods []Pod) population {
 	p := population{
-		began: began, pods: pods, byName: make(map[ipam.PodRef]int32, len(pods)),
-		byAddress: make(map[netip.Addr][]int32, len(pods)), bySandbox: make(map[string]int32), starting: make(map[string]int),
+		began: began, byName: make(map[ipam.PodRef]int32, len(pods)), bySandbox: make(map[string]int32), starting: make(map[string]int),
 	}
 	for n, pod := range pods {
 		i := int32(n)
 		p.byName[pod.Ref] = i
 		if _, known := p.bySandbox[pod.Sandbox]; pod.Sandbox != "" && !known {
 			p.bySandbox[pod.Sandbox] = i
-		}
-		for _, ip := range pod.Addresses {
-			p.byAddress[ip] = append(p.byAddress[ip], i)
 		}
 		p.count(pod)
 	}

@@ -33,9 +33,15 @@ func (f *Facts) hangs(pod census.Pod) bool {
 // time. The latest boot counts: a later sandbox may have adopted the allocation.
 func (c *Case) hung(inUse bool) ledger.Place {
 	pod, last := c.Pod, c.known.last
-	if c.Presence != census.Present && inUse {
-		if witness, _ := c.otherWitness(); witness.Proves(c.IP) {
-			pod = witness
+	if c.Presence != census.Present && inUse && c.HoldsAddress() {
+		for claim := range c.keepingClaims {
+			if claim.By.Kind != census.KindPod {
+				continue
+			}
+			if claim.Proves {
+				pod, _ = c.census.Pod(claim.By.Ref)
+			}
+			break
 		}
 	}
 	ended := pod.Finished && pod.Node == last.Node && c.is(endedPod) &&

@@ -2,8 +2,6 @@ package judge
 
 import (
 	"fmt"
-	"net/netip"
-	"slices"
 	"strings"
 	"time"
 
@@ -70,43 +68,27 @@ type Evidence struct {
 
 // The sources that have no name of their own.
 const (
-	fromStore         = "store"
-	fromPolicy        = "policy"
-	fromPods          = "list of pods"
-	fromRuntime       = "container runtime"
-	fromPodStatus     = "pod status"
-	fromNetworkStatus = "network-status annotation"
-	fromCalico        = "Calico annotation"
-	fromSiblings      = "group"
-	fromProtection    = "protection"
-	fromLedger        = "ledger"
-	fromNodes         = "list of nodes"
+	fromStore      = "store"
+	fromPolicy     = "policy"
+	fromPods       = "list of pods"
+	fromRuntime    = "container runtime"
+	fromSiblings   = "group"
+	fromProtection = "protection"
+	fromLedger     = "ledger"
+	fromNodes      = "list of nodes"
 )
 
 // fromStoreNode is the prefix of a source that is a node of a store.
-const fromStoreNode = "stored node "
+const fromStoreNode = string(census.KindStoreNode) + " "
 
 // Stamp formats a time for people.
 func Stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
-
-// sourceOf returns the place in the pod where it shows the address.
-func sourceOf(p census.Pod, ip netip.Addr) string {
-	if i := slices.Index(p.Addresses, ip); i >= 0 && i < p.InStatus {
-		return fromPodStatus
-	}
-	for _, i := range p.Interfaces {
-		if slices.Contains(i.Addresses, ip) {
-			return fromNetworkStatus
-		}
-	}
-	return fromCalico
-}
 
 // lostBy says why the pod no longer has the allocation: it has ended, or is another pod
 // of the same name.
 func lostBy(p census.Pod) Evidence {
 	if p.Finished {
-		return Evidence{fromPodStatus, "the pod has ended"}
+		return Evidence{census.PodStatus, "the pod has ended"}
 	}
 	return Evidence{fromPods, "the pod of that name has the UID " + p.UID}
 }

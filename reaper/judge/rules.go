@@ -1,6 +1,10 @@
 package judge
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+)
 
 // Rules returns the table for allocations that pods decide about, in the order in which
 // its rules are asked.
@@ -16,7 +20,7 @@ func Rules() []Rule {
 		{NoCensus, Held, false, noCensus, listPods,
 			"The pods could not be listed, or they were listed before the allocation was."},
 	}, shownRules, []Rule{
-		{AddressInUse, InUse, false, nodeShowsIt, say(standsIn),
+		{AddressInUse, InUse, false, claimedBy(census.KindNode, census.KindStoreNode), say(standsIn),
 			"A node shows the address as that of a tunnel of Calico's, in an annotation or in Calico's own node; only for allocations of Calico."},
 		{NoCensus, Held, false, podNotRead, listPods,
 			"The pod that the allocation names could not be read."},
@@ -83,9 +87,9 @@ var (
 	shownRules = []Rule{
 		{PodPresent, InUse, false, ownPodShowsIt, keepPod,
 			"The pod that the allocation names shows the address."},
-		{AddressInUse, InUse, false, otherPodShowsIt, say(standsIn),
+		{AddressInUse, InUse, false, claimedBy(census.KindPod), say(standsIn),
 			"A pod that the allocation does not name shows the address, and `evidence.annotations` accepts that."},
-		{AddressInUse, InUse, false, machineHasIt, say(standsIn),
+		{AddressInUse, InUse, false, claimedBy(census.KindMachine), say(standsIn),
 			"A KubeVirt virtual machine reports the address: after a live migration, the guest keeps an address that its pod lost."},
 		{PodPresent, InUse, false, sandboxShown, keepPod,
 			"The allocation names a sandbox, and a pod shows that sandbox."},

@@ -2,8 +2,6 @@ package judge
 
 import (
 	"cmp"
-	"iter"
-	"net/netip"
 	"slices"
 
 	"github.com/ip-reaper/ip-reaper/policy"
@@ -43,98 +41,104 @@ func noCensus(c *Case) (Ruling, bool) {
 	return match("", Evidence{fromPods, "none was read after the allocations"})
 }
 
+// ownPodShowsIt matches if the pod that the allocation names shows the address. A finished pod is no
+// witness for its own allocation.
 func ownPodShowsIt(c *Case) (Ruling, bool) {
 	if !c.HoldsAddress() || !c.NamesPod() {
 		return noMatch()
 	}
-	pod, ok := c.ownWitness()
-	if !ok {
-		return noMatch()
-	}
-	return match("", Evidence{sourceOf(pod, c.IP), "the pod shows the address"})
-}
-
-func otherPodShowsIt(c *Case) (Ruling, bool) {
-	if c.Protects != nil {
-		return protectedInUse(c)
-	}
-	if !c.HoldsAddress() {
-		return noMatch()
-	}
-	pod, ok := c.otherWitness()
-	if !ok {
-		return noMatch()
-	}
-	return match("shown by pod "+pod.Ref.String(), Evidence{sourceOf(pod, c.IP), "pod " + pod.Ref.String() + " shows the address"})
-}
-
-// protectedInUse matches if a pod that is believed shows one of the addresses that the
-// allocation protects.
-func protectedInUse(c *Case) (Ruling, bool) {
-	for _, ip := range c.Protects.IPs {
-		for pod := range c.census.Showing(ip) {
-			if !c.believes(pod, ip) {
-				continue
-			}
-			says := "pod " + pod.Ref.String() + " shows " + ip.String()
-			return match(ip.String()+" is shown by pod "+pod.Ref.String(), Evidence{sourceOf(pod, ip), says})
+	own := census.Claimant{Kind: census.KindPod, Ref: c.Owner.Pod}
+	for claim := range c.census.On(c.IP) {
+		if claim.By == own && !claim.Ended {
+			return match("", Evidence{claim.Source, "the pod shows the address"})
 		}
 	}
 	return noMatch()
 }
 
-// ownWitness returns the pod that the allocation names, if the pod shows the address
-// and so keeps it. A finished pod is no witness for its own allocation.
-func (c *Case) ownWitness() (census.Pod, bool) {
-	for pod := range c.census.Showing(c.IP) {
-		if pod.Ref == c.Owner.Pod && !pod.Finished {
-			return pod, true
+// claimedBy returns a Match that matches if a claim of one of these kinds keeps the allocation.
+func claimedBy(kinds ...census.Kind) func(*Case) (Ruling, bool) {
+	return func(c *Case) (Ruling, bool) {
+		for claim := range c.keepingClaims {
+			by := claim.By.String()
+			switch {
+			case !slices.Contains(kinds, claim.By.Kind):
+			case c.Protects != nil:
+				return match(claim.IP.String()+" is shown by "+by, Evidence{claim.Source, by + " shows " + claim.IP.String()})
+			case claim.By.Kind == census.KindPod:
+				return match("shown by "+by, Evidence{claim.Source, claim.String()})
+			case claim.By.Kind == census.KindMachine:
+				return match("reported by "+by, Evidence{by, "its guest reports the address"})
+			case claim.By.Kind == census.KindNode:
+				return match("shown by "+by, Evidence{by, "its annotation " + claim.Source + " has the address"})
+			default:
+				return match("shown by "+by, Evidence{by, "it has the address for a tunnel"})
+			}
 		}
+		return noMatch()
 	}
-	return census.Pod{}, false
 }
 
-// believes reports whether the pod is evidence that the address of the allocation is in
-// use. Its status always is. Its annotations count for an allocation of the pod, and for
-// one that names no pod, which may be its own. For one that names another pod, the policy
-// decides.
-func (c *Case) believes(pod census.Pod, ip netip.Addr) bool {
+// keepingClaims yields the claims that keep the allocation. What protects addresses is kept by the
+// pods that show one of them; all else by the claims of others.
+//
+// A finished pod keeps no allocation that names another pod. It keeps one that names no pod, which
+// may be its own, unless the policy releases the addresses of finished pods, or the container
+// runtime decides on the sandbox.
+func (c *Case) keepingClaims(yield func(census.Claim) bool) {
+	if c.Protects != nil {
+		for _, ip := range c.Protects.IPs {
+			for claim := range c.census.On(ip) {
+				if claim.By.Kind == census.KindPod && c.believes(claim) && !yield(claim) {
+					return
+				}
+			}
+		}
+		return
+	}
+	endedKeeps := !c.ByRuntime && c.policy.Pods.Finished != policy.Release && !c.NamesPod()
+	for claim := range c.ClaimsOfOthers {
+		if (!claim.Ended || endedKeeps) && !yield(claim) {
+			return
+		}
+	}
+}
+
+// ClaimsOfOthers yields the believed claims on the address of the allocation, except those of the pod
+// that it names. A pod to which the same backend gives the same address in another network is not
+// among the claimants: it shows that other allocation. Nor is a node if nodes take no addresses from
+// the pools of the store.
+func (c *Case) ClaimsOfOthers(yield func(census.Claim) bool) {
+	if !c.HoldsAddress() {
+		return
+	}
+	tunnels := c.PoolOf(c.Allocation).Tunnels
+	for claim := range c.census.On(c.IP) {
+		switch by := claim.By; {
+		case !c.believes(claim), by.Kind == census.KindNode && tunnels == nil:
+		case by.Kind == census.KindPod && (by.Ref == c.Owner.Pod || c.hasItElsewhere(by.Ref)):
+		case !yield(claim):
+			return
+		}
+	}
+	if name, shown := tunnels[c.IP]; shown {
+		by := census.Claimant{Kind: census.KindStoreNode, Ref: ipam.PodRef{Name: name}}
+		yield(census.Claim{IP: c.IP, By: by, Source: fromStore, Proves: true})
+	}
+}
+
+// believes reports whether the claim is evidence that the address of the allocation is in use. A
+// claim that proves it always is, and so is one of its own pod or machine. The report of any other
+// guest is, too. Any other annotation counts for an allocation that names no pod, which may be that
+// of the annotated one. For one that names another pod, the policy decides.
+func (c *Case) believes(claim census.Claim) bool {
 	switch {
-	case pod.Ref == c.Owner.Pod || pod.Proves(ip):
+	case claim.Proves || claim.By.MayBe(c.Owner.Pod):
 		return true
 	case c.unclaimed:
 		return false
 	}
-	return c.policy.Evidence.Annotations != policy.OwnAnnotations || !c.NamesPod()
-}
-
-// otherWitness returns a pod that the allocation does not name, but that shows the
-// address and so keeps it.
-//
-// A finished pod is no witness for an allocation that names another pod. It is one for
-// an allocation that names no pod, which may be its own, unless the policy releases the
-// addresses of finished pods, or the container runtime decides on the sandbox.
-func (c *Case) otherWitness() (census.Pod, bool) {
-	for pod := range c.OthersShowing() {
-		if !pod.Finished || !c.ByRuntime && c.policy.Pods.Finished != policy.Release && !c.NamesPod() {
-			return pod, true
-		}
-	}
-	return census.Pod{}, false
-}
-
-// OthersShowing yields the believed pods that the allocation does not name, but that show
-// the address. A pod to which the same backend gives the same address in another network
-// is not among them: it shows that other allocation.
-func (c *Case) OthersShowing() iter.Seq[census.Pod] {
-	return func(yield func(census.Pod) bool) {
-		for pod := range c.census.Showing(c.IP) {
-			another := pod.Ref != c.Owner.Pod && !c.hasItElsewhere(pod.Ref)
-			if another && c.believes(pod, c.IP) && !yield(pod) {
-				return
-			}
-		}
-	}
+	return claim.By.Kind == census.KindMachine || c.policy.Evidence.Annotations != policy.OwnAnnotations || !c.NamesPod()
 }
 
 // hasItElsewhere reports whether the pod has the same address through an allocation of
@@ -150,42 +154,6 @@ func (c *Case) hasItElsewhere(pod ipam.PodRef) bool {
 		}
 	}
 	return false
-}
-
-func machineHasIt(c *Case) (Ruling, bool) {
-	if !c.HoldsAddress() {
-		return noMatch()
-	}
-	for _, m := range c.census.Machines(c.IP) {
-		if c.unclaimed && !m.Launches(c.Owner.Pod) {
-			continue
-		}
-		name := "virtual machine " + m.Namespace + "/" + m.Name
-		return match("reported by "+name, Evidence{name, "its guest reports the address"})
-	}
-	return noMatch()
-}
-
-func nodeShowsIt(c *Case) (Ruling, bool) {
-	by, ok := c.NodeShowing()
-	if !ok {
-		return noMatch()
-	}
-	return match("shown by "+by.Source, by)
-}
-
-// NodeShowing returns the node that shows the address of the allocation as its own, and whether
-// there is one.
-func (c *Case) NodeShowing() (Evidence, bool) {
-	tunnels := c.PoolOf(c.Allocation).Tunnels
-	if tunnels == nil || !c.HoldsAddress() {
-		return Evidence{}, false
-	}
-	if n, shown := c.census.Tunnel(c.IP); shown {
-		return Evidence{"node " + n.Name, "its annotation " + n.Tunnels[c.IP] + " has the address"}, true
-	}
-	name, shown := tunnels[c.IP]
-	return Evidence{fromStoreNode + name, "it has the address for a tunnel"}, shown
 }
 
 // mayHaveIt matches if something that does not show all of its addresses may have this one.
@@ -214,7 +182,7 @@ func sandboxShown(c *Case) (Ruling, bool) {
 	if _, shown := c.sandboxClaimant(); !shown || c.unclaimed {
 		return noMatch()
 	}
-	return match("a pod shows its sandbox", Evidence{fromCalico, "a pod shows the sandbox " + c.Owner.Sandbox})
+	return match("a pod shows its sandbox", Evidence{census.CalicoAnnotation, "a pod shows the sandbox " + c.Owner.Sandbox})
 }
 
 // sandboxClaimant returns a pod that shows the sandbox of an allocation without a name or
@@ -274,7 +242,7 @@ func finishedHeld(c *Case) (Ruling, bool) {
 	if c.policy.Pods.Finished == policy.Release || !c.is(endedPod) {
 		return noMatch()
 	}
-	return match("", Evidence{fromPodStatus, "the pod has ended"}, Evidence{fromPolicy, "pods.finished is hold"})
+	return match("", Evidence{census.PodStatus, "the pod has ended"}, Evidence{fromPolicy, "pods.finished is hold"})
 }
 
 func sandboxHeld(c *Case) (Ruling, bool) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -74,15 +73,9 @@ func FenceWarnings(c census.Census) []string {
 		"even if its pods still run: " + printable.Some(names) + ". Remove it with kubectl taint nodes NODE node.kubernetes.io/out-of-service-"}
 }
 
-// A claimant is a pod with annotations, or a virtual machine with the report of its guest.
-type claimant struct {
-	ipam.PodRef // of a pod or a machine; empty for all pods that hide which addresses they have
-	machine     bool
-}
-
 // A claim is what one claimant alone keeps.
 type claim struct {
-	by          claimant
+	by          census.Claimant // the zero Claimant stands for all pods that hide which addresses they have
 	allocations int
 	example     string
 	named       bool // one of the allocations names another pod
@@ -93,7 +86,7 @@ type claim struct {
 // claims: it has no owner, and only its grace period would keep it. Protections and groups are not
 // asked, so they may keep it too. An empty handle does not count, because it takes no address.
 func claimsOf(decisions []Decision) []claim {
-	found := make(map[claimant]claim)
+	found := make(map[census.Claimant]claim)
 	var unclaimed *Facts
 	for i := range decisions {
 		d := &decisions[i]
@@ -115,41 +108,29 @@ func claimsOf(decisions []Decision) []claim {
 		}
 	}
 	return slices.SortedFunc(maps.Values(found), func(a, b claim) int {
-		return cmp.Or(cmp.Compare(b.allocations, a.allocations), strings.Compare(a.by.String(), b.by.String()))
+		return cmp.Or(cmp.Compare(b.allocations, a.allocations), strings.Compare(a.by.Ref.String(), b.by.Ref.String()))
 	})
 }
 
-// claimants returns the pods that show, and the virtual machines that report, what may be the
-// only reason for the decision. The zero claimant stands for the pods that hide addresses.
-func (d *Decision) claimants() map[claimant]bool {
+// claimants returns those whose claims may be the only reason for the decision. The zero Claimant
+// stands for the pods that hide addresses.
+func (d *Decision) claimants() map[census.Claimant]bool {
 	a, f := d.Allocation, d.facts
 	switch {
 	case a.EmptyHandle:
 		return nil
 	case d.Verdict == Held && d.Reason == OwnerUnknown && len(f.census.Veiled()) > 0:
-		return map[claimant]bool{{}: true}
+		return map[census.Claimant]bool{{}: true}
 	case d.Verdict != InUse || d.Reason != AddressInUse && a.NamesPod():
 		return nil
 	}
-	ips := []netip.Addr{a.IP}
-	if a.Protects != nil {
-		ips = a.Protects.IPs
+	found := make(map[census.Claimant]bool)
+	c := f.Case(a)
+	for claim := range c.keepingClaims {
+		found[claim.By] = true
 	}
-	found := make(map[claimant]bool)
-	for _, ip := range ips {
-		for pod := range f.census.Showing(ip) {
-			if pod.Ref != a.Owner.Pod {
-				found[claimant{PodRef: pod.Ref}] = true
-			}
-		}
-	}
-	if pod, shown := f.Case(a).sandboxClaimant(); shown {
-		found[claimant{PodRef: pod}] = true
-	}
-	if a.HoldsAddress() {
-		for _, m := range f.census.Machines(a.IP) {
-			found[claimant{ipam.PodRef{Namespace: m.Namespace, Name: m.Name}, true}] = true
-		}
+	if pod, shown := c.sandboxClaimant(); shown {
+		found[census.Claimant{Kind: census.KindPod, Ref: pod}] = true
 	}
 	return found
 }
@@ -160,7 +141,7 @@ func ClaimWarnings(c census.Census, decisions []Decision) (warnings []string) {
 	var shown, reported, hidden []string
 	hint := "correct them"
 	for _, claim := range claimsOf(decisions) {
-		if claim.by == (claimant{}) {
+		if claim.by == (census.Claimant{}) {
 			var pods []string
 			for _, pod := range c.Veiled() {
 				pods = append(pods, pod.String())
@@ -171,8 +152,8 @@ func ClaimWarnings(c census.Census, decisions []Decision) (warnings []string) {
 				printable.Counted(claim.allocations, "allocation"), claim.example, printable.Some(pods)))
 			continue
 		}
-		text := fmt.Sprintf("%s (%d, such as %s)", claim.by, claim.allocations, claim.example)
-		if claim.by.machine {
+		text := fmt.Sprintf("%s (%d, such as %s)", claim.by.Ref, claim.allocations, claim.example)
+		if claim.by.Kind == census.KindMachine {
 			reported = append(reported, text)
 			continue
 		}
