@@ -35,13 +35,10 @@ func (c *Case) hung(inUse bool) ledger.Place {
 	pod, last := c.Pod, c.known.last
 	if c.Presence != census.Present && inUse && c.HoldsAddress() {
 		for claim := range c.keepingClaims {
-			if claim.By.Kind != census.KindPod {
-				continue
-			}
-			if claim.Proves {
+			if claim.By.Kind == census.KindPod && claim.Proves {
 				pod, _ = c.census.Pod(claim.By.Ref)
+				break
 			}
-			break
 		}
 	}
 	ended := pod.Finished && pod.Node == last.Node && c.is(endedPod) &&

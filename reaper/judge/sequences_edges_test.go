@@ -73,6 +73,21 @@ func TestPodThatCouldNotBeEndedKeepsItsAddress(t *testing.T) {
 	}
 }
 
+// Promise 1. The status of a pod that hangs has the address of an allocation that names another pod. An
+// annotation of a third one, true or not, changes nothing.
+func TestAnnotationOfAnotherPodDoesNotHideAPodThatHangs(t *testing.T) {
+	hung := hanging()
+	hung.Ref = other
+	for name, claims := range map[string][]census.Pod{"no annotation": {hung}, "an annotation": {showing(ipam.PodRef{Namespace: "x", Name: "y"}, ip2), hung}} {
+		w := newSequence(namedStore{fixedStore{poolOf(calicoOf("n1"))}, "calico"})
+		w.cluster(claims, booted("b1"))
+		equal(t, "while it hangs, with "+name, w.entryIn(t, "calico").Verdict, judge.InUse)
+		w.now = w.now.Add(time.Hour)
+		w.cluster(nil, booted("b1"))
+		equal(t, "after it, with "+name, w.entryIn(t, "calico").Reason, judge.TerminationStuck)
+	}
+}
+
 // A pod that hung is remembered while its node is away, and forgotten when its kubelet says
 // that it has ended: but not when the collector of the pods of deleted nodes does.
 func TestPodHangsUntilItsKubeletHasEndedIt(t *testing.T) {
