@@ -2,8 +2,12 @@ package census
 
 import (
 	"fmt"
+	"iter"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
@@ -140,3 +144,129 @@ const (
 	NoPods      = "the cluster has no pods"
 	NoSandboxes = "the container runtime has no sandboxes"
 )
+
+// Began returns when the reading of the pods began; zero for the zero Census.
+func (c Census) Began() time.Time { return c.began }
+
+// Pods returns the pods of the list. They must not be changed.
+func (c Census) Pods() []Pod { return c.pods }
+
+// InSandbox returns the name of a pod that shows the sandbox, and whether there is one.
+func (c Census) InSandbox(id string) (ipam.PodRef, bool) {
+	i, found := c.bySandbox[id]
+	if !found {
+		return ipam.PodRef{}, false
+	}
+	return c.pods[i].Ref, true
+}
+
+// Veiled returns the pods whose annotations alone leave addresses unknown.
+func (c Census) Veiled() []ipam.PodRef { return c.veiled }
+
+// Starting reports whether some pod is not set up yet.
+func (c Census) Starting() bool { return len(c.starting) > 0 }
+
+// ReadsNodes reports whether the nodes were read.
+func (c Census) ReadsNodes() bool { return c.nodes != nil }
+
+// HasNodes reports whether there are any nodes.
+func (c Census) HasNodes() bool { return len(c.nodes) > 0 }
+
+// Node returns the node of that name; the zero Node if there is none.
+func (c Census) Node(name string) Node { return c.nodes[name] }
+
+// HasNode reports whether there is a node of that name.
+func (c Census) HasNode(name string) bool {
+	_, exists := c.nodes[name]
+	return exists
+}
+
+// Nodes yields the names of the nodes, in any order.
+func (c Census) Nodes() iter.Seq[string] { return maps.Keys(c.nodes) }
+
+// Away returns the nodes that are unreachable, by name.
+func (c Census) Away() []Node { return c.away }
+
+// HasStatefulSets reports whether any StatefulSet was read.
+func (c Census) HasStatefulSets() bool { return len(c.sets) > 0 }
+
+// OnNode reports whether the sandboxes of a node were read.
+func (c Census) OnNode() bool { return c.sandboxes.read }
+
+// HasSandbox reports whether the node has a sandbox whose ID begins with the given one.
+func (c Census) HasSandbox(id string) bool { return c.sandboxes.has(id) }
+
+// ShowingTooMuch returns the first name of an unfinished pod, or else of a virtual machine, of
+// the namespace that shows more addresses than are read; empty if there is none. The empty
+// namespace stands for all.
+func (c Census) ShowingTooMuch(namespace string) string {
+	if name := c.crowded.first[namespace]; name != "" {
+		return name
+	}
+	return c.guests.first[namespace]
+}
+
+// AllShowingTooMuch returns the names of the pods and the virtual machines that show more
+// addresses than are read, including finished pods if ended is set.
+func (c Census) AllShowingTooMuch(ended bool) []string {
+	var names []string
+	names = append(append(names, c.crowded.names...), c.guests.names...)
+	if ended {
+		names = append(names, c.crowdedEnded.names...)
+	}
+	return names
+}
+
+// EndedShowingTooMuch returns the first name of a finished pod that shows more addresses than
+// are read; empty if there is none.
+func (c Census) EndedShowingTooMuch() string { return c.crowdedEnded.first[""] }
+
+// MayBe returns the nodes that the name of another node may stand for: those that have it as one of
+// their other names, and those for which one name is the other with a domain behind it. It returns none if
+// a node has exactly that name: then it stands for that node.
+//
+// Machines may share such a name. So it is a reason to wait for these nodes, and proves nothing.
+func (c Census) MayBe(name string) []string {
+	if name == "" || len(name) > maxName || c.HasNode(name) {
+		return nil
+	}
+	name = strings.ToLower(name)
+	nodes := slices.Concat(c.called[name], c.called[name+"."])
+	for host := range hosts(name) {
+		nodes = append(nodes, c.called[host]...)
+	}
+	slices.Sort(nodes)
+	return slices.Compact(nodes)
+}
+
+// maxName is the longest name of a DNS subdomain, and so of a node.
+const maxName = 253
+
+// called returns the names of nodes by what they are called: by each of their names, and by each
+// without a domain and with a dot behind it.
+func called(nodes []Node) map[string][]string {
+	all := make(map[string][]string, len(nodes))
+	for _, n := range nodes {
+		for _, name := range append([]string{n.Name}, n.OtherNames...) {
+			if len(name) > maxName {
+				continue
+			}
+			name = strings.ToLower(name)
+			all[name] = append(all[name], n.Name)
+			for host := range hosts(name) {
+				all[host+"."] = append(all[host+"."], n.Name)
+			}
+		}
+	}
+	return all
+}
+
+// hosts yields the name without its last label, without its last two labels, and so on.
+func hosts(name string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		end := strings.LastIndexByte(name, '.')
+		for end > 0 && yield(name[:end]) {
+			end = strings.LastIndexByte(name[:end], '.')
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"iter"
 	"net/netip"
 	"slices"
@@ -276,4 +277,256 @@ func (c *Case) grace() time.Duration {
 		return 0
 	}
 	return min(grace, ledger.MaxGrace*time.Second)
+}
+
+// A podState says how the pod that an allocation names relates to it.
+type podState int
+
+const (
+	noPod          podState = iota // there is none, or it is not known
+	itsPod                         // it has the allocation
+	endedPod                       // it has succeeded or failed
+	replacedPod                    // it has another UID
+	movedPod                       // it is on another node
+	youngerPod                     // it is younger than the allocation
+	otherSandboxed                 // it has a later sandbox with another address
+)
+
+// state returns how the pod that the allocation names relates to it, and the address of a later
+// sandbox. Only a pod that exists may be evidence against an allocation.
+func (c *Case) state() (podState, netip.Addr) {
+	if !c.stateKnown {
+		c.podState, c.later = c.findState()
+		c.stateKnown = true
+	}
+	return c.podState, c.later
+}
+
+// findState works out what state keeps.
+//
+// The stronger reason is asked first, except for a finished pod that shows the address: the
+// allocation is surely its own.
+func (c *Case) findState() (podState, netip.Addr) {
+	none := netip.Addr{}
+	switch pod := c.Pod; {
+	case c.Presence != census.Present:
+		return noPod, none
+	case !c.HoldsAddress():
+		return itsPod, none
+	case pod.Finished && pod.Shows(c.IP):
+		return endedPod, none
+	case c.Owner.UID != "" && pod.UID != "" && c.Owner.UID != pod.UID:
+		return replacedPod, none
+	case c.moved():
+		return movedPod, none
+	case c.ofEarlierPod():
+		return youngerPod, none
+	}
+	if later, replaced := c.replacement(); replaced {
+		return otherSandboxed, later
+	}
+	if c.Pod.Finished {
+		return endedPod, none
+	}
+	return itsPod, none
+}
+
+// is reports whether the state of the allocation's pod is the given one.
+func (c *Case) is(want podState) bool {
+	state, _ := c.state()
+	return state == want
+}
+
+// moved reports whether the pod is on a different node than the allocation: a pod never changes
+// its node, so the allocation is of an earlier pod of that name.
+//
+// The store itself must name the node, and name nodes as the API server does: the
+// allocation's node must exist, or the store must have an allocation on the pod's node.
+// The pod must be on a ready node, and must not hide an address: otherwise it may have
+// the address and be unable to show it. If the store has an address of the pod's status on
+// a different node than the pod, its names of nodes prove nothing. Nor does a name that may be
+// another one of the pod's node.
+func (c *Case) moved() bool {
+	pod := c.Pod
+	if pod.Finished || pod.Shows(c.IP) || pod.AddressUnknown && !pod.Starting {
+		return false
+	}
+	for _, ip := range pod.Status() {
+		for o := range c.owned.of(ip, pod.Ref) {
+			if o.Backend == c.Backend && o.Owner.Node != "" && o.Owner.Node != pod.Node {
+				return false
+			}
+		}
+	}
+	exists := c.census.HasNode(c.Owner.Node)
+	named := c.Owner.Node != "" && !c.nodeLearned && (exists || c.stores[c.Backend].nodes[pod.Node])
+	return c.NeverAdopted() && named && pod.Node != c.Owner.Node && c.census.Node(pod.Node).Ready &&
+		!slices.Contains(c.census.MayBe(c.Owner.Node), pod.Node)
+}
+
+// ofEarlierPod reports whether the allocation is older than the pod of that name, and so of
+// an earlier one, where no sandbox adopts the allocation of another.
+//
+// If the clock of a node is slow, an allocation of the pod itself may look older. So it must be
+// older by as much as madeBefore requires for different clocks, and the pod must be waiting for
+// its address, on a node that can show it, or on none. A kubelet shows the address after it has
+// pulled the images, which takes time.
+func (c *Case) ofEarlierPod() bool {
+	pod := c.Pod
+	if !c.SandboxOwned() || c.Created.IsZero() || pod.Created.IsZero() || pod.Created.Sub(c.Created) <= addWindow {
+		return false
+	}
+	return c.waits(pod) && !pod.Shows(c.IP)
+}
+
+// waits reports whether the pod is not up yet, on a ready node or on none, and hides nothing.
+func (f *Facts) waits(pod census.Pod) bool {
+	visible := pod.Node == "" || f.census.Node(pod.Node).Ready && pod.Starting
+	return visible && !pod.Finished && pod.InStatus == 0
+}
+
+// addWindow is the shortest wait, for any policy, before an allocation counts as
+// replaced by a newer sandbox. During the setup of a new sandbox, the pod still shows
+// the address of the old one, and the new allocation looks like the replaced one. The
+// kubelet gives the setup of a sandbox 4 minutes: twice its runtimeRequestTimeout of 2
+// minutes (k8s.io/cri-client, RunPodSandbox).
+const addWindow = 4 * time.Minute
+
+// replacement returns the address of a later sandbox of the pod, if the store proves that
+// the sandbox is later. For one UID, the kubelet makes a sandbox only when the previous one is
+// dead. The sandbox of an earlier pod of that name may still be ending, and ripen waits for it.
+//
+// The pod must also show that sandbox or its address. That alone proves nothing: the owner
+// of a pod may write any annotation on it. A pod whose sandboxes all fail shows none.
+func (c *Case) replacement() (netip.Addr, bool) {
+	pod := c.Pod
+	if last := c.newest[pod.Ref]; last != nil && c.failedBefore(last) {
+		return last.IP, true
+	}
+	// An allocation without an interface may be of a network that is left out.
+	if pod.LeavesOut && !c.SandboxOwned() && c.Owner.Interface == "" {
+		return netip.Addr{}, false
+	}
+	if pod.AddressUnknown || c.Owner.Sandbox == "" || len(pod.Addresses) == 0 || c.inStatus(c.Owner.Sandbox) {
+		return netip.Addr{}, false
+	}
+	for _, other := range c.shownInPlace() {
+		if other.Owner.Pod == c.Owner.Pod && other.Owner.Sandbox != "" && other.Owner.Sandbox != c.Owner.Sandbox && c.supersededBy(other) {
+			return other.IP, true
+		}
+	}
+	return netip.Addr{}, false
+}
+
+// failedBefore reports whether the last allocation of a pod that waits for its address proves, by
+// the times of both on the same ready node, that an earlier one is of a sandbox that failed.
+func (c *Case) failedBefore(last *ipam.Allocation) bool {
+	return c.ofTry(c.Allocation, c.Pod) && c.Owner.Node == last.Owner.Node && c.Backend == last.Backend && c.madeBefore(last) &&
+		c.Owner.Sandbox != last.Owner.Sandbox && c.Owner.Sandbox != c.Pod.Sandbox
+}
+
+// ofTry reports whether the allocation is of an attempt to start a pod that waits for its address:
+// on the node of that pod, where each sandbox has its own allocation and the store says when it
+// was made.
+func (f *Facts) ofTry(a *ipam.Allocation, pod census.Pod) bool {
+	return a.SandboxOwned() && !a.Created.IsZero() && a.Owner.Sandbox != "" && a.Owner.Pod == pod.Ref &&
+		a.Owner.Node != "" && a.Owner.Node == pod.Node && f.waits(pod)
+}
+
+// shownInPlace returns the allocations that the pod shows instead of this one.
+//
+// If each sandbox has its own allocation, they are any of the same store, by sandbox or
+// address. If sandboxes adopt allocations, they are those of the same pool, on the
+// interface of this allocation. Old versions of plugins named no interface: such an
+// allocation may belong to any interface.
+func (c *Case) shownInPlace() []*ipam.Allocation {
+	pod := c.Pod
+	var shown []*ipam.Allocation
+	if c.SandboxOwned() {
+		if pod.Sandbox == c.Owner.Sandbox {
+			return nil
+		}
+		for _, other := range c.owned.sandboxes.others(nil, c.Allocation, pod.Sandbox) {
+			if other.Backend == c.Backend {
+				shown = append(shown, other)
+			}
+		}
+		for _, ip := range pod.Addresses {
+			for other := range c.owned.of(ip, c.Owner.Pod) {
+				if other.Backend == c.Backend {
+					shown = append(shown, other)
+				}
+			}
+		}
+		return shown
+	}
+	for _, i := range pod.Interfaces {
+		for _, ip := range i.Addresses {
+			for other := range c.owned.of(ip, c.Owner.Pod) {
+				same := other.Backend == c.Backend && other.Pool == c.Pool && other.IP != c.IP
+				if same && mayBelongTo(c.Allocation, i.Name) && mayBelongTo(other, i.Name) {
+					shown = append(shown, other)
+				}
+			}
+		}
+	}
+	slices.SortFunc(shown, func(a, b *ipam.Allocation) int { return cmp.Or(a.IP.Compare(b.IP), cmp.Compare(a.Key, b.Key)) })
+	return shown
+}
+
+// supersededBy reports whether the store proves that the other allocation is of a later sandbox.
+// Where each sandbox has its own allocation, their times prove it. Without times, or where
+// sandboxes adopt allocations, the pod's status does, or the plugin's version: one that
+// names the interface is later than one that does not.
+func (c *Case) supersededBy(other *ipam.Allocation) bool {
+	switch {
+	case c.SandboxOwned() && !c.Created.IsZero() && !other.Created.IsZero():
+		return c.madeBefore(other)
+	case c.inStatus(other.Owner.Sandbox):
+		return true
+	}
+	return !c.SandboxOwned() && c.NeverAdopted() && c.Owner.Interface == "" && other.Owner.Interface != ""
+}
+
+// madeBefore reports whether the times of both allocations prove that the other one is later. On
+// another node, the clock may differ, so the times must be further apart. A time in the future
+// comes from a wrong clock, and proves nothing.
+func (c *Case) madeBefore(other *ipam.Allocation) bool {
+	skew := addWindow
+	if c.Owner.Node != "" && other.Owner.Node == c.Owner.Node {
+		skew = 0
+	}
+	return other.Created.Sub(c.Created) > skew && !other.Created.After(c.now)
+}
+
+// inStatus reports whether a store gives an address of the pod's status to this sandbox of
+// the pod. Where sandboxes adopt allocations, only those in the store of the allocation
+// count: an adopted overlapping-range reservation names its first sandbox for ever.
+func (c *Case) inStatus(sandbox string) bool {
+	return slices.ContainsFunc(c.statusOwners(), func(o *ipam.Allocation) bool { return o.Owner.Sandbox == sandbox })
+}
+
+// hasOtherSandbox reports whether the stores give the addresses of the pod's status to
+// sandboxes of the pod other than the allocation's.
+func (c *Case) hasOtherSandbox() bool {
+	owners := c.statusOwners()
+	return c.Owner.Sandbox != "" && len(owners) > 0 && !c.inStatus(c.Owner.Sandbox)
+}
+
+// statusOwners returns the allocations of the pod's status that name a sandbox.
+func (c *Case) statusOwners() []*ipam.Allocation {
+	var owners []*ipam.Allocation
+	for _, ip := range c.Pod.Status() {
+		for o := range c.owned.of(ip, c.Pod.Ref) {
+			if o.Owner.Sandbox != "" && (o.SandboxOwned() || o.Backend == c.Backend) {
+				owners = append(owners, o)
+			}
+		}
+	}
+	return owners
+}
+
+// mayBelongTo reports whether the allocation may belong to the interface.
+func mayBelongTo(a *ipam.Allocation, iface string) bool {
+	return a.Owner.Interface == "" || a.Owner.Interface == iface
 }

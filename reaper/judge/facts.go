@@ -1,6 +1,10 @@
 package judge
 
 import (
+	"hash/maphash"
+	"iter"
+	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/policy"
@@ -134,4 +138,154 @@ func (f *Facts) hiding() int {
 		return f.census.Hiding() - len(f.census.Veiled())
 	}
 	return f.census.Hiding()
+}
+
+// An index finds the allocations of all stores that prove an owner, by what they have in
+// common. It takes only about 40 bytes each, because most are never looked up. An index
+// does not change after newIndex, and is safe for concurrent use.
+type index struct {
+	all []*ipam.Allocation // in the order of the listing
+
+	sandboxes, groups sharers
+	byAddress         positions[held]
+}
+
+// A held is an address and the pod that has it according to a store.
+type held struct {
+	ip  netip.Addr
+	pod ipam.PodRef
+}
+
+// newIndex returns the index of these allocations.
+func newIndex(all []*ipam.Allocation) index {
+	x := index{all: all, sandboxes: newSharers(all, false), groups: newSharers(all, true), byAddress: newPositions[held](len(all))}
+	for i, a := range slices.Backward(all) {
+		x.byAddress.put(i, held{a.IP, a.Owner.Pod})
+	}
+	return x
+}
+
+// of yields the allocations with which any store gives the address to the pod, in the
+// order of the listing.
+func (x *index) of(ip netip.Addr, pod ipam.PodRef) iter.Seq[*ipam.Allocation] {
+	return func(yield func(*ipam.Allocation) bool) {
+		for i := range x.byAddress.at(held{ip, pod}) {
+			if a := x.all[i]; a.IP == ip && a.Owner.Pod == pod && !yield(a) {
+				return
+			}
+		}
+	}
+}
+
+// sharers finds the allocations that share the name of a sandbox, or of a group. In a
+// damaged store, thousands of pods may share one, so each is found by its pod too.
+type sharers struct {
+	all    []*ipam.Allocation // in the order of the listing
+	groups bool               // the names are those of groups
+	byPod  positions[share]
+	byName positions[string] // of any pod
+}
+
+// A share is a name together with a pod, or with none.
+type share struct {
+	name string
+	pod  ipam.PodRef
+}
+
+// newSharers returns the sharers of sandboxes, or of groups. An allocation without a name
+// shares nothing.
+func newSharers(all []*ipam.Allocation, groups bool) sharers {
+	s := sharers{all: all, groups: groups, byPod: newPositions[share](len(all)), byName: newPositions[string](len(all))}
+	for i, a := range slices.Backward(all) {
+		if shared := s.name(a); shared != "" {
+			s.byPod.put(i, share{shared, a.Owner.Pod})
+			s.byName.put(i, shared)
+		}
+	}
+	return s
+}
+
+// name returns the name of the allocation; empty if it has none.
+func (s *sharers) name(a *ipam.Allocation) string {
+	if s.groups {
+		return a.Group
+	}
+	return a.Owner.Sandbox
+}
+
+// others appends to found the other allocations of a name that may be of the same pod as the
+// given one, in the order of the listing: those that name its pod, or no pod; all if the given
+// one names none.
+func (s *sharers) others(found []*ipam.Allocation, a *ipam.Allocation, name string) []*ipam.Allocation {
+	if name == "" {
+		return found
+	}
+	pod, none := a.Owner.Pod, ipam.PodRef{}
+	var room [8]int // so that few siblings cost no memory
+	for _, i := range s.near(room[:0], name, pod) {
+		o := s.all[i]
+		itself := o.Backend == a.Backend && o.Pool == a.Pool && o.Key == a.Key
+		if !itself && s.name(o) == name && (pod == none || o.Owner.Pod == none || o.Owner.Pod == pod) {
+			found = append(found, o)
+		}
+	}
+	return found
+}
+
+// near appends to at the positions of the allocations of a name that may be of a pod, and maybe
+// other positions, in ascending order.
+func (s *sharers) near(at []int, name string, pod ipam.PodRef) []int {
+	if pod == (ipam.PodRef{}) {
+		return slices.AppendSeq(at, s.byName.at(name))
+	}
+	at = slices.AppendSeq(at, s.byPod.at(share{name, pod}))
+	at = slices.AppendSeq(at, s.byPod.at(share{name: name}))
+	slices.Sort(at)
+	return slices.Compact(at) // both keys may have the same hash
+}
+
+// positions is a hash table of positions in a list, by the keys of what is there. It holds
+// no keys, so it takes about 10 bytes each: a lookup also returns some positions of other
+// keys, and the caller compares. The zero table is empty. After the last put, it is safe for
+// concurrent use.
+type positions[K comparable] struct {
+	heads []int32 // by hash: the position that was put in last, plus 1; 0 if there is none
+	next  []int32 // by position: the one that was put in before, plus 1; 0 if there is none
+}
+
+// positionsSeed keeps tenants from knowing which keys have the same hash.
+var positionsSeed = maphash.MakeSeed()
+
+// newPositions returns a table for positions below n.
+func newPositions[K comparable](n int) positions[K] {
+	size := 1
+	for size < n {
+		size *= 2
+	}
+	return positions[K]{heads: make([]int32, size), next: make([]int32, n)}
+}
+
+// put adds a position, which must be below those in the table.
+func (p *positions[K]) put(i int, key K) {
+	head := p.head(key)
+	p.next[i], *head = *head, int32(i+1)
+}
+
+// at yields the positions of a key, and maybe of others, in ascending order.
+func (p *positions[K]) at(key K) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		if len(p.next) == 0 {
+			return
+		}
+		for i := *p.head(key); i != 0; i = p.next[i-1] {
+			if !yield(int(i - 1)) {
+				return
+			}
+		}
+	}
+}
+
+// head returns the place in heads of a key.
+func (p *positions[K]) head(key K) *int32 {
+	return &p.heads[maphash.Comparable(positionsSeed, key)&uint64(len(p.heads)-1)]
 }

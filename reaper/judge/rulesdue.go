@@ -1,6 +1,8 @@
 package judge
 
 import (
+	"cmp"
+	"fmt"
 	"net/netip"
 	"strings"
 	"time"
@@ -108,4 +110,157 @@ func podAbsent(c *Case) (Ruling, bool) {
 		}
 	}
 	return c.ripen(least, "", Evidence{fromPods, "the pod does not exist"})
+}
+
+func beingDeleted(c *Case) (Ruling, bool) {
+	if c.Deleting == "" {
+		return noMatch()
+	}
+	return match(c.Deleting, Evidence{fromStore, c.Deleting})
+}
+
+func protectedByStore(c *Case) (Ruling, bool) {
+	if c.Protected == "" || c.Interrupted {
+		return noMatch()
+	}
+	return match(c.Protected, Evidence{fromStore, c.Protected})
+}
+
+func outOfScope(c *Case) (Ruling, bool) {
+	if c.terms().InScope {
+		return noMatch()
+	}
+	why := c.policy.Outside(c.Owner.Pod.Namespace)
+	return match(why, Evidence{fromPolicy, why})
+}
+
+func heldByRule(c *Case) (Ruling, bool) {
+	terms := c.terms()
+	if !terms.Hold {
+		return noMatch()
+	}
+	note := fmt.Sprintf("held by rules[%d]: %s", terms.Rule, c.policy.Rules[terms.Rule].Match)
+	return match(note, Evidence{fromPolicy, note})
+}
+
+func restoredLately(c *Case) (Ruling, bool) {
+	at := c.restoredAt()
+	until := at.Add(c.policy.Journal.RestoreHold.Duration)
+	if at.IsZero() || !c.now.Before(until) || c.terms().ReleaseRestored {
+		return noMatch()
+	}
+	return match("a restore put it back; held until "+Stamp(until), Evidence{fromLedger, "a restore put it back at " + Stamp(at)})
+}
+
+func unknownField(c *Case) (Ruling, bool) {
+	if c.UnknownField == "" {
+		return noMatch()
+	}
+	note := "it has an unknown field: " + c.UnknownField
+	return match(note, Evidence{fromStore, note})
+}
+
+func noToken(c *Case) (Ruling, bool) {
+	if c.Token != "" {
+		return noMatch()
+	}
+	return match("", Evidence{fromStore, "the allocation has no token that would reveal a change"})
+}
+
+// tooYoung begins the grace period, which counts from now on. An allocation from the future
+// has a wrong clock, and ripen waits for it. For a blank one, sandboxGone waits.
+func tooYoung(c *Case) (Ruling, bool) {
+	minAge, age := c.minAge(), c.now.Sub(c.Created)
+	if c.Interrupted || c.Blank || c.Created.IsZero() || age < 0 || age >= minAge {
+		return noMatch()
+	}
+	gone := !c.present() // otherwise a live pod may have it, and it only looks replaced
+	return Ruling{
+		FirstSeen: c.since(), remembered: gone, Note: "it is too young until " + Stamp(c.Created.Add(minAge)),
+		Evidence: []Evidence{{fromStore, "it was allocated at " + Stamp(c.Created)}, c.ageTermOf()},
+	}, true
+}
+
+// termOf says how long a term of the allocation is, and which rule of the policy may have
+// set it.
+func (c *Case) termOf(field string, d time.Duration) string {
+	says := fmt.Sprintf("%s is %v", field, d)
+	if rule := c.terms().Rule; rule >= 0 {
+		says += fmt.Sprintf(", by rules[%d]: %s", rule, c.policy.Rules[rule].Match)
+	}
+	return says
+}
+
+// ageTermOf says below what age the allocation is not suspected, and why.
+func (c *Case) ageTermOf() Evidence {
+	if minAge := c.minAge(); minAge > c.terms().MinAge {
+		return Evidence{fromRuntime, fmt.Sprintf("it may still make a sandbox that is younger than %v", minAge)}
+	}
+	return Evidence{fromPolicy, c.termOf("minAge", c.terms().MinAge)}
+}
+
+// ripen decides on an ownerless allocation by time. It is suspected until its grace
+// period is over, for at least the given time, and until the kubelet has ended its
+// sandbox. Then it is an orphan. An interrupted release does not wait.
+func (c *Case) ripen(atLeast time.Duration, note string, evidence ...Evidence) (Ruling, bool) {
+	terms := c.terms()
+	if c.Created.After(c.now) { // by the clock of its node: it counts as made now
+		atLeast = max(atLeast, c.minAge())
+	}
+	r := Ruling{Verdict: Suspected, Note: note, FirstSeen: c.since()}
+	grace := r.FirstSeen.Add(terms.Grace)
+	other := r.FirstSeen.Add(atLeast)
+	if until, why := c.ended(r.FirstSeen); until.After(other) {
+		other = until
+		if until.After(grace) && c.now.Before(until) {
+			r.Note, evidence = cmp.Or(note, why.Says), append(evidence, why)
+		}
+	}
+	if c.Interrupted {
+		grace, other = r.FirstSeen, r.FirstSeen
+	}
+	r.Evidence, r.Due = evidence, latest(grace, other)
+	r.remembered = r.Due.After(r.FirstSeen)
+	if !c.now.Before(other) && !c.now.Add(jitter(terms.Grace)).Before(grace) {
+		r.Verdict = Orphaned
+		return r, true
+	}
+	r.Evidence = append(r.Evidence, Evidence{fromPolicy, c.termOf("gracePeriod", terms.Grace)})
+	return r, true
+}
+
+// since returns when the allocation was first seen ownerless, which may be now. While the
+// named pod exists, a different time counts than after it is gone: an allocation that only
+// looked replaced was still the pod's.
+func (c *Case) since() time.Time {
+	return c.ledger.Since(c.Allocation, c.present(), c.now)
+}
+
+// present reports whether the pod that the allocation names exists, if that matters.
+func (c *Case) present() bool {
+	return c.Presence == census.Present && !c.ByRuntime
+}
+
+// jitter returns how much a grace period may be cut short. A CronJob starts a few seconds
+// late, and not equally late each time. So with a run every 15 minutes, a grace period of
+// 15 minutes would otherwise end one run later. Short grace periods are exact.
+func jitter(grace time.Duration) time.Duration {
+	if grace < 5*time.Minute {
+		return 0
+	}
+	return min(grace/60, 15*time.Second)
+}
+
+// nodeMinAge is the age below which no allocation on a node is suspected. A runtime calls
+// the network's ADD before it stores the sandbox, and the kubelet gives it twice two
+// minutes for that.
+const nodeMinAge = 10 * time.Minute
+
+// minAge returns the age below which the allocation is not suspected.
+func (c *Case) minAge() time.Duration {
+	minAge := c.terms().MinAge
+	if c.ByRuntime {
+		return max(minAge, nodeMinAge)
+	}
+	return minAge
 }

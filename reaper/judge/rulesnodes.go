@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
 // nodeForeign holds what may be of another cluster that keeps its addresses in the same store. Only
@@ -117,4 +119,188 @@ func storeUnseen(c *Case) (Ruling, bool) {
 	}
 	note := fmt.Sprintf("no pod shows its own address among the %d of the store", n)
 	return match(note, Evidence{fromPods, note})
+}
+
+// hangs reports whether the pod has been Terminating on a ready node for longer than its kubelet
+// needs: the kubelet cannot stop its sandbox. It sets a terminal phase after the runtime has
+// stopped the sandbox (SyncTerminatingPod and mergePodStatus of kubelet 1.36), and begins again
+// when its node becomes ready.
+func (f *Facts) hangs(pod census.Pod) bool {
+	node := f.census.Node(pod.Node)
+	if pod.Deadline.IsZero() || pod.Finished || !node.Ready {
+		return false
+	}
+	return f.now.Sub(latest(pod.Deadline, node.Since.Add(pod.TerminationGrace))) > endMargin
+}
+
+// hung returns the place to remember for an allocation: the last one, or with the boot of
+// its node if its pod hangs there, or is a mirror. Only a status counts for an allocation of another
+// pod: anyone may write into annotations that a pod has the address.
+//
+// A pod hangs until its kubelet says that it has ended: on that node, and for a deleted pod, since
+// a later one of that name may end too. The first boot counts, because the sandbox is from that one.
+// The collector of pods also sets a phase, but only for nodes that are gone or have the taint
+// out-of-service.
+//
+// A mirror is one until a mirror of its name has ended. A kubelet runs one static pod of a name at a
+// time. The latest boot counts: a later sandbox may have adopted the allocation.
+func (c *Case) hung(inUse bool) ledger.Place {
+	pod, last := c.Pod, c.known.last
+	if c.Presence != census.Present && inUse && c.HoldsAddress() {
+		for claim := range c.keepingClaims {
+			if claim.By.Kind == census.KindPod && claim.Proves {
+				pod, _ = c.census.Pod(claim.By.Ref)
+				break
+			}
+		}
+	}
+	ended := pod.Finished && pod.Node == last.Node && c.is(endedPod) &&
+		!c.census.Off(pod.Node) && !c.census.Node(pod.Node).OutOfService // otherwise it was collected
+	over := ended && !pod.Deadline.IsZero() || inUse && pod.Deadline.IsZero() && pod.Proves(c.IP)
+	if last.Mirror {
+		over = ended && pod.Mirror
+	}
+	if over {
+		last = ledger.Place{Node: last.Node}
+	}
+	mirror := pod.Mirror && !pod.Finished && c.HoldsAddress() && !c.ByRuntime && (last.Boot == "" || last.Mirror)
+	if inUse && (mirror || last.Boot == "" && c.hangs(pod)) {
+		return ledger.Place{Node: pod.Node, Boot: cmp.Or(c.census.Node(pod.Node).Boot, ledger.UnknownBoot), Mirror: mirror}
+	}
+	return last
+}
+
+// mayRunOn reports whether the sandbox may still run at a place where it may outlive its pod: until
+// the node is gone, fenced, or was rebooted.
+func (f *Facts) mayRunOn(last ledger.Place) bool {
+	boot := f.census.Node(last.Node).Boot
+	rebooted := boot != "" && last.Boot != ledger.UnknownBoot && boot != last.Boot
+	return f.policy.Pods.Stuck != policy.Release && last.Boot != "" && !rebooted && !f.census.Off(last.Node)
+}
+
+// terminationStuck holds what a hung pod had until its sandbox is surely dead.
+func terminationStuck(c *Case) (Ruling, bool) {
+	last := c.last()
+	if last.Mirror || !c.mayRunOn(last) {
+		return noMatch()
+	}
+	return match("its pod did not end in time on node "+last.Node,
+		Evidence{fromLedger, "the pod was Terminating past its deadline on node " + last.Node})
+}
+
+// staticPod holds what a static pod had until its sandbox is surely dead. Its kubelet runs it without
+// a mirror, too, such as if someone deletes that, and a webhook denies the next one.
+//
+// A mirror that is back shows its address. If the store proves that this is of a later sandbox, the
+// kubelet has ended this one. Only a kubelet writes a status, and only that of a static pod that it
+// runs.
+func staticPod(c *Case) (Ruling, bool) {
+	last := c.last()
+	if !last.Mirror || !c.mayRunOn(last) {
+		return noMatch()
+	}
+	if state, _ := c.state(); c.Pod.Mirror && c.Pod.InStatus > 0 && state == otherSandboxed {
+		return noMatch()
+	}
+	return match("its pod was the mirror of a static pod on node "+last.Node,
+		Evidence{fromLedger, "the pod was the mirror of a static pod on node " + last.Node})
+}
+
+// ended returns when the kubelet has surely ended the sandbox of an allocation whose pod
+// is gone, and why that takes longer than usual. It returns the zero time if there is no
+// reason to wait, such as if the node is fenced.
+//
+// A kubelet gives the containers of a pod that vanished the pod's whole termination
+// grace period, even if the pod was force-deleted (kubernetes issues 115819, 120449).
+// A kubelet that was cut off learns of the deletion when its node is ready again.
+func (c *Case) ended(firstSeen time.Time) (until time.Time, why Evidence) {
+	if !c.HoldsAddress() || c.Interrupted || c.ByRuntime || c.is(endedPod) {
+		return time.Time{}, Evidence{}
+	}
+	grace := c.grace()
+	for name := range c.nodesOf() {
+		if at, because := c.endedOn(name, grace, firstSeen); at.After(until) {
+			until, why = at, because
+		}
+	}
+	return until, why
+}
+
+// endedOn is ended for a pod on this node with this grace period; 0 is the default.
+func (f *Facts) endedOn(name string, grace time.Duration, firstSeen time.Time) (until time.Time, why Evidence) {
+	if f.census.Fenced(name) {
+		return time.Time{}, Evidence{}
+	}
+	if f.census.Off(name) {
+		grace = min(grace, mostOfGone)
+	}
+	if grace > 0 {
+		until = firstSeen.Add(grace + endMargin)
+		why = Evidence{fromLedger, fmt.Sprintf("the pod may take %v to end", grace)}
+	}
+	node := f.census.ReadyAgain(name)
+	if node.Since.IsZero() || f.now.Sub(node.Since).Abs() > lateNews {
+		return until, why
+	}
+	end := max(grace, defaultTermination) + endMargin
+	at := latest(firstSeen, node.Since).Add(end) // the clock of the node may be slow
+	if limit := firstSeen.Add(lateNews + end); name == "" && at.After(limit) {
+		at = latest(limit, node.Since.Add(defaultTermination+endMargin)) // some node or other is always ready again
+	}
+	if at.After(until) {
+		until = at
+		why = Evidence{"node " + node.Name, "it is ready since " + Stamp(node.Since) + ", and its kubelet may still end the pod"}
+	}
+	return until, why
+}
+
+// maxClockSkew is the most that the clocks of nodes and API servers are expected to differ, where
+// a rule compares their times.
+const maxClockSkew = time.Minute
+
+// leastTolerance is how much a clock may differ from the API server's under any policy. A Date
+// has whole seconds, and an answer takes time.
+const leastTolerance = 5 * time.Second
+
+// ClockTolerance returns the most that the clock of a run may differ from the API server's: a tenth
+// of the shortest wait. The ledger may come from a run on another machine, whose clock may differ
+// as much the other way. Then a wait is a fifth shorter than it looks.
+func ClockTolerance(p policy.Policy) time.Duration {
+	shortest := defaultTermination + endMargin // of the waits that no policy shortens
+	waits := []*policy.Duration{p.GracePeriod, p.MinAge}
+	for _, rule := range p.Rules {
+		waits = append(waits, rule.GracePeriod, rule.MinAge)
+	}
+	for _, d := range waits {
+		if d != nil && d.Duration > 0 {
+			shortest = min(shortest, d.Duration)
+		}
+	}
+	return max(shortest/10, leastTolerance)
+}
+
+const (
+	// defaultTermination is the termination grace period of a pod that names none
+	// (DefaultTerminationGracePeriodSeconds in k8s.io/api/core/v1).
+	defaultTermination = 30 * time.Second
+
+	// endMargin is what a kubelet gets on top of that, to notice the deletion and to end
+	// the sandbox.
+	endMargin = time.Minute
+)
+
+// lateNews is how long ago, or by its own clock how far ahead, a node may have become ready
+// while its kubelet may still be ending pods.
+const lateNews = 15 * time.Minute
+
+// mostOfGone is the longest that an allocation waits for the pods of a node that is gone: its
+// machine may still be running, and no run can know.
+const mostOfGone = time.Hour
+
+// latest returns the later of two times.
+func latest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }
