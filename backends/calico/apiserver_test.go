@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // An api is an HTTP server that answers requests as the test says, by method and path
@@ -30,10 +32,11 @@ func newAPI(t *testing.T, answers map[string]http.HandlerFunc) (*api, *Backend) 
 	a := &api{answers: answers}
 	server := httptest.NewServer(a)
 	t.Cleanup(server.Close)
-	b, err := NewKubernetes(&rest.Config{Host: server.URL, QPS: -1})
+	client, err := kube.RawClient(&rest.Config{Host: server.URL, QPS: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
+	b := NewKubernetes(client)
 	return a, b
 }
 

@@ -18,13 +18,8 @@ import (
 )
 
 // NewKubernetes returns the backend over the Kubernetes datastore. The first use
-// finds the API group that holds the live data. NewKubernetes returns an error
-// only if the configuration is invalid.
-func NewKubernetes(config *rest.Config) (*Backend, error) {
-	client, err := kube.RawClient(config)
-	if err != nil {
-		return nil, err
-	}
+// finds the API group that holds the live data. The client is a kube.RawClient.
+func NewKubernetes(client rest.Interface) *Backend {
 	b := newBackend(func(ctx context.Context) (datastore, error) {
 		group, err := findGroup(ctx, client)
 		if err != nil {
@@ -33,7 +28,7 @@ func NewKubernetes(config *rest.Config) (*Backend, error) {
 		return kubernetes{client, group}, nil
 	})
 	b.where = "the Kubernetes API"
-	return b, nil
+	return b
 }
 
 // kubernetes is the datastore in custom resources of the API server. Blocks and

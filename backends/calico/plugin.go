@@ -42,11 +42,7 @@ func open(env plugin.Env, s *Settings) (ipam.Backend, error) {
 		}
 	}
 	if datastore != DatastoreEtcd {
-		b, err := NewKubernetes(env.Config)
-		if err != nil {
-			return nil, fmt.Errorf("client: %w", err)
-		}
-		return b.withRoom(env.Concurrency), nil
+		return NewKubernetes(env.Client).withRoom(env.Concurrency), nil
 	}
 	config, err := EtcdConfig(env.Getenv)
 	if err != nil {

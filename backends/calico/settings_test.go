@@ -62,7 +62,7 @@ func TestDatastoreThatIsOpened(t *testing.T) {
 	} {
 		for _, inPod := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, in a pod %t", tt.name, inPod), func(t *testing.T) {
-				env := plugin.Env{Config: &rest.Config{Host: "https://nowhere.invalid"}, InPod: inPod, Getenv: func(name string) string {
+				env := plugin.Env{Client: new(rest.RESTClient), InPod: inPod, Getenv: func(name string) string {
 					for _, variable := range tt.env {
 						if value, ok := strings.CutPrefix(variable, name+"="); ok {
 							return value

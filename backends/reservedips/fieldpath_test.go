@@ -4,15 +4,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-
-	"k8s.io/client-go/rest"
 )
 
 // The error says which path it is.
 func TestReservedPathIsRefusedAtOnce(t *testing.T) {
 	p := everyPath
 	p.Address = ".spec.ips["
-	_, err := New(&rest.Config{}, []Resource{everyPath, p})
+	_, err := New(nil, []Resource{everyPath, p})
 	if err == nil || !strings.Contains(err.Error(), "backends.reservedIPs.resources[1].address .spec.ips[: must be one JSONPath") {
 		t.Errorf("New: %v, want an error", err)
 	}

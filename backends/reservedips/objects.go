@@ -22,13 +22,9 @@ type Backend struct {
 	resources []reservedResource
 }
 
-// New returns the backend over the resources, in the order of the policy. It makes
-// no request.
-func New(config *rest.Config, resources []Resource) (*Backend, error) {
-	client, err := kube.RawClient(config)
-	if err != nil {
-		return nil, err
-	}
+// New returns the backend over the resources, in the order of the policy. The client is a
+// kube.RawClient.
+func New(client rest.Interface, resources []Resource) (*Backend, error) {
 	b := &Backend{client: client}
 	for i, one := range resources {
 		r, err := newReservedResource(one)

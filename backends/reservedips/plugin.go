@@ -24,9 +24,9 @@ func Plugin() plugin.Plugin {
 			if len(s.Resources) == 0 {
 				return nil, plugin.ErrUnused
 			}
-			b, err := New(env.Config, s.Resources)
+			b, err := New(env.Client, s.Resources)
 			if err != nil {
-				return nil, fmt.Errorf("client: %w", err)
+				return nil, err
 			}
 			return b, nil
 		},

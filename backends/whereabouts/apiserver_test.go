@@ -11,11 +11,12 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/k8snetworkplumbingwg/whereabouts/pkg/generated/clientset/versioned"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 const (
@@ -61,11 +62,11 @@ func newAPI(t *testing.T, answers map[string]http.HandlerFunc) (*api, rest.Inter
 
 func clientOf(t *testing.T, host string) rest.Interface {
 	t.Helper()
-	clients, err := versioned.NewForConfig(&rest.Config{Host: host, QPS: -1})
+	client, err := kube.RawClient(&rest.Config{Host: host, QPS: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return clients.WhereaboutsV1alpha1().RESTClient()
+	return client
 }
 
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -22,8 +22,7 @@ const (
 )
 
 // listExclusions returns what the network attachments of all namespaces exclude. It returns
-// nothing if the API server does not serve network attachments. The client may be for another
-// API group.
+// nothing if the API server does not serve network attachments.
 func listExclusions(ctx context.Context, client rest.Interface) (*exclusions, error) {
 	var c configurations
 	all, err := kube.ListReduced(ctx, client, func(get *rest.Request) *rest.Request {

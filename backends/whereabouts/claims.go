@@ -31,8 +31,7 @@ type claims struct {
 	list func() (names map[string]bool, err error) // namespace/name
 }
 
-// listClaims returns the IPAMClaims of all namespaces, listed on first use. The client may be
-// for another API group.
+// listClaims returns the IPAMClaims of all namespaces, listed on first use.
 func listClaims(ctx context.Context, client rest.Interface) claims {
 	return claims{sync.OnceValues(func() (map[string]bool, error) {
 		items, err := kube.ListRaw(ctx, client, func(get *rest.Request) *rest.Request {

@@ -43,8 +43,7 @@ type Overlapping struct {
 	ranges []attachedRange // of the last listing
 }
 
-// NewOverlapping returns the backend over a client for whereabouts.cni.cncf.io/v1alpha1, with
-// the default settings.
+// NewOverlapping returns the backend over a kube.RawClient, with the default settings.
 func NewOverlapping(client rest.Interface) *Overlapping {
 	return newOverlapping(client, Settings{}, defaultAtOnce)
 }

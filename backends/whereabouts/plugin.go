@@ -2,15 +2,12 @@ package whereabouts
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
-	"github.com/k8snetworkplumbingwg/whereabouts/pkg/generated/clientset/versioned"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
-	"github.com/ip-reaper/ip-reaper/reaper/kube"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
@@ -47,15 +44,10 @@ func Plugins() []plugin.Plugin {
 	}
 }
 
-// opener returns the Open of a backend over a client for the group. Both backends have the
-// settings of Pools.
+// opener returns the Open of a backend. Both backends have the settings of Pools.
 func opener[B ipam.Backend](over func(client rest.Interface, s Settings, atOnce int) B) func(context.Context, plugin.Env, any) (ipam.Backend, error) {
 	return func(_ context.Context, env plugin.Env, _ any) (ipam.Backend, error) {
-		clients, err := versioned.NewForConfig(env.Config)
-		if err != nil {
-			return nil, fmt.Errorf("client: %w", err)
-		}
-		return over(kube.Remember(clients.WhereaboutsV1alpha1().RESTClient()), shared(env.Settings), env.Concurrency), nil
+		return over(env.Client, shared(env.Settings), env.Concurrency), nil
 	}
 }
 

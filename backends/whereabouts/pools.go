@@ -46,8 +46,7 @@ const largePool = 500
 // defaultAtOnce is how many requests a backend makes at the same time by default.
 const defaultAtOnce = 32
 
-// NewPools returns the backend over a client for whereabouts.cni.cncf.io/v1alpha1, with the
-// default settings.
+// NewPools returns the backend over a kube.RawClient, with the default settings.
 func NewPools(client rest.Interface) *Pools { return newPools(client, Settings{}, defaultAtOnce) }
 
 // newPools returns the backend with these settings. It releases at most atOnce pools at the
@@ -175,7 +174,7 @@ func (b *Pools) patch(ctx context.Context, pool string, patch []operation) error
 		return fmt.Errorf("%w: encode the patch: %w", ipam.ErrKept, err)
 	}
 	namespace, name := splitPool(pool)
-	err = b.client.Patch(types.JSONPatchType).Namespace(namespace).Resource(poolResource).Name(name).
+	err = onResource(b.client.Patch(types.JSONPatchType), poolResource).Namespace(namespace).Name(name).
 		SetHeader("Accept", metadataOfOne).MaxRetries(0).Body(body).Do(ctx).Error()
 	return kube.Denied(err, poolKind+" "+pool)
 }

@@ -44,7 +44,7 @@ func (b *Overlapping) readPools(ctx context.Context) ([]holder, error) {
 	for _, h := range b.pools {
 		known[h.version()] = h
 	}
-	metadata, err := kube.ListMetadata(ctx, b.client, func(get *rest.Request) *rest.Request { return get.Resource(poolResource) })
+	metadata, err := kube.ListMetadata(ctx, b.client, func(get *rest.Request) *rest.Request { return onResource(get, poolResource) })
 	if err != nil {
 		return nil, kube.Listed(err, poolResource, v1alpha1.SchemeGroupVersion.Group)
 	}
@@ -78,7 +78,7 @@ func (b *Overlapping) readPools(ctx context.Context) ([]holder, error) {
 func (b *Overlapping) readPool(ctx context.Context, pool string) (holder, error) {
 	namespace, name := splitPool(pool)
 	found, err := kube.ListReduced(ctx, b.client, func(get *rest.Request) *rest.Request {
-		return get.Resource(poolResource).Namespace(namespace).Param("fieldSelector", "metadata.name="+name)
+		return onResource(get, poolResource).Namespace(namespace).Param("fieldSelector", "metadata.name="+name)
 	}, newHolder)
 	for _, h := range found {
 		if h.pool() == pool {

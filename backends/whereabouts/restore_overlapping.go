@@ -106,7 +106,7 @@ func eachRecord(pool string, rs []ipam.Record, do func(recorded) error) []error 
 // restore puts back one object.
 func (b *Overlapping) restore(ctx context.Context, pool string, r recorded) error {
 	namespace, _ := splitPool(pool)
-	err := b.client.Post().Namespace(namespace).Resource(overlappingResource).
+	err := onResource(b.client.Post(), overlappingResource).Namespace(namespace).
 		MaxRetries(0).Body([]byte(r.body)).Do(ctx).Error()
 	err = kube.Denied(err, overlappingKind+" "+pool)
 	switch {

@@ -48,7 +48,7 @@ func TestBothBackendsAreOpenedWithTheSettings(t *testing.T) {
 	for _, p := range whereabouts.Plugins() {
 		asked := ""
 		b, err := p.Open(t.Context(), plugin.Env{
-			Config: &rest.Config{Host: "https://nowhere.invalid"}, Getenv: func(string) string { return "" },
+			Client: new(rest.RESTClient), Getenv: func(string) string { return "" },
 			Settings: func(backend string) any { asked = backend; return new(whereabouts.Settings) },
 		}, nil)
 		if err != nil || b.Name() != p.Name || asked != whereabouts.PoolsName {

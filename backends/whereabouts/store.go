@@ -57,6 +57,11 @@ func splitPool(pool string) (namespace, name string) {
 	return namespace, name
 }
 
+// onResource directs a request to a resource of Whereabouts.
+func onResource(request *rest.Request, resource string) *rest.Request {
+	return request.AbsPath("/apis", v1alpha1.SchemeGroupVersion.String()).Resource(resource)
+}
+
 // list reads every object of a resource, in all namespaces, by quorum reads. It returns an error
 // that wraps ipam.ErrNotInstalled if the API server does not serve the resource.
 func list(ctx context.Context, client rest.Interface, resource string) ([]json.RawMessage, error) {
@@ -66,14 +71,14 @@ func list(ctx context.Context, client rest.Interface, resource string) ([]json.R
 // listReduced is list, but keeps only what reduce returns for each object. It calls reduce more
 // than once for an object that is read again.
 func listReduced[T any](ctx context.Context, client rest.Interface, resource string, reduce func(json.RawMessage) T) ([]T, error) {
-	items, err := kube.ListReduced(ctx, client, func(get *rest.Request) *rest.Request { return get.Resource(resource) }, reduce)
+	items, err := kube.ListReduced(ctx, client, func(get *rest.Request) *rest.Request { return onResource(get, resource) }, reduce)
 	return items, kube.Listed(err, resource, v1alpha1.SchemeGroupVersion.Group)
 }
 
 // getRaw reads one object as stored, by a quorum read.
 func getRaw(ctx context.Context, client rest.Interface, resource, pool string) (json.RawMessage, error) {
 	namespace, name := splitPool(pool)
-	return kube.Send(ctx, client.Get().Namespace(namespace).Resource(resource).Name(name))
+	return kube.Send(ctx, onResource(client.Get(), resource).Namespace(namespace).Name(name))
 }
 
 // get reads an overlapping reservation by a quorum read.

@@ -109,7 +109,7 @@ func (b *Overlapping) patch(ctx context.Context, pool string, kind types.PatchTy
 		return object{}, err
 	}
 	namespace, name := splitPool(pool)
-	data, err := kube.Send(ctx, b.client.Patch(kind).Namespace(namespace).Resource(overlappingResource).Name(name).
+	data, err := kube.Send(ctx, onResource(b.client.Patch(kind), overlappingResource).Namespace(namespace).Name(name).
 		MaxRetries(0).Body(body))
 	if err != nil {
 		return object{}, kube.Denied(err, overlappingKind+" "+pool)
@@ -122,10 +122,14 @@ func (b *Overlapping) patch(ctx context.Context, pool string, kind types.PatchTy
 func (b *Overlapping) remove(ctx context.Context, pool string, version object) error {
 	namespace, name := splitPool(pool)
 	uid := types.UID(version.Metadata.UID)
-	answer, err := kube.Send(ctx, b.client.Delete().Namespace(namespace).Resource(overlappingResource).Name(name).
-		MaxRetries(0).Body(&metav1.DeleteOptions{Preconditions: &metav1.Preconditions{
-		UID: &uid, ResourceVersion: &version.Metadata.ResourceVersion,
-	}}))
+	body, err := json.Marshal(metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version.Metadata.ResourceVersion},
+	})
+	if err != nil {
+		return err
+	}
+	answer, err := kube.Send(ctx, onResource(b.client.Delete(), overlappingResource).Namespace(namespace).Name(name).
+		SetHeader("Content-Type", "application/json").MaxRetries(0).Body(body))
 	switch {
 	case gone(err, overlappingResource, pool):
 		return nil

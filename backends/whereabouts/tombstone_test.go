@@ -24,11 +24,10 @@ const (
 		`"spec":{"podref":"_ip-reaper/_released"}}`
 	restoreBody = `[{"op":"replace","path":"/metadata/uid","value":"u4"},{"op":"replace","path":"/metadata/resourceVersion","value":"45"},` +
 		`{"op":"replace","path":"/spec","value":{"podref":"default/web-0"}},{"op":"remove","path":"/metadata/annotations/ip-reaper~1spec"}]`
-	deleteBody = `{"kind":"DeleteOptions","apiVersion":"whereabouts.cni.cncf.io/v1alpha1",` +
-		`"preconditions":{"uid":"u4","resourceVersion":"45"}}` + "\n"
-	patchAt  = "PATCH " + overlappingAt
-	getAt    = "GET " + overlappingAt
-	deleteAt = "DELETE " + overlappingAt
+	deleteBody = `{"preconditions":{"uid":"u4","resourceVersion":"45"}}`
+	patchAt    = "PATCH " + overlappingAt
+	getAt      = "GET " + overlappingAt
+	deleteAt   = "DELETE " + overlappingAt
 )
 
 var (

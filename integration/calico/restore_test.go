@@ -16,6 +16,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // records records the addresses as listed now, by block.
@@ -164,7 +165,7 @@ func (s *fixture) behind(p *proxy.Proxy) *backend.Backend {
 	s.Helper()
 	config := rest.CopyConfig(p.Config(s.Cluster.Config))
 	config.QPS = -1
-	b, err := backend.NewKubernetes(config)
+	client, err := kube.RawClient(config)
 	s.must(err)
-	return b
+	return backend.NewKubernetes(client)
 }

@@ -107,7 +107,7 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 		}
 	}
 	opened, err := plugin.Open(ctx, plugin.Of(w.backends, plugin.Cluster),
-		plugin.Env{Config: at.config, Getenv: w.env, InPod: at.context == "", Concurrency: o.concurrency}, chosen.policy)
+		plugin.Env{Config: at.config, Client: clients.raw, Getenv: w.env, InPod: at.context == "", Concurrency: o.concurrency}, chosen.policy)
 	if err != nil {
 		return connection{}, err
 	}

@@ -71,7 +71,7 @@ func TestBackendsAreOpenedWithWhatThePolicySays(t *testing.T) {
 		Others   [3]any // of another backend, of one without settings, of none
 	}
 	defaults := func() any { return new(settings) }
-	config := &rest.Config{Host: "here"}
+	config, client := &rest.Config{Host: "here"}, new(rest.RESTClient)
 	getenv := func(name string) string { return "value of " + name }
 	for _, tt := range []struct {
 		name     string
@@ -90,8 +90,8 @@ func TestBackendsAreOpenedWithWhatThePolicySays(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var got opened
 			p := plugin.Plugin{Name: "x", Settings: tt.settings, Open: func(_ context.Context, env plugin.Env, settings any) (ipam.Backend, error) {
-				if env.Config != config {
-					t.Errorf("the config is %v", env.Config)
+				if env.Config != config || env.Client != client {
+					t.Errorf("the config is %v, and the client %v", env.Config, env.Client)
 				}
 				others := [3]any{env.Settings("y"), env.Settings("none"), env.Settings("nobody")}
 				got = opened{env.On, env.Off, env.Getenv("A"), settings, others}
@@ -102,7 +102,7 @@ func TestBackendsAreOpenedWithWhatThePolicySays(t *testing.T) {
 			in := policy.Default()
 			in.Backends = tt.policy
 			plugins := []plugin.Plugin{p, other, opens("none", store{name: "none"}, nil)}
-			if _, err := plugin.Open(t.Context(), plugins, plugin.Env{Config: config, Getenv: getenv}, in); err != nil {
+			if _, err := plugin.Open(t.Context(), plugins, plugin.Env{Config: config, Client: client, Getenv: getenv}, in); err != nil {
 				t.Fatal(err)
 			}
 			tt.want.Variable = "value of A"

@@ -69,11 +69,15 @@ type Plugin struct {
 // backend is then in no report.
 var ErrUnused = errors.New("the policy gives the backend nothing to do")
 
-// Env is what a backend is opened with. Except for Config, its fields are never nil.
+// Env is what a backend is opened with. Except for Config and Client, its fields are never nil.
 type Env struct {
 	// Config leads to the API server. It is shared: copy it before changing it. It is nil
 	// for a backend of scope Node, which contacts no API server.
 	Config *rest.Config
+
+	// Client is a kube.RawClient over Config, which all backends share, so that they ask for the
+	// version of the API server once. It is nil if Config is.
+	Client rest.Interface
 
 	// Getenv returns the value of an environment variable; empty if it is not set.
 	Getenv func(name string) string

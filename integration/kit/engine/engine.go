@@ -110,7 +110,11 @@ func (e Engine) options(terms string) (reaper.Options, error) {
 
 // backends returns those of Only, with the one from Blocks for Calico.
 func (e Engine) backends(config *rest.Config, p policy.Policy) ([]ipam.Backend, error) {
-	all, err := backendplugin.Open(context.Background(), backends.All(), backendplugin.Env{Config: config, Getenv: e.getenv, InPod: true, Concurrency: 32}, p)
+	raw, err := kube.RawClient(config)
+	if err != nil {
+		return nil, err
+	}
+	all, err := backendplugin.Open(context.Background(), backends.All(), backendplugin.Env{Config: config, Client: raw, Getenv: e.getenv, InPod: true, Concurrency: 32}, p)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +138,8 @@ func (e Engine) backends(config *rest.Config, p policy.Policy) ([]ipam.Backend, 
 // Blocks returns Calico's backend.
 func (e Engine) Blocks(config *rest.Config) (*calico.Backend, error) {
 	if e.getenv("ETCD_ENDPOINTS") == "" {
-		return calico.NewKubernetes(config)
+		raw, err := kube.RawClient(config)
+		return calico.NewKubernetes(raw), err
 	}
 	etcd, err := calico.EtcdConfig(e.getenv)
 	etcd.DialOptions = e.Dial

@@ -17,6 +17,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/backends/reservedips"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // The resources in kit/cluster/reserved-ips.yaml, as in a policy.
@@ -71,7 +72,9 @@ func (f *reservedFixture) reserved(policies ...reservedips.Resource) *reservedip
 
 func (f *reservedFixture) reservedAs(config *rest.Config, policies ...reservedips.Resource) *reservedips.Backend {
 	f.Helper()
-	r, err := reservedips.New(config, policies)
+	client, err := kube.RawClient(config)
+	f.must(err)
+	r, err := reservedips.New(client, policies)
 	f.must(err)
 	return r
 }
