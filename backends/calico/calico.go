@@ -34,7 +34,7 @@ type Backend struct {
 	mu       sync.Mutex
 	store    datastore
 	guid     string          // of the last listing
-	reserved []ipReservation // of the last listing, without those whose ranges are not known
+	reserved []ipReservation // of the last listing
 	known    handleCache
 }
 
@@ -63,6 +63,13 @@ func (b *Backend) Outside() (ipam.Store, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return ipam.Store{ID: b.guid, Field: "spec.clusterGUID of the ClusterInformation default in etcd"}, b.inEtcd
+}
+
+// lastReserved returns the IPReservations of the last listing.
+func (b *Backend) lastReserved() []ipReservation {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.reserved
 }
 
 // datastore returns the datastore. The first call that succeeds opens it.

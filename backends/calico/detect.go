@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"k8s.io/client-go/rest"
 
@@ -36,20 +37,29 @@ var settledPhases = []string{"", "Pending", "Converged", "Complete"}
 // libcalico also infers it from a list of blocks that is not found. But a proxy
 // may answer a wrong path this way, and then every address would look free.
 func findGroup(ctx context.Context, client rest.Interface) (string, error) {
+	names := []string{"ipamblocks." + groupV1, "ipamblocks." + groupV3, "datastoremigrations." + migrationGroup}
+	versions, errs := make([]string, len(names)), make([]error, len(names))
+	var reads sync.WaitGroup
+	for i, name := range names {
+		reads.Go(func() { versions[i], errs[i] = definedVersion(ctx, client, name) })
+	}
+	reads.Wait()
 	var found []string
-	for _, group := range []string{groupV1, groupV3} {
-		version, err := definedVersion(ctx, client, "ipamblocks."+group)
-		if err != nil {
-			return "", err
+	for i, group := range []string{groupV1, groupV3} {
+		if errs[i] != nil {
+			return "", errs[i]
 		}
-		if version != "" {
-			found = append(found, group+"/"+version)
+		if versions[i] != "" {
+			found = append(found, group+"/"+versions[i])
 		}
 	}
 	if len(found) == 0 {
 		return "", fmt.Errorf("%w: no ipamblocks.%s and no ipamblocks.%s", ipam.ErrNotInstalled, groupV1, groupV3)
 	}
-	if err := checkMigration(ctx, client); err != nil {
+	if errs[2] != nil {
+		return "", errs[2]
+	}
+	if err := checkMigration(ctx, client, versions[2]); err != nil {
 		return "", err
 	}
 	if len(found) == 1 {
@@ -113,11 +123,11 @@ func (c clusterInformation) check() error {
 	return nil
 }
 
-// checkMigration returns an error while data moves between the groups.
-func checkMigration(ctx context.Context, client rest.Interface) error {
-	version, err := definedVersion(ctx, client, "datastoremigrations."+migrationGroup)
-	if err != nil || version == "" {
-		return err
+// checkMigration returns an error while data moves between the groups. The version is that of
+// migrations; empty if they are not defined.
+func checkMigration(ctx context.Context, client rest.Interface, version string) error {
+	if version == "" {
+		return nil
 	}
 	items, err := kube.ListRaw(ctx, client, func(get *rest.Request) *rest.Request {
 		return get.AbsPath("/apis", migrationGroup, version, "datastoremigrations")

@@ -5,7 +5,9 @@ import (
 	"maps"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -125,6 +127,52 @@ func TestNotInstalled(t *testing.T) {
 	for _, err := range b.List(t.Context()) {
 		if !errors.Is(err, ipam.ErrNotInstalled) {
 			t.Errorf("List: %v, want ErrNotInstalled", err)
+		}
+	}
+}
+
+// No read of a listing waits for another one without a reason: a cluster may be far away.
+func TestReadsAtTheSameTime(t *testing.T) {
+	definition, state := meeting(3), meeting(2)
+	meet := func(at func() error, answer http.HandlerFunc) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			if err := at(); err != nil {
+				t.Errorf("%s: %v", r.URL.Path, err)
+			}
+			answer(w, r)
+		}
+	}
+	none := items()
+	_, b := newAPI(t, map[string]http.HandlerFunc{
+		v1Blocks:   meet(definition, served("v1")),
+		v3Blocks:   meet(definition, absent("apiextensions.k8s.io/v1/customresourcedefinitions/ipamblocks.projectcalico.org")),
+		migrations: meet(definition, absent("apiextensions.k8s.io/v1/customresourcedefinitions/datastoremigrations.migration.projectcalico.org")),
+		v1Info:     meet(state, ready), "GET crd.projectcalico.org/v1/ipamhandles": meet(state, none),
+		"GET crd.projectcalico.org/v1/ipamblocks": none, "GET crd.projectcalico.org/v1/ipreservations": none,
+	})
+	for _, err := range b.List(t.Context()) {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// meeting returns a function that returns once it was called so many times. It returns an error if
+// it waits for long.
+func meeting(guests int) func() error {
+	var mu sync.Mutex
+	complete := make(chan struct{})
+	return func() error {
+		mu.Lock()
+		if guests--; guests == 0 {
+			close(complete)
+		}
+		mu.Unlock()
+		select {
+		case <-complete:
+			return nil
+		case <-time.After(5 * time.Second):
+			return errors.New("it was alone")
 		}
 	}
 }

@@ -46,24 +46,32 @@ func (s kubernetes) ready(ctx context.Context) (string, error) {
 // nodes implements datastore. In this datastore, Calico's nodes are those of the API server.
 func (kubernetes) nodes(context.Context) ([]node, error) { return nil, nil }
 
-// resources implements datastore.
+// resources implements datastore. Only a missing definition proves that there is no such resource, and
+// the resource may be in another version than blocks. But it almost never is, so the definition is
+// read only if the list fails.
 func (s kubernetes) resources(ctx context.Context, plural string) ([]resource, error) {
-	group, _, _ := strings.Cut(s.group, "/")
-	version, err := definedVersion(ctx, s.client, plural+"."+group)
-	if err != nil {
-		return nil, err
+	items, err := s.listed(ctx, s.group, plural)
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		group, version, _ := strings.Cut(s.group, "/")
+		switch defined, unread := definedVersion(ctx, s.client, plural+"."+group); {
+		case unread != nil:
+			return nil, unread
+		case defined == "":
+			return nil, fmt.Errorf("%s.%s %w", plural, group, errUndefined)
+		case defined != version:
+			items, err = s.listed(ctx, group+"/"+defined, plural)
+		}
 	}
-	if version == "" {
-		return nil, fmt.Errorf("%s.%s %w", plural, group, errUndefined)
-	}
-	items, err := kube.ListRaw(ctx, s.client, func(get *rest.Request) *rest.Request {
-		return get.AbsPath("/apis", group, version, plural)
-	})
 	all := make([]resource, len(items))
 	for i, item := range items {
 		all[i].data = item
 	}
 	return all, err
+}
+
+// listed returns the objects of a resource in a version of an API group.
+func (s kubernetes) listed(ctx context.Context, group, plural string) ([]json.RawMessage, error) {
+	return kube.ListRaw(ctx, s.client, func(get *rest.Request) *rest.Request { return get.AbsPath("/apis", group, plural) })
 }
 
 // objectsPerWrite implements datastore: the API server has no transactions.

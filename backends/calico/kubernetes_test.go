@@ -138,8 +138,9 @@ func TestResourcesOfTheAPIServer(t *testing.T) {
 		want    string
 	}{
 		"not defined":                      {nil, "undefined"},
-		"none":                             {with(nil, definition, served("v1"), list, items()), "0"},
-		"one":                              {with(nil, definition, served("v1"), list, one), "1"},
+		"none":                             {with(nil, list, items()), "0"},
+		"one":                              {with(nil, list, one), "1"},
+		"forbidden, and not defined":       {with(nil, list, forbidden), "undefined"},
 		"of another version":               {with(nil, definition, served("v9"), "GET crd.projectcalico.org/v9/ipreservations", one), "1"},
 		"of the other group":               {with(nil, definitions+"ipreservations.projectcalico.org", served("v1"), "GET projectcalico.org/v1/ipreservations", one), "undefined"},
 		"forbidden":                        {with(nil, definition, served("v1"), list, forbidden), "failed"},

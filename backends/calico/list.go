@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"slices"
+	"sync"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
@@ -24,20 +24,25 @@ func (b *Backend) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 	}
 }
 
-// read lists the datastore.
+// read lists the datastore. It asks whether the datastore is in use while it lists the handles: what
+// is listed of a datastore that is locked does not change, and the blocks are listed after the answer.
 func (b *Backend) read(ctx context.Context) (*listing, error) {
 	store, err := b.datastore(ctx)
 	if err != nil {
 		return nil, err
 	}
-	guid, err := store.ready(ctx)
-	if err != nil {
-		return nil, err
-	}
+	var guid string
+	var notReady error
+	var ready sync.WaitGroup
+	ready.Go(func() { guid, notReady = store.ready(ctx) })
 	l := newListing()
 	l.name = store.name
 	listedHandles, err := store.list(ctx, handles, reduceHandle)
-	if err != nil {
+	ready.Wait()
+	switch {
+	case notReady != nil:
+		return nil, notReady
+	case err != nil:
 		return nil, fmt.Errorf("list handles: %w", err)
 	}
 	l.take(listedHandles)
@@ -55,7 +60,8 @@ func (b *Backend) read(ctx context.Context) (*listing, error) {
 		return nil, err
 	}
 	b.mu.Lock()
-	b.reserved, b.guid = slices.DeleteFunc(slices.Clone(l.reserved), ipReservation.unknown), guid
+	b.reserved = l.reserved
+	b.guid = guid
 	b.mu.Unlock()
 	return l, nil
 }

@@ -29,11 +29,7 @@ func (b *Backend) Survey(ctx context.Context, pools []ipam.Pool) ([]ipam.Network
 	for i, one := range stored {
 		ipPools[i] = readIPPool(one)
 	}
-	reserved, err := ipReservations(ctx, store)
-	if err != nil {
-		return nil, err
-	}
-	return networksOf(pools, ipPools, reserved)
+	return networksOf(pools, ipPools, b.lastReserved())
 }
 
 // networksOf returns the IPPools as networks. The error names those that cannot

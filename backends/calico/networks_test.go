@@ -101,6 +101,8 @@ func TestIPPoolsAreNetworks(t *testing.T) {
 				if tt.reserved != "" {
 					s.more["ipreservations"] = []resource{{"keep", []byte(`{"spec":{"reservedCIDRs":` + tt.reserved + `}}`)}}
 				}
+				for range s.backend.List(t.Context()) { //nolint:errcheck // it remembers the IPReservations
+				}
 				got, err := s.backend.Survey(t.Context(), append(blocksOf(tt.blocks...), ipam.Pool{Name: emptyHandles}))
 				if diff := cmp.Diff(tt.want, linesOf(got)); diff != "" {
 					t.Errorf("networks (-want +got):\n%s", diff)

@@ -45,9 +45,7 @@ func (b *Backend) restore(ctx context.Context, pool string, rs []ipam.Record, of
 		each(len(rs), func(i int) { errs[i] = restoreEmptyHandle(ctx, store, rs[i]) })
 		return errs
 	}
-	b.mu.Lock()
-	reserved := b.reserved
-	b.mu.Unlock()
+	reserved := slices.DeleteFunc(slices.Clone(b.lastReserved()), ipReservation.unknown)
 	return untilWritten(len(rs), func() ([]error, bool) { return restoreOnce(ctx, store, pool, rs, reserved) })
 }
 
