@@ -21,9 +21,9 @@ const (
 	attachmentKind     = "NetworkAttachmentDefinition"
 )
 
-// listExclusions returns what the network attachments of all namespaces exclude. It returns
-// nothing if the API server does not serve network attachments.
-func listExclusions(ctx context.Context, client rest.Interface) (*exclusions, error) {
+// allAttachments returns the network attachments of all namespaces, none if the API server does not
+// serve them.
+func allAttachments(ctx context.Context, client rest.Interface) ([]*configuration, error) {
 	var c configurations
 	all, err := kube.ListReduced(ctx, client, func(get *rest.Request) *rest.Request {
 		return get.AbsPath("/apis", attachmentGroup, attachmentVersion, attachmentResource)
@@ -34,7 +34,7 @@ func listExclusions(ctx context.Context, client rest.Interface) (*exclusions, er
 	if err != nil {
 		return nil, fmt.Errorf("list %s.%s: %w", attachmentResource, attachmentGroup, err)
 	}
-	return excludedBy(all), nil
+	return all, nil
 }
 
 // notServed returns nil if the API server says that it does not serve this version of network

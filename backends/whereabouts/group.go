@@ -12,13 +12,14 @@ import (
 // reservation, the address would be free in the pool but still reserved: every later ADD would
 // try it and go on to the next.
 //
-// Each backend lists the pools on its own, and they may change in between. Nothing depends on
-// equal lists, since a group is made of pool, key and podref:
+// The pools are listed after the reservations, and may change in between; if the policy has one
+// of the backends off, the other lists them on its own. Nothing depends on that, since a group is
+// made of pool, key and podref:
 //
-//   - An entry that is only in the list of Pools forms a group of one. It is new or gone, or it
-//     changed hands, and then its token does not match. The next run judges its reservation.
-//   - An entry that is only in the list of Overlapping gives its reservation a group of one.
-//     The reservation is judged alone, and the release keeps it while the entry is there.
+//   - An entry without its reservation forms a group of one. It is new or gone, or it changed
+//     hands, and then its token does not match. The next run judges its reservation.
+//   - A reservation without its entry has a group of one. It is judged alone, and the release
+//     keeps it while the entry is there.
 //   - An entry that changed hands to another pod in between has another group. If the same pod
 //     adopted it, the group is right, and token and second look decide.
 //

@@ -20,7 +20,7 @@ func OfflinePools(documents []ipam.Document, settings func(backend string) any) 
 		return nil, rest
 	}
 	b := e.backend(PoolsName, settings, func(by protections) iter.Seq2[ipam.Pool, error] {
-		return enginePools(e[poolKind], by)
+		return enginePools(listedPools(e[poolKind]), by)
 	})
 	b.Networks = func(pools []ipam.Pool) ([]ipam.Network, error) {
 		s := survey{ranges: readExclusions(e[attachmentKind]).ranges}
@@ -42,8 +42,17 @@ func OfflineOverlapping(documents []ipam.Document, settings func(backend string)
 		for i, item := range e[overlappingKind] {
 			reservations[i] = readReservation(item)
 		}
-		return overlappingPools(reservations, readPools(e[poolKind]), by)
+		return overlappingPools(reservations, byNamespace(listedPools(e[poolKind])), by)
 	}), rest
+}
+
+// listedPools decodes IPPools.
+func listedPools(items []json.RawMessage) []listedPool {
+	all := make([]listedPool, len(items))
+	for i, item := range items {
+		all[i] = newListedPool(item)
+	}
+	return all
 }
 
 // An excerpt has the objects of Whereabouts and of networks that files contain, by kind.

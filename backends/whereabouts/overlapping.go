@@ -30,6 +30,7 @@ const OverlappingName = "overlapping"
 // replaces the owner with a tombstone, and then checks whether the owner exists.
 type Overlapping struct {
 	client   rest.Interface
+	lists    *lists
 	settings Settings
 	atOnce   int // writes that one call of Release makes at the same time
 
@@ -51,7 +52,7 @@ func NewOverlapping(client rest.Interface) *Overlapping {
 // newOverlapping returns the backend with these settings. Two calls of Release together make at
 // most atOnce writes at the same time.
 func newOverlapping(client rest.Interface, s Settings, atOnce int) *Overlapping {
-	return &Overlapping{client: client, settings: s, atOnce: max(1, atOnce/2)}
+	return &Overlapping{client: client, lists: &lists{client: client}, settings: s, atOnce: max(1, atOnce/2)}
 }
 
 // Name implements ipam.Backend.
@@ -61,25 +62,20 @@ func (*Overlapping) Name() string { return OverlappingName }
 func (b *Overlapping) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 	return func(yield func(ipam.Pool, error) bool) {
 		b.forget()
-		reservations, err := listReduced(ctx, b.client, overlappingResource, readReservation)
-		if err != nil {
+		listed := b.lists.ofRound(ctx, true)
+		noPools := listed.noPools
+		if errors.Is(noPools, ipam.ErrNotInstalled) {
+			noPools = nil
+		}
+		if err := cmp.Or(listed.noReservations, noPools, listed.noAttachments); err != nil {
 			yield(ipam.Pool{}, err)
 			return
 		}
-		pools, err := list(ctx, b.client, poolResource)
-		if err != nil && !errors.Is(err, ipam.ErrNotInstalled) {
-			yield(ipam.Pool{}, err)
-			return
-		}
-		excluded, err := listExclusions(ctx, b.client)
-		if err != nil {
-			yield(ipam.Pool{}, err)
-			return
-		}
+		protected := listed.protections(b.settings)
 		b.mu.Lock()
-		b.ranges = excluded.ranges
+		b.ranges = protected.excluded.ranges
 		b.mu.Unlock()
-		excluded.beside(overlappingPools(reservations, readPools(pools), protections{excluded, listClaims(ctx, b.client), b.settings}))(yield)
+		protected.excluded.beside(overlappingPools(listed.reservations, byNamespace(listed.pools), protected))(yield)
 	}
 }
 
@@ -231,16 +227,15 @@ func (p poolsOf) proving() []ipPool {
 	return p.pools
 }
 
-// readPools decodes the IPPools, by namespace.
-func readPools(items []json.RawMessage) map[string]poolsOf {
+// byNamespace returns the IPPools of each namespace.
+func byNamespace(pools []listedPool) map[string]poolsOf {
 	all := make(map[string]poolsOf)
-	for _, item := range items {
-		p, err := readPool(item)
+	for _, p := range pools {
 		of := all[p.Metadata.Namespace]
-		if err != nil {
+		if p.err != nil {
 			of.doubtful = true
 		} else {
-			of.add(p)
+			of.add(p.ipPool)
 		}
 		all[p.Metadata.Namespace] = of
 	}

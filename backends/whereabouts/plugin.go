@@ -5,7 +5,6 @@ import (
 
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
@@ -25,7 +24,11 @@ func Plugins() []plugin.Plugin {
 					plugin.Restore: {rule(poolResource, "get", "patch")},
 				}
 			},
-			Open:    opener(newPools),
+			Open: func(_ context.Context, env plugin.Env, _ any) (ipam.Backend, error) {
+				b := newPools(env.Client, shared(env.Settings), env.Concurrency)
+				b.lists.off = env.Off
+				return b, nil
+			},
 			Offline: OfflinePools,
 		},
 		{
@@ -38,16 +41,15 @@ func Plugins() []plugin.Plugin {
 					plugin.Restore: {rule(overlappingResource, "get", "create", "patch")},
 				}
 			},
-			Open:    opener(newOverlapping),
+			Open: func(_ context.Context, env plugin.Env, _ any) (ipam.Backend, error) {
+				b := newOverlapping(env.Client, shared(env.Settings), env.Concurrency)
+				if !env.Off {
+					b.share(env.Opened)
+				}
+				return b, nil
+			},
 			Offline: OfflineOverlapping,
 		},
-	}
-}
-
-// opener returns the Open of a backend. Both backends have the settings of Pools.
-func opener[B ipam.Backend](over func(client rest.Interface, s Settings, atOnce int) B) func(context.Context, plugin.Env, any) (ipam.Backend, error) {
-	return func(_ context.Context, env plugin.Env, _ any) (ipam.Backend, error) {
-		return over(env.Client, shared(env.Settings), env.Concurrency), nil
 	}
 }
 

@@ -2,6 +2,7 @@ package whereabouts
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,6 +28,7 @@ const PoolsName = "whereabouts"
 // its id, and then the release fails. Pools is safe for concurrent use.
 type Pools struct {
 	client   rest.Interface
+	lists    *lists
 	settings Settings
 
 	room   *semaphore.Weighted // pools being released take some of it
@@ -53,7 +55,7 @@ func NewPools(client rest.Interface) *Pools { return newPools(client, Settings{}
 // same time.
 func newPools(client rest.Interface, s Settings, atOnce int) *Pools {
 	return &Pools{
-		client: client, settings: s,
+		client: client, lists: &lists{client: client}, settings: s,
 		room: semaphore.NewWeighted(largePool), narrow: int64((largePool + atOnce - 1) / max(1, atOnce)),
 	}
 }
@@ -65,21 +67,17 @@ func (*Pools) Name() string { return PoolsName }
 // one first.
 func (b *Pools) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 	return func(yield func(ipam.Pool, error) bool) {
-		items, err := list(ctx, b.client, poolResource)
-		if err != nil {
+		listed := b.lists.ofRound(ctx, false)
+		if err := cmp.Or(listed.noPools, listed.noAttachments); err != nil {
 			yield(ipam.Pool{}, err)
 			return
 		}
-		excluded, err := listExclusions(ctx, b.client)
-		if err != nil {
-			yield(ipam.Pool{}, err)
-			return
-		}
+		protected := listed.protections(b.settings)
 		b.mu.Lock()
-		b.ranges = excluded.ranges
+		b.ranges = protected.excluded.ranges
 		b.sizes = make(map[string]int64)
 		b.mu.Unlock()
-		excluded.beside(enginePools(items, protections{excluded, listClaims(ctx, b.client), b.settings}))(func(p ipam.Pool, err error) bool {
+		protected.excluded.beside(enginePools(listed.pools, protected))(func(p ipam.Pool, err error) bool {
 			b.mu.Lock()
 			b.sizes[p.Name] = int64(len(p.Allocations))
 			b.mu.Unlock()
@@ -88,13 +86,13 @@ func (b *Pools) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 	}
 }
 
-// enginePools decodes the IPPools of a listing into pools of the engine.
-func enginePools(items []json.RawMessage, by protections) iter.Seq2[ipam.Pool, error] {
+// enginePools returns the IPPools of a listing as pools of the engine.
+func enginePools(pools []listedPool, by protections) iter.Seq2[ipam.Pool, error] {
 	return func(yield func(ipam.Pool, error) bool) {
-		for _, item := range items {
-			p, err := readPool(item)
-			if err != nil {
-				err = &ipam.PoolError{Pool: p.pool(), Err: err}
+		for _, p := range pools {
+			var err error
+			if p.err != nil {
+				err = &ipam.PoolError{Pool: p.pool(), Err: p.err}
 			}
 			u := p.enginePool()
 			by.protect(&u, place{u.Network, u.Range}, func(a ipam.Allocation) string { return a.Token })

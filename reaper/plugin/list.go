@@ -48,6 +48,7 @@ func Open(ctx context.Context, plugins []Plugin, env Env, p policy.Policy) ([]ip
 	env.Settings, env.Concurrency = settingsOf(plugins, p), max(1, env.Concurrency)
 	for _, one := range plugins {
 		env.On, env.Off = p.Backends[one.Name].Enabled == policy.On, p.Backends[one.Name].Enabled == policy.Off
+		env.Opened = opened
 		b, err := one.Open(ctx, env, env.Settings(one.Name))
 		switch {
 		case errors.Is(err, ErrUnused):

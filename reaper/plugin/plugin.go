@@ -93,6 +93,10 @@ type Env struct {
 	// operator writes them once. They are shared: do not change them.
 	Settings func(backend string) any
 
+	// Opened are the backends that were opened before, but for those that protect others. Two
+	// backends over the stores of one program may make their lists together.
+	Opened []ipam.Backend
+
 	// Concurrency is how many requests a run makes at the same time, at least 1. Those through
 	// Config keep to it by themselves. A backend limits the others, and the requests with a
 	// context from ipam.Unqueued.

@@ -1,0 +1,103 @@
+package whereabouts
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+)
+
+// lists makes the lists that both backends need. In a round in which both list their stores, it makes
+// each list once and hands it to both. It is safe for concurrent use.
+type lists struct {
+	client rest.Interface
+	off    bool // the policy has Pools off
+	shared bool // Pools and Overlapping both list their stores in each round
+
+	mu      sync.Mutex
+	waiting *round // what one of the two has, and the other has not asked for yet
+}
+
+// A round is what is listed in one round. Each list is as fresh as both of its readers need it:
+//
+//   - The reservations come first. An ADD makes its entry before its reservation, so the IPPools,
+//     listed after them, have the entry and the range by which a reservation's name is read.
+//   - The entries of the IPPools are listed before the pods, which is all that Pools needs.
+//   - The attachments protect the allocations of both backends, so they are listed after both.
+//   - The IPAMClaims are listed after all of these, if an allocation belongs to one.
+//
+// With an error, the list is empty.
+type round struct {
+	forOverlapping bool // Pools began it
+	read           sync.Once
+
+	reservations []reservation
+	pools        []listedPool
+	attachments  []*configuration
+	claims       claims
+
+	noReservations, noPools, noAttachments error
+}
+
+// A listedPool is an IPPool of a list. With an error, it is the object as far as it could be decoded.
+type listedPool struct {
+	ipPool
+	err error
+}
+
+// newListedPool decodes an IPPool.
+func newListedPool(item json.RawMessage) listedPool {
+	p, err := readPool(item)
+	return listedPool{p, err}
+}
+
+// ofRound returns the lists of a round for Overlapping, or else for Pools. A backend that asks again
+// begins the next round.
+func (s *lists) ofRound(ctx context.Context, overlapping bool) *round {
+	s.mu.Lock()
+	r := s.waiting
+	switch {
+	case r != nil && r.forOverlapping == overlapping:
+		s.waiting = nil
+	default:
+		r = &round{forOverlapping: !overlapping}
+		if s.shared {
+			s.waiting = r
+		}
+	}
+	s.mu.Unlock()
+	r.read.Do(func() { r.list(ctx, s.client, overlapping || s.shared) })
+	return r
+}
+
+// list makes the lists, that of reservations only if asked to.
+func (r *round) list(ctx context.Context, client rest.Interface, reservations bool) {
+	if reservations {
+		r.reservations, r.noReservations = listReduced(ctx, client, overlappingResource, readReservation)
+	}
+	r.pools, r.noPools = listReduced(ctx, client, poolResource, newListedPool)
+	if r.noPools != nil && (!reservations || r.noReservations != nil) {
+		return // neither backend can go on
+	}
+	r.attachments, r.noAttachments = allAttachments(ctx, client)
+	r.claims = listClaims(ctx, client)
+}
+
+// protections returns what keeps the allocations of the round. They are for one backend: they are not
+// safe for concurrent use.
+func (r *round) protections(s Settings) protections {
+	return protections{excludedBy(r.attachments), r.claims, s}
+}
+
+// share makes two backends of one program make their lists together.
+func (b *Overlapping) share(opened []ipam.Backend) {
+	for _, other := range opened {
+		if pools, ok := other.(*Pools); ok && !pools.lists.off {
+			b.lists = pools.lists
+			b.lists.shared = true
+		}
+	}
+}
