@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"net/netip"
 	"slices"
 
@@ -37,7 +36,12 @@ const MaxEmptyNetworks = 1000
 // AddNetworks adds the networks of a listing. It returns how many networks without a pool it
 // leaves out.
 func (y *Layout) AddNetworks(l ipam.Listing, networks []ipam.Network) (left int) {
-	pools := y.poolsOf(l)
+	indexOf := make(map[string]int, len(l.Pools))
+	for i, p := range y.Pools {
+		if p.Backend == l.Backend {
+			indexOf[p.Name] = i
+		}
+	}
 	empty := 0
 	for _, n := range networks {
 		if len(n.Pools) == 0 {
@@ -45,59 +49,35 @@ func (y *Layout) AddNetworks(l ipam.Listing, networks []ipam.Network) (left int)
 				continue
 			}
 		}
-		y.addNetwork(l, n, pools)
+		y.addNetwork(l, n, indexOf)
 	}
 	return max(0, empty-MaxEmptyNetworks)
 }
 
-// A poolPlace is a pool of a listing, by its index in the layout.
-type poolPlace struct {
-	index  int
-	prefix netip.Prefix
-}
-
-// poolsOf returns the pools of a listing that the layout has, by name.
-func (y *Layout) poolsOf(l ipam.Listing) map[string]poolPlace {
-	ranges := make(map[string]netip.Prefix, len(l.Pools))
-	for _, p := range l.Pools {
-		if p.Range.IsValid() {
-			ranges[p.Name] = p.Range
-		}
-	}
-	places := make(map[string]poolPlace, len(ranges))
-	for i, p := range y.Pools {
-		if prefix, ok := ranges[p.Name]; ok && p.Backend == l.Backend {
-			places[p.Name] = poolPlace{i, prefix}
-		}
-	}
-	return places
-}
-
 // addNetwork adds a network, and narrows the capacity of its pools to the addresses that
-// pods can get.
-func (y *Layout) addNetwork(l ipam.Listing, n ipam.Network, pools map[string]poolPlace) {
+// pods can get. The pools that the layout has are given by their index in it.
+func (y *Layout) addNetwork(l ipam.Listing, n ipam.Network, indexOf map[string]int) {
 	report := NetworkReport{Backend: l.Backend, Name: n.Name, Closed: n.Closed, Partial: !l.Whole, Pools: []string{},
 		Attachments: n.Attachments, Default: n.Default}
 	if n.Range.IsValid() {
 		report.Range = n.Range.String()
 	}
-	var in []poolPlace
-	for _, name := range n.Pools {
-		if place, ok := pools[name]; ok {
-			in = append(in, place)
-		}
-	}
-	slices.SortFunc(in, func(a, b poolPlace) int { return cmp.Compare(a.index, b.index) })
-	in = slices.Compact(in)
 	if n.Known {
 		report.Capacity, report.Usable = n.Usable.Count(), n.Usable
 	}
-	for _, place := range in {
-		p := &y.Pools[place.index]
+	var pools []int
+	for _, name := range n.Pools {
+		if i, ok := indexOf[name]; ok {
+			pools = append(pools, i)
+		}
+	}
+	slices.Sort(pools)
+	for _, i := range slices.Compact(pools) {
+		p := &y.Pools[i]
 		report.Pools = append(report.Pools, p.Name)
 		p.Capacity = nil
-		if n.Known {
-			p.Capacity = n.Usable.Within(shownPrefix(place.prefix)).Count()
+		if prefix, err := netip.ParsePrefix(p.Range); n.Known && err == nil {
+			p.Capacity = n.Usable.Within(shownPrefix(prefix)).Count()
 		}
 	}
 	y.Networks = append(y.Networks, report)
