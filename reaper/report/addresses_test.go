@@ -14,67 +14,87 @@ import (
 // Promise 7. An address counts once, by the allocation that keeps it most firmly: the first line
 // never says that more becomes free than does.
 func TestAddressIsAsFreeAsTheAllocationThatKeepsItMost(t *testing.T) {
-	at := func(ip string, e report.Entry) report.Entry {
-		e.Backend, e.IP = "store", ip
-		return e
-	}
 	const one = "10.0.0.1"
-	due := report.Entry{Verdict: judge.Orphaned, Reason: judge.PodAbsent, Leaked: true, Outcome: report.Planned}
-	with := func(e report.Entry, change func(*report.Entry)) report.Entry {
-		change(&e)
-		return e
+	type allocation struct {
+		ip, network string
+		ruling      judge.Ruling
+		outcome     report.Outcome
+		earlier     bool
 	}
-	outcome := func(o report.Outcome) report.Entry { return with(due, func(e *report.Entry) { e.Outcome = o }) }
+	due := allocation{ip: one, ruling: judge.Ruling{Verdict: judge.Orphaned, Reason: judge.PodAbsent, Ownerless: true}, outcome: report.Planned}
+	with := func(a allocation, change func(*allocation)) allocation {
+		change(&a)
+		return a
+	}
+	outcome := func(o report.Outcome) allocation { return with(due, func(a *allocation) { a.outcome = o }) }
+	ruled := func(v judge.Verdict, reason judge.Reason, ownerless bool) allocation {
+		return allocation{ip: one, ruling: judge.Ruling{Verdict: v, Reason: reason, Ownerless: ownerless}}
+	}
 	released, refused, failed := outcome(report.Released), outcome(report.Refused), outcome(report.Failed)
 	changed, returned, unselected := outcome(report.Changed), outcome(report.Returned), outcome(report.Kept)
-	earlier := with(released, func(e *report.Entry) { e.Earlier = true })
-	waiting := report.Entry{Verdict: judge.Suspected, Reason: judge.PodAbsent, Leaked: true, Outcome: report.Kept}
-	held := report.Entry{Verdict: judge.Held, Reason: judge.RuleHold, Leaked: true, Outcome: report.Kept}
-	sibling := with(held, func(e *report.Entry) { e.Reason = judge.SiblingKept })
-	inUse := report.Entry{Verdict: judge.InUse, Reason: judge.PodPresent, Outcome: report.Kept}
-	unknown := report.Entry{Verdict: judge.Held, Reason: judge.OwnerUnknown, Outcome: report.Kept}
-	otherNetwork := with(inUse, func(e *report.Entry) { e.Network = "blue" })
-	all := func(entries ...report.Entry) []report.Entry {
-		for i := range entries {
-			entries[i] = at(one, entries[i])
-		}
-		return entries
-	}
+	earlier := with(released, func(a *allocation) { a.earlier = true })
+	waiting := ruled(judge.Suspected, judge.PodAbsent, true)
+	held := ruled(judge.Held, judge.RuleHold, true)
+	sibling := ruled(judge.Held, judge.SiblingKept, true)
+	inUse := ruled(judge.InUse, judge.PodPresent, false)
+	unknown := ruled(judge.Held, judge.OwnerUnknown, false)
+	otherNetwork := with(inUse, func(a *allocation) { a.network = "blue" })
+	noAddress := with(due, func(a *allocation) { a.ip = "" })
+	all := func(allocations ...allocation) []allocation { return allocations }
 	by := func(reason judge.Reason) []report.ReasonCount {
 		return []report.ReasonCount{{Reason: reason, Count: 1}}
 	}
 	none := []report.ReasonCount{}
 	for _, tt := range []struct {
 		name    string
-		entries []report.Entry
-		left    []*ipam.Allocation // in use, without an entry
+		found   []allocation
+		noEntry string // the address of another one, in use and without an entry
 		want    report.Leaked
 		freed   int // of a dry run
 	}{
-		{"one allocation", all(due), nil, report.Leaked{Total: 1, Due: 1, HeldBy: none, Allocations: 1}, 1},
-		{"two stores, both due", all(due, due), nil, report.Leaked{Total: 1, Due: 1, HeldBy: none, Allocations: 2}, 1},
-		{"one waits", all(due, waiting), nil, report.Leaked{Total: 1, Waiting: 1, HeldBy: none, Allocations: 2}, 0},
-		{"one is held", all(held, due), nil, report.Leaked{Total: 1, Held: 1, HeldBy: by(judge.RuleHold), Allocations: 2}, 0},
-		{"one waits and one is held", all(waiting, held), nil, report.Leaked{Total: 1, Held: 1, HeldBy: by(judge.RuleHold), Allocations: 2}, 0},
-		{"two reasons, and one names the other", all(sibling, held), nil, report.Leaked{Total: 1, Held: 1, HeldBy: by(judge.RuleHold), Allocations: 2}, 0},
-		{"one is in use", all(due, inUse), nil, report.Leaked{HeldBy: none, Allocations: 1}, 0},
-		{"one is in use and has no entry", all(due), []*ipam.Allocation{{Backend: "store", IP: netip.MustParseAddr(one)}}, report.Leaked{HeldBy: none, Allocations: 1}, 0},
-		{"another address is in use and has no entry", all(due), []*ipam.Allocation{{Backend: "store", IP: netip.MustParseAddr("10.0.0.2")}}, report.Leaked{Total: 1, Due: 1, HeldBy: none, Allocations: 1}, 1},
-		{"one has an unknown owner", all(unknown, due), nil, report.Leaked{HeldBy: none, Allocations: 1}, 0},
-		{"the same address of another network is in use", all(due, otherNetwork), nil, report.Leaked{Total: 1, Due: 1, HeldBy: none, Allocations: 1}, 1},
-		{"one is not selected", all(due, unselected), nil, report.Leaked{Total: 1, Due: 1, HeldBy: none, Allocations: 2}, 0},
-		{"a limit refuses both", all(refused, refused), nil, report.Leaked{Total: 1, Due: 1, HeldBy: none, Allocations: 2}, 1},
-		{"both are released", all(released, released), nil, report.Leaked{Total: 1, Released: 1, HeldBy: none, Allocations: 2}, 1},
-		{"one release failed", all(released, failed), nil, report.Leaked{Total: 1, Due: 1, HeldBy: none, Allocations: 2}, 0},
-		{"one changed hands", all(released, changed), nil, report.Leaked{HeldBy: none, Allocations: 1}, 0},
-		{"the owner of one came back", all(returned, released), nil, report.Leaked{HeldBy: none, Allocations: 1}, 0},
-		{"released before a wait, and in use since", all(earlier), []*ipam.Allocation{{Backend: "store", IP: netip.MustParseAddr(one)}}, report.Leaked{Total: 1, Released: 1, HeldBy: none, Allocations: 1}, 1},
-		{"released before a wait, and the other store still has it", all(earlier, waiting), nil, report.Leaked{Total: 1, Waiting: 1, HeldBy: none, Allocations: 2}, 0},
-		{"no address", []report.Entry{at("", due)}, nil, report.Leaked{HeldBy: none, Allocations: 1, WithoutAddress: 1}, 0},
+		{"one allocation", all(due), "", report.Leaked{Total: 1, Due: 1, HeldBy: none, Allocations: 1}, 1},
+		{"two stores, both due", all(due, due), "", report.Leaked{Total: 1, Due: 1, HeldBy: none, Allocations: 2}, 1},
+		{"one waits", all(due, waiting), "", report.Leaked{Total: 1, Waiting: 1, HeldBy: none, Allocations: 2}, 0},
+		{"one is held", all(held, due), "", report.Leaked{Total: 1, Held: 1, HeldBy: by(judge.RuleHold), Allocations: 2}, 0},
+		{"one waits and one is held", all(waiting, held), "", report.Leaked{Total: 1, Held: 1, HeldBy: by(judge.RuleHold), Allocations: 2}, 0},
+		{"two reasons, and one names the other", all(sibling, held), "", report.Leaked{Total: 1, Held: 1, HeldBy: by(judge.RuleHold), Allocations: 2}, 0},
+		{"one is in use", all(due, inUse), "", report.Leaked{HeldBy: none, Allocations: 1}, 0},
+		{"one is in use and has no entry", all(due), one, report.Leaked{HeldBy: none, Allocations: 1}, 0},
+		{"another address is in use and has no entry", all(due), "10.0.0.2", report.Leaked{Total: 1, Due: 1, HeldBy: none, Allocations: 1}, 1},
+		{"one has an unknown owner", all(unknown, due), "", report.Leaked{HeldBy: none, Allocations: 1}, 0},
+		{"the same address of another network is in use", all(due, otherNetwork), "", report.Leaked{Total: 1, Due: 1, HeldBy: none, Allocations: 1}, 1},
+		{"one is not selected", all(due, unselected), "", report.Leaked{Total: 1, Due: 1, HeldBy: none, Allocations: 2}, 0},
+		{"a limit refuses both", all(refused, refused), "", report.Leaked{Total: 1, Due: 1, HeldBy: none, Allocations: 2}, 1},
+		{"both are released", all(released, released), "", report.Leaked{Total: 1, Released: 1, HeldBy: none, Allocations: 2}, 1},
+		{"one release failed", all(released, failed), "", report.Leaked{Total: 1, Due: 1, HeldBy: none, Allocations: 2}, 0},
+		{"one changed hands", all(released, changed), "", report.Leaked{HeldBy: none, Allocations: 1}, 0},
+		{"the owner of one came back", all(returned, released), "", report.Leaked{HeldBy: none, Allocations: 1}, 0},
+		{"released before a wait, and in use since", all(earlier), one, report.Leaked{Total: 1, Released: 1, HeldBy: none, Allocations: 1}, 1},
+		{"released before a wait, and the other store still has it", all(earlier, waiting), "", report.Leaked{Total: 1, Waiting: 1, HeldBy: none, Allocations: 2}, 0},
+		{"no address", all(noAddress), "", report.Leaked{HeldBy: none, Allocations: 1, WithoutAddress: 1}, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := report.Report{Run: report.RunInfo{DryRun: true}, Backends: []report.BackendReport{{Name: "store", Status: ipam.StatusOK}}, Entries: tt.entries}
-			r.Tally(tt.left...)
+			f := report.Findings{
+				Run:       report.RunInfo{DryRun: true},
+				Inventory: ipam.Inventory{Listings: []ipam.Listing{{Backend: "store", Status: ipam.StatusOK}}},
+				Outcomes:  make(map[int]report.Done),
+				HasTimes:  func(*judge.Decision) bool { return true },
+			}
+			for _, a := range tt.found {
+				ip, _ := netip.ParseAddr(a.ip)
+				d := judge.Decision{Allocation: &ipam.Allocation{Backend: "store", Pool: a.network, Network: a.network, IP: ip}, Ruling: a.ruling}
+				done := report.Done{Outcome: a.outcome}
+				if a.earlier {
+					f.Earlier = append(f.Earlier, report.EntryOf(&d, done))
+					continue
+				}
+				f.Outcomes[len(f.Verdicts.Decisions)] = done
+				f.Verdicts.Decisions = append(f.Verdicts.Decisions, d)
+			}
+			if tt.noEntry != "" {
+				f.Verdicts.InUse = []judge.Live{{Allocation: &ipam.Allocation{Backend: "store", IP: netip.MustParseAddr(tt.noEntry)}}}
+			}
+			r := report.Make(f)
 			if diff := cmp.Diff(tt.want, *r.Leaked); diff != "" {
 				t.Errorf("leaked (-want +got):\n%s", diff)
 			}
@@ -85,6 +105,19 @@ func TestAddressIsAsFreeAsTheAllocationThatKeepsItMost(t *testing.T) {
 				t.Errorf("freed = %d, want %d", got, tt.freed)
 			}
 		})
+	}
+}
+
+// What an earlier round released was there before the run, and is gone after it, although the last
+// listing does not have it.
+func TestPoolHadWhatAnEarlierRoundReleased(t *testing.T) {
+	r := report.Make(report.Findings{
+		Inventory: ipam.Inventory{Listings: []ipam.Listing{{Backend: "store", Status: ipam.StatusOK}}},
+		Layout:    report.Layout{Pools: []report.PoolReport{{Backend: "store", Name: "pool", AllocatedBefore: 2}}},
+		Earlier:   []report.Entry{{Backend: "store", Pool: "pool", IP: "10.0.0.1", Verdict: judge.Orphaned, Leaked: true, Outcome: report.Released}},
+	})
+	if p := r.Pools[0]; p.AllocatedBefore != 3 || p.AllocatedAfter != 2 {
+		t.Errorf("before %d, after %d, want 3 and 2", p.AllocatedBefore, p.AllocatedAfter)
 	}
 }
 

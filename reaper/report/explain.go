@@ -114,7 +114,7 @@ func Explain(r Report, q Question, asking []Asking, command []string) (Explanati
 	found := make(map[string]int)
 	inside, _ := r.PoolsNamed(x.Question.Pool)
 	for _, e := range r.Entries {
-		ofPool := inside[ipam.PoolRef{Backend: e.Backend, Name: e.Pool}]
+		ofPool := inside[e.pool()]
 		if !ofPool && !x.Question.about(e) {
 			continue
 		}

@@ -25,7 +25,7 @@ func (r Report) places(command []string, wanted func(NetworkReport) bool) []Plac
 
 // placeOfPool returns a pool as a place.
 func (r Report) placeOfPool(p PoolReport, command []string) Place {
-	in := map[ipam.PoolRef]bool{{Backend: p.Backend, Name: p.Name}: true}
+	in := map[ipam.PoolRef]bool{p.ref(): true}
 	return Place{Backend: p.Backend, Name: p.Name, Range: p.Range, Usage: p.Usage, Leaks: r.leaks(in, p.Name, command)}
 }
 
@@ -41,7 +41,7 @@ func (r Report) placesNamed(name string, command []string) []Place {
 		}
 	}
 	for _, p := range r.Pools {
-		if alone[ipam.PoolRef{Backend: p.Backend, Name: p.Name}] {
+		if alone[p.ref()] {
 			all = append(all, r.placeOfPool(p, command))
 		}
 	}
@@ -51,22 +51,18 @@ func (r Report) placesNamed(name string, command []string) []Place {
 // leaks counts the leaked addresses of pools, and says what would free them. The name narrows a run
 // to these pools.
 func (r Report) leaks(in map[ipam.PoolRef]bool, name string, command []string) []Leak {
-	here := make(map[*Address]bool) // true until it is counted
-	for i := range r.Entries {
-		if e := &r.Entries[i]; e.Address != nil && in[ipam.PoolRef{Backend: e.Backend, Name: e.Pool}] {
-			here[e.Address] = true
-		}
-	}
 	type kind struct {
 		fate   Fate
 		reason judge.Reason
 	}
 	found := make(map[kind][]*Entry) // one for each address: the one that decides on it
-	for i := range r.Entries {
-		e := &r.Entries[i]
-		if a := e.Address; here[a] && a.Fate != Stays && a.Fate != Freed && fateOf(e) == a.Fate && e.Reason == a.Reason {
-			here[a] = false
-			found[kind{a.Fate, a.Reason}] = append(found[kind{a.Fate, a.Reason}], e)
+	all, entriesOf := Addresses(r.Entries)
+	for _, a := range all {
+		entries := entriesOf[a]
+		decides := slices.IndexFunc(entries, func(e *Entry) bool { return fateOf(e) == a.Fate && e.Reason == a.Reason })
+		if decides >= 0 && a.Fate != Freed && slices.ContainsFunc(entries, func(e *Entry) bool { return in[e.pool()] }) {
+			k := kind{max(a.Fate, Held), a.Reason} // what is protected is held
+			found[k] = append(found[k], entries[decides])
 		}
 	}
 	kinds := slices.SortedFunc(maps.Keys(found), func(a, b kind) int {
@@ -113,9 +109,4 @@ func (l *Leak) advise(r Report, e Entry, first bool, name string, command []stri
 			l.Remedies = append(l.Remedies, remedy)
 		}
 	}
-}
-
-// String returns the word that reports use.
-func (f Fate) String() string {
-	return [...]string{Stays: "in use", Held: "held", Waiting: "waiting", Due: "due", Freed: "released"}[f]
 }

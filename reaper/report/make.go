@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"iter"
 	"slices"
 
 	"github.com/ip-reaper/ip-reaper/policy"
@@ -56,63 +55,31 @@ func Make(f Findings) Report {
 		Warnings:   f.Warnings,
 	}
 	r.Run.Stores = StoresOf(f.Inventory)
-	wanted := make([]bool, 0, len(f.Earlier)+len(f.Verdicts.Decisions))
-	before := make(map[ipam.PoolRef]int)
+	if !f.Brief {
+		r.Entries = slices.Grow(r.Entries, len(f.Earlier)+len(f.Verdicts.Decisions))
+	}
+	t := newTally(&r, &f)
 	for _, e := range f.Earlier {
-		e.Earlier = true
-		r.Entries, wanted = append(r.Entries, e), append(wanted, true)
-		before[ipam.PoolRef{Backend: e.Backend, Name: e.Pool}]++
+		t.add(e, true)
 	}
 	for i := range f.Verdicts.Decisions {
-		if !f.omits(i) {
-			e := f.entry(i)
-			r.Entries, wanted = append(r.Entries, e), append(wanted, f.selects(i) || e.Outcome != Kept)
+		d := &f.Verdicts.Decisions[i]
+		wanted := f.Selected == nil || f.Selected[i]
+		if f.Brief && d.PlainlyInUse() {
+			t.addInUse(d.Allocation, wanted)
+			continue
 		}
+		e := EntryOf(d, f.Outcomes[i])
+		if !f.HasTimes(d) {
+			e.FirstSeen, e.Due = nil, nil
+		}
+		t.add(e, wanted || e.Outcome != Kept)
 	}
-	for i := range r.Pools {
-		p := &r.Pools[i]
-		ref := ipam.PoolRef{Backend: p.Backend, Name: p.Name}
-		p.AllocatedBefore += before[ref]
-		p.ProtectedBy = f.ProtectedBy[ref]
+	for _, l := range f.Verdicts.InUse {
+		t.addInUse(l.Allocation, true)
 	}
-	r.tally(f.omitted(false))
-	if !f.Selection.Everything() {
-		r.narrow(f.Selection, wanted, f.omitted(true))
-	}
+	t.finish()
 	return r
-}
-
-// selects reports whether the report is about a decision.
-func (f *Findings) selects(i int) bool { return f.Selected == nil || f.Selected[i] }
-
-// omits reports whether a decision gets no entry.
-func (f *Findings) omits(i int) bool { return f.Brief && f.Verdicts.Decisions[i].PlainlyInUse() }
-
-// omitted yields the allocations in use that have no entry: all, or those that are selected.
-func (f *Findings) omitted(selected bool) iter.Seq[*ipam.Allocation] {
-	return func(yield func(*ipam.Allocation) bool) {
-		for _, l := range f.Verdicts.InUse {
-			if !yield(l.Allocation) {
-				return
-			}
-		}
-		for i := range f.Verdicts.Decisions {
-			if f.omits(i) && (!selected || f.selects(i)) && !yield(f.Verdicts.Decisions[i].Allocation) {
-				return
-			}
-		}
-	}
-}
-
-// entry returns the entry of a decision.
-func (f *Findings) entry(i int) Entry {
-	d := &f.Verdicts.Decisions[i]
-	done := f.Outcomes[i]
-	e := EntryOf(d, done)
-	if !f.HasTimes(d) {
-		e.FirstSeen, e.Due = nil, nil
-	}
-	return e
 }
 
 // EntryOf returns the entry of a decision and of what was done. It leaves out zero times.

@@ -77,7 +77,7 @@ func (x *Explanation) wait(r Report, a Asking, command []string) {
 	has := make(map[ipam.PoolRef]bool)
 	for _, e := range x.Found {
 		if e.Owner.Namespace == a.Namespace && e.Owner.Pod == a.Pod && e.Verdict != judge.Orphaned {
-			has[ipam.PoolRef{Backend: e.Backend, Name: e.Pool}] = true
+			has[e.pool()] = true
 		}
 	}
 	served := func(n NetworkReport) bool {

@@ -17,7 +17,7 @@ func (y Layout) PoolsNamed(name string) (pools map[ipam.PoolRef]bool, known bool
 	pools = make(map[ipam.PoolRef]bool)
 	for _, p := range y.Pools {
 		if p.Name == name || judge.ShortPool(p.Name) == name || within(name, p.Range) {
-			pools[ipam.PoolRef{Backend: p.Backend, Name: p.Name}] = true
+			pools[p.ref()] = true
 		}
 	}
 	for _, n := range y.Networks {

@@ -113,6 +113,32 @@ type Counts struct {
 	Failed    int `json:"failed"`
 }
 
+// add counts one allocation.
+func (c *Counts) add(v judge.Verdict, o Outcome) {
+	c.Entries++
+	switch v {
+	case judge.InUse:
+		c.InUse++
+	case judge.Suspected:
+		c.Suspected++
+	case judge.Orphaned:
+		c.Planned++
+	default:
+		c.Held++
+	}
+	switch o {
+	case Released:
+		c.Released++
+	case Changed, Returned:
+		c.Changed++
+	case Deleting:
+		c.Deleting++
+	case Failed:
+		c.Failed++
+	case Kept, Planned, Refused:
+	}
+}
+
 // A BackendReport has the status and the counts of one backend.
 type BackendReport struct {
 	Name    string      `json:"name"`
@@ -168,6 +194,9 @@ type PoolReport struct {
 	ProtectedBy string `json:"protectedBy,omitempty"`
 }
 
+// ref returns the pool as stores know it.
+func (p PoolReport) ref() ipam.PoolRef { return ipam.PoolRef{Backend: p.Backend, Name: p.Name} }
+
 // An Outcome is the result of a run for one allocation.
 type Outcome string
 
@@ -205,8 +234,10 @@ type Entry struct {
 
 	Network string   `json:"-"` // see ipam.Allocation
 	Address *Address `json:"-"` // nil if it did not leak, or has no address
-	Earlier bool     `json:"-"` // an earlier round of the run released it
 }
+
+// pool returns the pool of the entry.
+func (e *Entry) pool() ipam.PoolRef { return ipam.PoolRef{Backend: e.Backend, Name: e.Pool} }
 
 // Brief returns the report without the entries that are in use and were kept, if they
 // have no note.

@@ -50,20 +50,20 @@ func leakedOf(r Report) *Leaked {
 	listed := slices.ContainsFunc(r.Backends, func(b BackendReport) bool {
 		return b.Status == ipam.StatusOK || b.Status == ipam.StatusPartial
 	})
-	blind := slices.ContainsFunc(r.Entries, func(e Entry) bool { return e.Reason == judge.NoCensus })
-	if !listed || blind {
+	if !listed || r.Blind() {
 		return nil
 	}
 	found := Leaked{HeldBy: []ReasonCount{}}
 	for i := range r.Entries {
-		if e := &r.Entries[i]; fateOf(e) != Stays {
+		if e := &r.Entries[i]; fateOf(e) >= Protected {
 			found.Allocations++
 			if e.IP == "" {
 				found.WithoutAddress++
 			}
 		}
 	}
-	for _, a := range Addresses(r.Entries) {
+	addresses, _ := Addresses(r.Entries)
+	for _, a := range addresses {
 		found.Count(a)
 	}
 	slices.SortFunc(found.HeldBy, func(a, b ReasonCount) int {
@@ -72,10 +72,16 @@ func leakedOf(r Report) *Leaked {
 	return &found
 }
 
+// Blind reports whether the run could not list the pods. Then it holds every allocation, and the
+// verdicts mean nothing.
+func (r Report) Blind() bool {
+	return slices.ContainsFunc(r.Entries, func(e Entry) bool { return e.Reason == judge.NoCensus })
+}
+
 // Count counts an address that leaked. HeldBy is unsorted then.
 func (l *Leaked) Count(a *Address) {
 	switch a.Fate {
-	case Stays:
+	case Live, Other:
 		return
 	case Freed:
 		l.Released++
@@ -83,7 +89,7 @@ func (l *Leaked) Count(a *Address) {
 		l.Due++
 	case Waiting:
 		l.Waiting++
-	case Held:
+	case Protected, Held:
 		l.Held++
 		i := slices.IndexFunc(l.HeldBy, func(c ReasonCount) bool { return c.Reason == a.Reason })
 		if i < 0 {
@@ -141,7 +147,7 @@ func (r Report) alsoUnknown() string {
 // blindness says why it is not known how much is leaked.
 func (r Report) blindness() string {
 	switch failed := r.unlisted(); {
-	case slices.ContainsFunc(r.Entries, func(e Entry) bool { return e.Reason == judge.NoCensus }):
+	case r.Blind():
 		return "pods unknown"
 	case len(failed) > 0:
 		return "could not list any store"

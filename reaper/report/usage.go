@@ -1,12 +1,10 @@
 package report
 
 import (
-	"iter"
 	"math/big"
 	"net/netip"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
-	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
 
 // Usage says how many addresses of a pool or of a network are taken after the run, and by
@@ -59,103 +57,16 @@ type NetworkReport struct {
 // gives reports whether pods can get the address. They may if that is unknown.
 func (n NetworkReport) gives(ip netip.Addr) bool { return n.Capacity == nil || n.Usable.Contains(ip) }
 
-// measure counts what the pools and the networks hold after the run, with the allocations in
-// use that have no entry.
-func (r *Report) measure(left iter.Seq[*ipam.Allocation]) {
-	type id [2]string // backend and pool
-	networkOf := make(map[id]int, len(r.Pools))
-	for i, n := range r.Networks {
-		for _, pool := range n.Pools {
-			networkOf[id{n.Backend, pool}] = i
-		}
-	}
-	pools := make(map[id]*filling, len(r.Pools))
-	for _, p := range r.Pools {
-		pools[id{p.Backend, p.Name}] = new(filling)
-	}
-	networks := make([]map[netip.Addr]use, len(r.Networks))
-	for i := range networks {
-		networks[i] = make(map[netip.Addr]use)
-	}
-	take := func(of id, ip netip.Addr, by use) {
-		pool := pools[of]
-		if pool == nil || !ip.IsValid() {
-			return
-		}
-		i, ok := networkOf[of]
-		pool.add(by, !ok || r.Networks[i].gives(ip))
-		if ok { // two pools of the network may have the address
-			networks[i][ip] = max(networks[i][ip], by)
-		}
-	}
-	for i := range r.Entries {
-		if e := &r.Entries[i]; e.Outcome != Released {
-			take(id{e.Backend, e.Pool}, addressOf(e), useOf(e))
-		}
-	}
-	for a := range left {
-		take(id{a.Backend, a.Pool}, a.IP, liveUse)
-	}
-	for i := range r.Pools {
-		p := &r.Pools[i]
-		of := id{p.Backend, p.Name}
-		n, ok := networkOf[of]
-		p.Usage = pools[of].usage(p.Capacity, ok && r.Networks[n].Closed != "")
-	}
-	for i := range r.Networks {
-		n := &r.Networks[i]
-		var all filling
-		for ip, by := range networks[i] {
-			all.add(by, n.gives(ip))
-		}
-		if n.Usage = all.usage(n.Capacity, n.Closed != ""); n.Partial {
-			n.Free = nil
-		}
-	}
-}
-
-// addressOf returns the address of an entry. It is not valid if the entry has none.
-func addressOf(e *Entry) netip.Addr {
-	ip, _ := netip.ParseAddr(e.IP)
-	return ip
-}
-
-// A use is what has an address. A larger one matters more.
-type use int
-
-const (
-	leakedUse use = iota + 1
-	protectedUse
-	otherUse
-	liveUse
-)
-
-// useOf returns the use of an entry.
-func useOf(e *Entry) use {
-	switch {
-	case e.Verdict == judge.InUse || e.Outcome == Returned:
-		return liveUse
-	case e.Outcome == Changed:
-		return otherUse
-	case e.Reason == judge.Protected:
-		return protectedUse
-	case e.Leaked:
-		return leakedUse
-	default:
-		return otherUse
-	}
-}
-
-// A filling counts addresses by their use.
+// A filling counts addresses by their fate.
 type filling struct {
-	by     [liveUse + 1]int
-	inside int // those that pods can get
+	fates  [Freed + 1]int
+	inside int // those that pods can get, and that are not free
 }
 
 // add counts one address.
-func (f *filling) add(by use, inside bool) {
-	f.by[by]++
-	if inside {
+func (f *filling) add(fate Fate, inside bool) {
+	f.fates[fate]++
+	if inside && fate != Freed {
 		f.inside++
 	}
 }
@@ -164,8 +75,8 @@ func (f *filling) add(by use, inside bool) {
 // excluded later, can still be taken; it does not make fewer addresses free.
 func (f *filling) usage(capacity *big.Int, closed bool) Usage {
 	u := Usage{
-		Capacity: capacity,
-		Live:     f.by[liveUse], Leaked: f.by[leakedUse], Protected: f.by[protectedUse], Other: f.by[otherUse],
+		Capacity: capacity, Live: f.fates[Live], Leaked: f.fates[Held] + f.fates[Waiting] + f.fates[Due],
+		Protected: f.fates[Protected], Other: f.fates[Other],
 	}
 	u.Used = u.Live + u.Leaked + u.Protected + u.Other
 	switch {

@@ -25,22 +25,24 @@ var attacks = []string{
 // Promise: a name in a store neither runs nor loads anything, in any place of the page.
 func TestHostileNamesStayText(t *testing.T) {
 	s := newSample(false)
+	next := make(map[string]string)
+	s.ProtectedBy = make(map[ipam.PoolRef]string)
 	for i, attack := range attacks {
-		next := attacks[(i+1)%len(attacks)]
+		next[attack] = attacks[(i+1)%len(attacks)]
 		s.pool("whereabouts", attack, "10.0.0.0/28", attack, 0.9)
-		s.Pools[i].ProtectedBy = next
-		s.network(attack, attack, attack, 14, next, attack)
+		s.ProtectedBy[ipam.PoolRef{Backend: "whereabouts", Name: attack}] = next[attack]
+		s.network(attack, attack, attack, 14, next[attack], attack)
 		s.Warnings = append(s.Warnings, attack)
-		s.Result.Refused = append(s.Result.Refused, judge.Refusal{Limit: attack, Message: next, Remedy: attack})
-		for j := range s.Entries {
-			if e := &s.Entries[j]; e.Pool == attack {
-				e.Key, e.Note, e.Error, e.Reason, e.Outcome = next, attack, next, judge.Reason(attack), report.Outcome(next)
-				e.Owner = ipam.EntryOwner{Namespace: attack, Pod: next, Sandbox: attack, Interface: next, Node: attack}
-				e.Evidence = []judge.Evidence{{Source: attack, Says: next}}
-			}
-		}
+		s.Refused = append(s.Refused, judge.Refusal{Limit: attack, Message: next[attack], Remedy: attack})
 	}
 	r := s.finish()
+	for i := range r.Entries {
+		e := &r.Entries[i]
+		attack, next := e.Pool, next[e.Pool]
+		e.Key, e.Note, e.Error, e.Reason, e.Outcome = next, attack, next, judge.Reason(attack), report.Outcome(next)
+		e.Owner = ipam.EntryOwner{Namespace: attack, Pod: next, Sandbox: attack, Interface: next, Node: attack}
+		e.Evidence = []judge.Evidence{{Source: attack, Says: next}}
+	}
 	r.Result.Error, r.Run.Cluster, r.Run.Context, r.Run.ID, r.Run.StateNamespace = attacks[0], attacks[1], attacks[2], attacks[3], attacks[4]
 	r.Run.Version, r.Run.Policy.File = attacks[6], attacks[7]
 	r.Leaked.HeldBy = []report.ReasonCount{{Reason: judge.Reason(attacks[0]), Count: 1}}

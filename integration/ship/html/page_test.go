@@ -67,10 +67,11 @@ func TestNothingIsARowOfZeros(t *testing.T) {
 	s.pool("calico", "10.9.0.0/26", "10.9.0.0/26", "worker-3", 0.5)
 	s.pool("whereabouts", "kube-system/10.8.0.0-24", "10.8.0.0/24", "", 0)
 	s.network("whereabouts", "lan", "10.7.0.0/24", 254, "")
-	s.Backends = append(s.Backends,
-		report.BackendReport{Name: "overlapping", Status: ipam.StatusOK},
-		report.BackendReport{Name: "azurecns", Status: ipam.StatusSkipped, Message: "disabled by the policy"},
-		report.BackendReport{Name: "reservedIPs", Status: ipam.StatusFailed, Message: "forbidden"})
+	s.Inventory.Listings = []ipam.Listing{
+		{Backend: "overlapping", Status: ipam.StatusOK},
+		{Backend: "azurecns", Status: ipam.StatusSkipped, Message: "disabled by the policy"},
+		{Backend: "reservedIPs", Status: ipam.StatusFailed, Message: "forbidden"},
+	}
 	tab := open(t, s.finish())
 	want(tab, "[...document.querySelectorAll('.card h3')].map((one) => one.innerText).join()", "10.9.0.0/26")
 	if got := tab.text(".card"); !strings.Contains(got, "worker-3") {

@@ -1,6 +1,7 @@
 package html_test
 
 import (
+	"errors"
 	"fmt"
 	"math/big"
 	"math/rand/v2"
@@ -47,9 +48,9 @@ var kinds = []kind{
 
 var namespaces = []string{"shop", "db", "checkout", "monitoring", "kube-system", "batch", "edge"}
 
-// A sample is a report that is being made.
+// A sample has the findings of a report that is being made.
 type sample struct {
-	report.Report
+	report.Findings
 	random *rand.Rand
 	dryRun bool
 }
@@ -57,7 +58,8 @@ type sample struct {
 // newSample returns a report without pools. A dry run plans the releases of the kinds.
 func newSample(dryRun bool) *sample {
 	s := &sample{random: rand.New(rand.NewPCG(7, 14)), dryRun: dryRun}
-	s.APIVersion, s.Kind = policy.APIVersion, "ReapReport"
+	s.Outcomes = make(map[int]report.Done)
+	s.HasTimes = func(*judge.Decision) bool { return true }
 	s.Run = report.RunInfo{
 		ID: "20260301-120000-ABCDEF", StartedAt: noon, FinishedAt: noon.Add(1400 * time.Millisecond), DryRun: dryRun,
 		Version: "v1.2.3", Cluster: "https://api.prod-eu1.example.com:6443", Program: "ip-reaper", Context: "prod-eu1", StateNamespace: "ip-reaper",
@@ -74,7 +76,7 @@ func (s *sample) network(backend, name, prefix string, capacity int64, closed st
 	if p, err := netip.ParsePrefix(prefix); err == nil {
 		n.Usable = ipam.NewSpans(ipam.SpanOf(p))
 	}
-	s.Networks = append(s.Networks, n)
+	s.Layout.Networks = append(s.Layout.Networks, n)
 }
 
 // pool adds a pool of a range, of which a part is allocated in runs of addresses.
@@ -103,7 +105,7 @@ func (s *sample) pool(backend, name, prefix, node string, part float64) {
 		}
 		ip = ip.Next()
 	}
-	s.Pools = append(s.Pools, report)
+	s.Layout.Pools = append(s.Layout.Pools, report)
 }
 
 func (s *sample) anyKind() kind {
@@ -115,49 +117,54 @@ func (s *sample) anyKind() kind {
 	return kinds[slices.IndexFunc(kinds, func(k kind) bool { at -= k.weight; return at < 0 })]
 }
 
-// add adds an allocation to a pool and to the report.
+// add adds an allocation to a pool and to the findings.
 func (s *sample) add(p *report.PoolReport, i int, ip netip.Addr, node string, k kind) {
 	if node == "" {
 		node = fmt.Sprintf("worker-%d", 1+s.random.IntN(12))
 	}
 	namespace := namespaces[s.random.IntN(len(namespaces))]
-	e := report.Entry{
-		Backend: p.Backend, Pool: p.Name, Key: fmt.Sprint(i), IP: ip.String(), Verdict: k.verdict, Reason: k.reason, Leaked: k.leaked,
-		Note: k.note, Outcome: k.outcome, Evidence: []judge.Evidence{{Source: k.source, Says: k.says}},
-		Owner: ipam.EntryOwner{Namespace: namespace, Pod: fmt.Sprintf("%s-%d", []string{"web", "worker", "cache", "api"}[i%4], i),
-			Sandbox: strings.Repeat("1e88fb5dec7c84a0", 4), Interface: "eth0", Node: node},
+	d := judge.Decision{
+		Allocation: &ipam.Allocation{
+			Backend: p.Backend, Pool: p.Name, Key: fmt.Sprint(i), IP: ip,
+			Owner: ipam.Owner{
+				Pod:     ipam.PodRef{Namespace: namespace, Name: fmt.Sprintf("%s-%d", []string{"web", "worker", "cache", "api"}[i%4], i)},
+				Sandbox: strings.Repeat("1e88fb5dec7c84a0", 4), Interface: "eth0", Node: node,
+			},
+		},
+		Ruling: judge.Ruling{Verdict: k.verdict, Reason: k.reason, Ownerless: k.leaked, Note: k.note, Evidence: []judge.Evidence{{Source: k.source, Says: k.says}}},
 	}
 	if k.verdict == judge.Suspected || k.verdict == judge.Orphaned {
-		seen := noon.Add(-time.Duration(1+s.random.IntN(14)) * time.Minute)
+		d.FirstSeen = noon.Add(-time.Duration(1+s.random.IntN(14)) * time.Minute)
 		if k.verdict == judge.Orphaned {
-			seen = seen.Add(-3 * time.Hour)
+			d.FirstSeen = d.FirstSeen.Add(-3 * time.Hour)
 		}
-		due := seen.Add(15 * time.Minute)
-		e.FirstSeen, e.Due = &seen, &due
+		d.Due = d.FirstSeen.Add(15 * time.Minute)
 	}
+	done := report.Done{Outcome: k.outcome}
 	switch {
 	case k.verdict == judge.Orphaned && s.dryRun:
-		e.Outcome = report.Planned
+		done.Outcome = report.Planned
 	case k.outcome == report.Failed:
-		e.Error = "etcdserver: request timed out"
+		done.Err = errors.New("etcdserver: request timed out")
 	case k.outcome == report.Changed:
-		e.Error = "the allocation changed hands"
+		done.Err = errors.New("the allocation changed hands")
 	case k.outcome == report.Returned:
-		e.Error = "the owner came back: now PodPresent"
+		done.Err = errors.New("the owner came back: now PodPresent")
 	}
 	p.AllocatedBefore++
-	s.Entries = append(s.Entries, e)
+	s.Outcomes[len(s.Verdicts.Decisions)] = done
+	s.Verdicts.Decisions = append(s.Verdicts.Decisions, d)
 }
 
-// finish counts the entries, as a run does.
+// finish makes the report, as a run does.
 func (s *sample) finish() report.Report {
-	for _, e := range s.Entries {
-		if !slices.ContainsFunc(s.Backends, func(b report.BackendReport) bool { return b.Name == e.Backend }) {
-			s.Backends = append(s.Backends, report.BackendReport{Name: e.Backend, Status: ipam.StatusOK})
+	for _, d := range s.Verdicts.Decisions {
+		backend := d.Allocation.Backend
+		if !slices.ContainsFunc(s.Inventory.Listings, func(l ipam.Listing) bool { return l.Backend == backend }) {
+			s.Inventory.Listings = append(s.Inventory.Listings, ipam.Listing{Backend: backend, Status: ipam.StatusOK})
 		}
 	}
-	s.Tally()
-	return s.Report
+	return report.Make(s.Findings)
 }
 
 // sampleReport is a run on a cluster with Calico and Whereabouts, in both families, that
@@ -187,7 +194,7 @@ func sampleReport(dryRun bool) report.Report {
 	kinds = []kind{kinds[0], {judge.Held, judge.Protected, report.Kept, true, 700, "", "NetworkAttachmentDefinition", "shop/lan excludes 192.168.40.0/24"}}
 	s.pool(wb, "kube-system/192.168.40.0-24", "192.168.40.0/24", "", 0.25)
 	kinds = others
-	s.Pools[len(s.Pools)-1].ProtectedBy = "excluded by the network attachment shop/lan"
+	s.ProtectedBy = map[ipam.PoolRef]string{{Backend: wb, Name: "kube-system/192.168.40.0-24"}: "excluded by the network attachment shop/lan"}
 	s.network(wb, "10.56.0.0/22", "10.56.0.0/22", 1022, "", "kube-system/10.56.0.0-22")
 	s.Warnings = []string{
 		"nothing is released from whereabouts kube-system/192.168.40.0-24, because every address is protected: excluded by the network attachment shop/lan",

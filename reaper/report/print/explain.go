@@ -76,7 +76,7 @@ func summaryOf(x report.Explanation) string {
 // stateOfAddress says what becomes of an address that some store has.
 func stateOfAddress(x report.Explanation) string {
 	for _, e := range x.Found {
-		if e.Address != nil && e.Address.Fate != report.Stays {
+		if e.Address != nil && e.Address.Fate >= report.Protected {
 			return "leaked and " + e.Address.Fate.String()
 		}
 	}

@@ -64,18 +64,16 @@ const nameless = "(unknown)"
 // rank counts the leaks that the stores still have.
 func rank(r report.Report, by string) ranking {
 	top := tops[slices.Index(Tops(), by)]
-	rows := make(map[*report.Address]string) // of several allocations, the first that knows it
-	for _, e := range r.Entries {
-		if a := e.Address; a != nil && rows[a] == "" {
-			rows[a] = top.row(e, r.Run.StartedAt)
-		}
-	}
 	counts := make(map[string]*report.Leaked)
-	for a, row := range rows {
+	_, entriesOf := report.Addresses(r.Entries)
+	for a, entries := range entriesOf {
 		if a.Fate == report.Freed {
 			continue
 		}
-		name := cmp.Or(row, nameless)
+		name := nameless
+		for _, e := range slices.Backward(entries) { // the first that knows it
+			name = cmp.Or(top.row(*e, r.Run.StartedAt), name)
+		}
 		if counts[name] == nil {
 			counts[name] = new(report.Leaked)
 		}
@@ -83,9 +81,7 @@ func rank(r report.Report, by string) ranking {
 	}
 	found := ranking{By: by, Known: r.Leaked != nil, Rows: []rankedRow{}, heading: top.heading}
 	for name, n := range counts {
-		if n.Total > 0 {
-			found.Rows = append(found.Rows, rankedRow{name, n.Total, n.Due, n.Waiting, n.Held})
-		}
+		found.Rows = append(found.Rows, rankedRow{name, n.Total, n.Due, n.Waiting, n.Held})
 	}
 	slices.SortFunc(found.Rows, func(a, b rankedRow) int {
 		if by == "ages" {
