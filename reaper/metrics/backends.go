@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"slices"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -32,13 +31,13 @@ func (g gauges) backends(r report.Report) {
 	undecoded := g.family("undecoded_objects",
 		"Objects beside the pools, such as network attachments, that the last run could not decode. It releases nothing that they may protect.", labelBackend)
 
-	judged := judged(r)
+	blind := r.Blind()
 	for _, b := range r.Backends {
 		for _, each := range statuses {
 			status.add(one(b.Status == each), b.Name, each.String())
 		}
 		listed := b.Status == ipam.StatusOK || b.Status == ipam.StatusPartial
-		if listed && judged {
+		if listed && !blind {
 			allocations.add(float64(b.InUse), b.Name, judge.InUse.String())
 			allocations.add(float64(b.Held), b.Name, judge.Held.String())
 			allocations.add(float64(b.Suspected), b.Name, judge.Suspected.String())
@@ -56,12 +55,6 @@ func (g gauges) backends(r report.Report) {
 			failed.add(float64(b.Failed), b.Name)
 		}
 	}
-}
-
-// judged reports whether the run could list the pods. Without them, it holds every
-// allocation, and the verdicts mean nothing.
-func judged(r report.Report) bool {
-	return !slices.ContainsFunc(r.Entries, func(e report.Entry) bool { return e.Reason == judge.NoCensus })
 }
 
 // seconds returns a time as Unix time.

@@ -84,10 +84,10 @@ func (g gauges) networks(r report.Report) {
 		"Addresses that pods can still get of the network after the last run. Left out if the number is unknown, and for a closed network.")
 
 	rows := rowsOf(r.Networks, func(n report.NetworkReport) row { return row{n.Backend, n.Name, n.Range} })
-	capacities, frees, judged := make(sums), make(sums), judged(r)
+	capacities, frees, blind := make(sums), make(sums), r.Blind()
 	for i, n := range r.Networks {
 		allocated.add(float64(n.Used), rows[i][:]...)
-		if judged {
+		if !blind {
 			leaked.add(float64(n.Leaked), rows[i][:]...)
 		}
 		if n.Closed == "" {
