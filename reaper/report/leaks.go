@@ -69,11 +69,11 @@ func (r Report) leaks(in map[ipam.PoolRef]bool, name string, command []string) [
 		return cmp.Or(cmp.Compare(b.fate, a.fate), cmp.Compare(len(found[b]), len(found[a])), cmp.Compare(a.reason, b.reason))
 	})
 	leaks := make([]Leak, len(kinds))
-	for i, of := range kinds {
-		entries := found[of]
+	for i, k := range kinds {
+		entries := found[k]
 		slices.SortStableFunc(entries, compareDue)
-		leaks[i] = Leak{Status: of.fate.String(), Reason: of.reason, Count: len(entries), Remedies: []judge.Remedy{}}
-		if of.fate == Waiting {
+		leaks[i] = Leak{Status: k.fate.String(), Reason: k.reason, Count: len(entries), Remedies: []judge.Remedy{}}
+		if k.fate == Waiting {
 			leaks[i].NextDue = entries[0].Due
 		}
 		for n, e := range entries {

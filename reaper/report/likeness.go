@@ -89,8 +89,8 @@ func (e *PartialError) Error() string {
 	for _, group := range groups[:min(len(groups), maxKinds)] {
 		lines = append(lines, group.Error())
 	}
-	if left := len(groups) - len(lines); left > 0 {
-		lines = append(lines, fmt.Sprintf("and %s other kinds of failure: -o json lists them", printable.Thousands(left)))
+	if more := len(groups) - len(lines); more > 0 {
+		lines = append(lines, fmt.Sprintf("and %s other kinds of failure: -o json lists them", printable.Thousands(more)))
 	}
 	return strings.Join(lines, "; ")
 }

@@ -35,7 +35,7 @@ const MaxEmptyNetworks = 1000
 
 // AddNetworks adds the networks of a listing. It returns how many networks without a pool it
 // leaves out.
-func (y *Layout) AddNetworks(l ipam.Listing, networks []ipam.Network) (left int) {
+func (y *Layout) AddNetworks(l ipam.Listing, networks []ipam.Network) (omitted int) {
 	indexOf := make(map[string]int, len(l.Pools))
 	for i, p := range y.Pools {
 		if p.Backend == l.Backend {

@@ -54,9 +54,9 @@ type RestoreEntry struct {
 	Error   string          `json:"error,omitempty"`
 }
 
-// MakeRestore returns the report of a restore, and counts its entries. of is the run that it undoes.
-func MakeRestore(run RunInfo, of journal.Run, entries []RestoreEntry, warnings []string) RestoreReport {
-	r := RestoreReport{APIVersion: policy.APIVersion, Kind: "RestoreReport", Run: run, Journal: of, Entries: entries, Warnings: warnings}
+// MakeRestore returns the report of a restore, and counts its entries. undone is the run that it undoes.
+func MakeRestore(run RunInfo, undone journal.Run, entries []RestoreEntry, warnings []string) RestoreReport {
+	r := RestoreReport{APIVersion: policy.APIVersion, Kind: "RestoreReport", Run: run, Journal: undone, Entries: entries, Warnings: warnings}
 	r.Summary.Records = len(entries)
 	counts := map[RestoreOutcome]*int{
 		Restorable: &r.Summary.Planned, Restored: &r.Summary.Restored, AlreadyThere: &r.Summary.Present,
