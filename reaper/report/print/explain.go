@@ -16,18 +16,18 @@ func viewOfExplanation(x report.Explanation) view {
 	line := func(format string, args ...any) { v.head = append(v.head, notice{text: fmt.Sprintf(format, args...)}) }
 	line("%s: %s", x.Question, summaryOf(x))
 	line("%s", identity(x.Run))
-	of := ""
+	selected := ""
 	if only := x.Run.Selection.String(); only != "" {
-		of = " of " + only
+		selected = " of " + only
 	}
 	for _, s := range x.Stores {
 		switch {
 		case s.Found == nil:
 			line("  %s: unknown, %s: %s", s.Name, s.Status, s.Message)
 		case s.Message != "":
-			line("  %s: %d found%s, %s: %s", s.Name, *s.Found, of, s.Status, s.Message)
+			line("  %s: %d found%s, %s: %s", s.Name, *s.Found, selected, s.Status, s.Message)
 		default:
-			line("  %s: %d found%s", s.Name, *s.Found, of)
+			line("  %s: %d found%s", s.Name, *s.Found, selected)
 		}
 	}
 	v.tables = func(bool) (all []table) {

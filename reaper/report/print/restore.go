@@ -51,17 +51,17 @@ func namesOfRestore(r report.RestoreReport) []string {
 // restoreConclusion returns the report in one sentence.
 func restoreConclusion(r report.RestoreReport) string {
 	s := r.Summary
-	of := printable.Counted(s.Records, "allocation")
+	records := printable.Counted(s.Records, "allocation")
 	if r.Journal.ID != "" { // a damaged journal may have none
-		of += " of run " + r.Journal.ID
+		records += " of run " + r.Journal.ID
 	}
 	if only := r.Run.Selection.String(); only != "" {
-		of += " and of " + only
+		records += " and of " + only
 	}
 	if r.Run.DryRun {
 		return fmt.Sprintf("dry run: %d of %s would be put back (%d already there, %d taken, %d failed), nothing was written",
-			s.Planned, of, s.Present, s.Taken, s.Failed)
+			s.Planned, records, s.Present, s.Taken, s.Failed)
 	}
 	return fmt.Sprintf("put back %d of %s (%d already there, %d taken, %d failed)",
-		s.Restored, of, s.Present, s.Taken, s.Failed)
+		s.Restored, records, s.Present, s.Taken, s.Failed)
 }
