@@ -24,8 +24,8 @@ type outsideStore struct {
 	id string
 }
 
-func (s *outsideStore) Outside() (ipam.Store, bool) {
-	return ipam.Store{ID: s.id, Field: "its GUID"}, true
+func (s *outsideStore) Locate() ipam.Store {
+	return ipam.Store{Outside: true, ID: s.id, Field: "its GUID"}
 }
 
 // insideStore returns an empty store inside the API server, with other ranges.

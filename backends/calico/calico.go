@@ -25,9 +25,8 @@ const emptyHandles = "handles"
 // Backend is the backend for Calico's IPAM. The token of an allocation is a hash of its sequence
 // number and its stored attribute. A Backend is safe for concurrent use.
 type Backend struct {
-	open   func(ctx context.Context) (datastore, error)
-	inEtcd bool
-	where  string
+	open  func(ctx context.Context) (datastore, error)
+	place ipam.Store // without its ID
 
 	room *semaphore.Weighted // each block that is being released takes one
 
@@ -52,17 +51,13 @@ func (b *Backend) withRoom(blocks int) *Backend {
 	return b
 }
 
-// OutsideAPIServer implements plugin.Outsider.
-func (b *Backend) OutsideAPIServer() bool { return b.inEtcd }
-
-// Where implements ipam.Locator.
-func (b *Backend) Where() string { return b.where }
-
-// Outside implements ipam.Outsider. Calico gives each datastore a GUID when it begins to use it.
-func (b *Backend) Outside() (ipam.Store, bool) {
+// Locate implements ipam.Locator. Calico gives each datastore a GUID when it begins to use it.
+func (b *Backend) Locate() ipam.Store {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return ipam.Store{ID: b.guid, Field: "spec.clusterGUID of the ClusterInformation default in etcd"}, b.inEtcd
+	store := b.place
+	store.ID = b.guid
+	return store
 }
 
 // lastReserved returns the IPReservations of the last listing.

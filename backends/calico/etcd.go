@@ -37,7 +37,10 @@ func NewEtcd(config clientv3.Config) *Backend {
 		})
 		return etcd{client}, err
 	})
-	b.inEtcd, b.where = true, "etcd "+strings.Join(config.Endpoints, ",")
+	b.place = ipam.Store{
+		Where: "etcd " + strings.Join(config.Endpoints, ","), Outside: true,
+		Field: "spec.clusterGUID of the ClusterInformation default in etcd",
+	}
 	return b
 }
 

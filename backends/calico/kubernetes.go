@@ -27,7 +27,7 @@ func NewKubernetes(client rest.Interface) *Backend {
 		}
 		return kubernetes{client, group}, nil
 	})
-	b.where = "the Kubernetes API"
+	b.place.Where = "the Kubernetes API"
 	return b
 }
 

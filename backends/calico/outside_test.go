@@ -29,7 +29,7 @@ func (kv *informationKV) Get(_ context.Context, key string, _ ...clientv3.OpOpti
 func TestStoreInEtcdHasCalicosGUID(t *testing.T) {
 	kv := &informationKV{}
 	b := newBackend(func(context.Context) (datastore, error) { return etcd{&clientv3.Client{KV: kv}}, nil })
-	b.inEtcd = true
+	b.place.Outside = true
 	for _, tt := range []struct {
 		text, want string
 		fails      bool
@@ -62,7 +62,7 @@ func TestStoreInTheAPIServerIsNotOutside(t *testing.T) {
 		{APIVersion: groupV1 + "/v1", Kind: "IPAMHandle", Data: handle}:        false,
 	} {
 		files, _ := Offline([]ipam.Document{*document})
-		if _, outside := files.(ipam.Outsider).Outside(); outside != want {
+		if outside := files.(ipam.Locator).Locate().Outside; outside != want {
 			t.Errorf("%+v is outside: %v", document, outside)
 		}
 	}

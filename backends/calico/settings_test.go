@@ -78,8 +78,8 @@ func TestDatastoreThatIsOpened(t *testing.T) {
 				switch {
 				case err != nil && !strings.Contains(err.Error(), want):
 					t.Errorf("open: %v, want %q", err, want)
-				case err == nil && b.(ipam.Locator).Where() != want:
-					t.Errorf("open: %s, want %q", b.(ipam.Locator).Where(), want)
+				case err == nil && b.(ipam.Locator).Locate().Where != want:
+					t.Errorf("open: %s, want %q", b.(ipam.Locator).Locate().Where, want)
 				}
 				env.Off = true // it is opened nevertheless, whatever the variables say
 				if _, err := calico.Plugin().Open(t.Context(), env, &tt.settings); err != nil {

@@ -15,7 +15,7 @@ const MaxBatch = 500
 // A Backend is a store of allocations.
 //
 // Its methods are called from several goroutines. No pool is in two calls of Release at the
-// same time. There are only four optional companions: Mender, Surveyor, Locator and Outsider.
+// same time. There are only three optional companions: Mender, Surveyor and Locator.
 type Backend interface {
 	// Name identifies the backend in policies, logs and reports.
 	Name() string
@@ -111,23 +111,18 @@ type Surveyor interface {
 type Locator interface {
 	Backend
 
-	// Where says where the store is, for the header of a report, such as "etcd
-	// https://etcd-1.example.com:2379". It has no secret.
-	Where() string
+	// Locate returns the store. Where and Outside do not change.
+	Locate() Store
 }
 
-// An Outsider is a Backend whose store may be outside the API server that the pods are read from,
-// and so may be the store of another cluster.
-type Outsider interface {
-	Backend
-
-	// Outside returns the store as the last List that succeeded found it, and false if it is in
-	// that API server.
-	Outside() (Store, bool)
-}
-
-// A Store identifies a store outside the API server that the pods are read from.
+// A Store says where a store is, and which one it is.
 type Store struct {
-	ID    string // as the store has it; empty if it has none
-	Field string // where the store has it, for people
+	Where string // for the header of a report, such as "etcd https://etcd-1.example.com:2379"; it has no secret
+
+	// Outside is set if the store is outside the API server that the pods are read from. So it may be
+	// the store of another cluster, and the backend needs none of its rights in the API server.
+	Outside bool
+
+	ID    string // by which a run knows the store again, as the last complete List found it; empty if it has none
+	Field string // where the store has the ID, for people
 }

@@ -50,8 +50,8 @@ type Excerpt struct {
 	External bool
 }
 
-// Outside implements Outsider. Files are not compared with earlier ones.
-func (e Excerpt) Outside() (Store, bool) { return Store{}, e.External }
+// Locate implements Locator. Files are not compared with earlier ones.
+func (e Excerpt) Locate() Store { return Store{Outside: e.External} }
 
 // Survey implements Surveyor.
 func (e Excerpt) Survey(_ context.Context, pools []Pool) ([]Network, error) {

@@ -157,8 +157,9 @@ func (inv Inventory) Complete() bool {
 // list returns the listing with all pools of its backend.
 func (l Listing) list(ctx context.Context, b Backend, required bool) Listing {
 	none := l
-	if located, ok := b.(Locator); ok {
-		l.Where = located.Where()
+	located, isLocator := b.(Locator)
+	if isLocator {
+		l.Where = located.Locate().Where
 	}
 	l.Status, l.Whole = StatusOK, true
 	for pool, err := range b.List(ctx) {
@@ -184,8 +185,8 @@ func (l Listing) list(ctx context.Context, b Backend, required bool) Listing {
 			return none
 		}
 	}
-	if o, ok := b.(Outsider); ok {
-		if store, outside := o.Outside(); outside {
+	if isLocator {
+		if store := located.Locate(); store.Outside {
 			l.Outside = &store
 		}
 	}

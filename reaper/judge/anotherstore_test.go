@@ -15,7 +15,7 @@ import (
 // An outsideStore is outside the API server.
 type outsideStore struct{ ipam.Backend }
 
-func (outsideStore) Outside() (ipam.Store, bool) { return ipam.Store{ID: "A"}, true }
+func (outsideStore) Locate() ipam.Store { return ipam.Store{Outside: true, ID: "A"} }
 
 // Promise 1. What another cluster may have does not hide that most of this one's is due.
 func TestMaxFractionLeavesOutWhatAnotherClusterMayHave(t *testing.T) {

@@ -7,20 +7,13 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// An Outsider is a backend that may turn out, when it is opened, to have its store outside
-// the API server. Then it needs none of the rights of its Access.
-type Outsider interface {
-	// OutsideAPIServer reports whether the store is outside the API server.
-	OutsideAPIServer() bool
-}
-
 // Needs returns the rules of the opened backends for one right, by backend, with the
 // settings of a policy. A rule that has several API groups needs one of them.
 func Needs(plugins []Plugin, opened []ipam.Backend, p policy.Policy, right Right) map[string][]rbacv1.PolicyRule {
 	settings := settingsOf(plugins, p)
 	needs := make(map[string][]rbacv1.PolicyRule)
 	for _, b := range opened {
-		if o, ok := b.(Outsider); ok && o.OutsideAPIServer() {
+		if located, ok := b.(ipam.Locator); ok && located.Locate().Outside {
 			continue
 		}
 		for _, one := range plugins {

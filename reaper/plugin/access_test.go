@@ -17,7 +17,7 @@ type outside struct {
 	is bool
 }
 
-func (o outside) OutsideAPIServer() bool { return o.is }
+func (o outside) Locate() ipam.Store { return ipam.Store{Outside: o.is} }
 
 func TestNeedsAreThoseOfTheOpenedBackends(t *testing.T) {
 	with := func(name string) plugin.Plugin {
