@@ -31,12 +31,12 @@ func TestOnlyTheReleaseComponentsRelease(t *testing.T) {
 	}
 }
 
-// Promise 10. The quota has room for the journals that are kept (docs/design.md), for the largest one
-// that can be restored, and for a large ledger with those that four attempts to save it leave.
+// Promise 10. The quota has room for the journals that are kept (docs/design.md) and for the largest
+// one that can be restored.
 func TestQuotaHasRoomForWhatARunWrites(t *testing.T) {
-	const kept, ofLedger, attempts, ofOthers = 1000, 16, 4, 10
+	const kept, ofOthers = 1000, 10
 	hard := find[*corev1.ResourceQuota](t, folders(t, "base"), "ip-reaper").Spec.Hard["count/configmaps"]
-	if least := int64(kept + journal.MaxSize/journal.MaxPart + (1+attempts)*ofLedger + ofOthers); hard.Value() < least {
+	if least := int64(kept + journal.MaxSize/journal.MaxPart + ofOthers); hard.Value() < least {
 		t.Errorf("the quota is %v, want %d at least", hard.Value(), least)
 	}
 }

@@ -160,10 +160,7 @@ func (n *memoryLedgers) Save(_ context.Context, l ledger.Ledger) error {
 	defer n.mu.Unlock()
 	n.saves++
 	if n.onSave != nil {
-		if err := n.onSave(); errors.Is(err, ledger.ErrLeft) {
-			n.stored = l.Encode()
-			return err
-		} else if err != nil {
+		if err := n.onSave(); err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,6 @@ package reaper_test
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -85,18 +84,6 @@ func TestLedgerThatCannotBeSavedIsAFailureOfItsOwn(t *testing.T) {
 	equal(t, "failures", failures, []string{"save the ledger: " + errForbidden.Error()})
 	equal(t, "summary", rep.Summary, report.Counts{Entries: 3, InUse: 1, Suspected: 2})
 	equal(t, "writes of the ledger", h.ledgers.saves, 2)
-}
-
-// Promise 7. What is left of an earlier ledger is no failure.
-func TestLedgerThatIsSavedBesideAnOldPart(t *testing.T) {
-	h, _ := waitingHarness(t)
-	h.ledgers.onSave = func() error { return fmt.Errorf("%w: %w", ledger.ErrLeft, errForbidden) }
-	rep := h.run(t)
-	warning := ledger.ErrLeft.Error() + ": " + errForbidden.Error()
-	equal(t, "it warns", slices.Contains(rep.Warnings, warning), true)
-	equal(t, "writes of the ledger", h.ledgers.saves, 1)
-	h.now = noon.Add(15 * time.Minute)
-	equal(t, "released", h.run(t).Summary.Released, 2)
 }
 
 // Promise 8. Of two concurrent runs, one keeps what the other saved.

@@ -106,10 +106,6 @@ func (r *run) saveLedger(ctx context.Context, have ledger.Ledger, own ledger.Run
 		have, made = theirs, next(theirs).WithRun(own)
 		return made
 	})
-	if errors.Is(err, ledger.ErrLeft) {
-		r.warn(printable.Error(err))
-		err = nil
-	}
 	switch {
 	case err != nil && made.Equal(have): // all that a later run needs is stored
 		r.logger.Debug("the ledger does not have how the run goes", "err", printable.Error(err))
@@ -127,7 +123,7 @@ func (r *run) saveLedger(ctx context.Context, have ledger.Ledger, own ledger.Run
 }
 
 // saveLedger is run.saveLedger without the report. It returns how many entries did not
-// fit. With an error that wraps ledger.ErrLeft, the ledger is stored.
+// fit.
 func saveLedger(ctx context.Context, ledgers ledger.Store, have ledger.Ledger, next func(ledger.Ledger) ledger.Ledger) (left int, err error) {
 	b := retry.WithMaxRetries(3, retry.NewConstant(100*time.Millisecond))
 	err = retry.Do(ctx, b, func(ctx context.Context) error {
@@ -137,7 +133,7 @@ func saveLedger(ctx context.Context, ledgers ledger.Store, have ledger.Ledger, n
 			return nil
 		}
 		err := ledgers.Save(ctx, want)
-		if !errors.Is(err, ipam.ErrAgain) || errors.Is(err, ledger.ErrLeft) {
+		if !errors.Is(err, ipam.ErrAgain) {
 			return err
 		}
 		theirs, loadErr := ledgers.Load(ctx)
@@ -177,7 +173,7 @@ func (r *run) saveEnd(ctx context.Context, err error) {
 			return ended
 		})
 	}
-	if err != nil && !errors.Is(err, ledger.ErrLeft) {
+	if err != nil {
 		r.logger.Debug("the ledger does not have how the run ended", "err", printable.Error(err))
 	}
 }

@@ -253,10 +253,7 @@ func (r *restoreCall) rememberRestored(ctx context.Context, free []*restoration)
 		now := r.Now()
 		left, err = saveLedger(ctx, r.Ledgers, memory.Salted(), func(have ledger.Ledger) ledger.Ledger { return have.WithRestored(maps.All(back), now) })
 	}
-	switch {
-	case errors.Is(err, ledger.ErrLeft):
-		r.warn(printable.Error(err))
-	case err != nil:
+	if err != nil {
 		r.warn("the ledger could not be written, so the next run may release the allocations again: hold them with a rule of the policy: " + printable.Error(err))
 	}
 	if left > 0 {

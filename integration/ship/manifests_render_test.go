@@ -57,7 +57,6 @@ func TestKustomizationsRenderToTheseObjects(t *testing.T) {
 		"cronjob with metrics":  {kustomize.Overlay{Resources: []string{"cronjob"}, Components: []string{"metrics"}}.Write(t), installed},
 		"job with etcd":         {kustomize.Overlay{Resources: []string{"job"}, Components: []string{"calico-etcd"}}.Write(t), append(bound("-outage", stores[:3]...), jobs...)},
 		"everything but a plan": {of("release", "restore", "calico-etcd", "metrics").Write(t), append(bound("", stores[:3]...), restoring...)},
-		"large":                 {of("release", "large").Write(t), append(installed, "Role ip-reaper-large", "RoleBinding ip-reaper-large")},
 		"node":                  {kustomize.Shipped(t, "node"), onNodes},
 		"cronjob and node": {
 			kustomize.Overlay{Resources: []string{"cronjob"}, Components: []string{"node", "node-release", "node-api-server", "node-kindnet"}}.Write(t),

@@ -58,20 +58,15 @@ type Store interface {
 	Load(ctx context.Context) (Ledger, error)
 
 	// Save replaces the ledger that Load returned. The error wraps ErrAgain if
-	// another client wrote since then, and ErrLeft if the ledger is saved nevertheless.
+	// another client wrote since then.
 	Save(ctx context.Context, l Ledger) error
 
-	// Capacity is the length of the longest form that Save can store, in bytes. It may
-	// depend on what the last Load found.
+	// Capacity is the length of the longest form that Save can store, in bytes.
 	Capacity() int
 }
 
 // ErrDamaged says that a stored ledger could not be decoded. It counts as empty.
 var ErrDamaged = errors.New("the ledger is damaged")
-
-// ErrLeft says that the ledger is saved, and a part of an earlier one is left. It takes up room,
-// and the next Save removes it.
-var ErrLeft = errors.New("an old part of the ledger is left")
 
 // ErrNewer says that a later version of this program wrote the ledger in a form that this one
 // cannot read. It is not damaged, and must not be replaced: it has grace periods and holds that

@@ -6,9 +6,6 @@ import (
 	"strconv"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
@@ -52,26 +49,7 @@ func (f *fixture) wantLedger(want ledger.Ledger) {
 	}
 }
 
-// large lets the namespace's ledger have parts, like the component large.
-func (f *fixture) large() {
-	f.Helper()
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: state.LedgerName}, Data: map[string]string{"large": "true"}}
-	_, err := f.Kube.CoreV1().ConfigMaps(f.namespace).Create(f.Context(), cm, metav1.CreateOptions{})
-	f.must(err)
-}
-
-// wantParts checks how many parts of the ledger exist.
-func (f *fixture) wantParts(want int) {
-	f.Helper()
-	parts, err := f.Kube.CoreV1().ConfigMaps(f.namespace).List(f.Context(), metav1.ListOptions{LabelSelector: state.LedgerLabel + "=part"})
-	f.must(err)
-	if len(parts.Items) != want {
-		f.Errorf("%d parts, want %d", len(parts.Items), want)
-	}
-}
-
-// The API server stores a ledger that fills one ConfigMap, and in parts one of 150,000 pods with
-// 330,000 allocations.
+// The API server stores a ledger that fills its ConfigMap.
 func TestFullLedgerIsStored(t *testing.T) {
 	f := newFixture(t)
 	l, _, _ := f.ledgers()
@@ -81,38 +59,23 @@ func TestFullLedgerIsStored(t *testing.T) {
 	}
 	f.must(l.Save(f.Context(), want))
 	f.wantLedger(want)
-
-	f = newFixture(t)
-	f.large()
-	for _, n := range []int{330_000, 10} {
-		l, _, _ = f.ledgers()
-		want = f.nodesOf(n, n)
-		f.must(l.Save(f.Context(), want))
-		f.wantLedger(want)
-	}
-	f.wantParts(0)
 }
 
 // Promise 8. The API server refuses the second of two writers, which then adds to what the first
 // stored.
 func TestTwoRunsSaveTheLedger(t *testing.T) {
-	for name, base := range map[string]int{"small": 10, "large": 130_000} {
-		t.Run(name, func(t *testing.T) {
-			f := newFixture(t)
-			f.large()
-			l, _, _ := f.ledgers()
-			f.must(l.Save(f.Context(), f.nodesOf(0, base)))
-			first, one, _ := f.ledgers()
-			second, two, _ := f.ledgers()
-			mine, theirs := f.nodesOf(200_000, 100), f.nodesOf(300_000, 100)
-			f.must(first.Save(f.Context(), one.Merge(mine)))
-			if err := second.Save(f.Context(), two.Merge(theirs)); !errors.Is(err, ipam.ErrAgain) {
-				t.Fatalf("Save = %v, want ErrAgain", err)
-			}
-			two, err := second.Load(f.Context())
-			f.must(err)
-			f.must(second.Save(f.Context(), two.Merge(theirs)))
-			f.wantLedger(f.nodesOf(0, base).Merge(mine).Merge(theirs))
-		})
+	f := newFixture(t)
+	l, _, _ := f.ledgers()
+	f.must(l.Save(f.Context(), f.nodesOf(0, 10)))
+	first, one, _ := f.ledgers()
+	second, two, _ := f.ledgers()
+	mine, theirs := f.nodesOf(200_000, 100), f.nodesOf(300_000, 100)
+	f.must(first.Save(f.Context(), one.Merge(mine)))
+	if err := second.Save(f.Context(), two.Merge(theirs)); !errors.Is(err, ipam.ErrAgain) {
+		t.Fatalf("Save = %v, want ErrAgain", err)
 	}
+	two, err := second.Load(f.Context())
+	f.must(err)
+	f.must(second.Save(f.Context(), two.Merge(theirs)))
+	f.wantLedger(f.nodesOf(0, 10).Merge(mine).Merge(theirs))
 }

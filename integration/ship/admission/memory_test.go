@@ -16,9 +16,6 @@ func TestMemoryIsTheirOwn(t *testing.T) {
 	const hold = `[{"op":"add","path":"/spec","value":{"holderIdentity":"a"}}]`
 	writes := []write{
 		{"write the ledger", "", "patch", "configmap: ip-reaper/ip-reaper-ledger", data},
-		{"create a part of the ledger", "", "create", "configmap: ", configMap("ip-reaper", "ip-reaper-ledger-part-b-1")},
-		{"change a part of the ledger", "configmaps", "patch", "configmap: ip-reaper/ip-reaper-ledger-part-a-1", data},
-		{"delete a part of the ledger", "", "delete", "configmap: ip-reaper/ip-reaper-ledger-part-a-1", ``},
 		{"create a journal", "", "create", "configmap: ", configMap("ip-reaper", "ip-reaper-journal-20261122-070000-abcdef-1-1")},
 		{"delete a journal", "", "delete", "configmap: ip-reaper/ip-reaper-journal-1-1-1", ``},
 		{"change a journal", "configmaps", "patch", "configmap: ip-reaper/ip-reaper-journal-1-1-1", data},

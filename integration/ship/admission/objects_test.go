@@ -15,7 +15,6 @@ var there = []struct{ kind, json string }{
 		"spec":{"handleID":"h1","deleted":false,"block":{"10.1.0.0/26":2,"10.2.0.0/26":1}}}`},
 	{"reserved", `{"apiVersion":"network.example.com/v1alpha1","kind":"ReservedIP","metadata":{"namespace":"kube-system","name":"kept"},"spec":{"pod":"shop/one"}}`},
 	{"configmap", configMap("ip-reaper", "ip-reaper-ledger")},
-	{"configmap", configMap("ip-reaper", "ip-reaper-ledger-part-a-1")},
 	{"configmap", configMap("ip-reaper", "ip-reaper-policy")},
 	{"configmap", configMap("ip-reaper", "ip-reaper-journal-1-1-1")},
 	{"configmap", configMap("kube-system", "ip-reaper-ledger")},

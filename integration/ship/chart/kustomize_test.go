@@ -47,7 +47,6 @@ func TestRendersTheObjectsOfKustomize(t *testing.T) {
 		{"network policy with metrics", "networkPolicy: {enabled: true}\n" + metricsValues, []kustomization{
 			{[]string{"cronjob"}, []string{"network-policy", "metrics"}},
 		}},
-		{"large ledger", "ledger: {large: true}", []kustomization{{[]string{"cronjob"}, []string{"large"}}}},
 		{
 			"all of it", "mode: release\noutage: {enabled: true}\n" + etcdValues + metricsValues,
 			[]kustomization{

@@ -110,7 +110,7 @@ func TestEveryPodHasTimeToEnd(t *testing.T) {
 	job, err := os.ReadFile(filepath.Join(deploy, "examples", "node-job.yaml"))
 	must(t, err)
 	for of, objects := range map[string]map[string]unstructured.Unstructured{
-		"kustomize": decode(t, kustomization{[]string{"all"}, []string{"node", "restore", "large"}}.build(t)),
+		"kustomize": decode(t, kustomization{[]string{"all"}, []string{"node", "restore"}}.build(t)),
 		"helm":      home.objects(t, everything+"node: {enabled: true}"),
 		"examples":  decode(t, string(job)),
 	} {

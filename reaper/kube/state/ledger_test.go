@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -29,20 +28,6 @@ const ns = "reap"
 
 var configMaps = schema.GroupResource{Resource: "configmaps"}
 
-// large is a number of entries that need three parts, each of which has half of smallHead bytes:
-// a full one is stored in integration/run/kube.
-const (
-	large     = 500
-	smallHead = 4 << 10
-)
-
-// newLedgers returns the ledger of the namespace, with small parts.
-func newLedgers(client *fake.Clientset) *Ledgers {
-	l := NewLedgers(client.CoreV1(), ns)
-	l.maxHead, l.maxPlain = smallHead, smallHead
-	return l
-}
-
 // ledgerOf remembers n allocations, called from, from+1 and so on.
 func ledgerOf(t testing.TB, from, n int) ledger.Ledger {
 	t.Helper()
@@ -59,7 +44,7 @@ func ledgerOf(t testing.TB, from, n int) ledger.Ledger {
 
 func load(t *testing.T, client *fake.Clientset) (*Ledgers, ledger.Ledger, error) {
 	t.Helper()
-	l := newLedgers(client)
+	l := NewLedgers(client.CoreV1(), ns)
 	ledger, err := l.Load(t.Context())
 	return l, ledger, err
 }
@@ -127,47 +112,46 @@ func zipped(t *testing.T, text []byte) []byte {
 	return data
 }
 
-// largely returns a cluster in which the ledger may be large. Its ConfigMap has no ledger yet, as the
-// manifests create it.
-func largely(t *testing.T) *fake.Clientset {
-	t.Helper()
-	client := versioned(fake.NewClientset())
-	create(t, client, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: LedgerName}, Data: map[string]string{largeKey: "true"}})
-	return client
+// A ledger may be as long as an API server accepts. A longer one is not written, nor read.
+func TestLongestLedger(t *testing.T) {
+	longest := func(n int) ledger.Ledger { // the identity of the last store makes it as long as asked
+		l := ledgerOf(t, 0, 1)
+		l.Stores = map[string]string{"other": strings.Repeat("x", 1<<18)} // its length has as many bytes as in the end
+		l.Stores = map[string]string{"other": strings.Repeat("x", 1<<18+n-len(l.Encode()))}
+		return l
+	}
+	client := fake.NewClientset()
+	whole := longest(maxPlain)
+	save(t, client, whole)
+	wantStored(t, client, whole)
+	l, _, _ := load(t, client)
+	if err := l.Save(t.Context(), longest(maxPlain+1)); err == nil || errors.Is(err, ipam.ErrAgain) {
+		t.Errorf("Save = %v, want a final error", err)
+	}
+	wantStored(t, client, whole)
+	edit(t, client, LedgerName, func(cm *corev1.ConfigMap) {
+		cm.BinaryData[ledgerKey] = zipped(t, longest(maxPlain+1).Encode())
+	})
+	if _, _, err := load(t, client); !errors.Is(err, ledger.ErrDamaged) {
+		t.Errorf("Load = %v, want ErrDamaged", err)
+	}
 }
 
-// wantParts checks that this many parts exist, and that the first ConfigMap names them all. Other
-// ConfigMaps do not count.
-func wantParts(t *testing.T, client *fake.Clientset, want int) {
-	t.Helper()
-	all, err := client.CoreV1().ConfigMaps(ns).List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
+// If another client keeps its own data in the ConfigMap, a run does not remove it.
+func TestSaveKeepsTheDataOfOthers(t *testing.T) {
+	client := fake.NewClientset()
+	create(t, client, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: LedgerName, Labels: map[string]string{"their": "label"}},
+		Data:       map[string]string{"settings": "theirs"}, BinaryData: map[string][]byte{"icon": []byte("theirs")},
+	})
+	for n := range 3 {
+		want := ledgerOf(t, n, n)
+		save(t, client, want)
+		wantStored(t, client, want)
 	}
-	parts := slices.DeleteFunc(all.Items, func(cm corev1.ConfigMap) bool { return !strings.HasPrefix(cm.Name, LedgerPartName) })
-	names := strings.Fields(stored(t, client, LedgerName).Data[partsKey])
-	if len(names) != want || len(parts) != want {
-		t.Errorf("%d parts, and of the ledger %q, want %d", len(parts), names, want)
-	}
-}
-
-func TestLedgerThatIsTooLargeIsNotWritten(t *testing.T) {
-	for name, tt := range map[string]struct {
-		client  *fake.Clientset
-		entries int
-	}{
-		"one ConfigMap": {fake.NewClientset(), large}, "parts": {largely(t), 5000},
-	} {
-		t.Run(name, func(t *testing.T) {
-			before := ledgerOf(t, 0, 3)
-			save(t, tt.client, before)
-			l, _, _ := load(t, tt.client)
-			if err := l.Save(t.Context(), ledgerOf(t, 0, tt.entries)); err == nil || errors.Is(err, ipam.ErrAgain) {
-				t.Errorf("Save = %v, want a final error", err)
-			}
-			wantStored(t, tt.client, before)
-			wantParts(t, tt.client, 0)
-		})
+	cm := stored(t, client, LedgerName)
+	if cm.Labels["their"] != "label" || cm.Data["settings"] != "theirs" || !bytes.Equal(cm.BinaryData["icon"], []byte("theirs")) {
+		t.Errorf("data were lost: %v", cm)
 	}
 }
 
