@@ -244,7 +244,8 @@ func (r *restoreCall) rememberRestored(ctx context.Context, free []*restoration)
 	}
 	back := make(map[*ipam.Allocation]ledger.Place, len(free))
 	for _, rec := range free {
-		a := &ipam.Allocation{Backend: rec.Backend, Pool: rec.Pool, Key: rec.Key, Owner: ipam.Owner{Sandbox: rec.Owner.Sandbox}}
+		ip, _ := netip.ParseAddr(rec.IP)
+		a := &ipam.Allocation{Backend: rec.Backend, Pool: rec.Pool, Key: rec.Key, IP: ip, Owner: ipam.Owner{Sandbox: rec.Owner.Sandbox}}
 		back[a] = ledger.Place{Node: rec.Node, Boot: rec.Boot, Mirror: rec.Mirror}
 	}
 	left := 0
