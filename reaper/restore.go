@@ -185,7 +185,9 @@ func (r *restoreCall) restore(ctx context.Context) error {
 	r.settleTaken(newOccupancy(inv, census))
 	free := r.undecided()
 	if !r.DryRun {
-		r.rememberRestored(ctx, free)
+		if err := r.rememberRestored(ctx, free); err != nil {
+			return err
+		}
 	}
 	// The last release is restored first. Its record is from a time when the store no
 	// longer held the others.
@@ -237,10 +239,10 @@ func (r *restoreCall) checkCluster() error {
 
 // rememberRestored tells the next runs what is about to be put back. Otherwise they would
 // release it again immediately. An operator restores in an emergency, so a ledger that
-// cannot be written is no reason not to.
-func (r *restoreCall) rememberRestored(ctx context.Context, free []*restoration) {
+// cannot be written is no reason not to. A ledger without room for it is one: a part can be restored.
+func (r *restoreCall) rememberRestored(ctx context.Context, free []*restoration) error {
 	if r.Ledgers == nil || len(free) == 0 {
-		return
+		return nil
 	}
 	back := make(map[*ipam.Allocation]ledger.Place, len(free))
 	for _, rec := range free {
@@ -248,18 +250,18 @@ func (r *restoreCall) rememberRestored(ctx context.Context, free []*restoration)
 		a := &ipam.Allocation{Backend: rec.Backend, Pool: rec.Pool, Key: rec.Key, IP: ip, Owner: ipam.Owner{Sandbox: rec.Owner.Sandbox}}
 		back[a] = ledger.Place{Node: rec.Node, Boot: rec.Boot, Mirror: rec.Mirror}
 	}
-	left := 0
 	memory, err := r.Ledgers.Load(ctx)
 	if err == nil || errors.Is(err, ledger.ErrDamaged) {
 		now := r.Now()
-		left, err = saveLedger(ctx, r.Ledgers, memory.Salted(), func(have ledger.Ledger) ledger.Ledger { return have.WithRestored(maps.All(back), now) })
+		_, err = saveLedger(ctx, r.Ledgers, memory.Salted(), func(have ledger.Ledger) ledger.Ledger { return have.WithRestored(maps.All(back), now) })
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, ledger.ErrFull):
+		return fmt.Errorf("nothing is restored, because runs would release it again: %w: restore a part of it, such as one pool", err)
+	case err != nil:
 		r.warn("the ledger could not be written, so the next run may release the allocations again: hold them with a rule of the policy: " + printable.Error(err))
 	}
-	if left > 0 {
-		r.warn(fmt.Sprintf("the ledger has no room for %d entries, so a later run may release some of the allocations again: hold them with a rule of the policy", left))
-	}
+	return nil
 }
 
 // undecided returns the records that are not decided.
