@@ -60,6 +60,18 @@ func TestAnnotationOfAnotherPodIsEvidenceAsThePolicySays(t *testing.T) {
 	}
 }
 
+// Promise 1, 2. The report of a guest keeps an allocation of any pod under every policy. It does not keep an
+// object that protects the address.
+func TestReportOfAGuestKeepsTheAddressUnderEveryPolicy(t *testing.T) {
+	object := protecting("a", hours(9), ip1)
+	s := situation{pools: []ipam.Pool{poolOf(webAllocation(), object)}}
+	s.guests = []census.VirtualMachine{{Namespace: "v", Name: "m", Addresses: []netip.Addr{ip1}, Reported: true}}
+	s.policy = func(p *policy.Policy) { p.Evidence.Annotations = policy.OwnAnnotations }
+	decisions := s.judge(t, noon)
+	equal(t, "allocation", decisionOf(decisions[0]), decision{judge.InUse, judge.AddressInUse, "reported by virtual machine v/m"})
+	equal(t, "rule of the object", decisions[1].Rule > decisions[0].Rule, true)
+}
+
 // Promise 2, 7. An annotation that alone keeps what others leaked is named in a warning, and so is
 // the report of a guest.
 func TestReportNamesWhatAloneKeepsAllocationsOfOthers(t *testing.T) {

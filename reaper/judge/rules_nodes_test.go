@@ -496,6 +496,8 @@ func TestAddressOfATunnelIsInUse(t *testing.T) {
 		of("a node of the store shows another", gone, tunnelled(map[netip.Addr]string{ip2: "c1"}), nodes(ready("n1"))),
 		of("nodes take no addresses of the pool", gone, nodes(tunnelOn("n1", ip1))),
 		of("it names only a sandbox", by("node n1"), none, nodes(tunnelOn("n1", ip1)), entry(func(a *ipam.Allocation) { a.Owner.Pod = ipam.PodRef{} })),
+		of("it names only a sandbox, which a pod shows", decision{judge.InUse, judge.PodPresent, "a pod shows its sandbox"}, none,
+			nodes(tunnelOn("n1", ip1)), entry(func(a *ipam.Allocation) { a.Owner.Pod = ipam.PodRef{} }), pods(census.Pod{Ref: other, Sandbox: "s1"})),
 		of("its pod has finished", by("node n1"), none, nodes(tunnelOn("n1", ip1)), pods(census.Pod{Ref: web, Finished: true})),
 		of("its pod shows it, too", present, none, nodes(tunnelOn("n1", ip1)), pods(showing(web, ip1))),
 		of("an empty handle", decision{judge.Suspected, judge.EmptyHandle, ""}, none, nodes(tunnelOn("n1", ip1)), entry(func(a *ipam.Allocation) { *a = emptyHandle() })),
