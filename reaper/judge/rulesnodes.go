@@ -146,9 +146,9 @@ func (f *Facts) hangs(pod census.Pod) bool {
 // time. The latest boot counts: a later sandbox may have adopted the allocation.
 func (c *Case) hung(inUse bool) ledger.Place {
 	pod, last := c.Pod, c.known.last
-	if c.Presence != census.Present && inUse && c.HoldsAddress() {
+	if c.Presence != census.Present && inUse {
 		for claim := range c.keepingClaims {
-			if claim.By.Kind == census.KindPod && claim.Proves {
+			if claim.By.Kind == census.KindPod && claim.IP == c.IP && claim.Proves && !claim.Ended {
 				pod, _ = c.census.Pod(claim.By.Ref)
 				break
 			}

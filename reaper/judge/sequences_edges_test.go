@@ -1,6 +1,7 @@
 package judge_test
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
@@ -85,6 +86,14 @@ func TestAnnotationOfAnotherPodDoesNotHideAPodThatHangs(t *testing.T) {
 		w.now = w.now.Add(time.Hour)
 		w.cluster(nil, booted("b1"))
 		equal(t, "after it, with "+name, w.entryIn(t, "calico").Reason, judge.TerminationStuck)
+	}
+	for n, want := range map[int]judge.Reason{1: judge.TerminationStuck, 2: judge.Protected} { // an object that protects one address, or two
+		w := newSequence(namedStore{fixedStore{poolOf(protecting("a", hours(9), []netip.Addr{ip2, ip1}[:n]...))}, "reserved"})
+		w.cluster([]census.Pod{hung}, booted("b1"))
+		equal(t, "an object while it hangs", w.entryIn(t, "reserved").Verdict, judge.InUse)
+		w.now = w.now.Add(time.Hour)
+		w.cluster(nil, booted("b1"))
+		equal(t, "an object after it", w.entryIn(t, "reserved").Reason, want)
 	}
 }
 
