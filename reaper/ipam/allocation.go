@@ -1,6 +1,9 @@
 package ipam
 
 import (
+	"encoding/json"
+	"fmt"
+	"math/big"
 	"net/netip"
 	"time"
 )
@@ -172,3 +175,146 @@ func (a *Allocation) Label() string {
 
 // Shown returns an address in the form in which pods show it.
 func Shown(ip netip.Addr) netip.Addr { return ip.Unmap().WithZone("") }
+
+// A PoolRef names a pool of any backend.
+type PoolRef struct{ Backend, Name string }
+
+// A Pool is one stored object that holds allocations and is written as a whole: a
+// Whereabouts IPPool, a Calico block, one overlapping-range reservation.
+type Pool struct {
+	Name string // unique within the backend, such as kube-system/10.0.0.0-24
+
+	// Range is the prefix that the pool allocates from. It is not valid for an
+	// object that allocates nothing. Such a pool is left out of the report's pools.
+	Range netip.Prefix
+
+	// Capacity is how many addresses Range can give to pods; nil if unknown. The report
+	// has the part of them that the network of the pool gives, if its backend is a
+	// Surveyor.
+	Capacity *big.Int
+
+	// Node is the node whose new pods get their addresses from the pool first, such as the one
+	// to which a Calico block is affine; empty if there is none, or if the store does not say.
+	// Pods of other nodes may have addresses of the pool, too.
+	Node string
+
+	// Tunnels has the addresses that nodes have for themselves, such as those of their tunnels, and
+	// the names of the nodes, as far as the store says. It is nil if nodes take no addresses from
+	// pools of the store: then what a node shows is of another network.
+	Tunnels map[netip.Addr]string
+
+	// Network names the network of the addresses. Two pools of different networks
+	// may hold the same address. It is empty if the store does not name a network.
+	Network string
+
+	// Protected names what protects every address of the pool, such as a network
+	// attachment that excludes all of its range. It is empty if nothing does.
+	Protected string
+
+	Allocations []Allocation
+}
+
+// A Network is a part of a store from which pods get addresses: a Calico IPPool, or one
+// range of Whereabouts with all of its attachments.
+type Network struct {
+	Name string // unique within the backend
+
+	// Range is the prefix of the network. It is not valid if the network has none.
+	Range netip.Prefix
+
+	// Known is set if Usable is known.
+	Known bool
+
+	// Usable are the addresses that the store gives to pods, taken or not, without those
+	// that are excluded, reserved, or outside the range that is handed out.
+	Usable Spans
+
+	// Closed says why pods get no address of the network now, such as "disabled"; empty
+	// if they do.
+	Closed string
+
+	// Attachments are the network attachments, as namespace/name, through which pods ask for
+	// an address of it. Default is set if pods get one without asking.
+	Attachments []string
+	Default     bool
+
+	// Pools are the names of its pools.
+	Pools []string
+}
+
+// A Protection says which addresses an allocation protects: its IPs, and all addresses
+// of the pod that the allocation names. It ends when the pod has been gone for longer
+// than the TTL. If the TTL is nil, it never ends.
+type Protection struct {
+	IPs     []netip.Addr
+	TTL     *time.Duration
+	Deleted time.Time // when the pod was deleted; zero if the object does not say
+
+	// Deletable is set if the policy lets the allocation be released, after the
+	// allocations that it protects.
+	Deletable bool
+
+	// An object that cannot be decoded protects everything that it may name. Namespaces
+	// are those of the pods that it may name; if All is set, everything is protected.
+	// An allocation that names no pod may be of any namespace.
+	Namespaces []string
+	All        bool
+}
+
+// Until returns when the protection ends, if a run first saw the pod gone at the given
+// time. It reports false if the protection never ends.
+func (p Protection) Until(firstSeen time.Time) (time.Time, bool) {
+	if p.TTL == nil {
+		return time.Time{}, false
+	}
+	from := firstSeen
+	if !p.Deleted.IsZero() {
+		from = p.Deleted
+	}
+	return from.Add(*p.TTL), true
+}
+
+// A Record is a copy of an allocation, as its store had it before the release.
+type Record struct {
+	Backend string     `json:"backend"`
+	Pool    string     `json:"pool"`
+	Key     string     `json:"key"`
+	IP      string     `json:"ip,omitzero"` // empty if the allocation has no address
+	Owner   EntryOwner `json:"owner"`
+
+	// Node is where a run last saw the pod, and Boot and Mirror are set if its sandbox may outlive
+	// it there, as in a ledger.Place. They are empty if no run saw it, or if the store itself names
+	// that node.
+	Node   string `json:"node,omitzero"`
+	Boot   string `json:"boot,omitzero"`
+	Mirror bool   `json:"mirror,omitzero"`
+
+	// Stored is the data that Backend.Record returned.
+	Stored json.RawMessage `json:"stored"`
+
+	// InUse is set by a restore if the pod still has the address, as its status says. Then it
+	// goes back even if pods no longer get it.
+	InUse bool `json:"-"`
+}
+
+// String names the record for people.
+func (r Record) String() string {
+	return fmt.Sprintf("the record of backend %q, pool %q, key %q", r.Backend, r.Pool, r.Key)
+}
+
+// An EntryOwner is the owner of an allocation, as far as the store names it.
+type EntryOwner struct {
+	Namespace string `json:"namespace,omitempty"`
+	Pod       string `json:"pod,omitempty"`
+	Sandbox   string `json:"sandbox,omitempty"`
+	Interface string `json:"interface,omitempty"`
+	Node      string `json:"node,omitempty"`
+}
+
+// Entry returns the owner as reports and records have it.
+func (o Owner) Entry() EntryOwner {
+	return EntryOwner{Namespace: o.Pod.Namespace, Pod: o.Pod.Name, Sandbox: o.Sandbox, Interface: o.Interface, Node: o.Node}
+}
+
+// PodRef returns the pod; zero if the store names none.
+func (o EntryOwner) PodRef() PodRef { return PodRef{Namespace: o.Namespace, Name: o.Pod} }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"math/big"
 	"net/netip"
 	"slices"
 
@@ -278,4 +279,175 @@ func (t *tally) narrow(s judge.Selection) {
 		fine := b.Status == ipam.StatusOK || b.Status == ipam.StatusSkipped
 		return fine && b.Entries == 0 && !s.NamesBackend(b.Name)
 	})
+}
+
+// Usage says how many addresses of a pool or of a network are taken after the run, and by
+// what. Changes by other clients are not in it. Used is the sum of Live, Leaked, Protected
+// and Other.
+type Usage struct {
+	// Capacity is how many addresses the store gives to pods, taken or not: without
+	// those that are excluded, reserved, or outside the range that is handed out. It is
+	// null if unknown.
+	Capacity *big.Int `json:"capacity"`
+
+	Used      int `json:"used"`
+	Live      int `json:"live"`      // in use
+	Leaked    int `json:"leaked"`    // without an owner, and not protected
+	Protected int `json:"protected"` // without an owner, and something outside keeps the address
+	Other     int `json:"other"`     // what is not a pod's, or could not be decided
+
+	// Free is how many addresses pods can still get: 0 if the network is closed, and
+	// null if that is unknown.
+	Free *big.Int `json:"free"`
+}
+
+// A NetworkReport says how full one network is: the addresses that pods get from one
+// Calico IPPool, or from one range of Whereabouts. Its pools may hold only a part of them.
+type NetworkReport struct {
+	Backend string `json:"backend"`
+	Name    string `json:"name"`
+	Range   string `json:"range"`
+	Usage
+
+	// Pools are the names of the report's pools that are in the network.
+	Pools []string `json:"pools"`
+
+	// Closed says why the network hands out no addresses, such as "disabled"; empty if
+	// it does.
+	Closed string `json:"closed,omitempty"`
+
+	// Partial is set if a pool of the backend could not be read. The pool may be of the
+	// network, so the network may have fewer free addresses: Free is null.
+	Partial bool `json:"partial,omitempty"`
+
+	// Attachments and Default say which pods get addresses of it: see ipam.Network.
+	Attachments []string `json:"-"`
+	Default     bool     `json:"-"`
+
+	// Usable are the addresses that Capacity counts; none if that is unknown.
+	Usable ipam.Spans `json:"-"`
+}
+
+// gives reports whether pods can get the address. They may if that is unknown.
+func (n NetworkReport) gives(ip netip.Addr) bool { return n.Capacity == nil || n.Usable.Contains(ip) }
+
+// A filling counts addresses by their fate.
+type filling struct {
+	fates  [Freed + 1]int
+	inside int // those that pods can get, and that are not free
+}
+
+// add counts one address.
+func (f *filling) add(fate Fate, inside bool) {
+	f.fates[fate]++
+	if inside && fate != Freed {
+		f.inside++
+	}
+}
+
+// usage returns the figures. An address that no pod gets any more, such as one that was
+// excluded later, can still be taken; it does not make fewer addresses free.
+func (f *filling) usage(capacity *big.Int, closed bool) Usage {
+	u := Usage{
+		Capacity: capacity, Live: f.fates[Live], Leaked: f.fates[Held] + f.fates[Waiting] + f.fates[Due],
+		Protected: f.fates[Protected], Other: f.fates[Other],
+	}
+	u.Used = u.Live + u.Leaked + u.Protected + u.Other
+	switch {
+	case closed:
+		u.Free = new(big.Int)
+	case capacity != nil:
+		u.Free = new(big.Int).Sub(capacity, big.NewInt(int64(f.inside)))
+		if u.Free.Sign() < 0 {
+			u.Free.SetInt64(0)
+		}
+	}
+	return u
+}
+
+// A Fate is what becomes of an address, from what keeps it most firmly.
+type Fate int
+
+// The fates. Protected and those after it are of what leaked.
+const (
+	Live      Fate = iota // in use
+	Other                 // it is not a pod's, or could not be decided
+	Protected             // something outside keeps it
+	Held                  // kept for a reason other than its grace period
+	Waiting               // its grace period is not over
+	Due                   // its grace period is over, and a store still has it
+	Freed                 // the run released it
+)
+
+// String returns the word that reports use for what leaked.
+func (f Fate) String() string {
+	return [...]string{Live: "in use", Other: "other", Protected: "held", Held: "held", Waiting: "waiting", Due: "due", Freed: "released"}[f]
+}
+
+// An Address is an address that some allocation leaked. Several allocations may hold it: the entry
+// of a pool and its overlapping-range reservation, or the entries of two pools. An address is as
+// free as its least free allocation.
+type Address struct {
+	Fate   Fate
+	Reason judge.Reason // of the allocation that decides
+
+	Planned bool // every allocation is released, or the plan has it
+}
+
+// fateOf returns the fate of an entry alone.
+func fateOf(e *Entry) Fate {
+	switch {
+	case e.Outcome == Released:
+		return Freed
+	case e.Verdict == judge.InUse || e.Outcome == Returned:
+		return Live
+	case e.Outcome == Changed || !e.Leaked:
+		return Other
+	case e.Verdict == judge.Orphaned:
+		return Due
+	case e.Verdict == judge.Suspected:
+		return Waiting
+	case e.Reason == judge.Protected:
+		return Protected
+	default:
+		return Held
+	}
+}
+
+// take takes an allocation of the address into account.
+func (a *Address) take(e *Entry) {
+	fate := fateOf(e)
+	a.Planned = a.Planned && (e.Outcome == Released || e.Outcome == Planned || e.Outcome == Refused)
+	if fate < a.Fate || fate == a.Fate && (a.Reason == "" || a.Reason == judge.SiblingKept) {
+		a.Fate, a.Reason = fate, e.Reason
+	}
+}
+
+// Addresses returns the addresses of entries that leaked, each once, and the entries of each.
+func Addresses(entries []Entry) (all []*Address, entriesOf map[*Address][]*Entry) {
+	entriesOf = make(map[*Address][]*Entry)
+	for i := range entries {
+		a := entries[i].Address
+		if a == nil || a.Fate < Protected {
+			continue
+		}
+		if entriesOf[a] == nil {
+			all = append(all, a)
+		}
+		entriesOf[a] = append(entriesOf[a], &entries[i])
+	}
+	return all, entriesOf
+}
+
+// Freed counts the addresses that the run freed. In a dry run it counts those that the plan would
+// free, even if a limit refuses the plan.
+func (r Report) Freed() int {
+	n := 0
+	all, _ := Addresses(r.Entries)
+	for _, a := range all {
+		if a.Fate == Freed || a.Planned && r.Run.DryRun {
+			n++
+		}
+	}
+	return n
 }
