@@ -116,18 +116,16 @@ type Scope struct {
 	Nodes        bool
 }
 
-// Take reads the pods, the virtual machines and the lists of the scope, all at the same time. If one
-// list fails, there is no census.
+// Take reads the pods, and then the virtual machines and the nodes. The other lists of the scope are
+// read at the same time as the pods. If one list fails, there is no census.
 //
-// A node that is not listed does not exist. So the nodes are listed again after the pods if a pod is
-// on a node that came after them.
+// The order matters. A guest that takes over the address of a pod that ends is in one of the lists, and
+// so is a node that is lost before its pod is deleted.
 func Take(ctx context.Context, cluster Cluster, scope Scope) (Census, error) {
 	began := time.Now()
 	var pods []Pod
 	var sandboxes sandboxList
-	var machines []VirtualMachine
 	var sets []StatefulSet
-	var nodes []Node
 	lists, listing := errgroup.WithContext(ctx)
 	lists.Go(func() (err error) {
 		pods, err = cluster.Pods(listing)
@@ -137,33 +135,32 @@ func Take(ctx context.Context, cluster Cluster, scope Scope) (Census, error) {
 		sandboxes, err = sandboxesOf(listing, cluster)
 		return err
 	})
-	lists.Go(func() (err error) {
-		machines, err = cluster.VirtualMachines(listing)
-		return listed("virtualmachineinstances", err)
-	})
 	if scope.StatefulSets {
 		lists.Go(func() (err error) {
 			sets, err = cluster.StatefulSets(listing)
 			return listed("statefulsets", err)
 		})
 	}
+	if err := lists.Wait(); err != nil {
+		return Census{}, err
+	}
+	var machines []VirtualMachine
+	var nodes []Node
+	lists, listing = errgroup.WithContext(ctx)
+	lists.Go(func() (err error) {
+		machines, err = cluster.VirtualMachines(listing)
+		return listed("virtualmachineinstances", err)
+	})
 	if scope.Nodes {
 		lists.Go(func() (err error) {
-			nodes, err = cluster.Nodes(listing)
+			if nodes, err = cluster.Nodes(listing); nodes == nil {
+				nodes = []Node{} // read, and there are none
+			}
 			return listed("nodes", err)
 		})
 	}
 	if err := lists.Wait(); err != nil {
 		return Census{}, err
-	}
-	if scope.Nodes && onOtherNode(pods, nodes) {
-		var err error
-		if nodes, err = cluster.Nodes(ctx); err != nil {
-			return Census{}, listed("nodes", err)
-		}
-	}
-	if scope.Nodes && nodes == nil {
-		nodes = []Node{} // read, and there are none
 	}
 	census := New(began, pods, sets, nodes...)
 	census.addMachines(machines)
@@ -177,15 +174,6 @@ func listed(resource string, err error) error {
 		return fmt.Errorf("list %s: %w", resource, err)
 	}
 	return nil
-}
-
-// onOtherNode reports whether a pod is on none of the nodes.
-func onOtherNode(pods []Pod, nodes []Node) bool {
-	known := map[string]bool{"": true} // of a pod that is not scheduled
-	for _, n := range nodes {
-		known[n.Name] = true
-	}
-	return slices.ContainsFunc(pods, func(p Pod) bool { return !known[p.Node] })
 }
 
 // A Reading is what a second look read of one pod.

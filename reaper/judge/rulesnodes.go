@@ -144,16 +144,17 @@ func (f *Facts) hangs(pod census.Pod) bool {
 //
 // A mirror is one until a mirror of its name has ended. A kubelet runs one static pod of a name at a
 // time. The latest boot counts: a later sandbox may have adopted the allocation.
+//
+// What another pod does never ends or replaces what is remembered of the allocation's own.
 func (c *Case) hung(inUse bool) ledger.Place {
-	pod, last := c.Pod, c.known.last
-	if c.Presence != census.Present && inUse {
-		for claim := range c.keepingClaims {
-			if claim.By.Kind == census.KindPod && claim.IP == c.IP && claim.Proves && !claim.Ended {
-				pod, _ = c.census.Pod(claim.By.Ref)
-				break
-			}
+	last := c.known.last
+	if c.Presence != census.Present {
+		if other := c.otherInStatus(); inUse && last.Boot == "" && c.census.HasNode(other.Node) {
+			return c.hungOf(other, last)
 		}
+		return last
 	}
+	pod := c.Pod
 	ended := pod.Finished && pod.Node == last.Node && c.is(endedPod) &&
 		!c.census.Off(pod.Node) && !c.census.Node(pod.Node).OutOfService // otherwise it was collected
 	over := ended && !pod.Deadline.IsZero() || inUse && pod.Deadline.IsZero() && pod.Proves(c.IP)
@@ -163,11 +164,30 @@ func (c *Case) hung(inUse bool) ledger.Place {
 	if over {
 		last = ledger.Place{Node: last.Node}
 	}
+	if !inUse {
+		return last
+	}
+	return c.hungOf(pod, last)
+}
+
+// hungOf returns where the pod hangs or is a mirror; the last place if it does neither.
+func (c *Case) hungOf(pod census.Pod, last ledger.Place) ledger.Place {
 	mirror := pod.Mirror && !pod.Finished && c.HoldsAddress() && !c.ByRuntime && (last.Boot == "" || last.Mirror)
-	if inUse && (mirror || last.Boot == "" && c.hangs(pod)) {
+	if mirror || last.Boot == "" && c.hangs(pod) {
 		return ledger.Place{Node: pod.Node, Boot: cmp.Or(c.census.Node(pod.Node).Boot, ledger.UnknownBoot), Mirror: mirror}
 	}
 	return last
+}
+
+// otherInStatus returns the pod whose status keeps the allocation; the zero Pod if there is none.
+func (c *Case) otherInStatus() census.Pod {
+	for claim := range c.keepingClaims {
+		if claim.By.Kind == census.KindPod && claim.IP == c.IP && claim.Proves && !claim.Ended {
+			pod, _ := c.census.Pod(claim.By.Ref)
+			return pod
+		}
+	}
+	return census.Pod{}
 }
 
 // mayRunOn reports whether the sandbox may still run at a place where it may outlive its pod: until

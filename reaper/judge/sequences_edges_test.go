@@ -1,6 +1,7 @@
 package judge_test
 
 import (
+	"fmt"
 	"net/netip"
 	"testing"
 	"time"
@@ -94,6 +95,43 @@ func TestAnnotationOfAnotherPodDoesNotHideAPodThatHangs(t *testing.T) {
 		w.now = w.now.Add(time.Hour)
 		w.cluster(nil, booted("b1"))
 		equal(t, "an object after it", w.entryIn(t, "reserved").Reason, want)
+	}
+}
+
+// Promise 1. Another pod that shows the address, and goes again, does not end the hold of a pod that
+// hung, or of a static pod: their node has not been rebooted.
+func TestAnotherPodDoesNotEndTheHoldOfAHungPod(t *testing.T) {
+	for _, mirror := range []bool{false, true} {
+		for _, annotated := range []bool{false, true} {
+			store := poolOf(calicoOf(""))
+			store.Network = "wb"
+			store.Allocations[0].Adoption, store.Allocations[0].Group = ipam.Adoptable, ""
+			w := newSequence(namedStore{fixedStore{store}, "store"})
+			w.policy.Pods.Finished = policy.Release
+			first, want := hanging(), judge.TerminationStuck
+			if mirror {
+				first, want = mirrored(), judge.StaticPod
+			}
+			n1, n2 := booted("b1"), booted("c1")
+			n2.Name = "n2"
+			w.cluster([]census.Pod{first}, n1, n2)
+			w.entryIn(t, "store")
+			later := showing(other, ip2)
+			later.InStatus, later.Node, later.Interfaces, later.Mirror = 1, "n2", nil, mirror
+			pods := []census.Pod{later}
+			if annotated {
+				pods = []census.Pod{showing(ipam.PodRef{Namespace: "x", Name: "y"}, ip2), later}
+			}
+			w.now = w.now.Add(time.Minute)
+			w.cluster(pods, n1, n2)
+			equal(t, "while another pod shows the address", w.entryIn(t, "store").Reason, judge.AddressInUse)
+			n2.Boot = "c2"
+			for range 2 {
+				w.now = w.now.Add(time.Hour)
+				w.cluster(nil, n1, n2)
+				equal(t, fmt.Sprintf("after it, mirror %t, annotated %t", mirror, annotated), w.entryIn(t, "store").Reason, want)
+			}
+		}
 	}
 }
 

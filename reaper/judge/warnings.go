@@ -128,7 +128,9 @@ func (d *Decision) claimants() map[census.Claimant]bool {
 	found := make(map[census.Claimant]bool)
 	c := f.Case(a)
 	for claim := range c.keepingClaims {
-		found[claim.By] = true
+		if !claim.Proves {
+			found[claim.By] = true
+		}
 	}
 	if pod, shown := c.sandboxClaimant(); shown {
 		found[census.Claimant{Kind: census.KindPod, Ref: pod}] = true
