@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -92,7 +93,12 @@ func (m Memory) Seen(ctx context.Context) (map[string]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ledger.Seen, nil
+	seen := make(map[string]int64, len(ledger.Seen))
+	for key, at := range ledger.Seen {
+		_, hash, _ := strings.Cut(key, " ") // what it says about stores may change
+		seen[hash] = at
+	}
+	return seen, nil
 }
 
 // Age moves the times at which everything in the ledger was seen, restored and doubted into the
