@@ -103,10 +103,10 @@ func ofBackend(attempts []*attempt, backend string) []*attempt {
 	return some
 }
 
-// settleAll decides every attempt that is not decided yet.
-func settleAll(log *slog.Logger, attempts []*attempt, outcome report.Outcome, err error) {
+// failAll decides that every attempt that is not decided yet has failed.
+func failAll(log *slog.Logger, attempts []*attempt, err error) {
 	for _, a := range undecided(attempts) {
-		a.settle(log, outcome, err)
+		a.settle(log, report.Failed, err)
 	}
 }
 

@@ -132,7 +132,7 @@ func (r *run) makeRound(ctx context.Context) error {
 		return r.endDryRun(ctx, *n)
 	}
 	if err := r.mayRelease(n.stock); err != nil {
-		settleAll(r.logger, n.attempts, report.Failed, err)
+		failAll(r.logger, n.attempts, err)
 		return r.failed()
 	}
 
@@ -141,7 +141,7 @@ func (r *run) makeRound(ctx context.Context) error {
 	r.checkRights(ctx, n.attempts)
 	remembered, err := r.saveVerdicts(ctx, *n)
 	if errors.Is(err, ledger.ErrFull) { // a later run would not know what this one does
-		settleAll(r.logger, n.attempts, report.Failed, err)
+		failAll(r.logger, n.attempts, err)
 		return r.failed()
 	}
 	if err := r.checkStores(n, remembered); err != nil {
