@@ -106,7 +106,7 @@ func toJSON(data []byte) ([]byte, *Error) {
 	}
 	switch {
 	case !errors.Is(err, io.EOF):
-		return nil, &Error{Messages: []string{"policy must be a single YAML document, and is several"}}
+		return nil, &Error{Messages: []string{"policy must be a single YAML document, but the file has several"}}
 	case string(raw) == "null":
 		message := fmt.Sprintf("policy must not be empty: apiVersion must be %q and kind %q", APIVersion, Kind)
 		return nil, &Error{Messages: []string{message}, NotYAML: true}

@@ -159,7 +159,7 @@ func TestDryRun(t *testing.T) {
 
 func TestDocuments(t *testing.T) {
 	const (
-		more  = "policy must be a single YAML document, and is several"
+		more  = "policy must be a single YAML document, but the file has several"
 		empty = `policy must not be empty: apiVersion must be "ip-reaper/v1alpha1" and kind "ReapPolicy"`
 	)
 	notYAML := []string{"empty", "only a comment", "null", "a list", "a word", "no YAML", "an open bracket"}

@@ -244,7 +244,7 @@ func (c *Confirmer) witnessed(ctx context.Context) error {
 			gone = append(gone, name)
 		}
 	}
-	return fmt.Errorf("%w: gone is each of these pods, which ran when the pods were listed: %s; "+
+	return fmt.Errorf("%w: none of these pods exists any more, although all ran when the pods were listed: %s; "+
 		"the API server may have been emptied, or answer for another cluster", ipam.ErrAgain, strings.Join(gone, ", "))
 }
 

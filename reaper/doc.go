@@ -9,7 +9,7 @@
 // A release goes through three values. Each is made in one place only:
 //
 //	ipam.Allocation  Backend.List yields it: a store holds this address
-//	judge.Orphan     MakePlan makes it: a complete, later Census has no owner for it,
+//	judge.Orphan     a Plan makes it: a complete, later Census has no owner for it,
 //	                 and its grace period is over
 //	ipam.Warrant     Confirmer.Confirm makes it: a second look just now gave the same
 //	                 result
@@ -26,8 +26,9 @@
 //
 // The run itself is here. options.go says what it is given, and run.go is the whole run, from the
 // lock to the report. A round takes stock (stock.go), has it judged, and carries out what is due, in
-// the order of the files checks.go, memory.go, record.go and release.go: an attempt is all that it
-// did about one allocation. The report is made once, at the end.
+// the order of the files checks.go, memory.go, record.go, confirm.go and release.go. An attempt, in
+// release.go, is all that it did about one allocation. The report is made once, at the end, with what
+// messages.go gathered on the way.
 //
 // Two other commands use the same parts. restore.go puts back what a run released.
 // inspect.go decides on files instead of stores and a cluster.

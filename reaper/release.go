@@ -117,7 +117,7 @@ func planAll(attempts []*attempt, outcome report.Outcome) {
 	}
 }
 
-// settleSiblings keeps what is not decided of each group of which an attempt is decided. A group is
+// settleSiblings keeps the undecided attempts of every group that has a decided one. A group is
 // released together or not at all.
 func settleSiblings(log *slog.Logger, attempts []*attempt, why string) {
 	broken := make(map[string]bool)

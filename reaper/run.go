@@ -89,6 +89,52 @@ func newRun(o Options, dryRun bool) *run {
 	return r
 }
 
+// rounds makes one round. With Sleep, it then sleeps until the next grace period ends, and
+// makes another one. It ends with the last grace period that the first round found, or
+// before a sleep that would exceed MaxWait.
+func (r *run) rounds(ctx context.Context) error {
+	var end time.Time       // of the last grace period that the first round found
+	var slept time.Duration // in all
+	for {
+		err := r.timedRound(ctx)
+		var partial *report.PartialError
+		if r.Sleep == nil || err != nil && !errors.As(err, &partial) {
+			return err
+		}
+		dues := r.dues()
+		if end.IsZero() && len(dues) > 0 {
+			end = dues[len(dues)-1]
+		}
+		if len(dues) == 0 || dues[0].After(end.Add(rounding)) {
+			return err
+		}
+		due := dues[0]
+		if ctx.Err() != nil { // another round would replace the report with a failed listing
+			return cmp.Or(err, ctx.Err())
+		}
+		d := max(due.Sub(r.Now()), 0)
+		if slept += d; r.MaxWait > 0 && slept > r.MaxWait {
+			r.progress("the next grace period ends at %s: not waiting for it", judge.Stamp(due))
+			return err
+		}
+		r.progress("waiting until %s for grace periods to end", judge.Stamp(due))
+		if err := r.Sleep(ctx, d); err != nil {
+			return err
+		}
+		r.failures = nil // the next round tries again
+	}
+}
+
+// timedRound is makeRound, with the timeout.
+func (r *run) timedRound(ctx context.Context) error {
+	if r.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, r.Timeout)
+		defer cancel()
+	}
+	return r.makeRound(ctx)
+}
+
 // makeRound makes one round, from the listing to the last release.
 func (r *run) makeRound(ctx context.Context) error {
 	r.endRound()
@@ -279,52 +325,6 @@ func (r *run) mayRelease(s stock) error {
 }
 
 var errNoLedger = errors.New("nothing is released while the ledger cannot be read")
-
-// rounds makes one round. With Sleep, it then sleeps until the next grace period ends, and
-// makes another one. It ends with the last grace period that the first round found, or
-// before a sleep that would exceed MaxWait.
-func (r *run) rounds(ctx context.Context) error {
-	var end time.Time       // of the last grace period that the first round found
-	var slept time.Duration // in all
-	for {
-		err := r.timedRound(ctx)
-		var partial *report.PartialError
-		if r.Sleep == nil || err != nil && !errors.As(err, &partial) {
-			return err
-		}
-		dues := r.dues()
-		if end.IsZero() && len(dues) > 0 {
-			end = dues[len(dues)-1]
-		}
-		if len(dues) == 0 || dues[0].After(end.Add(rounding)) {
-			return err
-		}
-		due := dues[0]
-		if ctx.Err() != nil { // another round would replace the report with a failed listing
-			return cmp.Or(err, ctx.Err())
-		}
-		d := max(due.Sub(r.Now()), 0)
-		if slept += d; r.MaxWait > 0 && slept > r.MaxWait {
-			r.progress("the next grace period ends at %s: not waiting for it", judge.Stamp(due))
-			return err
-		}
-		r.progress("waiting until %s for grace periods to end", judge.Stamp(due))
-		if err := r.Sleep(ctx, d); err != nil {
-			return err
-		}
-		r.failures = nil // the next round tries again
-	}
-}
-
-// timedRound is makeRound, with the timeout.
-func (r *run) timedRound(ctx context.Context) error {
-	if r.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, r.Timeout)
-		defer cancel()
-	}
-	return r.makeRound(ctx)
-}
 
 // rounding is the most that the ledger may move a time.
 const rounding = time.Second

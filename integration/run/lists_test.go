@@ -98,7 +98,7 @@ func TestServerThatWasSwappedReleasesNothing(t *testing.T) {
 		t.Errorf("released %d, and %v are left of %v", r.Report.Summary.Released, f.owners(), before)
 	}
 	for _, e := range r.Report.Entries {
-		if e.Outcome == "failed" && !strings.Contains(e.Error, "gone is each of these pods, which ran when the pods were listed: shop/elsewhere") {
+		if e.Outcome == "failed" && !strings.Contains(e.Error, "none of these pods exists any more, although all ran when the pods were listed: shop/elsewhere") {
 			t.Errorf("%s: %s", e.IP, e.Error)
 		}
 	}

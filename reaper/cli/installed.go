@@ -57,10 +57,10 @@ func choosePolicy(ctx context.Context, w ioStreams, core corev1.ConfigMapsGetter
 		return chosen, ipam.BadInput(fmt.Errorf("nothing is written: the installed policy could not be read: %w", err),
 			fmt.Sprintf("get the right to get ConfigMap %s in namespace %s", state.PolicyName, namespace))
 	case err != nil:
-		chosen.caveat = "the installed policy could not be read, so this is by the built-in defaults: " + printable.Error(err)
+		chosen.caveat = "the installed policy could not be read, so the built-in defaults apply: " + printable.Error(err)
 		return chosen, nil
 	case text == nil && o.policyFile == "":
-		chosen.caveat = fmt.Sprintf("no policy is installed, so this is by the built-in defaults: namespace %s has no ConfigMap %s", namespace, state.PolicyName)
+		chosen.caveat = fmt.Sprintf("no policy is installed, so the built-in defaults apply: namespace %s has no ConfigMap %s", namespace, state.PolicyName)
 		return chosen, nil
 	case text == nil:
 		return chosen, nil
@@ -76,7 +76,7 @@ func choosePolicy(ctx context.Context, w ioStreams, core corev1.ConfigMapsGetter
 	case o.policyFile == "":
 		chosen.policy, chosen.installed = installed, name
 	case !reflect.DeepEqual(installed, o.policy):
-		return chosen, ipam.BadInput(fmt.Errorf("policy %s is not the installed one, ConfigMap %s, by which a release is judged", o.policyFile, name),
+		return chosen, ipam.BadInput(fmt.Errorf("policy %s differs from the installed policy (ConfigMap %s), which decides what is released", o.policyFile, name),
 			"leave out --dry-run=false to see what the file would release; to release by it, install it")
 	}
 	return chosen, nil

@@ -90,7 +90,7 @@ func newRun(w ioStreams, at target) *cobra.Command {
 	flags.BoolVar(&f.all, "all", false, "list every allocation, even those in use, and fold none")
 	if at.scope() == plugin.Cluster {
 		flags.IntVar(&f.concurrency, "concurrency", defaultConcurrency, "send at most this `NUMBER` of requests to the stores and the API server at the same time")
-		flags.BoolVar(&f.acceptStore, "accept-new-store", false, "release from a store outside the API server, such as Calico's etcd, although it is another one than in earlier runs")
+		flags.BoolVar(&f.acceptStore, "accept-new-store", false, "release from a store outside the API server, such as Calico's etcd, even if it is not the store that earlier runs used")
 	} else {
 		flags.DurationVar(&f.every, "every", 0, "run again this `DURATION`, and up to a tenth more, after each run, until the program is stopped; by default, run once")
 	}

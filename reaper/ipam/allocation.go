@@ -26,7 +26,7 @@ type Owner struct {
 	Sandbox   string // container ID of the pod sandbox
 	Interface string // inside the sandbox, such as net1
 
-	// Node is the node of the sandbox. If the store does not name it, Judge sets it
+	// Node is the node of the sandbox. If the store does not name it, a judge.Case sets it
 	// to the node that another store names, or on which the pod was last seen.
 	Node string
 }

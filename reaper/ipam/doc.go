@@ -2,5 +2,5 @@
 // networks that hand them out. It has the contract of a store (Backend), and the permission to
 // release one allocation (Warrant).
 //
-// Read allocation.go, pool.go and backend.go first.
+// Read allocation.go and backend.go first.
 package ipam

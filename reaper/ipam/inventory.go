@@ -65,7 +65,7 @@ type Listing struct {
 	Undecoded []error
 }
 
-// An Inventory has the listings of all backends, read before the census. Judge
+// An Inventory has the listings of all backends, read before the census. Judging
 // believes only an Inventory that TakeInventory made.
 type Inventory struct {
 	Listings []Listing

@@ -150,20 +150,3 @@ func AskedUntil(number int) []AskedRule {
 	}
 	return asked
 }
-
-// Remedies returns what would change the decision: what its rule advises, or the step after the
-// rules that keeps the allocation.
-func (s Subject) Remedies() []Remedy {
-	switch {
-	case s.Rule == 0:
-		return say(examine)(s)
-	case s.ChangedBy == "" || s.Verdict == Suspected || s.Verdict == Orphaned:
-		return table[s.Rule-1].remedies(s)
-	case s.Reason == SiblingKept:
-		return say("it goes with its sibling: {note}")(s)
-	case s.Reason == Protected:
-		return say(unprotect)(s)
-	default:
-		return say(standsIn)(s)
-	}
-}

@@ -14,7 +14,7 @@ import (
 )
 
 // An Orphan is an allocation for which a complete census has no owner, and whose grace
-// period is over. Only MakePlan makes one. It is a suspicion, not a permission: that
+// period is over. Only a Plan makes one. It is a suspicion, not a permission: that
 // is the Warrant.
 type Orphan struct {
 	decision *Decision

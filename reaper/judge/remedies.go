@@ -176,3 +176,20 @@ func leave(s Subject) []Remedy {
 	}
 	return append(remedies, s.fill(Remedy{"or, if the store is this cluster's alone, set nodes.foreign to release in the policy", ""})...)
 }
+
+// Remedies returns what would change the decision: what its rule advises, or the step after the
+// rules that keeps the allocation.
+func (s Subject) Remedies() []Remedy {
+	switch {
+	case s.Rule == 0:
+		return say(examine)(s)
+	case s.ChangedBy == "" || s.Verdict == Suspected || s.Verdict == Orphaned:
+		return table[s.Rule-1].remedies(s)
+	case s.Reason == SiblingKept:
+		return say("it goes with its sibling: {note}")(s)
+	case s.Reason == Protected:
+		return say(unprotect)(s)
+	default:
+		return say(standsIn)(s)
+	}
+}

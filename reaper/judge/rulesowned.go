@@ -7,7 +7,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
-	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 func unreadable(c *Case) (Ruling, bool) {
@@ -288,14 +287,4 @@ func tooMuch(c *Case) (Ruling, bool) {
 	}
 	note := name + " shows more addresses than ip-reaper reads"
 	return match(note, Evidence{name, "it shows more addresses than ip-reaper reads, and this may be one of them"})
-}
-
-// ExcessWarnings names the pods and the virtual machines that show too much.
-func ExcessWarnings(p policy.Policy, c census.Census) []string {
-	names := c.AllShowingTooMuch(p.Pods.Unnamed == policy.Release && p.Pods.Finished != policy.Release)
-	if len(names) == 0 {
-		return nil
-	}
-	slices.Sort(names)
-	return []string{"allocations that name no pod, or a pod of the same namespace, are kept because of too many addresses on " + printable.Some(names)}
 }

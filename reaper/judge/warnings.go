@@ -57,6 +57,16 @@ func ProtectedPools(inv ipam.Inventory, decisions []Decision) (found map[ipam.Po
 	return found, warnings
 }
 
+// ExcessWarnings names the pods and the virtual machines that show too much.
+func ExcessWarnings(p policy.Policy, c census.Census) []string {
+	names := c.AllShowingTooMuch(p.Pods.Unnamed == policy.Release && p.Pods.Finished != policy.Release)
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	return []string{"allocations that name no pod, or a pod of the same namespace, are kept because of too many addresses on " + printable.Some(names)}
+}
+
 // FenceWarnings names the nodes that have the taint out-of-service and are ready, and says what to
 // do.
 func FenceWarnings(c census.Census) []string {
