@@ -219,7 +219,7 @@ func TestRestoreWithoutALedgerWarns(t *testing.T) {
 func TestRestoreThatTheLedgerHasNoRoomForIsRefused(t *testing.T) {
 	r := newReleasedHarness(t)
 	afterOne, afterTwo, stored := contentsOf(t, r.one), contentsOf(t, r.two), r.ledgers.stored
-	r.ledgers.capacity = len(r.ledgers.stored) + 24 // for one hold, its store, and the earliest time
+	r.ledgers.capacity = len(r.ledgers.stored) + 29 // for one hold, its store and mark, and the earliest time
 	rep, err := reaper.Restore(t.Context(), r.restoreOptions(r.remembered))
 	if !errors.Is(err, ledger.ErrFull) {
 		t.Errorf("restore: %v, want ErrFull", err)

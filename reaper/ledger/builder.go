@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"errors"
 	"iter"
 	"maps"
 	"slices"
@@ -94,32 +95,48 @@ func (b *Builder) KeepOthers(listings []ipam.Listing, decided iter.Seq[*ipam.All
 	for _, l := range listings {
 		if statuses[l.Backend] = l.Status; l.Status == ipam.StatusPartial {
 			for _, err := range l.Errors {
-				unread = append(unread, l.Backend, err.Error())
+				what := err.Error()
+				if pool, ok := errors.AsType[*ipam.PoolError](err); ok {
+					what = pool.Pool
+				}
+				unread = append(unread, l.Backend, what)
 			}
+		}
+	}
+	known := make(map[ledgerKey]bool)
+	var all []*ipam.Allocation
+	for a := range decided {
+		all = append(all, a)
+		if a.Unreadable != "" && statuses[a.Backend] == ipam.StatusOK || a.Unreadable != "" && statuses[a.Backend] == ipam.StatusPartial {
+			statuses[a.Backend] = ipam.StatusPartial
+			unread = append(unread, a.Backend, a.Pool, a.Key)
 		}
 	}
 	if len(unread) > 0 {
 		b.made.unread = b.made.salt.hash(unread...)
 	}
-	known := make(map[ledgerKey]bool)
-	for a := range decided {
+	for _, a := range all {
 		if statuses[a.Backend] != ipam.StatusOK {
 			b.made.salt.addKeys(known, a)
 		}
 	}
-	others := b.before.restrict(func(hash uint64, names []string) (staying []string) {
-		gone := b.made.unread == b.before.unread && !slices.Contains(names, unseen)
-		for _, name := range names {
-			status, listed := statuses[name]
-			switch {
-			case name == unseen, name == ofARestore, known[ledgerKey{name, hash}]:
-			case listed && status == ipam.StatusOK, listed && status == ipam.StatusPartial && gone:
-			default:
-				staying = append(staying, name, unseen)
+	stay := func(known map[ledgerKey]bool) func(hash uint64, names []string) (staying []string) {
+		return func(hash uint64, names []string) (staying []string) {
+			gone := b.made.unread == b.before.unread && !slices.Contains(names, unseen)
+			for _, name := range names {
+				status, listed := statuses[name]
+				switch {
+				case name == unseen, name == ofARestore, known[ledgerKey{name, hash}]:
+				case listed && status == ipam.StatusOK, listed && status == ipam.StatusPartial && gone:
+				default:
+					staying = append(staying, name, unseen)
+				}
 			}
+			return staying
 		}
-		return staying
-	})
+	}
+	others := b.before.restrict(stay(known))
+	others.nodes = b.before.nodes.restrict(stay(nil))
 	b.addTimes(others)
 	b.kept = append(b.kept, others.nodes...)
 }

@@ -170,13 +170,17 @@ func (l Ledger) restrict(stay func(hash uint64, names []string) []string) Ledger
 // were last seen at these places.
 func (l Ledger) WithRestored(back iter.Seq2[*ipam.Allocation, Place], now time.Time) Ledger {
 	spots, homes := make(map[uint64]string), make(map[uint64]string)
+	var added ledgerTable[string]
 	for a, last := range back {
 		spots[l.salt.spotHash(a)] = a.Backend
 		if last == (Place{}) || a.Owner.Sandbox == "" {
 			continue
 		}
 		hash := l.salt.placeHash(a)
-		homes[hash] = last.String()
+		homes[hash] = max(homes[hash], last.String())
+		for _, name := range []string{a.Backend, unseen, ofARestore} {
+			added.add(name, hash, "")
+		}
 		if seen, _ := l.nodes.find(hash); placeOf(seen).Boot != "" {
 			homes[hash] = seen // a run knows more than the journal
 		}
@@ -189,13 +193,15 @@ func (l Ledger) WithRestored(back iter.Seq2[*ipam.Allocation, Place], now time.T
 	}
 	for hash, backend := range spots {
 		restored.add(backend, hash, ToSecond(now).Unix())
+		restored.add(unseen, hash, ToSecond(now).Unix())
 	}
 	nodes := slices.Clone(l.nodes)
 	for i, e := range nodes {
 		nodes[i].value = cmp.Or(homes[e.hash], e.value)
 	}
-	for hash, home := range homes {
-		nodes.add(ofARestore, hash, home)
+	for _, e := range added {
+		e.value = homes[e.hash]
+		nodes = append(nodes, e)
 	}
 	l.restored, l.nodes = restored.arranged(), nodes.arranged()
 	return l
@@ -204,8 +210,10 @@ func (l Ledger) WithRestored(back iter.Seq2[*ipam.Allocation, Place], now time.T
 // WithPlaces returns the ledger with these places of pods instead of those that it has for them.
 func (l Ledger) WithPlaces(places iter.Seq2[*ipam.Allocation, Place]) Ledger {
 	b := NewBuilder(l)
+	b.made.unread = l.unread
 	for a, p := range places {
 		b.Place(a, p)
+		b.made.nodes.add(unseen, b.made.salt.placeHash(a), p.String())
 	}
 	b.addTimes(l)
 	b.kept = slices.Clone(l.nodes)

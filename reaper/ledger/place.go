@@ -24,14 +24,14 @@ func (p Place) String() string {
 	case p.Boot == "":
 		return p.Node
 	case p.Mirror:
-		return p.Node + "//" + p.Boot
+		return "~" + p.Node + "//" + p.Boot
 	}
-	return p.Node + "/" + p.Boot
+	return "~" + p.Node + "/" + p.Boot
 }
 
 // placeOf returns the place of a stored form.
 func placeOf(stored string) Place {
-	node, boot, _ := strings.Cut(stored, "/")
+	node, boot, _ := strings.Cut(strings.TrimPrefix(stored, "~"), "/")
 	boot, mirror := strings.CutPrefix(boot, "/")
 	return Place{node, boot, mirror}
 }
