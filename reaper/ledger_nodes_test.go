@@ -41,18 +41,6 @@ func lostNodeHarness(t *testing.T, m *backendtest.Memory) *harness {
 	return h
 }
 
-// addSecondWeb has a second sandbox of web adopt what the first one had.
-func addSecondWeb(t *testing.T, m *backendtest.Memory) ipam.Allocation {
-	t.Helper()
-	second := app("web")
-	second.Sandbox += "-2"
-	a, err := m.Reserve("a", second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a
-}
-
 // unreachable is the decision on an allocation on n1.
 var unreachable = decision{judge.Held, judge.NodeUnreachable, "node n1 is not ready"}
 
@@ -78,12 +66,12 @@ func TestNodeWhereThePodWasSeenKeeps(t *testing.T) {
 		}, gone},
 		{"the pod came elsewhere and went before a run saw its address there", func(t *testing.T, h *harness, m *backendtest.Memory) {
 			h.pods.Add(podOn("n2", "web"))
-			addSecondWeb(t, m)
+			h.addPods(t, m, "web")
 			h.run(t)
 			h.pods.Remove(app("web").Pod)
 		}, unknownNode},
 		{"the pod came elsewhere, and a run saw its address there", func(t *testing.T, h *harness, m *backendtest.Memory) {
-			h.pods.Add(podOn("n2", "web", addSecondWeb(t, m)))
+			h.pods.Add(podOn("n2", "web", h.addPods(t, m, "web")...))
 			h.run(t)
 			h.pods.Remove(app("web").Pod)
 		}, gone},
@@ -101,7 +89,9 @@ func TestNodeWhereThePodWasSeenKeeps(t *testing.T) {
 			h.policy = before
 		}, unreachable},
 		{"the ledger was lost", func(_ *testing.T, h *harness, _ *backendtest.Memory) { h.ledgers.stored = nil }, unknownNode},
-		{"the allocation is of another sandbox now", func(t *testing.T, _ *harness, m *backendtest.Memory) { addSecondWeb(t, m) }, unknownNode},
+		{"the allocation names another pod now", func(_ *testing.T, _ *harness, m *backendtest.Memory) {
+			m.Rename(ipam.Allocation{Pool: "a", Key: "2"}, other)
+		}, unknownNode},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := backendtest.NewMemory("memory")

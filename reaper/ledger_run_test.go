@@ -2,7 +2,6 @@ package reaper_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
-	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -258,32 +256,4 @@ func TestDryRunDoesNotRememberWhatIsDoubtful(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A ledger that is full leaves out what matters least, and the report says so. If there is no room
-// for where pods hang, nothing is released: the next run would not know.
-func TestRunWithAFullLedger(t *testing.T) {
-	h, m := memoryHarness(t, "live-1", "gone-1", "gone-2")
-	h.policy.Limits.MaxFraction = new(1.0)
-	h.pods.Add(manyPods(7)...)
-	needed := ledgertest.Ledger{
-		Version: 6, Nodes: map[string]string{ledgertest.Key("hung"): "n1/boot"}, Figures: ledgertest.Figures{Pods: 8},
-		Runs: []ledgertest.Run{{ID: "run-1", Began: noon.Unix(), Due: 2}},
-	}
-	before := contentsOf(t, m)
-	h.ledgers.stored = needed.Encode()
-	const mark = len("(unseen),") // of what was not listed
-	h.ledgers.capacity = len(needed.Encode()) + mark - 1
-	rep, failures := h.partial(t)
-	equal(t, "failures", len(failures), 1)
-	equal(t, "it is the ledger", strings.HasPrefix(failures[0], "save the ledger: "+ledger.ErrFull.Error()), true)
-	equal(t, "failed", rep.Summary.Failed, 2)
-	equal(t, "store", contentsOf(t, m), before)
-
-	h.ledgers.capacity++
-	needed.Nodes[ledgertest.Key("live")] = "n1"
-	h.ledgers.stored = needed.Encode()
-	rep = h.run(t)
-	equal(t, "released", rep.Summary.Released, 2)
-	equal(t, "warned of one", strings.Contains(strings.Join(rep.Warnings, "\n"), ", and 1 were left out"), true)
 }

@@ -20,19 +20,19 @@ func (o Options) remembers() bool { return !*o.Policy.DryRun || o.Remember }
 
 // saveVerdicts saves the ledger that the verdicts of a round make, and returns it. A run beside this
 // one may have found another store: then it returns the ledger of that run, as it is.
-func (r *run) saveVerdicts(ctx context.Context, n round) (ledger.Ledger, error) {
+func (r *run) saveVerdicts(ctx context.Context, n round) ledger.Ledger {
 	own := r.endedBy(r.partial())
 	own.Ended = own.Ended && len(undecided(n.attempts)) == 0
 	made := n.ledger
-	err := r.saveLedger(ctx, n.ledger, own, func(have ledger.Ledger) ledger.Ledger {
+	stored := r.saveLedger(ctx, n.ledger, own, func(have ledger.Ledger) ledger.Ledger {
 		made = have
 		if r.AcceptNewStore || len(otherStores(n.inventory, have)) == 0 {
 			made = r.nextLedger(n, have)
 		}
 		return made
 	})
-	r.lasts = r.lasts || err == nil
-	return made, err
+	r.lasts = r.lasts || stored
+	return made
 }
 
 // nextLedger returns the ledger after the verdicts of a round. If another run wrote in between, they
@@ -53,7 +53,7 @@ func (r *run) saveDoubt(ctx context.Context, n round, refusal error) {
 	if !errors.As(refusal, &limit) || !n.ledgerRead || !r.remembers() || r.checkClock() != nil {
 		return
 	}
-	_ = r.saveLedger(ctx, n.ledger, r.endedBy(refusal), func(have ledger.Ledger) ledger.Ledger {
+	r.saveLedger(ctx, n.ledger, r.endedBy(refusal), func(have ledger.Ledger) ledger.Ledger {
 		switch {
 		case judge.Dropped(n.census, have.Figures, r.Policy.Limits) == nil:
 			have.Doubt = ledger.Doubt{}
@@ -74,7 +74,7 @@ func (r *run) forgetReleased(ctx context.Context, saved ledger.Ledger, attempts 
 		}
 	}
 	if len(released) > 0 {
-		_ = r.saveLedger(ctx, saved, r.endedBy(r.partial()), func(have ledger.Ledger) ledger.Ledger { return have.Without(released, saved) })
+		r.saveLedger(ctx, saved, r.endedBy(r.partial()), func(have ledger.Ledger) ledger.Ledger { return have.Without(released, saved) })
 	}
 }
 
@@ -99,8 +99,8 @@ func (r *run) warnOfNoLedger() {
 
 // saveLedger replaces the ledger with what next makes of it and with how the run is going. If
 // another run wrote in between, next gets the ledger of that run. It warns of what does not fit.
-// An error is a failure of the run: the ledger is not stored.
-func (r *run) saveLedger(ctx context.Context, have ledger.Ledger, own ledger.Run, next func(ledger.Ledger) ledger.Ledger) error {
+// It reports whether the ledger is stored.
+func (r *run) saveLedger(ctx context.Context, have ledger.Ledger, own ledger.Run, next func(ledger.Ledger) ledger.Ledger) bool {
 	made := have
 	left, err := saveLedger(ctx, r.Ledgers, have, func(theirs ledger.Ledger) ledger.Ledger {
 		have, made = theirs, next(theirs).WithRun(own)
@@ -109,34 +109,30 @@ func (r *run) saveLedger(ctx context.Context, have ledger.Ledger, own ledger.Run
 	switch {
 	case err != nil && made.Equal(have): // all that a later run needs is stored
 		r.logger.Debug("the ledger does not have how the run goes", "err", printable.Error(err))
-		return nil
+		return true
 	case err != nil:
-		err = fmt.Errorf("save the ledger: %w", err)
-		r.failAndWarn(err)
-		return err
+		r.failAndWarn(fmt.Errorf("save the ledger: %w", err))
+		return false
 	}
 	r.stored, r.saved = made, own
 	if left > 0 {
 		r.warn(fmt.Sprintf("the ledger has room for %d entries, and %d were left out: their grace periods begin again, "+
 			"and addresses whose node was forgotten are held while a node is not ready", made.Len()-left, left))
 	}
-	return nil
+	return true
 }
 
-// saveLedger is run.saveLedger without the report. It returns how many entries did not fit. The
-// error wraps ledger.ErrFull if what must be in the ledger does not.
+// saveLedger is run.saveLedger without the report. It returns how many entries did not
+// fit.
 func saveLedger(ctx context.Context, ledgers ledger.Store, have ledger.Ledger, next func(ledger.Ledger) ledger.Ledger) (left int, err error) {
 	b := retry.WithMaxRetries(3, retry.NewConstant(100*time.Millisecond))
 	err = retry.Do(ctx, b, func(ctx context.Context) error {
-		want, without, err := next(have).Fit(ledgers.Capacity())
-		if err != nil {
-			return err
-		}
-		left = without
+		var want ledger.Ledger
+		want, left = next(have).Fit(ledgers.Capacity())
 		if want.Equal(have) && slices.Equal(want.Runs, have.Runs) {
 			return nil
 		}
-		err = ledgers.Save(ctx, want)
+		err := ledgers.Save(ctx, want)
 		if !errors.Is(err, ipam.ErrAgain) {
 			return err
 		}
@@ -171,7 +167,7 @@ func (r *run) saveEnd(ctx context.Context, err error) {
 	if err == nil {
 		_, err = saveLedger(ctx, ledgers, have.Salted(), func(have ledger.Ledger) ledger.Ledger {
 			ended := have.WithRun(own)
-			if _, left, err := ended.Fit(ledgers.Capacity()); left > 0 || err != nil {
+			if _, left := ended.Fit(ledgers.Capacity()); left > 0 {
 				return have // what verdicts rest on is worth more
 			}
 			return ended

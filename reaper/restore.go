@@ -185,9 +185,7 @@ func (r *restoreCall) restore(ctx context.Context) error {
 	r.settleTaken(newOccupancy(inv, census))
 	free := r.undecided()
 	if !r.DryRun {
-		if err := r.rememberRestored(ctx, free); err != nil {
-			return err
-		}
+		r.rememberRestored(ctx, free)
 	}
 	// The last release is restored first. Its record is from a time when the store no
 	// longer held the others.
@@ -239,29 +237,28 @@ func (r *restoreCall) checkCluster() error {
 
 // rememberRestored tells the next runs what is about to be put back. Otherwise they would
 // release it again immediately. An operator restores in an emergency, so a ledger that
-// cannot be written is no reason not to. A ledger without room for it is one: a part can be restored.
-func (r *restoreCall) rememberRestored(ctx context.Context, free []*restoration) error {
+// cannot be written is no reason not to.
+func (r *restoreCall) rememberRestored(ctx context.Context, free []*restoration) {
 	if r.Ledgers == nil || len(free) == 0 {
-		return nil
+		return
 	}
 	back := make(map[*ipam.Allocation]ledger.Place, len(free))
 	for _, rec := range free {
-		ip, _ := netip.ParseAddr(rec.IP)
-		a := &ipam.Allocation{Backend: rec.Backend, Pool: rec.Pool, Key: rec.Key, IP: ip, Owner: ipam.Owner{Sandbox: rec.Owner.Sandbox}}
+		a := &ipam.Allocation{Backend: rec.Backend, Pool: rec.Pool, Key: rec.Key, Owner: ipam.Owner{Sandbox: rec.Owner.Sandbox}}
 		back[a] = ledger.Place{Node: rec.Node, Boot: rec.Boot, Mirror: rec.Mirror}
 	}
+	left := 0
 	memory, err := r.Ledgers.Load(ctx)
 	if err == nil || errors.Is(err, ledger.ErrDamaged) {
 		now := r.Now()
-		_, err = saveLedger(ctx, r.Ledgers, memory.Salted(), func(have ledger.Ledger) ledger.Ledger { return have.WithRestored(maps.All(back), now) })
+		left, err = saveLedger(ctx, r.Ledgers, memory.Salted(), func(have ledger.Ledger) ledger.Ledger { return have.WithRestored(maps.All(back), now) })
 	}
-	switch {
-	case errors.Is(err, ledger.ErrFull):
-		return fmt.Errorf("nothing is restored, because runs would release it again: %w: restore a part of it, such as one pool", err)
-	case err != nil:
+	if err != nil {
 		r.warn("the ledger could not be written, so the next run may release the allocations again: hold them with a rule of the policy: " + printable.Error(err))
 	}
-	return nil
+	if left > 0 {
+		r.warn(fmt.Sprintf("the ledger has no room for %d entries, so a later run may release some of the allocations again: hold them with a rule of the policy", left))
+	}
 }
 
 // undecided returns the records that are not decided.

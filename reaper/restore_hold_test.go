@@ -1,8 +1,6 @@
 package reaper_test
 
 import (
-	"errors"
-	"net/netip"
 	"testing"
 	"time"
 
@@ -212,22 +210,4 @@ func TestRestoreWithoutALedgerWarns(t *testing.T) {
 		"the ledger could not be written, so the next run may release the allocations again: hold them with a rule of the policy: " + errForbidden.Error(),
 	})
 	r.wantRestored(t)
-}
-
-// A restore without room for its holds in the ledger would be undone by the next run. It puts back
-// nothing; a part that has room can be restored.
-func TestRestoreThatTheLedgerHasNoRoomForIsRefused(t *testing.T) {
-	r := newReleasedHarness(t)
-	afterOne, afterTwo, stored := contentsOf(t, r.one), contentsOf(t, r.two), r.ledgers.stored
-	r.ledgers.capacity = len(r.ledgers.stored) + 29 // for one hold, its store and mark, and the earliest time
-	rep, err := reaper.Restore(t.Context(), r.restoreOptions(r.remembered))
-	if !errors.Is(err, ledger.ErrFull) {
-		t.Errorf("restore: %v, want ErrFull", err)
-	}
-	equal(t, "restored", rep.Summary.Restored, 0)
-	equal(t, "first store", contentsOf(t, r.one), afterOne)
-	equal(t, "second store", contentsOf(t, r.two), afterTwo)
-	equal(t, "ledger", r.ledgers.stored, stored)
-	part := r.restore(t, r.remembered, func(o *reaper.RestoreOptions) { o.Only = []netip.Addr{netip.MustParseAddr(rep.Entries[0].IP)} })
-	equal(t, "restored of a part", part.Summary.Restored, 1)
 }

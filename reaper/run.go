@@ -185,11 +185,7 @@ func (r *run) makeRound(ctx context.Context) error {
 	// 5. The ledger and the journal are written before the first release. Each release
 	// needs a second look. The ledger then forgets what was released.
 	r.checkRights(ctx, n.attempts)
-	remembered, err := r.saveVerdicts(ctx, *n)
-	if errors.Is(err, ledger.ErrFull) { // a later run would not know what this one does
-		failAll(r.logger, n.attempts, err)
-		return r.failed()
-	}
+	remembered := r.saveVerdicts(ctx, *n)
 	if err := r.checkStores(n, remembered); err != nil {
 		return err
 	}
@@ -250,7 +246,7 @@ func (r *run) endDryRun(ctx context.Context, n round) error {
 	case !r.Remember:
 		r.past.memory = r.nextLedger(n, n.ledger)
 	case n.ledgerRead && clock == nil:
-		_, _ = r.saveVerdicts(ctx, n) // an error is among the failures
+		r.saveVerdicts(ctx, n)
 	}
 	if clock != nil {
 		r.warn(clock.Error())

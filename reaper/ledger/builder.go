@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"errors"
 	"iter"
 	"maps"
 	"slices"
@@ -14,10 +13,7 @@ import (
 
 // A Builder makes the ledger that follows another one, from entries in any order. Of
 // several values for one key, the largest counts. Its methods are for one goroutine.
-type Builder struct {
-	before, made Ledger
-	kept         ledgerTable[string] // places of the ledger before: any other one counts more
-}
+type Builder struct{ before, made Ledger }
 
 // NewBuilder returns a builder with the salt, the figures, the doubt, the runs and the stores of
 // the ledger before.
@@ -49,7 +45,7 @@ func (b *Builder) Store(backend, id string) {
 // Seen adds since when the allocation has been ownerless: while its pod was present, or after
 // it was gone.
 func (b *Builder) Seen(a *ipam.Allocation, present bool, since time.Time) {
-	b.made.seen.add(a.Backend, b.made.salt.seenHash(a, present), ToSecond(since).Unix())
+	b.made.seen.add(b.made.salt.seenKey(a, present), ToSecond(since).Unix())
 }
 
 // KeepSeen adds that time from the ledger before, if it has one.
@@ -57,16 +53,16 @@ func (b *Builder) KeepSeen(a *ipam.Allocation, present bool) {
 	if len(b.before.seen) == 0 { // a key costs time
 		return
 	}
-	hash := b.made.salt.seenHash(a, present)
-	if at, known := b.before.seen.find(hash); known {
-		b.made.seen.add(a.Backend, hash, at)
+	k := b.made.salt.seenKey(a, present)
+	if at, known := b.before.seen.find(k); known {
+		b.made.seen.add(k, at)
 	}
 }
 
 // Place adds where the pod of the allocation was last seen. It adds nothing for the zero Place.
 func (b *Builder) Place(a *ipam.Allocation, p Place) {
 	if p != (Place{}) {
-		b.made.nodes.add(a.Backend, b.made.salt.placeHash(a), p.String())
+		b.made.nodes.add(b.made.salt.idKey(a), p.String())
 	}
 }
 
@@ -74,96 +70,56 @@ func (b *Builder) Place(a *ipam.Allocation, p Place) {
 // default.
 func (b *Builder) Grace(a *ipam.Allocation, grace time.Duration) {
 	if grace > 0 {
-		b.made.graces.add(a.Backend, b.made.salt.graceHash(a), int32((grace+time.Second-1)/time.Second))
+		b.made.graces.add(b.made.salt.placeKey(a), int32((grace+time.Second-1)/time.Second))
 	}
 }
 
 // Restored adds when a restore put the allocation back. It adds nothing for the zero time.
 func (b *Builder) Restored(a *ipam.Allocation, at time.Time) {
 	if !at.IsZero() {
-		b.made.restored.add(a.Backend, b.made.salt.spotHash(a), ToSecond(at).Unix())
+		b.made.restored.add(b.made.salt.spotKey(a), ToSecond(at).Unix())
 	}
 }
 
-// KeepOthers adds what the ledger before has for allocations that may exist although they are not
-// among these, which were decided: those of stores that were not listed and, if a store was listed in
-// part, those that may be in a pool that could not be read. If the same pools could not be read as in
-// the last run, an allocation that was listed then is in another pool, and so it is gone.
-func (b *Builder) KeepOthers(listings []ipam.Listing, decided iter.Seq[*ipam.Allocation]) {
-	statuses := make(map[string]ipam.Status)
-	var unread []string
-	for _, l := range listings {
-		if statuses[l.Backend] = l.Status; l.Status == ipam.StatusPartial {
-			for _, err := range l.Errors {
-				what := err.Error()
-				if pool, ok := errors.AsType[*ipam.PoolError](err); ok {
-					what = pool.Pool
-				}
-				unread = append(unread, l.Backend, what)
-			}
-		}
+// KeepOthers adds all that the ledger before has for backends that were not listed
+// completely, except for these allocations, which were listed and decided.
+func (b *Builder) KeepOthers(listed []string, decided iter.Seq[*ipam.Allocation]) {
+	tags := make(map[backendTag]bool, len(listed))
+	for _, backend := range listed {
+		tags[tagOf(backend)] = true
 	}
 	known := make(map[ledgerKey]bool)
-	var all []*ipam.Allocation
 	for a := range decided {
-		all = append(all, a)
-		if a.Unreadable != "" && statuses[a.Backend] == ipam.StatusOK || a.Unreadable != "" && statuses[a.Backend] == ipam.StatusPartial {
-			statuses[a.Backend] = ipam.StatusPartial
-			unread = append(unread, a.Backend, a.Pool, a.Key)
-		}
-	}
-	if len(unread) > 0 {
-		b.made.unread = b.made.salt.hash(unread...)
-	}
-	for _, a := range all {
-		if statuses[a.Backend] != ipam.StatusOK {
+		if !tags[tagOf(a.Backend)] {
 			b.made.salt.addKeys(known, a)
 		}
 	}
-	stay := func(known map[ledgerKey]bool) func(hash uint64, names []string) (staying []string) {
-		return func(hash uint64, names []string) (staying []string) {
-			gone := b.made.unread == b.before.unread && !slices.Contains(names, unseen)
-			for _, name := range names {
-				status, listed := statuses[name]
-				switch {
-				case name == unseen, name == ofARestore, known[ledgerKey{name, hash}]:
-				case listed && status == ipam.StatusOK, listed && status == ipam.StatusPartial && gone:
-				default:
-					staying = append(staying, name, unseen)
-				}
-			}
-			return staying
-		}
-	}
-	others := b.before.restrict(stay(known))
-	others.nodes = b.before.nodes.restrict(stay(nil))
-	b.addTimes(others)
-	b.kept = append(b.kept, others.nodes...)
+	b.addAll(b.before.only(func(k ledgerKey) bool { return !tags[k.tag] && !known[k] }))
 }
 
 // KeepHolds adds the restores of the ledger before that began after the given time, and whose
 // allocations are not listed: a restore writes into the ledger what it is about to put back. While
 // there are restores that began after the time, it also adds where restores say that pods were.
 func (b *Builder) KeepHolds(since time.Time, listed iter.Seq[*ipam.Allocation]) {
-	missing := make(map[uint64]tableEntry[int64])
+	missing := make(map[ledgerKey]int64)
 	for _, e := range b.before.restored {
 		if ofSecond(e.value).After(since) {
-			missing[e.hash] = e
+			missing[e.key] = e.value
 		}
 	}
-	if len(missing) == 0 { // a hash costs time
+	if len(missing) == 0 { // a key costs time
 		return
 	}
 	for _, e := range b.before.nodes {
-		if strings.Contains(e.stores.Value(), ofARestore) { // what is listed may be from before the release
-			b.kept.add(ofARestore, e.hash, e.value)
+		if strings.HasSuffix(e.value, ofRestore) { // what is listed may be from before the release
+			b.made.nodes.add(e.key, e.value)
 		}
 	}
 	for a := range listed {
-		delete(missing, b.made.salt.spotHash(a))
+		delete(missing, b.made.salt.spotKey(a))
 	}
-	for _, e := range missing {
-		b.made.restored = append(b.made.restored, e)
+	for k, at := range missing {
+		b.made.restored.add(k, at)
 	}
 }
 
@@ -172,23 +128,11 @@ func (b *Builder) Ledger() Ledger {
 	l := b.made
 	l.seen, l.restored = l.seen.arranged(), l.restored.arranged()
 	l.graces, l.nodes = l.graces.arranged(), l.nodes.arranged()
-	for i, e := range b.kept {
-		if place, known := l.nodes.find(e.hash); known {
-			b.kept[i].value = place
-		}
-	}
-	l.nodes = append(l.nodes, b.kept...).arranged()
 	return l
 }
 
 // addAll adds all entries of a ledger.
 func (b *Builder) addAll(l Ledger) {
-	b.addTimes(l)
-	b.made.nodes = append(b.made.nodes, l.nodes...)
-}
-
-// addTimes adds all entries of a ledger but the places.
-func (b *Builder) addTimes(l Ledger) {
 	b.made.seen, b.made.restored = append(b.made.seen, l.seen...), append(b.made.restored, l.restored...)
-	b.made.graces = append(b.made.graces, l.graces...)
+	b.made.graces, b.made.nodes = append(b.made.graces, l.graces...), append(b.made.nodes, l.nodes...)
 }

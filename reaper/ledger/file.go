@@ -9,13 +9,12 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"unique"
 
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 )
 
 // ledgerVersion is the format that Encode writes and Decode reads.
-const ledgerVersion = 6
+const ledgerVersion = 5
 
 // lastSecond is the last second that RFC 3339 can write, in seconds since 1970. Much
 // later times overflow and become times in the past.
@@ -29,16 +28,15 @@ const usualEntry = 10
 
 // Encode returns the stored form. Equal ledgers of one salt have equal forms.
 //
-// The form is the version, the figures, the doubt, the earliest time, the hash of what could not be
-// read, and the salt; then the lists of first-seen times, of restores, of graces, of the names of
-// nodes, and of the pods' nodes; then the runs, as appendRuns has them; then the number of stores
-// and, in ascending order of their backends, the backend and the identity of each; and a CRC-32 of
-// all of that in 4 bytes. The names are their number and, in ascending order, the length and the
-// bytes of each. Any other list is the number of sets of stores and, for each in ascending order, its
-// names and marks, the number of its entries, and the entries in ascending order of their hashes. An
-// entry is the difference of its hash from the one before, and a number: seconds since the earliest
-// time, seconds, or the index of a name. Each number is a varint, so an entry of a ledger of 100,000
-// takes 9 bytes.
+// The form is the version, the figures, the doubt, the earliest time, and the salt; then the
+// lists of first-seen times, of restores, of graces, of the names of nodes, and of the pods'
+// nodes; then the runs, as appendRuns has them; then the number of stores and, in ascending order
+// of their backends, the backend and the identity of each; and a CRC-32 of all of that in 4 bytes.
+// The names are their number and, in ascending order, the length and the bytes of each. Any other
+// list is the number of backends and, for each, its tag in 4 bytes, the number of its entries, and
+// the entries in ascending order of their hashes. An entry is the difference of its hash from the
+// one before, and a number: seconds since the earliest time, seconds, or the index of a name. Each
+// number is a varint, so an entry of a ledger of 100,000 takes 9 bytes.
 //
 // In every later version, too, the first byte is the version, and the last 4 bytes are that
 // checksum: so Decode can tell a later version from damage.
@@ -50,7 +48,7 @@ func (l Ledger) Encode() []byte {
 	names := slices.Sorted(maps.Keys(ranks))
 	data := make([]byte, 0, usualEntry*(l.Len()+len(names))+100)
 	f, d, epoch := l.Figures, l.Doubt, l.earliest()
-	for _, n := range [...]uint64{ledgerVersion, uint64(f.Pods), uint64(f.Nodes), uint64(d.Pods), uint64(d.Nodes), uint64(d.At), uint64(epoch), l.unread} {
+	for _, n := range [...]uint64{ledgerVersion, uint64(f.Pods), uint64(f.Nodes), uint64(d.Pods), uint64(d.Nodes), uint64(d.At), uint64(epoch)} {
 		data = binary.AppendUvarint(data, n)
 	}
 	data = append(data, l.salt[:]...)
@@ -85,24 +83,25 @@ func (l Ledger) earliest() int64 {
 	return earliest
 }
 
-// appendTable appends a list of hashes with numbers.
+// appendTable appends a list of keys with numbers.
 func appendTable[V cmp.Ordered](data []byte, t ledgerTable[V], number func(V) uint64) []byte {
-	sizes := make(map[storeSet]uint64)
-	for _, e := range t {
-		sizes[e.stores]++
+	var backends [][]tableEntry[V]
+	for rest := t; len(rest) > 0; {
+		n := slices.IndexFunc(rest, func(e tableEntry[V]) bool { return e.key.tag != rest[0].key.tag })
+		if n < 0 {
+			n = len(rest)
+		}
+		backends, rest = append(backends, rest[:n]), rest[n:]
 	}
-	data = binary.AppendUvarint(data, uint64(len(sizes)))
-	byName := func(a, b storeSet) int { return cmp.Compare(a.Value(), b.Value()) }
-	for _, stores := range slices.SortedFunc(maps.Keys(sizes), byName) {
-		data = binary.AppendUvarint(appendText(data, stores.Value()), sizes[stores])
+	data = binary.AppendUvarint(data, uint64(len(backends)))
+	for _, entries := range backends {
+		data = binary.BigEndian.AppendUint32(data, uint32(entries[0].key.tag))
+		data = binary.AppendUvarint(data, uint64(len(entries)))
 		before := uint64(0)
-		for _, e := range t {
-			if e.stores != stores {
-				continue
-			}
-			data = binary.AppendUvarint(data, e.hash-before)
+		for _, e := range entries {
+			data = binary.AppendUvarint(data, e.key.hash-before)
 			data = binary.AppendUvarint(data, number(e.value))
-			before = e.hash
+			before = e.key.hash
 		}
 	}
 	return data
@@ -137,7 +136,6 @@ func decodeLedger(data []byte) (l Ledger, err error) {
 	l.Figures = census.Figures{Pods: int(r.number(math.MaxInt)), Nodes: int(r.number(math.MaxInt))}
 	l.Doubt = Doubt{census.Figures{Pods: int(r.number(math.MaxInt)), Nodes: int(r.number(math.MaxInt))}, int64(r.number(lastSecond))}
 	epoch := int64(r.number(lastSecond))
-	l.unread = r.number(math.MaxUint64)
 	copy(l.salt[:], r.bytes(uint64(len(l.salt))))
 	at := func(n uint64) int64 { return epoch + int64(n) }
 	l.seen = readTable(&r, lastSecond-uint64(epoch), at)
@@ -231,35 +229,27 @@ func (r *ledgerReader) stores() map[string]string {
 	return stores
 }
 
-// readTable reads a list of hashes with numbers of at most most.
+// readTable reads a list of keys with numbers of at most most.
 func readTable[V cmp.Ordered](r *ledgerReader, most uint64, value func(uint64) V) ledgerTable[V] {
 	var t ledgerTable[V]
-	last := ""
 	for range r.number(uint64(len(r.rest))) {
-		name := r.text()
+		tag := r.bytes(4)
 		n := r.number(uint64(len(r.rest) / 2)) // an entry has at least two bytes
-		if name <= last {
-			r.fail("its sets of stores are not in order")
-		}
 		if r.err != nil {
 			return nil
 		}
-		stores, hash := unique.Make(name), uint64(0)
+		k := ledgerKey{tag: backendTag(binary.BigEndian.Uint32(tag))}
 		t = slices.Grow(t, int(n))
 		for range n {
-			hash += r.number(math.MaxUint64 - hash)
-			t = append(t, tableEntry[V]{hash, stores, value(r.number(most))})
+			k.hash += r.number(math.MaxUint64 - k.hash)
+			e := tableEntry[V]{k, value(r.number(most))}
+			if len(t) > 0 && t[len(t)-1].key.compare(k) >= 0 {
+				r.fail("its keys are not in order")
+			}
 			if r.err != nil {
 				return nil
 			}
-		}
-		last = name
-	}
-	slices.SortFunc(t, func(a, b tableEntry[V]) int { return cmp.Compare(a.hash, b.hash) })
-	for i := 1; i < len(t); i++ {
-		if t[i].hash == t[i-1].hash {
-			r.fail("a key is there twice")
-			return nil
+			t = append(t, e)
 		}
 	}
 	return t

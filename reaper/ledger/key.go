@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
@@ -9,10 +10,28 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// A ledgerKey is an identity in a store: the name of the backend, and 64 bits of a hash.
+// A ledgerKey stands for an identity: 64 bits of its hash, and the tag of its backend.
 type ledgerKey struct {
-	backend string
-	hash    uint64
+	tag  backendTag
+	hash uint64
+}
+
+// A backendTag stands for a backend. From the tag of a key, a run knows the store of an
+// entry even if it did not list that store.
+type backendTag uint32
+
+// tagOf returns the tag of a backend: the FNV-1a hash of its name.
+func tagOf(backend string) backendTag {
+	tag := backendTag(2166136261)
+	for i := range len(backend) {
+		tag = (tag ^ backendTag(backend[i])) * 16777619
+	}
+	return tag
+}
+
+// compare orders keys by their tags, and then by their hashes.
+func (k ledgerKey) compare(other ledgerKey) int {
+	return cmp.Or(cmp.Compare(k.tag, other.tag), cmp.Compare(k.hash, other.hash))
 }
 
 // A ledgerSalt goes into every hash of a ledger, and differs from ledger to ledger. Tenants
@@ -34,52 +53,49 @@ func (l Ledger) Salted() Ledger {
 	return l
 }
 
-// idHash is the hash of an allocation. It covers the token, so an allocation that changed
+// idKey is the key of an allocation. It covers the token, so an allocation that changed
 // hands is a new one.
-func (s ledgerSalt) idHash(a *ipam.Allocation) uint64 {
-	return s.hash(a.Backend, a.Pool, a.Key, a.Token)
+func (s ledgerSalt) idKey(a *ipam.Allocation) ledgerKey {
+	return s.key(a.Backend, a.Pool, a.Key, a.Token)
 }
 
-// seenHash is the hash for the time since which an allocation has been ownerless.
-func (s ledgerSalt) seenHash(a *ipam.Allocation, present bool) uint64 {
+// seenKey is the key of the time since which an allocation has been ownerless.
+func (s ledgerSalt) seenKey(a *ipam.Allocation, present bool) ledgerKey {
 	if present {
-		return s.hash(a.Backend, a.Pool, a.Key, a.Token, "present")
+		return s.key(a.Backend, a.Pool, a.Key, a.Token, "present")
 	}
-	return s.idHash(a)
+	return s.idKey(a)
 }
 
-// graceHash is the hash of pool, key and pod. It is the same for all sandboxes of the pod.
-func (s ledgerSalt) graceHash(a *ipam.Allocation) uint64 {
-	return s.hash(a.Backend, a.Pool, a.Key, a.Owner.Pod.String())
+// placeKey is the key of pool, key and pod. It is the same for all sandboxes of the pod.
+func (s ledgerSalt) placeKey(a *ipam.Allocation) ledgerKey {
+	return s.key(a.Backend, a.Pool, a.Key, a.Owner.Pod.String())
 }
 
-// spotHash is the hash of pool and key, for any owner.
-func (s ledgerSalt) spotHash(a *ipam.Allocation) uint64 { return s.hash(a.Backend, a.Pool, a.Key) }
+// spotKey is the key of pool and key, for any owner.
+func (s ledgerSalt) spotKey(a *ipam.Allocation) ledgerKey { return s.key(a.Backend, a.Pool, a.Key) }
 
-// placeHash is the hash for the place of a pod: of its sandbox and its address, in any store. A
-// sandbox never moves, and that of a pod that came back is another one. If the store names no
-// sandbox, it is the hash of the allocation.
-func (s ledgerSalt) placeHash(a *ipam.Allocation) uint64 {
-	if a.Owner.Sandbox == "" {
-		return s.idHash(a)
-	}
-	return s.hash(a.Owner.Sandbox, a.IP.String())
+// homeKey is the key of the sandbox that has pool and key. A sandbox never moves: this says
+// nothing about a pod that came back on another node.
+func (s ledgerSalt) homeKey(a *ipam.Allocation) ledgerKey {
+	return s.key(a.Backend, a.Pool, a.Key, "sandbox", a.Owner.Sandbox)
 }
 
-// addKeys adds all keys that a ledger may have for an allocation.
+// addKeys adds all keys that a ledger may have for an allocation, except homeKey.
 func (s ledgerSalt) addKeys(to map[ledgerKey]bool, a *ipam.Allocation) {
-	for _, hash := range [...]uint64{s.idHash(a), s.seenHash(a, true), s.graceHash(a), s.spotHash(a), s.placeHash(a)} {
-		to[ledgerKey{a.Backend, hash}] = true
+	for _, k := range [...]ledgerKey{s.idKey(a), s.seenKey(a, true), s.placeKey(a), s.spotKey(a)} {
+		to[k] = true
 	}
 }
 
-// hash hashes an identity with the salt. It does not allocate for an identity of up to 500 bytes.
-func (s ledgerSalt) hash(parts ...string) uint64 {
+// key hashes an identity of a backend with the salt. It does not allocate for an identity of
+// up to 500 bytes.
+func (s ledgerSalt) key(backend string, parts ...string) ledgerKey {
 	var room [512]byte
-	id := append(room[:0], s[:]...)
+	id := append(append(room[:0], s[:]...), backend...)
 	for _, part := range parts {
 		id = append(append(id, 0), part...)
 	}
 	sum := sha256.Sum256(id)
-	return binary.BigEndian.Uint64(sum[:])
+	return ledgerKey{tagOf(backend), binary.BigEndian.Uint64(sum[:])}
 }

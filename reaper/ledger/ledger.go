@@ -3,7 +3,6 @@
 package ledger
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -38,11 +37,10 @@ type Ledger struct {
 	Stores map[string]string
 
 	salt     ledgerSalt
-	unread   uint64              // hash of what the last run could not read in stores that it read in part; 0 for nothing
-	seen     ledgerTable[int64]  // in seconds since 1970, by seenHash
-	nodes    ledgerTable[string] // stored forms of places, by placeHash
-	graces   ledgerTable[int32]  // in seconds, by graceHash
-	restored ledgerTable[int64]  // in seconds since 1970, by spotHash
+	seen     ledgerTable[int64]  // in seconds since 1970, by seenKey
+	nodes    ledgerTable[string] // stored forms of places, by idKey
+	graces   ledgerTable[int32]  // in seconds, by placeKey
+	restored ledgerTable[int64]  // in seconds since 1970, by spotKey
 }
 
 // A Doubt has the figures of a census that runs did not believe, and when the first of
@@ -82,7 +80,7 @@ func (l Ledger) Since(a *ipam.Allocation, present bool, now time.Time) time.Time
 	if len(l.seen) == 0 { // a key costs time
 		return now
 	}
-	seconds, ok := l.seen.find(l.salt.seenHash(a, present))
+	seconds, ok := l.seen.find(l.salt.seenKey(a, present))
 	at := ofSecond(seconds)
 	if restored := l.RestoredAt(a); restored.After(at) {
 		at = restored
@@ -94,13 +92,15 @@ func (l Ledger) Since(a *ipam.Allocation, present bool, now time.Time) time.Time
 }
 
 // Last returns where the pod of the allocation was last seen. Until a run has seen what a
-// restore put back, that comes from the journal. What the pod had in another store, such as the
-// overlapping-range reservation of an entry, is in the same place.
+// restore put back, that comes from the journal.
 func (l Ledger) Last(a *ipam.Allocation) Place {
 	if len(l.nodes) == 0 {
 		return Place{}
 	}
-	stored, _ := l.nodes.find(l.salt.placeHash(a))
+	stored, known := l.nodes.find(l.salt.idKey(a))
+	if !known && len(l.restored) > 0 && a.Owner.Sandbox != "" { // a key costs time
+		stored, _ = l.nodes.find(l.salt.homeKey(a))
+	}
 	return placeOf(stored)
 }
 
@@ -109,7 +109,7 @@ func (l Ledger) Grace(a *ipam.Allocation) time.Duration {
 	if len(l.graces) == 0 {
 		return 0
 	}
-	seconds, _ := l.graces.find(l.salt.graceHash(a))
+	seconds, _ := l.graces.find(l.salt.placeKey(a))
 	return time.Duration(seconds) * time.Second
 }
 
@@ -118,7 +118,7 @@ func (l Ledger) RestoredAt(a *ipam.Allocation) time.Time {
 	if len(l.restored) == 0 {
 		return time.Time{}
 	}
-	seconds, ok := l.restored.find(l.salt.spotHash(a))
+	seconds, ok := l.restored.find(l.salt.spotKey(a))
 	if !ok {
 		return time.Time{}
 	}
@@ -130,7 +130,7 @@ func (l Ledger) RestoredAt(a *ipam.Allocation) time.Time {
 func (l Ledger) Equal(other Ledger) bool {
 	return slices.Equal(l.seen, other.seen) && slices.Equal(l.nodes, other.nodes) &&
 		slices.Equal(l.graces, other.graces) && slices.Equal(l.restored, other.restored) &&
-		l.unread == other.unread && l.Figures == other.Figures && l.Doubt == other.Doubt && maps.Equal(l.Stores, other.Stores)
+		l.Figures == other.Figures && l.Doubt == other.Doubt && maps.Equal(l.Stores, other.Stores)
 }
 
 // Len returns the number of times, nodes and graces that it has.
@@ -144,86 +144,58 @@ func (l Ledger) Without(released []*ipam.Allocation, saved Ledger) Ledger {
 		l.salt.addKeys(drop, a)
 	}
 	for _, e := range l.restored {
-		if at, known := saved.restored.find(e.hash); !known || at < e.value {
-			for _, backend := range namesOf(e.stores) {
-				delete(drop, ledgerKey{backend, e.hash})
-			}
+		if at, known := saved.restored.find(e.key); !known || at < e.value {
+			delete(drop, e.key)
 		}
 	}
-	return l.restrict(func(hash uint64, names []string) []string {
-		dropped := func(name string) bool { return drop[ledgerKey{name, hash}] }
-		if !slices.ContainsFunc(names, dropped) {
-			return names
-		}
-		return slices.DeleteFunc(slices.Clone(names), dropped)
-	})
+	return l.only(func(k ledgerKey) bool { return !drop[k] })
 }
 
-// restrict returns the ledger with its entries for those of their stores and marks that stay.
-func (l Ledger) restrict(stay func(hash uint64, names []string) []string) Ledger {
-	l.seen, l.nodes = l.seen.restrict(stay), l.nodes.restrict(stay)
-	l.graces, l.restored = l.graces.restrict(stay), l.restored.restrict(stay)
+// only returns the ledger with the entries whose keys satisfy a condition.
+func (l Ledger) only(keep func(ledgerKey) bool) Ledger {
+	l.seen, l.nodes = l.seen.filter(keep), l.nodes.filter(keep)
+	l.graces, l.restored = l.graces.filter(keep), l.restored.filter(keep)
 	return l
 }
 
 // WithRestored returns the ledger of a restore that puts these allocations back, whose pods
 // were last seen at these places.
 func (l Ledger) WithRestored(back iter.Seq2[*ipam.Allocation, Place], now time.Time) Ledger {
-	spots, homes := make(map[uint64]string), make(map[uint64]string)
-	var added ledgerTable[string]
+	spots, homes := make(map[ledgerKey]bool), make(map[ledgerKey]string)
 	for a, last := range back {
-		spots[l.salt.spotHash(a)] = a.Backend
-		if last == (Place{}) || a.Owner.Sandbox == "" {
-			continue
-		}
-		hash := l.salt.placeHash(a)
-		homes[hash] = max(homes[hash], last.String())
-		for _, name := range []string{a.Backend, unseen, ofARestore} {
-			added.add(name, hash, "")
-		}
-		if seen, _ := l.nodes.find(hash); placeOf(seen).Boot != "" {
-			homes[hash] = seen // a run knows more than the journal
+		spots[l.salt.spotKey(a)] = true
+		if last != (Place{}) && a.Owner.Sandbox != "" {
+			homes[l.salt.homeKey(a)] = last.String() + ofRestore
 		}
 	}
-	var restored ledgerTable[int64]
-	for _, e := range l.restored {
-		if spots[e.hash] == "" {
-			restored = append(restored, e)
-		}
+	l.restored = slices.Clip(l.restored.filter(func(k ledgerKey) bool { return !spots[k] }))
+	for spot := range spots {
+		l.restored.add(spot, ToSecond(now).Unix())
 	}
-	for hash, backend := range spots {
-		restored.add(backend, hash, ToSecond(now).Unix())
-		restored.add(unseen, hash, ToSecond(now).Unix())
+	l.nodes = slices.Clip(l.nodes.filter(func(k ledgerKey) bool { return homes[k] == "" }))
+	for key, home := range homes {
+		l.nodes.add(key, home)
 	}
-	nodes := slices.Clone(l.nodes)
-	for i, e := range nodes {
-		nodes[i].value = cmp.Or(homes[e.hash], e.value)
-	}
-	for _, e := range added {
-		e.value = homes[e.hash]
-		nodes = append(nodes, e)
-	}
-	l.restored, l.nodes = restored.arranged(), nodes.arranged()
+	l.restored, l.nodes = l.restored.arranged(), l.nodes.arranged()
 	return l
 }
 
 // WithPlaces returns the ledger with these places of pods instead of those that it has for them.
 func (l Ledger) WithPlaces(places iter.Seq2[*ipam.Allocation, Place]) Ledger {
-	b := NewBuilder(l)
-	b.made.unread = l.unread
+	b, placed := NewBuilder(l), make(map[ledgerKey]bool)
 	for a, p := range places {
+		placed[l.salt.idKey(a)] = true
 		b.Place(a, p)
-		b.made.nodes.add(unseen, b.made.salt.placeHash(a), p.String())
 	}
-	b.addTimes(l)
-	b.kept = slices.Clone(l.nodes)
+	l.nodes = l.nodes.filter(func(k ledgerKey) bool { return !placed[k] })
+	b.addAll(l)
 	return b.Ledger()
 }
 
 // Knows reports whether the ledger has the time since which the allocation has been ownerless:
 // while its pod was present, or after it was gone.
 func (l Ledger) Knows(a *ipam.Allocation, present bool) bool {
-	_, known := l.seen.find(l.salt.seenHash(a, present))
+	_, known := l.seen.find(l.salt.seenKey(a, present))
 	return known
 }
 

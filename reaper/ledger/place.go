@@ -24,14 +24,19 @@ func (p Place) String() string {
 	case p.Boot == "":
 		return p.Node
 	case p.Mirror:
-		return "~" + p.Node + "//" + p.Boot
+		return p.Node + "//" + p.Boot
 	}
-	return "~" + p.Node + "/" + p.Boot
+	return p.Node + "/" + p.Boot
 }
 
 // placeOf returns the place of a stored form.
 func placeOf(stored string) Place {
-	node, boot, _ := strings.Cut(strings.TrimPrefix(stored, "~"), "/")
+	stored, _ = strings.CutSuffix(stored, ofRestore)
+	node, boot, _ := strings.Cut(stored, "/")
 	boot, mirror := strings.CutPrefix(boot, "/")
 	return Place{node, boot, mirror}
 }
+
+// ofRestore ends the stored form of a place that a restore knows from its journal. Its key is
+// homeKey, since a store may give what comes back another token.
+const ofRestore = "//"

@@ -5,21 +5,17 @@ package ledgertest
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
-	"fmt"
 	"hash/crc32"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 )
 
-// A Ledger is the content of a stored ledger. A key is a set of stores and marks, a space, and a hash
-// in hexadecimal.
+// A Ledger is the content of a stored ledger. Its keys are in hexadecimal.
 type Ledger struct {
 	Version  uint64            `json:"-"`
 	Salt     [16]byte          `json:"-"`
-	Unread   uint64            `json:"unread,omitempty"` // hash of what could not be read
 	Seen     map[string]int64  `json:"seen"`
 	Nodes    map[string]string `json:"nodes,omitempty"` // names by key
 	Graces   map[string]int64  `json:"graces,omitempty"`
@@ -54,18 +50,16 @@ type Doubt struct {
 	At int64 `json:"at,omitempty"`
 }
 
-const version = 6
+const (
+	version = 5
+	keySize = 12 // the tag of the backend and the hash
+)
 
 // Key returns a key that stands for a short name, for a backend that no program has.
-func Key(name string) string { return KeyOf("none", name) }
-
-// KeyOf returns a key that stands for a short name, for these stores.
-func KeyOf(stores, name string) string {
+func Key(name string) string {
 	sum := sha256.Sum256([]byte(name))
-	return keyOf(stores, binary.BigEndian.Uint64(sum[:]))
+	return "00000001" + hex.EncodeToString(sum[:8])
 }
-
-func keyOf(stores string, hash uint64) string { return fmt.Sprintf("%s %016x", stores, hash) }
 
 // Decode reads the stored form.
 func Decode(text []byte) (l Ledger, err error) {
@@ -75,12 +69,11 @@ func Decode(text []byte) (l Ledger, err error) {
 		*n = r.number()
 	}
 	epoch := r.number()
-	l.Unread = uint64(r.number())
 	copy(l.Salt[:], r.bytes(int64(len(l.Salt))))
 	l.Seen, l.Restored, l.Graces = r.list(epoch), r.list(epoch), r.list(0)
 	var names []string
 	for range r.number() {
-		names = append(names, r.text())
+		names = append(names, string(r.bytes(r.number())))
 	}
 	l.Nodes = make(map[string]string)
 	for key, n := range r.list(0) {
@@ -89,19 +82,19 @@ func Decode(text []byte) (l Ledger, err error) {
 		}
 	}
 	for range r.number() {
-		run := Run{ID: r.text()}
+		run := Run{ID: string(r.bytes(r.number()))}
 		for _, n := range run.numbers() {
 			*n = r.number()
 		}
-		run.Error = r.text()
+		run.Error = string(r.bytes(r.number()))
 		l.Runs = append(l.Runs, run)
 	}
 	for range r.number() {
-		backend := r.text()
+		backend := string(r.bytes(r.number()))
 		if l.Stores == nil {
 			l.Stores = make(map[string]string)
 		}
-		l.Stores[backend] = r.text()
+		l.Stores[backend] = string(r.bytes(r.number()))
 	}
 	if r.cut || len(r.rest) > 0 {
 		return l, errors.New("the ledger has another form than the tests know")
@@ -123,8 +116,7 @@ func (l Ledger) Encode() []byte {
 	if len(times) > 0 {
 		epoch = slices.Min(times)
 	}
-	data = binary.AppendUvarint(binary.AppendUvarint(data, uint64(epoch)), l.Unread)
-	data = append(data, l.Salt[:]...)
+	data = append(binary.AppendUvarint(data, uint64(epoch)), l.Salt[:]...)
 	data = appendList(data, l.Seen, epoch)
 	data = appendList(data, l.Restored, epoch)
 	data = appendList(data, l.Graces, 0)
@@ -132,7 +124,7 @@ func (l Ledger) Encode() []byte {
 	data = binary.AppendUvarint(data, uint64(len(names)))
 	ranks := make(map[string]int64, len(names))
 	for i, name := range names {
-		data = appendText(data, name)
+		data = append(binary.AppendUvarint(data, uint64(len(name))), name...)
 		ranks[name] = int64(i)
 	}
 	indices := make(map[string]int64, len(l.Nodes))
@@ -141,15 +133,17 @@ func (l Ledger) Encode() []byte {
 	}
 	data = binary.AppendUvarint(appendList(data, indices, 0), uint64(len(l.Runs)))
 	for _, run := range l.Runs {
-		data = appendText(data, run.ID)
+		data = append(binary.AppendUvarint(data, uint64(len(run.ID))), run.ID...)
 		for _, n := range run.numbers() {
 			data = binary.AppendUvarint(data, uint64(*n))
 		}
-		data = appendText(data, run.Error)
+		data = append(binary.AppendUvarint(data, uint64(len(run.Error))), run.Error...)
 	}
 	data = binary.AppendUvarint(data, uint64(len(l.Stores)))
 	for _, backend := range slices.Sorted(maps.Keys(l.Stores)) {
-		data = appendText(appendText(data, backend), l.Stores[backend])
+		for _, text := range []string{backend, l.Stores[backend]} {
+			data = append(binary.AppendUvarint(data, uint64(len(text))), text...)
+		}
 	}
 	return Sum(data)
 }
@@ -159,29 +153,27 @@ func Sum(body []byte) []byte {
 	return binary.BigEndian.AppendUint32(slices.Clone(body), crc32.ChecksumIEEE(body))
 }
 
-// appendText appends the length and the bytes of a text.
-func appendText(data []byte, text string) []byte {
-	return append(binary.AppendUvarint(data, uint64(len(text))), text...)
-}
-
 // appendList appends a list of keys with numbers, each reduced by less.
 func appendList(data []byte, list map[string]int64, less int64) []byte {
-	hashes := make(map[string][]uint64) // by set of stores
-	for key := range list {
-		stores, text, _ := strings.Cut(key, " ")
-		hash, err := strconv.ParseUint(text, 16, 64)
-		if err != nil {
-			panic(key + " is no key")
+	byTag := make(map[uint32][]uint64)
+	numbers := make(map[[2]uint64]int64, len(list))
+	for id, number := range list {
+		key, err := hex.DecodeString(id)
+		if err != nil || len(key) != keySize {
+			panic(id + " is no key")
 		}
-		hashes[stores] = append(hashes[stores], hash)
+		tag, hash := binary.BigEndian.Uint32(key), binary.BigEndian.Uint64(key[4:])
+		byTag[tag] = append(byTag[tag], hash)
+		numbers[[2]uint64{uint64(tag), hash}] = number
 	}
-	data = binary.AppendUvarint(data, uint64(len(hashes)))
-	for _, stores := range slices.Sorted(maps.Keys(hashes)) {
-		data = binary.AppendUvarint(appendText(data, stores), uint64(len(hashes[stores])))
+	data = binary.AppendUvarint(data, uint64(len(byTag)))
+	for _, tag := range slices.Sorted(maps.Keys(byTag)) {
+		data = binary.BigEndian.AppendUint32(data, tag)
+		data = binary.AppendUvarint(data, uint64(len(byTag[tag])))
 		before := uint64(0)
-		for _, hash := range slices.Sorted(slices.Values(hashes[stores])) {
+		for _, hash := range slices.Sorted(slices.Values(byTag[tag])) {
 			data = binary.AppendUvarint(data, hash-before)
-			data = binary.AppendUvarint(data, uint64(list[keyOf(stores, hash)]-less))
+			data = binary.AppendUvarint(data, uint64(numbers[[2]uint64{uint64(tag), hash}]-less))
 			before = hash
 		}
 	}
@@ -214,16 +206,15 @@ func (r *reader) bytes(n int64) []byte {
 	return data
 }
 
-func (r *reader) text() string { return string(r.bytes(r.number())) }
-
 // list reads a list of keys with numbers, each increased by more.
 func (r *reader) list(more int64) map[string]int64 {
 	list := make(map[string]int64)
 	for range r.number() {
-		stores, hash := r.text(), uint64(0)
+		tag := slices.Clone(r.bytes(4))
+		hash := uint64(0)
 		for range r.number() {
 			hash += uint64(r.number())
-			list[keyOf(stores, hash)] = more + r.number()
+			list[hex.EncodeToString(binary.BigEndian.AppendUint64(slices.Clone(tag), hash))] = more + r.number()
 			if r.cut {
 				return list
 			}

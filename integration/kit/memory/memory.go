@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -93,12 +92,7 @@ func (m Memory) Seen(ctx context.Context) (map[string]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	seen := make(map[string]int64, len(ledger.Seen))
-	for key, at := range ledger.Seen {
-		_, hash, _ := strings.Cut(key, " ") // what it says about stores may change
-		seen[hash] = at
-	}
-	return seen, nil
+	return ledger.Seen, nil
 }
 
 // Age moves the times at which everything in the ledger was seen, restored and doubted into the
