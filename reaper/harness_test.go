@@ -430,10 +430,3 @@ func kept(t *testing.T, what string, e report.Entry) {
 		t.Errorf("%s: %s %s (%s), first seen %v", what, e.Verdict, e.Reason, e.Note, e.FirstSeen)
 	}
 }
-
-func goes(t *testing.T, what string, e report.Entry) {
-	t.Helper()
-	if e.Verdict != judge.Orphaned {
-		t.Errorf("%s: %s %s (%s), first seen %v, due %v", what, e.Verdict, e.Reason, e.Note, e.FirstSeen, e.Due)
-	}
-}

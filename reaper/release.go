@@ -48,16 +48,17 @@ func attemptsOf(plan judge.Plan) []*attempt {
 	}
 	var attempts []*attempt
 	for i := range plan.Decisions {
-		a := &attempt{Orphan: plan.Orphan(i), decision: &plan.Decisions[i], index: i}
-		orphaned := a.decision.Verdict == judge.Orphaned
+		d := &plan.Decisions[i]
+		orphaned := d.Verdict == judge.Orphaned
+		if orphaned && !plan.Selects(i) || !orphaned && !d.Allocation.Interrupted {
+			continue // almost all
+		}
+		a := &attempt{Orphan: plan.Orphan(i), decision: d, index: i}
 		switch {
-		case due[i]:
-		case orphaned && plan.Selects(i):
-			a.outcome, a.err = report.Kept, errUnselected
-		case !orphaned && a.decision.Allocation.Interrupted:
+		case !orphaned:
 			a.outcome = report.Kept
-		default:
-			continue
+		case !due[i]:
+			a.outcome, a.err = report.Kept, errUnselected
 		}
 		attempts = append(attempts, a)
 	}
@@ -160,7 +161,7 @@ func (r *run) release(ctx context.Context, n round) {
 	confirmer := NewConfirmer(r.Cluster, n.census)
 	told := &tally{messages: r.messages, now: r.Now, all: len(undecided(n.attempts)), began: r.Now(), told: r.Now()}
 	for _, b := range r.Backends {
-		s := &sender{messages: r.messages, tally: told, backend: b, plan: n.plan, confirmer: confirmer, room: semaphore.NewWeighted(batchesAtOnce)}
+		s := &sender{messages: r.messages, told: told, backend: b, plan: n.plan, confirmer: confirmer, room: semaphore.NewWeighted(batchesAtOnce)}
 		s.release(ctx, n.attempts)
 	}
 	for _, a := range n.attempts {
@@ -180,7 +181,7 @@ const batchesAtOnce = 2
 // A sender releases what is due in one backend. It is safe for concurrent use.
 type sender struct {
 	*messages
-	*tally
+	told      *tally
 	backend   ipam.Backend
 	plan      judge.Plan
 	confirmer *Confirmer
@@ -217,7 +218,7 @@ func (s *sender) releaseDue(ctx context.Context, due []*attempt) {
 			g.Go(func() error {
 				for batch := range slices.Chunk(pools, ipam.MaxBatch) {
 					s.releaseBatch(ctx, batch)
-					s.add(len(batch))
+					s.told.add(len(batch))
 				}
 				return nil
 			})

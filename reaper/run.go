@@ -141,9 +141,9 @@ func (r *run) makeRound(ctx context.Context) error {
 	r.round = round{} // frees the memory of the earlier one
 	n := &r.round
 
-	// 1. Allocations are listed first and pods second: a pod that was there when its
-	// allocation was listed is missing from the census only if it is gone.
-	// The ledger knows since when allocations have been ownerless.
+	// 1. Allocations are listed first and pods second: a pod that was there when its allocation was
+	// listed is missing from the census only if it is gone. The ledger knows since when allocations
+	// have been ownerless.
 	stock, listErr := r.takeStock(ctx)
 
 	// 2. One decision for each allocation, and the plan to release the orphans. Without a census,

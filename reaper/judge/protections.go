@@ -33,12 +33,10 @@ func protectionsOf(inv ipam.Inventory) protections {
 		if l.Protects && !l.Whole {
 			p.unread = l.Backend + " could not be read: " + l.Message
 		}
-		for _, pool := range l.Pools {
-			for i := range pool.Allocations {
-				if a := &pool.Allocations[i]; a.Protects != nil {
-					p.add(a)
-				}
-			}
+	}
+	for a := range inv.Allocations() {
+		if a.Protects != nil {
+			p.add(a)
 		}
 	}
 	return p

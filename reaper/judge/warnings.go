@@ -276,11 +276,9 @@ func namesOf(kind policy.NameKind, inv ipam.Inventory, c census.Census) []string
 		if kind == policy.BackendNames && l.Status != ipam.StatusSkipped {
 			names[l.Backend] = true
 		}
-		for _, pool := range l.Pools {
-			for i := range pool.Allocations {
-				add(pool.Allocations[i].Owner.Pod)
-			}
-		}
+	}
+	for a := range inv.Allocations() {
+		add(a.Owner.Pod)
 	}
 	for _, pod := range c.Pods() {
 		add(pod.Ref)
