@@ -423,7 +423,7 @@ func (h *harness) entryIn(t *testing.T, backend string) report.Entry {
 	return entries[i]
 }
 
-// kept fails the test if the entry is an orphan, and goes if it is not.
+// kept fails the test if the entry is an orphan.
 func kept(t *testing.T, what string, e report.Entry) {
 	t.Helper()
 	if e.Verdict == judge.Orphaned {

@@ -151,9 +151,11 @@ func (m *model) concurrentRun() {
 	m.within = false
 }
 
-// onLedger is the hook of the ledger.
+// onLedger is the hook of the ledger. Two runs may load it at the same time.
 func (m *model) onLedger(what string) error {
 	err := m.call(what)
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.unsaved = m.unsaved || err != nil
 	return err
 }
