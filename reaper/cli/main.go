@@ -176,8 +176,8 @@ const exitCodes = `  0    done, even if there was nothing to do
        listed, and nothing was released; or the report could not be printed
   2    a wrong flag or policy, a name that does not exist, a file that cannot
        be read, or a journal that does not exist or is of another cluster;
-       nothing was written. Or another store than in earlier runs; nothing
-       was written to it
+       nothing was written. Or the store is not the one that earlier runs
+       used; nothing was written to it
   3    partial: a backend, a pool or a release failed; the rest is done
   4    a limit refused the plan, or the pod list looks implausible; nothing of
        the plan was released
