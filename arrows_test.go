@@ -157,7 +157,7 @@ func TestArrows(t *testing.T) {
 }
 
 // pure are the packages whose tests need no run: what they prove, they prove by themselves.
-var pure = []string{"policy", "reaper/printable", "reaper/ipam", "reaper/census", "reaper/journal", "reaper/judge", "reaper/report"}
+var pure = []string{"policy", "reaper/printable", "reaper/ipam", "reaper/census", "reaper/ledger", "reaper/journal", "reaper/judge", "reaper/report"}
 
 // A pure package has tests of its own, and they know neither the run nor a store. So who changes it
 // sees with go test of that package alone what broke. That the tests are enough, no import says.

@@ -2,6 +2,7 @@ package reaper_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
+	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -255,5 +257,19 @@ func TestDryRunDoesNotRememberWhatIsDoubtful(t *testing.T) {
 				equal(t, "ledger", text, `{"seen":{}}`)
 			}
 		})
+	}
+}
+
+func TestLedgerThatIsFullWarnsOfWhatIsLeftOut(t *testing.T) {
+	for entries, want := range map[int]bool{1: false, 100: true} {
+		h := newHarness()
+		h.pods.Add(manyPods(7)...)
+		form := ledgertest.Ledger{Nodes: make(map[string]string)}
+		for i := range entries {
+			form.Nodes[ledgertest.Key(fmt.Sprint(i))] = "n1"
+		}
+		h.ledgers.stored, h.ledgers.capacity = form.Encode(), 300
+		warnings := strings.Join(h.run(t).Warnings, "\n")
+		equal(t, fmt.Sprintf("%d entries: warned", entries), strings.Contains(warnings, " were left out: "), want)
 	}
 }

@@ -249,3 +249,15 @@ func TestPodThatHangsIsRememberedInDoubt(t *testing.T) {
 	w.cluster(many, booted("b1"))
 	equal(t, "reason", w.entryIn(t, "calico").Reason, judge.TerminationStuck)
 }
+
+// Promise 2. Impossible figures make runs refuse until an operator looks.
+func TestImpossibleFiguresRefuse(t *testing.T) {
+	h, m := memoryHarness(t, "live-1", "gone-1", "gone-2")
+	before := contentsOf(t, m)
+	h.ledgers.put(t, `{"seen":{},"figures":{"pods":9223372036854775807,"nodes":9223372036854775807}}`)
+	_, err := reaper.Run(t.Context(), h.options())
+	equal(t, "refused", limitError(t, err) != nil, true)
+	equal(t, "store", contentsOf(t, m), before)
+	h.change = func(o *reaper.Options) { o.IgnoreLimits = []string{"maxPodDrop", "maxFraction"} }
+	equal(t, "released after an operator looked", h.run(t).Summary.Released, 2)
+}

@@ -232,14 +232,3 @@ func (a *Allocation) listedIn(backend string, pool Pool) {
 
 // MarshalJSON writes the status as its word.
 func (s Status) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
-
-// Listed returns the names of the backends that were listed completely.
-func (inv Inventory) Listed() []string {
-	var names []string
-	for _, l := range inv.Listings {
-		if l.Whole {
-			names = append(names, l.Backend)
-		}
-	}
-	return names
-}

@@ -12,7 +12,8 @@ import (
 // NextLedger returns the ledger after these decisions. For a store that was listed, it has the
 // allocations that are ownerless and wait, and what is known about the pods of the others,
 // and nothing else. For any other store, it loses nothing: a store that is disabled,
-// absent or failed may be back in the next run. It has the identity of each store outside the API
+// absent or failed may be back in the next run. Of a store that was listed in part, it loses nothing
+// that may be in a pool that could not be read. It has the identity of each store outside the API
 // server that was listed. It also keeps the restores that began after the
 // given time and whose allocations no store has yet.
 func NextLedger(before ledger.Ledger, v Verdicts, c census.Census, inv ipam.Inventory, since time.Time) ledger.Ledger {
@@ -38,7 +39,7 @@ func NextLedger(before ledger.Ledger, v Verdicts, c census.Census, inv ipam.Inve
 	for i := range v.Decisions {
 		v.Decisions[i].rememberSeen(b)
 	}
-	b.KeepOthers(inv.Listed(), v.allocations())
+	b.KeepOthers(inv.Listings, v.allocations())
 	b.KeepHolds(since, v.allocations())
 	return b.Ledger()
 }

@@ -81,20 +81,41 @@ func (b *Builder) Restored(a *ipam.Allocation, at time.Time) {
 	}
 }
 
-// KeepOthers adds all that the ledger before has for backends that were not listed
-// completely, except for these allocations, which were listed and decided.
-func (b *Builder) KeepOthers(listed []string, decided iter.Seq[*ipam.Allocation]) {
-	tags := make(map[backendTag]bool, len(listed))
-	for _, backend := range listed {
-		tags[tagOf(backend)] = true
+// KeepOthers adds what the ledger before has about allocations other than the decided ones, if they
+// may still exist: all of a store that was not listed, nothing of one that was listed completely.
+// Of a store that was listed in part, an allocation that was not found may be in a pool that could
+// not be read. If the same pools could not be read before, that is so only if it was not found then
+// either: so a pool that stays unreadable does not make the ledger grow.
+func (b *Builder) KeepOthers(listings []ipam.Listing, decided iter.Seq[*ipam.Allocation]) {
+	whole, partial := make(map[backendTag]bool), make(map[backendTag]bool)
+	again := make(map[backendTag]bool) // partial, without the same pools as before
+	for _, l := range listings {
+		tag := tagOf(l.Backend)
+		switch {
+		case l.Whole:
+			whole[tag] = true
+		case l.Status == ipam.StatusPartial:
+			unread := b.made.salt.unreadKey(l)
+			partial[tag], again[tag] = true, b.before.unread.has(unread)
+			b.made.unread.add(unread, 0)
+		}
 	}
 	known := make(map[ledgerKey]bool)
 	for a := range decided {
-		if !tags[tagOf(a.Backend)] {
+		if !whole[tagOf(a.Backend)] {
 			b.made.salt.addKeys(known, a)
 		}
 	}
-	b.addAll(b.before.only(func(k ledgerKey) bool { return !tags[k.tag] && !known[k] }))
+	kept := b.before.only(func(k ledgerKey) bool {
+		return !whole[k.tag] && !known[k] && (!again[k.tag] || b.before.unlisted.has(k))
+	})
+	kept.unread = kept.unread.filter(func(k ledgerKey) bool { return !whole[k.tag] && !partial[k.tag] })
+	for k := range kept.keys() {
+		if partial[k.tag] {
+			b.made.unlisted.add(k, 0)
+		}
+	}
+	b.addAll(kept)
 }
 
 // KeepHolds adds the restores of the ledger before that began after the given time, and whose
@@ -128,6 +149,7 @@ func (b *Builder) Ledger() Ledger {
 	l := b.made
 	l.seen, l.restored = l.seen.arranged(), l.restored.arranged()
 	l.graces, l.nodes = l.graces.arranged(), l.nodes.arranged()
+	l.unlisted, l.unread = l.unlisted.arranged(), l.unread.arranged()
 	return l
 }
 
@@ -135,4 +157,5 @@ func (b *Builder) Ledger() Ledger {
 func (b *Builder) addAll(l Ledger) {
 	b.made.seen, b.made.restored = append(b.made.seen, l.seen...), append(b.made.restored, l.restored...)
 	b.made.graces, b.made.nodes = append(b.made.graces, l.graces...), append(b.made.nodes, l.nodes...)
+	b.made.unlisted, b.made.unread = append(b.made.unlisted, l.unlisted...), append(b.made.unread, l.unread...)
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // ledgerVersion is the format that Encode writes and Decode reads.
-const ledgerVersion = 5
+const ledgerVersion = 6
 
 // lastSecond is the last second that RFC 3339 can write, in seconds since 1970. Much
 // later times overflow and become times in the past.
@@ -31,11 +31,12 @@ const usualEntry = 10
 // The form is the version, the figures, the doubt, the earliest time, and the salt; then the
 // lists of first-seen times, of restores, of graces, of the names of nodes, and of the pods'
 // nodes; then the runs, as appendRuns has them; then the number of stores and, in ascending order
-// of their backends, the backend and the identity of each; and a CRC-32 of all of that in 4 bytes.
+// of their backends, the backend and the identity of each; then the lists of what was not listed and
+// of what could not be read; and a CRC-32 of all of that in 4 bytes.
 // The names are their number and, in ascending order, the length and the bytes of each. Any other
 // list is the number of backends and, for each, its tag in 4 bytes, the number of its entries, and
 // the entries in ascending order of their hashes. An entry is the difference of its hash from the
-// one before, and a number: seconds since the earliest time, seconds, or the index of a name. Each
+// one before, and a number: seconds since the earliest time, seconds, the index of a name, or 0. Each
 // number is a varint, so an entry of a ledger of 100,000 takes 9 bytes.
 //
 // In every later version, too, the first byte is the version, and the last 4 bytes are that
@@ -66,6 +67,8 @@ func (l Ledger) Encode() []byte {
 	for _, backend := range slices.Sorted(maps.Keys(l.Stores)) {
 		data = appendText(appendText(data, backend), l.Stores[backend])
 	}
+	zero := func(int32) uint64 { return 0 }
+	data = appendTable(appendTable(data, l.unlisted, zero), l.unread, zero)
 	return binary.BigEndian.AppendUint32(data, crc32.ChecksumIEEE(data))
 }
 
@@ -151,6 +154,9 @@ func decodeLedger(data []byte) (l Ledger, err error) {
 	})
 	l.Runs = r.runs()
 	l.Stores = r.stores()
+	zero := func(uint64) int32 { return 0 }
+	l.unlisted = readTable(&r, 0, zero)
+	l.unread = readTable(&r, 0, zero)
 	if r.err == nil && len(r.rest) > 0 {
 		r.fail("%d bytes follow its end", len(r.rest))
 	}

@@ -3,13 +3,15 @@ package ledger
 import (
 	"cmp"
 	"slices"
+	"strings"
 )
 
 // Fit returns the ledger without the entries for which a stored form of this capacity in bytes
-// has no room, and how many these are. It keeps first where pods hang or are mirrors, and then what a restore
-// put back: without these, an address may be released too early. Then follow the times, the
-// oldest first: their allocations go first, and make room. The other nodes come last, after
-// the graces. An allocation whose node was forgotten is held while any node is unreachable.
+// has no room, and how many these are. What is lost last is what keeps an address from being
+// released too early: where pods hang or are mirrors, and where those were whose addresses a
+// restore put back; then restores; then graces. Then follow the times, the oldest first: their
+// allocations go first, and make room. The other nodes come last: an allocation whose node was
+// forgotten is held while any node is unreachable.
 func (l Ledger) Fit(capacity int) (Ledger, int) {
 	size := len(l.Encode())
 	if size <= capacity {
@@ -17,7 +19,9 @@ func (l Ledger) Fit(capacity int) (Ledger, int) {
 	}
 	byAge := slices.Clone(l.seen)
 	slices.SortStableFunc(byAge, func(a, b tableEntry[int64]) int { return cmp.Compare(a.value, b.value) })
-	isHung := func(e tableEntry[string]) bool { return placeOf(e.value).Boot != "" }
+	isHung := func(e tableEntry[string]) bool {
+		return placeOf(e.value).Boot != "" || strings.HasSuffix(e.value, ofRestore)
+	}
 	var hung ledgerTable[string]
 	nodes := l.nodes
 	if slices.ContainsFunc(l.nodes, isHung) {
@@ -28,8 +32,8 @@ func (l Ledger) Fit(capacity int) (Ledger, int) {
 		fitting := l
 		fitting.nodes, n = take(hung, n)
 		fitting.restored, n = take(l.restored, n)
-		fitting.seen, n = take(byAge, n)
 		fitting.graces, n = take(l.graces, n)
+		fitting.seen, n = take(byAge, n)
 		others, _ := take(nodes, n)
 		if len(fitting.nodes) == 0 {
 			fitting.nodes = others
@@ -37,6 +41,11 @@ func (l Ledger) Fit(capacity int) (Ledger, int) {
 			fitting.nodes = slices.Concat(fitting.nodes, others).arranged()
 		}
 		fitting.seen = slices.Clone(fitting.seen).arranged()
+		left := make(map[ledgerKey]bool, fitting.Len())
+		for k := range fitting.keys() {
+			left[k] = true
+		}
+		fitting.unlisted = l.unlisted.filter(func(k ledgerKey) bool { return left[k] })
 		return fitting
 	}
 	// Entries take about the same room, and each try copies most of the ledger: a few tries in

@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
+	"slices"
 	"sync"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -79,6 +81,21 @@ func (s ledgerSalt) spotKey(a *ipam.Allocation) ledgerKey { return s.key(a.Backe
 // nothing about a pod that came back on another node.
 func (s ledgerSalt) homeKey(a *ipam.Allocation) ledgerKey {
 	return s.key(a.Backend, a.Pool, a.Key, "sandbox", a.Owner.Sandbox)
+}
+
+// unreadKey stands for the pools that could not be read when a store was listed.
+func (s ledgerSalt) unreadKey(l ipam.Listing) ledgerKey {
+	names := []string{"unread"}
+	for _, err := range l.Errors {
+		var unreadable *ipam.PoolError
+		if errors.As(err, &unreadable) {
+			names = append(names, unreadable.Pool)
+		} else {
+			names = append(names, err.Error())
+		}
+	}
+	slices.Sort(names[1:])
+	return s.key(l.Backend, names...)
 }
 
 // addKeys adds all keys that a ledger may have for an allocation, except homeKey.

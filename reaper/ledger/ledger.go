@@ -41,6 +41,11 @@ type Ledger struct {
 	nodes    ledgerTable[string] // stored forms of places, by idKey
 	graces   ledgerTable[int32]  // in seconds, by placeKey
 	restored ledgerTable[int64]  // in seconds since 1970, by spotKey
+
+	// unlisted has the keys of entries that the last listing of their store did not find: they may
+	// be of a pool that could not be read. unread has, for each store of which pools could not be
+	// read, the unreadKey of these.
+	unlisted, unread ledgerKeys
 }
 
 // A Doubt has the figures of a census that runs did not believe, and when the first of
@@ -130,6 +135,7 @@ func (l Ledger) RestoredAt(a *ipam.Allocation) time.Time {
 func (l Ledger) Equal(other Ledger) bool {
 	return slices.Equal(l.seen, other.seen) && slices.Equal(l.nodes, other.nodes) &&
 		slices.Equal(l.graces, other.graces) && slices.Equal(l.restored, other.restored) &&
+		slices.Equal(l.unlisted, other.unlisted) && slices.Equal(l.unread, other.unread) &&
 		l.Figures == other.Figures && l.Doubt == other.Doubt && maps.Equal(l.Stores, other.Stores)
 }
 
@@ -151,10 +157,24 @@ func (l Ledger) Without(released []*ipam.Allocation, saved Ledger) Ledger {
 	return l.only(func(k ledgerKey) bool { return !drop[k] })
 }
 
+// keys yields the keys of all entries.
+func (l Ledger) keys() iter.Seq[ledgerKey] {
+	return func(yield func(ledgerKey) bool) {
+		for _, keys := range [...]iter.Seq[ledgerKey]{l.seen.keys, l.nodes.keys, l.graces.keys, l.restored.keys} {
+			for k := range keys {
+				if !yield(k) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // only returns the ledger with the entries whose keys satisfy a condition.
 func (l Ledger) only(keep func(ledgerKey) bool) Ledger {
 	l.seen, l.nodes = l.seen.filter(keep), l.nodes.filter(keep)
 	l.graces, l.restored = l.graces.filter(keep), l.restored.filter(keep)
+	l.unlisted = l.unlisted.filter(keep)
 	return l
 }
 
@@ -169,22 +189,28 @@ func (l Ledger) WithRestored(back iter.Seq2[*ipam.Allocation, Place], now time.T
 		}
 	}
 	l.restored = slices.Clip(l.restored.filter(func(k ledgerKey) bool { return !spots[k] }))
+	l.unlisted = slices.Clip(l.unlisted)
 	for spot := range spots {
 		l.restored.add(spot, ToSecond(now).Unix())
+		l.unlisted.add(spot, 0)
 	}
 	l.nodes = slices.Clip(l.nodes.filter(func(k ledgerKey) bool { return homes[k] == "" }))
 	for key, home := range homes {
 		l.nodes.add(key, home)
+		l.unlisted.add(key, 0)
 	}
-	l.restored, l.nodes = l.restored.arranged(), l.nodes.arranged()
+	l.restored, l.nodes, l.unlisted = l.restored.arranged(), l.nodes.arranged(), l.unlisted.arranged()
 	return l
 }
 
-// WithPlaces returns the ledger with these places of pods instead of those that it has for them.
+// WithPlaces returns the ledger with these places of pods instead of those that it has for them. It
+// does not know which pools could be read when they were found.
 func (l Ledger) WithPlaces(places iter.Seq2[*ipam.Allocation, Place]) Ledger {
 	b, placed := NewBuilder(l), make(map[ledgerKey]bool)
 	for a, p := range places {
-		placed[l.salt.idKey(a)] = true
+		k := l.salt.idKey(a)
+		placed[k] = true
+		b.made.unlisted.add(k, 0)
 		b.Place(a, p)
 	}
 	l.nodes = l.nodes.filter(func(k ledgerKey) bool { return !placed[k] })
@@ -229,6 +255,7 @@ func (l Ledger) Merge(other Ledger) Ledger {
 	}
 	b.addAll(l)
 	b.addAll(other)
+	b.made.unread = l.unread.filter(other.unread.has)
 	return b.Ledger()
 }
 

@@ -24,6 +24,21 @@ func (t ledgerTable[V]) find(k ledgerKey) (value V, ok bool) {
 	return t[i].value, true
 }
 
+// has reports whether there is a value for a key.
+func (t ledgerTable[V]) has(k ledgerKey) bool {
+	_, ok := t.find(k)
+	return ok
+}
+
+// keys yields the keys.
+func (t ledgerTable[V]) keys(yield func(ledgerKey) bool) {
+	for _, e := range t {
+		if !yield(e.key) {
+			return
+		}
+	}
+}
+
 // add appends an entry. The table is not valid until arranged returns it.
 func (t *ledgerTable[V]) add(k ledgerKey, value V) { *t = append(*t, tableEntry[V]{k, value}) }
 
@@ -54,3 +69,6 @@ func (t ledgerTable[V]) filter(keep func(ledgerKey) bool) ledgerTable[V] {
 	}
 	return kept
 }
+
+// ledgerKeys are keys whose value is 0.
+type ledgerKeys = ledgerTable[int32]

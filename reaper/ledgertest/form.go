@@ -24,6 +24,9 @@ type Ledger struct {
 	Doubt    Doubt             `json:"doubt,omitzero"`
 	Runs     []Run             `json:"-"`
 	Stores   map[string]string `json:"stores,omitempty"` // identities by backend
+
+	Unlisted map[string]int64 `json:"unlisted,omitempty"` // all 0
+	Unread   map[string]int64 `json:"unread,omitempty"`
 }
 
 // A Run is how a run ended. Its flags are 1 for a dry run and 2 for one that has ended.
@@ -51,7 +54,7 @@ type Doubt struct {
 }
 
 const (
-	version = 5
+	version = 6
 	keySize = 12 // the tag of the backend and the hash
 )
 
@@ -96,6 +99,7 @@ func Decode(text []byte) (l Ledger, err error) {
 		}
 		l.Stores[backend] = string(r.bytes(r.number()))
 	}
+	l.Unlisted, l.Unread = r.list(0), r.list(0)
 	if r.cut || len(r.rest) > 0 {
 		return l, errors.New("the ledger has another form than the tests know")
 	}
@@ -145,7 +149,7 @@ func (l Ledger) Encode() []byte {
 			data = append(binary.AppendUvarint(data, uint64(len(text))), text...)
 		}
 	}
-	return Sum(data)
+	return Sum(appendList(appendList(data, l.Unlisted, 0), l.Unread, 0))
 }
 
 // Sum appends the checksum of a stored form.
