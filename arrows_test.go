@@ -43,7 +43,7 @@ var rooms = []room{
 		"reaper/journal is what a run recorded, and its stored form"},
 	{"reaper/judge", []string{"policy", "reaper/census", "reaper/ipam", "reaper/ledger", "reaper/printable"},
 		"reaper/judge decides; it knows no report and no run"},
-	{"reaper/report", []string{"policy", "reaper/ipam", "reaper/journal", "reaper/judge", "reaper/printable"},
+	{"reaper/report", []string{"policy", "reaper/census", "reaper/ipam", "reaper/journal", "reaper/judge", "reaper/printable"},
 		"reaper/report is what a run says, as a value; it knows no run"},
 	{"reaper", []string{"policy", "reaper/census", "reaper/ipam", "reaper/journal", "reaper/judge", "reaper/ledger", "reaper/printable", "reaper/report"},
 		"reaper is the run; it knows no store and no cluster"},

@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"log/slog"
+	"net/netip"
 	"slices"
 	"time"
 
+	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
@@ -38,6 +41,7 @@ func Run(ctx context.Context, o Options) (report.Report, error) {
 	unlock, err := acquire(ctx, r.Lock, r.ID, r.warn)
 	if err == nil {
 		err = r.rounds(ctx)
+		r.find(ctx)
 		r.saveEnd(ctx, err)
 		unlock()
 	}
@@ -77,6 +81,7 @@ type round struct {
 	plan     judge.Plan
 	refused  []judge.Refusal // the limits that refuse the plan
 	attempts []*attempt      // in the order of the decisions
+	found    []report.Finding
 
 	protectedBy map[ipam.PoolRef]string // what protects each pool in which nothing can be released
 }
@@ -293,10 +298,14 @@ func (r *run) report() report.Report {
 	for _, a := range n.attempts {
 		outcomes[a.index] = a.done()
 	}
-	return report.Make(report.Findings{
+	var claims func(netip.Addr) iter.Seq[census.Claim]
+	if !n.census.Began().IsZero() {
+		claims = n.census.On
+	}
+	return report.Make(report.Results{
 		Run: info, Inventory: n.inventory, Layout: n.layout, Verdicts: n.verdicts,
 		Selection: n.selection, Selected: n.selected, Outcomes: outcomes, Refused: n.refused,
-		ProtectedBy: n.protectedBy, Earlier: r.past.released, Warnings: r.warnings, Brief: r.Brief,
+		ProtectedBy: n.protectedBy, Earlier: r.past.released, Found: n.found, Claims: claims, Warnings: r.warnings, Brief: r.Brief,
 		HasTimes: func(d *judge.Decision) bool {
 			return r.lasts && (d.Verdict != judge.Suspected || d.KnownTo(r.stored))
 		},

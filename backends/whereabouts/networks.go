@@ -82,7 +82,7 @@ func (s *survey) networks(pools []ipam.Pool) []ipam.Network {
 	for _, at := range slices.SortedFunc(maps.Keys(places), comparePlaces) {
 		h := places[at]
 		n := ipam.Network{
-			Name: nameOf(at), Range: at.in, Pools: h.pools,
+			Name: nameOf(at), Range: at.in, Pools: h.pools, Unique: at.network,
 			Known: h.sound && !h.unsure, Usable: ipam.NewSpans(h.spans...), Attachments: h.attachments,
 		}
 		if hostBits(at.in) < 2 {

@@ -98,12 +98,12 @@ func (b Book) On(ip netip.Addr) iter.Seq[Claim] {
 	return func(yield func(Claim) bool) {
 		for n := b.first[ip]; n != 0; n = b.shown[n-1].next {
 			pod := &b.pods[b.shown[n-1].pod]
-			if b.fresh[pod.Ref].Presence == Unknown && !yield(pod.claim(ip)) {
+			if b.fresh[pod.Ref].Presence == Unknown && !yield(pod.Claim(ip)) {
 				return
 			}
 		}
 		for _, l := range b.fresh {
-			if l.Presence == Present && l.Pod.Shows(ip) && !yield(l.Pod.claim(ip)) {
+			if l.Presence == Present && l.Pod.Shows(ip) && !yield(l.Pod.Claim(ip)) {
 				return
 			}
 		}
@@ -115,8 +115,8 @@ func (b Book) On(ip netip.Addr) iter.Seq[Claim] {
 	}
 }
 
-// claim returns the claim of the pod on an address that it shows.
-func (p *Pod) claim(ip netip.Addr) Claim {
+// Claim returns the claim of the pod on an address that it shows.
+func (p *Pod) Claim(ip netip.Addr) Claim {
 	claim := Claim{IP: ip, By: Claimant{KindPod, p.Ref}, Source: CalicoAnnotation, Proves: p.Proves(ip), Ended: p.Finished}
 	switch {
 	case claim.Proves:

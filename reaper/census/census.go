@@ -102,6 +102,12 @@ func generatedFrom(pod ipam.PodRef) ipam.PodRef {
 	return pod
 }
 
+// SameMachine reports whether two pods may be those of one virtual machine, which has two while it
+// migrates.
+func SameMachine(a, b ipam.PodRef) bool {
+	return strings.HasPrefix(a.Name, "virt-launcher-") && generatedFrom(a) == generatedFrom(b)
+}
+
 // Launched returns the virtual machine that may belong to a pod of that name and that does not
 // report all addresses of its guest.
 func (c Census) Launched(pod ipam.PodRef) (VirtualMachine, bool) {

@@ -31,6 +31,13 @@ type Pod struct {
 	Addresses []netip.Addr
 	InStatus  int
 
+	// ByCalico is how many of the first Addresses Calico's annotations name; 0 if they name none,
+	// or not all that the status has. Then it is not known that Calico gave any of them.
+	ByCalico int
+
+	// HostNetwork is set for a pod on the network of its node. What its status has is the node's.
+	HostNetwork bool
+
 	// Interfaces are the interfaces that the Multus network-status shows. No name is
 	// there twice.
 	Interfaces []Interface
@@ -73,6 +80,7 @@ type Pod struct {
 // An Interface of a pod has the addresses that a network-status shows for it.
 type Interface struct {
 	Name      string
+	Network   string // what the network-status calls its network: namespace/name of an attachment, or a name from a configuration
 	Addresses []netip.Addr
 }
 

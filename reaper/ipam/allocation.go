@@ -238,8 +238,9 @@ type Network struct {
 	Attachments []string
 	Default     bool
 
-	// Pools are the names of its pools.
-	Pools []string
+	// Pools are the names of its pools, and Unique is what their Pool.Network is.
+	Pools  []string
+	Unique string
 }
 
 // A Protection says which addresses an allocation protects: its IPs, and all addresses

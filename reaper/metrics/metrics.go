@@ -7,6 +7,7 @@ package metrics
 
 import (
 	"math/big"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,6 +29,8 @@ const (
 	labelNetwork = "network"
 	labelRange   = "range"
 	labelVersion = "version"
+	labelKind    = "kind"
+	labelProved  = "proved"
 	labelNode    = "node" // of a file; a push is grouped by it
 )
 
@@ -81,6 +84,7 @@ func (g gauges) all(r report.Report, exitCode int) {
 	g.pools(r)
 	g.networks(r)
 	g.leaked(r)
+	g.findings(r)
 }
 
 // success adds the time at which a run that exited with 0 ended.
@@ -115,6 +119,23 @@ func (g gauges) leaked(r report.Report) {
 	leaked.add(float64(r.Leaked.Waiting), "waiting")
 	leaked.add(float64(r.Leaked.Held), "held")
 	leaked.add(float64(r.Leaked.Released), "released")
+}
+
+// findings adds what is wrong with addresses that pods show.
+func (g gauges) findings(r report.Report) {
+	found := g.family("findings",
+		"Addresses that pods show and that something is wrong with: duplicate if several live pods show one, unrecorded if the store does not have it and may give it to another pod. proved is true if the status of each pod shows it, and false if only an annotation does. Left out if pods could not be listed.", labelKind, labelProved)
+	if r.Leaked == nil {
+		return
+	}
+	for _, kind := range []report.FindingKind{report.Duplicate, report.Unrecorded} {
+		for _, proved := range []bool{true, false} {
+			found.add(0, string(kind), strconv.FormatBool(proved))
+		}
+	}
+	for _, f := range r.Findings {
+		found.add(1, string(f.Kind), strconv.FormatBool(f.Proved()))
+	}
 }
 
 // one returns 1 for true and 0 for false.
@@ -253,10 +274,14 @@ func (g gauges) networks(r report.Report) {
 	free := family("network_free",
 		"Addresses that pods can still get of the network after the last run. Left out if the number is unknown, and for a closed network.")
 
+	blocked := family("network_blocked",
+		"Addresses of the network that only an overlapping-range reservation has after the last run, so that no pod can get them.")
+
 	rows := rowsOf(r.Networks, func(n report.NetworkReport) row { return row{n.Backend, n.Name, n.Range} })
 	capacities, frees, blind := make(sums), make(sums), r.Blind()
 	for i, n := range r.Networks {
 		allocated.add(float64(n.Used), rows[i][:]...)
+		blocked.add(float64(n.Blocked), rows[i][:]...)
 		if !blind {
 			leaked.add(float64(n.Leaked), rows[i][:]...)
 		}

@@ -93,7 +93,7 @@ const defaultJob = "ip-reaper"
 const labelOutcome = "outcome"
 
 // taken are the labels of the metrics, by which a URL cannot group.
-var taken = []string{"job", labelBackend, labelVerdict, labelStatus, labelPool, labelNetwork, labelRange, labelVersion, labelOutcome}
+var taken = []string{"job", labelBackend, labelVerdict, labelStatus, labelPool, labelNetwork, labelRange, labelVersion, labelOutcome, labelKind, labelProved}
 
 // A Gateway is a group of a Pushgateway. The zero Gateway means that nothing is pushed.
 type Gateway struct {

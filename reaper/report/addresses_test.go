@@ -74,7 +74,7 @@ func TestAddressIsAsFreeAsTheAllocationThatKeepsItMost(t *testing.T) {
 		{"no address", all(noAddress), "", report.Leaked{HeldBy: none, Allocations: 1, WithoutAddress: 1}, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			f := report.Findings{
+			f := report.Results{
 				Run:       report.RunInfo{DryRun: true},
 				Inventory: ipam.Inventory{Listings: []ipam.Listing{{Backend: "store", Status: ipam.StatusOK}}},
 				Outcomes:  make(map[int]report.Done),
@@ -111,7 +111,7 @@ func TestAddressIsAsFreeAsTheAllocationThatKeepsItMost(t *testing.T) {
 // What an earlier round released was there before the run, and is gone after it, although the last
 // listing does not have it.
 func TestPoolHadWhatAnEarlierRoundReleased(t *testing.T) {
-	r := report.Make(report.Findings{
+	r := report.Make(report.Results{
 		Inventory: ipam.Inventory{Listings: []ipam.Listing{{Backend: "store", Status: ipam.StatusOK}}},
 		Layout:    report.Layout{Pools: []report.PoolReport{{Backend: "store", Name: "pool", AllocatedBefore: 2}}},
 		Earlier:   []report.Entry{{Backend: "store", Pool: "pool", IP: "10.0.0.1", Verdict: judge.Orphaned, Leaked: true, Outcome: report.Released}},

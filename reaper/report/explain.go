@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
@@ -61,6 +62,9 @@ type Explanation struct {
 	// Stores says for each store how many allocations it has.
 	Stores []StoreAnswer `json:"stores"`
 
+	// Claims are those of what lives on the address that is asked about: whatever the stores say.
+	Claims []Shown `json:"claims,omitempty"`
+
 	// Found has the allocations; for a node, those that have no owner.
 	Found []Explained `json:"found"`
 
@@ -84,6 +88,15 @@ type Explanation struct {
 	Nearest []string `json:"nearest,omitempty"`
 
 	Warnings []string `json:"warnings,omitempty"`
+}
+
+// A Shown is something alive that shows an address.
+type Shown struct {
+	Kind      census.Kind `json:"kind"`
+	Namespace string      `json:"namespace,omitempty"`
+	Name      string      `json:"name"`
+	Source    string      `json:"source"` // what shows it, such as "pod status"
+	Proved    bool        `json:"proved"` // no tenant can write that
 }
 
 // A StoreAnswer says how many allocations a store has; null if that is not known.
@@ -142,6 +155,15 @@ func Explain(r Report, q Question, asking []Asking, command []string) (Explanati
 			a.Found = &n
 		}
 		x.Stores = append(x.Stores, a)
+	}
+	if ip, err := netip.ParseAddr(x.Question.Address); err == nil && r.Claims != nil {
+		for claim := range r.Claims(ip) {
+			if !claim.Ended {
+				x.Claims = append(x.Claims, Shown{
+					Kind: claim.By.Kind, Namespace: claim.By.Ref.Namespace, Name: claim.By.Ref.Name, Source: claim.Source, Proved: claim.Proves,
+				})
+			}
+		}
 	}
 	x.locate(r, asking, command)
 	return x, nil
@@ -465,6 +487,12 @@ func (x *Explanation) nowhere(r Report, command []string) {
 	if len(x.Places) == 0 {
 		x.Nearest = r.nearest(ip)
 		return
+	}
+	for _, f := range r.Findings {
+		if free := false; f.IP == x.Question.Address && !f.Recorded {
+			x.Free = &free
+			return
+		}
 	}
 	free, sized := false, covered
 	for _, n := range r.Networks {

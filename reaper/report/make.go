@@ -2,16 +2,19 @@ package report
 
 import (
 	"cmp"
+	"iter"
+	"net/netip"
 	"slices"
 
 	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
-// Findings are what a run found, decided and did. Those about decisions are of its last round.
-type Findings struct {
+// Results are what a run found, decided and did. Those about decisions are of its last round.
+type Results struct {
 	Run       RunInfo
 	Inventory ipam.Inventory
 	Layout    Layout // of the inventory
@@ -25,7 +28,10 @@ type Findings struct {
 	Refused     []judge.Refusal         // the limits that refuse the plan
 	ProtectedBy map[ipam.PoolRef]string // see PoolReport.ProtectedBy
 	Earlier     []Entry                 // what earlier rounds released
+	Found       []Finding               // what is wrong with addresses that pods show
 	Warnings    []string
+
+	Claims func(netip.Addr) iter.Seq[census.Claim] // see Report.Claims
 
 	// HasTimes reports whether the times of a decision outlast the run.
 	HasTimes func(*judge.Decision) bool
@@ -43,7 +49,7 @@ type Done struct {
 
 // Make returns the report of a run. It is pure. With a selection, the report has the selected
 // entries and those that the run wrote. The figures of a pool are those of all of its entries.
-func Make(f Findings) Report {
+func Make(f Results) Report {
 	r := Report{
 		APIVersion: policy.APIVersion,
 		Kind:       "ReapReport",
@@ -52,7 +58,9 @@ func Make(f Findings) Report {
 		Backends:   backendsOf(f.Inventory),
 		Layout:     Layout{Networks: slices.Clone(f.Layout.Networks), Pools: slices.Clone(f.Layout.Pools)},
 		Entries:    []Entry{},
+		Findings:   append([]Finding{}, f.Found...),
 		Warnings:   f.Warnings,
+		Claims:     f.Claims,
 	}
 	r.Run.Stores = StoresOf(f.Inventory)
 	if !f.Brief {

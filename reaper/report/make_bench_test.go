@@ -18,7 +18,7 @@ func BenchmarkMake(b *testing.B) {
 	cluster := netip.MustParsePrefix("10.0.0.0/8")
 	network := report.NetworkReport{Backend: "calico", Name: "default", Range: cluster.String(), Usable: ipam.NewSpans(ipam.SpanOf(cluster))}
 	network.Capacity = network.Usable.Count()
-	f := report.Findings{
+	f := report.Results{
 		Inventory: ipam.Inventory{Listings: []ipam.Listing{{Backend: "calico", Status: ipam.StatusOK}}},
 		HasTimes:  func(*judge.Decision) bool { return true },
 		Brief:     true,

@@ -3,11 +3,14 @@ package report
 import (
 	"cmp"
 	"encoding/json"
+	"iter"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
@@ -33,8 +36,14 @@ type Report struct {
 	Layout
 	Entries []Entry `json:"entries"`
 
+	// Findings are what is wrong with addresses that pods show. No verdict rests on them.
+	Findings []Finding `json:"findings"`
+
 	// Warnings are sentences about the run as a whole.
 	Warnings []string `json:"warnings,omitempty"`
+
+	// Claims yields what says that it has an address; nil if the pods could not be listed.
+	Claims func(netip.Addr) iter.Seq[census.Claim] `json:"-"`
 }
 
 // RunInfo identifies a run.

@@ -17,7 +17,7 @@ import (
 // has one fate.
 type tally struct {
 	*Report
-	findings *Findings
+	results  *Results
 	wanted   []bool // by the entries
 	backends map[string]*BackendReport
 	pools    []poolTally // those of the report, and then one for all other pools of each network
@@ -41,7 +41,8 @@ type poolTally struct {
 type networkTally struct {
 	filling
 	*NetworkReport
-	fate Fate // of the IP that is being counted
+	prefix netip.Prefix // not valid if the network has none
+	fate   Fate         // of the IP that is being counted
 }
 
 // A holding is an allocation that has an address. There may be very many.
@@ -54,9 +55,9 @@ type holding struct {
 const noEntry = -1
 
 // newTally returns a tally of nothing.
-func newTally(r *Report, f *Findings) *tally {
+func newTally(r *Report, f *Results) *tally {
 	t := &tally{
-		Report: r, findings: f, backends: make(map[string]*BackendReport), inUse: Entry{Verdict: judge.InUse},
+		Report: r, results: f, backends: make(map[string]*BackendReport), inUse: Entry{Verdict: judge.InUse},
 		pools: make([]poolTally, len(r.Pools)), indexOf: make(map[ipam.PoolRef]int32), networks: make([]networkTally, len(r.Networks)),
 		holdings: make([]holding, 0, len(f.Earlier)+len(f.Verdicts.Decisions)+len(f.Verdicts.InUse)),
 	}
@@ -67,7 +68,8 @@ func newTally(r *Report, f *Findings) *tally {
 		t.indexOf[p.ref()] = int32(i)
 	}
 	for i := range r.Networks {
-		t.networks[i] = networkTally{NetworkReport: &r.Networks[i], fate: Freed}
+		prefix, _ := netip.ParsePrefix(r.Networks[i].Range)
+		t.networks[i] = networkTally{NetworkReport: &r.Networks[i], prefix: shownPrefix(prefix), fate: Freed}
 		for ref := range r.Networks[i].refs() {
 			if p, ok := t.indexOf[ref]; ok {
 				t.pools[p].network = &t.networks[i]
@@ -81,7 +83,7 @@ func newTally(r *Report, f *Findings) *tally {
 func (t *tally) add(e Entry, wanted bool) {
 	ip, _ := netip.ParseAddr(e.IP) // not valid if it has none
 	pool := t.hold(e.pool(), e.Network, ip, len(t.Entries))
-	if len(t.Entries) < len(t.findings.Earlier) {
+	if len(t.Entries) < len(t.results.Earlier) {
 		pool.before++
 	}
 	if e.Outcome == Released || e.Outcome == Planned {
@@ -134,13 +136,17 @@ func (t *tally) finish() {
 		t.fill(same)
 		for place := range runs(same, func(a, b holding) bool { return t.pools[a.pool].unique == t.pools[b.pool].unique }) {
 			t.decide(place)
+			t.block(place)
 		}
+	}
+	for _, f := range t.results.Found {
+		t.addUnrecorded(f)
 	}
 	for i := range t.Pools {
 		p, pool := &t.Pools[i], &t.pools[i]
 		p.AllocatedBefore += pool.before
 		p.AllocatedAfter = p.AllocatedBefore - pool.gone
-		p.ProtectedBy = t.findings.ProtectedBy[p.ref()]
+		p.ProtectedBy = t.results.ProtectedBy[p.ref()]
 		p.Usage = pool.usage(p.Capacity, pool.network != nil && pool.network.Closed != "")
 	}
 	for i := range t.networks {
@@ -150,7 +156,7 @@ func (t *tally) finish() {
 		}
 	}
 	t.setStatus()
-	if s := t.findings.Selection; !s.Everything() {
+	if s := t.results.Selection; !s.Everything() {
 		t.narrow(s)
 	}
 	t.Leaked = leakedOf(*t.Report)
@@ -206,6 +212,48 @@ func (t *tally) fill(same []holding) {
 	}
 }
 
+// block counts a place that only allocations of no pool have, such as an overlapping-range
+// reservation: no pool can give the address out.
+func (t *tally) block(place []holding) {
+	has := func(h holding) bool { return t.pools[h.pool].network != nil }
+	stays := func(h holding) bool { return fateOf(t.entry(h)) != Freed }
+	unique := t.pools[place[0].pool].unique
+	if unique == "" || slices.ContainsFunc(place, has) || !slices.ContainsFunc(place, stays) {
+		return
+	}
+	for i := range t.networks {
+		if n := &t.networks[i]; n.Unique == unique && n.prefix.Contains(place[0].ip) && n.gives(place[0].ip) {
+			n.blocked++
+			t.poolsOf(n, place[0].ip, func(f *filling) { f.blocked++ })
+		}
+	}
+}
+
+// addUnrecorded counts an address that a pod shows and no store has.
+func (t *tally) addUnrecorded(f Finding) {
+	ip, err := netip.ParseAddr(f.IP)
+	for i := range t.networks {
+		n := &t.networks[i]
+		if err == nil && !f.Recorded && n.Backend == f.Backend && n.Name == f.Network && n.gives(ip) {
+			n.unrecorded++
+			t.poolsOf(n, ip, func(f *filling) { f.unrecorded++ })
+		}
+	}
+}
+
+// poolsOf calls a function with the pools of a network whose range has an IP.
+func (t *tally) poolsOf(n *networkTally, ip netip.Addr, do func(*filling)) {
+	for ref := range n.refs() {
+		i, ok := t.indexOf[ref]
+		if !ok {
+			continue
+		}
+		if prefix, err := netip.ParsePrefix(t.Pools[i].Range); err == nil && shownPrefix(prefix).Contains(ip) {
+			do(&t.pools[i].filling)
+		}
+	}
+}
+
 // decide gives the entries of a place that leaked their Address. What an earlier round freed may be
 // in use again, by another pod, but was freed nevertheless.
 func (t *tally) decide(place []holding) {
@@ -213,7 +261,7 @@ func (t *tally) decide(place []holding) {
 	for _, h := range place {
 		if fateOf(t.entry(h)) >= Protected {
 			leaked = true
-			listed = listed || int(h.entry) >= len(t.findings.Earlier)
+			listed = listed || int(h.entry) >= len(t.results.Earlier)
 		}
 	}
 	if !leaked {
@@ -296,6 +344,11 @@ type Usage struct {
 	Protected int `json:"protected"` // without an owner, and something outside keeps the address
 	Other     int `json:"other"`     // what is not a pod's, or could not be decided
 
+	// Blocked and Unrecorded count addresses that no pool has, and that are not free either: what
+	// only an overlapping-range reservation holds, and what a pod shows and no store has.
+	Blocked    int `json:"blocked"`
+	Unrecorded int `json:"unrecorded"`
+
 	// Free is how many addresses pods can still get: 0 if the network is closed, and
 	// null if that is unknown.
 	Free *big.Int `json:"free"`
@@ -323,6 +376,7 @@ type NetworkReport struct {
 	// Attachments and Default say which pods get addresses of it: see ipam.Network.
 	Attachments []string `json:"-"`
 	Default     bool     `json:"-"`
+	Unique      string   `json:"-"` // see ipam.Network
 
 	// Usable are the addresses that Capacity counts; none if that is unknown.
 	Usable ipam.Spans `json:"-"`
@@ -335,6 +389,8 @@ func (n NetworkReport) gives(ip netip.Addr) bool { return n.Capacity == nil || n
 type filling struct {
 	fates  [Freed + 1]int
 	inside int // those that pods can get, and that are not free
+
+	blocked, unrecorded int // see Usage
 }
 
 // add counts one address.
@@ -350,14 +406,14 @@ func (f *filling) add(fate Fate, inside bool) {
 func (f *filling) usage(capacity *big.Int, closed bool) Usage {
 	u := Usage{
 		Capacity: capacity, Live: f.fates[Live], Leaked: f.fates[Held] + f.fates[Waiting] + f.fates[Due],
-		Protected: f.fates[Protected], Other: f.fates[Other],
+		Protected: f.fates[Protected], Other: f.fates[Other], Blocked: f.blocked, Unrecorded: f.unrecorded,
 	}
 	u.Used = u.Live + u.Leaked + u.Protected + u.Other
 	switch {
 	case closed:
 		u.Free = new(big.Int)
 	case capacity != nil:
-		u.Free = new(big.Int).Sub(capacity, big.NewInt(int64(f.inside)))
+		u.Free = new(big.Int).Sub(capacity, big.NewInt(int64(f.inside+f.blocked+f.unrecorded)))
 		if u.Free.Sign() < 0 {
 			u.Free.SetInt64(0)
 		}

@@ -50,7 +50,7 @@ var namespaces = []string{"shop", "db", "checkout", "monitoring", "kube-system",
 
 // A sample has the findings of a report that is being made.
 type sample struct {
-	report.Findings
+	report.Results
 	random *rand.Rand
 	dryRun bool
 }
@@ -164,7 +164,7 @@ func (s *sample) finish() report.Report {
 			s.Inventory.Listings = append(s.Inventory.Listings, ipam.Listing{Backend: backend, Status: ipam.StatusOK})
 		}
 	}
-	return report.Make(s.Findings)
+	return report.Make(s.Results)
 }
 
 // sampleReport is a run on a cluster with Calico and Whereabouts, in both families, that

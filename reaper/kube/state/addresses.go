@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -152,6 +153,7 @@ func (s *showing) readEntry(entries *json.Decoder) error {
 	if on == nil {
 		return err
 	}
+	on.Network = cmp.Or(on.Network, unique.Make(e.Name).Value()) // many pods have the same few
 	for _, text := range e.IPs {
 		ip, ok := readIP(text)
 		if !ok {

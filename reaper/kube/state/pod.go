@@ -3,7 +3,9 @@ package state
 import (
 	"cmp"
 	"math"
+	"math/bits"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -119,6 +121,8 @@ func (f *podFields) reduce() census.Pod {
 		Deadline: timeOf(f.deadline),
 		Mirror:   f.annotations.isMirror && !f.hostNetwork,
 
+		HostNetwork: f.hostNetwork,
+
 		TerminationGrace: f.terminationGrace(),
 	}
 	if !f.annotations.isMirror {
@@ -130,13 +134,20 @@ func (f *podFields) reduce() census.Pod {
 		s.add(ip)
 	}
 	p.InStatus = len(s.addresses)
-	s.add(f.annotations.calicoPodIP)
-	for text := range strings.SplitSeq(f.annotations.calicoPodIPs, ",") {
+	var named uint64 // which of the first 64 addresses of the status Calico's annotations have
+	for text := range strings.SplitSeq(f.annotations.calicoPodIP+","+f.annotations.calicoPodIPs, ",") {
+		ip, _ := readIP(text)
+		if i := slices.Index(s.addresses[:p.InStatus], ip); i >= 0 {
+			named |= 1 << i
+		}
 		if s.add(text); s.tooMuch {
 			break // the rest may be 256 KiB long
 		}
 	}
 	byCalico := len(s.addresses) > p.InStatus
+	if bits.OnesCount64(named) == p.InStatus {
+		p.ByCalico = len(s.addresses)
+	}
 	readable := s.readNetworkStatus(cmp.Or(f.annotations.networkStatus, f.annotations.networksStatus))
 	if len(p.Sandbox) > maxSandbox {
 		p.Sandbox, s.tooMuch = "", true

@@ -1,6 +1,7 @@
 package print
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,6 +30,9 @@ func viewOfExplanation(x report.Explanation) view {
 		default:
 			line("  %s: %d found%s", s.Name, *s.Found, selected)
 		}
+	}
+	for _, c := range x.Claims {
+		line("  %s %s: shows it (%s)", c.Kind, strings.TrimPrefix(c.Namespace+"/"+c.Name, "/"), c.Source)
 	}
 	v.tables = func(bool) (all []table) {
 		for _, e := range x.Found {
@@ -63,7 +67,7 @@ func summaryOf(x report.Explanation) string {
 	case x.Leaked == nil:
 		found += "; the leak count is unknown"
 	case n > 0 && x.Question.Address != "":
-		found = stateOfAddress(x) + ", " + found
+		found = stateOfAddress(x) + ", " + cmp.Or(shownBy(x.Claims), "no pod shows it") + ", " + found
 	case n > 0:
 		found += fmt.Sprintf("; %s: %d due, %d waiting, %d held", printable.Counted(x.Leaked.Total, "leaked address"), x.Leaked.Due, x.Leaked.Waiting, x.Leaked.Held)
 	}
@@ -139,8 +143,29 @@ func fillOf(p report.Place, judged bool) string {
 	return text
 }
 
-// summaryOfNowhere says where an address that no store has is free.
+// shownBy says what shows an address; nothing if nothing does.
+func shownBy(claims []report.Shown) string {
+	if len(claims) == 0 {
+		return ""
+	}
+	var names []string
+	for _, c := range claims {
+		names = append(names, string(c.Kind)+" "+strings.TrimPrefix(c.Namespace+"/"+c.Name, "/"))
+	}
+	return "shown by " + printable.Some(names)
+}
+
+// summaryOfNowhere says who shows an address that no store has, and where it is free.
 func summaryOfNowhere(x report.Explanation) string {
+	where := whereNowhere(x)
+	if by := shownBy(x.Claims); by != "" {
+		return by + "; " + where
+	}
+	return where
+}
+
+// whereNowhere says where an address that no store has is free.
+func whereNowhere(x report.Explanation) string {
 	names := make([]string, len(x.Places))
 	for i, p := range x.Places {
 		names[i] = p.Backend + " " + p.Name
@@ -155,6 +180,8 @@ func summaryOfNowhere(x report.Explanation) string {
 		return "in no store that was listed; it is in the range of " + in
 	case *x.Free:
 		return "free in " + in
+	case len(x.Claims) > 0:
+		return "in no store, and not free in " + in + ", which may give it to another pod"
 	default:
 		return "in no store, and pods do not get it, although it is in the range of " + in
 	}
@@ -172,11 +199,14 @@ func placed(p report.Place, judged bool) table {
 	if p.Closed != "" {
 		t.say("  %-10s  %s", "closed", p.Closed)
 	}
+	if lost := lostOf(p.Usage); lost != "" {
+		t.say("  %-10s  %s", "not free", lost)
+	}
 	if !judged {
 		return t
 	}
 	t.say("  %-10s  %d live, %d leaked, %d protected, %d other", "has", p.Live, p.Leaked, p.Protected, p.Other)
-	if p.Leaked == 0 && p.Free != nil && p.Free.Sign() == 0 && p.Closed == "" {
+	if p.Leaked+p.Blocked+p.Unrecorded == 0 && p.Free != nil && p.Free.Sign() == 0 && p.Closed == "" {
 		t.say("  %-10s  nothing leaked, so there is nothing to release: make the range larger, or run fewer pods", "to change")
 	}
 	for _, l := range p.Leaks {

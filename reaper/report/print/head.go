@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -35,7 +36,23 @@ func headOf(r report.Report) []notice {
 	if told := len(r.Result.Refused) > 0 && (code == exitLimit || code == exitUsage); r.Result.Error != "" && !told {
 		head = append(head, notice{label: failedLabel, text: fmt.Sprintf("exit code %d: %s", code, r.Result.Error)})
 	}
+	if found := foundIn(r.Findings); found != "" {
+		head = append(head, notice{text: found})
+	}
 	return append(head, notice{text: identity(r.Run), minor: r.Run.DryRun})
+}
+
+// foundIn counts findings by their kind; nothing if there are none.
+func foundIn(findings []report.Finding) string {
+	count := make(map[report.FindingKind]int)
+	for _, f := range findings {
+		count[f.Kind]++
+	}
+	var parts []string
+	for _, kind := range slices.Sorted(maps.Keys(count)) {
+		parts = append(parts, printable.Counted(count[kind], string(kind)+" address"))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // identity says which run it was, on which cluster, and with which policy.

@@ -5,7 +5,9 @@ import (
 	"math/big"
 	"slices"
 	"strconv"
+	"strings"
 
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -27,6 +29,7 @@ type poolsReport struct {
 	Backends   []report.BackendReport `json:"backends"`
 	Networks   []report.NetworkReport `json:"networks"` // the fullest one first
 	Pools      []report.PoolReport    `json:"pools"`    // the fullest one first
+	Findings   []report.Finding       `json:"findings"`
 	Top        *ranking               `json:"top,omitempty"`
 	Warnings   []string               `json:"warnings,omitempty"`
 }
@@ -36,7 +39,7 @@ type poolsReport struct {
 func viewOfPools(r report.Report, o PoolsOptions) view {
 	p := poolsReport{
 		APIVersion: r.APIVersion, Kind: "PoolsReport", Run: r.Run, Leaked: r.Leaked, Backends: r.Backends,
-		Networks: slices.Clone(r.Networks), Pools: slices.Clone(r.Pools), Warnings: r.Warnings,
+		Networks: slices.Clone(r.Networks), Pools: slices.Clone(r.Pools), Findings: r.Findings, Warnings: r.Warnings,
 	}
 	slices.SortStableFunc(p.Networks, func(a, b report.NetworkReport) int {
 		return cmp.Or(byFullness(a.Usage, b.Usage, a.Closed != "", b.Closed != ""), cmp.Compare(a.Name, b.Name))
@@ -149,7 +152,20 @@ func usageRow(backend, name, in string, u report.Usage, judged, closed bool, not
 		full = "closed"
 	}
 	row := []string{backend, name, in, full, strconv.Itoa(u.Used)}
-	return append(append(row, by...), number(u.Free), number(u.Capacity), note)
+	notes := slices.DeleteFunc([]string{lostOf(u), note}, func(note string) bool { return note == "" })
+	return append(append(row, by...), number(u.Free), number(u.Capacity), strings.Join(notes, "; "))
+}
+
+// lostOf says which addresses no pool has that are not free either.
+func lostOf(u report.Usage) string {
+	var lost []string
+	if u.Blocked > 0 {
+		lost = append(lost, printable.Thousands(u.Blocked)+" blocked by reservations")
+	}
+	if u.Unrecorded > 0 {
+		lost = append(lost, printable.Thousands(u.Unrecorded)+" shown by pods and not recorded")
+	}
+	return strings.Join(lost, ", ")
 }
 
 // percent returns how full a place is. It is 100% only if nothing is free.

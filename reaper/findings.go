@@ -1,0 +1,124 @@
+package reaper
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
+)
+
+const (
+	findingsTimeout = 30 * time.Second // for looking at all findings again
+	mostFindings    = 100              // that are looked at again
+	toldFindings    = 10               // of each kind, in warnings
+)
+
+// find finds what is wrong with the addresses that pods show, and says so. Stores and pods were
+// listed one after the other, so it looks at both again: a finding is told if it is still so. It runs
+// after the releases, because no verdict rests on it, and what a backend remembers of its list must
+// not change before.
+func (r *run) find(ctx context.Context) {
+	n := &r.round
+	if r.Cluster == nil || n.census.Began().IsZero() || n.census.OnNode() {
+		return
+	}
+	found := n.layout.Findings(n.inventory, n.census)
+	if len(found) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, findingsTimeout)
+	defer cancel()
+	rest := len(found) - min(len(found), mostFindings)
+	found = stillUnrecorded(ctx, r.Backends, *n, found[:len(found)-rest])
+	look := r.lookAgain(ctx, found)
+	var confirmed []report.Finding
+	for _, f := range found {
+		if f, still := f.Confirmed(look); still {
+			confirmed = append(confirmed, f)
+		}
+	}
+	r.tell(confirmed)
+	if rest > 0 {
+		r.warn(fmt.Sprintf("%d more addresses looked wrong and were not looked at again", rest))
+	}
+}
+
+// tell keeps findings for the report, and warns of the first ones of each kind.
+func (r *run) tell(found []report.Finding) {
+	r.round.found = found
+	told := make(map[report.FindingKind]int)
+	for _, f := range found {
+		if told[f.Kind]++; told[f.Kind] <= toldFindings {
+			r.warn(f.String())
+		}
+	}
+	for _, kind := range []report.FindingKind{report.Duplicate, report.Unrecorded} {
+		if more := told[kind] - toldFindings; more > 0 {
+			r.warn(fmt.Sprintf("%d more addresses are %s: -o json has all", more, kind))
+		}
+	}
+}
+
+// stillUnrecorded returns the findings without those whose address the store has by now: its pod may
+// have got it after the store was listed. Of a store that cannot be listed again, none is left.
+func stillUnrecorded(ctx context.Context, backends []ipam.Backend, n round, found []report.Finding) []report.Finding {
+	unrecorded := func(f report.Finding) bool { return f.Kind == report.Unrecorded }
+	if !slices.ContainsFunc(found, unrecorded) {
+		return found
+	}
+	var again []ipam.Backend
+	for _, b := range backends {
+		if slices.ContainsFunc(n.inventory.Listings, func(l ipam.Listing) bool { return l.Backend == b.Name() && l.Whole }) {
+			again = append(again, b)
+		}
+	}
+	inv := ipam.TakeInventory(ctx, again, func(string) bool { return true })
+	if !inv.Complete() {
+		return slices.DeleteFunc(found, unrecorded)
+	}
+	still := make(map[string]bool)
+	for _, f := range n.layout.Findings(inv, n.census) {
+		still[f.Network+" "+f.IP] = unrecorded(f)
+	}
+	return slices.DeleteFunc(found, func(f report.Finding) bool { return unrecorded(f) && !still[f.Network+" "+f.IP] })
+}
+
+// lookAgain reads the pods of findings by name. A pod that could not be read is unknown.
+func (r *run) lookAgain(ctx context.Context, found []report.Finding) func(ipam.PodRef) (census.Pod, census.Presence) {
+	var refs []ipam.PodRef
+	for _, f := range found {
+		refs = slices.AppendSeq(refs, f.Pods)
+	}
+	looks := make(map[ipam.PodRef]census.Reading, len(refs))
+	var mu sync.Mutex
+	var g errgroup.Group
+	g.SetLimit(readsAtOnce)
+	var failed []string
+	for _, ref := range refs {
+		g.Go(func() error {
+			pod, presence, err := r.Cluster.Pod(ctx, ref)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				failed = append(failed, ref.String())
+				presence = census.Unknown
+			}
+			looks[ref] = census.Reading{Pod: pod, Presence: presence}
+			return nil
+		})
+	}
+	_ = g.Wait()
+	if len(failed) > 0 {
+		slices.Sort(failed)
+		r.logger.Debug("pods whose addresses looked wrong could not be read again", "pods", strings.Join(failed, ", "))
+	}
+	return func(ref ipam.PodRef) (census.Pod, census.Presence) { return looks[ref].Pod, looks[ref].Presence }
+}

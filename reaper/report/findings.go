@@ -1,0 +1,321 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
+)
+
+// A Finding is something wrong with an address that no release mends. No verdict rests on it.
+type Finding struct {
+	Kind    FindingKind `json:"kind"`
+	IP      string      `json:"ip"`
+	Backend string      `json:"backend"`
+	Network string      `json:"network"`
+
+	// Claims are those of the pods that show the address, in the order of their names.
+	Claims []ShownBy `json:"claims"`
+
+	// Stored are the pods for which the store has the address, as namespace/name. It is empty if
+	// the store has it for none, or for something that names no pod.
+	Stored []string `json:"stored"`
+
+	Recorded bool `json:"recorded"` // the store has the address for somebody or something
+}
+
+// A FindingKind says what is wrong with an address.
+type FindingKind string
+
+// The kinds of findings.
+const (
+	Duplicate  FindingKind = "duplicate"  // several live pods show it in one network
+	Unrecorded FindingKind = "unrecorded" // a live pod shows it, and the store may give it to another one
+)
+
+// A ShownBy is a pod that shows an address.
+type ShownBy struct {
+	Namespace string `json:"namespace"`
+	Pod       string `json:"pod"`
+	Node      string `json:"node,omitempty"`
+	Source    string `json:"source"` // what shows it, such as "pod status"
+	Proved    bool   `json:"proved"` // the kubelet writes that, and nobody else
+
+	UID string `json:"-"`
+}
+
+// ref returns the pod.
+func (s ShownBy) ref() ipam.PodRef { return ipam.PodRef{Namespace: s.Namespace, Name: s.Pod} }
+
+// Proved reports whether every claim is that of a pod's status.
+func (f Finding) Proved() bool {
+	return !slices.ContainsFunc(f.Claims, func(s ShownBy) bool { return !s.Proved })
+}
+
+// Pods yields the pods whose claims the finding rests on.
+func (f Finding) Pods(yield func(ipam.PodRef) bool) {
+	for _, s := range f.Claims {
+		if !yield(s.ref()) {
+			return
+		}
+	}
+}
+
+// String says for people what is wrong.
+func (f Finding) String() string {
+	where := f.IP + " in " + f.Backend + " network " + f.Network
+	if f.Kind == Unrecorded {
+		s := f.Claims[0]
+		return fmt.Sprintf("pod %s shows %s (%s), and the store does not have it: it may give the address to another pod at any time. Delete the pod, so that it gets another address",
+			s.ref(), where, s.Source)
+	}
+	var by []string
+	for _, s := range f.Claims {
+		by = append(by, fmt.Sprintf("%s (%s)", s.ref(), s.Source))
+	}
+	stored := "the store has it for neither"
+	if len(f.Stored) > 0 {
+		stored = "the store has it for " + printable.Some(f.Stored)
+	}
+	return fmt.Sprintf("pods %s show %s: %s", printable.Some(by), where, stored)
+}
+
+// Confirmed returns the finding by what a later look at its pods found, and reports whether it is
+// still so.
+func (f Finding) Confirmed(look func(ipam.PodRef) (census.Pod, census.Presence)) (Finding, bool) {
+	ip, err := netip.ParseAddr(f.IP)
+	f.Claims = slices.DeleteFunc(slices.Clone(f.Claims), func(s ShownBy) bool {
+		pod, presence := look(s.ref())
+		return err != nil || presence != census.Present || pod.UID != s.UID || !mayClaim(&pod) || !pod.Shows(ip)
+	})
+	least := 1
+	if f.Kind == Duplicate {
+		least = 2
+	}
+	return f, len(f.Claims) >= least
+}
+
+// mayClaim reports whether a pod has what it shows for itself, and not for much less than it lives.
+func mayClaim(pod *census.Pod) bool {
+	return !pod.Finished && !pod.HostNetwork && pod.Deadline.IsZero()
+}
+
+// A claimed is an address that a pod shows in a network.
+type claimed struct {
+	ip       netip.Addr
+	network  int32 // index in the layout
+	pod      int32 // index in the census
+	certain  bool  // the network is certainly the one that gave it
+	recorded bool  // the store has the address there
+}
+
+// Findings returns what is wrong with the addresses that pods show, ordered by kind, address and
+// network, if the census is later than the inventory. A claim belongs to a network: an address of an
+// interface to that of its network attachment, and what Calico's annotations name to Calico's. What
+// a status alone shows is of the default network, whichever that is: it makes a duplicate, but is
+// never unrecorded.
+func (y Layout) Findings(inv ipam.Inventory, c census.Census) []Finding {
+	networkOf := y.networkOf()
+	claims := y.claims(c, y.attachments(inv, c, networkOf))
+	slices.SortFunc(claims, func(a, b claimed) int {
+		return cmp.Or(a.ip.Compare(b.ip), cmp.Compare(a.network, b.network), cmp.Compare(a.pod, b.pod))
+	})
+	claims = slices.CompactFunc(claims, func(a, b claimed) bool {
+		return a.ip == b.ip && a.network == b.network && a.pod == b.pod
+	})
+	recorded := record(inv, networkOf, claims)
+	var found []Finding
+	pods := c.Pods()
+	for same := range runs(claims, func(a, b claimed) bool { return a.ip == b.ip && a.network == b.network }) {
+		n := &y.Networks[same[0].network]
+		f := Finding{IP: same[0].ip.String(), Backend: n.Backend, Network: n.Name, Claims: []ShownBy{}, Stored: []string{}, Recorded: same[0].recorded}
+		for _, one := range same {
+			pod := &pods[one.pod]
+			claim := pod.Claim(one.ip)
+			f.Claims = append(f.Claims, ShownBy{
+				Namespace: pod.Ref.Namespace, Pod: pod.Ref.Name, Node: pod.Node, Source: claim.Source, Proved: claim.Proves, UID: pod.UID,
+			})
+		}
+		switch {
+		case len(same) > 1 && !ofOneMachine(f.Claims):
+			f.Kind = Duplicate
+		case same[0].certain && !same[0].recorded && inv.Complete() && n.mayGive(same[0].ip, recorded[same[0].network]):
+			f.Kind = Unrecorded
+		default:
+			continue
+		}
+		slices.SortFunc(f.Claims, func(a, b ShownBy) int { return strings.Compare(a.ref().String(), b.ref().String()) })
+		found = append(found, f)
+	}
+	slices.SortStableFunc(found, func(a, b Finding) int { return cmp.Compare(a.Kind, b.Kind) })
+	addStored(found, inv)
+	return found
+}
+
+// mayGive reports whether the network may give the address to a pod at any time. Calico's plugin
+// can have another IPAM than Calico's, and then writes the same annotations: so a default network
+// must have the address of some pod that shows it.
+func (n *NetworkReport) mayGive(ip netip.Addr, recorded bool) bool {
+	return n.Capacity != nil && n.gives(ip) && n.Closed == "" && !n.Partial && (recorded || !n.Default)
+}
+
+// ofOneMachine reports whether the pods may be those of one virtual machine that migrates.
+func ofOneMachine(claims []ShownBy) bool {
+	return !slices.ContainsFunc(claims, func(s ShownBy) bool { return !census.SameMachine(s.ref(), claims[0].ref()) })
+}
+
+// networkOf returns the network of each pool, by its index.
+func (y Layout) networkOf() map[ipam.PoolRef]int32 {
+	networkOf := make(map[ipam.PoolRef]int32, len(y.Pools))
+	for i := range y.Networks {
+		for ref := range y.Networks[i].refs() {
+			networkOf[ref] = int32(i)
+		}
+	}
+	return networkOf
+}
+
+// attachments returns the networks of which pods get addresses through each attachment. If the store
+// does not say it, as for a configuration in a file, it is that on whose interface a pod shows what
+// the network has for it.
+func (y Layout) attachments(inv ipam.Inventory, c census.Census, networkOf map[ipam.PoolRef]int32) map[string][]int32 {
+	by := make(map[string][]int32)
+	silent := make(map[int32]bool)
+	for i, n := range y.Networks {
+		for _, attachment := range n.Attachments {
+			by[attachment] = append(by[attachment], int32(i))
+		}
+		silent[int32(i)] = len(n.Attachments) == 0 && !n.Default
+	}
+	for a := range inv.Allocations() {
+		n, ok := networkOf[ipam.PoolRef{Backend: a.Backend, Name: a.Pool}]
+		if !ok || !silent[n] || !a.NamesPod() {
+			continue
+		}
+		pod, _ := c.Pod(a.Owner.Pod)
+		for _, i := range pod.Interfaces {
+			if slices.Contains(i.Addresses, a.IP) && !slices.Contains(by[i.Network], n) {
+				by[i.Network] = append(by[i.Network], n)
+			}
+		}
+	}
+	return by
+}
+
+// claims returns what live pods show in the networks, in the order of the pods.
+func (y Layout) claims(c census.Census, byAttachment map[string][]int32) []claimed {
+	byRange, lengths := make(map[netip.Prefix]int32), make(map[int]bool)
+	ranges := make([]netip.Prefix, len(y.Networks))
+	for i, n := range y.Networks {
+		prefix, err := netip.ParsePrefix(n.Range)
+		if err != nil {
+			continue
+		}
+		ranges[i] = shownPrefix(prefix).Masked()
+		if n.Default {
+			byRange[ranges[i]], lengths[ranges[i].Bits()] = int32(i), true
+		}
+	}
+	if len(byAttachment)+len(byRange) == 0 {
+		return nil
+	}
+	var claims []claimed
+	longest := sortedDown(lengths)
+	for p := range c.Pods() {
+		pod := &c.Pods()[p]
+		if !mayClaim(pod) {
+			continue
+		}
+		attached := make(map[netip.Addr]bool)
+		for _, i := range pod.Interfaces {
+			for _, n := range byAttachment[i.Network] {
+				for _, ip := range i.Addresses {
+					attached[ip] = true
+					if ranges[n].Contains(ip) {
+						claims = append(claims, claimed{ip: ip, network: n, pod: int32(p), certain: true})
+					}
+				}
+			}
+		}
+		for i, ip := range pod.Addresses[:max(pod.InStatus, pod.ByCalico)] {
+			if attached[ip] {
+				continue
+			}
+			for _, bits := range longest {
+				prefix, err := ip.Prefix(bits)
+				if n, ok := byRange[prefix]; err == nil && ok {
+					claims = append(claims, claimed{ip: ip, network: n, pod: int32(p), certain: i < pod.ByCalico})
+					break
+				}
+			}
+		}
+	}
+	return claims
+}
+
+// sortedDown returns the numbers in descending order.
+func sortedDown(set map[int]bool) []int {
+	var all []int
+	for n := range set {
+		all = append(all, n)
+	}
+	slices.Sort(all)
+	slices.Reverse(all)
+	return all
+}
+
+// record marks the claims that the store has: in a pool of their network, or in what belongs to no
+// pool of the report, as an overlapping-range reservation does. It returns for each network whether
+// there is one. The claims are in the order of their addresses.
+func record(inv ipam.Inventory, networkOf map[ipam.PoolRef]int32, claims []claimed) (recorded map[int32]bool) {
+	recorded = make(map[int32]bool)
+	for a := range inv.Allocations() {
+		if !a.HoldsAddress() || !a.IP.IsValid() {
+			continue
+		}
+		first, found := slices.BinarySearchFunc(claims, a.IP, func(one claimed, ip netip.Addr) int { return one.ip.Compare(ip) })
+		if !found {
+			continue
+		}
+		of, inNetwork := networkOf[ipam.PoolRef{Backend: a.Backend, Name: a.Pool}]
+		for i := first; i < len(claims) && claims[i].ip == a.IP; i++ {
+			if !inNetwork || claims[i].network == of {
+				claims[i].recorded = true
+				recorded[claims[i].network] = true
+			}
+		}
+	}
+	return recorded
+}
+
+// addStored adds for whom the stores have the addresses.
+func addStored(found []Finding, inv ipam.Inventory) {
+	byIP := make(map[string][]*Finding, len(found))
+	for i := range found {
+		byIP[found[i].IP] = append(byIP[found[i].IP], &found[i])
+	}
+	if len(found) == 0 {
+		return
+	}
+	wanted := make(map[netip.Addr]bool, len(found))
+	for i := range found {
+		if ip, err := netip.ParseAddr(found[i].IP); err == nil {
+			wanted[ip] = true
+		}
+	}
+	for a := range inv.Allocations() {
+		if !wanted[a.IP] || !a.NamesPod() || !a.HoldsAddress() {
+			continue
+		}
+		for _, f := range byIP[a.IP.String()] {
+			if name := a.Owner.Pod.String(); f.Backend == a.Backend && !slices.Contains(f.Stored, name) {
+				f.Stored = append(f.Stored, name)
+			}
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package report_test
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
+)
+
+// lanLayout has Calico's IPPool 10.0.0.0/16 and the ranges of two attachments of Whereabouts, both
+// of 192.168.7.0/24 but for the gateway, in different networks.
+func lanLayout() report.Layout {
+	lan := netip.MustParsePrefix("192.168.7.0/24")
+	usable := ipam.NewSpans(ipam.SpanOf(lan)).Without(ipam.NewSpans(ipam.Span{First: lan.Addr(), Last: lan.Addr().Next()}))
+	listings := []ipam.Listing{
+		{Backend: "calico", Whole: true, Pools: []ipam.Pool{{Name: "block", Range: netip.MustParsePrefix("10.0.0.0/26")}}},
+		{Backend: "whereabouts", Whole: true, Pools: []ipam.Pool{{Name: "ns/a", Range: lan, Network: "a"}, {Name: "ns/b", Range: lan, Network: "b"}}},
+	}
+	y := report.NewLayout(ipam.Inventory{Listings: listings})
+	all := netip.MustParsePrefix("10.0.0.0/16")
+	y.AddNetworks(listings[0], []ipam.Network{{Name: "p", Range: all, Known: true, Usable: ipam.NewSpans(ipam.SpanOf(all)), Default: true, Pools: []string{"block"}}})
+	y.AddNetworks(listings[1], []ipam.Network{
+		{Name: "a", Range: lan, Known: true, Usable: usable, Attachments: []string{"app/a"}, Pools: []string{"ns/a"}, Unique: "a"},
+		{Name: "b", Range: lan, Known: true, Usable: usable, Pools: []string{"ns/b"}, Unique: "b"},
+	})
+	return y
+}
+
+// onCalico returns a pod that has its first address by its status and by Calico's annotations.
+func onCalico(name string, ips ...string) census.Pod {
+	pod := census.Pod{Ref: ipam.PodRef{Namespace: "app", Name: name}, UID: name, Node: "n1", ByCalico: 1, InStatus: 1}
+	for _, ip := range ips {
+		pod.Addresses = append(pod.Addresses, netip.MustParseAddr(ip))
+	}
+	return pod
+}
+
+// onLAN returns such a pod whose second address is that of an attachment.
+func onLAN(name, attachment, ip, lan string) census.Pod {
+	pod := onCalico(name, ip, lan)
+	pod.Interfaces = []census.Interface{
+		{Name: "eth0", Network: "k8s-pod-network", Addresses: pod.Addresses[:1]},
+		{Name: "net1", Network: attachment, Addresses: pod.Addresses[1:]},
+	}
+	return pod
+}
+
+// with returns the pod after a change.
+func with(pod census.Pod, change func(*census.Pod)) census.Pod {
+	change(&pod)
+	return pod
+}
+
+func TestFindingsAreOfLivePodsInOneNetwork(t *testing.T) {
+	recorded := func(backend, pool, ip, pod string) ipam.Allocation {
+		return ipam.Allocation{Backend: backend, Pool: pool, IP: netip.MustParseAddr(ip), Owner: ipam.Owner{Pod: ipam.PodRef{Namespace: "app", Name: pod}}}
+	}
+	// Calico has the address of this pod in each case, so its IPAM is in use.
+	one, oneHas := onCalico("one", "10.0.0.1"), recorded("calico", "block", "10.0.0.1", "one")
+	unsure := func(p *census.Pod) { p.ByCalico = 0 }
+	for _, tt := range []struct {
+		name    string
+		pods    []census.Pod
+		has     []ipam.Allocation
+		partial bool
+		want    []string // kind, address, network and pods
+	}{
+		{name: "two pods with one address", pods: []census.Pod{onCalico("two", "10.0.0.1")}, want: []string{"duplicate 10.0.0.1 p one two, of one"}},
+		{name: "by their status alone", pods: []census.Pod{with(onCalico("two", "10.0.0.1"), unsure)}, want: []string{"duplicate 10.0.0.1 p one two, of one"}},
+		{name: "two on one that nobody has", pods: []census.Pod{onCalico("two", "10.0.0.2"), onCalico("three", "10.0.0.2")}, want: []string{"duplicate 10.0.0.2 p three two"}},
+		{name: "one is finished", pods: []census.Pod{with(onCalico("two", "10.0.0.1"), func(p *census.Pod) { p.Finished = true })}},
+		{name: "one is Terminating", pods: []census.Pod{with(onCalico("two", "10.0.0.1"), func(p *census.Pod) { p.Deadline = time.Unix(1, 0) })}},
+		{name: "one is on the host's network", pods: []census.Pod{with(onCalico("two", "10.0.0.1"), func(p *census.Pod) { p.HostNetwork = true })}},
+		{name: "the launchers of a machine that migrates", pods: []census.Pod{onCalico("virt-launcher-vm-abcde", "10.0.0.2"), onCalico("virt-launcher-vm-fghij", "10.0.0.2")},
+			has: []ipam.Allocation{recorded("calico", "block", "10.0.0.2", "virt-launcher-vm-abcde")}},
+		{name: "the launchers of two machines", pods: []census.Pod{onCalico("virt-launcher-vm-abcde", "10.0.0.1"), onCalico("virt-launcher-other-fghij", "10.0.0.1")},
+			want: []string{"duplicate 10.0.0.1 p one virt-launcher-other-fghij virt-launcher-vm-abcde, of one"}},
+		{name: "one address in two networks", pods: []census.Pod{onLAN("two", "app/a", "10.0.0.2", "192.168.7.2"), onLAN("three", "app/b", "10.0.0.3", "192.168.7.2")},
+			has: []ipam.Allocation{
+				recorded("calico", "block", "10.0.0.2", "two"), recorded("calico", "block", "10.0.0.3", "three"),
+				recorded("whereabouts", "ns/a", "192.168.7.2", "two"), recorded("whereabouts", "ns/b", "192.168.7.2", "three"),
+			}},
+		{name: "one address of an attachment twice", pods: []census.Pod{onLAN("two", "app/a", "10.0.0.2", "192.168.7.2"), onLAN("three", "app/a", "10.0.0.3", "192.168.7.2")},
+			has: []ipam.Allocation{
+				recorded("calico", "block", "10.0.0.2", "two"), recorded("calico", "block", "10.0.0.3", "three"), recorded("whereabouts", "ns/a", "192.168.7.2", "two"),
+			}, want: []string{"duplicate 192.168.7.2 a three two, of two"}},
+
+		{name: "an address that no store has", pods: []census.Pod{onCalico("two", "10.0.0.2")}, want: []string{"unrecorded 10.0.0.2 p two"}},
+		{name: "not certainly of Calico", pods: []census.Pod{with(onCalico("two", "10.0.0.2"), unsure)}},
+		{name: "outside of Calico's pools", pods: []census.Pod{onCalico("two", "172.16.0.1")}},
+		{name: "a pod's own network beside a range", pods: []census.Pod{onCalico("two", "192.168.7.2")}},
+		{name: "of an attachment", pods: []census.Pod{onLAN("two", "app/a", "10.0.0.2", "192.168.7.2")},
+			has: []ipam.Allocation{recorded("calico", "block", "10.0.0.2", "two")}, want: []string{"unrecorded 192.168.7.2 a two"}},
+		{name: "of an attachment, and not handed out", pods: []census.Pod{onLAN("two", "app/a", "10.0.0.2", "192.168.7.1")},
+			has: []ipam.Allocation{recorded("calico", "block", "10.0.0.2", "two")}},
+		{name: "of an attachment that nothing is known of", pods: []census.Pod{onLAN("two", "app/x", "10.0.0.2", "192.168.7.2")},
+			has: []ipam.Allocation{recorded("calico", "block", "10.0.0.2", "two")}},
+		{name: "of one through which another pod has what its store says", pods: []census.Pod{onLAN("two", "app/x", "10.0.0.2", "192.168.7.2"), onLAN("three", "app/x", "10.0.0.3", "192.168.7.3")},
+			has: []ipam.Allocation{
+				recorded("calico", "block", "10.0.0.2", "two"), recorded("calico", "block", "10.0.0.3", "three"), recorded("whereabouts", "ns/b", "192.168.7.3", "three"),
+			}, want: []string{"unrecorded 192.168.7.2 b two"}},
+		{name: "what only a reservation has", pods: []census.Pod{onLAN("two", "app/a", "10.0.0.2", "192.168.7.2")},
+			has: []ipam.Allocation{recorded("calico", "block", "10.0.0.2", "two"), recorded("overlapping", "ns/192.168.7.2", "192.168.7.2", "two")}},
+		{name: "while a pool could not be read", pods: []census.Pod{onCalico("two", "10.0.0.2")}, partial: true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inv := ipam.Inventory{Listings: []ipam.Listing{{Backend: "calico", Whole: !tt.partial, Pools: []ipam.Pool{{Name: "any", Allocations: append(tt.has, oneHas)}}}}}
+			var got []string
+			for _, f := range lanLayout().Findings(inv, census.New(time.Unix(1, 0), append(tt.pods, one), nil)) {
+				text := string(f.Kind) + " " + f.IP + " " + f.Network
+				for pod := range f.Pods {
+					text += " " + pod.Name
+				}
+				for _, pod := range f.Stored {
+					text += ", of " + pod[len("app/"):]
+				}
+				got = append(got, text)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("findings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A plugin of Calico may have another IPAM, such as host-local.
+func TestPodsOfAnotherIPAMAreNotUnrecorded(t *testing.T) {
+	c := census.New(time.Unix(1, 0), []census.Pod{onCalico("one", "10.0.0.1"), onCalico("two", "10.0.0.2")}, nil)
+	if found := lanLayout().Findings(ipam.Inventory{}, c); len(found) > 0 {
+		t.Errorf("found %v, want nothing", found)
+	}
+}
+
+// A finding is told if the pods are still there, and still show the address.
+func TestFindingIsConfirmedByWhatItsPodsShowNow(t *testing.T) {
+	one, two := onCalico("one", "10.0.0.1"), onCalico("two", "10.0.0.1")
+	pods := map[string]census.Pod{"one": one, "two": two}
+	found := lanLayout().Findings(ipam.Inventory{}, census.New(time.Unix(1, 0), []census.Pod{one, two}, nil))
+	for name, tt := range map[string]struct {
+		change   func(*census.Pod)
+		presence census.Presence
+		want     bool
+	}{
+		"nothing changed":               {func(*census.Pod) {}, census.Present, true},
+		"one is gone":                   {func(*census.Pod) {}, census.Absent, false},
+		"one could not be read":         {func(*census.Pod) {}, census.Unknown, false},
+		"one is another pod by now":     {func(p *census.Pod) { p.UID = "new" }, census.Present, false},
+		"one shows another address":     {func(p *census.Pod) { p.Addresses = nil }, census.Present, false},
+		"one is being deleted":          {func(p *census.Pod) { p.Deadline = time.Unix(1, 0) }, census.Present, false},
+		"one has ended in the meantime": {func(p *census.Pod) { p.Finished = true }, census.Present, false},
+	} {
+		_, got := found[0].Confirmed(func(ref ipam.PodRef) (census.Pod, census.Presence) {
+			pod := pods[ref.Name]
+			if ref.Name == "two" {
+				tt.change(&pod)
+				return pod, tt.presence
+			}
+			return pod, census.Present
+		})
+		if got != tt.want {
+			t.Errorf("%s: confirmed %v, want %v", name, got, tt.want)
+		}
+	}
+}
