@@ -104,17 +104,3 @@ func TestOnlyAClearAbsenceConfirms(t *testing.T) {
 	ws, errs := reaper.NewConfirmer(look.pods, census.Census{}).Confirm(t.Context(), look.orphans)
 	refused(t, ws[0], errs[0], ipam.ErrAgain)
 }
-
-// Promise 4. A decision that other code made gives no orphan.
-func TestOnlyJudgeMakesAnOrphan(t *testing.T) {
-	a := webAllocation()
-	plan := judge.MakePlan([]judge.Decision{{Allocation: &a, Ruling: judge.Ruling{Verdict: judge.Orphaned, Reason: judge.PodAbsent}}})
-	confirmer := reaper.NewConfirmer(&backendtest.Pods{}, censusOf())
-	warrants, errs := confirmer.Confirm(t.Context(), plan.Orphans())
-	if !errors.Is(errs[0], ipam.ErrNoWarrant) {
-		t.Errorf("confirm: %v, want ErrNoWarrant", errs[0])
-	}
-	if _, err := warrants[0].Allocation(); !errors.Is(err, ipam.ErrNoWarrant) {
-		t.Errorf("its warrant: %v, want ErrNoWarrant", err)
-	}
-}

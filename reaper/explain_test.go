@@ -2,7 +2,6 @@ package reaper_test
 
 import (
 	"errors"
-	"strings"
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/reaper/census"
@@ -31,56 +30,6 @@ func TestParseQuestion(t *testing.T) {
 		mistake := (*ipam.InputError)(nil)
 		equal(t, "mistake in "+tt.text, errors.As(err, &mistake), tt.wrong)
 		equal(t, "question of "+tt.text, got, tt.want)
-	}
-}
-
-// explained returns the explanation of the address 10.0.0.1 from a dry run.
-func (s situation) explained(t *testing.T) report.Explanation {
-	t.Helper()
-	h := s.harness()
-	h.pods.Add(census.Pod{Ref: other})
-	h.policy = s.terms()
-	found := h.run(t)
-	found.Run.Context = "prod" // as in the command of a run
-	x, err := report.Explain(found, report.Question{Address: ip1.String()}, nil, []string{"ip-reaper", "run", "--context", "prod"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return x
-}
-
-func TestExplanationSaysWhatWouldChangeTheDecision(t *testing.T) {
-	away := webAllocation()
-	away.Owner.Node = "n1"
-	for _, tt := range []struct {
-		name      string
-		situation situation
-		rule      int
-		command   string // one of the commands
-		says      string // a part of what the remedies say
-	}{
-		{"it waits, and no run remembers", situation{pools: []ipam.Pool{poolOf(webAllocation())}}, 38, "ip-reaper run --context prod --remember", "no run has saved"},
-		{"its node is not ready", situation{
-			pools: []ipam.Pool{poolOf(away)}, nodes: []census.Node{{Name: "n1"}},
-		}, 18, "kubectl --context prod taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", "once you are sure"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			x := tt.situation.explained(t)
-			equal(t, "found", len(x.Found), 1)
-			e := x.Found[0]
-			equal(t, "rule", e.Rule, tt.rule)
-			equal(t, "the last rule that was asked", e.Asked[len(e.Asked)-1].Number, tt.rule)
-			var says, commands []string
-			for _, r := range e.Remedies {
-				says, commands = append(says, r.Says), append(commands, r.Command)
-			}
-			if !strings.Contains(strings.Join(says, "\n"), tt.says) {
-				t.Errorf("remedies say %q, want %q", says, tt.says)
-			}
-			if !strings.Contains("\n"+strings.Join(commands, "\n")+"\n", "\n"+tt.command+"\n") {
-				t.Errorf("commands are %q, want %q", commands, tt.command)
-			}
-		})
 	}
 }
 

@@ -104,9 +104,6 @@ func (s situation) census(t *testing.T) census.Census {
 	return census
 }
 
-// censusOf returns a census of these pods that begins now.
-func censusOf(pods ...census.Pod) census.Census { return census.New(time.Now(), pods, nil) }
-
 // inventory lists the stores.
 func inventory(t *testing.T, stores ...ipam.Backend) ipam.Inventory {
 	t.Helper()

@@ -191,30 +191,6 @@ func TestDropIsBelievedIfASecondListConfirmsIt(t *testing.T) {
 	}
 }
 
-// ended returns n finished pods of a nightly job farm.
-func ended(n int) []census.Pod {
-	pods := manyPods(n)
-	for i := range pods {
-		pods[i].Ref.Namespace, pods[i].Finished = "farm", true
-	}
-	return pods
-}
-
-// The garbage collector removes finished pods by the thousand. They say nothing about
-// whether a list is complete.
-func TestFinishedPodsThatAreCollectedAreNoDrop(t *testing.T) {
-	h, _ := memoryHarness(t, "live-1", "live-2")
-	h.pods.Add(manyPods(40)...)
-	h.pods.Add(ended(2000)...)
-	h.run(t)
-	equal(t, "ledger", h.ledgers.text(t), `{"seen":{},"figures":{"pods":42}}`)
-	for _, pod := range ended(2000) {
-		h.pods.Remove(pod.Ref)
-	}
-	h.pods.Remove(app("live-2").Pod)
-	equal(t, "released by the next run", h.run(t).Summary.Released, 1)
-}
-
 // Promise 2. The pods drop further before each run, each time by less than half.
 func TestDropInStepsStartsTheTimeAgain(t *testing.T) {
 	h, _ := afterDrop(t) // 42 to 11

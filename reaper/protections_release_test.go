@@ -103,26 +103,6 @@ func TestReservedIPStaysWithItsAddress(t *testing.T) {
 	}
 }
 
-// Promise 2. A plan without orphans needs no journal.
-func TestReservedIPStaysWhileAnotherOneProtectsItsAddress(t *testing.T) {
-	for _, tt := range []struct {
-		name   string
-		second reservedIP
-		want   decision
-	}{
-		{"for good", protecting("b", nil, ip2), decision{judge.Held, judge.Protected, "10.0.0.2 is held: Protected"}},
-		{"for longer", protecting("b", hours(5), ip2), decision{judge.Suspected, judge.PodAbsent, ""}},
-	} {
-		h, _, s := protectedHarness(t, deletable(protecting("a", hours(1), ip2)), tt.second)
-		h.run(t)
-		h.now = noon.Add(2 * time.Hour)
-		report := h.run(t)
-		equal(t, "verdict where another keeps it "+tt.name, reported(t, report, "ns/a"), tt.want)
-		equal(t, "writes", len(writes(s.asked)), 0)
-		equal(t, "records", len(h.journal.Read().Records), 0)
-	}
-}
-
 // Promise 1. If one address of a sandbox is protected, its sibling is kept. The time of
 // the sibling keeps running, and the object that protects the sibling waits too.
 func TestReservedIPKeepsTheWholeGroup(t *testing.T) {

@@ -17,32 +17,6 @@ type outsideStore struct{ ipam.Backend }
 
 func (outsideStore) Locate() ipam.Store { return ipam.Store{Outside: true, ID: "A"} }
 
-// Promise 1. What another cluster may have does not hide that most of this one's is due.
-func TestMaxFractionLeavesOutWhatAnotherClusterMayHave(t *testing.T) {
-	for due, refused := range map[int]bool{10: false, 11: true} {
-		all := make([]ipam.Allocation, 50)
-		var pods []census.Pod
-		for i := range all {
-			all[i] = webAllocation()
-			all[i].Key, all[i].IP = fmt.Sprint(i), netip.AddrFrom4([4]byte{10, 0, 0, byte(i)})
-			all[i].Owner.Pod.Name, all[i].Owner.Sandbox = fmt.Sprint("pod-", i), fmt.Sprint("s", i)
-			all[i].Owner.Node, all[i].StoreNode = "here", &ipam.StoreNode{Name: "here", Node: "here"}
-			switch {
-			case i >= 20:
-				all[i].StoreNode = &ipam.StoreNode{Name: "there", Node: "there"}
-			case i >= due:
-				pods = append(pods, showing(all[i].Owner.Pod, all[i].IP))
-			}
-		}
-		inv := inventory(t, fixedStore{poolOf(all...)})
-		s := situation{pods: pods, nodes: []census.Node{ready("here")}}
-		p := policy.Default()
-		releaseNow(&p)
-		plan := judge.MakePlan(judge.Judge(noon, p, inv, s.census(t), ledger.Ledger{}))
-		equal(t, fmt.Sprintf("%d of 20 due: refusals", due), len(plan.Check(p.Limits, s.census(t))) > 0, refused)
-	}
-}
-
 // Promises 1, 2. While no pod shows what a store outside the API server has for it, the store may
 // be that of another cluster, and all of it is held, also after the grace period. The other stores
 // are not.

@@ -77,6 +77,12 @@ func TestReservedIPKeepsUntilItsTTLIsOver(t *testing.T) {
 func TestDecisionsOnReservedIPs(t *testing.T) {
 	free := netip.MustParseAddr("10.9.9.9")
 	reserved := func(note string) decision { return decision{judge.Held, judge.Protected, note} }
+	besides := func(o ipam.Allocation) func(*sequence) {
+		return func(w *sequence) {
+			objects := &w.backends[1].(namedStore).fixedStore[0].Allocations
+			*objects = append(*objects, o)
+		}
+	}
 	for _, tt := range []struct {
 		name   string
 		object ipam.Allocation
@@ -106,6 +112,10 @@ func TestDecisionsOnReservedIPs(t *testing.T) {
 		{"a rule about its kind holds it", deletable(protecting("a", hours(0), free)), func(w *sequence) {
 			w.policy.Rules = []policy.Rule{{Match: policy.Match{Backends: []string{reservedIPsName}}, Hold: true}}
 		}, decision{judge.Held, judge.RuleHold, "held by rules[0]: backends reservedIPs"}},
+		{"another object protects the address for good", deletable(protecting("a", hours(0), ip2)), besides(protecting("b", nil, ip2)),
+			reserved("10.0.0.2 is held: Protected")},
+		{"another object protects the address for longer", deletable(protecting("a", hours(0), ip2)), besides(protecting("b", hours(5), ip2)),
+			decision{judge.Suspected, judge.PodAbsent, ""}},
 		{"its pod is out of scope", deletable(protectingPod("a", hours(0), "gone-2")), func(w *sequence) {
 			w.policy.Namespaces.Exclude = []string{"default"}
 		}, decision{judge.Held, judge.OutOfScope, "namespaces.exclude has default"}},
