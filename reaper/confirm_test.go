@@ -25,12 +25,6 @@ type secondLook struct {
 // newSecondLook makes the plan for the allocations, with the pods that exist.
 func newSecondLook(t *testing.T, pods *backendtest.Pods, entries ...ipam.Allocation) secondLook {
 	t.Helper()
-	return newSecondLookOf(t, pods, len(entries), entries...)
-}
-
-// newSecondLookOf is newSecondLook for allocations of which this many are orphans.
-func newSecondLookOf(t *testing.T, pods *backendtest.Pods, orphans int, entries ...ipam.Allocation) secondLook {
-	t.Helper()
 	look := secondLook{policy: backendtest.Impatient(), pods: pods}
 	look.policy.Pods.Unnamed, look.policy.Pods.Finished = policy.Release, policy.Release
 	inv := inventory(t, fixedStore{poolOf(entries...)})
@@ -39,8 +33,8 @@ func newSecondLookOf(t *testing.T, pods *backendtest.Pods, orphans int, entries 
 		t.Fatal(err)
 	}
 	look.orphans = judge.MakePlan(judge.Judge(noon, look.policy, inv, look.census, ledger.Ledger{})).Orphans()
-	if len(look.orphans) != orphans {
-		t.Fatalf("%d of %d allocations are orphans, want %d", len(look.orphans), len(entries), orphans)
+	if len(look.orphans) != len(entries) {
+		t.Fatalf("%d of %d allocations are orphans, want all", len(look.orphans), len(entries))
 	}
 	look.pods.Calls()
 	return look

@@ -13,7 +13,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
-	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -30,7 +29,7 @@ func messages(refusals []judge.Refusal) string {
 func TestEveryLimitThatRefusesIsInTheReport(t *testing.T) {
 	h, m := memoryHarness(t, "gone-1", "gone-2", "gone-3")
 	h.policy.Limits = policy.Limits{MaxReleases: new(1), MaxFraction: new(0.1), MinEntries: new(1), MaxPodDrop: new(0.5)}
-	h.ledgers.stored = ledgerWithFigures(t, 100, 0).Encode()
+	h.ledgers.put(t, `{"seen":{},"figures":{"pods":100}}`)
 	for _, inspects := range []bool{false, true} {
 		rep, err := reaper.Run(t.Context(), h.options())
 		if inspects {
@@ -75,12 +74,6 @@ func manyPods(n int) []census.Pod {
 		pods[i].Ref = ipam.PodRef{Namespace: "crowd", Name: fmt.Sprint("pod-", i)}
 	}
 	return pods
-}
-
-// ledgerWithFigures returns a ledger with the figures of its last run.
-func ledgerWithFigures(t *testing.T, pods, nodes int) ledger.Ledger {
-	t.Helper()
-	return ledgerOfText(t, fmt.Sprintf(`{"seen":{},"figures":{"pods":%d,"nodes":%d}}`, pods, nodes))
 }
 
 // limitError returns the error as a *LimitError, or nil.

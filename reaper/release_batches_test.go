@@ -21,7 +21,11 @@ import (
 // batchHarness returns a harness with one store whose pools have this many allocations of pods
 // that are gone, and which releases with a function.
 func batchHarness(release func(ctx context.Context, ws []ipam.Warrant) []error, sizes ...int) *harness {
-	all, pools := allocations(sum(sizes)), fixedStore{}
+	total := 0
+	for _, n := range sizes {
+		total += n
+	}
+	all, pools := allocations(total), fixedStore{}
 	for i, n := range sizes {
 		pool := poolOf(all[:n]...)
 		pool.Name = fmt.Sprint("pool-", i)
@@ -31,13 +35,6 @@ func batchHarness(release func(ctx context.Context, ws []ipam.Warrant) []error, 
 	h.policy.Limits.MaxFraction = new(1.0)
 	h.pods.Add(census.Pod{Ref: other})
 	return h
-}
-
-func sum(all []int) (n int) {
-	for _, one := range all {
-		n += one
-	}
-	return n
 }
 
 // A batch has whole pools, the largest first. Two are under way at the same time, but never two

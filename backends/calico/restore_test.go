@@ -153,7 +153,8 @@ func TestRestoreCountsInTheHandle(t *testing.T) {
 					s := newFixture(t, sh)
 					rs := s.share(had)
 					records := s.records(slices.Clone(rs)...)
-					whole := mustRead(t, sh.stored(blocks, "10.0.0.0/30", s.blockValue("10.0.0.0/30")))
+					now, _ := s.look(blocks, "10.0.0.0/30")
+					whole := mustRead(t, sh.stored(blocks, "10.0.0.0/30", string(now.value())))
 					free, err := whole.release([]int{0, 1, 2})
 					if err != nil {
 						t.Fatal(err)
@@ -177,10 +178,4 @@ func TestRestoreCountsInTheHandle(t *testing.T) {
 			})
 		})
 	}
-}
-
-// blockValue returns the stored value of a block.
-func (s *fixture) blockValue(cidr string) string {
-	o, _ := s.look(blocks, cidr)
-	return string(o.value())
 }

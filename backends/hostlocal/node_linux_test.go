@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -213,12 +212,6 @@ func (n *node) must(err error) {
 	if err != nil {
 		n.Fatal(err)
 	}
-}
-
-// makePipe makes a named pipe. Opening it would wait for a writer.
-func (n *node) makePipe(name string) {
-	n.Helper()
-	n.must(syscall.Mkfifo(n.path(name), 0o600))
 }
 
 // list returns the pools by name, and the errors for the others.

@@ -20,6 +20,7 @@ func TestMachineReportsAllAddressesOnlyByItsAgent(t *testing.T) {
 		"nothing is known":                      {``, false},
 		"no agent":                              {`"phase": "Running", "interfaces": [` + ofPod + `, {"name": "lan", "infoSource": "domain"}]`, false},
 		"an agent":                              {connected + `, "interfaces": [` + told + `]`, true},
+		"an agent that names no interface":      {connected, false},
 		"an agent that is not connected":        {`"conditions": [{"type": "AgentConnected", "status": "False"}], "interfaces": [` + told + `]`, false},
 		"an agent that tells of one interface":  {connected + `, "interfaces": [` + told + `, ` + ofPod + `]`, false},
 		"an agent that has told no address yet": {connected + `, "interfaces": [` + told + `, ` + untold + `]`, false},
