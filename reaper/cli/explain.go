@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
@@ -77,19 +76,15 @@ func explain(ctx context.Context, w ioStreams, f lookFlags, subject string) erro
 	if err != nil {
 		return err
 	}
-	var asking []report.Asking
-	var askErr error
-	f.sees = func(c census.Cluster) {
-		if c, ok := c.(asker); ok && question.NamesPod() {
-			asking, askErr = c.Asking(ctx, question.Namespace, cmp.Or(question.Pod, question.Name))
-		}
-	}
-	found, lookErr := look(ctx, w, f, false)
+	found, cluster, lookErr := look(ctx, w, f, false)
 	if found == nil {
 		return lookErr
 	}
-	if askErr != nil {
-		found.Warnings = append(found.Warnings, "what the pod waits for is unknown: "+oneLine(askErr))
+	var asking []report.Asking
+	if c, ok := cluster.(asker); ok && question.NamesPod() {
+		if asking, err = c.Asking(ctx, question.Namespace, cmp.Or(question.Pod, question.Name)); err != nil {
+			found.Warnings = append(found.Warnings, "what the pod waits for is unknown: "+oneLine(err))
+		}
 	}
 	found.Result.ExitCode, found.Result.Error = exitCode(ctx, lookErr), oneLine(lookErr)
 	x, err := report.Explain(*found, question, asking, runCommand(w, f.commandFlags, found.Run))

@@ -28,8 +28,6 @@ type lookFlags struct {
 	filters   filterFlags
 	from      []string
 	pods      string
-
-	sees func(census.Cluster) // called with the cluster, after the look; may be nil
 }
 
 // add adds the flags to a command.
@@ -67,10 +65,10 @@ func (f lookFlags) check() error {
 // look makes a dry run that writes nothing anywhere. Its report has every allocation; a
 // brief one counts those in use, and leaves them out. It is nil if there was an error before
 // the first listing; otherwise it is true with any error. A plan that a limit refuses, or that is
-// for another store, is not an error.
-func look(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*report.Report, error) {
+// for another store, is not an error. The cluster is the one that was looked at; nil without pods.
+func look(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*report.Report, census.Cluster, error) {
 	if err := f.check(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	backends := w.backends // files may be of any
 	if len(f.from) == 0 {
@@ -78,19 +76,19 @@ func look(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*report.Re
 	}
 	selection, err := f.filters.selection(backends)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	p, err := loadPolicy(ctx, w, f.policyFile)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(f.from) > 0 {
 		f.overrides.apply(&p)
-		return offline(ctx, w, reaper.Options{Policy: p, PolicyFile: f.policyFile, Selection: selection, Brief: brief}, f.pods, f.from, f.sees)
+		return offline(ctx, w, reaper.Options{Policy: p, PolicyFile: f.policyFile, Selection: selection, Brief: brief}, f.pods, f.from)
 	}
 	conn, err := f.connect(ctx, w, false, p, newLogger(w, f.logFormat, f.verbose))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer conn.close()
 	o := conn.Options
@@ -102,21 +100,17 @@ func look(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*report.Re
 		o.Progress = w.progress
 	}
 	found, err := reaper.Run(ctx, o)
-	if f.sees != nil {
-		f.sees(o.Cluster)
-	}
 	if limit := (*judge.LimitError)(nil); errors.As(err, &limit) || errors.Is(err, reaper.ErrAnotherStore) {
 		err = nil
 	}
-	return &found, err
+	return &found, o.Cluster, err
 }
 
-// offline makes the report of a dry run on files. It is nil if there was an error before
-// the first listing. The options have the policy and how to report. sees is that of lookFlags.
-func offline(ctx context.Context, w ioStreams, o reaper.Options, pods string, files []string, sees func(census.Cluster)) (*report.Report, error) {
+// offline returns what look does, for files. The options have the policy and how to report.
+func offline(ctx context.Context, w ioStreams, o reaper.Options, pods string, files []string) (*report.Report, census.Cluster, error) {
 	read, err := dump.Read(ctx, w.stdin, files, pods)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	stores, unknown := plugin.Offline(w.backends, read.Stored, o.Policy)
 	o.ID, o.Version, o.Backends, o.Protectors = newID(), buildVersion(), stores, plugin.Protectors(w.backends)
@@ -125,12 +119,9 @@ func offline(ctx context.Context, w ioStreams, o reaper.Options, pods string, fi
 		o.Cluster = &read.Cluster
 	}
 	found, err := reaper.Inspect(ctx, o)
-	if sees != nil {
-		sees(&read.Cluster)
-	}
 	found.Warnings = slices.Concat(dump.Ignored(unknown), found.Warnings)
 	if len(stores) == 0 {
 		found.Warnings = append(found.Warnings, "the files have no objects of a store that ip-reaper knows")
 	}
-	return &found, err
+	return &found, o.Cluster, err
 }

@@ -74,7 +74,7 @@ func pools(ctx context.Context, w ioStreams, f poolsFlags) error {
 	if f.all && f.top == "" && f.flags.Changed("limit") {
 		return ipam.BadInput(errors.New("--all and --limit contradict each other: --all shows every pool"), "give one of them, or --top")
 	}
-	found, err := look(ctx, w, f.lookFlags, true)
+	found, _, err := look(ctx, w, f.lookFlags, true)
 	if found == nil {
 		return err
 	}
