@@ -82,9 +82,9 @@ func (o connectOptions) choosesPolicy() bool {
 	return !o.stateOnly && (o.policyFile == "" || o.writes)
 }
 
-// elsewhere returns an error for a command that writes and finds no installed policy, if ip-reaper
+// mayBeElsewhere returns an error for a command that writes and finds no installed policy, if ip-reaper
 // has its state in another namespace, as the warnings say, or may have: the policy may be there.
-func (c choice) elsewhere(warnings []string, unread error) error {
+func (c choice) mayBeElsewhere(warnings []string, unread error) error {
 	if !c.missing || len(warnings) == 0 && unread == nil {
 		return nil
 	}

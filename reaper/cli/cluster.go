@@ -110,7 +110,7 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 		return connection{}, err
 	}
 	checked()
-	if err = cmp.Or(stateErr, chosen.elsewhere(warnings, unread)); err != nil {
+	if err = cmp.Or(stateErr, chosen.mayBeElsewhere(warnings, unread)); err != nil {
 		return connection{}, err
 	}
 	caveats := slices.Clone(warnings)
@@ -159,8 +159,8 @@ func clusterUID(c clients, logger *slog.Logger) func(context.Context) string {
 // of 500 large pods takes a busy API server a few seconds. The wait for a free slot does not count.
 const requestTimeout = time.Minute
 
-// A place is where an API server is.
-type place struct {
+// An apiServer says how to reach an API server, and where ip-reaper has its state there.
+type apiServer struct {
 	config    *rest.Config
 	context   string // of the kubeconfig; empty inside a cluster
 	user      string // the name that the kubeconfig gives to the user of the context
@@ -171,7 +171,7 @@ type place struct {
 // pod's service account and namespace unless a kubeconfig is named, elsewhere by kubeconfig,
 // with the name of its context, and state.StateNamespace. The namespace of a context is for
 // its user's pods, and has no ledger.
-func locate(kubeconfig, context string, env func(string) string) (place, error) {
+func locate(kubeconfig, context string, env func(string) string) (apiServer, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: context}
@@ -180,7 +180,7 @@ func locate(kubeconfig, context string, env func(string) string) (place, error) 
 		if config, err := rest.InClusterConfig(); err == nil {
 			config.DisableCompression = true // the network is faster than gzip
 			namespace, _, err := loader.Namespace()
-			return place{config: config, namespace: namespace}, err
+			return apiServer{config: config, namespace: namespace}, err
 		}
 	}
 	raw, rawErr := loader.RawConfig()
@@ -190,11 +190,11 @@ func locate(kubeconfig, context string, env func(string) string) (place, error) 
 			err = errors.New("none found, and this is no pod")
 		}
 		hint := printable.Meant(context, slices.Collect(maps.Keys(raw.Contexts)))
-		return place{}, ipam.BadInput(fmt.Errorf("kubeconfig: %w", err), cmp.Or(hint, "name one with --kubeconfig and --context"))
+		return apiServer{}, ipam.BadInput(fmt.Errorf("kubeconfig: %w", err), cmp.Or(hint, "name one with --kubeconfig and --context"))
 	}
-	at := place{config: config, context: cmp.Or(context, raw.CurrentContext), namespace: state.StateNamespace}
+	at := apiServer{config: config, context: cmp.Or(context, raw.CurrentContext), namespace: state.StateNamespace}
 	if at.context == "" { // what follows would take this for a pod
-		return place{}, ipam.BadInput(errors.New("kubeconfig: it has no current context"), "name one with --context")
+		return apiServer{}, ipam.BadInput(errors.New("kubeconfig: it has no current context"), "name one with --context")
 	}
 	if named := raw.Contexts[at.context]; named != nil {
 		at.user = named.AuthInfo
@@ -203,7 +203,7 @@ func locate(kubeconfig, context string, env func(string) string) (place, error) 
 }
 
 // String names the API server and, outside a cluster, the context.
-func (at place) String() string {
+func (at apiServer) String() string {
 	if at.context == "" {
 		return at.config.Host
 	}
@@ -218,9 +218,9 @@ type clients struct {
 	raw    rest.Interface // see kube.RawClient
 }
 
-// clients returns the clients for the place, and the clock that their answers are compared
+// clients returns the clients for the API server, and the clock that their answers are compared
 // with. It sets in the config what the requests of all clients have in common.
-func (at place) clients(concurrency int) (clients, *kube.Clock, error) {
+func (at apiServer) clients(concurrency int) (clients, *kube.Clock, error) {
 	at.config.UserAgent = "ip-reaper/" + buildVersion()
 	clock := kube.NewClock(time.Now)
 	at.config.Wrap(kube.NewInFlight(concurrency, requestTimeout).Wrap)

@@ -24,7 +24,7 @@ import (
 //
 // The rights to save the ledger and to take the lock are not asked for, because a run releases
 // without them, and warns once about each.
-func rights(w ioStreams, at place, c clients, opened []ipam.Backend, namespace string, chosen choice, logger *slog.Logger) func(context.Context, []string) reaper.Denied {
+func rights(w ioStreams, at apiServer, c clients, opened []ipam.Backend, namespace string, chosen choice, logger *slog.Logger) func(context.Context, []string) reaper.Denied {
 	rules := plugin.Needs(w.backends, opened, chosen.policy, plugin.Release)
 	common := [][]state.Need{
 		{{Verb: "get", Resource: "pods"}},                                // the second look
@@ -80,7 +80,7 @@ func needsOf(rules []rbacv1.PolicyRule) [][]state.Need {
 }
 
 // forbidden returns the error for needs whose alternatives are all missing; nil if there is none.
-func (at place) forbidden(released string, needs [][]state.Need, missing []state.Need) error {
+func (at apiServer) forbidden(released string, needs [][]state.Need, missing []state.Need) error {
 	var verbs []string
 	for _, alternatives := range needs {
 		allowed := func(n state.Need) bool { return !slices.Contains(missing, n) }

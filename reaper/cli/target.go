@@ -37,7 +37,7 @@ type target interface {
 	name(w ioStreams) string
 
 	// connect connects to the target, waits for its first answer, chooses the policy, and looks
-	// at the place of the state. If it fails, nothing stays open.
+	// at where the state is. If it fails, nothing stays open.
 	connect(ctx context.Context, w ioStreams, o connectOptions) (connection, error)
 }
 
@@ -54,7 +54,7 @@ type connection struct {
 	reaper.Options // those that a target knows, and those that all of its commands have in common
 
 	journals storedJournals
-	warnings []string // those of the caveats that are about the place of the state
+	warnings []string // those of the caveats that are about where the state is
 	close    func()   // closes what the connection has opened
 }
 
@@ -77,11 +77,11 @@ func (c connection) unread(err error) error {
 	if !errors.Is(err, journal.ErrNone) {
 		return err
 	}
-	return ipam.BadInput(err, strings.Join(append(c.warnings, print.CommandOn("history", c.called())+" lists the runs that have one"), "; "))
+	return ipam.BadInput(err, strings.Join(append(c.warnings, print.CommandOn("history", c.runInfo())+" lists the runs that have one"), "; "))
 }
 
-// called returns how the program was called, for the commands that a report prints.
-func (c connection) called() report.RunInfo {
+// runInfo returns how the program was called, for the commands that a report prints.
+func (c connection) runInfo() report.RunInfo {
 	by := report.RunInfo{
 		Program: c.Program, Kubeconfig: c.Kubeconfig, Context: c.Context, StateNamespace: c.StateNamespace,
 		Node: c.Node, StateDir: c.StateDir, Caveats: c.Caveats,
