@@ -205,8 +205,8 @@ func (j *Journals) Read(ctx context.Context, runID string) (journal.Journal, err
 	return journal.Find(ctx, j, runID)
 }
 
-// Place implements journal.Source.
-func (j *Journals) Place() string { return "namespace " + j.namespace }
+// Where implements journal.Source.
+func (j *Journals) Where() string { return "namespace " + j.namespace }
 
 // List returns the runs that have a journal, latest first, by the API server's clock. The
 // warnings name the ConfigMaps that could not be read.
