@@ -153,12 +153,16 @@ func checkHeader(fields map[string]any) (errs field.ErrorList) {
 // It leaves out what is mistaken, so that the rest can be validated.
 func (p *Policy) decode(fields map[string]any, known []Known) field.ErrorList {
 	f := form{known: known}
-	if err := convert(f.check(fields, reflect.TypeFor[Policy](), nil), p); err != nil {
+	good, _ := f.check(fields, reflect.TypeFor[Policy](), nil).(map[string]any)
+	backends, _ := good["backends"].(map[string]any)
+	delete(good, "backends")
+	if err := convert(good, p); err != nil {
 		f.mistake(field.InternalError(nil, err))
 	}
-	for _, name := range slices.Sorted(maps.Keys(p.Backends)) {
-		b, err := decodeBackend(p.Backends[name], settings(known, name))
-		if err != nil {
+	p.Backends = make(map[string]Backend, len(backends))
+	for name, values := range backends {
+		b := Backend{Settings: settings(known, name)}
+		if err := b.decode(values.(map[string]any)); err != nil {
 			f.mistake(field.InternalError(field.NewPath("backends", name), err))
 		}
 		p.Backends[name] = b
@@ -166,25 +170,18 @@ func (p *Policy) decode(fields map[string]any, known []Known) field.ErrorList {
 	return f.errs
 }
 
-// decodeBackend decodes the JSON of a backend, which has no mistake, into enabled and the settings.
-func decodeBackend(b Backend, settings any) (Backend, error) {
-	raw, _ := b.Settings.(json.RawMessage)
-	var fields map[string]any
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &fields); err != nil {
-		return Backend{}, err
-	}
-	enabled := fields["enabled"]
-	delete(fields, "enabled")
-	b = Backend{Settings: settings}
-	if enabled != nil {
+// decode sets enabled and the settings from the fields of a backend, which have no mistake.
+func (b *Backend) decode(fields map[string]any) error {
+	if enabled, ok := fields["enabled"]; ok {
 		if err := convert(enabled, &b.Enabled); err != nil {
-			return b, err
+			return err
 		}
 	}
-	if settings == nil {
-		return b, nil
+	if b.Settings == nil {
+		return nil
 	}
-	return b, convert(fields, settings)
+	delete(fields, "enabled")
+	return convert(fields, b.Settings)
 }
 
 // convert decodes a value of a document into what v points to. Letter case matters.
