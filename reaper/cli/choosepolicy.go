@@ -76,12 +76,6 @@ func choosePolicy(ctx context.Context, w ioStreams, core corev1.ConfigMapsGetter
 	return chosen, nil
 }
 
-// choosesPolicy reports whether the installed policy matters to a command outside a cluster. It does
-// not if the command judges nothing, or is a dry run by a file.
-func (o connectOptions) choosesPolicy() bool {
-	return !o.stateOnly && (o.policyFile == "" || o.writes)
-}
-
 // mayBeElsewhere returns an error for a command that writes and finds no installed policy, if ip-reaper
 // has its state in another namespace, as the warnings say, or may have: the policy may be there.
 func (c choice) mayBeElsewhere(warnings []string, unread error) error {

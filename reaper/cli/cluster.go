@@ -90,7 +90,9 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 		warnings, unread, stateErr = checkState(ctx, clients, namespace, o.writes || f.flags.Changed("state-namespace"), o.logger)
 	})
 	chosen := choice{policy: o.policy}
-	if at.context != "" && o.choosesPolicy() { // in a pod, the policy is a file
+	// In a pod, the policy is a file. Elsewhere, the installed one does not matter to a command that
+	// judges nothing, or that is a dry run by a file.
+	if at.context != "" && !o.stateOnly && (o.policyFile == "" || o.writes) {
 		if err := answered(); err != nil {
 			return connection{}, err
 		}

@@ -32,7 +32,10 @@ func (d *documents) value(values *json.Decoder, token json.Token) error {
 	}
 	o := &object{documents: d, fields: make(map[string]json.RawMessage)}
 	elements := map[string]func(json.RawMessage) error{itemsField: o.item, pairsField: o.pair}
-	list, err := kube.ReadObject(values, elements, o.field)
+	list, err := kube.ReadObject(values, elements, func(name string, value json.RawMessage) error {
+		o.fields[name] = value
+		return nil
+	})
 	if err != nil {
 		return err
 	}
@@ -51,12 +54,6 @@ func word(token json.Token) string {
 	default:
 		return fmt.Sprintf("%v", token)
 	}
-}
-
-// field keeps a field.
-func (o *object) field(name string, value json.RawMessage) error {
-	o.fields[name] = value
-	return nil
 }
 
 // at names the current element in messages.

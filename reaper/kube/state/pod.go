@@ -288,26 +288,22 @@ func podForm() kube.Form[census.Pod] {
 // message are merged.
 func readPodMessage(message []byte) (census.Pod, error) {
 	var fields podFields
-	if err := readFields(message, &fields); err != nil {
-		return census.Pod{}, err
-	}
-	return fields.reduce(), nil
-}
-
-// readFields reads the fields of a pod.
-func readFields(message []byte, into *podFields) error {
-	return kube.EachField(message, func(f kube.Field) error {
+	err := kube.EachField(message, func(f kube.Field) error {
 		switch int32(f.Number) {
 		case podMetadata:
-			return eachIn(f, into.readMeta)
+			return eachIn(f, fields.readMeta)
 		case podSpec:
-			return eachIn(f, into.readSpec)
+			return eachIn(f, fields.readSpec)
 		case podStatus:
-			return eachIn(f, into.readStatus)
+			return eachIn(f, fields.readStatus)
 		default:
 			return nil
 		}
 	})
+	if err != nil {
+		return census.Pod{}, err
+	}
+	return fields.reduce(), nil
 }
 
 // eachIn calls read with each field of the message that a field has.
