@@ -64,7 +64,7 @@ func Load(data []byte, known []Known) (Policy, error) {
 		f.read(fields, reflect.ValueOf(&p).Elem(), nil)
 		errs = append(blanks(fields, nil), f.errs...)
 		p.setDefaults()
-		errs = append(errs, apart(p.validate(names(known)), errs)...)
+		errs = append(errs, unrelated(p.validate(names(known)), errs)...)
 	}
 	if len(errs) == 0 {
 		return p, nil
@@ -208,7 +208,7 @@ func (f *form) read(value any, into reflect.Value, at *field.Path) bool {
 	wrong := new(json.UnmarshalTypeError)
 	switch {
 	case errors.As(err, &wrong):
-		f.mistake(field.TypeInvalid(at, field.OmitValueType{}, must(wrong.Type)+", not "+wrong.Value))
+		f.mistake(field.TypeInvalid(at, field.OmitValueType{}, mustBe(wrong.Type)+", not "+wrong.Value))
 	case err != nil:
 		f.mistake(field.Invalid(at, field.OmitValueType{}, err.Error()))
 	}
@@ -299,9 +299,9 @@ func blanks(value any, at *field.Path) (errs field.ErrorList) {
 	return errs
 }
 
-// apart returns the errors about fields that are neither among those of the others, nor above or
+// unrelated returns the errors about fields that are neither among those of the others, nor above or
 // below them: what is wrong with these may only follow from the others.
-func apart(errs, others field.ErrorList) field.ErrorList {
+func unrelated(errs, others field.ErrorList) field.ErrorList {
 	wrong, above := make(map[string]bool), make(map[string]bool)
 	for _, other := range others {
 		wrong[other.Field] = true
@@ -328,9 +328,9 @@ func upwards(at string) iter.Seq[string] {
 	}
 }
 
-// must says what a value of the type must be. YAML reads an unquoted no, 007 or 1e3 as
+// mustBe says what a value of the type must be. YAML reads an unquoted no, 007 or 1e3 as
 // something other than a string.
-func must(t reflect.Type) string {
+func mustBe(t reflect.Type) string {
 	switch t {
 	case reflect.TypeFor[Duration]():
 		return `must be a duration in units from h to ns, such as "15m" or "1h30m", and below 100000h`

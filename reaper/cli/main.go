@@ -75,7 +75,7 @@ func run(ctx context.Context, w ioStreams, args []string) int {
 	}
 	err := cmd.ExecuteContext(ctx)
 	if err != nil {
-		printError(w, told(ctx, err))
+		printError(w, sayInterrupted(ctx, err))
 	}
 	return exitCode(ctx, err)
 }

@@ -45,10 +45,10 @@ func metricsTo(url, file string, selection judge.Selection) (metricsTarget, erro
 	return to, nil
 }
 
-// tell pushes and writes the metrics of a run that ended with runErr. If that fails, it logs
+// write pushes and writes the metrics of a run that ended with runErr. If that fails, it logs
 // a warning, and the result of the run stays the same. A run that found the lock taken writes
 // no metrics: the run that has the lock does.
-func (t metricsTarget) tell(ctx context.Context, r report.Report, runErr error, logger *slog.Logger) {
+func (t metricsTarget) write(ctx context.Context, r report.Report, runErr error, logger *slog.Logger) {
 	var locked *reaper.LockedError
 	if errors.As(runErr, &locked) {
 		return
@@ -66,9 +66,9 @@ func (t metricsTarget) tell(ctx context.Context, r report.Report, runErr error, 
 	}
 }
 
-// tellEarly writes the metrics of a run on the node that failed before it listed anything. It
+// writeEarly writes the metrics of a run on the node that failed before it listed anything. It
 // pushes none: a gateway shows for how long nothing was pushed.
-func (t metricsTarget) tellEarly(ctx context.Context, node string, started time.Time, runErr error, logger *slog.Logger) {
+func (t metricsTarget) writeEarly(ctx context.Context, node string, started time.Time, runErr error, logger *slog.Logger) {
 	if t.file == "" {
 		return
 	}

@@ -60,8 +60,8 @@ func linesOf(err error) []string {
 	return lines
 }
 
-// told returns an error as the user sees it: that of an interrupted run says so.
-func told(ctx context.Context, err error) error {
+// sayInterrupted returns the error of a run as the user sees it: if the run was interrupted, it says so.
+func sayInterrupted(ctx context.Context, err error) error {
 	if exitCode(ctx, err) != exitInterrupted || strings.Contains(oneLine(err), "interrupted") {
 		return err
 	}

@@ -159,7 +159,7 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	logger, started := newLogger(w, f.logFormat, f.verbose), time.Now()
 	conn, err := f.open(ctx, w, logger)
 	if err != nil {
-		figures.tellEarly(ctx, f.target.name(w), started, err, logger)
+		figures.writeEarly(ctx, f.target.name(w), started, err, logger)
 		return err
 	}
 	defer conn.close()
@@ -168,7 +168,7 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	o.Selection = selection
 	o.Brief = printing.Brief() && !f.verbose // a verbose log has a line for each decision
 	o.IgnoreLimits, o.AcceptNewStore, o.Remember = f.ignoreLimits, f.acceptStore, f.remember
-	o.Ending = func(err error) (int, string) { return exitCode(ctx, err), oneLine(told(ctx, err)) }
+	o.Ending = func(err error) (int, string) { return exitCode(ctx, err), oneLine(sayInterrupted(ctx, err)) }
 	if f.wait.on {
 		o.Sleep, o.MaxWait = sleep, f.wait.max
 	}
@@ -178,14 +178,14 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	found, runErr := reaper.Run(ctx, o)
 	logger.Info("done", "allocations", found.Summary.Entries, "planned", found.Summary.Planned,
 		"released", found.Summary.Released, "deleting", found.Summary.Deleting, "failed", found.Summary.Failed)
-	found.Result.ExitCode, found.Result.Error = exitCode(ctx, runErr), oneLine(told(ctx, runErr))
+	found.Result.ExitCode, found.Result.Error = exitCode(ctx, runErr), oneLine(sayInterrupted(ctx, runErr))
 	printing.Run = runCommand(w, f.commandFlags, found.Run, "namespace", "pod", "node", "pool", "backend")
 	printErr := print.Write(w.stdout, printing, found)
 	if err := writeTermination(f.terminationLog, found, runErr); err != nil {
 		logger.Warn("writing the termination message failed", "err", err)
 	}
 	err = errors.Join(runErr, printErr)
-	figures.tell(ctx, found, err, logger)
+	figures.write(ctx, found, err, logger)
 	return err
 }
 
