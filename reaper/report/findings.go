@@ -161,7 +161,7 @@ func (y Layout) Findings(inv ipam.Inventory, c census.Census) []Finding {
 // can have another IPAM than Calico's, and then writes the same annotations: so a default network
 // must have the address of some pod that shows it.
 func (n *NetworkReport) mayGive(ip netip.Addr, recorded bool) bool {
-	return n.Capacity != nil && n.gives(ip) && n.Closed == "" && !n.Partial && (recorded || !n.Default)
+	return n.Capacity != nil && n.handsOut(ip) && n.Closed == "" && !n.Partial && (recorded || !n.Default)
 }
 
 // ofOneMachine reports whether the pods may be those of one virtual machine that migrates.

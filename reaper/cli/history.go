@@ -93,7 +93,7 @@ func history(ctx context.Context, w ioStreams, f historyFlags) error {
 	if err != nil {
 		return conn.unread(err)
 	}
-	return errors.Join(partly, print.WriteHistory(w.stdout, printing, found, conn.called()))
+	return errors.Join(partly, print.WriteHistory(w.stdout, printing, found, conn.runInfo()))
 }
 
 // latest is the value of --run that names the last run with a journal.

@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	mathrand "math/rand/v2"
 	"os"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/dump"
@@ -156,7 +159,7 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	logger, started := newLogger(w, f.logFormat, f.verbose), time.Now()
 	conn, err := f.open(ctx, w, logger)
 	if err != nil {
-		figures.tellEarly(ctx, f.target.name(w), started, err, logger)
+		figures.writeEarly(ctx, f.target.name(w), started, err, logger)
 		return err
 	}
 	defer conn.close()
@@ -165,7 +168,7 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	o.Selection = selection
 	o.Brief = printing.Brief() && !f.verbose // a verbose log has a line for each decision
 	o.IgnoreLimits, o.AcceptNewStore, o.Remember = f.ignoreLimits, f.acceptStore, f.remember
-	o.Ending = func(err error) (int, string) { return exitCode(ctx, err), oneLine(told(ctx, err)) }
+	o.Ending = func(err error) (int, string) { return exitCode(ctx, err), oneLine(sayInterrupted(ctx, err)) }
 	if f.wait.on {
 		o.Sleep, o.MaxWait = sleep, f.wait.max
 	}
@@ -175,14 +178,14 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	found, runErr := reaper.Run(ctx, o)
 	logger.Info("done", "allocations", found.Summary.Entries, "planned", found.Summary.Planned,
 		"released", found.Summary.Released, "deleting", found.Summary.Deleting, "failed", found.Summary.Failed)
-	found.Result.ExitCode, found.Result.Error = exitCode(ctx, runErr), oneLine(told(ctx, runErr))
+	found.Result.ExitCode, found.Result.Error = exitCode(ctx, runErr), oneLine(sayInterrupted(ctx, runErr))
 	printing.Run = runCommand(w, f.commandFlags, found.Run, "namespace", "pod", "node", "pool", "backend")
 	printErr := print.Write(w.stdout, printing, found)
 	if err := writeTermination(f.terminationLog, found, runErr); err != nil {
 		logger.Warn("writing the termination message failed", "err", err)
 	}
 	err = errors.Join(runErr, printErr)
-	figures.tell(ctx, found, err, logger)
+	figures.write(ctx, found, err, logger)
 	return err
 }
 
@@ -205,3 +208,65 @@ func (f runFlags) open(ctx context.Context, w ioStreams, logger *slog.Logger) (c
 	conn.Journals = conn.journals
 	return conn, nil
 }
+
+// A waitFlag is the value of --wait: whether a run waits for grace periods, and for how
+// long at most. Its zero value does not wait.
+type waitFlag struct {
+	on  bool
+	max time.Duration // 0: until the last grace period that the first round found
+}
+
+// add adds the flag to a command. Without a value, it is "true".
+func (f *waitFlag) add(flags *pflag.FlagSet) {
+	flags.Var(f, "wait", "sleep until the next grace period ends, then run again; a `DURATION` limits the sleep in all; --timeout does not count it")
+	flags.Lookup("wait").NoOptDefVal = "true"
+}
+
+// Set implements pflag.Value. It takes a boolean or a positive duration.
+func (f *waitFlag) Set(text string) error {
+	if on, err := strconv.ParseBool(text); err == nil {
+		*f = waitFlag{on: on}
+		return nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return errors.New("give a positive duration such as 2m, true or false")
+	}
+	*f = waitFlag{on: true, max: d}
+	return nil
+}
+
+// String implements pflag.Value.
+func (f *waitFlag) String() string {
+	if f.max > 0 {
+		return f.max.String()
+	}
+	return strconv.FormatBool(f.on)
+}
+
+// Type implements pflag.Value.
+func (*waitFlag) Type() string { return "duration" }
+
+// repeat calls run again and again until ctx ends; if that is between two runs, it returns nil.
+// Each run opens everything again, including the policy. A run that fails is reported, and the next
+// one tries again. But if the first one finds a mistake of the user, repeat ends: in the log it may
+// go unseen.
+func repeat(ctx context.Context, w ioStreams, every time.Duration, run func(context.Context) error) error {
+	for first := true; ; first = false {
+		err := run(ctx)
+		if ctx.Err() != nil || first && isUsage(err) {
+			return err
+		}
+		if err != nil {
+			printError(w, err)
+		}
+		if w.sleep(ctx, jittered(every)) != nil {
+			return nil
+		}
+	}
+}
+
+// jittered returns a duration that is longer by at most a tenth, so that the nodes of a cluster
+// do not run at the same time. It is never shorter: if the grace period is as long, what one run
+// saw first is due in the next one.
+func jittered(d time.Duration) time.Duration { return d + mathrand.N(d/10+1) }
