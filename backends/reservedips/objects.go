@@ -2,14 +2,11 @@ package reservedips
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
@@ -82,17 +79,8 @@ func (b *Backend) Delete(ctx context.Context, reserved ReservedIP) error {
 		// A deletion without preconditions would delete any object of that name.
 		return fmt.Errorf("delete %s %s: %q is not a token", r.pool, reserved.Key, reserved.Token)
 	}
-	body, err := json.Marshal(metav1.DeleteOptions{
-		Preconditions: &metav1.Preconditions{UID: new(types.UID(uid)), ResourceVersion: &version},
-	})
-	if err != nil {
-		return err
-	}
 	namespace, name := splitKey(reserved.Key)
-	answer, err := kube.Send(ctx, r.request(b.client.Delete(), namespace).Name(name).MaxRetries(0).Body(body))
-	if err == nil {
-		err = kube.Remains(answer)
-	}
+	err = kube.Delete(ctx, r.request(b.client.Delete(), namespace).Name(name), uid, version)
 	if err = kube.Deleted(err, r.Resource, name); err != nil {
 		return fmt.Errorf("delete %s %s: %w", r.pool, reserved.Key, err)
 	}

@@ -42,7 +42,7 @@ func allAttachments(ctx context.Context, client rest.Interface) ([]*configuratio
 // list of API groups that lacks the group of the store that was just read.
 func notServed(ctx context.Context, client rest.Interface) error {
 	var served metav1.APIGroupList
-	if err := kube.Discover(ctx, client, &served, "/apis"); err != nil {
+	if err := kube.Read(ctx, client, &served, "/apis"); err != nil {
 		return fmt.Errorf("not found, reason unknown: list the API groups: %w", err)
 	}
 	versions := make(map[string]bool)

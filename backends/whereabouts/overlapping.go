@@ -147,7 +147,7 @@ func readName(u *ipam.Pool, pools []ipPool) {
 func unnamedPool(o object) ipam.Pool {
 	u := ipam.Pool{Name: o.pool()}
 	r := ipam.Allocation{Key: within(u.Name, o.Metadata.Name), Token: token(o), Created: o.Metadata.CreationTimestamp.Time}
-	if err := o.Metadata.Err(); err != nil {
+	if err := o.Metadata.Deleting(); err != nil {
 		r.Deleting = err.Error()
 	}
 	stored := o.Spec

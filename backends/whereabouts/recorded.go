@@ -22,13 +22,6 @@ type recorded struct {
 	inUse bool // see ipam.Record
 }
 
-// serverOwned are the metadata fields that the API server fills in. The ownerReferences are not
-// among them: they name owners by UID, so that the object lives as long as it would have.
-var serverOwned = []string{
-	"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
-	"deletionGracePeriodSeconds", "managedFields", "selfLink",
-}
-
 // readRecorded decodes a record, and replaces a tombstone with the old spec. It returns an
 // error for a record that Record cannot have returned for a released object.
 func readRecorded(r ipam.Record) (recorded, error) {
@@ -48,9 +41,7 @@ func readRecorded(r ipam.Record) (recorded, error) {
 	case listed.Owner.Pod.Namespace == "":
 		return recorded{}, errors.New("the stored object names no pod")
 	}
-	for _, name := range serverOwned {
-		unstructured.RemoveNestedField(fields, "metadata", name)
-	}
+	kube.RemoveServerMetadata(fields)
 	spec := o.Spec
 	if listed.Interrupted {
 		spec, _ = replaced(o) // else it would not be interrupted

@@ -106,8 +106,7 @@ func eachRecord(pool string, rs []ipam.Record, do func(recorded) error) []error 
 // restore puts back one object.
 func (b *Overlapping) restore(ctx context.Context, pool string, r recorded) error {
 	namespace, _ := splitPool(pool)
-	err := onResource(b.client.Post(), overlappingResource).Namespace(namespace).
-		MaxRetries(0).Body([]byte(r.body)).Do(ctx).Error()
+	_, err := kube.SendOnce(ctx, onResource(b.client.Post(), overlappingResource).Namespace(namespace), r.body)
 	err = kube.Denied(err, overlappingKind+" "+pool)
 	switch {
 	case kube.Gone(err, "namespaces", namespace):
@@ -132,7 +131,7 @@ func (b *Overlapping) restore(ctx context.Context, pool string, r recorded) erro
 // spec can be put back. It returns ErrPresent if the object is the recorded one, an error that
 // wraps ErrDeleting for one that is being deleted, and one that wraps ErrTaken for any other.
 func (r recorded) compare(now object) error {
-	if err := now.Metadata.Err(); err != nil {
+	if err := now.Metadata.Deleting(); err != nil {
 		return fmt.Errorf("%w: restore it once it is gone", err)
 	}
 	if was, err := replaced(now); err == nil && sameJSON(was, r.spec) {

@@ -15,7 +15,6 @@ import (
 	"strings"
 
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -37,13 +36,8 @@ const (
 // An object has the decoded parts that all stored objects share.
 type object struct {
 	Metadata struct {
-		Namespace         string            `json:"namespace"`
-		Name              string            `json:"name"`
-		UID               string            `json:"uid"`
-		ResourceVersion   string            `json:"resourceVersion"`
-		CreationTimestamp metav1.Time       `json:"creationTimestamp"`
-		Annotations       map[string]string `json:"annotations"`
-		kube.Deletion
+		kube.Metadata
+		Annotations map[string]string `json:"annotations"`
 	} `json:"metadata"`
 	Spec json.RawMessage `json:"spec"`
 }

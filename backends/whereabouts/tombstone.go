@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -68,7 +67,7 @@ func (b *Overlapping) setTombstone(ctx context.Context, pool string, r ipam.Allo
 	stands := unnamedPool(now).Allocations[0]
 	switch {
 	case stands.Interrupted && stands.Owner.Pod == r.Owner.Pod:
-		return now, now.Metadata.Err()
+		return now, now.Metadata.Deleting()
 	case token(now) == r.Token:
 		return object{}, fmt.Errorf("%w: the API server reported a conflict, but the object is unchanged", ipam.ErrAgain)
 	default:
@@ -121,20 +120,10 @@ func (b *Overlapping) patch(ctx context.Context, pool string, kind types.PatchTy
 // ipam.ErrDeleting. Its tombstone stays: an owner that came back would adopt what will be gone.
 func (b *Overlapping) remove(ctx context.Context, pool string, version object) error {
 	namespace, name := splitPool(pool)
-	uid := types.UID(version.Metadata.UID)
-	body, err := json.Marshal(metav1.DeleteOptions{
-		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version.Metadata.ResourceVersion},
-	})
-	if err != nil {
-		return err
-	}
-	answer, err := kube.Send(ctx, onResource(b.client.Delete(), overlappingResource).Namespace(namespace).Name(name).
-		SetHeader("Content-Type", "application/json").MaxRetries(0).Body(body))
-	switch {
-	case gone(err, overlappingResource, pool):
+	request := onResource(b.client.Delete(), overlappingResource).Namespace(namespace).Name(name)
+	err := kube.Delete(ctx, request, version.Metadata.UID, version.Metadata.ResourceVersion)
+	if gone(err, overlappingResource, pool) {
 		return nil
-	case err == nil:
-		return kube.Remains(answer)
 	}
 	return kube.Denied(err, overlappingKind+" "+pool)
 }
@@ -149,7 +138,7 @@ func (b *Overlapping) Mend(ctx context.Context, r ipam.Allocation) error {
 	if err != nil {
 		return err
 	}
-	if err := now.Metadata.Err(); err != nil {
+	if err := now.Metadata.Deleting(); err != nil {
 		return err
 	}
 	stands := unnamedPool(now).Allocations[0]
