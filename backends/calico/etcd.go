@@ -26,10 +26,11 @@ const (
 	maxTxnOps   = 128              // the default of a server's --max-txn-ops
 )
 
-// NewEtcd returns the backend over the etcdv3 datastore. The first use connects.
-func NewEtcd(config clientv3.Config) *Backend {
+// NewEtcd returns the backend over the etcdv3 datastore. The first use connects. It
+// releases at most atOnce blocks at the same time.
+func NewEtcd(config clientv3.Config, atOnce int) *Backend {
 	config.DialOptions = append(slices.Clone(config.DialOptions), grpc.WithChainUnaryInterceptor(failFast))
-	b := newBackend(func(ctx context.Context) (datastore, error) {
+	b := newBackend(atOnce, func(ctx context.Context) (datastore, error) {
 		var client *clientv3.Client
 		err := patiently(ctx, func(ctx context.Context) (err error) {
 			client, err = dial(ctx, config)

@@ -16,9 +16,10 @@ import (
 )
 
 // NewKubernetes returns the backend over the Kubernetes datastore. The first use
-// finds the API group that holds the live data. The client is a kube.RawClient.
-func NewKubernetes(client rest.Interface) *Backend {
-	b := newBackend(func(ctx context.Context) (datastore, error) {
+// finds the API group that holds the live data. The client is a kube.RawClient. It
+// releases at most atOnce blocks at the same time.
+func NewKubernetes(client rest.Interface, atOnce int) *Backend {
+	b := newBackend(atOnce, func(ctx context.Context) (datastore, error) {
 		group, err := findGroup(ctx, client)
 		if err != nil {
 			return nil, err

@@ -42,13 +42,13 @@ func open(env plugin.Env, s *Settings) (ipam.Backend, error) {
 		}
 	}
 	if datastore != DatastoreEtcd {
-		return NewKubernetes(env.Client).withRoom(env.Concurrency), nil
+		return NewKubernetes(env.Client, env.Concurrency), nil
 	}
 	config, err := EtcdConfig(env.Getenv)
 	if err != nil {
 		return nil, ipam.BadInput(fmt.Errorf("calico: %w", err), "")
 	}
-	return NewEtcd(config).withRoom(env.Concurrency), nil
+	return NewEtcd(config, env.Concurrency), nil
 }
 
 // datastoreOf returns the datastore of the settings. If they name none, Calico's own variables do in

@@ -151,7 +151,7 @@ func TestReservationIsOfTheRangeOfItsEntry(t *testing.T) {
 			"GET ippools": items(leakyPool), "GET overlappingrangeipreservations": items(leaked),
 			listAttachments: items(attachment("lan", single(tt.section))),
 		})
-		for pool, err := range NewOverlapping(client).List(t.Context()) {
+		for pool, err := range NewOverlapping(client, Settings{}, atOnce).List(t.Context()) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -44,14 +44,9 @@ type Overlapping struct {
 	ranges []attachedRange // of the last listing
 }
 
-// NewOverlapping returns the backend over a kube.RawClient, with the default settings.
-func NewOverlapping(client rest.Interface) *Overlapping {
-	return newOverlapping(client, Settings{}, defaultAtOnce)
-}
-
-// newOverlapping returns the backend with these settings. Two calls of Release together make at
+// NewOverlapping returns the backend over a kube.RawClient. Two calls of Release together make at
 // most atOnce writes at the same time.
-func newOverlapping(client rest.Interface, s Settings, atOnce int) *Overlapping {
+func NewOverlapping(client rest.Interface, s Settings, atOnce int) *Overlapping {
 	return &Overlapping{client: client, lists: &lists{client: client}, settings: s, atOnce: max(1, atOnce/2)}
 }
 

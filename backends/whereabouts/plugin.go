@@ -25,7 +25,7 @@ func Plugins() []plugin.Plugin {
 				}
 			},
 			Open: func(_ context.Context, env plugin.Env, _ any) (ipam.Backend, error) {
-				b := newPools(env.Client, shared(env.Settings), env.Concurrency)
+				b := NewPools(env.Client, shared(env.Settings), env.Concurrency)
 				b.lists.off = env.Off
 				return b, nil
 			},
@@ -42,7 +42,7 @@ func Plugins() []plugin.Plugin {
 				}
 			},
 			Open: func(_ context.Context, env plugin.Env, _ any) (ipam.Backend, error) {
-				b := newOverlapping(env.Client, shared(env.Settings), env.Concurrency)
+				b := NewOverlapping(env.Client, shared(env.Settings), env.Concurrency)
 				if !env.Off {
 					b.share(env.Opened)
 				}

@@ -45,15 +45,9 @@ type Pools struct {
 // time would leave none to other clients.
 const largePool = 500
 
-// defaultAtOnce is how many requests a backend makes at the same time by default.
-const defaultAtOnce = 32
-
-// NewPools returns the backend over a kube.RawClient, with the default settings.
-func NewPools(client rest.Interface) *Pools { return newPools(client, Settings{}, defaultAtOnce) }
-
-// newPools returns the backend with these settings. It releases at most atOnce pools at the
-// same time.
-func newPools(client rest.Interface, s Settings, atOnce int) *Pools {
+// NewPools returns the backend over a kube.RawClient. It releases at most atOnce pools at the same
+// time.
+func NewPools(client rest.Interface, s Settings, atOnce int) *Pools {
 	return &Pools{
 		client: client, lists: &lists{client: client}, settings: s,
 		room: semaphore.NewWeighted(largePool), narrow: int64((largePool + atOnce - 1) / max(1, atOnce)),

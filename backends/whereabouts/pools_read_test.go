@@ -142,7 +142,7 @@ func TestPoolsListsEveryPool(t *testing.T) {
 		`{"metadata": {"namespace": "kube-system", "name": "by-hand"}, "spec": {"range": "10.0.0.0/24", "allocations": {}}}`,
 	)})
 	var got []string
-	for pool, err := range NewPools(client).List(t.Context()) {
+	for pool, err := range NewPools(client, Settings{}, atOnce).List(t.Context()) {
 		var unreadable *ipam.PoolError
 		switch {
 		case errors.As(err, &unreadable):
@@ -162,7 +162,7 @@ func TestPoolsListsEveryPool(t *testing.T) {
 
 func TestPoolsWithoutTheirResourceAreNotInstalled(t *testing.T) {
 	_, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": plain(http.StatusNotFound)})
-	for pool, err := range NewPools(client).List(t.Context()) {
+	for pool, err := range NewPools(client, Settings{}, atOnce).List(t.Context()) {
 		if !errors.Is(err, ipam.ErrNotInstalled) {
 			t.Errorf("List = %+v, %v, want ErrNotInstalled", pool, err)
 		}
@@ -172,7 +172,7 @@ func TestPoolsWithoutTheirResourceAreNotInstalled(t *testing.T) {
 func TestListingCanBeLeftEarly(t *testing.T) {
 	_, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": items(oldPool, oldPool)})
 	n := 0
-	for _, err := range NewPools(client).List(t.Context()) {
+	for _, err := range NewPools(client, Settings{}, atOnce).List(t.Context()) {
 		if n++; err != nil {
 			t.Error(err)
 		}
