@@ -63,11 +63,7 @@ func notServed(ctx context.Context, client rest.Interface) error {
 // readExclusions decodes network attachments.
 func readExclusions(items []json.RawMessage) *exclusions {
 	var c configurations
-	all := make([]*configuration, len(items))
-	for i, item := range items {
-		all[i] = c.take(item)
-	}
-	return excludedBy(all)
+	return excludedBy(decoded(items, c.take))
 }
 
 // excludedBy returns what the attachments exclude.

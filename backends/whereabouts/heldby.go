@@ -21,14 +21,13 @@ type holder struct {
 
 // newHolder decodes an IPPool.
 func newHolder(item json.RawMessage) holder {
-	p, err := readPool(item)
-	h := holder{ipPool: p}
-	if err != nil {
+	h := holder{ipPool: readPool(item)}
+	if h.broken != nil {
 		h.undecoded = namesIn(item)
 		return h
 	}
-	for key := range p.allocations {
-		if _, err := addressAt(p.prefix, key); err != nil {
+	for key := range h.allocations {
+		if _, err := addressAt(h.prefix, key); err != nil {
 			h.odd = append(h.odd, key)
 		}
 	}

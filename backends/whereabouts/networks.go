@@ -22,12 +22,12 @@ func (b *Pools) Survey(ctx context.Context, pools []ipam.Pool) ([]ipam.Network, 
 	b.mu.Lock()
 	s := survey{ranges: b.ranges}
 	b.mu.Unlock()
-	items, err := list(ctx, b.client, sliceResource)
+	pooled, err := list(ctx, b.client, sliceResource, readSlicePool)
 	if err != nil && !errors.Is(err, ipam.ErrNotInstalled) { // versions before 0.9 lack it
 		s.blind = true
 		s.errs = append(s.errs, err)
 	}
-	s.readSlices(items)
+	s.take(pooled)
 	return s.networks(pools), errors.Join(s.errs...)
 }
 

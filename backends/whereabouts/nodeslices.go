@@ -1,6 +1,7 @@
 package whereabouts
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/netip"
@@ -18,23 +19,23 @@ type slicePool struct {
 	object
 	from   netip.Prefix
 	slices []netip.Prefix // including those that no node has yet
+	broken error          // why it cannot be decoded; nil if it can
 }
 
-func (s *survey) readSlices(items []json.RawMessage) {
-	for _, item := range items {
-		p, err := readSlicePool(item)
-		if err != nil {
+// take adds NodeSlicePools to what is known.
+func (s *survey) take(pools []slicePool) {
+	for _, p := range pools {
+		if p.broken != nil {
 			s.blind = true
-			s.errs = append(s.errs, fmt.Errorf("%s %s: %w", sliceKind, p.pool(), err))
+			s.errs = append(s.errs, fmt.Errorf("%s %s: %w", sliceKind, p.pool(), p.broken))
 			continue
 		}
 		s.slices = append(s.slices, p)
 	}
 }
 
-// readSlicePool decodes a NodeSlicePool. With an error, it returns the object as far as
-// it could be decoded.
-func readSlicePool(data json.RawMessage) (slicePool, error) {
+// readSlicePool decodes a NodeSlicePool.
+func readSlicePool(data json.RawMessage) slicePool {
 	var stored struct {
 		object
 		Spec struct {
@@ -49,19 +50,20 @@ func readSlicePool(data json.RawMessage) (slicePool, error) {
 	err := kube.Decode(data, &stored)
 	p := slicePool{object: stored.object}
 	if err != nil {
-		return p, fmt.Errorf("decode: %w", err)
+		p.broken = fmt.Errorf("decode: %w", err)
+		return p
 	}
 	if p.from, err = netip.ParsePrefix(stored.Spec.Range); err != nil {
-		return p, fmt.Errorf("spec.range: %w", err)
+		p.broken = fmt.Errorf("spec.range: %w", err)
 	}
 	for _, a := range stored.Status.Allocations {
 		slice, err := netip.ParsePrefix(a.Range)
 		if err != nil {
-			return p, fmt.Errorf("status.allocations: %w", err)
+			p.broken = cmp.Or(p.broken, fmt.Errorf("status.allocations: %w", err))
 		}
 		p.slices = append(p.slices, asRange(slice))
 	}
-	return p, nil
+	return p
 }
 
 // sliced returns the NodeSlicePools as networks, with the same indices.

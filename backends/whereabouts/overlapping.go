@@ -223,14 +223,14 @@ func (p poolsOf) proving() []ipPool {
 }
 
 // byNamespace returns the IPPools of each namespace.
-func byNamespace(pools []listedPool) map[string]poolsOf {
+func byNamespace(pools []ipPool) map[string]poolsOf {
 	all := make(map[string]poolsOf)
 	for _, p := range pools {
 		of := all[p.Metadata.Namespace]
-		if p.err != nil {
+		if p.broken != nil {
 			of.doubtful = true
 		} else {
-			of.add(p.ipPool)
+			of.add(p)
 		}
 		all[p.Metadata.Namespace] = of
 	}

@@ -81,12 +81,12 @@ func (b *Pools) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 }
 
 // enginePools returns the IPPools of a listing as pools of the engine.
-func enginePools(pools []listedPool, by protections) iter.Seq2[ipam.Pool, error] {
+func enginePools(pools []ipPool, by protections) iter.Seq2[ipam.Pool, error] {
 	return func(yield func(ipam.Pool, error) bool) {
 		for _, p := range pools {
 			var err error
-			if p.err != nil {
-				err = &ipam.PoolError{Pool: p.pool(), Err: p.err}
+			if p.broken != nil {
+				err = &ipam.PoolError{Pool: p.pool(), Err: p.broken}
 			}
 			u := p.enginePool()
 			by.protect(&u, place{u.Network, u.Range}, func(a ipam.Allocation) string { return a.Token })
@@ -214,5 +214,6 @@ func (b *Pools) pool(ctx context.Context, pool string) (ipPool, error) {
 	if err != nil {
 		return ipPool{}, err
 	}
-	return readPool(data)
+	p := readPool(data)
+	return p, p.broken
 }

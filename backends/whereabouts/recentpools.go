@@ -36,7 +36,7 @@ type version struct{ pool, resourceVersion string }
 // the IPPools of a large cluster have dozens of megabytes. If more than a quarter have changed,
 // it reads all.
 func (b *Overlapping) readPools(ctx context.Context) ([]holder, error) {
-	all := func() ([]holder, error) { return listReduced(ctx, b.client, poolResource, newHolder) }
+	all := func() ([]holder, error) { return list(ctx, b.client, poolResource, newHolder) }
 	if len(b.pools) == 0 {
 		return all()
 	}

@@ -35,7 +35,7 @@ func (b *Overlapping) Record(ctx context.Context, rs []ipam.Allocation) ([]json.
 		return false
 	}
 	if len(rs) > maxSingleReads {
-		_, err := listReduced(ctx, b.client, overlappingResource, keep)
+		_, err := list(ctx, b.client, overlappingResource, keep)
 		return records, err
 	}
 	for _, r := range rs {
