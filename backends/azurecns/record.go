@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
@@ -30,11 +29,10 @@ func (b *Backend) Record(ctx context.Context, as []ipam.Allocation) ([]json.RawM
 	stored := make([]json.RawMessage, len(as))
 	endpoints := make(map[string]map[string]json.RawMessage) // by container
 	for i, listed := range as {
-		at := slices.IndexFunc(s.addresses, func(a *address) bool { return a.ip == listed.IP && !a.held() && s.token(a) == listed.Token })
-		if at < 0 {
+		a := s.byIP[listed.IP]
+		if a == nil || a.held() || s.token(a) != listed.Token {
 			continue
 		}
-		a := s.addresses[at]
 		interfaces, asked := endpoints[a.container]
 		if !asked && a.Owner.Scheme == schemeContainer {
 			if interfaces, err = b.cns.endpoint(ctx, a.container); err != nil {

@@ -24,17 +24,12 @@ func (b *Backend) Compare(ctx context.Context, _ string, rs []ipam.Record) []err
 func (b *Backend) Restore(ctx context.Context, _ string, rs []ipam.Record) []error {
 	free, errs := b.compare(ctx, rs)
 	answers := make(map[string]error) // of CNS, by container
-	for _, i := range slices.Sorted(maps.Keys(free)) {
-		k := free[i]
-		if _, asked := answers[k.key]; asked {
-			continue
-		}
+	for _, members := range ipam.ByPool(slices.Sorted(maps.Keys(free)), func(i int) string { return free[i].key }) {
 		var ips []string
-		for _, j := range slices.Sorted(maps.Keys(free)) {
-			if free[j].key == k.key {
-				ips = append(ips, free[j].IP) // CNS compares strings
-			}
+		for _, i := range members {
+			ips = append(ips, free[i].IP) // CNS compares strings
 		}
+		k := free[members[0]]
 		answers[k.key] = b.restore(ctx, k, ips)
 	}
 	if len(answers) == 0 {
@@ -43,12 +38,11 @@ func (b *Backend) Restore(ctx context.Context, _ string, rs []ipam.Record) []err
 	s, err := b.cns.state(context.WithoutCancel(ctx))
 	for i, k := range free {
 		answer := answers[k.key]
-		switch {
-		case err != nil:
+		if err != nil {
 			errs[i] = fmt.Errorf("CNS may or may not have assigned it again: %w", cmp.Or(answer, err))
-		default:
-			errs[i] = outcome(answer, s.place(k))
+			continue
 		}
+		errs[i] = outcome(answer, s.place(k))
 	}
 	return errs
 }
@@ -103,22 +97,20 @@ func (b *Backend) compare(ctx context.Context, rs []ipam.Record) (free map[int]r
 // place returns nil if the address of a record is free, and otherwise what ipam.Backend.Compare
 // returns.
 func (s *state) place(k recorded) error {
-	for _, a := range s.addresses {
-		switch {
-		case a.ip != k.ip:
-			continue
-		case a.unreadable != "":
-			return fmt.Errorf("%w: %s", ipam.ErrTaken, a.unreadable)
-		case a.State == available:
-			return nil
-		case a.State != assigned:
-			return fmt.Errorf("%w: its state in CNS is %s", ipam.ErrTaken, a.State)
-		case a.container == k.container:
-			return ipam.ErrPresent
-		}
-		return fmt.Errorf("%w: CNS has it for container %s of pod %s/%s", ipam.ErrTaken, a.container, a.Owner.Namespace, a.Owner.Name)
+	a := s.byIP[k.ip]
+	switch {
+	case a == nil:
+		return fmt.Errorf("%w: CNS no longer has this address", ipam.ErrTaken)
+	case a.unreadable != "":
+		return fmt.Errorf("%w: %s", ipam.ErrTaken, a.unreadable)
+	case a.State == available:
+		return nil
+	case a.State != assigned:
+		return fmt.Errorf("%w: its state in CNS is %s", ipam.ErrTaken, a.State)
+	case a.container == k.container:
+		return ipam.ErrPresent
 	}
-	return fmt.Errorf("%w: CNS no longer has this address", ipam.ErrTaken)
+	return fmt.Errorf("%w: CNS has it for container %s of pod %s/%s", ipam.ErrTaken, a.container, a.Owner.Namespace, a.Owner.Name)
 }
 
 // company returns an error if the container of a record has any address: CNS would answer with

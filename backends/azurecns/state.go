@@ -13,9 +13,10 @@ import (
 
 // A state is what CNS has in memory: all addresses, and which of them a release frees.
 type state struct {
-	addresses []*address          // in ascending order
-	byID      map[string]*address // by CNS's own ID
-	keys      map[string][]string // by container key: the IDs that its release frees
+	addresses []*address              // in ascending order
+	byIP      map[netip.Addr]*address // several of one IP are unreadable: then it has the first
+	byID      map[string]*address     // by CNS's own ID
+	keys      map[string][]string     // by container key: the IDs that its release frees
 }
 
 // state reads all of CNS's memory in one request, which CNS answers under its lock. The list
@@ -43,13 +44,16 @@ func (c *client) state(ctx context.Context) (*state, error) {
 
 // newState decodes the addresses.
 func newState(keys map[string][]string, addresses map[string]json.RawMessage) *state {
-	s := &state{byID: make(map[string]*address, len(addresses)), keys: keys}
+	s := &state{byIP: make(map[netip.Addr]*address), byID: make(map[string]*address), keys: keys}
 	for id, raw := range addresses {
 		a := readAddress(id, raw)
 		s.byID[id] = a
 		s.addresses = append(s.addresses, a)
 	}
 	slices.SortFunc(s.addresses, func(a, b *address) int { return cmp.Or(a.ip.Compare(b.ip), cmp.Compare(a.id, b.id)) })
+	for _, a := range s.addresses {
+		s.byIP[a.ip] = cmp.Or(s.byIP[a.ip], a)
+	}
 	s.check()
 	return s
 }
