@@ -71,13 +71,13 @@ func (b *Backend) writeHandles(ctx context.Context, store datastore, changes []c
 	later, cancel := context.WithCancel(ipam.SendBy(context.WithoutCancel(ctx), time.Time{}))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(handleTimeout, cancel) })()
-	errs := make([]error, len(changes))
-	each(len(changes), func(i int) {
+	errs := each(len(changes), func(i int) error {
 		timed, cancel := context.WithTimeout(later, handleTimeout)
 		defer cancel()
 		if err := b.writeHandle(timed, store, changes[i]); err != nil {
-			errs[i] = fmt.Errorf("%w: handle %s: %w", ipam.ErrUnfinished, changes[i].id, err)
+			return fmt.Errorf("%w: handle %s: %w", ipam.ErrUnfinished, changes[i].id, err)
 		}
+		return nil
 	})
 	return cmp.Or(errs...)
 }
@@ -144,8 +144,7 @@ func raiseHandles(ctx context.Context, store datastore, into block, records []re
 	}
 	delete(first, "")
 	ids := slices.Collect(maps.Keys(first))
-	errs := make([]error, len(ids))
-	each(len(ids), func(i int) { errs[i] = raiseHandle(ctx, store, into.cidr, first[ids[i]], total[ids[i]]) })
+	errs := each(len(ids), func(i int) error { return raiseHandle(ctx, store, into.cidr, first[ids[i]], total[ids[i]]) })
 	failures = make(map[string]error)
 	for i, err := range errs {
 		switch {

@@ -56,7 +56,7 @@ func networksOf(pools []ipam.Pool, ipPools []ipPool, reserved []ipReservation) (
 	left := ipam.Network{Name: poolless, Closed: "no IPPool contains its blocks", Known: known}
 	var stray []ipam.Span
 	for _, pool := range pools {
-		switch i := around(pool.Range, ipPools); {
+		switch i := smallestContaining(pool.Range, ipPools); {
 		case !pool.Range.IsValid(): // the handles without an address
 		case i < 0:
 			left.Pools = append(left.Pools, pool.Name)
@@ -72,8 +72,8 @@ func networksOf(pools []ipam.Pool, ipPools []ipPool, reserved []ipReservation) (
 	return all, errors.Join(errs...)
 }
 
-// around returns the index of the smallest IPPool that contains a block, or -1.
-func around(block netip.Prefix, ipPools []ipPool) int {
+// smallestContaining returns the index of the smallest IPPool that contains a block, or -1.
+func smallestContaining(block netip.Prefix, ipPools []ipPool) int {
 	found := -1
 	for i, p := range ipPools {
 		contains := p.cidr.Bits() <= block.Bits() && p.cidr.Contains(block.Addr())

@@ -138,8 +138,11 @@ func readAll(ctx context.Context, store datastore, k kind, ids []string, do func
 
 // readEach reads the objects one by one, a few at a time.
 func readEach(ctx context.Context, store datastore, k kind, ids []string, do func(object)) error {
-	objects, errs := make([]object, len(ids)), make([]error, len(ids))
-	each(len(ids), func(i int) { objects[i], errs[i] = store.get(ctx, k, ids[i]) })
+	objects := make([]object, len(ids))
+	errs := each(len(ids), func(i int) (err error) {
+		objects[i], err = store.get(ctx, k, ids[i])
+		return err
+	})
 	for i, err := range errs {
 		switch {
 		case err == nil:

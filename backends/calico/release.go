@@ -26,7 +26,7 @@ func (b *Backend) Release(ctx context.Context, ws []ipam.Warrant) []error {
 	one := func(string) int64 { return 1 }
 	return ipam.EachPool(ctx, ws, b.room, one, func(pool string, ws []ipam.Warrant) []error {
 		if pool == emptyHandles {
-			return releaseEmptyHandles(ctx, store, ws)
+			return each(len(ws), func(i int) error { return releaseEmptyHandle(ctx, store, ws[i]) })
 		}
 		return untilWritten(len(ws), func() ([]error, bool) { return b.releaseOnce(ctx, store, pool, ws) })
 	})
@@ -133,15 +133,17 @@ func untilWritten(n int, attempt func() (errs []error, ok bool)) []error {
 	return slices.Repeat([]error{fmt.Errorf("%w: other writers keep changing the block", ipam.ErrAgain)}, n)
 }
 
-// each calls do for every number below n, a few at a time.
-func each(n int, do func(i int)) {
+// each calls do for every number below n, a few at a time, and returns its errors in order.
+func each(n int, do func(i int) error) []error {
+	errs := make([]error, n)
 	var g errgroup.Group
 	g.SetLimit(handlesAtOnce)
 	for i := range n {
 		g.Go(func() error {
-			do(i)
+			errs[i] = do(i)
 			return nil
 		})
 	}
-	_ = g.Wait() // do returns no error
+	_ = g.Wait() // the errors are in errs
+	return errs
 }
