@@ -114,7 +114,7 @@ func (*leftError) Unwrap() error { return ipam.ErrUnfinished }
 func (r *releasing) detach(ctx context.Context, of detachment) {
 	done, err := r.take(ctx, r.as[of.indices[0]].Owner.Sandbox)
 	if err != nil {
-		r.answer(of.indices, err)
+		answerAll(r.errs, of.indices, err)
 		return
 	}
 	defer done()
@@ -180,7 +180,7 @@ func (r *releasing) valid(ctx context.Context, indices []int) bool {
 			err = fmt.Errorf("%w: %w", ipam.ErrAgain, ctx.Err())
 		}
 		if err != nil {
-			r.answer(indices, err)
+			answerAll(r.errs, indices, err)
 			return false
 		}
 	}

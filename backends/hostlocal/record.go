@@ -133,19 +133,19 @@ func (b *Backend) Restore(ctx context.Context, pool string, rs []ipam.Record) []
 	return b.restore(ctx, pool, rs, func(r *restoration) {
 		unlock, err := r.d.lock(ctx, restoreWait)
 		if err != nil {
-			r.answer(err)
+			r.answerRest(err)
 			return
 		}
 		defer unlock()
 		for _, group := range r.groups {
 			if err := ctx.Err(); err != nil {
-				r.settle(group, err)
+				answerAll(r.errs, group, err)
 				continue
 			}
 			r.put(r.free(group))
 		}
 		if err := r.d.sync(); err != nil {
-			r.answer(err)
+			r.answerRest(err)
 		}
 	})
 }
@@ -157,11 +157,11 @@ func (b *Backend) restore(ctx context.Context, pool string, rs []ipam.Record, do
 	d, err := b.openPool(pool)
 	switch {
 	case ctx.Err() != nil:
-		r.answer(ctx.Err())
+		r.answerRest(ctx.Err())
 	case errors.Is(err, fs.ErrNotExist):
-		r.answer(fmt.Errorf("%w: its folder is gone", ipam.ErrTaken))
+		r.answerRest(fmt.Errorf("%w: its folder is gone", ipam.ErrTaken))
 	case err != nil:
-		r.answer(err)
+		r.answerRest(err)
 	default:
 		r.d = d
 		defer d.close()
@@ -194,19 +194,12 @@ func (r *restoration) decode(pool string, rs []ipam.Record) {
 	r.groups = ipam.ByPool(valid, func(i int) string { return owners[i] })
 }
 
-// answer sets the answer for each record that has none.
-func (r *restoration) answer(err error) {
+// answerRest sets the answer for each record that has none.
+func (r *restoration) answerRest(err error) {
 	for i := range r.errs {
 		if r.errs[i] == nil {
 			r.errs[i] = err
 		}
-	}
-}
-
-// settle sets the answer for some records.
-func (r *restoration) settle(indices []int, err error) {
-	for _, i := range indices {
-		r.errs[i] = err
 	}
 }
 
@@ -225,7 +218,7 @@ func (r *restoration) free(group []int) []int {
 		}
 	}
 	if kept != nil {
-		r.settle(free, kept)
+		answerAll(r.errs, free, kept)
 		return nil
 	}
 	return free
@@ -248,7 +241,7 @@ func (r *restoration) put(free []int) {
 				r.errs[before] = fmt.Errorf("its sibling %s cannot be put back: %w", r.files[i].name, err)
 			}
 		}
-		r.settle(free[n+1:], err)
+		answerAll(r.errs, free[n+1:], err)
 		return
 	}
 }
