@@ -32,9 +32,9 @@ func (all *exclusions) add(attachment string, ranges []attachedRange) {
 	}
 }
 
-// beside yields an error for each attachment that cannot be decoded, then the pools. So the
+// withObjectErrors yields an error for each attachment that cannot be decoded, then the pools. So the
 // report names the attachment until it is corrected.
-func (all *exclusions) beside(pools iter.Seq2[ipam.Pool, error]) iter.Seq2[ipam.Pool, error] {
+func (all *exclusions) withObjectErrors(pools iter.Seq2[ipam.Pool, error]) iter.Seq2[ipam.Pool, error] {
 	return func(yield func(ipam.Pool, error) bool) {
 		for _, err := range all.broken {
 			if !yield(ipam.Pool{}, err) {
@@ -51,7 +51,7 @@ func (all *exclusions) protect(u *ipam.Pool, at place) {
 	if len(all.ranges) == 0 {
 		return
 	}
-	k := all.at(at)
+	k := all.excludedAt(at)
 	for i := range u.Allocations {
 		if r := &u.Allocations[i]; r.IP.IsValid() {
 			r.Protected = k.protection(r.IP)
@@ -62,9 +62,9 @@ func (all *exclusions) protect(u *ipam.Pool, at place) {
 	}
 }
 
-// at returns what is excluded at a place. Pools have thousands of allocations, and tenants may
+// excludedAt returns what is excluded at a place. Pools have thousands of allocations, and tenants may
 // write thousands of attachments, so each place is worked out once.
-func (all *exclusions) at(at place) excludedPlace {
+func (all *exclusions) excludedAt(at place) excludedPlace {
 	at.in = asRange(at.in)
 	k, known := all.places[at]
 	if !known {

@@ -73,5 +73,5 @@ func sortOut(documents []ipam.Document, kinds ...string) (e excerpt, rest []ipam
 func (e excerpt) backend(name string, settings func(string) any, pools func(protections) iter.Seq2[ipam.Pool, error]) ipam.Excerpt {
 	excluded := readExclusions(e[attachmentKind])
 	p := protections{excluded: excluded, claims: offlineClaims(e[claimKind]), settings: shared(settings)}
-	return ipam.Excerpt{Store: name, Pools: excluded.beside(pools(p))}
+	return ipam.Excerpt{Store: name, Pools: excluded.withObjectErrors(pools(p))}
 }

@@ -15,6 +15,9 @@ import (
 
 // Plugins describe the backends Pools and Overlapping, in the order in which they release.
 func Plugins() []plugin.Plugin {
+	// What networks exclude, and the virtual machines that addresses belong to.
+	attachments := plugin.Rule(attachmentGroup, attachmentResource, "list")
+	claims := plugin.Rule(attachmentGroup, claimResource, "list")
 	return []plugin.Plugin{
 		{
 			Name:     PoolsName,
@@ -22,7 +25,7 @@ func Plugins() []plugin.Plugin {
 			Settings: func() any { return new(Settings) },
 			Access: func(any) plugin.Access {
 				return plugin.Access{
-					plugin.Plan:    {rule(poolResource, "list"), rule(sliceResource, "list"), attachmentRule(), claimRule()},
+					plugin.Plan:    {rule(poolResource, "list"), rule(sliceResource, "list"), attachments, claims},
 					plugin.Release: {rule(poolResource, "get", "patch")},
 					plugin.Restore: {rule(poolResource, "get", "patch")},
 				}
@@ -39,7 +42,7 @@ func Plugins() []plugin.Plugin {
 			Summary: "Whereabouts `OverlappingRangeIPReservation`s",
 			Access: func(any) plugin.Access {
 				return plugin.Access{
-					plugin.Plan:    {rule(overlappingResource, "list"), rule(poolResource, "list"), attachmentRule(), claimRule()},
+					plugin.Plan:    {rule(overlappingResource, "list"), rule(poolResource, "list"), attachments, claims},
 					plugin.Release: {rule(overlappingResource, "get", "patch", "delete")},
 					plugin.Restore: {rule(overlappingResource, "get", "create", "patch")},
 				}
@@ -68,16 +71,6 @@ func shared(settings func(backend string) any) Settings {
 // rule is for a resource of Whereabouts.
 func rule(resource string, verbs ...string) rbacv1.PolicyRule {
 	return plugin.Rule(v1alpha1.SchemeGroupVersion.Group, resource, verbs...)
-}
-
-// attachmentRule is for what networks exclude.
-func attachmentRule() rbacv1.PolicyRule {
-	return plugin.Rule(attachmentGroup, attachmentResource, "list")
-}
-
-// claimRule is for the virtual machines that addresses belong to.
-func claimRule() rbacv1.PolicyRule {
-	return plugin.Rule(attachmentGroup, claimResource, "list")
 }
 
 // Settings are backends.whereabouts of a policy. They also apply to Overlapping: both backends

@@ -74,7 +74,7 @@ func (b *Pools) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 		b.ranges = protected.excluded.ranges
 		b.sizes = make(map[string]int64)
 		b.mu.Unlock()
-		protected.excluded.beside(enginePools(listed.pools, protected))(func(p ipam.Pool, err error) bool {
+		protected.excluded.withObjectErrors(enginePools(listed.pools, protected))(func(p ipam.Pool, err error) bool {
 			b.mu.Lock()
 			b.sizes[p.Name] = int64(len(p.Allocations))
 			b.mu.Unlock()
@@ -255,7 +255,7 @@ func (p ipPool) allocation(key string, stored json.RawMessage) ipam.Allocation {
 		r.Unreadable = fmt.Sprintf("allocation %s: %v", key, err)
 		return r
 	}
-	e.ContainerID, e.PodRef, e.IfName = within(r.Token, e.ContainerID), within(r.Token, e.PodRef), within(r.Token, e.IfName)
+	e.ContainerID, e.PodRef, e.IfName = sharedPart(r.Token, e.ContainerID), sharedPart(r.Token, e.PodRef), sharedPart(r.Token, e.IfName)
 	r.Owner = ipam.Owner{Pod: readOwner(e.PodRef), Sandbox: e.ContainerID, Interface: e.IfName}
 	// An ADD adopts only an entry of its own pod and interface (AssignIP in pkg/allocate of
 	// v0.9.4), and every ADD has an interface. Only versions before 0.8 wrote entries without
@@ -269,9 +269,9 @@ func (p ipPool) allocation(key string, stored json.RawMessage) ipam.Allocation {
 	return r
 }
 
-// within returns the part of the text that equals the given one, so that both share memory:
+// sharedPart returns the part of the text that equals the given one, so that both share memory:
 // this saves a tenth of a large listing. If the text lacks the part, it returns the given one.
-func within(text, part string) string {
+func sharedPart(text, part string) string {
 	if i := strings.Index(text, part); i >= 0 {
 		return text[i : i+len(part)]
 	}
