@@ -164,7 +164,7 @@ func (b *Backend) compare(ctx context.Context, rs []ipam.Record) (free map[int]r
 	for i, r := range rs {
 		k, err := readRecord(r)
 		if err = cmp.Or(err, failure); err == nil {
-			err = cmp.Or(s.place(k), s.company(k))
+			err = cmp.Or(s.place(k), s.checkAlone(k))
 		}
 		if errs[i] = err; err == nil {
 			free[i] = k
@@ -192,9 +192,9 @@ func (s *state) place(k recorded) error {
 	return fmt.Errorf("%w: CNS has it for container %s of pod %s/%s", ipam.ErrTaken, a.container, a.Owner.Namespace, a.Owner.Name)
 }
 
-// company returns an error if the container of a record has any address: CNS would answer with
+// checkAlone returns an error if the container of a record has any address: CNS would answer with
 // that one, and assign no other.
-func (s *state) company(k recorded) error {
+func (s *state) checkAlone(k recorded) error {
 	for _, a := range s.addresses {
 		if !a.held() && a.container == k.container {
 			return fmt.Errorf("CNS assigns all addresses of a container at once, and container %s has %s", k.container, a.ip)

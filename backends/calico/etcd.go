@@ -236,7 +236,7 @@ func (s etcd) all(ctx context.Context, prefix string, limit int64, reduce func(o
 	}
 }
 
-// pages is one attempt of all. It reads all pages at the revision of the first one.
+// pages reads the objects once, all pages at the revision of the first one.
 func (s etcd) pages(ctx context.Context, prefix string, limit int64, reduce func(object) any) ([]any, error) {
 	var all []any
 	end := clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix))

@@ -128,7 +128,7 @@ func (e cached) namespaces() []string {
 // entryName returns the file name of an entry.
 func entryName(network, id, ifname string) string { return network + "-" + id + "-" + ifname }
 
-// find is read for an attachment.
+// find returns the entry of an attachment, as read does.
 func (c cache) find(network string, of attachment) (cached, error) {
 	const longest = 255 // of a file name
 	name := entryName(network, of.id, of.ifname)

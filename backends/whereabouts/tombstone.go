@@ -86,7 +86,7 @@ func (b *Overlapping) clearTombstone(ctx context.Context, pool string, marked ob
 	return err
 }
 
-// putBack is clearTombstone for an object that must exist. The patch sets the uid and the
+// putBack is like clearTombstone, but fails if the object is gone. The patch sets the uid and the
 // version that the object has, so the API server refuses it if the object has changed since.
 func (b *Overlapping) putBack(ctx context.Context, pool string, marked object) error {
 	spec, err := replaced(marked)
