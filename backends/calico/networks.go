@@ -1,13 +1,16 @@
 package calico
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // poolless is the network of the blocks that no IPPool contains. Calico allocates from
@@ -53,7 +56,7 @@ func networksOf(pools []ipam.Pool, ipPools []ipPool, reserved []ipReservation) (
 	left := ipam.Network{Name: poolless, Closed: "no IPPool contains its blocks", Known: known}
 	var stray []ipam.Span
 	for _, pool := range pools {
-		switch i := around(pool.Range, ipPools); {
+		switch i := smallestContaining(pool.Range, ipPools); {
 		case !pool.Range.IsValid(): // the handles without an address
 		case i < 0:
 			left.Pools = append(left.Pools, pool.Name)
@@ -69,8 +72,8 @@ func networksOf(pools []ipam.Pool, ipPools []ipPool, reserved []ipReservation) (
 	return all, errors.Join(errs...)
 }
 
-// around returns the index of the smallest IPPool that contains a block, or -1.
-func around(block netip.Prefix, ipPools []ipPool) int {
+// smallestContaining returns the index of the smallest IPPool that contains a block, or -1.
+func smallestContaining(block netip.Prefix, ipPools []ipPool) int {
 	found := -1
 	for i, p := range ipPools {
 		contains := p.cidr.Bits() <= block.Bits() && p.cidr.Contains(block.Addr())
@@ -94,4 +97,65 @@ func reservedSpans(reserved []ipReservation) (spans ipam.Spans, known bool) {
 		}
 	}
 	return ipam.NewSpans(all...), true
+}
+
+// An ipPool is an IPPool: a range that Calico cuts into blocks when nodes need some.
+type ipPool struct {
+	name   string
+	cidr   netip.Prefix
+	closed string // why pods get no address from it; empty if they do
+	broken error  // why it cannot be decoded; nil if it can
+}
+
+// workload is the use of an IPPool for pods.
+const workload = "Workload"
+
+// readIPPool decodes an IPPool. It is closed as in libcalico-go's filterIPPool and
+// filterPoolsByUse.
+func readIPPool(stored resource) ipPool {
+	var fields struct {
+		Metadata struct {
+			Name    string `json:"name"`
+			Deleted string `json:"deletionTimestamp"`
+		} `json:"metadata"`
+		Spec struct {
+			CIDR        string   `json:"cidr"`
+			Disabled    bool     `json:"disabled"`
+			AllowedUses []string `json:"allowedUses"`
+		} `json:"spec"`
+		Status struct {
+			Conditions []struct {
+				Type   string `json:"type"`
+				Status string `json:"status"`
+			} `json:"conditions"`
+		} `json:"status"`
+	}
+	err := kube.Decode(stored.data, &fields)
+	p := ipPool{name: cmp.Or(stored.name, fields.Metadata.Name)}
+	if err != nil {
+		p.broken = fmt.Errorf("decode: %w", err)
+		return p
+	}
+	spec := fields.Spec
+	cidr, err := netip.ParsePrefix(spec.CIDR)
+	if err != nil {
+		p.broken = fmt.Errorf("cidr: %w", err)
+		return p
+	}
+	p.cidr = cidr.Masked()
+	unavailable := false // as its controller in kube-controllers (3.32) says
+	for _, c := range fields.Status.Conditions {
+		unavailable = unavailable || c.Type == "Allocatable" && c.Status == "False"
+	}
+	switch {
+	case fields.Metadata.Deleted != "":
+		p.closed = "being deleted"
+	case spec.Disabled:
+		p.closed = "disabled"
+	case len(spec.AllowedUses) > 0 && !slices.Contains(spec.AllowedUses, workload):
+		p.closed = "allowedUses is " + strings.Join(spec.AllowedUses, ", ") + ", without " + workload
+	case unavailable:
+		p.closed = "its condition Allocatable is False"
+	}
+	return p
 }
