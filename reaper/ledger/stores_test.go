@@ -116,6 +116,19 @@ func TestLedgerDoesNotGrowWhileAPoolCannotBeRead(t *testing.T) {
 	}
 }
 
+// Promise 1. A ledger that is full loses nothing while a pool cannot be read.
+func TestFullLedgerKeepsAllOfAPoolThatCannotBeRead(t *testing.T) {
+	entry, other := entryOf("a", "s1"), entryOf("b", "s2")
+	l := listed{has: map[*ipam.Allocation]ledger.Place{&entry: hung, &other: on2}}.after(ledger.Ledger{})
+	full := len(l.Encode())
+	for range 3 {
+		var left int
+		l, left = listed{unread: []string{"a"}, has: map[*ipam.Allocation]ledger.Place{&other: on2}}.after(l).Fit(full)
+		equal(t, "left out", left, 0)
+		equal(t, "place", l.Last(&entry), hung)
+	}
+}
+
 // Promise 4. What a run decided about an allocation replaces what the ledger had, also if something
 // else in its store could not be read.
 func TestDecidedAllocationHasNoOldTime(t *testing.T) {
