@@ -119,6 +119,8 @@ func TestMergedLedgerHasTheLaterTimes(t *testing.T) {
 	equal(t, "b with a", formOf(t, b.Merge(a)).Seen, want)
 	equal(t, "a with nothing", formOf(t, a.Merge(ledger.Ledger{})).Seen, formOf(t, a).Seen)
 	equal(t, "nothing with a", formOf(t, ledger.Ledger{}.Merge(a)).Seen, formOf(t, a).Seen)
+	salted := ledgerOfForm(t, ledgertest.Ledger{Salt: [16]byte{1}, Seen: map[string]int64{ledgertest.Key("y"): 7}})
+	equal(t, "a with one of another salt", formOf(t, a.Merge(salted)).Seen, formOf(t, a).Seen)
 	equal(t, "a afterwards", formOf(t, a).Seen, map[string]int64{onlyA: 1, both: 5})
 }
 
@@ -243,5 +245,18 @@ func TestFullLedgerLeavesOutWhatMattersLeast(t *testing.T) {
 		fitting, left := l.Fit(len(all.Encode()))
 		equal(t, fmt.Sprintf("without %d", n), formOf(t, fitting), formOf(t, ledgerOfForm(t, all)))
 		equal(t, "left out", left, max(0, n-1))
+	}
+}
+
+// The nodes for which a full ledger has room are kept.
+func TestFullLedgerKeepsSomeNodes(t *testing.T) {
+	for _, boot := range []string{"", "/boot"} {
+		form := ledgertest.Ledger{Nodes: map[string]string{ledgertest.Key("first"): "n1" + boot}}
+		for i := range 10 {
+			form.Nodes[ledgertest.Key(fmt.Sprint(i))] = "n1"
+		}
+		fitting, left := ledgerOfForm(t, form).Fit(len(form.Encode()) - 1)
+		equal(t, "left out", left, 1)
+		equal(t, "entries", fitting.Len(), 10)
 	}
 }

@@ -99,6 +99,18 @@ func TestPlaceIsKeptWhileItsPoolCannotBeRead(t *testing.T) {
 	}
 }
 
+// Promise 1. A run that is refused by its census could read a pool that the runs before and after it
+// cannot, and saves only where pods hang.
+func TestPlaceOfARefusedRunIsKept(t *testing.T) {
+	entry := entryOf("a", "s1")
+	l := listed{unread: []string{"a"}}.after(ledger.Ledger{})
+	l = l.WithPlaces(maps.All(map[*ipam.Allocation]ledger.Place{&entry: hung}))
+	for range 2 {
+		l = listed{unread: []string{"a"}}.after(l)
+		equal(t, "place", l.Last(&entry), hung)
+	}
+}
+
 // While one pool of a hundred cannot be read, the ledger has what that pool may have, and not what
 // came and went in the others.
 func TestLedgerDoesNotGrowWhileAPoolCannotBeRead(t *testing.T) {
@@ -210,4 +222,7 @@ func TestRestoreIsKeptUntilItsHoldIsOver(t *testing.T) {
 	beside := restored(saved, began).Without(slices.Collect(maps.Keys(seen)), saved)
 	equal(t, "place after a run beside it forgot what it released", beside.Last(&back), hung)
 	equal(t, "restored", beside.RestoredAt(&back), began)
+	known := restored(saved, began)
+	again := known.Without(slices.Collect(maps.Keys(seen)), known)
+	equal(t, "restored, after a run released it again", again.RestoredAt(&back), time.Time{})
 }
