@@ -393,6 +393,28 @@ func TestNodeThatIsOffNeedsLittleTimeToEndItsPods(t *testing.T) {
 	}
 }
 
+// Promise 1. The pod may take a day to end. While its allocation cannot be read, such as because
+// another object of its store is broken, no run forgets that.
+func TestUnreadableAllocationKeepsTheTimeThatItsPodMayTakeToEnd(t *testing.T) {
+	store := fixedStore{poolOf(calicoOf("n1"))}
+	w := newSequence(namedStore{store, "calico"})
+	pod := showing(web, ip2)
+	pod.Node, pod.Sandbox, pod.TerminationGrace = "n1", "s1", 24*time.Hour
+	w.cluster([]census.Pod{pod}, ready("n1"))
+	w.run(t)
+	w.cluster(nil, ready("n1"))
+	w.run(t)
+	store[0].Allocations[0].Unreadable = "its handle cannot be read"
+	w.run(t)
+	equal(t, "reason", w.entryIn(t, "calico").Reason, judge.Unreadable)
+	store[0].Allocations[0].Unreadable = ""
+	w.run(t)
+	w.now = w.now.Add(24 * time.Hour)
+	kept(t, "a minute before", w.entryIn(t, "calico"))
+	w.now = w.now.Add(time.Minute)
+	goes(t, "in time", w.entryIn(t, "calico"))
+}
+
 // Nodes that join, or are ready again, all the time or now and then, hold no older allocation for
 // ever.
 func TestNodesThatComeAndGoDoNotHoldForEver(t *testing.T) {
