@@ -74,15 +74,22 @@ func (f Finding) String() string {
 		return fmt.Sprintf("pod %s shows %s (%s), and the store does not have it: it may give the address to another pod at any time. Delete the pod, so that it gets another address",
 			s.ref(), where, s.Source)
 	}
-	var by []string
+	var names, sources []string
 	for _, s := range f.Claims {
-		by = append(by, fmt.Sprintf("%s (%s)", s.ref(), s.Source))
+		names = append(names, s.ref().String())
+		if !slices.Contains(sources, s.Source) {
+			sources = append(sources, s.Source)
+		}
 	}
-	stored := "the store has it for neither"
+	stored := "the store has it for none of them"
 	if len(f.Stored) > 0 {
 		stored = "the store has it for " + printable.Some(f.Stored)
 	}
-	return fmt.Sprintf("pods %s show %s: %s", printable.Some(by), where, stored)
+	who := printable.Some(names) + " all"
+	if len(names) == 2 {
+		who = names[0] + " and " + names[1] + " both"
+	}
+	return fmt.Sprintf("pods %s show %s (%s): %s", who, where, strings.Join(sources, ", "), stored)
 }
 
 // Confirmed returns the finding by what a later look at its pods found, and reports whether it is
