@@ -107,9 +107,10 @@ func (f Finding) Confirmed(look func(ipam.PodRef) (census.Pod, census.Presence))
 	return f, len(f.Claims) >= least
 }
 
-// mayClaim reports whether a pod has what it shows for itself, and not for much less than it lives.
+// mayClaim reports whether a pod has what it shows for itself, and not for much less than it lives. A
+// pod whose node was booted again, and which hangs since then, still shows what it had before.
 func mayClaim(pod *census.Pod) bool {
-	return !pod.Finished && !pod.HostNetwork && pod.Deadline.IsZero()
+	return !pod.Finished && !pod.HostNetwork && !pod.NoSandbox && pod.Deadline.IsZero()
 }
 
 // A claimed is an address that a pod shows in a network.

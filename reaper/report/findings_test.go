@@ -75,6 +75,7 @@ func TestFindingsAreOfLivePodsInOneNetwork(t *testing.T) {
 		{name: "two on one that nobody has", pods: []census.Pod{onCalico("two", "10.0.0.2"), onCalico("three", "10.0.0.2")}, want: []string{"duplicate 10.0.0.2 p three two"}},
 		{name: "one is finished", pods: []census.Pod{with(onCalico("two", "10.0.0.1"), func(p *census.Pod) { p.Finished = true })}},
 		{name: "one is Terminating", pods: []census.Pod{with(onCalico("two", "10.0.0.1"), func(p *census.Pod) { p.Deadline = time.Unix(1, 0) })}},
+		{name: "one has no sandbox", pods: []census.Pod{with(onCalico("two", "10.0.0.1"), func(p *census.Pod) { p.NoSandbox = true })}},
 		{name: "one is on the host's network", pods: []census.Pod{with(onCalico("two", "10.0.0.1"), func(p *census.Pod) { p.HostNetwork = true })}},
 		{name: "the launchers of a machine that migrates", pods: []census.Pod{onCalico("virt-launcher-vm-abcde", "10.0.0.2"), onCalico("virt-launcher-vm-fghij", "10.0.0.2")},
 			has: []ipam.Allocation{recorded("calico", "block", "10.0.0.2", "virt-launcher-vm-abcde")}},

@@ -127,6 +127,24 @@ func TestReadPodShowsEveryAddress(t *testing.T) {
 	}
 }
 
+// A pod that hangs after its node was booted again keeps the status of before, but for that condition.
+func TestPodSaysThatItHasNoSandbox(t *testing.T) {
+	for name, tt := range map[string]struct {
+		condition corev1.PodCondition
+		want      bool
+	}{
+		"it has none":              {corev1.PodCondition{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionFalse}, true},
+		"it has one":               {corev1.PodCondition{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionTrue}, false},
+		"it is not ready":          {corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse}, false},
+		"the kubelet does not say": {corev1.PodCondition{}, false},
+	} {
+		pod := running(func(p *corev1.Pod) { p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled}, tt.condition} })
+		if got := readPod(pod).NoSandbox; got != tt.want {
+			t.Errorf("%s: NoSandbox is %v, want %v", name, got, tt.want)
+		}
+	}
+}
+
 func TestReadPodKeepsWhoItIs(t *testing.T) {
 	pod := annotated(calicoContainerID, "c1")
 	pod.DeletionTimestamp = &metav1.Time{}
