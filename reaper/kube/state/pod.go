@@ -64,6 +64,7 @@ type podFields struct {
 type podAnnotations struct {
 	networkStatus, networksStatus, networks      string
 	calicoPodIP, calicoPodIPs, calicoContainerID string
+	emptied                                      bool // calicoPodIP is there, and has no address
 	isMirror                                     bool
 }
 
@@ -77,7 +78,7 @@ func (a *podAnnotations) set(key, value []byte) {
 	case networks:
 		a.networks = string(value)
 	case calicoPodIP:
-		a.calicoPodIP = string(value)
+		a.calicoPodIP, a.emptied = string(value), len(value) == 0
 	case calicoPodIPs:
 		a.calicoPodIPs = string(value)
 	case calicoContainerID:
@@ -126,7 +127,7 @@ func (f *podFields) reduce() census.Pod {
 		Mirror:   f.annotations.isMirror && !f.hostNetwork,
 
 		HostNetwork: f.hostNetwork,
-		NoSandbox:   f.noSandbox,
+		NoSandbox:   f.noSandbox || f.annotations.emptied,
 
 		TerminationGrace: time.Duration(min(max(f.grace, f.deletionGrace, 0), maxSeconds)) * time.Second,
 	}
@@ -159,9 +160,9 @@ func (f *podFields) reduce() census.Pod {
 	}
 	p.Addresses, p.Interfaces = s.addresses, s.interfaces
 	p.TooMuch = s.tooMuch
-	asks := f.annotations.networks != "" && len(s.interfaces) == 0
+	asks := f.annotations.networks != "" && len(s.interfaces) == 0 && !f.hostNetwork // then no plugin is called
 	mayHide := !p.Finished && p.Node != ""
-	p.LeavesOut = mayHide && f.annotations.networks != "" && len(s.interfaces) > 0 &&
+	p.LeavesOut = mayHide && !f.hostNetwork && f.annotations.networks != "" && len(s.interfaces) > 0 &&
 		s.leavesOut(f.annotations.networks, f.namespace, f.annotations.networksStatus != "")
 	p.AddressUnknown = p.TooMuch || mayHide && (!readable || asks || p.InStatus == 0 && !f.hostNetwork)
 	// Multus writes the network-status after all ADDs, and the kubelet the status after that.
