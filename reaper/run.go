@@ -302,10 +302,14 @@ func (r *run) report() report.Report {
 	if !n.census.Began().IsZero() {
 		claims = n.census.On
 	}
+	var nodes []string
+	if n.census.HasNodes() {
+		nodes = slices.Sorted(n.census.Nodes())
+	}
 	return report.Make(report.Results{
 		Run: info, Inventory: n.inventory, Layout: n.layout, Verdicts: n.verdicts,
 		Selection: n.selection, Selected: n.selected, Outcomes: outcomes, Refused: n.refused,
-		ProtectedBy: n.protectedBy, Earlier: r.past.released, Found: n.found, Claims: claims, Warnings: r.warnings, Brief: r.Brief,
+		ProtectedBy: n.protectedBy, Earlier: r.past.released, Found: n.found, Claims: claims, Warnings: r.warnings, Brief: r.Brief, Nodes: nodes,
 		HasTimes: func(d *judge.Decision) bool {
 			return r.lasts && (d.Verdict != judge.Suspected || d.KnownTo(r.stored))
 		},

@@ -26,6 +26,12 @@ type datastore interface {
 	// plural name. It returns errUndefined if this version of Calico has no such resource.
 	resources(ctx context.Context, plural string) ([]resource, error)
 
+	// settings returns the settings of Calico's IPAM as they are stored; nil if there are none.
+	settings(ctx context.Context) ([]byte, error)
+
+	// affinities returns the claims of nodes on blocks.
+	affinities(ctx context.Context) ([]affinity, error)
+
 	// name returns the datastore's name for a block, by CIDR, or for a handle, by
 	// ID.
 	name(k kind, id string) string

@@ -2,9 +2,11 @@ package calico
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
@@ -12,10 +14,13 @@ import (
 
 // An ipPool is an IPPool: a range that Calico cuts into blocks when nodes need some.
 type ipPool struct {
-	name   string
-	cidr   netip.Prefix
-	closed string // why pods get no address from it; empty if they do
-	broken error  // why it cannot be decoded; nil if it can
+	name      string
+	cidr      netip.Prefix
+	blockBits int // the prefix length of its blocks; 0 if it cannot be read, as oddSize says
+	oddSize   error
+	selective bool   // only some nodes get blocks of it
+	closed    string // why pods get no address from it; empty if they do
+	broken    error  // why it cannot be decoded; nil if it can
 }
 
 // workload is the use of an IPPool for pods.
@@ -30,9 +35,11 @@ func readIPPool(stored resource) ipPool {
 			Deleted string `json:"deletionTimestamp"`
 		} `json:"metadata"`
 		Spec struct {
-			CIDR        string   `json:"cidr"`
-			Disabled    bool     `json:"disabled"`
-			AllowedUses []string `json:"allowedUses"`
+			CIDR        string          `json:"cidr"`
+			BlockSize   json.RawMessage `json:"blockSize"`
+			Selector    string          `json:"nodeSelector"`
+			Disabled    bool            `json:"disabled"`
+			AllowedUses []string        `json:"allowedUses"`
 		} `json:"spec"`
 		Status struct {
 			Conditions []struct {
@@ -54,6 +61,8 @@ func readIPPool(stored resource) ipPool {
 		return p
 	}
 	p.cidr = cidr.Masked()
+	p.blockBits, p.oddSize = blockBits(p.cidr, spec.BlockSize)
+	p.selective = spec.Selector != "" && strings.ReplaceAll(spec.Selector, " ", "") != "all()"
 	unavailable := false // as its controller in kube-controllers (3.32) says
 	for _, c := range fields.Status.Conditions {
 		unavailable = unavailable || c.Type == "Allocatable" && c.Status == "False"
@@ -69,4 +78,20 @@ func readIPPool(stored resource) ipPool {
 		p.closed = "its condition Allocatable is False"
 	}
 	return p
+}
+
+// blockBits returns the prefix length of the blocks of an IPPool, which Calico sets if the IPPool
+// does not.
+func blockBits(pool netip.Prefix, stored json.RawMessage) (int, error) {
+	const hostBits = 6 // of a block, by default
+	longest := pool.Addr().BitLen()
+	text := string(stored)
+	if text == "" || text == "null" || text == "0" {
+		return longest - hostBits, nil
+	}
+	bits, err := strconv.Atoi(text)
+	if err != nil || bits < pool.Bits() || bits > longest {
+		return 0, fmt.Errorf("its blockSize %s is not the prefix length of blocks in %s", text, pool)
+	}
+	return bits, nil
 }

@@ -60,7 +60,7 @@ func (b *Backend) read(ctx context.Context) (*listing, error) {
 		return nil, err
 	}
 	b.mu.Lock()
-	b.reserved = l.reserved
+	b.reserved, b.nodes = l.reserved, l.nodes
 	b.guid = guid
 	b.mu.Unlock()
 	return l, nil

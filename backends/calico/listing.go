@@ -15,9 +15,9 @@ import (
 type listing struct {
 	blocks   []*listedBlock
 	handles  []*listedHandle
-	broken   []*ipam.PoolError          // the blocks and handles that could not be decoded
-	nodes    map[string]*ipam.StoreNode // Calico's own, by their names in Calico
-	tunnels  map[netip.Addr]string      // the same, by the addresses of their tunnels
+	broken   []*ipam.PoolError // the blocks and handles that could not be decoded
+	nodes    storeNodes
+	tunnels  map[netip.Addr]string // the nodes, by the addresses of their tunnels
 	reserved []ipReservation
 	readable map[netip.Prefix]bool    // the blocks that could be decoded
 	byID     map[string]*listedHandle // the handles, by ID
@@ -147,7 +147,7 @@ func (l *listing) finish(b *listedBlock) ipam.Pool {
 		}
 		a.Protected = reservedBy(l.reserved, a.IP)
 	}
-	b.Node, b.Tunnels = l.kubernetesName(b.Node), l.tunnels
+	b.Node, b.Tunnels = l.nodes.kubernetesName(b.Node), l.tunnels
 	if len(b.Allocations) > 0 {
 		b.Protected = l.wholeProtection(b)
 	}

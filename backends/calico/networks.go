@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"sync"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
@@ -21,7 +22,11 @@ func (b *Backend) Survey(ctx context.Context, pools []ipam.Pool) ([]ipam.Network
 	if err != nil {
 		return nil, err
 	}
+	var shared shares
+	var reads sync.WaitGroup
+	reads.Go(func() { shared = readShares(ctx, store) })
 	stored, err := store.resources(ctx, "ippools")
+	reads.Wait()
 	if err != nil {
 		return nil, fmt.Errorf("list Calico's IPPools: %w", err)
 	}
@@ -29,12 +34,17 @@ func (b *Backend) Survey(ctx context.Context, pools []ipam.Pool) ([]ipam.Network
 	for i, one := range stored {
 		ipPools[i] = readIPPool(one)
 	}
-	return networksOf(pools, ipPools, b.lastReserved())
+	reserved, nodes := b.lastListed()
+	networks, err := networksOf(pools, ipPools, reserved, nodes, shared)
+	if shared.unknown != "" {
+		err = errors.Join(err, fmt.Errorf("which node may use which block: %s", shared.unknown))
+	}
+	return networks, err
 }
 
 // networksOf returns the IPPools as networks. The error names those that cannot
-// be decoded. If there is one, it is unknown whether a block has no IPPool.
-func networksOf(pools []ipam.Pool, ipPools []ipPool, reserved []ipReservation) ([]ipam.Network, error) {
+// be decoded. If there is one, it is unknown whether a block has no IPPool. The nodes are Calico's own.
+func networksOf(pools []ipam.Pool, ipPools []ipPool, reserved []ipReservation, nodes storeNodes, shared shares) ([]ipam.Network, error) {
 	var errs []error
 	ipPools = slices.DeleteFunc(slices.Clone(ipPools), func(p ipPool) bool {
 		if p.broken != nil {
@@ -52,6 +62,7 @@ func networksOf(pools []ipam.Pool, ipPools []ipPool, reserved []ipReservation) (
 	}
 	left := ipam.Network{Name: poolless, Closed: "no IPPool contains its blocks", Known: known}
 	var stray []ipam.Span
+	inside := make([][]netip.Prefix, len(ipPools))
 	for _, pool := range pools {
 		switch i := around(pool.Range, ipPools); {
 		case !pool.Range.IsValid(): // the handles without an address
@@ -60,11 +71,18 @@ func networksOf(pools []ipam.Pool, ipPools []ipPool, reserved []ipReservation) (
 			stray = append(stray, ipam.SpanOf(pool.Range))
 		default:
 			all[i].Pools = append(all[i].Pools, pool.Name)
+			inside[i] = append(inside[i], pool.Range)
 		}
 	}
 	if len(left.Pools) > 0 && len(errs) == 0 {
 		left.Usable = ipam.NewSpans(stray...).Without(kept)
 		all = append(all, left)
+	}
+	for i, p := range ipPools {
+		all[i].Division = shared.divide(p, inside[i], kept, known, nodes.kubernetesName)
+		if p.oddSize != nil {
+			errs = append(errs, fmt.Errorf("IPPool %s: %w", p.name, p.oddSize))
+		}
 	}
 	return all, errors.Join(errs...)
 }

@@ -81,6 +81,8 @@ const (
 	etcdRoot       = "/calico/"
 	blockPrefix    = "/calico/ipam/v2/assignment/"
 	handlePrefix   = "/calico/ipam/v2/handle/"
+	settingsKey    = "/calico/ipam/v2/config"
+	affinityPrefix = "/calico/ipam/v2/host/"
 	resourcePrefix = "/calico/resources/v3/projectcalico.org/"
 	clusterKey     = resourcePrefix + "clusterinformations/default"
 )

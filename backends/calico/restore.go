@@ -45,7 +45,8 @@ func (b *Backend) restore(ctx context.Context, pool string, rs []ipam.Record, of
 		each(len(rs), func(i int) { errs[i] = restoreEmptyHandle(ctx, store, rs[i]) })
 		return errs
 	}
-	reserved := slices.DeleteFunc(slices.Clone(b.lastReserved()), ipReservation.unknown)
+	listed, _ := b.lastListed()
+	reserved := slices.DeleteFunc(slices.Clone(listed), ipReservation.unknown)
 	return untilWritten(len(rs), func() ([]error, bool) { return restoreOnce(ctx, store, pool, rs, reserved) })
 }
 

@@ -241,6 +241,9 @@ type Network struct {
 	// Pools are the names of its pools, and Unique is what their Pool.Network is.
 	Pools  []string
 	Unique string
+
+	// Division says how nodes share the network; nil if its addresses are for all of them.
+	Division *Division
 }
 
 // A Protection says which addresses an allocation protects: its IPs, and all addresses

@@ -277,7 +277,7 @@ func (r Report) places(command []string, wanted func(NetworkReport) bool) []Plac
 	for _, n := range r.Networks {
 		if wanted(n) {
 			all = append(all, Place{
-				Backend: n.Backend, Name: n.Name, Network: true, Range: n.Range, Usage: n.Usage, Closed: n.Closed,
+				Backend: n.Backend, Name: n.Name, Network: true, Range: n.Range, Usage: n.Usage, Closed: n.Closed, Blocks: n.Blocks,
 				Leaks: r.leaks(n.refs(), n.Name, command),
 			})
 		}
@@ -377,6 +377,7 @@ func (l *Leak) advise(r Report, e Entry, first bool, name string, command []stri
 type Asking struct {
 	Namespace string `json:"namespace"`
 	Pod       string `json:"pod"`
+	Node      string `json:"node,omitempty"`
 
 	// Waits is set if the pod waits for an address; otherwise Why says why it does not.
 	Waits bool   `json:"waits"`
@@ -400,7 +401,11 @@ type Place struct {
 	Network bool   `json:"network"` // otherwise it is a pool
 	Range   string `json:"range"`
 	Usage
-	Closed string `json:"closed,omitempty"` // see NetworkReport
+	Closed string  `json:"closed,omitempty"` // see NetworkReport
+	Blocks *Blocks `json:"blocks,omitempty"` // see NetworkReport
+
+	// NoBlock says why the node of the pod that waits gets no address; nil if it may.
+	NoBlock *NoBlock `json:"noBlock,omitempty"`
 
 	// Leaks count the leaked addresses by what becomes of them and why: due, waiting, held.
 	Leaks []Leak `json:"leaks"`
@@ -459,9 +464,33 @@ func (x *Explanation) wait(r Report, a Asking, command []string) {
 		}
 	}
 	if a.Waits {
-		x.Places = append(x.Places, r.places(command, wanted)...)
+		places := r.places(command, wanted)
+		r.markChoices(places, a.Node)
+		x.Places = append(x.Places, places...)
 	}
 	x.Asking = append(x.Asking, a)
+}
+
+// markChoices says of the places of a pod that waits from which of them its node can get no address.
+func (r Report) markChoices(places []Place, node string) {
+	for family := range r.families() {
+		var networks []NetworkReport
+		var chosen []*Place
+		for _, n := range family {
+			for i := range places {
+				if p := &places[i]; p.Network && p.Backend == n.Backend && p.Name == n.Name {
+					networks, chosen = append(networks, n), append(chosen, p)
+				}
+			}
+		}
+		if len(networks) == 0 {
+			continue
+		}
+		none := noBlock(node, networks)
+		for _, p := range chosen {
+			p.NoBlock = none
+		}
+	}
 }
 
 // nowhere says where an address that no store has could be.

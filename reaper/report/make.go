@@ -33,6 +33,9 @@ type Results struct {
 
 	Claims func(netip.Addr) iter.Seq[census.Claim] // see Report.Claims
 
+	// Nodes are the names of the cluster's nodes; nil if they are unknown.
+	Nodes []string
+
 	// HasTimes reports whether the times of a decision outlast the run.
 	HasTimes func(*judge.Decision) bool
 

@@ -155,6 +155,7 @@ func (t *tally) finish() {
 			n.Free = nil
 		}
 	}
+	t.Layout.countBlocks(t.results.Nodes)
 	t.setStatus()
 	if s := t.results.Selection; !s.Everything() {
 		t.narrow(s)
@@ -373,6 +374,9 @@ type NetworkReport struct {
 	// network, so the network may have fewer free addresses: Free is null.
 	Partial bool `json:"partial,omitempty"`
 
+	// Blocks says how nodes share the network; nil if its addresses are for all of them.
+	Blocks *Blocks `json:"blocks,omitempty"`
+
 	// Attachments and Default say which pods get addresses of it: see ipam.Network.
 	Attachments []string `json:"-"`
 	Default     bool     `json:"-"`
@@ -380,6 +384,8 @@ type NetworkReport struct {
 
 	// Usable are the addresses that Capacity counts; none if that is unknown.
 	Usable ipam.Spans `json:"-"`
+
+	Division *ipam.Division `json:"-"`
 }
 
 // gives reports whether pods can get the address. They may if that is unknown.

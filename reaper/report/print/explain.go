@@ -134,6 +134,8 @@ func fillOf(p report.Place, judged bool) string {
 		text = "closed: " + p.Closed
 	case p.Free != nil && p.Free.Sign() == 0:
 		text = "full"
+	case p.NoBlock != nil:
+		text = p.NoBlock.Why
 	case p.Free != nil:
 		text = number(p.Free) + " of " + number(p.Capacity) + " free"
 	}
@@ -198,6 +200,13 @@ func placed(p report.Place, judged bool) table {
 	t.say("  %-10s  %d of %s (%s), %s free", "used", p.Used, number(p.Capacity), percent(p.Usage), number(p.Free))
 	if p.Closed != "" {
 		t.say("  %-10s  %s", "closed", p.Closed)
+	}
+	if p.Blocks != nil {
+		t.say("  %-10s  %s", "blocks", blocksOf(*p.Blocks))
+	}
+	if p.NoBlock != nil {
+		t.say("  %-10s  %s", "but", p.NoBlock.Why)
+		t.advise(p.NoBlock.Remedies)
 	}
 	if lost := lostOf(p.Usage); lost != "" {
 		t.say("  %-10s  %s", "not free", lost)

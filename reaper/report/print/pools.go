@@ -2,6 +2,7 @@ package print
 
 import (
 	"cmp"
+	"fmt"
 	"math/big"
 	"slices"
 	"strconv"
@@ -119,6 +120,9 @@ func usageTable(p poolsReport, o PoolsOptions) table {
 		case n.Partial:
 			note = "a pool of the backend could not be read"
 		}
+		if n.Blocks != nil && n.Closed == "" && len(n.Pools) > 0 {
+			note = joined(note, "blocks: "+blocksOf(*n.Blocks))
+		}
 		row(n.Backend, n.Name, n.Range, n.Usage, n.Closed != "", note)
 		for _, pool := range below[i] {
 			row("", "  "+pool.Name, pool.Range, pool.Usage, n.Closed != "", pool.ProtectedBy)
@@ -152,8 +156,28 @@ func usageRow(backend, name, in string, u report.Usage, judged, closed bool, not
 		full = "closed"
 	}
 	row := []string{backend, name, in, full, strconv.Itoa(u.Used)}
-	notes := slices.DeleteFunc([]string{lostOf(u), note}, func(note string) bool { return note == "" })
-	return append(append(row, by...), number(u.Free), number(u.Capacity), strings.Join(notes, "; "))
+	return append(append(row, by...), number(u.Free), number(u.Capacity), joined(lostOf(u), note))
+}
+
+// joined joins those of the notes that say something.
+func joined(notes ...string) string {
+	return strings.Join(slices.DeleteFunc(notes, func(note string) bool { return note == "" }), "; ")
+}
+
+// blocksOf says how many blocks of a network have room, and who may take an address of which.
+func blocksOf(b report.Blocks) string {
+	text := fmt.Sprintf("%s with room, %s full", printable.Thousands(b.Room), printable.Thousands(b.Full))
+	if b.Missing > 0 {
+		text += fmt.Sprintf(", %s of missing nodes (%s)", printable.Thousands(b.Missing), printable.Some(b.MissingNodes))
+	}
+	text += ", " + number(b.Unclaimed) + " not taken"
+	if b.MayBorrow != nil && !*b.MayBorrow {
+		text += ", no node may borrow"
+	}
+	if b.NodesWithoutRoom != nil && *b.NodesWithoutRoom > 0 {
+		text += ", no room for " + printable.Counted(*b.NodesWithoutRoom, "node")
+	}
+	return text
 }
 
 // lostOf says which addresses no pool has that are not free either.
