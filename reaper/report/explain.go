@@ -404,6 +404,10 @@ type Place struct {
 	Closed string  `json:"closed,omitempty"` // see NetworkReport
 	Blocks *Blocks `json:"blocks,omitempty"` // see NetworkReport
 
+	// Elsewhere are the networks that have room, and from which the pod that waits may get its
+	// address in place of this one.
+	Elsewhere []string `json:"elsewhere,omitempty"`
+
 	// NoBlock says why the node of the pod that waits gets no address; nil if it may.
 	NoBlock *NoBlock `json:"noBlock,omitempty"`
 
@@ -471,15 +475,21 @@ func (x *Explanation) wait(r Report, a Asking, command []string) {
 	x.Asking = append(x.Asking, a)
 }
 
-// markChoices says of the places of a pod that waits from which of them its node can get no address.
+// markChoices says of the places of a pod that waits from which of them its node can get no address, and
+// from which it gets one in place of another: of those of the default network, an address of any one
+// of its IP family is enough. An attachment gives an address of each of its ranges.
 func (r Report) markChoices(places []Place, node string) {
 	for family := range r.families() {
 		var networks []NetworkReport
 		var chosen []*Place
+		var room []string
 		for _, n := range family {
 			for i := range places {
 				if p := &places[i]; p.Network && p.Backend == n.Backend && p.Name == n.Name {
 					networks, chosen = append(networks, n), append(chosen, p)
+					if p.Free == nil || p.Free.Sign() > 0 {
+						room = append(room, p.Name)
+					}
 				}
 			}
 		}
@@ -488,7 +498,9 @@ func (r Report) markChoices(places []Place, node string) {
 		}
 		none := noBlock(node, networks)
 		for _, p := range chosen {
-			p.NoBlock = none
+			if p.NoBlock = none; none == nil {
+				p.Elsewhere = slices.DeleteFunc(slices.Clone(room), func(name string) bool { return name == p.Name })
+			}
 		}
 	}
 }
