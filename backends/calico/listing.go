@@ -1,6 +1,7 @@
 package calico
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/big"
@@ -16,6 +17,7 @@ type listing struct {
 	blocks   []*listedBlock
 	handles  []*listedHandle
 	broken   []*ipam.PoolError // the blocks and handles that could not be decoded
+	large    []largeBlock
 	nodes    storeNodes
 	tunnels  map[netip.Addr]string // the nodes, by the addresses of their tunnels
 	reserved []ipReservation
@@ -68,10 +70,19 @@ func reduceHandle(o object) any {
 	}
 }
 
-// reduceBlock returns a *listedBlock, or a *ipam.PoolError if the object cannot be
+// A largeBlock is a block whose size is beyond what the program lists.
+type largeBlock struct {
+	name string // of the object
+	*sizeError
+}
+
+// reduceBlock returns a *listedBlock, a largeBlock, or a *ipam.PoolError if the object cannot be
 // decoded.
 func reduceBlock(o object) any {
 	b, err := readBlock(o)
+	if large := (*sizeError)(nil); errors.As(err, &large) {
+		return largeBlock{o.name, large}
+	}
 	if err != nil {
 		return &ipam.PoolError{Pool: "block " + o.name, Err: err}
 	}
@@ -100,6 +111,12 @@ func (l *listing) take(reduced []any) {
 		switch r := r.(type) {
 		case *ipam.PoolError:
 			l.broken = append(l.broken, r)
+		case largeBlock:
+			if err := l.misnamed(r.cidr, r.name); err != nil {
+				l.broken = append(l.broken, err)
+				continue
+			}
+			l.large = append(l.large, r)
 		case *listedHandle:
 			l.handles = append(l.handles, r)
 			l.byID[r.id] = r
@@ -109,14 +126,22 @@ func (l *listing) take(reduced []any) {
 					h.used = true
 				}
 			}
-			if l.name != nil && l.name(blocks, r.Name) != r.name {
-				l.broken = append(l.broken, &ipam.PoolError{Pool: "block " + r.name, Err: fmt.Errorf("its cidr is %s, which is not the block of that name", r.Range)})
+			if err := l.misnamed(r.Range, r.name); err != nil {
+				l.broken = append(l.broken, err)
 				continue
 			}
 			l.blocks = append(l.blocks, r)
 			l.readable[r.Range] = true
 		}
 	}
+}
+
+// misnamed returns an error if a block is stored under the name of another one; nil if it is not.
+func (l *listing) misnamed(cidr netip.Prefix, name string) *ipam.PoolError {
+	if l.name == nil || l.name(blocks, cidr.String()) == name {
+		return nil
+	}
+	return &ipam.PoolError{Pool: "block " + name, Err: fmt.Errorf("its cidr is %s, which is not the block of that name", cidr)}
 }
 
 // pools yields the errors and the pools of the whole listing.
@@ -163,6 +188,10 @@ func (l *listing) errors() []error {
 			all = append(all, &ipam.ObjectError{Object: "Calico's IPReservation " + r.name, Err: err})
 		}
 	}
+	for _, b := range l.large {
+		err := fmt.Errorf("%w: what may have an address in it is kept, and how full networks of its IP family are is unknown; correct the blockSize of its IPPool", b.sizeError)
+		all = append(all, &ipam.ObjectError{Object: "Calico's block " + b.name, Range: b.cidr, Err: err})
+	}
 	for _, err := range l.broken {
 		all = append(all, err)
 	}
@@ -176,10 +205,12 @@ func (l *listing) errors() []error {
 func (l *listing) unreadableReason(id string) string {
 	h := l.byID[id]
 	switch {
-	case id == "" || !l.partial && len(l.broken) == 0 || l.partial && h == nil:
+	case id == "" || !l.partial && len(l.broken)+len(l.large) == 0 || l.partial && h == nil:
 		return ""
-	case h == nil:
+	case h == nil && len(l.broken) > 0:
 		return "its handle is not among the readable ones, and this is unreadable: " + l.broken[0].Pool
+	case h == nil:
+		return "its handle is missing, and it may have an address in block " + l.large[0].cidr.String() + ", which is too large"
 	}
 	for _, cidr := range h.blocks {
 		switch reason := "its sandbox may have another address in block " + cidr.String() + ", which "; {

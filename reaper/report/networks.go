@@ -64,6 +64,9 @@ func (y *Layout) addNetwork(l ipam.Listing, n ipam.Network, indexOf map[string]i
 	if n.Range.IsValid() {
 		report.Range = n.Range.String()
 	}
+	report.Partial = report.Partial || slices.ContainsFunc(l.Unlisted, func(p netip.Prefix) bool {
+		return !n.Range.IsValid() || p.Addr().BitLen() == n.Range.Addr().BitLen()
+	})
 	if n.Known {
 		report.Capacity, report.Usable = n.Usable.Count(), n.Usable
 	}

@@ -370,7 +370,7 @@ type NetworkReport struct {
 	// it does.
 	Closed string `json:"closed,omitempty"`
 
-	// Partial is set if a pool of the backend could not be read. The pool may be of the
+	// Partial is set if a pool of the backend could not be read, or is too large and of this IP family. The pool may be of the
 	// network, so the network may have fewer free addresses: Free is null.
 	Partial bool `json:"partial,omitempty"`
 
