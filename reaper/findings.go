@@ -60,9 +60,9 @@ func (r *run) tell(found []report.Finding) {
 			r.warn(f.String())
 		}
 	}
-	for _, kind := range []report.FindingKind{report.Duplicate, report.Unrecorded} {
+	for _, kind := range report.FindingKinds() {
 		if more := told[kind] - toldFindings; more > 0 {
-			r.warn(fmt.Sprintf("%d more addresses are %s: -o json has all", more, kind))
+			r.warn(fmt.Sprintf("%d more findings of the kind %s: -o json has all", more, kind))
 		}
 	}
 }

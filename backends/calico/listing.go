@@ -91,6 +91,7 @@ func reduceBlock(o object) any {
 			Name:        b.cidr.String(),
 			Range:       b.cidr,
 			Node:        b.node,
+			Exclusive:   true,
 			Capacity:    big.NewInt(int64(len(b.allocations))),
 			Allocations: make([]ipam.Allocation, 0, len(b.allocations)-len(b.unallocated)),
 		},

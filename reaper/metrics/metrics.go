@@ -124,11 +124,11 @@ func (g gauges) leaked(r report.Report) {
 // findings adds what is wrong with addresses that pods show.
 func (g gauges) findings(r report.Report) {
 	found := g.family("findings",
-		"Addresses that pods show and that something is wrong with: duplicate if several live pods show one, unrecorded if the store does not have it and may give it to another pod. proved is true if the status of each pod shows it, and false if only an annotation does. Left out if pods could not be listed.", labelKind, labelProved)
+		"What is wrong with addresses: duplicate if several live pods show one, unrecorded if one shows it and the store may give it to another pod, overlap for each two blocks of Calico that have the same addresses. proved is true if the status of each pod or the store itself shows it, and false if only an annotation does. Left out if pods could not be listed.", labelKind, labelProved)
 	if r.Leaked == nil {
 		return
 	}
-	for _, kind := range []report.FindingKind{report.Duplicate, report.Unrecorded} {
+	for _, kind := range report.FindingKinds() {
 		for _, proved := range []bool{true, false} {
 			found.add(0, string(kind), strconv.FormatBool(proved))
 		}
