@@ -51,7 +51,7 @@ func TestRolesGrantExactlyTheNeededRights(t *testing.T) {
 	lock := []string{leases + ": create", leases + "/ip-reaper: get", leases + "/ip-reaper: update"}
 	for mode, want := range map[string]map[string][]string{
 		"plan": {
-			"ClusterRole ip-reaper": {"/pods: list", "apps/statefulsets: list", "/nodes: list", machines + ": list"},
+			"ClusterRole ip-reaper": {"/pods: get", "/pods: list", "apps/statefulsets: list", "/nodes: list", machines + ": list"},
 			"Role ip-reaper":        ledger,
 		},
 		"release": {

@@ -3,8 +3,8 @@ package reaper
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -12,6 +12,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -101,14 +102,14 @@ func (r *run) lookAgain(ctx context.Context, found []report.Finding) func(ipam.P
 	var mu sync.Mutex
 	var g errgroup.Group
 	g.SetLimit(readsAtOnce)
-	var failed []string
+	failed := make(map[string]error)
 	for _, ref := range refs {
 		g.Go(func() error {
 			pod, presence, err := r.Cluster.Pod(ctx, ref)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				failed = append(failed, ref.String())
+				failed[ref.String()] = err
 				presence = census.Unknown
 			}
 			looks[ref] = census.Reading{Pod: pod, Presence: presence}
@@ -116,9 +117,9 @@ func (r *run) lookAgain(ctx context.Context, found []report.Finding) func(ipam.P
 		})
 	}
 	_ = g.Wait()
-	if len(failed) > 0 {
-		slices.Sort(failed)
-		r.logger.Debug("pods whose addresses looked wrong could not be read again", "pods", strings.Join(failed, ", "))
+	if names := slices.Sorted(maps.Keys(failed)); len(names) > 0 {
+		r.warn(fmt.Sprintf("what pods show looks wrong, and they could not be read again to tell of it: %s: %s",
+			printable.Some(names), printable.Error(failed[names[0]])))
 	}
 	return func(ref ipam.PodRef) (census.Pod, census.Presence) { return looks[ref].Pod, looks[ref].Presence }
 }

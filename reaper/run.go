@@ -321,6 +321,7 @@ func (r *run) report() report.Report {
 // of a pod is cut off, or that half of the pods vanished.
 func (r *run) mayRelease(s stock) error {
 	if r.past.lacking != nil {
+		r.fail(r.past.lacking)
 		return r.past.lacking
 	}
 	if !s.ledgerRead {

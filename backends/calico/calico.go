@@ -38,19 +38,14 @@ type Backend struct {
 	known    handleCache
 }
 
-// newBackend returns a backend over a datastore that is opened when first needed.
-func newBackend(open func(ctx context.Context) (datastore, error)) *Backend {
-	return &Backend{open: open, room: semaphore.NewWeighted(handlesAtOnce)}
+// newBackend returns a backend over a datastore that is opened when first needed. It releases at
+// most atOnce blocks at the same time.
+func newBackend(atOnce int, open func(ctx context.Context) (datastore, error)) *Backend {
+	return &Backend{open: open, room: semaphore.NewWeighted(int64(atOnce))}
 }
 
 // Name implements ipam.Backend.
 func (*Backend) Name() string { return Name }
-
-// withRoom lets that many blocks be released at the same time, and returns the backend.
-func (b *Backend) withRoom(blocks int) *Backend {
-	b.room = semaphore.NewWeighted(int64(blocks))
-	return b
-}
 
 // Locate implements ipam.Locator. Calico gives each datastore a GUID when it begins to use it.
 func (b *Backend) Locate() ipam.Store {

@@ -55,7 +55,7 @@ func newFakeStore(t testing.TB, s shape) *fakeStore {
 
 // backend returns a new backend over the fakeStore.
 func (s *fakeStore) backend() *Backend {
-	return newBackend(func(context.Context) (datastore, error) { return s, nil })
+	return newBackend(handlesAtOnce, func(context.Context) (datastore, error) { return s, nil })
 }
 
 // onRequest sets a hook that runs at the beginning of each request of the backend.

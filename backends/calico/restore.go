@@ -41,9 +41,7 @@ func (b *Backend) restore(ctx context.Context, pool string, rs []ipam.Record, of
 	}
 	store = of(store)
 	if pool == emptyHandles {
-		errs := make([]error, len(rs))
-		each(len(rs), func(i int) { errs[i] = restoreEmptyHandle(ctx, store, rs[i]) })
-		return errs
+		return each(len(rs), func(i int) error { return restoreEmptyHandle(ctx, store, rs[i]) })
 	}
 	listed, _ := b.lastListed()
 	reserved := slices.DeleteFunc(slices.Clone(listed), ipReservation.unknown)

@@ -29,7 +29,8 @@ func Deleting(finalizers []string) error {
 	return fmt.Errorf("%w, and waits for the finalizers %s", ErrDeleting, printable.Some(finalizers))
 }
 
-// A PoolError is a pool that could not be read. The other pools are listed.
+// A PoolError is a pool that could not be read, or all that is under its name. The other pools are
+// listed. The ledger takes errors with the same names for the same pools.
 type PoolError struct {
 	Pool string
 	Err  error

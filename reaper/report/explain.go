@@ -165,7 +165,7 @@ func Explain(r Report, q Question, asking []Asking, command []string) (Explanati
 			}
 		}
 	}
-	x.locate(r, asking, command)
+	x.addPlaces(r, asking, command)
 	return x, nil
 }
 
@@ -427,24 +427,24 @@ type Leak struct {
 // maxRemedies limits the commands of one Leak: each node has its own.
 const maxRemedies = 3
 
-// locate fills in what the explanation says about networks and pools.
-func (x *Explanation) locate(r Report, asking []Asking, command []string) {
+// addPlaces fills in what the explanation says about networks and pools.
+func (x *Explanation) addPlaces(r Report, asking []Asking, command []string) {
 	q := x.Question
 	switch {
 	case q.Pool != "":
 		x.Places = r.placesNamed(q.Pool, command)
 	case q.Address != "" && len(x.Found) == 0:
-		x.nowhere(r, command)
+		x.addPlacesAround(r, command)
 	case q.Pod != "":
 		for _, a := range asking {
-			x.wait(r, a, command)
+			x.addAsking(r, a, command)
 		}
 	}
 }
 
-// wait adds a pod that exists, and the networks from which it waits for an address: those that it
+// addAsking adds a pod that exists, and the networks from which it waits for an address: those that it
 // requests and in which no store has an address for it.
-func (x *Explanation) wait(r Report, a Asking, command []string) {
+func (x *Explanation) addAsking(r Report, a Asking, command []string) {
 	has := make(map[ipam.PoolRef]bool)
 	for _, e := range x.Found {
 		if e.Owner.Namespace == a.Namespace && e.Owner.Pod == a.Pod && e.Verdict != judge.Orphaned {
@@ -505,8 +505,8 @@ func (r Report) markChoices(places []Place, node string) {
 	}
 }
 
-// nowhere says where an address that no store has could be.
-func (x *Explanation) nowhere(r Report, command []string) {
+// addPlacesAround says where an address that no store has could be.
+func (x *Explanation) addPlacesAround(r Report, command []string) {
 	ip, err := netip.ParseAddr(x.Question.Address)
 	if err != nil || !r.Run.Selection.Everything() {
 		return
@@ -538,7 +538,7 @@ func (x *Explanation) nowhere(r Report, command []string) {
 	free, sized := false, covered
 	for _, n := range r.Networks {
 		if contains(n.Range) {
-			free = free || n.Closed == "" && n.Capacity != nil && n.gives(ip)
+			free = free || n.Closed == "" && n.Capacity != nil && n.handsOut(ip)
 			sized = sized && n.Capacity != nil
 		}
 	}

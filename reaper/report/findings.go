@@ -90,15 +90,22 @@ func (f Finding) String() string {
 		return fmt.Sprintf("pod %s shows %s (%s), and the store does not have it: it may give the address to another pod at any time. Delete the pod, so that it gets another address",
 			s.ref(), where, s.Source)
 	}
-	var by []string
+	var names, sources []string
 	for _, s := range f.Claims {
-		by = append(by, fmt.Sprintf("%s (%s)", s.ref(), s.Source))
+		names = append(names, s.ref().String())
+		if !slices.Contains(sources, s.Source) {
+			sources = append(sources, s.Source)
+		}
 	}
-	stored := "the store has it for neither"
+	stored := "the store has it for none of them"
 	if len(f.Stored) > 0 {
 		stored = "the store has it for " + printable.Some(f.Stored)
 	}
-	return fmt.Sprintf("pods %s show %s: %s", printable.Some(by), where, stored)
+	who := printable.Some(names) + " all"
+	if len(names) == 2 {
+		who = names[0] + " and " + names[1] + " both"
+	}
+	return fmt.Sprintf("pods %s show %s (%s): %s", who, where, strings.Join(sources, ", "), stored)
 }
 
 // Confirmed returns the finding by what a later look at its pods found, and reports whether it is
@@ -152,17 +159,18 @@ func (y Layout) Findings(inv ipam.Inventory, c census.Census) []Finding {
 	pods := c.Pods()
 	for same := range runs(claims, func(a, b claimed) bool { return a.ip == b.ip && a.network == b.network }) {
 		n := &y.Networks[same[0].network]
-		f := Finding{IP: same[0].ip.String(), Backend: n.Backend, Network: n.Name, Claims: []ShownBy{}, Stored: []string{}, Recorded: same[0].recorded}
-		for _, one := range same {
-			f.Claims = append(f.Claims, shownBy(&pods[one.pod], one.ip))
-		}
+		f := Finding{Backend: n.Backend, Network: n.Name, Stored: []string{}, Recorded: same[0].recorded}
 		switch {
-		case len(same) > 1 && !ofOneMachine(f.Claims):
+		case len(same) > 1 && !ofOneMachine(pods, same):
 			f.Kind = Duplicate
-		case same[0].certain && !same[0].recorded && inv.Complete() && n.mayGive(same[0].ip, recorded[same[0].network]):
+		case same[0].certain && !f.Recorded && inv.Complete() && n.mayGive(same[0].ip, recorded[same[0].network]):
 			f.Kind = Unrecorded
 		default:
 			continue
+		}
+		f.IP = same[0].ip.String()
+		for _, one := range same {
+			f.Claims = append(f.Claims, shownBy(&pods[one.pod], one.ip))
 		}
 		slices.SortFunc(f.Claims, func(a, b ShownBy) int { return strings.Compare(a.ref().String(), b.ref().String()) })
 		found = append(found, f)
@@ -176,12 +184,14 @@ func (y Layout) Findings(inv ipam.Inventory, c census.Census) []Finding {
 // can have another IPAM than Calico's, and then writes the same annotations: so a default network
 // must have the address of some pod that shows it.
 func (n *NetworkReport) mayGive(ip netip.Addr, recorded bool) bool {
-	return n.Capacity != nil && n.gives(ip) && n.Closed == "" && !n.Partial && (recorded || !n.Default)
+	return n.Capacity != nil && n.handsOut(ip) && n.Closed == "" && !n.Partial && (recorded || !n.Default)
 }
 
-// ofOneMachine reports whether the pods may be those of one virtual machine that migrates.
-func ofOneMachine(claims []ShownBy) bool {
-	return !slices.ContainsFunc(claims, func(s ShownBy) bool { return !census.SameMachine(s.ref(), claims[0].ref()) })
+// ofOneMachine reports whether the claims may be those of one virtual machine that migrates.
+func ofOneMachine(pods []census.Pod, claims []claimed) bool {
+	return !slices.ContainsFunc(claims, func(one claimed) bool {
+		return !census.SameMachine(pods[one.pod].Ref, pods[claims[0].pod].Ref)
+	})
 }
 
 // networkOf returns the network of each pool, by its index.
@@ -239,18 +249,20 @@ func (y Layout) claims(c census.Census, byAttachment map[string][]int32) []claim
 	if len(byAttachment)+len(byRange) == 0 {
 		return nil
 	}
-	var claims []claimed
+	pods := c.Pods()
+	claims := make([]claimed, 0, len(pods))
 	longest := sortedDown(lengths)
-	for p := range c.Pods() {
-		pod := &c.Pods()[p]
+	var attached []netip.Addr // of the pod
+	for p := range pods {
+		pod := &pods[p]
 		if !mayClaim(pod) {
 			continue
 		}
-		attached := make(map[netip.Addr]bool)
+		attached = attached[:0]
 		for _, i := range pod.Interfaces {
 			for _, n := range byAttachment[i.Network] {
 				for _, ip := range i.Addresses {
-					attached[ip] = true
+					attached = append(attached, ip)
 					if ranges[n].Contains(ip) {
 						claims = append(claims, claimed{ip: ip, network: n, pod: int32(p), certain: true})
 					}
@@ -258,7 +270,7 @@ func (y Layout) claims(c census.Census, byAttachment map[string][]int32) []claim
 			}
 		}
 		for i, ip := range pod.Addresses[:max(pod.InStatus, pod.ByCalico)] {
-			if attached[ip] {
+			if slices.Contains(attached, ip) {
 				continue
 			}
 			for _, bits := range longest {

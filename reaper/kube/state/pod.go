@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -97,8 +98,8 @@ func readPod(pod *corev1.Pod) census.Pod {
 		hostNetwork:   pod.Spec.HostNetwork,
 		created:       second(&pod.CreationTimestamp),
 		deadline:      second(pod.DeletionTimestamp),
-		grace:         value(pod.Spec.TerminationGracePeriodSeconds),
-		deletionGrace: value(pod.DeletionGracePeriodSeconds),
+		grace:         ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, 0),
+		deletionGrace: ptr.Deref(pod.DeletionGracePeriodSeconds, 0),
 		podIP:         pod.Status.PodIP,
 	}
 	for key, value := range pod.Annotations {
@@ -123,7 +124,7 @@ func (f *podFields) reduce() census.Pod {
 
 		HostNetwork: f.hostNetwork,
 
-		TerminationGrace: f.terminationGrace(),
+		TerminationGrace: time.Duration(min(max(f.grace, f.deletionGrace, 0), maxSeconds)) * time.Second,
 	}
 	if !f.annotations.isMirror {
 		p.Created = timeOf(f.created)
@@ -201,12 +202,6 @@ func (f *podFields) isStarting() bool {
 // maxSeconds is how many seconds a time.Duration holds.
 const maxSeconds = math.MaxInt64 / int64(time.Second)
 
-// terminationGrace returns the longest termination grace period that the pod names: in its
-// spec, or in a deletion under way.
-func (f *podFields) terminationGrace() time.Duration {
-	return time.Duration(min(max(f.grace, f.deletionGrace, 0), maxSeconds)) * time.Second
-}
-
 // maxBoot is how much of a boot ID counts, in bytes. Linux has UUIDs of 36.
 const maxBoot = 64
 
@@ -268,10 +263,7 @@ var tunnelAnnotations = []string{
 // readStatefulSet reduces a StatefulSet to the facts that verdicts rest on. The default
 // number of replicas is 1, as in the API.
 func readStatefulSet(set *appsv1.StatefulSet) census.StatefulSet {
-	s := census.StatefulSet{Namespace: set.Namespace, Name: set.Name, Replicas: 1}
-	if set.Spec.Replicas != nil {
-		s.Replicas = int(*set.Spec.Replicas)
-	}
+	s := census.StatefulSet{Namespace: set.Namespace, Name: set.Name, Replicas: int(ptr.Deref(set.Spec.Replicas, 1))}
 	if set.Spec.Ordinals != nil {
 		s.Start = int(set.Spec.Ordinals.Start)
 	}
@@ -307,127 +299,113 @@ func podForm() kube.Form[census.Pod] {
 // message are merged.
 func readPodMessage(message []byte) (census.Pod, error) {
 	var fields podFields
-	if err := readFields(message, &fields); err != nil {
+	err := kube.EachField(message, func(f kube.Field) error {
+		switch int32(f.Number) {
+		case podMetadata:
+			return eachIn(f, fields.readMeta)
+		case podSpec:
+			return eachIn(f, fields.readSpec)
+		case podStatus:
+			return eachIn(f, fields.readStatus)
+		default:
+			return nil
+		}
+	})
+	if err != nil {
 		return census.Pod{}, err
 	}
 	return fields.reduce(), nil
 }
 
-// readFields reads the fields of a pod.
-func readFields(message []byte, into *podFields) error {
-	return kube.EachField(message, func(f kube.Field) error {
-		var part func(f kube.Field, into *podFields) error
-		switch int32(f.Number) {
-		case podMetadata:
-			part = readMeta
-		case podSpec:
-			part = readSpec
-		case podStatus:
-			part = readStatus
-		default:
-			return nil
-		}
-		content, err := f.Content()
-		if err != nil {
-			return err
-		}
-		return kube.EachField(content, func(f kube.Field) error { return part(f, into) })
-	})
+// eachIn calls read with each field of the message that a field has.
+func eachIn(f kube.Field, read func(kube.Field) error) error {
+	message, err := f.Content()
+	if err != nil {
+		return err
+	}
+	return kube.EachField(message, read)
 }
 
 // readMeta reads a field of an ObjectMeta.
-func readMeta(f kube.Field, into *podFields) (err error) {
-	switch int32(f.Number) {
+func (f *podFields) readMeta(field kube.Field) (err error) {
+	switch int32(field.Number) {
 	case metaName:
-		into.name, err = f.Text()
+		f.name, err = field.Text()
 	case metaNamespace:
-		into.namespace, err = f.Text()
+		f.namespace, err = field.Text()
 	case metaUID:
-		into.uid, err = f.Text()
+		f.uid, err = field.Text()
 	case metaCreated:
-		err = readSecond(f, &into.created)
+		f.created, err = readSecond(field)
 	case metaDeadline:
-		err = readSecond(f, &into.deadline)
+		f.deadline, err = readSecond(field)
 	case metaDeletionGrace:
-		into.deletionGrace, err = f.Int()
+		f.deletionGrace, err = field.Int()
 	case metaAnnotations:
-		var entry []byte
-		if entry, err = f.Content(); err == nil {
-			err = readAnnotation(entry, into)
-		}
+		err = f.readAnnotation(field)
 	}
 	return err
 }
 
 // readAnnotation reads an entry of the map of annotations. Key and value may come in
 // either order; a missing one is empty.
-func readAnnotation(entry []byte, into *podFields) error {
+func (f *podFields) readAnnotation(field kube.Field) error {
 	var key, value []byte
-	err := kube.EachField(entry, func(f kube.Field) (err error) {
-		switch int32(f.Number) {
+	err := eachIn(field, func(field kube.Field) (err error) {
+		switch int32(field.Number) {
 		case entryKey:
-			key, err = f.Content()
+			key, err = field.Content()
 		case entryVal:
-			value, err = f.Content()
+			value, err = field.Content()
 		}
 		return err
 	})
-	if err == nil {
-		into.annotations.set(key, value)
-	}
+	f.annotations.set(key, value)
 	return err
 }
 
 // readSpec reads a field of a PodSpec.
-func readSpec(f kube.Field, into *podFields) (err error) {
-	switch int32(f.Number) {
+func (f *podFields) readSpec(field kube.Field) (err error) {
+	switch int32(field.Number) {
 	case specGrace:
-		into.grace, err = f.Int()
+		f.grace, err = field.Int()
 	case specNodeName:
-		into.node, err = f.Text()
+		f.node, err = field.Text()
 	case specHostNet:
 		var set int64
-		set, err = f.Int()
-		into.hostNetwork = set != 0
+		set, err = field.Int()
+		f.hostNetwork = set != 0
 	}
 	return err
 }
 
 // readStatus reads a field of a PodStatus.
-func readStatus(f kube.Field, into *podFields) (err error) {
-	switch int32(f.Number) {
+func (f *podFields) readStatus(field kube.Field) (err error) {
+	switch int32(field.Number) {
 	case statusPhase:
-		into.phase, err = f.Text()
+		f.phase, err = field.Text()
 	case statusPodIP:
-		into.podIP, err = f.Text()
+		f.podIP, err = field.Text()
 	case statusPodIPs:
-		var message []byte
-		if message, err = f.Content(); err != nil {
-			return err
-		}
 		var ip string
-		err = kube.EachField(message, func(f kube.Field) (err error) {
-			if f.Number == podIPText {
-				ip, err = f.Text()
+		err = eachIn(field, func(field kube.Field) (err error) {
+			if field.Number == podIPText {
+				ip, err = field.Text()
 			}
 			return err
 		})
-		into.podIPs = append(into.podIPs, ip)
+		f.podIPs = append(f.podIPs, ip)
 	}
 	return err
 }
 
-// readSecond reads the seconds of a Time field.
-func readSecond(f kube.Field, to *int64) error {
-	message, err := f.Content()
-	if err != nil {
-		return err
-	}
-	*to = 0
-	return kube.EachField(message, func(f kube.Field) (err error) {
-		if f.Number == timeSeconds {
-			*to, err = f.Int()
+// readSecond reads the seconds of a Time.
+func readSecond(field kube.Field) (second int64, err error) {
+	err = eachIn(field, func(field kube.Field) (err error) {
+		if field.Number == timeSeconds {
+			second, err = field.Int()
 		}
 		return err
 	})
+	return second, err
 }

@@ -36,10 +36,10 @@ func viewOfExplanation(x report.Explanation) view {
 	}
 	v.tables = func(bool) (all []table) {
 		for _, e := range x.Found {
-			all = append(all, explained(e))
+			all = append(all, allocationLines(e))
 		}
 		for _, p := range x.Places {
-			all = append(all, placed(p, x.Leaked != nil))
+			all = append(all, placeLines(p, x.Leaked != nil))
 		}
 		return all
 	}
@@ -191,8 +191,8 @@ func whereNowhere(x report.Explanation) string {
 	}
 }
 
-// placed returns the lines of a network or of a pool.
-func placed(p report.Place, judged bool) table {
+// placeLines returns the lines of a network or of a pool.
+func placeLines(p report.Place, judged bool) table {
 	var t table
 	kind := "pool"
 	if p.Network {
@@ -241,8 +241,8 @@ func (t *table) advise(remedies []judge.Remedy) {
 	}
 }
 
-// explained returns the lines of one allocation. It counts the rules that did not match.
-func explained(e report.Explained) table {
+// allocationLines returns the lines of one allocation. It counts the rules that did not match.
+func allocationLines(e report.Explained) table {
 	var t table
 	t.say("%s of %s %s, key %s", nameOf(e.IP, e.Key), e.Backend, e.Pool, e.Key)
 	for _, part := range []struct{ name, value string }{

@@ -65,7 +65,7 @@ func identity(run report.RunInfo) string {
 	if run.DryRun {
 		name = "dry run"
 	}
-	parts := append([]string{name}, placeOf(run)...)
+	parts := append([]string{name}, ranOn(run)...)
 	if run.Cluster != "" && run.StateNamespace != "" {
 		parts = append(parts, "state namespace "+run.StateNamespace)
 	}
@@ -81,8 +81,8 @@ func policyOf(run report.RunInfo) string {
 	return "policy " + cmp.Or(run.Policy.File, "defaults")
 }
 
-// placeOf says what a run was on: which cluster and stores, or which node, or files.
-func placeOf(run report.RunInfo) []string {
+// ranOn says what a run was on: which cluster and stores, or which node, or files.
+func ranOn(run report.RunInfo) []string {
 	switch {
 	case run.Node != "" && run.Cluster == "":
 		return []string{"node " + run.Node, "no API server asked", "state folder " + run.StateDir}

@@ -95,7 +95,17 @@ func freePart(u report.Usage) *big.Rat {
 func usageTable(p poolsReport, o PoolsOptions) table {
 	t := table{heading: []string{"BACKEND", "NETWORK", "RANGE", "FULL", "USED", "LIVE", "LEAKED", "PROTECTED", "OTHER", "FREE", "CAPACITY", "NOTE"}}
 	row := func(backend, name, in string, u report.Usage, closed bool, note string) {
-		t.rows = append(t.rows, usageRow(backend, name, in, u, p.Leaked != nil, closed, note))
+		full := percent(u)
+		if closed {
+			full = "closed"
+		}
+		cells := []string{backend, name, in, full, strconv.Itoa(u.Used)}
+		if p.Leaked == nil { // the pods are unknown, and so is what the addresses are used for
+			cells = append(cells, unknown, unknown, unknown, unknown)
+		} else {
+			cells = append(cells, strconv.Itoa(u.Live), strconv.Itoa(u.Leaked), strconv.Itoa(u.Protected), strconv.Itoa(u.Other))
+		}
+		t.rows = append(t.rows, append(cells, number(u.Free), number(u.Capacity), joined(lostOf(u), note)))
 	}
 	networks := make(map[[2]string]int) // the index of the network of a pool, by backend and name
 	for i, n := range p.Networks {
@@ -142,21 +152,6 @@ func usageTable(p poolsReport, o PoolsOptions) table {
 		t.say("… and %d more pools without a network: --all shows each", left)
 	}
 	return t
-}
-
-// usageRow returns the row of a network or of a pool. If the pods are not known, neither
-// is what the addresses are used for.
-func usageRow(backend, name, in string, u report.Usage, judged, closed bool, note string) []string {
-	by := []string{unknown, unknown, unknown, unknown}
-	if judged {
-		by = []string{strconv.Itoa(u.Live), strconv.Itoa(u.Leaked), strconv.Itoa(u.Protected), strconv.Itoa(u.Other)}
-	}
-	full := percent(u)
-	if closed {
-		full = "closed"
-	}
-	row := []string{backend, name, in, full, strconv.Itoa(u.Used)}
-	return append(append(row, by...), number(u.Free), number(u.Capacity), joined(lostOf(u), note))
 }
 
 // joined joins those of the notes that say something.
