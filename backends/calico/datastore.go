@@ -36,6 +36,9 @@ type datastore interface {
 	// settings returns the settings of Calico's IPAM as they are stored; nil if there are none.
 	settings(ctx context.Context) ([]byte, error)
 
+	// endpoint reads a WorkloadEndpoint. It returns errGone if there is none, or if pods stand for them.
+	endpoint(ctx context.Context, namespace, name string) ([]byte, error)
+
 	// affinities returns the claims of nodes on blocks.
 	affinities(ctx context.Context) ([]affinity, error)
 

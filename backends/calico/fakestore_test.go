@@ -111,6 +111,18 @@ func (s *fakeStore) settings(ctx context.Context) ([]byte, error) {
 	return s.more["settings"][0].data, nil
 }
 
+func (s *fakeStore) endpoint(ctx context.Context, namespace, name string) ([]byte, error) {
+	if err := s.begin(ctx, "endpoint "+namespace+"/"+name); err != nil {
+		return nil, err
+	}
+	for _, r := range s.more["workloadendpoints"] {
+		if r.name == namespace+"/"+name {
+			return r.data, nil
+		}
+	}
+	return nil, errGone
+}
+
 func (s *fakeStore) affinities(ctx context.Context) ([]affinity, error) {
 	var all []affinity
 	for _, r := range s.more["blockaffinities"] {

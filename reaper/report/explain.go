@@ -179,7 +179,7 @@ func (r Report) subject(e Entry, command []string) judge.Subject {
 		kubectl = append(kubectl, "--context", r.Run.Context)
 	}
 	return judge.Subject{
-		Rule: e.Rule, Verdict: e.Verdict, Reason: e.Reason, ChangedBy: e.ChangedBy, Note: e.Note, Evidence: e.Evidence,
+		Rule: e.Rule, Verdict: e.Verdict, Reason: e.Reason, ChangedBy: e.ChangedBy, Note: e.Note, Evidence: e.Evidence, Endpoint: e.Endpoint,
 		Due: e.Due, Owner: e.Owner, Pool: e.Pool, Refused: r.Result.Refused, Command: command, Kubectl: kubectl,
 	}
 }
