@@ -34,6 +34,7 @@ type Backend struct {
 	store    datastore
 	guid     string          // of the last listing
 	reserved []ipReservation // of the last listing
+	nodes    storeNodes      // of the last listing
 	known    handleCache
 }
 
@@ -55,11 +56,11 @@ func (b *Backend) Locate() ipam.Store {
 	return store
 }
 
-// lastReserved returns the IPReservations of the last listing.
-func (b *Backend) lastReserved() []ipReservation {
+// lastListed returns the IPReservations and Calico's own nodes of the last listing.
+func (b *Backend) lastListed() ([]ipReservation, storeNodes) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.reserved
+	return b.reserved, b.nodes
 }
 
 // datastore returns the datastore. The first call that succeeds opens it.

@@ -33,6 +33,15 @@ type datastore interface {
 	// plural name. It returns errUndefined if this version of Calico has no such resource.
 	resources(ctx context.Context, plural string) ([]resource, error)
 
+	// settings returns the settings of Calico's IPAM as they are stored; nil if there are none.
+	settings(ctx context.Context) ([]byte, error)
+
+	// endpoint reads a WorkloadEndpoint. It returns errGone if there is none, or if pods stand for them.
+	endpoint(ctx context.Context, namespace, name string) ([]byte, error)
+
+	// affinities returns the claims of nodes on blocks.
+	affinities(ctx context.Context) ([]affinity, error)
+
 	// name returns the datastore's name for a block, by CIDR, or for a handle, by
 	// ID.
 	name(k kind, id string) string
@@ -146,6 +155,8 @@ const (
 	etcdRoot       = "/calico/"
 	blockPrefix    = "/calico/ipam/v2/assignment/"
 	handlePrefix   = "/calico/ipam/v2/handle/"
+	settingsKey    = "/calico/ipam/v2/config"
+	affinityPrefix = "/calico/ipam/v2/host/"
 	resourcePrefix = "/calico/resources/v3/projectcalico.org/"
 	clusterKey     = resourcePrefix + "clusterinformations/default"
 )

@@ -104,6 +104,35 @@ func (s *fakeStore) resources(ctx context.Context, plural string) ([]resource, e
 	return s.more[plural], s.begin(ctx, plural)
 }
 
+func (s *fakeStore) settings(ctx context.Context) ([]byte, error) {
+	if err := s.begin(ctx, "settings"); err != nil || len(s.more["settings"]) == 0 {
+		return nil, err
+	}
+	return s.more["settings"][0].data, nil
+}
+
+func (s *fakeStore) endpoint(ctx context.Context, namespace, name string) ([]byte, error) {
+	if err := s.begin(ctx, "endpoint "+namespace+"/"+name); err != nil {
+		return nil, err
+	}
+	for _, r := range s.more["workloadendpoints"] {
+		if r.name == namespace+"/"+name {
+			return r.data, nil
+		}
+	}
+	return nil, errGone
+}
+
+func (s *fakeStore) affinities(ctx context.Context) ([]affinity, error) {
+	var all []affinity
+	for _, r := range s.more["blockaffinities"] {
+		if a, ok := readAffinity(r.data); ok {
+			all = append(all, a)
+		}
+	}
+	return all, s.begin(ctx, "affinities")
+}
+
 // Created objects have the names and form of the real datastores.
 func (s *fakeStore) name(k kind, id string) string { return s.real().name(k, id) }
 

@@ -2,6 +2,7 @@ package calico
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -65,7 +66,7 @@ func (b *Backend) read(ctx context.Context) (*listing, error) {
 		return nil, err
 	}
 	b.mu.Lock()
-	b.reserved = l.reserved
+	b.reserved, b.nodes = l.reserved, l.nodes
 	b.guid = guid
 	b.mu.Unlock()
 	return l, nil
@@ -75,9 +76,10 @@ func (b *Backend) read(ctx context.Context) (*listing, error) {
 type listing struct {
 	blocks   []*listedBlock
 	handles  []*listedHandle
-	broken   []*ipam.PoolError          // the blocks and handles that could not be decoded
-	nodes    map[string]*ipam.StoreNode // Calico's own, by their names in Calico
-	tunnels  map[netip.Addr]string      // the same, by the addresses of their tunnels
+	broken   []*ipam.PoolError // the blocks and handles that could not be decoded
+	large    []largeBlock
+	nodes    storeNodes
+	tunnels  map[netip.Addr]string // the nodes, by the addresses of their tunnels
 	reserved []ipReservation
 	readable map[netip.Prefix]bool    // the blocks that could be decoded
 	byID     map[string]*listedHandle // the handles, by ID
@@ -128,10 +130,19 @@ func reduceHandle(o object) any {
 	}
 }
 
-// reduceBlock returns a *listedBlock, or a *ipam.PoolError if the object cannot be
+// A largeBlock is a block whose size is beyond what the program lists.
+type largeBlock struct {
+	name string // of the object
+	*sizeError
+}
+
+// reduceBlock returns a *listedBlock, a largeBlock, or a *ipam.PoolError if the object cannot be
 // decoded.
 func reduceBlock(o object) any {
 	b, err := readBlock(o)
+	if large := (*sizeError)(nil); errors.As(err, &large) {
+		return largeBlock{o.name, large}
+	}
 	if err != nil {
 		return &ipam.PoolError{Pool: "block " + o.name, Err: err}
 	}
@@ -140,6 +151,7 @@ func reduceBlock(o object) any {
 			Name:        b.cidr.String(),
 			Range:       b.cidr,
 			Node:        b.node,
+			Exclusive:   true,
 			Capacity:    big.NewInt(int64(len(b.allocations))),
 			Allocations: make([]ipam.Allocation, 0, len(b.allocations)-len(b.unallocated)),
 		},
@@ -160,6 +172,12 @@ func (l *listing) take(reduced []any) {
 		switch r := r.(type) {
 		case *ipam.PoolError:
 			l.broken = append(l.broken, r)
+		case largeBlock:
+			if err := l.misnamed(r.cidr, r.name); err != nil {
+				l.broken = append(l.broken, err)
+				continue
+			}
+			l.large = append(l.large, r)
 		case *listedHandle:
 			l.handles = append(l.handles, r)
 			l.byID[r.id] = r
@@ -169,14 +187,22 @@ func (l *listing) take(reduced []any) {
 					h.used = true
 				}
 			}
-			if l.name != nil && l.name(blocks, r.Name) != r.name {
-				l.broken = append(l.broken, &ipam.PoolError{Pool: "block " + r.name, Err: fmt.Errorf("its cidr is %s, which is not the block of that name", r.Range)})
+			if err := l.misnamed(r.Range, r.name); err != nil {
+				l.broken = append(l.broken, err)
 				continue
 			}
 			l.blocks = append(l.blocks, r)
 			l.readable[r.Range] = true
 		}
 	}
+}
+
+// misnamed returns an error if a block is stored under the name of another one; nil if it is not.
+func (l *listing) misnamed(cidr netip.Prefix, name string) *ipam.PoolError {
+	if l.name == nil || l.name(blocks, cidr.String()) == name {
+		return nil
+	}
+	return &ipam.PoolError{Pool: "block " + name, Err: fmt.Errorf("its cidr is %s, which is not the block of that name", cidr)}
 }
 
 // pools yields the errors and the pools of the whole listing.
@@ -207,7 +233,7 @@ func (l *listing) finish(b *listedBlock) ipam.Pool {
 		}
 		a.Protected = reservedBy(l.reserved, a.IP)
 	}
-	b.Node, b.Tunnels = l.kubernetesName(b.Node), l.tunnels
+	b.Node, b.Tunnels = l.nodes.kubernetesName(b.Node), l.tunnels
 	if len(b.Allocations) > 0 {
 		b.Protected = l.wholeProtection(b)
 	}
@@ -223,6 +249,10 @@ func (l *listing) errors() []error {
 			all = append(all, &ipam.ObjectError{Object: "Calico's IPReservation " + r.name, Err: err})
 		}
 	}
+	for _, b := range l.large {
+		err := fmt.Errorf("%w: what may have an address in it is kept, and how full networks of its IP family are is unknown; correct the blockSize of its IPPool", b.sizeError)
+		all = append(all, &ipam.ObjectError{Object: "Calico's block " + b.name, Range: b.cidr, Err: err})
+	}
 	for _, err := range l.broken {
 		all = append(all, err)
 	}
@@ -236,10 +266,12 @@ func (l *listing) errors() []error {
 func (l *listing) unreadableReason(id string) string {
 	h := l.byID[id]
 	switch {
-	case id == "" || !l.partial && len(l.broken) == 0 || l.partial && h == nil:
+	case id == "" || !l.partial && len(l.broken)+len(l.large) == 0 || l.partial && h == nil:
 		return ""
-	case h == nil:
+	case h == nil && len(l.broken) > 0:
 		return "its handle is not among the readable ones, and this is unreadable: " + l.broken[0].Pool
+	case h == nil:
+		return "its handle is missing, and it may have an address in block " + l.large[0].cidr.String() + ", which is too large"
 	}
 	for _, cidr := range h.blocks {
 		switch reason := "its sandbox may have another address in block " + cidr.String() + ", which "; {

@@ -100,6 +100,7 @@ func access(settings any) plugin.Access {
 	definitions.ResourceNames = []string{
 		"ipamblocks." + groupV1, "ipamblocks." + groupV3, "ipreservations." + groupV1, "ipreservations." + groupV3,
 		"ippools." + groupV1, "ippools." + groupV3,
+		"ipamconfigs." + groupV1, "ipamconfigurations." + groupV3, "blockaffinities." + groupV1, "blockaffinities." + groupV3,
 		"datastoremigrations." + migrationGroup,
 	}
 	information := rule("clusterinformations", "get")
@@ -110,6 +111,9 @@ func access(settings any) plugin.Access {
 			plugin.Rule(migrationGroup, "datastoremigrations", "list"),
 			rule("ipreservations", "list"),
 			rule("ippools", "list"),
+			rule("ipamconfigs", "list"),
+			rule("ipamconfigurations", "list"),
+			rule("blockaffinities", "list"),
 			rule("ipamblocks", "list"),
 			rule("ipamhandles", "list"),
 		},

@@ -43,7 +43,8 @@ func (b *Backend) restore(ctx context.Context, pool string, rs []ipam.Record, of
 	if pool == emptyHandles {
 		return each(len(rs), func(i int) error { return restoreEmptyHandle(ctx, store, rs[i]) })
 	}
-	reserved := slices.DeleteFunc(slices.Clone(b.lastReserved()), ipReservation.unknown)
+	listed, _ := b.lastListed()
+	reserved := slices.DeleteFunc(slices.Clone(listed), ipReservation.unknown)
 	return untilWritten(len(rs), func() ([]error, bool) { return restoreOnce(ctx, store, pool, rs, reserved) })
 }
 

@@ -189,7 +189,7 @@ func (r Report) subject(e Entry, command []string) judge.Subject {
 		kubectl = append(kubectl, "--context", r.Run.Context)
 	}
 	return judge.Subject{
-		Rule: e.Rule, Verdict: e.Verdict, Reason: e.Reason, ChangedBy: e.ChangedBy, Note: e.Note, Evidence: e.Evidence,
+		Rule: e.Rule, Verdict: e.Verdict, Reason: e.Reason, ChangedBy: e.ChangedBy, Note: e.Note, Evidence: e.Evidence, Endpoint: e.Endpoint,
 		Due: e.Due, Owner: e.Owner, Pool: e.Pool, Refused: r.Result.Refused, Command: command, Kubectl: kubectl,
 	}
 }
@@ -287,7 +287,7 @@ func (r Report) places(command []string, wanted func(NetworkReport) bool) []Plac
 	for _, n := range r.Networks {
 		if wanted(n) {
 			all = append(all, Place{
-				Backend: n.Backend, Name: n.Name, Network: true, Range: n.Range, Usage: n.Usage, Closed: n.Closed,
+				Backend: n.Backend, Name: n.Name, Network: true, Range: n.Range, Usage: n.Usage, Closed: n.Closed, Blocks: n.Blocks,
 				Leaks: r.leaks(n.refs(), n.Name, command),
 			})
 		}
@@ -387,6 +387,7 @@ func (l *Leak) advise(r Report, e Entry, first bool, name string, command []stri
 type Asking struct {
 	Namespace string `json:"namespace"`
 	Pod       string `json:"pod"`
+	Node      string `json:"node,omitempty"`
 
 	// Waits is set if the pod waits for an address; otherwise Why says why it does not.
 	Waits bool   `json:"waits"`
@@ -410,7 +411,15 @@ type Place struct {
 	Network bool   `json:"network"` // otherwise it is a pool
 	Range   string `json:"range"`
 	Usage
-	Closed string `json:"closed,omitempty"` // see NetworkReport
+	Closed string  `json:"closed,omitempty"` // see NetworkReport
+	Blocks *Blocks `json:"blocks,omitempty"` // see NetworkReport
+
+	// Elsewhere are the networks that have room, and from which the pod that waits may get its
+	// address in place of this one.
+	Elsewhere []string `json:"elsewhere,omitempty"`
+
+	// NoBlock says why the node of the pod that waits gets no address; nil if it may.
+	NoBlock *NoBlock `json:"noBlock,omitempty"`
 
 	// Leaks count the leaked addresses by what becomes of them and why: due, waiting, held.
 	Leaks []Leak `json:"leaks"`
@@ -469,9 +478,41 @@ func (x *Explanation) addAsking(r Report, a Asking, command []string) {
 		}
 	}
 	if a.Waits {
-		x.Places = append(x.Places, r.places(command, wanted)...)
+		places := r.places(command, wanted)
+		r.markChoices(places, a.Node)
+		x.Places = append(x.Places, places...)
 	}
 	x.Asking = append(x.Asking, a)
+}
+
+// markChoices says of the places of a pod that waits from which of them its node can get no address, and
+// from which it gets one in place of another: of those of the default network, an address of any one
+// of its IP family is enough. An attachment gives an address of each of its ranges.
+func (r Report) markChoices(places []Place, node string) {
+	for family := range r.families() {
+		var networks []NetworkReport
+		var chosen []*Place
+		var room []string
+		for _, n := range family {
+			for i := range places {
+				if p := &places[i]; p.Network && p.Backend == n.Backend && p.Name == n.Name {
+					networks, chosen = append(networks, n), append(chosen, p)
+					if p.Free == nil || p.Free.Sign() > 0 {
+						room = append(room, p.Name)
+					}
+				}
+			}
+		}
+		if len(networks) == 0 {
+			continue
+		}
+		none := noBlock(node, networks)
+		for _, p := range chosen {
+			if p.NoBlock = none; none == nil {
+				p.Elsewhere = slices.DeleteFunc(slices.Clone(room), func(name string) bool { return name == p.Name })
+			}
+		}
+	}
 }
 
 // addPlacesAround says where an address that no store has could be.

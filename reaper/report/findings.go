@@ -16,7 +16,7 @@ import (
 // A Finding is something wrong with an address that no release mends. No verdict rests on it.
 type Finding struct {
 	Kind    FindingKind `json:"kind"`
-	IP      string      `json:"ip"`
+	IP      string      `json:"ip"` // empty for an overlap
 	Backend string      `json:"backend"`
 	Network string      `json:"network"`
 
@@ -28,6 +28,11 @@ type Finding struct {
 	Stored []string `json:"stored"`
 
 	Recorded bool `json:"recorded"` // the store has the address for somebody or something
+
+	// Pools are two that overlap, and Range is what both of them have. Claims are then those of the
+	// pods that show an address of it, and Stored the pods for which either pool has one.
+	Range string   `json:"range,omitempty"`
+	Pools []string `json:"pools,omitempty"`
 }
 
 // A FindingKind says what is wrong with an address.
@@ -36,13 +41,18 @@ type FindingKind string
 // The kinds of findings.
 const (
 	Duplicate  FindingKind = "duplicate"  // several live pods show it in one network
+	Overlap    FindingKind = "overlap"    // two pools give it out, although each gives out its own alone
 	Unrecorded FindingKind = "unrecorded" // a live pod shows it, and the store may give it to another one
 )
+
+// FindingKinds are all kinds of findings.
+func FindingKinds() []FindingKind { return []FindingKind{Duplicate, Overlap, Unrecorded} }
 
 // A ShownBy is a pod that shows an address.
 type ShownBy struct {
 	Namespace string `json:"namespace"`
 	Pod       string `json:"pod"`
+	IP        string `json:"ip,omitempty"` // of an overlap; that of the finding otherwise
 	Node      string `json:"node,omitempty"`
 	Source    string `json:"source"` // what shows it, such as "pod status"
 	Proved    bool   `json:"proved"` // the kubelet writes that, and nobody else
@@ -53,13 +63,16 @@ type ShownBy struct {
 // ref returns the pod.
 func (s ShownBy) ref() ipam.PodRef { return ipam.PodRef{Namespace: s.Namespace, Name: s.Pod} }
 
-// Proved reports whether every claim is that of a pod's status.
+// Proved reports whether every claim is that of a pod's status. The store itself proves an overlap.
 func (f Finding) Proved() bool {
-	return !slices.ContainsFunc(f.Claims, func(s ShownBy) bool { return !s.Proved })
+	return f.Kind == Overlap || !slices.ContainsFunc(f.Claims, func(s ShownBy) bool { return !s.Proved })
 }
 
 // Pods yields the pods whose claims the finding rests on.
 func (f Finding) Pods(yield func(ipam.PodRef) bool) {
+	if f.Kind == Overlap {
+		return
+	}
 	for _, s := range f.Claims {
 		if !yield(s.ref()) {
 			return
@@ -69,6 +82,9 @@ func (f Finding) Pods(yield func(ipam.PodRef) bool) {
 
 // String says for people what is wrong.
 func (f Finding) String() string {
+	if f.Kind == Overlap {
+		return f.overlapText()
+	}
 	where := f.IP + " in " + f.Backend + " network " + f.Network
 	if f.Kind == Unrecorded {
 		s := f.Claims[0]
@@ -115,6 +131,9 @@ func (f Finding) Remedy() string {
 // Confirmed returns the finding by what a later look at its pods found, and reports whether it is
 // still so.
 func (f Finding) Confirmed(look func(ipam.PodRef) (census.Pod, census.Presence)) (Finding, bool) {
+	if f.Kind == Overlap {
+		return f, true
+	}
 	ip, err := netip.ParseAddr(f.IP)
 	f.Claims = slices.DeleteFunc(slices.Clone(f.Claims), func(s ShownBy) bool {
 		pod, presence := look(s.ref())
@@ -142,8 +161,8 @@ type claimed struct {
 	recorded bool  // the store has the address there
 }
 
-// Findings returns what is wrong with the addresses that pods show, ordered by kind, address and
-// network, if the census is later than the inventory. A claim belongs to a network: an address of an
+// Findings returns what is wrong with the addresses that pods show, and which pools overlap, ordered by
+// kind, address and network, if the census is later than the inventory. A claim belongs to a network: an address of an
 // interface to that of its network attachment, and what Calico's annotations name to Calico's. What
 // a status alone shows is of the default network, whichever that is: it makes a duplicate, but is
 // never unrecorded.
@@ -158,7 +177,7 @@ func (y Layout) Findings(inv ipam.Inventory, c census.Census) []Finding {
 	})
 	pods := c.Pods()
 	inUse := y.record(inv, networkOf, pods, claims)
-	var found []Finding
+	found := y.overlaps(inv, c, networkOf)
 	for same := range runs(claims, func(a, b claimed) bool { return a.ip == b.ip && a.network == b.network }) {
 		n := &y.Networks[same[0].network]
 		f := Finding{Backend: n.Backend, Network: n.Name, Stored: []string{}, Recorded: same[0].recorded}
@@ -172,11 +191,7 @@ func (y Layout) Findings(inv ipam.Inventory, c census.Census) []Finding {
 		}
 		f.IP = same[0].ip.String()
 		for _, one := range same {
-			pod := &pods[one.pod]
-			claim := pod.Claim(one.ip)
-			f.Claims = append(f.Claims, ShownBy{
-				Namespace: pod.Ref.Namespace, Pod: pod.Ref.Name, Node: pod.Node, Source: claim.Source, Proved: claim.Proves, UID: pod.UID,
-			})
+			f.Claims = append(f.Claims, shownBy(&pods[one.pod], one.ip))
 		}
 		slices.SortFunc(f.Claims, func(a, b ShownBy) int { return strings.Compare(a.ref().String(), b.ref().String()) })
 		found = append(found, f)

@@ -184,3 +184,50 @@ func TestFindingIsConfirmedByWhatItsPodsShowNow(t *testing.T) {
 		}
 	}
 }
+
+// Two blocks of Calico that have the same addresses are told, with the live pods in both. Pools of other
+// stores overlap by design.
+func TestOverlappingBlocks(t *testing.T) {
+	pool := func(in string, exclusive bool, ips ...string) ipam.Pool {
+		p := ipam.Pool{Name: in, Range: netip.MustParsePrefix(in), Exclusive: exclusive}
+		for _, ip := range ips {
+			p.Allocations = append(p.Allocations, ipam.Allocation{
+				Pool: in, IP: netip.MustParseAddr(ip), Owner: ipam.Owner{Pod: ipam.PodRef{Namespace: "app", Name: "of-" + ip}},
+			})
+		}
+		return p
+	}
+	inv := ipam.Inventory{Listings: []ipam.Listing{
+		{Backend: "calico", Whole: true, Pools: []ipam.Pool{
+			pool("10.0.0.64/26", true, "10.0.0.66"), pool("10.0.0.16/28", true, "10.0.0.17"), pool("10.0.0.0/26", true, "10.0.0.17", "10.0.0.40"),
+			pool("fd00::/122", true), pool("10.0.0.24/29", true), {Name: "handles"},
+		}},
+		{Backend: "whereabouts", Whole: true, Pools: []ipam.Pool{pool("192.168.0.0/24", false), pool("192.168.0.0/25", false)}},
+	}}
+	y := report.NewLayout(inv)
+	y.AddNetworks(inv.Listings[0], []ipam.Network{{Name: "p", Range: netip.MustParsePrefix("10.0.0.0/16"), Pools: []string{"10.0.0.16/28"}}})
+	ended := with(onCalico("ended", "10.0.0.18"), func(p *census.Pod) { p.Finished = true })
+	c := census.New(time.Now(), []census.Pod{onCalico("in", "10.0.0.17"), onCalico("outside", "10.0.0.40"), onCalico("beside", "10.0.0.66"), ended}, nil)
+	got := y.Findings(inv, c)
+	want := []report.Finding{
+		{
+			Kind: report.Overlap, Backend: "calico", Network: "p", Range: "10.0.0.16/28", Pools: []string{"10.0.0.0/26", "10.0.0.16/28"}, Recorded: true,
+			Claims: []report.ShownBy{{Namespace: "app", Pod: "in", IP: "10.0.0.17", Node: "n1", Source: "pod status", Proved: true, UID: "in"}}, Stored: []string{"app/of-10.0.0.17"},
+		},
+		{
+			Kind: report.Overlap, Backend: "calico", Range: "10.0.0.24/29", Pools: []string{"10.0.0.16/28", "10.0.0.24/29"}, Recorded: true,
+			Claims: []report.ShownBy{}, Stored: []string{},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("findings (-want +got):\n%s", diff)
+	}
+	says := "calico blocks 10.0.0.0/26 and 10.0.0.16/28 overlap, so that an address of 10.0.0.16/28 may be given to two pods; live in it: 10.0.0.17 of app/in. " +
+		"Keep the block whose size is the blockSize of its IPPool, and delete the pods of the other one"
+	if got[0].String() != says || !got[0].Proved() {
+		t.Errorf("it says %q, proved %v", got[0], got[0].Proved())
+	}
+	if _, still := got[0].Confirmed(func(ipam.PodRef) (census.Pod, census.Presence) { return census.Pod{}, census.Absent }); !still {
+		t.Error("an overlap ends with a pod")
+	}
+}

@@ -239,6 +239,7 @@ type Entry struct {
 	ChangedBy string           `json:"changedBy,omitempty"` // the step after the rules that changed the decision
 	Leaked    bool             `json:"leaked"`              // it has no owner, whether it is kept or not
 	Note      string           `json:"note,omitempty"`
+	Endpoint  string           `json:"endpoint,omitempty"` // in Calico's etcd: what still has the address for the pod that is gone
 	Evidence  []judge.Evidence `json:"evidence,omitempty"`
 	Created   *time.Time       `json:"created,omitempty"` // when it was allocated, if the store says
 	FirstSeen *time.Time       `json:"firstSeen,omitempty"`

@@ -155,6 +155,7 @@ func (t *tally) finish() {
 			n.Free = nil
 		}
 	}
+	t.Layout.countBlocks(t.results.Nodes)
 	t.setStatus()
 	if s := t.results.Selection; !s.Everything() {
 		t.narrow(s)
@@ -369,9 +370,12 @@ type NetworkReport struct {
 	// it does.
 	Closed string `json:"closed,omitempty"`
 
-	// Partial is set if a pool of the backend could not be read. The pool may be of the
+	// Partial is set if a pool of the backend could not be read, or is too large and of this IP family. The pool may be of the
 	// network, so the network may have fewer free addresses: Free is null.
 	Partial bool `json:"partial,omitempty"`
+
+	// Blocks says how nodes share the network; nil if its addresses are for all of them.
+	Blocks *Blocks `json:"blocks,omitempty"`
 
 	// Attachments and Default say which pods get addresses of it: see ipam.Network.
 	Attachments []string `json:"-"`
@@ -380,6 +384,8 @@ type NetworkReport struct {
 
 	// Usable are the addresses that Capacity counts; none if that is unknown.
 	Usable ipam.Spans `json:"-"`
+
+	Division *ipam.Division `json:"-"`
 }
 
 // handsOut reports whether pods can get the address. They may if that is unknown.

@@ -85,6 +85,12 @@ type Network struct {
 	Blocked  int         `json:"blocked"`
 	Free     json.Number `json:"free"` // empty if unknown
 	Pools    []string    `json:"pools"`
+	Blocks   *struct {
+		Missing   int         `json:"missing"`
+		Unclaimed json.Number `json:"unclaimed"`
+		MayBorrow *bool       `json:"mayBorrow"`
+		Without   *int        `json:"nodesWithoutRoom"`
+	} `json:"blocks"`
 }
 
 // An Entry says what was decided about one allocation and what became of it.

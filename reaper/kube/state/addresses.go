@@ -287,7 +287,7 @@ func (d *Dump) Asking(_ context.Context, namespace, name string) ([]report.Askin
 
 // readAsking says what a pod asks for, and whether it waits.
 func readAsking(pod *corev1.Pod, p census.Pod) report.Asking {
-	a := report.Asking{Namespace: pod.Namespace, Pod: pod.Name, Default: p.InStatus == 0}
+	a := report.Asking{Namespace: pod.Namespace, Pod: pod.Name, Node: p.Node, Default: p.InStatus == 0}
 	switch {
 	case p.Finished:
 		a.Why = "has ended"

@@ -132,8 +132,12 @@ func fillOf(p report.Place, judged bool) string {
 	switch {
 	case p.Closed != "":
 		text = "closed: " + p.Closed
+	case p.Free != nil && p.Free.Sign() == 0 && len(p.Elsewhere) > 0:
+		text = "full, but " + printable.Some(p.Elsewhere) + " is not"
 	case p.Free != nil && p.Free.Sign() == 0:
 		text = "full"
+	case p.NoBlock != nil:
+		text = p.NoBlock.Why
 	case p.Free != nil:
 		text = number(p.Free) + " of " + number(p.Capacity) + " free"
 	}
@@ -199,6 +203,13 @@ func placeLines(p report.Place, judged bool) table {
 	if p.Closed != "" {
 		t.say("  %-10s  %s", "closed", p.Closed)
 	}
+	if p.Blocks != nil {
+		t.say("  %-10s  %s", "blocks", blocksOf(*p.Blocks))
+	}
+	if p.NoBlock != nil {
+		t.say("  %-10s  %s", "but", p.NoBlock.Why)
+		t.advise(p.NoBlock.Remedies)
+	}
 	if lost := lostOf(p.Usage); lost != "" {
 		t.say("  %-10s  %s", "not free", lost)
 	}
@@ -206,7 +217,7 @@ func placeLines(p report.Place, judged bool) table {
 		return t
 	}
 	t.say("  %-10s  %d live, %d leaked, %d protected, %d other", "has", p.Live, p.Leaked, p.Protected, p.Other)
-	if p.Leaked+p.Blocked+p.Unrecorded == 0 && p.Free != nil && p.Free.Sign() == 0 && p.Closed == "" {
+	if p.Leaked+p.Blocked+p.Unrecorded == 0 && p.Free != nil && p.Free.Sign() == 0 && p.Closed == "" && len(p.Elsewhere) == 0 {
 		t.say("  %-10s  nothing leaked, so there is nothing to release: make the range larger, or run fewer pods", "to change")
 	}
 	for _, l := range p.Leaks {

@@ -50,7 +50,11 @@ func foundIn(findings []report.Finding) string {
 	}
 	var parts []string
 	for _, kind := range slices.Sorted(maps.Keys(count)) {
-		parts = append(parts, printable.Counted(count[kind], string(kind)+" address"))
+		of := string(kind) + " address"
+		if kind == report.Overlap {
+			of = "overlap"
+		}
+		parts = append(parts, printable.Counted(count[kind], of))
 	}
 	return strings.Join(parts, ", ")
 }

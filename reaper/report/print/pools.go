@@ -2,6 +2,7 @@ package print
 
 import (
 	"cmp"
+	"fmt"
 	"math/big"
 	"slices"
 	"strconv"
@@ -104,8 +105,7 @@ func usageTable(p poolsReport, o PoolsOptions) table {
 		} else {
 			cells = append(cells, strconv.Itoa(u.Live), strconv.Itoa(u.Leaked), strconv.Itoa(u.Protected), strconv.Itoa(u.Other))
 		}
-		notes := slices.DeleteFunc([]string{lostOf(u), note}, func(note string) bool { return note == "" })
-		t.rows = append(t.rows, append(cells, number(u.Free), number(u.Capacity), strings.Join(notes, "; ")))
+		t.rows = append(t.rows, append(cells, number(u.Free), number(u.Capacity), joined(lostOf(u), note)))
 	}
 	networks := make(map[[2]string]int) // the index of the network of a pool, by backend and name
 	for i, n := range p.Networks {
@@ -130,6 +130,9 @@ func usageTable(p poolsReport, o PoolsOptions) table {
 		case n.Partial:
 			note = "a pool of the backend could not be read"
 		}
+		if n.Blocks != nil && n.Closed == "" && len(n.Pools) > 0 {
+			note = joined(note, "blocks: "+blocksOf(*n.Blocks))
+		}
 		row(n.Backend, n.Name, n.Range, n.Usage, n.Closed != "", note)
 		for _, pool := range below[i] {
 			row("", "  "+pool.Name, pool.Range, pool.Usage, n.Closed != "", pool.ProtectedBy)
@@ -149,6 +152,27 @@ func usageTable(p poolsReport, o PoolsOptions) table {
 		t.say("… and %d more pools without a network: --all shows each", left)
 	}
 	return t
+}
+
+// joined joins those of the notes that say something.
+func joined(notes ...string) string {
+	return strings.Join(slices.DeleteFunc(notes, func(note string) bool { return note == "" }), "; ")
+}
+
+// blocksOf says how many blocks of a network have room, and who may take an address of which.
+func blocksOf(b report.Blocks) string {
+	text := fmt.Sprintf("%s with room, %s full", printable.Thousands(b.Room), printable.Thousands(b.Full))
+	if b.Missing > 0 {
+		text += fmt.Sprintf(", %s of missing nodes (%s)", printable.Thousands(b.Missing), printable.Some(b.MissingNodes))
+	}
+	text += ", " + number(b.Unclaimed) + " not taken"
+	if b.MayBorrow != nil && !*b.MayBorrow {
+		text += ", no node may borrow"
+	}
+	if b.NodesWithoutRoom != nil && *b.NodesWithoutRoom > 0 {
+		text += ", no room for " + printable.Counted(*b.NodesWithoutRoom, "node")
+	}
+	return text
 }
 
 // lostOf says which addresses no pool has that are not free either.
