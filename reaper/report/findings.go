@@ -100,11 +100,12 @@ func (f Finding) Confirmed(look func(ipam.PodRef) (census.Pod, census.Presence))
 		pod, presence := look(s.ref())
 		return err != nil || presence != census.Present || pod.UID != s.UID || !mayClaim(&pod) || !pod.Shows(ip)
 	})
-	least := 1
-	if f.Kind == Duplicate {
-		least = 2
+	if f.Kind == Unrecorded {
+		return f, len(f.Claims) > 0
 	}
-	return f, len(f.Claims) >= least
+	return f, len(f.Claims) > 1 && slices.ContainsFunc(f.Claims, func(s ShownBy) bool {
+		return !census.SameMachine(s.ref(), f.Claims[0].ref())
+	})
 }
 
 // mayClaim reports whether a pod has what it shows for itself, and not for much less than it lives. A

@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -165,6 +166,25 @@ func TestFindingIsConfirmedByWhatItsPodsShowNow(t *testing.T) {
 		})
 		if got != tt.want {
 			t.Errorf("%s: confirmed %v, want %v", name, got, tt.want)
+		}
+	}
+}
+
+// The launchers of a machine that migrates are no duplicate, also if a third pod showed the address
+// and is gone by now.
+func TestLaunchersAreLeftOfAFinding(t *testing.T) {
+	pods := []census.Pod{onCalico("virt-launcher-vm-abcde", "10.0.0.1"), onCalico("virt-launcher-vm-fghij", "10.0.0.1"), onCalico("one", "10.0.0.1")}
+	found := lanLayout().Findings(ipam.Inventory{}, census.New(time.Unix(1, 0), pods, nil))
+	for gone, want := range map[string]bool{"": true, "virt-launcher-vm-abcde": true, "one": false} {
+		_, got := found[0].Confirmed(func(ref ipam.PodRef) (census.Pod, census.Presence) {
+			i := slices.IndexFunc(pods, func(p census.Pod) bool { return p.Ref == ref })
+			if ref.Name == gone {
+				return census.Pod{}, census.Absent
+			}
+			return pods[i], census.Present
+		})
+		if got != want {
+			t.Errorf("without %q: confirmed %v, want %v", gone, got, want)
 		}
 	}
 }
