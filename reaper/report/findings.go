@@ -137,16 +137,17 @@ func (y Layout) Findings(inv ipam.Inventory, c census.Census) []Finding {
 	claims = slices.CompactFunc(claims, func(a, b claimed) bool {
 		return a.ip == b.ip && a.network == b.network && a.pod == b.pod
 	})
-	recorded := record(inv, networkOf, claims)
-	var found []Finding
 	pods := c.Pods()
+	served := y.record(inv, networkOf, claims, pods)
+	var found []Finding
 	for same := range runs(claims, func(a, b claimed) bool { return a.ip == b.ip && a.network == b.network }) {
 		n := &y.Networks[same[0].network]
-		f := Finding{Backend: n.Backend, Network: n.Name, Stored: []string{}, Recorded: same[0].recorded}
+		f := Finding{Backend: n.Backend, Network: n.Name, Stored: []string{}}
+		f.Recorded = slices.ContainsFunc(same, func(one claimed) bool { return one.recorded })
 		switch {
 		case len(same) > 1 && !ofOneMachine(pods, same):
 			f.Kind = Duplicate
-		case same[0].certain && !f.Recorded && inv.Complete() && n.mayGive(same[0].ip, recorded[same[0].network]):
+		case same[0].certain && !f.Recorded && inv.Complete() && n.mayGive(same[0].ip, served[same[0].network]):
 			f.Kind = Unrecorded
 		default:
 			continue
@@ -163,15 +164,15 @@ func (y Layout) Findings(inv ipam.Inventory, c census.Census) []Finding {
 		found = append(found, f)
 	}
 	slices.SortStableFunc(found, func(a, b Finding) int { return cmp.Compare(a.Kind, b.Kind) })
-	addStored(found, inv)
+	y.addStored(found, inv, networkOf)
 	return found
 }
 
 // mayGive reports whether the network may give the address to a pod at any time. Calico's plugin
 // can have another IPAM than Calico's, and then writes the same annotations: so a default network
 // must have the address of some pod that shows it.
-func (n *NetworkReport) mayGive(ip netip.Addr, recorded bool) bool {
-	return n.Capacity != nil && n.handsOut(ip) && n.Closed == "" && !n.Partial && (recorded || !n.Default)
+func (n *NetworkReport) mayGive(ip netip.Addr, servesPods bool) bool {
+	return n.Capacity != nil && n.handsOut(ip) && n.Closed == "" && !n.Partial && (servesPods || !n.Default)
 }
 
 // ofOneMachine reports whether the claims may be those of one virtual machine that migrates.
@@ -283,11 +284,12 @@ func sortedDown(set map[int]bool) []int {
 	return all
 }
 
-// record marks the claims that the store has: in a pool of their network, or in what belongs to no
-// pool of the report, as an overlapping-range reservation does. It returns for each network whether
-// there is one. The claims are in the order of their addresses.
-func record(inv ipam.Inventory, networkOf map[ipam.PoolRef]int32, claims []claimed) (recorded map[int32]bool) {
-	recorded = make(map[int32]bool)
+// record marks the claims that the store has: in a pool of their network, in what is of no network of
+// the layout, as an overlapping-range reservation is, or anywhere for that pod. So a pod that got its
+// address before its network was cut anew is recorded. It returns the networks in which a pod shows
+// what the store has for it. The claims are in the order of their addresses.
+func (y Layout) record(inv ipam.Inventory, networkOf map[ipam.PoolRef]int32, claims []claimed, pods []census.Pod) (served map[int32]bool) {
+	served = make(map[int32]bool)
 	for a := range inv.Allocations() {
 		if !a.HoldsAddress() || !a.IP.IsValid() {
 			continue
@@ -296,19 +298,26 @@ func record(inv ipam.Inventory, networkOf map[ipam.PoolRef]int32, claims []claim
 		if !found {
 			continue
 		}
-		of, inNetwork := networkOf[ipam.PoolRef{Backend: a.Backend, Name: a.Pool}]
+		of, ok := networkOf[ipam.PoolRef{Backend: a.Backend, Name: a.Pool}]
 		for i := first; i < len(claims) && claims[i].ip == a.IP; i++ {
-			if !inNetwork || claims[i].network == of {
-				claims[i].recorded = true
-				recorded[claims[i].network] = true
-			}
+			one := &claims[i]
+			n := &y.Networks[one.network]
+			its := a.Backend == n.Backend && a.Owner.Pod == pods[one.pod].Ref
+			one.recorded = one.recorded || its || ok && one.network == of || !ok && n.mayBeOf(a)
+			served[one.network] = served[one.network] || its
 		}
 	}
-	return recorded
+	return served
+}
+
+// mayBeOf reports whether the addresses of the network are unique together with an allocation that is
+// of no network of the layout.
+func (n *NetworkReport) mayBeOf(a *ipam.Allocation) bool {
+	return n.Unique == "" || a.Network == n.Unique
 }
 
 // addStored adds for whom the stores have the addresses.
-func addStored(found []Finding, inv ipam.Inventory) {
+func (y Layout) addStored(found []Finding, inv ipam.Inventory, networkOf map[ipam.PoolRef]int32) {
 	byIP := make(map[string][]*Finding, len(found))
 	for i := range found {
 		byIP[found[i].IP] = append(byIP[found[i].IP], &found[i])
@@ -326,8 +335,11 @@ func addStored(found []Finding, inv ipam.Inventory) {
 		if !wanted[a.IP] || !a.NamesPod() || !a.HoldsAddress() {
 			continue
 		}
+		of, ok := networkOf[ipam.PoolRef{Backend: a.Backend, Name: a.Pool}]
 		for _, f := range byIP[a.IP.String()] {
-			if name := a.Owner.Pod.String(); f.Backend == a.Backend && !slices.Contains(f.Stored, name) {
+			name, shows := a.Owner.Pod.String(), slices.ContainsFunc(f.Claims, func(s ShownBy) bool { return s.ref() == a.Owner.Pod })
+			its := shows || !ok || y.Networks[of].Name == f.Network
+			if its && f.Backend == a.Backend && !slices.Contains(f.Stored, name) {
 				f.Stored = append(f.Stored, name)
 			}
 		}

@@ -61,6 +61,11 @@ func TestFindingsAreOfLivePodsInOneNetwork(t *testing.T) {
 	recorded := func(backend, pool, ip, pod string) ipam.Allocation {
 		return ipam.Allocation{Backend: backend, Pool: pool, IP: netip.MustParseAddr(ip), Owner: ipam.Owner{Pod: ipam.PodRef{Namespace: "app", Name: pod}}}
 	}
+	reserved := func(network, ip, pod string) ipam.Allocation {
+		a := recorded("overlapping", "ns/"+network+"-"+ip, ip, pod)
+		a.Network = network
+		return a
+	}
 	// Calico has the address of this pod in each case, so its IPAM is in use.
 	one, oneHas := onCalico("one", "10.0.0.1"), recorded("calico", "block", "10.0.0.1", "one")
 	unsure := func(p *census.Pod) { p.ByCalico = 0 }
@@ -91,6 +96,11 @@ func TestFindingsAreOfLivePodsInOneNetwork(t *testing.T) {
 			has: []ipam.Allocation{
 				recorded("calico", "block", "10.0.0.2", "two"), recorded("calico", "block", "10.0.0.3", "three"), recorded("whereabouts", "ns/a", "192.168.7.2", "two"),
 			}, want: []string{"duplicate 192.168.7.2 a three two, of two"}},
+		{name: "one that another network has for a third pod", pods: []census.Pod{onLAN("two", "app/a", "10.0.0.2", "192.168.7.2"), onLAN("three", "app/a", "10.0.0.3", "192.168.7.2")},
+			has: []ipam.Allocation{
+				recorded("calico", "block", "10.0.0.2", "two"), recorded("calico", "block", "10.0.0.3", "three"),
+				recorded("whereabouts", "ns/a", "192.168.7.2", "two"), recorded("whereabouts", "ns/b", "192.168.7.2", "four"),
+			}, want: []string{"duplicate 192.168.7.2 a three two, of two"}},
 
 		{name: "an address that no store has", pods: []census.Pod{onCalico("two", "10.0.0.2")}, want: []string{"unrecorded 10.0.0.2 p two"}},
 		{name: "not certainly of Calico", pods: []census.Pod{with(onCalico("two", "10.0.0.2"), unsure)}},
@@ -107,7 +117,11 @@ func TestFindingsAreOfLivePodsInOneNetwork(t *testing.T) {
 				recorded("calico", "block", "10.0.0.2", "two"), recorded("calico", "block", "10.0.0.3", "three"), recorded("whereabouts", "ns/b", "192.168.7.3", "three"),
 			}, want: []string{"unrecorded 192.168.7.2 b two"}},
 		{name: "what only a reservation has", pods: []census.Pod{onLAN("two", "app/a", "10.0.0.2", "192.168.7.2")},
-			has: []ipam.Allocation{recorded("calico", "block", "10.0.0.2", "two"), recorded("overlapping", "ns/192.168.7.2", "192.168.7.2", "two")}},
+			has: []ipam.Allocation{recorded("calico", "block", "10.0.0.2", "two"), reserved("a", "192.168.7.2", "two")}},
+		{name: "what only a reservation of another network has", pods: []census.Pod{onLAN("two", "app/a", "10.0.0.2", "192.168.7.2")},
+			has: []ipam.Allocation{recorded("calico", "block", "10.0.0.2", "two"), reserved("b", "192.168.7.2", "three")}, want: []string{"unrecorded 192.168.7.2 a two"}},
+		{name: "what another pool of the store has for the pod", pods: []census.Pod{onLAN("two", "app/a", "10.0.0.2", "192.168.7.2")},
+			has: []ipam.Allocation{recorded("calico", "block", "10.0.0.2", "two"), recorded("whereabouts", "ns/b", "192.168.7.2", "two")}},
 		{name: "while a pool could not be read", pods: []census.Pod{onCalico("two", "10.0.0.2")}, partial: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -130,10 +144,13 @@ func TestFindingsAreOfLivePodsInOneNetwork(t *testing.T) {
 	}
 }
 
-// A plugin of Calico may have another IPAM, such as host-local.
+// A plugin of Calico may have another IPAM, such as host-local. Then Calico may still have what it gave
+// before, for pods that are gone.
 func TestPodsOfAnotherIPAMAreNotUnrecorded(t *testing.T) {
 	c := census.New(time.Unix(1, 0), []census.Pod{onCalico("one", "10.0.0.1"), onCalico("two", "10.0.0.2")}, nil)
-	if found := lanLayout().Findings(ipam.Inventory{}, c); len(found) > 0 {
+	gone := ipam.Allocation{Backend: "calico", Pool: "block", IP: netip.MustParseAddr("10.0.0.1"), Owner: ipam.Owner{Pod: ipam.PodRef{Namespace: "app", Name: "gone"}}}
+	inv := ipam.Inventory{Listings: []ipam.Listing{{Backend: "calico", Whole: true, Pools: []ipam.Pool{{Name: "any", Allocations: []ipam.Allocation{gone}}}}}}
+	if found := lanLayout().Findings(inv, c); len(found) > 0 {
 		t.Errorf("found %v, want nothing", found)
 	}
 }
