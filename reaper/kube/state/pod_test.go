@@ -138,7 +138,9 @@ func TestPodSaysThatItHasNoSandbox(t *testing.T) {
 		"it is not ready":          {corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse}, false},
 		"the kubelet does not say": {corev1.PodCondition{}, false},
 	} {
-		pod := running(func(p *corev1.Pod) { p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled}, tt.condition} })
+		pod := running(func(p *corev1.Pod) {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled}, tt.condition}
+		})
 		if got := readPod(pod).NoSandbox; got != tt.want {
 			t.Errorf("%s: NoSandbox is %v, want %v", name, got, tt.want)
 		}
