@@ -30,7 +30,7 @@ const (
 // not change before.
 func (r *run) find(ctx context.Context) {
 	n := &r.round
-	if r.Cluster == nil || n.census.Began().IsZero() || n.census.OnNode() {
+	if r.Cluster == nil || n.census.Began().IsZero() || n.census.OnNode() || ctx.Err() != nil {
 		return
 	}
 	found := n.layout.Findings(n.inventory, n.census)
@@ -39,8 +39,9 @@ func (r *run) find(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, findingsTimeout)
 	defer cancel()
+	found = r.stillUnrecorded(ctx, found) // first: in a large cluster, many pods start between the lists
 	rest := len(found) - min(len(found), mostFindings)
-	found = stillUnrecorded(ctx, r.Backends, *n, found[:len(found)-rest])
+	found = found[:len(found)-rest]
 	look := r.lookAgain(ctx, found)
 	var confirmed []report.Finding
 	for _, f := range found {
@@ -71,20 +72,26 @@ func (r *run) tell(found []report.Finding) {
 }
 
 // stillUnrecorded returns the findings without those whose address the store has by now: its pod may
-// have got it after the store was listed. Of a store that cannot be listed again, none is left.
-func stillUnrecorded(ctx context.Context, backends []ipam.Backend, n round, found []report.Finding) []report.Finding {
+// have got it after the store was listed. If a store cannot be listed again, none is left.
+func (r *run) stillUnrecorded(ctx context.Context, found []report.Finding) []report.Finding {
+	n := &r.round
 	unrecorded := func(f report.Finding) bool { return f.Kind == report.Unrecorded }
 	if !slices.ContainsFunc(found, unrecorded) {
 		return found
 	}
 	var again []ipam.Backend
-	for _, b := range backends {
+	for _, b := range r.Backends {
 		if slices.ContainsFunc(n.inventory.Listings, func(l ipam.Listing) bool { return l.Backend == b.Name() && l.Whole }) {
 			again = append(again, b)
 		}
 	}
 	inv := ipam.TakeInventory(ctx, again, func(string) bool { return true })
 	if !inv.Complete() {
+		for _, l := range inv.Listings {
+			if !l.Whole {
+				r.warn("what pods show looks unrecorded, and " + l.Backend + " could not be listed again to tell of it: " + l.Message)
+			}
+		}
 		return slices.DeleteFunc(found, unrecorded)
 	}
 	still := make(map[string]bool)
@@ -96,16 +103,18 @@ func stillUnrecorded(ctx context.Context, backends []ipam.Backend, n round, foun
 
 // lookAgain reads the pods of findings by name. A pod that could not be read is unknown.
 func (r *run) lookAgain(ctx context.Context, found []report.Finding) func(ipam.PodRef) (census.Pod, census.Presence) {
-	var refs []ipam.PodRef
+	refs := make(map[ipam.PodRef]bool) // a pod may show many addresses
 	for _, f := range found {
-		refs = slices.AppendSeq(refs, f.Pods)
+		for ref := range f.Pods {
+			refs[ref] = true
+		}
 	}
 	looks := make(map[ipam.PodRef]census.Reading, len(refs))
 	var mu sync.Mutex
 	var g errgroup.Group
 	g.SetLimit(readsAtOnce)
 	failed := make(map[string]error)
-	for _, ref := range refs {
+	for ref := range refs {
 		g.Go(func() error {
 			pod, presence, err := r.Cluster.Pod(ctx, ref)
 			mu.Lock()

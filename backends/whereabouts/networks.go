@@ -173,9 +173,14 @@ func readSlicePool(data json.RawMessage) slicePool {
 	return p
 }
 
-// sliced returns the NodeSlicePools as networks, with the same indices.
+// sliced returns the NodeSlicePools as networks, with the same indices. An attachment without a
+// network_name may be of each with its range that no other one names.
 func (s *survey) sliced() []ipam.Network {
 	var all []ipam.Network
+	named := make(map[string]bool)
+	for _, r := range s.ranges {
+		named[r.network] = named[r.network] || r.sliced && r.network != ""
+	}
 	for _, p := range s.slices {
 		var usable ipam.Spans
 		for _, slice := range p.slices {
@@ -183,7 +188,8 @@ func (s *survey) sliced() []ipam.Network {
 		}
 		n := ipam.Network{Name: p.pool(), Range: asRange(p.from), Known: true, Usable: ipam.NewSpans(usable...)}
 		for _, r := range s.ranges {
-			if r.sliced && r.from == n.Range {
+			mayBe := r.network == p.Metadata.Name || r.network == "" && !named[p.Metadata.Name]
+			if r.sliced && r.from == n.Range && mayBe {
 				n.Attachments = append(n.Attachments, r.attachment)
 			}
 		}

@@ -139,11 +139,12 @@ func (f Finding) Confirmed(look func(ipam.PodRef) (census.Pod, census.Presence))
 		pod, presence := look(s.ref())
 		return err != nil || presence != census.Present || pod.UID != s.UID || !mayClaim(&pod) || !pod.Shows(ip)
 	})
-	least := 1
-	if f.Kind == Duplicate {
-		least = 2
+	if f.Kind == Unrecorded {
+		return f, len(f.Claims) > 0
 	}
-	return f, len(f.Claims) >= least
+	return f, len(f.Claims) > 1 && slices.ContainsFunc(f.Claims, func(s ShownBy) bool {
+		return !census.SameMachine(s.ref(), f.Claims[0].ref())
+	})
 }
 
 // mayClaim reports whether a pod has what it shows for itself, and not for much less than it lives. A
@@ -180,7 +181,8 @@ func (y Layout) Findings(inv ipam.Inventory, c census.Census) []Finding {
 	found := y.overlaps(inv, c, networkOf)
 	for same := range runs(claims, func(a, b claimed) bool { return a.ip == b.ip && a.network == b.network }) {
 		n := &y.Networks[same[0].network]
-		f := Finding{Backend: n.Backend, Network: n.Name, Stored: []string{}, Recorded: same[0].recorded}
+		f := Finding{Backend: n.Backend, Network: n.Name, Stored: []string{}}
+		f.Recorded = slices.ContainsFunc(same, func(one claimed) bool { return one.recorded })
 		switch {
 		case len(same) > 1 && !ofOneMachine(pods, same):
 			f.Kind = Duplicate
@@ -197,7 +199,7 @@ func (y Layout) Findings(inv ipam.Inventory, c census.Census) []Finding {
 		found = append(found, f)
 	}
 	slices.SortStableFunc(found, func(a, b Finding) int { return cmp.Compare(a.Kind, b.Kind) })
-	addStored(found, inv)
+	y.addStored(found, inv, networkOf)
 	return found
 }
 
@@ -357,7 +359,7 @@ func (n *NetworkReport) mayHold(a *ipam.Allocation) bool {
 }
 
 // addStored adds for whom the stores have the addresses.
-func addStored(found []Finding, inv ipam.Inventory) {
+func (y Layout) addStored(found []Finding, inv ipam.Inventory, networkOf map[ipam.PoolRef]int32) {
 	byIP := make(map[string][]*Finding, len(found))
 	for i := range found {
 		byIP[found[i].IP] = append(byIP[found[i].IP], &found[i])
@@ -375,8 +377,11 @@ func addStored(found []Finding, inv ipam.Inventory) {
 		if !wanted[a.IP] || !a.NamesPod() || !a.HoldsAddress() {
 			continue
 		}
+		of, ok := networkOf[ipam.PoolRef{Backend: a.Backend, Name: a.Pool}]
 		for _, f := range byIP[a.IP.String()] {
-			if name := a.Owner.Pod.String(); f.Backend == a.Backend && !slices.Contains(f.Stored, name) {
+			name, shows := a.Owner.Pod.String(), slices.ContainsFunc(f.Claims, func(s ShownBy) bool { return s.ref() == a.Owner.Pod })
+			its := shows || !ok || y.Networks[of].Name == f.Network
+			if its && f.Backend == a.Backend && !slices.Contains(f.Stored, name) {
 				f.Stored = append(f.Stored, name)
 			}
 		}

@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -60,6 +61,11 @@ func TestFindingsAreOfLivePodsInOneNetwork(t *testing.T) {
 	recorded := func(backend, pool, ip, pod string) ipam.Allocation {
 		return ipam.Allocation{Backend: backend, Pool: pool, IP: netip.MustParseAddr(ip), Owner: ipam.Owner{Pod: ipam.PodRef{Namespace: "app", Name: pod}}}
 	}
+	reserved := func(network, ip, pod string) ipam.Allocation {
+		a := recorded("overlapping", "ns/"+network+"-"+ip, ip, pod)
+		a.Network = network
+		return a
+	}
 	// Calico has the address of this pod in each case, so its IPAM is in use.
 	one, oneHas := onCalico("one", "10.0.0.1"), recorded("calico", "block", "10.0.0.1", "one")
 	unsure := func(p *census.Pod) { p.ByCalico = 0 }
@@ -90,6 +96,11 @@ func TestFindingsAreOfLivePodsInOneNetwork(t *testing.T) {
 			has: []ipam.Allocation{
 				recorded("calico", "block", "10.0.0.2", "two"), recorded("calico", "block", "10.0.0.3", "three"), recorded("whereabouts", "ns/a", "192.168.7.2", "two"),
 			}, want: []string{"duplicate 192.168.7.2 a three two, of two"}},
+		{name: "one that another network has for a third pod", pods: []census.Pod{onLAN("two", "app/a", "10.0.0.2", "192.168.7.2"), onLAN("three", "app/a", "10.0.0.3", "192.168.7.2")},
+			has: []ipam.Allocation{
+				recorded("calico", "block", "10.0.0.2", "two"), recorded("calico", "block", "10.0.0.3", "three"),
+				recorded("whereabouts", "ns/a", "192.168.7.2", "two"), recorded("whereabouts", "ns/b", "192.168.7.2", "four"),
+			}, want: []string{"duplicate 192.168.7.2 a three two, of two"}},
 
 		{name: "an address that no store has", pods: []census.Pod{onCalico("two", "10.0.0.2")}, want: []string{"unrecorded 10.0.0.2 p two"}},
 		{name: "not certainly of Calico", pods: []census.Pod{with(onCalico("two", "10.0.0.2"), unsure)}},
@@ -106,12 +117,11 @@ func TestFindingsAreOfLivePodsInOneNetwork(t *testing.T) {
 				recorded("calico", "block", "10.0.0.2", "two"), recorded("calico", "block", "10.0.0.3", "three"), recorded("whereabouts", "ns/b", "192.168.7.3", "three"),
 			}, want: []string{"unrecorded 192.168.7.2 b two"}},
 		{name: "what only a reservation has", pods: []census.Pod{onLAN("two", "app/a", "10.0.0.2", "192.168.7.2")},
-			has: []ipam.Allocation{recorded("calico", "block", "10.0.0.2", "two"), recorded("overlapping", "ns/192.168.7.2", "192.168.7.2", "two")}},
-		{name: "what a reservation has in another network", pods: []census.Pod{onLAN("two", "app/a", "10.0.0.2", "192.168.7.2")},
-			has: []ipam.Allocation{
-				recorded("calico", "block", "10.0.0.2", "two"),
-				{Backend: "overlapping", Network: "b", Pool: "ns/b-192.168.7.2", IP: netip.MustParseAddr("192.168.7.2")},
-			}, want: []string{"unrecorded 192.168.7.2 a two"}},
+			has: []ipam.Allocation{recorded("calico", "block", "10.0.0.2", "two"), reserved("a", "192.168.7.2", "two")}},
+		{name: "what only a reservation of another network has", pods: []census.Pod{onLAN("two", "app/a", "10.0.0.2", "192.168.7.2")},
+			has: []ipam.Allocation{recorded("calico", "block", "10.0.0.2", "two"), reserved("b", "192.168.7.2", "three")}, want: []string{"unrecorded 192.168.7.2 a two"}},
+		{name: "what another pool of the store has for the pod", pods: []census.Pod{onLAN("two", "app/a", "10.0.0.2", "192.168.7.2")},
+			has: []ipam.Allocation{recorded("calico", "block", "10.0.0.2", "two"), recorded("whereabouts", "ns/b", "192.168.7.2", "two")}},
 		{name: "of an attachment whose network is known, while an older pod has an address of another one",
 			pods: []census.Pod{onLAN("two", "app/a", "10.0.0.2", "192.168.7.2"), onLAN("old", "app/a", "10.0.0.3", "192.168.7.3")},
 			has: []ipam.Allocation{
@@ -141,11 +151,12 @@ func TestFindingsAreOfLivePodsInOneNetwork(t *testing.T) {
 }
 
 // A plugin of Calico may have another IPAM, such as host-local, while nodes get the addresses of their
-// tunnels from Calico's.
+// tunnels from Calico's. Then Calico may still have what it gave before, for pods that are gone.
 func TestPodsOfAnotherIPAMAreNotUnrecorded(t *testing.T) {
 	c := census.New(time.Unix(1, 0), []census.Pod{onCalico("one", "10.0.0.1"), onCalico("two", "10.0.0.2")}, nil)
 	tunnel := ipam.Allocation{Backend: "calico", Pool: "block", IP: netip.MustParseAddr("10.0.0.1"), Owner: ipam.Owner{Node: "n1"}}
-	for _, has := range [][]ipam.Allocation{nil, {tunnel}} {
+	gone := ipam.Allocation{Backend: "calico", Pool: "block", IP: tunnel.IP, Owner: ipam.Owner{Pod: ipam.PodRef{Namespace: "app", Name: "gone"}}}
+	for _, has := range [][]ipam.Allocation{nil, {tunnel}, {gone}} {
 		inv := ipam.Inventory{Listings: []ipam.Listing{{Backend: "calico", Whole: true, Pools: []ipam.Pool{{Name: "block", Allocations: has}}}}}
 		if found := lanLayout().Findings(inv, c); len(found) > 0 {
 			t.Errorf("found %v with %v, want nothing", found, has)
@@ -229,5 +240,24 @@ func TestOverlappingBlocks(t *testing.T) {
 	}
 	if _, still := got[0].Confirmed(func(ipam.PodRef) (census.Pod, census.Presence) { return census.Pod{}, census.Absent }); !still {
 		t.Error("an overlap ends with a pod")
+	}
+}
+
+// The launchers of a machine that migrates are no duplicate, also if a third pod showed the address
+// and is gone by now.
+func TestLaunchersAreLeftOfAFinding(t *testing.T) {
+	pods := []census.Pod{onCalico("virt-launcher-vm-abcde", "10.0.0.1"), onCalico("virt-launcher-vm-fghij", "10.0.0.1"), onCalico("one", "10.0.0.1")}
+	found := lanLayout().Findings(ipam.Inventory{}, census.New(time.Unix(1, 0), pods, nil))
+	for gone, want := range map[string]bool{"": true, "virt-launcher-vm-abcde": true, "one": false} {
+		_, got := found[0].Confirmed(func(ref ipam.PodRef) (census.Pod, census.Presence) {
+			i := slices.IndexFunc(pods, func(p census.Pod) bool { return p.Ref == ref })
+			if ref.Name == gone {
+				return census.Pod{}, census.Absent
+			}
+			return pods[i], census.Present
+		})
+		if got != want {
+			t.Errorf("without %q: confirmed %v, want %v", gone, got, want)
+		}
 	}
 }
