@@ -84,6 +84,9 @@ type Explanation struct {
 	// Free says whether pods can get an address that no store has; null if that is unknown.
 	Free *bool `json:"free,omitempty"`
 
+	// Unrecorded is set if a pod shows the address, and a network may give it to another one.
+	Unrecorded bool `json:"unrecorded,omitempty"`
+
 	// Nearest are the pools that are nearest to an address that is in none.
 	Nearest []string `json:"nearest,omitempty"`
 
@@ -155,6 +158,13 @@ func Explain(r Report, q Question, asking []Asking, command []string) (Explanati
 			a.Found = &n
 		}
 		x.Stores = append(x.Stores, a)
+	}
+	for _, f := range r.Findings {
+		for i := range x.Found {
+			if e := &x.Found[i]; f.Kind == Duplicate && f.IP == e.IP && f.Backend == e.Backend && e.Verdict == judge.InUse {
+				e.Remedies = []judge.Remedy{{Says: f.Remedy()}}
+			}
+		}
 	}
 	if ip, err := netip.ParseAddr(x.Question.Address); err == nil && r.Claims != nil {
 		for claim := range r.Claims(ip) {
@@ -531,7 +541,7 @@ func (x *Explanation) addPlacesAround(r Report, command []string) {
 	}
 	for _, f := range r.Findings {
 		if free := false; f.IP == x.Question.Address && !f.Recorded {
-			x.Free = &free
+			x.Free, x.Unrecorded = &free, true
 			return
 		}
 	}
@@ -542,7 +552,7 @@ func (x *Explanation) addPlacesAround(r Report, command []string) {
 			sized = sized && n.Capacity != nil
 		}
 	}
-	if !unlisted && (free || sized) {
+	if !unlisted && (free || sized) && (!free || len(x.Claims) == 0) { // otherwise something may have it
 		x.Free = &free
 	}
 }

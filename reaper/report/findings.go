@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -87,8 +88,8 @@ func (f Finding) String() string {
 	where := f.IP + " in " + f.Backend + " network " + f.Network
 	if f.Kind == Unrecorded {
 		s := f.Claims[0]
-		return fmt.Sprintf("pod %s shows %s (%s), and the store does not have it: it may give the address to another pod at any time. Delete the pod, so that it gets another address",
-			s.ref(), where, s.Source)
+		return fmt.Sprintf("pod %s shows %s (%s), and the store does not have it: it may give the address to another pod at any time. %s",
+			s.ref(), where, s.Source, f.Remedy())
 	}
 	var names, sources []string
 	for _, s := range f.Claims {
@@ -105,7 +106,26 @@ func (f Finding) String() string {
 	if len(names) == 2 {
 		who = names[0] + " and " + names[1] + " both"
 	}
-	return fmt.Sprintf("pods %s show %s (%s): %s", who, where, strings.Join(sources, ", "), stored)
+	return fmt.Sprintf("pods %s show %s (%s): %s. %s", who, where, strings.Join(sources, ", "), stored, f.Remedy())
+}
+
+// Remedy says what to do.
+func (f Finding) Remedy() string {
+	var others []string
+	for _, s := range f.Claims {
+		if name := s.ref().String(); !slices.Contains(f.Stored, name) {
+			others = append(others, name)
+		}
+	}
+	for _, s := range f.Claims {
+		if strings.HasPrefix(s.Pod, "virt-launcher-") {
+			return "Restart the virtual machine of " + printable.Some(others) + ", so that it gets another address"
+		}
+	}
+	if f.Kind == Duplicate && len(f.Stored) == 0 {
+		return "Delete all of these pods but one, so that the others get other addresses"
+	}
+	return "Delete " + printable.Some(others) + ", so that it gets another address"
 }
 
 // Confirmed returns the finding by what a later look at its pods found, and reports whether it is
@@ -126,9 +146,10 @@ func (f Finding) Confirmed(look func(ipam.PodRef) (census.Pod, census.Presence))
 	return f, len(f.Claims) >= least
 }
 
-// mayClaim reports whether a pod has what it shows for itself, and not for much less than it lives.
+// mayClaim reports whether a pod has what it shows for itself, and not for much less than it lives. A
+// pod whose node was booted again, and which hangs since then, still shows what it had before.
 func mayClaim(pod *census.Pod) bool {
-	return !pod.Finished && !pod.HostNetwork && pod.Deadline.IsZero()
+	return !pod.Finished && !pod.HostNetwork && !pod.NoSandbox && pod.Deadline.IsZero()
 }
 
 // A claimed is an address that a pod shows in a network.
@@ -154,16 +175,16 @@ func (y Layout) Findings(inv ipam.Inventory, c census.Census) []Finding {
 	claims = slices.CompactFunc(claims, func(a, b claimed) bool {
 		return a.ip == b.ip && a.network == b.network && a.pod == b.pod
 	})
-	recorded := record(inv, networkOf, claims)
-	found := y.overlaps(inv, c, networkOf)
 	pods := c.Pods()
+	inUse := y.record(inv, networkOf, pods, claims)
+	found := y.overlaps(inv, c, networkOf)
 	for same := range runs(claims, func(a, b claimed) bool { return a.ip == b.ip && a.network == b.network }) {
 		n := &y.Networks[same[0].network]
 		f := Finding{Backend: n.Backend, Network: n.Name, Stored: []string{}, Recorded: same[0].recorded}
 		switch {
 		case len(same) > 1 && !ofOneMachine(pods, same):
 			f.Kind = Duplicate
-		case same[0].certain && !f.Recorded && inv.Complete() && n.mayGive(same[0].ip, recorded[same[0].network]):
+		case same[0].certain && !f.Recorded && inv.Complete() && n.mayGive(same[0].ip, inUse[same[0].network]):
 			f.Kind = Unrecorded
 		default:
 			continue
@@ -182,9 +203,9 @@ func (y Layout) Findings(inv ipam.Inventory, c census.Census) []Finding {
 
 // mayGive reports whether the network may give the address to a pod at any time. Calico's plugin
 // can have another IPAM than Calico's, and then writes the same annotations: so a default network
-// must have the address of some pod that shows it.
-func (n *NetworkReport) mayGive(ip netip.Addr, recorded bool) bool {
-	return n.Capacity != nil && n.handsOut(ip) && n.Closed == "" && !n.Partial && (recorded || !n.Default)
+// must be inUse, which means that it has an address for the very pod that shows it.
+func (n *NetworkReport) mayGive(ip netip.Addr, inUse bool) bool {
+	return n.Capacity != nil && n.handsOut(ip) && n.Closed == "" && !n.Partial && (inUse || !n.Default)
 }
 
 // ofOneMachine reports whether the claims may be those of one virtual machine that migrates.
@@ -205,9 +226,9 @@ func (y Layout) networkOf() map[ipam.PoolRef]int32 {
 	return networkOf
 }
 
-// attachments returns the networks of which pods get addresses through each attachment. If the store
-// does not say it, as for a configuration in a file, it is that on whose interface a pod shows what
-// the network has for it.
+// attachments returns the networks of which pods get addresses through each attachment. For one of
+// which no network is known, as for a configuration in a file, these are the networks that have for a
+// pod what it shows on that interface.
 func (y Layout) attachments(inv ipam.Inventory, c census.Census, networkOf map[ipam.PoolRef]int32) map[string][]int32 {
 	by := make(map[string][]int32)
 	silent := make(map[int32]bool)
@@ -217,6 +238,7 @@ func (y Layout) attachments(inv ipam.Inventory, c census.Census, networkOf map[i
 		}
 		silent[int32(i)] = len(n.Attachments) == 0 && !n.Default
 	}
+	named := maps.Clone(by)
 	for a := range inv.Allocations() {
 		n, ok := networkOf[ipam.PoolRef{Backend: a.Backend, Name: a.Pool}]
 		if !ok || !silent[n] || !a.NamesPod() {
@@ -224,7 +246,7 @@ func (y Layout) attachments(inv ipam.Inventory, c census.Census, networkOf map[i
 		}
 		pod, _ := c.Pod(a.Owner.Pod)
 		for _, i := range pod.Interfaces {
-			if slices.Contains(i.Addresses, a.IP) && !slices.Contains(by[i.Network], n) {
+			if slices.Contains(i.Addresses, a.IP) && named[i.Network] == nil && !slices.Contains(by[i.Network], n) {
 				by[i.Network] = append(by[i.Network], n)
 			}
 		}
@@ -296,11 +318,12 @@ func sortedDown(set map[int]bool) []int {
 	return all
 }
 
-// record marks the claims that the store has: in a pool of their network, or in what belongs to no
-// pool of the report, as an overlapping-range reservation does. It returns for each network whether
-// there is one. The claims are in the order of their addresses.
-func record(inv ipam.Inventory, networkOf map[ipam.PoolRef]int32, claims []claimed) (recorded map[int32]bool) {
-	recorded = make(map[int32]bool)
+// record marks the claims that the stores have: in a pool of their network, for the very pod wherever
+// it is, or in what belongs to no pool of the report, as an overlapping-range reservation does. It
+// returns which networks have an address for the very pod that shows it. The claims are in the order
+// of their addresses.
+func (y Layout) record(inv ipam.Inventory, networkOf map[ipam.PoolRef]int32, pods []census.Pod, claims []claimed) (inUse map[int32]bool) {
+	inUse = make(map[int32]bool)
 	for a := range inv.Allocations() {
 		if !a.HoldsAddress() || !a.IP.IsValid() {
 			continue
@@ -311,13 +334,26 @@ func record(inv ipam.Inventory, networkOf map[ipam.PoolRef]int32, claims []claim
 		}
 		of, inNetwork := networkOf[ipam.PoolRef{Backend: a.Backend, Name: a.Pool}]
 		for i := first; i < len(claims) && claims[i].ip == a.IP; i++ {
-			if !inNetwork || claims[i].network == of {
+			pod, n := &pods[claims[i].pod], &y.Networks[claims[i].network]
+			own := a.Owner.Pod == pod.Ref || a.Owner.Sandbox != "" && a.Owner.Sandbox == pod.Sandbox
+			switch {
+			case inNetwork && claims[i].network == of:
 				claims[i].recorded = true
-				recorded[claims[i].network] = true
+				inUse[of] = inUse[of] || own
+			case own, !inNetwork && n.mayHold(a):
+				claims[i].recorded = true
 			}
 		}
 	}
-	return recorded
+	return inUse
+}
+
+// mayHold reports whether an allocation of no pool of the report keeps an address of the network.
+func (n *NetworkReport) mayHold(a *ipam.Allocation) bool {
+	if n.Default {
+		return a.Backend == n.Backend
+	}
+	return n.Unique == "" || n.Unique == a.Network
 }
 
 // addStored adds for whom the stores have the addresses.

@@ -75,6 +75,7 @@ func TestFindingsAreOfLivePodsInOneNetwork(t *testing.T) {
 		{name: "two on one that nobody has", pods: []census.Pod{onCalico("two", "10.0.0.2"), onCalico("three", "10.0.0.2")}, want: []string{"duplicate 10.0.0.2 p three two"}},
 		{name: "one is finished", pods: []census.Pod{with(onCalico("two", "10.0.0.1"), func(p *census.Pod) { p.Finished = true })}},
 		{name: "one is Terminating", pods: []census.Pod{with(onCalico("two", "10.0.0.1"), func(p *census.Pod) { p.Deadline = time.Unix(1, 0) })}},
+		{name: "one has no sandbox", pods: []census.Pod{with(onCalico("two", "10.0.0.1"), func(p *census.Pod) { p.NoSandbox = true })}},
 		{name: "one is on the host's network", pods: []census.Pod{with(onCalico("two", "10.0.0.1"), func(p *census.Pod) { p.HostNetwork = true })}},
 		{name: "the launchers of a machine that migrates", pods: []census.Pod{onCalico("virt-launcher-vm-abcde", "10.0.0.2"), onCalico("virt-launcher-vm-fghij", "10.0.0.2")},
 			has: []ipam.Allocation{recorded("calico", "block", "10.0.0.2", "virt-launcher-vm-abcde")}},
@@ -106,6 +107,17 @@ func TestFindingsAreOfLivePodsInOneNetwork(t *testing.T) {
 			}, want: []string{"unrecorded 192.168.7.2 b two"}},
 		{name: "what only a reservation has", pods: []census.Pod{onLAN("two", "app/a", "10.0.0.2", "192.168.7.2")},
 			has: []ipam.Allocation{recorded("calico", "block", "10.0.0.2", "two"), recorded("overlapping", "ns/192.168.7.2", "192.168.7.2", "two")}},
+		{name: "what a reservation has in another network", pods: []census.Pod{onLAN("two", "app/a", "10.0.0.2", "192.168.7.2")},
+			has: []ipam.Allocation{
+				recorded("calico", "block", "10.0.0.2", "two"),
+				{Backend: "overlapping", Network: "b", Pool: "ns/b-192.168.7.2", IP: netip.MustParseAddr("192.168.7.2")},
+			}, want: []string{"unrecorded 192.168.7.2 a two"}},
+		{name: "of an attachment whose network is known, while an older pod has an address of another one",
+			pods: []census.Pod{onLAN("two", "app/a", "10.0.0.2", "192.168.7.2"), onLAN("old", "app/a", "10.0.0.3", "192.168.7.3")},
+			has: []ipam.Allocation{
+				recorded("calico", "block", "10.0.0.2", "two"), recorded("calico", "block", "10.0.0.3", "old"),
+				recorded("whereabouts", "ns/a", "192.168.7.2", "two"), recorded("whereabouts", "ns/b", "192.168.7.3", "old"),
+			}},
 		{name: "while a pool could not be read", pods: []census.Pod{onCalico("two", "10.0.0.2")}, partial: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -128,11 +140,16 @@ func TestFindingsAreOfLivePodsInOneNetwork(t *testing.T) {
 	}
 }
 
-// A plugin of Calico may have another IPAM, such as host-local.
+// A plugin of Calico may have another IPAM, such as host-local, while nodes get the addresses of their
+// tunnels from Calico's.
 func TestPodsOfAnotherIPAMAreNotUnrecorded(t *testing.T) {
 	c := census.New(time.Unix(1, 0), []census.Pod{onCalico("one", "10.0.0.1"), onCalico("two", "10.0.0.2")}, nil)
-	if found := lanLayout().Findings(ipam.Inventory{}, c); len(found) > 0 {
-		t.Errorf("found %v, want nothing", found)
+	tunnel := ipam.Allocation{Backend: "calico", Pool: "block", IP: netip.MustParseAddr("10.0.0.1"), Owner: ipam.Owner{Node: "n1"}}
+	for _, has := range [][]ipam.Allocation{nil, {tunnel}} {
+		inv := ipam.Inventory{Listings: []ipam.Listing{{Backend: "calico", Whole: true, Pools: []ipam.Pool{{Name: "block", Allocations: has}}}}}
+		if found := lanLayout().Findings(inv, c); len(found) > 0 {
+			t.Errorf("found %v with %v, want nothing", found, has)
+		}
 	}
 }
 

@@ -40,11 +40,11 @@ const (
 	mirror = corev1.MirrorPodAnnotationKey
 )
 
-// podFields are the fields of a pod object that verdicts rest on.
+// podFields are the fields of a pod object that verdicts rest on, or findings.
 type podFields struct {
 	namespace, name, uid, node, phase string
 
-	hostNetwork bool
+	hostNetwork, noSandbox bool
 
 	// In seconds since 1970; 0 if the pod does not say. By the API's conventions, a
 	// deletionTimestamp is the time of the deletion plus its grace period.
@@ -64,6 +64,7 @@ type podFields struct {
 type podAnnotations struct {
 	networkStatus, networksStatus, networks      string
 	calicoPodIP, calicoPodIPs, calicoContainerID string
+	emptied                                      bool // calicoPodIP is there, and has no address
 	isMirror                                     bool
 }
 
@@ -77,7 +78,7 @@ func (a *podAnnotations) set(key, value []byte) {
 	case networks:
 		a.networks = string(value)
 	case calicoPodIP:
-		a.calicoPodIP = string(value)
+		a.calicoPodIP, a.emptied = string(value), len(value) == 0
 	case calicoPodIPs:
 		a.calicoPodIPs = string(value)
 	case calicoContainerID:
@@ -108,6 +109,9 @@ func readPod(pod *corev1.Pod) census.Pod {
 	for _, ip := range pod.Status.PodIPs {
 		f.podIPs = append(f.podIPs, ip.IP)
 	}
+	for _, c := range pod.Status.Conditions {
+		f.noSandbox = f.noSandbox || c.Type == corev1.PodReadyToStartContainers && c.Status == corev1.ConditionFalse
+	}
 	return f.reduce()
 }
 
@@ -123,6 +127,7 @@ func (f *podFields) reduce() census.Pod {
 		Mirror:   f.annotations.isMirror && !f.hostNetwork,
 
 		HostNetwork: f.hostNetwork,
+		NoSandbox:   f.noSandbox || f.annotations.emptied,
 
 		TerminationGrace: time.Duration(min(max(f.grace, f.deletionGrace, 0), maxSeconds)) * time.Second,
 	}
@@ -155,9 +160,9 @@ func (f *podFields) reduce() census.Pod {
 	}
 	p.Addresses, p.Interfaces = s.addresses, s.interfaces
 	p.TooMuch = s.tooMuch
-	asks := f.annotations.networks != "" && len(s.interfaces) == 0
+	asks := f.annotations.networks != "" && len(s.interfaces) == 0 && !f.hostNetwork // then no plugin is called
 	mayHide := !p.Finished && p.Node != ""
-	p.LeavesOut = mayHide && f.annotations.networks != "" && len(s.interfaces) > 0 &&
+	p.LeavesOut = mayHide && !f.hostNetwork && f.annotations.networks != "" && len(s.interfaces) > 0 &&
 		s.leavesOut(f.annotations.networks, f.namespace, f.annotations.networksStatus != "")
 	p.AddressUnknown = p.TooMuch || mayHide && (!readable || asks || p.InStatus == 0 && !f.hostNetwork)
 	// Multus writes the network-status after all ADDs, and the kubelet the status after that.
@@ -275,11 +280,13 @@ func readStatefulSet(set *appsv1.StatefulSet) census.StatefulSet {
 const (
 	podMetadata, podSpec, podStatus = 1, 2, 3
 
-	metaName, metaNamespace, metaUID       = 1, 3, 5
-	metaCreated, metaDeadline              = 8, 9
-	metaDeletionGrace, metaAnnotations     = 10, 12
-	specGrace, specNodeName, specHostNet   = 4, 10, 11
-	statusPhase, statusPodIP, statusPodIPs = 1, 6, 12
+	metaName, metaNamespace, metaUID     = 1, 3, 5
+	metaCreated, metaDeadline            = 8, 9
+	metaDeletionGrace, metaAnnotations   = 10, 12
+	specGrace, specNodeName, specHostNet = 4, 10, 11
+	statusPhase, statusConditions        = 1, 2
+	statusPodIP, statusPodIPs            = 6, 12
+	conditionType, conditionStatus       = 1, 2
 
 	podIPText          = 1
 	timeSeconds        = 1
@@ -384,6 +391,8 @@ func (f *podFields) readStatus(field kube.Field) (err error) {
 	switch int32(field.Number) {
 	case statusPhase:
 		f.phase, err = field.Text()
+	case statusConditions:
+		err = f.readCondition(field)
 	case statusPodIP:
 		f.podIP, err = field.Text()
 	case statusPodIPs:
@@ -396,6 +405,22 @@ func (f *podFields) readStatus(field kube.Field) (err error) {
 		})
 		f.podIPs = append(f.podIPs, ip)
 	}
+	return err
+}
+
+// readCondition reads a condition of the pod.
+func (f *podFields) readCondition(field kube.Field) error {
+	var kind, status []byte
+	err := eachIn(field, func(field kube.Field) (err error) {
+		switch int32(field.Number) {
+		case conditionType:
+			kind, err = field.Content()
+		case conditionStatus:
+			status, err = field.Content()
+		}
+		return err
+	})
+	f.noSandbox = f.noSandbox || string(kind) == string(corev1.PodReadyToStartContainers) && string(status) == string(corev1.ConditionFalse)
 	return err
 }
 

@@ -184,7 +184,7 @@ func whereNowhere(x report.Explanation) string {
 		return "in no store that was listed; it is in the range of " + in
 	case *x.Free:
 		return "free in " + in
-	case len(x.Claims) > 0:
+	case x.Unrecorded:
 		return "in no store, and not free in " + in + ", which may give it to another pod"
 	default:
 		return "in no store, and pods do not get it, although it is in the range of " + in
