@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
@@ -34,17 +35,21 @@ type shares struct {
 // readShares reads the settings of Calico's IPAM and the nodes' claims on blocks. An account may
 // lack the right.
 func readShares(ctx context.Context, store datastore) shares {
+	var owned []affinity
+	var unlisted error
+	var list sync.WaitGroup
+	list.Go(func() { owned, unlisted = store.affinities(ctx) })
 	settings, err := store.settings(ctx)
+	list.Wait()
 	if err != nil {
 		return shares{unknown: fmt.Sprintf("read the settings of Calico's IPAM: %v", err)}
+	}
+	if unlisted != nil {
+		return shares{unknown: fmt.Sprintf("list the block affinities of Calico: %v", unlisted)}
 	}
 	terms, err := readTerms(settings)
 	if err != nil {
 		return shares{unknown: fmt.Sprintf("the settings of Calico's IPAM: %v", err)}
-	}
-	owned, err := store.affinities(ctx)
-	if err != nil {
-		return shares{unknown: fmt.Sprintf("list the block affinities of Calico: %v", err)}
 	}
 	return shares{terms: terms, owned: owned}
 }
