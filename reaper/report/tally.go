@@ -254,23 +254,24 @@ func (t *tally) poolsOf(n *networkTally, ip netip.Addr, do func(*filling)) {
 	}
 }
 
-// decide gives the entries of a place that leaked their Address. What an earlier round freed may be
-// in use again, by another pod, but was freed nevertheless.
+// decide gives the entries of a place that leaked, or may have, their Address. What an earlier round
+// freed may be in use again, by another pod, but was freed nevertheless.
 func (t *tally) decide(place []holding) {
-	leaked, listed := false, false
+	counts := func(h holding) bool { return fateOf(t.entry(h)) >= Protected || t.entry(h).undecided() }
+	some, listed := false, false
 	for _, h := range place {
-		if fateOf(t.entry(h)) >= Protected {
-			leaked = true
+		if counts(h) {
+			some = true
 			listed = listed || int(h.entry) >= len(t.results.Earlier)
 		}
 	}
-	if !leaked {
+	if !some {
 		return
 	}
 	a := &Address{Fate: Freed, Planned: true}
 	for _, h := range place {
 		e := t.entry(h)
-		if fateOf(e) >= Protected {
+		if counts(h) {
 			e.Address = a
 		}
 		if listed || e.Verdict != judge.InUse {
@@ -440,7 +441,7 @@ func (f Fate) String() string {
 	return [...]string{Live: "in use", Other: "other", Protected: "held", Held: "held", Waiting: "waiting", Due: "due", Freed: "released"}[f]
 }
 
-// An Address is an address that some allocation leaked. Several allocations may hold it: the entry
+// An Address is an address that some allocation leaked, or may have leaked. Several allocations may hold it: the entry
 // of a pool and its overlapping-range reservation, or the entries of two pools. An address is as
 // free as its least free allocation.
 type Address struct {

@@ -70,6 +70,9 @@ func summaryOf(x report.Explanation) string {
 		found = stateOfAddress(x) + ", " + cmp.Or(shownBy(x.Claims), "no pod shows it") + ", " + found
 	case n > 0:
 		found += fmt.Sprintf("; %s: %d due, %d waiting, %d held", printable.Counted(x.Leaked.Total, "leaked address"), x.Leaked.Due, x.Leaked.Waiting, x.Leaked.Held)
+		if x.Leaked.Undecided > 0 {
+			found += fmt.Sprintf("; %d undecided", x.Leaked.Undecided)
+		}
 	}
 	for _, a := range slices.Backward(x.Asking) {
 		found = summaryOfAsking(a, x) + "; " + found
