@@ -119,11 +119,15 @@ func (p *protections) holdOne(now time.Time, d *Decision) {
 // protect holds the allocation until the given time; for good if that is the zero time. The
 // ledger keeps FirstSeen.
 func (d *Decision) protect(note string, until time.Time) {
+	source := fromProtection
+	if d.Allocation.Protects != nil {
+		source = fromReservation
+	}
 	d.Verdict = Held
 	d.Reason = Protected
 	d.Note = note
 	d.Due = until
-	d.Evidence = []Evidence{{fromProtection, note}}
+	d.Evidence = []Evidence{{source, note}}
 	d.ChangedBy = byProtection
 	d.remembered = true
 }
