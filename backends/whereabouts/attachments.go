@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -75,6 +76,9 @@ func excludedBy(attachments []*configuration) *exclusions {
 	all := new(exclusions)
 	for _, a := range attachments {
 		all.add(a.name, a.ranges)
+		if a.closed != "" {
+			all.closed = append(all.closed, ipam.Network{Name: a.name, Closed: a.closed, Attachments: []string{a.name}})
+		}
 	}
 	return all
 }
@@ -98,6 +102,8 @@ func readAttachment(item json.RawMessage) *configuration {
 	a.name = o.pool()
 	if len(a.ranges) > 0 {
 		a.size = size + rangeSize*len(a.ranges)
+	} else {
+		a.closed = withoutRange(o.Spec.Config)
 	}
 	for i := range a.ranges {
 		if r := &a.ranges[i]; r.broken != nil {

@@ -29,8 +29,9 @@ var errUnread = errors.New("spec.config: the configurations of all network attac
 type configuration struct {
 	name   string // of the attachment: namespace/name
 	ranges []attachedRange
-	size   int  // with that of its ranges; 0 if it is not for the plugin
-	unread bool // nothing of it is kept but its ranges
+	size   int    // with that of its ranges; 0 if it is not for the plugin
+	unread bool   // nothing of it is kept but its ranges
+	closed string // why pods get no address through it, if it has no range
 }
 
 // configurations limits what is kept of the configurations of attachments, as they arrive. If

@@ -219,7 +219,8 @@ type Pool struct {
 type Network struct {
 	Name string // unique within the backend
 
-	// Range is the prefix of the network. It is not valid if the network has none.
+	// Range is the prefix of the network. It is not valid if the network has none. A network with
+	// neither a range nor a pool only says why pods get no address through its attachments.
 	Range netip.Prefix
 
 	// Known is set if Usable is known.

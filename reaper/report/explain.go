@@ -65,7 +65,8 @@ type Explanation struct {
 	// Claims are those of what lives on the address that is asked about: whatever the stores say.
 	Claims []Shown `json:"claims,omitempty"`
 
-	// Found has the allocations; for a node, those that have no owner.
+	// Found has the allocations; for a node, those that have no owner, and those that it holds
+	// because it may have them.
 	Found []Explained `json:"found"`
 
 	// Others is how many allocations of a node are left out because they did not leak.
@@ -194,7 +195,7 @@ func (q Question) resolve(r Report, asking []Asking) (Question, error) {
 	_, pool := r.PoolsNamed(name)
 	pod, node := len(asking) > 0, false
 	for _, e := range r.Entries {
-		pod, node = pod || q.about(e) || e.Owner.Pod == q.Name, node || e.Owner.Node == q.Name
+		pod, node = pod || q.about(e) || e.Owner.Pod == q.Name, node || Question{Node: q.Name}.about(e)
 	}
 	if q.Name == "" {
 		switch {
@@ -234,12 +235,22 @@ func (q Question) about(e Entry) bool {
 	case q.Address != "":
 		return e.IP == q.Address
 	case q.Node != "":
-		return e.Owner.Node == q.Node
+		return e.Owner.Node == q.Node || e.HeldBy(q.Node) != ""
 	case q.Pod != "":
 		return e.Owner.Pod == q.Pod && (q.Namespace == "" || e.Owner.Namespace == q.Namespace)
 	default:
 		return false
 	}
+}
+
+// HeldBy returns what the evidence says about a node, if that is why the entry is held: it may be on
+// that node. Otherwise it returns an empty string.
+func (e *Entry) HeldBy(node string) string {
+	i := slices.IndexFunc(e.Evidence, func(one judge.Evidence) bool { return one.Source == "node "+node })
+	if i < 0 || e.Reason != judge.NodeUnreachable {
+		return ""
+	}
+	return e.Evidence[i].Says
 }
 
 // ParseQuestion returns the question of an argument: an address, a CIDR, namespace/name or pod/name
@@ -310,20 +321,28 @@ func (r Report) placesNamed(name string, command []string) []Place {
 	return all
 }
 
-// leaks counts the leaked addresses of pools, and says what would free them. The name narrows a run
-// to these pools.
+// Undecided is the status of addresses of which it is not known whether they leaked.
+const Undecided = "undecided"
+
+// leaks counts the addresses of pools that leaked, or may have, and says what would free them. The
+// name narrows a run to these pools.
 func (r Report) leaks(in map[ipam.PoolRef]bool, name string, command []string) []Leak {
 	type kind struct {
 		fate   Fate
 		reason judge.Reason
 	}
 	found := make(map[kind][]*Entry) // one for each address: the one that decides on it
-	all, entriesOf := Addresses(r.Entries)
+	all, entriesOf := addresses(r.Entries, Other)
 	for _, a := range all {
 		entries := entriesOf[a]
-		decides := slices.IndexFunc(entries, func(e *Entry) bool { return fateOf(e) == a.Fate && e.Reason == a.Reason })
+		decides := slices.IndexFunc(entries, func(e *Entry) bool {
+			return fateOf(e) == a.Fate && e.Reason == a.Reason && (a.Fate != Other || e.undecided())
+		})
 		if decides >= 0 && a.Fate != Freed && slices.ContainsFunc(entries, func(e *Entry) bool { return in[e.pool()] }) {
-			k := kind{max(a.Fate, Held), a.Reason} // what is protected is held
+			k := kind{a.Fate, a.Reason}
+			if a.Fate == Protected {
+				k.fate = Held
+			}
 			found[k] = append(found[k], entries[decides])
 		}
 	}
@@ -334,7 +353,7 @@ func (r Report) leaks(in map[ipam.PoolRef]bool, name string, command []string) [
 	for i, k := range kinds {
 		entries := found[k]
 		slices.SortStableFunc(entries, compareDue)
-		leaks[i] = Leak{Status: k.fate.String(), Reason: k.reason, Count: len(entries), Remedies: []judge.Remedy{}}
+		leaks[i] = Leak{Status: statusOf(k.fate), Reason: k.reason, Count: len(entries), Remedies: []judge.Remedy{}}
 		if k.fate == Waiting {
 			leaks[i].NextDue = entries[0].Due
 		}
@@ -343,6 +362,14 @@ func (r Report) leaks(in map[ipam.PoolRef]bool, name string, command []string) [
 		}
 	}
 	return leaks
+}
+
+// statusOf returns the status of a Leak.
+func statusOf(f Fate) string {
+	if f == Other {
+		return Undecided
+	}
+	return f.String()
 }
 
 // compareDue orders two entries by the ends of their grace periods, those without one last.
@@ -364,7 +391,7 @@ func (l *Leak) advise(r Report, e Entry, first bool, name string, command []stri
 	if !first && len(l.Remedies) > maxRemedies {
 		return
 	}
-	e.Owner, e.Pool = ipam.EntryOwner{Node: e.Owner.Node}, name
+	e.Owner, e.Pool = ipam.EntryOwner{Node: e.Owner.Node, Sandbox: e.Owner.Sandbox}, name
 	for _, remedy := range r.subject(e, command).Remedies() {
 		same := func(have judge.Remedy) bool { return have.Command == remedy.Command }
 		if first || remedy.Command != "" && !slices.ContainsFunc(l.Remedies, same) {
@@ -387,10 +414,19 @@ type Asking struct {
 	Attachments []string `json:"attachments,omitempty"`
 	Unknown     []string `json:"unknown,omitempty"`
 
+	// Rangeless are those through which it gets no address of a store.
+	Rangeless []Rangeless `json:"rangeless,omitempty"`
+
 	// Default is set if it also waits for an address of the cluster's default network: from any
 	// of these IPPools, by name or CIDR, or from any at all if none is named.
 	Default bool     `json:"default"`
 	IPPools []string `json:"ipPools,omitempty"`
+}
+
+// A Rangeless is a network attachment without a range, and why pods get no address through it.
+type Rangeless struct {
+	Attachment string `json:"attachment"`
+	Why        string `json:"why"`
 }
 
 // A Place is a network or a pool: how full it is, and why addresses of it leaked.
@@ -402,13 +438,14 @@ type Place struct {
 	Usage
 	Closed string `json:"closed,omitempty"` // see NetworkReport
 
-	// Leaks count the leaked addresses by what becomes of them and why: due, waiting, held.
+	// Leaks count the addresses that leaked, or may have, by what becomes of them and why: due,
+	// waiting, held, undecided.
 	Leaks []Leak `json:"leaks"`
 }
 
-// A Leak counts leaked addresses of one status and reason.
+// A Leak counts addresses of one status and reason.
 type Leak struct {
-	Status   string         `json:"status"` // due, waiting or held
+	Status   string         `json:"status"` // due, waiting, held or undecided
 	Reason   judge.Reason   `json:"reason"`
 	Count    int            `json:"count"`
 	NextDue  *time.Time     `json:"nextDue,omitempty"` // the end of the first grace period, if they wait
@@ -454,7 +491,12 @@ func (x *Explanation) wait(r Report, a Asking, command []string) {
 		return !served(n) && slices.ContainsFunc(a.Attachments, func(one string) bool { return slices.Contains(n.Attachments, one) })
 	}
 	for _, one := range a.Attachments {
-		if !slices.ContainsFunc(r.Networks, func(n NetworkReport) bool { return slices.Contains(n.Attachments, one) }) {
+		known := slices.ContainsFunc(r.Networks, func(n NetworkReport) bool { return slices.Contains(n.Attachments, one) })
+		switch why := r.Rangeless[one]; {
+		case known:
+		case why != "":
+			a.Rangeless = append(a.Rangeless, Rangeless{one, why})
+		default:
 			a.Unknown = append(a.Unknown, one)
 		}
 	}

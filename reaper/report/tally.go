@@ -482,10 +482,15 @@ func (a *Address) take(e *Entry) {
 
 // Addresses returns the addresses of entries that leaked, each once, and the entries of each.
 func Addresses(entries []Entry) (all []*Address, entriesOf map[*Address][]*Entry) {
+	return addresses(entries, Protected)
+}
+
+// addresses is Addresses for those of at least this fate.
+func addresses(entries []Entry, least Fate) (all []*Address, entriesOf map[*Address][]*Entry) {
 	entriesOf = make(map[*Address][]*Entry)
 	for i := range entries {
 		a := entries[i].Address
-		if a == nil || a.Fate < Protected {
+		if a == nil || a.Fate < least {
 			continue
 		}
 		if entriesOf[a] == nil {
