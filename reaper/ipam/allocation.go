@@ -244,11 +244,12 @@ type Network struct {
 	Unique string
 }
 
-// A Protection says which addresses an allocation protects: its IPs, and all addresses
-// of the pod that the allocation names. It ends when the pod has been gone for longer
+// A Protection says which addresses an allocation protects: its IPs, those in its Ranges, and all
+// addresses of the pod that the allocation names. It ends when the pod has been gone for longer
 // than the TTL. If the TTL is nil, it never ends.
 type Protection struct {
 	IPs     []netip.Addr
+	Ranges  Spans // too many addresses for IPs
 	TTL     *time.Duration
 	Deleted time.Time // when the pod was deleted; zero if the object does not say
 
