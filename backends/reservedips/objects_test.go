@@ -73,8 +73,8 @@ func TestReservedObjectIsRead(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := readOne(t, everyPath, tt.namespace, tt.fields)
-			if err != nil {
-				t.Fatal(err)
+			if err != nil || got.Unreadable != "" {
+				t.Fatal(err, got.Unreadable)
 			}
 			var ips []string
 			for _, ip := range got.IPs {
