@@ -3,8 +3,8 @@ package reaper
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -12,6 +12,8 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -19,6 +21,7 @@ const (
 	findingsTimeout = 30 * time.Second // for looking at all findings again
 	mostFindings    = 100              // that are looked at again
 	toldFindings    = 10               // of each kind, in warnings
+	mostEndpoints   = 1000             // that are read
 )
 
 // find finds what is wrong with the addresses that pods show, and says so. Stores and pods were
@@ -60,9 +63,9 @@ func (r *run) tell(found []report.Finding) {
 			r.warn(f.String())
 		}
 	}
-	for _, kind := range []report.FindingKind{report.Duplicate, report.Unrecorded} {
+	for _, kind := range report.FindingKinds() {
 		if more := told[kind] - toldFindings; more > 0 {
-			r.warn(fmt.Sprintf("%d more addresses are %s: -o json has all", more, kind))
+			r.warn(fmt.Sprintf("%d more findings of the kind %s: -o json has all", more, kind))
 		}
 	}
 }
@@ -101,14 +104,14 @@ func (r *run) lookAgain(ctx context.Context, found []report.Finding) func(ipam.P
 	var mu sync.Mutex
 	var g errgroup.Group
 	g.SetLimit(readsAtOnce)
-	var failed []string
+	failed := make(map[string]error)
 	for _, ref := range refs {
 		g.Go(func() error {
 			pod, presence, err := r.Cluster.Pod(ctx, ref)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				failed = append(failed, ref.String())
+				failed[ref.String()] = err
 				presence = census.Unknown
 			}
 			looks[ref] = census.Reading{Pod: pod, Presence: presence}
@@ -116,9 +119,50 @@ func (r *run) lookAgain(ctx context.Context, found []report.Finding) func(ipam.P
 		})
 	}
 	_ = g.Wait()
-	if len(failed) > 0 {
-		slices.Sort(failed)
-		r.logger.Debug("pods whose addresses looked wrong could not be read again", "pods", strings.Join(failed, ", "))
+	if names := slices.Sorted(maps.Keys(failed)); len(names) > 0 {
+		r.warn(fmt.Sprintf("what pods show looks wrong, and they could not be read again to tell of it: %s: %s",
+			printable.Some(names), printable.Error(failed[names[0]])))
 	}
 	return func(ref ipam.PodRef) (census.Pod, census.Presence) { return looks[ref].Pod, looks[ref].Presence }
+}
+
+// findEndpoints finds what stores have for the sandboxes of addresses that are due, and that a release
+// leaves: see ipam.Endpointer. The pod must be gone, since that may be told to be deleted. What cannot
+// be read is a warning.
+func (r *run) findEndpoints(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, findingsTimeout)
+	defer cancel()
+	for _, b := range r.Backends {
+		endpointer, ok := b.(ipam.Endpointer)
+		if !ok {
+			continue
+		}
+		var due []*ipam.Allocation
+		var indices []int
+		for _, a := range r.round.attempts {
+			if d := a.decision; d != nil && d.Allocation.Backend == b.Name() && d.Verdict == judge.Orphaned && d.Reason == judge.PodAbsent {
+				due, indices = append(due, d.Allocation), append(indices, a.index)
+			}
+		}
+		if len(due) == 0 {
+			continue
+		}
+		if more := len(due) - mostEndpoints; more > 0 {
+			due = due[:mostEndpoints]
+			r.warn(fmt.Sprintf("%s: it was not looked whether endpoints have %d more addresses of gone pods", b.Name(), more))
+		}
+		names, err := endpointer.Endpoints(ctx, due)
+		if err != nil {
+			r.warn(b.Name() + ": it is unknown whether endpoints of gone pods still have their addresses: " + printable.Error(err))
+		}
+		for i, name := range names {
+			if name == "" {
+				continue
+			}
+			if r.round.endpoints == nil {
+				r.round.endpoints = make(map[int]string)
+			}
+			r.round.endpoints[indices[i]] = name
+		}
+	}
 }

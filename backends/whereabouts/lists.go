@@ -2,7 +2,6 @@ package whereabouts
 
 import (
 	"context"
-	"encoding/json"
 	"sync"
 
 	"k8s.io/client-go/rest"
@@ -35,23 +34,11 @@ type round struct {
 	read           sync.Once
 
 	reservations []reservation
-	pools        []listedPool
+	pools        []ipPool
 	attachments  []*configuration
 	claims       claims
 
 	noReservations, noPools, noAttachments error
-}
-
-// A listedPool is an IPPool of a list. With an error, it is the object as far as it could be decoded.
-type listedPool struct {
-	ipPool
-	err error
-}
-
-// newListedPool decodes an IPPool.
-func newListedPool(item json.RawMessage) listedPool {
-	p, err := readPool(item)
-	return listedPool{p, err}
 }
 
 // ofRound returns the lists of a round for Overlapping, or else for Pools. A backend that asks again
@@ -76,9 +63,9 @@ func (s *lists) ofRound(ctx context.Context, overlapping bool) *round {
 // list makes the lists, that of reservations only if asked to.
 func (r *round) list(ctx context.Context, client rest.Interface, reservations bool) {
 	if reservations {
-		r.reservations, r.noReservations = listReduced(ctx, client, overlappingResource, readReservation)
+		r.reservations, r.noReservations = list(ctx, client, overlappingResource, readReservation)
 	}
-	r.pools, r.noPools = listReduced(ctx, client, poolResource, newListedPool)
+	r.pools, r.noPools = list(ctx, client, poolResource, readPool)
 	if r.noPools != nil && (!reservations || r.noReservations != nil) {
 		return // neither backend can go on
 	}

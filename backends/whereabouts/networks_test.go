@@ -140,7 +140,7 @@ func TestAttachmentsMakeNetworks(t *testing.T) {
 				answers["GET nodeslicepools"] = refuse(apierrors.NewNotFound(schema.GroupResource{}, ""))
 			}
 			_, client := newAPI(t, answers)
-			b := NewPools(client)
+			b := NewPools(client, Settings{}, atOnce)
 			var listed []ipam.Pool
 			for p, err := range b.List(t.Context()) {
 				if err == nil {

@@ -43,6 +43,7 @@ type Subject struct {
 	Due       *time.Time // nil if it is not known
 	Owner     ipam.EntryOwner
 	Pool      string
+	Endpoint  string // what is left over of its pod in the store; empty if nothing is
 
 	Refused []Refusal // of its plan
 	Command []string  // of a run on the same cluster
@@ -85,6 +86,8 @@ func (s Subject) typed(template string) string {
 			words = append(words, "--pod", named(s.Owner.Namespace+"/"+s.Owner.Pod))
 		case word == "{only}":
 			words = append(words, "--pool", named(s.Pool))
+		case word == "{endpoint}":
+			words = append(words, named(s.Endpoint))
 		case word == "{namespace}":
 			words = append(words, named(s.Owner.Namespace))
 		case word == "{node}":
@@ -177,6 +180,8 @@ func lookForIt(s Subject) []Remedy {
 			Remedy{"if no node has it, and the owners of all pods are trusted, write pods: {unnamed: release} into the policy, which lets go what no pod shows; see the plan with such a file first", "{run} {only} --policy FILE"})
 	case s.has(fromPods):
 		return s.fill(Remedy{"it may have leaked: find the pods that run and show no address, such as those without a network-status, and wait for them or delete them: {evidence}", "kubectl get pods -A -o wide"})
+	case len(s.Evidence) > 1:
+		return say("it may have leaked: repair what could not be read, which the report names: {evidence}")(s)
 	default:
 		return say("nothing to do: {note}, and holds no address")(s)
 	}
@@ -215,6 +220,18 @@ func leave(s Subject) []Remedy {
 // Remedies returns what would change the decision: what its rule advises, or the step after the
 // rules that keeps the allocation.
 func (s Subject) Remedies() []Remedy {
+	all := s.ofDecision()
+	if s.Endpoint != "" {
+		all = append(all, s.fill(Remedy{
+			"delete the WorkloadEndpoint of the pod that is gone, or the next pod with the address gets its policy",
+			"calicoctl delete workloadendpoint {endpoint} --namespace {namespace}",
+		})...)
+	}
+	return all
+}
+
+// ofDecision returns what would change the decision.
+func (s Subject) ofDecision() []Remedy {
 	switch {
 	case s.Rule == 0:
 		return say(examine)(s)

@@ -233,6 +233,9 @@ func unnamed(c *Case) (Ruling, bool) {
 	case !c.NamesPod() && hiding:
 		return match("it names only a sandbox, and not every pod shows its addresses",
 			Evidence{fromStore, "it names only a sandbox"}, hidden(c.census))
+	case !c.NamesPod() && c.incomplete:
+		return match("it names only a sandbox, and what could not be read may name its pod",
+			Evidence{fromStore, "it names only a sandbox"}, Evidence{fromStore, "another store, or a part of it, could not be read"})
 	}
 	return noMatch()
 }

@@ -150,6 +150,13 @@ func sentences() []sentence {
 			[]string{"it may have leaked: find the pods that run and show no address, such as those without a network-status, and wait for them or delete them: " +
 				"store: it names only a sandbox; list of pods: 1 pods do not show their addresses $ kubectl --context prod get pods -A -o wide"},
 			in(unnamed, releaseUnnamed, pods(census.Pod{Ref: other, AddressUnknown: true}))},
+		{"it names only a sandbox, and a store could not be read", judge.OwnerUnknown, "it names only a sandbox, and what could not be read may name its pod",
+			[]string{"it may have leaked: repair what could not be read, which the report names: store: it names only a sandbox; store: another store, or a part of it, could not be read"},
+			func(t *testing.T) judge.Decision {
+				w := newSequence(fixedStore(given(unnamed).pools), brokenStore{namedStore{nil, "broken"}, errForbidden})
+				w.policy.Pods.Unnamed = policy.Release
+				return w.run(t)[0]
+			}},
 		{"an empty handle names nothing", judge.OwnerUnknown, "it names neither a pod nor a sandbox", []string{"nothing to do: it names neither a pod nor a sandbox, and holds no address"},
 			in(entry(func(a *ipam.Allocation) { *a = emptyHandle() }), owner(ipam.Owner{}))},
 		{"its pod has ended, and the policy holds such", judge.PodFinished, "",

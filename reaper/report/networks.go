@@ -20,7 +20,7 @@ type Layout struct {
 
 // NewLayout returns the pools of an inventory that have a range, without networks.
 func NewLayout(inv ipam.Inventory) Layout {
-	layout := Layout{Networks: []NetworkReport{}, Pools: []PoolReport{}, Rangeless: make(map[string]string)}
+	layout := Layout{Networks: []NetworkReport{}, Pools: []PoolReport{}}
 	for _, l := range inv.Listings {
 		for _, p := range l.Pools {
 			if p.Range.IsValid() {
@@ -50,6 +50,9 @@ func (y *Layout) AddNetworks(l ipam.Listing, networks []ipam.Network) (omitted i
 	empty := 0
 	for _, n := range networks {
 		if !n.Range.IsValid() && len(n.Pools) == 0 && n.Closed != "" && len(n.Attachments) > 0 {
+			if y.Rangeless == nil {
+				y.Rangeless = make(map[string]string)
+			}
 			for _, attachment := range n.Attachments {
 				y.Rangeless[attachment] = n.Closed
 			}
@@ -69,10 +72,13 @@ func (y *Layout) AddNetworks(l ipam.Listing, networks []ipam.Network) (omitted i
 // pods can get. The pools that the layout has are given by their index in it.
 func (y *Layout) addNetwork(l ipam.Listing, n ipam.Network, indexOf map[string]int) {
 	report := NetworkReport{Backend: l.Backend, Name: n.Name, Closed: n.Closed, Partial: !l.Whole, Pools: []string{},
-		Attachments: n.Attachments, Default: n.Default, Unique: n.Unique}
+		Attachments: n.Attachments, Default: n.Default, Unique: n.Unique, Division: n.Division}
 	if n.Range.IsValid() {
 		report.Range = n.Range.String()
 	}
+	report.Partial = report.Partial || slices.ContainsFunc(l.Unlisted, func(p netip.Prefix) bool {
+		return !n.Range.IsValid() || p.Addr().BitLen() == n.Range.Addr().BitLen()
+	})
 	if n.Known {
 		report.Capacity, report.Usable = n.Usable.Count(), n.Usable
 	}
