@@ -51,6 +51,10 @@ func TestRemediesSayWhatWouldChangeTheDecision(t *testing.T) {
 			13, "", "pods.finished"},
 		{"its pod lives", situation{pools: allocation(nil), pods: []census.Pod{showing(web, ip1)}},
 			5, "", "nothing to do: its pod uses it"},
+		{"its pod shows another address", situation{pools: allocation(nil), pods: []census.Pod{inStatus(1, showing(web, ip2))}},
+			15, "", "nothing to do: its pod shows 10.0.0.2 on net1, which does not prove that it has given this one up"},
+		{"its pod may have it without showing it", situation{pools: allocation(nil), pods: []census.Pod{{Ref: web, AddressUnknown: true}}},
+			15, "", "nothing to do: its pod exists, and may use it without showing it"},
 		{"its sandbox exists", situation{pools: []ipam.Pool{poolOf(lease())}, sandboxes: []string{"s1"}},
 			43, "crictl inspectp s1", "in use until the kubelet removes its sandbox"},
 	} {

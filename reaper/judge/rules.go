@@ -33,8 +33,8 @@ func Rules() []Rule {
 			"The pod has succeeded or failed, and `pods.finished` is `hold`."},
 		{SandboxReplaced, Held, false, sandboxHeld, say("set pods.superseded to release in the policy"),
 			"The store proves that a later sandbox of the pod has another address, and `pods.superseded` is `hold`."},
-		{PodPresent, InUse, false, podPresent, keepPod,
-			"The pod that the allocation names exists."},
+		{PodPresent, InUse, false, podPresent, keepUnshown,
+			"The pod that the allocation names exists. If it hides no address, the note says what it shows in place of this one."},
 	}, hiddenRules, []Rule{
 		{NodeForeign, Held, false, nodeForeign, leave,
 			"The store has a node for it that is none of this cluster, or its node is unknown and the store has such nodes; and `nodes.foreign` is `hold`: another cluster may have it."},

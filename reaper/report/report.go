@@ -245,8 +245,9 @@ type Entry struct {
 	Outcome   Outcome          `json:"outcome"`
 	Error     string           `json:"error,omitempty"`
 
-	Network string   `json:"-"` // see ipam.Allocation
-	Address *Address `json:"-"` // nil if it did not leak, or has no address
+	Network   string   `json:"-"` // see ipam.Allocation
+	Elsewhere bool     `json:"-"` // see judge.Ruling
+	Address   *Address `json:"-"` // nil if it did not leak, or has no address
 }
 
 // pool returns the pool of the entry.
@@ -336,7 +337,7 @@ func (r Report) Blind() bool {
 // Count counts an address that leaked. HeldBy is unsorted then.
 func (l *Leaked) Count(a *Address) {
 	switch a.Fate {
-	case Live, Other:
+	case Live, Elsewhere, Other:
 		return
 	case Freed:
 		l.Released++

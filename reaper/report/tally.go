@@ -340,6 +340,7 @@ type Usage struct {
 
 	Used      int `json:"used"`
 	Live      int `json:"live"`      // in use
+	Elsewhere int `json:"elsewhere"` // of Live: in use only because a pod exists that shows other addresses
 	Leaked    int `json:"leaked"`    // without an owner, and not protected
 	Protected int `json:"protected"` // without an owner, and something outside keeps the address
 	Other     int `json:"other"`     // what is not a pod's, or could not be decided
@@ -405,7 +406,7 @@ func (f *filling) add(fate Fate, inside bool) {
 // excluded later, can still be taken; it does not make fewer addresses free.
 func (f *filling) usage(capacity *big.Int, closed bool) Usage {
 	u := Usage{
-		Capacity: capacity, Live: f.fates[Live], Leaked: f.fates[Held] + f.fates[Waiting] + f.fates[Due],
+		Capacity: capacity, Live: f.fates[Live] + f.fates[Elsewhere], Elsewhere: f.fates[Elsewhere], Leaked: f.fates[Held] + f.fates[Waiting] + f.fates[Due],
 		Protected: f.fates[Protected], Other: f.fates[Other], Blocked: f.blocked, Unrecorded: f.unrecorded,
 	}
 	u.Used = u.Live + u.Leaked + u.Protected + u.Other
@@ -427,6 +428,7 @@ type Fate int
 // The fates. Protected and those after it are of what leaked.
 const (
 	Live      Fate = iota // in use
+	Elsewhere             // in use only because its pod exists, which shows other addresses
 	Other                 // it is not a pod's, or could not be decided
 	Protected             // something outside keeps it
 	Held                  // kept for a reason other than its grace period
@@ -437,7 +439,7 @@ const (
 
 // String returns the word that reports use for what leaked.
 func (f Fate) String() string {
-	return [...]string{Live: "in use", Other: "other", Protected: "held", Held: "held", Waiting: "waiting", Due: "due", Freed: "released"}[f]
+	return [...]string{Live: "in use", Elsewhere: "in use", Other: "other", Protected: "held", Held: "held", Waiting: "waiting", Due: "due", Freed: "released"}[f]
 }
 
 // An Address is an address that some allocation leaked. Several allocations may hold it: the entry
@@ -455,6 +457,8 @@ func fateOf(e *Entry) Fate {
 	switch {
 	case e.Outcome == Released:
 		return Freed
+	case e.Verdict == judge.InUse && e.Elsewhere:
+		return Elsewhere
 	case e.Verdict == judge.InUse || e.Outcome == Returned:
 		return Live
 	case e.Outcome == Changed || !e.Leaked:

@@ -206,6 +206,9 @@ func placed(p report.Place, judged bool) table {
 		return t
 	}
 	t.say("  %-10s  %d live, %d leaked, %d protected, %d other", "has", p.Live, p.Leaked, p.Protected, p.Other)
+	if elsewhere := elsewhereOf(p.Usage); elsewhere != "" {
+		t.say("  %-10s  %s", "of these", elsewhere)
+	}
 	if p.Leaked+p.Blocked+p.Unrecorded == 0 && p.Free != nil && p.Free.Sign() == 0 && p.Closed == "" {
 		t.say("  %-10s  nothing leaked, so there is nothing to release: make the range larger, or run fewer pods", "to change")
 	}

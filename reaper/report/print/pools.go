@@ -152,8 +152,16 @@ func usageRow(backend, name, in string, u report.Usage, judged, closed bool, not
 		full = "closed"
 	}
 	row := []string{backend, name, in, full, strconv.Itoa(u.Used)}
-	notes := slices.DeleteFunc([]string{lostOf(u), note}, func(note string) bool { return note == "" })
+	notes := slices.DeleteFunc([]string{elsewhereOf(u), lostOf(u), note}, func(note string) bool { return note == "" })
 	return append(append(row, by...), number(u.Free), number(u.Capacity), strings.Join(notes, "; "))
+}
+
+// elsewhereOf says how many live addresses are those of pods that show others.
+func elsewhereOf(u report.Usage) string {
+	if u.Elsewhere == 0 {
+		return ""
+	}
+	return printable.Thousands(u.Elsewhere) + " live only by name: their pods show others"
 }
 
 // lostOf says which addresses no pool has that are not free either.
