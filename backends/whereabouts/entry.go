@@ -48,12 +48,17 @@ func (p ipPool) allocation(key string, stored json.RawMessage) ipam.Allocation {
 		return r
 	}
 	e.ContainerID, e.PodRef, e.IfName = within(r.Token, e.ContainerID), within(r.Token, e.PodRef), within(r.Token, e.IfName)
-	r.Owner = ipam.Owner{Pod: readOwner(e.PodRef), Sandbox: e.ContainerID, Interface: e.IfName}
+	r.Owner = ipam.Owner{Pod: readOwner(e.PodRef), Sandbox: e.ContainerID, Interface: e.IfName, Node: p.node}
 	// An ADD adopts only an entry of its own pod and interface (AssignIP in pkg/allocate of
 	// v0.9.4), and every ADD has an interface. Only versions before 0.8 wrote entries without
-	// one, and they adopt none. What a later version with another field adopts is unknown.
-	if e.IfName == "" && e.Claim == "" && r.UnknownField == "" {
+	// one, and they adopt none. With node slices, it looks only into the pool of its own node. What a
+	// later version with another field adopts is unknown.
+	switch {
+	case e.Claim != "" || r.UnknownField != "":
+	case e.IfName == "":
 		r.Adoption = ipam.NeverAdopted
+	case p.node != "":
+		r.Adoption = ipam.AdoptedOnNode
 	}
 	if r.Unreadable == "" && r.Owner.Pod.Namespace != "" {
 		r.Group = groupOf(p.pool(), key, e.PodRef)

@@ -27,6 +27,8 @@ type lists struct {
 //     listed after them, have the entry and the range by which a reservation's name is read.
 //   - The entries of the IPPools are listed before the pods, which is all that Pools needs.
 //   - The attachments protect the allocations of both backends, so they are listed after both.
+//   - The NodeSlicePools tell Pools how to read the names of IPPools. They are listed beside the
+//     attachments.
 //   - The IPAMClaims are listed after all of these, if an allocation belongs to one.
 //
 // With an error, the list is empty.
@@ -37,9 +39,10 @@ type round struct {
 	reservations []reservation
 	pools        []listedPool
 	attachments  []*configuration
+	slices       []json.RawMessage
 	claims       claims
 
-	noReservations, noPools, noAttachments error
+	noReservations, noPools, noAttachments, noSlices error
 }
 
 // A listedPool is an IPPool of a list. With an error, it is the object as far as it could be decoded.
@@ -69,12 +72,12 @@ func (s *lists) ofRound(ctx context.Context, overlapping bool) *round {
 		}
 	}
 	s.mu.Unlock()
-	r.read.Do(func() { r.list(ctx, s.client, overlapping || s.shared) })
+	r.read.Do(func() { r.list(ctx, s.client, overlapping || s.shared, !overlapping || s.shared) })
 	return r
 }
 
-// list makes the lists, that of reservations only if asked to.
-func (r *round) list(ctx context.Context, client rest.Interface, reservations bool) {
+// list makes the lists, those of reservations and of NodeSlicePools only if asked to.
+func (r *round) list(ctx context.Context, client rest.Interface, reservations, slices bool) {
 	if reservations {
 		r.reservations, r.noReservations = listReduced(ctx, client, overlappingResource, readReservation)
 	}
@@ -82,7 +85,12 @@ func (r *round) list(ctx context.Context, client rest.Interface, reservations bo
 	if r.noPools != nil && (!reservations || r.noReservations != nil) {
 		return // neither backend can go on
 	}
+	var beside sync.WaitGroup
+	if slices {
+		beside.Go(func() { r.slices, r.noSlices = list(ctx, client, sliceResource) })
+	}
 	r.attachments, r.noAttachments = allAttachments(ctx, client)
+	beside.Wait()
 	r.claims = listClaims(ctx, client)
 }
 

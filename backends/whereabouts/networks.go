@@ -18,16 +18,10 @@ import (
 // attachment excludes; it does give a gateway's (IterateForAssignment in pkg/allocate of
 // v0.9.4). In a slice it ignores what the attachment excludes, because it makes a new range
 // (IPManagementKubernetesUpdate in pkg/storage/kubernetes).
-func (b *Pools) Survey(ctx context.Context, pools []ipam.Pool) ([]ipam.Network, error) {
+func (b *Pools) Survey(_ context.Context, pools []ipam.Pool) ([]ipam.Network, error) {
 	b.mu.Lock()
-	s := survey{ranges: b.ranges}
+	s := b.last
 	b.mu.Unlock()
-	items, err := list(ctx, b.client, sliceResource)
-	if err != nil && !errors.Is(err, ipam.ErrNotInstalled) { // versions before 0.9 lack it
-		s.blind = true
-		s.errs = append(s.errs, err)
-	}
-	s.readSlices(items)
 	return s.networks(pools), errors.Join(s.errs...)
 }
 

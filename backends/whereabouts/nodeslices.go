@@ -17,7 +17,8 @@ import (
 type slicePool struct {
 	object
 	from   netip.Prefix
-	slices []netip.Prefix // including those that no node has yet
+	slices []netip.Prefix  // including those that no node has yet
+	nodes  map[string]bool // that have a slice now
 }
 
 func (s *survey) readSlices(items []json.RawMessage) {
@@ -42,6 +43,7 @@ func readSlicePool(data json.RawMessage) (slicePool, error) {
 		} `json:"spec"`
 		Status struct {
 			Allocations []struct {
+				Node  string `json:"nodeName"`
 				Range string `json:"sliceRange"`
 			} `json:"allocations"`
 		} `json:"status"`
@@ -54,12 +56,16 @@ func readSlicePool(data json.RawMessage) (slicePool, error) {
 	if p.from, err = netip.ParsePrefix(stored.Spec.Range); err != nil {
 		return p, fmt.Errorf("spec.range: %w", err)
 	}
+	p.nodes = make(map[string]bool)
 	for _, a := range stored.Status.Allocations {
 		slice, err := netip.ParsePrefix(a.Range)
 		if err != nil {
 			return p, fmt.Errorf("status.allocations: %w", err)
 		}
 		p.slices = append(p.slices, asRange(slice))
+		if a.Node != "" {
+			p.nodes[a.Node] = true
+		}
 	}
 	return p, nil
 }
@@ -99,4 +105,40 @@ func (s *survey) sliceOf(p ipam.Pool) int {
 		}
 	}
 	return found
+}
+
+// nodeOf returns the node whose slice an IPPool is: empty if it is none, or if that is not certain.
+// The plugin names the pool of a slice NETWORK-NODE-RANGE, and the NodeSlicePool after the network, or
+// NODE-RANGE without a network_name (IPPoolName in pkg/storage/kubernetes of v0.9.4). The node whose
+// slice it is now may be another one: a node that is gone leaves the pool, and its slice to others.
+//
+// A name that can be read in two ways proves nothing. Without a network_name, any network may be
+// called like the node, so the node must have a slice now. Nor does the name prove anything if an
+// attachment gives out addresses of that range in a network of that name, without slices, or if the
+// pool is older than the NodeSlicePool: tenants write attachments, for which NodeSlicePools are made.
+func (s *survey) nodeOf(p ipPool) string {
+	at := p.place()
+	if s.blind || at.network == unnamed || at.network == "" {
+		return ""
+	}
+	var nodes []string
+	for _, of := range s.slices {
+		older := p.Metadata.CreationTimestamp.Time.Before(of.Metadata.CreationTimestamp.Time)
+		if older || of.Metadata.Namespace != p.Metadata.Namespace || !slices.Contains(of.slices, at.in) {
+			continue
+		}
+		if of.nodes[at.network] {
+			nodes = append(nodes, at.network)
+		}
+		if node, ok := strings.CutPrefix(at.network, of.Metadata.Name+"-"); ok {
+			nodes = append(nodes, node)
+		}
+	}
+	slices.Sort(nodes)
+	nodes = slices.Compact(nodes)
+	whole := func(r attachedRange) bool { return !r.sliced && r.mayBeOf(at) }
+	if len(nodes) != 1 || slices.ContainsFunc(s.ranges, whole) {
+		return ""
+	}
+	return nodes[0]
 }

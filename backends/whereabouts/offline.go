@@ -19,12 +19,12 @@ func OfflinePools(documents []ipam.Document, settings func(backend string) any) 
 	if len(e[poolKind]) == 0 {
 		return nil, rest
 	}
+	s := survey{ranges: readExclusions(e[attachmentKind]).ranges}
+	s.readSlices(e[sliceKind])
 	b := e.backend(PoolsName, settings, func(by protections) iter.Seq2[ipam.Pool, error] {
-		return enginePools(listedPools(e[poolKind]), by)
+		return enginePools(listedPools(e[poolKind]), &s, by)
 	})
 	b.Networks = func(pools []ipam.Pool) ([]ipam.Network, error) {
-		s := survey{ranges: readExclusions(e[attachmentKind]).ranges}
-		s.readSlices(e[sliceKind])
 		return s.networks(pools), errors.Join(s.errs...)
 	}
 	return b, rest

@@ -34,9 +34,9 @@ type Pools struct {
 	room   *semaphore.Weighted // pools being released take some of it
 	narrow int64               // the least that a pool takes
 
-	mu     sync.Mutex
-	ranges []attachedRange  // from the last listing
-	sizes  map[string]int64 // how many allocations each pool had then
+	mu    sync.Mutex
+	last  survey           // of the last listing
+	sizes map[string]int64 // how many allocations each pool had then
 }
 
 // largePool is how many allocations the pools that are released at the same time may have in
@@ -73,11 +73,17 @@ func (b *Pools) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 			return
 		}
 		protected := listed.protections(b.settings)
+		s := survey{ranges: protected.excluded.ranges}
+		if err := listed.noSlices; err != nil && !errors.Is(err, ipam.ErrNotInstalled) { // versions before 0.9 lack it
+			s.blind = true
+			s.errs = append(s.errs, err)
+		}
+		s.readSlices(listed.slices)
 		b.mu.Lock()
-		b.ranges = protected.excluded.ranges
+		b.last = s
 		b.sizes = make(map[string]int64)
 		b.mu.Unlock()
-		protected.excluded.beside(enginePools(listed.pools, protected))(func(p ipam.Pool, err error) bool {
+		protected.excluded.beside(enginePools(listed.pools, &s, protected))(func(p ipam.Pool, err error) bool {
 			b.mu.Lock()
 			b.sizes[p.Name] = int64(len(p.Allocations))
 			b.mu.Unlock()
@@ -87,13 +93,14 @@ func (b *Pools) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 }
 
 // enginePools returns the IPPools of a listing as pools of the engine.
-func enginePools(pools []listedPool, by protections) iter.Seq2[ipam.Pool, error] {
+func enginePools(pools []listedPool, s *survey, by protections) iter.Seq2[ipam.Pool, error] {
 	return func(yield func(ipam.Pool, error) bool) {
 		for _, p := range pools {
 			var err error
 			if p.err != nil {
 				err = &ipam.PoolError{Pool: p.pool(), Err: p.err}
 			}
+			p.node = s.nodeOf(p.ipPool)
 			u := p.enginePool()
 			by.protect(&u, place{u.Network, u.Range}, func(a ipam.Allocation) string { return a.Token })
 			if !yield(u, err) {

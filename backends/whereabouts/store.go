@@ -117,6 +117,8 @@ type ipPool struct {
 	name        string                     // metadata.name
 	prefix      netip.Prefix               // spec.range, with its address as written
 	allocations map[string]json.RawMessage // by key: the entry as stored
+
+	node string // whose slice the pool is; empty if it is none, or if that is not certain
 }
 
 type poolSpec struct {

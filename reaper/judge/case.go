@@ -341,14 +341,15 @@ func (c *Case) is(want podState) bool {
 // its node, so the allocation is of an earlier pod of that name.
 //
 // The store itself must name the node, and name nodes as the API server does: the
-// allocation's node must exist, or the store must have an allocation on the pod's node.
+// allocation's node must exist, or the store must have an allocation on the pod's node. No pod on
+// another node may get the allocation.
 // The pod must be on a ready node, and must not hide an address: otherwise it may have
 // the address and be unable to show it. If the store has an address of the pod's status on
 // a different node than the pod, its names of nodes prove nothing. Nor does a name that may be
 // another one of the pod's node.
 func (c *Case) moved() bool {
 	pod := c.Pod
-	if pod.Finished || pod.Shows(c.IP) || pod.AddressUnknown && !pod.Starting {
+	if pod.Finished || pod.Shows(c.IP) || pod.AddressUnknown && !pod.Starting || pod.LeavesOut && !c.SandboxOwned() {
 		return false
 	}
 	for _, ip := range pod.Status() {
@@ -360,7 +361,7 @@ func (c *Case) moved() bool {
 	}
 	exists := c.census.HasNode(c.Owner.Node)
 	named := c.Owner.Node != "" && !c.nodeLearned && (exists || c.stores[c.Backend].nodes[pod.Node])
-	return c.NeverAdopted() && named && pod.Node != c.Owner.Node && c.census.Node(pod.Node).Ready &&
+	return c.Adoption != ipam.Adoptable && named && pod.Node != c.Owner.Node && c.census.Node(pod.Node).Ready &&
 		!slices.Contains(c.census.MayBe(c.Owner.Node), pod.Node)
 }
 
