@@ -289,6 +289,7 @@ const (
 	replacedPod                    // it has another UID
 	movedPod                       // it is on another node
 	youngerPod                     // it is younger than the allocation
+	hostPod                        // it is on the network of its node
 	otherSandboxed                 // it has a later sandbox with another address
 )
 
@@ -321,6 +322,8 @@ func (c *Case) findState() (podState, netip.Addr) {
 		return movedPod, none
 	case c.ofEarlierPod():
 		return youngerPod, none
+	case c.onHost():
+		return hostPod, none
 	}
 	if later, replaced := c.replacement(); replaced {
 		return otherSandboxed, later
@@ -378,6 +381,17 @@ func (c *Case) ofEarlierPod() bool {
 		return false
 	}
 	return c.waits(pod) && !pod.Shows(c.IP)
+}
+
+// onHost reports whether the pod is on the network of its node, and so was never given an address: a
+// container runtime calls no plugin for it, and its spec does not change. The allocation is of an
+// earlier pod of that name.
+//
+// A mirror, which has no time, proves nothing about the sandbox of its static pod: that may be of an
+// earlier manifest.
+func (c *Case) onHost() bool {
+	pod := c.Pod
+	return pod.HostNetwork && !pod.Finished && !pod.Created.IsZero() && c.Owner.UID == ""
 }
 
 // waits reports whether the pod is not up yet, on a ready node or on none, and hides nothing.
