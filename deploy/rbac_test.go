@@ -22,6 +22,9 @@ const (
 var runsOnly = []string{
 	"k8s.cni.cncf.io/ipamclaims: list", "whereabouts.cni.cncf.io/nodeslicepools: list",
 	"crd.projectcalico.org/ippools: list", "projectcalico.org/ippools: list",
+	"crd.projectcalico.org/ipamconfigs: list", "projectcalico.org/ipamconfigs: list",
+	"crd.projectcalico.org/ipamconfigurations: list", "projectcalico.org/ipamconfigurations: list",
+	"crd.projectcalico.org/blockaffinities: list", "projectcalico.org/blockaffinities: list",
 }
 
 // roles returns the rules of every role among the objects.
@@ -48,7 +51,7 @@ func TestRolesGrantExactlyTheNeededRights(t *testing.T) {
 	lock := []string{leases + ": create", leases + "/ip-reaper: get", leases + "/ip-reaper: update"}
 	for mode, want := range map[string]map[string][]string{
 		"plan": {
-			"ClusterRole ip-reaper": {"/pods: list", "apps/statefulsets: list", "/nodes: list", machines + ": list"},
+			"ClusterRole ip-reaper": {"/pods: get", "/pods: list", "apps/statefulsets: list", "/nodes: list", machines + ": list"},
 			"Role ip-reaper":        ledger,
 		},
 		"release": {

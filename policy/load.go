@@ -60,9 +60,11 @@ func Load(data []byte, known []Known) (Policy, error) {
 	var p Policy
 	errs := checkHeader(fields)
 	if len(errs) == 0 {
-		errs = append(blanks(fields, nil), p.decode(fields, known)...)
+		f := form{known: known}
+		f.read(fields, reflect.ValueOf(&p).Elem(), nil)
+		errs = append(blanks(fields, nil), f.errs...)
 		p.setDefaults()
-		errs = append(errs, apart(p.validate(names(known)), errs)...)
+		errs = append(errs, unrelated(p.validate(names(known)), errs)...)
 	}
 	if len(errs) == 0 {
 		return p, nil
@@ -149,42 +151,120 @@ func checkHeader(fields map[string]any) (errs field.ErrorList) {
 	return errs
 }
 
-// decode sets p from the fields of a document, and returns all mistakes in their names and types.
-// It leaves out what is mistaken, so that the rest can be validated.
-func (p *Policy) decode(fields map[string]any, known []Known) field.ErrorList {
-	f := form{known: known}
-	if err := convert(f.check(fields, reflect.TypeFor[Policy](), nil), p); err != nil {
-		f.mistake(field.InternalError(nil, err))
-	}
-	for _, name := range slices.Sorted(maps.Keys(p.Backends)) {
-		b, err := decodeBackend(p.Backends[name], settings(known, name))
-		if err != nil {
-			f.mistake(field.InternalError(field.NewPath("backends", name), err))
-		}
-		p.Backends[name] = b
-	}
-	return f.errs
+// A form reads the fields of a document, and collects the mistakes in their names and types. What is
+// mistaken is left out, so that the rest can be validated.
+type form struct {
+	known []Known
+	errs  field.ErrorList
 }
 
-// decodeBackend decodes the JSON of a backend, which has no mistake, into enabled and the settings.
-func decodeBackend(b Backend, settings any) (Backend, error) {
-	raw, _ := b.Settings.(json.RawMessage)
-	var fields map[string]any
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &fields); err != nil {
-		return Backend{}, err
+func (f *form) mistake(err *field.Error) { f.errs = append(f.errs, err) }
+
+// read sets a field to a value of the document. It returns false if it leaves the field as it is: the
+// value is a mistake itself, or it is null or empty, about which blanks has the message. A mistaken
+// item of a list stays empty, so that the others keep their places.
+func (f *form) read(value any, into reflect.Value, at *field.Path) bool {
+	if value == nil || value == "" {
+		return false
 	}
-	enabled := fields["enabled"]
-	delete(fields, "enabled")
-	b = Backend{Settings: settings}
-	if enabled != nil {
-		if err := convert(enabled, &b.Enabled); err != nil {
-			return b, err
+	if into.Kind() == reflect.Pointer {
+		read := reflect.New(into.Type().Elem())
+		if !f.read(value, read.Elem(), at) {
+			return false
+		}
+		into.Set(read)
+		return true
+	}
+	_, decodesItself := into.Addr().Interface().(json.Unmarshaler)
+	switch v := value.(type) {
+	case map[string]any:
+		switch {
+		case decodesItself:
+		case into.Type() == reflect.TypeFor[map[string]Backend]():
+			into.Set(reflect.ValueOf(f.backends(v, at)))
+			return true
+		case into.Kind() == reflect.Map && into.Type().Key().Kind() == reflect.String:
+			into.Set(reflect.MakeMap(into.Type()))
+			for _, name := range slices.Sorted(maps.Keys(v)) {
+				if item := reflect.New(into.Type().Elem()).Elem(); f.read(v[name], item, at.Child(name)) {
+					into.SetMapIndex(reflect.ValueOf(name).Convert(into.Type().Key()), item)
+				}
+			}
+			return true
+		case into.Kind() == reflect.Struct:
+			f.fields(v, fieldsOf(into), at)
+			return true
+		}
+	case []any:
+		if into.Kind() == reflect.Slice && !decodesItself {
+			into.Set(reflect.MakeSlice(into.Type(), len(v), len(v)))
+			for i, item := range v {
+				f.read(item, into.Index(i), at.Index(i))
+			}
+			return true
 		}
 	}
-	if settings == nil {
-		return b, nil
+	err := convert(value, into.Addr().Interface())
+	wrong := new(json.UnmarshalTypeError)
+	switch {
+	case errors.As(err, &wrong):
+		f.mistake(field.TypeInvalid(at, field.OmitValueType{}, mustBe(wrong.Type)+", not "+wrong.Value))
+	case err != nil:
+		f.mistake(field.Invalid(at, field.OmitValueType{}, err.Error()))
 	}
-	return b, convert(fields, settings)
+	return err == nil
+}
+
+// fields reads the fields of a mapping into those with the same names.
+func (f *form) fields(values map[string]any, into map[string]reflect.Value, at *field.Path) {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if to, ok := into[name]; ok {
+			f.read(values[name], to, at.Child(name))
+			continue
+		}
+		says := "unknown field"
+		if meant := printable.Meant(name, slices.Collect(maps.Keys(into))); meant != "" {
+			says += "; " + meant
+		}
+		f.mistake(field.Forbidden(at.Child(name), says))
+	}
+}
+
+// backends reads enabled and the settings of each backend.
+func (f *form) backends(values map[string]any, at *field.Path) map[string]Backend {
+	read := make(map[string]Backend)
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if !slices.Contains(names(f.known), name) {
+			f.mistake(field.NotSupported(at.Child(name), name, names(f.known)))
+			continue
+		}
+		fields, ok := values[name].(map[string]any)
+		if !ok {
+			f.read(values[name], reflect.ValueOf(&fields).Elem(), at.Child(name))
+			continue
+		}
+		b := Backend{Settings: settings(f.known, name)}
+		into := make(map[string]reflect.Value)
+		if b.Settings != nil {
+			into = fieldsOf(reflect.ValueOf(b.Settings).Elem())
+		}
+		into["enabled"] = reflect.ValueOf(&b.Enabled).Elem()
+		f.fields(fields, into, at.Child(name))
+		read[name] = b
+	}
+	return read
+}
+
+// fieldsOf returns the fields of a struct by their names in JSON.
+func fieldsOf(s reflect.Value) map[string]reflect.Value {
+	fields := make(map[string]reflect.Value)
+	for _, f := range reflect.VisibleFields(s.Type()) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.IsExported() && name != "-" && (name != "" || !f.Anonymous) {
+			fields[cmp.Or(name, f.Name)] = s.FieldByIndex(f.Index)
+		}
+	}
+	return fields
 }
 
 // convert decodes a value of a document into what v points to. Letter case matters.
@@ -195,117 +275,6 @@ func convert(value, v any) error {
 	}
 	unknown, err := kjson.UnmarshalStrict(raw, v)
 	return cmp.Or(err, errors.Join(unknown...))
-}
-
-// A form finds the mistakes in the names and types of the fields of a document.
-type form struct {
-	known []Known
-	errs  field.ErrorList
-}
-
-func (f *form) mistake(err *field.Error) { f.errs = append(f.errs, err) }
-
-// check returns a value for a field of the type without what is mistaken in it; nil if it is a
-// mistake itself. An item of a list becomes nil, so that the others keep their places. What is
-// null or empty is left out without a message: see blanks.
-func (f *form) check(value any, t reflect.Type, at *field.Path) any {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	decodesItself := reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]())
-	switch v := value.(type) {
-	case nil:
-		return nil
-	case string:
-		if v == "" {
-			return nil
-		}
-	case map[string]any:
-		switch {
-		case decodesItself:
-		case t == reflect.TypeFor[map[string]Backend]():
-			return f.each(v, at, f.backend)
-		case t.Kind() == reflect.Map:
-			return f.each(v, at, func(_ string, value any, at *field.Path) any { return f.check(value, t.Elem(), at) })
-		case t.Kind() == reflect.Struct:
-			return f.fields(v, fieldsOf(t), at)
-		}
-	case []any:
-		if t.Kind() == reflect.Slice && !decodesItself {
-			good := make([]any, len(v))
-			for i, item := range v {
-				good[i] = f.check(item, t.Elem(), at.Index(i))
-			}
-			return good
-		}
-	}
-	err := convert(value, reflect.New(t).Interface())
-	wrong := new(json.UnmarshalTypeError)
-	switch {
-	case errors.As(err, &wrong):
-		f.mistake(field.TypeInvalid(at, field.OmitValueType{}, must(wrong.Type)+", not "+wrong.Value))
-	case err != nil:
-		f.mistake(field.Invalid(at, field.OmitValueType{}, err.Error()))
-	default:
-		return value
-	}
-	return nil
-}
-
-// each returns what do returns for each value of a mapping, without the nils.
-func (*form) each(values map[string]any, at *field.Path, do func(name string, value any, at *field.Path) any) map[string]any {
-	good := make(map[string]any, len(values))
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		if v := do(name, values[name], at.Child(name)); v != nil {
-			good[name] = v
-		}
-	}
-	return good
-}
-
-// fields checks the fields of a struct with these types.
-func (f *form) fields(values map[string]any, types map[string]reflect.Type, at *field.Path) any {
-	return f.each(values, at, func(name string, value any, at *field.Path) any {
-		if t, ok := types[name]; ok {
-			return f.check(value, t, at)
-		}
-		says := "unknown field"
-		if meant := printable.Meant(name, slices.Collect(maps.Keys(types))); meant != "" {
-			says += "; " + meant
-		}
-		f.mistake(field.Forbidden(at, says))
-		return nil
-	})
-}
-
-// backend checks enabled and the settings of a backend.
-func (f *form) backend(name string, value any, at *field.Path) any {
-	values, ok := value.(map[string]any)
-	switch {
-	case !slices.Contains(names(f.known), name):
-		f.mistake(field.NotSupported(at, name, names(f.known)))
-		return nil
-	case !ok:
-		return f.check(value, reflect.TypeFor[map[string]any](), at)
-	}
-	types := make(map[string]reflect.Type)
-	if s := settings(f.known, name); s != nil {
-		types = fieldsOf(reflect.TypeOf(s).Elem())
-	}
-	types["enabled"] = reflect.TypeFor[Switch]()
-	return f.fields(values, types, at)
-}
-
-// fieldsOf returns the types of the fields of a struct, by their names in JSON.
-func fieldsOf(t reflect.Type) map[string]reflect.Type {
-	types := make(map[string]reflect.Type)
-	for _, f := range reflect.VisibleFields(t) {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if f.IsExported() && name != "-" && (name != "" || !f.Anonymous) {
-			types[cmp.Or(name, f.Name)] = f.Type
-		}
-	}
-	return types
 }
 
 // blanks returns the fields that are null or an empty string. These mean nothing in a policy, and
@@ -330,9 +299,9 @@ func blanks(value any, at *field.Path) (errs field.ErrorList) {
 	return errs
 }
 
-// apart returns the errors about fields that are neither among those of the others, nor above or
+// unrelated returns the errors about fields that are neither among those of the others, nor above or
 // below them: what is wrong with these may only follow from the others.
-func apart(errs, others field.ErrorList) field.ErrorList {
+func unrelated(errs, others field.ErrorList) field.ErrorList {
 	wrong, above := make(map[string]bool), make(map[string]bool)
 	for _, other := range others {
 		wrong[other.Field] = true
@@ -359,9 +328,9 @@ func upwards(at string) iter.Seq[string] {
 	}
 }
 
-// must says what a value of the type must be. YAML reads an unquoted no, 007 or 1e3 as
+// mustBe says what a value of the type must be. YAML reads an unquoted no, 007 or 1e3 as
 // something other than a string.
-func must(t reflect.Type) string {
+func mustBe(t reflect.Type) string {
 	switch t {
 	case reflect.TypeFor[Duration]():
 		return `must be a duration in units from h to ns, such as "15m" or "1h30m", and below 100000h`

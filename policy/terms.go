@@ -30,14 +30,31 @@ type Terms struct {
 // unless all of these rules end the hold. Its Rule is the first that holds it, or else the first
 // that may match it.
 func (p Policy) Terms(namespace, pod, backend string) Terms {
-	t := Terms{
-		InScope: matchAny(p.Namespaces.Include, namespace) == yes &&
-			matchAny(p.Namespaces.Exclude, namespace) == no,
-		Rule: -1,
-	}
+	t := p.terms(func(m Match) answer { return m.covers(namespace, pod, backend) })
+	t.InScope = matchAny(p.Namespaces.Include, namespace) == yes && matchAny(p.Namespaces.Exclude, namespace) == no
+	return t
+}
+
+// BackendTerms returns the terms of an entry that is no pod's address, such as an
+// empty handle. It has no pod or namespace, so only rules that match by backend
+// alone apply. The entry is in scope.
+func (p Policy) BackendTerms(backend string) Terms {
+	t := p.terms(func(m Match) answer {
+		if len(m.Namespaces)+len(m.Pods) > 0 {
+			return no
+		}
+		return m.covers("", "", backend)
+	})
+	t.InScope = true
+	return t
+}
+
+// terms returns what the rules and the policy say of what the rules cover, without its scope.
+func (p Policy) terms(covers func(Match) answer) Terms {
+	t := Terms{Rule: -1}
 	restored := true // by all rules that may match
 	for i, r := range p.Rules {
-		covered := r.Match.covers(namespace, pod, backend)
+		covered := covers(r.Match)
 		if covered == no {
 			continue
 		}
@@ -55,22 +72,6 @@ func (p Policy) Terms(namespace, pod, backend string) Terms {
 	}
 	t.Grace = max(t.Grace, first(p.GracePeriod))
 	t.MinAge = max(t.MinAge, first(p.MinAge))
-	return t
-}
-
-// BackendTerms returns the terms of an entry that is no pod's address, such as an
-// empty handle. It has no pod or namespace, so only rules that match by backend
-// alone apply. The entry is in scope.
-func (p Policy) BackendTerms(backend string) Terms {
-	t := Terms{InScope: true, Rule: -1, Grace: first(p.GracePeriod), MinAge: first(p.MinAge)}
-	for i, r := range p.Rules {
-		if len(r.Match.Namespaces)+len(r.Match.Pods) == 0 && r.Match.covers("", "", backend) == yes {
-			t.Rule, t.Hold = i, r.Hold
-			t.Grace, t.MinAge = first(r.GracePeriod, p.GracePeriod), first(r.MinAge, p.MinAge)
-			t.ReleaseRestored = r.Restored == Release
-			break
-		}
-	}
 	return t
 }
 

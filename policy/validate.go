@@ -1,8 +1,6 @@
 package policy
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -198,12 +196,6 @@ type Backend struct {
 	// for a backend that the policy names and that has settings; otherwise it is
 	// nil.
 	Settings any `json:"-"`
-}
-
-// UnmarshalJSON keeps the JSON as the settings: Load decodes it, because it knows the backend.
-func (b *Backend) UnmarshalJSON(data []byte) error {
-	b.Settings = json.RawMessage(bytes.Clone(data))
-	return nil
 }
 
 // settings returns a backend's empty settings; nil if it has none.

@@ -3,8 +3,8 @@ package reaper
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -12,6 +12,8 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -19,6 +21,7 @@ const (
 	findingsTimeout = 30 * time.Second // for looking at all findings again
 	mostFindings    = 100              // that are looked at again
 	toldFindings    = 10               // of each kind, in warnings
+	mostEndpoints   = 1000             // that are read
 )
 
 // find finds what is wrong with the addresses that pods show, and says so. Stores and pods were
@@ -27,7 +30,7 @@ const (
 // not change before.
 func (r *run) find(ctx context.Context) {
 	n := &r.round
-	if r.Cluster == nil || n.census.Began().IsZero() || n.census.OnNode() {
+	if r.Cluster == nil || n.census.Began().IsZero() || n.census.OnNode() || ctx.Err() != nil {
 		return
 	}
 	found := n.layout.Findings(n.inventory, n.census)
@@ -36,8 +39,9 @@ func (r *run) find(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, findingsTimeout)
 	defer cancel()
+	found = r.stillUnrecorded(ctx, found) // first: in a large cluster, many pods start between the lists
 	rest := len(found) - min(len(found), mostFindings)
-	found = stillUnrecorded(ctx, r.Backends, *n, found[:len(found)-rest])
+	found = found[:len(found)-rest]
 	look := r.lookAgain(ctx, found)
 	var confirmed []report.Finding
 	for _, f := range found {
@@ -60,28 +64,34 @@ func (r *run) tell(found []report.Finding) {
 			r.warn(f.String())
 		}
 	}
-	for _, kind := range []report.FindingKind{report.Duplicate, report.Unrecorded} {
+	for _, kind := range report.FindingKinds() {
 		if more := told[kind] - toldFindings; more > 0 {
-			r.warn(fmt.Sprintf("%d more addresses are %s: -o json has all", more, kind))
+			r.warn(fmt.Sprintf("%d more findings of the kind %s: -o json has all", more, kind))
 		}
 	}
 }
 
 // stillUnrecorded returns the findings without those whose address the store has by now: its pod may
-// have got it after the store was listed. Of a store that cannot be listed again, none is left.
-func stillUnrecorded(ctx context.Context, backends []ipam.Backend, n round, found []report.Finding) []report.Finding {
+// have got it after the store was listed. If a store cannot be listed again, none is left.
+func (r *run) stillUnrecorded(ctx context.Context, found []report.Finding) []report.Finding {
+	n := &r.round
 	unrecorded := func(f report.Finding) bool { return f.Kind == report.Unrecorded }
 	if !slices.ContainsFunc(found, unrecorded) {
 		return found
 	}
 	var again []ipam.Backend
-	for _, b := range backends {
+	for _, b := range r.Backends {
 		if slices.ContainsFunc(n.inventory.Listings, func(l ipam.Listing) bool { return l.Backend == b.Name() && l.Whole }) {
 			again = append(again, b)
 		}
 	}
 	inv := ipam.TakeInventory(ctx, again, func(string) bool { return true })
 	if !inv.Complete() {
+		for _, l := range inv.Listings {
+			if !l.Whole {
+				r.warn("what pods show looks unrecorded, and " + l.Backend + " could not be listed again to tell of it: " + l.Message)
+			}
+		}
 		return slices.DeleteFunc(found, unrecorded)
 	}
 	still := make(map[string]bool)
@@ -93,22 +103,24 @@ func stillUnrecorded(ctx context.Context, backends []ipam.Backend, n round, foun
 
 // lookAgain reads the pods of findings by name. A pod that could not be read is unknown.
 func (r *run) lookAgain(ctx context.Context, found []report.Finding) func(ipam.PodRef) (census.Pod, census.Presence) {
-	var refs []ipam.PodRef
+	refs := make(map[ipam.PodRef]bool) // a pod may show many addresses
 	for _, f := range found {
-		refs = slices.AppendSeq(refs, f.Pods)
+		for ref := range f.Pods {
+			refs[ref] = true
+		}
 	}
 	looks := make(map[ipam.PodRef]census.Reading, len(refs))
 	var mu sync.Mutex
 	var g errgroup.Group
 	g.SetLimit(readsAtOnce)
-	var failed []string
-	for _, ref := range refs {
+	failed := make(map[string]error)
+	for ref := range refs {
 		g.Go(func() error {
 			pod, presence, err := r.Cluster.Pod(ctx, ref)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				failed = append(failed, ref.String())
+				failed[ref.String()] = err
 				presence = census.Unknown
 			}
 			looks[ref] = census.Reading{Pod: pod, Presence: presence}
@@ -116,9 +128,50 @@ func (r *run) lookAgain(ctx context.Context, found []report.Finding) func(ipam.P
 		})
 	}
 	_ = g.Wait()
-	if len(failed) > 0 {
-		slices.Sort(failed)
-		r.logger.Debug("pods whose addresses looked wrong could not be read again", "pods", strings.Join(failed, ", "))
+	if names := slices.Sorted(maps.Keys(failed)); len(names) > 0 {
+		r.warn(fmt.Sprintf("what pods show looks wrong, and they could not be read again to tell of it: %s: %s",
+			printable.Some(names), printable.Error(failed[names[0]])))
 	}
 	return func(ref ipam.PodRef) (census.Pod, census.Presence) { return looks[ref].Pod, looks[ref].Presence }
+}
+
+// findEndpoints finds what stores have for the sandboxes of addresses that are due, and that a release
+// leaves: see ipam.Endpointer. The pod must be gone, since that may be told to be deleted. What cannot
+// be read is a warning.
+func (r *run) findEndpoints(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, findingsTimeout)
+	defer cancel()
+	for _, b := range r.Backends {
+		endpointer, ok := b.(ipam.Endpointer)
+		if !ok {
+			continue
+		}
+		var due []*ipam.Allocation
+		var indices []int
+		for _, a := range r.round.attempts {
+			if d := a.decision; d != nil && d.Allocation.Backend == b.Name() && d.Verdict == judge.Orphaned && d.Reason == judge.PodAbsent {
+				due, indices = append(due, d.Allocation), append(indices, a.index)
+			}
+		}
+		if len(due) == 0 {
+			continue
+		}
+		if more := len(due) - mostEndpoints; more > 0 {
+			due = due[:mostEndpoints]
+			r.warn(fmt.Sprintf("%s: it was not looked whether endpoints have %d more addresses of gone pods", b.Name(), more))
+		}
+		names, err := endpointer.Endpoints(ctx, due)
+		if err != nil {
+			r.warn(b.Name() + ": it is unknown whether endpoints of gone pods still have their addresses: " + printable.Error(err))
+		}
+		for i, name := range names {
+			if name == "" {
+				continue
+			}
+			if r.round.endpoints == nil {
+				r.round.endpoints = make(map[int]string)
+			}
+			r.round.endpoints[indices[i]] = name
+		}
+	}
 }

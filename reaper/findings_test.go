@@ -5,10 +5,16 @@ import (
 	"errors"
 	"iter"
 	"net/netip"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -82,10 +88,129 @@ func TestFindingsAreLookedAtAgain(t *testing.T) {
 				got = append(got, f.Kind)
 			}
 			equal(t, "findings", got, tt.want)
-			equal(t, "warnings", len(r.Warnings), len(tt.want))
+			unread := strings.Contains(strings.Join(r.Warnings, "\n"), "they could not be read again to tell of it: "+other.String()+": no read")
+			equal(t, "says that a pod could not be read", unread, strings.Contains(tt.name, "cannot be read"))
+			unlisted := strings.Contains(strings.Join(r.Warnings, "\n"), "could not be listed again to tell of it: no list")
+			equal(t, "says that a store could not be listed", unlisted, strings.Contains(tt.name, "cannot be listed"))
+			equal(t, "warnings", len(r.Warnings) > 0, len(tt.want) > 0 || unread || unlisted)
 			if len(got) == 1 {
 				equal(t, "unrecorded in the network", r.Networks[0].Unrecorded == 1, got[0] == report.Unrecorded)
 			}
+		})
+	}
+}
+
+// An endpointed is a store that has endpoints for sandboxes.
+type endpointed struct {
+	fixedStore
+	err   error
+	asked *[]string
+}
+
+func (s endpointed) Endpoints(_ context.Context, as []*ipam.Allocation) ([]string, error) {
+	names := make([]string, len(as))
+	for i, a := range as {
+		*s.asked = append(*s.asked, a.Owner.Pod.Name)
+		if a.Owner.Pod == other {
+			names[i] = "n-k8s-" + a.Owner.Pod.Name
+		}
+	}
+	return names, s.err
+}
+
+// What a store still has for the sandbox of an address that is due is told, and how to remove it. What
+// is in use is not asked for, nor what waits.
+func TestEndpointsOfDueAddressesAreTold(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		grace  time.Duration
+		err    error
+		asked  []string
+		warned bool
+	}{
+		{name: "due", asked: []string{other.Name}},
+		{name: "waiting", grace: time.Hour},
+		{name: "one could not be read", err: errors.New("no answer"), asked: []string{other.Name}, warned: true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			mine, gone := webAllocation(), webAllocation()
+			gone.Key, gone.IP, gone.Token, gone.Owner.Pod = "2", netip.MustParseAddr("10.0.0.2"), "t2", other
+			var asked []string
+			h := newHarness(endpointed{fixedStore([]ipam.Pool{poolOf(mine, gone)}), tt.err, &asked})
+			h.policy.DryRun, h.policy.GracePeriod = new(true), &policy.Duration{Duration: tt.grace}
+			h.pods.Add(showing(web, ip1))
+			r := h.run(t)
+			equal(t, "asked for", asked, tt.asked)
+			note := "its WorkloadEndpoint " + other.Namespace + "/n-k8s-" + other.Name + " still has the address"
+			at := slices.IndexFunc(r.Entries, func(e report.Entry) bool { return e.IP == "10.0.0.2" })
+			if told := strings.Contains(r.Entries[at].Note, note); told != (len(tt.asked) > 0) {
+				t.Errorf("note %q", r.Entries[at].Note)
+			}
+			if warned := strings.Contains(strings.Join(r.Warnings, "\n"), "it is unknown whether endpoints of gone pods"); warned != tt.warned {
+				t.Errorf("warnings %q", r.Warnings)
+			}
+			x, err := report.Explain(r, report.Question{Address: "10.0.0.2"}, nil, nil)
+			command := "calicoctl delete workloadendpoint n-k8s-" + other.Name + " --namespace " + other.Namespace
+			if told := slices.ContainsFunc(x.Found[0].Remedies, func(r judge.Remedy) bool { return r.Command == command }); err != nil || told != (len(tt.asked) > 0) {
+				t.Errorf("remedies %+v, %v", x.Found[0].Remedies, err)
+			}
+		})
+	}
+}
+
+// In a large cluster, many pods start between the lists: the store is listed again before they are
+// counted. A pod that shows many addresses is read once.
+func TestFindingsAreLookedAtOnce(t *testing.T) {
+	net := netip.MustParsePrefix("10.0.0.0/24")
+	pool := ipam.Pool{Name: "small", Range: net, Allocations: []ipam.Allocation{webAllocation()}}
+	later := pool
+	later.Allocations = slices.Clone(pool.Allocations)
+	var started []census.Pod
+	crowd := showing(other)
+	for i, ip := 0, netip.MustParseAddr("10.0.0.10"); i < 200; i, ip = i+1, ip.Next() {
+		pod := showing(ipam.PodRef{Namespace: "shop", Name: "new-" + ip.String()}, ip)
+		pod.ByCalico, pod.InStatus, pod.UID = 1, 1, pod.Ref.Name
+		started = append(started, pod)
+		a := webAllocation()
+		a.Key, a.Token, a.IP, a.Owner.Pod = ip.String(), ip.String(), ip, pod.Ref
+		later.Allocations = append(later.Allocations, a)
+		if i < 50 {
+			crowd.Addresses = append(crowd.Addresses, ip)
+		}
+	}
+	crowd.InStatus, crowd.ByCalico = len(crowd.Addresses), len(crowd.Addresses)
+	for _, tt := range []struct {
+		name  string
+		pods  []census.Pod
+		want  int
+		reads int
+	}{
+		{"many pods that started", started, 0, 0},
+		{"one with many addresses of others", append([]census.Pod{crowd}, started...), 50, 51},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			lists, reads := [][]ipam.Pool{{pool}, {later}}, 0
+			h := newHarness(laterStore{surveyor{fixedStore{pool}, []ipam.Network{{
+				Name: "net", Range: net, Known: true, Default: true, Usable: spansOf("10.0.0.0", "10.0.0.255"), Pools: []string{"small"},
+			}}, nil}, &lists})
+			h.policy.DryRun = new(true)
+			own := showing(web, ip1)
+			own.ByCalico, own.InStatus = 1, 1
+			h.pods.Add(own)
+			h.pods.Add(tt.pods...)
+			var mu sync.Mutex
+			h.pods.OnCall(func(call string) error {
+				mu.Lock()
+				defer mu.Unlock()
+				if strings.HasPrefix(call, "get pod ") {
+					reads++
+				}
+				return nil
+			})
+			r := h.run(t)
+			equal(t, "findings", len(r.Findings), tt.want)
+			equal(t, "reads of pods", reads, tt.reads)
+			equal(t, "warnings", len(r.Warnings) > 0, tt.want > 0)
 		})
 	}
 }

@@ -42,6 +42,7 @@ func Run(ctx context.Context, o Options) (report.Report, error) {
 	if err == nil {
 		err = r.rounds(ctx)
 		r.find(ctx)
+		r.findEndpoints(ctx)
 		r.saveEnd(ctx, err)
 		unlock()
 	}
@@ -82,6 +83,8 @@ type round struct {
 	refused  []judge.Refusal // the limits that refuse the plan
 	attempts []*attempt      // in the order of the decisions
 	found    []report.Finding
+
+	endpoints map[int]string // that have the addresses of gone pods, by the decisions
 
 	protectedBy map[ipam.PoolRef]string // what protects each pool in which nothing can be released
 }
@@ -302,10 +305,14 @@ func (r *run) report() report.Report {
 	if !n.census.Began().IsZero() {
 		claims = n.census.On
 	}
+	var nodes []string
+	if n.census.HasNodes() {
+		nodes = slices.Sorted(n.census.Nodes())
+	}
 	return report.Make(report.Results{
 		Run: info, Inventory: n.inventory, Layout: n.layout, Verdicts: n.verdicts,
 		Selection: n.selection, Selected: n.selected, Outcomes: outcomes, Refused: n.refused,
-		ProtectedBy: n.protectedBy, Earlier: r.past.released, Found: n.found, Claims: claims, Warnings: r.warnings, Brief: r.Brief,
+		ProtectedBy: n.protectedBy, Earlier: r.past.released, Found: n.found, Claims: claims, Endpoints: n.endpoints, Warnings: r.warnings, Brief: r.Brief, Nodes: nodes,
 		HasTimes: func(d *judge.Decision) bool {
 			return r.lasts && (d.Verdict != judge.Suspected || d.KnownTo(r.stored))
 		},
@@ -317,6 +324,7 @@ func (r *run) report() report.Report {
 // of a pod is cut off, or that half of the pods vanished.
 func (r *run) mayRelease(s stock) error {
 	if r.past.lacking != nil {
+		r.fail(r.past.lacking)
 		return r.past.lacking
 	}
 	if !s.ledgerRead {

@@ -3,6 +3,7 @@ package reaper_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -233,6 +234,31 @@ func TestUnfinishedReleaseOfAnEarlierLookIsAFailure(t *testing.T) {
 	equal(t, "failures", failures, []string{"memory: a: 2: " + why})
 	equal(t, "released", report.Summary.Released, 2)
 	equal(t, "statuses", statuses(report), map[string]string{"memory": "partial: unfinished releases: 1"})
+}
+
+// Promise 7. Once the lists are found to lack a pod, no later round releases anything, and the run
+// fails with its last one too.
+func TestRunThatWaitsOnAfterAListLackedAPodFails(t *testing.T) {
+	h, _ := waitingHarness(t)
+	shortenGrace(h, time.Minute)
+	sleep := (&fakeSleep{}).attach(h)
+	missing := showing(app("gone-1").Pod, ip1)
+	missing.Created = noon.Add(-24 * time.Hour)
+	h.pods.OnCall(func(call string) error {
+		switch {
+		case call == "list pods":
+			h.pods.Remove(missing.Ref)
+		case len(sleep.slept) > 0:
+			h.pods.Add(missing)
+		}
+		return nil
+	})
+	report, failures := h.partial(t)
+	equal(t, "rounds", len(sleep.slept)+1, 3)
+	equal(t, "released", report.Summary.Released, 0)
+	if text := strings.Join(failures, "\n"); !strings.Contains(text, "lists of this API server lack pods") {
+		t.Errorf("failures: %s", text)
+	}
 }
 
 // The timeout is that of a round, not of the waiting.

@@ -7,8 +7,14 @@ package azurecns
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"iter"
+	"math/big"
+	"net/netip"
+	"slices"
+	"strings"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
@@ -67,4 +73,68 @@ func (b *Backend) list(ctx context.Context) (ipam.Pool, error) {
 		}
 	}
 	return s.pool(keeps), nil
+}
+
+// pool returns the addresses that are not free. keeps has, by container key, what protects the
+// container's addresses.
+func (s *state) pool(keeps map[string]string) ipam.Pool {
+	p := ipam.Pool{Name: poolName, Range: s.span()}
+	usable := int64(0)
+	for _, a := range s.addresses {
+		if a.State == available || a.State == assigned {
+			usable++
+		}
+		if a.unreadable == "" && a.State == available {
+			continue
+		}
+		r := s.allocation(a)
+		r.Protected = keeps[a.key]
+		p.Allocations = append(p.Allocations, r)
+	}
+	p.Capacity = big.NewInt(usable)
+	return p
+}
+
+// allocation returns an address as listed. Its key is the address: a later CNS may give it
+// another ID.
+func (s *state) allocation(a *address) ipam.Allocation {
+	r := ipam.Allocation{Key: a.ip.String(), IP: a.ip, Created: a.Changed, UnknownField: a.unknownField, Token: s.token(a)}
+	switch {
+	case a.unreadable != "":
+		r.Key, r.Unreadable = a.id, a.unreadable
+	case a.State == assigned:
+		r.Group = Name + " " + a.key
+		r.ByRuntime = true
+		r.Owner = ipam.Owner{Pod: ipam.PodRef{Namespace: a.Owner.Namespace, Name: a.Owner.Name}, Sandbox: a.container}
+	default:
+		r.Foreign = "an address that no pod has: its state in CNS is " + a.State
+	}
+	return r
+}
+
+// token returns a hash of everything that CNS shows about the address, and of what a release of
+// its container frees.
+func (s *state) token(a *address) string {
+	hash := sha256.New()
+	hash.Write(a.raw)
+	hash.Write([]byte("\x00" + a.key + "\x00" + strings.Join(slices.Sorted(slices.Values(s.keys[a.key])), "\x00")))
+	return hex.EncodeToString(hash.Sum(nil)[:16])
+}
+
+// span returns the smallest prefix that contains all IPv4 addresses or, if there are none, all
+// IPv6 addresses. Without any address, it is invalid. CNS does not show their subnet.
+func (s *state) span() netip.Prefix {
+	var first netip.Prefix
+	for _, a := range s.addresses {
+		switch {
+		case !a.ip.IsValid() || first.IsValid() && first.Addr().Is4() && !a.ip.Is4():
+		case !first.IsValid() || a.ip.Is4() && !first.Addr().Is4():
+			first = netip.PrefixFrom(a.ip, a.ip.BitLen())
+		default:
+			for !first.Contains(a.ip) {
+				first = netip.PrefixFrom(first.Addr(), first.Bits()-1).Masked()
+			}
+		}
+	}
+	return first
 }

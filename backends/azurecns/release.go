@@ -27,13 +27,16 @@ func (b *Backend) Release(ctx context.Context, ws []ipam.Warrant) []error {
 		return r.errs
 	}
 	answers := make(map[int]error) // of CNS, by warrant index
-	for _, c := range r.containers(s) {
-		if err := r.refusal(ctx, s, c); err != nil {
-			r.set(c.members, err)
+	for _, members := range r.unchanged(s) {
+		a := s.byIP[r.allocations[members[0]].IP]
+		if err := r.refusal(ctx, s, a, members); err != nil {
+			for _, i := range members {
+				r.errs[i] = err
+			}
 			continue
 		}
-		err := b.cns.assign(ctx, pathRelease, assignmentOf(c.address, r.ips(c.members)))
-		for _, i := range c.members {
+		err := b.cns.assign(ctx, pathRelease, assignmentOf(a, r.ips(members)))
+		for _, i := range members {
 			answers[i] = err
 		}
 	}
@@ -49,59 +52,30 @@ type release struct {
 	errs        []error
 }
 
-// A container is one whose addresses are being released.
-type container struct {
-	address *address // one of them
-	members []int    // the indices of their warrants
-}
-
-// containers compares the allocations with what CNS has now. It returns those that are still as
-// listed, by container.
-func (r *release) containers(s *state) []*container {
-	now := make(map[string]*address)
-	for _, a := range s.addresses {
-		if !a.held() {
-			now[a.ip.String()] = a
-		}
-	}
-	var all []*container
+// unchanged returns the indices of the warrants whose allocations are as listed, by container. It
+// answers for the others: an address that is free in CNS, or no longer there, is released.
+func (r *release) unchanged(s *state) [][]int {
+	var same []int
 	for i, listed := range r.allocations {
-		a := now[listed.Key]
+		a := s.byIP[listed.IP]
 		switch {
-		case r.errs[i] != nil:
-			continue
-		case a == nil:
-			r.errs[i] = r.absence(s, listed)
-			continue
+		case r.errs[i] != nil, a == nil, a.unreadable == "" && a.State == available:
+		case a.held():
+			r.errs[i] = fmt.Errorf("%w: %s", ipam.ErrChanged, cmp.Or(a.unreadable, a.State))
 		case s.token(a) != listed.Token:
 			r.errs[i] = fmt.Errorf("%w: CNS has it for container %s since %s", ipam.ErrChanged, a.container, a.Changed)
-			continue
-		}
-		at := slices.IndexFunc(all, func(c *container) bool { return c.address.key == a.key })
-		if at < 0 {
-			at = len(all)
-			all = append(all, &container{address: a})
-		}
-		all[at].members = append(all[at].members, i)
-	}
-	return all
-}
-
-// absence returns nil if the address is free in CNS or no longer there.
-func (r *release) absence(s *state, listed ipam.Allocation) error {
-	for _, a := range s.addresses {
-		if a.ip == listed.IP && (a.unreadable != "" || a.State != available) {
-			return fmt.Errorf("%w: %s", ipam.ErrChanged, cmp.Or(a.unreadable, a.State))
+		default:
+			same = append(same, i)
 		}
 	}
-	return nil
+	return ipam.ByPool(same, func(i int) string { return s.byIP[r.allocations[i].IP].key })
 }
 
-// refusal returns why a container's addresses must not be released. It is called right before
-// the request.
-func (r *release) refusal(ctx context.Context, s *state, c *container) error {
-	ips := r.ips(c.members)
-	for _, id := range s.keys[c.address.key] {
+// refusal returns why the addresses of a container must not be released; a is one of them. It is
+// called right before the request.
+func (r *release) refusal(ctx context.Context, s *state, a *address, members []int) error {
+	ips := r.ips(members)
+	for _, id := range s.keys[a.key] {
 		if sibling := s.byID[id]; !slices.Contains(ips, sibling.ip.String()) {
 			why := ipam.ErrKept
 			if slices.ContainsFunc(r.errs, func(err error) bool { return errors.Is(err, ipam.ErrAgain) }) {
@@ -110,14 +84,14 @@ func (r *release) refusal(ctx context.Context, s *state, c *container) error {
 			return fmt.Errorf("%w: CNS would also free %s, which has no warrant", why, sibling.ip)
 		}
 	}
-	keep, err := r.otherInterface(ctx, c.address)
+	keep, err := r.otherInterface(ctx, a)
 	if err != nil {
 		return err
 	}
 	if keep != "" {
 		return fmt.Errorf("%w: %s", ipam.ErrKept, keep)
 	}
-	for _, i := range c.members {
+	for _, i := range members {
 		if _, err := r.warrants[i].Allocation(); err != nil {
 			return err
 		}
@@ -146,16 +120,8 @@ func (r *release) verify(ctx context.Context, answers map[int]error) {
 
 // has reports whether an address still belongs to the container it was listed for.
 func (s *state) has(listed ipam.Allocation) bool {
-	return slices.ContainsFunc(s.addresses, func(a *address) bool {
-		return a.ip == listed.IP && (a.unreadable != "" || a.State == assigned && a.container == listed.Owner.Sandbox)
-	})
-}
-
-// set sets the error of some warrants.
-func (r *release) set(members []int, err error) {
-	for _, i := range members {
-		r.errs[i] = err
-	}
+	a := s.byIP[listed.IP]
+	return a != nil && (a.unreadable != "" || a.State == assigned && a.container == listed.Owner.Sandbox)
 }
 
 // ips returns the addresses of some warrants.

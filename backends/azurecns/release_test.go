@@ -2,10 +2,12 @@ package azurecns
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -125,6 +127,19 @@ func TestWhatChangedSinceTheListingStays(t *testing.T) {
 				t.Errorf("CNS got %d requests, want none", got)
 			}
 		})
+	}
+}
+
+// Promise 2. An address that CNS has twice is not known to be free, whatever its state.
+func TestAddressThatCannotBeReadIsNotFree(t *testing.T) {
+	ip := netip.MustParseAddr("10.241.0.9")
+	free := func(id string) json.RawMessage {
+		return json.RawMessage(`{"ID":"` + id + `","IPAddress":"10.241.0.9","state":"Available"}`)
+	}
+	r := release{allocations: []ipam.Allocation{{IP: ip}}, errs: make([]error, 1)}
+	r.unchanged(newState(nil, map[string]json.RawMessage{"a": free("a"), "b": free("b")}))
+	if err := r.errs[0]; !errors.Is(err, ipam.ErrChanged) {
+		t.Errorf("the answer is %v, want ErrChanged", err)
 	}
 }
 

@@ -36,7 +36,7 @@ func newAPI(t *testing.T, answers map[string]http.HandlerFunc) (*api, *Backend) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := NewKubernetes(client)
+	b := NewKubernetes(client, handlesAtOnce)
 	return a, b
 }
 

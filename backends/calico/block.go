@@ -73,6 +73,15 @@ const affineNode = "host:"
 // block has 12 host bits (validation of spec.blockSize: /20 and /116).
 const maxHostBits = 16
 
+// A sizeError is a block that is larger than those of Calico. Calico makes one if an IPPool says so
+// without its validation, and then can't use it (calico 5202).
+type sizeError struct{ cidr netip.Prefix }
+
+// Error names the range.
+func (e *sizeError) Error() string {
+	return fmt.Sprintf("cidr %s is larger than any block of Calico's", e.cidr)
+}
+
 // check returns an error for the first invariant that the block breaks.
 func (b block) check() error {
 	if b.cidr != b.cidr.Masked() {
@@ -80,7 +89,7 @@ func (b block) check() error {
 	}
 	hostBits := b.cidr.Addr().BitLen() - b.cidr.Bits()
 	if hostBits > maxHostBits {
-		return fmt.Errorf("cidr %s is larger than any block of Calico's", b.cidr)
+		return &sizeError{b.cidr}
 	}
 	if size := 1 << hostBits; len(b.allocations) != size {
 		return fmt.Errorf("the block has %d allocations for %d addresses", len(b.allocations), size)

@@ -34,22 +34,18 @@ type Backend struct {
 	store    datastore
 	guid     string          // of the last listing
 	reserved []ipReservation // of the last listing
+	nodes    storeNodes      // of the last listing
 	known    handleCache
 }
 
-// newBackend returns a backend over a datastore that is opened when first needed.
-func newBackend(open func(ctx context.Context) (datastore, error)) *Backend {
-	return &Backend{open: open, room: semaphore.NewWeighted(handlesAtOnce)}
+// newBackend returns a backend over a datastore that is opened when first needed. It releases at
+// most atOnce blocks at the same time.
+func newBackend(atOnce int, open func(ctx context.Context) (datastore, error)) *Backend {
+	return &Backend{open: open, room: semaphore.NewWeighted(int64(atOnce))}
 }
 
 // Name implements ipam.Backend.
 func (*Backend) Name() string { return Name }
-
-// withRoom lets that many blocks be released at the same time, and returns the backend.
-func (b *Backend) withRoom(blocks int) *Backend {
-	b.room = semaphore.NewWeighted(int64(blocks))
-	return b
-}
 
 // Locate implements ipam.Locator. Calico gives each datastore a GUID when it begins to use it.
 func (b *Backend) Locate() ipam.Store {
@@ -60,11 +56,11 @@ func (b *Backend) Locate() ipam.Store {
 	return store
 }
 
-// lastReserved returns the IPReservations of the last listing.
-func (b *Backend) lastReserved() []ipReservation {
+// lastListed returns the IPReservations and Calico's own nodes of the last listing.
+func (b *Backend) lastListed() ([]ipReservation, storeNodes) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.reserved
+	return b.reserved, b.nodes
 }
 
 // datastore returns the datastore. The first call that succeeds opens it.

@@ -96,7 +96,7 @@ var errNotReady = errors.New("Calico's datastore is not ready") //nolint:staticc
 func checkReady(ctx context.Context, client rest.Interface, group string) error {
 	const resource, name = "clusterinformations", "default"
 	var info clusterInformation
-	err := read(ctx, client, "/apis/"+group+"/"+resource+"/"+name, &info)
+	err := kube.Read(ctx, client, &info, "/apis", group, resource, name)
 	switch {
 	case kube.Gone(err, resource, name):
 		return fmt.Errorf("%w: %s has no clusterinformation default", errNotReady, group)
@@ -165,7 +165,7 @@ func definedVersion(ctx context.Context, client rest.Interface, name string) (st
 			} `json:"versions"`
 		} `json:"spec"`
 	}
-	err := read(ctx, client, "/apis/apiextensions.k8s.io/v1/"+resource+"/"+name, &crd)
+	err := kube.Read(ctx, client, &crd, "/apis/apiextensions.k8s.io/v1", resource, name)
 	if kube.Gone(err, resource, name) {
 		return "", nil
 	}
@@ -178,15 +178,4 @@ func definedVersion(ctx context.Context, client rest.Interface, name string) (st
 		}
 	}
 	return "", fmt.Errorf("%s is defined, but its stored version is not served", name)
-}
-
-// read reads one object. It retries if the failure may be temporary.
-func read(ctx context.Context, client rest.Interface, uri string, into any) error {
-	return kube.Patiently(ctx, func(ctx context.Context) error {
-		data, err := kube.Send(ctx, client.Get().AbsPath(uri))
-		if err != nil {
-			return err
-		}
-		return kube.Decode(data, into)
-	})
 }

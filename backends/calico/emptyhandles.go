@@ -11,14 +11,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// releaseEmptyHandles deletes the unchanged handles without an address.
-func releaseEmptyHandles(ctx context.Context, store datastore, ws []ipam.Warrant) []error {
-	errs := make([]error, len(ws))
-	each(len(ws), func(i int) { errs[i] = releaseEmptyHandle(ctx, store, ws[i]) })
-	return errs
-}
-
-// releaseEmptyHandle deletes one handle, in the version that was listed.
+// releaseEmptyHandle deletes a handle without an address, in the version that was listed.
 func releaseEmptyHandle(ctx context.Context, store datastore, w ipam.Warrant) error {
 	a, err := w.Allocation()
 	if err != nil {

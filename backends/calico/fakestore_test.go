@@ -55,7 +55,7 @@ func newFakeStore(t testing.TB, s shape) *fakeStore {
 
 // backend returns a new backend over the fakeStore.
 func (s *fakeStore) backend() *Backend {
-	return newBackend(func(context.Context) (datastore, error) { return s, nil })
+	return newBackend(handlesAtOnce, func(context.Context) (datastore, error) { return s, nil })
 }
 
 // onRequest sets a hook that runs at the beginning of each request of the backend.
@@ -102,6 +102,35 @@ func (s *fakeStore) nodes(ctx context.Context) ([]node, error) {
 
 func (s *fakeStore) resources(ctx context.Context, plural string) ([]resource, error) {
 	return s.more[plural], s.begin(ctx, plural)
+}
+
+func (s *fakeStore) settings(ctx context.Context) ([]byte, error) {
+	if err := s.begin(ctx, "settings"); err != nil || len(s.more["settings"]) == 0 {
+		return nil, err
+	}
+	return s.more["settings"][0].data, nil
+}
+
+func (s *fakeStore) endpoint(ctx context.Context, namespace, name string) ([]byte, error) {
+	if err := s.begin(ctx, "endpoint "+namespace+"/"+name); err != nil {
+		return nil, err
+	}
+	for _, r := range s.more["workloadendpoints"] {
+		if r.name == namespace+"/"+name {
+			return r.data, nil
+		}
+	}
+	return nil, errGone
+}
+
+func (s *fakeStore) affinities(ctx context.Context) ([]affinity, error) {
+	var all []affinity
+	for _, r := range s.more["blockaffinities"] {
+		if a, ok := readAffinity(r.data); ok {
+			all = append(all, a)
+		}
+	}
+	return all, s.begin(ctx, "affinities")
 }
 
 // Created objects have the names and form of the real datastores.

@@ -71,13 +71,13 @@ func (b *Backend) writeHandles(ctx context.Context, store datastore, changes []c
 	later, cancel := context.WithCancel(ipam.SendBy(context.WithoutCancel(ctx), time.Time{}))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(handleTimeout, cancel) })()
-	errs := make([]error, len(changes))
-	each(len(changes), func(i int) {
+	errs := each(len(changes), func(i int) error {
 		timed, cancel := context.WithTimeout(later, handleTimeout)
 		defer cancel()
 		if err := b.writeHandle(timed, store, changes[i]); err != nil {
-			errs[i] = fmt.Errorf("%w: handle %s: %w", ipam.ErrUnfinished, changes[i].id, err)
+			return fmt.Errorf("%w: handle %s: %w", ipam.ErrUnfinished, changes[i].id, err)
 		}
+		return nil
 	})
 	return cmp.Or(errs...)
 }
@@ -124,4 +124,63 @@ func (b *Backend) lowerHandle(ctx context.Context, store datastore, c change) er
 	lowered.object = written[0]
 	b.known.store(lowered)
 	return nil
+}
+
+// raiseHandles raises the counts of the handles of records, which must happen before the block is
+// written. It returns an error for each handle that cannot be written: only that handle's records
+// are not put back. It reports false if another writer changed one meanwhile. A handle raised in
+// vain is left to the next restore, or to a later run.
+func raiseHandles(ctx context.Context, store datastore, into block, records []recordedAllocation) (failures map[string]error, ok bool) {
+	total := make(map[string]int)
+	for ordinal := range into.allocations {
+		total[into.handleOf(ordinal)]++
+	}
+	first := make(map[string]recordedAllocation) // one with a recorded handle, if any
+	for _, a := range records {
+		total[a.id()]++
+		if was, ok := first[a.id()]; !ok || was.Handle == nil {
+			first[a.id()] = a
+		}
+	}
+	delete(first, "")
+	ids := slices.Collect(maps.Keys(first))
+	errs := each(len(ids), func(i int) error { return raiseHandle(ctx, store, into.cidr, first[ids[i]], total[ids[i]]) })
+	failures = make(map[string]error)
+	for i, err := range errs {
+		switch {
+		case errors.Is(err, errConflict), errors.Is(err, errGone):
+			return nil, false
+		case err != nil:
+			failures[ids[i]] = store.transient(fmt.Errorf("handle %s: %w", ids[i], err))
+		}
+	}
+	return failures, true
+}
+
+// raiseHandle makes an allocation's handle count total addresses in the block, unless it counts as
+// many already. If the handle is gone, it is created from the record; without a recorded handle,
+// none is created.
+func raiseHandle(ctx context.Context, store datastore, cidr netip.Prefix, a recordedAllocation, total int) error {
+	h, err := fetchHandle(ctx, store, a.id())
+	switch {
+	case errors.Is(err, errGone) && a.Handle == nil:
+		return nil
+	case errors.Is(err, errGone):
+		h, err = a.handle.onlyIn(cidr, total)
+	case err != nil:
+		return err
+	case h.deleted:
+		return fmt.Errorf("%w: Calico is deleting the handle", ipam.ErrAgain)
+	case h.deleting != nil:
+		return fmt.Errorf("%w: restore it once it is gone", h.deleting)
+	case total <= h.counts[cidr]:
+		return nil
+	default:
+		h, err = h.withCount(cidr, total)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUnreadable, err)
+	}
+	_, err = store.write(ctx, h.object)
+	return err
 }

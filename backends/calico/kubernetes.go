@@ -10,17 +10,16 @@ import (
 
 	"github.com/tidwall/sjson"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // NewKubernetes returns the backend over the Kubernetes datastore. The first use
-// finds the API group that holds the live data. The client is a kube.RawClient.
-func NewKubernetes(client rest.Interface) *Backend {
-	b := newBackend(func(ctx context.Context) (datastore, error) {
+// finds the API group that holds the live data. The client is a kube.RawClient. It
+// releases at most atOnce blocks at the same time.
+func NewKubernetes(client rest.Interface, atOnce int) *Backend {
+	b := newBackend(atOnce, func(ctx context.Context) (datastore, error) {
 		group, err := findGroup(ctx, client)
 		if err != nil {
 			return nil, err
@@ -143,26 +142,20 @@ func (s kubernetes) get(ctx context.Context, k kind, id string) (object, error) 
 	return readObject(k, data)
 }
 
-// write implements datastore for one object. client-go would wait inside the
-// request when the API server asks it to, and meanwhile the warrants would expire:
-// MaxRetries(0) forbids that.
+// write implements datastore for one object.
 func (s kubernetes) write(ctx context.Context, objects ...object) ([]object, error) {
 	o := objects[0]
-	request, path, body := s.client.Put(), s.uri(o.kind, o.name), o.raw
+	path := s.uri(o.kind, o.name)
+	var data []byte
+	var err error
 	switch {
 	case o.revision == "":
-		request, path = s.client.Post(), s.uri(o.kind)
+		data, err = kube.SendOnce(ctx, s.client.Post().AbsPath(s.uri(o.kind)), o.raw)
 	case o.raw == nil:
-		uid := types.UID(o.uid)
-		options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &o.revision}}
-		encoded, err := json.Marshal(options)
-		if err != nil {
-			return nil, err
-		}
-		request, body = s.client.Delete(), encoded
+		err = kube.Delete(ctx, s.client.Delete().AbsPath(path), o.uid, o.revision)
+	default:
+		data, err = kube.SendOnce(ctx, s.client.Put().AbsPath(path), o.raw)
 	}
-	data, err := kube.Send(ctx, request.AbsPath(path).
-		SetHeader("Content-Type", "application/json").MaxRetries(0).Body(body))
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		return nil, errConflict
@@ -171,7 +164,7 @@ func (s kubernetes) write(ctx context.Context, objects ...object) ([]object, err
 	case err != nil:
 		return nil, err
 	case o.raw == nil:
-		return []object{o}, kube.Remains(data)
+		return []object{o}, nil
 	}
 	now, err := readObject(o.kind, data)
 	return []object{now}, err
@@ -180,13 +173,7 @@ func (s kubernetes) write(ctx context.Context, objects ...object) ([]object, err
 // readObject decodes the metadata of an object.
 func readObject(k kind, data json.RawMessage) (object, error) {
 	var fields struct {
-		Metadata struct {
-			Name            string      `json:"name"`
-			UID             string      `json:"uid"`
-			ResourceVersion string      `json:"resourceVersion"`
-			Created         metav1.Time `json:"creationTimestamp"`
-			kube.Deletion
-		} `json:"metadata"`
+		Metadata kube.Metadata `json:"metadata"`
 	}
 	if err := kube.Decode(data, &fields); err != nil {
 		return object{}, fmt.Errorf("decode: %w", err)
@@ -194,6 +181,6 @@ func readObject(k kind, data json.RawMessage) (object, error) {
 	m := fields.Metadata
 	return object{
 		kind: k, name: m.Name, uid: m.UID, revision: m.ResourceVersion,
-		raw: data, root: "spec", created: m.Created.Time, deleting: m.Err(),
+		raw: data, root: "spec", created: m.CreationTimestamp.Time, deleting: m.Deleting(),
 	}, nil
 }

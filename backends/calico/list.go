@@ -2,9 +2,15 @@ package calico
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"math/big"
+	"net/netip"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
@@ -60,8 +66,253 @@ func (b *Backend) read(ctx context.Context) (*listing, error) {
 		return nil, err
 	}
 	b.mu.Lock()
-	b.reserved = l.reserved
+	b.reserved, b.nodes = l.reserved, l.nodes
 	b.guid = guid
 	b.mu.Unlock()
 	return l, nil
+}
+
+// A listing is the content of a datastore, decoded as far as possible.
+type listing struct {
+	blocks   []*listedBlock
+	handles  []*listedHandle
+	broken   []*ipam.PoolError // the blocks and handles that could not be decoded
+	large    []largeBlock
+	nodes    storeNodes
+	tunnels  map[netip.Addr]string // the nodes, by the addresses of their tunnels
+	reserved []ipReservation
+	readable map[netip.Prefix]bool    // the blocks that could be decoded
+	byID     map[string]*listedHandle // the handles, by ID
+
+	// If name is not nil, it returns the name under which a block must be stored. A
+	// release would look for its allocations there.
+	name func(k kind, id string) string
+
+	// partial is set for files: an object missing from them may exist.
+	partial bool
+}
+
+// newListing returns an empty listing, which must take handles before blocks.
+func newListing() *listing {
+	return &listing{
+		readable: make(map[netip.Prefix]bool),
+		byID:     make(map[string]*listedHandle),
+	}
+}
+
+// A listedHandle is what a listing keeps of a handle.
+type listedHandle struct {
+	id, token string
+	blocks    []netip.Prefix // in which it counts addresses
+	created   time.Time      // zero if the datastore does not record it
+	deleted   bool           // Calico has marked the handle and will delete it
+	deleting  error          // see object
+	used      bool           // it has an address in a block
+}
+
+// A listedBlock is what a listing keeps of a block. Its allocations lack what only the whole
+// listing shows.
+type listedBlock struct {
+	ipam.Pool
+	name string // of the object
+}
+
+// reduceHandle returns a *listedHandle, or a *ipam.PoolError if the object cannot be
+// decoded.
+func reduceHandle(o object) any {
+	h, err := readHandle(o)
+	if err != nil {
+		return &ipam.PoolError{Pool: "handle " + o.name, Err: err}
+	}
+	return &listedHandle{
+		id: h.id, token: h.token(), created: h.created, deleted: h.deleted, deleting: h.deleting,
+		blocks: slices.SortedFunc(maps.Keys(h.counts), netip.Prefix.Compare),
+	}
+}
+
+// A largeBlock is a block whose size is beyond what the program lists.
+type largeBlock struct {
+	name string // of the object
+	*sizeError
+}
+
+// reduceBlock returns a *listedBlock, a largeBlock, or a *ipam.PoolError if the object cannot be
+// decoded.
+func reduceBlock(o object) any {
+	b, err := readBlock(o)
+	if large := (*sizeError)(nil); errors.As(err, &large) {
+		return largeBlock{o.name, large}
+	}
+	if err != nil {
+		return &ipam.PoolError{Pool: "block " + o.name, Err: err}
+	}
+	listed := &listedBlock{
+		Pool: ipam.Pool{
+			Name:        b.cidr.String(),
+			Range:       b.cidr,
+			Node:        b.node,
+			Exclusive:   true,
+			Capacity:    big.NewInt(int64(len(b.allocations))),
+			Allocations: make([]ipam.Allocation, 0, len(b.allocations)-len(b.unallocated)),
+		},
+		name: b.name,
+	}
+	for ordinal, index := range b.allocations {
+		if index != nil {
+			listed.Allocations = append(listed.Allocations, b.allocation(ordinal))
+		}
+	}
+	return listed
+}
+
+// take adds what reduceHandle and reduceBlock returned. A block that is stored under
+// the name of another block is broken.
+func (l *listing) take(reduced []any) {
+	for _, r := range reduced {
+		switch r := r.(type) {
+		case *ipam.PoolError:
+			l.broken = append(l.broken, r)
+		case largeBlock:
+			if err := l.misnamed(r.cidr, r.name); err != nil {
+				l.broken = append(l.broken, err)
+				continue
+			}
+			l.large = append(l.large, r)
+		case *listedHandle:
+			l.handles = append(l.handles, r)
+			l.byID[r.id] = r
+		case *listedBlock:
+			for _, a := range r.Allocations {
+				if h := l.byID[a.Group]; h != nil {
+					h.used = true
+				}
+			}
+			if err := l.misnamed(r.Range, r.name); err != nil {
+				l.broken = append(l.broken, err)
+				continue
+			}
+			l.blocks = append(l.blocks, r)
+			l.readable[r.Range] = true
+		}
+	}
+}
+
+// misnamed returns an error if a block is stored under the name of another one; nil if it is not.
+func (l *listing) misnamed(cidr netip.Prefix, name string) *ipam.PoolError {
+	if l.name == nil || l.name(blocks, cidr.String()) == name {
+		return nil
+	}
+	return &ipam.PoolError{Pool: "block " + name, Err: fmt.Errorf("its cidr is %s, which is not the block of that name", cidr)}
+}
+
+// pools yields the errors and the pools of the whole listing.
+func (l *listing) pools(yield func(ipam.Pool, error) bool) {
+	for _, err := range l.errors() {
+		if !yield(ipam.Pool{}, err) {
+			return
+		}
+	}
+	for _, block := range l.blocks {
+		if !yield(l.finish(block), nil) {
+			return
+		}
+	}
+	if left := l.emptyHandles(); len(left.Allocations) > 0 {
+		yield(left, nil)
+	}
+}
+
+// finish adds what the whole listing says about the allocations of a block, and returns the
+// engine's pool.
+func (l *listing) finish(b *listedBlock) ipam.Pool {
+	for i := range b.Allocations {
+		a := &b.Allocations[i]
+		l.locate(a, b.Node)
+		if a.Unreadable == "" {
+			a.Unreadable = l.unreadableReason(a.Group)
+		}
+		a.Protected = reservedBy(l.reserved, a.IP)
+	}
+	b.Node, b.Tunnels = l.nodes.kubernetesName(b.Node), l.tunnels
+	if len(b.Allocations) > 0 {
+		b.Protected = l.wholeProtection(b)
+	}
+	return b.Pool
+}
+
+// errors returns an error for each object that could not be decoded.
+func (l *listing) errors() []error {
+	var all []error
+	for _, r := range l.reserved {
+		if r.broken != nil {
+			err := fmt.Errorf("%w; correct it, or delete the IPReservation", r.broken)
+			all = append(all, &ipam.ObjectError{Object: "Calico's IPReservation " + r.name, Err: err})
+		}
+	}
+	for _, b := range l.large {
+		err := fmt.Errorf("%w: what may have an address in it is kept, and how full networks of its IP family are is unknown; correct the blockSize of its IPPool", b.sizeError)
+		all = append(all, &ipam.ObjectError{Object: "Calico's block " + b.name, Range: b.cidr, Err: err})
+	}
+	for _, err := range l.broken {
+		all = append(all, err)
+	}
+	return all
+}
+
+// unreadableReason returns why it is unknown which addresses a handle has. It returns an empty
+// string if it is known. A handle may count addresses in a block that does not exist; an absent
+// block counts only if something is unreadable, or in files. A handle that files lack proves
+// nothing.
+func (l *listing) unreadableReason(id string) string {
+	h := l.byID[id]
+	switch {
+	case id == "" || !l.partial && len(l.broken)+len(l.large) == 0 || l.partial && h == nil:
+		return ""
+	case h == nil && len(l.broken) > 0:
+		return "its handle is not among the readable ones, and this is unreadable: " + l.broken[0].Pool
+	case h == nil:
+		return "its handle is missing, and it may have an address in block " + l.large[0].cidr.String() + ", which is too large"
+	}
+	for _, cidr := range h.blocks {
+		switch reason := "its sandbox may have another address in block " + cidr.String() + ", which "; {
+		case l.readable[cidr]:
+		case l.partial:
+			return reason + "is not in the files: add it to the dump"
+		default:
+			return reason + "cannot be read"
+		}
+	}
+	return ""
+}
+
+// emptyHandles returns the pool of the handles without an address. An interrupted ADD or DEL leaves
+// such a handle. An ADD under way has one too: it writes the handle, and so changes its version,
+// before the block.
+func (l *listing) emptyHandles() ipam.Pool {
+	u := ipam.Pool{Name: emptyHandles}
+	for _, h := range l.handles {
+		if h.used || h.deleted || l.byID[h.id] != h { // files may have a handle twice
+			continue
+		}
+		r := ipam.Allocation{
+			Key: h.id, Token: h.token, Created: h.created, EmptyHandle: true, Adoption: ipam.NeverAdopted,
+			Foreign: foreignHandle(h.id), Unreadable: l.unreadableReason(h.id),
+		}
+		if h.deleting != nil {
+			r.Deleting = h.deleting.Error()
+		}
+		r.Owner.Sandbox = sandboxOf(h.id, ipam.PodRef{})
+		u.Allocations = append(u.Allocations, r)
+	}
+	return u
+}
+
+// wholeProtection names the IPReservation that protects the first address of a
+// block, if every address of the block is protected.
+func (l *listing) wholeProtection(b *listedBlock) string {
+	kept, known := reservedSpans(l.reserved)
+	if left := ipam.NewSpans(ipam.SpanOf(b.Range)).Without(kept); known && left.Count().Sign() > 0 {
+		return ""
+	}
+	return reservedBy(l.reserved, b.Range.Addr())
 }

@@ -42,6 +42,56 @@ func listingOf(storedBlocks, storedHandles []object, nodes []node) *listing {
 	return l
 }
 
+// After calico 5202: a block that is larger than Calico's is no damage. Nothing in it is listed, and
+// what may have an address in it is kept. Under the name of another block, it is damage.
+func TestLargeBlocks(t *testing.T) {
+	const large = "fd01:0:0:f78a::/64"
+	empty := func(sh shape, name string) object {
+		return sh.stored(blocks, name, fmt.Sprintf(`{"cidr":%q,"affinity":"host:n-1","allocations":[],"unallocated":[],"attributes":[]}`, large))
+	}
+	inShapes(t, func(t *testing.T, sh shape) {
+		for _, tt := range []struct {
+			name       string
+			unlisted   int
+			damaged    int
+			unreadable map[string]string // by address
+		}{
+			{large, 1, 0, map[string]string{
+				"10.0.0.1": "", "10.0.0.2": "its sandbox may have another address in block " + large + ", which cannot be read",
+				"10.0.0.3": "its handle is missing, and it may have an address in block " + large + ", which is too large",
+			}},
+			{"fd01:0:0:f78b::/64", 0, 1, map[string]string{
+				"10.0.0.1": "", "10.0.0.2": "its sandbox may have another address in block " + large + ", which cannot be read",
+				"10.0.0.3": "its handle is not among the readable ones, and this is unreadable: block " + sh.stored(blocks, "fd01:0:0:f78b::/64", "{}").name,
+			}},
+		} {
+			l := listingOf(
+				[]object{oneAddress(sh, "10.0.0.1/32", "net.one"), oneAddress(sh, "10.0.0.2/32", "net.both"), oneAddress(sh, "10.0.0.3/32", "net.lost"), empty(sh, tt.name)},
+				[]object{newHandle(sh, "net.one", "10.0.0.1/32"), newHandle(sh, "net.both", "10.0.0.2/32", large)}, nil)
+			unlisted, damaged := 0, 0
+			for pool, err := range l.pools {
+				object, damage := (*ipam.ObjectError)(nil), (*ipam.PoolError)(nil)
+				switch {
+				case errors.As(err, &object) && object.Range.String() == large:
+					unlisted++
+				case errors.As(err, &damage):
+					damaged++
+				case err != nil:
+					t.Error(err)
+				}
+				for _, a := range pool.Allocations {
+					if want := tt.unreadable[a.IP.String()]; a.Unreadable != want {
+						t.Errorf("%s: %s is unreadable: %q, want %q", tt.name, a.IP, a.Unreadable, want)
+					}
+				}
+			}
+			if unlisted != tt.unlisted || damaged != tt.damaged {
+				t.Errorf("%s: %d large and %d damaged blocks, want %d and %d", tt.name, unlisted, damaged, tt.unlisted, tt.damaged)
+			}
+		}
+	})
+}
+
 func TestEmptyHandles(t *testing.T) {
 	hex := sandbox(10)
 	deleted := func(o object) object {

@@ -53,9 +53,12 @@ func readNode(r resource) (node, error) {
 	return n, nil
 }
 
+// storeNodes are Calico's own nodes, by their names in Calico.
+type storeNodes map[string]*ipam.StoreNode
+
 // takeNodes adds Calico's own nodes to the listing.
 func (l *listing) takeNodes(nodes []node) {
-	l.nodes, l.tunnels = make(map[string]*ipam.StoreNode, len(nodes)), make(map[netip.Addr]string)
+	l.nodes, l.tunnels = make(storeNodes, len(nodes)), make(map[netip.Addr]string)
 	first := make(map[string]*ipam.StoreNode, len(nodes)) // by their names in the cluster
 	for _, n := range nodes {
 		one := &n.StoreNode
@@ -76,12 +79,12 @@ func (l *listing) takeNodes(nodes []node) {
 // address, so it tells no more than which cluster the block belongs to.
 func (l *listing) locate(a *ipam.Allocation, affine string) {
 	a.StoreNode = l.nodes[cmp.Or(a.Owner.Node, affine)]
-	a.Owner.Node = l.kubernetesName(a.Owner.Node)
+	a.Owner.Node = l.nodes.kubernetesName(a.Owner.Node)
 }
 
 // kubernetesName returns the name that the cluster has for one of Calico's nodes.
-func (l *listing) kubernetesName(name string) string {
-	if n := l.nodes[name]; n != nil {
+func (s storeNodes) kubernetesName(name string) string {
+	if n := s[name]; n != nil {
 		return cmp.Or(n.Node, name)
 	}
 	return name

@@ -2,6 +2,7 @@ package calico
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -15,6 +16,8 @@ type excerpt struct {
 	nodes           []node
 	reserved        []ipReservation
 	ipPools         []ipPool
+	settings        []byte // of Calico's IPAM; nil if the files have none
+	affinities      []affinity
 	inEtcd          bool
 }
 
@@ -35,7 +38,7 @@ func Offline(documents []ipam.Document) (found ipam.Backend, rest []ipam.Documen
 }
 
 // take adds a document to the excerpt. It reports false if the document is not
-// Calico's IPAM. It skips Calico's other keys in etcd, such as affinities.
+// Calico's IPAM. It skips Calico's other keys in etcd.
 func (e *excerpt) take(d ipam.Document) bool {
 	e.inEtcd = e.inEtcd || strings.HasPrefix(d.Key, etcdRoot)
 	if plural, name, ok := strings.Cut(strings.TrimPrefix(d.Key, resourcePrefix), "/"); ok && strings.HasPrefix(d.Key, resourcePrefix) {
@@ -48,6 +51,12 @@ func (e *excerpt) take(d ipam.Document) bool {
 		e.blocks = append(e.blocks, object{name: d.Key, raw: d.Data})
 	case strings.HasPrefix(d.Key, handlePrefix):
 		e.handles = append(e.handles, object{name: d.Key, raw: d.Data})
+	case d.Key == settingsKey:
+		e.settings = d.Data
+	case strings.HasPrefix(d.Key, affinityPrefix):
+		if a, ok := affinityOfKey(d.Key); ok {
+			e.affinities = append(e.affinities, a)
+		}
 	case strings.HasPrefix(d.Key, etcdRoot):
 	case calico("IPAMBlock"):
 		e.blocks = append(e.blocks, readOffline(d))
@@ -57,6 +66,12 @@ func (e *excerpt) take(d ipam.Document) bool {
 		e.takeResource("ipreservations", resource{data: d.Data})
 	case calico("IPPool"):
 		e.takeResource("ippools", resource{data: d.Data})
+	case calico("IPAMConfig"), calico("IPAMConfiguration"):
+		e.settings = d.Data
+	case calico("BlockAffinity"):
+		if a, ok := readAffinity(d.Data); ok {
+			e.affinities = append(e.affinities, a)
+		}
 	case d.Key == "" && d.Kind == "" && looksLikeBlock(d.Data):
 		e.blocks = append(e.blocks, object{name: d.File + ": " + d.Place, raw: d.Data})
 	default:
@@ -84,7 +99,19 @@ func (e excerpt) networks() func([]ipam.Pool) ([]ipam.Network, error) {
 	if len(e.ipPools) == 0 {
 		return nil
 	}
-	return func(pools []ipam.Pool) ([]ipam.Network, error) { return networksOf(pools, e.ipPools, e.reserved) }
+	shared := shares{owned: e.affinities, unknown: "the files have no settings of Calico's IPAM"}
+	if e.settings != nil {
+		terms, err := readTerms(e.settings)
+		shared.terms, shared.unknown = terms, ""
+		if err != nil {
+			shared.unknown = fmt.Sprintf("the settings of Calico's IPAM: %v", err)
+		}
+	}
+	l := newListing()
+	l.takeNodes(e.nodes)
+	return func(pools []ipam.Pool) ([]ipam.Network, error) {
+		return networksOf(pools, e.ipPools, e.reserved, l.nodes, shared)
+	}
 }
 
 // readOffline reads a custom resource. If its metadata cannot be read, the object

@@ -28,7 +28,7 @@ func (kv *informationKV) Get(_ context.Context, key string, _ ...clientv3.OpOpti
 // block. A GUID that cannot be read fails the list.
 func TestStoreInEtcdHasCalicosGUID(t *testing.T) {
 	kv := &informationKV{}
-	b := newBackend(func(context.Context) (datastore, error) { return etcd{&clientv3.Client{KV: kv}}, nil })
+	b := newBackend(handlesAtOnce, func(context.Context) (datastore, error) { return etcd{&clientv3.Client{KV: kv}}, nil })
 	b.place.Outside = true
 	for _, tt := range []struct {
 		text, want string

@@ -2,10 +2,13 @@ package calico
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
+	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
@@ -42,13 +45,13 @@ func open(env plugin.Env, s *Settings) (ipam.Backend, error) {
 		}
 	}
 	if datastore != DatastoreEtcd {
-		return NewKubernetes(env.Client).withRoom(env.Concurrency), nil
+		return NewKubernetes(env.Client, env.Concurrency), nil
 	}
 	config, err := EtcdConfig(env.Getenv)
 	if err != nil {
 		return nil, ipam.BadInput(fmt.Errorf("calico: %w", err), "")
 	}
-	return NewEtcd(config).withRoom(env.Concurrency), nil
+	return NewEtcd(config, env.Concurrency), nil
 }
 
 // datastoreOf returns the datastore of the settings. If they name none, Calico's own variables do in
@@ -97,6 +100,7 @@ func access(settings any) plugin.Access {
 	definitions.ResourceNames = []string{
 		"ipamblocks." + groupV1, "ipamblocks." + groupV3, "ipreservations." + groupV1, "ipreservations." + groupV3,
 		"ippools." + groupV1, "ippools." + groupV3,
+		"ipamconfigs." + groupV1, "ipamconfigurations." + groupV3, "blockaffinities." + groupV1, "blockaffinities." + groupV3,
 		"datastoremigrations." + migrationGroup,
 	}
 	information := rule("clusterinformations", "get")
@@ -107,6 +111,9 @@ func access(settings any) plugin.Access {
 			plugin.Rule(migrationGroup, "datastoremigrations", "list"),
 			rule("ipreservations", "list"),
 			rule("ippools", "list"),
+			rule("ipamconfigs", "list"),
+			rule("ipamconfigurations", "list"),
+			rule("blockaffinities", "list"),
 			rule("ipamblocks", "list"),
 			rule("ipamhandles", "list"),
 		},
@@ -119,4 +126,48 @@ func access(settings any) plugin.Access {
 			rule("ipamhandles", "get", "create", "update"),
 		},
 	}
+}
+
+// Settings are backends.calico of a policy.
+//
+// They do not say how etcd is reached: see EtcdConfig. A policy is kept in a ConfigMap. If it named
+// an endpoint or a file, an account that may only write the ConfigMap could have the pod's files
+// sent to its own server.
+type Settings struct {
+	// Datastore is empty if the policy omits it, which means DatastoreAuto.
+	Datastore Datastore `json:"datastore,omitzero"`
+}
+
+// Datastore says where Calico keeps its addresses.
+type Datastore string
+
+// The datastores of Calico.
+const (
+	// DatastoreAuto is DatastoreKubernetes, or in a pod what Calico's variables say.
+	DatastoreAuto Datastore = "auto"
+
+	DatastoreKubernetes Datastore = "kubernetes"
+	DatastoreEtcd       Datastore = "etcdv3"
+)
+
+var (
+	//go:embed schema.json
+	schemaPart []byte
+	//go:embed example.yaml
+	examplePart []byte
+)
+
+// Schema implements policy.Schemer.
+func (*Settings) Schema() []byte { return schemaPart }
+
+// Example implements policy.Exampler.
+func (*Settings) Example() []byte { return examplePart }
+
+// Validate implements policy.Validator.
+func (s *Settings) Validate(at *field.Path) field.ErrorList {
+	datastores := []Datastore{DatastoreAuto, DatastoreKubernetes, DatastoreEtcd}
+	if s.Datastore != "" && !slices.Contains(datastores, s.Datastore) {
+		return field.ErrorList{field.NotSupported(at.Child("datastore"), string(s.Datastore), datastores)}
+	}
+	return nil
 }

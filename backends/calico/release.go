@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
@@ -24,7 +26,7 @@ func (b *Backend) Release(ctx context.Context, ws []ipam.Warrant) []error {
 	one := func(string) int64 { return 1 }
 	return ipam.EachPool(ctx, ws, b.room, one, func(pool string, ws []ipam.Warrant) []error {
 		if pool == emptyHandles {
-			return releaseEmptyHandles(ctx, store, ws)
+			return each(len(ws), func(i int) error { return releaseEmptyHandle(ctx, store, ws[i]) })
 		}
 		return untilWritten(len(ws), func() ([]error, bool) { return b.releaseOnce(ctx, store, pool, ws) })
 	})
@@ -110,4 +112,38 @@ func (b *Backend) writeRelease(ctx context.Context, store datastore, before bloc
 		b.known.store(h)
 	}
 	return true, b.writeHandles(ctx, store, later)
+}
+
+// maxConflicts is how often one call tries a block that other writers keep changing. The
+// warrants usually expire first.
+const maxConflicts = 20
+
+// handlesAtOnce is how many handles of one block are read or written at a time.
+const handlesAtOnce = 8
+
+// untilWritten repeats an attempt to write a block until it meets no conflict, and returns
+// its n answers. An attempt reports false if another writer was first: then it has decided
+// nothing.
+func untilWritten(n int, attempt func() (errs []error, ok bool)) []error {
+	for range maxConflicts {
+		if errs, ok := attempt(); ok {
+			return errs
+		}
+	}
+	return slices.Repeat([]error{fmt.Errorf("%w: other writers keep changing the block", ipam.ErrAgain)}, n)
+}
+
+// each calls do for every number below n, a few at a time, and returns its errors in order.
+func each(n int, do func(i int) error) []error {
+	errs := make([]error, n)
+	var g errgroup.Group
+	g.SetLimit(handlesAtOnce)
+	for i := range n {
+		g.Go(func() error {
+			errs[i] = do(i)
+			return nil
+		})
+	}
+	_ = g.Wait() // the errors are in errs
+	return errs
 }

@@ -41,11 +41,10 @@ func (b *Backend) restore(ctx context.Context, pool string, rs []ipam.Record, of
 	}
 	store = of(store)
 	if pool == emptyHandles {
-		errs := make([]error, len(rs))
-		each(len(rs), func(i int) { errs[i] = restoreEmptyHandle(ctx, store, rs[i]) })
-		return errs
+		return each(len(rs), func(i int) error { return restoreEmptyHandle(ctx, store, rs[i]) })
 	}
-	reserved := slices.DeleteFunc(slices.Clone(b.lastReserved()), ipReservation.unknown)
+	listed, _ := b.lastListed()
+	reserved := slices.DeleteFunc(slices.Clone(listed), ipReservation.unknown)
 	return untilWritten(len(rs), func() ([]error, bool) { return restoreOnce(ctx, store, pool, rs, reserved) })
 }
 

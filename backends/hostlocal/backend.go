@@ -100,11 +100,10 @@ type listing struct {
 func (l *listing) dataDir(ctx context.Context, dir string) iter.Seq2[ipam.Pool, error] {
 	return func(yield func(ipam.Pool, error) bool) {
 		d, err := openFolder(dir)
-		network, wanted := l.wanted[dir]
 		switch gone := errors.Is(err, fs.ErrNotExist); {
-		case gone && wanted:
+		case gone && l.wanted[dir]:
 			l.found = true
-			yield(ipam.Pool{}, &ipam.PoolError{Pool: dir + "/" + network, Err: fmt.Errorf(
+			yield(ipam.Pool{}, &ipam.PoolError{Pool: dir, Err: fmt.Errorf(
 				"the data folder %s, which the configuration %s names, does not exist here: if this is a pod, mount it", dir, l.loaded)})
 			return
 		case gone:

@@ -25,9 +25,8 @@ type places struct {
 	// and then why says so.
 	loaded, why string
 
-	// wanted are the data folders that the loaded configuration names, with their networks,
-	// except idle ones.
-	wanted map[string]string
+	// wanted are the data folders that the loaded configuration names, except idle ones.
+	wanted map[string]bool
 
 	broken []*ipam.ObjectError // configurations that could not be decoded
 }
@@ -35,7 +34,7 @@ type places struct {
 // readPlaces reads the network configurations. A configuration that it cannot read or decode
 // makes nothing the runtime's.
 func readPlaces(s Settings) (places, error) {
-	p := places{own: make(map[string]network), foreign: make(map[string]string), named: s.Networks, wanted: make(map[string]string)}
+	p := places{own: make(map[string]network), foreign: make(map[string]string), named: s.Networks, wanted: make(map[string]bool)}
 	for _, dir := range s.DataDirs {
 		p.addDataDir(resolved(dir))
 	}
@@ -62,7 +61,7 @@ func readPlaces(s Settings) (places, error) {
 					p.foreign[folder] = stranger
 				case c.file == p.loaded:
 					if n.dataDir != "" && !n.idle {
-						p.wanted[dir] = n.name
+						p.wanted[dir] = true
 					}
 					// Another plugin of the list may have ranges there.
 					n.ranges = append(slices.Clone(p.own[folder].ranges), n.ranges...)

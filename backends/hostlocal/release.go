@@ -143,10 +143,10 @@ func (b *Backend) openPool(pool string) (*folder, error) {
 	return data.open(path.Base(pool))
 }
 
-// answer sets the answer for some warrants.
-func (r *releasing) answer(indices []int, err error) {
+// answerAll sets the errors of some warrants or records.
+func answerAll(errs []error, indices []int, err error) {
 	for _, i := range indices {
-		r.errs[i] = err
+		errs[i] = err
 	}
 }
 
@@ -157,7 +157,7 @@ func (r *releasing) remove(ctx context.Context, indices []int) {
 	}
 	unlock, err := r.d.lock(ctx, lockWait)
 	if err != nil {
-		r.answer(indices, err)
+		answerAll(r.errs, indices, err)
 		return
 	}
 	defer unlock()
@@ -180,7 +180,7 @@ func (r *releasing) unlocked(ctx context.Context, attached []detachment) bool {
 		return true
 	}
 	for _, one := range attached {
-		r.answer(one.indices, err)
+		answerAll(r.errs, one.indices, err)
 	}
 	return false
 }

@@ -2,7 +2,13 @@ package reservedips
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
@@ -51,4 +57,152 @@ func access(settings any) plugin.Access {
 		}
 	}
 	return a
+}
+
+// Settings are backends.reservedIPs of a policy.
+type Settings struct {
+	// Resources are those whose objects reserve addresses. None is named twice, not even in two
+	// versions: they would have the same objects.
+	Resources []Resource `json:"resources,omitzero"`
+}
+
+// A Resource says which fields to read in objects that reserve one address, several, or those
+// of a pod. At least one of Address and Pod is set. An empty path leads to nothing; after
+// validation, all others can be parsed.
+type Resource struct {
+	Resource ResourceName `json:"resource"`
+
+	// Address leads to an IP address, or to several.
+	Address FieldPath `json:"address,omitzero"`
+
+	// Pod leads to the name of a pod, or to namespace/name. Namespace leads to its namespace,
+	// and is empty if Pod is. If neither gives a namespace, the pod is in the object's.
+	Pod       FieldPath `json:"pod,omitzero"`
+	Namespace FieldPath `json:"namespace,omitzero"`
+
+	// TTL leads to how long the address is kept after the pod is gone: a duration such as 24h,
+	// or a number of seconds. An object without one keeps its addresses forever.
+	TTL FieldPath `json:"ttl"`
+
+	// DeletedAt leads to when the pod was deleted, in RFC 3339. If it is empty or leads to
+	// nothing, the first run that saw the pod gone counts.
+	DeletedAt FieldPath `json:"deletedAt,omitzero"`
+
+	// DeleteExpired deletes the object after its addresses are released. It must be false if
+	// the objects are not the operator's own: see ResourceName.ownedByOthers.
+	DeleteExpired bool `json:"deleteExpired,omitzero"`
+}
+
+// A ResourceName names a resource of the API server, in a form that the API server
+// accepts in a definition.
+type ResourceName struct {
+	Group    string `json:"group"`    // never the core group, which has no name
+	Version  string `json:"version"`  // such as v1alpha1
+	Resource string `json:"resource"` // the plural, such as reservedips
+}
+
+var (
+	//go:embed schema.json
+	schemaPart []byte
+	//go:embed example.yaml
+	examplePart []byte
+)
+
+// Schema implements policy.Schemer.
+func (*Settings) Schema() []byte { return schemaPart }
+
+// Example implements policy.Exampler.
+func (*Settings) Example() []byte { return examplePart }
+
+// Validate implements policy.Validator.
+func (s *Settings) Validate(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	seen := map[ResourceName]bool{}
+	for i, one := range s.Resources {
+		at := at.Child("resources").Index(i)
+		errs = append(errs, one.validate(at)...)
+
+		resource := one.Resource
+		resource.Version = ""
+		if resource.Group != "" && resource.Resource != "" && seen[resource] {
+			errs = append(errs, field.Duplicate(at.Child("resource"), resource.Resource+"."+resource.Group))
+		}
+		seen[resource] = true
+	}
+	return errs
+}
+
+func (r *Resource) validate(at *field.Path) field.ErrorList {
+	errs := r.Resource.validate(at.Child("resource"))
+	address, pod, ttl := at.Child("address"), at.Child("pod"), at.Child("ttl")
+	if r.Pod == "" {
+		switch {
+		case r.Namespace != "":
+			errs = append(errs, field.Required(pod, "must be set where namespace is"))
+		case r.Address == "":
+			errs = append(errs, field.Required(at, "must have address or pod"))
+		}
+	}
+	if r.DeleteExpired && r.Resource.ownedByOthers() {
+		errs = append(errs, field.Forbidden(at.Child("deleteExpired"), "must be false for "+r.Resource.Resource+"."+r.Resource.Group+
+			": only objects of your own custom resources are deleted, never those of Kubernetes, Whereabouts, Calico or KubeVirt, or network attachments"))
+	}
+	if r.TTL == "" {
+		errs = append(errs, field.Required(ttl, "must lead to the time for which an address is kept"))
+	}
+	for _, f := range []struct {
+		at   *field.Path
+		path FieldPath
+	}{
+		{address, r.Address}, {pod, r.Pod}, {at.Child("namespace"), r.Namespace},
+		{ttl, r.TTL}, {at.Child("deletedAt"), r.DeletedAt},
+	} {
+		if f.path == "" {
+			continue
+		}
+		if _, err := f.path.Parse(); err != nil {
+			errs = append(errs, field.Invalid(f.at, f.path, err.Error()))
+		}
+	}
+	return errs
+}
+
+// ownedByOthers reports whether the objects belong to Kubernetes, or to a store that ip-reaper
+// reads: deleting one of them would delete a pool, a handle or a network, not a reservation.
+// Only the group of a custom resource has a dot. The admission policies in
+// deploy/helm/ip-reaper/admission go by the same groups.
+func (r *ResourceName) ownedByOthers() bool {
+	if r.Group == "" {
+		return false // that is another mistake
+	}
+	return !strings.Contains(r.Group, ".") || slices.ContainsFunc(groupsOfOthers, func(group string) bool {
+		return r.Group == group || strings.HasSuffix(r.Group, "."+group)
+	})
+}
+
+// groupsOfOthers are API groups, each including all groups below it.
+var groupsOfOthers = []string{"k8s.io", "cni.cncf.io", "projectcalico.org", "kubevirt.io"}
+
+// validate applies the API server's rules for the names in the definition of a resource. A
+// version need not look like v1: some look like v1api20240101.
+func (r *ResourceName) validate(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, part := range []struct {
+		name, value string
+		mistakes    func(string) []string
+		must        string
+	}{
+		{"group", r.Group, validation.IsDNS1123Subdomain, "must be an API group, such as network.example.com"},
+		{"version", r.Version, validation.IsDNS1035Label, "must be a version without its group, such as v1 or v1alpha1"},
+		{"resource", r.Resource, validation.IsDNS1035Label, "must be the plural in lower case, such as reservedips"},
+	} {
+		at := at.Child(part.name)
+		switch {
+		case part.value == "":
+			errs = append(errs, field.Required(at, part.must))
+		case len(part.mistakes(part.value)) > 0:
+			errs = append(errs, field.Invalid(at, part.value, part.must))
+		}
+	}
+	return errs
 }

@@ -57,8 +57,7 @@ func (r reservedResource) request(request *rest.Request, namespace string) *rest
 	if r.Group == "" {
 		root = "/api/" + r.Version
 	}
-	return request.AbsPath(root).Resource(r.Resource).NamespaceIfScoped(namespace, namespace != "").
-		SetHeader("Content-Type", "application/json")
+	return request.AbsPath(root).Resource(r.Resource).NamespaceIfScoped(namespace, namespace != "")
 }
 
 // readAll decodes the objects of a complete list.
@@ -100,7 +99,7 @@ func (r reservedResource) read(item json.RawMessage, led map[string]bool) (Reser
 	reserved := ReservedIP{Stored: item}
 	reserved.Pool, reserved.Key, reserved.Deletable = r.pool, head.key(), r.deleteExpired
 	reserved.Token = head.Metadata.UID + "/" + head.Metadata.ResourceVersion // which Delete compares
-	if err := head.Metadata.Err(); err != nil {
+	if err := head.Metadata.Deleting(); err != nil {
 		reserved.Deleting = err.Error()
 	}
 	var object any

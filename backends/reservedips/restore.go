@@ -67,7 +67,7 @@ func (b *Backend) restore(ctx context.Context, pool string, record ipam.Record) 
 	namespace, name := splitKey(record.Key)
 	// Without strict validation, the API server would silently drop a field that is no longer
 	// in the schema.
-	data, err := kube.Send(ctx, r.request(b.client.Post(), namespace).Param("fieldValidation", "Strict").MaxRetries(0).Body(body))
+	data, err := kube.SendOnce(ctx, r.request(b.client.Post(), namespace).Param("fieldValidation", "Strict"), body)
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		now, err := b.compare(ctx, r, record.Key, before)
@@ -112,8 +112,8 @@ func (b *Backend) compare(ctx context.Context, r reservedResource, key string, b
 		return now, err
 	case !reflect.DeepEqual(before.content, now.content):
 		return now, fmt.Errorf("%w: by the object with the uid %s", ipam.ErrTaken, meta.UID)
-	case meta.Err() != nil:
-		return now, fmt.Errorf("%w: restore it once it is gone", meta.Err())
+	case meta.Deleting() != nil:
+		return now, fmt.Errorf("%w: restore it once it is gone", meta.Deleting())
 	case reflect.DeepEqual(before.status, now.status):
 		return now, ipam.ErrPresent
 	case now.status == nil:
@@ -131,7 +131,7 @@ func (b *Backend) restoreStatus(ctx context.Context, r reservedResource, namespa
 		return err
 	}
 	request := r.request(b.client.Put(), namespace).Name(name).SubResource("status").Param("fieldValidation", "Strict")
-	if _, err := kube.Send(ctx, request.MaxRetries(0).Body(body)); err != nil {
+	if _, err := kube.SendOnce(ctx, request, body); err != nil {
 		return fmt.Errorf("the object is back, but without its status: put %s/status: %w", r.Resource, kube.Transient(err))
 	}
 	return nil

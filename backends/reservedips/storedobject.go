@@ -6,30 +6,16 @@ import (
 	"fmt"
 	"maps"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// serverMetadata are the metadata fields that the API server fills in. It refuses
-// or replaces them in a new object.
-var serverMetadata = []string{
-	"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields",
-	"deletionTimestamp", "deletionGracePeriodSeconds", "selfLink",
-}
-
 // A head has the decoded parts common to all objects.
 type head struct {
-	APIVersion string `json:"apiVersion"` // empty in lists of built-in resources
-	Metadata   struct {
-		Namespace       string `json:"namespace"`
-		Name            string `json:"name"`
-		UID             string `json:"uid"`
-		ResourceVersion string `json:"resourceVersion"`
-		kube.Deletion
-	} `json:"metadata"`
+	APIVersion string        `json:"apiVersion"` // empty in lists of built-in resources
+	Metadata   kube.Metadata `json:"metadata"`
 }
 
 // readHead decodes a head. It returns an error for an object that no API server can
@@ -84,9 +70,7 @@ func readStored(data json.RawMessage) (storedObject, error) {
 // creation returns the body of the request that creates the object again.
 func (o storedObject) creation() ([]byte, error) {
 	fields := runtime.DeepCopyJSON(o.fields)
-	for _, field := range serverMetadata {
-		unstructured.RemoveNestedField(fields, "metadata", field)
-	}
+	kube.RemoveServerMetadata(fields)
 	return json.Marshal(fields)
 }
 

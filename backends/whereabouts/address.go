@@ -1,11 +1,14 @@
 package whereabouts
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/big"
 	"net/netip"
 	"strings"
+
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // parseRange parses a pool's spec.range. It keeps the address part as written: the plugin
@@ -67,4 +70,140 @@ func normalizeIP(ip netip.Addr) string {
 		text += "0"
 	}
 	return strings.ReplaceAll(text, ":", "-")
+}
+
+// A reading is one way to split the name of an overlapping reservation, which is
+// [network-]address.
+type reading struct {
+	network string // empty: an unnamed network
+	ip      netip.Addr
+}
+
+// readings returns every address and network for which the plugin makes this name, the longest
+// network first. An IPv4 name has one reading, an IPv6 name can have several: 2001-db8--2 is
+// 2001:db8::2 of an unnamed network, or db8::2 of a network named 2001.
+func readings(name string) []reading {
+	var all []reading
+	for i := len(name) - 1; i >= 0; i-- {
+		if i == 1 || (i > 1 && name[i-1] != '-') {
+			continue // an address follows a network's name and a hyphen
+		}
+		if ip, ok := readIP(name[i:]); ok {
+			all = append(all, reading{name[:max(0, i-1)], ip})
+		}
+	}
+	return all
+}
+
+// readIP parses only the form that normalizeIP writes.
+func readIP(text string) (netip.Addr, bool) {
+	ip, err := netip.ParseAddr(strings.ReplaceAll(text, "-", ":"))
+	if err != nil || ip.Zone() != "" || ip.Is4In6() || normalizeIP(ip) != text {
+		return netip.Addr{}, false
+	}
+	return ip, true
+}
+
+// parseName returns the reading of an overlapping reservation's name. If there are several
+// readings, the pools of its namespace decide: the plugin makes an overlapping reservation
+// along with an allocation in a pool of that network. So the range and name of a pool support
+// the right reading. If not exactly one reading is supported, parseName returns an error that
+// wraps errAmbiguous.
+func parseName(name string, pools []ipPool) (reading, error) {
+	all := readings(name)
+	if len(all) == 1 {
+		return all[0], nil
+	}
+	var supported []reading
+	for _, r := range all {
+		if r.supportedBy(pools) {
+			supported = append(supported, r)
+		}
+	}
+	if len(supported) == 1 {
+		return supported[0], nil
+	}
+	return reading{}, fmt.Errorf("%w: %q can be read in %d ways, of which the pools of its namespace support %d",
+		errAmbiguous, name, len(all), len(supported))
+}
+
+// supportedBy reports whether a pool could have given the address in the network.
+func (r reading) supportedBy(pools []ipPool) bool {
+	for _, p := range pools {
+		if !p.prefix.Contains(r.ip) {
+			continue
+		}
+		if prefix, ok := poolPrefix(p.name, p.prefix); ok && mayBeOf(prefix, r.network) {
+			return true
+		}
+	}
+	return false
+}
+
+// A place is a pool from which the plugin gives addresses.
+type place struct {
+	network string       // empty: unknown
+	in      netip.Prefix // the range of the pool; invalid: unknown
+}
+
+// place returns the place of an IPPool.
+func (p ipPool) place() place {
+	at := place{in: asRange(p.prefix)}
+	if network, ok := poolPrefix(p.name, p.prefix); ok {
+		at.network = cmp.Or(network, unnamed)
+	}
+	return at
+}
+
+// asRange returns a range as rangeOf does: masked, and IPv4 if it is IPv4 in IPv6.
+func asRange(p netip.Prefix) netip.Prefix {
+	if p.Addr().Is4In6() && p.Bits() >= 96 {
+		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+	}
+	return p.Masked()
+}
+
+// handedOut returns the addresses that the plugin gives from a range without further settings:
+// none if there are fewer than four (HasUsableIPs in pkg/iphelpers).
+func handedOut(in netip.Prefix) ipam.Spans {
+	if hostBits(in) < 2 {
+		return nil
+	}
+	s := ipam.SpanOf(in)
+	return ipam.Spans{{First: s.First.Next(), Last: s.Last.Prev()}}
+}
+
+// hostBits returns how many bits of the addresses of a range differ.
+func hostBits(p netip.Prefix) int { return p.Addr().BitLen() - p.Bits() }
+
+// nameOf returns the name that the plugin gives to the pool of a place, without its namespace.
+func nameOf(at place) string {
+	name := normalizeRange(at.in.String())
+	if at.network == unnamed || at.network == "" {
+		return name
+	}
+	return at.network + "-" + name
+}
+
+// comparePlaces orders places by network and range.
+func comparePlaces(a, b place) int {
+	return cmp.Or(cmp.Compare(a.network, b.network), a.in.Addr().Compare(b.in.Addr()), cmp.Compare(a.in.Bits(), b.in.Bits()))
+}
+
+// mayBeOf reports whether a pool with this prefix before the range in its name may be of the
+// network; the unnamed network is empty. In the name of a node-slice pool, the node cannot be
+// told from a network_name, so a pool of the unnamed network may have any prefix.
+func mayBeOf(prefix, network string) bool {
+	return network == "" || prefix == network || strings.HasPrefix(prefix, network+"-")
+}
+
+// keyOf returns the key of an address in a pool of the range: the offset from the range's
+// address as written. It is the inverse of addressAt, and returns an empty string for an
+// address that has no offset.
+func keyOf(prefix netip.Prefix, ip netip.Addr) string {
+	if !prefix.Contains(ip) || ip.Less(prefix.Addr()) {
+		return ""
+	}
+	offset := new(big.Int).SetBytes(ip.AsSlice())
+	return offset.Sub(offset, new(big.Int).SetBytes(prefix.Addr().AsSlice())).String()
 }

@@ -63,6 +63,9 @@ func newAPI(t *testing.T, answers map[string]http.HandlerFunc) (*api, rest.Inter
 	return a, clientOf(t, server.URL)
 }
 
+// atOnce is what --concurrency is unless a test is about it.
+const atOnce = 32
+
 func clientOf(t *testing.T, host string) rest.Interface {
 	t.Helper()
 	client, err := kube.RawClient(&rest.Config{Host: host, QPS: -1})

@@ -58,7 +58,7 @@ func TestAttachmentsListStatuses(t *testing.T) {
 				"GET ippools": items(leakyPool), "GET overlappingrangeipreservations": items(leaked),
 				listAttachments: tt.list, getGroups: tt.groups,
 			})
-			for _, b := range []ipam.Backend{NewPools(client), NewOverlapping(client)} {
+			for _, b := range []ipam.Backend{NewPools(client, Settings{}, atOnce), NewOverlapping(client, Settings{}, atOnce)} {
 				var got, fails []string
 				for pool, err := range b.List(t.Context()) {
 					if err != nil {

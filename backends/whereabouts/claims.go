@@ -27,13 +27,11 @@ const (
 // belongs to one, so that the right to list them is needed only then. And they are listed after
 // the allocations: a claim that existed when its allocation was listed is missing only if it is
 // gone.
-type claims struct {
-	list func() (names map[string]bool, err error) // namespace/name
-}
+type claims func() (names map[string]bool, err error) // namespace/name
 
 // listClaims returns the IPAMClaims of all namespaces, listed on first use.
 func listClaims(ctx context.Context, client rest.Interface) claims {
-	return claims{sync.OnceValues(func() (map[string]bool, error) {
+	return sync.OnceValues(func() (map[string]bool, error) {
 		items, err := kube.ListRaw(ctx, client, func(get *rest.Request) *rest.Request {
 			return get.AbsPath("/apis", attachmentGroup, claimVersion, claimResource)
 		})
@@ -47,7 +45,7 @@ func listClaims(ctx context.Context, client rest.Interface) claims {
 			return nil, err
 		}
 		return readClaims(items)
-	})}
+	})
 }
 
 // readClaims returns the names of IPAMClaims. Nothing else about them matters.
@@ -65,12 +63,12 @@ func readClaims(items []json.RawMessage) (map[string]bool, error) {
 
 // offlineClaims returns the IPAMClaims among documents.
 func offlineClaims(items []json.RawMessage) claims {
-	return claims{sync.OnceValues(func() (map[string]bool, error) {
+	return sync.OnceValues(func() (map[string]bool, error) {
 		if len(items) == 0 {
 			return nil, errors.New("the files have no IPAMClaim: add the output of kubectl get " + claimResource + " -A -o yaml")
 		}
 		return readClaims(items)
-	})}
+	})
 }
 
 // protect sets the protection of an allocation that belongs to an IPAMClaim, unless the claim
@@ -86,7 +84,7 @@ func (c claims) protection(claim string) string {
 	if readOwner(claim).Namespace == "" {
 		return fmt.Sprintf("it belongs to the IPAMClaim %q, which is not namespace/name: correct %s, or remove it", claim, claimField)
 	}
-	existing, err := c.list()
+	existing, err := c()
 	switch {
 	case err != nil:
 		return fmt.Sprintf("it belongs to the IPAMClaim %s, and IPAMClaims could not be listed: %v", claim, err)

@@ -81,7 +81,7 @@ func TestAddressOfAClaimIsProtected(t *testing.T) {
 				answers[listOfClaims] = tt.list
 			}
 			_, client := newAPI(t, answers)
-			got := noteOfProtection(t, NewPools(client), NewOverlapping(client))
+			got := noteOfProtection(t, NewPools(client, Settings{}, atOnce), NewOverlapping(client, Settings{}, atOnce))
 			if len(got) != 2 || got[0] != got[1] || (got[0] != "") != (tt.want != nil) {
 				t.Fatalf("protected by %q, want both by %q", got, tt.want)
 			}
@@ -102,7 +102,7 @@ func TestClaimsAreListedAfterTheAllocationsAndOnlyIfNeeded(t *testing.T) {
 			"GET ippools": items(pool, pool), "GET overlappingrangeipreservations": items(overlapping, overlapping),
 			listOfClaims: items(),
 		})
-		for _, b := range []ipam.Backend{NewPools(client), NewOverlapping(client)} {
+		for _, b := range []ipam.Backend{NewPools(client, Settings{}, atOnce), NewOverlapping(client, Settings{}, atOnce)} {
 			a.answer("", nil)
 			noteOfProtection(t, b)
 			calls := a.calls()

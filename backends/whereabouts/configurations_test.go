@@ -98,7 +98,7 @@ func TestRangesThatAreTooMany(t *testing.T) {
 		if in != "" {
 			at.in = netip.MustParsePrefix(in)
 		}
-		k := excluded.at(at)
+		k := excluded.excludedAt(at)
 		for _, ip := range []string{"10.9.0.1", "fd00::1"} {
 			if k.protection(netip.MustParseAddr(ip)) == "" {
 				t.Errorf("%s is not protected in %q", ip, in)
@@ -146,7 +146,7 @@ func BenchmarkAttachments(b *testing.B) {
 					all = append(all, c.take(json.RawMessage(attachment(fmt.Sprint("a", n), inBlue(ipam)))))
 				}
 				excluded := excludedBy(all)
-				excluded.at(place{"blue", netip.MustParsePrefix("10.0.0.0/8")})
+				excluded.excludedAt(place{"blue", netip.MustParsePrefix("10.0.0.0/8")})
 				runtime.GC()
 				runtime.ReadMemStats(&after)
 				b.ReportMetric(float64(int64(after.HeapAlloc)-int64(before.HeapAlloc))/(1<<20), "MiB-kept")

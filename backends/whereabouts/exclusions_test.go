@@ -243,7 +243,7 @@ func TestBrokenAttachmentFailsNoListing(t *testing.T) {
 	_, client := newAPI(t, map[string]http.HandlerFunc{
 		"GET ippools": items(leakyPool), "GET overlappingrangeipreservations": items(leaked), listAttachments: items(odd),
 	})
-	inv := ipam.TakeInventory(t.Context(), []ipam.Backend{NewPools(client), NewOverlapping(client)}, func(string) bool { return false })
+	inv := ipam.TakeInventory(t.Context(), []ipam.Backend{NewPools(client, Settings{}, atOnce), NewOverlapping(client, Settings{}, atOnce)}, func(string) bool { return false })
 	for _, l := range inv.Listings {
 		if l.Status != ipam.StatusOK || !l.Whole || len(l.Pools) != 1 || len(l.Undecoded) != 1 || !strings.HasPrefix(l.Undecoded[0].Error(), "network attachment shop/lan: ") {
 			t.Errorf("%s is %v with %d pools: %q, want it ok with one, and the attachment named", l.Backend, l.Status, len(l.Pools), l.Undecoded)

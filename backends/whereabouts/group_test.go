@@ -72,8 +72,8 @@ func TestEntryAndItsOverlappingReservationAreOneGroup(t *testing.T) {
 			_, client := newAPI(t, map[string]http.HandlerFunc{
 				"GET ippools": items(tt.pools...), "GET overlappingrangeipreservations": items(stored),
 			})
-			entries := groupsOf(t, NewPools(client))
-			reservations := groupsOf(t, NewOverlapping(client))
+			entries := groupsOf(t, NewPools(client, Settings{}, atOnce))
+			reservations := groupsOf(t, NewOverlapping(client, Settings{}, atOnce))
 			got := reservations["kube-system/"+tt.object+" "+tt.object]
 			if got != entries[tt.want] || (got != "") != (tt.want != "") {
 				t.Errorf("the group is %q, want that of %q among %q", got, tt.want, entries)
@@ -99,7 +99,7 @@ func TestGroupsOfEntriesDiffer(t *testing.T) {
 		poolJSON("10.0.0.0-25", "10.0.0.0/25", `"1": {"podref":"a/b"}`),
 	)})
 	seen := make(map[string]string)
-	for place, group := range groupsOf(t, NewPools(client)) {
+	for place, group := range groupsOf(t, NewPools(client, Settings{}, atOnce)) {
 		if group == "" {
 			continue
 		}

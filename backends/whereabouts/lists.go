@@ -2,7 +2,6 @@ package whereabouts
 
 import (
 	"context"
-	"encoding/json"
 	"sync"
 
 	"k8s.io/client-go/rest"
@@ -37,24 +36,12 @@ type round struct {
 	read           sync.Once
 
 	reservations []reservation
-	pools        []listedPool
+	pools        []ipPool
 	attachments  []*configuration
-	slices       []json.RawMessage
+	slices       []slicePool
 	claims       claims
 
 	noReservations, noPools, noAttachments, noSlices error
-}
-
-// A listedPool is an IPPool of a list. With an error, it is the object as far as it could be decoded.
-type listedPool struct {
-	ipPool
-	err error
-}
-
-// newListedPool decodes an IPPool.
-func newListedPool(item json.RawMessage) listedPool {
-	p, err := readPool(item)
-	return listedPool{p, err}
 }
 
 // ofRound returns the lists of a round for Overlapping, or else for Pools. A backend that asks again
@@ -79,15 +66,15 @@ func (s *lists) ofRound(ctx context.Context, overlapping bool) *round {
 // list makes the lists, those of reservations and of NodeSlicePools only if asked to.
 func (r *round) list(ctx context.Context, client rest.Interface, reservations, slices bool) {
 	if reservations {
-		r.reservations, r.noReservations = listReduced(ctx, client, overlappingResource, readReservation)
+		r.reservations, r.noReservations = list(ctx, client, overlappingResource, readReservation)
 	}
-	r.pools, r.noPools = listReduced(ctx, client, poolResource, newListedPool)
+	r.pools, r.noPools = list(ctx, client, poolResource, readPool)
 	if r.noPools != nil && (!reservations || r.noReservations != nil) {
 		return // neither backend can go on
 	}
 	var beside sync.WaitGroup
 	if slices {
-		beside.Go(func() { r.slices, r.noSlices = list(ctx, client, sliceResource) })
+		beside.Go(func() { r.slices, r.noSlices = list(ctx, client, sliceResource, readSlicePool) })
 	}
 	r.attachments, r.noAttachments = allAttachments(ctx, client)
 	beside.Wait()

@@ -140,7 +140,7 @@ func TestAttachmentsMakeNetworks(t *testing.T) {
 				answers[listSlices] = refuse(apierrors.NewNotFound(schema.GroupResource{}, ""))
 			}
 			_, client := newAPI(t, answers)
-			b := NewPools(client)
+			b := NewPools(client, Settings{}, atOnce)
 			var listed []ipam.Pool
 			for p, err := range b.List(t.Context()) {
 				if err == nil {
@@ -155,5 +155,29 @@ func TestAttachmentsMakeNetworks(t *testing.T) {
 				t.Errorf("error %v, want %q", err, tt.err)
 			}
 		})
+	}
+}
+
+// Several NodeSlicePools may have one range, which is why network_name exists. The same address in two
+// of them is no duplicate.
+func TestAttachmentIsOfTheSlicesThatItNames(t *testing.T) {
+	sliced := `, "range": "10.0.0.0/24", "node_slice_size": "/25"`
+	_, client := newAPI(t, map[string]http.HandlerFunc{
+		listAttachments: items(attachment("plain", single(sliced)), attachment("blue", inBlue(sliced))), listOfClaims: items(),
+		"GET ippools": items(), "GET nodeslicepools": items(sliceOfTwo("net"), sliceOfTwo("blue")),
+	})
+	b := NewPools(client, Settings{}, atOnce)
+	for range b.List(t.Context()) {
+	}
+	networks, err := b.Survey(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(map[string][]string)
+	for _, n := range networks {
+		got[n.Name] = n.Attachments
+	}
+	if diff := cmp.Diff(map[string][]string{"kube-system/net": {"shop/plain"}, "kube-system/blue": {"shop/blue"}}, got); diff != "" {
+		t.Errorf("attachments (-want +got):\n%s", diff)
 	}
 }

@@ -61,7 +61,7 @@ func TestNodeOfASliceIsInTheNameOfThePool(t *testing.T) {
 			_, client := newAPI(t, map[string]http.HandlerFunc{
 				listAttachments: items(attachments...), "GET ippools": items(pool(tt.pool)), listSlices: items(tt.slices...),
 			})
-			wantNode(t, NewPools(client), tt.want)
+			wantNode(t, NewPools(client, Settings{}, atOnce), tt.want)
 		})
 	}
 	t.Run("NodeSlicePools that may not be listed", func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestNodeOfASliceIsInTheNameOfThePool(t *testing.T) {
 			"GET ippools": items(pool("red-n1-10.0.0.0-25")),
 			listSlices:    refuse(apierrors.NewForbidden(schema.GroupResource{Resource: sliceResource}, "", nil)),
 		})
-		wantNode(t, NewPools(client), "")
+		wantNode(t, NewPools(client, Settings{}, atOnce), "")
 	})
 }
 

@@ -20,9 +20,9 @@ func OfflinePools(documents []ipam.Document, settings func(backend string) any) 
 		return nil, rest
 	}
 	s := survey{ranges: readExclusions(e[attachmentKind]).ranges}
-	s.readSlices(e[sliceKind])
+	s.take(decoded(e[sliceKind], readSlicePool))
 	b := e.backend(PoolsName, settings, func(by protections) iter.Seq2[ipam.Pool, error] {
-		return enginePools(listedPools(e[poolKind]), &s, by)
+		return enginePools(decoded(e[poolKind], readPool), &s, by)
 	})
 	b.Networks = func(pools []ipam.Pool) ([]ipam.Network, error) {
 		return s.networks(pools), errors.Join(s.errs...)
@@ -38,19 +38,15 @@ func OfflineOverlapping(documents []ipam.Document, settings func(backend string)
 		return nil, rest
 	}
 	return e.backend(OverlappingName, settings, func(by protections) iter.Seq2[ipam.Pool, error] {
-		reservations := make([]reservation, len(e[overlappingKind]))
-		for i, item := range e[overlappingKind] {
-			reservations[i] = readReservation(item)
-		}
-		return overlappingPools(reservations, byNamespace(listedPools(e[poolKind])), by)
+		return overlappingPools(decoded(e[overlappingKind], readReservation), byNamespace(decoded(e[poolKind], readPool)), by)
 	}), rest
 }
 
-// listedPools decodes IPPools.
-func listedPools(items []json.RawMessage) []listedPool {
-	all := make([]listedPool, len(items))
+// decoded returns what read makes of each object.
+func decoded[T any](items []json.RawMessage, read func(json.RawMessage) T) []T {
+	all := make([]T, len(items))
 	for i, item := range items {
-		all[i] = newListedPool(item)
+		all[i] = read(item)
 	}
 	return all
 }
@@ -77,5 +73,5 @@ func sortOut(documents []ipam.Document, kinds ...string) (e excerpt, rest []ipam
 func (e excerpt) backend(name string, settings func(string) any, pools func(protections) iter.Seq2[ipam.Pool, error]) ipam.Excerpt {
 	excluded := readExclusions(e[attachmentKind])
 	p := protections{excluded: excluded, claims: offlineClaims(e[claimKind]), settings: shared(settings)}
-	return ipam.Excerpt{Store: name, Pools: excluded.beside(pools(p))}
+	return ipam.Excerpt{Store: name, Pools: excluded.withObjectErrors(pools(p))}
 }

@@ -44,14 +44,9 @@ type Overlapping struct {
 	ranges []attachedRange // of the last listing
 }
 
-// NewOverlapping returns the backend over a kube.RawClient, with the default settings.
-func NewOverlapping(client rest.Interface) *Overlapping {
-	return newOverlapping(client, Settings{}, defaultAtOnce)
-}
-
-// newOverlapping returns the backend with these settings. Two calls of Release together make at
+// NewOverlapping returns the backend over a kube.RawClient. Two calls of Release together make at
 // most atOnce writes at the same time.
-func newOverlapping(client rest.Interface, s Settings, atOnce int) *Overlapping {
+func NewOverlapping(client rest.Interface, s Settings, atOnce int) *Overlapping {
 	return &Overlapping{client: client, lists: &lists{client: client}, settings: s, atOnce: max(1, atOnce/2)}
 }
 
@@ -75,7 +70,7 @@ func (b *Overlapping) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 		b.mu.Lock()
 		b.ranges = protected.excluded.ranges
 		b.mu.Unlock()
-		protected.excluded.beside(overlappingPools(listed.reservations, byNamespace(listed.pools), protected))(yield)
+		protected.excluded.withObjectErrors(overlappingPools(listed.reservations, byNamespace(listed.pools), protected))(yield)
 	}
 }
 
@@ -117,7 +112,7 @@ func overlappingPools(reservations []reservation, pools map[string]poolsOf, by p
 				namespace, _ := splitPool(r.Name)
 				beside := pools[namespace]
 				readName(&pool, beside.proving())
-				group, at := groupFor(pool, beside.around(pool.Allocations[0].IP))
+				group, at := groupFor(pool, beside.containing(pool.Allocations[0].IP))
 				pool.Allocations[0].Group = group
 				by.protect(&pool, at, func(a ipam.Allocation) string {
 					listed, _ := readToken(a.Token) // token made it
@@ -146,8 +141,8 @@ func readName(u *ipam.Pool, pools []ipPool) {
 // unnamedPool decodes everything in an overlapping reservation but its name.
 func unnamedPool(o object) ipam.Pool {
 	u := ipam.Pool{Name: o.pool()}
-	r := ipam.Allocation{Key: within(u.Name, o.Metadata.Name), Token: token(o), Created: o.Metadata.CreationTimestamp.Time}
-	if err := o.Metadata.Err(); err != nil {
+	r := ipam.Allocation{Key: sharedPart(u.Name, o.Metadata.Name), Token: token(o), Created: o.Metadata.CreationTimestamp.Time}
+	if err := o.Metadata.Deleting(); err != nil {
 		r.Deleting = err.Error()
 	}
 	stored := o.Spec
@@ -166,7 +161,7 @@ func unnamedPool(o object) ipam.Pool {
 	// It stays Adoptable: an ADD that meets a reservation of its own pod leaves it as it
 	// is, even for another interface (IPManagementKubernetesUpdate in pkg/storage/kubernetes of
 	// v0.9.4).
-	spec.ContainerID, spec.PodRef, spec.IfName = within(r.Token, spec.ContainerID), within(r.Token, spec.PodRef), within(r.Token, spec.IfName)
+	spec.ContainerID, spec.PodRef, spec.IfName = sharedPart(r.Token, spec.ContainerID), sharedPart(r.Token, spec.PodRef), sharedPart(r.Token, spec.IfName)
 	r.UnknownField, r.Owner = unknown, ownerOf(spec)
 	u.Allocations = []ipam.Allocation{r}
 	return u
@@ -208,8 +203,8 @@ func (p *poolsOf) add(pool ipPool) {
 	p.pools = append(p.pools, pool)
 }
 
-// around returns the pools whose range contains the address, largest range first.
-func (p poolsOf) around(ip netip.Addr) []ipPool {
+// containing returns the pools whose range contains the address, largest range first.
+func (p poolsOf) containing(ip netip.Addr) []ipPool {
 	var all []ipPool
 	for bits := 0; bits <= ip.BitLen(); bits++ {
 		within, _ := ip.Prefix(bits) // no error: the length is in bounds
@@ -228,14 +223,14 @@ func (p poolsOf) proving() []ipPool {
 }
 
 // byNamespace returns the IPPools of each namespace.
-func byNamespace(pools []listedPool) map[string]poolsOf {
+func byNamespace(pools []ipPool) map[string]poolsOf {
 	all := make(map[string]poolsOf)
 	for _, p := range pools {
 		of := all[p.Metadata.Namespace]
-		if p.err != nil {
+		if p.broken != nil {
 			of.doubtful = true
 		} else {
-			of.add(p.ipPool)
+			of.add(p)
 		}
 		all[p.Metadata.Namespace] = of
 	}

@@ -131,7 +131,7 @@ func TestOverlappingNamesAreReadWithThePoolsOfTheNamespace(t *testing.T) {
 	})
 	list := func() []string {
 		var got []string
-		for pool, err := range NewOverlapping(client).List(t.Context()) {
+		for pool, err := range NewOverlapping(client, Settings{}, atOnce).List(t.Context()) {
 			var unreadable *ipam.PoolError
 			switch {
 			case errors.As(err, &unreadable):
@@ -177,7 +177,7 @@ func TestOverlappingListStatuses(t *testing.T) {
 			_, client := newAPI(t, map[string]http.HandlerFunc{
 				"GET overlappingrangeipreservations": tt.overlappings, "GET ippools": tt.pools})
 			pools, failed, notInstalled := 0, false, false
-			for _, err := range NewOverlapping(client).List(t.Context()) {
+			for _, err := range NewOverlapping(client, Settings{}, atOnce).List(t.Context()) {
 				failed, notInstalled = failed || err != nil, errors.Is(err, ipam.ErrNotInstalled)
 				if err == nil {
 					pools++

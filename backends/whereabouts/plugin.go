@@ -2,9 +2,12 @@ package whereabouts
 
 import (
 	"context"
+	_ "embed"
+	"slices"
 
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
@@ -12,6 +15,9 @@ import (
 
 // Plugins describe the backends Pools and Overlapping, in the order in which they release.
 func Plugins() []plugin.Plugin {
+	// What networks exclude, and the virtual machines that addresses belong to.
+	attachments := plugin.Rule(attachmentGroup, attachmentResource, "list")
+	claims := plugin.Rule(attachmentGroup, claimResource, "list")
 	return []plugin.Plugin{
 		{
 			Name:     PoolsName,
@@ -19,13 +25,13 @@ func Plugins() []plugin.Plugin {
 			Settings: func() any { return new(Settings) },
 			Access: func(any) plugin.Access {
 				return plugin.Access{
-					plugin.Plan:    {rule(poolResource, "list"), rule(sliceResource, "list"), attachmentRule(), claimRule()},
+					plugin.Plan:    {rule(poolResource, "list"), rule(sliceResource, "list"), attachments, claims},
 					plugin.Release: {rule(poolResource, "get", "patch")},
 					plugin.Restore: {rule(poolResource, "get", "patch")},
 				}
 			},
 			Open: func(_ context.Context, env plugin.Env, _ any) (ipam.Backend, error) {
-				b := newPools(env.Client, shared(env.Settings), env.Concurrency)
+				b := NewPools(env.Client, shared(env.Settings), env.Concurrency)
 				b.lists.off = env.Off
 				return b, nil
 			},
@@ -36,13 +42,13 @@ func Plugins() []plugin.Plugin {
 			Summary: "Whereabouts `OverlappingRangeIPReservation`s",
 			Access: func(any) plugin.Access {
 				return plugin.Access{
-					plugin.Plan:    {rule(overlappingResource, "list"), rule(poolResource, "list"), attachmentRule(), claimRule()},
+					plugin.Plan:    {rule(overlappingResource, "list"), rule(poolResource, "list"), attachments, claims},
 					plugin.Release: {rule(overlappingResource, "get", "patch", "delete")},
 					plugin.Restore: {rule(overlappingResource, "get", "create", "patch")},
 				}
 			},
 			Open: func(_ context.Context, env plugin.Env, _ any) (ipam.Backend, error) {
-				b := newOverlapping(env.Client, shared(env.Settings), env.Concurrency)
+				b := NewOverlapping(env.Client, shared(env.Settings), env.Concurrency)
 				if !env.Off {
 					b.share(env.Opened)
 				}
@@ -67,12 +73,44 @@ func rule(resource string, verbs ...string) rbacv1.PolicyRule {
 	return plugin.Rule(v1alpha1.SchemeGroupVersion.Group, resource, verbs...)
 }
 
-// attachmentRule is for what networks exclude.
-func attachmentRule() rbacv1.PolicyRule {
-	return plugin.Rule(attachmentGroup, attachmentResource, "list")
+// Settings are backends.whereabouts of a policy. They also apply to Overlapping: both backends
+// read what the same plugin writes.
+type Settings struct {
+	// UnknownFields is empty if the policy does not set it, which means HoldUnknownFields.
+	UnknownFields UnknownFields `json:"unknownFields,omitzero"`
 }
 
-// claimRule is for the virtual machines that addresses belong to.
-func claimRule() rbacv1.PolicyRule {
-	return plugin.Rule(attachmentGroup, claimResource, "list")
+// UnknownFields says what happens to an allocation with a field unknown to this program.
+type UnknownFields string
+
+// The values of UnknownFields.
+const (
+	// HoldUnknownFields keeps the allocation: a later version of the plugin may use the field
+	// to state that the address is in use.
+	HoldUnknownFields UnknownFields = "hold"
+
+	// IgnoreUnknownFields treats the allocation as if it did not have the field.
+	IgnoreUnknownFields UnknownFields = "ignore"
+)
+
+var (
+	//go:embed schema.json
+	schemaPart []byte
+	//go:embed example.yaml
+	examplePart []byte
+)
+
+// Schema implements policy.Schemer.
+func (*Settings) Schema() []byte { return schemaPart }
+
+// Example implements policy.Exampler.
+func (*Settings) Example() []byte { return examplePart }
+
+// Validate implements policy.Validator.
+func (s *Settings) Validate(at *field.Path) field.ErrorList {
+	known := []UnknownFields{HoldUnknownFields, IgnoreUnknownFields}
+	if s.UnknownFields == "" || slices.Contains(known, s.UnknownFields) {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(at.Child("unknownFields"), string(s.UnknownFields), known)}
 }

@@ -43,9 +43,9 @@ var (
 )
 
 func TestPoolOfSandboxIDsIsRead(t *testing.T) {
-	p, err := readPool(json.RawMessage(oldPool))
-	if err != nil {
-		t.Fatal(err)
+	p := readPool(json.RawMessage(oldPool))
+	if p.broken != nil {
+		t.Fatal(p.broken)
 	}
 	want := ipam.Pool{
 		Name:    "kube-system/172.18.178.192-27",
@@ -121,9 +121,9 @@ func TestPoolsThatCannotBeRead(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			document := `{"metadata": {"namespace": "kube-system", "name": "x"}, ` + tt.spec + `}`
 			document = strings.Replace(document, ", }", "}", 1)
-			p, err := readPool(json.RawMessage(document))
-			if err == nil || !strings.Contains(err.Error(), tt.says) {
-				t.Errorf("readPool = %v, want %q in it", err, tt.says)
+			p := readPool(json.RawMessage(document))
+			if p.broken == nil || !strings.Contains(p.broken.Error(), tt.says) {
+				t.Errorf("broken = %v, want %q in it", p.broken, tt.says)
 			}
 			if p.pool() != "kube-system/x" {
 				t.Errorf("the pool's name is %s, want kube-system/x beside the error", p.pool())
@@ -142,7 +142,7 @@ func TestPoolsListsEveryPool(t *testing.T) {
 		`{"metadata": {"namespace": "kube-system", "name": "by-hand"}, "spec": {"range": "10.0.0.0/24", "allocations": {}}}`,
 	)})
 	var got []string
-	for pool, err := range NewPools(client).List(t.Context()) {
+	for pool, err := range NewPools(client, Settings{}, atOnce).List(t.Context()) {
 		var unreadable *ipam.PoolError
 		switch {
 		case errors.As(err, &unreadable):
@@ -162,7 +162,7 @@ func TestPoolsListsEveryPool(t *testing.T) {
 
 func TestPoolsWithoutTheirResourceAreNotInstalled(t *testing.T) {
 	_, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": plain(http.StatusNotFound)})
-	for pool, err := range NewPools(client).List(t.Context()) {
+	for pool, err := range NewPools(client, Settings{}, atOnce).List(t.Context()) {
 		if !errors.Is(err, ipam.ErrNotInstalled) {
 			t.Errorf("List = %+v, %v, want ErrNotInstalled", pool, err)
 		}
@@ -172,7 +172,7 @@ func TestPoolsWithoutTheirResourceAreNotInstalled(t *testing.T) {
 func TestListingCanBeLeftEarly(t *testing.T) {
 	_, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": items(oldPool, oldPool)})
 	n := 0
-	for _, err := range NewPools(client).List(t.Context()) {
+	for _, err := range NewPools(client, Settings{}, atOnce).List(t.Context()) {
 		if n++; err != nil {
 			t.Error(err)
 		}
@@ -187,9 +187,9 @@ func TestListingCanBeLeftEarly(t *testing.T) {
 // byte for byte.
 func FuzzReadPool(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
-		p, err := readPool(data)
+		p := readPool(data)
 		pool := p.enginePool()
-		if err != nil {
+		if p.broken != nil {
 			return
 		}
 		var document any

@@ -37,7 +37,7 @@ const leakyPatch = `[` +
 func leaky(t *testing.T) (*api, *Pools, []ipam.Warrant) {
 	t.Helper()
 	a, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": items(leakyPool), "GET " + poolAt: say(leakyPool)})
-	b := newPools(client, Settings{UnknownFields: IgnoreUnknownFields}, 4)
+	b := NewPools(client, Settings{UnknownFields: IgnoreUnknownFields}, 4)
 	return a, b, backendtest.Warrants(t, b, new(backendtest.Pods), ipam.Allocation{Pool: aPool, Key: "4"}, ipam.Allocation{Pool: aPool, Key: "5"})
 }
 
@@ -136,7 +136,7 @@ func tooMany(w http.ResponseWriter, _ *http.Request) {
 
 func TestReleaseOfAServerThatIsNotThere(t *testing.T) {
 	_, _, ws := leaky(t)
-	b := NewPools(clientOf(t, "http://127.0.0.1:1"))
+	b := NewPools(clientOf(t, "http://127.0.0.1:1"), Settings{}, atOnce)
 	if got := outcomes(b.Release(t.Context(), ws)); got != "again again" {
 		t.Errorf("Release = %s, want again", got)
 	}

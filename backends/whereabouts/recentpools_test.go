@@ -50,7 +50,7 @@ func (s *storedPools) pool(name string) string {
 // over returns a backend over the pools.
 func (s *storedPools) over(t *testing.T) *Overlapping {
 	_, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": s.ServeHTTP, "GET namespaces/a/ippools": s.ServeHTTP})
-	return NewOverlapping(client)
+	return NewOverlapping(client, Settings{}, atOnce)
 }
 
 // specs returns the ranges of pools by name.
@@ -105,7 +105,7 @@ func TestPoolsReadAgainAreTheStoredOnes(t *testing.T) {
 // Promise 2. An IPPool whose metadata cannot be decoded is in every reading.
 func TestPoolWithoutAVersionIsReadAgain(t *testing.T) {
 	_, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": items(`{"metadata": "no"}`)})
-	b := NewOverlapping(client)
+	b := NewOverlapping(client, Settings{}, atOnce)
 	for range 2 {
 		read, err := b.poolsSince(t.Context(), time.Now())
 		if err != nil || len(read) != 1 || read[0].undecoded == nil {

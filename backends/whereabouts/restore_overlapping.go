@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
@@ -35,7 +38,7 @@ func (b *Overlapping) Record(ctx context.Context, rs []ipam.Allocation) ([]json.
 		return false
 	}
 	if len(rs) > maxSingleReads {
-		_, err := listReduced(ctx, b.client, overlappingResource, keep)
+		_, err := list(ctx, b.client, overlappingResource, keep)
 		return records, err
 	}
 	for _, r := range rs {
@@ -106,8 +109,7 @@ func eachRecord(pool string, rs []ipam.Record, do func(recorded) error) []error 
 // restore puts back one object.
 func (b *Overlapping) restore(ctx context.Context, pool string, r recorded) error {
 	namespace, _ := splitPool(pool)
-	err := onResource(b.client.Post(), overlappingResource).Namespace(namespace).
-		MaxRetries(0).Body([]byte(r.body)).Do(ctx).Error()
+	_, err := kube.SendOnce(ctx, onResource(b.client.Post(), overlappingResource).Namespace(namespace), r.body)
 	err = kube.Denied(err, overlappingKind+" "+pool)
 	switch {
 	case kube.Gone(err, "namespaces", namespace):
@@ -132,7 +134,7 @@ func (b *Overlapping) restore(ctx context.Context, pool string, r recorded) erro
 // spec can be put back. It returns ErrPresent if the object is the recorded one, an error that
 // wraps ErrDeleting for one that is being deleted, and one that wraps ErrTaken for any other.
 func (r recorded) compare(now object) error {
-	if err := now.Metadata.Err(); err != nil {
+	if err := now.Metadata.Deleting(); err != nil {
 		return fmt.Errorf("%w: restore it once it is gone", err)
 	}
 	if was, err := replaced(now); err == nil && sameJSON(was, r.spec) {
@@ -147,4 +149,43 @@ func (r recorded) compare(now object) error {
 	default:
 		return takenBy("", now.Spec)
 	}
+}
+
+// A recorded is the object that Overlapping.Restore creates.
+type recorded struct {
+	body json.RawMessage
+	spec json.RawMessage // the object's spec
+	name reading         // the one that has the record's address
+
+	inUse bool // see ipam.Record
+}
+
+// readRecorded decodes a record, and replaces a tombstone with the old spec. It returns an
+// error for a record that Record cannot have returned for a released object.
+func readRecorded(r ipam.Record) (recorded, error) {
+	var o object
+	var fields map[string]any
+	if err := cmp.Or(kube.Decode(r.Stored, &o), kube.Decode(r.Stored, &fields)); err != nil {
+		return recorded{}, fmt.Errorf("the stored object: %w", err)
+	}
+	listed := unnamedPool(o).Allocations[0]
+	names := readings(o.Metadata.Name)
+	named := slices.IndexFunc(names, func(n reading) bool { return n.ip.String() == r.IP })
+	switch {
+	case o.pool() != r.Pool || o.Metadata.Name != r.Key:
+		return recorded{}, fmt.Errorf("the stored object is %s, not the one of the record", o.pool())
+	case named < 0:
+		return recorded{}, fmt.Errorf("the address %q of the record is not the one in the object's name", r.IP)
+	case listed.Owner.Pod.Namespace == "":
+		return recorded{}, errors.New("the stored object names no pod")
+	}
+	kube.RemoveServerMetadata(fields)
+	spec := o.Spec
+	if listed.Interrupted {
+		spec, _ = replaced(o) // else it would not be interrupted
+		unstructured.RemoveNestedField(fields, "metadata", "annotations", specAnnotation)
+	}
+	fields["spec"] = spec
+	body, err := json.Marshal(fields)
+	return recorded{body, spec, names[named], r.InUse}, err
 }

@@ -80,7 +80,7 @@ func TestOverlappingIsRecordedAsStored(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			_, client := newAPI(t, map[string]http.HandlerFunc{
 				"GET overlappingrangeipreservations": tt.list, getAt: tt.get})
-			got, err := NewOverlapping(client).Record(t.Context(), tt.rs)
+			got, err := NewOverlapping(client, Settings{}, atOnce).Record(t.Context(), tt.rs)
 			if (err != nil) != tt.fails {
 				t.Fatalf("Record = %v, want an error: %v", err, tt.fails)
 			}
@@ -116,7 +116,7 @@ func TestOverlappingIsCreatedAgain(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a, client := newAPI(t, map[string]http.HandlerFunc{createAt: say("{}")})
-			errs := NewOverlapping(client).Restore(t.Context(), anOverlapping, []ipam.Record{overlappingRecord(tt.stored)})
+			errs := NewOverlapping(client, Settings{}, atOnce).Restore(t.Context(), anOverlapping, []ipam.Record{overlappingRecord(tt.stored)})
 			if got := restoreOutcomes(errs); got != "back" {
 				t.Fatalf("Restore = %v, want it back", errs)
 			}
@@ -166,7 +166,7 @@ func TestRestoreOfAnExistingOverlapping(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			a, client := newAPI(t, map[string]http.HandlerFunc{createAt: tt.post, getAt: tt.get, patchAt: tt.patch})
 			stored := storedOverlapping("default/web-0", "")
-			errs := NewOverlapping(client).Restore(t.Context(), anOverlapping, []ipam.Record{overlappingRecord(stored)})
+			errs := NewOverlapping(client, Settings{}, atOnce).Restore(t.Context(), anOverlapping, []ipam.Record{overlappingRecord(stored)})
 			if got := restoreOutcomes(errs); got != tt.want {
 				t.Errorf("Restore = %s, want %s: %v", got, tt.want, errs)
 			}
@@ -207,7 +207,7 @@ func TestBadOverlappingRecordsAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, client := newAPI(t, map[string]http.HandlerFunc{createAt: say("{}")})
-			got := restoreOutcomes(NewOverlapping(client).Restore(t.Context(), anOverlapping, []ipam.Record{bad, overlappingRecord(good)}))
+			got := restoreOutcomes(NewOverlapping(client, Settings{}, atOnce).Restore(t.Context(), anOverlapping, []ipam.Record{bad, overlappingRecord(good)}))
 			if got != "final back" || len(a.calls()) != 1 {
 				t.Errorf("Restore = %s after %s, want the good record back", got, a.calls())
 			}

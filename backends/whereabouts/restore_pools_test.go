@@ -57,7 +57,7 @@ func restoreOutcomes(errs []error) string {
 
 func TestEntriesAreTheirOwnRecords(t *testing.T) {
 	_, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": items(leakyPool)})
-	b := NewPools(client)
+	b := NewPools(client, Settings{}, atOnce)
 	var got []string
 	for pool, err := range b.List(t.Context()) {
 		if err != nil {
@@ -88,7 +88,7 @@ func TestRestoreIsOnePatchThatTestsTheVersion(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a, client := newAPI(t, map[string]http.HandlerFunc{"GET " + poolAt: say(tt.pool), "PATCH " + poolAt: say(leakyPool)})
-			if got := restoreOutcomes(NewPools(client).Restore(t.Context(), aPool, reaped)); got != "back back" {
+			if got := restoreOutcomes(NewPools(client, Settings{}, atOnce).Restore(t.Context(), aPool, reaped)); got != "back back" {
 				t.Errorf("Restore = %s, want both back", got)
 			}
 			if diff := cmp.Diff([]string{"GET " + poolAt, "PATCH " + poolAt}, a.calls()); diff != "" {
@@ -143,7 +143,7 @@ func TestRestoreAnswers(t *testing.T) {
 			if tt.patch != nil {
 				a.answer("PATCH "+poolAt, tt.patch)
 			}
-			errs := NewPools(client).Restore(t.Context(), aPool, reaped)
+			errs := NewPools(client, Settings{}, atOnce).Restore(t.Context(), aPool, reaped)
 			if got := restoreOutcomes(errs); got != tt.want {
 				t.Errorf("Restore = %s, want %s: %v", got, tt.want, errs)
 			}
@@ -173,7 +173,7 @@ func TestBadPoolRecordsAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, client := newAPI(t, map[string]http.HandlerFunc{"GET " + poolAt: say(reapedPool("")), "PATCH " + poolAt: say("{}")})
-			if got := restoreOutcomes(NewPools(client).Restore(t.Context(), aPool, []ipam.Record{reaped[1], bad})); got != "back final" {
+			if got := restoreOutcomes(NewPools(client, Settings{}, atOnce).Restore(t.Context(), aPool, []ipam.Record{reaped[1], bad})); got != "back final" {
 				t.Errorf("Restore = %s, want the good record back", got)
 			}
 			if body := a.bodies("PATCH " + poolAt)[0].Body; strings.Count(body, `"add"`) != 1 || !strings.Contains(body, entry5) {
@@ -184,7 +184,7 @@ func TestBadPoolRecordsAreRefused(t *testing.T) {
 	for _, pool := range []string{"", "10.0.0.0-24", "/10.0.0.0-24", "kube-system/", "kube-system/a/b"} {
 		r := with(func(r *ipam.Record) { r.Pool = pool })
 		a, client := newAPI(t, map[string]http.HandlerFunc{})
-		if got := restoreOutcomes(NewPools(client).Restore(t.Context(), pool, []ipam.Record{r})); got != "final" || len(a.calls()) > 0 {
+		if got := restoreOutcomes(NewPools(client, Settings{}, atOnce).Restore(t.Context(), pool, []ipam.Record{r})); got != "final" || len(a.calls()) > 0 {
 			t.Errorf("Restore into %q = %s after %s, want an error", pool, got, a.calls())
 		}
 	}
@@ -197,7 +197,7 @@ func TestOffsetThatThePluginCannotReadIsNotPutBack(t *testing.T) {
 	_, client := newAPI(t, map[string]http.HandlerFunc{"GET " + poolAt: say(pool), "PATCH " + poolAt: say("{}")})
 	last, next := poolRecord("9223372036854775807", entry4), poolRecord("9223372036854775808", entry4)
 	last.IP, next.IP = "fd00::7fff:ffff:ffff:ffff", "fd00::8000:0:0:0"
-	errs := NewPools(client).Restore(t.Context(), aPool, []ipam.Record{last, next})
+	errs := NewPools(client, Settings{}, atOnce).Restore(t.Context(), aPool, []ipam.Record{last, next})
 	if got := restoreOutcomes(errs); got != "back final" || !strings.Contains(errs[1].Error(), "the plugin reads no offset above 2^63-1") {
 		t.Errorf("Restore = %v, want the first back alone", errs)
 	}
@@ -249,7 +249,7 @@ func TestAddressThatThePluginGivesToNoPodIsNotPutBack(t *testing.T) {
 			for _, one := range []struct {
 				backend ipam.Backend
 				record  ipam.Record
-			}{{NewPools(client), reaped[0]}, {NewOverlapping(client), overlappingRecord(stored)}} {
+			}{{NewPools(client, Settings{}, atOnce), reaped[0]}, {NewOverlapping(client, Settings{}, atOnce), overlappingRecord(stored)}} {
 				for _, err := range one.backend.List(t.Context()) {
 					if object := (*ipam.ObjectError)(nil); err != nil && !errors.As(err, &object) {
 						t.Fatal(err)

@@ -15,7 +15,6 @@ import (
 	"strings"
 
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -37,13 +36,8 @@ const (
 // An object has the decoded parts that all stored objects share.
 type object struct {
 	Metadata struct {
-		Namespace         string            `json:"namespace"`
-		Name              string            `json:"name"`
-		UID               string            `json:"uid"`
-		ResourceVersion   string            `json:"resourceVersion"`
-		CreationTimestamp metav1.Time       `json:"creationTimestamp"`
-		Annotations       map[string]string `json:"annotations"`
-		kube.Deletion
+		kube.Metadata
+		Annotations map[string]string `json:"annotations"`
 	} `json:"metadata"`
 	Spec json.RawMessage `json:"spec"`
 }
@@ -62,15 +56,10 @@ func onResource(request *rest.Request, resource string) *rest.Request {
 	return request.AbsPath("/apis", v1alpha1.SchemeGroupVersion.String()).Resource(resource)
 }
 
-// list reads every object of a resource, in all namespaces, by quorum reads. It returns an error
-// that wraps ipam.ErrNotInstalled if the API server does not serve the resource.
-func list(ctx context.Context, client rest.Interface, resource string) ([]json.RawMessage, error) {
-	return listReduced(ctx, client, resource, func(item json.RawMessage) json.RawMessage { return item })
-}
-
-// listReduced is list, but keeps only what reduce returns for each object. It calls reduce more
-// than once for an object that is read again.
-func listReduced[T any](ctx context.Context, client rest.Interface, resource string, reduce func(json.RawMessage) T) ([]T, error) {
+// list reads every object of a resource, in all namespaces, by quorum reads, and keeps only what
+// reduce returns for each. It calls reduce more than once for an object that is read again. It
+// returns an error that wraps ipam.ErrNotInstalled if the API server does not serve the resource.
+func list[T any](ctx context.Context, client rest.Interface, resource string, reduce func(json.RawMessage) T) ([]T, error) {
 	items, err := kube.ListReduced(ctx, client, func(get *rest.Request) *rest.Request { return onResource(get, resource) }, reduce)
 	return items, kube.Listed(err, resource, v1alpha1.SchemeGroupVersion.Group)
 }
@@ -111,33 +100,31 @@ func readOwner(podRef string) ipam.PodRef {
 	return ipam.PodRef{Namespace: namespace, Name: name}
 }
 
-// An ipPool is an IPPool as it was read.
+// An ipPool is an IPPool as it was read, as far as it can be decoded.
 type ipPool struct {
 	object                                 // without the spec
 	name        string                     // metadata.name
 	prefix      netip.Prefix               // spec.range, with its address as written
 	allocations map[string]json.RawMessage // by key: the entry as stored
-
-	node string // whose slice the pool is; empty if it is none, or if that is not certain
+	broken      error                      // why it cannot be decoded; nil if it can
+	node        string                     // whose slice it is; empty if it is none, or if that is not certain
 }
 
-type poolSpec struct {
-	Range       string                     `json:"range"`
-	Allocations map[string]json.RawMessage `json:"allocations"`
-}
-
-// readPool decodes an IPPool. With an error, it returns the object as far as it
-// could be decoded.
-func readPool(data json.RawMessage) (ipPool, error) {
+// readPool decodes an IPPool.
+func readPool(data json.RawMessage) ipPool {
 	var stored struct {
 		object
-		Spec poolSpec `json:"spec"`
+		Spec struct {
+			Range       string                     `json:"range"`
+			Allocations map[string]json.RawMessage `json:"allocations"`
+		} `json:"spec"`
 	}
 	err := kube.Decode(data, &stored)
 	p := ipPool{object: stored.object, name: stored.Metadata.Name, allocations: stored.Spec.Allocations}
 	if err != nil {
-		return p, fmt.Errorf("decode: %w", err)
+		p.broken = fmt.Errorf("decode: %w", err)
+		return p
 	}
-	p.prefix, err = parseRange(stored.Spec.Range)
-	return p, err
+	p.prefix, p.broken = parseRange(stored.Spec.Range)
+	return p
 }

@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
+	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -68,7 +69,7 @@ func (b *Overlapping) setTombstone(ctx context.Context, pool string, r ipam.Allo
 	stands := unnamedPool(now).Allocations[0]
 	switch {
 	case stands.Interrupted && stands.Owner.Pod == r.Owner.Pod:
-		return now, now.Metadata.Err()
+		return now, now.Metadata.Deleting()
 	case token(now) == r.Token:
 		return object{}, fmt.Errorf("%w: the API server reported a conflict, but the object is unchanged", ipam.ErrAgain)
 	default:
@@ -85,7 +86,7 @@ func (b *Overlapping) clearTombstone(ctx context.Context, pool string, marked ob
 	return err
 }
 
-// putBack is clearTombstone for an object that must exist. The patch sets the uid and the
+// putBack is like clearTombstone, but fails if the object is gone. The patch sets the uid and the
 // version that the object has, so the API server refuses it if the object has changed since.
 func (b *Overlapping) putBack(ctx context.Context, pool string, marked object) error {
 	spec, err := replaced(marked)
@@ -121,20 +122,10 @@ func (b *Overlapping) patch(ctx context.Context, pool string, kind types.PatchTy
 // ipam.ErrDeleting. Its tombstone stays: an owner that came back would adopt what will be gone.
 func (b *Overlapping) remove(ctx context.Context, pool string, version object) error {
 	namespace, name := splitPool(pool)
-	uid := types.UID(version.Metadata.UID)
-	body, err := json.Marshal(metav1.DeleteOptions{
-		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version.Metadata.ResourceVersion},
-	})
-	if err != nil {
-		return err
-	}
-	answer, err := kube.Send(ctx, onResource(b.client.Delete(), overlappingResource).Namespace(namespace).Name(name).
-		SetHeader("Content-Type", "application/json").MaxRetries(0).Body(body))
-	switch {
-	case gone(err, overlappingResource, pool):
+	request := onResource(b.client.Delete(), overlappingResource).Namespace(namespace).Name(name)
+	err := kube.Delete(ctx, request, version.Metadata.UID, version.Metadata.ResourceVersion)
+	if gone(err, overlappingResource, pool) {
 		return nil
-	case err == nil:
-		return kube.Remains(answer)
 	}
 	return kube.Denied(err, overlappingKind+" "+pool)
 }
@@ -149,7 +140,7 @@ func (b *Overlapping) Mend(ctx context.Context, r ipam.Allocation) error {
 	if err != nil {
 		return err
 	}
-	if err := now.Metadata.Err(); err != nil {
+	if err := now.Metadata.Deleting(); err != nil {
 		return err
 	}
 	stands := unnamedPool(now).Allocations[0]
@@ -157,4 +148,37 @@ func (b *Overlapping) Mend(ctx context.Context, r ipam.Allocation) error {
 		return nil // another run has put the old spec back
 	}
 	return b.clearTombstone(ctx, r.Pool, now)
+}
+
+// A tombstone is the podref of an overlapping reservation while it is being released. No pod
+// can have that name. So a pod that asks for the address sees a foreign owner and takes another
+// address. The annotation keeps the whole old spec, which is put back if the owner turns out to
+// be alive or the release is interrupted.
+const (
+	tombstone      = "_ip-reaper/_released"
+	specAnnotation = "ip-reaper/spec"
+)
+
+// hasTombstone reports whether the spec of an overlapping reservation has a
+// tombstone.
+func hasTombstone(spec json.RawMessage) bool {
+	if !bytes.Contains(spec, []byte(tombstone)) && !bytes.ContainsRune(spec, '\\') {
+		return false // as almost always
+	}
+	var s v1alpha1.OverlappingRangeIPReservationSpec
+	return kube.Decode(spec, &s) == nil && s.PodRef == tombstone
+}
+
+// replaced returns the spec that the tombstone of an object replaced. It returns an error if
+// the object has no tombstone, or does not say whose it was: then the tombstone is left alone.
+func replaced(o object) (json.RawMessage, error) {
+	if !hasTombstone(o.Spec) {
+		return nil, errors.New("it has no tombstone")
+	}
+	spec := json.RawMessage(o.Metadata.Annotations[specAnnotation])
+	var s v1alpha1.OverlappingRangeIPReservationSpec
+	if err := kube.Decode(spec, &s); err != nil || readOwner(s.PodRef).Namespace == "" || s.PodRef == tombstone {
+		return nil, fmt.Errorf("its release has begun, and the annotation %s names no owner: set podref to namespace/name of the owner", specAnnotation)
+	}
+	return spec, nil
 }

@@ -70,7 +70,7 @@ func leakyOverlapping(t *testing.T, cluster *backendtest.Pods, answers map[strin
 		all["DELETE "+at(r.Key)] = say(`{"kind": "Status", "apiVersion": "v1", "status": "Success"}`)
 	}
 	a, client := newAPI(t, all)
-	b := newOverlapping(client, Settings{UnknownFields: IgnoreUnknownFields}, 4)
+	b := NewOverlapping(client, Settings{UnknownFields: IgnoreUnknownFields}, 4)
 	if cluster == nil {
 		cluster = new(backendtest.Pods)
 	}
@@ -226,7 +226,7 @@ func TestOverlappingWaitsForPoolsOfItsNetwork(t *testing.T) {
 			_, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": items(string(tt.pool))})
 			r := ipam.Allocation{Key: tt.overlapping, IP: readings(tt.overlapping)[0].ip}
 			r.Owner.Pod = ipam.PodRef{Namespace: "default", Name: "web-0"}
-			held, err := NewOverlapping(client).heldBy(t.Context(), []*burial{{r: r}}, time.Now())
+			held, err := NewOverlapping(client, Settings{}, atOnce).heldBy(t.Context(), []*burial{{r: r}}, time.Now())
 			if err != nil || (held[0] != "") != tt.want {
 				t.Errorf("held by %q, %v, want it held: %v", held, err, tt.want)
 			}
@@ -368,7 +368,7 @@ func TestMend(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a, client := newAPI(t, map[string]http.HandlerFunc{getAt: tt.get, patchAt: tt.patch})
-			err := NewOverlapping(client).Mend(t.Context(), ipam.Allocation{
+			err := NewOverlapping(client, Settings{}, atOnce).Mend(t.Context(), ipam.Allocation{
 				Pool: anOverlapping, Owner: ipam.Owner{Pod: tt.owner}, Interrupted: true})
 			if (err != nil) != tt.failed {
 				t.Errorf("Mend = %v, want an error: %v", err, tt.failed)

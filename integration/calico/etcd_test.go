@@ -6,11 +6,13 @@ import (
 	"net/netip"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
@@ -259,4 +261,30 @@ func TestEtcdOfWhichNoPodShowsAnythingIsHeld(t *testing.T) {
 	_, web := s.live("web")
 	released[web] = "kept"
 	s.wantOutcomes(s.mustReap(reap.ExitDone, releaseNow), released)
+}
+
+// After calico 6997: in etcd, the WorkloadEndpoint of a pod that is gone keeps its address. The report
+// says so of what is due, and explain what to type.
+func TestEndpointThatOutlivesItsPod(t *testing.T) {
+	s := newFixture(t, calico.EtcdT(t))
+	_, ip := s.live("web-0")
+	s.live("stays")
+	s.must(s.Cluster.Kube.CoreV1().Pods(shop).Delete(s.Context(), "web-0", metav1.DeleteOptions{GracePeriodSeconds: new(int64)}))
+	note := func() string {
+		report := s.mustReap(reap.ExitDone, releaseNow, "--dry-run")
+		i := slices.IndexFunc(report.Entries, func(e reap.Entry) bool { return e.IP == ip.String() })
+		if i < 0 || report.Entries[i].Outcome != "planned" {
+			s.Fatalf("entries %+v, want the address of web-0 planned", report.Entries)
+		}
+		return report.Entries[i].Note
+	}
+	const name = "node--1-k8s-web--0-eth0"
+	if got := note(); !strings.Contains(got, "its WorkloadEndpoint shop/"+name+" still has the address") {
+		t.Errorf("note %q", got)
+	}
+	_, err := s.Calicoctl(s.Context(), "", "delete", "workloadendpoint", name, "--namespace", shop)
+	s.must(err)
+	if got := note(); strings.Contains(got, "WorkloadEndpoint") {
+		t.Errorf("note %q, after the endpoint was deleted", got)
+	}
 }

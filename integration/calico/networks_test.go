@@ -3,14 +3,18 @@ package calico_test
 import (
 	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
@@ -74,5 +78,76 @@ func TestNetworksAreAsFullAsCalicoctlSays(t *testing.T) {
 		return !slices.ContainsFunc(report.Networks, func(n reap.Network) bool { return slices.Contains(n.Pools, p.Name) })
 	}) {
 		s.Errorf("networks %+v, want three with all of the pools %+v", report.Networks, report.Pools)
+	}
+}
+
+// With strictAffinity, the plugin refuses a node whose blocks are full when no block is left, although
+// addresses are free. A report says so of that node, and of no other, and what a pod that hangs there
+// waits for. Without strictAffinity, the plugin gives an address of another node's block.
+func TestNodeForWhichNoBlockIsLeft(t *testing.T) {
+	each(t, func(s *fixture) {
+		_, err := s.Calicoctl(s.Context(), "", "ipam", "configure", "--strictaffinity=true")
+		s.must(err)
+		s.live("on-node-1")
+		for _, name := range []string{"node-2", "node-3", "node-lost", "node-5"} {
+			s.must(s.CreateNode(s.Context(), name))
+		}
+		for _, name := range []string{"node-2", "node-3", "node-lost"} {
+			_, err := s.Add(s.Context(), calico.NewSandbox(shop, "on-"+name, name))
+			s.must(err)
+		}
+		s.must(s.Cluster.Kube.CoreV1().Nodes().Delete(s.Context(), "node-lost", metav1.DeleteOptions{}))
+		hangs := calico.NewSandbox(shop, "hangs", "node-5")
+		if ips, err := s.Add(s.Context(), hangs); err == nil {
+			s.Fatalf("the plugin gives %v", ips)
+		}
+		_, err = s.Cluster.CreatePod(s.Context(), shop, "hangs", cluster.OnNode("node-5"), cluster.Phase("Pending"))
+		s.must(err)
+
+		blocks := s.four().Blocks
+		if blocks == nil || blocks.Missing != 1 || blocks.Unclaimed != "0" || blocks.MayBorrow == nil || *blocks.MayBorrow || blocks.Without == nil || *blocks.Without != 1 {
+			s.Errorf("blocks %+v, want one of a lost node, none that is left, and one node without room", blocks)
+		}
+		s.explained("(no block is left for its node node-5, which has no block: all 4 blocks are taken, 1 of a node that does not exist (node-lost), and no node may borrow")
+
+		_, err = s.Calicoctl(s.Context(), "", "ipam", "configure", "--strictaffinity=false")
+		s.must(err)
+		if blocks := s.four().Blocks; blocks.Without == nil || *blocks.Without != 0 {
+			s.Errorf("blocks %+v, where nodes may borrow", blocks)
+		}
+		s.explained("free")
+		_, err = s.Add(s.Context(), hangs)
+		s.must(err)
+	})
+}
+
+// four returns the IPv4 pool of the fixture in a report.
+func (s *fixture) four() reap.Network {
+	s.Helper()
+	networks := s.mustReap(reap.ExitDone, planOnly).Networks
+	i := slices.IndexFunc(networks, func(n reap.Network) bool { return n.Name == "four" })
+	if i < 0 {
+		s.Fatalf("networks %+v", networks)
+	}
+	return networks[i]
+}
+
+// explained fails the test unless explain says this of the pod that hangs and the pool four.
+func (s *fixture) explained(want string) {
+	s.Helper()
+	r, err := reap.New()
+	s.must(err)
+	policy := planOnly
+	if s.Etcd != nil {
+		policy += reap.InEtcd
+	}
+	r.Env = s.env
+	file := filepath.Join(s.TempDir(), "policy.yaml")
+	s.must(os.WriteFile(file, []byte(policy), 0o600))
+	result, err := r.Run(s.Context(), "explain", shop+"/hangs", "--kubeconfig="+s.kubeconfig, "--context="+cluster.ContextName, "--state-namespace="+cluster.PoolNamespace, "--policy="+file)
+	s.must(err)
+	line, _, _ := strings.Cut(result.Stdout[max(0, strings.Index(result.Stdout, "pod "+shop)):], "\n")
+	if result.ExitCode != reap.ExitDone || !strings.Contains(line, "waits for an address of four (") || !strings.Contains(line, want) {
+		s.Errorf("exit code %d, %q does not say %q; stderr:\n%s", result.ExitCode, line, want, result.Stderr)
 	}
 }

@@ -167,5 +167,5 @@ func (s *fixture) behind(p *proxy.Proxy) *backend.Backend {
 	config.QPS = -1
 	client, err := kube.RawClient(config)
 	s.must(err)
-	return backend.NewKubernetes(client)
+	return backend.NewKubernetes(client, 8)
 }

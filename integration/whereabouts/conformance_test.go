@@ -57,7 +57,9 @@ type pluginPools struct {
 }
 
 // Backend implements backendtest.Store.
-func (p *pluginPools) Backend() ipam.Backend { return whereabouts.NewPools(p.client()) }
+func (p *pluginPools) Backend() ipam.Backend {
+	return whereabouts.NewPools(p.client(), whereabouts.Settings{}, 32)
+}
 
 // network returns the network of a pool: the nth has 10.n.0.0/26.
 func (p *pluginPools) network(pool string) plugin.Network {
@@ -119,7 +121,9 @@ type bareReservations struct {
 }
 
 // Backend implements backendtest.Store.
-func (b *bareReservations) Backend() ipam.Backend { return whereabouts.NewOverlapping(b.client()) }
+func (b *bareReservations) Backend() ipam.Backend {
+	return whereabouts.NewOverlapping(b.client(), whereabouts.Settings{}, 32)
+}
 
 // Reserve implements backendtest.Store. It leaves a reservation of the same pod unchanged and skips
 // one of another pod.

@@ -24,7 +24,7 @@ func (f *fixture) recorders(config *rest.Config) []ipam.Backend {
 	clients, err := versioned.NewForConfig(config)
 	f.must(err)
 	client := clients.WhereaboutsV1alpha1().RESTClient()
-	return []ipam.Backend{whereabouts.NewOverlapping(client), whereabouts.NewPools(client)}
+	return []ipam.Backend{whereabouts.NewOverlapping(client, whereabouts.Settings{}, 32), whereabouts.NewPools(client, whereabouts.Settings{}, 32)}
 }
 
 // records returns the records of everything listed, in the journal's form.

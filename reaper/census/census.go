@@ -122,24 +122,20 @@ type Scope struct {
 	Nodes        bool
 }
 
-// Take reads the pods, and then the virtual machines and the nodes. The other lists of the scope are
-// read at the same time as the pods. If one list fails, there is no census.
+// Take reads the pods, and then the virtual machines, the nodes and, on a node, the sandboxes. The
+// StatefulSets are read at the same time as the pods. If one list fails, there is no census.
 //
-// The order matters. A guest that takes over the address of a pod that ends is in one of the lists, and
+// The order matters. Whether the runtime is that of the API server is seen by the pods that were
+// listed before. A guest that takes over the address of a pod that ends is in one of the lists, and
 // so is a node that is lost before its pod is deleted.
 func Take(ctx context.Context, cluster Cluster, scope Scope) (Census, error) {
 	began := time.Now()
 	var pods []Pod
-	var sandboxes sandboxList
 	var sets []StatefulSet
 	lists, listing := errgroup.WithContext(ctx)
 	lists.Go(func() (err error) {
 		pods, err = cluster.Pods(listing)
 		return listed("pods", err)
-	})
-	lists.Go(func() (err error) {
-		sandboxes, err = sandboxesOf(listing, cluster)
-		return err
 	})
 	if scope.StatefulSets {
 		lists.Go(func() (err error) {
@@ -150,9 +146,14 @@ func Take(ctx context.Context, cluster Cluster, scope Scope) (Census, error) {
 	if err := lists.Wait(); err != nil {
 		return Census{}, err
 	}
+	var sandboxes sandboxList
 	var machines []VirtualMachine
 	var nodes []Node
 	lists, listing = errgroup.WithContext(ctx)
+	lists.Go(func() (err error) {
+		sandboxes, err = sandboxesOf(listing, cluster)
+		return err
+	})
 	lists.Go(func() (err error) {
 		machines, err = cluster.VirtualMachines(listing)
 		return listed("virtualmachineinstances", err)

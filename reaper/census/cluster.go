@@ -38,6 +38,11 @@ type Pod struct {
 	// HostNetwork is set for a pod on the network of its node. What its status has is the node's.
 	HostNetwork bool
 
+	// NoSandbox is set if the kubelet says that the pod has no sandbox, or none with a network, or
+	// if Calico's plugin took its address out of the annotation, as a DEL does. Its
+	// status and its annotations may still have the addresses of an earlier one.
+	NoSandbox bool
+
 	// Interfaces are the interfaces that the Multus network-status shows. No name is
 	// there twice.
 	Interfaces []Interface

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -20,16 +19,12 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
-	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
-	"github.com/ip-reaper/ip-reaper/reaper/report"
-	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
 // clusterFlags say which cluster a command contacts. It implements target.
@@ -95,7 +90,9 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 		warnings, unread, stateErr = checkState(ctx, clients, namespace, o.writes || f.flags.Changed("state-namespace"), o.logger)
 	})
 	chosen := choice{policy: o.policy}
-	if at.context != "" && o.choosesPolicy() { // in a pod, the policy is a file
+	// In a pod, the policy is a file. Elsewhere, the installed one does not matter to a command that
+	// judges nothing, or that is a dry run by a file.
+	if at.context != "" && !o.stateOnly && (o.policyFile == "" || o.writes) {
 		if err := answered(); err != nil {
 			return connection{}, err
 		}
@@ -115,7 +112,7 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 		return connection{}, err
 	}
 	checked()
-	if err = cmp.Or(stateErr, chosen.elsewhere(warnings, unread)); err != nil {
+	if err = cmp.Or(stateErr, chosen.mayBeElsewhere(warnings, unread)); err != nil {
 		return connection{}, err
 	}
 	caveats := slices.Clone(warnings)
@@ -160,90 +157,12 @@ func clusterUID(c clients, logger *slog.Logger) func(context.Context) string {
 	}
 }
 
-// A target is where a command works: a cluster, or the node on which the program runs. Its
-// flags say which one.
-type target interface {
-	// scope says which backends the command opens.
-	scope() plugin.Scope
-
-	// add adds the flags to a command.
-	add(flags *pflag.FlagSet)
-
-	// check returns the mistakes in the flags that can be found without the target.
-	check() error
-
-	// workstation reports whether a run is from outside a cluster, where a policy alone does not
-	// make it release.
-	workstation(w ioStreams) bool
-
-	// name returns the name of the node; empty for a cluster, and if it is not known.
-	name(w ioStreams) string
-
-	// connect connects to the target, waits for its first answer, chooses the policy, and looks
-	// at the place of the state. If it fails, nothing stays open.
-	connect(ctx context.Context, w ioStreams, o connectOptions) (connection, error)
-}
-
-// connectOptions say what a command needs from its target.
-type connectOptions struct {
-	commandFlags
-	writes bool          // it writes anything
-	policy policy.Policy // of the file, or the default
-	logger *slog.Logger
-}
-
-// A connection is everything that a run talks to.
-type connection struct {
-	reaper.Options // those that a target knows, and those that all of its commands have in common
-
-	journals storedJournals
-	warnings []string // those of the caveats that are about the place of the state
-	close    func()   // closes what the connection has opened
-}
-
-// storedJournals are the journals of earlier runs, and that of this one.
-type storedJournals interface {
-	journal.Store
-
-	// Read returns the journal of a run. The error wraps journal.ErrNone or
-	// journal.ErrDamaged; with the latter, the journal has what could be read.
-	Read(ctx context.Context, runID string) (journal.Journal, error)
-
-	// List returns the runs that have a journal, the latest first. The warnings say what
-	// could not be read.
-	List(ctx context.Context) (runs []journal.PastRun, warnings []string, err error)
-}
-
-// unread returns the error of reading a journal. If there is no journal, the hint says which
-// other namespaces may have it.
-func (c connection) unread(err error) error {
-	if !errors.Is(err, journal.ErrNone) {
-		return err
-	}
-	return ipam.BadInput(err, strings.Join(append(c.warnings, print.CommandOn("history", c.called())+" lists the runs that have one"), "; "))
-}
-
-// called returns how the program was called, for the commands that a report prints.
-func (c connection) called() report.RunInfo {
-	by := report.RunInfo{
-		Program: c.Program, Kubeconfig: c.Kubeconfig, Context: c.Context, StateNamespace: c.StateNamespace,
-		Node: c.Node, StateDir: c.StateDir, Caveats: c.Caveats,
-	}
-	by.Policy.File, by.Policy.Installed = c.PolicyFile, c.PolicyInstalled
-	return by
-}
-
-// retention returns which journals the policy keeps.
-func retention(p policy.Policy) journal.Retention {
-	return journal.Retention{Runs: *p.Journal.Keep, For: p.Journal.KeepFor.Duration}
-}
-
 // requestTimeout ends a request that hangs, so that it can be tried again. A page
 // of 500 large pods takes a busy API server a few seconds. The wait for a free slot does not count.
 const requestTimeout = time.Minute
 
-// A place is where an API server is.
-type place struct {
+// An apiServer says how to reach an API server, and where ip-reaper has its state there.
+type apiServer struct {
 	config    *rest.Config
 	context   string // of the kubeconfig; empty inside a cluster
 	user      string // the name that the kubeconfig gives to the user of the context
@@ -254,7 +173,7 @@ type place struct {
 // pod's service account and namespace unless a kubeconfig is named, elsewhere by kubeconfig,
 // with the name of its context, and state.StateNamespace. The namespace of a context is for
 // its user's pods, and has no ledger.
-func locate(kubeconfig, context string, env func(string) string) (place, error) {
+func locate(kubeconfig, context string, env func(string) string) (apiServer, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: context}
@@ -263,7 +182,7 @@ func locate(kubeconfig, context string, env func(string) string) (place, error) 
 		if config, err := rest.InClusterConfig(); err == nil {
 			config.DisableCompression = true // the network is faster than gzip
 			namespace, _, err := loader.Namespace()
-			return place{config: config, namespace: namespace}, err
+			return apiServer{config: config, namespace: namespace}, err
 		}
 	}
 	raw, rawErr := loader.RawConfig()
@@ -273,11 +192,11 @@ func locate(kubeconfig, context string, env func(string) string) (place, error) 
 			err = errors.New("none found, and this is no pod")
 		}
 		hint := printable.Meant(context, slices.Collect(maps.Keys(raw.Contexts)))
-		return place{}, ipam.BadInput(fmt.Errorf("kubeconfig: %w", err), cmp.Or(hint, "name one with --kubeconfig and --context"))
+		return apiServer{}, ipam.BadInput(fmt.Errorf("kubeconfig: %w", err), cmp.Or(hint, "name one with --kubeconfig and --context"))
 	}
-	at := place{config: config, context: cmp.Or(context, raw.CurrentContext), namespace: state.StateNamespace}
+	at := apiServer{config: config, context: cmp.Or(context, raw.CurrentContext), namespace: state.StateNamespace}
 	if at.context == "" { // what follows would take this for a pod
-		return place{}, ipam.BadInput(errors.New("kubeconfig: it has no current context"), "name one with --context")
+		return apiServer{}, ipam.BadInput(errors.New("kubeconfig: it has no current context"), "name one with --context")
 	}
 	if named := raw.Contexts[at.context]; named != nil {
 		at.user = named.AuthInfo
@@ -286,7 +205,7 @@ func locate(kubeconfig, context string, env func(string) string) (place, error) 
 }
 
 // String names the API server and, outside a cluster, the context.
-func (at place) String() string {
+func (at apiServer) String() string {
 	if at.context == "" {
 		return at.config.Host
 	}
@@ -301,9 +220,9 @@ type clients struct {
 	raw    rest.Interface // see kube.RawClient
 }
 
-// clients returns the clients for the place, and the clock that their answers are compared
+// clients returns the clients for the API server, and the clock that their answers are compared
 // with. It sets in the config what the requests of all clients have in common.
-func (at place) clients(concurrency int) (clients, *kube.Clock, error) {
+func (at apiServer) clients(concurrency int) (clients, *kube.Clock, error) {
 	at.config.UserAgent = "ip-reaper/" + buildVersion()
 	clock := kube.NewClock(time.Now)
 	at.config.Wrap(kube.NewInFlight(concurrency, requestTimeout).Wrap)
@@ -321,4 +240,43 @@ func (at place) clients(concurrency int) (clients, *kube.Clock, error) {
 		return clients{}, nil, fmt.Errorf("client: %w", err)
 	}
 	return clients{core, apps, leases, raw}, clock, nil
+}
+
+// stateTimeout limits the look at the state namespace: it is advice, and the run reports a
+// server that does not answer.
+const stateTimeout = 5 * time.Second
+
+// checkState returns an error if the state namespace does not exist and the command must have it:
+// it writes, or it was given the name. Otherwise it returns caveats for the report: there is no
+// such namespace, or ledgers and locks exist elsewhere. unread says why it is not known whether
+// they do.
+func checkState(ctx context.Context, c clients, namespace string, must bool, logger *slog.Logger) (caveats []string, unread, err error) {
+	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
+	defer cancel()
+	var missing error
+	var look sync.WaitGroup
+	look.Go(func() { missing = state.CheckNamespace(ctx, c.core, namespace) })
+	others, unread := state.OtherStates(ctx, c.raw, namespace)
+	look.Wait()
+	if unread != nil {
+		logger.Debug("cannot tell whether other namespaces have a state", "err", unread)
+	}
+	var input *ipam.InputError
+	hint := ""
+	if errors.As(missing, &input) {
+		hint = input.Hint
+		if len(others) > 0 {
+			hint = "ip-reaper has a ledger or a lock in namespace " + printable.Some(others) + ": name it with --state-namespace"
+		}
+	}
+	switch {
+	case input == nil && len(others) > 0:
+		return []string{fmt.Sprintf("ip-reaper also has a ledger or a lock in namespace %s, and this command uses %s: "+
+			"name the right one with --state-namespace, and delete the others", printable.Some(others), namespace)}, unread, nil
+	case input == nil:
+		return nil, unread, nil
+	case must:
+		return nil, unread, ipam.BadInput(input.Err, hint)
+	}
+	return []string{fmt.Sprintf("%v, so no memory of earlier runs was read, and nothing can be released: %s", input, hint)}, unread, nil
 }

@@ -2,22 +2,18 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
-	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
-	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
 const about = `ip-reaper releases the pod addresses that IPAM still holds for pods that no
@@ -233,85 +229,44 @@ func printFlags(out io.Writer, cmd *cobra.Command) {
 // they have no policy. Their exit codes are 0 and 2, as in any program.
 func isPlain(cmd *cobra.Command) bool { return cmd.Flags().Lookup("policy") == nil }
 
-// addCompletions adds the shell completion of the flags and arguments of a command and
-// of its subcommands: to their values, or to files. It contacts nothing.
-func addCompletions(w ioStreams, root *cobra.Command) {
-	fixed := func(values []string) cobra.CompletionFunc {
-		return cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
+// noArgs refuses arguments as a mistake in usage.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
 	}
-	visitCommands(root, func(cmd *cobra.Command) {
-		scope, formats := plugin.Cluster, print.Formats()
-		values := map[string]cobra.CompletionFunc{
-			"color":      fixed([]string{"auto", "always", "never"}),
-			"log-format": fixed(logFormats),
-			"top":        fixed(print.Tops()),
-			"context":    contexts(w),
-			"policy":     yamlFiles,
-
-			"unsafe-ignore-limit": fixed(judge.LimitNames()),
-		}
-		if cmd.Flags().Lookup("state-dir") != nil {
-			scope, values["pods"] = plugin.Node, fixed(podSources)
-		}
-		switch cmd.Name() {
-		case "explain", "pools":
-			formats = print.LookFormats()
-		case "version":
-			formats = []string{"json"}
-		}
-		values["output"], values["backend"] = fixed(formats), fixed(backendNames(plugin.Of(w.backends, scope)))
-		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			complete := values[f.Name]
-			named, _ := pflag.UnquoteUsage(f)
-			if complete == nil && !slices.Contains([]string{"FILE", "FILES", "FOLDER", "SOCKET"}, named) {
-				complete = cobra.NoFileCompletions
-			}
-			if complete != nil {
-				_ = cmd.RegisterFlagCompletionFunc(f.Name, complete) // it fails for cobra's own flags
-			}
-		})
-		switch {
-		case cmd.Name() == "validate":
-			cmd.ValidArgsFunction = yamlFiles
-		case !strings.Contains(cmd.Use, "FILE..."):
-			cmd.ValidArgsFunction = cobra.NoFileCompletions
-		}
-	})
-}
-
-// yamlFiles completes to the files that may hold a policy.
-func yamlFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return []string{"yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
-}
-
-// contexts completes to the contexts of the kubeconfig, which a flag or a variable may
-// name. It leaves out names that are not printable.
-func contexts(w ioStreams) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if err := fromEnv(cmd.Flags(), w.env); err != nil {
-			return nil, cobra.ShellCompDirectiveError
-		}
-		rules := clientcmd.NewDefaultClientConfigLoadingRules()
-		rules.ExplicitPath = cmd.Flag("kubeconfig").Value.String()
-		config, err := rules.Load()
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveError
-		}
-		names := slices.Sorted(maps.Keys(config.Contexts))
-		names = slices.DeleteFunc(names, func(name string) bool { return printable.Line(name) != name })
-		return names, cobra.ShellCompDirectiveNoFileComp
+	var commands []string
+	for _, sub := range cmd.Commands() {
+		commands = append(commands, sub.Name())
 	}
+	return ipam.BadInput(fmt.Errorf("unknown argument %q", args[0]), cmp.Or(printable.Meant(args[0], commands), seeHelp(cmd)))
 }
 
-// completes reports whether a shell asks for completions.
-func completes(args []string) bool {
-	return len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)
+// files requires at least one argument.
+func files(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return nil
+	}
+	return ipam.BadInput(fmt.Errorf("%s needs a file", cmd.Name()), cmd.CommandPath()+" FILE, or - for stdin")
 }
 
-// plainUsages removes the marks around the name of the value from the usages of flags,
-// because completions show usages as they are.
-func plainUsages(root *cobra.Command) {
-	visitCommands(root, func(cmd *cobra.Command) {
-		cmd.Flags().VisitAll(func(f *pflag.Flag) { _, f.Usage = pflag.UnquoteUsage(f) })
-	})
+// seeHelp is the hint for a mistake in what was typed.
+func seeHelp(cmd *cobra.Command) string { return "see " + cmd.CommandPath() + " --help" }
+
+// flagHint is the hint for a mistake in a flag.
+func flagHint(cmd *cobra.Command, err error) string {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
+		return seeHelp(cmd)
+	}
+	var flags []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { flags = append(flags, "--"+f.Name) })
+	return cmp.Or(printable.Meant("--"+unknown.GetSpecifiedName(), flags), seeHelp(cmd))
+}
+
+// visitCommands calls visit with a command and all commands below it.
+func visitCommands(cmd *cobra.Command, visit func(*cobra.Command)) {
+	visit(cmd)
+	for _, sub := range cmd.Commands() {
+		visitCommands(sub, visit)
+	}
 }

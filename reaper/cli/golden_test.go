@@ -162,6 +162,38 @@ func goldenReport(t *testing.T, dir string) []byte {
 	return runID.ReplaceAll(temporary.ReplaceAll(text.Bytes(), nil), []byte("RUN"))
 }
 
+// After calico 7382, 8435, 10551 and 11175: addresses are free, and none for the node of a pod that
+// waits.
+func TestPodWithoutABlockIsToldWhy(t *testing.T) {
+	dir := "testdata/golden/calico-no-free-block"
+	files := []string{"--from=" + filepath.Join(dir, "store.json"), "--pods=" + filepath.Join(dir, "pods.json"), "--policy=" + filepath.Join(dir, "policy.yaml")}
+	for _, tt := range []struct {
+		command []string
+		says    []string
+		not     string
+	}{
+		{[]string{"explain", "app/hang-1"}, []string{
+			"waits for an address of default-ipv4-ippool (no block is left for its node n-3, which has no block: all 4 blocks are taken, 1 of a node that does not exist (n-gone), and no node may borrow from the block of another (strictAffinity)",
+			"to change   let nodes borrow", "to change   add an IPPool",
+		}, "make the range larger"},
+		{[]string{"pools"}, []string{"blocks: 3 with room, 0 full, 1 of missing nodes (n-gone), 0 not taken, no node may borrow, no room for 1 node"}, "no networks"},
+		{[]string{"pools", "-o=json"}, []string{`"missingNodes": [`, `"mayBorrow": false`, `"nodesWithoutRoom": 1`}, `"unclaimed": null`},
+	} {
+		var stdout, stderr bytes.Buffer
+		if code := run(t.Context(), streams(&stdout, &stderr), append(tt.command, files...)); code != 0 {
+			t.Errorf("%v: exit code %d, %s", tt.command, code, stderr.String())
+		}
+		for _, want := range tt.says {
+			if !strings.Contains(stdout.String(), want) {
+				t.Errorf("%v does not say %q:\n%s", tt.command, want, stdout.String())
+			}
+		}
+		if strings.Contains(stdout.String(), tt.not) {
+			t.Errorf("%v says %q:\n%s", tt.command, tt.not, stdout.String())
+		}
+	}
+}
+
 // temporary matches the folder of a test.
 var temporary = regexp.MustCompile(`[^" ]*/TestReportsAreGolden[^" ]*/`)
 

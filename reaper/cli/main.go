@@ -2,16 +2,13 @@
 package cli
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"sync"
 	"syscall"
@@ -78,7 +75,7 @@ func run(ctx context.Context, w ioStreams, args []string) int {
 	}
 	err := cmd.ExecuteContext(ctx)
 	if err != nil {
-		printError(w, told(ctx, err))
+		printError(w, sayInterrupted(ctx, err))
 	}
 	return exitCode(ctx, err)
 }
@@ -215,79 +212,4 @@ func isUsage(err error) bool {
 	var usage *ipam.InputError
 	var invalid *policy.Error
 	return errors.As(err, &usage) || errors.As(err, &invalid)
-}
-
-// version and commit are set by the linker: -X github.com/ip-reaper/ip-reaper/reaper/cli.version=v1.2.3 and
-// -X github.com/ip-reaper/ip-reaper/reaper/cli.commit=635c952….
-var version, commit string
-
-// buildVersion returns the first that is known of the linked version, the version of the
-// module, and the commit. If none is known, it returns dev.
-func buildVersion() string {
-	if version != "" {
-		return version
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
-		return info.Main.Version
-	}
-	return cmp.Or(buildCommit(), "dev")
-}
-
-// buildCommit returns the linked commit, or the commit that the go command recorded, or
-// nothing.
-func buildCommit() string {
-	if commit != "" {
-		return commit
-	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			return s.Value
-		}
-	}
-	return ""
-}
-
-// longVersion returns the version with the commit. It leaves out the commit if it is
-// unknown or is the version.
-func longVersion() string {
-	v, c := buildVersion(), buildCommit()
-	if c == "" || c == v {
-		return v
-	}
-	return v + " (commit " + c + ")"
-}
-
-// A versionInfo is what version prints as JSON. Its fields are a contract.
-type versionInfo struct {
-	Version   string `json:"version"`
-	Commit    string `json:"commit,omitempty"`
-	GoVersion string `json:"goVersion"`
-	Platform  string `json:"platform"`
-}
-
-func newVersion() *cobra.Command {
-	var output string
-	cmd := &cobra.Command{
-		Use:   "version",
-		Short: "Print the version and the commit",
-		Args:  noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			switch output {
-			case "":
-				_, err := fmt.Fprintln(cmd.OutOrStdout(), "ip-reaper", longVersion())
-				return err
-			case "json":
-				encoder := json.NewEncoder(cmd.OutOrStdout())
-				encoder.SetIndent("", "  ")
-				return encoder.Encode(versionInfo{buildVersion(), buildCommit(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH})
-			}
-			return ipam.BadInput(fmt.Errorf("--output: unknown format %q", output), "use json")
-		},
-	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "print this `FORMAT`, json, instead of a line")
-	return cmd
 }

@@ -69,7 +69,7 @@ func TestInterruptedRunSaysSo(t *testing.T) {
 		{t.Context(), io.ErrUnexpectedEOF, "unexpected EOF"},
 		{t.Context(), fmt.Errorf("census: %w", context.DeadlineExceeded), "census: timed out"},
 	} {
-		if got := oneLine(told(tt.ctx, tt.err)); got != tt.want {
+		if got := oneLine(sayInterrupted(tt.ctx, tt.err)); got != tt.want {
 			t.Errorf("%v is told as %q, want %q", tt.err, got, tt.want)
 		}
 	}

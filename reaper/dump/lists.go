@@ -32,7 +32,10 @@ func (d *documents) value(values *json.Decoder, token json.Token) error {
 	}
 	o := &object{documents: d, fields: make(map[string]json.RawMessage)}
 	elements := map[string]func(json.RawMessage) error{itemsField: o.item, pairsField: o.pair}
-	list, err := kube.ReadObject(values, elements, o.field)
+	list, err := kube.ReadObject(values, elements, func(name string, value json.RawMessage) error {
+		o.fields[name] = value
+		return nil
+	})
 	if err != nil {
 		return err
 	}
@@ -51,12 +54,6 @@ func word(token json.Token) string {
 	default:
 		return fmt.Sprintf("%v", token)
 	}
-}
-
-// field keeps a field.
-func (o *object) field(name string, value json.RawMessage) error {
-	o.fields[name] = value
-	return nil
 }
 
 // at names the current element in messages.
@@ -81,10 +78,7 @@ func (o *object) item(data json.RawMessage) error {
 // typeOfItems returns the type of the items of the list, which the items themselves lack in an
 // answer of the API server. It is zero for a list of mixed items.
 func (o *object) typeOfItems() metav1.TypeMeta {
-	data, err := json.Marshal(o.fields)
-	if err != nil {
-		return metav1.TypeMeta{}
-	}
+	data, _ := json.Marshal(o.fields) // each was read as JSON
 	list := typeOf(data)
 	kind, ok := strings.CutSuffix(list.Kind, "List")
 	if !ok {
@@ -115,10 +109,7 @@ func (o *object) pair(data json.RawMessage) error {
 // A list without a kind is refused. kubectl writes the kind after the items, so in YAML a
 // missing kind is the only sign that the file was cut short.
 func (o *object) finish(list string) error {
-	data, err := json.Marshal(o.fields)
-	if err != nil {
-		return fmt.Errorf("%s: %w", o.place(), err)
-	}
+	data, _ := json.Marshal(o.fields) // each was read as JSON
 	is := typeOf(data)
 	if list == "" && is.Kind == "" && o.fields["header"] != nil {
 		list = pairsField // etcdctl leaves out an empty list

@@ -204,6 +204,10 @@ type Pool struct {
 	// pools of the store: then what a node shows is of another network.
 	Tunnels map[netip.Addr]string
 
+	// Exclusive is set if the store gives the addresses of Range out of this pool alone. Two such pools
+	// whose ranges overlap give an address to two pods.
+	Exclusive bool
+
 	// Network names the network of the addresses. Two pools of different networks
 	// may hold the same address. It is empty if the store does not name a network.
 	Network string
@@ -242,6 +246,9 @@ type Network struct {
 	// Pools are the names of its pools, and Unique is what their Pool.Network is.
 	Pools  []string
 	Unique string
+
+	// Division says how nodes share the network; nil if its addresses are for all of them.
+	Division *Division
 }
 
 // A Protection says which addresses an allocation protects: its IPs, and all addresses

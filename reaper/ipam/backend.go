@@ -21,7 +21,8 @@ const MaxBatch = 500
 // A Backend is a store of allocations.
 //
 // Its methods are called from several goroutines. No pool is in two calls of Release at the
-// same time. There are only three optional companions: Mender, Surveyor and Locator.
+// same time. There are only four optional companions: Mender, Surveyor, Endpointer
+// and Locator.
 type Backend interface {
 	// Name identifies the backend in policies, logs and reports.
 	Name() string
@@ -29,8 +30,8 @@ type Backend interface {
 	// List yields every pool with every allocation, including those that it cannot
 	// attribute to an owner. For a pool that cannot be read, it yields a *PoolError
 	// and goes on with the next pool. For any other object that cannot be decoded,
-	// it yields an *ObjectError and protects everything that the object may name;
-	// the run warns about it. Any other error ends the listing and means that it is
+	// or a pool that is too large to list, it yields an *ObjectError and protects
+	// everything that the object may name; the run warns about it. Any other error ends the listing and means that it is
 	// incomplete.
 	// ErrNotInstalled says that the cluster, or the node, has no such store.
 	List(ctx context.Context) iter.Seq2[Pool, error]
@@ -111,6 +112,16 @@ type Surveyor interface {
 	// error, it still returns the networks that it knows. The error is a warning in the
 	// report. No verdict rests on a network.
 	Survey(ctx context.Context, pools []Pool) ([]Network, error)
+}
+
+// An Endpointer is a Backend whose store has an object for each sandbox beside its allocations, which may
+// outlive both and then counts for the next pod that gets the address.
+type Endpointer interface {
+	Backend
+
+	// Endpoints returns the names of the objects that still have the address of an allocation for its
+	// sandbox, in the same order; an empty one if there is none. No verdict rests on one.
+	Endpoints(ctx context.Context, as []*Allocation) ([]string, error)
 }
 
 // A Locator is a Backend whose store may be in one of several places.

@@ -3,6 +3,7 @@ package ipam
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
@@ -28,7 +29,8 @@ func Deleting(finalizers []string) error {
 	return fmt.Errorf("%w, and waits for the finalizers %s", ErrDeleting, printable.Some(finalizers))
 }
 
-// A PoolError is a pool that could not be read. The other pools are listed.
+// A PoolError is a pool that could not be read, or all that is under its name. The other pools are
+// listed. The ledger takes errors with the same names for the same pools.
 type PoolError struct {
 	Pool string
 	Err  error
@@ -42,9 +44,12 @@ func (e *PoolError) Unwrap() error { return e.Err }
 
 // An ObjectError is an object other than a pool that could not be decoded, such as a
 // network attachment. The listing is complete: the backend protects every address that
-// the object may name.
+// the object may name. Or it is a pool whose size is beyond what the program lists, such as a block
+// with 2^64 addresses: the backend keeps all that may have to do with it, and how full the pools of
+// its IP family are is unknown.
 type ObjectError struct {
-	Object string // its kind and name
+	Object string       // its kind and name
+	Range  netip.Prefix // of such a pool; otherwise not valid
 	Err    error
 }
 

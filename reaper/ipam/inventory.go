@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -55,8 +56,10 @@ type Listing struct {
 
 	Pools []Pool
 
-	// Whole is set if every allocation of the store was listed.
-	Whole bool
+	// Whole is set if every allocation of the store was listed, but for those of pools that are too
+	// large: Unlisted are the ranges of these.
+	Whole    bool
+	Unlisted []netip.Prefix
 
 	Errors []error // the pools that could not be read, or the cause of the failure
 
@@ -176,6 +179,9 @@ func (l Listing) list(ctx context.Context, b Backend, required bool) Listing {
 			l.Errors = append(l.Errors, err)
 		case errors.As(err, &undecoded):
 			l.Undecoded = append(l.Undecoded, err)
+			if undecoded.Range.IsValid() {
+				l.Unlisted = append(l.Unlisted, undecoded.Range)
+			}
 		case errors.Is(err, ErrNotInstalled) && !required && len(l.Pools)+len(l.Errors)+len(l.Undecoded) == 0:
 			none.Status, none.Message = StatusSkipped, printable.Error(err)
 			return none

@@ -125,8 +125,8 @@ const maxNamed = 10
 
 // A Source has the journals of runs, in parts.
 type Source interface {
-	// Place says where the journals are, for messages.
-	Place() string
+	// Where says where the journals are, for messages.
+	Where() string
 
 	// List returns the runs that have a journal, the latest first, with the warnings of PastRuns.
 	List(ctx context.Context) (runs []PastRun, warnings []string, err error)
@@ -165,5 +165,5 @@ func Find(ctx context.Context, s Source, runID string) (Journal, error) {
 	if len(warnings) > 0 {
 		there += "; " + Some(warnings)
 	}
-	return Journal{}, fmt.Errorf("%w of run %q in %s: %s", ErrNone, runID, s.Place(), there)
+	return Journal{}, fmt.Errorf("%w of run %q in %s: %s", ErrNone, runID, s.Where(), there)
 }

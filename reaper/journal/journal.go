@@ -106,23 +106,20 @@ type Summary struct {
 	Run  Run
 	Err  error // why the part could not be read
 
-	hashes map[poolKey][]uint64
+	hashes map[ipam.PoolRef][]uint64
 }
-
-// A poolKey names a pool of a backend.
-type poolKey struct{ backend, pool string }
 
 var seed = maphash.MakeSeed()
 
 // Summarize returns the summary of a part that was stored for a run at that time.
 func Summarize(run string, at time.Time, s StoredPart) Summary {
-	sum := Summary{Name: s.Name, At: at, Run: s.Part.Run, Err: s.Err, hashes: make(map[poolKey][]uint64)}
+	sum := Summary{Name: s.Name, At: at, Run: s.Part.Run, Err: s.Err, hashes: make(map[ipam.PoolRef][]uint64)}
 	if sum.Err == nil && sum.Run.ID != run {
 		sum.Err = fmt.Errorf("it has a part of run %q", sum.Run.ID)
 	}
 	for _, r := range s.Part.Records {
-		key := poolKey{r.Backend, r.Pool}
-		sum.hashes[key] = append(sum.hashes[key], maphash.String(seed, r.Key))
+		pool := ipam.PoolRef{Backend: r.Backend, Name: r.Pool}
+		sum.hashes[pool] = append(sum.hashes[pool], maphash.String(seed, r.Key))
 	}
 	return sum
 }
@@ -142,8 +139,8 @@ func PastRuns(parts []Summary) (runs []PastRun, warnings []string) {
 			merged[p.Run.ID] = p
 			order = append(order, p.Run.ID)
 		default:
-			for key, hashes := range p.hashes {
-				first.hashes[key] = append(first.hashes[key], hashes...)
+			for pool, hashes := range p.hashes {
+				first.hashes[pool] = append(first.hashes[pool], hashes...)
 			}
 		}
 	}
@@ -159,9 +156,9 @@ func PastRuns(parts []Summary) (runs []PastRun, warnings []string) {
 // past returns the run of the merged parts.
 func (s Summary) past() PastRun {
 	pools := []PoolRecord{}
-	for key, hashes := range s.hashes {
+	for pool, hashes := range s.hashes {
 		slices.Sort(hashes)
-		pools = append(pools, PoolRecord{Backend: key.backend, Pool: key.pool, Recorded: len(slices.Compact(hashes))})
+		pools = append(pools, PoolRecord{Backend: pool.Backend, Pool: pool.Name, Recorded: len(slices.Compact(hashes))})
 	}
 	return NewPastRun(s.Run, pools)
 }

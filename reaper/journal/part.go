@@ -295,7 +295,7 @@ func ReadParts(name string, text io.Reader) ([]StoredPart, error) {
 	lines := bufio.NewScanner(text)
 	lines.Buffer(nil, MaxPart+len("\n"))
 	for lines.Scan() {
-		part := m.Decode(placeOf(name, len(stored)), lines.Bytes())
+		part := m.Decode(lineOf(name, len(stored)), lines.Bytes())
 		stored = append(stored, part)
 		if errors.Is(part.Err, errTooLarge) {
 			return stored, nil
@@ -304,7 +304,7 @@ func ReadParts(name string, text io.Reader) ([]StoredPart, error) {
 	err := lines.Err()
 	if errors.Is(err, bufio.ErrTooLong) {
 		err = fmt.Errorf("%w: the line is too long for a part, and the rest of the file was not read", ErrDamaged)
-		return append(stored, StoredPart{Name: placeOf(name, len(stored)), Err: err}), nil
+		return append(stored, StoredPart{Name: lineOf(name, len(stored)), Err: err}), nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -312,5 +312,5 @@ func ReadParts(name string, text io.Reader) ([]StoredPart, error) {
 	return stored, nil
 }
 
-// placeOf names the line that follows n lines.
-func placeOf(file string, n int) string { return fmt.Sprintf("%s, line %d", file, n+1) }
+// lineOf names the line that follows n lines.
+func lineOf(file string, n int) string { return fmt.Sprintf("%s, line %d", file, n+1) }

@@ -71,19 +71,19 @@ func NewPastRun(run Run, pools []PoolRecord) PastRun {
 func PastOf(j Journal) PastRun {
 	entries := []RecordedEntry{}
 	seen := make(map[[3]string]bool)
-	counts := make(map[[2]string]int)
+	counts := make(map[ipam.PoolRef]int)
 	for _, r := range j.Records {
 		id := [3]string{r.Backend, r.Pool, r.Key}
 		if seen[id] {
 			continue
 		}
 		seen[id] = true
-		counts[[2]string{r.Backend, r.Pool}]++
+		counts[ipam.PoolRef{Backend: r.Backend, Name: r.Pool}]++
 		entries = append(entries, RecordedEntry{Backend: r.Backend, Pool: r.Pool, Key: r.Key, IP: r.IP, Owner: r.Owner})
 	}
 	pools := []PoolRecord{}
-	for name, n := range counts {
-		pools = append(pools, PoolRecord{name[0], name[1], n})
+	for pool, n := range counts {
+		pools = append(pools, PoolRecord{pool.Backend, pool.Name, n})
 	}
 	past := NewPastRun(j.Run, pools)
 	past.Entries, past.Journal = entries, printed(j)

@@ -14,7 +14,7 @@ import (
 // A source has a run for each of its parts, the latest first.
 type source []journal.StoredPart
 
-func (source) Place() string { return "here" }
+func (source) Where() string { return "here" }
 
 func (s source) List(context.Context) (runs []journal.PastRun, warnings []string, err error) {
 	for _, p := range s {

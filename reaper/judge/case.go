@@ -74,7 +74,7 @@ func (c *Case) open(f *Facts, a *ipam.Allocation) {
 func (c *Case) complete() {
 	listed := c.Allocation
 	if !listed.ProvesOwner() {
-		c.known = knowledge{last: c.last(), restored: c.restoredAt()}
+		c.known = knowledge{last: c.last(), grace: c.ledger.Grace(listed), restored: c.restoredAt()}
 		return
 	}
 	c.completed = *listed

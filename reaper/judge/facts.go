@@ -31,6 +31,8 @@ type Facts struct {
 	// decision shows what the claims of others change.
 	unclaimed bool
 
+	incomplete bool // what could not be listed may name the pod of an allocation that names none
+
 	owned  index                            // the allocations that prove an owner, of all stores
 	newest map[ipam.PodRef]*ipam.Allocation // of each pod that waits for its address: on its node, where sandboxes adopt none
 }
@@ -60,7 +62,7 @@ func NewFacts(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Censu
 	if inv.Ended().IsZero() || c.Began().Before(inv.Ended()) {
 		c = census.Census{}
 	}
-	f := &Facts{now: now, policy: p, census: c, ledger: l, stores: make(map[string]store, len(inv.Listings)), newest: make(map[ipam.PodRef]*ipam.Allocation)}
+	f := &Facts{now: now, policy: p, census: c, ledger: l, stores: make(map[string]store, len(inv.Listings)), newest: make(map[ipam.PodRef]*ipam.Allocation), incomplete: !inv.Complete()}
 	owned := make([]*ipam.Allocation, 0, inv.Size())
 	for _, l := range inv.Listings {
 		s := store{pools: make(map[string]*ipam.Pool, len(l.Pools)), nodes: make(map[string]bool)}

@@ -43,6 +43,7 @@ type Subject struct {
 	Due       *time.Time // nil if it is not known
 	Owner     ipam.EntryOwner
 	Pool      string
+	Endpoint  string // what is left over of its pod in the store; empty if nothing is
 
 	Refused []Refusal // of its plan
 	Command []string  // of a run on the same cluster
@@ -85,6 +86,8 @@ func (s Subject) typed(template string) string {
 			words = append(words, "--pod", named(s.Owner.Namespace+"/"+s.Owner.Pod))
 		case word == "{only}":
 			words = append(words, "--pool", named(s.Pool))
+		case word == "{endpoint}":
+			words = append(words, named(s.Endpoint))
 		case word == "{namespace}":
 			words = append(words, named(s.Owner.Namespace))
 		case word == "{node}":
@@ -188,6 +191,18 @@ func leave(s Subject) []Remedy {
 // Remedies returns what would change the decision: what its rule advises, or the step after the
 // rules that keeps the allocation.
 func (s Subject) Remedies() []Remedy {
+	all := s.ofDecision()
+	if s.Endpoint != "" {
+		all = append(all, s.fill(Remedy{
+			"delete the WorkloadEndpoint of the pod that is gone, or the next pod with the address gets its policy",
+			"calicoctl delete workloadendpoint {endpoint} --namespace {namespace}",
+		})...)
+	}
+	return all
+}
+
+// ofDecision returns what would change the decision.
+func (s Subject) ofDecision() []Remedy {
 	switch {
 	case s.Rule == 0:
 		return say(examine)(s)

@@ -27,7 +27,7 @@ func Rules() []Rule {
 		{Retained, Held, true, ordinalWanted, say("scale down the StatefulSet, or set protection.statefulSets to ignore: {evidence}"),
 			"The pod does not exist, its StatefulSet wants a pod with that ordinal, and that pod can adopt the allocation. No pod can adopt one of Calico, or of Whereabouts before 0.8."},
 		{OwnerUnknown, Held, false, unnamed, say(examine),
-			"The allocation names only a sandbox, or a pod derived from a handle; and `pods.unnamed` is `hold`, or some pod may have an address that it does not show."},
+			"The allocation names only a sandbox, or a pod derived from a handle; and `pods.unnamed` is `hold`, or some pod may have an address that it does not show, or a store could not be read whole."},
 		{PodFinished, Held, false, finishedHeld,
 			advise(Remedy{"delete the pod, if it is still the one that has ended", ""}, Remedy{"or set pods.finished to release in the policy", ""}),
 			"The pod has succeeded or failed, and `pods.finished` is `hold`."},

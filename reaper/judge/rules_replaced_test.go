@@ -153,7 +153,7 @@ func TestPodThatShowsOthersKeepsTheAddressAndIsTold(t *testing.T) {
 		{Source: "list of pods", Says: "the pod exists"}, {Source: "network-status annotation", Says: "it shows 10.0.0.2 on net1"},
 	})
 	equal(t, "plainly in use", d.PlainlyInUse(), false)
-	equal(t, "elsewhere", d.Elsewhere, true)
+	equal(t, "by name", d.ByName, true)
 
 	s.pods[0].Node, s.pods[0].Deadline = "n1", noon.Add(-5*time.Minute)
 	s.nodes = []census.Node{booted("b1")}

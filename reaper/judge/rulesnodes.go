@@ -145,6 +145,8 @@ func (f *Facts) hangs(pod census.Pod) bool {
 // A mirror is one until a mirror of its name has ended. A kubelet runs one static pod of a name at a
 // time. The latest boot counts: a later sandbox may have adopted the allocation.
 //
+// An allocation that cannot be read is remembered like one in use if the status of its pod has it.
+//
 // What another pod does never ends or replaces what is remembered of the allocation's own.
 func (c *Case) hung(inUse bool) ledger.Place {
 	last := c.known.last
@@ -164,7 +166,7 @@ func (c *Case) hung(inUse bool) ledger.Place {
 	if over {
 		last = ledger.Place{Node: last.Node}
 	}
-	if !inUse {
+	if unread := c.Unreadable != "" && pod.Proves(c.IP); !inUse && !unread {
 		return last
 	}
 	return c.hungOf(pod, last)

@@ -235,6 +235,9 @@ func unnamed(c *Case) (Ruling, bool) {
 	case !c.NamesPod() && hiding:
 		return match("it names only a sandbox, and not every pod shows its addresses",
 			Evidence{fromStore, "it names only a sandbox"}, hidden(c.census))
+	case !c.NamesPod() && c.incomplete:
+		return match("it names only a sandbox, and what could not be read may name its pod",
+			Evidence{fromStore, "it names only a sandbox"}, Evidence{fromStore, "another store, or a part of it, could not be read"})
 	}
 	return noMatch()
 }
@@ -267,7 +270,7 @@ func podPresent(c *Case) (Ruling, bool) {
 		return match("", exists)
 	}
 	r, ok := match("its pod shows "+shown, exists, Evidence{source, "it shows " + shown})
-	r.Elsewhere = true
+	r.ByName = true
 	return r, ok
 }
 

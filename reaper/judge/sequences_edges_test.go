@@ -393,6 +393,70 @@ func TestNodeThatIsOffNeedsLittleTimeToEndItsPods(t *testing.T) {
 	}
 }
 
+// Promise 1. The pod may take a day to end. While its allocation cannot be read, such as because
+// another object of its store is broken, no run forgets that.
+func TestUnreadableAllocationKeepsTheTimeThatItsPodMayTakeToEnd(t *testing.T) {
+	store := fixedStore{poolOf(calicoOf("n1"))}
+	w := newSequence(namedStore{store, "calico"})
+	pod := showing(web, ip2)
+	pod.Node, pod.Sandbox, pod.TerminationGrace = "n1", "s1", 24*time.Hour
+	w.cluster([]census.Pod{pod}, ready("n1"))
+	w.run(t)
+	w.cluster(nil, ready("n1"))
+	w.run(t)
+	store[0].Allocations[0].Unreadable = "its handle cannot be read"
+	w.run(t)
+	equal(t, "reason", w.entryIn(t, "calico").Reason, judge.Unreadable)
+	store[0].Allocations[0].Unreadable = ""
+	w.run(t)
+	w.now = w.now.Add(24 * time.Hour)
+	kept(t, "a minute before", w.entryIn(t, "calico"))
+	w.now = w.now.Add(time.Minute)
+	goes(t, "in time", w.entryIn(t, "calico"))
+}
+
+// Promise 1. The pod hangs only while its allocation cannot be read. No run forgets that.
+func TestPodThatHangsWhileItsAllocationIsUnreadableIsRemembered(t *testing.T) {
+	store := fixedStore{poolOf(calicoOf("n1"))}
+	w := newSequence(namedStore{store, "calico"})
+	running := hanging()
+	running.Deadline = time.Time{}
+	w.cluster([]census.Pod{running}, booted("b1"))
+	w.run(t)
+	store[0].Allocations[0].Unreadable = "its handle cannot be read"
+	w.cluster([]census.Pod{hanging()}, booted("b1"))
+	w.run(t)
+	store[0].Allocations[0].Unreadable = ""
+	w.cluster(nil, booted("b1")) // deleted by force
+	for range 3 {
+		equal(t, "reason", w.entryIn(t, "calico").Reason, judge.TerminationStuck)
+		w.now = w.now.Add(24 * time.Hour)
+	}
+}
+
+// Promise 1. An allocation names only a sandbox, whose pod another store names. While that store cannot
+// be read, nobody knows whose it is, and how long that pod may take to end.
+func TestAllocationThatNamesOnlyASandboxIsKeptWhileAStoreCannotBeRead(t *testing.T) {
+	nameless := calicoOf("n1")
+	nameless.Owner.Pod, nameless.Group, nameless.IP = ipam.PodRef{}, "", ip1
+	other := &partStore{namedStore: namedStore{fixedStore{poolOf(calicoOf("n1"))}, "other"}}
+	w := newSequence(namedStore{fixedStore{poolOf(nameless)}, "calico"}, other)
+	w.policy.Pods.Unnamed = policy.Release
+	pod := hanging()
+	pod.Deadline, pod.TerminationGrace = time.Time{}, 24*time.Hour
+	w.cluster([]census.Pod{pod}, ready("n1"))
+	w.run(t)
+	w.cluster(nil, ready("n1"))
+	w.run(t)
+	for _, fails := range []bool{true, false} {
+		other.fails = fails
+		w.now = w.now.Add(10 * time.Hour)
+		kept(t, fmt.Sprintf("the other store fails: %v", fails), w.entryIn(t, "calico"))
+	}
+	w.now = w.now.Add(25 * time.Hour)
+	goes(t, "in time", w.entryIn(t, "calico"))
+}
+
 // Nodes that join, or are ready again, all the time or now and then, hold no older allocation for
 // ever.
 func TestNodesThatComeAndGoDoNotHoldForEver(t *testing.T) {

@@ -93,33 +93,6 @@ func Deleted(err error, resource, name string) error {
 	return Unsure(Transient(err))
 }
 
-// A Deletion is the part of an object's metadata that says whether it is being deleted.
-type Deletion struct {
-	Deleted    *string  `json:"deletionTimestamp"`
-	Finalizers []string `json:"finalizers"`
-}
-
-// Err returns an error that wraps ipam.ErrDeleting if the object is being deleted. It names the
-// finalizers that keep the object.
-func (d Deletion) Err() error {
-	if d.Deleted == nil {
-		return nil
-	}
-	return ipam.Deleting(d.Finalizers)
-}
-
-// Remains returns the error of Err for the answer to a DELETE: the API server answers with the
-// object if that is not gone yet, otherwise with a status.
-func Remains(answer []byte) error {
-	var object struct {
-		Metadata Deletion `json:"metadata"`
-	}
-	if err := Decode(answer, &object); err != nil {
-		return fmt.Errorf("decode the answer to the deletion: %w", err)
-	}
-	return object.Metadata.Err()
-}
-
 // Answered wraps an error as census.Cluster promises: in ErrAgain if the same request may
 // succeed later, otherwise in ErrRefused.
 func Answered(err error) error {

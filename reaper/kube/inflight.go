@@ -69,7 +69,7 @@ func (l limited) RoundTrip(request *http.Request) (*http.Response, error) {
 // errTimeout is the cause of a request that had no complete answer in time.
 var errTimeout = errors.New("the API server did not answer in time")
 
-// timedOut makes the error of a request say that its time was over, if it was.
+// timedOut adds errTimeout to the error of a request that timed out.
 func timedOut(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), errTimeout) && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("%w: %w", errTimeout, err)

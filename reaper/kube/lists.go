@@ -226,7 +226,7 @@ func Remember(client rest.Interface) rest.Interface {
 	return &remembering{client, &listMode{client: client}}
 }
 
-// A remembering is a client that remembers that.
+// A remembering client knows how its lists are read.
 type remembering struct {
 	rest.Interface
 	mode *listMode

@@ -5,13 +5,18 @@ package kube
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // RawClient returns a client for any path of any API group. Its answers are the JSON that
@@ -55,8 +60,8 @@ func ListReduced[T any](ctx context.Context, client rest.Interface, narrow func(
 	})
 }
 
-// Discover reads what the API server says about itself at a path, such as /apis.
-func Discover(ctx context.Context, client rest.Interface, into any, path ...string) error {
+// Read reads what the API server has at a path: an object, or what it says about itself, as at /apis.
+func Read(ctx context.Context, client rest.Interface, into any, path ...string) error {
 	return Patiently(ctx, func(ctx context.Context) error {
 		data, err := Send(ctx, client.Get().AbsPath(path...))
 		if err != nil {
@@ -71,4 +76,64 @@ func Discover(ctx context.Context, client rest.Interface, into any, path ...stri
 // back.
 func Decode(data []byte, into any) error {
 	return kjson.UnmarshalCaseSensitivePreserveInts(data, into)
+}
+
+// Metadata is the part of an object's metadata that all backends read.
+type Metadata struct {
+	Namespace         string      `json:"namespace"`
+	Name              string      `json:"name"`
+	UID               string      `json:"uid"`
+	ResourceVersion   string      `json:"resourceVersion"`
+	CreationTimestamp metav1.Time `json:"creationTimestamp"`
+	DeletionTimestamp *string     `json:"deletionTimestamp"`
+	Finalizers        []string    `json:"finalizers"`
+}
+
+// Deleting returns an error that wraps ipam.ErrDeleting if the object is being deleted. It names
+// the finalizers that keep the object.
+func (m Metadata) Deleting() error {
+	if m.DeletionTimestamp == nil {
+		return nil
+	}
+	return ipam.Deleting(m.Finalizers)
+}
+
+// RemoveServerMetadata removes from an object the metadata that the API server fills in, and
+// refuses or replaces in a new object. The ownerReferences stay: they name owners by UID, so that
+// the object lives as long as it would have.
+func RemoveServerMetadata(object map[string]any) {
+	for _, field := range []string{
+		"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
+		"deletionGracePeriodSeconds", "managedFields", "selfLink",
+	} {
+		unstructured.RemoveNestedField(object, "metadata", field)
+	}
+}
+
+// SendOnce is Send for a write with a body in JSON. client-go would wait inside the request when the
+// API server asks it to, and meanwhile the warrants would expire, so it makes the request only once.
+func SendOnce(ctx context.Context, request *rest.Request, body []byte) ([]byte, error) {
+	return Send(ctx, request.SetHeader("Content-Type", runtime.ContentTypeJSON).MaxRetries(0).Body(body))
+}
+
+// Delete deletes exactly one version of an object, with SendOnce. If finalizers keep the object, the
+// error wraps ipam.ErrDeleting.
+func Delete(ctx context.Context, request *rest.Request, uid, version string) error {
+	body, err := json.Marshal(metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: new(types.UID(uid)), ResourceVersion: &version},
+	})
+	if err != nil {
+		return err
+	}
+	answer, err := SendOnce(ctx, request, body)
+	if err != nil {
+		return err
+	}
+	var object struct { // if it is not gone yet; otherwise the answer is a status
+		Metadata Metadata `json:"metadata"`
+	}
+	if err := Decode(answer, &object); err != nil {
+		return fmt.Errorf("decode the answer to the deletion: %w", err)
+	}
+	return object.Metadata.Deleting()
 }

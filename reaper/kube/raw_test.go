@@ -88,6 +88,31 @@ func TestSendReturnsTheReasonOfTheServer(t *testing.T) {
 	}
 }
 
+// Promise 4. Only the version that was read is deleted, and what finalizers keep is not gone.
+func TestDeleteNamesOneVersionOfTheObject(t *testing.T) {
+	for _, tt := range []struct{ name, answer, says string }{
+		{"gone", `{"kind":"Status","status":"Success"}`, ""},
+		{"kept", `{"metadata":{"deletionTimestamp":"2026-01-02T15:04:05Z","finalizers":["example.com/hold"]}}`, "example.com/hold"},
+		{"no answer of an API server", `[]`, "decode the answer to the deletion"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var sent struct{ Preconditions map[string]string }
+			client := clientAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if err := json.NewDecoder(r.Body).Decode(&sent); err != nil {
+					t.Error(err)
+				}
+				sendJSON(w, tt.answer)
+			}))
+			err := kube.Delete(t.Context(), client.Delete().AbsPath("/apis/g/v1/blocks/a"), "uid-1", "7")
+			equal(t, "uid", sent.Preconditions["uid"], "uid-1")
+			equal(t, "resourceVersion", sent.Preconditions["resourceVersion"], "7")
+			if (err != nil) != (tt.says != "") || err != nil && !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("error %v, want %q in it", err, tt.says)
+			}
+		})
+	}
+}
+
 // Promise 6. A field in other case is another field, and numbers are not rounded.
 func TestDecodeIsExact(t *testing.T) {
 	var got struct {

@@ -7,16 +7,20 @@ import (
 )
 
 // Fit returns the ledger without the entries for which a stored form of this capacity in bytes
-// has no room, and how many these are. What is lost last is what keeps an address from being
-// released too early: where pods hang or are mirrors, and where those were whose addresses a
-// restore put back; then restores; then graces. Then follow the times, the oldest first: their
-// allocations go first, and make room. The other nodes come last: an allocation whose node was
-// forgotten is held while any node is unreachable.
+// has no room, and how many these are. A full ledger has no marks of what was not listed: then the
+// next run keeps all that may be in a pool that it cannot read.
+//
+// What is lost last is what keeps an address from being released too early: where pods hang or are
+// mirrors, and where those were whose addresses a restore put back; then restores; then graces. Then
+// follow the times, the oldest first: their allocations go first, and make room. The other nodes come
+// last: an allocation whose node was forgotten is held while any node is unreachable.
 func (l Ledger) Fit(capacity int) (Ledger, int) {
 	size := len(l.Encode())
 	if size <= capacity {
 		return l, 0
 	}
+	l.unlisted, l.unread = nil, nil
+	size = len(l.Encode())
 	byAge := slices.Clone(l.seen)
 	slices.SortStableFunc(byAge, func(a, b tableEntry[int64]) int { return cmp.Compare(a.value, b.value) })
 	isHung := func(e tableEntry[string]) bool {
@@ -41,11 +45,6 @@ func (l Ledger) Fit(capacity int) (Ledger, int) {
 			fitting.nodes = slices.Concat(fitting.nodes, others).arranged()
 		}
 		fitting.seen = slices.Clone(fitting.seen).arranged()
-		left := make(map[ledgerKey]bool, fitting.Len())
-		for k := range fitting.keys() {
-			left[k] = true
-		}
-		fitting.unlisted = l.unlisted.filter(func(k ledgerKey) bool { return left[k] })
 		return fitting
 	}
 	// Entries take about the same room, and each try copies most of the ledger: a few tries in

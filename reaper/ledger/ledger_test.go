@@ -119,6 +119,8 @@ func TestMergedLedgerHasTheLaterTimes(t *testing.T) {
 	equal(t, "b with a", formOf(t, b.Merge(a)).Seen, want)
 	equal(t, "a with nothing", formOf(t, a.Merge(ledger.Ledger{})).Seen, formOf(t, a).Seen)
 	equal(t, "nothing with a", formOf(t, ledger.Ledger{}.Merge(a)).Seen, formOf(t, a).Seen)
+	salted := ledgerOfForm(t, ledgertest.Ledger{Salt: [16]byte{1}, Seen: map[string]int64{ledgertest.Key("y"): 7}})
+	equal(t, "a with one of another salt", formOf(t, a.Merge(salted)).Seen, formOf(t, a).Seen)
 	equal(t, "a afterwards", formOf(t, a).Seen, map[string]int64{onlyA: 1, both: 5})
 }
 
@@ -232,15 +234,29 @@ func TestFullLedgerLeavesOutWhatMattersLeast(t *testing.T) {
 	l := ledgerOfForm(t, all)
 	for n, drop := range []func(){ // in their order
 		func() {},
-		func() { delete(all.Nodes, key("live")); delete(all.Unlisted, key("live")) },
+		func() { all.Unlisted, all.Unread = nil, nil }, // these are no entries
+		func() { delete(all.Nodes, key("live")) },
 		func() { delete(all.Seen, key("new")) },
-		func() { delete(all.Seen, key("old")); delete(all.Unlisted, key("old")) },
+		func() { delete(all.Seen, key("old")) },
 		func() { delete(all.Graces, key("grace")) },
 		func() { delete(all.Restored, key("restored")) },
 	} {
 		drop()
 		fitting, left := l.Fit(len(all.Encode()))
 		equal(t, fmt.Sprintf("without %d", n), formOf(t, fitting), formOf(t, ledgerOfForm(t, all)))
-		equal(t, "left out", left, n)
+		equal(t, "left out", left, max(0, n-1))
+	}
+}
+
+// The nodes for which a full ledger has room are kept.
+func TestFullLedgerKeepsSomeNodes(t *testing.T) {
+	for _, boot := range []string{"", "/boot"} {
+		form := ledgertest.Ledger{Nodes: map[string]string{ledgertest.Key("first"): "n1" + boot}}
+		for i := range 10 {
+			form.Nodes[ledgertest.Key(fmt.Sprint(i))] = "n1"
+		}
+		fitting, left := ledgerOfForm(t, form).Fit(len(form.Encode()) - 1)
+		equal(t, "left out", left, 1)
+		equal(t, "entries", fitting.Len(), 10)
 	}
 }

@@ -99,6 +99,18 @@ func TestPlaceIsKeptWhileItsPoolCannotBeRead(t *testing.T) {
 	}
 }
 
+// Promise 1. A run that is refused by its census could read a pool that the runs before and after it
+// cannot, and saves only where pods hang.
+func TestPlaceOfARefusedRunIsKept(t *testing.T) {
+	entry := entryOf("a", "s1")
+	l := listed{unread: []string{"a"}}.after(ledger.Ledger{})
+	l = l.WithPlaces(maps.All(map[*ipam.Allocation]ledger.Place{&entry: hung}))
+	for range 2 {
+		l = listed{unread: []string{"a"}}.after(l)
+		equal(t, "place", l.Last(&entry), hung)
+	}
+}
+
 // While one pool of a hundred cannot be read, the ledger has what that pool may have, and not what
 // came and went in the others.
 func TestLedgerDoesNotGrowWhileAPoolCannotBeRead(t *testing.T) {
@@ -113,6 +125,19 @@ func TestLedgerDoesNotGrowWhileAPoolCannotBeRead(t *testing.T) {
 		l = listed{unread: []string{"broken"}, has: has}.after(l)
 		equal(t, "entries", l.Len(), 101)
 		equal(t, "place of what the pool has", l.Last(&own), hung)
+	}
+}
+
+// Promise 1. A ledger that is full loses nothing while a pool cannot be read.
+func TestFullLedgerKeepsAllOfAPoolThatCannotBeRead(t *testing.T) {
+	entry, other := entryOf("a", "s1"), entryOf("b", "s2")
+	l := listed{has: map[*ipam.Allocation]ledger.Place{&entry: hung, &other: on2}}.after(ledger.Ledger{})
+	full := len(l.Encode())
+	for range 3 {
+		var left int
+		l, left = listed{unread: []string{"a"}, has: map[*ipam.Allocation]ledger.Place{&other: on2}}.after(l).Fit(full)
+		equal(t, "left out", left, 0)
+		equal(t, "place", l.Last(&entry), hung)
 	}
 }
 
@@ -197,4 +222,7 @@ func TestRestoreIsKeptUntilItsHoldIsOver(t *testing.T) {
 	beside := restored(saved, began).Without(slices.Collect(maps.Keys(seen)), saved)
 	equal(t, "place after a run beside it forgot what it released", beside.Last(&back), hung)
 	equal(t, "restored", beside.RestoredAt(&back), began)
+	known := restored(saved, began)
+	again := known.Without(slices.Collect(maps.Keys(seen)), known)
+	equal(t, "restored, after a run released it again", again.RestoredAt(&back), time.Time{})
 }

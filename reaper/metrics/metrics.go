@@ -124,11 +124,11 @@ func (g gauges) leaked(r report.Report) {
 // findings adds what is wrong with addresses that pods show.
 func (g gauges) findings(r report.Report) {
 	found := g.family("findings",
-		"Addresses that pods show and that something is wrong with: duplicate if several live pods show one, unrecorded if the store does not have it and may give it to another pod. proved is true if the status of each pod shows it, and false if only an annotation does. Left out if pods could not be listed.", labelKind, labelProved)
+		"What is wrong with addresses: duplicate if several live pods show one, unrecorded if one shows it and the store may give it to another pod, overlap for each two blocks of Calico that have the same addresses. proved is true if the status of each pod or the store itself shows it, and false if only an annotation does. Left out if pods could not be listed.", labelKind, labelProved)
 	if r.Leaked == nil {
 		return
 	}
-	for _, kind := range []report.FindingKind{report.Duplicate, report.Unrecorded} {
+	for _, kind := range report.FindingKinds() {
 		for _, proved := range []bool{true, false} {
 			found.add(0, string(kind), strconv.FormatBool(proved))
 		}
@@ -232,9 +232,11 @@ func rowsOf[T any](all []T, own func(T) row) []row {
 }
 
 // familiesOf returns a function that makes the families of pools or of networks.
-func (g gauges) familiesOf(label string) func(name, help string) family {
+func (g gauges) familiesOf(label string) func(name, help string, more ...string) family {
 	many := " For a backend with more than 100 " + label + "s there is only the sum of each IP family, as " + label + " (all)."
-	return func(name, help string) family { return g.family(name, help+many, labelBackend, label, labelRange) }
+	return func(name, help string, more ...string) family {
+		return g.family(name, help+many, append([]string{labelBackend, label, labelRange}, more...)...)
+	}
 }
 
 // pools adds the metrics of the pools.
@@ -277,7 +279,7 @@ func (g gauges) networks(r report.Report) {
 	blocked := family("network_blocked",
 		"Addresses of the network that only an overlapping-range reservation has after the last run, so that no pod can get them.")
 
-	elsewhere := family("network_elsewhere",
+	byName := family("network_live_by_name",
 		"Addresses of the network that count as in use after the last run only because a pod exists that shows other addresses. Left out if pods could not be listed.")
 
 	rows := rowsOf(r.Networks, func(n report.NetworkReport) row { return row{n.Backend, n.Name, n.Range} })
@@ -287,7 +289,7 @@ func (g gauges) networks(r report.Report) {
 		blocked.add(float64(n.Blocked), rows[i][:]...)
 		if !blind {
 			leaked.add(float64(n.Leaked), rows[i][:]...)
-			elsewhere.add(float64(n.Elsewhere), rows[i][:]...)
+			byName.add(float64(n.ByName), rows[i][:]...)
 		}
 		if n.Closed == "" {
 			capacities.add(rows[i], n.Capacity)
@@ -296,6 +298,38 @@ func (g gauges) networks(r report.Report) {
 	}
 	capacities.addTo(capacity)
 	frees.addTo(free)
+	g.blocks(r, rows)
+}
+
+// blocks adds the metrics of the networks that nodes share in blocks. The rows are those of the
+// networks.
+func (g gauges) blocks(r report.Report, rows []row) {
+	family := g.familiesOf(labelNetwork)
+	blocks := family("network_blocks",
+		"Blocks of a network that gives its addresses out in blocks, after the last run: room if an address is free, full if none is, missing if its node does not exist, unclaimed if no node has it. unclaimed is left out if unknown.",
+		labelStatus)
+	without := family("network_nodes_without_room",
+		"Nodes that can get no address of a network that gives its addresses out in blocks, nor of another of its IP family, after the last run: their blocks are full, and they may neither take another nor borrow. Left out if unknown, and for a closed network.")
+	unclaimed := make(sums)
+	for i, n := range r.Networks {
+		b := n.Blocks
+		if b == nil {
+			continue
+		}
+		for state, count := range map[string]int{"room": b.Room, "full": b.Full, "missing": b.Missing} {
+			blocks.add(float64(count), append(rows[i][:], state)...)
+		}
+		unclaimed.add(rows[i], b.Unclaimed)
+		if b.NodesWithoutRoom != nil && n.Closed == "" {
+			without.add(float64(*b.NodesWithoutRoom), rows[i][:]...)
+		}
+	}
+	for row, sum := range unclaimed {
+		if sum != nil {
+			value, _ := sum.Float64()
+			blocks.add(value, append(row[:], "unclaimed")...)
+		}
+	}
 }
 
 // sums are the sums of each row; nil if a part is unknown.

@@ -25,6 +25,9 @@ func everything() report.Report {
 			{Backend: "whereabouts", Name: "10.0.0.0-24", Range: "10.0.0.0/24", Usage: report.Usage{Capacity: big.NewInt(254), Used: 11, Leaked: 7, Free: big.NewInt(243)}},
 			{Backend: "whereabouts", Name: "unknown", Range: "10.1.0.0/24", Usage: report.Usage{Used: 1}},
 			{Backend: "whereabouts", Name: "partial", Range: "10.2.0.0/24", Usage: report.Usage{Capacity: big.NewInt(254)}, Partial: true},
+			{Backend: "calico", Name: "blocks", Range: "10.4.0.0/24", Usage: report.Usage{Capacity: big.NewInt(256), Free: big.NewInt(243)}, Blocks: &report.Blocks{
+				Room: 3, Full: 2, Missing: 1, Unclaimed: new(big.Int), NodesWithoutRoom: new(int),
+			}},
 			{Backend: "calico", Name: "closed", Range: "10.3.0.0/24", Usage: report.Usage{Capacity: big.NewInt(256), Used: 2, Leaked: 1, Free: new(big.Int)}, Closed: "disabled"},
 		}, Pools: []report.PoolReport{
 			{Backend: "whereabouts", Name: "kube-system/10.0.0.0-24", Range: "10.0.0.0/24", Usage: report.Usage{Capacity: big.NewInt(254)}, AllocatedBefore: 15, AllocatedAfter: 11},

@@ -177,8 +177,8 @@ func (j *Journals) List(ctx context.Context) (runs []journal.PastRun, warnings [
 	return runs, warnings, nil
 }
 
-// Place implements journal.Source.
-func (j *Journals) Place() string { return j.folder.at(journalsName) }
+// Where implements journal.Source.
+func (j *Journals) Where() string { return j.folder.at(journalsName) }
 
 // Parts implements journal.Source.
 func (j *Journals) Parts(ctx context.Context, run string) ([]journal.StoredPart, error) {

@@ -111,13 +111,13 @@ func TestAddressIsAsFreeAsTheAllocationThatKeepsItMost(t *testing.T) {
 // An address counts as that of a pod that shows others only if nothing keeps it more firmly. It is
 // live all the same.
 func TestLiveAddressOfAPodThatShowsOthersIsCounted(t *testing.T) {
-	live, elsewhere := judge.Ruling{Verdict: judge.InUse}, judge.Ruling{Verdict: judge.InUse, Elsewhere: true}
+	live, byName := judge.Ruling{Verdict: judge.InUse}, judge.Ruling{Verdict: judge.InUse, ByName: true}
 	due := judge.Ruling{Verdict: judge.Orphaned, Reason: judge.PodAbsent, Ownerless: true}
 	var found []judge.Decision
 	for _, on := range []struct {
 		ip     string
 		ruling judge.Ruling
-	}{{"10.0.0.1", elsewhere}, {"10.0.0.2", live}, {"10.0.0.3", elsewhere}, {"10.0.0.3", live}, {"10.0.0.4", elsewhere}, {"10.0.0.4", due}} {
+	}{{"10.0.0.1", byName}, {"10.0.0.2", live}, {"10.0.0.3", byName}, {"10.0.0.3", live}, {"10.0.0.4", byName}, {"10.0.0.4", due}} {
 		a := &ipam.Allocation{Backend: "store", Pool: "pool", Network: "net", IP: netip.MustParseAddr(on.ip)}
 		found = append(found, judge.Decision{Allocation: a, Ruling: on.ruling})
 	}
@@ -129,8 +129,8 @@ func TestLiveAddressOfAPodThatShowsOthersIsCounted(t *testing.T) {
 		},
 		Verdicts: judge.Verdicts{Decisions: found}, HasTimes: func(*judge.Decision) bool { return true },
 	})
-	if u := r.Networks[0].Usage; u.Live != 4 || u.Elsewhere != 2 || u.Used != 4 || u.Leaked != 0 {
-		t.Errorf("%d live, %d of them elsewhere, %d leaked, %d used; want 4, 2, 0 and 4", u.Live, u.Elsewhere, u.Leaked, u.Used)
+	if u := r.Networks[0].Usage; u.Live != 4 || u.ByName != 2 || u.Used != 4 || u.Leaked != 0 {
+		t.Errorf("%d live, %d of them by name, %d leaked, %d used; want 4, 2, 0 and 4", u.Live, u.ByName, u.Leaked, u.Used)
 	}
 	if r.Leaked.Total != 0 {
 		t.Errorf("%d leaked, want none", r.Leaked.Total)

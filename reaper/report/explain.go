@@ -84,6 +84,9 @@ type Explanation struct {
 	// Free says whether pods can get an address that no store has; null if that is unknown.
 	Free *bool `json:"free,omitempty"`
 
+	// Unrecorded is set if a pod shows the address, and a network may give it to another one.
+	Unrecorded bool `json:"unrecorded,omitempty"`
+
 	// Nearest are the pools that are nearest to an address that is in none.
 	Nearest []string `json:"nearest,omitempty"`
 
@@ -156,6 +159,13 @@ func Explain(r Report, q Question, asking []Asking, command []string) (Explanati
 		}
 		x.Stores = append(x.Stores, a)
 	}
+	for _, f := range r.Findings {
+		for i := range x.Found {
+			if e := &x.Found[i]; f.Kind == Duplicate && f.IP == e.IP && f.Backend == e.Backend && e.Verdict == judge.InUse {
+				e.Remedies = []judge.Remedy{{Says: f.Remedy()}}
+			}
+		}
+	}
 	if ip, err := netip.ParseAddr(x.Question.Address); err == nil && r.Claims != nil {
 		for claim := range r.Claims(ip) {
 			if !claim.Ended {
@@ -165,7 +175,7 @@ func Explain(r Report, q Question, asking []Asking, command []string) (Explanati
 			}
 		}
 	}
-	x.locate(r, asking, command)
+	x.addPlaces(r, asking, command)
 	return x, nil
 }
 
@@ -179,7 +189,7 @@ func (r Report) subject(e Entry, command []string) judge.Subject {
 		kubectl = append(kubectl, "--context", r.Run.Context)
 	}
 	return judge.Subject{
-		Rule: e.Rule, Verdict: e.Verdict, Reason: e.Reason, ChangedBy: e.ChangedBy, Note: e.Note, Evidence: e.Evidence,
+		Rule: e.Rule, Verdict: e.Verdict, Reason: e.Reason, ChangedBy: e.ChangedBy, Note: e.Note, Evidence: e.Evidence, Endpoint: e.Endpoint,
 		Due: e.Due, Owner: e.Owner, Pool: e.Pool, Refused: r.Result.Refused, Command: command, Kubectl: kubectl,
 	}
 }
@@ -277,7 +287,7 @@ func (r Report) places(command []string, wanted func(NetworkReport) bool) []Plac
 	for _, n := range r.Networks {
 		if wanted(n) {
 			all = append(all, Place{
-				Backend: n.Backend, Name: n.Name, Network: true, Range: n.Range, Usage: n.Usage, Closed: n.Closed,
+				Backend: n.Backend, Name: n.Name, Network: true, Range: n.Range, Usage: n.Usage, Closed: n.Closed, Blocks: n.Blocks,
 				Leaks: r.leaks(n.refs(), n.Name, command),
 			})
 		}
@@ -377,6 +387,7 @@ func (l *Leak) advise(r Report, e Entry, first bool, name string, command []stri
 type Asking struct {
 	Namespace string `json:"namespace"`
 	Pod       string `json:"pod"`
+	Node      string `json:"node,omitempty"`
 
 	// Waits is set if the pod waits for an address; otherwise Why says why it does not.
 	Waits bool   `json:"waits"`
@@ -400,7 +411,15 @@ type Place struct {
 	Network bool   `json:"network"` // otherwise it is a pool
 	Range   string `json:"range"`
 	Usage
-	Closed string `json:"closed,omitempty"` // see NetworkReport
+	Closed string  `json:"closed,omitempty"` // see NetworkReport
+	Blocks *Blocks `json:"blocks,omitempty"` // see NetworkReport
+
+	// Elsewhere are the networks that have room, and from which the pod that waits may get its
+	// address in place of this one.
+	Elsewhere []string `json:"elsewhere,omitempty"`
+
+	// NoBlock says why the node of the pod that waits gets no address; nil if it may.
+	NoBlock *NoBlock `json:"noBlock,omitempty"`
 
 	// Leaks count the leaked addresses by what becomes of them and why: due, waiting, held.
 	Leaks []Leak `json:"leaks"`
@@ -418,24 +437,24 @@ type Leak struct {
 // maxRemedies limits the commands of one Leak: each node has its own.
 const maxRemedies = 3
 
-// locate fills in what the explanation says about networks and pools.
-func (x *Explanation) locate(r Report, asking []Asking, command []string) {
+// addPlaces fills in what the explanation says about networks and pools.
+func (x *Explanation) addPlaces(r Report, asking []Asking, command []string) {
 	q := x.Question
 	switch {
 	case q.Pool != "":
 		x.Places = r.placesNamed(q.Pool, command)
 	case q.Address != "" && len(x.Found) == 0:
-		x.nowhere(r, command)
+		x.addPlacesAround(r, command)
 	case q.Pod != "":
 		for _, a := range asking {
-			x.wait(r, a, command)
+			x.addAsking(r, a, command)
 		}
 	}
 }
 
-// wait adds a pod that exists, and the networks from which it waits for an address: those that it
+// addAsking adds a pod that exists, and the networks from which it waits for an address: those that it
 // requests and in which no store has an address for it.
-func (x *Explanation) wait(r Report, a Asking, command []string) {
+func (x *Explanation) addAsking(r Report, a Asking, command []string) {
 	has := make(map[ipam.PoolRef]bool)
 	for _, e := range x.Found {
 		if e.Owner.Namespace == a.Namespace && e.Owner.Pod == a.Pod && e.Verdict != judge.Orphaned {
@@ -459,13 +478,45 @@ func (x *Explanation) wait(r Report, a Asking, command []string) {
 		}
 	}
 	if a.Waits {
-		x.Places = append(x.Places, r.places(command, wanted)...)
+		places := r.places(command, wanted)
+		r.markChoices(places, a.Node)
+		x.Places = append(x.Places, places...)
 	}
 	x.Asking = append(x.Asking, a)
 }
 
-// nowhere says where an address that no store has could be.
-func (x *Explanation) nowhere(r Report, command []string) {
+// markChoices says of the places of a pod that waits from which of them its node can get no address, and
+// from which it gets one in place of another: of those of the default network, an address of any one
+// of its IP family is enough. An attachment gives an address of each of its ranges.
+func (r Report) markChoices(places []Place, node string) {
+	for family := range r.families() {
+		var networks []NetworkReport
+		var chosen []*Place
+		var room []string
+		for _, n := range family {
+			for i := range places {
+				if p := &places[i]; p.Network && p.Backend == n.Backend && p.Name == n.Name {
+					networks, chosen = append(networks, n), append(chosen, p)
+					if p.Free == nil || p.Free.Sign() > 0 {
+						room = append(room, p.Name)
+					}
+				}
+			}
+		}
+		if len(networks) == 0 {
+			continue
+		}
+		none := noBlock(node, networks)
+		for _, p := range chosen {
+			if p.NoBlock = none; none == nil {
+				p.Elsewhere = slices.DeleteFunc(slices.Clone(room), func(name string) bool { return name == p.Name })
+			}
+		}
+	}
+}
+
+// addPlacesAround says where an address that no store has could be.
+func (x *Explanation) addPlacesAround(r Report, command []string) {
 	ip, err := netip.ParseAddr(x.Question.Address)
 	if err != nil || !r.Run.Selection.Everything() {
 		return
@@ -490,18 +541,18 @@ func (x *Explanation) nowhere(r Report, command []string) {
 	}
 	for _, f := range r.Findings {
 		if free := false; f.IP == x.Question.Address && !f.Recorded {
-			x.Free = &free
+			x.Free, x.Unrecorded = &free, true
 			return
 		}
 	}
 	free, sized := false, covered
 	for _, n := range r.Networks {
 		if contains(n.Range) {
-			free = free || n.Closed == "" && n.Capacity != nil && n.gives(ip)
+			free = free || n.Closed == "" && n.Capacity != nil && n.handsOut(ip)
 			sized = sized && n.Capacity != nil
 		}
 	}
-	if !unlisted && (free || sized) {
+	if !unlisted && (free || sized) && (!free || len(x.Claims) == 0) { // otherwise something may have it
 		x.Free = &free
 	}
 }

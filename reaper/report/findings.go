@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -15,7 +16,7 @@ import (
 // A Finding is something wrong with an address that no release mends. No verdict rests on it.
 type Finding struct {
 	Kind    FindingKind `json:"kind"`
-	IP      string      `json:"ip"`
+	IP      string      `json:"ip"` // empty for an overlap
 	Backend string      `json:"backend"`
 	Network string      `json:"network"`
 
@@ -27,6 +28,11 @@ type Finding struct {
 	Stored []string `json:"stored"`
 
 	Recorded bool `json:"recorded"` // the store has the address for somebody or something
+
+	// Pools are two that overlap, and Range is what both of them have. Claims are then those of the
+	// pods that show an address of it, and Stored the pods for which either pool has one.
+	Range string   `json:"range,omitempty"`
+	Pools []string `json:"pools,omitempty"`
 }
 
 // A FindingKind says what is wrong with an address.
@@ -35,13 +41,18 @@ type FindingKind string
 // The kinds of findings.
 const (
 	Duplicate  FindingKind = "duplicate"  // several live pods show it in one network
+	Overlap    FindingKind = "overlap"    // two pools give it out, although each gives out its own alone
 	Unrecorded FindingKind = "unrecorded" // a live pod shows it, and the store may give it to another one
 )
+
+// FindingKinds are all kinds of findings.
+func FindingKinds() []FindingKind { return []FindingKind{Duplicate, Overlap, Unrecorded} }
 
 // A ShownBy is a pod that shows an address.
 type ShownBy struct {
 	Namespace string `json:"namespace"`
 	Pod       string `json:"pod"`
+	IP        string `json:"ip,omitempty"` // of an overlap; that of the finding otherwise
 	Node      string `json:"node,omitempty"`
 	Source    string `json:"source"` // what shows it, such as "pod status"
 	Proved    bool   `json:"proved"` // the kubelet writes that, and nobody else
@@ -52,13 +63,16 @@ type ShownBy struct {
 // ref returns the pod.
 func (s ShownBy) ref() ipam.PodRef { return ipam.PodRef{Namespace: s.Namespace, Name: s.Pod} }
 
-// Proved reports whether every claim is that of a pod's status.
+// Proved reports whether every claim is that of a pod's status. The store itself proves an overlap.
 func (f Finding) Proved() bool {
-	return !slices.ContainsFunc(f.Claims, func(s ShownBy) bool { return !s.Proved })
+	return f.Kind == Overlap || !slices.ContainsFunc(f.Claims, func(s ShownBy) bool { return !s.Proved })
 }
 
 // Pods yields the pods whose claims the finding rests on.
 func (f Finding) Pods(yield func(ipam.PodRef) bool) {
+	if f.Kind == Overlap {
+		return
+	}
 	for _, s := range f.Claims {
 		if !yield(s.ref()) {
 			return
@@ -68,41 +82,75 @@ func (f Finding) Pods(yield func(ipam.PodRef) bool) {
 
 // String says for people what is wrong.
 func (f Finding) String() string {
+	if f.Kind == Overlap {
+		return f.overlapText()
+	}
 	where := f.IP + " in " + f.Backend + " network " + f.Network
 	if f.Kind == Unrecorded {
 		s := f.Claims[0]
-		return fmt.Sprintf("pod %s shows %s (%s), and the store does not have it: it may give the address to another pod at any time. Delete the pod, so that it gets another address",
-			s.ref(), where, s.Source)
+		return fmt.Sprintf("pod %s shows %s (%s), and the store does not have it: it may give the address to another pod at any time. %s",
+			s.ref(), where, s.Source, f.Remedy())
 	}
-	var by []string
+	var names, sources []string
 	for _, s := range f.Claims {
-		by = append(by, fmt.Sprintf("%s (%s)", s.ref(), s.Source))
+		names = append(names, s.ref().String())
+		if !slices.Contains(sources, s.Source) {
+			sources = append(sources, s.Source)
+		}
 	}
-	stored := "the store has it for neither"
+	stored := "the store has it for none of them"
 	if len(f.Stored) > 0 {
 		stored = "the store has it for " + printable.Some(f.Stored)
 	}
-	return fmt.Sprintf("pods %s show %s: %s", printable.Some(by), where, stored)
+	who := printable.Some(names) + " all"
+	if len(names) == 2 {
+		who = names[0] + " and " + names[1] + " both"
+	}
+	return fmt.Sprintf("pods %s show %s (%s): %s. %s", who, where, strings.Join(sources, ", "), stored, f.Remedy())
+}
+
+// Remedy says what to do.
+func (f Finding) Remedy() string {
+	var others []string
+	for _, s := range f.Claims {
+		if name := s.ref().String(); !slices.Contains(f.Stored, name) {
+			others = append(others, name)
+		}
+	}
+	for _, s := range f.Claims {
+		if strings.HasPrefix(s.Pod, "virt-launcher-") {
+			return "Restart the virtual machine of " + printable.Some(others) + ", so that it gets another address"
+		}
+	}
+	if f.Kind == Duplicate && len(f.Stored) == 0 {
+		return "Delete all of these pods but one, so that the others get other addresses"
+	}
+	return "Delete " + printable.Some(others) + ", so that it gets another address"
 }
 
 // Confirmed returns the finding by what a later look at its pods found, and reports whether it is
 // still so.
 func (f Finding) Confirmed(look func(ipam.PodRef) (census.Pod, census.Presence)) (Finding, bool) {
+	if f.Kind == Overlap {
+		return f, true
+	}
 	ip, err := netip.ParseAddr(f.IP)
 	f.Claims = slices.DeleteFunc(slices.Clone(f.Claims), func(s ShownBy) bool {
 		pod, presence := look(s.ref())
 		return err != nil || presence != census.Present || pod.UID != s.UID || !mayClaim(&pod) || !pod.Shows(ip)
 	})
-	least := 1
-	if f.Kind == Duplicate {
-		least = 2
+	if f.Kind == Unrecorded {
+		return f, len(f.Claims) > 0
 	}
-	return f, len(f.Claims) >= least
+	return f, len(f.Claims) > 1 && slices.ContainsFunc(f.Claims, func(s ShownBy) bool {
+		return !census.SameMachine(s.ref(), f.Claims[0].ref())
+	})
 }
 
-// mayClaim reports whether a pod has what it shows for itself, and not for much less than it lives.
+// mayClaim reports whether a pod has what it shows for itself, and not for much less than it lives. A
+// pod whose node was booted again, and which hangs since then, still shows what it had before.
 func mayClaim(pod *census.Pod) bool {
-	return !pod.Finished && !pod.HostNetwork && pod.Deadline.IsZero()
+	return !pod.Finished && !pod.HostNetwork && !pod.NoSandbox && pod.Deadline.IsZero()
 }
 
 // A claimed is an address that a pod shows in a network.
@@ -114,8 +162,8 @@ type claimed struct {
 	recorded bool  // the store has the address there
 }
 
-// Findings returns what is wrong with the addresses that pods show, ordered by kind, address and
-// network, if the census is later than the inventory. A claim belongs to a network: an address of an
+// Findings returns what is wrong with the addresses that pods show, and which pools overlap, ordered by
+// kind, address and network, if the census is later than the inventory. A claim belongs to a network: an address of an
 // interface to that of its network attachment, and what Calico's annotations name to Calico's. What
 // a status alone shows is of the default network, whichever that is: it makes a duplicate, but is
 // never unrecorded.
@@ -128,45 +176,45 @@ func (y Layout) Findings(inv ipam.Inventory, c census.Census) []Finding {
 	claims = slices.CompactFunc(claims, func(a, b claimed) bool {
 		return a.ip == b.ip && a.network == b.network && a.pod == b.pod
 	})
-	recorded := record(inv, networkOf, claims)
-	var found []Finding
 	pods := c.Pods()
+	inUse := y.record(inv, networkOf, pods, claims)
+	found := y.overlaps(inv, c, networkOf)
 	for same := range runs(claims, func(a, b claimed) bool { return a.ip == b.ip && a.network == b.network }) {
 		n := &y.Networks[same[0].network]
-		f := Finding{IP: same[0].ip.String(), Backend: n.Backend, Network: n.Name, Claims: []ShownBy{}, Stored: []string{}, Recorded: same[0].recorded}
-		for _, one := range same {
-			pod := &pods[one.pod]
-			claim := pod.Claim(one.ip)
-			f.Claims = append(f.Claims, ShownBy{
-				Namespace: pod.Ref.Namespace, Pod: pod.Ref.Name, Node: pod.Node, Source: claim.Source, Proved: claim.Proves, UID: pod.UID,
-			})
-		}
+		f := Finding{Backend: n.Backend, Network: n.Name, Stored: []string{}}
+		f.Recorded = slices.ContainsFunc(same, func(one claimed) bool { return one.recorded })
 		switch {
-		case len(same) > 1 && !ofOneMachine(f.Claims):
+		case len(same) > 1 && !ofOneMachine(pods, same):
 			f.Kind = Duplicate
-		case same[0].certain && !same[0].recorded && inv.Complete() && n.mayGive(same[0].ip, recorded[same[0].network]):
+		case same[0].certain && !f.Recorded && inv.Complete() && n.mayGive(same[0].ip, inUse[same[0].network]):
 			f.Kind = Unrecorded
 		default:
 			continue
+		}
+		f.IP = same[0].ip.String()
+		for _, one := range same {
+			f.Claims = append(f.Claims, shownBy(&pods[one.pod], one.ip))
 		}
 		slices.SortFunc(f.Claims, func(a, b ShownBy) int { return strings.Compare(a.ref().String(), b.ref().String()) })
 		found = append(found, f)
 	}
 	slices.SortStableFunc(found, func(a, b Finding) int { return cmp.Compare(a.Kind, b.Kind) })
-	addStored(found, inv)
+	y.addStored(found, inv, networkOf)
 	return found
 }
 
 // mayGive reports whether the network may give the address to a pod at any time. Calico's plugin
 // can have another IPAM than Calico's, and then writes the same annotations: so a default network
-// must have the address of some pod that shows it.
-func (n *NetworkReport) mayGive(ip netip.Addr, recorded bool) bool {
-	return n.Capacity != nil && n.gives(ip) && n.Closed == "" && !n.Partial && (recorded || !n.Default)
+// must be inUse, which means that it has an address for the very pod that shows it.
+func (n *NetworkReport) mayGive(ip netip.Addr, inUse bool) bool {
+	return n.Capacity != nil && n.handsOut(ip) && n.Closed == "" && !n.Partial && (inUse || !n.Default)
 }
 
-// ofOneMachine reports whether the pods may be those of one virtual machine that migrates.
-func ofOneMachine(claims []ShownBy) bool {
-	return !slices.ContainsFunc(claims, func(s ShownBy) bool { return !census.SameMachine(s.ref(), claims[0].ref()) })
+// ofOneMachine reports whether the claims may be those of one virtual machine that migrates.
+func ofOneMachine(pods []census.Pod, claims []claimed) bool {
+	return !slices.ContainsFunc(claims, func(one claimed) bool {
+		return !census.SameMachine(pods[one.pod].Ref, pods[claims[0].pod].Ref)
+	})
 }
 
 // networkOf returns the network of each pool, by its index.
@@ -180,9 +228,9 @@ func (y Layout) networkOf() map[ipam.PoolRef]int32 {
 	return networkOf
 }
 
-// attachments returns the networks of which pods get addresses through each attachment. If the store
-// does not say it, as for a configuration in a file, it is that on whose interface a pod shows what
-// the network has for it.
+// attachments returns the networks of which pods get addresses through each attachment. For one of
+// which no network is known, as for a configuration in a file, these are the networks that have for a
+// pod what it shows on that interface.
 func (y Layout) attachments(inv ipam.Inventory, c census.Census, networkOf map[ipam.PoolRef]int32) map[string][]int32 {
 	by := make(map[string][]int32)
 	silent := make(map[int32]bool)
@@ -192,6 +240,7 @@ func (y Layout) attachments(inv ipam.Inventory, c census.Census, networkOf map[i
 		}
 		silent[int32(i)] = len(n.Attachments) == 0 && !n.Default
 	}
+	named := maps.Clone(by)
 	for a := range inv.Allocations() {
 		n, ok := networkOf[ipam.PoolRef{Backend: a.Backend, Name: a.Pool}]
 		if !ok || !silent[n] || !a.NamesPod() {
@@ -199,7 +248,7 @@ func (y Layout) attachments(inv ipam.Inventory, c census.Census, networkOf map[i
 		}
 		pod, _ := c.Pod(a.Owner.Pod)
 		for _, i := range pod.Interfaces {
-			if slices.Contains(i.Addresses, a.IP) && !slices.Contains(by[i.Network], n) {
+			if slices.Contains(i.Addresses, a.IP) && named[i.Network] == nil && !slices.Contains(by[i.Network], n) {
 				by[i.Network] = append(by[i.Network], n)
 			}
 		}
@@ -224,18 +273,20 @@ func (y Layout) claims(c census.Census, byAttachment map[string][]int32) []claim
 	if len(byAttachment)+len(byRange) == 0 {
 		return nil
 	}
-	var claims []claimed
+	pods := c.Pods()
+	claims := make([]claimed, 0, len(pods))
 	longest := sortedDown(lengths)
-	for p := range c.Pods() {
-		pod := &c.Pods()[p]
+	var attached []netip.Addr // of the pod
+	for p := range pods {
+		pod := &pods[p]
 		if !mayClaim(pod) {
 			continue
 		}
-		attached := make(map[netip.Addr]bool)
+		attached = attached[:0]
 		for _, i := range pod.Interfaces {
 			for _, n := range byAttachment[i.Network] {
 				for _, ip := range i.Addresses {
-					attached[ip] = true
+					attached = append(attached, ip)
 					if ranges[n].Contains(ip) {
 						claims = append(claims, claimed{ip: ip, network: n, pod: int32(p), certain: true})
 					}
@@ -243,7 +294,7 @@ func (y Layout) claims(c census.Census, byAttachment map[string][]int32) []claim
 			}
 		}
 		for i, ip := range pod.Addresses[:max(pod.InStatus, pod.ByCalico)] {
-			if attached[ip] {
+			if slices.Contains(attached, ip) {
 				continue
 			}
 			for _, bits := range longest {
@@ -269,11 +320,12 @@ func sortedDown(set map[int]bool) []int {
 	return all
 }
 
-// record marks the claims that the store has: in a pool of their network, or in what belongs to no
-// pool of the report, as an overlapping-range reservation does. It returns for each network whether
-// there is one. The claims are in the order of their addresses.
-func record(inv ipam.Inventory, networkOf map[ipam.PoolRef]int32, claims []claimed) (recorded map[int32]bool) {
-	recorded = make(map[int32]bool)
+// record marks the claims that the stores have: in a pool of their network, for the very pod wherever
+// it is, or in what belongs to no pool of the report, as an overlapping-range reservation does. It
+// returns which networks have an address for the very pod that shows it. The claims are in the order
+// of their addresses.
+func (y Layout) record(inv ipam.Inventory, networkOf map[ipam.PoolRef]int32, pods []census.Pod, claims []claimed) (inUse map[int32]bool) {
+	inUse = make(map[int32]bool)
 	for a := range inv.Allocations() {
 		if !a.HoldsAddress() || !a.IP.IsValid() {
 			continue
@@ -284,17 +336,30 @@ func record(inv ipam.Inventory, networkOf map[ipam.PoolRef]int32, claims []claim
 		}
 		of, inNetwork := networkOf[ipam.PoolRef{Backend: a.Backend, Name: a.Pool}]
 		for i := first; i < len(claims) && claims[i].ip == a.IP; i++ {
-			if !inNetwork || claims[i].network == of {
+			pod, n := &pods[claims[i].pod], &y.Networks[claims[i].network]
+			own := a.Owner.Pod == pod.Ref || a.Owner.Sandbox != "" && a.Owner.Sandbox == pod.Sandbox
+			switch {
+			case inNetwork && claims[i].network == of:
 				claims[i].recorded = true
-				recorded[claims[i].network] = true
+				inUse[of] = inUse[of] || own
+			case own, !inNetwork && n.mayHold(a):
+				claims[i].recorded = true
 			}
 		}
 	}
-	return recorded
+	return inUse
+}
+
+// mayHold reports whether an allocation of no pool of the report keeps an address of the network.
+func (n *NetworkReport) mayHold(a *ipam.Allocation) bool {
+	if n.Default {
+		return a.Backend == n.Backend
+	}
+	return n.Unique == "" || n.Unique == a.Network
 }
 
 // addStored adds for whom the stores have the addresses.
-func addStored(found []Finding, inv ipam.Inventory) {
+func (y Layout) addStored(found []Finding, inv ipam.Inventory, networkOf map[ipam.PoolRef]int32) {
 	byIP := make(map[string][]*Finding, len(found))
 	for i := range found {
 		byIP[found[i].IP] = append(byIP[found[i].IP], &found[i])
@@ -312,8 +377,11 @@ func addStored(found []Finding, inv ipam.Inventory) {
 		if !wanted[a.IP] || !a.NamesPod() || !a.HoldsAddress() {
 			continue
 		}
+		of, ok := networkOf[ipam.PoolRef{Backend: a.Backend, Name: a.Pool}]
 		for _, f := range byIP[a.IP.String()] {
-			if name := a.Owner.Pod.String(); f.Backend == a.Backend && !slices.Contains(f.Stored, name) {
+			name, shows := a.Owner.Pod.String(), slices.ContainsFunc(f.Claims, func(s ShownBy) bool { return s.ref() == a.Owner.Pod })
+			its := shows || !ok || y.Networks[of].Name == f.Network
+			if its && f.Backend == a.Backend && !slices.Contains(f.Stored, name) {
 				f.Stored = append(f.Stored, name)
 			}
 		}

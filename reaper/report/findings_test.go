@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -60,6 +61,11 @@ func TestFindingsAreOfLivePodsInOneNetwork(t *testing.T) {
 	recorded := func(backend, pool, ip, pod string) ipam.Allocation {
 		return ipam.Allocation{Backend: backend, Pool: pool, IP: netip.MustParseAddr(ip), Owner: ipam.Owner{Pod: ipam.PodRef{Namespace: "app", Name: pod}}}
 	}
+	reserved := func(network, ip, pod string) ipam.Allocation {
+		a := recorded("overlapping", "ns/"+network+"-"+ip, ip, pod)
+		a.Network = network
+		return a
+	}
 	// Calico has the address of this pod in each case, so its IPAM is in use.
 	one, oneHas := onCalico("one", "10.0.0.1"), recorded("calico", "block", "10.0.0.1", "one")
 	unsure := func(p *census.Pod) { p.ByCalico = 0 }
@@ -75,6 +81,7 @@ func TestFindingsAreOfLivePodsInOneNetwork(t *testing.T) {
 		{name: "two on one that nobody has", pods: []census.Pod{onCalico("two", "10.0.0.2"), onCalico("three", "10.0.0.2")}, want: []string{"duplicate 10.0.0.2 p three two"}},
 		{name: "one is finished", pods: []census.Pod{with(onCalico("two", "10.0.0.1"), func(p *census.Pod) { p.Finished = true })}},
 		{name: "one is Terminating", pods: []census.Pod{with(onCalico("two", "10.0.0.1"), func(p *census.Pod) { p.Deadline = time.Unix(1, 0) })}},
+		{name: "one has no sandbox", pods: []census.Pod{with(onCalico("two", "10.0.0.1"), func(p *census.Pod) { p.NoSandbox = true })}},
 		{name: "one is on the host's network", pods: []census.Pod{with(onCalico("two", "10.0.0.1"), func(p *census.Pod) { p.HostNetwork = true })}},
 		{name: "the launchers of a machine that migrates", pods: []census.Pod{onCalico("virt-launcher-vm-abcde", "10.0.0.2"), onCalico("virt-launcher-vm-fghij", "10.0.0.2")},
 			has: []ipam.Allocation{recorded("calico", "block", "10.0.0.2", "virt-launcher-vm-abcde")}},
@@ -88,6 +95,11 @@ func TestFindingsAreOfLivePodsInOneNetwork(t *testing.T) {
 		{name: "one address of an attachment twice", pods: []census.Pod{onLAN("two", "app/a", "10.0.0.2", "192.168.7.2"), onLAN("three", "app/a", "10.0.0.3", "192.168.7.2")},
 			has: []ipam.Allocation{
 				recorded("calico", "block", "10.0.0.2", "two"), recorded("calico", "block", "10.0.0.3", "three"), recorded("whereabouts", "ns/a", "192.168.7.2", "two"),
+			}, want: []string{"duplicate 192.168.7.2 a three two, of two"}},
+		{name: "one that another network has for a third pod", pods: []census.Pod{onLAN("two", "app/a", "10.0.0.2", "192.168.7.2"), onLAN("three", "app/a", "10.0.0.3", "192.168.7.2")},
+			has: []ipam.Allocation{
+				recorded("calico", "block", "10.0.0.2", "two"), recorded("calico", "block", "10.0.0.3", "three"),
+				recorded("whereabouts", "ns/a", "192.168.7.2", "two"), recorded("whereabouts", "ns/b", "192.168.7.2", "four"),
 			}, want: []string{"duplicate 192.168.7.2 a three two, of two"}},
 
 		{name: "an address that no store has", pods: []census.Pod{onCalico("two", "10.0.0.2")}, want: []string{"unrecorded 10.0.0.2 p two"}},
@@ -105,7 +117,17 @@ func TestFindingsAreOfLivePodsInOneNetwork(t *testing.T) {
 				recorded("calico", "block", "10.0.0.2", "two"), recorded("calico", "block", "10.0.0.3", "three"), recorded("whereabouts", "ns/b", "192.168.7.3", "three"),
 			}, want: []string{"unrecorded 192.168.7.2 b two"}},
 		{name: "what only a reservation has", pods: []census.Pod{onLAN("two", "app/a", "10.0.0.2", "192.168.7.2")},
-			has: []ipam.Allocation{recorded("calico", "block", "10.0.0.2", "two"), recorded("overlapping", "ns/192.168.7.2", "192.168.7.2", "two")}},
+			has: []ipam.Allocation{recorded("calico", "block", "10.0.0.2", "two"), reserved("a", "192.168.7.2", "two")}},
+		{name: "what only a reservation of another network has", pods: []census.Pod{onLAN("two", "app/a", "10.0.0.2", "192.168.7.2")},
+			has: []ipam.Allocation{recorded("calico", "block", "10.0.0.2", "two"), reserved("b", "192.168.7.2", "three")}, want: []string{"unrecorded 192.168.7.2 a two"}},
+		{name: "what another pool of the store has for the pod", pods: []census.Pod{onLAN("two", "app/a", "10.0.0.2", "192.168.7.2")},
+			has: []ipam.Allocation{recorded("calico", "block", "10.0.0.2", "two"), recorded("whereabouts", "ns/b", "192.168.7.2", "two")}},
+		{name: "of an attachment whose network is known, while an older pod has an address of another one",
+			pods: []census.Pod{onLAN("two", "app/a", "10.0.0.2", "192.168.7.2"), onLAN("old", "app/a", "10.0.0.3", "192.168.7.3")},
+			has: []ipam.Allocation{
+				recorded("calico", "block", "10.0.0.2", "two"), recorded("calico", "block", "10.0.0.3", "old"),
+				recorded("whereabouts", "ns/a", "192.168.7.2", "two"), recorded("whereabouts", "ns/b", "192.168.7.3", "old"),
+			}},
 		{name: "while a pool could not be read", pods: []census.Pod{onCalico("two", "10.0.0.2")}, partial: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -128,11 +150,17 @@ func TestFindingsAreOfLivePodsInOneNetwork(t *testing.T) {
 	}
 }
 
-// A plugin of Calico may have another IPAM, such as host-local.
+// A plugin of Calico may have another IPAM, such as host-local, while nodes get the addresses of their
+// tunnels from Calico's. Then Calico may still have what it gave before, for pods that are gone.
 func TestPodsOfAnotherIPAMAreNotUnrecorded(t *testing.T) {
 	c := census.New(time.Unix(1, 0), []census.Pod{onCalico("one", "10.0.0.1"), onCalico("two", "10.0.0.2")}, nil)
-	if found := lanLayout().Findings(ipam.Inventory{}, c); len(found) > 0 {
-		t.Errorf("found %v, want nothing", found)
+	tunnel := ipam.Allocation{Backend: "calico", Pool: "block", IP: netip.MustParseAddr("10.0.0.1"), Owner: ipam.Owner{Node: "n1"}}
+	gone := ipam.Allocation{Backend: "calico", Pool: "block", IP: tunnel.IP, Owner: ipam.Owner{Pod: ipam.PodRef{Namespace: "app", Name: "gone"}}}
+	for _, has := range [][]ipam.Allocation{nil, {tunnel}, {gone}} {
+		inv := ipam.Inventory{Listings: []ipam.Listing{{Backend: "calico", Whole: true, Pools: []ipam.Pool{{Name: "block", Allocations: has}}}}}
+		if found := lanLayout().Findings(inv, c); len(found) > 0 {
+			t.Errorf("found %v with %v, want nothing", found, has)
+		}
 	}
 }
 
@@ -164,6 +192,72 @@ func TestFindingIsConfirmedByWhatItsPodsShowNow(t *testing.T) {
 		})
 		if got != tt.want {
 			t.Errorf("%s: confirmed %v, want %v", name, got, tt.want)
+		}
+	}
+}
+
+// Two blocks of Calico that have the same addresses are told, with the live pods in both. Pools of other
+// stores overlap by design.
+func TestOverlappingBlocks(t *testing.T) {
+	pool := func(in string, exclusive bool, ips ...string) ipam.Pool {
+		p := ipam.Pool{Name: in, Range: netip.MustParsePrefix(in), Exclusive: exclusive}
+		for _, ip := range ips {
+			p.Allocations = append(p.Allocations, ipam.Allocation{
+				Pool: in, IP: netip.MustParseAddr(ip), Owner: ipam.Owner{Pod: ipam.PodRef{Namespace: "app", Name: "of-" + ip}},
+			})
+		}
+		return p
+	}
+	inv := ipam.Inventory{Listings: []ipam.Listing{
+		{Backend: "calico", Whole: true, Pools: []ipam.Pool{
+			pool("10.0.0.64/26", true, "10.0.0.66"), pool("10.0.0.16/28", true, "10.0.0.17"), pool("10.0.0.0/26", true, "10.0.0.17", "10.0.0.40"),
+			pool("fd00::/122", true), pool("10.0.0.24/29", true), {Name: "handles"},
+		}},
+		{Backend: "whereabouts", Whole: true, Pools: []ipam.Pool{pool("192.168.0.0/24", false), pool("192.168.0.0/25", false)}},
+	}}
+	y := report.NewLayout(inv)
+	y.AddNetworks(inv.Listings[0], []ipam.Network{{Name: "p", Range: netip.MustParsePrefix("10.0.0.0/16"), Pools: []string{"10.0.0.16/28"}}})
+	ended := with(onCalico("ended", "10.0.0.18"), func(p *census.Pod) { p.Finished = true })
+	c := census.New(time.Now(), []census.Pod{onCalico("in", "10.0.0.17"), onCalico("outside", "10.0.0.40"), onCalico("beside", "10.0.0.66"), ended}, nil)
+	got := y.Findings(inv, c)
+	want := []report.Finding{
+		{
+			Kind: report.Overlap, Backend: "calico", Network: "p", Range: "10.0.0.16/28", Pools: []string{"10.0.0.0/26", "10.0.0.16/28"}, Recorded: true,
+			Claims: []report.ShownBy{{Namespace: "app", Pod: "in", IP: "10.0.0.17", Node: "n1", Source: "pod status", Proved: true, UID: "in"}}, Stored: []string{"app/of-10.0.0.17"},
+		},
+		{
+			Kind: report.Overlap, Backend: "calico", Range: "10.0.0.24/29", Pools: []string{"10.0.0.16/28", "10.0.0.24/29"}, Recorded: true,
+			Claims: []report.ShownBy{}, Stored: []string{},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("findings (-want +got):\n%s", diff)
+	}
+	says := "calico blocks 10.0.0.0/26 and 10.0.0.16/28 overlap, so that an address of 10.0.0.16/28 may be given to two pods; live in it: 10.0.0.17 of app/in. " +
+		"Keep the block whose size is the blockSize of its IPPool, and delete the pods of the other one"
+	if got[0].String() != says || !got[0].Proved() {
+		t.Errorf("it says %q, proved %v", got[0], got[0].Proved())
+	}
+	if _, still := got[0].Confirmed(func(ipam.PodRef) (census.Pod, census.Presence) { return census.Pod{}, census.Absent }); !still {
+		t.Error("an overlap ends with a pod")
+	}
+}
+
+// The launchers of a machine that migrates are no duplicate, also if a third pod showed the address
+// and is gone by now.
+func TestLaunchersAreLeftOfAFinding(t *testing.T) {
+	pods := []census.Pod{onCalico("virt-launcher-vm-abcde", "10.0.0.1"), onCalico("virt-launcher-vm-fghij", "10.0.0.1"), onCalico("one", "10.0.0.1")}
+	found := lanLayout().Findings(ipam.Inventory{}, census.New(time.Unix(1, 0), pods, nil))
+	for gone, want := range map[string]bool{"": true, "virt-launcher-vm-abcde": true, "one": false} {
+		_, got := found[0].Confirmed(func(ref ipam.PodRef) (census.Pod, census.Presence) {
+			i := slices.IndexFunc(pods, func(p census.Pod) bool { return p.Ref == ref })
+			if ref.Name == gone {
+				return census.Pod{}, census.Absent
+			}
+			return pods[i], census.Present
+		})
+		if got != want {
+			t.Errorf("without %q: confirmed %v, want %v", gone, got, want)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
@@ -28,10 +29,14 @@ type Results struct {
 	Refused     []judge.Refusal         // the limits that refuse the plan
 	ProtectedBy map[ipam.PoolRef]string // see PoolReport.ProtectedBy
 	Earlier     []Entry                 // what earlier rounds released
+	Endpoints   map[int]string          // the endpoints that have the addresses of gone pods, by the decisions
 	Found       []Finding               // what is wrong with addresses that pods show
 	Warnings    []string
 
 	Claims func(netip.Addr) iter.Seq[census.Claim] // see Report.Claims
+
+	// Nodes are the names of the cluster's nodes; nil if they are unknown.
+	Nodes []string
 
 	// HasTimes reports whether the times of a decision outlast the run.
 	HasTimes func(*judge.Decision) bool
@@ -81,6 +86,7 @@ func Make(f Results) Report {
 		if !f.HasTimes(d) {
 			e.FirstSeen, e.Due = nil, nil
 		}
+		e.tellEndpoint(f.Endpoints[i])
 		t.add(e, wanted || e.Outcome != Kept)
 	}
 	for _, l := range f.Verdicts.InUse {
@@ -90,13 +96,23 @@ func Make(f Results) Report {
 	return r
 }
 
+// tellEndpoint adds an endpoint that still has the address of the entry to its note, if there is one.
+func (e *Entry) tellEndpoint(name string) {
+	if name == "" {
+		return
+	}
+	e.Endpoint = name
+	note := "its WorkloadEndpoint " + e.Owner.Namespace + "/" + name + " still has the address: remove it with calicoctl delete workloadendpoint"
+	e.Note = strings.TrimPrefix(e.Note+"; "+note, "; ")
+}
+
 // EntryOf returns the entry of a decision and of what was done. It leaves out zero times.
 func EntryOf(d *judge.Decision, done Done) Entry {
 	a := d.Allocation
 	e := Entry{
 		Backend: a.Backend, Pool: a.Pool, Key: a.Key, Network: a.Network,
 		Owner:   a.Owner.Entry(),
-		Verdict: d.Verdict, Reason: d.Reason, Rule: d.Rule, ChangedBy: d.ChangedBy, Leaked: d.Ownerless && !done.Owned, Elsewhere: d.Elsewhere, Note: d.Note, Evidence: d.Evidence, Outcome: cmp.Or(done.Outcome, Kept),
+		Verdict: d.Verdict, Reason: d.Reason, Rule: d.Rule, ChangedBy: d.ChangedBy, Leaked: d.Ownerless && !done.Owned, ByName: d.ByName, Note: d.Note, Evidence: d.Evidence, Outcome: cmp.Or(done.Outcome, Kept),
 	}
 	if a.IP.IsValid() {
 		e.IP = a.IP.String()

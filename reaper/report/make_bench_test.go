@@ -5,7 +5,9 @@ import (
 	"math/big"
 	"net/netip"
 	"testing"
+	"time"
 
+	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
@@ -51,5 +53,31 @@ func BenchmarkMake(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkFindings compares what 150,000 pods show with what Calico has for them.
+func BenchmarkFindings(b *testing.B) {
+	const size = 150_000
+	pool := ipam.Pool{Name: "block", Allocations: make([]ipam.Allocation, size)}
+	pods := make([]census.Pod, size)
+	for i := range size {
+		ip := netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)})
+		if i >= 1<<16 {
+			ip = netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
+		}
+		pods[i] = onCalico(fmt.Sprint("pod-", i), ip.String())
+		pool.Allocations[i] = ipam.Allocation{Backend: "calico", Pool: "block", IP: ip, Owner: ipam.Owner{Pod: pods[i].Ref}}
+	}
+	all := netip.MustParsePrefix("10.0.0.0/8")
+	listing := ipam.Listing{Backend: "calico", Whole: true, Pools: []ipam.Pool{pool}}
+	y := report.NewLayout(ipam.Inventory{Listings: []ipam.Listing{listing}})
+	y.AddNetworks(listing, []ipam.Network{{Name: "p", Range: all, Known: true, Usable: ipam.NewSpans(ipam.SpanOf(all)), Default: true, Pools: []string{"block"}}})
+	c, inv := census.New(time.Unix(1, 0), pods, nil), ipam.Inventory{Listings: []ipam.Listing{listing}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if found := y.Findings(inv, c); len(found) > 0 {
+			b.Fatal(found[0])
+		}
 	}
 }

@@ -60,10 +60,13 @@ func (y *Layout) AddNetworks(l ipam.Listing, networks []ipam.Network) (omitted i
 // pods can get. The pools that the layout has are given by their index in it.
 func (y *Layout) addNetwork(l ipam.Listing, n ipam.Network, indexOf map[string]int) {
 	report := NetworkReport{Backend: l.Backend, Name: n.Name, Closed: n.Closed, Partial: !l.Whole, Pools: []string{},
-		Attachments: n.Attachments, Default: n.Default, Unique: n.Unique}
+		Attachments: n.Attachments, Default: n.Default, Unique: n.Unique, Division: n.Division}
 	if n.Range.IsValid() {
 		report.Range = n.Range.String()
 	}
+	report.Partial = report.Partial || slices.ContainsFunc(l.Unlisted, func(p netip.Prefix) bool {
+		return !n.Range.IsValid() || p.Addr().BitLen() == n.Range.Addr().BitLen()
+	})
 	if n.Known {
 		report.Capacity, report.Usable = n.Usable.Count(), n.Usable
 	}

@@ -1,3 +1,6 @@
+// Package report is what a run says, as a value: the outcome of each allocation, what is leaked,
+// how full pools and networks are, and what is made from that, such as an explanation. It is
+// made once, and package print has its formats.
 package report
 
 import (
@@ -178,17 +181,15 @@ func (b BackendReport) Counted() bool {
 
 // MarshalJSON leaves out counts that are not known.
 func (b BackendReport) MarshalJSON() ([]byte, error) {
-	type known BackendReport
+	type fields BackendReport // without this method
+	shown := struct {
+		fields
+		*Counts // in place of those of fields
+	}{fields: fields(b)}
 	if b.Counted() {
-		return json.Marshal(known(b))
+		shown.Counts = &b.Counts
 	}
-	return json.Marshal(struct {
-		Name      string      `json:"name"`
-		Status    ipam.Status `json:"status"`
-		Message   string      `json:"message,omitempty"`
-		Failures  []string    `json:"failures,omitempty"`
-		Undecoded []string    `json:"undecoded,omitempty"`
-	}{b.Name, b.Status, b.Message, b.Failures, b.Undecoded})
+	return json.Marshal(shown)
 }
 
 // A PoolReport says how full one pool was before and after this run's releases.
@@ -238,6 +239,7 @@ type Entry struct {
 	ChangedBy string           `json:"changedBy,omitempty"` // the step after the rules that changed the decision
 	Leaked    bool             `json:"leaked"`              // it has no owner, whether it is kept or not
 	Note      string           `json:"note,omitempty"`
+	Endpoint  string           `json:"endpoint,omitempty"` // in Calico's etcd: what still has the address for the pod that is gone
 	Evidence  []judge.Evidence `json:"evidence,omitempty"`
 	Created   *time.Time       `json:"created,omitempty"` // when it was allocated, if the store says
 	FirstSeen *time.Time       `json:"firstSeen,omitempty"`
@@ -245,9 +247,9 @@ type Entry struct {
 	Outcome   Outcome          `json:"outcome"`
 	Error     string           `json:"error,omitempty"`
 
-	Network   string   `json:"-"` // see ipam.Allocation
-	Elsewhere bool     `json:"-"` // see judge.Ruling
-	Address   *Address `json:"-"` // nil if it did not leak, or has no address
+	Network string   `json:"-"` // see ipam.Allocation
+	ByName  bool     `json:"-"` // see judge.Ruling
+	Address *Address `json:"-"` // nil if it did not leak, or has no address
 }
 
 // pool returns the pool of the entry.
@@ -337,7 +339,7 @@ func (r Report) Blind() bool {
 // Count counts an address that leaked. HeldBy is unsorted then.
 func (l *Leaked) Count(a *Address) {
 	switch a.Fate {
-	case Live, Elsewhere, Other:
+	case Live, ByName, Other:
 		return
 	case Freed:
 		l.Released++

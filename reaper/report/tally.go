@@ -13,7 +13,7 @@ import (
 )
 
 // A tally makes the figures of a report in one pass over its allocations. It takes each allocation
-// once, and then goes over the places: an IP counts once in each network of the report, and a place
+// once, and then goes over the addresses: an IP counts once in each network of the report, and an address
 // has one fate.
 type tally struct {
 	*Report
@@ -79,7 +79,7 @@ func newTally(r *Report, f *Results) *tally {
 	return t
 }
 
-// add adds an entry. What is not wanted counts for its pool and its place alone.
+// add adds an entry. What is not wanted counts for its pool and its address alone.
 func (t *tally) add(e Entry, wanted bool) {
 	ip, _ := netip.ParseAddr(e.IP) // not valid if it has none
 	pool := t.hold(e.pool(), e.Network, ip, len(t.Entries))
@@ -104,7 +104,7 @@ func (t *tally) addInUse(a *ipam.Allocation, wanted bool) {
 	}
 }
 
-// hold takes an address, if there is one, for the pass over places. It returns the pool.
+// hold takes an address, if there is one, for the pass over addresses. It returns the pool.
 func (t *tally) hold(ref ipam.PoolRef, network string, ip netip.Addr, entry int) *poolTally {
 	i, ok := t.indexOf[ref]
 	if !ok {
@@ -134,9 +134,9 @@ func (t *tally) finish() {
 	slices.SortFunc(t.holdings, t.compare)
 	for same := range runs(t.holdings, func(a, b holding) bool { return a.ip == b.ip }) {
 		t.fill(same)
-		for place := range runs(same, func(a, b holding) bool { return t.pools[a.pool].unique == t.pools[b.pool].unique }) {
-			t.decide(place)
-			t.block(place)
+		for address := range runs(same, func(a, b holding) bool { return t.pools[a.pool].unique == t.pools[b.pool].unique }) {
+			t.decide(address)
+			t.block(address)
 		}
 	}
 	for _, f := range t.results.Found {
@@ -155,6 +155,7 @@ func (t *tally) finish() {
 			n.Free = nil
 		}
 	}
+	t.Layout.countBlocks(t.results.Nodes)
 	t.setStatus()
 	if s := t.results.Selection; !s.Everything() {
 		t.narrow(s)
@@ -162,7 +163,7 @@ func (t *tally) finish() {
 	t.Leaked = leakedOf(*t.Report)
 }
 
-// compare orders holdings by IP, then by place, and then as the report has their entries.
+// compare orders holdings by IP, then by the network in which it is unique, and then as the report has their entries.
 func (t *tally) compare(a, b holding) int {
 	if order := a.ip.Compare(b.ip); order != 0 {
 		return order
@@ -199,32 +200,32 @@ func (t *tally) fill(same []holding) {
 	for _, h := range same {
 		pool, fate := &t.pools[h.pool], fateOf(t.entry(h))
 		n := pool.network
-		pool.add(fate, n == nil || n.gives(h.ip))
+		pool.add(fate, n == nil || n.handsOut(h.ip))
 		if n != nil {
 			n.fate = min(n.fate, fate)
 		}
 	}
 	for _, h := range same {
 		if n := t.pools[h.pool].network; n != nil && n.fate != Freed {
-			n.add(n.fate, n.gives(h.ip))
+			n.add(n.fate, n.handsOut(h.ip))
 			n.fate = Freed
 		}
 	}
 }
 
-// block counts a place that only allocations of no pool have, such as an overlapping-range
+// block counts an address that only allocations of no pool have, such as an overlapping-range
 // reservation: no pool can give the address out.
-func (t *tally) block(place []holding) {
+func (t *tally) block(address []holding) {
 	has := func(h holding) bool { return t.pools[h.pool].network != nil }
 	stays := func(h holding) bool { return fateOf(t.entry(h)) != Freed }
-	unique := t.pools[place[0].pool].unique
-	if unique == "" || slices.ContainsFunc(place, has) || !slices.ContainsFunc(place, stays) {
+	unique := t.pools[address[0].pool].unique
+	if unique == "" || slices.ContainsFunc(address, has) || !slices.ContainsFunc(address, stays) {
 		return
 	}
 	for i := range t.networks {
-		if n := &t.networks[i]; n.Unique == unique && n.prefix.Contains(place[0].ip) && n.gives(place[0].ip) {
+		if n := &t.networks[i]; n.Unique == unique && n.prefix.Contains(address[0].ip) && n.handsOut(address[0].ip) {
 			n.blocked++
-			t.poolsOf(n, place[0].ip, func(f *filling) { f.blocked++ })
+			t.poolsOf(n, address[0].ip, func(f *filling) { f.blocked++ })
 		}
 	}
 }
@@ -234,7 +235,7 @@ func (t *tally) addUnrecorded(f Finding) {
 	ip, err := netip.ParseAddr(f.IP)
 	for i := range t.networks {
 		n := &t.networks[i]
-		if err == nil && !f.Recorded && n.Backend == f.Backend && n.Name == f.Network && n.gives(ip) {
+		if err == nil && !f.Recorded && n.Backend == f.Backend && n.Name == f.Network && n.handsOut(ip) {
 			n.unrecorded++
 			t.poolsOf(n, ip, func(f *filling) { f.unrecorded++ })
 		}
@@ -254,11 +255,11 @@ func (t *tally) poolsOf(n *networkTally, ip netip.Addr, do func(*filling)) {
 	}
 }
 
-// decide gives the entries of a place that leaked their Address. What an earlier round freed may be
+// decide gives the entries that leaked an address their Address. What an earlier round freed may be
 // in use again, by another pod, but was freed nevertheless.
-func (t *tally) decide(place []holding) {
+func (t *tally) decide(address []holding) {
 	leaked, listed := false, false
-	for _, h := range place {
+	for _, h := range address {
 		if fateOf(t.entry(h)) >= Protected {
 			leaked = true
 			listed = listed || int(h.entry) >= len(t.results.Earlier)
@@ -268,13 +269,13 @@ func (t *tally) decide(place []holding) {
 		return
 	}
 	a := &Address{Fate: Freed, Planned: true}
-	for _, h := range place {
+	for _, h := range address {
 		e := t.entry(h)
 		if fateOf(e) >= Protected {
 			e.Address = a
 		}
 		if listed || e.Verdict != judge.InUse {
-			a.take(e)
+			a.include(e)
 		}
 	}
 }
@@ -340,7 +341,7 @@ type Usage struct {
 
 	Used      int `json:"used"`
 	Live      int `json:"live"`      // in use
-	Elsewhere int `json:"elsewhere"` // of Live: in use only because a pod exists that shows other addresses
+	ByName    int `json:"byName"`    // of Live: in use only because a pod exists that shows other addresses
 	Leaked    int `json:"leaked"`    // without an owner, and not protected
 	Protected int `json:"protected"` // without an owner, and something outside keeps the address
 	Other     int `json:"other"`     // what is not a pod's, or could not be decided
@@ -370,9 +371,12 @@ type NetworkReport struct {
 	// it does.
 	Closed string `json:"closed,omitempty"`
 
-	// Partial is set if a pool of the backend could not be read. The pool may be of the
+	// Partial is set if a pool of the backend could not be read, or is too large and of this IP family. The pool may be of the
 	// network, so the network may have fewer free addresses: Free is null.
 	Partial bool `json:"partial,omitempty"`
+
+	// Blocks says how nodes share the network; nil if its addresses are for all of them.
+	Blocks *Blocks `json:"blocks,omitempty"`
 
 	// Attachments and Default say which pods get addresses of it: see ipam.Network.
 	Attachments []string `json:"-"`
@@ -381,10 +385,14 @@ type NetworkReport struct {
 
 	// Usable are the addresses that Capacity counts; none if that is unknown.
 	Usable ipam.Spans `json:"-"`
+
+	Division *ipam.Division `json:"-"`
 }
 
-// gives reports whether pods can get the address. They may if that is unknown.
-func (n NetworkReport) gives(ip netip.Addr) bool { return n.Capacity == nil || n.Usable.Contains(ip) }
+// handsOut reports whether pods can get the address. They may if that is unknown.
+func (n NetworkReport) handsOut(ip netip.Addr) bool {
+	return n.Capacity == nil || n.Usable.Contains(ip)
+}
 
 // A filling counts addresses by their fate.
 type filling struct {
@@ -406,7 +414,7 @@ func (f *filling) add(fate Fate, inside bool) {
 // excluded later, can still be taken; it does not make fewer addresses free.
 func (f *filling) usage(capacity *big.Int, closed bool) Usage {
 	u := Usage{
-		Capacity: capacity, Live: f.fates[Live] + f.fates[Elsewhere], Elsewhere: f.fates[Elsewhere], Leaked: f.fates[Held] + f.fates[Waiting] + f.fates[Due],
+		Capacity: capacity, Live: f.fates[Live] + f.fates[ByName], ByName: f.fates[ByName], Leaked: f.fates[Held] + f.fates[Waiting] + f.fates[Due],
 		Protected: f.fates[Protected], Other: f.fates[Other], Blocked: f.blocked, Unrecorded: f.unrecorded,
 	}
 	u.Used = u.Live + u.Leaked + u.Protected + u.Other
@@ -428,7 +436,7 @@ type Fate int
 // The fates. Protected and those after it are of what leaked.
 const (
 	Live      Fate = iota // in use
-	Elsewhere             // in use only because its pod exists, which shows other addresses
+	ByName                // in use only because its pod exists, which shows other addresses
 	Other                 // it is not a pod's, or could not be decided
 	Protected             // something outside keeps it
 	Held                  // kept for a reason other than its grace period
@@ -439,7 +447,7 @@ const (
 
 // String returns the word that reports use for what leaked.
 func (f Fate) String() string {
-	return [...]string{Live: "in use", Elsewhere: "in use", Other: "other", Protected: "held", Held: "held", Waiting: "waiting", Due: "due", Freed: "released"}[f]
+	return [...]string{Live: "in use", ByName: "in use", Other: "other", Protected: "held", Held: "held", Waiting: "waiting", Due: "due", Freed: "released"}[f]
 }
 
 // An Address is an address that some allocation leaked. Several allocations may hold it: the entry
@@ -457,8 +465,8 @@ func fateOf(e *Entry) Fate {
 	switch {
 	case e.Outcome == Released:
 		return Freed
-	case e.Verdict == judge.InUse && e.Elsewhere:
-		return Elsewhere
+	case e.Verdict == judge.InUse && e.ByName:
+		return ByName
 	case e.Verdict == judge.InUse || e.Outcome == Returned:
 		return Live
 	case e.Outcome == Changed || !e.Leaked:
@@ -474,8 +482,8 @@ func fateOf(e *Entry) Fate {
 	}
 }
 
-// take takes an allocation of the address into account.
-func (a *Address) take(e *Entry) {
+// include lets an allocation of the address decide on it, if it keeps the address more firmly.
+func (a *Address) include(e *Entry) {
 	fate := fateOf(e)
 	a.Planned = a.Planned && (e.Outcome == Released || e.Outcome == Planned || e.Outcome == Refused)
 	if fate < a.Fate || fate == a.Fate && (a.Reason == "" || a.Reason == judge.SiblingKept) {

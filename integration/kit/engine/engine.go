@@ -139,11 +139,11 @@ func (e Engine) backends(config *rest.Config, p policy.Policy) ([]ipam.Backend, 
 func (e Engine) Blocks(config *rest.Config) (*calico.Backend, error) {
 	if e.getenv("ETCD_ENDPOINTS") == "" {
 		raw, err := kube.RawClient(config)
-		return calico.NewKubernetes(raw), err
+		return calico.NewKubernetes(raw, 8), err
 	}
 	etcd, err := calico.EtcdConfig(e.getenv)
 	etcd.DialOptions = e.Dial
-	return calico.NewEtcd(etcd), err
+	return calico.NewEtcd(etcd, 8), err
 }
 
 // getenv looks into Env.

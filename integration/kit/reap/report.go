@@ -13,7 +13,24 @@ type Report struct {
 	Networks []Network `json:"networks"`
 	Pools    []Pool    `json:"pools"`
 	Entries  []Entry   `json:"entries"`
+	Findings []Finding `json:"findings"`
 	Warnings []string  `json:"warnings"`
+}
+
+// A Finding says what is wrong with an address that pods show.
+type Finding struct {
+	Kind    string  `json:"kind"` // duplicate, unrecorded
+	IP      string  `json:"ip"`
+	Network string  `json:"network"`
+	Claims  []Claim `json:"claims"`
+
+	Stored []string `json:"stored"` // the pods for which the store has it
+}
+
+// A Claim is that of a pod that shows an address.
+type Claim struct {
+	Pod    string `json:"pod"`
+	Proved bool   `json:"proved"`
 }
 
 // A Run says which run it was and what it ran against.
@@ -65,8 +82,15 @@ type Network struct {
 	Capacity json.Number `json:"capacity"` // empty if unknown
 	Used     int         `json:"used"`
 	Leaked   int         `json:"leaked"`
+	Blocked  int         `json:"blocked"`
 	Free     json.Number `json:"free"` // empty if unknown
 	Pools    []string    `json:"pools"`
+	Blocks   *struct {
+		Missing   int         `json:"missing"`
+		Unclaimed json.Number `json:"unclaimed"`
+		MayBorrow *bool       `json:"mayBorrow"`
+		Without   *int        `json:"nodesWithoutRoom"`
+	} `json:"blocks"`
 }
 
 // An Entry says what was decided about one allocation and what became of it.

@@ -60,6 +60,25 @@ func TestPageOnAPhone(t *testing.T) {
 	want(tab, "[...document.querySelectorAll('#pools .scroll, #entries .scroll')].filter((one) => one.scrollWidth > one.clientWidth).length", 0)
 }
 
+// What a pod shows and no store has is not drawn as free.
+func TestUnrecordedAddressIsInTheMap(t *testing.T) {
+	tab := open(t, sampleReport(true))
+	pools := strings.Join(strings.Fields(tab.text("#pools")), " ")
+	for _, want := range []string{"not recorded", "free, 2 not recorded"} {
+		if !strings.Contains(pools, want) {
+			t.Errorf("the pools do not say %q:\n%s", want, pools)
+		}
+	}
+	eval[bool](tab, "window.dispatchEvent(new Event('beforeprint'))") // draws all maps
+	want(tab, `(() => {
+		const box = [...document.querySelectorAll('.map')].find((one) => one.getAttribute('aria-label').includes('10.244.67.0/26'));
+		const press = (key) => box.dispatchEvent(new KeyboardEvent('keydown', { key }));
+		press('Home');
+		for (let at = 0; at < 3; at++) press('ArrowRight');
+		return box.closest('.mapped').querySelector('.status').textContent;
+	})()`, "10.244.67.3: not recorded, shop/cache-3 on worker-4, no store has it")
+}
+
 // What holds nothing has no row and no map, but its name is there. What could not be listed keeps
 // its row.
 func TestNothingIsARowOfZeros(t *testing.T) {

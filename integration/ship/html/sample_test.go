@@ -156,6 +156,20 @@ func (s *sample) add(p *report.PoolReport, i int, ip netip.Addr, node string, k 
 	s.Verdicts.Decisions = append(s.Verdicts.Decisions, d)
 }
 
+// find adds a finding of the default network, about pods by namespace/name.
+func (s *sample) find(kind report.FindingKind, ip, stored string, pods ...string) {
+	f := report.Finding{Kind: kind, IP: ip, Backend: "calico", Network: "default-ipv4-ippool", Recorded: stored != "", Stored: []string{}}
+	if stored != "" {
+		f.Stored = append(f.Stored, stored)
+	}
+	for i, pod := range pods {
+		namespace, name, _ := strings.Cut(pod, "/")
+		f.Claims = append(f.Claims, report.ShownBy{Namespace: namespace, Pod: name, Node: fmt.Sprintf("worker-%d", 4+i), Source: "pod status", Proved: true})
+	}
+	s.Found = append(s.Found, f)
+	s.Warnings = append(s.Warnings, f.String())
+}
+
 // finish makes the report, as a run does.
 func (s *sample) finish() report.Report {
 	for _, d := range s.Verdicts.Decisions {
@@ -196,10 +210,13 @@ func sampleReport(dryRun bool) report.Report {
 	kinds = others
 	s.ProtectedBy = map[ipam.PoolRef]string{{Backend: wb, Name: "kube-system/192.168.40.0-24"}: "excluded by the network attachment shop/lan"}
 	s.network(wb, "10.56.0.0/22", "10.56.0.0/22", 1022, "", "kube-system/10.56.0.0-22")
-	s.Warnings = []string{
+	s.find(report.Duplicate, "10.244.64.9", "shop/web-9", "shop/web-9", "pay/api-3")
+	s.find(report.Unrecorded, "10.244.67.3", "", "shop/cache-3")
+	s.find(report.Unrecorded, "10.244.67.70", "", "batch/worker-70")
+	s.Warnings = append(s.Warnings,
 		"nothing is released from whereabouts kube-system/192.168.40.0-24, because every address is protected: excluded by the network attachment shop/lan",
 		"node worker-7 is unreachable: 38 addresses of its pods are kept until it is ready, deleted or fenced",
-	}
+	)
 	return s.finish()
 }
 

@@ -61,8 +61,8 @@ func (s *showing) addIP(ip netip.Addr) {
 	}
 }
 
-// addTo adds an address of an interface.
-func (s *showing) addTo(i *census.Interface, ip netip.Addr) {
+// addToInterface adds an address of an interface.
+func (s *showing) addToInterface(i *census.Interface, ip netip.Addr) {
 	s.addIP(ip)
 	switch {
 	case slices.Contains(i.Addresses, ip):
@@ -74,8 +74,8 @@ func (s *showing) addTo(i *census.Interface, ip netip.Addr) {
 	}
 }
 
-// on returns the interface with a name, or nil if there are too many.
-func (s *showing) on(name string) *census.Interface {
+// interfaceNamed returns the interface with a name, or nil if there are too many.
+func (s *showing) interfaceNamed(name string) *census.Interface {
 	for i := range s.interfaces {
 		if s.interfaces[i].Name == name {
 			return &s.interfaces[i]
@@ -149,7 +149,7 @@ func (s *showing) readEntry(entries *json.Decoder) error {
 	if name == "" {
 		name = "network " + e.Name
 	}
-	on := s.on(name)
+	on := s.interfaceNamed(name)
 	if on == nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (s *showing) readEntry(entries *json.Decoder) error {
 			err = cmp.Or[error](err, errNoAddress)
 			continue
 		}
-		s.addTo(on, ip)
+		s.addToInterface(on, ip)
 	}
 	return err
 }
@@ -287,7 +287,7 @@ func (d *Dump) Asking(_ context.Context, namespace, name string) ([]report.Askin
 
 // readAsking says what a pod asks for, and whether it waits.
 func readAsking(pod *corev1.Pod, p census.Pod) report.Asking {
-	a := report.Asking{Namespace: pod.Namespace, Pod: pod.Name, Default: p.InStatus == 0}
+	a := report.Asking{Namespace: pod.Namespace, Pod: pod.Name, Node: p.Node, Default: p.InStatus == 0}
 	switch {
 	case p.Finished:
 		a.Why = "has ended"

@@ -177,7 +177,7 @@ func servedVersion(ctx context.Context, client rest.Interface, group, resource s
 	}
 	for _, version := range versions {
 		var served metav1.APIResourceList
-		if err := kube.Discover(ctx, client, &served, "/apis", group, version); err != nil {
+		if err := kube.Read(ctx, client, &served, "/apis", group, version); err != nil {
 			return "", fmt.Errorf("list the resources of %s/%s: %w", group, version, err)
 		}
 		if served.Kind != "APIResourceList" || served.GroupVersion != group+"/"+version {
@@ -194,7 +194,7 @@ func servedVersion(ctx context.Context, client rest.Interface, group, resource s
 // server says that it does not serve the group.
 func versionsOf(ctx context.Context, client rest.Interface, group string) ([]string, error) {
 	var served metav1.APIGroupList
-	if err := kube.Discover(ctx, client, &served, "/apis"); err != nil {
+	if err := kube.Read(ctx, client, &served, "/apis"); err != nil {
 		return nil, fmt.Errorf("list the API groups: %w", err)
 	}
 	at := func(name string) int {

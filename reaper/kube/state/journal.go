@@ -205,8 +205,8 @@ func (j *Journals) Read(ctx context.Context, runID string) (journal.Journal, err
 	return journal.Find(ctx, j, runID)
 }
 
-// Place implements journal.Source.
-func (j *Journals) Place() string { return "namespace " + j.namespace }
+// Where implements journal.Source.
+func (j *Journals) Where() string { return "namespace " + j.namespace }
 
 // List returns the runs that have a journal, latest first, by the API server's clock. The
 // warnings name the ConfigMaps that could not be read.
@@ -268,23 +268,15 @@ func listParts[T any](ctx context.Context, j *Journals, of labels.Selector, redu
 // namedPart reads the part in a ConfigMap. If a part of the run is in a ConfigMap with another
 // name, that is damage: another client copied or forged it.
 func namedPart(m *journal.Meter, cm *corev1.ConfigMap) journal.StoredPart {
-	s := readPart(m, cm)
-	if s.Err != nil || s.Part.Run.ID != cm.Labels[RunLabel] {
-		return s
-	}
-	if name := partName(s.Part); name != cm.Name {
-		s.Err = fmt.Errorf("%w: the part belongs into %s", journal.ErrDamaged, name)
-	}
-	return s
-}
-
-// readPart reads the part in a ConfigMap.
-func readPart(m *journal.Meter, cm *corev1.ConfigMap) journal.StoredPart {
 	data, err := unzip(cm.BinaryData[journalKey], journal.MaxPart+1)
 	if err != nil {
 		return journal.StoredPart{Name: cm.Name, Err: fmt.Errorf("%w: %s: %w", journal.ErrDamaged, journalKey, err)}
 	}
-	return m.Decode(cm.Name, data)
+	s := m.Decode(cm.Name, data)
+	if name := partName(s.Part); s.Err == nil && s.Part.Run.ID == cm.Labels[RunLabel] && name != cm.Name {
+		s.Err = fmt.Errorf("%w: the part belongs into %s", journal.ErrDamaged, name)
+	}
+	return s
 }
 
 // Prune implements journal.Store. It orders the runs by the API server's clock, and stops at

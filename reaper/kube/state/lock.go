@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -117,11 +118,11 @@ func (t *tenure) take(ctx context.Context) error {
 		return nil
 	case !free(lease, t.now()):
 		since := firstOf(lease, lease.Spec.AcquireTime, lease.Spec.RenewTime)
-		return &reaper.LockedError{Holder: value(lease.Spec.HolderIdentity), Since: since, Lock: t.name}
+		return &reaper.LockedError{Holder: ptr.Deref(lease.Spec.HolderIdentity, ""), Since: since, Lock: t.name}
 	}
 	// The number must not overflow: an API server refuses a negative one, and then no run could
 	// take the lease again.
-	lease.Spec = t.spec(min(value(lease.Spec.LeaseTransitions), math.MaxInt32-1) + 1)
+	lease.Spec = t.spec(min(ptr.Deref(lease.Spec.LeaseTransitions, 0), math.MaxInt32-1) + 1)
 	_, err = t.leases.Update(ctx, lease, metav1.UpdateOptions{})
 	return err
 }
@@ -140,7 +141,7 @@ func (t *tenure) spec(transitions int32) coordinationv1.LeaseSpec {
 // has reports whether the lease is this tenure's. Another holder with the same name has another
 // time.
 func (t *tenure) has(lease *coordinationv1.Lease) bool {
-	return value(lease.Spec.HolderIdentity) == t.holder && t.since.Equal(lease.Spec.AcquireTime)
+	return ptr.Deref(lease.Spec.HolderIdentity, "") == t.holder && t.since.Equal(lease.Spec.AcquireTime)
 }
 
 // keep renews the lease at each tick until ctx ends or the lease is lost. If a renewal
@@ -200,7 +201,7 @@ func (t *tenure) update(ctx context.Context, holder string) error {
 	case err != nil:
 		return err
 	case !t.has(lease):
-		t.lost, t.newOwner = true, value(lease.Spec.HolderIdentity)
+		t.lost, t.newOwner = true, ptr.Deref(lease.Spec.HolderIdentity, "")
 		return nil
 	}
 	lease.Spec.HolderIdentity = &holder
@@ -215,12 +216,12 @@ func (t *tenure) update(ctx context.Context, holder string) error {
 // with a wrong clock can have written it, and its lease could stay taken for years. If our own
 // clock is wrong instead, two runs go on in parallel, which does no harm.
 func free(lease *coordinationv1.Lease, now time.Time) bool {
-	duration := time.Duration(value(lease.Spec.LeaseDurationSeconds)) * time.Second
+	duration := time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second
 	if duration <= 0 {
 		duration = leaseDuration
 	}
 	age := now.Sub(firstOf(lease, lease.Spec.RenewTime, lease.Spec.AcquireTime))
-	return value(lease.Spec.HolderIdentity) == "" || age >= duration || age < -duration
+	return ptr.Deref(lease.Spec.HolderIdentity, "") == "" || age >= duration || age < -duration
 }
 
 // firstOf returns the first time that is set, or else the lease's creation time.
@@ -231,12 +232,4 @@ func firstOf(lease *coordinationv1.Lease, times ...*metav1.MicroTime) time.Time 
 		}
 	}
 	return lease.CreationTimestamp.Time
-}
-
-// value returns the value that p points to, or the zero value if p is nil.
-func value[T any](p *T) T {
-	if p == nil {
-		return *new(T)
-	}
-	return *p
 }

@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -39,11 +40,11 @@ const (
 	mirror = corev1.MirrorPodAnnotationKey
 )
 
-// podFields are the fields of a pod object that verdicts rest on.
+// podFields are the fields of a pod object that verdicts rest on, or findings.
 type podFields struct {
 	namespace, name, uid, node, phase string
 
-	hostNetwork bool
+	hostNetwork, noSandbox bool
 
 	// In seconds since 1970; 0 if the pod does not say. By the API's conventions, a
 	// deletionTimestamp is the time of the deletion plus its grace period.
@@ -63,6 +64,7 @@ type podFields struct {
 type podAnnotations struct {
 	networkStatus, networksStatus, networks      string
 	calicoPodIP, calicoPodIPs, calicoContainerID string
+	emptied                                      bool // calicoPodIP is there, and has no address
 	isMirror                                     bool
 }
 
@@ -76,7 +78,7 @@ func (a *podAnnotations) set(key, value []byte) {
 	case networks:
 		a.networks = string(value)
 	case calicoPodIP:
-		a.calicoPodIP = string(value)
+		a.calicoPodIP, a.emptied = string(value), len(value) == 0
 	case calicoPodIPs:
 		a.calicoPodIPs = string(value)
 	case calicoContainerID:
@@ -97,8 +99,8 @@ func readPod(pod *corev1.Pod) census.Pod {
 		hostNetwork:   pod.Spec.HostNetwork,
 		created:       second(&pod.CreationTimestamp),
 		deadline:      second(pod.DeletionTimestamp),
-		grace:         value(pod.Spec.TerminationGracePeriodSeconds),
-		deletionGrace: value(pod.DeletionGracePeriodSeconds),
+		grace:         ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, 0),
+		deletionGrace: ptr.Deref(pod.DeletionGracePeriodSeconds, 0),
 		podIP:         pod.Status.PodIP,
 	}
 	for key, value := range pod.Annotations {
@@ -106,6 +108,9 @@ func readPod(pod *corev1.Pod) census.Pod {
 	}
 	for _, ip := range pod.Status.PodIPs {
 		f.podIPs = append(f.podIPs, ip.IP)
+	}
+	for _, c := range pod.Status.Conditions {
+		f.noSandbox = f.noSandbox || c.Type == corev1.PodReadyToStartContainers && c.Status == corev1.ConditionFalse
 	}
 	return f.reduce()
 }
@@ -122,8 +127,9 @@ func (f *podFields) reduce() census.Pod {
 		Mirror:   f.annotations.isMirror && !f.hostNetwork,
 
 		HostNetwork: f.hostNetwork,
+		NoSandbox:   f.noSandbox || f.annotations.emptied,
 
-		TerminationGrace: f.terminationGrace(),
+		TerminationGrace: time.Duration(min(max(f.grace, f.deletionGrace, 0), maxSeconds)) * time.Second,
 	}
 	if !f.annotations.isMirror {
 		p.Created = timeOf(f.created)
@@ -154,9 +160,9 @@ func (f *podFields) reduce() census.Pod {
 	}
 	p.Addresses, p.Interfaces = s.addresses, s.interfaces
 	p.TooMuch = s.tooMuch
-	asks := f.annotations.networks != "" && len(s.interfaces) == 0
+	asks := f.annotations.networks != "" && len(s.interfaces) == 0 && !f.hostNetwork // then no plugin is called
 	mayHide := !p.Finished && p.Node != ""
-	p.LeavesOut = mayHide && f.annotations.networks != "" && len(s.interfaces) > 0 &&
+	p.LeavesOut = mayHide && !f.hostNetwork && f.annotations.networks != "" && len(s.interfaces) > 0 &&
 		s.leavesOut(f.annotations.networks, f.namespace, f.annotations.networksStatus != "")
 	p.AddressUnknown = p.TooMuch || mayHide && (!readable || asks || p.InStatus == 0 && !f.hostNetwork)
 	// Multus writes the network-status after all ADDs, and the kubelet the status after that.
@@ -200,12 +206,6 @@ func (f *podFields) isStarting() bool {
 
 // maxSeconds is how many seconds a time.Duration holds.
 const maxSeconds = math.MaxInt64 / int64(time.Second)
-
-// terminationGrace returns the longest termination grace period that the pod names: in its
-// spec, or in a deletion under way.
-func (f *podFields) terminationGrace() time.Duration {
-	return time.Duration(min(max(f.grace, f.deletionGrace, 0), maxSeconds)) * time.Second
-}
 
 // maxBoot is how much of a boot ID counts, in bytes. Linux has UUIDs of 36.
 const maxBoot = 64
@@ -268,10 +268,7 @@ var tunnelAnnotations = []string{
 // readStatefulSet reduces a StatefulSet to the facts that verdicts rest on. The default
 // number of replicas is 1, as in the API.
 func readStatefulSet(set *appsv1.StatefulSet) census.StatefulSet {
-	s := census.StatefulSet{Namespace: set.Namespace, Name: set.Name, Replicas: 1}
-	if set.Spec.Replicas != nil {
-		s.Replicas = int(*set.Spec.Replicas)
-	}
+	s := census.StatefulSet{Namespace: set.Namespace, Name: set.Name, Replicas: int(ptr.Deref(set.Spec.Replicas, 1))}
 	if set.Spec.Ordinals != nil {
 		s.Start = int(set.Spec.Ordinals.Start)
 	}
@@ -283,11 +280,13 @@ func readStatefulSet(set *appsv1.StatefulSet) census.StatefulSet {
 const (
 	podMetadata, podSpec, podStatus = 1, 2, 3
 
-	metaName, metaNamespace, metaUID       = 1, 3, 5
-	metaCreated, metaDeadline              = 8, 9
-	metaDeletionGrace, metaAnnotations     = 10, 12
-	specGrace, specNodeName, specHostNet   = 4, 10, 11
-	statusPhase, statusPodIP, statusPodIPs = 1, 6, 12
+	metaName, metaNamespace, metaUID     = 1, 3, 5
+	metaCreated, metaDeadline            = 8, 9
+	metaDeletionGrace, metaAnnotations   = 10, 12
+	specGrace, specNodeName, specHostNet = 4, 10, 11
+	statusPhase, statusConditions        = 1, 2
+	statusPodIP, statusPodIPs            = 6, 12
+	conditionType, conditionStatus       = 1, 2
 
 	podIPText          = 1
 	timeSeconds        = 1
@@ -307,127 +306,131 @@ func podForm() kube.Form[census.Pod] {
 // message are merged.
 func readPodMessage(message []byte) (census.Pod, error) {
 	var fields podFields
-	if err := readFields(message, &fields); err != nil {
+	err := kube.EachField(message, func(f kube.Field) error {
+		switch int32(f.Number) {
+		case podMetadata:
+			return eachIn(f, fields.readMeta)
+		case podSpec:
+			return eachIn(f, fields.readSpec)
+		case podStatus:
+			return eachIn(f, fields.readStatus)
+		default:
+			return nil
+		}
+	})
+	if err != nil {
 		return census.Pod{}, err
 	}
 	return fields.reduce(), nil
 }
 
-// readFields reads the fields of a pod.
-func readFields(message []byte, into *podFields) error {
-	return kube.EachField(message, func(f kube.Field) error {
-		var part func(f kube.Field, into *podFields) error
-		switch int32(f.Number) {
-		case podMetadata:
-			part = readMeta
-		case podSpec:
-			part = readSpec
-		case podStatus:
-			part = readStatus
-		default:
-			return nil
-		}
-		content, err := f.Content()
-		if err != nil {
-			return err
-		}
-		return kube.EachField(content, func(f kube.Field) error { return part(f, into) })
-	})
+// eachIn calls read with each field of the message that a field has.
+func eachIn(f kube.Field, read func(kube.Field) error) error {
+	message, err := f.Content()
+	if err != nil {
+		return err
+	}
+	return kube.EachField(message, read)
 }
 
 // readMeta reads a field of an ObjectMeta.
-func readMeta(f kube.Field, into *podFields) (err error) {
-	switch int32(f.Number) {
+func (f *podFields) readMeta(field kube.Field) (err error) {
+	switch int32(field.Number) {
 	case metaName:
-		into.name, err = f.Text()
+		f.name, err = field.Text()
 	case metaNamespace:
-		into.namespace, err = f.Text()
+		f.namespace, err = field.Text()
 	case metaUID:
-		into.uid, err = f.Text()
+		f.uid, err = field.Text()
 	case metaCreated:
-		err = readSecond(f, &into.created)
+		f.created, err = readSecond(field)
 	case metaDeadline:
-		err = readSecond(f, &into.deadline)
+		f.deadline, err = readSecond(field)
 	case metaDeletionGrace:
-		into.deletionGrace, err = f.Int()
+		f.deletionGrace, err = field.Int()
 	case metaAnnotations:
-		var entry []byte
-		if entry, err = f.Content(); err == nil {
-			err = readAnnotation(entry, into)
-		}
+		err = f.readAnnotation(field)
 	}
 	return err
 }
 
 // readAnnotation reads an entry of the map of annotations. Key and value may come in
 // either order; a missing one is empty.
-func readAnnotation(entry []byte, into *podFields) error {
+func (f *podFields) readAnnotation(field kube.Field) error {
 	var key, value []byte
-	err := kube.EachField(entry, func(f kube.Field) (err error) {
-		switch int32(f.Number) {
+	err := eachIn(field, func(field kube.Field) (err error) {
+		switch int32(field.Number) {
 		case entryKey:
-			key, err = f.Content()
+			key, err = field.Content()
 		case entryVal:
-			value, err = f.Content()
+			value, err = field.Content()
 		}
 		return err
 	})
-	if err == nil {
-		into.annotations.set(key, value)
-	}
+	f.annotations.set(key, value)
 	return err
 }
 
 // readSpec reads a field of a PodSpec.
-func readSpec(f kube.Field, into *podFields) (err error) {
-	switch int32(f.Number) {
+func (f *podFields) readSpec(field kube.Field) (err error) {
+	switch int32(field.Number) {
 	case specGrace:
-		into.grace, err = f.Int()
+		f.grace, err = field.Int()
 	case specNodeName:
-		into.node, err = f.Text()
+		f.node, err = field.Text()
 	case specHostNet:
 		var set int64
-		set, err = f.Int()
-		into.hostNetwork = set != 0
+		set, err = field.Int()
+		f.hostNetwork = set != 0
 	}
 	return err
 }
 
 // readStatus reads a field of a PodStatus.
-func readStatus(f kube.Field, into *podFields) (err error) {
-	switch int32(f.Number) {
+func (f *podFields) readStatus(field kube.Field) (err error) {
+	switch int32(field.Number) {
 	case statusPhase:
-		into.phase, err = f.Text()
+		f.phase, err = field.Text()
+	case statusConditions:
+		err = f.readCondition(field)
 	case statusPodIP:
-		into.podIP, err = f.Text()
+		f.podIP, err = field.Text()
 	case statusPodIPs:
-		var message []byte
-		if message, err = f.Content(); err != nil {
-			return err
-		}
 		var ip string
-		err = kube.EachField(message, func(f kube.Field) (err error) {
-			if f.Number == podIPText {
-				ip, err = f.Text()
+		err = eachIn(field, func(field kube.Field) (err error) {
+			if field.Number == podIPText {
+				ip, err = field.Text()
 			}
 			return err
 		})
-		into.podIPs = append(into.podIPs, ip)
+		f.podIPs = append(f.podIPs, ip)
 	}
 	return err
 }
 
-// readSecond reads the seconds of a Time field.
-func readSecond(f kube.Field, to *int64) error {
-	message, err := f.Content()
-	if err != nil {
-		return err
-	}
-	*to = 0
-	return kube.EachField(message, func(f kube.Field) (err error) {
-		if f.Number == timeSeconds {
-			*to, err = f.Int()
+// readCondition reads a condition of the pod.
+func (f *podFields) readCondition(field kube.Field) error {
+	var kind, status []byte
+	err := eachIn(field, func(field kube.Field) (err error) {
+		switch int32(field.Number) {
+		case conditionType:
+			kind, err = field.Content()
+		case conditionStatus:
+			status, err = field.Content()
 		}
 		return err
 	})
+	f.noSandbox = f.noSandbox || string(kind) == string(corev1.PodReadyToStartContainers) && string(status) == string(corev1.ConditionFalse)
+	return err
+}
+
+// readSecond reads the seconds of a Time.
+func readSecond(field kube.Field) (second int64, err error) {
+	err = eachIn(field, func(field kube.Field) (err error) {
+		if field.Number == timeSeconds {
+			second, err = field.Int()
+		}
+		return err
+	})
+	return second, err
 }

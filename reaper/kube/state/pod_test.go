@@ -127,6 +127,30 @@ func TestReadPodShowsEveryAddress(t *testing.T) {
 	}
 }
 
+// A pod that hangs after its node was booted again keeps the status of before, but for that condition.
+func TestPodSaysThatItHasNoSandbox(t *testing.T) {
+	for name, tt := range map[string]struct {
+		condition corev1.PodCondition
+		want      bool
+	}{
+		"it has none":              {corev1.PodCondition{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionFalse}, true},
+		"it has one":               {corev1.PodCondition{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionTrue}, false},
+		"it is not ready":          {corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse}, false},
+		"the kubelet does not say": {corev1.PodCondition{}, false},
+	} {
+		pod := running(func(p *corev1.Pod) {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled}, tt.condition}
+		})
+		if got := readPod(pod).NoSandbox; got != tt.want {
+			t.Errorf("%s: NoSandbox is %v, want %v", name, got, tt.want)
+		}
+	}
+	emptied := running(func(p *corev1.Pod) { p.Annotations[calicoPodIP] = "" }) // by Calico's DEL
+	if !readPod(emptied).NoSandbox {
+		t.Error("a pod whose address Calico's plugin took back has a sandbox")
+	}
+}
+
 func TestReadPodKeepsWhoItIs(t *testing.T) {
 	pod := annotated(calicoContainerID, "c1")
 	pod.DeletionTimestamp = &metav1.Time{}
@@ -169,7 +193,7 @@ func TestReadPodIsAddressUnknownWhereAnAddressIsMissing(t *testing.T) {
 		{"in the node's network, and asks Multus", running(func(p *corev1.Pod) {
 			p.Spec.HostNetwork = true
 			p.Annotations[networks] = "net-a"
-		}), true, false, false},
+		}), false, false, false},
 		{"Multus showed an address, and no status does", bare(func(p *corev1.Pod) {
 			p.Annotations[networkStatus] = `[{"interface": "eth0", "ips": ["10.2.0.1"]}]`
 		}), true, false, false},

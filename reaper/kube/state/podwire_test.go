@@ -27,7 +27,7 @@ func anyText() *rapid.Generator[string] {
 	return rapid.OneOf(
 		rapid.SampledFrom([]string{
 			"", "10.1.0.1", "10.1.0.2/32,fd00::1", "::ffff:10.1.0.1", "Succeeded", "Failed", "Running", "web-0", "node-a",
-			`[{"interface": "net1", "ips": ["10.2.0.1", "fd02::1"]}]`, `[{"name": "a/b", "ips": ["10.1.0.1"]}, 7]`, `[{"interface`,
+			`[{"interface": "net1", "ips": ["10.2.0.1", "fd02::1"]}]`, `[{"name": "a/b", "ips": ["10.1.0.1"]}, 7]`, `[{"interface`, "PodReadyToStartContainers", "False",
 			strings.Repeat("x", maxSandbox+1), "\x00\xff",
 		}),
 		rapid.String())
@@ -53,11 +53,16 @@ var (
 	oddTime  = []oddField{{1, nil}, {2, nil}, {3, oddText}}
 	oddMeta  = []oddField{{1, oddText}, {3, oddText}, {5, oddText}, {8, oddMessage(oddTime)}, {9, oddMessage(oddTime)}, {10, nil}, {12, oddMessage(oddEntry)}, {12, oddMessage(oddEntry)}, {99, oddText}, {98, nil}}
 	oddSpec  = []oddField{{4, nil}, {10, oddText}, {11, nil}, {99, oddText}}
-	oddState = []oddField{{1, oddText}, {6, oddText}, {12, oddMessage(oddPodIP)}, {99, nil}}
+	oddWhen  = []oddField{{1, oddType}, {2, oddFalse}, {2, oddText}, {3, oddMessage(oddTime)}, {99, nil}}
+	oddState = []oddField{{1, oddText}, {2, oddMessage(oddWhen)}, {6, oddText}, {12, oddMessage(oddPodIP)}, {99, nil}}
 	oddPod   = []oddField{{1, oddMessage(oddMeta)}, {2, oddMessage(oddSpec)}, {3, oddMessage(oddState)}, {1, oddMessage(oddMeta)}, {99, oddText}}
 )
 
 func oddText(t *rapid.T) []byte { return []byte(anyText().Draw(t, "text")) }
+
+func oddType(*rapid.T) []byte { return []byte(corev1.PodReadyToStartContainers) }
+
+func oddFalse(*rapid.T) []byte { return []byte(corev1.ConditionFalse) }
 
 func oddKey(t *rapid.T) []byte { return []byte(anyKey().Draw(t, "key")) }
 
@@ -113,7 +118,7 @@ func TestDamagedPodIsAnError(t *testing.T) {
 		return message
 	}
 	for _, path := range [][]protowire.Number{
-		{1}, {1, 1}, {1, 3}, {1, 5}, {1, 12}, {1, 12, 1}, {1, 12, 2}, {2}, {2, 10}, {3}, {3, 1}, {3, 6}, {3, 12}, {3, 12, 1},
+		{1}, {1, 1}, {1, 3}, {1, 5}, {1, 12}, {1, 12, 1}, {1, 12, 2}, {2}, {2, 10}, {3}, {3, 1}, {3, 2}, {3, 2, 1}, {3, 2, 2}, {3, 6}, {3, 12}, {3, 12, 1},
 	} {
 		if pod, err := readPodMessage(wrong(path...)); err == nil {
 			t.Errorf("a number where %v has another type is read: %+v", path, pod)

@@ -36,10 +36,10 @@ func viewOfExplanation(x report.Explanation) view {
 	}
 	v.tables = func(bool) (all []table) {
 		for _, e := range x.Found {
-			all = append(all, explained(e))
+			all = append(all, allocationLines(e))
 		}
 		for _, p := range x.Places {
-			all = append(all, placed(p, x.Leaked != nil))
+			all = append(all, placeLines(p, x.Leaked != nil))
 		}
 		return all
 	}
@@ -132,8 +132,12 @@ func fillOf(p report.Place, judged bool) string {
 	switch {
 	case p.Closed != "":
 		text = "closed: " + p.Closed
+	case p.Free != nil && p.Free.Sign() == 0 && len(p.Elsewhere) > 0:
+		text = "full, but " + printable.Some(p.Elsewhere) + " is not"
 	case p.Free != nil && p.Free.Sign() == 0:
 		text = "full"
+	case p.NoBlock != nil:
+		text = p.NoBlock.Why
 	case p.Free != nil:
 		text = number(p.Free) + " of " + number(p.Capacity) + " free"
 	}
@@ -180,15 +184,15 @@ func whereNowhere(x report.Explanation) string {
 		return "in no store that was listed; it is in the range of " + in
 	case *x.Free:
 		return "free in " + in
-	case len(x.Claims) > 0:
+	case x.Unrecorded:
 		return "in no store, and not free in " + in + ", which may give it to another pod"
 	default:
 		return "in no store, and pods do not get it, although it is in the range of " + in
 	}
 }
 
-// placed returns the lines of a network or of a pool.
-func placed(p report.Place, judged bool) table {
+// placeLines returns the lines of a network or of a pool.
+func placeLines(p report.Place, judged bool) table {
 	var t table
 	kind := "pool"
 	if p.Network {
@@ -199,6 +203,13 @@ func placed(p report.Place, judged bool) table {
 	if p.Closed != "" {
 		t.say("  %-10s  %s", "closed", p.Closed)
 	}
+	if p.Blocks != nil {
+		t.say("  %-10s  %s", "blocks", blocksOf(*p.Blocks))
+	}
+	if p.NoBlock != nil {
+		t.say("  %-10s  %s", "but", p.NoBlock.Why)
+		t.advise(p.NoBlock.Remedies)
+	}
 	if lost := lostOf(p.Usage); lost != "" {
 		t.say("  %-10s  %s", "not free", lost)
 	}
@@ -206,10 +217,10 @@ func placed(p report.Place, judged bool) table {
 		return t
 	}
 	t.say("  %-10s  %d live, %d leaked, %d protected, %d other", "has", p.Live, p.Leaked, p.Protected, p.Other)
-	if elsewhere := elsewhereOf(p.Usage); elsewhere != "" {
-		t.say("  %-10s  %s", "of these", elsewhere)
+	if byName := byNameOf(p.Usage); byName != "" {
+		t.say("  %-10s  %s", "of these", byName)
 	}
-	if p.Leaked+p.Blocked+p.Unrecorded == 0 && p.Free != nil && p.Free.Sign() == 0 && p.Closed == "" {
+	if p.Leaked+p.Blocked+p.Unrecorded == 0 && p.Free != nil && p.Free.Sign() == 0 && p.Closed == "" && len(p.Elsewhere) == 0 {
 		t.say("  %-10s  nothing leaked, so there is nothing to release: make the range larger, or run fewer pods", "to change")
 	}
 	for _, l := range p.Leaks {
@@ -233,8 +244,8 @@ func (t *table) advise(remedies []judge.Remedy) {
 	}
 }
 
-// explained returns the lines of one allocation. It counts the rules that did not match.
-func explained(e report.Explained) table {
+// allocationLines returns the lines of one allocation. It counts the rules that did not match.
+func allocationLines(e report.Explained) table {
 	var t table
 	t.say("%s of %s %s, key %s", nameOf(e.IP, e.Key), e.Backend, e.Pool, e.Key)
 	for _, part := range []struct{ name, value string }{

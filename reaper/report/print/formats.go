@@ -4,8 +4,12 @@ package print
 import (
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
+
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // formats are the output formats, in the order of the help. To add one, write the function that
@@ -90,3 +94,97 @@ func Usages() []string {
 	}
 	return names
 }
+
+// Options say how to print a report. The zero value of a field other than Format is the
+// short and plain form.
+type Options struct {
+	Format  string // one that Check accepts
+	All     bool   // with the allocations in use, and nothing folded
+	NoTrunc bool   // no name is shortened
+	Color   bool   // table and wide colour their own words
+	Quiet   bool   // print only how the run ended, and how much is leaked
+
+	// Run are the words of a command that repeats the run; nil if there is none, as for files.
+	Run []string
+}
+
+// Brief reports whether the format leaves out the allocations that are in use. Then a report
+// need not have them (reaper.Options.Brief).
+func (o Options) Brief() bool {
+	f, err := formatOf(o.Format)
+	return err == nil && !f.all && !o.All
+}
+
+// Write prints the report of a run. Without Options.All, most formats leave out the
+// allocations that are in use. It returns an error if Check does not accept the format.
+func Write(w io.Writer, o Options, r report.Report) error {
+	if o.Brief() {
+		r = r.Brief()
+	}
+	v := viewOf(r, o.All)
+	v.next, v.explain = nextOf(r, o.Run), explainOn(r.Run)
+	return o.write(w, v)
+}
+
+// WriteRestore prints the report of a restore. It returns an error if Check does not
+// accept the format.
+func WriteRestore(w io.Writer, o Options, r report.RestoreReport) error {
+	return o.write(w, viewOfRestore(r))
+}
+
+// WriteHistory prints a history. It returns an error if Check does not accept the format. by
+// says how the program was called. The names of a history are the IDs of its runs, or the
+// addresses if one run was asked for.
+func WriteHistory(w io.Writer, o Options, h report.History, by report.RunInfo) error {
+	return o.write(w, viewOfHistory(h, by, o.All))
+}
+
+// WritePools prints how full the networks and the pools of a report are.
+func WritePools(w io.Writer, o PoolsOptions, r report.Report) error {
+	return Options{Format: o.Format, NoTrunc: true}.write(w, viewOfPools(r, o))
+}
+
+// WriteExplanation prints an explanation. The format must be one of LookFormats.
+func WriteExplanation(w io.Writer, format string, x report.Explanation) error {
+	return Options{Format: format, NoTrunc: true}.write(w, viewOfExplanation(x))
+}
+
+// write prints a view.
+func (o Options) write(w io.Writer, v view) error {
+	f, err := formatOf(o.Format)
+	if err != nil {
+		return err
+	}
+	v.noTrunc, v.color = o.NoTrunc, o.Color
+	if o.Quiet {
+		return printHead(w, v)
+	}
+	return f.print(w, v)
+}
+
+// A view is a report as the formats take it.
+type view struct {
+	value      any      // the report; its JSON is a contract with users
+	caveats    []string // what changes the meaning of the head: lines before it
+	head       []notice // how the run ended: lines above the tables
+	tables     func(wide bool) []table
+	warnings   []string
+	conclusion []string        // lines
+	undo       []string        // those lines of it that Options.Quiet keeps
+	names      func() []string // what -o name prints; nil if the report names no addresses
+	states     func() string   // one letter for each entry: see pageData
+	next       []judge.Remedy  // for the page of HTML
+	explain    string          // see pageData
+
+	noTrunc, color bool
+}
+
+// A notice is a line above the tables.
+type notice struct {
+	label string // such as REFUSED; empty for a line without one
+	text  string
+	minor bool // Options.Quiet leaves it out
+}
+
+// A printer prints a view.
+type printer func(io.Writer, view) error

@@ -50,7 +50,11 @@ func foundIn(findings []report.Finding) string {
 	}
 	var parts []string
 	for _, kind := range slices.Sorted(maps.Keys(count)) {
-		parts = append(parts, printable.Counted(count[kind], string(kind)+" address"))
+		of := string(kind) + " address"
+		if kind == report.Overlap {
+			of = "overlap"
+		}
+		parts = append(parts, printable.Counted(count[kind], of))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -61,7 +65,7 @@ func identity(run report.RunInfo) string {
 	if run.DryRun {
 		name = "dry run"
 	}
-	parts := append([]string{name}, placeOf(run)...)
+	parts := append([]string{name}, ranOn(run)...)
 	if run.Cluster != "" && run.StateNamespace != "" {
 		parts = append(parts, "state namespace "+run.StateNamespace)
 	}
@@ -77,8 +81,8 @@ func policyOf(run report.RunInfo) string {
 	return "policy " + cmp.Or(run.Policy.File, "defaults")
 }
 
-// placeOf says what a run was on: which cluster and stores, or which node, or files.
-func placeOf(run report.RunInfo) []string {
+// ranOn says what a run was on: which cluster and stores, or which node, or files.
+func ranOn(run report.RunInfo) []string {
 	switch {
 	case run.Node != "" && run.Cluster == "":
 		return []string{"node " + run.Node, "no API server asked", "state folder " + run.StateDir}

@@ -15,7 +15,7 @@ import (
 // of text, so its entries are encoded one by one, and written into an empty list. A string in
 // JSON never contains a line break, so what is found is that list.
 func printJSON(w io.Writer, v view) error {
-	value, entries := apart(v.value)
+	value, entries := withoutEntries(v.value)
 	text, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
 		return err
@@ -48,8 +48,8 @@ func printJSON(w io.Writer, v view) error {
 	return errors.Join(err, buffer.Flush())
 }
 
-// apart returns a report without its entries, and pointers to these. Any other value has none.
-func apart(value any) (head any, entries []any) {
+// withoutEntries returns a report without its entries, and pointers to these. Any other value has none.
+func withoutEntries(value any) (head any, entries []any) {
 	switch r := value.(type) {
 	case report.Report:
 		entries = pointers(r.Entries)

@@ -2,6 +2,7 @@ package print
 
 import (
 	"cmp"
+	"fmt"
 	"math/big"
 	"slices"
 	"strconv"
@@ -94,7 +95,17 @@ func freePart(u report.Usage) *big.Rat {
 func usageTable(p poolsReport, o PoolsOptions) table {
 	t := table{heading: []string{"BACKEND", "NETWORK", "RANGE", "FULL", "USED", "LIVE", "LEAKED", "PROTECTED", "OTHER", "FREE", "CAPACITY", "NOTE"}}
 	row := func(backend, name, in string, u report.Usage, closed bool, note string) {
-		t.rows = append(t.rows, usageRow(backend, name, in, u, p.Leaked != nil, closed, note))
+		full := percent(u)
+		if closed {
+			full = "closed"
+		}
+		cells := []string{backend, name, in, full, strconv.Itoa(u.Used)}
+		if p.Leaked == nil { // the pods are unknown, and so is what the addresses are used for
+			cells = append(cells, unknown, unknown, unknown, unknown)
+		} else {
+			cells = append(cells, strconv.Itoa(u.Live), strconv.Itoa(u.Leaked), strconv.Itoa(u.Protected), strconv.Itoa(u.Other))
+		}
+		t.rows = append(t.rows, append(cells, number(u.Free), number(u.Capacity), joined(byNameOf(u), lostOf(u), note)))
 	}
 	networks := make(map[[2]string]int) // the index of the network of a pool, by backend and name
 	for i, n := range p.Networks {
@@ -119,6 +130,9 @@ func usageTable(p poolsReport, o PoolsOptions) table {
 		case n.Partial:
 			note = "a pool of the backend could not be read"
 		}
+		if n.Blocks != nil && n.Closed == "" && len(n.Pools) > 0 {
+			note = joined(note, "blocks: "+blocksOf(*n.Blocks))
+		}
 		row(n.Backend, n.Name, n.Range, n.Usage, n.Closed != "", note)
 		for _, pool := range below[i] {
 			row("", "  "+pool.Name, pool.Range, pool.Usage, n.Closed != "", pool.ProtectedBy)
@@ -140,28 +154,33 @@ func usageTable(p poolsReport, o PoolsOptions) table {
 	return t
 }
 
-// usageRow returns the row of a network or of a pool. If the pods are not known, neither
-// is what the addresses are used for.
-func usageRow(backend, name, in string, u report.Usage, judged, closed bool, note string) []string {
-	by := []string{unknown, unknown, unknown, unknown}
-	if judged {
-		by = []string{strconv.Itoa(u.Live), strconv.Itoa(u.Leaked), strconv.Itoa(u.Protected), strconv.Itoa(u.Other)}
-	}
-	full := percent(u)
-	if closed {
-		full = "closed"
-	}
-	row := []string{backend, name, in, full, strconv.Itoa(u.Used)}
-	notes := slices.DeleteFunc([]string{elsewhereOf(u), lostOf(u), note}, func(note string) bool { return note == "" })
-	return append(append(row, by...), number(u.Free), number(u.Capacity), strings.Join(notes, "; "))
+// joined joins those of the notes that say something.
+func joined(notes ...string) string {
+	return strings.Join(slices.DeleteFunc(notes, func(note string) bool { return note == "" }), "; ")
 }
 
-// elsewhereOf says how many live addresses are those of pods that show others.
-func elsewhereOf(u report.Usage) string {
-	if u.Elsewhere == 0 {
+// blocksOf says how many blocks of a network have room, and who may take an address of which.
+func blocksOf(b report.Blocks) string {
+	text := fmt.Sprintf("%s with room, %s full", printable.Thousands(b.Room), printable.Thousands(b.Full))
+	if b.Missing > 0 {
+		text += fmt.Sprintf(", %s of missing nodes (%s)", printable.Thousands(b.Missing), printable.Some(b.MissingNodes))
+	}
+	text += ", " + number(b.Unclaimed) + " not taken"
+	if b.MayBorrow != nil && !*b.MayBorrow {
+		text += ", no node may borrow"
+	}
+	if b.NodesWithoutRoom != nil && *b.NodesWithoutRoom > 0 {
+		text += ", no room for " + printable.Counted(*b.NodesWithoutRoom, "node")
+	}
+	return text
+}
+
+// byNameOf says how many live addresses are those of pods that show others.
+func byNameOf(u report.Usage) string {
+	if u.ByName == 0 {
 		return ""
 	}
-	return printable.Thousands(u.Elsewhere) + " live only by name: their pods show others"
+	return printable.Thousands(u.ByName) + " live only by name: their pods show others"
 }
 
 // lostOf says which addresses no pool has that are not free either.

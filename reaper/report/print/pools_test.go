@@ -3,6 +3,7 @@ package print
 import (
 	"bytes"
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,6 +42,15 @@ func TestPoolsAreOrderedByFullness(t *testing.T) {
 	}
 	if strings.Join(names, " ") != want {
 		t.Errorf("the order is %v, want %v:\n%s", names, want, text.String())
+	}
+}
+
+// Promise 7: without the pods, it is not known what the addresses are used for. That is not 0.
+func TestUseOfAddressesIsUnknownWithoutThePods(t *testing.T) {
+	row := usageTable(poolsReport{Networks: []report.NetworkReport{{Name: "lan", Usage: usageOf(9, 1, 10)}}}, PoolsOptions{}).rows[0]
+	want := []string{"", "lan", "", "90%", "9", "unknown", "unknown", "unknown", "unknown", "1", "10", ""}
+	if !slices.Equal(row, want) {
+		t.Errorf("the row is %q, want %q", row, want)
 	}
 }
 

@@ -14,7 +14,7 @@ func viewOfRestore(r report.RestoreReport) view {
 		value: r,
 		head: []notice{
 			{text: restoreConclusion(r)},
-			{text: strings.Join(append(placeOf(r.Run), policyOf(r.Run)), ", "), minor: true},
+			{text: strings.Join(append(ranOn(r.Run), policyOf(r.Run)), ", "), minor: true},
 		},
 		tables:   func(bool) []table { return []table{restoreTable(r)} },
 		caveats:  r.Run.Caveats,

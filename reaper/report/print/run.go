@@ -147,3 +147,27 @@ func undo(r report.Report) []string {
 	}
 	return []string{"undo with: " + undoOn(r.Run)}
 }
+
+// shownPools is the most rows of pools that are shown.
+const shownPools = 20
+
+// findings returns how many addresses of a pool a person should know about.
+func findings(p report.PoolReport) int {
+	n := p.Leaked + p.Protected + max(p.AllocatedBefore-p.AllocatedAfter, 0)
+	if n == 0 && p.ProtectedBy != "" {
+		n = 1
+	}
+	return n
+}
+
+// foldPools splits sorted pools into those that are shown and the rest, which is never just one.
+func foldPools(pools []report.PoolReport) (shown, rest []report.PoolReport) {
+	n := slices.IndexFunc(pools, func(p report.PoolReport) bool { return findings(p) == 0 })
+	if n < 0 || n > shownPools {
+		n = min(len(pools), shownPools)
+	}
+	if len(pools) <= n+1 { // a fold of one would be no shorter
+		return pools, nil
+	}
+	return pools[:n], pools[n:]
+}

@@ -2,12 +2,17 @@ package print
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"math/big"
+	"net/netip"
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 	"unicode/utf8"
 
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
@@ -106,4 +111,93 @@ func middle(text string, width int) string {
 	}
 	left := (width - 1) / 2
 	return string(runes[:left]) + "…" + string(runes[len(runes)-(width-1-left):])
+}
+
+// The labels of notices.
+const (
+	refusedLabel = "REFUSED"
+	failedLabel  = "FAILED"
+)
+
+const (
+	red    = "\x1b[31m"
+	green  = "\x1b[32m"
+	yellow = "\x1b[33m"
+	dim    = "\x1b[2m"
+	alarm  = "\x1b[1;31m"
+	reset  = "\x1b[0m"
+)
+
+// palette has the colours of our words.
+var palette = map[string]string{
+	refusedLabel: alarm, failedLabel: alarm, "warning:": yellow,
+	"failed": red, "partial": yellow, "ok": green, "skipped": dim,
+	"released": green, "restored": green, "planned": yellow, "orphan": yellow, "suspected": yellow,
+	"refused": red, "changed": yellow, "returned": yellow, "deleting": yellow, "taken": yellow, "kept": dim, "present": dim,
+}
+
+// paint returns a word in its colour, if it has one and colours are wanted.
+func paint(word string, color bool) string {
+	if code := palette[word]; color && code != "" {
+		return code + word + reset
+	}
+	return word
+}
+
+// paintRow returns the line of a row with colours in the columns whose cells are words of
+// this program. A word from a store may look like one of them, but gets no colour.
+func paintRow(line, heading string) string {
+	for _, column := range []string{"OUTCOME", "VERDICT", "STATUS"} { // from right to left
+		at, runes := strings.Index(heading, column), []rune(line)
+		if at < 0 || at >= len(runes) {
+			continue
+		}
+		word, _, _ := strings.Cut(string(runes[at:]), " ")
+		line = string(runes[:at]) + paint(word, true) + strings.TrimPrefix(string(runes[at:]), word)
+	}
+	return line
+}
+
+// unknown stands for a figure that is not known. It is never 0.
+const unknown = "unknown"
+
+// sizeOf returns a number of addresses that may be unknown.
+func sizeOf(n *big.Int) string {
+	if n == nil {
+		return unknown
+	}
+	return n.String()
+}
+
+// clock returns a time in UTC, or nothing.
+func clock(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// podOf returns the namespace and the name of an owner's pod, or nothing.
+func podOf(o ipam.EntryOwner) string { return strings.Trim(o.Namespace+"/"+o.Pod, "/") }
+
+// nameOf returns the address of an entry, or its key if it has no address.
+func nameOf(ip, key string) string {
+	if ip == "" {
+		return "key " + key
+	}
+	return ip
+}
+
+// addresses sorts addresses and returns each once. It leaves out empty ones.
+func addresses(names []string) []string {
+	slices.SortFunc(names, compareIPs)
+	names = slices.Compact(names)
+	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
+}
+
+// compareIPs orders addresses by their value. Any other text comes before them.
+func compareIPs(a, b string) int {
+	one, _ := netip.ParseAddr(a)
+	other, _ := netip.ParseAddr(b)
+	return cmp.Or(one.Compare(other), cmp.Compare(a, b))
 }

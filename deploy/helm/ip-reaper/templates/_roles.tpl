@@ -106,6 +106,10 @@ it released. Takes the root.
   - ipreservations.projectcalico.org
   - ippools.crd.projectcalico.org
   - ippools.projectcalico.org
+  - ipamconfigs.crd.projectcalico.org
+  - ipamconfigurations.projectcalico.org
+  - blockaffinities.crd.projectcalico.org
+  - blockaffinities.projectcalico.org
   - datastoremigrations.migration.projectcalico.org
   verbs: [get]
 # Is the datastore locked, or do its data move to another API group?

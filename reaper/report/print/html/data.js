@@ -21,6 +21,7 @@ const STATES = [
   { key: 'S', name: 'inuse', label: 'present', about: 'the store held it already' },
   { key: 'u', name: 'other', label: 'other', about: 'not a pod’s, undecided, or changed during the run' },
   { key: 'i', name: 'inuse', label: 'in use', about: 'a pod has the address' },
+  { key: 'x', name: 'failed', label: 'not recorded', about: 'a pod shows the address, and no store has it' },
   { key: '-', name: 'free', label: 'not allocated', about: 'the pool holds no entry for the address' },
 ];
 const FREE = STATES.length - 1;
@@ -37,6 +38,16 @@ const entries = (report.entries || []).map((e, index) => ({
   node: e.owner.node || '',
   reason: e.reason || '',
   due: e.due || '',
+}));
+
+// unrecorded are the addresses that pods show and no store has, drawn like entries.
+const unrecorded = (report.findings || []).filter((finding) => finding.kind === 'unrecorded').map((finding) => ({
+  e: { ...finding, owner: {} },
+  state: stateIndex.get('x'),
+  order: addressKey(finding.ip),
+  pod: finding.claims.map((claim) => claim.namespace + '/' + claim.pod).join(', '),
+  node: finding.claims.map((claim) => claim.node).filter(Boolean).join(', '),
+  reason: 'no store has it',
 }));
 
 // hidden are the characters that control, reorder or take up no room.

@@ -23,7 +23,9 @@ function cellsOf(pool, list) {
     return { cells: sorted, sparse: true, address: (at) => sorted[at].e.ip };
   }
   const cells = Array(range.size);
-  for (const entry of list) {
+  const inNetworks = new Set((report.networks || []).filter((one) => one.backend === pool.backend && (one.pools || []).includes(pool.name)).map((one) => one.name));
+  const lost = unrecorded.filter(({ e }) => e.backend === pool.backend && inNetworks.has(e.network));
+  for (const entry of [...list, ...lost]) {
     if (entry.order[0] !== range.family) continue;
     const at = Number(BigInt('0x' + entry.order.slice(1)) - range.base);
     const other = cells[at];
@@ -82,7 +84,7 @@ function newMap(pool, list) {
     status.textContent = shown(sentence(at));
     if (lens) lens.look(at);
   };
-  const open = () => details.replaceChildren(cells[cursor] ? detailsOf(cells[cursor]) : '');
+  const open = () => details.replaceChildren(cells[cursor] && cells[cursor].e.outcome ? detailsOf(cells[cursor]) : '');
   const find = (step) => {
     for (let at = cursor + step; at >= 0 && at < cells.length; at += step) {
       if (cells[at] && STATES[cells[at].state].key !== 'i') return at;

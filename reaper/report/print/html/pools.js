@@ -62,6 +62,7 @@ function isEmpty(pool) {
 function legend() {
   const has = countStates(entries);
   has[FREE] = 1;
+  has[stateIndex.get('x')] = unrecorded.length;
   const items = STATES.flatMap((state, index) =>
     has[index] === 0 ? [] : [el('li', { title: state.about }, swatch(index), state.label)]);
   return el('ul', { class: 'legend', 'aria-label': 'Legend' }, items);
@@ -89,7 +90,8 @@ function newNetwork(network, own, open) {
 // usageText says how many addresses of a pool or of a network are taken.
 function usageText(usage) {
   const free = usage.free === null || usage.free === undefined ? '' : `, ${number(usage.free)} free`;
-  return `${number(usage.used)} of ${number(usage.capacity)} used${free}`;
+  const lost = [['blocked', usage.blocked], ['not recorded', usage.unrecorded]].map(([what, n]) => (n > 0 ? `, ${number(n)} ${what}` : '')).join('');
+  return `${number(usage.used)} of ${number(usage.capacity)} used${free}${lost}`;
 }
 
 // usageBar draws the entries beside what is free.

@@ -1,0 +1,55 @@
+package calico
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+)
+
+// After calico 6997: a WorkloadEndpoint has the address of a sandbox whose pod is gone. One of another
+// sandbox, or without the address, is not left over.
+func TestEndpointsThatOutliveTheirPods(t *testing.T) {
+	of := func(pod, sandbox string) *ipam.Allocation {
+		return &ipam.Allocation{
+			IP: netip.MustParseAddr("10.0.0.7"), StoreNode: &ipam.StoreNode{Name: "n-1", Node: "node-1.example.com"},
+			Owner: ipam.Owner{Pod: ipam.PodRef{Namespace: "app", Name: pod}, Node: "node-1.example.com", Sandbox: sandbox},
+		}
+	}
+	endpoint := func(pod, sandbox, network string) resource {
+		return resource{"app/n--1-k8s-" + pod + "-eth0", fmt.Appendf(nil, `{"spec":{"containerID":%q,"ipNetworks":["fd00::7/128",%q]}}`, sandbox, network)}
+	}
+	inShapes(t, func(t *testing.T, sh shape) {
+		s := newFixture(t, sh)
+		s.more["workloadendpoints"] = []resource{
+			endpoint("web--0", sandbox(1), "10.0.0.7/32"), endpoint("later", sandbox(2), "10.0.0.7/32"), endpoint("other", sandbox(1), "10.0.0.8/32"), endpoint("wide", sandbox(1), "10.0.0.0/24"),
+			{"app/n--1-k8s-broken-eth0", []byte(`{`)},
+		}
+		s.onRequest(nil)
+		unnamed := of("web-0", "")
+		got, err := s.backend.Endpoints(t.Context(), []*ipam.Allocation{
+			of("web-0", sandbox(1)), of("later", sandbox(1)), of("other", sandbox(1)), of("wide", sandbox(1)), of("broken", sandbox(1)), of("gone", sandbox(1)), unnamed, {},
+		})
+		want := []string{"n--1-k8s-web--0-eth0", "", "", "", "", "", "", ""}
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("endpoints (-want +got):\n%s%v", diff, err)
+		}
+		if n := len(s.requests()); n != 6 {
+			t.Errorf("%d requests %v, want one for each pod that is named", n, s.requests())
+		}
+		s.onRequest(func(request string) error {
+			if request == "endpoint app/n--1-k8s-later-eth0" {
+				return errRefused
+			}
+			return nil
+		})
+		got, err = s.backend.Endpoints(t.Context(), []*ipam.Allocation{of("later", sandbox(2)), of("web-0", sandbox(1))})
+		if diff := cmp.Diff([]string{"", "n--1-k8s-web--0-eth0"}, got); diff != "" || !errors.Is(err, errRefused) {
+			t.Errorf("one cannot be read: %v\n%s", err, diff)
+		}
+	})
+}

@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
+	"github.com/ip-reaper/ip-reaper/reaper/report/print"
+)
+
+const explainAbout = `explain shows why a run would keep or release an address, or the addresses of a
+pod or a node: which stores hold it, which rules were tried until one matched
+and on what evidence, since when it has been leaked, when it is due, and what
+would change that.
+
+It also tells which networks a hanging pod waits for. Of these networks, and of
+a pool, a network or a CIDR, it shows how full they are, how much has leaked and
+why, and what would free it.
+
+It is read-only.
+`
+
+const explainExamples = `  # Why is this address kept or released?
+  %[1]s explain%[2]s 10.0.0.7
+
+  # The addresses of a pod, and of a node
+  %[1]s explain%[2]s shop/web-0
+  %[1]s explain%[2]s pod/web-0 -n shop
+  %[1]s explain%[2]s node/worker-17
+
+  # Why is this network or this pool full?
+  %[1]s explain%[2]s 10.0.0.0/24
+  %[1]s explain%[2]s pool/kube-system/10.0.0.0-24`
+
+const explainFiles = `
+
+  # From files that kubectl dumped
+  %[1]s explain 10.0.0.7 --from pools.yaml --pods pods.json`
+
+func newExplain(w ioStreams, at target) *cobra.Command {
+	var f lookFlags
+	f.target = at
+	cmd := &cobra.Command{
+		Use:     "explain ADDRESS | CIDR | [NAMESPACE/]POD | node/NAME | pool/NAME",
+		Short:   "Show why an address is kept or released",
+		Long:    explainAbout,
+		Example: examplesOf(w, at, explainExamples, explainFiles),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return nil
+			}
+			return ipam.BadInput(errors.New("explain needs exactly one argument"), cmd.CommandPath()+" ADDRESS, CIDR, NAMESPACE/POD, node/NAME or pool/NAME")
+		},
+		RunE: withEnv(w, func(ctx context.Context, args []string) error { return explain(ctx, w, f, args[0]) }),
+	}
+	f.add(cmd.Flags())
+	return cmd
+}
+
+// An asker is a cluster that knows which networks a pod requests.
+type asker interface {
+	Asking(ctx context.Context, namespace, name string) ([]report.Asking, error)
+}
+
+// explain runs the command, from its flags to its explanation.
+func explain(ctx context.Context, w ioStreams, f lookFlags, subject string) error {
+	namespace := ""
+	if one := f.filters.selected.Namespaces; len(one) == 1 {
+		namespace = one[0]
+	}
+	question, err := report.ParseQuestion(subject, namespace)
+	if err != nil {
+		return err
+	}
+	found, cluster, lookErr := look(ctx, w, f, false)
+	if found == nil {
+		return lookErr
+	}
+	var asking []report.Asking
+	if c, ok := cluster.(asker); ok && question.NamesPod() {
+		if asking, err = c.Asking(ctx, question.Namespace, cmp.Or(question.Pod, question.Name)); err != nil {
+			found.Warnings = append(found.Warnings, "what the pod waits for is unknown: "+oneLine(err))
+		}
+	}
+	found.Result.ExitCode, found.Result.Error = exitCode(ctx, lookErr), oneLine(lookErr)
+	x, err := report.Explain(*found, question, asking, runCommand(w, f.commandFlags, found.Run))
+	if err != nil {
+		return errors.Join(lookErr, err)
+	}
+	return errors.Join(lookErr, print.WriteExplanation(w.stdout, f.output, x))
+}

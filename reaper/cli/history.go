@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
+	"github.com/ip-reaper/ip-reaper/reaper/report/print"
+)
+
+const historyAbout = `history lists the last runs, the latest first: when they began, how they ended
+and why, how many allocations were due and were released, who started them, and
+of which pools. With --run, it lists the allocations of one run, with their
+pods, and -o json prints its journal. It is read-only, and reads the ledger and
+the journals only, no store.
+
+The ledger has the last 20 runs that saved it, or failed to. A run has a journal
+if it was about to release something. The journal is written before the
+releases, so it may have an allocation that the run then kept, because its owner
+came back: a dry run of restore --run ID compares it with the stores. The policy
+says how long journals are kept, in journal.keep and journal.keepFor.
+`
+
+const historyExamples = `  # Did the last runs succeed? What did they release?
+  %[1]s history%[2]s
+
+  # The last run with a journal, and its addresses
+  %[1]s history%[2]s --run latest
+
+  # Keep its journal in a file, from which restore --journal puts them back
+  %[1]s history%[2]s --run latest -o json > run.json`
+
+// historyFlags are the flags of the history command.
+type historyFlags struct {
+	commandFlags
+	out outputFlags
+	run string
+}
+
+func newHistory(w ioStreams, at target) *cobra.Command {
+	var f historyFlags
+	f.target = at
+	cmd := &cobra.Command{
+		Use:     "history",
+		Short:   "List the last runs: how they ended, and what they released",
+		Long:    historyAbout,
+		Example: examplesOf(w, at, historyExamples, ""),
+		Args:    noArgs,
+		RunE:    withEnv(w, func(ctx context.Context, _ []string) error { return history(ctx, w, f) }),
+	}
+	f.add(cmd.Flags())
+	f.out.add(cmd.Flags())
+	cmd.Flags().StringVar(&f.run, "run", "", "list the allocations of the run with this `ID`, in upper or lower case; latest is the last one that has a journal")
+	return cmd
+}
+
+// history runs the command, from its flags to its report. It writes nothing.
+func history(ctx context.Context, w ioStreams, f historyFlags) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	if f.output == "html" {
+		return ipam.BadInput(errors.New("--output: history has no format \"html\""), "use "+listOf(print.HistoryFormats()))
+	}
+	printing, err := f.out.options(w, f.output, false)
+	if err != nil {
+		return err
+	}
+	p, err := loadPolicy(ctx, w, f.policyFile)
+	if err != nil {
+		return err
+	}
+	f.stateOnly = true
+	timed, cancel := context.WithTimeout(ctx, f.timeout)
+	defer cancel()
+	conn, err := f.connect(timed, w, false, p, newLogger(w, f.logFormat, f.verbose))
+	if err != nil {
+		return err
+	}
+	defer conn.close()
+	found := report.NewHistory(conn.Address, conn.StateNamespace)
+	found.Node, found.StateDir, found.Warnings = conn.Node, conn.StateDir, conn.Caveats
+	partly, err := readHistory(timed, conn, f.run, &found)
+	if err != nil {
+		return conn.unread(err)
+	}
+	return errors.Join(partly, print.WriteHistory(w.stdout, printing, found, conn.runInfo()))
+}
+
+// latest is the value of --run that names the last run with a journal.
+const latest = "latest"
+
+// readHistory reads all runs, or one. partly is a *report.PartialError if its journal is
+// damaged. If no run has a journal, the latest is the last run; if there are no runs, it reads none.
+func readHistory(ctx context.Context, conn connection, run string, found *report.History) (partly, err error) {
+	memory, err := conn.Ledgers.Load(ctx)
+	if err != nil {
+		found.Warnings = append(found.Warnings, "how the last runs ended is unknown: "+printable.Error(err))
+	}
+	if run == "" || run == latest {
+		runs, unread, err := conn.journals.List(ctx)
+		found.Warnings = append(found.Warnings, unread...)
+		if run == "" || len(runs) == 0 {
+			runs = withResults(runs, memory.Runs)
+		}
+		if err != nil || run == "" || len(runs) == 0 {
+			found.Runs = append(found.Runs, runs...)
+			return nil, err
+		}
+		run = runs[0].ID
+	}
+	past, damage := conn.journals.Read(ctx, run)
+	noted := slices.DeleteFunc(memory.Runs, func(r ledger.Run) bool { return !strings.EqualFold(r.ID, run) })
+	switch {
+	case errors.Is(damage, journal.ErrNone) && len(noted) > 0:
+		found.Runs = withResults(found.Runs, noted)
+		found.Runs[0].Entries = []journal.RecordedEntry{}
+		return nil, nil
+	case damage != nil && !errors.Is(damage, journal.ErrDamaged):
+		return nil, damage
+	}
+	partly = found.AddJournal(past, damage)
+	found.Runs = withResults(found.Runs, noted)
+	return partly, nil
+}
+
+// withResults adds to runs with a journal how runs ended according to the ledger, including those
+// without a journal. It returns the latest first.
+func withResults(runs []journal.PastRun, noted []ledger.Run) []journal.PastRun {
+	for _, n := range slices.Backward(noted) { // within one second, the latest first
+		i := slices.IndexFunc(runs, func(r journal.PastRun) bool { return r.ID == n.ID })
+		if i < 0 {
+			i = len(runs)
+			runs = append(runs, journal.NewPastRun(journal.Run{ID: n.ID, StartedAt: time.Unix(n.Began, 0).UTC()}, []journal.PoolRecord{}))
+		}
+		runs[i].Result = &journal.Result{DryRun: n.DryRun, Due: n.Due, Error: n.Error}
+		if n.Ended {
+			runs[i].Result.ExitCode, runs[i].Result.Released = &n.ExitCode, &n.Released
+		}
+	}
+	slices.SortStableFunc(runs, func(a, b journal.PastRun) int { return b.StartedAt.Compare(a.StartedAt) })
+	return runs
+}

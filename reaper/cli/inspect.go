@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
+	"github.com/ip-reaper/ip-reaper/reaper/report/print"
+)
+
+const inspectAbout = `inspect reads dumps of IPAM stores, the output of kubectl or etcdctl, and prints
+the report of a dry run: the allocated addresses and their owners. With the pods
+of the same cluster, it also shows which addresses would be released, and why.
+It contacts nothing.
+
+It reads YAML and JSON, with lists or several documents in a file, and the
+output of "etcdctl get -w json". It knows the stores of the backends %s.
+
+Dump the pods last: an address that was allocated after them looks leaked.
+`
+
+const inspectExamples = `  # Who has the addresses of Whereabouts, and which are leaked?
+  kubectl get ippools.whereabouts.cni.cncf.io -A -o yaml > pools.yaml
+  kubectl get pods,statefulsets,nodes -A -o json > pods.json
+  %[1]s inspect pools.yaml --pods pods.json
+
+  # The same of Calico in etcd, without pods
+  etcdctl get --prefix /calico/ipam/v2/ -w json | %[1]s inspect -`
+
+// inspectFlags are the flags of the inspect command.
+type inspectFlags struct {
+	policy  string
+	pods    string
+	output  string
+	out     outputFlags
+	all     bool
+	filters filterFlags
+}
+
+func newInspect(w ioStreams) *cobra.Command {
+	var f inspectFlags
+	known := slices.DeleteFunc(slices.Clone(w.backends), func(p plugin.Plugin) bool { return p.Offline == nil })
+	cmd := &cobra.Command{
+		Use:     "inspect FILE...",
+		Short:   "Report from dumped files, without contacting anything",
+		Long:    fmt.Sprintf(inspectAbout, strings.Join(backendNames(known), ", ")),
+		Example: fmt.Sprintf(inspectExamples, w.name()),
+		Args:    files,
+		RunE:    withEnv(w, func(ctx context.Context, files []string) error { return inspect(ctx, w, f, files) }),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.policy, "policy", "", "judge by this policy `FILE`; without one, by the defaults")
+	flags.StringVar(&f.pods, "pods", "", "`FILE` with all pods, StatefulSets and nodes of the cluster")
+	flags.StringVarP(&f.output, "output", "o", "table", "print the report in this `FORMAT`: "+listOf(print.Usages()))
+	flags.BoolVar(&f.all, "all", false, "list every allocation, even those in use, and fold none")
+	f.out.add(flags)
+	f.filters.add(flags, plugin.Cluster)
+	return cmd
+}
+
+// inspect runs the command, from its files to its report.
+func inspect(ctx context.Context, w ioStreams, f inspectFlags, files []string) error {
+	printing, err := f.out.options(w, f.output, f.all)
+	if err != nil {
+		return err
+	}
+	selection, err := f.filters.selection(w.backends)
+	if err != nil {
+		return err
+	}
+	p, err := loadPolicy(ctx, w, f.policy)
+	if err != nil {
+		return err
+	}
+	found, _, err := offline(ctx, w, reaper.Options{Policy: p, PolicyFile: f.policy, Selection: selection, Brief: printing.Brief()}, f.pods, files)
+	if found == nil {
+		return err
+	}
+	found.Result.ExitCode, found.Result.Error = exitCode(ctx, err), oneLine(err)
+	return errors.Join(err, print.Write(w.stdout, printing, *found))
+}

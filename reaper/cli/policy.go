@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
+)
+
+const policyExamples = `  # Write a policy, change it, and check it; - is stdin
+  %[1]s policy example > policy.yaml
+  %[1]s policy validate policy.yaml
+  %[1]s policy validate - < policy.yaml
+
+  # Which of its patterns match nothing in this cluster?
+  %[1]s policy validate --context prod policy.yaml
+
+  # A schema for editors
+  %[1]s policy schema > policy.schema.json`
+
+func newPolicy(w ioStreams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "policy",
+		Short:   "Print an example of a policy, and check policies",
+		Example: fmt.Sprintf(policyExamples, w.name()),
+		Args:    noArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	known := plugin.Known(w.backends)
+	cmd.AddCommand(
+		printer("example", "Print a policy with every field explained", func() ([]byte, error) { return policy.Example(known), nil }),
+		printer("schema", "Print the JSON schema of policies, for editors", func() ([]byte, error) { return policy.Schema(known) }),
+		newValidate(w),
+	)
+	return cmd
+}
+
+// validateFlags are the flags of policy validate. Without a context, it contacts nothing.
+type validateFlags struct {
+	commandFlags
+	cluster clusterFlags
+}
+
+func newValidate(w ioStreams) *cobra.Command {
+	f := &validateFlags{commandFlags: commandFlags{timeout: defaultTimeout, concurrency: defaultConcurrency}}
+	cmd := &cobra.Command{
+		Use:   "validate FILE...",
+		Short: "Check policy files; with --context, against a cluster",
+		Args:  files,
+		RunE:  func(cmd *cobra.Command, files []string) error { return validate(cmd.Context(), w, f, files) },
+	}
+	all := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.cluster.add(all)
+	f.flags, f.target = all, &f.cluster
+	for _, name := range []string{"context", "kubeconfig"} { // it has no use for the state
+		cmd.Flags().AddFlag(all.Lookup(name))
+	}
+	all.Lookup("context").Usage = "list the patterns that match nothing in the cluster of this `CONTEXT` of the kubeconfig"
+	return cmd
+}
+
+// printer is a command that prints a text.
+func printer(name, short string, text func() ([]byte, error)) *cobra.Command {
+	return &cobra.Command{
+		Use: name, Short: short, Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			data, err := text()
+			if err != nil {
+				return err
+			}
+			_, err = cmd.OutOrStdout().Write(data)
+			return err
+		},
+	}
+}
+
+// validate checks policies, and prints the names of those that are valid, and warnings about them.
+// The error has the mistakes of all the others.
+func validate(ctx context.Context, w ioStreams, f *validateFlags, files []string) error {
+	if f.cluster.context == "" && (f.cluster.kubeconfig != "" || f.flags.Changed("context")) {
+		return ipam.BadInput(errors.New("no --context is named"), "name one to compare the policy with its cluster, or give no flag to contact nothing")
+	}
+	var errs []error
+	for _, file := range files {
+		p, err := loadPolicy(ctx, w, file)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if _, err := fmt.Fprintf(w.stdout, "%s is valid\n", printable.Line(file)); err != nil {
+			return err
+		}
+		warnings := p.Warnings()
+		if f.cluster.context != "" {
+			unmatched, err := f.unmatched(ctx, w, file, p)
+			warnings, errs = append(warnings, unmatched...), append(errs, err)
+		}
+		for _, warning := range warnings {
+			fmt.Fprintf(w.stderr, "warning: policy %s: %s\n", printable.Line(file), printable.Line(warning))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// unmatched says which patterns of a policy match nothing in the cluster. Nothing is known of the
+// stores on its nodes.
+func (f validateFlags) unmatched(ctx context.Context, w ioStreams, file string, p policy.Policy) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, f.timeout)
+	defer cancel()
+	f.policyFile = file
+	conn, err := f.connect(ctx, w, false, p, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	defer conn.close()
+	found, err := reaper.Unmatched(ctx, conn.Options)
+	var says []string
+	for _, u := range found {
+		onNodes := func(b plugin.Plugin) bool { return b.Scope == plugin.Node && u.Matches(b.Name) }
+		if u.Of != policy.BackendNames || !slices.ContainsFunc(w.backends, onNodes) {
+			says = append(says, u.String())
+		}
+	}
+	return says, err
+}

@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/report/print"
+)
+
+const poolsAbout = `pools shows how full the networks are, the fullest first: how many addresses
+pods have, how many are leaked, and how many are free. A network is an IPPool of
+Calico with all of its blocks, or a range of Whereabouts with all of its
+attachments. The capacity counts only addresses that pods can get: none that are
+reserved, excluded, or outside of what is handed out.
+
+It is read-only, and decides as a dry run does.
+`
+
+const poolsExamples = `  # Which networks run dry?
+  %[1]s pools%[2]s
+
+  # Which nodes leak most? How old are the leaks?
+  %[1]s pools%[2]s --top nodes
+  %[1]s pools%[2]s --top ages
+
+  # Every pool of every network, for jq
+  %[1]s pools%[2]s --all -o json`
+
+const poolsFiles = `
+
+  # From files that kubectl dumped
+  %[1]s pools --from pools.yaml --pods pods.json`
+
+// poolsFlags are the flags of the pools command.
+type poolsFlags struct {
+	lookFlags
+	all   bool
+	top   string
+	limit int
+}
+
+func newPools(w ioStreams, at target) *cobra.Command {
+	var f poolsFlags
+	f.target = at
+	cmd := &cobra.Command{
+		Use:     "pools",
+		Short:   "Show how full networks and pools are, and who leaks most",
+		Long:    poolsAbout,
+		Example: examplesOf(w, at, poolsExamples, poolsFiles),
+		Args:    noArgs,
+		RunE:    withEnv(w, func(ctx context.Context, _ []string) error { return pools(ctx, w, f) }),
+	}
+	flags := cmd.Flags()
+	f.add(flags)
+	flags.BoolVar(&f.all, "all", false, "list the pools of each network below it")
+	flags.StringVar(&f.top, "top", "", "also show who leaks most, by `WHAT`: "+listOf(print.Tops()))
+	flags.IntVar(&f.limit, "limit", 10, "show this `NUMBER` of rows of --top")
+	return cmd
+}
+
+// pools runs the command, from its flags to its tables.
+func pools(ctx context.Context, w ioStreams, f poolsFlags) error {
+	if f.top != "" && !slices.Contains(print.Tops(), f.top) {
+		return ipam.BadInput(fmt.Errorf("--top: unknown %q", f.top), "use "+listOf(print.Tops()))
+	}
+	if f.limit < 1 {
+		return ipam.BadInput(fmt.Errorf("--limit: %d is less than 1", f.limit), "")
+	}
+	if f.all && f.top == "" && f.flags.Changed("limit") {
+		return ipam.BadInput(errors.New("--all and --limit contradict each other: --all shows every pool"), "give one of them, or --top")
+	}
+	found, _, err := look(ctx, w, f.lookFlags, true)
+	if found == nil {
+		return err
+	}
+	return errors.Join(err, print.WritePools(w.stdout, print.PoolsOptions{
+		Format: f.output, All: f.all, Top: f.top, Limit: f.limit,
+	}, *found))
+}

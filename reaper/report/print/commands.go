@@ -1,0 +1,112 @@
+package print
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
+)
+
+// currentContext stands for the context that a run inside a cluster does not know. It is
+// safe: a journal is found by the ID of its run, which no other cluster has.
+const currentContext = `"$(kubectl config current-context)"`
+
+// CommandOn returns a command on the journals, or on that of a run if its ID is known, ready to be
+// pasted into an operator's shell.
+func CommandOn(command string, run report.RunInfo) string {
+	return strings.Join(appendFlag(wordsOn(command, run), "--run", run.ID), " ")
+}
+
+// undoOn returns the command that puts back what a run released.
+func undoOn(run report.RunInfo) string { return CommandOn("restore", run) + " --dry-run=false" }
+
+// wordsOn returns the words of a command where a run was, as they are typed: on the node, if
+// the run was about a node.
+//
+// A run inside a cluster has a policy file that a workstation does not have, and a program
+// that is not called as a plugin there. So its command leaves out the file, and names the
+// plugin.
+func wordsOn(command string, run report.RunInfo) []string {
+	if run.Node != "" {
+		return appendFlag([]string{run.Program, "node", command}, "--state-dir", run.StateDir)
+	}
+	words := []string{"kubectl ip-reaper", command, "--context", currentContext}
+	if run.Context != "" {
+		words = []string{run.Program, command, "--context", quote(run.Context)}
+		words = appendFlag(words, "--kubeconfig", run.Kubeconfig)
+		if !piped(run.Policy.File) {
+			words = appendFlag(words, "--policy", run.Policy.File)
+		}
+	}
+	return appendFlag(words, "--state-namespace", run.StateNamespace)
+}
+
+// piped reports whether a file is a pipe: the shell where a command is pasted has another one.
+func piped(file string) bool { return file == "-" || strings.HasPrefix(file, "/dev/") }
+
+// appendFlag adds a flag, unless it has no value.
+func appendFlag(words []string, flag, value string) []string {
+	if value == "" {
+		return words
+	}
+	return append(words, flag, quote(value))
+}
+
+// unquoted are the characters that mean themselves in every shell.
+const unquoted = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+,"
+
+// quote returns a text that a POSIX shell reads as one word.
+func quote(text string) string {
+	if text != "" && strings.Trim(text, unquoted) == "" {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+// nextOf returns what to do after a run, and the commands to type. again repeats the run
+// (Options.Run).
+func nextOf(r report.Report, again []string) []judge.Remedy {
+	next := []judge.Remedy{}
+	// A run in a cluster is repeated by what started it, not by a person who types.
+	repeatable := len(again) > 0 && r.Run.Context+r.Run.Node != "" && !piped(r.Run.Policy.File)
+	if found := r.Leaked; found != nil {
+		if repeatable && found.Due > 0 && len(r.Result.Refused) == 0 {
+			next = append(next, judge.Remedy{Says: "Release what is due", Command: typed(again) + " --dry-run=false"})
+		}
+		if repeatable && found.Waiting > 0 && !r.Run.Memory {
+			next = append(next, judge.Remedy{Says: "Remember what waits, so that its grace period can end", Command: typed(again) + " --remember"})
+		}
+		if explain := explainOn(r.Run); len(found.HeldBy) > 0 && explain != "" {
+			if i := slices.IndexFunc(r.Entries, func(e report.Entry) bool {
+				return e.Leaked && e.IP != "" && e.Verdict == judge.Held && e.Reason == found.HeldBy[0].Reason
+			}); i >= 0 {
+				says := fmt.Sprintf("Ask why an address is held, here %s (%s)", r.Entries[i].IP, found.HeldBy[0].Reason.Words())
+				next = append(next, judge.Remedy{Says: says, Command: explain + " " + quote(r.Entries[i].IP)})
+			}
+		}
+	}
+	if r.Summary.Released > 0 {
+		next = append(next, judge.Remedy{Says: "Undo the releases of this run", Command: undoOn(r.Run)})
+	}
+	return next
+}
+
+// explainOn returns a command that explains the address appended to it, where the run was;
+// nothing for files.
+func explainOn(run report.RunInfo) string {
+	if run.Place() == "" {
+		return ""
+	}
+	return strings.Join(wordsOn("explain", run), " ")
+}
+
+// typed returns words as a person types them.
+func typed(words []string) string {
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		quoted[i] = quote(word)
+	}
+	return strings.Join(quoted, " ")
+}
