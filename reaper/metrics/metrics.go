@@ -124,8 +124,8 @@ func (g gauges) leaked(r report.Report) {
 // findings adds what is wrong with addresses that pods show.
 func (g gauges) findings(r report.Report) {
 	found := g.family("findings",
-		"What is wrong with addresses: duplicate if several live pods show one, unrecorded if one shows it and the store may give it to another pod, overlap for each two blocks of Calico that have the same addresses. proved is true if the status of each pod or the store itself shows it, and false if only an annotation does. Left out if pods could not be listed.", labelKind, labelProved)
-	if r.Leaked == nil {
+		"What is wrong with addresses: duplicate if several live pods show one, unrecorded if one shows it and the store may give it to another pod, overlap for each two blocks of Calico that have the same addresses. proved is true if the status of each pod or the store itself shows it, and false if only an annotation does. Left out if pods could not be listed, and on a node.", labelKind, labelProved)
+	if r.Leaked == nil || r.Run.Node != "" {
 		return
 	}
 	for _, kind := range report.FindingKinds() {

@@ -51,12 +51,12 @@ func nodesOf(families map[string]*dto.MetricFamily) map[string]int {
 	return nodes
 }
 
-// A file has what a push has; on a node, with its name.
+// A file has what a push has; on a node, with its name, and without findings: no node looks for them.
 func TestFileHasTheMetricsOfAPush(t *testing.T) {
-	pushed := push(t, "", everything(), 0).families
 	for _, node := range []string{"", "node-a"} {
 		r := everything()
 		r.Run.Node = node
+		pushed := push(t, "", r, 0).families
 		families := written(t, filepath.Join(t.TempDir(), "a.prom"), r, 0)
 		count := 0
 		for _, family := range pushed {
@@ -64,6 +64,9 @@ func TestFileHasTheMetricsOfAPush(t *testing.T) {
 			if families[family.GetName()] == nil {
 				t.Errorf("the file does not have %s", family.GetName())
 			}
+		}
+		if found := families["ip_reaper_findings"] != nil; found != (node == "") {
+			t.Errorf("node %q has the number of findings: %v", node, found)
 		}
 		if diff := cmp.Diff(map[string]int{node: count}, nodesOf(families)); diff != "" {
 			t.Errorf("metrics of node %q (-want +got):\n%s", node, diff)

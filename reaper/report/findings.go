@@ -112,17 +112,17 @@ func (f Finding) String() string {
 // Remedy says what to do.
 func (f Finding) Remedy() string {
 	var others []string
+	machine := false // one of them is that of a virtual machine
 	for _, s := range f.Claims {
 		if name := s.ref().String(); !slices.Contains(f.Stored, name) {
 			others = append(others, name)
+			machine = machine || strings.HasPrefix(s.Pod, "virt-launcher-")
 		}
 	}
-	for _, s := range f.Claims {
-		if strings.HasPrefix(s.Pod, "virt-launcher-") {
-			return "Restart the virtual machine of " + printable.Some(others) + ", so that it gets another address"
-		}
+	if machine {
+		return "Restart the virtual machine of " + printable.Some(others) + ", so that it gets another address"
 	}
-	if f.Kind == Duplicate && len(f.Stored) == 0 {
+	if len(others) == 0 || f.Kind == Duplicate && len(f.Stored) == 0 { // the store may have it for all of them, in several pools
 		return "Delete all of these pods but one, so that the others get other addresses"
 	}
 	return "Delete " + printable.Some(others) + ", so that it gets another address"

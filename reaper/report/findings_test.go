@@ -261,3 +261,24 @@ func TestLaunchersAreLeftOfAFinding(t *testing.T) {
 		}
 	}
 }
+
+func TestRemedyNamesThePodsThatTheStoreDoesNotHave(t *testing.T) {
+	for _, tt := range []struct {
+		pods, stored []string
+		want         string
+	}{
+		{[]string{"one", "two"}, []string{"app/one"}, "Delete app/two, so that it gets another address"},
+		{[]string{"one", "two"}, nil, "Delete all of these pods but one, so that the others get other addresses"},
+		{[]string{"one", "two"}, []string{"app/one", "app/two"}, "Delete all of these pods but one, so that the others get other addresses"},
+		{[]string{"one", "virt-launcher-vm-abcde"}, []string{"app/one"}, "Restart the virtual machine of app/virt-launcher-vm-abcde, so that it gets another address"},
+		{[]string{"one", "virt-launcher-vm-abcde"}, []string{"app/virt-launcher-vm-abcde"}, "Delete app/one, so that it gets another address"},
+	} {
+		f := report.Finding{Kind: report.Duplicate, Stored: tt.stored}
+		for _, pod := range tt.pods {
+			f.Claims = append(f.Claims, report.ShownBy{Namespace: "app", Pod: pod})
+		}
+		if got := f.Remedy(); got != tt.want {
+			t.Errorf("%v, of which the store has %v: %s, want %s", tt.pods, tt.stored, got, tt.want)
+		}
+	}
+}
