@@ -27,6 +27,7 @@ const (
 	overlappingAt = "namespaces/kube-system/overlappingrangeipreservations/10.0.0.4"
 
 	listAttachments = "GET /apis/k8s.cni.cncf.io/v1/network-attachment-definitions"
+	listSlices      = "GET nodeslicepools"
 )
 
 // An api is an HTTP server that answers and records requests as the test says. It compares
@@ -48,11 +49,13 @@ type request struct {
 }
 
 // newAPI starts the server and returns a client for it. A request without an answer fails the
-// test. Unless the test sets another answer, there are no network attachments.
+// test. Unless the test sets another answer, there are no network attachments and no NodeSlicePools.
 func newAPI(t *testing.T, answers map[string]http.HandlerFunc) (*api, rest.Interface) {
 	t.Helper()
-	if answers[listAttachments] == nil {
-		answers[listAttachments] = items()
+	for _, list := range []string{listAttachments, listSlices} {
+		if answers[list] == nil {
+			answers[list] = items()
+		}
 	}
 	a := &api{t: t, answers: answers}
 	server := httptest.NewServer(a)

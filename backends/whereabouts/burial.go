@@ -35,7 +35,8 @@ func (u *burial) end(answer error) { u.answer, u.over = answer, true }
 //     could take the address, and if the owner came back, its ADD would loop on its old entry.
 //  2. It puts tombstones into the objects that are still as listed.
 //  3. It lists the pools and checks the owners again. A pod that saw an object as its own
-//     before step 2 exists by now, or has left an entry in a pool.
+//     before step 2 exists by now, or has left an entry in a pool. A pod on the network of its node
+//     cannot have seen it.
 //  4. It deletes the objects that are still as step 2 wrote them. If the owner exists or has an
 //     entry in a pool, or if a webhook denies the deletion, it puts the old spec back instead.
 //

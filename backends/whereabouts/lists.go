@@ -26,6 +26,8 @@ type lists struct {
 //     listed after them, have the entry and the range by which a reservation's name is read.
 //   - The entries of the IPPools are listed before the pods, which is all that Pools needs.
 //   - The attachments protect the allocations of both backends, so they are listed after both.
+//   - The NodeSlicePools tell Pools how to read the names of IPPools. They are listed beside the
+//     attachments.
 //   - The IPAMClaims are listed after all of these, if an allocation belongs to one.
 //
 // With an error, the list is empty.
@@ -36,9 +38,10 @@ type round struct {
 	reservations []reservation
 	pools        []ipPool
 	attachments  []*configuration
+	slices       []slicePool
 	claims       claims
 
-	noReservations, noPools, noAttachments error
+	noReservations, noPools, noAttachments, noSlices error
 }
 
 // ofRound returns the lists of a round for Overlapping, or else for Pools. A backend that asks again
@@ -56,12 +59,12 @@ func (s *lists) ofRound(ctx context.Context, overlapping bool) *round {
 		}
 	}
 	s.mu.Unlock()
-	r.read.Do(func() { r.list(ctx, s.client, overlapping || s.shared) })
+	r.read.Do(func() { r.list(ctx, s.client, overlapping || s.shared, !overlapping || s.shared) })
 	return r
 }
 
-// list makes the lists, that of reservations only if asked to.
-func (r *round) list(ctx context.Context, client rest.Interface, reservations bool) {
+// list makes the lists, those of reservations and of NodeSlicePools only if asked to.
+func (r *round) list(ctx context.Context, client rest.Interface, reservations, slices bool) {
 	if reservations {
 		r.reservations, r.noReservations = list(ctx, client, overlappingResource, readReservation)
 	}
@@ -69,7 +72,12 @@ func (r *round) list(ctx context.Context, client rest.Interface, reservations bo
 	if r.noPools != nil && (!reservations || r.noReservations != nil) {
 		return // neither backend can go on
 	}
+	var beside sync.WaitGroup
+	if slices {
+		beside.Go(func() { r.slices, r.noSlices = list(ctx, client, sliceResource, readSlicePool) })
+	}
 	r.attachments, r.noAttachments = allAttachments(ctx, client)
+	beside.Wait()
 	r.claims = listClaims(ctx, client)
 }
 

@@ -23,16 +23,10 @@ import (
 // attachment excludes; it does give a gateway's (IterateForAssignment in pkg/allocate of
 // v0.9.4). In a slice it ignores what the attachment excludes, because it makes a new range
 // (IPManagementKubernetesUpdate in pkg/storage/kubernetes).
-func (b *Pools) Survey(ctx context.Context, pools []ipam.Pool) ([]ipam.Network, error) {
+func (b *Pools) Survey(_ context.Context, pools []ipam.Pool) ([]ipam.Network, error) {
 	b.mu.Lock()
-	s := survey{ranges: b.ranges, closed: b.closed}
+	s := b.last
 	b.mu.Unlock()
-	pooled, err := list(ctx, b.client, sliceResource, readSlicePool)
-	if err != nil && !errors.Is(err, ipam.ErrNotInstalled) { // versions before 0.9 lack it
-		s.blind = true
-		s.errs = append(s.errs, err)
-	}
-	s.take(pooled)
 	return s.networks(pools), errors.Join(s.errs...)
 }
 
@@ -126,8 +120,9 @@ func (h *handout) add(r attachedRange) {
 type slicePool struct {
 	object
 	from   netip.Prefix
-	slices []netip.Prefix // including those that no node has yet
-	broken error          // why it cannot be decoded; nil if it can
+	slices []netip.Prefix  // including those that no node has yet
+	nodes  map[string]bool // that have a slice now
+	broken error           // why it cannot be decoded; nil if it can
 }
 
 // take adds NodeSlicePools to what is known.
@@ -151,6 +146,7 @@ func readSlicePool(data json.RawMessage) slicePool {
 		} `json:"spec"`
 		Status struct {
 			Allocations []struct {
+				Node  string `json:"nodeName"`
 				Range string `json:"sliceRange"`
 			} `json:"allocations"`
 		} `json:"status"`
@@ -164,12 +160,16 @@ func readSlicePool(data json.RawMessage) slicePool {
 	if p.from, err = netip.ParsePrefix(stored.Spec.Range); err != nil {
 		p.broken = fmt.Errorf("spec.range: %w", err)
 	}
+	p.nodes = make(map[string]bool)
 	for _, a := range stored.Status.Allocations {
 		slice, err := netip.ParsePrefix(a.Range)
 		if err != nil {
 			p.broken = cmp.Or(p.broken, fmt.Errorf("status.allocations: %w", err))
 		}
 		p.slices = append(p.slices, asRange(slice))
+		if a.Node != "" {
+			p.nodes[a.Node] = true
+		}
 	}
 	return p
 }
@@ -215,4 +215,40 @@ func (s *survey) sliceOf(p ipam.Pool) int {
 		}
 	}
 	return found
+}
+
+// nodeOf returns the node whose slice an IPPool is: empty if it is none, or if that is not certain.
+// The plugin names the pool of a slice NETWORK-NODE-RANGE, and the NodeSlicePool after the network, or
+// NODE-RANGE without a network_name (IPPoolName in pkg/storage/kubernetes of v0.9.4). The node whose
+// slice it is now may be another one: a node that is gone leaves the pool, and its slice to others.
+//
+// A name that can be read in two ways proves nothing. Without a network_name, any network may be
+// called like the node, so the node must have a slice now. Nor does the name prove anything if an
+// attachment gives out addresses of that range in a network of that name, without slices, or if the
+// pool is older than the NodeSlicePool: tenants write attachments, for which NodeSlicePools are made.
+func (s *survey) nodeOf(p ipPool) string {
+	at := p.place()
+	if s.blind || at.network == unnamed || at.network == "" {
+		return ""
+	}
+	var nodes []string
+	for _, of := range s.slices {
+		older := p.Metadata.CreationTimestamp.Time.Before(of.Metadata.CreationTimestamp.Time)
+		if older || of.Metadata.Namespace != p.Metadata.Namespace || !slices.Contains(of.slices, at.in) {
+			continue
+		}
+		if of.nodes[at.network] {
+			nodes = append(nodes, at.network)
+		}
+		if node, ok := strings.CutPrefix(at.network, of.Metadata.Name+"-"); ok {
+			nodes = append(nodes, node)
+		}
+	}
+	slices.Sort(nodes)
+	nodes = slices.Compact(nodes)
+	whole := func(r attachedRange) bool { return !r.sliced && r.mayBeOf(at) }
+	if len(nodes) != 1 || slices.ContainsFunc(s.ranges, whole) {
+		return ""
+	}
+	return nodes[0]
 }

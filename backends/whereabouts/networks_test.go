@@ -136,8 +136,8 @@ func TestAttachmentsMakeNetworks(t *testing.T) {
 				pools = append(pools, string(p))
 			}
 			answers := map[string]http.HandlerFunc{listAttachments: items(attachments...), "GET ippools": items(pools...), listOfClaims: items()}
-			if answers["GET nodeslicepools"] = tt.slices; tt.slices == nil {
-				answers["GET nodeslicepools"] = refuse(apierrors.NewNotFound(schema.GroupResource{}, ""))
+			if answers[listSlices] = tt.slices; tt.slices == nil {
+				answers[listSlices] = refuse(apierrors.NewNotFound(schema.GroupResource{}, ""))
 			}
 			_, client := newAPI(t, answers)
 			b := NewPools(client, Settings{}, atOnce)

@@ -19,13 +19,13 @@ func OfflinePools(documents []ipam.Document, settings func(backend string) any) 
 	if len(e[poolKind]) == 0 {
 		return nil, rest
 	}
+	excluded := readExclusions(e[attachmentKind])
+	s := survey{ranges: excluded.ranges, closed: excluded.closed}
+	s.take(decoded(e[sliceKind], readSlicePool))
 	b := e.backend(PoolsName, settings, func(by protections) iter.Seq2[ipam.Pool, error] {
-		return enginePools(decoded(e[poolKind], readPool), by)
+		return enginePools(decoded(e[poolKind], readPool), &s, by)
 	})
 	b.Networks = func(pools []ipam.Pool) ([]ipam.Network, error) {
-		excluded := readExclusions(e[attachmentKind])
-		s := survey{ranges: excluded.ranges, closed: excluded.closed}
-		s.take(decoded(e[sliceKind], readSlicePool))
 		return s.networks(pools), errors.Join(s.errs...)
 	}
 	return b, rest

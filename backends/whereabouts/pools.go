@@ -37,10 +37,9 @@ type Pools struct {
 	room   *semaphore.Weighted // pools being released take some of it
 	narrow int64               // the least that a pool takes
 
-	mu     sync.Mutex
-	ranges []attachedRange  // from the last listing
-	closed []ipam.Network   // of the attachments without a range
-	sizes  map[string]int64 // how many allocations each pool had then
+	mu    sync.Mutex
+	last  survey           // of the last listing
+	sizes map[string]int64 // how many allocations each pool had then
 }
 
 // largePool is how many allocations the pools that are released at the same time may have in
@@ -71,11 +70,17 @@ func (b *Pools) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 			return
 		}
 		protected := listed.protections(b.settings)
+		s := survey{ranges: protected.excluded.ranges, closed: protected.excluded.closed}
+		if err := listed.noSlices; err != nil && !errors.Is(err, ipam.ErrNotInstalled) { // versions before 0.9 lack it
+			s.blind = true
+			s.errs = append(s.errs, err)
+		}
+		s.take(listed.slices)
 		b.mu.Lock()
-		b.ranges, b.closed = protected.excluded.ranges, protected.excluded.closed
+		b.last = s
 		b.sizes = make(map[string]int64)
 		b.mu.Unlock()
-		protected.excluded.withObjectErrors(enginePools(listed.pools, protected))(func(p ipam.Pool, err error) bool {
+		protected.excluded.withObjectErrors(enginePools(listed.pools, &s, protected))(func(p ipam.Pool, err error) bool {
 			b.mu.Lock()
 			b.sizes[p.Name] = int64(len(p.Allocations))
 			b.mu.Unlock()
@@ -85,13 +90,14 @@ func (b *Pools) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 }
 
 // enginePools returns the IPPools of a listing as pools of the engine.
-func enginePools(pools []ipPool, by protections) iter.Seq2[ipam.Pool, error] {
+func enginePools(pools []ipPool, s *survey, by protections) iter.Seq2[ipam.Pool, error] {
 	return func(yield func(ipam.Pool, error) bool) {
 		for _, p := range pools {
 			var err error
 			if p.broken != nil {
 				err = &ipam.PoolError{Pool: p.pool(), Err: p.broken}
 			}
+			p.node = s.nodeOf(p)
 			u := p.enginePool()
 			by.protect(&u, place{u.Network, u.Range}, func(a ipam.Allocation) string { return a.Token })
 			if !yield(u, err) {
@@ -257,12 +263,17 @@ func (p ipPool) allocation(key string, stored json.RawMessage) ipam.Allocation {
 		return r
 	}
 	e.ContainerID, e.PodRef, e.IfName = sharedPart(r.Token, e.ContainerID), sharedPart(r.Token, e.PodRef), sharedPart(r.Token, e.IfName)
-	r.Owner = ipam.Owner{Pod: readOwner(e.PodRef), Sandbox: e.ContainerID, Interface: e.IfName}
+	r.Owner = ipam.Owner{Pod: readOwner(e.PodRef), Sandbox: e.ContainerID, Interface: e.IfName, Node: p.node}
 	// An ADD adopts only an entry of its own pod and interface (AssignIP in pkg/allocate of
 	// v0.9.4), and every ADD has an interface. Only versions before 0.8 wrote entries without
-	// one, and they adopt none. What a later version with another field adopts is unknown.
-	if e.IfName == "" && e.Claim == "" && r.UnknownField == "" {
+	// one, and they adopt none. With node slices, it looks only into the pool of its own node. What a
+	// later version with another field adopts is unknown.
+	switch {
+	case e.Claim != "" || r.UnknownField != "":
+	case e.IfName == "":
 		r.Adoption = ipam.NeverAdopted
+	case p.node != "":
+		r.Adoption = ipam.AdoptedOnNode
 	}
 	if r.Unreadable == "" && r.Owner.Pod.Namespace != "" {
 		r.Group = groupOf(p.pool(), key, e.PodRef)

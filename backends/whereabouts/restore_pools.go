@@ -106,7 +106,7 @@ func (b *Pools) compare(ctx context.Context, pool string, rs []ipam.Record) (p i
 		err = errPoolGone
 	}
 	b.mu.Lock()
-	ranges := rangesAt(p.place(), b.ranges)
+	ranges := rangesAt(p.place(), b.last.ranges)
 	b.mu.Unlock()
 	respelt := p.respelt()
 	for i, r := range free {

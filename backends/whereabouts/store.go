@@ -107,6 +107,7 @@ type ipPool struct {
 	prefix      netip.Prefix               // spec.range, with its address as written
 	allocations map[string]json.RawMessage // by key: the entry as stored
 	broken      error                      // why it cannot be decoded; nil if it can
+	node        string                     // whose slice it is; empty if it is none, or if that is not certain
 }
 
 // readPool decodes an IPPool.

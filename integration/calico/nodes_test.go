@@ -102,3 +102,13 @@ func TestStaticPodWithoutItsMirrorKeepsItsAddress(t *testing.T) {
 	s.at(24*time.Hour, ip.String(), "suspected PodAbsent kept")
 	s.at(25*time.Hour, ip.String(), "orphan PodAbsent released")
 }
+
+// A pod is made again under its name on the network of its node. Calico's plugin is never called for it,
+// so the address that the earlier pod had goes.
+func TestPodOnTheHostsNetworkHasNoAddress(t *testing.T) {
+	s := newFixture(t, calico.KubernetesT(t))
+	_, ip := s.leak("web")
+	s.pod("web", func(p *corev1.Pod) { p.Spec.HostNetwork = true })
+	s.at(0, ip.String(), "suspected PodReplaced kept")
+	s.at(time.Hour, ip.String(), "orphan PodReplaced released")
+}

@@ -7,7 +7,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
+	"github.com/ip-reaper/ip-reaper/integration/kit/memory"
 	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
@@ -40,6 +45,7 @@ type heldAdd struct {
 // is about to write the pool.
 func (f *fixture) comesBack(pod string) *heldAdd {
 	f.Helper()
+	f.gone(pod) // if it is there, on the network of its node
 	f.pod(pod, pending)
 	h := &heldAdd{gate: proxy.NewGate(), done: make(chan struct{})}
 	f.toPlugin.Before(proxy.On("patch ippools"), h.gate.Hook)
@@ -92,7 +98,7 @@ func overlapping(ip string) plugin.Network {
 // decided anything.
 func (f *fixture) requests(leak func(), args ...string) (steps []proxy.Request, first int) {
 	f.Helper()
-	f.clear()
+	f.clear("web-0")
 	leak()
 	f.mustReap(reap.ExitDone, "", args...)
 	f.wantOwners(nothing)
@@ -104,6 +110,17 @@ func (f *fixture) requests(leak func(), args ...string) (steps []proxy.Request, 
 	}
 	f.Fatalf("no look at the owner among %v", steps)
 	return nil, 0
+}
+
+// leakToHost writes the first allocation of the network, for an earlier pod of a name that a pod on the
+// network of its node has now. A run saw that an hour ago.
+func (f *fixture) leakToHost(pod string) {
+	f.Helper()
+	f.leak(pod)
+	f.pod(pod, func(p *corev1.Pod) { p.Spec.HostNetwork = true })
+	f.mustReap(reap.ExitDone, "")
+	f.must((memory.Memory{Cluster: f.Cluster, Namespace: cluster.PoolNamespace}).Age(f.Context(), time.Hour))
+	f.toReaper.Reset()
 }
 
 // storeWrite reports whether a step writes a store.
@@ -124,8 +141,20 @@ func untilReleased(steps []proxy.Request) []proxy.Request {
 // step or at any later one. The pod keeps what its ADD got (promises 1 and 4), no address that it
 // left behind stays blocked, and no run fails.
 func TestEveryStepAPodComesBackAt(t *testing.T) {
-	f := newFixture(t)
-	leak := func() { f.leak("web-0") }
+	for name, leak := range map[string]func(f *fixture){
+		"none has its name":                           func(f *fixture) { f.leak("web-0") },
+		"one on the network of its node has its name": func(f *fixture) { f.leakToHost("web-0") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.comebacks(func() { leak(f) })
+		})
+	}
+}
+
+// comebacks lets the pod come back at each step.
+func (f *fixture) comebacks(leak func()) {
+	f.Helper()
 	steps, first := f.requests(leak)
 	steps = untilReleased(steps)
 	end := len(steps) + 1

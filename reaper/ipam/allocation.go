@@ -59,9 +59,10 @@ type Adoption int
 
 // The adoptions. The zero value rules nothing out.
 const (
-	Adoptable    Adoption = iota // a pod that comes back may get it
-	NeverAdopted                 // no later sandbox can get it, so a pod that comes back gets another one
-	SandboxOwned                 // as NeverAdopted, and each sandbox gets its own: once the pod shows another sandbox, it has been replaced
+	Adoptable     Adoption = iota // a pod that comes back may get it
+	AdoptedOnNode                 // only a pod that comes back to the same node may get it
+	NeverAdopted                  // no later sandbox can get it, so a pod that comes back gets another one
+	SandboxOwned                  // as NeverAdopted, and each sandbox gets its own: once the pod shows another sandbox, it has been replaced
 )
 
 // An Allocation is one address that a store holds, as it was listed.
@@ -145,7 +146,7 @@ func (a *Allocation) ID() string {
 }
 
 // NeverAdopted reports whether no later sandbox of the pod can get the allocation.
-func (a *Allocation) NeverAdopted() bool { return a.Adoption != Adoptable }
+func (a *Allocation) NeverAdopted() bool { return a.Adoption >= NeverAdopted }
 
 // SandboxOwned reports whether each sandbox of the store gets its own allocation.
 func (a *Allocation) SandboxOwned() bool { return a.Adoption == SandboxOwned }

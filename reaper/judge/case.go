@@ -289,6 +289,7 @@ const (
 	replacedPod                    // it has another UID
 	movedPod                       // it is on another node
 	youngerPod                     // it is younger than the allocation
+	hostPod                        // it is on the network of its node
 	otherSandboxed                 // it has a later sandbox with another address
 )
 
@@ -321,6 +322,8 @@ func (c *Case) findState() (podState, netip.Addr) {
 		return movedPod, none
 	case c.ofEarlierPod():
 		return youngerPod, none
+	case c.onHost():
+		return hostPod, none
 	}
 	if later, replaced := c.replacement(); replaced {
 		return otherSandboxed, later
@@ -341,14 +344,15 @@ func (c *Case) is(want podState) bool {
 // its node, so the allocation is of an earlier pod of that name.
 //
 // The store itself must name the node, and name nodes as the API server does: the
-// allocation's node must exist, or the store must have an allocation on the pod's node.
+// allocation's node must exist, or the store must have an allocation on the pod's node. No pod on
+// another node may get the allocation.
 // The pod must be on a ready node, and must not hide an address: otherwise it may have
 // the address and be unable to show it. If the store has an address of the pod's status on
 // a different node than the pod, its names of nodes prove nothing. Nor does a name that may be
 // another one of the pod's node.
 func (c *Case) moved() bool {
 	pod := c.Pod
-	if pod.Finished || pod.Shows(c.IP) || pod.AddressUnknown && !pod.Starting {
+	if pod.Finished || pod.Shows(c.IP) || pod.AddressUnknown && !pod.Starting || pod.LeavesOut && !c.SandboxOwned() {
 		return false
 	}
 	for _, ip := range pod.Status() {
@@ -360,7 +364,7 @@ func (c *Case) moved() bool {
 	}
 	exists := c.census.HasNode(c.Owner.Node)
 	named := c.Owner.Node != "" && !c.nodeLearned && (exists || c.stores[c.Backend].nodes[pod.Node])
-	return c.NeverAdopted() && named && pod.Node != c.Owner.Node && c.census.Node(pod.Node).Ready &&
+	return c.Adoption != ipam.Adoptable && named && pod.Node != c.Owner.Node && c.census.Node(pod.Node).Ready &&
 		!slices.Contains(c.census.MayBe(c.Owner.Node), pod.Node)
 }
 
@@ -377,6 +381,17 @@ func (c *Case) ofEarlierPod() bool {
 		return false
 	}
 	return c.waits(pod) && !pod.Shows(c.IP)
+}
+
+// onHost reports whether the pod is on the network of its node, and so was never given an address: a
+// container runtime calls no plugin for it, and its spec does not change. The allocation is of an
+// earlier pod of that name.
+//
+// A mirror, which has no time, proves nothing about the sandbox of its static pod: that may be of an
+// earlier manifest.
+func (c *Case) onHost() bool {
+	pod := c.Pod
+	return pod.HostNetwork && !pod.Finished && !pod.Created.IsZero() && c.Owner.UID == ""
 }
 
 // waits reports whether the pod is not up yet, on a ready node or on none, and hides nothing.

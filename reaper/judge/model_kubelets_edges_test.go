@@ -132,7 +132,7 @@ func (m *kubeletModel) lose(node string) {
 // loop makes a sandbox for which a chained plugin fails after Calico's ADD. Calico's DEL fails,
 // too.
 func (m *kubeletModel) loop(name string) {
-	if pod := m.pods[name]; pod != nil && pod.box == nil && m.up(pod.Node) {
+	if pod := m.pods[name]; pod != nil && pod.box == nil && !pod.HostNetwork && m.up(pod.Node) {
 		box := m.newBox(pod)
 		m.putCalico(pod, box)
 		m.note("add %s fails: %s", name, box.id)

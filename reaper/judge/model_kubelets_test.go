@@ -103,10 +103,22 @@ func (m *kubeletModel) create(name, node string, grace time.Duration) {
 	m.note("create %s on %s, grace %v", name, node, grace)
 }
 
+// createOnHost makes a pod on the network of its node, for which no plugin is called.
+func (m *kubeletModel) createOnHost(name, node string) {
+	if m.pods[name] != nil || !m.up(node) {
+		return
+	}
+	m.create(name, node, 30*time.Second)
+	pod := m.pods[name]
+	pod.HostNetwork, pod.AddressUnknown, pod.Starting = true, false, false
+	pod.Addresses, pod.InStatus = []netip.Addr{netip.MustParseAddr("172.16.0.1")}, 1
+	m.note("it is on the network of its node")
+}
+
 // add is the ADD of all plugins for a new sandbox of the pod.
 func (m *kubeletModel) add(name string) {
 	pod := m.pods[name]
-	if pod == nil || pod.box != nil || !m.up(pod.Node) && !m.blind(pod.Node) {
+	if pod == nil || pod.HostNetwork || pod.box != nil || !m.up(pod.Node) && !m.blind(pod.Node) {
 		return
 	}
 	box := m.newBox(pod)
@@ -347,9 +359,11 @@ func (m *kubeletModel) days(t *rapid.T, listingsFail bool) {
 	for range rapid.IntRange(5, 45).Draw(t, "events") {
 		name := fmt.Sprint("p-", rapid.IntRange(0, 1).Draw(t, "pod"))
 		node := fmt.Sprint("n", rapid.IntRange(0, 2).Draw(t, "node"))
-		switch rapid.SampledFrom([]string{"create", "create", "add", "show", "up", "up", "force", "force", "graceful", "restart", "away", "back", "scale", "fence", "hide", "forge", "restart and forge", "hang", "reboot", "leave", "join", "lose", "loop", "pass", "pass", "run", "run"}).Draw(t, "what") {
+		switch rapid.SampledFrom([]string{"create", "create", "create on host", "add", "show", "up", "up", "force", "force", "graceful", "restart", "away", "back", "scale", "fence", "hide", "forge", "restart and forge", "hang", "reboot", "leave", "join", "lose", "loop", "pass", "pass", "run", "run"}).Draw(t, "what") {
 		case "create":
 			m.create(name, node, rapid.SampledFrom([]time.Duration{30 * time.Second, time.Hour}).Draw(t, "termination"))
+		case "create on host":
+			m.createOnHost(name, node)
 		case "add":
 			m.add(name)
 		case "show":
@@ -441,7 +455,7 @@ func (m *kubeletModel) rest() string {
 	for store := range m.stores {
 		for _, e := range m.stores[store] {
 			pod := m.pods[e.a.Owner.Pod.Name]
-			replaced := pod != nil && store == inCalico && m.isReplaced(pod, e)
+			replaced := pod != nil && (pod.HostNetwork || store == inCalico && m.isReplaced(pod, e))
 			if !slices.Contains(m.boxes, e.box) && (pod == nil || replaced) {
 				return fmt.Sprintf("%s %s of %s is left", storeNames[store], e.a.IP, e.a.Owner.Pod)
 			}

@@ -146,6 +146,14 @@ func wait(s Subject) []Remedy {
 	return s.fill(first, Remedy{"or look twice, a minute apart, in place of the grace period", "{run} {only} --grace-period=60s --wait=2m"})
 }
 
+// keepUnshown is for an allocation whose pod exists and does not show the address.
+func keepUnshown(s Subject) []Remedy {
+	if s.Note == "" {
+		return s.fill(Remedy{"nothing to do: its pod exists, and may use it without showing it", ""})
+	}
+	return s.fill(Remedy{"nothing to do: {note}, which does not prove that it has given this one up; a run releases it once no pod of that name exists", ""})
+}
+
 // growOlder offers no shorter age if the container runtime needs this one.
 func growOlder(s Subject) []Remedy {
 	if s.has(fromRuntime) {

@@ -36,7 +36,7 @@ func TestRemediesSayWhatWouldChangeTheDecision(t *testing.T) {
 		command   string // one of the commands; empty if there is none
 		says      string // a part of what the remedies say
 	}{
-		{"it waits, and no run remembers", situation{pools: allocation(nil)}, 38, "ip-reaper run --context prod --remember", "no run has saved"},
+		{"it waits, and no run remembers", situation{pools: allocation(nil)}, 39, "ip-reaper run --context prod --remember", "no run has saved"},
 		{"its node is not ready", situation{
 			pools: allocation(func(a *ipam.Allocation) { a.Owner.Node = "n1" }), nodes: []census.Node{{Name: "n1"}},
 		}, 18, "kubectl --context prod taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", "once you are sure"},
@@ -51,8 +51,12 @@ func TestRemediesSayWhatWouldChangeTheDecision(t *testing.T) {
 			13, "", "pods.finished"},
 		{"its pod lives", situation{pools: allocation(nil), pods: []census.Pod{showing(web, ip1)}},
 			5, "", "nothing to do: its pod uses it"},
+		{"its pod shows another address", situation{pools: allocation(nil), pods: []census.Pod{inStatus(1, showing(web, ip2))}},
+			15, "", "nothing to do: its pod shows 10.0.0.2 on net1, which does not prove that it has given this one up"},
+		{"its pod may have it without showing it", situation{pools: allocation(nil), pods: []census.Pod{{Ref: web, AddressUnknown: true}}},
+			15, "", "nothing to do: its pod exists, and may use it without showing it"},
 		{"its sandbox exists", situation{pools: []ipam.Pool{poolOf(lease())}, sandboxes: []string{"s1"}},
-			43, "crictl inspectp s1", "in use until the kubelet removes its sandbox"},
+			44, "crictl inspectp s1", "in use until the kubelet removes its sandbox"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d := tt.situation.judge(t, noon)[0]

@@ -261,6 +261,12 @@ func TestPodOnAnotherNodeLeavesItsAllocationOnlyWithTheProof(t *testing.T) {
 			}
 		}),
 		of("a later sandbox may adopt the allocation", present, entry(func(a *ipam.Allocation) { a.Adoption = ipam.Adoptable })),
+		of("a later sandbox on the old node may adopt the allocation", moved, entry(func(a *ipam.Allocation) { a.Adoption = ipam.AdoptedOnNode })),
+		of("a later sandbox on the old node may adopt the allocation, and the pod leaves out a network", present,
+			entry(func(a *ipam.Allocation) { a.Adoption = ipam.AdoptedOnNode }),
+			its(func(p *census.Pod) { p.AddressUnknown, p.Starting, p.LeavesOut = false, false, true })),
+		of("a later sandbox on the old node may adopt the allocation, and the pod is there", present,
+			entry(func(a *ipam.Allocation) { a.Adoption = ipam.AdoptedOnNode }), its(func(p *census.Pod) { p.Node = "n1" })),
 		of("the pod has ended", held(judge.PodFinished, ""), its(func(p *census.Pod) { p.Finished, p.AddressUnknown = true, false })),
 		of("the pod shows the address", present, its(func(p *census.Pod) { p.Addresses = []netip.Addr{ip1} })),
 		of("the pod may have an address that it does not show", present, its(func(p *census.Pod) { p.Starting = false })),

@@ -94,11 +94,11 @@ func TestStatusTellsWhichOfTwoSandboxesThePodHas(t *testing.T) {
 		want    decision
 	}{
 		{"the other", "s2", nil, replaced},
-		{"this one, and the pod claims the address of the other", "s1", nil, present},
-		{"a third one", "s3", nil, present},
+		{"this one, and the pod claims the address of the other", "s1", nil, elsewhere},
+		{"a third one", "s3", nil, elsewhere},
 		{"the pod only claims that address", "s2", func(_ *ipam.Allocation, pod *census.Pod) { pod.InStatus = 0 }, present},
-		{"the address is another pod's", "s2", func(primary *ipam.Allocation, _ *census.Pod) { primary.Owner.Pod = other }, present},
-		{"sandboxes adopt the allocations of that store", "s2", func(primary *ipam.Allocation, _ *census.Pod) { primary.Adoption = ipam.Adoptable }, present},
+		{"the address is another pod's", "s2", func(primary *ipam.Allocation, _ *census.Pod) { primary.Owner.Pod = other }, elsewhere},
+		{"sandboxes adopt the allocations of that store", "s2", func(primary *ipam.Allocation, _ *census.Pod) { primary.Adoption = ipam.Adoptable }, elsewhere},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			older, newer, pod := supersededSituation()
@@ -114,6 +114,52 @@ func TestStatusTellsWhichOfTwoSandboxesThePodHas(t *testing.T) {
 			equal(t, "verdict", decisionOf(judge.Judge(noon, policy.Default(), inv, censusOf(pod), ledger.Ledger{})[0]), tt.want)
 		})
 	}
+}
+
+// Promise 1, 7. What a pod shows instead of an address keeps the allocation, and is told, if the pod
+// hides nothing.
+func TestPodThatShowsOthersKeepsTheAddressAndIsTold(t *testing.T) {
+	ip7 := netip.MustParseAddr("10.9.0.7") // of the status
+	its := func(change func(p *census.Pod)) change {
+		return func(s *situation) { change(&s.pods[0]) }
+	}
+	told := func(note string) decision { return decision{judge.InUse, judge.PodPresent, note} }
+	common := func(s *situation) {
+		s.pods = []census.Pod{{
+			Ref: web, Addresses: []netip.Addr{ip7, ip2}, InStatus: 1,
+			Interfaces: []census.Interface{{Name: "eth0", Addresses: []netip.Addr{ip7}}, {Name: "net1", Addresses: []netip.Addr{ip2}}},
+		}}
+	}
+	verdicts(t, common,
+		of("another address on the interface", elsewhere),
+		of("none on the interface", told("its pod shows no address on net1"), its(func(p *census.Pod) { p.Interfaces[1].Addresses = nil })),
+		of("no such interface", told("its pod shows no address on net1"), its(func(p *census.Pod) { p.Interfaces = p.Interfaces[:1] })),
+		of("the allocation names no interface", told("its pod shows 10.9.0.7, 10.0.0.2"), entry(func(a *ipam.Allocation) { a.Owner.Interface = "" })),
+		of("no network-status, and it is not known what attaches others", present, its(func(p *census.Pod) { p.Interfaces = nil })),
+		of("no network-status, and the first interface", told("its pod shows 10.9.0.7, 10.0.0.2"),
+			its(func(p *census.Pod) { p.Interfaces = nil }), entry(func(a *ipam.Allocation) { a.Owner.Interface = "eth0" })),
+		of("the allocation names no interface, and the pod shows none of its family", present, entry(func(a *ipam.Allocation) {
+			a.Owner.Interface, a.IP = "", netip.MustParseAddr("fd00::1")
+		})),
+		of("the pod shows the address, too", present, its(func(p *census.Pod) { p.Addresses = append(p.Addresses, ip1) })),
+		of("the pod may hide an address", present, its(func(p *census.Pod) { p.AddressUnknown = true })),
+		of("the pod leaves out a network", present, its(func(p *census.Pod) { p.LeavesOut = true })),
+		of("the pod is not set up yet", present, its(func(p *census.Pod) { p.InStatus = 0 })),
+		of("the allocation holds no address", present, entry(func(a *ipam.Allocation) { a.IP, a.EmptyHandle = netip.Addr{}, true })),
+	)
+	s := given(common)
+	d := s.judge(t, noon)[0]
+	equal(t, "evidence", d.Evidence, []judge.Evidence{
+		{Source: "list of pods", Says: "the pod exists"}, {Source: "network-status annotation", Says: "it shows 10.0.0.2 on net1"},
+	})
+	equal(t, "plainly in use", d.PlainlyInUse(), false)
+	equal(t, "by name", d.ByName, true)
+
+	s.pods[0].Node, s.pods[0].Deadline = "n1", noon.Add(-5*time.Minute)
+	s.nodes = []census.Node{booted("b1")}
+	s.ledger = s.seen(t, noon)
+	s.pods = nil
+	equal(t, "verdict after its pod hung", s.judge(t, noon)[0].Reason, judge.TerminationStuck)
 }
 
 // laterSandboxSituation returns an allocation of sandbox s1, and one that sandbox s2

@@ -26,11 +26,25 @@ func podMoved(c *Case) (Ruling, bool) {
 		return noMatch()
 	}
 	says := "the pod is on node " + c.Pod.Node
-	least := c.addInFlight()
-	if !c.census.Fenced(c.Owner.Node) { // the kubelet may still end the earlier pod
-		least = max(least, defaultTermination+endMargin)
+	return c.ripen(c.whileEarlierEnds(), says, Evidence{fromPods, says}, Evidence{fromStore, "the allocation is on node " + c.Owner.Node})
+}
+
+// podOnHost waits as podMoved does and, where a static pod may be without its mirror, as podAbsent does.
+func podOnHost(c *Case) (Ruling, bool) {
+	if !c.is(hostPod) {
+		return noMatch()
 	}
-	return c.ripen(least, says, Evidence{fromPods, says}, Evidence{fromStore, "the allocation is on node " + c.Owner.Node})
+	const says = "the pod is on the network of its node"
+	return c.ripen(max(c.whileEarlierEnds(), c.whileNoMirror()), says, Evidence{fromPods, says})
+}
+
+// whileEarlierEnds returns the shortest wait of an allocation of an earlier pod, whose kubelet may still
+// end it, or may not have ended its ADD.
+func (c *Case) whileEarlierEnds() time.Duration {
+	if c.census.Fenced(c.Owner.Node) {
+		return c.addInFlight()
+	}
+	return max(c.addInFlight(), defaultTermination+endMargin)
 }
 
 // podAgain waits for the earlier pod to end, and for as long as an ADD can take: if the clock of a
@@ -103,13 +117,17 @@ func podAbsent(c *Case) (Ruling, bool) {
 	if c.Presence != census.Absent {
 		return noMatch()
 	}
-	var least time.Duration
+	return c.ripen(c.whileNoMirror(), "", Evidence{fromPods, "the pod does not exist"})
+}
+
+// whileNoMirror returns the shortest wait of an allocation that may be of a static pod without its mirror.
+func (c *Case) whileNoMirror() time.Duration {
 	for node := range c.nodesOf() {
 		if c.census.Node(node).Ready && strings.HasSuffix(c.Owner.Pod.Name, "-"+node) { // as a mirror is named
-			least = max(least, mirrorGap)
+			return mirrorGap
 		}
 	}
-	return c.ripen(least, "", Evidence{fromPods, "the pod does not exist"})
+	return 0
 }
 
 func beingDeleted(c *Case) (Ruling, bool) {

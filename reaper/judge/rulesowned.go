@@ -2,11 +2,13 @@ package judge
 
 import (
 	"cmp"
+	"net/netip"
 	"slices"
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 func unreadable(c *Case) (Ruling, bool) {
@@ -256,11 +258,61 @@ func sandboxHeld(c *Case) (Ruling, bool) {
 	return match(note, evidence, Evidence{fromPolicy, "pods.superseded is hold"})
 }
 
+// podPresent says what the pod shows in place of the address, if it hides none. That keeps the
+// allocation all the same: what a pod shows does not prove that it has given an address up.
 func podPresent(c *Case) (Ruling, bool) {
 	if !c.is(itsPod) {
 		return noMatch()
 	}
-	return match("", Evidence{fromPods, "the pod exists"})
+	exists := Evidence{fromPods, "the pod exists"}
+	source, shown := c.shownInstead()
+	if shown == "" {
+		return match("", exists)
+	}
+	r, ok := match("its pod shows "+shown, exists, Evidence{source, "it shows " + shown})
+	r.ByName = true
+	return r, ok
+}
+
+// primary is the interface of a pod that a container runtime has its network set up on.
+const primary = "eth0"
+
+// shownInstead returns what the pod shows on the interface of the allocation, or of the same IP family
+// if that is not known, and what says so. Both are empty if the pod may hide an address, or is not set
+// up yet. Without a network-status, something other than Multus may have attached other interfaces.
+func (c *Case) shownInstead() (source, shown string) {
+	pod, name := &c.Pod, c.Owner.Interface
+	attached := len(pod.Interfaces) > 0
+	if !c.HoldsAddress() || pod.InStatus == 0 || pod.HostNetwork || pod.AddressUnknown || pod.LeavesOut || !attached && name != "" && name != primary {
+		return "", ""
+	}
+	var addresses []netip.Addr
+	where := ""
+	if attached && name != "" {
+		for _, i := range pod.Interfaces {
+			if i.Name == name {
+				addresses = i.Addresses
+			}
+		}
+		if len(addresses) == 0 {
+			return census.NetworkStatus, "no address on " + name
+		}
+		where = " on " + name
+	} else {
+		for _, ip := range pod.Addresses {
+			if ip.Is4() == c.IP.Is4() {
+				addresses = append(addresses, ip)
+			}
+		}
+		if len(addresses) == 0 {
+			return "", ""
+		}
+	}
+	names := make([]string, len(addresses))
+	for i, ip := range addresses {
+		names[i] = ip.String()
+	}
+	return pod.Claim(addresses[0]).Source, printable.Some(names) + where
 }
 
 // mayHave returns the name of a pod or a virtual machine that may have the allocation's

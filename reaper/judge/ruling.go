@@ -80,6 +80,7 @@ type Ruling struct {
 	Due       time.Time
 
 	Ownerless  bool  // the allocation has no owner, whether it is kept or not
+	ByName     bool  // it is in use only because its pod exists, which shows other addresses and hides none
 	remembered bool  // the ledger keeps FirstSeen
 	keepSeen   bool  // the ledger keeps the time that it has, if any
 	After      []int // the decisions whose allocations must be released first

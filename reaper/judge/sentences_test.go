@@ -80,6 +80,7 @@ var onTheNode = all(func(s *situation) { s.pools = []ipam.Pool{poolOf(lease())} 
 // What operators read was made for the state that leads to it.
 const (
 	usesIt    = "nothing to do: its pod uses it, and returns it when it ends"
+	mayUseIt  = "nothing to do: its pod exists, and may use it without showing it"
 	ripens    = "no run has saved when it lost its owner: save it now $ ip-reaper run --context prod --remember"
 	twice     = "or look twice, a minute apart, in place of the grace period $ ip-reaper run --context prod --pod default/web --grace-period=60s --wait=2m"
 	ofPool    = "or look twice, a minute apart, in place of the grace period $ ip-reaper run --context prod --pool pool --grace-period=60s --wait=2m"
@@ -163,7 +164,7 @@ func sentences() []sentence {
 			[]string{"delete the pod, if it is still the one that has ended", "or set pods.finished to release in the policy"}, in(pods(finished(showing(web, ip1))))},
 		{"its pod has a later sandbox, and the policy holds such", judge.SandboxReplaced, "the pod has 10.0.0.2", []string{"set pods.superseded to release in the policy"},
 			in(superseded, terms(func(p *policy.Policy) { p.Pods.Superseded = policy.Hold }))},
-		{"its pod starts", judge.PodPresent, "", []string{usesIt}, in(pods(census.Pod{Ref: web, AddressUnknown: true}))},
+		{"its pod starts", judge.PodPresent, "", []string{mayUseIt}, in(pods(census.Pod{Ref: web, AddressUnknown: true}))},
 		{"a pod of its namespace shows too much", judge.AddressInUse, "pod default/many shows more addresses than ip-reaper reads",
 			[]string{"it may be in use: pod default/many shows more addresses than ip-reaper reads"}, in(pods(crowded("default", "many")))},
 		{"the guest of its machine reports not all", judge.AddressInUse, "virtual machine default/db does not report all addresses of its guest: run the guest agent in it, or stop it",
@@ -211,6 +212,8 @@ func sentences() []sentence {
 			again := census.Pod{Ref: web, Node: "n1", AddressUnknown: true, Starting: true, Created: noon.Add(-30 * time.Minute)}
 			s.pools, s.pods, s.nodes = []ipam.Pool{poolOf(moved)}, []census.Pod{again}, []census.Node{ready("n1")}
 		})},
+		{"its pod is on the network of its node", judge.PodReplaced, "the pod is on the network of its node", []string{ripens, twice},
+			in(pods(census.Pod{Ref: web, UID: "new", HostNetwork: true, Created: noon.Add(-30 * time.Minute)}))},
 		{"its pod has a later sandbox", judge.SandboxReplaced, "the pod has 10.0.0.2", []string{ripens, twice}, in(superseded)},
 		{"a handle without an address", judge.EmptyHandle, "", []string{ripens, ofPool}, in(entry(func(a *ipam.Allocation) { *a = emptyHandle() }))},
 		{"no pod shows its sandbox", judge.SandboxAbsent, "", []string{ripens, ofPool}, in(unnamed, releaseUnnamed, pods(showing(other, ip2)))},

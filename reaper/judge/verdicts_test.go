@@ -150,9 +150,11 @@ func (s situation) ripens(t *testing.T, after time.Duration) {
 // The decisions of many rows.
 var (
 	present = decision{judge.InUse, judge.PodPresent, ""}
-	absent  = decision{judge.Suspected, judge.PodAbsent, ""}
-	shown   = decision{judge.InUse, judge.AddressInUse, "shown by pod default/other"}
-	stays   = decision{judge.Held, judge.Retained, "its StatefulSet brings the pod back"}
+	// elsewhere is the decision on an allocation whose pod shows 10.0.0.2 on its interface.
+	elsewhere = decision{judge.InUse, judge.PodPresent, "its pod shows 10.0.0.2 on net1"}
+	absent    = decision{judge.Suspected, judge.PodAbsent, ""}
+	shown     = decision{judge.InUse, judge.AddressInUse, "shown by pod default/other"}
+	stays     = decision{judge.Held, judge.Retained, "its StatefulSet brings the pod back"}
 
 	unreachable = decision{judge.Held, judge.NodeUnreachable, "node n1 is not ready"} // on n1
 )

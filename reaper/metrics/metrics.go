@@ -279,6 +279,9 @@ func (g gauges) networks(r report.Report) {
 	blocked := family("network_blocked",
 		"Addresses of the network that only an overlapping-range reservation has after the last run, so that no pod can get them.")
 
+	byName := family("network_live_by_name",
+		"Addresses of the network that count as in use after the last run only because a pod exists that shows other addresses. Left out if pods could not be listed.")
+
 	rows := rowsOf(r.Networks, func(n report.NetworkReport) row { return row{n.Backend, n.Name, n.Range} })
 	capacities, frees, blind := make(sums), make(sums), r.Blind()
 	for i, n := range r.Networks {
@@ -286,6 +289,7 @@ func (g gauges) networks(r report.Report) {
 		blocked.add(float64(n.Blocked), rows[i][:]...)
 		if !blind {
 			leaked.add(float64(n.Leaked), rows[i][:]...)
+			byName.add(float64(n.ByName), rows[i][:]...)
 		}
 		if n.Closed == "" {
 			capacities.add(rows[i], n.Capacity)

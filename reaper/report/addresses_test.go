@@ -114,6 +114,35 @@ func TestAddressIsAsFreeAsTheAllocationThatKeepsItMost(t *testing.T) {
 	}
 }
 
+// An address counts as that of a pod that shows others only if nothing keeps it more firmly. It is
+// live all the same.
+func TestLiveAddressOfAPodThatShowsOthersIsCounted(t *testing.T) {
+	live, byName := judge.Ruling{Verdict: judge.InUse}, judge.Ruling{Verdict: judge.InUse, ByName: true}
+	due := judge.Ruling{Verdict: judge.Orphaned, Reason: judge.PodAbsent, Ownerless: true}
+	var found []judge.Decision
+	for _, on := range []struct {
+		ip     string
+		ruling judge.Ruling
+	}{{"10.0.0.1", byName}, {"10.0.0.2", live}, {"10.0.0.3", byName}, {"10.0.0.3", live}, {"10.0.0.4", byName}, {"10.0.0.4", due}} {
+		a := &ipam.Allocation{Backend: "store", Pool: "pool", Network: "net", IP: netip.MustParseAddr(on.ip)}
+		found = append(found, judge.Decision{Allocation: a, Ruling: on.ruling})
+	}
+	r := report.Make(report.Results{
+		Inventory: ipam.Inventory{Listings: []ipam.Listing{{Backend: "store", Status: ipam.StatusOK}}},
+		Layout: report.Layout{
+			Networks: []report.NetworkReport{{Backend: "store", Name: "net", Pools: []string{"pool"}}},
+			Pools:    []report.PoolReport{{Backend: "store", Name: "pool"}},
+		},
+		Verdicts: judge.Verdicts{Decisions: found}, HasTimes: func(*judge.Decision) bool { return true },
+	})
+	if u := r.Networks[0].Usage; u.Live != 4 || u.ByName != 2 || u.Used != 4 || u.Leaked != 0 {
+		t.Errorf("%d live, %d of them by name, %d leaked, %d used; want 4, 2, 0 and 4", u.Live, u.ByName, u.Leaked, u.Used)
+	}
+	if r.Leaked.Total != 0 {
+		t.Errorf("%d leaked, want none", r.Leaked.Total)
+	}
+}
+
 // What an earlier round released was there before the run, and is gone after it, although the last
 // listing does not have it.
 func TestPoolHadWhatAnEarlierRoundReleased(t *testing.T) {

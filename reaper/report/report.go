@@ -248,6 +248,7 @@ type Entry struct {
 	Error     string           `json:"error,omitempty"`
 
 	Network string   `json:"-"` // see ipam.Allocation
+	ByName  bool     `json:"-"` // see judge.Ruling
 	Address *Address `json:"-"` // nil if it neither leaked nor may have, or has no address
 }
 
@@ -359,7 +360,7 @@ func (r Report) Blind() bool {
 // Count counts an address that leaked. HeldBy is unsorted then.
 func (l *Leaked) Count(a *Address) {
 	switch a.Fate {
-	case Live, Other:
+	case Live, ByName, Other:
 		return
 	case Freed:
 		l.Released++

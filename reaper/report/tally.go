@@ -342,6 +342,7 @@ type Usage struct {
 
 	Used      int `json:"used"`
 	Live      int `json:"live"`      // in use
+	ByName    int `json:"byName"`    // of Live: in use only because a pod exists that shows other addresses
 	Leaked    int `json:"leaked"`    // without an owner, and not protected
 	Protected int `json:"protected"` // without an owner, and something outside keeps the address
 	Other     int `json:"other"`     // what is not a pod's, or could not be decided
@@ -414,7 +415,7 @@ func (f *filling) add(fate Fate, inside bool) {
 // excluded later, can still be taken; it does not make fewer addresses free.
 func (f *filling) usage(capacity *big.Int, closed bool) Usage {
 	u := Usage{
-		Capacity: capacity, Live: f.fates[Live], Leaked: f.fates[Held] + f.fates[Waiting] + f.fates[Due],
+		Capacity: capacity, Live: f.fates[Live] + f.fates[ByName], ByName: f.fates[ByName], Leaked: f.fates[Held] + f.fates[Waiting] + f.fates[Due],
 		Protected: f.fates[Protected], Other: f.fates[Other], Blocked: f.blocked, Unrecorded: f.unrecorded,
 	}
 	u.Used = u.Live + u.Leaked + u.Protected + u.Other
@@ -436,6 +437,7 @@ type Fate int
 // The fates. Protected and those after it are of what leaked.
 const (
 	Live      Fate = iota // in use
+	ByName                // in use only because its pod exists, which shows other addresses
 	Other                 // it is not a pod's, or could not be decided
 	Protected             // something outside keeps it
 	Held                  // kept for a reason other than its grace period
@@ -446,7 +448,7 @@ const (
 
 // String returns the word that reports use for what leaked.
 func (f Fate) String() string {
-	return [...]string{Live: "in use", Other: "other", Protected: "held", Held: "held", Waiting: "waiting", Due: "due", Freed: "released"}[f]
+	return [...]string{Live: "in use", ByName: "in use", Other: "other", Protected: "held", Held: "held", Waiting: "waiting", Due: "due", Freed: "released"}[f]
 }
 
 // An Address is an address that some allocation leaked, or may have leaked. Several allocations may hold it: the entry
@@ -464,6 +466,8 @@ func fateOf(e *Entry) Fate {
 	switch {
 	case e.Outcome == Released:
 		return Freed
+	case e.Verdict == judge.InUse && e.ByName:
+		return ByName
 	case e.Verdict == judge.InUse || e.Outcome == Returned:
 		return Live
 	case e.Outcome == Changed || !e.Leaked:

@@ -274,6 +274,9 @@ func placeLines(p report.Place, judged bool) table {
 		return t
 	}
 	t.say("  %-10s  %d live, %d leaked, %d protected, %d other", "has", p.Live, p.Leaked, p.Protected, p.Other)
+	if byName := byNameOf(p.Usage); byName != "" {
+		t.say("  %-10s  %s", "of these", byName)
+	}
 	if len(p.Leaks) == 0 && p.Blocked+p.Unrecorded == 0 && p.Free != nil && p.Free.Sign() == 0 && p.Closed == "" && len(p.Elsewhere) == 0 {
 		t.say("  %-10s  nothing leaked, so there is nothing to release: make the range larger, or run fewer pods", "to change")
 	}

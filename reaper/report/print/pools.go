@@ -105,7 +105,7 @@ func usageTable(p poolsReport, o PoolsOptions) table {
 		} else {
 			cells = append(cells, strconv.Itoa(u.Live), strconv.Itoa(u.Leaked), strconv.Itoa(u.Protected), strconv.Itoa(u.Other))
 		}
-		t.rows = append(t.rows, append(cells, number(u.Free), number(u.Capacity), joined(lostOf(u), note)))
+		t.rows = append(t.rows, append(cells, number(u.Free), number(u.Capacity), joined(byNameOf(u), lostOf(u), note)))
 	}
 	networks := make(map[[2]string]int) // the index of the network of a pool, by backend and name
 	for i, n := range p.Networks {
@@ -173,6 +173,14 @@ func blocksOf(b report.Blocks) string {
 		text += ", no room for " + printable.Counted(*b.NodesWithoutRoom, "node")
 	}
 	return text
+}
+
+// byNameOf says how many live addresses are those of pods that show others.
+func byNameOf(u report.Usage) string {
+	if u.ByName == 0 {
+		return ""
+	}
+	return printable.Thousands(u.ByName) + " live only by name: their pods show others"
 }
 
 // lostOf says which addresses no pool has that are not free either.
