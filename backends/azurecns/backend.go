@@ -15,6 +15,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
@@ -108,6 +109,10 @@ func (s *state) allocation(a *address) ipam.Allocation {
 		r.Owner = ipam.Owner{Pod: ipam.PodRef{Namespace: a.Owner.Namespace, Name: a.Owner.Name}, Sandbox: a.container}
 	default:
 		r.Foreign = "an address that no pod has: its state in CNS is " + a.State
+		if !a.Changed.IsZero() {
+			r.Foreign += " since " + a.Changed.UTC().Format(time.RFC3339)
+		}
+		r.Foreign += ", and CNS itself holds it"
 	}
 	return r
 }

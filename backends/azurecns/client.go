@@ -175,13 +175,16 @@ func (c *client) endpoint(ctx context.Context, container string) (map[string]jso
 	return answer.Endpoint.Interfaces, err
 }
 
+// leftToCNS says why the addresses of a container with other interfaces stay.
+const leftToCNS = ". A release would remove what CNS knows of all of them, so it is left to CNS: nothing has to be done"
+
 // otherInterface returns why a container that may have interfaces other than eth0 keeps its
 // addresses; empty if it has no others. A release removes CNS's record of all interfaces. The
 // error wraps ipam.ErrAgain.
 func (b *Backend) otherInterface(ctx context.Context, a *address) (string, error) {
 	switch {
 	case a.Owner.Secondary:
-		return "its pod has network interfaces besides eth0", nil
+		return "its pod has network interfaces besides eth0" + leftToCNS, nil
 	case a.Owner.Scheme != schemeContainer:
 		return "", nil
 	}
@@ -190,15 +193,15 @@ func (b *Backend) otherInterface(ctx context.Context, a *address) (string, error
 	case errors.Is(err, ipam.ErrAgain):
 		return "", err
 	case err != nil:
-		return "the network interfaces of its pod are unknown: " + err.Error(), nil
+		return "the network interfaces of its pod are unknown: " + err.Error() + leftToCNS, nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(interfaces)) {
 		var d device
 		if err := kube.Decode(interfaces[name], &d); err != nil {
-			return fmt.Sprintf("the type of network interface %q of its pod is unknown: %v", name, err), nil
+			return fmt.Sprintf("the type of network interface %q of its pod is unknown: %v", name, err) + leftToCNS, nil
 		}
 		if d.Type != infraNIC && d.Type != "" {
-			return fmt.Sprintf("its pod has the network interface %q of type %s", name, d.Type), nil
+			return fmt.Sprintf("its pod has the network interface %q of type %s", name, d.Type) + leftToCNS, nil
 		}
 	}
 	return "", nil

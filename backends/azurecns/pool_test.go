@@ -69,6 +69,8 @@ func TestWhatNamesNoContainerPlainlyIsHeld(t *testing.T) {
 		{"two families", both, []string{entry("a", "10.0.0.4", deadID), entry("b", "fd00::4", deadID)}, deadID},
 
 		{"PendingRelease", nil, []string{`{"state":"PendingRelease","ID":"a","IPAddress":"10.0.0.4","PodInfo":null}`}, "state in CNS is PendingRelease"},
+		{"PendingRelease, since when", nil, []string{`{"state":"PendingRelease","ID":"a","IPAddress":"10.0.0.4","LastStateTransition":"2026-11-20T10:00:00.5Z","PodInfo":null}`},
+			"state in CNS is PendingRelease since 2026-11-20T10:00:00Z, and CNS itself holds it"},
 		{"a new state", nil, []string{`{"state":"Cooling","ID":"a","IPAddress":"10.0.0.4","PodInfo":null}`}, "state in CNS is Cooling"},
 		{"no state", nil, []string{`{"ID":"a","IPAddress":"10.0.0.4","PodInfo":null}`}, "state in CNS is "},
 		{"no owner", nil, []string{`{"state":"Assigned","ID":"a","IPAddress":"10.0.0.4","PodInfo":null}`}, "names no container"},

@@ -14,6 +14,7 @@ const (
 	attrNode      = "node" // Calico's name for the node
 	attrTimestamp = "timestamp"
 	attrType      = "type" // the kind of owner, if not a pod
+	attrService   = "service"
 )
 
 // timestampLayout is the layout of Go's time.Time.String. Calico has stored it
@@ -49,8 +50,12 @@ func (a attribute) handle() string {
 	return id
 }
 
-// pod returns the pod that the attributes name; the zero PodRef if they name none.
+// pod returns the pod that the attributes name; the zero PodRef if they name none. The namespace may
+// be that of a service.
 func (a attribute) pod() ipam.PodRef {
+	if a.Active[attrPod] == "" && a.Active[attrService] != "" {
+		return ipam.PodRef{}
+	}
 	return ipam.PodRef{Namespace: a.Active[attrNamespace], Name: a.Active[attrPod]}
 }
 
@@ -71,6 +76,8 @@ func (a attribute) foreign() string {
 	switch {
 	case len(a.Released) > 0 && string(a.Released) != "null":
 		return "no owner: Calico keeps a released address back for a while"
+	case a.Active[attrService] != "":
+		return "the service " + strings.TrimPrefix(a.Active[attrNamespace]+"/"+a.Active[attrService], "/")
 	case a.Active[attrType] != "":
 		return "an owner of Calico's type " + a.Active[attrType]
 	case len(a.Alternate) > 0:
@@ -81,11 +88,8 @@ func (a attribute) foreign() string {
 			return "a virtual machine"
 		}
 	}
-	switch {
-	case a.Active["service"] != "":
-		return "a service"
-	case a.Active["note"] != "":
-		return a.Active["note"]
+	if note := a.Active["note"]; note != "" {
+		return note
 	}
 	return foreignHandle(a.handle())
 }

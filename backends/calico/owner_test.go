@@ -91,9 +91,9 @@ func TestOwnersThatAreNoPods(t *testing.T) {
 		{"ipip tunnel", `{"handle_id":"ipip-tunnel-addr-node-1","secondary":{"node":"node-1","type":"ipipTunnelAddress"}}`, "ipipTunnelAddress"},
 		{"vxlan tunnel without attributes", `{"handle_id":"vxlan-tunnel-addr-node-1"}`, "a tunnel"},
 		{"wireguard tunnel of a node with dots", `{"handle_id":"wireguard-tunnel-addr-node-1.example.com"}`, "a tunnel"},
-		{"load balancer", `{"handle_id":"lb-` + base64 + `","secondary":{"service":"default/web","type":"loadBalancer"}}`, "loadBalancer"},
+		{"load balancer", `{"handle_id":"lb-` + base64 + `","secondary":{"service":"web","namespace":"shop","type":"LoadBalancer"}}`, "the service shop/web"},
 		{"load balancer without attributes", `{"handle_id":"lb-` + base64 + `"}`, "a service"},
-		{"service without a type", `{"handle_id":"x","secondary":{"service":"default/web"}}`, "a service"},
+		{"service without a type", `{"handle_id":"x","secondary":{"service":"web"}}`, "the service web"},
 		{"reserved for Windows", `{"handle_id":"windows-reserved-ipam-handle","secondary":{"note":"windows host rsvd"}}`, "windows host rsvd"},
 		{"reserved for Windows, without a note", `{"handle_id":"windows-reserved-IPAM-handle"}`, "Windows"},
 		{"machine", `{"handle_id":"net.` + hex + `","secondary":{"namespace":"default","pod":"virt-launcher-vm-1","vmi-name":"vm-1"}}`, "a virtual machine"},
@@ -110,6 +110,9 @@ func TestOwnersThatAreNoPods(t *testing.T) {
 			r := allocationOf(t, tt.attribute)
 			if r.Foreign == "" || !strings.Contains(r.Foreign, tt.want) {
 				t.Errorf("the owner is %q, want %q in it", r.Foreign, tt.want)
+			}
+			if strings.Contains(tt.want, "service") && r.Owner.Pod != (ipam.PodRef{}) {
+				t.Errorf("it names the pod %v", r.Owner.Pod)
 			}
 		})
 	}

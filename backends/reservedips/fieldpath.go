@@ -124,6 +124,9 @@ func (p FieldPath) Parse() (*jsonpath.JSONPath, error) {
 	return path, nil
 }
 
+// leads reports whether the text has the beginning of a path. Otherwise it is a value itself.
+func (p FieldPath) leads() bool { return p != "" && strings.ContainsRune(".[{$", rune(p[0])) }
+
 // pathForm is the form of a path without its braces. The parser accepts more: a literal, which
 // would be taken for the field's value; [], which it takes for [0]; a dot in quotes, which it
 // takes for the next step; a slice such as [1:], which has the same fault as [*]; and operators

@@ -52,6 +52,15 @@ func TestReservedObjectIsRead(t *testing.T) {
 		{"address", "shop", `,"spec":{"ips":["10.1.0.4"]}`, []string{"10.1.0.4"}, "/", "", ""},
 		{"addresses in every form", "shop", `,"spec":{"ips":[" 10.1.0.4/32 ","FD00::A/128","::ffff:10.1.0.5","fe80::1%eth0"]}`,
 			[]string{"10.1.0.4", "fd00::a", "10.1.0.5", "fe80::1"}, "/", "", ""},
+		{"addresses of interfaces, with their networks", "shop", `,"spec":{"ips":["10.1.0.4/24","fd00::a/64","::ffff:10.1.0.9/126"]}`,
+			[]string{"10.1.0.4", "fd00::a", "10.1.0.9"}, "/", "", ""},
+		{"both families in one text", "", `,"spec":{"ips":["10.1.0.4,fd00::4","10.1.0.5/24, fe80::1%eth0,"]}`,
+			[]string{"10.1.0.4", "fd00::4", "10.1.0.5", "fe80::1"}, "/", "", ""},
+		{"small ranges", "shop", `,"spec":{"ips":["10.1.0.0/30","10.1.0.9 - 10.1.0.10","fd00::a/127"]}`,
+			[]string{"10.1.0.0", "10.1.0.1", "10.1.0.2", "10.1.0.3", "10.1.0.9", "10.1.0.10", "fd00::a", "fd00::b"}, "/", "", ""},
+		{"pod of both in one field", "", `,"spec":{"pod":{"kind":"Pod","namespace":"db","name":"web-0"}}`, nil, "db/web-0", "", ""},
+		{"pod in the object's namespace, in a field of both", "shop", `,"spec":{"pod":{"name":"web-0"}}`, nil, "shop/web-0", "", ""},
+		{"a node has no namespace", "", `,"spec":{"ips":["10.1.0.4"],"pod":"node-1","podNamespace":""}`, []string{"10.1.0.4"}, "/", "", ""},
 		{"empty ones among addresses", "shop", `,"spec":{"ips":["","10.1.0.4",null]}`, []string{"10.1.0.4"}, "/", "", ""},
 		{"pod in the object's namespace", "shop", `,"spec":{"pod":"web-0"}`, nil, "shop/web-0", "", ""},
 		{"pod in a namespace of its own", "shop", `,"spec":{"pod":"web-0","podNamespace":"db"}`, nil, "db/web-0", "", ""},
@@ -64,8 +73,8 @@ func TestReservedObjectIsRead(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := readOne(t, everyPath, tt.namespace, tt.fields)
-			if err != nil {
-				t.Fatal(err)
+			if err != nil || got.Unreadable != "" {
+				t.Fatal(err, got.Unreadable)
 			}
 			var ips []string
 			for _, ip := range got.IPs {
@@ -88,19 +97,50 @@ func TestReservedObjectIsRead(t *testing.T) {
 	}
 }
 
+// An object of the cluster may reserve whole networks. It is never deleted.
+func TestLargeRangesOfTheClusterAreReserved(t *testing.T) {
+	p := everyPath
+	p.DeleteExpired = true
+	got, err := readOne(t, p, "", `,"spec":{"ips":["10.1.0.0/16","fd00::1-fd00::ffff:0","10.1.0.0-10.1.255.255","10.2.0.4"]}`)
+	if err != nil || got.Unreadable != "" {
+		t.Fatal(err, got.Unreadable)
+	}
+	if len(got.IPs) != 1 || len(got.Ranges) != 2 || got.Deletable {
+		t.Errorf("%v, %v, deletable %v", got.IPs, got.Ranges, got.Deletable)
+	}
+	for text, want := range map[string]bool{"10.1.255.255": true, "10.2.0.0": false, "fd00::": false, "fd00::1": true, "fd00::ffff:0": true, "fd00::ffff:1": false} {
+		if got.Ranges.Contains(netip.MustParseAddr(text)) != want {
+			t.Errorf("%s is reserved: %v", text, !want)
+		}
+	}
+}
+
+// The TTL of all objects may be in the policy.
+func TestTTLOfThePolicy(t *testing.T) {
+	for text, want := range map[FieldPath]string{"24h": "24h0m0s", "3600s": "1h0m0s", "never": "for good", ".spec.ttl": "1h0m0s", "{.spec.none}": "for good"} {
+		p := everyPath
+		p.TTL = text
+		r, err := readOne(t, p, "shop", `,"spec":{"ips":["10.1.0.4"],"ttl":"1h"}`)
+		got := "for good"
+		if r.TTL != nil {
+			got = r.TTL.String()
+		}
+		if err != nil || got != want {
+			t.Errorf("ttl %s: %s, %v, want %s", text, got, err, want)
+		}
+	}
+}
+
 // Promise 2. An object that cannot be decoded protects everything it may name, forever.
 func TestUnreadableReservedObjectsProtectWhatTheyMayName(t *testing.T) {
 	for _, tt := range []struct{ name, namespace, fields, want, protects string }{
 		{"no address", "shop", `,"spec":{"ips":["10.1.0.4","10.1.0.x"]}`, `shop/web-0: address .spec.ips[*]: "10.1.0.x" is not an address`, "10.1.0.4 shop/*"},
-		{"a small range", "shop", `,"spec":{"ips":["10.1.0.0/30"]}`, `"10.1.0.0/30" is a range, not an address`, "10.1.0.0 10.1.0.1 10.1.0.2 10.1.0.3 shop/*"},
-		{"a large range", "shop", `,"spec":{"ips":["10.1.0.0/23","fd00::/119","::ffff:10.1.0.9/126"]}`, `"10.1.0.0/23" is a range, not an address`, "10.1.0.0 fd00:: 10.1.0.9 shop/*"},
-		{"an address in a network", "shop", `,"spec":{"ips":["10.1.0.4/23"]}`, `"10.1.0.4/23" is a range, not an address`, "10.1.0.4 shop/*"},
-		{"from one address to another", "shop", `,"spec":{"ips":["10.1.0.1-10.1.0.3"]}`, `"10.1.0.1-10.1.0.3" is not an address`, "10.1.0.1 10.1.0.2 10.1.0.3 shop/*"},
+		{"a large range", "shop", `,"spec":{"ips":["10.1.0.0/23","fd00::/119"]}`, `"10.1.0.0/23" is too large a range: objects in a namespace have at most 256 addresses in ranges`, "10.1.0.0 fd00:: shop/*"},
+		{"a network of IPv4 in IPv6", "shop", `,"spec":{"ips":["::ffff:10.1.0.8/126"]}`, `is not an address`, "10.1.0.8 shop/*"},
 		{"backwards, and to the other family", "shop", `,"spec":{"ips":["10.1.0.3-10.1.0.1","10.1.0.1-fd00::1","10.1.0.1-"]}`, `is not an address`, "shop/*"},
 		{"several in one text", "shop", `,"spec":{"ips":["10.1.0.1, fd00::2|10.1.0.3/32 x"]}`, `is not an address`, "10.1.0.1 fd00::2 10.1.0.3 shop/*"},
-		{"zones", "shop", `,"spec":{"ips":["fd00::a%eth0,fd00::b"]}`, `is not an address`, "fd00::a fd00::b shop/*"},
 		{"leading zeros", "shop", `,"spec":{"ips":["010.1.000.002"]}`, `"010.1.000.002" is not an address`, "10.1.0.2 shop/*"},
-		{"the last addresses of a family", "shop", `,"spec":{"ips":["255.255.255.254-255.255.255.255","255.255.255.254/31"]}`, `is not an address`,
+		{"the last addresses of a family", "shop", `,"spec":{"ips":["255.255.255.254-255.255.255.255 ","255.255.255.254/31 x"]}`, `is not an address`,
 			"255.255.255.254 255.255.255.255 255.255.255.254 255.255.255.255 shop/*"},
 		{"a number for an address", "shop", `,"spec":{"ips":[167837700]}`, `167837700 is not an address`, "shop/*"},
 		{"a string for a list", "shop", `,"spec":{"ips":"10.1.0.4"}`, `49 is the code of a character, not an address: the path has [*] after a text`, "shop/*"},
@@ -112,7 +152,9 @@ func TestUnreadableReservedObjectsProtectWhatTheyMayName(t *testing.T) {
 		{"two namespaces", "shop", `,"spec":{"pod":"web-0","podNamespace":["a","b"]}`, `namespace .spec.podNamespace leads to 2 values`, "shop/* a/* b/*"},
 		{"two namespaces that differ", "shop", `,"spec":{"pod":"db/web-0","podNamespace":"shop"}`, `"db/web-0" names a namespace other than "shop"`, "shop/* shop/* db/*"},
 		{"no namespace anywhere", "", `,"spec":{"pod":"web-0"}`, `web-0: pod .spec.pod: "web-0" has no namespace, nor has the object`, "*"},
-		{"an address of no pod, cluster-wide", "", `,"spec":{"ips":["10.1.0.x"]}`, `web-0: address .spec.ips[*]: "10.1.0.x" is not an address`, "*"},
+		{"a namespace without a pod, in an object of both", "shop", `,"spec":{"pod":{"namespace":"db"}}`, `is not the name of a pod`, "shop/* db/*"},
+		{"an address of no pod, cluster-wide", "", `,"spec":{"ips":["10.1.0.4","10.1.0.5 x"]}`, `web-0: address .spec.ips[*]: "10.1.0.5 x" is not an address`, "10.1.0.4 10.1.0.5"},
+		{"an address beside a bad pod, cluster-wide", "", `,"spec":{"ips":["10.1.0.4"],"pod":"Web 0"}`, `is neither a pod name nor namespace/name`, "10.1.0.4 *"},
 		{"a bad pod in a namespace of its own, cluster-wide", "", `,"spec":{"pod":"Web 0","podNamespace":"db"}`, `web-0: pod .spec.pod: "Web 0" is neither a pod name nor namespace/name`, "db/*"},
 		{"a bad ttl beside an address", "shop", `,"spec":{"ips":["10.1.0.4"],"ttl":"7d"}`, `ttl .spec.ttl`, "10.1.0.4"},
 		{"no address beside a ttl and a time", "shop", `,"spec":{"ips":["10.1.0.x"],"ttl":"1h"},"status":{"deletedAt":"2026-01-02T15:04:05Z"}`, `"10.1.0.x" is not an address`, "shop/*"},
@@ -139,7 +181,7 @@ func TestUnreadableReservedObjectsProtectWhatTheyMayName(t *testing.T) {
 
 // A tenant's object does not hold networks of others by texts that merely may name addresses.
 func TestMalformedTextsProtectAFewAddresses(t *testing.T) {
-	for _, texts := range []string{`"0.0.0.0-255.255.255.255"`, `"10.1.0.0/24","10.2.0.0/24","10.1.0.x"`, `"::-ffff::"`} {
+	for _, texts := range []string{`"0.0.0.0-255.255.255.255"`, `"10.1.0.0/24","10.2.0.0/24","10.1.0.x"`, `"::-ffff::"`, `"10.1.0.0/24|10.2.0.0/24"`} {
 		got, err := readOne(t, everyPath, "shop", `,"spec":{"ips":[`+texts+`,"10.9.0.9"]}`)
 		if err != nil || len(got.IPs) != maxLoose+1 || got.IPs[maxLoose] != netip.MustParseAddr("10.9.0.9") {
 			t.Errorf("%s: %d addresses, %v, want %d and the one that is well formed", texts, len(got.IPs), err, maxLoose)
@@ -205,6 +247,8 @@ func TestReservedPathsThatLeadNowhereAreErrors(t *testing.T) {
 		{"no object has a namespace", everyPath, []string{`,"spec":{"pod":"web-0"}`, `,"spec":{"ips":["10.1.0.4"],"podNamespace":"db"}`},
 			"namespace .spec.podNamespace leads to nothing in any of 2 objects", 0},
 		{"one object has a namespace", everyPath, []string{`,"spec":{"pod":"web-0"}`, `,"spec":{"pod":"web-1","podNamespace":"db"}`}, "", 2},
+		{"no object of the cluster names anything", only(func(p *Resource) { p.Pod, p.Namespace = "", "" }), []string{`,"spec":{"ips":["web"]}`},
+			`none of 1 objects of reservedips.v1alpha1.network.example.com names an address that can be decoded: address .spec.ips[*]: "web" is not an address`, 0},
 		{"a namespace that no pod needs", everyPath, []string{`,"spec":{"ips":["10.1.0.4"]}`}, "", 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -214,7 +258,11 @@ func TestReservedPathsThatLeadNowhereAreErrors(t *testing.T) {
 			}
 			var items []json.RawMessage
 			for _, fields := range tt.fields {
-				items = append(items, reservedObject("web-0", "shop", fields))
+				namespace := "shop"
+				if tt.policy.Pod == "" {
+					namespace = ""
+				}
+				items = append(items, reservedObject("web-0", namespace, fields))
 			}
 			got, err := r.readAll(items)
 			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) || len(got) != tt.number {

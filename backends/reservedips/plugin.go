@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -75,13 +76,15 @@ type Resource struct {
 	// Address leads to an IP address, or to several.
 	Address FieldPath `json:"address,omitzero"`
 
-	// Pod leads to the name of a pod, or to namespace/name. Namespace leads to its namespace,
-	// and is empty if Pod is. If neither gives a namespace, the pod is in the object's.
+	// Pod leads to the name of a pod, to namespace/name, or to an object with a name and a namespace.
+	// Namespace leads to its namespace, and is empty if Pod is. If neither gives a namespace, the pod
+	// is in the object's.
 	Pod       FieldPath `json:"pod,omitzero"`
 	Namespace FieldPath `json:"namespace,omitzero"`
 
-	// TTL leads to how long the address is kept after the pod is gone: a duration such as 24h,
-	// or a number of seconds. An object without one keeps its addresses forever.
+	// TTL is how long the address is kept after the pod is gone, for all objects, or it leads to that:
+	// a duration such as 24h, or a number of seconds. An object without one keeps its addresses
+	// forever.
 	TTL FieldPath `json:"ttl"`
 
 	// DeletedAt leads to when the pod was deleted, in RFC 3339. If it is empty or leads to
@@ -148,7 +151,7 @@ func (r *Resource) validate(at *field.Path) field.ErrorList {
 			": only objects of your own custom resources are deleted, never those of Kubernetes, Whereabouts, Calico or KubeVirt, or network attachments"))
 	}
 	if r.TTL == "" {
-		errs = append(errs, field.Required(ttl, "must lead to the time for which an address is kept"))
+		errs = append(errs, field.Required(ttl, "must be the time for which an address is kept, or lead to it"))
 	}
 	for _, f := range []struct {
 		at   *field.Path
@@ -160,12 +163,21 @@ func (r *Resource) validate(at *field.Path) field.ErrorList {
 		if f.path == "" {
 			continue
 		}
+		if f.at == ttl && !r.TTL.leads() {
+			if !fixedTTL.MatchString(string(r.TTL)) {
+				errs = append(errs, field.Invalid(ttl, r.TTL, "must be a JSONPath such as .spec.ttl, a duration such as 24h, or never"))
+			}
+			continue
+		}
 		if _, err := f.path.Parse(); err != nil {
 			errs = append(errs, field.Invalid(f.at, f.path, err.Error()))
 		}
 	}
 	return errs
 }
+
+// fixedTTL is the form of a TTL of all objects, as in schema.json.
+var fixedTTL = regexp.MustCompile(`^(never|[0-9]{1,5}h|[0-9]{1,7}m|[0-9]{1,9}s)$`)
 
 // ownedByOthers reports whether the objects belong to Kubernetes, or to a store that ip-reaper
 // reads: deleting one of them would delete a pool, a handle or a network, not a reservation.

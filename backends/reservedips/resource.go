@@ -3,6 +3,7 @@ package reservedips
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -24,6 +25,8 @@ type reservedResource struct {
 	deleteExpired bool
 
 	address, pod, namespace, ttl, deletedAt fieldPath
+
+	fixedTTL *time.Duration // if the policy has no path for it; nil keeps forever
 }
 
 // newReservedResource parses the paths. Its errors begin with the field of
@@ -32,6 +35,12 @@ func newReservedResource(p Resource) (r reservedResource, err error) {
 	r.GroupVersionResource = schema.GroupVersionResource(p.Resource)
 	r.pool = r.Resource + "." + r.Version + "." + r.Group
 	r.deleteExpired = p.DeleteExpired
+	if !p.TTL.leads() && p.TTL != "" {
+		if r.fixedTTL, err = readTTL(string(p.TTL)); err != nil {
+			return r, fmt.Errorf("ttl %q %w", p.TTL, err)
+		}
+		p.TTL = ""
+	}
 	for _, path := range []struct {
 		of   *fieldPath
 		name string
@@ -69,7 +78,7 @@ func (r reservedResource) readAll(items []json.RawMessage) ([]ReservedIP, error)
 		if err != nil {
 			return nil, fmt.Errorf("%s %w", r.pool, err)
 		}
-		if len(reserved.IPs) > 0 || reserved.Owner.Pod != (ipam.PodRef{}) || reserved.Unreadable != "" {
+		if reserved.protectsAny() || reserved.Unreadable != "" {
 			all = append(all, reserved)
 		}
 	}
@@ -77,7 +86,9 @@ func (r reservedResource) readAll(items []json.RawMessage) ([]ReservedIP, error)
 	case len(items) == 0:
 	case r.namespace.text != "" && led[r.pod.name] && !led[r.namespace.name]:
 		return nil, fmt.Errorf("%v %s: correct it, or remove it if objects are in the namespace of their pod", r.namespace, nowhere)
-	case len(all) > 0:
+	case len(all) > 0 && slices.ContainsFunc(all, ReservedIP.protectsAny):
+	case len(all) > 0: // the paths may be wrong
+		return nil, fmt.Errorf("none of %d objects of %s names an address that can be decoded: %s", len(items), r.pool, all[0].Unreadable)
 	case r.address.text == "":
 		return nil, fmt.Errorf("%v %s", r.pod, nowhere)
 	case r.pod.text == "":
@@ -86,6 +97,11 @@ func (r reservedResource) readAll(items []json.RawMessage) ([]ReservedIP, error)
 		return nil, fmt.Errorf("neither %v nor %v leads to anything in any of %d objects of %s", r.address, r.pod, len(items), r.pool)
 	}
 	return all, nil
+}
+
+// protectsAny reports whether the object protects anything.
+func (r ReservedIP) protectsAny() bool {
+	return len(r.IPs)+len(r.Ranges)+len(r.Namespaces) > 0 || r.All || r.Owner.Pod != ipam.PodRef{}
 }
 
 // read decodes one object. The result has no IPs and no pod if the object has none. read adds
@@ -107,8 +123,11 @@ func (r reservedResource) read(item json.RawMessage, led map[string]bool) (Reser
 		return ReservedIP{}, fmt.Errorf("%s: decode: %w", reserved.Key, err)
 	}
 	var addressErr, podErr, timeErr error
-	reserved.IPs, addressErr = r.readAddresses(object)
+	reserved.IPs, reserved.Ranges, addressErr = r.readAddresses(object, head.Metadata.Namespace == "")
 	reserved.Owner.Pod, podErr = r.readPod(object, head.Metadata.Namespace, led)
+	if errors.Is(podErr, errNoNamespace) && r.namespace.text != "" && len(reserved.IPs)+len(reserved.Ranges) > 0 {
+		podErr = nil // what no namespace has is no pod, but a node or a gateway
+	}
 	reserved.TTL, reserved.Deleted, timeErr = r.readTimes(object)
 	if broken := cmp.Or(addressErr, podErr, timeErr); broken != nil {
 		reserved.Unreadable = broken.Error()
@@ -117,30 +136,51 @@ func (r reservedResource) read(item json.RawMessage, led map[string]bool) (Reser
 	}
 	if addressErr != nil || podErr != nil {
 		reserved.Namespaces = r.namespacesOf(object, head.Metadata.Namespace)
-		reserved.All = len(reserved.Namespaces) == 0
+		reserved.All = len(reserved.Namespaces) == 0 && podErr != nil
+	}
+	if len(reserved.Ranges) > 0 {
+		reserved.Deletable = false // nobody looks for what lives in a whole network
 	}
 	return reserved, nil
 }
 
-// readAddresses returns the addresses of an object. With an error, it returns those
-// that can be decoded, and at most maxLoose of those that the other texts may name.
-func (r reservedResource) readAddresses(object any) ([]netip.Addr, error) {
+// readAddresses returns the addresses of an object, and ranges of more than maxLoose addresses, which
+// only objects of the whole cluster may have. With an error, it returns those that can be decoded, and
+// at most maxLoose of those that the other texts may name.
+func (r reservedResource) readAddresses(object any, wide bool) (ips []netip.Addr, ranges ipam.Spans, mistake error) {
 	values, mistake := r.address.values(object)
-	var ips []netip.Addr
-	loose := 0 // how many of them come from malformed texts
+	var spans []ipam.Span
+	room := maxLoose // for the addresses of ranges and of malformed texts
 	for _, value := range values {
-		ip, err := readAddress(value)
+		pieces, err := pieces(value)
 		if err != nil {
 			mistake = cmp.Or(mistake, r.address.mistake(value, err))
-			text, _ := value.(string)
-			some := mayName(text)
-			ips = append(ips, some[:min(len(some), maxLoose-loose)]...)
-			loose = min(loose+len(some), maxLoose)
-			continue
 		}
-		ips = append(ips, ip)
+		for _, piece := range pieces {
+			span, err := readSpan(piece)
+			some := spread(span, room)
+			switch {
+			case err != nil:
+				mistake = cmp.Or(mistake, r.address.mistake(piece, err))
+				some = mayName(piece)
+				some = some[:min(len(some), room)]
+				room -= len(some)
+			case span.First == span.Last:
+				some = []netip.Addr{span.First}
+			case some != nil:
+				room -= len(some)
+			case wide:
+				spans = append(spans, span)
+			default:
+				mistake = cmp.Or(mistake, r.address.mistake(piece, fmt.Errorf("is too large a range: objects in a namespace have at most %d addresses in ranges", maxLoose)))
+				some = mayName(piece)
+				some = some[:min(len(some), room)]
+				room -= len(some)
+			}
+			ips = append(ips, some...)
+		}
 	}
-	return ips, mistake
+	return ips, ipam.NewSpans(spans...), mistake
 }
 
 // readTimes returns the TTL and the deletion time of an object.
@@ -151,6 +191,9 @@ func (r reservedResource) readTimes(object any) (ttl *time.Duration, deleted tim
 	}
 	if ttl, err = readTTL(value); err != nil {
 		return nil, deleted, r.ttl.mistake(value, err)
+	}
+	if r.ttl.text == "" {
+		ttl = r.fixedTTL
 	}
 	if value, err = r.deletedAt.value(object); err != nil {
 		return nil, deleted, err
@@ -193,7 +236,7 @@ func (r reservedResource) namespacesOf(object any, namespace string) []string {
 	}
 	pods, _ := r.pod.values(object)
 	for _, value := range pods {
-		text, _ := value.(string)
+		text, _ := podText(value)
 		if before, _, both := strings.Cut(text, "/"); both {
 			found = append(found, before)
 		}

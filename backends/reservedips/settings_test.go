@@ -21,6 +21,7 @@ const (
 
 	noGroup   = "must be an API group, such as network.example.com"
 	noVersion = "must be a version without its group, such as v1 or v1alpha1"
+	noTTL     = "must be a JSONPath such as .spec.ttl, a duration such as 24h, or never"
 	noPlural  = "must be the plural in lower case, such as reservedips"
 )
 
@@ -39,7 +40,7 @@ func TestRefusalsOfReservedIPs(t *testing.T) {
 			".resource.version: " + required + noVersion,
 			".resource.resource: " + required + noPlural,
 			": " + required + "must have address or pod",
-			".ttl: " + required + "must lead to the time for which an address is kept",
+			".ttl: " + required + "must be the time for which an address is kept, or lead to it",
 		}},
 
 		{"empty part of a resource", "{resource: {group: '', version: v1, resource: a}, address: .a, ttl: .b}",
@@ -59,14 +60,15 @@ func TestRefusalsOfReservedIPs(t *testing.T) {
 			[]string{".pod: " + required + "must be set where namespace is"}},
 		{"namespace of an address", "{" + resource + ", address: .a, namespace: .n, ttl: .b}",
 			[]string{".pod: " + required + "must be set where namespace is"}},
-		{"no ttl", "{" + resource + ", pod: .a}", []string{".ttl: " + required + "must lead to the time for which an address is kept"}},
-		{"a duration for a ttl", "{" + resource + ", pod: .a, ttl: 24h}", []string{`.ttl: Invalid value: "24h": ` + noPath}},
+		{"no ttl", "{" + resource + ", pod: .a}", []string{".ttl: " + required + "must be the time for which an address is kept, or lead to it"}},
+		{"a negative ttl", "{" + resource + ", pod: .a, ttl: -24h}", []string{`.ttl: Invalid value: "-24h": ` + noTTL}},
+		{"a ttl in days", "{" + resource + ", pod: .a, ttl: 1d}", []string{`.ttl: Invalid value: "1d": ` + noTTL}},
 		{"null path", "{" + resource + ", pod: .a, ttl: .b, deletedAt: }", []string{".deletedAt: " + isNull}},
 		{"no path", "{" + resource + ", address: a, pod: b, namespace: c, ttl: d, deletedAt: e}", []string{
 			`.address: Invalid value: "a": ` + noPath,
 			`.pod: Invalid value: "b": ` + noPath,
 			`.namespace: Invalid value: "c": ` + noPath,
-			`.ttl: Invalid value: "d": ` + noPath,
+			`.ttl: Invalid value: "d": ` + noTTL,
 			`.deletedAt: Invalid value: "e": ` + noPath,
 		}},
 		{"an open path", "{" + resource + ", address: '.a[', ttl: .b}",

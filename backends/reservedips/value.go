@@ -17,40 +17,93 @@ import (
 
 // Each error below completes a sentence that begins with the value.
 
-// readAddress parses an address, alone or with the prefix length of a single address. It
-// returns the form in which equal addresses compare equal, and an error for 10.1.0.4/24, which
-// may mean an address with its network, or the network.
-func readAddress(value any) (netip.Addr, error) {
+// pieces splits a list of addresses at its commas. A list without any is an error.
+func pieces(value any) ([]string, error) {
 	if _, code := value.(uint8); code {
-		return netip.Addr{}, errors.New("is the code of a character, not an address: the path has [*] after a text")
+		return nil, errors.New("is the code of a character, not an address: the path has [*] after a text")
 	}
 	text, ok := value.(string)
-	if !ok {
-		return netip.Addr{}, errors.New("is not an address")
-	}
-	text = strings.TrimSpace(text)
-	if strings.Contains(text, "/") {
-		prefix, err := netip.ParsePrefix(text)
-		if err != nil {
-			return netip.Addr{}, errors.New("is not an address")
-		}
-		if !prefix.IsSingleIP() {
-			return netip.Addr{}, errors.New("is a range, not an address")
+	var all []string
+	for piece := range strings.SplitSeq(text, ",") {
+		if piece = strings.TrimSpace(piece); piece != "" {
+			all = append(all, piece)
 		}
 	}
-	text, _, _ = strings.Cut(text, "/")
-	ip, err := netip.ParseAddr(text)
-	if err != nil || strings.ContainsAny(ip.Zone(), ",;| \t\n") { // netip takes any zone
-		return netip.Addr{}, errors.New("is not an address")
+	if !ok || len(all) == 0 {
+		return nil, errNoAddress
 	}
-	return ip.Unmap().WithZone(""), nil
+	return all, nil
 }
 
-// readPodRef parses the name of a pod, or namespace/name. The namespace is the one in the name,
+// errNoAddress is the error for what names no address.
+var errNoAddress = errors.New("is not an address")
+
+// readSpan parses an address, alone or with the length of its prefix as interfaces have it; a network;
+// or a range from one address to another. 10.1.0.4/24 is an address, and 10.1.0.0/24 a network. It
+// returns the form in which equal addresses compare equal.
+func readSpan(text string) (ipam.Span, error) {
+	if ip, err := netip.ParseAddr(text); err == nil {
+		return oneAddress(ip)
+	}
+	if prefix, err := netip.ParsePrefix(text); err == nil {
+		network := prefix.Masked().Addr() == prefix.Addr() && !prefix.IsSingleIP()
+		switch {
+		case !network:
+			return oneAddress(prefix.Addr())
+		case prefix.Addr().Is4In6():
+			return ipam.Span{}, errNoAddress
+		}
+		return ipam.SpanOf(prefix), nil
+	}
+	low, high, _ := strings.Cut(text, "-")
+	first, err := netip.ParseAddr(strings.TrimSpace(low))
+	last, err2 := netip.ParseAddr(strings.TrimSpace(high))
+	span := ipam.Span{First: first.Unmap().WithZone(""), Last: last.Unmap().WithZone("")}
+	if err != nil || err2 != nil || span.First.BitLen() != span.Last.BitLen() || span.Last.Less(span.First) {
+		return ipam.Span{}, errNoAddress
+	}
+	return span, nil
+}
+
+// oneAddress returns a span of one address. netip takes any zone.
+func oneAddress(ip netip.Addr) (ipam.Span, error) {
+	if strings.ContainsAny(ip.Zone(), ",;| \t\n") {
+		return ipam.Span{}, errNoAddress
+	}
+	ip = ip.Unmap().WithZone("")
+	return ipam.Span{First: ip, Last: ip}, nil
+}
+
+// spread returns the addresses of a span; nil if there are more than most, or none.
+func spread(s ipam.Span, most int) (all []netip.Addr) {
+	for ip := s.First; ip.IsValid() && !s.Last.Less(ip); ip = ip.Next() {
+		if len(all) == most {
+			return nil
+		}
+		all = append(all, ip)
+	}
+	return all
+}
+
+// podText returns what names a pod as a text: an object with a name and a namespace as namespace/name.
+func podText(pod any) (text string, ok bool) {
+	fields, both := pod.(map[string]any)
+	if !both {
+		text, ok = pod.(string)
+		return text, ok
+	}
+	text, ok = fields["name"].(string)
+	if namespace, _ := fields["namespace"].(string); namespace != "" {
+		text = namespace + "/" + text
+	}
+	return text, ok
+}
+
+// readPodRef parses the name of a pod, namespace/name, or an object with both. The namespace is the one in the name,
 // or else named, or else the object's. named may be nil. If it differs from the one in the
 // name, that is an error.
 func readPodRef(pod, named any, object string) (ipam.PodRef, error) {
-	text, ok := pod.(string)
+	text, ok := podText(pod)
 	if !ok {
 		return ipam.PodRef{}, errors.New("is not the name of a pod")
 	}
@@ -71,13 +124,16 @@ func readPodRef(pod, named any, object string) (ipam.PodRef, error) {
 		return ipam.PodRef{}, errors.New("is neither a pod name nor namespace/name")
 	}
 	if namespace == "" {
-		return ipam.PodRef{}, errors.New("has no namespace, nor has the object: set backends.reservedIPs.resources[].namespace")
+		return ipam.PodRef{}, errNoNamespace
 	}
 	if len(validation.IsDNS1123Label(namespace)) > 0 {
 		return ipam.PodRef{}, errors.New("is in " + strconv.Quote(namespace) + ", which is not the name of a namespace")
 	}
 	return ipam.PodRef{Namespace: namespace, Name: name}, nil
 }
+
+// errNoNamespace is the error for a pod without a namespace.
+var errNoNamespace = errors.New("has no namespace, nor has the object: set backends.reservedIPs.resources[].namespace")
 
 // readTTL parses a duration with units, or a number of seconds. It returns nil,
 // which means forever, if there is no value, and for "never" and "forever".

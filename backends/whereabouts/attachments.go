@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -76,6 +77,9 @@ func excludedBy(attachments []*configuration) *exclusions {
 	all := new(exclusions)
 	for _, a := range attachments {
 		all.add(a.name, a.ranges)
+		if a.closed != "" {
+			all.closed = append(all.closed, ipam.Network{Name: a.name, Closed: a.closed, Attachments: []string{a.name}})
+		}
 	}
 	return all
 }
@@ -99,6 +103,8 @@ func readAttachment(item json.RawMessage) *configuration {
 	a.name = o.pool()
 	if len(a.ranges) > 0 {
 		a.size = size + rangeSize*len(a.ranges)
+	} else {
+		a.closed = withoutRange(o.Spec.Config)
 	}
 	for i := range a.ranges {
 		if r := &a.ranges[i]; r.broken != nil {
@@ -128,8 +134,9 @@ var errUnread = errors.New("spec.config: the configurations of all network attac
 type configuration struct {
 	name   string // of the attachment: namespace/name
 	ranges []attachedRange
-	size   int  // with that of its ranges; 0 if it is not for the plugin
-	unread bool // nothing of it is kept but its ranges
+	size   int    // with that of its ranges; 0 if it is not for the plugin
+	unread bool   // nothing of it is kept but its ranges
+	closed string // why pods get no address through it, if it has no range
 }
 
 // configurations limits what is kept of the configurations of attachments, as they arrive. If

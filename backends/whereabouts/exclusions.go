@@ -14,6 +14,7 @@ import (
 // exclusions are what all network attachments exclude. They are not safe for concurrent use.
 type exclusions struct {
 	ranges []attachedRange         // of all attachments
+	closed []ipam.Network          // one for each attachment without a range
 	broken []error                 // a *ipam.ObjectError for each attachment that cannot be decoded
 	places map[place]excludedPlace // those asked for so far
 	given  map[source]ipam.Spans   // what the plugin certainly gives to pods

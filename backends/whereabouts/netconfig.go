@@ -58,6 +58,28 @@ func readConfig(config string) []attachedRange {
 	return all
 }
 
+// withoutRange says why pods get no address through an attachment in which readConfig finds no range.
+func withoutRange(config string) string {
+	var root map[string]any
+	switch err := json.Unmarshal([]byte(config), &root); {
+	case config == "":
+		return "its configuration is in a file on the nodes, which ip-reaper does not see"
+	case err != nil:
+		return "its configuration cannot be read"
+	case len(sections(root)) > 0:
+		return "it uses Whereabouts without a range, so its pods get no address unless a file on the nodes has one"
+	}
+	plugin := root["ipam"]
+	if list, ok := root["plugins"].([]any); ok && len(list) > 0 {
+		first, _ := list[0].(map[string]any)
+		plugin = first["ipam"]
+	}
+	if fields, _ := plugin.(map[string]any); fields["type"] != nil {
+		return fmt.Sprintf("its addresses come from the IPAM plugin %.80q, not from a store that ip-reaper reads", fields["type"])
+	}
+	return "it has no IPAM plugin, so its pods get no address"
+}
+
 // escapedSlashes are the ways in which JSON may write a slash.
 var escapedSlashes = strings.NewReplacer(`\/`, "/", `\u002f`, "/", `\u002F`, "/")
 

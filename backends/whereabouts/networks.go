@@ -25,7 +25,7 @@ import (
 // (IPManagementKubernetesUpdate in pkg/storage/kubernetes).
 func (b *Pools) Survey(ctx context.Context, pools []ipam.Pool) ([]ipam.Network, error) {
 	b.mu.Lock()
-	s := survey{ranges: b.ranges}
+	s := survey{ranges: b.ranges, closed: b.closed}
 	b.mu.Unlock()
 	pooled, err := list(ctx, b.client, sliceResource, readSlicePool)
 	if err != nil && !errors.Is(err, ipam.ErrNotInstalled) { // versions before 0.9 lack it
@@ -39,6 +39,7 @@ func (b *Pools) Survey(ctx context.Context, pools []ipam.Pool) ([]ipam.Network, 
 // A survey is what is known about the ranges that the plugin hands out.
 type survey struct {
 	ranges []attachedRange
+	closed []ipam.Network // of the attachments without a range
 	slices []slicePool
 	blind  bool // some NodeSlicePools are unknown
 	errs   []error
@@ -55,7 +56,7 @@ type handout struct {
 }
 
 // networks returns the networks of the pools, and those without a pool: first those with
-// slices, then the others by name. A pool whose range no attachment hands out has its own
+// slices, then the others by name, and then those of attachments that have no range. A pool whose range no attachment hands out has its own
 // network, which is not narrowed: the plugin's configuration may be in a file on the nodes.
 func (s *survey) networks(pools []ipam.Pool) []ipam.Network {
 	places := make(map[place]*handout)
@@ -95,7 +96,7 @@ func (s *survey) networks(pools []ipam.Pool) []ipam.Network {
 		}
 		all = append(all, n)
 	}
-	return all
+	return append(all, s.closed...)
 }
 
 // mayNarrow reports whether a pool without an attachment may be an unknown slice, or belong to

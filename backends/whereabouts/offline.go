@@ -23,7 +23,8 @@ func OfflinePools(documents []ipam.Document, settings func(backend string) any) 
 		return enginePools(decoded(e[poolKind], readPool), by)
 	})
 	b.Networks = func(pools []ipam.Pool) ([]ipam.Network, error) {
-		s := survey{ranges: readExclusions(e[attachmentKind]).ranges}
+		excluded := readExclusions(e[attachmentKind])
+		s := survey{ranges: excluded.ranges, closed: excluded.closed}
 		s.take(decoded(e[sliceKind], readSlicePool))
 		return s.networks(pools), errors.Join(s.errs...)
 	}

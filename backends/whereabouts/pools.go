@@ -39,6 +39,7 @@ type Pools struct {
 
 	mu     sync.Mutex
 	ranges []attachedRange  // from the last listing
+	closed []ipam.Network   // of the attachments without a range
 	sizes  map[string]int64 // how many allocations each pool had then
 }
 
@@ -71,7 +72,7 @@ func (b *Pools) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 		}
 		protected := listed.protections(b.settings)
 		b.mu.Lock()
-		b.ranges = protected.excluded.ranges
+		b.ranges, b.closed = protected.excluded.ranges, protected.excluded.closed
 		b.sizes = make(map[string]int64)
 		b.mu.Unlock()
 		protected.excluded.withObjectErrors(enginePools(listed.pools, protected))(func(p ipam.Pool, err error) bool {

@@ -223,7 +223,8 @@ type Pool struct {
 type Network struct {
 	Name string // unique within the backend
 
-	// Range is the prefix of the network. It is not valid if the network has none.
+	// Range is the prefix of the network. It is not valid if the network has none. A network with
+	// neither a range nor a pool only says why pods get no address through its attachments.
 	Range netip.Prefix
 
 	// Known is set if Usable is known.
@@ -250,11 +251,12 @@ type Network struct {
 	Division *Division
 }
 
-// A Protection says which addresses an allocation protects: its IPs, and all addresses
-// of the pod that the allocation names. It ends when the pod has been gone for longer
+// A Protection says which addresses an allocation protects: its IPs, those in its Ranges, and all
+// addresses of the pod that the allocation names. It ends when the pod has been gone for longer
 // than the TTL. If the TTL is nil, it never ends.
 type Protection struct {
 	IPs     []netip.Addr
+	Ranges  Spans // too many addresses for IPs
 	TTL     *time.Duration
 	Deleted time.Time // when the pod was deleted; zero if the object does not say
 

@@ -20,6 +20,7 @@ type protections struct {
 	// allocations without a pod, has the first one of any namespace.
 	byNamespace map[string][]*ipam.Allocation
 	all         []*ipam.Allocation
+	ranges      []*ipam.Allocation // those with Ranges
 }
 
 // protectionsOf indexes the allocations of an inventory that protect others.
@@ -57,6 +58,9 @@ func (p *protections) add(a *ipam.Allocation) {
 			}
 		}
 	}
+	if len(a.Protects.Ranges) > 0 {
+		p.ranges = append(p.ranges, a)
+	}
 	if a.Protects.All && len(p.all) == 0 {
 		p.all = []*ipam.Allocation{a}
 	}
@@ -67,12 +71,18 @@ func (p *protections) protects(a *ipam.Allocation) bool { return !p.empty() && l
 
 // empty reports whether no allocation protects others.
 func (p *protections) empty() bool {
-	return len(p.byIP)+len(p.byPod)+len(p.byNamespace)+len(p.all) == 0
+	return len(p.byIP)+len(p.byPod)+len(p.byNamespace)+len(p.all)+len(p.ranges) == 0
 }
 
 // over returns the allocations that protect this one.
 func (p *protections) over(a *ipam.Allocation) []*ipam.Allocation {
-	return slices.Concat(p.byIP[a.IP], p.byPod[a.Owner.Pod], p.byNamespace[a.Owner.Pod.Namespace], p.all)
+	found := slices.Concat(p.byIP[a.IP], p.byPod[a.Owner.Pod], p.byNamespace[a.Owner.Pod.Namespace], p.all)
+	for _, protector := range p.ranges {
+		if protector.Protects.Ranges.Contains(a.IP) {
+			found = append(found, protector)
+		}
+	}
+	return found
 }
 
 // hold keeps protected addresses, no matter how long they have been ownerless. If
@@ -119,11 +129,15 @@ func (p *protections) holdOne(now time.Time, d *Decision) {
 // protect holds the allocation until the given time; for good if that is the zero time. The
 // ledger keeps FirstSeen.
 func (d *Decision) protect(note string, until time.Time) {
+	source := fromProtection
+	if d.Allocation.Protects != nil {
+		source = fromReservation
+	}
 	d.Verdict = Held
 	d.Reason = Protected
 	d.Note = note
 	d.Due = until
-	d.Evidence = []Evidence{{fromProtection, note}}
+	d.Evidence = []Evidence{{source, note}}
 	d.ChangedBy = byProtection
 	d.remembered = true
 }

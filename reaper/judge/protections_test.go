@@ -162,6 +162,11 @@ func TestObjectThatCannotBeDecodedHoldsWhatItMayName(t *testing.T) {
 	}
 	everything := protecting("a", nil)
 	everything.Protects.All = true
+	network := func(text string) ipam.Allocation {
+		a := protecting("a", nil)
+		a.Protects.Ranges = ipam.NewSpans(ipam.SpanOf(netip.MustParsePrefix(text)))
+		return a
+	}
 	const mayName = reservedPool + " ns/a may name it: " + malformed
 	for _, tt := range []struct {
 		name   string
@@ -169,6 +174,8 @@ func TestObjectThatCannotBeDecodedHoldsWhatItMayName(t *testing.T) {
 		held   bool
 	}{
 		{"its address", protecting("a", nil, ip2), true},
+		{"its network", network("10.0.0.0/16"), true},
+		{"another network", network("10.1.0.0/16"), false},
 		{"its pod", protectingPod("a", nil, "gone-1"), true},
 		{"the namespace of the pod", in("default"), true},
 		{"everything", everything, true},

@@ -112,6 +112,7 @@ const (
 	repair    = "repair the stored object by hand: {evidence}"
 	standsIn  = "it is in use: {note}"
 	unprotect = "if nothing needs the address, edit or delete what protects it: {note}"
+	byHand    = "no policy lets it go: if nothing has the address, remove it from the store by hand: {evidence}"
 )
 
 // What TerminationStuck and StaticPod advise.
@@ -147,10 +148,43 @@ func wait(s Subject) []Remedy {
 
 // growOlder offers no shorter age if the container runtime needs this one.
 func growOlder(s Subject) []Remedy {
-	if slices.ContainsFunc(s.Evidence, func(one Evidence) bool { return one.Source == fromRuntime }) {
+	if s.has(fromRuntime) {
 		return s.fill(outwait)
 	}
 	return s.fill(outwait, Remedy{"or skip the minimum age", "{run} {only} --min-age=0s"})
+}
+
+// has reports whether the evidence has this source.
+func (s Subject) has(source string) bool {
+	return slices.ContainsFunc(s.Evidence, func(one Evidence) bool { return one.Source == source })
+}
+
+// listSandboxes is for a node of which either the sandboxes or the pods were not listed.
+func listSandboxes(s Subject) []Remedy {
+	if s.has(fromRuntime) {
+		return s.fill(Remedy{"let ip-reaper ask the container runtime of the node: give its socket with --runtime-endpoint", "crictl pods"})
+	}
+	return listPods(s)
+}
+
+// lookForIt is for allocations that name no pod: whether the policy lets them go, or some pod may
+// have the address without showing it, is in the evidence.
+func lookForIt(s Subject) []Remedy {
+	switch {
+	case s.has(fromPolicy):
+		if i := slices.Index(s.Command, "--policy"); i >= 0 {
+			s.Command = slices.Concat(s.Command[:i], s.Command[min(i+2, len(s.Command)):]) // another one follows
+		}
+		return s.fill(
+			Remedy{"it may have leaked: look on the nodes whether its sandbox still runs", "crictl inspectp {sandbox}"},
+			Remedy{"if no node has it, and the owners of all pods are trusted, write pods: {unnamed: release} into the policy, which lets go what no pod shows; see the plan with such a file first", "{run} {only} --policy FILE"})
+	case s.has(fromPods):
+		return s.fill(Remedy{"it may have leaked: find the pods that run and show no address, such as those without a network-status, and wait for them or delete them: {evidence}", "kubectl get pods -A -o wide"})
+	case len(s.Evidence) > 1:
+		return say("it may have leaked: repair what could not be read, which the report names: {evidence}")(s)
+	default:
+		return say("nothing to do: {note}, and holds no address")(s)
+	}
 }
 
 // fence is for allocations of nodes that are not ready. The evidence names the nodes.
@@ -162,6 +196,9 @@ func fence(s Subject) []Remedy {
 			remedies = append(remedies, s.fill(Remedy{
 				"or fence it, once you are sure that nothing runs on {node} any more",
 				"kubectl taint nodes {node} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
+			}, Remedy{
+				"or, if its machine is gone for good or has joined again under another name, delete {node}",
+				"kubectl delete node {node}",
 			})...)
 		}
 	}
@@ -202,9 +239,9 @@ func (s Subject) ofDecision() []Remedy {
 		return table[s.Rule-1].remedies(s)
 	case s.Reason == SiblingKept:
 		return say("it goes with its sibling: {note}")(s)
-	case s.Reason == Protected:
+	case s.Reason == Protected && !s.has(fromReservation):
 		return say(unprotect)(s)
 	default:
-		return say(standsIn)(s)
+		return say("it goes after the addresses that it protects, or when you delete it: {note}")(s)
 	}
 }

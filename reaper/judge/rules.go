@@ -15,18 +15,18 @@ import (
 // keep it nevertheless. The last rules give it up at the end of its grace period.
 func Rules() []Rule {
 	return slices.Concat(decodedRules, []Rule{
-		{OwnerUnknown, Held, false, namesNoOwner, say(examine),
+		{OwnerUnknown, Held, false, namesNoOwner, say(byHand),
 			"The allocation names neither a pod nor a sandbox."},
 		{NoCensus, Held, false, noCensus, listPods,
 			"The pods could not be listed, or they were listed before the allocation was."},
 	}, shownRules, []Rule{
 		{AddressInUse, InUse, false, claimedBy(census.KindNode, census.KindStoreNode), say(standsIn),
 			"A node shows the address as that of a tunnel of Calico's, in an annotation or in Calico's own node; only for allocations of Calico."},
-		{NoCensus, Held, false, podNotRead, listPods,
+		{NoCensus, Held, false, podNotRead, advise(Remedy{"let ip-reaper read the pod", "kubectl auth can-i get pods -A"}),
 			"The pod that the allocation names could not be read."},
-		{Retained, Held, true, ordinalWanted, say("scale down the StatefulSet, or set protection.statefulSets to ignore: {evidence}"),
+		{Retained, Held, true, ordinalWanted, say("wait for the pod, which gets the address back; or scale down the StatefulSet, or set protection.statefulSets to ignore: {evidence}"),
 			"The pod does not exist, its StatefulSet wants a pod with that ordinal, and that pod can adopt the allocation. No pod can adopt one of Calico, or of Whereabouts before 0.8."},
-		{OwnerUnknown, Held, false, unnamed, say(examine),
+		{OwnerUnknown, Held, false, unnamed, lookForIt,
 			"The allocation names only a sandbox, or a pod derived from a handle; and `pods.unnamed` is `hold`, or some pod may have an address that it does not show, or a store could not be read whole."},
 		{PodFinished, Held, false, finishedHeld,
 			advise(Remedy{"delete the pod, if it is still the one that has ended", ""}, Remedy{"or set pods.finished to release in the policy", ""}),
@@ -55,7 +55,7 @@ func Rules() []Rule {
 			"It has no owner, but its pod was the mirror of a static pod, on a node that has not been rebooted since, and `pods.stuck` is `hold`: its kubelet may run the pod without the mirror."},
 		{StoreUnseen, Held, true, storeUnseen, say("check that it is the store of this cluster: if it is, the hold ends as soon as one of its pods shows its address; to release all the same, raise limits.minEntries for one run, below which maxFraction and maxPodDrop do not apply either"),
 			"It has no owner, but its store is outside the API server (Calico in etcd) and has at least `limits.minEntries` addresses, and no pod shows an address that the store has for it: it may be the store of another cluster."},
-	}, keptRules, []Rule{
+	}, keptRules(say(unprotect)), []Rule{
 		{PodFinished, Orphaned, true, when(endedPod), wait,
 			"The pod has succeeded or failed, and `pods.finished` is `release`."},
 		{PodReplaced, Orphaned, true, when(replacedPod), wait,
@@ -96,14 +96,17 @@ var (
 	}
 
 	hiddenRules = []Rule{
-		{AddressInUse, InUse, false, mayHaveIt, say(standsIn),
+		{AddressInUse, InUse, false, mayHaveIt, say("it may be in use: {note}"),
 			"A pod or a virtual machine shows more addresses than are read, and the allocation names a pod of its namespace, or no pod; or a KubeVirt virtual machine does not report all addresses of its guest, and the allocation names a pod of that machine that is gone."},
 	}
+)
 
-	keptRules = []Rule{
+// keptRules are shared, too. What the stores of a node protect, no object protects.
+func keptRules(protected func(Subject) []Remedy) []Rule {
+	return []Rule{
 		{BeingDeleted, Held, true, beingDeleted, say("find out what should remove its finalizers: {note}"),
 			"It has no owner, but it is being deleted, and finalizers keep it until others remove them."},
-		{Protected, Held, true, protectedByStore, say(unprotect),
+		{Protected, Held, true, protectedByStore, protected,
 			"It has no owner, but its network excludes the address, or an IPReservation covers it."},
 		{OutOfScope, Held, true, outOfScope, say("edit the policy: {note}"),
 			"It has no owner, but the policy's `namespaces` leave out its pod."},
@@ -118,7 +121,7 @@ var (
 		{TooYoung, Held, true, tooYoung, growOlder,
 			"It has no owner, but it is younger than `minAge`."},
 	}
-)
+}
 
 // A Rule is one row of a table from which decisions come. The first rule that matches an
 // allocation decides. Each row has all fields, so that none is forgotten.

@@ -222,7 +222,7 @@ func unnamed(c *Case) (Ruling, bool) {
 	hiding := c.hiding() > 0 // such a pod may have this address
 	held := c.policy.Pods.Unnamed != policy.Release
 	switch {
-	case c.Protects != nil && len(c.Protects.IPs) == 0 && c.Owner.Pod == ipam.PodRef{}:
+	case c.Protects != nil && len(c.Protects.IPs)+len(c.Protects.Ranges) == 0 && c.Owner.Pod == ipam.PodRef{}:
 		return match("it names neither an address nor a pod", Evidence{fromStore, "it names neither an address nor a pod"})
 	case c.EmptyHandle && c.Presence == census.Absent && !c.NamesPod() && (c.Owner.Sandbox == "" || c.Owner.Pod != ipam.PodRef{}):
 		return match("it names neither a pod nor a sandbox", Evidence{fromStore, "it names neither a pod nor a sandbox"})

@@ -10,13 +10,13 @@ import (
 // state of pods shows them. A pod that shows the address can only keep it.
 func NodeRules() []Rule {
 	return slices.Concat(decodedRules, []Rule{
-		{OwnerUnknown, Held, false, namesNoSandbox, say(examine),
+		{OwnerUnknown, Held, false, namesNoSandbox, say(byHand),
 			"The allocation names no sandbox."},
-		{NoCensus, Held, false, noSandboxList, listPods,
+		{NoCensus, Held, false, noSandboxList, listSandboxes,
 			"The sandboxes of the node, or the pods, could not be listed, or they were listed before the allocation was."},
 		{SandboxPresent, InUse, false, sandboxPresent, advise(Remedy{"it is in use until the kubelet removes its sandbox", "crictl inspectp {sandbox}"}),
 			"The container runtime has the sandbox that the allocation names, in whatever state."},
-	}, shownRules, hiddenRules, keptRules, []Rule{
+	}, shownRules, hiddenRules, keptRules(say("it is kept while this is so: {note}")), []Rule{
 		{SandboxAbsent, Orphaned, true, sandboxGone, wait,
 			"The container runtime does not have the sandbox that the allocation names, or an ADD broke off before naming one."},
 	})

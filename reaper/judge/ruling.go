@@ -170,8 +170,10 @@ const (
 	fromRuntime    = "container runtime"
 	fromSiblings   = "group"
 	fromProtection = "protection"
-	fromLedger     = "ledger"
-	fromNodes      = "list of nodes"
+
+	fromReservation = "reservation" // what protects others
+	fromLedger      = "ledger"
+	fromNodes       = "list of nodes"
 )
 
 // fromStoreNode is the prefix of a source that is a node of a store.

@@ -38,6 +38,8 @@ func TestAddressIsAsFreeAsTheAllocationThatKeepsItMost(t *testing.T) {
 	sibling := ruled(judge.Held, judge.SiblingKept, true)
 	inUse := ruled(judge.InUse, judge.PodPresent, false)
 	unknown := ruled(judge.Held, judge.OwnerUnknown, false)
+	foreign := ruled(judge.Held, judge.NodeForeign, false)
+	tunnel := ruled(judge.Held, judge.NotPodOwned, false)
 	otherNetwork := with(inUse, func(a *allocation) { a.network = "blue" })
 	noAddress := with(due, func(a *allocation) { a.ip = "" })
 	all := func(allocations ...allocation) []allocation { return allocations }
@@ -52,26 +54,30 @@ func TestAddressIsAsFreeAsTheAllocationThatKeepsItMost(t *testing.T) {
 		want    report.Leaked
 		freed   int // of a dry run
 	}{
-		{"one allocation", all(due), "", report.Leaked{Total: 1, Due: 1, HeldBy: none, Allocations: 1}, 1},
-		{"two stores, both due", all(due, due), "", report.Leaked{Total: 1, Due: 1, HeldBy: none, Allocations: 2}, 1},
-		{"one waits", all(due, waiting), "", report.Leaked{Total: 1, Waiting: 1, HeldBy: none, Allocations: 2}, 0},
-		{"one is held", all(held, due), "", report.Leaked{Total: 1, Held: 1, HeldBy: by(judge.RuleHold), Allocations: 2}, 0},
-		{"one waits and one is held", all(waiting, held), "", report.Leaked{Total: 1, Held: 1, HeldBy: by(judge.RuleHold), Allocations: 2}, 0},
-		{"two reasons, and one names the other", all(sibling, held), "", report.Leaked{Total: 1, Held: 1, HeldBy: by(judge.RuleHold), Allocations: 2}, 0},
-		{"one is in use", all(due, inUse), "", report.Leaked{HeldBy: none, Allocations: 1}, 0},
-		{"one is in use and has no entry", all(due), one, report.Leaked{HeldBy: none, Allocations: 1}, 0},
-		{"another address is in use and has no entry", all(due), "10.0.0.2", report.Leaked{Total: 1, Due: 1, HeldBy: none, Allocations: 1}, 1},
-		{"one has an unknown owner", all(unknown, due), "", report.Leaked{HeldBy: none, Allocations: 1}, 0},
-		{"the same address of another network is in use", all(due, otherNetwork), "", report.Leaked{Total: 1, Due: 1, HeldBy: none, Allocations: 1}, 1},
-		{"one is not selected", all(due, unselected), "", report.Leaked{Total: 1, Due: 1, HeldBy: none, Allocations: 2}, 0},
-		{"a limit refuses both", all(refused, refused), "", report.Leaked{Total: 1, Due: 1, HeldBy: none, Allocations: 2}, 1},
-		{"both are released", all(released, released), "", report.Leaked{Total: 1, Released: 1, HeldBy: none, Allocations: 2}, 1},
-		{"one release failed", all(released, failed), "", report.Leaked{Total: 1, Due: 1, HeldBy: none, Allocations: 2}, 0},
-		{"one changed hands", all(released, changed), "", report.Leaked{HeldBy: none, Allocations: 1}, 0},
-		{"the owner of one came back", all(returned, released), "", report.Leaked{HeldBy: none, Allocations: 1}, 0},
-		{"released before a wait, and in use since", all(earlier), one, report.Leaked{Total: 1, Released: 1, HeldBy: none, Allocations: 1}, 1},
-		{"released before a wait, and the other store still has it", all(earlier, waiting), "", report.Leaked{Total: 1, Waiting: 1, HeldBy: none, Allocations: 2}, 0},
-		{"no address", all(noAddress), "", report.Leaked{HeldBy: none, Allocations: 1, WithoutAddress: 1}, 0},
+		{"one allocation", all(due), "", report.Leaked{Total: 1, Due: 1, HeldBy: none, UndecidedBy: none, Allocations: 1}, 1},
+		{"two stores, both due", all(due, due), "", report.Leaked{Total: 1, Due: 1, HeldBy: none, UndecidedBy: none, Allocations: 2}, 1},
+		{"one waits", all(due, waiting), "", report.Leaked{Total: 1, Waiting: 1, HeldBy: none, UndecidedBy: none, Allocations: 2}, 0},
+		{"one is held", all(held, due), "", report.Leaked{Total: 1, Held: 1, HeldBy: by(judge.RuleHold), UndecidedBy: none, Allocations: 2}, 0},
+		{"one waits and one is held", all(waiting, held), "", report.Leaked{Total: 1, Held: 1, HeldBy: by(judge.RuleHold), UndecidedBy: none, Allocations: 2}, 0},
+		{"two reasons, and one names the other", all(sibling, held), "", report.Leaked{Total: 1, Held: 1, HeldBy: by(judge.RuleHold), UndecidedBy: none, Allocations: 2}, 0},
+		{"one is in use", all(due, inUse), "", report.Leaked{HeldBy: none, UndecidedBy: none, Allocations: 1}, 0},
+		{"one is in use and has no entry", all(due), one, report.Leaked{HeldBy: none, UndecidedBy: none, Allocations: 1}, 0},
+		{"another address is in use and has no entry", all(due), "10.0.0.2", report.Leaked{Total: 1, Due: 1, HeldBy: none, UndecidedBy: none, Allocations: 1}, 1},
+		{"one has an unknown owner", all(unknown, due), "", report.Leaked{HeldBy: none, Undecided: 1, UndecidedBy: by(judge.OwnerUnknown), Allocations: 1}, 0},
+		{"two stores have it, both without an owner", all(unknown, unknown), "", report.Leaked{HeldBy: none, Undecided: 1, UndecidedBy: by(judge.OwnerUnknown)}, 0},
+		{"another cluster may have it", all(foreign), "", report.Leaked{HeldBy: none, Undecided: 1, UndecidedBy: by(judge.NodeForeign)}, 0},
+		{"one has an unknown owner and one is in use", all(unknown, inUse), "", report.Leaked{HeldBy: none, UndecidedBy: none}, 0},
+		{"it belongs to no pod", all(tunnel), "", report.Leaked{HeldBy: none, UndecidedBy: none}, 0},
+		{"the same address of another network is in use", all(due, otherNetwork), "", report.Leaked{Total: 1, Due: 1, HeldBy: none, UndecidedBy: none, Allocations: 1}, 1},
+		{"one is not selected", all(due, unselected), "", report.Leaked{Total: 1, Due: 1, HeldBy: none, UndecidedBy: none, Allocations: 2}, 0},
+		{"a limit refuses both", all(refused, refused), "", report.Leaked{Total: 1, Due: 1, HeldBy: none, UndecidedBy: none, Allocations: 2}, 1},
+		{"both are released", all(released, released), "", report.Leaked{Total: 1, Released: 1, HeldBy: none, UndecidedBy: none, Allocations: 2}, 1},
+		{"one release failed", all(released, failed), "", report.Leaked{Total: 1, Due: 1, HeldBy: none, UndecidedBy: none, Allocations: 2}, 0},
+		{"one changed hands", all(released, changed), "", report.Leaked{HeldBy: none, UndecidedBy: none, Allocations: 1}, 0},
+		{"the owner of one came back", all(returned, released), "", report.Leaked{HeldBy: none, UndecidedBy: none, Allocations: 1}, 0},
+		{"released before a wait, and in use since", all(earlier), one, report.Leaked{Total: 1, Released: 1, HeldBy: none, UndecidedBy: none, Allocations: 1}, 1},
+		{"released before a wait, and the other store still has it", all(earlier, waiting), "", report.Leaked{Total: 1, Waiting: 1, HeldBy: none, UndecidedBy: none, Allocations: 2}, 0},
+		{"no address", all(noAddress), "", report.Leaked{HeldBy: none, UndecidedBy: none, Allocations: 1, WithoutAddress: 1}, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := report.Results{
@@ -137,6 +143,8 @@ func TestBottomLine(t *testing.T) {
 		{"nothing", report.Report{Run: report.RunInfo{DryRun: true}, Leaked: &report.Leaked{}}, "0 leaked addresses: 0 due now, 0 waiting, 0 held"},
 		{"a refused dry run", report.Report{Run: report.RunInfo{DryRun: true}, Leaked: leaked, Result: refused}, "1,173 leaked addresses: 1,131 due now but refused, 0 waiting, 42 held (31 node unreachable, 11 rule hold)"},
 		{"a refused run", report.Report{Leaked: &report.Leaked{Total: 5, Due: 5}, Result: refused}, "5 leaked addresses: 0 released, 5 still due but refused, 0 waiting, 0 held"},
+		{"undecided", report.Report{Run: report.RunInfo{DryRun: true}, Leaked: &report.Leaked{Undecided: 1234, UndecidedBy: []report.ReasonCount{{Reason: judge.OwnerUnknown, Count: 1230}, {Reason: judge.NodeForeign, Count: 4}}}},
+			"0 leaked addresses: 0 due now, 0 waiting, 0 held; 1,234 undecided (1,230 owner unknown, 4 node foreign)"},
 		{"a store failed", report.Report{Run: report.RunInfo{DryRun: true}, Leaked: &report.Leaked{}, Backends: []report.BackendReport{ok, failed, skipped}}, "0 leaked addresses: 0 due now, 0 waiting, 0 held; unknown in whereabouts"},
 		{"no pods", report.Report{Backends: []report.BackendReport{ok}, Entries: blind}, "leak count unknown: pods unknown"},
 		{"all stores failed", report.Report{Backends: []report.BackendReport{failed, skipped}}, "leak count unknown: could not list any store"},

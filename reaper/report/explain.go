@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"math/big"
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
@@ -65,7 +63,8 @@ type Explanation struct {
 	// Claims are those of what lives on the address that is asked about: whatever the stores say.
 	Claims []Shown `json:"claims,omitempty"`
 
-	// Found has the allocations; for a node, those that have no owner.
+	// Found has the allocations; for a node, those that have no owner, and those that it holds
+	// because it may have them.
 	Found []Explained `json:"found"`
 
 	// Others is how many allocations of a node are left out because they did not leak.
@@ -204,7 +203,7 @@ func (q Question) resolve(r Report, asking []Asking) (Question, error) {
 	_, pool := r.PoolsNamed(name)
 	pod, node := len(asking) > 0, false
 	for _, e := range r.Entries {
-		pod, node = pod || q.about(e) || e.Owner.Pod == q.Name, node || e.Owner.Node == q.Name
+		pod, node = pod || q.about(e) || e.Owner.Pod == q.Name, node || Question{Node: q.Name}.about(e)
 	}
 	if q.Name == "" {
 		switch {
@@ -244,12 +243,22 @@ func (q Question) about(e Entry) bool {
 	case q.Address != "":
 		return e.IP == q.Address
 	case q.Node != "":
-		return e.Owner.Node == q.Node
+		return e.Owner.Node == q.Node || e.HeldBy(q.Node) != ""
 	case q.Pod != "":
 		return e.Owner.Pod == q.Pod && (q.Namespace == "" || e.Owner.Namespace == q.Namespace)
 	default:
 		return false
 	}
+}
+
+// HeldBy returns what the evidence says about a node, if that is why the entry is held: it may be on
+// that node. Otherwise it returns an empty string.
+func (e *Entry) HeldBy(node string) string {
+	i := slices.IndexFunc(e.Evidence, func(one judge.Evidence) bool { return one.Source == "node "+node })
+	if i < 0 || e.Reason != judge.NodeUnreachable {
+		return ""
+	}
+	return e.Evidence[i].Says
 }
 
 // ParseQuestion returns the question of an argument: an address, a CIDR, namespace/name or pod/name
@@ -320,69 +329,6 @@ func (r Report) placesNamed(name string, command []string) []Place {
 	return all
 }
 
-// leaks counts the leaked addresses of pools, and says what would free them. The name narrows a run
-// to these pools.
-func (r Report) leaks(in map[ipam.PoolRef]bool, name string, command []string) []Leak {
-	type kind struct {
-		fate   Fate
-		reason judge.Reason
-	}
-	found := make(map[kind][]*Entry) // one for each address: the one that decides on it
-	all, entriesOf := Addresses(r.Entries)
-	for _, a := range all {
-		entries := entriesOf[a]
-		decides := slices.IndexFunc(entries, func(e *Entry) bool { return fateOf(e) == a.Fate && e.Reason == a.Reason })
-		if decides >= 0 && a.Fate != Freed && slices.ContainsFunc(entries, func(e *Entry) bool { return in[e.pool()] }) {
-			k := kind{max(a.Fate, Held), a.Reason} // what is protected is held
-			found[k] = append(found[k], entries[decides])
-		}
-	}
-	kinds := slices.SortedFunc(maps.Keys(found), func(a, b kind) int {
-		return cmp.Or(cmp.Compare(b.fate, a.fate), cmp.Compare(len(found[b]), len(found[a])), cmp.Compare(a.reason, b.reason))
-	})
-	leaks := make([]Leak, len(kinds))
-	for i, k := range kinds {
-		entries := found[k]
-		slices.SortStableFunc(entries, compareDue)
-		leaks[i] = Leak{Status: k.fate.String(), Reason: k.reason, Count: len(entries), Remedies: []judge.Remedy{}}
-		if k.fate == Waiting {
-			leaks[i].NextDue = entries[0].Due
-		}
-		for n, e := range entries {
-			leaks[i].advise(r, *e, n == 0, name, command)
-		}
-	}
-	return leaks
-}
-
-// compareDue orders two entries by the ends of their grace periods, those without one last.
-func compareDue(a, b *Entry) int {
-	switch {
-	case a.Due != nil && b.Due != nil:
-		return a.Due.Compare(*b.Due)
-	case a.Due != nil:
-		return -1
-	case b.Due != nil:
-		return 1
-	}
-	return 0
-}
-
-// advise adds what would free an address: for the first, all that its entry advises, and for
-// others the commands that are new.
-func (l *Leak) advise(r Report, e Entry, first bool, name string, command []string) {
-	if !first && len(l.Remedies) > maxRemedies {
-		return
-	}
-	e.Owner, e.Pool = ipam.EntryOwner{Node: e.Owner.Node}, name
-	for _, remedy := range r.subject(e, command).Remedies() {
-		same := func(have judge.Remedy) bool { return have.Command == remedy.Command }
-		if first || remedy.Command != "" && !slices.ContainsFunc(l.Remedies, same) {
-			l.Remedies = append(l.Remedies, remedy)
-		}
-	}
-}
-
 // An Asking is a pod, and the networks that it requests.
 type Asking struct {
 	Namespace string `json:"namespace"`
@@ -398,10 +344,19 @@ type Asking struct {
 	Attachments []string `json:"attachments,omitempty"`
 	Unknown     []string `json:"unknown,omitempty"`
 
+	// Rangeless are those through which it gets no address of a store.
+	Rangeless []Rangeless `json:"rangeless,omitempty"`
+
 	// Default is set if it also waits for an address of the cluster's default network: from any
 	// of these IPPools, by name or CIDR, or from any at all if none is named.
 	Default bool     `json:"default"`
 	IPPools []string `json:"ipPools,omitempty"`
+}
+
+// A Rangeless is a network attachment without a range, and why pods get no address through it.
+type Rangeless struct {
+	Attachment string `json:"attachment"`
+	Why        string `json:"why"`
 }
 
 // A Place is a network or a pool: how full it is, and why addresses of it leaked.
@@ -421,21 +376,10 @@ type Place struct {
 	// NoBlock says why the node of the pod that waits gets no address; nil if it may.
 	NoBlock *NoBlock `json:"noBlock,omitempty"`
 
-	// Leaks count the leaked addresses by what becomes of them and why: due, waiting, held.
+	// Leaks count the addresses that leaked, or may have, by what becomes of them and why: due,
+	// waiting, held, undecided.
 	Leaks []Leak `json:"leaks"`
 }
-
-// A Leak counts leaked addresses of one status and reason.
-type Leak struct {
-	Status   string         `json:"status"` // due, waiting or held
-	Reason   judge.Reason   `json:"reason"`
-	Count    int            `json:"count"`
-	NextDue  *time.Time     `json:"nextDue,omitempty"` // the end of the first grace period, if they wait
-	Remedies []judge.Remedy `json:"remedies"`          // for all of them
-}
-
-// maxRemedies limits the commands of one Leak: each node has its own.
-const maxRemedies = 3
 
 // addPlaces fills in what the explanation says about networks and pools.
 func (x *Explanation) addPlaces(r Report, asking []Asking, command []string) {
@@ -473,7 +417,12 @@ func (x *Explanation) addAsking(r Report, a Asking, command []string) {
 		return !served(n) && slices.ContainsFunc(a.Attachments, func(one string) bool { return slices.Contains(n.Attachments, one) })
 	}
 	for _, one := range a.Attachments {
-		if !slices.ContainsFunc(r.Networks, func(n NetworkReport) bool { return slices.Contains(n.Attachments, one) }) {
+		known := slices.ContainsFunc(r.Networks, func(n NetworkReport) bool { return slices.Contains(n.Attachments, one) })
+		switch why := r.Rangeless[one]; {
+		case known:
+		case why != "":
+			a.Rangeless = append(a.Rangeless, Rangeless{one, why})
+		default:
 			a.Unknown = append(a.Unknown, one)
 		}
 	}

@@ -61,7 +61,7 @@ func Make(f Results) Report {
 		Run:        f.Run,
 		Result:     Result{Refused: f.Refused},
 		Backends:   backendsOf(f.Inventory),
-		Layout:     Layout{Networks: slices.Clone(f.Layout.Networks), Pools: slices.Clone(f.Layout.Pools)},
+		Layout:     Layout{Networks: slices.Clone(f.Layout.Networks), Pools: slices.Clone(f.Layout.Pools), Rangeless: f.Layout.Rangeless},
 		Entries:    []Entry{},
 		Findings:   append([]Finding{}, f.Found...),
 		Warnings:   f.Warnings,

@@ -13,6 +13,9 @@ import (
 type Layout struct {
 	Networks []NetworkReport `json:"networks"`
 	Pools    []PoolReport    `json:"pools"`
+
+	// Rangeless says, by network attachment, why pods get no address of a store through it.
+	Rangeless map[string]string `json:"-"`
 }
 
 // NewLayout returns the pools of an inventory that have a range, without networks.
@@ -46,6 +49,15 @@ func (y *Layout) AddNetworks(l ipam.Listing, networks []ipam.Network) (omitted i
 	}
 	empty := 0
 	for _, n := range networks {
+		if !n.Range.IsValid() && len(n.Pools) == 0 && n.Closed != "" && len(n.Attachments) > 0 {
+			if y.Rangeless == nil {
+				y.Rangeless = make(map[string]string)
+			}
+			for _, attachment := range n.Attachments {
+				y.Rangeless[attachment] = n.Closed
+			}
+			continue
+		}
 		if len(n.Pools) == 0 {
 			if empty++; empty > MaxEmptyNetworks {
 				continue

@@ -248,7 +248,7 @@ type Entry struct {
 	Error     string           `json:"error,omitempty"`
 
 	Network string   `json:"-"` // see ipam.Allocation
-	Address *Address `json:"-"` // nil if it did not leak, or has no address
+	Address *Address `json:"-"` // nil if it neither leaked nor may have, or has no address
 }
 
 // pool returns the pool of the entry.
@@ -278,7 +278,8 @@ type Result struct {
 	Refused []judge.Refusal `json:"refused,omitempty"`
 }
 
-// Leaked counts the addresses that have no owner, each once. Total is the sum of the others.
+// Leaked counts the addresses that have no owner, each once. Total is the sum of Due, Released,
+// Waiting and Held.
 type Leaked struct {
 	Total    int `json:"total"`
 	Due      int `json:"due"`      // the grace period is over, and a store still has it
@@ -288,6 +289,11 @@ type Leaked struct {
 
 	// HeldBy has the reasons of Held, the most frequent one first.
 	HeldBy []ReasonCount `json:"heldBy"`
+
+	// Undecided counts the addresses that are kept because nobody can tell whether they leaked, and
+	// UndecidedBy has the reasons, the most frequent one first. They are in none of the other figures.
+	Undecided   int           `json:"undecided"`
+	UndecidedBy []ReasonCount `json:"undecidedBy"`
 
 	// Allocations counts the allocations without an owner. WithoutAddress counts those that
 	// hold no address, such as empty handles; they are in none of the other figures.
@@ -310,23 +316,38 @@ func leakedOf(r Report) *Leaked {
 	if !listed || r.Blind() {
 		return nil
 	}
-	found := Leaked{HeldBy: []ReasonCount{}}
+	found := Leaked{HeldBy: []ReasonCount{}, UndecidedBy: []ReasonCount{}}
+	counted := make(map[*Address]bool)
 	for i := range r.Entries {
-		if e := &r.Entries[i]; fateOf(e) >= Protected {
+		e := &r.Entries[i]
+		if fateOf(e) >= Protected {
 			found.Allocations++
 			if e.IP == "" {
 				found.WithoutAddress++
 			}
+		}
+		if a := e.Address; e.undecided() && a != nil && a.Fate == Other && !counted[a] {
+			counted[a] = true
+			found.Undecided++
+			found.UndecidedBy = countReason(found.UndecidedBy, e.Reason)
 		}
 	}
 	addresses, _ := Addresses(r.Entries)
 	for _, a := range addresses {
 		found.Count(a)
 	}
-	slices.SortFunc(found.HeldBy, func(a, b ReasonCount) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason, b.Reason))
-	})
+	for _, by := range [][]ReasonCount{found.HeldBy, found.UndecidedBy} {
+		slices.SortFunc(by, func(a, b ReasonCount) int {
+			return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason, b.Reason))
+		})
+	}
 	return &found
+}
+
+// undecided reports whether nobody can tell if the entry leaked.
+func (e *Entry) undecided() bool {
+	return e.Verdict == judge.Held && !e.Leaked && e.Outcome == Kept &&
+		slices.Contains([]judge.Reason{judge.OwnerUnknown, judge.NodeForeign, judge.Unreadable}, e.Reason)
 }
 
 // Blind reports whether the run could not list the pods. Then it holds every allocation, and the
@@ -348,17 +369,23 @@ func (l *Leaked) Count(a *Address) {
 		l.Waiting++
 	case Protected, Held:
 		l.Held++
-		i := slices.IndexFunc(l.HeldBy, func(c ReasonCount) bool { return c.Reason == a.Reason })
-		if i < 0 {
-			i, l.HeldBy = len(l.HeldBy), append(l.HeldBy, ReasonCount{Reason: a.Reason})
-		}
-		l.HeldBy[i].Count++
+		l.HeldBy = countReason(l.HeldBy, a.Reason)
 	}
 	l.Total++
 }
 
-// BottomLine says in one sentence how much is leaked, and what becomes of it. It names the
-// stores that could not be listed, because their leaks are not counted.
+// countReason counts one more address with a reason.
+func countReason(counts []ReasonCount, reason judge.Reason) []ReasonCount {
+	i := slices.IndexFunc(counts, func(c ReasonCount) bool { return c.Reason == reason })
+	if i < 0 {
+		i, counts = len(counts), append(counts, ReasonCount{Reason: reason})
+	}
+	counts[i].Count++
+	return counts
+}
+
+// BottomLine says in one sentence how much is leaked, what becomes of it, and of how much that is
+// not known. It names the stores that could not be listed, because their leaks are not counted.
 func (r Report) BottomLine() string {
 	if r.Leaked == nil {
 		return "leak count unknown: " + r.blindness()
@@ -381,16 +408,24 @@ func (r Report) BottomLine() string {
 	parts = append(parts, printable.Thousands(l.Due)+due, printable.Thousands(l.Waiting)+" waiting", printable.Thousands(l.Held)+" held")
 	line := printable.Counted(l.Total, "leaked address") + only + ": " + strings.Join(parts, ", ")
 	if len(l.HeldBy) > 0 {
-		why := make([]string, len(l.HeldBy))
-		for i, h := range l.HeldBy {
-			why[i] = printable.Thousands(h.Count) + " " + h.Reason.Words()
-		}
-		line += " (" + strings.Join(why, ", ") + ")"
+		line += " (" + reasons(l.HeldBy) + ")"
+	}
+	if l.Undecided > 0 {
+		line += "; " + printable.Thousands(l.Undecided) + " undecided (" + reasons(l.UndecidedBy) + ")"
 	}
 	if l.WithoutAddress > 0 {
 		line += "; and " + printable.Counted(l.WithoutAddress, "leaked allocation") + " without an address"
 	}
 	return line + r.alsoUnknown()
+}
+
+// reasons lists reasons with their counts.
+func reasons(counts []ReasonCount) string {
+	parts := make([]string, len(counts))
+	for i, c := range counts {
+		parts[i] = printable.Thousands(c.Count) + " " + c.Reason.Words()
+	}
+	return strings.Join(parts, ", ")
 }
 
 // alsoUnknown names the stores that could not be listed, for the end of the bottom line.

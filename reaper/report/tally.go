@@ -255,23 +255,24 @@ func (t *tally) poolsOf(n *networkTally, ip netip.Addr, do func(*filling)) {
 	}
 }
 
-// decide gives the entries that leaked an address their Address. What an earlier round freed may be
-// in use again, by another pod, but was freed nevertheless.
+// decide gives the entries that leaked an address, or may have, their Address. What an earlier round
+// freed may be in use again, by another pod, but was freed nevertheless.
 func (t *tally) decide(address []holding) {
-	leaked, listed := false, false
+	counts := func(h holding) bool { return fateOf(t.entry(h)) >= Protected || t.entry(h).undecided() }
+	some, listed := false, false
 	for _, h := range address {
-		if fateOf(t.entry(h)) >= Protected {
-			leaked = true
+		if counts(h) {
+			some = true
 			listed = listed || int(h.entry) >= len(t.results.Earlier)
 		}
 	}
-	if !leaked {
+	if !some {
 		return
 	}
 	a := &Address{Fate: Freed, Planned: true}
 	for _, h := range address {
 		e := t.entry(h)
-		if fateOf(e) >= Protected {
+		if counts(h) {
 			e.Address = a
 		}
 		if listed || e.Verdict != judge.InUse {
@@ -448,7 +449,7 @@ func (f Fate) String() string {
 	return [...]string{Live: "in use", Other: "other", Protected: "held", Held: "held", Waiting: "waiting", Due: "due", Freed: "released"}[f]
 }
 
-// An Address is an address that some allocation leaked. Several allocations may hold it: the entry
+// An Address is an address that some allocation leaked, or may have leaked. Several allocations may hold it: the entry
 // of a pool and its overlapping-range reservation, or the entries of two pools. An address is as
 // free as its least free allocation.
 type Address struct {
@@ -489,10 +490,15 @@ func (a *Address) include(e *Entry) {
 
 // Addresses returns the addresses of entries that leaked, each once, and the entries of each.
 func Addresses(entries []Entry) (all []*Address, entriesOf map[*Address][]*Entry) {
+	return addresses(entries, Protected)
+}
+
+// addresses is Addresses for those of at least this fate.
+func addresses(entries []Entry, least Fate) (all []*Address, entriesOf map[*Address][]*Entry) {
 	entriesOf = make(map[*Address][]*Entry)
 	for i := range entries {
 		a := entries[i].Address
-		if a == nil || a.Fate < Protected {
+		if a == nil || a.Fate < least {
 			continue
 		}
 		if entriesOf[a] == nil {

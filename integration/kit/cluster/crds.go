@@ -37,6 +37,10 @@ func NetworkAttachmentCRD() (string, error) { return definition("network-attachm
 // namespaced and one cluster-wide, for Options.CRDs.
 func ReservedIPCRD() (string, error) { return definition("reserved-ips.yaml") }
 
+// OtherReservedIPCRDs returns the file with the definitions of other projects' resources that reserve
+// addresses.
+func OtherReservedIPCRDs() (string, error) { return definition("reserved-ips-others.yaml") }
+
 // definition returns the path of a file of this package.
 func definition(file string) (string, error) {
 	root, err := assets.Root()

@@ -11,6 +11,10 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
+// mostElsewhere is how many allocations that may be on another node are explained for a node that
+// holds them.
+const mostElsewhere = 10
+
 // viewOfExplanation returns the view of an explanation: lines for each allocation.
 func viewOfExplanation(x report.Explanation) view {
 	v := view{value: x, caveats: x.Run.Caveats, warnings: x.Warnings}
@@ -34,9 +38,23 @@ func viewOfExplanation(x report.Explanation) view {
 	for _, c := range x.Claims {
 		line("  %s %s: shows it (%s)", c.Kind, strings.TrimPrefix(c.Namespace+"/"+c.Name, "/"), c.Source)
 	}
+	if held := heldByNode(x); held != "" {
+		line("  %s", held)
+	}
 	v.tables = func(bool) (all []table) {
+		elsewhere := 0
 		for _, e := range x.Found {
-			all = append(all, allocationLines(e))
+			if x.Question.Node != "" && e.Owner.Node != x.Question.Node {
+				elsewhere++
+			}
+			if elsewhere <= mostElsewhere || e.Owner.Node == x.Question.Node {
+				all = append(all, allocationLines(e))
+			}
+		}
+		if more := elsewhere - mostElsewhere; more > 0 {
+			var t table
+			t.say("… and %d more that may be on another node: -o json has each", more)
+			all = append(all, t)
 		}
 		for _, p := range x.Places {
 			all = append(all, placeLines(p, x.Leaked != nil))
@@ -44,6 +62,28 @@ func viewOfExplanation(x report.Explanation) view {
 		return all
 	}
 	return v
+}
+
+// heldByNode says what the node that is asked about holds; nothing if it holds nothing.
+func heldByNode(x report.Explanation) string {
+	says, held, unknown := "", 0, 0
+	for _, e := range x.Found {
+		if why := e.HeldBy(x.Question.Node); why != "" {
+			says = why
+			held++
+			if e.Owner.Node != x.Question.Node {
+				unknown++
+			}
+		}
+	}
+	if held == 0 {
+		return ""
+	}
+	text := says + ", and holds " + printable.Counted(held, "allocation")
+	if unknown > 0 {
+		text += fmt.Sprintf(", of which %d may be on another node", unknown)
+	}
+	return text
 }
 
 // summaryOf sums up in one line the allocations, or what is asked about.
@@ -70,6 +110,9 @@ func summaryOf(x report.Explanation) string {
 		found = stateOfAddress(x) + ", " + cmp.Or(shownBy(x.Claims), "no pod shows it") + ", " + found
 	case n > 0:
 		found += fmt.Sprintf("; %s: %d due, %d waiting, %d held", printable.Counted(x.Leaked.Total, "leaked address"), x.Leaked.Due, x.Leaked.Waiting, x.Leaked.Held)
+		if x.Leaked.Undecided > 0 {
+			found += fmt.Sprintf("; %d undecided", x.Leaked.Undecided)
+		}
 	}
 	for _, a := range slices.Backward(x.Asking) {
 		found = summaryOfAsking(a, x) + "; " + found
@@ -108,6 +151,9 @@ func summaryOfAsking(a report.Asking, x report.Explanation) string {
 	if len(a.Unknown) > 0 {
 		text += "; not known here: the network of " + printable.Some(a.Unknown)
 	}
+	for _, one := range a.Rangeless[:min(namedPlaces, len(a.Rangeless))] {
+		text += "; none of " + one.Attachment + ": " + one.Why
+	}
 	return text
 }
 
@@ -143,6 +189,15 @@ func fillOf(p report.Place, judged bool) string {
 	}
 	if judged {
 		text += fmt.Sprintf(", %d leaked", p.Leaked)
+	}
+	undecided := 0
+	for _, l := range p.Leaks {
+		if l.Status == report.Undecided {
+			undecided += l.Count
+		}
+	}
+	if undecided > 0 {
+		text += fmt.Sprintf(", %d undecided", undecided)
 	}
 	return text
 }
@@ -199,9 +254,11 @@ func placeLines(p report.Place, judged bool) table {
 		kind = "network"
 	}
 	t.say("%s %s of %s, %s", kind, p.Name, p.Backend, p.Range)
-	t.say("  %-10s  %d of %s (%s), %s free", "used", p.Used, number(p.Capacity), percent(p.Usage), number(p.Free))
 	if p.Closed != "" {
+		t.say("  %-10s  %d of %s", "used", p.Used, number(p.Capacity))
 		t.say("  %-10s  %s", "closed", p.Closed)
+	} else {
+		t.say("  %-10s  %d of %s (%s), %s free", "used", p.Used, number(p.Capacity), percent(p.Usage), number(p.Free))
 	}
 	if p.Blocks != nil {
 		t.say("  %-10s  %s", "blocks", blocksOf(*p.Blocks))
@@ -217,7 +274,7 @@ func placeLines(p report.Place, judged bool) table {
 		return t
 	}
 	t.say("  %-10s  %d live, %d leaked, %d protected, %d other", "has", p.Live, p.Leaked, p.Protected, p.Other)
-	if p.Leaked+p.Blocked+p.Unrecorded == 0 && p.Free != nil && p.Free.Sign() == 0 && p.Closed == "" && len(p.Elsewhere) == 0 {
+	if len(p.Leaks) == 0 && p.Blocked+p.Unrecorded == 0 && p.Free != nil && p.Free.Sign() == 0 && p.Closed == "" && len(p.Elsewhere) == 0 {
 		t.say("  %-10s  nothing leaked, so there is nothing to release: make the range larger, or run fewer pods", "to change")
 	}
 	for _, l := range p.Leaks {

@@ -23,7 +23,7 @@ func emptyReport() report.Report {
 			Policy: report.PolicyInfo{GracePeriod: policy.Duration{Duration: 15 * time.Minute}, MinAge: policy.Duration{Duration: 5 * time.Minute}},
 			Memory: true,
 		},
-		Leaked:   &report.Leaked{HeldBy: []report.ReasonCount{}},
+		Leaked:   &report.Leaked{HeldBy: []report.ReasonCount{}, UndecidedBy: []report.ReasonCount{}},
 		Backends: []report.BackendReport{},
 		Layout:   report.Layout{Networks: []report.NetworkReport{}, Pools: []report.PoolReport{}},
 		Entries:  []report.Entry{},
@@ -41,7 +41,7 @@ func fullReport() report.Report {
 	r := emptyReport()
 	r.Run.DryRun, r.Run.Policy.File = false, "policy.yaml"
 	r.Result = report.Result{ExitCode: 3, Error: "calico: list blocks: forbidden; whereabouts: 172.18.178.202: not decided: etcdserver: request timed out"}
-	r.Leaked = &report.Leaked{Total: 6, Due: 2, Released: 1, Waiting: 1, Held: 2, HeldBy: []report.ReasonCount{{Reason: judge.OwnerUnknown, Count: 1}, {Reason: judge.RuleHold, Count: 1}}}
+	r.Leaked = &report.Leaked{Total: 6, Due: 2, Released: 1, Waiting: 1, Held: 2, HeldBy: []report.ReasonCount{{Reason: judge.OwnerUnknown, Count: 1}, {Reason: judge.RuleHold, Count: 1}}, UndecidedBy: []report.ReasonCount{}}
 	r.Summary = report.Counts{Entries: 11, InUse: 2, Held: 3, Suspected: 1, Planned: 5, Released: 1, Changed: 2, Failed: 1}
 	r.Backends = []report.BackendReport{
 		{Name: pools, Status: ipam.StatusPartial, Message: "failed releases: 1", Counts: r.Summary},
@@ -118,7 +118,7 @@ func refusedReport() report.Report {
 		{Limit: "limits.maxReleases", Message: "the plan would release 2 of 3 allocations, more than the allowed 1", Remedy: "review the plan; if it is right, raise limits.maxReleases"},
 		{Limit: "limits.maxFraction", Message: "limits.maxFraction: the plan would release 0.67 of the allocations, more than the allowed 50 %", Remedy: "review the plan; if it is right, raise limits.maxFraction"},
 	}}
-	r.Leaked = &report.Leaked{Total: 2, Due: 2, HeldBy: []report.ReasonCount{}}
+	r.Leaked = &report.Leaked{Total: 2, Due: 2, HeldBy: []report.ReasonCount{}, UndecidedBy: []report.ReasonCount{}}
 	r.Summary = report.Counts{Entries: 3, InUse: 1, Planned: 2}
 	r.Backends = []report.BackendReport{{Name: "calico", Status: ipam.StatusOK, Counts: r.Summary}}
 	due := noon.Add(-time.Hour)

@@ -1,0 +1,299 @@
+package judge_test
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
+)
+
+// A sentence is a state, the reason and the note of its decision, and what is said to change it: each
+// remedy, with its command after a dollar sign.
+type sentence struct {
+	state    string
+	reason   judge.Reason
+	note     string
+	remedies []string
+	decision func(t *testing.T) judge.Decision
+}
+
+// in returns the decision on the first allocation of a situation at noon.
+func in(changes ...change) func(*testing.T) judge.Decision {
+	return func(t *testing.T) judge.Decision {
+		t.Helper()
+		return given(changes...).judge(t, noon)[0]
+	}
+}
+
+// by returns the decision on the allocation of web by a census.
+func by(take func(*testing.T) census.Census) func(*testing.T) judge.Decision {
+	return func(t *testing.T) judge.Decision {
+		t.Helper()
+		inv := inventory(t, fixedStore{poolOf(webAllocation())})
+		return judge.Judge(noon, policy.Default(), inv, take(t), ledger.Ledger{})[0]
+	}
+}
+
+// after returns the decision on the first allocation an hour after a run saw the first situation, in
+// the second one.
+func after(first, later change) func(*testing.T) judge.Decision {
+	return func(t *testing.T) judge.Decision {
+		t.Helper()
+		s := given(later)
+		s.ledger = given(first).seen(t, noon)
+		return s.judge(t, noon.Add(time.Hour))[0]
+	}
+}
+
+// reserving returns the decision on the allocation with that key, beside objects that reserve.
+func reserving(key string, objects ...ipam.Allocation) func(*testing.T) judge.Decision {
+	return func(t *testing.T) judge.Decision {
+		t.Helper()
+		return keyed(t, reservedSequence(objects...).run(t), key)
+	}
+}
+
+// unseenStore returns the decision on an allocation of a store of which no pod shows anything.
+func unseenStore(t *testing.T) judge.Decision {
+	t.Helper()
+	pool := poolOf()
+	for i := range 20 {
+		a := webAllocation()
+		a.Key, a.IP, a.Adoption = fmt.Sprint(i), netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), ipam.NeverAdopted
+		a.Owner.Pod.Name = fmt.Sprint("pod-", i)
+		pool.Allocations = append(pool.Allocations, a)
+	}
+	return judge.Judge(noon, policy.Default(), inventory(t, outsideStore{fixedStore{pool}}), censusOf(showing(other)), ledger.Ledger{})[0]
+}
+
+// onTheNode has a lease of sandbox s1 in place of the allocation of web. The runtime has s2.
+var onTheNode = all(func(s *situation) { s.pools = []ipam.Pool{poolOf(lease())} }, sandboxes("s2"))
+
+// What operators read was made for the state that leads to it.
+const (
+	usesIt    = "nothing to do: its pod uses it, and returns it when it ends"
+	ripens    = "no run has saved when it lost its owner: save it now $ ip-reaper run --context prod --remember"
+	twice     = "or look twice, a minute apart, in place of the grace period $ ip-reaper run --context prod --pod default/web --grace-period=60s --wait=2m"
+	ofPool    = "or look twice, a minute apart, in place of the grace period $ ip-reaper run --context prod --pool pool --grace-period=60s --wait=2m"
+	mayList   = "let ip-reaper list the pods; with files, give --pods FILE $ kubectl --context prod auth can-i list pods -A"
+	taintN1   = "or fence it, once you are sure that nothing runs on n1 any more $ kubectl --context prod taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+	deleteN1  = "or, if its machine is gone for good or has joined again under another name, delete n1 $ kubectl --context prod delete node n1"
+	readyN1   = "wait until the node is ready again"
+	lookN1    = "check on that node whether its sandbox still runs $ crictl pods --namespace default --name web"
+	stuck     = "or set pods.stuck to release in the policy, once no sandbox of what is held as TerminationStuck or StaticPod runs"
+	byHand    = "no policy lets it go: if nothing has the address, remove it from the store by hand: "
+	edits     = "if nothing needs the address, edit or delete what protects it: "
+	selfGoing = "it goes after the addresses that it protects, or when you delete it: "
+)
+
+func sentences() []sentence {
+	unnamed := owner(ipam.Owner{Sandbox: "s1"})
+	releaseUnnamed := terms(func(p *policy.Policy) { p.Pods.Unnamed = policy.Release })
+	older, newer, successor := supersededSituation()
+	superseded := func(s *situation) { s.pools, s.pods = []ipam.Pool{poolOf(older, newer)}, []census.Pod{successor} }
+	moved, elsewhere := movedSituation()
+	excluded := entry(func(a *ipam.Allocation) { a.Protected = "excluded by the network attachment default/lan" })
+	deleting := entry(func(a *ipam.Allocation) { a.Deleting = "it waits for the finalizers example.com/hold" })
+	unknownField := entry(func(a *ipam.Allocation) { a.UnknownField = "spec.claim" })
+	unreadable := entry(func(a *ipam.Allocation) { a.Unreadable = "podref: no name" })
+	foreigner := entry(func(a *ipam.Allocation) { a.Foreign = "the service shop/web" })
+	noToken := entry(func(a *ipam.Allocation) { a.Token = "" })
+	young := entry(func(a *ipam.Allocation) { a.Created = noon.Add(-time.Minute) })
+	launched := entry(func(a *ipam.Allocation) { a.Owner.Pod.Name = "virt-launcher-db-x7k2p" })
+	db := entry(func(a *ipam.Allocation) { a.Owner.Pod.Name = "db-0" })
+	blind := by(func(*testing.T) census.Census { return census.Census{} })
+	unread := by(func(*testing.T) census.Census {
+		return censusOf().With(map[ipam.PodRef]census.Reading{web: {Began: time.Now(), Err: ipam.ErrAgain}})
+	})
+	restored := func(changes ...change) func(*testing.T) judge.Decision {
+		return func(t *testing.T) judge.Decision {
+			t.Helper()
+			s := given(changes...)
+			back := s.pools[0].Allocations[0]
+			back.Backend, back.Pool = "fixed", "pool"
+			s.ledger = ledger.Ledger{}.WithRestored(maps.All(map[*ipam.Allocation]ledger.Place{&back: {}}), noon)
+			return s.judge(t, noon)[0]
+		}
+	}
+	hung := func(pod census.Pod) func(*testing.T) judge.Decision {
+		calico := func(s *situation) { s.pools = []ipam.Pool{poolOf(calicoOf("n1"))} }
+		return after(all(calico, pods(pod), nodes(booted("b1"))), all(calico, nodes(booted("b1"))))
+	}
+	const policyOfPool = "if no node has it, and the owners of all pods are trusted, write pods: {unnamed: release} into the policy, which lets go what no pod shows; see the plan with such a file first $ ip-reaper run --context prod --pool pool --policy FILE"
+	return []sentence{
+		{"its podref cannot be read", judge.Unreadable, "podref: no name", []string{"repair the stored object by hand: store: podref: no name"}, in(unreadable)},
+		{"a service has it", judge.NotPodOwned, "the service shop/web", []string{"nothing to do: ip-reaper never releases it"}, in(foreigner)},
+		{"it names nothing", judge.OwnerUnknown, "it names no pod", []string{byHand + "store: it names no pod"}, in(owner(ipam.Owner{}))},
+		{"no pods were listed", judge.NoCensus, "", []string{mayList}, blind},
+		{"its pod shows it", judge.PodPresent, "", []string{usesIt}, in(pods(showing(web, ip1)))},
+		{"another pod shows it", judge.AddressInUse, "shown by pod default/other", []string{"it is in use: shown by pod default/other"}, in(pods(showing(other, ip1)))},
+		{"a guest reports it", judge.AddressInUse, "reported by virtual machine default/vm", []string{"it is in use: reported by virtual machine default/vm"},
+			in(guests(census.VirtualMachine{Namespace: "default", Name: "vm", Addresses: []netip.Addr{ip1}}))},
+		{"a pod shows its sandbox", judge.PodPresent, "a pod shows its sandbox", []string{usesIt}, in(unnamed, pods(census.Pod{Ref: other, Sandbox: "s1"}))},
+		{"a node has it for a tunnel", judge.AddressInUse, "shown by node n1", []string{"it is in use: shown by node n1"},
+			in(nodes(tunnelOn("n1", ip1)), func(s *situation) { s.pools[0].Tunnels = map[netip.Addr]string{} })},
+		{"its pod could not be read", judge.NoCensus, "", []string{"let ip-reaper read the pod $ kubectl --context prod auth can-i get pods -A"}, unread},
+		{"its StatefulSet brings its pod back", judge.Retained, "its StatefulSet brings the pod back",
+			[]string{"wait for the pod, which gets the address back; or scale down the StatefulSet, or set protection.statefulSets to ignore: StatefulSet default/db: it wants the ordinals 0 to 2"},
+			in(db, sets(census.StatefulSet{Namespace: "default", Name: "db", Replicas: 3}))},
+		{"it names only a sandbox", judge.OwnerUnknown, "it names only a sandbox",
+			[]string{"it may have leaked: look on the nodes whether its sandbox still runs $ crictl inspectp s1", policyOfPool}, in(unnamed)},
+		{"it names only a sandbox, and a pod hides its addresses", judge.OwnerUnknown, "it names only a sandbox, and not every pod shows its addresses",
+			[]string{"it may have leaked: find the pods that run and show no address, such as those without a network-status, and wait for them or delete them: " +
+				"store: it names only a sandbox; list of pods: 1 pods do not show their addresses $ kubectl --context prod get pods -A -o wide"},
+			in(unnamed, releaseUnnamed, pods(census.Pod{Ref: other, AddressUnknown: true}))},
+		{"it names only a sandbox, and a store could not be read", judge.OwnerUnknown, "it names only a sandbox, and what could not be read may name its pod",
+			[]string{"it may have leaked: repair what could not be read, which the report names: store: it names only a sandbox; store: another store, or a part of it, could not be read"},
+			func(t *testing.T) judge.Decision {
+				w := newSequence(fixedStore(given(unnamed).pools), brokenStore{namedStore{nil, "broken"}, errForbidden})
+				w.policy.Pods.Unnamed = policy.Release
+				return w.run(t)[0]
+			}},
+		{"an empty handle names nothing", judge.OwnerUnknown, "it names neither a pod nor a sandbox", []string{"nothing to do: it names neither a pod nor a sandbox, and holds no address"},
+			in(entry(func(a *ipam.Allocation) { *a = emptyHandle() }), owner(ipam.Owner{}))},
+		{"its pod has ended, and the policy holds such", judge.PodFinished, "",
+			[]string{"delete the pod, if it is still the one that has ended", "or set pods.finished to release in the policy"}, in(pods(finished(showing(web, ip1))))},
+		{"its pod has a later sandbox, and the policy holds such", judge.SandboxReplaced, "the pod has 10.0.0.2", []string{"set pods.superseded to release in the policy"},
+			in(superseded, terms(func(p *policy.Policy) { p.Pods.Superseded = policy.Hold }))},
+		{"its pod starts", judge.PodPresent, "", []string{usesIt}, in(pods(census.Pod{Ref: web, AddressUnknown: true}))},
+		{"a pod of its namespace shows too much", judge.AddressInUse, "pod default/many shows more addresses than ip-reaper reads",
+			[]string{"it may be in use: pod default/many shows more addresses than ip-reaper reads"}, in(pods(crowded("default", "many")))},
+		{"the guest of its machine reports not all", judge.AddressInUse, "virtual machine default/db does not report all addresses of its guest: run the guest agent in it, or stop it",
+			[]string{"it may be in use: virtual machine default/db does not report all addresses of its guest: run the guest agent in it, or stop it"},
+			in(launched, guests(census.VirtualMachine{Namespace: "default", Name: "db"}))},
+		{"another cluster may have its node", judge.NodeForeign, "the store has the node b1, and the list of nodes does not", []string{
+			"if another cluster keeps its addresses in this store, leave it: only a run there can tell",
+			"or, if the machine b1 is gone for good, delete its node from the store $ calicoctl delete node b1",
+			"or, if the store is this cluster's alone, set nodes.foreign to release in the policy",
+		}, in(storeNode(ipam.StoreNode{Name: "b1", Node: "b1"}), nodes(ready("n1")))},
+		{"its node is not ready", judge.NodeUnreachable, "node n1 is not ready", []string{readyN1, taintN1, deleteN1}, in(onNode1, nodes(notReady("n1")))},
+		{"its node is unknown, and one is not ready", judge.NodeUnreachable, "its node is unknown, and these are not ready: n1", []string{readyN1, taintN1, deleteN1},
+			in(nodes(notReady("n1")))},
+		{"its pod hung", judge.TerminationStuck, "its pod did not end in time on node n1", []string{lookN1, "if it does, remove it there with crictl stopp and crictl rmp, or reboot the node, which ends the hold", stuck}, hung(hanging())},
+		{"its pod was a mirror", judge.StaticPod, "its pod was the mirror of a static pod on node n1", []string{
+			lookN1, "if it does, find out what keeps its kubelet from making the mirror again, such as a webhook, a quota or Pod Security",
+			"if it does not, reboot the node, which ends the hold", stuck,
+		}, hung(mirrored())},
+		{"no pod shows anything of its store", judge.StoreUnseen, "no pod shows its own address among the 20 of the store", []string{
+			"check that it is the store of this cluster: if it is, the hold ends as soon as one of its pods shows its address; to release all the same, " +
+				"raise limits.minEntries for one run, below which maxFraction and maxPodDrop do not apply either",
+		}, unseenStore},
+		{"it is being deleted", judge.BeingDeleted, "it waits for the finalizers example.com/hold",
+			[]string{"find out what should remove its finalizers: it waits for the finalizers example.com/hold"}, in(deleting)},
+		{"an attachment excludes it", judge.Protected, "excluded by the network attachment default/lan", []string{edits + "excluded by the network attachment default/lan"}, in(excluded)},
+		{"its namespace is excluded", judge.OutOfScope, "namespaces.exclude has default", []string{"edit the policy: namespaces.exclude has default"}, in(excludes("default"))},
+		{"a rule holds it", judge.RuleHold, "held by rules[0]: pods web", []string{"edit the policy: held by rules[0]: pods web"}, in(holds(policy.Match{Pods: []string{"web"}}))},
+		{"it was restored", judge.RestoredLately, "a restore put it back; held until 2026-03-02T12:00:00Z", []string{
+			"wait: a restore put it back; held until 2026-03-02T12:00:00Z",
+			"or release it once its grace period is over $ ip-reaper run --context prod --pod default/web --release-restored --dry-run=false",
+		}, restored()},
+		{"it has a new field", judge.UnknownField, "it has an unknown field: spec.claim",
+			[]string{"use a version of ip-reaper that knows the field: it has an unknown field: spec.claim"}, in(unknownField)},
+		{"it has no token", judge.NoToken, "", []string{"repair the stored object by hand: store: the allocation has no token that would reveal a change"}, in(noToken)},
+		{"it is young", judge.TooYoung, "it is too young until 2026-03-01T12:04:00Z", []string{
+			"wait: it is too young until 2026-03-01T12:04:00Z", "or skip the minimum age $ ip-reaper run --context prod --pod default/web --min-age=0s",
+		}, in(young)},
+		{"its pod has ended", judge.PodFinished, "", []string{ripens, twice},
+			in(pods(finished(showing(web, ip1))), terms(func(p *policy.Policy) { p.Pods.Finished = policy.Release }))},
+		{"its pod has another UID", judge.PodReplaced, "", []string{ripens, twice}, in(entry(func(a *ipam.Allocation) { a.Owner.UID = "old" }), pods(census.Pod{Ref: web, UID: "new"}))},
+		{"its pod is on another node", judge.PodMoved, "the pod is on node n2", []string{ripens, twice}, in(func(s *situation) {
+			s.pools, s.pods, s.nodes = []ipam.Pool{poolOf(moved)}, []census.Pod{elsewhere}, []census.Node{ready("n1"), ready("n2")}
+		})},
+		{"its pod is younger and waits", judge.PodReplaced, "the pod was created at 2026-03-01T11:30:00Z", []string{ripens, twice}, in(func(s *situation) {
+			again := census.Pod{Ref: web, Node: "n1", AddressUnknown: true, Starting: true, Created: noon.Add(-30 * time.Minute)}
+			s.pools, s.pods, s.nodes = []ipam.Pool{poolOf(moved)}, []census.Pod{again}, []census.Node{ready("n1")}
+		})},
+		{"its pod has a later sandbox", judge.SandboxReplaced, "the pod has 10.0.0.2", []string{ripens, twice}, in(superseded)},
+		{"a handle without an address", judge.EmptyHandle, "", []string{ripens, ofPool}, in(entry(func(a *ipam.Allocation) { *a = emptyHandle() }))},
+		{"no pod shows its sandbox", judge.SandboxAbsent, "", []string{ripens, ofPool}, in(unnamed, releaseUnnamed, pods(showing(other, ip2)))},
+		{"its pod is gone", judge.PodAbsent, "", []string{ripens, twice}, in()},
+		{"its pod is gone, and no grace is left", judge.PodAbsent, "",
+			[]string{"it is due: the next run that releases gives it back $ ip-reaper run --context prod --pod default/web --dry-run=false"}, in(terms(releaseNow))},
+
+		// Objects that protect others, and what they protect.
+		{"an object keeps it for a time", judge.Protected, reservedPool + " ns/a keeps it until 2026-03-02T12:00:00Z",
+			[]string{edits + reservedPool + " ns/a keeps it until 2026-03-02T12:00:00Z"}, reserving("2", protecting("a", hours(24), ip(2)))},
+		{"an object that never ends", judge.Protected, "it has no TTL", []string{selfGoing + "it has no TTL"}, reserving("ns/a", protecting("a", nil, ip(2)))},
+		{"an object of others", judge.Protected, "the policy does not allow its release", []string{selfGoing + "the policy does not allow its release"},
+			reserving("ns/a", protecting("a", hours(0), ip(2)))},
+		{"an object whose TTL runs", judge.Protected, "until 2026-03-02T12:00:00Z", []string{selfGoing + "until 2026-03-02T12:00:00Z"},
+			reserving("ns/a", deletable(protecting("a", hours(24), ip(2))))},
+		{"an object of what is in use", judge.AddressInUse, "10.0.0.1 is shown by pod default/live-1", []string{"it is in use: 10.0.0.1 is shown by pod default/live-1"},
+			reserving("ns/a", deletable(protecting("a", hours(0), ip(1))))},
+		{"an object of a pod that starts", judge.AddressInUse, "10.0.0.1 is in use: PodPresent", []string{selfGoing + "10.0.0.1 is in use: PodPresent"},
+			func(t *testing.T) judge.Decision {
+				w := reservedSequence(deletable(protecting("a", hours(0), ip(1))))
+				w.cluster([]census.Pod{{Ref: ipam.PodRef{Namespace: "default", Name: "live-1"}, AddressUnknown: true}})
+				return keyed(t, w.run(t), "ns/a")
+			}},
+		{"its sibling stays", judge.SiblingKept, "its sibling 10.0.0.2 is kept: NodeUnreachable", []string{"it goes with its sibling: its sibling 10.0.0.2 is kept: NodeUnreachable"},
+			in(nodes(notReady("n1"), ready("n2")), entry(func(a *ipam.Allocation) { a.Owner.Node, a.Group = "n2", "handle-s1" }), beside(calicoOf("n1")))},
+
+		// A node's own stores.
+		{"a lease that cannot be read", judge.Unreadable, "podref: no name", []string{"repair the stored object by hand: store: podref: no name"}, in(onTheNode, unreadable)},
+		{"a lease of another program", judge.NotPodOwned, "the service shop/web", []string{"nothing to do: ip-reaper never releases it"}, in(onTheNode, foreigner)},
+		{"a lease that names nothing", judge.OwnerUnknown, "it names no sandbox", []string{byHand + "store: it names no sandbox"}, in(onTheNode, owner(ipam.Owner{}))},
+		{"the runtime was not asked", judge.NoCensus, "",
+			[]string{"let ip-reaper ask the container runtime of the node: give its socket with --runtime-endpoint $ crictl pods"}, in(onTheNode, func(s *situation) { s.sandboxes = nil })},
+		{"the runtime has its sandbox", judge.SandboxPresent, "", []string{"it is in use until the kubelet removes its sandbox $ crictl inspectp s1"}, in(onTheNode, sandboxes("s1"))},
+		{"the pod of a lease shows it", judge.PodPresent, "", []string{usesIt}, in(onTheNode, owner(ipam.Owner{Pod: web, Sandbox: "s1"}), pods(showing(web, ip1)))},
+		{"a pod shows the address of a lease", judge.AddressInUse, "shown by pod default/other", []string{"it is in use: shown by pod default/other"}, in(onTheNode, pods(showing(other, ip1)))},
+		{"a guest reports the address of a lease", judge.AddressInUse, "reported by virtual machine default/vm", []string{"it is in use: reported by virtual machine default/vm"},
+			in(onTheNode, guests(census.VirtualMachine{Namespace: "default", Name: "vm", Addresses: []netip.Addr{ip1}}))},
+		{"a pod shows the sandbox of a lease", judge.PodPresent, "a pod shows its sandbox", []string{usesIt}, in(onTheNode, pods(census.Pod{Ref: other, Sandbox: "s1"}))},
+		{"a machine shows too much", judge.AddressInUse, "virtual machine default/vm shows more addresses than ip-reaper reads",
+			[]string{"it may be in use: virtual machine default/vm shows more addresses than ip-reaper reads"},
+			in(onTheNode, guests(census.VirtualMachine{Namespace: "default", Name: "vm", TooMuch: true}))},
+		{"a lease is being deleted", judge.BeingDeleted, "it waits for the finalizers example.com/hold",
+			[]string{"find out what should remove its finalizers: it waits for the finalizers example.com/hold"}, in(onTheNode, deleting)},
+		{"a lease whose namespace exists", judge.Protected, "its network namespace exists", []string{"it is kept while this is so: its network namespace exists"},
+			in(onTheNode, entry(func(a *ipam.Allocation) { a.Protected = "its network namespace exists" }))},
+		{"a lease of an excluded namespace", judge.OutOfScope, "namespaces.exclude has default", []string{"edit the policy: namespaces.exclude has default"},
+			in(onTheNode, owner(ipam.Owner{Pod: web, Sandbox: "s1"}), excludes("default"))},
+		{"a rule holds a lease", judge.RuleHold, "held by rules[0]: backends *", []string{"edit the policy: held by rules[0]: backends *"},
+			in(onTheNode, holds(policy.Match{Backends: []string{"*"}}))},
+		{"a lease was restored", judge.RestoredLately, "a restore put it back; held until 2026-03-02T12:00:00Z", []string{
+			"wait: a restore put it back; held until 2026-03-02T12:00:00Z",
+			"or release it once its grace period is over $ ip-reaper run --context prod --pool pool --release-restored --dry-run=false",
+		}, restored(onTheNode)},
+		{"a lease has a new field", judge.UnknownField, "it has an unknown field: spec.claim",
+			[]string{"use a version of ip-reaper that knows the field: it has an unknown field: spec.claim"}, in(onTheNode, unknownField)},
+		{"a lease has no token", judge.NoToken, "", []string{"repair the stored object by hand: store: the allocation has no token that would reveal a change"}, in(onTheNode, noToken)},
+		{"a lease is young", judge.TooYoung, "it is too young until 2026-03-01T12:09:00Z", []string{"wait: it is too young until 2026-03-01T12:09:00Z"}, in(onTheNode, young)},
+		{"the runtime lost its sandbox", judge.SandboxAbsent, "", []string{ripens, ofPool}, in(onTheNode)},
+	}
+}
+
+// Every rule has a state here, with all that an operator reads about it.
+func TestSentencesFitTheStateThatLeadsToThem(t *testing.T) {
+	said := make(map[int]bool)
+	for _, tt := range sentences() {
+		t.Run(tt.state, func(t *testing.T) {
+			d := tt.decision(t)
+			said[d.Rule] = true
+			equal(t, "reason", d.Reason, tt.reason)
+			equal(t, "note", d.Note, tt.note)
+			var remedies []string
+			for _, r := range remediesOf(d) {
+				if r.Command != "" {
+					r.Says += " $ " + r.Command
+				}
+				remedies = append(remedies, r.Says)
+			}
+			equal(t, "remedies", remedies, tt.remedies)
+		})
+	}
+	for i, rule := range slices.Concat(judge.Rules(), judge.NodeRules()) {
+		if !said[i+1] {
+			t.Errorf("no state here leads to rule %d, %s: %s", i+1, rule.Reason, rule.Doc)
+		}
+	}
+}

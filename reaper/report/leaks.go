@@ -1,0 +1,102 @@
+package report
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+)
+
+// A Leak counts addresses of one status and reason.
+type Leak struct {
+	Status   string         `json:"status"` // due, waiting, held or undecided
+	Reason   judge.Reason   `json:"reason"`
+	Count    int            `json:"count"`
+	NextDue  *time.Time     `json:"nextDue,omitempty"` // the end of the first grace period, if they wait
+	Remedies []judge.Remedy `json:"remedies"`          // for all of them
+}
+
+// maxRemedies limits the commands of one Leak: each node has its own.
+const maxRemedies = 3
+
+// Undecided is the status of addresses of which it is not known whether they leaked.
+const Undecided = "undecided"
+
+// leaks counts the addresses of pools that leaked, or may have, and says what would free them. The
+// name narrows a run to these pools.
+func (r Report) leaks(in map[ipam.PoolRef]bool, name string, command []string) []Leak {
+	type kind struct {
+		fate   Fate
+		reason judge.Reason
+	}
+	found := make(map[kind][]*Entry) // one for each address: the one that decides on it
+	all, entriesOf := addresses(r.Entries, Other)
+	for _, a := range all {
+		entries := entriesOf[a]
+		decides := slices.IndexFunc(entries, func(e *Entry) bool {
+			return fateOf(e) == a.Fate && e.Reason == a.Reason && (a.Fate != Other || e.undecided())
+		})
+		if decides >= 0 && a.Fate != Freed && slices.ContainsFunc(entries, func(e *Entry) bool { return in[e.pool()] }) {
+			k := kind{a.Fate, a.Reason}
+			if a.Fate == Protected {
+				k.fate = Held
+			}
+			found[k] = append(found[k], entries[decides])
+		}
+	}
+	kinds := slices.SortedFunc(maps.Keys(found), func(a, b kind) int {
+		return cmp.Or(cmp.Compare(b.fate, a.fate), cmp.Compare(len(found[b]), len(found[a])), cmp.Compare(a.reason, b.reason))
+	})
+	leaks := make([]Leak, len(kinds))
+	for i, k := range kinds {
+		entries := found[k]
+		slices.SortStableFunc(entries, compareDue)
+		leaks[i] = Leak{Status: statusOf(k.fate), Reason: k.reason, Count: len(entries), Remedies: []judge.Remedy{}}
+		if k.fate == Waiting {
+			leaks[i].NextDue = entries[0].Due
+		}
+		for n, e := range entries {
+			leaks[i].advise(r, *e, n == 0, name, command)
+		}
+	}
+	return leaks
+}
+
+// statusOf returns the status of a Leak.
+func statusOf(f Fate) string {
+	if f == Other {
+		return Undecided
+	}
+	return f.String()
+}
+
+// compareDue orders two entries by the ends of their grace periods, those without one last.
+func compareDue(a, b *Entry) int {
+	switch {
+	case a.Due != nil && b.Due != nil:
+		return a.Due.Compare(*b.Due)
+	case a.Due != nil:
+		return -1
+	case b.Due != nil:
+		return 1
+	}
+	return 0
+}
+
+// advise adds what would free an address: for the first, all that its entry advises, and for
+// others the commands that are new.
+func (l *Leak) advise(r Report, e Entry, first bool, name string, command []string) {
+	if !first && len(l.Remedies) > maxRemedies {
+		return
+	}
+	e.Owner, e.Pool = ipam.EntryOwner{Node: e.Owner.Node, Sandbox: e.Owner.Sandbox}, name
+	for _, remedy := range r.subject(e, command).Remedies() {
+		same := func(have judge.Remedy) bool { return have.Command == remedy.Command }
+		if first || remedy.Command != "" && !slices.ContainsFunc(l.Remedies, same) {
+			l.Remedies = append(l.Remedies, remedy)
+		}
+	}
+}
