@@ -214,3 +214,29 @@ func TestFindingsAreLookedAtOnce(t *testing.T) {
 		})
 	}
 }
+
+// A tenant who writes many addresses of others into an annotation hides no duplicate that is proved.
+func TestProvedFindingsAreLookedAtFirst(t *testing.T) {
+	net, last := netip.MustParsePrefix("10.0.0.0/24"), netip.MustParseAddr("10.0.0.250")
+	pool := ipam.Pool{Name: "small", Range: net, Allocations: []ipam.Allocation{webAllocation()}}
+	pod := func(name string, ip netip.Addr) census.Pod {
+		pod := showing(ipam.PodRef{Namespace: "shop", Name: name}, ip)
+		pod.ByCalico, pod.InStatus, pod.UID = 1, 1, name
+		return pod
+	}
+	liar := pod("liar", netip.MustParseAddr("10.0.0.9"))
+	h := newHarness(surveyor{fixedStore{pool}, []ipam.Network{{
+		Name: "net", Range: net, Known: true, Default: true, Usable: spansOf("10.0.0.0", "10.0.0.255"), Pools: []string{"small"},
+	}}, nil})
+	h.policy.DryRun = new(true)
+	for i, ip := 0, netip.MustParseAddr("10.0.0.10"); i < 120; i, ip = i+1, ip.Next() {
+		h.pods.Add(pod("victim-"+ip.String(), ip))
+		liar.Addresses = append(liar.Addresses, ip)
+	}
+	liar.ByCalico = len(liar.Addresses)
+	h.pods.Add(liar, pod("one", last), pod("two", last))
+	r := h.run(t)
+	equal(t, "findings", len(r.Findings), 100)
+	equal(t, "the proved one is told first", strings.Contains(r.Warnings[0], last.String()), true)
+	equal(t, "address of the first", r.Findings[0].IP, last.String())
+}
