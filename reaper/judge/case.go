@@ -318,9 +318,9 @@ func (c *Case) findState() (podState, netip.Addr) {
 		return endedPod, none
 	case c.Owner.UID != "" && pod.UID != "" && c.Owner.UID != pod.UID:
 		return replacedPod, none
-	case c.moved():
+	case c.moved() && !c.hasNameOfMirror():
 		return movedPod, none
-	case c.ofEarlierPod():
+	case c.ofEarlierPod() && !c.hasNameOfMirror():
 		return youngerPod, none
 	case c.onHost():
 		return hostPod, none
@@ -391,7 +391,22 @@ func (c *Case) ofEarlierPod() bool {
 // earlier manifest.
 func (c *Case) onHost() bool {
 	pod := c.Pod
-	return pod.HostNetwork && !pod.Finished && !pod.Created.IsZero() && c.Owner.UID == ""
+	return pod.HostNetwork && !pod.Finished && !pod.Created.IsZero() && c.Owner.UID == "" && !c.hasNameOfMirror()
+}
+
+// hasNameOfMirror reports whether the pod is no mirror, and has a name that the mirror of a static pod
+// may have. While it exists, a kubelet that runs that static pod can make no mirror of it.
+func (c *Case) hasNameOfMirror() bool {
+	if c.Pod.Created.IsZero() {
+		return false
+	}
+	name := c.Pod.Ref.Name
+	for i := range len(name) {
+		if name[i] == '-' && c.census.HasNode(name[i+1:]) {
+			return true
+		}
+	}
+	return false
 }
 
 // waits reports whether the pod is not up yet, on a ready node or on none, and hides nothing.

@@ -52,12 +52,34 @@ func TestPodOnTheHostsNetworkLeavesWhatAnEarlierPodOfItsNameHad(t *testing.T) {
 	aged := entry(func(a *ipam.Allocation) { a.Adoption, a.Created = ipam.SandboxOwned, noon.Add(-time.Hour) })
 	given(common, aged).ripens(t, 90*time.Second)
 	given(common, aged, on("n1"), node(census.Node{Name: "n1", OutOfService: true})).ripens(t, 0)
+}
 
-	mirror := func(s *situation) {
-		s.pools[0].Allocations[0].Owner.Pod.Name += "-n1"
-		s.pods[0].Ref.Name += "-n1"
+// Promise 1. A kubelet runs a static pod whether or not it can make the mirror, and it cannot while
+// another pod has that name. No run need have seen the mirror.
+func TestPodWithTheNameOfAMirrorReplacesNothing(t *testing.T) {
+	ref := ipam.PodRef{Namespace: web.Namespace, Name: web.Name + "-n1"}
+	named := func(s *situation) {
+		s.pods, s.nodes, s.policy = []census.Pod{onHost()}, []census.Node{ready("n1"), ready("n2")}, releaseNow
+		s.pods[0].Ref, s.pools[0].Allocations[0].Owner.Pod = ref, ref
 	}
-	given(common, aged, on("n1"), mirror).ripens(t, 3*time.Minute)
+	onOther := func(s *situation) { // and waits for an address there
+		s.pods[0].HostNetwork, s.pods[0].Node, s.pods[0].AddressUnknown, s.pods[0].Starting = false, "n2", true, true
+		s.pods[0].Addresses, s.pods[0].Interfaces, s.pods[0].InStatus = nil, nil, 0
+	}
+	inCalico := entry(func(a *ipam.Allocation) {
+		a.Adoption, a.Created, a.Owner.Node = ipam.SandboxOwned, noon.Add(-2*time.Hour), "n1"
+	})
+	unnamed := func(s *situation) { s.pods[0].Ref, s.pools[0].Allocations[0].Owner.Pod = web, web }
+	verdicts(t, named,
+		of("on the network of its node", present),
+		of("on the network of its node, for an allocation whose node is known", present, inCalico),
+		of("on another node", present, inCalico, onOther),
+		of("younger than the allocation", present, inCalico, onOther, func(s *situation) { s.pods[0].Node = "n1" }),
+		of("on the network of its node, by another name", decision{judge.Suspected, judge.PodReplaced, "the pod is on the network of its node"}, unnamed),
+		of("on another node, by another name", decision{judge.Suspected, judge.PodMoved, "the pod is on node n2"}, inCalico, onOther, unnamed),
+		of("no node has the name", decision{judge.Suspected, judge.PodReplaced, "the pod is on the network of its node"},
+			func(s *situation) { s.pods[0].Node, s.nodes = "n2", []census.Node{ready("n2"), ready("n11")} }),
+	)
 }
 
 // Promise 1. A pod on the network of its node may take the name of one whose sandbox may still run.

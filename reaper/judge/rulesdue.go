@@ -29,13 +29,13 @@ func podMoved(c *Case) (Ruling, bool) {
 	return c.ripen(c.whileEarlierEnds(), says, Evidence{fromPods, says}, Evidence{fromStore, "the allocation is on node " + c.Owner.Node})
 }
 
-// podOnHost waits as podMoved does and, where a static pod may be without its mirror, as podAbsent does.
+// podOnHost waits as podMoved does.
 func podOnHost(c *Case) (Ruling, bool) {
 	if !c.is(hostPod) {
 		return noMatch()
 	}
 	const says = "the pod is on the network of its node"
-	return c.ripen(max(c.whileEarlierEnds(), c.whileNoMirror()), says, Evidence{fromPods, says})
+	return c.ripen(c.whileEarlierEnds(), says, Evidence{fromPods, says})
 }
 
 // whileEarlierEnds returns the shortest wait of an allocation of an earlier pod, whose kubelet may still
@@ -117,17 +117,13 @@ func podAbsent(c *Case) (Ruling, bool) {
 	if c.Presence != census.Absent {
 		return noMatch()
 	}
-	return c.ripen(c.whileNoMirror(), "", Evidence{fromPods, "the pod does not exist"})
-}
-
-// whileNoMirror returns the shortest wait of an allocation that may be of a static pod without its mirror.
-func (c *Case) whileNoMirror() time.Duration {
+	var least time.Duration
 	for node := range c.nodesOf() {
 		if c.census.Node(node).Ready && strings.HasSuffix(c.Owner.Pod.Name, "-"+node) { // as a mirror is named
-			return mirrorGap
+			least = mirrorGap
 		}
 	}
-	return 0
+	return c.ripen(least, "", Evidence{fromPods, "the pod does not exist"})
 }
 
 func beingDeleted(c *Case) (Ruling, bool) {
