@@ -35,7 +35,8 @@ type survey struct {
 	ranges []attachedRange
 	closed []ipam.Network // of the attachments without a range
 	slices []slicePool
-	blind  bool // some NodeSlicePools are unknown
+	nodes  map[string]bool // that have a slice of some NodeSlicePool now
+	blind  bool            // some NodeSlicePools are unknown
 	errs   []error
 }
 
@@ -127,6 +128,7 @@ type slicePool struct {
 
 // take adds NodeSlicePools to what is known.
 func (s *survey) take(pools []slicePool) {
+	s.nodes = make(map[string]bool)
 	for _, p := range pools {
 		if p.broken != nil {
 			s.blind = true
@@ -134,6 +136,7 @@ func (s *survey) take(pools []slicePool) {
 			continue
 		}
 		s.slices = append(s.slices, p)
+		maps.Copy(s.nodes, p.nodes)
 	}
 }
 
@@ -222,32 +225,41 @@ func (s *survey) sliceOf(p ipam.Pool) int {
 // NODE-RANGE without a network_name (IPPoolName in pkg/storage/kubernetes of v0.9.4). The node whose
 // slice it is now may be another one: a node that is gone leaves the pool, and its slice to others.
 //
-// A name that can be read in two ways proves nothing. Without a network_name, any network may be
-// called like the node, so the node must have a slice now. Nor does the name prove anything if an
-// attachment gives out addresses of that range in a network of that name, without slices, or if the
-// pool is older than the NodeSlicePool: tenants write attachments, for which NodeSlicePools are made.
+// A name that can be read in two ways proves nothing. The NodeSlicePool of one of them may be gone, or may
+// have been made anew since. Without a network_name, any network may be called like the node, so the node
+// must have a slice now. Nor does the name prove anything if an attachment gives out addresses of that
+// range in a network of that name, without slices, or if the pool is older than the NodeSlicePool: tenants
+// write attachments, for which NodeSlicePools are made.
 func (s *survey) nodeOf(p ipPool) string {
 	at := p.place()
 	if s.blind || at.network == unnamed || at.network == "" {
 		return ""
 	}
 	var nodes []string
+	for i := range len(at.network) {
+		if node := at.network[i+1:]; at.network[i] == '-' && s.nodes[node] {
+			nodes = append(nodes, node)
+		}
+	}
+	proved := false
 	for _, of := range s.slices {
-		older := p.Metadata.CreationTimestamp.Time.Before(of.Metadata.CreationTimestamp.Time)
-		if older || of.Metadata.Namespace != p.Metadata.Namespace || !slices.Contains(of.slices, at.in) {
+		if of.Metadata.Namespace != p.Metadata.Namespace || !slices.Contains(of.slices, at.in) {
 			continue
 		}
+		before := len(nodes)
 		if of.nodes[at.network] {
 			nodes = append(nodes, at.network)
 		}
 		if node, ok := strings.CutPrefix(at.network, of.Metadata.Name+"-"); ok {
 			nodes = append(nodes, node)
 		}
+		older := p.Metadata.CreationTimestamp.Time.Before(of.Metadata.CreationTimestamp.Time)
+		proved = proved || len(nodes) > before && !older
 	}
 	slices.Sort(nodes)
 	nodes = slices.Compact(nodes)
 	whole := func(r attachedRange) bool { return !r.sliced && r.mayBeOf(at) }
-	if len(nodes) != 1 || slices.ContainsFunc(s.ranges, whole) {
+	if len(nodes) != 1 || !proved || slices.ContainsFunc(s.ranges, whole) {
 		return ""
 	}
 	return nodes[0]

@@ -22,6 +22,9 @@ func TestNodeOfASliceIsInTheNameOfThePool(t *testing.T) {
 	now := func(slices, nodes string) string {
 		return strings.Replace(sliceOfTwo(slices), `"nodeName": "n1"`, `"nodeName": "`+nodes+`"`, 1)
 	}
+	later := func(slices string) string {
+		return strings.Replace(slices, `"namespace": "kube-system"`, `"namespace": "kube-system", "creationTimestamp": "2026-01-01T00:00:00Z"`, 1)
+	}
 	sliced := single(`, "range": "10.0.0.0/24", "node_slice_size": "/25", "network_name": "red"`)
 	whole := single(`, "range": "10.0.0.0/25", "network_name": "red-n1"`)
 	for name, tt := range map[string]struct {
@@ -31,24 +34,31 @@ func TestNodeOfASliceIsInTheNameOfThePool(t *testing.T) {
 		want        string
 	}{
 		"a network_name": {"red-n1-10.0.0.0-25", []string{sliceOfTwo("red")}, []string{sliced}, "n1"},
-		"a network_name, and another node has it now":                   {"red-n1-10.0.0.0-25", []string{now("red", "n2")}, []string{sliced}, "n1"},
-		"a network_name, and no node has it now":                        {"red-n1-10.0.0.0-25", []string{now("red", "")}, []string{sliced}, "n1"},
-		"no network_name":                                               {"n1-10.0.0.0-25", []string{sliceOfTwo("conf")}, nil, "n1"},
-		"no network_name, and a node that has no slice now":             {"n1-10.0.0.0-25", []string{now("conf", "n2")}, nil, ""},
-		"a node with the name of the network before it":                 {"red-n1-10.0.0.0-25", []string{now("red", "red-n1")}, []string{sliced}, ""},
-		"two networks, of which one's name begins like the other's":     {"red-n1-10.0.0.0-25", []string{now("re", ""), now("red", ""), now("red-n", "")}, nil, "n1"},
-		"two networks, and either may have given the name":              {"red-n-1-10.0.0.0-25", []string{now("red", ""), now("red-n", "")}, nil, ""},
-		"another network":                                               {"blue-n1-10.0.0.0-25", []string{sliceOfTwo("red")}, []string{sliced}, ""},
-		"the name of the network alone":                                 {"red-10.0.0.0-25", []string{sliceOfTwo("red")}, []string{sliced}, ""},
-		"the range alone":                                               {"10.0.0.0-25", []string{sliceOfTwo("red")}, []string{sliced}, ""},
-		"no node before the range":                                      {"red--10.0.0.0-25", []string{sliceOfTwo("red")}, []string{sliced}, ""},
-		"a range that is no slice":                                      {"red-n1-10.0.0.0-25", []string{strings.ReplaceAll(sliceOfTwo("red"), "/25", "/26")}, []string{sliced}, ""},
+		"a network_name, and another node has it now":               {"red-n1-10.0.0.0-25", []string{now("red", "n2")}, []string{sliced}, "n1"},
+		"a network_name, and no node has it now":                    {"red-n1-10.0.0.0-25", []string{now("red", "")}, []string{sliced}, "n1"},
+		"no network_name":                                           {"n1-10.0.0.0-25", []string{sliceOfTwo("conf")}, nil, "n1"},
+		"no network_name, and a node that has no slice now":         {"n1-10.0.0.0-25", []string{now("conf", "n2")}, nil, ""},
+		"a node with the name of the network before it":             {"red-n1-10.0.0.0-25", []string{now("red", "red-n1")}, []string{sliced}, ""},
+		"two networks, of which one's name begins like the other's": {"red-n1-10.0.0.0-25", []string{now("re", ""), now("red", ""), now("red-n", "")}, nil, "n1"},
+		"two networks, and either may have given the name":          {"red-n-1-10.0.0.0-25", []string{now("red", ""), now("red-n", "")}, nil, ""},
+		"two networks, and the NodeSlicePool of one was made anew": {
+			"red-n-1-10.0.0.0-25", []string{now("red", ""), later(now("red-n", ""))}, nil, "",
+		},
+		"a network whose NodeSlicePool is gone, on a node that exists": {"red-a-n1-10.0.0.0-25", []string{sliceOfTwo("red")}, []string{sliced}, ""},
+		"no network_name, or one whose NodeSlicePool is gone": {
+			"a-n1-10.0.0.0-25", []string{now("conf", "a-n1"), strings.ReplaceAll(sliceOfTwo("red"), "10.0.0.", "10.9.9.")}, nil, "",
+		},
+		"another network":               {"blue-n1-10.0.0.0-25", []string{sliceOfTwo("red")}, []string{sliced}, ""},
+		"the name of the network alone": {"red-10.0.0.0-25", []string{sliceOfTwo("red")}, []string{sliced}, ""},
+		"the range alone":               {"10.0.0.0-25", []string{sliceOfTwo("red")}, []string{sliced}, ""},
+		"no node before the range":      {"red--10.0.0.0-25", []string{sliceOfTwo("red")}, []string{sliced}, ""},
+		"a range that is no slice":      {"red-n1-10.0.0.0-25", []string{strings.ReplaceAll(sliceOfTwo("red"), "/25", "/26")}, []string{sliced}, ""},
 		"an attachment without slices gives out the range by that name": {"red-n1-10.0.0.0-25", []string{sliceOfTwo("red")}, []string{sliced, whole}, ""},
 		"a NodeSlicePool of another namespace": {
 			"red-n1-10.0.0.0-25", []string{strings.Replace(sliceOfTwo("red"), `"kube-system"`, `"other"`, 1)}, []string{sliced}, "",
 		},
 		"a pool that is older than the NodeSlicePool": {
-			"red-n1-10.0.0.0-25", []string{strings.Replace(sliceOfTwo("red"), `"name": "red"`, `"name": "red", "creationTimestamp": "2026-01-01T00:00:00Z"`, 1)}, []string{sliced}, "",
+			"red-n1-10.0.0.0-25", []string{later(sliceOfTwo("red"))}, []string{sliced}, "",
 		},
 		"a NodeSlicePool that cannot be decoded": {"red-n1-10.0.0.0-25", []string{sliceOfTwo("red"), strings.Replace(sliceOfTwo("blue"), "10.0.0.128/25", "10.x", 1)}, []string{sliced}, ""},
 		"no NodeSlicePool":                       {"red-n1-10.0.0.0-25", nil, []string{sliced}, ""},
