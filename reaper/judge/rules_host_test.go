@@ -98,7 +98,11 @@ func TestPodOnTheHostsNetworkEndsNoHold(t *testing.T) {
 			equal(t, "reason", s.judge(t, noon)[0].Reason, tt.want)
 			s.ledger = s.seen(t, noon)
 			equal(t, "reason in the next run", s.judge(t, noon.Add(time.Hour))[0].Reason, tt.want)
-			s.nodes = []census.Node{booted("b2")}
+			s.pods[0].Finished, s.pods[0].Deadline = true, noon
+			s.ledger = s.seen(t, noon.Add(2*time.Hour))
+			s.pods = nil
+			equal(t, "reason once that pod has ended", s.judge(t, noon.Add(3*time.Hour))[0].Reason, tt.want)
+			s.pods, s.nodes = []census.Pod{onHost()}, []census.Node{booted("b2")}
 			equal(t, "reason after a reboot", s.judge(t, noon)[0].Reason, judge.PodReplaced)
 		})
 	}

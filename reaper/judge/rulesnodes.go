@@ -138,7 +138,8 @@ func (f *Facts) hangs(pod census.Pod) bool {
 // pod: anyone may write into annotations that a pod has the address.
 //
 // A pod hangs until its kubelet says that it has ended: on that node, and for a deleted pod, since
-// a later one of that name may end too. The first boot counts, because the sandbox is from that one.
+// a later one of that name may end too. One on the network of its node is later for sure. The first boot
+// counts, because the sandbox is from that one.
 // The collector of pods also sets a phase, but only for nodes that are gone or have the taint
 // out-of-service.
 //
@@ -157,7 +158,7 @@ func (c *Case) hung(inUse bool) ledger.Place {
 		return last
 	}
 	pod := c.Pod
-	ended := pod.Finished && pod.Node == last.Node && c.is(endedPod) &&
+	ended := pod.Finished && !pod.HostNetwork && pod.Node == last.Node && c.is(endedPod) &&
 		!c.census.Off(pod.Node) && !c.census.Node(pod.Node).OutOfService // otherwise it was collected
 	over := ended && !pod.Deadline.IsZero() || inUse && pod.Deadline.IsZero() && pod.Proves(c.IP)
 	if last.Mirror {
