@@ -1,6 +1,7 @@
 package judge_test
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
@@ -80,6 +81,40 @@ func TestPodWithTheNameOfAMirrorReplacesNothing(t *testing.T) {
 		of("no node has the name", decision{judge.Suspected, judge.PodReplaced, "the pod is on the network of its node"},
 			func(s *situation) { s.pods[0].Node, s.nodes = "n2", []census.Node{ready("n2"), ready("n11")} }),
 	)
+}
+
+// Promise 1. A pod that has ended may have taken the name of one whose containers still end. It does not
+// show what that one had.
+func TestEndOfALaterPodIsNotThatOfAnEarlierOne(t *testing.T) {
+	earlier := showing(web, ip1)
+	earlier.Node, earlier.InStatus, earlier.TerminationGrace = "n2", 1, time.Hour
+	later := onHost()
+	later.Finished = true
+	for _, tt := range []struct {
+		name   string
+		before []census.Pod // what an earlier run saw
+		later  func(p *census.Pod)
+		want   time.Duration
+	}{
+		{"on the network of its node", nil, func(*census.Pod) {}, 4 * time.Minute},
+		{"on the network of its node, and the earlier one has an hour to end", []census.Pod{earlier}, func(*census.Pod) {}, time.Hour + time.Minute},
+		{"with an address of its own, and the earlier one has an hour to end", []census.Pod{earlier}, func(p *census.Pod) { p.HostNetwork = false }, time.Hour + time.Minute},
+		{"with this address", []census.Pod{earlier}, func(p *census.Pod) { p.HostNetwork, p.Addresses = false, []netip.Addr{ip1} }, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := given(nodes(ready("n1"), ready("n2")), pods(tt.before...), terms(func(p *policy.Policy) {
+				releaseNow(p)
+				p.Pods.Finished = policy.Release
+			}))
+			if s.pods != nil {
+				s.ledger = s.seen(t, noon.Add(-time.Minute))
+			}
+			pod := later
+			tt.later(&pod)
+			s.pods = []census.Pod{pod}
+			s.ripens(t, tt.want)
+		})
+	}
 }
 
 // Promise 1. A pod on the network of its node may take the name of one whose sandbox may still run.

@@ -17,7 +17,11 @@ func when(state podState) func(*Case) (Ruling, bool) {
 		if !c.is(state) {
 			return noMatch()
 		}
-		return c.ripen(0, "", lostBy(c.Pod))
+		var least time.Duration
+		if state == endedPod && c.Pod.HostNetwork { // it had no address: the allocation is of an earlier pod
+			least = c.whileEarlierEnds()
+		}
+		return c.ripen(least, "", lostBy(c.Pod))
 	}
 }
 

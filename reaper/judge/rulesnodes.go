@@ -231,13 +231,13 @@ func staticPod(c *Case) (Ruling, bool) {
 
 // ended returns when the kubelet has surely ended the sandbox of an allocation whose pod
 // is gone, and why that takes longer than usual. It returns the zero time if there is no
-// reason to wait, such as if the node is fenced.
+// reason to wait, such as if the node is fenced, or the pod that shows the address has ended.
 //
 // A kubelet gives the containers of a pod that vanished the pod's whole termination
 // grace period, even if the pod was force-deleted (kubernetes issues 115819, 120449).
 // A kubelet that was cut off learns of the deletion when its node is ready again.
 func (c *Case) ended(firstSeen time.Time) (until time.Time, why Evidence) {
-	if !c.HoldsAddress() || c.Interrupted || c.ByRuntime || c.is(endedPod) {
+	if !c.HoldsAddress() || c.Interrupted || c.ByRuntime || c.is(endedPod) && c.Pod.Shows(c.IP) {
 		return time.Time{}, Evidence{}
 	}
 	grace := c.grace()
