@@ -134,6 +134,9 @@ type Node struct {
 	// Boot identifies the boot of the machine; empty if the node does not say.
 	Boot string
 
+	// Windows is set if the kubelet runs on Windows.
+	Windows bool
+
 	// OutOfService is set by the taint node.kubernetes.io/out-of-service: an
 	// administrator states that nothing runs on the node any more. It says nothing about a
 	// node that is ready: see Fenced.

@@ -35,6 +35,8 @@ func TestPodOnTheHostsNetworkLeavesWhatAnEarlierPodOfItsNameHad(t *testing.T) {
 		of("the pod asks Multus for networks all the same, which it never gets", replaced, its(func(p *census.Pod) { p.AddressUnknown = true })),
 		of("the pod has no node yet", replaced, its(func(p *census.Pod) { p.Node, p.Addresses, p.InStatus = "", nil, 0 })),
 		of("the pod is not on the network of its node", decision{judge.InUse, judge.PodPresent, "its pod shows 10.0.0.200 on net1"}, its(func(p *census.Pod) { p.HostNetwork = false })),
+		of("the pod is on a node of Windows, where it gets an address all the same", present, node(census.Node{Name: "n1", Ready: true, Windows: true})),
+		of("the nodes are not read", present, func(s *situation) { s.nodes = nil }),
 		of("the mirror of a static pod, whose manifest may have changed", present, its(func(p *census.Pod) { p.Created = time.Time{} })),
 		of("the pod shows the address", present, its(func(p *census.Pod) { p.Addresses = append(p.Addresses, ip1) })),
 		of("another pod shows the address", shown, func(s *situation) { s.pods = append(s.pods, showing(other, ip1)) }),

@@ -213,7 +213,7 @@ func sentences() []sentence {
 			s.pools, s.pods, s.nodes = []ipam.Pool{poolOf(moved)}, []census.Pod{again}, []census.Node{ready("n1")}
 		})},
 		{"its pod is on the network of its node", judge.PodReplaced, "the pod is on the network of its node", []string{ripens, twice},
-			in(pods(census.Pod{Ref: web, UID: "new", HostNetwork: true, Created: noon.Add(-30 * time.Minute)}))},
+			in(nodes(ready("n1")), pods(census.Pod{Ref: web, UID: "new", HostNetwork: true, Created: noon.Add(-30 * time.Minute)}))},
 		{"its pod has a later sandbox", judge.SandboxReplaced, "the pod has 10.0.0.2", []string{ripens, twice}, in(superseded)},
 		{"a handle without an address", judge.EmptyHandle, "", []string{ripens, ofPool}, in(entry(func(a *ipam.Allocation) { *a = emptyHandle() }))},
 		{"no pod shows its sandbox", judge.SandboxAbsent, "", []string{ripens, ofPool}, in(unnamed, releaseUnnamed, pods(showing(other, ip2)))},

@@ -215,6 +215,7 @@ const maxBoot = 64
 func readNode(node *corev1.Node) census.Node {
 	n := census.Node{Name: node.Name, Created: node.CreationTimestamp.Time, Boot: node.Status.NodeInfo.BootID}
 	n.Boot = n.Boot[:min(len(n.Boot), maxBoot)]
+	n.Windows = strings.EqualFold(node.Status.NodeInfo.OperatingSystem, string(corev1.Windows))
 	n.OtherNames = otherNames(node)
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady {

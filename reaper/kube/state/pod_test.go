@@ -314,6 +314,16 @@ func TestReadNode(t *testing.T) {
 	}
 }
 
+// Promise 1. A kubelet writes the operating system as Go names it, and others may not.
+func TestNodeIsOnWindows(t *testing.T) {
+	for system, want := range map[string]bool{"windows": true, "Windows": true, "linux": false, "": false} {
+		node := corev1.Node{Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{OperatingSystem: system}}}
+		if got := readNode(&node).Windows; got != want {
+			t.Errorf("%q: %v", system, got)
+		}
+	}
+}
+
 // Promise 1. A store may call a node by any of these.
 func TestOtherNamesOfANode(t *testing.T) {
 	node := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w-1", Labels: map[string]string{corev1.LabelHostname: "w-1.corp.example", "other": "no"}}}
