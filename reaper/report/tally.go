@@ -155,7 +155,7 @@ func (t *tally) finish() {
 			n.Free = nil
 		}
 	}
-	t.Layout.countBlocks(t.results.Nodes)
+	t.countBlocks(t.results.Nodes)
 	t.setStatus()
 	if s := t.results.Selection; !s.Everything() {
 		t.narrow(s)
