@@ -302,7 +302,7 @@ func (r *run) report() report.Report {
 		outcomes[a.index] = a.done()
 	}
 	var claims func(netip.Addr) iter.Seq[census.Claim]
-	if !n.census.Began().IsZero() {
+	if !n.census.Began().IsZero() && !n.census.OnNode() { // on a node, nobody may have asked for pods
 		claims = n.census.On
 	}
 	var nodes []string

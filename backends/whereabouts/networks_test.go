@@ -167,7 +167,10 @@ func TestAttachmentIsOfTheSlicesThatItNames(t *testing.T) {
 		"GET ippools": items(), "GET nodeslicepools": items(sliceOfTwo("net"), sliceOfTwo("blue")),
 	})
 	b := NewPools(client, Settings{}, atOnce)
-	for range b.List(t.Context()) {
+	for _, err := range b.List(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 	networks, err := b.Survey(t.Context(), nil)
 	if err != nil {

@@ -65,6 +65,9 @@ func TestPodsHaveTheirAddresses(t *testing.T) {
 			s.pod(pod+"-other", cluster.PodIPs(more[2].String()))
 			return texts(more)
 		}},
+		{name: "its pod was made again on the network of its node, and the wait for the earlier one is not over", want: "suspected PodReplaced kept", set: shown(func(calico.Sandbox, netip.Addr) options {
+			return options{func(p *corev1.Pod) { p.Spec.HostNetwork = true }, other}
+		})},
 		{name: "its pod has succeeded and shows it", want: finished, set: shown(func(sandbox calico.Sandbox, ip netip.Addr) options {
 			return append(sandbox.PodOptions(ip), cluster.Phase(corev1.PodSucceeded))
 		})},

@@ -241,9 +241,9 @@ func TestShippedRolesAreWhatIsNeeded(t *testing.T) {
 	defineMigrations(w)
 	w.Cluster.DefineMachinesT(t)
 	for _, e := range errands {
-		var unasked []string
-		if e.backend != "calico" {
-			unasked = append(unasked, "list ipamclaims") // for what Whereabouts of today does not store
+		unasked := []string{"list ipamclaims"} // for what Whereabouts of today does not store
+		if e.backend == "calico" {
+			unasked = []string{"list ipamconfigurations"} // of Calico that has its resources under their own names
 		}
 		w.Sub("release "+e.backend, func() {
 			g := shipped(w, rights.Release, e.backend)
@@ -257,7 +257,7 @@ func TestShippedRolesAreWhatIsNeeded(t *testing.T) {
 			g := shipped(w, rights.Plan, e.backend)
 			install(w, g)
 			e.plan(w)
-			wantAsked(w, g, unasked...)
+			wantAsked(w, g, append(unasked, "get pods")...) // for what looks wrong, which nothing does here
 		})
 	}
 	w.Sub("restore", func() {

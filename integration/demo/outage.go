@@ -53,7 +53,7 @@ func (d *demo) outage(ctx context.Context) (err error) {
 	fmt.Fprintln(d.out)
 	d.command("export KUBECONFIG=" + d.cluster.Kubeconfig)
 	for _, part := range []func(context.Context) error{
-		d.fill, d.crash, d.exhaust, d.dryRun, d.release, d.recover,
+		d.fill, d.crash, d.exhaust, d.dryRun, d.release, d.recover, d.duplicate,
 	} {
 		if err := part(ctx); err != nil {
 			return err
@@ -221,4 +221,32 @@ func (d *demo) recover(ctx context.Context) error {
 		d.show(fmt.Sprintf("%s  %s\n", a.ip, a.name))
 	}
 	return d.checkOffsets(ctx, "4", "5", "6", "7", "8")
+}
+
+// duplicate lets a script take away the entry of a pod that runs, so that its address is given out
+// twice.
+func (d *demo) duplicate(ctx context.Context) error {
+	d.step("What no release mends")
+	lost := d.survivors[0]
+	d.say("A script that someone wrote for such outages takes away the entry of a pod that\n"+
+		"runs, %s. The next pod gets the same address:\n", lost.name)
+	if err := errors.Join(
+		d.kubectl(ctx, "-n", cluster.PoolNamespace, "patch", "ippools", pool, "--type=json", "-p",
+			fmt.Sprintf(`[{"op":"remove","path":"/spec/allocations/%s"}]`, offset(lost.ip))),
+		d.kubectl(ctx, "-n", cluster.PoolNamespace, "delete", "overlappingrangeipreservations", lost.ip.String()),
+		d.create(ctx, d.next), d.add(ctx, d.next),
+	); err != nil {
+		return err
+	}
+	d.say("\nip-reaper releases nothing of it, and names both:\n")
+	report, err := d.reap(ctx)
+	if err != nil {
+		return err
+	}
+	for _, want := range []string{"1 duplicate address", "both show " + lost.ip.String(), "the store has it for " + namespace + "/" + d.next.name} {
+		if !strings.Contains(report, want) {
+			return fmt.Errorf("the report does not say %q", want)
+		}
+	}
+	return nil
 }

@@ -37,8 +37,11 @@ type pod struct {
 }
 
 // A deployment has pods: survivors run on the node that stays up, victims on the other one, and
-// replacements take the victims' place.
-type deployment struct{ survivors, victims, replacements []*pod }
+// replacements take the victims' place. One more is next.
+type deployment struct {
+	survivors, victims, replacements []*pod
+	next                             *pod
+}
 
 func newPods() deployment {
 	return deployment{
@@ -55,6 +58,7 @@ func newPods() deployment {
 			{name: "app-6d5f7c9b8-5gmzk", node: "worker-1"},
 			{name: "app-6d5f7c9b8-q6sdw", node: "worker-1"},
 		},
+		next: &pod{name: "app-6d5f7c9b8-w2rks", node: "worker-2"},
 	}
 }
 

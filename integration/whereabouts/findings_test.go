@@ -64,3 +64,22 @@ func TestBlockedAddressIsNotFree(t *testing.T) {
 	}
 	f.wantLines(nil, f.findings())
 }
+
+// What another range of the same network has with its reservation is blocked in each range that
+// overlaps it: the plugin gives it in neither.
+func TestAddressOfAnOverlappingRangeIsBlocked(t *testing.T) {
+	f := newFixture(t)
+	wide, narrow := plugin.Network{Range: "10.0.0.0/28"}, plugin.Network{Range: "10.0.0.0/29"}
+	f.attach("net", `"range":"10.0.0.0/28"`)
+	f.attach("narrow", `"range":"10.0.0.0/29"`)
+	ips := f.add(wide, "web-0")
+	f.runs("web-0", ips...)
+	for _, n := range f.mustReap(reap.ExitDone, noLimit, "--dry-run").report.Networks {
+		if n.Range == narrow.Range && (n.Free != "5" || n.Blocked != 1) {
+			t.Errorf("the network is %+v, want 5 free, 1 blocked", n)
+		}
+	}
+	if given := f.exhaust(narrow, "other"); len(given) != 5 {
+		t.Errorf("the plugin gave %v, want 5", given)
+	}
+}

@@ -166,6 +166,7 @@ func Explain(r Report, q Question, asking []Asking, command []string) (Explanati
 		}
 	}
 	if ip, err := netip.ParseAddr(x.Question.Address); err == nil && r.Claims != nil {
+		x.Claims = []Shown{} // it is known that there are no others
 		for claim := range r.Claims(ip) {
 			if !claim.Ended {
 				x.Claims = append(x.Claims, Shown{

@@ -155,7 +155,7 @@ func (t *tally) finish() {
 			n.Free = nil
 		}
 	}
-	t.Layout.countBlocks(t.results.Nodes)
+	t.countBlocks(t.results.Nodes)
 	t.setStatus()
 	if s := t.results.Selection; !s.Everything() {
 		t.narrow(s)
@@ -213,17 +213,18 @@ func (t *tally) fill(same []holding) {
 	}
 }
 
-// block counts an address that only allocations of no pool have, such as an overlapping-range
-// reservation: no pool can give the address out.
+// block counts an address that an allocation of no pool has, such as an overlapping-range
+// reservation, in each network none of whose pools has it: these cannot give the address out.
 func (t *tally) block(address []holding) {
-	has := func(h holding) bool { return t.pools[h.pool].network != nil }
-	stays := func(h holding) bool { return fateOf(t.entry(h)) != Freed }
+	stays := func(in *networkTally) bool {
+		return slices.ContainsFunc(address, func(h holding) bool { return t.pools[h.pool].network == in && fateOf(t.entry(h)) != Freed })
+	}
 	unique := t.pools[address[0].pool].unique
-	if unique == "" || slices.ContainsFunc(address, has) || !slices.ContainsFunc(address, stays) {
+	if unique == "" || !stays(nil) {
 		return
 	}
 	for i := range t.networks {
-		if n := &t.networks[i]; n.Unique == unique && n.prefix.Contains(address[0].ip) && n.handsOut(address[0].ip) {
+		if n := &t.networks[i]; n.Unique == unique && n.prefix.Contains(address[0].ip) && n.handsOut(address[0].ip) && !stays(n) {
 			n.blocked++
 			t.poolsOf(n, address[0].ip, func(f *filling) { f.blocked++ })
 		}

@@ -1,7 +1,6 @@
 package print
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -107,7 +106,11 @@ func summaryOf(x report.Explanation) string {
 	case x.Leaked == nil:
 		found += "; the leak count is unknown"
 	case n > 0 && x.Question.Address != "":
-		found = stateOfAddress(x) + ", " + cmp.Or(shownBy(x.Claims), "no pod shows it") + ", " + found
+		by := shownBy(x.Claims)
+		if by == "" && x.Claims != nil {
+			by = "no pod shows it"
+		}
+		found = strings.Join(slices.DeleteFunc([]string{stateOfAddress(x), by, found}, func(part string) bool { return part == "" }), ", ")
 	case n > 0:
 		found += fmt.Sprintf("; %s: %d due, %d waiting, %d held", printable.Counted(x.Leaked.Total, "leaked address"), x.Leaked.Due, x.Leaked.Waiting, x.Leaked.Held)
 		if x.Leaked.Undecided > 0 {
