@@ -160,9 +160,9 @@ func (f *podFields) reduce() census.Pod {
 	}
 	p.Addresses, p.Interfaces = s.addresses, s.interfaces
 	p.TooMuch = s.tooMuch
-	asks := f.annotations.networks != "" && len(s.interfaces) == 0 && !f.hostNetwork // then no plugin is called
+	asks := f.annotations.networks != "" && len(s.interfaces) == 0
 	mayHide := !p.Finished && p.Node != ""
-	p.LeavesOut = mayHide && !f.hostNetwork && f.annotations.networks != "" && len(s.interfaces) > 0 &&
+	p.LeavesOut = mayHide && f.annotations.networks != "" && len(s.interfaces) > 0 &&
 		s.leavesOut(f.annotations.networks, f.namespace, f.annotations.networksStatus != "")
 	p.AddressUnknown = p.TooMuch || mayHide && (!readable || asks || p.InStatus == 0 && !f.hostNetwork)
 	// Multus writes the network-status after all ADDs, and the kubelet the status after that.

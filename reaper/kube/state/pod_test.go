@@ -193,7 +193,7 @@ func TestReadPodIsAddressUnknownWhereAnAddressIsMissing(t *testing.T) {
 		{"in the node's network, and asks Multus", running(func(p *corev1.Pod) {
 			p.Spec.HostNetwork = true
 			p.Annotations[networks] = "net-a"
-		}), false, false, false},
+		}), true, false, false},
 		{"Multus showed an address, and no status does", bare(func(p *corev1.Pod) {
 			p.Annotations[networkStatus] = `[{"interface": "eth0", "ips": ["10.2.0.1"]}]`
 		}), true, false, false},
