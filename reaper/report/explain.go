@@ -60,7 +60,7 @@ type Explanation struct {
 	// Stores says for each store how many allocations it has.
 	Stores []StoreAnswer `json:"stores"`
 
-	// Claims are those of what lives on the address that is asked about: whatever the stores say.
+	// Claims are what shows the address that is asked about, whether or not a store has it.
 	Claims []Shown `json:"claims,omitempty"`
 
 	// Found has the allocations; for a node, those that have no owner, and those that it holds

@@ -27,7 +27,7 @@ type Finding struct {
 	// the store has it for none, or for something that names no pod.
 	Stored []string `json:"stored"`
 
-	Recorded bool `json:"recorded"` // the store has the address for somebody or something
+	Recorded bool `json:"recorded"` // the store has the address, for a pod or for anything else
 
 	// Pools are two that overlap, and Range is what both of them have. Claims are then those of the
 	// pods that show an address of it, and Stored the pods for which either pool has one.
@@ -142,9 +142,7 @@ func (f Finding) Confirmed(look func(ipam.PodRef) (census.Pod, census.Presence))
 	if f.Kind == Unrecorded {
 		return f, len(f.Claims) > 0
 	}
-	return f, len(f.Claims) > 1 && slices.ContainsFunc(f.Claims, func(s ShownBy) bool {
-		return !census.SameMachine(s.ref(), f.Claims[0].ref())
-	})
+	return f, len(f.Claims) > 1 && !ofOneMachine(f.Claims, ShownBy.ref)
 }
 
 // mayClaim reports whether a pod has what it shows for itself, and not for much less than it lives. A
@@ -163,10 +161,10 @@ type claimed struct {
 }
 
 // Findings returns what is wrong with the addresses that pods show, and which pools overlap, ordered by
-// kind, address and network, if the census is later than the inventory. A claim belongs to a network: an address of an
-// interface to that of its network attachment, and what Calico's annotations name to Calico's. What
-// a status alone shows is of the default network, whichever that is: it makes a duplicate, but is
-// never unrecorded.
+// kind, address and network, if the census is later than the inventory. A claim belongs to a network:
+// an address of an interface to that of its network attachment, and what Calico's annotations name to
+// Calico's. What a status alone shows is of the default network, whichever that is: it makes a
+// duplicate, but is never unrecorded.
 func (y Layout) Findings(inv ipam.Inventory, c census.Census) []Finding {
 	networkOf := y.networkOf()
 	claims := y.claims(c, y.attachments(inv, c, networkOf))
@@ -184,7 +182,7 @@ func (y Layout) Findings(inv ipam.Inventory, c census.Census) []Finding {
 		f := Finding{Backend: n.Backend, Network: n.Name, Stored: []string{}}
 		f.Recorded = slices.ContainsFunc(same, func(one claimed) bool { return one.recorded })
 		switch {
-		case len(same) > 1 && !ofOneMachine(pods, same):
+		case len(same) > 1 && !ofOneMachine(same, func(one claimed) ipam.PodRef { return pods[one.pod].Ref }):
 			f.Kind = Duplicate
 		case same[0].certain && !f.Recorded && inv.Complete() && n.mayGive(same[0].ip, inUse[same[0].network]):
 			f.Kind = Unrecorded
@@ -210,11 +208,9 @@ func (n *NetworkReport) mayGive(ip netip.Addr, inUse bool) bool {
 	return n.Capacity != nil && n.handsOut(ip) && n.Closed == "" && !n.Partial && (inUse || !n.Default)
 }
 
-// ofOneMachine reports whether the claims may be those of one virtual machine that migrates.
-func ofOneMachine(pods []census.Pod, claims []claimed) bool {
-	return !slices.ContainsFunc(claims, func(one claimed) bool {
-		return !census.SameMachine(pods[one.pod].Ref, pods[claims[0].pod].Ref)
-	})
+// ofOneMachine reports whether the pods may be those of one virtual machine that migrates.
+func ofOneMachine[E any](all []E, ref func(E) ipam.PodRef) bool {
+	return !slices.ContainsFunc(all, func(one E) bool { return !census.SameMachine(ref(one), ref(all[0])) })
 }
 
 // networkOf returns the network of each pool, by its index.
@@ -238,7 +234,12 @@ func (y Layout) attachments(inv ipam.Inventory, c census.Census, networkOf map[i
 		for _, attachment := range n.Attachments {
 			by[attachment] = append(by[attachment], int32(i))
 		}
-		silent[int32(i)] = len(n.Attachments) == 0 && !n.Default
+		if len(n.Attachments) == 0 && !n.Default {
+			silent[int32(i)] = true
+		}
+	}
+	if len(silent) == 0 {
+		return by
 	}
 	named := maps.Clone(by)
 	for a := range inv.Allocations() {
@@ -275,7 +276,7 @@ func (y Layout) claims(c census.Census, byAttachment map[string][]int32) []claim
 	}
 	pods := c.Pods()
 	claims := make([]claimed, 0, len(pods))
-	longest := sortedDown(lengths)
+	longest := slices.SortedFunc(maps.Keys(lengths), func(a, b int) int { return b - a })
 	var attached []netip.Addr // of the pod
 	for p := range pods {
 		pod := &pods[p]
@@ -307,17 +308,6 @@ func (y Layout) claims(c census.Census, byAttachment map[string][]int32) []claim
 		}
 	}
 	return claims
-}
-
-// sortedDown returns the numbers in descending order.
-func sortedDown(set map[int]bool) []int {
-	var all []int
-	for n := range set {
-		all = append(all, n)
-	}
-	slices.Sort(all)
-	slices.Reverse(all)
-	return all
 }
 
 // record marks the claims that the stores have: in a pool of their network, for the very pod wherever
@@ -360,27 +350,24 @@ func (n *NetworkReport) mayHold(a *ipam.Allocation) bool {
 
 // addStored adds for whom the stores have the addresses.
 func (y Layout) addStored(found []Finding, inv ipam.Inventory, networkOf map[ipam.PoolRef]int32) {
-	byIP := make(map[string][]*Finding, len(found))
+	byIP := make(map[netip.Addr][]*Finding, len(found))
 	for i := range found {
-		byIP[found[i].IP] = append(byIP[found[i].IP], &found[i])
+		if ip, err := netip.ParseAddr(found[i].IP); err == nil { // an overlap has none
+			byIP[ip] = append(byIP[ip], &found[i])
+		}
 	}
-	if len(found) == 0 {
+	if len(byIP) == 0 {
 		return
 	}
-	wanted := make(map[netip.Addr]bool, len(found))
-	for i := range found {
-		if ip, err := netip.ParseAddr(found[i].IP); err == nil {
-			wanted[ip] = true
-		}
-	}
 	for a := range inv.Allocations() {
-		if !wanted[a.IP] || !a.NamesPod() || !a.HoldsAddress() {
+		of := byIP[a.IP]
+		if len(of) == 0 || !a.NamesPod() || !a.HoldsAddress() {
 			continue
 		}
-		of, ok := networkOf[ipam.PoolRef{Backend: a.Backend, Name: a.Pool}]
-		for _, f := range byIP[a.IP.String()] {
+		network, ok := networkOf[ipam.PoolRef{Backend: a.Backend, Name: a.Pool}]
+		for _, f := range of {
 			name, shows := a.Owner.Pod.String(), slices.ContainsFunc(f.Claims, func(s ShownBy) bool { return s.ref() == a.Owner.Pod })
-			its := shows || !ok || y.Networks[of].Name == f.Network
+			its := shows || !ok || y.Networks[network].Name == f.Network
 			if its && f.Backend == a.Backend && !slices.Contains(f.Stored, name) {
 				f.Stored = append(f.Stored, name)
 			}
