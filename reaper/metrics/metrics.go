@@ -277,7 +277,7 @@ func (g gauges) networks(r report.Report) {
 		"Addresses that pods can still get of the network after the last run. Left out if the number is unknown, and for a closed network.")
 
 	blocked := family("network_blocked",
-		"Addresses of the network that only an overlapping-range reservation has after the last run, so that no pod can get them.")
+		"Addresses of the network that after the last run an overlapping-range reservation has, and no pool of the network, so that no pod can get them.")
 
 	byName := family("network_live_by_name",
 		"Addresses of the network that count as in use after the last run only because a pod exists that shows other addresses. Left out if pods could not be listed.")

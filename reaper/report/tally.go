@@ -348,8 +348,8 @@ type Usage struct {
 	Protected int `json:"protected"` // without an owner, and something outside keeps the address
 	Other     int `json:"other"`     // what is not a pod's, or could not be decided
 
-	// Blocked and Unrecorded count addresses that no pool has, and that are not free either: what
-	// only an overlapping-range reservation holds, and what a pod shows and no store has.
+	// Blocked and Unrecorded count addresses that no pool of the network has, and that are not free
+	// either: what an overlapping-range reservation holds, and what a pod shows and no store has.
 	Blocked    int `json:"blocked"`
 	Unrecorded int `json:"unrecorded"`
 
