@@ -37,12 +37,8 @@ type operator struct {
 // installs reports whether the reader of the page has nothing installed yet.
 func (p page) installs() bool { return p.path == "README.md" || p.path == "docs/install.md" }
 
-// release fences the dead node and makes a run that releases, for a page that tells what
-// to do after one.
-const release = "kubectl taint nodes worker-2 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute && kubectl ip-reaper --context my-cluster --state-namespace ip-reaper --dry-run=false --grace-period=0s --min-age=0s"
-
 // newOperator brings the outage about. An operator who reads another page than those that
-// install has installed what the README says, and before an undo, a run has released.
+// install has installed what the README says.
 func newOperator(t *testing.T, p page) *operator {
 	t.Helper()
 	d := calico.KubernetesT(t)
@@ -52,11 +48,6 @@ func newOperator(t *testing.T, p page) *operator {
 	if !p.installs() {
 		out, err := o.bash("kubectl apply -k deploy/kustomize/cronjob")
 		if err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-	}
-	if p.path == "docs/undo.md" {
-		if out, err := o.bash(release); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}

@@ -157,7 +157,7 @@ func TestUninstallingTheOutageJobsLeavesObjectsOfOthers(t *testing.T) {
 	ran := 0
 	for _, p := range pages(t) {
 		for _, command := range p.commands() {
-			if words := strings.Fields(command.typed); p.path == "docs/upgrade.md" && strings.HasSuffix(command.typed, "app.kubernetes.io/component=outage") {
+			if words := strings.Fields(command.typed); p.path == "docs/install.md" && strings.HasSuffix(command.typed, "app.kubernetes.io/component=outage") {
 				ran++
 				kubectl(words[1:]...)
 			}

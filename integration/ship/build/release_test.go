@@ -95,7 +95,7 @@ func isWhole(t *testing.T, c checkout) {
 	checkManifests(t, files, digest)
 }
 
-// buildsOffline builds what a distribution packages, as docs/packaging.md says: without git,
+// buildsOffline builds what a distribution packages, as docs/release.md says: without git,
 // and with the modules that are there.
 func buildsOffline(t *testing.T, c checkout) {
 	sources := checkout{t, t.TempDir()}
