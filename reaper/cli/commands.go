@@ -215,7 +215,11 @@ func printFlags(out io.Writer, cmd *cobra.Command) {
 			cmd.Flags().VisitAll(func(f *pflag.Flag) {
 				if ok, err := path.Match(pattern, f.Name); ok && err == nil && !shown[f.Name] {
 					shown[f.Name] = true
-					part.AddFlag(f)
+					plain := *f // without what pflag prints behind a switch: [=true|false]
+					if f.Value.Type() == "bool" {
+						plain.Value = struct{ pflag.Value }{f.Value}
+					}
+					part.AddFlag(&plain)
 				}
 			})
 		}
