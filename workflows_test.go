@@ -15,9 +15,11 @@ import (
 // A workflow is what the hosting of the repository runs. make lint has actionlint say
 // whether it is valid.
 type workflow struct {
+	On          any `json:"true"` // what the key on is to a reader of YAML 1.1
 	Permissions *map[string]string
 	Jobs        map[string]struct {
 		Permissions *map[string]string
+		If          string
 		Needs       any
 		Outputs     map[string]string
 		Environment string
@@ -99,10 +101,41 @@ func TestWorkflowsGiveAwayNothing(t *testing.T) {
 				secrets = secrets || shown
 				signs = signs && (strings.HasPrefix(step.Run, "make sign ") || step.Run == "" && !shown)
 			}
+			if name == "release.yaml" && mayWrite && job.Environment != "release" {
+				t.Errorf("%s: job %s may write, and nobody has to approve it", name, id)
+			}
 			if secrets && (!signs || mayWrite) {
 				t.Errorf("%s: job %s gives secrets to more than make sign, has no environment, or may write", name, id)
 			}
 		}
+	}
+}
+
+// A tag or a branch brings a workflow of its own. So a release is started by hand, on main alone, and
+// makes its tag before it publishes anything: another release, or another commit, may have it already.
+func TestReleaseIsStartedOnMainAndMakesItsTag(t *testing.T) {
+	var w workflow
+	decode(t, ".github/workflows/release.yaml", &w, yaml.Unmarshal)
+	if on, _ := w.On.(map[string]any); len(on) != 1 || on["workflow_dispatch"] == nil {
+		t.Errorf("it is started by %v, want workflow_dispatch with a version", w.On)
+	}
+	if got := w.Jobs["version"].If; got != "github.ref == 'refs/heads/main'" {
+		t.Errorf("the first job is run if %q", got)
+	}
+	for id := range w.Jobs {
+		for next := id; next != "version"; {
+			needs := fmt.Sprint(w.Jobs[next].Needs)
+			if next, _, _ = strings.Cut(strings.Trim(needs, "[]"), " "); w.Jobs[next].Timeout == 0 {
+				t.Fatalf("job %s does not wait for the job version: it needs %s", id, needs)
+			}
+		}
+	}
+	runs := func(command string) int {
+		return slices.IndexFunc(w.Jobs["publish"].Steps, func(s step) bool { return strings.Contains(s.Run, command) })
+	}
+	order := []int{runs("make check-release"), runs(`git push origin "HEAD:refs/tags/$VERSION"`), runs("make publish-image"), runs("gh release create")}
+	if order[0] < 0 || !slices.IsSorted(order) {
+		t.Errorf("check, tag, image and release are the steps %v", order)
 	}
 }
 
