@@ -27,13 +27,20 @@ func TestReportHasColoursOnATerminalOnly(t *testing.T) {
 	}
 }
 
-// On a terminal a long name would break the lines; elsewhere grep must find it.
-func TestNamesAreShortenedOnATerminalOnly(t *testing.T) {
-	for _, tt := range []struct{ terminal, flag, want bool }{{true, false, false}, {true, true, true}, {false, false, true}} {
-		w := ioStreams{stdoutTerminal: tt.terminal, env: func(string) string { return "" }}
-		got, err := outputFlags{color: "auto", noTrunc: tt.flag}.options(w, "table", false)
-		if err != nil || got.NoTrunc != tt.want {
-			t.Errorf("terminal %t, --no-trunc %t: whole names %t with error %v, want %t", tt.terminal, tt.flag, got.NoTrunc, err, tt.want)
+// Tables fit the terminal; elsewhere grep must find whole names.
+func TestTablesFitATerminalOnly(t *testing.T) {
+	for _, tt := range []struct {
+		terminal, noTrunc bool
+		columns           string // of the environment
+		width, want       int    // of the terminal, of the tables
+	}{
+		{true, false, "", 132, 132}, {true, false, "", 0, 80}, {true, false, "100", 132, 100}, {true, false, "wide", 132, 132},
+		{true, true, "", 132, 0}, {false, false, "100", 132, 0},
+	} {
+		w := ioStreams{stdoutTerminal: tt.terminal, stdoutWidth: tt.width, env: func(key string) string { return map[string]string{"COLUMNS": tt.columns}[key] }}
+		got, err := outputFlags{color: "auto", noTrunc: tt.noTrunc}.options(w, "table", false)
+		if err != nil || got.Width != tt.want {
+			t.Errorf("%+v: width %d with error %v", tt, got.Width, err)
 		}
 	}
 }

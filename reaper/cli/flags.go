@@ -114,14 +114,17 @@ type outputFlags struct {
 // add adds the flags to a command.
 func (f *outputFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.color, "color", "auto", "colour tables: `WHEN` is auto (on a terminal, unless NO_COLOR is set), always or never")
-	flags.BoolVar(&f.noTrunc, "no-trunc", false, "do not shorten names and sandbox IDs on a terminal; elsewhere they are whole anyway")
+	flags.BoolVar(&f.noTrunc, "no-trunc", false, "do not fit tables to the terminal; elsewhere nothing is shortened anyway")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print only how much is leaked, why the plan was refused, what failed, and how to undo a release")
 }
 
-// options returns how to print a report. Names are shortened only on a terminal, so that grep
-// finds them elsewhere.
+// options returns how to print a report. Tables fit a terminal; elsewhere they are whole, so that
+// grep finds everything.
 func (f outputFlags) options(w ioStreams, output string, all bool) (print.Options, error) {
-	o := print.Options{Format: output, All: all, NoTrunc: f.noTrunc || !w.stdoutTerminal, Quiet: f.quiet}
+	o := print.Options{Format: output, All: all, Width: w.width(), Quiet: f.quiet}
+	if f.noTrunc {
+		o.Width = 0
+	}
 	switch f.color {
 	case "always":
 		o.Color = true

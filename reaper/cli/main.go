@@ -2,6 +2,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -45,6 +47,7 @@ func Main(plugins []plugin.Plugin) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	kubectl, args := called(os.Args)
+	columns, _, _ := term.GetSize(int(os.Stdout.Fd()))
 	return run(ctx, ioStreams{
 		env:      os.Getenv,
 		environ:  os.Environ,
@@ -55,6 +58,7 @@ func Main(plugins []plugin.Plugin) int {
 		kubectl:  kubectl,
 
 		stdoutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
+		stdoutWidth:    columns,
 
 		backends: plugins,
 		kubelets: cri.KubeletPods(),
@@ -91,6 +95,7 @@ type ioStreams struct {
 	kubectl  bool // it runs as a plugin of kubectl
 
 	stdoutTerminal bool // stdout is one
+	stdoutWidth    int  // its columns; 0 if that is not known
 
 	backends []plugin.Plugin
 	kubelets []string // see cri.Cluster
@@ -100,6 +105,17 @@ type ioStreams struct {
 
 	// firstAnswer is how long the program waits for the first answer of an API server.
 	firstAnswer time.Duration
+}
+
+// width returns how many columns a table on stdout may have; 0 for any number, if it is no terminal.
+func (w ioStreams) width() int {
+	if !w.stdoutTerminal {
+		return 0
+	}
+	if n, err := strconv.Atoi(w.env("COLUMNS")); err == nil && n > 0 {
+		return n
+	}
+	return cmp.Or(w.stdoutWidth, 80)
 }
 
 // name returns the words with which the user starts the program.

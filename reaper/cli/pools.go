@@ -79,6 +79,6 @@ func pools(ctx context.Context, w ioStreams, f poolsFlags) error {
 		return err
 	}
 	return errors.Join(err, print.WritePools(w.stdout, print.PoolsOptions{
-		Format: f.output, All: f.all, Top: f.top, Limit: f.limit,
+		Format: f.output, All: f.all, Top: f.top, Limit: f.limit, Width: w.width(),
 	}, *found))
 }

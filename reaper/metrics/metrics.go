@@ -253,11 +253,7 @@ func (g gauges) pools(r report.Report) {
 	sums := make(sums)
 	for i, p := range r.Pools {
 		sums.add(rows[i], p.Capacity)
-		after := p.AllocatedAfter
-		if r.Run.DryRun { // then the planned releases are subtracted
-			after = p.AllocatedBefore
-		}
-		allocated.add(float64(after), rows[i][:]...)
+		allocated.add(float64(p.Used), rows[i][:]...)
 		protected.add(one(p.ProtectedBy != ""), rows[i][:]...)
 	}
 	sums.addTo(capacity)
@@ -272,7 +268,7 @@ func (g gauges) networks(r report.Report) {
 	allocated := family("network_allocated",
 		"Addresses of the network that are allocated after the last run.")
 	leaked := family("network_leaked",
-		"Addresses of the network that have no owner after the last run, and that nothing protects. Left out if pods could not be listed.")
+		"Addresses of the network that have no owner after the last run. Left out if pods could not be listed.")
 	free := family("network_free",
 		"Addresses that pods can still get of the network after the last run. Left out if the number is unknown, and for a closed network.")
 

@@ -30,8 +30,8 @@ func everything() report.Report {
 			}},
 			{Backend: "calico", Name: "closed", Range: "10.3.0.0/24", Usage: report.Usage{Capacity: big.NewInt(256), Used: 2, Leaked: 1, Free: new(big.Int)}, Closed: "disabled"},
 		}, Pools: []report.PoolReport{
-			{Backend: "whereabouts", Name: "kube-system/10.0.0.0-24", Range: "10.0.0.0/24", Usage: report.Usage{Capacity: big.NewInt(254)}, AllocatedBefore: 15, AllocatedAfter: 11},
-			{Backend: "whereabouts", Name: "kube-system/unknown", Range: "10.1.0.0/24", AllocatedBefore: 1, AllocatedAfter: 1, ProtectedBy: "excluded by the network attachment shop/lan"},
+			{Backend: "whereabouts", Name: "kube-system/10.0.0.0-24", Range: "10.0.0.0/24", Usage: report.Usage{Capacity: big.NewInt(254), Used: 11}},
+			{Backend: "whereabouts", Name: "kube-system/unknown", Range: "10.1.0.0/24", Usage: report.Usage{Used: 1}, ProtectedBy: "excluded by the network attachment shop/lan"},
 		}},
 		Backends: []report.BackendReport{
 			{Name: "whereabouts", Status: ipam.StatusOK, Undecoded: []string{"network attachment shop/lan: no JSON", "network attachment shop/wan: no JSON"},
@@ -49,7 +49,7 @@ func dryRun() report.Report {
 		Run:      runInfo(true),
 		Backends: []report.BackendReport{{Name: "calico", Status: ipam.StatusOK, Counts: report.Counts{Entries: 3, InUse: 1, Planned: 2}}},
 		Layout: report.Layout{Pools: []report.PoolReport{
-			{Backend: "calico", Name: "10.2.0.0/26", Range: "10.2.0.0/26", Usage: report.Usage{Capacity: big.NewInt(64)}, AllocatedBefore: 3, AllocatedAfter: 1},
+			{Backend: "calico", Name: "10.2.0.0/26", Range: "10.2.0.0/26", Usage: report.Usage{Capacity: big.NewInt(64), Used: 3}, AllocatedBefore: 3, AllocatedAfter: 1},
 		}},
 	}
 }
@@ -63,7 +63,7 @@ func noCensus() report.Report {
 			{Name: "calico", Status: ipam.StatusSkipped},
 		},
 		Layout: report.Layout{Pools: []report.PoolReport{
-			{Backend: "whereabouts", Name: "a", Range: "10.0.0.0/24", Usage: report.Usage{Capacity: big.NewInt(254)}, AllocatedBefore: 1, AllocatedAfter: 1},
+			{Backend: "whereabouts", Name: "a", Range: "10.0.0.0/24", Usage: report.Usage{Capacity: big.NewInt(254), Used: 1}},
 		}, Networks: []report.NetworkReport{
 			{Backend: "whereabouts", Name: "a", Range: "10.0.0.0/24", Usage: report.Usage{Capacity: big.NewInt(254), Used: 1, Free: big.NewInt(253)}},
 		}},
@@ -89,7 +89,7 @@ func manyPools(n int) report.Report {
 	for i := range n {
 		p := report.PoolReport{
 			Backend: "calico", Name: fmt.Sprint("block-", i), Range: fmt.Sprintf("10.%d.%d.0/26", i/256, i%256),
-			Usage: report.Usage{Capacity: big.NewInt(64)}, AllocatedBefore: 10, AllocatedAfter: 9,
+			Usage: report.Usage{Capacity: big.NewInt(64), Used: 9},
 		}
 		if i == n-1 && n > 100 {
 			p.Range = "fd00::/122"
@@ -106,9 +106,9 @@ func oddNames() report.Report {
 		Run:      runInfo(false),
 		Backends: []report.BackendReport{{Name: "a\xffb", Status: ipam.StatusOK}},
 		Layout: report.Layout{Pools: []report.PoolReport{
-			{Backend: "calico", Name: "quoted\"\n\\", Range: "10.0.0.0/24", AllocatedAfter: 1},
-			{Backend: "calico", Name: "twice", Range: "10.0.0.0/24", Usage: report.Usage{Capacity: big.NewInt(254)}, AllocatedAfter: 1},
-			{Backend: "calico", Name: "twice", Range: "10.0.0.0/24", Usage: report.Usage{Capacity: big.NewInt(254)}, AllocatedAfter: 2},
+			{Backend: "calico", Name: "quoted\"\n\\", Range: "10.0.0.0/24", Usage: report.Usage{Used: 1}},
+			{Backend: "calico", Name: "twice", Range: "10.0.0.0/24", Usage: report.Usage{Capacity: big.NewInt(254), Used: 1}},
+			{Backend: "calico", Name: "twice", Range: "10.0.0.0/24", Usage: report.Usage{Capacity: big.NewInt(254), Used: 2}},
 		}},
 	}
 }

@@ -152,7 +152,7 @@ func (t *tally) finish() {
 	for i := range t.networks {
 		n := &t.networks[i]
 		if n.Usage = n.usage(n.Capacity, n.Closed != ""); n.Partial {
-			n.Free = nil
+			n.Free, n.FullPercent = nil, nil
 		}
 	}
 	t.countBlocks(t.results.Nodes)
@@ -333,8 +333,7 @@ func (t *tally) narrow(s judge.Selection) {
 }
 
 // Usage says how many addresses of a pool or of a network are taken after the run, and by
-// what. Changes by other clients are not in it. Used is the sum of Live, Leaked, Protected
-// and Other.
+// what. Changes by other clients are not in it. Used is the sum of Live, Leaked and Other.
 type Usage struct {
 	// Capacity is how many addresses the store gives to pods, taken or not: without
 	// those that are excluded, reserved, or outside the range that is handed out. It is
@@ -344,8 +343,8 @@ type Usage struct {
 	Used      int `json:"used"`
 	Live      int `json:"live"`      // in use
 	ByName    int `json:"byName"`    // of Live: in use only because a pod exists that shows other addresses
-	Leaked    int `json:"leaked"`    // without an owner, and not protected
-	Protected int `json:"protected"` // without an owner, and something outside keeps the address
+	Leaked    int `json:"leaked"`    // without an owner
+	Protected int `json:"protected"` // of Leaked: something outside keeps the address
 	Other     int `json:"other"`     // what is not a pod's, or could not be decided
 
 	// Blocked and Unrecorded count addresses that no pool of the network has, and that are not free
@@ -356,6 +355,10 @@ type Usage struct {
 	// Free is how many addresses pods can still get: 0 if the network is closed, and
 	// null if that is unknown.
 	Free *big.Int `json:"free"`
+
+	// FullPercent is which part of Capacity is not free, in percent and rounded down: 100 only if
+	// nothing is. It is null if that is unknown, or if the network is closed.
+	FullPercent *int `json:"fullPercent"`
 }
 
 // A NetworkReport says how full one network is: the addresses that pods get from one
@@ -416,10 +419,10 @@ func (f *filling) add(fate Fate, inside bool) {
 // excluded later, can still be taken; it does not make fewer addresses free.
 func (f *filling) usage(capacity *big.Int, closed bool) Usage {
 	u := Usage{
-		Capacity: capacity, Live: f.fates[Live] + f.fates[ByName], ByName: f.fates[ByName], Leaked: f.fates[Held] + f.fates[Waiting] + f.fates[Due],
+		Capacity: capacity, Live: f.fates[Live] + f.fates[ByName], ByName: f.fates[ByName], Leaked: f.fates[Protected] + f.fates[Held] + f.fates[Waiting] + f.fates[Due],
 		Protected: f.fates[Protected], Other: f.fates[Other], Blocked: f.blocked, Unrecorded: f.unrecorded,
 	}
-	u.Used = u.Live + u.Leaked + u.Protected + u.Other
+	u.Used = u.Live + u.Leaked + u.Other
 	switch {
 	case closed:
 		u.Free = new(big.Int)
@@ -428,8 +431,19 @@ func (f *filling) usage(capacity *big.Int, closed bool) Usage {
 		if u.Free.Sign() < 0 {
 			u.Free.SetInt64(0)
 		}
+		u.FullPercent = fullPercent(capacity, u.Free)
 	}
 	return u
+}
+
+// fullPercent returns Usage.FullPercent. What has no addresses is full.
+func fullPercent(capacity, free *big.Int) *int {
+	full := 100
+	if free.Sign() > 0 {
+		taken := new(big.Int).Sub(capacity, free)
+		full = int(taken.Mul(taken, big.NewInt(100)).Div(taken, capacity).Int64())
+	}
+	return &full
 }
 
 // A Fate is what becomes of an address, from what keeps it most firmly.

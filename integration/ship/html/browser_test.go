@@ -132,7 +132,8 @@ func openPage(t *testing.T, page []byte) *tab {
 	call(tab, network.Enable, network.EnableParams{})
 	call(tab, log.Enable, cdp.Empty{})
 	tab.media("", "light")
-	tab.do(chromedp.Navigate(own), chromedp.WaitReady("html[data-ready]"))
+	// The first maps are in view, and so they are drawn.
+	tab.do(chromedp.EmulateViewport(1280, 1600), chromedp.Navigate(own), chromedp.WaitReady("html[data-ready]"))
 	return tab
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
@@ -25,7 +26,7 @@ func TestPageBeginsWithTheBottomLine(t *testing.T) {
 	r := sampleReport(false)
 	tab := open(t, r)
 	top := strings.Join(strings.Fields(tab.text("#top")), " ")
-	for _, want := range []string{r.BottomLine(), r.Run.Cluster, "prod-eu1",
+	for _, want := range []string{r.BottomLine(), r.Run.Cluster, "assigned addresses, pods left " + printable.Thousands(r.Leaked.Total) + " behind, as far as Kubernetes knows; this run gave back " + fmt.Sprint(r.Leaked.Released) + "; " + fmt.Sprint(r.Leaked.Due) + " can be given back now. No address in use is touched.", "prod-eu1",
 		"State namespace ip-reaper", "/etc/ip-reaper/policy.yaml: grace period 15m, min age 5m", "2026-03-01 12:00:00 UTC, took 1.4 s"} {
 		if !strings.Contains(top, want) {
 			t.Errorf("the top does not say %q:\n%s", want, top)
@@ -39,10 +40,62 @@ func TestPageBeginsWithTheBottomLine(t *testing.T) {
 	for _, want := range []string{
 		"ip-reaper run --context prod-eu1 --policy /etc/ip-reaper/policy.yaml --dry-run=false",
 		"ip-reaper restore --context prod-eu1 ", " --run " + r.Run.ID,
+		fmt.Sprintf("Look before you fence a node: of %d held, %d by worker-7", r.Leaked.Held, r.Leaked.HeldBy[0].Count), " node/worker-7",
 	} {
 		if !strings.Contains(next, want) {
 			t.Errorf("the page does not say %q:\n%s", want, next)
 		}
+	}
+}
+
+// The page counts addresses, as its first line does, and an address that two stores hold is one row
+// whose details name both.
+func TestPageCountsAddresses(t *testing.T) {
+	s := newSample(true)
+	s.pool("whereabouts", "kube-system/10.8.0.0-24", "10.8.0.0/24", "worker-3", 0.9)
+	s.network("whereabouts", "10.8.0.0/24", "10.8.0.0/24", 254, "", "kube-system/10.8.0.0-24")
+	for _, d := range s.Verdicts.Decisions {
+		allocation := *d.Allocation
+		allocation.Backend, allocation.Pool = "overlapping", "kube-system/"+allocation.IP.String()
+		d.Allocation = &allocation
+		s.Verdicts.Decisions = append(s.Verdicts.Decisions, d)
+	}
+	n := len(s.Verdicts.Decisions) / 2
+	for i := range n {
+		s.Outcomes[n+i] = s.Outcomes[i]
+	}
+	r := s.finish()
+	if r.Leaked.Total == 0 || r.Leaked.Allocations != 2*r.Leaked.Total {
+		t.Fatalf("%d addresses and %d allocations leaked", r.Leaked.Total, r.Leaked.Allocations)
+	}
+	tab := open(t, r)
+	tallies := strings.Join(strings.Fields(tab.text(".tallies")), " ")
+	for _, want := range []string{fmt.Sprint(r.Leaked.Due, " due"), fmt.Sprint(r.Leaked.Waiting, " waiting")} {
+		if !strings.Contains(tallies, want) {
+			t.Errorf("the buttons do not say %q: %s", want, tallies)
+		}
+	}
+	if got := tab.text("#entries .count"); !strings.HasPrefix(got, fmt.Sprint(n, " entries")) {
+		t.Errorf("the table has %s, want %d", got, n)
+	}
+	for _, heading := range []string{"Leaks by nodes", "Leaks by namespaces"} {
+		want(tab, fmt.Sprintf("[...document.querySelectorAll('[aria-label=%q] tbody tr')].reduce((sum, row) => sum + Number(row.cells[1].innerText), 0)", heading), r.Leaked.Total)
+	}
+	want(tab, "document.querySelector('#pools .network strong').innerText", fmt.Sprint(*r.Networks[0].FullPercent, "%"))
+	want(tab, "document.querySelectorAll('#pools .card h3').length", 0) // the pool is all of its network
+	want(tab, "document.querySelectorAll('#pools .map').length", 1)
+	tab.do(chromedp.Focus("#entries .fold"), chromedp.KeyEvent(kb.Enter))
+	if details := tab.text("#entries .details"); !strings.Contains(details, "overlapping, pool kube-system/10.8.0.") {
+		t.Errorf("the details do not name the reservation:\n%s", details)
+	}
+}
+
+// A reader of the page need not reckon with UTC.
+func TestPageSaysHowFarTimesAre(t *testing.T) {
+	tab := open(t, sampleReport(true))
+	tab.do(chromedp.SendKeys("#filter-State", "held"), chromedp.Focus("#entries .fold"), chromedp.KeyEvent(kb.Enter))
+	if got := tab.text("#entries .details"); strings.Count(got, "is not ready since 2026-03-01T11:13:00Z (47 min ago)") != 2 {
+		t.Errorf("note and evidence do not say how long ago:\n%s", got)
 	}
 }
 
@@ -103,7 +156,7 @@ func TestNothingIsARowOfZeros(t *testing.T) {
 	}
 }
 
-// A refused plan does not read as approved.
+// A refused plan does not read as approved: the refusals are in view at once.
 func TestRefusalComesBeforeThePools(t *testing.T) {
 	r := refusedReport()
 	tab := open(t, r)
@@ -113,7 +166,10 @@ func TestRefusalComesBeforeThePools(t *testing.T) {
 			t.Errorf("the page does not say %q:\n%s", one, refused)
 		}
 	}
-	want(tab, "document.getElementById('refused').getBoundingClientRect().bottom < 500", true)
+	want(tab, "document.getElementById('refused').getBoundingClientRect().bottom < 550", true)
+	if got := tab.text(".plainly"); !strings.Contains(got, "could be given back now, but the plan was refused") {
+		t.Errorf("the sentence for everybody: %s", got)
+	}
 	if got := tab.text("h1"); !strings.Contains(got, "still due but refused") {
 		t.Errorf("bottom line: %s", got)
 	}
@@ -227,6 +283,7 @@ func TestMapByKeyboardAndMouse(t *testing.T) {
 // All that can be clicked can be reached by Tab, and shows that it has the focus.
 func TestFocusIsVisibleEverywhere(t *testing.T) {
 	tab := open(t, sampleReport(false))
+	run(tab, chromedp.Poll[bool]("document.querySelector('.map') !== null"))
 	const focused = `(() => { const e = document.activeElement; const s = getComputedStyle(e);
 		return [e.tagName + '.' + e.className, s.outlineStyle === 'none' ? 'hidden' : 'visible']; })()`
 	seen := make(map[string]bool)

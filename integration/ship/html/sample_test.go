@@ -41,7 +41,7 @@ var kinds = []kind{
 	{judge.Orphaned, judge.PodAbsent, report.Returned, true, 6, "", "list of pods", "the pod does not exist"},
 	{judge.Suspected, judge.PodAbsent, report.Kept, true, 45, "", "list of pods", "the pod does not exist"},
 	{judge.Suspected, judge.PodFinished, report.Kept, true, 9, "", "pod status", "the phase is Succeeded"},
-	{judge.Held, judge.NodeUnreachable, report.Kept, true, 38, "", "node status", "node worker-7 is NotReady since 2026-03-01T11:41:09Z"},
+	{judge.Held, judge.NodeUnreachable, report.Kept, true, 38, "node worker-7 is not ready since 2026-03-01T11:13:00Z", "node worker-7", "it is not ready since 2026-03-01T11:13:00Z"},
 	{judge.Held, judge.RuleHold, report.Kept, true, 11, `rules[2] "databases"`, "policy", "a rule holds all addresses of namespace db"},
 	{judge.Held, judge.NotPodOwned, report.Kept, false, 12, "", "store", "the handle is that of a tunnel of the node"},
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -86,11 +87,37 @@ func nextOf(r report.Report, again []string) []judge.Remedy {
 				next = append(next, judge.Remedy{Says: says, Command: explain + " " + quote(r.Entries[i].IP)})
 			}
 		}
+		next = append(next, waitsOf(r)...)
 	}
 	if r.Summary.Released > 0 {
 		next = append(next, judge.Remedy{Says: "Undo the releases of this run", Command: undoOn(r.Run)})
 	}
 	return next
+}
+
+// waitsOf says which unreachable nodes hold addresses, and how to look at the first of them before it is
+// fenced. It leaves out addresses that may be on any of several nodes.
+func waitsOf(r report.Report) []judge.Remedy {
+	nodes := make(map[string]string) // by the address
+	var waiting []row
+	for _, e := range rowsOf(r.Entries, false) {
+		held := slices.DeleteFunc(slices.Clone(e.Evidence), func(one judge.Evidence) bool {
+			return e.HeldBy(strings.TrimPrefix(one.Source, "node ")) == ""
+		})
+		if a := e.Address; len(held) == 1 && a != nil && a.Fate == report.Held && a.Reason == judge.NodeUnreachable {
+			nodes[e.IP] = strings.TrimPrefix(held[0].Source, "node ")
+			waiting = append(waiting, e)
+		}
+	}
+	where, names := commonest(waiting, "by", "other node", func(e row) string { return nodes[e.IP] })
+	if len(names) == 0 {
+		return nil
+	}
+	next := judge.Remedy{Says: fmt.Sprintf("Look before you fence a node: of %s held, %s", printable.Thousands(r.Leaked.Held), where)}
+	if explain := explainOn(r.Run); explain != "" {
+		next.Command = explain + " " + quote("node/"+names[0])
+	}
+	return []judge.Remedy{next}
 }
 
 // explainOn returns a command that explains the address appended to it, where the run was;

@@ -16,7 +16,7 @@ const mostElsewhere = 10
 
 // viewOfExplanation returns the view of an explanation: lines for each allocation.
 func viewOfExplanation(x report.Explanation) view {
-	v := view{value: x, caveats: x.Run.Caveats, warnings: x.Warnings}
+	v := view{value: x, now: x.Run.FinishedAt, caveats: x.Run.Caveats, warnings: x.Warnings}
 	line := func(format string, args ...any) { v.head = append(v.head, notice{text: fmt.Sprintf(format, args...)}) }
 	line("%s: %s", x.Question, summaryOf(x))
 	line("%s", identity(x.Run))
@@ -276,7 +276,7 @@ func placeLines(p report.Place, judged bool) table {
 	if !judged {
 		return t
 	}
-	t.say("  %-10s  %d live, %d leaked, %d protected, %d other", "has", p.Live, p.Leaked, p.Protected, p.Other)
+	t.say("  %-10s  %d live, %d leaked (%d protected), %d other", "has", p.Live, p.Leaked, p.Protected, p.Other)
 	if byName := byNameOf(p.Usage); byName != "" {
 		t.say("  %-10s  %s", "of these", byName)
 	}

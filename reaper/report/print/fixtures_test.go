@@ -32,6 +32,7 @@ func emptyReport() report.Report {
 
 // fullReport has a line for each kind of thing that a report can say.
 func fullReport() report.Report {
+	third := 30
 	seen, due := noon.Add(-20*time.Minute), noon.Add(-5*time.Minute)
 	later := noon.Add(15 * time.Minute)
 	owner := func(pod string) ipam.EntryOwner {
@@ -51,7 +52,7 @@ func fullReport() report.Report {
 	}
 	r.Pools = []report.PoolReport{
 		{Backend: pools, Name: pool, Range: "172.18.178.192/27", AllocatedBefore: 10, AllocatedAfter: 9,
-			Usage: report.Usage{Capacity: big.NewInt(30), Used: 9, Live: 2, Leaked: 5, Other: 2, Free: big.NewInt(21)}},
+			Usage: report.Usage{Capacity: big.NewInt(30), Used: 9, Live: 2, Leaked: 5, Other: 2, Free: big.NewInt(21), FullPercent: &third}},
 		{Backend: pools, Name: slice, Range: "fd00::/48", AllocatedBefore: 1, AllocatedAfter: 1,
 			Usage: report.Usage{Capacity: capacityOf48(), Used: 1, Leaked: 1}},
 		{Backend: pools, Name: "kube-system/x", Range: "10.0.0.0/8", AllocatedBefore: 0, AllocatedAfter: 0},

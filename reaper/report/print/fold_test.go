@@ -63,8 +63,8 @@ func TestFoldingLosesNoCount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := drawReport(t)
 		for _, all := range []bool{false, true} {
-			if got := total(t, entryTable(r, false, all)); got != len(r.Entries) {
-				t.Fatalf("all %t: %d of %d entries", all, got, len(r.Entries))
+			if got, want := total(t, entryTable(r, false, all)), len(rowsOf(r.Entries, all)); got != want {
+				t.Fatalf("all %t: %d of %d rows", all, got, want)
 			}
 			if got := total(t, poolTable(r, all)); got != len(r.Pools) {
 				t.Fatalf("all %t: %d of %d pools", all, got, len(r.Pools))
@@ -88,7 +88,7 @@ func TestAddressesSortAsAddresses(t *testing.T) {
 func TestFoldsNameReasonAndPlaces(t *testing.T) {
 	entries := func(n int, verdict judge.Verdict, reason judge.Reason, node string) (some []report.Entry) {
 		for i := range n {
-			some = append(some, report.Entry{IP: fmt.Sprintf("10.0.0.%d", i), Pool: "p", Verdict: verdict, Reason: reason, Owner: ipam.EntryOwner{Node: node}})
+			some = append(some, report.Entry{IP: fmt.Sprintf("10.0.0.%d", i), Pool: "p", Verdict: verdict, Reason: reason, Note: "a tunnel", Owner: ipam.EntryOwner{Node: node}})
 		}
 		return some
 	}
@@ -101,6 +101,7 @@ func TestFoldsNameReasonAndPlaces(t *testing.T) {
 		"held":         {entries(60, judge.Held, judge.NodeUnreachable, "n3"), 10, []string{"… and 50 more held: NodeUnreachable (50 on n3)"}},
 		"one more":     {entries(11, judge.Held, judge.NodeUnreachable, "n3"), 11, nil},
 		"out of scope": {entries(11, judge.Held, judge.OutOfScope, "n3"), 0, []string{"… and 11 held: OutOfScope (11 on n3)"}},
+		"tunnels":      {entries(11, judge.Held, judge.NotPodOwned, "n3"), 0, []string{"… and 11 not a pod's: NotPodOwned (11 for a tunnel)"}},
 		"few":          {entries(10, judge.Held, judge.OutOfScope, "n3"), 10, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
@@ -98,11 +99,11 @@ func Usages() []string {
 // Options say how to print a report. The zero value of a field other than Format is the
 // short and plain form.
 type Options struct {
-	Format  string // one that Check accepts
-	All     bool   // with the allocations in use, and nothing folded
-	NoTrunc bool   // no name is shortened
-	Color   bool   // table and wide colour their own words
-	Quiet   bool   // print only how the run ended, and how much is leaked
+	Format string // one that Check accepts
+	All    bool   // with the allocations in use, and nothing folded
+	Width  int    // of the terminal, which tables fit; 0 if nothing is shortened
+	Color  bool   // table and wide colour their own words
+	Quiet  bool   // print only how the run ended, and how much is leaked
 
 	// Run are the words of a command that repeats the run; nil if there is none, as for files.
 	Run []string
@@ -141,12 +142,12 @@ func WriteHistory(w io.Writer, o Options, h report.History, by report.RunInfo) e
 
 // WritePools prints how full the networks and the pools of a report are.
 func WritePools(w io.Writer, o PoolsOptions, r report.Report) error {
-	return Options{Format: o.Format, NoTrunc: true}.write(w, viewOfPools(r, o))
+	return Options{Format: o.Format, Width: o.Width}.write(w, viewOfPools(r, o))
 }
 
 // WriteExplanation prints an explanation. The format must be one of LookFormats.
 func WriteExplanation(w io.Writer, format string, x report.Explanation) error {
-	return Options{Format: format, NoTrunc: true}.write(w, viewOfExplanation(x))
+	return Options{Format: format}.write(w, viewOfExplanation(x))
 }
 
 // write prints a view.
@@ -155,7 +156,7 @@ func (o Options) write(w io.Writer, v view) error {
 	if err != nil {
 		return err
 	}
-	v.noTrunc, v.color = o.NoTrunc, o.Color
+	v.width, v.color = o.Width, o.Color
 	if o.Quiet {
 		return printHead(w, v)
 	}
@@ -173,10 +174,12 @@ type view struct {
 	undo       []string        // those lines of it that Options.Quiet keeps
 	names      func() []string // what -o name prints; nil if the report names no addresses
 	states     func() string   // one letter for each entry: see pageData
-	next       []judge.Remedy  // for the page of HTML
+	next       []judge.Remedy  // what to do next
 	explain    string          // see pageData
 
-	noTrunc, color bool
+	now   time.Time // of the report, for relative times; zero for none
+	width int       // see Options
+	color bool
 }
 
 // A notice is a line above the tables.

@@ -46,8 +46,8 @@ func isOne(h report.History) bool { return len(h.Runs) > 0 && h.Runs[0].Entries 
 // historyTables returns a table of the runs. If a single run was asked for, it adds a
 // table of its allocations.
 func historyTables(h report.History, wide bool) []table {
-	runs := table{heading: []string{"RUN", "STARTED", "BY", "VERSION", "EXIT", "DUE", "RELEASED", "RECORDED", "WHY", "POOLS"}}
-	entries := table{heading: []string{"IP", "BACKEND", "POOL", "POD"}}
+	runs := table{heading: []string{"RUN", "STARTED", "BY", "VERSION", "EXIT", "DUE", "RELEASED", "RECORDED", "WHY", "POOLS"}, spare: []string{"STARTED", "POOLS", "VERSION", "RECORDED"}}
+	entries := table{heading: []string{"IP", "BACKEND", "POOL", "POD"}, spare: []string{"BACKEND"}}
 	if wide {
 		entries.heading = append(entries.heading, "NODE", "INTERFACE", "SANDBOX")
 	}

@@ -70,7 +70,7 @@ func TestHistoryFormats(t *testing.T) {
 		for _, format := range formats {
 			t.Run(name+" as "+format, func(t *testing.T) {
 				var got bytes.Buffer
-				if err := WriteHistory(&got, Options{Format: format, NoTrunc: true}, history, by); err != nil {
+				if err := WriteHistory(&got, Options{Format: format}, history, by); err != nil {
 					t.Fatal(err)
 				}
 				sameAsGolden(t, name+"."+format, got.String())

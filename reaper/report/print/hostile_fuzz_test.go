@@ -135,7 +135,7 @@ func wantLines(t rapid.TB, text string, v view, wide bool) {
 	t.Helper()
 	want := len(v.caveats) + len(v.head) + len([]string{"empty line"}) + len(v.warnings) + len(v.conclusion)
 	for _, table := range v.tables(wide) {
-		if lines := table.lines(maxName, false); len(lines) > 0 {
+		if lines := table.lines(v, wide); len(lines) > 0 {
 			want += len([]string{"empty line"}) + len(lines)
 		}
 	}

@@ -36,11 +36,24 @@ type pageData struct {
 	Explain    string         `json:"explain"` // a command that explains the address appended to it
 	States     string         `json:"states"`  // one letter for each entry of the report
 	Report     any            `json:"report"`  // as printJSON prints it
+
+	// Same has the allocations that another one of their address decides on, by their indices, and Top
+	// says who leaks most.
+	Same map[int]int `json:"same"`
+	Top  []ranking   `json:"top"`
 }
 
 // printHTML prints a page that needs no other file and no network.
 func printHTML(w io.Writer, v view) error {
 	data := pageData{BottomLine: v.head[0].text, Conclusion: strings.Join(v.conclusion[:min(1, len(v.conclusion))], ""), Next: v.next, Explain: v.explain, States: v.states(), Report: v.value}
+	if r, ok := v.value.(report.Report); ok {
+		data.Top, data.Same = []ranking{rank(r, "nodes"), rank(r, "namespaces")}, make(map[int]int)
+		for _, first := range rowsOf(r.Entries, false) {
+			for _, other := range first.others {
+				data.Same[other.at] = first.at
+			}
+		}
+	}
 	style, script := join(styles), join(scripts)
 	head := strings.NewReplacer("STYLE-HASH", hashOf(style), "SCRIPT-HASH", hashOf(script)).Replace(join([]string{"head.html"}))
 	if _, err := fmt.Fprintf(w, "%s<style>%s</style>\n%s<script type=\"application/json\" id=\"data\">\n",
@@ -89,6 +102,8 @@ func statesOf[E any](entries []E, state func(E) byte) string {
 // is due there, unless another owner has the address by now. What is being deleted is due.
 func stateOf(e report.Entry) byte {
 	switch u := urgencyOf(e); {
+	case u >= deleting && u <= held && e.Address != nil && e.Address.Fate < report.Protected:
+		return 'u' // another allocation keeps the address
 	case e.Outcome == report.Returned:
 		return 'i'
 	case u == held && e.Reason == judge.Protected:
@@ -96,7 +111,7 @@ func stateOf(e report.Entry) byte {
 	case u == held && !e.Leaked:
 		return 'u'
 	default:
-		return "fruddwhi"[u]
+		return "fruddwhiu"[u]
 	}
 }
 

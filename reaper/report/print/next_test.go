@@ -1,6 +1,8 @@
 package print
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -16,6 +18,8 @@ func TestWhatToDoNext(t *testing.T) {
 		remember = "Remember what waits, so that its grace period can end: ip-reaper run --context prod --node 'worker 7' --remember"
 		explain  = "Ask why an address is held, here 10.0.0.9 (node unreachable): ip-reaper explain --context prod --state-namespace ip-reaper 10.0.0.9"
 		inside   = `Ask why an address is held, here 10.0.0.9 (node unreachable): kubectl ip-reaper explain --context "$(kubectl config current-context)" --state-namespace ip-reaper 10.0.0.9`
+		worker   = "Look before you fence a node: of 4 held, 1 by worker-17: ip-reaper explain --context prod --state-namespace ip-reaper node/worker-17"
+		workerIn = `Look before you fence a node: of 4 held, 1 by worker-17: kubectl ip-reaper explain --context "$(kubectl config current-context)" --state-namespace ip-reaper node/worker-17`
 		undo     = "Undo the releases of this run: ip-reaper restore --context prod --state-namespace ip-reaper --run 20260301-120000-ABCDEF --dry-run=false"
 	)
 	for _, tt := range []struct {
@@ -23,23 +27,25 @@ func TestWhatToDoNext(t *testing.T) {
 		change func(*report.Report)
 		want   []string
 	}{
-		{"a dry run", func(*report.Report) {}, []string{release, explain}},
-		{"without a memory", func(r *report.Report) { r.Run.Memory = false }, []string{release, remember, explain}},
-		{"a release that left something", func(r *report.Report) { r.Run.DryRun, r.Summary.Released = false, 1 }, []string{release, explain, undo}},
-		{"a refused plan", func(r *report.Report) { r.Result.Refused = []judge.Refusal{{Limit: "limits.maxReleases"}} }, []string{explain}},
-		{"in a cluster", func(r *report.Report) { r.Run.Context = "" }, []string{inside}},
-		{"a policy of a pipe", func(r *report.Report) { r.Run.Policy.File = "/dev/fd/63" }, []string{explain}},
-		{"nothing is leaked", func(r *report.Report) { r.Leaked = &report.Leaked{} }, nil},
+		{"a dry run", func(*report.Report) {}, []string{release, explain, worker}},
+		{"without a memory", func(r *report.Report) { r.Run.Memory = false }, []string{release, remember, explain, worker}},
+		{"a release that left something", func(r *report.Report) { r.Run.DryRun, r.Summary.Released = false, 1 }, []string{release, explain, worker, undo}},
+		{"a refused plan", func(r *report.Report) { r.Result.Refused = []judge.Refusal{{Limit: "limits.maxReleases"}} }, []string{explain, worker}},
+		{"in a cluster", func(r *report.Report) { r.Run.Context = "" }, []string{inside, workerIn}},
+		{"a policy of a pipe", func(r *report.Report) { r.Run.Policy.File = "/dev/fd/63" }, []string{explain, worker}},
+		{"nothing is leaked", func(r *report.Report) { r.Leaked, r.Entries = &report.Leaked{}, nil }, nil},
+		{"files with leaks", func(r *report.Report) { r.Run = report.RunInfo{DryRun: true, Memory: true} }, []string{"Look before you fence a node: of 4 held, 1 by worker-17: "}},
 		{"pods unknown", func(r *report.Report) { r.Leaked = nil }, nil},
-		{"files", func(r *report.Report) { r.Run = report.RunInfo{DryRun: true, Memory: true} }, nil},
+		{"files", func(r *report.Report) { r.Run, r.Entries = report.RunInfo{DryRun: true, Memory: true}, nil }, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := emptyReport()
 			r.Run.Program = "ip-reaper"
-			r.Leaked = &report.Leaked{Total: 4, Due: 2, Waiting: 1, Held: 1, HeldBy: []report.ReasonCount{{Reason: judge.NodeUnreachable, Count: 1}}}
+			r.Leaked = &report.Leaked{Total: 4, Due: 2, Waiting: 1, Held: 4, HeldBy: []report.ReasonCount{{Reason: judge.NodeUnreachable, Count: 1}}}
 			r.Entries = []report.Entry{
 				{IP: "10.0.0.8", Verdict: judge.Held, Reason: judge.NotPodOwned},
-				{IP: "10.0.0.9", Verdict: judge.Held, Reason: judge.NodeUnreachable, Leaked: true},
+				{IP: "10.0.0.9", Verdict: judge.Held, Reason: judge.NodeUnreachable, Leaked: true,
+					Address: &report.Address{Fate: report.Held, Reason: judge.NodeUnreachable}, Evidence: []judge.Evidence{{Source: "node worker-17", Says: "it is not ready"}}},
 			}
 			tt.change(&r)
 			var again []string
@@ -54,5 +60,47 @@ func TestWhatToDoNext(t *testing.T) {
 				t.Errorf("next (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// The report ends with what to type, and says how to undo a release once.
+func TestTextEndsWithWhatToTypeNext(t *testing.T) {
+	r := fullReport()
+	r.Run.Program = "ip-reaper"
+	got := printed(t, Options{Format: "table", Run: []string{"ip-reaper", "run"}}, r)
+	const want = "\nundo with: ip-reaper restore --context prod --policy policy.yaml --state-namespace ip-reaper --run 20260301-120000-ABCDEF --dry-run=false\n" +
+		"Release what is due\n  $ ip-reaper run --dry-run=false\n"
+	if !strings.HasSuffix(got, want) {
+		t.Errorf("it ends with\n%s\nwant\n%s", got[len(got)-len(want):], want)
+	}
+}
+
+// Of many nodes, those for which most addresses wait are named, and the others counted.
+func TestNodesThatAddressesWaitForAreFew(t *testing.T) {
+	var r report.Report
+	r.Leaked = &report.Leaked{Held: 18}
+	add := func(n int, nodes ...string) {
+		for range n {
+			e := report.Entry{Verdict: judge.Held, Reason: judge.NodeUnreachable, Leaked: true, Address: &report.Address{Fate: report.Held, Reason: judge.NodeUnreachable}}
+			for _, node := range nodes {
+				e.Evidence = append(e.Evidence, judge.Evidence{Source: "node " + node, Says: "it is not ready"})
+			}
+			e.IP = fmt.Sprintf("10.0.0.%d", len(r.Entries))
+			r.Entries = append(r.Entries, e, e) // an entry and its reservation
+		}
+	}
+	add(1, "a")
+	add(2, "b")
+	add(5, "c")
+	add(4, "d")
+	add(3, "e")
+	add(3, "a", "b") // it may be on either, so it waits for none of them alone
+	var got []string
+	for _, one := range nextOf(r, nil) {
+		got = append(got, one.Says)
+	}
+	want := []string{"Look before you fence a node: of 18 held, 5 by c, 4 by d, 3 by e, 3 by 2 other nodes"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("next (-want +got):\n%s", diff)
 	}
 }

@@ -18,6 +18,7 @@ type PoolsOptions struct {
 	All    bool   // the table has every pool, under its network
 	Top    string // one of Tops; empty for none
 	Limit  int    // of the rows of Top, and of the pools without a network; at least 1
+	Width  int    // see Options
 }
 
 // A poolsReport is a report about pools. Its JSON form is a contract that users script
@@ -43,15 +44,16 @@ func viewOfPools(r report.Report, o PoolsOptions) view {
 		Networks: slices.Clone(r.Networks), Pools: slices.Clone(r.Pools), Findings: r.Findings, Warnings: r.Warnings,
 	}
 	slices.SortStableFunc(p.Networks, func(a, b report.NetworkReport) int {
-		return cmp.Or(byFullness(a.Usage, b.Usage, a.Closed != "", b.Closed != ""), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(byFullness(a.Usage, b.Usage), cmp.Compare(a.Name, b.Name))
 	})
-	slices.SortStableFunc(p.Pools, func(a, b report.PoolReport) int { return byFullness(a.Usage, b.Usage, false, false) })
+	slices.SortStableFunc(p.Pools, func(a, b report.PoolReport) int { return byFullness(a.Usage, b.Usage) })
 	if o.Top != "" {
 		top := rank(r, o.Top)
 		p.Top = &top
 	}
 	return view{
 		value: p,
+		now:   r.Run.FinishedAt,
 		head:  []notice{{text: r.BottomLine()}, {text: identity(r.Run)}},
 		tables: func(bool) []table {
 			all := []table{usageTable(p, o)}
@@ -66,40 +68,30 @@ func viewOfPools(r report.Report, o PoolsOptions) view {
 }
 
 // byFullness orders the fullest first, then what is not known, and then what is closed.
-func byFullness(a, b report.Usage, aClosed, bClosed bool) int {
-	rank := func(u report.Usage, closed bool) int {
+func byFullness(a, b report.Usage) int {
+	rank := func(u report.Usage) int {
 		switch {
-		case closed:
-			return 2
-		case u.Capacity == nil || u.Free == nil:
-			return 1
+		case u.FullPercent != nil:
+			return *u.FullPercent
+		case u.Free == nil:
+			return -1
 		}
-		return 0
+		return -2
 	}
-	if order := cmp.Compare(rank(a, aClosed), rank(b, bClosed)); order != 0 || rank(a, aClosed) > 0 {
-		return cmp.Or(order, cmp.Compare(b.Used, a.Used))
+	order := cmp.Compare(rank(b), rank(a))
+	if order == 0 && rank(a) >= 0 {
+		order = a.Free.Cmp(b.Free)
 	}
-	return cmp.Or(freePart(a).Cmp(freePart(b)), a.Free.Cmp(b.Free), cmp.Compare(b.Used, a.Used))
-}
-
-// freePart returns which part of the addresses is free. What has no addresses is full.
-func freePart(u report.Usage) *big.Rat {
-	if u.Capacity.Sign() == 0 {
-		return new(big.Rat)
-	}
-	return new(big.Rat).SetFrac(u.Free, u.Capacity)
+	return cmp.Or(order, cmp.Compare(b.Used, a.Used))
 }
 
 // usageTable returns a row for each network and, with o.All, one below it for each of its pools.
 // Then come the pools without a network.
 func usageTable(p poolsReport, o PoolsOptions) table {
-	t := table{heading: []string{"BACKEND", "NETWORK", "RANGE", "FULL", "USED", "LIVE", "LEAKED", "PROTECTED", "OTHER", "FREE", "CAPACITY", "NOTE"}}
-	row := func(backend, name, in string, u report.Usage, closed bool, note string) {
-		full := percent(u)
-		if closed {
-			full = "closed"
-		}
-		cells := []string{backend, name, in, full, strconv.Itoa(u.Used)}
+	t := table{heading: []string{"BACKEND", "NETWORK", "RANGE", "FULL", "USED", "LIVE", "LEAKED", "PROTECTED", "OTHER", "FREE", "CAPACITY", "NOTE"},
+		spare: []string{"RANGE", "BACKEND", "PROTECTED", "OTHER", "LIVE"}}
+	row := func(backend, name, in string, u report.Usage, note string) {
+		cells := []string{backend, name, in, percent(u), strconv.Itoa(u.Used)}
 		if p.Leaked == nil { // the pods are unknown, and so is what the addresses are used for
 			cells = append(cells, unknown, unknown, unknown, unknown)
 		} else {
@@ -133,9 +125,9 @@ func usageTable(p poolsReport, o PoolsOptions) table {
 		if n.Blocks != nil && n.Closed == "" && len(n.Pools) > 0 {
 			note = joined(note, "blocks: "+blocksOf(*n.Blocks))
 		}
-		row(n.Backend, n.Name, n.Range, n.Usage, n.Closed != "", note)
+		row(n.Backend, n.Name, n.Range, n.Usage, note)
 		for _, pool := range below[i] {
-			row("", "  "+pool.Name, pool.Range, pool.Usage, n.Closed != "", pool.ProtectedBy)
+			row("", "  "+pool.Name, pool.Range, pool.Usage, pool.ProtectedBy)
 		}
 	}
 	shown := alone
@@ -143,7 +135,7 @@ func usageTable(p poolsReport, o PoolsOptions) table {
 		shown = alone[:min(o.Limit, len(alone))]
 	}
 	for _, pool := range shown {
-		row(pool.Backend, "pool "+pool.Name, pool.Range, pool.Usage, false, pool.ProtectedBy)
+		row(pool.Backend, "pool "+pool.Name, pool.Range, pool.Usage, pool.ProtectedBy)
 	}
 	if len(t.rows) == 0 {
 		t.say("no networks and no pools are known")
@@ -195,17 +187,16 @@ func lostOf(u report.Usage) string {
 	return strings.Join(lost, ", ")
 }
 
-// percent returns how full a place is. It is 100% only if nothing is free.
+// percent returns how full a place is.
 func percent(u report.Usage) string {
 	switch {
-	case u.Capacity == nil || u.Free == nil:
+	case u.FullPercent != nil:
+		return strconv.Itoa(*u.FullPercent) + "%"
+	case u.Free == nil:
 		return unknown
-	case u.Free.Sign() == 0:
-		return "100%"
+	default:
+		return "closed"
 	}
-	taken := new(big.Int).Sub(u.Capacity, u.Free)
-	taken.Mul(taken, big.NewInt(100)).Div(taken, u.Capacity)
-	return taken.String() + "%"
 }
 
 // number is sizeOf, with a short form for more than 15 digits, as in IPv6.

@@ -12,6 +12,7 @@ import (
 func viewOfRestore(r report.RestoreReport) view {
 	return view{
 		value: r,
+		now:   r.Run.FinishedAt,
 		head: []notice{
 			{text: restoreConclusion(r)},
 			{text: strings.Join(append(ranOn(r.Run), policyOf(r.Run)), ", "), minor: true},
@@ -28,7 +29,7 @@ func viewOfRestore(r report.RestoreReport) view {
 
 // restoreTable returns one row for each entry.
 func restoreTable(r report.RestoreReport) table {
-	t := table{heading: []string{"IP", "BACKEND", "POOL", "POD", "OUTCOME", "NOTE"}}
+	t := table{heading: []string{"IP", "BACKEND", "POOL", "POD", "OUTCOME", "NOTE"}, spare: []string{"BACKEND", "POOL"}}
 	for _, e := range r.Entries {
 		t.rows = append(t.rows, []string{
 			nameOf(e.IP, e.Key), e.Backend, e.Pool, podOf(e.Owner), string(e.Outcome), e.Error,

@@ -14,6 +14,7 @@ import (
 func viewOf(r report.Report, all bool) view {
 	return view{
 		value: r,
+		now:   r.Run.FinishedAt,
 		head:  headOf(r),
 		tables: func(wide bool) []table {
 			return []table{backendTable(r), poolTable(r, all || wide), entryTable(r, wide, all || wide)}
@@ -27,43 +28,28 @@ func viewOf(r report.Report, all bool) view {
 	}
 }
 
-// backendTable returns one row for each store, with the numbers of its allocations. The counts
-// of a store that could not be listed are unknown. A dry run has no outcomes.
+// backendTable returns one row for each store. How many allocations a store has is unknown if it
+// could not be listed.
 func backendTable(r report.Report) table {
-	t := table{heading: []string{"BACKEND", "STATUS", "ALLOCATIONS", "IN USE", "HELD", "SUSPECTED", "PLANNED", "RELEASED", "CHANGED", "FAILED", "MESSAGE"}}
+	t := table{heading: []string{"BACKEND", "STATUS", "ALLOCATIONS", "MESSAGE"}}
 	for _, b := range r.Backends {
-		row := []string{b.Name, b.Status.String()}
-		for _, n := range []int{b.Entries, b.InUse, b.Held, b.Suspected, b.Planned} {
-			row = append(row, countOf(b, n))
+		n := unknown
+		switch {
+		case b.Counted():
+			n = strconv.Itoa(b.Entries)
+		case b.Status == ipam.StatusSkipped:
+			n = "-"
 		}
-		for _, n := range []int{b.Released, b.Changed, b.Failed} {
-			if r.Run.DryRun {
-				row = append(row, "")
-				continue
-			}
-			row = append(row, countOf(b, n))
-		}
-		t.rows = append(t.rows, append(row, b.Message))
+		t.rows = append(t.rows, []string{b.Name, b.Status.String(), n, b.Message})
 	}
 	return t
-}
-
-// countOf returns a count of a backend for people.
-func countOf(b report.BackendReport, n int) string {
-	switch {
-	case b.Counted():
-		return strconv.Itoa(n)
-	case b.Status == ipam.StatusSkipped:
-		return "-"
-	default:
-		return unknown
-	}
 }
 
 // poolTable returns one row for each pool, those with the most findings first. Without all, it
 // folds the pools without a finding, and the rest if there are many.
 func poolTable(r report.Report, all bool) table {
-	t := table{heading: []string{"POOL", "RANGE", "CAPACITY", "BEFORE", "AFTER", "LEAKED", "PROTECTED", "FREE"}}
+	t := table{heading: []string{"POOL", "RANGE", "FULL", "BEFORE", "AFTER", "LEAKED", "PROTECTED", "FREE", "CAPACITY"},
+		spare: []string{"RANGE", "CAPACITY", "PROTECTED"}}
 	shown := slices.Clone(r.Pools)
 	slices.SortStableFunc(shown, func(a, b report.PoolReport) int { return findings(b) - findings(a) })
 	var rest []report.PoolReport
@@ -78,9 +64,12 @@ func poolTable(r report.Report, all bool) table {
 		if p.Protected > 0 {
 			protected = strconv.Itoa(p.Protected)
 		}
+		before, after := p.Used, p.Used-gone(p)
+		if !r.Run.DryRun {
+			before, after = p.Used+gone(p), p.Used
+		}
 		t.rows = append(t.rows, []string{
-			p.Name, p.Range, sizeOf(p.Capacity), strconv.Itoa(p.AllocatedBefore), strconv.Itoa(p.AllocatedAfter),
-			leaked, protected, sizeOf(p.Free),
+			p.Name, p.Range, percent(p.Usage), strconv.Itoa(before), strconv.Itoa(after), leaked, protected, sizeOf(p.Free), sizeOf(p.Capacity),
 		})
 	}
 	if len(rest) > 0 {
@@ -116,18 +105,18 @@ func namesOf(r report.Report) []string {
 // the releases.
 func conclusion(r report.Report) []string {
 	s, freed := r.Summary, printable.Counted(r.Freed(), "address")
-	refused := len(r.Result.Refused) > 0
+	refused, allocations := len(r.Result.Refused) > 0, printable.Thousands(s.Entries)+" allocations"
 	if r.Run.DryRun {
 		written := "nothing was written"
 		if r.Run.Remember {
 			written = "no store was written"
 		}
 		if refused {
-			return []string{fmt.Sprintf("dry run: the plan to free %s (%d of %d allocations) is refused, %s", freed, s.Planned, s.Entries, written)}
+			return []string{fmt.Sprintf("dry run: the plan to free %s (%s of %s) is refused, %s", freed, printable.Thousands(s.Planned), allocations, written)}
 		}
-		return []string{fmt.Sprintf("dry run: %s (%d of %d allocations) would be released, %s", freed, s.Planned, s.Entries, written)}
+		return []string{fmt.Sprintf("dry run: %s (%s of %s) would be released, %s", freed, printable.Thousands(s.Planned), allocations, written)}
 	}
-	planned := fmt.Sprintf("%d planned", s.Planned)
+	planned := printable.Thousands(s.Planned) + " planned"
 	if refused {
 		planned += " and refused"
 	}
@@ -135,8 +124,8 @@ func conclusion(r report.Report) []string {
 	if s.Deleting > 0 {
 		waiting = fmt.Sprintf(", %d being deleted", s.Deleting)
 	}
-	lines := []string{fmt.Sprintf("released %s (%d of %d allocations; %s, %d changed meanwhile%s, %d failed)",
-		freed, s.Released, s.Entries, planned, s.Changed, waiting, s.Failed)}
+	lines := []string{fmt.Sprintf("released %s (%s of %s; %s, %d changed meanwhile%s, %d failed)",
+		freed, printable.Thousands(s.Released), allocations, planned, s.Changed, waiting, s.Failed)}
 	return append(lines, undo(r)...)
 }
 
@@ -145,20 +134,26 @@ func undo(r report.Report) []string {
 	if r.Summary.Released == 0 {
 		return nil
 	}
-	return []string{"undo with: " + undoOn(r.Run)}
+	return []string{undoWith + undoOn(r.Run)}
 }
+
+// undoWith begins the line that says how to undo a run.
+const undoWith = "undo with: "
 
 // shownPools is the most rows of pools that are shown.
 const shownPools = 20
 
 // findings returns how many addresses of a pool a person should know about.
 func findings(p report.PoolReport) int {
-	n := p.Leaked + p.Protected + max(p.AllocatedBefore-p.AllocatedAfter, 0)
+	n := p.Leaked + gone(p)
 	if n == 0 && p.ProtectedBy != "" {
 		n = 1
 	}
 	return n
 }
+
+// gone returns how many addresses of a pool the run released or, in a dry run, would release.
+func gone(p report.PoolReport) int { return max(p.AllocatedBefore-p.AllocatedAfter, 0) }
 
 // foldPools splits sorted pools into those that are shown and the rest, which is never just one.
 func foldPools(pools []report.PoolReport) (shown, rest []report.PoolReport) {

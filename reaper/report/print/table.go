@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/big"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -22,7 +23,8 @@ type table struct {
 	heading []string
 	rows    [][]string
 	below   []string
-	folded  bool // some lines stand for rows that --all shows
+	folded  bool     // some lines stand for rows that --all shows
+	spare   []string // the columns that a narrow terminal does not get, the first one first
 }
 
 // say adds a line below the rows.
@@ -37,39 +39,88 @@ func (t *table) fold(format string, args ...any) {
 }
 
 // lines returns the heading of a table and its rows, without the columns that are empty, and
-// the lines below. Names are shortened to the width, and IDs too; nothing is if it is 0.
-func (t table) lines(width int, color bool) []string {
+// the lines below. If the view has a width, the table fits it, unless it is wide.
+func (t table) lines(v view, wide bool) []string {
 	var lines []string
-	if len(t.rows) > 0 {
-		rows := make([][]string, 1+len(t.rows))
-		for i, heading := range t.heading {
-			if i > 0 && !slices.ContainsFunc(t.rows, func(row []string) bool { return row[i] != "" }) {
-				continue
-			}
-			rows[0] = append(rows[0], heading)
-			for at, row := range t.rows {
-				rows[at+1] = append(rows[at+1], shortened(heading, cell(row[i]), width))
-			}
+	var columns [][]string
+	for i, heading := range t.heading {
+		column := []string{heading}
+		for _, row := range t.rows {
+			column = append(column, v.cell(heading, row[i]))
 		}
-		lines = aligned(rows)
+		if i == 0 || slices.ContainsFunc(t.rows, func(row []string) bool { return row[i] != "" }) {
+			columns = append(columns, column)
+		}
+	}
+	if v.width > 0 && !wide {
+		columns = t.fit(columns, v.width)
+	}
+	if len(t.rows) > 0 {
+		lines = aligned(columns)
 	}
 	for i := range lines {
-		if color {
+		if v.color {
 			lines[i] = paintRow(lines[i], lines[0])
 		}
 	}
 	for _, line := range t.below {
-		lines = append(lines, cell(line))
+		lines = append(lines, aged(cell(line), v.now))
 	}
 	return lines
 }
 
-// aligned returns the lines of rows, which have the same number of cells.
-func aligned(rows [][]string) []string {
+// leastCell is the width to which the cells of a column may be shortened, except those of whole,
+// which name what a row is about, and why.
+const leastCell = 16
+
+var whole = []string{"IP", "RUN", "RANGE", "STARTED", "REASON"}
+
+// fit returns columns that fit a width: the widest are shortened and, if that is not enough, those
+// of t.spare are left out.
+func (t table) fit(columns [][]string, width int) [][]string {
+	for spare := t.spare; ; spare = spare[1:] {
+		limit, total := width+1, width+1
+		for total > width && limit > leastCell {
+			limit, total = limit-1, -2
+			for _, column := range columns {
+				total += widthOf(column, limit) + 2
+			}
+		}
+		if total > width && len(spare) > 0 {
+			columns = slices.DeleteFunc(columns, func(column []string) bool { return column[0] == spare[0] })
+			continue
+		}
+		for _, column := range columns {
+			most := widthOf(column, limit)
+			for at, text := range column {
+				column[at] = middle(text, most)
+			}
+		}
+		return columns
+	}
+}
+
+// widthOf returns the width of a column whose cells are shortened to a limit, if they may be.
+func widthOf(column []string, limit int) int {
+	widest := 0
+	for _, text := range column {
+		widest = max(widest, utf8.RuneCountInString(text))
+	}
+	if slices.Contains(whole, column[0]) {
+		return widest
+	}
+	return min(widest, limit)
+}
+
+// aligned returns the lines of columns, which have the same number of cells.
+func aligned(columns [][]string) []string {
 	var text bytes.Buffer
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		_, _ = w.Write([]byte(strings.Join(row, "\t") + "\n")) // a buffer takes all
+	for at := range columns[0] {
+		for _, column := range columns {
+			_, _ = w.Write([]byte(column[at] + "\t")) // a buffer takes all
+		}
+		_, _ = w.Write([]byte("\n"))
 	}
 	_ = w.Flush()
 	lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
@@ -88,14 +139,15 @@ func cell(text string) string { return printable.Shorten(printable.Line(text), m
 // maxName is the width of a name on a terminal, in characters. An address has at most 39.
 const maxName = 40
 
-// shortened returns the cell of a column as it is on a terminal: a long name gets an ellipsis
-// in its middle, and a sandbox ID is cut to the prefix that container runtimes show and accept.
-func shortened(heading, text string, width int) string {
+// cell returns a cell of a column. On a terminal, a sandbox ID is cut to the prefix that container
+// runtimes show and accept, and the key in place of an address to the width of a name.
+func (v view) cell(heading, text string) string {
 	const prefix = 13
+	text = aged(cell(text), v.now)
 	switch {
-	case width == 0:
-	case heading == "IP" || heading == "POOL" || heading == "POD":
-		return middle(text, width)
+	case v.width == 0:
+	case heading == "IP":
+		return middle(text, maxName)
 	case heading == "SANDBOX" && utf8.RuneCountInString(text) > prefix:
 		return string([]rune(text)[:prefix]) + "…"
 	}
@@ -175,6 +227,38 @@ func clock(t *time.Time) string {
 		return ""
 	}
 	return t.UTC().Format(time.RFC3339)
+}
+
+// stamp matches the times that clock and judge.Stamp write.
+var stamp = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z`)
+
+// aged adds to each time in a text how far it is from now, if that is known and more than a minute.
+func aged(text string, now time.Time) string {
+	if now.IsZero() || !strings.Contains(text, "Z") {
+		return text
+	}
+	return stamp.ReplaceAllStringFunc(text, func(at string) string {
+		t, err := time.Parse(time.RFC3339, at)
+		if err != nil || t.Sub(now).Abs() < time.Minute {
+			return at
+		}
+		if t.After(now) {
+			return at + " (in " + roughly(t.Sub(now)) + ")"
+		}
+		return at + " (" + roughly(now.Sub(t)) + " ago)"
+	})
+}
+
+// roughly returns a duration in its largest unit that says enough.
+func roughly(d time.Duration) string {
+	switch {
+	case d < 90*time.Minute:
+		return fmt.Sprintf("%.0f min", d.Minutes())
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%.0f h", d.Hours())
+	default:
+		return fmt.Sprintf("%.0f d", d.Hours()/24)
+	}
 }
 
 // podOf returns the namespace and the name of an owner's pod, or nothing.

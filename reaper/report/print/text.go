@@ -8,12 +8,23 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
-func printTable(w io.Writer, v view) error {
-	return printLines(w, append(textLines(v, false), inLines(v.conclusion)...))
-}
+func printTable(w io.Writer, v view) error { return printText(w, v, false) }
 
-func printWide(w io.Writer, v view) error {
-	return printLines(w, append(textLines(v, true), inLines(v.conclusion)...))
+func printWide(w io.Writer, v view) error { return printText(w, v, true) }
+
+// printText prints everything, and at the end what to do next.
+func printText(w io.Writer, v view, wide bool) error {
+	lines := append(textLines(v, wide), inLines(v.conclusion)...)
+	for _, one := range v.next {
+		if slices.Contains(v.undo, undoWith+one.Command) {
+			continue // it is in the conclusion
+		}
+		lines = append(lines, printable.Line(one.Says))
+		if one.Command != "" {
+			lines = append(lines, "  $ "+printable.Line(one.Command))
+		}
+	}
+	return printLines(w, lines)
 }
 
 // printNames prints addresses, one per line.
@@ -28,15 +39,9 @@ func printHead(w io.Writer, v view) error {
 // textLines returns the lines above the conclusion: the notices, the tables and the warnings.
 func textLines(v view, wide bool) []string {
 	lines := headLines(v)
-	width, folded := maxName, false
-	switch {
-	case v.noTrunc:
-		width = 0
-	case wide:
-		width = maxCell
-	}
+	folded := false
 	for _, t := range v.tables(wide) {
-		if below := t.lines(width, v.color); len(below) > 0 {
+		if below := t.lines(v, wide); len(below) > 0 {
 			lines = append(append(lines, ""), below...)
 		}
 		folded = folded || t.folded
@@ -47,23 +52,23 @@ func textLines(v view, wide bool) []string {
 	if len(v.warnings)+len(v.conclusion) > 0 {
 		lines = append(lines, "")
 	}
-	return append(lines, warningLines(v.warnings, v.color)...)
+	return append(lines, warningLines(v, v.warnings)...)
 }
 
 // warningLines returns one line for each warning.
-func warningLines(warnings []string, color bool) []string {
+func warningLines(v view, warnings []string) []string {
 	lines := make([]string, len(warnings))
 	for i, warning := range warnings {
-		lines[i] = paint("warning:", color) + " " + printable.Line(warning)
+		lines[i] = paint("warning:", v.color) + " " + aged(printable.Line(warning), v.now)
 	}
 	return lines
 }
 
 // headLines returns one line for each caveat, and then one for each notice.
 func headLines(v view) []string {
-	lines := warningLines(v.caveats, v.color)
+	lines := warningLines(v, v.caveats)
 	for _, n := range v.head {
-		line := cell(n.text)
+		line := aged(cell(n.text), v.now)
 		if n.label != "" {
 			line = paint(n.label, v.color) + " " + line
 		}

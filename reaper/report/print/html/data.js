@@ -40,6 +40,13 @@ const entries = (report.entries || []).map((e, index) => ({
   due: e.due || '',
 }));
 
+// An address is one row, that of the allocation that decides on it. The others are in its details.
+for (const [other, first] of Object.entries(data.same || {})) {
+  entries[other].first = entries[first];
+  (entries[first].others ||= []).push(entries[other]);
+}
+const rows = entries.filter((entry) => !entry.first);
+
 // unrecorded are the addresses that pods show and no store has, drawn like entries.
 const unrecorded = (report.findings || []).filter((finding) => finding.kind === 'unrecorded').map((finding) => ({
   e: { ...finding, owner: {} },
@@ -108,6 +115,27 @@ function distance(time) {
   const text = ago < 90 ? ago + ' s' : ago < 5400 ? Math.round(ago / 60) + ' min'
     : ago < 172800 ? Math.round(ago / 3600) + ' h' : Math.round(ago / 86400) + ' d';
   return seconds > 0 ? 'in ' + text : text + ' ago';
+}
+
+// timed adds to each time in a text how far it is from the report's, if it is more than a minute.
+function timed(text) {
+  return text && text.replace(/\d{4}-\d\d-\d\dT[\d:]{8}Z/g, (at) => (Math.abs(Date.parse(at) - Date.parse(asOf)) >= 60000 ? `${at} (${distance(at)})` : at));
+}
+
+// plainly says what the report comes to, for those who do not know this program; nothing if that is
+// not known.
+function plainly() {
+  const { leaked, run, backends = [], result = {} } = report;
+  const assigned = rows.filter(({ e }) => e.ip).length;
+  if (!leaked || assigned === 0) return '';
+  const can = (result.refused || []).length > 0 ? 'could be given back now, but the plan was refused' : 'can be given back now';
+  const unlisted = backends.filter((backend) => backend.status === 'failed').map((backend) => backend.name);
+  return [`Of ${many(assigned, 'assigned address', 'assigned addresses')}${run.selection ? ' that were selected' : ''}, pods left ${number(leaked.total)} behind, as far as Kubernetes knows`,
+    !run.dryRun || leaked.released > 0 ? `this run gave back ${number(leaked.released)}` : '',
+    leaked.due > 0 ? `${number(leaked.due)} ${can}` : '',
+    leaked.undecided > 0 ? `of ${number(leaked.undecided)} others that is not known` : '',
+    unlisted.length > 0 ? `nothing is known of ${unlisted.join(', ')}` : '',
+  ].filter(Boolean).join('; ') + '. No address in use is touched.';
 }
 
 // addressKey returns a text that sorts as the address, or nothing for no address.

@@ -18,21 +18,22 @@ function fillTop(top) {
   const result = report.result || {};
   top.append(
     el('p', { class: 'product' }, 'ip-reaper ', el('span', { class: 'tag' }, mode)),
-    (run.caveats || []).map((text) => el('p', { class: 'error' }, text)),
+    (run.caveats || []).map((text) => el('p', { class: 'error' }, timed(text))),
     el('h1', {}, lead),
     why.length > 0 ? el('p', { class: 'why' }, why.join(' ')) : '',
+    el('p', { class: 'plainly' }, plainly()),
     result.error ? el('p', { class: 'error' }, `Exit code ${result.exitCode}: ${result.error}`) : '',
     states(),
     el('dl', { class: 'facts' }, facts.map(([name, text]) => el('div', {}, el('dt', {}, name), el('dd', {}, text)))));
 }
 
-// states returns a button for each state: it filters the table.
+// states returns a button for each state, with the number of its addresses: it filters the table.
 function states() {
-  const counts = countStates(entries);
+  const counts = countStates(rows.filter(({ e }) => e.ip || isRestore));
   const buttons = STATES.flatMap((state, index) => counts[index] === 0 ? [] : [el('li', {},
     el('button', { type: 'button', class: 'tally', title: state.about, onclick: () => choose(state.label) },
       swatch(index, 16), el('b', {}, number(counts[index])), ' ', state.label))]);
-  return el('ul', { class: 'tallies', 'aria-label': 'Entries by state; a button filters the table' }, buttons);
+  return el('ul', { class: 'tallies', 'aria-label': 'Addresses by state; a button filters the table' }, buttons);
 }
 
 let table;
@@ -59,7 +60,7 @@ function fillWarnings(section) {
   if (warnings.length === 0) return;
   section.hidden = false;
   section.append(el('h2', { id: 'warnings-title' }, many(warnings.length, 'warning')),
-    el('ul', {}, warnings.map((text) => el('li', {}, text))));
+    el('ul', {}, warnings.map((text) => el('li', {}, timed(text)))));
 }
 
 // fillNext fills what to do next, and the commands to type.
@@ -68,12 +69,33 @@ function fillNext(section) {
   if (next.length === 0) return;
   section.hidden = false;
   section.append(el('h2', { id: 'next-title' }, 'What to do next'),
-    el('dl', {}, next.map(({ says, command }) => [el('dt', {}, says), el('dd', {}, commandOf(command))])));
+    el('dl', {}, next.map(({ says, command }) => [el('dt', {}, says), el('dd', {}, command ? commandOf(command) : '')])));
+}
+
+// This many nodes and namespaces are named.
+const LEAKS_NAMED = 8;
+
+// fillLeaks fills the tables of who leaks most.
+function fillLeaks(section) {
+  const tops = (data.top || []).filter((top) => top.rows.length > 0);
+  if (tops.length === 0) return;
+  section.hidden = false;
+  section.append(el('h2', { id: 'leaks-title' }, 'Leaked addresses that the stores still have'), el('div', { class: 'tops' }, tops.map(newTop)));
+}
+
+function newTop({ by, rows: all }) {
+  const figures = ['leaked', 'due', 'waiting', 'held'];
+  const left = all.slice(LEAKS_NAMED);
+  const head = [by === 'nodes' ? 'Node' : 'Namespace', ...figures.map((name) => name[0].toUpperCase() + name.slice(1))];
+  return el('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Leaks by ' + by },
+    el('table', { class: 'plain' }, el('thead', {}, el('tr', {}, head.map((name, i) => el('th', { scope: 'col', class: i > 0 && 'n' }, name)))),
+      el('tbody', {}, all.slice(0, LEAKS_NAMED).map((one) => el('tr', {}, el('th', { scope: 'row' }, one.name), figures.map((figure) => el('td', { class: 'n' }, number(one[figure]))))))),
+    left.length > 0 ? el('p', { class: 'note' }, `… and ${number(left.length)} more with ${number(left.reduce((sum, one) => sum + one.leaked, 0))}`) : '');
 }
 
 // fillReleased fills what the run did: its conclusion, and the entries that it wrote.
 function fillReleased(section) {
-  const written = entries.filter(({ e }) => !['kept', 'planned', 'refused'].includes(e.outcome));
+  const written = rows.filter((row) => [row, ...row.others || []].some(({ e }) => !['kept', 'planned', 'refused'].includes(e.outcome)));
   if (isRestore || (written.length === 0 && report.run.dryRun)) return;
   section.hidden = false;
   section.append(el('h2', { id: 'released-title' }, 'What this run did'), el('p', {}, data.conclusion),
@@ -81,28 +103,25 @@ function fillReleased(section) {
 }
 
 function fillEntries(section) {
-  table = newTable(entries, 'All entries', narrow.matches ? 20 : 50, true);
+  table = newTable(rows, 'All entries', narrow.matches ? 20 : 50, true);
   section.append(el('h2', { id: 'entries-title' }, 'Entries'), table.node);
 }
 
-// fillBackends fills a table of the backends, and below it those of which there is nothing to
-// count. A column without a figure is left out.
+// fillBackends fills a table of the backends, and below it those that have nothing.
 function fillBackends(section) {
   const all = report.backends || [];
   if (all.length === 0) return;
   section.hidden = false;
   const idle = all.filter((backend) => !(backend.entries > 0) && ['ok', 'skipped'].includes(backend.status));
   const backends = all.filter((backend) => !idle.includes(backend));
-  const figures = [['Allocations', 'entries'], ['In use', 'inUse'], ['Held', 'held'], ['Suspected', 'suspected'], ['Planned', 'planned'],
-    ['Released', 'released'], ['Changed', 'changed'], ['Being deleted', 'deleting'], ['Failed', 'failed']].filter(([, field]) => backends.some((backend) => backend[field] > 0));
-  const rows = backends.map((backend) => el('tr', {}, el('th', { scope: 'row' }, backend.name),
+  const body = backends.map((backend) => el('tr', {}, el('th', { scope: 'row' }, backend.name),
     el('td', {}, el('span', { class: 'tag ' + (/^[a-z]+$/.test(backend.status) ? backend.status : '') }, backend.status)),
-    figures.map(([, field]) => el('td', { class: 'n' }, backend[field] === undefined ? '–' : number(backend[field]))),
+    el('td', { class: 'n' }, backend.entries === undefined ? '–' : number(backend.entries)),
     el('td', {}, backend.message || '')));
-  const names = ['Backend', 'Status', ...figures.map(([name]) => name), backends.some((backend) => backend.message) ? 'Message' : ''];
+  const names = ['Backend', 'Status', 'Allocations', backends.some((backend) => backend.message) ? 'Message' : ''];
   section.append(el('h2', { id: 'backends-title' }, 'Backends'), backends.length === 0 ? '' : el('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Table of backends' },
-    el('table', { class: 'plain' }, el('thead', {}, el('tr', {}, names.map((name, i) => el('th', { scope: 'col', class: i > 1 && i < names.length - 1 ? 'n' : '' }, name)))),
-      el('tbody', {}, rows))),
+    el('table', { class: 'plain' }, el('thead', {}, el('tr', {}, names.map((name, i) => el('th', { scope: 'col', class: i === 2 ? 'n' : '' }, name)))),
+      el('tbody', {}, body))),
   el('ul', { class: 'note' }, idle.map(({ name, status, message }) => el('li', {}, el('b', {}, name), `: ${status}, ${message || 'no entries'}`))));
 }
 
@@ -116,7 +135,7 @@ function arrange() {
 narrow.addEventListener('change', arrange);
 arrange();
 
-for (const [id, fill] of [['top', fillTop], ['refused', fillRefused], ['warnings', fillWarnings], ['next', fillNext], ['pools', fillPools],
+for (const [id, fill] of [['top', fillTop], ['refused', fillRefused], ['warnings', fillWarnings], ['next', fillNext], ['leaks', fillLeaks], ['pools', fillPools],
   ['released', fillReleased], ['entries', fillEntries], ['backends', fillBackends]]) {
   fill(document.getElementById(id));
 }

@@ -9,20 +9,20 @@ for (const entry of entries) {
   byPool.get(id).push(entry);
 }
 
-// pools have their entries and how full they are, the fullest first.
+// pools have their entries, the fullest first.
 const pools = (report.pools || []).map((pool) => ({
-  ...pool, list: byPool.get(pool.backend + '\n' + pool.name) || [], full: fullness(pool),
-})).sort((a, b) => b.full - a.full || (a.name < b.name ? -1 : 1));
+  ...pool, list: byPool.get(pool.backend + '\n' + pool.name) || [],
+})).sort(byFullness);
 
-// fullness returns the used part of a pool or of a network. One whose capacity is unknown
-// sorts last.
-function fullness({ used, capacity }) {
-  return capacity > 0 ? used / capacity : -1;
+// percent says how full a pool or a network is.
+function percent({ fullPercent, free }) {
+  if (fullPercent !== null) return fullPercent + '%';
+  return free === null ? '' : 'closed';
 }
 
-function percent(full) {
-  if (full < 0) return '';
-  return full > 0 && full < 0.01 ? '< 1 %' : Math.floor(full * 100) + ' %';
+// byFullness orders the fullest first, and what is unknown or closed last.
+function byFullness(a, b) {
+  return (b.fullPercent ?? -1) - (a.fullPercent ?? -1) || (a.name < b.name ? -1 : 1);
 }
 
 // fillPools fills the section of networks and pools.
@@ -32,7 +32,7 @@ function fillPools(section) {
   section.append(el('h2', { id: 'pools-title' }, 'Address pools'), legend());
   const placed = new Set();
   const empty = pools.filter(isEmpty);
-  const networks = [...(report.networks || [])].sort((a, b) => fullness(b) - fullness(a));
+  const networks = [...(report.networks || [])].sort(byFullness);
   let drawn = 0;
   for (const network of networks) {
     const own = pools.filter((pool) => pool.backend === network.backend && (network.pools || []).includes(pool.name));
@@ -76,11 +76,12 @@ function newNetwork(network, own, open) {
     el('code', {}, network.range === network.name ? '' : network.range),
     el('span', { class: 'tag' }, network.backend),
     network.closed ? el('span', { class: 'tag closed' }, 'closed: ' + network.closed) : '',
-    el('span', { class: 'figures' }, usageBar(network, counts, 180), el('strong', {}, percent(fullness(network))), usageText(network)));
+    el('span', { class: 'figures' }, usageBar(network, counts, 180), el('strong', {}, percent(network)), usageText(network)));
   const box = el('details', { class: 'network', open }, summary);
   const fill = () => {
     if (!box.open || box.children.length > 1) return;
-    box.append(own.length > 0 ? newGrid(own) : el('p', { class: 'note' }, 'The report has no entries for this network.'));
+    if (own.length === 1 && own[0].range === network.range) box.append(newCard(own[0], true));
+    else box.append(own.length > 0 ? newGrid(own) : el('p', { class: 'note' }, 'The report has no entries for this network.'));
   };
   box.addEventListener('toggle', fill);
   fill();
@@ -124,17 +125,17 @@ const undrawn = new Set();
 window.addEventListener('beforeprint', () => undrawn.forEach((draw) => draw()));
 
 // newCard returns one pool: its figures and its map, which is drawn once it comes into
-// view.
-function newCard(pool) {
+// view. If it is all of a network, the network's line has said the rest.
+function newCard(pool, alone) {
   const counts = countStates(pool.list);
   const range = rangeOf(pool.range);
   const cells = range && range.size <= MOST_CELLS ? range.size : pool.list.length;
   const card = el('article', { class: cells > 256 ? 'card large' : cells > 64 ? 'card medium' : 'card', tabindex: '-1' },
-    el('h3', {}, pool.name),
+    alone ? '' : [el('h3', {}, pool.name),
     el('p', { class: 'figures' }, pool.node ? el('span', { class: 'node', title: 'New pods on this node get their addresses from here first.' }, pool.node) : '',
       pool.range === pool.name ? '' : el('code', {}, pool.range), el('span', { class: 'tag' }, pool.backend)),
-    el('p', { class: 'figures' }, usageBar(pool, counts, 120), el('strong', {}, percent(pool.full)), usageText(pool)),
-    el('ul', { class: 'legend counts', 'aria-label': 'Allocations by state' }, counts.flatMap((count, state) =>
+    el('p', { class: 'figures' }, usageBar(pool, counts, 120), el('strong', {}, percent(pool)), usageText(pool))],
+    el('ul', { class: 'legend counts', 'aria-label': 'Addresses by state' }, counts.flatMap((count, state) =>
       count === 0 ? [] : [el('li', {}, swatch(state, 11), `${number(count)} ${STATES[state].label}`)])),
     pool.protectedBy ? el('p', { class: 'note' }, 'Nothing in it is released: ' + pool.protectedBy) : '');
   const place = el('div', { class: 'place' });

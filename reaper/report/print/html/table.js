@@ -13,7 +13,7 @@ const columns = [
 // filters are the choices above the table.
 const filters = [
   { name: 'State', of: (x) => STATES[x.state].label },
-  { name: 'Backend', of: (x) => x.e.backend },
+  { name: 'Backend', of: (x) => [x, ...x.others || []].map(({ e }) => e.backend).join(', ') },
   { name: 'Pool', of: (x) => x.e.pool },
   { name: 'Namespace', of: (x) => x.namespace },
   { name: 'Node', of: (x) => x.node },
@@ -26,6 +26,7 @@ function words(entry) {
     const { e } = entry;
     const said = (e.evidence || []).map((one) => one.source + ' ' + one.says);
     entry.words = [e.ip, e.key, entry.pod, entry.node, e.owner.sandbox, e.owner.interface, e.backend, e.pool, e.reason,
+      ...(entry.others || []).map((other) => other.e.backend + ' ' + other.e.pool),
       e.verdict, e.outcome, e.note, e.error, ...said].filter(Boolean).join('\n').toLowerCase();
   }
   return entry.words;
@@ -152,16 +153,17 @@ function newRow(entry) {
 }
 
 // detailsOf returns all that the report says of an entry.
-function detailsOf({ e, state, pod }) {
+function detailsOf({ e, state, pod, others = [] }) {
   const facts = [
     ['Address', e.ip], ['State', `${STATES[state].label}: ${STATES[state].about}`],
-    ['Verdict', isRestore ? '' : `${e.verdict}, ${e.reason}`], ['Outcome', e.outcome], ['Note', e.note], ['Error', e.error],
+    ['Verdict', isRestore ? '' : `${e.verdict}, ${e.reason}`], ['Outcome', e.outcome], ['Note', timed(e.note)], ['Error', e.error],
     ['Pod', pod], ['Node', e.owner.node], ['Interface', e.owner.interface], ['Sandbox', e.owner.sandbox],
     ['Stored in', `${e.backend}, pool ${e.pool}, key ${e.key}`],
+    ...others.map((other) => ['Also in', `${other.e.backend}, pool ${other.e.pool}, key ${other.e.key}: ${STATES[other.state].label}, ${other.reason}`]),
     ['First seen', e.firstSeen && `${clock(e.firstSeen)} (${distance(e.firstSeen)})`],
     ['Due', e.due && `${clock(e.due)} (${distance(e.due)})`],
   ].filter(([, text]) => text);
-  const evidence = (e.evidence || []).map((one) => el('li', {}, el('b', {}, one.source), ' ', one.says));
+  const evidence = (e.evidence || []).map((one) => el('li', {}, el('b', {}, one.source), ' ', timed(one.says)));
   const explain = data.explain && /^[0-9a-f.:]+$/.test(e.ip) ? [el('dt', {}, 'Ask why'), el('dd', {}, commandOf(`${data.explain} ${e.ip}`))] : [];
   return el('div', { class: 'about' },
     el('dl', {}, facts.map(([name, text]) => [el('dt', {}, name), el('dd', {}, text)]), explain),
