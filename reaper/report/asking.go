@@ -1,0 +1,106 @@
+package report
+
+import (
+	"slices"
+
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+)
+
+// An Asking is a pod, and the networks that it requests.
+type Asking struct {
+	Namespace string `json:"namespace"`
+	Pod       string `json:"pod"`
+	Node      string `json:"node,omitempty"`
+
+	// Waits is set if the pod waits for an address; otherwise Why says why it does not.
+	Waits bool   `json:"waits"`
+	Why   string `json:"why,omitempty"`
+
+	// Attachments are the network attachments that it requests, as namespace/name. Unknown are
+	// those whose network is not known here.
+	Attachments []string `json:"attachments,omitempty"`
+	Unknown     []string `json:"unknown,omitempty"`
+
+	// Rangeless are those through which it gets no address of a store.
+	Rangeless []Rangeless `json:"rangeless,omitempty"`
+
+	// Default is set if it also waits for an address of the cluster's default network: from any
+	// of these IPPools, by name or CIDR, or from any at all if none is named.
+	Default bool     `json:"default"`
+	IPPools []string `json:"ipPools,omitempty"`
+}
+
+// A Rangeless is a network attachment without a range, and why pods get no address through it.
+type Rangeless struct {
+	Attachment string `json:"attachment"`
+	Why        string `json:"why"`
+}
+
+// addAsking adds a pod that exists, and the networks from which it waits for an address: those that it
+// requests and in which no store has an address for it.
+func (x *Explanation) addAsking(r Report, a Asking, command []string) {
+	has := make(map[ipam.PoolRef]bool)
+	for _, e := range x.Found {
+		if e.Owner.Namespace == a.Namespace && e.Owner.Pod == a.Pod && e.Verdict != judge.Orphaned {
+			has[e.pool()] = true
+		}
+	}
+	served := func(n NetworkReport) bool {
+		return slices.ContainsFunc(n.Pools, func(pool string) bool { return has[ipam.PoolRef{Backend: n.Backend, Name: pool}] })
+	}
+	byDefault := a.Default && !slices.ContainsFunc(r.Networks, func(n NetworkReport) bool { return n.Default && served(n) })
+	wanted := func(n NetworkReport) bool {
+		if n.Default {
+			named := len(a.IPPools) == 0 && n.Closed == "" || slices.Contains(a.IPPools, n.Name) || slices.Contains(a.IPPools, n.Range)
+			return byDefault && named
+		}
+		return !served(n) && slices.ContainsFunc(a.Attachments, func(one string) bool { return slices.Contains(n.Attachments, one) })
+	}
+	for _, one := range a.Attachments {
+		known := slices.ContainsFunc(r.Networks, func(n NetworkReport) bool { return slices.Contains(n.Attachments, one) })
+		switch why := r.Rangeless[one]; {
+		case known:
+		case why != "":
+			a.Rangeless = append(a.Rangeless, Rangeless{one, why})
+		default:
+			a.Unknown = append(a.Unknown, one)
+		}
+	}
+	if a.Waits {
+		places := r.places(command, wanted)
+		r.markChoices(places, a.Node)
+		x.Places = append(x.Places, places...)
+	}
+	x.Asking = append(x.Asking, a)
+}
+
+// markChoices says of the places of a pod that waits from which of them its node can get no address, and
+// from which it gets one in place of another: of those of the default network, an address of any one
+// of its IP family is enough. An attachment gives an address of each of its ranges.
+func (r Report) markChoices(places []Place, node string) {
+	for family := range r.families() {
+		var networks []NetworkReport
+		var chosen []*Place
+		var room []string
+		for _, n := range family {
+			for i := range places {
+				if p := &places[i]; p.Network && p.Backend == n.Backend && p.Name == n.Name {
+					networks, chosen = append(networks, n), append(chosen, p)
+					if p.Free == nil || p.Free.Sign() > 0 {
+						room = append(room, p.Name)
+					}
+				}
+			}
+		}
+		if len(networks) == 0 {
+			continue
+		}
+		none := noBlock(node, networks)
+		for _, p := range chosen {
+			if p.NoBlock = none; none == nil {
+				p.Elsewhere = slices.DeleteFunc(slices.Clone(room), func(name string) bool { return name == p.Name })
+			}
+		}
+	}
+}
