@@ -18,8 +18,8 @@ and on what evidence, since when it has been leaked, when it is due, and what
 would change that.
 
 It also tells which networks a hanging pod waits for. Of these networks, and of
-a pool, a network or a CIDR, it shows how full they are, how much has leaked and
-why, and what would free it.
+a pool, a network, its attachment or a CIDR, it shows how full they are, how
+much has leaked and why, and what would free it.
 
 It is read-only.
 `
@@ -34,7 +34,8 @@ const explainExamples = `  # Why is this address kept or released?
 
   # Why is this network or this pool full?
   %[1]s explain%[2]s 10.0.0.0/24
-  %[1]s explain%[2]s pool/kube-system/10.0.0.0-24`
+  %[1]s explain%[2]s pool/kube-system/10.0.0.0-24
+  %[1]s explain%[2]s shop/vlan-100`
 
 const explainFiles = `
 
@@ -45,7 +46,7 @@ func newExplain(w ioStreams, at target) *cobra.Command {
 	var f lookFlags
 	f.target = at
 	cmd := &cobra.Command{
-		Use:     "explain ADDRESS | CIDR | [NAMESPACE/]POD | node/NAME | pool/NAME",
+		Use:     "explain ADDRESS | CIDR | [NAMESPACE/]NAME | node/NAME | pool/NAME",
 		Short:   "Show why an address is kept or released",
 		Long:    explainAbout,
 		Example: examplesOf(w, at, explainExamples, explainFiles),

@@ -161,7 +161,7 @@ func (f *filterFlags) add(flags *pflag.FlagSet, scope plugin.Scope) {
 	if scope == plugin.Cluster { // on a node, all are of this node
 		flags.StringSliceVar(&s.Nodes, "node", nil, "only pods of this `NODE`; repeatable")
 	}
-	flags.StringSliceVar(&s.Pools, "pool", nil, "only this `POOL`: a pool, with or without its namespace, a network, or a CIDR around pools; repeatable")
+	flags.StringSliceVar(&s.Pools, "pool", nil, "only this `POOL`: a pool, with or without its namespace, a network, a network attachment as NAMESPACE/NAME, or a CIDR around pools; repeatable")
 	flags.StringSliceVar(&s.Backends, "backend", nil, "only this `BACKEND`; repeatable")
 	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "pods in all namespaces, which is the default")
 }

@@ -47,6 +47,7 @@ type Subject struct {
 
 	Refused []Refusal // of its plan
 	Command []string  // of a run on the same cluster
+	Only    []string  // the flag that narrows it to more than the pod or the pool of the entry
 	Kubectl []string  // the flags with which kubectl contacts that cluster
 }
 
@@ -73,7 +74,7 @@ func (s Subject) fill(templates ...Remedy) []Remedy {
 }
 
 // typed returns a command line; empty if one of its words is not safe. In the template, {run}
-// is the command of a run, and {only} narrows it to the pod of the entry, or else to its pool.
+// is the command of a run, and {only} narrows it to Only, the pod of the entry, or else its pool.
 func (s Subject) typed(template string) string {
 	var words []string
 	for _, word := range strings.Fields(template) {
@@ -82,6 +83,8 @@ func (s Subject) typed(template string) string {
 			words = append(append(words, word), s.Kubectl...)
 		case word == "{run}":
 			words = append(words, s.Command...)
+		case word == "{only}" && len(s.Only) > 0:
+			words = append(words, s.Only[0], named(s.Only[1]))
 		case word == "{only}" && s.Owner.Pod != "" && s.Owner.Namespace != "":
 			words = append(words, "--pod", named(s.Owner.Namespace+"/"+s.Owner.Pod))
 		case word == "{only}":

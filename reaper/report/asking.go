@@ -68,7 +68,7 @@ func (x *Explanation) addAsking(r Report, a Asking, command []string) {
 		}
 	}
 	if a.Waits {
-		places := r.places(command, wanted)
+		places := r.places(command, r.networksThat(wanted))
 		r.markChoices(places, a.Node)
 		x.Places = append(x.Places, places...)
 	}

@@ -31,8 +31,12 @@ type Explanation struct {
 	// because it may have them.
 	Found []Explained `json:"found"`
 
-	// Others is how many allocations of a node are left out because they did not leak.
-	Others int `json:"others"`
+	// Others is how many allocations of a node are left out because they did not leak. Leaks count
+	// the addresses of the node that leaked, or may have, and All are the words of the command that lists
+	// all of its allocations; none for files.
+	Others int      `json:"others"`
+	Leaks  []Leak   `json:"leaks,omitempty"`
+	All    []string `json:"-"`
 
 	// Leaked counts the allocations without an owner; null if that is not known.
 	Leaked *Leaked `json:"leaked"`
@@ -129,9 +133,9 @@ func Explain(r Report, q Question, asking []Asking, command []string) (Explanati
 			}
 		}
 	}
-	if ip, err := netip.ParseAddr(x.Question.Address); err == nil && r.Claims != nil {
+	if ip, err := netip.ParseAddr(x.Question.Address); err == nil && r.Living != nil {
 		x.Claims = []Shown{} // it is known that there are no others
-		for claim := range r.Claims(ip) {
+		for claim := range r.Living.On(ip) {
 			if !claim.Ended {
 				x.Claims = append(x.Claims, Shown{
 					Kind: claim.By.Kind, Namespace: claim.By.Ref.Namespace, Name: claim.By.Ref.Name, Source: claim.Source, Proved: claim.Proves,
@@ -139,8 +143,25 @@ func Explain(r Report, q Question, asking []Asking, command []string) (Explanati
 			}
 		}
 	}
+	if x.Question.Node != "" {
+		only := []string{"--node", x.Question.Node}
+		if r.Run.Node != "" {
+			only = nil // all that the run knows is of that node
+		}
+		x.Leaks = r.leaks(func(e *Entry) bool { return x.Question.about(*e) }, command, only...)
+		if r.Run.Place() != "" {
+			x.All = slices.Concat(command, only, []string{"--all"})
+		}
+	}
 	x.addPlaces(r, asking, command)
 	return x, nil
+}
+
+// incomplete reports whether a store may have allocations that the report does not have.
+func (r Report) incomplete() bool {
+	return slices.ContainsFunc(r.Backends, func(b BackendReport) bool {
+		return b.Status == ipam.StatusFailed || b.Status == ipam.StatusPartial
+	})
 }
 
 // subject returns an entry as the subject of remedies.
@@ -168,16 +189,14 @@ func (e *Entry) HeldBy(node string) string {
 	return e.Evidence[i].Says
 }
 
-// places returns the wanted networks. The command is that of a run.
-func (r Report) places(command []string, wanted func(NetworkReport) bool) []Place {
+// places returns networks as places. The command is that of a run.
+func (r Report) places(command []string, networks []NetworkReport) []Place {
 	var all []Place
-	for _, n := range r.Networks {
-		if wanted(n) {
-			all = append(all, Place{
-				Backend: n.Backend, Name: n.Name, Network: true, Range: n.Range, Usage: n.Usage, Closed: n.Closed, Blocks: n.Blocks,
-				Leaks: r.leaks(n.refs(), n.Name, command),
-			})
-		}
+	for _, n := range networks {
+		all = append(all, Place{
+			Backend: n.Backend, Name: n.Name, Network: true, Range: n.Range, Usage: n.Usage, Closed: n.Closed, Blocks: n.Blocks, Attachments: n.Attachments,
+			Leaks: r.leaksIn(n.refs(), n.Name, command),
+		})
 	}
 	return all
 }
@@ -185,18 +204,17 @@ func (r Report) places(command []string, wanted func(NetworkReport) bool) []Plac
 // placeOfPool returns a pool as a place.
 func (r Report) placeOfPool(p PoolReport, command []string) Place {
 	in := map[ipam.PoolRef]bool{p.ref(): true}
-	return Place{Backend: p.Backend, Name: p.Name, Range: p.Range, Usage: p.Usage, Leaks: r.leaks(in, p.Name, command)}
+	return Place{Backend: p.Backend, Name: p.Name, Range: p.Range, Usage: p.Usage, Leaks: r.leaksIn(in, p.Name, command)}
 }
 
 // placesNamed returns the networks that a name stands for, and such pools outside of these.
 func (r Report) placesNamed(name string, command []string) []Place {
-	all := r.places(command, func(n NetworkReport) bool { return n.named(name) })
+	networks := r.networksNamed(name)
+	all := r.places(command, networks)
 	alone, _ := r.PoolsNamed(name)
-	for _, n := range r.Networks {
-		if n.named(name) {
-			for pool := range n.refs() {
-				delete(alone, pool)
-			}
+	for _, n := range networks {
+		for pool := range n.refs() {
+			delete(alone, pool)
 		}
 	}
 	for _, p := range r.Pools {
@@ -214,8 +232,9 @@ type Place struct {
 	Network bool   `json:"network"` // otherwise it is a pool
 	Range   string `json:"range"`
 	Usage
-	Closed string  `json:"closed,omitempty"` // see NetworkReport
-	Blocks *Blocks `json:"blocks,omitempty"` // see NetworkReport
+	Closed      string   `json:"closed,omitempty"`      // see NetworkReport
+	Blocks      *Blocks  `json:"blocks,omitempty"`      // see NetworkReport
+	Attachments []string `json:"attachments,omitempty"` // see NetworkReport
 
 	// Elsewhere are the networks that have room, and from which the pod that waits may get its
 	// address in place of this one.
@@ -254,16 +273,13 @@ func (x *Explanation) addPlacesAround(r Report, command []string) {
 		prefix, err := netip.ParsePrefix(in)
 		return err == nil && prefix.Contains(ip)
 	}
-	x.Places = r.places(command, func(n NetworkReport) bool { return contains(n.Range) })
+	x.Places = r.places(command, r.networksThat(func(n NetworkReport) bool { return contains(n.Range) }))
 	covered := len(x.Places) > 0
 	for _, p := range r.Pools {
 		if !covered && contains(p.Range) {
 			x.Places = append(x.Places, r.placeOfPool(p, command))
 		}
 	}
-	unlisted := slices.ContainsFunc(r.Backends, func(b BackendReport) bool {
-		return b.Status == ipam.StatusFailed || b.Status == ipam.StatusPartial
-	})
 	if len(x.Places) == 0 {
 		x.Nearest = r.nearest(ip)
 		return
@@ -281,7 +297,7 @@ func (x *Explanation) addPlacesAround(r Report, command []string) {
 			sized = sized && n.Capacity != nil
 		}
 	}
-	if !unlisted && (free || sized) && (!free || len(x.Claims) == 0) { // otherwise something may have it
+	if !r.incomplete() && (free || sized) && (!free || len(x.Claims) == 0) { // otherwise something may have it
 		x.Free = &free
 	}
 }

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
+	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 // A Question says what an Explanation is about: one address, one pod, one node, or the pools
@@ -18,7 +21,7 @@ type Question struct {
 	Namespace string `json:"namespace,omitempty"` // of the pod; empty for any
 	Pod       string `json:"pod,omitempty"`
 	Node      string `json:"node,omitempty"`
-	Pool      string `json:"pool,omitempty"` // see Report.PoolsNamed
+	Pool      string `json:"pool,omitempty"` // or a network, or an attachment: see Layout.PoolsNamed
 	Name      string `json:"name,omitempty"`
 }
 
@@ -44,25 +47,26 @@ func (q Question) String() string {
 }
 
 // resolve returns the question with a pod, a node or a pool in place of a name that may be any of
-// them. namespace/name is a pool if there is no such pod.
+// them. namespace/name is a network attachment or a pool if there is no such pod. The error is an
+// *InputError if the name stands for nothing, or for several of them.
 func (q Question) resolve(r Report, asking []Asking) (Question, error) {
-	name := cmp.Or(q.Name, q.Pool)
-	if q.Pod != "" && q.Namespace != "" {
-		name = q.Namespace + "/" + q.Pod
-	}
-	_, pool := r.PoolsNamed(name)
-	pod, node := len(asking) > 0, false
-	for _, e := range r.Entries {
-		pod, node = pod || q.about(e) || e.Owner.Pod == q.Name, node || Question{Node: q.Name}.about(e)
-	}
-	if q.Name == "" {
-		switch {
-		case q.Pool != "" && !pool:
-			return q, ipam.BadInput(fmt.Errorf("no pool or network named %s, or inside it", q.Pool), "ip-reaper pools --all lists all of them")
-		case q.Pod != "" && !pod && pool:
-			return Question{Pool: name}, nil
-		}
+	if q.Address != "" {
 		return q, nil
+	}
+	whole := q.Namespace + "/" + cmp.Or(q.Pod, q.Name)
+	pool := ""
+	for _, name := range []string{q.Pool, q.Name, whole} {
+		if _, known := r.PoolsNamed(name); known && pool == "" {
+			pool = name
+		}
+	}
+	pod, node := len(asking) > 0, r.Living != nil && r.Living.HasNode(cmp.Or(q.Node, q.Name))
+	asPod, asNode := Question{Namespace: q.Namespace, Pod: cmp.Or(q.Pod, q.Name)}, Question{Node: cmp.Or(q.Node, q.Name)}
+	for _, e := range r.Entries {
+		pod, node = pod || asPod.about(e), node || asNode.about(e)
+	}
+	if !pod && r.Living != nil {
+		pod = slices.ContainsFunc(r.Living.Pods(), func(p census.Pod) bool { return asPod.names(p.Ref.Namespace, p.Ref.Name) })
 	}
 	var one Question
 	var is, say []string
@@ -71,7 +75,8 @@ func (q Question) resolve(r Report, asking []Asking) (Question, error) {
 		is       bool
 		question Question
 	}{
-		{"pod", pod, Question{Namespace: q.Namespace, Pod: q.Name}}, {"node", node, Question{Node: q.Name}}, {"pool", pool, Question{Pool: q.Name}},
+		{"pod", pod && q.Node+q.Pool == "", asPod}, {"node", node && q.Pod+q.Pool == "", asNode},
+		{"pool", pool != "" && q.Node == "" && !(pod && q.Pod != ""), Question{Pool: pool}},
 	} {
 		if kind.is {
 			one, is, say = kind.question, append(is, "a "+kind.name), append(say, kind.name+"/"+q.Name)
@@ -79,12 +84,64 @@ func (q Question) resolve(r Report, asking []Asking) (Question, error) {
 	}
 	switch len(is) {
 	case 0:
-		return q, nil
+		return q, q.unknown(r, whole)
 	case 1:
 		return one, nil
 	default:
 		return q, ipam.BadInput(fmt.Errorf("%s is %s", q.Name, strings.Join(is, " and ")), "give "+strings.Join(say, " or "))
 	}
+}
+
+// unknown returns an *InputError that says that nothing has the name, with those that are near; nil
+// if something may have it that the report does not know.
+func (q Question) unknown(r Report, whole string) error {
+	only := r.Run.Selection
+	if q.Namespace != "" {
+		only.Namespaces = nil // it is the one of the question
+	}
+	if why := cmp.Or(r.Rangeless[q.Pool], r.Rangeless[whole]); why != "" {
+		return ipam.BadInput(fmt.Errorf("pods get no address of a store through the network attachment %s: %s", cmp.Or(q.Pool, whole), why), "")
+	}
+	if q.Pool == "" && (r.Living == nil || r.incomplete() || !only.Everything()) ||
+		q.Name != "" && !r.Run.Selection.Everything() || q.Node+q.Name != "" && !r.Living.HasNodes() {
+		return nil
+	}
+	typed, text := q.Pool, "no pool, network or network attachment named %s, or inside it"
+	names := r.PoolNames()
+	pods := func(format func(ipam.PodRef) string) {
+		for _, p := range r.Living.Pods() {
+			names = append(names, format(p.Ref))
+		}
+		for _, e := range r.Entries {
+			names = append(names, format(ipam.PodRef{Namespace: e.Owner.Namespace, Name: e.Owner.Pod}))
+		}
+	}
+	switch {
+	case q.Node != "":
+		typed, text, names = q.Node, "no node named %s, and no allocation of it", slices.Collect(r.Living.Nodes())
+	case q.Pod != "" && q.Namespace != "":
+		typed, text = whole, "no pod and no allocation named %s"
+		if r.Run.Selection.Everything() {
+			text += ", and no network attachment"
+		}
+		pods(ipam.PodRef.String)
+	case q.Pod != "":
+		typed, text, names = q.Pod, "no pod and no allocation of a pod named %s", nil
+		pods(func(ref ipam.PodRef) string { return ref.Name })
+	case q.Name != "":
+		typed, text = q.Name, "no pod, node, pool or network named %s, and no allocation of it"
+		if strings.Trim(typed, "0123456789abcdef.:") == "" {
+			text = "%s is not an address, and no pod, node, pool or network has that name"
+		}
+		names = slices.AppendSeq(names, r.Living.Nodes())
+		pods(func(ref ipam.PodRef) string { return ref.Name })
+	}
+	return ipam.BadInput(fmt.Errorf(text, typed), cmp.Or(printable.Meant(typed, names), "pools --all lists all pools, and run --all all allocations"))
+}
+
+// names reports whether a question about a pod is about this one.
+func (q Question) names(namespace, pod string) bool {
+	return q.Pod == pod && (q.Namespace == "" || q.Namespace == namespace)
 }
 
 // about reports whether the question is about an entry.
@@ -95,15 +152,15 @@ func (q Question) about(e Entry) bool {
 	case q.Node != "":
 		return e.Owner.Node == q.Node || e.HeldBy(q.Node) != ""
 	case q.Pod != "":
-		return e.Owner.Pod == q.Pod && (q.Namespace == "" || e.Owner.Namespace == q.Namespace)
+		return q.names(e.Owner.Namespace, e.Owner.Pod)
 	default:
 		return false
 	}
 }
 
 // ParseQuestion returns the question of an argument: an address, a CIDR, namespace/name or pod/name
-// for a pod, node/name for a node, pool/name for a pool or a network, or a bare name. The namespace
-// is that of the pod, if the argument does not give it. The error is an *InputError.
+// for a pod or a network attachment, node/name for a node, pool/name for a pool or a network, or a
+// bare name. The namespace is that of the pod, if the argument does not give it. The error is an *InputError.
 func ParseQuestion(text, namespace string) (Question, error) {
 	if ip, err := netip.ParseAddr(text); err == nil {
 		return Question{Address: ipam.Shown(ip).String()}, nil
@@ -123,6 +180,8 @@ func ParseQuestion(text, namespace string) (Question, error) {
 		return Question{Pool: name}, nil
 	case kind == "pod":
 		return Question{Namespace: namespace, Pod: name}, nil
+	case strings.ContainsAny(kind, ".:"): // no namespace has these
+		return Question{}, ipam.BadInput(fmt.Errorf("%s is not a CIDR", text), "")
 	case namespace != "" && namespace != kind:
 		return Question{}, ipam.BadInput(fmt.Errorf("%s is not in the namespace %s", text, namespace), "leave out -n")
 	default:
