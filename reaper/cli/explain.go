@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 
@@ -82,9 +81,13 @@ func explain(ctx context.Context, w ioStreams, f lookFlags, subject string) erro
 		return lookErr
 	}
 	var asking []report.Asking
-	if c, ok := cluster.(asker); ok && question.NamesPod() {
-		if asking, err = c.Asking(ctx, question.Namespace, cmp.Or(question.Pod, question.Name)); err != nil {
-			found.Warnings = append(found.Warnings, "what the pod waits for is unknown: "+oneLine(err))
+	if c, ok := cluster.(asker); ok {
+		for _, pod := range question.PodsIn(*found) {
+			named, err := c.Asking(ctx, pod.Namespace, pod.Name)
+			if err != nil {
+				found.Warnings = append(found.Warnings, "what the pod waits for is unknown: "+oneLine(err))
+			}
+			asking = append(asking, named...)
 		}
 	}
 	found.Result.ExitCode, found.Result.Error = exitCode(ctx, lookErr), oneLine(lookErr)

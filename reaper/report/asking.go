@@ -1,10 +1,18 @@
 package report
 
 import (
+	"cmp"
+	"fmt"
+	"net/netip"
 	"slices"
+	"time"
 
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 // An Asking is a pod, and the networks that it requests.
@@ -29,6 +37,29 @@ type Asking struct {
 	// of these IPPools, by name or CIDR, or from any at all if none is named.
 	Default bool     `json:"default"`
 	IPPools []string `json:"ipPools,omitempty"`
+
+	// Fixed are the addresses that it asks Calico for in place of any other.
+	Fixed []Fixed `json:"fixed,omitempty"`
+
+	// Room is set if it waits, and none of the networks from which it may get an address is full. It
+	// says who tries again.
+	Room string `json:"room,omitempty"`
+
+	// Deletion is set if the pod is being deleted.
+	Deletion *Deletion `json:"deletion,omitempty"`
+}
+
+// A Fixed is an address that a pod asks for by name, and what has it.
+type Fixed struct {
+	Address string `json:"address"`
+	Is      string `json:"is"`
+}
+
+// A Deletion says since when a pod is Terminating, and what may keep it.
+type Deletion struct {
+	Since      time.Time       `json:"since"`
+	Grace      policy.Duration `json:"gracePeriod"`
+	Finalizers []string        `json:"finalizers,omitempty"`
 }
 
 // A Rangeless is a network attachment without a range, and why pods get no address through it.
@@ -57,6 +88,13 @@ func (x *Explanation) addAsking(r Report, a Asking, command []string) {
 		}
 		return !served(n) && slices.ContainsFunc(a.Attachments, func(one string) bool { return slices.Contains(n.Attachments, one) })
 	}
+	if !byDefault {
+		a.Fixed = nil
+	}
+	for i := range a.Fixed {
+		byDefault = false
+		a.Fixed[i].Is = r.holderOf(a.Fixed[i].Address)
+	}
 	for _, one := range a.Attachments {
 		known := slices.ContainsFunc(r.Networks, func(n NetworkReport) bool { return slices.Contains(n.Attachments, one) })
 		switch why := r.Rangeless[one]; {
@@ -71,6 +109,10 @@ func (x *Explanation) addAsking(r Report, a Asking, command []string) {
 		places := r.places(command, r.networksThat(wanted))
 		r.markChoices(places, a.Node)
 		x.Places = append(x.Places, places...)
+		a.Room = r.roomFor(a, places)
+	}
+	if a.Deletion != nil {
+		a.Why, _ = r.terminating(a)
 	}
 	x.Asking = append(x.Asking, a)
 }
@@ -102,5 +144,94 @@ func (r Report) markChoices(places []Place, node string) {
 				p.Elsewhere = slices.DeleteFunc(slices.Clone(room), func(name string) bool { return name == p.Name })
 			}
 		}
+	}
+}
+
+// roomFor says who tries again, if none of the places from which a pod waits for an address is full;
+// otherwise, or if that is unknown, it returns nothing. Which of the IPPools Calico tries may depend on
+// what is not read here, such as its configuration on the node, so it counts if any is full. A pool
+// of which the node has no block may be for other nodes.
+func (r Report) roomFor(a Asking, places []Place) string {
+	full := func(p Place) bool {
+		return p.Closed != "" || p.Free == nil || p.Free.Sign() == 0 || p.NoBlock != nil || p.selective && p.Blocks.Shares[a.Node].Blocks == 0
+	}
+	if len(places) == 0 || len(a.Unknown)+len(a.Rangeless)+len(a.Fixed) > 0 || !r.Run.Selection.Everything() || slices.ContainsFunc(places, full) {
+		return ""
+	}
+	if r.Living != nil && r.Living.Node(a.Node).Ready {
+		return "no network that it may use is full; the kubelet tries again"
+	}
+	return "no network that it may use is full; its node " + a.Node + r.stateOf(a.Node) + " has to try again"
+}
+
+// holderOf says what has an address of the cluster's default network.
+func (r Report) holderOf(text string) string {
+	ip, err := netip.ParseAddr(text)
+	ip = ipam.Shown(ip)
+	networks := r.networksThat(func(n NetworkReport) bool { return n.Default })
+	switch {
+	case err != nil:
+		return "no address"
+	case !r.Run.Selection.Everything():
+		return "not looked for, since a filter leaves out what others have"
+	}
+	for _, e := range r.Entries {
+		if e.IP != ip.String() || !slices.ContainsFunc(networks, func(n NetworkReport) bool { return n.Backend == e.Backend }) {
+			continue
+		}
+		is := "kept: " + e.Reason.Words()
+		if e.Address != nil && e.Address.Fate >= Protected {
+			is = "leaked and " + e.Address.Fate.String()
+		} else if e.Verdict == judge.InUse {
+			is = "in use"
+		}
+		owner := cmp.Or(e.Note, e.Key)
+		if e.Owner.Pod != "" {
+			owner = "pod " + e.Owner.Namespace + "/" + e.Owner.Pod
+		}
+		return "taken by " + owner + " (" + is + ")"
+	}
+	if r.Living != nil {
+		for claim := range r.Living.On(ip) {
+			if !claim.Ended {
+				return "in no store, but shown by " + claim.By.String()
+			}
+		}
+	}
+	for _, n := range networks {
+		if prefix, err := netip.ParsePrefix(n.Range); err == nil && prefix.Contains(ip) {
+			return "in no store that was listed, and in the range of " + n.Name
+		}
+	}
+	return "in no IPPool that is known"
+}
+
+// terminating says since when a pod is being deleted and, once its grace period is over, what to look
+// at. Files do not say how long ago that was.
+func (r Report) terminating(a Asking) (says string, overdue bool) {
+	d := a.Deletion
+	says = "Terminating since " + judge.Stamp(d.Since)
+	took := r.Run.StartedAt.Sub(d.Since)
+	if r.Run.Place() == "" || took <= d.Grace.Duration {
+		return says + ", with a grace period of " + d.Grace.String(), false
+	}
+	says += fmt.Sprintf(" (%s), past its grace period of %s: look at ", duration.HumanDuration(took), d.Grace)
+	if len(d.Finalizers) > 0 {
+		says += "its finalizers (" + printable.Some(d.Finalizers) + ") and "
+	}
+	return says + "its node " + a.Node + r.stateOf(a.Node), true
+}
+
+// stateOf says in parentheses whether a node is ready; nothing if that is unknown.
+func (r Report) stateOf(node string) string {
+	switch {
+	case r.Living == nil || !r.Living.HasNodes():
+		return ""
+	case !r.Living.HasNode(node):
+		return " (which does not exist)"
+	case r.Living.Node(node).Ready:
+		return " (ready)"
+	default:
+		return " (not ready since " + judge.Stamp(r.Living.Node(node).Since) + ")"
 	}
 }

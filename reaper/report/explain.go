@@ -85,7 +85,8 @@ type Explained struct {
 }
 
 // Explain explains the allocations of a report that the question is about. The command is
-// that of a run on the same cluster. asking are the existing pods with the name in question.
+// that of a run on the same cluster. asking are the existing pods with the name in question, or those
+// that have the address.
 // The error is an *InputError if a name stands for several of a pod, a node and a pool, or if
 // no pool has the name.
 func Explain(r Report, q Question, asking []Asking, command []string) (Explanation, error) {
@@ -153,6 +154,17 @@ func Explain(r Report, q Question, asking []Asking, command []string) (Explanati
 			x.All = slices.Concat(command, only, []string{"--all"})
 		}
 	}
+	for _, a := range asking {
+		if a.Deletion == nil {
+			continue
+		}
+		says, overdue := r.terminating(a)
+		for i := range x.Found {
+			if e := &x.Found[i]; overdue && e.Verdict == judge.InUse && (Question{Namespace: a.Namespace, Pod: a.Pod}).about(e.Entry) {
+				e.Remedies = []judge.Remedy{{Says: "its pod is " + says}}
+			}
+		}
+	}
 	x.addPlaces(r, asking, command)
 	return x, nil
 }
@@ -195,7 +207,7 @@ func (r Report) places(command []string, networks []NetworkReport) []Place {
 	for _, n := range networks {
 		all = append(all, Place{
 			Backend: n.Backend, Name: n.Name, Network: true, Range: n.Range, Usage: n.Usage, Closed: n.Closed, Blocks: n.Blocks, Attachments: n.Attachments,
-			Leaks: r.leaksIn(n.refs(), n.Name, command),
+			Leaks: r.leaksIn(n.refs(), n.Name, command), selective: n.Division != nil && n.Division.Selective,
 		})
 	}
 	return all
@@ -235,6 +247,8 @@ type Place struct {
 	Closed      string   `json:"closed,omitempty"`      // see NetworkReport
 	Blocks      *Blocks  `json:"blocks,omitempty"`      // see NetworkReport
 	Attachments []string `json:"attachments,omitempty"` // see NetworkReport
+
+	selective bool // nodes are chosen for it
 
 	// Elsewhere are the networks that have room, and from which the pod that waits may get its
 	// address in place of this one.

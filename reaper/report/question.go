@@ -25,8 +25,22 @@ type Question struct {
 	Name      string `json:"name,omitempty"`
 }
 
-// NamesPod reports whether the question may be about a pod.
-func (q Question) NamesPod() bool { return q.Pod != "" || q.Name != "" }
+// PodsIn returns the pods that the question may be about, and those that have its address. The
+// namespace of one is empty for any.
+func (q Question) PodsIn(r Report) []ipam.PodRef {
+	if q.Address == "" && q.Pod+q.Name == "" {
+		return nil
+	} else if q.Address == "" {
+		return []ipam.PodRef{{Namespace: q.Namespace, Name: cmp.Or(q.Pod, q.Name)}}
+	}
+	var pods []ipam.PodRef
+	for _, e := range r.Entries {
+		if pod := (ipam.PodRef{Namespace: e.Owner.Namespace, Name: e.Owner.Pod}); q.about(e) && pod.Name != "" && !slices.Contains(pods, pod) {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
 
 // String names what is asked about, such as "pod shop/web".
 func (q Question) String() string {

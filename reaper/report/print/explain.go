@@ -161,7 +161,12 @@ func summaryOfAsking(a report.Asking, x report.Explanation) string {
 		return name + a.Why
 	}
 	text := name + "waits for an address"
-	if len(x.Places) > 0 {
+	for _, f := range a.Fixed {
+		text += "; it asks for " + f.Address + ", which is " + f.Is
+	}
+	if a.Room != "" {
+		text += "; " + a.Room
+	} else if len(x.Places) > 0 {
 		text += " of " + summaryOfPlaces(x.Places, x.Leaked != nil)
 	}
 	if len(a.Unknown) > 0 {
