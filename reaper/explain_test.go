@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
@@ -102,7 +101,7 @@ func TestPodThatDoesNotEndSaysWhereToLook(t *testing.T) {
 		},
 	} {
 		asking := report.Asking{Namespace: "default", Pod: "web", Node: tt.node, Deletion: &report.Deletion{
-			Since: began, Grace: policy.Duration{Duration: 30 * time.Second}, Finalizers: tt.finalizers,
+			Since: began, Grace: 30, Finalizers: tt.finalizers,
 		}}
 		r := report.Report{Run: report.RunInfo{StartedAt: began.Add(tt.after), Cluster: "here"}, Entries: []report.Entry{inUse}, Living: &nodes}
 		x, err := report.Explain(r, report.Question{Namespace: "default", Pod: "web"}, []report.Asking{asking}, nil)

@@ -89,7 +89,7 @@ type round struct {
 
 // newRun returns a run that has done nothing.
 func newRun(o Options, dryRun bool) *run {
-	r := &run{Options: o, info: o.info(dryRun), messages: &messages{logger: o.Logger, show: o.Progress, caveats: slices.Clone(o.Caveats)}}
+	r := &run{Options: o, info: o.info(dryRun), messages: &messages{logger: o.Logger, show: o.Progress, shown: o.Shown, caveats: slices.Clone(o.Caveats)}}
 	r.round.layout = report.NewLayout(ipam.Inventory{})
 	r.past.spent = make(map[string]int)
 	return r

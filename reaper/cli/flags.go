@@ -73,6 +73,11 @@ func (f commandFlags) check() error {
 	return f.target.check()
 }
 
+// shown reports whether the report is printed for people on the terminal that also has the log.
+func (f commandFlags) shown(w ioStreams) bool {
+	return w.terminal && w.stdoutTerminal && !f.verbose && (f.output == "table" || f.output == "wide")
+}
+
 // connect connects to the target. writes says that the command writes anything. p is the policy of
 // the file, or the default; the connection has the one to use.
 func (f commandFlags) connect(ctx context.Context, w ioStreams, writes bool, p policy.Policy, logger *slog.Logger) (connection, error) {

@@ -49,6 +49,7 @@ type Subject struct {
 	Command []string  // of a run on the same cluster
 	Only    []string  // the flag that narrows it to more than the pod or the pool of the entry
 	Kubectl []string  // the flags with which kubectl contacts that cluster
+	NoState string    // the state namespace that does not exist, without which nothing is remembered or released
 }
 
 // advise returns the function that fills in these templates.
@@ -68,6 +69,11 @@ func (s Subject) fill(templates ...Remedy) []Remedy {
 	text := strings.NewReplacer("{note}", s.Note, "{node}", s.Owner.Node, "{evidence}", strings.Join(evidence, "; "))
 	remedies := make([]Remedy, len(templates))
 	for i, template := range templates {
+		if writes := strings.Contains(template.Command, "--remember") || strings.Contains(template.Command, "--dry-run=false"); writes && s.NoState != "" {
+			says, _, _ := strings.Cut(template.Says, ":")
+			template = CreateState
+			template.Says = says + ": first " + template.Says
+		}
 		remedies[i] = Remedy{text.Replace(template.Says), s.typed(template.Command)}
 	}
 	return remedies
@@ -89,6 +95,8 @@ func (s Subject) typed(template string) string {
 			words = append(words, "--pod", named(s.Owner.Namespace+"/"+s.Owner.Pod))
 		case word == "{only}":
 			words = append(words, "--pool", named(s.Pool))
+		case word == "{state}":
+			words = append(words, named(s.NoState))
 		case word == "{endpoint}":
 			words = append(words, named(s.Endpoint))
 		case word == "{namespace}":
@@ -117,6 +125,9 @@ const (
 	unprotect = "if nothing needs the address, edit or delete what protects it: {note}"
 	byHand    = "no policy lets it go: if nothing has the address, remove it from the store by hand: {evidence}"
 )
+
+// CreateState comes before anything that writes, if the state namespace does not exist.
+var CreateState = Remedy{"install ip-reaper, or create at least the namespace in which it remembers", "kubectl create namespace {state}"}
 
 // What TerminationStuck and StaticPod advise.
 var (

@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
@@ -57,9 +56,9 @@ type Fixed struct {
 
 // A Deletion says since when a pod is Terminating, and what may keep it.
 type Deletion struct {
-	Since      time.Time       `json:"since"`
-	Grace      policy.Duration `json:"gracePeriod"`
-	Finalizers []string        `json:"finalizers,omitempty"`
+	Since      time.Time `json:"since"`
+	Grace      int64     `json:"gracePeriodSeconds"`
+	Finalizers []string  `json:"finalizers,omitempty"`
 }
 
 // A Rangeless is a network attachment without a range, and why pods get no address through it.
@@ -211,11 +210,11 @@ func (r Report) holderOf(text string) string {
 func (r Report) terminating(a Asking) (says string, overdue bool) {
 	d := a.Deletion
 	says = "Terminating since " + judge.Stamp(d.Since)
-	took := r.Run.StartedAt.Sub(d.Since)
-	if r.Run.Place() == "" || took <= d.Grace.Duration {
-		return says + ", with a grace period of " + d.Grace.String(), false
+	took, grace := r.Run.StartedAt.Sub(d.Since), time.Duration(d.Grace)*time.Second
+	if r.Run.Place() == "" || took <= grace {
+		return says + ", with a grace period of " + grace.String(), false
 	}
-	says += fmt.Sprintf(" (%s), past its grace period of %s: look at ", duration.HumanDuration(took), d.Grace)
+	says += fmt.Sprintf(" (%s), past its grace period of %s: look at ", duration.HumanDuration(took), grace)
 	if len(d.Finalizers) > 0 {
 		says += "its finalizers (" + printable.Some(d.Finalizers) + ") and "
 	}

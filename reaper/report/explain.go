@@ -185,8 +185,13 @@ func (r Report) subject(e Entry, command []string) judge.Subject {
 	if r.Run.Context != "" {
 		kubectl = append(kubectl, "--context", r.Run.Context)
 	}
+	noState := ""
+	if r.Run.NoState {
+		noState = r.Run.StateNamespace
+	}
 	return judge.Subject{
-		Rule: e.Rule, Verdict: e.Verdict, Reason: e.Reason, ChangedBy: e.ChangedBy, Note: e.Note, Evidence: e.Evidence, Endpoint: e.Endpoint,
+		NoState: noState,
+		Rule:    e.Rule, Verdict: e.Verdict, Reason: e.Reason, ChangedBy: e.ChangedBy, Note: e.Note, Evidence: e.Evidence, Endpoint: e.Endpoint,
 		Due: e.Due, Owner: e.Owner, Pool: e.Pool, Refused: r.Result.Refused, Command: command, Kubectl: kubectl,
 	}
 }

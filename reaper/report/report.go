@@ -77,6 +77,9 @@ type RunInfo struct {
 	// StateNamespace is the namespace of ledger, lock and journals; empty for files.
 	StateNamespace string `json:"stateNamespace,omitempty"`
 
+	// NoState is set if that namespace does not exist, so nothing can be remembered or released.
+	NoState bool `json:"noState,omitempty"`
+
 	// StateDir is the folder of ledger, lock and journals on a node; empty elsewhere.
 	StateDir string `json:"stateDir,omitempty"`
 

@@ -16,7 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
@@ -323,9 +322,9 @@ func readAsking(pod *corev1.Pod, p census.Pod) report.Asking {
 		}
 	}
 	if pod.DeletionTimestamp != nil {
-		grace := time.Duration(ptr.Deref(pod.DeletionGracePeriodSeconds, 0)) * time.Second
+		grace := ptr.Deref(pod.DeletionGracePeriodSeconds, 0)
 		a.Waits, a.Deletion = false, &report.Deletion{
-			Since: pod.DeletionTimestamp.Add(-grace).UTC(), Grace: policy.Duration{Duration: grace}, Finalizers: pod.Finalizers,
+			Since: pod.DeletionTimestamp.Add(-time.Duration(grace) * time.Second).UTC(), Grace: grace, Finalizers: pod.Finalizers,
 		}
 	}
 	return a

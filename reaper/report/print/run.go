@@ -122,7 +122,12 @@ func conclusion(r report.Report) []string {
 		if r.Run.Remember {
 			written = "no store was written"
 		}
-		if refused {
+		switch {
+		case r.Leaked == nil:
+			return []string{"dry run: what would be released is unknown, " + written}
+		case r.Run.NoState:
+			return []string{fmt.Sprintf("dry run: %s due (%d of %d allocations), and nothing can be released yet", freed, s.Planned, s.Entries)}
+		case refused:
 			return []string{fmt.Sprintf("dry run: the plan to free %s (%d of %d allocations) is refused, %s", freed, s.Planned, s.Entries, written)}
 		}
 		return []string{fmt.Sprintf("dry run: %s (%d of %d allocations) would be released, %s", freed, s.Planned, s.Entries, written)}
