@@ -3,6 +3,7 @@ package reaper_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -48,9 +49,8 @@ func TestNodeIsExplainedByWhatLeaked(t *testing.T) {
 	equal(t, "leaked", x.Leaked.Total, 1)
 	equal(t, "found in the store", *x.Stores[0].Found, 2)
 
-	x, err = report.Explain(rep, report.Question{Name: "nothing"}, nil, nil)
-	equal(t, "error", err, nil)
-	equal(t, "found in the store", *x.Stores[0].Found, 0)
+	equal(t, "leaks", len(x.Leaks), 1)
+
 	rep.Entries[0].Owner.Pod = "n1"
 	if _, err = report.Explain(rep, report.Question{Name: "n1"}, nil, nil); err == nil {
 		t.Error("a name of a pod and of a node is no mistake")
@@ -71,4 +71,48 @@ func TestHoldOfAStaticPodSaysWhereToLook(t *testing.T) {
 	equal(t, "first remedy", x.Found[0].Remedies[0], judge.Remedy{
 		Says: "check on that node whether its sandbox still runs", Command: "crictl pods --namespace default --name web",
 	})
+}
+
+// A pod in Terminating for long needs somebody to look. Until its grace period is over, it does not.
+func TestPodThatDoesNotEndSaysWhereToLook(t *testing.T) {
+	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	inUse := report.Entry{IP: ip1.String(), Owner: ipam.EntryOwner{Namespace: "default", Pod: "web"}, Verdict: judge.InUse, Reason: judge.PodPresent, Rule: 5}
+	nodes := census.New(began, nil, nil, census.Node{Name: "n1", Ready: true}, census.Node{Name: "n2", Since: began})
+	for _, tt := range []struct {
+		name       string
+		node       string
+		after      time.Duration
+		finalizers []string
+		want       string
+		remedy     bool
+	}{
+		{"in time", "n1", 30 * time.Second, nil, "Terminating since 2026-01-01T00:00:00Z, with a grace period of 30s", false},
+		{
+			"a finalizer", "n1", 17 * time.Minute, []string{"example.com/a"},
+			"Terminating since 2026-01-01T00:00:00Z, past its grace period of 30s: look at its finalizers (example.com/a) and its node n1, which is ready", true,
+		},
+		{
+			"a node that is away", "n2", 17 * time.Minute, nil,
+			"Terminating since 2026-01-01T00:00:00Z, past its grace period of 30s: look at its node n2, which is not ready since 2026-01-01T00:00:00Z", true,
+		},
+		{
+			"a node that is gone", "n3", 17 * time.Minute, nil,
+			"Terminating since 2026-01-01T00:00:00Z, past its grace period of 30s: look at its node n3, which does not exist", true,
+		},
+	} {
+		asking := report.Asking{Namespace: "default", Pod: "web", Node: tt.node, Deletion: &report.Deletion{
+			Since: began, Grace: 30, Finalizers: tt.finalizers,
+		}}
+		r := report.Report{Run: report.RunInfo{StartedAt: began.Add(tt.after), Cluster: "here"}, Entries: []report.Entry{inUse}, Living: &nodes}
+		x, err := report.Explain(r, report.Question{Namespace: "default", Pod: "web"}, []report.Asking{asking}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, tt.name, x.Asking[0].Why, tt.want)
+		x, err = report.Explain(r, report.Question{Address: ip1.String()}, []report.Asking{asking}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, tt.name+": the remedy", x.Found[0].Remedies[0].Says == "its pod is "+tt.want, tt.remedy)
+	}
 }

@@ -82,19 +82,10 @@ func (r *run) forgetReleased(ctx context.Context, saved ledger.Ledger, attempts 
 // begins every grace period again.
 func (r *run) warnOfNoLedger() {
 	waits := func(d judge.Decision) bool { return d.Verdict == judge.Suspected }
-	if r.lasts || !*r.Policy.DryRun || !slices.ContainsFunc(r.round.selectedDecisions(), waits) {
+	if r.lasts || r.NoState || !*r.Policy.DryRun || !slices.ContainsFunc(r.round.selectedDecisions(), waits) {
 		return
 	}
-	repeated := "the CronJob"
-	if r.Node != "" {
-		repeated = "the DaemonSet or the timer"
-	}
-	where := ""
-	if r.StateNamespace != "" {
-		where = " in namespace " + r.StateNamespace
-	}
-	r.caveat("no state of an earlier run was read" + where + ", so grace periods start now and no due times are known: " +
-		"run with --remember, or let " + repeated + " run")
+	r.caveat("no state of an earlier run was read, so grace periods start now")
 }
 
 // saveLedger replaces the ledger with what next makes of it and with how the run is going. If

@@ -1,6 +1,7 @@
 package reaper
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,6 +20,7 @@ import (
 type messages struct {
 	logger *slog.Logger
 	show   func(line string) // on the terminal; nil if there is none
+	shown  bool              // see Options.Shown
 
 	mu       sync.Mutex
 	warnings []string
@@ -42,7 +44,7 @@ func (m *messages) fail(err error) {
 		m.logged = make(map[string]bool)
 	}
 	m.logged[like] = true
-	m.logger.Error("failed", "err", printable.Error(err))
+	m.log(slog.LevelError, "failed", "err", printable.Error(err))
 }
 
 // failAndWarn is fail for a failure of the run as a whole: the report has it as a
@@ -64,9 +66,17 @@ func (m *messages) failPools(attempts []*attempt, what string, errOf func(*attem
 // warn adds sentences to the log and to the report.
 func (m *messages) warn(sentences ...string) {
 	for _, sentence := range sentences {
-		m.logger.Warn("warning", "text", sentence)
+		m.log(slog.LevelWarn, "warning", "text", sentence)
 		m.addWarning(sentence)
 	}
+}
+
+// log logs what the report also says.
+func (m *messages) log(level slog.Level, message string, args ...any) {
+	if m.shown {
+		level = slog.LevelDebug
+	}
+	m.logger.Log(context.Background(), level, message, args...)
 }
 
 // addWarning adds a sentence to the report, unless the report has it.
@@ -81,7 +91,7 @@ func (m *messages) addWarning(sentence string) {
 
 // caveat adds a sentence that changes what the figures of the report mean.
 func (m *messages) caveat(sentence string) {
-	m.logger.Warn("warning", "text", sentence)
+	m.log(slog.LevelWarn, "warning", "text", sentence)
 	m.caveats = append(m.caveats, sentence)
 }
 
@@ -100,7 +110,7 @@ func (m *messages) countFailures(err error) {
 	}
 	for _, group := range report.Alike(partial.Unwrap()) {
 		if group.Count > 1 {
-			m.logger.Error("equal failures", "count", group.Count, "first", printable.Error(group.First))
+			m.log(slog.LevelError, "equal failures", "count", group.Count, "first", printable.Error(group.First))
 		}
 	}
 }

@@ -39,6 +39,13 @@ type Options struct {
 	PolicyInstalled string
 	Caveats         []string
 
+	// NoState is set if the state namespace does not exist, so nothing can be remembered or released.
+	NoState bool
+
+	// Shown is set if the report is printed for people on the terminal that also has the log. What both
+	// would say is then only in the report, and in a verbose log.
+	Shown bool
+
 	// Node is the name of the node whose stores the run is about; empty for those of a
 	// cluster. StateDir is the folder of ledger, lock and journals there.
 	Node     string
@@ -118,7 +125,7 @@ func (o Options) info(dryRun bool) report.RunInfo {
 	return report.RunInfo{
 		ID: o.ID, StartedAt: o.Now().UTC(), DryRun: dryRun, Remember: dryRun && o.Remember,
 		Version: o.Version, Cluster: o.Address,
-		Program: o.Program, Kubeconfig: o.Kubeconfig, Context: o.Context, StateNamespace: o.StateNamespace,
+		Program: o.Program, Kubeconfig: o.Kubeconfig, Context: o.Context, StateNamespace: o.StateNamespace, NoState: o.NoState,
 		Node: o.Node, StateDir: o.StateDir,
 		Selection: o.Selection,
 		Policy:    report.PolicyInfo{File: o.PolicyFile, Installed: o.PolicyInstalled, GracePeriod: *o.Policy.GracePeriod, MinAge: *o.Policy.MinAge},

@@ -43,7 +43,7 @@ func TestTimesAreReportedOnlyIfARunRemembersThem(t *testing.T) {
 			equal(t, "memory", report.Run.Memory, tt.want)
 			equal(t, "first seen is known", e.FirstSeen != nil, tt.want)
 			equal(t, "due is known", e.Due != nil, tt.want)
-			hint := strings.Contains(strings.Join(report.Run.Caveats, "\n"), "run with --remember, or let the CronJob run")
+			hint := strings.Contains(strings.Join(report.Run.Caveats, "\n"), "so grace periods start now")
 			equal(t, "hint", hint, !tt.want && tt.dryRun)
 		})
 	}

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"iter"
 	"log/slog"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -91,7 +89,7 @@ type round struct {
 
 // newRun returns a run that has done nothing.
 func newRun(o Options, dryRun bool) *run {
-	r := &run{Options: o, info: o.info(dryRun), messages: &messages{logger: o.Logger, show: o.Progress, caveats: slices.Clone(o.Caveats)}}
+	r := &run{Options: o, info: o.info(dryRun), messages: &messages{logger: o.Logger, show: o.Progress, shown: o.Shown, caveats: slices.Clone(o.Caveats)}}
 	r.round.layout = report.NewLayout(ipam.Inventory{})
 	r.past.spent = make(map[string]int)
 	return r
@@ -301,9 +299,9 @@ func (r *run) report() report.Report {
 	for _, a := range n.attempts {
 		outcomes[a.index] = a.done()
 	}
-	var claims func(netip.Addr) iter.Seq[census.Claim]
+	var living *census.Census                             // not a part of the round, which it would keep in memory
 	if !n.census.Began().IsZero() && !n.census.OnNode() { // on a node, nobody may have asked for pods
-		claims = n.census.On
+		living = new(n.census)
 	}
 	var nodes []string
 	if n.census.HasNodes() {
@@ -312,7 +310,7 @@ func (r *run) report() report.Report {
 	return report.Make(report.Results{
 		Run: info, Inventory: n.inventory, Layout: n.layout, Verdicts: n.verdicts,
 		Selection: n.selection, Selected: n.selected, Outcomes: outcomes, Refused: n.refused,
-		ProtectedBy: n.protectedBy, Earlier: r.past.released, Found: n.found, Claims: claims, Endpoints: n.endpoints, Warnings: r.warnings, Brief: r.Brief, Nodes: nodes,
+		ProtectedBy: n.protectedBy, Earlier: r.past.released, Found: n.found, Living: living, Endpoints: n.endpoints, Warnings: r.warnings, Brief: r.Brief, Nodes: nodes,
 		HasTimes: func(d *judge.Decision) bool {
 			return r.lasts && (d.Verdict != judge.Suspected || d.KnownTo(r.stored))
 		},

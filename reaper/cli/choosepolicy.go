@@ -54,7 +54,7 @@ func choosePolicy(ctx context.Context, w ioStreams, core corev1.ConfigMapsGetter
 		chosen.caveat = "the installed policy could not be read, so the built-in defaults apply: " + printable.Error(err)
 		return chosen, nil
 	case text == nil && o.policyFile == "":
-		chosen.caveat = fmt.Sprintf("no policy is installed, so the built-in defaults apply: namespace %s has no ConfigMap %s", namespace, state.PolicyName)
+		chosen.caveat = "no policy is installed in namespace " + namespace + ": built-in defaults apply"
 		return chosen, nil
 	case text == nil:
 		return chosen, nil

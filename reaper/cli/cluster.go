@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	appsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -85,9 +86,10 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 	})
 	namespace := cmp.Or(f.stateNamespace, at.namespace)
 	var warnings []string
+	var noState bool
 	var unread, stateErr error
 	checked := sync.OnceFunc(func() {
-		warnings, unread, stateErr = checkState(ctx, clients, namespace, o.writes || f.flags.Changed("state-namespace"), o.logger)
+		warnings, noState, unread, stateErr = checkState(ctx, clients, namespace, o.writes || f.flags.Changed("state-namespace"), o.logger)
 	})
 	chosen := choice{policy: o.policy}
 	// In a pod, the policy is a file. Elsewhere, the installed one does not matter to a command that
@@ -116,11 +118,13 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 		return connection{}, err
 	}
 	caveats := slices.Clone(warnings)
-	if chosen.caveat != "" {
+	if chosen.caveat != "" && !noState { // no policy is in a namespace that does not exist
 		caveats = append(caveats, chosen.caveat)
 	}
 	for _, caveat := range caveats {
-		o.logger.Warn("warning", "text", caveat)
+		if !o.shown(w) {
+			o.logger.Warn("warning", "text", caveat)
+		}
 	}
 	by := ""
 	if name := w.env("POD_NAME"); name != "" && at.context == "" {
@@ -130,7 +134,7 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 	}
 	return connection{
 		Options: reaper.Options{
-			Address: at.config.Host, Kubeconfig: f.kubeconfig, Context: at.context, StateNamespace: namespace, By: by,
+			Address: at.config.Host, Kubeconfig: f.kubeconfig, Context: at.context, StateNamespace: namespace, NoState: noState, By: by,
 			Policy: chosen.policy, PolicyInstalled: chosen.installed, Caveats: caveats,
 			Backends: opened, Cluster: state.NewCluster(clients.core, clients.apps, clients.raw),
 			Ledgers: state.NewLedgers(clients.core, namespace), Lock: state.NewLock(clients.leases, namespace, time.Now, o.logger),
@@ -247,10 +251,10 @@ func (at apiServer) clients(concurrency int) (clients, *kube.Clock, error) {
 const stateTimeout = 5 * time.Second
 
 // checkState returns an error if the state namespace does not exist and the command must have it:
-// it writes, or it was given the name. Otherwise it returns caveats for the report: there is no
-// such namespace, or ledgers and locks exist elsewhere. unread says why it is not known whether
+// it writes, or it was given the name. Otherwise it returns caveats for the report: there is none, that
+// is no such namespace, or ledgers and locks exist elsewhere. unread says why it is not known whether
 // they do.
-func checkState(ctx context.Context, c clients, namespace string, must bool, logger *slog.Logger) (caveats []string, unread, err error) {
+func checkState(ctx context.Context, c clients, namespace string, must bool, logger *slog.Logger) (caveats []string, none bool, unread, err error) {
 	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
 	defer cancel()
 	var missing error
@@ -272,11 +276,17 @@ func checkState(ctx context.Context, c clients, namespace string, must bool, log
 	switch {
 	case input == nil && len(others) > 0:
 		return []string{fmt.Sprintf("ip-reaper also has a ledger or a lock in namespace %s, and this command uses %s: "+
-			"name the right one with --state-namespace, and delete the others", printable.Some(others), namespace)}, unread, nil
+			"name the right one with --state-namespace, and delete the others", printable.Some(others), namespace)}, false, unread, nil
 	case input == nil:
-		return nil, unread, nil
+		return nil, false, unread, nil
 	case must:
-		return nil, unread, ipam.BadInput(input.Err, hint)
+		return nil, true, unread, ipam.BadInput(input.Err, hint)
+	case len(others) > 0:
+		return []string{input.Error() + ": " + hint}, true, unread, nil
 	}
-	return []string{fmt.Sprintf("%v, so no memory of earlier runs was read, and nothing can be released: %s", input, hint)}, unread, nil
+	what := "no namespace " + namespace
+	if !apierrors.IsNotFound(missing) { // it is being deleted
+		what = input.Error()
+	}
+	return []string{what + ", so nothing can be released: see docs/install.md"}, true, unread, nil
 }

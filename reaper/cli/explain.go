@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 
@@ -18,8 +17,8 @@ and on what evidence, since when it has been leaked, when it is due, and what
 would change that.
 
 It also tells which networks a hanging pod waits for. Of these networks, and of
-a pool, a network or a CIDR, it shows how full they are, how much has leaked and
-why, and what would free it.
+a pool, a network, its attachment or a CIDR, it shows how full they are, how
+much has leaked and why, and what would free it.
 
 It is read-only.
 `
@@ -34,7 +33,8 @@ const explainExamples = `  # Why is this address kept or released?
 
   # Why is this network or this pool full?
   %[1]s explain%[2]s 10.0.0.0/24
-  %[1]s explain%[2]s pool/kube-system/10.0.0.0-24`
+  %[1]s explain%[2]s pool/kube-system/10.0.0.0-24
+  %[1]s explain%[2]s shop/vlan-100`
 
 const explainFiles = `
 
@@ -45,7 +45,7 @@ func newExplain(w ioStreams, at target) *cobra.Command {
 	var f lookFlags
 	f.target = at
 	cmd := &cobra.Command{
-		Use:     "explain ADDRESS | CIDR | [NAMESPACE/]POD | node/NAME | pool/NAME",
+		Use:     "explain ADDRESS | CIDR | [NAMESPACE/]NAME | node/NAME | pool/NAME",
 		Short:   "Show why an address is kept or released",
 		Long:    explainAbout,
 		Example: examplesOf(w, at, explainExamples, explainFiles),
@@ -81,9 +81,13 @@ func explain(ctx context.Context, w ioStreams, f lookFlags, subject string) erro
 		return lookErr
 	}
 	var asking []report.Asking
-	if c, ok := cluster.(asker); ok && question.NamesPod() {
-		if asking, err = c.Asking(ctx, question.Namespace, cmp.Or(question.Pod, question.Name)); err != nil {
-			found.Warnings = append(found.Warnings, "what the pod waits for is unknown: "+oneLine(err))
+	if c, ok := cluster.(asker); ok {
+		for _, pod := range question.PodsIn(*found) {
+			named, err := c.Asking(ctx, pod.Namespace, pod.Name)
+			if err != nil {
+				found.Warnings = append(found.Warnings, "what the pod waits for is unknown: "+oneLine(err))
+			}
+			asking = append(asking, named...)
 		}
 	}
 	found.Result.ExitCode, found.Result.Error = exitCode(ctx, lookErr), oneLine(lookErr)

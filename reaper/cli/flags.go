@@ -73,6 +73,11 @@ func (f commandFlags) check() error {
 	return f.target.check()
 }
 
+// shown reports whether the report is printed for people on the terminal that also has the log.
+func (f commandFlags) shown(w ioStreams) bool {
+	return w.terminal && w.stdoutTerminal && !f.verbose && (f.output == "table" || f.output == "wide")
+}
+
 // connect connects to the target. writes says that the command writes anything. p is the policy of
 // the file, or the default; the connection has the one to use.
 func (f commandFlags) connect(ctx context.Context, w ioStreams, writes bool, p policy.Policy, logger *slog.Logger) (connection, error) {
@@ -164,7 +169,7 @@ func (f *filterFlags) add(flags *pflag.FlagSet, scope plugin.Scope) {
 	if scope == plugin.Cluster { // on a node, all are of this node
 		flags.StringSliceVar(&s.Nodes, "node", nil, "only pods of this `NODE`; repeatable")
 	}
-	flags.StringSliceVar(&s.Pools, "pool", nil, "only this `POOL`: a pool, with or without its namespace, a network, or a CIDR around pools; repeatable")
+	flags.StringSliceVar(&s.Pools, "pool", nil, "only this `POOL`: a pool, with or without its namespace, a network, a network attachment as NAMESPACE/NAME, or a CIDR around pools; repeatable")
 	flags.StringSliceVar(&s.Backends, "backend", nil, "only this `BACKEND`; repeatable")
 	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "pods in all namespaces, which is the default")
 }

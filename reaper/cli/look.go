@@ -95,7 +95,7 @@ func look(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*report.Re
 	f.overrides.apply(&o.Policy)
 	dryRun := true
 	o.Policy.DryRun = &dryRun
-	o.Selection, o.Brief = selection, brief
+	o.Selection, o.Brief, o.Shown = selection, brief, f.shown(w)
 	if w.terminal {
 		o.Progress = w.progress
 	}

@@ -24,16 +24,19 @@ const maxLine = 16 << 10
 
 // printError tells the user what went wrong and what to do.
 func printError(w ioStreams, err error) {
-	for _, line := range linesOf(err) {
-		fmt.Fprintf(w.stderr, "%s: %s\n", w.name(), line)
-	}
+	var told toldError
 	var usage *ipam.InputError
 	var limit *judge.LimitError
+	for _, line := range linesOf(err) {
+		if !errors.As(err, &told) {
+			fmt.Fprintf(w.stderr, "%s: %s\n", w.name(), line)
+		}
+	}
 	var hints []string
 	switch {
 	case errors.As(err, &usage) && usage.Hint != "":
 		hints = []string{usage.Hint}
-	case errors.As(err, &limit):
+	case errors.As(err, &limit) && !errors.As(err, &told):
 		for _, refusal := range limit.Refusals {
 			if !slices.Contains(hints, refusal.Remedy) {
 				hints = append(hints, refusal.Remedy)
@@ -48,6 +51,11 @@ func printError(w ioStreams, err error) {
 		fmt.Fprintf(w.stderr, "hint: %s\n", printable.Line(hint))
 	}
 }
+
+// A toldError is in the report, on the same terminal. Only its hint is not.
+type toldError struct{ error }
+
+func (e toldError) Unwrap() error { return e.error }
 
 // linesOf returns an error in printable lines: one for each of the errors that it joins,
 // and for each mistake in a policy. A line break in any other error does not begin a

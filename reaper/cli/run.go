@@ -165,7 +165,7 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	defer conn.close()
 	o := conn.Options
 	logger.Info("run", "version", o.Version, "server", o.Address, "context", o.Context, "dryRun", *o.Policy.DryRun)
-	o.Selection = selection
+	o.Selection, o.Shown = selection, f.shown(w) && !f.out.quiet
 	o.Brief = printing.Brief() && !f.verbose // a verbose log has a line for each decision
 	o.IgnoreLimits, o.AcceptNewStore, o.Remember = f.ignoreLimits, f.acceptStore, f.remember
 	o.Ending = func(err error) (int, string) { return exitCode(ctx, err), oneLine(sayInterrupted(ctx, err)) }
@@ -184,7 +184,9 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	if err := writeTermination(f.terminationLog, found, runErr); err != nil {
 		logger.Warn("writing the termination message failed", "err", err)
 	}
-	err = errors.Join(runErr, printErr)
+	if err = errors.Join(runErr, printErr); o.Shown && err != nil && printErr == nil {
+		err = toldError{err}
+	}
 	figures.write(ctx, found, err, logger)
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -74,6 +75,40 @@ func start(ctx context.Context, terminal bool, args []string) (code int, stdout,
 	w := streams(&out, &errs)
 	w.terminal = terminal
 	return run(ctx, w, args), out.String(), errs.String()
+}
+
+// What people read in the report is not logged on the same terminal too. Elsewhere, the log has it.
+func TestWarningOfTheReportIsNotLoggedOnTheSameTerminal(t *testing.T) {
+	_, args := newFakeAPI(t, map[string]string{"pods": noPods, "statefulsets": noSets})
+	args = append(args[:2:2], args[5:]...) // a dry run
+	for _, tt := range []struct {
+		name           string
+		stdoutTerminal bool
+		more           []string
+		logged         int
+	}{
+		{"both on the terminal", true, nil, 0},
+		{"pools", true, []string{"pools"}, 0},
+		{"the report in a file", false, nil, 1},
+		{"JSON", true, []string{"-o", "json"}, 1},
+		{"a verbose log", true, []string{"-v"}, 1},
+	} {
+		var out, errs bytes.Buffer
+		w := streams(&out, &errs)
+		w.terminal, w.stdoutTerminal = true, tt.stdoutTerminal
+		all := append(tt.more[:len(tt.more):len(tt.more)], args...)
+		if slices.Contains(tt.more, "pools") {
+			all = append(tt.more[:1:1], args[:2]...)
+		}
+		run(t.Context(), w, all)
+		const warning = "no policy is installed in namespace ip-reaper"
+		if got := strings.Count(errs.String(), warning); got != tt.logged || !strings.Contains(out.String(), warning) {
+			t.Errorf("%s: logged %d times, want %d\n%s%s", tt.name, got, tt.logged, errs.String(), out.String())
+		}
+		if said, want := strings.Count(errs.String(), "census"), strings.Count(out.String(), "FAILED"); tt.logged == 0 && said+want > 1 {
+			t.Errorf("%s: an error is said twice:\n%s%s", tt.name, errs.String(), out.String())
+		}
+	}
 }
 
 func TestTerminalGetsProgressInsteadOfLogs(t *testing.T) {

@@ -47,7 +47,9 @@ type Subject struct {
 
 	Refused []Refusal // of its plan
 	Command []string  // of a run on the same cluster
+	Only    []string  // the flag that narrows it to more than the pod or the pool of the entry
 	Kubectl []string  // the flags with which kubectl contacts that cluster
+	NoState string    // the state namespace that does not exist, without which nothing is remembered or released
 }
 
 // advise returns the function that fills in these templates.
@@ -67,13 +69,18 @@ func (s Subject) fill(templates ...Remedy) []Remedy {
 	text := strings.NewReplacer("{note}", s.Note, "{node}", s.Owner.Node, "{evidence}", strings.Join(evidence, "; "))
 	remedies := make([]Remedy, len(templates))
 	for i, template := range templates {
+		if writes := strings.Contains(template.Command, "--remember") || strings.Contains(template.Command, "--dry-run=false"); writes && s.NoState != "" {
+			says, _, _ := strings.Cut(template.Says, ":")
+			template = CreateState
+			template.Says = says + ": first " + template.Says
+		}
 		remedies[i] = Remedy{text.Replace(template.Says), s.typed(template.Command)}
 	}
 	return remedies
 }
 
 // typed returns a command line; empty if one of its words is not safe. In the template, {run}
-// is the command of a run, and {only} narrows it to the pod of the entry, or else to its pool.
+// is the command of a run, and {only} narrows it to Only, the pod of the entry, or else its pool.
 func (s Subject) typed(template string) string {
 	var words []string
 	for _, word := range strings.Fields(template) {
@@ -82,10 +89,14 @@ func (s Subject) typed(template string) string {
 			words = append(append(words, word), s.Kubectl...)
 		case word == "{run}":
 			words = append(words, s.Command...)
+		case word == "{only}" && len(s.Only) > 0:
+			words = append(words, s.Only[0], named(s.Only[1]))
 		case word == "{only}" && s.Owner.Pod != "" && s.Owner.Namespace != "":
 			words = append(words, "--pod", named(s.Owner.Namespace+"/"+s.Owner.Pod))
 		case word == "{only}":
 			words = append(words, "--pool", named(s.Pool))
+		case word == "{state}":
+			words = append(words, named(s.NoState))
 		case word == "{endpoint}":
 			words = append(words, named(s.Endpoint))
 		case word == "{namespace}":
@@ -114,6 +125,9 @@ const (
 	unprotect = "if nothing needs the address, edit or delete what protects it: {note}"
 	byHand    = "no policy lets it go: if nothing has the address, remove it from the store by hand: {evidence}"
 )
+
+// CreateState comes before anything that writes, if the state namespace does not exist.
+var CreateState = Remedy{"install ip-reaper, or create at least the namespace in which it remembers", "kubectl create namespace {state}"}
 
 // What TerminationStuck and StaticPod advise.
 var (

@@ -25,9 +25,14 @@ const maxRemedies = 3
 // Undecided is the status of addresses of which it is not known whether they leaked.
 const Undecided = "undecided"
 
-// leaks counts the addresses of pools that leaked, or may have, and says what would free them. The
-// name narrows a run to these pools.
-func (r Report) leaks(in map[ipam.PoolRef]bool, name string, command []string) []Leak {
+// leaksIn is leaks for the addresses of pools that have a name.
+func (r Report) leaksIn(in map[ipam.PoolRef]bool, name string, command []string) []Leak {
+	return r.leaks(func(e *Entry) bool { return in[e.pool()] }, command, "--pool", name)
+}
+
+// leaks counts the addresses that leaked, or may have, and says what would free them. only is the
+// flag that narrows a run to them.
+func (r Report) leaks(in func(*Entry) bool, command []string, only ...string) []Leak {
 	type kind struct {
 		fate   Fate
 		reason judge.Reason
@@ -39,7 +44,7 @@ func (r Report) leaks(in map[ipam.PoolRef]bool, name string, command []string) [
 		decides := slices.IndexFunc(entries, func(e *Entry) bool {
 			return fateOf(e) == a.Fate && e.Reason == a.Reason && (a.Fate != Other || e.undecided())
 		})
-		if decides >= 0 && a.Fate != Freed && slices.ContainsFunc(entries, func(e *Entry) bool { return in[e.pool()] }) {
+		if decides >= 0 && a.Fate != Freed && slices.ContainsFunc(entries, in) {
 			k := kind{a.Fate, a.Reason}
 			if a.Fate == Protected {
 				k.fate = Held
@@ -59,7 +64,7 @@ func (r Report) leaks(in map[ipam.PoolRef]bool, name string, command []string) [
 			leaks[i].NextDue = entries[0].Due
 		}
 		for n, e := range entries {
-			leaks[i].advise(r, *e, n == 0, name, command)
+			leaks[i].advise(r.subject(*e, command), n == 0, only)
 		}
 	}
 	return leaks
@@ -88,12 +93,12 @@ func compareDue(a, b *Entry) int {
 
 // advise adds what would free an address: for the first, all that its entry advises, and for
 // others the commands that are new.
-func (l *Leak) advise(r Report, e Entry, first bool, name string, command []string) {
+func (l *Leak) advise(s judge.Subject, first bool, only []string) {
 	if !first && len(l.Remedies) > maxRemedies {
 		return
 	}
-	e.Owner, e.Pool = ipam.EntryOwner{Node: e.Owner.Node, Sandbox: e.Owner.Sandbox}, name
-	for _, remedy := range r.subject(e, command).Remedies() {
+	s.Owner, s.Only = ipam.EntryOwner{Node: s.Owner.Node, Sandbox: s.Owner.Sandbox}, only
+	for _, remedy := range s.Remedies() {
 		same := func(have judge.Remedy) bool { return have.Command == remedy.Command }
 		if first || remedy.Command != "" && !slices.ContainsFunc(l.Remedies, same) {
 			l.Remedies = append(l.Remedies, remedy)

@@ -2,8 +2,6 @@ package report
 
 import (
 	"cmp"
-	"iter"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -33,7 +31,7 @@ type Results struct {
 	Found       []Finding               // what is wrong with addresses that pods show
 	Warnings    []string
 
-	Claims func(netip.Addr) iter.Seq[census.Claim] // see Report.Claims
+	Living *census.Census // see Report.Living
 
 	// Nodes are the names of the cluster's nodes; nil if they are unknown.
 	Nodes []string
@@ -65,7 +63,7 @@ func Make(f Results) Report {
 		Entries:    []Entry{},
 		Findings:   append([]Finding{}, f.Found...),
 		Warnings:   f.Warnings,
-		Claims:     f.Claims,
+		Living:     f.Living,
 	}
 	r.Run.Stores = StoresOf(f.Inventory)
 	if !f.Brief {

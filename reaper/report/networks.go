@@ -111,30 +111,48 @@ func shownPrefix(p netip.Prefix) netip.Prefix {
 
 // PoolsNamed resolves a name that people type to pools. The name is that of a
 // pool, with or without its namespace, or that of a network, for all of its pools; or it is a
-// CIDR, for the pools and networks inside it. PoolsNamed reports whether anything has the
-// name: a network may have no pool yet.
+// CIDR, for the pools and networks inside it. If nothing has the name, it may be that of a network
+// attachment, which any tenant chooses, for the pools of all of its networks. PoolsNamed reports
+// whether anything has the name: a network may have no pool yet.
 func (y Layout) PoolsNamed(name string) (pools map[ipam.PoolRef]bool, known bool) {
 	pools = make(map[ipam.PoolRef]bool)
 	for _, p := range y.Pools {
-		if p.Name == name || judge.ShortPool(p.Name) == name || within(name, p.Range) {
+		if p.named(name) {
 			pools[p.ref()] = true
 		}
 	}
-	for _, n := range y.Networks {
-		if n.named(name) {
-			known = true
-			maps.Copy(pools, n.refs())
-		}
+	networks := y.networksNamed(name)
+	for _, n := range networks {
+		maps.Copy(pools, n.refs())
 	}
-	return pools, known || len(pools) > 0
+	return pools, len(networks)+len(pools) > 0
 }
 
-// PoolNames returns the names of pools and networks, and their ranges, for which PoolsNamed finds
-// something.
+// networksNamed returns the networks that a name stands for.
+func (y Layout) networksNamed(name string) []NetworkReport {
+	named := y.networksThat(func(n NetworkReport) bool { return n.Name == name || within(name, n.Range) })
+	if len(named) == 0 && !slices.ContainsFunc(y.Pools, func(p PoolReport) bool { return p.named(name) }) {
+		return y.networksThat(func(n NetworkReport) bool { return slices.Contains(n.Attachments, name) })
+	}
+	return named
+}
+
+// networksThat returns the wanted networks.
+func (y Layout) networksThat(wanted func(NetworkReport) bool) []NetworkReport {
+	return slices.DeleteFunc(slices.Clone(y.Networks), func(n NetworkReport) bool { return !wanted(n) })
+}
+
+// named reports whether the name that people type is that of the pool, or a CIDR around it.
+func (p PoolReport) named(name string) bool {
+	return p.Name == name || judge.ShortPool(p.Name) == name || within(name, p.Range)
+}
+
+// PoolNames returns the names of pools, networks and attachments, and their ranges, for which
+// PoolsNamed finds something.
 func (y Layout) PoolNames() []string {
 	var names []string
 	for _, n := range y.Networks {
-		names = append(names, n.Name, n.Range)
+		names = append(append(names, n.Name, n.Range), n.Attachments...)
 	}
 	for _, p := range y.Pools {
 		names = append(names, p.Name, judge.ShortPool(p.Name), p.Range)
@@ -151,9 +169,6 @@ func (n NetworkReport) refs() map[ipam.PoolRef]bool {
 	}
 	return refs
 }
-
-// named reports whether the name that people type is that of the network, or a CIDR around it.
-func (n NetworkReport) named(name string) bool { return n.Name == name || within(name, n.Range) }
 
 // within reports whether a range is inside a CIDR; false for any other text.
 func within(cidr, inner string) bool {

@@ -6,8 +6,6 @@ package report
 import (
 	"cmp"
 	"encoding/json"
-	"iter"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -45,8 +43,9 @@ type Report struct {
 	// Warnings are sentences about the run as a whole.
 	Warnings []string `json:"warnings,omitempty"`
 
-	// Claims yields what says that it has an address; nil if the pods could not be listed.
-	Claims func(netip.Addr) iter.Seq[census.Claim] `json:"-"`
+	// Living is what the run knows of the cluster; nil if the pods could not be listed, or if the
+	// run is on a node, where it may not have asked for them.
+	Living *census.Census `json:"-"`
 }
 
 // RunInfo identifies a run.
@@ -77,6 +76,9 @@ type RunInfo struct {
 
 	// StateNamespace is the namespace of ledger, lock and journals; empty for files.
 	StateNamespace string `json:"stateNamespace,omitempty"`
+
+	// NoState is set if that namespace does not exist, so nothing can be remembered or released.
+	NoState bool `json:"noState,omitempty"`
 
 	// StateDir is the folder of ledger, lock and journals on a node; empty elsewhere.
 	StateDir string `json:"stateDir,omitempty"`

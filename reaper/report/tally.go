@@ -314,13 +314,18 @@ func (t *tally) narrow(s judge.Selection) {
 		}
 	}
 	t.Entries = some
-	wanted := make(map[ipam.PoolRef]bool)
+	wanted, typed := make(map[ipam.PoolRef]bool), make(map[[2]string]bool)
+	for _, name := range s.Pools {
+		for _, n := range t.networksNamed(name) {
+			typed[[2]string{n.Backend, n.Name}] = true
+		}
+	}
 	for i, p := range t.Pools {
 		wanted[p.ref()] = t.pools[i].wanted || !s.ByOwner() && s.MatchesPool(p.Backend, p.Name)
 	}
 	t.Pools = slices.DeleteFunc(t.Pools, func(p PoolReport) bool { return !wanted[p.ref()] })
 	t.Networks = slices.DeleteFunc(t.Networks, func(n NetworkReport) bool {
-		named := len(n.Pools) == 0 && !s.ByOwner() && s.NamesBackend(n.Backend) && slices.ContainsFunc(s.Pools, n.named)
+		named := len(n.Pools) == 0 && !s.ByOwner() && s.NamesBackend(n.Backend) && typed[[2]string{n.Backend, n.Name}]
 		for ref := range n.refs() {
 			named = named || wanted[ref]
 		}
@@ -384,7 +389,7 @@ type NetworkReport struct {
 	Blocks *Blocks `json:"blocks,omitempty"`
 
 	// Attachments and Default say which pods get addresses of it: see ipam.Network.
-	Attachments []string `json:"-"`
+	Attachments []string `json:"attachments,omitempty"`
 	Default     bool     `json:"-"`
 	Unique      string   `json:"-"` // see ipam.Network
 

@@ -10,9 +10,11 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
@@ -254,6 +256,9 @@ func networksAsked(annotation, namespace string) (asked []string, ok bool) {
 // The annotations in which a pod names the Calico IPPools that it wants, by name or CIDR.
 var poolAnnotations = []string{"cni.projectcalico.org/ipv4pools", "cni.projectcalico.org/ipv6pools"}
 
+// fixedAddresses is the annotation in which a pod names the addresses that it wants from Calico.
+const fixedAddresses = "cni.projectcalico.org/ipAddrs"
+
 // Asking returns the pods with that name, in any namespace if none is given, and the networks
 // they ask for.
 func (c *Cluster) Asking(ctx context.Context, namespace, name string) ([]report.Asking, error) {
@@ -274,7 +279,7 @@ func (c *Cluster) Asking(ctx context.Context, namespace, name string) ([]report.
 	return asking, nil
 }
 
-// Asking is Cluster.Asking for the pods in the files that wait for an address.
+// Asking is Cluster.Asking for the pods in the files that wait for an address, or are being deleted.
 func (d *Dump) Asking(_ context.Context, namespace, name string) ([]report.Asking, error) {
 	var found []report.Asking
 	for _, a := range d.asking {
@@ -308,6 +313,18 @@ func readAsking(pod *corev1.Pod, p census.Pod) report.Asking {
 		var pools []string
 		if json.Unmarshal([]byte(pod.Annotations[key]), &pools) == nil {
 			a.IPPools = append(a.IPPools, pools...)
+		}
+	}
+	var fixed []string
+	if json.Unmarshal([]byte(pod.Annotations[fixedAddresses]), &fixed) == nil {
+		for _, address := range fixed {
+			a.Fixed = append(a.Fixed, report.Fixed{Address: address})
+		}
+	}
+	if pod.DeletionTimestamp != nil {
+		grace := ptr.Deref(pod.DeletionGracePeriodSeconds, 0)
+		a.Waits, a.Deletion = false, &report.Deletion{
+			Since: pod.DeletionTimestamp.Add(-time.Duration(grace) * time.Second).UTC(), Grace: grace, Finalizers: pod.Finalizers,
 		}
 	}
 	return a

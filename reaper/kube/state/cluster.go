@@ -226,7 +226,7 @@ func versionsOf(ctx context.Context, client rest.Interface, group string) ([]str
 type Dump struct {
 	pods []census.Pod
 
-	asking []report.Asking // the pods that wait for an address
+	asking []report.Asking // the pods that wait for an address, or are being deleted
 	sets   []census.StatefulSet
 
 	nodes    []census.Node
@@ -251,7 +251,7 @@ func (d *Dump) Take(doc ipam.Document) (bool, error) {
 		}
 		read := readPod(&pod)
 		d.pods = append(d.pods, read)
-		if a := readAsking(&pod, read); a.Waits {
+		if a := readAsking(&pod, read); a.Waits || a.Deletion != nil {
 			d.asking = append(d.asking, a)
 		}
 		return true, nil

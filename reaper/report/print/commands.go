@@ -71,7 +71,7 @@ func quote(text string) string {
 func nextOf(r report.Report, again []string) []judge.Remedy {
 	next := []judge.Remedy{}
 	// A run in a cluster is repeated by what started it, not by a person who types.
-	repeatable := len(again) > 0 && r.Run.Context+r.Run.Node != "" && !piped(r.Run.Policy.File)
+	repeatable := len(again) > 0 && !r.Run.NoState && r.Run.Context+r.Run.Node != "" && !piped(r.Run.Policy.File)
 	if found := r.Leaked; found != nil {
 		if repeatable && found.Due > 0 && len(r.Result.Refused) == 0 {
 			next = append(next, judge.Remedy{Says: "Release what is due", Command: typed(again) + " --dry-run=false"})

@@ -10,9 +10,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// mostElsewhere is how many allocations that may be on another node are explained for a node that
-// holds them.
-const mostElsewhere = 10
+// shownOfNode is how many allocations of a node are shown.
+const shownOfNode = 5
 
 // viewOfExplanation returns the view of an explanation: lines for each allocation.
 func viewOfExplanation(x report.Explanation) view {
@@ -41,19 +40,12 @@ func viewOfExplanation(x report.Explanation) view {
 		line("  %s", held)
 	}
 	v.tables = func(bool) (all []table) {
-		elsewhere := 0
-		for _, e := range x.Found {
-			if x.Question.Node != "" && e.Owner.Node != x.Question.Node {
-				elsewhere++
-			}
-			if elsewhere <= mostElsewhere || e.Owner.Node == x.Question.Node {
+		if x.Question.Node != "" {
+			all = nodeLines(x)
+		} else {
+			for _, e := range x.Found {
 				all = append(all, allocationLines(e))
 			}
-		}
-		if more := elsewhere - mostElsewhere; more > 0 {
-			var t table
-			t.say("… and %d more that may be on another node: -o json has each", more)
-			all = append(all, t)
 		}
 		for _, p := range x.Places {
 			all = append(all, placeLines(p, x.Leaked != nil))
@@ -61,6 +53,29 @@ func viewOfExplanation(x report.Explanation) view {
 		return all
 	}
 	return v
+}
+
+// nodeLines says why addresses of the node that is asked about leaked, and which are the most urgent.
+func nodeLines(x report.Explanation) []table {
+	var why table
+	why.leakLines(x.Leaks)
+	entries := make([]report.Entry, len(x.Found))
+	for i, e := range x.Found {
+		entries[i] = e.Entry
+	}
+	first := table{heading: []string{"IP", "BACKEND", "POOL", "POD", "REASON", "DUE"}}
+	rows := rowsOf(entries, true)
+	byUrgency(rows)
+	for _, e := range rows[:min(len(rows), shownOfNode)] {
+		first.rows = append(first.rows, []string{nameOf(e.IP, e.Key), e.Backend, e.Pool, podOf(e.Owner), string(e.Reason), clock(e.Due)})
+	}
+	var rest table
+	if more := len(entries) - len(first.rows) + x.Others; more > 0 && x.All != nil {
+		rest.say("and %s: %s", printable.Counted(more, "more allocation"), typed(x.All))
+	} else if more > 0 {
+		rest.say("and %s: -o json has those that leaked", printable.Counted(more, "more allocation"))
+	}
+	return []table{why, first, rest}
 }
 
 // heldByNode says what the node that is asked about holds; nothing if it holds nothing.
@@ -148,7 +163,12 @@ func summaryOfAsking(a report.Asking, x report.Explanation) string {
 		return name + a.Why
 	}
 	text := name + "waits for an address"
-	if len(x.Places) > 0 {
+	for _, f := range a.Fixed {
+		text += "; it asks for " + f.Address + ", which is " + f.Is
+	}
+	if a.Room != "" {
+		text += "; " + a.Room
+	} else if len(x.Places) > 0 {
 		text += " of " + summaryOfPlaces(x.Places, x.Leaked != nil)
 	}
 	if len(a.Unknown) > 0 {
@@ -257,6 +277,9 @@ func placeLines(p report.Place, judged bool) table {
 		kind = "network"
 	}
 	t.say("%s %s of %s, %s", kind, p.Name, p.Backend, p.Range)
+	if len(p.Attachments) > 0 {
+		t.say("  %-10s  %s", "attached", printable.Some(p.Attachments))
+	}
 	if p.Closed != "" {
 		t.say("  %-10s  %d of %s", "used", p.Used, number(p.Capacity))
 		t.say("  %-10s  %s", "closed", p.Closed)
@@ -283,7 +306,13 @@ func placeLines(p report.Place, judged bool) table {
 	if len(p.Leaks) == 0 && p.Blocked+p.Unrecorded == 0 && p.Free != nil && p.Free.Sign() == 0 && p.Closed == "" && len(p.Elsewhere) == 0 {
 		t.say("  %-10s  nothing leaked, so there is nothing to release: make the range larger, or run fewer pods", "to change")
 	}
-	for _, l := range p.Leaks {
+	t.leakLines(p.Leaks)
+	return t
+}
+
+// leakLines counts leaks by what becomes of them and why, and says what would change that.
+func (t *table) leakLines(leaks []report.Leak) {
+	for _, l := range leaks {
 		line := fmt.Sprintf("  %-10s  %d, %s", l.Status, l.Count, l.Reason)
 		if l.NextDue != nil {
 			line += ", the next is due " + clock(l.NextDue)
@@ -291,7 +320,6 @@ func placeLines(p report.Place, judged bool) table {
 		t.say("%s", line)
 		t.advise(l.Remedies)
 	}
-	return t
 }
 
 // advise says what would change a decision.

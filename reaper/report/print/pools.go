@@ -122,6 +122,9 @@ func usageTable(p poolsReport, o PoolsOptions) table {
 		case n.Partial:
 			note = "a pool of the backend could not be read"
 		}
+		if len(n.Attachments) > 0 {
+			note = joined("attached by "+printable.Some(n.Attachments), note)
+		}
 		if n.Blocks != nil && n.Closed == "" && len(n.Pools) > 0 {
 			note = joined(note, "blocks: "+blocksOf(*n.Blocks))
 		}

@@ -111,7 +111,12 @@ func conclusion(r report.Report) []string {
 		if r.Run.Remember {
 			written = "no store was written"
 		}
-		if refused {
+		switch {
+		case r.Leaked == nil:
+			return []string{"dry run: what would be released is unknown, " + written}
+		case r.Run.NoState:
+			return []string{fmt.Sprintf("dry run: %s due (%s of %s), and nothing can be released yet", freed, printable.Thousands(s.Planned), allocations)}
+		case refused:
 			return []string{fmt.Sprintf("dry run: the plan to free %s (%s of %s) is refused, %s", freed, printable.Thousands(s.Planned), allocations, written)}
 		}
 		return []string{fmt.Sprintf("dry run: %s (%s of %s) would be released, %s", freed, printable.Thousands(s.Planned), allocations, written)}

@@ -1,0 +1,233 @@
+package report
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
+)
+
+// An Asking is a pod, and the networks that it requests.
+type Asking struct {
+	Namespace string `json:"namespace"`
+	Pod       string `json:"pod"`
+	Node      string `json:"node,omitempty"`
+
+	// Waits is set if the pod waits for an address; otherwise Why says why it does not.
+	Waits bool   `json:"waits"`
+	Why   string `json:"why,omitempty"`
+
+	// Attachments are the network attachments that it requests, as namespace/name. Unknown are
+	// those whose network is not known here.
+	Attachments []string `json:"attachments,omitempty"`
+	Unknown     []string `json:"unknown,omitempty"`
+
+	// Rangeless are those through which it gets no address of a store.
+	Rangeless []Rangeless `json:"rangeless,omitempty"`
+
+	// Default is set if it also waits for an address of the cluster's default network: from any
+	// of these IPPools, by name or CIDR, or from any at all if none is named.
+	Default bool     `json:"default"`
+	IPPools []string `json:"ipPools,omitempty"`
+
+	// Fixed are the addresses that it asks Calico for in place of any other.
+	Fixed []Fixed `json:"fixed,omitempty"`
+
+	// Room is set if it waits, and none of the networks from which it may get an address is full. It
+	// says who tries again.
+	Room string `json:"room,omitempty"`
+
+	// Deletion is set if the pod is being deleted.
+	Deletion *Deletion `json:"deletion,omitempty"`
+}
+
+// A Fixed is an address that a pod asks for by name, and what has it.
+type Fixed struct {
+	Address string `json:"address"`
+	Is      string `json:"is"`
+}
+
+// A Deletion says since when a pod is Terminating, and what may keep it.
+type Deletion struct {
+	Since      time.Time `json:"since"`
+	Grace      int64     `json:"gracePeriodSeconds"`
+	Finalizers []string  `json:"finalizers,omitempty"`
+}
+
+// A Rangeless is a network attachment without a range, and why pods get no address through it.
+type Rangeless struct {
+	Attachment string `json:"attachment"`
+	Why        string `json:"why"`
+}
+
+// addAsking adds a pod that exists, and the networks from which it waits for an address: those that it
+// requests and in which no store has an address for it.
+func (x *Explanation) addAsking(r Report, a Asking, command []string) {
+	has := make(map[ipam.PoolRef]bool)
+	for _, e := range x.Found {
+		if e.Owner.Namespace == a.Namespace && e.Owner.Pod == a.Pod && e.Verdict != judge.Orphaned {
+			has[e.pool()] = true
+		}
+	}
+	served := func(n NetworkReport) bool {
+		return slices.ContainsFunc(n.Pools, func(pool string) bool { return has[ipam.PoolRef{Backend: n.Backend, Name: pool}] })
+	}
+	byDefault := a.Default && !slices.ContainsFunc(r.Networks, func(n NetworkReport) bool { return n.Default && served(n) })
+	wanted := func(n NetworkReport) bool {
+		if n.Default {
+			named := len(a.IPPools) == 0 && n.Closed == "" || slices.Contains(a.IPPools, n.Name) || slices.Contains(a.IPPools, n.Range)
+			return byDefault && named
+		}
+		return !served(n) && slices.ContainsFunc(a.Attachments, func(one string) bool { return slices.Contains(n.Attachments, one) })
+	}
+	if !byDefault {
+		a.Fixed = nil
+	}
+	for i := range a.Fixed {
+		byDefault = false
+		a.Fixed[i].Is = r.holderOf(a.Fixed[i].Address)
+	}
+	for _, one := range a.Attachments {
+		known := slices.ContainsFunc(r.Networks, func(n NetworkReport) bool { return slices.Contains(n.Attachments, one) })
+		switch why := r.Rangeless[one]; {
+		case known:
+		case why != "":
+			a.Rangeless = append(a.Rangeless, Rangeless{one, why})
+		default:
+			a.Unknown = append(a.Unknown, one)
+		}
+	}
+	if a.Waits {
+		places := r.places(command, r.networksThat(wanted))
+		r.markChoices(places, a.Node)
+		x.Places = append(x.Places, places...)
+		a.Room = r.roomFor(a, places)
+	}
+	if a.Deletion != nil {
+		a.Why, _ = r.terminating(a)
+	}
+	x.Asking = append(x.Asking, a)
+}
+
+// markChoices says of the places of a pod that waits from which of them its node can get no address, and
+// from which it gets one in place of another: of those of the default network, an address of any one
+// of its IP family is enough. An attachment gives an address of each of its ranges.
+func (r Report) markChoices(places []Place, node string) {
+	for family := range r.families() {
+		var networks []NetworkReport
+		var chosen []*Place
+		var room []string
+		for _, n := range family {
+			for i := range places {
+				if p := &places[i]; p.Network && p.Backend == n.Backend && p.Name == n.Name {
+					networks, chosen = append(networks, n), append(chosen, p)
+					if p.Free == nil || p.Free.Sign() > 0 {
+						room = append(room, p.Name)
+					}
+				}
+			}
+		}
+		if len(networks) == 0 {
+			continue
+		}
+		none := noBlock(node, networks)
+		for _, p := range chosen {
+			if p.NoBlock = none; none == nil {
+				p.Elsewhere = slices.DeleteFunc(slices.Clone(room), func(name string) bool { return name == p.Name })
+			}
+		}
+	}
+}
+
+// roomFor says who tries again, if none of the places from which a pod waits for an address is full;
+// otherwise, or if that is unknown, it returns nothing. Which of the IPPools Calico tries may depend on
+// what is not read here, such as its configuration on the node, so it counts if any is full. A pool
+// of which the node has no block may be for other nodes.
+func (r Report) roomFor(a Asking, places []Place) string {
+	full := func(p Place) bool {
+		return p.Closed != "" || p.Free == nil || p.Free.Sign() == 0 || p.NoBlock != nil || p.selective && p.Blocks.Shares[a.Node].Blocks == 0
+	}
+	if len(places) == 0 || len(a.Unknown)+len(a.Rangeless)+len(a.Fixed) > 0 || !r.Run.Selection.Everything() || slices.ContainsFunc(places, full) {
+		return ""
+	}
+	if r.Living != nil && r.Living.Node(a.Node).Ready {
+		return "no network that it may use is full; the kubelet tries again"
+	}
+	return "no network that it may use is full; it waits for its node " + a.Node + r.stateOf(a.Node)
+}
+
+// holderOf says what has an address of the cluster's default network.
+func (r Report) holderOf(text string) string {
+	ip, err := netip.ParseAddr(text)
+	ip = ipam.Shown(ip)
+	networks := r.networksThat(func(n NetworkReport) bool { return n.Default })
+	switch {
+	case err != nil:
+		return "no address"
+	case !r.Run.Selection.Everything():
+		return "not looked for, since a filter leaves out what others have"
+	}
+	for _, e := range r.Entries {
+		if e.IP != ip.String() || !slices.ContainsFunc(networks, func(n NetworkReport) bool { return n.Backend == e.Backend }) {
+			continue
+		}
+		is := "kept: " + e.Reason.Words()
+		if e.Address != nil && e.Address.Fate >= Protected {
+			is = "leaked and " + e.Address.Fate.String()
+		} else if e.Verdict == judge.InUse {
+			is = "in use"
+		}
+		owner := cmp.Or(e.Note, e.Key)
+		if e.Owner.Pod != "" {
+			owner = "pod " + e.Owner.Namespace + "/" + e.Owner.Pod
+		}
+		return "taken by " + owner + " (" + is + ")"
+	}
+	if r.Living != nil {
+		for claim := range r.Living.On(ip) {
+			if !claim.Ended {
+				return "in no store, but shown by " + claim.By.String()
+			}
+		}
+	}
+	for _, n := range networks {
+		if prefix, err := netip.ParsePrefix(n.Range); err == nil && prefix.Contains(ip) {
+			return "in no store that was listed, and in the range of " + n.Name
+		}
+	}
+	return "in no IPPool that is known"
+}
+
+// terminating says since when a pod is being deleted and, once its grace period is over, what to look
+// at. Files do not say how long ago that was.
+func (r Report) terminating(a Asking) (says string, overdue bool) {
+	d := a.Deletion
+	says = "Terminating since " + judge.Stamp(d.Since)
+	took, grace := r.Run.StartedAt.Sub(d.Since), time.Duration(d.Grace)*time.Second
+	if r.Run.Place() == "" || took <= grace {
+		return says + ", with a grace period of " + grace.String(), false
+	}
+	says += ", past its grace period of " + grace.String() + ": look at "
+	if len(d.Finalizers) > 0 {
+		says += "its finalizers (" + printable.Some(d.Finalizers) + ") and "
+	}
+	return says + "its node " + a.Node + r.stateOf(a.Node), true
+}
+
+// stateOf says in a clause whether a node is ready; nothing if that is unknown.
+func (r Report) stateOf(node string) string {
+	switch {
+	case r.Living == nil || !r.Living.HasNodes():
+		return ""
+	case !r.Living.HasNode(node):
+		return ", which does not exist"
+	case r.Living.Node(node).Ready:
+		return ", which is ready"
+	default:
+		return ", which is not ready since " + judge.Stamp(r.Living.Node(node).Since)
+	}
+}

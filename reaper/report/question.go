@@ -1,0 +1,204 @@
+package report
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
+)
+
+// A Question says what an Explanation is about: one address, one pod, one node, or the pools
+// that have a name. Name stands for a pod, a node or a pool. Exactly one of Address, Pod, Node,
+// Pool and Name is set.
+type Question struct {
+	Address   string `json:"address,omitempty"`
+	Namespace string `json:"namespace,omitempty"` // of the pod; empty for any
+	Pod       string `json:"pod,omitempty"`
+	Node      string `json:"node,omitempty"`
+	Pool      string `json:"pool,omitempty"` // or a network, or an attachment: see Layout.PoolsNamed
+	Name      string `json:"name,omitempty"`
+}
+
+// PodsIn returns the pods that the question may be about, and those that have its address. The
+// namespace of one is empty for any.
+func (q Question) PodsIn(r Report) []ipam.PodRef {
+	if q.Address == "" && q.Pod+q.Name == "" {
+		return nil
+	} else if q.Address == "" {
+		return []ipam.PodRef{{Namespace: q.Namespace, Name: cmp.Or(q.Pod, q.Name)}}
+	}
+	var pods []ipam.PodRef
+	for _, e := range r.Entries {
+		if pod := (ipam.PodRef{Namespace: e.Owner.Namespace, Name: e.Owner.Pod}); q.about(e) && pod.Name != "" && !slices.Contains(pods, pod) {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+// String names what is asked about, such as "pod shop/web".
+func (q Question) String() string {
+	switch {
+	case q.Address != "":
+		return "address " + q.Address
+	case q.Node != "":
+		return "node " + q.Node
+	case q.Pool != "":
+		return "pool " + q.Pool
+	case q.Name != "":
+		return "pod, node or pool " + q.Name
+	case q.Namespace == "":
+		return "pod " + q.Pod
+	default:
+		return "pod " + q.Namespace + "/" + q.Pod
+	}
+}
+
+// resolve returns the question with a pod, a node or a pool in place of a name that may be any of
+// them. namespace/name is a network attachment or a pool if there is no such pod. The error is an
+// *InputError if the name stands for nothing, or for several of them.
+func (q Question) resolve(r Report, asking []Asking) (Question, error) {
+	if q.Address != "" {
+		return q, nil
+	}
+	whole := q.Namespace + "/" + cmp.Or(q.Pod, q.Name)
+	pool := ""
+	for _, name := range []string{q.Pool, q.Name, whole} {
+		if _, known := r.PoolsNamed(name); known && pool == "" {
+			pool = name
+		}
+	}
+	pod, node := len(asking) > 0, r.Living != nil && r.Living.HasNode(cmp.Or(q.Node, q.Name))
+	asPod, asNode := Question{Namespace: q.Namespace, Pod: cmp.Or(q.Pod, q.Name)}, Question{Node: cmp.Or(q.Node, q.Name)}
+	for _, e := range r.Entries {
+		pod, node = pod || asPod.about(e), node || asNode.about(e)
+	}
+	if !pod && r.Living != nil {
+		pod = slices.ContainsFunc(r.Living.Pods(), func(p census.Pod) bool { return asPod.names(p.Ref.Namespace, p.Ref.Name) })
+	}
+	var one Question
+	var is, say []string
+	for _, kind := range []struct {
+		name     string
+		is       bool
+		question Question
+	}{
+		{"pod", pod && q.Node+q.Pool == "", asPod}, {"node", node && q.Pod+q.Pool == "", asNode},
+		{"pool", pool != "" && q.Node == "" && !(pod && q.Pod != ""), Question{Pool: pool}},
+	} {
+		if kind.is {
+			one, is, say = kind.question, append(is, "a "+kind.name), append(say, kind.name+"/"+q.Name)
+		}
+	}
+	switch len(is) {
+	case 0:
+		return q, q.unknown(r, whole)
+	case 1:
+		return one, nil
+	default:
+		return q, ipam.BadInput(fmt.Errorf("%s is %s", q.Name, strings.Join(is, " and ")), "give "+strings.Join(say, " or "))
+	}
+}
+
+// unknown returns an *InputError that says that nothing has the name, with those that are near; nil
+// if something may have it that the report does not know.
+func (q Question) unknown(r Report, whole string) error {
+	only := r.Run.Selection
+	if q.Namespace != "" {
+		only.Namespaces = nil // it is the one of the question
+	}
+	if why := cmp.Or(r.Rangeless[q.Pool], r.Rangeless[whole]); why != "" {
+		return ipam.BadInput(fmt.Errorf("pods get no address of a store through the network attachment %s: %s", cmp.Or(q.Pool, whole), why), "")
+	}
+	if q.Pool == "" && (r.Living == nil || r.incomplete() || !only.Everything()) ||
+		q.Name != "" && !r.Run.Selection.Everything() || q.Node+q.Name != "" && !r.Living.HasNodes() {
+		return nil
+	}
+	typed, text := q.Pool, "no pool, network or network attachment named %s, or inside it"
+	names := r.PoolNames()
+	pods := func(format func(ipam.PodRef) string) {
+		for _, p := range r.Living.Pods() {
+			names = append(names, format(p.Ref))
+		}
+		for _, e := range r.Entries {
+			names = append(names, format(ipam.PodRef{Namespace: e.Owner.Namespace, Name: e.Owner.Pod}))
+		}
+	}
+	switch {
+	case q.Node != "":
+		typed, text, names = q.Node, "no node named %s, and no allocation of it", slices.Collect(r.Living.Nodes())
+	case q.Pod != "" && q.Namespace != "":
+		typed, text = whole, "no pod and no allocation named %s"
+		if r.Run.Selection.Everything() {
+			text += ", and no network attachment"
+		}
+		pods(ipam.PodRef.String)
+	case q.Pod != "":
+		typed, text, names = q.Pod, "no pod and no allocation of a pod named %s", nil
+		pods(func(ref ipam.PodRef) string { return ref.Name })
+	case q.Name != "":
+		typed, text = q.Name, "no pod, node, pool or network named %s, and no allocation of it"
+		if strings.Trim(typed, "0123456789abcdef.:") == "" {
+			text = "%s is not an address, and no pod, node, pool or network has that name"
+		}
+		names = slices.AppendSeq(names, r.Living.Nodes())
+		pods(func(ref ipam.PodRef) string { return ref.Name })
+	}
+	return ipam.BadInput(fmt.Errorf(text, typed), cmp.Or(printable.Meant(typed, names), "pools --all lists all pools, and run --all all allocations"))
+}
+
+// names reports whether a question about a pod is about this one.
+func (q Question) names(namespace, pod string) bool {
+	return q.Pod == pod && (q.Namespace == "" || q.Namespace == namespace)
+}
+
+// about reports whether the question is about an entry.
+func (q Question) about(e Entry) bool {
+	switch {
+	case q.Address != "":
+		return e.IP == q.Address
+	case q.Node != "":
+		return e.Owner.Node == q.Node || e.HeldBy(q.Node) != ""
+	case q.Pod != "":
+		return q.names(e.Owner.Namespace, e.Owner.Pod)
+	default:
+		return false
+	}
+}
+
+// ParseQuestion returns the question of an argument: an address, a CIDR, namespace/name or pod/name
+// for a pod or a network attachment, node/name for a node, pool/name for a pool or a network, or a
+// bare name. The namespace is that of the pod, if the argument does not give it. The error is an *InputError.
+func ParseQuestion(text, namespace string) (Question, error) {
+	if ip, err := netip.ParseAddr(text); err == nil {
+		return Question{Address: ipam.Shown(ip).String()}, nil
+	}
+	if _, err := netip.ParsePrefix(text); err == nil {
+		return Question{Pool: text}, nil
+	}
+	kind, name, whole := strings.Cut(text, "/")
+	switch {
+	case text == "" || whole && (kind == "" || name == ""):
+		return Question{}, ipam.BadInput(errors.New("it is neither an address nor a name"), "give ADDRESS, CIDR, NAMESPACE/POD, pod/NAME, node/NAME or pool/NAME")
+	case !whole:
+		return Question{Namespace: namespace, Name: text}, nil
+	case kind == "node":
+		return Question{Node: name}, nil
+	case kind == "pool":
+		return Question{Pool: name}, nil
+	case kind == "pod":
+		return Question{Namespace: namespace, Pod: name}, nil
+	case strings.ContainsAny(kind, ".:"): // no namespace has these
+		return Question{}, ipam.BadInput(fmt.Errorf("%s is not a CIDR", text), "")
+	case namespace != "" && namespace != kind:
+		return Question{}, ipam.BadInput(fmt.Errorf("%s is not in the namespace %s", text, namespace), "leave out -n")
+	default:
+		return Question{Namespace: kind, Pod: name}, nil
+	}
+}
