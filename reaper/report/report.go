@@ -16,6 +16,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
@@ -44,6 +45,9 @@ type Report struct {
 
 	// Warnings are sentences about the run as a whole.
 	Warnings []string `json:"warnings,omitempty"`
+
+	// Totals count what all runs did, this one included; nil if the ledger is not known to count it.
+	Totals *ledger.Totals `json:"-"`
 
 	// Claims yields what says that it has an address; nil if the pods could not be listed.
 	Claims func(netip.Addr) iter.Seq[census.Claim] `json:"-"`
