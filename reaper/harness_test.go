@@ -127,6 +127,7 @@ type memoryLedgers struct {
 	onLoad func() error
 	onSave func() error
 	saves  int
+	lose   func(ledger.Ledger) bool // whether the answer to a write is lost
 
 	capacity int // in bytes; 0 is 1 MiB
 }
@@ -162,6 +163,9 @@ func (n *memoryLedgers) Save(_ context.Context, l ledger.Ledger) error {
 		}
 	}
 	n.stored = l.Encode()
+	if n.lose != nil && n.lose(l) {
+		return fmt.Errorf("%w: no answer", ipam.ErrAgain)
+	}
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // remembers reports whether the run stores what it finds.
@@ -92,9 +93,9 @@ func (r *run) warnOfNoLedger() {
 // another run wrote in between, next gets the ledger of that run. It warns of what does not fit.
 // It reports whether the ledger is stored.
 func (r *run) saveLedger(ctx context.Context, have ledger.Ledger, own ledger.Run, next func(ledger.Ledger) ledger.Ledger) bool {
-	made := have
+	made, freed := have, r.freed(own)
 	left, err := saveLedger(ctx, r.Ledgers, have, func(theirs ledger.Ledger) ledger.Ledger {
-		have, made = theirs, next(theirs).WithRun(own)
+		have, made = theirs, next(theirs).WithRun(own, freed)
 		return made
 	})
 	switch {
@@ -155,18 +156,35 @@ func (r *run) saveEnd(ctx context.Context, err error) {
 	defer cancel()
 	ledgers := undamaged{r.Ledgers}
 	have, err := ledgers.Load(ctx)
+	fits, freed := true, r.freed(own)
 	if err == nil {
-		_, err = saveLedger(ctx, ledgers, have.Salted(), func(have ledger.Ledger) ledger.Ledger {
-			ended := have.WithRun(own)
-			if _, left := ended.Fit(ledgers.Capacity()); left > 0 {
-				return have // what verdicts rest on is worth more
+		_, err = saveLedger(ctx, ledgers, have.Salted(), func(theirs ledger.Ledger) ledger.Ledger {
+			have = theirs.WithRun(own, freed)
+			_, left := have.Fit(ledgers.Capacity())
+			if fits = left == 0; !fits {
+				return theirs // what verdicts rest on is worth more
 			}
-			return ended
+			return have
 		})
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		r.logger.Debug("the ledger does not have how the run ended", "err", printable.Error(err))
+	case fits:
+		r.stored, r.saved = have, own
 	}
+}
+
+// freed counts the addresses that the run freed, by backend, if it has ended.
+func (r *run) freed(own ledger.Run) map[string]uint64 {
+	if own.Released == 0 || !own.Ended {
+		return nil // a report costs time
+	}
+	freed := make(map[string]uint64)
+	for backend, n := range r.report().LeakedBy(func(e report.Entry) string { return e.Backend }) {
+		freed[backend] = uint64(n.Released)
+	}
+	return freed
 }
 
 // undamaged is a store whose ledger must not be replaced if it is damaged: the next run reports

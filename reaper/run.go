@@ -45,7 +45,11 @@ func Run(ctx context.Context, o Options) (report.Report, error) {
 		unlock()
 	}
 	r.warnOfNoLedger()
-	return r.report(), err
+	made := r.report()
+	if r.saved.Ended { // the totals count this run
+		made.Totals = &r.stored.Totals
+	}
+	return made, err
 }
 
 // A run is the state of one call of Run.

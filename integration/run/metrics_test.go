@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -98,7 +99,7 @@ func (g *gateway) parse(text, of string) figures {
 				}
 			}
 			if strings.HasPrefix(name, "ip_reaper_") && is == of {
-				all[name+"{"+strings.Join(labels, ",")+"}"] = metric.GetGauge().GetValue()
+				all[name+"{"+strings.Join(labels, ",")+"}"] = metric.GetGauge().GetValue() + metric.GetCounter().GetValue() // one of them is nil
 			}
 		}
 	}
@@ -120,6 +121,67 @@ func (g *gateway) want(want figures, of string) {
 	g.must(err)
 	if diff := cmp.Diff(want, g.parse(text, of)); diff != "" {
 		g.Errorf("figures of cluster %q (-want +got):\n%s", of, diff)
+	}
+}
+
+// Prometheus sees in a counter how much several runs released, although each of them pushes its own
+// figures in place of the last ones, and although the ledger that keeps the counter was deleted in
+// between. A dry run that does not remember pushes none.
+func TestCounterGoesOnFromRunToRun(t *testing.T) {
+	g := newGateway(t)
+	g.live("web-0")
+	const counter = `ip_reaper_released_addresses_total{backend="whereabouts"}`
+	var values []string
+	pushed := func(want float64) {
+		g.Helper()
+		text, err := g.request(http.MethodGet, "/metrics")
+		g.must(err)
+		if !strings.Contains(text, "# TYPE ip_reaper_released_addresses_total counter\n") {
+			t.Error("the gateway has no counter")
+		}
+		got := g.parse(text, "")[counter]
+		if got != want {
+			t.Errorf("%v addresses were released, want %v", got, want)
+		}
+		values = append(values, fmt.Sprintf("%vx9", got)) // for ten minutes
+	}
+	g.push(reap.ExitDone, "", atOnce)
+	pushed(0)
+	g.leak("web-1")
+	g.leak("web-2")
+	g.push(reap.ExitDone, "", atOnce)
+	pushed(2)
+	g.leak("web-3")
+	g.push(reap.ExitDone, "", atOnce)
+	pushed(3)
+	g.must(g.Kube.CoreV1().ConfigMaps(home).Delete(t.Context(), "ip-reaper-ledger", metav1.DeleteOptions{}))
+	g.leak("web-4")
+	g.push(reap.ExitDone, "", atOnce)
+	pushed(1)
+
+	g.env = []string{"IP_REAPER_PUSH_URL=" + g.url + "/metrics/job/ip-reaper/cluster/dry"}
+	g.reap(reap.ExitDone, atOnce, "--dry-run")
+	text, err := g.request(http.MethodGet, "/metrics")
+	g.must(err)
+	if dry := g.parse(text, "dry"); len(dry) == 0 || dry[counter] != 0 {
+		t.Errorf("a dry run pushed %v, want figures without counters", dry)
+	} else if _, ok := dry[counter]; ok {
+		t.Error("a dry run pushed a counter")
+	}
+
+	file := filepath.Join(t.TempDir(), "test.yaml")
+	g.must(os.WriteFile(file, fmt.Appendf(nil, `
+evaluation_interval: 1m
+tests:
+- interval: 1m
+  input_series: [{series: '%s', values: '%s'}]
+  promql_expr_test:
+  - {expr: 'increase(%[1]s[1h])', eval_time: 39m, exp_samples: [{labels: '{backend="whereabouts"}', value: 4}]}
+`, counter, strings.Join(values, " ")), 0o600))
+	program, err := assets.Path("promtool")
+	g.must(err)
+	if out, err := exec.CommandContext(t.Context(), program, "test", "rules", file).CombinedOutput(); err != nil {
+		t.Errorf("the counter had %v: %v\n%s", values, err, out)
 	}
 }
 

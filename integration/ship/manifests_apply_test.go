@@ -115,7 +115,7 @@ func waitUntilMay(t *testing.T, c *cluster.Cluster, r authorizationv1.ResourceAt
 // What it advises removes them, and nothing else; a namespace of one's own needs another overlay.
 func TestDeletingAComponentTakesItsRightsAway(t *testing.T) {
 	for name, resource := range map[string]string{
-		"restore": "cronjob", "network-policy": "cronjob", "priority-class": "cronjob", "node-api-server": "node",
+		"restore": "cronjob", "network-policy": "cronjob", "priority-class": "cronjob", "grafana-dashboard": "cronjob", "node-api-server": "node",
 	} {
 		c := fresh(t)
 		without := kustomize.Overlay{Resources: []string{resource}}.Write(t)

@@ -17,7 +17,7 @@ import (
 const (
 	rulesDir  = "../../deploy/prometheus"
 	alerts    = rulesDir + "/alerts.yaml"
-	dashboard = "../../deploy/grafana/ip-reaper.json"
+	dashboard = "../../deploy/helm/ip-reaper/monitoring/dashboard/ip-reaper.json"
 	document  = "../../docs/metrics.md"
 	pushed    = "../../reaper/metrics/testdata/everything.txt"
 )
@@ -51,18 +51,20 @@ func TestAlertsPointToTheRunbook(t *testing.T) {
 		} `json:"groups"`
 	}
 	must(t, yaml.Unmarshal([]byte(read(t, alerts)), &rules))
-	for _, rule := range rules.Groups[0].Rules {
-		file, ours := strings.CutPrefix(rule.Annotations["runbook_url"], pages)
-		page, anchor, _ := strings.Cut(file, "#")
-		if !ours {
-			t.Errorf("%s points to %q, want a page in %s", rule.Alert, rule.Annotations["runbook_url"], pages)
-			continue
-		}
-		if text := read(t, filepath.Join(root(t), page)); anchor != "" && !slices.Contains(anchors(text), anchor) {
-			t.Errorf("%s points to %s, and no heading there has that anchor", rule.Alert, file)
-		}
-		if full := strings.Contains(rule.Alert, "Full") || strings.Contains(rule.Alert, "Dry"); full && page != "docs/outage.md" {
-			t.Errorf("%s points to %s, want the runbook", rule.Alert, file)
+	for _, group := range rules.Groups {
+		for _, rule := range group.Rules {
+			file, ours := strings.CutPrefix(rule.Annotations["runbook_url"], pages)
+			page, anchor, _ := strings.Cut(file, "#")
+			if !ours {
+				t.Errorf("%s points to %q, want a page in %s", rule.Alert, rule.Annotations["runbook_url"], pages)
+				continue
+			}
+			if text := read(t, filepath.Join(root(t), page)); anchor != "" && !slices.Contains(anchors(text), anchor) {
+				t.Errorf("%s points to %s, and no heading there has that anchor", rule.Alert, file)
+			}
+			if full := strings.Contains(rule.Alert, "Full") || strings.Contains(rule.Alert, "Dry"); full && page != "docs/outage.md" {
+				t.Errorf("%s points to %s, want the runbook", rule.Alert, file)
+			}
 		}
 	}
 }

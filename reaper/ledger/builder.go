@@ -15,11 +15,11 @@ import (
 // several values for one key, the largest counts. Its methods are for one goroutine.
 type Builder struct{ before, made Ledger }
 
-// NewBuilder returns a builder with the salt, the figures, the doubt, the runs and the stores of
-// the ledger before.
+// NewBuilder returns a builder with the salt, the figures, the doubt, the runs, the totals and the
+// stores of the ledger before.
 func NewBuilder(before Ledger) *Builder {
 	return &Builder{before: before, made: Ledger{
-		Figures: before.Figures, Doubt: before.Doubt, Runs: before.Runs, Stores: before.Stores, salt: before.salt,
+		Figures: before.Figures, Doubt: before.Doubt, Runs: before.Runs, Totals: before.Totals, Stores: before.Stores, salt: before.salt,
 	}}
 }
 

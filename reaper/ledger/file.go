@@ -14,7 +14,7 @@ import (
 )
 
 // ledgerVersion is the format that Encode writes and Decode reads.
-const ledgerVersion = 6
+const ledgerVersion = 7
 
 // lastSecond is the last second that RFC 3339 can write, in seconds since 1970. Much
 // later times overflow and become times in the past.
@@ -31,7 +31,8 @@ const usualEntry = 10
 // The form is the version, the figures, the doubt, the earliest time, and the salt; then the
 // lists of first-seen times, of restores, of graces, of the names of nodes, and of the pods'
 // nodes; then the runs, as appendRuns has them; then the number of stores and, in ascending order
-// of their backends, the backend and the identity of each; then the lists of what was not listed and
+// of their backends, the backend and the identity of each; then, in the same form, the totals of what
+// was released and of the runs, with a number for each; then the lists of what was not listed and
 // of what could not be read; and a CRC-32 of all of that in 4 bytes.
 // The names are their number and, in ascending order, the length and the bytes of each. Any other
 // list is the number of backends and, for each, its tag in 4 bytes, the number of its entries, and
@@ -63,10 +64,9 @@ func (l Ledger) Encode() []byte {
 	}
 	data = appendTable(data, l.nodes, func(name string) uint64 { return ranks[name] })
 	data = appendRuns(data, l.Runs)
-	data = binary.AppendUvarint(data, uint64(len(l.Stores)))
-	for _, backend := range slices.Sorted(maps.Keys(l.Stores)) {
-		data = appendText(appendText(data, backend), l.Stores[backend])
-	}
+	data = appendMap(data, l.Stores, appendText)
+	data = appendMap(data, l.Totals.Released, binary.AppendUvarint)
+	data = appendMap(data, l.Totals.Runs, binary.AppendUvarint)
 	zero := func(int32) uint64 { return 0 }
 	data = appendTable(appendTable(data, l.unlisted, zero), l.unread, zero)
 	return binary.BigEndian.AppendUint32(data, crc32.ChecksumIEEE(data))
@@ -153,7 +153,9 @@ func decodeLedger(data []byte) (l Ledger, err error) {
 		return names[n]
 	})
 	l.Runs = r.runs()
-	l.Stores = r.stores()
+	l.Stores = readMap(&r, r.text)
+	total := func() uint64 { return r.number(math.MaxUint64) }
+	l.Totals = Totals{Released: readMap(&r, total), Runs: readMap(&r, total)}
 	zero := func(uint64) int32 { return 0 }
 	l.unlisted = readTable(&r, 0, zero)
 	l.unread = readTable(&r, 0, zero)
@@ -215,24 +217,33 @@ func (r *ledgerReader) names() []string {
 	return names
 }
 
-// stores reads the identities of stores.
-func (r *ledgerReader) stores() map[string]string {
-	var stores map[string]string
+// appendMap appends the number of names and, in ascending order, each name with its value.
+func appendMap[V any](data []byte, values map[string]V, appendValue func([]byte, V) []byte) []byte {
+	data = binary.AppendUvarint(data, uint64(len(values)))
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		data = appendValue(appendText(data, name), values[name])
+	}
+	return data
+}
+
+// readMap reads what appendMap appends.
+func readMap[V any](r *ledgerReader, value func() V) map[string]V {
+	var values map[string]V
 	last := ""
 	for range r.number(uint64(len(r.rest))) {
-		backend, id := r.text(), r.text()
-		if backend <= last {
-			r.fail("its stores are not in order")
+		name, v := r.text(), value()
+		if name <= last {
+			r.fail("the names of its stores or totals are not in order")
 		}
 		if r.err != nil {
 			return nil
 		}
-		if stores == nil {
-			stores = make(map[string]string)
+		if values == nil {
+			values = make(map[string]V)
 		}
-		stores[backend], last = id, backend
+		values[name], last = v, name
 	}
-	return stores
+	return values
 }
 
 // readTable reads a list of keys with numbers of at most most.

@@ -23,7 +23,8 @@ import (
 //   - when a restore put an allocation back;
 //   - how many pods that were not finished, and how many nodes, the last run found;
 //   - which stores outside the API server it found;
-//   - how the last runs ended.
+//   - how the last runs ended;
+//   - how much all runs released, and how many there were.
 //
 // If the ledger is lost, grace periods begin again. The next run then knows neither the
 // nodes of pods nor that half of the pods vanished, nor that a store is another one. The zero Ledger is empty. A Ledger is
@@ -32,6 +33,7 @@ type Ledger struct {
 	Figures census.Figures // of the last census that was believed
 	Doubt   Doubt
 	Runs    []Run // the latest last, at most MaxRuns
+	Totals  Totals
 
 	// Stores has the identity of each store outside the API server, by backend: see ipam.Store.
 	Stores map[string]string
@@ -131,7 +133,7 @@ func (l Ledger) RestoredAt(a *ipam.Allocation) time.Time {
 }
 
 // Equal reports whether a run decides and remembers the same with both. It compares neither how
-// runs ended nor salts: ledgers with different salts are equal only if they have no entries.
+// runs ended, nor totals, nor salts: ledgers with different salts are equal only if they have no entries.
 func (l Ledger) Equal(other Ledger) bool {
 	return slices.Equal(l.seen, other.seen) && slices.Equal(l.nodes, other.nodes) &&
 		slices.Equal(l.graces, other.graces) && slices.Equal(l.restored, other.restored) &&
@@ -237,7 +239,7 @@ func (l Ledger) LongAgo() Ledger {
 // Merge returns a ledger with all that either of two ledgers has. If both have an
 // allocation, the value that makes it wait longer counts. If they have it on different
 // nodes, the last name counts. The larger figures count. If both have the store of a backend, that
-// of the first ledger counts. Nothing is taken from a ledger with
+// of the first ledger counts, as do its runs and totals. Nothing is taken from a ledger with
 // another salt.
 func (l Ledger) Merge(other Ledger) Ledger {
 	if other.Equal(Ledger{}) || other.salt != l.salt {

@@ -76,16 +76,18 @@ func TestDamagedLedgerIsRefused(t *testing.T) {
 		"flags of a run that mean nothing": none + "\x01\x00\x00\x04\x00\x00\x00",
 		"an exit code of 256":              none + "\x01\x00\x00\x02\x80\x02\x00\x00",
 		"stores that are not in order":     none + "\x00\x03\x01b\x01x\x01a\x01x",
+		"totals that are not in order":     none + "\x00\x00\x02\x01b\x01\x01a\x01",
+		"a total without a name":           none + "\x00\x00\x00\x01\x00\x01",
 		"more bytes than lists":            none + "\x00",
 		"fewer":                            none[1:],
 	} {
-		body := "\x06\x00\x00\x00\x00\x00\x00" + strings.Repeat("s", 16) + lists + "\x00\x00\x00\x00"
+		body := "\x07\x00\x00\x00\x00\x00\x00" + strings.Repeat("s", 16) + lists + "\x00\x00\x00\x00\x00\x00"
 		_, err := ledger.Decode(ledgertest.Sum([]byte(body)))
 		if !errors.Is(err, ledger.ErrDamaged) {
 			t.Errorf("%s: %v, want ErrLedgerDamaged", name, err)
 		}
 	}
-	for _, text := range append(refused, whole+"\x00", "\x07"+whole[1:]) {
+	for _, text := range append(refused, whole+"\x00", "\x08"+whole[1:]) {
 		l, err := ledger.Decode([]byte(text))
 		if !errors.Is(err, ledger.ErrDamaged) {
 			t.Errorf("%q: %v, want ErrLedgerDamaged", text, err)
@@ -96,7 +98,7 @@ func TestDamagedLedgerIsRefused(t *testing.T) {
 
 // Promise 6. A ledger of a later version is not damaged, whatever is in it.
 func TestLedgerOfALaterVersionIsNoDamage(t *testing.T) {
-	for version := byte(7); version < ' '; version++ {
+	for version := byte(8); version < ' '; version++ {
 		for _, rest := range []string{"", "anything", strings.Repeat("\x00", 1000)} {
 			body := append([]byte{version}, rest...)
 			l, err := ledger.Decode(ledgertest.Sum(body))
@@ -132,9 +134,10 @@ func FuzzDecodeLedger(f *testing.F) {
 	f.Add(l.Encode())
 	f.Add(ledgertest.Ledger{Nodes: map[string]string{ledgertest.Key("a"): "n1", ledgertest.Key("b"): "n2"}, Doubt: ledgertest.Doubt{At: 1}}.Encode())
 	f.Add(ledgertest.Ledger{Stores: map[string]string{"calico": "guid"}}.Encode())
+	f.Add(ledgertest.Ledger{TotalReleased: map[string]int64{"calico": 7}, TotalRuns: map[string]int64{"done": 1}}.Encode())
 	f.Add(ledgertest.Ledger{Runs: []ledgertest.Run{{ID: "run-1", Began: noon.Unix(), Flags: 3, ExitCode: 4, Due: 144, Error: "refused"}}}.Encode())
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if len(data) > 4 && data[0] == 6 { // no fuzzer finds a checksum
+		if len(data) > 4 && data[0] == 7 { // no fuzzer finds a checksum
 			body := data[:len(data)-4]
 			data = ledgertest.Sum(body)
 		}
@@ -168,7 +171,7 @@ func TestEqualLedgersHaveEqualForms(t *testing.T) {
 		if form, err := ledgertest.Decode(l.Encode()); err != nil || !bytes.Equal(form.Encode(), l.Encode()) {
 			t.Errorf("%+v has a form that the tests write as %+v, %v", formOf(t, l), form, err)
 		}
-		if other := drawLedger(t); bytes.Equal(other.Encode(), l.Encode()) != (other.Equal(l) && slices.Equal(other.Runs, l.Runs)) {
+		if other := drawLedger(t); bytes.Equal(other.Encode(), l.Encode()) != (other.Equal(l) && slices.Equal(other.Runs, l.Runs) && cmp.Equal(other.Totals, l.Totals)) {
 			t.Errorf("%+v and %+v: forms and ledgers differ", formOf(t, l), formOf(t, other))
 		}
 	})
@@ -183,6 +186,7 @@ func drawLedger(t *rapid.T) ledger.Ledger {
 	keys := rapid.MapOfN(id, rapid.Just(int64(0)), 0, 5)
 	times := rapid.MapOfN(id, rapid.Int64Range(0, 1<<37), 0, 20)
 	figures := rapid.Int64Range(0, 1000)
+	totals := rapid.MapOf(rapid.StringMatching(`[a-c]`), rapid.Int64())
 	return ledgerOfForm(t, ledgertest.Ledger{
 		Seen: times.Draw(t, "seen"), Restored: times.Draw(t, "restored"),
 		Graces:  rapid.MapOfN(id, rapid.Int64Range(1, 1<<20), 0, 20).Draw(t, "graces"),
@@ -194,7 +198,8 @@ func drawLedger(t *rapid.T) ledger.Ledger {
 				ExitCode: rapid.Int64Range(0, 255).Draw(t, "exit code"), Due: figures.Draw(t, "due"), Error: rapid.String().Draw(t, "error"),
 			}
 		}), 0, ledger.MaxRuns).Draw(t, "runs"),
-		Stores:   rapid.MapOf(rapid.StringMatching(`[a-c]`), rapid.String()).Draw(t, "stores"),
+		Stores:        rapid.MapOf(rapid.StringMatching(`[a-c]`), rapid.String()).Draw(t, "stores"),
+		TotalReleased: totals.Draw(t, "total released"), TotalRuns: totals.Draw(t, "total runs"),
 		Unlisted: keys.Draw(t, "unlisted"), Unread: keys.Draw(t, "unread"),
 	})
 }
@@ -228,6 +233,9 @@ func TestFullLedgerLeavesOutWhatMattersLeast(t *testing.T) {
 		Nodes:    map[string]string{key("home"): "n1//", key("hung"): "n1/boot", key("live"): "n1"},
 		Figures:  ledgertest.Figures{Pods: 7},
 		Runs:     []ledgertest.Run{{ID: "run-1", Began: noon.Unix(), Flags: 2}},
+
+		TotalReleased: map[string]int64{"calico": 7}, TotalRuns: map[string]int64{"done": 1},
+
 		Unlisted: map[string]int64{key("live"): 0, key("old"): 0, key("home"): 0},
 		Unread:   map[string]int64{key("unread"): 0},
 	}

@@ -1,7 +1,9 @@
 package ledger
 
 import (
+	"cmp"
 	"encoding/binary"
+	"maps"
 	"math"
 	"slices"
 )
@@ -31,11 +33,46 @@ const (
 	MaxRunError = 200
 )
 
+// results are the words for how runs ended, by the exit codes of the program. Any other code is that of
+// a run that failed.
+var results = map[int]string{0: "done", 3: "partial", 4: "refused", 130: "interrupted"}
+
+const failed = "failed"
+
+// Results returns all results of runs.
+func Results() []string { return append(slices.Sorted(maps.Values(results)), failed) }
+
+// Result says in one word how a run ended.
+func (r Run) Result() string { return cmp.Or(results[r.ExitCode], failed) }
+
+// Totals count what runs did since the ledger was made, for people: no verdict rests on them. A run
+// counts once, when it is first known to have ended. A run that was killed before that counts nowhere.
+type Totals struct {
+	Released map[string]uint64 // addresses, by the backend
+	Runs     map[string]uint64 // by their result
+}
+
+// sum returns the sums of two counts of the same things.
+func sum(a, b map[string]uint64) map[string]uint64 {
+	all := make(map[string]uint64)
+	maps.Copy(all, a)
+	for name, n := range b {
+		all[name] += n
+	}
+	return all
+}
+
 // WithRun returns the ledger with the run, instead of what it has for that run, and without the
-// oldest runs beyond MaxRuns.
-func (l Ledger) WithRun(run Run) Ledger {
+// oldest runs beyond MaxRuns. If the run has ended, and had not in the ledger, its totals count it
+// and the addresses that it freed, by the backend. So a run whose end is written again, because it
+// did not learn that it was written, is not counted again.
+func (l Ledger) WithRun(run Run, freed map[string]uint64) Ledger {
 	l.Runs = slices.Clone(l.Runs)
-	if i := slices.IndexFunc(l.Runs, func(r Run) bool { return r.ID == run.ID }); i >= 0 {
+	i := slices.IndexFunc(l.Runs, func(r Run) bool { return r.ID == run.ID })
+	if run.Ended && (i < 0 || !l.Runs[i].Ended) {
+		l.Totals = Totals{sum(l.Totals.Released, freed), sum(l.Totals.Runs, map[string]uint64{run.Result(): 1})}
+	}
+	if i >= 0 {
 		l.Runs[i] = run
 		return l
 	}

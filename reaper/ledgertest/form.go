@@ -25,6 +25,9 @@ type Ledger struct {
 	Runs     []Run             `json:"-"`
 	Stores   map[string]string `json:"stores,omitempty"` // identities by backend
 
+	TotalReleased map[string]int64 `json:"-"` // by backend
+	TotalRuns     map[string]int64 `json:"-"` // by result
+
 	Unlisted map[string]int64 `json:"unlisted,omitempty"` // all 0
 	Unread   map[string]int64 `json:"unread,omitempty"`
 }
@@ -54,7 +57,7 @@ type Doubt struct {
 }
 
 const (
-	version = 6
+	version = 7
 	keySize = 12 // the tag of the backend and the hash
 )
 
@@ -98,6 +101,15 @@ func Decode(text []byte) (l Ledger, err error) {
 			l.Stores = make(map[string]string)
 		}
 		l.Stores[backend] = string(r.bytes(r.number()))
+	}
+	for _, totals := range []*map[string]int64{&l.TotalReleased, &l.TotalRuns} {
+		for range r.number() {
+			if *totals == nil {
+				*totals = make(map[string]int64)
+			}
+			name := string(r.bytes(r.number()))
+			(*totals)[name] = r.number()
+		}
 	}
 	l.Unlisted, l.Unread = r.list(0), r.list(0)
 	if r.cut || len(r.rest) > 0 {
@@ -147,6 +159,13 @@ func (l Ledger) Encode() []byte {
 	for _, backend := range slices.Sorted(maps.Keys(l.Stores)) {
 		for _, text := range []string{backend, l.Stores[backend]} {
 			data = append(binary.AppendUvarint(data, uint64(len(text))), text...)
+		}
+	}
+	for _, totals := range []map[string]int64{l.TotalReleased, l.TotalRuns} {
+		data = binary.AppendUvarint(data, uint64(len(totals)))
+		for _, name := range slices.Sorted(maps.Keys(totals)) {
+			data = append(binary.AppendUvarint(data, uint64(len(name))), name...)
+			data = binary.AppendUvarint(data, uint64(totals[name]))
 		}
 	}
 	return Sum(appendList(appendList(data, l.Unlisted, 0), l.Unread, 0))

@@ -77,14 +77,20 @@ func TestURLsThatAreNoGateways(t *testing.T) {
 	}
 }
 
-// A Pushgateway refuses a push whose metrics have a label of the group.
+// A Pushgateway refuses a push whose metrics have a label of the group. A group may have the label
+// node, on a node and elsewhere.
 func TestNoFigureHasALabelOfAGroup(t *testing.T) {
-	c := push(t, "", everything(), 0)
-	for _, family := range c.families {
-		for _, metric := range family.GetMetric() {
-			for _, l := range metric.GetLabel() {
-				if _, err := metrics.ParseGateway("http://a/metrics/job/b/" + l.GetName() + "/c"); err == nil {
-					t.Errorf("a group may have the label %s, which %s has", l.GetName(), family.GetName())
+	onNode := everything()
+	onNode.Run.Node = "node-a"
+	for _, c := range []*fakeGateway{push(t, "", everything(), 0), push(t, "/metrics/job/b/node/c", everything(), 0), push(t, "", onNode, 0)} {
+		grouped := strings.Contains(c.pushed.String(), "/node/")
+		for _, family := range c.families {
+			for _, metric := range family.GetMetric() {
+				for _, l := range metric.GetLabel() {
+					_, err := metrics.ParseGateway("http://a/metrics/job/b/" + l.GetName() + "/c")
+					if err == nil && (l.GetName() != "node" || grouped) {
+						t.Errorf("a group may have the label %s, which %s has", l.GetName(), family.GetName())
+					}
 				}
 			}
 		}

@@ -1,12 +1,15 @@
 // Package metrics pushes the report of a run to a Prometheus Pushgateway, or writes it to a
 // file for node_exporter.
 //
-// All metrics are gauges of the last run, because a counter would start again from 0
-// with each run. A metric whose value is unknown is left out. It is never 0 instead.
+// The metrics are gauges of the last run, and counters of all runs, which the ledger keeps. A metric
+// whose value is unknown is left out. It is never 0 instead.
 package metrics
 
 import (
+	"cmp"
+	"maps"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +19,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
@@ -31,7 +35,8 @@ const (
 	labelVersion = "version"
 	labelKind    = "kind"
 	labelProved  = "proved"
-	labelNode    = "node" // of a file; a push is grouped by it
+	labelResult  = "result"
+	labelNode    = "node" // of every metric in the file of a node; a push from there is grouped by it
 )
 
 // namespace begins the name of every metric, and lastSuccessName ends that of the time of the
@@ -41,18 +46,21 @@ const (
 	lastSuccessName = "last_success_timestamp_seconds"
 )
 
-// gauges makes the gauges of one push or file.
-type gauges struct{ factory promauto.Factory }
+// gauges makes the gauges and counters of one push or file.
+type gauges struct {
+	factory promauto.Factory
+	ofNode  bool // they have the node as a label, or their group has
+}
 
 // newGauges returns an empty set of gauges, and the gatherer that reads them. If a node is
 // named, each gauge has it as a label.
 func newGauges(node string) (gauges, prometheus.Gatherer) {
 	registry := prometheus.NewRegistry()
 	if node == "" {
-		return gauges{promauto.With(registry)}, registry
+		return gauges{factory: promauto.With(registry)}, registry
 	}
 	named := prometheus.WrapRegistererWith(prometheus.Labels{labelNode: printable.Line(node)}, registry)
-	return gauges{promauto.With(named)}, registry
+	return gauges{promauto.With(named), true}, registry
 }
 
 // A family is the gauges of one name, which differ in their labels.
@@ -84,7 +92,9 @@ func (g gauges) all(r report.Report, exitCode int) {
 	g.pools(r)
 	g.networks(r)
 	g.leaked(r)
+	g.nodes(r)
 	g.findings(r)
+	g.totals(r)
 }
 
 // success adds the time at which a run that exited with 0 ended.
@@ -119,6 +129,72 @@ func (g gauges) leaked(r report.Report) {
 	leaked.add(float64(r.Leaked.Waiting), "waiting")
 	leaked.add(float64(r.Leaked.Held), "held")
 	leaked.add(float64(r.Leaked.Released), "released")
+}
+
+// maxNodes is the largest number of nodes that have their own metric. Prometheus keeps a series for each.
+const maxNodes = 20
+
+// The nodes of leaks whose store names none, and of those of all further nodes. No node has such a name.
+const (
+	unknownNode = "(unknown)"
+	otherNodes  = "(others)"
+)
+
+// nodes adds the leaks by node. On a node, all leaks are its own.
+func (g gauges) nodes(r report.Report) {
+	if r.Leaked == nil || g.ofNode {
+		return
+	}
+	leaked := g.family("node_leaked",
+		"Addresses that have no owner after the last run, each once, by the node of the pod that had them: the 20 nodes with the most, with (unknown) for those whose store names no node, and (others) for those of all further ones. Left out if pods could not be listed, and on a node.", labelNode)
+	counts := r.LeakedBy(func(e report.Entry) string { return e.Owner.Node })
+	left := func(node string) int { return counts[node].Total - counts[node].Released }
+	nodes := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(left(b), left(a)), cmp.Compare(a, b))
+	})
+	for i, node := range nodes {
+		label := cmp.Or(node, unknownNode)
+		if i >= maxNodes {
+			label = otherNodes
+		}
+		if left(node) > 0 {
+			leaked.add(float64(left(node)), label)
+		}
+	}
+}
+
+// counters adds a counter for each value of a label. What always has one begins at 0: Prometheus sees
+// no increase from nothing. The client's other counters have a time at which they began, which would
+// be that of each push: to Prometheus, they would begin anew with it.
+func (g gauges) counters(name, help, label string, always []string, values map[string]uint64) {
+	all := make(map[string]uint64)
+	for _, each := range always {
+		all[printable.Line(each)] = 0
+	}
+	for each, n := range values {
+		all[printable.Line(each)] += n
+	}
+	for each, n := range all {
+		g.factory.NewCounterFunc(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help, ConstLabels: prometheus.Labels{label: each}},
+			func() float64 { return float64(n) })
+	}
+}
+
+// totals adds the counters. A backend that was skipped may have released something earlier.
+func (g gauges) totals(r report.Report) {
+	if r.Totals == nil {
+		return
+	}
+	var backends []string
+	for _, b := range r.Backends {
+		backends = append(backends, b.Name)
+	}
+	g.counters("released_addresses_total",
+		"Addresses that runs released since the ledger was made, each once, by the first backend that had it; also those that a restore put back. Left out if the ledger is not known to count the last run.",
+		labelBackend, backends, r.Totals.Released)
+	g.counters("runs_total",
+		"Runs since the ledger was made, by result: done, partial, refused, interrupted or failed. Dry runs count if they remember. Left out if the ledger is not known to count the last run.",
+		labelResult, ledger.Results(), r.Totals.Runs)
 }
 
 // findings adds what is wrong with addresses that pods show.
@@ -275,6 +351,9 @@ func (g gauges) networks(r report.Report) {
 	blocked := family("network_blocked",
 		"Addresses of the network that after the last run an overlapping-range reservation has, and no pool of the network, so that no pod can get them.")
 
+	unrecorded := family("network_unrecorded",
+		"Addresses of the network that pods show, and that after the last run no store has, so that other pods may get them. Left out if pods could not be listed, and on a node.")
+
 	byName := family("network_live_by_name",
 		"Addresses of the network that count as in use after the last run only because a pod exists that shows other addresses. Left out if pods could not be listed.")
 
@@ -286,6 +365,9 @@ func (g gauges) networks(r report.Report) {
 		if !blind {
 			leaked.add(float64(n.Leaked), rows[i][:]...)
 			byName.add(float64(n.ByName), rows[i][:]...)
+		}
+		if !blind && r.Run.Node == "" {
+			unrecorded.add(float64(n.Unrecorded), rows[i][:]...)
 		}
 		if n.Closed == "" {
 			capacities.add(rows[i], n.Capacity)

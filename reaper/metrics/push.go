@@ -38,6 +38,7 @@ func (g Gateway) Push(ctx context.Context, r report.Report, exitCode int) error 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pushTimeout)
 	defer cancel()
 	run, metrics := newGauges("") // the group has the node
+	run.ofNode = g.ofNodes()
 	run.all(r, exitCode)
 	if err := g.pusher(metrics).PushContext(ctx); err != nil {
 		return fmt.Errorf("push metrics: %w", err)
@@ -93,7 +94,7 @@ const defaultJob = "ip-reaper"
 const labelOutcome = "outcome"
 
 // taken are the labels of the metrics, by which a URL cannot group.
-var taken = []string{"job", labelBackend, labelVerdict, labelStatus, labelPool, labelNetwork, labelRange, labelVersion, labelOutcome, labelKind, labelProved}
+var taken = []string{"job", labelBackend, labelVerdict, labelStatus, labelPool, labelNetwork, labelRange, labelVersion, labelOutcome, labelKind, labelProved, labelResult}
 
 // A Gateway is a group of a Pushgateway. The zero Gateway means that nothing is pushed.
 type Gateway struct {
@@ -138,11 +139,15 @@ func ParseGateway(text string) (Gateway, error) {
 // Nowhere reports whether g is the zero Gateway.
 func (g Gateway) Nowhere() bool { return g.url == "" }
 
+// ofNodes reports whether the group has the label node.
+func (g Gateway) ofNodes() bool {
+	return slices.ContainsFunc(g.grouping, func(pair [2]string) bool { return pair[0] == labelNode })
+}
+
 // ofNode returns the gateway with the group of a node, so that nodes do not replace each
 // other's metrics. It returns g if no node is named, or if the group has that label.
 func (g Gateway) ofNode(node string) Gateway {
-	named := func(pair [2]string) bool { return pair[0] == labelNode }
-	if node != "" && !slices.ContainsFunc(g.grouping, named) {
+	if node != "" && !g.ofNodes() {
 		g.grouping = append(slices.Clone(g.grouping), [2]string{labelNode, node})
 	}
 	return g

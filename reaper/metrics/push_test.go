@@ -19,6 +19,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 	"github.com/ip-reaper/ip-reaper/reaper/metrics"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
@@ -131,6 +132,53 @@ func TestSumOfNetworksNeedsThemAll(t *testing.T) {
 	r.Networks[1].Free = nil
 	if got, want := free(), "allocated (all) 202\n"; got != want {
 		t.Errorf("sums with an unknown network:\n%swant:\n%s", got, want)
+	}
+}
+
+// However many nodes have leaks, the metrics have at most 21 series for them, and none is lost.
+func TestLeaksOfManyNodesAreSummedUp(t *testing.T) {
+	r := everything()
+	ofNodes, want := map[string]int{"": 30}, map[string]float64{"(unknown)": 30, "(others)": 1 + 2 + 3 + 4 + 5 + 6}
+	for n := 1; n <= 25; n++ {
+		ofNodes[fmt.Sprint("node-", n)] = n
+		if n > 6 {
+			want[fmt.Sprint("node-", n)] = float64(n)
+		}
+	}
+	r.Entries = leaks(ofNodes)
+	got := make(map[string]float64)
+	for _, family := range push(t, "", r, 0).families {
+		for _, m := range family.GetMetric() {
+			if family.GetName() == "ip_reaper_node_leaked" {
+				got[m.GetLabel()[0].GetValue()] = m.GetGauge().GetValue()
+			}
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("leaks by node (-want +got):\n%s", diff)
+	}
+}
+
+// A counter that said when it began would begin anew with each push, and Prometheus would count all
+// of it again. Names that are the same once they are printable are one.
+func TestCountersGoOnFromPushToPush(t *testing.T) {
+	r := oddNames()
+	r.Totals = &ledger.Totals{Released: map[string]uint64{"a\xffb": 2, `a\xffb`: 3}}
+	got := make(map[string]float64)
+	for _, family := range push(t, "", r, 0).families {
+		for _, m := range family.GetMetric() {
+			if family.GetType() != dto.MetricType_COUNTER {
+				continue
+			}
+			if m.GetCounter().GetCreatedTimestamp() != nil {
+				t.Errorf("%s says when it began", family.GetName())
+			}
+			got[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
+		}
+	}
+	want := map[string]float64{`a\xffb`: 5, "done": 0, "partial": 0, "refused": 0, "interrupted": 0, "failed": 0}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("counters (-want +got):\n%s", diff)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -19,10 +20,12 @@ func runInfo(dryRun bool) report.RunInfo {
 // everything is the report of a run that has a metric of every name.
 func everything() report.Report {
 	return report.Report{
-		Run:    runInfo(false),
-		Leaked: &report.Leaked{Total: 14, Due: 5, Released: 4, Waiting: 3, Held: 2},
+		Run:     runInfo(false),
+		Leaked:  &report.Leaked{Total: 14, Due: 5, Released: 4, Waiting: 3, Held: 2},
+		Totals:  &ledger.Totals{Released: map[string]uint64{"whereabouts": 40, "gone": 2}, Runs: map[string]uint64{"done": 7, "refused": 1}},
+		Entries: leaks(map[string]int{"node-a": 6, "node-b": 3, "": 1}),
 		Layout: report.Layout{Networks: []report.NetworkReport{
-			{Backend: "whereabouts", Name: "10.0.0.0-24", Range: "10.0.0.0/24", Usage: report.Usage{Capacity: big.NewInt(254), Used: 11, Leaked: 7, Free: big.NewInt(243)}},
+			{Backend: "whereabouts", Name: "10.0.0.0-24", Range: "10.0.0.0/24", Usage: report.Usage{Capacity: big.NewInt(254), Used: 11, Leaked: 7, Unrecorded: 1, Free: big.NewInt(242)}},
 			{Backend: "whereabouts", Name: "unknown", Range: "10.1.0.0/24", Usage: report.Usage{Used: 1}},
 			{Backend: "whereabouts", Name: "partial", Range: "10.2.0.0/24", Usage: report.Usage{Capacity: big.NewInt(254)}, Partial: true},
 			{Backend: "calico", Name: "blocks", Range: "10.4.0.0/24", Usage: report.Usage{Capacity: big.NewInt(256), Free: big.NewInt(243)}, Blocks: &report.Blocks{
@@ -41,6 +44,18 @@ func everything() report.Report {
 			{Name: "reservedIPs", Status: ipam.StatusSkipped},
 		},
 	}
+}
+
+// leaks are the entries of leaked addresses, as many as each node has, and of one that was released.
+func leaks(ofNodes map[string]int) []report.Entry {
+	entries := []report.Entry{{Owner: ipam.EntryOwner{Node: "node-a"}, Address: &report.Address{Fate: report.Freed}}}
+	for node, n := range ofNodes {
+		for range n {
+			a := &report.Address{Fate: report.Waiting} // in two stores, of which the second knows the node
+			entries = append(entries, report.Entry{Address: a}, report.Entry{Owner: ipam.EntryOwner{Node: node}, Address: a})
+		}
+	}
+	return entries
 }
 
 // dryRun is the report of a run that would have released what its pool has.

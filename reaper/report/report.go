@@ -14,6 +14,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
@@ -46,6 +47,9 @@ type Report struct {
 	// Living is what the run knows of the cluster; nil if the pods could not be listed, or if the
 	// run is on a node, where it may not have asked for them.
 	Living *census.Census `json:"-"`
+
+	// Totals count what all runs did, this one included; nil if the ledger is not known to count it.
+	Totals *ledger.Totals `json:"-"`
 }
 
 // RunInfo identifies a run.

@@ -533,6 +533,24 @@ func addresses(entries []Entry, least Fate) (all []*Address, entriesOf map[*Addr
 	return all, entriesOf
 }
 
+// LeakedBy counts the leaked addresses by a name: the first one of the allocations of each, or an empty
+// one if none has any. HeldBy is unsorted.
+func (r Report) LeakedBy(name func(Entry) string) map[string]*Leaked {
+	counts := make(map[string]*Leaked)
+	_, entriesOf := Addresses(r.Entries)
+	for a, entries := range entriesOf {
+		by := ""
+		for _, e := range entries {
+			by = cmp.Or(by, name(*e))
+		}
+		if counts[by] == nil {
+			counts[by] = new(Leaked)
+		}
+		counts[by].Count(a)
+	}
+	return counts
+}
+
 // Freed counts the addresses that the run freed. In a dry run it counts those that the plan would
 // free, even if a limit refuses the plan.
 func (r Report) Freed() int {

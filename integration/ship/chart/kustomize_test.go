@@ -47,6 +47,9 @@ func TestRendersTheObjectsOfKustomize(t *testing.T) {
 		{"network policy with metrics", "networkPolicy: {enabled: true}\n" + metricsValues, []kustomization{
 			{[]string{"cronjob"}, []string{"network-policy", "metrics"}},
 		}},
+		{"monitoring", `metrics: {pushURL: "http://pushgateway.monitoring.svc:9091", prometheusRule: {enabled: true}, dashboard: {enabled: true}}`, []kustomization{
+			{[]string{"cronjob"}, []string{"metrics", "prometheus-rules", "grafana-dashboard"}},
+		}},
 		{
 			"all of it", "mode: release\noutage: {enabled: true}\n" + etcdValues + metricsValues,
 			[]kustomization{

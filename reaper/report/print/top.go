@@ -64,24 +64,12 @@ const nameless = "(unknown)"
 // rank counts the leaks that the stores still have.
 func rank(r report.Report, by string) ranking {
 	top := tops[slices.Index(Tops(), by)]
-	counts := make(map[string]*report.Leaked)
-	_, entriesOf := report.Addresses(r.Entries)
-	for a, entries := range entriesOf {
-		if a.Fate == report.Freed {
-			continue
-		}
-		name := nameless
-		for _, e := range slices.Backward(entries) { // the first that knows it
-			name = cmp.Or(top.row(*e, r.Run.StartedAt), name)
-		}
-		if counts[name] == nil {
-			counts[name] = new(report.Leaked)
-		}
-		counts[name].Count(a)
-	}
+	counts := r.LeakedBy(func(e report.Entry) string { return top.row(e, r.Run.StartedAt) })
 	found := ranking{By: by, Known: r.Leaked != nil, Rows: []rankedRow{}, heading: top.heading}
 	for name, n := range counts {
-		found.Rows = append(found.Rows, rankedRow{name, n.Total, n.Due, n.Waiting, n.Held})
+		if left := n.Total - n.Released; left > 0 {
+			found.Rows = append(found.Rows, rankedRow{cmp.Or(name, nameless), left, n.Due, n.Waiting, n.Held})
+		}
 	}
 	slices.SortFunc(found.Rows, func(a, b rankedRow) int {
 		if by == "ages" {
