@@ -70,7 +70,8 @@ func TestNetworksCountTheAddressesThatPodsGet(t *testing.T) {
 		Usable: spansOf("10.0.0.1", "10.0.0.9").Without(spansOf("10.0.0.7", "10.0.0.7")), Pools: []string{"small", "large", "no such pool"},
 	}}, nil)
 	usage := func(capacity int64, used, live, leaked int, free int64) report.Usage {
-		return report.Usage{Capacity: big.NewInt(capacity), Used: used, Live: live, Leaked: leaked, Free: big.NewInt(free)}
+		full := int((capacity - free) * 100 / capacity)
+		return report.Usage{Capacity: big.NewInt(capacity), Used: used, Live: live, Leaked: leaked, Free: big.NewInt(free), FullPercent: &full}
 	}
 	asNumbers := cmp.Comparer(func(a, b *big.Int) bool { return a.Cmp(b) == 0 })
 	equal(t, "networks", got.Networks, []report.NetworkReport{{
