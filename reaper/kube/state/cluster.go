@@ -239,7 +239,7 @@ type Dump struct {
 // pods. It returns false for any other document.
 func (d *Dump) Take(doc ipam.Document) (bool, error) {
 	switch {
-	case doc.List && doc.More:
+	case doc.List && doc.More && doc.APIVersion != "" && !strings.Contains(doc.APIVersion, "."):
 		return false, fmt.Errorf("%s is only a part of a list: dump the whole list", doc.Place)
 	case doc.Is("", "List"), doc.Is("", "PodList"):
 		d.lists++
@@ -296,6 +296,22 @@ func (d *Dump) Check() error {
 		return errors.New("the file has no pods")
 	}
 	return nil
+}
+
+// Lists returns a list, without its items, for each kind but pods of which the dump has an object.
+func (d *Dump) Lists() []ipam.Document {
+	var lists []ipam.Document
+	for _, of := range []struct {
+		apiVersion, kind string
+		objects          int
+	}{
+		{"v1", "NodeList", len(d.nodes)}, {"apps/v1", "StatefulSetList", len(d.sets)}, {machineGroup + "/v1", machineKind + "List", len(d.machines)},
+	} {
+		if of.objects > 0 {
+			lists = append(lists, ipam.Document{APIVersion: of.apiVersion, Kind: of.kind, List: true})
+		}
+	}
+	return lists
 }
 
 // Pods implements census.Cluster.
