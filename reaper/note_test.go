@@ -186,10 +186,11 @@ func TestEndOfARunLeavesOutNothing(t *testing.T) {
 	equal(t, "error", err, nil)
 	h.pods.OnCall(failing(errForbidden, "list pods"))
 	h.change = func(o *reaper.Options) { o.ID = "run-2" }
-	_, _ = reaper.Run(t.Context(), h.options())
+	rep, _ := reaper.Run(t.Context(), h.options())
 	after, err := ledger.Decode(h.ledgers.stored)
 	equal(t, "error", err, nil)
 	equal(t, "entries", after.Len(), before.Len())
+	equal(t, "totals, which do not count the run", rep.Totals, nil)
 }
 
 // The ledger is damaged when a run notes its end. It is not replaced by an empty one, which no

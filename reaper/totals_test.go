@@ -180,7 +180,10 @@ func TestAddressOfSeveralStoresCountsOnce(t *testing.T) {
 	h.pods.Add(podOn("", "live-1"))
 	h.addPods(t, first, "gone-1", "gone-2")
 	h.addPods(t, second, "gone-1")
+	h.addPods(t, first, "waits")
+	h.policy.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"waits"}}, GracePeriod: &policy.Duration{Duration: time.Hour}}}
 	rep := h.run(t)
+	equal(t, "leaked", rep.Leaked.Total, 3)
 	equal(t, "allocations", rep.Summary.Released, 3)
 	equal(t, "addresses", rep.Leaked.Released, 2)
 	equal(t, "totals", rep.Totals.Released, map[string]uint64{"memory": 2})

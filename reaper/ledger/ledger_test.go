@@ -76,8 +76,6 @@ func TestDamagedLedgerIsRefused(t *testing.T) {
 		"flags of a run that mean nothing": none + "\x01\x00\x00\x04\x00\x00\x00",
 		"an exit code of 256":              none + "\x01\x00\x00\x02\x80\x02\x00\x00",
 		"stores that are not in order":     none + "\x00\x03\x01b\x01x\x01a\x01x",
-		"totals that are not in order":     none + "\x00\x00\x02\x01b\x01\x01a\x01",
-		"a total without a name":           none + "\x00\x00\x00\x01\x00\x01",
 		"more bytes than lists":            none + "\x00",
 		"fewer":                            none[1:],
 	} {

@@ -1,8 +1,10 @@
 package ledger_test
 
 import (
+	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -79,4 +81,20 @@ func TestLargestTotalIsNoDamage(t *testing.T) {
 	l = l.WithRun(ledger.Run{ID: "run-1", Ended: true}, nil)
 	equal(t, "totals", formOf(t, l).TotalRuns, map[string]int64{"done": 0})
 	ledgerOfForm(t, formOf(t, l))
+}
+
+// Totals are in order, and each has a name of its own: otherwise equal ledgers have several forms.
+func TestTotalsAreInOrder(t *testing.T) {
+	for totals, whole := range map[string]bool{
+		"\x02\x01a\x01\x01b\x01": true,
+		"\x02\x01b\x01\x01a\x01": false,
+		"\x02\x01a\x01\x01a\x01": false,
+		"\x01\x00\x01":           false, // it has no name
+	} {
+		const figures, lists, after = "\x07\x00\x00\x00\x00\x00\x00", "\x00\x00\x00\x00\x00\x00\x00", "\x00\x00\x00"
+		_, err := ledger.Decode(ledgertest.Sum([]byte(figures + strings.Repeat("s", 16) + lists + totals + after)))
+		if errors.Is(err, ledger.ErrDamaged) == whole {
+			t.Errorf("%q: %v, want an error: %v", totals, err, !whole)
+		}
+	}
 }
