@@ -2,7 +2,10 @@ package reaper
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/census"
@@ -38,9 +41,9 @@ func Inspect(ctx context.Context, o Options) (report.Report, error) {
 		n.selected = n.selection.Of(n.verdicts.Decisions)
 		return r.report(), listErr
 	}
-	r.warnOfDump(n.census)
 	n.ledger = elapsed(r.judge(n.now, n.stock, ledger.Ledger{}), n.inventory)
 	n.verdicts = r.judge(n.now, n.stock, n.ledger)
+	r.warnOfDump(n.verdicts)
 	n.selected = n.selection.Of(n.verdicts.Decisions)
 	if err := r.resolveNames(ctx, *n); err != nil {
 		return r.report(), err
@@ -61,17 +64,20 @@ func Inspect(ctx context.Context, o Options) (report.Report, error) {
 }
 
 // warnOfDump says what a dump of the cluster lacks.
-func (r *run) warnOfDump(c census.Census) {
+func (r *run) warnOfDump(v judge.Verdicts) {
 	if r.Cluster == nil {
 		r.warn("no pods were given, so every allocation is held")
 		return
 	}
 	r.caveat("offline, every grace period counts as elapsed, and the pods as listed after the allocations")
-	if scopeOf(r.Policy).StatefulSets && !c.HasStatefulSets() {
-		r.warn("the dump has no StatefulSets: if the cluster has some, a run may keep more than this plan")
+	held := make(map[string]int)
+	for _, d := range v.Decisions {
+		if d.Reason == judge.Protected && strings.HasPrefix(d.Note, ipam.LackSays) {
+			held[d.Note]++
+		}
 	}
-	if !c.HasNodes() {
-		r.warn("the dump has no nodes: if some are not ready, a run may keep more than this plan")
+	for _, lack := range slices.Sorted(maps.Keys(held)) {
+		r.caveat(fmt.Sprintf("%s: held for that: %d", lack, held[lack]))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -61,10 +62,12 @@ func readClaims(items []json.RawMessage) (map[string]bool, error) {
 	return names, nil
 }
 
-// offlineClaims returns the IPAMClaims among documents.
-func offlineClaims(items []json.RawMessage) claims {
+// offlineClaims returns the IPAMClaims among documents. Not even a whole dump tells that there are none:
+// they could not be listed if their definition was missing.
+func (e excerpt) offlineClaims(documents []ipam.Document) claims {
 	return sync.OnceValues(func() (map[string]bool, error) {
-		if len(items) == 0 {
+		items, none := e[claimKind], func(d ipam.Document) bool { return d.Is(attachmentGroup, claimKind+"List") }
+		if len(items) == 0 && !slices.ContainsFunc(documents, none) {
 			return nil, errors.New("the files have no IPAMClaim: add the output of kubectl get " + claimResource + " -A -o yaml")
 		}
 		return readClaims(items)

@@ -22,7 +22,7 @@ func OfflinePools(documents []ipam.Document, settings func(backend string) any) 
 	excluded := readExclusions(e[attachmentKind])
 	s := survey{ranges: excluded.ranges, closed: excluded.closed}
 	s.take(decoded(e[sliceKind], readSlicePool))
-	b := e.backend(PoolsName, settings, func(by protections) iter.Seq2[ipam.Pool, error] {
+	b := e.backend(PoolsName, documents, settings, func(by protections) iter.Seq2[ipam.Pool, error] {
 		return enginePools(decoded(e[poolKind], readPool), &s, by)
 	})
 	b.Networks = func(pools []ipam.Pool) ([]ipam.Network, error) {
@@ -38,7 +38,7 @@ func OfflineOverlapping(documents []ipam.Document, settings func(backend string)
 	if len(e[overlappingKind]) == 0 {
 		return nil, rest
 	}
-	return e.backend(OverlappingName, settings, func(by protections) iter.Seq2[ipam.Pool, error] {
+	return e.backend(OverlappingName, documents, settings, func(by protections) iter.Seq2[ipam.Pool, error] {
 		return overlappingPools(decoded(e[overlappingKind], readReservation), byNamespace(decoded(e[poolKind], readPool)), by)
 	}), rest
 }
@@ -71,8 +71,12 @@ func sortOut(documents []ipam.Document, kinds ...string) (e excerpt, rest []ipam
 }
 
 // backend returns a backend over the pools.
-func (e excerpt) backend(name string, settings func(string) any, pools func(protections) iter.Seq2[ipam.Pool, error]) ipam.Excerpt {
+func (e excerpt) backend(name string, documents []ipam.Document, settings func(string) any, pools func(protections) iter.Seq2[ipam.Pool, error]) ipam.Excerpt {
 	excluded := readExclusions(e[attachmentKind])
-	p := protections{excluded: excluded, claims: offlineClaims(e[claimKind]), settings: shared(settings)}
-	return ipam.Excerpt{Store: name, Pools: excluded.withObjectErrors(pools(p))}
+	p := protections{excluded: excluded, claims: e.offlineClaims(documents), settings: shared(settings)}
+	var lacks []ipam.Lack
+	if ipam.Lacks(documents, attachmentKind, attachmentGroup) {
+		lacks = append(lacks, ipam.Lack{Of: "network attachments"})
+	}
+	return ipam.Excerpt{Store: name, Pools: excluded.withObjectErrors(pools(p)), Lacks: lacks}
 }

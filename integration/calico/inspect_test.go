@@ -1,8 +1,8 @@
 package calico_test
 
 import (
-	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,35 +15,33 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
 )
 
-// dump writes what kubectl prints into a file.
-func (s *fixture) dump(name string, args ...string) string {
+// dump writes what ip-reaper dump prints into a file, with more behind it.
+func (s *fixture) dump(policy, more string) string {
 	s.Helper()
-	path, err := assets.Path("kubectl")
+	program, err := assets.Path("ip-reaper")
 	s.must(err)
-	cmd := exec.CommandContext(s.Context(), path, append([]string{"--kubeconfig=" + s.Cluster.Kubeconfig}, args...)...)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		s.Fatalf("kubectl: %v: %s", err, stderr.Bytes())
-	}
-	file := filepath.Join(s.TempDir(), name)
-	s.must(os.WriteFile(file, out, 0o600))
+	out, err := exec.CommandContext(s.Context(), program, "dump", "--kubeconfig="+s.Cluster.Kubeconfig, "--policy="+policy).Output()
+	s.must(err)
+	file := filepath.Join(s.TempDir(), "dump.json")
+	s.must(os.WriteFile(file, append(out, more...), 0o600))
 	return file
 }
 
-// dumpStore writes Calico's blocks and handles into a file, as "kubectl get -o yaml" or "etcdctl get
-// -w json" prints them.
-func (s *fixture) dumpStore() string {
+// etcdctl returns Calico's blocks, handles and a node, as "etcdctl get -w json" prints them; nothing if
+// Calico is not in etcd.
+func (s *fixture) etcdctl() string {
 	s.Helper()
 	if s.Etcd == nil {
-		return s.dump("ipam.yaml", "get", "ipamblocks.crd.projectcalico.org,ipamhandles.crd.projectcalico.org", "-o", "yaml")
+		return ""
 	}
 	type pair struct {
 		Key   []byte `json:"key"`
 		Value []byte `json:"value"`
 	}
-	var pairs []pair
+	pairs := []pair{{
+		[]byte("/calico/resources/v3/projectcalico.org/nodes/" + node),
+		fmt.Appendf(nil, `{"metadata": {"name": %q}, "spec": {"orchRefs": [{"nodeName": %[1]q, "orchestrator": "k8s"}]}}`, node),
+	}}
 	for _, kind := range []calico.Kind{calico.Block, calico.Handle} {
 		list, err := s.List(s.Context(), kind)
 		s.must(err)
@@ -53,30 +51,37 @@ func (s *fixture) dumpStore() string {
 	}
 	text, err := json.Marshal(map[string]any{"header": map[string]int{"revision": 1}, "kvs": pairs})
 	s.must(err)
-	file := filepath.Join(s.TempDir(), "ipam.json")
-	s.must(os.WriteFile(file, text, 0o600))
-	return file
+	return string(text)
 }
 
-// Inspecting the dumps of a real cluster gives the same result as a dry run there.
+// Inspecting the dump of a real cluster gives the same result as a dry run there, whatever protects
+// addresses.
 func TestDumpsSayWhatADryRunSays(t *testing.T) {
 	each(t, func(s *fixture) {
 		s.leak("gone")
+		_, kept := s.leak("reserved")
 		s.live("web")
 		both := calico.NewSandbox(shop, "both", node)
 		both.IPv4, both.IPv6 = true, true
 		ips, err := s.Add(s.Context(), both)
 		s.must(err)
 		s.must(s.CreatePod(s.Context(), both, ips[:1]))
-
-		online := s.mustReap(reap.ExitDone, releaseNow, "--dry-run")
-		store := s.dumpStore()
-		pods := s.dump("pods.json", "get", "pods,statefulsets,nodes", "-A", "-o", "json")
+		if s.Etcd == nil {
+			s.keep("mine", kept.String())
+		}
 		policy := filepath.Join(s.TempDir(), "policy.yaml")
 		s.must(os.WriteFile(policy, []byte(releaseNow), 0o600))
+
+		online := s.mustReap(reap.ExitDone, releaseNow, "--dry-run")
+		ofDump := policy
+		if s.Etcd != nil { // etcdctl dumps it
+			ofDump = filepath.Join(s.TempDir(), "elsewhere.yaml")
+			s.must(os.WriteFile(ofDump, []byte(releaseNow+"backends: {calico: {enabled: false}}\n"), 0o600))
+		}
+		dump := s.dump(ofDump, s.etcdctl())
 		r, err := reap.New()
 		s.must(err)
-		offline, err := r.Run(s.Context(), "inspect", store, "--pods="+pods, "--policy="+policy, "-o=json", "--all")
+		offline, err := r.Run(s.Context(), "inspect", dump, "--policy="+policy, "-o=json", "--all")
 		s.must(err)
 		if offline.ExitCode != reap.ExitDone || offline.Report == nil {
 			s.Fatalf("exit code %d; stderr:\n%s", offline.ExitCode, offline.Stderr)
@@ -84,8 +89,8 @@ func TestDumpsSayWhatADryRunSays(t *testing.T) {
 		if diff := cmp.Diff(lines(online), lines(offline.Report)); diff != "" {
 			s.Errorf("entries (-online +offline):\n%s", diff)
 		}
-		if n := len(offline.Report.Entries); n != 4 {
-			s.Errorf("%d entries, want 4", n)
+		if n := len(offline.Report.Entries); n != 5 {
+			s.Errorf("%d entries, want 5", n)
 		}
 	})
 }

@@ -145,7 +145,7 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 			Access: rights(w, at, clients, opened, namespace, chosen, o.logger), ClockSkew: clock.Skew,
 		},
 		journals: state.NewJournals(clients.core, namespace, retention(chosen.policy)),
-		warnings: warnings, close: func() {},
+		client:   clients.raw, warnings: warnings, close: func() {},
 	}, nil
 }
 

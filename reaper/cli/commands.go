@@ -94,7 +94,7 @@ func newRoot(w ioStreams) *cobra.Command {
 	})
 	addHelp(root)
 	root.AddCommand(newRun(w, new(clusterFlags)), newRestore(w, new(clusterFlags)), newHistory(w, new(clusterFlags)),
-		newExplain(w, new(clusterFlags)), newPools(w, new(clusterFlags)), newNode(w), newInspect(w), newPolicy(w), newVersion())
+		newExplain(w, new(clusterFlags)), newPools(w, new(clusterFlags)), newDump(w), newInspect(w), newNode(w), newPolicy(w), newVersion())
 	if w.kubectl { // shells complete by kubectl
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: w.name()}
 		root.Long += pluginAbout

@@ -38,8 +38,8 @@ const explainExamples = `  # Why is this address kept or released?
 
 const explainFiles = `
 
-  # From files that kubectl dumped
-  %[1]s explain 10.0.0.7 --from pools.yaml --pods pods.json`
+  # From a dump
+  %[1]s explain 10.0.0.7 --from dump.json`
 
 func newExplain(w ioStreams, at target) *cobra.Command {
 	var f lookFlags

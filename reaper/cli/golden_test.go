@@ -111,6 +111,7 @@ func joined(t *testing.T, files []string) string {
 		}
 		all = append(append(all, "\n---\n"...), text...)
 	}
+	all = append(all, "\n---\n{apiVersion: ip-reaper/v1alpha1, kind: Dump}\n"...)
 	return written(t, "state.yaml", all)
 }
 

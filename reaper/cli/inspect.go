@@ -14,10 +14,10 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
-const inspectAbout = `inspect reads dumps of IPAM stores, the output of kubectl or etcdctl, and prints
-the report of a dry run: the allocated addresses and their owners. With the pods
-of the same cluster, it also shows which addresses would be released, and why.
-It contacts nothing.
+const inspectAbout = `inspect reads dumps of a cluster, the output of dump, kubectl or etcdctl, and
+prints the report of a dry run: the allocated addresses and their owners. With
+the pods of the same cluster, it also shows which addresses would be released,
+and why. It contacts nothing.
 
 It reads YAML and JSON, with lists or several documents in a file, and the
 output of "etcdctl get -w json". It knows the stores of the backends %s.
@@ -25,13 +25,12 @@ output of "etcdctl get -w json". It knows the stores of the backends %s.
 Dump the pods last: an address that was allocated after them looks leaked.
 `
 
-const inspectExamples = `  # Who has the addresses of Whereabouts, and which are leaked?
-  kubectl get ippools.whereabouts.cni.cncf.io -A -o yaml > pools.yaml
-  kubectl get pods,statefulsets,nodes -A -o json > pods.json
-  %[1]s inspect pools.yaml --pods pods.json
+const inspectExamples = `  # What has leaked, and what would be released?
+  %[1]s dump --context prod > dump.json
+  %[1]s inspect dump.json
 
-  # The same of Calico in etcd, without pods
-  etcdctl get --prefix /calico/ipam/v2/ -w json | %[1]s inspect -`
+  # With Calico in etcd
+  etcdctl get --prefix /calico/ -w json | %[1]s inspect dump.json -`
 
 // inspectFlags are the flags of the inspect command.
 type inspectFlags struct {
@@ -56,7 +55,7 @@ func newInspect(w ioStreams) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.policy, "policy", "", "judge by this policy `FILE`; without one, by the defaults")
-	flags.StringVar(&f.pods, "pods", "", "`FILE` with all pods, StatefulSets and nodes of the cluster")
+	flags.StringVar(&f.pods, "pods", "", "`FILE` with all pods, StatefulSets and nodes of the cluster; by default, they are in the other files")
 	flags.StringVarP(&f.output, "output", "o", "table", "print the report in this `FORMAT`: "+listOf(print.Usages()))
 	flags.BoolVar(&f.all, "all", false, "list every allocation, even those in use, and fold none")
 	f.out.add(flags)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/dump"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
@@ -28,6 +30,8 @@ type lookFlags struct {
 	filters   filterFlags
 	from      []string
 	pods      string
+
+	recording *kube.Recording // of the lists that are read; nil for none
 }
 
 // add adds the flags to a command.
@@ -40,7 +44,7 @@ func (f *lookFlags) add(flags *pflag.FlagSet) {
 		return // files of a node are for the commands of a cluster
 	}
 	flags.StringSliceVar(&f.from, "from", nil, "read these dumped `FILES` instead of a cluster, as inspect does; - is stdin")
-	flags.StringVar(&f.pods, "pods", "", "with --from, a `FILE` with all pods, StatefulSets and nodes of the cluster")
+	flags.StringVar(&f.pods, "pods", "", "with --from, a `FILE` with all pods, StatefulSets and nodes of the cluster; by default, they are in the other files")
 }
 
 // check returns the mistakes in the flags that can be found without a cluster.
@@ -93,6 +97,9 @@ func look(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*report.Re
 	defer conn.close()
 	o := conn.Options
 	f.overrides.apply(&o.Policy)
+	if f.recording != nil {
+		kube.Record(conn.client, f.recording)
+	}
 	dryRun := true
 	o.Policy.DryRun = &dryRun
 	o.Selection, o.Brief, o.Shown = selection, brief, f.shown(w)
@@ -114,9 +121,12 @@ func offline(ctx context.Context, w ioStreams, o reaper.Options, pods string, fi
 	}
 	stores, unknown := plugin.Offline(w.backends, read.Stored, o.Policy)
 	o.ID, o.Version, o.Backends, o.Protectors = newID(), buildVersion(), stores, plugin.Protectors(w.backends)
-	o.Now, o.Logger = time.Now, slog.New(slog.DiscardHandler)
-	if pods != "" {
-		o.Cluster = &read.Cluster
+	o.Now, o.Logger = func() time.Time { return cmp.Or(read.Time, time.Now()) }, slog.New(slog.DiscardHandler)
+	if read.Cluster != nil { // a nil pointer in an interface is not nil
+		o.Cluster = read.Cluster
+	}
+	if read.Partial != "" {
+		o.Caveats = append(o.Caveats, "the dump is not whole: "+read.Partial)
 	}
 	found, err := reaper.Inspect(ctx, o)
 	found.Warnings = slices.Concat(dump.Ignored(unknown), found.Warnings)

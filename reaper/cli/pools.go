@@ -33,8 +33,8 @@ const poolsExamples = `  # Which networks run dry?
 
 const poolsFiles = `
 
-  # From files that kubectl dumped
-  %[1]s pools --from pools.yaml --pods pods.json`
+  # From a dump
+  %[1]s pools --from dump.json`
 
 // poolsFlags are the flags of the pools command.
 type poolsFlags struct {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
@@ -54,8 +55,9 @@ type connection struct {
 	reaper.Options // those that a target knows, and those that all of its commands have in common
 
 	journals storedJournals
-	warnings []string // those of the caveats that are about where the state is
-	close    func()   // closes what the connection has opened
+	client   rest.Interface // see kube.RawClient; nil on a node
+	warnings []string       // those of the caveats that are about where the state is
+	close    func()         // closes what the connection has opened
 }
 
 // storedJournals are the journals of earlier runs, and that of this one.

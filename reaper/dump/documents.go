@@ -4,6 +4,7 @@ package dump
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
@@ -156,18 +158,20 @@ func (d *documents) give(doc ipam.Document) error {
 
 // Hints for files that cannot be read: how to make readable ones.
 const (
-	storesHint = `give what "kubectl get -o yaml" or "etcdctl get -w json" printed`
+	storesHint = `give what "ip-reaper dump", "kubectl get -o yaml" or "etcdctl get -w json" printed`
 	podsHint   = "kubectl get pods,statefulsets,nodes -A -o json > pods.json"
 )
 
 // Dumps are the contents of files.
 type Dumps struct {
 	Stored  []ipam.Document // the objects of stores, and any others
-	Cluster state.Dump      // pods, StatefulSets and nodes from the file with the pods
+	Cluster *state.Dump     // pods, StatefulSets and nodes; nil if the files have no pods
+	Time    time.Time       // when the latest dump by ip-reaper was made; zero if there is none
+	Partial string          // what a dump by ip-reaper failed with; empty if none did
 }
 
-// Read reads the files with the stores, and the file with the pods unless its name is empty.
-// One file may be both. Each file is read once.
+// Read reads the files with the stores, and the file with the pods. If its name is empty, the pods are
+// in the other files. One file may be both. Each file is read once.
 //
 // An error about a file or its name is an *ipam.InputError.
 func Read(ctx context.Context, in io.Reader, stores []string, pods string) (*Dumps, error) {
@@ -175,7 +179,7 @@ func Read(ctx context.Context, in io.Reader, stores []string, pods string) (*Dum
 	if pods != "" && !slices.Contains(stores, pods) {
 		files = append([]string{pods}, stores...)
 	}
-	read := new(Dumps)
+	read := &Dumps{Cluster: new(state.Dump)}
 	for i, file := range files {
 		if slices.Contains(files[:i], file) {
 			return nil, ipam.BadInput(fmt.Errorf("%s is given twice", file), "name each file once")
@@ -184,7 +188,12 @@ func Read(ctx context.Context, in io.Reader, stores []string, pods string) (*Dum
 		if file == pods {
 			hint = podsHint
 		}
-		err := read.file(ctx, in, file, slices.Contains(stores, file), file == pods)
+		err := read.file(ctx, in, file, slices.Contains(stores, file), pods == "" || file == pods)
+		if err == nil && file == pods {
+			if err = read.Cluster.Check(); err != nil {
+				err = fmt.Errorf("%s: %w", file, err)
+			}
+		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -194,6 +203,9 @@ func Read(ctx context.Context, in io.Reader, stores []string, pods string) (*Dum
 		if err != nil {
 			return nil, err
 		}
+	}
+	if read.Cluster.Check() != nil {
+		read.Cluster = nil
 	}
 	return read, nil
 }
@@ -205,23 +217,41 @@ func (d *Dumps) file(ctx context.Context, in io.Reader, file string, stores, pod
 		return ipam.BadInput(err, "")
 	}
 	defer text.Close()
-	err = readDocuments(name, text, func(doc ipam.Document) error {
+	return readDocuments(name, text, func(doc ipam.Document) error {
+		if doc.Is(ipam.DumpGroup, ipam.DumpKind) {
+			return d.end(doc)
+		}
 		if pods {
-			if taken, err := d.Cluster.Take(doc); taken || err != nil {
+			taken, err := d.Cluster.Take(doc)
+			if taken && !doc.Is("", "Pod") { // what is left says that there is a list
+				doc.Data, doc.List = nil, true
+				d.Stored = append(d.Stored, doc)
+			}
+			if taken || err != nil {
 				return err
 			}
 		}
-		if stores {
+		if stores || doc.List {
 			d.Stored = append(d.Stored, doc)
 		}
 		return ctx.Err()
 	})
-	if err == nil && pods {
-		if err = d.Cluster.Check(); err != nil {
-			err = fmt.Errorf("%s: %w", name, err)
-		}
+}
+
+// end reads the last document of a dump by ip-reaper.
+func (d *Dumps) end(doc ipam.Document) error {
+	var last end
+	if err := kube.Decode(doc.Data, &last); err != nil {
+		return fmt.Errorf("%s: %w", doc.Place, err)
 	}
-	return err
+	if last.Time.After(d.Time) {
+		d.Time = last.Time
+	}
+	if d.Partial = cmp.Or(d.Partial, last.Error); last.Error == "" {
+		doc.List = true // no store has it
+		d.Stored = append(d.Stored, doc)
+	}
+	return nil
 }
 
 // Ignored returns a warning for each file with objects that belong to no store, and

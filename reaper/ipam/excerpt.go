@@ -46,6 +46,9 @@ type Excerpt struct {
 	// do not say which addresses pods can get.
 	Networks func(pools []Pool) ([]Network, error)
 
+	// Lacks are the lists that the files do not have, and that may keep allocations.
+	Lacks []Lack
+
 	// External is set if the files are of a store outside the API server.
 	External bool
 }
@@ -78,6 +81,7 @@ func (e Excerpt) List(context.Context) iter.Seq2[Pool, error] {
 					have = pool
 					have.Allocations = slices.Clone(pool.Allocations) // the caller may change its own
 					first[pool.Name] = have
+					e.protect(pool.Allocations)
 				case reflect.DeepEqual(have, pool):
 					continue
 				default:
@@ -86,6 +90,18 @@ func (e Excerpt) List(context.Context) iter.Seq2[Pool, error] {
 			}
 			if !yield(pool, err) {
 				return
+			}
+		}
+	}
+}
+
+// protect protects the allocations that something in a missing list may keep.
+func (e Excerpt) protect(allocations []Allocation) {
+	for i := range allocations {
+		a := &allocations[i]
+		for _, lack := range e.Lacks {
+			if a.Protected == "" && a.HoldsAddress() && (lack.Keeps == nil || lack.Keeps(a)) {
+				a.Protected = lack.Says()
 			}
 		}
 	}

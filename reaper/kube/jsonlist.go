@@ -19,6 +19,9 @@ func readJSONList[T any](from io.Reader, of Form[T], next func()) (page[T], erro
 	if err := list.check(); err != nil {
 		return page[T]{}, err
 	}
+	if of.named != nil {
+		of.named(list.named)
+	}
 	return page[T]{items: list.items, next: list.meta.Continue, version: list.meta.ResourceVersion}, nil
 }
 

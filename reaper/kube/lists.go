@@ -35,6 +35,13 @@ import (
 // --request-timeout.
 func ReadList[T any](ctx context.Context, client rest.Interface, request func() *rest.Request, of Form[T]) ([]T, error) {
 	mode := modeOf(client)
+	if mode.recording != nil {
+		return readRecorded(ctx, mode, request, of)
+	}
+	return readList(ctx, mode, request, of)
+}
+
+func readList[T any](ctx context.Context, mode *listMode, request func() *rest.Request, of Form[T]) ([]T, error) {
 	if mode.whole(ctx) {
 		list, err := readAnswer(ctx, request(), of)
 		if err == nil && list.next != "" {
@@ -110,6 +117,8 @@ type Form[T any] struct {
 
 	// Protobuf decodes an object in protobuf. If it is nil, the list must be in JSON.
 	Protobuf func(object []byte) (T, error)
+
+	named func(list metav1.TypeMeta) // is told what a list in JSON is, or each page of it; may be nil
 }
 
 // FormOf returns the form of a list of API objects, each passed to reduce.
@@ -184,6 +193,7 @@ type listMode struct {
 	ask        sync.Once
 	unanswered error // of that request; nil once it was answered
 	pages      atomic.Bool
+	recording  *Recording // nil unless lists are recorded
 }
 
 // whole reports, by the API server's version, whether lists are read whole. If the version is

@@ -86,11 +86,21 @@ func settingsOf(plugins []Plugin, p policy.Policy) func(backend string) any {
 func Offline(plugins []Plugin, documents []ipam.Document, p policy.Policy) (found []ipam.Backend, strange []ipam.Document) {
 	strange = documents
 	settings := settingsOf(plugins, p)
+	lacks := ipam.ClusterLacks(documents)
+	for _, one := range plugins {
+		if one.Protects && one.Offline == nil && p.Backends[one.Name].Settings != nil {
+			lacks = append(lacks, ipam.Lack{Of: "objects that inspect reads for backends." + one.Name})
+		}
+	}
 	for _, one := range plugins {
 		if one.Offline == nil {
 			continue
 		}
 		b, rest := one.Offline(documents, settings)
+		if e, ok := b.(ipam.Excerpt); ok {
+			e.Lacks = append(e.Lacks, lacks...)
+			b = e
+		}
 		if b != nil {
 			found = append(found, b)
 		}

@@ -239,7 +239,7 @@ type Dump struct {
 // pods. It returns false for any other document.
 func (d *Dump) Take(doc ipam.Document) (bool, error) {
 	switch {
-	case doc.List && doc.More:
+	case doc.List && doc.More && doc.APIVersion != "" && !strings.Contains(doc.APIVersion, "."):
 		return false, fmt.Errorf("%s is only a part of a list: dump the whole list", doc.Place)
 	case doc.Is("", "List"), doc.Is("", "PodList"):
 		d.lists++

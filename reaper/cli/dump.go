@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ip-reaper/ip-reaper/reaper/dump"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
+)
+
+const dumpAbout = `dump looks at a cluster as a dry run does, and prints the lists by which it
+judged, for inspect, explain --from and pools --from. Of pods, nodes,
+StatefulSets and virtual machines, it prints only the fields that count: no
+images, no environment, no volumes. The objects of IPAM stores are whole.
+
+Calico's etcd is not in it: dump that beside it, with etcdctl.
+`
+
+const dumpExamples = `  %[1]s dump --context prod > dump.json
+
+  # Elsewhere, at any time, without a cluster
+  %[1]s inspect dump.json
+  %[1]s pools --from dump.json`
+
+func newDump(w ioStreams) *cobra.Command {
+	f := lookFlags{recording: &kube.Recording{Keep: state.Dumped, Lists: make(map[string]kube.RecordedList)}}
+	f.target = new(clusterFlags)
+	cmd := &cobra.Command{
+		Use:     "dump",
+		Short:   "Print all that verdicts rest on, to inspect it elsewhere",
+		Long:    dumpAbout,
+		Example: examplesOf(w, f.target, dumpExamples, ""),
+		Args:    noArgs,
+		RunE: withEnv(w, func(ctx context.Context, _ []string) error {
+			if f.output != "json" {
+				return ipam.BadInput(fmt.Errorf("--output: a dump is not %s", f.output), "leave the flag out")
+			}
+			found, _, err := look(ctx, w, f, true)
+			if found == nil {
+				return err
+			}
+			return errors.Join(err, dump.Write(w.stdout, f.recording.Lists, time.Now(), buildVersion(), err))
+		}),
+	}
+	f.commandFlags.add(cmd.Flags())
+	f.output = "json"
+	output := cmd.Flags().Lookup("output")
+	output.DefValue, output.Usage = f.output, "the `FORMAT` is json, with one object on a line"
+	f.overrides.flags, f.filters.flags = cmd.Flags(), cmd.Flags()
+	return cmd
+}

@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Inspecting a dump gives the result of a dry run, at any time, and the dump has no secret of a pod.
+func TestDumpIsInspectedAsTheClusterWas(t *testing.T) {
+	s, args := newFakeAPI(t, stores)
+	lists := map[string]string{
+		"pods": strings.Replace(beside["pods"], `"nodeName": "node-a"`, `"nodeName": "node-a", "containers": [{"env": [{"name": "TOKEN", "value": "hunter2"}]}]`, 1),
+		"statefulsets": strings.Replace(beside["statefulsets"], `"replicas": 1`,
+			`"replicas": 1, "template": {"spec": {"containers": [{"env": [{"name": "TOKEN", "value": "hunter2"}]}]}}`, 1),
+		"nodes":          beside["nodes"],
+		"ipreservations": `{"kind": "IPReservationList", "apiVersion": "crd.projectcalico.org/v1", "metadata": {"resourceVersion": "9"}, "items": []}`,
+	}
+	for name, list := range lists {
+		if err := os.WriteFile(filepath.Join(s.dir, name+".json"), []byte(list), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	policy := written(t, "policy.yaml", []byte("apiVersion: ip-reaper/v1alpha1\nkind: ReapPolicy\ngracePeriod: 0\n"))
+	more := []string{"--policy", policy, "--all", "-o", "json"}
+	code, live, stderr := start(t.Context(), false, append(append(args, "--dry-run"), more...))
+	if code != exitDone {
+		t.Fatalf("exit code %d, stderr:\n%s", code, stderr)
+	}
+	code, dumped, stderr := start(t.Context(), false, append([]string{"dump", "--policy", policy}, args[:4]...))
+	if code != exitDone || strings.Contains(dumped, "hunter2") || s.writes.Load() != 0 {
+		t.Fatalf("exit code %d, %d writes, stderr:\n%s\n%s", code, s.writes.Load(), stderr, dumped)
+	}
+	code, report, stderr := lookAt(t.Context(), strings.NewReader(dumped), append(more, "-")...)
+	if code != exitDone {
+		t.Fatalf("exit code %d, stderr:\n%s", code, stderr)
+	}
+	if diff := cmp.Diff(parse(t, live), parse(t, report)); diff != "" {
+		t.Errorf("offline (-dry run +inspect):\n%s", diff)
+	}
+	_, again, _ := lookAt(t.Context(), strings.NewReader(dumped), "-")
+	_, once, _ := lookAt(t.Context(), strings.NewReader(dumped), "-")
+	if again != once || strings.Contains(once, "the files have no") {
+		t.Errorf("%s\nand again:\n%s", once, again)
+	}
+}
+
+// A dump that failed says so, and what the missing list may keep is held.
+func TestPartialDumpSaysWhatItFailedWith(t *testing.T) {
+	dump := `{"apiVersion": "ip-reaper/v1alpha1", "kind": "Dump", "time": "2026-03-01T12:00:00Z", "error": "calico: forbidden"}`
+	_, report, _ := lookAt(t.Context(), strings.NewReader(stores["ipamblocks"]+beside["pods"]+beside["nodes"]+dump), "-", "--all")
+	for _, want := range []string{
+		"warning: the dump is not whole: calico: forbidden\n",
+		"warning: the files have no IPReservations of Calico, and one may keep it: held for that: 2\n",
+	} {
+		if !strings.Contains(report, want) {
+			t.Errorf("no %q in:\n%s", want, report)
+		}
+	}
+}
