@@ -3,7 +3,9 @@
 SHELL := /bin/sh
 BIN := integration/bin
 TOOLS := integration/tools
-DEMO_ASSETS := $(BIN)/etcd $(BIN)/kube-apiserver $(BIN)/kubectl $(BIN)/whereabouts
+# etcd, API server and kubectl are those of setup-envtest where its variable is set.
+KUBE_ASSETS := $(if $(KUBEBUILDER_ASSETS),kubebuilder-assets,$(addprefix $(BIN)/,etcd kube-apiserver kubectl))
+DEMO_ASSETS := $(KUBE_ASSETS) $(BIN)/whereabouts
 CALICO_ASSETS := $(BIN)/calico-ipam $(BIN)/calicoctl $(BIN)/kube-controllers
 BENCH_ASSETS := $(DEMO_ASSETS) $(CALICO_ASSETS) $(BIN)/whereabouts-reconciler $(BIN)/whereabouts-reconciler-map
 ASSETS := $(DEMO_ASSETS) $(CALICO_ASSETS) $(BIN)/host-local $(BIN)/pushgateway $(BIN)/promtool
@@ -33,7 +35,7 @@ SHIP := ship versions
 RACED := calico run/kube whereabouts
 
 # What make ship tests: ship-changed runs it if this differs from BASE.
-SHIPPED := .ci .github Dockerfile Makefile README.md backends deploy docs go.mod go.sum policy reaper \
+SHIPPED := .ci .github Dockerfile Makefile README.md backends deploy docs examples go.mod go.sum policy reaper \
 	$(addprefix integration/,$(SHIP) go.mod go.sum kit tools)
 BASE ?= origin/main
 
@@ -144,6 +146,12 @@ publish-image: $(BIN)/crane ## Push the image of the release VERSION in dist/ to
 publish-chart: $(BIN)/crane ## Push the chart of the release VERSION in dist/ to CHART, for helm and Flux
 	@$(TOOLS)/image/publish.sh $(BIN)/crane 'dist/ip-reaper-$(VERSION:v%=%).tgz' '$(CHART)'
 
+.PHONY: kubebuilder-assets
+kubebuilder-assets:
+	@echo 'using etcd, kube-apiserver and kubectl of KUBEBUILDER_ASSETS=$(KUBEBUILDER_ASSETS):' >&2 && \
+	'$(KUBEBUILDER_ASSETS)/etcd' --version | head -n 1 >&2 && '$(KUBEBUILDER_ASSETS)/kube-apiserver' --version >&2 && \
+	'$(KUBEBUILDER_ASSETS)/kubectl' version --client >&2
+
 .PHONY: assets
 assets: $(ASSETS) ## Build the real parts of the tests from their modules (once, about 15 minutes)
 
@@ -216,8 +224,13 @@ $(BIN)/crane: $(TOOLS)/image/go.mod $(TOOLS)/image/go.sum
 # Built first and then exec'd, so that Ctrl-C reaches the demo and nothing else. With -trimpath,
 # as the other programs, so that the packages they share are compiled once.
 .PHONY: demo
-demo: $(DEMO_ASSETS) $(BIN)/ip-reaper ## Play an outage and its end on a real API server (under 30 s once the parts are built)
+demo: $(DEMO_ASSETS) $(BIN)/ip-reaper ## Play an outage and its end on a real API server (under 30 s once the parts are built); KEEP=1 keeps it
 	@cd integration && CGO_ENABLED=0 go build -trimpath -o bin/demo ./demo && exec bin/demo
+
+.PHONY: outage
+outage: $(DEMO_ASSETS) $(CALICO_ASSETS) $(BIN)/ip-reaper ## Record examples/outage again, on a real API server with real plugins
+	@cd integration && CGO_ENABLED=0 go test -count=1 ./outage -update
+	go test ./reaper/cli -run TestExamplesOfAnOutage -update
 
 .PHONY: check
 check: ## Check format, vet all modules, and test the root module; builds no real parts

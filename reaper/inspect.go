@@ -41,7 +41,9 @@ func Inspect(ctx context.Context, o Options) (report.Report, error) {
 		n.selected = n.selection.Of(n.verdicts.Decisions)
 		return r.report(), listErr
 	}
-	n.ledger = elapsed(r.judge(n.now, n.stock, ledger.Ledger{}), n.inventory)
+	for range 2 { // the second time, the ledger knows nodes, as it does in a run
+		n.ledger = elapsed(n.ledger, r.judge(n.now, n.stock, n.ledger), n.inventory)
+	}
 	n.verdicts = r.judge(n.now, n.stock, n.ledger)
 	r.warnOfDump(n.verdicts)
 	n.selected = n.selection.Of(n.verdicts.Decisions)
@@ -82,8 +84,8 @@ func (r *run) warnOfDump(v judge.Verdicts) {
 }
 
 // elapsed returns a ledger with which the grace period of every allocation is over.
-func elapsed(v judge.Verdicts, inv ipam.Inventory) ledger.Ledger {
-	return judge.NextLedger(ledger.Ledger{}, v, census.Census{}, inv, time.Time{}).LongAgo()
+func elapsed(l ledger.Ledger, v judge.Verdicts, inv ipam.Inventory) ledger.Ledger {
+	return judge.NextLedger(l, v, census.Census{}, inv, time.Time{}).LongAgo()
 }
 
 // warnOfMissingNamespaces names the namespaces of orphans in which the census has no pods
@@ -100,7 +102,7 @@ func (r *run) warnOfMissingNamespaces(n round) {
 			missing = append(missing, namespace)
 		}
 	}
-	if len(missing) == 0 || n.census.Size() == 0 {
+	if len(missing) == 0 || n.census.Size() == 0 || r.WholeDump {
 		return
 	}
 	slices.Sort(missing)

@@ -58,6 +58,9 @@ type Options struct {
 	Backends []ipam.Backend // in the order in which they release
 	Cluster  census.Cluster
 
+	// WholeDump says that the files which Inspect reads have every list of the cluster.
+	WholeDump bool
+
 	// Protectors has the names of the backends whose allocations protect those of others
 	// (Allocation.Protects). While one of them cannot be listed, or a pool of it cannot be
 	// read, no allocation is released, because any may be protected.

@@ -54,11 +54,13 @@ func newOperator(t *testing.T, p page) *operator {
 	return o
 }
 
-// checkout lays down what the commands name: the manifests, the programs, and a
+// checkout lays down what the commands name: the manifests, the recorded outage, the programs, and a
 // kubeconfig with a context of the pages' name.
 func (o *operator) checkout(plugin bool) {
 	o.Helper()
-	must(o, os.CopyFS(o.path("deploy"), os.DirFS(filepath.Join(root(o), "deploy"))))
+	for _, dir := range []string{"deploy", "examples"} {
+		must(o, os.CopyFS(o.path(dir), os.DirFS(filepath.Join(root(o), dir))))
+	}
 	for _, dir := range []string{"bin", "programs"} {
 		must(o, os.Mkdir(o.path(dir), 0o700))
 	}

@@ -125,6 +125,7 @@ func offline(ctx context.Context, w ioStreams, o reaper.Options, pods string, fi
 	if read.Cluster != nil { // a nil pointer in an interface is not nil
 		o.Cluster = read.Cluster
 	}
+	o.WholeDump = !read.Time.IsZero() && read.Partial == ""
 	if read.Partial != "" {
 		o.Caveats = append(o.Caveats, "the dump is not whole: "+read.Partial)
 	}
