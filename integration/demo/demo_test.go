@@ -19,14 +19,22 @@ func TestDemoBehavesAsExpected(t *testing.T) {
 	}
 	t.Setenv("TMPDIR", t.TempDir())
 	var out strings.Builder
-	if err := run(t.Context(), &out, reaper); err != nil {
+	over := make(chan struct{})
+	close(over)
+	if err := run(t.Context(), &out, reaper, over); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	row := regexp.MustCompile(`(?m)^ +kube-system/172.18.178.192-27 .*$`).FindString(out.String())
 	if cells := strings.Fields(row); len(cells) < 3 || cells[2] != "5" || cells[len(cells)-1] != "0" {
 		t.Errorf("while the pool is exhausted, its row is %q, want 5 addresses and 0 free", row)
 	}
+	if !regexp.MustCompile(`(?m)^    \$ export KUBECONFIG=/.*/kubeconfig$`).MatchString(out.String()) {
+		t.Error("with KEEP, it does not say how to reach the API server")
+	}
 	for line := range strings.Lines(out.String()) {
+		if strings.HasPrefix(line, "    $ export ") { // to be copied whole
+			continue
+		}
 		if utf8.RuneCountInString(line) > 121 { // with the line break
 			t.Errorf("more than 120 columns: %s", line)
 		}

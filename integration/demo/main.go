@@ -3,6 +3,9 @@
 // whereabouts plugin, and ends it with ip-reaper. It needs no cluster and no root, takes under half
 // a minute, and leaves nothing behind, even when interrupted.
 //
+// With KEEP in the environment, it ends by letting two more pods vanish, says what to type, and keeps
+// the API server until it is interrupted.
+//
 // It exits with 0 only if every step behaved as expected.
 package main
 
@@ -22,15 +25,19 @@ import (
 const limit = 3 * time.Minute
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	interrupted, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// After the first signal, a second one ends the program immediately. What it started is removed
 	// even then.
-	context.AfterFunc(ctx, stop)
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	context.AfterFunc(interrupted, stop)
+	ctx, cancel := context.WithTimeout(interrupted, limit)
 	defer cancel()
+	var keep <-chan struct{}
+	if os.Getenv("KEEP") != "" {
+		keep = interrupted.Done()
+	}
 	reaper, err := reap.New()
 	if err == nil {
-		err = run(ctx, os.Stdout, reaper)
+		err = run(ctx, os.Stdout, reaper, keep)
 	}
 	switch {
 	case err != nil && errors.Is(ctx.Err(), context.Canceled):

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ip-reaper/ip-reaper/integration/kit/assets"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
 	"github.com/ip-reaper/ip-reaper/integration/kit/plugin"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
@@ -19,8 +21,9 @@ import (
 // owners prints the pods that have addresses of a pool.
 const owners = `go-template={{range .spec.allocations}}{{println .podref}}{{end}}`
 
-// run shows the outage and its end on its own cluster.
-func run(ctx context.Context, out io.Writer, reaper *reap.Reaper) (err error) {
+// run shows the outage and its end on its own cluster. It keeps the cluster until the channel is closed,
+// or not at all if that is nil.
+func run(ctx context.Context, out io.Writer, reaper *reap.Reaper, keep <-chan struct{}) (err error) {
 	began := time.Now()
 	d := &demo{out: out, reaper: reaper, deployment: newPods()}
 	d.step("Start a cluster")
@@ -42,7 +45,43 @@ func run(ctx context.Context, out io.Writer, reaper *reap.Reaper) (err error) {
 		}
 	}()
 	d.say("All files are in %s.", d.cluster.Dir)
-	return d.outage(ctx)
+	if err := d.outage(ctx); err != nil || keep == nil {
+		return err
+	}
+	if err := d.leave(ctx); err != nil {
+		return err
+	}
+	<-keep
+	return nil
+}
+
+// leave lets two pods vanish, and says what to type.
+func (d *demo) leave(ctx context.Context) error {
+	d.step("Your turn")
+	d.say("The two replacements vanish as the first pods did, and leave their addresses:\n")
+	force := []string{"-n", namespace, "delete", "pod", "--force", "--grace-period=0"}
+	for _, a := range d.replacements {
+		force = append(force, a.name)
+	}
+	if err := d.kubectl(ctx, force...); err != nil {
+		return err
+	}
+	kubectl, err := assets.Path("kubectl")
+	if err != nil {
+		return err
+	}
+	d.say("\nThe API server stays until you press Ctrl-C here. In another terminal, type:\n")
+	for _, line := range []string{
+		"export KUBECONFIG=" + d.cluster.Kubeconfig,
+		"export PATH=" + filepath.Dir(d.reaper.Path) + ":" + filepath.Dir(kubectl) + ":$PATH",
+		"ip-reaper",
+		"ip-reaper explain " + d.replacements[0].ip.String(),
+		"ip-reaper --context " + cluster.ContextName + " --grace-period=0s --min-age=0s --dry-run=false",
+		"ip-reaper history",
+	} {
+		fmt.Fprintln(d.out, "    $ "+line)
+	}
+	return nil
 }
 
 // outage shows the outage on the demo's empty cluster.

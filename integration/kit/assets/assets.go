@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -50,6 +51,13 @@ func isRoot(dir string) bool {
 	return strings.TrimSpace(string(first)) == "module "+module
 }
 
+// KubebuilderVariable names the folder that setup-envtest fills with the Kubebuilder programs. If it is
+// set, these are used in place of those that the Makefile builds.
+const KubebuilderVariable = "KUBEBUILDER_ASSETS"
+
+// Kubebuilder are those programs.
+var Kubebuilder = []string{"etcd", "kube-apiserver", "kubectl"}
+
 // Path returns the absolute path of a program in integration/bin, or of the API server or kubectl
 // that KubernetesVariable and KubectlVariable choose. If the program does not exist, the error says
 // which make target builds it.
@@ -61,6 +69,13 @@ func Path(name string) (string, error) {
 	folder, err := folder(name)
 	if err != nil {
 		return "", err
+	}
+	if dir := os.Getenv(KubebuilderVariable); dir != "" && folder == "" && slices.Contains(Kubebuilder, name) {
+		path := filepath.Join(dir, name)
+		if _, err := os.Stat(path); err != nil {
+			return "", fmt.Errorf("%s: %w", KubebuilderVariable, err)
+		}
+		return filepath.Abs(path)
 	}
 	path := filepath.Join(root, "bin", folder, name)
 	if _, err := os.Stat(path); err != nil {
