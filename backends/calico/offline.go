@@ -34,7 +34,7 @@ func Offline(documents []ipam.Document) (found ipam.Backend, rest []ipam.Documen
 	var lacks []ipam.Lack
 	// A dump of etcd that has Calico's nodes has all of Calico's resources.
 	if e.inEtcd && len(e.nodes) == 0 || !e.inEtcd && ipam.Lacks(documents, "IPReservation", groupV1, groupV3) {
-		lacks = append(lacks, ipam.Lack{Of: "IPReservations of Calico", Keeps: ipam.AnyAllocation})
+		lacks = append(lacks, ipam.Lack{Of: "IPReservations of Calico"})
 	}
 	if len(e.blocks)+len(e.handles) > 0 {
 		found = ipam.Excerpt{Store: Name, Pools: e.pools, Networks: e.networks(), Lacks: lacks, External: e.inEtcd}

@@ -76,7 +76,7 @@ func (e excerpt) backend(name string, documents []ipam.Document, settings func(s
 	p := protections{excluded: excluded, claims: e.offlineClaims(documents), settings: shared(settings)}
 	var lacks []ipam.Lack
 	if ipam.Lacks(documents, attachmentKind, attachmentGroup) {
-		lacks = append(lacks, ipam.Lack{Of: "network attachments", Keeps: ipam.AnyAllocation})
+		lacks = append(lacks, ipam.Lack{Of: "network attachments"})
 	}
 	return ipam.Excerpt{Store: name, Pools: excluded.withObjectErrors(pools(p)), Lacks: lacks}
 }

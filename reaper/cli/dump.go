@@ -29,7 +29,7 @@ const dumpExamples = `  %[1]s dump --context prod > dump.json
   %[1]s pools --from dump.json`
 
 func newDump(w ioStreams) *cobra.Command {
-	f := lookFlags{recording: &kube.Recording{Keep: state.Dumped}}
+	f := lookFlags{recording: &kube.Recording{Keep: state.Dumped, Lists: make(map[string]kube.RecordedList)}}
 	f.target = new(clusterFlags)
 	cmd := &cobra.Command{
 		Use:     "dump",
@@ -45,7 +45,7 @@ func newDump(w ioStreams) *cobra.Command {
 			if found == nil {
 				return err
 			}
-			return errors.Join(err, dump.Write(w.stdout, f.recording.Lists(), time.Now(), buildVersion(), err))
+			return errors.Join(err, dump.Write(w.stdout, f.recording.Lists, time.Now(), buildVersion(), err))
 		}),
 	}
 	f.commandFlags.add(cmd.Flags())

@@ -18,7 +18,7 @@ func TestExamplesOfAnOutage(t *testing.T) {
 	for name, args := range map[string][]string{
 		"inspect": {"inspect", outageDump},
 		"pools":   {"pools", "--from", outageDump, "--top", "nodes"},
-		"explain": {"explain", "--from", outageDump, "172.18.178.205"},
+		"explain": {"explain", "--from", outageDump, "172.18.178.209"},
 		"hangs":   {"explain", "--from", outageDump, "172.18.178.192/27"},
 		"html":    {"inspect", outageDump, "-o", "html"},
 	} {

@@ -204,7 +204,6 @@ func Read(ctx context.Context, in io.Reader, stores []string, pods string) (*Dum
 			return nil, err
 		}
 	}
-	read.Stored = append(read.Stored, read.Cluster.Lists()...)
 	if read.Cluster.Check() != nil {
 		read.Cluster = nil
 	}
@@ -223,7 +222,12 @@ func (d *Dumps) file(ctx context.Context, in io.Reader, file string, stores, pod
 			return d.end(doc)
 		}
 		if pods {
-			if taken, err := d.Cluster.Take(doc); taken || err != nil {
+			taken, err := d.Cluster.Take(doc)
+			if taken && !doc.Is("", "Pod") { // what is left says that there is a list
+				doc.Data, doc.List = nil, true
+				d.Stored = append(d.Stored, doc)
+			}
+			if taken || err != nil {
 				return err
 			}
 		}

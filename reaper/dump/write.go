@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,9 +28,10 @@ type end struct {
 
 // Write writes lists, one object on a line, and what ended the dump: nil if it is whole. It leaves out
 // lists of metadata, and those of Kubernetes that are not of pods, nodes or StatefulSets.
-func Write(out io.Writer, lists []kube.RecordedList, now time.Time, version string, failed error) error {
+func Write(out io.Writer, lists map[string]kube.RecordedList, now time.Time, version string, failed error) error {
 	w := bufio.NewWriter(out)
-	for _, list := range lists {
+	for _, path := range slices.Sorted(maps.Keys(lists)) {
+		list := lists[path]
 		switch group := schema.FromAPIVersionAndKind(list.APIVersion, "").Group; {
 		case list.Kind == "PodList", list.Kind == "NodeList", list.Kind == "StatefulSetList":
 		case !strings.Contains(group, "."), strings.HasSuffix(group, "k8s.io"):

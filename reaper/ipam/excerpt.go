@@ -100,7 +100,7 @@ func (e Excerpt) protect(allocations []Allocation) {
 	for i := range allocations {
 		a := &allocations[i]
 		for _, lack := range e.Lacks {
-			if a.Protected == "" && a.HoldsAddress() && lack.Keeps(a) {
+			if a.Protected == "" && a.HoldsAddress() && (lack.Keeps == nil || lack.Keeps(a)) {
 				a.Protected = lack.Says()
 			}
 		}

@@ -15,8 +15,8 @@ const (
 
 // A Lack is a list that files do not have. An allocation that an object in it may keep is protected.
 type Lack struct {
-	Of    string // what the list has, such as "network attachments"
-	Keeps func(*Allocation) bool
+	Of    string                 // what the list has, such as "network attachments"
+	Keeps func(*Allocation) bool // nil: any
 }
 
 // Says is what protects the allocations.
@@ -42,7 +42,7 @@ var ordinal = regexp.MustCompile(`-[0-9]+$`)
 func ClusterLacks(documents []Document) []Lack {
 	var lacks []Lack
 	if Lacks(documents, "Node", "") {
-		lacks = append(lacks, Lack{"nodes", AnyAllocation})
+		lacks = append(lacks, Lack{"nodes", nil})
 	}
 	if Lacks(documents, "StatefulSet", "apps") {
 		lacks = append(lacks, Lack{"StatefulSets", func(a *Allocation) bool {
@@ -56,6 +56,3 @@ func ClusterLacks(documents []Document) []Lack {
 	}
 	return lacks
 }
-
-// AnyAllocation returns true.
-func AnyAllocation(*Allocation) bool { return true }

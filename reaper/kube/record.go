@@ -3,8 +3,6 @@ package kube
 import (
 	"context"
 	"encoding/json"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 
@@ -20,25 +18,14 @@ type Recording struct {
 	// list if the reader knows it.
 	Keep func(kind string, object json.RawMessage) json.RawMessage
 
+	Lists map[string]RecordedList // by path
 	mu    sync.Mutex
-	lists map[string]RecordedList // by path
 }
 
 // A RecordedList is what was kept of a list.
 type RecordedList struct {
 	metav1.TypeMeta
 	Items []json.RawMessage
-}
-
-// Lists returns the lists in the order of their paths.
-func (r *Recording) Lists() []RecordedList {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var all []RecordedList
-	for _, path := range slices.Sorted(maps.Keys(r.lists)) {
-		all = append(all, r.lists[path])
-	}
-	return all
 }
 
 // Record has all lists recorded that are read through a client from Remember.
@@ -78,9 +65,6 @@ func readRecorded[T any](ctx context.Context, mode *listMode, request func() *re
 	}
 	mode.recording.mu.Lock()
 	defer mode.recording.mu.Unlock()
-	if mode.recording.lists == nil {
-		mode.recording.lists = make(map[string]RecordedList)
-	}
-	mode.recording.lists[request().URL().Path] = list
+	mode.recording.Lists[request().URL().Path] = list
 	return items, nil
 }

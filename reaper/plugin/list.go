@@ -89,7 +89,7 @@ func Offline(plugins []Plugin, documents []ipam.Document, p policy.Policy) (foun
 	lacks := ipam.ClusterLacks(documents)
 	for _, one := range plugins {
 		if one.Protects && one.Offline == nil && p.Backends[one.Name].Settings != nil {
-			lacks = append(lacks, ipam.Lack{Of: "objects that inspect reads for backends." + one.Name, Keeps: ipam.AnyAllocation})
+			lacks = append(lacks, ipam.Lack{Of: "objects that inspect reads for backends." + one.Name})
 		}
 	}
 	for _, one := range plugins {
