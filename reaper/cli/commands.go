@@ -142,10 +142,10 @@ var flagGroups = []flagGroup{
 	{"What to look at", "", []string{"namespace", "exclude-namespace", "all-namespaces", "pod", "node", "pool", "backend", "run"}},
 	{"What to release", "", []string{"dry-run", "wait", "remember", "release-restored", "unsafe-ignore-*", "accept-new-store"}},
 	{"Policy", "", []string{"policy", "grace-period", "min-age", "*policy*"}},
-	{"Where to look", "", []string{"context", "kubeconfig", "state-namespace", "from", "pods", "node-name", "state-dir", "runtime-*"}},
+	{"Where to look", "", []string{"context", "kubeconfig", "server", "cluster", "user", "as", "as-*", "state-namespace", "from", "pods", "node-name", "state-dir", "runtime-*"}},
 	{"Output", "", []string{"output", "quiet", "all", "top", "limit", "no-trunc", "color", "verbose", "log-format"}},
 	{"Files and metrics", "", []string{"metrics-file", "push-url", "termination-log"}},
-	{"Time and load", "", []string{"timeout", "every", "concurrency"}},
+	{"Time and load", "", []string{"timeout", "request-timeout", "every", "concurrency"}},
 	{"Other flags", "", []string{"*"}},
 }
 

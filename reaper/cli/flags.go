@@ -306,8 +306,13 @@ func runCommand(w ioStreams, f commandFlags, run report.RunInfo, more ...string)
 	} else if run.Context != "" {
 		words = append(words, "--context", run.Context)
 	}
-	for _, name := range append(names, more...) {
-		flag := f.flags.Lookup(name)
+	return append(append(words, run.ClientFlags...), given(f.flags, append(names, more...)...)...)
+}
+
+// given returns those of the flags that were given, as words.
+func given(flags *pflag.FlagSet, names ...string) (words []string) {
+	for _, name := range names {
+		flag := flags.Lookup(name)
 		if flag == nil || !flag.Changed {
 			continue
 		}
