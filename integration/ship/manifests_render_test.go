@@ -25,11 +25,13 @@ func TestKustomizationsRenderToTheseObjects(t *testing.T) {
 			keys = append(keys, "ClusterRole "+role+suffix, "ClusterRoleBinding "+role+suffix)
 		}
 		if suffix == "" {
-			keys = append(keys, "ConfigMap ip-reaper-policy", "ConfigMap ip-reaper-ledger", "ResourceQuota ip-reaper")
+			keys = append(keys, "ConfigMap ip-reaper-policy", "ConfigMap ip-reaper-ledger", "ResourceQuota ip-reaper",
+				"ClusterRole ip-reaper-view", "Role ip-reaper-view", "ClusterRole ip-reaper-operator", "Role ip-reaper-operator")
 		}
 		return append(keys, "Namespace ip-reaper", "ServiceAccount ip-reaper"+suffix, "Role ip-reaper"+suffix, "RoleBinding ip-reaper"+suffix)
 	}
-	for _, policy := range []string{"pools", "reservations", "blocks", "handles", "configmaps", "leases", "other"} {
+	for _, policy := range []string{"pools", "reservations", "blocks", "handles", "configmaps", "leases", "other",
+		"restore-pools", "restore-reservations", "restore-blocks", "restore-handles"} {
 		restrained = append(restrained, "ValidatingAdmissionPolicy ip-reaper-"+policy, "ValidatingAdmissionPolicyBinding ip-reaper-"+policy)
 	}
 	stores := []string{"ip-reaper", "ip-reaper-whereabouts", "ip-reaper-overlapping", "ip-reaper-calico"}
@@ -40,9 +42,6 @@ func TestKustomizationsRenderToTheseObjects(t *testing.T) {
 	restoring := []string{"CronJob ip-reaper"}
 	for _, kind := range []string{"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"} {
 		restoring = append(restoring, kind+" ip-reaper-restore")
-	}
-	for _, policy := range []string{"pools", "reservations", "blocks", "handles"} {
-		restoring = append(restoring, "ValidatingAdmissionPolicy ip-reaper-restore-"+policy, "ValidatingAdmissionPolicyBinding ip-reaper-restore-"+policy)
 	}
 	onNodes := []string{
 		"Namespace ip-reaper-node", "ServiceAccount ip-reaper-node", "ResourceQuota ip-reaper-node", "ConfigMap ip-reaper-node-policy", "DaemonSet ip-reaper-node",
