@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ip-reaper/ip-reaper/backends"
+	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
 const (
@@ -129,5 +130,45 @@ func TestEachRoleIsBoundToItsServiceAccount(t *testing.T) {
 				t.Errorf("%s: no binding has the %s", mode, role)
 			}
 		}
+	}
+}
+
+// The roles of people grant what the commands for them need, and nothing else. An operator may also
+// look. No other role gets them: neither is aggregated into view, edit or admin, or from elsewhere.
+func TestRolesOfPeopleGrantExactlyTheNeededRights(t *testing.T) {
+	look := []string{
+		"/pods: get", "/pods: list", "/nodes: list", "apps/statefulsets: list", "kubevirt.io/virtualmachineinstances: list", "/namespaces: get",
+		"/configmaps/ip-reaper-ledger: list", "coordination.k8s.io/leases/ip-reaper: list",
+	}
+	state := []string{"/configmaps/ip-reaper-policy: get", "/configmaps/ip-reaper-ledger: get", "/configmaps: list"}
+	want := map[string][]string{
+		"ClusterRole ip-reaper-view": look, "Role ip-reaper-view": state, "ClusterRole ip-reaper-operator": look,
+		"Role ip-reaper-operator": slices.Concat(state, []string{
+			"/configmaps/ip-reaper-ledger: update", "/configmaps: create", "/configmaps: delete", "coordination.k8s.io/leases: create",
+			"coordination.k8s.io/leases/ip-reaper: get", "coordination.k8s.io/leases/ip-reaper: update",
+		}),
+	}
+	for _, p := range backends.All() {
+		want["ClusterRole ip-reaper-view"] = append(want["ClusterRole ip-reaper-view"], access(p, nil, plugin.Plan)...)
+		want["ClusterRole ip-reaper-operator"] = append(want["ClusterRole ip-reaper-operator"], access(p, nil, plugin.Plan, plugin.Release, plugin.Restore)...)
+	}
+	got := make(map[string][]string)
+	for key, object := range folders(t, "../helm/ip-reaper/rights/people") {
+		if role, ok := object.(*rbacv1.ClusterRole); ok && role.AggregationRule != nil {
+			t.Errorf("%s takes the rights of others", key)
+		}
+		if diff := cmp.Diff(map[string]string{"app.kubernetes.io/name": name}, object.GetLabels()); diff != "" {
+			t.Errorf("labels of %s (-want +got):\n%s", key, diff)
+		}
+	}
+	for key, rules := range roles(folders(t, "../helm/ip-reaper/rights/people")) {
+		got[key] = permissions(rules)
+	}
+	for role, permissions := range want {
+		slices.Sort(permissions)
+		want[role] = slices.Compact(permissions)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the roles of people (-want +got):\n%s", diff)
 	}
 }

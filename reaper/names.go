@@ -41,7 +41,7 @@ func (s *search) err(hint string) error {
 }
 
 // resolveNames looks up the names of the selection. It returns an *InputError if one of them does
-// not exist: a mistake in a name must not read as "nothing leaked".
+// not exist: a mistake in a name must not read as "nothing leaked", nor release what was to be excluded.
 //
 // What an allocation names exists, even a pod or a node that is gone: that is what a run
 // releases. So does what the cluster has. What was not found but may exist is a warning: a
@@ -83,6 +83,19 @@ func (r *run) resolveNames(ctx context.Context, n round) error {
 		}
 	}
 	always := func(string) bool { return true }
+	for _, name := range s.ExcludedNamespaces {
+		has := census.Present
+		if !namespaces[name] {
+			has = r.namespace(ctx, name)
+		}
+		near := slices.Collect(maps.Keys(namespaces))
+		switch {
+		case has == census.Absent, has == census.Unknown && printable.Meant(name, near) != "":
+			found.miss("namespace", name, near)
+		case has == census.Unknown:
+			r.warn("nothing was found of the excluded namespace " + name)
+		}
+	}
 	look("namespace", s.Namespaces, namespaces, func(name string) bool { return r.namespace(ctx, name) == census.Absent })
 	look("pod", s.Pods, pods, func(string) bool { return r.Node == "" && r.Cluster != nil })
 	look("node", s.Nodes, nodes, func(string) bool { return n.census.HasNodes() })

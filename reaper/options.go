@@ -31,6 +31,7 @@ type Options struct {
 	Kubeconfig     string
 	By             string // for the journal: see journal.Run.By
 	Context        string
+	ClientFlags    []string // see report.RunInfo
 	StateNamespace string
 	PolicyFile     string
 
@@ -129,7 +130,7 @@ func (o Options) info(dryRun bool) report.RunInfo {
 		ID: o.ID, StartedAt: o.Now().UTC(), DryRun: dryRun, Remember: dryRun && o.Remember,
 		Version: o.Version, Cluster: o.Address,
 		Program: o.Program, Kubeconfig: o.Kubeconfig, Context: o.Context, StateNamespace: o.StateNamespace, NoState: o.NoState,
-		Node: o.Node, StateDir: o.StateDir,
+		ClientFlags: o.ClientFlags, Node: o.Node, StateDir: o.StateDir,
 		Selection: o.Selection,
 		Policy:    report.PolicyInfo{File: o.PolicyFile, Installed: o.PolicyInstalled, GracePeriod: *o.Policy.GracePeriod, MinAge: *o.Policy.MinAge},
 	}

@@ -31,6 +31,10 @@ func (h *harness) selecting(s judge.Selection) *harness {
 // onePod selects the allocations of one pod of the tests of runs.
 func onePod(name string) judge.Selection { return judge.Selection{Pods: []string{"default/" + name}} }
 
+func butNamespace(name string) judge.Selection {
+	return judge.Selection{ExcludedNamespaces: []string{name}}
+}
+
 // Promise 7. The others stay as they are, and the figures of the pool stay whole.
 func TestOnlyWhatIsSelectedIsReleasedAndReported(t *testing.T) {
 	m := backendtest.NewMemory("memory")
@@ -138,6 +142,9 @@ func TestNamesOfTheSelectionThatDoNotExist(t *testing.T) {
 		{"a namespace that may exist", judge.Selection{Namespaces: []string{"shpo"}}, unreadable, "", "", "nothing was found of the selected namespace shpo"},
 		{"a namespace of another cluster's", judge.Selection{Namespaces: []string{"shpo"}}, nil, "", "", "nothing was found of the selected namespace shpo"},
 		{"a namespace with a pod", judge.Selection{Namespaces: []string{"kube-system"}}, empty, "", "", ""},
+		{"an excluded namespace", butNamespace("kube-systme"), empty, `no namespace named "kube-systme"`, "did you mean kube-system?", ""},
+		{"an excluded namespace that may exist, and is near another", butNamespace("kube-systme"), unreadable,
+			`no namespace named "kube-systme"`, "did you mean kube-system?", ""},
 		{"a pod", onePod("gone-9"), nil, `no pod named "default/gone-9"`, "did you mean default/gone-1?", ""},
 		{"a pod that is gone", onePod("gone-1"), nil, "", "", ""},
 		{"a pod without an allocation", judge.Selection{Pods: []string{"kube-system/dns"}}, nil, "", "", ""},
@@ -170,6 +177,29 @@ func TestNamesOfTheSelectionThatDoNotExist(t *testing.T) {
 				equal(t, "bottom line", report.BottomLine(), "no listed allocation matches "+tt.selection.String())
 			}
 		}
+	}
+}
+
+// What is excluded stays, and the rest is released, even if it is not known whether the namespace
+// exists.
+func TestAllButANamespaceIsReleased(t *testing.T) {
+	unreadable := func(context.Context, string) (bool, error) { return false, errForbidden }
+	for _, tt := range []struct {
+		excluded, warning string
+		released          int
+	}{{"default", "", 0}, {"kube-system", "", 1}, {"shop", "nothing was found of the excluded namespace shop", 1}} {
+		m := backendtest.NewMemory("memory")
+		h := newHarness(m.Backend()).selecting(butNamespace(tt.excluded))
+		h.addPods(t, m, "live-1", "gone-1")
+		h.pods.Add(census.Pod{Ref: ipam.PodRef{Namespace: "kube-system", Name: "dns"}})
+		o := h.options()
+		o.HasNamespace = unreadable
+		report, err := reaper.Run(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "released without "+tt.excluded, report.Summary.Released, tt.released)
+		equal(t, "warning", strings.Contains(strings.Join(report.Warnings, "\n"), tt.warning), true)
 	}
 }
 
@@ -257,7 +287,7 @@ func TestAnySelectionReleasesAPartOfThePlan(t *testing.T) {
 		pods.Add(census.Pod{Ref: other})
 		for _, name := range repeated("p", rapid.IntRange(1, 6).Draw(rt, "pods")) {
 			owner := app(name)
-			owner.Pod.Namespace = rapid.SampledFrom([]string{"x", "y"}).Draw(rt, "namespace")
+			owner.Pod.Namespace = rapid.SampledFrom([]string{"shop", "blog"}).Draw(rt, "namespace")
 			for range rapid.IntRange(1, 3).Draw(rt, "addresses") {
 				pool := rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "pool")
 				if _, err := m.Reserve(pool, owner); err != nil {
@@ -287,12 +317,15 @@ func TestAnySelectionReleasesAPartOfThePlan(t *testing.T) {
 				if e.Outcome == report.Planned {
 					planned[e.Key+" "+e.IP] = true
 					planned["sandbox "+e.Owner.Sandbox] = true
+					if slices.Contains(s.ExcludedNamespaces, e.Owner.Namespace) {
+						rt.Errorf("%s is planned, and in an excluded namespace", e.IP)
+					}
 				}
 			}
 			return planned, h.ledgers.text(t)
 		}
 		all, remembered := plan(judge.Selection{})
-		chosen, ledger := plan(judge.Selection{Namespaces: some("namespaces", "x", "y"), Pools: some("pools", slices.Sorted(maps.Keys(pools))...)})
+		chosen, ledger := plan(judge.Selection{Namespaces: some("namespaces", "shop", "blog"), ExcludedNamespaces: some("excluded", "shop", "blog"), Pools: some("pools", slices.Sorted(maps.Keys(pools))...)})
 		if diff := cmp.Diff(remembered, ledger); diff != "" {
 			rt.Errorf("ledger (-without +with the selection):\n%s", diff)
 		}

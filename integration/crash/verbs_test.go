@@ -13,8 +13,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
+	whereabouts "github.com/k8snetworkplumbingwg/whereabouts/pkg/generated/clientset/versioned"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/calico"
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
@@ -278,6 +281,74 @@ func TestShippedRolesAreWhatIsNeeded(t *testing.T) {
 		}
 		w.WantStores("after the restoration", w.Before)
 		wantAsked(w, g)
+	})
+}
+
+// Who has the role to look can plan, explain, and list pools and history, and release nothing: the
+// hint names the rule that is missing, and the role that has it. Who has the role of an operator, and
+// is in the group that the policies hold, can release and restore from a workstation, and nothing else.
+func TestRolesOfPeopleAreWhatIsNeeded(t *testing.T) {
+	w, _ := fixture(t)
+	defineMigrations(w)
+	w.Cluster.DefineMachinesT(t)
+	policy := plain + "gracePeriod: 0s\n"
+	as := func(role string) (*rights.Account, rights.Grant) {
+		g, err := rights.People(role)
+		w.Must(err)
+		return install(w, g), g
+	}
+	quiet := func(result reap.Result) {
+		w.Helper()
+		if strings.Contains(result.Stderr, `"level":"WARN"`) {
+			w.Errorf("it warns:\n%s", result.Stderr)
+		}
+	}
+	unasked := []string{"list ipamclaims", "list ipamconfigurations", "get pods"}
+	w.Sub("view", func() {
+		w.Again()
+		_, g := as("view")
+		quiet(w.Ends(reap.ExitDone, w.Starts("run", policy, "--dry-run", "-n="+world.Shop)))
+		quiet(w.Ends(reap.ExitDone, w.Starts("explain", policy, "10.1.0.3")))
+		quiet(w.Ends(reap.ExitDone, w.Starts("pools", policy)))
+		quiet(w.Ends(reap.ExitDone, w.Starts("history", policy)))
+		quiet(w.Ends(reap.ExitUsage, w.Starts("run", policy, "--dry-run", "-n=no-such-namespace")))
+		wantAsked(w, g, unasked...)
+		report := releasesNothing(w, policy)
+		for _, says := range []string{"create configmaps in namespace " + world.Home, "Role ip-reaper-operator"} {
+			if !slices.ContainsFunc(report.Warnings, func(warning string) bool { return strings.Contains(warning, says) }) {
+				w.Errorf("no warning says %q: %q", says, report.Warnings)
+			}
+		}
+		w.WantStores("after a release that is forbidden", w.Before)
+	})
+	w.Sub("operator", func() {
+		w.As(nil)
+		w.Again()
+		a, g := as("operator")
+		result := w.Run(policy)
+		quiet(result)
+		if result.Report.Summary.Released == 0 {
+			w.Error("nothing was released")
+		}
+		w.Must(w.Memory.Unlock(w.Context()))
+		quiet(w.Ends(reap.ExitDone, w.Starts("restore", policy, "--run="+w.Journals()[0])))
+		w.WantStores("after the restoration", w.Before)
+		wantAsked(w, g, "list ipamclaims", "list ipamconfigurations", "delete configmaps")
+		kube, err := kubernetes.NewForConfig(a.Config)
+		w.Must(err)
+		pods, configMaps := kube.CoreV1().Pods(world.Shop), kube.CoreV1().ConfigMaps(world.Home)
+		pools, err := whereabouts.NewForConfig(a.Config)
+		w.Must(err)
+		name := strings.ReplaceAll(world.LAN.Range, "/", "-")
+		for what, err := range map[string]error{
+			"delete a pod":      pods.Delete(w.Context(), "live", metav1.DeleteOptions{}),
+			"delete a pool":     pools.WhereaboutsV1alpha1().IPPools(cluster.PoolNamespace).Delete(w.Context(), name, metav1.DeleteOptions{}),
+			"delete the policy": configMaps.Delete(w.Context(), "ip-reaper-policy", metav1.DeleteOptions{}),
+		} {
+			if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
+				w.Errorf("%s: %v, want a refusal", what, err)
+			}
+		}
 	})
 }
 

@@ -2,12 +2,15 @@ package ship_test
 
 import (
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/ip-reaper/ip-reaper/integration/ship/kustomize"
@@ -22,11 +25,13 @@ func TestKustomizationsRenderToTheseObjects(t *testing.T) {
 			keys = append(keys, "ClusterRole "+role+suffix, "ClusterRoleBinding "+role+suffix)
 		}
 		if suffix == "" {
-			keys = append(keys, "ConfigMap ip-reaper-policy", "ConfigMap ip-reaper-ledger", "ResourceQuota ip-reaper")
+			keys = append(keys, "ConfigMap ip-reaper-policy", "ConfigMap ip-reaper-ledger", "ResourceQuota ip-reaper",
+				"ClusterRole ip-reaper-view", "Role ip-reaper-view", "ClusterRole ip-reaper-operator", "Role ip-reaper-operator")
 		}
 		return append(keys, "Namespace ip-reaper", "ServiceAccount ip-reaper"+suffix, "Role ip-reaper"+suffix, "RoleBinding ip-reaper"+suffix)
 	}
-	for _, policy := range []string{"pools", "reservations", "blocks", "handles", "configmaps", "leases", "other"} {
+	for _, policy := range []string{"pools", "reservations", "blocks", "handles", "configmaps", "leases", "other",
+		"restore-pools", "restore-reservations", "restore-blocks", "restore-handles"} {
 		restrained = append(restrained, "ValidatingAdmissionPolicy ip-reaper-"+policy, "ValidatingAdmissionPolicyBinding ip-reaper-"+policy)
 	}
 	stores := []string{"ip-reaper", "ip-reaper-whereabouts", "ip-reaper-overlapping", "ip-reaper-calico"}
@@ -37,9 +42,6 @@ func TestKustomizationsRenderToTheseObjects(t *testing.T) {
 	restoring := []string{"CronJob ip-reaper"}
 	for _, kind := range []string{"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"} {
 		restoring = append(restoring, kind+" ip-reaper-restore")
-	}
-	for _, policy := range []string{"pools", "reservations", "blocks", "handles"} {
-		restoring = append(restoring, "ValidatingAdmissionPolicy ip-reaper-restore-"+policy, "ValidatingAdmissionPolicyBinding ip-reaper-restore-"+policy)
 	}
 	onNodes := []string{
 		"Namespace ip-reaper-node", "ServiceAccount ip-reaper-node", "ResourceQuota ip-reaper-node", "ConfigMap ip-reaper-node-policy", "DaemonSet ip-reaper-node",
@@ -70,6 +72,43 @@ func TestKustomizationsRenderToTheseObjects(t *testing.T) {
 		got := slices.Sorted(maps.Keys(render(t, tt.folder)))
 		if diff := cmp.Diff(slices.Sorted(slices.Values(tt.want)), got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// What a page applies runs the image that it had its reader push.
+func TestPagesApplyTheImageThatTheyPush(t *testing.T) {
+	for _, p := range pages(t) {
+		if !p.installs() {
+			continue
+		}
+		dir, err := filepath.EvalSymlinks(t.TempDir())
+		must(t, err)
+		must(t, os.CopyFS(filepath.Join(dir, "deploy"), os.DirFS(filepath.Join(root(t), "deploy"))))
+		pushed, applied := "", 0
+		for _, b := range p.blocks {
+			if file := filepath.Join(dir, b.file()); b.file() != "" {
+				must(t, os.MkdirAll(filepath.Dir(file), 0o700))
+				must(t, os.WriteFile(file, []byte(b.text()), 0o600))
+			}
+			for _, c := range b.commands() {
+				words := strings.Fields(c.typed)
+				if strings.HasPrefix(c.typed, "docker push ") {
+					pushed = words[2]
+				}
+				if !strings.HasPrefix(c.typed, "kubectl apply -k ") {
+					continue
+				}
+				applied++
+				for name, job := range every[*batchv1.CronJob](t, render(t, filepath.Join(dir, words[3]))) {
+					if got := podSpec(job).Containers[0].Image; got != pushed {
+						t.Errorf("%s:%d: CronJob %s has the image %s, and %s was pushed", p.path, c.line, name, got, pushed)
+					}
+				}
+			}
+		}
+		if pushed == "" || applied == 0 {
+			t.Errorf("%s pushes %q and applies %d folders", p.path, pushed, applied)
 		}
 	}
 }

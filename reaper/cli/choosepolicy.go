@@ -49,7 +49,7 @@ func choosePolicy(ctx context.Context, w ioStreams, core corev1.ConfigMapsGetter
 		return chosen, err
 	case err != nil && o.writes:
 		return chosen, ipam.BadInput(fmt.Errorf("nothing is written: the installed policy could not be read: %w", err),
-			fmt.Sprintf("get the right to get ConfigMap %s in namespace %s", state.PolicyName, namespace))
+			fmt.Sprintf("the Role ip-reaper-operator may get configmaps %s in namespace %s", state.PolicyName, namespace))
 	case err != nil:
 		chosen.caveat = "the installed policy could not be read, so the built-in defaults apply: " + printable.Error(err)
 		return chosen, nil

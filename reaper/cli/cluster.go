@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -17,6 +18,7 @@ import (
 	appsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // OIDC, and what became of other providers
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -33,9 +35,13 @@ type clusterFlags struct {
 	flags *pflag.FlagSet
 
 	kubeconfig     string
-	context        string
+	client         clientcmd.ConfigOverrides
+	requestTimeout string
 	stateNamespace string
 }
+
+// clientFlags are the flags of kubectl that say who asks which API server, besides the context.
+var clientFlags = []string{"server", "cluster", "user", "as", "as-group", "as-uid"}
 
 // scope implements target.
 func (*clusterFlags) scope() plugin.Scope { return plugin.Cluster }
@@ -44,7 +50,14 @@ func (*clusterFlags) scope() plugin.Scope { return plugin.Cluster }
 func (f *clusterFlags) add(flags *pflag.FlagSet) {
 	f.flags = flags
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "use this kubeconfig `FILE`; by default, the pod's service account, then KUBECONFIG, then ~/.kube/config")
-	flags.StringVar(&f.context, "context", "", "use this `CONTEXT` of the kubeconfig; it must be typed to write from outside the cluster")
+	flags.StringVar(&f.client.CurrentContext, "context", "", "use this `CONTEXT` of the kubeconfig; it must be typed to write from outside the cluster")
+	flags.StringVarP(&f.client.ClusterInfo.Server, "server", "s", "", "ask the API server at this `URL`")
+	flags.StringVar(&f.client.Context.Cluster, "cluster", "", "use this `CLUSTER` of the kubeconfig")
+	flags.StringVar(&f.client.Context.AuthInfo, "user", "", "use this `USER` of the kubeconfig")
+	flags.StringVar(&f.client.AuthInfo.Impersonate, "as", "", "act as this `USER`")
+	flags.StringArrayVar(&f.client.AuthInfo.ImpersonateGroups, "as-group", nil, "with --as, act as a member of this `GROUP`; repeatable")
+	flags.StringVar(&f.client.AuthInfo.ImpersonateUID, "as-uid", "", "with --as, act as the user with this `UID`")
+	flags.StringVar(&f.requestTimeout, "request-timeout", requestTimeout.String(), "give up on each attempt of a request after this `DURATION`; 0 leaves it to --timeout")
 	flags.StringVar(&f.stateNamespace, "state-namespace", "", "the ledger, the journals, the lock and the installed policy are in this `NAMESPACE`; by default, "+state.StateNamespace+", or in a pod its own")
 }
 
@@ -53,12 +66,15 @@ func (f *clusterFlags) check() error {
 	if f.stateNamespace == "" && f.flags.Changed("state-namespace") { // such as --state-namespace "$UNSET"
 		return ipam.BadInput(errors.New("--state-namespace: no namespace is named"), "name one, or leave the flag out")
 	}
+	if timeout, err := clientcmd.ParseTimeout(f.requestTimeout); err != nil || timeout < 0 {
+		return ipam.BadInput(fmt.Errorf("--request-timeout: %q is not a duration", f.requestTimeout), "give one such as 30s, or 0")
+	}
 	return nil
 }
 
 // workstation implements target.
 func (f *clusterFlags) workstation(w ioStreams) bool {
-	at, err := locate(f.kubeconfig, f.context, w.env)
+	at, err := locate(f.kubeconfig, f.client, w.env)
 	return err == nil && at.context != ""
 }
 
@@ -68,21 +84,23 @@ func (*clusterFlags) name(ioStreams) string { return "" }
 // connect implements target. Outside a cluster, writing requires a --context that is typed and
 // not empty.
 func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOptions) (connection, error) {
-	at, err := locate(f.kubeconfig, f.context, w.env)
+	at, err := locate(f.kubeconfig, f.client, w.env)
 	if err != nil {
 		return connection{}, err
 	}
-	named := f.context != "" && typed(f.flags.Lookup("context"))
+	named := f.client.CurrentContext != "" && typed(f.flags.Lookup("context"))
 	if o.writes && at.context != "" && !named {
 		return connection{}, ipam.BadInput(errors.New("outside a cluster, writing requires an explicit --context"),
 			"--context "+at.context)
 	}
-	clients, clock, err := at.clients(o.concurrency)
+	perRequest, _ := clientcmd.ParseTimeout(f.requestTimeout) // it was checked
+	perRequest = cmp.Or(perRequest, o.timeout)
+	clients, clock, err := at.clients(o.concurrency, perRequest)
 	if err != nil {
 		return connection{}, err
 	}
 	answered := sync.OnceValue(func() error {
-		return kube.FirstAnswer(ctx, clients.raw, at.String(), min(o.timeout, w.firstAnswer))
+		return kube.FirstAnswer(ctx, clients.raw, at.String(), min(o.timeout, w.firstAnswer, perRequest))
 	})
 	namespace := cmp.Or(f.stateNamespace, at.namespace)
 	var warnings []string
@@ -135,7 +153,8 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 	return connection{
 		Options: reaper.Options{
 			Address: at.config.Host, Kubeconfig: f.kubeconfig, Context: at.context, StateNamespace: namespace, NoState: noState, By: by,
-			Policy: chosen.policy, PolicyInstalled: chosen.installed, Caveats: caveats,
+			ClientFlags: given(f.flags, append(slices.Clone(clientFlags), "request-timeout")...),
+			Policy:      chosen.policy, PolicyInstalled: chosen.installed, Caveats: caveats,
 			Backends: opened, Cluster: state.NewCluster(clients.core, clients.apps, clients.raw),
 			Ledgers: state.NewLedgers(clients.core, namespace), Lock: state.NewLock(clients.leases, namespace, time.Now, o.logger),
 			ClusterUID: clusterUID(clients, o.logger),
@@ -161,15 +180,16 @@ func clusterUID(c clients, logger *slog.Logger) func(context.Context) string {
 	}
 }
 
-// requestTimeout ends a request that hangs, so that it can be tried again. A page
-// of 500 large pods takes a busy API server a few seconds. The wait for a free slot does not count.
+// requestTimeout ends a request that hangs, so that it can be tried again, unless a flag says
+// otherwise. A page of 500 large pods takes a busy API server a few seconds. The wait for a free slot
+// does not count, as it would with the timeout of client-go.
 const requestTimeout = time.Minute
 
 // An apiServer says how to reach an API server, and where ip-reaper has its state there.
 type apiServer struct {
 	config    *rest.Config
 	context   string // of the kubeconfig; empty inside a cluster
-	user      string // the name that the kubeconfig gives to the user of the context
+	user      string // as the kubeconfig names it, and whom it acts as
 	namespace string // of the state, unless a flag names one
 }
 
@@ -177,12 +197,11 @@ type apiServer struct {
 // pod's service account and namespace unless a kubeconfig is named, elsewhere by kubeconfig,
 // with the name of its context, and state.StateNamespace. The namespace of a context is for
 // its user's pods, and has no ledger.
-func locate(kubeconfig, context string, env func(string) string) (apiServer, error) {
+func locate(kubeconfig string, overrides clientcmd.ConfigOverrides, env func(string) string) (apiServer, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
-	overrides := &clientcmd.ConfigOverrides{CurrentContext: context}
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
-	if kubeconfig == "" && context == "" && env(clientcmd.RecommendedConfigPathEnvVar) == "" {
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &overrides)
+	if kubeconfig == "" && reflect.ValueOf(overrides).IsZero() && env(clientcmd.RecommendedConfigPathEnvVar) == "" {
 		if config, err := rest.InClusterConfig(); err == nil {
 			config.DisableCompression = true // the network is faster than gzip
 			namespace, _, err := loader.Namespace()
@@ -195,17 +214,28 @@ func locate(kubeconfig, context string, env func(string) string) (apiServer, err
 		if clientcmd.IsEmptyConfig(err) {
 			err = errors.New("none found, and this is no pod")
 		}
-		hint := printable.Meant(context, slices.Collect(maps.Keys(raw.Contexts)))
+		hint := cmp.Or(meant(overrides.CurrentContext, raw.Contexts), meant(overrides.Context.Cluster, raw.Clusters), meant(overrides.Context.AuthInfo, raw.AuthInfos))
 		return apiServer{}, ipam.BadInput(fmt.Errorf("kubeconfig: %w", err), cmp.Or(hint, "name one with --kubeconfig and --context"))
 	}
-	at := apiServer{config: config, context: cmp.Or(context, raw.CurrentContext), namespace: state.StateNamespace}
+	at := apiServer{config: config, context: cmp.Or(overrides.CurrentContext, raw.CurrentContext), namespace: state.StateNamespace}
 	if at.context == "" { // what follows would take this for a pod
 		return apiServer{}, ipam.BadInput(errors.New("kubeconfig: it has no current context"), "name one with --context")
 	}
 	if named := raw.Contexts[at.context]; named != nil {
-		at.user = named.AuthInfo
+		at.user = cmp.Or(overrides.Context.AuthInfo, named.AuthInfo)
+	}
+	if as := overrides.AuthInfo.Impersonate; as != "" {
+		at.user += " as " + as
 	}
 	return at, nil
+}
+
+// meant asks for the names that a name of a kubeconfig may stand for, unless that exists.
+func meant[V any](name string, known map[string]V) string {
+	if _, ok := known[name]; ok || name == "" {
+		return ""
+	}
+	return printable.Meant(name, slices.Collect(maps.Keys(known)))
 }
 
 // String names the API server and, outside a cluster, the context.
@@ -226,10 +256,10 @@ type clients struct {
 
 // clients returns the clients for the API server, and the clock that their answers are compared
 // with. It sets in the config what the requests of all clients have in common.
-func (at apiServer) clients(concurrency int) (clients, *kube.Clock, error) {
+func (at apiServer) clients(concurrency int, timeout time.Duration) (clients, *kube.Clock, error) {
 	at.config.UserAgent = "ip-reaper/" + buildVersion()
 	clock := kube.NewClock(time.Now)
-	at.config.Wrap(kube.NewInFlight(concurrency, requestTimeout).Wrap)
+	at.config.Wrap(kube.NewInFlight(concurrency, timeout).Wrap)
 	at.config.Wrap(clock.Wrap)
 	at.config.QPS = -1 // the API server's priority and fairness does the throttling
 

@@ -139,13 +139,13 @@ type flagGroup struct {
 // flagGroups are the groups in their order. The last one has the flags that no other has.
 var flagGroups = []flagGroup{
 	{"What to put back", "restore", []string{"run", "journal", "only", "pool", "node", "dry-run", "accept-other-cluster"}},
-	{"What to look at", "", []string{"namespace", "all-namespaces", "pod", "node", "pool", "backend", "run"}},
+	{"What to look at", "", []string{"namespace", "exclude-namespace", "all-namespaces", "pod", "node", "pool", "backend", "run"}},
 	{"What to release", "", []string{"dry-run", "wait", "remember", "release-restored", "unsafe-ignore-*", "accept-new-store"}},
 	{"Policy", "", []string{"policy", "grace-period", "min-age", "*policy*"}},
-	{"Where to look", "", []string{"context", "kubeconfig", "state-namespace", "from", "pods", "node-name", "state-dir", "runtime-*"}},
+	{"Where to look", "", []string{"context", "kubeconfig", "server", "cluster", "user", "as", "as-*", "state-namespace", "from", "pods", "node-name", "state-dir", "runtime-*"}},
 	{"Output", "", []string{"output", "quiet", "all", "top", "limit", "no-trunc", "color", "verbose", "log-format"}},
 	{"Files and metrics", "", []string{"metrics-file", "push-url", "termination-log"}},
-	{"Time and load", "", []string{"timeout", "every", "concurrency"}},
+	{"Time and load", "", []string{"timeout", "request-timeout", "every", "concurrency"}},
 	{"Other flags", "", []string{"*"}},
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
@@ -27,7 +28,9 @@ func addCompletions(w ioStreams, root *cobra.Command) {
 			"color":      fixed([]string{"auto", "always", "never"}),
 			"log-format": fixed(logFormats),
 			"top":        fixed(print.Tops()),
-			"context":    contexts(w),
+			"context":    kubeconfigNames(w, func(c *api.Config) []string { return slices.Collect(maps.Keys(c.Contexts)) }),
+			"cluster":    kubeconfigNames(w, func(c *api.Config) []string { return slices.Collect(maps.Keys(c.Clusters)) }),
+			"user":       kubeconfigNames(w, func(c *api.Config) []string { return slices.Collect(maps.Keys(c.AuthInfos)) }),
 			"policy":     yamlFiles,
 
 			"unsafe-ignore-limit": fixed(judge.LimitNames()),
@@ -66,9 +69,9 @@ func yamlFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirec
 	return []string{"yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
-// contexts completes to the contexts of the kubeconfig, which a flag or a variable may
-// name. It leaves out names that are not printable.
-func contexts(w ioStreams) cobra.CompletionFunc {
+// kubeconfigNames completes to names in the kubeconfig, which a flag or a variable may name. It
+// leaves out those that are not printable.
+func kubeconfigNames(w ioStreams, namesOf func(*api.Config) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if err := fromEnv(cmd.Flags(), w.env); err != nil {
 			return nil, cobra.ShellCompDirectiveError
@@ -79,7 +82,7 @@ func contexts(w ioStreams) cobra.CompletionFunc {
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
-		names := slices.Sorted(maps.Keys(config.Contexts))
+		names := slices.Sorted(slices.Values(namesOf(config)))
 		names = slices.DeleteFunc(names, func(name string) bool { return printable.Line(name) != name })
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -20,11 +20,11 @@ const environment = `Every flag can be given as a variable: IP_REAPER_DRY_RUN=fa
 --dry-run=false. A flag wins over its variable, the variable over the policy
 file, and the file over the default.
 
---help, --version and the flags that begin with --unsafe or --accept must be
-typed, and so must --context for a command that writes from outside the
-cluster: IP_REAPER_CONTEXT only selects the context to read from. A variable
-IP_REAPER_... that stands for no flag of any command is refused, as an unknown
-flag is.
+--help, --version, --server, --cluster, --user and the flags that begin with
+--as, --unsafe or --accept must be typed, and so must --context for a command
+that writes from outside the cluster: IP_REAPER_CONTEXT only selects the context
+to read from. A variable IP_REAPER_... that stands for no flag of any command is
+refused, as an unknown flag is.
 `
 
 // envPrefix begins the names of the variables that stand for flags.
@@ -75,9 +75,11 @@ func typed(f *pflag.Flag) bool {
 }
 
 // notFromEnv reports whether a flag must be typed: flags that are unsafe, flags that accept what
-// is refused otherwise, and flags that ask for something other than a run.
+// is refused otherwise, flags that ask for something other than a run, and flags that make a typed
+// context another one.
 func notFromEnv(flag string) bool {
-	return strings.HasPrefix(flag, "unsafe") || strings.HasPrefix(flag, "accept") || flag == "help" || flag == "version"
+	return strings.HasPrefix(flag, "unsafe") || strings.HasPrefix(flag, "accept") || flag == "help" || flag == "version" ||
+		slices.Contains(clientFlags, flag)
 }
 
 // serviceLink matches the variables that the kubelet sets in every pod for a Service whose

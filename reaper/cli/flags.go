@@ -165,6 +165,7 @@ func (f *filterFlags) add(flags *pflag.FlagSet, scope plugin.Scope) {
 	f.flags = flags
 	s := &f.selected
 	flags.StringSliceVarP(&s.Namespaces, "namespace", "n", nil, "only pods in this `NAMESPACE`; repeatable")
+	flags.StringSliceVar(&s.ExcludedNamespaces, "exclude-namespace", nil, "no pods in this `NAMESPACE`, and nothing whose pod is unknown; repeatable")
 	flags.StringSliceVar(&f.pods, "pod", nil, "only this `POD`, as NAMESPACE/NAME, or as NAME with -n; repeatable")
 	if scope == plugin.Cluster { // on a node, all are of this node
 		flags.StringSliceVar(&s.Nodes, "node", nil, "only pods of this `NODE`; repeatable")
@@ -177,11 +178,14 @@ func (f *filterFlags) add(flags *pflag.FlagSet, scope plugin.Scope) {
 // selection returns what the flags select, or the mistake in them.
 func (f *filterFlags) selection(plugins []plugin.Plugin) (judge.Selection, error) {
 	s := f.selected
-	if err := checkNames(f.flags, map[string][]string{"namespace": s.Namespaces, "pod": f.pods, "node": s.Nodes, "pool": s.Pools, "backend": s.Backends}); err != nil {
+	if err := checkNames(f.flags, map[string][]string{"namespace": s.Namespaces, "exclude-namespace": s.ExcludedNamespaces, "pod": f.pods, "node": s.Nodes, "pool": s.Pools, "backend": s.Backends}); err != nil {
 		return s, err
 	}
 	if f.allNamespaces && len(s.Namespaces) > 0 {
 		return s, ipam.BadInput(errors.New("--all-namespaces and --namespace contradict each other"), "give one of them")
+	}
+	if len(s.ExcludedNamespaces) > 0 && len(s.Namespaces) > 0 {
+		return s, ipam.BadInput(errors.New("--namespace and --exclude-namespace contradict each other"), "give one of them")
 	}
 	for _, pod := range f.pods {
 		named, err := podNames(pod, s.Namespaces)
@@ -302,8 +306,13 @@ func runCommand(w ioStreams, f commandFlags, run report.RunInfo, more ...string)
 	} else if run.Context != "" {
 		words = append(words, "--context", run.Context)
 	}
-	for _, name := range append(names, more...) {
-		flag := f.flags.Lookup(name)
+	return append(append(words, run.ClientFlags...), given(f.flags, append(names, more...)...)...)
+}
+
+// given returns those of the flags that were given, as words.
+func given(flags *pflag.FlagSet, names ...string) (words []string) {
+	for _, name := range names {
+		flag := flags.Lookup(name)
 		if flag == nil || !flag.Changed {
 			continue
 		}

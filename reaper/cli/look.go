@@ -55,7 +55,7 @@ func (f lookFlags) check() error {
 	if len(f.from) == 0 && f.pods != "" && typed(f.flags.Lookup("pods")) {
 		return ipam.BadInput(errors.New("--pods: the pods are those of the cluster without --from"), "give both, or neither")
 	}
-	for _, name := range []string{"kubeconfig", "context", "state-namespace"} {
+	for _, name := range append([]string{"kubeconfig", "context", "state-namespace"}, clientFlags...) {
 		if len(f.from) > 0 && typed(f.flags.Lookup(name)) {
 			return ipam.BadInput(fmt.Errorf("--from and --%s contradict each other: files are read, and nothing is contacted", name), "give one of them")
 		}

@@ -184,15 +184,27 @@ func TestHelpShowsEveryFlagOnce(t *testing.T) {
 
 // A right that is missing is answered with what grants it.
 func TestMissingRightsSayWhatGrantsThem(t *testing.T) {
-	const account = "system:serviceaccount:ip-reaper:ip-reaper"
-	for _, tt := range []struct{ user, verb, want string }{
-		{account, "list", "deploy/kustomize/components/plan grants this, and so does mode: plan of the Helm chart"},
-		{account, "patch", "deploy/kustomize/components/release grants this, and so does mode: release of the Helm chart"},
-		{account + "-restore", "patch", "deploy/kustomize/components/restore grants this, and so does restore.enabled of the Helm chart"},
-		{"alice", "list", "ask a cluster administrator for this right of alice; the ClusterRoles ip-reaper and ip-reaper-... of an installation have all that are needed"},
+	const account, cluster = "system:serviceaccount:ip-reaper:ip-reaper", " at the cluster scope"
+	pods := schema.GroupResource{Resource: "pods"}
+	for _, tt := range []struct {
+		user, verb string
+		resource   schema.GroupResource
+		at, want   string
+	}{
+		{account, "list", pods, cluster, "deploy/kustomize/components/plan grants this, and so does mode: plan of the Helm chart"},
+		{account, "patch", pods, cluster, "deploy/kustomize/components/release grants this, and so does mode: release of the Helm chart"},
+		{account + "-restore", "patch", pods, cluster, "deploy/kustomize/components/restore grants this, and so does restore.enabled of the Helm chart"},
+		{"alice", "list", pods, cluster, "ask a cluster administrator to bind alice to the ClusterRole ip-reaper-view, which may list pods"},
+		{"alice", "get", schema.GroupResource{Resource: "configmaps"}, ` in the namespace "ip-reaper"`,
+			"ask a cluster administrator to bind alice to the Role ip-reaper-view, which may get configmaps in namespace ip-reaper"},
+		{"alice", "create", schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}, ` in the namespace "ip-reaper"`,
+			"ask a cluster administrator to bind alice to the Role ip-reaper-operator, which may create leases.coordination.k8s.io in namespace ip-reaper"},
+		{"alice", "get", schema.GroupResource{Group: "whereabouts.cni.cncf.io", Resource: "ippools"}, ` in the namespace "kube-system"`,
+			"ask a cluster administrator to bind alice to the ClusterRole ip-reaper-operator, which may get ippools.whereabouts.cni.cncf.io in namespace kube-system"},
+		{"alice", "list", schema.GroupResource{Group: "network.example.com", Resource: "keeps"}, cluster, "ask a cluster administrator for this right of alice"},
 	} {
-		denied := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "",
-			fmt.Errorf("User %q cannot %s resource %q in API group %q at the cluster scope", tt.user, tt.verb, "pods", ""))
+		denied := apierrors.NewForbidden(tt.resource, "",
+			fmt.Errorf("User %q cannot %s resource %q in API group %q%s", tt.user, tt.verb, tt.resource.Resource, tt.resource.Group, tt.at))
 		if got := missingRight(report.Partial([]error{errors.New("a pool failed"), fmt.Errorf("list pods: %w", denied)})); got != tt.want {
 			t.Errorf("%s %s: %q, want %q", tt.user, tt.verb, got, tt.want)
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
@@ -128,11 +129,11 @@ func (f *nodeFlags) connect(ctx context.Context, w ioStreams, o connectOptions) 
 // podsOf returns the pods that the API server has of this node. It notes the API server in
 // the connection.
 func (f *nodeFlags) podsOf(ctx context.Context, w ioStreams, o connectOptions, c *connection) (census.Cluster, error) {
-	at, err := locate(f.kubeconfig, f.context, w.env)
+	at, err := locate(f.kubeconfig, clientcmd.ConfigOverrides{CurrentContext: f.context}, w.env)
 	if err != nil {
 		return nil, err
 	}
-	clients, clock, err := at.clients(o.concurrency)
+	clients, clock, err := at.clients(o.concurrency, requestTimeout)
 	if err != nil {
 		return nil, err
 	}

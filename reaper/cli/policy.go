@@ -62,7 +62,7 @@ func newValidate(w ioStreams) *cobra.Command {
 	all := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.cluster.add(all)
 	f.flags, f.target = all, &f.cluster
-	for _, name := range []string{"context", "kubeconfig"} { // it has no use for the state
+	for _, name := range append([]string{"context", "kubeconfig"}, clientFlags...) { // it has no use for the state
 		cmd.Flags().AddFlag(all.Lookup(name))
 	}
 	all.Lookup("context").Usage = "list the patterns that match nothing in the cluster of this `CONTEXT` of the kubeconfig"
@@ -87,7 +87,7 @@ func printer(name, short string, text func() ([]byte, error)) *cobra.Command {
 // validate checks policies, and prints the names of those that are valid, and warnings about them.
 // The error has the mistakes of all the others.
 func validate(ctx context.Context, w ioStreams, f *validateFlags, files []string) error {
-	if f.cluster.context == "" && (f.cluster.kubeconfig != "" || f.flags.Changed("context")) {
+	if f.cluster.client.CurrentContext == "" && (f.cluster.kubeconfig != "" || f.flags.Changed("context")) {
 		return ipam.BadInput(errors.New("no --context is named"), "name one to compare the policy with its cluster, or give no flag to contact nothing")
 	}
 	var errs []error
@@ -101,7 +101,7 @@ func validate(ctx context.Context, w ioStreams, f *validateFlags, files []string
 			return err
 		}
 		warnings := p.Warnings()
-		if f.cluster.context != "" {
+		if f.cluster.client.CurrentContext != "" {
 			unmatched, err := f.unmatched(ctx, w, file, p)
 			warnings, errs = append(warnings, unmatched...), append(errs, err)
 		}

@@ -93,7 +93,7 @@ func (at apiServer) forbidden(released string, needs [][]state.Need, missing []s
 	}
 	who, grants := "the account", releaseGrants
 	if at.context != "" {
-		who, grants = strings.TrimSpace("your user "+at.user), "ask a cluster administrator for this, or release by a Job in the cluster"
+		who, grants = strings.TrimSpace("your user "+at.user), "the ClusterRole and, in the state namespace, the Role ip-reaper-operator grant this"
 	}
 	return fmt.Errorf("forbidden: %s is released, because %s may not %s: %s", released, who, strings.Join(verbs, ", "), grants)
 }
@@ -106,7 +106,26 @@ const (
 )
 
 // denial is how the authorizers of Kubernetes say that a right is missing.
-var denial = regexp.MustCompile(`User "([^"]*)" cannot (\w+) resource "`)
+var denial = regexp.MustCompile(`User "([^"]*)" cannot (\w+) resource "([^"]*)" in API group "([^"]*)"(?: in the namespace "([^"]*)")?`)
+
+// bindTo says which role of people has a right that one lacks. Those in the state namespace are in a
+// Role.
+func bindTo(user string, n state.Need) string {
+	shipped := slices.ContainsFunc([]string{"k8s.io", "cni.cncf.io", "projectcalico.org", "kubevirt.io"}, func(group string) bool {
+		return strings.HasSuffix("."+n.Group, "."+group)
+	})
+	if strings.Contains(n.Group, ".") && !shipped {
+		return "ask a cluster administrator for this right of " + user
+	}
+	kind, role := "ClusterRole", "ip-reaper-operator"
+	if n.Verb == "list" || n.Verb == "get" && (n.Group == "" || n.Group == "apiextensions.k8s.io") {
+		role = "ip-reaper-view"
+	}
+	if n.Namespace != "" && (n.Resource == "configmaps" || n.Resource == "leases") {
+		kind = "Role"
+	}
+	return fmt.Sprintf("ask a cluster administrator to bind %s to the %s %s, which may %s", user, kind, role, n)
+}
 
 // missingRight returns what to do about a right that the API server said is missing; nothing for
 // any other error.
@@ -121,7 +140,7 @@ func missingRight(err error) string {
 	}
 	switch user, verb := found[1], found[2]; {
 	case !strings.HasPrefix(user, "system:serviceaccount:"):
-		return "ask a cluster administrator for this right of " + user + "; the ClusterRoles ip-reaper and ip-reaper-... of an installation have all that are needed"
+		return bindTo(user, state.Need{Verb: verb, Resource: found[3], Group: found[4], Namespace: found[5]})
 	case strings.HasSuffix(user, "-restore"):
 		return restoreGrants
 	case verb == "get" || verb == "list":

@@ -86,7 +86,7 @@ func (c connection) unread(err error) error {
 func (c connection) runInfo() report.RunInfo {
 	by := report.RunInfo{
 		Program: c.Program, Kubeconfig: c.Kubeconfig, Context: c.Context, StateNamespace: c.StateNamespace,
-		Node: c.Node, StateDir: c.StateDir, Caveats: c.Caveats,
+		ClientFlags: c.ClientFlags, Node: c.Node, StateDir: c.StateDir, Caveats: c.Caveats,
 	}
 	by.Policy.File, by.Policy.Installed = c.PolicyFile, c.PolicyInstalled
 	return by

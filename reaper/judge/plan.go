@@ -293,14 +293,16 @@ func refusal(limit, message, advice string) Refusal {
 }
 
 // A Selection says which allocations a run reports and releases. An allocation matches if
-// it matches one name of each list that is not empty. The zero Selection matches all.
+// it matches one name of each list that is not empty, and if it is known not to be of an excluded
+// namespace. The zero Selection matches all.
 //
 // A Selection narrows nothing else: all allocations are listed, judged and remembered.
 type Selection struct {
-	Namespaces []string `json:"namespaces,omitempty"` // of the owner's pod
-	Pods       []string `json:"pods,omitempty"`       // of the owner, as namespace/name
-	Nodes      []string `json:"nodes,omitempty"`      // of the owner, even if a run learned it
-	Backends   []string `json:"backends,omitempty"`
+	Namespaces         []string `json:"namespaces,omitempty"` // of the owner's pod
+	ExcludedNamespaces []string `json:"excludedNamespaces,omitempty"`
+	Pods               []string `json:"pods,omitempty"`  // of the owner, as namespace/name
+	Nodes              []string `json:"nodes,omitempty"` // of the owner, even if a run learned it
+	Backends           []string `json:"backends,omitempty"`
 
 	// Pools are what people type for pools, and Found has the pools that they mean: see
 	// report.PoolsNamed. What is not found is not selected.
@@ -310,7 +312,7 @@ type Selection struct {
 
 // Everything reports whether the selection matches all allocations.
 func (s Selection) Everything() bool {
-	return len(s.Namespaces)+len(s.Pods)+len(s.Nodes)+len(s.Backends)+len(s.Pools) == 0
+	return !s.ByOwner() && len(s.Backends)+len(s.Pools) == 0
 }
 
 // String names the selection for people, such as "namespace shop, node n1 or n2". It is
@@ -320,7 +322,7 @@ func (s Selection) String() string {
 	for _, list := range []struct {
 		kind  string
 		names []string
-	}{{"namespace", s.Namespaces}, {"pod", s.Pods}, {"node", s.Nodes}, {"backend", s.Backends}, {"pool", s.Pools}} {
+	}{{"namespace", s.Namespaces}, {"any namespace but", s.ExcludedNamespaces}, {"pod", s.Pods}, {"node", s.Nodes}, {"backend", s.Backends}, {"pool", s.Pools}} {
 		if len(list.names) > 0 {
 			parts = append(parts, list.kind+" "+strings.Join(list.names, " or "))
 		}
@@ -329,10 +331,16 @@ func (s Selection) String() string {
 }
 
 // ByOwner reports whether the selection looks at the owners of allocations.
-func (s Selection) ByOwner() bool { return len(s.Namespaces)+len(s.Pods)+len(s.Nodes) > 0 }
+func (s Selection) ByOwner() bool {
+	return len(s.Namespaces)+len(s.ExcludedNamespaces)+len(s.Pods)+len(s.Nodes) > 0
+}
 
-// matches reports whether the allocation itself matches.
+// matches reports whether the allocation itself matches. One without a known namespace may be of
+// an excluded one.
 func (s Selection) matches(a *ipam.Allocation) bool {
+	if len(s.ExcludedNamespaces) > 0 && a.Owner.Pod.Namespace == "" {
+		return false
+	}
 	return s.MatchesPool(a.Backend, a.Pool) && anyOf(s.Namespaces, a.Owner.Pod.Namespace) &&
 		anyOf(s.Pods, a.Owner.Pod.String()) && anyOf(s.Nodes, a.Owner.Node)
 }
@@ -372,7 +380,7 @@ func (s Selection) Of(decisions []Decision) []bool {
 		allocations[i] = decisions[i].Allocation
 		selected[i] = s.matches(allocations[i])
 	}
-	selectBound(allocations, selected)
+	s.selectBound(allocations, selected)
 	return selected
 }
 
@@ -391,12 +399,26 @@ func (s Selection) OfRecords(records []ipam.Record) []bool {
 		}
 		selected[i], allocations[i] = s.matches(a), a
 	}
-	selectBound(allocations, selected)
+	s.selectBound(allocations, selected)
 	return selected
 }
 
-// selectBound selects what is bound to a selected allocation, directly or through others.
-func selectBound(allocations []*ipam.Allocation, selected []bool) {
+// selectBound selects what is bound to a selected allocation, but nothing that is bound to one of an
+// excluded namespace.
+func (s Selection) selectBound(allocations []*ipam.Allocation, selected []bool) {
+	spread(allocations, selected)
+	excluded := make([]bool, len(allocations))
+	for i, a := range allocations {
+		excluded[i] = slices.Contains(s.ExcludedNamespaces, a.Owner.Pod.Namespace)
+	}
+	spread(allocations, excluded)
+	for i := range selected {
+		selected[i] = selected[i] && !excluded[i]
+	}
+}
+
+// spread selects what is bound to a selected allocation, directly or through others.
+func spread(allocations []*ipam.Allocation, selected []bool) {
 	bound := make(map[bond][]int)
 	var next []int // those whose bonds were not followed yet
 	for i, a := range allocations {

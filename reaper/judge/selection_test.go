@@ -22,6 +22,9 @@ func TestSelection(t *testing.T) {
 		{judge.Selection{}, true, ""},
 		{judge.Selection{Namespaces: names("default")}, true, "namespace default"},
 		{judge.Selection{Namespaces: names("other", "default")}, true, "namespace other or default"},
+		{judge.Selection{ExcludedNamespaces: names("other")}, true, "any namespace but other"},
+		{judge.Selection{ExcludedNamespaces: names("other", "default")}, false, "any namespace but other or default"},
+		{judge.Selection{ExcludedNamespaces: names("other"), Nodes: names("n2")}, false, "any namespace but other, node n2"},
 		{judge.Selection{Pods: names("default/web")}, true, "pod default/web"},
 		{judge.Selection{Pods: names("other/web")}, false, "pod other/web"},
 		{judge.Selection{Nodes: names("n1")}, true, "node n1"},
@@ -72,6 +75,23 @@ func TestWhatOneADDMadeIsSelectedTogether(t *testing.T) {
 			equal(t, "selected by the zero selection", judge.Selection{}.Of(s.judge(t, noon)), nil)
 		})
 	}
+}
+
+// Promise 1. Nothing that one ADD made for an excluded namespace is selected, and nothing that may be
+// of one: without a namespace, or bound to an excluded one by its group.
+func TestWhatMayBeOfAnExcludedNamespaceIsNotSelected(t *testing.T) {
+	alloc := func(namespace, group string, n byte) ipam.Allocation {
+		a := ipam.Allocation{Key: namespace + group, Token: "t", IP: ip(n), Group: group}
+		if namespace != "" {
+			a.Owner.Pod = ipam.PodRef{Namespace: namespace, Name: "web"}
+		}
+		return a
+	}
+	as := []ipam.Allocation{alloc("shop", "", 1), alloc("", "", 2), alloc("cart", "", 3), alloc("shop", "g", 4), alloc("cart", "g", 5),
+		alloc("shop", "h", 6), alloc("", "h", 7)}
+	s := situation{pools: []ipam.Pool{poolOf(as...)}}
+	equal(t, "selected", judge.Selection{ExcludedNamespaces: []string{"cart"}}.Of(s.judge(t, noon)),
+		[]bool{true, false, false, false, false, true, true})
 }
 
 // In a journal, one ADD made the records of one sandbox and interface.

@@ -185,6 +185,7 @@ func (r Report) subject(e Entry, command []string) judge.Subject {
 	if r.Run.Context != "" {
 		kubectl = append(kubectl, "--context", r.Run.Context)
 	}
+	kubectl = append(kubectl, r.Run.ClientFlags...)
 	noState := ""
 	if r.Run.NoState {
 		noState = r.Run.StateNamespace

@@ -78,6 +78,10 @@ type RunInfo struct {
 	// Context is the kubeconfig context; empty inside a cluster and for files.
 	Context string `json:"context,omitempty"`
 
+	// ClientFlags are the words of the other flags that say who asks which API server, such as --as
+	// jane, for the commands that people type next. kubectl has the same flags.
+	ClientFlags []string `json:"-"`
+
 	// StateNamespace is the namespace of ledger, lock and journals; empty for files.
 	StateNamespace string `json:"stateNamespace,omitempty"`
 

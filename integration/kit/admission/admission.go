@@ -26,6 +26,8 @@ const (
 	Reaper  = "ip-reaper"
 	Outage  = "ip-reaper-outage"
 	Restore = "ip-reaper-restore"
+
+	Operators = "ip-reaper-operators" // the group of people who release and restore
 )
 
 // settleTimeout is how long the API server may take to apply a new policy.

@@ -33,6 +33,8 @@ func (c *Cluster) KubeconfigFor(cfg *rest.Config) (string, error) {
 		ClientCertificateData: cfg.CertData,
 		ClientKeyData:         cfg.KeyData,
 		Token:                 cfg.BearerToken,
+		Impersonate:           cfg.Impersonate.UserName,
+		ImpersonateGroups:     cfg.Impersonate.Groups,
 	}
 	k.Contexts[ContextName] = &clientcmdapi.Context{
 		Cluster: ContextName, AuthInfo: ContextName, Namespace: PoolNamespace,

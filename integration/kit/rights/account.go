@@ -22,7 +22,7 @@ const Home = admission.Home
 // settleTimeout is how long the API server may take to apply a new role.
 const settleTimeout = 30 * time.Second
 
-// An Account is the reaper's service account, with the rights of one grant.
+// An Account is the reaper's service account or a person, with the rights of one grant.
 type Account struct {
 	Config *rest.Config // as the account
 
@@ -37,7 +37,14 @@ func Install(ctx context.Context, c *cluster.Cluster, g Grant) (*Account, error)
 	if err := c.CreateNamespace(ctx, Home); err != nil {
 		return nil, err
 	}
-	config, err := c.ServiceAccount(ctx, Home, g.account)
+	var config *rest.Config
+	var err error
+	if g.person { // not by a client certificate, which ends at a proxy
+		config = rest.CopyConfig(c.Config)
+		config.Impersonate = rest.ImpersonationConfig{UserName: g.account, Groups: g.groups}
+	} else {
+		config, err = c.ServiceAccount(ctx, Home, g.account)
+	}
 	if err != nil {
 		return nil, err
 	}

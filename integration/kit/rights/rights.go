@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/admission"
@@ -23,7 +24,9 @@ const (
 
 // A Grant has the rights of an installation.
 type Grant struct {
-	account string           // the name of the service account
+	account string // the name of the service account, or of a person
+	person  bool   // in these groups
+	groups  []string
 	objects []runtime.Object // roles and their bindings
 }
 
@@ -49,6 +52,26 @@ func Shipped(mode string, backends ...string) (Grant, error) {
 // Restoring reads what an installation grants to the account that restores.
 func Restoring() (Grant, error) {
 	return load(admission.Restore, []string{filepath.Join("components", "restore", "restore.yaml")})
+}
+
+// People reads what a person may who has one of the roles of people: view or operator. The operator is
+// in the group that the admission policies hold.
+func People(role string) (Grant, error) {
+	g := Grant{account: "jane", person: true}
+	if role == "operator" {
+		g.groups = []string{admission.Operators}
+	}
+	objects, err := assets.Manifests(filepath.Join("..", "helm", "ip-reaper", "rights", "people", role+".yaml"))
+	if err != nil {
+		return g, err
+	}
+	named := metav1.ObjectMeta{Name: "ip-reaper-" + role, Namespace: Home, Labels: map[string]string{"app.kubernetes.io/name": "ip-reaper"}}
+	everywhere, jane := *named.DeepCopy(), []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: g.account}}
+	everywhere.Namespace = ""
+	g.objects = append(objects,
+		&rbacv1.ClusterRoleBinding{ObjectMeta: everywhere, Subjects: jane, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: named.Name}},
+		&rbacv1.RoleBinding{ObjectMeta: named, Subjects: jane, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: named.Name}})
+	return g, nil
 }
 
 // load reads the roles of files, and the bindings for these roles.

@@ -44,12 +44,18 @@ func TestBackendThatIsOffHasNoRights(t *testing.T) {
 	}
 }
 
-// rights are those that the ClusterRoles give, as "group resource verb".
+// rights are those that the ClusterRoles give that are bound to an account, as "group resource verb".
 func rights(t *testing.T, objects map[string]unstructured.Unstructured) []string {
+	t.Helper()
+	return rightsOf(t, objects, func(role string) bool { return objects["ClusterRoleBinding /"+role].Object != nil })
+}
+
+// rightsOf are those that some ClusterRoles give.
+func rightsOf(t *testing.T, objects map[string]unstructured.Unstructured, some func(role string) bool) []string {
 	t.Helper()
 	var all []string
 	for _, object := range objects {
-		if object.GetKind() != "ClusterRole" {
+		if object.GetKind() != "ClusterRole" || !some(object.GetName()) {
 			continue
 		}
 		for _, rule := range convert[rbacv1.ClusterRole](t, object).Rules {
@@ -99,6 +105,15 @@ backends:
 			slices.Sort(tt.want)
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("rights (-want +got):\n%s", diff)
+			}
+			for _, role := range []struct {
+				name string
+				want bool
+			}{{"ip-reaper-view", false}, {"ip-reaper-operator", true}} {
+				people := rightsOf(t, objects, func(name string) bool { return name == role.name })
+				if !slices.Contains(people, list) || slices.Contains(people, remove) != role.want || slices.Contains(people, restore) != role.want {
+					t.Errorf("the ClusterRole %s gives %q", role.name, people)
+				}
 			}
 			if _, ok := objects["ClusterRoleBinding /ip-reaper-reservedips"]; !ok {
 				t.Error("nothing binds them")

@@ -37,6 +37,9 @@ func wordsOn(command string, run report.RunInfo) []string {
 	if run.Context != "" {
 		words = []string{run.Program, command, "--context", quote(run.Context)}
 		words = appendFlag(words, "--kubeconfig", run.Kubeconfig)
+		for _, word := range run.ClientFlags {
+			words = append(words, quote(word))
+		}
 		if !piped(run.Policy.File) {
 			words = appendFlag(words, "--policy", run.Policy.File)
 		}

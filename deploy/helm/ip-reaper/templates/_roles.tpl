@@ -132,6 +132,13 @@ it released. Takes the root.
   resources: [ipamhandles]
   verbs: [get, list, create, update]
 {{- end }}
+{{ include "ip-reaper.rules.reservedIPs.restore" . }}
+{{- end }}
+
+{{/*
+What a restore needs of backends.reservedIPs.resources. Takes the root.
+*/}}
+{{- define "ip-reaper.rules.reservedIPs.restore" -}}
 {{- range .Values.backends.reservedIPs.resources }}
 - apiGroups: [{{ .resource.group }}]
   resources: [{{ .resource.resource }}]
