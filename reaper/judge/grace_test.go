@@ -50,6 +50,14 @@ func TestGracePeriod(t *testing.T) {
 				}}
 			}
 		}, judge.Suspected},
+		{"its store lets addresses rest for longer", 0, 20*time.Minute - 1, restsFor(20 * time.Minute), judge.Suspected},
+		{"they have rested", 0, 20 * time.Minute, restsFor(20 * time.Minute), judge.Orphaned},
+		{"its store lets addresses rest for as long as the grace period", 0, 15*time.Minute - 1, restsFor(15 * time.Minute), judge.Suspected},
+		{"its store lets addresses rest for less", 0, atLeast, restsFor(10 * time.Minute), judge.Orphaned},
+		{"its store lets addresses rest, and the grace period is short", 0, 10*time.Minute - 1, func(s *situation) {
+			s.policy = withGrace(0)
+			restsFor(10 * time.Minute)(s)
+		}, judge.Suspected},
 		{"an earlier run had begun to release it", 0, 0, func(s *situation) {
 			s.pools[0].Allocations[0].Interrupted = true
 		}, judge.Orphaned},
@@ -64,6 +72,11 @@ func TestGracePeriod(t *testing.T) {
 			equal(t, "verdict", s.judge(t, noon.Add(tt.later))[0].Verdict, tt.want)
 		})
 	}
+}
+
+// restsFor returns a change of the pool: its store lets addresses rest for that long.
+func restsFor(d time.Duration) func(*situation) {
+	return func(s *situation) { s.pools[0].Rest, s.pools[0].RestBy = d, "addresses rest" }
 }
 
 // withGrace returns a change of the policy that sets the grace period.
