@@ -316,7 +316,7 @@ func (r *run) report() report.Report {
 		Selection: n.selection, Selected: n.selected, Outcomes: outcomes, Refused: n.refused,
 		ProtectedBy: n.protectedBy, Earlier: r.past.released, Found: n.found, Living: living, Endpoints: n.endpoints, Warnings: r.warnings, Brief: r.Brief, Nodes: nodes,
 		HasTimes: func(d *judge.Decision) bool {
-			return r.lasts && (d.Verdict != judge.Suspected || d.KnownTo(r.stored))
+			return r.lasts && d.KnownTo(r.stored)
 		},
 	})
 }

@@ -280,3 +280,45 @@ func TestRestoreBeginsTheTimeAnewAlsoWithTheSameToken(t *testing.T) {
 	s.ledger = s.ledger.WithRestored(maps.All(map[*ipam.Allocation]ledger.Place{back: {}}), noon.Add(time.Hour))
 	equal(t, "due", s.judge(t, noon.Add(61*time.Minute))[0].Due, noon.Add(75*time.Minute))
 }
+
+// Since when something held has been ownerless is remembered for people: the grace period begins as ever,
+// and after a break, or with another ledger, it is not known.
+func TestHoldSaysSinceWhenItHasBeenOwnerless(t *testing.T) {
+	at := func(minutes int) time.Time { return noon.Add(time.Duration(minutes) * time.Minute) }
+	cutOff, back := []census.Node{notReady("n1")}, []census.Node{ready("n1")}
+	a := webAllocation()
+	a.Owner.Node = "n1"
+	w := newSequence(fixedStore{poolOf(a)})
+	for _, step := range []struct {
+		name    string
+		minutes int
+		change  func()
+		verdict judge.Verdict
+		since   int
+	}{
+		{"it is held", 0, func() { w.cluster(nil, cutOff...) }, judge.Held, 0},
+		{"it is still held", 60, func() {}, judge.Held, 0},
+		{"another reason holds it", 70, func() { w.policy.Namespaces.Exclude, w.policy.Nodes.Unreachable = []string{"default"}, policy.Release }, judge.Held, 0},
+		{"its grace period begins when the hold ends", 80, func() { w.policy = policy.Default(); w.cluster(nil, back...) }, judge.Suspected, 0},
+		{"and lasts as long as ever", 94, func() {}, judge.Suspected, 0},
+		{"it is held again", 95, func() { w.cluster(nil, cutOff...) }, judge.Held, 0},
+		{"its pod had it in between", 100, func() { w.cluster([]census.Pod{showing(web, ip1)}, back...) }, judge.InUse, -1},
+		{"it is held after that", 110, func() { w.cluster(nil, cutOff...) }, judge.Held, 110},
+		{"nobody could tell in between", 120, func() { w.policy.Pods.Unnamed = policy.Hold; w.backends = []ipam.Backend{fixedStore{}} }, judge.Held, -1},
+		{"it is back", 130, func() { w.backends = []ipam.Backend{fixedStore{poolOf(a)}} }, judge.Held, 130},
+		{"the ledger is lost", 140, func() { w.ledger = ledger.Ledger{} }, judge.Held, 140},
+	} {
+		w.now = at(step.minutes)
+		step.change()
+		decisions := w.run(t)
+		if len(decisions) == 0 {
+			continue
+		}
+		equal(t, step.name+": verdict", decisions[0].Verdict, step.verdict)
+		want := time.Time{}
+		if step.since >= 0 {
+			want = at(step.since)
+		}
+		equal(t, step.name+": since", decisions[0].HeldSince, want)
+	}
+}

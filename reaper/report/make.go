@@ -122,6 +122,9 @@ func EntryOf(d *judge.Decision, done Done) Entry {
 	if !d.Due.IsZero() {
 		firstSeen, due := d.FirstSeen, d.Due
 		e.FirstSeen, e.Due = &firstSeen, &due
+	} else if d.Verdict == judge.Held && !d.HeldSince.IsZero() {
+		since := d.HeldSince
+		e.FirstSeen = &since
 	}
 	if done.Err != nil {
 		e.Error = printable.Error(done.Err)
