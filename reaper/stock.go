@@ -41,7 +41,9 @@ func (r *run) takeStock(ctx context.Context) (stock, error) {
 		lists.Go(func() { s.ledger, ledgerErr = r.Ledgers.Load(ctx) })
 	}
 	if r.Cluster != nil {
-		s.census, censusErr = census.Take(ctx, r.Cluster, scopeOf(r.Policy))
+		scope := scopeOf(r.Policy)
+		scope.StatefulSets = scope.StatefulSets || r.Installed != nil // which may need them
+		s.census, censusErr = census.Take(ctx, r.Cluster, scope)
 	}
 	lists.Wait()
 	r.warn(warnings...)

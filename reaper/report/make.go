@@ -29,6 +29,7 @@ type Results struct {
 	Earlier     []Entry                 // what earlier rounds released
 	Endpoints   map[int]string          // the endpoints that have the addresses of gone pods, by the decisions
 	Found       []Finding               // what is wrong with addresses that pods show
+	Comparison  *Comparison             // see Report.Comparison
 	Warnings    []string
 
 	Living *census.Census // see Report.Living
@@ -62,6 +63,7 @@ func Make(f Results) Report {
 		Layout:     Layout{Networks: slices.Clone(f.Layout.Networks), Pools: slices.Clone(f.Layout.Pools), Rangeless: f.Layout.Rangeless},
 		Entries:    []Entry{},
 		Findings:   append([]Finding{}, f.Found...),
+		Comparison: f.Comparison,
 		Warnings:   f.Warnings,
 		Living:     f.Living,
 	}
