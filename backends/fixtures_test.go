@@ -15,7 +15,7 @@ gracePeriod: 1h30m
 minAge: 1m
 namespaces: {include: [team-*], exclude: [team-a]}
 rules:
-- match: {namespaces: ["db-*"], pods: ["pg-[0-9]"], backends: [whereabouts, "over*"]}
+- match: {namespaces: ["db-*"], pods: ["pg-[0-9]"], backends: [whereabouts, "over*"], pools: ["small-*", 10.0.0.0/8], nodes: [edge-1]}
   gracePeriod: 24h
   minAge: 1.5s
   hold: true

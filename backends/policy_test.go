@@ -28,8 +28,8 @@ func TestCommentedExampleLoads(t *testing.T) {
 	prose := regexp.MustCompile(`(?m)^# \S.*\n`)
 	mark := regexp.MustCompile(`(?m)^#`)
 	p, err := policy.Load(mark.ReplaceAll(prose.ReplaceAll(policy.Example(known), nil), nil), known)
-	if err != nil || len(p.Rules) != 3 || len(p.Backends) != len(known) {
-		t.Errorf("%v, rules %+v, backends %+v, want the 3 and the %d of the comments", err, p.Rules, p.Backends, len(known))
+	if err != nil || len(p.Rules) != 4 || len(p.Backends) != len(known) {
+		t.Errorf("%v, rules %+v, backends %+v, want the 4 and the %d of the comments", err, p.Rules, p.Backends, len(known))
 	}
 }
 

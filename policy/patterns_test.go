@@ -12,7 +12,7 @@ import (
 )
 
 func TestWarningsOfAPolicy(t *testing.T) {
-	const shadowed = ": rules[0] comes first and matches all that it matches, so it matters at most for allocations that name no pod"
+	const shadowed = ": rules[0] comes first and matches all that it matches, so it matters at most for allocations of which a name is unknown"
 	for _, tt := range []struct {
 		name, yaml string
 		want       []string
@@ -35,6 +35,9 @@ func TestWarningsOfAPolicy(t *testing.T) {
 		{"a wildcard for one of two", `rules: [{match: {namespaces: ["db-*"]}}, {match: {namespaces: ["db-a", "web"]}}]`, nil},
 		{"a wildcard last", `rules: [{match: {namespaces: ["db-a"]}}, {match: {namespaces: ["db-*"]}}]`, nil},
 		{"a set that has a letter of the wildcard", `rules: [{match: {namespaces: ["*a*"]}}, {match: {namespaces: ["[a-c]x"]}}]`, nil},
+		{"the same CIDR", "rules: [{match: {pools: [10.0.0.0/8]}}, {match: {pools: [10.0.0.0/8], nodes: [a]}}]", []string{"rules[1]" + shadowed}},
+		{"a CIDR for other pools than a wildcard", "rules: [{match: {pools: ['10.0.0.*/8']}}, {match: {pools: [10.0.0.0/8]}}]", nil},
+		{"fewer nodes first", "rules: [{match: {nodes: [a]}}, {match: {nodes: ['*']}}]", nil},
 		{"not the one before, but an earlier one", `rules: [{match: {pods: ["a*"]}}, {match: {pods: [b]}}, {match: {pods: [ab]}}]`, []string{"rules[2]" + shadowed}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -89,6 +89,23 @@ type Match struct {
 	Namespaces []string `json:"namespaces,omitzero"`
 	Pods       []string `json:"pods,omitzero"`
 	Backends   []string `json:"backends,omitzero"`
+	Pools      []string `json:"pools,omitzero"` // also of networks and attachments; or CIDRs around a pool
+	Nodes      []string `json:"nodes,omitzero"`
+}
+
+// lists returns the lists with their names.
+func (m Match) lists() []matchList {
+	return []matchList{
+		{"namespaces", NamespaceNames, m.Namespaces}, {"pods", PodNames, m.Pods}, {"backends", BackendNames, m.Backends},
+		{"pools", PoolNames, m.Pools}, {"nodes", NodeNames, m.Nodes},
+	}
+}
+
+// A matchList is one list of a Match.
+type matchList struct {
+	name     string
+	of       NameKind
+	patterns []string
 }
 
 // Evidence says what, besides pod status, is evidence that an address is in use.

@@ -10,7 +10,7 @@ import (
 const (
 	isNull    = "Required value: must not be null; leave the field out for its default"
 	isEmpty   = "Required value: must not be empty"
-	noMatch   = "Required value: must have namespaces, pods or backends; set the terms of all allocations outside the rules"
+	noMatch   = "Required value: must have namespaces, pods, backends, pools or nodes; set the terms of all allocations outside the rules"
 	noString  = "must be a string, in quotes if YAML takes it for something else"
 	noPattern = `must be a lower-case name, in which * ? [a-z] [^a-z] and \ have their meaning as in a shell`
 	noTime    = `must be a duration in units from h to ns, such as "15m" or "1h30m", and below 100000h`
@@ -53,6 +53,10 @@ func TestRefusals(t *testing.T) {
 		{"nothing included", "namespaces: {include: []}",
 			"namespaces.include: Required value: must have a pattern; leave the field out for all namespaces"},
 		{"empty pattern", "namespaces: {exclude: ['']}", "namespaces.exclude[0]: " + isEmpty},
+		{"a prefix that is too long", "rules: [{match: {pools: [10.0.0.0/33]}}]",
+			`rules[0].match.pools[0]: Invalid value: "10.0.0.0/33": must be a name, a glob pattern or a CIDR such as 10.0.0.0/16`},
+		{"a pool's pattern is no glob", "rules: [{match: {pools: ['a[']}}]", `rules[0].match.pools[0]: Invalid value: "a[": must be a glob pattern: syntax error in pattern`},
+		{"a node in capitals", "rules: [{match: {nodes: [A]}}]", `rules[0].match.nodes[0]: Invalid value: "A": ` + noPattern},
 		{"negation of a shell", "rules: [{match: {namespaces: ['[!a]']}}]",
 			`rules[0].match.namespaces[0]: Invalid value: "[!a]": ` + noPattern},
 

@@ -2,7 +2,9 @@ package policy
 
 import (
 	"fmt"
+	"net/netip"
 	"path"
+	"slices"
 	"strings"
 	"time"
 )
@@ -20,41 +22,51 @@ type Terms struct {
 	ReleaseRestored bool
 }
 
-// Terms returns the terms of an allocation that the backend holds for a pod. The
-// Policy must come from Load or Default.
+// A Subject is an allocation as a Match asks about it. An empty name is unknown.
+type Subject struct {
+	Namespace, Pod, Backend string
+
+	Nodes []string // each of which it may be on; none if that is unknown
+	Pools []Pool   // each of which it may be in; none if that is unknown
+
+	// Podless is set for an entry that is no pod's, such as an empty handle. No rule that has
+	// namespaces or pods applies to it, and it is in scope. Placeless is set for one that has no
+	// address: no rule that has pools or nodes applies to it.
+	Podless, Placeless bool
+}
+
+// A Pool is a pool of addresses as a Match asks about it.
+type Pool struct {
+	Names []string     // its own, with and without its namespace, and those of its networks
+	Range netip.Prefix // not valid if it has none
+
+	// Attachments are the network attachments through which pods get an address of it. Any
+	// tenant may add one, so the pool is theirs only if all match.
+	Attachments []string
+
+	Unsure bool // it may have other names
+}
+
+// Terms returns the terms of an allocation. The Policy must come from Load or Default.
 //
 // An empty name is one that the store does not record. Only a pattern that matches every name is
 // sure to match it. So an allocation with an empty name gets the most careful of the terms that it
 // may fall under. It is out of scope if its namespace may be excluded. It is held if a rule that
 // may match holds it. Otherwise it gets the longest times, and what a restore put back is held
 // unless all of these rules end the hold. Its Rule is the first that holds it, or else the first
-// that may match it.
-func (p Policy) Terms(namespace, pod, backend string) Terms {
-	t := p.terms(func(m Match) answer { return m.covers(namespace, pod, backend) })
-	t.InScope = matchAny(p.Namespaces.Include, namespace) == yes && matchAny(p.Namespaces.Exclude, namespace) == no
+// that may match it. The same holds if its pool or its node is not known.
+func (p Policy) Terms(s Subject) Terms {
+	t := p.terms(s)
+	t.InScope = s.Podless || matchAny(p.Namespaces.Include, s.Namespace) == yes && matchAny(p.Namespaces.Exclude, s.Namespace) == no
 	return t
 }
 
-// BackendTerms returns the terms of an entry that is no pod's address, such as an
-// empty handle. It has no pod or namespace, so only rules that match by backend
-// alone apply. The entry is in scope.
-func (p Policy) BackendTerms(backend string) Terms {
-	t := p.terms(func(m Match) answer {
-		if len(m.Namespaces)+len(m.Pods) > 0 {
-			return no
-		}
-		return m.covers("", "", backend)
-	})
-	t.InScope = true
-	return t
-}
-
-// terms returns what the rules and the policy say of what the rules cover, without its scope.
-func (p Policy) terms(covers func(Match) answer) Terms {
+// terms returns what the rules and the policy say of an allocation, without its scope.
+func (p Policy) terms(s Subject) Terms {
 	t := Terms{Rule: -1}
 	restored := true // by all rules that may match
 	for i, r := range p.Rules {
-		covered := covers(r.Match)
+		covered := r.Match.covers(s)
 		if covered == no {
 			continue
 		}
@@ -92,12 +104,9 @@ func (p Policy) Outside(namespace string) string {
 // String returns the patterns in words, such as "namespaces prod-*, pods db-*".
 func (m Match) String() string {
 	var parts []string
-	for _, part := range []struct {
-		name     string
-		patterns []string
-	}{{"namespaces", m.Namespaces}, {"pods", m.Pods}, {"backends", m.Backends}} {
-		if len(part.patterns) > 0 {
-			parts = append(parts, part.name+" "+strings.Join(part.patterns, " or "))
+	for _, l := range m.lists() {
+		if len(l.patterns) > 0 {
+			parts = append(parts, l.name+" "+strings.Join(l.patterns, " or "))
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -123,17 +132,79 @@ const (
 	yes
 )
 
-func (m Match) covers(namespace, pod, backend string) answer {
+func (m Match) covers(s Subject) answer {
+	if s.Podless && len(m.Namespaces)+len(m.Pods) > 0 || s.Placeless && len(m.Pools)+len(m.Nodes) > 0 {
+		return no
+	}
 	covered := yes
-	for _, part := range []struct {
-		patterns []string
-		name     string
-	}{{m.Namespaces, namespace}, {m.Pods, pod}, {m.Backends, backend}} {
-		if len(part.patterns) > 0 {
-			covered = min(covered, matchAny(part.patterns, part.name))
+	for _, l := range m.lists() {
+		if len(l.patterns) > 0 {
+			covered = min(covered, s.matches(l))
 		}
 	}
 	return covered
+}
+
+// matches says whether the subject matches a list that is not empty.
+func (s Subject) matches(l matchList) answer {
+	switch l.of {
+	case NamespaceNames:
+		return matchAny(l.patterns, s.Namespace)
+	case PodNames:
+		return matchAny(l.patterns, s.Pod)
+	case BackendNames:
+		return matchAny(l.patterns, s.Backend)
+	case PoolNames:
+		if len(s.Pools) == 0 {
+			return matchAny(l.patterns, "")
+		}
+		return agreed(s.Pools, func(p Pool) answer { return p.matches(l.patterns) })
+	default:
+		if len(s.Nodes) == 0 {
+			return matchAny(l.patterns, "")
+		}
+		return agreed(s.Nodes, func(node string) answer { return matchAny(l.patterns, node) })
+	}
+}
+
+// agreed returns the answer that is the same for all; otherwise it is unknown.
+func agreed[T any](all []T, ask func(T) answer) answer {
+	found := ask(all[0])
+	for _, one := range all[1:] {
+		if ask(one) != found {
+			return maybe
+		}
+	}
+	return found
+}
+
+// matches says whether the pool matches one of the patterns.
+func (p Pool) matches(patterns []string) answer {
+	for _, pattern := range patterns {
+		inRange := p.Range.IsValid() && Within(pattern, p.Range)
+		if inRange || matchesAll(pattern) || slices.ContainsFunc(p.Names, func(name string) bool { return matchAny([]string{pattern}, name) == yes }) {
+			return yes
+		}
+	}
+	names := slices.DeleteFunc(slices.Clone(patterns), func(pattern string) bool { // a CIDR is about the range alone
+		_, err := netip.ParsePrefix(pattern)
+		return err == nil && p.Range.IsValid()
+	})
+	switch {
+	case len(names) == 0:
+		return no
+	case p.Unsure:
+		return maybe
+	case len(p.Attachments) == 0:
+		return no
+	}
+	return agreed(p.Attachments, func(name string) answer { return matchAny(names, name) })
+}
+
+// Within reports whether a range is inside a CIDR; false for any other text.
+func Within(cidr string, inner netip.Prefix) bool {
+	outer, err := netip.ParsePrefix(cidr)
+	return err == nil && outer.Bits() <= inner.Bits() && outer.Masked().Contains(inner.Addr())
 }
 
 // matchAny says whether one of the patterns matches the name. A pattern may match
@@ -169,6 +240,8 @@ const (
 	NamespaceNames NameKind = iota
 	PodNames
 	BackendNames
+	PoolNames // and those of networks and attachments, and ranges
+	NodeNames
 )
 
 // Patterns returns the patterns of a policy: those of its namespaces, then those of its rules.
@@ -182,10 +255,9 @@ func (p Policy) Patterns() []Pattern {
 	add("namespaces.include", NamespaceNames, p.Namespaces.Include)
 	add("namespaces.exclude", NamespaceNames, p.Namespaces.Exclude)
 	for i, r := range p.Rules {
-		match := fmt.Sprintf("rules[%d].match.", i)
-		add(match+"namespaces", NamespaceNames, r.Match.Namespaces)
-		add(match+"pods", PodNames, r.Match.Pods)
-		add(match+"backends", BackendNames, r.Match.Backends)
+		for _, l := range r.Match.lists() {
+			add(fmt.Sprintf("rules[%d].match.%s", i, l.name), l.of, l.patterns)
+		}
 	}
 	return all
 }
@@ -199,8 +271,11 @@ func (t Pattern) Exact() bool { return !strings.ContainsAny(t.Text, wildcards) }
 // Everything reports whether the pattern matches every name.
 func (t Pattern) Everything() bool { return matchesAll(t.Text) }
 
-// Matches reports whether the pattern matches a name.
-func (t Pattern) Matches(name string) bool { return matchAny([]string{t.Text}, name) == yes }
+// Matches reports whether the pattern matches a name, or is a CIDR around a range of that text.
+func (t Pattern) Matches(name string) bool {
+	prefix, err := netip.ParsePrefix(name)
+	return matchAny([]string{t.Text}, name) == yes || t.Of == PoolNames && err == nil && Within(t.Text, prefix)
+}
 
 // Lists reports whether a pattern of its list matches a name.
 func (t Pattern) Lists(name string) bool { return matchAny(t.List, name) == yes }
@@ -226,7 +301,7 @@ func (p Policy) Warnings() []string {
 		}
 		for j, earlier := range p.Rules[:i] {
 			if earlier.Match.includes(r.Match) {
-				all = append(all, fmt.Sprintf("%s: rules[%d] comes first and matches all that it matches, so it matters at most for allocations that name no pod", at, j))
+				all = append(all, fmt.Sprintf("%s: rules[%d] comes first and matches all that it matches, so it matters at most for allocations of which a name is unknown", at, j))
 				break
 			}
 		}
@@ -234,9 +309,18 @@ func (p Policy) Warnings() []string {
 	return all
 }
 
-// includes reports whether m is sure to match every pod that other matches.
+// includes reports whether m is sure to match every allocation that other matches, if all names are
+// known. A CIDR matches other pools than a pattern for its text does.
 func (m Match) includes(other Match) bool {
-	return includes(m.Namespaces, other.Namespaces) && includes(m.Pods, other.Pods) && includes(m.Backends, other.Backends)
+	inner := other.lists()
+	for i, outer := range m.lists() {
+		isCIDR := func(pattern string) bool { return outer.of == PoolNames && strings.Contains(pattern, "/") }
+		if !slices.Equal(outer.patterns, inner[i].patterns) && slices.ContainsFunc(inner[i].patterns, isCIDR) ||
+			!includes(outer.patterns, inner[i].patterns) {
+			return false
+		}
+	}
+	return true
 }
 
 // includes reports whether each name that one of the inner patterns matches is sure to match one

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net/netip"
 	"path"
 	"slices"
 	"strings"
@@ -56,13 +57,15 @@ func (p *Policy) validate(backends []string) field.ErrorList {
 func (r *Rule) validate(backends []string, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	m, match := r.Match, at.Child("match")
-	if len(m.Namespaces)+len(m.Pods)+len(m.Backends) == 0 {
-		errs = append(errs, field.Required(match, "must have namespaces, pods or backends; "+
+	if m.String() == "" {
+		errs = append(errs, field.Required(match, "must have namespaces, pods, backends, pools or nodes; "+
 			"set the terms of all allocations outside the rules"))
 	}
 	errs = append(errs, validatePatterns(m.Namespaces, match.Child("namespaces"))...)
 	errs = append(errs, validatePatterns(m.Pods, match.Child("pods"))...)
 	errs = append(errs, validateBackendPatterns(m.Backends, backends, match.Child("backends"))...)
+	errs = append(errs, validatePoolPatterns(m.Pools, match.Child("pools"))...)
+	errs = append(errs, validatePatterns(m.Nodes, match.Child("nodes"))...)
 	errs = append(errs, validateDuration(r.GracePeriod, at.Child("gracePeriod"))...)
 	if r.Restored != "" {
 		errs = append(errs, validateEnum(r.Restored, at.Child("restored"), Hold, Release)...)
@@ -140,6 +143,20 @@ func validateBackendPatterns(patterns, backends []string, at *field.Path) field.
 		known := func(name string) bool { return matchAny([]string{pattern}, name) != no }
 		if !slices.ContainsFunc(backends, known) {
 			errs = append(errs, field.NotSupported(at.Index(i), pattern, backends))
+		}
+	}
+	return errs
+}
+
+// validatePoolPatterns checks patterns for the names of pools, networks and attachments, and CIDRs.
+func validatePoolPatterns(patterns []string, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, pattern := range patterns {
+		errs = append(errs, validateGlob(pattern, at.Index(i))...)
+		ip, _, _ := strings.Cut(pattern, "/")
+		_, noPrefix := netip.ParsePrefix(pattern)
+		if _, err := netip.ParseAddr(ip); err == nil && noPrefix != nil && ip != pattern || pattern == "" {
+			errs = append(errs, field.Invalid(at.Index(i), pattern, "must be a name, a glob pattern or a CIDR such as 10.0.0.0/16"))
 		}
 	}
 	return errs

@@ -16,16 +16,10 @@ import (
 // checkLimits returns a *LimitError with all limits that refuse the plan. It warns of those that
 // the run ignores.
 func (r *run) checkLimits(n *round) error {
-	limits := r.Policy.Limits
-	refusals := n.plan.Believe(limits, n.census, n.ledger, n.now, r.Policy.GracePeriod.Duration)
-	refusals = append(refusals, n.plan.Check(limits, n.census)...)
-	refusals = slices.DeleteFunc(refusals, func(refusal judge.Refusal) bool {
-		ignored := slices.Contains(r.IgnoreLimits, refusal.Name())
-		if ignored {
-			r.warn("a limit is ignored: " + refusal.Message)
-		}
-		return ignored
-	})
+	refusals, ignored := r.refusals(n, n.plan, r.Policy)
+	for _, refusal := range ignored {
+		r.warn("a limit is ignored: " + refusal.Message)
+	}
 	if len(refusals) == 0 {
 		return nil
 	}

@@ -177,6 +177,7 @@ func (r *run) warnOfMisspelt(ctx context.Context, s stock) {
 func Unmatched(ctx context.Context, o Options) ([]judge.Unmatched, error) {
 	r := newRun(o, true)
 	inv := r.list(ctx)
+	survey(ctx, r.Backends, inv)
 	living, err := census.Take(ctx, r.Cluster, census.Scope{})
 	if err != nil {
 		return nil, err

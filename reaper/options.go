@@ -47,6 +47,10 @@ type Options struct {
 	// would say is then only in the report, and in a verbose log.
 	Shown bool
 
+	// Installed returns the installed policy, with which a dry run by a file compares its verdicts. Nil:
+	// it does not.
+	Installed func(ctx context.Context) (policy.Policy, error)
+
 	// Node is the name of the node whose stores the run is about; empty for those of a
 	// cluster. StateDir is the folder of ledger, lock and journals there.
 	Node     string

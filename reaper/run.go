@@ -83,7 +83,10 @@ type round struct {
 	selected []bool // by the decisions; nil if all are
 	plan     judge.Plan
 	refused  []judge.Refusal // the limits that refuse the plan
-	attempts []*attempt      // in the order of the decisions
+
+	comparison *report.Comparison // with the installed policy; nil if there is none
+
+	attempts []*attempt // in the order of the decisions
 	found    []report.Finding
 
 	endpoints map[int]string // that have the addresses of gone pods, by the decisions
@@ -170,6 +173,7 @@ func (r *run) makeRound(ctx context.Context) error {
 	}
 	n.plan = judge.PlanOf(n.verdicts, n.inventory, r.past.spent).Select(n.selected)
 	n.attempts = attemptsOf(n.plan)
+	n.comparison = r.compare(ctx, n)
 	r.warnOf(ctx, n)
 	r.progress("judged %d allocations: %d to release", n.inventory.Size(), len(n.plan.Due))
 
@@ -209,9 +213,10 @@ func (r *run) makeRound(ctx context.Context) error {
 	return r.failed()
 }
 
-// judge returns the verdicts on what a round knows. A selection asks about what is in use, too.
+// judge returns the verdicts on what a round knows. A selection and a comparison ask about what is in
+// use, too.
 func (r *run) judge(now time.Time, s stock, known ledger.Ledger) judge.Verdicts {
-	return judge.Decide(now, r.Policy, s.inventory, s.census, known, !r.Brief || !s.selection.Everything())
+	return judge.Decide(now, r.Policy, s.inventory, s.census, known, !r.Brief || !s.selection.Everything() || r.Installed != nil)
 }
 
 // warnOf logs what a round decided, and warns of what is kept despite its leaks: pools in which
@@ -314,9 +319,9 @@ func (r *run) report() report.Report {
 	return report.Make(report.Results{
 		Run: info, Inventory: n.inventory, Layout: n.layout, Verdicts: n.verdicts,
 		Selection: n.selection, Selected: n.selected, Outcomes: outcomes, Refused: n.refused,
-		ProtectedBy: n.protectedBy, Earlier: r.past.released, Found: n.found, Living: living, Endpoints: n.endpoints, Warnings: r.warnings, Brief: r.Brief, Nodes: nodes,
+		ProtectedBy: n.protectedBy, Earlier: r.past.released, Found: n.found, Comparison: n.comparison, Living: living, Endpoints: n.endpoints, Warnings: r.warnings, Brief: r.Brief, Nodes: nodes,
 		HasTimes: func(d *judge.Decision) bool {
-			return r.lasts && (d.Verdict != judge.Suspected || d.KnownTo(r.stored))
+			return r.lasts && d.KnownTo(r.stored)
 		},
 	})
 }

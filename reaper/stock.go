@@ -41,7 +41,9 @@ func (r *run) takeStock(ctx context.Context) (stock, error) {
 		lists.Go(func() { s.ledger, ledgerErr = r.Ledgers.Load(ctx) })
 	}
 	if r.Cluster != nil {
-		s.census, censusErr = census.Take(ctx, r.Cluster, scopeOf(r.Policy))
+		scope := scopeOf(r.Policy)
+		scope.StatefulSets = scope.StatefulSets || r.Installed != nil // which may need them
+		s.census, censusErr = census.Take(ctx, r.Cluster, scope)
 	}
 	lists.Wait()
 	r.warn(warnings...)
@@ -120,29 +122,31 @@ func (r *run) checkLedger(s *stock, err error) {
 // surveyTimeout is how long a survey may take. A run goes on without it.
 const surveyTimeout = 20 * time.Second
 
-// survey returns the pools of an inventory and their networks. It also returns warnings about what
-// it does not know.
+// survey returns the pools of an inventory and their networks, which it adds to the listings. It also
+// returns warnings about what it does not know.
 func survey(ctx context.Context, backends []ipam.Backend, inv ipam.Inventory) (layout report.Layout, warnings []string) {
-	networks, errs := make([][]ipam.Network, len(inv.Listings)), make([]error, len(inv.Listings))
+	errs := make([]error, len(inv.Listings))
 	ctx, cancel := context.WithTimeout(ctx, surveyTimeout)
 	defer cancel()
 	var surveys sync.WaitGroup
-	for i, l := range inv.Listings {
+	for i := range inv.Listings {
+		l := &inv.Listings[i]
 		of := slices.IndexFunc(backends, func(b ipam.Backend) bool { return b.Name() == l.Backend })
 		if of < 0 || l.Status == ipam.StatusFailed || l.Status == ipam.StatusSkipped {
 			continue
 		}
 		if surveyor, ok := backends[of].(ipam.Surveyor); ok {
-			surveys.Go(func() { networks[i], errs[i] = surveyor.Survey(ctx, l.Pools) })
+			surveys.Go(func() { l.Networks, errs[i] = surveyor.Survey(ctx, l.Pools) })
 		}
 	}
 	surveys.Wait()
 	layout = report.NewLayout(inv)
 	for i, l := range inv.Listings {
+		inv.Listings[i].Surveyed = errs[i] == nil
 		if errs[i] != nil {
 			warnings = append(warnings, l.Backend+": the usage of some networks is unknown: "+printable.Error(errs[i]))
 		}
-		if left := layout.AddNetworks(l, networks[i]); left > 0 {
+		if left := layout.AddNetworks(l, l.Networks); left > 0 {
 			warnings = append(warnings, fmt.Sprintf("%s: %d networks that have no pool are not in the report, beside %d that are", l.Backend, left, report.MaxEmptyNetworks))
 		}
 	}

@@ -35,6 +35,7 @@ type Backend struct {
 	guid     string          // of the last listing
 	reserved []ipReservation // of the last listing
 	nodes    storeNodes      // of the last listing
+	shares   shares          // of the last listing, without what nodes own
 	known    handleCache
 }
 
@@ -56,11 +57,11 @@ func (b *Backend) Locate() ipam.Store {
 	return store
 }
 
-// lastListed returns the IPReservations and Calico's own nodes of the last listing.
-func (b *Backend) lastListed() ([]ipReservation, storeNodes) {
+// lastListed returns the IPReservations, Calico's own nodes and its settings of the last listing.
+func (b *Backend) lastListed() ([]ipReservation, storeNodes, shares) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.reserved, b.nodes
+	return b.reserved, b.nodes, b.shares
 }
 
 // datastore returns the datastore. The first call that succeeds opens it.

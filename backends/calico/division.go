@@ -9,7 +9,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
+	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
@@ -25,33 +25,39 @@ type affinity struct {
 	cidr netip.Prefix
 }
 
-// shares are what decides which node gets which block.
+// shares are what decides which node gets which block, and when a freed address is given out again.
 type shares struct {
 	terms   *ipam.BlockTerms // nil if they are unknown
 	unknown string           // why
 	owned   []affinity
+
+	// rest is how long Calico keeps an address from pods after its release, from 3.33 on. If that is
+	// unknown, it is the longest time that Calico accepts.
+	rest time.Duration
 }
 
-// readShares reads the settings of Calico's IPAM and the nodes' claims on blocks. An account may
-// lack the right.
-func readShares(ctx context.Context, store datastore) shares {
-	var owned []affinity
-	var unlisted error
-	var list sync.WaitGroup
-	list.Go(func() { owned, unlisted = store.affinities(ctx) })
-	settings, err := store.settings(ctx)
-	list.Wait()
+// longestRest is the longest rest that the definition of Calico's settings accepts.
+const longestRest = 1200 * time.Second
+
+// sharesBy returns what the stored settings of Calico's IPAM say. An account may lack the right to
+// read them.
+func sharesBy(settings []byte, err error) shares {
 	if err != nil {
-		return shares{unknown: fmt.Sprintf("read the settings of Calico's IPAM: %v", err)}
+		return shares{rest: longestRest, unknown: fmt.Sprintf("read the settings of Calico's IPAM: %v", err)}
 	}
-	if unlisted != nil {
-		return shares{unknown: fmt.Sprintf("list the block affinities of Calico: %v", unlisted)}
-	}
-	terms, err := readTerms(settings)
+	s, err := readTerms(settings)
 	if err != nil {
-		return shares{unknown: fmt.Sprintf("the settings of Calico's IPAM: %v", err)}
+		return shares{rest: longestRest, unknown: fmt.Sprintf("the settings of Calico's IPAM: %v", err)}
 	}
-	return shares{terms: terms, owned: owned}
+	return s
+}
+
+// restBy says for how long an address rests, and why.
+func (s shares) restBy() string {
+	if s.unknown != "" {
+		return fmt.Sprintf("Calico may let an address rest for %v after its release: %s", s.rest, s.unknown)
+	}
+	return fmt.Sprintf("Calico lets an address rest for %v after its release (ipCooldownSeconds)", s.rest)
 }
 
 // ipamSettings are the settings of Calico's IPAM in the form of the API server, and in that of etcd.
@@ -60,28 +66,33 @@ type ipamSettings struct {
 		Strict *bool `json:"strictAffinity"`
 		Auto   *bool `json:"autoAllocateBlocks"`
 		Max    int   `json:"maxBlocksPerHost"`
+		Rest   int32 `json:"ipCooldownSeconds"`
 	} `json:"spec"`
 	Strict *bool `json:"strict_affinity"`
 	Auto   *bool `json:"auto_allocate_blocks"`
 	Max    int   `json:"maxBlocksPerHost"`
+	Rest   int32 `json:"ipCooldownSeconds"`
 }
 
 // readTerms decodes the settings. Calico takes its defaults if there are none; in settings, what is
 // missing is false.
-func readTerms(stored []byte) (*ipam.BlockTerms, error) {
+func readTerms(stored []byte) (shares, error) {
 	if stored == nil {
-		return &ipam.BlockTerms{MaxPerNode: defaultBlocksPerNode}, nil
+		return shares{terms: &ipam.BlockTerms{MaxPerNode: defaultBlocksPerNode}}, nil
 	}
 	var s ipamSettings
 	if err := kube.Decode(stored, &s); err != nil {
-		return nil, fmt.Errorf("decode: %w", err)
+		return shares{}, fmt.Errorf("decode: %w", err)
 	}
 	is := func(either ...*bool) bool {
 		return slices.ContainsFunc(either, func(b *bool) bool { return b != nil && *b })
 	}
-	return &ipam.BlockTerms{
-		Strict: is(s.Spec.Strict, s.Strict), Manual: !is(s.Spec.Auto, s.Auto),
-		MaxPerNode: cmp.Or(s.Spec.Max, s.Max, defaultBlocksPerNode),
+	return shares{
+		terms: &ipam.BlockTerms{
+			Strict: is(s.Spec.Strict, s.Strict), Manual: !is(s.Spec.Auto, s.Auto),
+			MaxPerNode: cmp.Or(s.Spec.Max, s.Max, defaultBlocksPerNode),
+		},
+		rest: time.Duration(max(s.Spec.Rest, s.Rest, 0)) * time.Second,
 	}, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -17,25 +18,71 @@ func TestTermsOfBlocks(t *testing.T) {
 	for _, tt := range []struct {
 		stored string
 		want   ipam.BlockTerms
+		rest   time.Duration
 	}{
-		{"", ipam.BlockTerms{MaxPerNode: 20}},
-		{`{"spec":{"strictAffinity":true,"autoAllocateBlocks":true,"maxBlocksPerHost":1}}`, ipam.BlockTerms{Strict: true, MaxPerNode: 1}},
-		{`{"spec":{"strictAffinity":false,"autoAllocateBlocks":true}}`, ipam.BlockTerms{MaxPerNode: 20}},
-		{`{"strict_affinity":true}`, ipam.BlockTerms{Strict: true, Manual: true, MaxPerNode: 20}},
-		{`{"auto_allocate_blocks":true,"maxBlocksPerHost":2}`, ipam.BlockTerms{MaxPerNode: 2}},
+		{"", ipam.BlockTerms{MaxPerNode: 20}, 0},
+		{`{"spec":{"strictAffinity":true,"autoAllocateBlocks":true,"maxBlocksPerHost":1}}`, ipam.BlockTerms{Strict: true, MaxPerNode: 1}, 0},
+		{`{"spec":{"strictAffinity":false,"autoAllocateBlocks":true,"ipCooldownSeconds":90}}`, ipam.BlockTerms{MaxPerNode: 20}, 90 * time.Second},
+		{`{"strict_affinity":true,"ipCooldownSeconds":1200}`, ipam.BlockTerms{Strict: true, Manual: true, MaxPerNode: 20}, 20 * time.Minute},
+		{`{"auto_allocate_blocks":true,"maxBlocksPerHost":2,"ipCooldownSeconds":-5}`, ipam.BlockTerms{MaxPerNode: 2}, 0},
 	} {
 		var stored []byte
 		if tt.stored != "" {
 			stored = []byte(tt.stored)
 		}
-		got, err := readTerms(stored)
-		if err != nil || *got != tt.want {
-			t.Errorf("%s: %+v, %v; want %+v", tt.stored, got, err, tt.want)
+		got := sharesBy(stored, nil)
+		if got.unknown != "" || *got.terms != tt.want || got.rest != tt.rest {
+			t.Errorf("%s: %+v; want %+v and a rest of %v", tt.stored, got, tt.want, tt.rest)
 		}
 	}
-	if got, err := readTerms([]byte(`{"spec":{"strictAffinity":"yes"}}`)); err == nil {
-		t.Errorf("settings that cannot be decoded: %+v", got)
+	for _, stored := range []string{`{"spec":{"strictAffinity":"yes"}}`, `{"ipCooldownSeconds":99999999999}`} {
+		if got := sharesBy([]byte(stored), nil); got.terms != nil || got.rest != 20*time.Minute || got.unknown == "" {
+			t.Errorf("settings that cannot be decoded: %+v", got)
+		}
 	}
+}
+
+// poolsIn returns the pools of the store.
+func poolsIn(t *testing.T, s *fixture) (all []ipam.Pool) {
+	t.Helper()
+	for p, err := range s.backend.List(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// Each block says how long Calico lets its addresses rest, and why. If that cannot be read, it may be
+// as long as Calico accepts.
+func TestBlocksSayHowLongTheirAddressesRest(t *testing.T) {
+	inShapes(t, func(t *testing.T, sh shape) {
+		s := newFixture(t, sh)
+		s.leak(1)
+		s.more["settings"] = []resource{{data: []byte(`{"spec":{"ipCooldownSeconds":600},"ipCooldownSeconds":600}`)}}
+		says := func() string {
+			t.Helper()
+			for _, p := range poolsIn(t, s) {
+				if p.Range.IsValid() {
+					return p.Rest.String() + ": " + p.RestBy
+				}
+			}
+			return "no block"
+		}
+		if want := "10m0s: Calico lets an address rest for 10m0s after its release (ipCooldownSeconds)"; says() != want {
+			t.Errorf("%s, want %s", says(), want)
+		}
+		s.onRequest(func(request string) error {
+			if request == "settings" {
+				return errRefused
+			}
+			return nil
+		})
+		if want := "20m0s: Calico may let an address rest for 20m0s after its release: read the settings of Calico's IPAM: " + errRefused.Error(); says() != want {
+			t.Errorf("%s, want %s", says(), want)
+		}
+	})
 }
 
 func TestKeysOfAffinities(t *testing.T) {
@@ -115,7 +162,11 @@ func TestSurveySaysHowNodesShareIPPools(t *testing.T) {
 		} {
 			s.more["blockaffinities"] = append(s.more["blockaffinities"], resource{data: []byte(`{"spec":` + spec + `}`)})
 		}
-		got, err := s.backend.Survey(t.Context(), blocksOf("10.0.0.0/26"))
+		survey := func() ([]ipam.Network, error) {
+			poolsIn(t, s)
+			return s.backend.Survey(t.Context(), blocksOf("10.0.0.0/26"))
+		}
+		got, err := survey()
 		if err != nil || len(got) != 1 {
 			t.Fatalf("networks %v, %v", got, err)
 		}
@@ -134,7 +185,7 @@ func TestSurveySaysHowNodesShareIPPools(t *testing.T) {
 				}
 				return nil
 			})
-			got, err := s.backend.Survey(t.Context(), blocksOf("10.0.0.0/26"))
+			got, err := survey()
 			if err == nil || !strings.Contains(err.Error(), "which node may use which block: ") || len(got) != 1 || !got[0].Known {
 				t.Fatalf("%s fails: networks %v, %v", fails, got, err)
 			}

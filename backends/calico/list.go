@@ -30,8 +30,8 @@ func (b *Backend) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 	}
 }
 
-// read lists the datastore. It asks whether the datastore is in use while it lists the handles: what
-// is listed of a datastore that is locked does not change, and the blocks are listed after the answer.
+// read lists the datastore. It asks whether the datastore is in use, and for the settings, while it
+// lists the handles: what is listed of a datastore that is locked does not change, and the blocks are listed after the answer.
 func (b *Backend) read(ctx context.Context) (*listing, error) {
 	store, err := b.datastore(ctx)
 	if err != nil {
@@ -42,6 +42,7 @@ func (b *Backend) read(ctx context.Context) (*listing, error) {
 	var ready sync.WaitGroup
 	ready.Go(func() { guid, notReady = store.ready(ctx) })
 	l := newListing()
+	ready.Go(func() { l.shares = sharesBy(store.settings(ctx)) })
 	l.name = store.name
 	listedHandles, err := store.list(ctx, handles, reduceHandle)
 	ready.Wait()
@@ -66,7 +67,7 @@ func (b *Backend) read(ctx context.Context) (*listing, error) {
 		return nil, err
 	}
 	b.mu.Lock()
-	b.reserved, b.nodes = l.reserved, l.nodes
+	b.reserved, b.nodes, b.shares = l.reserved, l.nodes, l.shares
 	b.guid = guid
 	b.mu.Unlock()
 	return l, nil
@@ -81,6 +82,7 @@ type listing struct {
 	nodes    storeNodes
 	tunnels  map[netip.Addr]string // the nodes, by the addresses of their tunnels
 	reserved []ipReservation
+	shares   shares
 	readable map[netip.Prefix]bool    // the blocks that could be decoded
 	byID     map[string]*listedHandle // the handles, by ID
 
@@ -234,6 +236,9 @@ func (l *listing) finish(b *listedBlock) ipam.Pool {
 		a.Protected = reservedBy(l.reserved, a.IP)
 	}
 	b.Node, b.Tunnels = l.nodes.kubernetesName(b.Node), l.tunnels
+	if b.Rest = l.shares.rest; b.Rest > 0 {
+		b.RestBy = l.shares.restBy()
+	}
 	if len(b.Allocations) > 0 {
 		b.Protected = l.wholeProtection(b)
 	}

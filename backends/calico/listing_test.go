@@ -254,8 +254,8 @@ func TestListReadsHandlesBeforeBlocks(t *testing.T) {
 			t.Errorf("listed (-want +got):\n%s", diff)
 		}
 		requests := s.requests()
-		slices.Sort(requests[:2]) // at the same time
-		if diff := cmp.Diff([]string{"list handles", "ready", "list blocks", "nodes", "ipreservations"}, requests); diff != "" {
+		slices.Sort(requests[:3]) // at the same time
+		if diff := cmp.Diff([]string{"list handles", "ready", "settings", "list blocks", "nodes", "ipreservations"}, requests); diff != "" {
 			t.Errorf("requests (-want +got):\n%s", diff)
 		}
 		for range s.backend.List(t.Context()) { //nolint:errcheck // the loop ends after the first pool

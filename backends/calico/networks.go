@@ -27,11 +27,15 @@ func (b *Backend) Survey(ctx context.Context, pools []ipam.Pool) ([]ipam.Network
 	if err != nil {
 		return nil, err
 	}
-	var shared shares
+	reserved, nodes, shared := b.lastListed()
+	var unlisted error
 	var reads sync.WaitGroup
-	reads.Go(func() { shared = readShares(ctx, store) })
+	reads.Go(func() { shared.owned, unlisted = store.affinities(ctx) })
 	stored, err := store.resources(ctx, "ippools")
 	reads.Wait()
+	if unlisted != nil && shared.unknown == "" {
+		shared = shares{unknown: fmt.Sprintf("list the block affinities of Calico: %v", unlisted)}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("list Calico's IPPools: %w", err)
 	}
@@ -39,7 +43,6 @@ func (b *Backend) Survey(ctx context.Context, pools []ipam.Pool) ([]ipam.Network
 	for i, one := range stored {
 		ipPools[i] = readIPPool(one)
 	}
-	reserved, nodes := b.lastListed()
 	networks, err := networksOf(pools, ipPools, reserved, nodes, shared)
 	if shared.unknown != "" {
 		err = errors.Join(err, fmt.Errorf("which node may use which block: %s", shared.unknown))

@@ -2,7 +2,6 @@ package calico
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -104,19 +103,21 @@ func (e excerpt) networks() func([]ipam.Pool) ([]ipam.Network, error) {
 	if len(e.ipPools) == 0 {
 		return nil
 	}
-	shared := shares{owned: e.affinities, unknown: "the files have no settings of Calico's IPAM"}
-	if e.settings != nil {
-		terms, err := readTerms(e.settings)
-		shared.terms, shared.unknown = terms, ""
-		if err != nil {
-			shared.unknown = fmt.Sprintf("the settings of Calico's IPAM: %v", err)
-		}
-	}
+	shared := e.shares()
+	shared.owned = e.affinities
 	l := newListing()
 	l.takeNodes(e.nodes)
 	return func(pools []ipam.Pool) ([]ipam.Network, error) {
 		return networksOf(pools, e.ipPools, e.reserved, l.nodes, shared)
 	}
+}
+
+// shares returns what the files say of the settings of Calico's IPAM.
+func (e excerpt) shares() shares {
+	if e.settings == nil {
+		return shares{unknown: "the files have no settings of Calico's IPAM"}
+	}
+	return sharesBy(e.settings, nil)
 }
 
 // readOffline reads a custom resource. If its metadata cannot be read, the object
@@ -143,7 +144,7 @@ func looksLikeBlock(data []byte) bool {
 // which may belong to the same sandbox, its addresses are unreadable.
 func (e excerpt) pools(yield func(ipam.Pool, error) bool) {
 	l := newListing()
-	l.partial, l.reserved = true, e.reserved
+	l.partial, l.reserved, l.shares = true, e.reserved, e.shares()
 	l.takeNodes(e.nodes)
 	l.take(reduced(e.handles, reduceHandle))
 	l.take(reduced(e.blocks, reduceBlock))

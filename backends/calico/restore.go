@@ -43,7 +43,7 @@ func (b *Backend) restore(ctx context.Context, pool string, rs []ipam.Record, of
 	if pool == emptyHandles {
 		return each(len(rs), func(i int) error { return restoreEmptyHandle(ctx, store, rs[i]) })
 	}
-	listed, _ := b.lastListed()
+	listed, _, _ := b.lastListed()
 	reserved := slices.DeleteFunc(slices.Clone(listed), ipReservation.unknown)
 	return untilWritten(len(rs), func() ([]error, bool) { return restoreOnce(ctx, store, pool, rs, reserved) })
 }

@@ -76,6 +76,18 @@ func choosePolicy(ctx context.Context, w ioStreams, core corev1.ConfigMapsGetter
 	return chosen, nil
 }
 
+// readInstalled returns the installed policy.
+func readInstalled(ctx context.Context, w ioStreams, core corev1.ConfigMapsGetter, namespace string) (policy.Policy, error) {
+	text, err := state.InstalledPolicy(ctx, core, namespace)
+	switch {
+	case err != nil:
+		return policy.Policy{}, err
+	case text == nil:
+		return policy.Policy{}, fmt.Errorf("namespace %s has no ConfigMap %s", namespace, state.PolicyName)
+	}
+	return policy.Load(text, plugin.Known(w.backends))
+}
+
 // mayBeElsewhere returns an error for a command that writes and finds no installed policy, if ip-reaper
 // has its state in another namespace, as the warnings say, or may have: the policy may be there.
 func (c choice) mayBeElsewhere(warnings []string, unread error) error {

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
@@ -150,7 +151,14 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 	} else if at.user != "" {
 		by = "user " + at.user
 	}
+	var installed func(context.Context) (policy.Policy, error)
+	if at.context != "" && o.policyFile != "" && !o.writes {
+		installed = func(ctx context.Context) (policy.Policy, error) {
+			return readInstalled(ctx, w, clients.core, namespace)
+		}
+	}
 	return connection{
+		installed: installed,
 		Options: reaper.Options{
 			Address: at.config.Host, Kubeconfig: f.kubeconfig, Context: at.context, StateNamespace: namespace, NoState: noState, By: by,
 			ClientFlags: given(f.flags, append(slices.Clone(clientFlags), "request-timeout")...),

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/dump"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -164,6 +165,15 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	}
 	defer conn.close()
 	o := conn.Options
+	if conn.installed != nil && *o.Policy.DryRun {
+		o.Installed = func(ctx context.Context) (policy.Policy, error) {
+			p, err := conn.installed(ctx)
+			if err == nil {
+				f.overrides.apply(&p)
+			}
+			return p, err
+		}
+	}
 	logger.Info("run", "version", o.Version, "server", o.Address, "context", o.Context, "dryRun", *o.Policy.DryRun)
 	o.Selection, o.Shown = selection, f.shown(w) && !f.out.quiet
 	o.Brief = printing.Brief() && !f.verbose // a verbose log has a line for each decision

@@ -54,6 +54,8 @@ type connectOptions struct {
 type connection struct {
 	reaper.Options // those that a target knows, and those that all of its commands have in common
 
+	installed func(context.Context) (policy.Policy, error) // to compare a file with; nil without one, or if the file is the installed one
+
 	journals storedJournals
 	client   rest.Interface // see kube.RawClient; nil on a node
 	warnings []string       // those of the caveats that are about where the state is

@@ -212,6 +212,11 @@ type Pool struct {
 	// may hold the same address. It is empty if the store does not name a network.
 	Network string
 
+	// Rest is how long, at least, the store itself keeps an address from pods once it was released. No
+	// address of the pool is released before it has been ownerless for as long. RestBy says why.
+	Rest   time.Duration
+	RestBy string
+
 	// Protected names what protects every address of the pool, such as a network
 	// attachment that excludes all of its range. It is empty if nothing does.
 	Protected string

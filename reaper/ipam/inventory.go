@@ -56,6 +56,11 @@ type Listing struct {
 
 	Pools []Pool
 
+	// Networks are those of the store. Surveyed is set if they are all there, and so all that pools
+	// are called is known.
+	Networks []Network
+	Surveyed bool
+
 	// Whole is set if every allocation of the store was listed, but for those of pools that are too
 	// large: Unlisted are the ranges of these.
 	Whole    bool

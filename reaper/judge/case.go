@@ -119,20 +119,6 @@ func (c *Case) last() ledger.Place {
 	return c.lastPlace
 }
 
-// terms returns the policy's terms for the allocation. For an allocation that names no pod and
-// holds no address, or is blank, they come from the rules that match by backend alone: rules
-// that match by name would keep it for ever.
-func (c *Case) terms() policy.Terms {
-	if !c.termsKnown {
-		c.policyTerms = c.policy.Terms(c.Owner.Pod.Namespace, c.Owner.Pod.Name, c.Backend)
-		if (!c.HoldsAddress() || c.Blank) && c.Owner.Pod == (ipam.PodRef{}) {
-			c.policyTerms = c.policy.BackendTerms(c.Backend)
-		}
-		c.termsKnown = true
-	}
-	return c.policyTerms
-}
-
 // siblings returns the other allocations of the same sandbox or of the same group. If
 // two name different pods, they have nothing in common.
 func (c *Case) siblings() []*ipam.Allocation {

@@ -33,6 +33,8 @@ type Facts struct {
 
 	incomplete bool // what could not be listed may name the pod of an allocation that names none
 
+	pools map[ipam.PoolRef]policy.Pool // nil if the policy has no rules
+
 	owned  index                            // the allocations that prove an owner, of all stores
 	newest map[ipam.PodRef]*ipam.Allocation // of each pod that waits for its address: on its node, where sandboxes adopt none
 }
@@ -99,6 +101,9 @@ func NewFacts(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Censu
 		f.stores[l.Backend] = s
 	}
 	f.owned = newIndex(owned)
+	if len(p.Rules) > 0 {
+		f.pools = poolsOfRules(inv)
+	}
 	return f
 }
 

@@ -50,6 +50,14 @@ func TestGracePeriod(t *testing.T) {
 				}}
 			}
 		}, judge.Suspected},
+		{"its store lets addresses rest for longer", 0, 20*time.Minute - 1, restsFor(20 * time.Minute), judge.Suspected},
+		{"they have rested", 0, 20 * time.Minute, restsFor(20 * time.Minute), judge.Orphaned},
+		{"its store lets addresses rest for as long as the grace period", 0, 15*time.Minute - 1, restsFor(15 * time.Minute), judge.Suspected},
+		{"its store lets addresses rest for less", 0, atLeast, restsFor(10 * time.Minute), judge.Orphaned},
+		{"its store lets addresses rest, and the grace period is short", 0, 10*time.Minute - 1, func(s *situation) {
+			s.policy = withGrace(0)
+			restsFor(10 * time.Minute)(s)
+		}, judge.Suspected},
 		{"an earlier run had begun to release it", 0, 0, func(s *situation) {
 			s.pools[0].Allocations[0].Interrupted = true
 		}, judge.Orphaned},
@@ -64,6 +72,11 @@ func TestGracePeriod(t *testing.T) {
 			equal(t, "verdict", s.judge(t, noon.Add(tt.later))[0].Verdict, tt.want)
 		})
 	}
+}
+
+// restsFor returns a change of the pool: its store lets addresses rest for that long.
+func restsFor(d time.Duration) func(*situation) {
+	return func(s *situation) { s.pools[0].Rest, s.pools[0].RestBy = d, "addresses rest" }
 }
 
 // withGrace returns a change of the policy that sets the grace period.
@@ -266,4 +279,46 @@ func TestRestoreBeginsTheTimeAnewAlsoWithTheSameToken(t *testing.T) {
 	back := s.judge(t, noon)[0].Allocation
 	s.ledger = s.ledger.WithRestored(maps.All(map[*ipam.Allocation]ledger.Place{back: {}}), noon.Add(time.Hour))
 	equal(t, "due", s.judge(t, noon.Add(61*time.Minute))[0].Due, noon.Add(75*time.Minute))
+}
+
+// Since when something held has been ownerless is remembered for people: the grace period begins as ever,
+// and after a break, or with another ledger, it is not known.
+func TestHoldSaysSinceWhenItHasBeenOwnerless(t *testing.T) {
+	at := func(minutes int) time.Time { return noon.Add(time.Duration(minutes) * time.Minute) }
+	cutOff, back := []census.Node{notReady("n1")}, []census.Node{ready("n1")}
+	a := webAllocation()
+	a.Owner.Node = "n1"
+	w := newSequence(fixedStore{poolOf(a)})
+	for _, step := range []struct {
+		name    string
+		minutes int
+		change  func()
+		verdict judge.Verdict
+		since   int
+	}{
+		{"it is held", 0, func() { w.cluster(nil, cutOff...) }, judge.Held, 0},
+		{"it is still held", 60, func() {}, judge.Held, 0},
+		{"another reason holds it", 70, func() { w.policy.Namespaces.Exclude, w.policy.Nodes.Unreachable = []string{"default"}, policy.Release }, judge.Held, 0},
+		{"its grace period begins when the hold ends", 80, func() { w.policy = policy.Default(); w.cluster(nil, back...) }, judge.Suspected, 0},
+		{"and lasts as long as ever", 94, func() {}, judge.Suspected, 0},
+		{"it is held again", 95, func() { w.cluster(nil, cutOff...) }, judge.Held, 0},
+		{"its pod had it in between", 100, func() { w.cluster([]census.Pod{showing(web, ip1)}, back...) }, judge.InUse, -1},
+		{"it is held after that", 110, func() { w.cluster(nil, cutOff...) }, judge.Held, 110},
+		{"nobody could tell in between", 120, func() { w.policy.Pods.Unnamed = policy.Hold; w.backends = []ipam.Backend{fixedStore{}} }, judge.Held, -1},
+		{"it is back", 130, func() { w.backends = []ipam.Backend{fixedStore{poolOf(a)}} }, judge.Held, 130},
+		{"the ledger is lost", 140, func() { w.ledger = ledger.Ledger{} }, judge.Held, 140},
+	} {
+		w.now = at(step.minutes)
+		step.change()
+		decisions := w.run(t)
+		if len(decisions) == 0 {
+			continue
+		}
+		equal(t, step.name+": verdict", decisions[0].Verdict, step.verdict)
+		want := time.Time{}
+		if step.since >= 0 {
+			want = at(step.since)
+		}
+		equal(t, step.name+": since", decisions[0].HeldSince, want)
+	}
 }

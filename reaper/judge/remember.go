@@ -38,6 +38,7 @@ func NextLedger(before ledger.Ledger, v Verdicts, c census.Census, inv ipam.Inve
 	}
 	for i := range v.Decisions {
 		v.Decisions[i].rememberSeen(b)
+		b.Held(v.Decisions[i].Allocation, v.Decisions[i].HeldSince)
 	}
 	b.KeepOthers(inv.Listings, v.allocations())
 	b.KeepHolds(since, v.allocations())
@@ -56,9 +57,12 @@ func WithHung(l ledger.Ledger, v Verdicts) ledger.Ledger {
 	})
 }
 
-// KnownTo reports whether the ledger has the time since which the allocation of the decision
-// has been ownerless.
-func (d *Decision) KnownTo(l ledger.Ledger) bool { return l.Knows(d.Allocation, d.present) }
+// KnownTo reports whether the ledger has the times of the decision: since when its allocation has been
+// ownerless, if it waits or is held.
+func (d *Decision) KnownTo(l ledger.Ledger) bool {
+	timeless := d.Verdict != Suspected && (d.Verdict != Held || !d.Due.IsZero())
+	return timeless || l.Knows(d.Allocation, d.present) || d.Verdict == Held && !l.HeldSince(d.Allocation).IsZero()
+}
 
 // LastSeen returns where the pod of the allocation was last seen; the zero Place if the store
 // names that node, or if it is not known.

@@ -218,8 +218,8 @@ func (c *Case) ageTermOf() Evidence {
 }
 
 // ripen decides on an ownerless allocation by time. It is suspected until its grace
-// period is over, for at least the given time, and until the kubelet has ended its
-// sandbox. Then it is an orphan. An interrupted release does not wait.
+// period is over, for at least the given time and as long as its store lets addresses rest, and until
+// the kubelet has ended its sandbox. Then it is an orphan. An interrupted release does not wait.
 func (c *Case) ripen(atLeast time.Duration, note string, evidence ...Evidence) (Ruling, bool) {
 	terms := c.terms()
 	if c.Created.After(c.now) { // by the clock of its node: it counts as made now
@@ -227,6 +227,11 @@ func (c *Case) ripen(atLeast time.Duration, note string, evidence ...Evidence) (
 	}
 	r := Ruling{Verdict: Suspected, Note: note, FirstSeen: c.since()}
 	grace := r.FirstSeen.Add(terms.Grace)
+	pool := c.PoolOf(c.Allocation)
+	atLeast = max(atLeast, pool.Rest)
+	if pool.Rest > terms.Grace {
+		evidence = append(evidence, Evidence{fromStore, pool.RestBy})
+	}
 	other := r.FirstSeen.Add(atLeast)
 	if until, why := c.ended(r.FirstSeen); until.After(other) {
 		other = until

@@ -2,6 +2,7 @@ package judge_test
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -19,7 +20,10 @@ func unmatchedBy(t *testing.T, patterns []policy.Pattern) []string {
 	t.Helper()
 	a := webAllocation()
 	a.Owner.Pod = ipam.PodRef{Namespace: "payments", Name: "gone-1"}
+	a.Owner.Node = "edge-1"
 	inv := inventory(t, fixedStore{poolOf(a)})
+	inv.Listings[0].Pools[0].Range = netip.MustParsePrefix("10.0.0.0/24")
+	inv.Listings[0].Networks = []ipam.Network{{Name: "small-range", Attachments: []string{"prod/underlay"}}}
 	pods := censusOf(census.Pod{Ref: ipam.PodRef{Namespace: "payments", Name: "web-0"}}, census.Pod{Ref: ipam.PodRef{Namespace: "infra", Name: "db-0"}})
 	var says []string
 	for _, u := range judge.UnmatchedOf(patterns, inv, pods) {
@@ -55,6 +59,10 @@ func TestNameThatIsMeantByAMisspeltOne(t *testing.T) {
 		{"a rule's namespace", rule(policy.Match{Namespaces: []string{"infar"}}), "rules[1].match.namespaces[0]: infar " + noNamespace + ": did you mean infra?"},
 		{"a rule's pod", rule(policy.Match{Pods: []string{"bd-0"}}), "rules[1].match.pods[0]: bd-0 " + noPod + ": did you mean db-0?"},
 		{"the beginning of a pod's name", rule(policy.Match{Pods: []string{"gone"}}), "rules[1].match.pods[0]: gone " + noPod + ": did you mean gone-1?"},
+		{"a rule's pool", rule(policy.Match{Pools: []string{"smal-range"}}), "rules[1].match.pools[0]: smal-range matches no pool, network or attachment that was listed: did you mean small-range?"},
+		{"a rule's attachment", rule(policy.Match{Pools: []string{"prod/undrelay"}}), "rules[1].match.pools[0]: prod/undrelay matches no pool, network or attachment that was listed: did you mean prod/underlay?"},
+		{"a rule's CIDR around a pool", rule(policy.Match{Pools: []string{"10.0.0.0/8", "small-range", "pool"}}), ""},
+		{"a rule's node", rule(policy.Match{Nodes: []string{"egde-1"}}), "rules[1].match.nodes[0]: egde-1 matches no node that was listed, and no allocation's: did you mean edge-1?"},
 		{"a rule's pod that is gone", rule(policy.Match{Pods: []string{"gone-1"}}), ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

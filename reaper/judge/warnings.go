@@ -220,6 +220,8 @@ func (u Unmatched) String() string {
 		policy.NamespaceNames: "the namespace of no pod and no allocation that was listed",
 		policy.PodNames:       "no pod and no allocation that was listed",
 		policy.BackendNames:   "no store that was listed",
+		policy.PoolNames:      "no pool, network or attachment that was listed",
+		policy.NodeNames:      "no node that was listed, and no allocation's",
 	}[u.Of]
 	if u.Meant != "" {
 		says += ": " + u.Meant
@@ -249,7 +251,7 @@ func UnmatchedOf(patterns []policy.Pattern, inv ipam.Inventory, c census.Census)
 			}
 			continue
 		}
-		if _, has := slices.BinarySearch(names, p.Text); has {
+		if _, has := slices.BinarySearch(names, p.Text); has || p.Of == policy.PoolNames && slices.ContainsFunc(names, p.Matches) {
 			continue
 		}
 		if compared += len(names); compared <= maxCompared {
@@ -263,25 +265,43 @@ func UnmatchedOf(patterns []policy.Pattern, inv ipam.Inventory, c census.Census)
 // namesOf returns the names of a kind that were listed, sorted.
 func namesOf(kind policy.NameKind, inv ipam.Inventory, c census.Census) []string {
 	names := make(map[string]bool)
-	add := func(pod ipam.PodRef) {
+	add := func(pod ipam.PodRef, node string) {
 		switch kind {
 		case policy.NamespaceNames:
 			names[pod.Namespace] = true
 		case policy.PodNames:
 			names[pod.Name] = true
-		case policy.BackendNames: // no pod has one
+		case policy.NodeNames:
+			names[node] = true
+		case policy.BackendNames, policy.PoolNames: // no pod has one
 		}
 	}
 	for _, l := range inv.Listings {
 		if kind == policy.BackendNames && l.Status != ipam.StatusSkipped {
 			names[l.Backend] = true
 		}
+		for _, n := range l.Networks {
+			if kind == policy.PoolNames {
+				names[n.Name] = true
+				for _, attachment := range n.Attachments {
+					names[attachment] = true
+				}
+			}
+		}
+	}
+	if kind == policy.PoolNames {
+		for _, p := range poolsOfRules(inv) {
+			names[p.Names[0]], names[p.Names[1]], names[p.Range.String()] = true, true, true
+		}
 	}
 	for a := range inv.Allocations() {
-		add(a.Owner.Pod)
+		add(a.Owner.Pod, a.Owner.Node)
 	}
 	for _, pod := range c.Pods() {
-		add(pod.Ref)
+		add(pod.Ref, pod.Node)
+	}
+	for node := range c.Nodes() {
+		add(ipam.PodRef{}, node)
 	}
 	delete(names, "")
 	return slices.Sorted(maps.Keys(names))

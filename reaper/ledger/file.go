@@ -32,8 +32,9 @@ const usualEntry = 10
 // lists of first-seen times, of restores, of graces, of the names of nodes, and of the pods'
 // nodes; then the runs, as appendRuns has them; then the number of stores and, in ascending order
 // of their backends, the backend and the identity of each; then, in the same form, the totals of what
-// was released and of the runs, with a number for each; then the lists of what was not listed and
-// of what could not be read; and a CRC-32 of all of that in 4 bytes.
+// was released and of the runs, with a number for each; then the lists of what was not listed, of what
+// could not be read, and of the times since which something is held; and a CRC-32 of all of that in 4
+// bytes.
 // The names are their number and, in ascending order, the length and the bytes of each. Any other
 // list is the number of backends and, for each, its tag in 4 bytes, the number of its entries, and
 // the entries in ascending order of their hashes. An entry is the difference of its hash from the
@@ -69,18 +70,19 @@ func (l Ledger) Encode() []byte {
 	data = appendMap(data, l.Totals.Runs, binary.AppendUvarint)
 	zero := func(int32) uint64 { return 0 }
 	data = appendTable(appendTable(data, l.unlisted, zero), l.unread, zero)
+	data = appendTable(data, l.held, func(at int64) uint64 { return uint64(at - epoch) })
 	return binary.BigEndian.AppendUint32(data, crc32.ChecksumIEEE(data))
 }
 
 // earliest returns the earliest time in the ledger; 0 if it has none.
 func (l Ledger) earliest() int64 {
 	earliest := int64(lastSecond)
-	for _, times := range [...]ledgerTable[int64]{l.seen, l.restored} {
+	for _, times := range [...]ledgerTable[int64]{l.seen, l.restored, l.held} {
 		for _, e := range times {
 			earliest = min(earliest, e.value)
 		}
 	}
-	if len(l.seen)+len(l.restored) == 0 {
+	if len(l.seen)+len(l.restored)+len(l.held) == 0 {
 		return 0
 	}
 	return earliest
@@ -159,6 +161,7 @@ func decodeLedger(data []byte) (l Ledger, err error) {
 	zero := func(uint64) int32 { return 0 }
 	l.unlisted = readTable(&r, 0, zero)
 	l.unread = readTable(&r, 0, zero)
+	l.held = readTable(&r, lastSecond-uint64(epoch), at)
 	if r.err == nil && len(r.rest) > 0 {
 		r.fail("%d bytes follow its end", len(r.rest))
 	}

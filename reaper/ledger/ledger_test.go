@@ -79,7 +79,7 @@ func TestDamagedLedgerIsRefused(t *testing.T) {
 		"more bytes than lists":            none + "\x00",
 		"fewer":                            none[1:],
 	} {
-		body := "\x07\x00\x00\x00\x00\x00\x00" + strings.Repeat("s", 16) + lists + "\x00\x00\x00\x00\x00\x00"
+		body := "\x07\x00\x00\x00\x00\x00\x00" + strings.Repeat("s", 16) + lists + "\x00\x00\x00\x00\x00\x00\x00"
 		_, err := ledger.Decode(ledgertest.Sum([]byte(body)))
 		if !errors.Is(err, ledger.ErrDamaged) {
 			t.Errorf("%s: %v, want ErrLedgerDamaged", name, err)
@@ -198,7 +198,7 @@ func drawLedger(t *rapid.T) ledger.Ledger {
 		}), 0, ledger.MaxRuns).Draw(t, "runs"),
 		Stores:        rapid.MapOf(rapid.StringMatching(`[a-c]`), rapid.String()).Draw(t, "stores"),
 		TotalReleased: totals.Draw(t, "total released"), TotalRuns: totals.Draw(t, "total runs"),
-		Unlisted: keys.Draw(t, "unlisted"), Unread: keys.Draw(t, "unread"),
+		Unlisted: keys.Draw(t, "unlisted"), Unread: keys.Draw(t, "unread"), Held: times.Draw(t, "held"),
 	})
 }
 
@@ -236,11 +236,12 @@ func TestFullLedgerLeavesOutWhatMattersLeast(t *testing.T) {
 
 		Unlisted: map[string]int64{key("live"): 0, key("old"): 0, key("home"): 0},
 		Unread:   map[string]int64{key("unread"): 0},
+		Held:     map[string]int64{key("held"): 500},
 	}
 	l := ledgerOfForm(t, all)
 	for n, drop := range []func(){ // in their order
 		func() {},
-		func() { all.Unlisted, all.Unread = nil, nil }, // these are no entries
+		func() { all.Unlisted, all.Unread, all.Held = nil, nil, nil }, // these are no entries
 		func() { delete(all.Nodes, key("live")) },
 		func() { delete(all.Seen, key("new")) },
 		func() { delete(all.Seen, key("old")) },

@@ -30,6 +30,7 @@ type Ledger struct {
 
 	Unlisted map[string]int64 `json:"unlisted,omitempty"` // all 0
 	Unread   map[string]int64 `json:"unread,omitempty"`
+	Held     map[string]int64 `json:"held,omitempty"`
 }
 
 // A Run is how a run ended. Its flags are 1 for a dry run and 2 for one that has ended.
@@ -111,7 +112,7 @@ func Decode(text []byte) (l Ledger, err error) {
 			(*totals)[name] = r.number()
 		}
 	}
-	l.Unlisted, l.Unread = r.list(0), r.list(0)
+	l.Unlisted, l.Unread, l.Held = r.list(0), r.list(0), r.list(epoch)
 	if r.cut || len(r.rest) > 0 {
 		return l, errors.New("the ledger has another form than the tests know")
 	}
@@ -127,7 +128,7 @@ func (l Ledger) Encode() []byte {
 	for _, n := range []int64{l.Figures.Pods, l.Figures.Nodes, l.Doubt.Pods, l.Doubt.Nodes, l.Doubt.At} {
 		data = binary.AppendUvarint(data, uint64(n))
 	}
-	times := slices.AppendSeq(slices.Collect(maps.Values(l.Seen)), maps.Values(l.Restored))
+	times := slices.AppendSeq(slices.AppendSeq(slices.Collect(maps.Values(l.Seen)), maps.Values(l.Restored)), maps.Values(l.Held))
 	epoch := int64(0)
 	if len(times) > 0 {
 		epoch = slices.Min(times)
@@ -168,7 +169,7 @@ func (l Ledger) Encode() []byte {
 			data = binary.AppendUvarint(data, uint64(totals[name]))
 		}
 	}
-	return Sum(appendList(appendList(data, l.Unlisted, 0), l.Unread, 0))
+	return Sum(appendList(appendList(appendList(data, l.Unlisted, 0), l.Unread, 0), l.Held, epoch))
 }
 
 // Sum appends the checksum of a stored form.

@@ -29,6 +29,7 @@ type Results struct {
 	Earlier     []Entry                 // what earlier rounds released
 	Endpoints   map[int]string          // the endpoints that have the addresses of gone pods, by the decisions
 	Found       []Finding               // what is wrong with addresses that pods show
+	Comparison  *Comparison             // see Report.Comparison
 	Warnings    []string
 
 	Living *census.Census // see Report.Living
@@ -62,6 +63,7 @@ func Make(f Results) Report {
 		Layout:     Layout{Networks: slices.Clone(f.Layout.Networks), Pools: slices.Clone(f.Layout.Pools), Rangeless: f.Layout.Rangeless},
 		Entries:    []Entry{},
 		Findings:   append([]Finding{}, f.Found...),
+		Comparison: f.Comparison,
 		Warnings:   f.Warnings,
 		Living:     f.Living,
 	}
@@ -122,6 +124,9 @@ func EntryOf(d *judge.Decision, done Done) Entry {
 	if !d.Due.IsZero() {
 		firstSeen, due := d.FirstSeen, d.Due
 		e.FirstSeen, e.Due = &firstSeen, &due
+	} else if d.Verdict == judge.Held && !d.HeldSince.IsZero() {
+		since := d.HeldSince
+		e.FirstSeen = &since
 	}
 	if done.Err != nil {
 		e.Error = printable.Error(done.Err)

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
@@ -172,10 +173,6 @@ func (n NetworkReport) refs() map[ipam.PoolRef]bool {
 
 // within reports whether a range is inside a CIDR; false for any other text.
 func within(cidr, inner string) bool {
-	outer, err := netip.ParsePrefix(cidr)
-	if err != nil {
-		return false
-	}
 	prefix, err := netip.ParsePrefix(inner)
-	return err == nil && outer.Bits() <= prefix.Bits() && outer.Masked().Contains(prefix.Addr())
+	return err == nil && policy.Within(cidr, prefix)
 }

@@ -41,6 +41,10 @@ type Report struct {
 	// Findings are what is wrong with addresses that pods show. No verdict rests on them.
 	Findings []Finding `json:"findings"`
 
+	// Comparison says how a dry run by a policy file differs from the installed policy; nil for other
+	// runs.
+	Comparison *Comparison `json:"comparison,omitempty"`
+
 	// Warnings are sentences about the run as a whole.
 	Warnings []string `json:"warnings,omitempty"`
 

@@ -6,6 +6,15 @@ import "encoding/json"
 // and not taken from the program, because scripts depend on it: renaming a field there must fail
 // here.
 type Report struct {
+	Comparison struct {
+		Missing   string
+		Due, Held int
+		Changes   []struct {
+			Owner           struct{ Pod string }
+			Installed, File struct{ Reason string }
+		}
+	}
+
 	Kind     string    `json:"kind"`
 	Run      Run       `json:"run"`
 	Summary  Summary   `json:"summary"`

@@ -39,7 +39,11 @@ func headOf(r report.Report) []notice {
 	if found := foundIn(r.Findings); found != "" {
 		head = append(head, notice{text: found})
 	}
-	return append(head, notice{text: identity(r.Run), minor: r.Run.DryRun})
+	head = append(head, notice{text: identity(r.Run), minor: r.Run.DryRun})
+	if r.Comparison != nil {
+		head = append(head, notice{text: r.Comparison.String(), minor: r.Comparison.Missing != ""})
+	}
+	return head
 }
 
 // foundIn counts findings by their kind; nothing if there are none.

@@ -17,7 +17,7 @@ func viewOf(r report.Report, all bool) view {
 		now:   r.Run.FinishedAt,
 		head:  headOf(r),
 		tables: func(wide bool) []table {
-			return []table{backendTable(r), poolTable(r, all || wide), entryTable(r, wide, all || wide)}
+			return []table{backendTable(r), poolTable(r, all || wide), entryTable(r, wide, all || wide), changeTable(r.Comparison, all || wide)}
 		},
 		caveats:    r.Run.Caveats,
 		warnings:   r.Warnings,
@@ -41,6 +41,25 @@ func backendTable(r report.Report) table {
 			n = "-"
 		}
 		t.rows = append(t.rows, []string{b.Name, b.Status.String(), n, b.Message})
+	}
+	return t
+}
+
+// changeTable returns one row for each allocation whose verdict differs from that by the installed policy.
+func changeTable(c *report.Comparison, all bool) table {
+	t := table{heading: []string{"IP", "POOL", "POD", "INSTALLED POLICY", "THIS POLICY"}, spare: []string{"POOL"}}
+	if c == nil {
+		return t
+	}
+	shown := len(c.Changes)
+	if !all && shown > shownKept+1 {
+		shown = shownKept
+	}
+	for _, change := range c.Changes[:shown] {
+		t.rows = append(t.rows, []string{change.Address, change.Pool, podOf(change.Owner), change.Installed.String(), change.File.String()})
+	}
+	if rest := len(c.Changes) - shown; rest > 0 {
+		t.fold("and %s", printable.Counted(rest, "other change"))
 	}
 	return t
 }

@@ -1,0 +1,111 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
+)
+
+// A Comparison says how the verdicts of a dry run by a policy file differ from those by the installed
+// policy, in the same round.
+type Comparison struct {
+	// Missing says why there is nothing to compare with; empty if there is.
+	Missing string `json:"missing,omitempty"`
+
+	// Refused has every limit of the installed policy that its plan is over.
+	Refused []judge.Refusal `json:"refused,omitempty"`
+
+	// Due and Held are how many addresses more are due, and held without an owner, by the file than by
+	// the installed policy; negative if they are fewer.
+	Due  int `json:"due"`
+	Held int `json:"held"`
+
+	Changes []Change `json:"changes"` // in the order of the stores
+}
+
+// A Change is an allocation of which the two policies give different verdicts.
+type Change struct {
+	Backend   string          `json:"backend"`
+	Pool      string          `json:"pool"`
+	Key       string          `json:"key"`
+	Address   string          `json:"address"` // or its key, if it has none
+	Owner     ipam.EntryOwner `json:"owner"`
+	Installed Judged          `json:"installed"`
+	File      Judged          `json:"file"`
+}
+
+// Judged is a verdict and its reason.
+type Judged struct {
+	Verdict judge.Verdict `json:"verdict"`
+	Reason  judge.Reason  `json:"reason"`
+	leaked  bool
+}
+
+// String returns the words of the tables.
+func (j Judged) String() string {
+	return strings.TrimSpace(j.Verdict.String() + " " + string(j.Reason))
+}
+
+// Compare returns how the decisions of two plans differ, which must both be on everything in the same
+// inventory: see judge.Decide. An address counts once.
+func Compare(installed, file judge.Plan) *Comparison {
+	c := &Comparison{Changes: []Change{}}
+	counted := make(map[string]bool)
+	for i := range file.Decisions {
+		before, after := judged(&installed.Decisions[i]), judged(&file.Decisions[i])
+		if !file.Selects(i) || before.Verdict == after.Verdict && before.leaked == after.leaked {
+			continue
+		}
+		a := file.Decisions[i].Allocation
+		c.Changes = append(c.Changes, Change{a.Backend, a.Pool, a.Key, a.Label(), a.Owner.Entry(), before, after})
+		if address := a.Network + " " + a.Label(); a.IP.IsValid() && !counted[address] {
+			counted[address] = true
+			c.count(before, -1)
+			c.count(after, 1)
+		}
+	}
+	return c
+}
+
+// judged returns the verdict of a decision.
+func judged(d *judge.Decision) Judged { return Judged{d.Verdict, d.Reason, d.Ownerless} }
+
+// count counts an address with a verdict, n times.
+func (c *Comparison) count(j Judged, n int) {
+	switch {
+	case j.Verdict == judge.Orphaned:
+		c.Due += n
+	case j.Verdict == judge.Held && j.leaked:
+		c.Held += n
+	}
+}
+
+// String says it in one sentence.
+func (c *Comparison) String() string {
+	if c.Missing != "" {
+		return "not compared with the installed policy: " + c.Missing
+	}
+	var parts []string
+	tell := func(n int, would string) {
+		if n > 0 {
+			parts = append(parts, printable.Thousands(n)+" more "+would)
+		} else if n < 0 {
+			parts = append(parts, printable.Thousands(-n)+" fewer "+would)
+		}
+	}
+	tell(c.Due, "would go")
+	tell(c.Held, "would be held")
+	if len(parts) == 0 {
+		parts = []string{"as many would go and be held"}
+		if len(c.Changes) == 0 {
+			parts = []string{"no verdict differs"}
+		}
+	}
+	for _, refusal := range c.Refused {
+		parts = append(parts, fmt.Sprintf("and its plan would be refused (%s)", refusal.Limit))
+	}
+	return "compared with the installed policy: " + strings.Join(parts, ", ")
+}
