@@ -23,8 +23,8 @@ func TestDemoBehavesAsExpected(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	row := regexp.MustCompile(`(?m)^ +kube-system/172.18.178.192-27 .*$`).FindString(out.String())
-	if cells := strings.Fields(row); len(cells) < 3 || cells[2] != "5" || cells[len(cells)-1] != "0" {
-		t.Errorf("while the pool is exhausted, its row is %q, want 5 addresses and 0 free", row)
+	if cells := strings.Fields(row); len(cells) < 3 || cells[2] != "100%" || cells[len(cells)-1] != "5" {
+		t.Errorf("while the pool is exhausted, its row is %q, want 100%% of 5 addresses", row)
 	}
 	for line := range strings.Lines(out.String()) {
 		if utf8.RuneCountInString(line) > 121 { // with the line break

@@ -139,15 +139,18 @@ func cell(text string) string { return printable.Shorten(printable.Line(text), m
 // maxName is the width of a name on a terminal, in characters. An address has at most 39.
 const maxName = 40
 
+// maxKey is the width of a key in place of an address.
+const maxKey = 24
+
 // cell returns a cell of a column. On a terminal, a sandbox ID is cut to the prefix that container
-// runtimes show and accept, and the key in place of an address to the width of a name.
+// runtimes show and accept, and so is the key in place of an address.
 func (v view) cell(heading, text string) string {
 	const prefix = 13
 	text = aged(cell(text), v.now)
 	switch {
 	case v.width == 0:
-	case heading == "IP":
-		return middle(text, maxName)
+	case heading == "IP" && strings.HasPrefix(text, "key "):
+		return middle(text, maxKey)
 	case heading == "SANDBOX" && utf8.RuneCountInString(text) > prefix:
 		return string([]rune(text)[:prefix]) + "…"
 	}
