@@ -31,9 +31,6 @@ func TestDemoBehavesAsExpected(t *testing.T) {
 	if !regexp.MustCompile(`(?m)^    \$ export KUBECONFIG=/.*/kubeconfig$`).MatchString(out.String()) {
 		t.Error("with KEEP, it does not say how to reach the API server")
 	}
-	if !regexp.MustCompile(`(?m)^    \$ export KUBECONFIG=/.*/kubeconfig$`).MatchString(out.String()) {
-		t.Error("with KEEP, it does not say how to reach the API server")
-	}
 	for line := range strings.Lines(out.String()) {
 		if strings.HasPrefix(line, "    $ export ") { // to be copied whole
 			continue

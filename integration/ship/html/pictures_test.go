@@ -21,8 +21,8 @@ func TestPicturesOfTheDocumentation(t *testing.T) {
 		scheme         string
 		height         int64
 	}{
-		{"report.png", "", sampleReport(false), "light", 1340},
-		{"report-dark.png", "", sampleReport(false), "dark", 1340},
+		{"report.png", "", sampleReport(false), "light", 1800},
+		{"report-dark.png", "", sampleReport(false), "dark", 1800},
 		{"map-65536.png", "#pools", largeReport(), "light", 1500},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -125,6 +125,7 @@ func TestStateOfAnEntry(t *testing.T) {
 		{"protected", report.Entry{Verdict: judge.Held, Leaked: true, Reason: judge.Protected, Outcome: report.Kept}, 'p'},
 		{"released", report.Entry{Verdict: judge.Orphaned, Leaked: true, Outcome: report.Released}, 'r'},
 		{"the release failed", report.Entry{Verdict: judge.Orphaned, Leaked: true, Outcome: report.Failed}, 'f'},
+		{"due, and another allocation of the address is in use", report.Entry{Verdict: judge.Orphaned, Leaked: true, Outcome: report.Kept, Address: &report.Address{Fate: report.Live}}, 'u'},
 		{"the owner came back", report.Entry{Verdict: judge.Orphaned, Leaked: true, Outcome: report.Returned}, 'i'},
 		{"changed hands", report.Entry{Verdict: judge.Orphaned, Leaked: true, Outcome: report.Changed}, 'u'},
 	} {
