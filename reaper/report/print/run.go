@@ -135,6 +135,9 @@ func conclusion(r report.Report) []string {
 	if s.Deleting > 0 {
 		waiting = fmt.Sprintf(", %d being deleted", s.Deleting)
 	}
+	if s.NotBegun > 0 {
+		waiting += fmt.Sprintf(", %d not begun", s.NotBegun)
+	}
 	lines := []string{fmt.Sprintf("released %s (%d of %d allocations; %s, %d changed meanwhile%s, %d failed)",
 		freed, s.Released, s.Entries, planned, s.Changed, waiting, s.Failed)}
 	return append(lines, undo(r)...)

@@ -73,7 +73,7 @@ function fillNext(section) {
 
 // fillReleased fills what the run did: its conclusion, and the entries that it wrote.
 function fillReleased(section) {
-  const written = entries.filter(({ e }) => !['kept', 'planned', 'refused'].includes(e.outcome));
+  const written = entries.filter(({ e }) => !['kept', 'planned', 'refused', 'notBegun'].includes(e.outcome));
   if (isRestore || (written.length === 0 && report.run.dryRun)) return;
   section.hidden = false;
   section.append(el('h2', { id: 'released-title' }, 'What this run did'), el('p', {}, data.conclusion),
@@ -94,7 +94,7 @@ function fillBackends(section) {
   const idle = all.filter((backend) => !(backend.entries > 0) && ['ok', 'skipped'].includes(backend.status));
   const backends = all.filter((backend) => !idle.includes(backend));
   const figures = [['Allocations', 'entries'], ['In use', 'inUse'], ['Held', 'held'], ['Suspected', 'suspected'], ['Planned', 'planned'],
-    ['Released', 'released'], ['Changed', 'changed'], ['Being deleted', 'deleting'], ['Failed', 'failed']].filter(([, field]) => backends.some((backend) => backend[field] > 0));
+    ['Released', 'released'], ['Changed', 'changed'], ['Being deleted', 'deleting'], ['Not begun', 'notBegun'], ['Failed', 'failed']].filter(([, field]) => backends.some((backend) => backend[field] > 0));
   const rows = backends.map((backend) => el('tr', {}, el('th', { scope: 'row' }, backend.name),
     el('td', {}, el('span', { class: 'tag ' + (/^[a-z]+$/.test(backend.status) ? backend.status : '') }, backend.status)),
     figures.map(([, field]) => el('td', { class: 'n' }, backend[field] === undefined ? '–' : number(backend[field]))),
