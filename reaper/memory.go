@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // remembers reports whether the run stores what it finds.
@@ -160,9 +162,14 @@ func (r *run) saveEnd(ctx context.Context, err error) {
 	if !r.remembers() || errors.As(err, &mistake) && !errors.Is(err, ErrAnotherStore) || own == r.saved {
 		return
 	}
+	saveEnd(ctx, r.Ledgers, own, r.logger)
+}
+
+// saveEnd is run.saveEnd for a run that has something to save, or a restore.
+func saveEnd(ctx context.Context, store ledger.Store, own ledger.Run, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
-	ledgers := undamaged{r.Ledgers}
+	ledgers := undamaged{store}
 	have, err := ledgers.Load(ctx)
 	if err == nil {
 		_, err = saveLedger(ctx, ledgers, have.Salted(), func(have ledger.Ledger) ledger.Ledger {
@@ -174,7 +181,7 @@ func (r *run) saveEnd(ctx context.Context, err error) {
 		})
 	}
 	if err != nil {
-		r.logger.Debug("the ledger does not have how the run ended", "err", printable.Error(err))
+		log.Debug("the ledger does not have how the run ended", "err", printable.Error(err))
 	}
 }
 
@@ -194,22 +201,42 @@ func (u undamaged) Load(ctx context.Context) (ledger.Ledger, error) {
 // endedBy returns the run as the ledger has it if it ends now with this error. A run that may wait
 // for grace periods has not ended.
 func (r *run) endedBy(err error) ledger.Run {
-	own := ledger.Run{
-		ID: r.info.ID, Began: r.info.StartedAt.Unix(), DryRun: r.info.DryRun, Ended: r.Sleep == nil,
-		Due: len(r.past.released) + len(r.round.plan.Due), Released: len(r.past.released),
+	planned := func(a *attempt) bool {
+		_, due := slices.BinarySearch(r.round.plan.Due, a.index)
+		return due
 	}
+	own := ledger.Run{
+		ID: r.info.ID, Began: r.info.StartedAt.Unix(), By: shortened(r.By), DryRun: r.info.DryRun, Ended: r.Sleep == nil,
+		Selection: shortened(r.Selection.String()), Overrides: shortened(r.Overrides),
+		Due: r.addresses(planned), Released: r.addresses((*attempt).released),
+	}
+	own.NotBegun = r.addresses(func(a *attempt) bool { return a.released() || a.outcome == report.NotBegun }) - own.Released
+	own.ExitCode, own.Error = endOf(r.Ending, err)
+	return own
+}
+
+// endOf returns the exit code and the text of an error for the ledger. ending may be nil.
+func endOf(ending func(error) (int, string), err error) (code int, text string) {
+	switch {
+	case ending != nil:
+		code, text = ending(err)
+	case err != nil:
+		code, text = 1, printable.Error(err)
+	}
+	return code, shortened(text)
+}
+
+// shortened returns a text in a length that the ledger takes.
+func shortened(text string) string { return printable.Shorten(text, ledger.MaxRunText) }
+
+// addresses counts the addresses that are free once the allocations of some attempts are gone, with
+// those of earlier rounds, as the report counts them.
+func (r *run) addresses(gone func(*attempt) bool) int {
+	indices := make(map[int]bool)
 	for _, a := range r.round.attempts {
-		if a.released() {
-			own.Released++
+		if gone(a) {
+			indices[a.index] = true
 		}
 	}
-	text := ""
-	switch {
-	case r.Ending != nil:
-		own.ExitCode, text = r.Ending(err)
-	case err != nil:
-		own.ExitCode, text = 1, printable.Error(err)
-	}
-	own.Error = printable.Shorten(text, ledger.MaxRunError)
-	return own
+	return report.Freeing(r.round.inventory, r.round.verdicts, r.past.released, indices)
 }

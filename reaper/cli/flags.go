@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"maps"
 	"slices"
@@ -294,18 +295,38 @@ func runCommand(w ioStreams, f commandFlags, run report.RunInfo, more ...string)
 	} else if run.Context != "" {
 		words = append(words, "--context", run.Context)
 	}
-	for _, name := range append(names, more...) {
-		flag := f.flags.Lookup(name)
-		if flag == nil || !flag.Changed {
-			continue
-		}
-		values := []string{flag.Value.String()}
-		if list, ok := flag.Value.(pflag.SliceValue); ok {
-			values = list.GetSlice()
-		}
-		for _, value := range values {
-			words = append(words, "--"+name, value)
-		}
+	for name, value := range given(f.flags, append(names, more...)) {
+		words = append(words, "--"+name, value)
 	}
 	return words
+}
+
+// given yields those of the flags that were given, with each of their values.
+func given(flags *pflag.FlagSet, names []string) iter.Seq2[string, string] {
+	return func(yield func(name, value string) bool) {
+		for _, name := range names {
+			flag := flags.Lookup(name)
+			if flag == nil || !flag.Changed {
+				continue
+			}
+			values := []string{flag.Value.String()}
+			if list, ok := flag.Value.(pflag.SliceValue); ok {
+				values = list.GetSlice()
+			}
+			for _, value := range values {
+				if !yield(name, value) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// joinFlags returns those of the flags that were given as they are typed.
+func joinFlags(flags *pflag.FlagSet, names ...string) string {
+	var words []string
+	for name, value := range given(flags, names) {
+		words = append(words, "--"+name+"="+value)
+	}
+	return strings.Join(words, " ")
 }
