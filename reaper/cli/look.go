@@ -28,6 +28,8 @@ type lookFlags struct {
 	filters   filterFlags
 	from      []string
 	pods      string
+
+	opened *connection // gets what was looked at, unless that is files; may be nil
 }
 
 // add adds the flags to a command.
@@ -91,6 +93,9 @@ func look(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*report.Re
 		return nil, nil, err
 	}
 	defer conn.close()
+	if f.opened != nil {
+		*f.opened = conn
+	}
 	o := conn.Options
 	f.overrides.apply(&o.Policy)
 	dryRun := true
