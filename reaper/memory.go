@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -152,11 +153,19 @@ func (r *run) saveEnd(ctx context.Context, err error) {
 	if !r.remembers() || errors.As(err, &mistake) && !errors.Is(err, ErrAnotherStore) || own == r.saved {
 		return
 	}
+	if have, saved := saveEnd(ctx, r.Ledgers, own, r.freed(own), r.logger); saved {
+		r.stored, r.saved = have, own
+	}
+}
+
+// saveEnd is run.saveEnd for a run that has something to save, or a restore. It returns the stored ledger,
+// if that has the end now.
+func saveEnd(ctx context.Context, store ledger.Store, own ledger.Run, freed map[string]uint64, log *slog.Logger) (have ledger.Ledger, saved bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
-	ledgers := undamaged{r.Ledgers}
+	ledgers := undamaged{store}
 	have, err := ledgers.Load(ctx)
-	fits, freed := true, r.freed(own)
+	fits := true
 	if err == nil {
 		_, err = saveLedger(ctx, ledgers, have.Salted(), func(theirs ledger.Ledger) ledger.Ledger {
 			have = theirs.WithRun(own, freed)
@@ -167,12 +176,10 @@ func (r *run) saveEnd(ctx context.Context, err error) {
 			return have
 		})
 	}
-	switch {
-	case err != nil:
-		r.logger.Debug("the ledger does not have how the run ended", "err", printable.Error(err))
-	case fits:
-		r.stored, r.saved = have, own
+	if err != nil {
+		log.Debug("the ledger does not have how the run ended", "err", printable.Error(err))
 	}
+	return have, err == nil && fits
 }
 
 // freed counts the addresses that the run freed, by backend, if it has ended.
@@ -203,22 +210,42 @@ func (u undamaged) Load(ctx context.Context) (ledger.Ledger, error) {
 // endedBy returns the run as the ledger has it if it ends now with this error. A run that may wait
 // for grace periods has not ended.
 func (r *run) endedBy(err error) ledger.Run {
-	own := ledger.Run{
-		ID: r.info.ID, Began: r.info.StartedAt.Unix(), DryRun: r.info.DryRun, Ended: r.Sleep == nil,
-		Due: len(r.past.released) + len(r.round.plan.Due), Released: len(r.past.released),
+	planned := func(a *attempt) bool {
+		_, due := slices.BinarySearch(r.round.plan.Due, a.index)
+		return due
 	}
+	own := ledger.Run{
+		ID: r.info.ID, Began: r.info.StartedAt.Unix(), By: shortened(r.By), DryRun: r.info.DryRun, Ended: r.Sleep == nil,
+		Selection: shortened(r.Selection.String()), Overrides: shortened(r.Overrides),
+		Due: r.addresses(planned), Released: r.addresses((*attempt).released),
+	}
+	own.NotBegun = r.addresses(func(a *attempt) bool { return a.released() || a.outcome == report.NotBegun }) - own.Released
+	own.ExitCode, own.Error = endOf(r.Ending, err)
+	return own
+}
+
+// endOf returns the exit code and the text of an error for the ledger. ending may be nil.
+func endOf(ending func(error) (int, string), err error) (code int, text string) {
+	switch {
+	case ending != nil:
+		code, text = ending(err)
+	case err != nil:
+		code, text = 1, printable.Error(err)
+	}
+	return code, shortened(text)
+}
+
+// shortened returns a text in a length that the ledger takes.
+func shortened(text string) string { return printable.Shorten(text, ledger.MaxRunText) }
+
+// addresses counts the addresses that are free once the allocations of some attempts are gone, with
+// those of earlier rounds, as the report counts them.
+func (r *run) addresses(gone func(*attempt) bool) int {
+	indices := make(map[int]bool)
 	for _, a := range r.round.attempts {
-		if a.released() {
-			own.Released++
+		if gone(a) {
+			indices[a.index] = true
 		}
 	}
-	text := ""
-	switch {
-	case r.Ending != nil:
-		own.ExitCode, text = r.Ending(err)
-	case err != nil:
-		own.ExitCode, text = 1, printable.Error(err)
-	}
-	own.Error = printable.Shorten(text, ledger.MaxRunError)
-	return own
+	return report.Freeing(r.round.inventory, r.round.verdicts, r.past.released, indices)
 }

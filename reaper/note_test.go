@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -140,7 +142,7 @@ func TestLedgerHasTheLastRuns(t *testing.T) {
 	equal(t, "runs", len(runs), ledger.MaxRuns)
 	equal(t, "the first", runs[0].ID, "run-3")
 	equal(t, "the last", runs[ledger.MaxRuns-1].ID, "run-22")
-	equal(t, "size of an error", len(runs[1].Error), ledger.MaxRunError)
+	equal(t, "size of an error", len(runs[1].Error), ledger.MaxRunText)
 	l, err := ledger.Decode(h.ledgers.stored)
 	equal(t, "error", err, nil)
 	if size := len(l.Encode()); size > 6<<10 {
@@ -206,4 +208,90 @@ func TestEndOfARunReplacesNoDamagedLedger(t *testing.T) {
 	}
 	_, _ = reaper.Run(t.Context(), h.options())
 	equal(t, "ledger", string(h.ledgers.stored), "damaged")
+}
+
+// A restore is a run of the history. It is there from its first write on, however it ends.
+func TestLedgerHasHowARestoreEnded(t *testing.T) {
+	second := netip.MustParseAddr("10.0.0.2")
+	own := func(counts ledger.Restore, change ...func(*ledger.Run)) []ledger.Run {
+		r := ledger.Run{ID: "restore-1", By: "user me", Began: noon.Unix(), Ended: true, RestoreOf: "run-1", Restore: counts}
+		for _, c := range change {
+			c(&r)
+		}
+		return []ledger.Run{r}
+	}
+	failed := func(code int, text string) func(*ledger.Run) {
+		return func(r *ledger.Run) { r.ExitCode, r.Error = code, text }
+	}
+	for _, tt := range []struct {
+		name   string
+		change func(*testing.T, *releasedHarness, *reaper.RestoreOptions)
+		want   []ledger.Run
+	}{
+		{"all is put back", nil, own(ledger.Restore{Restored: 3})},
+		{"some is there, and some has another owner", func(t *testing.T, r *releasedHarness, _ *reaper.RestoreOptions) {
+			r.restore(t, func(o *reaper.RestoreOptions) { o.Only = []netip.Addr{second} })
+			equal(t, "error", r.two.Free("a", app("gone-3")), nil)
+			r.pods.Add(podOn("", "other", ipam.Allocation{IP: second.Next()}))
+		}, own(ledger.Restore{Restored: 1, Present: 1, Taken: 1},
+			failed(1, "one: a: 3: its place is taken: pod default/other shows the address"))},
+		{"a part of it", func(_ *testing.T, _ *releasedHarness, o *reaper.RestoreOptions) {
+			o.Selection.Pools, o.Only = []string{"a"}, []netip.Addr{second}
+		}, own(ledger.Restore{Restored: 1}, func(r *ledger.Run) { r.Selection = "pool a, address 10.0.0.2" })},
+		{"the pods could not be listed", func(_ *testing.T, r *releasedHarness, _ *reaper.RestoreOptions) {
+			r.pods.OnCall(failing(errForbidden, "list pods"))
+		}, own(ledger.Restore{Failed: 3}, failed(1, "census: list pods: "+errForbidden.Error()))},
+		{"it was interrupted", func(_ *testing.T, r *releasedHarness, o *reaper.RestoreOptions) {
+			o.Ending = func(error) (int, string) { return 130, "interrupted" }
+			r.pods.OnCall(failing(context.Canceled, "list pods"))
+		}, own(ledger.Restore{Failed: 3}, failed(130, "interrupted"))},
+		{"a dry run", func(_ *testing.T, _ *releasedHarness, o *reaper.RestoreOptions) { o.DryRun = true }, nil},
+		{"a run has the lock", func(_ *testing.T, _ *releasedHarness, o *reaper.RestoreOptions) { o.Lock = heldLock() }, nil},
+		{"its selection names what does not exist", func(_ *testing.T, _ *releasedHarness, o *reaper.RestoreOptions) {
+			o.Selection.Pools = []string{"b"}
+		}, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newReleasedHarness(t)
+			o := r.restoreOptions(func(o *reaper.RestoreOptions) { o.By, o.Ledgers = "user me", r.ledgers })
+			if tt.change != nil {
+				tt.change(t, r, &o)
+			}
+			r.ledgers.stored = nil
+			_, _ = reaper.Restore(t.Context(), o)
+			equal(t, "runs", r.ledgers.runs(t), tt.want)
+		})
+	}
+}
+
+// Two stores hold one address. The history counts it once, as the report of the run does.
+func TestLedgerCountsAddressesAsTheReportDoes(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		stopped bool // before the release in the second store
+		want    ledger.Run
+	}{
+		{"released", false, ledger.Run{Due: 1, Released: 1}},
+		{"stopped between its releases", true, ledger.Run{Due: 1, NotBegun: 1}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			one, two := backendtest.NewMemory("one"), backendtest.NewMemory("two")
+			h := newHarness(one.Backend(), two.Backend())
+			h.addPods(t, one, "live-1", "gone-1")
+			h.addPods(t, two, "live-1", "gone-1")
+			one.OnRequest(func(request string) error {
+				if tt.stopped && strings.HasPrefix(request, "release") {
+					cancel()
+				}
+				return nil
+			})
+			rep, _ := reaper.Run(ctx, h.options())
+			got := h.ledgers.runs(t)[0]
+			equal(t, "figures", ledger.Run{Due: got.Due, Released: got.Released, NotBegun: got.NotBegun}, tt.want)
+			equal(t, "freed by the report", got.Released, rep.Freed())
+			equal(t, "allocations", rep.Summary.Released+rep.Summary.NotBegun, 2)
+		})
+	}
 }

@@ -29,7 +29,8 @@ type Options struct {
 	// may be empty.
 	Program        string
 	Kubeconfig     string
-	By             string // for the journal: see journal.Run.By
+	By             string // for the journal and the ledger: see journal.Run.By
+	Overrides      string // for the ledger: the flags that replaced settings of the policy
 	Context        string
 	ClientFlags    []string // see report.RunInfo
 	StateNamespace string

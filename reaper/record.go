@@ -45,7 +45,7 @@ func (r *run) writeJournal(ctx context.Context, attempts []*attempt) {
 			}
 		}
 		r.failAndWarn(fmt.Errorf("nothing is released without a journal: %w", err))
-		failAll(r.logger, open, fmt.Errorf("it is not in the journal: %w", err))
+		failAll(ctx, r.logger, open, fmt.Errorf("it is not in the journal: %w", err))
 		return
 	}
 }
@@ -58,7 +58,7 @@ func copyStored(ctx context.Context, m *messages, b ipam.Backend, due []*attempt
 	stored, err := storedOf(ctx, b, due)
 	if err != nil {
 		m.fail(fmt.Errorf("%s: record allocations before their release: %w", b.Name(), err))
-		failAll(m.logger, due, fmt.Errorf("it is not in the journal: %w", err))
+		failAll(ctx, m.logger, due, fmt.Errorf("it is not in the journal: %w", err))
 		return
 	}
 	for i, a := range due {

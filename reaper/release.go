@@ -33,6 +33,7 @@ type attempt struct {
 	stored json.RawMessage // the data that its record needs
 	last   error           // why the last try decided nothing; nil if its release never began
 	lost   error           // why a try may have released it without an answer; nil if none did
+	begun  bool            // a try has written a part of its release
 
 	owned bool // it has an owner by now
 	spent bool // the limits count it as released
@@ -104,11 +105,29 @@ func ofBackend(attempts []*attempt, backend string) []*attempt {
 	return some
 }
 
-// failAll decides that every attempt that is not decided yet has failed.
-func failAll(log *slog.Logger, attempts []*attempt, err error) {
-	for _, a := range undecided(attempts) {
-		a.settle(log, report.Failed, err)
+// failAll decides that every attempt that is not decided yet has failed, or was not begun if ctx ended
+// before the first release.
+func failAll(ctx context.Context, log *slog.Logger, attempts []*attempt, err error) {
+	outcome := report.Failed
+	if ended(ctx, err) {
+		outcome = report.NotBegun
 	}
+	for _, a := range undecided(attempts) {
+		a.settle(log, outcome, err)
+	}
+}
+
+// ended reports whether an error says no more than that ctx ended.
+func ended(ctx context.Context, err error) bool { return ctx.Err() != nil && errors.Is(err, ctx.Err()) }
+
+// count counts the attempts with an outcome.
+func count(attempts []*attempt, outcome report.Outcome) (n int) {
+	for _, a := range attempts {
+		if a.outcome == outcome {
+			n++
+		}
+	}
+	return n
 }
 
 // planAll notes that a run would release what is not decided yet, or that a limit refuses it.
@@ -168,6 +187,9 @@ func (r *run) release(ctx context.Context, n round) {
 		if gone := a.released() || a.outcome == report.Deleting; (gone || a.spent) && a.allocation().HoldsAddress() {
 			r.past.spent[a.allocation().Backend]++
 		}
+	}
+	if unbegun := count(n.attempts, report.NotBegun); unbegun > 0 {
+		r.fail(fmt.Errorf("%s not begun: %w", printable.Counted(unbegun, "release"), ctx.Err()))
 	}
 	if r.past.lacking = confirmer.Lacking(); r.past.lacking != nil {
 		r.failAndWarn(r.past.lacking)
@@ -395,19 +417,16 @@ func (s *sender) releaseBatch(ctx context.Context, batch []*attempt) {
 		}
 		return retry.RetryableError(open[0].last)
 	})
+	var failed []*attempt
 	for _, a := range open {
-		if a.last == nil {
-			a.settle(s.logger, report.Kept, err) // its release had not begun
+		if a.last == nil || ended(ctx, a.last) && a.lost == nil && !a.begun {
+			a.settle(s.logger, report.NotBegun, err)
 			continue
 		}
 		a.settle(s.logger, report.Failed, a.last)
+		failed = append(failed, a)
 	}
-	s.failPools(open, " not released", func(a *attempt) error {
-		if ctx.Err() != nil {
-			return err
-		}
-		return a.err
-	})
+	s.failPools(failed, " not released", (*attempt).cause)
 }
 
 // try confirms and releases a batch once, alongside another one or alone. It returns one
@@ -466,6 +485,7 @@ func (s *sender) settle(batch []*attempt, answers []error) {
 			if a.lost == nil && errors.Is(err, ipam.ErrLost) {
 				a.lost = err
 			}
+			a.begun = a.begun || errors.Is(err, ipam.ErrBegun)
 			continue
 		}
 		a.settle(s.logger, outcome, err)

@@ -237,11 +237,23 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// Promise 7, 9. The report has the releases. What was not begun is kept. What was under way
-// without an answer is not known to be kept, so it has failed.
+// Promise 7, 9. The report has the releases. What was not begun stays, and is no failure. What was under
+// way without an answer is not known to be kept, so it has failed.
 func TestCancelledRunKeepsAllocationsThatItHadNotBegun(t *testing.T) {
-	for want, answer := range map[report.Outcome]error{
-		report.Released: nil, report.Failed: fmt.Errorf("%w: %w", ipam.ErrAgain, context.Canceled),
+	stopped := fmt.Errorf("%w: %w", ipam.ErrAgain, context.Canceled)
+	for _, tt := range []struct {
+		name   string
+		answer error
+		want   report.Outcome
+		says   string // the run
+	}{
+		{"released", nil, report.Released, "1 release not begun: interrupted"},
+		{"not sent", stopped, report.NotBegun, "2 releases not begun: interrupted"},
+		{"its answer was lost", fmt.Errorf("%w: %w", stopped, ipam.ErrLost), report.Failed,
+			"one: a: 1 not released: not decided: interrupted: the answer was lost; 1 release not begun: interrupted"},
+		{"its first write was done", ipam.Begun(stopped), report.Failed,
+			"one: a: 1 not released: not decided: interrupted, and its release has begun; 1 release not begun: interrupted"},
+		{"the store is busy", &ipam.RetryAfterError{Err: errors.New("busy")}, report.Failed, "one: a: 1 not released: busy; 1 release not begun: interrupted"},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -254,19 +266,22 @@ func TestCancelledRunKeepsAllocationsThatItHadNotBegun(t *testing.T) {
 		store := one.Backend()
 		h.backends[0] = wrapped{store, func(ctx context.Context, ws []ipam.Warrant) []error {
 			defer cancel()
-			store.Release(ctx, ws)
-			return []error{answer}
+			if tt.want != report.NotBegun {
+				store.Release(ctx, ws)
+			}
+			return []error{tt.answer}
 		}}
 		rep, err := reaper.Run(ctx, h.options())
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("run: %v, want it cancelled", err)
+		if err == nil || err.Error() != tt.says {
+			t.Errorf("%s: run: %v, want %s", tt.name, err, tt.says)
 		}
 		var got []string
 		for _, e := range rep.Entries {
 			got = append(got, e.Backend+"/"+e.Key+" "+string(e.Outcome))
 		}
 		slices.Sort(got)
-		equal(t, "outcomes", got, []string{"one/1 kept", "one/2 " + string(want), "two/1 kept", "two/2 kept"})
+		equal(t, "outcomes", got, []string{"one/1 kept", "one/2 " + string(tt.want), "two/1 kept", "two/2 notBegun"})
+		equal(t, "failed, and not begun", rep.Summary.Failed+rep.Summary.NotBegun+rep.Summary.Released, 2)
 		equal(t, "the store that was not begun", contentsOf(t, two), beforeTwo)
 		equal(t, "its requests", *askedTwo, []string{"list", "record"})
 	}

@@ -30,6 +30,7 @@ type RestoreOptions struct {
 	ID      string
 	Version string
 	Address string // of the API server, for the report
+	By      string // for the ledger: see journal.Run.By
 
 	Node     string // see Options
 	StateDir string
@@ -47,8 +48,11 @@ type RestoreOptions struct {
 
 	Backends []ipam.Backend // in the order in which they release
 	Cluster  census.Cluster
-	Ledgers  ledger.Store // nil: no run learns of the restore
+	Ledgers  ledger.Store // nil: no run learns of the restore, and no history has it
 	Lock     Lock         // nil: a run may be in progress
+
+	// Ending says how the program ends: see Options.
+	Ending func(err error) (exitCode int, text string)
 
 	Now    func() time.Time
 	Logger *slog.Logger
@@ -102,9 +106,6 @@ func Restore(ctx context.Context, o RestoreOptions) (report.RestoreReport, error
 	r.chosen = r.choose()
 	r.warnOfDamage()
 	err := r.restore(ctx)
-	if err == nil {
-		err = report.Partial(r.failures)
-	}
 	return r.report(), err
 }
 
@@ -163,7 +164,8 @@ func (r *restoreCall) warnOfDamage() {
 	}
 }
 
-// restore is Restore, from the lock to the last write.
+// restore is Restore, from the lock to the last write. The ledger learns how a restore ended that found
+// no mistake in what the user gave.
 func (r *restoreCall) restore(ctx context.Context) error {
 	if err := cmp.Or(r.resolveNodes(), r.checkCluster()); err != nil {
 		return err
@@ -173,6 +175,36 @@ func (r *restoreCall) restore(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
+	err = r.putBack(ctx)
+	if err == nil {
+		err = report.Partial(r.failures)
+	}
+	var mistake *ipam.InputError
+	if !r.DryRun && r.Ledgers != nil && !errors.As(err, &mistake) {
+		own := r.own()
+		own.Ended = true
+		own.ExitCode, own.Error = endOf(r.Ending, err)
+		saveEnd(ctx, r.Ledgers, own, nil, r.Logger)
+	}
+	return err
+}
+
+// own returns the restore as the ledger has it before it ends.
+func (r *restoreCall) own() ledger.Run {
+	selection := r.Selection.String()
+	for _, ip := range r.Only {
+		selection = strings.TrimPrefix(selection+", address "+ip.String(), ", ")
+	}
+	own := ledger.Run{
+		ID: r.ID, Began: r.info.StartedAt.Unix(), By: shortened(r.By), Selection: shortened(selection), RestoreOf: shortened(r.Journal.Run.ID),
+	}
+	s := r.report().Summary
+	own.Restore = ledger.Restore{Restored: s.Restored, Present: s.Present, Taken: s.Taken, Failed: s.Failed}
+	return own
+}
+
+// putBack puts back what can be.
+func (r *restoreCall) putBack(ctx context.Context) error {
 	inv := ipam.TakeInventory(ctx, r.Backends, func(string) bool { return false })
 	r.info.Stores = report.StoresOf(inv)
 	if err := cmp.Or(r.checkStores(ctx, inv), r.resolvePools(ctx, inv)); err != nil {
@@ -250,8 +282,11 @@ func (r *restoreCall) rememberRestored(ctx context.Context, free []*restoration)
 	left := 0
 	memory, err := r.Ledgers.Load(ctx)
 	if err == nil || errors.Is(err, ledger.ErrDamaged) {
-		now := r.Now()
-		left, err = saveLedger(ctx, r.Ledgers, memory.Salted(), func(have ledger.Ledger) ledger.Ledger { return have.WithRestored(maps.All(back), now) })
+		now, own := r.Now(), r.own()
+		own.Restore = ledger.Restore{} // most is not decided yet
+		left, err = saveLedger(ctx, r.Ledgers, memory.Salted(), func(have ledger.Ledger) ledger.Ledger {
+			return have.WithRestored(maps.All(back), now).WithRun(own, nil)
+		})
 	}
 	if err != nil {
 		r.warn("the ledger could not be written, so the next run may release the allocations again: hold them with a rule of the policy: " + printable.Error(err))

@@ -30,7 +30,8 @@ import (
 // A run that remembers also writes into the ledger how it ended, unless it got a *LockedError or
 // an *InputError for its selection.
 //
-// If ctx ends during the releases, an allocation whose release had not begun is kept.
+// If ctx ends during the releases, an allocation whose release had not begun stays: that is no failure
+// of its own.
 func Run(ctx context.Context, o Options) (report.Report, error) {
 	r := newRun(o, *o.Policy.DryRun)
 	if *o.Policy.DryRun {
@@ -192,7 +193,7 @@ func (r *run) makeRound(ctx context.Context) error {
 		return r.endDryRun(ctx, *n)
 	}
 	if err := r.mayRelease(n.stock); err != nil {
-		failAll(r.logger, n.attempts, err)
+		failAll(ctx, r.logger, n.attempts, err)
 		return r.failed()
 	}
 

@@ -113,7 +113,7 @@ func (r *release) verify(ctx context.Context, answers map[int]error) {
 			continue
 		}
 		if s.has(r.allocations[i]) {
-			r.errs[i] = cmp.Or(answer, errors.New("CNS reported success, but still has it"))
+			r.errs[i] = ipam.Begun(cmp.Or(answer, errors.New("CNS reported success, but still has it")))
 		}
 	}
 }

@@ -109,7 +109,7 @@ func (b withTombstones) Release(ctx context.Context, ws []ipam.Warrant) []error 
 	}
 	fresh, answers := ipam.Renew(ctx, left)
 	for n, i := range where {
-		errs[i] = b.finish(ctx, rs[i], fresh[n], answers[n], marked[i])
+		errs[i] = ipam.Begun(b.finish(ctx, rs[i], fresh[n], answers[n], marked[i]))
 	}
 	return errs
 }

@@ -145,6 +145,7 @@ func (r *releasing) detach(ctx context.Context, of detachment) {
 	}
 	r.remove(ctx, r.renew(ctx, stay))
 	for _, i := range left {
+		r.errs[i] = ipam.Begun(r.errs[i])
 		if failed != nil && r.errs[i] == nil {
 			r.errs[i] = &leftError{failed}
 		}

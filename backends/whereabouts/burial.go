@@ -22,6 +22,7 @@ type burial struct {
 	warrant ipam.Warrant
 	r       ipam.Allocation
 	marked  object // with its tombstone
+	begun   bool   // there may be a tombstone
 	answer  error
 	over    bool // the answer is final
 }
@@ -59,6 +60,9 @@ func (b *Overlapping) Release(ctx context.Context, ws []ipam.Warrant) []error {
 	for i, u := range all {
 		if errs[i] = u.answer; !errors.Is(u.answer, ipam.ErrAgain) {
 			b.begun.Delete(u.r.Pool)
+		}
+		if u.begun {
+			errs[i] = ipam.Begun(u.answer)
 		}
 	}
 	return errs
@@ -118,6 +122,7 @@ func (b *Overlapping) bury(ctx context.Context, u *burial) {
 		u.end(err)
 		return
 	}
+	u.begun = true
 	if marked, begun := b.begun.Load(r.Pool); begun {
 		u.marked, _ = marked.(object)
 		return

@@ -16,6 +16,9 @@ pod or a node: which stores hold it, which rules were tried until one matched
 and on what evidence, since when it has been leaked, when it is due, and what
 would change that.
 
+Of an address that nothing uses, it shows which of the last runs released it,
+and whose it was.
+
 It also tells which networks a hanging pod waits for. Of these networks, and of
 a pool, a network, its attachment or a CIDR, it shows how full they are, how
 much has leaked and why, and what would free it.
@@ -76,6 +79,8 @@ func explain(ctx context.Context, w ioStreams, f lookFlags, subject string) erro
 	if err != nil {
 		return err
 	}
+	var conn connection
+	f.opened = &conn
 	found, cluster, lookErr := look(ctx, w, f, false)
 	if found == nil {
 		return lookErr
@@ -95,5 +100,6 @@ func explain(ctx context.Context, w ioStreams, f lookFlags, subject string) erro
 	if err != nil {
 		return errors.Join(lookErr, err)
 	}
+	addLastRelease(ctx, conn, &x)
 	return errors.Join(lookErr, print.WriteExplanation(w.stdout, f.output, x))
 }

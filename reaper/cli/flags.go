@@ -309,7 +309,7 @@ func runCommand(w ioStreams, f commandFlags, run report.RunInfo, more ...string)
 	return append(append(words, run.ClientFlags...), given(f.flags, append(names, more...)...)...)
 }
 
-// given returns those of the flags that were given, as words.
+// given returns those of the flags that were given, as words: the flag, then its value.
 func given(flags *pflag.FlagSet, names ...string) (words []string) {
 	for _, name := range names {
 		flag := flags.Lookup(name)
@@ -325,4 +325,13 @@ func given(flags *pflag.FlagSet, names ...string) (words []string) {
 		}
 	}
 	return words
+}
+
+// joinFlags returns those of the flags that were given as they are typed.
+func joinFlags(flags *pflag.FlagSet, names ...string) string {
+	var words []string
+	for flag := range slices.Chunk(given(flags, names...), 2) {
+		words = append(words, strings.Join(flag, "="))
+	}
+	return strings.Join(words, " ")
 }

@@ -17,11 +17,11 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
-const historyAbout = `history lists the last runs, the latest first: when they began, how they ended
-and why, how many allocations were due and were released, who started them, and
-of which pools. With --run, it lists the allocations of one run, with their
-pods, and -o json prints its journal. It is read-only, and reads the ledger and
-the journals only, no store.
+const historyAbout = `history lists the last runs and restores, the latest first: when they began, how
+they ended and why, how many addresses were due and were released, who started
+them, what they were narrowed to, and of which pools. With --run, it lists the
+allocations of one run, with their pods, and -o json prints its journal. It is
+read-only, and reads the ledger and the journals only, no store.
 
 The ledger has the last 20 runs that saved it, or failed to. A run has a journal
 if it was about to release something. The journal is written before the
@@ -119,32 +119,50 @@ func readHistory(ctx context.Context, conn connection, run string, found *report
 		run = runs[0].ID
 	}
 	past, damage := conn.journals.Read(ctx, run)
-	noted := slices.DeleteFunc(memory.Runs, func(r ledger.Run) bool { return !strings.EqualFold(r.ID, run) })
+	only := func(runs []journal.PastRun) []journal.PastRun {
+		return slices.DeleteFunc(withResults(runs, memory.Runs), func(r journal.PastRun) bool { return !strings.EqualFold(r.ID, run) })
+	}
+	noted := only(nil)
 	switch {
 	case errors.Is(damage, journal.ErrNone) && len(noted) > 0:
-		found.Runs = withResults(found.Runs, noted)
+		found.Runs = noted
 		found.Runs[0].Entries = []journal.RecordedEntry{}
 		return nil, nil
 	case damage != nil && !errors.Is(damage, journal.ErrDamaged):
 		return nil, damage
 	}
 	partly = found.AddJournal(past, damage)
-	found.Runs = withResults(found.Runs, noted)
+	found.Runs = only(found.Runs)
 	return partly, nil
 }
 
 // withResults adds to runs with a journal how runs ended according to the ledger, including those
 // without a journal. It returns the latest first.
 func withResults(runs []journal.PastRun, noted []ledger.Run) []journal.PastRun {
+	var restores []journal.RestoreResult
 	for _, n := range slices.Backward(noted) { // within one second, the latest first
 		i := slices.IndexFunc(runs, func(r journal.PastRun) bool { return r.ID == n.ID })
 		if i < 0 {
 			i = len(runs)
-			runs = append(runs, journal.NewPastRun(journal.Run{ID: n.ID, StartedAt: time.Unix(n.Began, 0).UTC()}, []journal.PoolRecord{}))
+			runs = append(runs, journal.NewPastRun(journal.Run{ID: n.ID, StartedAt: time.Unix(n.Began, 0).UTC(), By: n.By}, []journal.PoolRecord{}))
 		}
-		runs[i].Result = &journal.Result{DryRun: n.DryRun, Due: n.Due, Error: n.Error}
+		r := &journal.Result{DryRun: n.DryRun, Selection: n.Selection, Overrides: n.Overrides, Due: n.Due, NotBegun: n.NotBegun, Error: n.Error}
 		if n.Ended {
-			runs[i].Result.ExitCode, runs[i].Result.Released = &n.ExitCode, &n.Released
+			r.ExitCode, r.Released = &n.ExitCode, &n.Released
+		}
+		if n.RestoreOf != "" {
+			r.Restore = &journal.RestoreResult{
+				ID: n.ID, Of: n.RestoreOf, Restored: n.Restore.Restored, Present: n.Restore.Present, Taken: n.Restore.Taken, Failed: n.Restore.Failed,
+			}
+			restores = append(restores, *r.Restore)
+		}
+		runs[i].Result = r
+	}
+	for i := range runs {
+		for _, r := range restores {
+			if r.Of == runs[i].ID {
+				runs[i].Restores = append(runs[i].Restores, r)
+			}
 		}
 	}
 	slices.SortStableFunc(runs, func(a, b journal.PastRun) int { return b.StartedAt.Compare(a.StartedAt) })

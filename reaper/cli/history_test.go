@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -9,7 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
@@ -17,7 +20,9 @@ import (
 // pastJournals are the journals of runs, the latest first.
 type pastJournals struct {
 	storedJournals
-	runs []journal.Run
+	runs    []journal.Run
+	records map[string]journal.Journal // what has records
+	err     error
 }
 
 func (p pastJournals) List(context.Context) (all []journal.PastRun, warnings []string, err error) {
@@ -28,6 +33,12 @@ func (p pastJournals) List(context.Context) (all []journal.PastRun, warnings []s
 }
 
 func (p pastJournals) Read(_ context.Context, id string) (journal.Journal, error) {
+	if id == "damaged" {
+		return journal.Journal{}, journal.ErrDamaged
+	}
+	if read, ok := p.records[id]; ok {
+		return read, nil
+	}
 	if i := slices.IndexFunc(p.runs, func(run journal.Run) bool { return run.ID == id }); i >= 0 {
 		return journal.Journal{Run: p.runs[i]}, nil
 	}
@@ -71,6 +82,62 @@ func TestLatestRunIsTheSameForHistoryAndRestore(t *testing.T) {
 		}
 		if back, _ := readRun(t.Context(), journals, latest); back.Run.ID != tt.restore {
 			t.Errorf("%s: restore takes run %q, want %q", tt.name, back.Run.ID, tt.restore)
+		}
+	}
+}
+
+func (p pastJournals) Recent(_ context.Context, most int) (ids []string, err error) {
+	for _, run := range p.runs[:min(most, len(p.runs))] {
+		ids = append(ids, run.ID)
+	}
+	return ids, p.err
+}
+
+// An address that nothing uses has a history: the latest run that recorded it, and the restores of that
+// run. A journal that cannot be read is a warning, and does not hide an earlier one.
+func TestExplainNamesTheLatestRelease(t *testing.T) {
+	of := func(id, ip string) journal.Journal {
+		return journal.Journal{Run: journal.Run{ID: id}, Records: []ipam.Record{{Backend: "whereabouts", Pool: "lan", Key: "1", IP: ip}, {Key: "2", IP: "10.0.0.9"}}}
+	}
+	records := map[string]journal.Journal{"third": of("third", "10.0.0.3"), "second": of("second", "10.0.0.1"), "first": of("first", "10.0.0.1")}
+	noted := []ledger.Run{{ID: "second", Ended: true}, {ID: "back", RestoreOf: "second", Restore: ledger.Restore{Restored: 6}}, {ID: "other", RestoreOf: "third"}}
+	pod := report.Shown{Kind: "pod", Name: "web"}
+	for _, tt := range []struct {
+		name     string
+		change   func(*connection, *report.Explanation)
+		want     string // the run
+		restores int
+		warnings int
+	}{
+		{"free", nil, "second", 1, 0},
+		{"leaked", func(_ *connection, x *report.Explanation) { x.Found = make([]report.Explained, 1) }, "second", 1, 0},
+		{"a pod shows it", func(_ *connection, x *report.Explanation) { x.Claims = []report.Shown{pod} }, "", 0, 0},
+		{"in use", func(_ *connection, x *report.Explanation) {
+			x.Found = []report.Explained{{Entry: report.Entry{Verdict: judge.InUse}}}
+		}, "", 0, 0},
+		{"no run has released it", func(_ *connection, x *report.Explanation) { x.Question.Address = "10.0.0.2" }, "", 0, 0},
+		{"files", func(c *connection, _ *report.Explanation) { c.journals = nil }, "", 0, 0},
+		{"a journal cannot be read", func(c *connection, _ *report.Explanation) {
+			c.journals = pastJournals{runs: []journal.Run{{ID: "damaged"}, {ID: "first"}}, records: records}
+		}, "first", 0, 1},
+		{"it may not read them", func(c *connection, _ *report.Explanation) { c.journals = pastJournals{err: errors.New("forbidden")} }, "", 0, 1},
+	} {
+		journals := pastJournals{runs: []journal.Run{{ID: "third"}, {ID: "second"}, {ID: "first"}}, records: records}
+		conn := connection{Options: reaper.Options{Timeout: time.Minute, Ledgers: pastLedger{stored: ledger.Ledger{Runs: noted}}}, journals: journals}
+		x := report.Explanation{Question: report.Question{Address: "10.0.0.1"}}
+		if tt.change != nil {
+			tt.change(&conn, &x)
+		}
+		addLastRelease(t.Context(), conn, &x)
+		got, restores := "", 0
+		if x.LastRelease != nil {
+			got, restores = x.LastRelease.ID, len(x.LastRelease.Restores)
+			if len(x.LastRelease.Entries) != 1 {
+				t.Errorf("%s: it has %+v, want one allocation", tt.name, x.LastRelease.Entries)
+			}
+		}
+		if got != tt.want || restores != tt.restores || len(x.Warnings) != tt.warnings {
+			t.Errorf("%s: run %q with %d restores, warnings %q; want %q, %d and %d", tt.name, got, restores, x.Warnings, tt.want, tt.restores, tt.warnings)
 		}
 	}
 }

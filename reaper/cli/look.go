@@ -32,6 +32,7 @@ type lookFlags struct {
 	pods      string
 
 	recording *kube.Recording // of the lists that are read; nil for none
+	opened    *connection     // gets what was looked at, unless that is files; may be nil
 }
 
 // add adds the flags to a command.
@@ -95,6 +96,9 @@ func look(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*report.Re
 		return nil, nil, err
 	}
 	defer conn.close()
+	if f.opened != nil {
+		*f.opened = conn
+	}
 	o := conn.Options
 	f.overrides.apply(&o.Policy)
 	if f.recording != nil {

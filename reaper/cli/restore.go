@@ -148,11 +148,12 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 		uid = conn.ClusterUID(timed)
 	}
 	restored, err := reaper.Restore(timed, reaper.RestoreOptions{
-		ID: conn.ID, Version: conn.Version, Address: conn.Address, Node: conn.Node, StateDir: conn.StateDir,
+		ID: conn.ID, Version: conn.Version, Address: conn.Address, By: conn.By, Node: conn.Node, StateDir: conn.StateDir,
 		ClusterUID: uid, AcceptOtherCluster: f.acceptCluster,
 		Journal: past, Damage: damage, Only: only, DryRun: f.dryRun, Selection: judge.Selection{Pools: f.pools, Nodes: f.nodes},
 		Backends: conn.Backends, Cluster: conn.Cluster, Ledgers: conn.Ledgers, Lock: conn.Lock,
-		Now: conn.Now, Logger: conn.Logger,
+		Ending: func(err error) (int, string) { return exitCode(ctx, err), oneLine(sayInterrupted(ctx, err)) },
+		Now:    conn.Now, Logger: conn.Logger,
 	})
 	by := conn.runInfo()
 	restored.Run.Caveats, restored.Run.Context, restored.Run.Policy = by.Caveats, by.Context, by.Policy

@@ -178,6 +178,7 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	o.Selection, o.Shown = selection, f.shown(w) && !f.out.quiet
 	o.Brief = printing.Brief() && !f.verbose // a verbose log has a line for each decision
 	o.IgnoreLimits, o.AcceptNewStore, o.Remember = f.ignoreLimits, f.acceptStore, f.remember
+	o.Overrides = joinFlags(f.flags, "grace-period", "min-age", "release-restored", "unsafe-ignore-limit", "accept-new-store")
 	o.Ending = func(err error) (int, string) { return exitCode(ctx, err), oneLine(sayInterrupted(ctx, err)) }
 	if f.wait.on {
 		o.Sleep, o.MaxWait = sleep, f.wait.max

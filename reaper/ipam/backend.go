@@ -54,12 +54,14 @@ type Backend interface {
 	//   ErrNoWarrant  the warrant is not valid
 	//   ErrAgain      nothing was decided: try again with fresh warrants
 	//   ErrLost       with ErrAgain: the release may have been carried out
+	//   ErrBegun      with ErrAgain: a first write of several may have been carried out
 	//   ErrUnfinished the store no longer holds the allocation, but a later run, or
 	//                 the operator, must remove what is left of it
 	//   ErrDeleting   the store deletes the allocation once others let it, and holds
 	//                 it until then
 	//
-	// An error may wrap one of them. Every other error is final for this run.
+	// An error may wrap one of them. Every other error is final for this run. If ctx ended, an ErrAgain
+	// with its error, without ErrLost and ErrBegun, says that nothing was written.
 	//
 	// Release changes only what a warrant names. It keeps data that it does not
 	// understand byte for byte. It writes nothing under a cancelled context.

@@ -18,6 +18,7 @@ var (
 	ErrNoWarrant    = errors.New("no valid warrant")
 	ErrAgain        = errors.New("not decided")
 	ErrLost         = errors.New("the answer was lost")
+	ErrBegun        = errors.New("its release has begun")
 	ErrUnfinished   = errors.New("released, but a later run has to remove the rest")
 	ErrDeleting     = errors.New("it is being deleted")
 	ErrPresent      = errors.New("the store holds it already")
@@ -81,6 +82,14 @@ func Again(err error) error {
 		return err
 	}
 	return &RetryAfterError{Err: err}
+}
+
+// Begun makes an error that decides nothing also wrap ErrBegun.
+func Begun(err error) error {
+	if !errors.Is(err, ErrAgain) {
+		return err
+	}
+	return fmt.Errorf("%w, and %w", err, ErrBegun)
 }
 
 // RetryAfter returns how long to wait before the next request to the store; 0 if the

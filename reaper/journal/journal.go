@@ -106,20 +106,27 @@ type Summary struct {
 	Run  Run
 	Err  error // why the part could not be read
 
-	hashes map[ipam.PoolRef][]uint64
+	hashes map[ipam.PoolRef][]place
 }
+
+// A place has the hashes of the key and of the address of an allocation; no address is 0.
+type place struct{ key, ip uint64 }
 
 var seed = maphash.MakeSeed()
 
 // Summarize returns the summary of a part that was stored for a run at that time.
 func Summarize(run string, at time.Time, s StoredPart) Summary {
-	sum := Summary{Name: s.Name, At: at, Run: s.Part.Run, Err: s.Err, hashes: make(map[ipam.PoolRef][]uint64)}
+	sum := Summary{Name: s.Name, At: at, Run: s.Part.Run, Err: s.Err, hashes: make(map[ipam.PoolRef][]place)}
 	if sum.Err == nil && sum.Run.ID != run {
 		sum.Err = fmt.Errorf("it has a part of run %q", sum.Run.ID)
 	}
 	for _, r := range s.Part.Records {
 		pool := ipam.PoolRef{Backend: r.Backend, Name: r.Pool}
-		sum.hashes[pool] = append(sum.hashes[pool], maphash.String(seed, r.Key))
+		at := place{key: maphash.String(seed, r.Key)}
+		if r.IP != "" {
+			at.ip = maphash.String(seed, r.IP)
+		}
+		sum.hashes[pool] = append(sum.hashes[pool], at)
 	}
 	return sum
 }
@@ -153,14 +160,32 @@ func PastRuns(parts []Summary) (runs []PastRun, warnings []string) {
 	return runs, warnings
 }
 
-// past returns the run of the merged parts.
+// past returns the run of the merged parts. Two pools of one backend that have an IP are of different
+// networks, so these are two addresses; two backends may have the same one, such as Whereabouts' pools
+// and its overlapping reservations.
 func (s Summary) past() PastRun {
-	pools := []PoolRecord{}
-	for pool, hashes := range s.hashes {
-		slices.Sort(hashes)
-		pools = append(pools, PoolRecord{Backend: pool.Backend, Pool: pool.Name, Recorded: len(slices.Compact(hashes))})
+	type holding struct {
+		backend string
+		ip      uint64
 	}
-	return NewPastRun(s.Run, pools)
+	pools, times, most := []PoolRecord{}, make(map[holding]int), make(map[uint64]int)
+	for pool, places := range s.hashes {
+		slices.SortFunc(places, func(a, b place) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.ip, b.ip)) })
+		places = slices.Compact(places)
+		pools = append(pools, PoolRecord{Backend: pool.Backend, Pool: pool.Name, Recorded: len(places)})
+		slices.SortFunc(places, func(a, b place) int { return cmp.Compare(a.ip, b.ip) })
+		for _, at := range slices.CompactFunc(places, func(a, b place) bool { return a.ip == b.ip }) {
+			if of := (holding{pool.Backend, at.ip}); at.ip != 0 {
+				times[of]++
+				most[at.ip] = max(most[at.ip], times[of])
+			}
+		}
+	}
+	past := NewPastRun(s.Run, pools)
+	for _, n := range most {
+		past.Addresses += n
+	}
+	return past
 }
 
 // Some names the first of some things, and how many more there are.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 )
 
@@ -23,7 +24,7 @@ func TestPastRunsCountEachAllocationOnce(t *testing.T) {
 		all = append(all, journal.Summarize("run", noon, journal.StoredPart{Name: fmt.Sprint("broken-", i), Err: errors.New("junk")}))
 	}
 	runs, warnings := journal.PastRuns(all)
-	equal(t, "runs", runs, []journal.PastRun{{Run: journaled, Recorded: 2, Pools: []journal.PoolRecord{
+	equal(t, "runs", runs, []journal.PastRun{{Run: journaled, Recorded: 2, Addresses: 1, Pools: []journal.PoolRecord{
 		{Backend: "whereabouts", Pool: "kube-system/10.0.0.0-24", Recorded: 2},
 	}}})
 	if len(warnings) != 1 || !strings.Contains(warnings[0], "broken-9 (junk) and 2 more") {
@@ -33,4 +34,20 @@ func TestPastRunsCountEachAllocationOnce(t *testing.T) {
 	if len(warnings) != 1 || !strings.Contains(warnings[0], "a part of run") {
 		t.Errorf("the warnings are %q, want one of a part of another run", warnings)
 	}
+}
+
+// An entry of a pool and its overlapping reservation are one address, and the same IP in two networks
+// is two. An empty handle has none.
+func TestPastRunCountsAddresses(t *testing.T) {
+	at := func(backend, pool, key, ip string) ipam.Record {
+		r := record(key, `{}`)
+		r.Backend, r.Pool, r.IP = backend, pool, ip
+		return r
+	}
+	past := journal.PastOf(journal.Journal{Run: journaled, Records: []ipam.Record{
+		at("whereabouts", "lan", "1", "10.0.0.1"), at("overlapping", "10.0.0.1", "10.0.0.1", "10.0.0.1"),
+		at("whereabouts", "wan", "1", "10.0.0.1"), at("whereabouts", "lan", "2", "10.0.0.2"), at("calico", "empty handles", "h", ""),
+	}})
+	equal(t, "allocations", past.Recorded, 5)
+	equal(t, "addresses", past.Addresses, 3)
 }

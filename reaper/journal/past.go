@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
@@ -15,12 +16,16 @@ import (
 // owner came back, or the run was stopped.
 type PastRun struct {
 	Run
-	Recorded int          `json:"recorded"` // allocations
-	Pools    []PoolRecord `json:"pools"`    // the pool with most of them first
+	Recorded  int          `json:"recorded"`  // allocations
+	Addresses int          `json:"addresses"` // those of the allocations
+	Pools     []PoolRecord `json:"pools"`     // the pool with most of them first
 
 	// Result is how the run ended; nil if the ledger no longer has it. A run that has one may
 	// have no journal.
 	Result *Result `json:"result,omitempty"`
+
+	// Restores are the restores of its journal that the ledger has, the latest first.
+	Restores []RestoreResult `json:"restores,omitempty"`
 
 	// Entries are the allocations, and Journal has the journal itself, if a single run was asked
 	// for.
@@ -30,11 +35,26 @@ type PastRun struct {
 
 // A Result is how a run ended, as the ledger has it.
 type Result struct {
-	DryRun   bool   `json:"dryRun"`
-	ExitCode *int   `json:"exitCode,omitempty"` // nil if still running, or killed
-	Due      int    `json:"due"`                // allocations that it planned to release
-	Released *int   `json:"released,omitempty"` // allocations; nil if ExitCode is
-	Error    string `json:"error,omitempty"`    // why it failed or was refused, shortened
+	DryRun    bool   `json:"dryRun"`
+	Selection string `json:"selection,omitempty"` // what it was narrowed to, in words
+	Overrides string `json:"overrides,omitempty"` // the flags that replaced settings of the policy
+	ExitCode  *int   `json:"exitCode,omitempty"`  // nil if still running, or killed
+	Due       int    `json:"due"`                 // addresses that it planned to free
+	Released  *int   `json:"released,omitempty"`  // addresses that it freed; nil if ExitCode is
+	NotBegun  int    `json:"notBegun,omitzero"`   // addresses that stay since it was interrupted before
+	Error     string `json:"error,omitempty"`     // why it failed or was refused, shortened
+
+	Restore *RestoreResult `json:"restore,omitempty"` // of a restore, which releases nothing
+}
+
+// A RestoreResult counts what became of the allocations of a journal in one restore.
+type RestoreResult struct {
+	ID       string `json:"id"` // of the restore
+	Of       string `json:"of"` // the run whose journal it put back
+	Restored int    `json:"restored"`
+	Present  int    `json:"present"`
+	Taken    int    `json:"taken"`
+	Failed   int    `json:"failed"`
 }
 
 // A PoolRecord is how many allocations of one pool a journal has.
@@ -71,21 +91,15 @@ func NewPastRun(run Run, pools []PoolRecord) PastRun {
 func PastOf(j Journal) PastRun {
 	entries := []RecordedEntry{}
 	seen := make(map[[3]string]bool)
-	counts := make(map[ipam.PoolRef]int)
 	for _, r := range j.Records {
 		id := [3]string{r.Backend, r.Pool, r.Key}
 		if seen[id] {
 			continue
 		}
 		seen[id] = true
-		counts[ipam.PoolRef{Backend: r.Backend, Name: r.Pool}]++
 		entries = append(entries, RecordedEntry{Backend: r.Backend, Pool: r.Pool, Key: r.Key, IP: r.IP, Owner: r.Owner})
 	}
-	pools := []PoolRecord{}
-	for pool, n := range counts {
-		pools = append(pools, PoolRecord{pool.Backend, pool.Name, n})
-	}
-	past := NewPastRun(j.Run, pools)
+	past := Summarize(j.Run.ID, time.Time{}, StoredPart{Part: Part{Run: j.Run, Records: j.Records}}).past()
 	past.Entries, past.Journal = entries, printed(j)
 	return past
 }

@@ -88,7 +88,7 @@ func (l InFlight) enter(ctx context.Context) (leave func(), err error) {
 		if shut := l.gate.shut(); shut > 0 && turn.Polite {
 			return nil, &ipam.RetryAfterError{Err: errors.New("the API server asks its clients to wait"), After: shut}
 		}
-		return func() {}, nil
+		return func() {}, ctx.Err()
 	}
 	if !turn.SendBy.IsZero() {
 		var cancel context.CancelFunc

@@ -60,7 +60,7 @@ func TestDamagedLedgerIsRefused(t *testing.T) {
 	for n := range len(whole) {
 		refused = append(refused, whole[:n], whole[:n]+string(whole[n]^1)+whole[n+1:])
 	}
-	const backend, none = "\x01\x00\x00\x00\x07", "\x00\x00\x00\x00\x00"
+	const backend, none, noTexts = "\x01\x00\x00\x00\x07", "\x00\x00\x00\x00\x00", "\x00\x00\x00\x00\x00\x00"
 	for name, lists := range map[string]string{
 		"a key twice":                      backend + "\x02\x05\x00\x00\x00" + none[1:],
 		"a hash of more than 64 bits":      backend + "\x02\x05\x00" + "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01" + "\x00" + none[1:],
@@ -73,8 +73,8 @@ func TestDamagedLedgerIsRefused(t *testing.T) {
 		"another one":                      none[2:] + "\x01\x01a" + backend + "\x01\x05\x01",
 		"a grace of 2^31 s":                none[3:] + backend + "\x01\x05\x80\x80\x80\x80\x08" + none[3:],
 		"21 runs":                          none + "\x15",
-		"flags of a run that mean nothing": none + "\x01\x00\x00\x04\x00\x00\x00",
-		"an exit code of 256":              none + "\x01\x00\x00\x02\x80\x02\x00\x00",
+		"flags of a run that mean nothing": none + "\x01" + noTexts + "\x00\x04" + strings.Repeat("\x00", 8),
+		"an exit code of 256":              none + "\x01" + noTexts + "\x00\x02\x80\x02" + strings.Repeat("\x00", 7),
 		"stores that are not in order":     none + "\x00\x03\x01b\x01x\x01a\x01x",
 		"more bytes than lists":            none + "\x00",
 		"fewer":                            none[1:],
@@ -133,7 +133,7 @@ func FuzzDecodeLedger(f *testing.F) {
 	f.Add(ledgertest.Ledger{Nodes: map[string]string{ledgertest.Key("a"): "n1", ledgertest.Key("b"): "n2"}, Doubt: ledgertest.Doubt{At: 1}}.Encode())
 	f.Add(ledgertest.Ledger{Stores: map[string]string{"calico": "guid"}}.Encode())
 	f.Add(ledgertest.Ledger{TotalReleased: map[string]int64{"calico": 7}, TotalRuns: map[string]int64{"done": 1}}.Encode())
-	f.Add(ledgertest.Ledger{Runs: []ledgertest.Run{{ID: "run-1", Began: noon.Unix(), Flags: 3, ExitCode: 4, Due: 144, Error: "refused"}}}.Encode())
+	f.Add(ledgertest.Ledger{Runs: []ledgertest.Run{{ID: "run-1", Began: noon.Unix(), Flags: 3, ExitCode: 4, Due: 144, Error: "refused", RestoreOf: "run-0", Restored: 6}}}.Encode())
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) > 4 && data[0] == 7 { // no fuzzer finds a checksum
 			body := data[:len(data)-4]
@@ -194,6 +194,7 @@ func drawLedger(t *rapid.T) ledger.Ledger {
 			return ledgertest.Run{
 				ID: rapid.StringMatching(`[a-b]`).Draw(t, "run"), Flags: rapid.Int64Range(0, 3).Draw(t, "flags"),
 				ExitCode: rapid.Int64Range(0, 255).Draw(t, "exit code"), Due: figures.Draw(t, "due"), Error: rapid.String().Draw(t, "error"),
+				RestoreOf: rapid.StringMatching(`[a-b]?`).Draw(t, "restored run"), Taken: figures.Draw(t, "taken"),
 			}
 		}), 0, ledger.MaxRuns).Draw(t, "runs"),
 		Stores:        rapid.MapOf(rapid.StringMatching(`[a-c]`), rapid.String()).Draw(t, "stores"),

@@ -35,14 +35,18 @@ type Ledger struct {
 
 // A Run is how a run ended. Its flags are 1 for a dry run and 2 for one that has ended.
 type Run struct {
-	ID                                    string
-	Began, Flags, ExitCode, Due, Released int64
-	Error                                 string
+	ID, By, Selection, Overrides, Error, RestoreOf string
+
+	Began, Flags, ExitCode, Due, Released, NotBegun, Restored, Present, Taken, Failed int64
 }
 
-// numbers are those between the texts of a run.
-func (r *Run) numbers() [5]*int64 {
-	return [...]*int64{&r.Began, &r.Flags, &r.ExitCode, &r.Due, &r.Released}
+// texts are those of a run, and numbers follow them.
+func (r *Run) texts() [6]*string {
+	return [...]*string{&r.ID, &r.By, &r.Selection, &r.Overrides, &r.Error, &r.RestoreOf}
+}
+
+func (r *Run) numbers() [10]*int64 {
+	return [...]*int64{&r.Began, &r.Flags, &r.ExitCode, &r.Due, &r.Released, &r.NotBegun, &r.Restored, &r.Present, &r.Taken, &r.Failed}
 }
 
 // Figures are the numbers of a census.
@@ -89,11 +93,13 @@ func Decode(text []byte) (l Ledger, err error) {
 		}
 	}
 	for range r.number() {
-		run := Run{ID: string(r.bytes(r.number()))}
+		var run Run
+		for _, text := range run.texts() {
+			*text = string(r.bytes(r.number()))
+		}
 		for _, n := range run.numbers() {
 			*n = r.number()
 		}
-		run.Error = string(r.bytes(r.number()))
 		l.Runs = append(l.Runs, run)
 	}
 	for range r.number() {
@@ -150,11 +156,12 @@ func (l Ledger) Encode() []byte {
 	}
 	data = binary.AppendUvarint(appendList(data, indices, 0), uint64(len(l.Runs)))
 	for _, run := range l.Runs {
-		data = append(binary.AppendUvarint(data, uint64(len(run.ID))), run.ID...)
+		for _, text := range run.texts() {
+			data = append(binary.AppendUvarint(data, uint64(len(*text))), *text...)
+		}
 		for _, n := range run.numbers() {
 			data = binary.AppendUvarint(data, uint64(*n))
 		}
-		data = append(binary.AppendUvarint(data, uint64(len(run.Error))), run.Error...)
 	}
 	data = binary.AppendUvarint(data, uint64(len(l.Stores)))
 	for _, backend := range slices.Sorted(maps.Keys(l.Stores)) {

@@ -114,11 +114,11 @@ func TestHistoryListsTheLatestRunFirst(t *testing.T) {
 		t.Fatal(warnings, err)
 	}
 	equal(t, "runs", runs, []journal.PastRun{
-		{Run: aRun(2), Recorded: 1, Pools: []journal.PoolRecord{{Backend: "hostlocal", Pool: "kindnet", Recorded: 1}}},
-		{Run: aRun(1), Recorded: 3, Pools: []journal.PoolRecord{
+		{Run: aRun(2), Recorded: 1, Addresses: 1, Pools: []journal.PoolRecord{{Backend: "hostlocal", Pool: "kindnet", Recorded: 1}}},
+		{Run: aRun(1), Recorded: 3, Addresses: 2, Pools: []journal.PoolRecord{
 			{Backend: "hostlocal", Pool: "kindnet", Recorded: 2}, {Backend: "hostlocal", Pool: "podman", Recorded: 1},
 		}},
-		{Run: aRun(0), Recorded: 2, Pools: []journal.PoolRecord{{Backend: "hostlocal", Pool: "kindnet", Recorded: 2}}},
+		{Run: aRun(0), Recorded: 2, Addresses: 1, Pools: []journal.PoolRecord{{Backend: "hostlocal", Pool: "kindnet", Recorded: 2}}},
 	})
 }
 

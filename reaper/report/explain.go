@@ -9,6 +9,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
 
@@ -53,6 +54,10 @@ type Explanation struct {
 
 	// Unrecorded is set if a pod shows the address, and a network may give it to another one.
 	Unrecorded bool `json:"unrecorded,omitempty"`
+
+	// LastRelease is the latest run whose journal has the address, with its allocations of it; nil if
+	// none of the last runs has, or if something uses the address.
+	LastRelease *journal.PastRun `json:"lastRelease,omitempty"`
 
 	// Nearest are the pools that are nearest to an address that is in none.
 	Nearest []string `json:"nearest,omitempty"`

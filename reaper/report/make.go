@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -94,6 +95,40 @@ func Make(f Results) Report {
 	}
 	t.finish()
 	return r
+}
+
+// Freeing counts the addresses that are free once the allocations of these decisions are gone, and those
+// that earlier rounds released: as a report of all verdicts counts what it would free.
+func Freeing(inv ipam.Inventory, all judge.Verdicts, earlier []Entry, gone map[int]bool) int {
+	if len(gone)+len(earlier) == 0 {
+		return 0
+	}
+	concerned := make(map[netip.Addr]bool)
+	for _, e := range earlier {
+		ip, _ := netip.ParseAddr(e.IP)
+		concerned[ip] = true
+	}
+	for i := range gone {
+		concerned[all.Decisions[i].Allocation.IP] = true
+	}
+	some := Results{
+		Run: RunInfo{DryRun: true}, Inventory: inv, Earlier: earlier, Outcomes: make(map[int]Done),
+		HasTimes: func(*judge.Decision) bool { return false },
+	}
+	for i, d := range all.Decisions {
+		if gone[i] {
+			some.Outcomes[len(some.Verdicts.Decisions)] = Done{Outcome: Planned}
+		}
+		if concerned[d.Allocation.IP] {
+			some.Verdicts.Decisions = append(some.Verdicts.Decisions, d)
+		}
+	}
+	for _, l := range all.InUse {
+		if concerned[l.IP] {
+			some.Verdicts.InUse = append(some.Verdicts.InUse, l)
+		}
+	}
+	return Make(some).Freed()
 }
 
 // tellEndpoint adds an endpoint that still has the address of the entry to its note, if there is one.

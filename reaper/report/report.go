@@ -130,7 +130,7 @@ type PolicyInfo struct {
 
 // Counts are numbers of allocations. Every allocation is counted in exactly one of
 // InUse, Held, Suspected and Planned. One in Planned may also be counted in Released,
-// Changed, Deleting or Failed.
+// Changed, Deleting, NotBegun or Failed.
 type Counts struct {
 	Entries   int `json:"entries"`
 	InUse     int `json:"inUse"`
@@ -140,6 +140,7 @@ type Counts struct {
 	Released  int `json:"released"`
 	Changed   int `json:"changed"` // including those whose owner came back
 	Deleting  int `json:"deleting,omitzero"`
+	NotBegun  int `json:"notBegun,omitzero"`
 	Failed    int `json:"failed"`
 }
 
@@ -163,6 +164,8 @@ func (c *Counts) add(v judge.Verdict, o Outcome) {
 		c.Changed++
 	case Deleting:
 		c.Deleting++
+	case NotBegun:
+		c.NotBegun++
 	case Failed:
 		c.Failed++
 	case Kept, Planned, Refused:
@@ -237,6 +240,7 @@ const (
 	Changed  Outcome = "changed"  // it changed hands during the run, and stays
 	Returned Outcome = "returned" // its owner came back during the run, and has it
 	Deleting Outcome = "deleting" // the store is deleting it, and holds it until its finalizers are gone
+	NotBegun Outcome = "notBegun" // it is due and stays: the run was interrupted, or its time was over
 	Failed   Outcome = "failed"   // it is not known to be released
 )
 

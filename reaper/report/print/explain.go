@@ -1,10 +1,12 @@
 package print
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
@@ -35,6 +37,13 @@ func viewOfExplanation(x report.Explanation) view {
 	}
 	for _, c := range x.Claims {
 		line("  %s %s: shows it (%s)", c.Kind, strings.TrimPrefix(c.Namespace+"/"+c.Name, "/"), c.Source)
+	}
+	if r := x.LastRelease; r != nil {
+		line("  in the journal of run %s, %s: %s", r.ID, clock(&r.StartedAt), ownersOf(r.Entries))
+		line("  that run released it, unless its owner had come back")
+		for _, b := range r.Restores {
+			line("  restore %s put back %s of that run", b.ID, printable.Counted(b.Restored, "allocation"))
+		}
 	}
 	if held := heldByNode(x); held != "" {
 		line("  %s", held)
@@ -76,6 +85,19 @@ func nodeLines(x report.Explanation) []table {
 		rest.say("and %s: -o json has those that leaked", printable.Counted(more, "more allocation"))
 	}
 	return []table{why, first, rest}
+}
+
+// ownersOf names the stores and the owners of recorded allocations.
+func ownersOf(entries []journal.RecordedEntry) string {
+	var parts []string
+	for _, e := range entries {
+		part := e.Backend + " " + e.Pool + " for " + cmp.Or(podOf(e.Owner), "sandbox "+e.Owner.Sandbox)
+		if e.Owner.Node != "" {
+			part += " on node " + e.Owner.Node
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, "; ")
 }
 
 // heldByNode says what the node that is asked about holds; nothing if it holds nothing.

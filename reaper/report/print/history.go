@@ -46,19 +46,19 @@ func isOne(h report.History) bool { return len(h.Runs) > 0 && h.Runs[0].Entries 
 // historyTables returns a table of the runs. If a single run was asked for, it adds a
 // table of its allocations.
 func historyTables(h report.History, wide bool) []table {
-	runs := table{heading: []string{"RUN", "STARTED", "BY", "VERSION", "EXIT", "DUE", "RELEASED", "RECORDED", "WHY", "POOLS"}, spare: []string{"STARTED", "POOLS", "VERSION", "RECORDED"}}
+	runs := table{heading: []string{"RUN", "STARTED", "BY", "VERSION", "EXIT", "DUE", "RELEASED", "RECORDED", "NOTE", "POOLS"}, spare: []string{"STARTED", "POOLS", "VERSION", "RECORDED"}}
 	entries := table{heading: []string{"IP", "BACKEND", "POOL", "POD"}, spare: []string{"BACKEND"}}
 	if wide {
 		entries.heading = append(entries.heading, "NODE", "INTERFACE", "SANDBOX")
 	}
 	for _, r := range h.Runs {
-		exit, due, released, why := resultOf(r.Result)
+		exit, due, released, note := resultOf(r)
 		recorded := ""
-		if r.Recorded > 0 {
-			recorded = strconv.Itoa(r.Recorded)
+		if r.Addresses > 0 {
+			recorded = strconv.Itoa(r.Addresses)
 		}
 		runs.rows = append(runs.rows, []string{
-			r.ID, clock(&r.StartedAt), r.By, r.Version, exit, due, released, recorded, why, poolsOf(r, wide),
+			r.ID, clock(&r.StartedAt), r.By, r.Version, exit, due, released, recorded, note, poolsOf(r, wide),
 		})
 		for _, e := range r.Entries {
 			row := []string{nameOf(e.IP, e.Key), e.Backend, e.Pool, podOf(e.Owner)}
@@ -72,18 +72,45 @@ func historyTables(h report.History, wide bool) []table {
 }
 
 // resultOf returns the cells that say how a run ended; nothing if that is not known.
-func resultOf(r *journal.Result) (exit, due, released, why string) {
+func resultOf(run journal.PastRun) (exit, due, released, note string) {
+	r := run.Result
 	if r == nil {
 		return "", "", "", ""
 	}
-	exit, released, why = "-", unknown, "still running, or killed"
+	var notes []string
+	exit, due, released = "-", strconv.Itoa(r.Due), unknown
 	if r.ExitCode != nil && r.Released != nil {
-		exit, released, why = strconv.Itoa(*r.ExitCode), strconv.Itoa(*r.Released), r.Error
+		exit, released = strconv.Itoa(*r.ExitCode), strconv.Itoa(*r.Released)
+	} else {
+		notes = append(notes, "still running, or killed")
 	}
 	if r.DryRun {
 		released = "dry run"
 	}
-	return exit, strconv.Itoa(r.Due), released, why
+	if b := r.Restore; b != nil {
+		due, released = "", ""
+		text := fmt.Sprintf("restore of run %s: %s put back", b.Of, printable.Counted(b.Restored, "allocation"))
+		for _, count := range []struct {
+			n    int
+			what string
+		}{{b.Present, "already there"}, {b.Taken, "taken"}, {b.Failed, "failed"}} {
+			if count.n > 0 {
+				text += fmt.Sprintf(", %d %s", count.n, count.what)
+			}
+		}
+		notes = append(notes, text)
+	}
+	for _, b := range run.Restores {
+		notes = append(notes, printable.Counted(b.Restored, "allocation")+" put back by "+b.ID)
+	}
+	if r.Selection != "" {
+		notes = append(notes, "only "+r.Selection)
+	}
+	if r.NotBegun > 0 && !strings.Contains(r.Error, "not begun") {
+		notes = append(notes, fmt.Sprintf("%d not begun", r.NotBegun))
+	}
+	notes = slices.DeleteFunc(append(notes, r.Overrides, r.Error), func(note string) bool { return note == "" })
+	return exit, due, released, strings.Join(notes, "; ")
 }
 
 // endsOf counts how the runs ended, for a sentence; it is empty if that is not known.
@@ -139,20 +166,37 @@ func historyHead(h report.History) string {
 		where = h.StateDir + " of node " + h.Node
 	}
 	switch {
+	case len(h.Runs) == 0 && h.Node != "":
+		return "no run recorded in " + where + ": is the timer or the DaemonSet running?"
 	case len(h.Runs) == 0:
-		return "no run has a journal in " + where
+		return "no run recorded in " + where + ": is the CronJob running?"
+	case isOne(h) && h.Runs[0].Result != nil && h.Runs[0].Result.Restore != nil:
+		return "a restore has no journal: what it was to put back is in that of run " + h.Runs[0].Result.Restore.Of
 	case isOne(h) && h.Runs[0].Recorded == 0 && h.Runs[0].Result.Released != nil && *h.Runs[0].Result.Released > 0:
 		return "the journal of the run is gone from " + where
 	case isOne(h) && h.Runs[0].Recorded == 0:
 		return "the run released nothing, and has no journal in " + where
 	case isOne(h):
-		return printable.Counted(h.Runs[0].Recorded, "allocation") + " recorded before the releases; any whose owner had come back by then was kept"
+		return fmt.Sprintf("%s (%s) recorded before the releases; any whose owner had come back by then was kept",
+			printable.Counted(h.Runs[0].Addresses, "address"), printable.Counted(h.Runs[0].Recorded, "allocation"))
 	}
-	return fmt.Sprintf("runs in %s: %d; %sRECORDED counts what a run was about to release", where, len(h.Runs), endsOf(h.Runs))
+	return fmt.Sprintf("runs in %s: %d; %sRECORDED counts the addresses that a run was about to release", where, len(h.Runs), endsOf(h.Runs))
+}
+
+// lookAtRuns returns the command that shows what starts the runs.
+func lookAtRuns(by report.RunInfo) string {
+	if by.Node != "" {
+		return "systemctl list-timers ip-reaper-node.timer"
+	}
+	words := appendFlag(appendFlag([]string{"kubectl"}, "--kubeconfig", by.Kubeconfig), "--context", by.Context)
+	return strings.Join(append(words, "-n", quote(by.StateNamespace), "get cronjobs,jobs -l app.kubernetes.io/name=ip-reaper"), " ")
 }
 
 // historyConclusion returns a command that shows more.
 func historyConclusion(h report.History, by report.RunInfo) []string {
+	if len(h.Runs) == 0 {
+		return []string{"look with: " + lookAtRuns(by)}
+	}
 	last := slices.IndexFunc(h.Runs, func(r journal.PastRun) bool { return r.Recorded > 0 })
 	if last < 0 {
 		return nil

@@ -31,6 +31,7 @@ func histories() map[string]report.History {
 		journal.NewPastRun(journal.Run{ID: "20260228-120000-GHIJKL", StartedAt: night.StartedAt.Add(-14 * time.Hour), By: "user \x1b[31m\nadmin", Version: "v0"},
 			[]journal.PoolRecord{{Backend: "whereabouts", Pool: "kube-system/wan", Recorded: 2}}),
 	}
+	list.Runs[0].Addresses, list.Runs[1].Addresses = 1139, 2
 	at := func(minutes int) journal.Run {
 		began := night.StartedAt.Add(time.Duration(minutes) * time.Minute)
 		return journal.Run{ID: began.Format("20060102-150405-") + "QRSTUV", StartedAt: began}
@@ -48,7 +49,15 @@ func histories() map[string]report.History {
 		refused, ended(at(45), journal.Result{Error: "census: list pods: \x1b[31m\nforbidden"}, 1), ended(at(30), journal.Result{DryRun: true, Due: 3}, 0), list.Runs[0], list.Runs[1],
 	}
 	ends.Runs[4].Result = &journal.Result{Due: 1143, Released: new(1140), ExitCode: new(int)}
-	refused.Entries = []journal.RecordedEntry{}
+	back := journal.RestoreResult{ID: at(90).ID, Of: list.Runs[0].ID, Restored: 6, Present: 1, Taken: 2}
+	restored := ended(at(90), journal.Result{Selection: "pool kube-system/lan, address 10.0.0.1", Restore: &back}, 3)
+	restored.By = "user admin"
+	ends.Runs[4].Restores = []journal.RestoreResult{back}
+	stopped := ended(at(80), journal.Result{
+		Due: 139, NotBegun: 132, Selection: "namespace shop", Overrides: "--grace-period=1m0s", Error: "132 releases not begun: interrupted",
+	}, 130)
+	ends.Runs = append([]journal.PastRun{restored, stopped}, ends.Runs...)
+	refused.Entries, restored.Entries = []journal.RecordedEntry{}, []journal.RecordedEntry{}
 	failed.Runs = []journal.PastRun{refused}
 	list.Warnings = []string{"parts of journals could not be read, and are not counted: settings (damaged)"}
 	_ = one.AddJournal(journal.Journal{Run: night, Records: []ipam.Record{
@@ -56,7 +65,11 @@ func histories() map[string]report.History {
 		{Backend: "whereabouts", Pool: "kube-system/lan", Key: "1", IP: "10.0.0.1", Owner: ipam.EntryOwner{Namespace: "shop", Pod: "web-0"}, Stored: []byte(`{"id":"c1","podref":"shop/web-0"}`)},
 		{Backend: "calico", Pool: "empty handles", Key: "k8s-pod-network.abc", Stored: []byte(`{"name":"k8s-pod-network.abc"}`)},
 	}}, journal.ErrDamaged)
-	return map[string]report.History{"history_ends": ends, "history_refused": failed, "history": list, "history_run": one, "history_none": none}
+	undone := report.NewHistory("https://cluster", "ip-reaper")
+	undone.Runs = []journal.PastRun{restored}
+	node := report.NewHistory("", "")
+	node.Node, node.StateDir = "worker-1", "/var/lib/ip-reaper"
+	return map[string]report.History{"history_restore": undone, "history_node": node, "history_ends": ends, "history_refused": failed, "history": list, "history_run": one, "history_none": none}
 }
 
 // Users read and script against these texts.
@@ -64,9 +77,10 @@ func TestHistoryFormats(t *testing.T) {
 	by := report.RunInfo{Program: "kubectl ip-reaper", Context: "my-cluster", StateNamespace: "ip-reaper"}
 	for name, formats := range map[string][]string{
 		"history": {"table", "json", "name"}, "history_run": {"table", "wide", "json", "name"}, "history_none": {"table", "json"},
-		"history_ends": {"table", "json", "name"}, "history_refused": {"table", "name"},
+		"history_ends": {"table", "json", "name"}, "history_refused": {"table", "name"}, "history_restore": {"table"}, "history_node": {"table"},
 	} {
 		history := histories()[name]
+		by.Node = history.Node
 		for _, format := range formats {
 			t.Run(name+" as "+format, func(t *testing.T) {
 				var got bytes.Buffer

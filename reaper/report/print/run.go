@@ -148,6 +148,9 @@ func conclusion(r report.Report) []string {
 	if s.Deleting > 0 {
 		waiting = fmt.Sprintf(", %d being deleted", s.Deleting)
 	}
+	if s.NotBegun > 0 {
+		waiting += fmt.Sprintf(", %s not begun", printable.Thousands(s.NotBegun))
+	}
 	lines := []string{fmt.Sprintf("released %s (%s of %s; %s, %d changed meanwhile%s, %d failed)",
 		freed, printable.Thousands(s.Released), allocations, planned, s.Changed, waiting, s.Failed)}
 	return append(lines, undo(r)...)

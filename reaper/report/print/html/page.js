@@ -95,7 +95,7 @@ function newTop({ by, rows: all }) {
 
 // fillReleased fills what the run did: its conclusion, and the entries that it wrote.
 function fillReleased(section) {
-  const written = rows.filter((row) => [row, ...row.others || []].some(({ e }) => !['kept', 'planned', 'refused'].includes(e.outcome)));
+  const written = rows.filter((row) => [row, ...row.others || []].some(({ e }) => !['kept', 'planned', 'refused', 'notBegun'].includes(e.outcome)));
   if (isRestore || (written.length === 0 && report.run.dryRun)) return;
   section.hidden = false;
   section.append(el('h2', { id: 'released-title' }, 'What this run did'), el('p', {}, data.conclusion),

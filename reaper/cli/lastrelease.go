@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
+)
+
+// mostJournals is in how many journals a released address is looked for.
+const mostJournals = 50
+
+// addLastRelease adds which of the last runs released the address in question, if nothing uses it. If
+// the journals cannot be read, that is a warning. The connection is zero for files, which have none.
+func addLastRelease(ctx context.Context, conn connection, x *report.Explanation) {
+	used := len(x.Claims) > 0 || slices.ContainsFunc(x.Found, func(e report.Explained) bool { return e.Verdict == judge.InUse })
+	if x.Question.Address == "" || used || conn.journals == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, conn.Timeout)
+	defer cancel()
+	var err error
+	if x.LastRelease, err = lastRelease(ctx, conn, x.Question.Address); err != nil {
+		x.Warnings = append(x.Warnings, printable.Shorten("whether a run released it is unknown: "+oneLine(err), printable.MaxText))
+	}
+}
+
+// lastRelease returns the latest run whose journal has an address, with its allocations of it; nil if
+// none has. With an error, it has what could be read.
+func lastRelease(ctx context.Context, conn connection, ip string) (*journal.PastRun, error) {
+	ids, err := conn.journals.Recent(ctx, mostJournals)
+	for _, id := range ids {
+		read, damage := conn.journals.Read(ctx, id)
+		if damage != nil && !errors.Is(damage, journal.ErrNone) { // another run may have pruned it
+			err = errors.Join(err, damage)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		run := journal.PastOf(read)
+		run.Journal = nil
+		run.Entries = slices.DeleteFunc(run.Entries, func(e journal.RecordedEntry) bool { return e.IP != ip })
+		if len(run.Entries) == 0 {
+			continue
+		}
+		memory, unread := conn.Ledgers.Load(ctx)
+		for _, one := range withResults([]journal.PastRun{run}, memory.Runs) {
+			if one.ID == run.ID {
+				return &one, errors.Join(err, unread)
+			}
+		}
+	}
+	return nil, err
+}
