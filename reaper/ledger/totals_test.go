@@ -91,7 +91,7 @@ func TestTotalsAreInOrder(t *testing.T) {
 		"\x02\x01a\x01\x01a\x01": false,
 		"\x01\x00\x01":           false, // it has no name
 	} {
-		const figures, lists, after = "\x07\x00\x00\x00\x00\x00\x00", "\x00\x00\x00\x00\x00\x00\x00", "\x00\x00\x00"
+		const figures, lists, after = "\x07\x00\x00\x00\x00\x00\x00", "\x00\x00\x00\x00\x00\x00\x00", "\x00\x00\x00\x00"
 		_, err := ledger.Decode(ledgertest.Sum([]byte(figures + strings.Repeat("s", 16) + lists + totals + after)))
 		if errors.Is(err, ledger.ErrDamaged) == whole {
 			t.Errorf("%q: %v, want an error: %v", totals, err, !whole)
