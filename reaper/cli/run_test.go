@@ -79,7 +79,8 @@ func start(ctx context.Context, terminal bool, args []string) (code int, stdout,
 
 // What people read in the report is not logged on the same terminal too. Elsewhere, the log has it.
 func TestWarningOfTheReportIsNotLoggedOnTheSameTerminal(t *testing.T) {
-	_, args := newFakeAPI(t, map[string]string{"pods": noPods, "statefulsets": noSets})
+	const forbidden = `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403, "message": "no right"}`
+	_, args := newFakeAPI(t, map[string]string{"ippools": forbidden, "pods": forbidden, "statefulsets": noSets})
 	args = append(args[:2:2], args[5:]...) // a dry run
 	for _, tt := range []struct {
 		name           string
@@ -105,8 +106,12 @@ func TestWarningOfTheReportIsNotLoggedOnTheSameTerminal(t *testing.T) {
 		if got := strings.Count(errs.String(), warning); got != tt.logged || !strings.Contains(out.String(), warning) {
 			t.Errorf("%s: logged %d times, want %d\n%s%s", tt.name, got, tt.logged, errs.String(), out.String())
 		}
-		if said, want := strings.Count(errs.String(), "census"), strings.Count(out.String(), "FAILED"); tt.logged == 0 && said+want > 1 {
-			t.Errorf("%s: an error is said twice:\n%s%s", tt.name, errs.String(), out.String())
+		if got := strings.Contains(errs.String(), "level=ERROR"); got != (tt.logged > 0) {
+			t.Errorf("%s: an error is logged: %v\n%s%s", tt.name, got, errs.String(), out.String())
+		}
+		const failure = "census: list pods: "
+		if got := strings.Count(out.String(), failure) + strings.Count(errs.String(), failure); tt.logged == 0 && got != 1 {
+			t.Errorf("%s: an error is said %d times:\n%s%s", tt.name, got, errs.String(), out.String())
 		}
 	}
 }

@@ -90,7 +90,7 @@ func (q Question) resolve(r Report, asking []Asking) (Question, error) {
 		question Question
 	}{
 		{"pod", pod && q.Node+q.Pool == "", asPod}, {"node", node && q.Pod+q.Pool == "", asNode},
-		{"pool", pool != "" && q.Node == "" && !(pod && q.Pod != ""), Question{Pool: pool}},
+		{"pool", pool != "" && q.Node == "" && (!pod || q.Pod == ""), Question{Pool: pool}},
 	} {
 		if kind.is {
 			one, is, say = kind.question, append(is, "a "+kind.name), append(say, kind.name+"/"+q.Name)
