@@ -1,7 +1,6 @@
 package reaper
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -44,7 +43,7 @@ func (m *messages) fail(err error) {
 		m.logged = make(map[string]bool)
 	}
 	m.logged[like] = true
-	m.log(slog.LevelError, "failed", "err", printable.Error(err))
+	m.log(m.logger.Error)("failed", "err", printable.Error(err))
 }
 
 // failAndWarn is fail for a failure of the run as a whole: the report has it as a
@@ -66,17 +65,17 @@ func (m *messages) failPools(attempts []*attempt, what string, errOf func(*attem
 // warn adds sentences to the log and to the report.
 func (m *messages) warn(sentences ...string) {
 	for _, sentence := range sentences {
-		m.log(slog.LevelWarn, "warning", "text", sentence)
+		m.log(m.logger.Warn)("warning", "text", sentence)
 		m.addWarning(sentence)
 	}
 }
 
-// log logs what the report also says.
-func (m *messages) log(level slog.Level, message string, args ...any) {
+// log returns how to log what the report also says: as write does, unless the terminal shows the report.
+func (m *messages) log(write func(message string, args ...any)) func(message string, args ...any) {
 	if m.shown {
-		level = slog.LevelDebug
+		return m.logger.Debug
 	}
-	m.logger.Log(context.Background(), level, message, args...)
+	return write
 }
 
 // addWarning adds a sentence to the report, unless the report has it.
@@ -91,7 +90,7 @@ func (m *messages) addWarning(sentence string) {
 
 // caveat adds a sentence that changes what the figures of the report mean.
 func (m *messages) caveat(sentence string) {
-	m.log(slog.LevelWarn, "warning", "text", sentence)
+	m.log(m.logger.Warn)("warning", "text", sentence)
 	m.caveats = append(m.caveats, sentence)
 }
 
@@ -110,7 +109,7 @@ func (m *messages) countFailures(err error) {
 	}
 	for _, group := range report.Alike(partial.Unwrap()) {
 		if group.Count > 1 {
-			m.log(slog.LevelError, "equal failures", "count", group.Count, "first", printable.Error(group.First))
+			m.log(m.logger.Error)("equal failures", "count", group.Count, "first", printable.Error(group.First))
 		}
 	}
 }
