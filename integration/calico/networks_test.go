@@ -115,7 +115,7 @@ func TestNodeForWhichNoBlockIsLeft(t *testing.T) {
 		if blocks := s.four().Blocks; blocks.Without == nil || *blocks.Without != 0 {
 			s.Errorf("blocks %+v, where nodes may borrow", blocks)
 		}
-		s.explained("free")
+		s.explained("no network that it may use is full")
 		_, err = s.Add(s.Context(), hangs)
 		s.must(err)
 	})
