@@ -380,7 +380,7 @@ func (s *sender) releaseBatch(ctx context.Context, batch []*attempt) {
 		wait, _ := backoff.Next()
 		return max(wait, asked), idle == idleTries
 	})
-	err := retry.Do(ctx, patient, func(ctx context.Context) error {
+	_ = retry.Do(ctx, patient, func(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -418,9 +418,9 @@ func (s *sender) releaseBatch(ctx context.Context, batch []*attempt) {
 		return retry.RetryableError(open[0].last)
 	})
 	var failed []*attempt
-	for _, a := range open {
+	for _, a := range open { // without a last answer, only the end of ctx can have left it open
 		if a.last == nil || ended(ctx, a.last) && a.lost == nil && !a.begun {
-			a.settle(s.logger, report.NotBegun, err)
+			a.settle(s.logger, report.NotBegun, ctx.Err())
 			continue
 		}
 		a.settle(s.logger, report.Failed, a.last)

@@ -2,6 +2,7 @@ package crash_test
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -73,6 +74,10 @@ func stopped(w *world.World, s step) {
 	}
 	w.WantInUse()
 	wantTrueOr(w, result.Report, s.name)
+	unbegun := slices.ContainsFunc(result.Report.Entries, func(e reap.Entry) bool { return e.Outcome == "notBegun" && e.Error == "interrupted" })
+	if releasing := s.name != "while pods are listed"; unbegun != releasing {
+		w.Errorf("%s: the report has releases that were not begun: %v", s.name, unbegun)
+	}
 	w.Converge()
 }
 
