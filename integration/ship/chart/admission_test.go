@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
@@ -35,6 +37,7 @@ func narrowed(t *testing.T, objects map[string]unstructured.Unstructured) {
 				if users, ok := whole[fields["name"].(string)]; ok {
 					expression := "request.userInfo.username in [" + users + "]"
 					if _, people, ok := strings.Cut(fields["expression"].(string), " || 'ip-reaper-operators'"); ok {
+						people = strings.ReplaceAll(people, "request.namespace.contains('ip-reaper')", "request.namespace == 'ip-reaper'")
 						expression += " || 'ip-reaper-operators'" + people
 					}
 					fields["expression"] = expression
@@ -120,6 +123,50 @@ func TestAPIServerRestrainsTheAccountOfTheRelease(t *testing.T) {
 	for _, account := range []string{"aXb-ip-reaper", "ip-reaper", "a.b-ip-reaper-deployer"} {
 		if err := create(account); err != nil {
 			t.Errorf("%s creates a namespace: %v, want that no policy is for it", account, err)
+		}
+	}
+}
+
+// The role of operators lets them create and delete ConfigMaps, and create leases, in the namespace of the
+// release, which RBAC cannot limit by name. The policies do, whatever the namespace is called.
+func TestAPIServerRestrainsOperatorsInTheNamespaceOfTheRelease(t *testing.T) {
+	c := fresh(t)
+	to := target{"a.b", c.Namespace(t)}
+	apply(t, c, to.manifests(t, everything+"admissionPolicies: {enabled: true}\n"))
+	config, err := c.User("jane", "ip-reaper-operators", "system:masters")
+	must(t, err)
+	kube, err := kubernetes.NewForConfig(config)
+	must(t, err)
+	dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+	stored := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "stored"}}
+	_, err = c.Kube.CoreV1().ConfigMaps(to.namespace).Create(t.Context(), stored, metav1.CreateOptions{})
+	must(t, err)
+	other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "other"}}
+	for what, write := range map[string]func(namespace string) error{
+		"creates another ConfigMap": func(namespace string) error {
+			_, err := kube.CoreV1().ConfigMaps(namespace).Create(t.Context(), other, dry)
+			return err
+		},
+		"deletes another ConfigMap": func(namespace string) error {
+			return kube.CoreV1().ConfigMaps(namespace).Delete(t.Context(), "stored", metav1.DeleteOptions{DryRun: dry.DryRun})
+		},
+		"creates another lease": func(namespace string) error {
+			_, err := kube.CoordinationV1().Leases(namespace).Create(t.Context(), &coordinationv1.Lease{ObjectMeta: other.ObjectMeta}, dry)
+			return err
+		},
+	} {
+		var err error
+		denied := func() bool {
+			return err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'a.b-ip-reaper-")
+		}
+		for deadline := time.Now().Add(settleTimeout); !denied() && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+			err = write(to.namespace)
+		}
+		if !denied() {
+			t.Errorf("an operator %s in the namespace of the release: %v, want that a policy denies it", what, err)
+		}
+		if err := write("default"); err != nil && !apierrors.IsNotFound(err) {
+			t.Errorf("an operator %s elsewhere: %v, want that no policy is for it", what, err)
 		}
 	}
 }
