@@ -43,6 +43,7 @@ type Pool struct {
 	// Attachments are the network attachments through which pods get an address of it. Any
 	// tenant may add one, so the pool is theirs only if all match.
 	Attachments []string
+	MayBeOf     []string // attachments that may be others of it
 
 	Unsure bool // it may have other names
 }
@@ -195,10 +196,14 @@ func (p Pool) matches(patterns []string) answer {
 		return no
 	case p.Unsure:
 		return maybe
-	case len(p.Attachments) == 0:
+	case len(p.Attachments)+len(p.MayBeOf) == 0:
 		return no
 	}
-	return agreed(p.Attachments, func(name string) answer { return matchAny(names, name) })
+	found := agreed(slices.Concat(p.Attachments, p.MayBeOf), func(name string) answer { return matchAny(names, name) })
+	if found == yes && len(p.Attachments) == 0 {
+		return maybe
+	}
+	return found
 }
 
 // Within reports whether a range is inside a CIDR; false for any other text.

@@ -80,6 +80,9 @@ func excludedBy(attachments []*configuration) *exclusions {
 		if a.closed != "" {
 			all.closed = append(all.closed, ipam.Network{Name: a.name, Closed: a.closed, Attachments: []string{a.name}})
 		}
+		if a.unsure {
+			all.unsure = append(all.unsure, a.name)
+		}
 	}
 	return all
 }
@@ -104,7 +107,7 @@ func readAttachment(item json.RawMessage) *configuration {
 	if len(a.ranges) > 0 {
 		a.size = size + rangeSize*len(a.ranges)
 	} else {
-		a.closed = withoutRange(o.Spec.Config)
+		a.closed, a.unsure = withoutRange(o.Spec.Config)
 	}
 	for i := range a.ranges {
 		if r := &a.ranges[i]; r.broken != nil {
@@ -137,6 +140,7 @@ type configuration struct {
 	size   int    // with that of its ranges; 0 if it is not for the plugin
 	unread bool   // nothing of it is kept but its ranges
 	closed string // why pods get no address through it, if it has no range
+	unsure bool   // they may get one all the same
 }
 
 // configurations limits what is kept of the configurations of attachments, as they arrive. If

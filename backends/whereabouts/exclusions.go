@@ -15,6 +15,7 @@ import (
 type exclusions struct {
 	ranges []attachedRange         // of all attachments
 	closed []ipam.Network          // one for each attachment without a range
+	unsure []string                // those of them that may have one in a file on the nodes
 	broken []error                 // a *ipam.ObjectError for each attachment that cannot be decoded
 	places map[place]excludedPlace // those asked for so far
 	given  map[source]ipam.Spans   // what the plugin certainly gives to pods

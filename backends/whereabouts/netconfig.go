@@ -58,16 +58,17 @@ func readConfig(config string) []attachedRange {
 	return all
 }
 
-// withoutRange says why pods get no address through an attachment in which readConfig finds no range.
-func withoutRange(config string) string {
+// withoutRange says why pods get no address through an attachment in which readConfig finds no range,
+// and whether they may get one all the same.
+func withoutRange(config string) (says string, unsure bool) {
 	var root map[string]any
 	switch err := json.Unmarshal([]byte(config), &root); {
 	case config == "":
-		return "its configuration is in a file on the nodes, which ip-reaper does not see"
+		return "its configuration is in a file on the nodes, which ip-reaper does not see", true
 	case err != nil:
-		return "its configuration cannot be read"
+		return "its configuration cannot be read", true
 	case len(sections(root)) > 0:
-		return "it uses Whereabouts without a range, so its pods get no address unless a file on the nodes has one"
+		return "it uses Whereabouts without a range, so its pods get no address unless a file on the nodes has one", true
 	}
 	plugin := root["ipam"]
 	if list, ok := root["plugins"].([]any); ok && len(list) > 0 {
@@ -75,9 +76,9 @@ func withoutRange(config string) string {
 		plugin = first["ipam"]
 	}
 	if fields, _ := plugin.(map[string]any); fields["type"] != nil {
-		return fmt.Sprintf("its addresses come from the IPAM plugin %.80q, not from a store that ip-reaper reads", fields["type"])
+		return fmt.Sprintf("its addresses come from the IPAM plugin %.80q, not from a store that ip-reaper reads", fields["type"]), false
 	}
-	return "it has no IPAM plugin, so its pods get no address"
+	return "it has no IPAM plugin, so its pods get no address", false
 }
 
 // escapedSlashes are the ways in which JSON may write a slash.

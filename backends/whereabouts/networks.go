@@ -34,6 +34,7 @@ func (b *Pools) Survey(_ context.Context, pools []ipam.Pool) ([]ipam.Network, er
 type survey struct {
 	ranges []attachedRange
 	closed []ipam.Network // of the attachments without a range
+	unsure []string       // those of them that may have one in a file on the nodes
 	slices []slicePool
 	nodes  map[string]bool // that have a slice of some NodeSlicePool now
 	blind  bool            // some NodeSlicePools are unknown
@@ -86,12 +87,30 @@ func (s *survey) networks(pools []ipam.Pool) []ipam.Network {
 			Name: nameOf(at), Range: at.in, Pools: h.pools, Unique: at.network,
 			Known: h.sound && !h.unsure, Usable: ipam.NewSpans(h.spans...), Attachments: h.attachments,
 		}
+		if len(n.Pools) > 0 {
+			n.Unsure = s.alsoAt(at, n.Attachments)
+		}
 		if hostBits(at.in) < 2 {
 			n.Closed = "a range of fewer than four addresses has none for pods"
 		}
 		all = append(all, n)
 	}
 	return append(all, s.closed...)
+}
+
+// alsoAt returns the attachments that may be of a place beside those that surely are.
+func (s *survey) alsoAt(at place, sure []string) []string {
+	known, also := make(map[string]bool), slices.Clone(s.unsure)
+	for _, attachment := range sure {
+		known[attachment] = true
+	}
+	for _, r := range s.ranges {
+		if !known[r.attachment] && (!r.from.IsValid() || r.mayBeOf(at)) {
+			known[r.attachment] = true
+			also = append(also, r.attachment)
+		}
+	}
+	return also
 }
 
 // mayNarrow reports whether a pool without an attachment may be an unknown slice, or belong to
@@ -197,6 +216,7 @@ func (s *survey) sliced() []ipam.Network {
 				n.Attachments = append(n.Attachments, r.attachment)
 			}
 		}
+		n.Unsure = s.alsoAt(place{p.Metadata.Name, n.Range}, n.Attachments)
 		all = append(all, n)
 	}
 	return all

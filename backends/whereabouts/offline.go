@@ -20,7 +20,7 @@ func OfflinePools(documents []ipam.Document, settings func(backend string) any) 
 		return nil, rest
 	}
 	excluded := readExclusions(e[attachmentKind])
-	s := survey{ranges: excluded.ranges, closed: excluded.closed}
+	s := survey{ranges: excluded.ranges, closed: excluded.closed, unsure: excluded.unsure}
 	s.take(decoded(e[sliceKind], readSlicePool))
 	b := e.backend(PoolsName, documents, settings, func(by protections) iter.Seq2[ipam.Pool, error] {
 		return enginePools(decoded(e[poolKind], readPool), &s, by)

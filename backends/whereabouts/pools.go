@@ -70,7 +70,7 @@ func (b *Pools) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 			return
 		}
 		protected := listed.protections(b.settings)
-		s := survey{ranges: protected.excluded.ranges, closed: protected.excluded.closed}
+		s := survey{ranges: protected.excluded.ranges, closed: protected.excluded.closed, unsure: protected.excluded.unsure}
 		if err := listed.noSlices; err != nil && !errors.Is(err, ipam.ErrNotInstalled) { // versions before 0.9 lack it
 			s.blind = true
 			s.errs = append(s.errs, err)

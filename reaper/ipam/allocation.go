@@ -249,6 +249,10 @@ type Network struct {
 	Attachments []string
 	Default     bool
 
+	// Unsure are the attachments through which pods may get an address of it, too: it is not known
+	// which ranges they have.
+	Unsure []string
+
 	// Pools are the names of its pools, and Unique is what their Pool.Network is.
 	Pools  []string
 	Unique string

@@ -78,6 +78,7 @@ func poolsOfRules(inv ipam.Inventory) map[ipam.PoolRef]policy.Pool {
 				ref := ipam.PoolRef{Backend: l.Backend, Name: name}
 				if p, ok := pools[ref]; ok {
 					p.Names, p.Attachments = append(p.Names, n.Name), append(p.Attachments, n.Attachments...)
+					p.MayBeOf = append(p.MayBeOf, n.Unsure...)
 					pools[ref] = p
 				}
 			}
