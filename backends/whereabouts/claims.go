@@ -66,9 +66,10 @@ func readClaims(items []json.RawMessage) (map[string]bool, error) {
 // they could not be listed if their definition was missing.
 func (e excerpt) offlineClaims(documents []ipam.Document) claims {
 	return sync.OnceValues(func() (map[string]bool, error) {
-		items, none := e[claimKind], func(d ipam.Document) bool { return d.Is(attachmentGroup, claimKind+"List") }
-		if len(items) == 0 && !slices.ContainsFunc(documents, none) {
-			return nil, errors.New("the files have no IPAMClaim: add the output of kubectl get " + claimResource + " -A -o yaml")
+		told := slices.DeleteFunc(slices.Clone(documents), func(d ipam.Document) bool { return d.Is(ipam.DumpGroup, ipam.DumpKind) })
+		items := e[claimKind]
+		if ipam.Lacks(told, claimKind, attachmentGroup) {
+			return nil, errors.New("the files have no IPAMClaim, or only a part of a list: add the output of kubectl get " + claimResource + " -A -o yaml")
 		}
 		return readClaims(items)
 	})

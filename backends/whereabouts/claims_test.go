@@ -138,6 +138,8 @@ func TestOfflineRespectsClaims(t *testing.T) {
 		{"another exists", []ipam.Document{given(claim("default", "other"))}, ""},
 		{"no claim at all", nil, "kubectl get ipamclaims -A -o yaml"},
 		{"an empty list", []ipam.Document{{APIVersion: "k8s.cni.cncf.io/v1alpha1", Kind: "IPAMClaimList", List: true}}, ""},
+		{"a part of a list", []ipam.Document{given(claim("default", "other")), {APIVersion: "k8s.cni.cncf.io/v1alpha1", Kind: "IPAMClaimList", List: true, More: true}},
+			"kubectl get ipamclaims -A -o yaml"},
 		{"unreadable", []ipam.Document{given(`[]`)}, "could not be listed: decode IPAMClaim"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

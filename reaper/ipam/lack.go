@@ -26,13 +26,17 @@ func (l Lack) Says() string { return LackSays + l.Of + ", and one may keep it" }
 const LackSays = "the files have no "
 
 // Lacks reports whether the documents do not tell which objects of a kind there are. An object, or an
-// empty list that names its kind, tells that.
+// empty list that names its kind, tells that; a part of a list does not.
 func Lacks(documents []Document, kind string, groups ...string) bool {
-	return !slices.ContainsFunc(documents, func(d Document) bool {
-		return d.Is(DumpGroup, DumpKind) || slices.ContainsFunc(groups, func(group string) bool {
-			return d.Is(group, kind) || d.Is(group, kind+"List")
-		})
-	})
+	told := false
+	for _, d := range documents {
+		list := slices.ContainsFunc(groups, func(group string) bool { return d.Is(group, kind+"List") })
+		if list && d.More {
+			return true
+		}
+		told = told || list || d.Is(DumpGroup, DumpKind) || slices.ContainsFunc(groups, func(group string) bool { return d.Is(group, kind) })
+	}
+	return !told
 }
 
 // ordinal ends the names of the pods of StatefulSets.
