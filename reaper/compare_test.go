@@ -40,7 +40,7 @@ func TestDryRunByAFileIsComparedWithTheInstalledPolicy(t *testing.T) {
 		{name: "what only the file's pods decide", installed: func(p *policy.Policy) { p.Protection.StatefulSets = policy.Ignore },
 			says: begins + "no verdict differs"},
 		{name: "the installed one is over its limit", installed: func(p *policy.Policy) { p.Limits.MaxReleases = new(1) },
-			says: begins + "no verdict differs, and its plan would be refused (limits.maxReleases)"},
+			says: begins + "no verdict differs, and the plan of the installed one would be refused (limits.maxReleases)"},
 		{name: "it lists other stores", installed: func(p *policy.Policy) { p.Backends = map[string]policy.Backend{"memory": {Enabled: policy.Off}} },
 			says: "not compared with the installed policy: they differ in backends, which says what is listed"},
 	} {

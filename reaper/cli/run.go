@@ -191,6 +191,9 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 		"released", found.Summary.Released, "deleting", found.Summary.Deleting, "failed", found.Summary.Failed)
 	found.Result.ExitCode, found.Result.Error = exitCode(ctx, runErr), oneLine(sayInterrupted(ctx, runErr))
 	printing.Run = runCommand(w, f.commandFlags, found.Run, "namespace", "exclude-namespace", "pod", "node", "pool", "backend")
+	if f.wait.on {
+		printing.Run = append(printing.Run, "--wait="+f.wait.String())
+	}
 	printErr := print.Write(w.stdout, printing, found)
 	if err := writeTermination(f.terminationLog, found, runErr); err != nil {
 		logger.Warn("writing the termination message failed", "err", err)

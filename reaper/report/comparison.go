@@ -105,7 +105,7 @@ func (c *Comparison) String() string {
 		}
 	}
 	for _, refusal := range c.Refused {
-		parts = append(parts, fmt.Sprintf("and its plan would be refused (%s)", refusal.Limit))
+		parts = append(parts, fmt.Sprintf("and the plan of the installed one would be refused (%s)", refusal.Limit))
 	}
 	return "compared with the installed policy: " + strings.Join(parts, ", ")
 }

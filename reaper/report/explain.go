@@ -191,6 +191,10 @@ func (r Report) subject(e Entry, command []string) judge.Subject {
 		kubectl = append(kubectl, "--context", r.Run.Context)
 	}
 	kubectl = append(kubectl, r.Run.ClientFlags...)
+	if r.Run.Place() == "" { // files are of some cluster, and none of these commands is for whichever is current
+		kubectl = append(kubectl, "--context", "CONTEXT")
+		command = append(slices.Clone(command), "--context", "CONTEXT")
+	}
 	noState := ""
 	if r.Run.NoState {
 		noState = r.Run.StateNamespace

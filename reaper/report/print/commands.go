@@ -76,7 +76,9 @@ func nextOf(r report.Report, again []string) []judge.Remedy {
 	// A run in a cluster is repeated by what started it, not by a person who types.
 	repeatable := len(again) > 0 && !r.Run.NoState && r.Run.Context+r.Run.Node != "" && !piped(r.Run.Policy.File)
 	if found := r.Leaked; found != nil {
-		if repeatable && found.Due > 0 && len(r.Result.Refused) == 0 {
+		// What writes goes by the installed policy, not by a file that differs.
+		byFile := r.Comparison != nil && r.Comparison.Missing == ""
+		if repeatable && !byFile && found.Due > 0 && len(r.Result.Refused) == 0 {
 			next = append(next, judge.Remedy{Says: "Release what is due", Command: typed(again) + " --dry-run=false"})
 		}
 		if repeatable && found.Waiting > 0 && !r.Run.Memory {

@@ -41,7 +41,11 @@ func headOf(r report.Report) []notice {
 	}
 	head = append(head, notice{text: identity(r.Run), minor: r.Run.DryRun})
 	if r.Comparison != nil {
-		head = append(head, notice{text: r.Comparison.String(), minor: r.Comparison.Missing != ""})
+		text := r.Comparison.String()
+		if r.Comparison.Missing == "" && len(r.Result.Refused) > 0 {
+			text += "; a limit refuses the whole plan of this one"
+		}
+		head = append(head, notice{text: text, minor: r.Comparison.Missing != ""})
 	}
 	return head
 }
