@@ -109,7 +109,7 @@ func resultOf(run journal.PastRun) (exit, due, released, note string) {
 	if r.NotBegun > 0 && !strings.Contains(r.Error, "not begun") {
 		notes = append(notes, fmt.Sprintf("%d not begun", r.NotBegun))
 	}
-	notes = slices.DeleteFunc(append(notes, r.Overrides, r.Error), func(note string) bool { return note == "" })
+	notes = slices.DeleteFunc(slices.Concat([]string{r.Error}, notes, []string{r.Overrides}), func(note string) bool { return note == "" })
 	return exit, due, released, strings.Join(notes, "; ")
 }
 
