@@ -57,15 +57,13 @@ func TestPeopleReleaseAndRestoreAndNothingElseThere(t *testing.T) {
 		{"hold the lease", "", "patch", "lease: ip-reaper/ip-reaper", `[{"op":"add","path":"/spec","value":{"holderIdentity":"a"}}]`},
 		{"hold another lease there", "leases", "patch", "lease: ip-reaper/other", `[{"op":"add","path":"/spec","value":{"holderIdentity":"a"}}]`},
 	}
-	for _, c := range tried(t, theBlock(), []changed{
+	writes = append(writes, tried(t, theBlock(), []changed{
 		{"free an address", "", func(b *blockSpec) { *b = b.free(1) }},
 		{"allocate an address", "", func(b *blockSpec) { *b = b.take(9, "h9") }},
 		{"free one and allocate another", "blocks", func(b *blockSpec) { *b = b.free(1).take(9, "h9") }},
 		{"change an owner of a block", "blocks", func(b *blockSpec) { b.Attributes[0] = attribute("evil") }},
 		{"change the affinity and allocate", "restore-blocks", func(b *blockSpec) { *b = b.take(9, "h9"); b.Affinity = "host:evil" }},
-	}) {
-		writes = append(writes, c)
-	}
+	})...)
 	f.each("operator", append(writes, []write{
 		{"create a pod", "", "create", "pod: ", pod("new")},
 		{"taint a node", "", "patch", "node: node-1", `[{"op":"add","path":"/spec/taints","value":[{"key":"node.kubernetes.io/out-of-service","value":"nodeshutdown","effect":"NoExecute"}]}]`},
