@@ -33,7 +33,8 @@ type Facts struct {
 
 	incomplete bool // what could not be listed may name the pod of an allocation that names none
 
-	pools map[ipam.PoolRef]policy.Pool // nil if the policy has no rules
+	pools  map[ipam.PoolRef]policy.Pool // nil if no rule of the policy has pools
+	ranged []policy.Pool                // those of them that have a range
 
 	owned  index                            // the allocations that prove an owner, of all stores
 	newest map[ipam.PodRef]*ipam.Allocation // of each pod that waits for its address: on its node, where sandboxes adopt none
@@ -101,8 +102,13 @@ func NewFacts(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Censu
 		f.stores[l.Backend] = s
 	}
 	f.owned = newIndex(owned)
-	if len(p.Rules) > 0 {
+	if slices.ContainsFunc(p.Rules, func(r policy.Rule) bool { return len(r.Match.Pools) > 0 }) {
 		f.pools = poolsOfRules(inv)
+	}
+	for _, pool := range f.pools {
+		if pool.Range.IsValid() {
+			f.ranged = append(f.ranged, pool)
+		}
 	}
 	return f
 }

@@ -25,7 +25,7 @@ func (c *Case) subject() policy.Subject {
 		Namespace: c.Owner.Pod.Namespace, Pod: c.Owner.Pod.Name, Backend: c.Backend,
 		Podless: (!c.HoldsAddress() || c.Blank) && c.Owner.Pod == (ipam.PodRef{}), Placeless: !c.HoldsAddress(),
 	}
-	if c.pools == nil || s.Placeless {
+	if len(c.policy.Rules) == 0 || s.Placeless {
 		return s
 	}
 	if c.knowsNode() {
@@ -47,7 +47,7 @@ func (c *Case) poolsOfRules() []policy.Pool {
 		return []policy.Pool{own}
 	}
 	var around []policy.Pool
-	for _, p := range c.pools {
+	for _, p := range c.ranged {
 		if p.Range.Contains(c.IP) {
 			p.Names = slices.Concat(own.Names, p.Names)
 			around = append(around, p)
