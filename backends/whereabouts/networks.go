@@ -56,8 +56,13 @@ type handout struct {
 // network, which is not narrowed: the plugin's configuration may be in a file on the nodes.
 func (s *survey) networks(pools []ipam.Pool) []ipam.Network {
 	places := make(map[place]*handout)
+	var loose []attachedRange // which may be of other places than their own
 	for _, r := range s.ranges {
-		if !r.from.IsValid() || r.sliced || r.anyNetwork {
+		elsewhere := !r.from.IsValid() || r.sliced || r.anyNetwork
+		if elsewhere || r.anywhere {
+			loose = append(loose, r)
+		}
+		if elsewhere {
 			continue
 		}
 		at := place{cmp.Or(r.network, unnamed), r.from}
@@ -87,8 +92,10 @@ func (s *survey) networks(pools []ipam.Pool) []ipam.Network {
 			Name: nameOf(at), Range: at.in, Pools: h.pools, Unique: at.network,
 			Known: h.sound && !h.unsure, Usable: ipam.NewSpans(h.spans...), Attachments: h.attachments,
 		}
-		if len(n.Pools) > 0 {
-			n.Unsure = s.alsoAt(at, n.Attachments)
+		if len(n.Pools) > 0 && at.network == "" {
+			n.Unsure = s.alsoAt(s.ranges, at, n.Attachments)
+		} else if len(n.Pools) > 0 {
+			n.Unsure = s.alsoAt(loose, at, n.Attachments)
 		}
 		if hostBits(at.in) < 2 {
 			n.Closed = "a range of fewer than four addresses has none for pods"
@@ -98,13 +105,13 @@ func (s *survey) networks(pools []ipam.Pool) []ipam.Network {
 	return append(all, s.closed...)
 }
 
-// alsoAt returns the attachments that may be of a place beside those that surely are.
-func (s *survey) alsoAt(at place, sure []string) []string {
+// alsoAt returns the attachments of ranges that may be of a place beside those that surely are.
+func (s *survey) alsoAt(ranges []attachedRange, at place, sure []string) []string {
 	known, also := make(map[string]bool), slices.Clone(s.unsure)
 	for _, attachment := range sure {
 		known[attachment] = true
 	}
-	for _, r := range s.ranges {
+	for _, r := range ranges {
 		if !known[r.attachment] && (!r.from.IsValid() || r.mayBeOf(at)) {
 			known[r.attachment] = true
 			also = append(also, r.attachment)
@@ -216,7 +223,7 @@ func (s *survey) sliced() []ipam.Network {
 				n.Attachments = append(n.Attachments, r.attachment)
 			}
 		}
-		n.Unsure = s.alsoAt(place{p.Metadata.Name, n.Range}, n.Attachments)
+		n.Unsure = s.alsoAt(s.ranges, place{p.Metadata.Name, n.Range}, n.Attachments)
 		all = append(all, n)
 	}
 	return all
