@@ -104,12 +104,18 @@ func nextOf(r report.Report, again []string) []judge.Remedy {
 // fenced. It leaves out addresses that may be on any of several nodes.
 func waitsOf(r report.Report) []judge.Remedy {
 	nodes := make(map[string]string) // by the address
+	var unreachable []report.Entry
+	for _, e := range r.Entries {
+		if a := e.Address; a != nil && a.Fate == report.Held && a.Reason == judge.NodeUnreachable {
+			unreachable = append(unreachable, e)
+		}
+	}
 	var waiting []row
-	for _, e := range rowsOf(r.Entries, false) {
+	for _, e := range rowsOf(unreachable, false) {
 		held := slices.DeleteFunc(slices.Clone(e.Evidence), func(one judge.Evidence) bool {
 			return e.HeldBy(strings.TrimPrefix(one.Source, "node ")) == ""
 		})
-		if a := e.Address; len(held) == 1 && a != nil && a.Fate == report.Held && a.Reason == judge.NodeUnreachable {
+		if len(held) == 1 {
 			nodes[e.IP] = strings.TrimPrefix(held[0].Source, "node ")
 			waiting = append(waiting, e)
 		}

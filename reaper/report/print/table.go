@@ -78,12 +78,24 @@ var whole = []string{"IP", "RUN", "RANGE", "STARTED", "REASON"}
 // fit returns columns that fit a width: the widest are shortened and, if that is not enough, those
 // of t.spare are left out.
 func (t table) fit(columns [][]string, width int) [][]string {
+	widest := make(map[string]int) // by the heading
+	for _, column := range columns {
+		for _, text := range column {
+			widest[column[0]] = max(widest[column[0]], utf8.RuneCountInString(text))
+		}
+	}
+	widthOf := func(heading string, limit int) int {
+		if slices.Contains(whole, heading) {
+			return widest[heading]
+		}
+		return min(widest[heading], limit)
+	}
 	for spare := t.spare; ; spare = spare[1:] {
 		limit, total := width+1, width+1
 		for total > width && limit > leastCell {
 			limit, total = limit-1, -2
 			for _, column := range columns {
-				total += widthOf(column, limit) + 2
+				total += widthOf(column[0], limit) + 2
 			}
 		}
 		if total > width && len(spare) > 0 {
@@ -91,25 +103,13 @@ func (t table) fit(columns [][]string, width int) [][]string {
 			continue
 		}
 		for _, column := range columns {
-			most := widthOf(column, limit)
+			most := widthOf(column[0], limit)
 			for at, text := range column {
 				column[at] = middle(text, most)
 			}
 		}
 		return columns
 	}
-}
-
-// widthOf returns the width of a column whose cells are shortened to a limit, if they may be.
-func widthOf(column []string, limit int) int {
-	widest := 0
-	for _, text := range column {
-		widest = max(widest, utf8.RuneCountInString(text))
-	}
-	if slices.Contains(whole, column[0]) {
-		return widest
-	}
-	return min(widest, limit)
 }
 
 // aligned returns the lines of columns, which have the same number of cells.
