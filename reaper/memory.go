@@ -147,10 +147,13 @@ const endTimeout = 5 * time.Second
 // a mistake of the user in a selection, the run wrote nothing, and saveEnd does not either. Nor does it
 // write to a ledger that has no room for it, or is damaged.
 func (r *run) saveEnd(ctx context.Context, err error) {
+	var mistake *ipam.InputError
+	if !r.remembers() || errors.As(err, &mistake) && !errors.Is(err, ErrAnotherStore) {
+		return
+	}
 	own := r.endedBy(err)
 	own.Ended = true
-	var mistake *ipam.InputError
-	if !r.remembers() || errors.As(err, &mistake) && !errors.Is(err, ErrAnotherStore) || own == r.saved {
+	if own == r.saved {
 		return
 	}
 	if have, saved := saveEnd(ctx, r.Ledgers, own, r.freed(own), r.logger); saved {

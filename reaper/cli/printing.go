@@ -76,6 +76,11 @@ func sayInterrupted(ctx context.Context, err error) error {
 	return fmt.Errorf("interrupted: %w", err)
 }
 
+// ending returns how the program ends with an error of a run, for its report and for the ledger.
+func ending(ctx context.Context) func(error) (code int, text string) {
+	return func(err error) (int, string) { return exitCode(ctx, err), oneLine(sayInterrupted(ctx, err)) }
+}
+
 // oneLine returns an error in one printable line; nothing for no error.
 func oneLine(err error) string {
 	if err == nil {

@@ -152,8 +152,7 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 		ClusterUID: uid, AcceptOtherCluster: f.acceptCluster,
 		Journal: past, Damage: damage, Only: only, DryRun: f.dryRun, Selection: judge.Selection{Pools: f.pools, Nodes: f.nodes},
 		Backends: conn.Backends, Cluster: conn.Cluster, Ledgers: conn.Ledgers, Lock: conn.Lock,
-		Ending: func(err error) (int, string) { return exitCode(ctx, err), oneLine(sayInterrupted(ctx, err)) },
-		Now:    conn.Now, Logger: conn.Logger,
+		Ending: ending(ctx), Now: conn.Now, Logger: conn.Logger,
 	})
 	by := conn.runInfo()
 	restored.Run.Caveats, restored.Run.Context, restored.Run.Policy = by.Caveats, by.Context, by.Policy

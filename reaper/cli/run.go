@@ -179,7 +179,7 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	o.Brief = printing.Brief() && !f.verbose // a verbose log has a line for each decision
 	o.IgnoreLimits, o.AcceptNewStore, o.Remember = f.ignoreLimits, f.acceptStore, f.remember
 	o.Overrides = joinFlags(f.flags, "grace-period", "min-age", "release-restored", "unsafe-ignore-limit", "accept-new-store")
-	o.Ending = func(err error) (int, string) { return exitCode(ctx, err), oneLine(sayInterrupted(ctx, err)) }
+	o.Ending = ending(ctx)
 	if f.wait.on {
 		o.Sleep, o.MaxWait = sleep, f.wait.max
 	}
@@ -189,7 +189,7 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	found, runErr := reaper.Run(ctx, o)
 	logger.Info("done", "allocations", found.Summary.Entries, "planned", found.Summary.Planned,
 		"released", found.Summary.Released, "deleting", found.Summary.Deleting, "failed", found.Summary.Failed)
-	found.Result.ExitCode, found.Result.Error = exitCode(ctx, runErr), oneLine(sayInterrupted(ctx, runErr))
+	found.Result.ExitCode, found.Result.Error = o.Ending(runErr)
 	printing.Run = runCommand(w, f.commandFlags, found.Run, "namespace", "exclude-namespace", "pod", "node", "pool", "backend")
 	if f.wait.on {
 		printing.Run = append(printing.Run, "--wait="+f.wait.String())

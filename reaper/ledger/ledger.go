@@ -103,14 +103,7 @@ func (l Ledger) Since(a *ipam.Allocation, present bool, now time.Time) time.Time
 // HeldSince returns since when the allocation has been ownerless, if it is held; zero if the ledger
 // does not know it.
 func (l Ledger) HeldSince(a *ipam.Allocation) time.Time {
-	if len(l.held) == 0 {
-		return time.Time{}
-	}
-	seconds, known := l.held.find(l.salt.idKey(a))
-	if !known {
-		return time.Time{}
-	}
-	return ofSecond(seconds)
+	return timeIn(l.held, a, l.salt.idKey)
 }
 
 // Last returns where the pod of the allocation was last seen. Until a run has seen what a
@@ -137,11 +130,16 @@ func (l Ledger) Grace(a *ipam.Allocation) time.Duration {
 
 // RestoredAt returns when a restore put the allocation back; zero if none did.
 func (l Ledger) RestoredAt(a *ipam.Allocation) time.Time {
-	if len(l.restored) == 0 {
+	return timeIn(l.restored, a, l.salt.spotKey)
+}
+
+// timeIn returns the time that a table has for an allocation; zero if it has none.
+func timeIn(times ledgerTable[int64], a *ipam.Allocation, key func(*ipam.Allocation) ledgerKey) time.Time {
+	if len(times) == 0 { // a key costs time
 		return time.Time{}
 	}
-	seconds, ok := l.restored.find(l.salt.spotKey(a))
-	if !ok {
+	seconds, known := times.find(key(a))
+	if !known {
 		return time.Time{}
 	}
 	return ofSecond(seconds)

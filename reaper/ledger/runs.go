@@ -75,8 +75,8 @@ func sum(a, b map[string]uint64) map[string]uint64 {
 
 // WithRun returns the ledger with the run, instead of what it has for that run, and without the
 // oldest runs beyond MaxRuns. If the run has ended, and had not in the ledger, its totals count it
-// and the addresses that it freed, by the backend; they count no restore. So a run whose end is written again, because it
-// did not learn that it was written, is not counted again.
+// and the addresses that it freed, by the backend; they count no restore. So a run whose end is
+// written again, because it did not learn that it was written, is not counted again.
 func (l Ledger) WithRun(run Run, freed map[string]uint64) Ledger {
 	l.Runs = slices.Clone(l.Runs)
 	i := slices.IndexFunc(l.Runs, func(r Run) bool { return r.ID == run.ID })

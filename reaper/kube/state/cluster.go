@@ -298,22 +298,6 @@ func (d *Dump) Check() error {
 	return nil
 }
 
-// Lists returns a list, without its items, for each kind but pods of which the dump has an object.
-func (d *Dump) Lists() []ipam.Document {
-	var lists []ipam.Document
-	for _, of := range []struct {
-		apiVersion, kind string
-		objects          int
-	}{
-		{"v1", "NodeList", len(d.nodes)}, {"apps/v1", "StatefulSetList", len(d.sets)}, {machineGroup + "/v1", machineKind + "List", len(d.machines)},
-	} {
-		if of.objects > 0 {
-			lists = append(lists, ipam.Document{APIVersion: of.apiVersion, Kind: of.kind, List: true})
-		}
-	}
-	return lists
-}
-
 // Pods implements census.Cluster.
 func (d *Dump) Pods(context.Context) ([]census.Pod, error) { return d.pods, nil }
 
