@@ -13,8 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// refusals is the folder that tells agentPlugin what its agent refuses.
-const refusals = "/run/agent.refuses/"
+// What tells agentPlugin what its agent refuses, and what it refused.
+const (
+	refusals   = "/run/agent.refuses/" // a folder
+	refusedLog = "/run/agent.refused"
+)
 
 // edgesBegin chains agentPlugin to the network of workerA, and starts the pods of
 // terminating.yaml there, and a static pod on the control plane.
@@ -23,9 +26,12 @@ func (c *cluster) edgesBegin() {
 	c.inside(workerA, "agent-plugin.sh", agentPlugin)
 	c.startAgent(workerA)
 	c.docker("exec", workerA, "mkdir", "-p", refusals)
-	for _, what := range []string{"DEL.stuck", "ADD.looping", "DEL.looping", "ADD.again", "DEL.again"} {
+	c.docker("exec", workerA, "touch", refusedLog)
+	for _, what := range []string{"DEL.stuck", "ADD.looping", "DEL.looping", "DEL.again"} {
 		c.docker("exec", workerA, "touch", refusals+what)
 	}
+	// It asks for an address, which Calico takes from the last try before it gives it to the next.
+	c.docker("exec", workerA, "bash", "-c", "echo hold >"+refusals+"ADD.again")
 	c.inside(workerA, "chain.sh", agentPlugin)
 	c.configured(workerA, agentPlugin, true)
 	c.apply("terminating.yaml")
@@ -40,7 +46,7 @@ func (c *cluster) edgesEnd() {
 	c.Helper()
 	c.install("plan")
 	c.docker("exec", controlPlane, "rm", "-f", "/etc/kubernetes/manifests/edges.yaml")
-	c.docker("exec", workerA, "rm", "-rf", "/etc/cni/net.d/00-chain.conflist", refusals)
+	c.docker("exec", workerA, "rm", "-rf", "/etc/cni/net.d/00-chain.conflist", refusals, refusedLog)
 	c.configured(workerA, agentPlugin, false)
 	c.freeze("CONT")
 	_, _ = c.tryKubectl(finish...) // it may be gone
@@ -65,11 +71,12 @@ func (c *cluster) freeze(signal string) {
 	c.inside(workerA, "freeze.sh", signal, edges, "frozen")
 }
 
-// dieUnseen deletes a pod, and has its sandbox die without a CNI DEL before its kubelet knows.
-func (c *cluster) dieUnseen(pod string) {
+// dieUnseen deletes pods, and has the sandbox of the first die without a CNI DEL, before the kubelet
+// knows. It then starts no other sandbox for any of them.
+func (c *cluster) dieUnseen(pod string, others ...string) {
 	c.Helper()
 	c.docker("exec", workerA, "systemctl", "stop", "kubelet")
-	c.kubectl("-n", edges, "delete", "pod", pod, "--wait=false")
+	c.kubectl(append([]string{"-n", edges, "delete", "pod", "--wait=false", pod}, others...)...)
 	c.inside(workerA, "kill-sandbox.sh", edges, pod)
 }
 

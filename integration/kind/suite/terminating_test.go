@@ -45,10 +45,11 @@ func TestPodsAndSandboxesThatDoNotEndTogether(t *testing.T) {
 	c.step("the phase of a pod is terminal only when its sandbox is stopped", func(c *cluster) {
 		stuck = append(c.ofPod("stuck"), c.ofPod("frozen")...)
 		ended = c.ofPod("ended")
-		c.dieUnseen("ended")
+		c.leavesBoth("again")
+		c.dieUnseen("ended", "again")
 		c.freeze("STOP")
 		c.kubectl("-n", edges, "delete", "pod", "stuck", "frozen", "--wait=false")
-		c.kubectl("-n", edges, "delete", "pod", "again")
+		c.kubectl("-n", edges, "wait", "pod", "again", "--for=delete", "--timeout=2m")
 		old = c.ofPod("again")
 		if count(old, calico) != 1 || count(old, whereabouts) != 1 {
 			c.Fatalf("the pod left %v, want an address of each store", old)
@@ -127,14 +128,15 @@ func (c *cluster) ofPod(name string) []allocation {
 	return all
 }
 
-// leavesBoth waits until a pod whose chain fails has an address of each store, from one try of the
-// kubelet. A try that breaks off earlier may leave one of them alone.
+// leavesBoth waits until the agent holds the ADD of a pod that has an address of each store.
 func (c *cluster) leavesBoth(name string) {
 	c.Helper()
 	c.eventually(2*time.Minute, func(context.Context) (string, error) {
+		tries := strings.Fields(c.docker("exec", workerA, "awk", "$1 == \"ADD."+name+"\" {print $2}", refusedLog))
 		left := c.ofPod(name)
-		if count(left, calico) != 1 || count(left, whereabouts) != 1 || left[0].sandbox != left[1].sandbox {
-			return fmt.Sprintf("pod %s leaves %v, want an address of each store for one sandbox", name, left), nil
+		if len(tries) == 0 || count(left, calico) != 1 || count(left, whereabouts) != 1 ||
+			slices.ContainsFunc(left, func(a allocation) bool { return a.sandbox != tries[len(tries)-1] }) {
+			return fmt.Sprintf("pod %s leaves %v, want an address of each store for the last of %.8s", name, left, tries), nil
 		}
 		return "", nil
 	})
