@@ -18,15 +18,21 @@ const (
 	tableEnds    = "<!-- The end of the tables. -->\n"
 )
 
-// rulesTables returns the tables of the page.
+// rulesTables returns the tables of the page. What a rule says is there once.
 func rulesTables() string {
 	var text strings.Builder
-	number := 0
+	number, first := 0, map[string]int{}
 	write := func(rules []judge.Rule) {
 		text.WriteString("| | reason | verdict | when |\n|--:|---|---|---|\n")
 		for _, r := range rules {
 			number++
-			fmt.Fprintf(&text, "| %d | `%s` | %s | %s |\n", number, r.Reason, verdictsOf(r), r.Doc)
+			when := r.Doc
+			if same, ok := first[r.Doc]; ok {
+				when = fmt.Sprintf("As rule %d.", same)
+			} else {
+				first[r.Doc] = number
+			}
+			fmt.Fprintf(&text, "| %d | `%s` | %s | %s |\n", number, r.Reason, verdictsOf(r), when)
 		}
 	}
 	write(judge.Rules())
