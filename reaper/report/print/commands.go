@@ -82,7 +82,7 @@ func nextOf(r report.Report, again []string) []judge.Remedy {
 			next = append(next, judge.Remedy{Says: "Release what is due", Command: typed(again) + " --dry-run=false"})
 		}
 		if repeatable && found.Waiting > 0 && !r.Run.Memory {
-			next = append(next, judge.Remedy{Says: "Remember what waits, so that its grace period can end", Command: typed(again) + " --remember"})
+			next = append(next, judge.Remedy{Says: "Remember what waits, so that its grace period can end (needs the right to write the ledger)", Command: typed(again) + " --remember"})
 		}
 		if explain := explainOn(r.Run); len(found.HeldBy) > 0 && explain != "" {
 			if i := slices.IndexFunc(r.Entries, func(e report.Entry) bool {
