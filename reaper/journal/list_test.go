@@ -45,9 +45,17 @@ func TestPastRunCountsAddresses(t *testing.T) {
 		return r
 	}
 	past := journal.PastOf(journal.Journal{Run: journaled, Records: []ipam.Record{
-		at("whereabouts", "lan", "1", "10.0.0.1"), at("overlapping", "10.0.0.1", "10.0.0.1", "10.0.0.1"),
+		at("whereabouts", "lan", "1", "10.0.0.1"), at("overlapping", "ns/10.0.0.1", "10.0.0.1", "10.0.0.1"),
 		at("whereabouts", "wan", "1", "10.0.0.1"), at("whereabouts", "lan", "2", "10.0.0.2"), at("calico", "empty handles", "h", ""),
+		at("overlapping", "ns/10.0.0.3", "10.0.0.3", "10.0.0.3"),
 	}})
-	equal(t, "allocations", past.Recorded, 5)
-	equal(t, "addresses", past.Addresses, 3)
+	equal(t, "allocations", past.Recorded, 6)
+	equal(t, "addresses", past.Addresses, 4)
+	var pools []string // those that people are told of
+	for _, p := range past.Pools {
+		if !p.Elsewhere {
+			pools = append(pools, p.Pool)
+		}
+	}
+	equal(t, "pools", pools, []string{"lan", "empty handles", "ns/10.0.0.3", "wan"})
 }

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"slices"
+
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
@@ -32,8 +34,7 @@ type RestoreReport struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// RestoreCounts are numbers of records. Every record is counted in exactly one of the
-// outcomes.
+// RestoreCounts are numbers of records, or of addresses. Each is counted in exactly one of the outcomes.
 type RestoreCounts struct {
 	Records  int `json:"records"`
 	Planned  int `json:"planned"` // in a dry run
@@ -57,13 +58,52 @@ type RestoreEntry struct {
 // MakeRestore returns the report of a restore, and counts its entries. undone is the run that it undoes.
 func MakeRestore(run RunInfo, undone journal.Run, entries []RestoreEntry, warnings []string) RestoreReport {
 	r := RestoreReport{APIVersion: policy.APIVersion, Kind: "RestoreReport", Run: run, Journal: undone, Entries: entries, Warnings: warnings}
-	r.Summary.Records = len(entries)
-	counts := map[RestoreOutcome]*int{
-		Restorable: &r.Summary.Planned, Restored: &r.Summary.Restored, AlreadyThere: &r.Summary.Present,
-		Taken: &r.Summary.Taken, NotRestored: &r.Summary.Failed,
-	}
 	for _, e := range r.Entries {
-		*counts[e.Outcome]++
+		r.Summary.count(e.Outcome)
 	}
 	return r
 }
+
+// count counts one outcome.
+func (c *RestoreCounts) count(o RestoreOutcome) {
+	c.Records++
+	switch o {
+	case Restorable:
+		c.Planned++
+	case Restored:
+		c.Restored++
+	case AlreadyThere:
+		c.Present++
+	case Taken:
+		c.Taken++
+	case NotRestored:
+		c.Failed++
+	}
+}
+
+// Addresses counts the addresses of the entries, each by the outcome of its records that is furthest from
+// being there. Two records of one backend that have an IP are of different networks: see journal.PastRun.
+func (r RestoreReport) Addresses() (counts RestoreCounts) {
+	type address struct {
+		ip  string
+		nth int // of its backend
+	}
+	times, outcomes := make(map[[2]string]int), make(map[address]RestoreOutcome)
+	for _, e := range r.Entries {
+		if e.IP == "" {
+			continue
+		}
+		times[[2]string{e.Backend, e.IP}]++
+		a := address{e.IP, times[[2]string{e.Backend, e.IP}]}
+		if had, ok := outcomes[a]; !ok || slices.Index(fromThere, e.Outcome) > slices.Index(fromThere, had) {
+			outcomes[a] = e.Outcome
+		}
+	}
+	for _, outcome := range outcomes {
+		counts.count(outcome)
+	}
+	return counts
+}
+
+// fromThere are the outcomes, what was there first.
+var fromThere = []RestoreOutcome{AlreadyThere, Restored, Restorable, Taken, NotRestored}

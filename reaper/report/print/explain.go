@@ -42,7 +42,7 @@ func viewOfExplanation(x report.Explanation) view {
 		line("  in the journal of run %s, %s: %s", r.ID, clock(&r.StartedAt), ownersOf(r.Entries))
 		line("  that run released it, unless its owner had come back")
 		for _, b := range r.Restores {
-			line("  restore %s put back %s of that run", b.ID, printable.Counted(b.Restored, "allocation"))
+			line("  restore %s put back %s of that run", b.ID, printable.Counted(b.Restored, "address"))
 		}
 	}
 	if held := heldByNode(x); held != "" {
