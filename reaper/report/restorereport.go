@@ -1,8 +1,6 @@
 package report
 
 import (
-	"slices"
-
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
@@ -58,52 +56,34 @@ type RestoreEntry struct {
 // MakeRestore returns the report of a restore, and counts its entries. undone is the run that it undoes.
 func MakeRestore(run RunInfo, undone journal.Run, entries []RestoreEntry, warnings []string) RestoreReport {
 	r := RestoreReport{APIVersion: policy.APIVersion, Kind: "RestoreReport", Run: run, Journal: undone, Entries: entries, Warnings: warnings}
+	r.Summary.Records = len(entries)
 	for _, e := range r.Entries {
-		r.Summary.count(e.Outcome)
+		*r.Summary.of(e.Outcome)++
 	}
 	return r
 }
 
-// count counts one outcome.
-func (c *RestoreCounts) count(o RestoreOutcome) {
-	c.Records++
-	switch o {
-	case Restorable:
-		c.Planned++
-	case Restored:
-		c.Restored++
-	case AlreadyThere:
-		c.Present++
-	case Taken:
-		c.Taken++
-	case NotRestored:
-		c.Failed++
-	}
+// of returns the figure of an outcome.
+func (c *RestoreCounts) of(o RestoreOutcome) *int {
+	return map[RestoreOutcome]*int{
+		Restorable: &c.Planned, Restored: &c.Restored, AlreadyThere: &c.Present, Taken: &c.Taken, NotRestored: &c.Failed,
+	}[o]
 }
 
-// Addresses counts the addresses of the entries, each by the outcome of its records that is furthest from
-// being there. Two records of one backend that have an IP are of different networks: see journal.PastRun.
+// Addresses counts the addresses of pods in the entries, each by the outcome of its records that is
+// furthest from being there.
 func (r RestoreReport) Addresses() (counts RestoreCounts) {
-	type address struct {
-		ip  string
-		nth int // of its backend
-	}
-	times, outcomes := make(map[[2]string]int), make(map[address]RestoreOutcome)
-	for _, e := range r.Entries {
-		if e.IP == "" {
-			continue
-		}
-		times[[2]string{e.Backend, e.IP}]++
-		a := address{e.IP, times[[2]string{e.Backend, e.IP}]}
-		if had, ok := outcomes[a]; !ok || slices.Index(fromThere, e.Outcome) > slices.Index(fromThere, had) {
-			outcomes[a] = e.Outcome
+	decides := make(map[[3]string]RestoreOutcome)
+	for _, outcome := range []RestoreOutcome{AlreadyThere, Restored, Restorable, Taken, NotRestored} {
+		for _, e := range r.Entries {
+			if e.Outcome == outcome && e.IP != "" {
+				decides[[3]string{e.IP, e.Owner.Namespace, e.Owner.Pod}] = outcome
+			}
 		}
 	}
-	for _, outcome := range outcomes {
-		counts.count(outcome)
+	for _, outcome := range decides {
+		counts.Records++
+		*counts.of(outcome)++
 	}
 	return counts
 }
-
-// fromThere are the outcomes, what was there first.
-var fromThere = []RestoreOutcome{AlreadyThere, Restored, Restorable, Taken, NotRestored}
