@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -219,22 +218,6 @@ func (j *Journals) List(ctx context.Context) (runs []journal.PastRun, warnings [
 	}
 	runs, warnings = journal.PastRuns(summaries)
 	return runs, warnings, err
-}
-
-// metadataOnly asks for only the metadata of ConfigMaps.
-const metadataOnly = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-
-// Recent returns the IDs of the last runs that have a journal, the latest first. It reads no journal.
-func (j *Journals) Recent(ctx context.Context, most int) ([]string, error) {
-	request := func() *rest.Request {
-		return j.client.Get().Namespace(j.namespace).Resource("configmaps").Param("labelSelector", JournalLabel+"=true").SetHeader("Accept", metadataOnly)
-	}
-	ids, err := kube.ReadPages(ctx, 500, request, kube.FormOf("meta.k8s.io/v1", "PartialObjectMetadataList",
-		func(o *metav1.PartialObjectMetadata) string { return o.Labels[RunLabel] }))
-	slices.Sort(ids) // an ID begins with its time
-	ids = slices.Compact(ids)
-	slices.Reverse(ids)
-	return ids[:min(len(ids), most)], kube.Answered(err)
 }
 
 // Parts implements journal.Source.
