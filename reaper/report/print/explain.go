@@ -185,8 +185,8 @@ func summaryOfAsking(a report.Asking, x report.Explanation) string {
 		return name + a.Why
 	}
 	text := name + "waits for an address"
-	for _, f := range a.Fixed {
-		text += "; it asks for " + f.Address + ", which is " + f.Is
+	if len(a.Fixed) > 0 {
+		text += "; it asks for " + printable.Some(a.Fixed) + " and no other: explain that address to see what has it"
 	}
 	if a.Room != "" {
 		text += "; " + a.Room
