@@ -137,7 +137,7 @@ var (
 
 var (
 	keepPod  = say("nothing to do: its pod uses it, and returns it when it ends")
-	listPods = advise(Remedy{"let ip-reaper list the pods; with files, give --pods FILE", "kubectl auth can-i list pods -A"})
+	listPods = advise(Remedy{"let ip-reaper list the pods; with files, give one that has them", "kubectl auth can-i list pods -A"})
 	outwait  = Remedy{"wait: {note}", ""}
 )
 

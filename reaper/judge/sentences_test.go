@@ -84,7 +84,7 @@ const (
 	ripens    = "no run has saved when it lost its owner: save it now (needs the right to write the ledger) $ ip-reaper run --context prod --remember"
 	twice     = "or look twice, a minute apart, in place of the grace period $ ip-reaper run --context prod --pod default/web --grace-period=60s --wait=2m"
 	ofPool    = "or look twice, a minute apart, in place of the grace period $ ip-reaper run --context prod --pool pool --grace-period=60s --wait=2m"
-	mayList   = "let ip-reaper list the pods; with files, give --pods FILE $ kubectl --context prod auth can-i list pods -A"
+	mayList   = "let ip-reaper list the pods; with files, give one that has them $ kubectl --context prod auth can-i list pods -A"
 	taintN1   = "or fence it, once you are sure that nothing runs on n1 any more (needs rights on nodes) $ kubectl --context prod taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 	deleteN1  = "or, if its machine is gone for good or has joined again under another name, delete n1 (needs rights on nodes) $ kubectl --context prod delete node n1"
 	readyN1   = "wait until the node is ready again"
