@@ -37,9 +37,7 @@ func wordsOn(command string, run report.RunInfo) []string {
 	if run.Context != "" {
 		words = []string{run.Program, command, "--context", quote(run.Context)}
 		words = appendFlag(words, "--kubeconfig", run.Kubeconfig)
-		for _, word := range run.ClientFlags {
-			words = append(words, quote(word))
-		}
+		words = append(words, quoted(run.ClientFlags)...)
 		if !piped(run.Policy.File) {
 			words = appendFlag(words, "--policy", run.Policy.File)
 		}
@@ -141,10 +139,13 @@ func explainOn(run report.RunInfo) string {
 }
 
 // typed returns words as a person types them.
-func typed(words []string) string {
-	quoted := make([]string, len(words))
+func typed(words []string) string { return strings.Join(quoted(words), " ") }
+
+// quoted returns words, each of which a POSIX shell reads as one.
+func quoted(words []string) []string {
+	all := make([]string, len(words))
 	for i, word := range words {
-		quoted[i] = quote(word)
+		all[i] = quote(word)
 	}
-	return strings.Join(quoted, " ")
+	return all
 }

@@ -171,6 +171,7 @@ func lookAtRuns(by report.RunInfo) string {
 		return "systemctl list-timers ip-reaper-node.timer"
 	}
 	words := appendFlag(appendFlag([]string{"kubectl"}, "--kubeconfig", by.Kubeconfig), "--context", by.Context)
+	words = append(words, quoted(by.ClientFlags)...)
 	return strings.Join(append(words, "-n", quote(by.StateNamespace), "get cronjobs,jobs -l app.kubernetes.io/name=ip-reaper"), " ")
 }
 

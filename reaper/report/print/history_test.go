@@ -82,7 +82,7 @@ func TestHistoryFormats(t *testing.T) {
 		"history_ends": {"table", "json", "name"}, "history_refused": {"table", "name"}, "history_restore": {"table"}, "history_node": {"table"}, "history_people": {"table"},
 	} {
 		history := histories()[name]
-		by.Node = history.Node
+		by.Node, by.ClientFlags = history.Node, map[string][]string{"history_people": {"--as", "jane doe"}}[name]
 		for _, format := range formats {
 			t.Run(name+" as "+format, func(t *testing.T) {
 				var got bytes.Buffer
