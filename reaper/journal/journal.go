@@ -187,7 +187,7 @@ func (s Summary) past() PastRun {
 		for i := range past.Pools {
 			pool := &past.Pools[i]
 			places := s.hashes[ipam.PoolRef{Backend: pool.Backend, Name: pool.Pool}]
-			if (places[0].key == itself) != alone {
+			if (len(places) == 1 && places[0].key == itself) != alone {
 				continue
 			}
 			before := past.Addresses

@@ -47,15 +47,15 @@ func TestPastRunCountsAddresses(t *testing.T) {
 	past := journal.PastOf(journal.Journal{Run: journaled, Records: []ipam.Record{
 		at("whereabouts", "lan", "1", "10.0.0.1"), at("overlapping", "ns/10.0.0.1", "10.0.0.1", "10.0.0.1"),
 		at("whereabouts", "wan", "1", "10.0.0.1"), at("whereabouts", "lan", "2", "10.0.0.2"), at("calico", "empty handles", "h", ""),
-		at("overlapping", "ns/10.0.0.3", "10.0.0.3", "10.0.0.3"),
+		at("overlapping", "ns/10.0.0.3", "10.0.0.3", "10.0.0.3"), at("calico", "10.0.0.0/26", "26", "10.0.0.26"), at("calico", "10.0.0.0/26", "27", "10.0.0.27"),
 	}})
-	equal(t, "allocations", past.Recorded, 6)
-	equal(t, "addresses", past.Addresses, 4)
+	equal(t, "allocations", past.Recorded, 8)
+	equal(t, "addresses", past.Addresses, 6)
 	var pools []string // those that people are told of
 	for _, p := range past.Pools {
 		if !p.Elsewhere {
 			pools = append(pools, p.Pool)
 		}
 	}
-	equal(t, "pools", pools, []string{"lan", "empty handles", "ns/10.0.0.3", "wan"})
+	equal(t, "pools", pools, []string{"10.0.0.0/26", "lan", "empty handles", "ns/10.0.0.3", "wan"})
 }
