@@ -26,21 +26,23 @@ func TestDryRunByAFileIsComparedWithTheInstalledPolicy(t *testing.T) {
 		says            string
 		changed         []string // by the addresses' keys
 	}{
-		{name: "the same", says: begins + "no verdict differs"},
+		{name: "the same", says: begins + "no verdict or reason differs"},
 		{name: "the file releases more", installed: func(p *policy.Policy) { p.Rules = hold("gone-*") },
 			says: begins + "3 more would go, 3 fewer would be held", changed: []string{"2", "3", "4"}},
 		{name: "the file holds one", file: func(p *policy.Policy) { p.Rules = hold("gone-2") },
 			says: begins + "1 fewer would go, 1 more would be held", changed: []string{"3"}},
 		{name: "one for another", installed: func(p *policy.Policy) { p.Rules = hold("gone-1") }, file: func(p *policy.Policy) { p.Rules = hold("gone-2") },
 			says: begins + "as many would go and be held", changed: []string{"2", "3"}},
+		{name: "for another reason", installed: func(p *policy.Policy) { p.Rules = hold("gone-1") }, file: func(p *policy.Policy) { p.Namespaces.Exclude = []string{"*"} },
+			says: begins + "2 fewer would go, 2 more would be held", changed: []string{"2", "3", "4"}},
 		{name: "a selection", installed: func(p *policy.Policy) { p.Rules = hold("gone-*") }, selected: onePod("gone-2"),
 			says: begins + "1 more would go, 1 fewer would be held", changed: []string{"3"}},
 		{name: "a longer grace period", file: func(p *policy.Policy) { p.GracePeriod = &policy.Duration{Duration: time.Hour} },
 			says: begins + "3 fewer would go", changed: []string{"2", "3", "4"}},
 		{name: "what only the file's pods decide", installed: func(p *policy.Policy) { p.Protection.StatefulSets = policy.Ignore },
-			says: begins + "no verdict differs"},
+			says: begins + "no verdict or reason differs"},
 		{name: "the installed one is over its limit", installed: func(p *policy.Policy) { p.Limits.MaxReleases = new(1) },
-			says: begins + "no verdict differs, and the plan of the installed one would be refused (limits.maxReleases)"},
+			says: begins + "no verdict or reason differs, and the plan of the installed one would be refused (limits.maxReleases)"},
 		{name: "it lists other stores", installed: func(p *policy.Policy) { p.Backends = map[string]policy.Backend{"memory": {Enabled: policy.Off}} },
 			says: "not compared with the installed policy: they differ in backends, which says what is listed"},
 	} {

@@ -213,16 +213,22 @@ func (u undamaged) Load(ctx context.Context) (ledger.Ledger, error) {
 // endedBy returns the run as the ledger has it if it ends now with this error. A run that may wait
 // for grace periods has not ended.
 func (r *run) endedBy(err error) ledger.Run {
-	planned := func(a *attempt) bool {
-		_, due := slices.BinarySearch(r.round.plan.Due, a.index)
+	outcomes := make(map[int]report.Outcome, len(r.round.attempts))
+	for _, a := range r.round.attempts {
+		outcomes[a.index] = a.outcome
+	}
+	planned := func(i int) bool {
+		_, due := slices.BinarySearch(r.round.plan.Due, i)
 		return due
 	}
+	released := func(i int) bool { return outcomes[i] == report.Released }
+	left := func(i int) bool { return released(i) || outcomes[i] == report.NotBegun }
+	counts := report.Freeing(r.round.verdicts, r.past.released, planned, released, left)
 	own := ledger.Run{
 		ID: r.info.ID, Began: r.info.StartedAt.Unix(), By: shortened(r.By), DryRun: r.info.DryRun, Ended: r.Sleep == nil,
 		Selection: shortened(r.Selection.String()), Overrides: shortened(r.Overrides),
-		Due: r.addresses(planned), Released: r.addresses((*attempt).released),
+		Due: counts[0], Released: counts[1], NotBegun: counts[2] - counts[1],
 	}
-	own.NotBegun = r.addresses(func(a *attempt) bool { return a.released() || a.outcome == report.NotBegun }) - own.Released
 	own.ExitCode, own.Error = endOf(r.Ending, err)
 	return own
 }
@@ -240,15 +246,3 @@ func endOf(ending func(error) (int, string), err error) (code int, text string) 
 
 // shortened returns a text in a length that the ledger takes.
 func shortened(text string) string { return printable.Shorten(text, ledger.MaxRunText) }
-
-// addresses counts the addresses that are free once the allocations of some attempts are gone, with
-// those of earlier rounds, as the report counts them.
-func (r *run) addresses(gone func(*attempt) bool) int {
-	indices := make(map[int]bool)
-	for _, a := range r.round.attempts {
-		if gone(a) {
-			indices[a.index] = true
-		}
-	}
-	return report.Freeing(r.round.inventory, r.round.verdicts, r.past.released, indices)
-}

@@ -198,7 +198,7 @@ func (r *restoreCall) own() ledger.Run {
 	own := ledger.Run{
 		ID: r.ID, Began: r.info.StartedAt.Unix(), By: shortened(r.By), Selection: shortened(selection), RestoreOf: shortened(r.Journal.Run.ID),
 	}
-	s := r.report().Summary
+	s := r.report().Addresses()
 	own.Restore = ledger.Restore{Restored: s.Restored, Present: s.Present, Taken: s.Taken, Failed: s.Failed}
 	return own
 }

@@ -284,9 +284,10 @@ func TestShippedRolesAreWhatIsNeeded(t *testing.T) {
 	})
 }
 
-// Who has the role to look can plan, explain, and list pools and history, and release nothing: the
-// hint names the rule that is missing, and the role that has it. Who has the role of an operator, and
-// is in the group that the policies hold, can release and restore from a workstation, and nothing else.
+// Who has the role to look can plan, explain, list pools and history, and see what a restore would put
+// back, and release nothing: the hint names the rule that is missing, and the role that has it. Who has
+// the role of an operator, and is in the group that the policies hold, can release and restore from a
+// workstation, and nothing else.
 func TestRolesOfPeopleAreWhatIsNeeded(t *testing.T) {
 	w, _ := fixture(t)
 	defineMigrations(w)
@@ -303,16 +304,25 @@ func TestRolesOfPeopleAreWhatIsNeeded(t *testing.T) {
 			w.Errorf("it warns:\n%s", result.Stderr)
 		}
 	}
-	unasked := []string{"list ipamclaims", "list ipamconfigurations", "get pods"}
+	unasked := []string{"list ipamclaims", "list ipamconfigurations", "get cronjobs", "list cronjobs", "get jobs", "list jobs"}
 	w.Sub("view", func() {
 		w.Again()
+		released := w.Run(policy).Report.Summary.Released
+		id := w.Journals()[0]
 		_, g := as("view")
+		w.Proxy.Reset()
+		result := w.Ends(reap.ExitDone, w.Starts("restore", policy, "--run="+id, "--dry-run=true"))
+		quiet(result)
+		if got := w.RestoreReportOf(result).Summary.Planned; got == 0 || got != released {
+			w.Errorf("it would put back %d of %d", got, released)
+		}
+		w.Put(w.Before)
 		quiet(w.Ends(reap.ExitDone, w.Starts("run", policy, "--dry-run", "-n="+world.Shop)))
 		quiet(w.Ends(reap.ExitDone, w.Starts("explain", policy, "10.1.0.3")))
 		quiet(w.Ends(reap.ExitDone, w.Starts("pools", policy)))
 		quiet(w.Ends(reap.ExitDone, w.Starts("history", policy)))
 		quiet(w.Ends(reap.ExitUsage, w.Starts("run", policy, "--dry-run", "-n=no-such-namespace")))
-		wantAsked(w, g, unasked...)
+		wantAsked(w, g, append(unasked, "get pods")...)
 		report := releasesNothing(w, policy)
 		for _, says := range []string{"create configmaps in namespace " + world.Home, "Role ip-reaper-operator"} {
 			if !slices.ContainsFunc(report.Warnings, func(warning string) bool { return strings.Contains(warning, says) }) {
@@ -333,7 +343,7 @@ func TestRolesOfPeopleAreWhatIsNeeded(t *testing.T) {
 		w.Must(w.Memory.Unlock(w.Context()))
 		quiet(w.Ends(reap.ExitDone, w.Starts("restore", policy, "--run="+w.Journals()[0])))
 		w.WantStores("after the restoration", w.Before)
-		wantAsked(w, g, "list ipamclaims", "list ipamconfigurations", "delete configmaps")
+		wantAsked(w, g, append(unasked, "delete configmaps")...)
 		kube, err := kubernetes.NewForConfig(a.Config)
 		w.Must(err)
 		pods, configMaps := kube.CoreV1().Pods(world.Shop), kube.CoreV1().ConfigMaps(world.Home)

@@ -314,7 +314,7 @@ func checkState(ctx context.Context, c clients, namespace string, must bool, log
 	switch {
 	case input == nil && len(others) > 0:
 		return []string{fmt.Sprintf("ip-reaper also has a ledger or a lock in namespace %s, and this command uses %s: "+
-			"name the right one with --state-namespace, and delete the others", printable.Some(others), namespace)}, false, unread, nil
+			"check --state-namespace first; only if it is right, delete the ledger and the lock elsewhere", printable.Some(others), namespace)}, false, unread, nil
 	case input == nil:
 		return nil, false, unread, nil
 	case must:

@@ -36,9 +36,9 @@ func TestFiguresAgreeAcrossOutputs(t *testing.T) {
 					stores = append(stores, joined(t, []string{file}))
 				}
 			}
-			pods := joined(t, alive)
+			stores = append(stores, joined(t, alive))
 			printed := func(command string, flags ...string) string {
-				args := append([]string{command, "--policy=" + policy, "--pods=" + pods}, flags...)
+				args := append([]string{command, "--policy=" + policy}, flags...)
 				for _, store := range stores {
 					if command == "inspect" {
 						args = append(args, store)

@@ -140,7 +140,7 @@ func goldenReport(t *testing.T, dir string) []byte {
 			args = append(args, joined(t, []string{file}))
 		}
 	}
-	args = append(args, "--policy="+policy, "--pods="+joined(t, alive))
+	args = append(args, "--policy="+policy, joined(t, alive))
 	var stdout, stderr bytes.Buffer
 	code := run(t.Context(), streams(&stdout, &stderr), args)
 	var report map[string]any
@@ -167,7 +167,7 @@ func goldenReport(t *testing.T, dir string) []byte {
 // waits.
 func TestPodWithoutABlockIsToldWhy(t *testing.T) {
 	dir := "testdata/golden/calico-no-free-block"
-	files := []string{"--from=" + filepath.Join(dir, "store.json"), "--pods=" + filepath.Join(dir, "pods.json"), "--policy=" + filepath.Join(dir, "policy.yaml")}
+	files := []string{"--from=" + filepath.Join(dir, "store.json"), "--from=" + filepath.Join(dir, "pods.json"), "--policy=" + filepath.Join(dir, "policy.yaml")}
 	for _, tt := range []struct {
 		command []string
 		says    []string

@@ -29,7 +29,7 @@ func (p pastJournals) List(context.Context) (all []journal.PastRun, warnings []s
 	for _, run := range p.runs {
 		all = append(all, journal.NewPastRun(run, nil))
 	}
-	return all, nil, nil
+	return all, nil, p.err
 }
 
 func (p pastJournals) Read(_ context.Context, id string) (journal.Journal, error) {
@@ -84,13 +84,6 @@ func TestLatestRunIsTheSameForHistoryAndRestore(t *testing.T) {
 			t.Errorf("%s: restore takes run %q, want %q", tt.name, back.Run.ID, tt.restore)
 		}
 	}
-}
-
-func (p pastJournals) Recent(_ context.Context, most int) (ids []string, err error) {
-	for _, run := range p.runs[:min(most, len(p.runs))] {
-		ids = append(ids, run.ID)
-	}
-	return ids, p.err
 }
 
 // An address that nothing uses has a history: the latest run that recorded it, and the restores of that

@@ -52,11 +52,11 @@ func printEverything(t *testing.T, text string, choice byte) {
 	h.dir = t.TempDir()
 	args := append(leadTo(t, h), "--output", h.format, "-v")
 	pools, pods := h.file("pools.json", h.pools()), h.file("pods.json", h.pods())
-	h.run("inspect", pools, h.file("junk", text), "--pods", pods, "--all", "-o", h.format)
+	h.run("inspect", pools, h.file("junk", text), pods, "--all", "-o", h.format)
 	full := h
 	full.format = print.LookFormats()[int(choice)%len(print.LookFormats())]
-	full.run("pools", "--from", pools+","+h.file("blocks.json", h.blocks()), "--pods", pods, "--all", "--top", print.Tops()[int(choice)%len(print.Tops())], "-o", full.format)
-	h.run("inspect", pools, h.file("blocks.json", h.blocks()), "--pods", pods, "-o", h.format)
+	full.run("pools", "--from", pools+","+h.file("blocks.json", h.blocks())+","+pods, "--all", "--top", print.Tops()[int(choice)%len(print.Tops())], "-o", full.format)
+	h.run("inspect", pools, h.file("blocks.json", h.blocks()), pods, "-o", h.format)
 	h.run("inspect", filepath.Join(h.dir, strings.Map(inName, text)), "-o", text)
 	restore := append(args[:4:4], "restore", "-o", h.format)
 	h.run(append(restore, "--journal", h.file("journal.json", h.journal("20260301-120000-ABCDEF")))...)

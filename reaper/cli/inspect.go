@@ -35,7 +35,6 @@ const inspectExamples = `  # What has leaked, and what would be released?
 // inspectFlags are the flags of the inspect command.
 type inspectFlags struct {
 	policy  string
-	pods    string
 	output  string
 	out     outputFlags
 	all     bool
@@ -55,7 +54,6 @@ func newInspect(w ioStreams) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.policy, "policy", "", "judge by this policy `FILE`; without one, by the defaults")
-	flags.StringVar(&f.pods, "pods", "", "`FILE` with all pods, StatefulSets and nodes of the cluster; by default, they are in the other files")
 	flags.StringVarP(&f.output, "output", "o", "table", "print the report in this `FORMAT`: "+listOf(print.Usages()))
 	flags.BoolVar(&f.all, "all", false, "list every allocation, even those in use, and fold none")
 	f.out.add(flags)
@@ -77,7 +75,7 @@ func inspect(ctx context.Context, w ioStreams, f inspectFlags, files []string) e
 	if err != nil {
 		return err
 	}
-	found, _, err := offline(ctx, w, reaper.Options{Policy: p, PolicyFile: f.policy, Selection: selection, Brief: printing.Brief()}, f.pods, files)
+	found, _, err := offline(ctx, w, reaper.Options{Policy: p, PolicyFile: f.policy, Selection: selection, Brief: printing.Brief()}, files)
 	if found == nil {
 		return err
 	}

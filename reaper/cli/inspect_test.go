@@ -99,7 +99,7 @@ func TestInspectReportsWhatADryRunDoes(t *testing.T) {
 		t.Fatalf("the dry run says too little: %+v", want.Summary)
 	}
 
-	offline := []string{"--policy", policyFile, "--all", "-o", "json", "--pods", "-"}
+	offline := []string{"--policy", policyFile, "--all", "-o", "json", "-"}
 	for _, name := range []string{"ippools", "overlappingrangeipreservations", "ipamhandles", "ipamblocks"} {
 		offline = append(offline, filepath.Join(s.dir, name+".json"))
 	}

@@ -32,9 +32,12 @@ func addLastRelease(ctx context.Context, conn connection, x *report.Explanation)
 // lastRelease returns the latest run whose journal has an address, with its allocations of it; nil if
 // none has. With an error, it has what could be read.
 func lastRelease(ctx context.Context, conn connection, ip string) (*journal.PastRun, error) {
-	ids, err := conn.journals.Recent(ctx, mostJournals)
-	for _, id := range ids {
-		read, damage := conn.journals.Read(ctx, id)
+	runs, unread, err := conn.journals.List(ctx)
+	for _, text := range unread {
+		err = errors.Join(err, errors.New(text))
+	}
+	for _, past := range runs[:min(len(runs), mostJournals)] {
+		read, damage := conn.journals.Read(ctx, past.ID)
 		if damage != nil && !errors.Is(damage, journal.ErrNone) { // another run may have pruned it
 			err = errors.Join(err, damage)
 		}

@@ -29,7 +29,6 @@ type lookFlags struct {
 	overrides overrides
 	filters   filterFlags
 	from      []string
-	pods      string
 
 	recording *kube.Recording // of the lists that are read; nil for none
 	opened    *connection     // gets what was looked at, unless that is files; may be nil
@@ -45,16 +44,12 @@ func (f *lookFlags) add(flags *pflag.FlagSet) {
 		return // files of a node are for the commands of a cluster
 	}
 	flags.StringSliceVar(&f.from, "from", nil, "read these dumped `FILES` instead of a cluster, as inspect does; - is stdin")
-	flags.StringVar(&f.pods, "pods", "", "with --from, a `FILE` with all pods, StatefulSets and nodes of the cluster; by default, they are in the other files")
 }
 
 // check returns the mistakes in the flags that can be found without a cluster.
 func (f lookFlags) check() error {
 	if !slices.Contains(print.LookFormats(), f.output) {
 		return ipam.BadInput(fmt.Errorf("--output: unknown format %q", f.output), "use "+listOf(print.LookFormats()))
-	}
-	if len(f.from) == 0 && f.pods != "" && typed(f.flags.Lookup("pods")) {
-		return ipam.BadInput(errors.New("--pods: the pods are those of the cluster without --from"), "give both, or neither")
 	}
 	for _, name := range append([]string{"kubeconfig", "context", "state-namespace"}, clientFlags...) {
 		if len(f.from) > 0 && typed(f.flags.Lookup(name)) {
@@ -89,7 +84,7 @@ func look(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*report.Re
 	}
 	if len(f.from) > 0 {
 		f.overrides.apply(&p)
-		return offline(ctx, w, reaper.Options{Policy: p, PolicyFile: f.policyFile, Selection: selection, Brief: brief}, f.pods, f.from)
+		return offline(ctx, w, reaper.Options{Policy: p, PolicyFile: f.policyFile, Selection: selection, Brief: brief}, f.from)
 	}
 	conn, err := f.connect(ctx, w, false, p, newLogger(w, f.logFormat, f.verbose))
 	if err != nil {
@@ -118,8 +113,8 @@ func look(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*report.Re
 }
 
 // offline returns what look does, for files. The options have the policy and how to report.
-func offline(ctx context.Context, w ioStreams, o reaper.Options, pods string, files []string) (*report.Report, census.Cluster, error) {
-	read, err := dump.Read(ctx, w.stdin, files, pods)
+func offline(ctx context.Context, w ioStreams, o reaper.Options, files []string) (*report.Report, census.Cluster, error) {
+	read, err := dump.Read(ctx, w.stdin, files)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -197,10 +197,10 @@ func TestMissingRightsSayWhatGrantsThem(t *testing.T) {
 		{"alice", "list", pods, cluster, "ask a cluster administrator to bind alice to the ClusterRole ip-reaper-view, which may list pods"},
 		{"alice", "get", schema.GroupResource{Resource: "configmaps"}, ` in the namespace "ip-reaper"`,
 			"ask a cluster administrator to bind alice to the Role ip-reaper-view, which may get configmaps in namespace ip-reaper"},
-		{"alice", "create", schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}, ` in the namespace "ip-reaper"`,
-			"ask a cluster administrator to bind alice to the Role ip-reaper-operator, which may create leases.coordination.k8s.io in namespace ip-reaper"},
+		{"alice", "get", schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}, ` in the namespace "ip-reaper"`,
+			"ask a cluster administrator to bind alice to the Role ip-reaper-operator, which may get leases.coordination.k8s.io in namespace ip-reaper"},
 		{"alice", "get", schema.GroupResource{Group: "whereabouts.cni.cncf.io", Resource: "ippools"}, ` in the namespace "kube-system"`,
-			"ask a cluster administrator to bind alice to the ClusterRole ip-reaper-operator, which may get ippools.whereabouts.cni.cncf.io in namespace kube-system"},
+			"ask a cluster administrator to bind alice to the ClusterRole ip-reaper-view, which may get ippools.whereabouts.cni.cncf.io in namespace kube-system"},
 		{"alice", "list", schema.GroupResource{Group: "network.example.com", Resource: "keeps"}, cluster, "ask a cluster administrator for this right of alice"},
 	} {
 		denied := apierrors.NewForbidden(tt.resource, "",

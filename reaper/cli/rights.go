@@ -118,7 +118,7 @@ func bindTo(user string, n state.Need) string {
 		return "ask a cluster administrator for this right of " + user
 	}
 	kind, role := "ClusterRole", "ip-reaper-operator"
-	if n.Verb == "list" || n.Verb == "get" && (n.Group == "" || n.Group == "apiextensions.k8s.io") {
+	if n.Verb == "list" || n.Verb == "get" && n.Resource != "leases" {
 		role = "ip-reaper-view"
 	}
 	if n.Namespace != "" && (n.Resource == "configmaps" || n.Resource == "leases") {

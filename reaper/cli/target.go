@@ -73,9 +73,6 @@ type storedJournals interface {
 	// List returns the runs that have a journal, the latest first. The warnings say what
 	// could not be read.
 	List(ctx context.Context) (runs []journal.PastRun, warnings []string, err error)
-
-	// Recent returns the IDs of at most so many of the last runs that have a journal, the latest first.
-	Recent(ctx context.Context, most int) ([]string, error)
 }
 
 // unread returns the error of reading a journal. If there is no journal, the hint says which

@@ -156,11 +156,8 @@ func (d *documents) give(doc ipam.Document) error {
 	return d.take(doc)
 }
 
-// Hints for files that cannot be read: how to make readable ones.
-const (
-	storesHint = `give what "ip-reaper dump", "kubectl get -o yaml" or "etcdctl get -w json" printed`
-	podsHint   = "kubectl get pods,statefulsets,nodes -A -o json > pods.json"
-)
+// hint is for files that cannot be read: how to make readable ones.
+const hint = `give what "ip-reaper dump", "kubectl get -o yaml" or "etcdctl get -w json" printed`
 
 // Dumps are the contents of files.
 type Dumps struct {
@@ -170,30 +167,16 @@ type Dumps struct {
 	Partial string          // what a dump by ip-reaper failed with; empty if none did
 }
 
-// Read reads the files with the stores, and the file with the pods. If its name is empty, the pods are
-// in the other files. One file may be both. Each file is read once.
+// Read reads the files with the stores and the pods, each once.
 //
 // An error about a file or its name is an *ipam.InputError.
-func Read(ctx context.Context, in io.Reader, stores []string, pods string) (*Dumps, error) {
-	files := stores
-	if pods != "" && !slices.Contains(stores, pods) {
-		files = append([]string{pods}, stores...)
-	}
+func Read(ctx context.Context, in io.Reader, files []string) (*Dumps, error) {
 	read := &Dumps{Cluster: new(state.Dump)}
 	for i, file := range files {
 		if slices.Contains(files[:i], file) {
 			return nil, ipam.BadInput(fmt.Errorf("%s is given twice", file), "name each file once")
 		}
-		hint := storesHint
-		if file == pods {
-			hint = podsHint
-		}
-		err := read.file(ctx, in, file, slices.Contains(stores, file), pods == "" || file == pods)
-		if err == nil && file == pods {
-			if err = read.Cluster.Check(); err != nil {
-				err = fmt.Errorf("%s: %w", file, err)
-			}
-		}
+		err := read.file(ctx, in, file)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -210,8 +193,8 @@ func Read(ctx context.Context, in io.Reader, stores []string, pods string) (*Dum
 	return read, nil
 }
 
-// file reads one file. It may hold stores, pods, or both.
-func (d *Dumps) file(ctx context.Context, in io.Reader, file string, stores, pods bool) error {
+// file reads one file.
+func (d *Dumps) file(ctx context.Context, in io.Reader, file string) error {
 	text, name, err := Open(ctx, in, file)
 	if err != nil {
 		return ipam.BadInput(err, "")
@@ -221,19 +204,14 @@ func (d *Dumps) file(ctx context.Context, in io.Reader, file string, stores, pod
 		if doc.Is(ipam.DumpGroup, ipam.DumpKind) {
 			return d.end(doc)
 		}
-		if pods {
-			taken, err := d.Cluster.Take(doc)
-			if taken && !doc.Is("", "Pod") { // what is left says that there is a list
-				doc.Data, doc.List = nil, true
-				d.Stored = append(d.Stored, doc)
-			}
-			if taken || err != nil {
-				return err
-			}
+		taken, err := d.Cluster.Take(doc)
+		switch {
+		case err != nil || taken && doc.Is("", "Pod"):
+			return err
+		case taken: // what is left says that there is a list
+			doc.Data, doc.List = nil, true
 		}
-		if stores || doc.List {
-			d.Stored = append(d.Stored, doc)
-		}
+		d.Stored = append(d.Stored, doc)
 		return ctx.Err()
 	})
 }

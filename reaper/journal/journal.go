@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 // A Run identifies the run that wrote a journal.
@@ -112,6 +113,10 @@ type Summary struct {
 // A place has the hashes of the key and of the address of an allocation; no address is 0.
 type place struct{ key, ip uint64 }
 
+// itself is the key of an allocation that has its stored object to itself, such as an overlapping-range
+// reservation.
+const itself = 0
+
 var seed = maphash.MakeSeed()
 
 // Summarize returns the summary of a part that was stored for a run at that time.
@@ -123,6 +128,9 @@ func Summarize(run string, at time.Time, s StoredPart) Summary {
 	for _, r := range s.Part.Records {
 		pool := ipam.PoolRef{Backend: r.Backend, Name: r.Pool}
 		at := place{key: maphash.String(seed, r.Key)}
+		if strings.HasSuffix(r.Pool, "/"+r.Key) {
+			at.key = itself
+		}
 		if r.IP != "" {
 			at.ip = maphash.String(seed, r.IP)
 		}
@@ -155,7 +163,7 @@ func PastRuns(parts []Summary) (runs []PastRun, warnings []string) {
 		runs = append(runs, merged[id].past())
 	}
 	if len(unread) > 0 {
-		warnings = []string{"parts of journals could not be read, and are not counted: " + Some(unread)}
+		warnings = []string{"parts of journals could not be read, and are not counted: " + printable.Some(unread)}
 	}
 	return runs, warnings
 }
@@ -170,30 +178,31 @@ func (s Summary) past() PastRun {
 	}
 	pools, times, most := []PoolRecord{}, make(map[holding]int), make(map[uint64]int)
 	for pool, places := range s.hashes {
-		slices.SortFunc(places, func(a, b place) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.ip, b.ip)) })
-		places = slices.Compact(places)
-		pools = append(pools, PoolRecord{Backend: pool.Backend, Pool: pool.Name, Recorded: len(places)})
-		slices.SortFunc(places, func(a, b place) int { return cmp.Compare(a.ip, b.ip) })
-		for _, at := range slices.CompactFunc(places, func(a, b place) bool { return a.ip == b.ip }) {
-			if of := (holding{pool.Backend, at.ip}); at.ip != 0 {
-				times[of]++
-				most[at.ip] = max(most[at.ip], times[of])
-			}
-		}
+		slices.SortFunc(places, func(a, b place) int { return cmp.Or(cmp.Compare(a.ip, b.ip), cmp.Compare(a.key, b.key)) })
+		s.hashes[pool] = slices.Compact(places)
+		pools = append(pools, PoolRecord{Backend: pool.Backend, Pool: pool.Name, Recorded: len(s.hashes[pool])})
 	}
 	past := NewPastRun(s.Run, pools)
-	for _, n := range most {
-		past.Addresses += n
+	for _, alone := range []bool{false, true} {
+		for i := range past.Pools {
+			pool := &past.Pools[i]
+			places := s.hashes[ipam.PoolRef{Backend: pool.Backend, Name: pool.Pool}]
+			if (len(places) == 1 && places[0].key == itself) != alone {
+				continue
+			}
+			before := past.Addresses
+			for _, at := range slices.CompactFunc(places, func(a, b place) bool { return a.ip == b.ip }) {
+				if of := (holding{pool.Backend, at.ip}); at.ip != 0 {
+					if times[of]++; times[of] > most[at.ip] {
+						most[at.ip]++
+						past.Addresses++
+					}
+				}
+			}
+			pool.Elsewhere = alone && past.Addresses == before
+		}
 	}
 	return past
-}
-
-// Some names the first of some things, and how many more there are.
-func Some(names []string) string {
-	if more := len(names) - maxNamed; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), more)
-	}
-	return strings.Join(names, ", ")
 }
 
 // The most that Retention.For keeps: a run every minute that releases would otherwise leave

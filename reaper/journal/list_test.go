@@ -27,8 +27,8 @@ func TestPastRunsCountEachAllocationOnce(t *testing.T) {
 	equal(t, "runs", runs, []journal.PastRun{{Run: journaled, Recorded: 2, Addresses: 1, Pools: []journal.PoolRecord{
 		{Backend: "whereabouts", Pool: "kube-system/10.0.0.0-24", Recorded: 2},
 	}}})
-	if len(warnings) != 1 || !strings.Contains(warnings[0], "broken-9 (junk) and 2 more") {
-		t.Errorf("the warnings are %q, want one that names ten parts", warnings)
+	if len(warnings) != 1 || !strings.Contains(warnings[0], "broken-4 (junk) and 7 more") {
+		t.Errorf("the warnings are %q, want one that names five parts", warnings)
 	}
 	_, warnings = journal.PastRuns([]journal.Summary{journal.Summarize("another", noon, journal.StoredPart{Name: "p", Part: journal.Part{Run: journaled}})})
 	if len(warnings) != 1 || !strings.Contains(warnings[0], "a part of run") {
@@ -45,9 +45,17 @@ func TestPastRunCountsAddresses(t *testing.T) {
 		return r
 	}
 	past := journal.PastOf(journal.Journal{Run: journaled, Records: []ipam.Record{
-		at("whereabouts", "lan", "1", "10.0.0.1"), at("overlapping", "10.0.0.1", "10.0.0.1", "10.0.0.1"),
+		at("whereabouts", "lan", "1", "10.0.0.1"), at("overlapping", "ns/10.0.0.1", "10.0.0.1", "10.0.0.1"),
 		at("whereabouts", "wan", "1", "10.0.0.1"), at("whereabouts", "lan", "2", "10.0.0.2"), at("calico", "empty handles", "h", ""),
+		at("overlapping", "ns/10.0.0.3", "10.0.0.3", "10.0.0.3"), at("calico", "10.0.0.0/26", "26", "10.0.0.26"), at("calico", "10.0.0.0/26", "27", "10.0.0.27"),
 	}})
-	equal(t, "allocations", past.Recorded, 5)
-	equal(t, "addresses", past.Addresses, 3)
+	equal(t, "allocations", past.Recorded, 8)
+	equal(t, "addresses", past.Addresses, 6)
+	var pools []string // those that people are told of
+	for _, p := range past.Pools {
+		if !p.Elsewhere {
+			pools = append(pools, p.Pool)
+		}
+	}
+	equal(t, "pools", pools, []string{"10.0.0.0/26", "lan", "empty handles", "ns/10.0.0.3", "wan"})
 }

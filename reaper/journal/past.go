@@ -47,7 +47,7 @@ type Result struct {
 	Restore *RestoreResult `json:"restore,omitempty"` // of a restore, which releases nothing
 }
 
-// A RestoreResult counts what became of the allocations of a journal in one restore.
+// A RestoreResult counts what became of the addresses of a journal in one restore.
 type RestoreResult struct {
 	ID       string `json:"id"` // of the restore
 	Of       string `json:"of"` // the run whose journal it put back
@@ -62,6 +62,10 @@ type PoolRecord struct {
 	Backend  string `json:"backend"`
 	Pool     string `json:"pool"`
 	Recorded int    `json:"recorded"`
+
+	// Elsewhere is set for what is no pool to people: an overlapping-range reservation whose address another
+	// pool of the journal has.
+	Elsewhere bool `json:"-"`
 }
 
 // A RecordedEntry is one allocation of a journal.

@@ -55,7 +55,7 @@ func TestFindNamesTheRunsThatHaveAJournal(t *testing.T) {
 		}
 	}
 	_, err = journal.Find(t.Context(), s, "RUN-99")
-	if want := "12, the latest are RUN-00, RUN-01, RUN-02, RUN-03, RUN-04, RUN-05, RUN-06, RUN-07, RUN-08, RUN-09"; !errors.Is(err, journal.ErrNone) || !strings.HasSuffix(err.Error(), want) {
+	if want := "12, the latest are RUN-00, RUN-01, RUN-02, RUN-03, RUN-04"; !errors.Is(err, journal.ErrNone) || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("Find = %v, want %q", err, want)
 	}
 }

@@ -137,7 +137,7 @@ var (
 
 var (
 	keepPod  = say("nothing to do: its pod uses it, and returns it when it ends")
-	listPods = advise(Remedy{"let ip-reaper list the pods; with files, give --pods FILE", "kubectl auth can-i list pods -A"})
+	listPods = advise(Remedy{"let ip-reaper list the pods; with files, give one that has them", "kubectl auth can-i list pods -A"})
 	outwait  = Remedy{"wait: {note}", ""}
 )
 
@@ -153,7 +153,7 @@ func wait(s Subject) []Remedy {
 	case s.Verdict == Orphaned:
 		return s.fill(Remedy{"it is due: the next run that releases gives it back", "{run} {only} --dry-run=false"})
 	}
-	first := Remedy{"no run has saved when it lost its owner: save it now", "{run} --remember"}
+	first := Remedy{"no run has saved when it lost its owner: save it now (needs the right to write the ledger)", "{run} --remember"}
 	if s.Due != nil {
 		first = Remedy{"wait until " + Stamp(*s.Due), ""}
 	}
@@ -216,10 +216,10 @@ func fence(s Subject) []Remedy {
 		if name, ok := strings.CutPrefix(one.Source, "node "); ok {
 			s.Owner.Node = name
 			remedies = append(remedies, s.fill(Remedy{
-				"or fence it, once you are sure that nothing runs on {node} any more",
+				"or fence it, once you are sure that nothing runs on {node} any more (needs rights on nodes)",
 				"kubectl taint nodes {node} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
 			}, Remedy{
-				"or, if its machine is gone for good or has joined again under another name, delete {node}",
+				"or, if its machine is gone for good or has joined again under another name, delete {node} (needs rights on nodes)",
 				"kubectl delete node {node}",
 			})...)
 		}

@@ -33,7 +33,7 @@ type Run struct {
 	Restore   Restore // the zero value if it is none
 }
 
-// A Restore counts the records that a restore was to put back, by what became of them.
+// A Restore counts the addresses that a restore was to put back, by what became of them.
 type Restore struct{ Restored, Present, Taken, Failed int }
 
 const (

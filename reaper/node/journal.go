@@ -177,15 +177,6 @@ func (j *Journals) List(ctx context.Context) (runs []journal.PastRun, warnings [
 	return runs, warnings, nil
 }
 
-// Recent returns the IDs of the last runs that have a journal, the latest first.
-func (j *Journals) Recent(_ context.Context, most int) (ids []string, err error) {
-	stored, err := j.stored()
-	for _, r := range stored[:min(len(stored), most)] {
-		ids = append(ids, r.Run)
-	}
-	return ids, err
-}
-
 // Where implements journal.Source.
 func (j *Journals) Where() string { return j.folder.at(journalsName) }
 

@@ -1,8 +1,6 @@
 package report
 
 import (
-	"cmp"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -35,7 +33,7 @@ type Asking struct {
 	IPPools []string `json:"ipPools,omitempty"`
 
 	// Fixed are the addresses that it asks Calico for in place of any other.
-	Fixed []Fixed `json:"fixed,omitempty"`
+	Fixed []string `json:"fixed,omitempty"`
 
 	// Room is set if it waits, and none of the networks from which it may get an address is full. It
 	// says who tries again.
@@ -43,12 +41,6 @@ type Asking struct {
 
 	// Deletion is set if the pod is being deleted.
 	Deletion *Deletion `json:"deletion,omitempty"`
-}
-
-// A Fixed is an address that a pod asks for by name, and what has it.
-type Fixed struct {
-	Address string `json:"address"`
-	Is      string `json:"is"`
 }
 
 // A Deletion says since when a pod is Terminating, and what may keep it.
@@ -87,10 +79,7 @@ func (x *Explanation) addAsking(r Report, a Asking, command []string) {
 	if !byDefault {
 		a.Fixed = nil
 	}
-	for i := range a.Fixed {
-		byDefault = false
-		a.Fixed[i].Is = r.holderOf(a.Fixed[i].Address)
-	}
+	byDefault = byDefault && len(a.Fixed) == 0
 	for _, one := range a.Attachments {
 		known := slices.ContainsFunc(r.Networks, func(n NetworkReport) bool { return slices.Contains(n.Attachments, one) })
 		switch why := r.Rangeless[one]; {
@@ -158,48 +147,6 @@ func (r Report) roomFor(a Asking, places []Place) string {
 		return "no network that it may use is full; the kubelet tries again"
 	}
 	return "no network that it may use is full; it waits for its node " + a.Node + r.stateOf(a.Node)
-}
-
-// holderOf says what has an address of the cluster's default network.
-func (r Report) holderOf(text string) string {
-	ip, err := netip.ParseAddr(text)
-	ip = ipam.Shown(ip)
-	networks := r.networksThat(func(n NetworkReport) bool { return n.Default })
-	switch {
-	case err != nil:
-		return "no address"
-	case !r.Run.Selection.Everything():
-		return "not looked for, since a filter leaves out what others have"
-	}
-	for _, e := range r.Entries {
-		if e.IP != ip.String() || !slices.ContainsFunc(networks, func(n NetworkReport) bool { return n.Backend == e.Backend }) {
-			continue
-		}
-		is := "kept: " + e.Reason.Words()
-		if e.Address != nil && e.Address.Fate >= Protected {
-			is = "leaked and " + e.Address.Fate.String()
-		} else if e.Verdict == judge.InUse {
-			is = "in use"
-		}
-		owner := cmp.Or(e.Note, e.Key)
-		if e.Owner.Pod != "" {
-			owner = "pod " + e.Owner.Namespace + "/" + e.Owner.Pod
-		}
-		return "taken by " + owner + " (" + is + ")"
-	}
-	if r.Living != nil {
-		for claim := range r.Living.On(ip) {
-			if !claim.Ended {
-				return "in no store, but shown by " + claim.By.String()
-			}
-		}
-	}
-	for _, n := range networks {
-		if prefix, err := netip.ParsePrefix(n.Range); err == nil && prefix.Contains(ip) {
-			return "in no store that was listed, and in the range of " + n.Name
-		}
-	}
-	return "in no IPPool that is known"
 }
 
 // terminating says since when a pod is being deleted and, once its grace period is over, what to look

@@ -9,8 +9,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
-// A Comparison says how the verdicts of a dry run by a policy file differ from those by the installed
-// policy, in the same round.
+// A Comparison says how the verdicts and reasons of a dry run by a policy file differ from those by the
+// installed policy, in the same round.
 type Comparison struct {
 	// Missing says why there is nothing to compare with; empty if there is.
 	Missing string `json:"missing,omitempty"`
@@ -26,7 +26,7 @@ type Comparison struct {
 	Changes []Change `json:"changes"` // in the order of the stores
 }
 
-// A Change is an allocation of which the two policies give different verdicts.
+// A Change is an allocation of which the two policies give different verdicts or reasons.
 type Change struct {
 	Backend   string          `json:"backend"`
 	Pool      string          `json:"pool"`
@@ -56,12 +56,13 @@ func Compare(installed, file judge.Plan) *Comparison {
 	counted := make(map[string]bool)
 	for i := range file.Decisions {
 		before, after := judged(&installed.Decisions[i]), judged(&file.Decisions[i])
-		if !file.Selects(i) || before.Verdict == after.Verdict && before.leaked == after.leaked {
+		if !file.Selects(i) || before == after {
 			continue
 		}
 		a := file.Decisions[i].Allocation
 		c.Changes = append(c.Changes, Change{a.Backend, a.Pool, a.Key, a.Label(), a.Owner.Entry(), before, after})
-		if address := a.Network + " " + a.Label(); a.IP.IsValid() && !counted[address] {
+		differs := before.Verdict != after.Verdict || before.leaked != after.leaked
+		if address := a.Network + " " + a.Label(); differs && a.IP.IsValid() && !counted[address] {
 			counted[address] = true
 			c.count(before, -1)
 			c.count(after, 1)
@@ -101,7 +102,7 @@ func (c *Comparison) String() string {
 	if len(parts) == 0 {
 		parts = []string{"as many would go and be held"}
 		if len(c.Changes) == 0 {
-			parts = []string{"no verdict differs"}
+			parts = []string{"no verdict or reason differs"}
 		}
 	}
 	for _, refusal := range c.Refused {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -97,38 +98,42 @@ func Make(f Results) Report {
 	return r
 }
 
-// Freeing counts the addresses that are free once the allocations of these decisions are gone, and those
-// that earlier rounds released: as a report of all verdicts counts what it would free.
-func Freeing(inv ipam.Inventory, all judge.Verdicts, earlier []Entry, gone map[int]bool) int {
-	if len(gone)+len(earlier) == 0 {
-		return 0
+// Freeing counts, for each of some sets of decisions, the addresses that are free once what it contains is
+// gone, and those that earlier rounds released: as a report of all verdicts counts what it would free.
+func Freeing(all judge.Verdicts, earlier []Entry, sets ...func(decision int) bool) []int {
+	type address struct {
+		network string
+		ip      netip.Addr
 	}
-	concerned := make(map[netip.Addr]bool)
-	for _, e := range earlier {
-		ip, _ := netip.ParseAddr(e.IP)
-		concerned[ip] = true
-	}
-	for i := range gone {
-		concerned[all.Decisions[i].Allocation.IP] = true
-	}
-	some := Results{
-		Run: RunInfo{DryRun: true}, Inventory: inv, Earlier: earlier, Outcomes: make(map[int]Done),
-		HasTimes: func(*judge.Decision) bool { return false },
-	}
-	for i, d := range all.Decisions {
-		if gone[i] {
-			some.Outcomes[len(some.Verdicts.Decisions)] = Done{Outcome: Planned}
+	counts := make([]int, len(sets))
+	for n, gone := range sets {
+		free := make(map[address]bool) // false if only an earlier round released it: it may be in use again
+		keep := func(a *ipam.Allocation, inUse bool) {
+			if of := (address{a.Network, a.IP}); !inUse || free[of] {
+				delete(free, of)
+			}
 		}
-		if concerned[d.Allocation.IP] {
-			some.Verdicts.Decisions = append(some.Verdicts.Decisions, d)
+		for _, e := range earlier {
+			ip, _ := netip.ParseAddr(e.IP) // not valid if it has none
+			free[address{e.Network, ip}] = false
 		}
-	}
-	for _, l := range all.InUse {
-		if concerned[l.IP] {
-			some.Verdicts.InUse = append(some.Verdicts.InUse, l)
+		for i := range all.Decisions {
+			if d := &all.Decisions[i]; gone(i) && d.Ownerless {
+				free[address{d.Allocation.Network, d.Allocation.IP}] = true
+			}
 		}
+		for i := range all.Decisions {
+			if d := &all.Decisions[i]; !gone(i) {
+				keep(d.Allocation, d.Verdict == judge.InUse)
+			}
+		}
+		for _, l := range all.InUse {
+			keep(l.Allocation, true)
+		}
+		maps.DeleteFunc(free, func(a address, _ bool) bool { return !a.ip.IsValid() })
+		counts[n] = len(free)
 	}
-	return Make(some).Freed()
+	return counts
 }
 
 // tellEndpoint adds an endpoint that still has the address of the entry to its note, if there is one.

@@ -32,8 +32,7 @@ type RestoreReport struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// RestoreCounts are numbers of records. Every record is counted in exactly one of the
-// outcomes.
+// RestoreCounts are numbers of records, or of addresses. Each is counted in exactly one of the outcomes.
 type RestoreCounts struct {
 	Records  int `json:"records"`
 	Planned  int `json:"planned"` // in a dry run
@@ -58,12 +57,33 @@ type RestoreEntry struct {
 func MakeRestore(run RunInfo, undone journal.Run, entries []RestoreEntry, warnings []string) RestoreReport {
 	r := RestoreReport{APIVersion: policy.APIVersion, Kind: "RestoreReport", Run: run, Journal: undone, Entries: entries, Warnings: warnings}
 	r.Summary.Records = len(entries)
-	counts := map[RestoreOutcome]*int{
-		Restorable: &r.Summary.Planned, Restored: &r.Summary.Restored, AlreadyThere: &r.Summary.Present,
-		Taken: &r.Summary.Taken, NotRestored: &r.Summary.Failed,
-	}
 	for _, e := range r.Entries {
-		*counts[e.Outcome]++
+		*r.Summary.of(e.Outcome)++
 	}
 	return r
+}
+
+// of returns the figure of an outcome.
+func (c *RestoreCounts) of(o RestoreOutcome) *int {
+	return map[RestoreOutcome]*int{
+		Restorable: &c.Planned, Restored: &c.Restored, AlreadyThere: &c.Present, Taken: &c.Taken, NotRestored: &c.Failed,
+	}[o]
+}
+
+// Addresses counts the addresses of pods in the entries, each by the outcome of its records that is
+// furthest from being there.
+func (r RestoreReport) Addresses() (counts RestoreCounts) {
+	decides := make(map[[3]string]RestoreOutcome)
+	for _, outcome := range []RestoreOutcome{AlreadyThere, Restored, Restorable, Taken, NotRestored} {
+		for _, e := range r.Entries {
+			if e.Outcome == outcome && e.IP != "" {
+				decides[[3]string{e.IP, e.Owner.Namespace, e.Owner.Pod}] = outcome
+			}
+		}
+	}
+	for _, outcome := range decides {
+		counts.Records++
+		*counts.of(outcome)++
+	}
+	return counts
 }

@@ -80,7 +80,7 @@ backends:
     - {resource: {group: a.example.com, version: v1, resource: holds}, address: .spec.ip, ttl: .spec.ttl}
     - {resource: {group: b.example.com, version: v1, resource: keeps}, pod: .spec.pod, ttl: .spec.ttl, deleteExpired: true}
 `
-	const list, remove, restore = "b.example.com keeps list", "b.example.com keeps delete", "b.example.com keeps create"
+	const list, get, remove, restore = "b.example.com keeps list", "b.example.com keeps get", "b.example.com keeps delete", "b.example.com keeps create"
 	for _, tt := range []struct {
 		name, values string
 		want         []string
@@ -90,7 +90,7 @@ backends:
 		{"outage", "outage: {enabled: true}", []string{"a.example.com holds list", list, "a.example.com holds list", list, remove}},
 		{"restore", "mode: release\nrestore: {enabled: true}", []string{
 			"a.example.com holds list", list, remove,
-			"a.example.com holds list", list, "b.example.com keeps get", restore, "b.example.com keeps/status update",
+			"a.example.com holds list", list, get, restore, "b.example.com keeps/status update",
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -111,7 +111,7 @@ backends:
 				want bool
 			}{{"ip-reaper-view", false}, {"ip-reaper-operator", true}} {
 				people := rightsOf(t, objects, func(name string) bool { return name == role.name })
-				if !slices.Contains(people, list) || slices.Contains(people, remove) != role.want || slices.Contains(people, restore) != role.want {
+				if !slices.Contains(people, list) || !slices.Contains(people, get) || slices.Contains(people, remove) != role.want || slices.Contains(people, restore) != role.want {
 					t.Errorf("the ClusterRole %s gives %q", role.name, people)
 				}
 			}

@@ -54,7 +54,11 @@ func TestPageCountsAddresses(t *testing.T) {
 	s := newSample(true)
 	s.pool("whereabouts", "kube-system/10.8.0.0-24", "10.8.0.0/24", "worker-3", 0.9)
 	s.network("whereabouts", "10.8.0.0/24", "10.8.0.0/24", 254, "", "kube-system/10.8.0.0-24")
-	for _, d := range s.Verdicts.Decisions {
+	for i, d := range s.Verdicts.Decisions {
+		if d.Reason == judge.RuleHold {
+			d.Reason = judge.Protected
+			s.Verdicts.Decisions[i] = d
+		}
 		allocation := *d.Allocation
 		allocation.Backend, allocation.Pool = "overlapping", "kube-system/"+allocation.IP.String()
 		d.Allocation = &allocation
@@ -70,7 +74,7 @@ func TestPageCountsAddresses(t *testing.T) {
 	}
 	tab := open(t, r)
 	tallies := strings.Join(strings.Fields(tab.text(".tallies")), " ")
-	for _, want := range []string{fmt.Sprint(r.Leaked.Due, " due"), fmt.Sprint(r.Leaked.Waiting, " waiting")} {
+	for _, want := range []string{fmt.Sprint(r.Leaked.Due, " due"), fmt.Sprint(r.Leaked.Waiting, " waiting"), fmt.Sprint(r.Leaked.Held, " held")} {
 		if !strings.Contains(tallies, want) {
 			t.Errorf("the buttons do not say %q: %s", want, tallies)
 		}

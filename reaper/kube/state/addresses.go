@@ -317,9 +317,7 @@ func readAsking(pod *corev1.Pod, p census.Pod) report.Asking {
 	}
 	var fixed []string
 	if json.Unmarshal([]byte(pod.Annotations[fixedAddresses]), &fixed) == nil {
-		for _, address := range fixed {
-			a.Fixed = append(a.Fixed, report.Fixed{Address: address})
-		}
+		a.Fixed = fixed
 	}
 	if pod.DeletionTimestamp != nil {
 		grace := ptr.Deref(pod.DeletionGracePeriodSeconds, 0)

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -24,6 +23,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 // Each part of a journal is stored in its own ConfigMap, which is never updated. Its name is
@@ -221,22 +221,6 @@ func (j *Journals) List(ctx context.Context) (runs []journal.PastRun, warnings [
 	return runs, warnings, err
 }
 
-// metadataOnly asks for only the metadata of ConfigMaps.
-const metadataOnly = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-
-// Recent returns the IDs of the last runs that have a journal, the latest first. It reads no journal.
-func (j *Journals) Recent(ctx context.Context, most int) ([]string, error) {
-	request := func() *rest.Request {
-		return j.client.Get().Namespace(j.namespace).Resource("configmaps").Param("labelSelector", JournalLabel+"=true").SetHeader("Accept", metadataOnly)
-	}
-	ids, err := kube.ReadPages(ctx, 500, request, kube.FormOf("meta.k8s.io/v1", "PartialObjectMetadataList",
-		func(o *metav1.PartialObjectMetadata) string { return o.Labels[RunLabel] }))
-	slices.Sort(ids) // an ID begins with its time
-	ids = slices.Compact(ids)
-	slices.Reverse(ids)
-	return ids[:min(len(ids), most)], kube.Answered(err)
-}
-
 // Parts implements journal.Source.
 func (j *Journals) Parts(ctx context.Context, runID string) ([]journal.StoredPart, error) {
 	if !journal.IsRunID(runID) {
@@ -325,7 +309,7 @@ func (j *Journals) Prune(ctx context.Context) error {
 		return nil
 	}
 	return fmt.Errorf("ConfigMaps with the label %s that ip-reaper did not write were left (delete them, or remove the label): %s",
-		JournalLabel, journal.Some(foreign))
+		JournalLabel, printable.Some(foreign))
 }
 
 // byRun returns the runs with their parts, and the names of ConfigMaps that are not parts. A run

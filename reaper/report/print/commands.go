@@ -37,9 +37,7 @@ func wordsOn(command string, run report.RunInfo) []string {
 	if run.Context != "" {
 		words = []string{run.Program, command, "--context", quote(run.Context)}
 		words = appendFlag(words, "--kubeconfig", run.Kubeconfig)
-		for _, word := range run.ClientFlags {
-			words = append(words, quote(word))
-		}
+		words = append(words, quoted(run.ClientFlags)...)
 		if !piped(run.Policy.File) {
 			words = appendFlag(words, "--policy", run.Policy.File)
 		}
@@ -82,7 +80,7 @@ func nextOf(r report.Report, again []string) []judge.Remedy {
 			next = append(next, judge.Remedy{Says: "Release what is due", Command: typed(again) + " --dry-run=false"})
 		}
 		if repeatable && found.Waiting > 0 && !r.Run.Memory {
-			next = append(next, judge.Remedy{Says: "Remember what waits, so that its grace period can end", Command: typed(again) + " --remember"})
+			next = append(next, judge.Remedy{Says: "Remember what waits, so that its grace period can end (needs the right to write the ledger)", Command: typed(again) + " --remember"})
 		}
 		if explain := explainOn(r.Run); len(found.HeldBy) > 0 && explain != "" {
 			if i := slices.IndexFunc(r.Entries, func(e report.Entry) bool {
@@ -141,10 +139,13 @@ func explainOn(run report.RunInfo) string {
 }
 
 // typed returns words as a person types them.
-func typed(words []string) string {
-	quoted := make([]string, len(words))
+func typed(words []string) string { return strings.Join(quoted(words), " ") }
+
+// quoted returns words, each of which a POSIX shell reads as one.
+func quoted(words []string) []string {
+	all := make([]string, len(words))
 	for i, word := range words {
-		quoted[i] = quote(word)
+		all[i] = quote(word)
 	}
-	return strings.Join(quoted, " ")
+	return all
 }

@@ -121,6 +121,23 @@ func rowsOf(entries []report.Entry, each bool) []row {
 	return rows
 }
 
+// byAddress leaves one row of those that say the same of one address, as of the entry of a pool and its
+// reservation. The first three columns are IP, BACKEND and POOL. What one backend has twice is in two networks.
+func byAddress(rows [][]string) (merged [][]string) {
+	indexOf := make(map[string]int)
+	for _, row := range rows {
+		says := strings.Join(append(row[:1:1], row[3:]...), "\x00")
+		i, ok := indexOf[says]
+		if ok && !slices.Contains(strings.Split(merged[i][1], ", "), row[1]) {
+			merged[i][1] += ", " + row[1]
+			continue
+		}
+		indexOf[says] = len(merged)
+		merged = append(merged, row)
+	}
+	return merged
+}
+
 // byUrgency sorts rows: by urgency and reason, those that wait by the end of their grace
 // period, then by address.
 func byUrgency(rows []row) {

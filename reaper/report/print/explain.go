@@ -42,7 +42,7 @@ func viewOfExplanation(x report.Explanation) view {
 		line("  in the journal of run %s, %s: %s", r.ID, clock(&r.StartedAt), ownersOf(r.Entries))
 		line("  that run released it, unless its owner had come back")
 		for _, b := range r.Restores {
-			line("  restore %s put back %s of that run", b.ID, printable.Counted(b.Restored, "allocation"))
+			line("  restore %s put back %s of that run", b.ID, printable.Counted(b.Restored, "address"))
 		}
 	}
 	if held := heldByNode(x); held != "" {
@@ -185,8 +185,8 @@ func summaryOfAsking(a report.Asking, x report.Explanation) string {
 		return name + a.Why
 	}
 	text := name + "waits for an address"
-	for _, f := range a.Fixed {
-		text += "; it asks for " + f.Address + ", which is " + f.Is
+	if len(a.Fixed) > 0 {
+		text += "; it asks for " + printable.Some(a.Fixed) + " and no other: explain that address to see what has it"
 	}
 	if a.Room != "" {
 		text += "; " + a.Room

@@ -68,6 +68,9 @@ func historyTables(h report.History, wide bool) []table {
 			entries.rows = append(entries.rows, row)
 		}
 	}
+	if !wide {
+		entries.rows = byAddress(entries.rows)
+	}
 	return []table{runs, entries}
 }
 
@@ -89,7 +92,7 @@ func resultOf(run journal.PastRun) (exit, due, released, note string) {
 	}
 	if b := r.Restore; b != nil {
 		due, released = "", ""
-		text := fmt.Sprintf("restore of run %s: %s put back", b.Of, printable.Counted(b.Restored, "allocation"))
+		text := fmt.Sprintf("restore of run %s: %s put back", b.Of, printable.Counted(b.Restored, "address"))
 		for _, count := range []struct {
 			n    int
 			what string
@@ -101,7 +104,9 @@ func resultOf(run journal.PastRun) (exit, due, released, note string) {
 		notes = append(notes, text)
 	}
 	for _, b := range run.Restores {
-		notes = append(notes, printable.Counted(b.Restored, "allocation")+" put back by "+b.ID)
+		if b.Restored > 0 {
+			notes = append(notes, printable.Counted(b.Restored, "address")+" put back by "+b.ID)
+		}
 	}
 	if r.Selection != "" {
 		notes = append(notes, "only "+r.Selection)
@@ -113,48 +118,16 @@ func resultOf(run journal.PastRun) (exit, due, released, note string) {
 	return exit, due, released, strings.Join(notes, "; ")
 }
 
-// endsOf counts how the runs ended, for a sentence; it is empty if that is not known.
-func endsOf(runs []journal.PastRun) string {
-	counts := make(map[string]int)
-	all := 0
-	for _, r := range runs {
-		end := "not ended"
-		switch {
-		case r.Result == nil:
-			continue
-		case r.Result.ExitCode == nil:
-		case *r.Result.ExitCode == 0:
-			end = "done"
-		case *r.Result.ExitCode == exitLimit:
-			end = "refused"
-		default:
-			end = "failed"
-		}
-		counts[end]++
-		all++
-	}
-	var parts []string
-	for _, end := range []string{"done", "refused", "failed", "not ended"} {
-		if counts[end] > 0 {
-			parts = append(parts, strconv.Itoa(counts[end])+" "+end)
-		}
-	}
-	if all == 0 {
-		return ""
-	}
-	return fmt.Sprintf("of the last %d: %s; ", all, strings.Join(parts, ", "))
-}
-
 // poolsOf names the pools of a run, those with the most allocations first.
 func poolsOf(r journal.PastRun, all bool) string {
 	var names []string
-	left := r.Recorded
-	for i, p := range r.Pools {
+	pools := slices.DeleteFunc(slices.Clone(r.Pools), func(p journal.PoolRecord) bool { return p.Elsewhere })
+	for i, p := range pools {
 		if i == maxPools && !all {
-			return fmt.Sprintf("%s; %d in %d other pools", strings.Join(names, "; "), left, len(r.Pools)-i)
+			names = append(names, printable.Counted(len(pools)-i, "other pool"))
+			break
 		}
 		names = append(names, fmt.Sprintf("%s %s: %d", p.Backend, p.Pool, p.Recorded))
-		left -= p.Recorded
 	}
 	return strings.Join(names, "; ")
 }
@@ -180,7 +153,16 @@ func historyHead(h report.History) string {
 		return fmt.Sprintf("%s (%s) recorded before the releases; any whose owner had come back by then was kept",
 			printable.Counted(h.Runs[0].Addresses, "address"), printable.Counted(h.Runs[0].Recorded, "allocation"))
 	}
-	return fmt.Sprintf("runs in %s: %d; %sRECORDED counts the addresses that a run was about to release", where, len(h.Runs), endsOf(h.Runs))
+	by := ""
+	if noneByCronJob(h) {
+		by = ", none of them by the CronJob"
+	}
+	return fmt.Sprintf("runs in %s: %d%s; RECORDED counts the addresses that a run was about to release", where, len(h.Runs), by)
+}
+
+// noneByCronJob reports whether people started all runs. A run in a pod may be of the CronJob, or of a Job.
+func noneByCronJob(h report.History) bool {
+	return h.Node == "" && !slices.ContainsFunc(h.Runs, func(r journal.PastRun) bool { return !strings.HasPrefix(r.By, "user ") })
 }
 
 // lookAtRuns returns the command that shows what starts the runs.
@@ -189,21 +171,22 @@ func lookAtRuns(by report.RunInfo) string {
 		return "systemctl list-timers ip-reaper-node.timer"
 	}
 	words := appendFlag(appendFlag([]string{"kubectl"}, "--kubeconfig", by.Kubeconfig), "--context", by.Context)
+	words = append(words, quoted(by.ClientFlags)...)
 	return strings.Join(append(words, "-n", quote(by.StateNamespace), "get cronjobs,jobs -l app.kubernetes.io/name=ip-reaper"), " ")
 }
 
-// historyConclusion returns a command that shows more.
-func historyConclusion(h report.History, by report.RunInfo) []string {
-	if len(h.Runs) == 0 {
-		return []string{"look with: " + lookAtRuns(by)}
+// historyConclusion returns the commands that show more.
+func historyConclusion(h report.History, by report.RunInfo) (lines []string) {
+	if len(h.Runs) == 0 || noneByCronJob(h) && !isOne(h) {
+		lines = []string{"look with: " + lookAtRuns(by)}
 	}
 	last := slices.IndexFunc(h.Runs, func(r journal.PastRun) bool { return r.Recorded > 0 })
 	if last < 0 {
-		return nil
+		return lines
 	}
 	by.ID = h.Runs[last].ID
 	if isOne(h) {
 		return []string{"compare with the stores: " + CommandOn("restore", by) + " --dry-run"}
 	}
-	return []string{"list the addresses of the latest run that released: " + CommandOn("history", by)}
+	return append(lines, "list the addresses of the latest run that released: "+CommandOn("history", by))
 }

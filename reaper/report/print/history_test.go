@@ -26,8 +26,8 @@ func histories() map[string]report.History {
 	}
 	list, one, none := report.NewHistory("https://cluster", "ip-reaper"), report.NewHistory("https://cluster", "ip-reaper"), report.NewHistory("https://cluster", "ours")
 	list.Runs = []journal.PastRun{
-		journal.NewPastRun(night, []journal.PoolRecord{{Backend: "calico", Pool: "10.1.0.0/26", Recorded: 7}, {Backend: "calico", Pool: "10.1.0.64/26", Recorded: 1}, {Backend: "whereabouts", Pool: "kube-system/lan", Recorded: 1131}, {Backend: "overlapping", Pool: "kube-system/10.0.0.1", Recorded: 1},
-			{Backend: "overlapping", Pool: "kube-system/10.0.0.2", Recorded: 1}, {Backend: "overlapping", Pool: "kube-system/10.0.0.3", Recorded: 1}, {Backend: "overlapping", Pool: "kube-system/10.0.0.4", Recorded: 1}}),
+		journal.NewPastRun(night, []journal.PoolRecord{{Backend: "calico", Pool: "10.1.0.0/26", Recorded: 7}, {Backend: "calico", Pool: "10.1.0.64/26", Recorded: 1}, {Backend: "whereabouts", Pool: "kube-system/lan", Recorded: 1131}, {Backend: "overlapping", Pool: "kube-system/10.0.0.1", Recorded: 1, Elsewhere: true},
+			{Backend: "overlapping", Pool: "kube-system/10.0.0.2", Recorded: 1}, {Backend: "overlapping", Pool: "kube-system/10.0.0.3", Recorded: 1}, {Backend: "overlapping", Pool: "kube-system/10.0.0.4", Recorded: 1}, {Backend: "overlapping", Pool: "kube-system/10.0.0.5", Recorded: 1}}),
 		journal.NewPastRun(journal.Run{ID: "20260228-120000-GHIJKL", StartedAt: night.StartedAt.Add(-14 * time.Hour), By: "user \x1b[31m\nadmin", Version: "v0"},
 			[]journal.PoolRecord{{Backend: "whereabouts", Pool: "kube-system/wan", Recorded: 2}}),
 	}
@@ -52,7 +52,7 @@ func histories() map[string]report.History {
 	back := journal.RestoreResult{ID: at(90).ID, Of: list.Runs[0].ID, Restored: 6, Present: 1, Taken: 2}
 	restored := ended(at(90), journal.Result{Selection: "pool kube-system/lan, address 10.0.0.1", Restore: &back}, 3)
 	restored.By = "user admin"
-	ends.Runs[4].Restores = []journal.RestoreResult{back}
+	ends.Runs[4].Restores = []journal.RestoreResult{back, {ID: at(91).ID, Of: list.Runs[0].ID, Present: 6}}
 	stopped := ended(at(80), journal.Result{
 		Due: 139, NotBegun: 132, Selection: "namespace shop", Overrides: "--grace-period=1m0s", Error: "132 releases not begun: interrupted",
 	}, 130)
@@ -67,9 +67,11 @@ func histories() map[string]report.History {
 	}}, journal.ErrDamaged)
 	undone := report.NewHistory("https://cluster", "ip-reaper")
 	undone.Runs = []journal.PastRun{restored}
+	people := report.NewHistory("https://cluster", "ip-reaper")
+	people.Runs = list.Runs[1:]
 	node := report.NewHistory("", "")
 	node.Node, node.StateDir = "worker-1", "/var/lib/ip-reaper"
-	return map[string]report.History{"history_restore": undone, "history_node": node, "history_ends": ends, "history_refused": failed, "history": list, "history_run": one, "history_none": none}
+	return map[string]report.History{"history_people": people, "history_restore": undone, "history_node": node, "history_ends": ends, "history_refused": failed, "history": list, "history_run": one, "history_none": none}
 }
 
 // Users read and script against these texts.
@@ -77,10 +79,10 @@ func TestHistoryFormats(t *testing.T) {
 	by := report.RunInfo{Program: "kubectl ip-reaper", Context: "my-cluster", StateNamespace: "ip-reaper"}
 	for name, formats := range map[string][]string{
 		"history": {"table", "json", "name"}, "history_run": {"table", "wide", "json", "name"}, "history_none": {"table", "json"},
-		"history_ends": {"table", "json", "name"}, "history_refused": {"table", "name"}, "history_restore": {"table"}, "history_node": {"table"},
+		"history_ends": {"table", "json", "name"}, "history_refused": {"table", "name"}, "history_restore": {"table"}, "history_node": {"table"}, "history_people": {"table"},
 	} {
 		history := histories()[name]
-		by.Node = history.Node
+		by.Node, by.ClientFlags = history.Node, map[string][]string{"history_people": {"--as", "jane doe"}}[name]
 		for _, format := range formats {
 			t.Run(name+" as "+format, func(t *testing.T) {
 				var got bytes.Buffer

@@ -15,7 +15,7 @@ import (
 func TestWhatToDoNext(t *testing.T) {
 	const (
 		release  = "Release what is due: ip-reaper run --context prod --node 'worker 7' --dry-run=false"
-		remember = "Remember what waits, so that its grace period can end: ip-reaper run --context prod --node 'worker 7' --remember"
+		remember = "Remember what waits, so that its grace period can end (needs the right to write the ledger): ip-reaper run --context prod --node 'worker 7' --remember"
 		explain  = "Ask why an address is held, here 10.0.0.9 (node unreachable): ip-reaper explain --context prod --state-namespace ip-reaper 10.0.0.9"
 		inside   = `Ask why an address is held, here 10.0.0.9 (node unreachable): kubectl ip-reaper explain --context "$(kubectl config current-context)" --state-namespace ip-reaper 10.0.0.9`
 		worker   = "Look before you fence a node: of 4 held, 1 by worker-17: ip-reaper explain --context prod --state-namespace ip-reaper node/worker-17"

@@ -17,7 +17,7 @@ func viewOfRestore(r report.RestoreReport) view {
 			{text: restoreConclusion(r)},
 			{text: strings.Join(append(ranOn(r.Run), policyOf(r.Run)), ", "), minor: true},
 		},
-		tables:   func(bool) []table { return []table{restoreTable(r)} },
+		tables:   func(wide bool) []table { return []table{restoreTable(r, wide)} },
 		caveats:  r.Run.Caveats,
 		warnings: r.Warnings,
 		names:    func() []string { return namesOfRestore(r) },
@@ -27,13 +27,16 @@ func viewOfRestore(r report.RestoreReport) view {
 	}
 }
 
-// restoreTable returns one row for each entry.
-func restoreTable(r report.RestoreReport) table {
+// restoreTable returns one row for each address or, with all, for each record.
+func restoreTable(r report.RestoreReport, all bool) table {
 	t := table{heading: []string{"IP", "BACKEND", "POOL", "POD", "OUTCOME", "NOTE"}, spare: []string{"BACKEND", "POOL"}}
 	for _, e := range r.Entries {
 		t.rows = append(t.rows, []string{
 			nameOf(e.IP, e.Key), e.Backend, e.Pool, podOf(e.Owner), string(e.Outcome), e.Error,
 		})
+	}
+	if !all {
+		t.rows = byAddress(t.rows)
 	}
 	return t
 }
@@ -53,6 +56,9 @@ func namesOfRestore(r report.RestoreReport) []string {
 func restoreConclusion(r report.RestoreReport) string {
 	s := r.Summary
 	records := printable.Counted(s.Records, "allocation")
+	if n := r.Addresses().Records; n != s.Records {
+		records += fmt.Sprintf(" (%s)", printable.Counted(n, "address"))
+	}
 	if r.Journal.ID != "" { // a damaged journal may have none
 		records += " of run " + r.Journal.ID
 	}

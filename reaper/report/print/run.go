@@ -45,20 +45,22 @@ func backendTable(r report.Report) table {
 	return t
 }
 
-// changeTable returns one row for each allocation whose verdict differs from that by the installed policy.
+// changeTable returns one row for each address or, with all, for each allocation, of which the installed
+// policy gives another verdict or reason. Without all, it folds what is beyond the first rows.
 func changeTable(c *report.Comparison, all bool) table {
-	t := table{heading: []string{"IP", "POOL", "POD", "INSTALLED POLICY", "THIS POLICY"}, spare: []string{"POOL"}}
+	t := table{heading: []string{"IP", "BACKEND", "POOL", "POD", "INSTALLED POLICY", "THIS POLICY"}, spare: []string{"BACKEND", "POOL"}}
 	if c == nil {
 		return t
 	}
-	shown := len(c.Changes)
-	if !all && shown > shownKept+1 {
-		shown = shownKept
+	for _, change := range c.Changes {
+		t.rows = append(t.rows, []string{change.Address, change.Backend, change.Pool, podOf(change.Owner), change.Installed.String(), change.File.String()})
 	}
-	for _, change := range c.Changes[:shown] {
-		t.rows = append(t.rows, []string{change.Address, change.Pool, podOf(change.Owner), change.Installed.String(), change.File.String()})
+	if all {
+		return t
 	}
-	if rest := len(c.Changes) - shown; rest > 0 {
+	t.rows = byAddress(t.rows)
+	if rest := len(t.rows) - shownKept; rest > 1 {
+		t.rows = t.rows[:shownKept]
 		t.fold("and %s", printable.Counted(rest, "other change"))
 	}
 	return t

@@ -62,23 +62,32 @@ func FuzzTemplates(f *testing.F) {
 	})
 }
 
-// Every format is for a restore too.
+// Every format is for a restore too. In a table, an address is one row.
 func TestRestoreHasEveryFormat(t *testing.T) {
+	web := ipam.EntryOwner{Namespace: "shop", Pod: "web"}
 	r := report.RestoreReport{
 		Kind: "RestoreReport", Journal: journal.Run{ID: "20260301-120000-ABCDEF"},
 		Run:     report.RunInfo{Selection: judge.Selection{Pools: []string{"edge"}}},
-		Summary: report.RestoreCounts{Records: 3, Restored: 2, Taken: 1},
+		Summary: report.RestoreCounts{Records: 4, Restored: 2, Taken: 2},
 		Entries: []report.RestoreEntry{
 			{Backend: "calico", Pool: "p", Key: "2", IP: "10.0.0.10", Outcome: report.Restored},
 			{Backend: "calico", Pool: "p", Key: "1", IP: "10.0.0.9", Outcome: report.Restored},
-			{Backend: "calico", Pool: "p", Key: "3", IP: "10.0.0.11", Owner: ipam.EntryOwner{Namespace: "shop", Pod: "web"}, Outcome: report.Taken, Error: "pod shop/new has it"},
+			{Backend: "whereabouts", Pool: "p", Key: "3", IP: "10.0.0.11", Owner: web, Outcome: report.Taken, Error: "pod shop/new has it"},
+			{Backend: "overlapping", Pool: "kube-system/10.0.0.11", Key: "10.0.0.11", IP: "10.0.0.11", Owner: web, Outcome: report.Taken, Error: "pod shop/new has it"},
 		},
 	}
-	const sentence = "put back 2 of 3 allocations of run 20260301-120000-ABCDEF and of pool edge (0 already there, 1 taken, 0 failed)"
+	const sentence = "put back 2 of 4 allocations (3 addresses) of run 20260301-120000-ABCDEF and of pool edge (0 already there, 2 taken, 0 failed)\n"
 	for format, want := range map[string]string{
-		"table": sentence, "wide": sentence, "json": `"kind": "RestoreReport"`, "yaml": "kind: RestoreReport",
+		"table": sentence + `files, policy defaults
+
+IP         BACKEND                   POOL  POD       OUTCOME   NOTE
+10.0.0.10  calico                    p               restored
+10.0.0.9   calico                    p               restored
+10.0.0.11  whereabouts, overlapping  p     shop/web  taken     pod shop/new has it
+`,
+		"wide": "10.0.0.11  overlapping  kube-system/10.0.0.11  shop/web  taken     pod shop/new has it\n", "json": `"kind": "RestoreReport"`, "yaml": "kind: RestoreReport",
 		"name":                      "10.0.0.9\n10.0.0.10\n",
-		"jsonpath={.summary.taken}": "1",
+		"jsonpath={.summary.taken}": "2",
 	} {
 		var out bytes.Buffer
 		if err := WriteRestore(&out, Options{Format: format}, r); err != nil || !strings.Contains(out.String(), want) {

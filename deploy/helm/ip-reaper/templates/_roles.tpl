@@ -44,7 +44,8 @@ backends.reservedIPs.resources names. Takes root, role, and release.
 {{- end }}
 
 {{/*
-What backends.reservedIPs.resources names. Takes root and release.
+What backends.reservedIPs.resources names. Takes root, release, and people: those who may compare a
+journal with the objects.
 */}}
 {{- define "ip-reaper.rules.reservedIPs" -}}
 {{- range $i, $reserved := .root.Values.backends.reservedIPs.resources }}
@@ -52,7 +53,7 @@ What backends.reservedIPs.resources names. Takes root and release.
 {{ end -}}
 - apiGroups: [{{ .resource.group }}]
   resources: [{{ .resource.resource }}]
-  verbs: {{ ternary "[list, delete]" "[list]" (and $.release (.deleteExpired | default false)) }}
+  verbs: {{ ternary (ternary "[list, delete]" "[list, get]" $.release) "[list]" (and (or $.release ($.people | default false)) (.deleteExpired | default false)) }}
 {{- end }}
 {{- end }}
 

@@ -7,13 +7,14 @@ const narrow = window.matchMedia('(max-width: 560px)');
 const isRestore = report.kind === 'RestoreReport';
 const asOf = Date.parse(report.run.finishedAt) > 0 ? report.run.finishedAt : report.run.startedAt;
 
-// STATES are the ways to draw an entry, the most urgent one first.
+// STATES are the ways to draw an entry, the most urgent one first. What has another status is counted and
+// filtered as that.
 const STATES = [
   { key: 'f', name: 'failed', label: 'failed', about: 'the write may or may not have happened' },
   { key: 'd', name: 'due', label: 'due', about: 'no owner, and the grace period is over' },
   { key: 'w', name: 'waiting', label: 'waiting', about: 'no owner, but the grace period is not over' },
   { key: 'h', name: 'held', label: 'held', about: 'no owner, but kept for another reason' },
-  { key: 'p', name: 'protected', label: 'protected', about: 'no owner, but something else protects the address' },
+  { key: 'p', name: 'protected', label: 'protected', status: 'held', about: 'no owner, but something else protects the address' },
   { key: 'r', name: 'released', label: 'released', about: 'released by this run' },
   { key: 'T', name: 'held', label: 'taken', about: 'another owner has its place; nothing was written' },
   { key: 'P', name: 'waiting', label: 'planned', about: 'a real restore would try to put it back' },
@@ -24,6 +25,7 @@ const STATES = [
   { key: 'x', name: 'failed', label: 'not recorded', about: 'a pod shows the address, and no store has it' },
   { key: '-', name: 'free', label: 'not allocated', about: 'the pool holds no entry for the address' },
 ];
+const statusOf = (index) => STATES[index].status || STATES[index].label;
 const FREE = STATES.length - 1;
 if (report.run.selection) STATES[FREE].label = 'not allocated, or not selected';
 const stateIndex = new Map(STATES.map((state, index) => [state.key, index]));

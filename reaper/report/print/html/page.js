@@ -27,12 +27,15 @@ function fillTop(top) {
     el('dl', { class: 'facts' }, facts.map(([name, text]) => el('div', {}, el('dt', {}, name), el('dd', {}, text)))));
 }
 
-// states returns a button for each state, with the number of its addresses: it filters the table.
+// states returns a button for each status, with the number of its addresses: it filters the table.
 function states() {
   const counts = countStates(rows.filter(({ e }) => e.ip || isRestore));
-  const buttons = STATES.flatMap((state, index) => counts[index] === 0 ? [] : [el('li', {},
-    el('button', { type: 'button', class: 'tally', title: state.about, onclick: () => choose(state.label) },
-      swatch(index, 16), el('b', {}, number(counts[index])), ' ', state.label))]);
+  const buttons = STATES.flatMap((state, index) => {
+    const count = counts.reduce((sum, n, i) => statusOf(i) === state.label ? sum + n : sum, 0);
+    return count === 0 ? [] : [el('li', {},
+      el('button', { type: 'button', class: 'tally', title: state.about, onclick: () => choose(state.label) },
+        swatch(index, 16), el('b', {}, number(count)), ' ', state.label))];
+  });
   return el('ul', { class: 'tallies', 'aria-label': 'Addresses by state; a button filters the table' }, buttons);
 }
 

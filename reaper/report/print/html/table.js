@@ -12,7 +12,7 @@ const columns = [
 
 // filters are the choices above the table.
 const filters = [
-  { name: 'State', of: (x) => STATES[x.state].label },
+  { name: 'State', of: (x) => statusOf(x.state) },
   { name: 'Backend', of: (x) => [x, ...x.others || []].map(({ e }) => e.backend).join(', ') },
   { name: 'Pool', of: (x) => x.e.pool },
   { name: 'Namespace', of: (x) => x.namespace },
