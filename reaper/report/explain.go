@@ -1,8 +1,6 @@
 package report
 
 import (
-	"cmp"
-	"math/big"
 	"net/netip"
 	"slices"
 
@@ -58,9 +56,6 @@ type Explanation struct {
 	// LastRelease is the latest run whose journal has the address, with its allocations of it; nil if
 	// none of the last runs has, or if something uses the address.
 	LastRelease *journal.PastRun `json:"lastRelease,omitempty"`
-
-	// Nearest are the pools that are nearest to an address that is in none.
-	Nearest []string `json:"nearest,omitempty"`
 
 	Warnings []string `json:"warnings,omitempty"`
 }
@@ -310,7 +305,6 @@ func (x *Explanation) addPlacesAround(r Report, command []string) {
 		}
 	}
 	if len(x.Places) == 0 {
-		x.Nearest = r.nearest(ip)
 		return
 	}
 	for _, f := range r.Findings {
@@ -329,40 +323,4 @@ func (x *Explanation) addPlacesAround(r Report, command []string) {
 	if !r.incomplete() && (free || sized) && (!free || len(x.Claims) == 0) { // otherwise something may have it
 		x.Free = &free
 	}
-}
-
-// nearest returns the two networks, or else pools, whose ranges are nearest to an address.
-func (r Report) nearest(ip netip.Addr) []string {
-	type far struct {
-		name     string
-		distance *big.Int
-	}
-	var all []far
-	add := func(backend, name, in string) {
-		prefix, err := netip.ParsePrefix(in)
-		if err != nil || prefix.Addr().BitLen() != ip.BitLen() {
-			return
-		}
-		span := ipam.SpanOf(prefix)
-		end := span.First
-		if span.Last.Less(ip) {
-			end = span.Last
-		}
-		d := new(big.Int).Sub(new(big.Int).SetBytes(end.AsSlice()), new(big.Int).SetBytes(ip.AsSlice()))
-		all = append(all, far{backend + " " + name + " (" + in + ")", d.Abs(d)})
-	}
-	for _, n := range r.Networks {
-		add(n.Backend, n.Name, n.Range)
-	}
-	if len(all) == 0 {
-		for _, p := range r.Pools {
-			add(p.Backend, p.Name, p.Range)
-		}
-	}
-	slices.SortStableFunc(all, func(a, b far) int { return cmp.Or(a.distance.Cmp(b.distance), cmp.Compare(a.name, b.name)) })
-	var names []string
-	for _, one := range all[:min(len(all), 2)] {
-		names = append(names, one.name)
-	}
-	return names
 }

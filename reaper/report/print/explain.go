@@ -276,10 +276,8 @@ func whereNowhere(x report.Explanation) string {
 	}
 	in := strings.Join(names, " and ")
 	switch {
-	case len(x.Nearest) > 0:
-		return "in no known pool; nearest: " + strings.Join(x.Nearest, ", ")
 	case in == "":
-		return "in no store that was listed"
+		return "in no store that was listed, and in the range of no pool that is known"
 	case x.Free == nil:
 		return "in no store that was listed; it is in the range of " + in
 	case *x.Free:
