@@ -169,11 +169,17 @@ func Explain(r Report, q Question, asking []Asking, command []string) (Explanati
 	return x, nil
 }
 
-// incomplete reports whether a store may have allocations that the report does not have.
+// incomplete reports whether a store may have allocations that the report does not have, or none was
+// listed.
 func (r Report) incomplete() bool {
-	return slices.ContainsFunc(r.Backends, func(b BackendReport) bool {
-		return b.Status == ipam.StatusFailed || b.Status == ipam.StatusPartial
-	})
+	listed := false
+	for _, b := range r.Backends {
+		listed = listed || b.Status == ipam.StatusOK
+		if b.Status == ipam.StatusFailed || b.Status == ipam.StatusPartial {
+			return true
+		}
+	}
+	return !listed
 }
 
 // subject returns an entry as the subject of remedies.

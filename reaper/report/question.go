@@ -116,7 +116,7 @@ func (q Question) unknown(r Report, whole string) error {
 	if why := cmp.Or(r.Rangeless[q.Pool], r.Rangeless[whole]); why != "" {
 		return ipam.BadInput(fmt.Errorf("pods get no address of a store through the network attachment %s: %s", cmp.Or(q.Pool, whole), why), "")
 	}
-	if q.Pool == "" && (r.Living == nil || r.incomplete() || !only.Everything()) ||
+	if r.incomplete() || q.Pool == "" && (r.Living == nil || !only.Everything()) ||
 		q.Name != "" && !r.Run.Selection.Everything() || q.Node+q.Name != "" && !r.Living.HasNodes() {
 		return nil
 	}

@@ -124,31 +124,32 @@ func heldByNode(x report.Explanation) string {
 
 // summaryOf sums up in one line the allocations, or what is asked about.
 func summaryOf(x report.Explanation) string {
-	if x.Question.Pool != "" {
+	if x.Question.Pool != "" && len(x.Places) > 0 {
 		return summaryOfPlaces(x.Places, x.Leaked != nil)
 	}
 	n, only := len(x.Found)+x.Others, x.Run.Selection.String()
 	found := printable.Counted(n, "allocation")
-	switch {
-	case n == 0 && only != "":
-		return "no allocation of " + only + "; there may be others"
-	case n == 0 && x.Question.Address != "":
-		return summaryOfNowhere(x)
-	case n == 0:
-		found = "no store that was listed has an allocation of it"
-	case only != "":
+	if n > 0 && only != "" {
 		found += " of " + only
 	}
 	switch {
+	case n == 0 && !slices.ContainsFunc(x.Stores, func(s report.StoreAnswer) bool { return s.Found != nil }):
+		found = joined(shownBy(x.Claims), "its allocations are unknown: no store was listed")
+	case n == 0 && only != "":
+		return "no allocation of " + only + "; there may be others"
+	case n == 0 && x.Question.Address != "":
+		found = joined(shownBy(x.Claims), whereNowhere(x))
+	case n == 0:
+		found = "no store that was listed has an allocation of it"
 	case x.Leaked == nil:
 		found += "; the leak count is unknown"
-	case n > 0 && x.Question.Address != "":
+	case x.Question.Address != "":
 		by := shownBy(x.Claims)
 		if by == "" && x.Claims != nil {
 			by = "no pod shows it"
 		}
 		found = strings.Join(slices.DeleteFunc([]string{stateOfAddress(x), by, found}, func(part string) bool { return part == "" }), ", ")
-	case n > 0:
+	default:
 		found += fmt.Sprintf("; %s: %d due, %d waiting, %d held", printable.Counted(x.Leaked.Total, "leaked address"), x.Leaked.Due, x.Leaked.Waiting, x.Leaked.Held)
 		if x.Leaked.Undecided > 0 {
 			found += fmt.Sprintf("; %d undecided", x.Leaked.Undecided)
@@ -257,15 +258,6 @@ func shownBy(claims []report.Shown) string {
 		names = append(names, string(c.Kind)+" "+strings.TrimPrefix(c.Namespace+"/"+c.Name, "/"))
 	}
 	return "shown by " + printable.Some(names)
-}
-
-// summaryOfNowhere says who shows an address that no store has, and where it is free.
-func summaryOfNowhere(x report.Explanation) string {
-	where := whereNowhere(x)
-	if by := shownBy(x.Claims); by != "" {
-		return by + "; " + where
-	}
-	return where
 }
 
 // whereNowhere says where an address that no store has is free.
