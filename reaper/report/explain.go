@@ -31,11 +31,9 @@ type Explanation struct {
 	Found []Explained `json:"found"`
 
 	// Others is how many allocations of a node are left out because they did not leak. Leaks count
-	// the addresses of the node that leaked, or may have, and All are the words of the command that lists
-	// all of its allocations; none for files.
-	Others int      `json:"others"`
-	Leaks  []Leak   `json:"leaks,omitempty"`
-	All    []string `json:"-"`
+	// the addresses of the node that leaked, or may have.
+	Others int    `json:"others"`
+	Leaks  []Leak `json:"leaks,omitempty"`
 
 	// Leaked counts the allocations without an owner; null if that is not known.
 	Leaked *Leaked `json:"leaked"`
@@ -150,9 +148,6 @@ func Explain(r Report, q Question, asking []Asking, command []string) (Explanati
 			only = nil // all that the run knows is of that node
 		}
 		x.Leaks = r.leaks(func(e *Entry) bool { return x.Question.about(*e) }, command, only...)
-		if r.Run.Place() != "" {
-			x.All = slices.Concat(command, only, []string{"--all"})
-		}
 	}
 	for _, a := range asking {
 		if a.Deletion == nil {

@@ -78,13 +78,10 @@ func nodeLines(x report.Explanation) []table {
 	for _, e := range rows[:min(len(rows), shownOfNode)] {
 		first.rows = append(first.rows, []string{nameOf(e.IP, e.Key), e.Backend, e.Pool, podOf(e.Owner), string(e.Reason), clock(e.Due)})
 	}
-	var rest table
-	if more := len(entries) - len(first.rows) + x.Others; more > 0 && x.All != nil {
-		rest.say("and %s: %s", printable.Counted(more, "more allocation"), typed(x.All))
-	} else if more > 0 {
-		rest.say("and %s: -o json has those that leaked", printable.Counted(more, "more allocation"))
+	if more := len(entries) - len(first.rows); more > 0 {
+		first.say("… and %s: -o json has each", printable.Counted(more, "more leaked allocation"))
 	}
-	return []table{why, first, rest}
+	return []table{why, first}
 }
 
 // ownersOf names the stores and the owners of recorded allocations.
@@ -117,7 +114,7 @@ func heldByNode(x report.Explanation) string {
 	}
 	text := says + ", and holds " + printable.Counted(held, "allocation")
 	if unknown > 0 {
-		text += fmt.Sprintf(", of which %d may be on another node", unknown)
+		text += ", of which " + printable.Thousands(unknown) + " may be on another node"
 	}
 	return text
 }
@@ -325,7 +322,7 @@ func placeLines(p report.Place, judged bool) table {
 // leakLines counts leaks by what becomes of them and why, and says what would change that.
 func (t *table) leakLines(leaks []report.Leak) {
 	for _, l := range leaks {
-		line := fmt.Sprintf("  %-10s  %d, %s", l.Status, l.Count, l.Reason)
+		line := fmt.Sprintf("  %-10s  %s, %s", l.Status, printable.Thousands(l.Count), l.Reason)
 		if l.NextDue != nil {
 			line += ", the next is due " + clock(l.NextDue)
 		}
