@@ -51,8 +51,8 @@ type Explanation struct {
 	// Unrecorded is set if a pod shows the address, and a network may give it to another one.
 	Unrecorded bool `json:"unrecorded,omitempty"`
 
-	// LastRelease is the latest run whose journal has the address, with its allocations of it; nil if
-	// none of the last runs has, or if something uses the address.
+	// LastRelease is the latest run whose journal has the address, or one of the pod, with these
+	// allocations; nil if none of the last runs has, or if something uses the address.
 	LastRelease *journal.PastRun `json:"lastRelease,omitempty"`
 
 	Warnings []string `json:"warnings,omitempty"`
@@ -86,14 +86,14 @@ type Explained struct {
 // that of a run on the same cluster. asking are the existing pods with the name in question, or those
 // that have the address.
 // The error is an *InputError if a name stands for several of a pod, a node and a pool, or if
-// no pool has the name.
+// nothing has it. If it may be that of a pod that is gone, the explanation is nevertheless whole.
 func Explain(r Report, q Question, asking []Asking, command []string) (Explanation, error) {
 	x := Explanation{
 		APIVersion: policy.APIVersion, Kind: "Explanation", Run: r.Run, Result: r.Result,
 		Stores: []StoreAnswer{}, Found: []Explained{}, Warnings: r.Warnings,
 	}
 	var err error
-	if x.Question, err = q.resolve(r, asking); err != nil {
+	if x.Question, err = q.resolve(r, asking); err != nil && x.Question.Pod == "" {
 		return x, err
 	}
 	part := Report{Backends: r.Backends, Entries: []Entry{}}
@@ -161,7 +161,7 @@ func Explain(r Report, q Question, asking []Asking, command []string) (Explanati
 		}
 	}
 	x.addPlaces(r, asking, command)
-	return x, nil
+	return x, err
 }
 
 // incomplete reports whether a store may have allocations that the report does not have, or none was

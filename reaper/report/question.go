@@ -10,6 +10,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
@@ -62,7 +63,8 @@ func (q Question) String() string {
 
 // resolve returns the question with a pod, a node or a pool in place of a name that may be any of
 // them. namespace/name is a network attachment or a pool if there is no such pod. The error is an
-// *InputError if the name stands for nothing, or for several of them.
+// *InputError if the name stands for several of them, and then the question is zero, or for nothing: a pod
+// may have had it.
 func (q Question) resolve(r Report, asking []Asking) (Question, error) {
 	if q.Address != "" {
 		return q, nil
@@ -98,11 +100,15 @@ func (q Question) resolve(r Report, asking []Asking) (Question, error) {
 	}
 	switch len(is) {
 	case 0:
-		return q, q.unknown(r, whole)
+		err := q.unknown(r, whole)
+		if err != nil && q.Node+q.Pool == "" {
+			q = asPod
+		}
+		return q, err
 	case 1:
 		return one, nil
 	default:
-		return q, ipam.BadInput(fmt.Errorf("%s is %s", q.Name, strings.Join(is, " and ")), "give "+strings.Join(say, " or "))
+		return Question{}, ipam.BadInput(fmt.Errorf("%s is %s", q.Name, strings.Join(is, " and ")), "give "+strings.Join(say, " or "))
 	}
 }
 
@@ -170,6 +176,12 @@ func (q Question) about(e Entry) bool {
 	default:
 		return false
 	}
+}
+
+// Recorded reports whether a question about an address or a pod is about an allocation of a journal.
+func (q Question) Recorded(e journal.RecordedEntry) bool {
+	q.Pod = cmp.Or(q.Pod, q.Name)
+	return q.Address != "" && q.Address == e.IP || q.Pod != "" && q.names(e.Owner.Namespace, e.Owner.Pod)
 }
 
 // ParseQuestion returns the question of an argument: an address, a CIDR, namespace/name or pod/name

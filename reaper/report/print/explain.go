@@ -40,7 +40,7 @@ func viewOfExplanation(x report.Explanation) view {
 	}
 	if r := x.LastRelease; r != nil {
 		line("  in the journal of run %s, %s: %s", r.ID, clock(&r.StartedAt), ownersOf(r.Entries))
-		line("  that run released it, unless its owner had come back")
+		line("  that run released this, unless its owner had come back")
 		for _, b := range r.Restores {
 			line("  restore %s put back %s of that run", b.ID, printable.Counted(b.Restored, "allocation"))
 		}
@@ -84,11 +84,11 @@ func nodeLines(x report.Explanation) []table {
 	return []table{why, first}
 }
 
-// ownersOf names the stores and the owners of recorded allocations.
+// ownersOf names recorded allocations and their owners.
 func ownersOf(entries []journal.RecordedEntry) string {
 	var parts []string
 	for _, e := range entries {
-		part := e.Backend + " " + e.Pool + " for " + cmp.Or(podOf(e.Owner), "sandbox "+e.Owner.Sandbox)
+		part := nameOf(e.IP, e.Key) + " of " + e.Backend + " " + e.Pool + " for " + cmp.Or(podOf(e.Owner), "sandbox "+e.Owner.Sandbox)
 		if e.Owner.Node != "" {
 			part += " on node " + e.Owner.Node
 		}
