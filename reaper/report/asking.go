@@ -104,6 +104,7 @@ func (x *Explanation) addAsking(r Report, a Asking, command []string) {
 	if a.Waits {
 		places := r.places(command, r.networksThat(wanted))
 		r.markChoices(places, a.Node)
+		slices.SortStableFunc(places, func(a, b Place) int { return cmp.Compare(a.order(), b.order()) })
 		x.Places = append(x.Places, places...)
 		a.Room = r.roomFor(a, places)
 	}
@@ -141,6 +142,14 @@ func (r Report) markChoices(places []Place, node string) {
 			}
 		}
 	}
+}
+
+// order puts the places first from which a pod that waits gets no address.
+func (p Place) order() int {
+	if p.NoBlock != nil || p.Free != nil && p.Free.Sign() == 0 && len(p.Elsewhere) == 0 {
+		return 0
+	}
+	return 1
 }
 
 // roomFor says who tries again, if none of the places from which a pod waits for an address is full;

@@ -122,7 +122,7 @@ func heldByNode(x report.Explanation) string {
 // summaryOf sums up in one line the allocations, or what is asked about.
 func summaryOf(x report.Explanation) string {
 	if x.Question.Pool != "" && len(x.Places) > 0 {
-		return summaryOfPlaces(x.Places, x.Leaked != nil)
+		return summaryOfPlaces(x)
 	}
 	n, only := len(x.Found)+x.Others, x.Run.Selection.String()
 	found := printable.Counted(n, "allocation")
@@ -175,21 +175,21 @@ func stateOfAddress(x report.Explanation) string {
 
 // summaryOfAsking says what a pod waits for, or why it does not.
 func summaryOfAsking(a report.Asking, x report.Explanation) string {
-	name := ""
-	if len(x.Asking) > 1 || x.Question.Namespace == "" {
-		name = a.Namespace + "/" + a.Pod + " "
+	text := ""
+	if x.Question.Namespace == "" {
+		text = "in namespace " + a.Namespace + ", "
 	}
 	if !a.Waits {
-		return name + a.Why
+		return text + a.Why
 	}
-	text := name + "waits for an address"
-	for _, f := range a.Fixed {
-		text += "; it asks for " + f.Address + ", which is " + f.Is
-	}
+	text += "waits for an address"
 	if a.Room != "" {
 		text += "; " + a.Room
 	} else if len(x.Places) > 0 {
-		text += " of " + summaryOfPlaces(x.Places, x.Leaked != nil)
+		text += " of " + summaryOfPlaces(x)
+	}
+	for _, f := range a.Fixed {
+		text += "; it asks for " + f.Address + ", which is " + f.Is
 	}
 	if len(a.Unknown) > 0 {
 		text += "; not known here: the network of " + printable.Some(a.Unknown)
@@ -204,12 +204,15 @@ func summaryOfAsking(a report.Asking, x report.Explanation) string {
 const namedPlaces = 3
 
 // summaryOfPlaces says which networks and pools are full, and how much of them leaked.
-func summaryOfPlaces(places []report.Place, judged bool) string {
-	var parts []string
-	for _, p := range places[:min(namedPlaces, len(places))] {
-		parts = append(parts, p.Name+" ("+fillOf(p, judged)+")")
+func summaryOfPlaces(x report.Explanation) string {
+	if len(x.Places) == 1 && x.Places[0].Name == x.Question.Pool {
+		return fillOf(x.Places[0], x.Leaked != nil)
 	}
-	if more := len(places) - len(parts); more > 0 {
+	var parts []string
+	for _, p := range x.Places[:min(namedPlaces, len(x.Places))] {
+		parts = append(parts, p.Name+" ("+fillOf(p, x.Leaked != nil)+")")
+	}
+	if more := len(x.Places) - len(parts); more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(parts, ", ")
