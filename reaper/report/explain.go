@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 // An Explanation says why allocations got their decisions. It is made from the report of a
@@ -55,6 +57,7 @@ type Explanation struct {
 	// allocations; nil if none of the last runs has, or if something uses the address.
 	LastRelease *journal.PastRun `json:"lastRelease,omitempty"`
 
+	// Warnings are those of the report, but for findings about other addresses.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
@@ -90,7 +93,7 @@ type Explained struct {
 func Explain(r Report, q Question, asking []Asking, command []string) (Explanation, error) {
 	x := Explanation{
 		APIVersion: policy.APIVersion, Kind: "Explanation", Run: r.Run, Result: r.Result,
-		Stores: []StoreAnswer{}, Found: []Explained{}, Warnings: r.Warnings,
+		Stores: []StoreAnswer{}, Found: []Explained{},
 	}
 	var err error
 	if x.Question, err = q.resolve(r, asking); err != nil && x.Question.Pod == "" {
@@ -127,7 +130,9 @@ func Explain(r Report, q Question, asking []Asking, command []string) (Explanati
 	}
 	for _, f := range r.Findings {
 		for i := range x.Found {
-			if e := &x.Found[i]; f.Kind == Duplicate && f.IP == e.IP && f.Backend == e.Backend && e.Verdict == judge.InUse {
+			e := &x.Found[i]
+			shows := slices.ContainsFunc(f.Claims, func(s ShownBy) bool { return s.ref() == e.Owner.PodRef() })
+			if f.Kind == Duplicate && f.IP == e.IP && (shows || f.Backend == e.Backend) && e.Verdict == judge.InUse {
 				e.Remedies = []judge.Remedy{{Says: f.Remedy()}}
 			}
 		}
@@ -161,7 +166,21 @@ func Explain(r Report, q Question, asking []Asking, command []string) (Explanati
 		}
 	}
 	x.addPlaces(r, asking, command)
+	x.Warnings = slices.DeleteFunc(slices.Clone(r.Warnings), func(warning string) bool {
+		return slices.ContainsFunc(r.Findings, func(f Finding) bool {
+			return warning == printable.Shorten(f.String(), printable.MaxText) && !x.concerns(f, part.Entries)
+		})
+	})
 	return x, err
+}
+
+// concerns reports whether a finding is about what is asked, of which the report has these entries.
+func (x Explanation) concerns(f Finding, entries []Entry) bool {
+	return slices.ContainsFunc(f.Claims, func(s ShownBy) bool {
+		return x.Question.about(Entry{IP: cmp.Or(s.IP, f.IP), Owner: ipam.EntryOwner{Namespace: s.Namespace, Pod: s.Pod, Node: s.Node}})
+	}) || slices.ContainsFunc(entries, func(e Entry) bool {
+		return e.Backend == f.Backend && (f.IP != "" && e.IP == f.IP || slices.Contains(f.Pools, e.Pool))
+	}) || x.Question.Pool != "" && slices.ContainsFunc(x.Places, func(p Place) bool { return p.Backend == f.Backend && p.Name == f.Network })
 }
 
 // incomplete reports whether a store may have allocations that the report does not have, or none was
