@@ -44,6 +44,9 @@ func wordsOn(command string, run report.RunInfo) []string {
 			words = appendFlag(words, "--policy", run.Policy.File)
 		}
 	}
+	if run.StateNamespace == report.StateNamespace {
+		return words
+	}
 	return appendFlag(words, "--state-namespace", run.StateNamespace)
 }
 

@@ -16,11 +16,11 @@ func TestWhatToDoNext(t *testing.T) {
 	const (
 		release  = "Release what is due: ip-reaper run --context prod --node 'worker 7' --dry-run=false"
 		remember = "Remember what waits, so that its grace period can end: ip-reaper run --context prod --node 'worker 7' --remember"
-		explain  = "Ask why an address is held, here 10.0.0.9 (node unreachable): ip-reaper explain --context prod --state-namespace ip-reaper 10.0.0.9"
-		inside   = `Ask why an address is held, here 10.0.0.9 (node unreachable): kubectl ip-reaper explain --context "$(kubectl config current-context)" --state-namespace ip-reaper 10.0.0.9`
-		worker   = "Look before you fence a node: of 4 held, 1 by worker-17: ip-reaper explain --context prod --state-namespace ip-reaper node/worker-17"
-		workerIn = `Look before you fence a node: of 4 held, 1 by worker-17: kubectl ip-reaper explain --context "$(kubectl config current-context)" --state-namespace ip-reaper node/worker-17`
-		undo     = "Undo the releases of this run: ip-reaper restore --context prod --state-namespace ip-reaper --run 20260301-120000-ABCDEF --dry-run=false"
+		explain  = "Ask why an address is held, here 10.0.0.9 (node unreachable): ip-reaper explain --context prod 10.0.0.9"
+		inside   = `Ask why an address is held, here 10.0.0.9 (node unreachable): kubectl ip-reaper explain --context "$(kubectl config current-context)" 10.0.0.9`
+		worker   = "Look before you fence a node: of 4 held, 1 by worker-17: ip-reaper explain --context prod node/worker-17"
+		workerIn = `Look before you fence a node: of 4 held, 1 by worker-17: kubectl ip-reaper explain --context "$(kubectl config current-context)" node/worker-17`
+		undo     = "Undo the releases of this run: ip-reaper restore --context prod --run 20260301-120000-ABCDEF --dry-run=false"
 	)
 	for _, tt := range []struct {
 		name   string
@@ -68,7 +68,7 @@ func TestTextEndsWithWhatToTypeNext(t *testing.T) {
 	r := fullReport()
 	r.Run.Program = "ip-reaper"
 	got := printed(t, Options{Format: "table", Run: []string{"ip-reaper", "run"}}, r)
-	const want = "\nundo with: ip-reaper restore --context prod --policy policy.yaml --state-namespace ip-reaper --run 20260301-120000-ABCDEF --dry-run=false\n" +
+	const want = "\nundo with: ip-reaper restore --context prod --policy policy.yaml --run 20260301-120000-ABCDEF --dry-run=false\n" +
 		"Release what is due\n  $ ip-reaper run --dry-run=false\n"
 	if !strings.HasSuffix(got, want) {
 		t.Errorf("it ends with\n%s\nwant\n%s", got[len(got)-len(want):], want)
