@@ -126,37 +126,23 @@ func (q Question) unknown(r Report, whole string) error {
 		q.Name != "" && !r.Run.Selection.Everything() || q.Node+q.Name != "" && !r.Living.HasNodes() {
 		return nil
 	}
-	typed, text := q.Pool, "no pool, network or network attachment named %s, or inside it"
-	names := r.PoolNames()
-	pods := func(format func(ipam.PodRef) string) {
+	text, names := "there is no %s, and no allocation of it", r.PoolNames()
+	if q.Name != "" && strings.Trim(q.Name, "0123456789abcdef.:") == "" {
+		text = "it is not an address, and " + text
+	}
+	if q.Pool != "" {
+		text = "there is no %s, and none inside it"
+	} else {
+		names = slices.AppendSeq(names, r.Living.Nodes())
 		for _, p := range r.Living.Pods() {
-			names = append(names, format(p.Ref))
+			names = append(names, p.Ref.String(), p.Ref.Name)
 		}
 		for _, e := range r.Entries {
-			names = append(names, format(ipam.PodRef{Namespace: e.Owner.Namespace, Name: e.Owner.Pod}))
+			names = append(names, e.Owner.PodRef().String(), e.Owner.Pod)
 		}
 	}
-	switch {
-	case q.Node != "":
-		typed, text, names = q.Node, "no node named %s, and no allocation of it", slices.Collect(r.Living.Nodes())
-	case q.Pod != "" && q.Namespace != "":
-		typed, text = whole, "no pod and no allocation named %s"
-		if r.Run.Selection.Everything() {
-			text += ", and no network attachment"
-		}
-		pods(ipam.PodRef.String)
-	case q.Pod != "":
-		typed, text, names = q.Pod, "no pod and no allocation of a pod named %s", nil
-		pods(func(ref ipam.PodRef) string { return ref.Name })
-	case q.Name != "":
-		typed, text = q.Name, "no pod, node, pool or network named %s, and no allocation of it"
-		if strings.Trim(typed, "0123456789abcdef.:") == "" {
-			text = "%s is not an address, and no pod, node, pool or network has that name"
-		}
-		names = slices.AppendSeq(names, r.Living.Nodes())
-		pods(func(ref ipam.PodRef) string { return ref.Name })
-	}
-	return ipam.BadInput(fmt.Errorf(text, typed), cmp.Or(printable.Meant(typed, names), "pools --all lists all pools, and run --all all allocations"))
+	near := printable.Meant(cmp.Or(q.Node, q.Pool, strings.TrimPrefix(whole, "/")), names)
+	return ipam.BadInput(fmt.Errorf(text, q), cmp.Or(near, "pools --all lists all pools, and run --all all allocations"))
 }
 
 // names reports whether a question about a pod is about this one.
