@@ -71,7 +71,7 @@ func (r *run) warnOfDump(v judge.Verdicts) {
 		r.warn("no pods were given, so every allocation is held")
 		return
 	}
-	r.caveat("offline, every grace period counts as elapsed, and the pods as listed after the allocations")
+	r.caveat("files have no history: this assumes that every grace period is over, and that the pods were listed last")
 	held := make(map[string]int)
 	for _, d := range v.Decisions {
 		if d.Reason == judge.Protected && strings.HasPrefix(d.Note, ipam.LackSays) {
