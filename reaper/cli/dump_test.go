@@ -43,7 +43,7 @@ func TestDumpIsInspectedAsTheClusterWas(t *testing.T) {
 	}
 	_, again, _ := lookAt(t.Context(), strings.NewReader(dumped), "-")
 	_, once, _ := lookAt(t.Context(), strings.NewReader(dumped), "-")
-	if again != once || strings.Contains(once, "the files have no") {
+	if again != once || strings.Contains(once, "the files do not list all") {
 		t.Errorf("%s\nand again:\n%s", once, again)
 	}
 }
@@ -54,7 +54,7 @@ func TestPartialDumpSaysWhatItFailedWith(t *testing.T) {
 	_, report, _ := lookAt(t.Context(), strings.NewReader(stores["ipamblocks"]+beside["pods"]+beside["nodes"]+dump), "-", "--all")
 	for _, want := range []string{
 		"warning: the dump is not whole: calico: forbidden\n",
-		"warning: the files have no IPReservations of Calico, and one may keep it: held for that: 2\n",
+		"warning: the files do not list all IPReservations of Calico, and one may keep it: held for that: 2\n",
 	} {
 		if !strings.Contains(report, want) {
 			t.Errorf("no %q in:\n%s", want, report)
