@@ -218,7 +218,11 @@ func (r Report) terminating(a Asking) (says string, overdue bool) {
 	says = "Terminating since " + judge.Stamp(d.Since)
 	took, grace := r.Run.StartedAt.Sub(d.Since), time.Duration(d.Grace)*time.Second
 	if r.Run.Place() == "" || took <= grace {
-		return says + ", with a grace period of " + grace.String(), false
+		says += ", with a grace period of " + grace.String()
+		if len(d.Finalizers) > 0 {
+			says += " and the finalizers " + printable.Some(d.Finalizers)
+		}
+		return says, false
 	}
 	says += ", past its grace period of " + grace.String() + ": look at "
 	if len(d.Finalizers) > 0 {
