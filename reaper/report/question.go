@@ -54,10 +54,8 @@ func (q Question) String() string {
 		return "pool " + q.Pool
 	case q.Name != "":
 		return "pod, node or pool " + q.Name
-	case q.Namespace == "":
-		return "pod " + q.Pod
 	default:
-		return "pod " + q.Namespace + "/" + q.Pod
+		return "pod " + strings.TrimPrefix(q.Namespace+"/"+q.Pod, "/")
 	}
 }
 

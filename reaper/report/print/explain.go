@@ -344,7 +344,7 @@ func (t *table) advise(remedies []judge.Remedy) {
 	}
 }
 
-// allocationLines returns the lines of one allocation. It counts the rules that did not match.
+// allocationLines returns the lines of one allocation, without the rules that did not match.
 func allocationLines(e report.Explained) table {
 	var t table
 	t.say("%s of %s %s, key %s", nameOf(e.IP, e.Key), e.Backend, e.Pool, e.Key)
@@ -364,16 +364,10 @@ func allocationLines(e report.Explained) table {
 			t.say("  %-10s  %s", part.name, part.value)
 		}
 	}
-	others := 0
 	for _, rule := range e.Asked {
-		if !rule.Matched {
-			others++
-			continue
+		if rule.Matched {
+			t.say("  rule %2d     %s: %s", rule.Number, rule.Reason, rule.Doc)
 		}
-		t.say("  rule %2d     yes  %s: %s", rule.Number, rule.Reason, rule.Doc)
-	}
-	if others > 0 {
-		t.say("  rules       %s did not match: -o json has each", printable.Counted(others, "other rule"))
 	}
 	if e.ChangedBy != "" {
 		t.say("  then        the %s changed the decision", e.ChangedBy)
