@@ -15,7 +15,8 @@ import (
 const mostJournals = 50
 
 // addLastRelease adds which of the last runs released the address in question, or those of the pod, if
-// nothing uses them. If the journals cannot be read, that is a warning. The connection is zero for files, which have none.
+// nothing uses them. If the journals cannot be read, that is a warning. The connection is zero for files,
+// which have none.
 func addLastRelease(ctx context.Context, conn connection, x *report.Explanation) {
 	used := len(x.Claims)+len(x.Asking) > 0 || slices.ContainsFunc(x.Found, func(e report.Explained) bool { return e.Verdict == judge.InUse })
 	if q := x.Question; q.Address+q.Pod+q.Name == "" || used || conn.journals == nil {

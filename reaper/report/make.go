@@ -165,7 +165,8 @@ func EntryOf(d *judge.Decision, done Done) Entry {
 		}
 	}
 	if !since.IsZero() {
-		e.FirstSeen = &since
+		first := since // only what has one allocates it
+		e.FirstSeen = &first
 	}
 	if done.Err != nil {
 		e.Error = printable.Error(done.Err)
