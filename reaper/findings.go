@@ -53,7 +53,7 @@ func (r *run) find(ctx context.Context) {
 	slices.SortStableFunc(confirmed, func(a, b report.Finding) int { return cmp.Compare(a.Kind, b.Kind) })
 	r.tell(confirmed)
 	if rest > 0 {
-		r.warn(fmt.Sprintf("%d more addresses looked wrong and were not looked at again", rest))
+		r.warn(printable.Counted(rest, "more address") + " looked wrong, and got no second look")
 	}
 }
 
@@ -85,7 +85,7 @@ func (r *run) tell(found []report.Finding) {
 	}
 	for _, kind := range report.FindingKinds() {
 		if more := told[kind] - toldFindings; more > 0 {
-			r.warn(fmt.Sprintf("%d more findings of the kind %s: -o json has all", more, kind))
+			r.warn(fmt.Sprintf("%s of the kind %s: -o json has all", printable.Counted(more, "more finding"), kind))
 		}
 	}
 }

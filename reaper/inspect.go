@@ -21,8 +21,8 @@ import (
 // is held.
 //
 // Files lack two of the four things that a release needs, and the report warns of that.
-// They do not say that the pods were listed after the allocations. They have no ledger,
-// so every grace period counts as over. If the plan is over a limit, the report shows it
+// They do not say that the pods were listed after the allocations. Without Options.Remembered,
+// every grace period counts as over. If the plan is over a limit, the report shows it
 // as refused, and warns.
 //
 // The error is an *InputError if the selection names something that does not exist, and
@@ -41,7 +41,7 @@ func Inspect(ctx context.Context, o Options) (report.Report, error) {
 		n.selected = n.selection.Of(n.verdicts.Decisions)
 		return r.report(), listErr
 	}
-	for range 2 { // the second time, the ledger knows nodes, as it does in a run
+	for i := 0; i < 2 && !r.lasts; i++ { // the second time, the ledger knows nodes, as it does in a run
 		n.ledger = elapsed(n.ledger, r.judge(n.now, n.stock, n.ledger), n.inventory)
 	}
 	n.verdicts = r.judge(n.now, n.stock, n.ledger)
@@ -71,7 +71,9 @@ func (r *run) warnOfDump(v judge.Verdicts) {
 		r.warn("no pods were given, so every allocation is held")
 		return
 	}
-	r.caveat("offline, every grace period counts as elapsed, and the pods as listed after the allocations")
+	if !r.lasts {
+		r.caveat("files have no history: this assumes that every grace period is over, and that the pods were listed last")
+	}
 	held := make(map[string]int)
 	for _, d := range v.Decisions {
 		if d.Reason == judge.Protected && strings.HasPrefix(d.Note, ipam.LackSays) {

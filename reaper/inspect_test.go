@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
@@ -102,7 +103,7 @@ func TestInspectDecidesAsARunDoes(t *testing.T) {
 func TestInspectWarnsOfMissingLists(t *testing.T) {
 	const (
 		noPods  = "no pods were given"
-		memory  = "offline, every grace period counts as elapsed"
+		memory  = "files have no history"
 		limit   = "a run would refuse this plan: limits.maxFraction: the plan would release 1 of 1"
 		empty   = "a run would refuse this plan: the cluster has no pods"
 		missing = "the dump has no pods of the namespaces default: "
@@ -151,4 +152,26 @@ func TestInspectReportsPoolsThatCannotBeRead(t *testing.T) {
 		Name: "whereabouts", Status: ipam.StatusPartial, Message: "kube-system/bad: spec.range: no", Failures: []string{"kube-system/bad: spec.range: no"},
 		Counts: report.Counts{Entries: 1, Held: 1},
 	})
+}
+
+// With the ledger of a dump, inspect says what a dry run on the cluster says: what waits, since when, and
+// until when.
+func TestInspectGoesByTheLedgerOfADump(t *testing.T) {
+	h, _ := waitingHarness(t)
+	h.run(t)
+	h.now, h.policy.DryRun = noon.Add(10*time.Minute), new(true)
+	live := h.run(t)
+	o := h.options()
+	memory, err := o.Ledgers.Load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Ledgers, o.Remembered = nil, memory
+	found, err := reaper.Inspect(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "entries", found.Entries, live.Entries)
+	equal(t, "due", *entryOf(t, found, "2").Due, noon.Add(15*time.Minute))
+	equal(t, "caveats", len(found.Run.Caveats), 0)
 }

@@ -64,6 +64,9 @@ type Options struct {
 	Backends []ipam.Backend // in the order in which they release
 	Cluster  census.Cluster
 
+	// Remembered is the ledger that files have, for Inspect; empty if they have none.
+	Remembered ledger.Ledger
+
 	// WholeDump says that the files which Inspect reads have every list of the cluster.
 	WholeDump bool
 

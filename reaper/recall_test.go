@@ -130,7 +130,9 @@ func TestReportSaysSinceWhenSomethingHeldLeaked(t *testing.T) {
 	equal(t, "by the run that sees it first", since(1), any(noon.Add(time.Minute)))
 	h.policy.DryRun = new(true)
 	equal(t, "later", since(10), any(noon.Add(time.Minute)))
-	h.policy.Rules = nil
+	h.policy.Rules, h.policy.DryRun = nil, new(false)
 	h.now = noon.Add(20 * time.Minute)
-	equal(t, "its grace period begins with the end of the hold", entryOf(t, h.run(t), "2").Verdict, judge.Suspected)
+	e := entryOf(t, h.run(t), "2")
+	equal(t, "its grace period begins with the end of the hold", *e.Due, noon.Add(35*time.Minute))
+	equal(t, "after the hold", *e.FirstSeen, noon.Add(time.Minute))
 }

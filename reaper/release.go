@@ -222,7 +222,7 @@ func (s *sender) release(ctx context.Context, all []*attempt) {
 // releaseDue releases orphans in batches of whole pools.
 func (s *sender) releaseDue(ctx context.Context, due []*attempt) {
 	if pools := ipam.ByPool(due, (*attempt).pool); len(pools) > 0 {
-		s.progress("releasing in %s: %d pools", s.backend.Name(), len(pools))
+		s.progress("releasing in %s: %s", s.backend.Name(), printable.Counted(len(pools), "pool"))
 	}
 	// What rests on a list alone goes last: a read by name may find that lists lack pods.
 	var named, listed []*attempt

@@ -13,6 +13,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -176,7 +177,7 @@ func (r *run) makeRound(ctx context.Context) error {
 	n.attempts = attemptsOf(n.plan)
 	n.comparison = r.compare(ctx, n)
 	r.warnOf(ctx, n)
-	r.progress("judged %d allocations: %d to release", n.inventory.Size(), len(n.plan.Due))
+	r.progress("judged %s: %d to release", printable.Counted(n.inventory.Size(), "allocation"), len(n.plan.Due))
 
 	// 3. A run on the store of another cluster ends. A plan that is over a limit is refused as a
 	// whole.

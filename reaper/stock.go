@@ -37,6 +37,7 @@ func (r *run) takeStock(ctx context.Context) (stock, error) {
 	var censusErr, ledgerErr error
 	var lists sync.WaitGroup
 	lists.Go(func() { s.layout, warnings = survey(ctx, r.Backends, s.inventory) })
+	s.ledger = r.Remembered
 	if r.Ledgers != nil {
 		lists.Go(func() { s.ledger, ledgerErr = r.Ledgers.Load(ctx) })
 	}

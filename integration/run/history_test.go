@@ -39,6 +39,9 @@ func TestHistoryAndExplainTellOfReleasesAndRestores(t *testing.T) {
 			t.Errorf("explain %s says that %+v was released", ip, e)
 		}
 	}
+	if gone := explained(w, reap.ExitDone, shop+"/gone-1").LastRelease; gone == nil || gone.ID != id {
+		t.Errorf("explain of the pod that had it says %+v, want run %s", gone, id)
+	}
 
 	w.Restores(reap.ExitDone, "--run="+id, "--only="+ip)
 	var h struct {
@@ -89,9 +92,9 @@ type explanation struct {
 	Warnings    []string         `json:"warnings"`
 }
 
-// explained explains an address.
-func explained(w *world.World, code int, ip string) (x explanation) {
+// explained explains an address or a pod.
+func explained(w *world.World, code int, what string) (x explanation) {
 	w.Helper()
-	w.Must(json.Unmarshal([]byte(w.Ends(code, w.Starts("explain", world.ReleaseNow, ip)).Stdout), &x))
+	w.Must(json.Unmarshal([]byte(w.Ends(code, w.Starts("explain", world.ReleaseNow, what)).Stdout), &x))
 	return x
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // clusterFlags say which cluster a command contacts. It implements target.
@@ -59,7 +60,7 @@ func (f *clusterFlags) add(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.client.AuthInfo.ImpersonateGroups, "as-group", nil, "with --as, act as a member of this `GROUP`; repeatable")
 	flags.StringVar(&f.client.AuthInfo.ImpersonateUID, "as-uid", "", "with --as, act as the user with this `UID`")
 	flags.StringVar(&f.requestTimeout, "request-timeout", requestTimeout.String(), "give up on each attempt of a request after this `DURATION`; 0 leaves it to --timeout")
-	flags.StringVar(&f.stateNamespace, "state-namespace", "", "the ledger, the journals, the lock and the installed policy are in this `NAMESPACE`; by default, "+state.StateNamespace+", or in a pod its own")
+	flags.StringVar(&f.stateNamespace, "state-namespace", "", "the ledger, the journals, the lock and the installed policy are in this `NAMESPACE`; by default, "+report.StateNamespace+", or in a pod its own")
 }
 
 // check implements target.
@@ -203,7 +204,7 @@ type apiServer struct {
 
 // locate finds the API server and the namespace of the state: inside a cluster by the
 // pod's service account and namespace unless a kubeconfig is named, elsewhere by kubeconfig,
-// with the name of its context, and state.StateNamespace. The namespace of a context is for
+// with the name of its context, and report.StateNamespace. The namespace of a context is for
 // its user's pods, and has no ledger.
 func locate(kubeconfig string, overrides clientcmd.ConfigOverrides, env func(string) string) (apiServer, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
@@ -225,7 +226,7 @@ func locate(kubeconfig string, overrides clientcmd.ConfigOverrides, env func(str
 		hint := cmp.Or(meant(overrides.CurrentContext, raw.Contexts), meant(overrides.Context.Cluster, raw.Clusters), meant(overrides.Context.AuthInfo, raw.AuthInfos))
 		return apiServer{}, ipam.BadInput(fmt.Errorf("kubeconfig: %w", err), cmp.Or(hint, "name one with --kubeconfig and --context"))
 	}
-	at := apiServer{config: config, context: cmp.Or(overrides.CurrentContext, raw.CurrentContext), namespace: state.StateNamespace}
+	at := apiServer{config: config, context: cmp.Or(overrides.CurrentContext, raw.CurrentContext), namespace: report.StateNamespace}
 	if at.context == "" { // what follows would take this for a pod
 		return apiServer{}, ipam.BadInput(errors.New("kubeconfig: it has no current context"), "name one with --context")
 	}

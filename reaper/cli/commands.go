@@ -238,6 +238,9 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
+	if wait := cmd.Flags().Lookup("wait"); wait != nil && wait.Changed && wait.Value.Set(args[0]) == nil {
+		return ipam.BadInput(fmt.Errorf("unknown argument %q", args[0]), "give --wait="+args[0])
+	}
 	var commands []string
 	for _, sub := range cmd.Commands() {
 		commands = append(commands, sub.Name())

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
 const dumpAbout = `dump looks at a cluster as a dry run does, and prints the lists by which it
@@ -31,6 +33,7 @@ const dumpExamples = `  %[1]s dump --context prod > dump.json
 func newDump(w ioStreams) *cobra.Command {
 	f := lookFlags{recording: &kube.Recording{Keep: state.Dumped, Lists: make(map[string]kube.RecordedList)}}
 	f.target = new(clusterFlags)
+	f.opened = new(connection)
 	cmd := &cobra.Command{
 		Use:     "dump",
 		Short:   "Print all that verdicts rest on, to inspect it elsewhere",
@@ -41,11 +44,17 @@ func newDump(w ioStreams) *cobra.Command {
 			if f.output != "json" {
 				return ipam.BadInput(fmt.Errorf("--output: a dump is not %s", f.output), "leave the flag out")
 			}
+			var encoded []byte
 			found, _, err := look(ctx, w, f, true)
 			if found == nil {
 				return err
 			}
-			return errors.Join(err, dump.Write(w.stdout, f.recording.Lists, time.Now(), buildVersion(), err))
+			memory, unread := f.opened.Ledgers.Load(ctx)
+			if err = cmp.Or(err, unread); !memory.Equal(ledger.Ledger{}) {
+				memory.Runs = nil // it is nobody's business who ran what
+				encoded = memory.Encode()
+			}
+			return errors.Join(err, dump.Write(w.stdout, f.recording.Lists, encoded, time.Now(), buildVersion(), err))
 		}),
 	}
 	f.commandFlags.add(cmd.Flags())

@@ -16,8 +16,8 @@ pod or a node: which stores hold it, which rules were tried until one matched
 and on what evidence, since when it has been leaked, when it is due, and what
 would change that.
 
-Of an address that nothing uses, it shows which of the last runs released it,
-and whose it was.
+Of an address that nothing uses, and of a pod that is gone, it shows which of
+the last runs released it, and whose it was.
 
 It also tells which networks a hanging pod waits for. Of these networks, and of
 a pool, a network, its attachment or a CIDR, it shows how full they are, how
@@ -97,9 +97,9 @@ func explain(ctx context.Context, w ioStreams, f lookFlags, subject string) erro
 	}
 	found.Result.ExitCode, found.Result.Error = exitCode(ctx, lookErr), oneLine(lookErr)
 	x, err := report.Explain(*found, question, asking, runCommand(w, f.commandFlags, found.Run))
-	if err != nil {
+	addLastRelease(ctx, conn, &x)
+	if err != nil && x.LastRelease == nil {
 		return errors.Join(lookErr, err)
 	}
-	addLastRelease(ctx, conn, &x)
 	return errors.Join(lookErr, print.WriteExplanation(w.stdout, f.output, x))
 }

@@ -90,7 +90,8 @@ func TestLatestRunIsTheSameForHistoryAndRestore(t *testing.T) {
 // run. A journal that cannot be read is a warning, and does not hide an earlier one.
 func TestExplainNamesTheLatestRelease(t *testing.T) {
 	of := func(id, ip string) journal.Journal {
-		return journal.Journal{Run: journal.Run{ID: id}, Records: []ipam.Record{{Backend: "whereabouts", Pool: "lan", Key: "1", IP: ip}, {Key: "2", IP: "10.0.0.9"}}}
+		owner := ipam.EntryOwner{Namespace: "shop", Pod: "web"}
+		return journal.Journal{Run: journal.Run{ID: id}, Records: []ipam.Record{{Backend: "whereabouts", Pool: "lan", Key: "1", IP: ip, Owner: owner}, {Key: "2", IP: "10.0.0.9"}}}
 	}
 	records := map[string]journal.Journal{"third": of("third", "10.0.0.3"), "second": of("second", "10.0.0.1"), "first": of("first", "10.0.0.1")}
 	noted := []ledger.Run{{ID: "second", Ended: true}, {ID: "back", RestoreOf: "second", Restore: ledger.Restore{Restored: 6}}, {ID: "other", RestoreOf: "third"}}
@@ -109,6 +110,17 @@ func TestExplainNamesTheLatestRelease(t *testing.T) {
 			x.Found = []report.Explained{{Entry: report.Entry{Verdict: judge.InUse}}}
 		}, "", 0, 0},
 		{"no run has released it", func(_ *connection, x *report.Explanation) { x.Question.Address = "10.0.0.2" }, "", 0, 0},
+		{"a pod that is gone", func(_ *connection, x *report.Explanation) {
+			x.Question = report.Question{Namespace: "shop", Pod: "web"}
+		}, "third", 1, 0},
+		{"a pod of that name in another namespace", func(_ *connection, x *report.Explanation) {
+			x.Question = report.Question{Namespace: "cart", Pod: "web"}
+		}, "", 0, 0},
+		{"a bare name", func(_ *connection, x *report.Explanation) { x.Question = report.Question{Name: "web"} }, "third", 1, 0},
+		{"a pod that exists", func(_ *connection, x *report.Explanation) {
+			x.Question, x.Asking = report.Question{Namespace: "shop", Pod: "web"}, make([]report.Asking, 1)
+		}, "", 0, 0},
+		{"a node", func(_ *connection, x *report.Explanation) { x.Question = report.Question{Node: "web"} }, "", 0, 0},
 		{"files", func(c *connection, _ *report.Explanation) { c.journals = nil }, "", 0, 0},
 		{"a journal cannot be read", func(c *connection, _ *report.Explanation) {
 			c.journals = pastJournals{runs: []journal.Run{{ID: "damaged"}, {ID: "first"}}, records: records}

@@ -14,24 +14,25 @@ import (
 // mostJournals is in how many journals a released address is looked for.
 const mostJournals = 50
 
-// addLastRelease adds which of the last runs released the address in question, if nothing uses it. If
-// the journals cannot be read, that is a warning. The connection is zero for files, which have none.
+// addLastRelease adds which of the last runs released the address in question, or those of the pod, if
+// nothing uses them. If the journals cannot be read, that is a warning. The connection is zero for files,
+// which have none.
 func addLastRelease(ctx context.Context, conn connection, x *report.Explanation) {
-	used := len(x.Claims) > 0 || slices.ContainsFunc(x.Found, func(e report.Explained) bool { return e.Verdict == judge.InUse })
-	if x.Question.Address == "" || used || conn.journals == nil {
+	used := len(x.Claims)+len(x.Asking) > 0 || slices.ContainsFunc(x.Found, func(e report.Explained) bool { return e.Verdict == judge.InUse })
+	if q := x.Question; q.Address+q.Pod+q.Name == "" || used || conn.journals == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, conn.Timeout)
 	defer cancel()
 	var err error
-	if x.LastRelease, err = lastRelease(ctx, conn, x.Question.Address); err != nil {
+	if x.LastRelease, err = lastRelease(ctx, conn, x.Question); err != nil {
 		x.Warnings = append(x.Warnings, printable.Shorten("whether a run released it is unknown: "+oneLine(err), printable.MaxText))
 	}
 }
 
-// lastRelease returns the latest run whose journal has an address, with its allocations of it; nil if
+// lastRelease returns the latest run whose journal has what is asked about, with its allocations; nil if
 // none has. With an error, it has what could be read.
-func lastRelease(ctx context.Context, conn connection, ip string) (*journal.PastRun, error) {
+func lastRelease(ctx context.Context, conn connection, q report.Question) (*journal.PastRun, error) {
 	runs, unread, err := conn.journals.List(ctx)
 	for _, text := range unread {
 		err = errors.Join(err, errors.New(text))
@@ -46,7 +47,7 @@ func lastRelease(ctx context.Context, conn connection, ip string) (*journal.Past
 		}
 		run := journal.PastOf(read)
 		run.Journal = nil
-		run.Entries = slices.DeleteFunc(run.Entries, func(e journal.RecordedEntry) bool { return e.IP != ip })
+		run.Entries = slices.DeleteFunc(run.Entries, func(e journal.RecordedEntry) bool { return !q.Recorded(e) })
 		if len(run.Entries) == 0 {
 			continue
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
@@ -123,6 +124,11 @@ func offline(ctx context.Context, w ioStreams, o reaper.Options, files []string)
 	o.Now, o.Logger = func() time.Time { return cmp.Or(read.Time, time.Now()) }, slog.New(slog.DiscardHandler)
 	if read.Cluster != nil { // a nil pointer in an interface is not nil
 		o.Cluster = read.Cluster
+	}
+	if len(read.Ledger) > 0 {
+		if o.Remembered, err = ledger.Decode(read.Ledger); err != nil {
+			return nil, nil, ipam.BadInput(err, "dump the cluster again")
+		}
 	}
 	o.WholeDump = !read.Time.IsZero() && read.Partial == ""
 	if read.Partial != "" {

@@ -16,11 +16,12 @@ const outageDump = "../../examples/outage/dump.json"
 // The commands of README say the same at any time.
 func TestExamplesOfAnOutage(t *testing.T) {
 	for name, args := range map[string][]string{
-		"inspect": {"inspect", outageDump},
-		"pools":   {"pools", "--from", outageDump, "--top", "nodes"},
-		"explain": {"explain", "--from", outageDump, "172.18.178.209"},
-		"hangs":   {"explain", "--from", outageDump, "172.18.178.192/27"},
-		"html":    {"inspect", outageDump, "-o", "html"},
+		"inspect":   {"inspect", outageDump},
+		"pools":     {"pools", "--from", outageDump, "--top", "nodes"},
+		"explain":   {"explain", "--from", outageDump, "172.18.178.209"},
+		"duplicate": {"explain", "--from", outageDump, "172.18.178.213"},
+		"hangs":     {"explain", "--from", outageDump, "172.18.178.192/27"},
+		"html":      {"inspect", outageDump, "-o", "html"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer

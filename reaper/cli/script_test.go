@@ -145,9 +145,9 @@ func (s *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, []byte(`{"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "`+path.Base(r.URL.Path)+`"}}`))
 		return
 	}
-	policy, err := os.ReadFile(filepath.Join(s.dir, "ip-reaper-policy.json"))
-	if err == nil && path.Base(r.URL.Path) == "ip-reaper-policy" {
-		answer(w, policy)
+	document, err := os.ReadFile(filepath.Join(s.dir, path.Base(r.URL.Path)+".json"))
+	if err == nil && path.Base(path.Dir(r.URL.Path)) == "configmaps" {
+		answer(w, document)
 		return
 	}
 	if slices.Contains(at, "namespaces") && at[len(at)-1] != "namespaces" {
@@ -155,7 +155,6 @@ func (s *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, status(http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("%s %q not found", kind, name), kind, name))
 		return
 	}
-	document, err := os.ReadFile(filepath.Join(s.dir, path.Base(r.URL.Path)+".json"))
 	if given, ok := unlessGiven[path.Base(r.URL.Path)]; ok && err != nil {
 		document, err = []byte(given), nil
 	}

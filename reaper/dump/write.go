@@ -24,11 +24,12 @@ type end struct {
 	Time    time.Time `json:"time"`
 	Version string    `json:"version"` // of the program
 	Error   string    `json:"error,omitempty"`
+	Ledger  []byte    `json:"ledger,omitempty"` // in its stored form; nothing without one
 }
 
-// Write writes lists, one object on a line, and what ended the dump: nil if it is whole. It leaves out
-// lists of metadata, and those of Kubernetes that are not of pods, nodes or StatefulSets.
-func Write(out io.Writer, lists map[string]kube.RecordedList, now time.Time, version string, failed error) error {
+// Write writes lists, one object on a line, the ledger, and what ended the dump: nil if it is whole. It
+// leaves out lists of metadata, and those of Kubernetes that are not of pods, nodes or StatefulSets.
+func Write(out io.Writer, lists map[string]kube.RecordedList, ledger []byte, now time.Time, version string, failed error) error {
 	w := bufio.NewWriter(out)
 	for _, path := range slices.Sorted(maps.Keys(lists)) {
 		list := lists[path]
@@ -43,7 +44,7 @@ func Write(out io.Writer, lists map[string]kube.RecordedList, now time.Time, ver
 		}
 		fmt.Fprint(w, "\n]}\n")
 	}
-	last := end{metav1.TypeMeta{APIVersion: ipam.DumpGroup + "/v1alpha1", Kind: ipam.DumpKind}, now, version, ""}
+	last := end{metav1.TypeMeta{APIVersion: ipam.DumpGroup + "/v1alpha1", Kind: ipam.DumpKind}, now, version, "", ledger}
 	if failed != nil {
 		last.Error = failed.Error()
 	}

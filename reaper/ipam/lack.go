@@ -23,7 +23,7 @@ type Lack struct {
 func (l Lack) Says() string { return LackSays + l.Of + ", and one may keep it" }
 
 // LackSays begins what a Lack says.
-const LackSays = "the files have no "
+const LackSays = "the files do not list all "
 
 // Lacks reports whether the documents do not tell which objects of a kind there are. An object, or an
 // empty list that names its kind, tells that; a part of a list does not.

@@ -74,12 +74,13 @@ func (f *Facts) dateHold(d *Decision) {
 	if !d.Ownerless || d.Verdict == InUse {
 		return
 	}
-	d.HeldSince = f.ledger.HeldSince(d.Allocation)
+	if since := f.ledger.HeldSince(d.Allocation); since.After(f.ledger.RestoredAt(d.Allocation)) {
+		d.HeldSince = since
+	}
 	if d.Verdict != Held {
 		return
 	}
-	since := f.ledger.Since(d.Allocation, d.present, f.now)
-	if restored := f.ledger.RestoredAt(d.Allocation); d.HeldSince.IsZero() || since.Before(d.HeldSince) || restored.After(d.HeldSince) {
+	if since := f.ledger.Since(d.Allocation, d.present, f.now); d.HeldSince.IsZero() || since.Before(d.HeldSince) {
 		d.HeldSince = since
 	}
 }

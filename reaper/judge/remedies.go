@@ -151,7 +151,7 @@ func wait(s Subject) []Remedy {
 		}
 		return all
 	case s.Verdict == Orphaned:
-		return s.fill(Remedy{"it is due: the next run that releases gives it back", "{run} {only} --dry-run=false"})
+		return s.fill(Remedy{"a run that releases gives it back, if it finds the same", "{run} {only} --dry-run=false"})
 	}
 	first := Remedy{"no run has saved when it lost its owner: save it now (needs the right to write the ledger)", "{run} --remember"}
 	if s.Due != nil {

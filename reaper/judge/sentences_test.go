@@ -219,7 +219,7 @@ func sentences() []sentence {
 		{"no pod shows its sandbox", judge.SandboxAbsent, "", []string{ripens, ofPool}, in(unnamed, releaseUnnamed, pods(showing(other, ip2)))},
 		{"its pod is gone", judge.PodAbsent, "", []string{ripens, twice}, in()},
 		{"its pod is gone, and no grace is left", judge.PodAbsent, "",
-			[]string{"it is due: the next run that releases gives it back $ ip-reaper run --context prod --pod default/web --dry-run=false"}, in(terms(releaseNow))},
+			[]string{"a run that releases gives it back, if it finds the same $ ip-reaper run --context prod --pod default/web --dry-run=false"}, in(terms(releaseNow))},
 
 		// Objects that protect others, and what they protect.
 		{"an object keeps it for a time", judge.Protected, reservedPool + " ns/a keeps it until 2026-03-02T12:00:00Z",

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -93,6 +94,7 @@ func (x *Explanation) addAsking(r Report, a Asking, command []string) {
 	if a.Waits {
 		places := r.places(command, r.networksThat(wanted))
 		r.markChoices(places, a.Node)
+		slices.SortStableFunc(places, func(a, b Place) int { return cmp.Compare(a.order(), b.order()) })
 		x.Places = append(x.Places, places...)
 		a.Room = r.roomFor(a, places)
 	}
@@ -132,6 +134,14 @@ func (r Report) markChoices(places []Place, node string) {
 	}
 }
 
+// order puts the places first from which a pod that waits gets no address.
+func (p Place) order() int {
+	if p.NoBlock != nil || p.Free != nil && p.Free.Sign() == 0 && len(p.Elsewhere) == 0 {
+		return 0
+	}
+	return 1
+}
+
 // roomFor says who tries again, if none of the places from which a pod waits for an address is full;
 // otherwise, or if that is unknown, it returns nothing. Which of the IPPools Calico tries may depend on
 // what is not read here, such as its configuration on the node, so it counts if any is full. A pool
@@ -156,7 +166,11 @@ func (r Report) terminating(a Asking) (says string, overdue bool) {
 	says = "Terminating since " + judge.Stamp(d.Since)
 	took, grace := r.Run.StartedAt.Sub(d.Since), time.Duration(d.Grace)*time.Second
 	if r.Run.Place() == "" || took <= grace {
-		return says + ", with a grace period of " + grace.String(), false
+		says += ", with a grace period of " + grace.String()
+		if len(d.Finalizers) > 0 {
+			says += " and the finalizers " + printable.Some(d.Finalizers)
+		}
+		return says, false
 	}
 	says += ", past its grace period of " + grace.String() + ": look at "
 	if len(d.Finalizers) > 0 {

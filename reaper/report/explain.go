@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"math/big"
 	"net/netip"
 	"slices"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 // An Explanation says why allocations got their decisions. It is made from the report of a
@@ -33,11 +33,9 @@ type Explanation struct {
 	Found []Explained `json:"found"`
 
 	// Others is how many allocations of a node are left out because they did not leak. Leaks count
-	// the addresses of the node that leaked, or may have, and All are the words of the command that lists
-	// all of its allocations; none for files.
-	Others int      `json:"others"`
-	Leaks  []Leak   `json:"leaks,omitempty"`
-	All    []string `json:"-"`
+	// the addresses of the node that leaked, or may have.
+	Others int    `json:"others"`
+	Leaks  []Leak `json:"leaks,omitempty"`
 
 	// Leaked counts the allocations without an owner; null if that is not known.
 	Leaked *Leaked `json:"leaked"`
@@ -55,13 +53,11 @@ type Explanation struct {
 	// Unrecorded is set if a pod shows the address, and a network may give it to another one.
 	Unrecorded bool `json:"unrecorded,omitempty"`
 
-	// LastRelease is the latest run whose journal has the address, with its allocations of it; nil if
-	// none of the last runs has, or if something uses the address.
+	// LastRelease is the latest run whose journal has the address, or one of the pod, with these
+	// allocations; nil if none of the last runs has, or if something uses the address.
 	LastRelease *journal.PastRun `json:"lastRelease,omitempty"`
 
-	// Nearest are the pools that are nearest to an address that is in none.
-	Nearest []string `json:"nearest,omitempty"`
-
+	// Warnings are those of the report, but for findings about other addresses.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
@@ -93,14 +89,14 @@ type Explained struct {
 // that of a run on the same cluster. asking are the existing pods with the name in question, or those
 // that have the address.
 // The error is an *InputError if a name stands for several of a pod, a node and a pool, or if
-// no pool has the name.
+// nothing has it. If it may be that of a pod that is gone, the explanation is nevertheless whole.
 func Explain(r Report, q Question, asking []Asking, command []string) (Explanation, error) {
 	x := Explanation{
 		APIVersion: policy.APIVersion, Kind: "Explanation", Run: r.Run, Result: r.Result,
-		Stores: []StoreAnswer{}, Found: []Explained{}, Warnings: r.Warnings,
+		Stores: []StoreAnswer{}, Found: []Explained{},
 	}
 	var err error
-	if x.Question, err = q.resolve(r, asking); err != nil {
+	if x.Question, err = q.resolve(r, asking); err != nil && x.Question.Pod == "" {
 		return x, err
 	}
 	part := Report{Backends: r.Backends, Entries: []Entry{}}
@@ -134,7 +130,9 @@ func Explain(r Report, q Question, asking []Asking, command []string) (Explanati
 	}
 	for _, f := range r.Findings {
 		for i := range x.Found {
-			if e := &x.Found[i]; f.Kind == Duplicate && f.IP == e.IP && f.Backend == e.Backend && e.Verdict == judge.InUse {
+			e := &x.Found[i]
+			shows := slices.ContainsFunc(f.Claims, func(s ShownBy) bool { return s.ref() == e.Owner.PodRef() })
+			if f.Kind == Duplicate && f.IP == e.IP && (shows || f.Backend == e.Backend) && e.Verdict == judge.InUse {
 				e.Remedies = []judge.Remedy{{Says: f.Remedy()}}
 			}
 		}
@@ -155,9 +153,6 @@ func Explain(r Report, q Question, asking []Asking, command []string) (Explanati
 			only = nil // all that the run knows is of that node
 		}
 		x.Leaks = r.leaks(func(e *Entry) bool { return x.Question.about(*e) }, command, only...)
-		if r.Run.Place() != "" {
-			x.All = slices.Concat(command, only, []string{"--all"})
-		}
 	}
 	for _, a := range asking {
 		if a.Deletion == nil {
@@ -171,14 +166,34 @@ func Explain(r Report, q Question, asking []Asking, command []string) (Explanati
 		}
 	}
 	x.addPlaces(r, asking, command)
-	return x, nil
+	x.Warnings = slices.DeleteFunc(slices.Clone(r.Warnings), func(warning string) bool {
+		return slices.ContainsFunc(r.Findings, func(f Finding) bool {
+			return warning == printable.Shorten(f.String(), printable.MaxText) && !x.concerns(f, part.Entries)
+		})
+	})
+	return x, err
 }
 
-// incomplete reports whether a store may have allocations that the report does not have.
+// concerns reports whether a finding is about what is asked, of which the report has these entries.
+func (x Explanation) concerns(f Finding, entries []Entry) bool {
+	return slices.ContainsFunc(f.Claims, func(s ShownBy) bool {
+		return x.Question.about(Entry{IP: cmp.Or(s.IP, f.IP), Owner: ipam.EntryOwner{Namespace: s.Namespace, Pod: s.Pod, Node: s.Node}})
+	}) || slices.ContainsFunc(entries, func(e Entry) bool {
+		return e.Backend == f.Backend && (f.IP != "" && e.IP == f.IP || slices.Contains(f.Pools, e.Pool))
+	}) || x.Question.Pool != "" && slices.ContainsFunc(x.Places, func(p Place) bool { return p.Backend == f.Backend && p.Name == f.Network })
+}
+
+// incomplete reports whether a store may have allocations that the report does not have, or none was
+// listed.
 func (r Report) incomplete() bool {
-	return slices.ContainsFunc(r.Backends, func(b BackendReport) bool {
-		return b.Status == ipam.StatusFailed || b.Status == ipam.StatusPartial
-	})
+	listed := false
+	for _, b := range r.Backends {
+		listed = listed || b.Status == ipam.StatusOK
+		if b.Status == ipam.StatusFailed || b.Status == ipam.StatusPartial {
+			return true
+		}
+	}
+	return !listed
 }
 
 // subject returns an entry as the subject of remedies.
@@ -310,7 +325,6 @@ func (x *Explanation) addPlacesAround(r Report, command []string) {
 		}
 	}
 	if len(x.Places) == 0 {
-		x.Nearest = r.nearest(ip)
 		return
 	}
 	for _, f := range r.Findings {
@@ -329,40 +343,4 @@ func (x *Explanation) addPlacesAround(r Report, command []string) {
 	if !r.incomplete() && (free || sized) && (!free || len(x.Claims) == 0) { // otherwise something may have it
 		x.Free = &free
 	}
-}
-
-// nearest returns the two networks, or else pools, whose ranges are nearest to an address.
-func (r Report) nearest(ip netip.Addr) []string {
-	type far struct {
-		name     string
-		distance *big.Int
-	}
-	var all []far
-	add := func(backend, name, in string) {
-		prefix, err := netip.ParsePrefix(in)
-		if err != nil || prefix.Addr().BitLen() != ip.BitLen() {
-			return
-		}
-		span := ipam.SpanOf(prefix)
-		end := span.First
-		if span.Last.Less(ip) {
-			end = span.Last
-		}
-		d := new(big.Int).Sub(new(big.Int).SetBytes(end.AsSlice()), new(big.Int).SetBytes(ip.AsSlice()))
-		all = append(all, far{backend + " " + name + " (" + in + ")", d.Abs(d)})
-	}
-	for _, n := range r.Networks {
-		add(n.Backend, n.Name, n.Range)
-	}
-	if len(all) == 0 {
-		for _, p := range r.Pools {
-			add(p.Backend, p.Name, p.Range)
-		}
-	}
-	slices.SortStableFunc(all, func(a, b far) int { return cmp.Or(a.distance.Cmp(b.distance), cmp.Compare(a.name, b.name)) })
-	var names []string
-	for _, one := range all[:min(len(all), 2)] {
-		names = append(names, one.name)
-	}
-	return names
 }

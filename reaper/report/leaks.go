@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
@@ -59,7 +61,7 @@ func (r Report) leaks(in func(*Entry) bool, command []string, only ...string) []
 	for i, k := range kinds {
 		entries := found[k]
 		slices.SortStableFunc(entries, compareDue)
-		leaks[i] = Leak{Status: statusOf(k.fate), Reason: k.reason, Count: len(entries), Remedies: []judge.Remedy{}}
+		leaks[i] = Leak{Status: k.fate.String(), Reason: k.reason, Count: len(entries), Remedies: []judge.Remedy{}}
 		if k.fate == Waiting {
 			leaks[i].NextDue = entries[0].Due
 		}
@@ -70,25 +72,10 @@ func (r Report) leaks(in func(*Entry) bool, command []string, only ...string) []
 	return leaks
 }
 
-// statusOf returns the status of a Leak.
-func statusOf(f Fate) string {
-	if f == Other {
-		return Undecided
-	}
-	return f.String()
-}
-
 // compareDue orders two entries by the ends of their grace periods, those without one last.
 func compareDue(a, b *Entry) int {
-	switch {
-	case a.Due != nil && b.Due != nil:
-		return a.Due.Compare(*b.Due)
-	case a.Due != nil:
-		return -1
-	case b.Due != nil:
-		return 1
-	}
-	return 0
+	never := time.Unix(1<<40, 0)
+	return ptr.Deref(a.Due, never).Compare(ptr.Deref(b.Due, never))
 }
 
 // advise adds what would free an address: for the first, all that its entry advises, and for

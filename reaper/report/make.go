@@ -161,12 +161,17 @@ func EntryOf(d *judge.Decision, done Done) Entry {
 		created := a.Created // the entry may outlive the inventory
 		e.Created = &created
 	}
+	since := d.HeldSince
 	if !d.Due.IsZero() {
-		firstSeen, due := d.FirstSeen, d.Due
-		e.FirstSeen, e.Due = &firstSeen, &due
-	} else if d.Verdict == judge.Held && !d.HeldSince.IsZero() {
-		since := d.HeldSince
-		e.FirstSeen = &since
+		due := d.Due
+		e.Due = &due
+		if since.IsZero() || d.FirstSeen.Before(since) {
+			since = d.FirstSeen
+		}
+	}
+	if !since.IsZero() {
+		first := since // only what has one allocates it
+		e.FirstSeen = &first
 	}
 	if done.Err != nil {
 		e.Error = printable.Error(done.Err)

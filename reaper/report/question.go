@@ -10,6 +10,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
@@ -53,16 +54,15 @@ func (q Question) String() string {
 		return "pool " + q.Pool
 	case q.Name != "":
 		return "pod, node or pool " + q.Name
-	case q.Namespace == "":
-		return "pod " + q.Pod
 	default:
-		return "pod " + q.Namespace + "/" + q.Pod
+		return "pod " + strings.TrimPrefix(q.Namespace+"/"+q.Pod, "/")
 	}
 }
 
 // resolve returns the question with a pod, a node or a pool in place of a name that may be any of
 // them. namespace/name is a network attachment or a pool if there is no such pod. The error is an
-// *InputError if the name stands for nothing, or for several of them.
+// *InputError if the name stands for several of them, and then the question is zero, or for nothing: a pod
+// may have had it.
 func (q Question) resolve(r Report, asking []Asking) (Question, error) {
 	if q.Address != "" {
 		return q, nil
@@ -98,11 +98,15 @@ func (q Question) resolve(r Report, asking []Asking) (Question, error) {
 	}
 	switch len(is) {
 	case 0:
-		return q, q.unknown(r, whole)
+		err := q.unknown(r, whole)
+		if err != nil && q.Node+q.Pool == "" {
+			q = asPod
+		}
+		return q, err
 	case 1:
 		return one, nil
 	default:
-		return q, ipam.BadInput(fmt.Errorf("%s is %s", q.Name, strings.Join(is, " and ")), "give "+strings.Join(say, " or "))
+		return Question{}, ipam.BadInput(fmt.Errorf("%s is %s", q.Name, strings.Join(is, " and ")), "give "+strings.Join(say, " or "))
 	}
 }
 
@@ -116,41 +120,27 @@ func (q Question) unknown(r Report, whole string) error {
 	if why := cmp.Or(r.Rangeless[q.Pool], r.Rangeless[whole]); why != "" {
 		return ipam.BadInput(fmt.Errorf("pods get no address of a store through the network attachment %s: %s", cmp.Or(q.Pool, whole), why), "")
 	}
-	if q.Pool == "" && (r.Living == nil || r.incomplete() || !only.Everything()) ||
+	if r.incomplete() || q.Pool == "" && (r.Living == nil || !only.Everything()) ||
 		q.Name != "" && !r.Run.Selection.Everything() || q.Node+q.Name != "" && !r.Living.HasNodes() {
 		return nil
 	}
-	typed, text := q.Pool, "no pool, network or network attachment named %s, or inside it"
-	names := r.PoolNames()
-	pods := func(format func(ipam.PodRef) string) {
+	text, names := "there is no %s, and no allocation of it", r.PoolNames()
+	if q.Name != "" && strings.Trim(q.Name, "0123456789abcdef.:") == "" {
+		text = "it is not an address, and " + text
+	}
+	if q.Pool != "" {
+		text = "there is no %s, and none inside it"
+	} else {
+		names = slices.AppendSeq(names, r.Living.Nodes())
 		for _, p := range r.Living.Pods() {
-			names = append(names, format(p.Ref))
+			names = append(names, p.Ref.String(), p.Ref.Name)
 		}
 		for _, e := range r.Entries {
-			names = append(names, format(ipam.PodRef{Namespace: e.Owner.Namespace, Name: e.Owner.Pod}))
+			names = append(names, e.Owner.PodRef().String(), e.Owner.Pod)
 		}
 	}
-	switch {
-	case q.Node != "":
-		typed, text, names = q.Node, "no node named %s, and no allocation of it", slices.Collect(r.Living.Nodes())
-	case q.Pod != "" && q.Namespace != "":
-		typed, text = whole, "no pod and no allocation named %s"
-		if r.Run.Selection.Everything() {
-			text += ", and no network attachment"
-		}
-		pods(ipam.PodRef.String)
-	case q.Pod != "":
-		typed, text, names = q.Pod, "no pod and no allocation of a pod named %s", nil
-		pods(func(ref ipam.PodRef) string { return ref.Name })
-	case q.Name != "":
-		typed, text = q.Name, "no pod, node, pool or network named %s, and no allocation of it"
-		if strings.Trim(typed, "0123456789abcdef.:") == "" {
-			text = "%s is not an address, and no pod, node, pool or network has that name"
-		}
-		names = slices.AppendSeq(names, r.Living.Nodes())
-		pods(func(ref ipam.PodRef) string { return ref.Name })
-	}
-	return ipam.BadInput(fmt.Errorf(text, typed), cmp.Or(printable.Meant(typed, names), "pools --all lists all pools, and run --all all allocations"))
+	near := printable.Meant(cmp.Or(q.Node, q.Pool, strings.TrimPrefix(whole, "/")), names)
+	return ipam.BadInput(fmt.Errorf(text, q), cmp.Or(near, "pools --all lists all pools, and run --all all allocations"))
 }
 
 // names reports whether a question about a pod is about this one.
@@ -170,6 +160,12 @@ func (q Question) about(e Entry) bool {
 	default:
 		return false
 	}
+}
+
+// Recorded reports whether a question about an address or a pod is about an allocation of a journal.
+func (q Question) Recorded(e journal.RecordedEntry) bool {
+	q.Pod = cmp.Or(q.Pod, q.Name)
+	return q.Address != "" && q.Address == e.IP || q.Pod != "" && q.names(e.Owner.Namespace, e.Owner.Pod)
 }
 
 // ParseQuestion returns the question of an argument: an address, a CIDR, namespace/name or pod/name

@@ -112,6 +112,10 @@ type RunInfo struct {
 	Memory bool `json:"memory"`
 }
 
+// StateNamespace is where ledger, lock and journals are, unless a pod or a flag says
+// otherwise.
+const StateNamespace = "ip-reaper"
+
 // Place names what the run is about, for journals: the API server's address, or a node.
 func (r RunInfo) Place() string {
 	if r.Node != "" {

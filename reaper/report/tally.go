@@ -466,9 +466,9 @@ const (
 	Freed                 // the run released it
 )
 
-// String returns the word that reports use for what leaked.
+// String returns the word that reports use for what leaked, or may have.
 func (f Fate) String() string {
-	return [...]string{Live: "in use", ByName: "in use", Other: "other", Protected: "held", Held: "held", Waiting: "waiting", Due: "due", Freed: "released"}[f]
+	return [...]string{Live: "in use", ByName: "in use", Other: Undecided, Protected: "held", Held: "held", Waiting: "waiting", Due: "due", Freed: "released"}[f]
 }
 
 // An Address is an address that some allocation leaked, or may have leaked. Several allocations may hold it: the entry

@@ -2,6 +2,7 @@ package state
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -45,6 +46,20 @@ func TestDumpHasMachinesAndNodes(t *testing.T) {
 	nodes, err := d.Nodes(t.Context())
 	if diff := cmp.Diff([]census.Node{{Name: "node-a", Ready: true}}, nodes); diff != "" || err != nil {
 		t.Errorf("Nodes: %v (-want +got):\n%s", err, diff)
+	}
+}
+
+// Of a pod that hangs, a dump has what explain says of it, and no secret.
+func TestDumpedPodsAskForTheSame(t *testing.T) {
+	const pod = `{"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "shop", "name": "web", "finalizers": ["shop/wait"],
+		"deletionTimestamp": "2026-01-01T00:00:30Z", "deletionGracePeriodSeconds": 30, "annotations": {"secret": "hunter2",
+		"cni.projectcalico.org/ipAddrs": "[\"10.0.0.7\"]", "cni.projectcalico.org/ipv4pools": "[\"a\"]", "k8s.v1.cni.cncf.io/networks": "lan"}},
+		"spec": {"nodeName": "n1"}, "status": {"phase": "Pending"}}`
+	dumped := string(Dumped("", []byte(pod)))
+	want, err := take(t, object("v1", "Pod", pod)).Asking(t.Context(), "shop", "web")
+	got, dumpedErr := take(t, object("v1", "Pod", dumped)).Asking(t.Context(), "shop", "web")
+	if diff := cmp.Diff(want, got); diff != "" || err != nil || dumpedErr != nil || len(want) != 1 || strings.Contains(dumped, "hunter2") {
+		t.Errorf("%v, %v (-cluster +dump):\n%s\n%s", err, dumpedErr, diff, dumped)
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// dumpedFields are the fields by which a run judges the objects of a cluster. Nothing else of them
-// gets into a dump: pods and virtual machines have secrets in their other fields.
+// dumpedFields are the fields by which a run judges the objects of a cluster, and explains a pod that
+// hangs. Nothing else of them gets into a dump: pods and virtual machines have secrets in their other fields.
 var dumpedFields = map[string][]string{
 	"Pod":         {"spec.nodeName", "spec.hostNetwork", "spec.terminationGracePeriodSeconds", "status.phase", "status.conditions", "status.podIP", "status.podIPs"},
 	"StatefulSet": {"spec.replicas", "spec.ordinals"},
@@ -23,9 +23,9 @@ var dumpedFields = map[string][]string{
 // dumpedMeta are the fields of the metadata of such an object that get into a dump, and dumpedKeys
 // the annotations and labels.
 var (
-	dumpedMeta = []string{"namespace", "name", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"}
+	dumpedMeta = []string{"namespace", "name", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "finalizers"}
 	dumpedKeys = slices.Concat([]string{
-		networkStatus, networksStatus, networks, calicoPodIP, calicoPodIPs, calicoContainerID, mirror, corev1.LabelHostname,
+		networkStatus, networksStatus, networks, calicoPodIP, calicoPodIPs, calicoContainerID, fixedAddresses, mirror, corev1.LabelHostname,
 	}, poolAnnotations, tunnelAnnotations)
 )
 

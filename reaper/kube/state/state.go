@@ -21,10 +21,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// StateNamespace is where ledger, lock and journals are, unless a pod or a flag says
-// otherwise.
-const StateNamespace = "ip-reaper"
-
 // CheckNamespace returns an *ipam.InputError if the state namespace does not exist or is being
 // deleted. It returns nil if it cannot tell, for example without the right to get namespaces:
 // then the first write fails, before any release.

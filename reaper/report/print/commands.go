@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
@@ -41,6 +42,9 @@ func wordsOn(command string, run report.RunInfo) []string {
 		if !piped(run.Policy.File) {
 			words = appendFlag(words, "--policy", run.Policy.File)
 		}
+	}
+	if run.StateNamespace == report.StateNamespace {
+		return words
 	}
 	return appendFlag(words, "--state-namespace", run.StateNamespace)
 }
@@ -82,6 +86,9 @@ func nextOf(r report.Report, again []string) []judge.Remedy {
 		if repeatable && found.Waiting > 0 && !r.Run.Memory {
 			next = append(next, judge.Remedy{Says: "Remember what waits, so that its grace period can end (needs the right to write the ledger)", Command: typed(again) + " --remember"})
 		}
+		if repeatable && found.Waiting > 0 && r.Run.Policy.GracePeriod.Duration > time.Minute {
+			next = append(next, judge.Remedy{Says: "Look twice, a minute apart, in place of the grace period", Command: typed(again) + " --grace-period=60s --wait=2m"})
+		}
 		if explain := explainOn(r.Run); len(found.HeldBy) > 0 && explain != "" {
 			if i := slices.IndexFunc(r.Entries, func(e report.Entry) bool {
 				return e.Leaked && e.IP != "" && e.Verdict == judge.Held && e.Reason == found.HeldBy[0].Reason
@@ -118,11 +125,11 @@ func waitsOf(r report.Report) []judge.Remedy {
 			waiting = append(waiting, e)
 		}
 	}
-	where, names := commonest(waiting, "by", "other node", func(e row) string { return nodes[e.IP] })
+	where, names := commonest(waiting, "because of", "other node", func(e row) string { return nodes[e.IP] })
 	if len(names) == 0 {
 		return nil
 	}
-	next := judge.Remedy{Says: fmt.Sprintf("Look before you fence a node: of %s held, %s", printable.Thousands(r.Leaked.Held), where)}
+	next := judge.Remedy{Says: "Look before you fence a node: " + printable.Counted(r.Leaked.Held, "held address") + ", " + where}
 	if explain := explainOn(r.Run); explain != "" {
 		next.Command = explain + " " + quote("node/"+names[0])
 	}

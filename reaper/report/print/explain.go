@@ -40,7 +40,7 @@ func viewOfExplanation(x report.Explanation) view {
 	}
 	if r := x.LastRelease; r != nil {
 		line("  in the journal of run %s, %s: %s", r.ID, clock(&r.StartedAt), ownersOf(r.Entries))
-		line("  that run released it, unless its owner had come back")
+		line("  that run released this, unless its owner had come back")
 		for _, b := range r.Restores {
 			line("  restore %s put back %s of that run", b.ID, printable.Counted(b.Restored, "address"))
 		}
@@ -78,20 +78,17 @@ func nodeLines(x report.Explanation) []table {
 	for _, e := range rows[:min(len(rows), shownOfNode)] {
 		first.rows = append(first.rows, []string{nameOf(e.IP, e.Key), e.Backend, e.Pool, podOf(e.Owner), string(e.Reason), clock(e.Due)})
 	}
-	var rest table
-	if more := len(entries) - len(first.rows) + x.Others; more > 0 && x.All != nil {
-		rest.say("and %s: %s", printable.Counted(more, "more allocation"), typed(x.All))
-	} else if more > 0 {
-		rest.say("and %s: -o json has those that leaked", printable.Counted(more, "more allocation"))
+	if more := len(entries) - len(first.rows); more > 0 {
+		first.say("… and %s: -o json has each", printable.Counted(more, "more leaked allocation"))
 	}
-	return []table{why, first, rest}
+	return []table{why, first}
 }
 
-// ownersOf names the stores and the owners of recorded allocations.
+// ownersOf names recorded allocations and their owners.
 func ownersOf(entries []journal.RecordedEntry) string {
 	var parts []string
 	for _, e := range entries {
-		part := e.Backend + " " + e.Pool + " for " + cmp.Or(podOf(e.Owner), "sandbox "+e.Owner.Sandbox)
+		part := nameOf(e.IP, e.Key) + " of " + e.Backend + " " + e.Pool + " for " + cmp.Or(podOf(e.Owner), "sandbox "+e.Owner.Sandbox)
 		if e.Owner.Node != "" {
 			part += " on node " + e.Owner.Node
 		}
@@ -117,38 +114,39 @@ func heldByNode(x report.Explanation) string {
 	}
 	text := says + ", and holds " + printable.Counted(held, "allocation")
 	if unknown > 0 {
-		text += fmt.Sprintf(", of which %d may be on another node", unknown)
+		text += ", of which " + printable.Thousands(unknown) + " may be on another node"
 	}
 	return text
 }
 
 // summaryOf sums up in one line the allocations, or what is asked about.
 func summaryOf(x report.Explanation) string {
-	if x.Question.Pool != "" {
-		return summaryOfPlaces(x.Places, x.Leaked != nil)
+	if x.Question.Pool != "" && len(x.Places) > 0 {
+		return summaryOfPlaces(x)
 	}
 	n, only := len(x.Found)+x.Others, x.Run.Selection.String()
 	found := printable.Counted(n, "allocation")
-	switch {
-	case n == 0 && only != "":
-		return "no allocation of " + only + "; there may be others"
-	case n == 0 && x.Question.Address != "":
-		return summaryOfNowhere(x)
-	case n == 0:
-		found = "no store that was listed has an allocation of it"
-	case only != "":
+	if n > 0 && only != "" {
 		found += " of " + only
 	}
 	switch {
+	case n == 0 && !slices.ContainsFunc(x.Stores, func(s report.StoreAnswer) bool { return s.Found != nil }):
+		found = joined(shownBy(x.Claims), "its allocations are unknown: no store was listed")
+	case n == 0 && only != "":
+		return "no allocation of " + only + "; there may be others"
+	case n == 0 && x.Question.Address != "":
+		found = joined(shownBy(x.Claims), whereNowhere(x))
+	case n == 0:
+		found = "no store that was listed has an allocation of it"
 	case x.Leaked == nil:
 		found += "; the leak count is unknown"
-	case n > 0 && x.Question.Address != "":
+	case x.Question.Address != "":
 		by := shownBy(x.Claims)
 		if by == "" && x.Claims != nil {
 			by = "no pod shows it"
 		}
 		found = strings.Join(slices.DeleteFunc([]string{stateOfAddress(x), by, found}, func(part string) bool { return part == "" }), ", ")
-	case n > 0:
+	default:
 		found += fmt.Sprintf("; %s: %d due, %d waiting, %d held", printable.Counted(x.Leaked.Total, "leaked address"), x.Leaked.Due, x.Leaked.Waiting, x.Leaked.Held)
 		if x.Leaked.Undecided > 0 {
 			found += fmt.Sprintf("; %d undecided", x.Leaked.Undecided)
@@ -177,21 +175,21 @@ func stateOfAddress(x report.Explanation) string {
 
 // summaryOfAsking says what a pod waits for, or why it does not.
 func summaryOfAsking(a report.Asking, x report.Explanation) string {
-	name := ""
-	if len(x.Asking) > 1 || x.Question.Namespace == "" {
-		name = a.Namespace + "/" + a.Pod + " "
+	text := ""
+	if x.Question.Namespace == "" {
+		text = "in namespace " + a.Namespace + ", "
 	}
 	if !a.Waits {
-		return name + a.Why
+		return text + a.Why
 	}
-	text := name + "waits for an address"
+	text += "waits for an address"
 	if len(a.Fixed) > 0 {
 		text += "; it asks for " + printable.Some(a.Fixed) + " and no other: explain that address to see what has it"
 	}
 	if a.Room != "" {
 		text += "; " + a.Room
 	} else if len(x.Places) > 0 {
-		text += " of " + summaryOfPlaces(x.Places, x.Leaked != nil)
+		text += " of " + summaryOfPlaces(x)
 	}
 	if len(a.Unknown) > 0 {
 		text += "; not known here: the network of " + printable.Some(a.Unknown)
@@ -206,12 +204,15 @@ func summaryOfAsking(a report.Asking, x report.Explanation) string {
 const namedPlaces = 3
 
 // summaryOfPlaces says which networks and pools are full, and how much of them leaked.
-func summaryOfPlaces(places []report.Place, judged bool) string {
-	var parts []string
-	for _, p := range places[:min(namedPlaces, len(places))] {
-		parts = append(parts, p.Name+" ("+fillOf(p, judged)+")")
+func summaryOfPlaces(x report.Explanation) string {
+	if len(x.Places) == 1 && x.Places[0].Name == x.Question.Pool {
+		return fillOf(x.Places[0], x.Leaked != nil)
 	}
-	if more := len(places) - len(parts); more > 0 {
+	var parts []string
+	for _, p := range x.Places[:min(namedPlaces, len(x.Places))] {
+		parts = append(parts, p.Name+" ("+fillOf(p, x.Leaked != nil)+")")
+	}
+	if more := len(x.Places) - len(parts); more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(parts, ", ")
@@ -259,15 +260,6 @@ func shownBy(claims []report.Shown) string {
 	return "shown by " + printable.Some(names)
 }
 
-// summaryOfNowhere says who shows an address that no store has, and where it is free.
-func summaryOfNowhere(x report.Explanation) string {
-	where := whereNowhere(x)
-	if by := shownBy(x.Claims); by != "" {
-		return by + "; " + where
-	}
-	return where
-}
-
 // whereNowhere says where an address that no store has is free.
 func whereNowhere(x report.Explanation) string {
 	names := make([]string, len(x.Places))
@@ -276,10 +268,8 @@ func whereNowhere(x report.Explanation) string {
 	}
 	in := strings.Join(names, " and ")
 	switch {
-	case len(x.Nearest) > 0:
-		return "in no known pool; nearest: " + strings.Join(x.Nearest, ", ")
 	case in == "":
-		return "in no store that was listed"
+		return "in no store that was listed, and in the range of no pool that is known"
 	case x.Free == nil:
 		return "in no store that was listed; it is in the range of " + in
 	case *x.Free:
@@ -335,7 +325,7 @@ func placeLines(p report.Place, judged bool) table {
 // leakLines counts leaks by what becomes of them and why, and says what would change that.
 func (t *table) leakLines(leaks []report.Leak) {
 	for _, l := range leaks {
-		line := fmt.Sprintf("  %-10s  %d, %s", l.Status, l.Count, l.Reason)
+		line := fmt.Sprintf("  %-10s  %s, %s", l.Status, printable.Thousands(l.Count), l.Reason)
 		if l.NextDue != nil {
 			line += ", the next is due " + clock(l.NextDue)
 		}
@@ -354,7 +344,7 @@ func (t *table) advise(remedies []judge.Remedy) {
 	}
 }
 
-// allocationLines returns the lines of one allocation. It counts the rules that did not match.
+// allocationLines returns the lines of one allocation, without the rules that did not match.
 func allocationLines(e report.Explained) table {
 	var t table
 	t.say("%s of %s %s, key %s", nameOf(e.IP, e.Key), e.Backend, e.Pool, e.Key)
@@ -374,16 +364,10 @@ func allocationLines(e report.Explained) table {
 			t.say("  %-10s  %s", part.name, part.value)
 		}
 	}
-	others := 0
 	for _, rule := range e.Asked {
-		if !rule.Matched {
-			others++
-			continue
+		if rule.Matched {
+			t.say("  rule %2d     %s: %s", rule.Number, rule.Reason, rule.Doc)
 		}
-		t.say("  rule %2d     yes  %s: %s", rule.Number, rule.Reason, rule.Doc)
-	}
-	if others > 0 {
-		t.say("  rules       %s did not match: -o json has each", printable.Counted(others, "other rule"))
 	}
 	if e.ChangedBy != "" {
 		t.say("  then        the %s changed the decision", e.ChangedBy)

@@ -12,7 +12,7 @@ import (
 // A node may hold thousands of allocations.
 func TestNodeThatHoldsManyIsExplainedInFewLines(t *testing.T) {
 	x := report.Explanation{
-		Question: report.Question{Node: "n1"}, Leaked: &report.Leaked{}, Others: 3, All: []string{"ip-reaper", "run", "--node", "n1", "--all"},
+		Question: report.Question{Node: "n1"}, Leaked: &report.Leaked{}, Others: 3,
 		Leaks: []report.Leak{{Status: "due", Reason: judge.PodAbsent, Count: 1}, {Status: "held", Reason: judge.NodeUnreachable, Count: 2500}},
 	}
 	for i := range 2500 {
@@ -27,10 +27,10 @@ func TestNodeThatHoldsManyIsExplainedInFewLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"  it is not ready since noon, and holds 2,499 allocations, of which 2499 may be on another node\n",
-		"  due         1, PodAbsent\n  held        2500, NodeUnreachable\n",
+		"  it is not ready since noon, and holds 2,499 allocations, of which 2,499 may be on another node\n",
+		"  due         1, PodAbsent\n  held        2,500, NodeUnreachable\n",
 		"\nIP          REASON\n10.0.9.249  PodAbsent\n10.0.0.0    NodeUnreachable\n",
-		"\nand 2,498 more allocations: ip-reaper run --node n1 --all\n",
+		"\n… and 2,495 more leaked allocations: -o json has each\n",
 	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%q is missing:\n%s", want, text.String())

@@ -117,8 +117,12 @@ func (o Options) Brief() bool {
 }
 
 // Write prints the report of a run. Without Options.All, most formats leave out the
-// allocations that are in use. It returns an error if Check does not accept the format.
+// allocations that are in use. Options.Quiet prints nothing of a mistake: it is the error of the
+// command. It returns an error if Check does not accept the format.
 func Write(w io.Writer, o Options, r report.Report) error {
+	if o.Quiet && r.Result.ExitCode == exitUsage && len(r.Result.Refused)+r.Summary.Released == 0 {
+		return nil
+	}
 	if o.Brief() {
 		r = r.Brief()
 	}

@@ -89,9 +89,12 @@ func TestReportReturnsTheErrorOfItsWriter(t *testing.T) {
 	}
 }
 
-// A number that is too large for a float64 is still all there.
+// A number that is too large for a float64 is still all there for a program, and short for people.
 func TestCapacityBeyond64BitsIsExact(t *testing.T) {
-	for _, format := range []string{"table", "wide", "json", "yaml", "jsonpath={.pools[*].capacity}"} {
+	if got := printed(t, Options{Format: "wide"}, fullReport()); !strings.Contains(got, " 1.21e+24\n") {
+		t.Errorf("wide does not say 1.21e+24:\n%s", got)
+	}
+	for _, format := range []string{"json", "yaml", "jsonpath={.pools[*].capacity}"} {
 		if got := printed(t, Options{Format: format}, fullReport()); !strings.Contains(got, "1208925819614629174706174") {
 			t.Errorf("%s does not say 1208925819614629174706174:\n%s", format, got)
 		}

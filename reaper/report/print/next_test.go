@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -15,32 +16,34 @@ import (
 func TestWhatToDoNext(t *testing.T) {
 	const (
 		release  = "Release what is due: ip-reaper run --context prod --node 'worker 7' --dry-run=false"
+		twice    = "Look twice, a minute apart, in place of the grace period: ip-reaper run --context prod --node 'worker 7' --grace-period=60s --wait=2m"
 		remember = "Remember what waits, so that its grace period can end (needs the right to write the ledger): ip-reaper run --context prod --node 'worker 7' --remember"
-		explain  = "Ask why an address is held, here 10.0.0.9 (node unreachable): ip-reaper explain --context prod --state-namespace ip-reaper 10.0.0.9"
-		inside   = `Ask why an address is held, here 10.0.0.9 (node unreachable): kubectl ip-reaper explain --context "$(kubectl config current-context)" --state-namespace ip-reaper 10.0.0.9`
-		worker   = "Look before you fence a node: of 4 held, 1 by worker-17: ip-reaper explain --context prod --state-namespace ip-reaper node/worker-17"
-		workerIn = `Look before you fence a node: of 4 held, 1 by worker-17: kubectl ip-reaper explain --context "$(kubectl config current-context)" --state-namespace ip-reaper node/worker-17`
-		undo     = "Undo the releases of this run: ip-reaper restore --context prod --state-namespace ip-reaper --run 20260301-120000-ABCDEF --dry-run=false"
+		explain  = "Ask why an address is held, here 10.0.0.9 (node unreachable): ip-reaper explain --context prod 10.0.0.9"
+		inside   = `Ask why an address is held, here 10.0.0.9 (node unreachable): kubectl ip-reaper explain --context "$(kubectl config current-context)" 10.0.0.9`
+		worker   = "Look before you fence a node: 4 held addresses, 1 because of worker-17: ip-reaper explain --context prod node/worker-17"
+		workerIn = `Look before you fence a node: 4 held addresses, 1 because of worker-17: kubectl ip-reaper explain --context "$(kubectl config current-context)" node/worker-17`
+		undo     = "Undo the releases of this run: ip-reaper restore --context prod --run 20260301-120000-ABCDEF --dry-run=false"
 	)
 	for _, tt := range []struct {
 		name   string
 		change func(*report.Report)
 		want   []string
 	}{
-		{"a dry run", func(*report.Report) {}, []string{release, explain, worker}},
-		{"without a memory", func(r *report.Report) { r.Run.Memory = false }, []string{release, remember, explain, worker}},
-		{"a release that left something", func(r *report.Report) { r.Run.DryRun, r.Summary.Released = false, 1 }, []string{release, explain, worker, undo}},
-		{"a refused plan", func(r *report.Report) { r.Result.Refused = []judge.Refusal{{Limit: "limits.maxReleases"}} }, []string{explain, worker}},
+		{"a dry run", func(*report.Report) {}, []string{release, twice, explain, worker}},
+		{"without a memory", func(r *report.Report) { r.Run.Memory = false }, []string{release, remember, twice, explain, worker}},
+		{"a release that left something", func(r *report.Report) { r.Run.DryRun, r.Summary.Released = false, 1 }, []string{release, twice, explain, worker, undo}},
+		{"a refused plan", func(r *report.Report) { r.Result.Refused = []judge.Refusal{{Limit: "limits.maxReleases"}} }, []string{twice, explain, worker}},
+		{"a short grace period", func(r *report.Report) { r.Run.Policy.GracePeriod.Duration = time.Minute }, []string{release, explain, worker}},
 		{"in a cluster", func(r *report.Report) { r.Run.Context = "" }, []string{inside, workerIn}},
 		{"a policy of a pipe", func(r *report.Report) { r.Run.Policy.File = "/dev/fd/63" }, []string{explain, worker}},
 		{"nothing is leaked", func(r *report.Report) { r.Leaked, r.Entries = &report.Leaked{}, nil }, nil},
-		{"files with leaks", func(r *report.Report) { r.Run = report.RunInfo{DryRun: true, Memory: true} }, []string{"Look before you fence a node: of 4 held, 1 by worker-17: "}},
+		{"files with leaks", func(r *report.Report) { r.Run = report.RunInfo{DryRun: true, Memory: true} }, []string{"Look before you fence a node: 4 held addresses, 1 because of worker-17: "}},
 		{"pods unknown", func(r *report.Report) { r.Leaked = nil }, nil},
 		{"files", func(r *report.Report) { r.Run, r.Entries = report.RunInfo{DryRun: true, Memory: true}, nil }, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := emptyReport()
-			r.Run.Program = "ip-reaper"
+			r.Run.Program, r.Run.Policy.GracePeriod.Duration = "ip-reaper", time.Hour
 			r.Leaked = &report.Leaked{Total: 4, Due: 2, Waiting: 1, Held: 4, HeldBy: []report.ReasonCount{{Reason: judge.NodeUnreachable, Count: 1}}}
 			r.Entries = []report.Entry{
 				{IP: "10.0.0.8", Verdict: judge.Held, Reason: judge.NotPodOwned},
@@ -68,8 +71,9 @@ func TestTextEndsWithWhatToTypeNext(t *testing.T) {
 	r := fullReport()
 	r.Run.Program = "ip-reaper"
 	got := printed(t, Options{Format: "table", Run: []string{"ip-reaper", "run"}}, r)
-	const want = "\nundo with: ip-reaper restore --context prod --policy policy.yaml --state-namespace ip-reaper --run 20260301-120000-ABCDEF --dry-run=false\n" +
-		"Release what is due\n  $ ip-reaper run --dry-run=false\n"
+	const want = "\nundo with: ip-reaper restore --context prod --policy policy.yaml --run 20260301-120000-ABCDEF --dry-run=false\n" +
+		"Release what is due\n  $ ip-reaper run --dry-run=false\n" +
+		"Look twice, a minute apart, in place of the grace period\n  $ ip-reaper run --grace-period=60s --wait=2m\n"
 	if !strings.HasSuffix(got, want) {
 		t.Errorf("it ends with\n%s\nwant\n%s", got[len(got)-len(want):], want)
 	}
@@ -99,7 +103,7 @@ func TestNodesThatAddressesWaitForAreFew(t *testing.T) {
 	for _, one := range nextOf(r, nil) {
 		got = append(got, one.Says)
 	}
-	want := []string{"Look before you fence a node: of 18 held, 5 by c, 4 by d, 3 by e, 3 by 2 other nodes"}
+	want := []string{"Look before you fence a node: 18 held addresses, 5 because of c, 4 because of d, 3 because of e, 3 because of 2 other nodes"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("next (-want +got):\n%s", diff)
 	}

@@ -91,11 +91,11 @@ func usageTable(p poolsReport, o PoolsOptions) table {
 	t := table{heading: []string{"BACKEND", "NETWORK", "RANGE", "FULL", "USED", "LIVE", "LEAKED", "PROTECTED", "OTHER", "FREE", "CAPACITY", "NOTE"},
 		spare: []string{"RANGE", "BACKEND", "PROTECTED", "OTHER", "LIVE"}}
 	row := func(backend, name, in string, u report.Usage, note string) {
-		cells := []string{backend, name, in, percent(u), strconv.Itoa(u.Used)}
+		cells := []string{backend, name, in, percent(u), printable.Thousands(u.Used)}
 		if p.Leaked == nil { // the pods are unknown, and so is what the addresses are used for
 			cells = append(cells, unknown, unknown, unknown, unknown)
 		} else {
-			cells = append(cells, strconv.Itoa(u.Live), strconv.Itoa(u.Leaked), strconv.Itoa(u.Protected), strconv.Itoa(u.Other))
+			cells = append(cells, printable.Thousands(u.Live), printable.Thousands(u.Leaked), printable.Thousands(u.Protected), printable.Thousands(u.Other))
 		}
 		t.rows = append(t.rows, append(cells, number(u.Free), number(u.Capacity), joined(byNameOf(u), lostOf(u), note)))
 	}
@@ -144,7 +144,10 @@ func usageTable(p poolsReport, o PoolsOptions) table {
 		t.say("no networks and no pools are known")
 	}
 	if left := len(alone) - len(shown); left > 0 {
-		t.say("… and %d more pools without a network: --all shows each", left)
+		t.say("… and %s without a network: --all shows each", printable.Counted(left, "more pool"))
+	}
+	if only := p.Run.Selection.String(); only != "" && len(t.rows) > 0 {
+		t.say("each row counts a whole network, not only what is of %s", only)
 	}
 	return t
 }
@@ -202,10 +205,14 @@ func percent(u report.Usage) string {
 	}
 }
 
-// number is sizeOf, with a short form for more than 15 digits, as in IPv6.
+// number returns a number of addresses that may be unknown, in a short form beyond 49 bits, as in IPv6.
 func number(n *big.Int) string {
-	if text := sizeOf(n); len(text) <= 15 {
-		return text
+	switch {
+	case n == nil:
+		return unknown
+	case n.BitLen() < 50:
+		return printable.Thousands(int(n.Int64()))
+	default:
+		return new(big.Float).SetInt(n).Text('g', 3)
 	}
-	return new(big.Float).SetInt(n).Text('g', 3)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -61,7 +62,7 @@ func TestUseOfAddressesIsUnknownWithoutThePods(t *testing.T) {
 // A ranking without all of its rows says how many are left out. Pools without a network
 // are as many as the rows.
 func TestPoolsSayWhatIsLeftOut(t *testing.T) {
-	r := report.Report{Leaked: &report.Leaked{}}
+	r := report.Report{Leaked: &report.Leaked{}, Run: report.RunInfo{Selection: judge.Selection{Namespaces: []string{"shop"}}}}
 	for _, name := range []string{"a", "b", "c"} {
 		r.Pools = append(r.Pools, report.PoolReport{Backend: "calico", Name: name, Usage: usageOf(1, 1, 2)})
 		r.Entries = append(r.Entries, report.Entry{Leaked: true, Address: &report.Address{Fate: report.Due}, Owner: ipam.EntryOwner{Node: name}, Outcome: report.Kept})
@@ -70,7 +71,10 @@ func TestPoolsSayWhatIsLeftOut(t *testing.T) {
 	if err := WritePools(&text, PoolsOptions{Format: "table", Top: "nodes", Limit: 1}, r); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"… and 2 more pools without a network: --all shows each\n", "… and 2 more with 2: --limit shows more\n"} {
+	for _, want := range []string{
+		"… and 2 more pools without a network: --all shows each\n", "… and 2 more with 2: --limit shows more\n",
+		"each row counts a whole network, not only what is of namespace shop\n",
+	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%q is missing:\n%s", want, text.String())
 		}

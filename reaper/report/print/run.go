@@ -3,7 +3,6 @@ package print
 import (
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
@@ -36,7 +35,7 @@ func backendTable(r report.Report) table {
 		n := unknown
 		switch {
 		case b.Counted():
-			n = strconv.Itoa(b.Entries)
+			n = printable.Thousands(b.Entries)
 		case b.Status == ipam.StatusSkipped:
 			n = "-"
 		}
@@ -78,19 +77,19 @@ func poolTable(r report.Report, all bool) table {
 		shown, rest = foldPools(shown)
 	}
 	for _, p := range shown {
-		leaked, protected := strconv.Itoa(p.Leaked), ""
+		leaked, protected := printable.Thousands(p.Leaked), ""
 		if r.Leaked == nil {
 			leaked = unknown
 		}
 		if p.Protected > 0 {
-			protected = strconv.Itoa(p.Protected)
+			protected = printable.Thousands(p.Protected)
 		}
 		before, after := p.Used, p.Used-gone(p)
 		if !r.Run.DryRun {
 			before, after = p.Used+gone(p), p.Used
 		}
 		t.rows = append(t.rows, []string{
-			p.Name, p.Range, percent(p.Usage), strconv.Itoa(before), strconv.Itoa(after), leaked, protected, sizeOf(p.Free), sizeOf(p.Capacity),
+			p.Name, p.Range, percent(p.Usage), printable.Thousands(before), printable.Thousands(after), leaked, protected, number(p.Free), number(p.Capacity),
 		})
 	}
 	if len(rest) > 0 {

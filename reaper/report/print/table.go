@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"math/big"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -215,14 +214,6 @@ func paintRow(line, heading string) string {
 
 // unknown stands for a figure that is not known. It is never 0.
 const unknown = "unknown"
-
-// sizeOf returns a number of addresses that may be unknown.
-func sizeOf(n *big.Int) string {
-	if n == nil {
-		return unknown
-	}
-	return n.String()
-}
 
 // clock returns a time in UTC, or nothing.
 func clock(t *time.Time) string {

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -154,10 +154,10 @@ func (r ranking) table(limit int) table {
 			left += row.Leaked
 			continue
 		}
-		t.rows = append(t.rows, []string{row.Name, strconv.Itoa(row.Leaked), strconv.Itoa(row.Due), strconv.Itoa(row.Waiting), strconv.Itoa(row.Held)})
+		t.rows = append(t.rows, []string{row.Name, printable.Thousands(row.Leaked), printable.Thousands(row.Due), printable.Thousands(row.Waiting), printable.Thousands(row.Held)})
 	}
 	if more := len(r.Rows) - limit; more > 0 {
-		t.say("… and %d more with %d: --limit shows more", more, left)
+		t.say("… and %s more with %s: --limit shows more", printable.Thousands(more), printable.Thousands(left))
 	}
 	switch r.By {
 	case "owners":

@@ -14,14 +14,14 @@ import (
 // Promise 10: an operator pastes the command, and it finds the journal.
 func TestUndoIsAWholeCommand(t *testing.T) {
 	const id = "20261120-150405-ABCDEF"
-	inCluster := `kubectl ip-reaper restore --context "$(kubectl config current-context)" --state-namespace ip-reaper --run ` + id
+	inCluster := `kubectl ip-reaper restore --context "$(kubectl config current-context)" --run ` + id
 	for _, tt := range []struct {
 		name string
 		run  report.RunInfo
 		want string
 	}{
 		{"of a workstation", report.RunInfo{ID: id, Program: "ip-reaper", Context: "my-cluster", StateNamespace: "ip-reaper"},
-			"ip-reaper restore --context my-cluster --state-namespace ip-reaper --run " + id},
+			"ip-reaper restore --context my-cluster --run " + id},
 		{"of the plugin, with all flags", report.RunInfo{
 			ID: id, Program: "kubectl ip-reaper", Context: "admin@c:6443", Kubeconfig: "my files/config", StateNamespace: "ours",
 			Policy: report.PolicyInfo{File: "outage.yaml"},
