@@ -207,14 +207,14 @@ func (f *podFields) isStarting() bool {
 // maxSeconds is how many seconds a time.Duration holds.
 const maxSeconds = math.MaxInt64 / int64(time.Second)
 
-// maxBoot is how much of a boot ID counts, in bytes. Linux has UUIDs of 36.
+// maxBoot is how much of a boot ID counts, in bytes. Linux has UUIDs of 36. The ledger keeps only UTF-8.
 const maxBoot = 64
 
 // readNode reduces a node to the facts that verdicts rest on. A node without a Ready condition
 // is not ready.
 func readNode(node *corev1.Node) census.Node {
 	n := census.Node{Name: node.Name, Created: node.CreationTimestamp.Time, Boot: node.Status.NodeInfo.BootID}
-	n.Boot = n.Boot[:min(len(n.Boot), maxBoot)]
+	n.Boot = strings.ToValidUTF8(n.Boot[:min(len(n.Boot), maxBoot)], "?")
 	n.Windows = strings.EqualFold(node.Status.NodeInfo.OperatingSystem, string(corev1.Windows))
 	n.OtherNames = otherNames(node)
 	for _, condition := range node.Status.Conditions {
