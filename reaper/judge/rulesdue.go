@@ -130,18 +130,13 @@ func podAbsent(c *Case) (Ruling, bool) {
 	return c.ripen(least, "", Evidence{fromPods, "the pod does not exist"})
 }
 
-func beingDeleted(c *Case) (Ruling, bool) {
-	if c.Deleting == "" {
-		return noMatch()
-	}
-	return match(c.Deleting, Evidence{fromStore, c.Deleting})
-}
+func beingDeleted(c *Case) (Ruling, bool) { return storeSays(c.Deleting) }
 
 func protectedByStore(c *Case) (Ruling, bool) {
-	if c.Protected == "" || c.Interrupted {
+	if c.Interrupted {
 		return noMatch()
 	}
-	return match(c.Protected, Evidence{fromStore, c.Protected})
+	return storeSays(c.Protected)
 }
 
 func outOfScope(c *Case) (Ruling, bool) {
@@ -174,8 +169,7 @@ func unknownField(c *Case) (Ruling, bool) {
 	if c.UnknownField == "" {
 		return noMatch()
 	}
-	note := "it has an unknown field: " + c.UnknownField
-	return match(note, Evidence{fromStore, note})
+	return storeSays("it has an unknown field: " + c.UnknownField)
 }
 
 func noToken(c *Case) (Ruling, bool) {

@@ -12,27 +12,19 @@ import (
 )
 
 func unreadable(c *Case) (Ruling, bool) {
-	switch {
-	case c.Unreadable != "":
-		return match(c.Unreadable, Evidence{fromStore, c.Unreadable})
-	case c.Foreign == "" && c.HoldsAddress() && !c.IP.IsValid():
-		return match("the allocation has no address", Evidence{fromStore, "the allocation has no address"})
+	if c.Unreadable == "" && c.Foreign == "" && c.HoldsAddress() && !c.IP.IsValid() {
+		return storeSays("the allocation has no address")
 	}
-	return noMatch()
+	return storeSays(c.Unreadable)
 }
 
-func notPodOwned(c *Case) (Ruling, bool) {
-	if c.Foreign == "" {
-		return noMatch()
-	}
-	return match(c.Foreign, Evidence{fromStore, c.Foreign})
-}
+func notPodOwned(c *Case) (Ruling, bool) { return storeSays(c.Foreign) }
 
 func namesNoOwner(c *Case) (Ruling, bool) {
 	if !c.HoldsAddress() || c.NamesPod() || c.Owner.Pod == (ipam.PodRef{}) && c.Owner.Sandbox != "" {
 		return noMatch()
 	}
-	return match("it names no pod", Evidence{fromStore, "it names no pod"})
+	return storeSays("it names no pod")
 }
 
 func noCensus(c *Case) (Ruling, bool) {
@@ -225,9 +217,9 @@ func unnamed(c *Case) (Ruling, bool) {
 	held := c.policy.Pods.Unnamed != policy.Release
 	switch {
 	case c.Protects != nil && len(c.Protects.IPs)+len(c.Protects.Ranges) == 0 && c.Owner.Pod == ipam.PodRef{}:
-		return match("it names neither an address nor a pod", Evidence{fromStore, "it names neither an address nor a pod"})
+		return storeSays("it names neither an address nor a pod")
 	case c.EmptyHandle && c.Presence == census.Absent && !c.NamesPod() && (c.Owner.Sandbox == "" || c.Owner.Pod != ipam.PodRef{}):
-		return match("it names neither a pod nor a sandbox", Evidence{fromStore, "it names neither a pod nor a sandbox"})
+		return storeSays("it names neither a pod nor a sandbox")
 	case !c.HoldsAddress():
 		return noMatch()
 	case !c.NamesPod() && held:
