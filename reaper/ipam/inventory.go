@@ -26,19 +26,10 @@ const (
 	StatusOK
 )
 
+var statusWords = [...]string{StatusFailed: "failed", StatusPartial: "partial", StatusSkipped: "skipped", StatusOK: "ok"}
+
 // String returns the word that reports use.
-func (s Status) String() string {
-	switch s {
-	case StatusPartial:
-		return "partial"
-	case StatusSkipped:
-		return "skipped"
-	case StatusOK:
-		return "ok"
-	default:
-		return "failed"
-	}
-}
+func (s Status) String() string { return statusWords[s] }
 
 // A Listing has the pools of one backend.
 type Listing struct {

@@ -147,16 +147,19 @@ type LimitError struct {
 
 // Error names every limit with its figures, and the number of releases so far.
 func (e *LimitError) Error() string {
-	var text strings.Builder
+	var messages []string
 	for _, refusal := range e.Refusals {
-		text.WriteString(refusal.Message + "; ")
+		messages = append(messages, refusal.Message)
 	}
-	if e.Released > 0 {
-		fmt.Fprintf(&text, "%d were released before, and nothing since", e.Released)
-	} else {
-		text.WriteString("nothing was released")
+	return strings.Join(append(messages, Released(e.Released)), "; ")
+}
+
+// Released says how many releases a run that ends for a refusal made before, in earlier rounds.
+func Released(before int) string {
+	if before == 0 {
+		return "nothing was released"
 	}
-	return text.String()
+	return fmt.Sprintf("%d were released before, and nothing since", before)
 }
 
 // Check returns each limit that the plan is over.

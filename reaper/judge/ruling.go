@@ -3,6 +3,7 @@ package judge
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 	"unique"
@@ -23,19 +24,10 @@ const (
 	Orphaned                 // it is ownerless, and its grace period is over
 )
 
+var verdictWords = [...]string{Held: "held", InUse: "inUse", Suspected: "suspected", Orphaned: "orphan"}
+
 // String returns the word that reports use.
-func (v Verdict) String() string {
-	switch v {
-	case InUse:
-		return "inUse"
-	case Suspected:
-		return "suspected"
-	case Orphaned:
-		return "orphan"
-	default:
-		return "held"
-	}
-}
+func (v Verdict) String() string { return verdictWords[v] }
 
 // A Decision is a ruling on one allocation.
 type Decision struct {
@@ -149,18 +141,10 @@ const (
 
 // Words returns the reason as people write it: NodeUnreachable is "node unreachable".
 func (r Reason) Words() string {
-	var b strings.Builder
-	for i, c := range string(r) {
-		if c >= 'A' && c <= 'Z' {
-			if i > 0 {
-				b.WriteByte(' ')
-			}
-			c += 'a' - 'A'
-		}
-		b.WriteRune(c)
-	}
-	return b.String()
+	return strings.ToLower(wordEnd.ReplaceAllString(string(r), "$1 $2"))
 }
+
+var wordEnd = regexp.MustCompile(`([a-z])([A-Z])`)
 
 // Evidence is what one source says about an allocation.
 type Evidence struct {
