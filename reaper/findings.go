@@ -6,10 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -128,28 +125,15 @@ func (r *run) lookAgain(ctx context.Context, found []report.Finding) func(ipam.P
 			refs[ref] = true
 		}
 	}
-	looks := make(map[ipam.PodRef]census.Reading, len(refs))
-	var mu sync.Mutex
-	var g errgroup.Group
-	g.SetLimit(readsAtOnce)
-	failed := make(map[string]error)
-	for ref := range refs {
-		g.Go(func() error {
-			pod, presence, err := r.Cluster.Pod(ctx, ref)
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				failed[ref.String()] = err
-				presence = census.Unknown
-			}
-			looks[ref] = census.Reading{Pod: pod, Presence: presence}
-			return nil
-		})
+	looks, failed := readPods(ctx, r.Cluster, maps.Keys(refs)), make(map[string]error)
+	for ref, l := range looks {
+		if l.Err != nil {
+			failed[ref.String()] = l.Err
+		}
 	}
-	_ = g.Wait()
 	if names := slices.Sorted(maps.Keys(failed)); len(names) > 0 {
-		r.warn(fmt.Sprintf("what pods show looks wrong, and they could not be read again to tell of it: %s: %s",
-			printable.Some(names), printable.Error(failed[names[0]])))
+		r.warn(fmt.Sprintf("what pods show looks wrong, and %s could not be read again to tell of it: %s",
+			printable.Counted(len(names), "pod"), printable.Error(failed[names[0]])))
 	}
 	return func(ref ipam.PodRef) (census.Pod, census.Presence) { return looks[ref].Pod, looks[ref].Presence }
 }

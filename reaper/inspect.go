@@ -41,8 +41,9 @@ func Inspect(ctx context.Context, o Options) (report.Report, error) {
 		n.selected = n.selection.Of(n.verdicts.Decisions)
 		return r.report(), listErr
 	}
-	for range 2 { // the second time, the ledger knows nodes, as it does in a run
-		n.ledger = elapsed(n.ledger, r.judge(n.now, n.stock, n.ledger), n.inventory)
+	for range 2 { // every grace period is over; the second time, the ledger knows nodes, as it does in a run
+		verdicts := r.judge(n.now, n.stock, n.ledger)
+		n.ledger = judge.NextLedger(n.ledger, verdicts, census.Census{}, n.inventory, time.Time{}).LongAgo()
 	}
 	n.verdicts = r.judge(n.now, n.stock, n.ledger)
 	r.warnOfDump(n.verdicts)
@@ -81,11 +82,6 @@ func (r *run) warnOfDump(v judge.Verdicts) {
 	for _, lack := range slices.Sorted(maps.Keys(held)) {
 		r.caveat(fmt.Sprintf("%s: held for that: %d", lack, held[lack]))
 	}
-}
-
-// elapsed returns a ledger with which the grace period of every allocation is over.
-func elapsed(l ledger.Ledger, v judge.Verdicts, inv ipam.Inventory) ledger.Ledger {
-	return judge.NextLedger(l, v, census.Census{}, inv, time.Time{}).LongAgo()
 }
 
 // warnOfMissingNamespaces names the namespaces of orphans in which the census has no pods

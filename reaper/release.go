@@ -120,16 +120,6 @@ func failAll(ctx context.Context, log *slog.Logger, attempts []*attempt, err err
 // ended reports whether an error says no more than that ctx ended.
 func ended(ctx context.Context, err error) bool { return ctx.Err() != nil && errors.Is(err, ctx.Err()) }
 
-// count counts the attempts with an outcome.
-func count(attempts []*attempt, outcome report.Outcome) (n int) {
-	for _, a := range attempts {
-		if a.outcome == outcome {
-			n++
-		}
-	}
-	return n
-}
-
 // planAll notes that a run would release what is not decided yet, or that a limit refuses it.
 func planAll(attempts []*attempt, outcome report.Outcome) {
 	for _, a := range undecided(attempts) {
@@ -183,12 +173,16 @@ func (r *run) release(ctx context.Context, n round) {
 		s := &sender{messages: r.messages, told: told, backend: b, plan: n.plan, confirmer: confirmer, room: semaphore.NewWeighted(batchesAtOnce)}
 		s.release(ctx, n.attempts)
 	}
+	unbegun := 0
 	for _, a := range n.attempts {
+		if a.outcome == report.NotBegun {
+			unbegun++
+		}
 		if gone := a.released() || a.outcome == report.Deleting; (gone || a.spent) && a.allocation().HoldsAddress() {
 			r.past.spent[a.allocation().Backend]++
 		}
 	}
-	if unbegun := count(n.attempts, report.NotBegun); unbegun > 0 {
+	if unbegun > 0 {
 		r.fail(fmt.Errorf("%s not begun: %w", printable.Counted(unbegun, "release"), ctx.Err()))
 	}
 	if r.past.lacking = confirmer.Lacking(); r.past.lacking != nil {
