@@ -154,7 +154,7 @@ func unnamedPool(o object) ipam.Pool {
 		r.Interrupted = err == nil
 	}
 	var spec overlappingSpec
-	unknown, err := decodeKnown(stored, "spec", &spec)
+	unknown, err := kube.DecodeKnown(stored, "spec", &spec)
 	if err != nil && r.Unreadable == "" {
 		r.Unreadable = fmt.Sprintf("spec: %v", err)
 	}
