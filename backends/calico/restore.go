@@ -1,6 +1,7 @@
 package calico
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -142,19 +143,5 @@ func (a recordedAllocation) taken(in block) error {
 	if now.Token == a.token() {
 		return ipam.ErrPresent
 	}
-	return fmt.Errorf("%w: %s now belongs to %s", ipam.ErrTaken, now.IP, ownerOf(now))
-}
-
-// ownerOf names the owner of an allocation for an error.
-func ownerOf(r ipam.Allocation) string {
-	switch {
-	case r.Foreign != "":
-		return r.Foreign
-	case r.Owner.Pod != ipam.PodRef{}:
-		return "pod " + r.Owner.Pod.String()
-	case r.Group != "":
-		return "handle " + r.Group
-	default:
-		return "an unknown owner"
-	}
+	return fmt.Errorf("%w: %s now belongs to %s", ipam.ErrTaken, now.IP, cmp.Or(now.Foreign, now.Owner.String()))
 }
