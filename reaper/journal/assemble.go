@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 // A StoredPart is a part of a journal as its store has it: the part, or the error from
@@ -120,9 +122,6 @@ func (a *assembly) findGaps(parts []StoredPart) {
 	}
 }
 
-// maxNamed is the largest number of runs, or of parts, that a message names.
-const maxNamed = 10
-
 // A Source has the journals of runs, in parts.
 type Source interface {
 	// Where says where the journals are, for messages.
@@ -135,6 +134,9 @@ type Source interface {
 	// exactly this ID.
 	Parts(ctx context.Context, run string) ([]StoredPart, error)
 }
+
+// maxNamed is the largest number of runs that a message names.
+const maxNamed = 10
 
 // Find returns the journal of a run, with the errors of Assemble. The ID may be in any case.
 // If the run has no journal, the error wraps ErrNone and names the runs that
@@ -163,7 +165,7 @@ func Find(ctx context.Context, s Source, runID string) (Journal, error) {
 		there = fmt.Sprintf("runs with a journal there: %d, the latest are %s", len(ids), strings.Join(ids[:min(len(ids), maxNamed)], ", "))
 	}
 	if len(warnings) > 0 {
-		there += "; " + Some(warnings)
+		there += "; " + printable.Some(warnings)
 	}
 	return Journal{}, fmt.Errorf("%w of run %q in %s: %s", ErrNone, runID, s.Where(), there)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 // A Run identifies the run that wrote a journal.
@@ -155,7 +156,7 @@ func PastRuns(parts []Summary) (runs []PastRun, warnings []string) {
 		runs = append(runs, merged[id].past())
 	}
 	if len(unread) > 0 {
-		warnings = []string{"parts of journals could not be read, and are not counted: " + Some(unread)}
+		warnings = []string{"parts of journals could not be read, and are not counted: " + printable.Some(unread)}
 	}
 	return runs, warnings
 }
@@ -186,14 +187,6 @@ func (s Summary) past() PastRun {
 		past.Addresses += n
 	}
 	return past
-}
-
-// Some names the first of some things, and how many more there are.
-func Some(names []string) string {
-	if more := len(names) - maxNamed; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), more)
-	}
-	return strings.Join(names, ", ")
 }
 
 // The most that Retention.For keeps: a run every minute that releases would otherwise leave

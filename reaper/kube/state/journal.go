@@ -24,6 +24,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 // Each part of a journal is stored in its own ConfigMap, which is never updated. Its name is
@@ -325,7 +326,7 @@ func (j *Journals) Prune(ctx context.Context) error {
 		return nil
 	}
 	return fmt.Errorf("ConfigMaps with the label %s that ip-reaper did not write were left (delete them, or remove the label): %s",
-		JournalLabel, journal.Some(foreign))
+		JournalLabel, printable.Some(foreign))
 }
 
 // byRun returns the runs with their parts, and the names of ConfigMaps that are not parts. A run
