@@ -16,9 +16,8 @@ import (
 // Facts are all the data that a decision may rest on: those of a Case are here, or are worked out
 // from here.
 //
-// The second look takes the Facts of the first one and replaces only the census
-// (again). So it asks the same table about the same facts. Facts do not change after
-// NewFacts, and are safe for concurrent use.
+// The second look takes the Facts of the first one and replaces only the census. So it asks the same
+// table about the same facts. Facts do not change after NewFacts, and are safe for concurrent use.
 type Facts struct {
 	now    time.Time
 	policy policy.Policy
@@ -90,7 +89,7 @@ func NewFacts(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Censu
 					s.nodes[a.Owner.Node] = true
 				}
 				pod, _ := c.Pod(a.Owner.Pod)
-				s.renames = s.renames || a.Owner.Node != "" && isElsewhere(pod, a)
+				s.renames = s.renames || a.Owner.Node != "" && pod.Node != "" && pod.Node != a.Owner.Node && pod.Shows(a.IP)
 				if last := f.newest[pod.Ref]; f.ofTry(a, pod) && (last == nil || last.Created.Before(a.Created)) {
 					f.newest[pod.Ref] = a
 				}
@@ -124,33 +123,12 @@ func showsOwn(c census.Census, a *ipam.Allocation) bool {
 	return shown
 }
 
-// isElsewhere reports whether the pod shows the address of the allocation but is not on the
-// node that the store names.
-func isElsewhere(p census.Pod, a *ipam.Allocation) bool {
-	return p.Node != "" && p.Node != a.Owner.Node && p.Shows(a.IP)
-}
-
-// again returns the same facts with another census.
-func (f *Facts) again(c census.Census) *Facts {
-	fresh := *f
-	fresh.census = c
-	return &fresh
-}
-
 // PoolOf returns the pool of an allocation; an empty one if the pool was not listed.
 func (f *Facts) PoolOf(a *ipam.Allocation) *ipam.Pool {
 	if p := f.stores[a.Backend].pools[a.Pool]; p != nil {
 		return p
 	}
 	return &ipam.Pool{Name: a.Pool}
-}
-
-// hiding returns how many pods may have an address that they do not show.
-func (f *Facts) hiding() int {
-	if f.unclaimed {
-		return f.census.Hiding() - len(f.census.Veiled())
-	}
-	return f.census.Hiding()
 }
 
 // An index finds the allocations of all stores that prove an owner, by what they have in

@@ -2,7 +2,6 @@ package judge
 
 import (
 	"encoding/json"
-	"fmt"
 	"regexp"
 	"strings"
 	"time"
@@ -181,14 +180,6 @@ func lostBy(p census.Pod) Evidence {
 	return Evidence{fromPods, "the pod of that name has the UID " + p.UID}
 }
 
-// wantedBy says which ordinals the StatefulSet wants.
-func wantedBy(s census.StatefulSet) Evidence {
-	return Evidence{
-		"StatefulSet " + s.Namespace + "/" + s.Name,
-		fmt.Sprintf("it wants the ordinals %d to %d", s.Start, s.Start+s.Replicas-1),
-	}
-}
-
 // notReady says that the node is not ready, and since when.
 func notReady(n census.Node) Evidence {
 	says := "it is not ready"
@@ -196,9 +187,4 @@ func notReady(n census.Node) Evidence {
 		says += " since " + Stamp(n.Since)
 	}
 	return Evidence{"node " + n.Name, says}
-}
-
-// hidden says how many pods may have an address that they do not show.
-func hidden(c census.Census) Evidence {
-	return Evidence{fromPods, fmt.Sprintf("%d pods do not show their addresses", c.Hiding())}
 }
