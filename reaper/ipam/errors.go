@@ -72,6 +72,17 @@ func (e *RetryAfterError) Error() string { return e.Err.Error() }
 // Unwrap returns ErrAgain and the cause.
 func (e *RetryAfterError) Unwrap() []error { return []error{ErrAgain, e.Err} }
 
+// Worded returns an error with this text that wraps these errors.
+func Worded(text string, wraps ...error) error { return &wordedError{text, wraps} }
+
+type wordedError struct {
+	text  string
+	wraps []error
+}
+
+func (e *wordedError) Error() string   { return e.text }
+func (e *wordedError) Unwrap() []error { return e.wraps }
+
 // ErrRefused says that the same request would fail again: it is forbidden, or the server
 // does not understand it.
 var ErrRefused = errors.New("refused")

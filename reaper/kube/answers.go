@@ -45,16 +45,8 @@ func Unsure(err error) error {
 	if refused || !errors.Is(err, ipam.ErrAgain) {
 		return err
 	}
-	return markedError{err, ipam.ErrLost}
+	return ipam.Worded(err.Error(), ipam.ErrLost, err)
 }
-
-// A markedError is an error with the text of the API server's, which also wraps what it means.
-type markedError struct {
-	error
-	means error
-}
-
-func (e markedError) Unwrap() []error { return []error{e.means, e.error} }
 
 // Gone reports whether the API server itself answered that it does not have the object.
 // A 404 of a proxy, or of a server that does not know the resource, proves nothing:
@@ -102,7 +94,7 @@ func Answered(err error) error {
 	if err = Transient(err); err == nil || errors.Is(err, ipam.ErrAgain) {
 		return err
 	}
-	return markedError{err, ipam.ErrRefused}
+	return ipam.Worded(err.Error(), ipam.ErrRefused, err)
 }
 
 // A DeniedError is a write that admission control refused: a webhook, or a

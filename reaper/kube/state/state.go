@@ -62,19 +62,8 @@ func ClusterUID(ctx context.Context, core corev1client.NamespacesGetter) (string
 	return uid, err
 }
 
-// A stateError says that a namespace cannot hold the state. Its cause is the API server's
-// error, if any.
-type stateError struct {
-	text  string
-	cause error
-}
-
-func (e stateError) Error() string { return e.text }
-
-func (e stateError) Unwrap() error { return e.cause }
-
 func noNamespace(name, state string, cause error) error {
-	return ipam.BadInput(stateError{fmt.Sprintf("the state namespace %q %s", name, state), cause},
+	return ipam.BadInput(ipam.Worded(fmt.Sprintf("the state namespace %q %s", name, state), cause),
 		"name the one of ip-reaper with --state-namespace, or create it")
 }
 
