@@ -39,7 +39,7 @@ var rooms = []room{
 		"reaper/census is who lives; it decides nothing"},
 	{"reaper/ledger", []string{"reaper/census", "reaper/ipam"},
 		"reaper/ledger is the memory from run to run; it decides nothing"},
-	{"reaper/journal", []string{"reaper/ipam"},
+	{"reaper/journal", []string{"reaper/ipam", "reaper/printable"},
 		"reaper/journal is what a run recorded, and its stored form"},
 	{"reaper/judge", []string{"policy", "reaper/census", "reaper/ipam", "reaper/ledger", "reaper/printable"},
 		"reaper/judge decides; it knows no report and no run"},
