@@ -93,14 +93,8 @@ func readConf(name string) (conf, error) {
 	return c, err
 }
 
-// isConf reports whether a runtime reads the file as a configuration.
-func isConf(file string) bool {
-	switch path.Ext(file) {
-	case ".conf", ".conflist", ".json":
-		return true
-	}
-	return false
-}
+// confEnds are the endings of the files that a runtime reads as configurations.
+var confEnds = []string{".conf", ".conflist", ".json"}
 
 // stranger names the program, other than a container runtime, whose network it is; empty if it
 // may be the runtime's.

@@ -111,7 +111,11 @@ func overlappingPools(reservations []reservation, pools map[string]poolsOf, by p
 			} else {
 				namespace, _ := splitPool(r.Name)
 				beside := pools[namespace]
-				readName(&pool, beside.proving())
+				proving := beside.pools
+				if beside.doubtful { // an IPPool that cannot be decoded might support another reading
+					proving = nil
+				}
+				readName(&pool, proving)
 				group, at := groupFor(pool, beside.containing(pool.Allocations[0].IP))
 				pool.Allocations[0].Group = group
 				by.protect(&pool, at, func(a ipam.Allocation) string {
@@ -211,15 +215,6 @@ func (p poolsOf) containing(ip netip.Addr) []ipPool {
 		all = append(all, p.byRange[within]...)
 	}
 	return all
-}
-
-// proving returns the pools that can prove how to read a name: none if an IPPool cannot be
-// decoded, since that one might support another reading.
-func (p poolsOf) proving() []ipPool {
-	if p.doubtful {
-		return nil
-	}
-	return p.pools
 }
 
 // byNamespace returns the IPPools of each namespace.
