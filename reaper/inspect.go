@@ -30,7 +30,7 @@ import (
 func Inspect(ctx context.Context, o Options) (report.Report, error) {
 	r := newRun(o, true)
 	if o.Cluster != nil { // the files are all there is
-		r.HasNamespace = func(context.Context, string) (bool, error) { return false, nil }
+		r.HasNamespace = func(context.Context, string) census.Presence { return census.Absent }
 	}
 	n := &r.round
 	stock, listErr := r.takeStock(ctx)

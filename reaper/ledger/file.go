@@ -118,11 +118,11 @@ func appendTable[V cmp.Ordered](data []byte, t ledgerTable[V], number func(V) ui
 // ErrNewer; for any other data, ErrDamaged.
 func Decode(data []byte) (Ledger, error) {
 	l, err := decodeLedger(data)
-	switch {
-	case errors.Is(err, ErrNewer):
+	if err != nil && !errors.Is(err, ErrNewer) {
+		err = fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	if err != nil {
 		return Ledger{}, err
-	case err != nil:
-		return Ledger{}, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	return l, nil
 }

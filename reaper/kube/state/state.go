@@ -17,6 +17,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
@@ -39,13 +40,16 @@ func CheckNamespace(ctx context.Context, core corev1client.NamespacesGetter, nam
 	return nil
 }
 
-// HasNamespace reports whether the cluster has a namespace. The error says why that is unknown.
-func HasNamespace(ctx context.Context, core corev1client.NamespacesGetter, name string) (bool, error) {
+// HasNamespace reports whether the cluster has a namespace, as far as that can be read.
+func HasNamespace(ctx context.Context, core corev1client.NamespacesGetter, name string) census.Presence {
 	_, err := core.Namespaces().Get(ctx, name, metav1.GetOptions{})
-	if kube.Gone(err, "namespaces", name) {
-		return false, nil
+	switch {
+	case kube.Gone(err, "namespaces", name):
+		return census.Absent
+	case err != nil:
+		return census.Unknown
 	}
-	return err == nil, err
+	return census.Present
 }
 
 // ClusterUID returns the UID of the namespace kube-system, which no other cluster has but one that
