@@ -190,22 +190,21 @@ func (c *Clock) Skew() (time.Duration, bool) {
 }
 
 // Wrap returns a transport that gives the Date of each response to the clock.
-func (c *Clock) Wrap(next http.RoundTripper) http.RoundTripper { return watched{c, next} }
-
-// watched is a transport that gives the Date of each response to a clock.
-type watched struct {
-	clock *Clock
-	next  http.RoundTripper
+func (c *Clock) Wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		response, err := next.RoundTrip(request)
+		if err != nil {
+			return response, err
+		}
+		if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
+			c.skew.Store(new(c.now().Sub(date).Truncate(time.Second)))
+		}
+		return response, nil
+	})
 }
+
+// A roundTripper is a transport that is a function.
+type roundTripper func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.
-func (w watched) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := w.next.RoundTrip(request)
-	if err != nil {
-		return response, err
-	}
-	if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
-		w.clock.skew.Store(new(w.clock.now().Sub(date).Truncate(time.Second)))
-	}
-	return response, nil
-}
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
