@@ -144,6 +144,7 @@ func (r *run) lookAgain(ctx context.Context, found []report.Finding) func(ipam.P
 func (r *run) findEndpoints(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, findingsTimeout)
 	defer cancel()
+	r.round.endpoints = make(map[int]string)
 	for _, b := range r.Backends {
 		endpointer, ok := b.(ipam.Endpointer)
 		if !ok {
@@ -168,13 +169,9 @@ func (r *run) findEndpoints(ctx context.Context) {
 			r.warn(b.Name() + ": it is unknown whether endpoints of gone pods still have their addresses: " + printable.Error(err))
 		}
 		for i, name := range names {
-			if name == "" {
-				continue
+			if name != "" {
+				r.round.endpoints[indices[i]] = name
 			}
-			if r.round.endpoints == nil {
-				r.round.endpoints = make(map[int]string)
-			}
-			r.round.endpoints[indices[i]] = name
 		}
 	}
 }

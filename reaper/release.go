@@ -171,7 +171,11 @@ func (r *run) release(ctx context.Context, n round) {
 	told := &tally{messages: r.messages, now: r.Now, all: len(undecided(n.attempts)), began: r.Now(), told: r.Now()}
 	for _, b := range r.Backends {
 		s := &sender{messages: r.messages, told: told, backend: b, plan: n.plan, confirmer: confirmer, room: semaphore.NewWeighted(batchesAtOnce)}
-		s.release(ctx, n.attempts)
+		mine := ofBackend(n.attempts, b.Name())
+		s.keepProtectors(mine, n.attempts)
+		s.releaseDue(ctx, undecided(mine))
+		s.mend(ctx, mine)
+		s.doubt(mine)
 	}
 	unbegun := 0
 	for _, a := range n.attempts {
@@ -202,15 +206,6 @@ type sender struct {
 	plan      judge.Plan
 	confirmer *Confirmer
 	room      *semaphore.Weighted // of batchesAtOnce: a try takes one, or all to run alone
-}
-
-// release carries out the attempts on what is in the backend, in batches of whole pools.
-func (s *sender) release(ctx context.Context, all []*attempt) {
-	attempts := ofBackend(all, s.backend.Name())
-	s.keepProtectors(attempts, all)
-	s.releaseDue(ctx, undecided(attempts))
-	s.mend(ctx, attempts)
-	s.doubt(attempts)
 }
 
 // releaseDue releases orphans in batches of whole pools.

@@ -137,10 +137,8 @@ func (inv Inventory) Allocations() iter.Seq[*Allocation] {
 // Size returns the number of allocations.
 func (inv Inventory) Size() int {
 	n := 0
-	for _, l := range inv.Listings {
-		for _, pool := range l.Pools {
-			n += len(pool.Allocations)
-		}
+	for range inv.Allocations() {
+		n++
 	}
 	return n
 }
