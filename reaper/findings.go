@@ -38,7 +38,18 @@ func (r *run) find(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, findingsTimeout)
 	defer cancel()
 	found = r.stillUnrecorded(ctx, found) // first: in a large cluster, many pods start between the lists
-	ofPods, confirmed := split(found)
+	var ofPods, confirmed []report.Finding
+	for _, proved := range []bool{true, false} { // whoever may edit pods can make any number of those that are not
+		for _, f := range found {
+			switch {
+			case f.Proved() != proved:
+			case f.Kind == report.Overlap: // of no pod
+				confirmed = append(confirmed, f)
+			default:
+				ofPods = append(ofPods, f)
+			}
+		}
+	}
 	rest := len(ofPods) - min(len(ofPods), mostFindings)
 	ofPods = ofPods[:len(ofPods)-rest]
 	look := r.lookAgain(ctx, ofPods)
@@ -52,23 +63,6 @@ func (r *run) find(ctx context.Context) {
 	if rest > 0 {
 		r.warn(fmt.Sprintf("%d more addresses looked wrong and were not looked at again", rest))
 	}
-}
-
-// split returns the findings whose pods must be looked at again, and the others. Those that are proved
-// come first: whoever may edit pods can make any number of those that are not.
-func split(found []report.Finding) (ofPods, others []report.Finding) {
-	for _, proved := range []bool{true, false} {
-		for _, f := range found {
-			switch {
-			case f.Proved() != proved:
-			case f.Kind == report.Overlap:
-				others = append(others, f)
-			default:
-				ofPods = append(ofPods, f)
-			}
-		}
-	}
-	return ofPods, others
 }
 
 // tell keeps findings for the report, and warns of the first ones of each kind.

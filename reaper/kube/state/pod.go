@@ -146,9 +146,7 @@ func readNode(node *corev1.Node) census.Node {
 		}
 	}
 	for _, taint := range node.Spec.Taints {
-		if taint.Key == corev1.TaintNodeOutOfService {
-			n.OutOfService = true
-		}
+		n.OutOfService = n.OutOfService || taint.Key == corev1.TaintNodeOutOfService
 	}
 	for _, name := range tunnelAnnotations {
 		ip, err := netip.ParseAddr(node.Annotations[name])
