@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
@@ -72,8 +73,10 @@ func (e *RetryAfterError) Error() string { return e.Err.Error() }
 // Unwrap returns ErrAgain and the cause.
 func (e *RetryAfterError) Unwrap() []error { return []error{ErrAgain, e.Err} }
 
-// Worded returns an error with this text that wraps these errors.
-func Worded(text string, wraps ...error) error { return &wordedError{text, wraps} }
+// Worded returns an error with this text that wraps those of these errors that are not nil.
+func Worded(text string, wraps ...error) error {
+	return &wordedError{text, slices.DeleteFunc(slices.Clone(wraps), func(err error) bool { return err == nil })}
+}
 
 type wordedError struct {
 	text  string
