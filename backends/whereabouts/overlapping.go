@@ -198,15 +198,6 @@ type poolsOf struct {
 	byRange map[netip.Prefix][]ipPool
 }
 
-func (p *poolsOf) add(pool ipPool) {
-	if p.byRange == nil {
-		p.byRange = make(map[netip.Prefix][]ipPool)
-	}
-	within := pool.prefix.Masked()
-	p.byRange[within] = append(p.byRange[within], pool)
-	p.pools = append(p.pools, pool)
-}
-
 // containing returns the pools whose range contains the address, largest range first.
 func (p poolsOf) containing(ip netip.Addr) []ipPool {
 	var all []ipPool
@@ -221,11 +212,16 @@ func (p poolsOf) containing(ip netip.Addr) []ipPool {
 func byNamespace(pools []ipPool) map[string]poolsOf {
 	all := make(map[string]poolsOf)
 	for _, p := range pools {
-		of := all[p.Metadata.Namespace]
+		of, known := all[p.Metadata.Namespace]
+		if !known {
+			of.byRange = make(map[netip.Prefix][]ipPool)
+		}
 		if p.broken != nil {
 			of.doubtful = true
 		} else {
-			of.add(p)
+			within := p.prefix.Masked()
+			of.byRange[within] = append(of.byRange[within], p)
+			of.pools = append(of.pools, p)
 		}
 		all[p.Metadata.Namespace] = of
 	}
