@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"maps"
 	"reflect"
 	"regexp"
@@ -46,8 +45,8 @@ func (e *Error) Error() string { return strings.Join(e.Messages, "\n") }
 // complete, valid policy, or the zero Policy and an *Error.
 //
 // The *Error has all mistakes, unless the document is not YAML, has a key twice, or is of another
-// kind or version: every other field may then mean something else. A value is not checked if a
-// field within it has a mistake.
+// kind or version: every other field may then mean something else. Values are only checked if every
+// field has a known name and the right type.
 func Load(data []byte, known []Known) (Policy, error) {
 	raw, mistake := toJSON(data)
 	if mistake != nil {
@@ -62,9 +61,11 @@ func Load(data []byte, known []Known) (Policy, error) {
 	if len(errs) == 0 {
 		f := form{known: known}
 		f.read(fields, reflect.ValueOf(&p).Elem(), nil)
-		errs = append(blanks(fields, nil), f.errs...)
+		errs = f.errs
+	}
+	if len(errs) == 0 {
 		p.setDefaults()
-		errs = append(errs, unrelated(p.validate(names(known)), errs)...)
+		errs = p.validate(names(known))
 	}
 	if len(errs) == 0 {
 		return p, nil
@@ -151,8 +152,7 @@ func checkHeader(fields map[string]any) (errs field.ErrorList) {
 	return errs
 }
 
-// A form reads the fields of a document, and collects the mistakes in their names and types. What is
-// mistaken is left out, so that the rest can be validated.
+// A form reads the fields of a document, and collects the mistakes in their names and types.
 type form struct {
 	known []Known
 	errs  field.ErrorList
@@ -160,20 +160,20 @@ type form struct {
 
 func (f *form) mistake(err *field.Error) { f.errs = append(f.errs, err) }
 
-// read sets a field to a value of the document. It returns false if it leaves the field as it is: the
-// value is a mistake itself, or it is null or empty, about which blanks has the message. A mistaken
-// item of a list stays empty, so that the others keep their places.
-func (f *form) read(value any, into reflect.Value, at *field.Path) bool {
-	if value == nil || value == "" {
-		return false
-	}
-	if into.Kind() == reflect.Pointer {
-		read := reflect.New(into.Type().Elem())
-		if !f.read(value, read.Elem(), at) {
-			return false
-		}
-		into.Set(read)
-		return true
+// read sets a field to a value of the document. Null and an empty string mean nothing in a policy, and
+// the library would take a null for an absent field.
+func (f *form) read(value any, into reflect.Value, at *field.Path) {
+	switch {
+	case value == nil:
+		f.mistake(field.Required(at, "must not be null; leave the field out for its default"))
+		return
+	case value == "":
+		f.mistake(field.Required(at, "must not be empty"))
+		return
+	case into.Kind() == reflect.Pointer:
+		into.Set(reflect.New(into.Type().Elem()))
+		f.read(value, into.Elem(), at)
+		return
 	}
 	_, decodesItself := into.Addr().Interface().(json.Unmarshaler)
 	switch v := value.(type) {
@@ -182,18 +182,18 @@ func (f *form) read(value any, into reflect.Value, at *field.Path) bool {
 		case decodesItself:
 		case into.Type() == reflect.TypeFor[map[string]Backend]():
 			into.Set(reflect.ValueOf(f.backends(v, at)))
-			return true
+			return
 		case into.Kind() == reflect.Map && into.Type().Key().Kind() == reflect.String:
 			into.Set(reflect.MakeMap(into.Type()))
 			for _, name := range slices.Sorted(maps.Keys(v)) {
-				if item := reflect.New(into.Type().Elem()).Elem(); f.read(v[name], item, at.Child(name)) {
-					into.SetMapIndex(reflect.ValueOf(name).Convert(into.Type().Key()), item)
-				}
+				item := reflect.New(into.Type().Elem()).Elem()
+				f.read(v[name], item, at.Child(name))
+				into.SetMapIndex(reflect.ValueOf(name).Convert(into.Type().Key()), item)
 			}
-			return true
+			return
 		case into.Kind() == reflect.Struct:
 			f.fields(v, fieldsOf(into), at)
-			return true
+			return
 		}
 	case []any:
 		if into.Kind() == reflect.Slice && !decodesItself {
@@ -201,10 +201,11 @@ func (f *form) read(value any, into reflect.Value, at *field.Path) bool {
 			for i, item := range v {
 				f.read(item, into.Index(i), at.Index(i))
 			}
-			return true
+			return
 		}
 	}
-	err := convert(value, into.Addr().Interface())
+	raw, _ := json.Marshal(value) // it was JSON
+	err := json.Unmarshal(raw, into.Addr().Interface())
 	wrong := new(json.UnmarshalTypeError)
 	switch {
 	case errors.As(err, &wrong):
@@ -212,7 +213,6 @@ func (f *form) read(value any, into reflect.Value, at *field.Path) bool {
 	case err != nil:
 		f.mistake(field.Invalid(at, field.OmitValueType{}, err.Error()))
 	}
-	return err == nil
 }
 
 // fields reads the fields of a mapping into those with the same names.
@@ -265,67 +265,6 @@ func fieldsOf(s reflect.Value) map[string]reflect.Value {
 		}
 	}
 	return fields
-}
-
-// convert decodes a value of a document into what v points to. Letter case matters.
-func convert(value, v any) error {
-	raw, err := json.Marshal(value)
-	if err != nil {
-		return err
-	}
-	unknown, err := kjson.UnmarshalStrict(raw, v)
-	return cmp.Or(err, errors.Join(unknown...))
-}
-
-// blanks returns the fields that are null or an empty string. These mean nothing in a policy, and
-// the library would take a null for an absent field.
-func blanks(value any, at *field.Path) (errs field.ErrorList) {
-	switch value := value.(type) {
-	case nil:
-		return field.ErrorList{field.Required(at, "must not be null; leave the field out for its default")}
-	case string:
-		if value == "" {
-			return field.ErrorList{field.Required(at, "must not be empty")}
-		}
-	case map[string]any:
-		for _, name := range slices.Sorted(maps.Keys(value)) {
-			errs = append(errs, blanks(value[name], at.Child(name))...)
-		}
-	case []any:
-		for i, item := range value {
-			errs = append(errs, blanks(item, at.Index(i))...)
-		}
-	}
-	return errs
-}
-
-// unrelated returns the errors about fields that are neither among those of the others, nor above or
-// below them: what is wrong with these may only follow from the others.
-func unrelated(errs, others field.ErrorList) field.ErrorList {
-	wrong, above := make(map[string]bool), make(map[string]bool)
-	for _, other := range others {
-		wrong[other.Field] = true
-		for at := range upwards(other.Field) {
-			above[at] = true
-		}
-	}
-	return slices.DeleteFunc(errs, func(err *field.Error) bool {
-		for at := range upwards(err.Field) {
-			if wrong[at] {
-				return true
-			}
-		}
-		return above[err.Field]
-	})
-}
-
-// upwards yields the path of a field, and those of the fields that it is in.
-func upwards(at string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for at != "" && yield(at) {
-			at = at[:max(0, strings.LastIndexAny(at, ".["))]
-		}
-	}
 }
 
 // mustBe says what a value of the type must be. YAML reads an unquoted no, 007 or 1e3 as

@@ -49,16 +49,12 @@ func (r *run) checkStores(n *round, known ledger.Ledger) error {
 		r.warn("another store is accepted: " + text)
 		return nil
 	}
-	end := "; nothing was released"
-	if released := len(r.past.released); released > 0 {
-		end = fmt.Sprintf("; %d were released before, and nothing since", released)
-	}
 	refusal := judge.Refusal{
 		Limit: ErrAnotherStore.Error(), Message: ErrAnotherStore.Error() + ": " + text,
 		Remedy: "check that it is the store of this cluster; if it has replaced the other one, give --accept-new-store once",
 	}
 	n.refuse([]judge.Refusal{refusal})
-	return ipam.BadInput(fmt.Errorf("%w: %s%s", ErrAnotherStore, text, end), refusal.Remedy)
+	return ipam.BadInput(fmt.Errorf("%w: %s; %s", ErrAnotherStore, text, judge.Released(len(r.past.released))), refusal.Remedy)
 }
 
 // otherStores says of each store outside the API server that it is not the one that the ledger has.

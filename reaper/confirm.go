@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -272,7 +274,9 @@ func (c *Confirmer) shared(ctx context.Context, fresh time.Duration) (census.Cen
 	c.last = l
 	c.mu.Unlock()
 
-	l.census, l.err = c.list(ctx)
+	if l.census, l.err = c.census.Again(ctx, c.cluster); l.err != nil {
+		l.err = lookError(ctx, l.err)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if errors.Is(l.err, errSlow) {
@@ -282,36 +286,31 @@ func (c *Confirmer) shared(ctx context.Context, fresh time.Duration) (census.Cen
 	return l.census, l.err
 }
 
-// list lists all pods, and on a node all sandboxes. It does not believe a list that has become
-// empty since the census.
-func (c *Confirmer) list(ctx context.Context) (census.Census, error) {
-	living, err := c.census.Again(ctx, c.cluster)
-	if err != nil {
-		return census.Census{}, lookError(ctx, err)
-	}
-	return living, nil
-}
-
 // read reads the owners that have a name, one by one, and a witness. Each look has its own time
 // and its own error, so a slow or failed one does not affect the others. The looks that are not
 // done in time are given up. The error is that of the witness.
 func (c *Confirmer) read(ctx context.Context, fresh time.Duration, orphans []judge.Orphan) (map[ipam.PodRef]census.Reading, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, maxRead(fresh), errSlow)
 	defer cancel()
+	var err error
+	var witness sync.WaitGroup
+	witness.Go(func() { err = c.witnessed(ctx) })
+	looks := readPods(ctx, c.cluster, maps.Keys(judge.Owners(orphans)))
+	witness.Wait()
+	return looks, err
+}
+
+// readPods reads pods by name, each with its own error.
+func readPods(ctx context.Context, cluster census.Cluster, refs iter.Seq[ipam.PodRef]) map[ipam.PodRef]census.Reading {
 	looks := make(map[ipam.PodRef]census.Reading)
 	var mu sync.Mutex
 	var g errgroup.Group
 	g.SetLimit(readsAtOnce)
-	var err error
-	g.Go(func() error {
-		err = c.witnessed(ctx)
-		return nil
-	})
-	for ref := range judge.Owners(orphans) {
+	for ref := range refs {
 		g.Go(func() error {
 			l := census.Reading{Began: time.Now(), Err: ctx.Err()}
 			if l.Err == nil {
-				l.Pod, l.Presence, l.Err = c.cluster.Pod(ctx, ref)
+				l.Pod, l.Presence, l.Err = cluster.Pod(ctx, ref)
 			}
 			if l.Err != nil {
 				l.Presence, l.Err = census.Unknown, fmt.Errorf("get pod %s: %w", ref, lookError(ctx, l.Err))
@@ -323,7 +322,7 @@ func (c *Confirmer) read(ctx context.Context, fresh time.Duration, orphans []jud
 		})
 	}
 	_ = g.Wait() // every failure is in its look
-	return looks, err
+	return looks
 }
 
 // lookError returns the error of a look under a context. It wraps ErrAgain if a later

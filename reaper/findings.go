@@ -6,10 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -41,7 +38,18 @@ func (r *run) find(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, findingsTimeout)
 	defer cancel()
 	found = r.stillUnrecorded(ctx, found) // first: in a large cluster, many pods start between the lists
-	ofPods, confirmed := split(found)
+	var ofPods, confirmed []report.Finding
+	for _, proved := range []bool{true, false} { // whoever may edit pods can make any number of those that are not
+		for _, f := range found {
+			switch {
+			case f.Proved() != proved:
+			case f.Kind == report.Overlap: // of no pod
+				confirmed = append(confirmed, f)
+			default:
+				ofPods = append(ofPods, f)
+			}
+		}
+	}
 	rest := len(ofPods) - min(len(ofPods), mostFindings)
 	ofPods = ofPods[:len(ofPods)-rest]
 	look := r.lookAgain(ctx, ofPods)
@@ -55,23 +63,6 @@ func (r *run) find(ctx context.Context) {
 	if rest > 0 {
 		r.warn(printable.Counted(rest, "more address") + " looked wrong, and got no second look")
 	}
-}
-
-// split returns the findings whose pods must be looked at again, and the others. Those that are proved
-// come first: whoever may edit pods can make any number of those that are not.
-func split(found []report.Finding) (ofPods, others []report.Finding) {
-	for _, proved := range []bool{true, false} {
-		for _, f := range found {
-			switch {
-			case f.Proved() != proved:
-			case f.Kind == report.Overlap:
-				others = append(others, f)
-			default:
-				ofPods = append(ofPods, f)
-			}
-		}
-	}
-	return ofPods, others
 }
 
 // tell keeps findings for the report, and warns of the first ones of each kind.
@@ -128,28 +119,15 @@ func (r *run) lookAgain(ctx context.Context, found []report.Finding) func(ipam.P
 			refs[ref] = true
 		}
 	}
-	looks := make(map[ipam.PodRef]census.Reading, len(refs))
-	var mu sync.Mutex
-	var g errgroup.Group
-	g.SetLimit(readsAtOnce)
-	failed := make(map[string]error)
-	for ref := range refs {
-		g.Go(func() error {
-			pod, presence, err := r.Cluster.Pod(ctx, ref)
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				failed[ref.String()] = err
-				presence = census.Unknown
-			}
-			looks[ref] = census.Reading{Pod: pod, Presence: presence}
-			return nil
-		})
+	looks, failed := readPods(ctx, r.Cluster, maps.Keys(refs)), make(map[string]error)
+	for ref, l := range looks {
+		if l.Err != nil {
+			failed[ref.String()] = l.Err
+		}
 	}
-	_ = g.Wait()
 	if names := slices.Sorted(maps.Keys(failed)); len(names) > 0 {
-		r.warn(fmt.Sprintf("what pods show looks wrong, and they could not be read again to tell of it: %s: %s",
-			printable.Some(names), printable.Error(failed[names[0]])))
+		r.warn(fmt.Sprintf("what pods show looks wrong, and %s could not be read again to tell of it: %s",
+			printable.Counted(len(names), "pod"), printable.Error(failed[names[0]])))
 	}
 	return func(ref ipam.PodRef) (census.Pod, census.Presence) { return looks[ref].Pod, looks[ref].Presence }
 }
@@ -160,6 +138,7 @@ func (r *run) lookAgain(ctx context.Context, found []report.Finding) func(ipam.P
 func (r *run) findEndpoints(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, findingsTimeout)
 	defer cancel()
+	r.round.endpoints = make(map[int]string)
 	for _, b := range r.Backends {
 		endpointer, ok := b.(ipam.Endpointer)
 		if !ok {
@@ -184,13 +163,9 @@ func (r *run) findEndpoints(ctx context.Context) {
 			r.warn(b.Name() + ": it is unknown whether endpoints of gone pods still have their addresses: " + printable.Error(err))
 		}
 		for i, name := range names {
-			if name == "" {
-				continue
+			if name != "" {
+				r.round.endpoints[indices[i]] = name
 			}
-			if r.round.endpoints == nil {
-				r.round.endpoints = make(map[int]string)
-			}
-			r.round.endpoints[indices[i]] = name
 		}
 	}
 }

@@ -88,7 +88,7 @@ func TestFindingsAreLookedAtAgain(t *testing.T) {
 				got = append(got, f.Kind)
 			}
 			equal(t, "findings", got, tt.want)
-			unread := strings.Contains(strings.Join(r.Warnings, "\n"), "they could not be read again to tell of it: "+other.String()+": no read")
+			unread := strings.Contains(strings.Join(r.Warnings, "\n"), "1 pod could not be read again to tell of it: get pod "+other.String()+": no read")
 			equal(t, "says that a pod could not be read", unread, strings.Contains(tt.name, "cannot be read"))
 			unlisted := strings.Contains(strings.Join(r.Warnings, "\n"), "could not be listed again to tell of it: no list")
 			equal(t, "says that a store could not be listed", unlisted, strings.Contains(tt.name, "cannot be listed"))

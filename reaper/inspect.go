@@ -30,7 +30,7 @@ import (
 func Inspect(ctx context.Context, o Options) (report.Report, error) {
 	r := newRun(o, true)
 	if o.Cluster != nil { // the files are all there is
-		r.HasNamespace = func(context.Context, string) (bool, error) { return false, nil }
+		r.HasNamespace = func(context.Context, string) census.Presence { return census.Absent }
 	}
 	n := &r.round
 	stock, listErr := r.takeStock(ctx)
@@ -41,8 +41,10 @@ func Inspect(ctx context.Context, o Options) (report.Report, error) {
 		n.selected = n.selection.Of(n.verdicts.Decisions)
 		return r.report(), listErr
 	}
-	for i := 0; i < 2 && !r.lasts; i++ { // the second time, the ledger knows nodes, as it does in a run
-		n.ledger = elapsed(n.ledger, r.judge(n.now, n.stock, n.ledger), n.inventory)
+	// Without a ledger, every grace period is over. The second time, there is one that knows nodes, as in a run.
+	for i := 0; i < 2 && !r.lasts; i++ {
+		verdicts := r.judge(n.now, n.stock, n.ledger)
+		n.ledger = judge.NextLedger(n.ledger, verdicts, census.Census{}, n.inventory, time.Time{}).LongAgo()
 	}
 	n.verdicts = r.judge(n.now, n.stock, n.ledger)
 	r.warnOfDump(n.verdicts)
@@ -83,11 +85,6 @@ func (r *run) warnOfDump(v judge.Verdicts) {
 	for _, lack := range slices.Sorted(maps.Keys(held)) {
 		r.caveat(fmt.Sprintf("%s: held for that: %d", lack, held[lack]))
 	}
-}
-
-// elapsed returns a ledger with which the grace period of every allocation is over.
-func elapsed(l ledger.Ledger, v judge.Verdicts, inv ipam.Inventory) ledger.Ledger {
-	return judge.NextLedger(l, v, census.Census{}, inv, time.Time{}).LongAgo()
 }
 
 // warnOfMissingNamespaces names the namespaces of orphans in which the census has no pods

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/hashicorp/go-multierror"
-
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
@@ -23,9 +21,9 @@ type messages struct {
 
 	mu       sync.Mutex
 	warnings []string
-	caveats  []string          // what changes the meaning of the report's figures
-	failures *multierror.Error // of the current round
-	logged   map[string]bool   // the likeness of each failure that the log has as an error
+	caveats  []string        // what changes the meaning of the report's figures
+	failures []error         // of the current round
+	logged   map[string]bool // the likeness of each failure that the log has as an error
 }
 
 // fail logs a failure that does not stop the run, and keeps it for the run's error. Only
@@ -33,7 +31,7 @@ type messages struct {
 func (m *messages) fail(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.failures = multierror.Append(m.failures, err)
+	m.failures = append(m.failures, err)
 	like := report.Likeness(err)
 	if m.logged[like] {
 		m.logger.Debug("failed", "err", printable.Error(err))

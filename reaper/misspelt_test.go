@@ -2,7 +2,6 @@ package reaper_test
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 
@@ -16,8 +15,8 @@ import (
 // if it is nearly one that exists. The judge's tests prove which names are near.
 func TestMisspeltNameInThePolicyIsWarnedOf(t *testing.T) {
 	const warning = "namespaces.exclude[1]: paymnets matches the namespace of no pod and no allocation that was listed: did you mean payments?"
-	has := func(found bool, err error) func(context.Context, string) (bool, error) {
-		return func(context.Context, string) (bool, error) { return found, err }
+	has := func(found census.Presence) func(context.Context, string) census.Presence {
+		return func(context.Context, string) census.Presence { return found }
 	}
 	h := newHarness(fixedStore{poolOf(webAllocation())})
 	h.pods.Add(census.Pod{Ref: ipam.PodRef{Namespace: "payments", Name: "web-0"}})
@@ -26,13 +25,13 @@ func TestMisspeltNameInThePolicyIsWarnedOf(t *testing.T) {
 	h.policy.Rules = []policy.Rule{{Match: policy.Match{Backends: []string{"fixed", "cal*"}}}}
 	for _, tt := range []struct {
 		name       string
-		namespaces func(context.Context, string) (bool, error)
+		namespaces func(context.Context, string) census.Presence
 		want       bool
 	}{
-		{"there is no such namespace", has(false, nil), true},
-		{"it is not known whether there is one", has(false, errors.New("forbidden")), true},
+		{"there is no such namespace", has(census.Absent), true},
+		{"it is not known whether there is one", has(census.Unknown), true},
 		{"nothing says which there are", nil, true},
-		{"the cluster has that namespace", has(true, nil), false},
+		{"the cluster has that namespace", has(census.Present), false},
 	} {
 		h.change = func(o *reaper.Options) { o.HasNamespace = tt.namespaces }
 		equal(t, "warned where "+tt.name, strings.Contains(strings.Join(h.run(t).Warnings, "\n"), warning), tt.want)

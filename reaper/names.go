@@ -123,15 +123,7 @@ func (o Options) namespace(ctx context.Context, name string) census.Presence {
 	if o.HasNamespace == nil {
 		return census.Unknown
 	}
-	has, err := o.HasNamespace(ctx, name)
-	switch {
-	case err != nil:
-		return census.Unknown
-	case has:
-		return census.Present
-	default:
-		return census.Absent
-	}
+	return o.HasNamespace(ctx, name)
 }
 
 // poolsOf returns the pools that any of the names that people type stands for.

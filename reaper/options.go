@@ -93,7 +93,7 @@ type Options struct {
 
 	// HasNamespace reports whether the cluster has a namespace in which nothing was found. Nil:
 	// it may have any.
-	HasNamespace func(ctx context.Context, name string) (bool, error)
+	HasNamespace func(ctx context.Context, name string) census.Presence
 
 	// ClockSkew returns how far the clock is ahead of the API server's, and false if
 	// that is not known. Nil: the clock is believed.

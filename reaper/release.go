@@ -120,16 +120,6 @@ func failAll(ctx context.Context, log *slog.Logger, attempts []*attempt, err err
 // ended reports whether an error says no more than that ctx ended.
 func ended(ctx context.Context, err error) bool { return ctx.Err() != nil && errors.Is(err, ctx.Err()) }
 
-// count counts the attempts with an outcome.
-func count(attempts []*attempt, outcome report.Outcome) (n int) {
-	for _, a := range attempts {
-		if a.outcome == outcome {
-			n++
-		}
-	}
-	return n
-}
-
 // planAll notes that a run would release what is not decided yet, or that a limit refuses it.
 func planAll(attempts []*attempt, outcome report.Outcome) {
 	for _, a := range undecided(attempts) {
@@ -181,14 +171,22 @@ func (r *run) release(ctx context.Context, n round) {
 	told := &tally{messages: r.messages, now: r.Now, all: len(undecided(n.attempts)), began: r.Now(), told: r.Now()}
 	for _, b := range r.Backends {
 		s := &sender{messages: r.messages, told: told, backend: b, plan: n.plan, confirmer: confirmer, room: semaphore.NewWeighted(batchesAtOnce)}
-		s.release(ctx, n.attempts)
+		mine := ofBackend(n.attempts, b.Name())
+		s.keepProtectors(mine, n.attempts)
+		s.releaseDue(ctx, undecided(mine))
+		s.mend(ctx, mine)
+		s.doubt(mine)
 	}
+	unbegun := 0
 	for _, a := range n.attempts {
+		if a.outcome == report.NotBegun {
+			unbegun++
+		}
 		if gone := a.released() || a.outcome == report.Deleting; (gone || a.spent) && a.allocation().HoldsAddress() {
 			r.past.spent[a.allocation().Backend]++
 		}
 	}
-	if unbegun := count(n.attempts, report.NotBegun); unbegun > 0 {
+	if unbegun > 0 {
 		r.fail(fmt.Errorf("%s not begun: %w", printable.Counted(unbegun, "release"), ctx.Err()))
 	}
 	if r.past.lacking = confirmer.Lacking(); r.past.lacking != nil {
@@ -208,15 +206,6 @@ type sender struct {
 	plan      judge.Plan
 	confirmer *Confirmer
 	room      *semaphore.Weighted // of batchesAtOnce: a try takes one, or all to run alone
-}
-
-// release carries out the attempts on what is in the backend, in batches of whole pools.
-func (s *sender) release(ctx context.Context, all []*attempt) {
-	attempts := ofBackend(all, s.backend.Name())
-	s.keepProtectors(attempts, all)
-	s.releaseDue(ctx, undecided(attempts))
-	s.mend(ctx, attempts)
-	s.doubt(attempts)
 }
 
 // releaseDue releases orphans in batches of whole pools.

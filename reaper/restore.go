@@ -215,7 +215,7 @@ func (r *restoreCall) putBack(ctx context.Context) error {
 		return fmt.Errorf("census: %w", err)
 	}
 	r.settleTaken(newOccupancy(inv, census))
-	free := r.undecided()
+	free := slices.DeleteFunc(slices.Clone(r.chosen), func(back *restoration) bool { return back.outcome != "" })
 	if !r.DryRun {
 		r.rememberRestored(ctx, free)
 	}
@@ -294,11 +294,6 @@ func (r *restoreCall) rememberRestored(ctx context.Context, free []*restoration)
 	if left > 0 {
 		r.warn(fmt.Sprintf("the ledger has no room for %d entries, so a later run may release some of the allocations again: hold them with a rule of the policy", left))
 	}
-}
-
-// undecided returns the records that are not decided.
-func (r *restoreCall) undecided() []*restoration {
-	return slices.DeleteFunc(slices.Clone(r.chosen), func(back *restoration) bool { return back.outcome != "" })
 }
 
 // restoreBackend puts back, or compares, the free records of one backend and of one write of the

@@ -111,7 +111,7 @@ func (r *run) rounds(ctx context.Context) error {
 	var end time.Time       // of the last grace period that the first round found
 	var slept time.Duration // in all
 	for {
-		err := r.timedRound(ctx)
+		err := r.makeRound(ctx)
 		var partial *report.PartialError
 		if r.Sleep == nil || err != nil && !errors.As(err, &partial) {
 			return err
@@ -140,18 +140,13 @@ func (r *run) rounds(ctx context.Context) error {
 	}
 }
 
-// timedRound is makeRound, with the timeout.
-func (r *run) timedRound(ctx context.Context) error {
+// makeRound makes one round, from the listing to the last release.
+func (r *run) makeRound(ctx context.Context) error {
 	if r.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, r.Timeout)
 		defer cancel()
 	}
-	return r.makeRound(ctx)
-}
-
-// makeRound makes one round, from the listing to the last release.
-func (r *run) makeRound(ctx context.Context) error {
 	r.endRound()
 	r.round = round{} // frees the memory of the earlier one
 	n := &r.round
@@ -281,7 +276,7 @@ func (r *run) failed() error {
 // partial returns the failures so far as a *PartialError, or nil. A release that an earlier round
 // did not finish is among them, because no later round tries it again.
 func (r *run) partial() error {
-	failures := slices.Clone(r.failures.WrappedErrors())
+	failures := slices.Clone(r.failures)
 	for _, e := range r.past.released {
 		if e.Error != "" {
 			failures = append(failures, &report.PoolFailure{Backend: e.Backend, Pool: e.Pool, What: e.Key, Err: errors.New(e.Error)})

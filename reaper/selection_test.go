@@ -121,12 +121,14 @@ func repeated(prefix string, n int) []string {
 // A mistake in a name must not read as "nothing leaked". What a store or the cluster names
 // exists.
 func TestNamesOfTheSelectionThatDoNotExist(t *testing.T) {
-	empty := func(_ context.Context, name string) (bool, error) { return name == "empty", nil }
-	unreadable := func(context.Context, string) (bool, error) { return false, errForbidden }
+	empty := func(_ context.Context, name string) census.Presence {
+		return map[bool]census.Presence{true: census.Present, false: census.Absent}[name == "empty"]
+	}
+	unreadable := func(context.Context, string) census.Presence { return census.Unknown }
 	for _, tt := range []struct {
 		name       string
 		selection  judge.Selection
-		namespaces func(context.Context, string) (bool, error)
+		namespaces func(context.Context, string) census.Presence
 		wrong      string // the error; empty if there is none
 		hint       string
 		warning    string
@@ -183,7 +185,7 @@ func TestNamesOfTheSelectionThatDoNotExist(t *testing.T) {
 // What is excluded stays, and the rest is released, even if it is not known whether the namespace
 // exists.
 func TestAllButANamespaceIsReleased(t *testing.T) {
-	unreadable := func(context.Context, string) (bool, error) { return false, errForbidden }
+	unreadable := func(context.Context, string) census.Presence { return census.Unknown }
 	for _, tt := range []struct {
 		excluded, warning string
 		released          int

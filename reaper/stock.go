@@ -42,9 +42,8 @@ func (r *run) takeStock(ctx context.Context) (stock, error) {
 		lists.Go(func() { s.ledger, ledgerErr = r.Ledgers.Load(ctx) })
 	}
 	if r.Cluster != nil {
-		scope := scopeOf(r.Policy)
-		scope.StatefulSets = scope.StatefulSets || r.Installed != nil // which may need them
-		s.census, censusErr = census.Take(ctx, r.Cluster, scope)
+		sets := r.Policy.Protection.StatefulSets != policy.Ignore || r.Installed != nil // which may need them
+		s.census, censusErr = census.Take(ctx, r.Cluster, census.Scope{StatefulSets: sets, Nodes: true})
 	}
 	lists.Wait()
 	r.warn(warnings...)
@@ -91,12 +90,6 @@ func (r *run) list(ctx context.Context) ipam.Inventory {
 	}
 	r.progress("listed %s", inv.Stores())
 	return inv
-}
-
-// scopeOf returns the lists that the policy needs besides those of the pods and the virtual
-// machines. Nodes show which pods moved, and which may hide an address.
-func scopeOf(p policy.Policy) census.Scope {
-	return census.Scope{StatefulSets: p.Protection.StatefulSets != policy.Ignore, Nodes: true}
 }
 
 // checkLedger says what is wrong with the ledger that was loaded, and adds what earlier rounds of a

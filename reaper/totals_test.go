@@ -3,6 +3,7 @@ package reaper_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -151,14 +152,14 @@ func TestTotalsDecideNothing(t *testing.T) {
 		Ledger  string
 	}
 	var results []result
-	for _, most := range []int64{0, 1, -1} { // the last one is stored as 2^64-1
+	for _, most := range []uint64{0, 1, math.MaxUint64} {
 		h, m := waitingHarness(t)
 		h.run(t)
 		l, err := ledgertest.Decode(h.ledgers.stored)
 		equal(t, "error", err, nil)
 		l.Salt = [16]byte{1}
-		for _, totals := range []*map[string]int64{&l.TotalReleased, &l.TotalRuns} {
-			*totals = map[string]int64{"memory": most, "done": most, "failed": most, "no backend": most}
+		for _, totals := range []*map[string]uint64{&l.TotalReleased, &l.TotalRuns} {
+			*totals = map[string]uint64{"memory": most, "done": most, "failed": most, "no backend": most}
 		}
 		h.ledgers.stored = l.Encode()
 		h.now, h.change = noon.Add(15*time.Minute), func(o *reaper.Options) { o.ID = "run-2" }

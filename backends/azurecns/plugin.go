@@ -2,7 +2,6 @@ package azurecns
 
 import (
 	"cmp"
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	_ "embed"
@@ -24,11 +23,7 @@ func Plugin() plugin.Plugin {
 		Summary:  "Addresses that Azure CNS has assigned on a node (off, unless `backends.azurecns` has `enabled: true`)",
 		Scope:    plugin.Node,
 		Settings: func() any { return new(Settings) },
-		Open: func(_ context.Context, env plugin.Env, settings any) (ipam.Backend, error) {
-			s, ok := settings.(*Settings)
-			if !ok {
-				return nil, fmt.Errorf("azurecns: the settings are %T", settings)
-			}
+		Open: plugin.With(func(env plugin.Env, s *Settings) (ipam.Backend, error) {
 			if !env.On && !env.Off {
 				return nil, plugin.ErrUnused
 			}
@@ -40,7 +35,7 @@ func Plugin() plugin.Plugin {
 				return nil, ipam.BadInput(err, "")
 			}
 			return b, nil
-		},
+		}),
 	}
 }
 

@@ -93,8 +93,9 @@ func TestWhatNamesNoContainerPlainlyIsHeld(t *testing.T) {
 		{"no address", one(deadID), []string{entry("a", "10.0.0", deadID)}, "too short"},
 		{"no time", one(deadID), []string{strings.Replace(entry("a", "10.0.0.4", deadID), "2026-11-20T10:00:00.5Z", "yesterday", 1)}, "yesterday"},
 		{"an owner that is no object", one(deadID), []string{`{"state":"Assigned","ID":"a","IPAddress":"10.0.0.4","PodInfo":"web-0"}`}, "cannot unmarshal"},
-		{"a new field", one(deadID), []string{entry("a", "10.0.0.4", deadID, `,"SharedWith":"b"`)}, "field SharedWith"},
-		{"a new field of the owner", one(deadID), []string{ownedEntry("a", "10.0.0.4", owner(deadID, "", 2)+`,"Shared":true`)}, "field PodInfo.Shared"},
+		{"a new field", one(deadID), []string{entry("a", "10.0.0.4", deadID, `,"SharedWith":"b"`)}, "field PodIPConfigState.SharedWith"},
+		{"a new field of the owner", one(deadID), []string{ownedEntry("a", "10.0.0.4", owner(deadID, "", 2)+`,"Shared":true`)}, "field PodIPConfigState.PodInfo.Shared"},
+		{"a new field without a name", one(deadID), []string{entry("a", "10.0.0.4", deadID, `,"":"b"`)}, "field PodIPConfigState."},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := stateOf(t, tt.keys, tt.entries...).pool(nil)

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	kjson "sigs.k8s.io/json"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
 // A state is what CNS has in memory: all addresses, and which of them a release frees.
@@ -157,7 +157,8 @@ const (
 // readAddress decodes one address.
 func readAddress(id string, raw json.RawMessage) *address {
 	a := &address{id: id, raw: raw}
-	unknown, err := kjson.UnmarshalStrict(raw, &a.stored)
+	var err error
+	a.unknownField, err = kube.DecodeKnown(raw, "PodIPConfigState", &a.stored)
 	if err == nil && a.ID != id {
 		err = fmt.Errorf("its ID is %q", a.ID)
 	}
@@ -170,13 +171,6 @@ func readAddress(id string, raw json.RawMessage) *address {
 	}
 	if err != nil {
 		a.unreadable = err.Error()
-	}
-	for _, err := range unknown {
-		name := err.Error()
-		if field, ok := errors.AsType[kjson.FieldError](err); ok {
-			name = field.FieldPath()
-		}
-		a.unknownField = cmp.Or(a.unknownField, name)
 	}
 	return a
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
-	kjson "sigs.k8s.io/json"
 )
 
 // A datastore is where Calico keeps its objects. All reads are quorum reads. A
@@ -127,8 +126,7 @@ func (o object) path(field string) string {
 // Readers differ in which of the two they take, and an edit changes only one.
 func (o object) unambiguous() error {
 	var whole any
-	twice, err := kjson.UnmarshalStrict(o.raw, &whole)
-	return errors.Join(append(twice, err)...)
+	return decodeStrictly(o.raw, &whole)
 }
 
 // set replaces one value in the stored form, or adds it. Every other byte stays.

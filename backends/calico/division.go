@@ -158,17 +158,7 @@ func (s etcd) settings(ctx context.Context) ([]byte, error) {
 
 // affinities implements datastore. A key says it all: its value may be empty.
 func (s etcd) affinities(ctx context.Context) ([]affinity, error) {
-	found, err := s.all(ctx, affinityPrefix, handlesListed, func(o object) any {
-		if a, ok := affinityOfKey(o.name); ok {
-			return a
-		}
-		return nil
-	})
-	all := make([]affinity, len(found))
-	for i := range found {
-		all[i], _ = found[i].(affinity)
-	}
-	return all, err
+	return all(ctx, s, affinityPrefix, handlesListed, func(o object) (affinity, bool) { return affinityOfKey(o.name) })
 }
 
 // affinityOfKey reads the key HOST/ipv4/block/CIDR below the prefix, with a - for the / of the CIDR.

@@ -217,28 +217,29 @@ func (s etcd) list(ctx context.Context, k kind, reduce func(object) any) ([]any,
 	if k == handles {
 		prefix, limit = handlePrefix, handlesListed
 	}
-	return s.all(ctx, prefix, limit, func(o object) any {
+	return all(ctx, s, prefix, limit, func(o object) (any, bool) {
 		if o.kind = k; k == blocks && !strings.Contains(o.name, "/block/") {
-			return nil
+			return nil, false
 		}
-		return reduce(o)
+		one := reduce(o)
+		return one, one != nil
 	})
 }
 
-// all returns what reduce makes of each object under a prefix, as list does. It starts over, a few
-// times, if etcd no longer has the revision of the first page.
-func (s etcd) all(ctx context.Context, prefix string, limit int64, reduce func(object) any) ([]any, error) {
+// all returns what reduce makes of each object under a prefix, as list does, if it reports true. It
+// starts over, a few times, if etcd no longer has the revision of the first page.
+func all[T any](ctx context.Context, s etcd, prefix string, limit int64, reduce func(object) (T, bool)) ([]T, error) {
 	for restarts := 0; ; restarts++ {
-		all, err := s.pages(ctx, prefix, limit, reduce)
+		found, err := pages(ctx, s, prefix, limit, reduce)
 		if !errors.Is(err, rpctypes.ErrCompacted) || restarts == 3 {
-			return all, err
+			return found, err
 		}
 	}
 }
 
 // pages reads the objects once, all pages at the revision of the first one.
-func (s etcd) pages(ctx context.Context, prefix string, limit int64, reduce func(object) any) ([]any, error) {
-	var all []any
+func pages[T any](ctx context.Context, s etcd, prefix string, limit int64, reduce func(object) (T, bool)) ([]T, error) {
+	var found []T
 	end := clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix))
 	for from, revision := prefix, int64(0); ; {
 		page, err := s.read(ctx, from, end, clientv3.WithLimit(limit), clientv3.WithRev(revision))
@@ -246,12 +247,12 @@ func (s etcd) pages(ctx context.Context, prefix string, limit int64, reduce func
 			return nil, err
 		}
 		for _, kv := range page.Kvs {
-			if one := reduce(stored(kv)); one != nil {
-				all = append(all, one)
+			if one, ok := reduce(stored(kv)); ok {
+				found = append(found, one)
 			}
 		}
 		if !page.More || len(page.Kvs) == 0 {
-			return all, nil
+			return found, nil
 		}
 		from = string(page.Kvs[len(page.Kvs)-1].Key) + "\x00"
 		if revision == 0 { // every answer has its own revision
@@ -266,22 +267,19 @@ func (s etcd) nodes(ctx context.Context) ([]node, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := make([]node, len(stored))
+	nodes := make([]node, len(stored))
 	for i, r := range stored {
-		if all[i], err = readNode(r); err != nil {
+		if nodes[i], err = readNode(r); err != nil {
 			return nil, fmt.Errorf("decode %s: %w", resourcePrefix+"nodes/"+r.name, err)
 		}
 	}
-	return all, nil
+	return nodes, nil
 }
 
 // resources implements datastore.
 func (s etcd) resources(ctx context.Context, plural string) ([]resource, error) {
 	prefix := resourcePrefix + plural + "/"
-	found, err := s.all(ctx, prefix, blocksListed, func(o object) any { return resource{strings.TrimPrefix(o.name, prefix), o.raw} })
-	all := make([]resource, len(found))
-	for i := range found {
-		all[i], _ = found[i].(resource)
-	}
-	return all, err
+	return all(ctx, s, prefix, blocksListed, func(o object) (resource, bool) {
+		return resource{strings.TrimPrefix(o.name, prefix), o.raw}, true
+	})
 }

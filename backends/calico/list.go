@@ -1,6 +1,7 @@
 package calico
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -225,11 +226,13 @@ func (l *listing) pools(yield func(ipam.Pool, error) bool) {
 }
 
 // finish adds what the whole listing says about the allocations of a block, and returns the
-// engine's pool.
+// engine's pool. The attribute of one may lack the node. The affinity of the block does not: a pod of
+// another node may have the address, so it tells no more than which cluster the block belongs to.
 func (l *listing) finish(b *listedBlock) ipam.Pool {
 	for i := range b.Allocations {
 		a := &b.Allocations[i]
-		l.locate(a, b.Node)
+		a.StoreNode = l.nodes[cmp.Or(a.Owner.Node, b.Node)]
+		a.Owner.Node = l.nodes.kubernetesName(a.Owner.Node)
 		if a.Unreadable == "" {
 			a.Unreadable = l.unreadableReason(a.Group)
 		}

@@ -74,14 +74,6 @@ func (l *listing) takeNodes(nodes []node) {
 	}
 }
 
-// locate adds what Calico's own nodes say about an allocation of a block that is affine to the named
-// node. The attribute may lack the node. The affinity does not: a pod of another node may have the
-// address, so it tells no more than which cluster the block belongs to.
-func (l *listing) locate(a *ipam.Allocation, affine string) {
-	a.StoreNode = l.nodes[cmp.Or(a.Owner.Node, affine)]
-	a.Owner.Node = l.nodes.kubernetesName(a.Owner.Node)
-}
-
 // kubernetesName returns the name that the cluster has for one of Calico's nodes.
 func (s storeNodes) kubernetesName(name string) string {
 	if n := s[name]; n != nil {

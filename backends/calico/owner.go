@@ -1,6 +1,7 @@
 package calico
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -82,16 +83,10 @@ func (a attribute) foreign() string {
 		return "an owner of Calico's type " + a.Active[attrType]
 	case len(a.Alternate) > 0:
 		return "a virtual machine that moves to another pod"
+	case cmp.Or(a.Active["vmi-name"], a.Active["vmi-uid"], a.Active["vm-uid"], a.Active["vmim-uid"]) != "":
+		return "a virtual machine"
 	}
-	for _, key := range []string{"vmi-name", "vmi-uid", "vm-uid", "vmim-uid"} {
-		if a.Active[key] != "" {
-			return "a virtual machine"
-		}
-	}
-	if note := a.Active["note"]; note != "" {
-		return note
-	}
-	return foreignHandle(a.handle())
+	return cmp.Or(a.Active["note"], foreignHandle(a.handle()))
 }
 
 // foreignHandle describes the owner if the ID shows that it is not a pod.

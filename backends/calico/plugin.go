@@ -1,7 +1,6 @@
 package calico
 
 import (
-	"context"
 	_ "embed"
 	"fmt"
 	"slices"
@@ -22,13 +21,7 @@ func Plugin() plugin.Plugin {
 			"(`crd.projectcalico.org` or `projectcalico.org`) or in etcdv3",
 		Settings: func() any { return new(Settings) },
 		Access:   access,
-		Open: func(_ context.Context, env plugin.Env, settings any) (ipam.Backend, error) {
-			s, ok := settings.(*Settings)
-			if !ok {
-				return nil, fmt.Errorf("calico: the settings are %T", settings)
-			}
-			return open(env, s)
-		},
+		Open:     plugin.With(open),
 		Offline: func(documents []ipam.Document, _ func(string) any) (ipam.Backend, []ipam.Document) {
 			return Offline(documents)
 		},

@@ -1,6 +1,7 @@
 package calico
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,7 +124,10 @@ func choose(store datastore, into block, rs []ipam.Record, reserved []ipReservat
 		case err != nil:
 			errs[i] = fmt.Errorf("the record of %s cannot be restored: %w", r.IP, err)
 		case into.allocations[a.ordinal] != nil:
-			errs[i] = a.taken(into)
+			errs[i] = ipam.ErrPresent
+			if now := into.allocation(a.ordinal); now.Token != a.token() {
+				errs[i] = fmt.Errorf("%w: %s now belongs to %s", ipam.ErrTaken, now.IP, cmp.Or(now.Foreign, now.Owner.String()))
+			}
 		case chosen[a.ordinal]:
 			errs[i] = fmt.Errorf("%w: the journal has another record of %s", ipam.ErrTaken, r.IP)
 		case by != "" && !r.InUse:
@@ -134,27 +138,4 @@ func choose(store datastore, into block, rs []ipam.Record, reserved []ipReservat
 		}
 	}
 	return errs, free
-}
-
-// taken returns the answer for a record whose ordinal is allocated.
-func (a recordedAllocation) taken(in block) error {
-	now := in.allocation(a.ordinal)
-	if now.Token == a.token() {
-		return ipam.ErrPresent
-	}
-	return fmt.Errorf("%w: %s now belongs to %s", ipam.ErrTaken, now.IP, ownerOf(now))
-}
-
-// ownerOf names the owner of an allocation for an error.
-func ownerOf(r ipam.Allocation) string {
-	switch {
-	case r.Foreign != "":
-		return r.Foreign
-	case r.Owner.Pod != ipam.PodRef{}:
-		return "pod " + r.Owner.Pod.String()
-	case r.Group != "":
-		return "handle " + r.Group
-	default:
-		return "an unknown owner"
-	}
 }

@@ -178,7 +178,7 @@ func (l *listing) pool(ctx context.Context, data *folder, network string) (ipam.
 		}
 		a := f.allocation(d.path)
 		if err != nil {
-			a = unread(name, err)
+			a = ipam.Allocation{Key: name, IP: addressOf(name), ByRuntime: true, Unreadable: err.Error()}
 		}
 		leases = leases || a.IP.IsValid()
 		a.Protected = pool.Protected

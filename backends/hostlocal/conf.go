@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/netip"
 	"os"
 	"path"
 	"strings"
-	"syscall"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
@@ -69,12 +67,7 @@ const maxConf = 1 << 20
 // readConf reads and decodes a configuration. It may be a symbolic link, which a runtime follows.
 func readConf(name string) (conf, error) {
 	c := conf{file: path.Base(name)}
-	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return c, err
-	}
-	defer func() { _ = f.Close() }()
-	info, err := f.Stat()
+	info, err := os.Stat(name)
 	switch {
 	case err != nil:
 		return c, err
@@ -83,7 +76,7 @@ func readConf(name string) (conf, error) {
 	case info.Size() > maxConf:
 		return c, fmt.Errorf("it has %d bytes, but at most %d are read", info.Size(), maxConf)
 	}
-	data, err := io.ReadAll(io.LimitReader(f, maxConf))
+	data, err := os.ReadFile(name)
 	if err == nil {
 		err = json.Unmarshal(data, &c)
 	}
@@ -93,14 +86,8 @@ func readConf(name string) (conf, error) {
 	return c, err
 }
 
-// isConf reports whether a runtime reads the file as a configuration.
-func isConf(file string) bool {
-	switch path.Ext(file) {
-	case ".conf", ".conflist", ".json":
-		return true
-	}
-	return false
-}
+// confEnds are the endings of the files that a runtime reads as configurations.
+var confEnds = []string{".conf", ".conflist", ".json"}
 
 // stranger names the program, other than a container runtime, whose network it is; empty if it
 // may be the runtime's.

@@ -96,18 +96,6 @@ func (b *Backend) take(ctx context.Context, container string) (done func(), err 
 	}
 }
 
-// A leftError says that a lease is gone but its DEL failed. It wraps ipam.ErrUnfinished: no
-// later run can call the DEL again.
-type leftError struct{ why error }
-
-// Error says why DEL failed.
-func (e *leftError) Error() string {
-	return "released, but its DEL failed, and may have left interfaces and rules behind: " + e.why.Error()
-}
-
-// Unwrap returns ipam.ErrUnfinished.
-func (*leftError) Unwrap() error { return ipam.ErrUnfinished }
-
 // detach releases the allocations of one attachment by calling its DEL. It takes no lock: the
 // plugin does. A DEL may outlast a warrant, so each gets fresh warrants. If DEL fails, the
 // files are removed anyway: their sandbox does not exist.
@@ -147,7 +135,8 @@ func (r *releasing) detach(ctx context.Context, of detachment) {
 	for _, i := range left {
 		r.errs[i] = ipam.Begun(r.errs[i])
 		if failed != nil && r.errs[i] == nil {
-			r.errs[i] = &leftError{failed}
+			r.errs[i] = ipam.Worded("released, but its DEL failed, and may have left interfaces and rules behind: "+failed.Error(),
+				ipam.ErrUnfinished) // no later run can call the DEL again
 		}
 	}
 }

@@ -117,11 +117,6 @@ func (f file) token() string {
 	return base64.RawURLEncoding.EncodeToString(sum[:16])
 }
 
-// unread returns a file that could not be read as the engine lists it.
-func unread(name string, err error) ipam.Allocation {
-	return ipam.Allocation{Key: name, IP: addressOf(name), ByRuntime: true, Unreadable: err.Error()}
-}
-
 // allocation returns the file as the engine lists it, without what libcni's cache knows. Its
 // Sandbox and Interface are parts of its Group, so that a million leases need little more
 // memory than one string each.

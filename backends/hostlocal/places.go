@@ -82,7 +82,7 @@ func (p *places) readConfs(dir string) ([]conf, error) {
 	}
 	var confs []conf
 	for _, e := range entries {
-		if e.IsDir() || !isConf(e.Name()) {
+		if e.IsDir() || !slices.Contains(confEnds, path.Ext(e.Name())) {
 			continue
 		}
 		isFirst := p.loaded == "" && p.why == ""

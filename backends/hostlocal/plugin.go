@@ -1,9 +1,7 @@
 package hostlocal
 
 import (
-	"context"
 	_ "embed"
-	"fmt"
 	"regexp"
 	"strings"
 
@@ -20,13 +18,7 @@ func Plugin() plugin.Plugin {
 		Summary:  "Leases of the IPAM plugin `host-local`, in `/var/lib/cni/networks` of each node",
 		Scope:    plugin.Node,
 		Settings: func() any { return new(Settings) },
-		Open: func(_ context.Context, _ plugin.Env, settings any) (ipam.Backend, error) {
-			s, ok := settings.(*Settings)
-			if !ok {
-				return nil, fmt.Errorf("hostlocal: the settings are %T", settings)
-			}
-			return New(*s), nil
-		},
+		Open:     plugin.With(func(_ plugin.Env, s *Settings) (ipam.Backend, error) { return New(*s), nil }),
 	}
 }
 

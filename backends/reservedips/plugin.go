@@ -1,9 +1,7 @@
 package reservedips
 
 import (
-	"context"
 	_ "embed"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,20 +21,12 @@ func Plugin() plugin.Plugin {
 		Protects: true,
 		Settings: func() any { return new(Settings) },
 		Access:   access,
-		Open: func(_ context.Context, env plugin.Env, settings any) (ipam.Backend, error) {
-			s, ok := settings.(*Settings)
-			if !ok {
-				return nil, fmt.Errorf("reservedIPs: the settings are %T", settings)
-			}
+		Open: plugin.With(func(env plugin.Env, s *Settings) (ipam.Backend, error) {
 			if len(s.Resources) == 0 {
 				return nil, plugin.ErrUnused
 			}
-			b, err := New(env.Client, s.Resources)
-			if err != nil {
-				return nil, err
-			}
-			return b, nil
-		},
+			return New(env.Client, s.Resources)
+		}),
 	}
 }
 

@@ -160,23 +160,21 @@ func (r reservedResource) readAddresses(object any, wide bool) (ips []netip.Addr
 			span, err := readSpan(piece)
 			some := spread(span, room)
 			switch {
-			case err != nil:
+			case err == nil && span.First == span.Last:
+				ips = append(ips, span.First)
+				continue
+			case err == nil && some == nil && wide:
+				spans = append(spans, span)
+				continue
+			case err == nil && some == nil:
+				err = fmt.Errorf("is too large a range: objects in a namespace have at most %d addresses in ranges", maxLoose)
+			}
+			if err != nil {
 				mistake = cmp.Or(mistake, r.address.mistake(piece, err))
 				some = mayName(piece)
 				some = some[:min(len(some), room)]
-				room -= len(some)
-			case span.First == span.Last:
-				some = []netip.Addr{span.First}
-			case some != nil:
-				room -= len(some)
-			case wide:
-				spans = append(spans, span)
-			default:
-				mistake = cmp.Or(mistake, r.address.mistake(piece, fmt.Errorf("is too large a range: objects in a namespace have at most %d addresses in ranges", maxLoose)))
-				some = mayName(piece)
-				some = some[:min(len(some), room)]
-				room -= len(some)
 			}
+			room -= len(some)
 			ips = append(ips, some...)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
@@ -54,7 +55,9 @@ func (b *Backend) recorded(pool string, record ipam.Record) (r reservedResource,
 	if before, err = r.readRecord(record); err != nil {
 		return r, before, nil, err
 	}
-	creation, err = before.creation()
+	fields := runtime.DeepCopyJSON(before.fields)
+	kube.RemoveServerMetadata(fields)
+	creation, err = json.Marshal(fields)
 	return r, before, creation, err
 }
 

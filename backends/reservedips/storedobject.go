@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"maps"
 
-	"k8s.io/apimachinery/pkg/runtime"
-
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
@@ -65,13 +63,6 @@ func readStored(data json.RawMessage) (storedObject, error) {
 		delete(o.content, field)
 	}
 	return o, nil
-}
-
-// creation returns the body of the request that creates the object again.
-func (o storedObject) creation() ([]byte, error) {
-	fields := runtime.DeepCopyJSON(o.fields)
-	kube.RemoveServerMetadata(fields)
-	return json.Marshal(fields)
 }
 
 // readRecord decodes the record of an object of the resource. It returns an error

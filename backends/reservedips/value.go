@@ -2,7 +2,6 @@ package reservedips
 
 import (
 	"errors"
-	"math"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -138,47 +137,30 @@ var errNoNamespace = errors.New("has no namespace, nor has the object: set backe
 // readTTL parses a duration with units, or a number of seconds. It returns nil,
 // which means forever, if there is no value, and for "never" and "forever".
 func readTTL(value any) (*time.Duration, error) {
-	wrong := errors.New(`is not a time to live: use a duration such as "24h", a number of seconds, or "never"`)
-	var ttl time.Duration
+	wrong := errors.New(`is not a time to live of at most 292 years: use a duration such as "24h", a number of seconds, or "never"`)
+	var text string
 	switch v := value.(type) {
 	case nil:
 		return nil, nil //nolint:nilnil // forever
 	case int64:
-		return seconds(v)
+		text = strconv.FormatInt(v, 10)
 	case string:
-		switch strings.ToLower(v) {
-		case "never", "forever":
-			return nil, nil //nolint:nilnil // forever
-		}
-		if n, err := strconv.ParseInt(v, 10, 64); err == nil {
-			return seconds(n)
-		}
-		var err error
-		if ttl, err = time.ParseDuration(v); err != nil {
-			return nil, wrong
-		}
-	default:
-		return nil, wrong
+		text = v
 	}
-	if ttl < 0 {
-		return nil, errNegative
+	if lower := strings.ToLower(text); lower == "never" || lower == "forever" {
+		return nil, nil //nolint:nilnil // forever
+	}
+	if _, err := strconv.ParseInt(text, 10, 64); err == nil {
+		text += "s"
+	}
+	ttl, err := time.ParseDuration(text)
+	switch {
+	case err != nil:
+		return nil, wrong
+	case ttl < 0: // some programs take it to mean "forever", others "expired"
+		return nil, errors.New("is negative")
 	}
 	return &ttl, nil
-}
-
-// errNegative is the error for a negative TTL: some programs take it to mean "forever", others
-// "expired".
-var errNegative = errors.New("is negative")
-
-// seconds returns a TTL in seconds.
-func seconds(n int64) (*time.Duration, error) {
-	switch {
-	case n < 0:
-		return nil, errNegative
-	case n > math.MaxInt64/int64(time.Second):
-		return nil, errors.New("is more than 292 years of seconds: use \"never\" to keep an address forever")
-	}
-	return new(time.Duration(n) * time.Second), nil
 }
 
 // readTime parses a time in RFC 3339. It returns the zero time if there is no

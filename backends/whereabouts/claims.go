@@ -75,14 +75,6 @@ func (e excerpt) offlineClaims(documents []ipam.Document) claims {
 	})
 }
 
-// protect sets the protection of an allocation that belongs to an IPAMClaim, unless the claim
-// is certainly gone. The stored object is an entry, or the spec of an overlapping reservation.
-func (c claims) protect(a *ipam.Allocation, stored string) {
-	if claim := claimOf(stored); claim != "" && a.Protected == "" {
-		a.Protected = c.protection(claim)
-	}
-}
-
 // protection says what protects the addresses of a claim; empty if it is gone.
 func (c claims) protection(claim string) string {
 	if readOwner(claim).Namespace == "" {

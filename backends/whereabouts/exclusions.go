@@ -103,13 +103,16 @@ type protections struct {
 	settings Settings
 }
 
-// protect sets what keeps the allocations of a pool whose addresses are given at the place.
-// stored returns an allocation as stored.
+// protect sets what keeps the allocations of a pool whose addresses are given at the place. One that
+// belongs to an IPAMClaim is kept, unless the claim is certainly gone. stored returns an allocation as
+// stored: an entry, or the spec of an overlapping reservation.
 func (p protections) protect(u *ipam.Pool, at place, stored func(ipam.Allocation) string) {
 	p.excluded.protect(u, at)
 	for i := range u.Allocations {
 		a := &u.Allocations[i]
-		p.claims.protect(a, stored(*a))
+		if claim := claimOf(stored(*a)); claim != "" && a.Protected == "" {
+			a.Protected = p.claims.protection(claim)
+		}
 		if p.settings.UnknownFields == IgnoreUnknownFields {
 			a.UnknownField = ""
 		}

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 
-	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -53,7 +52,7 @@ func (b *Overlapping) heldBy(ctx context.Context, some []*burial, since time.Tim
 	}
 	held, networks := make([]string, len(some)), make([]string, len(some))
 	for i, u := range some {
-		networks[i] = networkOf(u.r)
+		networks[i] = strings.TrimSuffix(strings.TrimSuffix(u.r.Key, normalizeIP(u.r.IP)), "-") // empty for an unnamed one
 	}
 	for _, p := range pools {
 		for i, u := range some {
@@ -64,12 +63,6 @@ func (b *Overlapping) heldBy(ctx context.Context, some []*burial, since time.Tim
 		}
 	}
 	return held, nil
-}
-
-// networkOf returns the network in the name of an overlapping reservation; empty for
-// an unnamed network.
-func networkOf(r ipam.Allocation) string {
-	return strings.TrimSuffix(strings.TrimSuffix(r.Key, normalizeIP(r.IP)), "-")
 }
 
 // mayBeOf reports whether the plugin may use the IPPool for the network. The name of an IPPool

@@ -111,7 +111,11 @@ func overlappingPools(reservations []reservation, pools map[string]poolsOf, by p
 			} else {
 				namespace, _ := splitPool(r.Name)
 				beside := pools[namespace]
-				readName(&pool, beside.proving())
+				proving := beside.pools
+				if beside.doubtful { // an IPPool that cannot be decoded might support another reading
+					proving = nil
+				}
+				readName(&pool, proving)
 				group, at := groupFor(pool, beside.containing(pool.Allocations[0].IP))
 				pool.Allocations[0].Group = group
 				by.protect(&pool, at, func(a ipam.Allocation) string {
@@ -154,7 +158,7 @@ func unnamedPool(o object) ipam.Pool {
 		r.Interrupted = err == nil
 	}
 	var spec overlappingSpec
-	unknown, err := decodeKnown(stored, "spec", &spec)
+	unknown, err := kube.DecodeKnown(stored, "spec", &spec)
 	if err != nil && r.Unreadable == "" {
 		r.Unreadable = fmt.Sprintf("spec: %v", err)
 	}
@@ -194,15 +198,6 @@ type poolsOf struct {
 	byRange map[netip.Prefix][]ipPool
 }
 
-func (p *poolsOf) add(pool ipPool) {
-	if p.byRange == nil {
-		p.byRange = make(map[netip.Prefix][]ipPool)
-	}
-	within := pool.prefix.Masked()
-	p.byRange[within] = append(p.byRange[within], pool)
-	p.pools = append(p.pools, pool)
-}
-
 // containing returns the pools whose range contains the address, largest range first.
 func (p poolsOf) containing(ip netip.Addr) []ipPool {
 	var all []ipPool
@@ -213,24 +208,20 @@ func (p poolsOf) containing(ip netip.Addr) []ipPool {
 	return all
 }
 
-// proving returns the pools that can prove how to read a name: none if an IPPool cannot be
-// decoded, since that one might support another reading.
-func (p poolsOf) proving() []ipPool {
-	if p.doubtful {
-		return nil
-	}
-	return p.pools
-}
-
 // byNamespace returns the IPPools of each namespace.
 func byNamespace(pools []ipPool) map[string]poolsOf {
 	all := make(map[string]poolsOf)
 	for _, p := range pools {
-		of := all[p.Metadata.Namespace]
+		of, known := all[p.Metadata.Namespace]
+		if !known {
+			of.byRange = make(map[netip.Prefix][]ipPool)
+		}
 		if p.broken != nil {
 			of.doubtful = true
 		} else {
-			of.add(p)
+			within := p.prefix.Masked()
+			of.byRange[within] = append(of.byRange[within], p)
+			of.pools = append(of.pools, p)
 		}
 		all[p.Metadata.Namespace] = of
 	}

@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	kjson "sigs.k8s.io/json"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
@@ -258,7 +257,7 @@ func (p ipPool) allocation(key string, stored json.RawMessage) ipam.Allocation {
 	}
 	r.IP = ip
 	var e entry
-	if r.UnknownField, err = decodeKnown(stored, "spec.allocations["+key+"]", &e); err != nil {
+	if r.UnknownField, err = kube.DecodeKnown(stored, "spec.allocations["+key+"]", &e); err != nil {
 		r.Unreadable = fmt.Sprintf("allocation %s: %v", key, err)
 		return r
 	}
@@ -288,23 +287,4 @@ func sharedPart(text, part string) string {
 		return text[i : i+len(part)]
 	}
 	return part
-}
-
-// decodeKnown decodes an object stored at a path. It returns the path of the first field, by
-// name, that into lacks; empty if it lacks none.
-func decodeKnown(stored json.RawMessage, at string, into any) (unknown string, err error) {
-	others, err := kjson.UnmarshalStrict(stored, into)
-	if err != nil {
-		return "", err
-	}
-	for _, other := range others {
-		name := other.Error()
-		if field, ok := errors.AsType[kjson.FieldError](other); ok {
-			name = field.FieldPath()
-		}
-		if path := at + "." + name; unknown == "" || path < unknown {
-			unknown = path
-		}
-	}
-	return unknown, nil
 }

@@ -1,6 +1,7 @@
 package census
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"maps"
@@ -187,30 +188,26 @@ func (c Census) Nodes() iter.Seq[string] { return maps.Keys(c.nodes) }
 // Away returns the nodes that are unreachable, by name.
 func (c Census) Away() []Node { return c.away }
 
-// HasStatefulSets reports whether any StatefulSet was read.
-func (c Census) HasStatefulSets() bool { return len(c.sets) > 0 }
-
 // OnNode reports whether the sandboxes of a node were read.
 func (c Census) OnNode() bool { return c.sandboxes.read }
 
 // HasSandbox reports whether the node has a sandbox whose ID begins with the given one.
-func (c Census) HasSandbox(id string) bool { return c.sandboxes.has(id) }
+func (c Census) HasSandbox(id string) bool {
+	at, _ := slices.BinarySearch(c.sandboxes.ids, id)
+	return at < len(c.sandboxes.ids) && strings.HasPrefix(c.sandboxes.ids[at], id)
+}
 
 // ShowingTooMuch returns the first name of an unfinished pod, or else of a virtual machine, of
 // the namespace that shows more addresses than are read; empty if there is none. The empty
 // namespace stands for all.
 func (c Census) ShowingTooMuch(namespace string) string {
-	if name := c.crowded.first[namespace]; name != "" {
-		return name
-	}
-	return c.guests.first[namespace]
+	return cmp.Or(c.crowded.first[namespace], c.guests.first[namespace])
 }
 
 // AllShowingTooMuch returns the names of the pods and the virtual machines that show more
 // addresses than are read, including finished pods if ended is set.
 func (c Census) AllShowingTooMuch(ended bool) []string {
-	var names []string
-	names = append(append(names, c.crowded.names...), c.guests.names...)
+	names := slices.Concat(c.crowded.names, c.guests.names)
 	if ended {
 		names = append(names, c.crowdedEnded.names...)
 	}

@@ -224,13 +224,8 @@ func (c Census) Again(ctx context.Context, cluster Cluster) (Census, error) {
 	case len(pods) == 0 && c.Size() > 0:
 		return Census{}, fmt.Errorf("%w: now %s, and it had %d", ipam.ErrAgain, NoPods, c.Size())
 	}
-	return c.relisted(began, pods, sandboxes), nil
-}
-
-// relisted returns the census with a new list of all pods, and of all sandboxes.
-func (c Census) relisted(began time.Time, pods []Pod, sandboxes sandboxList) Census {
 	c.Book, c.population, c.sandboxes = newBook(pods, c.others), newPopulation(began, pods), sandboxes
-	return c
+	return c, nil
 }
 
 // A population is an index of a list of pods. The zero population has none. It is safe for

@@ -424,5 +424,4 @@ func TestNodesOfACensus(t *testing.T) {
 	equal(t, "nodes", slices.Sorted(c.Nodes()), []string{"n1", "n2"})
 	equal(t, "a node", c.Node("n2").Name, "n2")
 	equal(t, "has nodes", [2]bool{c.HasNodes(), census.New(noon, nil, nil).HasNodes()}, [2]bool{true, false})
-	equal(t, "has sets", [2]bool{c.HasStatefulSets(), census.New(noon, nil, []census.StatefulSet{{Name: "db"}}).HasStatefulSets()}, [2]bool{false, true})
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -239,16 +238,6 @@ func sandboxesOf(ctx context.Context, cluster Cluster) (sandboxList, error) {
 	for i, s := range sandboxes {
 		ids[i] = s.ID
 	}
-	return newSandboxList(ids), nil
-}
-
-// newSandboxList returns the list of these sandboxes.
-func newSandboxList(ids []string) sandboxList {
-	return sandboxList{true, slices.Sorted(slices.Values(ids))}
-}
-
-// has reports whether there is a sandbox whose ID begins with the given one.
-func (l sandboxList) has(id string) bool {
-	at, _ := slices.BinarySearch(l.ids, id)
-	return at < len(l.ids) && strings.HasPrefix(l.ids[at], id)
+	slices.Sort(ids)
+	return sandboxList{true, ids}, nil
 }

@@ -24,6 +24,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
@@ -167,7 +168,7 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 			Backends: opened, Cluster: state.NewCluster(clients.core, clients.apps, clients.raw),
 			Ledgers: state.NewLedgers(clients.core, namespace), Lock: state.NewLock(clients.leases, namespace, time.Now, o.logger),
 			ClusterUID: clusterUID(clients, o.logger),
-			HasNamespace: func(ctx context.Context, name string) (bool, error) {
+			HasNamespace: func(ctx context.Context, name string) census.Presence {
 				return state.HasNamespace(ctx, clients.core, name)
 			},
 			Access: rights(w, at, clients, opened, namespace, chosen, o.logger), ClockSkew: clock.Skew,

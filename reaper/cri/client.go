@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net"
 	"net/url"
@@ -133,18 +132,12 @@ func fromConfig(path string) (string, error) {
 		return "", err
 	case !info.Mode().IsRegular():
 		return "", &fs.PathError{Op: "read", Path: path, Err: errors.New("it is not a regular file")}
+	case info.Size() > maxConfig:
+		return "", &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("it has more than %d bytes", maxConfig)}
 	}
-	file, err := os.Open(path)
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return "", err
-	}
-	defer func() { _ = file.Close() }()
-	data, err := io.ReadAll(io.LimitReader(file, maxConfig+1))
-	switch {
-	case err != nil:
-		return "", err
-	case len(data) > maxConfig:
-		return "", &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("it has more than %d bytes", maxConfig)}
 	}
 	var config struct {
 		RuntimeEndpoint string `json:"runtime-endpoint"`
@@ -260,16 +253,6 @@ func (c *Client) nonsense(what string) error {
 	return fmt.Errorf("container runtime at %s: its list of sandboxes has %s: %w", c.endpoint, what, ipam.ErrRefused)
 }
 
-// A callError is a failed request, in words.
-type callError struct {
-	text   string
-	causes []error
-}
-
-func (e *callError) Error() string { return e.text }
-
-func (e *callError) Unwrap() []error { return e.causes }
-
 // failed returns the error for a request. ctx is the caller's.
 func (c *Client) failed(ctx context.Context, request string, err error) error {
 	text, causes := status.Convert(err).Message(), []error{err}
@@ -285,5 +268,5 @@ func (c *Client) failed(ctx context.Context, request string, err error) error {
 	if ctx.Err() != nil {
 		text, causes = context.Cause(ctx).Error(), append(causes, ctx.Err(), context.Cause(ctx))
 	}
-	return &callError{fmt.Sprintf("container runtime at %s: %s: %s", c.endpoint, request, text), causes}
+	return ipam.Worded(fmt.Sprintf("container runtime at %s: %s: %s", c.endpoint, request, text), causes...)
 }

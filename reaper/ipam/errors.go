@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
@@ -71,6 +72,19 @@ func (e *RetryAfterError) Error() string { return e.Err.Error() }
 
 // Unwrap returns ErrAgain and the cause.
 func (e *RetryAfterError) Unwrap() []error { return []error{ErrAgain, e.Err} }
+
+// Worded returns an error with this text that wraps those of these errors that are not nil.
+func Worded(text string, wraps ...error) error {
+	return &wordedError{text, slices.DeleteFunc(slices.Clone(wraps), func(err error) bool { return err == nil })}
+}
+
+type wordedError struct {
+	text  string
+	wraps []error
+}
+
+func (e *wordedError) Error() string   { return e.text }
+func (e *wordedError) Unwrap() []error { return e.wraps }
 
 // ErrRefused says that the same request would fail again: it is forbidden, or the server
 // does not understand it.

@@ -26,19 +26,10 @@ const (
 	StatusOK
 )
 
+var statusWords = [...]string{StatusFailed: "failed", StatusPartial: "partial", StatusSkipped: "skipped", StatusOK: "ok"}
+
 // String returns the word that reports use.
-func (s Status) String() string {
-	switch s {
-	case StatusPartial:
-		return "partial"
-	case StatusSkipped:
-		return "skipped"
-	case StatusOK:
-		return "ok"
-	default:
-		return "failed"
-	}
-}
+func (s Status) String() string { return statusWords[s] }
 
 // A Listing has the pools of one backend.
 type Listing struct {
@@ -146,10 +137,8 @@ func (inv Inventory) Allocations() iter.Seq[*Allocation] {
 // Size returns the number of allocations.
 func (inv Inventory) Size() int {
 	n := 0
-	for _, l := range inv.Listings {
-		for _, pool := range l.Pools {
-			n += len(pool.Allocations)
-		}
+	for range inv.Allocations() {
+		n++
 	}
 	return n
 }

@@ -128,3 +128,12 @@ func TestSpanOfAPrefix(t *testing.T) {
 		equal(t, prefix, [2]string{s.First.String(), s.Last.String()}, want)
 	}
 }
+
+// What walks through the causes of an error meets no nil among them.
+func TestWordedErrorWrapsWhatIsNotNil(t *testing.T) {
+	err := ipam.Worded("it has another text", nil, ipam.ErrAgain, nil)
+	causes, _ := err.(interface{ Unwrap() []error }) //nolint:errorlint // it is the error itself
+	if err.Error() != "it has another text" || !errors.Is(err, ipam.ErrAgain) || len(causes.Unwrap()) != 1 {
+		t.Errorf("%v wraps %v", err, causes.Unwrap())
+	}
+}

@@ -135,6 +135,9 @@ type Source interface {
 	Parts(ctx context.Context, run string) ([]StoredPart, error)
 }
 
+// maxNamed is the largest number of runs that a message names.
+const maxNamed = 10
+
 // Find returns the journal of a run, with the errors of Assemble. The ID may be in any case.
 // If the run has no journal, the error wraps ErrNone and names the runs that
 // have one.

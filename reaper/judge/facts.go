@@ -16,9 +16,8 @@ import (
 // Facts are all the data that a decision may rest on: those of a Case are here, or are worked out
 // from here.
 //
-// The second look takes the Facts of the first one and replaces only the census
-// (again). So it asks the same table about the same facts. Facts do not change after
-// NewFacts, and are safe for concurrent use.
+// The second look takes the Facts of the first one and replaces only the census. So it asks the same
+// table about the same facts. Facts do not change after NewFacts, and are safe for concurrent use.
 type Facts struct {
 	now    time.Time
 	policy policy.Policy
@@ -90,7 +89,7 @@ func NewFacts(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Censu
 					s.nodes[a.Owner.Node] = true
 				}
 				pod, _ := c.Pod(a.Owner.Pod)
-				s.renames = s.renames || a.Owner.Node != "" && isElsewhere(pod, a)
+				s.renames = s.renames || a.Owner.Node != "" && pod.Node != "" && pod.Node != a.Owner.Node && pod.Shows(a.IP)
 				if last := f.newest[pod.Ref]; f.ofTry(a, pod) && (last == nil || last.Created.Before(a.Created)) {
 					f.newest[pod.Ref] = a
 				}
@@ -124,33 +123,12 @@ func showsOwn(c census.Census, a *ipam.Allocation) bool {
 	return shown
 }
 
-// isElsewhere reports whether the pod shows the address of the allocation but is not on the
-// node that the store names.
-func isElsewhere(p census.Pod, a *ipam.Allocation) bool {
-	return p.Node != "" && p.Node != a.Owner.Node && p.Shows(a.IP)
-}
-
-// again returns the same facts with another census.
-func (f *Facts) again(c census.Census) *Facts {
-	fresh := *f
-	fresh.census = c
-	return &fresh
-}
-
 // PoolOf returns the pool of an allocation; an empty one if the pool was not listed.
 func (f *Facts) PoolOf(a *ipam.Allocation) *ipam.Pool {
 	if p := f.stores[a.Backend].pools[a.Pool]; p != nil {
 		return p
 	}
 	return &ipam.Pool{Name: a.Pool}
-}
-
-// hiding returns how many pods may have an address that they do not show.
-func (f *Facts) hiding() int {
-	if f.unclaimed {
-		return f.census.Hiding() - len(f.census.Veiled())
-	}
-	return f.census.Hiding()
 }
 
 // An index finds the allocations of all stores that prove an owner, by what they have in
@@ -160,20 +138,26 @@ type index struct {
 	all []*ipam.Allocation // in the order of the listing
 
 	sandboxes, groups sharers
-	byAddress         positions[held]
+	byAddress         positions
 }
 
-// A held is an address and the pod that has it according to a store.
-type held struct {
-	ip  netip.Addr
-	pod ipam.PodRef
+// A shared is what allocations have in common: the name of a sandbox or a group, or an address; and
+// the pod, unless any will do.
+type shared struct {
+	name string
+	ip   netip.Addr
+	pod  ipam.PodRef
 }
 
 // newIndex returns the index of these allocations.
 func newIndex(all []*ipam.Allocation) index {
-	x := index{all: all, sandboxes: newSharers(all, false), groups: newSharers(all, true), byAddress: newPositions[held](len(all))}
+	x := index{
+		all: all, byAddress: newPositions(len(all)),
+		sandboxes: newSharers(all, func(a *ipam.Allocation) string { return a.Owner.Sandbox }),
+		groups:    newSharers(all, func(a *ipam.Allocation) string { return a.Group }),
+	}
 	for i, a := range slices.Backward(all) {
-		x.byAddress.put(i, held{a.IP, a.Owner.Pod})
+		x.byAddress.put(i, shared{ip: a.IP, pod: a.Owner.Pod})
 	}
 	return x
 }
@@ -182,7 +166,7 @@ func newIndex(all []*ipam.Allocation) index {
 // order of the listing.
 func (x *index) of(ip netip.Addr, pod ipam.PodRef) iter.Seq[*ipam.Allocation] {
 	return func(yield func(*ipam.Allocation) bool) {
-		for i := range x.byAddress.at(held{ip, pod}) {
+		for i := range x.byAddress.at(shared{ip: ip, pod: pod}) {
 			if a := x.all[i]; a.IP == ip && a.Owner.Pod == pod && !yield(a) {
 				return
 			}
@@ -193,37 +177,22 @@ func (x *index) of(ip netip.Addr, pod ipam.PodRef) iter.Seq[*ipam.Allocation] {
 // sharers finds the allocations that share the name of a sandbox, or of a group. In a
 // damaged store, thousands of pods may share one, so each is found by its pod too.
 type sharers struct {
-	all    []*ipam.Allocation // in the order of the listing
-	groups bool               // the names are those of groups
-	byPod  positions[share]
-	byName positions[string] // of any pod
+	all    []*ipam.Allocation            // in the order of the listing
+	name   func(*ipam.Allocation) string // empty if it has none, and so shares nothing
+	byPod  positions
+	byName positions // of any pod
 }
 
-// A share is a name together with a pod, or with none.
-type share struct {
-	name string
-	pod  ipam.PodRef
-}
-
-// newSharers returns the sharers of sandboxes, or of groups. An allocation without a name
-// shares nothing.
-func newSharers(all []*ipam.Allocation, groups bool) sharers {
-	s := sharers{all: all, groups: groups, byPod: newPositions[share](len(all)), byName: newPositions[string](len(all))}
+// newSharers returns the sharers of these names.
+func newSharers(all []*ipam.Allocation, name func(*ipam.Allocation) string) sharers {
+	s := sharers{all: all, name: name, byPod: newPositions(len(all)), byName: newPositions(len(all))}
 	for i, a := range slices.Backward(all) {
-		if shared := s.name(a); shared != "" {
-			s.byPod.put(i, share{shared, a.Owner.Pod})
-			s.byName.put(i, shared)
+		if shares := name(a); shares != "" {
+			s.byPod.put(i, shared{name: shares, pod: a.Owner.Pod})
+			s.byName.put(i, shared{name: shares})
 		}
 	}
 	return s
-}
-
-// name returns the name of the allocation; empty if it has none.
-func (s *sharers) name(a *ipam.Allocation) string {
-	if s.groups {
-		return a.Group
-	}
-	return a.Owner.Sandbox
 }
 
 // others appends to found the other allocations of a name that may be of the same pod as the
@@ -249,19 +218,19 @@ func (s *sharers) others(found []*ipam.Allocation, a *ipam.Allocation, name stri
 // other positions, in ascending order.
 func (s *sharers) near(at []int, name string, pod ipam.PodRef) []int {
 	if pod == (ipam.PodRef{}) {
-		return slices.AppendSeq(at, s.byName.at(name))
+		return slices.AppendSeq(at, s.byName.at(shared{name: name}))
 	}
-	at = slices.AppendSeq(at, s.byPod.at(share{name, pod}))
-	at = slices.AppendSeq(at, s.byPod.at(share{name: name}))
+	at = slices.AppendSeq(at, s.byPod.at(shared{name: name, pod: pod}))
+	at = slices.AppendSeq(at, s.byPod.at(shared{name: name}))
 	slices.Sort(at)
 	return slices.Compact(at) // both keys may have the same hash
 }
 
-// positions is a hash table of positions in a list, by the keys of what is there. It holds
+// positions is a hash table of positions in a list, by what is shared there. It holds
 // no keys, so it takes about 10 bytes each: a lookup also returns some positions of other
 // keys, and the caller compares. The zero table is empty. After the last put, it is safe for
 // concurrent use.
-type positions[K comparable] struct {
+type positions struct {
 	heads []int32 // by hash: the position that was put in last, plus 1; 0 if there is none
 	next  []int32 // by position: the one that was put in before, plus 1; 0 if there is none
 }
@@ -270,22 +239,22 @@ type positions[K comparable] struct {
 var positionsSeed = maphash.MakeSeed()
 
 // newPositions returns a table for positions below n.
-func newPositions[K comparable](n int) positions[K] {
+func newPositions(n int) positions {
 	size := 1
 	for size < n {
 		size *= 2
 	}
-	return positions[K]{heads: make([]int32, size), next: make([]int32, n)}
+	return positions{heads: make([]int32, size), next: make([]int32, n)}
 }
 
 // put adds a position, which must be below those in the table.
-func (p *positions[K]) put(i int, key K) {
+func (p *positions) put(i int, key shared) {
 	head := p.head(key)
 	p.next[i], *head = *head, int32(i+1)
 }
 
 // at yields the positions of a key, and maybe of others, in ascending order.
-func (p *positions[K]) at(key K) iter.Seq[int] {
+func (p *positions) at(key shared) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		if len(p.next) == 0 {
 			return
@@ -299,6 +268,6 @@ func (p *positions[K]) at(key K) iter.Seq[int] {
 }
 
 // head returns the place in heads of a key.
-func (p *positions[K]) head(key K) *int32 {
+func (p *positions) head(key shared) *int32 {
 	return &p.heads[maphash.Comparable(positionsSeed, key)&uint64(len(p.heads)-1)]
 }

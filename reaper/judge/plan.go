@@ -147,16 +147,19 @@ type LimitError struct {
 
 // Error names every limit with its figures, and the number of releases so far.
 func (e *LimitError) Error() string {
-	var text strings.Builder
+	var messages []string
 	for _, refusal := range e.Refusals {
-		text.WriteString(refusal.Message + "; ")
+		messages = append(messages, refusal.Message)
 	}
-	if e.Released > 0 {
-		fmt.Fprintf(&text, "%d were released before, and nothing since", e.Released)
-	} else {
-		text.WriteString("nothing was released")
+	return strings.Join(append(messages, Released(e.Released)), "; ")
+}
+
+// Released says how many releases a run that ends for a refusal made before, in earlier rounds.
+func Released(before int) string {
+	if before == 0 {
+		return "nothing was released"
 	}
-	return text.String()
+	return fmt.Sprintf("%d were released before, and nothing since", before)
 }
 
 // Check returns each limit that the plan is over.
@@ -372,24 +375,16 @@ func ShortPool(pool string) string {
 // those of one pod and one address in several stores. A group is released together or not
 // at all, and an address is free only if no store has it.
 func (s Selection) Of(decisions []Decision) []bool {
-	if s.Everything() {
-		return nil
-	}
-	selected, allocations := make([]bool, len(decisions)), make([]*ipam.Allocation, len(decisions))
+	allocations := make([]*ipam.Allocation, len(decisions))
 	for i := range decisions {
 		allocations[i] = decisions[i].Allocation
-		selected[i] = s.matches(allocations[i])
 	}
-	s.selectBound(allocations, selected)
-	return selected
+	return s.of(allocations)
 }
 
 // OfRecords is Of for the records of a journal. One ADD made those of one sandbox and interface.
 func (s Selection) OfRecords(records []ipam.Record) []bool {
-	if s.Everything() {
-		return nil
-	}
-	selected, allocations := make([]bool, len(records)), make([]*ipam.Allocation, len(records))
+	allocations := make([]*ipam.Allocation, len(records))
 	for i, r := range records {
 		a := &ipam.Allocation{Backend: r.Backend, Pool: r.Pool, Key: r.Key}
 		a.IP, _ = netip.ParseAddr(r.IP) // it may have none
@@ -397,24 +392,28 @@ func (s Selection) OfRecords(records []ipam.Record) []bool {
 		if r.Owner.Sandbox != "" {
 			a.Group = r.Owner.Sandbox + " " + r.Owner.Interface
 		}
-		selected[i], allocations[i] = s.matches(a), a
+		allocations[i] = a
 	}
-	s.selectBound(allocations, selected)
-	return selected
+	return s.of(allocations)
 }
 
-// selectBound selects what is bound to a selected allocation, but nothing that is bound to one of an
-// excluded namespace.
-func (s Selection) selectBound(allocations []*ipam.Allocation, selected []bool) {
-	spread(allocations, selected)
-	excluded := make([]bool, len(allocations))
+// of selects the allocations that match and what is bound to them, but nothing that is bound to one of
+// an excluded namespace.
+func (s Selection) of(allocations []*ipam.Allocation) []bool {
+	if s.Everything() {
+		return nil
+	}
+	selected, excluded := make([]bool, len(allocations)), make([]bool, len(allocations))
 	for i, a := range allocations {
+		selected[i] = s.matches(a)
 		excluded[i] = slices.Contains(s.ExcludedNamespaces, a.Owner.Pod.Namespace)
 	}
+	spread(allocations, selected)
 	spread(allocations, excluded)
 	for i := range selected {
 		selected[i] = selected[i] && !excluded[i]
 	}
+	return selected
 }
 
 // spread selects what is bound to a selected allocation, directly or through others.

@@ -82,9 +82,16 @@ func (s Subject) fill(templates ...Remedy) []Remedy {
 // typed returns a command line; empty if one of its words is not safe. In the template, {run}
 // is the command of a run, and {only} narrows it to Only, the pod of the entry, or else its pool.
 func (s Subject) typed(template string) string {
+	names := map[string]string{
+		"{state}": s.NoState, "{endpoint}": s.Endpoint, "{namespace}": s.Owner.Namespace,
+		"{node}": s.Owner.Node, "{pod}": s.Owner.Pod, "{sandbox}": s.Owner.Sandbox,
+	}
 	var words []string
 	for _, word := range strings.Fields(template) {
+		name, isName := names[word]
 		switch {
+		case isName:
+			words = append(words, named(name))
 		case word == "kubectl":
 			words = append(append(words, word), s.Kubectl...)
 		case word == "{run}":
@@ -95,18 +102,6 @@ func (s Subject) typed(template string) string {
 			words = append(words, "--pod", named(s.Owner.Namespace+"/"+s.Owner.Pod))
 		case word == "{only}":
 			words = append(words, "--pool", named(s.Pool))
-		case word == "{state}":
-			words = append(words, named(s.NoState))
-		case word == "{endpoint}":
-			words = append(words, named(s.Endpoint))
-		case word == "{namespace}":
-			words = append(words, named(s.Owner.Namespace))
-		case word == "{node}":
-			words = append(words, named(s.Owner.Node))
-		case word == "{pod}":
-			words = append(words, named(s.Owner.Pod))
-		case word == "{sandbox}":
-			words = append(words, named(s.Owner.Sandbox))
 		default:
 			words = append(words, word)
 		}

@@ -171,5 +171,14 @@ func match(note string, evidence ...Evidence) (Ruling, bool) {
 	return Ruling{Note: note, Evidence: evidence}, true
 }
 
+// storeSays returns the decision of a rule that matches if the store says something, which is also
+// the note.
+func storeSays(text string) (Ruling, bool) {
+	if text == "" {
+		return noMatch()
+	}
+	return match(text, Evidence{fromStore, text})
+}
+
 // noMatch leaves the allocation to the next rule.
 func noMatch() (Ruling, bool) { return Ruling{}, false }

@@ -98,17 +98,11 @@ func sandboxAbsent(c *Case) (Ruling, bool) {
 	if c.NamesPod() || !c.HoldsAddress() {
 		return noMatch()
 	}
-	return c.ripen(c.whileStarting(), "", Evidence{fromPods, "no pod shows the sandbox or the address"})
-}
-
-// whileStarting returns the shortest wait of an allocation that names no pod while pods
-// are starting. It may be of one of their ADDs. An allocation that stays as it is for
-// longer than an ADD can take is not.
-func (c *Case) whileStarting() time.Duration {
-	if !c.census.Starting() {
-		return 0
+	var least time.Duration
+	if c.census.Starting() { // it may be of one of their ADDs, unless it stays for longer than these take
+		least = max(c.terms().MinAge, addWindow)
 	}
-	return max(c.terms().MinAge, addWindow)
+	return c.ripen(least, "", Evidence{fromPods, "no pod shows the sandbox or the address"})
 }
 
 // mirrorGap is how long a static pod may be without its mirror after the mirror was deleted: its
@@ -130,18 +124,13 @@ func podAbsent(c *Case) (Ruling, bool) {
 	return c.ripen(least, "", Evidence{fromPods, "the pod does not exist"})
 }
 
-func beingDeleted(c *Case) (Ruling, bool) {
-	if c.Deleting == "" {
-		return noMatch()
-	}
-	return match(c.Deleting, Evidence{fromStore, c.Deleting})
-}
+func beingDeleted(c *Case) (Ruling, bool) { return storeSays(c.Deleting) }
 
 func protectedByStore(c *Case) (Ruling, bool) {
-	if c.Protected == "" || c.Interrupted {
+	if c.Interrupted {
 		return noMatch()
 	}
-	return match(c.Protected, Evidence{fromStore, c.Protected})
+	return storeSays(c.Protected)
 }
 
 func outOfScope(c *Case) (Ruling, bool) {
@@ -174,8 +163,7 @@ func unknownField(c *Case) (Ruling, bool) {
 	if c.UnknownField == "" {
 		return noMatch()
 	}
-	note := "it has an unknown field: " + c.UnknownField
-	return match(note, Evidence{fromStore, note})
+	return storeSays("it has an unknown field: " + c.UnknownField)
 }
 
 func noToken(c *Case) (Ruling, bool) {
@@ -192,10 +180,14 @@ func tooYoung(c *Case) (Ruling, bool) {
 	if c.Interrupted || c.Blank || c.Created.IsZero() || age < 0 || age >= minAge {
 		return noMatch()
 	}
+	why := Evidence{fromPolicy, c.termOf("minAge", c.terms().MinAge)}
+	if minAge > c.terms().MinAge {
+		why = Evidence{fromRuntime, fmt.Sprintf("it may still make a sandbox that is younger than %v", minAge)}
+	}
 	gone := !c.present() // otherwise a live pod may have it, and it only looks replaced
 	return Ruling{
 		FirstSeen: c.since(), remembered: gone, Note: "it is too young until " + Stamp(c.Created.Add(minAge)),
-		Evidence: []Evidence{{fromStore, "it was allocated at " + Stamp(c.Created)}, c.ageTermOf()},
+		Evidence: []Evidence{{fromStore, "it was allocated at " + Stamp(c.Created)}, why},
 	}, true
 }
 
@@ -207,14 +199,6 @@ func (c *Case) termOf(field string, d time.Duration) string {
 		says += fmt.Sprintf(", by rules[%d]: %s", rule, c.policy.Rules[rule].Match)
 	}
 	return says
-}
-
-// ageTermOf says below what age the allocation is not suspected, and why.
-func (c *Case) ageTermOf() Evidence {
-	if minAge := c.minAge(); minAge > c.terms().MinAge {
-		return Evidence{fromRuntime, fmt.Sprintf("it may still make a sandbox that is younger than %v", minAge)}
-	}
-	return Evidence{fromPolicy, c.termOf("minAge", c.terms().MinAge)}
 }
 
 // ripen decides on an ownerless allocation by time. It is suspected until its grace

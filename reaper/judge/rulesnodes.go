@@ -10,6 +10,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
+	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
 // nodeForeign holds what may be of another cluster that keeps its addresses in the same store. Only
@@ -86,12 +87,8 @@ func nodeUnknown(c *Case) (Ruling, bool) {
 	if len(names) == 0 {
 		return noMatch()
 	}
-	const most = 5
-	note := "its node is unknown, and these are not ready: " + strings.Join(names[:min(most, len(names))], ", ")
-	if more := len(names) - most; more > 0 {
-		note += fmt.Sprintf(" and %d more", more)
-	}
-	return match(note, evidence[:min(most, len(evidence))]...)
+	note := "its node is unknown, and these are not ready: " + printable.Some(names)
+	return match(note, evidence[:min(printable.MaxNamed, len(evidence))]...)
 }
 
 // mayBeOn reports whether the allocation may be on an unreachable node, by their ages.

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"cmp"
+	"fmt"
 	"net/netip"
 	"slices"
 
@@ -12,27 +13,19 @@ import (
 )
 
 func unreadable(c *Case) (Ruling, bool) {
-	switch {
-	case c.Unreadable != "":
-		return match(c.Unreadable, Evidence{fromStore, c.Unreadable})
-	case c.Foreign == "" && c.HoldsAddress() && !c.IP.IsValid():
-		return match("the allocation has no address", Evidence{fromStore, "the allocation has no address"})
+	if c.Unreadable == "" && c.Foreign == "" && c.HoldsAddress() && !c.IP.IsValid() {
+		return storeSays("the allocation has no address")
 	}
-	return noMatch()
+	return storeSays(c.Unreadable)
 }
 
-func notPodOwned(c *Case) (Ruling, bool) {
-	if c.Foreign == "" {
-		return noMatch()
-	}
-	return match(c.Foreign, Evidence{fromStore, c.Foreign})
-}
+func notPodOwned(c *Case) (Ruling, bool) { return storeSays(c.Foreign) }
 
 func namesNoOwner(c *Case) (Ruling, bool) {
 	if !c.HoldsAddress() || c.NamesPod() || c.Owner.Pod == (ipam.PodRef{}) && c.Owner.Sandbox != "" {
 		return noMatch()
 	}
-	return match("it names no pod", Evidence{fromStore, "it names no pod"})
+	return storeSays("it names no pod")
 }
 
 func noCensus(c *Case) (Ruling, bool) {
@@ -210,7 +203,10 @@ func ordinalWanted(c *Case) (Ruling, bool) {
 	if !wanted || c.Presence != census.Absent {
 		return noMatch()
 	}
-	return match("its StatefulSet brings the pod back", wantedBy(set))
+	return match("its StatefulSet brings the pod back", Evidence{
+		"StatefulSet " + set.Namespace + "/" + set.Name,
+		fmt.Sprintf("it wants the ordinals %d to %d", set.Start, set.Start+set.Replicas-1),
+	})
 }
 
 // neverAdopted reports whether no later sandbox of the pod can adopt the allocation, or another one
@@ -221,20 +217,23 @@ func (c *Case) neverAdopted() bool {
 }
 
 func unnamed(c *Case) (Ruling, bool) {
-	hiding := c.hiding() > 0 // such a pod may have this address
+	hiding := c.census.Hiding() > 0 // such a pod may have this address
+	if c.unclaimed {
+		hiding = c.census.Hiding() > len(c.census.Veiled())
+	}
 	held := c.policy.Pods.Unnamed != policy.Release
 	switch {
 	case c.Protects != nil && len(c.Protects.IPs)+len(c.Protects.Ranges) == 0 && c.Owner.Pod == ipam.PodRef{}:
-		return match("it names neither an address nor a pod", Evidence{fromStore, "it names neither an address nor a pod"})
+		return storeSays("it names neither an address nor a pod")
 	case c.EmptyHandle && c.Presence == census.Absent && !c.NamesPod() && (c.Owner.Sandbox == "" || c.Owner.Pod != ipam.PodRef{}):
-		return match("it names neither a pod nor a sandbox", Evidence{fromStore, "it names neither a pod nor a sandbox"})
+		return storeSays("it names neither a pod nor a sandbox")
 	case !c.HoldsAddress():
 		return noMatch()
 	case !c.NamesPod() && held:
 		return match("it names only a sandbox", Evidence{fromStore, "it names only a sandbox"}, Evidence{fromPolicy, "pods.unnamed is hold"})
 	case !c.NamesPod() && hiding:
 		return match("it names only a sandbox, and not every pod shows its addresses",
-			Evidence{fromStore, "it names only a sandbox"}, hidden(c.census))
+			Evidence{fromStore, "it names only a sandbox"}, Evidence{fromPods, fmt.Sprintf("%d pods do not show their addresses", c.census.Hiding())})
 	case !c.NamesPod() && c.incomplete:
 		return match("it names only a sandbox, and what could not be read may name its pod",
 			Evidence{fromStore, "it names only a sandbox"}, Evidence{fromStore, "another store, or a part of it, could not be read"})
@@ -315,11 +314,10 @@ func (c *Case) shownInstead() (source, shown string) {
 	return pod.Claim(addresses[0]).Source, printable.Some(names) + where
 }
 
-// mayHave returns the name of a pod or a virtual machine that may have the allocation's
-// address, because it shows more addresses than are read; empty if there is none.
-// As with other evidence, a finished pod counts only for an allocation that names no pod, and
-// only if the policy holds the addresses of finished pods.
-func (c *Case) mayHave() string {
+// tooMuch matches if the address may be one of those that were not read: a pod or a virtual machine
+// shows more than are read. As with other evidence, a finished pod counts only for an allocation that
+// names no pod, and only if the policy holds the addresses of finished pods.
+func tooMuch(c *Case) (Ruling, bool) {
 	in := c.Owner.Pod.Namespace
 	if c.Protects != nil {
 		in = ""
@@ -328,16 +326,7 @@ func (c *Case) mayHave() string {
 	if in == "" && c.policy.Pods.Finished != policy.Release {
 		name = cmp.Or(name, c.census.EndedShowingTooMuch())
 	}
-	return name
-}
-
-// tooMuch matches if the address may be one of those that were not read.
-func tooMuch(c *Case) (Ruling, bool) {
-	if !c.HoldsAddress() && c.Protects == nil {
-		return noMatch()
-	}
-	name := c.mayHave()
-	if name == "" {
+	if !c.HoldsAddress() && c.Protects == nil || name == "" {
 		return noMatch()
 	}
 	note := name + " shows more addresses than ip-reaper reads"

@@ -26,7 +26,7 @@ func namesNoSandbox(c *Case) (Ruling, bool) {
 	if c.Owner.Sandbox != "" || c.Blank {
 		return noMatch()
 	}
-	return match("it names no sandbox", Evidence{fromStore, "it names no sandbox"})
+	return storeSays("it names no sandbox")
 }
 
 func noSandboxList(c *Case) (Ruling, bool) {

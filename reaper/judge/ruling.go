@@ -2,7 +2,7 @@ package judge
 
 import (
 	"encoding/json"
-	"fmt"
+	"regexp"
 	"strings"
 	"time"
 	"unique"
@@ -23,19 +23,10 @@ const (
 	Orphaned                 // it is ownerless, and its grace period is over
 )
 
+var verdictWords = [...]string{Held: "held", InUse: "inUse", Suspected: "suspected", Orphaned: "orphan"}
+
 // String returns the word that reports use.
-func (v Verdict) String() string {
-	switch v {
-	case InUse:
-		return "inUse"
-	case Suspected:
-		return "suspected"
-	case Orphaned:
-		return "orphan"
-	default:
-		return "held"
-	}
-}
+func (v Verdict) String() string { return verdictWords[v] }
 
 // A Decision is a ruling on one allocation.
 type Decision struct {
@@ -149,18 +140,10 @@ const (
 
 // Words returns the reason as people write it: NodeUnreachable is "node unreachable".
 func (r Reason) Words() string {
-	var b strings.Builder
-	for i, c := range string(r) {
-		if c >= 'A' && c <= 'Z' {
-			if i > 0 {
-				b.WriteByte(' ')
-			}
-			c += 'a' - 'A'
-		}
-		b.WriteRune(c)
-	}
-	return b.String()
+	return strings.ToLower(wordEnd.ReplaceAllString(string(r), "$1 $2"))
 }
+
+var wordEnd = regexp.MustCompile(`([a-z])([A-Z])`)
 
 // Evidence is what one source says about an allocation.
 type Evidence struct {
@@ -197,14 +180,6 @@ func lostBy(p census.Pod) Evidence {
 	return Evidence{fromPods, "the pod of that name has the UID " + p.UID}
 }
 
-// wantedBy says which ordinals the StatefulSet wants.
-func wantedBy(s census.StatefulSet) Evidence {
-	return Evidence{
-		"StatefulSet " + s.Namespace + "/" + s.Name,
-		fmt.Sprintf("it wants the ordinals %d to %d", s.Start, s.Start+s.Replicas-1),
-	}
-}
-
 // notReady says that the node is not ready, and since when.
 func notReady(n census.Node) Evidence {
 	says := "it is not ready"
@@ -212,9 +187,4 @@ func notReady(n census.Node) Evidence {
 		says += " since " + Stamp(n.Since)
 	}
 	return Evidence{"node " + n.Name, says}
-}
-
-// hidden says how many pods may have an address that they do not show.
-func hidden(c census.Census) Evidence {
-	return Evidence{fromPods, fmt.Sprintf("%d pods do not show their addresses", c.Hiding())}
 }

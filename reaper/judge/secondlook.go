@@ -70,7 +70,9 @@ func (l *SecondLook) ask(first *Decision) (time.Time, error) {
 		return time.Time{}, err
 	}
 	if l.facts[first.facts] == nil {
-		l.facts[first.facts] = first.facts.again(l.census)
+		fresh := *first.facts
+		fresh.census = l.census
+		l.facts[first.facts] = &fresh
 	}
 	d := first.caseIn(l.facts[first.facts]).ask()
 	switch {

@@ -45,16 +45,8 @@ func Unsure(err error) error {
 	if refused || !errors.Is(err, ipam.ErrAgain) {
 		return err
 	}
-	return markedError{err, ipam.ErrLost}
+	return ipam.Worded(err.Error(), ipam.ErrLost, err)
 }
-
-// A markedError is an error with the text of the API server's, which also wraps what it means.
-type markedError struct {
-	error
-	means error
-}
-
-func (e markedError) Unwrap() []error { return []error{e.means, e.error} }
 
 // Gone reports whether the API server itself answered that it does not have the object.
 // A 404 of a proxy, or of a server that does not know the resource, proves nothing:
@@ -102,7 +94,7 @@ func Answered(err error) error {
 	if err = Transient(err); err == nil || errors.Is(err, ipam.ErrAgain) {
 		return err
 	}
-	return markedError{err, ipam.ErrRefused}
+	return ipam.Worded(err.Error(), ipam.ErrRefused, err)
 }
 
 // A DeniedError is a write that admission control refused: a webhook, or a
@@ -198,22 +190,21 @@ func (c *Clock) Skew() (time.Duration, bool) {
 }
 
 // Wrap returns a transport that gives the Date of each response to the clock.
-func (c *Clock) Wrap(next http.RoundTripper) http.RoundTripper { return watched{c, next} }
-
-// watched is a transport that gives the Date of each response to a clock.
-type watched struct {
-	clock *Clock
-	next  http.RoundTripper
+func (c *Clock) Wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		response, err := next.RoundTrip(request)
+		if err != nil {
+			return response, err
+		}
+		if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
+			c.skew.Store(new(c.now().Sub(date).Truncate(time.Second)))
+		}
+		return response, nil
+	})
 }
+
+// A roundTripper is a transport that is a function.
+type roundTripper func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.
-func (w watched) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := w.next.RoundTrip(request)
-	if err != nil {
-		return response, err
-	}
-	if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
-		w.clock.skew.Store(new(w.clock.now().Sub(date).Truncate(time.Second)))
-	}
-	return response, nil
-}
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }

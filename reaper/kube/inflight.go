@@ -36,23 +36,19 @@ func NewInFlight(most int, timeout time.Duration) InFlight {
 }
 
 // Wrap returns a transport whose requests wait until there is room for them.
-func (l InFlight) Wrap(next http.RoundTripper) http.RoundTripper { return limited{l, next} }
-
-// limited is a transport with a limit.
-type limited struct {
-	InFlight
-	next http.RoundTripper
+func (l InFlight) Wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) { return l.send(request, next) })
 }
 
-// RoundTrip implements http.RoundTripper.
-func (l limited) RoundTrip(request *http.Request) (*http.Response, error) {
+// send sends a request once there is room for it.
+func (l InFlight) send(request *http.Request, next http.RoundTripper) (*http.Response, error) {
 	leave, err := l.enter(request.Context())
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errUnsent, err)
 	}
 	ctx, cancel := context.WithTimeoutCause(request.Context(), l.timeout, errTimeout)
 	end := func() { cancel(); leave() }
-	response, err := l.next.RoundTrip(request.WithContext(ctx))
+	response, err := next.RoundTrip(request.WithContext(ctx))
 	if err != nil {
 		end()
 		return response, timedOut(ctx, err)

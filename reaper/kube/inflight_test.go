@@ -230,8 +230,3 @@ func TestRequestThatIsGivenUpLeavesItsPlace(t *testing.T) {
 		}
 	})
 }
-
-// roundTripper is a transport of one function.
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

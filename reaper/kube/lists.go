@@ -281,11 +281,11 @@ func readPages[T any](ctx context.Context, request pageFunc[T]) ([]T, error) {
 }
 
 // ErrLargeObject says that an object is too large, and would be again in the next answer.
-var ErrLargeObject error = markedError{fmt.Errorf("an object has more than %d MiB", MaxObject>>20), ipam.ErrRefused}
+var ErrLargeObject = ipam.Worded(fmt.Sprintf("an object has more than %d MiB", MaxObject>>20), ipam.ErrRefused)
 
 // errMixed says that a list is from different times. A conforming API server reads all pages at
 // the resourceVersion of the first.
-var errMixed = markedError{errors.New("the pages of the list have different resourceVersions"), ipam.ErrRefused}
+var errMixed = ipam.Worded("the pages of the list have different resourceVersions", ipam.ErrRefused)
 
 func readPagesOnce[T any](ctx context.Context, request pageFunc[T]) ([]T, error) {
 	var all []T

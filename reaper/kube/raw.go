@@ -5,6 +5,7 @@ package kube
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -76,6 +77,22 @@ func Read(ctx context.Context, client rest.Interface, into any, path ...string) 
 // back.
 func Decode(data []byte, into any) error {
 	return kjson.UnmarshalCaseSensitivePreserveInts(data, into)
+}
+
+// DecodeKnown is Decode for what is stored at a path. It also returns the path of a field that into does
+// not have, or that is there twice: the first by name; empty if there is none.
+func DecodeKnown(data []byte, at string, into any) (unknown string, err error) {
+	others, err := kjson.UnmarshalStrict(data, into)
+	for _, other := range others {
+		name := other.Error()
+		if field, ok := errors.AsType[kjson.FieldError](other); ok {
+			name = field.FieldPath()
+		}
+		if path := at + "." + name; unknown == "" || path < unknown {
+			unknown = path
+		}
+	}
+	return unknown, err
 }
 
 // Metadata is the part of an object's metadata that all backends read.

@@ -3,6 +3,7 @@ package ledger
 import (
 	"cmp"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -14,7 +15,7 @@ import (
 )
 
 // ledgerVersion is the format that Encode writes and Decode reads.
-const ledgerVersion = 7
+const ledgerVersion = 8
 
 // lastSecond is the last second that RFC 3339 can write, in seconds since 1970. Much
 // later times overflow and become times in the past.
@@ -26,19 +27,26 @@ const MaxGrace = math.MaxInt32
 // usualEntry is the approximate length of an entry of a large ledger, in bytes.
 const usualEntry = 10
 
+// A head is what a stored form has in JSON: everything but the entries. Keys of maps are in order.
+type head struct {
+	Figures census.Figures    `json:"figures,omitzero"`
+	Doubt   Doubt             `json:"doubt,omitzero"`
+	Epoch   int64             `json:"epoch,omitzero"` // the earliest time, in seconds since 1970
+	Salt    []byte            `json:"salt"`
+	Nodes   []string          `json:"nodes,omitempty"` // the stored forms of places
+	Runs    []Run             `json:"runs,omitempty"`
+	Stores  map[string]string `json:"stores,omitempty"`
+	Totals  Totals            `json:"totals"`
+}
+
 // Encode returns the stored form. Equal ledgers of one salt have equal forms.
 //
-// The form is the version, the figures, the doubt, the earliest time, and the salt; then the
-// lists of first-seen times, of restores, of graces, of the names of nodes, and of the pods'
-// nodes; then the runs, as appendRuns has them; then the number of stores and, in ascending order
-// of their backends, the backend and the identity of each; then, in the same form, the totals of what
-// was released and of the runs, with a number for each; then the lists of what was not listed, of what
-// could not be read, and of the times since which something is held; and a CRC-32 of all of that in 4
-// bytes.
-// The names are their number and, in ascending order, the length and the bytes of each. Any other
-// list is the number of backends and, for each, its tag in 4 bytes, the number of its entries, and
+// The form is the version; the length of the head, and the head; then the lists of first-seen times,
+// of restores, of graces, of the pods' nodes, of what was not listed, of what could not be read, and of
+// the times since which something is held; and a CRC-32 of all of that in 4 bytes.
+// A list is the number of backends and, for each, its tag in 4 bytes, the number of its entries, and
 // the entries in ascending order of their hashes. An entry is the difference of its hash from the
-// one before, and a number: seconds since the earliest time, seconds, the index of a name, or 0. Each
+// one before, and a number: seconds since the earliest time, seconds, the index of a node, or 0. Each
 // number is a varint, so an entry of a ledger of 100,000 takes 9 bytes.
 //
 // In every later version, too, the first byte is the version, and the last 4 bytes are that
@@ -48,29 +56,23 @@ func (l Ledger) Encode() []byte {
 	for _, e := range l.nodes {
 		ranks[e.value] = 0
 	}
-	names := slices.Sorted(maps.Keys(ranks))
-	data := make([]byte, 0, usualEntry*(l.Len()+len(names))+100)
-	f, d, epoch := l.Figures, l.Doubt, l.earliest()
-	for _, n := range [...]uint64{ledgerVersion, uint64(f.Pods), uint64(f.Nodes), uint64(d.Pods), uint64(d.Nodes), uint64(d.At), uint64(epoch)} {
-		data = binary.AppendUvarint(data, n)
+	h := head{l.Figures, l.Doubt, l.earliest(), l.salt[:], slices.Sorted(maps.Keys(ranks)), l.Runs, l.Stores, l.Totals}
+	for rank, node := range h.Nodes {
+		ranks[node] = uint64(rank)
 	}
-	data = append(data, l.salt[:]...)
-	data = appendTable(data, l.seen, func(at int64) uint64 { return uint64(at - epoch) })
-	data = appendTable(data, l.restored, func(at int64) uint64 { return uint64(at - epoch) })
+	text, _ := json.Marshal(h) // it has nothing that JSON lacks
+	data := make([]byte, 0, usualEntry*l.Len()+len(text)+100)
+	data = binary.AppendUvarint(append(data, ledgerVersion), uint64(len(text)))
+	data = append(data, text...)
+	sinceEpoch := func(at int64) uint64 { return uint64(at - h.Epoch) }
+	data = appendTable(data, l.seen, sinceEpoch)
+	data = appendTable(data, l.restored, sinceEpoch)
 	data = appendTable(data, l.graces, func(seconds int32) uint64 { return uint64(seconds) })
-	data = binary.AppendUvarint(data, uint64(len(names)))
-	for rank, name := range names {
-		ranks[name] = uint64(rank)
-		data = appendText(data, name)
-	}
-	data = appendTable(data, l.nodes, func(name string) uint64 { return ranks[name] })
-	data = appendRuns(data, l.Runs)
-	data = appendMap(data, l.Stores, appendText)
-	data = appendMap(data, l.Totals.Released, binary.AppendUvarint)
-	data = appendMap(data, l.Totals.Runs, binary.AppendUvarint)
+	data = appendTable(data, l.nodes, func(node string) uint64 { return ranks[node] })
 	zero := func(int32) uint64 { return 0 }
-	data = appendTable(appendTable(data, l.unlisted, zero), l.unread, zero)
-	data = appendTable(data, l.held, func(at int64) uint64 { return uint64(at - epoch) })
+	data = appendTable(data, l.unlisted, zero)
+	data = appendTable(data, l.unread, zero)
+	data = appendTable(data, l.held, sinceEpoch)
 	return binary.BigEndian.AppendUint32(data, crc32.ChecksumIEEE(data))
 }
 
@@ -116,11 +118,11 @@ func appendTable[V cmp.Ordered](data []byte, t ledgerTable[V], number func(V) ui
 // ErrNewer; for any other data, ErrDamaged.
 func Decode(data []byte) (Ledger, error) {
 	l, err := decodeLedger(data)
-	switch {
-	case errors.Is(err, ErrNewer):
+	if err != nil && !errors.Is(err, ErrNewer) {
+		err = fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	if err != nil {
 		return Ledger{}, err
-	case err != nil:
-		return Ledger{}, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	return l, nil
 }
@@ -136,32 +138,26 @@ func decodeLedger(data []byte) (l Ledger, err error) {
 	case data[0] != ledgerVersion:
 		return l, fmt.Errorf("version %d, this program reads %d", data[0], ledgerVersion)
 	}
-	r := ledgerReader{rest: body}
-	r.number(ledgerVersion)
-	l.Figures = census.Figures{Pods: int(r.number(math.MaxInt)), Nodes: int(r.number(math.MaxInt))}
-	l.Doubt = Doubt{census.Figures{Pods: int(r.number(math.MaxInt)), Nodes: int(r.number(math.MaxInt))}, int64(r.number(lastSecond))}
-	epoch := int64(r.number(lastSecond))
-	copy(l.salt[:], r.bytes(uint64(len(l.salt))))
-	at := func(n uint64) int64 { return epoch + int64(n) }
-	l.seen = readTable(&r, lastSecond-uint64(epoch), at)
-	l.restored = readTable(&r, lastSecond-uint64(epoch), at)
+	r := ledgerReader{rest: body[1:]}
+	h := r.head()
+	l = Ledger{Figures: h.Figures, Doubt: h.Doubt, Runs: h.Runs, Totals: h.Totals, Stores: h.Stores}
+	copy(l.salt[:], h.Salt)
+	at := func(n uint64) int64 { return h.Epoch + int64(n) }
+	last := lastSecond - uint64(h.Epoch)
+	l.seen = readTable(&r, last, at)
+	l.restored = readTable(&r, last, at)
 	l.graces = readTable(&r, MaxGrace, func(n uint64) int32 { return int32(n) })
-	names := r.names()
 	l.nodes = readTable(&r, math.MaxUint64, func(n uint64) string {
-		if n >= uint64(len(names)) {
+		if n >= uint64(len(h.Nodes)) {
 			r.fail("a pod is on a node whose name is not there")
 			return ""
 		}
-		return names[n]
+		return h.Nodes[n]
 	})
-	l.Runs = r.runs()
-	l.Stores = readMap(&r, r.text)
-	total := func() uint64 { return r.number(math.MaxUint64) }
-	l.Totals = Totals{Released: readMap(&r, total), Runs: readMap(&r, total)}
 	zero := func(uint64) int32 { return 0 }
 	l.unlisted = readTable(&r, 0, zero)
 	l.unread = readTable(&r, 0, zero)
-	l.held = readTable(&r, lastSecond-uint64(epoch), at)
+	l.held = readTable(&r, last, at)
 	if r.err == nil && len(r.rest) > 0 {
 		r.fail("%d bytes follow its end", len(r.rest))
 	}
@@ -204,49 +200,19 @@ func (r *ledgerReader) bytes(n uint64) []byte {
 	return data
 }
 
-// names reads the names of nodes.
-func (r *ledgerReader) names() []string {
-	var names []string
-	for range r.number(uint64(len(r.rest))) {
-		name := r.text()
-		if len(names) > 0 && name <= names[len(names)-1] {
-			r.fail("the names of its nodes are not in order")
-		}
-		if r.err != nil {
-			return nil
-		}
-		names = append(names, name)
+// head reads the head.
+func (r *ledgerReader) head() (h head) {
+	if err := json.Unmarshal(r.bytes(r.number(uint64(len(r.rest)))), &h); err != nil {
+		r.fail("its head: %w", err)
 	}
-	return names
-}
-
-// appendMap appends the number of names and, in ascending order, each name with its value.
-func appendMap[V any](data []byte, values map[string]V, appendValue func([]byte, V) []byte) []byte {
-	data = binary.AppendUvarint(data, uint64(len(values)))
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		data = appendValue(appendText(data, name), values[name])
+	times := []int64{h.Epoch, h.Doubt.At}
+	for _, run := range h.Runs {
+		times = append(times, run.Began)
 	}
-	return data
-}
-
-// readMap reads what appendMap appends.
-func readMap[V any](r *ledgerReader, value func() V) map[string]V {
-	var values map[string]V
-	last := ""
-	for range r.number(uint64(len(r.rest))) {
-		name, v := r.text(), value()
-		if name <= last {
-			r.fail("the names of its stores or totals are not in order")
-		}
-		if r.err != nil {
-			return nil
-		}
-		if values == nil {
-			values = make(map[string]V)
-		}
-		values[name], last = v, name
+	if slices.Min(times) < 0 || slices.Max(times) > lastSecond {
+		r.fail("a time is out of range")
 	}
-	return values
+	return h
 }
 
 // readTable reads a list of keys with numbers of at most most.

@@ -31,12 +31,8 @@ func (l Ledger) Fit(capacity int) (Ledger, int) {
 	isHung := func(e tableEntry[string]) bool {
 		return placeOf(e.value).Boot != "" || strings.HasSuffix(e.value, ofRestore)
 	}
-	var hung ledgerTable[string]
-	nodes := l.nodes
-	if slices.ContainsFunc(l.nodes, isHung) {
-		hung = slices.DeleteFunc(slices.Clone(l.nodes), func(e tableEntry[string]) bool { return !isHung(e) })
-		nodes = slices.DeleteFunc(slices.Clone(l.nodes), isHung)
-	}
+	hung := slices.DeleteFunc(slices.Clone(l.nodes), func(e tableEntry[string]) bool { return !isHung(e) })
+	nodes := slices.DeleteFunc(slices.Clone(l.nodes), isHung)
 	first := func(n int) Ledger {
 		fitting := l
 		fitting.nodes, n = take(hung, n)
@@ -44,11 +40,7 @@ func (l Ledger) Fit(capacity int) (Ledger, int) {
 		fitting.graces, n = take(l.graces, n)
 		fitting.seen, n = take(byAge, n)
 		others, _ := take(nodes, n)
-		if len(fitting.nodes) == 0 {
-			fitting.nodes = others
-		} else {
-			fitting.nodes = slices.Concat(fitting.nodes, others).arranged()
-		}
+		fitting.nodes = slices.Concat(fitting.nodes, others).arranged()
 		fitting.seen = slices.Clone(fitting.seen).arranged()
 		return fitting
 	}

@@ -60,32 +60,32 @@ func TestDamagedLedgerIsRefused(t *testing.T) {
 	for n := range len(whole) {
 		refused = append(refused, whole[:n], whole[:n]+string(whole[n]^1)+whole[n+1:])
 	}
-	const backend, none, noTexts = "\x01\x00\x00\x00\x07", "\x00\x00\x00\x00\x00", "\x00\x00\x00\x00\x00\x00"
-	for name, lists := range map[string]string{
-		"a key twice":                      backend + "\x02\x05\x00\x00\x00" + none[1:],
-		"a hash of more than 64 bits":      backend + "\x02\x05\x00" + "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01" + "\x00" + none[1:],
-		"backends that are not in order":   "\x02\x00\x00\x00\x07\x01\x05\x00\x00\x00\x00\x06\x01\x05\x00" + none[1:],
-		"more entries than bytes":          backend + "\xff\xff\xff\x7f" + none,
-		"a time after the last one":        backend + "\x01\x05\xff\xff\xff\xff\xff\x7f" + none[1:],
-		"names that are not in order":      none[2:] + "\x02\x01b\x01a\x00",
-		"a name twice":                     none[2:] + "\x02\x01a\x01a\x00",
-		"a node without a name":            none[1:] + backend + "\x01\x05\x00",
-		"another one":                      none[2:] + "\x01\x01a" + backend + "\x01\x05\x01",
-		"a grace of 2^31 s":                none[3:] + backend + "\x01\x05\x80\x80\x80\x80\x08" + none[3:],
-		"21 runs":                          none + "\x15",
-		"flags of a run that mean nothing": none + "\x01" + noTexts + "\x00\x04" + strings.Repeat("\x00", 8),
-		"an exit code of 256":              none + "\x01" + noTexts + "\x00\x02\x80\x02" + strings.Repeat("\x00", 7),
-		"stores that are not in order":     none + "\x00\x03\x01b\x01x\x01a\x01x",
-		"more bytes than lists":            none + "\x00",
-		"fewer":                            none[1:],
+	const backend, none, salted = "\x01\x00\x00\x00\x07", "\x00\x00\x00\x00\x00\x00\x00", `{"salt":"c3Nzc3Nzc3Nzc3Nzc3Nzcw==","nodes":["a"]}`
+	for name, form := range map[string]struct{ head, lists string }{
+		"a key twice":                     {salted, backend + "\x02\x05\x00\x00\x00" + none[1:]},
+		"a hash of more than 64 bits":     {salted, backend + "\x02\x05\x00" + "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01" + "\x00" + none[1:]},
+		"backends that are not in order":  {salted, "\x02\x00\x00\x00\x07\x01\x05\x00\x00\x00\x00\x06\x01\x05\x00" + none[1:]},
+		"more entries than bytes":         {salted, backend + "\xff\xff\xff\x7f" + none},
+		"a time after the last one":       {salted, backend + "\x01\x05\xff\xff\xff\xff\xff\x7f" + none[1:]},
+		"a node without a name":           {salted, none[:3] + backend + "\x01\x05\x01" + none[4:]},
+		"a grace of 2^31 s":               {salted, none[:2] + backend + "\x01\x05\x80\x80\x80\x80\x08" + none[3:]},
+		"more bytes than lists":           {salted, none + "\x00"},
+		"fewer":                           {salted, none[1:]},
+		"a time before 1970":              {`{"epoch":-1}`, none},
+		"times that begin after the last": {`{"epoch":253402300800}`, none},
+		"a doubt after the last time":     {`{"doubt":{"At":253402300800}}`, none},
+		"a run after the last time":       {`{"runs":[{"began":253402300800}]}`, none},
+		"a head that is no object":        {`7`, none},
 	} {
-		body := "\x07\x00\x00\x00\x00\x00\x00" + strings.Repeat("s", 16) + lists + "\x00\x00\x00\x00\x00\x00\x00"
-		_, err := ledger.Decode(ledgertest.Sum([]byte(body)))
+		_, err := ledger.Decode(ledgertest.Sum([]byte("\x08" + string(rune(len(form.head))) + form.head + form.lists)))
 		if !errors.Is(err, ledger.ErrDamaged) {
 			t.Errorf("%s: %v, want ErrLedgerDamaged", name, err)
 		}
 	}
-	for _, text := range append(refused, whole+"\x00", "\x08"+whole[1:]) {
+	if _, err := ledger.Decode(ledgertest.Sum([]byte("\x08" + string(rune(len(salted))) + salted + none))); err != nil {
+		t.Errorf("a form without any of these: %v", err)
+	}
+	for _, text := range append(refused, whole+"\x00", "\x09"+whole[1:]) {
 		l, err := ledger.Decode([]byte(text))
 		if !errors.Is(err, ledger.ErrDamaged) {
 			t.Errorf("%q: %v, want ErrLedgerDamaged", text, err)
@@ -96,7 +96,7 @@ func TestDamagedLedgerIsRefused(t *testing.T) {
 
 // Promise 6. A ledger of a later version is not damaged, whatever is in it.
 func TestLedgerOfALaterVersionIsNoDamage(t *testing.T) {
-	for version := byte(8); version < ' '; version++ {
+	for version := byte(9); version < ' '; version++ {
 		for _, rest := range []string{"", "anything", strings.Repeat("\x00", 1000)} {
 			body := append([]byte{version}, rest...)
 			l, err := ledger.Decode(ledgertest.Sum(body))
@@ -132,10 +132,10 @@ func FuzzDecodeLedger(f *testing.F) {
 	f.Add(l.Encode())
 	f.Add(ledgertest.Ledger{Nodes: map[string]string{ledgertest.Key("a"): "n1", ledgertest.Key("b"): "n2"}, Doubt: ledgertest.Doubt{At: 1}}.Encode())
 	f.Add(ledgertest.Ledger{Stores: map[string]string{"calico": "guid"}}.Encode())
-	f.Add(ledgertest.Ledger{TotalReleased: map[string]int64{"calico": 7}, TotalRuns: map[string]int64{"done": 1}}.Encode())
-	f.Add(ledgertest.Ledger{Runs: []ledgertest.Run{{ID: "run-1", Began: noon.Unix(), Flags: 3, ExitCode: 4, Due: 144, Error: "refused", RestoreOf: "run-0", Restored: 6}}}.Encode())
+	f.Add(ledgertest.Ledger{TotalReleased: map[string]uint64{"calico": 7}, TotalRuns: map[string]uint64{"done": 1}}.Encode())
+	f.Add(ledgertest.Ledger{Runs: []ledgertest.Run{{ID: "run-1", Began: noon.Unix(), DryRun: true, Ended: true, ExitCode: 4, Due: 144, Error: "refused", RestoreOf: "run-0", Restore: ledgertest.Restore{Restored: 6}}}}.Encode())
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if len(data) > 4 && data[0] == 7 { // no fuzzer finds a checksum
+		if len(data) > 4 && data[0] == 8 { // no fuzzer finds a checksum
 			body := data[:len(data)-4]
 			data = ledgertest.Sum(body)
 		}
@@ -184,7 +184,7 @@ func drawLedger(t *rapid.T) ledger.Ledger {
 	keys := rapid.MapOfN(id, rapid.Just(int64(0)), 0, 5)
 	times := rapid.MapOfN(id, rapid.Int64Range(0, 1<<37), 0, 20)
 	figures := rapid.Int64Range(0, 1000)
-	totals := rapid.MapOf(rapid.StringMatching(`[a-c]`), rapid.Int64())
+	totals := rapid.MapOf(rapid.StringMatching(`[a-c]`), rapid.Uint64())
 	return ledgerOfForm(t, ledgertest.Ledger{
 		Seen: times.Draw(t, "seen"), Restored: times.Draw(t, "restored"),
 		Graces:  rapid.MapOfN(id, rapid.Int64Range(1, 1<<20), 0, 20).Draw(t, "graces"),
@@ -192,9 +192,9 @@ func drawLedger(t *rapid.T) ledger.Ledger {
 		Figures: ledgertest.Figures{Pods: figures.Draw(t, "pods"), Nodes: figures.Draw(t, "nodes")},
 		Runs: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) ledgertest.Run {
 			return ledgertest.Run{
-				ID: rapid.StringMatching(`[a-b]`).Draw(t, "run"), Flags: rapid.Int64Range(0, 3).Draw(t, "flags"),
-				ExitCode: rapid.Int64Range(0, 255).Draw(t, "exit code"), Due: figures.Draw(t, "due"), Error: rapid.String().Draw(t, "error"),
-				RestoreOf: rapid.StringMatching(`[a-b]?`).Draw(t, "restored run"), Taken: figures.Draw(t, "taken"),
+				ID: rapid.StringMatching(`[a-b]`).Draw(t, "run"), DryRun: rapid.Bool().Draw(t, "dry run"), Ended: rapid.Bool().Draw(t, "ended"),
+				ExitCode: rapid.IntRange(0, 255).Draw(t, "exit code"), Due: figures.Draw(t, "due"), Error: rapid.String().Draw(t, "error"),
+				RestoreOf: rapid.StringMatching(`[a-b]?`).Draw(t, "restored run"), Restore: ledgertest.Restore{Taken: figures.Draw(t, "taken")},
 			}
 		}), 0, ledger.MaxRuns).Draw(t, "runs"),
 		Stores:        rapid.MapOf(rapid.StringMatching(`[a-c]`), rapid.String()).Draw(t, "stores"),
@@ -231,9 +231,9 @@ func TestFullLedgerLeavesOutWhatMattersLeast(t *testing.T) {
 		Graces:   map[string]int64{key("grace"): 60},
 		Nodes:    map[string]string{key("home"): "n1//", key("hung"): "n1/boot", key("live"): "n1"},
 		Figures:  ledgertest.Figures{Pods: 7},
-		Runs:     []ledgertest.Run{{ID: "run-1", Began: noon.Unix(), Flags: 2}},
+		Runs:     []ledgertest.Run{{ID: "run-1", Began: noon.Unix(), Ended: true}},
 
-		TotalReleased: map[string]int64{"calico": 7}, TotalRuns: map[string]int64{"done": 1},
+		TotalReleased: map[string]uint64{"calico": 7}, TotalRuns: map[string]uint64{"done": 1},
 
 		Unlisted: map[string]int64{key("live"): 0, key("old"): 0, key("home"): 0},
 		Unread:   map[string]int64{key("unread"): 0},

@@ -2,35 +2,33 @@ package ledger
 
 import (
 	"cmp"
-	"encoding/binary"
 	"maps"
-	"math"
 	"slices"
 )
 
 // A Run is how a run or a restore ended, for people: no verdict rests on it. No text has more than
 // MaxRunText bytes.
 type Run struct {
-	ID     string
-	Began  int64  // in seconds since 1970
-	By     string // who started it: see journal.Run
-	DryRun bool
+	ID     string `json:"id"`
+	Began  int64  `json:"began,omitzero"` // in seconds since 1970
+	By     string `json:"by,omitzero"`    // who started it: see journal.Run
+	DryRun bool   `json:"dryRun,omitzero"`
 
-	Selection string // what it was narrowed to; empty: nothing
-	Overrides string // the flags that replaced settings of the policy
+	Selection string `json:"selection,omitzero"` // what it was narrowed to; empty: nothing
+	Overrides string `json:"overrides,omitzero"` // the flags that replaced settings of the policy
 
 	// Ended is false for a run that is still running, or was killed. Then the code and the
 	// error are those of the run so far.
-	Ended    bool
-	ExitCode int
-	Error    string // why it failed or was refused
+	Ended    bool   `json:"ended,omitzero"`
+	ExitCode int    `json:"exitCode,omitzero"`
+	Error    string `json:"error,omitzero"` // why it failed or was refused
 
-	Due      int // addresses that it planned to free
-	Released int // addresses that it freed
-	NotBegun int // addresses that stay only because it was interrupted before their releases
+	Due      int `json:"due,omitzero"`      // addresses that it planned to free
+	Released int `json:"released,omitzero"` // addresses that it freed
+	NotBegun int `json:"notBegun,omitzero"` // addresses that stay only because it was interrupted before their releases
 
-	RestoreOf string  // the run whose journal it put back, if it is a restore
-	Restore   Restore // the zero value if it is none
+	RestoreOf string  `json:"restoreOf,omitzero"` // the run whose journal it put back, if it is a restore
+	Restore   Restore `json:"restore,omitzero"`   // the zero value if it is none
 }
 
 // A Restore counts the addresses that a restore was to put back, by what became of them.
@@ -59,8 +57,8 @@ func (r Run) Result() string { return cmp.Or(results[r.ExitCode], failed) }
 // Totals count what runs did since the ledger was made, for people: no verdict rests on them. A run
 // counts once, when it is first known to have ended. A run that was killed before that counts nowhere.
 type Totals struct {
-	Released map[string]uint64 // addresses, by the backend
-	Runs     map[string]uint64 // by their result
+	Released map[string]uint64 `json:"released,omitempty"` // addresses, by the backend
+	Runs     map[string]uint64 `json:"runs,omitempty"`     // by their result
 }
 
 // sum returns the sums of two counts of the same things.
@@ -91,73 +89,3 @@ func (l Ledger) WithRun(run Run, freed map[string]uint64) Ledger {
 	l.Runs = l.Runs[max(0, len(l.Runs)-MaxRuns):]
 	return l
 }
-
-// The bits of a run's flags.
-const (
-	dryRunFlag = 1 << iota
-	endedFlag
-	allFlags = dryRunFlag | endedFlag
-)
-
-// numbers are the figures of a run, in the order of the stored form.
-func (r *Run) numbers() [7]*int {
-	return [...]*int{&r.Due, &r.Released, &r.NotBegun, &r.Restore.Restored, &r.Restore.Present, &r.Restore.Taken, &r.Restore.Failed}
-}
-
-// texts are the texts of a run, in the order of the stored form.
-func (r *Run) texts() [6]*string {
-	return [...]*string{&r.ID, &r.By, &r.Selection, &r.Overrides, &r.Error, &r.RestoreOf}
-}
-
-// appendRuns appends the number of runs, and each of them: its texts, its beginning, flags,
-// exit code, and figures. A text is its length and its bytes.
-func appendRuns(data []byte, runs []Run) []byte {
-	data = binary.AppendUvarint(data, uint64(len(runs)))
-	for _, r := range runs {
-		flags := uint64(0)
-		if r.DryRun {
-			flags |= dryRunFlag
-		}
-		if r.Ended {
-			flags |= endedFlag
-		}
-		for _, text := range r.texts() {
-			data = appendText(data, *text)
-		}
-		for _, n := range [...]uint64{uint64(r.Began), flags, uint64(r.ExitCode)} {
-			data = binary.AppendUvarint(data, n)
-		}
-		for _, n := range r.numbers() {
-			data = binary.AppendUvarint(data, uint64(*n))
-		}
-	}
-	return data
-}
-
-// appendText appends a text.
-func appendText(data []byte, text string) []byte {
-	return append(binary.AppendUvarint(data, uint64(len(text))), text...)
-}
-
-// runs reads what appendRuns appends.
-func (r *ledgerReader) runs() []Run {
-	var runs []Run
-	for range r.number(MaxRuns) {
-		var run Run
-		for _, text := range run.texts() {
-			*text = r.text()
-		}
-		run.Began = int64(r.number(lastSecond))
-		flags := r.number(allFlags)
-		run.DryRun, run.Ended = flags&dryRunFlag != 0, flags&endedFlag != 0
-		run.ExitCode = int(r.number(math.MaxUint8))
-		for _, n := range run.numbers() {
-			*n = int(r.number(math.MaxInt))
-		}
-		runs = append(runs, run)
-	}
-	return runs
-}
-
-// text reads a text.
-func (r *ledgerReader) text() string { return string(r.bytes(r.number(uint64(len(r.rest))))) }

@@ -1,10 +1,9 @@
 package ledger_test
 
 import (
-	"errors"
 	"fmt"
 	"maps"
-	"strings"
+	"math"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -23,7 +22,7 @@ func TestEachRunCountsOnceInTheTotals(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := drawLedger(t)
 		form := formOf(t, l)
-		form.TotalReleased, form.TotalRuns, form.Runs = map[string]int64{}, map[string]int64{}, nil
+		form.TotalReleased, form.TotalRuns, form.Runs = map[string]uint64{}, map[string]uint64{}, nil
 		l = ledgerOfForm(t, form)
 		counted := make(map[string]bool)
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
@@ -41,7 +40,7 @@ func TestEachRunCountsOnceInTheTotals(t *testing.T) {
 					counted[run.ID] = true
 					form.TotalRuns[resultOf[run.ExitCode]]++
 					for backend, n := range freed {
-						form.TotalReleased[backend] += int64(n)
+						form.TotalReleased[backend] += n
 					}
 				}
 			case "store":
@@ -77,24 +76,8 @@ func TestTotalsOfTheLedgerBeforeStay(t *testing.T) {
 
 // A total that is as large as it can be does not damage the ledger when it grows.
 func TestLargestTotalIsNoDamage(t *testing.T) {
-	l := ledgerOfForm(t, ledgertest.Ledger{TotalRuns: map[string]int64{"done": -1}}) // as it is stored: 2^64-1
+	l := ledgerOfForm(t, ledgertest.Ledger{TotalRuns: map[string]uint64{"done": math.MaxUint64}})
 	l = l.WithRun(ledger.Run{ID: "run-1", Ended: true}, nil)
-	equal(t, "totals", formOf(t, l).TotalRuns, map[string]int64{"done": 0})
+	equal(t, "totals", formOf(t, l).TotalRuns, map[string]uint64{"done": 0})
 	ledgerOfForm(t, formOf(t, l))
-}
-
-// Totals are in order, and each has a name of its own: otherwise equal ledgers have several forms.
-func TestTotalsAreInOrder(t *testing.T) {
-	for totals, whole := range map[string]bool{
-		"\x02\x01a\x01\x01b\x01": true,
-		"\x02\x01b\x01\x01a\x01": false,
-		"\x02\x01a\x01\x01a\x01": false,
-		"\x01\x00\x01":           false, // it has no name
-	} {
-		const figures, lists, after = "\x07\x00\x00\x00\x00\x00\x00", "\x00\x00\x00\x00\x00\x00\x00", "\x00\x00\x00\x00"
-		_, err := ledger.Decode(ledgertest.Sum([]byte(figures + strings.Repeat("s", 16) + lists + totals + after)))
-		if errors.Is(err, ledger.ErrDamaged) == whole {
-			t.Errorf("%q: %v, want an error: %v", totals, err, !whole)
-		}
-	}
 }

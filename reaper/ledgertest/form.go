@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"hash/crc32"
 	"maps"
@@ -25,28 +26,48 @@ type Ledger struct {
 	Runs     []Run             `json:"-"`
 	Stores   map[string]string `json:"stores,omitempty"` // identities by backend
 
-	TotalReleased map[string]int64 `json:"-"` // by backend
-	TotalRuns     map[string]int64 `json:"-"` // by result
+	TotalReleased map[string]uint64 `json:"-"` // by backend
+	TotalRuns     map[string]uint64 `json:"-"` // by result
 
 	Unlisted map[string]int64 `json:"unlisted,omitempty"` // all 0
 	Unread   map[string]int64 `json:"unread,omitempty"`
 	Held     map[string]int64 `json:"held,omitempty"`
 }
 
-// A Run is how a run ended. Its flags are 1 for a dry run and 2 for one that has ended.
+// A Run is how a run ended.
 type Run struct {
-	ID, By, Selection, Overrides, Error, RestoreOf string
-
-	Began, Flags, ExitCode, Due, Released, NotBegun, Restored, Present, Taken, Failed int64
+	ID        string  `json:"id"`
+	Began     int64   `json:"began,omitzero"`
+	By        string  `json:"by,omitzero"`
+	DryRun    bool    `json:"dryRun,omitzero"`
+	Selection string  `json:"selection,omitzero"`
+	Overrides string  `json:"overrides,omitzero"`
+	Ended     bool    `json:"ended,omitzero"`
+	ExitCode  int     `json:"exitCode,omitzero"`
+	Error     string  `json:"error,omitzero"`
+	Due       int64   `json:"due,omitzero"`
+	Released  int64   `json:"released,omitzero"`
+	NotBegun  int64   `json:"notBegun,omitzero"`
+	RestoreOf string  `json:"restoreOf,omitzero"`
+	Restore   Restore `json:"restore,omitzero"`
 }
 
-// texts are those of a run, and numbers follow them.
-func (r *Run) texts() [6]*string {
-	return [...]*string{&r.ID, &r.By, &r.Selection, &r.Overrides, &r.Error, &r.RestoreOf}
-}
+// A Restore counts records, by what became of them.
+type Restore struct{ Restored, Present, Taken, Failed int64 }
 
-func (r *Run) numbers() [10]*int64 {
-	return [...]*int64{&r.Began, &r.Flags, &r.ExitCode, &r.Due, &r.Released, &r.NotBegun, &r.Restored, &r.Present, &r.Taken, &r.Failed}
+// A head is the part of the stored form that is in JSON.
+type head struct {
+	Figures struct{ Pods, Nodes int64 }     `json:"figures,omitzero"`
+	Doubt   struct{ Pods, Nodes, At int64 } `json:"doubt,omitzero"`
+	Epoch   int64                           `json:"epoch,omitzero"`
+	Salt    []byte                          `json:"salt"`
+	Nodes   []string                        `json:"nodes,omitempty"`
+	Runs    []Run                           `json:"runs,omitempty"`
+	Stores  map[string]string               `json:"stores,omitempty"`
+	Totals  struct {
+		Released map[string]uint64 `json:"released,omitempty"`
+		Runs     map[string]uint64 `json:"runs,omitempty"`
+	} `json:"totals"`
 }
 
 // Figures are the numbers of a census.
@@ -62,7 +83,7 @@ type Doubt struct {
 }
 
 const (
-	version = 7
+	version = 8
 	keySize = 12 // the tag of the backend and the hash
 )
 
@@ -76,49 +97,22 @@ func Key(name string) string {
 func Decode(text []byte) (l Ledger, err error) {
 	r := reader{rest: text[:max(0, len(text)-crc32.Size)]}
 	l.Version = uint64(r.number())
-	for _, n := range []*int64{&l.Figures.Pods, &l.Figures.Nodes, &l.Doubt.Pods, &l.Doubt.Nodes, &l.Doubt.At} {
-		*n = r.number()
+	var h head
+	if err := json.Unmarshal(r.bytes(r.number()), &h); err != nil {
+		return l, err
 	}
-	epoch := r.number()
-	copy(l.Salt[:], r.bytes(int64(len(l.Salt))))
-	l.Seen, l.Restored, l.Graces = r.list(epoch), r.list(epoch), r.list(0)
-	var names []string
-	for range r.number() {
-		names = append(names, string(r.bytes(r.number())))
-	}
+	l.Figures = Figures(h.Figures)
+	l.Doubt = Doubt{Figures{h.Doubt.Pods, h.Doubt.Nodes}, h.Doubt.At}
+	l.Runs, l.Stores, l.TotalReleased, l.TotalRuns = h.Runs, h.Stores, h.Totals.Released, h.Totals.Runs
+	copy(l.Salt[:], h.Salt)
+	l.Seen, l.Restored, l.Graces = r.list(h.Epoch), r.list(h.Epoch), r.list(0)
 	l.Nodes = make(map[string]string)
 	for key, n := range r.list(0) {
-		if n < int64(len(names)) {
-			l.Nodes[key] = names[n]
+		if n < int64(len(h.Nodes)) {
+			l.Nodes[key] = h.Nodes[n]
 		}
 	}
-	for range r.number() {
-		var run Run
-		for _, text := range run.texts() {
-			*text = string(r.bytes(r.number()))
-		}
-		for _, n := range run.numbers() {
-			*n = r.number()
-		}
-		l.Runs = append(l.Runs, run)
-	}
-	for range r.number() {
-		backend := string(r.bytes(r.number()))
-		if l.Stores == nil {
-			l.Stores = make(map[string]string)
-		}
-		l.Stores[backend] = string(r.bytes(r.number()))
-	}
-	for _, totals := range []*map[string]int64{&l.TotalReleased, &l.TotalRuns} {
-		for range r.number() {
-			if *totals == nil {
-				*totals = make(map[string]int64)
-			}
-			name := string(r.bytes(r.number()))
-			(*totals)[name] = r.number()
-		}
-	}
-	l.Unlisted, l.Unread, l.Held = r.list(0), r.list(0), r.list(epoch)
+	l.Unlisted, l.Unread, l.Held = r.list(0), r.list(0), r.list(h.Epoch)
 	if r.cut || len(r.rest) > 0 {
 		return l, errors.New("the ledger has another form than the tests know")
 	}
@@ -130,53 +124,29 @@ func (l Ledger) Encode() []byte {
 	if l.Version == 0 {
 		l.Version = version
 	}
-	data := binary.AppendUvarint(nil, l.Version)
-	for _, n := range []int64{l.Figures.Pods, l.Figures.Nodes, l.Doubt.Pods, l.Doubt.Nodes, l.Doubt.At} {
-		data = binary.AppendUvarint(data, uint64(n))
-	}
+	h := head{Salt: l.Salt[:], Nodes: slices.Compact(slices.Sorted(maps.Values(l.Nodes))), Runs: l.Runs, Stores: l.Stores}
+	h.Figures.Pods, h.Figures.Nodes = l.Figures.Pods, l.Figures.Nodes
+	h.Doubt.Pods, h.Doubt.Nodes, h.Doubt.At = l.Doubt.Pods, l.Doubt.Nodes, l.Doubt.At
+	h.Totals.Released, h.Totals.Runs = l.TotalReleased, l.TotalRuns
 	times := slices.AppendSeq(slices.AppendSeq(slices.Collect(maps.Values(l.Seen)), maps.Values(l.Restored)), maps.Values(l.Held))
-	epoch := int64(0)
 	if len(times) > 0 {
-		epoch = slices.Min(times)
+		h.Epoch = slices.Min(times)
 	}
-	data = append(binary.AppendUvarint(data, uint64(epoch)), l.Salt[:]...)
-	data = appendList(data, l.Seen, epoch)
-	data = appendList(data, l.Restored, epoch)
+	text, err := json.Marshal(h)
+	if err != nil {
+		panic(err)
+	}
+	data := binary.AppendUvarint(binary.AppendUvarint(nil, l.Version), uint64(len(text)))
+	data = appendList(append(data, text...), l.Seen, h.Epoch)
+	data = appendList(data, l.Restored, h.Epoch)
 	data = appendList(data, l.Graces, 0)
-	names := slices.Compact(slices.Sorted(maps.Values(l.Nodes)))
-	data = binary.AppendUvarint(data, uint64(len(names)))
-	ranks := make(map[string]int64, len(names))
-	for i, name := range names {
-		data = append(binary.AppendUvarint(data, uint64(len(name))), name...)
-		ranks[name] = int64(i)
-	}
 	indices := make(map[string]int64, len(l.Nodes))
 	for key, name := range l.Nodes {
-		indices[key] = ranks[name]
+		i, _ := slices.BinarySearch(h.Nodes, name)
+		indices[key] = int64(i)
 	}
-	data = binary.AppendUvarint(appendList(data, indices, 0), uint64(len(l.Runs)))
-	for _, run := range l.Runs {
-		for _, text := range run.texts() {
-			data = append(binary.AppendUvarint(data, uint64(len(*text))), *text...)
-		}
-		for _, n := range run.numbers() {
-			data = binary.AppendUvarint(data, uint64(*n))
-		}
-	}
-	data = binary.AppendUvarint(data, uint64(len(l.Stores)))
-	for _, backend := range slices.Sorted(maps.Keys(l.Stores)) {
-		for _, text := range []string{backend, l.Stores[backend]} {
-			data = append(binary.AppendUvarint(data, uint64(len(text))), text...)
-		}
-	}
-	for _, totals := range []map[string]int64{l.TotalReleased, l.TotalRuns} {
-		data = binary.AppendUvarint(data, uint64(len(totals)))
-		for _, name := range slices.Sorted(maps.Keys(totals)) {
-			data = append(binary.AppendUvarint(data, uint64(len(name))), name...)
-			data = binary.AppendUvarint(data, uint64(totals[name]))
-		}
-	}
-	return Sum(appendList(appendList(appendList(data, l.Unlisted, 0), l.Unread, 0), l.Held, epoch))
+	data = appendList(data, indices, 0)
+	return Sum(appendList(appendList(appendList(data, l.Unlisted, 0), l.Unread, 0), l.Held, h.Epoch))
 }
 
 // Sum appends the checksum of a stored form.

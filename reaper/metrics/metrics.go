@@ -402,12 +402,7 @@ func (g gauges) blocks(r report.Report, rows []row) {
 			without.add(float64(*b.NodesWithoutRoom), rows[i][:]...)
 		}
 	}
-	for row, sum := range unclaimed {
-		if sum != nil {
-			value, _ := sum.Float64()
-			blocks.add(value, append(row[:], "unclaimed")...)
-		}
-	}
+	unclaimed.addTo(blocks, "unclaimed")
 }
 
 // sums are the sums of each row; nil if a part is unknown.
@@ -426,12 +421,12 @@ func (s sums) add(to row, n *big.Int) {
 	}
 }
 
-// addTo adds the sums that are known to gauges.
-func (s sums) addTo(f family) {
+// addTo adds the sums that are known to gauges, which may have more labels.
+func (s sums) addTo(f family, more ...string) {
 	for row, sum := range s {
 		if sum != nil {
 			value, _ := sum.Float64()
-			f.add(value, row[:]...)
+			f.add(value, append(row[:], more...)...)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package plugin
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -39,6 +40,17 @@ func Protectors(plugins []Plugin) []string {
 		}
 	}
 	return names
+}
+
+// With returns the Open of a backend whose settings are of this type.
+func With[S any](open func(env Env, settings *S) (ipam.Backend, error)) func(context.Context, Env, any) (ipam.Backend, error) {
+	return func(_ context.Context, env Env, settings any) (ipam.Backend, error) {
+		s, ok := settings.(*S)
+		if !ok {
+			return nil, fmt.Errorf("the settings are %T, not %T", settings, s)
+		}
+		return open(env, s)
+	}
 }
 
 // Open opens the backends with the settings of a policy, in the order of the

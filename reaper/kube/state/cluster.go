@@ -62,21 +62,21 @@ func (c *Cluster) Pods(ctx context.Context) ([]census.Pod, error) {
 
 // StatefulSets implements census.Cluster.
 func (c *Cluster) StatefulSets(ctx context.Context) ([]census.StatefulSet, error) {
-	if c.node != "" {
-		return nil, ctx.Err()
-	}
-	request := func() *rest.Request { return c.apps.Get().Resource("statefulsets") }
-	list, err := kube.ReadList(ctx, c.raw, request, kube.FormOf("apps/v1", "StatefulSetList", readStatefulSet))
-	return list, kube.Answered(err)
+	return readAll(ctx, c, c.apps, "statefulsets", kube.FormOf("apps/v1", "StatefulSetList", readStatefulSet))
 }
 
 // Nodes implements census.Cluster.
 func (c *Cluster) Nodes(ctx context.Context) ([]census.Node, error) {
+	return readAll(ctx, c, c.core, "nodes", kube.FormOf("v1", "NodeList", readNode))
+}
+
+// readAll reads every object of a resource; none if only the pods of a node are listed.
+func readAll[T any](ctx context.Context, c *Cluster, group rest.Interface, resource string, form kube.Form[T]) ([]T, error) {
 	if c.node != "" {
 		return nil, ctx.Err()
 	}
-	request := func() *rest.Request { return c.core.Get().Resource("nodes") }
-	list, err := kube.ReadList(ctx, c.raw, request, kube.FormOf("v1", "NodeList", readNode))
+	request := func() *rest.Request { return group.Get().Resource(resource) }
+	list, err := kube.ReadList(ctx, c.raw, request, form)
 	return list, kube.Answered(err)
 }
 

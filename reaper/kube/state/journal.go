@@ -97,17 +97,13 @@ func configMap(part journal.Part) (*corev1.ConfigMap, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := zip(line, gzip.DefaultCompression)
-	if err != nil {
-		return nil, err
-	}
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        partName(part),
 			Labels:      map[string]string{JournalLabel: "true", RunLabel: part.Run.ID},
 			Annotations: map[string]string{startedKey: part.Run.StartedAt.UTC().Format(time.RFC3339)},
 		},
-		BinaryData: map[string][]byte{journalKey: data},
+		BinaryData: map[string][]byte{journalKey: zip(line, gzip.DefaultCompression)},
 		Immutable:  new(true),
 	}, nil
 }
@@ -336,20 +332,13 @@ func byRun(parts []storedPart) (runs []journal.Stored, partsOf map[string][]stor
 	return runs, partsOf, foreign
 }
 
-// zip compresses data at a level of gzip. It is deterministic.
-func zip(data []byte, level int) ([]byte, error) {
+// zip compresses data at a level that gzip has. It is deterministic.
+func zip(data []byte, level int) []byte {
 	var buf bytes.Buffer
-	w, err := gzip.NewWriterLevel(&buf, level)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := w.Write(data); err != nil {
-		return nil, err
-	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
-	return buf.Bytes(), nil
+	w, _ := gzip.NewWriterLevel(&buf, level)
+	_, _ = w.Write(data) // a buffer takes everything
+	_ = w.Close()
+	return buf.Bytes()
 }
 
 // unzip decompresses data. It cuts the result to limit bytes, without an error, so that hostile

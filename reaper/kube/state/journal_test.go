@@ -109,10 +109,7 @@ func TestRunIsAsLargeAsItsParts(t *testing.T) {
 }
 
 func TestUnzipStopsAtTheLimit(t *testing.T) {
-	data, err := zip(bytes.Repeat([]byte("x"), 1<<20), gzip.DefaultCompression)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := zip(bytes.Repeat([]byte("x"), 1<<20), gzip.DefaultCompression)
 	for _, limit := range []int64{0, 10, 1 << 20, 2 << 20} {
 		got, err := unzip(data, limit)
 		if err != nil || int64(len(got)) != min(limit, 1<<20) {

@@ -97,10 +97,6 @@ func (l *Ledgers) Save(ctx context.Context, next ledger.Ledger) error {
 	if len(plain) > maxPlain {
 		return fmt.Errorf("ConfigMap %s of the ledger would have %d bytes, it has room for %d", LedgerName, len(plain), maxPlain)
 	}
-	data, err := zip(plain, gzip.BestSpeed)
-	if err != nil {
-		return err
-	}
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: LedgerName}}
 	if l.have != nil {
 		cm = l.have.DeepCopy()
@@ -108,7 +104,7 @@ func (l *Ledgers) Save(ctx context.Context, next ledger.Ledger) error {
 	if cm.BinaryData == nil {
 		cm.BinaryData = make(map[string][]byte)
 	}
-	cm.BinaryData[ledgerKey] = data
+	cm.BinaryData[ledgerKey] = zip(plain, gzip.BestSpeed)
 	saved, err := l.put(ctx, cm)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/ip-reaper/ip-reaper/reaper/census"
@@ -40,108 +41,44 @@ const (
 	mirror = corev1.MirrorPodAnnotationKey
 )
 
-// podFields are the fields of a pod object that verdicts rest on, or findings.
-type podFields struct {
-	namespace, name, uid, node, phase string
+// podKeys are the annotations that verdicts rest on, or findings.
+var podKeys = []string{networkStatus, networksStatus, networks, calicoPodIP, calicoPodIPs, calicoContainerID, mirror}
 
-	hostNetwork, noSandbox bool
-
-	// In seconds since 1970; 0 if the pod does not say. By the API's conventions, a
-	// deletionTimestamp is the time of the deletion plus its grace period.
-	created, deadline int64
-
-	// How long the containers may take to end: by the spec, and by a deletion under way. 0 if
-	// the pod does not say.
-	grace, deletionGrace int64 // in seconds
-
-	podIP  string
-	podIPs []string
-
-	annotations podAnnotations
-}
-
-// podAnnotations are the annotations that verdicts rest on.
-type podAnnotations struct {
-	networkStatus, networksStatus, networks      string
-	calicoPodIP, calicoPodIPs, calicoContainerID string
-	emptied                                      bool // calicoPodIP is there, and has no address
-	isMirror                                     bool
-}
-
-// set sets the value of an annotation. It ignores those that no verdict rests on.
-func (a *podAnnotations) set(key, value []byte) {
-	switch string(key) {
-	case networkStatus:
-		a.networkStatus = string(value)
-	case networksStatus:
-		a.networksStatus = string(value)
-	case networks:
-		a.networks = string(value)
-	case calicoPodIP:
-		a.calicoPodIP, a.emptied = string(value), len(value) == 0
-	case calicoPodIPs:
-		a.calicoPodIPs = string(value)
-	case calicoContainerID:
-		a.calicoContainerID = string(value)
-	case mirror:
-		a.isMirror = true
-	}
-}
-
-// readPod reduces a pod to the facts that verdicts rest on.
+// readPod reduces a pod to the facts that verdicts rest on, or findings.
 func readPod(pod *corev1.Pod) census.Pod {
-	f := podFields{
-		namespace:     pod.Namespace,
-		name:          pod.Name,
-		uid:           string(pod.UID),
-		node:          pod.Spec.NodeName,
-		phase:         string(pod.Status.Phase),
-		hostNetwork:   pod.Spec.HostNetwork,
-		created:       second(&pod.CreationTimestamp),
-		deadline:      second(pod.DeletionTimestamp),
-		grace:         ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, 0),
-		deletionGrace: ptr.Deref(pod.DeletionGracePeriodSeconds, 0),
-		podIP:         pod.Status.PodIP,
-	}
-	for key, value := range pod.Annotations {
-		f.annotations.set([]byte(key), []byte(value))
-	}
-	for _, ip := range pod.Status.PodIPs {
-		f.podIPs = append(f.podIPs, ip.IP)
-	}
-	for _, c := range pod.Status.Conditions {
-		f.noSandbox = f.noSandbox || c.Type == corev1.PodReadyToStartContainers && c.Status == corev1.ConditionFalse
-	}
-	return f.reduce()
-}
-
-// reduce returns the facts in the fields.
-func (f *podFields) reduce() census.Pod {
 	p := census.Pod{
-		Ref:      ipam.PodRef{Namespace: f.namespace, Name: f.name},
-		UID:      f.uid,
-		Node:     f.node,
-		Finished: f.phase == string(corev1.PodSucceeded) || f.phase == string(corev1.PodFailed),
-		Sandbox:  f.annotations.calicoContainerID,
-		Deadline: timeOf(f.deadline),
-		Mirror:   f.annotations.isMirror && !f.hostNetwork,
+		Ref:      ipam.PodRef{Namespace: pod.Namespace, Name: pod.Name},
+		UID:      string(pod.UID),
+		Node:     pod.Spec.NodeName,
+		Finished: pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
+		Sandbox:  pod.Annotations[calicoContainerID],
 
-		HostNetwork: f.hostNetwork,
-		NoSandbox:   f.noSandbox || f.annotations.emptied,
+		HostNetwork: pod.Spec.HostNetwork,
+	}
+	if pod.DeletionTimestamp != nil { // by the API's conventions, the time of the deletion plus its grace period
+		p.Deadline = pod.DeletionTimestamp.UTC()
+	}
+	grace := max(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, 0), ptr.Deref(pod.DeletionGracePeriodSeconds, 0), 0)
+	p.TerminationGrace = time.Duration(min(grace, maxSeconds)) * time.Second
+	_, isMirror := pod.Annotations[mirror]
+	p.Mirror = isMirror && !p.HostNetwork
+	if !isMirror {
+		p.Created = pod.CreationTimestamp.UTC()
+	}
+	emptied, annotated := pod.Annotations[calicoPodIP]
+	p.NoSandbox = annotated && emptied == ""
+	for _, c := range pod.Status.Conditions {
+		p.NoSandbox = p.NoSandbox || c.Type == corev1.PodReadyToStartContainers && c.Status == corev1.ConditionFalse
+	}
 
-		TerminationGrace: time.Duration(min(max(f.grace, f.deletionGrace, 0), maxSeconds)) * time.Second,
-	}
-	if !f.annotations.isMirror {
-		p.Created = timeOf(f.created)
-	}
 	var s showing
-	s.add(f.podIP)
-	for _, ip := range f.podIPs {
-		s.add(ip)
+	s.add(pod.Status.PodIP)
+	for _, ip := range pod.Status.PodIPs {
+		s.add(ip.IP)
 	}
 	p.InStatus = len(s.addresses)
 	var named uint64 // which of the first 64 addresses of the status Calico's annotations have
-	for text := range strings.SplitSeq(f.annotations.calicoPodIP+","+f.annotations.calicoPodIPs, ",") {
+	for text := range strings.SplitSeq(pod.Annotations[calicoPodIP]+","+pod.Annotations[calicoPodIPs], ",") {
 		ip, _ := readIP(text)
 		if i := slices.Index(s.addresses[:p.InStatus], ip); i >= 0 {
 			named |= 1 << i
@@ -154,47 +91,31 @@ func (f *podFields) reduce() census.Pod {
 	if bits.OnesCount64(named) == p.InStatus {
 		p.ByCalico = len(s.addresses)
 	}
-	readable := s.readNetworkStatus(cmp.Or(f.annotations.networkStatus, f.annotations.networksStatus))
+	readable := s.readNetworkStatus(cmp.Or(pod.Annotations[networkStatus], pod.Annotations[networksStatus]))
 	if len(p.Sandbox) > maxSandbox {
 		p.Sandbox, s.tooMuch = "", true
 	}
 	p.Addresses, p.Interfaces = s.addresses, s.interfaces
 	p.TooMuch = s.tooMuch
-	asks := f.annotations.networks != "" && len(s.interfaces) == 0
+	wanted := pod.Annotations[networks]
+	asks := wanted != "" && len(s.interfaces) == 0
 	mayHide := !p.Finished && p.Node != ""
-	p.LeavesOut = mayHide && f.annotations.networks != "" && len(s.interfaces) > 0 &&
-		s.leavesOut(f.annotations.networks, f.namespace, f.annotations.networksStatus != "")
-	p.AddressUnknown = p.TooMuch || mayHide && (!readable || asks || p.InStatus == 0 && !f.hostNetwork)
+	p.LeavesOut = mayHide && wanted != "" && len(s.interfaces) > 0 && s.leavesOut(wanted, pod.Namespace, pod.Annotations[networksStatus] != "")
+	p.AddressUnknown = p.TooMuch || mayHide && (!readable || asks || p.InStatus == 0 && !p.HostNetwork)
 	// Multus writes the network-status after all ADDs, and the kubelet the status after that.
 	inOrder := len(s.interfaces) == 0 || byCalico
-	p.Starting = p.AddressUnknown && !p.TooMuch && readable && inOrder && !p.LeavesOut && !f.hostNetwork && f.isStarting()
+	p.Starting = p.AddressUnknown && !p.TooMuch && readable && inOrder && !p.LeavesOut && !p.HostNetwork && isStarting(pod)
 	return p
-}
-
-// second returns the second of a time as the API stores it; 0 for no time.
-func second(t *metav1.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.Unix()
-}
-
-// timeOf returns the time of a second; the zero time for 0.
-func timeOf(second int64) time.Time {
-	if second == 0 {
-		return time.Time{}
-	}
-	return time.Unix(second, 0).UTC()
 }
 
 // isStarting reports whether the status of a pod has no text in place of an address, and
 // Calico's annotations have only addresses. Calico's plugin writes them in the middle of an
 // ADD, before the plugins of other networks are called.
-func (f *podFields) isStarting() bool {
-	if f.podIP != "" || len(f.podIPs) > 0 {
+func isStarting(pod *corev1.Pod) bool {
+	if pod.Status.PodIP != "" || len(pod.Status.PodIPs) > 0 {
 		return false
 	}
-	for _, annotation := range []string{f.annotations.calicoPodIP, f.annotations.calicoPodIPs} {
+	for _, annotation := range []string{pod.Annotations[calicoPodIP], pod.Annotations[calicoPodIPs]} {
 		for text := range strings.SplitSeq(annotation, ",") {
 			if _, ok := readIP(text); !ok && annotation != "" {
 				return false
@@ -207,14 +128,14 @@ func (f *podFields) isStarting() bool {
 // maxSeconds is how many seconds a time.Duration holds.
 const maxSeconds = math.MaxInt64 / int64(time.Second)
 
-// maxBoot is how much of a boot ID counts, in bytes. Linux has UUIDs of 36.
+// maxBoot is how much of a boot ID counts, in bytes. Linux has UUIDs of 36. The ledger keeps only UTF-8.
 const maxBoot = 64
 
 // readNode reduces a node to the facts that verdicts rest on. A node without a Ready condition
 // is not ready.
 func readNode(node *corev1.Node) census.Node {
 	n := census.Node{Name: node.Name, Created: node.CreationTimestamp.Time, Boot: node.Status.NodeInfo.BootID}
-	n.Boot = n.Boot[:min(len(n.Boot), maxBoot)]
+	n.Boot = strings.ToValidUTF8(n.Boot[:min(len(n.Boot), maxBoot)], "?")
 	n.Windows = strings.EqualFold(node.Status.NodeInfo.OperatingSystem, string(corev1.Windows))
 	n.OtherNames = otherNames(node)
 	for _, condition := range node.Status.Conditions {
@@ -225,9 +146,7 @@ func readNode(node *corev1.Node) census.Node {
 		}
 	}
 	for _, taint := range node.Spec.Taints {
-		if taint.Key == corev1.TaintNodeOutOfService {
-			n.OutOfService = true
-		}
+		n.OutOfService = n.OutOfService || taint.Key == corev1.TaintNodeOutOfService
 	}
 	for _, name := range tunnelAnnotations {
 		ip, err := netip.ParseAddr(node.Annotations[name])
@@ -287,10 +206,7 @@ const (
 	specGrace, specNodeName, specHostNet = 4, 10, 11
 	statusPhase, statusConditions        = 1, 2
 	statusPodIP, statusPodIPs            = 6, 12
-	conditionType, conditionStatus       = 1, 2
 
-	podIPText          = 1
-	timeSeconds        = 1
 	entryKey, entryVal = 1, 2
 )
 
@@ -306,15 +222,15 @@ func podForm() kube.Form[census.Pod] {
 // any protobuf message, the last of several values for a field counts, and several parts of a
 // message are merged.
 func readPodMessage(message []byte) (census.Pod, error) {
-	var fields podFields
+	var pod corev1.Pod
 	err := kube.EachField(message, func(f kube.Field) error {
 		switch int32(f.Number) {
 		case podMetadata:
-			return eachIn(f, fields.readMeta)
+			return eachIn(f, func(f kube.Field) error { return readMeta(&pod.ObjectMeta, f) })
 		case podSpec:
-			return eachIn(f, fields.readSpec)
+			return eachIn(f, func(f kube.Field) error { return readSpec(&pod.Spec, f) })
 		case podStatus:
-			return eachIn(f, fields.readStatus)
+			return eachIn(f, func(f kube.Field) error { return readStatus(&pod.Status, f) })
 		default:
 			return nil
 		}
@@ -322,7 +238,7 @@ func readPodMessage(message []byte) (census.Pod, error) {
 	if err != nil {
 		return census.Pod{}, err
 	}
-	return fields.reduce(), nil
+	return readPod(&pod), nil
 }
 
 // eachIn calls read with each field of the message that a field has.
@@ -334,104 +250,93 @@ func eachIn(f kube.Field, read func(kube.Field) error) error {
 	return kube.EachField(message, read)
 }
 
+// decode decodes the whole message that a field has.
+func decode(f kube.Field, into interface{ Unmarshal(message []byte) error }) error {
+	message, err := f.Content()
+	if err != nil {
+		return err
+	}
+	return into.Unmarshal(message)
+}
+
 // readMeta reads a field of an ObjectMeta.
-func (f *podFields) readMeta(field kube.Field) (err error) {
-	switch int32(field.Number) {
+func readMeta(meta *metav1.ObjectMeta, f kube.Field) (err error) {
+	switch int32(f.Number) {
 	case metaName:
-		f.name, err = field.Text()
+		meta.Name, err = f.Text()
 	case metaNamespace:
-		f.namespace, err = field.Text()
+		meta.Namespace, err = f.Text()
 	case metaUID:
-		f.uid, err = field.Text()
+		var uid string
+		uid, err = f.Text()
+		meta.UID = types.UID(uid)
 	case metaCreated:
-		f.created, err = readSecond(field)
+		err = decode(f, &meta.CreationTimestamp)
 	case metaDeadline:
-		f.deadline, err = readSecond(field)
+		meta.DeletionTimestamp = new(metav1.Time)
+		err = decode(f, meta.DeletionTimestamp)
 	case metaDeletionGrace:
-		f.deletionGrace, err = field.Int()
+		meta.DeletionGracePeriodSeconds = new(int64)
+		*meta.DeletionGracePeriodSeconds, err = f.Int()
 	case metaAnnotations:
-		err = f.readAnnotation(field)
+		err = readAnnotation(meta, f)
 	}
 	return err
 }
 
-// readAnnotation reads an entry of the map of annotations. Key and value may come in
-// either order; a missing one is empty.
-func (f *podFields) readAnnotation(field kube.Field) error {
+// readAnnotation reads an entry of the map of annotations, if it is one of podKeys. Key and value may
+// come in either order; a missing one is empty.
+func readAnnotation(meta *metav1.ObjectMeta, f kube.Field) error {
 	var key, value []byte
-	err := eachIn(field, func(field kube.Field) (err error) {
-		switch int32(field.Number) {
+	err := eachIn(f, func(f kube.Field) (err error) {
+		switch int32(f.Number) {
 		case entryKey:
-			key, err = field.Content()
+			key, err = f.Content()
 		case entryVal:
-			value, err = field.Content()
+			value, err = f.Content()
 		}
 		return err
 	})
-	f.annotations.set(key, value)
+	if slices.Contains(podKeys, string(key)) {
+		metav1.SetMetaDataAnnotation(meta, string(key), string(value))
+	}
 	return err
 }
 
 // readSpec reads a field of a PodSpec.
-func (f *podFields) readSpec(field kube.Field) (err error) {
-	switch int32(field.Number) {
+func readSpec(spec *corev1.PodSpec, f kube.Field) (err error) {
+	switch int32(f.Number) {
 	case specGrace:
-		f.grace, err = field.Int()
+		spec.TerminationGracePeriodSeconds = new(int64)
+		*spec.TerminationGracePeriodSeconds, err = f.Int()
 	case specNodeName:
-		f.node, err = field.Text()
+		spec.NodeName, err = f.Text()
 	case specHostNet:
 		var set int64
-		set, err = field.Int()
-		f.hostNetwork = set != 0
+		set, err = f.Int()
+		spec.HostNetwork = set != 0
 	}
 	return err
 }
 
 // readStatus reads a field of a PodStatus.
-func (f *podFields) readStatus(field kube.Field) (err error) {
-	switch int32(field.Number) {
+func readStatus(status *corev1.PodStatus, f kube.Field) (err error) {
+	switch int32(f.Number) {
 	case statusPhase:
-		f.phase, err = field.Text()
+		var phase string
+		phase, err = f.Text()
+		status.Phase = corev1.PodPhase(phase)
 	case statusConditions:
-		err = f.readCondition(field)
+		var condition corev1.PodCondition
+		if err = decode(f, &condition); condition.Type == corev1.PodReadyToStartContainers {
+			status.Conditions = append(status.Conditions, condition)
+		}
 	case statusPodIP:
-		f.podIP, err = field.Text()
+		status.PodIP, err = f.Text()
 	case statusPodIPs:
-		var ip string
-		err = eachIn(field, func(field kube.Field) (err error) {
-			if field.Number == podIPText {
-				ip, err = field.Text()
-			}
-			return err
-		})
-		f.podIPs = append(f.podIPs, ip)
+		var ip corev1.PodIP
+		err = decode(f, &ip)
+		status.PodIPs = append(status.PodIPs, ip)
 	}
 	return err
-}
-
-// readCondition reads a condition of the pod.
-func (f *podFields) readCondition(field kube.Field) error {
-	var kind, status []byte
-	err := eachIn(field, func(field kube.Field) (err error) {
-		switch int32(field.Number) {
-		case conditionType:
-			kind, err = field.Content()
-		case conditionStatus:
-			status, err = field.Content()
-		}
-		return err
-	})
-	f.noSandbox = f.noSandbox || string(kind) == string(corev1.PodReadyToStartContainers) && string(status) == string(corev1.ConditionFalse)
-	return err
-}
-
-// readSecond reads the seconds of a Time.
-func readSecond(field kube.Field) (second int64, err error) {
-	err = eachIn(field, func(field kube.Field) (err error) {
-		if field.Number == timeSeconds {
-			second, err = field.Int()
-		}
-		return err
-	})
-	return second, err
 }

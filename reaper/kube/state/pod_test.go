@@ -4,8 +4,10 @@ import (
 	"math"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -311,6 +313,16 @@ func TestReadNode(t *testing.T) {
 				t.Errorf("readNode (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// Promise 1. The ledger stores the boot as text, and a boot that differs from the stored one ends a hold.
+func TestBootIsText(t *testing.T) {
+	for _, id := range []string{"\xff", strings.Repeat("é", 40), "x" + strings.Repeat("é", 40)} {
+		node := corev1.Node{Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{BootID: id}}}
+		if got := readNode(&node).Boot; !utf8.ValidString(got) || got == "" || len(got) > maxBoot {
+			t.Errorf("%q is the boot %q", id, got)
+		}
 	}
 }
 

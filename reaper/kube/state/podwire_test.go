@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/protowire"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 )
 
@@ -93,6 +94,28 @@ func TestOddPodIsReadAsItIsDecoded(t *testing.T) {
 			t.Fatalf("read: %v, decoded: %v (-decoded +read):\n%s", readErr, decodeErr, diff)
 		}
 	})
+}
+
+// Promise 1. Nothing that verdicts rest on is left out.
+func TestWholePodIsReadAsItIsDecoded(t *testing.T) {
+	pod := annotated(networkStatus, `[{"name": "a/b", "interface": "net1", "ips": ["10.2.0.1"]}]`)
+	pod.UID, pod.Spec.HostNetwork = "uid-1", true
+	pod.CreationTimestamp, pod.DeletionTimestamp = metav1.Unix(1000, 0), new(metav1.Unix(2000, 0))
+	pod.DeletionGracePeriodSeconds, pod.Spec.TerminationGracePeriodSeconds = new(int64(40)), new(int64(50))
+	pod.Status.PodIPs = []corev1.PodIP{{IP: "10.1.0.1"}, {IP: "fd00::1"}, {IP: "fd00::2"}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionFalse}, {Type: corev1.PodReady}}
+	for _, key := range []string{"", networksStatus, networks, calicoPodIP, calicoPodIPs, calicoContainerID, mirror} {
+		if key != "" {
+			pod.Annotations[key] = "10.3.0.1"
+		}
+		message, err := pod.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff, readErr, decodeErr := samePod(message); diff != "" || readErr != nil || decodeErr != nil {
+			t.Errorf("with %q: read: %v, decoded: %v (-decoded +read):\n%s", key, readErr, decodeErr, diff)
+		}
+	}
 }
 
 // Promise 2. A pod with a missing part, or one of the wrong type, is an error, not a pod

@@ -17,6 +17,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
@@ -35,13 +36,16 @@ func CheckNamespace(ctx context.Context, core corev1client.NamespacesGetter, nam
 	return nil
 }
 
-// HasNamespace reports whether the cluster has a namespace. The error says why that is unknown.
-func HasNamespace(ctx context.Context, core corev1client.NamespacesGetter, name string) (bool, error) {
+// HasNamespace reports whether the cluster has a namespace, as far as that can be read.
+func HasNamespace(ctx context.Context, core corev1client.NamespacesGetter, name string) census.Presence {
 	_, err := core.Namespaces().Get(ctx, name, metav1.GetOptions{})
-	if kube.Gone(err, "namespaces", name) {
-		return false, nil
+	switch {
+	case kube.Gone(err, "namespaces", name):
+		return census.Absent
+	case err != nil:
+		return census.Unknown
 	}
-	return err == nil, err
+	return census.Present
 }
 
 // ClusterUID returns the UID of the namespace kube-system, which no other cluster has but one that
@@ -58,19 +62,8 @@ func ClusterUID(ctx context.Context, core corev1client.NamespacesGetter) (string
 	return uid, err
 }
 
-// A stateError says that a namespace cannot hold the state. Its cause is the API server's
-// error, if any.
-type stateError struct {
-	text  string
-	cause error
-}
-
-func (e stateError) Error() string { return e.text }
-
-func (e stateError) Unwrap() error { return e.cause }
-
 func noNamespace(name, state string, cause error) error {
-	return ipam.BadInput(stateError{fmt.Sprintf("the state namespace %q %s", name, state), cause},
+	return ipam.BadInput(ipam.Worded(fmt.Sprintf("the state namespace %q %s", name, state), cause),
 		"name the one of ip-reaper with --state-namespace, or create it")
 }
 
