@@ -150,7 +150,8 @@ func (r Report) roomFor(a Asking, places []Place) string {
 	full := func(p Place) bool {
 		return p.Closed != "" || p.Free == nil || p.Free.Sign() == 0 || p.NoBlock != nil || p.selective && p.Blocks.Shares[a.Node].Blocks == 0
 	}
-	if len(places) == 0 || len(a.Unknown)+len(a.Rangeless)+len(a.Fixed) > 0 || !r.Run.Selection.Everything() || slices.ContainsFunc(places, full) {
+	narrowed := !Question{Namespace: a.Namespace}.Besides(r.Run.Selection).Everything()
+	if narrowed || len(places) == 0 || len(a.Unknown)+len(a.Rangeless)+len(a.Fixed) > 0 || slices.ContainsFunc(places, full) {
 		return ""
 	}
 	if r.Living != nil && r.Living.Node(a.Node).Ready {

@@ -11,6 +11,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
@@ -110,17 +111,21 @@ func (q Question) resolve(r Report, asking []Asking) (Question, error) {
 	}
 }
 
+// Besides returns what a selection narrows beside the question, which has the namespace of its pod.
+func (q Question) Besides(s judge.Selection) judge.Selection {
+	if slices.Equal(s.Namespaces, []string{q.Namespace}) {
+		s.Namespaces = nil
+	}
+	return s
+}
+
 // unknown returns an *InputError that says that nothing has the name, with those that are near; nil
 // if something may have it that the report does not know.
 func (q Question) unknown(r Report, whole string) error {
-	only := r.Run.Selection
-	if q.Namespace != "" {
-		only.Namespaces = nil // it is the one of the question
-	}
 	if why := cmp.Or(r.Rangeless[q.Pool], r.Rangeless[whole]); why != "" {
 		return ipam.BadInput(fmt.Errorf("pods get no address of a store through the network attachment %s: %s", cmp.Or(q.Pool, whole), why), "")
 	}
-	if r.incomplete() || q.Pool == "" && (r.Living == nil || !only.Everything()) ||
+	if r.incomplete() || q.Pool == "" && (r.Living == nil || !q.Besides(r.Run.Selection).Everything()) ||
 		q.Name != "" && !r.Run.Selection.Everything() || q.Node+q.Name != "" && !r.Living.HasNodes() {
 		return nil
 	}

@@ -22,7 +22,7 @@ func viewOfExplanation(x report.Explanation) view {
 	line("%s: %s", x.Question, summaryOf(x))
 	line("%s", identity(x.Run))
 	selected := ""
-	if only := x.Run.Selection.String(); only != "" {
+	if only := x.Question.Besides(x.Run.Selection).String(); only != "" {
 		selected = " of " + only
 	}
 	for _, s := range x.Stores {
@@ -124,7 +124,7 @@ func summaryOf(x report.Explanation) string {
 	if x.Question.Pool != "" && len(x.Places) > 0 {
 		return summaryOfPlaces(x)
 	}
-	n, only := len(x.Found)+x.Others, x.Run.Selection.String()
+	n, only := len(x.Found)+x.Others, x.Question.Besides(x.Run.Selection).String()
 	found := printable.Counted(n, "allocation")
 	if n > 0 && only != "" {
 		found += " of " + only
@@ -133,7 +133,7 @@ func summaryOf(x report.Explanation) string {
 	case n == 0 && !slices.ContainsFunc(x.Stores, func(s report.StoreAnswer) bool { return s.Found != nil }):
 		found = joined(shownBy(x.Claims), "its allocations are unknown: no store was listed")
 	case n == 0 && only != "":
-		return "no allocation of " + only + "; there may be others"
+		found = "no allocation of " + only + "; there may be others"
 	case n == 0 && x.Question.Address != "":
 		found = joined(shownBy(x.Claims), whereNowhere(x))
 	case n == 0:
