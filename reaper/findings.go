@@ -76,7 +76,7 @@ func (r *run) tell(found []report.Finding) {
 	}
 	for _, kind := range report.FindingKinds() {
 		if more := told[kind] - toldFindings; more > 0 {
-			r.warn(fmt.Sprintf("%s of the kind %s: -o json has all", printable.Counted(more, "more finding"), kind))
+			r.warn(fmt.Sprintf("%s of the kind %s: run -o json has all", printable.Counted(more, "more finding"), kind))
 		}
 	}
 }
