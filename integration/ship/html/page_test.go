@@ -24,9 +24,10 @@ const rows = `[...document.querySelectorAll('#entries tbody tr:not(.details)')]`
 
 func TestPageBeginsWithTheBottomLine(t *testing.T) {
 	r := sampleReport(false)
+	r.Run.Caveats = []string{"a caveat", "another one"}
 	tab := open(t, r)
 	top := strings.Join(strings.Fields(tab.text("#top")), " ")
-	for _, want := range []string{r.BottomLine(), r.Run.Cluster, "assigned addresses, pods left " + printable.Thousands(r.Leaked.Total) + " behind, as far as Kubernetes knows; this run gave back " + fmt.Sprint(r.Leaked.Released) + "; " + fmt.Sprint(r.Leaked.Due) + " can be given back now. No address in use is touched.", "prod-eu1",
+	for _, want := range []string{"ip-reaper run a caveat another one " + r.BottomLine(), r.Run.Cluster, "assigned addresses, pods left " + printable.Thousands(r.Leaked.Total) + " behind, as far as Kubernetes knows; this run gave back " + fmt.Sprint(r.Leaked.Released) + "; " + fmt.Sprint(r.Leaked.Due) + " can be given back now. No address in use is touched.", "prod-eu1",
 		"State namespace ip-reaper", "/etc/ip-reaper/policy.yaml: grace period 15m, min age 5m", "2026-03-01 12:00:00 UTC, took 1.4 s"} {
 		if !strings.Contains(top, want) {
 			t.Errorf("the top does not say %q:\n%s", want, top)

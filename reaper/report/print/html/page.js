@@ -18,7 +18,7 @@ function fillTop(top) {
   const result = report.result || {};
   top.append(
     el('p', { class: 'product' }, 'ip-reaper ', el('span', { class: 'tag' }, mode)),
-    (run.caveats || []).map((text) => el('p', { class: 'error' }, timed(text))),
+    ...(run.caveats || []).map((text) => el('p', { class: 'error' }, timed(text))),
     el('h1', {}, lead),
     why.length > 0 ? el('p', { class: 'why' }, why.join(' ')) : '',
     el('p', { class: 'plainly' }, plainly()),
