@@ -14,6 +14,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
+	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
 )
 
 // Inspecting a dump gives the result of a dry run, at any time, and the dump has no secret of a pod.
@@ -74,5 +75,35 @@ func TestPartialDumpSaysWhatItFailedWith(t *testing.T) {
 		if !strings.Contains(report, want) {
 			t.Errorf("no %q in:\n%s", want, report)
 		}
+	}
+}
+
+// The ledger of a dump is of its own time: with more files, that the pods were listed last is assumed. One
+// that cannot be read is no reason to delete that of the cluster.
+func TestLedgerOfADumpSaysNothingOfOtherFiles(t *testing.T) {
+	memory := ledger.NewBuilder(ledger.Ledger{}.Salted())
+	memory.Store("calico", "guid")
+	dumpOf := func(ledger []byte) string {
+		return fmt.Sprintf(`{"apiVersion": "ip-reaper/v1alpha1", "kind": "Dump", "time": "2026-03-01T12:00:00Z", "ledger": %q}`,
+			base64.StdEncoding.EncodeToString(ledger))
+	}
+	lists, known := stores["ipamblocks"]+beside["nodes"], dumpOf(memory.Ledger().Encode())
+	for _, tt := range []struct {
+		name  string
+		dump  string
+		files []string
+		want  string // of the warning
+	}{
+		{"one file", lists + beside["pods"] + known, []string{"-"}, ""},
+		{"two files", lists + known, []string{"-", written(t, "pods.json", []byte(beside["pods"]))}, "warning: the dump is not the only file: this assumes that the pods were listed last\n"},
+	} {
+		_, report, _ := lookAt(t.Context(), strings.NewReader(tt.dump), tt.files...)
+		if strings.Contains(report, "this assumes") != (tt.want != "") || !strings.HasPrefix(report, tt.want) {
+			t.Errorf("%s: no %q in:\n%s", tt.name, tt.want, report)
+		}
+	}
+	code, _, stderr := lookAt(t.Context(), strings.NewReader(lists+dumpOf(ledgertest.Sum([]byte{255}))), "-")
+	if code != exitUsage || strings.Contains(stderr, "delete") || !strings.Contains(stderr, "the ledger in the dump cannot be read: ") {
+		t.Errorf("exit code %d, stderr:\n%s", code, stderr)
 	}
 }

@@ -127,7 +127,11 @@ func offline(ctx context.Context, w ioStreams, o reaper.Options, files []string)
 	}
 	if len(read.Ledger) > 0 {
 		if o.Remembered, err = ledger.Decode(read.Ledger); err != nil {
-			return nil, nil, ipam.BadInput(err, "dump the cluster again")
+			return nil, nil, ipam.BadInput(errors.New("the ledger in the dump cannot be read: it is damaged, or of another version of ip-reaper"),
+				"use the version that made the dump, or dump the cluster again")
+		}
+		if len(files) > 1 {
+			o.Caveats = append(o.Caveats, "the dump is not the only file: this assumes that the pods were listed last")
 		}
 	}
 	o.WholeDump = !read.Time.IsZero() && read.Partial == ""

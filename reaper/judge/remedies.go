@@ -148,11 +148,11 @@ func wait(s Subject) []Remedy {
 	case s.Verdict == Orphaned:
 		return s.fill(Remedy{"a run that releases gives it back, if it finds the same", "{run} {only} --dry-run=false"})
 	}
-	first := Remedy{"no run has saved when it lost its owner: save it now (needs the right to write the ledger)", "{run} --remember"}
+	first := Remedy{"no run has saved when it lost its owner: save it now (needs the right to write the ledger)", "{run} --remember --dry-run"}
 	if s.Due != nil {
 		first = Remedy{"wait until " + Stamp(*s.Due), ""}
 	}
-	return s.fill(first, Remedy{"or look twice, a minute apart, in place of the grace period", "{run} {only} --grace-period=60s --wait=2m"})
+	return s.fill(first, Remedy{"or look twice, a minute apart, in place of the grace period", "{run} {only} --grace-period=60s --wait=2m --dry-run"})
 }
 
 // keepUnshown is for an allocation whose pod exists and does not show the address.
@@ -168,7 +168,7 @@ func growOlder(s Subject) []Remedy {
 	if s.has(fromRuntime) {
 		return s.fill(outwait)
 	}
-	return s.fill(outwait, Remedy{"or skip the minimum age", "{run} {only} --min-age=0s"})
+	return s.fill(outwait, Remedy{"or skip the minimum age", "{run} {only} --min-age=0s --dry-run"})
 }
 
 // has reports whether the evidence has this source.
@@ -194,7 +194,7 @@ func lookForIt(s Subject) []Remedy {
 		}
 		return s.fill(
 			Remedy{"it may have leaked: look on the nodes whether its sandbox still runs", "crictl inspectp {sandbox}"},
-			Remedy{"if no node has it, and the owners of all pods are trusted, write pods: {unnamed: release} into the policy, which lets go what no pod shows; see the plan with such a file first", "{run} {only} --policy FILE"})
+			Remedy{"if no node has it, and the owners of all pods are trusted, write pods: {unnamed: release} into the policy, which lets go what no pod shows; see the plan with such a file first", "{run} {only} --policy FILE --dry-run"})
 	case s.has(fromPods):
 		return s.fill(Remedy{"it may have leaked: find the pods that run and show no address, such as those without a network-status, and wait for them or delete them: {evidence}", "kubectl get pods -A -o wide"})
 	case len(s.Evidence) > 1:

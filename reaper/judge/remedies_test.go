@@ -36,7 +36,7 @@ func TestRemediesSayWhatWouldChangeTheDecision(t *testing.T) {
 		command   string // one of the commands; empty if there is none
 		says      string // a part of what the remedies say
 	}{
-		{"it waits, and no run remembers", situation{pools: allocation(nil)}, 39, "ip-reaper run --context prod --remember", "no run has saved"},
+		{"it waits, and no run remembers", situation{pools: allocation(nil)}, 39, "ip-reaper run --context prod --remember --dry-run", "no run has saved"},
 		{"its node is not ready", situation{
 			pools: allocation(func(a *ipam.Allocation) { a.Owner.Node = "n1" }), nodes: []census.Node{{Name: "n1"}},
 		}, 18, "kubectl --context prod taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", "once you are sure"},
@@ -46,7 +46,7 @@ func TestRemediesSayWhatWouldChangeTheDecision(t *testing.T) {
 			},
 		}, 26, "", "held by rules[0]: pods w*"},
 		{"its age", situation{pools: allocation(func(a *ipam.Allocation) { a.Created = noon.Add(-time.Minute) })},
-			30, "ip-reaper run --context prod --pod default/web --min-age=0s", "too young until 2026-03-01T12:04:00Z"},
+			30, "ip-reaper run --context prod --pod default/web --min-age=0s --dry-run", "too young until 2026-03-01T12:04:00Z"},
 		{"its pod is finished", situation{pools: allocation(nil), pods: []census.Pod{finished(showing(web, ip1))}},
 			13, "", "pods.finished"},
 		{"its pod lives", situation{pools: allocation(nil), pods: []census.Pod{showing(web, ip1)}},

@@ -81,9 +81,9 @@ var onTheNode = all(func(s *situation) { s.pools = []ipam.Pool{poolOf(lease())} 
 const (
 	usesIt    = "nothing to do: its pod uses it, and returns it when it ends"
 	mayUseIt  = "nothing to do: its pod exists, and may use it without showing it"
-	ripens    = "no run has saved when it lost its owner: save it now (needs the right to write the ledger) $ ip-reaper run --context prod --remember"
-	twice     = "or look twice, a minute apart, in place of the grace period $ ip-reaper run --context prod --pod default/web --grace-period=60s --wait=2m"
-	ofPool    = "or look twice, a minute apart, in place of the grace period $ ip-reaper run --context prod --pool pool --grace-period=60s --wait=2m"
+	ripens    = "no run has saved when it lost its owner: save it now (needs the right to write the ledger) $ ip-reaper run --context prod --remember --dry-run"
+	twice     = "or look twice, a minute apart, in place of the grace period $ ip-reaper run --context prod --pod default/web --grace-period=60s --wait=2m --dry-run"
+	ofPool    = "or look twice, a minute apart, in place of the grace period $ ip-reaper run --context prod --pool pool --grace-period=60s --wait=2m --dry-run"
 	mayList   = "let ip-reaper list the pods; with files, give one that has them $ kubectl --context prod auth can-i list pods -A"
 	taintN1   = "or fence it, once you are sure that nothing runs on n1 any more (needs rights on nodes) $ kubectl --context prod taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 	deleteN1  = "or, if its machine is gone for good or has joined again under another name, delete n1 (needs rights on nodes) $ kubectl --context prod delete node n1"
@@ -128,7 +128,7 @@ func sentences() []sentence {
 		calico := func(s *situation) { s.pools = []ipam.Pool{poolOf(calicoOf("n1"))} }
 		return after(all(calico, pods(pod), nodes(booted("b1"))), all(calico, nodes(booted("b1"))))
 	}
-	const policyOfPool = "if no node has it, and the owners of all pods are trusted, write pods: {unnamed: release} into the policy, which lets go what no pod shows; see the plan with such a file first $ ip-reaper run --context prod --pool pool --policy FILE"
+	const policyOfPool = "if no node has it, and the owners of all pods are trusted, write pods: {unnamed: release} into the policy, which lets go what no pod shows; see the plan with such a file first $ ip-reaper run --context prod --pool pool --policy FILE --dry-run"
 	return []sentence{
 		{"its podref cannot be read", judge.Unreadable, "podref: no name", []string{"repair the stored object by hand: store: podref: no name"}, in(unreadable)},
 		{"a service has it", judge.NotPodOwned, "the service shop/web", []string{"nothing to do: ip-reaper never releases it"}, in(foreigner)},
@@ -200,7 +200,7 @@ func sentences() []sentence {
 			[]string{"use a version of ip-reaper that knows the field: it has an unknown field: spec.claim"}, in(unknownField)},
 		{"it has no token", judge.NoToken, "", []string{"repair the stored object by hand: store: the allocation has no token that would reveal a change"}, in(noToken)},
 		{"it is young", judge.TooYoung, "it is too young until 2026-03-01T12:04:00Z", []string{
-			"wait: it is too young until 2026-03-01T12:04:00Z", "or skip the minimum age $ ip-reaper run --context prod --pod default/web --min-age=0s",
+			"wait: it is too young until 2026-03-01T12:04:00Z", "or skip the minimum age $ ip-reaper run --context prod --pod default/web --min-age=0s --dry-run",
 		}, in(young)},
 		{"its pod has ended", judge.PodFinished, "", []string{ripens, twice},
 			in(pods(finished(showing(web, ip1))), terms(func(p *policy.Policy) { p.Pods.Finished = policy.Release }))},

@@ -84,10 +84,10 @@ func nextOf(r report.Report, again []string) []judge.Remedy {
 			next = append(next, judge.Remedy{Says: "Release what is due", Command: typed(again) + " --dry-run=false"})
 		}
 		if repeatable && found.Waiting > 0 && !r.Run.Memory {
-			next = append(next, judge.Remedy{Says: "Remember what waits, so that its grace period can end (needs the right to write the ledger)", Command: typed(again) + " --remember"})
+			next = append(next, judge.Remedy{Says: "Remember what waits, so that its grace period can end (needs the right to write the ledger)", Command: typed(again) + " --remember --dry-run"})
 		}
 		if repeatable && found.Waiting > 0 && r.Run.Policy.GracePeriod.Duration > time.Minute {
-			next = append(next, judge.Remedy{Says: "Look twice, a minute apart, in place of the grace period", Command: typed(again) + " --grace-period=60s --wait=2m"})
+			next = append(next, judge.Remedy{Says: "Look twice, a minute apart, in place of the grace period", Command: typed(again) + " --grace-period=60s --wait=2m --dry-run"})
 		}
 		if explain := explainOn(r.Run); len(found.HeldBy) > 0 && explain != "" {
 			if i := slices.IndexFunc(r.Entries, func(e report.Entry) bool {
