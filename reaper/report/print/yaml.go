@@ -1,9 +1,10 @@
 package print
 
 import (
+	"errors"
 	"io"
 
-	"sigs.k8s.io/yaml"
+	"go.yaml.in/yaml/v2"
 )
 
 // printYAML prints what printJSON prints, with sorted fields. Its texts and its large numbers are those of
@@ -13,10 +14,6 @@ func printYAML(w io.Writer, v view) error {
 	if err != nil {
 		return err
 	}
-	text, err := yaml.Marshal(value)
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(text)
-	return err
+	out := yaml.NewEncoder(w)
+	return errors.Join(out.Encode(value), out.Close())
 }
