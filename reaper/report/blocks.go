@@ -215,7 +215,7 @@ func noBlock(node string, networks []NetworkReport) *NoBlock {
 	}
 	has := "which has no block"
 	if share.Blocks > 0 {
-		has = "whose " + printable.Counted(share.Blocks, "block") + " " + is(share.Blocks) + " full"
+		has = "which has " + printable.Counted(share.Blocks, "full block")
 	}
 	found := &NoBlock{Node: node, Remedies: []judge.Remedy{}}
 	advise := func(says string) { found.Remedies = append(found.Remedies, judge.Remedy{Says: says}) }
@@ -243,14 +243,6 @@ func noBlock(node string, networks []NetworkReport) *NoBlock {
 	found.Why = fmt.Sprintf("no block is left for its node %s, %s: %s", node, has, strings.Join(why, ", "))
 	advise("add an IPPool")
 	return found
-}
-
-// is returns the verb for a number of things.
-func is(n int) string {
-	if n == 1 {
-		return "is"
-	}
-	return "are"
 }
 
 // totalBlocks returns how many blocks of the networks exist.
