@@ -11,9 +11,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// maxPools is the largest number of pools that a row of a history names.
-const maxPools = 5
-
 // viewOfHistory returns the view of a history.
 func viewOfHistory(h report.History, by report.RunInfo, all bool) view {
 	return view{
@@ -121,15 +118,15 @@ func resultOf(run journal.PastRun) (exit, due, released, note string) {
 // poolsOf names the pools of a run, those with the most allocations first.
 func poolsOf(r journal.PastRun, all bool) string {
 	var names []string
-	pools := slices.DeleteFunc(slices.Clone(r.Pools), func(p journal.PoolRecord) bool { return p.Elsewhere })
-	for i, p := range pools {
-		if i == maxPools && !all {
-			names = append(names, printable.Counted(len(pools)-i, "other pool"))
-			break
+	for _, p := range r.Pools {
+		if !p.Elsewhere {
+			names = append(names, fmt.Sprintf("%s %s: %d", p.Backend, p.Pool, p.Recorded))
 		}
-		names = append(names, fmt.Sprintf("%s %s: %d", p.Backend, p.Pool, p.Recorded))
 	}
-	return strings.Join(names, "; ")
+	if all {
+		return strings.Join(names, ", ")
+	}
+	return printable.Some(names)
 }
 
 // historyHead says how many runs there are, and what the figures mean.
