@@ -38,6 +38,9 @@ func viewOfExplanation(x report.Explanation) view {
 	for _, c := range x.Claims {
 		line("  %s %s: shows it (%s)", c.Kind, strings.TrimPrefix(c.Namespace+"/"+c.Name, "/"), c.Source)
 	}
+	if x.Claims != nil && len(x.Claims) == 0 {
+		line("  no pod shows it")
+	}
 	if r := x.LastRelease; r != nil {
 		line("  in the journal of run %s, %s: %s", r.ID, clock(&r.StartedAt), ownersOf(r.Entries))
 		line("  that run released this, unless its owner had come back")
@@ -131,21 +134,17 @@ func summaryOf(x report.Explanation) string {
 	}
 	switch {
 	case n == 0 && !slices.ContainsFunc(x.Stores, func(s report.StoreAnswer) bool { return s.Found != nil }):
-		found = joined(shownBy(x.Claims), "its allocations are unknown: no store was listed")
+		found = "its allocations are unknown: no store was listed"
 	case n == 0 && only != "":
 		return "no allocation of " + only + "; there may be others"
 	case n == 0 && x.Question.Address != "":
-		found = joined(shownBy(x.Claims), whereNowhere(x))
+		found = whereNowhere(x)
 	case n == 0:
 		found = "no store that was listed has an allocation of it"
 	case x.Leaked == nil:
 		found += "; the leak count is unknown"
 	case x.Question.Address != "":
-		by := shownBy(x.Claims)
-		if by == "" && x.Claims != nil {
-			by = "no pod shows it"
-		}
-		found = strings.Join(slices.DeleteFunc([]string{stateOfAddress(x), by, found}, func(part string) bool { return part == "" }), ", ")
+		found = stateOfAddress(x) + ", " + found
 	default:
 		found += fmt.Sprintf("; %s: %d due, %d waiting, %d held", printable.Counted(x.Leaked.Total, "leaked address"), x.Leaked.Due, x.Leaked.Waiting, x.Leaked.Held)
 		if x.Leaked.Undecided > 0 {
@@ -246,18 +245,6 @@ func fillOf(p report.Place, judged bool) string {
 		text += fmt.Sprintf(", %d undecided", undecided)
 	}
 	return text
-}
-
-// shownBy says what shows an address; nothing if nothing does.
-func shownBy(claims []report.Shown) string {
-	if len(claims) == 0 {
-		return ""
-	}
-	var names []string
-	for _, c := range claims {
-		names = append(names, string(c.Kind)+" "+strings.TrimPrefix(c.Namespace+"/"+c.Name, "/"))
-	}
-	return "shown by " + printable.Some(names)
 }
 
 // whereNowhere says where an address that no store has is free.
