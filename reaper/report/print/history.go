@@ -89,16 +89,8 @@ func resultOf(run journal.PastRun) (exit, due, released, note string) {
 	}
 	if b := r.Restore; b != nil {
 		due, released = "", ""
-		text := fmt.Sprintf("restore of run %s: %s put back", b.Of, printable.Counted(b.Restored, "address"))
-		for _, count := range []struct {
-			n    int
-			what string
-		}{{b.Present, "already there"}, {b.Taken, "taken"}, {b.Failed, "failed"}} {
-			if count.n > 0 {
-				text += fmt.Sprintf(", %d %s", count.n, count.what)
-			}
-		}
-		notes = append(notes, text)
+		notes = append(notes, fmt.Sprintf("restore of run %s: %s put back, %d already there, %d taken, %d failed",
+			b.Of, printable.Counted(b.Restored, "address"), b.Present, b.Taken, b.Failed))
 	}
 	for _, b := range run.Restores {
 		if b.Restored > 0 {
