@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +16,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
-	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
@@ -185,19 +183,15 @@ func readRun(ctx context.Context, journals storedJournals, run string) (journal.
 
 // checkOnly returns an error if the journal does not have all addresses of --only.
 func checkOnly(only []netip.Addr, journal journal.Journal) error {
-	var has, missing []string
-	for _, r := range journal.Records {
-		has = append(has, r.IP)
-	}
-	meant := ""
+	var missing []string
 	for _, ip := range only {
-		if text := ip.String(); !slices.Contains(has, text) {
-			missing, meant = append(missing, text), cmp.Or(meant, printable.Meant(text, has))
+		if !slices.ContainsFunc(journal.Records, func(r ipam.Record) bool { return r.IP == ip.String() }) {
+			missing = append(missing, ip.String())
 		}
 	}
 	if len(missing) == 0 {
 		return nil
 	}
 	return ipam.BadInput(fmt.Errorf("--only: the journal of run %s does not have %s", journal.Run.ID, strings.Join(missing, ", ")),
-		cmp.Or(meant, "list its addresses without --only and --dry-run=false"))
+		"list its addresses without --only and --dry-run=false")
 }
