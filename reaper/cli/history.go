@@ -69,7 +69,7 @@ func history(ctx context.Context, w ioStreams, f historyFlags) error {
 		return err
 	}
 	if f.output == "html" {
-		return ipam.BadInput(errors.New("--output: history has no format \"html\""), "use "+listOf(print.HistoryFormats()))
+		return ipam.BadInput(errors.New("--output: history has no format \"html\""), "use table, json or yaml")
 	}
 	printing, err := f.out.options(w, f.output, false)
 	if err != nil {

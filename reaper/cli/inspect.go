@@ -54,7 +54,7 @@ func newInspect(w ioStreams) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.policy, "policy", "", "judge by this policy `FILE`; without one, by the defaults")
-	flags.StringVarP(&f.output, "output", "o", "table", "print the report in this `FORMAT`: "+listOf(print.Usages()))
+	flags.StringVarP(&f.output, "output", "o", "table", "print the report in this `FORMAT`: "+listOf(print.Formats()))
 	flags.BoolVar(&f.all, "all", false, "list every allocation, even those in use, and fold none")
 	f.out.add(flags)
 	f.filters.add(flags, plugin.Cluster)
