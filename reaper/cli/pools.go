@@ -14,11 +14,8 @@ import (
 
 const poolsAbout = `pools shows how full the networks are, the fullest first: how many addresses
 pods have, how many are leaked, and how many are free. A network is an IPPool of
-Calico with all of its blocks, or a range of Whereabouts with all of its
-attachments. The capacity counts only addresses that pods can get: none that are
-reserved, excluded, or outside of what is handed out.
-
-It is read-only, and decides as a dry run does.
+Calico, or a range of Whereabouts with all of its attachments. The capacity
+counts only addresses that pods can get. It is read-only.
 `
 
 const poolsExamples = `  # Which networks run dry?

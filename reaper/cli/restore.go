@@ -23,11 +23,9 @@ const restoreAbout = `restore puts back the allocations that a run released, eac
 still free. It leaves alone an address that was allocated again in the meantime,
 and one that another pod shows. It is a dry run, unless --dry-run=false.
 
-The report of a run has its ID. Its journal is in ConfigMaps of the state
-namespace, or in a file that history --run ID -o json has printed. What is put
-back is leaked again: the next runs hold it for the journal.restoreHold of the
-policy. After that, they release it when its grace period is over, unless its
-pod exists or a rule of the policy holds it.
+The report of a run has its ID. What is put back is leaked again: the next runs
+hold it for the journal.restoreHold of the policy. After that, they release it
+when its grace period is over, unless its pod exists or a rule holds it.
 `
 
 const restoreExamples = `  # Which runs can be undone?

@@ -35,10 +35,9 @@ so restore can put back what it released.
 const runExamples = `  # What has leaked, and what would be released? This writes nothing.
   %[1]s run --context prod
 
-  # The same for one pool, one node, or one namespace
+  # The same for one pool, or for one namespace on one node
   %[1]s run --context prod --pool 10.112.0.192/26
-  %[1]s run --context prod --node worker-17
-  %[1]s run --context prod -n checkout
+  %[1]s run --context prod --node worker-17 -n checkout
 
   # What if the grace period were shorter?
   %[1]s run --context prod --grace-period 1m
