@@ -86,6 +86,9 @@ type Options struct {
 
 	// Run are the words of a command that repeats the run; nil if there is none, as for files.
 	Run []string
+
+	Top   string // of pools: one of Tops; empty for none
+	Limit int    // of the rows of Top, and of the pools without a network; at least 1
 }
 
 // Brief reports whether the format leaves out the allocations that are in use. Then a report
@@ -123,9 +126,10 @@ func WriteHistory(w io.Writer, o Options, h report.History, by report.RunInfo) e
 	return o.write(w, viewOfHistory(h, by, o.All))
 }
 
-// WritePools prints how full the networks and the pools of a report are.
-func WritePools(w io.Writer, o PoolsOptions, r report.Report) error {
-	return Options{Format: o.Format, Width: o.Width}.write(w, viewOfPools(r, o))
+// WritePools prints how full the networks and the pools of a report are. The format must be one of
+// LookFormats. With Options.All, the table has every pool, under its network.
+func WritePools(w io.Writer, o Options, r report.Report) error {
+	return o.write(w, viewOfPools(r, o))
 }
 
 // WriteExplanation prints an explanation. The format must be one of LookFormats.

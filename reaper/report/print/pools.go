@@ -12,15 +12,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// PoolsOptions say what WritePools prints.
-type PoolsOptions struct {
-	Format string // one of LookFormats
-	All    bool   // the table has every pool, under its network
-	Top    string // one of Tops; empty for none
-	Limit  int    // of the rows of Top, and of the pools without a network; at least 1
-	Width  int    // see Options
-}
-
 // A poolsReport is a report about pools. Its JSON form is a contract that users script
 // against.
 type poolsReport struct {
@@ -38,7 +29,7 @@ type poolsReport struct {
 
 // viewOfPools returns the view of a report that says how full its networks and pools are, and
 // with o.Top a ranking of the leaks.
-func viewOfPools(r report.Report, o PoolsOptions) view {
+func viewOfPools(r report.Report, o Options) view {
 	p := poolsReport{
 		APIVersion: r.APIVersion, Kind: "PoolsReport", Run: r.Run, Leaked: r.Leaked, Backends: r.Backends,
 		Networks: slices.Clone(r.Networks), Pools: slices.Clone(r.Pools), Findings: r.Findings, Warnings: r.Warnings,
@@ -87,7 +78,7 @@ func byFullness(a, b report.Usage) int {
 
 // usageTable returns a row for each network and, with o.All, one below it for each of its pools.
 // Then come the pools without a network.
-func usageTable(p poolsReport, o PoolsOptions) table {
+func usageTable(p poolsReport, o Options) table {
 	t := table{heading: []string{"BACKEND", "NETWORK", "RANGE", "FULL", "USED", "LIVE", "LEAKED", "PROTECTED", "OTHER", "FREE", "CAPACITY", "NOTE"},
 		spare: []string{"RANGE", "BACKEND", "PROTECTED", "OTHER", "LIVE"}}
 	row := func(backend, name, in string, u report.Usage, note string) {

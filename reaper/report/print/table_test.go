@@ -47,7 +47,7 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	for name, write := range map[string]func(w io.Writer, width int) error{
 		"run": func(w io.Writer, width int) error { return Write(w, Options{Format: "table", Width: width}, r) },
 		"pools": func(w io.Writer, width int) error {
-			return WritePools(w, PoolsOptions{Format: "table", All: true, Top: "nodes", Limit: 3, Width: width}, r)
+			return WritePools(w, Options{Format: "table", All: true, Top: "nodes", Limit: 3, Width: width}, r)
 		},
 		"restore": func(w io.Writer, width int) error {
 			return WriteRestore(w, Options{Format: "table", Width: width}, restored)
