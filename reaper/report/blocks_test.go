@@ -66,7 +66,7 @@ func TestWhyNoBlockIsLeft(t *testing.T) {
 	}{
 		"its block has room":            {ipam.Division{Terms: strict, Unclaimed: none}, []blockOf{{"a", 1}, {"b", 3}}, "", "0", "2 0 0 []"},
 		"another block is left":         {ipam.Division{Terms: strict, Unclaimed: one}, []blockOf{{"a", 1}, {"b", 4}}, "", "0", "1 1 0 []"},
-		"a node that does not exist":    {ipam.Division{Terms: strict, Unclaimed: none}, []blockOf{{"a", 1}, {"gone", 1}, {"gone", 4}}, "whose node b, which has no block: all 3 blocks are taken, 2 of a node that does not exist (gone), and no node may borrow", "1", "1 0 2 [gone]"},
+		"a node that does not exist":    {ipam.Division{Terms: strict, Unclaimed: none}, []blockOf{{"a", 1}, {"gone", 1}, {"gone", 4}}, "whose node b, which has no block: all 3 blocks are taken, 2 of nodes that do not exist (gone), and no node may borrow", "1", "1 0 2 [gone]"},
 		"it is full":                    {ipam.Division{Terms: strict, Unclaimed: none}, []blockOf{{"a", 1}, {"b", 4}}, "node b, which has 1 full block: all 2 blocks are taken, and no node may borrow", "1", "1 1 0 []"},
 		"it borrows":                    {ipam.Division{Terms: &ipam.BlockTerms{MaxPerNode: 20}, Unclaimed: none}, []blockOf{{"a", 1}, {"b", 4}}, "", "0", "1 1 0 []"},
 		"it borrows from a lost node":   {ipam.Division{Terms: &ipam.BlockTerms{MaxPerNode: 20}, Unclaimed: none}, []blockOf{{"a", 4}, {"gone", 1}}, "", "0", "0 1 1 [gone]"},
