@@ -110,6 +110,9 @@ func Write(w io.Writer, o Options, r report.Report) error {
 	}
 	v := viewOf(r, o.All)
 	v.next, v.explain = nextOf(r, o.Run), explainOn(r.Run)
+	if r.Summary.Released > 0 {
+		v.undo = undoOn(r.Run)
+	}
 	return o.write(w, v)
 }
 
@@ -158,7 +161,7 @@ type view struct {
 	tables     func(wide bool) []table
 	warnings   []string
 	conclusion []string        // lines
-	undo       []string        // those lines of it that Options.Quiet keeps
+	undo       string          // the command that undoes a run, which Options.Quiet keeps
 	names      func() []string // what -o name prints; nil if the report names no addresses
 	states     func() string   // one letter for each entry: see pageData
 	next       []judge.Remedy  // what to do next
