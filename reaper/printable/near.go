@@ -18,7 +18,7 @@ func Meant(typed string, names []string) string {
 }
 
 // Near returns the names nearest to a mistyped one, sorted, at most three: those that the fewest
-// edits lead to. Letter case does not count. A name may differ
+// edits lead to, or else those that begin with it. Letter case does not count. A name may differ
 // by one edit for every three letters, and by at most three.
 func Near(typed string, names []string) []string {
 	typed = strings.ToLower(typed)
