@@ -114,10 +114,8 @@ func ParseGateway(text string) (Gateway, error) {
 	switch {
 	case err != nil:
 		return Gateway{}, errors.New("this is not a URL")
-	case u.Scheme != "http" && u.Scheme != "https":
-		return Gateway{}, errors.New("the URL does not begin with http:// or https://")
-	case u.Hostname() == "":
-		return Gateway{}, errors.New("the URL has no host")
+	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
+		return Gateway{}, errors.New("the URL does not begin with http:// or https:// and a host")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return Gateway{}, errors.New("the URL has a ? or a # after its path: leave that out")
 	case u.User != nil && u.Scheme != "https":
