@@ -143,17 +143,11 @@ const maxName = 40
 // maxKey is the width of a key in place of an address.
 const maxKey = 24
 
-// cell returns a cell of a column. On a terminal, a sandbox ID is cut to the prefix that container
-// runtimes show and accept, and so is the key in place of an address.
+// cell returns a cell of a column. On a terminal, the key in place of an address is cut.
 func (v view) cell(heading, text string) string {
-	const prefix = 13
 	text = aged(cell(text), v.now)
-	switch {
-	case v.width == 0:
-	case heading == "IP" && strings.HasPrefix(text, "key "):
+	if v.width > 0 && heading == "IP" && strings.HasPrefix(text, "key ") {
 		return middle(text, maxKey)
-	case heading == "SANDBOX" && utf8.RuneCountInString(text) > prefix:
-		return string([]rune(text)[:prefix]) + "…"
 	}
 	return text
 }
