@@ -123,15 +123,13 @@ func poolsOf(r journal.PastRun, all bool) string {
 
 // historyHead says how many runs there are, and what the figures mean.
 func historyHead(h report.History) string {
-	where := "namespace " + h.StateNamespace
+	where, starts := "namespace "+h.StateNamespace, "CronJob"
 	if h.Node != "" {
-		where = h.StateDir + " of node " + h.Node
+		where, starts = h.StateDir+" of node "+h.Node, "timer or the DaemonSet"
 	}
 	switch {
-	case len(h.Runs) == 0 && h.Node != "":
-		return "no run recorded in " + where + ": is the timer or the DaemonSet running?"
 	case len(h.Runs) == 0:
-		return "no run recorded in " + where + ": is the CronJob running?"
+		return "no run recorded in " + where + ": is the " + starts + " running?"
 	case isOne(h) && h.Runs[0].Result != nil && h.Runs[0].Result.Restore != nil:
 		return "a restore has no journal: what it was to put back is in that of run " + h.Runs[0].Result.Restore.Of
 	case isOne(h) && h.Runs[0].Recorded == 0 && h.Runs[0].Result.Released != nil && *h.Runs[0].Result.Released > 0:
