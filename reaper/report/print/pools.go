@@ -114,17 +114,15 @@ func usageTable(p poolsReport, o Options) table {
 	alone := slices.DeleteFunc(slices.Clone(p.Pools), func(pool report.PoolReport) bool {
 		return slices.ContainsFunc(p.Networks, func(n report.NetworkReport) bool { return isIn(pool, n) })
 	})
-	shown := alone
-	if !o.All {
-		shown = alone[:min(o.Limit, len(alone))]
-	}
-	for _, pool := range shown {
-		row(pool.Backend, "pool "+pool.Name, pool.Range, pool.Usage, pool.ProtectedBy)
+	for i, pool := range alone {
+		if o.All || i < o.Limit {
+			row(pool.Backend, "pool "+pool.Name, pool.Range, pool.Usage, pool.ProtectedBy)
+		}
 	}
 	if len(t.rows) == 0 {
 		t.say("no networks and no pools are known")
 	}
-	if left := len(alone) - len(shown); left > 0 {
+	if left := len(alone) - o.Limit; left > 0 && !o.All {
 		t.say("… and %s without a network: --all shows each", printable.Counted(left, "more pool"))
 	}
 	if only := p.Run.Selection.String(); only != "" && len(t.rows) > 0 {
