@@ -159,17 +159,16 @@ func summaryOf(x report.Explanation) string {
 
 // stateOfAddress says what becomes of an address that some store has.
 func stateOfAddress(x report.Explanation) string {
+	state := "not known to be leaked"
 	for _, e := range x.Found {
 		if e.Address != nil && e.Address.Fate >= report.Protected {
 			return "leaked and " + e.Address.Fate.String()
 		}
-	}
-	for _, e := range x.Found {
 		if e.Verdict == judge.InUse {
-			return "in use"
+			state = "in use"
 		}
 	}
-	return "not known to be leaked"
+	return state
 }
 
 // summaryOfAsking says what a pod waits for, or why it does not.
