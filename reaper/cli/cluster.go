@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -222,7 +223,8 @@ func locate(kubeconfig string, overrides clientcmd.ConfigOverrides, env func(str
 		if clientcmd.IsEmptyConfig(err) {
 			err = errors.New("none found, and this is no pod")
 		}
-		return apiServer{}, ipam.BadInput(fmt.Errorf("kubeconfig: %w", err), "name one with --kubeconfig and --context")
+		hint := cmp.Or(meant(overrides.CurrentContext, raw.Contexts), meant(overrides.Context.Cluster, raw.Clusters), meant(overrides.Context.AuthInfo, raw.AuthInfos))
+		return apiServer{}, ipam.BadInput(fmt.Errorf("kubeconfig: %w", err), cmp.Or(hint, "name one with --kubeconfig and --context"))
 	}
 	at := apiServer{config: config, context: cmp.Or(overrides.CurrentContext, raw.CurrentContext), namespace: report.StateNamespace}
 	if at.context == "" { // what follows would take this for a pod
@@ -235,6 +237,14 @@ func locate(kubeconfig string, overrides clientcmd.ConfigOverrides, env func(str
 		at.user += " as " + as
 	}
 	return at, nil
+}
+
+// meant asks for the names that a name of a kubeconfig may stand for, unless that exists.
+func meant[V any](name string, known map[string]V) string {
+	if _, ok := known[name]; ok || name == "" {
+		return ""
+	}
+	return printable.Meant(name, slices.Collect(maps.Keys(known)))
 }
 
 // String names the API server and, outside a cluster, the context.

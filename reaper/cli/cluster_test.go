@@ -83,7 +83,7 @@ func TestCredentialsOfKubeconfigs(t *testing.T) {
 	}
 }
 
-// The flags of kubectl say the same here..
+// The flags of kubectl say the same here. A misspelt name has a hint.
 func TestFlagsOfKubectl(t *testing.T) {
 	for _, tt := range []struct {
 		flags []string
@@ -95,9 +95,9 @@ func TestFlagsOfKubectl(t *testing.T) {
 		{[]string{"--user", "other"}, map[string][]string{"Authorization": {"Bearer of-other"}}, ""},
 		{[]string{"--context", "down", "--cluster", "prod"}, nil, ""},
 		{[]string{"--context", "down", "-s", "SERVER"}, nil, ""},
-		{[]string{"--user", "othr"}, nil, `"othr" does not exist`},
-		{[]string{"--cluster", "prot"}, nil, `"prot" does not exist`},
-		{[]string{"--context", "hre"}, nil, "does not exist"},
+		{[]string{"--user", "othr"}, nil, "did you mean other?"},
+		{[]string{"--cluster", "prot"}, nil, "did you mean prod?"},
+		{[]string{"--context", "hre"}, nil, "did you mean here?"},
 		{[]string{"--as-group", "a"}, nil, "without impersonating a user"},
 	} {
 		t.Run(strings.Join(tt.flags, " "), func(t *testing.T) {
