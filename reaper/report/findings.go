@@ -259,21 +259,24 @@ func (y Layout) attachments(inv ipam.Inventory, c census.Census, networkOf map[i
 
 // claims returns what live pods show in the networks, in the order of the pods.
 func (y Layout) claims(c census.Census, byAttachment map[string][]int32) []claimed {
+	byRange, lengths := make(map[netip.Prefix]int32), make(map[int]bool)
 	ranges := make([]netip.Prefix, len(y.Networks))
-	var defaults []int32 // the smallest first
 	for i, n := range y.Networks {
-		prefix, _ := netip.ParsePrefix(n.Range) // not valid if it has none
-		ranges[i] = shownPrefix(prefix)
+		prefix, err := netip.ParsePrefix(n.Range)
+		if err != nil {
+			continue
+		}
+		ranges[i] = shownPrefix(prefix).Masked()
 		if n.Default {
-			defaults = append(defaults, int32(i))
+			byRange[ranges[i]], lengths[ranges[i].Bits()] = int32(i), true
 		}
 	}
-	slices.SortStableFunc(defaults, func(a, b int32) int { return cmp.Compare(ranges[b].Bits(), ranges[a].Bits()) })
-	if len(byAttachment)+len(defaults) == 0 {
+	if len(byAttachment)+len(byRange) == 0 {
 		return nil
 	}
 	pods := c.Pods()
 	claims := make([]claimed, 0, len(pods))
+	longest := slices.SortedFunc(maps.Keys(lengths), func(a, b int) int { return b - a })
 	var attached []netip.Addr // of the pod
 	for p := range pods {
 		pod := &pods[p]
@@ -295,9 +298,12 @@ func (y Layout) claims(c census.Census, byAttachment map[string][]int32) []claim
 			if slices.Contains(attached, ip) {
 				continue
 			}
-			of := slices.IndexFunc(defaults, func(n int32) bool { return ranges[n].Contains(ip) })
-			if of >= 0 {
-				claims = append(claims, claimed{ip: ip, network: defaults[of], pod: int32(p), certain: i < pod.ByCalico})
+			for _, bits := range longest {
+				prefix, err := ip.Prefix(bits)
+				if n, ok := byRange[prefix]; err == nil && ok {
+					claims = append(claims, claimed{ip: ip, network: n, pod: int32(p), certain: i < pod.ByCalico})
+					break
+				}
 			}
 		}
 	}
