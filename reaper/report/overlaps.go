@@ -61,21 +61,32 @@ func storedIn(in netip.Prefix, pools ...ipam.Pool) []string {
 // addLive adds the live pods that show addresses of overlaps by their status or by Calico's
 // annotations.
 func addLive(found []Finding, c census.Census) {
+	byRange, lengths := make(map[netip.Prefix][]*Finding), make(map[int]bool)
 	for i := range found {
-		in, err := netip.ParsePrefix(found[i].Range)
-		if err != nil {
+		if in, err := netip.ParsePrefix(found[i].Range); err == nil {
+			in = shownPrefix(in).Masked()
+			byRange[in] = append(byRange[in], &found[i])
+			lengths[in.Bits()] = true
+		}
+	}
+	if len(found) == 0 {
+		return
+	}
+	for p := range c.Pods() {
+		pod := &c.Pods()[p]
+		if !mayClaim(pod) {
 			continue
 		}
-		for p := range c.Pods() {
-			pod := &c.Pods()[p]
-			if !mayClaim(pod) {
-				continue
-			}
-			for _, ip := range pod.Addresses[:max(pod.InStatus, pod.ByCalico)] {
-				if shownPrefix(in).Contains(ip) {
+		for _, ip := range pod.Addresses[:max(pod.InStatus, pod.ByCalico)] {
+			for bits := range lengths {
+				in, err := ip.Prefix(bits)
+				if err != nil {
+					continue
+				}
+				for _, f := range byRange[in] {
 					claim := shownBy(pod, ip)
 					claim.IP = ip.String()
-					found[i].Claims = append(found[i].Claims, claim)
+					f.Claims = append(f.Claims, claim)
 				}
 			}
 		}
