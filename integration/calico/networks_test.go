@@ -108,7 +108,7 @@ func TestNodeForWhichNoBlockIsLeft(t *testing.T) {
 		if blocks == nil || blocks.Missing != 1 || blocks.Unclaimed != "0" || blocks.MayBorrow == nil || *blocks.MayBorrow || blocks.Without == nil || *blocks.Without != 1 {
 			s.Errorf("blocks %+v, want one of a lost node, none that is left, and one node without room", blocks)
 		}
-		s.explained("waits for an address of four (no block is left for its node node-5, which has no block: all 4 blocks are taken, 1 of a node that does not exist (node-lost), and no node may borrow")
+		s.explained("waits for an address of four (no block is left for its node node-5, which has no block: all 4 blocks are taken, 1 of nodes that do not exist (node-lost), and no node may borrow")
 
 		_, err = s.Calicoctl(s.Context(), "", "ipam", "configure", "--strictaffinity=false")
 		s.must(err)

@@ -282,7 +282,7 @@ func (d *demo) duplicate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, want := range []string{"1 duplicate address", "both show " + lost.ip.String(), "the store has it for " + namespace + "/" + d.next.name} {
+	for _, want := range []string{"findings: 1 duplicate", "both show " + lost.ip.String(), "the store has it for " + namespace + "/" + d.next.name} {
 		if !strings.Contains(report, want) {
 			return fmt.Errorf("the report does not say %q", want)
 		}

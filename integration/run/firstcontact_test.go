@@ -55,7 +55,7 @@ func TestFirstContact(t *testing.T) {
 	f.live("web", cluster.OnNode("n1"))
 	address := f.leak("gone")
 	out := f.typed("ip-reaper --grace-period=0s --min-age=0s")
-	const missing = "warning: no namespace ip-reaper, so nothing can be released: see docs/install.md\n"
+	const missing = "warning: the state namespace \"ip-reaper\" does not exist, so nothing can be released: see docs/install.md\n"
 	if !strings.HasPrefix(out, missing+"1 leaked address: 1 due now") || strings.Count(out, "warning:") != 1 {
 		t.Errorf("want one warning:\n%s", out)
 	}

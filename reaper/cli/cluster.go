@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	appsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -324,9 +323,5 @@ func checkState(ctx context.Context, c clients, namespace string, must bool, log
 	case len(others) > 0:
 		return []string{input.Error() + ": " + hint}, true, unread, nil
 	}
-	what := "no namespace " + namespace
-	if !apierrors.IsNotFound(missing) { // it is being deleted
-		what = input.Error()
-	}
-	return []string{what + ", so nothing can be released: see docs/install.md"}, true, unread, nil
+	return []string{input.Error() + ", so nothing can be released: see docs/install.md"}, true, unread, nil
 }

@@ -58,9 +58,6 @@ The ledger, the journals and the lock are files in --state-dir.
 const nodeExamples = `  # What has leaked on this node? This writes nothing.
   %[1]s node
 
-  # Why is this address kept or released?
-  %[1]s node explain 10.88.0.7
-
   # Release what is due, and put it back
   %[1]s node --policy policy.yaml --dry-run=false
   %[1]s node restore --run ID --dry-run=false

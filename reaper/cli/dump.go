@@ -16,12 +16,10 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
-const dumpAbout = `dump looks at a cluster as a dry run does, and prints the lists by which it
-judged, for inspect, explain --from and pools --from. Of pods, nodes,
-StatefulSets and virtual machines, it prints only the fields that count: no
-images, no environment, no volumes. The objects of IPAM stores are whole.
-
-Calico's etcd is not in it: dump that beside it, with etcdctl.
+const dumpAbout = `dump prints the lists by which a dry run judges, for inspect, explain --from and
+pools --from. Of pods, nodes, StatefulSets and virtual machines, it prints only
+the fields that count: no images, no environment, no volumes. The objects of
+IPAM stores are whole. Calico's etcd is not in it: dump that with etcdctl.
 `
 
 const dumpExamples = `  %[1]s dump --context prod > dump.json

@@ -12,18 +12,13 @@ import (
 )
 
 const explainAbout = `explain shows why a run would keep or release an address, or the addresses of a
-pod or a node: which stores hold it, which rules were tried until one matched
-and on what evidence, since when it has been leaked, when it is due, and what
-would change that.
+pod or a node: which stores hold it, which rule matched and on what evidence,
+when it is due, and what would change that. Of what nothing uses, it shows which
+of the last runs released it.
 
-Of an address that nothing uses, and of a pod that is gone, it shows which of
-the last runs released it, and whose it was.
-
-It also tells which networks a hanging pod waits for. Of these networks, and of
-a pool, a network, its attachment or a CIDR, it shows how full they are, how
-much has leaked and why, and what would free it.
-
-It is read-only.
+It also tells which networks a hanging pod waits for. Of these, and of a pool, a
+network, its attachment or a CIDR, it shows how full they are, how much has
+leaked and why, and what would free it. It is read-only.
 `
 
 const explainExamples = `  # Why is this address kept or released?

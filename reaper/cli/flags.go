@@ -53,7 +53,7 @@ func (f *commandFlags) add(flags *pflag.FlagSet) {
 		usage = "policy `FILE`; without one, a dry run with the defaults"
 	}
 	flags.StringVar(&f.policyFile, "policy", "", usage)
-	flags.StringVarP(&f.output, "output", "o", "table", "print the report in this `FORMAT`: "+listOf(print.Usages()))
+	flags.StringVarP(&f.output, "output", "o", "table", "print the report in this `FORMAT`: "+listOf(print.Formats()))
 	flags.DurationVar(&f.timeout, "timeout", defaultTimeout, "give up after this `DURATION`")
 	flags.StringVar(&f.logFormat, "log-format", "", "log to stderr in this `FORMAT`, text or json; by default, text on a terminal and json elsewhere")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log every decision and every release")
@@ -146,7 +146,7 @@ func (f outputFlags) options(w ioStreams, output string, all bool) (print.Option
 		return o, ipam.BadInput(errors.New("--quiet prints no report, so it has no --output"), "give one of them")
 	}
 	if err := print.Check(output); err != nil {
-		return o, ipam.BadInput(fmt.Errorf("--output: %w", err), "use "+listOf(print.Usages()))
+		return o, ipam.BadInput(fmt.Errorf("--output: %w", err), "use "+listOf(print.Formats()))
 	}
 	return o, nil
 }

@@ -17,17 +17,14 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
-const historyAbout = `history lists the last runs and restores, the latest first: when they began, how
-they ended and why, how many addresses were due and were released, who started
-them, what they were narrowed to, and of which pools. With --run, it lists the
-allocations of one run, with their pods, and -o json prints its journal. It is
-read-only, and reads the ledger and the journals only, no store.
+const historyAbout = `history lists the last runs and restores, the latest first: how they ended and
+why, how much was due and released, and who started them. With --run, it lists
+the allocations of one run, with their pods, and -o json prints its journal. It
+is read-only, and reads no store.
 
-The ledger has the last 20 runs that saved it, or failed to. A run has a journal
-if it was about to release something. The journal is written before the
-releases, so it may have an allocation that the run then kept, because its owner
-came back: a dry run of restore --run ID compares it with the stores. The policy
-says how long journals are kept, in journal.keep and journal.keepFor.
+The ledger has the last 20 runs that saved it, or failed to. A run writes its
+journal before it releases, so it may have an allocation that the run then kept,
+because its owner came back: a dry run of restore --run ID tells.
 `
 
 const historyExamples = `  # Did the last runs succeed? What did they release?
@@ -69,7 +66,7 @@ func history(ctx context.Context, w ioStreams, f historyFlags) error {
 		return err
 	}
 	if f.output == "html" {
-		return ipam.BadInput(errors.New("--output: history has no format \"html\""), "use "+listOf(print.HistoryFormats()))
+		return ipam.BadInput(errors.New("--output: history has no format \"html\""), "use table, json or yaml")
 	}
 	printing, err := f.out.options(w, f.output, false)
 	if err != nil {

@@ -14,13 +14,11 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
-const inspectAbout = `inspect reads dumps of a cluster, the output of dump, kubectl or etcdctl, and
-prints the report of a dry run: the allocated addresses and their owners. With
-the pods of the same cluster, it also shows which addresses would be released,
-and why. It contacts nothing.
+const inspectAbout = `inspect reads YAML or JSON from dump, kubectl or "etcdctl get -w json", and
+prints the report of a dry run. With the pods of the same cluster, that says
+which addresses would be released, and why. It contacts nothing.
 
-It reads YAML and JSON, with lists or several documents in a file, and the
-output of "etcdctl get -w json". It knows the stores of the backends %s.
+It knows the stores of the backends %s.
 
 Dump the pods last: an address that was allocated after them looks leaked.
 `
@@ -54,7 +52,7 @@ func newInspect(w ioStreams) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.policy, "policy", "", "judge by this policy `FILE`; without one, by the defaults")
-	flags.StringVarP(&f.output, "output", "o", "table", "print the report in this `FORMAT`: "+listOf(print.Usages()))
+	flags.StringVarP(&f.output, "output", "o", "table", "print the report in this `FORMAT`: "+listOf(print.Formats()))
 	flags.BoolVar(&f.all, "all", false, "list every allocation, even those in use, and fold none")
 	f.out.add(flags)
 	f.filters.add(flags, plugin.Cluster)

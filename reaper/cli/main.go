@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
-	"sync"
 	"syscall"
 	"time"
 
@@ -71,7 +70,7 @@ func Main(plugins []plugin.Plugin) int {
 // run is the program without the process around it.
 func run(ctx context.Context, w ioStreams, args []string) int {
 	// JSON logs have other escapes, and are already printable when they come here.
-	w.stderr = &oneAtATime{w: printable.Lines(w.stderr)}
+	w.stderr = printable.Lines(w.stderr)
 	cmd := newRoot(w) //nolint:contextcheck // cobra carries the context
 	cmd.SetArgs(args)
 	if completes(args) {
@@ -90,9 +89,9 @@ type ioStreams struct {
 	environ  func() []string // as os.Environ
 	stdin    io.Reader
 	stdout   io.Writer
-	stderr   io.Writer
-	terminal bool // stderr is one
-	kubectl  bool // it runs as a plugin of kubectl
+	stderr   io.Writer // safe for concurrent use, as files are
+	terminal bool      // stderr is one
+	kubectl  bool      // it runs as a plugin of kubectl
 
 	stdoutTerminal bool // stdout is one
 	stdoutWidth    int  // its columns; 0 if that is not known
@@ -157,20 +156,6 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-time.After(d):
 		return nil
 	}
-}
-
-// A oneAtATime is a writer for several goroutines: those that log, and those that show
-// progress.
-type oneAtATime struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-// Write implements io.Writer.
-func (o *oneAtATime) Write(data []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.w.Write(data)
 }
 
 // The exit codes are a contract that users script against.

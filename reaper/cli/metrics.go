@@ -24,10 +24,8 @@ type metricsTarget struct {
 // figures would pass for those of all.
 func metricsTo(url, file string, selection judge.Selection) (metricsTarget, error) {
 	to := metricsTarget{file: file}
-	for _, flag := range []struct{ name, value string }{{"--push-url", url}, {"--metrics-file", file}} {
-		if flag.value != "" && !selection.Everything() {
-			return to, ipam.BadInput(fmt.Errorf("%s: the figures of %s are not those of all", flag.name, selection), "leave out "+flag.name+" or the filters")
-		}
+	if url+file != "" && !selection.Everything() {
+		return to, ipam.BadInput(fmt.Errorf("--push-url and --metrics-file: the figures of %s are not those of all", selection), "leave them or the filters out")
 	}
 	if file != "" {
 		if err := metrics.CheckFile(file); err != nil {

@@ -17,10 +17,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
-const policyExamples = `  # Write a policy, change it, and check it; - is stdin
+const policyExamples = `  # Write a policy, change it, and check it
   %[1]s policy example > policy.yaml
   %[1]s policy validate policy.yaml
-  %[1]s policy validate - < policy.yaml
 
   # Which of its patterns match nothing in this cluster?
   %[1]s policy validate --context prod policy.yaml

@@ -14,11 +14,8 @@ import (
 
 const poolsAbout = `pools shows how full the networks are, the fullest first: how many addresses
 pods have, how many are leaked, and how many are free. A network is an IPPool of
-Calico with all of its blocks, or a range of Whereabouts with all of its
-attachments. The capacity counts only addresses that pods can get: none that are
-reserved, excluded, or outside of what is handed out.
-
-It is read-only, and decides as a dry run does.
+Calico, or a range of Whereabouts with all of its attachments. The capacity
+counts only addresses that pods can get. It is read-only.
 `
 
 const poolsExamples = `  # Which networks run dry?
@@ -59,7 +56,7 @@ func newPools(w ioStreams, at target) *cobra.Command {
 	f.add(flags)
 	flags.BoolVar(&f.all, "all", false, "list the pools of each network below it")
 	flags.StringVar(&f.top, "top", "", "also show who leaks most, by `WHAT`: "+listOf(print.Tops()))
-	flags.IntVar(&f.limit, "limit", 10, "show this `NUMBER` of rows of --top")
+	flags.IntVar(&f.limit, "limit", 10, "show this `NUMBER` of rows of --top, and of pools without a network unless --all is given")
 	return cmd
 }
 
@@ -71,14 +68,10 @@ func pools(ctx context.Context, w ioStreams, f poolsFlags) error {
 	if f.limit < 1 {
 		return ipam.BadInput(fmt.Errorf("--limit: %d is less than 1", f.limit), "")
 	}
-	if f.all && f.top == "" && f.flags.Changed("limit") {
-		return ipam.BadInput(errors.New("--all and --limit contradict each other: --all shows every pool"), "give one of them, or --top")
-	}
 	found, _, err := look(ctx, w, f.lookFlags, true)
 	if found == nil {
 		return err
 	}
-	return errors.Join(err, print.WritePools(w.stdout, print.PoolsOptions{
-		Format: f.output, All: f.all, Top: f.top, Limit: f.limit, Width: w.width(),
-	}, *found))
+	options := print.Options{Format: f.output, All: f.all, Top: f.top, Limit: f.limit, Width: w.width()}
+	return errors.Join(err, print.WritePools(w.stdout, options, *found))
 }

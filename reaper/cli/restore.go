@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +16,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
-	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
 )
 
@@ -25,11 +23,9 @@ const restoreAbout = `restore puts back the allocations that a run released, eac
 still free. It leaves alone an address that was allocated again in the meantime,
 and one that another pod shows. It is a dry run, unless --dry-run=false.
 
-The report of a run has its ID. Its journal is in ConfigMaps of the state
-namespace, or in a file that history --run ID -o json has printed. What is put
-back is leaked again: the next runs hold it for the journal.restoreHold of the
-policy. After that, they release it when its grace period is over, unless its
-pod exists or a rule of the policy holds it.
+The report of a run has its ID. What is put back is leaked again: the next runs
+hold it for the journal.restoreHold of the policy. After that, they release it
+when its grace period is over, unless its pod exists or a rule holds it.
 `
 
 const restoreExamples = `  # Which runs can be undone?
@@ -185,19 +181,15 @@ func readRun(ctx context.Context, journals storedJournals, run string) (journal.
 
 // checkOnly returns an error if the journal does not have all addresses of --only.
 func checkOnly(only []netip.Addr, journal journal.Journal) error {
-	var has, missing []string
-	for _, r := range journal.Records {
-		has = append(has, r.IP)
-	}
-	meant := ""
+	var missing []string
 	for _, ip := range only {
-		if text := ip.String(); !slices.Contains(has, text) {
-			missing, meant = append(missing, text), cmp.Or(meant, printable.Meant(text, has))
+		if !slices.ContainsFunc(journal.Records, func(r ipam.Record) bool { return r.IP == ip.String() }) {
+			missing = append(missing, ip.String())
 		}
 	}
 	if len(missing) == 0 {
 		return nil
 	}
 	return ipam.BadInput(fmt.Errorf("--only: the journal of run %s does not have %s", journal.Run.ID, strings.Join(missing, ", ")),
-		cmp.Or(meant, "list its addresses without --only and --dry-run=false"))
+		"list its addresses without --only and --dry-run=false")
 }

@@ -108,25 +108,6 @@ const (
 // denial is how the authorizers of Kubernetes say that a right is missing.
 var denial = regexp.MustCompile(`User "([^"]*)" cannot (\w+) resource "([^"]*)" in API group "([^"]*)"(?: in the namespace "([^"]*)")?`)
 
-// bindTo says which role of people has a right that one lacks. Those in the state namespace are in a
-// Role.
-func bindTo(user string, n state.Need) string {
-	shipped := slices.ContainsFunc([]string{"k8s.io", "cni.cncf.io", "projectcalico.org", "kubevirt.io"}, func(group string) bool {
-		return strings.HasSuffix("."+n.Group, "."+group)
-	})
-	if strings.Contains(n.Group, ".") && !shipped {
-		return "ask a cluster administrator for this right of " + user
-	}
-	kind, role := "ClusterRole", "ip-reaper-operator"
-	if n.Verb == "list" || n.Verb == "get" && n.Resource != "leases" {
-		role = "ip-reaper-view"
-	}
-	if n.Namespace != "" && (n.Resource == "configmaps" || n.Resource == "leases") {
-		kind = "Role"
-	}
-	return fmt.Sprintf("ask a cluster administrator to bind %s to the %s %s, which may %s", user, kind, role, n)
-}
-
 // missingRight returns what to do about a right that the API server said is missing; nothing for
 // any other error.
 func missingRight(err error) string {
@@ -140,7 +121,8 @@ func missingRight(err error) string {
 	}
 	switch user, verb := found[1], found[2]; {
 	case !strings.HasPrefix(user, "system:serviceaccount:"):
-		return bindTo(user, state.Need{Verb: verb, Resource: found[3], Group: found[4], Namespace: found[5]})
+		right := state.Need{Verb: verb, Resource: found[3], Group: found[4], Namespace: found[5]}
+		return fmt.Sprintf("ask a cluster administrator to let %s %s; ip-reaper-view is the role for looking, ip-reaper-operator that for releasing", user, right)
 	case strings.HasSuffix(user, "-restore"):
 		return restoreGrants
 	case verb == "get" || verb == "list":

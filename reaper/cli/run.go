@@ -9,11 +9,9 @@ import (
 	mathrand "math/rand/v2"
 	"os"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
@@ -37,10 +35,9 @@ so restore can put back what it released.
 const runExamples = `  # What has leaked, and what would be released? This writes nothing.
   %[1]s run --context prod
 
-  # The same for one pool, one node, or one namespace
+  # The same for one pool, or for one namespace on one node
   %[1]s run --context prod --pool 10.112.0.192/26
-  %[1]s run --context prod --node worker-17
-  %[1]s run --context prod -n checkout
+  %[1]s run --context prod --node worker-17 -n checkout
 
   # What if the grace period were shorter?
   %[1]s run --context prod --grace-period 1m
@@ -64,7 +61,7 @@ type runFlags struct {
 	every          time.Duration
 	all            bool
 	remember       bool
-	wait           waitFlag
+	wait           time.Duration // for grace periods, in all; 0 for not at all
 	ignoreLimits   []string
 	acceptStore    bool
 }
@@ -89,7 +86,8 @@ func newRun(w ioStreams, at target) *cobra.Command {
 	f.overrides.add(flags)
 	f.out.add(flags)
 	f.filters.add(flags, at.scope())
-	f.wait.add(flags)
+	flags.DurationVar(&f.wait, "wait", 0, "sleep until the next grace period ends, then run again; a `DURATION` limits the sleep in all; --timeout does not count it")
+	flags.Lookup("wait").NoOptDefVal = "24h"
 	flags.BoolVar(&f.remember, "remember", false, "in a dry run, persist first-seen times so that grace periods can elapse; a run that releases always does")
 	flags.BoolVar(&f.all, "all", false, "list every allocation, even those in use, and fold none")
 	if at.scope() == plugin.Cluster {
@@ -112,7 +110,9 @@ func (f runFlags) check() error {
 		return ipam.BadInput(fmt.Errorf("--concurrency: %d is less than 1", f.concurrency), "")
 	case f.every < 0:
 		return ipam.BadInput(fmt.Errorf("--every: %v is negative", f.every), "give one such as 15m")
-	case f.every > 0 && f.wait.on:
+	case f.wait < 0:
+		return ipam.BadInput(fmt.Errorf("--wait: %v is negative", f.wait), "give one such as 2m")
+	case f.every > 0 && f.wait > 0:
 		return ipam.BadInput(errors.New("--every and --wait contradict each other"), "with --every, the next run releases what is due then")
 	case f.flags.Changed("dry-run") && !f.overrides.dryRun && f.remember:
 		return ipam.BadInput(errors.New("--dry-run=false and --remember contradict each other: a run that releases always saves the ledger"),
@@ -180,8 +180,8 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	o.IgnoreLimits, o.AcceptNewStore, o.Remember = f.ignoreLimits, f.acceptStore, f.remember
 	o.Overrides = joinFlags(f.flags, "grace-period", "min-age", "release-restored", "unsafe-ignore-limit", "accept-new-store")
 	o.Ending = ending(ctx)
-	if f.wait.on {
-		o.Sleep, o.MaxWait = sleep, f.wait.max
+	if f.wait > 0 {
+		o.Sleep, o.MaxWait = sleep, f.wait
 	}
 	if w.terminal && !f.out.quiet {
 		o.Progress = w.progress
@@ -191,7 +191,7 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 		"released", found.Summary.Released, "deleting", found.Summary.Deleting, "failed", found.Summary.Failed)
 	found.Result.ExitCode, found.Result.Error = o.Ending(runErr)
 	printing.Run = runCommand(w, f.commandFlags, found.Run, "namespace", "exclude-namespace", "pod", "node", "pool", "backend")
-	if f.wait.on {
+	if f.wait > 0 {
 		printing.Run = append(printing.Run, "--wait="+f.wait.String())
 	}
 	printErr := print.Write(w.stdout, printing, found)
@@ -224,44 +224,6 @@ func (f runFlags) open(ctx context.Context, w ioStreams, logger *slog.Logger) (c
 	conn.Journals = conn.journals
 	return conn, nil
 }
-
-// A waitFlag is the value of --wait: whether a run waits for grace periods, and for how
-// long at most. Its zero value does not wait.
-type waitFlag struct {
-	on  bool
-	max time.Duration // 0: until the last grace period that the first round found
-}
-
-// add adds the flag to a command. Without a value, it is "true".
-func (f *waitFlag) add(flags *pflag.FlagSet) {
-	flags.Var(f, "wait", "sleep until the next grace period ends, then run again; a `DURATION` limits the sleep in all; --timeout does not count it")
-	flags.Lookup("wait").NoOptDefVal = "true"
-}
-
-// Set implements pflag.Value. It takes a boolean or a positive duration.
-func (f *waitFlag) Set(text string) error {
-	if on, err := strconv.ParseBool(text); err == nil {
-		*f = waitFlag{on: on}
-		return nil
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 {
-		return errors.New("give a positive duration such as 2m, true or false")
-	}
-	*f = waitFlag{on: true, max: d}
-	return nil
-}
-
-// String implements pflag.Value.
-func (f *waitFlag) String() string {
-	if f.max > 0 {
-		return f.max.String()
-	}
-	return strconv.FormatBool(f.on)
-}
-
-// Type implements pflag.Value.
-func (*waitFlag) Type() string { return "duration" }
 
 // repeat calls run again and again until ctx ends; if that is between two runs, it returns nil.
 // Each run opens everything again, including the policy. A run that fails is reported, and the next

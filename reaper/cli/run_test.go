@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -65,8 +66,20 @@ func leadToAddress(t *testing.T, address string) []string {
 func streams(out, errs *bytes.Buffer) ioStreams {
 	return ioStreams{
 		environ: func() []string { return nil }, env: func(string) string { return "" },
-		stdin: strings.NewReader(""), stdout: out, stderr: errs, backends: backends.All(), firstAnswer: firstAnswer,
+		stdin: strings.NewReader(""), stdout: out, stderr: &oneAtATime{w: errs}, backends: backends.All(), firstAnswer: firstAnswer,
 	}
+}
+
+// A oneAtATime is a writer for several goroutines, as a file is.
+type oneAtATime struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (o *oneAtATime) Write(data []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.w.Write(data)
 }
 
 // start runs the program without the process around it.

@@ -11,8 +11,9 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// maxMessage is the size up to which the kubelet keeps a termination message, in bytes.
-const maxMessage = 4096
+// maxMessage is the largest size of the error in a termination message, in bytes. Each can take six in JSON,
+// and the kubelet keeps 4096 of the message.
+const maxMessage = 500
 
 // A terminationMessage is the summary that kubectl describe shows for a finished pod.
 type terminationMessage struct {
@@ -32,17 +33,12 @@ func writeTermination(file string, r report.Report, cause error) error {
 	for _, b := range r.Backends {
 		message.Backends[b.Name] = b.Status.String()
 	}
+	if cause != nil {
+		message.Error = printable.Shorten(printable.Plain(cause.Error()), maxMessage)
+	}
 	line, err := json.Marshal(message)
 	if err != nil {
 		return fmt.Errorf("termination message: %w", err)
-	}
-	if cause != nil {
-		// A byte of the error can take six in JSON.
-		room := (maxMessage - len(line) - len(`,"error":""`) - 1) / 6
-		message.Error = printable.Shorten(printable.Plain(cause.Error()), max(3, room))
-		if line, err = json.Marshal(message); err != nil {
-			return fmt.Errorf("termination message: %w", err)
-		}
 	}
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_TRUNC, 0)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -34,7 +34,7 @@ func newVersion() *cobra.Command {
 			case "json":
 				encoder := json.NewEncoder(cmd.OutOrStdout())
 				encoder.SetIndent("", "  ")
-				return encoder.Encode(versionInfo{buildVersion(), buildCommit(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH})
+				return encoder.Encode(versionInfo{buildVersion(), commit, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH})
 			}
 			return ipam.BadInput(fmt.Errorf("--output: unknown format %q", output), "use json")
 		},
@@ -46,11 +46,10 @@ func newVersion() *cobra.Command {
 // longVersion returns the version with the commit. It leaves out the commit if it is
 // unknown or is the version.
 func longVersion() string {
-	v, c := buildVersion(), buildCommit()
-	if c == "" || c == v {
-		return v
+	if commit == "" || commit == buildVersion() {
+		return buildVersion()
 	}
-	return v + " (commit " + c + ")"
+	return buildVersion() + " (commit " + commit + ")"
 }
 
 // version and commit are set by the linker: -X github.com/ip-reaper/ip-reaper/reaper/cli.version=v1.2.3 and
@@ -58,7 +57,7 @@ func longVersion() string {
 var version, commit string
 
 // buildVersion returns the first that is known of the linked version, the version of the
-// module, and the commit. If none is known, it returns dev.
+// module, and the linked commit. If none is known, it returns dev.
 func buildVersion() string {
 	if version != "" {
 		return version
@@ -66,21 +65,5 @@ func buildVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
 		return info.Main.Version
 	}
-	return cmp.Or(buildCommit(), "dev")
-}
-
-// buildCommit returns the linked commit, or the commit that the go command recorded, or
-// nothing.
-func buildCommit() string {
-	if commit != "" {
-		return commit
-	}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				return s.Value
-			}
-		}
-	}
-	return ""
+	return cmp.Or(commit, "dev")
 }

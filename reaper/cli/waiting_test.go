@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 )
 
@@ -58,35 +57,5 @@ func TestVerboseLogIsOursOnly(t *testing.T) {
 	klog.Background().Info("Waited before sending request")
 	if got := errs.String(); !strings.Contains(got, "ours") || strings.Contains(got, "gate") || strings.Contains(got, "Waited") {
 		t.Errorf("the log has\n%s", got)
-	}
-}
-
-func TestWaitIsASwitchOrADuration(t *testing.T) {
-	for _, tt := range []struct {
-		args []string
-		want waitFlag
-		text string
-	}{
-		{nil, waitFlag{}, "false"},
-		{[]string{"--wait"}, waitFlag{on: true}, "true"},
-		{[]string{"--wait=1"}, waitFlag{on: true}, "true"}, // as IP_REAPER_WAIT=1
-		{[]string{"--wait=2m"}, waitFlag{on: true, max: 2 * time.Minute}, "2m0s"},
-		{[]string{"--wait=2m", "--wait"}, waitFlag{on: true}, "true"},
-		{[]string{"--wait=2m", "--wait=false"}, waitFlag{}, "false"},
-	} {
-		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-		var got waitFlag
-		got.add(flags)
-		if err := flags.Parse(tt.args); err != nil {
-			t.Fatal(err)
-		}
-		if got != tt.want || got.String() != tt.text {
-			t.Errorf("%q: %+v %s, want %+v %s", tt.args, got, got.String(), tt.want, tt.text)
-		}
-	}
-	for _, text := range []string{"", "soon", "0s", "-1m", "2", "yes"} {
-		if err := new(waitFlag).Set(text); err == nil {
-			t.Errorf("--wait=%s is taken", text)
-		}
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -233,7 +232,7 @@ func (d *Dumps) end(doc ipam.Document) error {
 	return nil
 }
 
-// Ignored returns a warning for each file with objects that belong to no store, and
+// Ignored returns a warning for each kind of objects of a file that belong to no store, and
 // a warning for each list that is incomplete.
 func Ignored(documents []ipam.Document) []string {
 	var sentences []string
@@ -254,15 +253,12 @@ func Ignored(documents []ipam.Document) []string {
 		}
 		counts[kindOf{d.File, kind}]++
 	}
-	byFile := make(map[string][]string)
+	var ignored []string
 	for one, n := range counts {
-		byFile[one.file] = append(byFile[one.file], fmt.Sprintf("%d %s", n, one.kind))
+		ignored = append(ignored, fmt.Sprintf("%s: ignored objects: %d %s", one.file, n, one.kind))
 	}
-	for _, file := range slices.Sorted(maps.Keys(byFile)) {
-		slices.Sort(byFile[file])
-		sentences = append(sentences, file+": ignored objects: "+strings.Join(byFile[file], ", "))
-	}
-	return sentences
+	slices.Sort(ignored)
+	return append(sentences, ignored...)
 }
 
 // Stdin is the name of a file that means standard input.

@@ -121,12 +121,12 @@ func TestFilesWithoutDocumentsAreRefused(t *testing.T) {
 		want string
 	}{
 		{"nothing", "", "f: the file has no objects"},
-		{"a text", "hello\nthere\n", "f: document 1 is not an object, but a string"},
+		{"a text", "hello\nthere\n", "f: document 1 is not an object"},
 		{"keys of etcd as text", "/calico/a\n{\"a\": 1}\n", "f: the file has etcd's keys as text: dump them with etcdctl get --prefix /calico/ -w json"},
 		{"UTF-16 as PowerShell redirects it", "\xff\xfe{\x00}\x00", "f: the file is in UTF-16: write it as UTF-8, in PowerShell with | Out-File -Encoding utf8 FILE"},
 		{"big-endian UTF-16", "\xfe\xff\x00{\x00}", "f: the file is in UTF-16: write it as UTF-8, in PowerShell with | Out-File -Encoding utf8 FILE"},
-		{"an array", `[{"kind": "Pod"}]`, "f: document 1 is not an object, but an array"},
-		{"an array in YAML", "a: 1\n---\n- kind: Pod\n", "f: document 2 is not an object, but an array"},
+		{"an array", `[{"kind": "Pod"}]`, "f: document 1 is not an object"},
+		{"an array in YAML", "a: 1\n---\n- kind: Pod\n", "f: document 2 is not an object"},
 		{"a number in a list", `{"kind": "PodList", "items": [1]}`, "f: document 1, item 1 is not an object"},
 		{"items that are no list", `{"items": {"a": 1}}`, "f: document 1: its items are not one list"},
 		{"two lists", `{"kind": "PodList", "items": [], "kvs": []}`, "f: document 1: its items are not one list"},

@@ -28,7 +28,7 @@ type object struct {
 // value reads one value after its first token.
 func (d *documents) value(values *json.Decoder, token json.Token) error {
 	if token != json.Delim('{') {
-		return fmt.Errorf("%s is not an object, but %s", d.place(), word(token))
+		return fmt.Errorf("%s is not an object", d.place())
 	}
 	o := &object{documents: d, fields: make(map[string]json.RawMessage)}
 	elements := map[string]func(json.RawMessage) error{itemsField: o.item, pairsField: o.pair}
@@ -40,20 +40,6 @@ func (d *documents) value(values *json.Decoder, token json.Token) error {
 		return err
 	}
 	return o.finish(list)
-}
-
-// word names the type of a token for messages.
-func word(token json.Token) string {
-	switch token.(type) {
-	case json.Delim:
-		return "an array"
-	case string:
-		return "a string"
-	case nil:
-		return "null"
-	default:
-		return fmt.Sprintf("%v", token)
-	}
 }
 
 // at names the current element in messages.

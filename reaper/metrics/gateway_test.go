@@ -49,8 +49,8 @@ func TestGroupComesFromThePathAndTheNode(t *testing.T) {
 // An error does not quote the URL: a part of it may be a password.
 func TestURLsThatAreNoGateways(t *testing.T) {
 	for _, tt := range []struct{ url, want string }{
-		{"pushgateway:9091", "the URL does not begin with http:// or https://"},
-		{"http://", "the URL has no host"},
+		{"pushgateway:9091", "the URL does not begin with http:// or https:// and a host"},
+		{"http://", "the URL does not begin with http:// or https:// and a host"},
 		{"http://me:s3cret%zz@pushgateway", "this is not a URL"},
 		{"http://me:s3cret@pushgateway:9091", "the URL has a user, and http would send the password in the clear: use https://"},
 		{"http://@pushgateway/metrics", "the URL has a user, and http would send the password in the clear: use https://"},

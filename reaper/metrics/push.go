@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
@@ -115,10 +114,8 @@ func ParseGateway(text string) (Gateway, error) {
 	switch {
 	case err != nil:
 		return Gateway{}, errors.New("this is not a URL")
-	case u.Scheme != "http" && u.Scheme != "https":
-		return Gateway{}, errors.New("the URL does not begin with http:// or https://")
-	case u.Hostname() == "":
-		return Gateway{}, errors.New("the URL has no host")
+	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
+		return Gateway{}, errors.New("the URL does not begin with http:// or https:// and a host")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return Gateway{}, errors.New("the URL has a ? or a # after its path: leave that out")
 	case u.User != nil && u.Scheme != "https":
@@ -234,16 +231,9 @@ func successIn(path string) (at float64, ok bool) {
 // CheckFile returns an error if metrics cannot be written to a file: it is a folder, or the
 // folder that it is in does not exist.
 func CheckFile(path string) error {
-	info, err := os.Stat(path)
-	switch {
-	case err == nil && !info.Mode().IsRegular():
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a regular file", path)
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return err
 	}
-	folder := filepath.Dir(path)
-	if info, err = os.Stat(folder); err == nil && !info.IsDir() {
-		err = fmt.Errorf("%s is not a directory", folder)
-	}
+	_, err := os.Stat(filepath.Dir(path) + "/.") // not if it is a file
 	return err
 }

@@ -38,13 +38,10 @@ func (f *Folder) Path() string { return f.path }
 // others own it or may write to it. It returns nil for a folder that does not exist yet.
 func (f *Folder) Check() error {
 	root, err := f.open(existing)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if err != nil {
+		return unlessAbsent(err)
 	}
-	if err == nil {
-		err = root.Close()
-	}
-	return err
+	return root.Close()
 }
 
 // at returns the path of a file in the folder, for messages.
@@ -184,11 +181,14 @@ func openRegular(root *os.Root, name string, flags int) (*os.File, error) {
 }
 
 // remove removes a file, if it exists.
-func remove(root *os.Root, name string) error {
-	if err := root.Remove(name); !errors.Is(err, fs.ErrNotExist) {
-		return err
+func remove(root *os.Root, name string) error { return unlessAbsent(root.Remove(name)) }
+
+// unlessAbsent returns an error, unless it says that a file or a folder does not exist.
+func unlessAbsent(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	return nil
+	return err
 }
 
 // errTaken says that another process, or another part of this one, holds the lock.

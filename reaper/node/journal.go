@@ -88,11 +88,8 @@ func (j *Journals) Close() error {
 // file.
 func (j *Journals) stored() ([]journal.Stored, error) {
 	folder, err := j.folder.open(existing, journalsName)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
 	if err != nil {
-		return nil, err
+		return nil, unlessAbsent(err)
 	}
 	defer func() { _ = folder.Close() }()
 	files, err := fs.ReadDir(folder.FS(), ".")
@@ -186,11 +183,8 @@ func (j *Journals) Parts(ctx context.Context, run string) ([]journal.StoredPart,
 		return nil, err
 	}
 	folder, err := j.folder.open(existing, journalsName)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
 	if err != nil {
-		return nil, err
+		return nil, unlessAbsent(err)
 	}
 	defer func() { _ = folder.Close() }()
 	file, err := openRegular(folder, run+journalEnd, os.O_RDONLY)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"time"
 
@@ -53,11 +52,8 @@ func (l *Ledgers) Load(ctx context.Context) (ledger.Ledger, error) {
 		return ledger.Ledger{}, err
 	}
 	root, err := l.folder.open(existing)
-	if errors.Is(err, fs.ErrNotExist) {
-		return ledger.Ledger{}, nil
-	}
 	if err != nil {
-		return ledger.Ledger{}, err
+		return ledger.Ledger{}, unlessAbsent(err)
 	}
 	defer func() { _ = root.Close() }()
 	data, have, err := readLedger(root)
@@ -86,11 +82,8 @@ func (l *Ledgers) Load(ctx context.Context) (ledger.Ledger, error) {
 // returns nothing.
 func readLedger(root *os.Root) ([]byte, version, error) {
 	file, err := openRegular(root, ledgerName, os.O_RDONLY)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, version{}, nil
-	}
 	if err != nil {
-		return nil, version{}, err
+		return nil, version{}, unlessAbsent(err)
 	}
 	defer func() { _ = file.Close() }()
 	data, err := io.ReadAll(io.LimitReader(file, maxLedger+1))

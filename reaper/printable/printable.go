@@ -32,9 +32,6 @@ func Lines(w io.Writer) io.Writer { return writer{w, goLines} }
 // split between two writes.
 func JSON(w io.Writer) io.Writer { return writer{w, jsonText} }
 
-// YAML is JSON for YAML that puts strings with characters beyond ASCII in double quotes.
-func YAML(w io.Writer) io.Writer { return writer{w, yamlText} }
-
 // Shorten returns a text as UTF-8 of at most limit bytes. It ends a longer text with an
 // ellipsis. The limit must be at least 3.
 func Shorten(text string, limit int) string {
@@ -56,7 +53,6 @@ var (
 	goText   = style{"", goEscape}
 	goLines  = style{"\n\t", goEscape}
 	jsonText = style{"\n", jsonEscape}
-	yamlText = style{"\n", yamlEscape}
 )
 
 // rewrite returns the text with an escape in place of each character that is neither
@@ -105,15 +101,6 @@ func jsonEscape(c rune, _ byte) string {
 		fmt.Fprintf(&escape, `\u%04x`, unit)
 	}
 	return escape.String()
-}
-
-// yamlEscape returns the escape of a YAML string in double quotes, which has no
-// surrogates.
-func yamlEscape(c rune, _ byte) string {
-	if c > 0xFFFF {
-		return fmt.Sprintf(`\U%08x`, c)
-	}
-	return fmt.Sprintf(`\u%04x`, c)
 }
 
 // A writer escapes in a style.

@@ -176,7 +176,7 @@ func TestBottomLine(t *testing.T) {
 			"0 leaked addresses: 0 due now, 0 waiting, 0 held; 1,234 undecided (1,230 owner unknown, 4 node foreign)"},
 		{"a store failed", report.Report{Run: report.RunInfo{DryRun: true}, Leaked: &report.Leaked{}, Backends: []report.BackendReport{ok, failed, skipped}}, "0 leaked addresses: 0 due now, 0 waiting, 0 held; unknown in whereabouts"},
 		{"no pods", report.Report{Backends: []report.BackendReport{ok}, Entries: blind}, "leak count unknown: pods unknown"},
-		{"all stores failed", report.Report{Backends: []report.BackendReport{failed, skipped}}, "leak count unknown: could not list any store"},
+		{"all stores failed", report.Report{Backends: []report.BackendReport{failed, skipped}}, "leak count unknown: no store was listed"},
 		{"no store", report.Report{Backends: []report.BackendReport{skipped}}, "leak count unknown: no store was listed"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

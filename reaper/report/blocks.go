@@ -215,7 +215,7 @@ func noBlock(node string, networks []NetworkReport) *NoBlock {
 	}
 	has := "which has no block"
 	if share.Blocks > 0 {
-		has = "whose " + printable.Counted(share.Blocks, "block") + " " + is(share.Blocks) + " full"
+		has = "which has " + printable.Counted(share.Blocks, "full block")
 	}
 	found := &NoBlock{Node: node, Remedies: []judge.Remedy{}}
 	advise := func(says string) { found.Remedies = append(found.Remedies, judge.Remedy{Says: says}) }
@@ -224,16 +224,20 @@ func noBlock(node string, networks []NetworkReport) *NoBlock {
 		advise("run fewer pods on the node, or raise maxBlocksPerHost of Calico's IPAMConfig default")
 		return found
 	}
-	why := []string{"all " + printable.Thousands(totalBlocks(networks)) + " blocks are taken"}
+	total, missing := 0, 0
+	var gone []string
+	for _, n := range networks {
+		total += n.Blocks.Room + n.Blocks.Full + n.Blocks.Missing
+		missing += n.Blocks.Missing
+		gone = append(gone, n.Blocks.MissingNodes...)
+	}
+	slices.Sort(gone)
+	why := []string{"all " + printable.Thousands(total) + " blocks are taken"}
 	if terms.Manual {
 		why[0] = "nodes take no blocks by themselves (autoAllocateBlocks is false)"
 	}
-	if missing, nodes := missingBlocks(networks); missing > 0 {
-		of := "nodes that do not exist"
-		if len(nodes) == 1 {
-			of = "a node that does not exist"
-		}
-		why = append(why, fmt.Sprintf("%d of %s (%s)", missing, of, printable.Some(nodes)))
+	if missing > 0 {
+		why = append(why, fmt.Sprintf("%d of nodes that do not exist (%s)", missing, printable.Some(slices.Compact(gone))))
 		advise("the blocks of nodes that do not exist are taken back by Calico's kube-controllers, once nothing is allocated in them: see that these run, and that leaks in the blocks are released")
 	}
 	if terms.Strict {
@@ -243,32 +247,4 @@ func noBlock(node string, networks []NetworkReport) *NoBlock {
 	found.Why = fmt.Sprintf("no block is left for its node %s, %s: %s", node, has, strings.Join(why, ", "))
 	advise("add an IPPool")
 	return found
-}
-
-// is returns the verb for a number of things.
-func is(n int) string {
-	if n == 1 {
-		return "is"
-	}
-	return "are"
-}
-
-// totalBlocks returns how many blocks of the networks exist.
-func totalBlocks(networks []NetworkReport) int {
-	total := 0
-	for _, n := range networks {
-		total += n.Blocks.Room + n.Blocks.Full + n.Blocks.Missing
-	}
-	return total
-}
-
-// missingBlocks returns how many blocks of the networks are of nodes that the cluster does not have,
-// and these nodes.
-func missingBlocks(networks []NetworkReport) (blocks int, nodes []string) {
-	for _, n := range networks {
-		blocks += n.Blocks.Missing
-		nodes = append(nodes, n.Blocks.MissingNodes...)
-	}
-	slices.Sort(nodes)
-	return blocks, slices.Compact(nodes)
 }

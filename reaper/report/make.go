@@ -88,7 +88,10 @@ func Make(f Results) Report {
 		if !f.HasTimes(d) {
 			e.FirstSeen, e.Due = nil, nil
 		}
-		e.tellEndpoint(f.Endpoints[i])
+		if name := f.Endpoints[i]; name != "" {
+			note := "its WorkloadEndpoint " + e.Owner.Namespace + "/" + name + " still has the address: remove it with calicoctl delete workloadendpoint"
+			e.Endpoint, e.Note = name, strings.TrimPrefix(e.Note+"; "+note, "; ")
+		}
 		t.add(e, wanted || e.Outcome != Kept)
 	}
 	for _, l := range f.Verdicts.InUse {
@@ -134,16 +137,6 @@ func Freeing(all judge.Verdicts, earlier []Entry, sets ...func(decision int) boo
 		counts[n] = len(free)
 	}
 	return counts
-}
-
-// tellEndpoint adds an endpoint that still has the address of the entry to its note, if there is one.
-func (e *Entry) tellEndpoint(name string) {
-	if name == "" {
-		return
-	}
-	e.Endpoint = name
-	note := "its WorkloadEndpoint " + e.Owner.Namespace + "/" + name + " still has the address: remove it with calicoctl delete workloadendpoint"
-	e.Note = strings.TrimPrefix(e.Note+"; "+note, "; ")
 }
 
 // EntryOf returns the entry of a decision and of what was done. It leaves out zero times.

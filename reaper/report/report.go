@@ -410,8 +410,11 @@ func countReason(counts []ReasonCount, reason judge.Reason) []ReasonCount {
 // BottomLine says in one sentence how much is leaked, what becomes of it, and of how much that is
 // not known. It names the stores that could not be listed, because their leaks are not counted.
 func (r Report) BottomLine() string {
-	if r.Leaked == nil {
-		return "leak count unknown: " + r.blindness()
+	switch {
+	case r.Leaked == nil && r.Blind():
+		return "leak count unknown: pods unknown"
+	case r.Leaked == nil:
+		return "leak count unknown: no store was listed"
 	}
 	l, only := *r.Leaked, ""
 	if !r.Run.Selection.Everything() {
@@ -453,31 +456,14 @@ func reasons(counts []ReasonCount) string {
 
 // alsoUnknown names the stores that could not be listed, for the end of the bottom line.
 func (r Report) alsoUnknown() string {
-	if unknown := r.unlisted(); len(unknown) > 0 {
-		return "; unknown in " + strings.Join(unknown, ", ")
-	}
-	return ""
-}
-
-// blindness says why it is not known how much is leaked.
-func (r Report) blindness() string {
-	switch failed := r.unlisted(); {
-	case r.Blind():
-		return "pods unknown"
-	case len(failed) > 0:
-		return "could not list any store"
-	default:
-		return "no store was listed"
-	}
-}
-
-// unlisted returns the names of the stores that could not be listed.
-func (r Report) unlisted() []string {
 	var names []string
 	for _, b := range r.Backends {
 		if b.Status == ipam.StatusFailed {
 			names = append(names, b.Name)
 		}
 	}
-	return names
+	if len(names) == 0 {
+		return ""
+	}
+	return "; unknown in " + strings.Join(names, ", ")
 }

@@ -108,24 +108,13 @@ func nextOf(r report.Report, again []string) []judge.Remedy {
 // waitsOf says which unreachable nodes hold addresses, and how to look at the first of them before it is
 // fenced. It leaves out addresses that may be on any of several nodes.
 func waitsOf(r report.Report) []judge.Remedy {
-	nodes := make(map[string]string) // by the address
-	var unreachable []report.Entry
-	for _, e := range r.Entries {
-		if a := e.Address; a != nil && a.Fate == report.Held && a.Reason == judge.NodeUnreachable {
-			unreachable = append(unreachable, e)
-		}
-	}
 	var waiting []row
-	for _, e := range rowsOf(unreachable, false) {
-		held := slices.DeleteFunc(slices.Clone(e.Evidence), func(one judge.Evidence) bool {
-			return e.HeldBy(strings.TrimPrefix(one.Source, "node ")) == ""
-		})
-		if len(held) == 1 {
-			nodes[e.IP] = strings.TrimPrefix(held[0].Source, "node ")
+	for _, e := range rowsOf(r.Entries, false) {
+		if a := e.Address; a != nil && a.Fate == report.Held && a.Reason == judge.NodeUnreachable && holderOf(e) != "" {
 			waiting = append(waiting, e)
 		}
 	}
-	where, names := commonest(waiting, "because of", "other node", func(e row) string { return nodes[e.IP] })
+	where, names := commonest(waiting, "because of", "other node", holderOf)
 	if len(names) == 0 {
 		return nil
 	}
@@ -134,6 +123,20 @@ func waitsOf(r report.Report) []judge.Remedy {
 		next.Command = explain + " " + quote("node/"+names[0])
 	}
 	return []judge.Remedy{next}
+}
+
+// holderOf returns the node that may have the address of a row; nothing if it may be any of several.
+func holderOf(e row) string {
+	var nodes []string
+	for _, one := range e.Evidence {
+		if node := strings.TrimPrefix(one.Source, "node "); e.HeldBy(node) != "" {
+			nodes = append(nodes, node)
+		}
+	}
+	if len(nodes) != 1 {
+		return ""
+	}
+	return nodes[0]
 }
 
 // explainOn returns a command that explains the address appended to it, where the run was;

@@ -38,6 +38,9 @@ func viewOfExplanation(x report.Explanation) view {
 	for _, c := range x.Claims {
 		line("  %s %s: shows it (%s)", c.Kind, strings.TrimPrefix(c.Namespace+"/"+c.Name, "/"), c.Source)
 	}
+	if x.Claims != nil && len(x.Claims) == 0 {
+		line("  no pod shows it")
+	}
 	if r := x.LastRelease; r != nil {
 		line("  in the journal of run %s, %s: %s", r.ID, clock(&r.StartedAt), ownersOf(r.Entries))
 		line("  that run released this, unless its owner had come back")
@@ -131,21 +134,17 @@ func summaryOf(x report.Explanation) string {
 	}
 	switch {
 	case n == 0 && !slices.ContainsFunc(x.Stores, func(s report.StoreAnswer) bool { return s.Found != nil }):
-		found = joined(shownBy(x.Claims), "its allocations are unknown: no store was listed")
+		found = "its allocations are unknown: no store was listed"
 	case n == 0 && only != "":
 		found = "no allocation of " + only + "; there may be others"
 	case n == 0 && x.Question.Address != "":
-		found = joined(shownBy(x.Claims), whereNowhere(x))
+		found = whereNowhere(x)
 	case n == 0:
 		found = "no store that was listed has an allocation of it"
 	case x.Leaked == nil:
 		found += "; the leak count is unknown"
 	case x.Question.Address != "":
-		by := shownBy(x.Claims)
-		if by == "" && x.Claims != nil {
-			by = "no pod shows it"
-		}
-		found = strings.Join(slices.DeleteFunc([]string{stateOfAddress(x), by, found}, func(part string) bool { return part == "" }), ", ")
+		found = stateOfAddress(x) + ", " + found
 	default:
 		found += fmt.Sprintf("; %s: %d due, %d waiting, %d held", printable.Counted(x.Leaked.Total, "leaked address"), x.Leaked.Due, x.Leaked.Waiting, x.Leaked.Held)
 		if x.Leaked.Undecided > 0 {
@@ -160,17 +159,16 @@ func summaryOf(x report.Explanation) string {
 
 // stateOfAddress says what becomes of an address that some store has.
 func stateOfAddress(x report.Explanation) string {
+	state := "not known to be leaked"
 	for _, e := range x.Found {
 		if e.Address != nil && e.Address.Fate >= report.Protected {
 			return "leaked and " + e.Address.Fate.String()
 		}
-	}
-	for _, e := range x.Found {
 		if e.Verdict == judge.InUse {
-			return "in use"
+			state = "in use"
 		}
 	}
-	return "not known to be leaked"
+	return state
 }
 
 // summaryOfAsking says what a pod waits for, or why it does not.
@@ -248,18 +246,6 @@ func fillOf(p report.Place, judged bool) string {
 	return text
 }
 
-// shownBy says what shows an address; nothing if nothing does.
-func shownBy(claims []report.Shown) string {
-	if len(claims) == 0 {
-		return ""
-	}
-	var names []string
-	for _, c := range claims {
-		names = append(names, string(c.Kind)+" "+strings.TrimPrefix(c.Namespace+"/"+c.Name, "/"))
-	}
-	return "shown by " + printable.Some(names)
-}
-
 // whereNowhere says where an address that no store has is free.
 func whereNowhere(x report.Explanation) string {
 	names := make([]string, len(x.Places))
@@ -281,6 +267,13 @@ func whereNowhere(x report.Explanation) string {
 	}
 }
 
+// field adds a line about what is explained, if there is anything to say.
+func (t *table) field(name, value string) {
+	if value != "" {
+		t.say("  %-10s  %s", name, value)
+	}
+}
+
 // placeLines returns the lines of a network or of a pool.
 func placeLines(p report.Place, judged bool) table {
 	var t table
@@ -289,34 +282,24 @@ func placeLines(p report.Place, judged bool) table {
 		kind = "network"
 	}
 	t.say("%s %s of %s, %s", kind, p.Name, p.Backend, p.Range)
-	if len(p.Attachments) > 0 {
-		t.say("  %-10s  %s", "attached", printable.Some(p.Attachments))
-	}
-	if p.Closed != "" {
-		t.say("  %-10s  %d of %s", "used", p.Used, number(p.Capacity))
-		t.say("  %-10s  %s", "closed", p.Closed)
-	} else {
-		t.say("  %-10s  %d of %s (%s), %s free", "used", p.Used, number(p.Capacity), percent(p.Usage), number(p.Free))
-	}
+	t.field("attached", printable.Some(p.Attachments))
+	t.field("used", fmt.Sprintf("%d of %s (%s), %s free", p.Used, number(p.Capacity), percent(p.Usage), number(p.Free)))
+	t.field("closed", p.Closed)
 	if p.Blocks != nil {
-		t.say("  %-10s  %s", "blocks", blocksOf(*p.Blocks))
+		t.field("blocks", blocksOf(*p.Blocks))
 	}
 	if p.NoBlock != nil {
-		t.say("  %-10s  %s", "but", p.NoBlock.Why)
+		t.field("but", p.NoBlock.Why)
 		t.advise(p.NoBlock.Remedies)
 	}
-	if lost := lostOf(p.Usage); lost != "" {
-		t.say("  %-10s  %s", "not free", lost)
-	}
+	t.field("not free", lostOf(p.Usage))
 	if !judged {
 		return t
 	}
-	t.say("  %-10s  %d live, %d leaked (%d protected), %d other", "has", p.Live, p.Leaked, p.Protected, p.Other)
-	if byName := byNameOf(p.Usage); byName != "" {
-		t.say("  %-10s  %s", "of these", byName)
-	}
+	t.field("has", fmt.Sprintf("%d live, %d leaked (%d protected), %d other", p.Live, p.Leaked, p.Protected, p.Other))
+	t.field("of these", byNameOf(p.Usage))
 	if len(p.Leaks) == 0 && p.Blocked+p.Unrecorded == 0 && p.Free != nil && p.Free.Sign() == 0 && p.Closed == "" && len(p.Elsewhere) == 0 {
-		t.say("  %-10s  nothing leaked, so there is nothing to release: make the range larger, or run fewer pods", "to change")
+		t.field("to change", "nothing leaked, so there is nothing to release: make the range larger, or run fewer pods")
 	}
 	t.leakLines(p.Leaks)
 	return t
@@ -325,11 +308,11 @@ func placeLines(p report.Place, judged bool) table {
 // leakLines counts leaks by what becomes of them and why, and says what would change that.
 func (t *table) leakLines(leaks []report.Leak) {
 	for _, l := range leaks {
-		line := fmt.Sprintf("  %-10s  %s, %s", l.Status, printable.Thousands(l.Count), l.Reason)
+		line := fmt.Sprintf("%s, %s", printable.Thousands(l.Count), l.Reason)
 		if l.NextDue != nil {
 			line += ", the next is due " + clock(l.NextDue)
 		}
-		t.say("%s", line)
+		t.field(l.Status, line)
 		t.advise(l.Remedies)
 	}
 }
@@ -337,9 +320,9 @@ func (t *table) leakLines(leaks []report.Leak) {
 // advise says what would change a decision.
 func (t *table) advise(remedies []judge.Remedy) {
 	for _, remedy := range remedies {
-		t.say("  to change   %s", remedy.Says)
+		t.field("to change", remedy.Says)
 		if remedy.Command != "" {
-			t.say("              $ %s", remedy.Command)
+			t.field(" ", "$ "+remedy.Command)
 		}
 	}
 }
@@ -348,32 +331,26 @@ func (t *table) advise(remedies []judge.Remedy) {
 func allocationLines(e report.Explained) table {
 	var t table
 	t.say("%s of %s %s, key %s", nameOf(e.IP, e.Key), e.Backend, e.Pool, e.Key)
-	for _, part := range []struct{ name, value string }{
-		{"pod", podOf(e.Owner)},
-		{"sandbox", e.Owner.Sandbox},
-		{"interface", e.Owner.Interface},
-		{"node", e.Owner.Node},
-		{"verdict", e.Verdict.String() + ", " + string(e.Reason)},
-		{"note", e.Note},
-		{"first seen", clock(e.FirstSeen)},
-		{"due", clock(e.Due)},
-		{"outcome", string(e.Outcome)},
-		{"error", e.Error},
-	} {
-		if part.value != "" {
-			t.say("  %-10s  %s", part.name, part.value)
-		}
-	}
+	t.field("pod", podOf(e.Owner))
+	t.field("sandbox", e.Owner.Sandbox)
+	t.field("interface", e.Owner.Interface)
+	t.field("node", e.Owner.Node)
+	t.field("verdict", e.Verdict.String()+", "+string(e.Reason))
+	t.field("note", e.Note)
+	t.field("first seen", clock(e.FirstSeen))
+	t.field("due", clock(e.Due))
+	t.field("outcome", string(e.Outcome))
+	t.field("error", e.Error)
 	for _, rule := range e.Asked {
 		if rule.Matched {
-			t.say("  rule %2d     %s: %s", rule.Number, rule.Reason, rule.Doc)
+			t.field(fmt.Sprintf("rule %2d", rule.Number), string(rule.Reason)+": "+rule.Doc)
 		}
 	}
 	if e.ChangedBy != "" {
-		t.say("  then        the %s changed the decision", e.ChangedBy)
+		t.field("then", "the "+e.ChangedBy+" changed the decision")
 	}
 	for _, one := range e.Evidence {
-		t.say("  evidence    %s: %s", one.Source, one.Says)
+		t.field("evidence", one.Source+": "+one.Says)
 	}
 	t.advise(e.Remedies)
 	return t

@@ -22,12 +22,12 @@ var formats = []format{
 	{name: "yaml", print: printYAML},
 	{name: "name", print: printNames},
 	{name: "html", all: true, print: printHTML},
-	{name: "jsonpath", parse: parseJSONPath},
+	{name: "jsonpath=TEMPLATE", parse: parseJSONPath},
 }
 
 // A format is one way to print a view.
 type format struct {
-	name  string // the value of --output, up to an equals sign
+	name  string // the value of --output, as it is typed
 	all   bool   // the format always has the allocations that are in use
 	print printer
 
@@ -38,8 +38,8 @@ type format struct {
 
 // formatOf returns the format of a name and, after an equals sign, its template.
 func formatOf(name string) (format, error) {
-	kind, template, cut := strings.Cut(name, "=")
-	i := slices.IndexFunc(formats, func(f format) bool { return f.name == kind && (f.parse != nil || !cut) })
+	kind, template, _ := strings.Cut(name, "=")
+	i := slices.IndexFunc(formats, func(f format) bool { return f.name == name || f.parse != nil && strings.HasPrefix(f.name, kind+"=") })
 	if i < 0 {
 		return format{}, fmt.Errorf("unknown format %q", name)
 	}
@@ -63,38 +63,17 @@ func Check(name string) error {
 	return err
 }
 
-// Formats returns the names of the formats that need no template, sorted.
+// Formats returns the formats of reports as they are typed, such as jsonpath=TEMPLATE, the default first.
 func Formats() []string {
 	var names []string
 	for _, f := range formats {
-		if f.parse == nil {
-			names = append(names, f.name)
-		}
+		names = append(names, f.name)
 	}
-	slices.Sort(names)
 	return names
-}
-
-// HistoryFormats returns the names of the formats of a history, sorted.
-func HistoryFormats() []string {
-	return slices.DeleteFunc(Formats(), func(name string) bool { return name == "html" })
 }
 
 // LookFormats returns the formats of explanations and pools, the default first.
 func LookFormats() []string { return []string{"table", "json", "yaml"} }
-
-// Usages returns the formats as they are typed, such as jsonpath=TEMPLATE.
-func Usages() []string {
-	var names []string
-	for _, f := range formats {
-		name := f.name
-		if f.parse != nil {
-			name += "=TEMPLATE"
-		}
-		names = append(names, name)
-	}
-	return names
-}
 
 // Options say how to print a report. The zero value of a field other than Format is the
 // short and plain form.
@@ -107,6 +86,9 @@ type Options struct {
 
 	// Run are the words of a command that repeats the run; nil if there is none, as for files.
 	Run []string
+
+	Top   string // of pools: one of Tops; empty for none
+	Limit int    // of the rows of Top, and of the pools without a network; at least 1
 }
 
 // Brief reports whether the format leaves out the allocations that are in use. Then a report
@@ -128,6 +110,9 @@ func Write(w io.Writer, o Options, r report.Report) error {
 	}
 	v := viewOf(r, o.All)
 	v.next, v.explain = nextOf(r, o.Run), explainOn(r.Run)
+	if r.Summary.Released > 0 {
+		v.undo = undoOn(r.Run)
+	}
 	return o.write(w, v)
 }
 
@@ -144,9 +129,10 @@ func WriteHistory(w io.Writer, o Options, h report.History, by report.RunInfo) e
 	return o.write(w, viewOfHistory(h, by, o.All))
 }
 
-// WritePools prints how full the networks and the pools of a report are.
-func WritePools(w io.Writer, o PoolsOptions, r report.Report) error {
-	return Options{Format: o.Format, Width: o.Width}.write(w, viewOfPools(r, o))
+// WritePools prints how full the networks and the pools of a report are. The format must be one of
+// LookFormats. With Options.All, the table has every pool, under its network.
+func WritePools(w io.Writer, o Options, r report.Report) error {
+	return o.write(w, viewOfPools(r, o))
 }
 
 // WriteExplanation prints an explanation. The format must be one of LookFormats.
@@ -175,7 +161,7 @@ type view struct {
 	tables     func(wide bool) []table
 	warnings   []string
 	conclusion []string        // lines
-	undo       []string        // those lines of it that Options.Quiet keeps
+	undo       string          // the command that undoes a run, which Options.Quiet keeps
 	names      func() []string // what -o name prints; nil if the report names no addresses
 	states     func() string   // one letter for each entry: see pageData
 	next       []judge.Remedy  // what to do next

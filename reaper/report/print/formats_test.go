@@ -120,7 +120,7 @@ func TestDocsNameEveryFormat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range append(Formats(), "jsonpath=TEMPLATE") {
+	for _, name := range Formats() {
 		if !regexp.MustCompile("`(-o )?" + name + "`").Match(page) {
 			t.Errorf("docs/report.md does not name the output format `%s`", name)
 		}
@@ -130,7 +130,7 @@ func TestDocsNameEveryFormat(t *testing.T) {
 // Without --all, only the wide format and HTML have the allocations that are in use.
 func TestAllocationsInUseAreLeftOut(t *testing.T) {
 	const inUse = "172.18.178.196"
-	for _, format := range slices.DeleteFunc(Formats(), func(name string) bool { return name == "name" }) {
+	for _, format := range slices.DeleteFunc(Formats(), func(name string) bool { return name == "name" || name == "jsonpath=TEMPLATE" }) {
 		for _, all := range []bool{false, true} {
 			out := printed(t, Options{Format: format, All: all}, fullReport())
 			if got, want := strings.Contains(out, inUse), all || format == "wide" || format == "html"; got != want {

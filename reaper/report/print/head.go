@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -37,7 +36,7 @@ func headOf(r report.Report) []notice {
 		head = append(head, notice{label: failedLabel, text: fmt.Sprintf("exit code %d: %s", code, r.Result.Error)})
 	}
 	if found := foundIn(r.Findings); found != "" {
-		head = append(head, notice{text: found})
+		head = append(head, notice{text: "findings: " + found})
 	}
 	head = append(head, notice{text: identity(r.Run), minor: r.Run.DryRun})
 	if r.Comparison != nil {
@@ -58,11 +57,7 @@ func foundIn(findings []report.Finding) string {
 	}
 	var parts []string
 	for _, kind := range slices.Sorted(maps.Keys(count)) {
-		of := string(kind) + " address"
-		if kind == report.Overlap {
-			of = "overlap"
-		}
-		parts = append(parts, printable.Counted(count[kind], of))
+		parts = append(parts, fmt.Sprintf("%d %s", count[kind], kind))
 	}
 	return strings.Join(parts, ", ")
 }

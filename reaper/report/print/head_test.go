@@ -72,7 +72,7 @@ func TestQuietPrintsTheBottomLineRefusalsAndHowToUndo(t *testing.T) {
 		{"a dry run that is refused", planned, `\A.* leaked addresses: .*\nREFUSED .*\nREFUSED .*\n\z`},
 		{"a run that is refused", refusedReport(), `\A.* leaked addresses: .*\nREFUSED .*\nREFUSED .*\nrun 20260301-120000-ABCDEF, .*\n\z`},
 		{"a run on another store", otherStore, `\A.* leaked addresses: .*\nREFUSED .*\nREFUSED .*\nrun 20260301-120000-ABCDEF, .*\n\z`},
-		{"a dry run with findings", found, `\A.* leaked addresses: .*\n1 duplicate address, 2 unrecorded addresses\n\z`},
+		{"a dry run with findings", found, `\A.* leaked addresses: .*\nfindings: 1 duplicate, 2 unrecorded\n\z`},
 		{"a release", released, `\A.* leaked addresses: .*\nFAILED .*\nrun 20260301-120000-ABCDEF, .*\nundo with: .* --run 20260301-120000-ABCDEF --dry-run=false\n\z`},
 	} {
 		if got := printed(t, Options{Format: "table", Quiet: true}, tt.report); !regexp.MustCompile(tt.want).MatchString(got) {
@@ -93,7 +93,7 @@ func TestCaveatsComeBeforeTheFigures(t *testing.T) {
 		}
 	}
 	for name, write := range map[string]func(w io.Writer) error{
-		"pools":   func(w io.Writer) error { return WritePools(w, PoolsOptions{Format: "table", Limit: 1}, r) },
+		"pools":   func(w io.Writer) error { return WritePools(w, Options{Format: "table", Limit: 1}, r) },
 		"explain": func(w io.Writer) error { return WriteExplanation(w, "table", report.Explanation{Run: r.Run}) },
 		"restore": func(w io.Writer) error {
 			return WriteRestore(w, Options{Format: "table"}, report.RestoreReport{Run: r.Run})

@@ -11,9 +11,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// maxPools is the largest number of pools that a row of a history names.
-const maxPools = 5
-
 // viewOfHistory returns the view of a history.
 func viewOfHistory(h report.History, by report.RunInfo, all bool) view {
 	return view{
@@ -92,16 +89,8 @@ func resultOf(run journal.PastRun) (exit, due, released, note string) {
 	}
 	if b := r.Restore; b != nil {
 		due, released = "", ""
-		text := fmt.Sprintf("restore of run %s: %s put back", b.Of, printable.Counted(b.Restored, "address"))
-		for _, count := range []struct {
-			n    int
-			what string
-		}{{b.Present, "already there"}, {b.Taken, "taken"}, {b.Failed, "failed"}} {
-			if count.n > 0 {
-				text += fmt.Sprintf(", %d %s", count.n, count.what)
-			}
-		}
-		notes = append(notes, text)
+		notes = append(notes, fmt.Sprintf("restore of run %s: %s put back, %d already there, %d taken, %d failed",
+			b.Of, printable.Counted(b.Restored, "address"), b.Present, b.Taken, b.Failed))
 	}
 	for _, b := range run.Restores {
 		if b.Restored > 0 {
@@ -121,28 +110,26 @@ func resultOf(run journal.PastRun) (exit, due, released, note string) {
 // poolsOf names the pools of a run, those with the most allocations first.
 func poolsOf(r journal.PastRun, all bool) string {
 	var names []string
-	pools := slices.DeleteFunc(slices.Clone(r.Pools), func(p journal.PoolRecord) bool { return p.Elsewhere })
-	for i, p := range pools {
-		if i == maxPools && !all {
-			names = append(names, printable.Counted(len(pools)-i, "other pool"))
-			break
+	for _, p := range r.Pools {
+		if !p.Elsewhere {
+			names = append(names, fmt.Sprintf("%s %s: %d", p.Backend, p.Pool, p.Recorded))
 		}
-		names = append(names, fmt.Sprintf("%s %s: %d", p.Backend, p.Pool, p.Recorded))
 	}
-	return strings.Join(names, "; ")
+	if all {
+		return strings.Join(names, ", ")
+	}
+	return printable.Some(names)
 }
 
 // historyHead says how many runs there are, and what the figures mean.
 func historyHead(h report.History) string {
-	where := "namespace " + h.StateNamespace
+	where, starts := "namespace "+h.StateNamespace, "CronJob"
 	if h.Node != "" {
-		where = h.StateDir + " of node " + h.Node
+		where, starts = h.StateDir+" of node "+h.Node, "timer or the DaemonSet"
 	}
 	switch {
-	case len(h.Runs) == 0 && h.Node != "":
-		return "no run recorded in " + where + ": is the timer or the DaemonSet running?"
 	case len(h.Runs) == 0:
-		return "no run recorded in " + where + ": is the CronJob running?"
+		return "no run recorded in " + where + ": is the " + starts + " running?"
 	case isOne(h) && h.Runs[0].Result != nil && h.Runs[0].Result.Restore != nil:
 		return "a restore has no journal: what it was to put back is in that of run " + h.Runs[0].Result.Restore.Of
 	case isOne(h) && h.Runs[0].Recorded == 0 && h.Runs[0].Result.Released != nil && *h.Runs[0].Result.Released > 0:

@@ -71,9 +71,9 @@ func TestTextEndsWithWhatToTypeNext(t *testing.T) {
 	r := fullReport()
 	r.Run.Program = "ip-reaper"
 	got := printed(t, Options{Format: "table", Run: []string{"ip-reaper", "run"}}, r)
-	const want = "\nundo with: ip-reaper restore --context prod --policy policy.yaml --run 20260301-120000-ABCDEF --dry-run=false\n" +
-		"Release what is due\n  $ ip-reaper run --dry-run=false\n" +
-		"Look twice, a minute apart, in place of the grace period\n  $ ip-reaper run --grace-period=60s --wait=2m --dry-run\n"
+	const want = "\nRelease what is due\n  $ ip-reaper run --dry-run=false\n" +
+		"Look twice, a minute apart, in place of the grace period\n  $ ip-reaper run --grace-period=60s --wait=2m --dry-run\n" +
+		"Undo the releases of this run\n  $ ip-reaper restore --context prod --policy policy.yaml --run 20260301-120000-ABCDEF --dry-run=false\n"
 	if !strings.HasSuffix(got, want) {
 		t.Errorf("it ends with\n%s\nwant\n%s", got[len(got)-len(want):], want)
 	}

@@ -12,15 +12,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// PoolsOptions say what WritePools prints.
-type PoolsOptions struct {
-	Format string // one of LookFormats
-	All    bool   // the table has every pool, under its network
-	Top    string // one of Tops; empty for none
-	Limit  int    // of the rows of Top, and of the pools without a network; at least 1
-	Width  int    // see Options
-}
-
 // A poolsReport is a report about pools. Its JSON form is a contract that users script
 // against.
 type poolsReport struct {
@@ -38,7 +29,7 @@ type poolsReport struct {
 
 // viewOfPools returns the view of a report that says how full its networks and pools are, and
 // with o.Top a ranking of the leaks.
-func viewOfPools(r report.Report, o PoolsOptions) view {
+func viewOfPools(r report.Report, o Options) view {
 	p := poolsReport{
 		APIVersion: r.APIVersion, Kind: "PoolsReport", Run: r.Run, Leaked: r.Leaked, Backends: r.Backends,
 		Networks: slices.Clone(r.Networks), Pools: slices.Clone(r.Pools), Findings: r.Findings, Warnings: r.Warnings,
@@ -87,7 +78,7 @@ func byFullness(a, b report.Usage) int {
 
 // usageTable returns a row for each network and, with o.All, one below it for each of its pools.
 // Then come the pools without a network.
-func usageTable(p poolsReport, o PoolsOptions) table {
+func usageTable(p poolsReport, o Options) table {
 	t := table{heading: []string{"BACKEND", "NETWORK", "RANGE", "FULL", "USED", "LIVE", "LEAKED", "PROTECTED", "OTHER", "FREE", "CAPACITY", "NOTE"},
 		spare: []string{"RANGE", "BACKEND", "PROTECTED", "OTHER", "LIVE"}}
 	row := func(backend, name, in string, u report.Usage, note string) {
@@ -99,22 +90,7 @@ func usageTable(p poolsReport, o PoolsOptions) table {
 		}
 		t.rows = append(t.rows, append(cells, number(u.Free), number(u.Capacity), joined(byNameOf(u), lostOf(u), note)))
 	}
-	networks := make(map[[2]string]int) // the index of the network of a pool, by backend and name
-	for i, n := range p.Networks {
-		for _, pool := range n.Pools {
-			networks[[2]string{n.Backend, pool}] = i
-		}
-	}
-	below := make([][]report.PoolReport, len(p.Networks))
-	var alone []report.PoolReport
-	for _, pool := range p.Pools {
-		if i, ok := networks[[2]string{pool.Backend, pool.Name}]; !ok {
-			alone = append(alone, pool)
-		} else if o.All {
-			below[i] = append(below[i], pool)
-		}
-	}
-	for i, n := range p.Networks {
+	for _, n := range p.Networks {
 		note := ""
 		switch {
 		case n.Closed != "":
@@ -129,27 +105,35 @@ func usageTable(p poolsReport, o PoolsOptions) table {
 			note = joined(note, "blocks: "+blocksOf(*n.Blocks))
 		}
 		row(n.Backend, n.Name, n.Range, n.Usage, note)
-		for _, pool := range below[i] {
-			row("", "  "+pool.Name, pool.Range, pool.Usage, pool.ProtectedBy)
+		for _, pool := range p.Pools {
+			if o.All && isIn(pool, n) {
+				row("", "  "+pool.Name, pool.Range, pool.Usage, pool.ProtectedBy)
+			}
 		}
 	}
-	shown := alone
-	if !o.All {
-		shown = alone[:min(o.Limit, len(alone))]
-	}
-	for _, pool := range shown {
-		row(pool.Backend, "pool "+pool.Name, pool.Range, pool.Usage, pool.ProtectedBy)
+	alone := slices.DeleteFunc(slices.Clone(p.Pools), func(pool report.PoolReport) bool {
+		return slices.ContainsFunc(p.Networks, func(n report.NetworkReport) bool { return isIn(pool, n) })
+	})
+	for i, pool := range alone {
+		if o.All || i < o.Limit {
+			row(pool.Backend, "pool "+pool.Name, pool.Range, pool.Usage, pool.ProtectedBy)
+		}
 	}
 	if len(t.rows) == 0 {
 		t.say("no networks and no pools are known")
 	}
-	if left := len(alone) - len(shown); left > 0 {
+	if left := len(alone) - o.Limit; left > 0 && !o.All {
 		t.say("… and %s without a network: --all shows each", printable.Counted(left, "more pool"))
 	}
 	if only := p.Run.Selection.String(); only != "" && len(t.rows) > 0 {
 		t.say("each row counts a whole network, not only what is of %s", only)
 	}
 	return t
+}
+
+// isIn reports whether a pool is one of a network.
+func isIn(pool report.PoolReport, n report.NetworkReport) bool {
+	return pool.Backend == n.Backend && slices.Contains(n.Pools, pool.Name)
 }
 
 // joined joins those of the notes that say something.

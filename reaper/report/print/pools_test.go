@@ -37,7 +37,7 @@ func TestPoolsAreOrderedByFullness(t *testing.T) {
 		{Name: "full", Usage: usageOf(9, 0, 9)},
 	}}}
 	var text bytes.Buffer
-	if err := WritePools(&text, PoolsOptions{Format: "table", Limit: 1}, r); err != nil {
+	if err := WritePools(&text, Options{Format: "table", Limit: 1}, r); err != nil {
 		t.Fatal(err)
 	}
 	want := "full nothing almost half unknown closed"
@@ -52,7 +52,7 @@ func TestPoolsAreOrderedByFullness(t *testing.T) {
 
 // Promise 7: without the pods, it is not known what the addresses are used for. That is not 0.
 func TestUseOfAddressesIsUnknownWithoutThePods(t *testing.T) {
-	row := usageTable(poolsReport{Networks: []report.NetworkReport{{Name: "lan", Usage: usageOf(9, 1, 10)}}}, PoolsOptions{}).rows[0]
+	row := usageTable(poolsReport{Networks: []report.NetworkReport{{Name: "lan", Usage: usageOf(9, 1, 10)}}}, Options{}).rows[0]
 	want := []string{"", "lan", "", "90%", "9", "unknown", "unknown", "unknown", "unknown", "1", "10", ""}
 	if !slices.Equal(row, want) {
 		t.Errorf("the row is %q, want %q", row, want)
@@ -68,7 +68,7 @@ func TestPoolsSayWhatIsLeftOut(t *testing.T) {
 		r.Entries = append(r.Entries, report.Entry{Leaked: true, Address: &report.Address{Fate: report.Due}, Owner: ipam.EntryOwner{Node: name}, Outcome: report.Kept})
 	}
 	var text bytes.Buffer
-	if err := WritePools(&text, PoolsOptions{Format: "table", Top: "nodes", Limit: 1}, r); err != nil {
+	if err := WritePools(&text, Options{Format: "table", Top: "nodes", Limit: 1}, r); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{

@@ -20,8 +20,7 @@ func viewOf(r report.Report, all bool) view {
 		},
 		caveats:    r.Run.Caveats,
 		warnings:   r.Warnings,
-		conclusion: conclusion(r),
-		undo:       undo(r),
+		conclusion: []string{conclusion(r)},
 		names:      func() []string { return namesOf(r) },
 		states:     func() string { return statesOf(r.Entries, stateOf) },
 	}
@@ -121,9 +120,8 @@ func namesOf(r report.Report) []string {
 	return addresses(names)
 }
 
-// conclusion returns the report in one sentence, and a line with the command that undoes
-// the releases.
-func conclusion(r report.Report) []string {
+// conclusion returns the report in one sentence.
+func conclusion(r report.Report) string {
 	s, freed := r.Summary, printable.Counted(r.Freed(), "address")
 	refused, allocations := len(r.Result.Refused) > 0, printable.Thousands(s.Entries)+" allocations"
 	if r.Run.DryRun {
@@ -133,13 +131,13 @@ func conclusion(r report.Report) []string {
 		}
 		switch {
 		case r.Leaked == nil:
-			return []string{"dry run: what would be released is unknown, " + written}
+			return "dry run: what would be released is unknown, " + written
 		case r.Run.NoState:
-			return []string{fmt.Sprintf("dry run: %s due (%s of %s), and nothing can be released yet", freed, printable.Thousands(s.Planned), allocations)}
+			return fmt.Sprintf("dry run: %s due (%s of %s), and nothing can be released yet", freed, printable.Thousands(s.Planned), allocations)
 		case refused:
-			return []string{fmt.Sprintf("dry run: the plan to free %s (%s of %s) is refused, %s", freed, printable.Thousands(s.Planned), allocations, written)}
+			return fmt.Sprintf("dry run: the plan to free %s (%s of %s) is refused, %s", freed, printable.Thousands(s.Planned), allocations, written)
 		}
-		return []string{fmt.Sprintf("dry run: %s (%s of %s) would be released, %s", freed, printable.Thousands(s.Planned), allocations, written)}
+		return fmt.Sprintf("dry run: %s (%s of %s) would be released, %s", freed, printable.Thousands(s.Planned), allocations, written)
 	}
 	planned := printable.Thousands(s.Planned) + " planned"
 	if refused {
@@ -152,21 +150,9 @@ func conclusion(r report.Report) []string {
 	if s.NotBegun > 0 {
 		waiting += fmt.Sprintf(", %s not begun", printable.Thousands(s.NotBegun))
 	}
-	lines := []string{fmt.Sprintf("released %s (%s of %s; %s, %d changed meanwhile%s, %d failed)",
-		freed, printable.Thousands(s.Released), allocations, planned, s.Changed, waiting, s.Failed)}
-	return append(lines, undo(r)...)
+	return fmt.Sprintf("released %s (%s of %s; %s, %d changed meanwhile%s, %d failed)",
+		freed, printable.Thousands(s.Released), allocations, planned, s.Changed, waiting, s.Failed)
 }
-
-// undo returns the line with the command that undoes the releases, if there are any.
-func undo(r report.Report) []string {
-	if r.Summary.Released == 0 {
-		return nil
-	}
-	return []string{undoWith + undoOn(r.Run)}
-}
-
-// undoWith begins the line that says how to undo a run.
-const undoWith = "undo with: "
 
 // shownPools is the most rows of pools that are shown.
 const shownPools = 20

@@ -12,6 +12,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"k8s.io/apimachinery/pkg/util/duration"
+
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
@@ -141,17 +143,11 @@ const maxName = 40
 // maxKey is the width of a key in place of an address.
 const maxKey = 24
 
-// cell returns a cell of a column. On a terminal, a sandbox ID is cut to the prefix that container
-// runtimes show and accept, and so is the key in place of an address.
+// cell returns a cell of a column. On a terminal, the key in place of an address is cut.
 func (v view) cell(heading, text string) string {
-	const prefix = 13
 	text = aged(cell(text), v.now)
-	switch {
-	case v.width == 0:
-	case heading == "IP" && strings.HasPrefix(text, "key "):
+	if v.width > 0 && heading == "IP" && strings.HasPrefix(text, "key ") {
 		return middle(text, maxKey)
-	case heading == "SANDBOX" && utf8.RuneCountInString(text) > prefix:
-		return string([]rune(text)[:prefix]) + "…"
 	}
 	return text
 }
@@ -226,7 +222,8 @@ func clock(t *time.Time) string {
 // stamp matches the times that clock and judge.Stamp write.
 var stamp = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z`)
 
-// aged adds to each time in a text how far it is from now, if that is known and more than a minute.
+// aged adds to each time in a text how far it is from now, as kubectl says it, if that is known and more
+// than a minute.
 func aged(text string, now time.Time) string {
 	if now.IsZero() || !strings.Contains(text, "Z") {
 		return text
@@ -237,22 +234,10 @@ func aged(text string, now time.Time) string {
 			return at
 		}
 		if t.After(now) {
-			return at + " (in " + roughly(t.Sub(now)) + ")"
+			return at + " (in " + duration.HumanDuration(t.Sub(now)) + ")"
 		}
-		return at + " (" + roughly(now.Sub(t)) + " ago)"
+		return at + " (" + duration.HumanDuration(now.Sub(t)) + " ago)"
 	})
-}
-
-// roughly returns a duration in its largest unit that says enough.
-func roughly(d time.Duration) string {
-	switch {
-	case d < 90*time.Minute:
-		return fmt.Sprintf("%.0f min", d.Minutes())
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%.0f h", d.Hours())
-	default:
-		return fmt.Sprintf("%.0f d", d.Hours()/24)
-	}
 }
 
 // podOf returns the namespace and the name of an owner's pod, or nothing.

@@ -47,7 +47,7 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	for name, write := range map[string]func(w io.Writer, width int) error{
 		"run": func(w io.Writer, width int) error { return Write(w, Options{Format: "table", Width: width}, r) },
 		"pools": func(w io.Writer, width int) error {
-			return WritePools(w, PoolsOptions{Format: "table", All: true, Top: "nodes", Limit: 3, Width: width}, r)
+			return WritePools(w, Options{Format: "table", All: true, Top: "nodes", Limit: 3, Width: width}, r)
 		},
 		"restore": func(w io.Writer, width int) error {
 			return WriteRestore(w, Options{Format: "table", Width: width}, restored)
@@ -87,12 +87,12 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	}
 }
 
-// -o wide has everything on a terminal too, but for the end of a sandbox ID.
-func TestWideShortensOnlySandboxIDs(t *testing.T) {
+// -o wide has everything on a terminal too.
+func TestWideShortensNoID(t *testing.T) {
 	r := longReport()
 	r.Entries[2].Owner.Sandbox = strings.Repeat("0123456789abcdef", 4)
 	text := printed(t, Options{Format: "wide", Width: 80}, r)
-	if strings.Contains(text, r.Entries[2].Owner.Sandbox) || !strings.Contains(text, "0123456789abc… ") || !strings.Contains(text, r.Entries[2].Owner.Pod) {
+	if !strings.Contains(text, r.Entries[2].Owner.Sandbox) || !strings.Contains(text, r.Entries[2].Owner.Pod) {
 		t.Errorf("wide prints\n%s", text)
 	}
 }
@@ -101,11 +101,11 @@ func TestWideShortensOnlySandboxIDs(t *testing.T) {
 func TestTimesSayHowFarTheyAre(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                         "",
-		"due 2026-03-01T12:14:00Z": "due 2026-03-01T12:14:00Z (in 14 min)",
-		"since 2026-03-01T11:13:20Z, 2026-02-27T11:00:00Z": "since 2026-03-01T11:13:20Z (47 min ago), 2026-02-27T11:00:00Z (2 d ago)",
-		"2026-03-01T09:00:00Z":                             "2026-03-01T09:00:00Z (3 h ago)",
+		"due 2026-03-01T12:14:00Z": "due 2026-03-01T12:14:00Z (in 14m)",
+		"since 2026-03-01T11:13:20Z, 2026-02-27T11:00:00Z": "since 2026-03-01T11:13:20Z (46m ago), 2026-02-27T11:00:00Z (2d1h ago)",
+		"2026-03-01T09:00:00Z":                             "2026-03-01T09:00:00Z (3h ago)",
 		"2026-03-01T12:00:59Z":                             "2026-03-01T12:00:59Z",
-		"2026-03-01T11:58:45Z":                             "2026-03-01T11:58:45Z (1 min ago)",
+		"2026-03-01T11:58:45Z":                             "2026-03-01T11:58:45Z (75s ago)",
 		"2026-99-01T11:58:45Z":                             "2026-99-01T11:58:45Z",
 	} {
 		if got := aged(text, noon); got != want {
@@ -119,7 +119,7 @@ func TestTimesSayHowFarTheyAre(t *testing.T) {
 		r := longReport()
 		r.Warnings = append(r.Warnings, "the lock is held since 2026-03-01T11:13:00Z")
 		got := printed(t, Options{Format: format}, r)
-		for _, want := range []string{"not ready since 2026-03-01T11:13:00Z (47 min ago)", "held since 2026-03-01T11:13:00Z (47 min ago)", "2026-03-01T12:15:00Z (in 15 min)"} {
+		for _, want := range []string{"not ready since 2026-03-01T11:13:00Z (47m ago)", "held since 2026-03-01T11:13:00Z (47m ago)", "2026-03-01T12:15:00Z (in 14m)"} {
 			if strings.Contains(got, want) != relative {
 				t.Errorf("%s says %q: %t, want %t:\n%s", format, want, !relative, relative, got)
 			}

@@ -16,9 +16,6 @@ func printWide(w io.Writer, v view) error { return printText(w, v, true) }
 func printText(w io.Writer, v view, wide bool) error {
 	lines := append(textLines(v, wide), inLines(v.conclusion)...)
 	for _, one := range v.next {
-		if slices.Contains(v.undo, undoWith+one.Command) {
-			continue // it is in the conclusion
-		}
 		lines = append(lines, printable.Line(one.Says))
 		if one.Command != "" {
 			lines = append(lines, "  $ "+printable.Line(one.Command))
@@ -33,7 +30,11 @@ func printNames(w io.Writer, v view) error { return printLines(w, inLines(v.name
 // printHead prints the notices that are not minor, and how to undo what was done.
 func printHead(w io.Writer, v view) error {
 	v.head = slices.DeleteFunc(slices.Clone(v.head), func(n notice) bool { return n.minor })
-	return printLines(w, append(headLines(v), inLines(v.undo)...))
+	lines := headLines(v)
+	if v.undo != "" {
+		lines = append(lines, "undo with: "+printable.Line(v.undo))
+	}
+	return printLines(w, lines)
 }
 
 // textLines returns the lines above the conclusion: the notices, the tables and the warnings.

@@ -11,30 +11,28 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// tops are what leaks can be counted by: the value of --top, the heading, and the row in which
-// the address of an entry counts, which is empty if that is not known.
-var tops = []struct {
-	by, heading string
-	row         func(e report.Entry, now time.Time) string
-}{
-	{"nodes", "NODE", func(e report.Entry, _ time.Time) string { return e.Owner.Node }},
-	{"namespaces", "NAMESPACE", func(e report.Entry, _ time.Time) string { return e.Owner.Namespace }},
-	{"owners", "OWNER", func(e report.Entry, _ time.Time) string {
-		if e.Owner.Pod == "" {
-			return ""
-		}
-		return strings.Trim(e.Owner.Namespace+"/"+workloadOf(e.Owner.Pod), "/")
-	}},
-	{"ages", "AGE", ageOf},
-}
-
 // Tops returns what WritePools can count leaks by.
-func Tops() []string {
-	var names []string
-	for _, t := range tops {
-		names = append(names, t.by)
+func Tops() []string { return []string{"nodes", "namespaces", byOwner, byAge} }
+
+const (
+	byOwner = "owners"
+	byAge   = "ages"
+)
+
+// rowOf returns the row in which the address of an entry counts; empty if that is not known.
+func rowOf(e report.Entry, by string, now time.Time) string {
+	switch {
+	case by == byAge:
+		return ageOf(e, now)
+	case by == "nodes":
+		return e.Owner.Node
+	case by == byOwner && e.Owner.Pod == "":
+		return ""
+	case by == byOwner:
+		return strings.Trim(e.Owner.Namespace+"/"+workloadOf(e.Owner.Pod), "/")
+	default:
+		return e.Owner.Namespace
 	}
-	return names
 }
 
 // A ranking counts the leaked addresses by something.
@@ -44,8 +42,6 @@ type ranking struct {
 
 	// Known is false if the pods could not be listed: then there are no rows.
 	Known bool `json:"known"`
-
-	heading string
 }
 
 // A rankedRow counts the leaks of one node, namespace, owner or age. Leaked is the sum of
@@ -63,19 +59,18 @@ const nameless = "(unknown)"
 
 // rank counts the leaks that the stores still have.
 func rank(r report.Report, by string) ranking {
-	top := tops[slices.Index(Tops(), by)]
-	counts := r.LeakedBy(func(e report.Entry) string { return top.row(e, r.Run.StartedAt) })
-	found := ranking{By: by, Known: r.Leaked != nil, Rows: []rankedRow{}, heading: top.heading}
+	counts := r.LeakedBy(func(e report.Entry) string { return rowOf(e, by, r.Run.StartedAt) })
+	found := ranking{By: by, Known: r.Leaked != nil, Rows: []rankedRow{}}
 	for name, n := range counts {
 		if left := n.Total - n.Released; left > 0 {
 			found.Rows = append(found.Rows, rankedRow{cmp.Or(name, nameless), left, n.Due, n.Waiting, n.Held})
 		}
 	}
 	slices.SortFunc(found.Rows, func(a, b rankedRow) int {
-		if by == "ages" {
-			return cmp.Compare(ageOrder(a.Name), ageOrder(b.Name))
+		if order := cmp.Compare(b.Leaked, a.Leaked); by != byAge && order != 0 {
+			return order
 		}
-		return cmp.Or(cmp.Compare(b.Leaked, a.Leaked), strings.Compare(a.Name, b.Name))
+		return strings.Compare(a.Name, b.Name)
 	})
 	return found
 }
@@ -94,20 +89,8 @@ func workloadOf(pod string) string {
 	return pod
 }
 
-// ages are the rows by age, and their lower bounds.
-var ages = []struct {
-	name string
-	from time.Duration
-}{
-	{"less than 1 hour", 0},
-	{"1 hour to 1 day", time.Hour},
-	{"1 to 7 days", 24 * time.Hour},
-	{"7 to 30 days", 7 * 24 * time.Hour},
-	{"30 days and more", 30 * 24 * time.Hour},
-}
-
-// ageOf returns how old a leak is: since an earlier run first saw it without an owner, or
-// else since it was allocated. It returns an empty string if neither is known.
+// ageOf returns how old a leak is, in words whose order is that of the ages: since an earlier run first
+// saw it without an owner, or else since it was allocated. It returns nothing if neither is known.
 func ageOf(e report.Entry, now time.Time) string {
 	var since time.Time
 	switch {
@@ -118,28 +101,24 @@ func ageOf(e report.Entry, now time.Time) string {
 	default:
 		return ""
 	}
-	name := ages[0].name
-	for _, a := range ages {
-		if now.Sub(since) >= a.from {
-			name = a.name
-		}
+	const day = 24 * time.Hour
+	switch age := now.Sub(since); {
+	case age < time.Hour:
+		return "0 to 1 hour"
+	case age < day:
+		return "1 hour to 1 day"
+	case age < 7*day:
+		return "1 to 7 days"
+	case age < 30*day:
+		return "7 to 30 days"
+	default:
+		return "over 30 days"
 	}
-	return name
-}
-
-// ageOrder returns the place of a row by age. What is unknown comes last.
-func ageOrder(name string) int {
-	for i, a := range ages {
-		if a.name == name {
-			return i
-		}
-	}
-	return len(ages)
 }
 
 // table returns the ranking for people.
 func (r ranking) table(limit int) table {
-	t := table{heading: []string{r.heading, "LEAKED", "DUE", "WAITING", "HELD"}}
+	t := table{heading: []string{strings.ToUpper(strings.TrimSuffix(r.By, "s")), "LEAKED", "DUE", "WAITING", "HELD"}}
 	switch {
 	case !r.Known:
 		t.say("unknown: could not tell what is leaked")
@@ -160,9 +139,9 @@ func (r ranking) table(limit int) table {
 		t.say("… and %s more with %s: --limit shows more", printable.Thousands(more), printable.Thousands(left))
 	}
 	switch r.By {
-	case "owners":
+	case byOwner:
 		t.say("owners are guessed from pod names: web-0 and web-7d4b9c6f5d-x2x9z belong to web")
-	case "ages":
+	case byAge:
 		t.say("ages count from the run that first saw the leak, or else from the allocation")
 	}
 	return t

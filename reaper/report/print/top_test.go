@@ -54,11 +54,11 @@ func TestAgesOfLeaks(t *testing.T) {
 		{"only this run saw it", at(0), nil, ""},
 		{"only this run saw it, and it was allocated before", at(0), at(2 * day), "1 to 7 days"},
 		{"seen by an earlier run", at(time.Hour), at(40 * day), "1 hour to 1 day"},
-		{"young", nil, at(time.Hour - time.Second), "less than 1 hour"},
-		{"of the future", nil, at(-time.Hour), "less than 1 hour"},
+		{"young", nil, at(time.Hour - time.Second), "0 to 1 hour"},
+		{"of the future", nil, at(-time.Hour), "0 to 1 hour"},
 		{"a day", nil, at(day), "1 to 7 days"},
 		{"a week", nil, at(7 * day), "7 to 30 days"},
-		{"a month", nil, at(30 * day), "30 days and more"},
+		{"a month", nil, at(30 * day), "over 30 days"},
 	} {
 		if got := ageOf(report.Entry{FirstSeen: tt.seen, Created: tt.created}, now); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
