@@ -138,7 +138,8 @@ func offline(ctx context.Context, w ioStreams, o reaper.Options, files []string,
 			return nil, nil, ipam.BadInput(err, "dump the cluster again")
 		}
 	}
-	o.WholeDump = !read.Time.IsZero() && read.Partial == ""
+	o.Undated = read.Time.IsZero()
+	o.WholeDump = !o.Undated && read.Partial == ""
 	if read.Partial != "" {
 		o.Caveats = append(o.Caveats, "the dump is not whole: "+read.Partial)
 	}

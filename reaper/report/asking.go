@@ -161,17 +161,17 @@ func (r Report) roomFor(a Asking, places []Place) string {
 }
 
 // terminating says since when a pod is being deleted and, once its grace period is over, what to look
-// at. Files do not say how long ago that was.
-func (r Report) terminating(a Asking) (says string, overdue bool) {
+// at. It may be over if that is not known.
+func (r Report) terminating(a Asking) (says string, mayBeOver bool) {
 	d := a.Deletion
 	says = "Terminating since " + judge.Stamp(d.Since)
 	took, grace := r.Run.StartedAt.Sub(d.Since), time.Duration(d.Grace)*time.Second
-	if r.Run.Place() == "" || took <= grace {
+	if r.Run.Undated || took <= grace {
 		says += ", with a grace period of " + grace.String()
 		if len(d.Finalizers) > 0 {
 			says += " and the finalizers " + printable.Some(d.Finalizers)
 		}
-		return says, false
+		return says, r.Run.Undated
 	}
 	says += ", past its grace period of " + grace.String() + ": look at "
 	if len(d.Finalizers) > 0 {

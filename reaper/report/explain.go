@@ -158,9 +158,9 @@ func Explain(r Report, q Question, asking []Asking, command []string) (Explanati
 		if a.Deletion == nil {
 			continue
 		}
-		says, overdue := r.terminating(a)
+		says, mayBeOver := r.terminating(a)
 		for i := range x.Found {
-			if e := &x.Found[i]; overdue && e.Verdict == judge.InUse && (Question{Namespace: a.Namespace, Pod: a.Pod}).about(e.Entry) {
+			if e := &x.Found[i]; mayBeOver && e.Verdict == judge.InUse && (Question{Namespace: a.Namespace, Pod: a.Pod}).about(e.Entry) {
 				e.Remedies = []judge.Remedy{{Says: "its pod is " + says}}
 			}
 		}

@@ -95,6 +95,10 @@ type RunInfo struct {
 	// StateDir is the folder of ledger, lock and journals on a node; empty elsewhere.
 	StateDir string `json:"stateDir,omitempty"`
 
+	// Undated is set if the run read files that do not say when they were made, so StartedAt says nothing
+	// about how long ago something in them was.
+	Undated bool `json:"-"`
+
 	// Selection says which allocations are in the report. The zero Selection: all.
 	Selection judge.Selection `json:"selection,omitzero"`
 
