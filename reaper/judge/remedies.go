@@ -45,6 +45,7 @@ type Subject struct {
 	Pool      string
 	Endpoint  string // what is left over of its pod in the store; empty if nothing is
 
+	Unread  bool      // the ledger could not be read
 	Refused []Refusal // of its plan
 	Command []string  // of a run on the same cluster
 	Only    []string  // the flag that narrows it to more than the pod or the pool of the entry
@@ -148,9 +149,12 @@ func wait(s Subject) []Remedy {
 	case s.Verdict == Orphaned:
 		return s.fill(Remedy{"a run that releases gives it back, if it finds the same", "{run} {only} --dry-run=false"})
 	}
-	first := Remedy{"no run has saved when it lost its owner: save it now (needs the right to write the ledger)", "{run} --remember"}
-	if s.Due != nil {
+	first := Remedy{"its grace period has not begun: begin it now (needs the right to write the ledger)", "{run} --remember"}
+	switch {
+	case s.Due != nil:
 		first = Remedy{"wait until " + Stamp(*s.Due), ""}
+	case s.Unread:
+		return s.fill(Remedy{"let ip-reaper read the ledger, which may say when its grace period began", ""})
 	}
 	return s.fill(first, Remedy{"or look twice, a minute apart, in place of the grace period", "{run} {only} --grace-period=60s --wait=2m"})
 }

@@ -81,7 +81,7 @@ var onTheNode = all(func(s *situation) { s.pools = []ipam.Pool{poolOf(lease())} 
 const (
 	usesIt    = "nothing to do: its pod uses it, and returns it when it ends"
 	mayUseIt  = "nothing to do: its pod exists, and may use it without showing it"
-	ripens    = "no run has saved when it lost its owner: save it now (needs the right to write the ledger) $ ip-reaper run --context prod --remember"
+	ripens    = "its grace period has not begun: begin it now (needs the right to write the ledger) $ ip-reaper run --context prod --remember"
 	twice     = "or look twice, a minute apart, in place of the grace period $ ip-reaper run --context prod --pod default/web --grace-period=60s --wait=2m"
 	ofPool    = "or look twice, a minute apart, in place of the grace period $ ip-reaper run --context prod --pool pool --grace-period=60s --wait=2m"
 	mayList   = "let ip-reaper list the pods; with files, give one that has them $ kubectl --context prod auth can-i list pods -A"

@@ -92,6 +92,9 @@ type RunInfo struct {
 	// NoState is set if that namespace does not exist, so nothing can be remembered or released.
 	NoState bool `json:"noState,omitempty"`
 
+	// LedgerUnread is set unless the ledger was read.
+	LedgerUnread bool `json:"-"`
+
 	// StateDir is the folder of ledger, lock and journals on a node; empty elsewhere.
 	StateDir string `json:"stateDir,omitempty"`
 
