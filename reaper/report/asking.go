@@ -180,7 +180,7 @@ func (r Report) terminating(a Asking) (says string, mayBeOver bool) {
 	return says + "its node " + a.Node + r.stateOf(a.Node), true
 }
 
-// stateOf says in a clause whether a node is ready; nothing if that is unknown.
+// stateOf says in a clause whether a node exists and is ready; nothing if that is unknown.
 func (r Report) stateOf(node string) string {
 	switch {
 	case r.Living == nil || !r.Living.HasNodes():
@@ -189,6 +189,8 @@ func (r Report) stateOf(node string) string {
 		return ", which does not exist"
 	case r.Living.Node(node).Ready:
 		return ", which is ready"
+	case r.Living.Fenced(node):
+		return ", which is fenced, and not ready since " + judge.Stamp(r.Living.Node(node).Since)
 	default:
 		return ", which is not ready since " + judge.Stamp(r.Living.Node(node).Since)
 	}
