@@ -147,7 +147,7 @@ func wait(s Subject) []Remedy {
 		}
 		return all
 	case s.Verdict == Orphaned:
-		return s.fill(Remedy{"a run that releases gives it back, if it finds the same", "{run} {only} --dry-run=false"})
+		return s.fill(Remedy{"release it (a run looks again first)", "{run} {only} --dry-run=false"})
 	}
 	first := Remedy{"its grace period has not begun: begin it now (needs the right to write the ledger)", "{run} --remember"}
 	switch {

@@ -95,8 +95,11 @@ func (x *Explanation) addAsking(r Report, a Asking, command []string) {
 		places := r.places(command, r.networksThat(wanted))
 		r.markChoices(places, a.Node)
 		slices.SortStableFunc(places, func(a, b Place) int { return cmp.Compare(a.order(), b.order()) })
-		x.Places = append(x.Places, places...)
 		a.Room = r.roomFor(a, places)
+		if full := slices.IndexFunc(places, func(p Place) bool { return p.order() > 0 }); full > 0 {
+			places = places[:full] // what it has to wait for
+		}
+		x.Places = append(x.Places, places...)
 	}
 	if a.Deletion != nil {
 		a.Why, _ = r.terminating(a)

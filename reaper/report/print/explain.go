@@ -23,7 +23,7 @@ func viewOfExplanation(x report.Explanation) view {
 	line("%s", identity(x.Run))
 	selected := ""
 	if only := x.Question.Besides(x.Run.Selection).String(); only != "" {
-		selected = " of " + only
+		selected = " (" + only + ")"
 	}
 	for _, s := range x.Stores {
 		switch {
@@ -40,7 +40,7 @@ func viewOfExplanation(x report.Explanation) view {
 	}
 	if r := x.LastRelease; r != nil {
 		line("  in the journal of run %s, %s: %s", r.ID, clock(&r.StartedAt), ownersOf(r.Entries))
-		line("  that run released this, unless its owner had come back")
+		line("  that run released it, unless its owner came back first")
 		for _, b := range r.Restores {
 			line("  restore %s put back %s of that run", b.ID, printable.Counted(b.Restored, "address"))
 		}
@@ -52,12 +52,15 @@ func viewOfExplanation(x report.Explanation) view {
 		if x.Question.Node != "" {
 			all = nodeLines(x)
 		} else {
-			for _, e := range x.Found {
+			for i, e := range x.Found {
+				if i > 0 && len(e.Remedies) > 0 && slices.Equal(e.Remedies, x.Found[i-1].Remedies) {
+					e.Remedies = []judge.Remedy{{Says: "as above"}}
+				}
 				all = append(all, allocationLines(e))
 			}
 		}
 		for _, p := range x.Places {
-			all = append(all, placeLines(p, x.Leaked != nil))
+			all = append(all, placeLines(p, x.Leaked != nil && x.Question.Address == ""))
 		}
 		return all
 	}
