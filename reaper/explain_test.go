@@ -96,6 +96,10 @@ func TestPodThatDoesNotEndSaysWhereToLook(t *testing.T) {
 			"Terminating since 2026-01-01T00:00:00Z, past its grace period of 30s: look at its node n2, which is not ready since 2026-01-01T00:00:00Z", true,
 		},
 		{
+			"files of an unknown time", "n1", 0, []string{"example.com/a"},
+			"Terminating since 2026-01-01T00:00:00Z, with a grace period of 30s and the finalizers example.com/a", true,
+		},
+		{
 			"a node that is gone", "n3", 17 * time.Minute, nil,
 			"Terminating since 2026-01-01T00:00:00Z, past its grace period of 30s: look at its node n3, which does not exist", true,
 		},
@@ -103,7 +107,7 @@ func TestPodThatDoesNotEndSaysWhereToLook(t *testing.T) {
 		asking := report.Asking{Namespace: "default", Pod: "web", Node: tt.node, Deletion: &report.Deletion{
 			Since: began, Grace: 30, Finalizers: tt.finalizers,
 		}}
-		r := report.Report{Run: report.RunInfo{StartedAt: began.Add(tt.after), Cluster: "here"}, Entries: []report.Entry{inUse}, Living: &nodes}
+		r := report.Report{Run: report.RunInfo{StartedAt: began.Add(tt.after), Undated: tt.after == 0}, Entries: []report.Entry{inUse}, Living: &nodes}
 		x, err := report.Explain(r, report.Question{Namespace: "default", Pod: "web"}, []report.Asking{asking}, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -2,6 +2,7 @@ package reaper_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
@@ -70,6 +72,10 @@ func TestLedgerThatCannotBeLoadedIsNotOverwritten(t *testing.T) {
 	rep, failures := h.partial(t)
 	equal(t, "failures", failures, []string{"load the ledger: " + errForbidden.Error()})
 	equal(t, "summary", rep.Summary, report.Counts{Entries: 3, InUse: 1, Suspected: 2})
+	waits := slices.IndexFunc(rep.Entries, func(e report.Entry) bool { return e.Verdict == judge.Suspected })
+	x, err := report.Explain(rep, report.Question{Address: rep.Entries[waits].IP}, nil, nil)
+	equal(t, "error", err, nil)
+	equal(t, "remedies", x.Found[0].Remedies, []judge.Remedy{{Says: "let ip-reaper read the ledger, which may say when its grace period began"}})
 	equal(t, "store", contentsOf(t, m), before)
 	equal(t, "ledger", h.ledgers.text(t), stored)
 	equal(t, "writes of the ledger", h.ledgers.saves, saves)

@@ -67,8 +67,9 @@ type Options struct {
 	// Remembered is the ledger that files have, for Inspect; empty if they have none.
 	Remembered ledger.Ledger
 
-	// WholeDump says that the files which Inspect reads have every list of the cluster.
-	WholeDump bool
+	// WholeDump says that the files which Inspect reads have every list of the cluster, and Undated that
+	// they do not say when they were made.
+	WholeDump, Undated bool
 
 	// Protectors has the names of the backends whose allocations protect those of others
 	// (Allocation.Protects). While one of them cannot be listed, or a pool of it cannot be
@@ -138,7 +139,7 @@ func (o Options) info(dryRun bool) report.RunInfo {
 		ID: o.ID, StartedAt: o.Now().UTC(), DryRun: dryRun, Remember: dryRun && o.Remember,
 		Version: o.Version, Cluster: o.Address,
 		Program: o.Program, Kubeconfig: o.Kubeconfig, Context: o.Context, StateNamespace: o.StateNamespace, NoState: o.NoState,
-		ClientFlags: o.ClientFlags, Node: o.Node, StateDir: o.StateDir,
+		ClientFlags: o.ClientFlags, Node: o.Node, StateDir: o.StateDir, Undated: o.Undated,
 		Selection: o.Selection,
 		Policy:    report.PolicyInfo{File: o.PolicyFile, Installed: o.PolicyInstalled, GracePeriod: *o.Policy.GracePeriod, MinAge: *o.Policy.MinAge},
 	}

@@ -299,7 +299,7 @@ func (r *run) report() report.Report {
 	n := r.round
 	info := r.info
 	info.FinishedAt = r.Now().UTC()
-	info.Memory = r.lasts
+	info.Memory, info.LedgerUnread = r.lasts, !n.ledgerRead
 	info.Caveats = r.caveats
 	outcomes := make(map[int]report.Done, len(n.attempts))
 	for _, a := range n.attempts {

@@ -24,6 +24,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/dump"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
@@ -159,7 +160,7 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 		}
 	}
 	return connection{
-		installed: installed,
+		installed: installed, policy: dump.Policy{Installed: chosen.installed, Text: string(chosen.text)},
 		Options: reaper.Options{
 			Address: at.config.Host, Kubeconfig: f.kubeconfig, Context: at.context, StateNamespace: namespace, NoState: noState, By: by,
 			ClientFlags: given(f.flags, append(slices.Clone(clientFlags), "request-timeout")...),

@@ -16,10 +16,11 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
-const dumpAbout = `dump prints the lists by which a dry run judges, for inspect, explain --from and
-pools --from. Of pods, nodes, StatefulSets and virtual machines, it prints only
-the fields that count: no images, no environment, no volumes. The objects of
-IPAM stores are whole. Calico's etcd is not in it: dump that with etcdctl.
+const dumpAbout = `dump prints the lists, the installed policy and the ledger by which a dry run
+judges, for inspect, explain --from and pools --from. Of pods, nodes,
+StatefulSets and virtual machines, it prints only the fields that count: no
+images, no environment, no volumes. The objects of IPAM stores are whole.
+Calico's etcd is not in it: dump that with etcdctl.
 `
 
 const dumpExamples = `  %[1]s dump --context prod > dump.json
@@ -52,7 +53,7 @@ func newDump(w ioStreams) *cobra.Command {
 				memory.Runs = nil // it is nobody's business who ran what
 				encoded = memory.Encode()
 			}
-			return errors.Join(err, dump.Write(w.stdout, f.recording.Lists, encoded, time.Now(), buildVersion(), err))
+			return errors.Join(err, dump.Write(w.stdout, f.recording.Lists, encoded, f.opened.policy, time.Now(), buildVersion(), err))
 		}),
 	}
 	f.commandFlags.add(cmd.Flags())

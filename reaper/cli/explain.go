@@ -96,5 +96,5 @@ func explain(ctx context.Context, w ioStreams, f lookFlags, subject string) erro
 	if err != nil && x.LastRelease == nil {
 		return errors.Join(lookErr, err)
 	}
-	return errors.Join(lookErr, print.WriteExplanation(w.stdout, f.output, x))
+	return errors.Join(lookErr, print.WriteExplanation(w.stdout, f.output, w.width(), x))
 }

@@ -121,7 +121,8 @@ func TestExplainNamesTheLatestRelease(t *testing.T) {
 			x.Question, x.Asking = report.Question{Namespace: "shop", Pod: "web"}, make([]report.Asking, 1)
 		}, "", 0, 0},
 		{"a node", func(_ *connection, x *report.Explanation) { x.Question = report.Question{Node: "web"} }, "", 0, 0},
-		{"files", func(c *connection, _ *report.Explanation) { c.journals = nil }, "", 0, 0},
+		{"files", func(c *connection, _ *report.Explanation) { c.journals = nil }, "", 0, 1},
+		{"leaked in files", func(c *connection, x *report.Explanation) { c.journals, x.Found = nil, make([]report.Explained, 1) }, "", 0, 0},
 		{"a journal cannot be read", func(c *connection, _ *report.Explanation) {
 			c.journals = pastJournals{runs: []journal.Run{{ID: "damaged"}, {ID: "first"}}, records: records}
 		}, "first", 0, 1},

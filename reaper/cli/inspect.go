@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/report/print"
@@ -51,7 +52,7 @@ func newInspect(w ioStreams) *cobra.Command {
 		RunE:    withEnv(w, func(ctx context.Context, files []string) error { return inspect(ctx, w, f, files) }),
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.policy, "policy", "", "judge by this policy `FILE`; without one, by the defaults")
+	flags.StringVar(&f.policy, "policy", "", "judge by this policy `FILE`; without one, by that of the dump, or the defaults")
 	flags.StringVarP(&f.output, "output", "o", "table", "print the report in this `FORMAT`: "+listOf(print.Formats()))
 	flags.BoolVar(&f.all, "all", false, "list every allocation, even those in use, and fold none")
 	f.out.add(flags)
@@ -73,7 +74,7 @@ func inspect(ctx context.Context, w ioStreams, f inspectFlags, files []string) e
 	if err != nil {
 		return err
 	}
-	found, _, err := offline(ctx, w, reaper.Options{Policy: p, PolicyFile: f.policy, Selection: selection, Brief: printing.Brief()}, files)
+	found, _, err := offline(ctx, w, reaper.Options{Policy: p, PolicyFile: f.policy, Selection: selection, Brief: printing.Brief()}, files, func(*policy.Policy) {})
 	if found == nil {
 		return err
 	}

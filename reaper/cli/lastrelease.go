@@ -15,17 +15,20 @@ import (
 const mostJournals = 50
 
 // addLastRelease adds which of the last runs released the address in question, or those of the pod, if
-// nothing uses them. If the journals cannot be read, that is a warning. The connection is zero for files,
-// which have none.
+// nothing uses them. A warning says that the journals cannot be read or, if no store has them, that files
+// have none: then the connection is zero.
 func addLastRelease(ctx context.Context, conn connection, x *report.Explanation) {
 	used := len(x.Claims)+len(x.Asking) > 0 || slices.ContainsFunc(x.Found, func(e report.Explained) bool { return e.Verdict == judge.InUse })
-	if q := x.Question; q.Address+q.Pod+q.Name == "" || used || conn.journals == nil {
+	if q := x.Question; q.Address+q.Pod+q.Name == "" || used || conn.journals == nil && len(x.Found) > 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, conn.Timeout)
 	defer cancel()
-	var err error
-	if x.LastRelease, err = lastRelease(ctx, conn, x.Question); err != nil {
+	err := errors.New("files have no journals")
+	if conn.journals != nil {
+		x.LastRelease, err = lastRelease(ctx, conn, x.Question)
+	}
+	if err != nil {
 		x.Warnings = append(x.Warnings, printable.Shorten("whether a run released it is unknown: "+oneLine(err), printable.MaxText))
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/dump"
@@ -84,8 +85,7 @@ func look(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*report.Re
 		return nil, nil, err
 	}
 	if len(f.from) > 0 {
-		f.overrides.apply(&p)
-		return offline(ctx, w, reaper.Options{Policy: p, PolicyFile: f.policyFile, Selection: selection, Brief: brief}, f.from)
+		return offline(ctx, w, reaper.Options{Policy: p, PolicyFile: f.policyFile, Selection: selection, Brief: brief}, f.from, f.overrides.apply)
 	}
 	conn, err := f.connect(ctx, w, false, p, newLogger(w, f.logFormat, f.verbose))
 	if err != nil {
@@ -113,12 +113,20 @@ func look(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*report.Re
 	return &found, o.Cluster, err
 }
 
-// offline returns what look does, for files. The options have the policy and how to report.
-func offline(ctx context.Context, w ioStreams, o reaper.Options, files []string) (*report.Report, census.Cluster, error) {
+// offline returns what look does, for files. The options have the policy, which that of a dump replaces
+// unless it is from a file, and how to report. override changes the one that is used.
+func offline(ctx context.Context, w ioStreams, o reaper.Options, files []string, override func(*policy.Policy)) (*report.Report, census.Cluster, error) {
 	read, err := dump.Read(ctx, w.stdin, files)
 	if err != nil {
 		return nil, nil, err
 	}
+	if used := read.Policy; used.Installed != "" && o.PolicyFile == "" {
+		o.PolicyInstalled = used.Installed
+		if o.Policy, err = policy.Load([]byte(used.Text), plugin.Known(w.backends)); err != nil {
+			return nil, nil, ipam.BadInput(fmt.Errorf("policy ConfigMap %s: %w", used.Installed, err), "use the version of ip-reaper that dumped it, or give a policy with --policy FILE")
+		}
+	}
+	override(&o.Policy)
 	stores, unknown := plugin.Offline(w.backends, read.Stored, o.Policy)
 	o.ID, o.Version, o.Backends, o.Protectors = newID(), buildVersion(), stores, plugin.Protectors(w.backends)
 	o.Now, o.Logger = func() time.Time { return cmp.Or(read.Time, time.Now()) }, slog.New(slog.DiscardHandler)
@@ -134,7 +142,8 @@ func offline(ctx context.Context, w ioStreams, o reaper.Options, files []string)
 			o.Caveats = append(o.Caveats, "the dump is not the only file: this assumes that the pods were listed last")
 		}
 	}
-	o.WholeDump = !read.Time.IsZero() && read.Partial == ""
+	o.Undated = read.Time.IsZero()
+	o.WholeDump = !o.Undated && read.Partial == ""
 	if read.Partial != "" {
 		o.Caveats = append(o.Caveats, "the dump is not whole: "+read.Partial)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/dump"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
@@ -56,6 +57,7 @@ type connection struct {
 
 	installed func(context.Context) (policy.Policy, error) // to compare a file with; nil without one, or if the file is the installed one
 
+	policy   dump.Policy // the installed one, if it was read
 	journals storedJournals
 	client   rest.Interface // see kube.RawClient; nil on a node
 	warnings []string       // those of the caveats that are about where the state is

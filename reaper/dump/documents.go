@@ -165,6 +165,7 @@ type Dumps struct {
 	Time    time.Time       // when the latest dump by ip-reaper was made; zero if there is none
 	Partial string          // what a dump by ip-reaper failed with; empty if none did
 	Ledger  []byte          // in its stored form, of the latest dump by ip-reaper; empty if it has none
+	Policy  Policy          // of the latest dump by ip-reaper
 }
 
 // Read reads the files with the stores and the pods, each once.
@@ -223,7 +224,7 @@ func (d *Dumps) end(doc ipam.Document) error {
 		return fmt.Errorf("%s: %w", doc.Place, err)
 	}
 	if last.Time.After(d.Time) {
-		d.Time, d.Ledger = last.Time, last.Ledger
+		d.Time, d.Ledger, d.Policy = last.Time, last.Ledger, last.Policy
 	}
 	if d.Partial = cmp.Or(d.Partial, last.Error); last.Error == "" {
 		doc.List = true // no store has it

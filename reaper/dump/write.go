@@ -25,11 +25,19 @@ type end struct {
 	Version string    `json:"version"` // of the program
 	Error   string    `json:"error,omitempty"`
 	Ledger  []byte    `json:"ledger,omitempty"` // in its stored form; nothing without one
+	Policy  Policy    `json:"policy,omitzero"`
 }
 
-// Write writes lists, one object on a line, the ledger, and what ended the dump: nil if it is whole. It
+// A Policy is the installed one by which a dump was judged. It is zero if none is installed or could be
+// read, or if the dump was judged by a file.
+type Policy struct {
+	Installed string `json:"installed"` // the ConfigMap, as namespace/name
+	Text      string `json:"text"`
+}
+
+// Write writes lists, one object on a line, the policy, the ledger, and what ended the dump: nil if it is whole. It
 // leaves out lists of metadata, and those of Kubernetes that are not of pods, nodes or StatefulSets.
-func Write(out io.Writer, lists map[string]kube.RecordedList, ledger []byte, now time.Time, version string, failed error) error {
+func Write(out io.Writer, lists map[string]kube.RecordedList, ledger []byte, policy Policy, now time.Time, version string, failed error) error {
 	w := bufio.NewWriter(out)
 	for _, path := range slices.Sorted(maps.Keys(lists)) {
 		list := lists[path]
@@ -44,7 +52,7 @@ func Write(out io.Writer, lists map[string]kube.RecordedList, ledger []byte, now
 		}
 		fmt.Fprint(w, "\n]}\n")
 	}
-	last := end{metav1.TypeMeta{APIVersion: ipam.DumpGroup + "/v1alpha1", Kind: ipam.DumpKind}, now, version, "", ledger}
+	last := end{metav1.TypeMeta{APIVersion: ipam.DumpGroup + "/v1alpha1", Kind: ipam.DumpKind}, now, version, "", ledger, policy}
 	if failed != nil {
 		last.Error = failed.Error()
 	}

@@ -45,6 +45,7 @@ type Subject struct {
 	Pool      string
 	Endpoint  string // what is left over of its pod in the store; empty if nothing is
 
+	Unread  bool      // the ledger could not be read
 	Refused []Refusal // of its plan
 	Command []string  // of a run on the same cluster
 	Only    []string  // the flag that narrows it to more than the pod or the pool of the entry
@@ -146,11 +147,14 @@ func wait(s Subject) []Remedy {
 		}
 		return all
 	case s.Verdict == Orphaned:
-		return s.fill(Remedy{"a run that releases gives it back, if it finds the same", "{run} {only} --dry-run=false"})
+		return s.fill(Remedy{"release it (a run looks again first)", "{run} {only} --dry-run=false"})
 	}
-	first := Remedy{"no run has saved when it lost its owner: save it now (needs the right to write the ledger)", "{run} --remember --dry-run"}
-	if s.Due != nil {
+	first := Remedy{"its grace period has not begun: begin it now (needs the right to write the ledger)", "{run} --remember --dry-run"}
+	switch {
+	case s.Due != nil:
 		first = Remedy{"wait until " + Stamp(*s.Due), ""}
+	case s.Unread:
+		return s.fill(Remedy{"let ip-reaper read the ledger, which may say when its grace period began", ""})
 	}
 	return s.fill(first, Remedy{"or look twice, a minute apart, in place of the grace period", "{run} {only} --grace-period=60s --wait=2m --dry-run"})
 }

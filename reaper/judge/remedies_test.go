@@ -36,7 +36,7 @@ func TestRemediesSayWhatWouldChangeTheDecision(t *testing.T) {
 		command   string // one of the commands; empty if there is none
 		says      string // a part of what the remedies say
 	}{
-		{"it waits, and no run remembers", situation{pools: allocation(nil)}, 39, "ip-reaper run --context prod --remember --dry-run", "no run has saved"},
+		{"it waits, and no run remembers", situation{pools: allocation(nil)}, 39, "ip-reaper run --context prod --remember --dry-run", "its grace period has not begun"},
 		{"its node is not ready", situation{
 			pools: allocation(func(a *ipam.Allocation) { a.Owner.Node = "n1" }), nodes: []census.Node{{Name: "n1"}},
 		}, 18, "kubectl --context prod taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", "once you are sure"},

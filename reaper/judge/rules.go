@@ -29,7 +29,7 @@ func Rules() []Rule {
 		{OwnerUnknown, Held, false, unnamed, lookForIt,
 			"The allocation names only a sandbox, or a pod derived from a handle; and `pods.unnamed` is `hold`, or some pod may have an address that it does not show, or a store could not be read whole."},
 		{PodFinished, Held, false, finishedHeld,
-			advise(Remedy{"delete the pod, if it is still the one that has ended", ""}, Remedy{"or set pods.finished to release in the policy", ""}),
+			advise(Remedy{"delete the finished pod", ""}, Remedy{"or set pods.finished to release in the policy", ""}),
 			"The pod has succeeded or failed, and `pods.finished` is `hold`."},
 		{SandboxReplaced, Held, false, sandboxHeld, say("set pods.superseded to release in the policy"),
 			"The store proves that a later sandbox of the pod has another address, and `pods.superseded` is `hold`."},

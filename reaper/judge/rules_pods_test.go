@@ -3,6 +3,7 @@ package judge_test
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -310,7 +311,10 @@ func TestStatefulSetKeepsTheAddressesOfItsPods(t *testing.T) {
 				equal(t, "verdict under "+string(value), decisionOf(s.judge(t, noon)[0]), want)
 			}
 			s := given(entry(func(a *ipam.Allocation) { a.Owner.Pod.Name, a.Adoption = tt.pod, ipam.NeverAdopted }), sets(tt.set))
-			equal(t, "verdict on what no pod adopts", decisionOf(s.judge(t, noon)[0]), absent)
+			d := s.judge(t, noon)[0]
+			equal(t, "verdict on what no pod adopts", decisionOf(d), absent)
+			why := judge.Evidence{Source: "StatefulSet default/db", Says: "it wants the pod back, which cannot adopt the allocation"}
+			equal(t, "says why", slices.Contains(d.Evidence, why), tt.want)
 		})
 	}
 }

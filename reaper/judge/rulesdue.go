@@ -115,13 +115,17 @@ func podAbsent(c *Case) (Ruling, bool) {
 	if c.Presence != census.Absent {
 		return noMatch()
 	}
+	evidence := []Evidence{{fromPods, "the pod does not exist"}}
+	if set, wanted := c.census.Wants(c.Owner.Pod); wanted && c.neverAdopted() {
+		evidence = append(evidence, Evidence{"StatefulSet " + set.Namespace + "/" + set.Name, "it wants the pod back, which cannot adopt the allocation"})
+	}
 	var least time.Duration
 	for node := range c.nodesOf() {
 		if c.census.Node(node).Ready && strings.HasSuffix(c.Owner.Pod.Name, "-"+node) { // as a mirror is named
 			least = mirrorGap
 		}
 	}
-	return c.ripen(least, "", Evidence{fromPods, "the pod does not exist"})
+	return c.ripen(least, "", evidence...)
 }
 
 func beingDeleted(c *Case) (Ruling, bool) { return storeSays(c.Deleting) }

@@ -81,7 +81,7 @@ var onTheNode = all(func(s *situation) { s.pools = []ipam.Pool{poolOf(lease())} 
 const (
 	usesIt    = "nothing to do: its pod uses it, and returns it when it ends"
 	mayUseIt  = "nothing to do: its pod exists, and may use it without showing it"
-	ripens    = "no run has saved when it lost its owner: save it now (needs the right to write the ledger) $ ip-reaper run --context prod --remember --dry-run"
+	ripens    = "its grace period has not begun: begin it now (needs the right to write the ledger) $ ip-reaper run --context prod --remember --dry-run"
 	twice     = "or look twice, a minute apart, in place of the grace period $ ip-reaper run --context prod --pod default/web --grace-period=60s --wait=2m --dry-run"
 	ofPool    = "or look twice, a minute apart, in place of the grace period $ ip-reaper run --context prod --pool pool --grace-period=60s --wait=2m --dry-run"
 	mayList   = "let ip-reaper list the pods; with files, give one that has them $ kubectl --context prod auth can-i list pods -A"
@@ -161,7 +161,7 @@ func sentences() []sentence {
 		{"an empty handle names nothing", judge.OwnerUnknown, "it names neither a pod nor a sandbox", []string{"nothing to do: it names neither a pod nor a sandbox, and holds no address"},
 			in(entry(func(a *ipam.Allocation) { *a = emptyHandle() }), owner(ipam.Owner{}))},
 		{"its pod has ended, and the policy holds such", judge.PodFinished, "",
-			[]string{"delete the pod, if it is still the one that has ended", "or set pods.finished to release in the policy"}, in(pods(finished(showing(web, ip1))))},
+			[]string{"delete the finished pod", "or set pods.finished to release in the policy"}, in(pods(finished(showing(web, ip1))))},
 		{"its pod has a later sandbox, and the policy holds such", judge.SandboxReplaced, "the pod has 10.0.0.2", []string{"set pods.superseded to release in the policy"},
 			in(superseded, terms(func(p *policy.Policy) { p.Pods.Superseded = policy.Hold }))},
 		{"its pod starts", judge.PodPresent, "", []string{mayUseIt}, in(pods(census.Pod{Ref: web, AddressUnknown: true}))},
@@ -219,7 +219,7 @@ func sentences() []sentence {
 		{"no pod shows its sandbox", judge.SandboxAbsent, "", []string{ripens, ofPool}, in(unnamed, releaseUnnamed, pods(showing(other, ip2)))},
 		{"its pod is gone", judge.PodAbsent, "", []string{ripens, twice}, in()},
 		{"its pod is gone, and no grace is left", judge.PodAbsent, "",
-			[]string{"a run that releases gives it back, if it finds the same $ ip-reaper run --context prod --pod default/web --dry-run=false"}, in(terms(releaseNow))},
+			[]string{"release it (a run looks again first) $ ip-reaper run --context prod --pod default/web --dry-run=false"}, in(terms(releaseNow))},
 
 		// Objects that protect others, and what they protect.
 		{"an object keeps it for a time", judge.Protected, reservedPool + " ns/a keeps it until 2026-03-02T12:00:00Z",

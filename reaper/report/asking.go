@@ -95,8 +95,11 @@ func (x *Explanation) addAsking(r Report, a Asking, command []string) {
 		places := r.places(command, r.networksThat(wanted))
 		r.markChoices(places, a.Node)
 		slices.SortStableFunc(places, func(a, b Place) int { return cmp.Compare(a.order(), b.order()) })
-		x.Places = append(x.Places, places...)
 		a.Room = r.roomFor(a, places)
+		if full := slices.IndexFunc(places, func(p Place) bool { return p.order() > 0 }); full > 0 {
+			places = places[:full] // what it has to wait for
+		}
+		x.Places = append(x.Places, places...)
 	}
 	if a.Deletion != nil {
 		a.Why, _ = r.terminating(a)
@@ -161,17 +164,17 @@ func (r Report) roomFor(a Asking, places []Place) string {
 }
 
 // terminating says since when a pod is being deleted and, once its grace period is over, what to look
-// at. Files do not say how long ago that was.
-func (r Report) terminating(a Asking) (says string, overdue bool) {
+// at. It may be over if that is not known.
+func (r Report) terminating(a Asking) (says string, mayBeOver bool) {
 	d := a.Deletion
 	says = "Terminating since " + judge.Stamp(d.Since)
 	took, grace := r.Run.StartedAt.Sub(d.Since), time.Duration(d.Grace)*time.Second
-	if r.Run.Place() == "" || took <= grace {
+	if r.Run.Undated || took <= grace {
 		says += ", with a grace period of " + grace.String()
 		if len(d.Finalizers) > 0 {
 			says += " and the finalizers " + printable.Some(d.Finalizers)
 		}
-		return says, false
+		return says, r.Run.Undated
 	}
 	says += ", past its grace period of " + grace.String() + ": look at "
 	if len(d.Finalizers) > 0 {
@@ -180,7 +183,7 @@ func (r Report) terminating(a Asking) (says string, overdue bool) {
 	return says + "its node " + a.Node + r.stateOf(a.Node), true
 }
 
-// stateOf says in a clause whether a node is ready; nothing if that is unknown.
+// stateOf says in a clause whether a node exists and is ready; nothing if that is unknown.
 func (r Report) stateOf(node string) string {
 	switch {
 	case r.Living == nil || !r.Living.HasNodes():
@@ -189,6 +192,8 @@ func (r Report) stateOf(node string) string {
 		return ", which does not exist"
 	case r.Living.Node(node).Ready:
 		return ", which is ready"
+	case r.Living.Fenced(node):
+		return ", which is fenced, and not ready since " + judge.Stamp(r.Living.Node(node).Since)
 	default:
 		return ", which is not ready since " + judge.Stamp(r.Living.Node(node).Since)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
@@ -27,6 +28,13 @@ type Explanation struct {
 
 	// Claims are what shows the address that is asked about, whether or not a store has it.
 	Claims []Shown `json:"claims,omitempty"`
+
+	// Ended is set if a finished pod shows that address.
+	Ended bool `json:"-"`
+
+	// NodeState says in a clause that the node of the question does not exist or is not ready; empty if
+	// it is, or if that is unknown.
+	NodeState string `json:"-"`
 
 	// Found has the allocations; for a node, those that have no owner, and those that it holds
 	// because it may have them.
@@ -140,7 +148,7 @@ func Explain(r Report, q Question, asking []Asking, command []string) (Explanati
 	if ip, err := netip.ParseAddr(x.Question.Address); err == nil && r.Living != nil {
 		x.Claims = []Shown{} // it is known that there are no others
 		for claim := range r.Living.On(ip) {
-			if !claim.Ended {
+			if x.Ended = x.Ended || claim.Ended; !claim.Ended {
 				x.Claims = append(x.Claims, Shown{
 					Kind: claim.By.Kind, Namespace: claim.By.Ref.Namespace, Name: claim.By.Ref.Name, Source: claim.Source, Proved: claim.Proves,
 				})
@@ -148,6 +156,9 @@ func Explain(r Report, q Question, asking []Asking, command []string) (Explanati
 		}
 	}
 	if x.Question.Node != "" {
+		if r.Living != nil && !r.Living.Node(x.Question.Node).Ready {
+			x.NodeState = strings.TrimPrefix(r.stateOf(x.Question.Node), ", which ")
+		}
 		only := []string{"--node", x.Question.Node}
 		if r.Run.Node != "" {
 			only = nil // all that the run knows is of that node
@@ -158,9 +169,9 @@ func Explain(r Report, q Question, asking []Asking, command []string) (Explanati
 		if a.Deletion == nil {
 			continue
 		}
-		says, overdue := r.terminating(a)
+		says, mayBeOver := r.terminating(a)
 		for i := range x.Found {
-			if e := &x.Found[i]; overdue && e.Verdict == judge.InUse && (Question{Namespace: a.Namespace, Pod: a.Pod}).about(e.Entry) {
+			if e := &x.Found[i]; mayBeOver && e.Verdict == judge.InUse && (Question{Namespace: a.Namespace, Pod: a.Pod}).about(e.Entry) {
 				e.Remedies = []judge.Remedy{{Says: "its pod is " + says}}
 			}
 		}
@@ -217,7 +228,7 @@ func (r Report) subject(e Entry, command []string) judge.Subject {
 	return judge.Subject{
 		NoState: noState,
 		Rule:    e.Rule, Verdict: e.Verdict, Reason: e.Reason, ChangedBy: e.ChangedBy, Note: e.Note, Evidence: e.Evidence, Endpoint: e.Endpoint,
-		Due: e.Due, Owner: e.Owner, Pool: e.Pool, Refused: r.Result.Refused, Command: command, Kubectl: kubectl,
+		Due: e.Due, Owner: e.Owner, Pool: e.Pool, Refused: r.Result.Refused, Unread: r.Run.LedgerUnread, Command: command, Kubectl: kubectl,
 	}
 }
 

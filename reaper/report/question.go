@@ -131,7 +131,7 @@ func (q Question) unknown(r Report, whole string) error {
 	}
 	text, names := "there is no %s, and no allocation of it", r.PoolNames()
 	if q.Name != "" && strings.Trim(q.Name, "0123456789abcdef.:") == "" {
-		text = "it is not an address, and " + text
+		text = "there is no %s, and it is not an address"
 	}
 	if q.Pool != "" {
 		text = "there is no %s, and none inside it"

@@ -92,8 +92,15 @@ type RunInfo struct {
 	// NoState is set if that namespace does not exist, so nothing can be remembered or released.
 	NoState bool `json:"noState,omitempty"`
 
+	// LedgerUnread is set unless the ledger was read.
+	LedgerUnread bool `json:"-"`
+
 	// StateDir is the folder of ledger, lock and journals on a node; empty elsewhere.
 	StateDir string `json:"stateDir,omitempty"`
+
+	// Undated is set if the run read files that do not say when they were made, so StartedAt says nothing
+	// about how long ago something in them was.
+	Undated bool `json:"-"`
 
 	// Selection says which allocations are in the report. The zero Selection: all.
 	Selection judge.Selection `json:"selection,omitzero"`

@@ -301,7 +301,7 @@ func readAsking(pod *corev1.Pod, p census.Pod) report.Asking {
 	case pod.Spec.HostNetwork && !p.LeavesOut && !p.AddressUnknown:
 		a.Why = "uses the network of its node, and needs no address"
 	case !p.LeavesOut && !p.AddressUnknown:
-		a.Why = "has every address for which it asks"
+		a.Why = "has every address that it asks for"
 	default:
 		a.Waits = true
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
-	"github.com/ip-reaper/ip-reaper/reaper/printable"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -118,7 +117,7 @@ func waitsOf(r report.Report) []judge.Remedy {
 	if len(names) == 0 {
 		return nil
 	}
-	next := judge.Remedy{Says: "Look before you fence a node: " + printable.Counted(r.Leaked.Held, "held address") + ", " + where}
+	next := judge.Remedy{Says: "Look before you fence a node: addresses are held, " + where}
 	if explain := explainOn(r.Run); explain != "" {
 		next.Command = explain + " " + quote("node/"+names[0])
 	}

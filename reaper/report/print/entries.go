@@ -167,7 +167,7 @@ func (e row) cells(wide, memory bool) []string {
 	if !memory {
 		firstSeen, dueAt = nil, nil
 	}
-	note, backend := e.Note, e.Backend
+	note := e.Note
 	switch {
 	case e.Error != "":
 		note = e.Error
@@ -175,21 +175,29 @@ func (e row) cells(wide, memory bool) []string {
 		note = strings.TrimLeft(note+", due "+clock(dueAt), ", ")
 	}
 	for _, other := range e.others {
-		if backend != other.Backend {
-			backend += ", " + other.Backend
-		}
 		if also := e.differs(other.Entry); also != "" {
 			note = joined(note, "also "+also)
 		}
 	}
 	cells := []string{
-		nameOf(e.IP, e.Key), backend, e.Pool, podOf(e.Owner),
+		nameOf(e.IP, e.Key), e.backends(), e.Pool, podOf(e.Owner),
 		e.Verdict.String(), string(e.Reason), string(e.Outcome), note,
 	}
 	if wide {
 		cells = append(cells, e.Owner.Node, e.Owner.Interface, e.Owner.Sandbox, clock(firstSeen), clock(dueAt), evidenceOf(e.Entry))
 	}
 	return cells
+}
+
+// backends names the stores that hold the address.
+func (e row) backends() string {
+	names := e.Backend
+	for _, other := range e.others {
+		if other.Backend != e.Backend {
+			names += ", " + other.Backend
+		}
+	}
+	return names
 }
 
 // differs says what another allocation of the address is, if the row does not say it.

@@ -23,7 +23,7 @@ func viewOfExplanation(x report.Explanation) view {
 	line("%s", identity(x.Run))
 	selected := ""
 	if only := x.Question.Besides(x.Run.Selection).String(); only != "" {
-		selected = " of " + only
+		selected = " (" + only + ")"
 	}
 	for _, s := range x.Stores {
 		switch {
@@ -38,29 +38,35 @@ func viewOfExplanation(x report.Explanation) view {
 	for _, c := range x.Claims {
 		line("  %s %s: shows it (%s)", c.Kind, strings.TrimPrefix(c.Namespace+"/"+c.Name, "/"), c.Source)
 	}
-	if x.Claims != nil && len(x.Claims) == 0 {
+	switch {
+	case x.Claims != nil && len(x.Claims) == 0 && x.Ended:
+		line("  only a finished pod shows it")
+	case x.Claims != nil && len(x.Claims) == 0:
 		line("  no pod shows it")
 	}
 	if r := x.LastRelease; r != nil {
 		line("  in the journal of run %s, %s: %s", r.ID, clock(&r.StartedAt), ownersOf(r.Entries))
-		line("  that run released this, unless its owner had come back")
+		line("  that run released it, unless its owner came back first")
 		for _, b := range r.Restores {
 			line("  restore %s put back %s of that run", b.ID, printable.Counted(b.Restored, "address"))
 		}
 	}
-	if held := heldByNode(x); held != "" {
-		line("  %s", held)
+	if about := aboutNode(x); about != "" {
+		line("  %s", about)
 	}
 	v.tables = func(bool) (all []table) {
 		if x.Question.Node != "" {
 			all = nodeLines(x)
 		} else {
-			for _, e := range x.Found {
+			for i, e := range x.Found {
+				if i > 0 && len(e.Remedies) > 0 && slices.Equal(e.Remedies, x.Found[i-1].Remedies) {
+					e.Remedies = []judge.Remedy{{Says: "as above"}}
+				}
 				all = append(all, allocationLines(e))
 			}
 		}
 		for _, p := range x.Places {
-			all = append(all, placeLines(p, x.Leaked != nil))
+			all = append(all, placeLines(p, x.Leaked != nil && x.Question.Address == ""))
 		}
 		return all
 	}
@@ -75,14 +81,14 @@ func nodeLines(x report.Explanation) []table {
 	for i, e := range x.Found {
 		entries[i] = e.Entry
 	}
-	first := table{heading: []string{"IP", "BACKEND", "POOL", "POD", "REASON", "DUE"}}
-	rows := rowsOf(entries, true)
+	first := table{heading: []string{"IP", "BACKEND", "POOL", "POD", "REASON", "DUE"}, spare: []string{"BACKEND", "POOL", "POD"}}
+	rows := rowsOf(entries, false)
 	byUrgency(rows)
 	for _, e := range rows[:min(len(rows), shownOfNode)] {
-		first.rows = append(first.rows, []string{nameOf(e.IP, e.Key), e.Backend, e.Pool, podOf(e.Owner), string(e.Reason), clock(e.Due)})
+		first.rows = append(first.rows, []string{nameOf(e.IP, e.Key), e.backends(), e.Pool, podOf(e.Owner), string(e.Reason), clock(e.Due)})
 	}
-	if more := len(entries) - len(first.rows); more > 0 {
-		first.say("… and %s: -o json has each", printable.Counted(more, "more leaked allocation"))
+	if more := len(rows) - len(first.rows); more > 0 {
+		first.say("… and %s more: -o json has each", printable.Thousands(more))
 	}
 	return []table{why, first}
 }
@@ -100,22 +106,28 @@ func ownersOf(entries []journal.RecordedEntry) string {
 	return strings.Join(parts, "; ")
 }
 
-// heldByNode says what the node that is asked about holds; nothing if it holds nothing.
-func heldByNode(x report.Explanation) string {
-	says, held, unknown := "", 0, 0
+// aboutNode says that the node that is asked about is not ready, and what that keeps; nothing if it is
+// ready.
+func aboutNode(x report.Explanation) string {
+	if x.NodeState == "" {
+		return ""
+	}
+	var kept []report.Entry
+	unknown := 0
 	for _, e := range x.Found {
-		if why := e.HeldBy(x.Question.Node); why != "" {
-			says = why
-			held++
+		if e.HeldBy(x.Question.Node) != "" {
+			kept = append(kept, e.Entry)
 			if e.Owner.Node != x.Question.Node {
 				unknown++
 			}
 		}
 	}
-	if held == 0 {
-		return ""
+	text := "it " + x.NodeState
+	if len(kept) == 0 {
+		return text
 	}
-	text := says + ", and holds " + printable.Counted(held, "allocation")
+	leaked, _ := report.Addresses(kept)
+	text += fmt.Sprintf(", and keeps %s (%s)", printable.Counted(len(kept), "leaked allocation"), printable.Counted(len(leaked), "address"))
 	if unknown > 0 {
 		text += ", of which " + printable.Thousands(unknown) + " may be on another node"
 	}

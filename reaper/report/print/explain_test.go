@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
@@ -12,28 +13,38 @@ import (
 // A node may hold thousands of allocations.
 func TestNodeThatHoldsManyIsExplainedInFewLines(t *testing.T) {
 	x := report.Explanation{
-		Question: report.Question{Node: "n1"}, Leaked: &report.Leaked{}, Others: 3,
+		Question: report.Question{Node: "n1"}, NodeState: "is not ready since noon", Leaked: &report.Leaked{}, Others: 3,
 		Leaks: []report.Leak{{Status: "due", Reason: judge.PodAbsent, Count: 1}, {Status: "held", Reason: judge.NodeUnreachable, Count: 2500}},
 	}
 	for i := range 2500 {
+		backend, address := "whereabouts", new(report.Address{Fate: report.Held})
+		if i%2 > 0 { // the reservation of the same address
+			backend, address = "overlapping", x.Found[i-1].Address
+		}
 		x.Found = append(x.Found, report.Explained{Entry: report.Entry{
-			IP: fmt.Sprintf("10.0.%d.%d", i/250, i%250), Verdict: judge.Held, Reason: judge.NodeUnreachable, Leaked: true,
+			Backend: backend, Pool: "kube-system/a-pool-with-a-long-name", Owner: ipam.EntryOwner{Namespace: "shop", Pod: "a-pod-with-an-even-longer-name"}, Address: address,
+			IP: fmt.Sprintf("10.0.%d.%d", i/500, i%500/2), Verdict: judge.Held, Reason: judge.NodeUnreachable, Leaked: true,
 			Evidence: []judge.Evidence{{Source: "node n0", Says: "it is not ready"}, {Source: "node n1", Says: "it is not ready since noon"}},
 		}})
 	}
-	x.Found[2499].Verdict, x.Found[2499].Reason = judge.Orphaned, judge.PodAbsent
+	x.Found[2499].IP, x.Found[2499].Verdict, x.Found[2499].Reason = "10.1.0.0", judge.Orphaned, judge.PodAbsent
 	var text strings.Builder
-	if err := WriteExplanation(&text, "table", x); err != nil {
+	if err := WriteExplanation(&text, "table", 80, x); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"  it is not ready since noon, and holds 2,499 allocations, of which 2,499 may be on another node\n",
+		"  it is not ready since noon, and keeps 2,499 leaked allocations (1,250 addresses), of which 2,499 may be on another node\n",
 		"  due         1, PodAbsent\n  held        2,500, NodeUnreachable\n",
-		"\nIP          REASON\n10.0.9.249  PodAbsent\n10.0.0.0    NodeUnreachable\n",
-		"\n… and 2,495 more leaked allocations: -o json has each\n",
+		"\n10.1.0.0  overlapping       kube-sy…ong-name  shop/a-…ger-name  PodAbsent\n10.0.0.0  whereab…rlapping  ",
+		"\n… and 1,246 more: -o json has each\n",
 	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%q is missing:\n%s", want, text.String())
+		}
+	}
+	for line := range strings.Lines(text.String()) {
+		if strings.HasPrefix(line, "10.0.") && len([]rune(line)) > 81 {
+			t.Errorf("a line is too wide: %q", line)
 		}
 	}
 	if lines := strings.Count(text.String(), "\n"); lines > 20 {

@@ -135,9 +135,10 @@ func WritePools(w io.Writer, o Options, r report.Report) error {
 	return o.write(w, viewOfPools(r, o))
 }
 
-// WriteExplanation prints an explanation. The format must be one of LookFormats.
-func WriteExplanation(w io.Writer, format string, x report.Explanation) error {
-	return Options{Format: format}.write(w, viewOfExplanation(x))
+// WriteExplanation prints an explanation. The format must be one of LookFormats. Its tables fit the
+// width, in characters; 0 does not limit them.
+func WriteExplanation(w io.Writer, format string, width int, x report.Explanation) error {
+	return Options{Format: format, Width: width}.write(w, viewOfExplanation(x))
 }
 
 // write prints a view.

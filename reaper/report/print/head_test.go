@@ -94,7 +94,7 @@ func TestCaveatsComeBeforeTheFigures(t *testing.T) {
 	}
 	for name, write := range map[string]func(w io.Writer) error{
 		"pools":   func(w io.Writer) error { return WritePools(w, Options{Format: "table", Limit: 1}, r) },
-		"explain": func(w io.Writer) error { return WriteExplanation(w, "table", report.Explanation{Run: r.Run}) },
+		"explain": func(w io.Writer) error { return WriteExplanation(w, "table", 0, report.Explanation{Run: r.Run}) },
 		"restore": func(w io.Writer) error {
 			return WriteRestore(w, Options{Format: "table"}, report.RestoreReport{Run: r.Run})
 		},

@@ -137,7 +137,7 @@ func historyHead(h report.History) string {
 	case isOne(h) && h.Runs[0].Recorded == 0:
 		return "the run released nothing, and has no journal in " + where
 	case isOne(h):
-		return fmt.Sprintf("%s (%s) recorded before the releases; any whose owner had come back by then was kept",
+		return fmt.Sprintf("%s (%s) recorded before the releases; those whose owner came back first were kept",
 			printable.Counted(h.Runs[0].Addresses, "address"), printable.Counted(h.Runs[0].Recorded, "allocation"))
 	}
 	by := ""

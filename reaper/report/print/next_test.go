@@ -20,8 +20,8 @@ func TestWhatToDoNext(t *testing.T) {
 		remember = "Remember what waits, so that its grace period can end (needs the right to write the ledger): ip-reaper run --context prod --node 'worker 7' --remember --dry-run"
 		explain  = "Ask why an address is held, here 10.0.0.9 (node unreachable): ip-reaper explain --context prod 10.0.0.9"
 		inside   = `Ask why an address is held, here 10.0.0.9 (node unreachable): kubectl ip-reaper explain --context "$(kubectl config current-context)" 10.0.0.9`
-		worker   = "Look before you fence a node: 4 held addresses, 1 because of worker-17: ip-reaper explain --context prod node/worker-17"
-		workerIn = `Look before you fence a node: 4 held addresses, 1 because of worker-17: kubectl ip-reaper explain --context "$(kubectl config current-context)" node/worker-17`
+		worker   = "Look before you fence a node: addresses are held, 1 because of worker-17: ip-reaper explain --context prod node/worker-17"
+		workerIn = `Look before you fence a node: addresses are held, 1 because of worker-17: kubectl ip-reaper explain --context "$(kubectl config current-context)" node/worker-17`
 		undo     = "Undo the releases of this run: ip-reaper restore --context prod --run 20260301-120000-ABCDEF --dry-run=false"
 	)
 	for _, tt := range []struct {
@@ -37,7 +37,7 @@ func TestWhatToDoNext(t *testing.T) {
 		{"in a cluster", func(r *report.Report) { r.Run.Context = "" }, []string{inside, workerIn}},
 		{"a policy of a pipe", func(r *report.Report) { r.Run.Policy.File = "/dev/fd/63" }, []string{explain, worker}},
 		{"nothing is leaked", func(r *report.Report) { r.Leaked, r.Entries = &report.Leaked{}, nil }, nil},
-		{"files with leaks", func(r *report.Report) { r.Run = report.RunInfo{DryRun: true, Memory: true} }, []string{"Look before you fence a node: 4 held addresses, 1 because of worker-17: "}},
+		{"files with leaks", func(r *report.Report) { r.Run = report.RunInfo{DryRun: true, Memory: true} }, []string{"Look before you fence a node: addresses are held, 1 because of worker-17: "}},
 		{"pods unknown", func(r *report.Report) { r.Leaked = nil }, nil},
 		{"files", func(r *report.Report) { r.Run, r.Entries = report.RunInfo{DryRun: true, Memory: true}, nil }, nil},
 	} {
@@ -103,7 +103,7 @@ func TestNodesThatAddressesWaitForAreFew(t *testing.T) {
 	for _, one := range nextOf(r, nil) {
 		got = append(got, one.Says)
 	}
-	want := []string{"Look before you fence a node: 18 held addresses, 5 because of c, 4 because of d, 3 because of e, 3 because of 2 other nodes"}
+	want := []string{"Look before you fence a node: addresses are held, 5 because of c, 4 because of d, 3 because of e, 3 because of 2 other nodes"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("next (-want +got):\n%s", diff)
 	}
