@@ -65,6 +65,6 @@ func TestRunGoesOnIfTheLockCannotBeTaken(t *testing.T) {
 	lock := (&fakeLock{err: errForbidden}).attach(h)
 	report := h.run(t)
 	equal(t, "released", report.Summary.Released, 2)
-	equal(t, "warnings", report.Warnings, []string{"the lock could not be taken, so another run may be in progress: " + errForbidden.Error()})
+	equal(t, "warnings", report.Warnings, []string{"the lock could not be taken, so another run may go on beside this one: " + errForbidden.Error()})
 	equal(t, "lock", lock.calls, []string{"acquire run-1"})
 }

@@ -234,7 +234,7 @@ func TestLedgerHasHowARestoreEnded(t *testing.T) {
 			equal(t, "error", r.two.Free("a", app("gone-3")), nil)
 			r.pods.Add(podOn("", "other", ipam.Allocation{IP: second.Next()}))
 		}, own(ledger.Restore{Restored: 1, Present: 1, Taken: 1},
-			failed(1, "one: a: 3: its place is taken: pod default/other shows the address"))},
+			failed(1, "could not put back 1 allocation: taken by now"))},
 		{"a part of it", func(_ *testing.T, _ *releasedHarness, o *reaper.RestoreOptions) {
 			o.Selection.Pools, o.Only = []string{"a"}, []netip.Addr{second}
 		}, own(ledger.Restore{Restored: 1}, func(r *ledger.Run) { r.Selection = "pool a, address 10.0.0.2" })},

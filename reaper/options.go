@@ -181,7 +181,7 @@ func acquire(ctx context.Context, l Lock, holder string, warn func(sentences ...
 	case errors.As(err, &held), errors.As(err, &nowhere):
 		return none, err
 	case err != nil:
-		warn("the lock could not be taken, so another run may be in progress: " + printable.Error(err))
+		warn("the lock could not be taken, so another run may go on beside this one: " + printable.Error(err))
 		return none, nil
 	}
 	return unlock, nil
