@@ -108,8 +108,8 @@ const (
 // denial is how the authorizers of Kubernetes say that a right is missing.
 var denial = regexp.MustCompile(`User "([^"]*)" cannot (\w+) resource "([^"]*)" in API group "([^"]*)"(?: in the namespace "([^"]*)")?`)
 
-// bindTo says which role of people has a right that one lacks. Those in the state namespace are in a
-// Role.
+// bindTo says which role of people has a right that one lacks. A person has both halves of it, or
+// soon lacks the next right.
 func bindTo(user string, n state.Need) string {
 	shipped := slices.ContainsFunc([]string{"k8s.io", "cni.cncf.io", "projectcalico.org", "kubevirt.io"}, func(group string) bool {
 		return strings.HasSuffix("."+n.Group, "."+group)
@@ -117,14 +117,11 @@ func bindTo(user string, n state.Need) string {
 	if strings.Contains(n.Group, ".") && !shipped {
 		return "ask a cluster administrator for this right of " + user
 	}
-	kind, role := "ClusterRole", "ip-reaper-operator"
+	role := "ip-reaper-operator"
 	if n.Verb == "list" || n.Verb == "get" && n.Resource != "leases" {
 		role = "ip-reaper-view"
 	}
-	if n.Namespace != "" && (n.Resource == "configmaps" || n.Resource == "leases") {
-		kind = "Role"
-	}
-	return fmt.Sprintf("ask a cluster administrator to bind %s to the %s %s, which may %s", user, kind, role, n)
+	return fmt.Sprintf("ask a cluster administrator to bind %s to the ClusterRole and the Role %s, which may %s", user, role, n)
 }
 
 // missingRight returns what to do about a right that the API server said is missing; nothing for
