@@ -194,11 +194,15 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	if f.wait.on {
 		printing.Run = append(printing.Run, "--wait="+f.wait.String())
 	}
-	printErr := print.Write(w.stdout, printing, found)
+	var printErr error
+	mistyped := isUsage(runErr) && len(found.Result.Refused) == 0 // then nothing was judged
+	if !mistyped {
+		printErr = print.Write(w.stdout, printing, found)
+	}
 	if err := writeTermination(f.terminationLog, found, runErr); err != nil {
 		logger.Warn("writing the termination message failed", "err", err)
 	}
-	if err = errors.Join(runErr, printErr); o.Shown && err != nil && printErr == nil {
+	if err = errors.Join(runErr, printErr); o.Shown && err != nil && printErr == nil && !mistyped {
 		err = toldError{err}
 	}
 	figures.write(ctx, found, err, logger)
