@@ -10,6 +10,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
@@ -199,6 +200,34 @@ func (y Layout) Findings(inv ipam.Inventory, c census.Census) []Finding {
 	slices.SortStableFunc(found, func(a, b Finding) int { return cmp.Compare(a.Kind, b.Kind) })
 	y.addStored(found, inv, networkOf)
 	return found
+}
+
+// Selected returns those of the findings that a selection matches: by one of the pools, and by a pod that
+// shows the address or for which the store has it.
+func (y Layout) Selected(found []Finding, s judge.Selection) []Finding {
+	return slices.DeleteFunc(append([]Finding{}, found...), func(f Finding) bool {
+		owners := []ipam.EntryOwner{{}}
+		for _, by := range f.Claims {
+			owners = append(owners, ipam.EntryOwner{Namespace: by.Namespace, Pod: by.Pod, Node: by.Node})
+		}
+		for _, name := range f.Stored {
+			namespace, pod, _ := strings.Cut(name, "/")
+			owners = append(owners, ipam.EntryOwner{Namespace: namespace, Pod: pod})
+		}
+		pools := slices.Clone(f.Pools)
+		for i := range y.Networks {
+			if n := &y.Networks[i]; len(f.Pools) == 0 && n.Backend == f.Backend && n.Name == f.Network {
+				pools = append(pools, n.Pools...)
+			}
+		}
+		var records []ipam.Record
+		for _, pool := range pools {
+			for _, owner := range owners {
+				records = append(records, ipam.Record{Backend: f.Backend, Pool: pool, Owner: owner})
+			}
+		}
+		return !s.Everything() && !slices.Contains(s.OfRecords(records), true)
+	})
 }
 
 // mayGive reports whether the network may give the address to a pod at any time. Calico's plugin
