@@ -165,6 +165,12 @@ func addHelp(root *cobra.Command) {
 		&cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: exitCodes},
 		&cobra.Command{Use: "environment", Short: "The variables that stand for flags", Long: environment},
 	)
+	root.InitDefaultHelpCmd()
+	help, _, _ := root.Find([]string{"help"})
+	help.Args = func(_ *cobra.Command, args []string) error {
+		about, rest, _ := root.Find(args)
+		return noArgs(about, rest)
+	}
 }
 
 // printUsage prints everything about a command except what it is for, examples first.
@@ -218,6 +224,7 @@ func printFlags(out io.Writer, cmd *cobra.Command) {
 					plain := *f // without what pflag prints behind a switch: [=true|false]
 					if f.Value.Type() == "bool" {
 						plain.Value = struct{ pflag.Value }{f.Value}
+						plain.NoOptDefVal, plain.Usage = pflag.UnquoteUsage(f) // a name in quotes is that of an optional value
 					}
 					part.AddFlag(&plain)
 				}
@@ -261,13 +268,17 @@ func seeHelp(cmd *cobra.Command) string { return "see " + cmd.CommandPath() + " 
 
 // flagHint is the hint for a mistake in a flag.
 func flagHint(cmd *cobra.Command, err error) string {
+	see := seeHelp(cmd)
+	if !cmd.HasParent() { // its flags are those of run
+		see = "see " + cmd.CommandPath() + " help run"
+	}
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
-		return seeHelp(cmd)
+		return see
 	}
 	var flags []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { flags = append(flags, "--"+f.Name) })
-	return cmp.Or(printable.Meant("--"+unknown.GetSpecifiedName(), flags), seeHelp(cmd))
+	return cmp.Or(printable.Meant("--"+unknown.GetSpecifiedName(), flags), see)
 }
 
 // visitCommands calls visit with a command and all commands below it.

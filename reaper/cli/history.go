@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -140,7 +141,7 @@ func readHistory(ctx context.Context, conn connection, run string, found *report
 // without a journal. It returns the latest first.
 func withResults(runs []journal.PastRun, noted []ledger.Run) []journal.PastRun {
 	var restores []journal.RestoreResult
-	for _, n := range slices.Backward(noted) { // within one second, the latest first
+	for _, n := range slices.Backward(noted) {
 		i := slices.IndexFunc(runs, func(r journal.PastRun) bool { return r.ID == n.ID })
 		if i < 0 {
 			i = len(runs)
@@ -165,6 +166,12 @@ func withResults(runs []journal.PastRun, noted []ledger.Run) []journal.PastRun {
 			}
 		}
 	}
-	slices.SortStableFunc(runs, func(a, b journal.PastRun) int { return b.StartedAt.Compare(a.StartedAt) })
+	// Only journals have more than the second: the ledger has its runs in their order.
+	place := func(run journal.PastRun) int {
+		return slices.IndexFunc(noted, func(n ledger.Run) bool { return n.ID == run.ID })
+	}
+	slices.SortStableFunc(runs, func(a, b journal.PastRun) int {
+		return cmp.Or(b.StartedAt.Truncate(time.Second).Compare(a.StartedAt.Truncate(time.Second)), cmp.Compare(place(b), place(a)), b.StartedAt.Compare(a.StartedAt))
+	})
 	return runs
 }

@@ -27,7 +27,7 @@ import (
 
 const runAbout = `run compares the IPAM stores with the pods of the cluster, and reports each
 leaked address with the reason why it is kept or released. It is a dry run,
-unless --dry-run=false or the FILE of --policy says otherwise.
+unless --dry-run=false or, in a pod, the FILE of --policy says otherwise.
 
 An address is released only if it has been leaked for the grace period, and a
 second look right before the write finds the same. A run writes a journal first,
@@ -259,13 +259,13 @@ func (f *waitFlag) Set(text string) error {
 // String implements pflag.Value.
 func (f *waitFlag) String() string {
 	if f.max > 0 {
-		return f.max.String()
+		return policy.Duration{Duration: f.max}.String()
 	}
 	return strconv.FormatBool(f.on)
 }
 
-// Type implements pflag.Value.
-func (*waitFlag) Type() string { return "duration" }
+// Type implements pflag.Value. Its value is optional.
+func (*waitFlag) Type() string { return "bool" }
 
 // repeat calls run again and again until ctx ends; if that is between two runs, it returns nil.
 // Each run opens everything again, including the policy. A run that fails is reported, and the next

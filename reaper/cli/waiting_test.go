@@ -70,7 +70,7 @@ func TestWaitIsASwitchOrADuration(t *testing.T) {
 		{nil, waitFlag{}, "false"},
 		{[]string{"--wait"}, waitFlag{on: true}, "true"},
 		{[]string{"--wait=1"}, waitFlag{on: true}, "true"}, // as IP_REAPER_WAIT=1
-		{[]string{"--wait=2m"}, waitFlag{on: true, max: 2 * time.Minute}, "2m0s"},
+		{[]string{"--wait=2m"}, waitFlag{on: true, max: 2 * time.Minute}, "2m"},
 		{[]string{"--wait=2m", "--wait"}, waitFlag{on: true}, "true"},
 		{[]string{"--wait=2m", "--wait=false"}, waitFlag{}, "false"},
 	} {

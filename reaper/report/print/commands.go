@@ -60,12 +60,12 @@ func appendFlag(words []string, flag, value string) []string {
 	return append(words, flag, quote(value))
 }
 
-// unquoted are the characters that mean themselves in every shell.
-const unquoted = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+,"
+// unquoted are the characters that mean themselves in every shell; the last one, where no word begins with it.
+const unquoted = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+,="
 
 // quote returns a text that a POSIX shell reads as one word.
 func quote(text string) string {
-	if text != "" && strings.Trim(text, unquoted) == "" {
+	if text != "" && text[0] != '=' && strings.Trim(text, unquoted) == "" {
 		return text
 	}
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
