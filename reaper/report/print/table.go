@@ -103,8 +103,12 @@ func (t table) fit(columns [][]string, width int) [][]string {
 		}
 		for _, column := range columns {
 			most := widthOf(column[0], limit)
+			shorten := middle
+			if column[0] == "NOTE" || column[0] == "MESSAGE" {
+				shorten = beginning
+			}
 			for at, text := range column {
-				column[at] = middle(text, most)
+				column[at] = shorten(text, most)
 			}
 		}
 		return columns
@@ -165,6 +169,15 @@ func middle(text string, width int) string {
 	}
 	left := (width - 1) / 2
 	return string(runes[:left]) + "…" + string(runes[len(runes)-(width-1-left):])
+}
+
+// beginning shortens a text to a width with an ellipsis at its end: a sentence begins with its point.
+func beginning(text string, width int) string {
+	runes := []rune(text)
+	if len(runes) <= width {
+		return text
+	}
+	return string(runes[:width-1]) + "…"
 }
 
 // The labels of notices.
