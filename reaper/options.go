@@ -162,7 +162,7 @@ type LockedError struct {
 
 // Error names the holder of the lock, and when it took it.
 func (e *LockedError) Error() string {
-	return fmt.Sprintf("%s has been running since %s (%s); nothing was done",
+	return fmt.Sprintf("another run is in progress: %s, since %s (%s); nothing was done",
 		e.Holder, e.Since.UTC().Format(time.RFC3339), e.Lock)
 }
 

@@ -193,8 +193,12 @@ func (r *restoreCall) restore(ctx context.Context) error {
 // own returns the restore as the ledger has it before it ends.
 func (r *restoreCall) own() ledger.Run {
 	selection := r.Selection.String()
+	var ips []string
 	for _, ip := range r.Only {
-		selection = strings.TrimPrefix(selection+", address "+ip.String(), ", ")
+		ips = append(ips, ip.String())
+	}
+	if len(ips) > 0 {
+		selection = strings.TrimPrefix(selection+", address "+strings.Join(ips, " or "), ", ")
 	}
 	own := ledger.Run{
 		ID: r.ID, Began: r.info.StartedAt.Unix(), By: shortened(r.By), Selection: shortened(selection), RestoreOf: shortened(r.Journal.Run.ID),

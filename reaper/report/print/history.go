@@ -150,7 +150,7 @@ func historyHead(h report.History) string {
 	case isOne(h) && h.Runs[0].Recorded == 0:
 		return "the run released nothing, and has no journal in " + where
 	case isOne(h):
-		return fmt.Sprintf("%s (%s) recorded before the releases; any whose owner had come back by then was kept",
+		return fmt.Sprintf("%s (%s) recorded before the releases; any whose owner came back before its release was kept",
 			printable.Counted(h.Runs[0].Addresses, "address"), printable.Counted(h.Runs[0].Recorded, "allocation"))
 	}
 	by := ""
@@ -177,7 +177,7 @@ func lookAtRuns(by report.RunInfo) string {
 
 // historyConclusion returns the commands that show more.
 func historyConclusion(h report.History, by report.RunInfo) (lines []string) {
-	if len(h.Runs) == 0 || noneByCronJob(h) && !isOne(h) {
+	if len(h.Runs) == 0 || h.Node == "" && !isOne(h) {
 		lines = []string{"look with: " + lookAtRuns(by)}
 	}
 	last := slices.IndexFunc(h.Runs, func(r journal.PastRun) bool { return r.Recorded > 0 })
