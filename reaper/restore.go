@@ -232,7 +232,7 @@ func (r *restoreCall) putBack(ctx context.Context) error {
 		}
 	}
 	if n := r.report().Summary.Taken; n > 0 {
-		r.failures = append(r.failures, ipam.Worded("could not put back "+printable.Counted(n, "allocation")+": taken by now", ipam.ErrTaken))
+		r.failures = append(r.failures, ipam.Worded(printable.Counted(n, "allocation")+" cannot be put back: taken by now", ipam.ErrTaken))
 	}
 	// A restore that puts nothing back leaves nothing that a run could release.
 	if r.unsaved != "" && slices.ContainsFunc(free, func(back *restoration) bool { return back.outcome == report.Restored || back.lost }) {

@@ -200,7 +200,7 @@ func TestRecordThatCannotBePutBackStopsNoOther(t *testing.T) {
 			})
 			whole := "one: a: 2: " + tt.why
 			if errors.Is(err, ipam.ErrTaken) { // one line is enough for all
-				whole = "could not put back 2 allocations: taken by now"
+				whole = "2 allocations cannot be put back: taken by now"
 			}
 			if e := report.Entries[0].Error; !strings.HasPrefix(e, tt.why) || !strings.Contains(err.Error(), whole) {
 				t.Errorf("%q in %v, want it to tell that %s", e, err, tt.why)
