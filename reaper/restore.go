@@ -193,12 +193,8 @@ func (r *restoreCall) restore(ctx context.Context) error {
 // own returns the restore as the ledger has it before it ends.
 func (r *restoreCall) own() ledger.Run {
 	selection := r.Selection.String()
-	var ips []string
-	for _, ip := range r.Only {
-		ips = append(ips, ip.String())
-	}
-	if len(ips) > 0 {
-		selection = strings.TrimPrefix(selection+", address "+strings.Join(ips, " or "), ", ")
+	if only := strings.Trim(fmt.Sprint(r.Only), "[]"); only != "" {
+		selection = strings.TrimPrefix(selection+", address "+strings.ReplaceAll(only, " ", " or "), ", ")
 	}
 	own := ledger.Run{
 		ID: r.ID, Began: r.info.StartedAt.Unix(), By: shortened(r.By), Selection: shortened(selection), RestoreOf: shortened(r.Journal.Run.ID),

@@ -268,17 +268,16 @@ func seeHelp(cmd *cobra.Command) string { return "see " + cmd.CommandPath() + " 
 
 // flagHint is the hint for a mistake in a flag.
 func flagHint(cmd *cobra.Command, err error) string {
-	see := seeHelp(cmd)
 	if !cmd.HasParent() { // its flags are those of run
-		see = "see " + cmd.CommandPath() + " help run"
+		cmd, _, _ = cmd.Find([]string{"run"})
 	}
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
-		return see
+		return seeHelp(cmd)
 	}
 	var flags []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { flags = append(flags, "--"+f.Name) })
-	return cmp.Or(printable.Meant("--"+unknown.GetSpecifiedName(), flags), see)
+	return cmp.Or(printable.Meant("--"+unknown.GetSpecifiedName(), flags), seeHelp(cmd))
 }
 
 // visitCommands calls visit with a command and all commands below it.

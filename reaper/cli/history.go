@@ -160,18 +160,14 @@ func withResults(runs []journal.PastRun, noted []ledger.Run) []journal.PastRun {
 		runs[i].Result = r
 	}
 	for i := range runs {
-		for _, r := range restores {
-			if r.Of == runs[i].ID {
-				runs[i].Restores = append(runs[i].Restores, r)
-			}
-		}
+		runs[i].Restores = slices.DeleteFunc(slices.Clone(restores), func(r journal.RestoreResult) bool { return r.Of != runs[i].ID })
 	}
 	// Only journals have more than the second: the ledger has its runs in their order.
-	place := func(run journal.PastRun) int {
-		return slices.IndexFunc(noted, func(n ledger.Run) bool { return n.ID == run.ID })
+	place := func(r journal.PastRun) int {
+		return slices.IndexFunc(noted, func(n ledger.Run) bool { return n.ID == r.ID })
 	}
 	slices.SortStableFunc(runs, func(a, b journal.PastRun) int {
-		return cmp.Or(b.StartedAt.Truncate(time.Second).Compare(a.StartedAt.Truncate(time.Second)), cmp.Compare(place(b), place(a)), b.StartedAt.Compare(a.StartedAt))
+		return cmp.Or(b.StartedAt.Truncate(time.Second).Compare(a.StartedAt.Truncate(time.Second)), cmp.Compare(place(b), place(a)))
 	})
 	return runs
 }

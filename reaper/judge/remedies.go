@@ -152,7 +152,7 @@ func wait(s Subject) []Remedy {
 	if s.Due != nil {
 		first = Remedy{"wait until " + Stamp(*s.Due), ""}
 	}
-	return s.fill(first, Remedy{"or release it after two looks, a minute apart, in place of the grace period", "{run} {only} --grace-period=60s --wait=2m --dry-run=false"})
+	return s.fill(first, Remedy{"or release it after two looks, a minute apart, in place of the grace period (needs the right to release)", "{run} {only} --grace-period=60s --wait=2m --dry-run=false"})
 }
 
 // keepUnshown is for an allocation whose pod exists and does not show the address.
@@ -168,7 +168,7 @@ func growOlder(s Subject) []Remedy {
 	if s.has(fromRuntime) {
 		return s.fill(outwait)
 	}
-	return s.fill(outwait, Remedy{"or release it after two looks, a minute apart, in place of the minimum age and the grace period", "{run} {only} --grace-period=60s --min-age=0s --wait=2m --dry-run=false"})
+	return s.fill(outwait, Remedy{"or release it after two looks, a minute apart, in place of the minimum age and the grace period (needs the right to release)", "{run} {only} --grace-period=60s --min-age=0s --wait=2m --dry-run=false"})
 }
 
 // has reports whether the evidence has this source.
@@ -207,11 +207,8 @@ func lookForIt(s Subject) []Remedy {
 // fence is for allocations of nodes that are not ready. The evidence names the nodes.
 func fence(s Subject) []Remedy {
 	remedies := s.fill(Remedy{"wait until the node is ready again", ""})
-	for i, word := range s.Kubectl { // the roles of ip-reaper may not write nodes
-		if strings.HasPrefix(word, "--as") {
-			s.Kubectl = s.Kubectl[:i]
-			break
-		}
+	if i := slices.Index(s.Kubectl, "--as"); i >= 0 { // the roles of ip-reaper may not write nodes
+		s.Kubectl = s.Kubectl[:i]
 	}
 	for _, one := range s.Evidence {
 		if name, ok := strings.CutPrefix(one.Source, "node "); ok {

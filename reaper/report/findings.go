@@ -202,28 +202,18 @@ func (y Layout) Findings(inv ipam.Inventory, c census.Census) []Finding {
 	return found
 }
 
-// Selected returns those of the findings that a selection matches: by one of the pools, and by a pod that
-// shows the address or for which the store has it.
+// Selected returns those of the findings that a selection matches, by one of the pools and by a pod that
+// shows the address.
 func (y Layout) Selected(found []Finding, s judge.Selection) []Finding {
 	return slices.DeleteFunc(append([]Finding{}, found...), func(f Finding) bool {
-		owners := []ipam.EntryOwner{{}}
-		for _, by := range f.Claims {
-			owners = append(owners, ipam.EntryOwner{Namespace: by.Namespace, Pod: by.Pod, Node: by.Node})
-		}
-		for _, name := range f.Stored {
-			namespace, pod, _ := strings.Cut(name, "/")
-			owners = append(owners, ipam.EntryOwner{Namespace: namespace, Pod: pod})
-		}
-		pools := slices.Clone(f.Pools)
-		for i := range y.Networks {
-			if n := &y.Networks[i]; len(f.Pools) == 0 && n.Backend == f.Backend && n.Name == f.Network {
-				pools = append(pools, n.Pools...)
-			}
+		pools := f.Pools
+		for _, n := range y.networksThat(func(n NetworkReport) bool { return len(f.Pools) == 0 && n.Backend == f.Backend && n.Name == f.Network }) {
+			pools = n.Pools
 		}
 		var records []ipam.Record
 		for _, pool := range pools {
-			for _, owner := range owners {
-				records = append(records, ipam.Record{Backend: f.Backend, Pool: pool, Owner: owner})
+			for _, by := range slices.Concat(f.Claims, []ShownBy{{}}) {
+				records = append(records, ipam.Record{Backend: f.Backend, Pool: pool, Owner: ipam.EntryOwner{Namespace: by.Namespace, Pod: by.Pod, Node: by.Node}})
 			}
 		}
 		return !s.Everything() && !slices.Contains(s.OfRecords(records), true)

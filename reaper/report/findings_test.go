@@ -252,7 +252,7 @@ func TestSelectionNarrowsFindings(t *testing.T) {
 	found := []report.Finding{
 		{Kind: report.Duplicate, IP: "192.168.7.9", Backend: "whereabouts", Network: "a", Stored: []string{"cart/z"},
 			Claims: []report.ShownBy{{Namespace: "app", Pod: "x", Node: "n1"}, {Namespace: "shop", Pod: "y", Node: "n2"}}},
-		{Kind: report.Overlap, Backend: "calico", Pools: []string{"block", "other"}},
+		{Kind: report.Overlap, Backend: "calico", Network: "p", Pools: []string{"left", "right"}},
 	}
 	pool := func(backend, name string) judge.Selection {
 		return judge.Selection{Pools: []string{name}, Found: map[ipam.PoolRef]bool{{Backend: backend, Name: name}: true}}
@@ -265,9 +265,9 @@ func TestSelectionNarrowsFindings(t *testing.T) {
 		{"all", judge.Selection{}, "duplicate overlap"},
 		{"the network", pool("whereabouts", "ns/a"), "duplicate"},
 		{"another one", pool("whereabouts", "ns/b"), ""},
-		{"a block of two that overlap", pool("calico", "block"), "overlap"},
+		{"a block of two that overlap", pool("calico", "left"), "overlap"},
+		{"another block of their network", pool("calico", "block"), ""},
 		{"the namespace of a pod that shows it", judge.Selection{Namespaces: []string{"shop"}}, "duplicate"},
-		{"the namespace of the pod that the store has it for", judge.Selection{Namespaces: []string{"cart"}}, "duplicate"},
 		{"another namespace", judge.Selection{Namespaces: []string{"payments"}}, ""},
 		{"a pod", judge.Selection{Pods: []string{"app/x"}}, "duplicate"},
 		{"the node of a pod", judge.Selection{Nodes: []string{"n2"}}, "duplicate"},

@@ -81,11 +81,7 @@ func nextOf(r report.Report, again []string) []judge.Remedy {
 		// What writes goes by the installed policy, not by a file that differs.
 		byFile := r.Comparison != nil && r.Comparison.Missing == ""
 		if repeatable && !byFile && found.Due > 0 && len(r.Result.Refused) == 0 {
-			says := "Release what is due"
-			if r.Run.Node == "" {
-				says += " (needs the rights of ip-reaper-operator)"
-			}
-			next = append(next, judge.Remedy{Says: says, Command: typed(again) + " --dry-run=false"})
+			next = append(next, judge.Remedy{Says: "Release what is due (needs the right to release)", Command: typed(again) + " --dry-run=false"})
 		}
 		if repeatable && found.Waiting > 0 && !r.Run.Memory {
 			next = append(next, judge.Remedy{Says: "Remember what waits, so that its grace period can end (needs the right to write the ledger)", Command: typed(again) + " --remember"})

@@ -15,7 +15,7 @@ import (
 // The page prints commands that mean what the run did, and none that the reader cannot type.
 func TestWhatToDoNext(t *testing.T) {
 	const (
-		release  = "Release what is due (needs the rights of ip-reaper-operator): ip-reaper run --context prod --node 'worker 7' --dry-run=false"
+		release  = "Release what is due (needs the right to release): ip-reaper run --context prod --node 'worker 7' --dry-run=false"
 		twice    = "Look twice, a minute apart, in place of the grace period: ip-reaper run --context prod --node 'worker 7' --grace-period=60s --wait=2m"
 		remember = "Remember what waits, so that its grace period can end (needs the right to write the ledger): ip-reaper run --context prod --node 'worker 7' --remember"
 		explain  = "Ask why an address is held, here 10.0.0.9 (node unreachable): ip-reaper explain --context prod 10.0.0.9"
@@ -72,7 +72,7 @@ func TestTextEndsWithWhatToTypeNext(t *testing.T) {
 	r.Run.Program = "ip-reaper"
 	got := printed(t, Options{Format: "table", Run: []string{"ip-reaper", "run"}}, r)
 	const want = "\nundo with: ip-reaper restore --context prod --policy policy.yaml --run 20260301-120000-ABCDEF --dry-run=false\n" +
-		"Release what is due (needs the rights of ip-reaper-operator)\n  $ ip-reaper run --dry-run=false\n" +
+		"Release what is due (needs the right to release)\n  $ ip-reaper run --dry-run=false\n" +
 		"Look twice, a minute apart, in place of the grace period\n  $ ip-reaper run --grace-period=60s --wait=2m\n"
 	if !strings.HasSuffix(got, want) {
 		t.Errorf("it ends with\n%s\nwant\n%s", got[len(got)-len(want):], want)

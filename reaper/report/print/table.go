@@ -103,12 +103,12 @@ func (t table) fit(columns [][]string, width int) [][]string {
 		}
 		for _, column := range columns {
 			most := widthOf(column[0], limit)
-			shorten := middle
-			if column[0] == "NOTE" || column[0] == "MESSAGE" {
-				shorten = beginning
+			left := (most - 1) / 2
+			if column[0] == "NOTE" || column[0] == "MESSAGE" { // a sentence begins with its point
+				left = most - 1
 			}
 			for at, text := range column {
-				column[at] = shorten(text, most)
+				column[at] = shortened(text, most, left)
 			}
 		}
 		return columns
@@ -162,22 +162,15 @@ func (v view) cell(heading, text string) string {
 
 // middle shortens a text to a width with an ellipsis in its middle: names begin and end with
 // what tells them apart.
-func middle(text string, width int) string {
-	runes := []rune(text)
-	if len(runes) <= width {
-		return text
-	}
-	left := (width - 1) / 2
-	return string(runes[:left]) + "…" + string(runes[len(runes)-(width-1-left):])
-}
+func middle(text string, width int) string { return shortened(text, width, (width-1)/2) }
 
-// beginning shortens a text to a width with an ellipsis at its end: a sentence begins with its point.
-func beginning(text string, width int) string {
+// shortened shortens a text to a width with an ellipsis after so many characters.
+func shortened(text string, width, left int) string {
 	runes := []rune(text)
 	if len(runes) <= width {
 		return text
 	}
-	return string(runes[:width-1]) + "…"
+	return string(runes[:left]) + "…" + string(runes[len(runes)-(width-1-left):])
 }
 
 // The labels of notices.
