@@ -67,14 +67,17 @@ func (s Subject) fill(templates ...Remedy) []Remedy {
 		evidence[i] = one.Source + ": " + one.Says
 	}
 	text := strings.NewReplacer("{note}", s.Note, "{node}", s.Owner.Node, "{evidence}", strings.Join(evidence, "; "))
-	remedies := make([]Remedy, len(templates))
-	for i, template := range templates {
+	var remedies []Remedy
+	for _, template := range templates {
 		if writes := strings.Contains(template.Command, "--remember") || strings.Contains(template.Command, "--dry-run=false"); writes && s.NoState != "" {
 			says, _, _ := strings.Cut(template.Says, ":")
 			template = CreateState
 			template.Says = says + ": first " + template.Says
 		}
-		remedies[i] = Remedy{text.Replace(template.Says), s.typed(template.Command)}
+		command := s.typed(template.Command)
+		if template.Command != CreateState.Command || !slices.ContainsFunc(remedies, func(r Remedy) bool { return r.Command == command }) {
+			remedies = append(remedies, Remedy{text.Replace(template.Says), command})
+		}
 	}
 	return remedies
 }

@@ -97,6 +97,15 @@ func TestNodesAreFencedByTheUserWhoTypes(t *testing.T) {
 	equal(t, "the last command", found[len(found)-1].Command, "kubectl --context prod delete node n1")
 }
 
+// The namespace can be created once.
+func TestWhatIsMissingIsCreatedOnce(t *testing.T) {
+	found := judge.Subject{Rule: 39, Verdict: judge.Suspected, Reason: judge.PodAbsent, Owner: ipam.EntryOwner{Namespace: "default", Pod: "web"}, NoState: "ip-reaper"}.Remedies()
+	equal(t, "remedies", found, []judge.Remedy{{
+		Says:    "no run has saved when it lost its owner: first install ip-reaper, or create at least the namespace in which it remembers",
+		Command: "kubectl create namespace ip-reaper",
+	}})
+}
+
 // A store may say anything, and the operator pastes the command.
 func TestNoNameOfAStoreBecomesMoreThanANameInACommand(t *testing.T) {
 	for _, name := range []string{"--all", "-n", "x; reboot", "$(reboot)", "a b", "`x`", "a'b", "a\nb", "x&", ""} {
