@@ -65,11 +65,11 @@ func (r *run) find(ctx context.Context) {
 	}
 }
 
-// tell keeps findings for the report, and warns of the first ones of each kind.
+// tell keeps findings for the report, and warns of the first ones of each kind that the selection matches.
 func (r *run) tell(found []report.Finding) {
 	r.round.found = found
 	told := make(map[report.FindingKind]int)
-	for _, f := range found {
+	for _, f := range r.round.layout.Selected(found, r.round.selection) {
 		if told[f.Kind]++; told[f.Kind] <= toldFindings {
 			r.warn(f.String())
 		}

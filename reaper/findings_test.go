@@ -94,6 +94,10 @@ func TestFindingsAreLookedAtAgain(t *testing.T) {
 			equal(t, "says that a store could not be listed", unlisted, strings.Contains(tt.name, "cannot be listed"))
 			equal(t, "warnings", len(r.Warnings) > 0, len(tt.want) > 0 || unread || unlisted)
 			if len(got) == 1 {
+				lists = tt.lists
+				elsewhere := h.selecting(butNamespace("default")).run(t)
+				equal(t, "findings elsewhere", elsewhere.Findings, []report.Finding{})
+				equal(t, "warnings elsewhere", elsewhere.Warnings, nil)
 				equal(t, "unrecorded in the network", r.Networks[0].Unrecorded == 1, got[0] == report.Unrecorded)
 			}
 		})

@@ -47,7 +47,7 @@ func TestRunThatFindsTheLockTakenListsNothing(t *testing.T) {
 	if !errors.As(err, &locked) {
 		t.Fatalf("run: %v, want a LockedError", err)
 	}
-	equal(t, "message", err.Error(), "run-0 has been running since 2026-03-01T12:00:00Z (lease kube-system/ip-reaper); nothing was done")
+	equal(t, "message", err.Error(), "another run is in progress: run-0, since 2026-03-01T12:00:00Z (lease kube-system/ip-reaper); nothing was done")
 	equal(t, "requests of the store", *asked, nil)
 	equal(t, "calls of the cluster", harness.pods.Calls(), nil)
 	equal(t, "lock", lock.calls, []string{"acquire run-1"})
@@ -65,6 +65,6 @@ func TestRunGoesOnIfTheLockCannotBeTaken(t *testing.T) {
 	lock := (&fakeLock{err: errForbidden}).attach(h)
 	report := h.run(t)
 	equal(t, "released", report.Summary.Released, 2)
-	equal(t, "warnings", report.Warnings, []string{"the lock could not be taken, so another run may be in progress: " + errForbidden.Error()})
+	equal(t, "warnings", report.Warnings, []string{"the lock could not be taken, so another run may go on beside this one: " + errForbidden.Error()})
 	equal(t, "lock", lock.calls, []string{"acquire run-1"})
 }

@@ -163,7 +163,7 @@ type LockedError struct {
 
 // Error names the holder of the lock, and when it took it.
 func (e *LockedError) Error() string {
-	return fmt.Sprintf("%s has been running since %s (%s); nothing was done",
+	return fmt.Sprintf("another run is in progress: %s, since %s (%s); nothing was done",
 		e.Holder, e.Since.UTC().Format(time.RFC3339), e.Lock)
 }
 
@@ -182,7 +182,7 @@ func acquire(ctx context.Context, l Lock, holder string, warn func(sentences ...
 	case errors.As(err, &held), errors.As(err, &nowhere):
 		return none, err
 	case err != nil:
-		warn("the lock could not be taken, so another run may be in progress: " + printable.Error(err))
+		warn("the lock could not be taken, so another run may go on beside this one: " + printable.Error(err))
 		return none, nil
 	}
 	return unlock, nil

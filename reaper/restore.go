@@ -65,6 +65,7 @@ type restoreCall struct {
 	chosen   []*restoration // in the order of the journal
 	warnings []string
 	failures []error
+	unsaved  string // why the ledger does not know what is put back; empty if it does
 
 	planned map[[3]string]bool // the places that records of a dry run would take; nil in any other
 }
@@ -192,8 +193,8 @@ func (r *restoreCall) restore(ctx context.Context) error {
 // own returns the restore as the ledger has it before it ends.
 func (r *restoreCall) own() ledger.Run {
 	selection := r.Selection.String()
-	for _, ip := range r.Only {
-		selection = strings.TrimPrefix(selection+", address "+ip.String(), ", ")
+	if only := strings.Trim(fmt.Sprint(r.Only), "[]"); only != "" {
+		selection = strings.TrimPrefix(selection+", address "+strings.ReplaceAll(only, " ", " or "), ", ")
 	}
 	own := ledger.Run{
 		ID: r.ID, Began: r.info.StartedAt.Unix(), By: shortened(r.By), Selection: shortened(selection), RestoreOf: shortened(r.Journal.Run.ID),
@@ -225,6 +226,13 @@ func (r *restoreCall) putBack(ctx context.Context) error {
 		for _, b := range slices.Backward(r.Backends) {
 			r.restoreBackend(ctx, b, write, free)
 		}
+	}
+	if n := r.report().Summary.Taken; n > 0 {
+		r.failures = append(r.failures, ipam.Worded(printable.Counted(n, "allocation")+" cannot be put back: taken by now", ipam.ErrTaken))
+	}
+	// A restore that puts nothing back leaves nothing that a run could release.
+	if r.unsaved != "" && slices.ContainsFunc(free, func(back *restoration) bool { return back.outcome == report.Restored || back.lost }) {
+		r.warn(r.unsaved)
 	}
 	return nil // if ctx ended, the records that were not begun are among the failures
 }
@@ -289,7 +297,7 @@ func (r *restoreCall) rememberRestored(ctx context.Context, free []*restoration)
 		})
 	}
 	if err != nil {
-		r.warn("the ledger could not be written, so the next run may release the allocations again: hold them with a rule of the policy: " + printable.Error(err))
+		r.unsaved = "the ledger could not be written, so the next run may release the allocations again: hold them with a rule of the policy: " + printable.Error(err)
 	}
 	if left > 0 {
 		r.warn(fmt.Sprintf("the ledger has no room for %d entries, so a later run may release some of the allocations again: hold them with a rule of the policy", left))
@@ -383,7 +391,7 @@ func (r *restoreCall) plannedBefore(back *restoration) bool {
 // settle decides one record.
 func (r *restoreCall) settle(back *restoration, outcome report.RestoreOutcome, err error) {
 	back.outcome, back.err = outcome, err
-	if err != nil {
+	if err != nil && outcome != report.Taken { // those are counted at the end
 		r.failures = append(r.failures, &report.PoolFailure{Backend: back.Backend, Pool: back.Pool, What: back.Key, Err: err})
 	}
 	r.Logger.Debug("restore", "backend", back.Backend, "pool", back.Pool, "key", back.Key, "ip", back.IP,
@@ -544,7 +552,7 @@ func (o occupancy) conflict(rec ipam.Record) error {
 	}
 	for _, other := range o.taken[ip] {
 		if o.compete(a, other) && !sharesOwner(rec, *other) {
-			return fmt.Errorf("%w: %s %s has the address for %s", ipam.ErrTaken, other.Backend, other.Pool, other.Owner)
+			return fmt.Errorf("%w: the address is allocated to %s", ipam.ErrTaken, other.Owner)
 		}
 	}
 	return nil

@@ -210,4 +210,7 @@ func TestRestoreWithoutALedgerWarns(t *testing.T) {
 		"the ledger could not be written, so the next run may release the allocations again: hold them with a rule of the policy: " + errForbidden.Error(),
 	})
 	r.wantRestored(t)
+	again := r.restore(t, r.remembered)
+	equal(t, "there", again.Summary.Present, 3)
+	equal(t, "warnings of a restore that put nothing back", again.Warnings, nil)
 }

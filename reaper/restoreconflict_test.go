@@ -2,6 +2,7 @@ package reaper_test
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"strings"
 	"sync"
@@ -69,7 +70,7 @@ func TestAddressWithANewOwnerIsNotPutBack(t *testing.T) {
 		}
 		return guests
 	}
-	const otherShows, otherHas = "pod default/other shows the address", "fixed there has the address for pod default/other"
+	const otherShows, otherHas = "pod default/other shows the address", "the address is allocated to pod default/other"
 	for _, tt := range []struct {
 		name  string
 		is    conflict
@@ -90,23 +91,23 @@ func TestAddressWithANewOwnerIsNotPutBack(t *testing.T) {
 		{"an allocation of a network has it, and its own network is unknown", conflict{owner: owner, pools: []ipam.Pool{in("there", "red", others)}}, otherHas},
 		{"another allocation is for the same pod", conflict{owner: owner, pools: there("blue", webAllocation())}, ""},
 		{"another allocation cannot be read", conflict{owner: owner, pools: there("blue", entry(func(a *ipam.Allocation) { a.Unreadable = "no JSON" }))},
-			"fixed there has the address for pod default/web"},
+			"the address is allocated to pod default/web"},
 		{"another allocation is a tunnel's", conflict{owner: owner, pools: there("blue", entry(func(a *ipam.Allocation) {
 			a.Foreign, a.Owner = "a tunnel", ipam.Owner{}
-		}))}, "fixed there has the address for an owner without a name"},
+		}))}, "the address is allocated to an owner without a name"},
 		{"its own allocation is there, as another pod's", conflict{owner: owner, pools: []ipam.Pool{in("pool", "blue", others)}}, ""}, // the store itself refuses
 
 		// Pools and overlapping-range reservations are two stores of the same networks.
 		{"another store has it in the network", conflict{owner: owner, pools: alone, second: []ipam.Pool{in("there", "blue", others)}},
-			"second there has the address for pod default/other"},
+			"the address is allocated to pod default/other"},
 		{"another store has it in another network", conflict{owner: owner, pools: alone, second: []ipam.Pool{in("there", "red", others)}}, ""},
 		{"another store has it in some network", conflict{owner: owner, pools: alone, second: []ipam.Pool{in("there", "", others)}}, ""},
 
 		// A record that names no pod is put back alongside its own sandbox's allocation only.
 		{"the same sandbox has it", conflict{owner: sandbox, pools: there("blue", of(ipam.Owner{Sandbox: "s1"}))}, ""},
-		{"another sandbox has it", conflict{owner: sandbox, pools: there("blue", of(ipam.Owner{Sandbox: "s2"}))}, "fixed there has the address for sandbox s2"},
+		{"another sandbox has it", conflict{owner: sandbox, pools: there("blue", of(ipam.Owner{Sandbox: "s2"}))}, "the address is allocated to sandbox s2"},
 		{"the same sandbox has it, for a pod", conflict{owner: sandbox, pools: there("blue", of(ipam.Owner{Sandbox: "s1", Pod: other}))}, otherHas},
-		{"neither names a sandbox", conflict{pools: there("blue", of(ipam.Owner{}))}, "fixed there has the address for an owner without a name"},
+		{"neither names a sandbox", conflict{pools: there("blue", of(ipam.Owner{}))}, "the address is allocated to an owner without a name"},
 
 		// The guest of a machine keeps the address of an earlier pod in a live migration.
 		{"its own guest has it", conflict{owner: launcher, pools: alone, guests: guest("vm")}, ""},
@@ -197,7 +198,11 @@ func TestRecordThatCannotBePutBackStopsNoOther(t *testing.T) {
 			equal(t, "fates", restoreOutcomes(report), []string{
 				"one/a/2 " + string(tt.want), "one/a/3 " + string(tt.want), "two/a/10.1.0.2/10.1.0.2 restored",
 			})
-			if e := report.Entries[0].Error; !strings.HasPrefix(e, tt.why) || !strings.Contains(err.Error(), "one: a: 2: "+tt.why) {
+			whole := "one: a: 2: " + tt.why
+			if errors.Is(err, ipam.ErrTaken) { // one line is enough for all
+				whole = "2 allocations cannot be put back: taken by now"
+			}
+			if e := report.Entries[0].Error; !strings.HasPrefix(e, tt.why) || !strings.Contains(err.Error(), whole) {
 				t.Errorf("%q in %v, want it to tell that %s", e, err, tt.why)
 			}
 			equal(t, "first store", contentsOf(t, r.one), before)

@@ -60,6 +60,6 @@ func TestSecondRunLeavesTheFirstAlone(t *testing.T) {
 	gate.Open()
 	report := first.EndT(f, reap.ExitDone).Report
 	f.wantSaid(report, decisions{"web-0": released})
-	f.wantText(second.Stderr, fmt.Sprintf("ip-reaper: %s has been running since %s (lease %s/ip-reaper); nothing was done", report.Run.ID, since, home))
+	f.wantText(second.Stderr, fmt.Sprintf("ip-reaper: another run is in progress: %s, since %s (lease %s/ip-reaper); nothing was done", report.Run.ID, since, home))
 	f.wantSaid(f.reap(reap.ExitDone, atOnce).Report, decisions{})
 }

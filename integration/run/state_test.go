@@ -52,7 +52,7 @@ func TestRunTellsOfAStateElsewhere(t *testing.T) {
 	f.reap(reap.ExitDone, atOnce)
 	const elsewhere = "--state-namespace=" + shop
 	report := f.reap(reap.ExitDone, atOnce, "--dry-run", elsewhere).Report
-	f.wantText(strings.Join(report.Run.Caveats, "\n"), "ip-reaper also has a ledger or a lock in namespace "+home+
+	f.wantText(strings.Join(report.Run.Caveats, "\n"), "ip-reaper has a ledger or a lock in namespace "+home+
 		", and this command uses "+shop+": check --state-namespace first")
 	if report := f.reap(reap.ExitDone, atOnce, "--dry-run").Report; len(report.Run.Caveats) > 0 {
 		t.Errorf("at home it warns: %q", report.Run.Caveats)

@@ -123,7 +123,8 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 		defer look.Wait()
 		look.Go(checked)
 		if chosen, err = choosePolicy(ctx, w, clients.core, namespace, o); err != nil {
-			return connection{}, err
+			checked()
+			return connection{}, cmp.Or(stateErr, elsewhereFirst(err, warnings))
 		}
 	}
 	opened, err := plugin.Open(ctx, plugin.Of(w.backends, plugin.Cluster),
@@ -315,7 +316,7 @@ func checkState(ctx context.Context, c clients, namespace string, must bool, log
 	}
 	switch {
 	case input == nil && len(others) > 0:
-		return []string{fmt.Sprintf("ip-reaper also has a ledger or a lock in namespace %s, and this command uses %s: "+
+		return []string{fmt.Sprintf("ip-reaper has a ledger or a lock in namespace %s, and this command uses %s: "+
 			"check --state-namespace first; only if it is right, delete the ledger and the lock elsewhere", printable.Some(others), namespace)}, false, unread, nil
 	case input == nil:
 		return nil, false, unread, nil

@@ -162,6 +162,12 @@ func addHelp(root *cobra.Command) {
 		&cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: exitCodes},
 		&cobra.Command{Use: "environment", Short: "The variables that stand for flags", Long: environment},
 	)
+	root.InitDefaultHelpCmd()
+	help, _, _ := root.Find([]string{"help"})
+	help.Args = func(_ *cobra.Command, args []string) error {
+		about, rest, _ := root.Find(args)
+		return noArgs(about, rest)
+	}
 }
 
 // printUsage prints everything about a command except what it is for, examples first.
@@ -258,6 +264,9 @@ func seeHelp(cmd *cobra.Command) string { return "see " + cmd.CommandPath() + " 
 
 // flagHint is the hint for a mistake in a flag.
 func flagHint(cmd *cobra.Command, err error) string {
+	if !cmd.HasParent() { // its flags are those of run
+		cmd, _, _ = cmd.Find([]string{"run"})
+	}
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
 		return seeHelp(cmd)

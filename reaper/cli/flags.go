@@ -299,14 +299,15 @@ func (o *overrides) apply(p *policy.Policy) {
 // the flags if they were given. On a cluster, a run that writes requires the context.
 func runCommand(w ioStreams, f commandFlags, run report.RunInfo, more ...string) []string {
 	words := append(strings.Fields(w.name()), "run")
-	names := []string{"kubeconfig", "state-namespace", "policy", "grace-period", "min-age"}
+	names := []string{"kubeconfig", "state-namespace", "policy"}
 	if f.target.scope() == plugin.Node {
 		words[len(words)-1] = "node"
-		names = []string{"node-name", "state-dir", "runtime-endpoint", "runtime-config", "pods", "kubeconfig", "context", "policy", "grace-period", "min-age"}
+		names = []string{"node-name", "state-dir", "runtime-endpoint", "runtime-config", "pods", "kubeconfig", "context", "policy"}
 	} else if run.Context != "" {
 		words = append(words, "--context", run.Context)
 	}
-	return append(append(words, run.ClientFlags...), given(f.flags, append(names, more...)...)...)
+	words = append(append(words, run.ClientFlags...), given(f.flags, append(names, more...)...)...)
+	return append(words, strings.Fields(joinFlags(f.flags, "grace-period", "min-age"))...)
 }
 
 // given returns those of the flags that were given, as words: the flag, then its value.
@@ -319,6 +320,8 @@ func given(flags *pflag.FlagSet, names ...string) (words []string) {
 		values := []string{flag.Value.String()}
 		if list, ok := flag.Value.(pflag.SliceValue); ok {
 			values = list.GetSlice()
+		} else if d, err := time.ParseDuration(values[0]); err == nil && flag.Value.Type() == "duration" {
+			values[0] = policy.Duration{Duration: d}.String()
 		}
 		for _, value := range values {
 			words = append(words, "--"+name, value)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -137,7 +138,7 @@ func readHistory(ctx context.Context, conn connection, run string, found *report
 // without a journal. It returns the latest first.
 func withResults(runs []journal.PastRun, noted []ledger.Run) []journal.PastRun {
 	var restores []journal.RestoreResult
-	for _, n := range slices.Backward(noted) { // within one second, the latest first
+	for _, n := range slices.Backward(noted) {
 		i := slices.IndexFunc(runs, func(r journal.PastRun) bool { return r.ID == n.ID })
 		if i < 0 {
 			i = len(runs)
@@ -156,12 +157,14 @@ func withResults(runs []journal.PastRun, noted []ledger.Run) []journal.PastRun {
 		runs[i].Result = r
 	}
 	for i := range runs {
-		for _, r := range restores {
-			if r.Of == runs[i].ID {
-				runs[i].Restores = append(runs[i].Restores, r)
-			}
-		}
+		runs[i].Restores = slices.DeleteFunc(slices.Clone(restores), func(r journal.RestoreResult) bool { return r.Of != runs[i].ID })
 	}
-	slices.SortStableFunc(runs, func(a, b journal.PastRun) int { return b.StartedAt.Compare(a.StartedAt) })
+	// Only journals have more than the second: the ledger has its runs in their order.
+	place := func(r journal.PastRun) int {
+		return slices.IndexFunc(noted, func(n ledger.Run) bool { return n.ID == r.ID })
+	}
+	slices.SortStableFunc(runs, func(a, b journal.PastRun) int {
+		return cmp.Or(b.StartedAt.Truncate(time.Second).Compare(a.StartedAt.Truncate(time.Second)), cmp.Compare(place(b), place(a)))
+	})
 	return runs
 }

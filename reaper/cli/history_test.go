@@ -86,6 +86,23 @@ func TestLatestRunIsTheSameForHistoryAndRestore(t *testing.T) {
 	}
 }
 
+// Within a second, the order is that of the ledger, which knows no more than the second.
+func TestRunsOfOneSecondAreInTheirOrder(t *testing.T) {
+	at := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+	var journals []journal.PastRun
+	for _, id := range []string{"third", "first", "forgotten"} {
+		journals = append(journals, journal.NewPastRun(journal.Run{ID: id, StartedAt: at.Add(time.Duration(len(id)) * 100 * time.Millisecond)}, nil))
+	}
+	noted := []ledger.Run{{ID: "first", Began: at.Unix()}, {ID: "second", Began: at.Unix()}, {ID: "third", Began: at.Unix()}, {ID: "fourth", Began: at.Unix()}, {ID: "later", Began: at.Unix() + 1}}
+	var got []string
+	for _, run := range withResults(journals, noted) {
+		got = append(got, run.ID)
+	}
+	if diff := cmp.Diff([]string{"later", "fourth", "third", "second", "first", "forgotten"}, got); diff != "" {
+		t.Errorf("runs (-want +got):\n%s", diff)
+	}
+}
+
 // An address that nothing uses has a history: the latest run that recorded it, and the restores of that
 // run. A journal that cannot be read is a warning, and does not hide an earlier one.
 func TestExplainNamesTheLatestRelease(t *testing.T) {

@@ -66,7 +66,7 @@ func (f lookFlags) check() error {
 
 // look makes a dry run that writes nothing anywhere. Its report has every allocation; a
 // brief one counts those in use, and leaves them out. It is nil if there was an error before
-// the first listing; otherwise it is true with any error. A plan that a limit refuses, or that is
+// the first listing, or a mistake in what the user gave; otherwise it is true with any error. A plan that a limit refuses, or that is
 // for another store, is not an error. The cluster is the one that was looked at; nil without pods.
 func look(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*report.Report, census.Cluster, error) {
 	if err := f.check(); err != nil {
@@ -110,6 +110,9 @@ func look(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*report.Re
 	if limit := (*judge.LimitError)(nil); errors.As(err, &limit) || errors.Is(err, reaper.ErrAnotherStore) {
 		err = nil
 	}
+	if isUsage(err) {
+		return nil, nil, err
+	}
 	return &found, o.Cluster, err
 }
 
@@ -148,6 +151,9 @@ func offline(ctx context.Context, w ioStreams, o reaper.Options, files []string,
 		o.Caveats = append(o.Caveats, "the dump is not whole: "+read.Partial)
 	}
 	found, err := reaper.Inspect(ctx, o)
+	if isUsage(err) {
+		return nil, nil, err
+	}
 	found.Warnings = slices.Concat(dump.Ignored(unknown), found.Warnings)
 	if len(stores) == 0 {
 		found.Warnings = append(found.Warnings, "the files have no objects of a store that ip-reaper knows")

@@ -167,7 +167,7 @@ func TestHelpShowsEveryFlagOnce(t *testing.T) {
 			if cmd == root && f.Name != "help" && f.Name != "version" {
 				want = 0 // the help of run has it
 			}
-			if got := len(regexp.MustCompile("(?m)^  .{3} --"+f.Name+"[ \n]").FindAllString(help.String(), -1)); got != want {
+			if got := len(regexp.MustCompile("(?m)^  .{3} --"+f.Name+`[ \[\n]`).FindAllString(help.String(), -1)); got != want {
 				t.Errorf("%s shows --%s %d times, want %d:\n%s", cmd.CommandPath(), f.Name, got, want, help.String())
 			}
 		})

@@ -150,6 +150,9 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 		Backends: conn.Backends, Cluster: conn.Cluster, Ledgers: conn.Ledgers, Lock: conn.Lock,
 		Ending: ending(ctx), Now: conn.Now, Logger: conn.Logger,
 	})
+	if isUsage(err) {
+		return err
+	}
 	by := conn.runInfo()
 	restored.Run.Caveats, restored.Run.Context, restored.Run.Policy = by.Caveats, by.Context, by.Policy
 	return errors.Join(err, print.WriteRestore(w.stdout, printing, restored))

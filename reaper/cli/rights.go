@@ -131,3 +131,12 @@ func missingRight(err error) string {
 		return releaseGrants
 	}
 }
+
+// elsewhereFirst returns an error, whose hint says where else ip-reaper has its state before it asks for
+// a right that is missing here.
+func elsewhereFirst(err error, warnings []string) error {
+	if hint := missingRight(err); hint != "" && len(warnings) > 0 {
+		return ipam.BadInput(err, strings.Join(append(slices.Clone(warnings), hint), "; "))
+	}
+	return err
+}

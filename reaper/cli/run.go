@@ -25,7 +25,7 @@ import (
 
 const runAbout = `run compares the IPAM stores with the pods of the cluster, and reports each
 leaked address with the reason why it is kept or released. It is a dry run,
-unless --dry-run=false or the FILE of --policy says otherwise.
+unless --dry-run=false or, in a pod, the FILE of --policy says otherwise.
 
 An address is released only if it has been leaked for the grace period, and a
 second look right before the write finds the same. A run writes a journal first,
@@ -192,13 +192,17 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	found.Result.ExitCode, found.Result.Error = o.Ending(runErr)
 	printing.Run = runCommand(w, f.commandFlags, found.Run, "namespace", "exclude-namespace", "pod", "node", "pool", "backend")
 	if f.wait > 0 {
-		printing.Run = append(printing.Run, "--wait="+f.wait.String())
+		printing.Run = append(printing.Run, "--wait="+policy.Duration{Duration: f.wait}.String())
 	}
-	printErr := print.Write(w.stdout, printing, found)
+	var printErr error
+	mistyped := isUsage(runErr) && len(found.Result.Refused) == 0 // then nothing was judged
+	if !mistyped {
+		printErr = print.Write(w.stdout, printing, found)
+	}
 	if err := writeTermination(f.terminationLog, found, runErr); err != nil {
 		logger.Warn("writing the termination message failed", "err", err)
 	}
-	if err = errors.Join(runErr, printErr); o.Shown && err != nil && printErr == nil {
+	if err = errors.Join(runErr, printErr); o.Shown && err != nil && printErr == nil && !mistyped {
 		err = toldError{err}
 	}
 	figures.write(ctx, found, err, logger)

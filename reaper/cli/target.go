@@ -77,11 +77,11 @@ type storedJournals interface {
 	List(ctx context.Context) (runs []journal.PastRun, warnings []string, err error)
 }
 
-// unread returns the error of reading a journal. If there is no journal, the hint says which
-// other namespaces may have it.
+// unread returns the error of reading a journal. If there is no journal, or a right is missing, the
+// hint says which other namespaces may have it.
 func (c connection) unread(err error) error {
 	if !errors.Is(err, journal.ErrNone) {
-		return err
+		return elsewhereFirst(err, c.warnings)
 	}
 	return ipam.BadInput(err, strings.Join(append(c.warnings, print.CommandOn("history", c.runInfo())+" lists the runs that have one"), "; "))
 }

@@ -156,7 +156,7 @@ func wait(s Subject) []Remedy {
 	case s.Unread:
 		return s.fill(Remedy{"let ip-reaper read the ledger, which may say when its grace period began", ""})
 	}
-	return s.fill(first, Remedy{"or look twice, a minute apart, in place of the grace period", "{run} {only} --grace-period=60s --wait=2m --dry-run"})
+	return s.fill(first, Remedy{"or look twice, a minute apart, in place of the grace period (--dry-run=false releases)", "{run} {only} --grace-period=60s --wait=2m --dry-run"})
 }
 
 // keepUnshown is for an allocation whose pod exists and does not show the address.
@@ -172,7 +172,7 @@ func growOlder(s Subject) []Remedy {
 	if s.has(fromRuntime) {
 		return s.fill(outwait)
 	}
-	return s.fill(outwait, Remedy{"or skip the minimum age", "{run} {only} --min-age=0s --dry-run"})
+	return s.fill(outwait, Remedy{"or look twice, a minute apart, in place of the minimum age and the grace period (--dry-run=false releases)", "{run} {only} --grace-period=60s --min-age=0s --wait=2m --dry-run"})
 }
 
 // has reports whether the evidence has this source.
@@ -211,6 +211,9 @@ func lookForIt(s Subject) []Remedy {
 // fence is for allocations of nodes that are not ready. The evidence names the nodes.
 func fence(s Subject) []Remedy {
 	remedies := s.fill(Remedy{"wait until the node is ready again", ""})
+	if i := slices.Index(s.Kubectl, "--as"); i >= 0 { // the roles of ip-reaper may not write nodes
+		s.Kubectl = s.Kubectl[:i]
+	}
 	for _, one := range s.Evidence {
 		if name, ok := strings.CutPrefix(one.Source, "node "); ok {
 			s.Owner.Node = name

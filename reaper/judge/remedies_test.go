@@ -46,7 +46,7 @@ func TestRemediesSayWhatWouldChangeTheDecision(t *testing.T) {
 			},
 		}, 26, "", "held by rules[0]: pods w*"},
 		{"its age", situation{pools: allocation(func(a *ipam.Allocation) { a.Created = noon.Add(-time.Minute) })},
-			30, "ip-reaper run --context prod --pod default/web --min-age=0s --dry-run", "too young until 2026-03-01T12:04:00Z"},
+			30, "ip-reaper run --context prod --pod default/web --grace-period=60s --min-age=0s --wait=2m --dry-run", "too young until 2026-03-01T12:04:00Z"},
 		{"its pod is finished", situation{pools: allocation(nil), pods: []census.Pod{finished(showing(web, ip1))}},
 			13, "", "pods.finished"},
 		{"its pod lives", situation{pools: allocation(nil), pods: []census.Pod{showing(web, ip1)}},
@@ -86,6 +86,15 @@ func TestRemediesSayWhatWouldChangeTheDecision(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Whom a look acts as has a role of ip-reaper, which may not write nodes.
+func TestNodesAreFencedByTheUserWhoTypes(t *testing.T) {
+	found := judge.Subject{
+		Rule: 18, Verdict: judge.Held, Reason: judge.NodeUnreachable, Evidence: []judge.Evidence{{Source: "node n1", Says: "it is not ready"}},
+		Kubectl: []string{"--context", "prod", "--as", "vera", "--as-group", "lookers"},
+	}.Remedies()
+	equal(t, "the last command", found[len(found)-1].Command, "kubectl --context prod delete node n1")
 }
 
 // A store may say anything, and the operator pastes the command.

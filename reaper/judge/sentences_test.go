@@ -82,8 +82,8 @@ const (
 	usesIt    = "nothing to do: its pod uses it, and returns it when it ends"
 	mayUseIt  = "nothing to do: its pod exists, and may use it without showing it"
 	ripens    = "its grace period has not begun: begin it now (needs the right to write the ledger) $ ip-reaper run --context prod --remember --dry-run"
-	twice     = "or look twice, a minute apart, in place of the grace period $ ip-reaper run --context prod --pod default/web --grace-period=60s --wait=2m --dry-run"
-	ofPool    = "or look twice, a minute apart, in place of the grace period $ ip-reaper run --context prod --pool pool --grace-period=60s --wait=2m --dry-run"
+	twice     = "or look twice, a minute apart, in place of the grace period (--dry-run=false releases) $ ip-reaper run --context prod --pod default/web --grace-period=60s --wait=2m --dry-run"
+	ofPool    = "or look twice, a minute apart, in place of the grace period (--dry-run=false releases) $ ip-reaper run --context prod --pool pool --grace-period=60s --wait=2m --dry-run"
 	mayList   = "let ip-reaper list the pods; with files, give one that has them $ kubectl --context prod auth can-i list pods -A"
 	taintN1   = "or fence it, once you are sure that nothing runs on n1 any more (needs rights on nodes) $ kubectl --context prod taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 	deleteN1  = "or, if its machine is gone for good or has joined again under another name, delete n1 (needs rights on nodes) $ kubectl --context prod delete node n1"
@@ -200,7 +200,7 @@ func sentences() []sentence {
 			[]string{"use a version of ip-reaper that knows the field: it has an unknown field: spec.claim"}, in(unknownField)},
 		{"it has no token", judge.NoToken, "", []string{"repair the stored object by hand: store: the allocation has no token that would reveal a change"}, in(noToken)},
 		{"it is young", judge.TooYoung, "it is too young until 2026-03-01T12:04:00Z", []string{
-			"wait: it is too young until 2026-03-01T12:04:00Z", "or skip the minimum age $ ip-reaper run --context prod --pod default/web --min-age=0s --dry-run",
+			"wait: it is too young until 2026-03-01T12:04:00Z", "or look twice, a minute apart, in place of the minimum age and the grace period (--dry-run=false releases) $ ip-reaper run --context prod --pod default/web --grace-period=60s --min-age=0s --wait=2m --dry-run",
 		}, in(young)},
 		{"its pod has ended", judge.PodFinished, "", []string{ripens, twice},
 			in(pods(finished(showing(web, ip1))), terms(func(p *policy.Policy) { p.Pods.Finished = policy.Release }))},

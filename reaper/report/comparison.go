@@ -97,10 +97,10 @@ func (c *Comparison) String() string {
 			parts = append(parts, printable.Thousands(-n)+" fewer "+would)
 		}
 	}
-	tell(c.Due, "would go")
-	tell(c.Held, "would be held")
+	tell(c.Due, "due")
+	tell(c.Held, "held")
 	if len(parts) == 0 {
-		parts = []string{"as many would go and be held"}
+		parts = []string{"as many due and held"}
 		if len(c.Changes) == 0 {
 			parts = []string{"no verdict or reason differs"}
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
 )
 
@@ -199,6 +200,24 @@ func (y Layout) Findings(inv ipam.Inventory, c census.Census) []Finding {
 	slices.SortStableFunc(found, func(a, b Finding) int { return cmp.Compare(a.Kind, b.Kind) })
 	y.addStored(found, inv, networkOf)
 	return found
+}
+
+// Selected returns those of the findings that a selection matches, by one of the pools and by a pod that
+// shows the address.
+func (y Layout) Selected(found []Finding, s judge.Selection) []Finding {
+	return slices.DeleteFunc(append([]Finding{}, found...), func(f Finding) bool {
+		pools := f.Pools
+		for _, n := range y.networksThat(func(n NetworkReport) bool { return len(f.Pools) == 0 && n.Backend == f.Backend && n.Name == f.Network }) {
+			pools = n.Pools
+		}
+		var records []ipam.Record
+		for _, pool := range pools {
+			for _, by := range slices.Concat(f.Claims, []ShownBy{{}}) {
+				records = append(records, ipam.Record{Backend: f.Backend, Pool: pool, Owner: ipam.EntryOwner{Namespace: by.Namespace, Pod: by.Pod, Node: by.Node}})
+			}
+		}
+		return !s.Everything() && !slices.Contains(s.OfRecords(records), true)
+	})
 }
 
 // mayGive reports whether the network may give the address to a pod at any time. Calico's plugin

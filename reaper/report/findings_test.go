@@ -3,6 +3,7 @@ package report_test
 import (
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
@@ -245,6 +247,43 @@ func TestOverlappingBlocks(t *testing.T) {
 
 // The launchers of a machine that migrates are no duplicate, also if a third pod showed the address
 // and is gone by now.
+func TestSelectionNarrowsFindings(t *testing.T) {
+	y := lanLayout()
+	found := []report.Finding{
+		{Kind: report.Duplicate, IP: "192.168.7.9", Backend: "whereabouts", Network: "a", Stored: []string{"cart/z"},
+			Claims: []report.ShownBy{{Namespace: "app", Pod: "x", Node: "n1"}, {Namespace: "shop", Pod: "y", Node: "n2"}}},
+		{Kind: report.Overlap, Backend: "calico", Network: "p", Pools: []string{"left", "right"}},
+	}
+	pool := func(backend, name string) judge.Selection {
+		return judge.Selection{Pools: []string{name}, Found: map[ipam.PoolRef]bool{{Backend: backend, Name: name}: true}}
+	}
+	for _, tt := range []struct {
+		name string
+		s    judge.Selection
+		want string // the kinds that are left
+	}{
+		{"all", judge.Selection{}, "duplicate overlap"},
+		{"the network", pool("whereabouts", "ns/a"), "duplicate"},
+		{"another one", pool("whereabouts", "ns/b"), ""},
+		{"a block of two that overlap", pool("calico", "left"), "overlap"},
+		{"another block of their network", pool("calico", "block"), ""},
+		{"the namespace of a pod that shows it", judge.Selection{Namespaces: []string{"shop"}}, "duplicate"},
+		{"another namespace", judge.Selection{Namespaces: []string{"payments"}}, ""},
+		{"a pod", judge.Selection{Pods: []string{"app/x"}}, "duplicate"},
+		{"the node of a pod", judge.Selection{Nodes: []string{"n2"}}, "duplicate"},
+		{"another node", judge.Selection{Nodes: []string{"n6"}}, ""},
+		{"another backend", judge.Selection{Backends: []string{"overlapping"}}, ""},
+	} {
+		var kinds []string
+		for _, f := range y.Selected(found, tt.s) {
+			kinds = append(kinds, string(f.Kind))
+		}
+		if got := strings.Join(kinds, " "); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
 func TestLaunchersAreLeftOfAFinding(t *testing.T) {
 	pods := []census.Pod{onCalico("virt-launcher-vm-abcde", "10.0.0.1"), onCalico("virt-launcher-vm-fghij", "10.0.0.1"), onCalico("one", "10.0.0.1")}
 	found := lanLayout().Findings(ipam.Inventory{}, census.New(time.Unix(1, 0), pods, nil))

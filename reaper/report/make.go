@@ -64,7 +64,7 @@ func Make(f Results) Report {
 		Backends:   backendsOf(f.Inventory),
 		Layout:     Layout{Networks: slices.Clone(f.Layout.Networks), Pools: slices.Clone(f.Layout.Pools), Rangeless: f.Layout.Rangeless},
 		Entries:    []Entry{},
-		Findings:   append([]Finding{}, f.Found...),
+		Findings:   f.Layout.Selected(f.Found, f.Selection),
 		Comparison: f.Comparison,
 		Warnings:   f.Warnings,
 		Living:     f.Living,

@@ -59,12 +59,12 @@ func appendFlag(words []string, flag, value string) []string {
 	return append(words, flag, quote(value))
 }
 
-// unquoted are the characters that mean themselves in every shell.
-const unquoted = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+,"
+// unquoted are the characters that mean themselves in every shell; the last one, where no word begins with it.
+const unquoted = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+,="
 
 // quote returns a text that a POSIX shell reads as one word.
 func quote(text string) string {
-	if text != "" && strings.Trim(text, unquoted) == "" {
+	if text != "" && text[0] != '=' && strings.Trim(text, unquoted) == "" {
 		return text
 	}
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
@@ -80,7 +80,7 @@ func nextOf(r report.Report, again []string) []judge.Remedy {
 		// What writes goes by the installed policy, not by a file that differs.
 		byFile := r.Comparison != nil && r.Comparison.Missing == ""
 		if repeatable && !byFile && found.Due > 0 && len(r.Result.Refused) == 0 {
-			next = append(next, judge.Remedy{Says: "Release what is due", Command: typed(again) + " --dry-run=false"})
+			next = append(next, judge.Remedy{Says: "Release what is due (needs the right to release)", Command: typed(again) + " --dry-run=false"})
 		}
 		if repeatable && found.Waiting > 0 && !r.Run.Memory {
 			next = append(next, judge.Remedy{Says: "Remember what waits, so that its grace period can end (needs the right to write the ledger)", Command: typed(again) + " --remember --dry-run"})

@@ -164,7 +164,7 @@ func lookAtRuns(by report.RunInfo) string {
 
 // historyConclusion returns the commands that show more.
 func historyConclusion(h report.History, by report.RunInfo) (lines []string) {
-	if len(h.Runs) == 0 || noneByCronJob(h) && !isOne(h) {
+	if len(h.Runs) == 0 || h.Node == "" && !isOne(h) {
 		lines = []string{"look with: " + lookAtRuns(by)}
 	}
 	last := slices.IndexFunc(h.Runs, func(r journal.PastRun) bool { return r.Recorded > 0 })

@@ -15,7 +15,7 @@ import (
 // The page prints commands that mean what the run did, and none that the reader cannot type.
 func TestWhatToDoNext(t *testing.T) {
 	const (
-		release  = "Release what is due: ip-reaper run --context prod --node 'worker 7' --dry-run=false"
+		release  = "Release what is due (needs the right to release): ip-reaper run --context prod --node 'worker 7' --dry-run=false"
 		twice    = "Look twice, a minute apart, in place of the grace period: ip-reaper run --context prod --node 'worker 7' --grace-period=60s --wait=2m --dry-run"
 		remember = "Remember what waits, so that its grace period can end (needs the right to write the ledger): ip-reaper run --context prod --node 'worker 7' --remember --dry-run"
 		explain  = "Ask why an address is held, here 10.0.0.9 (node unreachable): ip-reaper explain --context prod 10.0.0.9"
@@ -71,7 +71,7 @@ func TestTextEndsWithWhatToTypeNext(t *testing.T) {
 	r := fullReport()
 	r.Run.Program = "ip-reaper"
 	got := printed(t, Options{Format: "table", Run: []string{"ip-reaper", "run"}}, r)
-	const want = "\nRelease what is due\n  $ ip-reaper run --dry-run=false\n" +
+	const want = "\nRelease what is due (needs the right to release)\n  $ ip-reaper run --dry-run=false\n" +
 		"Look twice, a minute apart, in place of the grace period\n  $ ip-reaper run --grace-period=60s --wait=2m --dry-run\n" +
 		"Undo the releases of this run\n  $ ip-reaper restore --context prod --policy policy.yaml --run 20260301-120000-ABCDEF --dry-run=false\n"
 	if !strings.HasSuffix(got, want) {

@@ -105,8 +105,12 @@ func (t table) fit(columns [][]string, width int) [][]string {
 		}
 		for _, column := range columns {
 			most := widthOf(column[0], limit)
+			left := (most - 1) / 2
+			if column[0] == "NOTE" || column[0] == "MESSAGE" { // a sentence begins with its point
+				left = most - 1
+			}
 			for at, text := range column {
-				column[at] = middle(text, most)
+				column[at] = shortened(text, most, left)
 			}
 		}
 		return columns
@@ -154,12 +158,14 @@ func (v view) cell(heading, text string) string {
 
 // middle shortens a text to a width with an ellipsis in its middle: names begin and end with
 // what tells them apart.
-func middle(text string, width int) string {
+func middle(text string, width int) string { return shortened(text, width, (width-1)/2) }
+
+// shortened shortens a text to a width with an ellipsis after so many characters.
+func shortened(text string, width, left int) string {
 	runes := []rune(text)
 	if len(runes) <= width {
 		return text
 	}
-	left := (width - 1) / 2
 	return string(runes[:left]) + "…" + string(runes[len(runes)-(width-1-left):])
 }
 

@@ -67,6 +67,9 @@ func TestTablesFitTheTerminal(t *testing.T) {
 			}
 			head, tables, _ := strings.Cut(text.String(), "\n\n")
 			tables = tables[:strings.LastIndex(tables, "\n\n")] // without the warnings and the conclusion
+			if (name == "restore" || name == "history") && !strings.Contains(tables+"\n", "…\n") {
+				t.Errorf("%s at %d does not cut the end of a note:\n%s", name, width, tables)
+			}
 			for line := range strings.Lines(tables) {
 				if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width && !strings.HasPrefix(line, "… ") {
 					t.Errorf("%s at %d has a line of %d:\n%s%s", name, width, n, head, line)

@@ -49,7 +49,7 @@ func TestUndoIsAWholeCommand(t *testing.T) {
 
 // A name with any characters is one word of a shell, and runs nothing.
 func TestQuotedTextIsOneWordOfAShell(t *testing.T) {
-	texts := []string{"", "plain", "~", "two words", "it's", "$(touch x)", "`id`", "a;b", "a\nb", `back\slash`, "*", "-n", "#", "!x", "a=b", "é"}
+	texts := []string{"", "plain", "~", "two words", "it's", "$(touch x)", "`id`", "a;b", "a\nb", `back\slash`, "*", "-n", "#", "!x", "a=b", "=ls", "é"}
 	var words []string
 	for _, text := range texts {
 		words = append(words, quote(text))
@@ -61,5 +61,8 @@ func TestQuotedTextIsOneWordOfAShell(t *testing.T) {
 	got := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
 	if !slices.Equal(got, texts) {
 		t.Errorf("a shell reads %q, want %q", got, texts)
+	}
+	if got := typed([]string{"--wait=2m", "=ls"}); got != "--wait=2m '=ls'" { // zsh looks for a program ls
+		t.Errorf("typed: %s", got)
 	}
 }
