@@ -96,7 +96,7 @@ func TestKubectlKnowsThePlugin(t *testing.T) {
 	s.kubeconfig = filepath.Join(t.TempDir(), "none")
 	s.says(0, []string{filepath.Join(s.path, "kubectl-ip_reaper")}, "plugin", "list")
 	s.says(0, []string{"  kubectl ip-reaper [flags]\n", "kubectl ip-reaper help exit-codes"}, "ip-reaper", "--help")
-	s.says(2, []string{`kubectl ip-reaper: unknown flag: --bogus`, "hint: see kubectl ip-reaper --help"}, "ip-reaper", "--bogus")
+	s.says(2, []string{`kubectl ip-reaper: unknown flag: --bogus`, "hint: see kubectl ip-reaper run --help"}, "ip-reaper", "--bogus")
 	s.says(0, []string{"ip-reaper\t"}, "__complete", "ip-re")
 	s.says(0, []string{"restore\tPut back what a run released\n", "policy\t", ":4\n"}, "__complete", "ip-reaper", "")
 	s.says(0, []string{"json\n", "table\n", ":4\n"}, "__complete", "ip-reaper", "-o", "")

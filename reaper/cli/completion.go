@@ -44,6 +44,9 @@ func addCompletions(w ioStreams, root *cobra.Command) {
 		case "version":
 			formats = []string{"json"}
 		}
+		for i := range formats {
+			formats[i] = strings.TrimSuffix(formats[i], "TEMPLATE") // which the user types
+		}
 		values["output"], values["backend"] = fixed(formats), fixed(backendNames(plugin.Of(w.backends, scope)))
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			complete := values[f.Name]
