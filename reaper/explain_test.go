@@ -77,7 +77,7 @@ func TestHoldOfAStaticPodSaysWhereToLook(t *testing.T) {
 func TestPodThatDoesNotEndSaysWhereToLook(t *testing.T) {
 	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	inUse := report.Entry{IP: ip1.String(), Owner: ipam.EntryOwner{Namespace: "default", Pod: "web"}, Verdict: judge.InUse, Reason: judge.PodPresent, Rule: 5}
-	nodes := census.New(began, nil, nil, census.Node{Name: "n1", Ready: true}, census.Node{Name: "n2", Since: began})
+	nodes := census.New(began, nil, nil, census.Node{Name: "n1", Ready: true}, census.Node{Name: "n2", Since: began}, census.Node{Name: "n4"})
 	for _, tt := range []struct {
 		name       string
 		node       string
@@ -98,6 +98,10 @@ func TestPodThatDoesNotEndSaysWhereToLook(t *testing.T) {
 		{
 			"files of an unknown time", "n1", 0, []string{"example.com/a"},
 			"Terminating since 2026-01-01T00:00:00Z, with a grace period of 30s and the finalizers example.com/a", true,
+		},
+		{
+			"a node that does not say since when", "n4", 17 * time.Minute, nil,
+			"Terminating since 2026-01-01T00:00:00Z, past its grace period of 30s: look at its node n4, which is not ready", true,
 		},
 		{
 			"a node that is gone", "n3", 17 * time.Minute, nil,

@@ -110,7 +110,7 @@ func look(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*report.Re
 	if limit := (*judge.LimitError)(nil); errors.As(err, &limit) || errors.Is(err, reaper.ErrAnotherStore) {
 		err = nil
 	}
-	if isUsage(err) {
+	if isMistake(err) {
 		return nil, nil, err
 	}
 	return &found, o.Cluster, err
@@ -151,7 +151,7 @@ func offline(ctx context.Context, w ioStreams, o reaper.Options, files []string,
 		o.Caveats = append(o.Caveats, "the dump is not whole: "+read.Partial)
 	}
 	found, err := reaper.Inspect(ctx, o)
-	if isUsage(err) {
+	if isMistake(err) {
 		return nil, nil, err
 	}
 	found.Warnings = slices.Concat(dump.Ignored(unknown), found.Warnings)

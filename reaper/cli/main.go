@@ -214,3 +214,10 @@ func isUsage(err error) bool {
 	var invalid *policy.Error
 	return errors.As(err, &usage) || errors.As(err, &invalid)
 }
+
+// isMistake reports whether a mistake in what the user gave ended the command before it did anything. One
+// among the failures of a command that went on, such as a place where no journal can be written, did not.
+func isMistake(err error) bool {
+	var partial *report.PartialError
+	return isUsage(err) && !errors.As(err, &partial)
+}

@@ -150,7 +150,7 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 		Backends: conn.Backends, Cluster: conn.Cluster, Ledgers: conn.Ledgers, Lock: conn.Lock,
 		Ending: ending(ctx), Now: conn.Now, Logger: conn.Logger,
 	})
-	if isUsage(err) {
+	if isMistake(err) {
 		return err
 	}
 	by := conn.runInfo()

@@ -195,7 +195,7 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 		printing.Run = append(printing.Run, "--wait="+policy.Duration{Duration: f.wait}.String())
 	}
 	var printErr error
-	mistyped := isUsage(runErr) && len(found.Result.Refused) == 0 // then nothing was judged
+	mistyped := isMistake(runErr) && len(found.Result.Refused) == 0 // then nothing was judged
 	if !mistyped {
 		printErr = print.Write(w.stdout, printing, found)
 	}

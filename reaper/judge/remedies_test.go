@@ -97,6 +97,23 @@ func TestNodesAreFencedByTheUserWhoTypes(t *testing.T) {
 	equal(t, "the last command", found[len(found)-1].Command, "kubectl --context prod delete node n1")
 }
 
+// What writes needs the namespace first. A look does not.
+func TestWhatWritesNeedsTheStateNamespace(t *testing.T) {
+	s := judge.Subject{
+		Rule: 39, Verdict: judge.Suspected, Reason: judge.PodAbsent, Owner: ipam.EntryOwner{Namespace: "default", Pod: "web"},
+		NoState: "ip-reaper", Command: []string{"ip-reaper", "run"},
+	}
+	found := s.Remedies()
+	equal(t, "remedies", len(found), 2)
+	equal(t, "the first", found[0], judge.Remedy{
+		Says:    "its grace period has not begun: first install ip-reaper, or create at least the namespace in which it remembers",
+		Command: "kubectl create namespace ip-reaper",
+	})
+	equal(t, "the look", found[1].Command, "ip-reaper run --pod default/web --grace-period=60s --wait=2m --dry-run")
+	s.Verdict = judge.Orphaned
+	equal(t, "of what is due", s.Remedies()[0].Command, "kubectl create namespace ip-reaper")
+}
+
 // A store may say anything, and the operator pastes the command.
 func TestNoNameOfAStoreBecomesMoreThanANameInACommand(t *testing.T) {
 	for _, name := range []string{"--all", "-n", "x; reboot", "$(reboot)", "a b", "`x`", "a'b", "a\nb", "x&", ""} {

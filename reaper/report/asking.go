@@ -183,8 +183,10 @@ func (r Report) terminating(a Asking) (says string, mayBeOver bool) {
 	return says + "its node " + a.Node + r.stateOf(a.Node), true
 }
 
-// stateOf says in a clause whether a node exists and is ready; nothing if that is unknown.
+// stateOf says in a clause whether a node exists and is ready, and since when it is not, if it says so;
+// nothing if that is unknown.
 func (r Report) stateOf(node string) string {
+	says := ""
 	switch {
 	case r.Living == nil || !r.Living.HasNodes():
 		return ""
@@ -193,8 +195,12 @@ func (r Report) stateOf(node string) string {
 	case r.Living.Node(node).Ready:
 		return ", which is ready"
 	case r.Living.Fenced(node):
-		return ", which is fenced, and not ready since " + judge.Stamp(r.Living.Node(node).Since)
+		says = ", which is fenced, and not ready"
 	default:
-		return ", which is not ready since " + judge.Stamp(r.Living.Node(node).Since)
+		says = ", which is not ready"
 	}
+	if since := r.Living.Node(node).Since; !since.IsZero() {
+		says += " since " + judge.Stamp(since)
+	}
+	return says
 }

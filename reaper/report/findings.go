@@ -206,17 +206,24 @@ func (y Layout) Findings(inv ipam.Inventory, c census.Census) []Finding {
 // shows the address.
 func (y Layout) Selected(found []Finding, s judge.Selection) []Finding {
 	return slices.DeleteFunc(append([]Finding{}, found...), func(f Finding) bool {
-		pools := f.Pools
-		for _, n := range y.networksThat(func(n NetworkReport) bool { return len(f.Pools) == 0 && n.Backend == f.Backend && n.Name == f.Network }) {
-			pools = n.Pools
+		if s.Everything() {
+			return false
 		}
-		var records []ipam.Record
-		for _, pool := range pools {
-			for _, by := range slices.Concat(f.Claims, []ShownBy{{}}) {
-				records = append(records, ipam.Record{Backend: f.Backend, Pool: pool, Owner: ipam.EntryOwner{Namespace: by.Namespace, Pod: by.Pod, Node: by.Node}})
+		pools := f.Pools
+		for _, n := range y.Networks {
+			if len(f.Pools) == 0 && n.Backend == f.Backend && n.Name == f.Network {
+				pools = n.Pools
 			}
 		}
-		return !s.Everything() && !slices.Contains(s.OfRecords(records), true)
+		in := slices.IndexFunc(pools, func(pool string) bool { return s.MatchesPool(f.Backend, pool) })
+		if in < 0 {
+			return true
+		}
+		var records []ipam.Record
+		for _, by := range slices.Concat(f.Claims, []ShownBy{{}}) {
+			records = append(records, ipam.Record{Backend: f.Backend, Pool: pools[in], Owner: ipam.EntryOwner{Namespace: by.Namespace, Pod: by.Pod, Node: by.Node}})
+		}
+		return !slices.Contains(s.OfRecords(records), true)
 	})
 }
 

@@ -245,8 +245,6 @@ func TestOverlappingBlocks(t *testing.T) {
 	}
 }
 
-// The launchers of a machine that migrates are no duplicate, also if a third pod showed the address
-// and is gone by now.
 func TestSelectionNarrowsFindings(t *testing.T) {
 	y := lanLayout()
 	found := []report.Finding{
@@ -284,6 +282,8 @@ func TestSelectionNarrowsFindings(t *testing.T) {
 	}
 }
 
+// The launchers of a machine that migrates are no duplicate, also if a third pod showed the address
+// and is gone by now.
 func TestLaunchersAreLeftOfAFinding(t *testing.T) {
 	pods := []census.Pod{onCalico("virt-launcher-vm-abcde", "10.0.0.1"), onCalico("virt-launcher-vm-fghij", "10.0.0.1"), onCalico("one", "10.0.0.1")}
 	found := lanLayout().Findings(ipam.Inventory{}, census.New(time.Unix(1, 0), pods, nil))

@@ -126,16 +126,18 @@ func waitsOf(r report.Report) []judge.Remedy {
 
 // holderOf returns the node that may have the address of a row; nothing if it may be any of several.
 func holderOf(e row) string {
-	var nodes []string
+	holder := ""
 	for _, one := range e.Evidence {
-		if node := strings.TrimPrefix(one.Source, "node "); e.HeldBy(node) != "" {
-			nodes = append(nodes, node)
+		node := strings.TrimPrefix(one.Source, "node ")
+		if e.HeldBy(node) == "" {
+			continue
 		}
+		if holder != "" { // the others may be many
+			return ""
+		}
+		holder = node
 	}
-	if len(nodes) != 1 {
-		return ""
-	}
-	return nodes[0]
+	return holder
 }
 
 // explainOn returns a command that explains the address appended to it, where the run was;
