@@ -64,10 +64,10 @@ func (f lookFlags) check() error {
 	return f.commandFlags.check()
 }
 
-// look makes a dry run that writes nothing anywhere. Its report has every allocation; a
-// brief one counts those in use, and leaves them out. It is nil if there was an error before
-// the first listing, or a mistake in what the user gave; otherwise it is true with any error. A plan that a limit refuses, or that is
-// for another store, is not an error. The cluster is the one that was looked at; nil without pods.
+// look makes a dry run that writes nothing anywhere. Its report has every allocation; a brief one counts
+// those in use, and leaves them out. It is nil if there was an error before the first listing, or a
+// mistake in what the user gave; otherwise it is true with any error. A plan that a limit refuses, or
+// that is for another store, is not an error. The cluster is the one that was looked at; nil without pods.
 func look(ctx context.Context, w ioStreams, f lookFlags, brief bool) (*report.Report, census.Cluster, error) {
 	if err := f.check(); err != nil {
 		return nil, nil, err

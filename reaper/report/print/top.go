@@ -90,7 +90,7 @@ func workloadOf(pod string) string {
 }
 
 // ageOf returns how old a leak is, in words whose order is that of the ages: since an earlier run first
-// saw it without an owner, or else since it was allocated. It returns nothing if neither is known.
+// saw it without an owner, or else since it was allocated.
 func ageOf(e report.Entry, now time.Time) string {
 	var since time.Time
 	switch {
@@ -99,7 +99,7 @@ func ageOf(e report.Entry, now time.Time) string {
 	case e.Created != nil:
 		since = *e.Created
 	default:
-		return ""
+		return "unknown" // behind the others
 	}
 	const day = 24 * time.Hour
 	switch age := now.Sub(since); {

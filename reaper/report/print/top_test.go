@@ -50,8 +50,8 @@ func TestAgesOfLeaks(t *testing.T) {
 		seen, created *time.Time
 		want          string
 	}{
-		{"neither", nil, nil, ""},
-		{"only this run saw it", at(0), nil, ""},
+		{"neither", nil, nil, "unknown"},
+		{"only this run saw it", at(0), nil, "unknown"},
 		{"only this run saw it, and it was allocated before", at(0), at(2 * day), "1 to 7 days"},
 		{"seen by an earlier run", at(time.Hour), at(40 * day), "1 hour to 1 day"},
 		{"young", nil, at(time.Hour - time.Second), "0 to 1 hour"},
