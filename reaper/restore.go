@@ -227,8 +227,14 @@ func (r *restoreCall) putBack(ctx context.Context) error {
 			r.restoreBackend(ctx, b, write, free)
 		}
 	}
-	if n := r.report().Summary.Taken; n > 0 {
-		r.failures = append(r.failures, ipam.Worded(printable.Counted(n, "allocation")+" cannot be put back: taken by now", ipam.ErrTaken))
+	taken := 0
+	for _, back := range r.chosen {
+		if back.outcome == report.Taken {
+			taken++
+		}
+	}
+	if taken > 0 {
+		r.failures = append(r.failures, ipam.Worded(printable.Counted(taken, "allocation")+" cannot be put back: taken by now", ipam.ErrTaken))
 	}
 	// A restore that puts nothing back leaves nothing that a run could release.
 	if r.unsaved != "" && slices.ContainsFunc(free, func(back *restoration) bool { return back.outcome == report.Restored || back.lost }) {

@@ -65,9 +65,18 @@ func MakeRestore(run RunInfo, undone journal.Run, entries []RestoreEntry, warnin
 
 // of returns the figure of an outcome.
 func (c *RestoreCounts) of(o RestoreOutcome) *int {
-	return map[RestoreOutcome]*int{
-		Restorable: &c.Planned, Restored: &c.Restored, AlreadyThere: &c.Present, Taken: &c.Taken, NotRestored: &c.Failed,
-	}[o]
+	switch o {
+	case Restorable:
+		return &c.Planned
+	case Restored:
+		return &c.Restored
+	case AlreadyThere:
+		return &c.Present
+	case Taken:
+		return &c.Taken
+	default:
+		return &c.Failed
+	}
 }
 
 // Addresses counts the addresses of pods in the entries, each by the outcome of its records that is

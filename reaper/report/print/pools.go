@@ -90,7 +90,22 @@ func usageTable(p poolsReport, o Options) table {
 		}
 		t.rows = append(t.rows, append(cells, number(u.Free), number(u.Capacity), joined(byNameOf(u), lostOf(u), note)))
 	}
-	for _, n := range p.Networks {
+	networks := make(map[[2]string]int) // the index of the network of a pool, by backend and name
+	for i, n := range p.Networks {
+		for _, pool := range n.Pools {
+			networks[[2]string{n.Backend, pool}] = i
+		}
+	}
+	below := make([][]report.PoolReport, len(p.Networks))
+	var alone []report.PoolReport
+	for _, pool := range p.Pools {
+		if i, ok := networks[[2]string{pool.Backend, pool.Name}]; ok {
+			below[i] = append(below[i], pool)
+		} else {
+			alone = append(alone, pool)
+		}
+	}
+	for i, n := range p.Networks {
 		note := ""
 		switch {
 		case n.Closed != "":
@@ -105,15 +120,12 @@ func usageTable(p poolsReport, o Options) table {
 			note = joined(note, "blocks: "+blocksOf(*n.Blocks))
 		}
 		row(n.Backend, n.Name, n.Range, n.Usage, note)
-		for _, pool := range p.Pools {
-			if o.All && isIn(pool, n) {
+		if o.All {
+			for _, pool := range below[i] {
 				row("", "  "+pool.Name, pool.Range, pool.Usage, pool.ProtectedBy)
 			}
 		}
 	}
-	alone := slices.DeleteFunc(slices.Clone(p.Pools), func(pool report.PoolReport) bool {
-		return slices.ContainsFunc(p.Networks, func(n report.NetworkReport) bool { return isIn(pool, n) })
-	})
 	for i, pool := range alone {
 		if o.All || i < o.Limit {
 			row(pool.Backend, "pool "+pool.Name, pool.Range, pool.Usage, pool.ProtectedBy)
@@ -129,11 +141,6 @@ func usageTable(p poolsReport, o Options) table {
 		t.say("each row counts a whole network, not only what is of %s", only)
 	}
 	return t
-}
-
-// isIn reports whether a pool is one of a network.
-func isIn(pool report.PoolReport, n report.NetworkReport) bool {
-	return pool.Backend == n.Backend && slices.Contains(n.Pools, pool.Name)
 }
 
 // joined joins those of the notes that say something.
