@@ -15,7 +15,7 @@ import (
 )
 
 // ledgerVersion is the format that Encode writes and Decode reads.
-const ledgerVersion = 8
+const ledgerVersion = 9
 
 // lastSecond is the last second that RFC 3339 can write, in seconds since 1970. Much
 // later times overflow and become times in the past.

@@ -74,8 +74,14 @@ func (s ledgerSalt) placeKey(a *ipam.Allocation) ledgerKey {
 	return s.key(a.Backend, a.Pool, a.Key, a.Owner.Pod.String())
 }
 
-// spotKey is the key of pool and key, for any owner.
-func (s ledgerSalt) spotKey(a *ipam.Allocation) ledgerKey { return s.key(a.Backend, a.Pool, a.Key) }
+// spotKey is the key of what a restore put back at a pool and key: that of its sandbox or, if the
+// store names none, of its pod. A later owner has another one.
+func (s ledgerSalt) spotKey(a *ipam.Allocation) ledgerKey {
+	if a.Owner.Sandbox != "" {
+		return s.key(a.Backend, a.Pool, a.Key, "restored", a.Owner.Sandbox)
+	}
+	return s.key(a.Backend, a.Pool, a.Key, "restored", "", a.Owner.Pod.String())
+}
 
 // homeKey is the key of the sandbox that has pool and key. A sandbox never moves: this says
 // nothing about a pod that came back on another node.

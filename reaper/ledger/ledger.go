@@ -218,6 +218,20 @@ func (l Ledger) WithRestored(back iter.Seq2[*ipam.Allocation, Place], now time.T
 	return l
 }
 
+// WithoutRestored returns the ledger without the mark of the restore that began then on these
+// allocations, which it did not put back. A mark that the ledger had before it, or that a later restore
+// made, stays.
+func (l Ledger) WithoutRestored(not []*ipam.Allocation, then time.Time, before Ledger) Ledger {
+	drop := make(map[ledgerKey]bool, len(not))
+	for _, a := range not {
+		spot := l.salt.spotKey(a)
+		if at, _ := l.restored.find(spot); at == ToSecond(then).Unix() && !before.restored.has(spot) {
+			drop[spot] = true
+		}
+	}
+	return l.only(func(k ledgerKey) bool { return !drop[k] })
+}
+
 // WithPlaces returns the ledger with these places of pods instead of those that it has for them. It
 // does not know which pools could be read when they were found.
 func (l Ledger) WithPlaces(places iter.Seq2[*ipam.Allocation, Place]) Ledger {

@@ -77,15 +77,15 @@ func TestDamagedLedgerIsRefused(t *testing.T) {
 		"a run after the last time":       {`{"runs":[{"began":253402300800}]}`, none},
 		"a head that is no object":        {`7`, none},
 	} {
-		_, err := ledger.Decode(ledgertest.Sum([]byte("\x08" + string(rune(len(form.head))) + form.head + form.lists)))
+		_, err := ledger.Decode(ledgertest.Sum([]byte("\x09" + string(rune(len(form.head))) + form.head + form.lists)))
 		if !errors.Is(err, ledger.ErrDamaged) {
 			t.Errorf("%s: %v, want ErrLedgerDamaged", name, err)
 		}
 	}
-	if _, err := ledger.Decode(ledgertest.Sum([]byte("\x08" + string(rune(len(salted))) + salted + none))); err != nil {
+	if _, err := ledger.Decode(ledgertest.Sum([]byte("\x09" + string(rune(len(salted))) + salted + none))); err != nil {
 		t.Errorf("a form without any of these: %v", err)
 	}
-	for _, text := range append(refused, whole+"\x00", "\x09"+whole[1:]) {
+	for _, text := range append(refused, whole+"\x00", "\x0a"+whole[1:]) {
 		l, err := ledger.Decode([]byte(text))
 		if !errors.Is(err, ledger.ErrDamaged) {
 			t.Errorf("%q: %v, want ErrLedgerDamaged", text, err)
@@ -96,7 +96,7 @@ func TestDamagedLedgerIsRefused(t *testing.T) {
 
 // Promise 6. A ledger of a later version is not damaged, whatever is in it.
 func TestLedgerOfALaterVersionIsNoDamage(t *testing.T) {
-	for version := byte(9); version < ' '; version++ {
+	for version := byte(10); version < ' '; version++ {
 		for _, rest := range []string{"", "anything", strings.Repeat("\x00", 1000)} {
 			body := append([]byte{version}, rest...)
 			l, err := ledger.Decode(ledgertest.Sum(body))

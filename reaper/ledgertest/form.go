@@ -83,7 +83,7 @@ type Doubt struct {
 }
 
 const (
-	version = 8
+	version = 9
 	keySize = 12 // the tag of the backend and the hash
 )
 
