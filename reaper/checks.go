@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
@@ -107,12 +108,21 @@ func (o Options) checkClock() error {
 	}
 	skew, known := o.ClockSkew()
 	most := judge.ClockTolerance(o.Policy)
-	if !known || skew.Abs() <= most {
-		return nil
+	if differs := clockDiffers(skew, most); known && differs != "" {
+		return fmt.Errorf("%s: nothing is released until they differ by at most %v", differs, most)
 	}
+	return nil
+}
+
+// clockDiffers says that the clock here differs from the API server's by more than most; nothing if it does
+// not.
+func clockDiffers(skew, most time.Duration) string {
 	where := "ahead of"
 	if skew < 0 {
 		where = "behind"
 	}
-	return fmt.Errorf("the clock here is %v %s the API server's: nothing is released until they differ by at most %v", skew.Abs(), where, most)
+	if skew.Abs() <= most {
+		return ""
+	}
+	return fmt.Sprintf("the clock here is %v %s the API server's", skew.Abs(), where)
 }

@@ -156,14 +156,16 @@ func (r *run) saveEnd(ctx context.Context, err error) {
 	if own == r.saved {
 		return
 	}
-	if have, saved := saveEnd(ctx, r.Ledgers, own, r.freed(own), r.logger); saved {
+	freed := r.freed(own)
+	ended := func(have ledger.Ledger) ledger.Ledger { return have.WithRun(own, freed) }
+	if have, saved := saveEnd(ctx, r.Ledgers, ended, r.logger); saved {
 		r.stored, r.saved = have, own
 	}
 }
 
-// saveEnd is run.saveEnd for a run that has something to save, or a restore. It returns the stored ledger,
-// if that has the end now.
-func saveEnd(ctx context.Context, store ledger.Store, own ledger.Run, freed map[string]uint64, log *slog.Logger) (have ledger.Ledger, saved bool) {
+// saveEnd is run.saveEnd for a run that has something to save, or a restore: ended returns the ledger with
+// its end. saveEnd returns the stored ledger, if that has the end now.
+func saveEnd(ctx context.Context, store ledger.Store, ended func(ledger.Ledger) ledger.Ledger, log *slog.Logger) (have ledger.Ledger, saved bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
 	ledgers := undamaged{store}
@@ -171,7 +173,7 @@ func saveEnd(ctx context.Context, store ledger.Store, own ledger.Run, freed map[
 	fits := true
 	if err == nil {
 		_, err = saveLedger(ctx, ledgers, have.Salted(), func(theirs ledger.Ledger) ledger.Ledger {
-			have = theirs.WithRun(own, freed)
+			have = ended(theirs)
 			_, left := have.Fit(ledgers.Capacity())
 			if fits = left == 0; !fits {
 				return theirs // what verdicts rest on is worth more

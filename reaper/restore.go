@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sethvargo/go-retry"
-
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -38,6 +36,9 @@ type RestoreOptions struct {
 	ClusterUID         string // of the namespace kube-system; empty if it cannot be read
 	AcceptOtherCluster bool   // the journal may be from another cluster
 
+	// AcceptSecondAddress is set if a pod that has another address by now gets its old one, too.
+	AcceptSecondAddress bool
+
 	Journal journal.Journal
 	Damage  error        // why parts of the journal could not be read; nil if it is whole
 	Only    []netip.Addr // the addresses to put back; empty: all
@@ -56,6 +57,9 @@ type RestoreOptions struct {
 
 	Now    func() time.Time
 	Logger *slog.Logger
+
+	// ClockSkew says how far Now is ahead of the API server's clock: see Options.
+	ClockSkew func() (time.Duration, bool)
 }
 
 // A restoreCall is the state of one call of Restore.
@@ -65,9 +69,11 @@ type restoreCall struct {
 	chosen   []*restoration // in the order of the journal
 	warnings []string
 	failures []error
-	unsaved  string // why the ledger does not know what is put back; empty if it does
+	admitted map[string][]*restoration // what goes back, by address
 
-	planned map[[3]string]bool // the places that records of a dry run would take; nil in any other
+	unsaved string        // why the ledger does not know what is put back; empty if it does
+	marked  time.Time     // of the marks in the ledger; zero if it has none
+	before  ledger.Ledger // as it was before them
 }
 
 // A restoration is all that a restore did about one record.
@@ -75,9 +81,11 @@ type restoration struct {
 	ipam.Record
 	write   int                   // the last write of the journal that has the record
 	outcome report.RestoreOutcome // empty until it is decided
-	err     error                 // why it was not put back
+	err     error                 // why it was not put back, or stays alone
+	note    string                // what speaks against putting it back, and why it goes back all the same
 	last    error                 // why the last try decided nothing
 	lost    bool                  // a try may have put it back without an answer
+	touched bool                  // it is not certain that nothing was written
 }
 
 // Restore puts back the records of a journal whose places are still free. It does not
@@ -102,8 +110,8 @@ func Restore(ctx context.Context, o RestoreOptions) (report.RestoreReport, error
 	}}
 	if o.DryRun {
 		r.Lock = nil
-		r.planned = make(map[[3]string]bool)
 	}
+	r.admitted = make(map[string][]*restoration)
 	r.chosen = r.choose()
 	r.warnOfDamage()
 	err := r.restore(ctx)
@@ -116,7 +124,7 @@ func (r *restoreCall) report() report.RestoreReport {
 	for i, back := range r.chosen {
 		entries[i] = report.RestoreEntry{
 			Backend: back.Backend, Pool: back.Pool, Key: back.Key, IP: back.IP, Owner: back.Owner,
-			Outcome: cmp.Or(back.outcome, report.NotRestored),
+			Outcome: cmp.Or(back.outcome, report.NotRestored), Note: back.note,
 		}
 		if back.err != nil {
 			entries[i].Error = printable.Error(back.err)
@@ -185,7 +193,9 @@ func (r *restoreCall) restore(ctx context.Context) error {
 		own := r.own()
 		own.Ended = true
 		own.ExitCode, own.Error = endOf(r.Ending, err)
-		saveEnd(ctx, r.Ledgers, own, nil, r.Logger)
+		saveEnd(ctx, r.Ledgers, func(have ledger.Ledger) ledger.Ledger {
+			return have.WithoutRestored(r.unwritten(), r.marked, r.before).WithRun(own, nil)
+		}, r.Logger)
 	}
 	return err
 }
@@ -206,26 +216,24 @@ func (r *restoreCall) own() ledger.Run {
 
 // putBack puts back what can be.
 func (r *restoreCall) putBack(ctx context.Context) error {
-	inv := ipam.TakeInventory(ctx, r.Backends, func(string) bool { return false })
+	inv := r.list(ctx)
 	r.info.Stores = report.StoresOf(inv)
 	if err := cmp.Or(r.checkStores(ctx, inv), r.resolvePools(ctx, inv)); err != nil {
 		return err
 	}
-	census, err := census.Take(ctx, r.Cluster, census.Scope{Nodes: true})
+	o, err := r.occupied(ctx, inv)
 	if err != nil {
-		return fmt.Errorf("census: %w", err)
+		return err
 	}
-	r.settleTaken(newOccupancy(inv, census))
-	free := slices.DeleteFunc(slices.Clone(r.chosen), func(back *restoration) bool { return back.outcome != "" })
+	r.refuse(o, r.chosen)
+	addresses := addressesOf(r.chosen)
+	r.keepWhole(addresses)
+	free := undecidedOf(r.chosen)
 	if !r.DryRun {
 		r.rememberRestored(ctx, free)
 	}
-	// The last release is restored first. Its record is from a time when the store no
-	// longer held the others.
-	for write := len(r.Journal.Writes); write >= 0; write-- {
-		for _, b := range slices.Backward(r.Backends) {
-			r.restoreBackend(ctx, b, write, free)
-		}
+	for some := range atOnce(addresses) {
+		r.restoreSome(ctx, o, some)
 	}
 	taken := 0
 	for _, back := range r.chosen {
@@ -234,7 +242,7 @@ func (r *restoreCall) putBack(ctx context.Context) error {
 		}
 	}
 	if taken > 0 {
-		r.failures = append(r.failures, ipam.Worded(printable.Counted(taken, "allocation")+" cannot be put back: taken by now", ipam.ErrTaken))
+		r.failures = append(r.failures, ipam.Worded(printable.Counted(taken, "allocation")+" cannot be put back: taken by now; restore again once their owners have ended", ipam.ErrTaken))
 	}
 	// A restore that puts nothing back leaves nothing that a run could release.
 	if r.unsaved != "" && slices.ContainsFunc(free, func(back *restoration) bool { return back.outcome == report.Restored || back.lost }) {
@@ -281,6 +289,35 @@ func (r *restoreCall) checkCluster() error {
 	return nil
 }
 
+// serverTime returns the time by the API server's clock, as far as that is known. It warns of a clock that
+// differs: an operator restores in an emergency.
+func (r *restoreCall) serverTime() time.Time {
+	now := r.Now()
+	if r.ClockSkew == nil {
+		return now
+	}
+	skew, known := r.ClockSkew()
+	if !known {
+		return now
+	}
+	if differs := clockDiffers(skew, judge.ClockTolerance(policy.Default())); differs != "" {
+		r.warn(differs + ": what is put back is held by the API server's time")
+	}
+	return now.Add(-skew)
+}
+
+// unwritten returns the allocations that the restore certainly did not write, and that it did not find in
+// their stores.
+func (r *restoreCall) unwritten() []*ipam.Allocation {
+	var not []*ipam.Allocation
+	for _, back := range r.chosen {
+		if !back.touched && back.outcome != report.AlreadyThere {
+			not = append(not, back.allocation())
+		}
+	}
+	return not
+}
+
 // rememberRestored tells the next runs what is about to be put back. Otherwise they would
 // release it again immediately. An operator restores in an emergency, so a ledger that
 // cannot be written is no reason not to.
@@ -290,16 +327,17 @@ func (r *restoreCall) rememberRestored(ctx context.Context, free []*restoration)
 	}
 	back := make(map[*ipam.Allocation]ledger.Place, len(free))
 	for _, rec := range free {
-		a := &ipam.Allocation{Backend: rec.Backend, Pool: rec.Pool, Key: rec.Key, Owner: ipam.Owner{Sandbox: rec.Owner.Sandbox}}
-		back[a] = ledger.Place{Node: rec.Node, Boot: rec.Boot, Mirror: rec.Mirror}
+		back[rec.allocation()] = ledger.Place{Node: rec.Node, Boot: rec.Boot, Mirror: rec.Mirror}
 	}
 	left := 0
 	memory, err := r.Ledgers.Load(ctx)
 	if err == nil || errors.Is(err, ledger.ErrDamaged) {
-		now, own := r.Now(), r.own()
+		r.marked = r.serverTime()
+		own := r.own()
 		own.Restore = ledger.Restore{} // most is not decided yet
 		left, err = saveLedger(ctx, r.Ledgers, memory.Salted(), func(have ledger.Ledger) ledger.Ledger {
-			return have.WithRestored(maps.All(back), now).WithRun(own, nil)
+			r.before = have
+			return have.WithRestored(maps.All(back), r.marked).WithRun(own, nil)
 		})
 	}
 	if err != nil {
@@ -308,100 +346,6 @@ func (r *restoreCall) rememberRestored(ctx context.Context, free []*restoration)
 	if left > 0 {
 		r.warn(fmt.Sprintf("the ledger has no room for %d entries, so a later run may release some of the allocations again: hold them with a rule of the policy", left))
 	}
-}
-
-// restoreBackend puts back, or compares, the free records of one backend and of one write of the
-// journal, pool by pool.
-func (r *restoreCall) restoreBackend(ctx context.Context, b ipam.Backend, write int, free []*restoration) {
-	var mine []*restoration
-	for _, back := range free {
-		if back.Backend == b.Name() && back.write == write {
-			mine = append(mine, back)
-		}
-	}
-	for _, pool := range ipam.ByPool(mine, func(back *restoration) string { return back.Pool }) {
-		for batch := range slices.Chunk(pool, ipam.MaxBatch) {
-			r.restoreBatch(ctx, b, batch)
-		}
-	}
-}
-
-// restoreBatch puts back, or compares, records of one pool. It tries again for those that were not
-// decided.
-func (r *restoreCall) restoreBatch(ctx context.Context, b ipam.Backend, batch []*restoration) {
-	open := batch
-	backoff := retry.WithMaxRetries(4, retry.NewExponential(100*time.Millisecond))
-	err := retry.Do(ctx, backoff, func(ctx context.Context) error {
-		open = r.try(ctx, b, open)
-		if len(open) == 0 {
-			return nil
-		}
-		return retry.RetryableError(open[0].last)
-	})
-	for _, back := range open {
-		r.settle(back, report.NotRestored, cmp.Or(back.last, err)) // without a last try, it had not begun
-	}
-}
-
-// try asks the backend about a batch once. It returns the records that were not decided. A dry run
-// has no way to put anything back.
-func (r *restoreCall) try(ctx context.Context, b ipam.Backend, batch []*restoration) (open []*restoration) {
-	ask, free := b.Restore, report.Restored
-	if r.DryRun {
-		ask, free = b.Compare, report.Restorable
-	}
-	records := make([]ipam.Record, len(batch))
-	for n, back := range batch {
-		records[n] = back.Record
-	}
-	errs := ask(ctx, batch[0].Pool, records)
-	for n, back := range batch {
-		err := ipam.ErrNoAnswer
-		if n < len(errs) {
-			err = errs[n]
-		}
-		switch {
-		case err == nil && r.plannedBefore(back):
-			r.settle(back, report.Taken, fmt.Errorf("%w: another record of the journal goes there first", ipam.ErrTaken))
-		case err == nil:
-			r.settle(back, free, nil)
-		case errors.Is(err, ipam.ErrPresent) && back.lost:
-			r.settle(back, report.Restored, nil) // by a try whose answer was lost
-		case errors.Is(err, ipam.ErrPresent):
-			r.settle(back, report.AlreadyThere, nil)
-		case errors.Is(err, ipam.ErrTaken):
-			r.settle(back, report.Taken, err)
-		case errors.Is(err, ipam.ErrAgain):
-			back.last = err
-			back.lost = back.lost || errors.Is(err, ipam.ErrLost)
-			open = append(open, back)
-		default:
-			r.settle(back, report.NotRestored, err)
-		}
-	}
-	return open
-}
-
-// plannedBefore reports whether a dry run has planned to put another record in the place of this
-// one. If not, it plans this one.
-func (r *restoreCall) plannedBefore(back *restoration) bool {
-	if r.planned == nil {
-		return false
-	}
-	place := [3]string{back.Backend, back.Pool, back.Key}
-	before := r.planned[place]
-	r.planned[place] = true
-	return before
-}
-
-// settle decides one record.
-func (r *restoreCall) settle(back *restoration, outcome report.RestoreOutcome, err error) {
-	back.outcome, back.err = outcome, err
-	if err != nil && outcome != report.Taken { // those are counted at the end
-		r.failures = append(r.failures, &report.PoolFailure{Backend: back.Backend, Pool: back.Pool, What: back.Key, Err: err})
-	}
-	r.Logger.Debug("restore", "backend", back.Backend, "pool", back.Pool, "key", back.Key, "ip", back.IP,
-		"pod", back.Owner.Namespace+"/"+back.Owner.Pod, "outcome", outcome, "err", err)
 }
 
 // nothingBack is the hint of a restore whose journal lacks what should be put back.
@@ -475,114 +419,3 @@ func (r *restoreCall) recorded(inv ipam.Inventory) ipam.Inventory {
 
 // where says where a name was looked for.
 func (r *restoreCall) where() string { return " in the journal of run " + r.Journal.Run.ID }
-
-// An occupancy is an index of the addresses that are in use now: those that the stores
-// hold, those that objects protect for a pod, and those that pods and nodes show.
-type occupancy struct {
-	facts    *judge.Facts
-	census   census.Census
-	listings map[string]ipam.Listing
-	taken    map[netip.Addr][]*ipam.Allocation
-	reserved map[netip.Addr][]*ipam.Allocation // by the addresses that an object which names a pod protects
-}
-
-// newOccupancy indexes an inventory and the census after it.
-func newOccupancy(inv ipam.Inventory, census census.Census) occupancy {
-	o := occupancy{
-		census:   census,
-		facts:    judge.NewFacts(time.Time{}, policy.Default(), inv, census, ledger.Ledger{}),
-		listings: make(map[string]ipam.Listing), taken: make(map[netip.Addr][]*ipam.Allocation),
-		reserved: make(map[netip.Addr][]*ipam.Allocation),
-	}
-	for _, l := range inv.Listings {
-		o.listings[l.Backend] = l
-	}
-	for a := range inv.Allocations() {
-		if a.HoldsAddress() {
-			o.taken[a.IP] = append(o.taken[a.IP], a)
-		}
-		if a.Protects != nil && a.NamesPod() {
-			for _, ip := range a.Protects.IPs {
-				o.reserved[ip] = append(o.reserved[ip], a)
-			}
-		}
-	}
-	return o
-}
-
-// settleTaken decides the records that cannot be put back.
-func (r *restoreCall) settleTaken(o occupancy) {
-	for _, back := range r.chosen {
-		switch l, ok := o.listings[back.Backend]; {
-		case !ok:
-			r.settle(back, report.NotRestored, fmt.Errorf("the program has no backend %q", back.Backend))
-			continue
-		case l.Status == ipam.StatusFailed || l.Status == ipam.StatusSkipped:
-			r.settle(back, report.NotRestored, fmt.Errorf("%s: %s", back.Backend, l.Message))
-			continue
-		}
-		if err := o.conflict(back.Record); err != nil {
-			r.settle(back, report.Taken, err)
-			continue
-		}
-		back.InUse = o.inUse(back.Record)
-	}
-}
-
-// inUse reports whether the pod of the record still has its address, as its status says. A tenant
-// may write anything into annotations, and a forged journal anything into a record.
-func (o occupancy) inUse(rec ipam.Record) bool {
-	ip, err := netip.ParseAddr(rec.IP)
-	pod, _ := o.census.Pod(rec.Owner.PodRef())
-	return err == nil && !pod.Finished && pod.Proves(ip)
-}
-
-// conflict returns an error that wraps ErrTaken if the address of the record has another
-// owner, whether or not the place of the record is free.
-func (o occupancy) conflict(rec ipam.Record) error {
-	ip, err := netip.ParseAddr(rec.IP)
-	if err != nil {
-		return nil // the record has no address
-	}
-	pod := rec.Owner.PodRef()
-	a := &ipam.Allocation{Backend: rec.Backend, Pool: rec.Pool, Key: rec.Key, IP: ip, Owner: ipam.Owner{Pod: pod}}
-	for claim := range o.facts.Case(a).ClaimsOfOthers {
-		if !claim.By.MayBe(pod) { // a guest may have the address from this pod
-			return fmt.Errorf("%w: %s", ipam.ErrTaken, claim)
-		}
-	}
-	for _, by := range o.reserved[ip] {
-		if pod != (ipam.PodRef{}) && pod != by.Owner.Pod {
-			return fmt.Errorf("%w: %s keeps the address for %s", ipam.ErrTaken, by.Name(), by.Owner)
-		}
-	}
-	for _, other := range o.taken[ip] {
-		if o.compete(a, other) && !sharesOwner(rec, *other) {
-			return fmt.Errorf("%w: the address is allocated to %s", ipam.ErrTaken, other.Owner)
-		}
-	}
-	return nil
-}
-
-// compete reports whether two different allocations of one address are, or may be, of
-// the same network.
-func (o occupancy) compete(a, b *ipam.Allocation) bool {
-	if a.Backend == b.Backend && a.Pool == b.Pool && a.Key == b.Key {
-		return false
-	}
-	here, there := o.facts.PoolOf(a).Network, o.facts.PoolOf(b).Network
-	return here != "" && here == there || a.Backend == b.Backend && (here == "" || there == "")
-}
-
-// sharesOwner reports whether it is certain that the other allocation is for the same
-// pod; or for the same sandbox, if the record names no pod.
-func sharesOwner(r ipam.Record, other ipam.Allocation) bool {
-	switch pod := r.Owner.PodRef(); {
-	case other.Unreadable != "" || other.Foreign != "":
-		return false
-	case pod != ipam.PodRef{}:
-		return other.Owner.Pod == pod
-	default:
-		return other.Owner.Pod == ipam.PodRef{} && r.Owner.Sandbox != "" && other.Owner.Sandbox == r.Owner.Sandbox
-	}
-}

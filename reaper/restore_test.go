@@ -336,7 +336,7 @@ func TestCancelledRestoreReportsEveryRecord(t *testing.T) {
 	}
 	equal(t, "fates", restoreOutcomes(report), []string{"one/a/2 failed", "one/a/3 failed", "two/a/10.1.0.2/10.1.0.2 restored"})
 	equal(t, "error", report.Entries[0].Error, "interrupted")
-	equal(t, "requests", *askedOne, []string{"list"})
+	equal(t, "requests", *askedOne, []string{"list", "list", "compare a"})
 	r.restore(t)
 	r.wantRestored(t)
 }

@@ -227,7 +227,7 @@ func TestRestorePutsReservedIPsBackFirst(t *testing.T) {
 	m.OnRequest(note)
 	s.hook = note
 	h.restore(t)
-	equal(t, "order", order, []string{"list", "list", "restore ns/a", "restore a"})
+	equal(t, "order", order, []string{"list", "list", "list", "list", "compare a", "restore ns/a", "restore a"})
 	equal(t, "store", contentsOf(t, m), before)
 	equal(t, "objects", s.keys(), []string{"ns/a"})
 }

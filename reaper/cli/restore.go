@@ -21,7 +21,9 @@ import (
 
 const restoreAbout = `restore puts back the allocations that a run released, each only if its place is
 still free. It leaves alone an address that was allocated again in the meantime,
-and one that another pod shows. It is a dry run, unless --dry-run=false.
+and one that another pod shows. A pod that has another address by now gets the
+old one only if an earlier sandbox may still run. It is a dry run, unless
+--dry-run=false.
 
 The report of a run has its ID. What is put back is leaked again: the next runs
 hold it for the journal.restoreHold of the policy. After that, they release it
@@ -50,6 +52,7 @@ type restoreFlags struct {
 	dryRun  bool
 
 	acceptCluster bool
+	acceptSecond  bool
 }
 
 func newRestore(w ioStreams, at target) *cobra.Command {
@@ -74,6 +77,7 @@ func newRestore(w ioStreams, at target) *cobra.Command {
 	flags.StringSliceVar(&f.pools, "pool", nil, "put back only this `POOL`: a pool, with or without its namespace, a network, or a CIDR around pools; repeatable")
 	if at.scope() == plugin.Cluster {
 		flags.StringSliceVar(&f.nodes, "node", nil, "put back only pods of this `NODE`; repeatable")
+		flags.BoolVar(&f.acceptSecond, "accept-second-address", false, "put an address back even if its pod has another one by now")
 	}
 	flags.BoolVar(&f.dryRun, "dry-run", true, "only show what would be put back; --dry-run=false puts it back")
 	flags.BoolVar(&f.acceptCluster, "accept-other-cluster", false, "put back what a run on another cluster released")
@@ -145,10 +149,10 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 	}
 	restored, err := reaper.Restore(timed, reaper.RestoreOptions{
 		ID: conn.ID, Version: conn.Version, Address: conn.Address, By: conn.By, Node: conn.Node, StateDir: conn.StateDir,
-		ClusterUID: uid, AcceptOtherCluster: f.acceptCluster,
+		ClusterUID: uid, AcceptOtherCluster: f.acceptCluster, AcceptSecondAddress: f.acceptSecond,
 		Journal: past, Damage: damage, Only: only, DryRun: f.dryRun, Selection: judge.Selection{Pools: f.pools, Nodes: f.nodes},
 		Backends: conn.Backends, Cluster: conn.Cluster, Ledgers: conn.Ledgers, Lock: conn.Lock,
-		Ending: ending(ctx), Now: conn.Now, Logger: conn.Logger,
+		Ending: ending(ctx), Now: conn.Now, ClockSkew: conn.ClockSkew, Logger: conn.Logger,
 	})
 	if isMistake(err) {
 		return err

@@ -198,6 +198,23 @@ func (f *Facts) mayRunOn(last ledger.Place) bool {
 	return f.policy.Pods.Stuck != policy.Release && last.Boot != "" && !rebooted && !f.census.Off(last.Node)
 }
 
+// MayStillRun says why an earlier sandbox of a pod may still run, whose store names a node and which a run
+// last saw at a place; nothing if its node is known and has ended it.
+func (f *Facts) MayStillRun(named string, last ledger.Place) string {
+	if last.Node == "" && !f.census.HasNode(named) {
+		return "its node is not known"
+	}
+	if f.mayRunOn(last) {
+		return "it may have outlived its pod on node " + last.Node
+	}
+	for _, node := range []string{last.Node, named} {
+		if node != "" && f.mayStillRunOn(node) {
+			return "node " + node + " is not ready, or only since a short time"
+		}
+	}
+	return ""
+}
+
 // terminationStuck holds what a hung pod had until its sandbox is surely dead.
 func terminationStuck(c *Case) (Ruling, bool) {
 	last := c.last()

@@ -50,7 +50,8 @@ type RestoreEntry struct {
 	IP      string          `json:"ip"` // empty if the record has no address
 	Owner   ipam.EntryOwner `json:"owner"`
 	Outcome RestoreOutcome  `json:"outcome"`
-	Error   string          `json:"error,omitempty"`
+	Error   string          `json:"error,omitempty"` // why it is not back, or stays alone: "half back"
+	Note    string          `json:"note,omitempty"`  // what speaks against it, and why it goes back all the same
 }
 
 // MakeRestore returns the report of a restore, and counts its entries. undone is the run that it undoes.

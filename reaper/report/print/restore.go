@@ -32,7 +32,7 @@ func restoreTable(r report.RestoreReport, all bool) table {
 	t := table{heading: []string{"IP", "BACKEND", "POOL", "POD", "OUTCOME", "NOTE"}, spare: []string{"BACKEND", "POOL"}}
 	for _, e := range r.Entries {
 		t.rows = append(t.rows, []string{
-			nameOf(e.IP, e.Key), e.Backend, e.Pool, podOf(e.Owner), string(e.Outcome), e.Error,
+			nameOf(e.IP, e.Key), e.Backend, e.Pool, podOf(e.Owner), string(e.Outcome), joined(e.Error, e.Note),
 		})
 	}
 	if !all {
@@ -41,11 +41,11 @@ func restoreTable(r report.RestoreReport, all bool) table {
 	return t
 }
 
-// namesOfRestore returns the addresses that are back or, in a dry run, would be.
+// namesOfRestore returns the addresses that are back, but not half, or that would be in a dry run.
 func namesOfRestore(r report.RestoreReport) []string {
 	var names []string
 	for _, e := range r.Entries {
-		if e.Outcome == report.Restored || e.Outcome == report.Restorable {
+		if e.Error == "" && (e.Outcome == report.Restored || e.Outcome == report.Restorable) {
 			names = append(names, e.IP)
 		}
 	}

@@ -1,0 +1,180 @@
+package reaper
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
+)
+
+// An occupancy is an index of the addresses that are in use now: those that the stores
+// hold, those that objects protect for a pod, and those that pods and nodes show.
+type occupancy struct {
+	facts    *judge.Facts
+	census   census.Census
+	listings map[string]ipam.Listing
+	taken    map[netip.Addr][]*ipam.Allocation
+	reserved map[netip.Addr][]*ipam.Allocation // by the addresses that an object which names a pod protects
+	adoptive map[podInPool][]*ipam.Allocation  // those that a later sandbox of the pod adopts
+}
+
+// A podInPool is a pod that has addresses in a pool.
+type podInPool struct {
+	pool ipam.PoolRef
+	pod  ipam.PodRef
+}
+
+// newOccupancy indexes an inventory and the census after it.
+func newOccupancy(now time.Time, inv ipam.Inventory, census census.Census) occupancy {
+	o := occupancy{
+		census:   census,
+		facts:    judge.NewFacts(now, policy.Default(), inv, census, ledger.Ledger{}),
+		listings: make(map[string]ipam.Listing), taken: make(map[netip.Addr][]*ipam.Allocation),
+		reserved: make(map[netip.Addr][]*ipam.Allocation), adoptive: make(map[podInPool][]*ipam.Allocation),
+	}
+	for _, l := range inv.Listings {
+		o.listings[l.Backend] = l
+	}
+	for a := range inv.Allocations() {
+		if a.HoldsAddress() {
+			o.taken[a.IP] = append(o.taken[a.IP], a)
+		}
+		if a.ProvesOwner() && a.NamesPod() && !a.NeverAdopted() {
+			of := podInPool{ipam.PoolRef{Backend: a.Backend, Name: a.Pool}, a.Owner.Pod}
+			o.adoptive[of] = append(o.adoptive[of], a)
+		}
+		if a.Protects != nil && a.NamesPod() {
+			for _, ip := range a.Protects.IPs {
+				o.reserved[ip] = append(o.reserved[ip], a)
+			}
+		}
+	}
+	return o
+}
+
+// refuse decides the records that cannot be put back.
+func (r *restoreCall) refuse(o occupancy, records []*restoration) {
+	for _, back := range records {
+		switch l, ok := o.listings[back.Backend]; {
+		case !ok:
+			r.settle(back, report.NotRestored, fmt.Errorf("the program has no backend %q", back.Backend))
+			continue
+		case l.Status == ipam.StatusFailed || l.Status == ipam.StatusSkipped:
+			r.settle(back, report.NotRestored, fmt.Errorf("%s: %s", back.Backend, l.Message))
+			continue
+		}
+		if err := o.conflict(back.Record); err != nil {
+			r.settle(back, report.Taken, err)
+			continue
+		}
+		back.InUse = o.inUse(back.Record)
+		r.refuseSecond(o, back)
+	}
+}
+
+// refuseSecond decides a record whose pod has got another address of the same pool since: no sandbox of
+// the pod would ever take the second one. It goes back all the same if an earlier sandbox may still run,
+// which is what an undo is for.
+func (r *restoreCall) refuseSecond(o occupancy, back *restoration) {
+	back.note = ""
+	other := o.another(back.allocation(), r.Journal.Records)
+	if other == nil {
+		return
+	}
+	has := fmt.Sprintf("%s has %s by now", other.Owner, other.IP)
+	why := o.facts.MayStillRun(back.Owner.Node, ledger.Place{Node: back.Node, Boot: back.Boot, Mirror: back.Mirror})
+	switch {
+	case why != "":
+		back.note = has + ", and this address, too, because an earlier sandbox may still run: " + why
+	case r.AcceptSecondAddress:
+		back.note = has + ", and this address, too"
+	default:
+		r.settle(back, report.NotRestored, fmt.Errorf("%s, and no sandbox of it would take a second address: --accept-second-address puts it back all the same", has))
+	}
+}
+
+// another returns an allocation with another address that the pod of the given one has got on the same
+// interface, if a later sandbox would adopt either; nil if there is none, or if the pod shows the address.
+// An interface without a name may be any. What the journal has was there before the run that wrote it.
+func (o occupancy) another(a *ipam.Allocation, journal []ipam.Record) *ipam.Allocation {
+	if pod, _ := o.census.Pod(a.Owner.Pod); pod.Shows(a.IP) {
+		return nil
+	}
+	for _, other := range o.adoptive[podInPool{ipam.PoolRef{Backend: a.Backend, Name: a.Pool}, a.Owner.Pod}] {
+		one, two := a.Owner.Interface, other.Owner.Interface
+		if other.IP == a.IP || one != two && one != "" && two != "" {
+			continue
+		}
+		if !slices.ContainsFunc(journal, func(rec ipam.Record) bool {
+			return rec.Backend == other.Backend && rec.Pool == other.Pool && rec.Key == other.Key && rec.Owner.Sandbox == other.Owner.Sandbox
+		}) {
+			return other
+		}
+	}
+	return nil
+}
+
+// inUse reports whether the pod of the record still has its address, as its status says. A tenant
+// may write anything into annotations, and a forged journal anything into a record.
+func (o occupancy) inUse(rec ipam.Record) bool {
+	ip, err := netip.ParseAddr(rec.IP)
+	pod, _ := o.census.Pod(rec.Owner.PodRef())
+	return err == nil && !pod.Finished && pod.Proves(ip)
+}
+
+// conflict returns an error that wraps ErrTaken if the address of the record has another
+// owner, whether or not the place of the record is free.
+func (o occupancy) conflict(rec ipam.Record) error {
+	ip, err := netip.ParseAddr(rec.IP)
+	if err != nil {
+		return nil // the record has no address
+	}
+	pod := rec.Owner.PodRef()
+	a := &ipam.Allocation{Backend: rec.Backend, Pool: rec.Pool, Key: rec.Key, IP: ip, Owner: ipam.Owner{Pod: pod}}
+	for claim := range o.facts.Case(a).ClaimsOfOthers {
+		if !claim.By.MayBe(pod) { // a guest may have the address from this pod
+			return fmt.Errorf("%w: %s", ipam.ErrTaken, claim)
+		}
+	}
+	for _, by := range o.reserved[ip] {
+		if pod != (ipam.PodRef{}) && pod != by.Owner.Pod {
+			return fmt.Errorf("%w: %s keeps the address for %s", ipam.ErrTaken, by.Name(), by.Owner)
+		}
+	}
+	for _, other := range o.taken[ip] {
+		if o.compete(a, other) && !sharesOwner(rec, *other) {
+			return fmt.Errorf("%w: the address is allocated to %s", ipam.ErrTaken, other.Owner)
+		}
+	}
+	return nil
+}
+
+// compete reports whether two different allocations of one address are, or may be, of
+// the same network.
+func (o occupancy) compete(a, b *ipam.Allocation) bool {
+	if a.Backend == b.Backend && a.Pool == b.Pool && a.Key == b.Key {
+		return false
+	}
+	here, there := o.facts.PoolOf(a).Network, o.facts.PoolOf(b).Network
+	return here != "" && here == there || a.Backend == b.Backend && (here == "" || there == "")
+}
+
+// sharesOwner reports whether it is certain that the other allocation is for the same
+// pod; or for the same sandbox, if the record names no pod.
+func sharesOwner(r ipam.Record, other ipam.Allocation) bool {
+	switch pod := r.Owner.PodRef(); {
+	case other.Unreadable != "" || other.Foreign != "":
+		return false
+	case pod != ipam.PodRef{}:
+		return other.Owner.Pod == pod
+	default:
+		return other.Owner.Pod == ipam.PodRef{} && r.Owner.Sandbox != "" && other.Owner.Sandbox == r.Owner.Sandbox
+	}
+}

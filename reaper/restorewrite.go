@@ -1,0 +1,377 @@
+package reaper
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sethvargo/go-retry"
+
+	"github.com/ip-reaper/ip-reaper/policy"
+	"github.com/ip-reaper/ip-reaper/reaper/census"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
+)
+
+// A returning has the records of one address of a pod, such as its entry in a pool and its reservation.
+// They go back together or not at all.
+type returning []*restoration
+
+// addressesOf returns the addresses of records, the last write first. Its records describe the store after
+// the earlier writes. Of two records of one place, the earlier one is of another address: it may go back
+// only if the later one does not.
+func addressesOf(records []*restoration) []returning {
+	type address struct {
+		ip      string
+		pod     ipam.PodRef
+		sandbox string    // if no pod is named
+		place   [3]string // if the record has no address
+		later   int       // how many records of the same place are of later writes
+	}
+	later := make(map[[3]string]map[address]int)
+	indexOf := make(map[address]int)
+	var all []returning
+	for _, back := range slices.SortedStableFunc(slices.Values(records), func(a, b *restoration) int { return b.write - a.write }) {
+		at := address{ip: back.IP, pod: back.Owner.PodRef()}
+		if at.pod == (ipam.PodRef{}) {
+			at.sandbox = back.Owner.Sandbox
+		}
+		place := back.place()
+		if at.ip == "" {
+			at.place = place
+		}
+		if later[place] == nil {
+			later[place] = make(map[address]int)
+		}
+		later[place][at]++
+		at.later = later[place][at]
+		i, known := indexOf[at]
+		if !known {
+			i = len(all)
+			indexOf[at] = i
+			all = append(all, nil)
+		}
+		all[i] = append(all[i], back)
+	}
+	return all
+}
+
+// addressesAtOnce is how many addresses go back after one look at the stores.
+const addressesAtOnce = 200
+
+// atOnce yields addresses of one write at a time. Those of one sandbox stay together: a store may give back
+// all or none.
+func atOnce(all []returning) iter.Seq[[]returning] {
+	return func(yield func([]returning) bool) {
+		for len(all) > 0 {
+			n := 1
+			for n < len(all) && all[n][0].write == all[0][0].write {
+				if n >= addressesAtOnce && all[n][0].Owner.Sandbox != all[n-1][0].Owner.Sandbox {
+					break
+				}
+				n++
+			}
+			if !yield(all[:n]) {
+				return
+			}
+			all = all[n:]
+		}
+	}
+}
+
+// refused returns the first record that does not go back; nil if there is none.
+func (a returning) refused() *restoration {
+	for _, back := range a {
+		if back.outcome == report.Taken || back.outcome == report.NotRestored {
+			return back
+		}
+	}
+	return nil
+}
+
+// keepWhole decides, for each address with a record that does not go back, that the others do not either.
+func (r *restoreCall) keepWhole(some []returning) {
+	for _, a := range some {
+		if refused := a.refused(); refused != nil {
+			for _, back := range undecidedOf(a) {
+				r.settle(back, refused.outcome, refused.asWhole())
+			}
+		}
+	}
+}
+
+// asWhole returns why the other records of the address do not go back.
+func (back *restoration) asWhole() error {
+	return fmt.Errorf("an address goes back as a whole, and not into %s %s: %w", back.Backend, back.Pool, back.err)
+}
+
+// undecidedOf returns the records that are not decided.
+func undecidedOf(records []*restoration) []*restoration {
+	var open []*restoration
+	for _, back := range records {
+		if back.outcome == "" {
+			open = append(open, back)
+		}
+	}
+	return open
+}
+
+// place returns the place of the record.
+func (back *restoration) place() [3]string { return [3]string{back.Backend, back.Pool, back.Key} }
+
+// at returns the address of the record, or its place if it has none.
+func (back *restoration) at() string {
+	return cmp.Or(back.IP, strings.Join([]string{back.Backend, back.Pool, back.Key}, "\x00"))
+}
+
+// allocation returns the allocation of the record, as far as the engine knows it.
+func (back *restoration) allocation() *ipam.Allocation {
+	a := &ipam.Allocation{Backend: back.Backend, Pool: back.Pool, Key: back.Key}
+	a.IP, _ = netip.ParseAddr(back.IP) // it may have none
+	a.Owner = ipam.Owner{Pod: back.Owner.PodRef(), Sandbox: back.Owner.Sandbox, Interface: back.Owner.Interface}
+	return a
+}
+
+// list lists the stores.
+func (r *restoreCall) list(ctx context.Context) ipam.Inventory {
+	return ipam.TakeInventory(ctx, r.Backends, func(string) bool { return false })
+}
+
+// occupied returns the addresses that are in use, by an inventory and the census that it takes.
+func (r *restoreCall) occupied(ctx context.Context, inv ipam.Inventory) (occupancy, error) {
+	census, err := census.Take(ctx, r.Cluster, census.Scope{Nodes: true})
+	if err != nil {
+		return occupancy{}, fmt.Errorf("census: %w", err)
+	}
+	return newOccupancy(r.Now(), inv, census), nil
+}
+
+// restoreSome puts addresses back. Before the first write, it reads all stores, the pods, and the places of the
+// addresses once more. A dry run has done so, and does the same up to there.
+func (r *restoreCall) restoreSome(ctx context.Context, o occupancy, some []returning) {
+	records := slices.Concat(some...)
+	open := undecidedOf(records)
+	if len(open) == 0 {
+		return
+	}
+	if !r.DryRun {
+		var err error
+		if o, err = r.occupied(ctx, r.list(ctx)); err != nil {
+			for _, back := range open {
+				r.settle(back, report.NotRestored, cmp.Or(ctx.Err(), err))
+			}
+			return
+		}
+		r.refuse(o, open)
+		r.keepWhole(some)
+	}
+	for _, b := range slices.Backward(r.Backends) {
+		r.ask(ctx, b, undecidedOf(records), b.Compare, r.compared)
+	}
+	r.keepWhole(some)
+	r.admit(o, some)
+	for _, b := range slices.Backward(r.Backends) {
+		if r.DryRun {
+			break
+		}
+		r.ask(ctx, b, undecidedOf(records), b.Restore, r.written)
+		r.keepWhole(some)
+	}
+	for _, back := range undecidedOf(records) {
+		r.settle(back, report.Restorable, nil) // in a dry run
+	}
+	r.takeBack(ctx, some)
+}
+
+// admit decides what cannot go back because another record of the journal goes there first.
+func (r *restoreCall) admit(o occupancy, some []returning) {
+	for _, a := range some {
+		open := undecidedOf(a)
+		for _, back := range open {
+			if slices.ContainsFunc(r.admitted[back.at()], func(first *restoration) bool {
+				other := first.allocation()
+				return first.place() == back.place() || o.compete(back.allocation(), other) && !sharesOwner(back.Record, *other)
+			}) {
+				r.settle(back, report.Taken, fmt.Errorf("%w: another record of the journal goes there first", ipam.ErrTaken))
+			}
+		}
+		r.keepWhole([]returning{a})
+		for _, back := range undecidedOf(a) {
+			r.admitted[back.at()] = append(r.admitted[back.at()], back)
+		}
+	}
+}
+
+// ask asks a backend about its records, pool by pool. It asks again about those that were not decided.
+func (r *restoreCall) ask(ctx context.Context, b ipam.Backend, records []*restoration,
+	ask func(context.Context, string, []ipam.Record) []error, decide func(*restoration, error),
+) {
+	mine := slices.DeleteFunc(records, func(back *restoration) bool { return back.Backend != b.Name() })
+	for _, pool := range ipam.ByPool(mine, func(back *restoration) string { return back.Pool }) {
+		for open := range slices.Chunk(pool, ipam.MaxBatch) {
+			backoff := retry.WithMaxRetries(4, retry.NewExponential(100*time.Millisecond))
+			err := retry.Do(ctx, backoff, func(ctx context.Context) error {
+				open = try(ctx, open, ask, decide)
+				if len(open) == 0 {
+					return nil
+				}
+				return retry.RetryableError(open[0].last)
+			})
+			for _, back := range open {
+				r.settle(back, report.NotRestored, cmp.Or(back.last, err)) // without a last try, it had not begun
+			}
+		}
+	}
+}
+
+// try asks a backend about records of one pool once. It returns those that were not decided.
+func try(ctx context.Context, batch []*restoration, ask func(context.Context, string, []ipam.Record) []error, decide func(*restoration, error)) (open []*restoration) {
+	records := make([]ipam.Record, len(batch))
+	for n, back := range batch {
+		records[n] = back.Record
+	}
+	errs := ask(ctx, batch[0].Pool, records)
+	for n, back := range batch {
+		err := ipam.ErrNoAnswer
+		if n < len(errs) {
+			err = errs[n]
+		}
+		if errors.Is(err, ipam.ErrAgain) && !errors.Is(err, ipam.ErrPresent) && !errors.Is(err, ipam.ErrTaken) {
+			back.last = err
+			back.lost = back.lost || errors.Is(err, ipam.ErrLost)
+			open = append(open, back)
+			continue
+		}
+		decide(back, err)
+	}
+	for _, back := range open {
+		back.touched = back.touched || back.lost
+	}
+	return open
+}
+
+// compared takes the answer of Backend.Compare.
+func (r *restoreCall) compared(back *restoration, err error) {
+	switch {
+	case err == nil:
+	case errors.Is(err, ipam.ErrPresent):
+		r.settle(back, report.AlreadyThere, nil)
+	case errors.Is(err, ipam.ErrTaken):
+		r.settle(back, report.Taken, err)
+	default:
+		r.settle(back, report.NotRestored, err)
+	}
+	back.last = nil
+}
+
+// written takes the answer of Backend.Restore.
+func (r *restoreCall) written(back *restoration, err error) {
+	switch {
+	case err == nil, errors.Is(err, ipam.ErrPresent) && back.lost: // by a try whose answer was lost
+		back.touched = true
+		r.settle(back, report.Restored, nil)
+	case errors.Is(err, ipam.ErrPresent), errors.Is(err, ipam.ErrTaken):
+		r.compared(back, err)
+	default:
+		back.touched = true
+		r.settle(back, report.NotRestored, err)
+	}
+}
+
+// takeBack releases again what the restore wrote of an address that does not go back as a whole. It does so
+// as the store's backend releases, after two looks at the owner. What stays is reported as half back: if the
+// owner is there, or could not be read, or if it is not certain what was written.
+func (r *restoreCall) takeBack(ctx context.Context, some []returning) {
+	var orphans map[[3]string]judge.Orphan
+	var confirmer *Confirmer
+	var err error
+	for _, a := range some {
+		refused := a.refused()
+		if refused == nil {
+			continue
+		}
+		for _, back := range a {
+			if back.outcome != report.Restored {
+				continue
+			}
+			if confirmer == nil && err == nil {
+				orphans, confirmer, err = r.orphans(ctx)
+			}
+			stays := err
+			switch {
+			case back.lost || refused.touched:
+				stays = errors.New("it is not certain what was written")
+			case err == nil:
+				stays = r.releaseAgain(ctx, back, orphans, confirmer)
+			}
+			if stays == nil {
+				r.settle(back, refused.outcome, fmt.Errorf("taken back: %w", refused.asWhole()))
+				continue
+			}
+			r.settle(back, report.Restored, fmt.Errorf("half back: %w; and it stays: %w", refused.asWhole(), cmp.Or(ctx.Err(), stays)))
+		}
+	}
+}
+
+// orphans lists the stores and the pods, and returns what could be released now, by place.
+func (r *restoreCall) orphans(ctx context.Context) (map[[3]string]judge.Orphan, *Confirmer, error) {
+	inv := r.list(ctx)
+	if !inv.Complete() {
+		return nil, nil, errors.New("the stores could not be read")
+	}
+	census, err := census.Take(ctx, r.Cluster, census.Scope{Nodes: true})
+	if err != nil {
+		return nil, nil, err
+	}
+	p := policy.Default()
+	p.GracePeriod, p.MinAge, p.Protection.StatefulSets = &policy.Duration{}, &policy.Duration{}, policy.Ignore
+	all := make(map[[3]string]judge.Orphan)
+	for _, o := range judge.MakePlan(judge.Judge(r.Now(), p, inv, census, ledger.Ledger{})).Orphans() {
+		a := o.Allocation()
+		all[[3]string{a.Backend, a.Pool, a.Key}] = o
+	}
+	return all, NewConfirmer(r.Cluster, census), nil
+}
+
+// releaseAgain releases what the restore put back, if it is among the orphans. It returns why it stays.
+func (r *restoreCall) releaseAgain(ctx context.Context, back *restoration, orphans map[[3]string]judge.Orphan, confirmer *Confirmer) error {
+	b := r.Backends[slices.IndexFunc(r.Backends, func(b ipam.Backend) bool { return b.Name() == back.Backend })]
+	if errs := b.Compare(ctx, back.Pool, []ipam.Record{back.Record}); len(errs) == 1 && (errs[0] == nil || errors.Is(errs[0], ipam.ErrTaken)) {
+		return nil // the plugin has removed it
+	}
+	o, is := orphans[back.place()]
+	if !is || o.Allocation().Owner.Pod != back.Owner.PodRef() || o.Allocation().Owner.Sandbox != back.Owner.Sandbox {
+		return errors.New("it has an owner, or may have one")
+	}
+	ctx = ipam.Unqueued(ctx)
+	warrants, errs := confirmer.Confirm(ctx, []judge.Orphan{o})
+	if errs[0] != nil {
+		return errs[0]
+	}
+	err := ipam.ErrNoAnswer
+	if errs = b.Release(ctx, warrants); len(errs) == 1 {
+		err = errs[0]
+	}
+	if mender, ok := b.(ipam.Mender); ok && err != nil {
+		err = errors.Join(err, mender.Mend(ctx, *o.Allocation()))
+	}
+	return err
+}
+
+// settle decides one record.
+func (r *restoreCall) settle(back *restoration, outcome report.RestoreOutcome, err error) {
+	back.outcome, back.err = outcome, err
+	if err != nil && outcome != report.Taken { // those are counted at the end
+		r.failures = append(r.failures, &report.PoolFailure{Backend: back.Backend, Pool: back.Pool, What: back.Key, Err: err})
+	}
+	r.Logger.Debug("restore", "backend", back.Backend, "pool", back.Pool, "key", back.Key, "ip", back.IP,
+		"pod", back.Owner.Namespace+"/"+back.Owner.Pod, "outcome", outcome, "err", err)
+}
