@@ -73,7 +73,7 @@ var rooms = []room{
 		"reaper/cli is the program for any backends; it knows none"},
 	{"backends", []string{"reaper/plugin", "backends/*"},
 		"backends is the list of backends and nothing else"},
-	{"backends/backendtest", []string{"policy", "reaper", "reaper/census", "reaper/ipam", "reaper/journal", "reaper/judge", "reaper/ledger"},
+	{"backends/backendtest", []string{"policy", "reaper", "reaper/census", "reaper/ipam", "reaper/journal", "reaper/judge", "reaper/ledger", "reaper/report"},
 		"the conformance suite is for any backend, ours or not"},
 	{"backends/*/*test", nil,
 		"a fake of a store's server knows nothing of ours"},

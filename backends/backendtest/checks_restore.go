@@ -4,8 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"iter"
+	"log/slog"
+	"time"
 
+	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
+	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
 // record returns the backend's records of the entries.
@@ -25,7 +32,7 @@ func (s *fixture) record(entries ...entry) []ipam.Record {
 		if !json.Valid(stored[i]) {
 			s.Fatalf("the record of %s is %q", Place(r), stored[i])
 		}
-		records[i] = ipam.Record{Backend: r.Backend, Pool: r.Pool, Key: r.Key, Stored: stored[i]}
+		records[i] = ipam.Record{Backend: r.Backend, Pool: r.Pool, Key: r.Key, Owner: r.Owner.Entry(), Stored: stored[i]}
 		if r.IP.IsValid() {
 			records[i].IP = r.IP.String()
 		}
@@ -163,3 +170,129 @@ func changedBeforeRecord(s *fixture) {
 		s.Errorf("the record is %s, although the entry belongs to another pod", stored[0])
 	}
 }
+
+// An overtaken is a backend before whose requests something happens.
+type overtaken struct {
+	ipam.Backend
+	before func(request string)
+}
+
+// List implements ipam.Backend.
+func (o overtaken) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
+	o.before("list")
+	return o.Backend.List(ctx)
+}
+
+// Compare implements ipam.Backend.
+func (o overtaken) Compare(ctx context.Context, pool string, rs []ipam.Record) []error {
+	o.before("compare")
+	return o.Backend.Compare(ctx, pool, rs)
+}
+
+// Restore implements ipam.Backend.
+func (o overtaken) Restore(ctx context.Context, pool string, rs []ipam.Record) []error {
+	o.before("restore")
+	return o.Backend.Restore(ctx, pool, rs)
+}
+
+// Promise 1, 10. After the inventory of a restore, and before each of its later requests, another pod gets the
+// address: from the same pool, or from another one of the network. It keeps the address.
+func takenMeanwhile(s *fixture) {
+	leaked := s.leak("a", "gone")
+	s.live("a", "live")
+	records := s.record(leaked...)
+	s.release(leaked...)
+	sharer, shares := s.store.(Sharer)
+	for at, request := range []string{"list", "list", "compare", "restore"} {
+		for _, shared := range []bool{false, true} {
+			if shared && (!shares || at > 1) || at == 0 { // compare-and-swap guards one pool
+				continue
+			}
+			var taken entry
+			var before map[string]string
+			lists := 0
+			take := func(asked string) {
+				if asked == "list" {
+					lists++
+				}
+				if before != nil || asked != request || lists < min(at+1, 2) {
+					return
+				}
+				if shared {
+					owner := s.owner("new-owner")
+					s.create(owner)
+					a, err := sharer.Share(leaked[0].Allocation, owner)
+					if err != nil {
+						s.Fatal(err)
+					}
+					taken = entry{a, "shared", owner}
+				} else {
+					taken = s.reallocate(leaked[0])
+				}
+				before = s.snapshot()
+			}
+			rep, marks := s.undo(overtaken{s.store.Backend(), take}, records)
+			if at := s.markOf(marks, taken); !at.IsZero() {
+				s.Errorf("the new owner counts as restored at %v", at)
+			}
+			if before == nil || rep.Entries[0].Outcome != "taken" {
+				s.Errorf("taken before %s %d: %+v", request, at, rep.Entries)
+			}
+			s.wantContent(before)
+			s.free(taken)
+		}
+	}
+}
+
+// Promise 1, 10. A restore marks what the store then lists, and no later owner of the place.
+func markedOwner(s *fixture) {
+	leaked := s.leak("a", "gone")
+	s.live("a", "live")
+	before := s.snapshot()
+	records := s.record(leaked...)
+	s.release(leaked...)
+	rep, marks := s.undo(s.store.Backend(), records)
+	if rep.Summary.Restored != 1 || s.markOf(marks, leaked[0]).IsZero() {
+		s.Errorf("%+v, want it restored and marked", rep.Entries)
+	}
+	s.wantContent(before)
+	if at := s.markOf(marks, s.giveAway(leaked[0])); !at.IsZero() {
+		s.Errorf("the new owner counts as restored at %v", at)
+	}
+}
+
+// undo restores records as the program does. It returns the report, and the ledger with the marks.
+func (s *fixture) undo(b ipam.Backend, records []ipam.Record) (report.RestoreReport, *marks) {
+	s.Helper()
+	made := new(marks)
+	rep, _ := reaper.Restore(s.Context(), reaper.RestoreOptions{
+		ID: "restore-1", Journal: journal.Journal{Records: records}, Backends: []ipam.Backend{b}, Cluster: s.pods,
+		Ledgers: made, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+	})
+	return rep, made
+}
+
+// markOf returns when a restore put an entry back, as it is listed now.
+func (s *fixture) markOf(m *marks, e entry) time.Time {
+	s.Helper()
+	listed, is := s.list()[Place(e.Allocation)]
+	if !is {
+		s.Errorf("%s is not listed", Place(e.Allocation))
+	}
+	return m.RestoredAt(&listed)
+}
+
+// marks is a ledger.Store in memory.
+type marks struct{ ledger.Ledger }
+
+// Load implements ledger.Store.
+func (m *marks) Load(context.Context) (ledger.Ledger, error) { return m.Ledger, nil }
+
+// Save implements ledger.Store.
+func (m *marks) Save(_ context.Context, l ledger.Ledger) error {
+	m.Ledger = l
+	return nil
+}
+
+// Capacity implements ledger.Store.
+func (*marks) Capacity() int { return 1 << 20 }

@@ -139,19 +139,31 @@ func (m *Memory) Reserve(pool string, owner ipam.Owner) (ipam.Allocation, error)
 		if slices.ContainsFunc(m.entries, func(e *memoryEntry) bool { return e.ip == ip }) {
 			continue
 		}
-		e := &memoryEntry{pool: pool, key: strconv.Itoa(int(ip.As4()[3])), ip: ip, owner: owner, sandbox: owner.Sandbox}
-		if m.twoStep {
-			e.pool, e.key = pool+"/"+ip.String(), ip.String()
-			e.owner.UID = "" // an adoption would not update it
-		}
-		if m.handled {
-			m.begin(owner.Sandbox)
-			e.group, e.created = owner.Sandbox, m.now()
-		}
-		m.wrote(e)
-		m.entries = append(m.entries, e)
-		return e.allocation(), nil
+		return m.give(pool, ip, owner), nil
 	}
+}
+
+// give adds an entry.
+func (m *Memory) give(pool string, ip netip.Addr, owner ipam.Owner) ipam.Allocation {
+	e := &memoryEntry{pool: pool, key: strconv.Itoa(int(ip.As4()[3])), ip: ip, owner: owner, sandbox: owner.Sandbox}
+	if m.twoStep {
+		e.pool, e.key = pool+"/"+ip.String(), ip.String()
+		e.owner.UID = "" // an adoption would not update it
+	}
+	if m.handled {
+		m.begin(owner.Sandbox)
+		e.group, e.created = owner.Sandbox, m.now()
+	}
+	m.wrote(e)
+	m.entries = append(m.entries, e)
+	return e.allocation()
+}
+
+// Share implements Sharer.
+func (m *Memory) Share(a ipam.Allocation, owner ipam.Owner) (ipam.Allocation, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.give("shared", a.IP, owner), nil
 }
 
 // Free implements Store.

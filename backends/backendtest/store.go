@@ -48,6 +48,14 @@ type Obscurer interface {
 	Obscure(pool string) error
 }
 
+// A Sharer is a Store in which several pools of a network may give the same address.
+type Sharer interface {
+	Store
+
+	// Share gives the address of an allocation of pool "a" to an owner, from the pool "shared".
+	Share(a ipam.Allocation, owner ipam.Owner) (ipam.Allocation, error)
+}
+
 // A Fumbler is a Store whose backend may release with more writes than the one that frees the
 // entry. If a later one fails, the backend returns ipam.ErrUnfinished.
 type Fumbler interface {

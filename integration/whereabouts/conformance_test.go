@@ -54,6 +54,7 @@ type pluginPools struct {
 	*fixture
 	mu sync.Mutex
 	numbers
+	shared string // the only address of the pool "shared"
 }
 
 // Backend implements backendtest.Store.
@@ -61,8 +62,18 @@ func (p *pluginPools) Backend() ipam.Backend {
 	return whereabouts.NewPools(p.client(), whereabouts.Settings{}, 32)
 }
 
-// network returns the network of a pool: the nth has 10.n.0.0/26.
+// Share implements backendtest.Sharer with a larger range.
+func (p *pluginPools) Share(a ipam.Allocation, owner ipam.Owner) (ipam.Allocation, error) {
+	p.shared = a.IP.String()
+	return p.Reserve("shared", owner)
+}
+
+// network returns the network of a pool: the nth has 10.n.0.0/26. That of the pool "shared" has a part of the
+// range 10.0.0.0/8.
 func (p *pluginPools) network(pool string) plugin.Network {
+	if pool == "shared" {
+		return plugin.Network{Range: "10.0.0.0/8", RangeStart: p.shared, RangeEnd: p.shared, DisableOverlapping: true}
+	}
 	return plugin.Network{Range: fmt.Sprintf("10.%d.0.0/26", p.of(pool)), DisableOverlapping: true}
 }
 
