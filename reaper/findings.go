@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -28,15 +29,19 @@ const (
 // not change before.
 func (r *run) find(ctx context.Context) {
 	n := &r.round
-	if r.Cluster == nil || n.census.Began().IsZero() || n.census.OnNode() || ctx.Err() != nil {
+	if r.Cluster == nil || n.census.Began().IsZero() || ctx.Err() != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, findingsTimeout)
+	defer cancel()
+	if n.census.OnNode() {
+		r.findOnNode(ctx)
 		return
 	}
 	found := n.layout.Findings(n.inventory, n.census)
 	if len(found) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, findingsTimeout)
-	defer cancel()
 	found = r.stillUnrecorded(ctx, found) // first: in a large cluster, many pods start between the lists
 	var ofPods, confirmed []report.Finding
 	for _, proved := range []bool{true, false} { // whoever may edit pods can make any number of those that are not
@@ -89,19 +94,8 @@ func (r *run) stillUnrecorded(ctx context.Context, found []report.Finding) []rep
 	if !slices.ContainsFunc(found, unrecorded) {
 		return found
 	}
-	var again []ipam.Backend
-	for _, b := range r.Backends {
-		if slices.ContainsFunc(n.inventory.Listings, func(l ipam.Listing) bool { return l.Backend == b.Name() && l.Whole }) {
-			again = append(again, b)
-		}
-	}
-	inv := ipam.TakeInventory(ctx, again, func(string) bool { return true })
-	if !inv.Complete() {
-		for _, l := range inv.Listings {
-			if !l.Whole {
-				r.warn("what pods show looks unrecorded, and " + l.Backend + " could not be listed again to tell of it: " + l.Message)
-			}
-		}
+	inv, ok := r.listAgain(ctx)
+	if !ok {
 		return slices.DeleteFunc(found, unrecorded)
 	}
 	still := make(map[string]bool)
@@ -109,6 +103,46 @@ func (r *run) stillUnrecorded(ctx context.Context, found []report.Finding) []rep
 		still[f.Network+" "+f.IP] = unrecorded(f)
 	}
 	return slices.DeleteFunc(found, func(f report.Finding) bool { return unrecorded(f) && !still[f.Network+" "+f.IP] })
+}
+
+// listAgain lists the stores again that were listed whole. If one cannot be, it warns and reports false.
+func (r *run) listAgain(ctx context.Context) (inv ipam.Inventory, ok bool) {
+	var again []ipam.Backend
+	for _, b := range r.Backends {
+		if slices.ContainsFunc(r.round.inventory.Listings, func(l ipam.Listing) bool { return l.Backend == b.Name() && l.Whole }) {
+			again = append(again, b)
+		}
+	}
+	inv = ipam.TakeInventory(ctx, again, func(string) bool { return true })
+	for _, l := range inv.Listings {
+		if !l.Whole {
+			r.warn("what pods show looks unrecorded, and " + l.Backend + " could not be listed again to tell of it: " + l.Message)
+		}
+	}
+	return inv, inv.Complete()
+}
+
+// findOnNode is find on a node. The stores are listed again before the sandboxes: an ADD makes the lease
+// before the entry, and a DEL removes it before.
+func (r *run) findOnNode(ctx context.Context) {
+	n := &r.round
+	found := n.layout.FindingsOnNode(n.inventory, n.census)
+	if len(found) == 0 {
+		return
+	}
+	inv, ok := r.listAgain(ctx)
+	if !ok {
+		return
+	}
+	census, err := n.census.Again(ctx, r.Cluster)
+	if err != nil {
+		r.warn("what pods have looks unrecorded, and the sandboxes could not be listed again to tell of it: " + printable.Error(err))
+		return
+	}
+	again := n.layout.FindingsOnNode(inv, census)
+	r.tell(slices.DeleteFunc(found, func(f report.Finding) bool {
+		return !slices.ContainsFunc(again, func(other report.Finding) bool { return reflect.DeepEqual(f, other) })
+	}))
 }
 
 // lookAgain reads the pods of findings by name. A pod that could not be read is unknown.

@@ -104,6 +104,79 @@ func TestFindingsAreLookedAtAgain(t *testing.T) {
 	}
 }
 
+// On a node, a finding is an address that a ready sandbox has, and that host-local, which gave it, does not
+// have in any folder in which it may be. It is told if the store and the sandboxes, read again, say the same.
+func TestAddressesThatHostLocalHasLost(t *testing.T) {
+	lost, kept := netip.MustParseAddr("10.0.0.9"), netip.MustParseAddr("10.0.0.2")
+	without := []ipam.Pool{overlapping()[0]}
+	withIt := []ipam.Pool{overlapping()[0]}
+	a := webAllocation()
+	a.Key, a.IP = "9", lost
+	withIt[0].Allocations = append(withIt[0].Allocations, a)
+	change := func(sandboxes []census.Sandbox, do func(*census.Sandbox)) []census.Sandbox {
+		do(&sandboxes[0])
+		return sandboxes
+	}
+	pools := func(names ...string) func(*census.Sandbox) {
+		return func(s *census.Sandbox) {
+			s.Attachments[0].Pools = nil
+			for _, name := range names {
+				s.Attachments[0].Pools = append(s.Attachments[0].Pools, ipam.PoolRef{Backend: "fixed", Name: name})
+			}
+		}
+	}
+	twice := attached("s2", lost)
+	twice[0].Attachments = append(twice[0].Attachments, twice[0].Attachments...)
+	for _, tt := range []struct {
+		name        string
+		lists       [][]ipam.Pool
+		first, then []census.Sandbox // nil: as at first
+		want        int
+	}{
+		{"the store does not have it", [][]ipam.Pool{without}, attached("s2", lost), nil, 1},
+		{"Multus has an entry, too", [][]ipam.Pool{without}, twice, nil, 1},
+		{"the store has it", [][]ipam.Pool{withIt}, attached("s2", lost), nil, 0},
+		{"the store has it by now", [][]ipam.Pool{without, withIt}, attached("s2", lost), nil, 0},
+		{"the store cannot be listed again", [][]ipam.Pool{without, nil}, attached("s2", lost), nil, 0},
+		{"the sandbox does not have it any more", [][]ipam.Pool{without}, attached("s2", lost), attached("s2"), 0},
+		{"another sandbox has it by now", [][]ipam.Pool{without}, attached("s2", lost), change(attached("s2", lost), func(s *census.Sandbox) { s.UID = "v" }), 0},
+		{"another address, which the store has", [][]ipam.Pool{without}, attached("s2", kept), nil, 0},
+		{"another address, which the store does not give", [][]ipam.Pool{without}, attached("s2", netip.MustParseAddr("10.9.0.1")), nil, 0},
+		{"a sandbox that is not ready", [][]ipam.Pool{without}, change(attached("s2", lost), func(s *census.Sandbox) { s.Ready = false }), nil, 0},
+		{"a sandbox that is not ready any more", [][]ipam.Pool{without}, attached("s2", lost), change(attached("s2", lost), func(s *census.Sandbox) { s.Ready = false }), 0},
+		{"host-local did not give it", [][]ipam.Pool{without}, change(attached("s2", lost), pools()), nil, 0},
+		{"its folder was not listed", [][]ipam.Pool{without}, change(attached("s2", lost), pools("elsewhere")), nil, 0},
+		{"it may be in a folder that was not listed", [][]ipam.Pool{without}, change(attached("s2", lost), pools("small", "elsewhere")), nil, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := newHarness(laterStore{surveyor{fixedStore(without), []ipam.Network{{
+				Name: "net", Range: netip.MustParsePrefix("10.0.0.0/28"), Known: true, Usable: spansOf("10.0.0.0", "10.0.0.15"), Pools: []string{"small"},
+			}}, nil}, &tt.lists})
+			h.onNode = true
+			h.policy.DryRun = new(true)
+			h.pods.AddSandboxes(tt.first...)
+			lists := 0
+			h.pods.OnCall(func(call string) error {
+				if call != "list sandboxes" {
+					return nil
+				}
+				if lists++; lists == 2 && tt.then != nil {
+					h.pods.Remove(other)
+					h.pods.AddSandboxes(tt.then...)
+				}
+				return nil
+			})
+			r := h.run(t)
+			equal(t, "findings", len(r.Findings), tt.want)
+			if tt.want > 0 {
+				equal(t, "finding", r.Findings[0].String(), "pod default/other shows 10.0.0.9 in fixed network net (libcni's cache), and the store does not have it: "+
+					"it may give the address to another pod at any time. Delete default/other, so that it gets another address")
+			}
+			equal(t, "unrecorded in the network", r.Networks[0].Unrecorded, tt.want)
+		})
+	}
+}
+
 // An endpointed is a store that has endpoints for sandboxes.
 type endpointed struct {
 	fixedStore

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ip-reaper/ip-reaper/backends/backendtest"
 	"github.com/ip-reaper/ip-reaper/reaper"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -23,6 +24,8 @@ type conflict struct {
 	nodes  []census.Node
 	pools  []ipam.Pool // of the store
 	second []ipam.Pool // of another store
+
+	sandboxes []census.Sandbox // of the node; nil if the restore is on none
 }
 
 // restore restores the record. It returns what the report has of it, and what the store was asked
@@ -37,10 +40,21 @@ func (c conflict) restore(t *testing.T) (entry report.RestoreEntry, written []ip
 	h.pods.Add(c.pods...)
 	h.pods.AddMachines(c.guests...)
 	h.pods.AddNodes(c.nodes...)
+	h.pods.AddSandboxes(c.sandboxes...)
 	rep, _ := reaper.Restore(t.Context(), h.restoreOptions(func(o *reaper.RestoreOptions) {
 		o.Journal.Records = []ipam.Record{{Backend: "fixed", Pool: "pool", Key: "1", IP: "10.0.0.1", Owner: c.owner}}
+		if c.sandboxes != nil {
+			o.Cluster = backendtest.OnNode(h.pods)
+		}
 	}))
 	return rep.Entries[0], written
+}
+
+// attached returns a ready sandbox of the pod other, which has these addresses by libcni's cache.
+func attached(id string, ips ...netip.Addr) []census.Sandbox {
+	pools := []ipam.PoolRef{{Backend: "fixed", Name: "small"}}
+	a := ipam.Attachment{Sandbox: id, Interface: "eth0", File: "/cache/" + id, IPs: ips, Pools: pools}
+	return []census.Sandbox{{ID: id, Pod: other, UID: "u", Ready: true, Attachments: []ipam.Attachment{a}}}
 }
 
 // Promise 1, 2. An address that has another owner by now is not given to its old owner,
@@ -77,6 +91,11 @@ func TestAddressWithANewOwnerIsNotPutBack(t *testing.T) {
 		taken string // why it is not put back; empty if it is
 	}{
 		{"no owner has it", conflict{owner: owner, pools: alone}, ""},
+		{"another sandbox of the node has it", conflict{owner: owner, pools: alone, sandboxes: attached("s2", ip1)},
+			"sandbox of pod default/other has the address in /cache/s2"},
+		{"its own sandbox has it", conflict{owner: owner, pools: alone, sandboxes: attached("s1", ip1)}, ""},
+		{"its own sandbox has it, of whose ID the store has the beginning", conflict{owner: sandbox, pools: alone, sandboxes: attached("s1-whole", ip1)}, ""},
+		{"another sandbox of the node has another", conflict{owner: owner, pools: alone, sandboxes: attached("s2", netip.MustParseAddr("10.0.0.2"))}, ""},
 		{"its pool is gone", conflict{owner: owner}, ""},
 		{"its pod shows it", conflict{owner: owner, pods: []census.Pod{showing(web, ip1)}, pools: alone}, ""},
 		{"another pod shows it", conflict{owner: owner, pods: []census.Pod{showing(other, ip1)}, pools: alone}, otherShows},

@@ -137,7 +137,7 @@ func (o occupancy) conflict(rec ipam.Record) error {
 		return nil // the record has no address
 	}
 	pod := rec.Owner.PodRef()
-	a := &ipam.Allocation{Backend: rec.Backend, Pool: rec.Pool, Key: rec.Key, IP: ip, Owner: ipam.Owner{Pod: pod}}
+	a := &ipam.Allocation{Backend: rec.Backend, Pool: rec.Pool, Key: rec.Key, IP: ip, Owner: ipam.Owner{Pod: pod, Sandbox: rec.Owner.Sandbox}}
 	for claim := range o.facts.Case(a).ClaimsOfOthers {
 		if !claim.By.MayBe(pod) { // a guest may have the address from this pod
 			return fmt.Errorf("%w: %s", ipam.ErrTaken, claim)

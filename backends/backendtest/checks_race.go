@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"sync"
 
+	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
 
 // recreate creates the pod of an entry again, and lets the plugin allocate for it.
@@ -56,6 +59,42 @@ func returnedBefore(s *fixture) {
 		}
 	}
 	s.Errorf("the answer is %v, want ErrChanged, ErrReturned or ErrKept", errs[0])
+}
+
+// attached creates a pod whose sandbox has an address, as libcni's cache says.
+func (s *fixture) attached(name string, ip netip.Addr) {
+	owner := s.owner(name)
+	a := ipam.Attachment{Sandbox: owner.Sandbox, Interface: "eth0", IPs: []netip.Addr{ip}, File: "cache"}
+	s.pods.AddSandboxes(census.Sandbox{ID: owner.Sandbox, Pod: owner.Pod, Ready: true, Attachments: []ipam.Attachment{a}})
+}
+
+// Promise 1. The store has the address for a sandbox that is gone, and another sandbox has it: at the first
+// look, or only at the second.
+func attachedElsewhere(s *fixture) {
+	if _, ok := s.store.(NodeStore); !ok {
+		s.Skip("there are no sandboxes")
+	}
+	leaked := s.leak("a", "first", "second", "gone")
+	s.attached("has-the-first", leaked[0].IP)
+	b, node := s.store.Backend(), s.cluster()
+	orphans, confirmer := Orphans(s, b, node)
+	var due []judge.Orphan
+	for i, e := range leaked {
+		o, ok := orphans[Place(e.Allocation)]
+		if ok != (i > 0) {
+			s.Fatalf("%s is an orphan: %v", Place(e.Allocation), ok)
+		}
+		due = append(due, o)
+	}
+	s.attached("has-the-second", leaked[1].IP)
+	before := s.snapshot()
+	ws, errs := confirmer.Confirm(s.Context(), due[1:])
+	s.wantErrors(errs[1:], nil)
+	if !errors.Is(errs[0], ipam.ErrReturned) {
+		s.Errorf("the second look: %v, want that its owner returned", errs[0])
+	}
+	s.wantErrors(b.Release(s.Context(), ws[1:]), nil)
+	s.wantContent(before, leaked[2])
 }
 
 // releaseWithHook releases, and calls the hook when the backend first looks at an owner. It

@@ -21,6 +21,9 @@ func (n Node) Sandboxes(ctx context.Context) ([]census.Sandbox, error) {
 	return listed(ctx, n.allPods, "list sandboxes", func() []census.Sandbox { return n.sandboxes })
 }
 
+// Boot implements census.Runtime.
+func (Node) Boot() string { return "" }
+
 // AddSandboxes adds sandboxes to the node. Remove removes those of a pod.
 func (p *Pods) AddSandboxes(sandboxes ...census.Sandbox) {
 	p.mu.Lock()

@@ -27,6 +27,7 @@ var releaseChecks = []check{
 	{"an expired warrant is refused", expiredWarrant},
 	{"nothing is written under a cancelled context", cancelledRelease},
 	{"an owner who came back before the write keeps its entry", returnedBefore},
+	{"on a node, an address that another sandbox has is kept", attachedElsewhere},
 	{"an owner whose state is unknown keeps its entry", unknownMeanwhile},
 	{"an interrupted release can be undone", interruptedMended},
 	{"writes of the plugin during a release are not lost", concurrent},

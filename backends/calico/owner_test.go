@@ -29,6 +29,8 @@ func TestOwners(t *testing.T) {
 	}{
 		{"pod and sandbox", `{"handle_id":"k8s-pod-network.` + hex + `",` + pod + `}`,
 			ipam.Owner{Pod: web, Sandbox: hex, Node: "node-1"}},
+		{"pod and an ID that is not hexadecimal", `{"handle_id":"k8s-pod-network.` + strings.Repeat("g", 64) + `",` + pod + `}`,
+			ipam.Owner{Pod: web, Node: "node-1"}},
 		{"pod and a sandbox of another kind", `{"handle_id":"k8s-pod-network.ctr1",` + pod + `}`,
 			ipam.Owner{Pod: web, Node: "node-1"}},
 		{"pod and sandbox, moved from host-local", `{"handle_id":"k8s-pod-network.` + hex + `\r\neth0",` + pod + `}`,

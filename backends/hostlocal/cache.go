@@ -21,15 +21,15 @@ import (
 // maxCached is the largest entry of libcni's cache that is read, in bytes.
 const maxCached = 1 << 20
 
-// A cache is what libcni knows about the attachments of this node: the runtime's, and those of
-// Multus, which also calls the plugins of its delegates through libcni. Both keep it for DEL.
-// It has only the folders that exist.
+// A cache is what libcni knows about the attachments of this node: the runtime's, those of Multus,
+// which also calls the plugins of its delegates through libcni, and those of dockershim and
+// cri-dockerd. All keep it for DEL. It has only the folders that exist.
 type cache []*folder
 
 // openCache opens the cache, if there is one.
 func openCache(dir string) (cache, error) {
 	var c cache
-	for _, dir := range []string{dir, dir + "/multus"} {
+	for _, dir := range []string{dir, dir + "/multus", dir + "/cache"} {
 		d, err := openFolder(dir + "/results")
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -91,8 +91,9 @@ type cached struct {
 		} `json:"interfaces,omitzero"`
 	} `json:"result,omitzero"`
 
-	dir   string // the folder of the cache
-	mtime time.Time
+	dir     string // the folder of the cache
+	mtime   time.Time
+	content []byte
 }
 
 // read returns an entry of a container. The error wraps fs.ErrNotExist if there is none. An
@@ -108,7 +109,7 @@ func (p place) read(id string) (cached, error) {
 	if !isEntry {
 		e = cached{}
 	}
-	e.dir, e.mtime = path.Dir(p.in.path), f.mtime
+	e.dir, e.mtime, e.content = path.Dir(p.in.path), f.mtime, f.content
 	return e, nil
 }
 
@@ -183,31 +184,32 @@ func explain(entries []place, a *ipam.Allocation) bool {
 	}
 	// If loopback has the only entry, no network's ADD completed, and the sandbox was never
 	// ready.
-	if attached {
-		a.Protected = cmp.Or(a.Protected, inNamespaces(namespaces, files))
+	if attached && a.Protected == "" {
+		a.Protected, a.UntilBoot = inNamespaces(namespaces, files)
 	}
 	return len(files) > 0
 }
 
 // inNamespaces says that the network namespace of a container exists, or may exist; empty if it
-// does not. A runtime that stops a sandbox removes its namespace, after DEL. So if it exists
+// does not. unseen is set if that cannot be seen: then something may run in it until the node is booted
+// again. A runtime that stops a sandbox removes its namespace, after DEL. So if it exists
 // and the runtime does not have the sandbox, the runtime may have lost a running sandbox: on
 // start, containerd leaves out those that it cannot load.
-func inNamespaces(paths, files []string) string {
+func inNamespaces(paths, files []string) (says string, unseen bool) {
 	remove := ": if no process of its pod is left, remove " + strings.Join(files, " ")
 	if len(paths) == 0 {
-		return "libcni's cache names no network namespace that can be checked, so something may still run in it" + remove
+		return "libcni's cache names no network namespace that can be checked, so something may still run in it" + remove, true
 	}
 	for _, name := range slices.Compact(paths) {
 		switch exists, err := namespaceExists(name); {
 		case err != nil:
-			return fmt.Sprintf("its network namespace may exist: %v", err) + remove
+			says, unseen = fmt.Sprintf("its network namespace may exist: %v", err)+remove, true
 		case exists:
 			return fmt.Sprintf("its network namespace %s exists, so something may still run in it: if \"ip netns pids %s\" prints nothing, run "+
-				"\"ip netns delete %[2]s\"", name, path.Base(name))
+				"\"ip netns delete %[2]s\"", name, path.Base(name)), false
 		}
 	}
-	return ""
+	return says, unseen
 }
 
 // namespaceExists reports whether there is a network namespace at the path. It is an error if

@@ -112,6 +112,7 @@ type network struct {
 	name    string
 	dataDir string // empty if the configuration does not say
 	ranges  []span // of host-local
+	local   bool   // host-local gives its addresses
 	idle    bool   // the configuration says that no address comes from there
 }
 
@@ -126,7 +127,7 @@ func (c conf) networks(name string, byName func(nameOrFile string) (conf, bool),
 	own := network{name: name}
 	if c.IPAM.Type == hostLocal {
 		own.dataDir, own.ranges = c.IPAM.DataDir, c.IPAM.spans()
-		own.idle = c.idle()
+		own.local, own.idle = true, c.idle()
 	}
 	all := []network{own}
 	for _, p := range c.Plugins {

@@ -131,6 +131,9 @@ func TestNetworkNamespaceThatMayExistKeeps(t *testing.T) {
 			"netns": "NETNS/here", "cniArgs": [["K8S_POD_NAMESPACE", "ns"], ["K8S_POD_NAME", "pod"]]}`, gone},
 		{"Multus, by the runtime's entry", "results", "multus-cni-network", `"netns": "NETNS/here"`, "", exists},
 		{"Multus, by its own", "multus/results", "a", `"netns": "NETNS/here"`, "", exists},
+		{"dockershim, by a process", "cache/results", "a", `"netns": "/proc/1/ns/net"`, "", unknown},
+		{"dockershim, and it exists", "cache/results", "a", `"netns": "NETNS/here"`, "", exists},
+		{"one that exists, and one that cannot be seen", "results", "a", `"netns": "NETNS/absent/cni-1", "result": {"interfaces": [{"sandbox": "NETNS/here"}]}`, "", exists},
 		{"beside broken entries", "results", "b", `"netns": "NETNS/here"`, "x", exists},
 		{"none", "results", "a", `"result": {"interfaces": [{"name": "cali1"}]}`, "", unknown},
 		{"no path", "results", "a", `"result": {"interfaces": [{"sandbox": "0"}]}`, "", unknown},
@@ -156,6 +159,9 @@ func TestNetworkNamespaceThatMayExistKeeps(t *testing.T) {
 			a := pools[n.path("networks/a")].Allocations[0]
 			if (a.Protected != "") != (tt.want != "") || !strings.Contains(a.Protected, tt.want) || len(errs) > 0 {
 				t.Errorf("it is protected by %q, want %q; errors %v", a.Protected, tt.want, errs)
+			}
+			if unseen := tt.want != exists && tt.want != gone; a.UntilBoot != unseen {
+				t.Errorf("it is kept until a boot: %v, want %v", a.UntilBoot, unseen)
 			}
 			if tt.want == unknown && !strings.Contains(a.Protected, "remove "+n.path("cache/"+tt.dir+"/"+name)) {
 				t.Errorf("%q does not say which entry to remove", a.Protected)
@@ -209,7 +215,7 @@ func TestStrangeCacheEntriesNameNoPod(t *testing.T) {
 			n.write("cache/results/a-"+id+"-eth0", content)
 			pools, _ := n.list()
 			a := pools[n.path("networks/a")].Allocations[0]
-			if a.Owner.Pod != (ipam.PodRef{}) || a.Protected == "" || time.Since(a.Created) > 30*time.Minute {
+			if a.Owner.Pod != (ipam.PodRef{}) || a.Protected == "" || !a.UntilBoot || time.Since(a.Created) > 30*time.Minute {
 				t.Errorf("it is listed as %+v", a)
 			}
 		})

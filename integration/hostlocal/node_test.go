@@ -43,6 +43,10 @@ type node struct {
 	bin   string            // the folder of the plugin, for the runtime
 	found string            // the folder where the reaper looks for plugins
 	spans map[string][]span // by network, one for each family
+
+	version string // of CNI, in its configurations
+	main    string // the plugin that calls the plugin for addresses
+	cache   string // the folder of libcni's cache
 }
 
 // A span is a range of a network. Without a start and an end, it is the whole subnet.
@@ -59,7 +63,8 @@ func newNode(t testing.TB, spans ...span) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &node{TB: t, root: t.TempDir(), bin: filepath.Dir(plugin), found: filepath.Dir(plugin), spans: map[string][]span{}}
+	n := &node{TB: t, root: t.TempDir(), bin: filepath.Dir(plugin), found: filepath.Dir(plugin), spans: map[string][]span{},
+		version: "1.0.0", main: "host-local", cache: cacheDir}
 	for _, dir := range []string{confDir, dataDir, cacheDir, "netns"} {
 		n.must(os.MkdirAll(n.path(dir), 0o755))
 	}
@@ -86,8 +91,8 @@ func (n *node) path(names ...string) string {
 // lease returns the path of a file in the folder of a network.
 func (n *node) lease(network, name string) string { return n.path(dataDir, network, name) }
 
-// config returns the configuration of a network. The plugin for addresses also takes the place of
-// the plugin that would call it and make a device.
+// config returns the configuration of a network. Unless there is another main plugin, the plugin for
+// addresses also takes the place of the plugin that would call it and make a device.
 func (n *node) config(network string) []byte {
 	n.Helper()
 	var ranges [][]span
@@ -95,9 +100,9 @@ func (n *node) config(network string) []byte {
 		ranges = append(ranges, []span{one})
 	}
 	text, err := json.Marshal(map[string]any{
-		"cniVersion": "1.0.0", "name": network,
+		"cniVersion": n.version, "name": network,
 		"plugins": []any{map[string]any{
-			"type": "host-local",
+			"type": n.main,
 			"ipam": map[string]any{"type": "host-local", "dataDir": n.path(dataDir), "ranges": ranges},
 		}},
 	})
@@ -119,7 +124,7 @@ func (n *node) attachment(network string, of ipam.Owner) (*libcni.CNIConfig, *li
 	n.Helper()
 	list, err := libcni.NetworkConfFromBytes(n.config(network))
 	n.must(err)
-	return libcni.NewCNIConfigWithCacheDir([]string{n.bin}, n.path(cacheDir), nil), list, &libcni.RuntimeConf{
+	return libcni.NewCNIConfigWithCacheDir([]string{n.bin}, n.path(n.cache), nil), list, &libcni.RuntimeConf{
 		ContainerID: of.Sandbox, IfName: of.Interface, NetNS: n.path("netns", of.Sandbox),
 		Args: [][2]string{
 			{"IgnoreUnknown", "1"}, {"K8S_POD_NAMESPACE", of.Pod.Namespace}, {"K8S_POD_NAME", of.Pod.Name},
@@ -158,7 +163,7 @@ func (n *node) del(ctx context.Context, network string, of ipam.Owner) error {
 
 // entry returns the path of the entry in libcni's cache.
 func (n *node) entry(network string, of ipam.Owner) string {
-	return n.path(cacheDir, "results", network+"-"+of.Sandbox+"-"+of.Interface)
+	return n.path(n.cache, "results", network+"-"+of.Sandbox+"-"+of.Interface)
 }
 
 // forget removes the entry in libcni's cache. There is none if another plugin of the list fails in
@@ -174,6 +179,11 @@ func (n *node) age(network string, of ipam.Owner, age time.Duration, ips ...neti
 	for _, ip := range ips {
 		files = append(files, n.lease(network, ip.String()))
 	}
+	return chtimes(age, files...)
+}
+
+// chtimes gives files an age, if they exist.
+func chtimes(age time.Duration, files ...string) error {
 	at := time.Now().Add(-age)
 	for _, file := range files {
 		if err := os.Chtimes(file, at, at); err != nil && !errors.Is(err, fs.ErrNotExist) {

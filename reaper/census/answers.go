@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -195,6 +196,32 @@ func (c Census) OnNode() bool { return c.sandboxes.read }
 func (c Census) HasSandbox(id string) bool {
 	at, _ := slices.BinarySearch(c.sandboxes.ids, id)
 	return at < len(c.sandboxes.ids) && strings.HasPrefix(c.sandboxes.ids[at], id)
+}
+
+// Boot identifies the boot of the node whose sandboxes were read; empty if it is not known.
+func (c Census) Boot() string { return c.sandboxes.boot }
+
+// Sandboxes returns the sandboxes of the node. They must not be changed.
+func (c Census) Sandboxes() []Sandbox { return c.sandboxes.all }
+
+// Vague returns the attachments of sandboxes that could not be decoded: each may have any address. They
+// must not be changed.
+func (c Census) Vague() []ipam.Attachment { return c.sandboxes.vague }
+
+// On yields the claims on an address: those of Book.On, and those of the sandboxes of the node.
+func (c Census) On(ip netip.Addr) iter.Seq[Claim] {
+	return func(yield func(Claim) bool) {
+		for claim := range c.Book.On(ip) {
+			if !yield(claim) {
+				return
+			}
+		}
+		for _, claim := range c.sandboxes.claims[ip] {
+			if !yield(claim) {
+				return
+			}
+		}
+	}
 }
 
 // ShowingTooMuch returns the first name of an unfinished pod, or else of a virtual machine, of

@@ -9,35 +9,42 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// A Claim says that a pod, a virtual machine or a node has an address.
+// A Claim says that a pod, a virtual machine, a node or a sandbox has an address.
 type Claim struct {
 	IP     netip.Addr
 	By     Claimant
 	Source string // what says so: one of the sources below, or the name of a node's annotation
 	Proves bool   // no tenant can write that: only the kubelet or the network plugin does
 	Ended  bool   // the claimant is a pod that is finished
+
+	Attachment *ipam.Attachment // of a sandbox; nil for other claimants
 }
 
 // String says for people what is claimed.
 func (c Claim) String() string {
-	if c.By.Kind == KindMachine {
+	switch c.By.Kind {
+	case KindMachine:
 		return c.By.String() + " reports the address"
+	case KindSandbox:
+		return c.By.String() + " has the address in " + c.Attachment.File
+	default:
+		return c.By.String() + " shows the address"
 	}
-	return c.By.String() + " shows the address"
 }
 
-// The sources of the claims of pods and virtual machines.
+// The sources of the claims of pods, virtual machines and sandboxes.
 const (
 	PodStatus        = "pod status"
 	NetworkStatus    = "network-status annotation"
 	CalicoAnnotation = "Calico annotation"
 	GuestReport      = "guest report"
+	SandboxCache     = "libcni's cache"
 )
 
-// A Claimant is a pod, a virtual machine or a node that claims an address.
+// A Claimant is a pod, a virtual machine, a node or a sandbox that claims an address.
 type Claimant struct {
 	Kind Kind
-	Ref  ipam.PodRef // a node has no namespace
+	Ref  ipam.PodRef // a node has no namespace; that of a sandbox is its pod
 }
 
 // A Kind says what a Claimant is.
@@ -48,7 +55,8 @@ const (
 	KindPod       Kind = "pod"
 	KindMachine   Kind = "virtual machine"
 	KindNode      Kind = "node"
-	KindStoreNode Kind = "stored node" // of a store, with the name that the store has for it
+	KindStoreNode Kind = "stored node"    // of a store, with the name that the store has for it
+	KindSandbox   Kind = "sandbox of pod" // that a container runtime has
 )
 
 // String names the claimant for people.

@@ -65,6 +65,8 @@ func (c failingCluster) Sandboxes(context.Context) ([]census.Sandbox, error) {
 	return nil, c.answer("the sandboxes of the container runtime")
 }
 
+func (failingCluster) Boot() string { return "" }
+
 // Promise 2. There is no census without one of its lists, and a list that is not in the scope is not
 // read.
 func TestCensusNeedsEveryListOfItsScope(t *testing.T) {

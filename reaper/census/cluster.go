@@ -203,25 +203,33 @@ type Cluster interface {
 
 // A Sandbox is a pod sandbox that a container runtime has, in any state.
 type Sandbox struct {
-	ID    string
-	Pod   ipam.PodRef
-	UID   string // of the pod
-	Ready bool
+	ID          string
+	Pod         ipam.PodRef
+	UID         string // of the pod
+	Ready       bool
+	Attachments []ipam.Attachment // what the node knows of its interfaces
 }
 
 // A Runtime is a Cluster that also lists the sandboxes of the node on which the run is.
 type Runtime interface {
 	Cluster
 
-	// Sandboxes lists every sandbox, in any state. It is complete or an error. A
-	// sandbox that is being set up may not be there yet, although its allocation is.
+	// Sandboxes lists every sandbox, in any state, and after that reads their attachments. It is complete
+	// or an error. A sandbox that is being set up may not be there yet, although its allocation is.
 	Sandboxes(ctx context.Context) ([]Sandbox, error)
+
+	// Boot identifies the boot of the node; empty if it is not known. Two boots never have the same.
+	Boot() string
 }
 
 // sandboxList has the sandboxes of a node. The zero sandboxList was not read.
 type sandboxList struct {
-	read bool
-	ids  []string // in ascending order
+	read   bool
+	boot   string
+	ids    []string // in ascending order
+	all    []Sandbox
+	claims map[netip.Addr][]Claim
+	vague  []ipam.Attachment // the unreadable ones
 }
 
 // sandboxesOf lists the sandboxes of the cluster's node, if it is a Runtime.
@@ -234,10 +242,25 @@ func sandboxesOf(ctx context.Context, cluster Cluster) (sandboxList, error) {
 	if err != nil {
 		return sandboxList{}, fmt.Errorf("list the sandboxes of the container runtime: %w", err)
 	}
-	ids := make([]string, len(sandboxes))
+	l := sandboxList{read: true, boot: runtime.Boot(), ids: make([]string, len(sandboxes)), all: sandboxes, claims: make(map[netip.Addr][]Claim)}
 	for i, s := range sandboxes {
-		ids[i] = s.ID
+		l.ids[i] = s.ID
+		for n := range s.Attachments {
+			l.add(s.Pod, &s.Attachments[n])
+		}
 	}
-	slices.Sort(ids)
-	return sandboxList{true, ids}, nil
+	slices.Sort(l.ids)
+	return l, nil
+}
+
+// add adds what an attachment of a sandbox of the pod says.
+func (l *sandboxList) add(pod ipam.PodRef, a *ipam.Attachment) {
+	if a.Unreadable != "" {
+		l.vague = append(l.vague, *a)
+		return
+	}
+	for _, ip := range a.IPs {
+		claim := Claim{IP: ip, By: Claimant{KindSandbox, pod}, Source: SandboxCache, Proves: true, Attachment: a}
+		l.claims[ip] = append(l.claims[ip], claim)
+	}
 }

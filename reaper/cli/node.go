@@ -121,9 +121,20 @@ func (f *nodeFlags) connect(ctx context.Context, w ioStreams, o connectOptions) 
 		return connection{}, err
 	}
 	o.logger.Info("node", "name", name, "stateDir", c.StateDir, "runtime", endpoint, "pods", f.pods)
-	c.Cluster = cri.Cluster(runtime, pods, w.env(podUIDVariable), w.kubelets)
+	c.Cluster = cri.Cluster(runtime, pods, w.env(podUIDVariable), w.kubelets, attachedBy(c.Backends))
 	c.close = func() { _ = errors.Join(journals.Close(), runtime.Close()) }
 	return c, nil
+}
+
+// attachedBy returns what reads the attachments of sandboxes, even if the policy does not let the backend
+// list; nil if no backend does.
+func attachedBy(backends []ipam.Backend) cri.Attached {
+	for _, b := range backends {
+		if attacher, ok := b.(ipam.Attacher); ok {
+			return attacher.Attachments
+		}
+	}
+	return nil
 }
 
 // podsOf returns the pods that the API server has of this node. It notes the API server in

@@ -29,13 +29,18 @@ import (
 // any sandbox was asked for another node: then the list of sandboxes fails. It also fails if
 // neither a pod nor an API server vouches for the runtime, and the runtime has no sandbox of
 // any pod in kubelets, folders such as KubeletPods returns.
-func Cluster(runtime *Client, pods census.Cluster, self string, kubelets []string) census.Runtime {
-	n := &node{Cluster: pods, client: runtime, self: self, kubelets: kubelets}
+//
+// attached reads the attachments of sandboxes, as ipam.Attacher does; nil if nothing does.
+func Cluster(runtime *Client, pods census.Cluster, self string, kubelets []string, attached Attached) census.Runtime {
+	n := &node{Cluster: pods, client: runtime, self: self, kubelets: kubelets, attached: attached}
 	if pods == nil {
 		n.Cluster = noServer{}
 	}
 	return n
 }
+
+// Attached is the method of ipam.Attacher.
+type Attached func(ctx context.Context, sandboxes []string) ([]ipam.Attachment, error)
 
 // A node is a cluster with the sandboxes of one node.
 type node struct {
@@ -43,6 +48,7 @@ type node struct {
 	client   *Client
 	self     string
 	kubelets []string
+	attached Attached
 
 	mu     sync.Mutex
 	listed map[string]bool // names and UIDs of the pods, as last listed; nil without an API server
@@ -87,8 +93,32 @@ func (n *node) Sandboxes(ctx context.Context) ([]census.Sandbox, error) {
 		return nil, ipam.BadInput(errors.New("the API server has no pod of any sandbox of this node"),
 			"give the name that the API server has for this node with --node-name, and check that it is the right API server")
 	}
-	return sandboxes, nil
+	return sandboxes, n.attach(ctx, sandboxes)
 }
+
+// attach adds their attachments to sandboxes. The runtime listed them before: an ADD writes its entry
+// before the runtime has the sandbox.
+func (n *node) attach(ctx context.Context, sandboxes []census.Sandbox) error {
+	if n.attached == nil {
+		return nil
+	}
+	ids, at := make([]string, len(sandboxes)), make(map[string]int, len(sandboxes))
+	for i, s := range sandboxes {
+		ids[i], at[s.ID] = s.ID, i
+	}
+	all, err := n.attached(ctx, ids)
+	if err != nil {
+		return fmt.Errorf("what their sandboxes have: %w", err)
+	}
+	for _, a := range all {
+		s := &sandboxes[at[a.Sandbox]]
+		s.Attachments = append(s.Attachments, a)
+	}
+	return nil
+}
+
+// Boot implements census.Runtime.
+func (*node) Boot() string { return bootIn(bootFile) }
 
 // A noServer is what is known about a cluster without its API server.
 type noServer struct{}

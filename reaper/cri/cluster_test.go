@@ -19,7 +19,7 @@ import (
 func TestNodeWithoutAnAPIServer(t *testing.T) {
 	runtime := critest.Start(t)
 	runtime.Add(sandbox(1, true))
-	c := Cluster(open(t, runtime.Endpoint()), nil, "", nil)
+	c := Cluster(open(t, runtime.Endpoint()), nil, "", nil, nil)
 	living, err := census.Take(t.Context(), c, census.Scope{StatefulSets: true, Nodes: true})
 	if err != nil || living.Size() != 0 {
 		t.Errorf("TakeCensus = %d pods, %v, want none", living.Size(), err)
@@ -59,7 +59,7 @@ func TestRuntimeAndNodeMustBeThoseOfTheKubelet(t *testing.T) {
 				all.Add(tt.pods...)
 				pods = all
 			}
-			_, err := census.Take(t.Context(), Cluster(open(t, runtime.Endpoint()), pods, tt.self, nil), census.Scope{})
+			_, err := census.Take(t.Context(), Cluster(open(t, runtime.Endpoint()), pods, tt.self, nil, nil), census.Scope{})
 			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("TakeCensus = %v, want %q", err, tt.want)
 			}
@@ -97,7 +97,7 @@ func TestRuntimeHasPodsOfTheKubelet(t *testing.T) {
 				}
 			}
 			kubelets := []string{filepath.Join(folder, "none"), folder}
-			_, err := Cluster(open(t, runtime.Endpoint()), tt.pods, tt.self, kubelets).Sandboxes(t.Context())
+			_, err := Cluster(open(t, runtime.Endpoint()), tt.pods, tt.self, kubelets, nil).Sandboxes(t.Context())
 			input := (*ipam.InputError)(nil)
 			if refused := errors.As(err, &input); refused != tt.refused || !refused && err != nil {
 				t.Errorf("Sandboxes: %v, want that it is refused: %t", err, tt.refused)
@@ -110,7 +110,51 @@ func TestRuntimeHasPodsOfTheKubelet(t *testing.T) {
 func TestKubeletThatCannotBeReadIsAnError(t *testing.T) {
 	runtime := critest.Start(t)
 	runtime.Add(sandbox(1, true))
-	if _, err := Cluster(open(t, runtime.Endpoint()), nil, "", []string{put(t, "pods", "")}).Sandboxes(t.Context()); err == nil {
+	if _, err := Cluster(open(t, runtime.Endpoint()), nil, "", []string{put(t, "pods", "")}, nil).Sandboxes(t.Context()); err == nil {
 		t.Error("the sandboxes are believed")
+	}
+}
+
+// Promise 1: a sandbox whose ADD ends while the sandboxes are listed has its entry before the runtime
+// lists it, so the entries are read afterwards. Promise 2: without them, there is no list.
+func TestAttachmentsAreReadAfterTheSandboxes(t *testing.T) {
+	runtime := critest.Start(t)
+	runtime.Add(sandbox(1, true), sandbox(2, false))
+	listed := false
+	runtime.OnList(func(context.Context) error {
+		listed = true
+		return nil
+	})
+	var failure error
+	entry := ipam.Attachment{Sandbox: sandbox(2, false).ID, Interface: "eth0", File: "entry"}
+	c := Cluster(open(t, runtime.Endpoint()), nil, "", nil, func(_ context.Context, ids []string) ([]ipam.Attachment, error) {
+		if !listed || len(ids) != 2 {
+			t.Errorf("the attachments of %v are read after the sandboxes: %v", ids, listed)
+		}
+		return []ipam.Attachment{entry}, failure
+	})
+	all, err := c.Sandboxes(t.Context())
+	if err != nil || len(all) != 2 || len(all[0].Attachments) != 0 || len(all[1].Attachments) != 1 || all[1].Attachments[0].File != "entry" {
+		t.Errorf("Sandboxes = %+v, %v", all, err)
+	}
+	failure = os.ErrPermission
+	if _, err := c.Sandboxes(t.Context()); !errors.Is(err, os.ErrPermission) {
+		t.Errorf("Sandboxes: %v, want that what the cache says is missing", err)
+	}
+}
+
+// Promise 1: only the kernel itself says in which boot it is. A file that a container has in its place
+// differs from what a pod in that container sees.
+func TestBootIsThatOfTheKernel(t *testing.T) {
+	id := bootIn(bootFile)
+	if !bootID.MatchString(id) || bootIn(bootFile) != id {
+		t.Errorf("the boot is %q", id)
+	}
+	for name, file := range map[string]string{
+		"a file of another file system": put(t, "boot_id", id+"\n"), "another text of the kernel": "/proc/sys/kernel/ostype", "none": filepath.Join(t.TempDir(), "none"),
+	} {
+		if got := bootIn(file); got != "" {
+			t.Errorf("%s: the boot is %q", name, got)
+		}
 	}
 }

@@ -98,6 +98,10 @@ type Allocation struct {
 	// from a network. A protected allocation is kept although it has no owner.
 	Protected string
 
+	// UntilBoot is set if Protected only says that something may run since before the last boot of
+	// the node. Once a run has seen the allocation in an earlier boot, it is not protected.
+	UntilBoot bool
+
 	// Protects is set for an allocation that holds no address of its own: it
 	// protects the addresses of a pod that is gone (Options.Protectors).
 	Protects *Protection

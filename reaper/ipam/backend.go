@@ -21,8 +21,8 @@ const MaxBatch = 500
 // A Backend is a store of allocations.
 //
 // Its methods are called from several goroutines. No pool is in two calls of Release at the
-// same time. There are only four optional companions: Mender, Surveyor, Endpointer
-// and Locator.
+// same time. There are only five optional companions: Mender, Surveyor, Endpointer,
+// Locator and Attacher.
 type Backend interface {
 	// Name identifies the backend in policies, logs and reports.
 	Name() string
@@ -132,6 +132,16 @@ type Locator interface {
 
 	// Locate returns the store. Where and Outside do not change.
 	Locate() Store
+}
+
+// An Attacher is a Backend on a node that reads what libcni remembers of sandboxes, whichever store their
+// addresses are in.
+type Attacher interface {
+	Backend
+
+	// Attachments returns the attachments of these sandboxes, and has one for each entry that cannot be
+	// decoded. It is complete or an error.
+	Attachments(ctx context.Context, sandboxes []string) ([]Attachment, error)
 }
 
 // A Store says where a store is, and which one it is.

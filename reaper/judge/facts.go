@@ -35,6 +35,8 @@ type Facts struct {
 	pools  map[ipam.PoolRef]policy.Pool // nil if no rule of the policy has pools
 	ranged []policy.Pool                // those of them that have a range
 
+	vague map[pooled]*ipam.Attachment // by which a sandbox of the node may have an address of the pool; the first one
+
 	owned  index                            // the allocations that prove an owner, of all stores
 	newest map[ipam.PodRef]*ipam.Allocation // of each pod that waits for its address: on its node, where sandboxes adopt none
 }
@@ -109,7 +111,51 @@ func NewFacts(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Censu
 			f.ranged = append(f.ranged, pool)
 		}
 	}
+	f.vague = f.vaguely()
 	return f
+}
+
+// with returns the facts with another census.
+func (f *Facts) with(c census.Census) *Facts {
+	fresh := *f
+	fresh.census = c
+	fresh.vague = fresh.vaguely()
+	return &fresh
+}
+
+// A pooled stands for the addresses of one family in a pool.
+type pooled struct {
+	backend, pool string
+	is4           bool
+}
+
+// vaguely finds, for each pool on the node and each family, a sandbox of which an entry cannot be decoded,
+// and which the pool gives no address of that family for the interface of the entry.
+func (f *Facts) vaguely() map[pooled]*ipam.Attachment {
+	entries := f.census.Vague()
+	if len(entries) == 0 {
+		return nil
+	}
+	found := make(map[pooled]*ipam.Attachment)
+	for i := range entries {
+		has := make(map[pooled]bool)
+		for o := range f.owned.sandboxes.named(entries[i].Sandbox) {
+			if o.Owner.Interface == entries[i].Interface {
+				has[pooled{o.Backend, o.Pool, o.IP.Is4()}] = true
+			}
+		}
+		for backend, s := range f.stores {
+			for pool := range s.pools {
+				for _, is4 := range []bool{true, false} {
+					key := pooled{backend, pool, is4}
+					if found[key] == nil && !has[key] {
+						found[key] = &entries[i]
+					}
+				}
+			}
+		}
+	}
+	return found
 }
 
 // showsOwn reports whether a pod shows what the store has for it: its address or, if the store
@@ -212,6 +258,17 @@ func (s *sharers) others(found []*ipam.Allocation, a *ipam.Allocation, name stri
 		}
 	}
 	return found
+}
+
+// named yields the allocations of a name, in the order of the listing.
+func (s *sharers) named(name string) iter.Seq[*ipam.Allocation] {
+	return func(yield func(*ipam.Allocation) bool) {
+		for i := range s.byName.at(shared{name: name}) {
+			if s.name(s.all[i]) == name && !yield(s.all[i]) {
+				return
+			}
+		}
+	}
 }
 
 // near appends to at the positions of the allocations of a name that may be of a pod, and maybe

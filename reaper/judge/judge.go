@@ -117,7 +117,7 @@ func (c *Case) decide() Decision {
 	if ruling.Verdict == InUse {
 		c.known.restored = time.Time{} // the restore was right, and is over
 	}
-	c.known.last = c.hung(ruling.Verdict == InUse)
+	c.known.last = c.inBoot(c.hung(ruling.Verdict == InUse))
 	completed := c.Allocation
 	if completed != listed {
 		own := *completed // the case is for the next one

@@ -131,7 +131,7 @@ func podAbsent(c *Case) (Ruling, bool) {
 func beingDeleted(c *Case) (Ruling, bool) { return storeSays(c.Deleting) }
 
 func protectedByStore(c *Case) (Ruling, bool) {
-	if c.Interrupted {
+	if c.Interrupted || c.UntilBoot && c.rebooted() {
 		return noMatch()
 	}
 	return storeSays(c.Protected)

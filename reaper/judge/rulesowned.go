@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
@@ -63,6 +64,9 @@ func claimedBy(kinds ...census.Kind) func(*Case) (Ruling, bool) {
 				return match("shown by "+by, Evidence{claim.Source, claim.String()})
 			case claim.By.Kind == census.KindMachine:
 				return match("reported by "+by, Evidence{by, "its guest reports the address"})
+			case claim.By.Kind == census.KindSandbox:
+				return match("libcni's cache has it for pod "+claim.By.Ref.String(),
+					Evidence{fromRuntime, "it has the sandbox " + claim.Attachment.Sandbox}, Evidence{claim.Source, claim.String()})
 			case claim.By.Kind == census.KindNode:
 				return match("shown by "+by, Evidence{by, "its annotation " + claim.Source + " has the address"})
 			default:
@@ -101,7 +105,7 @@ func (c *Case) keepingClaims(yield func(census.Claim) bool) {
 // ClaimsOfOthers yields the believed claims on the address of the allocation, except those of the pod
 // that it names. A pod to which the same backend gives the same address in another network is not
 // among the claimants: it shows that other allocation. Nor is a node if nodes take no addresses from
-// the pools of the store.
+// the pools of the store, the sandbox of the allocation itself, or one that has the address elsewhere.
 func (c *Case) ClaimsOfOthers(yield func(census.Claim) bool) {
 	if !c.HoldsAddress() {
 		return
@@ -111,6 +115,7 @@ func (c *Case) ClaimsOfOthers(yield func(census.Claim) bool) {
 		switch by := claim.By; {
 		case !c.believes(claim), by.Kind == census.KindNode && tunnels == nil:
 		case by.Kind == census.KindPod && (by.Ref == c.Owner.Pod || c.hasItElsewhere(by.Ref)):
+		case by.Kind == census.KindSandbox && c.isOfOther(claim):
 		case !yield(claim):
 			return
 		}
@@ -144,6 +149,22 @@ func (c *Case) hasItElsewhere(pod ipam.PodRef) bool {
 			continue
 		}
 		if there := c.PoolOf(o).Network; there != "" && here != "" && there != here {
+			return true
+		}
+	}
+	return false
+}
+
+// isOfOther reports whether the claim of a sandbox is on another allocation than this one, if this one
+// is not of that sandbox at all: another pool has the address for the very interface of the claim. A store
+// that names no interface proves nothing: the sandbox may have the address on two.
+func (c *Case) isOfOther(claim census.Claim) bool {
+	of := claim.Attachment
+	if c.Owner.Sandbox != "" && strings.HasPrefix(of.Sandbox, c.Owner.Sandbox) {
+		return true
+	}
+	for o := range c.owned.of(c.IP, claim.By.Ref) {
+		if o.ByRuntime && o.Pool != c.Pool && o.Owner.Sandbox == of.Sandbox && o.Owner.Interface == of.Interface {
 			return true
 		}
 	}

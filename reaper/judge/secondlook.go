@@ -70,9 +70,7 @@ func (l *SecondLook) ask(first *Decision) (time.Time, error) {
 		return time.Time{}, err
 	}
 	if l.facts[first.facts] == nil {
-		fresh := *first.facts
-		fresh.census = l.census
-		l.facts[first.facts] = &fresh
+		l.facts[first.facts] = first.facts.with(l.census)
 	}
 	d := first.caseIn(l.facts[first.facts]).ask()
 	switch {

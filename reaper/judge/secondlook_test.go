@@ -74,6 +74,7 @@ func TestSecondLookAsksTheRulesAgain(t *testing.T) {
 	s1, forged := s2, s2
 	s1.Sandbox, forged.Sandbox, forged.Addresses = "s1", "forged", nil
 	gone := all(func(s *situation) { s.pools = []ipam.Pool{poolOf(lease())} }, sandboxes("s2"))
+	attached := func(as ...ipam.Attachment) func(*lists) { return func(l *lists) { l.Attachments = as } }
 	goneOf := all(gone, entry(func(a *ipam.Allocation) { a.Owner.Pod = web }))
 	moved := func(s *situation) {
 		a, pod := movedSituation()
@@ -127,6 +128,9 @@ func TestSecondLookAsksTheRulesAgain(t *testing.T) {
 		{"on a node, the sandbox is there", gone, nil, sandbox("s2", "s1"), "", ipam.ErrReturned},
 		{"on a node, the sandbox of a pod is there", goneOf, nil, sandbox("s2", "s1"), "", ipam.ErrReturned},
 		{"on a node, there is no sandbox any more", gone, nil, sandbox([]string{}...), "", ipam.ErrAgain},
+		{"on a node, another sandbox has the address", gone, nil, attached(eth0("s2", ip1)), "", ipam.ErrReturned},
+		{"on a node, another sandbox may have the address", gone, nil, attached(vague("s2")), "", ipam.ErrKept},
+		{"on a node, another sandbox has another address", gone, nil, attached(eth0("s2", ip2)), "", nil},
 		{"on a node, a pod shows the address", gone, nil, add(showing(other, ip1)), "", ipam.ErrReturned},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -63,6 +63,8 @@ type situation struct {
 	ledger ledger.Ledger
 
 	sandboxes []string // of the node; nil if they were not read
+	attached  []ipam.Attachment
+	boot      string // of the node
 }
 
 // terms returns the default policy with the changes of the situation.
@@ -76,7 +78,7 @@ func (s situation) terms() policy.Policy {
 
 // lists returns what there is besides the store.
 func (s situation) lists() reapertest.Lists {
-	return reapertest.Lists{Pods: s.pods, Sets: s.sets, Nodes: s.nodes, Machines: s.guests, Sandboxes: s.sandboxes}
+	return reapertest.Lists{Pods: s.pods, Sets: s.sets, Nodes: s.nodes, Machines: s.guests, Sandboxes: s.sandboxes, Attachments: s.attached, Boot: s.boot}
 }
 
 // census takes the census of the situation.

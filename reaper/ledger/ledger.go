@@ -20,6 +20,7 @@ import (
 //     are held, for people;
 //   - on which node a pod was last seen, if its store does not name that node;
 //   - that a pod hung there, or was a mirror, and in which boot of the node;
+//   - on a node, in which boot a run first saw an allocation that is kept until the next one;
 //   - how long a pod may take to end, if that is longer than the default;
 //   - when a restore put an allocation back;
 //   - how many pods that were not finished, and how many nodes, the last run found;
@@ -107,13 +108,14 @@ func (l Ledger) HeldSince(a *ipam.Allocation) time.Time {
 }
 
 // Last returns where the pod of the allocation was last seen. Until a run has seen what a
-// restore put back, that comes from the journal.
+// restore put back, that comes from the journal; but not on a node, where somebody knows now that the
+// sandbox runs, in whichever boot it was seen before.
 func (l Ledger) Last(a *ipam.Allocation) Place {
 	if len(l.nodes) == 0 {
 		return Place{}
 	}
 	stored, known := l.nodes.find(l.salt.idKey(a))
-	if !known && len(l.restored) > 0 && a.Owner.Sandbox != "" { // a key costs time
+	if !known && len(l.restored) > 0 && a.Owner.Sandbox != "" && !a.ByRuntime { // a key costs time
 		stored, _ = l.nodes.find(l.salt.homeKey(a))
 	}
 	return placeOf(stored)

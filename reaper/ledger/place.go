@@ -7,7 +7,8 @@ type Place struct {
 	Node string
 
 	// Boot is set if the sandbox may outlive the pod there: it hung, or was a mirror. It is the
-	// boot of the node then, or UnknownBoot.
+	// boot of the node then, or UnknownBoot. In the ledger of a node, it is the first boot in which a run
+	// saw an allocation that is kept until the next boot.
 	Boot string
 
 	// Mirror is set if the pod was the mirror of a static pod.

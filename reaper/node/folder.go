@@ -6,6 +6,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -216,10 +217,18 @@ const (
 // for concurrent use. The kernel releases the lock when the process ends, so that a killed run
 // does not block others. The content of the file is a line that names the holder. It is for
 // messages: a file whose lock is not taken is free, no matter what it says.
-type Lock struct{ folder *Folder }
+type Lock struct {
+	folder *Folder
+
+	mu   sync.Mutex
+	held heldLock
+}
+
+// A heldLock is where a lock was taken; zero if none was.
+type heldLock struct{ root, file fs.FileInfo }
 
 // Lock returns the lock of the folder.
-func (f *Folder) Lock() *Lock { return &Lock{f} }
+func (f *Folder) Lock() *Lock { return &Lock{folder: f} }
 
 // Acquire implements reaper.Lock. It makes the folder if there is none. A second call of
 // release does nothing.
@@ -243,6 +252,9 @@ func (l *Lock) Acquire(ctx context.Context, holder string) (release func(), err 
 		}
 		return nil, fmt.Errorf("%s: %w", l.folder.at(lockName), err)
 	}
+	if err := l.hold(root, file); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", l.folder.at(lockName), err), file.Close())
+	}
 	// On a full disk, the lock is held without the name of its holder.
 	if err := file.Truncate(0); err == nil {
 		_, _ = file.WriteAt([]byte(holder+"\n"), 0)
@@ -252,6 +264,49 @@ func (l *Lock) Acquire(ctx context.Context, holder string) (release func(), err 
 		_ = file.Close()
 	}), nil
 }
+
+// hold notes where the lock was taken.
+func (l *Lock) hold(root *os.Root, file *os.File) error {
+	var held heldLock
+	var err error
+	if held.root, err = root.Stat("."); err == nil {
+		held.file, err = file.Stat()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.held = held
+	return err
+}
+
+// Lapsed implements reaper.Lock. The kernel keeps the lock, also while the process is stopped; but
+// another run takes another lock once the path of the folder, or of the lock in it, names another one.
+func (l *Lock) Lapsed() error {
+	l.mu.Lock()
+	held := l.held
+	l.mu.Unlock()
+	if held == (heldLock{}) {
+		return nil
+	}
+	root, err := l.folder.open(existing)
+	if err != nil {
+		return fmt.Errorf("the state folder was locked, and is there no more: %w", err)
+	}
+	defer func() { _ = root.Close() }()
+	folder, err := root.Stat(".")
+	if err == nil && !os.SameFile(folder, held.root) {
+		err = errReplaced
+	}
+	file, fileErr := root.Lstat(lockName)
+	if err = cmp.Or(err, fileErr); err == nil && !os.SameFile(file, held.file) {
+		err = errReplaced
+	}
+	if err != nil {
+		return fmt.Errorf("%s, which this run locked: %w", l.folder.at(lockName), err)
+	}
+	return nil
+}
+
+var errReplaced = errors.New("another one is in its place, which another run may lock")
 
 // lockedBy returns the error that names the holder, and since when it has held the lock. If the
 // file has no complete line, the run that holds the lock has just begun or is ending.

@@ -78,6 +78,26 @@ func (l *Ledgers) Load(ctx context.Context) (ledger.Ledger, error) {
 	return memory, err
 }
 
+// Changed implements ledger.Store. It compares the content of the file.
+func (l *Ledgers) Changed(ctx context.Context) (bool, error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	var there version
+	root, err := l.folder.open(existing)
+	if err == nil {
+		_, there, err = readLedger(root)
+		_ = root.Close()
+	}
+	if err = unlessAbsent(err); err == nil && there == (version{}) && l.have != there {
+		err = errors.New("it is gone")
+	}
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", l.folder.at(ledgerName), err)
+	}
+	return there != l.have, nil
+}
+
 // readLedger returns as much of the file as is read, and its version. Without a file, it
 // returns nothing.
 func readLedger(root *os.Root) ([]byte, version, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"os"
 	"strings"
@@ -196,4 +197,52 @@ func TestSaveWaitsForAnotherWriter(t *testing.T) {
 		t.Error(err)
 	}
 	wantStored(t, f, ledgerOf(t, 0, 2))
+}
+
+// Promise 1. A run goes by the ledger that it loaded or saved last: another one may hold what this run is
+// about to release.
+func TestLedgerThatAnotherWroteIsChanged(t *testing.T) {
+	const gone = "gone"
+	for _, tt := range []struct {
+		name   string
+		before func(f *Folder, l *Ledgers) error
+		do     func(f *Folder) error
+		want   string
+	}{
+		{"as loaded", nil, func(*Folder) error { return nil }, "false"},
+		{"as saved", func(_ *Folder, l *Ledgers) error { return l.Save(t.Context(), ledgerOf(t, 2, 2)) }, func(*Folder) error { return nil }, "false"},
+		{"another run saved", nil, func(f *Folder) error { return save(t.Context(), f, ledgerOf(t, 3, 3)) }, "true"},
+		{"it is damaged", nil, func(f *Folder) error { return os.WriteFile(f.at(ledgerName), []byte("junk"), 0o600) }, "true"},
+		{"it was removed", nil, func(f *Folder) error { return os.Remove(f.at(ledgerName)) }, gone},
+		{"the folder was removed", nil, func(f *Folder) error { return os.RemoveAll(f.Path()) }, gone},
+		{"there was none", func(f *Folder, l *Ledgers) error {
+			return errors.Join(os.Remove(f.at(ledgerName)), reload(t, l))
+		}, func(*Folder) error { return nil }, "false"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFolder(t)
+			if err := save(t.Context(), f, ledgerOf(t, 1, 1)); err != nil {
+				t.Fatal(err)
+			}
+			l := f.Ledgers()
+			err := reload(t, l)
+			if tt.before != nil {
+				err = errors.Join(err, tt.before(f, l))
+			}
+			if err := errors.Join(err, tt.do(f)); err != nil {
+				t.Fatal(err)
+			}
+			changed, err := l.Changed(t.Context())
+			got := fmt.Sprint(changed)
+			if err != nil {
+				got = gone
+			}
+			equal(t, "changed", got, tt.want)
+		})
+	}
+}
+
+func reload(t *testing.T, l *Ledgers) error {
+	_, err := l.Load(t.Context())
+	return err
 }

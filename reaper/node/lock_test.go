@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/reaper"
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
 // Of two concurrent runs, each would fail to release what the other one has released.
@@ -59,6 +60,59 @@ func TestContentOfTheFileIsNoLock(t *testing.T) {
 			wantHolder("run-1")
 			put(t, f.at(lockName), []byte("half")) // as before the holder wrote its name
 			wantHolder("another run")
+		})
+	}
+}
+
+// Promise 1. A run that was stopped has its lock for ever. If the folder that it locked is not the one at
+// the path any more, another run takes another lock meanwhile.
+func TestLockLapsesIfTheFolderIsReplaced(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		do     func(f *Folder) error
+		lapses bool
+	}{
+		{"nothing", func(*Folder) error { return nil }, false},
+		{"another run fails to take it", func(f *Folder) error {
+			_, err := f.Lock().Acquire(t.Context(), "run-2")
+			if locked := (*reaper.LockedError)(nil); !errors.As(err, &locked) {
+				return errors.New("it takes it")
+			}
+			return nil
+		}, false},
+		{"another ledger", func(f *Folder) error { return save(t.Context(), f, ledgerOf(t, 1, 1)) }, false},
+		{"the folder is gone", func(f *Folder) error { return os.RemoveAll(f.Path()) }, true},
+		{"the folder is another one", func(f *Folder) error {
+			return errors.Join(os.Rename(f.Path(), f.Path()+".old"), os.Mkdir(f.Path(), 0o700))
+		}, true},
+		{"the folder is a copy", func(f *Folder) error {
+			return errors.Join(os.Rename(f.Path(), f.Path()+".old"), os.CopyFS(f.Path(), os.DirFS(f.Path()+".old")))
+		}, true},
+		{"the folder is a link to itself", func(f *Folder) error {
+			return errors.Join(os.Rename(f.Path(), f.Path()+".old"), os.Symlink(f.Path()+".old", f.Path()))
+		}, true},
+		{"the lock is gone", func(f *Folder) error { return os.Remove(f.at(lockName)) }, true},
+		{"the lock is another file", func(f *Folder) error {
+			return errors.Join(os.Rename(f.at(lockName), f.at("old")), os.WriteFile(f.at(lockName), nil, 0o600))
+		}, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFolder(t)
+			lock := f.Lock()
+			if err := lock.Lapsed(); err != nil {
+				t.Errorf("before it is taken: %v", err)
+			}
+			release, err := lock.Acquire(t.Context(), "run-1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer release()
+			if err := tt.do(f); err != nil {
+				t.Fatal(err)
+			}
+			if err := lock.Lapsed(); (err != nil) != tt.lapses || errors.Is(err, ipam.ErrAgain) {
+				t.Errorf("Lapsed = %v, want an error: %v", err, tt.lapses)
+			}
 		})
 	}
 }

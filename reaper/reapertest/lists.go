@@ -61,6 +61,9 @@ type Lists struct {
 	Nodes     []census.Node
 	Machines  []census.VirtualMachine
 	Sandboxes []string
+
+	Attachments []ipam.Attachment // of the sandboxes
+	Boot        string            // of their node
 }
 
 // Census takes a census of the lists.
@@ -117,7 +120,15 @@ type runtime struct{ cluster }
 func (r runtime) Sandboxes(context.Context) ([]census.Sandbox, error) {
 	all := make([]census.Sandbox, len(r.lists.Sandboxes))
 	for i, id := range r.lists.Sandboxes {
-		all[i].ID = id
+		all[i].ID, all[i].Pod = id, ipam.PodRef{Namespace: "node", Name: id}
+		for _, a := range r.lists.Attachments {
+			if a.Sandbox == id {
+				all[i].Attachments = append(all[i].Attachments, a)
+			}
+		}
 	}
 	return all, nil
 }
+
+// Boot implements census.Runtime.
+func (r runtime) Boot() string { return r.lists.Boot }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -200,6 +201,46 @@ func (y Layout) Findings(inv ipam.Inventory, c census.Census) []Finding {
 	slices.SortStableFunc(found, func(a, b Finding) int { return cmp.Compare(a.Kind, b.Kind) })
 	y.addStored(found, inv, networkOf)
 	return found
+}
+
+// FindingsOnNode returns the addresses that ready sandboxes of a node have, and host-local has for nobody:
+// if the configuration of the ADD says that host-local gave them, and every folder in which they may be
+// was listed.
+func (y Layout) FindingsOnNode(inv ipam.Inventory, c census.Census) []Finding {
+	pools := make(map[ipam.PoolRef]*ipam.Pool)
+	for _, l := range inv.Listings {
+		for i := range l.Pools {
+			pools[ipam.PoolRef{Backend: l.Backend, Name: l.Pools[i].Name}] = &l.Pools[i]
+		}
+	}
+	networks := y.networkOf()
+	var found []Finding
+	for _, s := range c.Sandboxes() {
+		for _, a := range s.Attachments {
+			for _, ip := range a.IPs {
+				var in *NetworkReport
+				recorded := !s.Ready
+				for _, ref := range a.Pools {
+					pool := pools[ref]
+					recorded = recorded || pool == nil || slices.ContainsFunc(pool.Allocations, func(a ipam.Allocation) bool { return a.IP == ip })
+					if n, known := networks[ref]; known && in == nil && y.Networks[n].mayGive(ip, true) {
+						in = &y.Networks[n]
+					}
+				}
+				if recorded || in == nil {
+					continue
+				}
+				found = append(found, Finding{
+					Kind: Unrecorded, IP: ip.String(), Backend: in.Backend, Network: in.Name, Stored: []string{},
+					Claims: []ShownBy{{Namespace: s.Pod.Namespace, Pod: s.Pod.Name, Source: census.SandboxCache, Proved: true, UID: s.UID}},
+				})
+			}
+		}
+	}
+	slices.SortStableFunc(found, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.IP, b.IP), cmp.Compare(a.Network, b.Network), cmp.Compare(a.Claims[0].UID, b.Claims[0].UID))
+	})
+	return slices.CompactFunc(found, func(a, b Finding) bool { return reflect.DeepEqual(a, b) }) // Multus has two entries
 }
 
 // Selected returns those of the findings that a selection matches, by one of the pools and by a pod that
