@@ -29,8 +29,9 @@ const slowLists = 5
 // it is restarted (kubernetes issue 123072). A read by name comes from etcd (Get in
 // k8s.io/apiserver/pkg/storage/cacher). Only allocations that name no pod rest on another list.
 type Confirmer struct {
-	cluster census.Cluster
-	census  census.Census // of the first look
+	cluster  census.Cluster
+	census   census.Census  // of the first look
+	backends []ipam.Backend // whose endpoints are read
 
 	mu      sync.Mutex
 	given   map[*ipam.Allocation]judge.Orphan // those that got a warrant
@@ -40,13 +41,14 @@ type Confirmer struct {
 	lacking error                             // why no list is believed any more
 }
 
-// NewConfirmer returns a Confirmer for orphans that were judged by the census.
-func NewConfirmer(cluster census.Cluster, census census.Census) *Confirmer {
+// NewConfirmer returns a Confirmer for orphans of these backends that were judged by the census.
+func NewConfirmer(cluster census.Cluster, census census.Census, backends ...ipam.Backend) *Confirmer {
 	return &Confirmer{
-		cluster: cluster,
-		census:  census,
-		given:   make(map[*ipam.Allocation]judge.Orphan),
-		slow:    make(map[time.Duration]int),
+		cluster:  cluster,
+		census:   census,
+		backends: backends,
+		given:    make(map[*ipam.Allocation]judge.Orphan),
+		slow:     make(map[time.Duration]int),
 	}
 }
 
@@ -286,7 +288,8 @@ func (c *Confirmer) shared(ctx context.Context, fresh time.Duration) (census.Cen
 	return l.census, l.err
 }
 
-// read reads the owners that have a name, one by one, and a witness. Each look has its own time
+// read reads the owners that have a name, one by one, and then the endpoints of those whose sandbox
+// counts as replaced; and a witness. Each look has its own time
 // and its own error, so a slow or failed one does not affect the others. The looks that are not
 // done in time are given up. The error is that of the witness.
 func (c *Confirmer) read(ctx context.Context, fresh time.Duration, orphans []judge.Orphan) (map[ipam.PodRef]census.Reading, error) {
@@ -296,6 +299,7 @@ func (c *Confirmer) read(ctx context.Context, fresh time.Duration, orphans []jud
 	var witness sync.WaitGroup
 	witness.Go(func() { err = c.witnessed(ctx) })
 	looks := readPods(ctx, c.cluster, maps.Keys(judge.Owners(orphans)))
+	c.readEndpoints(ctx, orphans, looks)
 	witness.Wait()
 	return looks, err
 }

@@ -192,14 +192,15 @@ func (r *run) findEndpoints(ctx context.Context) {
 			due = due[:mostEndpoints]
 			r.warn(fmt.Sprintf("%s: it was not looked whether endpoints have %d more addresses of gone pods", b.Name(), more))
 		}
-		names, err := endpointer.Endpoints(ctx, due)
-		if err != nil {
-			r.warn(b.Name() + ": it is unknown whether endpoints of gone pods still have their addresses: " + printable.Error(err))
-		}
-		for i, name := range names {
-			if name != "" {
-				r.round.endpoints[indices[i]] = name
+		var failed error
+		for i, e := range endpointer.Endpoints(ctx, due) {
+			failed = cmp.Or(failed, e.Err)
+			if e.Has(due[i]) {
+				r.round.endpoints[indices[i]] = e.Name
 			}
+		}
+		if failed != nil {
+			r.warn(b.Name() + ": it is unknown whether endpoints of gone pods still have their addresses: " + printable.Error(failed))
 		}
 	}
 }

@@ -62,6 +62,7 @@ func Inspect(ctx context.Context, o Options) (report.Report, error) {
 		}
 	}
 	planAll(n.attempts, report.Planned)
+	r.findEndpoints(ctx)
 	r.warnOfMissingNamespaces(*n)
 	r.tell(n.layout.Findings(n.inventory, n.census))
 	return r.report(), r.failed()

@@ -2,6 +2,7 @@ package reaper_test
 
 import (
 	"errors"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -174,4 +175,18 @@ func TestInspectGoesByTheLedgerOfADump(t *testing.T) {
 	equal(t, "entries", found.Entries, live.Entries)
 	equal(t, "due", *entryOf(t, found, "2").Due, noon.Add(15*time.Minute))
 	equal(t, "caveats", len(found.Run.Caveats), 0)
+}
+
+// What is left of a gone pod in the files of a store is told, as in a run.
+func TestInspectTellsOfEndpoints(t *testing.T) {
+	a := webAllocation()
+	h := newHarness(told{fixedStore{poolOf(a)}, &ipam.Endpoint{Name: "n-k8s-web-eth0", Sandbox: a.Owner.Sandbox, Addresses: []netip.Addr{a.IP}}})
+	h.pods.Add(census.Pod{Ref: other})
+	o := h.options()
+	o.Ledgers = nil
+	r, err := reaper.Inspect(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "endpoint", r.Entries[0].Endpoint, "n-k8s-web-eth0")
 }

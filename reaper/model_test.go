@@ -233,14 +233,14 @@ func (m *model) whyLeaked(store int, a ipam.Allocation, listed map[string]ipam.A
 		return fmt.Sprintf("%s does not exist", a.Owner.Pod)
 	}
 	// A newer allocation proves that an older one leaked only if each sandbox
-	// gets allocations of its own.
+	// gets allocations of its own, and the status has its address.
 	g, has := pod.grants[store]
 	if !has || g.has(a.IP) {
 		return ""
 	}
 	said := listed[backendtest.Place(g.got[0])].Owner.Pod == a.Owner.Pod
 	switch name := m.stores[store].Backend().Name(); {
-	case name == "handled", name == "forgetful" && said && pod.shown.InStatus > 0 && !pod.grants[withHandles].renamed:
+	case said && pod.shown.InStatus > 0 && (name == "handled" || name == "forgetful" && !pod.grants[withHandles].renamed):
 		return fmt.Sprintf("the sandbox of %s that had it is no more", a.Owner.Pod)
 	}
 	return ""

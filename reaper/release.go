@@ -167,7 +167,7 @@ func (a *attempt) cause() error { return a.err }
 // releases of one store may depend on those of another. Pools of one backend are released
 // concurrently.
 func (r *run) release(ctx context.Context, n round) {
-	confirmer := NewConfirmer(r.Cluster, n.census)
+	confirmer := NewConfirmer(r.Cluster, n.census, r.Backends...)
 	told := &tally{messages: r.messages, now: r.Now, all: len(undecided(n.attempts)), began: r.Now(), told: r.Now()}
 	for _, b := range r.Backends {
 		s := &sender{messages: r.messages, told: told, backend: b, plan: n.plan, confirmer: confirmer, room: semaphore.NewWeighted(batchesAtOnce)}

@@ -338,7 +338,7 @@ func (r *restoreCall) orphans(ctx context.Context) (map[[3]string]judge.Orphan, 
 		a := o.Allocation()
 		all[[3]string{a.Backend, a.Pool, a.Key}] = o
 	}
-	return all, NewConfirmer(r.Cluster, census), nil
+	return all, NewConfirmer(r.Cluster, census, r.Backends...), nil
 }
 
 // releaseAgain releases what the restore put back, if it is among the orphans. It returns why it stays.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -163,5 +164,71 @@ func TestGroupIsLookedAtAgainForEachWrite(t *testing.T) {
 				equal(t, "writes", writes, 1)
 			})
 		})
+	}
+}
+
+// A told is a store that has an endpoint for web, which may change between two looks.
+type told struct {
+	fixedStore
+	endpoint *ipam.Endpoint
+}
+
+func (s told) Endpoints(_ context.Context, as []*ipam.Allocation) []ipam.Endpoint {
+	return slices.Repeat([]ipam.Endpoint{*s.endpoint}, len(as))
+}
+
+// Promise 1, 2, 4. A sandbox is replaced, by the endpoint of a pod that waits or by the status of one that
+// does not. The second look reads the endpoint again, by name.
+func TestSecondLookReadsTheEndpointAgain(t *testing.T) {
+	older, newer := calicoOf("n1"), calicoOf("n1")
+	newer.Key, newer.IP, newer.Token, newer.Group, newer.Owner.Sandbox, newer.Created = "8", ip1, "c2", "handle-s2", "s2", noon.Add(-time.Minute)
+	of := func(a ipam.Allocation) ipam.Endpoint {
+		return ipam.Endpoint{Name: "e", Sandbox: a.Owner.Sandbox, Addresses: []netip.Addr{a.IP}}
+	}
+	waits := census.Pod{Ref: web, Node: "n1", AddressUnknown: true, Starting: true}
+	shows := census.Pod{Ref: web, Node: "n1", Addresses: []netip.Addr{ip1}, InStatus: 1}
+	first, third := of(older), ipam.Endpoint{Name: "e", Sandbox: "s3", Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.3")}}
+	unread := ipam.Endpoint{Err: errConnection}
+	for _, tt := range []struct {
+		name       string
+		pod        census.Pod
+		then       ipam.Endpoint // at the second look
+		want       report.Outcome
+		wantIfNone report.Outcome // if there is none at the first look
+	}{
+		{"it waits, and the endpoint is the same", waits, of(newer), report.Released, report.Kept},
+		{"it waits, and there is none", waits, ipam.Endpoint{}, report.Returned, report.Kept},
+		{"it waits, and the endpoint is of this sandbox", waits, first, report.Returned, report.Kept},
+		{"it waits, and the endpoint is of a third one", waits, third, report.Returned, report.Kept},
+		{"it waits, and the endpoint cannot be read", waits, unread, report.Failed, report.Kept},
+		{"it shows the other, and there is none", shows, ipam.Endpoint{}, report.Released, report.Released},
+		{"it shows the other, and the endpoint is of this sandbox", shows, first, report.Returned, report.Returned},
+		{"it shows the other, and the endpoint cannot be read", shows, unread, report.Failed, report.Failed},
+	} {
+		for _, none := range []bool{false, true} {
+			t.Run(fmt.Sprint(tt.name, ", none at first: ", none), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					store := told{fixedStore{poolOf(older, newer)}, new(of(newer))}
+					want := tt.want
+					if none {
+						*store.endpoint, want = ipam.Endpoint{}, tt.wantIfNone
+					}
+					h := newHarness(store)
+					h.policy.Limits.MaxFraction = new(1.0)
+					h.pods.Add(tt.pod)
+					h.pods.AddNodes(census.Node{Name: "n1", Ready: true})
+					h.run(t)
+					h.now = h.now.Add(time.Hour)
+					h.pods.OnCall(func(call string) error {
+						if call == "get pod default/web" {
+							*store.endpoint = tt.then
+						}
+						return nil
+					})
+					r, _ := reaper.Run(t.Context(), h.options())
+					equal(t, "outcome", r.Entries[0].Outcome, want)
+				})
+			})
+		}
 	}
 }

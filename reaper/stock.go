@@ -54,6 +54,7 @@ func (r *run) takeStock(ctx context.Context) (stock, error) {
 	}
 	if r.Cluster != nil {
 		r.progress("found %s", s.census.Found())
+		s.census = r.tellEndpoints(ctx, s.inventory, s.census)
 		r.warn(judge.ExcessWarnings(r.Policy, s.census)...)
 		r.warn(judge.FenceWarnings(s.census)...)
 	}

@@ -3,8 +3,8 @@ package calico
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -13,17 +13,15 @@ import (
 
 // Endpoints implements ipam.Endpointer. In etcd, Calico keeps a WorkloadEndpoint for each sandbox, and
 // one that outlives its sandbox gives the next pod with the address its policy (calico 6997). In the
-// Kubernetes datastore, the pods are the endpoints.
-func (b *Backend) Endpoints(ctx context.Context, as []*ipam.Allocation) ([]string, error) {
+// Kubernetes datastore, the pods are the endpoints, by annotations that their owners may write: none is
+// read there.
+func (b *Backend) Endpoints(ctx context.Context, as []*ipam.Allocation) []ipam.Endpoint {
 	store, err := b.datastore(ctx)
-	if err != nil {
-		return nil, err
-	}
-	names := make([]string, len(as))
+	endpoints := make([]ipam.Endpoint, len(as))
 	errs := each(len(as), func(i int) error {
 		name := endpointName(as[i])
-		if name == "" {
-			return nil
+		if err != nil || name == "" {
+			return err
 		}
 		stored, err := store.endpoint(ctx, as[i].Owner.Pod.Namespace, name)
 		switch {
@@ -32,12 +30,13 @@ func (b *Backend) Endpoints(ctx context.Context, as []*ipam.Allocation) ([]strin
 		case err != nil:
 			return err
 		}
-		if endpointHas(stored, as[i]) {
-			names[i] = name
-		}
-		return nil
+		endpoints[i], err = readEndpoint(name, stored)
+		return err
 	})
-	return names, errors.Join(errs...)
+	for i, err := range errs {
+		endpoints[i].Err = err
+	}
+	return endpoints
 }
 
 // endpointName returns the name of the WorkloadEndpoint of an allocation's pod; empty if the store does
@@ -54,20 +53,24 @@ func endpointName(a *ipam.Allocation) string {
 	return escape.Replace(node) + "-k8s-" + escape.Replace(a.Owner.Pod.Name) + "-eth0"
 }
 
-// endpointHas reports whether a WorkloadEndpoint is of the sandbox of an allocation and has its address.
-// One of a later sandbox is not left over.
-func endpointHas(stored []byte, a *ipam.Allocation) bool {
+// readEndpoint decodes a WorkloadEndpoint.
+func readEndpoint(name string, stored []byte) (ipam.Endpoint, error) {
 	var fields struct {
 		Spec struct {
 			Sandbox  string   `json:"containerID"`
 			Networks []string `json:"ipNetworks"`
 		} `json:"spec"`
 	}
-	return kube.Decode(stored, &fields) == nil && fields.Spec.Sandbox == a.Owner.Sandbox &&
-		slices.ContainsFunc(fields.Spec.Networks, func(text string) bool {
-			network, err := netip.ParsePrefix(text)
-			return err == nil && network.IsSingleIP() && ipam.Shown(network.Addr()) == a.IP
-		})
+	if err := kube.Decode(stored, &fields); err != nil {
+		return ipam.Endpoint{}, fmt.Errorf("decode WorkloadEndpoint %s: %w", name, err)
+	}
+	e := ipam.Endpoint{Name: name, Sandbox: fields.Spec.Sandbox}
+	for _, text := range fields.Spec.Networks {
+		if network, err := netip.ParsePrefix(text); err == nil && network.IsSingleIP() {
+			e.Addresses = append(e.Addresses, ipam.Shown(network.Addr()))
+		}
+	}
+	return e, nil
 }
 
 // endpoint implements datastore.

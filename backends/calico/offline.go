@@ -17,6 +17,7 @@ type excerpt struct {
 	ipPools         []ipPool
 	settings        []byte // of Calico's IPAM; nil if the files have none
 	affinities      []affinity
+	endpoints       map[string][]byte // the WorkloadEndpoints of etcd, by <namespace>/<name>
 	inEtcd          bool
 }
 
@@ -24,7 +25,7 @@ type excerpt struct {
 // either datastore, and the documents that are not Calico's IPAM. Without a block
 // or a handle, the backend is nil.
 func Offline(documents []ipam.Document) (found ipam.Backend, rest []ipam.Document) {
-	var e excerpt
+	e := excerpt{endpoints: make(map[string][]byte)}
 	for _, d := range documents {
 		if !e.take(d) {
 			rest = append(rest, d)
@@ -36,7 +37,7 @@ func Offline(documents []ipam.Document) (found ipam.Backend, rest []ipam.Documen
 		lacks = append(lacks, ipam.Lack{Of: "IPReservations of Calico"})
 	}
 	if len(e.blocks)+len(e.handles) > 0 {
-		found = ipam.Excerpt{Store: Name, Pools: e.pools, Networks: e.networks(), Lacks: lacks, External: e.inEtcd}
+		found = ipam.Excerpt{Store: Name, Pools: e.pools, Networks: e.networks(), EndpointOf: e.endpointOf, Lacks: lacks, External: e.inEtcd}
 	}
 	return found, rest
 }
@@ -95,7 +96,21 @@ func (e *excerpt) takeResource(plural string, r resource) {
 		e.reserved = append(e.reserved, readIPReservation(r))
 	case "ippools":
 		e.ipPools = append(e.ipPools, readIPPool(r))
+	case "workloadendpoints":
+		e.endpoints[r.name] = r.data
 	}
+}
+
+// endpointOf returns what the files have of the endpoint of an allocation's pod.
+func (e excerpt) endpointOf(a *ipam.Allocation) ipam.Endpoint {
+	name := endpointName(a)
+	stored, known := e.endpoints[a.Owner.Pod.Namespace+"/"+name]
+	if !known {
+		return ipam.Endpoint{}
+	}
+	endpoint, err := readEndpoint(name, stored)
+	endpoint.Err = err
+	return endpoint
 }
 
 // networks returns the IPPools of the files as networks; nil if the files have none.

@@ -2,11 +2,13 @@ package calico
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
@@ -171,5 +173,25 @@ func TestOfflineSortsObjectsOut(t *testing.T) {
 				t.Errorf("returned: %t, want %t", got, tt.rest)
 			}
 		})
+	}
+}
+
+// After calico 6997: a dump of etcd has the endpoint of a pod whose address is due.
+func TestOfflineReadsEndpoints(t *testing.T) {
+	const prefix = "/calico/resources/v3/projectcalico.org/workloadendpoints/default/"
+	found, _ := Offline([]ipam.Document{
+		{Data: []byte(threeOfFour)},
+		{Key: prefix + "node--1-k8s-web--0-eth0", Data: fmt.Appendf(nil, `{"spec":{"containerID":%q,"ipNetworks":["10.0.0.0/32"]}}`, sandbox(1))},
+		{Key: prefix + "node--1-k8s-broken-eth0", Data: []byte(`{`)},
+	})
+	of := func(pod string) *ipam.Allocation {
+		return &ipam.Allocation{Owner: ipam.Owner{Pod: ipam.PodRef{Namespace: "default", Name: pod}, Node: "node-1", Sandbox: sandbox(1)}}
+	}
+	got := found.(ipam.Endpointer).Endpoints(t.Context(), []*ipam.Allocation{of("web-0"), of("gone"), of("broken")})
+	if want := (ipam.Endpoint{Name: "node--1-k8s-web--0-eth0", Sandbox: sandbox(1), Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.0")}}); !cmp.Equal(want, got[0], cmpopts.EquateComparable(netip.Addr{})) {
+		t.Errorf("the endpoint is %+v, want %+v", got[0], want)
+	}
+	if got[1].Name != "" || got[1].Err != nil || got[2].Err == nil {
+		t.Errorf("none, and one that cannot be decoded: %+v", got[1:])
 	}
 }

@@ -78,5 +78,8 @@ func (e excerpt) backend(name string, documents []ipam.Document, settings func(s
 	if ipam.Lacks(documents, attachmentKind, attachmentGroup) {
 		lacks = append(lacks, ipam.Lack{Of: "network attachments"})
 	}
+	if ipam.Lacks(documents, poolKind, v1alpha1.SchemeGroupVersion.Group) {
+		lacks = append(lacks, ipam.Lack{Of: "IPPools of Whereabouts"})
+	}
 	return ipam.Excerpt{Store: name, Pools: excluded.withObjectErrors(pools(p)), Lacks: lacks}
 }

@@ -120,3 +120,34 @@ func TestOfflineRespectsAttachments(t *testing.T) {
 		}
 	}
 }
+
+// Promise 2. Any IPPool that the files lack may have the address of a reservation for its owner.
+func TestOfflineHoldsReservationsWithoutAListOfPools(t *testing.T) {
+	const lack = "the files do not list all IPPools of Whereabouts, and one may keep it"
+	reservation := document("OverlappingRangeIPReservation", overlappingJSON("10.0.0.4", `{"podref": "default/web-0"}`, `{}`))
+	attachments := ipam.Document{APIVersion: "k8s.cni.cncf.io/v1", Kind: "NetworkAttachmentDefinitionList", List: true}
+	list := document("IPPoolList", "")
+	list.List = true
+	part := list
+	part.More = true
+	for name, tt := range map[string]struct {
+		pools []ipam.Document
+		want  string
+	}{
+		"none":          {nil, lack},
+		"an empty list": {[]ipam.Document{list}, ""},
+		"a pool":        {[]ipam.Document{document("IPPool", onePool)}, ""},
+		"a part of one": {[]ipam.Document{document("IPPool", onePool), part}, lack},
+	} {
+		b, _ := OfflineOverlapping(append(tt.pools, reservation, attachments), func(string) any { return nil })
+		listed := 0
+		for pool, err := range b.List(t.Context()) {
+			if listed++; err != nil || pool.Allocations[0].Protected != tt.want {
+				t.Errorf("%s: protected by %q, %v, want %q", name, pool.Allocations[0].Protected, err, tt.want)
+			}
+		}
+		if listed != 1 {
+			t.Errorf("%s: %d pools", name, listed)
+		}
+	}
+}

@@ -27,6 +27,8 @@ type Census struct {
 
 	sandboxes sandboxList // of the node, if the run is on one
 
+	endpoints map[ipam.PodRef]ipam.Endpoint // by their pods, as far as they were asked for
+
 	silent map[ipam.PodRef]VirtualMachine // those that do not report all addresses, by the beginning of their pods' names
 	guests excess                         // the virtual machines that report too much
 }
@@ -189,6 +191,8 @@ type Reading struct {
 	Presence Presence
 	Began    time.Time
 	Err      error // why the presence is Unknown
+
+	Endpoint ipam.Endpoint // what a store has for it, if the decision rests on that
 }
 
 // ReadAt returns when the pod was last read, or why it could not be read.
@@ -199,10 +203,26 @@ func (c Census) ReadAt(ref ipam.PodRef) (time.Time, error) {
 	return c.began, nil
 }
 
-// With returns the census with the results of a second look at some pods.
+// With returns the census with the results of a second look at some pods, without the endpoints of the
+// first one.
 func (c Census) With(fresh map[ipam.PodRef]Reading) Census {
-	c.fresh = fresh
+	c.fresh, c.endpoints = fresh, nil
 	return c
+}
+
+// WithEndpoints returns the census with what stores have beside their allocations for some pods.
+func (c Census) WithEndpoints(endpoints map[ipam.PodRef]ipam.Endpoint) Census {
+	c.endpoints = endpoints
+	return c
+}
+
+// Endpoint returns what a store has for the pod on its node; the zero Endpoint if there is none, or if
+// it was not asked for.
+func (c Census) Endpoint(ref ipam.PodRef) ipam.Endpoint {
+	if l, ok := c.fresh[ref]; ok {
+		return l.Endpoint
+	}
+	return c.endpoints[ref]
 }
 
 // Again returns the census with a new list of all pods, and on a node of all sandboxes. It does

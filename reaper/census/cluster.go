@@ -20,6 +20,10 @@ type Pod struct {
 	// the mirror of a static pod, which the kubelet creates again while the sandbox lives.
 	Created time.Time
 
+	// Started is when the kubelet took on the pod, by the clock of its node, before it asked for a
+	// sandbox; zero if it has not said so.
+	Started time.Time
+
 	// Deadline is when a deletion that is under way should be complete, at the end of its
 	// grace period; zero if there is none.
 	Deadline time.Time

@@ -116,14 +116,14 @@ type Surveyor interface {
 	Survey(ctx context.Context, pools []Pool) ([]Network, error)
 }
 
-// An Endpointer is a Backend whose store has an object for each sandbox beside its allocations, which may
+// An Endpointer is a Backend whose store has an Endpoint for a pod beside its allocations, which may
 // outlive both and then counts for the next pod that gets the address.
 type Endpointer interface {
 	Backend
 
-	// Endpoints returns the names of the objects that still have the address of an allocation for its
-	// sandbox, in the same order; an empty one if there is none. No verdict rests on one.
-	Endpoints(ctx context.Context, as []*Allocation) ([]string, error)
+	// Endpoints reads, by name, the endpoint of the pod of each allocation on the node of the
+	// allocation, in the same order. Each has its own error.
+	Endpoints(ctx context.Context, as []*Allocation) []Endpoint
 }
 
 // A Locator is a Backend whose store may be in one of several places.

@@ -46,6 +46,10 @@ type Excerpt struct {
 	// do not say which addresses pods can get.
 	Networks func(pools []Pool) ([]Network, error)
 
+	// EndpointOf returns what the files have beside the allocations for the pod of one, as
+	// Endpoints does. It is nil if the store has no endpoints.
+	EndpointOf func(*Allocation) Endpoint
+
 	// Lacks are the lists that the files do not have, and that may keep allocations.
 	Lacks []Lack
 
@@ -62,6 +66,17 @@ func (e Excerpt) Survey(_ context.Context, pools []Pool) ([]Network, error) {
 		return nil, nil
 	}
 	return e.Networks(pools)
+}
+
+// Endpoints implements Endpointer.
+func (e Excerpt) Endpoints(_ context.Context, as []*Allocation) []Endpoint {
+	endpoints := make([]Endpoint, len(as))
+	for i, a := range as {
+		if e.EndpointOf != nil {
+			endpoints[i] = e.EndpointOf(a)
+		}
+	}
+	return endpoints
 }
 
 // Name implements Backend.

@@ -358,12 +358,15 @@ func (c *Case) moved() bool {
 // an earlier one, where no sandbox adopts the allocation of another.
 //
 // If the clock of a node is slow, an allocation of the pod itself may look older. So it must be
-// older by as much as madeBefore requires for different clocks, and the pod must be waiting for
-// its address, on a node that can show it, or on none. A kubelet shows the address after it has
-// pulled the images, which takes time.
+// older, by as much as madeBefore requires for different clocks, than both the pod and what the same
+// clock says of its start. And the pod must be waiting for its address, on a node that can show it, or
+// on none, where no ADD was made for it. A kubelet shows the address after it has pulled the images, which takes time.
 func (c *Case) ofEarlierPod() bool {
 	pod := c.Pod
 	if !c.SandboxOwned() || c.Created.IsZero() || pod.Created.IsZero() || pod.Created.Sub(c.Created) <= addWindow {
+		return false
+	}
+	if pod.Node != "" && pod.Started.Sub(c.Created) <= addWindow {
 		return false
 	}
 	return c.waits(pod) && !pod.Shows(c.IP)
@@ -416,18 +419,27 @@ const addWindow = 4 * time.Minute
 // the sandbox is later. For one UID, the kubelet makes a sandbox only when the previous one is
 // dead. The sandbox of an earlier pod of that name may still be ending, and ripen waits for it.
 //
-// The pod must also show that sandbox or its address. That alone proves nothing: the owner
-// of a pod may write any annotation on it. A pod whose sandboxes all fail shows none.
+// The pod must also show that sandbox or its address; or, where each sandbox has its own allocation, its
+// status, or the endpoint of a pod that waits. An annotation alone proves nothing: the owner of a pod may
+// write any on it. Nor does the status of a pod without a sandbox, which is that of an earlier one.
 func (c *Case) replacement() (netip.Addr, bool) {
 	pod := c.Pod
-	if last := c.newest[pod.Ref]; last != nil && c.failedBefore(last) {
-		return last.IP, true
-	}
 	// An allocation without an interface may be of a network that is left out.
 	if pod.LeavesOut && !c.SandboxOwned() && c.Owner.Interface == "" {
 		return netip.Addr{}, false
 	}
-	if pod.AddressUnknown || c.Owner.Sandbox == "" || len(pod.Addresses) == 0 || c.inStatus(c.Owner.Sandbox) {
+	if c.Owner.Sandbox == "" || c.inStatus(c.Owner.Sandbox) {
+		return netip.Addr{}, false
+	}
+	if c.SandboxOwned() {
+		switch endpoint := c.census.Endpoint(pod.Ref); {
+		case endpoint.Claims(c.Allocation):
+			return netip.Addr{}, false
+		case pod.InStatus == 0:
+			return c.replacedBy(endpoint)
+		}
+	}
+	if pod.AddressUnknown || len(pod.Addresses) == 0 || pod.NoSandbox && !pod.Finished {
 		return netip.Addr{}, false
 	}
 	for _, other := range c.shownInPlace() {
@@ -438,25 +450,10 @@ func (c *Case) replacement() (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// failedBefore reports whether the last allocation of a pod that waits for its address proves, by
-// the times of both on the same ready node, that an earlier one is of a sandbox that failed.
-func (c *Case) failedBefore(last *ipam.Allocation) bool {
-	return c.ofTry(c.Allocation, c.Pod) && c.Owner.Node == last.Owner.Node && c.Backend == last.Backend && c.madeBefore(last) &&
-		c.Owner.Sandbox != last.Owner.Sandbox && c.Owner.Sandbox != c.Pod.Sandbox
-}
-
-// ofTry reports whether the allocation is of an attempt to start a pod that waits for its address:
-// on the node of that pod, where each sandbox has its own allocation and the store says when it
-// was made.
-func (f *Facts) ofTry(a *ipam.Allocation, pod census.Pod) bool {
-	return a.SandboxOwned() && !a.Created.IsZero() && a.Owner.Sandbox != "" && a.Owner.Pod == pod.Ref &&
-		a.Owner.Node != "" && a.Owner.Node == pod.Node && f.waits(pod)
-}
-
 // shownInPlace returns the allocations that the pod shows instead of this one.
 //
-// If each sandbox has its own allocation, they are any of the same store, by sandbox or
-// address. If sandboxes adopt allocations, they are those of the same pool, on the
+// If each sandbox has its own allocation, they are those of the same store with an address of the
+// status. If sandboxes adopt allocations, they are those of the same pool, on the
 // interface of this allocation. Old versions of plugins named no interface: such an
 // allocation may belong to any interface.
 func (c *Case) shownInPlace() []*ipam.Allocation {
@@ -466,16 +463,9 @@ func (c *Case) shownInPlace() []*ipam.Allocation {
 		if pod.Sandbox == c.Owner.Sandbox {
 			return nil
 		}
-		for _, other := range c.owned.sandboxes.others(nil, c.Allocation, pod.Sandbox) {
+		for _, other := range c.statusOwners() {
 			if other.Backend == c.Backend {
 				shown = append(shown, other)
-			}
-		}
-		for _, ip := range pod.Addresses {
-			for other := range c.owned.of(ip, c.Owner.Pod) {
-				if other.Backend == c.Backend {
-					shown = append(shown, other)
-				}
 			}
 		}
 		return shown
@@ -494,21 +484,21 @@ func (c *Case) shownInPlace() []*ipam.Allocation {
 	return shown
 }
 
-// supersededBy reports whether the store proves that the other allocation is of a later sandbox.
-// Where each sandbox has its own allocation, their times prove it. Without times, or where
-// sandboxes adopt allocations, the pod's status does, or the plugin's version: one that
-// names the interface is later than one that does not.
+// supersededBy reports whether the other allocation, which the pod shows, is proved to be of a later
+// sandbox. Where each sandbox has its own allocation, the pod's status proves it, and the times of both
+// must agree if they have any. Where sandboxes adopt allocations, the status proves it, or the plugin's version: one
+// that names the interface is later than one that does not.
 func (c *Case) supersededBy(other *ipam.Allocation) bool {
 	switch {
-	case c.SandboxOwned() && !c.Created.IsZero() && !other.Created.IsZero():
-		return c.madeBefore(other)
+	case c.SandboxOwned():
+		return c.Created.IsZero() || other.Created.IsZero() || c.madeBefore(other)
 	case c.inStatus(other.Owner.Sandbox):
 		return true
 	}
-	return !c.SandboxOwned() && c.NeverAdopted() && c.Owner.Interface == "" && other.Owner.Interface != ""
+	return c.NeverAdopted() && c.Owner.Interface == "" && other.Owner.Interface != ""
 }
 
-// madeBefore reports whether the times of both allocations prove that the other one is later. On
+// madeBefore reports whether the times of both allocations say that the other one is later. On
 // another node, the clock may differ, so the times must be further apart. A time in the future
 // comes from a wrong clock, and proves nothing.
 func (c *Case) madeBefore(other *ipam.Allocation) bool {

@@ -37,8 +37,7 @@ type Facts struct {
 
 	vague map[pooled]*ipam.Attachment // by which a sandbox of the node may have an address of the pool; the first one
 
-	owned  index                            // the allocations that prove an owner, of all stores
-	newest map[ipam.PodRef]*ipam.Allocation // of each pod that waits for its address: on its node, where sandboxes adopt none
+	owned index // the allocations that prove an owner, of all stores
 }
 
 // A store is an index of what one backend listed.
@@ -66,7 +65,7 @@ func NewFacts(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Censu
 	if inv.Ended().IsZero() || c.Began().Before(inv.Ended()) {
 		c = census.Census{}
 	}
-	f := &Facts{now: now, policy: p, census: c, ledger: l, stores: make(map[string]store, len(inv.Listings)), newest: make(map[ipam.PodRef]*ipam.Allocation), incomplete: !inv.Complete()}
+	f := &Facts{now: now, policy: p, census: c, ledger: l, stores: make(map[string]store, len(inv.Listings)), incomplete: !inv.Complete()}
 	owned := make([]*ipam.Allocation, 0, inv.Size())
 	for _, l := range inv.Listings {
 		s := store{pools: make(map[string]*ipam.Pool, len(l.Pools)), nodes: make(map[string]bool)}
@@ -92,9 +91,6 @@ func NewFacts(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Censu
 				}
 				pod, _ := c.Pod(a.Owner.Pod)
 				s.renames = s.renames || a.Owner.Node != "" && pod.Node != "" && pod.Node != a.Owner.Node && pod.Shows(a.IP)
-				if last := f.newest[pod.Ref]; f.ofTry(a, pod) && (last == nil || last.Created.Before(a.Created)) {
-					f.newest[pod.Ref] = a
-				}
 			}
 		}
 		if !seen && addresses >= *p.Limits.MinEntries {

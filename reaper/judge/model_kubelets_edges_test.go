@@ -38,6 +38,7 @@ func (m *kubeletModel) putCalico(pod *kubeletPod, box *sandbox) func(store int) 
 	owner := ipam.Owner{Pod: pod.Ref, Sandbox: box.id}
 	owner.Node = m.alias[pod.Node]
 	m.put(inCalico, ipam.Allocation{Key: fmt.Sprint(m.made), IP: ip(inCalico), Owner: owner, Created: m.now.Add(m.clock[pod.Node] - time.Second + time.Duration(m.made)), Group: "handle " + box.id, Adoption: ipam.SandboxOwned}, box)
+	m.told[pod.Node+"/"+pod.Ref.Name] = ipam.Endpoint{Name: "endpoint", Sandbox: box.id, Addresses: []netip.Addr{ip(inCalico)}}
 	second := m.stores[inCalico][fmt.Sprint(m.made)].a
 	second.Key, second.IP, second.Group = "second "+second.Key, ip(secondNetwork), "second "+second.Group
 	m.put(inCalico, second, box)
@@ -151,9 +152,10 @@ func (m *kubeletModel) isReplaced(pod *kubeletPod, e *storedEntry) bool {
 	if pod.InStatus > 0 {
 		return false
 	}
-	again := pod.Created.Sub(e.a.Created) > inFlight
-	return again || slices.ContainsFunc(m.calico(), func(o *storedEntry) bool {
-		later := o.a.Owner.Pod == pod.Ref && o.a.Created.After(e.a.Created) && o.box != e.box && !o.a.Created.After(m.now)
+	again := pod.Created.Sub(e.a.Created) > inFlight && pod.Started.Sub(e.a.Created) > inFlight
+	told := m.told[pod.Node+"/"+pod.Ref.Name]
+	return again || !told.Claims(&e.a) && slices.ContainsFunc(m.calico(), func(o *storedEntry) bool {
+		later := o.a.Owner.Pod == pod.Ref && o.a.Created.After(e.a.Created) && told.Has(&o.a) && !o.a.Created.After(m.now)
 		return later && o.a.Owner.Node == pod.Node && e.a.Owner.Node == pod.Node
 	})
 }

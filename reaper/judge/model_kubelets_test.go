@@ -28,6 +28,7 @@ type kubeletModel struct {
 	pods   map[string]*kubeletPod // in the API
 	boxes  []*sandbox             // that run
 	stores [3]map[string]*storedEntry
+	told   map[string]ipam.Endpoint // Calico's, by node and pod; none is ever deleted
 	ledger ledger.Ledger
 	made   int
 	log    []string
@@ -73,7 +74,7 @@ const secondNetwork = 9
 var storeNames = [3]string{"calico", "whereabouts", "overlapping"}
 
 func newKubeletModel(t *testing.T, known ...string) *kubeletModel {
-	m := &kubeletModel{t: t, now: noon, nodes: map[string]*census.Node{}, pods: map[string]*kubeletPod{}, known: map[string]bool{}, clock: map[string]time.Duration{}, alias: map[string]string{"n0": "n0", "n1": "n1", "n2": "n2"}}
+	m := &kubeletModel{t: t, now: noon, told: map[string]ipam.Endpoint{}, nodes: map[string]*census.Node{}, pods: map[string]*kubeletPod{}, known: map[string]bool{}, clock: map[string]time.Duration{}, alias: map[string]string{"n0": "n0", "n1": "n1", "n2": "n2"}}
 	for _, k := range known {
 		m.known[k] = true
 	}
@@ -98,7 +99,7 @@ func (m *kubeletModel) create(name, node string, grace time.Duration) {
 	m.made++
 	m.pods[name] = &kubeletPod{Pod: census.Pod{
 		Ref: ipam.PodRef{Namespace: "default", Name: name}, UID: fmt.Sprint("u", m.made), Node: node,
-		AddressUnknown: true, Starting: true, TerminationGrace: grace, Created: m.now,
+		AddressUnknown: true, Starting: true, TerminationGrace: grace, Created: m.now, Started: m.now.Add(m.clock[node]),
 	}}
 	m.note("create %s on %s, grace %v", name, node, grace)
 }
@@ -275,8 +276,11 @@ func (m *kubeletModel) run(grace time.Duration, broken int) string {
 	}
 	w.policy.GracePeriod = &policy.Duration{Duration: grace}
 	w.ledger, w.now = m.ledger, m.now
+	w.endpoints = map[ipam.PodRef]ipam.Endpoint{}
 	for _, name := range slices.Sorted(maps.Keys(m.pods)) {
-		w.lists.Pods = append(w.lists.Pods, m.pods[name].Pod)
+		pod := m.pods[name].Pod
+		w.lists.Pods = append(w.lists.Pods, pod)
+		w.endpoints[pod.Ref] = m.told[pod.Node+"/"+name]
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.nodes)) {
 		w.lists.Nodes = append(w.lists.Nodes, *m.nodes[name])

@@ -63,7 +63,7 @@ func Rules() []Rule {
 		{PodMoved, Orphaned, true, podMoved, wait,
 			"The store names a node, and the pod of that name is on another one: the allocation belongs to an earlier pod."},
 		{PodReplaced, Orphaned, true, podAgain, wait,
-			"A pod of that name exists, shows no address yet, and is more than 4 minutes younger than the allocation, which no later sandbox can adopt (Calico): the allocation belongs to an earlier pod."},
+			"A pod of that name exists, shows no address yet, and was created, and taken on by its kubelet, more than 4 minutes after the allocation, which no later sandbox can adopt (Calico): the allocation belongs to an earlier pod."},
 		{PodReplaced, Orphaned, true, podOnHost, wait,
 			"A pod of that name exists, and is on the network of its node, which is none of Windows, so that no plugin was ever asked for it; it is not the mirror of a static pod, nor named like one: the allocation belongs to an earlier pod."},
 		{SandboxReplaced, Orphaned, true, sandboxReplaced, wait,

@@ -38,7 +38,7 @@ func TestNodeThatIsNotReadyKeeps(t *testing.T) {
 		of("PodReplaced", unreachable, change(func(a *ipam.Allocation) { a.Owner.UID = "old" }), pods(census.Pod{Ref: web, UID: "new"})),
 		of("PodFinished", unreachable, pods(census.Pod{Ref: web, Finished: true})),
 		of("SandboxReplaced", unreachable, change(func(a *ipam.Allocation) { a.Adoption, a.Created = ipam.SandboxOwned, noon.Add(-time.Hour) }),
-			pods(census.Pod{Ref: web, Sandbox: "s2", Addresses: []netip.Addr{ip2}})),
+			pods(census.Pod{Ref: web, Sandbox: "s2", Addresses: []netip.Addr{ip2}, InStatus: 1})),
 		of("SandboxAbsent", unreachable, change(func(a *ipam.Allocation) { a.Owner.Pod = ipam.PodRef{} })),
 		of("EmptyHandle", unreachable, change(func(a *ipam.Allocation) { a.EmptyHandle = true })),
 		of("interrupted", unreachable, change(func(a *ipam.Allocation) { a.Interrupted = true })),

@@ -16,6 +16,7 @@ import (
 type rival struct {
 	older, newer *ipam.Allocation
 	pod          *census.Pod
+	endpoint     *ipam.Endpoint
 }
 
 // A proof is a rival with a change, and the decision on the older allocation.
@@ -38,10 +39,14 @@ func proves(t *testing.T, apart bool, situations func() (older, newer ipam.Alloc
 	for _, p := range proofs {
 		t.Run(p.name, func(t *testing.T) {
 			older, newer, pod := situations()
+			var endpoint ipam.Endpoint
 			if p.change != nil {
-				p.change(rival{&older, &newer, &pod})
+				p.change(rival{&older, &newer, &pod, &endpoint})
 			}
-			s := situation{pools: []ipam.Pool{poolOf(older, newer)}, pods: []census.Pod{pod, showing(other, ip9)}}
+			s := situation{
+				pools: []ipam.Pool{poolOf(older, newer)}, pods: []census.Pod{pod, showing(other, ip9)},
+				endpoints: map[ipam.PodRef]ipam.Endpoint{web: endpoint},
+			}
 			if apart {
 				there := poolOf(newer)
 				there.Name = "there"
@@ -163,14 +168,14 @@ func TestPodThatShowsOthersKeepsTheAddressAndIsTold(t *testing.T) {
 }
 
 // laterSandboxSituation returns an allocation of sandbox s1, and one that sandbox s2
-// got a minute later. The pod names no sandbox, and shows the address of s2.
+// got a minute later. The pod names no sandbox, and its status has the address of s2.
 func laterSandboxSituation() (older, newer ipam.Allocation, pod census.Pod) {
 	older, newer = webAllocation(), webAllocation()
 	older.Adoption, newer.Adoption = ipam.SandboxOwned, ipam.SandboxOwned
 	older.Owner.Node, newer.Owner.Node = "node-1", "node-1"
 	older.Created, newer.Created = noon.Add(-time.Hour), noon.Add(-time.Hour+time.Minute)
 	newer.Key, newer.IP, newer.Token, newer.Owner.Sandbox = "2", ip2, "t2", "s2"
-	return older, newer, census.Pod{Ref: web, Addresses: []netip.Addr{ip2}}
+	return older, newer, census.Pod{Ref: web, Addresses: []netip.Addr{ip2}, InStatus: 1}
 }
 
 // Promise 1, 2. Each case that is kept lacks one part of the proof. Plugins that only
@@ -180,8 +185,16 @@ func TestSandboxIsReplacedOnlyByALaterOneThatThePodShows(t *testing.T) {
 		proof{"all is proved", replaced, nil},
 		proof{"the other allocation is older", present, func(r rival) { r.older.Created, r.newer.Created = r.newer.Created, r.older.Created }},
 		proof{"both are of the same moment", present, func(r rival) { r.older.Created = r.newer.Created }},
-		proof{"this allocation has no age", present, func(r rival) { r.older.Created = time.Time{} }},
-		proof{"the other allocation has no age", present, func(r rival) { r.newer.Created = time.Time{} }},
+		proof{"this allocation has no age", replaced, func(r rival) { r.older.Created = time.Time{} }},
+		proof{"the other allocation has no age", replaced, func(r rival) { r.newer.Created = time.Time{} }},
+		proof{"only an annotation has the address", present, func(r rival) { r.pod.InStatus = 0 }},
+		proof{"the kubelet says that the sandbox of the status is gone", present, func(r rival) { r.pod.NoSandbox = true }},
+		proof{"it says so of a pod that has ended", replaced, func(r rival) { r.pod.NoSandbox, r.pod.Finished = true, true }},
+		proof{"the endpoint is of the other sandbox", replaced, func(r rival) { *r.endpoint = endpointOf(*r.newer) }},
+		proof{"the endpoint is of a third sandbox", replaced, func(r rival) { *r.endpoint = ipam.Endpoint{Name: "e", Sandbox: "s3", Addresses: []netip.Addr{ip9}} }},
+		proof{"the endpoint is of this sandbox", present, func(r rival) { *r.endpoint = ipam.Endpoint{Name: "e", Sandbox: "s1"} }},
+		proof{"the endpoint has this address", present, func(r rival) { *r.endpoint = ipam.Endpoint{Name: "e", Sandbox: "s2", Addresses: []netip.Addr{ip1}} }},
+		proof{"the endpoint could not be read", present, func(r rival) { r.endpoint.Err = errForbidden }},
 		proof{"both are of one sandbox", present, func(r rival) { r.newer.Owner.Sandbox = "s1" }},
 		proof{"this allocation names no sandbox", present, func(r rival) { r.older.Owner.Sandbox = "" }},
 		proof{"the other allocation names no sandbox", present, func(r rival) { r.newer.Owner.Sandbox = "" }},
@@ -206,6 +219,11 @@ func TestSandboxIsReplacedOnlyByALaterOneThatThePodShows(t *testing.T) {
 	equal(t, "verdict on the newer", decisionOf(s.judge(t, noon)[1]), present)
 }
 
+// endpointOf returns the endpoint of the sandbox of an allocation.
+func endpointOf(a ipam.Allocation) ipam.Endpoint {
+	return ipam.Endpoint{Name: "n1-k8s-web-eth0", Sandbox: a.Owner.Sandbox, Addresses: []netip.Addr{a.IP}}
+}
+
 // sandboxSituation returns an allocation of sandbox s1, one that sandbox s2 got a minute
 // later, and their pod, which shows sandbox s2 and its address.
 func sandboxSituation() (a, later ipam.Allocation, pod census.Pod) {
@@ -219,18 +237,18 @@ func TestSandboxWithItsOwnAllocationIsReplacedOnlyWithTheProof(t *testing.T) {
 	proves(t, false, sandboxSituation,
 		proof{"all is proved", replaced, nil},
 		proof{"the allocation names no interface", replaced, func(r rival) { r.older.Owner.Interface = "" }},
-		proof{"the pod shows no address of the store", replaced, func(r rival) { r.pod.Addresses = []netip.Addr{ip3} }},
+		proof{"the pod shows no address of the store, and only claims the sandbox", present, func(r rival) { r.pod.Addresses = []netip.Addr{ip3} }},
 		proof{"the pod claims a sandbox that the store does not have", present, func(r rival) { r.pod.Sandbox, r.pod.Addresses = "forged", []netip.Addr{ip3} }},
 		proof{"the pod claims a sandbox of another pod", present, func(r rival) { r.newer.Owner.Pod = other }},
 		proof{"the pod claims its sandbox before this one", present, func(r rival) { r.newer.Created = r.older.Created.Add(-time.Minute) }},
 		proof{"the later sandbox is of another node, whose clock may be wrong", present, func(r rival) { r.newer.Owner.Node = "node-2" }},
 		proof{"the later allocation is of the future", present, func(r rival) { r.newer.Created = noon.Add(time.Second) }},
 		proof{"the later allocation cannot be read", present, func(r rival) { r.newer.Unreadable = "no JSON" }},
-		proof{"the store does not say when, and the pod claims the sandbox", present, func(r rival) { r.older.Created = time.Time{} }},
-		proof{"the store does not say when, and the status has an address of the sandbox", replaced, func(r rival) { r.older.Created, r.pod.InStatus = time.Time{}, 1 }},
+		proof{"the store does not say when, and the pod claims the sandbox", present, func(r rival) { r.older.Created, r.pod.InStatus = time.Time{}, 0 }},
+		proof{"the pod claims the sandbox and its address", present, func(r rival) { r.pod.InStatus = 0 }},
 		proof{"the pod shows the same sandbox", present, func(r rival) { r.pod.Sandbox = "s1" }},
 		proof{"the allocation names no sandbox", present, func(r rival) { r.older.Owner.Sandbox = "" }},
-		proof{"the pod shows no address", present, func(r rival) { r.pod.Addresses = nil }},
+		proof{"the pod shows no address", present, func(r rival) { r.pod.Addresses, r.pod.InStatus = nil, 0 }},
 		proof{"the pod does not show all that it should", present, func(r rival) { r.pod.AddressUnknown = true }},
 		proof{"the pod shows this address too", present, func(r rival) { r.pod.Addresses = []netip.Addr{ip2, ip1} }},
 		proof{"sandboxes may adopt allocations of others", present, func(r rival) { r.older.Adoption = ipam.Adoptable }},
@@ -247,8 +265,8 @@ func TestSandboxWithItsOwnAllocationIsReplacedOnlyWithTheProof(t *testing.T) {
 }
 
 // Promise 1. While the ADD of a new sandbox is in flight, its pod still shows the old one, and
-// the new allocation looks replaced. No ADD takes longer than 4 minutes, so an older allocation
-// is not that of the ADD in flight; but an adopted one can be older than its sandbox.
+// the new allocation looks replaced. No ADD takes longer than 4 minutes. How old an allocation is says
+// nothing: an adopted one can be older than its sandbox, and the clock of its node may be wrong.
 func TestReplacedSandboxWaitsUntilItsAddMustBeOver(t *testing.T) {
 	const m = time.Minute
 	old := noon.Add(-4 * m)
@@ -261,9 +279,8 @@ func TestReplacedSandboxWaitsUntilItsAddMustBeOver(t *testing.T) {
 	}{
 		{"of unknown age", false, time.Time{}, 0, 0, 4 * m},
 		{"of unknown age, and a longer grace", false, time.Time{}, 9 * m, 6 * m, 9 * m},
-		{"as old as an ADD can be", false, old, 0, 0, 0},
-		{"long known, with a grace", false, noon.Add(-time.Hour), m, 6 * m, m},
-		{"a second younger", false, old.Add(time.Second), 0, 0, time.Second},
+		{"as old as an ADD can be", false, old, 0, 0, 4 * m},
+		{"of long ago, and a minimal age", false, noon.Add(-time.Hour), m, 6 * m, 6 * m},
 		{"made at noon", false, noon, 0, 0, 4 * m},
 		{"adopted", true, time.Time{}, 0, 0, 4 * m},
 		{"adopted, and of long ago", true, noon.Add(-24 * time.Hour), 0, 0, 4 * m},

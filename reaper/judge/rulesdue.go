@@ -67,7 +67,7 @@ func sandboxReplaced(c *Case) (Ruling, bool) {
 		return noMatch()
 	}
 	note, evidence := otherAddress(other)
-	return c.ripen(c.addInFlight(), note, evidence)
+	return c.ripen(max(c.terms().MinAge, addWindow), note, evidence) // whatever the clock of a node says
 }
 
 // addInFlight returns the shortest wait of an allocation that may be of an unfinished ADD:

@@ -72,7 +72,7 @@ func TestSecondLookAsksTheRulesAgain(t *testing.T) {
 	named := all(handle, owner(ipam.Owner{Pod: web, Sandbox: "s1"}))
 	_, _, s2 := sandboxSituation()
 	s1, forged := s2, s2
-	s1.Sandbox, forged.Sandbox, forged.Addresses = "s1", "forged", nil
+	s1.Sandbox, forged.Sandbox, forged.Addresses, forged.InStatus = "s1", "forged", nil, 0
 	gone := all(func(s *situation) { s.pools = []ipam.Pool{poolOf(lease())} }, sandboxes("s2"))
 	attached := func(as ...ipam.Attachment) func(*lists) { return func(l *lists) { l.Attachments = as } }
 	goneOf := all(gone, entry(func(a *ipam.Allocation) { a.Owner.Pod = web }))

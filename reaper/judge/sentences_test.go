@@ -209,7 +209,7 @@ func sentences() []sentence {
 			s.pools, s.pods, s.nodes = []ipam.Pool{poolOf(moved)}, []census.Pod{elsewhere}, []census.Node{ready("n1"), ready("n2")}
 		})},
 		{"its pod is younger and waits", judge.PodReplaced, "the pod was created at 2026-03-01T11:30:00Z", []string{ripens, twice}, in(func(s *situation) {
-			again := census.Pod{Ref: web, Node: "n1", AddressUnknown: true, Starting: true, Created: noon.Add(-30 * time.Minute)}
+			again := census.Pod{Ref: web, Node: "n1", AddressUnknown: true, Starting: true, Created: noon.Add(-30 * time.Minute), Started: noon.Add(-30 * time.Minute)}
 			s.pools, s.pods, s.nodes = []ipam.Pool{poolOf(moved)}, []census.Pod{again}, []census.Node{ready("n1")}
 		})},
 		{"its pod is on the network of its node", judge.PodReplaced, "the pod is on the network of its node", []string{ripens, twice},

@@ -222,48 +222,63 @@ func tries(ages ...time.Duration) []ipam.Allocation {
 
 // waiting returns a pod on n1 that waits for its address.
 func waiting(age time.Duration) census.Pod {
-	return census.Pod{Ref: web, UID: "u", Node: "n1", Created: noon.Add(-age), AddressUnknown: true, Starting: true}
+	return census.Pod{Ref: web, UID: "u", Node: "n1", Created: noon.Add(-age), Started: noon.Add(-age), AddressUnknown: true, Starting: true}
 }
 
-// Promise 1. Each attempt to make a sandbox leaks an address. Only the last one, and what is
-// younger than an ADD can take, may be of a sandbox that lives or is being made.
-func TestOnlyTheLastTryOfAPodThatWaitsKeepsItsAddress(t *testing.T) {
-	last := func(change func(a *ipam.Allocation)) []ipam.Allocation {
+// Promise 1, 2. Each attempt to make a sandbox leaks an address. While the pod shows none, only its endpoint
+// tells which sandbox is the last one, and the times must agree: the clock of a node may be set back.
+func TestTryOfAPodThatWaitsGoesOnlyIfTheEndpointHasALaterOne(t *testing.T) {
+	of := func(sandbox string, address byte) func(*ipam.Endpoint) {
+		return func(e *ipam.Endpoint) { e.Sandbox, e.Addresses = sandbox, []netip.Addr{ip(address)} }
+	}
+	change := func(change func(a *ipam.Allocation)) []ipam.Allocation {
 		two := tries(time.Hour, 30*time.Minute)
 		change(&two[1])
 		return two
 	}
-	elsewhere := tries(0, 0, 20*time.Minute)[2]
-	elsewhere.Owner.Node = "n9"
 	for _, tt := range []struct {
-		name string
-		as   []ipam.Allocation
-		pod  func(*census.Pod)
-		node census.Node
-		goes string // the keys, of those that go after the grace period
+		name     string
+		as       []ipam.Allocation
+		pod      func(*census.Pod)
+		node     census.Node
+		endpoint func(*ipam.Endpoint) // of the last one, if that is nil
+		goes     string               // the keys, of those that go after the grace period
 	}{
-		{"three tries", tries(time.Hour, 40*time.Minute, 20*time.Minute), nil, ready("n1"), "12"},
-		{"the third is on another node", append(tries(time.Hour, 40*time.Minute), elsewhere), nil, ready("n1"), "1"},
-		{"one try", tries(time.Hour), nil, ready("n1"), ""},
-		{"its node is not ready", tries(time.Hour, 30*time.Minute), nil, notReady("n1"), ""},
+		{"three tries", tries(time.Hour, 40*time.Minute, 20*time.Minute), nil, ready("n1"), nil, "12"},
+		{"it has the second of three", tries(time.Hour, 40*time.Minute, 20*time.Minute), nil, ready("n1"), of("s2", 3), "1"},
+		{"one try", tries(time.Hour), nil, ready("n1"), nil, ""},
+		{"the clock was set back between two", tries(30*time.Minute, time.Hour), nil, ready("n1"), nil, ""},
+		{"it was set back, and the ADD has not written it yet", tries(30*time.Minute, time.Hour), nil, ready("n1"), func(e *ipam.Endpoint) { *e = ipam.Endpoint{} }, ""},
+		{"there is none", tries(time.Hour, 30*time.Minute), nil, ready("n1"), func(e *ipam.Endpoint) { *e = ipam.Endpoint{} }, ""},
+		{"it could not be read", tries(time.Hour, 30*time.Minute), nil, ready("n1"), func(e *ipam.Endpoint) { e.Err = errForbidden }, ""},
+		{"it is of a third sandbox", tries(time.Hour, 30*time.Minute), nil, ready("n1"), of("s9", 9), ""},
+		{"it is of a third sandbox, with the address", tries(time.Hour, 30*time.Minute), nil, ready("n1"), of("s9", 3), ""},
+		{"it is of the sandbox, with another address", tries(time.Hour, 30*time.Minute), nil, ready("n1"), of("s2", 9), ""},
+		{"it is of the sandbox, with the address of the first", tries(time.Hour, 30*time.Minute), nil, ready("n1"), of("s2", 2), ""},
+		{"it is of the first", tries(time.Hour, 30*time.Minute), nil, ready("n1"), of("s1", 2), ""},
+		{"its node is not ready", tries(time.Hour, 30*time.Minute), nil, notReady("n1"), nil, ""},
 		{"the pod is up", tries(time.Hour, 30*time.Minute), func(p *census.Pod) {
 			*p = showing(web, ip1)
 			p.Node, p.InStatus = "n1", 1
-		}, ready("n1"), ""},
-		{"the pod shows the first", tries(time.Hour, 30*time.Minute), func(p *census.Pod) { p.Sandbox = "s1" }, ready("n1"), ""},
-		{"the last has no time", last(func(a *ipam.Allocation) { a.Created = time.Time{} }), nil, ready("n1"), ""},
-		{"the last is of the future", last(func(a *ipam.Allocation) { a.Created = noon.Add(24 * time.Hour) }), nil, ready("n1"), ""},
-		{"the last is on another node", last(func(a *ipam.Allocation) { a.Owner.Node = "n9" }), nil, ready("n1"), ""},
-		{"both are of one sandbox", last(func(a *ipam.Allocation) { a.Owner.Sandbox = "s1" }), nil, ready("n1"), ""},
-		{"sandboxes adopt allocations", last(func(a *ipam.Allocation) { a.Adoption = ipam.NeverAdopted }), nil, ready("n1"), ""},
+		}, ready("n1"), nil, ""},
+		{"the pod shows the first", tries(time.Hour, 30*time.Minute), func(p *census.Pod) { p.Sandbox = "s1" }, ready("n1"), nil, ""},
+		{"the last has no time", change(func(a *ipam.Allocation) { a.Created = time.Time{} }), nil, ready("n1"), nil, ""},
+		{"the last is of the future", change(func(a *ipam.Allocation) { a.Created = noon.Add(24 * time.Hour) }), nil, ready("n1"), nil, ""},
+		{"the last is on another node", change(func(a *ipam.Allocation) { a.Owner.Node = "n9" }), nil, ready("n1"), nil, ""},
+		{"both are of one sandbox", change(func(a *ipam.Allocation) { a.Owner.Sandbox = "s1" }), nil, ready("n1"), nil, ""},
+		{"sandboxes adopt allocations", change(func(a *ipam.Allocation) { a.Adoption = ipam.NeverAdopted }), nil, ready("n1"), nil, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			pod := waiting(2 * time.Hour)
+			pod, endpoint := waiting(2*time.Hour), endpointOf(tt.as[len(tt.as)-1])
 			if tt.pod != nil {
 				tt.pod(&pod)
 			}
+			if tt.endpoint != nil {
+				tt.endpoint(&endpoint)
+			}
 			w := newSequence(namedStore{fixedStore{poolOf(tt.as...)}, "calico"})
 			w.cluster([]census.Pod{pod}, tt.node)
+			w.endpoints = map[ipam.PodRef]ipam.Endpoint{web: endpoint}
 			w.run(t)
 			w.now = w.now.Add(15 * time.Minute)
 			equal(t, "keys that go", orphans(w.run(t), judge.SandboxReplaced), tt.goes)
@@ -284,7 +299,7 @@ func orphans(decisions []judge.Decision, reason judge.Reason) string {
 
 // Promise 1. A pod is made again under its name, and waits: what is older is of an earlier pod,
 // if no sandbox adopts the allocation of another. A slow clock makes the pod's own allocation
-// look old, so it waits for an ADD.
+// look old, but the start of the pod as well; and it waits for an ADD.
 func TestAllocationThatIsOlderThanItsPodIsOfAnEarlierOne(t *testing.T) {
 	const age = time.Hour
 	for _, tt := range []struct {
@@ -295,7 +310,9 @@ func TestAllocationThatIsOlderThanItsPodIsOfAnEarlierOne(t *testing.T) {
 		goes string
 	}{
 		{"older", nil, nil, ready("n1"), "1"},
-		{"the pod is on no node yet", nil, func(p *census.Pod) { p.Node, p.AddressUnknown, p.Starting = "", false, false }, ready("n1"), "1"},
+		{"the pod is on no node yet", nil, func(p *census.Pod) { p.Node, p.AddressUnknown, p.Starting, p.Started = "", false, false, time.Time{} }, ready("n1"), "1"},
+		{"the clock of the node is slow", nil, func(p *census.Pod) { p.Started = noon.Add(-age - time.Second) }, ready("n1"), ""},
+		{"the kubelet does not say when the pod started", nil, func(p *census.Pod) { p.Started = time.Time{} }, ready("n1"), ""},
 		{"older by what clocks may differ", nil, func(p *census.Pod) { p.Created = noon.Add(inFlight - age) }, ready("n1"), ""},
 		{"younger", nil, func(p *census.Pod) { p.Created = noon.Add(-2 * age) }, ready("n1"), ""},
 		{"the mirror of a static pod", nil, func(p *census.Pod) { p.Created = time.Time{} }, ready("n1"), ""},

@@ -72,11 +72,11 @@ func TestOnlyAMirrorEndsTheHoldOfAMirror(t *testing.T) {
 		gone        judge.Reason // after it
 	}{
 		{"it is back", mirrored(), mirrored(), judge.PodPresent, judge.StaticPod},
-		{"it is back, and not up", mirrored(), starting, judge.StaticPod, judge.StaticPod},
+		{"it is back, and not up", mirrored(), starting, judge.PodPresent, judge.StaticPod},
 		{"it is back with a later sandbox", mirrored(), back, judge.SandboxReplaced, judge.StaticPod},
 		{"it has ended", mirrored(), ended, judge.PodFinished, judge.PodAbsent},
 		{"another pod has a later sandbox", mirrored(), heir, judge.StaticPod, judge.StaticPod},
-		{"another pod says that it is a mirror", mirrored(), forged, judge.StaticPod, judge.StaticPod},
+		{"another pod says that it is a mirror", mirrored(), forged, judge.PodPresent, judge.StaticPod},
 		{"another pod has ended", mirrored(), over, judge.PodFinished, judge.StaticPod},
 		{"another pod was deleted, and has ended", mirrored(), deleted, judge.PodFinished, judge.StaticPod},
 		{"another pod of that name had hung before", hung, mirrored(), judge.PodPresent, judge.StaticPod},

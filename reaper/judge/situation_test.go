@@ -65,6 +65,7 @@ type situation struct {
 	sandboxes []string // of the node; nil if they were not read
 	attached  []ipam.Attachment
 	boot      string // of the node
+	endpoints map[ipam.PodRef]ipam.Endpoint
 }
 
 // terms returns the default policy with the changes of the situation.
@@ -84,7 +85,7 @@ func (s situation) lists() reapertest.Lists {
 // census takes the census of the situation.
 func (s situation) census(t *testing.T) census.Census {
 	t.Helper()
-	return s.lists().Census(t, census.Scope{StatefulSets: true, Nodes: s.nodes != nil})
+	return s.lists().Census(t, census.Scope{StatefulSets: true, Nodes: s.nodes != nil}).WithEndpoints(s.endpoints)
 }
 
 // judge returns the decisions at a time. It fails the test if one of them has no
@@ -107,7 +108,7 @@ func (s situation) judge(t *testing.T, now time.Time) []judge.Decision {
 func (s situation) seen(t *testing.T, now time.Time) ledger.Ledger {
 	t.Helper()
 	w := newSequence(fixedStore(s.pools))
-	w.policy, w.lists, w.ledger, w.now = s.terms(), s.lists(), s.ledger, now
+	w.policy, w.lists, w.endpoints, w.ledger, w.now = s.terms(), s.lists(), s.endpoints, s.ledger, now
 	w.lists.Pods = append([]census.Pod{dns}, s.pods...)
 	w.run(t)
 	return w.ledger
@@ -155,11 +156,12 @@ var dns = census.Pod{Ref: ipam.PodRef{Namespace: "kube-system", Name: "dns"}}
 
 // A sequence has what a sequence of runs goes by. Between the runs, the cluster changes.
 type sequence struct {
-	policy   policy.Policy
-	backends []ipam.Backend
-	lists    reapertest.Lists
-	ledger   ledger.Ledger
-	now      time.Time
+	policy    policy.Policy
+	backends  []ipam.Backend
+	lists     reapertest.Lists
+	endpoints map[ipam.PodRef]ipam.Endpoint
+	ledger    ledger.Ledger
+	now       time.Time
 }
 
 // newSequence returns a sequence by the default policy, that begins at noon.
@@ -178,7 +180,7 @@ func (w *sequence) cluster(pods []census.Pod, nodes ...census.Node) {
 func (w *sequence) run(t *testing.T) []judge.Decision {
 	t.Helper()
 	inv := inventory(t, w.backends...)
-	c := w.lists.Census(t, census.Scope{StatefulSets: true, Nodes: true})
+	c := w.lists.Census(t, census.Scope{StatefulSets: true, Nodes: true}).WithEndpoints(w.endpoints)
 	decisions := judge.Judge(w.now, w.policy, inv, c, w.ledger)
 	checkWithoutInUse(t, decisions, w.now, w.policy, inv, c, w.ledger)
 	checkWithoutHolds(t, decisions, w.now, w.policy, inv, c, w.ledger)

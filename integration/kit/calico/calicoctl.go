@@ -52,9 +52,9 @@ func (d *Datastore) Apply(ctx context.Context, kind string, metadata map[string]
 	return err
 }
 
-// applyEndpoint applies the workload endpoint that tells Calico in etcd who has the addresses. In
+// ApplyEndpoint applies the workload endpoint that tells Calico in etcd who has the addresses. In
 // Kubernetes, the pod tells it.
-func (d *Datastore) applyEndpoint(ctx context.Context, s Sandbox, ips ...netip.Addr) error {
+func (d *Datastore) ApplyEndpoint(ctx context.Context, s Sandbox, ips ...netip.Addr) error {
 	var networks []string
 	for _, ip := range ips {
 		networks = append(networks, single(ip))
@@ -78,7 +78,7 @@ func (d *Datastore) CreatePod(ctx context.Context, s Sandbox, ips []netip.Addr, 
 	if err != nil || d.Etcd == nil {
 		return err
 	}
-	return d.applyEndpoint(ctx, s, ips...)
+	return d.ApplyEndpoint(ctx, s, ips...)
 }
 
 // Lock makes calicoctl lock the datastore: then kube-controllers releases nothing, and the half of

@@ -27,8 +27,7 @@ func TestHandWrittenOlderFormsGetTheirVerdicts(t *testing.T) {
 		"a/departed 10.65.0.11": "held NoToken kept",
 		// A tunnel's, of before handles.
 		"no pod 10.65.0.4": "held OwnerUnknown kept",
-		// Without times, the pod's status proves which is later, and an ADD may take
-		// four minutes.
+		// Without times, the pod's status proves which is later.
 		"a/again 10.65.0.5": "suspected SandboxReplaced kept",
 		"a/again 10.65.0.6": "inUse PodPresent kept",
 		// Its handle has an interface behind it.

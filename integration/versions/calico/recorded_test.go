@@ -47,7 +47,7 @@ func verdicts(group string, c cast) map[string]string {
 		{"a/live6", "inUse PodPresent kept"},
 		{"a/live6", "inUse PodPresent kept"},
 		{"a/pending", "inUse PodPresent kept"},
-		{"a/again", "orphan SandboxReplaced released"}, // the older one
+		{"a/again", "suspected SandboxReplaced kept"}, // the older one: an ADD may take four minutes
 		{"a/again", "inUse PodPresent kept"},
 		{"a/forger", "inUse PodPresent kept"},
 		{"a/othernode", "inUse PodPresent kept"},

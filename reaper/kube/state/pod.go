@@ -65,6 +65,9 @@ func readPod(pod *corev1.Pod) census.Pod {
 	if !isMirror {
 		p.Created = pod.CreationTimestamp.UTC()
 	}
+	if pod.Status.StartTime != nil {
+		p.Started = pod.Status.StartTime.UTC()
+	}
 	emptied, annotated := pod.Annotations[calicoPodIP]
 	p.NoSandbox = annotated && emptied == ""
 	for _, c := range pod.Status.Conditions {
@@ -206,6 +209,7 @@ const (
 	specGrace, specNodeName, specHostNet = 4, 10, 11
 	statusPhase, statusConditions        = 1, 2
 	statusPodIP, statusPodIPs            = 6, 12
+	statusStarted                        = 7
 
 	entryKey, entryVal = 1, 2
 )
@@ -331,6 +335,9 @@ func readStatus(status *corev1.PodStatus, f kube.Field) (err error) {
 		if err = decode(f, &condition); condition.Type == corev1.PodReadyToStartContainers {
 			status.Conditions = append(status.Conditions, condition)
 		}
+	case statusStarted:
+		status.StartTime = new(metav1.Time)
+		err = decode(f, status.StartTime)
 	case statusPodIP:
 		status.PodIP, err = f.Text()
 	case statusPodIPs:
