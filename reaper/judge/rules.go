@@ -25,7 +25,7 @@ func Rules() []Rule {
 		{NoCensus, Held, false, podNotRead, advise(Remedy{"let ip-reaper read the pod", "kubectl auth can-i get pods -A"}),
 			"The pod that the allocation names could not be read."},
 		{Retained, Held, true, ordinalWanted, say("wait for the pod, which gets the address back; or scale down the StatefulSet, or set protection.statefulSets to ignore: {evidence}"),
-			"The pod does not exist, its StatefulSet wants a pod with that ordinal, and that pod can adopt the allocation. No pod can adopt one of Calico, or of Whereabouts before 0.8."},
+			"The pod does not exist, its StatefulSet wants a pod with that ordinal, and that pod can adopt the allocation. No pod can adopt one of Calico, of Whereabouts before 0.8, or of the slice of a node that is gone; but a reservation, if another node has that slice now."},
 		{OwnerUnknown, Held, false, unnamed, lookForIt,
 			"The allocation names only a sandbox, or a pod derived from a handle; and `pods.unnamed` is `hold`, or some pod may have an address that it does not show, or a store could not be read whole."},
 		{PodFinished, Held, false, finishedHeld,
