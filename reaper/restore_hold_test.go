@@ -214,3 +214,57 @@ func TestRestoreWithoutALedgerWarns(t *testing.T) {
 	equal(t, "there", again.Summary.Present, 3)
 	equal(t, "warnings of a restore that put nothing back", again.Warnings, nil)
 }
+
+// Runs by hand that end the hold release in the end, although each run beside them holds what was restored.
+// The first sight before a pod was back does not count (promise 4).
+func TestHoldIsEndedBesideRunsThatHold(t *testing.T) {
+	for _, back := range []bool{false, true} {
+		cron, _ := dueHarness(t)
+		equal(t, "released", cron.run(t).Summary.Released, 2)
+		cron.restore(t, cron.remembered)
+		hand := newHarness(cron.backends...)
+		hand.pods, hand.ledgers, hand.policy = cron.pods, cron.ledgers, cron.policy
+		hand.policy.Journal.RestoreHold = &policy.Duration{}
+		later := func() {
+			cron.now = cron.now.Add(shortGrace)
+			hand.now = cron.now
+		}
+		later()
+		equal(t, "held", cron.run(t).Summary.Held, 2)
+		equal(t, "seen by hand", hand.run(t).Summary.Suspected, 2)
+		want := 2
+		if back {
+			pod := census.Pod{Ref: app("gone-1").Pod, UID: app("gone-1").UID}
+			cron.pods.Add(pod)
+			cron.run(t)
+			cron.pods.Remove(pod.Ref)
+			want = 1
+		}
+		later()
+		equal(t, "released beside it", cron.run(t).Summary.Released, 0)
+		equal(t, "released by hand", hand.run(t).Summary.Released, want)
+	}
+}
+
+// What a run saw that ends the hold shortens no wait of one that does not.
+func TestGraceAfterAHoldDoesNotCountWhatWasSeenDuringIt(t *testing.T) {
+	h, _ := dueHarness(t)
+	equal(t, "released", h.run(t).Summary.Released, 2)
+	h.restore(t, h.remembered)
+	hold, over := h.policy.Journal.RestoreHold, h.now.Add(24*time.Hour)
+	h.policy.Journal.RestoreHold = &policy.Duration{}
+	equal(t, "seen during the hold", h.run(t).Summary.Suspected, 2)
+	h.policy.Journal.RestoreHold = hold
+	for _, step := range []struct {
+		at   time.Time
+		want report.Counts
+	}{
+		{over.Add(-time.Second), report.Counts{Entries: 3, InUse: 1, Held: 2}},
+		{over, report.Counts{Entries: 3, InUse: 1, Suspected: 2}},
+		{over.Add(shortGrace - time.Second), report.Counts{Entries: 3, InUse: 1, Suspected: 2}},
+		{over.Add(shortGrace), report.Counts{Entries: 3, InUse: 1, Planned: 2, Released: 2}},
+	} {
+		h.now = step.at
+		equal(t, step.at.String(), h.run(t).Summary, step.want)
+	}
+}

@@ -33,11 +33,12 @@ func (u *burial) end(answer error) { u.answer, u.over = answer, true }
 // Release implements ipam.Backend. It completes each step for all entries before the next:
 //
 //  1. It keeps an object if a pool holds the address for this owner. Otherwise another range
-//     could take the address, and if the owner came back, its ADD would loop on its old entry.
+//     could take the address, and if the owner came back, its ADD would loop on its old entry. It also
+//     keeps one that is bound to the slice of a node if pods on more nodes can adopt it by now.
 //  2. It puts tombstones into the objects that are still as listed.
 //  3. It lists the pools and checks the owners again. A pod that saw an object as its own
 //     before step 2 exists by now, or has left an entry in a pool. A pod on the network of its node
-//     cannot have seen it.
+//     cannot have seen it, and nor can one on a node to whose slice the object is not bound.
 //  4. It deletes the objects that are still as step 2 wrote them. If the owner exists or has an
 //     entry in a pool, or if a webhook denies the deletion, it puts the old spec back instead.
 //
@@ -109,7 +110,7 @@ func (b *Overlapping) check(ctx context.Context, some []*burial) {
 		case err != nil:
 			u.end(kube.Transient(err))
 		case held[i] != "":
-			u.end(fmt.Errorf("%w: pool %s still holds the address for the same pod", ipam.ErrKept, held[i]))
+			u.end(fmt.Errorf("%w: %s", ipam.ErrKept, held[i]))
 		}
 	}
 }
@@ -142,6 +143,9 @@ func (b *Overlapping) bury(ctx context.Context, u *burial) {
 // answer without ending it, the answer is why the object gets its old spec back.
 func (b *Overlapping) lookAgain(ctx context.Context, some []*burial) {
 	held, err := b.heldBy(ctx, some, time.Now())
+	if err == nil {
+		err = b.passed(ctx, some, held)
+	}
 	if err != nil {
 		for _, u := range some {
 			u.end(kube.Transient(err))
@@ -157,8 +161,8 @@ func (b *Overlapping) lookAgain(ctx context.Context, some []*burial) {
 		u.warrant, u.answer = fresh[i], errs[i]
 		switch {
 		case u.answer == nil && held[i] != "":
-			// The owner existed for a moment before the tombstone was written.
-			u.answer = fmt.Errorf("%w: pool %s holds the address for the same pod again", ipam.ErrKept, held[i])
+			// The owner existed for a moment before the tombstone was written, or is about to adopt it.
+			u.answer = fmt.Errorf("%w: %s", ipam.ErrKept, held[i])
 		case u.answer != nil && !errors.Is(u.answer, ipam.ErrReturned) && !errors.Is(u.answer, ipam.ErrKept):
 			u.end(u.answer)
 		}

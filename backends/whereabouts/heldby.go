@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -39,8 +42,8 @@ func newHolder(item json.RawMessage) holder {
 
 func (h holder) version() version { return version{h.pool(), h.Metadata.ResourceVersion} }
 
-// heldBy returns, for each overlapping reservation, the IPPool that holds or may hold its
-// address for its owner; empty if there is none. It uses IPPools read after the given time.
+// heldBy says, for each overlapping reservation, which IPPool holds or may hold its address for its
+// owner, or lets a pod adopt it elsewhere; empty if there is none. It uses IPPools read after the given time.
 // Without reservations, it reads nothing.
 func (b *Overlapping) heldBy(ctx context.Context, some []*burial, since time.Time) ([]string, error) {
 	if len(some) == 0 {
@@ -52,13 +55,17 @@ func (b *Overlapping) heldBy(ctx context.Context, some []*burial, since time.Tim
 	}
 	held, networks := make([]string, len(some)), make([]string, len(some))
 	for i, u := range some {
-		networks[i] = strings.TrimSuffix(strings.TrimSuffix(u.r.Key, normalizeIP(u.r.IP)), "-") // empty for an unnamed one
+		networks[i] = networkOf(u.r)
 	}
 	for _, p := range pools {
 		for i, u := range some {
 			podRef := u.r.Owner.Pod.String()
-			if held[i] == "" && p.mayBeOf(networks[i]) && (p.undecoded.has(podRef) || p.holds(u.r.IP, podRef)) {
-				held[i] = p.pool()
+			switch {
+			case held[i] != "":
+			case p.mayBeOf(networks[i]) && (p.undecoded.has(podRef) || p.holds(u.r.IP, podRef)):
+				held[i] = fmt.Sprintf("pool %s holds the address for the same pod", p.pool())
+			default:
+				held[i] = p.elsewhere(u.r)
 			}
 		}
 	}
@@ -72,15 +79,24 @@ func (h holder) mayBeOf(network string) bool {
 	return network == "" || h.name == "" || strings.HasPrefix(h.name, network+"-")
 }
 
-// holds reports whether an entry of the IPPool holds, or may hold, the address for the pod. The
-// range may be IPv4 written as IPv6, or contain such addresses.
-func (h holder) holds(ip netip.Addr, podRef string) bool {
+// contains reports whether the address is of the range, which may be IPv4 written as IPv6, or contain
+// such addresses.
+func (h holder) contains(ip netip.Addr) bool { return h.prefix.Contains(h.asWritten(ip)) }
+
+// asWritten returns the address in the IP version of the range.
+func (h holder) asWritten(ip netip.Addr) netip.Addr {
 	if h.prefix.Addr().Is6() && ip.Is4() {
-		ip = netip.AddrFrom16(ip.As16())
+		return netip.AddrFrom16(ip.As16())
 	}
-	if !h.prefix.Contains(ip) {
+	return ip
+}
+
+// holds reports whether an entry of the IPPool holds, or may hold, the address for the pod.
+func (h holder) holds(ip netip.Addr, podRef string) bool {
+	if !h.contains(ip) {
 		return false
 	}
+	ip = h.asWritten(ip)
 	if entry, held := h.allocations[keyOf(h.prefix, ip)]; held && mayName(entry, podRef) {
 		return true
 	}
@@ -128,6 +144,32 @@ func namesIn(document json.RawMessage) names {
 
 // ofNames are the characters of namespace/name.
 const ofNames = "abcdefghijklmnopqrstuvwxyz0123456789-./"
+
+// passed adds which NodeSlicePool has given a slice with the address of a reservation to a node that the
+// reservation is not bound to. It lists the NodeSlicePools only if a reservation is bound to a node.
+func (b *Overlapping) passed(ctx context.Context, some []*burial, held []string) error {
+	if !slices.ContainsFunc(some, func(u *burial) bool { return u.r.Adoption == ipam.AdoptedOnNode }) {
+		return nil
+	}
+	pools, err := list(ctx, b.client, sliceResource, readSlicePool)
+	if err != nil {
+		return err
+	}
+	for i, u := range some {
+		namespace, _ := splitPool(u.r.Pool)
+		for _, p := range pools {
+			added := func(node string) bool { return !slices.Contains(nodesOf(u.r), node) }
+			switch {
+			case held[i] != "" || u.r.Adoption != ipam.AdoptedOnNode:
+			case p.broken != nil:
+				held[i] = fmt.Sprintf("%s %s may give the address to another node: %v", sliceKind, p.pool(), p.broken)
+			case slices.ContainsFunc(p.nodesFor(namespace, networkOf(u.r), u.r.IP), added):
+				held[i] = fmt.Sprintf("%s %s has given the address to another node", sliceKind, p.pool())
+			}
+		}
+	}
+	return nil
+}
 
 // poolsSince returns the IPPools as read after the given time. Concurrent calls share one
 // reading.

@@ -2,6 +2,7 @@ package whereabouts
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"k8s.io/client-go/rest"
@@ -26,8 +27,8 @@ type lists struct {
 //     listed after them, have the entry and the range by which a reservation's name is read.
 //   - The entries of the IPPools are listed before the pods, which is all that Pools needs.
 //   - The attachments protect the allocations of both backends, so they are listed after both.
-//   - The NodeSlicePools tell Pools how to read the names of IPPools. They are listed beside the
-//     attachments.
+//   - The NodeSlicePools tell how to read the names of IPPools. They are listed beside the attachments.
+//     Overlapping alone does without: then it knows the node of no reservation.
 //   - The IPAMClaims are listed after all of these, if an allocation belongs to one.
 //
 // With an error, the list is empty.
@@ -85,6 +86,17 @@ func (r *round) list(ctx context.Context, client rest.Interface, reservations, s
 // safe for concurrent use.
 func (r *round) protections(s Settings) protections {
 	return protections{excludedBy(r.attachments), r.claims, s}
+}
+
+// survey returns what is known about the ranges of the round, which exclude these addresses.
+func (r *round) survey(excluded *exclusions) survey {
+	s := survey{ranges: excluded.ranges, closed: excluded.closed, unsure: excluded.unsure}
+	if err := r.noSlices; err != nil && !errors.Is(err, ipam.ErrNotInstalled) { // versions before 0.9 lack it
+		s.blind = true
+		s.errs = append(s.errs, err)
+	}
+	s.take(r.slices)
+	return s
 }
 
 // share makes two backends of one program make their lists together.

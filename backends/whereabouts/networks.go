@@ -36,8 +36,9 @@ type survey struct {
 	closed []ipam.Network // of the attachments without a range
 	unsure []string       // those of them that may have one in a file on the nodes
 	slices []slicePool
-	nodes  map[string]bool // that have a slice of some NodeSlicePool now
-	blind  bool            // some NodeSlicePools are unknown
+	nodes  map[string]bool       // that have a slice of some NodeSlicePool now
+	whole  map[string]ipam.Spans // what attachments without slices may give, by the networks asked for
+	blind  bool                  // some NodeSlicePools are unknown
 	errs   []error
 }
 
@@ -147,9 +148,10 @@ func (h *handout) add(r attachedRange) {
 type slicePool struct {
 	object
 	from   netip.Prefix
-	slices []netip.Prefix  // including those that no node has yet
-	nodes  map[string]bool // that have a slice now
-	broken error           // why it cannot be decoded; nil if it can
+	slices []netip.Prefix            // including those that no node has yet
+	nodes  map[string]bool           // that have a slice now
+	given  map[netip.Prefix][]string // the same, by slice
+	broken error                     // why it cannot be decoded; nil if it can
 }
 
 // take adds NodeSlicePools to what is known.
@@ -189,15 +191,17 @@ func readSlicePool(data json.RawMessage) slicePool {
 	if p.from, err = netip.ParsePrefix(stored.Spec.Range); err != nil {
 		p.broken = fmt.Errorf("spec.range: %w", err)
 	}
-	p.nodes = make(map[string]bool)
+	p.nodes, p.given = make(map[string]bool), make(map[netip.Prefix][]string)
 	for _, a := range stored.Status.Allocations {
 		slice, err := netip.ParsePrefix(a.Range)
 		if err != nil {
 			p.broken = cmp.Or(p.broken, fmt.Errorf("status.allocations: %w", err))
 		}
-		p.slices = append(p.slices, asRange(slice))
+		slice = asRange(slice)
+		p.slices = append(p.slices, slice)
 		if a.Node != "" {
 			p.nodes[a.Node] = true
+			p.given[slice] = append(p.given[slice], a.Node)
 		}
 	}
 	return p

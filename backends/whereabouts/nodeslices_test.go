@@ -1,9 +1,12 @@
 package whereabouts
 
 import (
+	"cmp"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -115,5 +118,136 @@ func TestEntryOfASliceMayBeAdoptedElsewhereIfAFieldMaySayThat(t *testing.T) {
 		if a := p.allocation("1", []byte(stored)); a.Adoption != want {
 			t.Errorf("%s: adoption %d, want %d", stored, a.Adoption, want)
 		}
+	}
+}
+
+// Promise 1, 2. The node of a reservation is that of the slice with its entry, and of its only slice without
+// one. It names none if a pod on any node may adopt it.
+func TestReservationIsBoundToTheSliceOfItsEntry(t *testing.T) {
+	const web, other = `"1": {"id": "a", "podref": "ns/web", "ifname": "net1"}`, `"1": {"id": "b", "podref": "ns/other", "ifname": "net1"}`
+	const plain, claimed, unknown = `{"podref": "ns/web"}`, `{"podref": "ns/web", "ipamclaimref": "ns/claim"}`, `{"podref": "ns/web", "of a later version": 1}`
+	const tombstoned = `{"podref":"_ip-reaper/_released"}`
+	later := func(pool string) string { // than the reservation
+		return strings.Replace(pool, `"namespace": "kube-system"`, `"namespace": "kube-system", "creationTimestamp": "2026-04-01T00:00:00Z"`, 1)
+	}
+	passed := strings.Replace(sliceOfTwo("red"), `"nodeName": "n1"`, `"nodeName": "n2"`, 1)
+	ofN1, bare := poolJSON("red-n1-10.0.0.0-25", "10.0.0.0/25", web), poolJSON("red-n1-10.0.0.0-25", "10.0.0.0/25", "")
+	ofN3 := func(entries string) string { return poolJSON("red-n3-10.0.0.0-25", "10.0.0.0/25", entries) }
+	sliced := single(`, "range": "10.0.0.0/24", "node_slice_size": "/25", "network_name": "red"`)
+	whole := func(config string) []string { return []string{sliced, single(config)} }
+	type want struct{ node, also string }
+	for name, tt := range map[string]struct {
+		spec, annotations          string // of the reservation
+		pools, slices, attachments []string
+		want                       want
+	}{
+		"with its entry":                          {pools: []string{ofN1}, want: want{"n1", ""}},
+		"and its node is gone":                    {pools: []string{ofN1}, slices: []string{strings.Replace(passed, `"n2"`, `""`, 1)}, want: want{"n1", ""}},
+		"and another node has the slice":          {pools: []string{ofN1}, slices: []string{passed}, want: want{"n1", "n2"}},
+		"and another node had the slice":          {pools: []string{ofN1, ofN3(other)}, want: want{"n1", "n3"}},
+		"and several other nodes":                 {pools: []string{ofN1, ofN3("")}, slices: []string{passed}, want: want{"n1", "n2 n3"}},
+		"whose release was cut short":             {spec: tombstoned, annotations: `{"ip-reaper/spec": "{\"podref\": \"ns/web\"}"}`, pools: []string{bare}, want: want{"n1", ""}},
+		"without its entry":                       {pools: []string{bare}, want: want{"n1", ""}},
+		"beside the entry of another pod":         {pools: []string{poolJSON("red-n1-10.0.0.0-25", "10.0.0.0/25", other)}, want: want{"n1", ""}},
+		"without its entry, older than the slice": {pools: []string{later(bare)}},
+		"without its entry, of two slices":        {pools: []string{bare, ofN3("")}},
+		"with entries in two slices":              {pools: []string{ofN1, ofN3(web)}},
+		"with an IPAMClaim":                       {spec: claimed, pools: []string{ofN1}},
+		"with an unknown field":                   {spec: unknown, pools: []string{ofN1}},
+		"without an IPPool":                       {},
+		"beside a range without slices":           {pools: []string{ofN1, poolJSON("red-10.0.0.0-16", "10.0.0.0/16", "")}},
+		"beside a range of another network":       {pools: []string{ofN1, poolJSON("blue-10.0.0.0-16", "10.0.0.0/16", "")}, want: want{"n1", ""}},
+		"beside a pool with a strange name":       {pools: []string{ofN1, poolJSON("red-of-old", "10.0.0.0/16", "")}},
+		"beside a pool that cannot be read":       {pools: []string{ofN1, `{"metadata": {"namespace": "kube-system", "name": "x"}, "spec": 1}`}},
+		"an attachment without slices":            {pools: []string{ofN1}, attachments: whole(`, "range": "10.0.0.0/16", "network_name": "red"`)},
+		"an attachment of another network":        {pools: []string{ofN1}, attachments: whole(`, "range": "10.0.0.0/16"`), want: want{"n1", ""}},
+		"an attachment of other addresses":        {pools: []string{ofN1}, attachments: whole(`, "range": "10.1.0.0/16", "network_name": "red"`), want: want{"n1", ""}},
+		"a NodeSlicePool that cannot be decoded":  {pools: []string{ofN1}, slices: []string{passed, strings.Replace(sliceOfTwo("blue"), "10.0.0.128/25", "10.x", 1)}},
+		"a NodeSlicePool of another network":      {pools: []string{ofN1}, slices: []string{sliceOfTwo("red"), strings.ReplaceAll(sliceOfTwo("blue"), `"n1"`, `"n4"`)}, want: want{"n1", ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tt.slices == nil {
+				tt.slices = []string{sliceOfTwo("red")}
+			}
+			if tt.attachments == nil {
+				tt.attachments = []string{sliced}
+			}
+			var attachments []string
+			for i, config := range tt.attachments {
+				attachments = append(attachments, attachment("lan-"+string(rune('a'+i)), config))
+			}
+			reservation := overlappingJSON("red-10.0.0.1", cmp.Or(tt.spec, plain), cmp.Or(tt.annotations, "{}"))
+			_, client := newAPI(t, map[string]http.HandlerFunc{
+				listAttachments: items(attachments...), "GET ippools": items(tt.pools...), listSlices: items(tt.slices...),
+				"GET overlappingrangeipreservations": items(reservation), listOfClaims: items(),
+			})
+			pools, b := NewPools(client, Settings{}, atOnce), NewOverlapping(client, Settings{}, atOnce)
+			b.share([]ipam.Backend{pools})
+			var found []want
+			for p, err := range b.List(t.Context()) {
+				if err == nil {
+					a := p.Allocations[0]
+					found = append(found, want{a.Owner.Node, a.AlsoOn})
+					if bound := a.Adoption == ipam.AdoptedOnNode; bound != (a.Owner.Node != "") {
+						t.Errorf("node %q, adoption %d", a.Owner.Node, a.Adoption)
+					}
+				}
+			}
+			if len(found) != 1 || found[0] != tt.want {
+				t.Errorf("bound to %q, want %q", found, tt.want)
+			}
+		})
+	}
+}
+
+// Promise 1, 2. Right before its tombstone and after it, a reservation of a slice stays if a pod on another
+// node than those that were listed may adopt it by now.
+func TestReservationStaysIfItsSliceHasPassed(t *testing.T) {
+	pool := func(name, cidr string) string { return poolJSON(name, cidr, "") }
+	to := func(network, node string) string {
+		return strings.Replace(sliceOfTwo(network), `"n1"`, `"`+node+`"`, 1)
+	}
+	for name, tt := range map[string]struct {
+		pool, slices string
+		want         bool
+	}{
+		"nothing has changed":                    {pool("red-n1-10.0.0.0-25", "10.0.0.0/25"), to("red", "n1"), false},
+		"a node that was listed has it":          {pool("red-n3-10.0.0.0-25", "10.0.0.0/25"), to("red", "n3"), false},
+		"an ADD on another node has begun":       {pool("red-n2-10.0.0.0-25", "10.0.0.0/25"), to("red", "n1"), true},
+		"an ADD without slices has begun":        {pool("red-10.0.0.0-16", "10.0.0.0/16"), to("red", "n1"), true},
+		"an ADD in IPv6 with IPv4 in it":         {pool("red---ffff-10.0.0.0-112", "::ffff:10.0.0.0/112"), to("red", "n1"), true},
+		"an ADD of other addresses":              {pool("red-n2-10.0.0.128-25", "10.0.0.128/25"), to("red", "n1"), false},
+		"an ADD in another network":              {pool("blue-n2-10.0.0.0-25", "10.0.0.0/25"), to("red", "n1"), false},
+		"an ADD in another namespace":            {strings.Replace(pool("red-n2-10.0.0.0-25", "10.0.0.0/25"), "kube-system", "other", 1), to("red", "n1"), false},
+		"a pool cannot be read":                  {pool("red-n2-10.0.0.0-25", "?"), to("red", "n1"), true},
+		"another node has the slice":             {pool("red-n1-10.0.0.0-25", "10.0.0.0/25"), to("red", "n2"), true},
+		"another node has it in another network": {pool("red-n1-10.0.0.0-25", "10.0.0.0/25"), to("blue", "n2"), false},
+		"a NodeSlicePool cannot be read":         {pool("red-n1-10.0.0.0-25", "10.0.0.0/25"), strings.Replace(to("red", "n1"), "10.0.0.128/25", "10.x", 1), true},
+	} {
+		for _, adoption := range []ipam.Adoption{ipam.AdoptedOnNode, ipam.Adoptable} {
+			a, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": items(tt.pool), listSlices: items(tt.slices)})
+			r := ipam.Allocation{Pool: "kube-system/red-10.0.0.1", Key: "red-10.0.0.1", IP: readings("red-10.0.0.1")[0].ip, Adoption: adoption, AlsoOn: "n3"}
+			r.Owner = ipam.Owner{Pod: ipam.PodRef{Namespace: "ns", Name: "web"}, Node: "n1"}
+			some := []*burial{{r: r}}
+			b := NewOverlapping(client, Settings{}, atOnce)
+			held, err := b.heldBy(t.Context(), some, time.Now())
+			if err == nil {
+				err = b.passed(t.Context(), some, held)
+			}
+			bound := adoption == ipam.AdoptedOnNode
+			if err != nil || (held[0] != "") != (tt.want && bound) {
+				t.Errorf("%s, adoption %d: held by %q, %v; want it held: %v", name, adoption, held, err, tt.want && bound)
+			}
+			if listed := slices.Contains(a.calls(), listSlices); listed != bound {
+				t.Errorf("%s, adoption %d: NodeSlicePools listed: %v", name, adoption, listed)
+			}
+		}
+	}
+	_, client := newAPI(t, map[string]http.HandlerFunc{
+		listSlices: refuse(apierrors.NewForbidden(schema.GroupResource{Resource: sliceResource}, "", nil)),
+	})
+	r := ipam.Allocation{Adoption: ipam.AdoptedOnNode}
+	if err := NewOverlapping(client, Settings{}, atOnce).passed(t.Context(), []*burial{{r: r}}, []string{""}); err == nil {
+		t.Error("NodeSlicePools that may not be listed count as unchanged")
 	}
 }

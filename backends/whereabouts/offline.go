@@ -20,8 +20,7 @@ func OfflinePools(documents []ipam.Document, settings func(backend string) any) 
 		return nil, rest
 	}
 	excluded := readExclusions(e[attachmentKind])
-	s := survey{ranges: excluded.ranges, closed: excluded.closed, unsure: excluded.unsure}
-	s.take(decoded(e[sliceKind], readSlicePool))
+	s := e.survey(excluded)
 	b := e.backend(PoolsName, documents, settings, func(by protections) iter.Seq2[ipam.Pool, error] {
 		return enginePools(decoded(e[poolKind], readPool), &s, by)
 	})
@@ -34,13 +33,20 @@ func OfflinePools(documents []ipam.Document, settings func(backend string) any) 
 // OfflineOverlapping is OfflinePools for overlapping-range reservations. The pools
 // among the documents say which addresses they still hold.
 func OfflineOverlapping(documents []ipam.Document, settings func(backend string) any) (ipam.Backend, []ipam.Document) {
-	e, rest := sortOut(documents, poolKind, overlappingKind)
+	e, rest := sortOut(documents, poolKind, overlappingKind, sliceKind)
 	if len(e[overlappingKind]) == 0 {
 		return nil, rest
 	}
 	return e.backend(OverlappingName, documents, settings, func(by protections) iter.Seq2[ipam.Pool, error] {
-		return overlappingPools(decoded(e[overlappingKind], readReservation), byNamespace(decoded(e[poolKind], readPool)), by)
+		s := e.survey(by.excluded)
+		return overlappingPools(decoded(e[overlappingKind], readReservation), decoded(e[poolKind], readPool), &s, by)
 	}), rest
+}
+
+// survey returns what is known about the ranges in the files, which exclude these addresses.
+func (e excerpt) survey(excluded *exclusions) survey {
+	r := round{slices: decoded(e[sliceKind], readSlicePool)}
+	return r.survey(excluded)
 }
 
 // decoded returns what read makes of each object.

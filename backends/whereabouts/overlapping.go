@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -70,7 +71,8 @@ func (b *Overlapping) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 		b.mu.Lock()
 		b.ranges = protected.excluded.ranges
 		b.mu.Unlock()
-		protected.excluded.withObjectErrors(overlappingPools(listed.reservations, byNamespace(listed.pools), protected))(yield)
+		s := listed.survey(protected.excluded)
+		protected.excluded.withObjectErrors(overlappingPools(listed.reservations, listed.pools, &s, protected))(yield)
 	}
 }
 
@@ -101,9 +103,14 @@ func readReservation(item json.RawMessage) reservation {
 }
 
 // overlappingPools returns the overlapping reservations of a listing as pools of the
-// engine. The IPPools are by namespace.
-func overlappingPools(reservations []reservation, pools map[string]poolsOf, by protections) iter.Seq2[ipam.Pool, error] {
+// engine.
+func overlappingPools(reservations []reservation, listed []ipPool, s *survey, by protections) iter.Seq2[ipam.Pool, error] {
 	return func(yield func(ipam.Pool, error) bool) {
+		placed := slices.Clone(listed)
+		for i := range placed {
+			placed[i].node = s.nodeOf(placed[i])
+		}
+		pools := byNamespace(placed)
 		for _, r := range reservations {
 			pool, err := r.Pool, r.err
 			if err != nil {
@@ -118,6 +125,7 @@ func overlappingPools(reservations []reservation, pools map[string]poolsOf, by p
 				readName(&pool, proving)
 				group, at := groupFor(pool, beside.containing(pool.Allocations[0].IP))
 				pool.Allocations[0].Group = group
+				s.bindToSlice(&pool, beside)
 				by.protect(&pool, at, func(a ipam.Allocation) string {
 					listed, _ := readToken(a.Token) // token made it
 					return string(listed.Spec)

@@ -69,12 +69,7 @@ func (b *Pools) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 			return
 		}
 		protected := listed.protections(b.settings)
-		s := survey{ranges: protected.excluded.ranges, closed: protected.excluded.closed, unsure: protected.excluded.unsure}
-		if err := listed.noSlices; err != nil && !errors.Is(err, ipam.ErrNotInstalled) { // versions before 0.9 lack it
-			s.blind = true
-			s.errs = append(s.errs, err)
-		}
-		s.take(listed.slices)
+		s := listed.survey(protected.excluded)
 		b.mu.Lock()
 		b.last = s
 		b.sizes = make(map[string]int64)

@@ -47,11 +47,18 @@ func (f *fixture) comesBack(pod string) *heldAdd {
 	f.Helper()
 	f.gone(pod) // if it is there, on the network of its node
 	f.pod(pod, pending)
+	return f.holdAdd(network, pod)
+}
+
+// holdAdd starts the ADD of a pod's new sandbox. It returns when the plugin has read everything and is about
+// to write the pool.
+func (f *fixture) holdAdd(n plugin.Network, pod string) *heldAdd {
+	f.Helper()
 	h := &heldAdd{gate: proxy.NewGate(), done: make(chan struct{})}
 	f.toPlugin.Before(proxy.On("patch ippools"), h.gate.Hook)
 	go func() {
 		defer close(h.done)
-		h.ip, h.err = f.addOne(network, pod, newSandbox)
+		h.ip, h.err = f.addOne(n, pod, newSandbox)
 	}()
 	select {
 	case <-h.gate.Arrived():
@@ -71,14 +78,25 @@ func (h *heldAdd) write() {
 // an overlapping range does not get (promise 1).
 func (f *fixture) wantWhole(n plugin.Network, pod, sandbox, ip string) {
 	f.Helper()
-	owners := f.owners()
-	if got, want := owners[poolName(n.Range)+" "+ip], ref(pod)+" "+sandbox; got != want {
-		f.Errorf("%s has %s by its ADD; the pool's entry is %q, want %q", pod, ip, got, want)
+	f.wantWholeIn(poolName(n.Range), n.NetworkName, pod, sandbox, ip)
+}
+
+// wantWholeIn is wantWhole for a pool of any network.
+func (f *fixture) wantWholeIn(pool, network, pod, sandbox, ip string) {
+	f.Helper()
+	owners, reservation := f.owners(), ip
+	if network != "" {
+		reservation = network + "-" + ip
 	}
-	if got, want := owners[ip], ref(pod); got != want {
+	if got, want := owners[pool+" "+ip], ref(pod)+" "+sandbox; got != want {
+		f.Errorf("%s has %s by its ADD; the entry in %s is %q, want %q", pod, ip, pool, got, want)
+	}
+	if got, want := owners[reservation], ref(pod); got != want {
 		f.Errorf("%s has %s by its ADD; the reservation is %q, want %q", pod, ip, got, want)
 	}
-	_, err := f.addOne(overlapping(ip), "stranger", "sandbox-stranger")
+	other := overlapping(ip)
+	other.NetworkName = network
+	_, err := f.addOne(other, "stranger", "sandbox-stranger")
 	var refused *plugin.Error
 	switch {
 	case err == nil:

@@ -60,7 +60,7 @@ type Adoption int
 // The adoptions. The zero value rules nothing out.
 const (
 	Adoptable     Adoption = iota // a pod that comes back may get it
-	AdoptedOnNode                 // only a pod that comes back to the same node may get it
+	AdoptedOnNode                 // only a pod that comes back to the same node, or to one of AlsoOn, may get it
 	NeverAdopted                  // no later sandbox can get it, so a pod that comes back gets another one
 	SandboxOwned                  // as NeverAdopted, and each sandbox gets its own: once the pod shows another sandbox, it has been replaced
 )
@@ -123,6 +123,10 @@ type Allocation struct {
 
 	// Adoption says whether a later sandbox may get the allocation.
 	Adoption Adoption
+
+	// AlsoOn names the nodes on which a pod may get an allocation that is AdoptedOnNode, beside that of the
+	// owner. The names are in order, with spaces between them. It is empty if there are none.
+	AlsoOn string
 
 	// EmptyHandle is set for a handle that holds no address; IP is not valid. It was
 	// left over by a release, or is the start of an ADD.

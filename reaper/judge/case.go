@@ -5,6 +5,7 @@ import (
 	"iter"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/policy"
@@ -332,8 +333,8 @@ func (c *Case) is(want podState) bool {
 // The store itself must name the node, and name nodes as the API server does: the
 // allocation's node must exist, or the store must have an allocation on the pod's node. No pod on
 // another node may get the allocation.
-// The pod must be on a ready node, and must not hide an address: otherwise it may have
-// the address and be unable to show it. If the store has an address of the pod's status on
+// The pod must be on a ready node, on which it cannot adopt the allocation, and must not hide an
+// address: otherwise it may have the address and be unable to show it. If the store has an address of the pod's status on
 // a different node than the pod, its names of nodes prove nothing. Nor does a name that may be
 // another one of the pod's node.
 func (c *Case) moved() bool {
@@ -346,6 +347,11 @@ func (c *Case) moved() bool {
 			if o.Backend == c.Backend && o.Owner.Node != "" && o.Owner.Node != pod.Node {
 				return false
 			}
+		}
+	}
+	for _, other := range strings.Fields(c.AlsoOn) {
+		if other == pod.Node || slices.Contains(c.census.MayBe(other), pod.Node) {
+			return false
 		}
 	}
 	exists := c.census.HasNode(c.Owner.Node)

@@ -25,7 +25,7 @@ func Rules() []Rule {
 		{NoCensus, Held, false, podNotRead, advise(Remedy{"let ip-reaper read the pod", "kubectl auth can-i get pods -A"}),
 			"The pod that the allocation names could not be read."},
 		{Retained, Held, true, ordinalWanted, say("wait for the pod, which gets the address back; or scale down the StatefulSet, or set protection.statefulSets to ignore: {evidence}"),
-			"The pod does not exist, its StatefulSet wants a pod with that ordinal, and that pod can adopt the allocation. No pod can adopt one of Calico, or of Whereabouts before 0.8."},
+			"The pod does not exist, its StatefulSet wants a pod with that ordinal, and that pod can adopt the allocation. No pod can adopt one of Calico, of Whereabouts before 0.8, or of the slice of a node that is gone; but a reservation, if another node has that slice now."},
 		{OwnerUnknown, Held, false, unnamed, lookForIt,
 			"The allocation names only a sandbox, or a pod derived from a handle; and `pods.unnamed` is `hold`, or some pod may have an address that it does not show, or a store could not be read whole."},
 		{PodFinished, Held, false, finishedHeld,
@@ -114,7 +114,7 @@ func keptRules(protected func(Subject) []Remedy) []Rule {
 			"The policy's `namespaces` leave out its pod."},
 		{RuleHold, Held, true, heldByRule, say("edit the policy: {note}"),
 			"A rule of the policy holds it."},
-		{RestoredLately, Held, true, restoredLately, advise(outwait, Remedy{"or release it once its grace period is over", "{run} {only} --release-restored --dry-run=false"}),
+		{RestoredLately, Held, true, restoredLately, advise(outwait, Remedy{"or release it once its grace period is over", "{run} {only} --release-restored --wait --dry-run=false"}),
 			"A restore put it back less than `journal.restoreHold` ago, and no rule of the policy says `restored: release`."},
 		{UnknownField, Held, true, unknownField, say("use a version of ip-reaper that knows the field: {note}"),
 			"The allocation has a field that this version of ip-reaper does not know, which may mean that the address is in use."},
@@ -153,11 +153,12 @@ type Rule struct {
 //
 // While a node is unreachable, could not end the pod, or may run it without its mirror, the sandbox
 // may be running, so the grace period begins again when that is over. While the store may be
-// that of another cluster, the list of pods says nothing about it. A restore is an operator's word
-// that the pod may be alive.
+// that of another cluster, the list of pods says nothing about it.
+//
+// While a restore holds it, a run that ends the hold may count: see Case.since.
 func (r *Rule) keepsTime() bool {
 	switch r.Reason {
-	case NodeUnreachable, TerminationStuck, StaticPod, StoreUnseen, RestoredLately:
+	case NodeUnreachable, TerminationStuck, StaticPod, StoreUnseen:
 		return false
 	case PodFinished, SandboxReplaced:
 		return true

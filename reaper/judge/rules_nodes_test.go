@@ -241,6 +241,9 @@ func TestPodOnAnotherNodeLeavesItsAllocationOnlyWithTheProof(t *testing.T) {
 	sibling.Key, sibling.IP, sibling.Token = "2", ip2, "t2"
 	its := func(f func(p *census.Pod)) change { return func(s *situation) { f(&s.pods[0]) } }
 	node := func(i int, n census.Node) change { return func(s *situation) { s.nodes[i] = n } }
+	alsoOn := func(nodes string) change {
+		return entry(func(a *ipam.Allocation) { a.Adoption, a.AlsoOn = ipam.AdoptedOnNode, nodes })
+	}
 	common := func(s *situation) {
 		s.pools[0].Allocations = []ipam.Allocation{a, sibling}
 		s.pods, s.nodes, s.policy = []census.Pod{pod}, []census.Node{ready("n1"), ready("n2")}, releaseNow
@@ -267,6 +270,9 @@ func TestPodOnAnotherNodeLeavesItsAllocationOnlyWithTheProof(t *testing.T) {
 			its(func(p *census.Pod) { p.AddressUnknown, p.Starting, p.LeavesOut = false, false, true })),
 		of("a later sandbox on the old node may adopt the allocation, and the pod is there", present,
 			entry(func(a *ipam.Allocation) { a.Adoption = ipam.AdoptedOnNode }), its(func(p *census.Pod) { p.Node = "n1" })),
+		of("a later sandbox on a third node may adopt it, too", moved, alsoOn("n3")),
+		of("a later sandbox of the pod may adopt it, too", present, alsoOn("n0 n2")),
+		of("a later sandbox may adopt it on a node that may be the pod's by another name", present, alsoOn("n2.example.com")),
 		of("the pod has ended", held(judge.PodFinished, ""), its(func(p *census.Pod) { p.Finished, p.AddressUnknown = true, false })),
 		of("the pod shows the address", present, its(func(p *census.Pod) { p.Addresses = []netip.Addr{ip1} })),
 		of("the pod may have an address that it does not show", present, its(func(p *census.Pod) { p.Starting = false })),

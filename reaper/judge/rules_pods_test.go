@@ -319,6 +319,35 @@ func TestStatefulSetKeepsTheAddressesOfItsPods(t *testing.T) {
 	}
 }
 
+// Promise 2. A StatefulSet does not keep what only a pod on a node that is gone could adopt.
+func TestStatefulSetDoesNotKeepWhatOnlyAPodOnALostNodeAdopts(t *testing.T) {
+	of0 := func(on, also string, adoption ipam.Adoption) change {
+		return entry(func(a *ipam.Allocation) { a.Owner.Pod.Name, a.Owner.Node, a.Adoption, a.AlsoOn = "db-0", on, adoption, also })
+	}
+	common := func(s *situation) {
+		sets(census.StatefulSet{Namespace: "default", Name: "db", Replicas: 1})(s)
+		nodes(ready("n1"))(s)
+	}
+	verdicts(t, common,
+		of("its node is gone", absent, of0("n9", "", ipam.AdoptedOnNode)),
+		of("its node is gone, and any pod may adopt it", stays, of0("n9", "", ipam.Adoptable)),
+		of("its node is gone, and another one has its slice", stays, of0("n9", "n1", ipam.AdoptedOnNode)),
+		of("its node is gone, unless that is another name of one", stays, of0("n1.example.com", "", ipam.AdoptedOnNode)),
+		of("its node is there", stays, of0("n1", "", ipam.AdoptedOnNode)),
+		of("its node is fenced", stays, of0("n1", "", ipam.AdoptedOnNode), nodes(census.Node{Name: "n1", OutOfService: true})),
+		of("its node is not known", stays, of0("", "", ipam.AdoptedOnNode)),
+		of("no node is known", stays, of0("n9", "", ipam.AdoptedOnNode), nodes()),
+		of("the store has its own names of nodes", stays, of0("n9", "", ipam.AdoptedOnNode), func(s *situation) {
+			elsewhere := s.pools[0].Allocations[0]
+			elsewhere.Key, elsewhere.IP, elsewhere.Token, elsewhere.Owner.Pod = "2", ip2, "t2", other
+			s.pools[0].Allocations = append(s.pools[0].Allocations, elsewhere)
+			pod := showing(other, ip2)
+			pod.Node = "n1"
+			s.pods = append(s.pods, pod)
+		}),
+	)
+}
+
 // emptyHandle returns what is left of the allocation of sandbox s1.
 func emptyHandle() ipam.Allocation {
 	return ipam.Allocation{Key: "net.s1", Token: "t1", EmptyHandle: true, Owner: ipam.Owner{Sandbox: "s1"}}

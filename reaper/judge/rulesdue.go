@@ -243,8 +243,18 @@ func (c *Case) ripen(atLeast time.Duration, note string, evidence ...Evidence) (
 // since returns when the allocation was first seen ownerless, which may be now. While the
 // named pod exists, a different time counts than after it is gone: an allocation that only
 // looked replaced was still the pod's.
+//
+// A restore is an operator's word that the pod may be alive. So what a run saw during the hold counts
+// only for runs that end the hold. For the others, the time begins after it.
 func (c *Case) since() time.Time {
-	return c.ledger.Since(c.Allocation, c.present(), c.now)
+	since := c.ledger.Since(c.Allocation, c.present(), c.now)
+	if at := c.restoredAt(); !at.IsZero() && !c.terms().ReleaseRestored {
+		since = latest(since, at.Add(c.policy.Journal.RestoreHold.Duration))
+	}
+	if since.After(c.now) {
+		return c.now
+	}
+	return since
 }
 
 // present reports whether the pod that the allocation names exists, if that matters.

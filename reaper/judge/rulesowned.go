@@ -233,8 +233,15 @@ func ordinalWanted(c *Case) (Ruling, bool) {
 // neverAdopted reports whether no later sandbox of the pod can adopt the allocation, or another one
 // of its group: then the pod gets other addresses.
 func (c *Case) neverAdopted() bool {
-	return c.NeverAdopted() || slices.ContainsFunc(c.owned.groups.others(nil, c.Allocation, c.Group),
+	return c.NeverAdopted() || c.nodeGone() || slices.ContainsFunc(c.owned.groups.others(nil, c.Allocation, c.Group),
 		func(s *ipam.Allocation) bool { return s.NeverAdopted() })
+}
+
+// nodeGone reports whether only a pod on one node could adopt the allocation, as its store says, and that
+// node is gone, by any name that it may have.
+func (c *Case) nodeGone() bool {
+	bound := c.Adoption == ipam.AdoptedOnNode && c.AlsoOn == "" && c.Owner.Node != "" && !c.nodeLearned
+	return bound && c.census.HasNodes() && c.knowsNode() && !c.census.HasNode(c.Owner.Node) && len(c.census.MayBe(c.Owner.Node)) == 0
 }
 
 func unnamed(c *Case) (Ruling, bool) {

@@ -194,7 +194,7 @@ func sentences() []sentence {
 		{"a rule holds it", judge.RuleHold, "held by rules[0]: pods web", []string{"edit the policy: held by rules[0]: pods web"}, in(holds(policy.Match{Pods: []string{"web"}}))},
 		{"it was restored", judge.RestoredLately, "a restore put it back; held until 2026-03-02T12:00:00Z", []string{
 			"wait: a restore put it back; held until 2026-03-02T12:00:00Z",
-			"or release it once its grace period is over $ ip-reaper run --context prod --pod default/web --release-restored --dry-run=false",
+			"or release it once its grace period is over $ ip-reaper run --context prod --pod default/web --release-restored --wait --dry-run=false",
 		}, restored()},
 		{"it has a new field", judge.UnknownField, "it has an unknown field: spec.claim",
 			[]string{"use a version of ip-reaper that knows the field: it has an unknown field: spec.claim"}, in(unknownField)},
@@ -270,7 +270,7 @@ func sentences() []sentence {
 			in(onTheNode, holds(policy.Match{Backends: []string{"*"}}))},
 		{"a lease was restored", judge.RestoredLately, "a restore put it back; held until 2026-03-02T12:00:00Z", []string{
 			"wait: a restore put it back; held until 2026-03-02T12:00:00Z",
-			"or release it once its grace period is over $ ip-reaper run --context prod --pool pool --release-restored --dry-run=false",
+			"or release it once its grace period is over $ ip-reaper run --context prod --pool pool --release-restored --wait --dry-run=false",
 		}, restored(onTheNode)},
 		{"a lease has a new field", judge.UnknownField, "it has an unknown field: spec.claim",
 			[]string{"use a version of ip-reaper that knows the field: it has an unknown field: spec.claim"}, in(onTheNode, unknownField)},

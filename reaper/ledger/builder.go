@@ -48,13 +48,13 @@ func (b *Builder) Seen(a *ipam.Allocation, present bool, since time.Time) {
 	b.made.seen.add(b.made.salt.seenKey(a, present), ToSecond(since).Unix())
 }
 
-// KeepSeen adds that time from the ledger before, if it has one.
+// KeepSeen adds that time from the ledger before, if it has one that is not from before a restore.
 func (b *Builder) KeepSeen(a *ipam.Allocation, present bool) {
 	if len(b.before.seen) == 0 { // a key costs time
 		return
 	}
 	k := b.made.salt.seenKey(a, present)
-	if at, known := b.before.seen.find(k); known {
+	if at, known := b.before.seen.find(k); known && !ofSecond(at).Before(b.before.RestoredAt(a)) {
 		b.made.seen.add(k, at)
 	}
 }

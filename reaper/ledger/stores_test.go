@@ -10,6 +10,7 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
+	"github.com/ip-reaper/ip-reaper/reaper/reapertest"
 )
 
 var (
@@ -225,4 +226,18 @@ func TestRestoreIsKeptUntilItsHoldIsOver(t *testing.T) {
 	known := restored(saved, began)
 	again := known.Without(slices.Collect(maps.Keys(seen)), known)
 	equal(t, "restored, after a run released it again", again.RestoredAt(&back), time.Time{})
+}
+
+// A time from before a restore is forgotten, even if the run that released was killed before it forgot it.
+func TestTimeIsKeptUnlessItIsFromBeforeARestore(t *testing.T) {
+	a := reapertest.WebAllocation()
+	b := ledger.NewBuilder(ledger.Ledger{}.Salted())
+	b.Seen(&a, false, noon)
+	seen := b.Ledger()
+	for after, want := range map[time.Duration]bool{-time.Second: true, 0: true, time.Second: false} {
+		restored := seen.WithRestored(maps.All(map[*ipam.Allocation]ledger.Place{&a: {}}), noon.Add(after))
+		next := ledger.NewBuilder(restored)
+		next.KeepSeen(&a, false)
+		equal(t, fmt.Sprintf("known if it was restored %v after", after), next.Ledger().Knows(&a, false), want)
+	}
 }
