@@ -2,7 +2,7 @@
 // long it waits, and where it stops.
 //
 // [Load] decodes a policy strictly, fills in the defaults and validates the result, in that order.
-// [Policy.Terms] then returns what the policy says about one allocation. A policy with a field or a
+// [Compiled.Terms] then returns what the policy says about one allocation. A policy with a field or a
 // value that this program does not know does not load: otherwise an operator would rely on a
 // protection that does not exist.
 package policy

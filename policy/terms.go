@@ -29,6 +29,8 @@ type Subject struct {
 	Nodes []string // each of which it may be on; none if that is unknown
 	Pools []Pool   // each of which it may be in; none if that is unknown
 
+	PoolNames []string // which each of its Pools has besides its own
+
 	// Podless is set for an entry that is no pod's, such as an empty handle. No rule that has
 	// namespaces or pods applies to it, and it is in scope. Placeless is set for one that has no
 	// address: no rule that has pools or nodes applies to it.
@@ -46,9 +48,76 @@ type Pool struct {
 	MayBeOf     []string // attachments that may be others of it
 
 	Unsure bool // it may have other names
+
+	answers []answer // of the pools of each rule, by [Compiled.Answered]; nil if they were not asked
 }
 
-// Terms returns the terms of an allocation. The Policy must come from Load or Default.
+// A Compiled policy answers what the policy says about allocations. Each of its patterns is parsed once. It
+// is safe for concurrent use.
+type Compiled struct {
+	Policy
+	include, exclude []glob
+	matches          [][]globList // of each rule: its lists that are not empty
+}
+
+// A globList is one list of a Match.
+type globList struct {
+	of    NameKind
+	globs []glob
+	names []glob // those that are no CIDR
+}
+
+// A glob is a parsed pattern.
+type glob struct {
+	text    string
+	literal bool         // it matches its own text only
+	cidr    netip.Prefix // not valid if it is none
+}
+
+// Compile parses the patterns of a policy, which must come from Load or Default. It takes no later change
+// of the policy into account.
+func (p Policy) Compile() *Compiled {
+	c := &Compiled{Policy: p, include: globs(p.Namespaces.Include), exclude: globs(p.Namespaces.Exclude), matches: make([][]globList, len(p.Rules))}
+	for i, r := range p.Rules {
+		for _, l := range r.Match.lists() {
+			if len(l.patterns) == 0 {
+				continue
+			}
+			all := globs(l.patterns)
+			names := slices.DeleteFunc(slices.Clone(all), func(g glob) bool { return g.cidr.IsValid() })
+			c.matches[i] = append(c.matches[i], globList{l.of, all, names})
+		}
+	}
+	return c
+}
+
+// globs parses patterns.
+func globs(patterns []string) []glob {
+	all := make([]glob, len(patterns))
+	for i, text := range patterns {
+		all[i] = glob{text: text, literal: !strings.ContainsAny(text, wildcards)}
+		if outer, err := netip.ParsePrefix(text); err == nil {
+			all[i].cidr = outer.Masked()
+		}
+	}
+	return all
+}
+
+// Answered returns the pool with the answers of all rules about it, so that these are worked out once for
+// all its allocations.
+func (c *Compiled) Answered(p Pool) Pool {
+	p.answers = make([]answer, len(c.matches))
+	for i, lists := range c.matches {
+		for _, l := range lists {
+			if l.of == PoolNames {
+				p.answers[i] = p.matches(l)
+			}
+		}
+	}
+	return p
+}
+
+// Terms returns the terms of an allocation.
 //
 // An empty name is one that the store does not record. Only a pattern that matches every name is
 // sure to match it. So an allocation with an empty name gets the most careful of the terms that it
@@ -56,21 +125,23 @@ type Pool struct {
 // may match holds it. Otherwise it gets the longest times, and what a restore put back is held
 // unless all of these rules end the hold. Its Rule is the first that holds it, or else the first
 // that may match it. The same holds if its pool or its node is not known.
-func (p Policy) Terms(s Subject) Terms {
-	t := p.terms(s)
-	t.InScope = s.Podless || matchAny(p.Namespaces.Include, s.Namespace) == yes && matchAny(p.Namespaces.Exclude, s.Namespace) == no
+func (c *Compiled) Terms(s Subject) Terms {
+	t := c.terms(s)
+	t.InScope = s.Podless || matchAny(c.include, s.Namespace) == yes && matchAny(c.exclude, s.Namespace) == no
 	return t
 }
 
 // terms returns what the rules and the policy say of an allocation, without its scope.
-func (p Policy) terms(s Subject) Terms {
+func (c *Compiled) terms(s Subject) Terms {
+	p := &c.Policy
 	t := Terms{Rule: -1}
 	restored := true // by all rules that may match
-	for i, r := range p.Rules {
-		covered := r.Match.covers(s)
+	for i := range p.Rules {
+		covered := c.covers(i, &s)
 		if covered == no {
 			continue
 		}
+		r := &p.Rules[i]
 		if t.Rule < 0 || r.Hold && !t.Hold {
 			t.Rule = i
 		}
@@ -92,11 +163,11 @@ func (p Policy) terms(s Subject) Terms {
 // it. It is empty if the namespace is in scope.
 func (p Policy) Outside(namespace string) string {
 	for _, pattern := range p.Namespaces.Exclude {
-		if matchAny([]string{pattern}, namespace) != no {
+		if matchAny(globs([]string{pattern}), namespace) != no {
 			return "namespaces.exclude has " + pattern
 		}
 	}
-	if matchAny(p.Namespaces.Include, namespace) == yes {
+	if matchAny(globs(p.Namespaces.Include), namespace) == yes {
 		return ""
 	}
 	return "namespaces.include has only: " + strings.Join(p.Namespaces.Include, ", ")
@@ -125,7 +196,7 @@ func first(durations ...*Duration) time.Duration {
 
 // An answer says whether a pattern matches a name. The zero value means that it is
 // unknown. The lesser of two answers is their conjunction.
-type answer int
+type answer int8
 
 const (
 	no answer = iota - 1
@@ -133,64 +204,80 @@ const (
 	yes
 )
 
-func (m Match) covers(s Subject) answer {
+// covers says whether a rule matches the subject.
+func (c *Compiled) covers(rule int, s *Subject) answer {
+	m := &c.Rules[rule].Match
 	if s.Podless && len(m.Namespaces)+len(m.Pods) > 0 || s.Placeless && len(m.Pools)+len(m.Nodes) > 0 {
 		return no
 	}
 	covered := yes
-	for _, l := range m.lists() {
-		if len(l.patterns) > 0 {
-			covered = min(covered, s.matches(l))
-		}
+	for i := range c.matches[rule] {
+		covered = min(covered, s.matches(rule, &c.matches[rule][i]))
 	}
 	return covered
 }
 
-// matches says whether the subject matches a list that is not empty.
-func (s Subject) matches(l matchList) answer {
+// matches says whether the subject matches a list of a rule.
+func (s *Subject) matches(rule int, l *globList) answer {
 	switch l.of {
 	case NamespaceNames:
-		return matchAny(l.patterns, s.Namespace)
+		return matchAny(l.globs, s.Namespace)
 	case PodNames:
-		return matchAny(l.patterns, s.Pod)
+		return matchAny(l.globs, s.Pod)
 	case BackendNames:
-		return matchAny(l.patterns, s.Backend)
+		return matchAny(l.globs, s.Backend)
 	case PoolNames:
-		if len(s.Pools) == 0 {
-			return matchAny(l.patterns, "")
-		}
-		return agreed(s.Pools, func(p Pool) answer { return p.matches(l.patterns) })
+		return s.inPools(rule, l)
 	default:
 		if len(s.Nodes) == 0 {
-			return matchAny(l.patterns, "")
+			return matchAny(l.globs, "")
 		}
-		return agreed(s.Nodes, func(node string) answer { return matchAny(l.patterns, node) })
+		return agreed(s.Nodes, func(node *string) answer { return matchAny(l.globs, *node) })
 	}
 }
 
+// inPools says whether the subject is in one of the pools of a rule.
+func (s *Subject) inPools(rule int, l *globList) answer {
+	if len(s.Pools) == 0 {
+		return matchAny(l.globs, "")
+	}
+	for i := range l.globs {
+		if l.globs[i].matchesOne(s.PoolNames) {
+			return yes
+		}
+	}
+	return agreed(s.Pools, func(p *Pool) answer {
+		if p.answers != nil {
+			return p.answers[rule]
+		}
+		return p.matches(*l)
+	})
+}
+
 // agreed returns the answer that is the same for all; otherwise it is unknown.
-func agreed[T any](all []T, ask func(T) answer) answer {
-	found := ask(all[0])
-	for _, one := range all[1:] {
-		if ask(one) != found {
+func agreed[T any](all []T, ask func(*T) answer) answer {
+	found := ask(&all[0])
+	for i := range all[1:] {
+		if ask(&all[1+i]) != found {
 			return maybe
 		}
 	}
 	return found
 }
 
-// matches says whether the pool matches one of the patterns.
-func (p Pool) matches(patterns []string) answer {
-	for _, pattern := range patterns {
-		inRange := p.Range.IsValid() && Within(pattern, p.Range)
-		if inRange || matchesAll(pattern) || slices.ContainsFunc(p.Names, func(name string) bool { return matchAny([]string{pattern}, name) == yes }) {
+// matches says whether the pool matches one of the patterns. A CIDR is about the range alone.
+func (p *Pool) matches(l globList) answer {
+	for i := range l.globs {
+		g := &l.globs[i]
+		inRange := p.Range.IsValid() && g.cidr.IsValid() && g.cidr.Bits() <= p.Range.Bits() && g.cidr.Contains(p.Range.Addr())
+		if inRange || matchesAll(g.text) || g.matchesOne(p.Names) {
 			return yes
 		}
 	}
-	names := slices.DeleteFunc(slices.Clone(patterns), func(pattern string) bool { // a CIDR is about the range alone
-		_, err := netip.ParsePrefix(pattern)
-		return err == nil && p.Range.IsValid()
-	})
+	names := l.globs
+	if p.Range.IsValid() {
+		names = l.names
+	}
 	switch {
 	case len(names) == 0:
 		return no
@@ -199,7 +286,7 @@ func (p Pool) matches(patterns []string) answer {
 	case len(p.Attachments)+len(p.MayBeOf) == 0:
 		return no
 	}
-	found := agreed(slices.Concat(p.Attachments, p.MayBeOf), func(name string) answer { return matchAny(names, name) })
+	found := agreed(slices.Concat(p.Attachments, p.MayBeOf), func(name *string) answer { return matchAny(names, *name) })
 	if found == yes && len(p.Attachments) == 0 {
 		return maybe
 	}
@@ -215,10 +302,10 @@ func Within(cidr string, inner netip.Prefix) bool {
 // matchAny says whether one of the patterns matches the name. A pattern may match
 // an empty name, which stands for an unknown one. A pattern that cannot be parsed
 // may match any name.
-func matchAny(patterns []string, name string) answer {
+func matchAny(patterns []glob, name string) answer {
 	matched := no
-	for _, pattern := range patterns {
-		ok, err := path.Match(pattern, name)
+	for i := range patterns {
+		ok, err := patterns[i].matches(name)
 		switch {
 		case ok:
 			return yes
@@ -227,6 +314,24 @@ func matchAny(patterns []string, name string) answer {
 		}
 	}
 	return matched
+}
+
+// matches reports whether the pattern matches a name. It fails if the pattern cannot be parsed.
+func (g *glob) matches(name string) (bool, error) {
+	if g.literal {
+		return g.text == name, nil
+	}
+	return path.Match(g.text, name)
+}
+
+// matchesOne reports whether the pattern matches one of the names.
+func (g *glob) matchesOne(names []string) bool {
+	for _, name := range names {
+		if ok, _ := g.matches(name); ok {
+			return true
+		}
+	}
+	return false
 }
 
 // A Pattern is one pattern of a policy.
@@ -279,11 +384,11 @@ func (t Pattern) Everything() bool { return matchesAll(t.Text) }
 // Matches reports whether the pattern matches a name, or is a CIDR around a range of that text.
 func (t Pattern) Matches(name string) bool {
 	prefix, err := netip.ParsePrefix(name)
-	return matchAny([]string{t.Text}, name) == yes || t.Of == PoolNames && err == nil && Within(t.Text, prefix)
+	return matchAny(globs([]string{t.Text}), name) == yes || t.Of == PoolNames && err == nil && Within(t.Text, prefix)
 }
 
 // Lists reports whether a pattern of its list matches a name.
-func (t Pattern) Lists(name string) bool { return matchAny(t.List, name) == yes }
+func (t Pattern) Lists(name string) bool { return matchAny(globs(t.List), name) == yes }
 
 // Warnings says what of a policy cannot be what its author meant, although it is valid. The Policy
 // must come from Load or Default.

@@ -107,7 +107,7 @@ rules:
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := p.Terms(policy.Subject{Namespace: tt.pod[0], Pod: tt.pod[1], Backend: tt.pod[2]})
+			got := p.Compile().Terms(policy.Subject{Namespace: tt.pod[0], Pod: tt.pod[1], Backend: tt.pod[2]})
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("Terms%q (-want +got):\n%s", tt.pod, diff)
 			}
@@ -144,7 +144,7 @@ rules:
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tt.want, p.Terms(policy.Subject{Backend: "calico", Podless: true, Placeless: true})); diff != "" {
+			if diff := cmp.Diff(tt.want, p.Compile().Terms(policy.Subject{Backend: "calico", Podless: true, Placeless: true})); diff != "" {
 				t.Errorf("terms (-want +got):\n%s", diff)
 			}
 		})
@@ -219,7 +219,7 @@ func equalAnswer(t *testing.T, match string, s policy.Subject, want string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return p.Terms(s)
+		return p.Compile().Terms(s)
 	}
 	got := "no"
 	switch {
@@ -275,9 +275,18 @@ func TestUnknownIsNeverLessCareful(t *testing.T) {
 		case 5:
 			less.Namespace, less.Nodes, less.Pools = "", nil, nil
 		}
-		known, careful := p.Terms(sure), p.Terms(less)
+		c := p.Compile()
+		known, careful := c.Terms(sure), c.Terms(less)
 		if known.Hold && !careful.Hold || known.Grace > careful.Grace || known.MinAge > careful.MinAge || !known.ReleaseRestored && careful.ReleaseRestored {
 			r.Errorf("%+v by %+v, less than %+v by %+v", careful, less, known, sure)
+		}
+		for s, want := range map[*policy.Subject]policy.Terms{&sure: known, &less: careful} {
+			for i, pool := range s.Pools {
+				s.Pools[i] = c.Answered(pool)
+			}
+			if diff := cmp.Diff(want, c.Terms(*s)); diff != "" {
+				r.Errorf("%+v, with the answers of all rules worked out before (-want +got):\n%s", *s, diff)
+			}
 		}
 	})
 }
@@ -288,7 +297,7 @@ func TestZeroValuesKeep(t *testing.T) {
 		t.Error("the zero Terms are in scope")
 	}
 	want := policy.Terms{Rule: -1}
-	if diff := cmp.Diff(want, policy.Policy{}.Terms(policy.Subject{Namespace: "a", Pod: "b", Backend: "calico"})); diff != "" {
+	if diff := cmp.Diff(want, policy.Policy{}.Compile().Terms(policy.Subject{Namespace: "a", Pod: "b", Backend: "calico"})); diff != "" {
 		t.Errorf("Terms of the zero Policy (-want +got):\n%s", diff)
 	}
 	if got := (policy.Policy{}).Pods.Superseded; got == policy.Release {
@@ -310,7 +319,7 @@ func TestUnreadablePatternMayMatch(t *testing.T) {
 	p := policy.Default()
 	p.Namespaces.Exclude = []string{"a["}
 	p.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"["}}, Hold: true}}
-	if got := p.Terms(policy.Subject{Namespace: "a", Pod: "b", Backend: "calico"}); got.InScope || !got.Hold {
+	if got := p.Compile().Terms(policy.Subject{Namespace: "a", Pod: "b", Backend: "calico"}); got.InScope || !got.Hold {
 		t.Errorf("Terms = %+v, want out of scope and held", got)
 	}
 }

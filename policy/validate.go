@@ -140,7 +140,7 @@ func validateBackendPatterns(patterns, backends []string, at *field.Path) field.
 	var errs field.ErrorList
 	for i, pattern := range patterns {
 		errs = append(errs, validateGlob(pattern, at.Index(i))...)
-		known := func(name string) bool { return matchAny([]string{pattern}, name) != no }
+		known := func(name string) bool { return matchAny(globs([]string{pattern}), name) != no }
 		if !slices.ContainsFunc(backends, known) {
 			errs = append(errs, field.NotSupported(at.Index(i), pattern, backends))
 		}

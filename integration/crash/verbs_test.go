@@ -26,6 +26,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/rights"
 	"github.com/ip-reaper/ip-reaper/integration/kit/snapshot"
 	"github.com/ip-reaper/ip-reaper/integration/kit/world"
+	"github.com/ip-reaper/ip-reaper/reaper/journal"
 )
 
 // plain is the beginning of a policy without reserved IPs, whose resources the
@@ -343,6 +344,16 @@ func TestRolesOfPeopleAreWhatIsNeeded(t *testing.T) {
 		w.Must(w.Memory.Unlock(w.Context()))
 		quiet(w.Ends(reap.ExitDone, w.Starts("restore", policy, "--run="+w.Journals()[0])))
 		w.WantStores("after the restoration", w.Before)
+		ledger, recorded := pastRuns(w, w.Ends(reap.ExitDone, w.Starts("history", policy)).Stdout), pastRuns(w, w.Journal())
+		if len(ledger) != 2 || len(recorded) != 1 {
+			w.Fatalf("the ledger has %d runs, and the journal %d, want the run and its restore, and the run", len(ledger), len(recorded))
+		}
+		by := "user " + cluster.ContextName + " as " + a.Config.Impersonate.UserName + " in "
+		for _, r := range slices.Concat(ledger, recorded) {
+			if !strings.HasPrefix(r.By, by) {
+				w.Errorf("run %s is by %q, want %q", r.ID, r.By, by)
+			}
+		}
 		wantAsked(w, g, append(unasked, "delete configmaps")...)
 		kube, err := kubernetes.NewForConfig(a.Config)
 		w.Must(err)
@@ -360,6 +371,16 @@ func TestRolesOfPeopleAreWhatIsNeeded(t *testing.T) {
 			}
 		}
 	})
+}
+
+// pastRuns returns the runs that history printed.
+func pastRuns(w *world.World, printed string) []journal.PastRun {
+	w.Helper()
+	var h struct {
+		Runs []journal.PastRun `json:"runs"`
+	}
+	w.Must(json.Unmarshal([]byte(printed), &h))
+	return h.Runs
 }
 
 // wantAsked fails the test unless the API server was asked for all that a grant allows, but for

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -200,7 +201,7 @@ const requestTimeout = time.Minute
 type apiServer struct {
 	config    *rest.Config
 	context   string // of the kubeconfig; empty inside a cluster
-	user      string // as the kubeconfig names it, and whom it acts as
+	user      string // who acts, as the kubeconfig names it, and as whom; empty inside a cluster
 	namespace string // of the state, unless a flag names one
 }
 
@@ -235,8 +236,11 @@ func locate(kubeconfig string, overrides clientcmd.ConfigOverrides, env func(str
 	if named := raw.Contexts[at.context]; named != nil {
 		at.user = cmp.Or(overrides.Context.AuthInfo, named.AuthInfo)
 	}
-	if as := overrides.AuthInfo.Impersonate; as != "" {
-		at.user += " as " + as
+	if as := config.Impersonate; as.UserName != "" { // by a flag, or by the kubeconfig
+		at.user = strings.TrimSpace(at.user + " as " + as.UserName)
+		if len(as.Groups) > 0 {
+			at.user += " in " + printable.Some(as.Groups)
+		}
 	}
 	return at, nil
 }

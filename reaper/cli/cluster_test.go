@@ -20,10 +20,10 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// sent returns the headers that an API server gets, for a user of a kubeconfig and flags.
-func sent(t *testing.T, user string, flags ...string) (http.Header, error) {
+// sent returns the headers that an API server gets, for a user of a kubeconfig and flags, and who is said
+// to act.
+func sent(t *testing.T, user string, flags ...string) (header http.Header, by string, err error) {
 	t.Helper()
-	var header http.Header
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header = r.Header
 		answer(w, []byte(`{"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "kube-system"}}`))
@@ -50,14 +50,14 @@ func sent(t *testing.T, user string, flags ...string) (http.Header, error) {
 	}
 	at, err := locate(f.kubeconfig, f.client, func(string) string { return "" })
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	c, _, err := at.clients(1, time.Minute)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	_, err = c.core.Namespaces().Get(t.Context(), "kube-system", metav1.GetOptions{})
-	return header, err
+	return header, at.user, err
 }
 
 // What kubectl can log in with, so can this program.
@@ -72,7 +72,7 @@ func TestCredentialsOfKubeconfigs(t *testing.T) {
 		{"a provider that is no more", `{"auth-provider": {"name": "gcp"}}`, "", `Please use the "gke-gcloud-auth-plugin"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			header, err := sent(t, tt.user)
+			header, _, err := sent(t, tt.user)
 			if (err != nil) != (tt.wrong != "") || err != nil && !strings.Contains(err.Error(), tt.wrong) {
 				t.Fatalf("error %v, want %q", err, tt.wrong)
 			}
@@ -101,7 +101,7 @@ func TestFlagsOfKubectl(t *testing.T) {
 		{[]string{"--as-group", "a"}, nil, "without impersonating a user"},
 	} {
 		t.Run(strings.Join(tt.flags, " "), func(t *testing.T) {
-			header, err := sent(t, `{"token": "secret"}`, tt.flags...)
+			header, _, err := sent(t, `{"token": "secret"}`, tt.flags...)
 			said := fmt.Sprint(err)
 			if mistake := (*ipam.InputError)(nil); errors.As(err, &mistake) {
 				said += " " + mistake.Hint
@@ -113,6 +113,33 @@ func TestFlagsOfKubectl(t *testing.T) {
 				if diff := cmp.Diff(want, header[key]); diff != "" {
 					t.Errorf("%s (-want +got):\n%s", key, diff)
 				}
+			}
+		})
+	}
+}
+
+// What is said of who acts, and as whom, is what the API server is told, whether a flag or the kubeconfig
+// says so.
+func TestWhoActsAndAsWhom(t *testing.T) {
+	const breakglass = `{"token": "secret", "as": "breakglass-admin", "as-groups": ["system:masters", "sre"]}`
+	for _, tt := range []struct {
+		name, user string
+		flags      []string
+		want, as   string
+	}{
+		{"nobody else", `{"token": "secret"}`, nil, "jane", ""},
+		{"by the kubeconfig", breakglass, nil, "jane as breakglass-admin in system:masters, sre", "breakglass-admin"},
+		{"by a flag", `{"token": "secret"}`, []string{"--as", "joe"}, "jane as joe", "joe"},
+		{"by both", `{"token": "secret", "as": "breakglass-admin"}`, []string{"--as", "joe", "--as-group", "ops"}, "jane as joe in ops", "joe"},
+		{"another user", breakglass, []string{"--user", "other"}, "other", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			header, by, err := sent(t, tt.user, tt.flags...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if by != tt.want || header.Get("Impersonate-User") != tt.as {
+				t.Errorf("%q acts, and the API server is told of %q; want %q and %q", by, header.Get("Impersonate-User"), tt.want, tt.as)
 			}
 		})
 	}

@@ -26,9 +26,9 @@ type Run struct {
 	// was made from a copy of its etcd; empty if it could not be read.
 	ClusterUID string `json:"clusterUID,omitempty"`
 
-	// By says who started the run: the pod, or the user of the kubeconfig. It is empty in
-	// journals of earlier versions. It is not verified: the audit log of the API server has
-	// the identity.
+	// By says who started the run: the pod, or the user of the kubeconfig and, if it impersonates,
+	// as whom it acts. It is empty in journals of earlier versions. It is not verified: the audit log
+	// of the API server has the identity.
 	By string `json:"by,omitempty"`
 }
 

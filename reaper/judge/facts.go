@@ -20,7 +20,7 @@ import (
 // table about the same facts. Facts do not change after NewFacts, and are safe for concurrent use.
 type Facts struct {
 	now    time.Time
-	policy policy.Policy
+	policy *policy.Compiled
 	census census.Census
 	ledger ledger.Ledger
 	stores map[string]store // by backend
@@ -65,7 +65,7 @@ func NewFacts(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Censu
 	if inv.Ended().IsZero() || c.Began().Before(inv.Ended()) {
 		c = census.Census{}
 	}
-	f := &Facts{now: now, policy: p, census: c, ledger: l, stores: make(map[string]store, len(inv.Listings)), incomplete: !inv.Complete()}
+	f := &Facts{now: now, policy: p.Compile(), census: c, ledger: l, stores: make(map[string]store, len(inv.Listings)), incomplete: !inv.Complete()}
 	owned := make([]*ipam.Allocation, 0, inv.Size())
 	for _, l := range inv.Listings {
 		s := store{pools: make(map[string]*ipam.Pool, len(l.Pools)), nodes: make(map[string]bool)}
@@ -102,9 +102,10 @@ func NewFacts(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Censu
 	if slices.ContainsFunc(p.Rules, func(r policy.Rule) bool { return len(r.Match.Pools) > 0 }) {
 		f.pools = poolsOfRules(inv)
 	}
-	for _, pool := range f.pools {
+	for ref, pool := range f.pools {
 		if pool.Range.IsValid() {
-			f.ranged = append(f.ranged, pool)
+			f.pools[ref] = f.policy.Answered(pool)
+			f.ranged = append(f.ranged, f.pools[ref])
 		}
 	}
 	f.vague = f.vaguely()

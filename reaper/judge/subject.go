@@ -31,36 +31,35 @@ func (c *Case) subject() policy.Subject {
 	if c.knowsNode() {
 		s.Nodes = slices.Collect(c.nodesOf())
 	}
-	s.Pools = c.poolsOfRules()
+	s.Pools, s.PoolNames = c.poolsOfRules()
 	return s
 }
 
 // poolsOfRules returns the pools in which the allocation may be, for the rules of a policy. One that
 // has no range itself, such as an overlapping-range reservation, counts as in each of the pools around
-// its address: it must not be released by other terms than the entry that it belongs to.
-func (c *Case) poolsOfRules() []policy.Pool {
+// its address, which then have its names, too: it must not be released by other terms than the entry that
+// it belongs to.
+func (c *Case) poolsOfRules() (pools []policy.Pool, names []string) {
 	own, listed := c.pools[ipam.PoolRef{Backend: c.Backend, Name: c.Pool}]
 	switch {
 	case !listed:
-		return nil
+		return nil, nil
 	case own.Range.IsValid() || !c.IP.IsValid():
-		return []policy.Pool{own}
+		return []policy.Pool{own}, nil
 	}
-	var around []policy.Pool
-	for _, p := range c.ranged {
-		if p.Range.Contains(c.IP) {
-			p.Names = slices.Concat(own.Names, p.Names)
-			around = append(around, p)
+	for i := range c.ranged {
+		if p := &c.ranged[i]; p.Range.Contains(c.IP) {
+			pools = append(pools, *p)
 		}
 	}
 	if c.incomplete {
-		around = append(around, policy.Pool{Names: own.Names, Unsure: true})
+		pools = append(pools, policy.Pool{Unsure: true})
 	}
-	if len(around) == 0 {
+	if len(pools) == 0 {
 		own.Range = netip.PrefixFrom(c.IP, c.IP.BitLen())
-		around = []policy.Pool{own}
+		return []policy.Pool{own}, nil
 	}
-	return around
+	return pools, own.Names
 }
 
 // poolsOfRules returns the pools of an inventory as rules of the policy ask about them. The names of
