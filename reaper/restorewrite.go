@@ -30,33 +30,29 @@ type returning []*restoration
 // only if the later one does not.
 func addressesOf(records []*restoration) []returning {
 	type address struct {
-		ip      string
+		at      string
 		pod     ipam.PodRef
-		sandbox string    // if no pod is named
-		place   [3]string // if the record has no address
-		later   int       // how many records of the same place are of later writes
+		sandbox string // if no pod is named
+		later   int    // how many records of the same place are of later writes
 	}
-	later := make(map[[3]string]map[address]int)
-	indexOf := make(map[address]int)
+	type spot struct {
+		address
+		place [3]string
+	}
+	later, indexOf := make(map[spot]int), make(map[address]int)
 	var all []returning
 	for _, back := range slices.SortedStableFunc(slices.Values(records), func(a, b *restoration) int { return b.write - a.write }) {
-		at := address{ip: back.IP, pod: back.Owner.PodRef()}
-		if at.pod == (ipam.PodRef{}) {
-			at.sandbox = back.Owner.Sandbox
+		of := address{at: back.at(), pod: back.Owner.PodRef()}
+		if of.pod == (ipam.PodRef{}) {
+			of.sandbox = back.Owner.Sandbox
 		}
-		place := back.place()
-		if at.ip == "" {
-			at.place = place
-		}
-		if later[place] == nil {
-			later[place] = make(map[address]int)
-		}
-		later[place][at]++
-		at.later = later[place][at]
-		i, known := indexOf[at]
+		same := spot{of, back.place()}
+		later[same]++
+		of.later = later[same]
+		i, known := indexOf[of]
 		if !known {
 			i = len(all)
-			indexOf[at] = i
+			indexOf[of] = i
 			all = append(all, nil)
 		}
 		all[i] = append(all[i], back)
