@@ -41,6 +41,8 @@ func TestAddressThatASandboxHas(t *testing.T) {
 		a.Interface = "net1"
 		return a
 	}
+	earlier := leaseOf("s2", "eth0", ip1)
+	earlier.Owner.Sandbox = "s0"
 	prefix := entry(func(a *ipam.Allocation) { a.Owner.Sandbox = "abcdef12" })
 	verdicts(t, leased,
 		of("another sandbox has the address", of2, has(eth0("s2", ip2, ip1))),
@@ -58,6 +60,7 @@ func TestAddressThatASandboxHas(t *testing.T) {
 		of("it has the address on two interfaces, and two leases", gone, has(net1(eth0("s2", ip1)), eth0("s2", ip1)),
 			elsewhere(leaseOf("s2", "eth0", ip1), leaseOf("s2", "net1", ip1))),
 		of("its lease in another folder names no interface", of2, has(eth0("s2", ip1)), elsewhere(leaseOf("s2", "", ip1))),
+		of("an earlier sandbox of its pod has it in another folder", of2, has(eth0("s2", ip1)), elsewhere(earlier)),
 		of("a third sandbox has it in another folder", of2, sandboxes("s2", "s3"), has(eth0("s2", ip1)), elsewhere(leaseOf("s3", "eth0", ip1))),
 	)
 }
