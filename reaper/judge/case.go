@@ -174,17 +174,22 @@ func (c *Case) node() string {
 }
 
 // knowsNode reports whether the node of the allocation is known, even if it is gone. It is
-// not known if no node has that name, the store has its own names for nodes, and no run saw
-// the pod.
+// not known if no node has that name, the store has its own names for nodes, or that name may mean
+// another node, and no run saw the pod.
 func (c *Case) knowsNode() bool {
-	exists := c.census.HasNode(c.Owner.Node)
-	renamed := !exists && c.stores[c.Backend].renames && c.last().Node == ""
-	return c.Owner.Node != "" && !renamed
+	if exists := c.census.HasNode(c.Owner.Node); exists || c.Owner.Node == "" {
+		return exists
+	}
+	seen := c.last().Node
+	if c.misleads() && seen == c.Owner.Node { // a run did not see it, but took the name from a sibling
+		seen = ""
+	}
+	return seen != "" || !c.stores[c.Backend].renames && !c.misleads()
 }
 
 // nodesOf yields the names of the nodes on which the sandbox may be: the one that the
-// allocation names, the one on which a run saw the pod, if it is different, and those for which
-// either of these may be another name.
+// allocation names, the one on which a run saw the pod, if it is different, those for which
+// either of these may be another name, and those that the store may mean by the first.
 func (c *Case) nodesOf() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		named, seen := c.Owner.Node, c.last().Node
@@ -198,12 +203,19 @@ func (c *Case) nodesOf() iter.Seq[string] {
 				}
 			}
 		}
+		for m := range c.meant() {
+			for other := range c.nodesMeant(m) {
+				if !yield(other) {
+					return
+				}
+			}
+		}
 	}
 }
 
-// unreachable reports whether the node is unreachable, or one for which it may be another name.
+// unreachable reports whether the node is unreachable, or one that the name may mean.
 func (f *Facts) unreachable(node string) bool {
-	return f.census.Unreachable(node) || slices.ContainsFunc(f.census.MayBe(node), f.census.Unreachable)
+	return slices.ContainsFunc(f.mayMean(node), f.census.Unreachable)
 }
 
 // restoredAt returns when a restore put the allocation back; zero if none did. A time in
@@ -237,10 +249,10 @@ func (c *Case) seenOn() string {
 	return pod.Node
 }
 
-// mayStillRunOn reports whether the node, or one for which it may be another name, is unreachable,
+// mayStillRunOn reports whether the node, or one that the name may mean, is unreachable,
 // or became ready so recently that its kubelet may not have ended the pods that are gone.
 func (f *Facts) mayStillRunOn(node string) bool {
-	return slices.ContainsFunc(append(f.census.MayBe(node), node), func(name string) bool {
+	return slices.ContainsFunc(f.mayMean(node), func(name string) bool {
 		n := f.census.ReadyAgain(name)
 		return f.census.Unreachable(name) || !n.Since.IsZero() && f.now.Sub(n.Since).Abs() <= lateNews
 	})
@@ -336,7 +348,7 @@ func (c *Case) is(want podState) bool {
 // The pod must be on a ready node, on which it cannot adopt the allocation, and must not hide an
 // address: otherwise it may have the address and be unable to show it. If the store has an address of the pod's status on
 // a different node than the pod, its names of nodes prove nothing. Nor does a name that may be
-// another one of the pod's node.
+// another one of the pod's node, or that has meant another node than its own.
 func (c *Case) moved() bool {
 	pod := c.Pod
 	if pod.Finished || pod.Shows(c.IP) || pod.AddressUnknown && !pod.Starting || pod.LeavesOut && !c.SandboxOwned() {
@@ -350,14 +362,14 @@ func (c *Case) moved() bool {
 		}
 	}
 	for _, other := range strings.Fields(c.AlsoOn) {
-		if other == pod.Node || slices.Contains(c.census.MayBe(other), pod.Node) {
+		if slices.Contains(c.mayMean(other), pod.Node) {
 			return false
 		}
 	}
 	exists := c.census.HasNode(c.Owner.Node)
 	named := c.Owner.Node != "" && !c.nodeLearned && (exists || c.stores[c.Backend].nodes[pod.Node])
 	return c.Adoption != ipam.Adoptable && named && pod.Node != c.Owner.Node && c.census.Node(pod.Node).Ready &&
-		!slices.Contains(c.census.MayBe(c.Owner.Node), pod.Node)
+		!slices.Contains(c.census.MayBe(c.Owner.Node), pod.Node) && !c.misleads()
 }
 
 // ofEarlierPod reports whether the allocation is older than the pod of that name, and so of
@@ -505,11 +517,12 @@ func (c *Case) supersededBy(other *ipam.Allocation) bool {
 }
 
 // madeBefore reports whether the times of both allocations say that the other one is later. On
-// another node, the clock may differ, so the times must be further apart. A time in the future
+// another node, the clock may differ, so the times must be further apart. If the name of the node may mean
+// several, only the pod's status says that the other one is on the pod's. A time in the future
 // comes from a wrong clock, and proves nothing.
 func (c *Case) madeBefore(other *ipam.Allocation) bool {
 	skew := addWindow
-	if c.Owner.Node != "" && other.Owner.Node == c.Owner.Node {
+	if c.Owner.Node != "" && other.Owner.Node == c.Owner.Node && (!c.misleads() || c.inStatus(other.Owner.Sandbox)) {
 		skew = 0
 	}
 	return other.Created.Sub(c.Created) > skew && !other.Created.After(c.now)

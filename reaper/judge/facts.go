@@ -30,6 +30,11 @@ type Facts struct {
 	// decision shows what the claims of others change.
 	unclaimed bool
 
+	// meanings are what stores mean by names of nodes, as pods show now, or a run saw earlier. byName
+	// has them by the name.
+	meanings []ledger.Meaning
+	byName   map[string][]ledger.Meaning
+
 	incomplete bool // what could not be listed may name the pod of an allocation that names none
 
 	pools  map[ipam.PoolRef]policy.Pool // nil if no rule of the policy has pools
@@ -67,6 +72,7 @@ func NewFacts(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Censu
 	}
 	f := &Facts{now: now, policy: p.Compile(), census: c, ledger: l, stores: make(map[string]store, len(inv.Listings)), incomplete: !inv.Complete()}
 	owned := make([]*ipam.Allocation, 0, inv.Size())
+	shown := make(map[ledger.Meaning]bool)
 	for _, l := range inv.Listings {
 		s := store{pools: make(map[string]*ipam.Pool, len(l.Pools)), nodes: make(map[string]bool)}
 		addresses, seen := 0, l.Outside == nil
@@ -90,7 +96,12 @@ func NewFacts(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Censu
 					s.nodes[a.Owner.Node] = true
 				}
 				pod, _ := c.Pod(a.Owner.Pod)
-				s.renames = s.renames || a.Owner.Node != "" && pod.Node != "" && pod.Node != a.Owner.Node && pod.Shows(a.IP)
+				if a.Owner.Node != "" && pod.Node != "" && pod.Node != a.Owner.Node {
+					s.renames = s.renames || pod.Shows(a.IP)
+					if showsBooked(a, pod) {
+						shown[ledger.Meaning{Backend: a.Backend, Name: a.Owner.Node, Node: pod.Node, Seen: ledger.ToSecond(now).Unix()}] = true
+					}
+				}
 			}
 		}
 		if !seen && addresses >= *p.Limits.MinEntries {
@@ -98,6 +109,7 @@ func NewFacts(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Censu
 		}
 		f.stores[l.Backend] = s
 	}
+	f.learn(shown)
 	f.owned = newIndex(owned)
 	if slices.ContainsFunc(p.Rules, func(r policy.Rule) bool { return len(r.Match.Pools) > 0 }) {
 		f.pools = poolsOfRules(inv)

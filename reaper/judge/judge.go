@@ -19,6 +19,8 @@ type Verdicts struct {
 	// InUse has the allocations in use about which there is nothing to say, and which have no
 	// decision for that reason. They are in the order of the inventory.
 	InUse []Live
+
+	facts *Facts // nil if the verdicts are not from Decide
 }
 
 // A Live is an allocation that is plainly in use, as its store has it.
@@ -65,6 +67,7 @@ func Decide(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Census,
 	for i := range v.Decisions {
 		f.dateHold(&v.Decisions[i])
 	}
+	v.facts = f
 	return v
 }
 

@@ -26,7 +26,46 @@ func (m *kubeletModel) blind(node string) bool {
 // newBox returns a new sandbox of the pod.
 func (m *kubeletModel) newBox(pod *kubeletPod) *sandbox {
 	m.made++
-	return &sandbox{id: fmt.Sprint("s", m.made), pod: pod.Ref.Name, node: pod.Node, grace: pod.TerminationGrace}
+	misnamed := m.known["a clone"] && m.alias[pod.Node] != pod.Node
+	return &sandbox{
+		id: fmt.Sprint("s", m.made), pod: pod.Ref.Name, node: pod.Node, grace: pod.TerminationGrace,
+		misnamed: misnamed, meant: misnamed && m.meant[pod.Node],
+	}
+}
+
+// setUp makes a pod that shows its addresses.
+func (m *kubeletModel) setUp(name, node string) {
+	m.create(name, node, 30*time.Second)
+	m.add(name)
+	m.show(name)
+}
+
+// clone gives a node the file with the name of the n-th node: Calico's plugin there books under that name
+// from now on.
+func (m *kubeletModel) clone(node string, n int) {
+	if of := fmt.Sprint("n", n); m.alias[node] != of {
+		m.alias[node], m.meant[node] = of, false
+		m.note("%s has the name of %s", node, of)
+	}
+}
+
+// learn has a complete run see which node Calico means by the name under which it has the pod.
+func (m *kubeletModel) learn(pod *kubeletPod) {
+	if !pod.box.misnamed || pod.InStatus == 0 || pod.shown != pod.box {
+		return
+	}
+	name := ""
+	for _, e := range m.calico() {
+		if e.box == pod.box {
+			name = e.a.Owner.Node
+		}
+	}
+	m.meant[pod.Node] = m.meant[pod.Node] || m.alias[pod.Node] == name
+	for _, e := range m.calico() {
+		if e.box.node == pod.Node && e.a.Owner.Node == name {
+			e.box.meant = true
+		}
+	}
 }
 
 // putCalico is the ADD of Calico's plugin for a sandbox, with an address of a second network.
@@ -109,6 +148,7 @@ func (m *kubeletModel) leave(node string) {
 		}
 	}
 	delete(m.nodes, node)
+	m.meant[node] = false
 	m.boxes = slices.DeleteFunc(m.boxes, func(b *sandbox) bool { return b.node == node && (!up || b.stuck) })
 }
 
@@ -143,7 +183,7 @@ func (m *kubeletModel) loop(name string) {
 // isReplaced reports whether a dead allocation of Calico should be gone although its pod
 // exists.
 func (m *kubeletModel) isReplaced(pod *kubeletPod, e *storedEntry) bool {
-	if m.known["names differ"] || m.known["domains differ"] || !m.up(pod.Node) {
+	if m.known["names differ"] || m.known["domains differ"] || m.known["a clone"] || !m.up(pod.Node) {
 		return false
 	}
 	if pod.box != nil {

@@ -35,6 +35,7 @@ type kubeletModel struct {
 	known  map[string]bool          // findings that are left out
 	clock  map[string]time.Duration // how far the clock of a node is ahead
 	alias  map[string]string        // what Calico calls a node
+	meant  map[string]bool          // the nodes whose alias a complete run saw since it is that
 	wanted int                      // how many pods the StatefulSet p wants
 }
 
@@ -52,6 +53,8 @@ type sandbox struct {
 	hung          bool      // a complete run saw its pod hang
 	ends          time.Time // when the kubelet has ended it; zero while it runs
 	noted         bool      // a complete run saw its pod, and its entries
+	misnamed      bool      // Calico has it under the name of another node
+	meant         bool      // and a complete run saw that it means this node by that name
 }
 
 type storedEntry struct {
@@ -74,7 +77,7 @@ const secondNetwork = 9
 var storeNames = [3]string{"calico", "whereabouts", "overlapping"}
 
 func newKubeletModel(t *testing.T, known ...string) *kubeletModel {
-	m := &kubeletModel{t: t, now: noon, told: map[string]ipam.Endpoint{}, nodes: map[string]*census.Node{}, pods: map[string]*kubeletPod{}, known: map[string]bool{}, clock: map[string]time.Duration{}, alias: map[string]string{"n0": "n0", "n1": "n1", "n2": "n2"}}
+	m := &kubeletModel{t: t, now: noon, told: map[string]ipam.Endpoint{}, nodes: map[string]*census.Node{}, pods: map[string]*kubeletPod{}, known: map[string]bool{}, clock: map[string]time.Duration{}, meant: map[string]bool{}, alias: map[string]string{"n0": "n0", "n1": "n1", "n2": "n2"}}
 	for _, k := range known {
 		m.known[k] = true
 	}
@@ -298,6 +301,7 @@ func (m *kubeletModel) run(grace time.Duration, broken int) string {
 			continue
 		}
 		unseen := m.known["names differ"] && !stored.seen // its node cannot be known
+		unseen = unseen || stored.box.misnamed && !stored.box.meant && !stored.seen
 		if slices.Contains(m.boxes, stored.box) && (!m.known["adopted"] || !stored.news) && !unseen {
 			return fmt.Sprintf("%s %s of %s is planned, and %s runs on %s", a.Backend, a.IP, stored.box.pod, stored.box.id, stored.box.node)
 		}
@@ -306,6 +310,7 @@ func (m *kubeletModel) run(grace time.Duration, broken int) string {
 	for _, p := range m.pods {
 		if p.box != nil && broken < 0 {
 			p.box.noted, p.box.hung = true, p.box.hung || m.hangs(p)
+			m.learn(p)
 			for store := range m.stores {
 				for _, e := range m.stores[store] {
 					if e.box == p.box && slices.Contains(p.Addresses, e.a.IP) {
@@ -356,14 +361,27 @@ func (m *kubeletModel) days(t *rapid.T, listingsFail bool) {
 		if m.known["names differ"] && rapid.Bool().Draw(t, node+" has another name") {
 			m.alias[node] = node + "-calico"
 		}
+		if m.known["a clone"] && rapid.Bool().Draw(t, node+" is a clone") {
+			m.clone(node, rapid.IntRange(0, 2).Draw(t, "of"))
+		}
 		if m.known["domains differ"] && rapid.Bool().Draw(t, node+" has a domain") {
 			m.alias[node] = node + ".corp.example"
+		}
+	}
+	run := func() {
+		broken := -1
+		if listingsFail {
+			broken = rapid.SampledFrom([]int{-1, -1, -1, 0, 1, 2}).Draw(t, "broken")
+		}
+		grace := rapid.SampledFrom([]time.Duration{2 * time.Minute, 15 * time.Minute}).Draw(t, "grace")
+		if v := m.run(grace, broken); v != "" {
+			t.Fatalf("%s\n%s", v, strings.Join(m.log, "\n"))
 		}
 	}
 	for range rapid.IntRange(5, 45).Draw(t, "events") {
 		name := fmt.Sprint("p-", rapid.IntRange(0, 1).Draw(t, "pod"))
 		node := fmt.Sprint("n", rapid.IntRange(0, 2).Draw(t, "node"))
-		switch rapid.SampledFrom([]string{"create", "create", "create on host", "add", "show", "up", "up", "force", "force", "graceful", "restart", "away", "back", "scale", "fence", "hide", "forge", "restart and forge", "hang", "reboot", "leave", "join", "lose", "loop", "pass", "pass", "run", "run"}).Draw(t, "what") {
+		switch rapid.SampledFrom([]string{"create", "create", "create on host", "add", "show", "up", "up", "force", "force", "graceful", "restart", "away", "back", "scale", "fence", "hide", "forge", "restart and forge", "hang", "clone", "without a trace", "reboot", "leave", "join", "lose", "loop", "pass", "pass", "run", "run"}).Draw(t, "what") {
 		case "create":
 			m.create(name, node, rapid.SampledFrom([]time.Duration{30 * time.Second, time.Hour}).Draw(t, "termination"))
 		case "create on host":
@@ -398,6 +416,17 @@ func (m *kubeletModel) days(t *rapid.T, listingsFail bool) {
 			}
 		case "hang":
 			m.hang(name)
+		case "clone":
+			if m.known["a clone"] {
+				m.clone(node, rapid.IntRange(0, 2).Draw(t, "of"))
+			}
+		case "without a trace": // a run sees an earlier pod of the node, and not the one that is cut off
+			m.setUp(name, node)
+			run()
+			m.graceful(name)
+			m.setUp(name, node)
+			m.ready(node, false)
+			m.forceDelete(name)
 		case "reboot":
 			m.reboot(node)
 		case "leave":
@@ -421,14 +450,7 @@ func (m *kubeletModel) days(t *rapid.T, listingsFail bool) {
 		case "pass":
 			m.pass(rapid.SampledFrom([]time.Duration{5 * time.Second, 40 * time.Second, 4 * time.Minute, 15 * time.Minute, time.Hour}).Draw(t, "time"))
 		case "run":
-			broken := -1
-			if listingsFail {
-				broken = rapid.SampledFrom([]int{-1, -1, -1, 0, 1, 2}).Draw(t, "broken")
-			}
-			grace := rapid.SampledFrom([]time.Duration{2 * time.Minute, 15 * time.Minute}).Draw(t, "grace")
-			if v := m.run(grace, broken); v != "" {
-				t.Fatalf("%s\n%s", v, strings.Join(m.log, "\n"))
-			}
+			run()
 		}
 	}
 	if v := m.rest(); v != "" {
@@ -482,6 +504,7 @@ func TestModelRunningSandboxesKeepTheirAddresses(t *testing.T) {
 		{"listings fail", true, []string{"adopted", "in flight"}},
 		{"names differ", false, []string{"adopted", "in flight", "names differ"}},
 		{"domains differ", false, []string{"adopted", "in flight", "domains differ"}},
+		{"a node books under the name of another", false, []string{"adopted", "in flight", "a clone"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			rounds := 5 // the sequences of one Check miss rare ones

@@ -13,7 +13,7 @@ import (
 // allocations that are ownerless and wait, and what is known about the pods of the others,
 // and nothing else. For any other store, it loses nothing: a store that is disabled,
 // absent or failed may be back in the next run. Of a store that was listed in part, it loses nothing
-// that may be in a pool that could not be read. It has the identity of each store outside the API
+// that may be in a pool that could not be read. It has what stores mean by names of nodes. It has the identity of each store outside the API
 // server that was listed. It also keeps the restores that began after the
 // given time and whose allocations no store has yet.
 func NextLedger(before ledger.Ledger, v Verdicts, c census.Census, inv ipam.Inventory, since time.Time) ledger.Ledger {
@@ -31,6 +31,9 @@ func NextLedger(before ledger.Ledger, v Verdicts, c census.Census, inv ipam.Inve
 			b.Store(l.Backend, l.Outside.ID)
 		}
 	}
+	if v.facts != nil {
+		b.Mean(v.facts.nextMeanings(inv))
+	}
 	for a, known := range v.remembered() {
 		b.Place(a, known.last)
 		b.Grace(a, known.grace)
@@ -45,9 +48,12 @@ func NextLedger(before ledger.Ledger, v Verdicts, c census.Census, inv ipam.Inve
 	return b.Ledger()
 }
 
-// WithHung returns the ledger with the places where pods hang, by these verdicts. They are true
-// even if the list of pods is incomplete.
+// WithHung returns the ledger with the places where pods hang, and what stores mean by names of nodes, by
+// these verdicts. They are true even if the list of pods is incomplete.
 func WithHung(l ledger.Ledger, v Verdicts) ledger.Ledger {
+	if v.facts != nil {
+		l = l.WithMeanings(v.facts.meanings)
+	}
 	return l.WithPlaces(func(yield func(*ipam.Allocation, ledger.Place) bool) {
 		for a, known := range v.remembered() {
 			if known.last.Boot != "" && !yield(a, known.last) {

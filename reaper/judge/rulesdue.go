@@ -45,7 +45,7 @@ func podOnHost(c *Case) (Ruling, bool) {
 // whileEarlierEnds returns the shortest wait of an allocation of an earlier pod, whose kubelet may still
 // end it, or may not have ended its ADD.
 func (c *Case) whileEarlierEnds() time.Duration {
-	if c.census.Fenced(c.Owner.Node) {
+	if c.census.Fenced(c.Owner.Node) && !c.misleads() {
 		return c.addInFlight()
 	}
 	return max(c.addInFlight(), defaultTermination+endMargin)

@@ -60,12 +60,16 @@ func nodeUnreachable(c *Case) (Ruling, bool) {
 	}
 	for name := range c.nodesOf() {
 		if c.census.Unreachable(name) {
-			evidence := notReady(c.census.Node(name))
-			note := "node " + name + strings.TrimPrefix(evidence.Says, "it")
+			evidence := []Evidence{notReady(c.census.Node(name))}
+			note := "node " + name + strings.TrimPrefix(evidence[0].Says, "it")
 			if name != c.Owner.Node && name != c.last().Node {
-				note += ", and may be its node by another name"
+				why, said := c.whyMeant(name)
+				if why != "" {
+					evidence = append(evidence, said)
+				}
+				note += ", and " + cmp.Or(why, "may be its node by another name")
 			}
-			return match(note, evidence)
+			return match(note, evidence...)
 		}
 	}
 	return noMatch()
@@ -74,7 +78,7 @@ func nodeUnreachable(c *Case) (Ruling, bool) {
 // nodeUnknown holds what may be on any of the unreachable nodes. The node is also unknown
 // if the store has its own names for nodes.
 func nodeUnknown(c *Case) (Ruling, bool) {
-	if c.policy.Nodes.Unknown == policy.Release || c.knowsNode() || c.nodeLearned || !c.HoldsAddress() {
+	if c.policy.Nodes.Unknown == policy.Release || c.knowsNode() || c.nodeLearned && !c.misleads() || !c.HoldsAddress() {
 		return noMatch()
 	}
 	var names []string

@@ -240,7 +240,7 @@ func (c *Case) neverAdopted() bool {
 // nodeGone reports whether only a pod on one node could adopt the allocation, as its store says, and that
 // node is gone, by any name that it may have.
 func (c *Case) nodeGone() bool {
-	bound := c.Adoption == ipam.AdoptedOnNode && c.AlsoOn == "" && c.Owner.Node != "" && !c.nodeLearned
+	bound := c.Adoption == ipam.AdoptedOnNode && c.AlsoOn == "" && c.Owner.Node != "" && !c.nodeLearned && !c.misleads()
 	return bound && c.census.HasNodes() && c.knowsNode() && !c.census.HasNode(c.Owner.Node) && len(c.census.MayBe(c.Owner.Node)) == 0
 }
 

@@ -122,6 +122,7 @@ func TestSecondLookAsksTheRulesAgain(t *testing.T) {
 		{"its pod is back on another node, and the store itself names none", learned, nil, add(census.Pod{Ref: web, Node: "n2"}), get, ipam.ErrReturned},
 		{"a pod that hung, and shows the address by now", hung, nil, add(showing(other, ip1)), list, ipam.ErrReturned},
 		{"a node was away", all(onNode1, nodes(ready("n1"))), nodes(notReady("n1")), add(), "", ipam.ErrKept},
+		{"a node was away that its store means by the name of another", all(clone, nodes(ready("n1"), ready("n8"))), nodes(ready("n1"), notReady("n8")), add(), "", ipam.ErrKept},
 		{"a StatefulSet brings it back", entry(func(a *ipam.Allocation) { a.Owner.Pod.Name = "db-0" }),
 			sets(census.StatefulSet{Namespace: "default", Name: "db", Replicas: 1}), add(), "", ipam.ErrKept},
 		{"on a node, the sandbox is still gone", gone, nil, add(), "", nil},

@@ -144,8 +144,9 @@ func checkWithoutInUse(t *testing.T, all []judge.Decision, now time.Time, p poli
 		decided = decided[1:]
 	}
 	equal(t, "decisions and allocations in use left", len(decided)+len(inUse), 0)
+	everything := judge.Decide(now, p, inv, c, l, true)
 	l = l.Salted()
-	remembered := judge.NextLedger(l, judge.Verdicts{Decisions: all}, c, inv, now)
+	remembered := judge.NextLedger(l, everything, c, inv, now)
 	if !judge.NextLedger(l, v, c, inv, now).Equal(remembered) {
 		t.Error("the ledger remembers something else without what is in use")
 	}
@@ -181,10 +182,11 @@ func (w *sequence) run(t *testing.T) []judge.Decision {
 	t.Helper()
 	inv := inventory(t, w.backends...)
 	c := w.lists.Census(t, census.Scope{StatefulSets: true, Nodes: true}).WithEndpoints(w.endpoints)
-	decisions := judge.Judge(w.now, w.policy, inv, c, w.ledger)
+	verdicts := judge.Decide(w.now, w.policy, inv, c, w.ledger, true)
+	decisions := verdicts.Decisions
 	checkWithoutInUse(t, decisions, w.now, w.policy, inv, c, w.ledger)
 	checkWithoutHolds(t, decisions, w.now, w.policy, inv, c, w.ledger)
-	next := judge.NextLedger(w.ledger.Salted(), judge.Verdicts{Decisions: decisions}, c, inv, w.now.Add(-w.policy.Journal.RestoreHold.Duration))
+	next := judge.NextLedger(w.ledger.Salted(), verdicts, c, inv, w.now.Add(-w.policy.Journal.RestoreHold.Duration))
 	var err error
 	if w.ledger, err = ledger.Decode(next.Encode()); err != nil {
 		t.Fatal(err)

@@ -15,11 +15,12 @@ import (
 // several values for one key, the largest counts. Its methods are for one goroutine.
 type Builder struct{ before, made Ledger }
 
-// NewBuilder returns a builder with the salt, the figures, the doubt, the runs, the totals and the
-// stores of the ledger before.
+// NewBuilder returns a builder with the salt, the figures, the doubt, the runs, the totals, the
+// stores and the meanings of the ledger before.
 func NewBuilder(before Ledger) *Builder {
 	return &Builder{before: before, made: Ledger{
-		Figures: before.Figures, Doubt: before.Doubt, Runs: before.Runs, Totals: before.Totals, Stores: before.Stores, salt: before.salt,
+		Figures: before.Figures, Doubt: before.Doubt, Runs: before.Runs, Totals: before.Totals, Stores: before.Stores, Meanings: before.Meanings,
+		salt: before.salt,
 	}}
 }
 
@@ -41,6 +42,9 @@ func (b *Builder) Store(backend, id string) {
 	}
 	b.made.Stores = stores
 }
+
+// Mean sets what stores mean by names of nodes.
+func (b *Builder) Mean(all []Meaning) { b.made.Meanings = all }
 
 // Seen adds since when the allocation has been ownerless: while its pod was present, or after
 // it was gone.

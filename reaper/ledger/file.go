@@ -37,6 +37,8 @@ type head struct {
 	Runs    []Run             `json:"runs,omitempty"`
 	Stores  map[string]string `json:"stores,omitempty"`
 	Totals  Totals            `json:"totals"`
+
+	Meanings []Meaning `json:"meanings,omitempty"`
 }
 
 // Encode returns the stored form. Equal ledgers of one salt have equal forms.
@@ -56,7 +58,7 @@ func (l Ledger) Encode() []byte {
 	for _, e := range l.nodes {
 		ranks[e.value] = 0
 	}
-	h := head{l.Figures, l.Doubt, l.earliest(), l.salt[:], slices.Sorted(maps.Keys(ranks)), l.Runs, l.Stores, l.Totals}
+	h := head{l.Figures, l.Doubt, l.earliest(), l.salt[:], slices.Sorted(maps.Keys(ranks)), l.Runs, l.Stores, l.Totals, l.Meanings}
 	for rank, node := range h.Nodes {
 		ranks[node] = uint64(rank)
 	}
@@ -140,7 +142,7 @@ func decodeLedger(data []byte) (l Ledger, err error) {
 	}
 	r := ledgerReader{rest: body[1:]}
 	h := r.head()
-	l = Ledger{Figures: h.Figures, Doubt: h.Doubt, Runs: h.Runs, Totals: h.Totals, Stores: h.Stores}
+	l = Ledger{Figures: h.Figures, Doubt: h.Doubt, Runs: h.Runs, Totals: h.Totals, Stores: h.Stores, Meanings: h.Meanings}
 	copy(l.salt[:], h.Salt)
 	at := func(n uint64) int64 { return h.Epoch + int64(n) }
 	last := lastSecond - uint64(h.Epoch)
@@ -208,6 +210,9 @@ func (r *ledgerReader) head() (h head) {
 	times := []int64{h.Epoch, h.Doubt.At}
 	for _, run := range h.Runs {
 		times = append(times, run.Began)
+	}
+	for _, m := range h.Meanings {
+		times = append(times, m.Seen)
 	}
 	if slices.Min(times) < 0 || slices.Max(times) > lastSecond {
 		r.fail("a time is out of range")

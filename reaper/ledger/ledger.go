@@ -25,6 +25,7 @@ import (
 //   - when a restore put an allocation back;
 //   - how many pods that were not finished, and how many nodes, the last run found;
 //   - which stores outside the API server it found;
+//   - which nodes stores may mean by their names of nodes;
 //   - how the last runs ended;
 //   - how much all runs released, and how many there were.
 //
@@ -39,6 +40,8 @@ type Ledger struct {
 
 	// Stores has the identity of each store outside the API server, by backend: see ipam.Store.
 	Stores map[string]string
+
+	Meanings []Meaning // as ArrangeMeanings returns them
 
 	salt     ledgerSalt
 	seen     ledgerTable[int64]  // in seconds since 1970, by seenKey
@@ -153,7 +156,8 @@ func (l Ledger) Equal(other Ledger) bool {
 	return slices.Equal(l.seen, other.seen) && slices.Equal(l.nodes, other.nodes) &&
 		slices.Equal(l.graces, other.graces) && slices.Equal(l.restored, other.restored) && slices.Equal(l.held, other.held) &&
 		slices.Equal(l.unlisted, other.unlisted) && slices.Equal(l.unread, other.unread) &&
-		l.Figures == other.Figures && l.Doubt == other.Doubt && maps.Equal(l.Stores, other.Stores)
+		l.Figures == other.Figures && l.Doubt == other.Doubt && maps.Equal(l.Stores, other.Stores) &&
+		slices.Equal(l.Meanings, other.Meanings)
 }
 
 // Len returns the number of times, nodes and graces that it has.
@@ -284,6 +288,7 @@ func (l Ledger) Merge(other Ledger) Ledger {
 	if other.Doubt.At > l.Doubt.At {
 		b.made.Doubt = other.Doubt
 	}
+	b.made = b.made.WithMeanings(other.Meanings)
 	b.addAll(l)
 	b.addAll(other)
 	b.made.unread = l.unread.filter(other.unread.has)

@@ -75,6 +75,7 @@ func TestDamagedLedgerIsRefused(t *testing.T) {
 		"times that begin after the last": {`{"epoch":253402300800}`, none},
 		"a doubt after the last time":     {`{"doubt":{"At":253402300800}}`, none},
 		"a run after the last time":       {`{"runs":[{"began":253402300800}]}`, none},
+		"a meaning after the last time":   {`{"meanings":[{"seen":253402300800}]}`, none},
 		"a head that is no object":        {`7`, none},
 	} {
 		_, err := ledger.Decode(ledgertest.Sum([]byte("\x09" + string(rune(len(form.head))) + form.head + form.lists)))
@@ -124,6 +125,34 @@ func TestMergedLedgerHasTheLaterTimes(t *testing.T) {
 	equal(t, "a afterwards", formOf(t, a).Seen, map[string]int64{onlyA: 1, both: 5})
 }
 
+// Promise 1, 2. Two ledgers know together what both know of the names of nodes. If that is too much,
+// any name may mean any node.
+func TestNoLedgerForgetsAMeaningForWantOfRoom(t *testing.T) {
+	meaning := func(name, node string, seen int64) ledger.Meaning {
+		return ledger.Meaning{Backend: "calico", Name: name, Node: node, Seen: seen}
+	}
+	a := ledger.Ledger{Meanings: []ledger.Meaning{meaning("n1", "n8", 5), meaning("n2", "n8", 1)}}
+	b := ledger.Ledger{Meanings: []ledger.Meaning{meaning("n1", "n7", 2), meaning("n1", "n8", 7)}}
+	both := []ledger.Meaning{meaning("n1", "n7", 2), meaning("n1", "n8", 7), meaning("n2", "n8", 1)}
+	equal(t, "a with b", a.Merge(b).Meanings, both)
+	equal(t, "b with a", b.Merge(a).Meanings, both)
+	equal(t, "they are equal", a.Equal(b), false)
+
+	var many []ledger.Meaning
+	for i := range ledger.MaxMeanings {
+		many = append(many, meaning("n1", fmt.Sprintf("%0253d", i), int64(i)))
+	}
+	all := ledger.ArrangeMeanings(many)
+	equal(t, "as many as there is room for", all, many)
+	if size := len(ledger.Ledger{Meanings: all}.Encode()); size > 1020<<10/2 {
+		t.Errorf("they have %d bytes, want at most half of a ledger", size)
+	}
+	few := ledger.Meaning{Backend: "whereabouts", Name: "n1", Node: "n2", Seen: 3}
+	unknown := []ledger.Meaning{meaning("", "", ledger.MaxMeanings-1), {Backend: "whereabouts", Seen: 3}}
+	equal(t, "one too many", ledger.ArrangeMeanings(append(many, few)), unknown)
+	equal(t, "after that", ledger.ArrangeMeanings(append(many, unknown...)), unknown)
+}
+
 // Promise 2. No stored data makes Decode panic. A ledger that it decodes is encoded
 // as it was.
 func FuzzDecodeLedger(f *testing.F) {
@@ -135,7 +164,7 @@ func FuzzDecodeLedger(f *testing.F) {
 	f.Add(ledgertest.Ledger{TotalReleased: map[string]uint64{"calico": 7}, TotalRuns: map[string]uint64{"done": 1}}.Encode())
 	f.Add(ledgertest.Ledger{Runs: []ledgertest.Run{{ID: "run-1", Began: noon.Unix(), DryRun: true, Ended: true, ExitCode: 4, Due: 144, Error: "refused", RestoreOf: "run-0", Restore: ledgertest.Restore{Restored: 6}}}}.Encode())
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if len(data) > 4 && data[0] == 8 { // no fuzzer finds a checksum
+		if len(data) > 4 && data[0] == 9 { // no fuzzer finds a checksum
 			body := data[:len(data)-4]
 			data = ledgertest.Sum(body)
 		}
@@ -200,6 +229,10 @@ func drawLedger(t *rapid.T) ledger.Ledger {
 		Stores:        rapid.MapOf(rapid.StringMatching(`[a-c]`), rapid.String()).Draw(t, "stores"),
 		TotalReleased: totals.Draw(t, "total released"), TotalRuns: totals.Draw(t, "total runs"),
 		Unlisted: keys.Draw(t, "unlisted"), Unread: keys.Draw(t, "unread"), Held: times.Draw(t, "held"),
+		Meanings: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) ledgertest.Meaning {
+			name := rapid.SampledFrom([]string{"", "n1", "n2"})
+			return ledgertest.Meaning{Backend: "calico", Name: name.Draw(t, "name"), Node: name.Draw(t, "node"), Seen: rapid.Int64Range(0, 1<<37).Draw(t, "seen")}
+		}), 0, 4).Draw(t, "meanings"),
 	})
 }
 

@@ -32,6 +32,16 @@ type Ledger struct {
 	Unlisted map[string]int64 `json:"unlisted,omitempty"` // all 0
 	Unread   map[string]int64 `json:"unread,omitempty"`
 	Held     map[string]int64 `json:"held,omitempty"`
+
+	Meanings []Meaning `json:"meanings,omitempty"`
+}
+
+// A Meaning is a node that a store may mean by a name.
+type Meaning struct {
+	Backend string `json:"backend"`
+	Name    string `json:"name"`
+	Node    string `json:"node"`
+	Seen    int64  `json:"seen"`
 }
 
 // A Run is how a run ended.
@@ -68,6 +78,7 @@ type head struct {
 		Released map[string]uint64 `json:"released,omitempty"`
 		Runs     map[string]uint64 `json:"runs,omitempty"`
 	} `json:"totals"`
+	Meanings []Meaning `json:"meanings,omitempty"`
 }
 
 // Figures are the numbers of a census.
@@ -104,6 +115,7 @@ func Decode(text []byte) (l Ledger, err error) {
 	l.Figures = Figures(h.Figures)
 	l.Doubt = Doubt{Figures{h.Doubt.Pods, h.Doubt.Nodes}, h.Doubt.At}
 	l.Runs, l.Stores, l.TotalReleased, l.TotalRuns = h.Runs, h.Stores, h.Totals.Released, h.Totals.Runs
+	l.Meanings = h.Meanings
 	copy(l.Salt[:], h.Salt)
 	l.Seen, l.Restored, l.Graces = r.list(h.Epoch), r.list(h.Epoch), r.list(0)
 	l.Nodes = make(map[string]string)
@@ -124,7 +136,7 @@ func (l Ledger) Encode() []byte {
 	if l.Version == 0 {
 		l.Version = version
 	}
-	h := head{Salt: l.Salt[:], Nodes: slices.Compact(slices.Sorted(maps.Values(l.Nodes))), Runs: l.Runs, Stores: l.Stores}
+	h := head{Salt: l.Salt[:], Nodes: slices.Compact(slices.Sorted(maps.Values(l.Nodes))), Runs: l.Runs, Stores: l.Stores, Meanings: l.Meanings}
 	h.Figures.Pods, h.Figures.Nodes = l.Figures.Pods, l.Figures.Nodes
 	h.Doubt.Pods, h.Doubt.Nodes, h.Doubt.At = l.Doubt.Pods, l.Doubt.Nodes, l.Doubt.At
 	h.Totals.Released, h.Totals.Runs = l.TotalReleased, l.TotalRuns

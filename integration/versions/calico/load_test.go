@@ -43,7 +43,15 @@ func (f form) load(t *testing.T) fixture {
 	if f.group != "" {
 		put(t, served, f.objects(t))
 	}
-	put(t, served, items(t, filepath.Join("testdata", f.alive, "pods.json")))
+	pods := items(t, filepath.Join("testdata", f.alive, "pods.json"))
+	if !f.clone {
+		if err := s.cluster.CreateNode(t.Context(), "node-4", true); err != nil {
+			t.Fatal(err)
+		}
+		const key = "/registry/pods/a/othernode"
+		pods[key] = strings.ReplaceAll(pods[key], `"nodeName":"node-2"`, `"nodeName":"node-4"`)
+	}
+	put(t, served, pods)
 	f.createNodes(t, s.cluster, served)
 	return s
 }
