@@ -253,6 +253,9 @@ func (l *Lock) Acquire(ctx context.Context, holder string) (release func(), err 
 	}), nil
 }
 
+// Lapsed implements reaper.Lock.
+func (l *Lock) Lapsed() error { return nil }
+
 // lockedBy returns the error that names the holder, and since when it has held the lock. If the
 // file has no complete line, the run that holds the lock has just begun or is ending.
 func (l *Lock) lockedBy(file *os.File) error {

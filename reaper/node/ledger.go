@@ -78,6 +78,11 @@ func (l *Ledgers) Load(ctx context.Context) (ledger.Ledger, error) {
 	return memory, err
 }
 
+// Changed implements ledger.Store.
+func (l *Ledgers) Changed(ctx context.Context) (bool, error) {
+	return false, ctx.Err()
+}
+
 // readLedger returns as much of the file as is read, and its version. Without a file, it
 // returns nothing.
 func readLedger(root *os.Root) ([]byte, version, error) {
