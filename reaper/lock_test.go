@@ -66,7 +66,7 @@ func TestRunThatFindsTheLockTakenListsNothing(t *testing.T) {
 	})
 }
 
-// No promise rests on the lock.
+// Without the lock, each second look asks whether others have changed the ledger.
 func TestRunGoesOnIfTheLockCannotBeTaken(t *testing.T) {
 	h, _ := waitingHarness(t)
 	h.policy.GracePeriod = &policy.Duration{}
