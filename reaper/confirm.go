@@ -1,6 +1,7 @@
 package reaper
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,7 @@ type Confirmer struct {
 	cluster  census.Cluster
 	census   census.Census  // of the first look
 	backends []ipam.Backend // whose endpoints are read
+	guard    *guard
 
 	mu      sync.Mutex
 	given   map[*ipam.Allocation]judge.Orphan // those that got a warrant
@@ -49,8 +51,12 @@ func NewConfirmer(cluster census.Cluster, census census.Census, backends ...ipam
 		backends: backends,
 		given:    make(map[*ipam.Allocation]judge.Orphan),
 		slow:     make(map[time.Duration]int),
+		guard:    new(guard),
 	}
 }
+
+// Halted implements Renewer.
+func (c *Confirmer) Halted() error { return c.guard.halted() }
 
 // Confirm looks at the owners of the orphans again. It returns a Warrant or an error
 // for each, in the same order.
@@ -62,7 +68,8 @@ func NewConfirmer(cluster census.Cluster, census census.Census, backends ...ipam
 //
 // A look that fails or takes too long affects only the orphans that need it. Confirm
 // returns while the other warrants are still valid. It gives none at all if a pod that the census
-// saw running is gone, or if a list lacks a pod: see Lacking.
+// saw running is gone, if a list lacks a pod (see Lacking), or if the run may release nothing now: then the
+// errors are *ipam.HaltedError.
 func (c *Confirmer) Confirm(ctx context.Context, orphans []judge.Orphan) ([]ipam.Warrant, []error) {
 	warrants, errs := make([]ipam.Warrant, len(orphans)), make([]error, len(orphans))
 	second, listErr, err := c.look(ctx, orphans)
@@ -118,7 +125,7 @@ func (c *Confirmer) Renew(ctx context.Context, ws []ipam.Warrant) ([]ipam.Warran
 	c.mu.Unlock()
 	c.Forget()
 	if !ipam.TurnOf(ctx).SendBy.IsZero() {
-		ctx = ipam.SendBy(ctx, time.Time{})
+		ctx = ipam.SendBy(ctx, time.Time{}, nil)
 	}
 	return c.Confirm(ctx, orphans)
 }
@@ -126,10 +133,11 @@ func (c *Confirmer) Renew(ctx context.Context, ws []ipam.Warrant) ([]ipam.Warran
 // readsAtOnce is how many owners of a batch are read at the same time.
 const readsAtOnce = 16
 
-// All looks of a batch end before the first of them is as old as it may be. The rest of the time
+// All looks of a batch, and after them that of the guard, end before the first of them is as old as it may be. The rest of the time
 // is for the write.
 func maxRead(fresh time.Duration) time.Duration   { return fresh / 2 }     // for the reads of a batch together
 func maxList(fresh time.Duration) time.Duration   { return fresh * 3 / 4 } // for a list
+func maxGuard(fresh time.Duration) time.Duration  { return fresh / 4 }     // for the guard, after the reads
 func shareList(fresh time.Duration) time.Duration { return fresh / 2 }     // while a list is shared
 
 // errSlow says that the API server took too long. What was read too late could not be
@@ -147,7 +155,7 @@ type listing struct {
 // look looks at every owner. With listErr, there is no list of all pods for the orphans that need
 // one. With err, no orphan gets a warrant.
 func (c *Confirmer) look(ctx context.Context, orphans []judge.Orphan) (second *judge.SecondLook, listErr, err error) {
-	if err := c.believed(); err != nil {
+	if err := cmp.Or(c.believed(), c.Halted()); err != nil {
 		return nil, nil, err
 	}
 	if ipam.TurnOf(ctx).Unqueued {
@@ -165,11 +173,18 @@ func (c *Confirmer) look(ctx context.Context, orphans []judge.Orphan) (second *j
 		})
 	}
 	looks, err := c.read(ctx, fresh, orphans)
+	// A restore writes the ledger first, and then the store. So what it puts back before this read is
+	// kept, and what it puts back afterwards, no warrant outlives by more than its freshness.
+	guarded, cancel := context.WithTimeoutCause(ctx, maxGuard(fresh), errSlow)
+	defer cancel()
+	newer, halted := c.guard.look(guarded)
 	wg.Wait()
-	if err == nil {
+	if err = cmp.Or(halted, err); err == nil {
 		err = c.compare(looks)
 	}
-	return judge.NewSecondLook(living.With(looks)), listErr, err
+	second = judge.NewSecondLook(living.With(looks))
+	second.Ledger = newer
+	return second, listErr, err
 }
 
 // maxLag is how much older than the census a pod must be if it counts as missing from its list.

@@ -1,6 +1,7 @@
 package reaper_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -124,6 +125,7 @@ func decisionOf(d judge.Decision) decision { return decision{d.Verdict, d.Reason
 type memoryLedgers struct {
 	mu     sync.Mutex
 	stored []byte // nil if none is stored
+	have   []byte // as it was loaded or saved last
 	onLoad func() error
 	onSave func() error
 	saves  int
@@ -140,6 +142,7 @@ func (n *memoryLedgers) Load(context.Context) (ledger.Ledger, error) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.have = n.stored
 	if n.stored == nil {
 		return ledger.Ledger{}, nil
 	}
@@ -166,7 +169,17 @@ func (n *memoryLedgers) Save(_ context.Context, l ledger.Ledger) error {
 	if n.lose != nil && n.lose(l) {
 		return fmt.Errorf("%w: no answer", ipam.ErrAgain)
 	}
+	n.have = n.stored
 	return nil
+}
+
+func (n *memoryLedgers) Changed(context.Context) (bool, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.stored == nil && n.have != nil {
+		return false, errors.New("it is gone")
+	}
+	return !bytes.Equal(n.stored, n.have), nil
 }
 
 // text returns the stored ledger as tests write it; empty if none is stored.

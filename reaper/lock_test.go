@@ -12,8 +12,9 @@ import (
 
 // A fakeLock is a reaper.Lock that notes its calls.
 type fakeLock struct {
-	err   error
-	calls []string
+	err    error
+	calls  []string
+	lapsed func() error // nil: it never does
 }
 
 // attach makes the runs of the harness take the lock.
@@ -28,6 +29,13 @@ func (lock *fakeLock) Acquire(_ context.Context, holder string) (func(), error) 
 		return nil, lock.err
 	}
 	return func() { lock.calls = append(lock.calls, "release") }, nil
+}
+
+func (lock *fakeLock) Lapsed() error {
+	if lock.lapsed == nil {
+		return nil
+	}
+	return lock.lapsed()
 }
 
 // heldLock returns a lock that another run has.
@@ -58,7 +66,7 @@ func TestRunThatFindsTheLockTakenListsNothing(t *testing.T) {
 	})
 }
 
-// No promise rests on the lock.
+// Without the lock, each second look asks whether others have changed the ledger.
 func TestRunGoesOnIfTheLockCannotBeTaken(t *testing.T) {
 	h, _ := waitingHarness(t)
 	h.policy.GracePeriod = &policy.Duration{}

@@ -28,6 +28,9 @@ func (r *run) saveVerdicts(ctx context.Context, n round) ledger.Ledger {
 	made := n.ledger
 	stored := r.saveLedger(ctx, n.ledger, own, func(have ledger.Ledger) ledger.Ledger {
 		made = have
+		if r.guard != nil && !have.Equal(n.ledger) { // the plan does not know of it
+			r.guard.newer = &have
+		}
 		if r.AcceptNewStore || len(otherStores(n.inventory, have)) == 0 {
 			made = r.nextLedger(n, have)
 		}
@@ -42,7 +45,7 @@ func (r *run) saveVerdicts(ctx context.Context, n round) ledger.Ledger {
 func (r *run) nextLedger(n round, have ledger.Ledger) ledger.Ledger {
 	verdicts := n.verdicts
 	if !have.Equal(n.ledger) {
-		verdicts = r.judge(n.now, n.stock, have)
+		verdicts = r.judge(r.Now().UTC(), n.stock, have) // a restore may have been since
 	}
 	return judge.NextLedger(have, verdicts, n.census, n.inventory, n.now.Add(-r.Policy.Journal.RestoreHold.Duration))
 }
@@ -66,8 +69,8 @@ func (r *run) saveDoubt(ctx context.Context, n round, refusal error) {
 	})
 }
 
-// forgetReleased removes the released allocations from the ledger that was saved. If they come
-// back, they are new.
+// forgetReleased removes the released allocations from the ledger that was saved, or that others have
+// saved since. If they come back, they are new.
 func (r *run) forgetReleased(ctx context.Context, saved ledger.Ledger, attempts []*attempt) {
 	var released []*ipam.Allocation
 	for _, a := range attempts {
@@ -76,7 +79,7 @@ func (r *run) forgetReleased(ctx context.Context, saved ledger.Ledger, attempts 
 		}
 	}
 	if len(released) > 0 {
-		r.saveLedger(ctx, saved, r.endedBy(r.partial()), func(have ledger.Ledger) ledger.Ledger { return have.Without(released, saved) })
+		r.saveLedger(ctx, r.guard.stored(saved), r.endedBy(r.partial()), func(have ledger.Ledger) ledger.Ledger { return have.Without(released, saved) })
 	}
 }
 

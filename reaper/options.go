@@ -92,6 +92,11 @@ type Options struct {
 	// be read. Nil: it cannot.
 	ClusterUID func(ctx context.Context) string
 
+	// SamePolicy returns an error if the installed policy is not the one by which the run judges any
+	// more; it wraps ErrAgain if a later call may tell. It is called with each second look, at the same
+	// time for several. Nil: the policy is from a file, or the default.
+	SamePolicy func(ctx context.Context) error
+
 	// HasNamespace reports whether the cluster has a namespace in which nothing was found. Nil:
 	// it may have any.
 	HasNamespace func(ctx context.Context, name string) census.Presence
@@ -145,13 +150,19 @@ func (o Options) info(dryRun bool) report.RunInfo {
 	}
 }
 
-// A Lock keeps two runs of one installation from running at the same time. Two such runs
-// would do no harm, but each would disturb the other. No promise rests on the lock.
+// A Lock keeps two runs of one installation from running at the same time, and a restore from what
+// a run is about to release. It is safe for concurrent use.
 type Lock interface {
 	// Acquire takes the lock for a holder with a unique name, and keeps it until
 	// release is called. It returns a *LockedError if another holder has the lock, and an
 	// *InputError if nothing can be written where the lock is.
 	Acquire(ctx context.Context, holder string) (release func(), err error)
+
+	// Lapsed returns why another holder may have taken the lock since the last Acquire: then nothing
+	// may be released. The error wraps ErrAgain if the lock may turn out to be kept. It is nil as long
+	// as none can have taken it, and if no Acquire has succeeded. Lapsed asks no server: it is called
+	// right before each write.
+	Lapsed() error
 }
 
 // A LockedError says that another run is in progress.
@@ -169,7 +180,8 @@ func (e *LockedError) Error() string {
 
 // acquire takes the lock for a holder, if there is one. If another run has it, it returns a
 // *LockedError, and if the state namespace does not exist, an *InputError. After any other
-// failure, it warns and the run continues: every write is conditional, so two runs do no harm.
+// failure, it warns and the run continues: every write is conditional, and each second look asks
+// whether others have changed the ledger.
 func acquire(ctx context.Context, l Lock, holder string, warn func(sentences ...string)) (unlock func(), err error) {
 	none := func() {}
 	if l == nil {

@@ -1,6 +1,7 @@
 package reaper
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -168,6 +169,7 @@ func (a *attempt) cause() error { return a.err }
 // concurrently.
 func (r *run) release(ctx context.Context, n round) {
 	confirmer := NewConfirmer(r.Cluster, n.census, r.Backends...)
+	confirmer.guard = r.guard
 	told := &tally{messages: r.messages, now: r.Now, all: len(undecided(n.attempts)), began: r.Now(), told: r.Now()}
 	for _, b := range r.Backends {
 		s := &sender{messages: r.messages, told: told, backend: b, plan: n.plan, confirmer: confirmer, room: semaphore.NewWeighted(batchesAtOnce)}
@@ -177,17 +179,18 @@ func (r *run) release(ctx context.Context, n round) {
 		s.mend(ctx, mine)
 		s.doubt(mine)
 	}
-	unbegun := 0
+	unbegun, why := 0, ctx.Err()
 	for _, a := range n.attempts {
 		if a.outcome == report.NotBegun {
 			unbegun++
+			why = cmp.Or(why, a.err)
 		}
 		if gone := a.released() || a.outcome == report.Deleting; (gone || a.spent) && a.allocation().HoldsAddress() {
 			r.past.spent[a.allocation().Backend]++
 		}
 	}
 	if unbegun > 0 {
-		r.fail(fmt.Errorf("%s not begun: %w", printable.Counted(unbegun, "release"), ctx.Err()))
+		r.fail(fmt.Errorf("%s not begun: %w", printable.Counted(unbegun, "release"), why))
 	}
 	if r.past.lacking = confirmer.Lacking(); r.past.lacking != nil {
 		r.failAndWarn(r.past.lacking)
@@ -363,6 +366,7 @@ const idleTries = 5
 func (s *sender) releaseBatch(ctx context.Context, batch []*attempt) {
 	open, most := batch, len(batch)
 	var asked time.Duration // the longest wait that the store asked for
+	var halted error        // why the last try released nothing, if the run may not
 	again, late, idle := false, false, 0
 	backoff := retry.WithJitterPercent(20, retry.WithCappedDuration(800*time.Millisecond, retry.NewExponential(100*time.Millisecond)))
 	patient := retry.BackoffFunc(func() (time.Duration, bool) {
@@ -404,12 +408,16 @@ func (s *sender) releaseBatch(ctx context.Context, batch []*attempt) {
 		if asked == 0 && len(left) > 0 { // the API server refuses nothing now
 			most = len(batch)
 		}
+		if halted = s.confirmer.Halted(); isEnd(halted) {
+			return halted
+		}
 		return retry.RetryableError(open[0].last)
 	})
 	var failed []*attempt
-	for _, a := range open { // without a last answer, only the end of ctx can have left it open
-		if a.last == nil || ended(ctx, a.last) && a.lost == nil && !a.begun {
-			a.settle(s.logger, report.NotBegun, ctx.Err())
+	for _, a := range open { // without a last answer, only the end of ctx, or of all releases, can have left it open
+		stopped := a.last == nil || ended(ctx, a.last) || isEnd(halted) || errors.As(a.last, new(*ipam.HaltedError))
+		if stopped && a.lost == nil && !a.begun {
+			a.settle(s.logger, report.NotBegun, cmp.Or(ctx.Err(), halted, a.last))
 			continue
 		}
 		a.settle(s.logger, report.Failed, a.last)
@@ -450,7 +458,7 @@ func (s *sender) try(ctx context.Context, batch []*attempt, alone bool) ([]error
 		return answers, nil
 	}
 	if !hurried {
-		ctx = ipam.SendBy(ctx, ipam.FirstToExpire(valid))
+		ctx = ipam.SendBy(ctx, ipam.FirstToExpire(valid), s.confirmer.Halted)
 	}
 	released := s.backend.Release(ctx, valid)
 	for n, i := range where {
@@ -509,6 +517,12 @@ func outcomeOf(err error) (outcome report.Outcome, decided bool) {
 	default:
 		return report.Failed, !errors.Is(err, ipam.ErrAgain)
 	}
+}
+
+// isEnd reports whether an error says that the run may release nothing more.
+func isEnd(err error) bool {
+	var halted *ipam.HaltedError
+	return errors.As(err, &halted) && halted.End
 }
 
 // isLate reports whether an answer says that there was too little time for a batch.

@@ -95,7 +95,7 @@ func TestRenewMayBeSentAfterTheWarrantHasExpired(t *testing.T) {
 	cluster := &sendByCluster{Cluster: look.pods}
 	ws, errs := reaper.NewConfirmer(cluster, look.census).Confirm(t.Context(), look.orphans)
 	equal(t, "error", errs[0], nil)
-	_, err := renewed(ipam.SendBy(t.Context(), ipam.FirstToExpire(ws)), ws[0])
+	_, err := renewed(ipam.SendBy(t.Context(), ipam.FirstToExpire(ws), nil), ws[0])
 	equal(t, "error of the renewal", err, nil)
 	equal(t, "the looks are sent by", cluster.sendBy, make([]time.Time, 2))
 }

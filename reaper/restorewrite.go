@@ -334,7 +334,9 @@ func (r *restoreCall) orphans(ctx context.Context) (map[[3]string]judge.Orphan, 
 		a := o.Allocation()
 		all[[3]string{a.Backend, a.Pool, a.Key}] = o
 	}
-	return all, NewConfirmer(r.Cluster, census, r.Backends...), nil
+	confirmer := NewConfirmer(r.Cluster, census, r.Backends...)
+	confirmer.guard = &guard{lock: r.Lock}
+	return all, confirmer, nil
 }
 
 // releaseAgain releases what the restore put back, if it is among the orphans. It returns why it stays.

@@ -66,6 +66,7 @@ type run struct {
 	stored ledger.Ledger // the ledger as far as it is known to be stored
 	saved  ledger.Run    // this run, as the stored ledger has it
 	lasts  bool          // a ledger is stored, so the times of the report outlast the run
+	guard  *guard        // of the releases of the round
 }
 
 // A past is what the rounds of a run leave to the next one.
@@ -196,6 +197,7 @@ func (r *run) makeRound(ctx context.Context) error {
 	// 5. The ledger and the journal are written before the first release. Each release
 	// needs a second look. The ledger then forgets what was released.
 	r.checkRights(ctx, n.attempts)
+	r.guard = &guard{lock: r.Lock, ledgers: r.Ledgers, samePolicy: r.SamePolicy}
 	remembered := r.saveVerdicts(ctx, *n)
 	if err := r.checkStores(n, remembered); err != nil {
 		return err

@@ -112,6 +112,9 @@ type fakeLedgers struct{ ledger ledger.Ledger }
 // Load implements ledger.Store.
 func (m *fakeLedgers) Load(context.Context) (ledger.Ledger, error) { return m.ledger, nil }
 
+// Changed implements ledger.Store.
+func (*fakeLedgers) Changed(context.Context) (bool, error) { return false, nil }
+
 // Capacity implements ledger.Store.
 func (*fakeLedgers) Capacity() int { return 1 << 20 }
 

@@ -294,5 +294,8 @@ func (m *marks) Save(_ context.Context, l ledger.Ledger) error {
 	return nil
 }
 
+// Changed implements ledger.Store.
+func (*marks) Changed(context.Context) (bool, error) { return false, nil }
+
 // Capacity implements ledger.Store.
 func (*marks) Capacity() int { return 1 << 20 }

@@ -68,7 +68,7 @@ func (c change) lower(h handle) (after handle, ok bool, err error) {
 // ipam.ErrUnfinished if one could not be written.
 func (b *Backend) writeHandles(ctx context.Context, store datastore, changes []change) error {
 	// The block is written, so no warrant is needed any more.
-	later, cancel := context.WithCancel(ipam.SendBy(context.WithoutCancel(ctx), time.Time{}))
+	later, cancel := context.WithCancel(ipam.SendBy(context.WithoutCancel(ctx), time.Time{}, nil))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(handleTimeout, cancel) })()
 	errs := each(len(changes), func(i int) error {

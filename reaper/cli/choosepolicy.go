@@ -14,6 +14,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/dump"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/kube"
 	"github.com/ip-reaper/ip-reaper/reaper/kube/state"
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 	"github.com/ip-reaper/ip-reaper/reaper/printable"
@@ -25,6 +26,7 @@ type choice struct {
 	installed string // the ConfigMap that it is from, as namespace/name; empty if it is from a file, or the default
 	caveat    string // why it is the default instead of the installed one
 	text      []byte // of the installed one, if that was read; nil if there is none
+	version   string // of its ConfigMap
 	missing   bool   // the command writes, and none is installed in the state namespace
 }
 
@@ -40,8 +42,8 @@ type choice struct {
 // CronJob does.
 func choosePolicy(ctx context.Context, w ioStreams, core corev1.ConfigMapsGetter, namespace string, o connectOptions) (choice, error) {
 	name := namespace + "/" + state.PolicyName
-	text, err := state.InstalledPolicy(ctx, core, namespace)
-	chosen := choice{policy: o.policy, text: text, missing: text == nil && o.writes}
+	text, version, err := state.InstalledPolicy(ctx, core, namespace)
+	chosen := choice{policy: o.policy, text: text, version: version, missing: text == nil && o.writes}
 	switch {
 	case ctx.Err() != nil:
 		return chosen, ctx.Err()
@@ -78,7 +80,7 @@ func choosePolicy(ctx context.Context, w ioStreams, core corev1.ConfigMapsGetter
 
 // readInstalled returns the installed policy.
 func readInstalled(ctx context.Context, w ioStreams, core corev1.ConfigMapsGetter, namespace string) (policy.Policy, error) {
-	text, err := state.InstalledPolicy(ctx, core, namespace)
+	text, _, err := state.InstalledPolicy(ctx, core, namespace)
 	switch {
 	case err != nil:
 		return policy.Policy{}, err
@@ -101,14 +103,23 @@ func (c choice) mayBeElsewhere(warnings []string, unread error) error {
 	return ipam.BadInput(why, "name that namespace with --state-namespace")
 }
 
-// unchanged returns an error if the installed policy is not the one that was chosen any more.
-func (c choice) unchanged(ctx context.Context, core corev1.ConfigMapsGetter, namespace string) error {
-	text, err := state.InstalledPolicy(ctx, core, namespace)
+// unchanged returns an error if the installed policy is not the one that was chosen any more. It reads
+// the text only if the version differs, which labels change, too.
+func (c choice) unchanged(ctx context.Context, core corev1.CoreV1Interface, namespace string) error {
+	version, err := state.PolicyVersion(ctx, core, namespace)
+	if err == nil && version == c.version {
+		return nil
+	}
+	var text []byte
+	if err == nil {
+		text, _, err = state.InstalledPolicy(ctx, core, namespace)
+		err = kube.Answered(err)
+	}
 	if err != nil {
-		return fmt.Errorf("nothing is released: the installed policy could not be read again: %w", err)
+		return fmt.Errorf("the installed policy could not be read again: %w", err)
 	}
 	if !bytes.Equal(text, c.text) {
-		return errors.New("nothing is released: the installed policy has changed since the run read it")
+		return errors.New("the installed policy has changed since the run read it")
 	}
 	return nil
 }

@@ -15,16 +15,17 @@ import (
 // A run may have waited since it read the installed policy, and what it would release may be held by
 // now.
 func TestPolicyIsReadAgainBeforeARelease(t *testing.T) {
-	const configMap = `{"kind": "ConfigMap", "apiVersion": "v1", "data": {"policy.yaml": %q}}`
+	const configMap = `{"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"resourceVersion": %q}, "data": {"policy.yaml": %q}}`
 	const atOnce = "{apiVersion: ip-reaper/v1alpha1, kind: ReapPolicy, gracePeriod: 0s, minAge: 0s, limits: {maxFraction: 1}}"
-	same := fmt.Appendf(nil, configMap, atOnce)
+	same := fmt.Appendf(nil, configMap, "1", atOnce)
 	for _, tt := range []struct {
 		name string
 		then []byte
 		want string
 	}{
 		{"it is the same", same, "it is not in the journal"}, // this server stores none
-		{"it has changed", fmt.Appendf(nil, configMap, atOnce+"# now"), "nothing is released: the installed policy has changed since the run read it"},
+		{"only its labels have changed", fmt.Appendf(nil, configMap, "2", atOnce), "it is not in the journal"},
+		{"it has changed", fmt.Appendf(nil, configMap, "2", atOnce+"# now"), "nothing is released: the installed policy has changed since the run read it"},
 		{"it is gone", status(http.StatusNotFound, metav1.StatusReasonNotFound, "gone", "configmaps", state.PolicyName),
 			"nothing is released: the installed policy has changed since the run read it"},
 		{"it cannot be read", status(http.StatusForbidden, metav1.StatusReasonForbidden, "not any more", "", ""),

@@ -161,6 +161,10 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 			return readInstalled(ctx, w, clients.core, namespace)
 		}
 	}
+	var same func(context.Context) error
+	if at.context != "" {
+		same = func(ctx context.Context) error { return chosen.unchanged(ctx, clients.core, namespace) }
+	}
 	return connection{
 		installed: installed, policy: dump.Policy{Installed: chosen.installed, Text: string(chosen.text)},
 		Options: reaper.Options{
@@ -169,7 +173,7 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 			Policy:      chosen.policy, PolicyInstalled: chosen.installed, Caveats: caveats,
 			Backends: opened, Cluster: state.NewCluster(clients.core, clients.apps, clients.raw),
 			Ledgers: state.NewLedgers(clients.core, namespace), Lock: state.NewLock(clients.leases, namespace, time.Now, o.logger),
-			ClusterUID: clusterUID(clients, o.logger),
+			ClusterUID: clusterUID(clients, o.logger), SamePolicy: same,
 			HasNamespace: func(ctx context.Context, name string) census.Presence {
 				return state.HasNamespace(ctx, clients.core, name)
 			},

@@ -33,7 +33,7 @@ func rights(w ioStreams, at apiServer, c clients, opened []ipam.Backend, namespa
 	return func(ctx context.Context, backends []string) reaper.Denied {
 		if at.context != "" {
 			if err := chosen.unchanged(ctx, c.core, namespace); err != nil {
-				return reaper.Denied{All: err}
+				return reaper.Denied{All: fmt.Errorf("nothing is released: %w", err)}
 			}
 		}
 		needs := slices.Concat(common...)

@@ -26,7 +26,7 @@ import (
 
 const (
 	noPods      = `{"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "9"}, "items": []}`
-	plainPolicy = `{"kind": "ConfigMap", "apiVersion": "v1", "data": {"policy.yaml": "{apiVersion: ip-reaper/v1alpha1, kind: ReapPolicy}"}}`
+	plainPolicy = `{"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"resourceVersion": "7"}, "data": {"policy.yaml": "{apiVersion: ip-reaper/v1alpha1, kind: ReapPolicy}"}}`
 	noSets      = `{"kind": "StatefulSetList", "apiVersion": "apps/v1", "metadata": {"resourceVersion": "9"}, "items": []}`
 )
 

@@ -188,6 +188,9 @@ type Warrant struct {
 type Renewer interface {
 	// Renew is the function Renew, for warrants that it gave.
 	Renew(ctx context.Context, ws []Warrant) ([]Warrant, []error)
+
+	// Halted returns a *HaltedError if no warrant that it gave permits anything now. It asks no server.
+	Halted() error
 }
 
 // NewWarrant returns a warrant based on a look at the allocation's owner that began at the given
@@ -196,13 +199,19 @@ func NewWarrant(a *Allocation, looked time.Time, by Renewer) Warrant { return Wa
 
 // Allocation returns the allocation that may be released, as it was listed. A backend
 // calls it right before the write. The error wraps ErrNoWarrant for the zero Warrant,
-// and ErrAgain if the warrant has expired: then it is an *ExpiredError.
+// and ErrAgain if the warrant has expired: then it is an *ExpiredError, or a *HaltedError if the run
+// may release nothing now.
 func (w Warrant) Allocation() (Allocation, error) {
 	if w.allocation == nil || w.looked.IsZero() {
 		return Allocation{}, ErrNoWarrant
 	}
 	if age := AgeOf(w.looked, time.Now()); age > w.allocation.Freshness() {
 		return Allocation{}, &ExpiredError{age.Round(time.Millisecond)}
+	}
+	if w.by != nil {
+		if err := w.by.Halted(); err != nil {
+			return Allocation{}, err
+		}
 	}
 	return *w.allocation, nil
 }
@@ -239,6 +248,19 @@ func (e *ExpiredError) Error() string {
 
 // Unwrap returns ErrAgain.
 func (e *ExpiredError) Unwrap() error { return ErrAgain }
+
+// A HaltedError says why a run may begin no release now, whatever the allocation. It wraps ErrAgain and
+// the cause.
+type HaltedError struct {
+	Err error
+	End bool // for the rest of the run; otherwise it may go on later
+}
+
+// Error returns the text of the cause.
+func (e *HaltedError) Error() string { return e.Err.Error() }
+
+// Unwrap returns ErrAgain and the cause.
+func (e *HaltedError) Unwrap() []error { return []error{ErrAgain, e.Err} }
 
 // Renew looks at the owners of all warrants again, in one look that begins after the
 // call. It returns a fresh warrant or an error for each, in the same order. It is for stores
@@ -277,6 +299,8 @@ type Turn struct {
 	Unqueued bool      // it does not wait at all
 	Polite   bool      // with Unqueued: it fails while the API server asks its clients to wait
 	SendBy   time.Time // it is given up unless it is sent by then; zero: never
+
+	Halted func() error // it is given up if this returns an error once it has waited; may be nil
 }
 
 // Unqueued returns a context whose requests do not wait for their turn. It is for the lock, and
@@ -292,9 +316,10 @@ func Polite(ctx context.Context) context.Context {
 }
 
 // SendBy returns a context whose requests are sent before a time, or not at all, because
-// afterwards no warrant permits them. With the zero time, they wait as long as the context.
-func SendBy(ctx context.Context, at time.Time) context.Context {
-	return context.WithValue(ctx, turnKey{}, Turn{SendBy: at})
+// afterwards no warrant permits them, and not while halted, which may be nil, returns an error. With
+// the zero time, they wait as long as the context.
+func SendBy(ctx context.Context, at time.Time, halted func() error) context.Context {
+	return context.WithValue(ctx, turnKey{}, Turn{SendBy: at, Halted: halted})
 }
 
 // TurnOf returns the turn of a context.

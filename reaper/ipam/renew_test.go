@@ -12,8 +12,9 @@ import (
 // A renewer renews the warrants of one key, and refuses the others. It notes how many it was asked
 // for.
 type renewer struct {
-	key   string
-	asked *[]int
+	key    string
+	asked  *[]int
+	halted error
 }
 
 func (r renewer) Renew(_ context.Context, ws []ipam.Warrant) ([]ipam.Warrant, []error) {
@@ -27,12 +28,14 @@ func (r renewer) Renew(_ context.Context, ws []ipam.Warrant) ([]ipam.Warrant, []
 	return fresh, errs
 }
 
+func (r renewer) Halted() error { return r.halted }
+
 // Promise 4. Each warrant is renewed by what gave it, all of one together, and the answers are in the order
 // of the warrants.
 func TestWarrantsAreRenewedByWhatGaveThem(t *testing.T) {
 	var asked []int
 	as := allocations(4)
-	one, two := renewer{"0", &asked}, renewer{"2", &asked}
+	one, two := renewer{key: "0", asked: &asked}, renewer{key: "2", asked: &asked}
 	long := time.Now().Add(-time.Hour)
 	ws := []ipam.Warrant{ipam.NewWarrant(&as[0], long, one), {}, ipam.NewWarrant(&as[2], long, two), ipam.NewWarrant(&as[3], long, one)}
 	fresh, errs := ipam.Renew(t.Context(), ws)

@@ -113,7 +113,7 @@ func TestTurnOfAContext(t *testing.T) {
 		{"of any context", t.Context(), ipam.Turn{}},
 		{"unqueued", ipam.Unqueued(t.Context()), ipam.Turn{Unqueued: true}},
 		{"polite", ipam.Polite(t.Context()), ipam.Turn{Unqueued: true, Polite: true}},
-		{"sent by", ipam.SendBy(t.Context(), at), ipam.Turn{SendBy: at}},
+		{"sent by", ipam.SendBy(t.Context(), at, nil), ipam.Turn{SendBy: at}},
 	} {
 		equal(t, tt.name, ipam.TurnOf(tt.ctx), tt.want)
 	}

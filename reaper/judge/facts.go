@@ -124,10 +124,14 @@ func NewFacts(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Censu
 	return f
 }
 
-// with returns the facts with another census.
-func (f *Facts) with(c census.Census) *Facts {
+// with returns the facts with another census and, unless it is nil, another ledger.
+func (f *Facts) with(c census.Census, l *ledger.Ledger) *Facts {
 	fresh := *f
 	fresh.census = c
+	if l != nil {
+		fresh.ledger = *l
+		fresh.mean(l.Meanings)
+	}
 	fresh.vague = fresh.vaguely()
 	return &fresh
 }

@@ -27,7 +27,12 @@ func showsBooked(a *ipam.Allocation, pod census.Pod) bool {
 // that the names of the nodes prove: see census.MayBe.
 func (f *Facts) learn(shown map[ledger.Meaning]bool) {
 	maps.DeleteFunc(shown, func(m ledger.Meaning, _ bool) bool { return slices.Contains(f.census.MayBe(m.Name), m.Node) })
-	f.meanings = ledger.ArrangeMeanings(slices.AppendSeq(slices.Clone(f.ledger.Meanings), maps.Keys(shown)))
+	f.mean(slices.AppendSeq(slices.Clone(f.ledger.Meanings), maps.Keys(shown)))
+}
+
+// mean adds meanings to those that the facts have.
+func (f *Facts) mean(more []ledger.Meaning) {
+	f.meanings = ledger.ArrangeMeanings(slices.Concat(f.meanings, more))
 	f.byName = make(map[string][]ledger.Meaning)
 	for _, m := range f.meanings {
 		f.byName[m.Name] = append(f.byName[m.Name], m)

@@ -7,14 +7,17 @@ import (
 
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/ledger"
 )
 
 // A SecondLook asks the rules once more, with a new census. It asks about each
 // allocation only once, although every sibling of a group needs the answers for all the
 // others. It is for one goroutine.
 type SecondLook struct {
+	Ledger *ledger.Ledger // as others have saved it since the first look; nil if none has
+
 	census  census.Census
-	facts   map[*Facts]*Facts // of the first look, with the new census
+	facts   map[*Facts]*Facts // of the first look, with the new census and ledger
 	answers map[*ipam.Allocation]answer
 }
 
@@ -30,7 +33,7 @@ func NewSecondLook(census census.Census) *SecondLook {
 }
 
 // StillOrphaned asks the same rules about the same facts of the orphan and its siblings, with the
-// new census. It returns when the first of their owners was looked at, or an error that says why
+// new census and ledger. What a restore put back since the first look is kept under any policy. It returns when the first of their owners was looked at, or an error that says why
 // the allocation is kept: it wraps ErrReturned, ErrKept or ErrAgain, and ErrNoWarrant for the zero
 // Orphan.
 func (l *SecondLook) StillOrphaned(o Orphan) (time.Time, error) {
@@ -69,8 +72,14 @@ func (l *SecondLook) ask(first *Decision) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
+	if l.Ledger != nil {
+		at := l.Ledger.RestoredAt(first.Allocation)
+		if !at.IsZero() && !at.Equal(first.facts.ledger.RestoredAt(first.Allocation)) {
+			return time.Time{}, fmt.Errorf("%w: a restore put it back at %s, after this run had listed it", ipam.ErrKept, Stamp(at))
+		}
+	}
 	if l.facts[first.facts] == nil {
-		l.facts[first.facts] = first.facts.with(l.census)
+		l.facts[first.facts] = first.facts.with(l.census, l.Ledger)
 	}
 	d := first.caseIn(l.facts[first.facts]).ask()
 	switch {

@@ -102,6 +102,12 @@ func (l InFlight) enter(ctx context.Context) (leave func(), err error) {
 		l.places.Release(1)
 		return nil, context.DeadlineExceeded
 	}
+	if turn.Halted != nil {
+		if err := turn.Halted(); err != nil {
+			l.places.Release(1)
+			return nil, err
+		}
+	}
 	return sync.OnceFunc(func() { l.places.Release(1) }), nil
 }
 

@@ -102,7 +102,7 @@ func TestWriteThatWaitsForTooLongIsNotSent(t *testing.T) {
 		go func() { _ = send(t.Context(), t, transport, http.MethodGet, "/api/v1/pods", time.Minute) }()
 		time.Sleep(time.Second)
 		began := time.Now()
-		err := send(ipam.SendBy(t.Context(), began.Add(20*time.Second)), t, transport, http.MethodPut, "/apis/a/b", 0)
+		err := send(ipam.SendBy(t.Context(), began.Add(20*time.Second), nil), t, transport, http.MethodPut, "/apis/a/b", 0)
 		if !errors.Is(err, errUnsent) || time.Since(began) != 20*time.Second {
 			t.Errorf("%v after %v, want that it is given up after 20s", err, time.Since(began))
 		}
@@ -113,6 +113,33 @@ func TestWriteThatWaitsForTooLongIsNotSent(t *testing.T) {
 			t.Errorf("%d requests, want 1", n)
 		}
 		time.Sleep(time.Minute) // the first one ends
+	})
+}
+
+// Promise 4. Nor is a write whose run may have lost its lock while it waited.
+func TestWriteThatWaitsUntilItsRunIsHaltedIsNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &counting{order: make(chan string, 100)}
+		transport := NewInFlight(1, time.Hour).Wrap(server)
+		go func() { _ = send(t.Context(), t, transport, http.MethodGet, "/api/v1/pods", 10*time.Second) }()
+		time.Sleep(time.Second)
+		began, lapsed := time.Now(), &ipam.HaltedError{Err: errors.New("the lock was lost"), End: true}
+		halted := func() error {
+			if time.Since(began) > 5*time.Second {
+				return lapsed
+			}
+			return nil
+		}
+		err := send(ipam.SendBy(t.Context(), began.Add(20*time.Second), halted), t, transport, http.MethodPut, "/apis/a/b", 0)
+		if err = Unsure(Transient(err)); !errors.Is(err, lapsed) || errors.Is(err, ipam.ErrLost) {
+			t.Errorf("%v, want that it was not sent since %v", err, lapsed)
+		}
+		if n := len(server.order); n != 1 {
+			t.Errorf("%d requests, want 1", n)
+		}
+		if err := send(ipam.SendBy(t.Context(), time.Now().Add(20*time.Second), nil), t, transport, http.MethodPut, "/apis/a/b", 0); err != nil {
+			t.Errorf("the next one: %v, want that there is room for it", err)
+		}
 	})
 }
 

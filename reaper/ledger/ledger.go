@@ -74,6 +74,12 @@ type Store interface {
 	// another client wrote since then.
 	Save(ctx context.Context, l Ledger) error
 
+	// Changed reports whether the stored ledger may be another one than Load returned, or Save wrote,
+	// last. It reads no more than it must to tell, and may be called at the same time as itself. The
+	// error says that there is none any more, or that it cannot tell: it wraps ErrAgain if a later
+	// call may.
+	Changed(ctx context.Context) (bool, error)
+
 	// Capacity is the length of the longest form that Save can store, in bytes.
 	Capacity() int
 }

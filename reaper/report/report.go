@@ -251,7 +251,7 @@ const (
 	Changed  Outcome = "changed"  // it changed hands during the run, and stays
 	Returned Outcome = "returned" // its owner came back during the run, and has it
 	Deleting Outcome = "deleting" // the store is deleting it, and holds it until its finalizers are gone
-	NotBegun Outcome = "notBegun" // it is due and stays: the run was interrupted, or its time was over
+	NotBegun Outcome = "notBegun" // it is due and stays: the run was interrupted, its time was over, or others may have acted since its plan
 	Failed   Outcome = "failed"   // it is not known to be released
 )
 

@@ -127,7 +127,7 @@ func TestLostLeaseIsLeftAlone(t *testing.T) {
 	remove := func(f *fixture, _ *heldLock) {
 		f.must(f.Kube.CoordinationV1().Leases(f.namespace).Delete(f.Context(), state.LockName, metav1.DeleteOptions{}))
 	}
-	const lost = `level=WARN msg="the lock was lost; this run goes on without it" holder=`
+	const lost = `level=WARN msg="the lock was lost; this run releases nothing more" holder=`
 	for _, tt := range []struct {
 		name   string
 		lose   func(*fixture, *heldLock)

@@ -29,16 +29,18 @@ const (
 )
 
 // Ledgers keeps the ledger in a ConfigMap. It implements ledger.Store. It is not safe for concurrent
-// use.
+// use, except for Changed.
 type Ledgers struct {
+	core      corev1client.CoreV1Interface
 	maps      corev1client.ConfigMapInterface
 	namespace string
 	have      *corev1.ConfigMap // as loaded or written, without the ledger; nil for none
+	known     bool              // the last Load could tell what is stored
 }
 
 // NewLedgers returns the ledger of a namespace.
-func NewLedgers(core corev1client.ConfigMapsGetter, namespace string) *Ledgers {
-	return &Ledgers{maps: core.ConfigMaps(namespace), namespace: namespace}
+func NewLedgers(core corev1client.CoreV1Interface, namespace string) *Ledgers {
+	return &Ledgers{core: core, maps: core.ConfigMaps(namespace), namespace: namespace}
 }
 
 // Capacity implements ledger.Store.
@@ -46,20 +48,35 @@ func (*Ledgers) Capacity() int { return maxPlain }
 
 // Load implements ledger.Store.
 func (l *Ledgers) Load(ctx context.Context) (ledger.Ledger, error) {
-	l.have = nil
+	l.have, l.known = nil, false
 	cm, err := l.get(ctx)
 	if cm == nil || err != nil {
+		l.known = err == nil
 		return ledger.Ledger{}, err
 	}
 	memory, err := read(cm.BinaryData[ledgerKey])
 	if err == nil || errors.Is(err, ledger.ErrDamaged) { // a newer version's ledger stays
 		delete(cm.BinaryData, ledgerKey)
-		l.have = cm
+		l.have, l.known = cm, true
 	}
 	if err != nil {
 		return ledger.Ledger{}, fmt.Errorf("ConfigMap %s: %w", LedgerName, err)
 	}
 	return memory, nil
+}
+
+// Changed implements ledger.Store. Only the metadata is read, from etcd.
+func (l *Ledgers) Changed(ctx context.Context) (bool, error) {
+	version, err := versionOf(ctx, l.core, l.namespace, LedgerName)
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("ConfigMap %s: %w", LedgerName, err)
+	case version == "" && l.known && l.have == nil:
+		return false, nil
+	case version == "":
+		return false, fmt.Errorf("ConfigMap %s: it is gone", LedgerName)
+	}
+	return l.have == nil || version != l.have.ResourceVersion, nil
 }
 
 // read decodes a compressed ledger.

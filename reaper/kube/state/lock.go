@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -46,6 +47,7 @@ type Lock struct {
 	name      string // for messages
 	now       func() time.Time
 	logger    *slog.Logger
+	taken     atomic.Pointer[tenure] // the last one; nil if there was none
 }
 
 // NewLock returns the lock of a namespace.
@@ -54,7 +56,10 @@ func NewLock(client coordinationv1client.LeasesGetter, namespace string, now fun
 		t := time.NewTicker(renewEvery)
 		return t.C, t.Stop
 	}
-	return &Lock{ticks, client.Leases(namespace), namespace, "lease " + namespace + "/" + LockName, now, logger}
+	return &Lock{
+		Ticks: ticks, leases: client.Leases(namespace), namespace: namespace, name: "lease " + namespace + "/" + LockName,
+		now: now, logger: logger,
+	}
 }
 
 // Acquire implements reaper.Lock. It renews the lease until release is called, even after
@@ -65,7 +70,8 @@ func (l *Lock) Acquire(ctx context.Context, holder string) (release func(), err 
 		return nil, fmt.Errorf("%s: the holder has no name, and a lease without a holder is free", l.name)
 	}
 	ctx = ipam.Unqueued(ctx) // the lease might expire while it waits
-	t := &tenure{Lock: l, holder: holder, since: metav1.NewMicroTime(l.now().Truncate(time.Microsecond))}
+	began := l.now()
+	t := &tenure{Lock: l, holder: holder, since: metav1.NewMicroTime(began.Truncate(time.Microsecond)), renewed: began}
 	var locked *reaper.LockedError
 	err = kube.Patiently(ctx, func(ctx context.Context) error {
 		err := t.take(ctx)
@@ -80,6 +86,7 @@ func (l *Lock) Acquire(ctx context.Context, holder string) (release func(), err 
 	case locked != nil:
 		return nil, locked
 	}
+	l.taken.Store(t)
 	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	stopped := make(chan struct{})
 	go func() {
@@ -93,14 +100,38 @@ func (l *Lock) Acquire(ctx context.Context, holder string) (release func(), err 
 	}), nil
 }
 
-// A tenure is the time for which one holder has the lease. It is not safe for concurrent use.
+// Lapsed implements reaper.Lock. Others take a lease leaseDuration after the time of its last renewal,
+// which is that at which the renewal was sent. Their clocks may differ from this one: then the next
+// renewal finds out, at most renewEvery later.
+func (l *Lock) Lapsed() error {
+	t := l.taken.Load()
+	if t == nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch age := ipam.AgeOf(t.renewed, t.now()); {
+	case t.lost:
+		return fmt.Errorf("the lock was lost (%s)", t.name)
+	case age >= leaseDuration:
+		text := fmt.Sprintf("the lock was last renewed %v ago, so another run may have it (%s)", age.Round(time.Second), t.name)
+		return ipam.Worded(text, ipam.ErrAgain)
+	}
+	return nil
+}
+
+// A tenure is the time for which one holder has the lease. It is not safe for concurrent use, except
+// for what mu guards.
 type tenure struct {
 	*Lock
 	holder string
 	since  metav1.MicroTime // in microseconds, as an API server keeps it
-	lost   bool             // the lease is no longer this tenure's
 
 	newOwner string // the holder of a lost lease; empty if it has none
+
+	mu      sync.Mutex
+	renewed time.Time // when the last renewal that succeeded was sent, by both clocks
+	lost    bool      // the lease is no longer this tenure's
 }
 
 // take takes the lease if it is free. Its write fails if another client writes the lease
@@ -184,9 +215,9 @@ func (t *tenure) end(ctx context.Context) {
 	}
 }
 
-// warnOfLoss logs that the run goes on without the lock.
+// warnOfLoss logs that the lock is another's.
 func (t *tenure) warnOfLoss() {
-	t.logger.Warn("the lock was lost; this run goes on without it", "lock", t.name, "holder", t.newOwner)
+	t.logger.Warn("the lock was lost; this run releases nothing more", "lock", t.name, "holder", t.newOwner)
 }
 
 // update writes the lease with a holder: this tenure's to renew it, or none to free it.
@@ -201,20 +232,29 @@ func (t *tenure) update(ctx context.Context, holder string) error {
 	case err != nil:
 		return err
 	case !t.has(lease):
-		t.lost, t.newOwner = true, ptr.Deref(lease.Spec.HolderIdentity, "")
+		t.newOwner = ptr.Deref(lease.Spec.HolderIdentity, "")
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.lost = true
 		return nil
 	}
+	sent := t.now()
 	lease.Spec.HolderIdentity = &holder
-	lease.Spec.RenewTime = new(metav1.NewMicroTime(t.now()))
-	_, err = t.leases.Update(ctx, lease, metav1.UpdateOptions{})
-	return err
+	lease.Spec.RenewTime = new(metav1.NewMicroTime(sent))
+	if _, err = t.leases.Update(ctx, lease, metav1.UpdateOptions{}); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.renewed = sent
+	return nil
 }
 
 // free reports whether the lease has no holder, or has expired.
 //
 // A renewal further in the future than the lease's duration counts as expired. Only a holder
 // with a wrong clock can have written it, and its lease could stay taken for years. If our own
-// clock is wrong instead, two runs go on in parallel, which does no harm.
+// clock is wrong instead, two runs go on in parallel, until the other one tries to renew it.
 func free(lease *coordinationv1.Lease, now time.Time) bool {
 	duration := time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second
 	if duration <= 0 {

@@ -1,13 +1,19 @@
 package state
 
 import (
+	"errors"
 	"log/slog"
 	"testing"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	k8stesting "k8s.io/client-go/testing"
+
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
+	"github.com/ip-reaper/ip-reaper/reaper/reapertest"
 )
 
 // Who gets and keeps the lease is tested on a real API server, in integration/run/kube. These
@@ -62,6 +68,82 @@ func TestLeaseIsFreeWithoutAHolderOrWithoutASignOfLife(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Another run takes a lease half a minute after its last renewal. So the lock lapses then, by the clock
+// that ran further: the monotonic one stops while a machine sleeps, and the wall clock may be set.
+func TestLockLapsesByTheClockThatRanFurther(t *testing.T) {
+	now := time.Now()
+	const young = leaseDuration - time.Nanosecond
+	for _, tt := range []struct {
+		monotonic, wall time.Duration // since the last renewal
+		lapsed          bool
+	}{
+		{0, 0, false},
+		{young, young, false},
+		{leaseDuration, 0, true},
+		{0, leaseDuration, true},
+		{young, -time.Hour, false},
+		{-time.Hour, young, false},
+	} {
+		l := NewLock(fake.NewClientset().CoordinationV1(), ns, func() time.Time { return now }, slog.New(slog.DiscardHandler))
+		l.taken.Store(&tenure{Lock: l, renewed: reapertest.Looked(t, now, tt.monotonic, tt.wall)})
+		if err := l.Lapsed(); (err != nil) != tt.lapsed || tt.lapsed && !errors.Is(err, ipam.ErrAgain) {
+			t.Errorf("renewed %v ago, and %v by the wall clock: %v", tt.monotonic, tt.wall, err)
+		}
+	}
+}
+
+// A renewal counts from when it was sent, and only if it succeeded. A lapsed lock that is renewed is
+// kept: nobody took it. One that another took is lost, even if that one has ended.
+func TestLockIsKeptByRenewals(t *testing.T) {
+	client, now := fake.NewClientset(), noon
+	l := NewLock(client.CoordinationV1(), ns, func() time.Time { return now }, slog.New(slog.DiscardHandler))
+	l.Ticks = func() (<-chan time.Time, func()) { return nil, func() {} }
+	if err := l.Lapsed(); err != nil {
+		t.Errorf("before it was taken: %v", err)
+	}
+	release, err := l.Acquire(t.Context(), "mine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fails error
+	client.PrependReactor("update", "leases", func(k8stesting.Action) (bool, runtime.Object, error) {
+		now = now.Add(9 * time.Second) // it takes its time
+		return fails != nil, nil, fails
+	})
+	renew := func() { _ = l.taken.Load().update(t.Context(), "mine") }
+	for _, step := range []struct {
+		name   string
+		pass   time.Duration
+		do     func()
+		lapsed bool
+	}{
+		{"as long as no other run may take it", 30*time.Second - 1, func() {}, false},
+		{"then", 1, func() {}, true},
+		{"renewed late", 0, renew, false},
+		{"half a minute after that was sent", 21 * time.Second, func() {}, true},
+		{"a renewal fails", 0, func() { fails = errors.New("busy"); renew() }, true},
+		{"renewed again", 0, func() { fails = nil; renew() }, false},
+	} {
+		now = now.Add(step.pass)
+		step.do()
+		if err := l.Lapsed(); (err != nil) != step.lapsed || err != nil && !errors.Is(err, ipam.ErrAgain) {
+			t.Errorf("%s: %v", step.name, err)
+		}
+	}
+	now = now.Add(time.Minute)
+	other := NewLock(client.CoordinationV1(), ns, func() time.Time { return now }, slog.New(slog.DiscardHandler))
+	theirs, err := other.Acquire(t.Context(), "theirs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs()
+	renew()
+	if err := l.Lapsed(); err == nil || errors.Is(err, ipam.ErrAgain) {
+		t.Errorf("after another run: %v, want that it is lost", err)
+	}
+	release()
 }
 
 // A lease without a holder is free, so no run may hold it without a name.

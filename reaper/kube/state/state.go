@@ -115,27 +115,58 @@ const (
 	policyKey  = "policy.yaml"
 )
 
-// InstalledPolicy returns the text of the installed policy, or nil if the API server says that
-// there is none. An *ipam.InputError says that the ConfigMap has no policy; any other error
-// leaves open whether one is installed.
-func InstalledPolicy(ctx context.Context, core corev1client.ConfigMapsGetter, namespace string) ([]byte, error) {
+// InstalledPolicy returns the text of the installed policy and the version of its ConfigMap, or
+// nothing if the API server says that there is none. An *ipam.InputError says that the ConfigMap has
+// no policy; any other error leaves open whether one is installed.
+func InstalledPolicy(ctx context.Context, core corev1client.ConfigMapsGetter, namespace string) (text []byte, version string, err error) {
 	var cm *corev1.ConfigMap
-	err := kube.Patiently(ctx, func(ctx context.Context) (err error) {
+	err = kube.Patiently(ctx, func(ctx context.Context) (err error) {
 		cm, err = core.ConfigMaps(namespace).Get(ctx, PolicyName, metav1.GetOptions{})
 		return err
 	})
 	switch {
 	case kube.Gone(err, "configmaps", PolicyName):
-		return nil, nil
+		return nil, "", nil
 	case err != nil:
-		return nil, err
+		return nil, "", err
 	}
-	text, ok := cm.Data[policyKey]
+	policy, ok := cm.Data[policyKey]
 	if !ok {
-		return nil, ipam.BadInput(fmt.Errorf("policy: ConfigMap %s/%s has no key %s", namespace, PolicyName, policyKey),
+		return nil, "", ipam.BadInput(fmt.Errorf("policy: ConfigMap %s/%s has no key %s", namespace, PolicyName, policyKey),
 			"apply the manifests again; a dry run takes a policy of yours with --policy FILE")
 	}
-	return []byte(text), nil
+	return []byte(policy), cm.ResourceVersion, nil
+}
+
+// PolicyVersion returns the version of the ConfigMap of the installed policy, of which it reads only
+// the metadata; empty if there is none. The error wraps ErrAgain or ErrRefused.
+func PolicyVersion(ctx context.Context, core corev1client.CoreV1Interface, namespace string) (string, error) {
+	return versionOf(ctx, core, namespace, PolicyName)
+}
+
+// metadataOnly asks for only the metadata of an object. An API server that does not understand that
+// sends all of it.
+const metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+
+// versionOf returns the version of a ConfigMap, of which it reads only the metadata; empty if the API
+// server says that there is none. The error wraps ErrAgain or ErrRefused.
+func versionOf(ctx context.Context, core corev1client.CoreV1Interface, namespace, name string) (string, error) {
+	data, err := kube.Send(ctx, core.RESTClient().Get().Namespace(namespace).Resource("configmaps").Name(name).
+		SetHeader("Accept", metadataOnly).MaxRetries(0))
+	switch {
+	case kube.Gone(err, "configmaps", name):
+		return "", nil
+	case err != nil:
+		return "", kube.Answered(err)
+	}
+	var object metav1.PartialObjectMetadata
+	if err := kube.Decode(data, &object); err != nil {
+		return "", fmt.Errorf("%w: decode: %w", ipam.ErrRefused, err)
+	}
+	if object.ResourceVersion == "" {
+		return "", fmt.Errorf("%w: it has no resourceVersion", ipam.ErrRefused)
+	}
+	return object.ResourceVersion, nil
 }
 
 // A Need is one verb on one resource that a run is about to use. An empty Name means all objects,
