@@ -16,7 +16,7 @@ func NodeRules() []Rule {
 			"The sandboxes of the node, or the pods, could not be listed, or they were listed before the allocation was."},
 		{SandboxPresent, InUse, false, sandboxPresent, advise(Remedy{"it is in use until the kubelet removes its sandbox", "crictl inspectp {sandbox}"}),
 			"The container runtime has the sandbox that the allocation names, in whatever state."},
-	}, shownRules, hiddenRules, keptRules(say("it is kept while this is so: {note}")), []Rule{
+	}, shownRules, hiddenRules, keptRules(say("it is kept while this is so: {note}"), say(newer)), []Rule{
 		{SandboxAbsent, Orphaned, true, sandboxGone, wait,
 			"The container runtime does not have the sandbox that the allocation names, or an ADD broke off before naming one."},
 	})
