@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -24,8 +25,13 @@ type search struct {
 	hints []string
 }
 
-// miss notes a name that stands for nothing, with the names near it.
+// miss notes a name that stands for nothing, with the names near it. An address has none: what is near it
+// is another pod's.
 func (s *search) miss(kind, name string, names []string) {
+	if kind == "address" {
+		s.wrong = append(s.wrong, "no allocation of the address "+name+s.where)
+		return
+	}
 	s.wrong = append(s.wrong, fmt.Sprintf("no %s named %q%s", kind, name, s.where))
 	if meant := printable.Meant(name, names); meant != "" {
 		s.hints = append(s.hints, meant)
@@ -54,9 +60,12 @@ func (r *run) resolveNames(ctx context.Context, n round) error {
 	}
 	r.past.resolved = true
 	namespaces, pods, nodes, backends := make(map[string]bool), make(map[string]bool), make(map[string]bool), make(map[string]bool)
+	allocated := make(map[netip.Addr]bool)
 	for i := range n.verdicts.Decisions {
-		owner := &n.verdicts.Decisions[i].Allocation.Owner
+		a := n.verdicts.Decisions[i].Allocation
+		owner := &a.Owner
 		namespaces[owner.Pod.Namespace], pods[owner.Pod.String()], nodes[owner.Node] = true, true, true
+		allocated[ipam.Shown(a.IP)] = true
 	}
 	for _, pod := range n.census.Pods() {
 		namespaces[pod.Ref.Namespace], pods[pod.Ref.String()] = true, true
@@ -101,6 +110,9 @@ func (r *run) resolveNames(ctx context.Context, n round) error {
 	look("node", s.Nodes, nodes, func(string) bool { return n.census.HasNodes() })
 	look("backend", s.Backends, backends, always)
 	look("pool", s.Pools, poolNames(n.stock), always)
+	for _, ip := range s.Addresses {
+		look("address", []string{ip.String()}, map[string]bool{ip.String(): allocated[ip]}, always)
+	}
 	return found.err("nothing was released; a run without a selection lists all there is")
 }
 

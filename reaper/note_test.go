@@ -230,13 +230,13 @@ func TestLedgerHasHowARestoreEnded(t *testing.T) {
 	}{
 		{"all is put back", nil, own(ledger.Restore{Restored: 3})},
 		{"some is there, and some has another owner", func(t *testing.T, r *releasedHarness, _ *reaper.RestoreOptions) {
-			r.restore(t, func(o *reaper.RestoreOptions) { o.Only = []netip.Addr{second} })
+			r.restore(t, func(o *reaper.RestoreOptions) { o.Selection.Addresses = []netip.Addr{second} })
 			equal(t, "error", r.two.Free("a", app("gone-3")), nil)
 			r.pods.Add(podOn("", "other", ipam.Allocation{IP: second.Next()}))
 		}, own(ledger.Restore{Restored: 1, Present: 1, Taken: 1},
 			failed(1, "1 allocation cannot be put back: taken by now; restore again once their owners have ended"))},
 		{"a part of it", func(_ *testing.T, _ *releasedHarness, o *reaper.RestoreOptions) {
-			o.Selection.Pools, o.Only = []string{"a"}, []netip.Addr{second, netip.MustParseAddr("10.0.0.9")}
+			o.Selection.Pools, o.Selection.Addresses = []string{"a"}, []netip.Addr{second, netip.MustParseAddr("10.0.0.9")}
 		}, own(ledger.Restore{Restored: 1}, func(r *ledger.Run) { r.Selection = "pool a, address 10.0.0.2 or 10.0.0.9" })},
 		{"the pods could not be listed", func(_ *testing.T, r *releasedHarness, _ *reaper.RestoreOptions) {
 			r.pods.OnCall(failing(errForbidden, "list pods"))

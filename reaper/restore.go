@@ -40,11 +40,10 @@ type RestoreOptions struct {
 	AcceptSecondAddress bool
 
 	Journal journal.Journal
-	Damage  error        // why parts of the journal could not be read; nil if it is whole
-	Only    []netip.Addr // the addresses to put back; empty: all
+	Damage  error // why parts of the journal could not be read; nil if it is whole
 	DryRun  bool
 
-	// Selection narrows what is put back, by pools and nodes. The zero Selection does not.
+	// Selection narrows what is put back, by addresses, pools and nodes. The zero Selection does not.
 	Selection judge.Selection
 
 	Backends []ipam.Backend // in the order in which they release
@@ -141,9 +140,6 @@ func (r *restoreCall) choose() []*restoration {
 	var chosen []*restoration
 	seen, selected := make(map[[4]string]*restoration), r.Selection.OfRecords(r.Journal.Records)
 	for n, rec := range r.Journal.Records {
-		if ip, err := netip.ParseAddr(rec.IP); len(r.Only) > 0 && (err != nil || !slices.Contains(r.Only, ip)) {
-			continue
-		}
 		if selected != nil && !selected[n] {
 			continue
 		}
@@ -202,12 +198,8 @@ func (r *restoreCall) restore(ctx context.Context) error {
 
 // own returns the restore as the ledger has it before it ends.
 func (r *restoreCall) own() ledger.Run {
-	selection := r.Selection.String()
-	if only := strings.Trim(fmt.Sprint(r.Only), "[]"); only != "" {
-		selection = strings.TrimPrefix(selection+", address "+strings.ReplaceAll(only, " ", " or "), ", ")
-	}
 	own := ledger.Run{
-		ID: r.ID, Began: r.info.StartedAt.Unix(), By: shortened(r.By), Selection: shortened(selection), RestoreOf: shortened(r.Journal.Run.ID),
+		ID: r.ID, Began: r.info.StartedAt.Unix(), By: shortened(r.By), Selection: shortened(r.Selection.String()), RestoreOf: shortened(r.Journal.Run.ID),
 	}
 	s := r.report().Addresses()
 	own.Restore = ledger.Restore{Restored: s.Restored, Present: s.Present, Taken: s.Taken, Failed: s.Failed}

@@ -143,7 +143,7 @@ func TestDryRunOfARestoreWritesNothing(t *testing.T) {
 func TestDryRunOfARestoreComparesWithTheStores(t *testing.T) {
 	dry := func(o *reaper.RestoreOptions) { o.DryRun = true }
 	r := newReleasedHarness(t)
-	r.restore(t, func(o *reaper.RestoreOptions) { o.Only = []netip.Addr{ip2} })
+	r.restore(t, func(o *reaper.RestoreOptions) { o.Selection.Addresses = []netip.Addr{ip2} })
 	equal(t, "outcomes", restoreOutcomes(r.restore(t, dry)), []string{"one/a/2 present", "one/a/3 planned", "two/a/10.1.0.2/10.1.0.2 planned"})
 
 	r.two.OnRequest(failing(fmt.Errorf("%w by shop/web-9", ipam.ErrTaken), "compare a/10.1.0.2"))
@@ -170,13 +170,15 @@ func TestDryRunOfARestorePlansOneRecordOfAPlace(t *testing.T) {
 
 func TestRestoreOfSomeAddressesLeavesTheOthers(t *testing.T) {
 	r := newReleasedHarness(t)
-	report := r.restore(t, func(o *reaper.RestoreOptions) { o.Only = []netip.Addr{netip.MustParseAddr("10.0.0.3")} })
+	report := r.restore(t, func(o *reaper.RestoreOptions) { o.Selection.Addresses = []netip.Addr{netip.MustParseAddr("10.0.0.3")} })
 	equal(t, "fates", restoreOutcomes(report), []string{"one/a/3 restored"})
 	delete(r.beforeOne, "a/2")
 	equal(t, "first store", contentsOf(t, r.one), r.beforeOne)
 	equal(t, "allocations of the second store", len(contentsOf(t, r.two)), 1)
 
-	report = r.restore(t, func(o *reaper.RestoreOptions) { o.Only = []netip.Addr{ip2, netip.MustParseAddr("10.1.0.2")} })
+	report = r.restore(t, func(o *reaper.RestoreOptions) {
+		o.Selection.Addresses = []netip.Addr{ip2, netip.MustParseAddr("10.1.0.2")}
+	})
 	equal(t, "fates of two others", restoreOutcomes(report), []string{"one/a/2 restored", "two/a/10.1.0.2/10.1.0.2 restored"})
 }
 

@@ -276,7 +276,7 @@ func TestPodThatHasAnotherAddress(t *testing.T) {
 			second := *r
 			second.Key, second.IP, second.Owner.Sandbox = "3", "10.0.0.3", "later"
 			o.Journal.Records = append(o.Journal.Records, second)
-			o.Only = append(o.Only, ip2)
+			o.Selection.Addresses = append(o.Selection.Addresses, ip2)
 		}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -43,7 +43,7 @@ func TestHistoryAndExplainTellOfReleasesAndRestores(t *testing.T) {
 		t.Errorf("explain of the pod that had it says %+v, want run %s", gone, id)
 	}
 
-	w.Restores(reap.ExitDone, "--run="+id, "--only="+ip)
+	w.Restores(reap.ExitDone, "--run="+id, "--ip="+ip)
 	var h struct {
 		Runs []journal.PastRun `json:"runs"`
 	}

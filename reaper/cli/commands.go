@@ -135,8 +135,8 @@ type flagGroup struct {
 
 // flagGroups are the groups in their order. The last one has the flags that no other has.
 var flagGroups = []flagGroup{
-	{"What to put back", "restore", []string{"run", "journal", "only", "pool", "node", "dry-run", "accept-other-cluster", "accept-second-address"}},
-	{"What to look at", "", []string{"namespace", "exclude-namespace", "all-namespaces", "pod", "node", "pool", "backend", "run"}},
+	{"What to put back", "restore", []string{"run", "journal", "ip", "pool", "node", "dry-run", "accept-other-cluster", "accept-second-address"}},
+	{"What to look at", "", []string{"namespace", "exclude-namespace", "all-namespaces", "pod", "node", "pool", "ip", "backend", "run"}},
 	{"What to release", "", []string{"dry-run", "wait", "remember", "release-restored", "unsafe-ignore-*", "accept-new-store"}},
 	{"Policy", "", []string{"policy", "grace-period", "min-age", "*policy*"}},
 	{"Where to look", "", []string{"context", "kubeconfig", "server", "cluster", "user", "as", "as-*", "state-namespace", "from", "pods", "node-name", "state-dir", "runtime-*"}},

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -157,7 +158,8 @@ type filterFlags struct {
 	flags         *pflag.FlagSet
 	allNamespaces bool
 	pods          []string
-	selected      judge.Selection // without the pods
+	ips           []string
+	selected      judge.Selection // without the pods and the addresses
 }
 
 // add adds the flags to a command of the scope.
@@ -171,6 +173,7 @@ func (f *filterFlags) add(flags *pflag.FlagSet, scope plugin.Scope) {
 		flags.StringSliceVar(&s.Nodes, "node", nil, "only pods of this `NODE`; repeatable")
 	}
 	flags.StringSliceVar(&s.Pools, "pool", nil, "only this `POOL`: a pool, with or without its namespace, a network, a network attachment as NAMESPACE/NAME, or a CIDR around pools; repeatable")
+	flags.StringSliceVar(&f.ips, "ip", nil, "only this `ADDRESS`, in every network, with what the same CNI ADD allocated; repeatable")
 	flags.StringSliceVar(&s.Backends, "backend", nil, "only this `BACKEND`; repeatable")
 	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "pods in all namespaces, which is the default")
 }
@@ -178,7 +181,7 @@ func (f *filterFlags) add(flags *pflag.FlagSet, scope plugin.Scope) {
 // selection returns what the flags select, or the mistake in them.
 func (f *filterFlags) selection(plugins []plugin.Plugin) (judge.Selection, error) {
 	s := f.selected
-	if err := checkNames(f.flags, map[string][]string{"namespace": s.Namespaces, "exclude-namespace": s.ExcludedNamespaces, "pod": f.pods, "node": s.Nodes, "pool": s.Pools, "backend": s.Backends}); err != nil {
+	if err := checkNames(f.flags, map[string][]string{"namespace": s.Namespaces, "exclude-namespace": s.ExcludedNamespaces, "pod": f.pods, "node": s.Nodes, "pool": s.Pools, "ip": f.ips, "backend": s.Backends}); err != nil {
 		return s, err
 	}
 	if f.allNamespaces && len(s.Namespaces) > 0 {
@@ -193,6 +196,10 @@ func (f *filterFlags) selection(plugins []plugin.Plugin) (judge.Selection, error
 			return s, err
 		}
 		s.Pods = append(s.Pods, named...)
+	}
+	var err error
+	if s.Addresses, err = addressesOf(f.ips); err != nil {
+		return s, err
 	}
 	known := backendNames(plugins)
 	for _, name := range s.Backends {
@@ -221,6 +228,18 @@ func backendNames(plugins []plugin.Plugin) []string {
 		names[i] = p.Name
 	}
 	return names
+}
+
+// addressesOf returns the addresses that --ip names, as pods show them.
+func addressesOf(texts []string) (addresses []netip.Addr, err error) {
+	for _, text := range texts {
+		ip, err := netip.ParseAddr(text)
+		if err != nil {
+			return nil, ipam.BadInput(fmt.Errorf("--ip: %q is not an IP address", text), "give one such as 10.0.0.7; --pool takes a CIDR")
+		}
+		addresses = append(addresses, ipam.Shown(ip))
+	}
+	return addresses, nil
 }
 
 // podNames returns the pods that --pod names, each as namespace/name. A bare name is in

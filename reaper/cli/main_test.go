@@ -111,7 +111,7 @@ func TestVariablesThatSetNothingAreRefused(t *testing.T) {
 	}{
 		{"ip_reaper_polcy=p.yaml", "", ""},
 		{"IP_REAPER_POLICY=p.yaml", "", ""},
-		{"IP_REAPER_ONLY=10.0.0.1", "", ""}, // of restore
+		{"IP_REAPER_JOURNAL=run.json", "", ""}, // of restore
 		{"IP_REAPER_POLCY=p.yaml", "unknown variable IP_REAPER_POLCY", "did you mean IP_REAPER_POLICY?"},
 		{"IP_REAPER_POLCY=", "", ""}, // it says nothing
 		{"IP_REAPER_UNSAFE_IGNORE_LIMIT=maxFraction", "IP_REAPER_UNSAFE_IGNORE_LIMIT: --unsafe-ignore-limit must be typed", "unset the variable"},

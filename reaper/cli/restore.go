@@ -38,7 +38,7 @@ const restoreExamples = `  # Which runs can be undone?
   %[1]s restore%[2]s --run ID --dry-run=false
 
   # One address only
-  %[1]s restore%[2]s --run ID --only 10.0.0.7 --dry-run=false`
+  %[1]s restore%[2]s --run ID --ip 10.0.0.7 --dry-run=false`
 
 // restoreFlags are the flags of the restore command.
 type restoreFlags struct {
@@ -46,7 +46,7 @@ type restoreFlags struct {
 	out     outputFlags
 	run     string
 	journal string
-	only    []string
+	ips     []string
 	pools   []string
 	nodes   []string
 	dryRun  bool
@@ -73,7 +73,7 @@ func newRestore(w ioStreams, at target) *cobra.Command {
 	flags.Lookup("verbose").Usage = "log every record"
 	flags.StringVar(&f.run, "run", "", "put back what the run with this `ID` released, in upper or lower case; latest is the last one that has a journal")
 	flags.StringVar(&f.journal, "journal", "", "put back what is in this `FILE`, which history --run ID -o json has printed; - is stdin")
-	flags.StringSliceVar(&f.only, "only", nil, "put back only this `IP`; repeatable")
+	flags.StringSliceVar(&f.ips, "ip", nil, "put back only this `ADDRESS`, with what the same CNI ADD allocated; repeatable")
 	flags.StringSliceVar(&f.pools, "pool", nil, "put back only this `POOL`: a pool, with or without its namespace, a network, or a CIDR around pools; repeatable")
 	if at.scope() == plugin.Cluster {
 		flags.StringSliceVar(&f.nodes, "node", nil, "put back only pods of this `NODE`; repeatable")
@@ -82,19 +82,6 @@ func newRestore(w ioStreams, at target) *cobra.Command {
 	flags.BoolVar(&f.dryRun, "dry-run", true, "only show what would be put back; --dry-run=false puts it back")
 	flags.BoolVar(&f.acceptCluster, "accept-other-cluster", false, "put back what a run on another cluster released")
 	return cmd
-}
-
-// addresses returns the addresses of --only.
-func (f restoreFlags) addresses() ([]netip.Addr, error) {
-	var only []netip.Addr
-	for _, text := range f.only {
-		ip, err := netip.ParseAddr(text)
-		if err != nil {
-			return nil, ipam.BadInput(fmt.Errorf("--only: %q is not an IP address", text), "")
-		}
-		only = append(only, ip.Unmap())
-	}
-	return only, nil
 }
 
 // restore runs the command, from its flags to its report.
@@ -110,10 +97,10 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := checkNames(f.flags, map[string][]string{"only": f.only, "pool": f.pools, "node": f.nodes}); err != nil {
+	if err := checkNames(f.flags, map[string][]string{"ip": f.ips, "pool": f.pools, "node": f.nodes}); err != nil {
 		return err
 	}
-	only, err := f.addresses()
+	addresses, err := addressesOf(f.ips)
 	if err != nil {
 		return err
 	}
@@ -140,7 +127,7 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 			return conn.unread(damage)
 		}
 	}
-	if err := checkOnly(only, past); err != nil {
+	if err := checkAddresses(addresses, past); err != nil {
 		return errors.Join(err, damage)
 	}
 	uid := ""
@@ -150,7 +137,7 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 	restored, err := reaper.Restore(timed, reaper.RestoreOptions{
 		ID: conn.ID, Version: conn.Version, Address: conn.Address, By: conn.By, Node: conn.Node, StateDir: conn.StateDir,
 		ClusterUID: uid, AcceptOtherCluster: f.acceptCluster, AcceptSecondAddress: f.acceptSecond,
-		Journal: past, Damage: damage, Only: only, DryRun: f.dryRun, Selection: judge.Selection{Pools: f.pools, Nodes: f.nodes},
+		Journal: past, Damage: damage, DryRun: f.dryRun, Selection: judge.Selection{Addresses: addresses, Pools: f.pools, Nodes: f.nodes},
 		Backends: conn.Backends, Cluster: conn.Cluster, Ledgers: conn.Ledgers, Lock: conn.Lock,
 		Ending: ending(ctx), Now: conn.Now, ClockSkew: conn.ClockSkew, Logger: conn.Logger,
 	})
@@ -186,10 +173,10 @@ func readRun(ctx context.Context, journals storedJournals, run string) (journal.
 	return journals.Read(ctx, run)
 }
 
-// checkOnly returns an error if the journal does not have all addresses of --only.
-func checkOnly(only []netip.Addr, journal journal.Journal) error {
+// checkAddresses returns an error if the journal does not have all addresses of --ip.
+func checkAddresses(addresses []netip.Addr, journal journal.Journal) error {
 	var missing []string
-	for _, ip := range only {
+	for _, ip := range addresses {
 		if !slices.ContainsFunc(journal.Records, func(r ipam.Record) bool { return r.IP == ip.String() }) {
 			missing = append(missing, ip.String())
 		}
@@ -197,6 +184,6 @@ func checkOnly(only []netip.Addr, journal journal.Journal) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return ipam.BadInput(fmt.Errorf("--only: the journal of run %s does not have %s", journal.Run.ID, strings.Join(missing, ", ")),
-		"list its addresses without --only and --dry-run=false")
+	return ipam.BadInput(fmt.Errorf("--ip: the journal of run %s does not have %s", journal.Run.ID, strings.Join(missing, ", ")),
+		"list its addresses without --ip and --dry-run=false")
 }

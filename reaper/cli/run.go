@@ -35,8 +35,9 @@ so restore can put back what it released.
 const runExamples = `  # What has leaked, and what would be released? This writes nothing.
   %[1]s run --context prod
 
-  # The same for one pool, or for one namespace on one node
+  # The same for one pool, for one address, or for one namespace on one node
   %[1]s run --context prod --pool 10.112.0.192/26
+  %[1]s run --context prod --ip 10.112.0.199
   %[1]s run --context prod --node worker-17 -n checkout
 
   # What if the grace period were shorter?
@@ -190,7 +191,7 @@ func reap(ctx context.Context, w ioStreams, f runFlags) error {
 	logger.Info("done", "allocations", found.Summary.Entries, "planned", found.Summary.Planned,
 		"released", found.Summary.Released, "deleting", found.Summary.Deleting, "failed", found.Summary.Failed)
 	found.Result.ExitCode, found.Result.Error = o.Ending(runErr)
-	printing.Run = runCommand(w, f.commandFlags, found.Run, "namespace", "exclude-namespace", "pod", "node", "pool", "backend")
+	printing.Run = runCommand(w, f.commandFlags, found.Run, "namespace", "exclude-namespace", "pod", "node", "pool", "ip", "backend")
 	if f.wait > 0 {
 		printing.Run = append(printing.Run, "--wait="+policy.Duration{Duration: f.wait}.String())
 	}

@@ -307,6 +307,9 @@ type Selection struct {
 	Nodes              []string `json:"nodes,omitempty"` // of the owner, even if a run learned it
 	Backends           []string `json:"backends,omitempty"`
 
+	// Addresses are as ipam.Shown returns them. Each is meant in every network.
+	Addresses []netip.Addr `json:"addresses,omitempty"`
+
 	// Pools are what people type for pools, and Found has the pools that they mean: see
 	// report.PoolsNamed. What is not found is not selected.
 	Pools []string              `json:"pools,omitempty"`
@@ -321,11 +324,14 @@ func (s Selection) Everything() bool {
 // String names the selection for people, such as "namespace shop, node n1 or n2". It is
 // empty for the zero Selection.
 func (s Selection) String() string {
-	var parts []string
+	var parts, addresses []string
+	for _, ip := range s.Addresses {
+		addresses = append(addresses, ip.String())
+	}
 	for _, list := range []struct {
 		kind  string
 		names []string
-	}{{"namespace", s.Namespaces}, {"any namespace but", s.ExcludedNamespaces}, {"pod", s.Pods}, {"node", s.Nodes}, {"backend", s.Backends}, {"pool", s.Pools}} {
+	}{{"namespace", s.Namespaces}, {"any namespace but", s.ExcludedNamespaces}, {"pod", s.Pods}, {"node", s.Nodes}, {"backend", s.Backends}, {"pool", s.Pools}, {"address", addresses}} {
 		if len(list.names) > 0 {
 			parts = append(parts, list.kind+" "+strings.Join(list.names, " or "))
 		}
@@ -333,9 +339,9 @@ func (s Selection) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// ByOwner reports whether the selection looks at the owners of allocations.
+// ByOwner reports whether the selection looks at the owners or the addresses of allocations.
 func (s Selection) ByOwner() bool {
-	return len(s.Namespaces)+len(s.ExcludedNamespaces)+len(s.Pods)+len(s.Nodes) > 0
+	return len(s.Namespaces)+len(s.ExcludedNamespaces)+len(s.Pods)+len(s.Nodes)+len(s.Addresses) > 0
 }
 
 // matches reports whether the allocation itself matches. One without a known namespace may be of
@@ -345,7 +351,7 @@ func (s Selection) matches(a *ipam.Allocation) bool {
 		return false
 	}
 	return s.MatchesPool(a.Backend, a.Pool) && anyOf(s.Namespaces, a.Owner.Pod.Namespace) &&
-		anyOf(s.Pods, a.Owner.Pod.String()) && anyOf(s.Nodes, a.Owner.Node)
+		anyOf(s.Pods, a.Owner.Pod.String()) && anyOf(s.Nodes, a.Owner.Node) && anyOf(s.Addresses, ipam.Shown(a.IP))
 }
 
 // MatchesPool reports whether a pool matches, for any owner.
@@ -357,7 +363,9 @@ func (s Selection) MatchesPool(backend, pool string) bool {
 func (s Selection) NamesBackend(backend string) bool { return anyOf(s.Backends, backend) }
 
 // anyOf reports whether the names have this one, or are empty.
-func anyOf(names []string, name string) bool { return len(names) == 0 || slices.Contains(names, name) }
+func anyOf[E comparable](names []E, name E) bool {
+	return len(names) == 0 || slices.Contains(names, name)
+}
 
 // ShortPool returns the name of a pool without its namespace. The name of a Calico block is
 // its range, and has a slash and no namespace.

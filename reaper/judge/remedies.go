@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -40,15 +41,18 @@ type Subject struct {
 	ChangedBy string
 	Note      string
 	Evidence  []Evidence
-	Due       *time.Time // nil if it is not known
+	Due       *time.Time    // nil if it is not known
+	Ripe      time.Time     // Due, or what it would be if a run remembered the allocation now
+	Wait      time.Duration // see Verdicts.Waits
 	Owner     ipam.EntryOwner
+	IP        string // empty if it has none
 	Pool      string
 	Endpoint  string // what is left over of its pod in the store; empty if nothing is
 
 	Unread  bool      // the ledger could not be read
 	Refused []Refusal // of its plan
 	Command []string  // of a run on the same cluster
-	Only    []string  // the flag that narrows it to more than the pod or the pool of the entry
+	Only    []string  // the flags that narrow it to what the remedies are for; nil if that is one allocation
 	Kubectl []string  // the flags with which kubectl contacts that cluster
 	NoState string    // the state namespace that does not exist, without which nothing is remembered or released
 }
@@ -81,7 +85,7 @@ func (s Subject) fill(templates ...Remedy) []Remedy {
 }
 
 // typed returns a command line; empty if one of its words is not safe. In the template, {run}
-// is the command of a run, and {only} narrows it to Only, the pod of the entry, or else its pool.
+// is the command of a run, and {only} narrows it to what the remedies are for.
 func (s Subject) typed(template string) string {
 	names := map[string]string{
 		"{state}": s.NoState, "{endpoint}": s.Endpoint, "{namespace}": s.Owner.Namespace,
@@ -97,12 +101,8 @@ func (s Subject) typed(template string) string {
 			words = append(append(words, word), s.Kubectl...)
 		case word == "{run}":
 			words = append(words, s.Command...)
-		case word == "{only}" && len(s.Only) > 0:
-			words = append(words, s.Only[0], named(s.Only[1]))
-		case word == "{only}" && s.Owner.Pod != "" && s.Owner.Namespace != "":
-			words = append(words, "--pod", named(s.Owner.Namespace+"/"+s.Owner.Pod))
 		case word == "{only}":
-			words = append(words, "--pool", named(s.Pool))
+			words = append(words, s.only()...)
 		default:
 			words = append(words, word)
 		}
@@ -113,11 +113,32 @@ func (s Subject) typed(template string) string {
 	return strings.Join(words, " ")
 }
 
+// only returns the flags that narrow a run to what the remedies are for. An address may have been
+// given out in several networks, so that of one allocation has its pod beside it, or else its pool.
+func (s Subject) only() []string {
+	switch {
+	case s.Only != nil:
+		flags := slices.Clone(s.Only)
+		for i := 1; i < len(flags); i += 2 {
+			flags[i] = named(flags[i])
+		}
+		return flags
+	case s.IP == "":
+		return []string{""} // no flag does, so there is no command
+	case s.Owner.Pod != "" && s.Owner.Namespace != "":
+		return []string{"--ip", s.IP, "--pod", named(s.Owner.Namespace + "/" + s.Owner.Pod)}
+	default:
+		return []string{"--ip", s.IP, "--pool", named(s.Pool)}
+	}
+}
+
 // What several rules advise.
 const (
 	examine   = "compare what the store and the pods say: {evidence}"
-	repair    = "repair the stored object by hand: {evidence}"
+	repair    = "correct it in the store, by hand or through what keeps the store: {evidence}"
 	standsIn  = "it is in use: {note}"
+	inherits  = "when the pod ends, its plugin returns it, or a run finds that it leaked"
+	newer     = "use a version of ip-reaper that knows the field: {note}"
 	unprotect = "if nothing needs the address, edit or delete what protects it: {note}"
 	byHand    = "no policy lets it go: if nothing has the address, remove it from the store by hand: {evidence}"
 )
@@ -132,7 +153,6 @@ var (
 )
 
 var (
-	keepPod  = say("nothing to do: its pod uses it, and returns it when it ends")
 	listPods = advise(Remedy{"let ip-reaper list the pods; with files, give one that has them", "kubectl auth can-i list pods -A"})
 	outwait  = Remedy{"wait: {note}", ""}
 )
@@ -146,33 +166,56 @@ func wait(s Subject) []Remedy {
 			all = append(all, Remedy{refusal.Message + ": " + refusal.Remedy, ""})
 		}
 		return all
-	case s.Verdict == Orphaned:
+	case s.Verdict == Orphaned && s.isAlone():
 		return s.fill(Remedy{"release it (a run looks again first)", "{run} {only} --dry-run=false"})
+	case s.Verdict == Orphaned:
+		return s.fill(Remedy{"a run releases it with all else that is due: no flag selects it alone", ""})
 	}
-	first := Remedy{"its grace period has not begun: begin it now (needs the right to write the ledger)", "{run} --remember --dry-run"}
+	first := Remedy{"its grace period has not begun: begin it now (needs the right to write the ledger)", "{run} {only} --remember --dry-run"}
 	switch {
 	case s.Due != nil:
 		first = Remedy{"wait until " + Stamp(*s.Due), ""}
 	case s.Unread:
 		return s.fill(Remedy{"let ip-reaper read the ledger, which may say when its grace period began", ""})
+	case s.Wait == 0:
+		first.Says += ", and a run releases it from " + Stamp(s.Ripe) + " on"
 	}
-	return s.fill(first, Remedy{"or look twice, a minute apart, in place of the grace period (--dry-run=false releases)", "{run} {only} --grace-period=60s --wait=2m --dry-run"})
+	if !s.isAlone() {
+		first.Command = strings.Replace(first.Command, " {only}", "", 1) // it releases nothing
+	}
+	return append(s.fill(first), s.lookTwice("the grace period", "")...)
 }
+
+// lookTwice is for what a run releases within ten minutes if it looks twice. more are its flags besides
+// those of the grace period and of the wait.
+func (s Subject) lookTwice(inPlaceOf, more string) []Remedy {
+	if s.Wait == 0 || !s.isAlone() {
+		return nil
+	}
+	return s.fill(Remedy{
+		"or look twice, at least a minute apart, in place of " + inPlaceOf + " (--dry-run=false releases)",
+		fmt.Sprintf("{run} {only} --grace-period=60s %s --wait=%.0fm --dry-run", more, s.Wait.Minutes()),
+	})
+}
+
+// isAlone reports whether flags narrow a run to what the remedies are for.
+func (s Subject) isAlone() bool { return s.Only != nil || s.IP != "" }
 
 // keepUnshown is for an allocation whose pod exists and does not show the address.
 func keepUnshown(s Subject) []Remedy {
 	if s.Note == "" {
 		return s.fill(Remedy{"nothing to do: its pod exists, and may use it without showing it", ""})
 	}
-	return s.fill(Remedy{"nothing to do: {note}, which does not prove that it has given this one up; a run releases it once no pod of that name exists", ""})
+	while := "a pod of that name exists"
+	if slices.ContainsFunc(s.Evidence, func(one Evidence) bool { return strings.HasPrefix(one.Source, fromStatefulSet) }) {
+		while += ", or its StatefulSet wants one"
+	}
+	return s.fill(Remedy{"nothing to do: {note}, which does not prove that it has given this one up; no run releases it while " + while, ""})
 }
 
-// growOlder offers no shorter age if the container runtime needs this one.
+// growOlder is for what is too young.
 func growOlder(s Subject) []Remedy {
-	if s.has(fromRuntime) {
-		return s.fill(outwait)
-	}
-	return s.fill(outwait, Remedy{"or look twice, a minute apart, in place of the minimum age and the grace period (--dry-run=false releases)", "{run} {only} --grace-period=60s --min-age=0s --wait=2m --dry-run"})
+	return append(s.fill(outwait), s.lookTwice("the minimum age and the grace period", "--min-age=0s")...)
 }
 
 // has reports whether the evidence has this source.

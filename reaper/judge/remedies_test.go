@@ -16,9 +16,18 @@ func remediesOf(d judge.Decision) []judge.Remedy {
 	o := d.Allocation.Owner
 	return judge.Subject{
 		Rule: d.Rule, Verdict: d.Verdict, Reason: d.Reason, ChangedBy: d.ChangedBy, Note: d.Note, Evidence: d.Evidence, Pool: d.Allocation.Pool,
+		IP: ipOf(d), Ripe: d.Due, Wait: judge.Verdicts{Decisions: []judge.Decision{d}}.Waits()[0],
 		Owner:   ipam.EntryOwner{Namespace: o.Pod.Namespace, Pod: o.Pod.Name, Sandbox: o.Sandbox, Node: o.Node},
 		Command: []string{"ip-reaper", "run", "--context", "prod"}, Kubectl: []string{"--context", "prod"},
 	}.Remedies()
+}
+
+// ipOf returns the address of a decision, as a report has it.
+func ipOf(d judge.Decision) string {
+	if !d.Allocation.IP.IsValid() {
+		return ""
+	}
+	return d.Allocation.IP.String()
 }
 
 func TestRemediesSayWhatWouldChangeTheDecision(t *testing.T) {
@@ -36,7 +45,7 @@ func TestRemediesSayWhatWouldChangeTheDecision(t *testing.T) {
 		command   string // one of the commands; empty if there is none
 		says      string // a part of what the remedies say
 	}{
-		{"it waits, and no run remembers", situation{pools: allocation(nil)}, 39, "ip-reaper run --context prod --remember --dry-run", "its grace period has not begun"},
+		{"it waits, and no run remembers", situation{pools: allocation(nil)}, 39, "ip-reaper run --context prod --ip 10.0.0.1 --pod default/web --remember --dry-run", "its grace period has not begun"},
 		{"its node is not ready", situation{
 			pools: allocation(func(a *ipam.Allocation) { a.Owner.Node = "n1" }), nodes: []census.Node{{Name: "n1"}},
 		}, 18, "kubectl --context prod taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", "once you are sure"},
@@ -46,11 +55,11 @@ func TestRemediesSayWhatWouldChangeTheDecision(t *testing.T) {
 			},
 		}, 26, "", "held by rules[0]: pods w*"},
 		{"its age", situation{pools: allocation(func(a *ipam.Allocation) { a.Created = noon.Add(-time.Minute) })},
-			30, "ip-reaper run --context prod --pod default/web --grace-period=60s --min-age=0s --wait=2m --dry-run", "too young until 2026-03-01T12:04:00Z"},
+			30, "ip-reaper run --context prod --ip 10.0.0.1 --pod default/web --grace-period=60s --min-age=0s --wait=2m --dry-run", "too young until 2026-03-01T12:04:00Z"},
 		{"its pod is finished", situation{pools: allocation(nil), pods: []census.Pod{finished(showing(web, ip1))}},
 			13, "", "pods.finished"},
 		{"its pod lives", situation{pools: allocation(nil), pods: []census.Pod{showing(web, ip1)}},
-			5, "", "nothing to do: its pod uses it"},
+			5, "", "it is kept while its pod shows it"},
 		{"its pod shows another address", situation{pools: allocation(nil), pods: []census.Pod{inStatus(1, showing(web, ip2))}},
 			15, "", "nothing to do: its pod shows 10.0.0.2 on net1, which does not prove that it has given this one up"},
 		{"its pod may have it without showing it", situation{pools: allocation(nil), pods: []census.Pod{{Ref: web, AddressUnknown: true}}},
@@ -100,7 +109,7 @@ func TestNodesAreFencedByTheUserWhoTypes(t *testing.T) {
 // What writes needs the namespace first. A look does not.
 func TestWhatWritesNeedsTheStateNamespace(t *testing.T) {
 	s := judge.Subject{
-		Rule: 39, Verdict: judge.Suspected, Reason: judge.PodAbsent, Owner: ipam.EntryOwner{Namespace: "default", Pod: "web"},
+		Rule: 39, Verdict: judge.Suspected, Reason: judge.PodAbsent, Owner: ipam.EntryOwner{Namespace: "default", Pod: "web"}, IP: "10.0.0.1", Wait: 6 * time.Minute,
 		NoState: "ip-reaper", Command: []string{"ip-reaper", "run"},
 	}
 	found := s.Remedies()
@@ -109,9 +118,33 @@ func TestWhatWritesNeedsTheStateNamespace(t *testing.T) {
 		Says:    "its grace period has not begun: first install ip-reaper, or create at least the namespace in which it remembers",
 		Command: "kubectl create namespace ip-reaper",
 	})
-	equal(t, "the look", found[1].Command, "ip-reaper run --pod default/web --grace-period=60s --wait=2m --dry-run")
+	equal(t, "the look", found[1].Command, "ip-reaper run --ip 10.0.0.1 --pod default/web --grace-period=60s --wait=6m --dry-run")
 	s.Verdict = judge.Orphaned
 	equal(t, "of what is due", s.Remedies()[0].Command, "kubectl create namespace ip-reaper")
+}
+
+// What a limit refuses is not released by what is printed.
+func TestNothingReleasesWhatIsOfARefusedPlan(t *testing.T) {
+	s := judge.Subject{Rule: 39, Verdict: judge.Orphaned, Reason: judge.PodAbsent, IP: "10.0.0.1", Pool: "pool", Command: []string{"ip-reaper", "run"}}
+	equal(t, "without a refusal", s.Remedies(), []judge.Remedy{{Says: "release it (a run looks again first)", Command: "ip-reaper run --ip 10.0.0.1 --pool pool --dry-run=false"}})
+	s.Refused = []judge.Refusal{{Message: "limits.maxReleases: 2 of 3", Remedy: "review the plan"}, {Message: "noPods: none", Remedy: "check the server"}}
+	equal(t, "with refusals", s.Remedies(), []judge.Remedy{{Says: "limits.maxReleases: 2 of 3: review the plan"}, {Says: "noPods: none: check the server"}})
+}
+
+// What is printed for a pool or a node narrows a run to that, by names that are no flags.
+func TestWhatIsPrintedForMoreThanOneAllocationNarrowsARunToThat(t *testing.T) {
+	s := judge.Subject{Rule: 39, Verdict: judge.Orphaned, Reason: judge.PodAbsent, IP: "10.0.0.1", Pool: "pool", Command: []string{"ip-reaper", "run"}}
+	for _, tt := range []struct {
+		only []string
+		want string
+	}{
+		{[]string{"--node", "n1"}, "ip-reaper run --node n1 --dry-run=false"},
+		{[]string{}, "ip-reaper run --dry-run=false"}, // a run on a node is about that node
+		{[]string{"--pool", "--all"}, ""},
+	} {
+		s.Only = tt.only
+		equal(t, "command", s.Remedies()[0].Command, tt.want)
+	}
 }
 
 // A store may say anything, and the operator pastes the command.

@@ -55,7 +55,7 @@ func Rules() []Rule {
 			"Its pod was the mirror of a static pod, on a node that has not been rebooted since, and `pods.stuck` is `hold`: its kubelet may run the pod without the mirror."},
 		{StoreUnseen, Held, true, storeUnseen, say("check that it is the store of this cluster: if it is, the hold ends as soon as one of its pods shows its address; to release all the same, raise limits.minEntries for one run, below which maxFraction and maxPodDrop do not apply either"),
 			"Its store is outside the API server (Calico in etcd) and has at least `limits.minEntries` addresses, and no pod shows an address that the store has for it: it may be the store of another cluster."},
-	}, keptRules(say(unprotect)), []Rule{
+	}, keptRules(say(unprotect), advise(Remedy{newer, ""}, Remedy{"or, once you know that the field does not say that the address is in use, set backends.whereabouts.unknownFields to ignore in the policy", ""})), []Rule{
 		{PodFinished, Orphaned, true, when(endedPod), wait,
 			"The pod has succeeded or failed, and `pods.finished` is `release`."},
 		{PodReplaced, Orphaned, true, when(replacedPod), wait,
@@ -82,18 +82,18 @@ var (
 	decodedRules = []Rule{
 		{Unreadable, Held, false, unreadable, say(repair),
 			"The allocation cannot be read, or has no address."},
-		{NotPodOwned, Held, false, notPodOwned, say("nothing to do: ip-reaper never releases it"),
+		{NotPodOwned, Held, false, notPodOwned, say("ip-reaper never releases it: {note}; if nothing needs it any more, it stays until what made it, or you, remove it"),
 			"The address belongs to a tunnel, a load balancer, a virtual machine, Windows, or an owner of unknown type."},
 	}
 
 	shownRules = []Rule{
-		{PodPresent, InUse, false, ownPodShowsIt, keepPod,
+		{PodPresent, InUse, false, ownPodShowsIt, say("it is kept while its pod shows it; " + inherits),
 			"The pod that the allocation names shows the address."},
 		{AddressInUse, InUse, false, claimedBy(census.KindPod), say(standsIn),
 			"A pod that the allocation does not name shows the address, and `evidence.annotations` accepts that."},
 		{AddressInUse, InUse, false, claimedBy(census.KindMachine), say(standsIn),
 			"A KubeVirt virtual machine reports the address: after a live migration, the guest keeps an address that its pod lost."},
-		{PodPresent, InUse, false, sandboxShown, keepPod,
+		{PodPresent, InUse, false, sandboxShown, say("it is kept while {note}; " + inherits),
 			"The allocation names a sandbox, and a pod shows that sandbox."},
 	}
 
@@ -104,7 +104,7 @@ var (
 )
 
 // keptRules are shared, too. What the stores of a node protect, no object protects.
-func keptRules(protected func(Subject) []Remedy) []Rule {
+func keptRules(protected, unknown func(Subject) []Remedy) []Rule {
 	return []Rule{
 		{BeingDeleted, Held, true, beingDeleted, say("find out what should remove its finalizers: {note}"),
 			"The allocation is being deleted, and finalizers keep it until others remove them."},
@@ -116,7 +116,7 @@ func keptRules(protected func(Subject) []Remedy) []Rule {
 			"A rule of the policy holds it."},
 		{RestoredLately, Held, true, restoredLately, advise(outwait, Remedy{"or release it once its grace period is over", "{run} {only} --release-restored --wait --dry-run=false"}),
 			"A restore put it back less than `journal.restoreHold` ago, and no rule of the policy says `restored: release`."},
-		{UnknownField, Held, true, unknownField, say("use a version of ip-reaper that knows the field: {note}"),
+		{UnknownField, Held, true, unknownField, unknown,
 			"The allocation has a field that this version of ip-reaper does not know, which may mean that the address is in use."},
 		{NoToken, Held, true, noToken, say(repair),
 			"The allocation has no token by which its store would notice that it changed hands."},

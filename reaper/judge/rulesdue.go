@@ -117,7 +117,7 @@ func podAbsent(c *Case) (Ruling, bool) {
 	}
 	evidence := []Evidence{{fromPods, "the pod does not exist"}}
 	if set, wanted := c.census.Wants(c.Owner.Pod); wanted && c.neverAdopted() {
-		evidence = append(evidence, Evidence{"StatefulSet " + set.Namespace + "/" + set.Name, "it wants the pod back, which cannot adopt the allocation"})
+		evidence = append(evidence, Evidence{fromStatefulSet + set.Namespace + "/" + set.Name, "it wants the pod back, which cannot adopt the allocation"})
 	}
 	var least time.Duration
 	for node := range c.nodesOf() {

@@ -217,17 +217,24 @@ func podNotRead(c *Case) (Ruling, bool) {
 }
 
 func ordinalWanted(c *Case) (Ruling, bool) {
-	if c.EmptyHandle || c.neverAdopted() || c.policy.Protection.StatefulSets == policy.Ignore {
-		return noMatch()
-	}
-	set, wanted := c.census.Wants(c.Owner.Pod)
+	by, wanted := c.wantedBack()
 	if !wanted || c.Presence != census.Absent {
 		return noMatch()
 	}
-	return match("its StatefulSet brings the pod back", Evidence{
-		"StatefulSet " + set.Namespace + "/" + set.Name,
+	return match("its StatefulSet brings the pod back", by)
+}
+
+// wantedBack reports whether a StatefulSet wants a pod of that name, which can adopt the allocation, and
+// what says so.
+func (c *Case) wantedBack() (by Evidence, wanted bool) {
+	if c.EmptyHandle || c.neverAdopted() || c.policy.Protection.StatefulSets == policy.Ignore {
+		return Evidence{}, false
+	}
+	set, wanted := c.census.Wants(c.Owner.Pod)
+	return Evidence{
+		fromStatefulSet + set.Namespace + "/" + set.Name,
 		fmt.Sprintf("it wants the ordinals %d to %d", set.Start, set.Start+set.Replicas-1),
-	})
+	}, wanted
 }
 
 // neverAdopted reports whether no later sandbox of the pod can adopt the allocation, or another one
@@ -297,6 +304,9 @@ func podPresent(c *Case) (Ruling, bool) {
 		return match("", exists)
 	}
 	r, ok := match("its pod shows "+shown, exists, Evidence{source, "it shows " + shown})
+	if by, wanted := c.wantedBack(); wanted {
+		r.Evidence = append(r.Evidence, by)
+	}
 	r.ByName = true
 	return r, ok
 }

@@ -24,7 +24,7 @@ func NodeRules() []Rule {
 	}, shownRules, hiddenRules, []Rule{
 		{Protected, Held, true, mayBeAttached, say("delete the pod of that sandbox, so that it gets a new one: {note}"),
 			"libcni's cache has an entry of another sandbox that the container runtime has, and it cannot be decoded; and that sandbox has no lease for that interface in this folder."},
-	}, keptRules(say("it is kept while this is so: {note}")), []Rule{
+	}, keptRules(say("it is kept while this is so: {note}"), say(newer)), []Rule{
 		{SandboxAbsent, Orphaned, true, sandboxGone, wait,
 			"The container runtime does not have the sandbox that the allocation names, or an ADD broke off before naming one."},
 	})

@@ -165,8 +165,11 @@ const (
 	fromNodes       = "list of nodes"
 )
 
-// fromStoreNode is the prefix of a source that is a node of a store.
-const fromStoreNode = string(census.KindStoreNode) + " "
+// The prefixes of sources that are a node of a store, and a StatefulSet.
+const (
+	fromStoreNode   = string(census.KindStoreNode) + " "
+	fromStatefulSet = "StatefulSet "
+)
 
 // Stamp formats a time for people.
 func Stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -1,6 +1,7 @@
 package judge_test
 
 import (
+	"net/netip"
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/reaper/census"
@@ -30,6 +31,10 @@ func TestSelection(t *testing.T) {
 		{judge.Selection{Nodes: names("n1")}, true, "node n1"},
 		{judge.Selection{Backends: names("fixed")}, true, "backend fixed"},
 		{judge.Selection{Pools: names("10.0.0.0-24")}, true, "pool 10.0.0.0-24"},
+		{judge.Selection{Addresses: []netip.Addr{ip1}}, true, "address 10.0.0.1"},
+		{judge.Selection{Addresses: []netip.Addr{ip2, ip1}}, true, "address 10.0.0.2 or 10.0.0.1"},
+		{judge.Selection{Addresses: []netip.Addr{ip2}}, false, "address 10.0.0.2"},
+		{judge.Selection{Addresses: []netip.Addr{ip1}, Pods: names("other/web")}, false, "pod other/web, address 10.0.0.1"},
 		{judge.Selection{Namespaces: names("default"), Nodes: names("n2")}, false, "namespace default, node n2"},
 		{judge.Selection{Namespaces: names("default"), Nodes: names("n1")}, true, "namespace default, node n1"},
 	} {
@@ -74,6 +79,37 @@ func TestWhatOneADDMadeIsSelectedTogether(t *testing.T) {
 			equal(t, "selected", judge.Selection{Nodes: []string{"n1"}}.Of(s.judge(t, noon)), tt.want)
 			equal(t, "selected by the zero selection", judge.Selection{}.Of(s.judge(t, noon)), nil)
 		})
+	}
+}
+
+// Promise 1. An address is selected in every network, in any form, with what the same ADD allocated, and
+// nothing else.
+func TestAnAddressIsSelectedWithItsSiblings(t *testing.T) {
+	alloc := func(address, group, pod string) ipam.Allocation {
+		a := ipam.Allocation{Key: address + group + pod, Token: "t", IP: netip.MustParseAddr(address), Group: group}
+		if pod != "" {
+			a.Owner.Pod = ipam.PodRef{Namespace: "default", Name: pod}
+		}
+		return a
+	}
+	handle := alloc("10.0.0.1", "", "web")
+	handle.EmptyHandle, handle.IP = true, netip.Addr{}
+	here := poolOf(alloc("10.0.0.1", "g", "web"), alloc("fd00::1", "g", "web"), alloc("10.0.0.2", "", "web"), alloc("10.0.0.3", "", ""), handle)
+	there := poolOf(alloc("::ffff:10.0.0.1", "", "other"), alloc("10.0.0.11", "", "other"))
+	there.Name, there.Network = "there", "+"
+	decisions := situation{pools: []ipam.Pool{here, there}}.judge(t, noon)
+	for _, tt := range []struct {
+		selection judge.Selection
+		want      []bool
+	}{
+		{judge.Selection{Addresses: []netip.Addr{ip1}}, []bool{true, true, false, false, false, true, false}},
+		{judge.Selection{Addresses: []netip.Addr{ip1, ip(3)}}, []bool{true, true, false, true, false, true, false}},
+		{judge.Selection{Addresses: []netip.Addr{ip1}, Pods: []string{"default/web"}}, []bool{true, true, false, false, false, false, false}},
+		{judge.Selection{Addresses: []netip.Addr{ip1}, Pools: []string{"there"}, Found: map[ipam.PoolRef]bool{{Backend: "fixed", Name: "there"}: true}},
+			[]bool{false, false, false, false, false, true, false}},
+		{judge.Selection{Addresses: []netip.Addr{ip(9)}}, make([]bool, 7)},
+	} {
+		equal(t, "selected by "+tt.selection.String(), tt.selection.Of(decisions), tt.want)
 	}
 }
 

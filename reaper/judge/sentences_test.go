@@ -79,11 +79,16 @@ var onTheNode = all(func(s *situation) { s.pools = []ipam.Pool{poolOf(lease())} 
 
 // What operators read was made for the state that leads to it.
 const (
-	usesIt    = "nothing to do: its pod uses it, and returns it when it ends"
+	usesIt    = "it is kept while its pod shows it; when the pod ends, its plugin returns it, or a run finds that it leaked"
+	sandboxed = "it is kept while a pod shows its sandbox; when the pod ends, its plugin returns it, or a run finds that it leaked"
 	mayUseIt  = "nothing to do: its pod exists, and may use it without showing it"
-	ripens    = "its grace period has not begun: begin it now (needs the right to write the ledger) $ ip-reaper run --context prod --remember --dry-run"
-	twice     = "or look twice, a minute apart, in place of the grace period (--dry-run=false releases) $ ip-reaper run --context prod --pod default/web --grace-period=60s --wait=2m --dry-run"
-	ofPool    = "or look twice, a minute apart, in place of the grace period (--dry-run=false releases) $ ip-reaper run --context prod --pool pool --grace-period=60s --wait=2m --dry-run"
+	begin     = "its grace period has not begun: begin it now (needs the right to write the ledger)"
+	ofWeb     = " $ ip-reaper run --context prod --ip 10.0.0.1 --pod default/web "
+	ofPool    = " $ ip-reaper run --context prod --ip 10.0.0.1 --pool pool "
+	remember  = "--remember --dry-run"
+	again     = "or look twice, at least a minute apart, in place of the grace period (--dry-run=false releases)"
+	again2m   = "--grace-period=60s --wait=2m --dry-run"
+	again6m   = "--grace-period=60s --wait=6m --dry-run"
 	mayList   = "let ip-reaper list the pods; with files, give one that has them $ kubectl --context prod auth can-i list pods -A"
 	taintN1   = "or fence it, once you are sure that nothing runs on n1 any more (needs rights on nodes) $ kubectl --context prod taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 	deleteN1  = "or, if its machine is gone for good or has joined again under another name, delete n1 (needs rights on nodes) $ kubectl --context prod delete node n1"
@@ -92,8 +97,15 @@ const (
 	stuck     = "or set pods.stuck to release in the policy, once no sandbox of what is held as TerminationStuck or StaticPod runs"
 	byHand    = "no policy lets it go: if nothing has the address, remove it from the store by hand: "
 	edits     = "if nothing needs the address, edit or delete what protects it: "
+	removes   = "; if nothing needs it any more, it stays until what made it, or you, remove it"
+	corrects  = "correct it in the store, by hand or through what keeps the store: store: "
+	updates   = "use a version of ip-reaper that knows the field: it has an unknown field: spec.claim"
+	unproven  = ", which does not prove that it has given this one up; no run releases it while a pod of that name exists"
 	selfGoing = "it goes after the addresses that it protects, or when you delete it: "
 )
+
+// from says when a run releases what it remembers now.
+func from(at string) string { return ", and a run releases it from 2026-03-01T" + at + ":00Z on" }
 
 func sentences() []sentence {
 	unnamed := owner(ipam.Owner{Sandbox: "s1"})
@@ -109,6 +121,11 @@ func sentences() []sentence {
 	noToken := entry(func(a *ipam.Allocation) { a.Token = "" })
 	young := entry(func(a *ipam.Allocation) { a.Created = noon.Add(-time.Minute) })
 	launched := entry(func(a *ipam.Allocation) { a.Owner.Pod.Name = "virt-launcher-db-x7k2p" })
+	wantedDB := func(s *situation) {
+		s.pools[0].Allocations[0].Owner.Pod.Name = "db-0"
+		s.pods = []census.Pod{inStatus(1, showing(ipam.PodRef{Namespace: "default", Name: "db-0"}, ip2))}
+		s.sets = []census.StatefulSet{{Namespace: "default", Name: "db", Replicas: 3}}
+	}
 	db := entry(func(a *ipam.Allocation) { a.Owner.Pod.Name = "db-0" })
 	blind := by(func(*testing.T) census.Census { return census.Census{} })
 	unread := by(func(*testing.T) census.Census {
@@ -128,17 +145,20 @@ func sentences() []sentence {
 		calico := func(s *situation) { s.pools = []ipam.Pool{poolOf(calicoOf("n1"))} }
 		return after(all(calico, pods(pod), nodes(booted("b1"))), all(calico, nodes(booted("b1"))))
 	}
-	const policyOfPool = "if no node has it, and the owners of all pods are trusted, write pods: {unnamed: release} into the policy, which lets go what no pod shows; see the plan with such a file first $ ip-reaper run --context prod --pool pool --policy FILE --dry-run"
+	const policyOfPool = "if no node has it, and the owners of all pods are trusted, write pods: {unnamed: release} into the policy, which lets go what no pod shows; see the plan with such a file first $ ip-reaper run --context prod --ip 10.0.0.1 --pool pool --policy FILE --dry-run"
 	return []sentence{
-		{"its podref cannot be read", judge.Unreadable, "podref: no name", []string{"repair the stored object by hand: store: podref: no name"}, in(unreadable)},
-		{"a service has it", judge.NotPodOwned, "the service shop/web", []string{"nothing to do: ip-reaper never releases it"}, in(foreigner)},
+		{"its podref cannot be read", judge.Unreadable, "podref: no name", []string{corrects + "podref: no name"}, in(unreadable)},
+		{"a service has it", judge.NotPodOwned, "the service shop/web", []string{"ip-reaper never releases it: the service shop/web" + removes}, in(foreigner)},
+		{"a tunnel had it", judge.NotPodOwned, "a tunnel", []string{"ip-reaper never releases it: a tunnel" + removes},
+			in(entry(func(a *ipam.Allocation) { a.Foreign = "a tunnel" }), nodes(ready("n1")))},
 		{"it names nothing", judge.OwnerUnknown, "it names no pod", []string{byHand + "store: it names no pod"}, in(owner(ipam.Owner{}))},
 		{"no pods were listed", judge.NoCensus, "", []string{mayList}, blind},
 		{"its pod shows it", judge.PodPresent, "", []string{usesIt}, in(pods(showing(web, ip1)))},
+		{"the network-status of its pod shows it", judge.PodPresent, "", []string{usesIt}, in(pods(inStatus(1, census.Pod{Ref: web, Addresses: []netip.Addr{ip2, ip1}, Interfaces: on("net1", ip1)})))},
 		{"another pod shows it", judge.AddressInUse, "shown by pod default/other", []string{"it is in use: shown by pod default/other"}, in(pods(showing(other, ip1)))},
 		{"a guest reports it", judge.AddressInUse, "reported by virtual machine default/vm", []string{"it is in use: reported by virtual machine default/vm"},
 			in(guests(census.VirtualMachine{Namespace: "default", Name: "vm", Addresses: []netip.Addr{ip1}}))},
-		{"a pod shows its sandbox", judge.PodPresent, "a pod shows its sandbox", []string{usesIt}, in(unnamed, pods(census.Pod{Ref: other, Sandbox: "s1"}))},
+		{"a pod shows its sandbox", judge.PodPresent, "a pod shows its sandbox", []string{sandboxed}, in(unnamed, pods(census.Pod{Ref: other, Sandbox: "s1"}))},
 		{"a node has it for a tunnel", judge.AddressInUse, "shown by node n1", []string{"it is in use: shown by node n1"},
 			in(nodes(tunnelOn("n1", ip1)), func(s *situation) { s.pools[0].Tunnels = map[netip.Addr]string{} })},
 		{"its pod could not be read", judge.NoCensus, "", []string{"let ip-reaper read the pod $ kubectl --context prod auth can-i get pods -A"}, unread},
@@ -165,6 +185,13 @@ func sentences() []sentence {
 		{"its pod has a later sandbox, and the policy holds such", judge.SandboxReplaced, "the pod has 10.0.0.2", []string{"set pods.superseded to release in the policy"},
 			in(superseded, terms(func(p *policy.Policy) { p.Pods.Superseded = policy.Hold }))},
 		{"its pod starts", judge.PodPresent, "", []string{mayUseIt}, in(pods(census.Pod{Ref: web, AddressUnknown: true}))},
+		{"its pod shows another address", judge.PodPresent, "its pod shows 10.0.0.2 on net1",
+			[]string{"nothing to do: its pod shows 10.0.0.2 on net1" + unproven}, in(pods(inStatus(1, showing(web, ip2))))},
+		{"its pod shows another address, and a StatefulSet wants it", judge.PodPresent, "its pod shows 10.0.0.2 on net1",
+			[]string{"nothing to do: its pod shows 10.0.0.2 on net1" + unproven + ", or its StatefulSet wants one"}, in(wantedDB)},
+		{"its pod shows another address, and the policy ignores StatefulSets", judge.PodPresent, "its pod shows 10.0.0.2 on net1",
+			[]string{"nothing to do: its pod shows 10.0.0.2 on net1" + unproven},
+			in(wantedDB, terms(func(p *policy.Policy) { p.Protection.StatefulSets = policy.Ignore }))},
 		{"a pod of its namespace shows too much", judge.AddressInUse, "pod default/many shows more addresses than ip-reaper reads",
 			[]string{"it may be in use: pod default/many shows more addresses than ip-reaper reads"}, in(pods(crowded("default", "many")))},
 		{"the guest of its machine reports not all", judge.AddressInUse, "virtual machine default/db does not report all addresses of its guest: run the guest agent in it, or stop it",
@@ -194,32 +221,57 @@ func sentences() []sentence {
 		{"a rule holds it", judge.RuleHold, "held by rules[0]: pods web", []string{"edit the policy: held by rules[0]: pods web"}, in(holds(policy.Match{Pods: []string{"web"}}))},
 		{"it was restored", judge.RestoredLately, "a restore put it back; held until 2026-03-02T12:00:00Z", []string{
 			"wait: a restore put it back; held until 2026-03-02T12:00:00Z",
-			"or release it once its grace period is over $ ip-reaper run --context prod --pod default/web --release-restored --wait --dry-run=false",
+			"or release it once its grace period is over" + ofWeb + "--release-restored --wait --dry-run=false",
 		}, restored()},
 		{"it has a new field", judge.UnknownField, "it has an unknown field: spec.claim",
-			[]string{"use a version of ip-reaper that knows the field: it has an unknown field: spec.claim"}, in(unknownField)},
-		{"it has no token", judge.NoToken, "", []string{"repair the stored object by hand: store: the allocation has no token that would reveal a change"}, in(noToken)},
+			[]string{updates, "or, once you know that the field does not say that the address is in use, set backends.whereabouts.unknownFields to ignore in the policy"}, in(unknownField)},
+		{"it has no token", judge.NoToken, "", []string{corrects + "the allocation has no token that would reveal a change"}, in(noToken)},
 		{"it is young", judge.TooYoung, "it is too young until 2026-03-01T12:04:00Z", []string{
-			"wait: it is too young until 2026-03-01T12:04:00Z", "or look twice, a minute apart, in place of the minimum age and the grace period (--dry-run=false releases) $ ip-reaper run --context prod --pod default/web --grace-period=60s --min-age=0s --wait=2m --dry-run",
+			"wait: it is too young until 2026-03-01T12:04:00Z", "or look twice, at least a minute apart, in place of the minimum age and the grace period (--dry-run=false releases)" + ofWeb + "--grace-period=60s --min-age=0s --wait=2m --dry-run",
 		}, in(young)},
-		{"its pod has ended", judge.PodFinished, "", []string{ripens, twice},
+		{"it is young by a rule", judge.TooYoung, "it is too young until 2026-03-01T12:59:00Z", []string{"wait: it is too young until 2026-03-01T12:59:00Z"},
+			in(young, terms(func(p *policy.Policy) {
+				p.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"web"}}, MinAge: &policy.Duration{Duration: time.Hour}}}
+			}))},
+		{"its pod has ended", judge.PodFinished, "", []string{begin + ofWeb + remember, again + ofWeb + again2m},
 			in(pods(finished(showing(web, ip1))), terms(func(p *policy.Policy) { p.Pods.Finished = policy.Release }))},
-		{"its pod has another UID", judge.PodReplaced, "", []string{ripens, twice}, in(entry(func(a *ipam.Allocation) { a.Owner.UID = "old" }), pods(census.Pod{Ref: web, UID: "new"}))},
-		{"its pod is on another node", judge.PodMoved, "the pod is on node n2", []string{ripens, twice}, in(func(s *situation) {
+		{"its pod has another UID", judge.PodReplaced, "", []string{begin + ofWeb + remember, again + ofWeb + again2m}, in(entry(func(a *ipam.Allocation) { a.Owner.UID = "old" }), pods(census.Pod{Ref: web, UID: "new"}))},
+		{"its pod is on another node", judge.PodMoved, "the pod is on node n2", []string{begin + ofWeb + remember, again + ofWeb + again2m}, in(func(s *situation) {
 			s.pools, s.pods, s.nodes = []ipam.Pool{poolOf(moved)}, []census.Pod{elsewhere}, []census.Node{ready("n1"), ready("n2")}
 		})},
-		{"its pod is younger and waits", judge.PodReplaced, "the pod was created at 2026-03-01T11:30:00Z", []string{ripens, twice}, in(func(s *situation) {
+		{"its pod is younger and waits", judge.PodReplaced, "the pod was created at 2026-03-01T11:30:00Z", []string{begin + ofWeb + remember, again + ofWeb + again6m}, in(func(s *situation) {
 			again := census.Pod{Ref: web, Node: "n1", AddressUnknown: true, Starting: true, Created: noon.Add(-30 * time.Minute), Started: noon.Add(-30 * time.Minute)}
 			s.pools, s.pods, s.nodes = []ipam.Pool{poolOf(moved)}, []census.Pod{again}, []census.Node{ready("n1")}
 		})},
-		{"its pod is on the network of its node", judge.PodReplaced, "the pod is on the network of its node", []string{ripens, twice},
+		{"its pod is on the network of its node", judge.PodReplaced, "the pod is on the network of its node", []string{begin + ofWeb + remember, again + ofWeb + again6m},
 			in(nodes(ready("n1")), pods(census.Pod{Ref: web, UID: "new", HostNetwork: true, Created: noon.Add(-30 * time.Minute)}))},
-		{"its pod has a later sandbox", judge.SandboxReplaced, "the pod has 10.0.0.2", []string{ripens, twice}, in(superseded)},
-		{"a handle without an address", judge.EmptyHandle, "", []string{ripens, ofPool}, in(entry(func(a *ipam.Allocation) { *a = emptyHandle() }))},
-		{"no pod shows its sandbox", judge.SandboxAbsent, "", []string{ripens, ofPool}, in(unnamed, releaseUnnamed, pods(showing(other, ip2)))},
-		{"its pod is gone", judge.PodAbsent, "", []string{ripens, twice}, in()},
+		{"its pod has a later sandbox", judge.SandboxReplaced, "the pod has 10.0.0.2", []string{begin + ofWeb + remember, again + ofWeb + again6m}, in(superseded)},
+		{"a handle without an address", judge.EmptyHandle, "", []string{begin + from("12:15") + " $ ip-reaper run --context prod " + remember},
+			in(entry(func(a *ipam.Allocation) { *a = emptyHandle() }))},
+		{"a handle without an address, and no grace is left", judge.EmptyHandle, "", []string{"a run releases it with all else that is due: no flag selects it alone"},
+			func(t *testing.T) judge.Decision {
+				handle := func(s *situation) { *s = given(entry(func(a *ipam.Allocation) { *a = emptyHandle() })) }
+				return after(handle, handle)(t)
+			}},
+		{"no pod shows its sandbox", judge.SandboxAbsent, "", []string{begin + ofPool + remember, again + ofPool + again2m}, in(unnamed, releaseUnnamed, pods(showing(other, ip2)))},
+		{"its pod is gone", judge.PodAbsent, "", []string{begin + ofWeb + remember, again + ofWeb + again2m}, in()},
+		{"its grace period is a day", judge.PodAbsent, "", []string{begin + ofWeb + remember, again + ofWeb + again2m}, in(terms(func(p *policy.Policy) {
+			p.GracePeriod = &policy.Duration{Duration: 24 * time.Hour}
+		}))},
+		{"its pod may take an hour to end", judge.PodAbsent, "the pod may take 1h0m0s to end", []string{begin + from("14:01") + ofWeb + remember},
+			after(pods(census.Pod{Ref: web, Addresses: []netip.Addr{ip1}, TerminationGrace: time.Hour}), func(*situation) {})},
+		{"its store lets addresses rest", judge.PodAbsent, "", []string{begin + from("12:20") + ofWeb + remember},
+			in(func(s *situation) { s.pools[0].Rest, s.pools[0].RestBy = 20*time.Minute, "it rests" })},
+		{"its store lets addresses rest for a while", judge.PodAbsent, "", []string{begin + ofWeb + remember, again + ofWeb + "--grace-period=60s --wait=11m --dry-run"},
+			in(func(s *situation) { s.pools[0].Rest, s.pools[0].RestBy = 10*time.Minute, "it rests" })},
+		{"a rule has a longer grace period", judge.PodAbsent, "", []string{begin + from("13:00") + ofWeb + remember}, in(terms(func(p *policy.Policy) {
+			p.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"web"}}, GracePeriod: &policy.Duration{Duration: time.Hour}}}
+		}))},
+		{"a rule has another grace period", judge.PodAbsent, "", []string{begin + ofWeb + remember, again + ofWeb + again6m}, in(terms(func(p *policy.Policy) {
+			p.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"web"}}, GracePeriod: &policy.Duration{Duration: 5 * time.Minute}}}
+		}))},
 		{"its pod is gone, and no grace is left", judge.PodAbsent, "",
-			[]string{"release it (a run looks again first) $ ip-reaper run --context prod --pod default/web --dry-run=false"}, in(terms(releaseNow))},
+			[]string{"release it (a run looks again first)" + ofWeb + "--dry-run=false"}, in(terms(releaseNow))},
 
 		// Objects that protect others, and what they protect.
 		{"an object keeps it for a time", judge.Protected, reservedPool + " ns/a keeps it until 2026-03-02T12:00:00Z",
@@ -241,8 +293,8 @@ func sentences() []sentence {
 			in(nodes(notReady("n1"), ready("n2")), entry(func(a *ipam.Allocation) { a.Owner.Node, a.Group = "n2", "handle-s1" }), beside(calicoOf("n1")))},
 
 		// A node's own stores.
-		{"a lease that cannot be read", judge.Unreadable, "podref: no name", []string{"repair the stored object by hand: store: podref: no name"}, in(onTheNode, unreadable)},
-		{"a lease of another program", judge.NotPodOwned, "the service shop/web", []string{"nothing to do: ip-reaper never releases it"}, in(onTheNode, foreigner)},
+		{"a lease that cannot be read", judge.Unreadable, "podref: no name", []string{corrects + "podref: no name"}, in(onTheNode, unreadable)},
+		{"a lease of another program", judge.NotPodOwned, "the service shop/web", []string{"ip-reaper never releases it: the service shop/web" + removes}, in(onTheNode, foreigner)},
 		{"a lease that names nothing", judge.OwnerUnknown, "it names no sandbox", []string{byHand + "store: it names no sandbox"}, in(onTheNode, owner(ipam.Owner{}))},
 		{"the runtime was not asked", judge.NoCensus, "",
 			[]string{"let ip-reaper ask the container runtime of the node: give its socket with --runtime-endpoint $ crictl pods"}, in(onTheNode, func(s *situation) { s.sandboxes = nil })},
@@ -256,7 +308,7 @@ func sentences() []sentence {
 		{"a pod shows the address of a lease", judge.AddressInUse, "shown by pod default/other", []string{"it is in use: shown by pod default/other"}, in(onTheNode, pods(showing(other, ip1)))},
 		{"a guest reports the address of a lease", judge.AddressInUse, "reported by virtual machine default/vm", []string{"it is in use: reported by virtual machine default/vm"},
 			in(onTheNode, guests(census.VirtualMachine{Namespace: "default", Name: "vm", Addresses: []netip.Addr{ip1}}))},
-		{"a pod shows the sandbox of a lease", judge.PodPresent, "a pod shows its sandbox", []string{usesIt}, in(onTheNode, pods(census.Pod{Ref: other, Sandbox: "s1"}))},
+		{"a pod shows the sandbox of a lease", judge.PodPresent, "a pod shows its sandbox", []string{sandboxed}, in(onTheNode, pods(census.Pod{Ref: other, Sandbox: "s1"}))},
 		{"a machine shows too much", judge.AddressInUse, "virtual machine default/vm shows more addresses than ip-reaper reads",
 			[]string{"it may be in use: virtual machine default/vm shows more addresses than ip-reaper reads"},
 			in(onTheNode, guests(census.VirtualMachine{Namespace: "default", Name: "vm", TooMuch: true}))},
@@ -270,13 +322,13 @@ func sentences() []sentence {
 			in(onTheNode, holds(policy.Match{Backends: []string{"*"}}))},
 		{"a lease was restored", judge.RestoredLately, "a restore put it back; held until 2026-03-02T12:00:00Z", []string{
 			"wait: a restore put it back; held until 2026-03-02T12:00:00Z",
-			"or release it once its grace period is over $ ip-reaper run --context prod --pool pool --release-restored --wait --dry-run=false",
+			"or release it once its grace period is over" + ofPool + "--release-restored --wait --dry-run=false",
 		}, restored(onTheNode)},
 		{"a lease has a new field", judge.UnknownField, "it has an unknown field: spec.claim",
-			[]string{"use a version of ip-reaper that knows the field: it has an unknown field: spec.claim"}, in(onTheNode, unknownField)},
-		{"a lease has no token", judge.NoToken, "", []string{"repair the stored object by hand: store: the allocation has no token that would reveal a change"}, in(onTheNode, noToken)},
+			[]string{updates}, in(onTheNode, unknownField)},
+		{"a lease has no token", judge.NoToken, "", []string{corrects + "the allocation has no token that would reveal a change"}, in(onTheNode, noToken)},
 		{"a lease is young", judge.TooYoung, "it is too young until 2026-03-01T12:09:00Z", []string{"wait: it is too young until 2026-03-01T12:09:00Z"}, in(onTheNode, young)},
-		{"the runtime lost its sandbox", judge.SandboxAbsent, "", []string{ripens, ofPool}, in(onTheNode)},
+		{"the runtime lost its sandbox", judge.SandboxAbsent, "", []string{begin + ofPool + remember, again + ofPool + again2m}, in(onTheNode)},
 	}
 }
 

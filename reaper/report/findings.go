@@ -262,7 +262,7 @@ func (y Layout) Selected(found []Finding, s judge.Selection) []Finding {
 		}
 		var records []ipam.Record
 		for _, by := range slices.Concat(f.Claims, []ShownBy{{}}) {
-			records = append(records, ipam.Record{Backend: f.Backend, Pool: pools[in], Owner: ipam.EntryOwner{Namespace: by.Namespace, Pod: by.Pod, Node: by.Node}})
+			records = append(records, ipam.Record{Backend: f.Backend, Pool: pools[in], IP: cmp.Or(by.IP, f.IP), Owner: ipam.EntryOwner{Namespace: by.Namespace, Pod: by.Pod, Node: by.Node}})
 		}
 		return !slices.Contains(s.OfRecords(records), true)
 	})

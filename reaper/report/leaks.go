@@ -65,8 +65,11 @@ func (r Report) leaks(in func(*Entry) bool, command []string, only ...string) []
 		if k.fate == Waiting {
 			leaks[i].NextDue = entries[0].Due
 		}
+		wait := slices.MaxFunc(entries, func(a, b *Entry) int { return cmp.Compare(a.Wait, b.Wait) }).Wait
 		for n, e := range entries {
-			leaks[i].advise(r.subject(*e, command), n == 0, only)
+			s := r.subject(*e, command)
+			s.Wait = wait
+			leaks[i].advise(s, n == 0, only)
 		}
 	}
 	return leaks
@@ -84,7 +87,7 @@ func (l *Leak) advise(s judge.Subject, first bool, only []string) {
 	if !first && len(l.Remedies) > maxRemedies {
 		return
 	}
-	s.Owner, s.Only = ipam.EntryOwner{Node: s.Owner.Node, Sandbox: s.Owner.Sandbox}, only
+	s.Owner, s.Only = ipam.EntryOwner{Node: s.Owner.Node, Sandbox: s.Owner.Sandbox}, append([]string{}, only...)
 	for _, remedy := range s.Remedies() {
 		same := func(have judge.Remedy) bool { return have.Command == remedy.Command }
 		if first || remedy.Command != "" && !slices.ContainsFunc(l.Remedies, same) {

@@ -77,6 +77,7 @@ func Make(f Results) Report {
 	for _, e := range f.Earlier {
 		t.add(e, true)
 	}
+	waits := f.Verdicts.Waits()
 	for i := range f.Verdicts.Decisions {
 		d := &f.Verdicts.Decisions[i]
 		wanted := f.Selected == nil || f.Selected[i]
@@ -85,6 +86,7 @@ func Make(f Results) Report {
 			continue
 		}
 		e := EntryOf(d, f.Outcomes[i])
+		e.Wait = waits[i]
 		if !f.HasTimes(d) {
 			e.FirstSeen, e.Due = nil, nil
 		}
@@ -157,7 +159,7 @@ func EntryOf(d *judge.Decision, done Done) Entry {
 	since := d.HeldSince
 	if !d.Due.IsZero() {
 		due := d.Due
-		e.Due = &due
+		e.Due, e.Ripe = &due, due
 		if since.IsZero() || d.FirstSeen.Before(since) {
 			since = d.FirstSeen
 		}

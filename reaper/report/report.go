@@ -276,9 +276,11 @@ type Entry struct {
 	Outcome   Outcome          `json:"outcome"`
 	Error     string           `json:"error,omitempty"`
 
-	Network string   `json:"-"` // see ipam.Allocation
-	ByName  bool     `json:"-"` // see judge.Ruling
-	Address *Address `json:"-"` // nil if it neither leaked nor may have, or has no address
+	Network string        `json:"-"` // see ipam.Allocation
+	ByName  bool          `json:"-"` // see judge.Ruling
+	Address *Address      `json:"-"` // nil if it neither leaked nor may have, or has no address
+	Ripe    time.Time     `json:"-"` // see judge.Subject
+	Wait    time.Duration `json:"-"` // see judge.Verdicts
 }
 
 // pool returns the pool of the entry.

@@ -86,7 +86,13 @@ func nextOf(r report.Report, again []string) []judge.Remedy {
 			next = append(next, judge.Remedy{Says: "Remember what waits, so that its grace period can end (needs the right to write the ledger)", Command: typed(again) + " --remember --dry-run"})
 		}
 		if repeatable && found.Waiting > 0 && r.Run.Policy.GracePeriod.Duration > time.Minute {
-			next = append(next, judge.Remedy{Says: "Look twice, a minute apart, in place of the grace period", Command: typed(again) + " --grace-period=60s --wait=2m --dry-run"})
+			switch wait, due := soonest(r.Entries); {
+			case wait > 0:
+				says := "Look twice, at least a minute apart, in place of the grace period"
+				next = append(next, judge.Remedy{Says: says, Command: fmt.Sprintf("%s --grace-period=60s --wait=%.0fm --dry-run", typed(again), wait.Minutes())})
+			case due != nil:
+				next = append(next, judge.Remedy{Says: "Wait until " + judge.Stamp(*due) + ", when a run releases the first of what waits"})
+			}
 		}
 		if explain := explainOn(r.Run); len(found.HeldBy) > 0 && explain != "" {
 			if i := slices.IndexFunc(r.Entries, func(e report.Entry) bool {
@@ -102,6 +108,23 @@ func nextOf(r report.Report, again []string) []judge.Remedy {
 		next = append(next, judge.Remedy{Says: "Undo the releases of this run", Command: undoOn(r.Run)})
 	}
 	return next
+}
+
+// soonest returns how long a run that looks twice has to wait until it releases the first of what waits, 0
+// if that is too long, and when a run releases that after its grace period; nil if none has begun.
+func soonest(entries []report.Entry) (wait time.Duration, due *time.Time) {
+	for _, e := range entries {
+		if e.Verdict != judge.Suspected {
+			continue
+		}
+		if e.Wait > 0 && (wait == 0 || e.Wait < wait) {
+			wait = e.Wait
+		}
+		if e.Due != nil && (due == nil || e.Due.Before(*due)) {
+			due = e.Due
+		}
+	}
+	return wait, due
 }
 
 // waitsOf says which unreachable nodes hold addresses, and how to look at the first of them before it is

@@ -16,7 +16,8 @@ import (
 func TestWhatToDoNext(t *testing.T) {
 	const (
 		release  = "Release what is due (needs the right to release): ip-reaper run --context prod --node 'worker 7' --dry-run=false"
-		twice    = "Look twice, a minute apart, in place of the grace period: ip-reaper run --context prod --node 'worker 7' --grace-period=60s --wait=2m --dry-run"
+		twice    = "Look twice, at least a minute apart, in place of the grace period: ip-reaper run --context prod --node 'worker 7' --grace-period=60s --wait=6m --dry-run"
+		until    = "Wait until 2026-03-01T13:01:00Z, when a run releases the first of what waits: "
 		remember = "Remember what waits, so that its grace period can end (needs the right to write the ledger): ip-reaper run --context prod --node 'worker 7' --remember --dry-run"
 		explain  = "Ask why an address is held, here 10.0.0.9 (node unreachable): ip-reaper explain --context prod 10.0.0.9"
 		inside   = `Ask why an address is held, here 10.0.0.9 (node unreachable): kubectl ip-reaper explain --context "$(kubectl config current-context)" 10.0.0.9`
@@ -24,6 +25,7 @@ func TestWhatToDoNext(t *testing.T) {
 		workerIn = `Look before you fence a node: addresses are held, 1 because of worker-17: kubectl ip-reaper explain --context "$(kubectl config current-context)" node/worker-17`
 		undo     = "Undo the releases of this run: ip-reaper restore --context prod --run 20260301-120000-ABCDEF --dry-run=false"
 	)
+	hour, later := noon.Add(61*time.Minute), noon.Add(2*time.Hour)
 	for _, tt := range []struct {
 		name   string
 		change func(*report.Report)
@@ -31,6 +33,12 @@ func TestWhatToDoNext(t *testing.T) {
 	}{
 		{"a dry run", func(*report.Report) {}, []string{release, twice, explain, worker}},
 		{"without a memory", func(r *report.Report) { r.Run.Memory = false }, []string{release, remember, twice, explain, worker}},
+		{"what waits waits for long", func(r *report.Report) {
+			r.Entries = append(r.Entries[:2], report.Entry{Verdict: judge.Suspected, Due: &hour}, report.Entry{Verdict: judge.Suspected, Due: &later})
+		}, []string{release, until, explain, worker}},
+		{"what waits waits for long, without a memory", func(r *report.Report) {
+			r.Run.Memory, r.Entries = false, append(r.Entries[:2], report.Entry{Verdict: judge.Suspected})
+		}, []string{release, remember, explain, worker}},
 		{"a release that left something", func(r *report.Report) { r.Run.DryRun, r.Summary.Released = false, 1 }, []string{release, twice, explain, worker, undo}},
 		{"a refused plan", func(r *report.Report) { r.Result.Refused = []judge.Refusal{{Limit: "limits.maxReleases"}} }, []string{twice, explain, worker}},
 		{"a short grace period", func(r *report.Report) { r.Run.Policy.GracePeriod.Duration = time.Minute }, []string{release, explain, worker}},
@@ -49,6 +57,9 @@ func TestWhatToDoNext(t *testing.T) {
 				{IP: "10.0.0.8", Verdict: judge.Held, Reason: judge.NotPodOwned},
 				{IP: "10.0.0.9", Verdict: judge.Held, Reason: judge.NodeUnreachable, Leaked: true,
 					Address: &report.Address{Fate: report.Held, Reason: judge.NodeUnreachable}, Evidence: []judge.Evidence{{Source: "node worker-17", Says: "it is not ready"}}},
+			}
+			for _, wait := range []time.Duration{0, 7 * time.Minute, 6 * time.Minute} {
+				r.Entries = append(r.Entries, report.Entry{Verdict: judge.Suspected, Due: &hour, Wait: wait})
 			}
 			tt.change(&r)
 			var again []string
@@ -72,7 +83,7 @@ func TestTextEndsWithWhatToTypeNext(t *testing.T) {
 	r.Run.Program = "ip-reaper"
 	got := printed(t, Options{Format: "table", Run: []string{"ip-reaper", "run"}}, r)
 	const want = "\nRelease what is due (needs the right to release)\n  $ ip-reaper run --dry-run=false\n" +
-		"Look twice, a minute apart, in place of the grace period\n  $ ip-reaper run --grace-period=60s --wait=2m --dry-run\n" +
+		"Look twice, at least a minute apart, in place of the grace period\n  $ ip-reaper run --grace-period=60s --wait=2m --dry-run\n" +
 		"Undo the releases of this run\n  $ ip-reaper restore --context prod --policy policy.yaml --run 20260301-120000-ABCDEF --dry-run=false\n"
 	if !strings.HasSuffix(got, want) {
 		t.Errorf("it ends with\n%s\nwant\n%s", got[len(got)-len(want):], want)
