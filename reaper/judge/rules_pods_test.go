@@ -322,7 +322,9 @@ func TestStatefulSetKeepsTheAddressesOfItsPods(t *testing.T) {
 // Promise 2. A StatefulSet does not keep what only a pod on a node that is gone could adopt.
 func TestStatefulSetDoesNotKeepWhatOnlyAPodOnALostNodeAdopts(t *testing.T) {
 	of0 := func(on, also string, adoption ipam.Adoption) change {
-		return entry(func(a *ipam.Allocation) { a.Owner.Pod.Name, a.Owner.Node, a.Adoption, a.AlsoOn = "db-0", on, adoption, also })
+		return entry(func(a *ipam.Allocation) {
+			a.Owner.Pod.Name, a.Owner.Node, a.Adoption, a.AlsoOn = "db-0", on, adoption, also
+		})
 	}
 	common := func(s *situation) {
 		sets(census.StatefulSet{Namespace: "default", Name: "db", Replicas: 1})(s)
