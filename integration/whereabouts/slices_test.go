@@ -255,3 +255,19 @@ func TestSliceThatMayBeAdoptedElsewhereIsKept(t *testing.T) {
 		})
 	}
 }
+
+// A run is killed after a write. The next one finishes its work, although the entry that said in which slice the
+// reservation was made is gone (promise 8).
+func TestReleaseFromASliceThatWasKilledIsFinished(t *testing.T) {
+	for name, leak := range map[string]slicedLeak{"it moved": movedLeak, "its node is gone": retainedLeak} {
+		for _, request := range []string{"patch ippools", "patch overlappingrangeipreservations"} {
+			t.Run(name+", after "+request, func(t *testing.T) {
+				f := newFixture(t)
+				leak.leave(f)
+				f.killedAfter(request)
+				f.converge()
+				f.wantOwners(leak.stays)
+			})
+		}
+	}
+}
