@@ -378,7 +378,8 @@ func (c *Case) moved() bool {
 // If the clock of a node is slow, an allocation of the pod itself may look older. So it must be
 // older, by as much as madeBefore requires for different clocks, than both the pod and what the same
 // clock says of its start. And the pod must be waiting for its address, on a node that can show it, or
-// on none, where no ADD was made for it. A kubelet shows the address after it has pulled the images, which takes time.
+// on none, where no ADD was made for it. A kubelet shows the address after it has pulled the images,
+// which takes time.
 func (c *Case) ofEarlierPod() bool {
 	pod := c.Pod
 	if !c.SandboxOwned() || c.Created.IsZero() || pod.Created.IsZero() || pod.Created.Sub(c.Created) <= addWindow {
@@ -504,8 +505,8 @@ func (c *Case) shownInPlace() []*ipam.Allocation {
 
 // supersededBy reports whether the other allocation, which the pod shows, is proved to be of a later
 // sandbox. Where each sandbox has its own allocation, the pod's status proves it, and the times of both
-// must agree if they have any. Where sandboxes adopt allocations, the status proves it, or the plugin's version: one
-// that names the interface is later than one that does not.
+// must agree if they have any. Where sandboxes adopt allocations, the status proves it, or the plugin's
+// version: one that names the interface is later than one that does not.
 func (c *Case) supersededBy(other *ipam.Allocation) bool {
 	switch {
 	case c.SandboxOwned():
