@@ -37,8 +37,9 @@ type Facts struct {
 
 	incomplete bool // what could not be listed may name the pod of an allocation that names none
 
-	pools  map[ipam.PoolRef]policy.Pool // nil if no rule of the policy has pools
-	ranged []policy.Pool                // those of them that have a range
+	pools  map[ipam.PoolRef]policy.Pool   // nil if no rule of the policy has pools
+	ranged map[netip.Prefix][]policy.Pool // those of them that have a range, by it
+	bits   []int                          // the lengths of these ranges
 
 	vague map[pooled]*ipam.Attachment // by which a sandbox of the node may have an address of the pool; the first one
 
@@ -114,12 +115,17 @@ func NewFacts(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Censu
 	if slices.ContainsFunc(p.Rules, func(r policy.Rule) bool { return len(r.Match.Pools) > 0 }) {
 		f.pools = poolsOfRules(inv)
 	}
+	f.ranged = make(map[netip.Prefix][]policy.Pool)
 	for ref, pool := range f.pools {
 		if pool.Range.IsValid() {
 			f.pools[ref] = f.policy.Answered(pool)
-			f.ranged = append(f.ranged, f.pools[ref])
+			at := pool.Range.Masked()
+			f.ranged[at] = append(f.ranged[at], f.pools[ref])
+			f.bits = append(f.bits, at.Bits())
 		}
 	}
+	slices.Sort(f.bits)
+	f.bits = slices.Compact(f.bits)
 	f.vague = f.vaguely()
 	return f
 }

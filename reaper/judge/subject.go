@@ -47,9 +47,9 @@ func (c *Case) poolsOfRules() (pools []policy.Pool, names []string) {
 	case own.Range.IsValid() || !c.IP.IsValid():
 		return []policy.Pool{own}, nil
 	}
-	for i := range c.ranged {
-		if p := &c.ranged[i]; p.Range.Contains(c.IP) {
-			pools = append(pools, *p)
+	for _, bits := range c.bits {
+		if at, err := c.IP.Prefix(bits); err == nil {
+			pools = append(pools, c.ranged[at]...)
 		}
 	}
 	if c.incomplete {
