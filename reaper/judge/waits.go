@@ -24,9 +24,8 @@ func (v Verdicts) Waits() map[int]time.Duration {
 			continue
 		}
 		if old == nil { // all decisions have the same facts
-			old, young = new(*d.facts), new(*d.facts)
-			old.policy.GracePeriod = &policy.Duration{Duration: time.Minute}
-			young.policy.GracePeriod, young.policy.MinAge = old.policy.GracePeriod, new(policy.Duration)
+			old = d.facts.under(d.facts.policy.MinAge)
+			young = d.facts.under(new(policy.Duration))
 		}
 		by := old
 		if d.Reason == TooYoung {
@@ -56,4 +55,12 @@ func (v Verdicts) Waits() map[int]time.Duration {
 		}
 	}
 	return waits
+}
+
+// under returns the facts under a grace period of a minute, and a minimum age.
+func (f *Facts) under(minAge *policy.Duration) *Facts {
+	fresh, terms := *f, *f.policy
+	terms.GracePeriod, terms.MinAge = &policy.Duration{Duration: time.Minute}, minAge
+	fresh.policy = &terms
+	return &fresh
 }
