@@ -60,12 +60,18 @@ func (c *Case) ofTry(a *ipam.Allocation) bool {
 	return a.SandboxOwned() && !a.Created.IsZero() && a.Owner.Node != "" && a.Owner.Node == c.Pod.Node && c.waits(c.Pod)
 }
 
-// ByEndpoints returns the allocations of the orphans and their siblings of which an endpoint may have
-// told that they are replaced.
+// ByEndpoints returns an allocation of each pod whose endpoint may show that what counts as replaced is not:
+// one of those, on the node of the pod.
 func ByEndpoints(orphans []Orphan) []*ipam.Allocation {
+	known := make(map[ipam.PodRef]bool)
 	var all []*ipam.Allocation
 	add := func(d *Decision) {
-		if d != nil && d.Reason == SandboxReplaced && d.Allocation.SandboxOwned() {
+		if d == nil || d.facts == nil || d.Reason != SandboxReplaced || !d.Allocation.SandboxOwned() {
+			return
+		}
+		owner := d.Allocation.Owner
+		if pod, _ := d.facts.census.Pod(owner.Pod); pod.Node == owner.Node && !known[owner.Pod] {
+			known[owner.Pod] = true
 			all = append(all, d.Allocation)
 		}
 	}

@@ -306,3 +306,28 @@ func TestReplacedSandboxWaitsUntilItsAddMustBeOver(t *testing.T) {
 	s.pods = []census.Pod{pod}
 	equal(t, "verdict after the pod showed its address", s.judge(t, noon.Add(time.Hour))[0].Verdict, judge.Suspected)
 }
+
+// Promise 1, 4. An endpoint has one name on each node. So it is read for one allocation of a pod, and on the
+// node of the pod: one that is left on another node says nothing.
+func TestEndpointIsReadOnceOnTheNodeOfThePod(t *testing.T) {
+	older, newer, pod := laterSandboxSituation()
+	pod.Node = "node-1"
+	sibling, elsewhere := older, older
+	sibling.Key, sibling.IP, sibling.Token = "3", ip3, "t3"
+	elsewhere.Key, elsewhere.IP, elsewhere.Token, elsewhere.Owner.Sandbox, elsewhere.Owner.Node = "0", ip(8), "t0", "s0", "node-2"
+	elsewhere.Created = older.Created.Add(-time.Hour)
+	older.Group, sibling.Group = "g", "g"
+	s := situation{pools: []ipam.Pool{poolOf(elsewhere, older, sibling, newer)}, pods: []census.Pod{pod}}
+	releaseNow := waits(0, 0)
+	releaseNow(&s)
+	s.ledger = s.seen(t, noon)
+	inv, c := inventory(t, fixedStore(s.pools)), s.census(t)
+	for look, asked := range map[string][]*ipam.Allocation{
+		"first": judge.ToldByEndpoints(inv, c), "second": judge.ByEndpoints(judge.MakePlan(s.judge(t, noon.Add(time.Hour))).Orphans()),
+	} {
+		if len(asked) != 1 || asked[0].Owner.Node != "node-1" {
+			t.Errorf("the %s look asks for %d endpoints, want that of the node of the pod", look, len(asked))
+		}
+	}
+	equal(t, "orphans", orphans(s.judge(t, noon.Add(time.Hour)), judge.SandboxReplaced), "013")
+}
