@@ -40,6 +40,23 @@ func (m *kubeletModel) setUp(name, node string) {
 	m.show(name)
 }
 
+// loseTrace has a run see a pod of a node, and none see the next one, whose node is cut off. Later runs have
+// only what they remember of the first.
+func (m *kubeletModel) loseTrace(name, node string, run func()) {
+	m.setUp(name, node)
+	run()
+	m.graceful(name)
+	m.setUp(name, node)
+	m.ready(node, false)
+	m.forceDelete(name)
+	for range 2 {
+		run()
+		m.pass(15 * time.Minute)
+	}
+	run()
+	m.ready(node, true)
+}
+
 // clone gives a node the file with the name of the n-th node: Calico's plugin there books under that name
 // from now on.
 func (m *kubeletModel) clone(node string, n int) {

@@ -301,7 +301,7 @@ func (m *kubeletModel) run(grace time.Duration, broken int) string {
 			continue
 		}
 		unseen := m.known["names differ"] && !stored.seen // its node cannot be known
-		unseen = unseen || stored.box.misnamed && !stored.box.meant && !stored.seen
+		unseen = unseen || stored.box.misnamed && !stored.box.meant && !stored.seen || m.known["a clone"] && store != inCalico
 		if slices.Contains(m.boxes, stored.box) && (!m.known["adopted"] || !stored.news) && !unseen {
 			return fmt.Sprintf("%s %s of %s is planned, and %s runs on %s", a.Backend, a.IP, stored.box.pod, stored.box.id, stored.box.node)
 		}
@@ -381,7 +381,7 @@ func (m *kubeletModel) days(t *rapid.T, listingsFail bool) {
 	for range rapid.IntRange(5, 45).Draw(t, "events") {
 		name := fmt.Sprint("p-", rapid.IntRange(0, 1).Draw(t, "pod"))
 		node := fmt.Sprint("n", rapid.IntRange(0, 2).Draw(t, "node"))
-		switch rapid.SampledFrom([]string{"create", "create", "create on host", "add", "show", "up", "up", "force", "force", "graceful", "restart", "away", "back", "scale", "fence", "hide", "forge", "restart and forge", "hang", "clone", "without a trace", "reboot", "leave", "join", "lose", "loop", "pass", "pass", "run", "run"}).Draw(t, "what") {
+		switch rapid.SampledFrom([]string{"create", "create", "without a trace", "create on host", "add", "show", "up", "up", "force", "force", "graceful", "restart", "away", "back", "scale", "fence", "hide", "forge", "restart and forge", "hang", "clone", "reboot", "leave", "join", "lose", "loop", "pass", "pass", "run", "run"}).Draw(t, "what") {
 		case "create":
 			m.create(name, node, rapid.SampledFrom([]time.Duration{30 * time.Second, time.Hour}).Draw(t, "termination"))
 		case "create on host":
@@ -420,13 +420,10 @@ func (m *kubeletModel) days(t *rapid.T, listingsFail bool) {
 			if m.known["a clone"] {
 				m.clone(node, rapid.IntRange(0, 2).Draw(t, "of"))
 			}
-		case "without a trace": // a run sees an earlier pod of the node, and not the one that is cut off
-			m.setUp(name, node)
-			run()
-			m.graceful(name)
-			m.setUp(name, node)
-			m.ready(node, false)
-			m.forceDelete(name)
+		case "without a trace":
+			if m.known["a clone"] {
+				m.loseTrace(name, node, run)
+			}
 		case "reboot":
 			m.reboot(node)
 		case "leave":
