@@ -246,7 +246,7 @@ func goList(t *testing.T, pattern string) []listed {
 	var pkgs []listed
 	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
 		var pkg listed
-		if err := decoder.Decode(&pkg); errors.Is(err, io.EOF) {
+		if err := decoder.Decode(&pkg); errors.Is(err, io.EOF) && len(pkgs) > 0 {
 			return pkgs
 		} else if err != nil {
 			t.Fatal(err)

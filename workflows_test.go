@@ -76,6 +76,9 @@ func TestWorkflowsGiveAwayNothing(t *testing.T) {
 		if name != "release.yaml" && strings.Contains(string(text), "secrets") {
 			t.Errorf("%s: it has a secret", name)
 		}
+		if len(w.Jobs) == 0 {
+			t.Errorf("%s: it has no job", name)
+		}
 		for id, job := range w.Jobs {
 			if job.Permissions == nil || job.Timeout == 0 {
 				t.Fatalf("%s: job %s has no permissions or no timeout-minutes", name, id)

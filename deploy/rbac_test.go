@@ -126,6 +126,9 @@ func TestEachRoleIsBoundToItsServiceAccount(t *testing.T) {
 				t.Errorf("%s: %s binds %s to (-want +got):\n%s", mode, key, ref.Name, diff)
 			}
 		}
+		if len(bound) == 0 {
+			t.Errorf("%s: there is no binding", mode)
+		}
 		for role := range roles(objects) {
 			if !bound[role] {
 				t.Errorf("%s: no binding has the %s", mode, role)

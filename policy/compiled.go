@@ -31,6 +31,7 @@ type globList struct {
 type glob struct {
 	text    string
 	literal bool         // it matches its own text only
+	all     bool         // it matches every name
 	cidr    netip.Prefix // not valid if it is none
 }
 
@@ -74,7 +75,7 @@ func (c *Compiled) named(names []string) bool {
 func globs(patterns []string) []glob {
 	all := make([]glob, len(patterns))
 	for i, text := range patterns {
-		all[i] = glob{text: text, literal: !strings.ContainsAny(text, wildcards)}
+		all[i] = glob{text: text, literal: !strings.ContainsAny(text, wildcards), all: matchesAll(text)}
 		if outer, err := netip.ParsePrefix(text); err == nil {
 			all[i].cidr = outer.Masked()
 		}
@@ -85,10 +86,10 @@ func globs(patterns []string) []glob {
 // Answered returns the pool with the answers of all rules about it, so that these are worked out once for
 // all its allocations.
 func (c *Compiled) Answered(p Pool) Pool {
-	p.answers = make([]answer, len(c.matches))
+	p.answers, p.rules = make([]answer, len(c.matches)), nil
 	for i, lists := range c.matches {
-		for _, l := range lists {
-			if l.of == PoolNames {
+		for n := range lists {
+			if l := &lists[n]; l.of == PoolNames {
 				p.answers[i] = p.matches(l)
 			}
 		}
@@ -145,7 +146,7 @@ func (s *Subject) inPools(rule int, l *globList) answer {
 		if p.answers != nil {
 			return p.answers[rule]
 		}
-		return p.matches(*l)
+		return p.matches(l)
 	})
 }
 
@@ -161,11 +162,10 @@ func agreed[T any](all []T, ask func(*T) answer) answer {
 }
 
 // matches says whether the pool matches one of the patterns. A CIDR is about the range alone.
-func (p *Pool) matches(l globList) answer {
+func (p *Pool) matches(l *globList) answer {
 	for i := range l.globs {
 		g := &l.globs[i]
-		inRange := p.Range.IsValid() && g.cidr.IsValid() && g.cidr.Bits() <= p.Range.Bits() && g.cidr.Contains(p.Range.Addr())
-		if inRange || matchesAll(g.text) || g.matchesOne(p.Names) {
+		if g.all || Around(g.cidr, p.Range) || g.matchesOne(p.Names) {
 			return yes
 		}
 	}

@@ -153,7 +153,12 @@ const (
 // Within reports whether a range is inside a CIDR; false for any other text.
 func Within(cidr string, inner netip.Prefix) bool {
 	outer, err := netip.ParsePrefix(cidr)
-	return err == nil && outer.Bits() <= inner.Bits() && outer.Masked().Contains(inner.Addr())
+	return err == nil && Around(outer, inner)
+}
+
+// Around reports whether a CIDR contains a range. One that is not valid contains none, and is in none.
+func Around(outer, inner netip.Prefix) bool {
+	return outer.Bits() <= inner.Bits() && outer.Masked().Contains(inner.Addr())
 }
 
 // A Pattern is one pattern of a policy.
@@ -203,10 +208,10 @@ func (t Pattern) Exact() bool { return !strings.ContainsAny(t.Text, wildcards) }
 // Everything reports whether the pattern matches every name.
 func (t Pattern) Everything() bool { return matchesAll(t.Text) }
 
-// Matches reports whether the pattern matches a name, or is a CIDR around a range of that text.
+// Matches reports whether the pattern matches a name. A CIDR matches its own text only.
 func (t Pattern) Matches(name string) bool {
-	prefix, err := netip.ParsePrefix(name)
-	return matchAny(globs([]string{t.Text}), name) == yes || t.Of == PoolNames && err == nil && Within(t.Text, prefix)
+	matched, _ := path.Match(t.Text, name)
+	return matched
 }
 
 // Lists reports whether a pattern of its list matches a name.

@@ -153,6 +153,7 @@ func TestListThatLacksAPodEndsTheReleases(t *testing.T) {
 				return
 			}
 			_, again := c.Confirm(t.Context(), look.orphans[1:])
+			equal(t, "answers", len(errs)+len(again), 5)
 			for i, err := range append(errs, again...) {
 				if !errors.Is(err, ipam.ErrKept) || !strings.Contains(err.Error(), "lists of this API server lack pods: pod default/app-0 was created at") {
 					t.Errorf("answer %d: %v, want that lists lack pods", i, err)

@@ -113,6 +113,7 @@ func TestNoLookBeginsWhenTheFirstOneIsASecondOld(t *testing.T) {
 		began := time.Now()
 		slow := &slowCluster{Cluster: look.pods, hangs: hangs}
 		_, errs := reaper.NewConfirmer(slow, look.census).Confirm(t.Context(), look.orphans)
+		equal(t, "answers", len(errs), 17)
 		for _, err := range errs {
 			if !errors.Is(err, ipam.ErrAgain) {
 				t.Errorf("%v, want ErrAgain", err)

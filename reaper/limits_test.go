@@ -57,6 +57,7 @@ func TestEveryLimitThatRefusesIsInTheReport(t *testing.T) {
 			equal(t, "limits in the text of the error", strings.Count(limit.Error(), "; "), len(want))
 		}
 		equal(t, "refused", rep.Result.Refused, want)
+		equal(t, "allocations", len(outcomes(rep)), 3)
 		for key, outcome := range outcomes(rep) {
 			equal(t, "outcome of "+key, outcome, report.Refused)
 		}

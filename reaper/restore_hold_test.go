@@ -119,7 +119,9 @@ func TestRestoreBesideARunIsHeld(t *testing.T) {
 		if killed {
 			h.ledgers.stored = restored
 		}
-		for _, e := range h.run(t).Entries {
+		entries := h.run(t).Entries
+		equal(t, "entries", len(entries), 3)
+		for _, e := range entries {
 			if e.Verdict == judge.Orphaned || e.Verdict == judge.Suspected {
 				t.Errorf("killed: %v, %s is %v, want it held", killed, e.Key, e.Verdict)
 			}

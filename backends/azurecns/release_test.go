@@ -68,6 +68,9 @@ func straight(next http.Handler) http.Handler { return next }
 // every answer must be nil.
 func (l *leak) wantAll(errs []error, want error, text string) {
 	l.Helper()
+	if len(errs) == 0 {
+		l.Error("there is no answer")
+	}
 	for i, err := range errs {
 		success := want == nil && text == ""
 		if success != (err == nil) || want != nil && !errors.Is(err, want) || err != nil && !strings.Contains(err.Error(), text) {
@@ -269,12 +272,17 @@ func TestContainerWithOtherInterfacesIsKept(t *testing.T) {
 				}
 				return nil
 			})
+			listed := 0
 			for pool, err := range l.node.Backend().List(t.Context()) {
 				for _, a := range pool.Allocations {
+					listed++
 					if (a.Protected == "") != (tt.want == "") || !strings.Contains(a.Protected, tt.want) {
 						t.Errorf("%s is protected by %q, want %q, %v", a.Key, a.Protected, tt.want, err)
 					}
 				}
+			}
+			if listed != 2 {
+				t.Errorf("%d were listed, want 2", listed)
 			}
 			errs := l.node.Backend().Release(t.Context(), ws)
 			if tt.want == "" {
@@ -286,15 +294,20 @@ func TestContainerWithOtherInterfacesIsKept(t *testing.T) {
 	}
 	l := newLeak(t, straight)
 	l.cns.Change(deadID, func(a *cnstest.Address) { o := *a.Owner; o.Secondary = true; a.Owner = &o })
+	listed := 0
 	for pool, err := range l.node.Backend().List(t.Context()) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, a := range pool.Allocations {
+			listed++
 			if !strings.Contains(a.Protected, "besides eth0") {
 				t.Errorf("%s is protected by %q", a.Key, a.Protected)
 			}
 		}
+	}
+	if listed != 2 {
+		t.Errorf("%d were listed, want 2", listed)
 	}
 }
 

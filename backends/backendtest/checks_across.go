@@ -52,6 +52,9 @@ func allReturnedMeanwhile(s *fixture) {
 	if failure != nil {
 		s.Fatal(failure)
 	}
+	if len(errs) != len(leaked) {
+		s.Fatalf("%d answers, want %d", len(errs), len(leaked))
+	}
 	for i, err := range errs {
 		if errors.Is(err, ipam.ErrAgain) { // on a busy machine, the hook took longer than a look may
 			_, again := d.confirmer.Confirm(s.Context(), d.orphans[i:i+1])

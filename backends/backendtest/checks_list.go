@@ -65,8 +65,9 @@ func earlyEnd(s *fixture) {
 		if err != nil {
 			s.Errorf("list: %v", err)
 		}
-		break
+		return
 	}
+	s.Error("nothing was listed")
 }
 
 // Promise 2, 11. A listing that was cut off is an error, never an empty store.

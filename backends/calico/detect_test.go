@@ -124,10 +124,15 @@ func TestGroupWhileDataMoves(t *testing.T) {
 // Only the API server itself can say that Calico is not installed.
 func TestNotInstalled(t *testing.T) {
 	_, b := newAPI(t, nil)
+	answers := 0
 	for _, err := range b.List(t.Context()) {
+		answers++
 		if !errors.Is(err, ipam.ErrNotInstalled) {
 			t.Errorf("List: %v, want ErrNotInstalled", err)
 		}
+	}
+	if answers != 1 {
+		t.Errorf("List yields %d times, want once", answers)
 	}
 }
 

@@ -68,7 +68,7 @@ func TestLargeBlocks(t *testing.T) {
 			l := listingOf(
 				[]object{oneAddress(sh, "10.0.0.1/32", "net.one"), oneAddress(sh, "10.0.0.2/32", "net.both"), oneAddress(sh, "10.0.0.3/32", "net.lost"), empty(sh, tt.name)},
 				[]object{newHandle(sh, "net.one", "10.0.0.1/32"), newHandle(sh, "net.both", "10.0.0.2/32", large)}, nil)
-			unlisted, damaged := 0, 0
+			listed, unlisted, damaged := 0, 0, 0
 			for pool, err := range l.pools {
 				object, damage := (*ipam.ObjectError)(nil), (*ipam.PoolError)(nil)
 				switch {
@@ -80,13 +80,15 @@ func TestLargeBlocks(t *testing.T) {
 					t.Error(err)
 				}
 				for _, a := range pool.Allocations {
+					listed++
 					if want := tt.unreadable[a.IP.String()]; a.Unreadable != want {
 						t.Errorf("%s: %s is unreadable: %q, want %q", tt.name, a.IP, a.Unreadable, want)
 					}
 				}
 			}
-			if unlisted != tt.unlisted || damaged != tt.damaged {
-				t.Errorf("%s: %d large and %d damaged blocks, want %d and %d", tt.name, unlisted, damaged, tt.unlisted, tt.damaged)
+			if listed < len(tt.unreadable) || unlisted != tt.unlisted || damaged != tt.damaged {
+				t.Errorf("%s: %d addresses, %d large and %d damaged blocks, want at least %d, and %d and %d",
+					tt.name, listed, unlisted, damaged, len(tt.unreadable), tt.unlisted, tt.damaged)
 			}
 		}
 	})
@@ -287,10 +289,15 @@ func TestListFails(t *testing.T) {
 func TestListWithoutIPReservationsAndIPPools(t *testing.T) {
 	block := items(string(shapes[0].stored(blocks, "10.0.0.0/30", threeOfFour).raw))
 	_, b := newAPI(t, with(v1, "GET crd.projectcalico.org/v1/ipamblocks", block, "GET crd.projectcalico.org/v1/ipamhandles", items()))
+	listed := 0
 	for pool, err := range b.List(t.Context()) {
+		listed++
 		if err != nil || len(pool.Allocations) != 3 {
 			t.Errorf("List = %+v, %v", pool, err)
 		}
+	}
+	if listed != 1 {
+		t.Errorf("%d blocks were listed, want 1", listed)
 	}
 	if _, err := b.Survey(t.Context(), nil); err == nil || err.Error() != "list Calico's IPPools: ippools.crd.projectcalico.org is not defined" {
 		t.Errorf("Survey: %v, want why it failed", err)

@@ -99,14 +99,19 @@ func TestOfflineANodeThatCannotBeReadIsOfNoCluster(t *testing.T) {
 		{Key: resourcePrefix + "nodes/node-1", Data: []byte(`{"spec": 7}`)},
 		{Data: []byte(threeOfFour)},
 	})
+	listed := 0
 	for pool, err := range found.List(t.Context()) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		listed++
 		a := pool.Allocations[0]
 		if diff := cmp.Diff(&ipam.StoreNode{Name: "node-1"}, a.StoreNode); diff != "" || a.Owner.Node != "node-1" {
 			t.Errorf("on node %q; node of the store (-want +got):\n%s", a.Owner.Node, diff)
 		}
+	}
+	if listed != 1 {
+		t.Errorf("%d blocks were listed, want 1", listed)
 	}
 }
 
@@ -120,10 +125,15 @@ func TestWithoutCalicosNodesNothingIsListed(t *testing.T) {
 		}
 		return nil
 	})
+	failures := 0
 	for pool, err := range s.backend.List(t.Context()) {
+		failures++
 		if err == nil || !strings.Contains(err.Error(), "list Calico's nodes") {
 			t.Errorf("listed %s, %v", pool.Name, err)
 		}
+	}
+	if failures != 1 {
+		t.Errorf("List yields %d times, want once", failures)
 	}
 }
 

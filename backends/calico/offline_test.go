@@ -138,10 +138,15 @@ func TestOfflineNamesNodesAsKubernetesDoes(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			found, _ := Offline(tt.docs)
+			listed := 0
 			for pool, err := range found.List(t.Context()) {
+				listed++
 				if err != nil || pool.Allocations[0].Owner.Node != tt.want || pool.Node != tt.want {
 					t.Errorf("node %q, of the block %q, %v, want %q", pool.Allocations[0].Owner.Node, pool.Node, err, tt.want)
 				}
+			}
+			if listed != 1 {
+				t.Errorf("%d blocks were listed, want 1", listed)
 			}
 		})
 	}

@@ -138,7 +138,7 @@ func TestReleaseCallsDEL(t *testing.T) {
 			b := n.Backend()
 			ws := backendtest.Warrants(t, b, n.cluster(), leaked...)
 			fails := tt.called && tt.remembered
-			for i, err := range b.Release(t.Context(), ws) {
+			for i, err := range n.release(b, ws) {
 				if errors.Is(err, ipam.ErrUnfinished) != fails || !fails && err != nil {
 					t.Errorf("answer %d: %v, want ErrUnfinished: %v", i+1, err, fails)
 				}
@@ -175,7 +175,7 @@ func TestDELsRunSideBySide(t *testing.T) {
 	}
 	b := New(n.settings())
 	ws := backendtest.Warrants(t, b, n.cluster(), n.allocations(keys...)...)
-	for i, err := range b.Release(t.Context(), ws) {
+	for i, err := range n.release(b, ws) {
 		if err != nil {
 			t.Errorf("answer %d: %v", i+1, err)
 		}
@@ -224,7 +224,7 @@ func TestSandboxThatAppearsBeforeDELKeeps(t *testing.T) {
 	b, pods := n.Backend(), &backendtest.Pods{}
 	ws := backendtest.Warrants(t, b, backendtest.OnNode(pods), leaked...)
 	pods.AddSandboxes(census.Sandbox{ID: id})
-	for i, err := range b.Release(t.Context(), ws) {
+	for i, err := range n.release(b, ws) {
 		if !errors.Is(err, ipam.ErrReturned) {
 			t.Errorf("answer %d is %v, want ErrReturned", i+1, err)
 		}

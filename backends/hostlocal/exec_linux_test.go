@@ -54,7 +54,7 @@ func TestReleaseDoesNotWaitForWhatAPluginLeft(t *testing.T) {
 	ws := backendtest.Warrants(t, b, n.cluster(), leaked...)
 	left := make(chan string, 1)
 	ended := n.processes(func(pid string) { left <- pid })
-	for i, err := range b.Release(t.Context(), ws) {
+	for i, err := range n.release(b, ws) {
 		if err != nil {
 			t.Errorf("answer %d: %v", i+1, err)
 		}

@@ -110,7 +110,7 @@ func TestReleaseLooksAtTheFileSystemAgain(t *testing.T) {
 			b := New(n.settings())
 			ws := backendtest.Warrants(t, b, n.cluster(), append(leaked, n.allocations("10.97.0.2")...)...)
 			b.fileSystem = func(*folder) (uint32, error) { return tt.magic, tt.err }
-			for _, err := range b.Release(t.Context(), ws) {
+			for _, err := range n.release(b, ws) {
 				if !errors.Is(err, tt.want) {
 					t.Errorf("the answer is %v, want %v", err, tt.want)
 				}

@@ -214,6 +214,16 @@ func (n *node) must(err error) {
 	}
 }
 
+// release releases the warrants, and returns the answer to each.
+func (n *node) release(b ipam.Backend, ws []ipam.Warrant) []error {
+	n.Helper()
+	errs := b.Release(n.Context(), ws)
+	if len(errs) != len(ws) {
+		n.Fatalf("%d answers to %d warrants", len(errs), len(ws))
+	}
+	return errs
+}
+
 // list returns the pools by name, and the errors for the others.
 func (n *node) list() (map[string]ipam.Pool, []error) {
 	n.Helper()

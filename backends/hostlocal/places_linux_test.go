@@ -52,6 +52,7 @@ func TestWhoseNetworksAre(t *testing.T) {
 			for _, name := range []string{"a", "b"} {
 				n.write("networks/"+name+"/10.0.0.1", id)
 			}
+			listed := 0
 			for pool, err := range New(s).List(t.Context()) {
 				var broken *ipam.ObjectError
 				if err != nil {
@@ -60,6 +61,7 @@ func TestWhoseNetworksAre(t *testing.T) {
 					}
 					continue
 				}
+				listed++
 				name, by := pool.Name[strings.LastIndex(pool.Name, "/")+1:], pool.Allocations[0].Protected
 				switch {
 				case name == "named" && by == "":
@@ -70,6 +72,9 @@ func TestWhoseNetworksAre(t *testing.T) {
 				case name == "a" && !strings.Contains(by, tt.held):
 					t.Errorf("%s is held because %q, want a word of %q", name, by, tt.held)
 				}
+			}
+			if listed != 4 {
+				t.Errorf("%d networks were listed, want 4", listed)
 			}
 			if got := strings.Join(own, " "); got != tt.own {
 				t.Errorf("the runtime's are %q, want %q", got, tt.own)

@@ -147,7 +147,11 @@ func TestOfflineRespectsClaims(t *testing.T) {
 			if len(found) != 2 || slices.ContainsFunc(rest, func(d ipam.Document) bool { return !d.List }) {
 				t.Fatalf("%d backends and %v, want both and nothing else", len(found), rest)
 			}
-			for _, got := range noteOfProtection(t, found...) {
+			notes := noteOfProtection(t, found...)
+			if len(notes) != 2 {
+				t.Fatalf("protected by %q, want an entry and its reservation", notes)
+			}
+			for _, got := range notes {
 				if !strings.Contains(got, tt.want) || (got != "") != (tt.want != "") {
 					t.Errorf("protected by %q, want %q", got, tt.want)
 				}

@@ -151,13 +151,18 @@ func TestReservationIsOfTheRangeOfItsEntry(t *testing.T) {
 			"GET ippools": items(leakyPool), "GET overlappingrangeipreservations": items(leaked),
 			listAttachments: items(attachment("lan", single(tt.section))),
 		})
+		listed := 0
 		for pool, err := range NewOverlapping(client, Settings{}, atOnce).List(t.Context()) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			listed++
 			if a := pool.Allocations[0]; a.Group == "" || a.Protected != tt.want {
 				t.Errorf("%s: the reservation is %+v, want it protected by %q", tt.section, a, tt.want)
 			}
+		}
+		if listed != 1 {
+			t.Errorf("%s: %d reservations were listed, want 1", tt.section, listed)
 		}
 	}
 }

@@ -55,12 +55,17 @@ func TestUnknownFieldsAreIgnoredIfThePolicySaysSo(t *testing.T) {
 			s, p := Settings{UnknownFields: setting}, policy.Default()
 			p.Backends[PoolsName] = policy.Backend{Settings: &s}
 			offline, _ := plugin.Offline(Plugins(), []ipam.Document{document(poolKind, pool), document(overlappingKind, reservation)}, p)
+			listed := 0
 			for _, b := range append(offline, NewPools(client, s, 4), NewOverlapping(client, s, 4)) {
 				for pool, err := range b.List(t.Context()) {
+					listed++
 					if err != nil || (pool.Allocations[0].UnknownField != "") != want {
 						t.Errorf("%s: %+v, %v, want an unknown field: %t", b.Name(), pool.Allocations, err, want)
 					}
 				}
+			}
+			if listed != 4 {
+				t.Errorf("%d were listed, want each entry and each reservation", listed)
 			}
 		})
 	}

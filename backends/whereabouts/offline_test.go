@@ -106,12 +106,17 @@ func TestOfflineRespectsAttachments(t *testing.T) {
 	if len(found) != 2 || rest != nil {
 		t.Fatalf("%d backends and %v, want both and nothing else", len(found), rest)
 	}
+	listed := 0
 	for _, b := range found {
 		for pool, err := range b.List(t.Context()) {
+			listed++
 			if err != nil || pool.Allocations[0].Protected != "excluded by the network attachment shop/lan" {
 				t.Errorf("%s: %+v, %v, want it excluded", b.Name(), pool.Allocations, err)
 			}
 		}
+	}
+	if listed != 2 {
+		t.Errorf("%d were listed, want the entry and the reservation", listed)
 	}
 	found, _ = plugin.Offline(Plugins(), append(stored, attached(single(`, "range": "db8::/64", "exclude": ["?"]`))), policy.Default())
 	for _, b := range found {

@@ -162,10 +162,15 @@ func TestPoolsListsEveryPool(t *testing.T) {
 
 func TestPoolsWithoutTheirResourceAreNotInstalled(t *testing.T) {
 	_, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": plain(http.StatusNotFound)})
+	answers := 0
 	for pool, err := range NewPools(client, Settings{}, atOnce).List(t.Context()) {
+		answers++
 		if !errors.Is(err, ipam.ErrNotInstalled) {
 			t.Errorf("List = %+v, %v, want ErrNotInstalled", pool, err)
 		}
+	}
+	if answers != 1 {
+		t.Errorf("List yields %d times, want once", answers)
 	}
 }
 

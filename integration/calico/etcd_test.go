@@ -134,6 +134,9 @@ func TestEveryEtcdThatCannotBeRead(t *testing.T) {
 			if took > soon {
 				t.Errorf("it took %v", took)
 			}
+			if len(result.Report.Backends) == 0 {
+				t.Error("the report has no backend")
+			}
 			for _, b := range result.Report.Backends {
 				if failed := b.Status == "failed"; failed != (b.Name == "calico") || failed && !regexp.MustCompile(tt.want).MatchString(b.Message) {
 					t.Errorf("%s: %s %q, want that calico fails with %q", b.Name, b.Status, b.Message, tt.want)

@@ -177,7 +177,11 @@ func restored(g *guests) {
 	g.Helper()
 	g.settle()
 	was := g.theirs()
-	for _, id := range g.Journals() {
+	journals := g.Journals()
+	if len(journals) == 0 {
+		g.Fatal("the killed run has no journal")
+	}
+	for _, id := range journals {
 		g.Must(g.Memory.Unlock(g.Context()))
 		process, err := g.Starts("restore", world.ReleaseNow, "--run="+id)()
 		g.Must(err)

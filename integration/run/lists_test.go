@@ -97,6 +97,9 @@ func TestServerThatWasSwappedReleasesNothing(t *testing.T) {
 	if r.Report.Summary.Released > 0 || len(f.owners()) != len(before) {
 		t.Errorf("released %d, and %v are left of %v", r.Report.Summary.Released, f.owners(), before)
 	}
+	if r.Report.Summary.Failed == 0 {
+		t.Error("nothing failed")
+	}
 	for _, e := range r.Report.Entries {
 		if e.Outcome == "failed" && !strings.Contains(e.Error, "none of these pods exists any more, although all ran when the pods were listed: shop/elsewhere") {
 			t.Errorf("%s: %s", e.IP, e.Error)

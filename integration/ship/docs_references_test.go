@@ -17,12 +17,14 @@ var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 // A link of a page leads to a page, and to a heading there.
 func TestLinksLeadSomewhere(t *testing.T) {
 	dir := root(t)
+	followed := 0
 	for _, p := range pages(t) {
 		for _, m := range link.FindAllStringSubmatch(p.prose(), -1) {
 			target, anchor, _ := strings.Cut(m[1], "#")
 			if strings.Contains(target, "://") {
 				continue
 			}
+			followed++
 			to := filepath.Join(dir, p.path)
 			if target != "" {
 				to = filepath.Join(dir, filepath.Dir(p.path), target)
@@ -38,6 +40,9 @@ func TestLinksLeadSomewhere(t *testing.T) {
 				t.Errorf("%s: link to %s: no heading there has that anchor", p.path, m[1])
 			}
 		}
+	}
+	if followed == 0 {
+		t.Error("no page has a link")
 	}
 }
 
@@ -61,16 +66,21 @@ var inRepository = regexp.MustCompile(`^(deploy|docs|integration|backends|policy
 // A page names files that there are.
 func TestPathsThatAreNamedExist(t *testing.T) {
 	dir := root(t)
+	named := 0
 	for _, p := range pages(t) {
 		for _, span := range p.spans() {
 			if !inRepository.MatchString(span) || strings.Contains(span, "<") {
 				continue
 			}
+			named++
 			found, err := filepath.Glob(filepath.Join(dir, span))
 			if err != nil || len(found) == 0 {
 				t.Errorf("%s names %s, which is not there", p.path, span)
 			}
 		}
+	}
+	if named == 0 {
+		t.Error("no page names a path")
 	}
 }
 
@@ -88,17 +98,22 @@ func TestFlagsThatAreNamedExist(t *testing.T) {
 		help += printed(t, args...)
 	}
 	known := flagName.FindAllString(help, -1)
+	named := 0
 	for _, p := range pages(t) {
 		for _, span := range p.spans() {
 			if !strings.HasPrefix(span, "--") {
 				continue
 			}
 			for _, flag := range flagName.FindAllString(span, -1) {
+				named++
 				if !slices.Contains(known, flag) && !slices.Contains(othersFlags, flag) {
 					t.Errorf("%s names the flag %s, which ip-reaper does not have", p.path, flag)
 				}
 			}
 		}
+	}
+	if named == 0 {
+		t.Error("no page names a flag")
 	}
 }
 

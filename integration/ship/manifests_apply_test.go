@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ip-reaper/ip-reaper/integration/kit/cluster"
@@ -44,7 +43,7 @@ func TestFreshClusterTakesWhatIsShippedAndItRuns(t *testing.T) {
 	if _, err := c.CreatePod(t.Context(), "default", "bystander"); err != nil {
 		t.Fatal(err)
 	}
-	for name, job := range every[*batchv1.CronJob](t, render(t, dir)) {
+	for name, job := range everyPod(t, render(t, dir)) {
 		result := runPod(t, c, podSpec(job))
 		if result.ExitCode != reap.ExitDone {
 			t.Errorf("%s: exit code %d\n%s%s", name, result.ExitCode, result.Stdout, result.Stderr)

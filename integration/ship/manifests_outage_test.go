@@ -83,7 +83,7 @@ func TestJobsEndAndTryAgain(t *testing.T) {
 		must(t, err)
 		return d
 	}
-	for name, c := range every[*batchv1.CronJob](t, render(t, kustomize.Shipped(t, "all"))) {
+	for name, c := range everyPod(t, render(t, kustomize.Shipped(t, "all"))) {
 		outage, spec := name != "ip-reaper", c.Spec.JobTemplate.Spec
 		suspended := c.Spec.Suspend != nil && *c.Spec.Suspend
 		if suspended != outage || c.Spec.ConcurrencyPolicy != batchv1.ForbidConcurrent {

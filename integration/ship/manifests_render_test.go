@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	batchv1 "k8s.io/api/batch/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/ip-reaper/ip-reaper/integration/ship/kustomize"
@@ -100,7 +99,7 @@ func TestPagesApplyTheImageThatTheyPush(t *testing.T) {
 					continue
 				}
 				applied++
-				for name, job := range every[*batchv1.CronJob](t, render(t, filepath.Join(dir, words[3]))) {
+				for name, job := range everyPod(t, render(t, filepath.Join(dir, words[3]))) {
 					if got := podSpec(job).Containers[0].Image; got != pushed {
 						t.Errorf("%s:%d: CronJob %s has the image %s, and %s was pushed", p.path, c.line, name, got, pushed)
 					}

@@ -51,8 +51,10 @@ func TestAlertsPointToTheRunbook(t *testing.T) {
 		} `json:"groups"`
 	}
 	must(t, yaml.Unmarshal([]byte(read(t, alerts)), &rules))
+	found := 0
 	for _, group := range rules.Groups {
 		for _, rule := range group.Rules {
+			found++
 			file, ours := strings.CutPrefix(rule.Annotations["runbook_url"], pages)
 			page, anchor, _ := strings.Cut(file, "#")
 			if !ours {
@@ -66,6 +68,9 @@ func TestAlertsPointToTheRunbook(t *testing.T) {
 				t.Errorf("%s points to %s, want the runbook", rule.Alert, file)
 			}
 		}
+	}
+	if found == 0 {
+		t.Error("there is no alert")
 	}
 }
 
@@ -113,7 +118,11 @@ func names(text string) []string {
 func TestAlertsAndDashboardKnowTheFigures(t *testing.T) {
 	there := names(read(t, pushed))
 	for _, file := range []string{alerts, rulesDir + "/alerts_test.yaml", dashboard, document} {
-		for _, name := range names(read(t, file)) {
+		figures := names(read(t, file))
+		if len(figures) == 0 {
+			t.Errorf("%s has no figure", file)
+		}
+		for _, name := range figures {
 			if !slices.Contains(there, name) {
 				t.Errorf("%s has %s, which no run pushes", file, name)
 			}

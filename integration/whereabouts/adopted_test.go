@@ -40,7 +40,11 @@ func TestReservationWithoutAnInterfaceIsAdopted(t *testing.T) {
 	if now := f.store(); now.versions["10.0.0.1"] != before.versions["10.0.0.1"] {
 		t.Errorf("the reservation is now %s, want it untouched", now.content["10.0.0.1"])
 	}
-	for _, a := range f.listed() {
+	listed := f.listed()
+	if len(listed) != 2 {
+		t.Errorf("%d were listed, want the entry and the reservation", len(listed))
+	}
+	for _, a := range listed {
 		if a.NeverAdopted() {
 			t.Errorf("%s is never adopted, want that left open", a.Key)
 		}

@@ -23,6 +23,9 @@ func TestAddressOfARangeThatWasChangedIsKeptAndTold(t *testing.T) {
 			stored := f.store()
 			got := f.mustReap(reap.ExitDone, "")
 			f.wantStore(stored)
+			if want := map[bool]int{false: 4, true: 2}[tt.disabled]; len(got.report.Entries) != want {
+				t.Errorf("the report has %d allocations, want %d", len(got.report.Entries), want)
+			}
 			for _, e := range got.report.Entries {
 				note := ""
 				if e.IP == before[0] {

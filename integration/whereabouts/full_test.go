@@ -108,7 +108,11 @@ func TestPluginGivesWhatTheReaperExpects(t *testing.T) {
 				}
 			}
 			f.writePool(tt.pool, tt.in, text(entries))
-			for _, r := range f.listed() {
+			listed := f.listed()
+			if len(listed) != 2*len(entries) {
+				t.Errorf("%d were listed, want %d entries and their reservations", len(listed), len(entries))
+			}
+			for _, r := range listed {
 				gives, end := slices.Contains(given, r.IP.String()), r.IP == in.Addr() || !in.Contains(r.IP.Next())
 				if gives && r.Protected != "" || tt.excluded && !gives && !end && r.Protected == "" {
 					t.Errorf("the plugin gives %s: %t; it is protected by %q", r.IP, gives, r.Protected)

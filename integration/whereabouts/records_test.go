@@ -101,7 +101,11 @@ func answer(err error) string {
 // release runs the reaper, which must release everything.
 func (f *fixture) release() {
 	f.Helper()
-	for _, line := range f.mustReap(reap.ExitDone, noLimit).lines {
+	lines := f.mustReap(reap.ExitDone, noLimit).lines
+	if len(lines) == 0 {
+		f.Fatal("there is nothing to release")
+	}
+	for _, line := range lines {
 		if !strings.HasSuffix(line, " released") {
 			f.Fatalf("%s, want it released", line)
 		}

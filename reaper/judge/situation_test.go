@@ -125,6 +125,7 @@ func checkWithoutInUse(t *testing.T, all []judge.Decision, now time.Time, p poli
 		}
 		return ids
 	}
+	equal(t, "decisions", len(all), inv.Size())
 	decided, inUse := v.Decisions, v.InUse
 	for i := range all {
 		if d := &all[i]; len(inUse) > 0 && d.PlainlyInUse() && inUse[0].ID() == d.Allocation.ID() {

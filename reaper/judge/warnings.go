@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -234,6 +235,7 @@ func (u Unmatched) String() string {
 func UnmatchedOf(patterns []policy.Pattern, inv ipam.Inventory, c census.Census) []Unmatched {
 	var found []Unmatched
 	known := make(map[policy.NameKind][]string)
+	var ranges []netip.Prefix // those of the names that are one
 	compared := 0
 	for _, p := range patterns {
 		if p.Everything() {
@@ -243,6 +245,11 @@ func UnmatchedOf(patterns []policy.Pattern, inv ipam.Inventory, c census.Census)
 		if !ok {
 			names = namesOf(p.Of, inv, c)
 			known[p.Of] = names
+			for _, name := range names {
+				if prefix, err := netip.ParsePrefix(name); err == nil && p.Of == policy.PoolNames {
+					ranges = append(ranges, prefix)
+				}
+			}
 		}
 		u := Unmatched{Pattern: p}
 		if !p.Exact() {
@@ -251,7 +258,9 @@ func UnmatchedOf(patterns []policy.Pattern, inv ipam.Inventory, c census.Census)
 			}
 			continue
 		}
-		if _, has := slices.BinarySearch(names, p.Text); has || p.Of == policy.PoolNames && slices.ContainsFunc(names, p.Matches) {
+		outer, _ := netip.ParsePrefix(p.Text)
+		around := func(inner netip.Prefix) bool { return policy.Around(outer, inner) }
+		if _, has := slices.BinarySearch(names, p.Text); has || p.Of == policy.PoolNames && slices.ContainsFunc(ranges, around) {
 			continue
 		}
 		if compared += len(names); compared <= maxCompared {

@@ -84,6 +84,9 @@ func TestNoFigureHasALabelOfAGroup(t *testing.T) {
 	onNode.Run.Node = "node-a"
 	for _, c := range []*fakeGateway{push(t, "", everything(), 0), push(t, "/metrics/job/b/node/c", everything(), 0), push(t, "", onNode, 0)} {
 		grouped := strings.Contains(c.pushed.String(), "/node/")
+		if len(c.families) == 0 {
+			t.Error("nothing was pushed")
+		}
 		for _, family := range c.families {
 			for _, metric := range family.GetMetric() {
 				for _, l := range metric.GetLabel() {

@@ -270,6 +270,8 @@ func TestSelectionNarrowsFindings(t *testing.T) {
 		{"a pod", judge.Selection{Pods: []string{"app/x"}}, "duplicate"},
 		{"the node of a pod", judge.Selection{Nodes: []string{"n2"}}, "duplicate"},
 		{"another node", judge.Selection{Nodes: []string{"n6"}}, ""},
+		{"the address", judge.Selection{Addresses: []netip.Addr{netip.MustParseAddr("192.168.7.9")}}, "duplicate"},
+		{"another address", judge.Selection{Addresses: []netip.Addr{netip.MustParseAddr("192.168.7.8")}}, ""},
 		{"another backend", judge.Selection{Backends: []string{"overlapping"}}, ""},
 	} {
 		var kinds []string

@@ -84,6 +84,9 @@ func (c *cluster) job(from, name string) lastWord {
 		c.Fatalf("job %s has %d pods, want 1", name, len(pods.Items))
 	}
 	var word lastWord
+	if n := len(pods.Items[0].Status.ContainerStatuses); n != 1 {
+		c.Fatalf("the pod of job %s has %d containers, want 1", name, n)
+	}
 	for _, s := range pods.Items[0].Status.ContainerStatuses {
 		if s.State.Terminated == nil {
 			c.Fatalf("the container of job %s has not terminated: %v", name, s.State)

@@ -134,7 +134,11 @@ func (c *cluster) wantTerminal(want map[string]bool) {
 		if is != terminal {
 			c.Errorf("the phase of pod %s is %s, want a terminal one: %t", name, got, terminal)
 		}
-		for _, a := range c.ofPod(name) {
+		held := c.ofPod(name)
+		if len(held) == 0 {
+			c.Errorf("no store has an address of pod %s", name)
+		}
+		for _, a := range held {
 			if slices.Contains(alive, a.ip.String()) == terminal {
 				c.Errorf("%v is alive: %t", a, terminal)
 			}
@@ -148,6 +152,9 @@ func (c *cluster) wantAlive(all []allocation) {
 	c.Helper()
 	alive := strings.Fields(c.inside(workerA, "netns.sh"))
 	still := c.still(all)
+	if len(all) == 0 {
+		c.Fatal("there is no allocation: the test proves nothing")
+	}
 	for _, a := range all {
 		if !slices.Contains(alive, a.ip.String()) {
 			c.Fatalf("no sandbox has %v: the test proves nothing", a)

@@ -50,6 +50,9 @@ func loadPolicies(t *testing.T, configMap unstructured.Unstructured) map[string]
 	t.Helper()
 	data, _, err := unstructured.NestedStringMap(configMap.Object, "data")
 	must(t, err)
+	if len(data) == 0 {
+		t.Errorf("%s has no policy", configMap.GetName())
+	}
 	all := make(map[string]policy.Policy)
 	for file, text := range data {
 		p, err := policy.Load([]byte(text), plugin.Known(backends.All()))

@@ -87,10 +87,12 @@ func TestDaemonSetHasTheSocketThatIsNamed(t *testing.T) {
 		if !slices.Contains(pod.Containers[0].Env, endpoint) {
 			t.Errorf("there is no %v", endpoint)
 		}
-		for _, v := range pod.Volumes {
-			if v.Name == "runtime" && fmt.Sprint(*v.HostPath.Type, " ", v.HostPath.Path) != want {
-				t.Errorf("the pod gets %v, want %s", v.HostPath, want)
-			}
+		i := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == "runtime" })
+		if i < 0 {
+			t.Fatalf("%s: the pod has no volume of the runtime", socket)
+		}
+		if v := pod.Volumes[i]; fmt.Sprint(*v.HostPath.Type, " ", v.HostPath.Path) != want {
+			t.Errorf("the pod gets %v, want %s", v.HostPath, want)
 		}
 	}
 }
