@@ -180,7 +180,7 @@ func TestInspectGoesByTheLedgerOfADump(t *testing.T) {
 // What is left of a gone pod in the files of a store is told, as in a run.
 func TestInspectTellsOfEndpoints(t *testing.T) {
 	a := webAllocation()
-	h := newHarness(told{fixedStore{poolOf(a)}, &ipam.Endpoint{Name: "n-k8s-web-eth0", Sandbox: a.Owner.Sandbox, Addresses: []netip.Addr{a.IP}}})
+	h := newHarness(tells(poolOf(a), ipam.Endpoint{Name: "n-k8s-web-eth0", Sandbox: a.Owner.Sandbox, Addresses: []netip.Addr{a.IP}}))
 	h.pods.Add(census.Pod{Ref: other})
 	o := h.options()
 	o.Ledgers = nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,15 +41,24 @@ func newPairHarness(t *testing.T) *pairHarness {
 
 // before makes do happen before a request, once.
 func (h *pairHarness) before(request string, do func() error) {
+	var mu sync.Mutex
+	due := func(asked string) func() error {
+		mu.Lock()
+		defer mu.Unlock()
+		h.asked = append(h.asked, asked)
+		if asked != request {
+			return nil
+		}
+		now := do
+		do = nil
+		return now
+	}
 	hook := func(store string) func(string) error {
 		return func(asked string) error {
-			h.asked = append(h.asked, store+" "+asked)
-			if do == nil || store+" "+asked != request {
-				return nil
+			if now := due(store + " " + asked); now != nil {
+				return now()
 			}
-			now := do
-			do = nil
-			return now()
+			return nil
 		}
 	}
 	h.pools.OnRequest(hook("pools"))

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -170,11 +171,18 @@ func TestGroupIsLookedAtAgainForEachWrite(t *testing.T) {
 // A told is a store that has an endpoint for web, which may change between two looks.
 type told struct {
 	fixedStore
-	endpoint *ipam.Endpoint
+	endpoint *atomic.Pointer[ipam.Endpoint]
+}
+
+// tells returns a store that has an endpoint.
+func tells(pool ipam.Pool, endpoint ipam.Endpoint) told {
+	s := told{fixedStore{pool}, new(atomic.Pointer[ipam.Endpoint])}
+	s.endpoint.Store(&endpoint)
+	return s
 }
 
 func (s told) Endpoints(_ context.Context, as []*ipam.Allocation) []ipam.Endpoint {
-	return slices.Repeat([]ipam.Endpoint{*s.endpoint}, len(as))
+	return slices.Repeat([]ipam.Endpoint{*s.endpoint.Load()}, len(as))
 }
 
 // Promise 1, 2, 4. A sandbox is replaced, by the endpoint of a pod that waits or by the status of one that
@@ -208,10 +216,11 @@ func TestSecondLookReadsTheEndpointAgain(t *testing.T) {
 		for _, none := range []bool{false, true} {
 			t.Run(fmt.Sprint(tt.name, ", none at first: ", none), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					store := told{fixedStore{poolOf(older, newer)}, new(of(newer))}
+					store := tells(poolOf(older, newer), of(newer))
 					want := tt.want
 					if none {
-						*store.endpoint, want = ipam.Endpoint{}, tt.wantIfNone
+						store.endpoint.Store(new(ipam.Endpoint))
+						want = tt.wantIfNone
 					}
 					h := newHarness(store)
 					h.policy.Limits.MaxFraction = new(1.0)
@@ -221,7 +230,7 @@ func TestSecondLookReadsTheEndpointAgain(t *testing.T) {
 					h.now = h.now.Add(time.Hour)
 					h.pods.OnCall(func(call string) error {
 						if call == "get pod default/web" {
-							*store.endpoint = tt.then
+							store.endpoint.Store(&tt.then)
 						}
 						return nil
 					})
