@@ -2,12 +2,9 @@ package reaper_test
 
 import (
 	"errors"
-	"fmt"
-	"net/netip"
 	"testing"
 	"time"
 
-	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
@@ -58,26 +55,6 @@ func TestNodeIsExplainedByWhatLeaked(t *testing.T) {
 	if _, err = report.Explain(rep, report.Question{Name: "n1"}, nil, nil); err == nil {
 		t.Error("a name of a pod and of a node is no mistake")
 	}
-}
-
-// What is printed for all leaks of a node waits for the last of those that a run releases within ten
-// minutes.
-func TestWhoLooksTwiceAtANodeWaitsForAllThatItCanReach(t *testing.T) {
-	soon, later, never := webAllocation(), webAllocation(), webAllocation()
-	for i, a := range []*ipam.Allocation{&soon, &later, &never} {
-		a.Key, a.IP, a.Owner.Node = fmt.Sprint(i), netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), "n1"
-		a.Owner.Pod.Name = fmt.Sprint("gone-", i)
-	}
-	h := newHarness(fixedStore{poolOf(soon, later, never)})
-	h.policy.DryRun = new(true)
-	for pod, grace := range map[string]time.Duration{"gone-1": 5 * time.Minute, "gone-2": time.Hour} {
-		h.policy.Rules = append(h.policy.Rules, policy.Rule{Match: policy.Match{Pods: []string{pod}}, GracePeriod: &policy.Duration{Duration: grace}})
-	}
-	x, err := report.Explain(h.run(t), report.Question{Node: "n1"}, nil, []string{"run"})
-	equal(t, "error", err, nil)
-	equal(t, "leaks", len(x.Leaks), 1)
-	remedies := x.Leaks[0].Remedies
-	equal(t, "the last command", remedies[len(remedies)-1].Command, "run --context CONTEXT --node n1 --grace-period=60s --wait=6m --dry-run")
 }
 
 // Promise 7. Only a look on the node shows whether a static pod still runs.

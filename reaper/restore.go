@@ -299,11 +299,21 @@ func (r *restoreCall) serverTime() time.Time {
 }
 
 // unwritten returns the allocations that the restore certainly did not write, and that it did not find in
-// their stores.
+// their stores. Two records of one allocation have one mark.
 func (r *restoreCall) unwritten() []*ipam.Allocation {
+	type mark struct {
+		place [3]string
+		owner ipam.EntryOwner
+	}
+	stays := make(map[mark]bool)
+	for _, back := range r.chosen {
+		if back.touched || back.outcome == report.AlreadyThere {
+			stays[mark{back.place(), back.Owner}] = true
+		}
+	}
 	var not []*ipam.Allocation
 	for _, back := range r.chosen {
-		if !back.touched && back.outcome != report.AlreadyThere {
+		if !stays[mark{back.place(), back.Owner}] {
 			not = append(not, back.allocation())
 		}
 	}

@@ -81,6 +81,10 @@ func TestAddressGoesBackAsAWholeOrNotAtAll(t *testing.T) {
 		whole = "an address goes back as a whole, and not into "
 		entry = whole + "pools a: its place is taken: it is now "
 	)
+	stall := func(*pairHarness) error {
+		time.Sleep(ipam.FreshnessNeverAdopted + time.Second)
+		return nil
+	}
 	for _, tt := range []struct {
 		name        string
 		at          string // the request before which it happens; empty: before the restore, which a dry run sees
@@ -141,6 +145,10 @@ func TestAddressGoesBackAsAWholeOrNotAtAll(t *testing.T) {
 			_, err := h.reservations.Reserve("a", back)
 			return errors.Join(err, add(h.pools, "new")())
 		}, "restored half back: " + entry, "taken its place is taken: it is now", []string{"new", "gone"}, true},
+		{"it stalls after the last look", "pools compare a", stall,
+			"failed the restore stalled", "failed " + whole + "reservations a/10.0.0.2: the restore stalled", []string{"", ""}, false},
+		{"it stalls after the first write", "reservations restore a/10.0.0.2", stall,
+			"failed taken back: " + whole + "pools a: the restore stalled", "failed the restore stalled", []string{"", ""}, false},
 		{"the answer to the first write is lost, and the entry is taken", "reservations restore a/10.0.0.2", func(h *pairHarness) error {
 			return errors.Join(backendtest.ErrLost, add(h.pools, "new")())
 		}, "restored half back: " + entry, "taken its place is taken: it is now", []string{"new", "gone"}, true},

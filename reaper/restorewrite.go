@@ -169,6 +169,7 @@ func (r *restoreCall) restoreSome(ctx context.Context, o occupancy, some []retur
 		r.refuse(o, open)
 		r.keepWhole(some)
 	}
+	looked := time.Now()
 	for _, b := range slices.Backward(r.Backends) {
 		r.ask(ctx, b, undecidedOf(records), b.Compare, r.compared)
 	}
@@ -178,13 +179,29 @@ func (r *restoreCall) restoreSome(ctx context.Context, o occupancy, some []retur
 		if r.DryRun {
 			break
 		}
-		r.ask(ctx, b, undecidedOf(records), b.Restore, r.written)
+		r.ask(ctx, b, undecidedOf(records), r.whileFresh(looked, b.Restore), r.written)
 		r.keepWhole(some)
 	}
 	for _, back := range undecidedOf(records) {
 		r.settle(back, report.Restorable, nil) // in a dry run
 	}
 	r.takeBack(ctx, some)
+}
+
+// errStalled says that nothing was written because the look at the stores was too long ago.
+var errStalled = errors.New("the restore stalled, and others may have got the address: restore again")
+
+// whileFresh returns the given Backend.Restore, which refuses to write if the look before it is too old by
+// either clock, or another holder may have the lock: the store compares the place alone, and another pool may
+// have given out the address since.
+func (r *restoreCall) whileFresh(looked time.Time, write func(context.Context, string, []ipam.Record) []error) func(context.Context, string, []ipam.Record) []error {
+	return func(ctx context.Context, pool string, rs []ipam.Record) []error {
+		stale := ipam.AgeOf(looked, time.Now()) > ipam.FreshnessNeverAdopted
+		if stale || r.Lock != nil && r.Lock.Lapsed() != nil {
+			return slices.Repeat([]error{errStalled}, len(rs))
+		}
+		return write(ctx, pool, rs)
+	}
 }
 
 // admit decides what cannot go back because another record of the journal goes there first.
@@ -274,7 +291,7 @@ func (r *restoreCall) written(back *restoration, err error) {
 	case err == nil, errors.Is(err, ipam.ErrPresent) && back.lost: // by a try whose answer was lost
 		back.touched = true
 		r.settle(back, report.Restored, nil)
-	case errors.Is(err, ipam.ErrPresent), errors.Is(err, ipam.ErrTaken):
+	case errors.Is(err, ipam.ErrPresent), errors.Is(err, ipam.ErrTaken), errors.Is(err, errStalled):
 		r.compared(back, err)
 	default:
 		back.touched = true

@@ -131,7 +131,8 @@ func (c *Case) whyMeant(node string) (note string, evidence Evidence) {
 //     saw the meaning has an address under another name. Both times are by the API server's clock, as far
 //     as that of a run may differ from it.
 //
-// That the store has nothing under the name is not enough: the plugin may use the name again.
+// That the store has nothing under the name is not enough: the plugin may use the name again. Nor is it ever
+// known which nodes are meant if any may be.
 func (f *Facts) nextMeanings(inv ipam.Inventory) []ledger.Meaning {
 	next := f.meanings
 	for _, l := range inv.Listings {
@@ -146,7 +147,7 @@ func (f *Facts) nextMeanings(inv ipam.Inventory) []ledger.Meaning {
 		next = slices.DeleteFunc(slices.Clone(next), func(m ledger.Meaning) bool {
 			last := latest[m.Node]
 			renamed := last.name != m.Name && last.pod.Sub(time.Unix(m.Seen, 0)) > maxClockSkew
-			return of(m) && !hidden[m.Name] && (renamed || !f.census.HasNode(m.Node))
+			return of(m) && m.Node != "" && !hidden[m.Name] && (renamed || !f.census.HasNode(m.Node))
 		})
 	}
 	return next
