@@ -169,7 +169,7 @@ func (r *restoreCall) restoreSome(ctx context.Context, o occupancy, some []retur
 		r.refuse(o, open)
 		r.keepWhole(some)
 	}
-	looked := time.Now()
+	looked := r.Now()
 	for _, b := range slices.Backward(r.Backends) {
 		r.ask(ctx, b, undecidedOf(records), b.Compare, r.compared)
 	}
@@ -196,7 +196,7 @@ var errStalled = errors.New("the restore stalled, and others may have got the ad
 // have given out the address since.
 func (r *restoreCall) whileFresh(looked time.Time, write func(context.Context, string, []ipam.Record) []error) func(context.Context, string, []ipam.Record) []error {
 	return func(ctx context.Context, pool string, rs []ipam.Record) []error {
-		stale := ipam.AgeOf(looked, time.Now()) > ipam.FreshnessNeverAdopted
+		stale := ipam.AgeOf(looked, r.Now()) > ipam.FreshnessNeverAdopted
 		if stale || r.Lock != nil && r.Lock.Lapsed() != nil {
 			return slices.Repeat([]error{errStalled}, len(rs))
 		}

@@ -106,15 +106,15 @@ func (f *Facts) mayMean(name string) []string {
 // evidence. The note is empty if no pod said so.
 func (c *Case) whyMeant(node string) (note string, evidence Evidence) {
 	for m := range c.meant() {
-		switch {
-		case m.Node == node:
+		switch m.Node {
+		case node:
 			note = "a pod on " + node + " had an address that " + m.Backend + " has on node " + c.Owner.Node
 			source := fromLedger
 			if c.seesNow(m) {
 				source = fromPods
 			}
 			return note, Evidence{source, "at " + Stamp(time.Unix(m.Seen, 0)) + ", " + note}
-		case m.Node == "":
+		case "":
 			note = "its store has more other names of nodes than are remembered"
 			evidence = Evidence{fromLedger, note}
 		}
