@@ -452,7 +452,7 @@ func (c *Case) replacement() (netip.Addr, bool) {
 	}
 	if c.SandboxOwned() {
 		switch endpoint := c.census.Endpoint(pod.Ref); {
-		case c.misleads(), pod.Node != c.Owner.Node && slices.Contains(c.census.MayBe(c.Owner.Node), pod.Node):
+		case pod.Node != c.Owner.Node && (c.misleads() || slices.Contains(c.census.MayBe(c.Owner.Node), pod.Node)):
 			return netip.Addr{}, false // the endpoint is under another name of the node, and was not read
 		case endpoint.Claims(c.Allocation):
 			return netip.Addr{}, false
@@ -520,11 +520,12 @@ func (c *Case) supersededBy(other *ipam.Allocation) bool {
 }
 
 // madeBefore reports whether the times of both allocations say that the other one is later. On
-// another node, the clock may differ, so the times must be further apart. A time in the future
+// another node, the clock may differ, so the times must be further apart. If the name of the node may mean
+// several, only the pod's status says that the other one is on the pod's. A time in the future
 // comes from a wrong clock, and proves nothing.
 func (c *Case) madeBefore(other *ipam.Allocation) bool {
 	skew := addWindow
-	if c.Owner.Node != "" && other.Owner.Node == c.Owner.Node {
+	if c.Owner.Node != "" && other.Owner.Node == c.Owner.Node && (!c.misleads() || c.inStatus(other.Owner.Sandbox)) {
 		skew = 0
 	}
 	return other.Created.Sub(c.Created) > skew && !other.Created.After(c.now)
