@@ -117,7 +117,7 @@ func (l Ledger) HeldSince(a *ipam.Allocation) time.Time {
 }
 
 // Last returns where the pod of the allocation was last seen. Until a run has seen what a
-// restore put back, that comes from the journal; but not on a node, where somebody knows now that the
+// restore put back, that comes from the journal; but not on a node, where the person who restores knows now that the
 // sandbox runs, in whichever boot it was seen before.
 func (l Ledger) Last(a *ipam.Allocation) Place {
 	if len(l.nodes) == 0 {

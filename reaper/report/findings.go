@@ -203,7 +203,7 @@ func (y Layout) Findings(inv ipam.Inventory, c census.Census) []Finding {
 	return found
 }
 
-// FindingsOnNode returns the addresses that ready sandboxes of a node have, and host-local has for nobody:
+// FindingsOnNode returns the addresses that ready sandboxes of a node have, and host-local has for none of them:
 // if the configuration of the ADD says that host-local gave them, and every folder in which they may be
 // was listed.
 func (y Layout) FindingsOnNode(inv ipam.Inventory, c census.Census) []Finding {
