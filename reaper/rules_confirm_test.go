@@ -209,6 +209,7 @@ func TestSecondLookReadsTheEndpointAgain(t *testing.T) {
 		{"it waits, and the endpoint is of this sandbox", waits, first, report.Returned, report.Kept},
 		{"it waits, and the endpoint is of a third one", waits, third, report.Returned, report.Kept},
 		{"it waits, and the endpoint cannot be read", waits, unread, report.Failed, report.Kept},
+		{"it waits, and stands for the endpoint without naming a sandbox", waits, ipam.Endpoint{InPod: true}, report.Returned, report.Kept},
 		{"it shows the other, and there is none", shows, ipam.Endpoint{}, report.Released, report.Released},
 		{"it shows the other, and the endpoint is of this sandbox", shows, first, report.Returned, report.Returned},
 		{"it shows the other, and the endpoint cannot be read", shows, unread, report.Failed, report.Failed},

@@ -35,7 +35,8 @@ type datastore interface {
 	// settings returns the settings of Calico's IPAM as they are stored; nil if there are none.
 	settings(ctx context.Context) ([]byte, error)
 
-	// endpoint reads a WorkloadEndpoint. It returns errGone if there is none, or if pods stand for them.
+	// endpoint reads a WorkloadEndpoint. It returns errGone if there is none, and errInPod if pods
+	// stand for them.
 	endpoint(ctx context.Context, namespace, name string) ([]byte, error)
 
 	// affinities returns the claims of nodes on blocks.

@@ -13,8 +13,7 @@ import (
 
 // Endpoints implements ipam.Endpointer. In etcd, Calico keeps a WorkloadEndpoint for each sandbox, and
 // one that outlives its sandbox gives the next pod with the address its policy (calico 6997). In the
-// Kubernetes datastore, the pods are the endpoints, by annotations that their owners may write: none is
-// read there.
+// Kubernetes datastore, the pods stand for their endpoints: none is read there.
 func (b *Backend) Endpoints(ctx context.Context, as []*ipam.Allocation) []ipam.Endpoint {
 	store, err := b.datastore(ctx)
 	endpoints := make([]ipam.Endpoint, len(as))
@@ -26,6 +25,9 @@ func (b *Backend) Endpoints(ctx context.Context, as []*ipam.Allocation) []ipam.E
 		stored, err := store.endpoint(ctx, as[i].Owner.Pod.Namespace, name)
 		switch {
 		case errors.Is(err, errGone):
+			return nil
+		case errors.Is(err, errInPod):
+			endpoints[i].InPod = true
 			return nil
 		case err != nil:
 			return err
@@ -73,8 +75,11 @@ func readEndpoint(name string, stored []byte) (ipam.Endpoint, error) {
 	return e, nil
 }
 
+// errInPod says that a store has no endpoints, since the pods stand for them.
+var errInPod = errors.New("the pod stands for its endpoint")
+
 // endpoint implements datastore.
-func (kubernetes) endpoint(context.Context, string, string) ([]byte, error) { return nil, errGone }
+func (kubernetes) endpoint(context.Context, string, string) ([]byte, error) { return nil, errInPod }
 
 // endpoint implements datastore.
 func (s etcd) endpoint(ctx context.Context, namespace, name string) ([]byte, error) {

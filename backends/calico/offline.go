@@ -103,6 +103,9 @@ func (e *excerpt) takeResource(plural string, r resource) {
 
 // endpointOf returns what the files have of the endpoint of an allocation's pod.
 func (e excerpt) endpointOf(a *ipam.Allocation) ipam.Endpoint {
+	if !e.inEtcd {
+		return ipam.Endpoint{InPod: true}
+	}
 	name := endpointName(a)
 	stored, known := e.endpoints[a.Owner.Pod.Namespace+"/"+name]
 	if !known {

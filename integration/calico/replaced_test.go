@@ -51,48 +51,49 @@ func TestTriesOfAPodThatWaits(t *testing.T) {
 		released  = "orphan SandboxReplaced released"
 		ahead     = 30 * time.Minute
 	)
-	s := newFixture(t, calico.EtcdT(t))
-	s.live("live")
-	for _, tt := range []struct {
-		name         string
-		clock        time.Duration // of the first sandbox
-		first, other bool          // whether the ADD of the first one, and of the second one, has written the endpoint
-		then         bool          // whether that of the second one writes it between the runs
-		now          [2]string     // the verdicts on both
-		later        [2]string     // an hour after that
-	}{
-		{"the clock was right", 0, true, true, false, [2]string{suspected, kept}, [2]string{released, kept}},
-		{"the clock was set back", ahead, true, true, false, [2]string{kept, kept}, [2]string{kept, kept}},
-		{"the clock was set back, and nobody writes endpoints", ahead, false, false, false, [2]string{kept, kept}, [2]string{kept, kept}},
-		{"the clock was right, and nobody writes endpoints", 0, false, false, false, [2]string{kept, kept}, [2]string{kept, kept}},
-		{"the clock was set back, and the second ADD is under way", ahead, true, false, true, [2]string{kept, suspected}, [2]string{kept, kept}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			pod := strings.NewReplacer(" ", "-", ",", "").Replace(strings.ToLower(tt.name))
-			_, first := s.try(pod, tt.clock, tt.first)
-			second, other := s.try(pod, 0, tt.other)
-			s.waits(pod, 0)
-			begin := tt.clock + time.Minute // then no allocation is of the future
-			s.at(begin, first.String(), tt.now[0])
-			s.at(begin, other.String(), tt.now[1])
-			if tt.then {
-				s.must(s.ApplyEndpoint(s.Context(), second, other))
-			}
-			report := s.at(begin+time.Hour, first.String(), tt.later[0])
-			if got := lines(report)[other.String()]; got != tt.later[1] {
-				t.Errorf("the second one is %q, want %q", got, tt.later[1])
-			}
-		})
-	}
+	each(t, func(s *fixture) {
+		s.live("live")
+		for _, tt := range []struct {
+			name         string
+			clock        time.Duration // of the first sandbox
+			first, other bool          // whether the ADD of the first one, and of the second one, has written the endpoint
+			then         bool          // whether that of the second one writes it between the runs
+			now          [2]string     // the verdicts on both
+			later        [2]string     // an hour after that
+		}{
+			{"the clock was right", 0, true, true, false, [2]string{suspected, kept}, [2]string{released, kept}},
+			{"the clock was set back", ahead, true, true, false, [2]string{kept, kept}, [2]string{kept, kept}},
+			{"the clock was set back, and nobody writes endpoints", ahead, false, false, false, [2]string{kept, kept}, [2]string{kept, kept}},
+			{"the clock was right, and nobody writes endpoints", 0, false, false, false, [2]string{kept, kept}, [2]string{kept, kept}},
+			{"the clock was set back, and the second ADD is under way", ahead, true, false, true, [2]string{kept, suspected}, [2]string{kept, kept}},
+		} {
+			s.Run(tt.name, func(t *testing.T) {
+				pod := strings.NewReplacer(" ", "-", ",", "").Replace(strings.ToLower(tt.name))
+				s.waits(pod, 0)
+				_, first := s.try(pod, tt.clock, tt.first)
+				second, other := s.try(pod, 0, tt.other)
+				begin := tt.clock + time.Minute // then no allocation is of the future
+				s.at(begin, first.String(), tt.now[0])
+				s.at(begin, other.String(), tt.now[1])
+				if tt.then {
+					s.must(s.ApplyEndpoint(s.Context(), second, other))
+				}
+				report := s.at(begin+time.Hour, first.String(), tt.later[0])
+				if got := lines(report)[other.String()]; got != tt.later[1] {
+					t.Errorf("the second one is %q, want %q", got, tt.later[1])
+				}
+			})
+		}
+	})
 }
 
 // Between the two looks, the endpoint goes, or turns out to be of the sandbox that seemed replaced: it stays
 // (promises 1 and 4).
 func TestSecondLookReadsTheEndpointOfThePod(t *testing.T) {
 	s := newFixture(t, calico.EtcdT(t))
+	s.waits("web", 0)
 	sandbox, ip := s.try("web", 0, true)
 	second, other := s.try("web", 0, true)
-	s.waits("web", 0)
 	s.at(time.Minute, ip.String(), "suspected SandboxReplaced kept")
 	for _, change := range []func(){
 		func() { s.must(s.ApplyEndpoint(s.Context(), sandbox, ip)) },

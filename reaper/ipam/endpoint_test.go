@@ -17,6 +17,7 @@ func TestEndpointHasOrClaimsAnAllocation(t *testing.T) {
 		has, claims bool
 	}{
 		"there is none":            {},
+		"it names no sandbox":      {ipam.Endpoint{Name: "e", Addresses: []netip.Addr{ip}}, false, true},
 		"of the sandbox":           {ipam.Endpoint{Name: "e", Sandbox: "s1", Addresses: []netip.Addr{other, ip}}, true, true},
 		"of another sandbox":       {ipam.Endpoint{Name: "e", Sandbox: "s2", Addresses: []netip.Addr{ip}}, false, true},
 		"with another address":     {ipam.Endpoint{Name: "e", Sandbox: "s1", Addresses: []netip.Addr{other}}, false, true},

@@ -451,7 +451,7 @@ func (c *Case) replacement() (netip.Addr, bool) {
 		return netip.Addr{}, false
 	}
 	if c.SandboxOwned() {
-		switch endpoint := c.census.Endpoint(pod.Ref); {
+		switch endpoint := c.endpoint(); {
 		case pod.Node != c.Owner.Node && (c.misleads() || slices.Contains(c.census.MayBe(c.Owner.Node), pod.Node)):
 			return netip.Addr{}, false // the endpoint is under another name of the node, and was not read
 		case endpoint.Claims(c.Allocation):

@@ -33,6 +33,16 @@ func ToldByEndpoints(inv ipam.Inventory, c census.Census) []*ipam.Allocation {
 	return told
 }
 
+// endpoint returns the endpoint of the pod. Where the pod stands for it, the annotations are those that
+// Calico writes, but anyone with access to the pod may have written them.
+func (c *Case) endpoint() ipam.Endpoint {
+	e := c.census.Endpoint(c.Pod.Ref)
+	if e.InPod {
+		e.Name, e.Sandbox, e.Addresses = c.Pod.Ref.Name, c.Pod.Sandbox, c.Pod.Addresses
+	}
+	return e
+}
+
 // replacedBy returns the address of the sandbox that the endpoint of a pod names, if that proves
 // that the allocation is of an earlier one. The pod waits for its address on the node of both.
 //

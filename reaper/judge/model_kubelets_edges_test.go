@@ -95,6 +95,10 @@ func (m *kubeletModel) putCalico(pod *kubeletPod, box *sandbox) func(store int) 
 	owner.Node = m.alias[pod.Node]
 	m.put(inCalico, ipam.Allocation{Key: fmt.Sprint(m.made), IP: ip(inCalico), Owner: owner, Created: m.now.Add(m.clock[pod.Node] - time.Second + time.Duration(m.made)), Group: "handle " + box.id, Adoption: ipam.SandboxOwned}, box)
 	m.told[pod.Node+"/"+pod.Ref.Name] = ipam.Endpoint{Name: "endpoint", Sandbox: box.id, Addresses: []netip.Addr{ip(inCalico)}}
+	if m.known["endpoints in pods"] {
+		m.told[pod.Node+"/"+pod.Ref.Name] = ipam.Endpoint{InPod: true}
+		pod.Sandbox, pod.Addresses = box.id, append(slices.Clone(pod.Addresses[:pod.InStatus]), ip(inCalico))
+	}
 	second := m.stores[inCalico][fmt.Sprint(m.made)].a
 	second.Key, second.IP, second.Group = "second "+second.Key, ip(secondNetwork), "second "+second.Group
 	m.put(inCalico, second, box)
@@ -211,6 +215,9 @@ func (m *kubeletModel) isReplaced(pod *kubeletPod, e *storedEntry) bool {
 	}
 	again := pod.Created.Sub(e.a.Created) > inFlight && pod.Started.Sub(e.a.Created) > inFlight
 	told := m.told[pod.Node+"/"+pod.Ref.Name]
+	if told.InPod {
+		told = ipam.Endpoint{Name: "pod", Sandbox: pod.Sandbox, Addresses: pod.Addresses}
+	}
 	return again || !told.Claims(&e.a) && slices.ContainsFunc(m.calico(), func(o *storedEntry) bool {
 		later := o.a.Owner.Pod == pod.Ref && o.a.Created.After(e.a.Created) && told.Has(&o.a) && !o.a.Created.After(m.now)
 		return later && o.a.Owner.Node == pod.Node && e.a.Owner.Node == pod.Node

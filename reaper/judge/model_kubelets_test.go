@@ -499,6 +499,7 @@ func TestModelRunningSandboxesKeepTheirAddresses(t *testing.T) {
 		{"all is seen", false, []string{"adopted", "in flight"}},
 		{"clocks differ", false, []string{"adopted", "in flight", "clocks differ"}},
 		{"listings fail", true, []string{"adopted", "in flight"}},
+		{"pods stand for their endpoints", false, []string{"adopted", "in flight", "endpoints in pods"}},
 		{"names differ", false, []string{"adopted", "in flight", "names differ"}},
 		{"domains differ", false, []string{"adopted", "in flight", "domains differ"}},
 		{"a node books under the name of another", false, []string{"adopted", "in flight", "a clone"}},

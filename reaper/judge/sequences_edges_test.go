@@ -231,6 +231,10 @@ func TestTryOfAPodThatWaitsGoesOnlyIfTheEndpointHasALaterOne(t *testing.T) {
 	of := func(sandbox string, address byte) func(*ipam.Endpoint) {
 		return func(e *ipam.Endpoint) { e.Sandbox, e.Addresses = sandbox, []netip.Addr{ip(address)} }
 	}
+	inPod := func(e *ipam.Endpoint) { *e = ipam.Endpoint{InPod: true} }
+	annotated := func(sandbox string, address byte) func(*census.Pod) {
+		return func(p *census.Pod) { p.Sandbox, p.Addresses = sandbox, []netip.Addr{ip(address)} }
+	}
 	change := func(change func(a *ipam.Allocation)) []ipam.Allocation {
 		two := tries(time.Hour, 30*time.Minute)
 		change(&two[1])
@@ -262,6 +266,13 @@ func TestTryOfAPodThatWaitsGoesOnlyIfTheEndpointHasALaterOne(t *testing.T) {
 			p.Node, p.InStatus = "n1", 1
 		}, ready("n1"), nil, ""},
 		{"the pod shows the first", tries(time.Hour, 30*time.Minute), func(p *census.Pod) { p.Sandbox = "s1" }, ready("n1"), nil, ""},
+		{"the pod stands for it, and has three tries", tries(time.Hour, 40*time.Minute, 20*time.Minute), annotated("s3", 4), ready("n1"), inPod, "12"},
+		{"the pod stands for it, and the clock was set back", tries(30*time.Minute, time.Hour), annotated("s2", 3), ready("n1"), inPod, ""},
+		{"the pod stands for it, and has no annotations", tries(time.Hour, 30*time.Minute), nil, ready("n1"), inPod, ""},
+		{"the pod stands for it, and names a sandbox only", tries(time.Hour, 30*time.Minute), annotated("s2", 9), ready("n1"), inPod, ""},
+		{"the pod stands for it, and has an address only", tries(time.Hour, 30*time.Minute), annotated("", 3), ready("n1"), inPod, ""},
+		{"the pod has annotations, but a store has the endpoint", tries(time.Hour, 30*time.Minute), annotated("s2", 3), ready("n1"), func(e *ipam.Endpoint) { *e = ipam.Endpoint{} }, ""},
+		{"neither the pod nor the last names a sandbox", change(func(a *ipam.Allocation) { a.Owner.Sandbox = "" }), annotated("", 3), ready("n1"), inPod, ""},
 		{"the last has no time", change(func(a *ipam.Allocation) { a.Created = time.Time{} }), nil, ready("n1"), nil, ""},
 		{"the last is of the future", change(func(a *ipam.Allocation) { a.Created = noon.Add(24 * time.Hour) }), nil, ready("n1"), nil, ""},
 		{"the last is on another node", change(func(a *ipam.Allocation) { a.Owner.Node = "n9" }), nil, ready("n1"), nil, ""},

@@ -53,8 +53,11 @@ func (d *Datastore) Apply(ctx context.Context, kind string, metadata map[string]
 }
 
 // ApplyEndpoint applies the workload endpoint that tells Calico in etcd who has the addresses. In
-// Kubernetes, the pod tells it.
+// Kubernetes, the pod tells it, by the annotations that it then gets.
 func (d *Datastore) ApplyEndpoint(ctx context.Context, s Sandbox, ips ...netip.Addr) error {
+	if d.Etcd == nil {
+		return d.Cluster.UpdatePod(ctx, s.Namespace, s.Pod, s.annotations(ips)...)
+	}
 	var networks []string
 	for _, ip := range ips {
 		networks = append(networks, single(ip))

@@ -50,20 +50,28 @@ func (s Sandbox) Handle() string { return DefaultNetwork + "." + s.ContainerID }
 // PodOptions make a pod look as it does when its sandbox is up: it runs on the node, and kubelet
 // and Calico have recorded its addresses.
 func (s Sandbox) PodOptions(ips ...netip.Addr) []cluster.PodOption {
-	options := []cluster.PodOption{
-		cluster.OnNode(s.Node),
-		cluster.Annotation(ContainerIDAnnotation, s.ContainerID),
-	}
+	options := append(s.annotations(ips), cluster.OnNode(s.Node))
 	if len(ips) == 0 {
 		return options
 	}
-	var addrs, cidrs []string
+	var addrs []string
 	for _, ip := range ips {
 		addrs = append(addrs, ip.String())
+	}
+	return append(options, cluster.PodIPs(addrs...))
+}
+
+// annotations are what Calico writes into the pod.
+func (s Sandbox) annotations(ips []netip.Addr) []cluster.PodOption {
+	options := []cluster.PodOption{cluster.Annotation(ContainerIDAnnotation, s.ContainerID)}
+	if len(ips) == 0 {
+		return options
+	}
+	var cidrs []string
+	for _, ip := range ips {
 		cidrs = append(cidrs, single(ip))
 	}
 	return append(options,
-		cluster.PodIPs(addrs...),
 		cluster.Annotation(PodIPAnnotation, cidrs[0]),
 		cluster.Annotation(PodIPsAnnotation, strings.Join(cidrs, ",")))
 }
