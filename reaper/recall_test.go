@@ -110,29 +110,3 @@ func TestRunWithoutGraceKeepsTheTimesOfWhatItDoesNotRelease(t *testing.T) {
 		})
 	}
 }
-
-// A report says since when what is held has been ownerless, as far as the stored ledger knows it.
-func TestReportSaysSinceWhenSomethingHeldLeaked(t *testing.T) {
-	h, _ := waitingHarness(t)
-	h.policy.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"gone-1"}}, Hold: true}}
-	since := func(minutes int) any {
-		h.now = noon.Add(time.Duration(minutes) * time.Minute)
-		e := entryOf(t, h.run(t), "2")
-		equal(t, "reason", e.Reason, judge.RuleHold)
-		if e.FirstSeen == nil {
-			return nil
-		}
-		return *e.FirstSeen
-	}
-	h.policy.DryRun = new(true)
-	equal(t, "without a ledger", since(0), nil)
-	h.policy.DryRun = new(false)
-	equal(t, "by the run that sees it first", since(1), any(noon.Add(time.Minute)))
-	h.policy.DryRun = new(true)
-	equal(t, "later", since(10), any(noon.Add(time.Minute)))
-	h.policy.Rules, h.policy.DryRun = nil, new(false)
-	h.now = noon.Add(20 * time.Minute)
-	e := entryOf(t, h.run(t), "2")
-	equal(t, "its grace period begins with the end of the hold", *e.Due, noon.Add(35*time.Minute))
-	equal(t, "after the hold", *e.FirstSeen, noon.Add(time.Minute))
-}

@@ -64,28 +64,8 @@ func Decide(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Census,
 	protections.hold(f, v.Decisions)
 	keepGroups(v.Decisions)
 	protections.release(f, v.Decisions)
-	for i := range v.Decisions {
-		f.dateHold(&v.Decisions[i])
-	}
 	v.facts = f
 	return v
-}
-
-// dateHold adds since when something held has been ownerless. What only waits now keeps that time, too,
-// in case it is held again.
-func (f *Facts) dateHold(d *Decision) {
-	if !d.Ownerless || d.Verdict == InUse {
-		return
-	}
-	if since := f.ledger.HeldSince(d.Allocation); since.After(f.ledger.RestoredAt(d.Allocation)) {
-		d.HeldSince = since
-	}
-	if d.Verdict != Held {
-		return
-	}
-	if since := f.ledger.Since(d.Allocation, d.present, f.now); d.HeldSince.IsZero() || since.Before(d.HeldSince) {
-		d.HeldSince = since
-	}
 }
 
 // decideAll adds to v what the rules say about every allocation of the inventory. What is not kept

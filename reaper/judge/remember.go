@@ -41,7 +41,6 @@ func NextLedger(before ledger.Ledger, v Verdicts, c census.Census, inv ipam.Inve
 	}
 	for i := range v.Decisions {
 		v.Decisions[i].rememberSeen(b)
-		b.Held(v.Decisions[i].Allocation, v.Decisions[i].HeldSince)
 	}
 	b.KeepOthers(inv.Listings, v.allocations())
 	b.KeepHolds(since, v.allocations())
@@ -63,11 +62,10 @@ func WithHung(l ledger.Ledger, v Verdicts) ledger.Ledger {
 	})
 }
 
-// KnownTo reports whether the ledger has the times of the decision: since when its allocation has been
-// ownerless, if it waits or is held.
+// KnownTo reports whether the ledger has the time of the decision: since when its allocation has been
+// ownerless, if it waits.
 func (d *Decision) KnownTo(l ledger.Ledger) bool {
-	timeless := d.Verdict != Suspected && (d.Verdict != Held || !d.Due.IsZero())
-	return timeless || l.Knows(d.Allocation, d.present) || d.Verdict == Held && !l.HeldSince(d.Allocation).IsZero()
+	return d.Verdict != Suspected || l.Knows(d.Allocation, d.present)
 }
 
 // LastSeen returns where the pod of the allocation was last seen; the zero Place if the store

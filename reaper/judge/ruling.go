@@ -35,10 +35,6 @@ type Decision struct {
 
 	Ruling
 
-	// HeldSince is when a run first saw the allocation ownerless, if it is held, or was. It is for
-	// people: no verdict rests on it.
-	HeldSince time.Time
-
 	present     bool // the pod that the allocation names existed, if that matters
 	nodeLearned bool // the node of its owner is not from the store
 	facts       *Facts

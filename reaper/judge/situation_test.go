@@ -13,7 +13,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 	"github.com/ip-reaper/ip-reaper/reaper/ledger"
-	"github.com/ip-reaper/ip-reaper/reaper/ledgertest"
 	"github.com/ip-reaper/ip-reaper/reaper/reapertest"
 )
 
@@ -186,43 +185,12 @@ func (w *sequence) run(t *testing.T) []judge.Decision {
 	verdicts := judge.Decide(w.now, w.policy, inv, c, w.ledger, true)
 	decisions := verdicts.Decisions
 	checkWithoutInUse(t, decisions, w.now, w.policy, inv, c, w.ledger)
-	checkWithoutHolds(t, decisions, w.now, w.policy, inv, c, w.ledger)
 	next := judge.NextLedger(w.ledger.Salted(), verdicts, c, inv, w.now.Add(-w.policy.Journal.RestoreHold.Duration))
 	var err error
 	if w.ledger, err = ledger.Decode(next.Encode()); err != nil {
 		t.Fatal(err)
 	}
 	return decisions
-}
-
-// checkWithoutHolds compares the decisions with those by a ledger that does not know since when something
-// has been held: no verdict, and no time by which a later run decides, rests on that.
-func checkWithoutHolds(t *testing.T, have []judge.Decision, now time.Time, p policy.Policy, inv ipam.Inventory, c census.Census, l ledger.Ledger) {
-	t.Helper()
-	form := func(l ledger.Ledger) ledgertest.Ledger {
-		form, err := ledgertest.Decode(l.Encode())
-		if err != nil {
-			t.Fatal(err)
-		}
-		form.Held = nil
-		return form
-	}
-	without, err := ledger.Decode(form(l).Encode())
-	if err != nil {
-		t.Fatal(err)
-	}
-	decisions := judge.Judge(now, p, inv, c, without)
-	for i := range decisions {
-		if diff := cmp.Diff(decisions[i].Ruling, have[i].Ruling, cmpopts.IgnoreUnexported(judge.Ruling{})); diff != "" {
-			t.Errorf("%s is decided by since when it has been held (-want +got):\n%s", have[i].Allocation.Label(), diff)
-		}
-	}
-	next := func(l ledger.Ledger, decisions []judge.Decision) ledgertest.Ledger {
-		return form(judge.NextLedger(l, judge.Verdicts{Decisions: decisions}, c, inv, now.Add(-p.Journal.RestoreHold.Duration)))
-	}
-	if diff := cmp.Diff(next(without, decisions), next(l, have)); diff != "" {
-		t.Errorf("the next ledger rests on since when something has been held (-want +got):\n%s", diff)
-	}
 }
 
 // entryIn runs, and returns the only decision on an allocation of a backend.

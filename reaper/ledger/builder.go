@@ -78,14 +78,6 @@ func (b *Builder) Grace(a *ipam.Allocation, grace time.Duration) {
 	}
 }
 
-// Held adds since when the allocation, which is held, has been ownerless. It adds nothing for the zero
-// time.
-func (b *Builder) Held(a *ipam.Allocation, since time.Time) {
-	if !since.IsZero() {
-		b.made.held.add(b.made.salt.idKey(a), ToSecond(since).Unix())
-	}
-}
-
 // Restored adds when a restore put the allocation back. It adds nothing for the zero time.
 func (b *Builder) Restored(a *ipam.Allocation, at time.Time) {
 	if !at.IsZero() {
@@ -160,7 +152,7 @@ func (b *Builder) KeepHolds(since time.Time, listed iter.Seq[*ipam.Allocation]) 
 func (b *Builder) Ledger() Ledger {
 	l := b.made
 	l.seen, l.restored = l.seen.arranged(), l.restored.arranged()
-	l.graces, l.nodes, l.held = l.graces.arranged(), l.nodes.arranged(), l.held.arranged()
+	l.graces, l.nodes = l.graces.arranged(), l.nodes.arranged()
 	l.unlisted, l.unread = l.unlisted.arranged(), l.unread.arranged()
 	return l
 }
@@ -170,5 +162,4 @@ func (b *Builder) addAll(l Ledger) {
 	b.made.seen, b.made.restored = append(b.made.seen, l.seen...), append(b.made.restored, l.restored...)
 	b.made.graces, b.made.nodes = append(b.made.graces, l.graces...), append(b.made.nodes, l.nodes...)
 	b.made.unlisted, b.made.unread = append(b.made.unlisted, l.unlisted...), append(b.made.unread, l.unread...)
-	b.made.held = append(b.made.held, l.held...)
 }

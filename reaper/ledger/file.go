@@ -44,8 +44,8 @@ type head struct {
 // Encode returns the stored form. Equal ledgers of one salt have equal forms.
 //
 // The form is the version; the length of the head, and the head; then the lists of first-seen times,
-// of restores, of graces, of the pods' nodes, of what was not listed, of what could not be read, and of
-// the times since which something is held; and a CRC-32 of all of that in 4 bytes.
+// of restores, of graces, of the pods' nodes, of what was not listed, and of what could not be read; and
+// a CRC-32 of all of that in 4 bytes.
 // A list is the number of backends and, for each, its tag in 4 bytes, the number of its entries, and
 // the entries in ascending order of their hashes. An entry is the difference of its hash from the
 // one before, and a number: seconds since the earliest time, seconds, the index of a node, or 0. Each
@@ -74,19 +74,18 @@ func (l Ledger) Encode() []byte {
 	zero := func(int32) uint64 { return 0 }
 	data = appendTable(data, l.unlisted, zero)
 	data = appendTable(data, l.unread, zero)
-	data = appendTable(data, l.held, sinceEpoch)
 	return binary.BigEndian.AppendUint32(data, crc32.ChecksumIEEE(data))
 }
 
 // earliest returns the earliest time in the ledger; 0 if it has none.
 func (l Ledger) earliest() int64 {
 	earliest := int64(lastSecond)
-	for _, times := range [...]ledgerTable[int64]{l.seen, l.restored, l.held} {
+	for _, times := range [...]ledgerTable[int64]{l.seen, l.restored} {
 		for _, e := range times {
 			earliest = min(earliest, e.value)
 		}
 	}
-	if len(l.seen)+len(l.restored)+len(l.held) == 0 {
+	if len(l.seen)+len(l.restored) == 0 {
 		return 0
 	}
 	return earliest
@@ -159,7 +158,6 @@ func decodeLedger(data []byte) (l Ledger, err error) {
 	zero := func(uint64) int32 { return 0 }
 	l.unlisted = readTable(&r, 0, zero)
 	l.unread = readTable(&r, 0, zero)
-	l.held = readTable(&r, last, at)
 	if r.err == nil && len(r.rest) > 0 {
 		r.fail("%d bytes follow its end", len(r.rest))
 	}

@@ -7,9 +7,8 @@ import (
 )
 
 // Fit returns the ledger without the entries for which a stored form of this capacity in bytes
-// has no room, and how many these are. First goes since when something is held, on which no verdict
-// rests; it is not counted. A ledger that is full without that has no marks of what was not listed: then
-// the next run keeps all that may be in a pool that it cannot read. Figures, stores, meanings, runs and totals stay.
+// has no room, and how many these are. A full ledger has no marks of what was not listed: then the next
+// run keeps all that may be in a pool that it cannot read. Figures, stores, meanings, runs and totals stay.
 //
 // What is lost last is what keeps an address from being released too early: where pods hang or are
 // mirrors, and where those were whose addresses a restore put back; then restores; then graces. Then
@@ -18,10 +17,6 @@ import (
 func (l Ledger) Fit(capacity int) (Ledger, int) {
 	size := len(l.Encode())
 	if size <= capacity {
-		return l, 0
-	}
-	l.held = nil
-	if size = len(l.Encode()); size <= capacity {
 		return l, 0
 	}
 	l.unlisted, l.unread = nil, nil

@@ -16,8 +16,7 @@ import (
 
 // A Ledger is the memory from run to run:
 //
-//   - since when allocations have been ownerless without a break, for verdicts; and, of those that
-//     are held, for people;
+//   - since when allocations have been ownerless without a break;
 //   - on which node a pod was last seen, if its store does not name that node;
 //   - that a pod hung there, or was a mirror, and in which boot of the node;
 //   - on a node, in which boot a run first saw an allocation that is kept until the next one;
@@ -48,7 +47,6 @@ type Ledger struct {
 	nodes    ledgerTable[string] // stored forms of places, by idKey
 	graces   ledgerTable[int32]  // in seconds, by placeKey
 	restored ledgerTable[int64]  // in seconds since 1970, by spotKey
-	held     ledgerTable[int64]  // in seconds since 1970, by idKey; no verdict rests on it
 
 	// unlisted has the keys of entries that the last listing of their store did not find: they may
 	// be of a pool that could not be read. unread has, for each store of which pools could not be
@@ -110,12 +108,6 @@ func (l Ledger) Since(a *ipam.Allocation, present bool, now time.Time) time.Time
 	return at
 }
 
-// HeldSince returns since when the allocation has been ownerless, if it is held; zero if the ledger
-// does not know it.
-func (l Ledger) HeldSince(a *ipam.Allocation) time.Time {
-	return timeIn(l.held, a, l.salt.idKey)
-}
-
 // Last returns where the pod of the allocation was last seen. Until a run has seen what a
 // restore put back, that comes from the journal; but not on a node, where the person who restores knows now that the
 // sandbox runs, in whichever boot it was seen before.
@@ -160,7 +152,7 @@ func timeIn(times ledgerTable[int64], a *ipam.Allocation, key func(*ipam.Allocat
 // runs ended, nor totals, nor salts: ledgers with different salts are equal only if they have no entries.
 func (l Ledger) Equal(other Ledger) bool {
 	return slices.Equal(l.seen, other.seen) && slices.Equal(l.nodes, other.nodes) &&
-		slices.Equal(l.graces, other.graces) && slices.Equal(l.restored, other.restored) && slices.Equal(l.held, other.held) &&
+		slices.Equal(l.graces, other.graces) && slices.Equal(l.restored, other.restored) &&
 		slices.Equal(l.unlisted, other.unlisted) && slices.Equal(l.unread, other.unread) &&
 		l.Figures == other.Figures && l.Doubt == other.Doubt && maps.Equal(l.Stores, other.Stores) &&
 		slices.Equal(l.Meanings, other.Meanings)
@@ -187,7 +179,7 @@ func (l Ledger) Without(released []*ipam.Allocation, saved Ledger) Ledger {
 // keys yields the keys of all entries.
 func (l Ledger) keys() iter.Seq[ledgerKey] {
 	return func(yield func(ledgerKey) bool) {
-		for _, keys := range [...]iter.Seq[ledgerKey]{l.seen.keys, l.nodes.keys, l.graces.keys, l.restored.keys, l.held.keys} {
+		for _, keys := range [...]iter.Seq[ledgerKey]{l.seen.keys, l.nodes.keys, l.graces.keys, l.restored.keys} {
 			for k := range keys {
 				if !yield(k) {
 					return
@@ -201,7 +193,7 @@ func (l Ledger) keys() iter.Seq[ledgerKey] {
 func (l Ledger) only(keep func(ledgerKey) bool) Ledger {
 	l.seen, l.nodes = l.seen.filter(keep), l.nodes.filter(keep)
 	l.graces, l.restored = l.graces.filter(keep), l.restored.filter(keep)
-	l.held, l.unlisted = l.held.filter(keep), l.unlisted.filter(keep)
+	l.unlisted = l.unlisted.filter(keep)
 	return l
 }
 

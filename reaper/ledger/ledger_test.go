@@ -60,7 +60,7 @@ func TestDamagedLedgerIsRefused(t *testing.T) {
 	for n := range len(whole) {
 		refused = append(refused, whole[:n], whole[:n]+string(whole[n]^1)+whole[n+1:])
 	}
-	const backend, none, salted = "\x01\x00\x00\x00\x07", "\x00\x00\x00\x00\x00\x00\x00", `{"salt":"c3Nzc3Nzc3Nzc3Nzc3Nzcw==","nodes":["a"]}`
+	const backend, none, salted = "\x01\x00\x00\x00\x07", "\x00\x00\x00\x00\x00\x00", `{"salt":"c3Nzc3Nzc3Nzc3Nzc3Nzcw==","nodes":["a"]}`
 	for name, form := range map[string]struct{ head, lists string }{
 		"a key twice":                     {salted, backend + "\x02\x05\x00\x00\x00" + none[1:]},
 		"a hash of more than 64 bits":     {salted, backend + "\x02\x05\x00" + "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01" + "\x00" + none[1:]},
@@ -228,7 +228,7 @@ func drawLedger(t *rapid.T) ledger.Ledger {
 		}), 0, ledger.MaxRuns).Draw(t, "runs"),
 		Stores:        rapid.MapOf(rapid.StringMatching(`[a-c]`), rapid.String()).Draw(t, "stores"),
 		TotalReleased: totals.Draw(t, "total released"), TotalRuns: totals.Draw(t, "total runs"),
-		Unlisted: keys.Draw(t, "unlisted"), Unread: keys.Draw(t, "unread"), Held: times.Draw(t, "held"),
+		Unlisted: keys.Draw(t, "unlisted"), Unread: keys.Draw(t, "unread"),
 		Meanings: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) ledgertest.Meaning {
 			name := rapid.SampledFrom([]string{"", "n1", "n2"})
 			return ledgertest.Meaning{Backend: "calico", Name: name.Draw(t, "name"), Node: name.Draw(t, "node"), Seen: rapid.Int64Range(0, 1<<37).Draw(t, "seen")}
@@ -270,12 +270,10 @@ func TestFullLedgerLeavesOutWhatMattersLeast(t *testing.T) {
 
 		Unlisted: map[string]int64{key("live"): 0, key("old"): 0, key("home"): 0},
 		Unread:   map[string]int64{key("unread"): 0},
-		Held:     map[string]int64{key("held"): 500},
 	}
 	l := ledgerOfForm(t, all)
 	for n, drop := range []func(){ // in their order
 		func() {},
-		func() { all.Held = nil }, // these are no entries
 		func() { all.Unlisted, all.Unread = nil, nil },
 		func() { delete(all.Nodes, key("live")) },
 		func() { delete(all.Seen, key("new")) },
@@ -286,7 +284,7 @@ func TestFullLedgerLeavesOutWhatMattersLeast(t *testing.T) {
 		drop()
 		fitting, left := l.Fit(len(all.Encode()))
 		equal(t, fmt.Sprintf("without %d", n), formOf(t, fitting), formOf(t, ledgerOfForm(t, all)))
-		equal(t, "left out", left, max(0, n-2))
+		equal(t, "left out", left, max(0, n-1))
 	}
 }
 

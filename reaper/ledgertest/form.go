@@ -31,7 +31,6 @@ type Ledger struct {
 
 	Unlisted map[string]int64 `json:"unlisted,omitempty"` // all 0
 	Unread   map[string]int64 `json:"unread,omitempty"`
-	Held     map[string]int64 `json:"held,omitempty"`
 
 	Meanings []Meaning `json:"meanings,omitempty"`
 }
@@ -124,7 +123,7 @@ func Decode(text []byte) (l Ledger, err error) {
 			l.Nodes[key] = h.Nodes[n]
 		}
 	}
-	l.Unlisted, l.Unread, l.Held = r.list(0), r.list(0), r.list(h.Epoch)
+	l.Unlisted, l.Unread = r.list(0), r.list(0)
 	if r.cut || len(r.rest) > 0 {
 		return l, errors.New("the ledger has another form than the tests know")
 	}
@@ -140,7 +139,7 @@ func (l Ledger) Encode() []byte {
 	h.Figures.Pods, h.Figures.Nodes = l.Figures.Pods, l.Figures.Nodes
 	h.Doubt.Pods, h.Doubt.Nodes, h.Doubt.At = l.Doubt.Pods, l.Doubt.Nodes, l.Doubt.At
 	h.Totals.Released, h.Totals.Runs = l.TotalReleased, l.TotalRuns
-	times := slices.AppendSeq(slices.AppendSeq(slices.Collect(maps.Values(l.Seen)), maps.Values(l.Restored)), maps.Values(l.Held))
+	times := slices.AppendSeq(slices.Collect(maps.Values(l.Seen)), maps.Values(l.Restored))
 	if len(times) > 0 {
 		h.Epoch = slices.Min(times)
 	}
@@ -158,7 +157,7 @@ func (l Ledger) Encode() []byte {
 		indices[key] = int64(i)
 	}
 	data = appendList(data, indices, 0)
-	return Sum(appendList(appendList(appendList(data, l.Unlisted, 0), l.Unread, 0), l.Held, h.Epoch))
+	return Sum(appendList(appendList(data, l.Unlisted, 0), l.Unread, 0))
 }
 
 // Sum appends the checksum of a stored form.

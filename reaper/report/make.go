@@ -156,16 +156,12 @@ func EntryOf(d *judge.Decision, done Done) Entry {
 		created := a.Created // the entry may outlive the inventory
 		e.Created = &created
 	}
-	since := d.HeldSince
 	if !d.Due.IsZero() {
-		due := d.Due
+		due := d.Due // only what has one allocates it
 		e.Due, e.Ripe = &due, due
-		if since.IsZero() || d.FirstSeen.Before(since) {
-			since = d.FirstSeen
-		}
 	}
-	if !since.IsZero() {
-		first := since // only what has one allocates it
+	if !d.Due.IsZero() && !d.FirstSeen.IsZero() {
+		first := d.FirstSeen
 		e.FirstSeen = &first
 	}
 	if done.Err != nil {
