@@ -2,7 +2,6 @@ package print
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -12,12 +11,9 @@ import (
 )
 
 // Tops returns what WritePools can count leaks by.
-func Tops() []string { return []string{"nodes", "namespaces", byOwner, byAge} }
+func Tops() []string { return []string{"nodes", "namespaces", byAge} }
 
-const (
-	byOwner = "owners"
-	byAge   = "ages"
-)
+const byAge = "ages"
 
 // rowOf returns the row in which the address of an entry counts; empty if that is not known.
 func rowOf(e report.Entry, by string, now time.Time) string {
@@ -26,10 +22,6 @@ func rowOf(e report.Entry, by string, now time.Time) string {
 		return ageOf(e, now)
 	case by == "nodes":
 		return e.Owner.Node
-	case by == byOwner && e.Owner.Pod == "":
-		return ""
-	case by == byOwner:
-		return strings.Trim(e.Owner.Namespace+"/"+workloadOf(e.Owner.Pod), "/")
 	default:
 		return e.Owner.Namespace
 	}
@@ -44,7 +36,7 @@ type ranking struct {
 	Known bool `json:"known"`
 }
 
-// A rankedRow counts the leaks of one node, namespace, owner or age. Leaked is the sum of
+// A rankedRow counts the leaks of one node, namespace or age. Leaked is the sum of
 // the others.
 type rankedRow struct {
 	Name    string `json:"name"`
@@ -54,7 +46,7 @@ type rankedRow struct {
 	Held    int    `json:"held"`
 }
 
-// nameless is the row of leaks whose node, namespace or owner the store does not name.
+// nameless is the row of leaks whose node or namespace the store does not name.
 const nameless = "(unknown)"
 
 // rank counts the leaks that the stores still have.
@@ -73,20 +65,6 @@ func rank(r report.Report, by string) ranking {
 		return strings.Compare(a.Name, b.Name)
 	})
 	return found
-}
-
-// podName matches the names that controllers give to pods: of a Deployment, a CronJob, a
-// DaemonSet or Job, and a StatefulSet. A random part has no vowels and not all digits
-// (rand.SafeEncodeString in k8s.io/apimachinery).
-var podName = regexp.MustCompile(`^(.+?)(?:(?:-(?:[bcdfghjklmnpqrstvwxz2456789]{6,10}|[0-9]{8,}))?-[bcdfghjklmnpqrstvwxz2456789]{5}|-[0-9]+)$`)
-
-// workloadOf guesses the workload of a pod from its name: web for web-0, web-x2x9z and
-// web-7d4b9c6f5d-x2x9z. The pod is gone, so its owner cannot be read.
-func workloadOf(pod string) string {
-	if m := podName.FindStringSubmatch(pod); m != nil {
-		return m[1]
-	}
-	return pod
 }
 
 // ageOf returns how old a leak is, in words whose order is that of the ages: since an earlier run first
@@ -138,10 +116,7 @@ func (r ranking) table(limit int) table {
 	if more := len(r.Rows) - limit; more > 0 {
 		t.say("… and %s more with %s: --limit shows more", printable.Thousands(more), printable.Thousands(left))
 	}
-	switch r.By {
-	case byOwner:
-		t.say("owners are guessed from pod names: web-0 and web-7d4b9c6f5d-x2x9z belong to web")
-	case byAge:
+	if r.By == byAge {
 		t.say("ages count from the run that first saw the leak, or else from the allocation")
 	}
 	return t

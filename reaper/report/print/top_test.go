@@ -10,18 +10,6 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-func TestWorkloadsAreGuessedFromPodNames(t *testing.T) {
-	for pod, want := range map[string]string{
-		"web": "web", "web-0": "web", "web-12": "web", "my-web-0": "my-web", "0": "0", "-0": "-0",
-		"web-7d4b9c6f5d-x2x9z": "web", "web-x2x9z": "web", "web-x2x9z-0": "web-x2x9z",
-		"backup-28391234-x2x9z": "backup", "my-nginx": "my-nginx", "kube-proxy-zzzzz": "kube-proxy", "": "",
-	} {
-		if got := workloadOf(pod); got != want {
-			t.Errorf("%q is of %q, want %q", pod, got, want)
-		}
-	}
-}
-
 // An address that two stores hold counts once, in the row that one of them knows.
 func TestRankingCountsAddresses(t *testing.T) {
 	due, freed := &report.Address{Fate: report.Due}, &report.Address{Fate: report.Freed}
