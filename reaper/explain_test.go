@@ -22,6 +22,8 @@ func TestParseQuestion(t *testing.T) {
 		{"shop/web", "", report.Question{Namespace: "shop", Pod: "web"}, false},
 		{"shop/web", "cart", report.Question{}, true},
 		{"pod/web", "shop", report.Question{Namespace: "shop", Pod: "web"}, false},
+		{"pod/shop/web", "", report.Question{Namespace: "shop", Pod: "web"}, false},
+		{"pod/shop/web", "cart", report.Question{}, true},
 		{"node/n1", "", report.Question{Node: "n1"}, false},
 		{"web", "shop", report.Question{Namespace: "shop", Name: "web"}, false},
 		{"", "", report.Question{}, true},

@@ -173,8 +173,8 @@ func (q Question) Recorded(e journal.RecordedEntry) bool {
 	return q.Address != "" && q.Address == e.IP || q.Pod != "" && q.names(e.Owner.Namespace, e.Owner.Pod)
 }
 
-// ParseQuestion returns the question of an argument: an address, a CIDR, namespace/name or pod/name
-// for a pod or a network attachment, node/name for a node, pool/name for a pool or a network, or a
+// ParseQuestion returns the question of an argument: an address, a CIDR, namespace/name, pod/name or
+// pod/namespace/name for a pod or a network attachment, node/name for a node, pool/name for a pool or a network, or a
 // bare name. The namespace is that of the pod, if the argument does not give it. The error is an *InputError.
 func ParseQuestion(text, namespace string) (Question, error) {
 	if ip, err := netip.ParseAddr(text); err == nil {
@@ -193,6 +193,8 @@ func ParseQuestion(text, namespace string) (Question, error) {
 		return Question{Node: name}, nil
 	case kind == "pool":
 		return Question{Pool: name}, nil
+	case kind == "pod" && strings.Contains(name, "/"): // pod/namespace/name
+		return ParseQuestion(name, namespace)
 	case kind == "pod":
 		return Question{Namespace: namespace, Pod: name}, nil
 	case strings.ContainsAny(kind, ".:"): // no namespace has these
