@@ -8,7 +8,7 @@ KUBE_ASSETS := $(if $(KUBEBUILDER_ASSETS),kubebuilder-assets,$(addprefix $(BIN)/
 DEMO_ASSETS := $(KUBE_ASSETS) $(BIN)/whereabouts
 CALICO_ASSETS := $(BIN)/calico-ipam $(BIN)/calicoctl $(BIN)/kube-controllers
 BENCH_ASSETS := $(DEMO_ASSETS) $(CALICO_ASSETS) $(BIN)/whereabouts-reconciler $(BIN)/whereabouts-reconciler-map
-ASSETS := $(DEMO_ASSETS) $(CALICO_ASSETS) $(BIN)/host-local $(BIN)/bridge $(BIN)/pushgateway $(BIN)/promtool
+ASSETS := $(DEMO_ASSETS) $(CALICO_ASSETS) $(BIN)/host-local $(BIN)/pushgateway $(BIN)/promtool
 
 # The parts are built side by side, unless -j says how many jobs there are. Other goals, and
 # several of them, may not go side by side.
@@ -194,9 +194,6 @@ $(BIN)/kube-controllers: $(TOOLS)/calico/go.mod $(TOOLS)/calico/go.sum
 
 $(BIN)/host-local: $(TOOLS)/cniplugins/go.mod $(TOOLS)/cniplugins/go.sum
 	$(call build_tool,cniplugins,github.com/containernetworking/plugins/plugins/ipam/host-local)
-
-$(BIN)/bridge: $(TOOLS)/cniplugins/go.mod $(TOOLS)/cniplugins/go.sum
-	$(call build_tool,cniplugins,github.com/containernetworking/plugins/plugins/main/bridge)
 
 $(BIN)/pushgateway: $(TOOLS)/prometheus/go.mod $(TOOLS)/prometheus/go.sum
 	$(call build_tool,prometheus,github.com/prometheus/pushgateway)

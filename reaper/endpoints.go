@@ -24,6 +24,9 @@ func endpointsOf(ctx context.Context, backends []ipam.Backend, as []*ipam.Alloca
 				mine = append(mine, a)
 			}
 		}
+		if len(mine) == 0 { // a datastore is not opened for nothing
+			continue
+		}
 		for i, e := range endpointer.Endpoints(ctx, mine) {
 			endpoints[mine[i].Owner.Pod] = e
 		}

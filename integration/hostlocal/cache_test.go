@@ -27,8 +27,9 @@ func (n *node) bridged(sandboxes ...string) {
 	if os.Geteuid() != 0 {
 		n.Skip("*** NOT ROOT: what the bridge plugin leaves in the cache IS NOT TESTED ***")
 	}
-	plugin, err := assets.Path("bridge")
+	root, err := assets.Root()
 	n.must(err)
+	plugin := filepath.Join(root, "kind", "build", "cni", "bridge")
 	namespace := func(path string) string {
 		n.must(os.WriteFile(path, nil, 0o600))
 		if said, err := exec.Command("unshare", "--net="+path, "true").CombinedOutput(); err != nil {
