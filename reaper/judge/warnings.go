@@ -19,7 +19,7 @@ import (
 // name these pools.
 //
 // It does not count a pool whose ownerless addresses all happen to be protected. That is
-// the usual state of a pool with a reserved address: all its other leaks are released.
+// the usual state of a pool with a protected address: all its other leaks are released.
 func ProtectedPools(inv ipam.Inventory, decisions []Decision) (found map[ipam.PoolRef]string, warnings []string) {
 	kept := make(map[ipam.PoolRef]bool)
 	for _, d := range decisions {
