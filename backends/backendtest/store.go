@@ -39,12 +39,12 @@ type Spoiler interface {
 	Spoil(pool string) (ipam.Allocation, error)
 }
 
-// An Obscurer is a Store that can hold an object outside its pools that protects addresses but
-// that its backend cannot decode.
+// An Obscurer is a Store that can hold an object outside its pools that its backend cannot decode, such as
+// one that says which addresses pods get.
 type Obscurer interface {
 	Store
 
-	// Obscure adds such an object. It may name any address of the pool, but none of another.
+	// Obscure adds such an object. It is about the addresses of the pool.
 	Obscure(pool string) error
 }
 

@@ -32,10 +32,10 @@ type Backend struct {
 
 	mu       sync.Mutex
 	store    datastore
-	guid     string          // of the last listing
-	reserved []ipReservation // of the last listing
-	nodes    storeNodes      // of the last listing
-	shares   shares          // of the last listing, without what nodes own
+	guid     string         // of the last listing
+	reserved ipReservations // of the last listing
+	nodes    storeNodes     // of the last listing
+	shares   shares         // of the last listing, without what nodes own
 	known    handleCache
 }
 
@@ -58,7 +58,7 @@ func (b *Backend) Locate() ipam.Store {
 }
 
 // lastListed returns the IPReservations, Calico's own nodes and its settings of the last listing.
-func (b *Backend) lastListed() ([]ipReservation, storeNodes, shares) {
+func (b *Backend) lastListed() (ipReservations, storeNodes, shares) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.reserved, b.nodes, b.shares

@@ -6,56 +6,83 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 
+	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
-// An ipReservation is an IPReservation: ranges from which Calico allocates no
-// address. An address in them that is already allocated stays so until its pod
-// frees it.
+// ipReservations are those of a datastore: ranges from which Calico gives an address only to a pod that
+// asks for it. An address in them that is already allocated stays so until its pod frees it.
+type ipReservations struct {
+	all  []ipReservation
+	lack error // why they are not known; nil if they are
+}
+
+// An ipReservation is an IPReservation.
 type ipReservation struct {
 	name   string
-	ranges []netip.Prefix
+	ranges ipam.Spans
 
-	// broken is why it cannot be decoded; nil if it can. If its list of ranges cannot be decoded,
-	// it has all addresses. An item in the list that is not a range has none: Calico ignores it
-	// too.
-	broken error
+	// broken is why it cannot be decoded; nil if it can. If undecoded is set, that is its list of ranges.
+	// An item in the list that is not a range has no address: Calico ignores it too.
+	broken    error
+	undecoded bool
 }
 
-// everyAddress are the ranges of an IPReservation whose list cannot be decoded.
-var everyAddress = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
-
-// unknown reports whether its list of ranges cannot be decoded.
-func (r ipReservation) unknown() bool { return r.broken != nil && slices.Equal(r.ranges, everyAddress) }
-
-// reservedBy names the IPReservation that has an address. It returns an empty string if there
-// is none.
-func reservedBy(all []ipReservation, ip netip.Addr) string {
-	for _, r := range all {
-		for _, reserved := range r.ranges {
-			if reserved.Contains(ip) {
-				return "Calico's IPReservation " + r.name
-			}
-		}
-	}
-	return ""
-}
-
-// ipReservations reads all of Calico's IPReservations. It returns none if Calico does not have the
+// listIPReservations reads all of Calico's IPReservations. There are none if Calico does not have the
 // resource, as before 3.22.
-func ipReservations(ctx context.Context, store datastore) ([]ipReservation, error) {
+func listIPReservations(ctx context.Context, store datastore) ipReservations {
 	stored, err := store.resources(ctx, "ipreservations")
 	if err != nil && !errors.Is(err, errUndefined) {
-		return nil, fmt.Errorf("list Calico's IPReservations, which protect addresses: %w", err)
+		return ipReservations{lack: fmt.Errorf("list them: %w", err)}
 	}
 	all := make([]ipReservation, len(stored))
 	for i, one := range stored {
 		all[i] = readIPReservation(one)
 	}
-	return all, nil
+	return ipReservations{all: all}
+}
+
+// spans returns the addresses that are reserved. It reports false if that is not known.
+func (r ipReservations) spans() (spans ipam.Spans, known bool) {
+	if r.lack != nil {
+		return nil, false
+	}
+	for _, one := range r.all {
+		if one.undecoded {
+			return nil, false
+		}
+		spans = append(spans, one.ranges...)
+	}
+	return ipam.NewSpans(spans...), true
+}
+
+// withheld says what reserves addresses.
+func (r ipReservations) withheld() []ipam.Withheld {
+	var all []ipam.Withheld
+	for _, one := range r.all {
+		if len(one.ranges) > 0 {
+			all = append(all, ipam.Withheld{Addresses: one.ranges, Why: "reserved by Calico's IPReservation " + one.name})
+		}
+	}
+	return all
+}
+
+// errors returns what could not be read of them.
+func (r ipReservations) errors() []error {
+	if r.lack != nil {
+		err := fmt.Errorf("which addresses are reserved, and so how full networks are, is unknown: %w", r.lack)
+		return []error{&ipam.ObjectError{Object: "Calico's IPReservations", Err: err}}
+	}
+	var all []error
+	for _, one := range r.all {
+		if one.broken != nil {
+			err := fmt.Errorf("%w; correct it, or delete the IPReservation", one.broken)
+			all = append(all, &ipam.ObjectError{Object: "Calico's IPReservation " + one.name, Err: err})
+		}
+	}
+	return all
 }
 
 // readIPReservation decodes an IPReservation.
@@ -71,9 +98,10 @@ func readIPReservation(stored resource) ipReservation {
 	err := kube.Decode(stored.data, &fields)
 	r := ipReservation{name: cmp.Or(stored.name, fields.Metadata.Name)}
 	if err != nil {
-		r.ranges, r.broken = everyAddress, fmt.Errorf("decode: %w", err)
+		r.undecoded, r.broken = true, fmt.Errorf("decode: %w", err)
 		return r
 	}
+	var ranges []ipam.Span
 	for _, text := range fields.Spec.Reserved {
 		if text = strings.TrimSpace(text); text == "" { // Calico skips it as well
 			continue
@@ -83,8 +111,9 @@ func readIPReservation(stored resource) ipReservation {
 			r.broken = fmt.Errorf("reservedCIDRs: %w", err)
 			continue
 		}
-		r.ranges = append(r.ranges, reserved)
+		ranges = append(ranges, ipam.SpanOf(reserved))
 	}
+	r.ranges = ipam.NewSpans(ranges...)
 	return r
 }
 

@@ -1,7 +1,6 @@
 package calico
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,137 +12,204 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// An IPReservation protects the addresses in its ranges and no others.
-func TestIPReservationsProtectAddresses(t *testing.T) {
-	const protection = "Calico's IPReservation keep"
+// ipPoolOfFour contains threeOfFour.
+const ipPoolOfFour = `{"metadata":{"name":"four"},"spec":{"cidr":"10.0.0.0/30","blockSize":30}}`
+
+// reservedIn returns which of 10.0.0.0 to 10.0.0.3 pods get only if they ask for it, by the only network,
+// which must say that the IPReservation reserves them; "unknown" if that is not known.
+func reservedIn(t *testing.T, networks []ipam.Network, by string) string {
+	t.Helper()
+	if len(networks) != 1 {
+		t.Fatalf("networks %+v, want one", networks)
+	}
+	n := networks[0]
+	if !n.Known {
+		return "unknown"
+	}
+	var got []string
+	for ip := n.Range.Addr(); n.Range.Contains(ip); ip = ip.Next() {
+		why := ""
+		for _, w := range n.Withheld {
+			if w.Addresses.Contains(ip) {
+				why = w.Why
+			}
+		}
+		if n.Usable.Contains(ip) != (why == "") || why != "" && why != "reserved by Calico's IPReservation "+by {
+			t.Errorf("%s is usable: %v, and withheld: %q", ip, n.Usable.Contains(ip), why)
+		}
+		if why != "" {
+			got = append(got, ip.String())
+		}
+	}
+	return strings.Join(got, " ")
+}
+
+// Promise 7. An IPReservation has the addresses in its ranges and no others. Pods do not get them, and those
+// that leaked are released as any other.
+func TestIPReservationsAreNoCapacityAndHoldNothing(t *testing.T) {
+	const all = "10.0.0.0 10.0.0.1 10.0.0.2 10.0.0.3"
 	for _, tt := range []struct {
 		ranges string
-		want   string // the protections of 10.0.0.0, .2 and .3
+		want   string // the reserved among 10.0.0.0 to 10.0.0.3
+		broken bool
 	}{
-		{``, "||"}, {`[]`, "||"}, {`null`, "||"}, {`[" ", ""]`, "||"},
-		{`["10.0.0.2/32"]`, "|" + protection + "|"},
-		{`["10.0.0.2"]`, "|" + protection + "|"},
-		{`[" 10.0.0.2/31 "]`, "|" + protection + "|" + protection},
-		{`["10.0.0.3/31"]`, "|" + protection + "|" + protection},
-		{`["fd00::/8", "10.0.0.0/32", "10.1.0.0/16"]`, protection + "||"},
-		{`["0.0.0.0/0"]`, protection + "|" + protection + "|" + protection},
-		{`["::/0"]`, "||"},
-		{`["::ffff:10.0.0.2"]`, "|" + protection + "|"}, {`["::ffff:10.0.0.2/127"]`, "|" + protection + "|" + protection},
-		// One that cannot be decoded protects the ranges that can.
-		{`["10.0.0.x", "10.0.0.2"]`, "broken|" + protection + "|"}, {`["10.0.0.0/33"]`, "broken||"}, {`["10.0.0.0/"]`, "broken||"},
-		{`["all"]`, "broken||"}, {`["fe80::1%eth0"]`, "broken||"}, {`["::ffff:10.0.0.0/95"]`, "broken||"},
+		{ranges: ``}, {ranges: `[]`}, {ranges: `null`}, {ranges: `[" ", ""]`},
+		{ranges: `["10.0.0.2/32"]`, want: "10.0.0.2"},
+		{ranges: `["10.0.0.2"]`, want: "10.0.0.2"},
+		{ranges: `[" 10.0.0.2/31 "]`, want: "10.0.0.2 10.0.0.3"},
+		{ranges: `["10.0.0.3/31"]`, want: "10.0.0.2 10.0.0.3"},
+		{ranges: `["fd00::/8", "10.0.0.0/32", "10.1.0.0/16"]`, want: "10.0.0.0"},
+		{ranges: `["0.0.0.0/0"]`, want: all},
+		{ranges: `["::/0"]`},
+		{ranges: `["::ffff:10.0.0.2"]`, want: "10.0.0.2"}, {ranges: `["::ffff:10.0.0.2/127"]`, want: "10.0.0.2 10.0.0.3"},
+		// One that cannot be decoded has the ranges that can.
+		{ranges: `["10.0.0.x", "10.0.0.2"]`, want: "10.0.0.2", broken: true}, {ranges: `["10.0.0.0/33"]`, broken: true},
+		{ranges: `["10.0.0.0/"]`, broken: true}, {ranges: `["all"]`, broken: true}, {ranges: `["fe80::1%eth0"]`, broken: true},
+		{ranges: `["::ffff:10.0.0.0/95"]`, broken: true},
 		// Without a list that can be decoded, it may mean any address.
-		{`"10.0.0.2"`, "broken" + protection + "|" + protection + "|" + protection}, {`[7]`, "broken" + protection + "|" + protection + "|" + protection},
+		{ranges: `"10.0.0.2"`, want: "unknown", broken: true}, {ranges: `[7]`, want: "unknown", broken: true},
 	} {
 		t.Run(tt.ranges, func(t *testing.T) {
 			value := `{"reservedCIDRs":` + tt.ranges + `}`
 			if tt.ranges == "" {
 				value = `{}`
 			}
-			want, broken := strings.CutPrefix(tt.want, "broken")
 			inShapes(t, func(t *testing.T, sh shape) {
 				s := newFixture(t, sh)
+				s.more["ippools"] = []resource{{data: []byte(ipPoolOfFour)}}
 				s.more["ipreservations"] = []resource{
 					{data: []byte(`{"metadata":{"name":"other"}}`)}, {data: []byte(`{"metadata":{"name":"keep"},"spec":` + value + `}`)},
 				}
 				s.put(blocks, "10.0.0.0/30", threeOfFour)
-				var got []string
-				var failure error
-				for u, err := range s.backend.List(t.Context()) {
-					failure = cmp.Or(failure, err)
-					if whole := want == strings.Join([]string{protection, protection, protection}, "|"); err == nil && len(u.Allocations) == 3 && (u.Protected != "") != whole {
-						t.Errorf("the block is protected by %q as a whole, want that: %v", u.Protected, whole)
-					}
-					for _, r := range u.Allocations {
-						if !r.EmptyHandle {
-							got = append(got, r.Protected)
-						}
-					}
+				pools, objects := listObjects(t, s.backend)
+				wantUnheld(t, pools)
+				networks, err := s.backend.Survey(t.Context(), pools)
+				if err != nil {
+					t.Fatal(err)
 				}
-				if diff := gocmp.Diff(want, strings.Join(got, "|")); diff != "" {
-					t.Errorf("protections (-want +got):\n%s", diff)
+				if diff := gocmp.Diff(tt.want, reservedIn(t, networks, "keep")); diff != "" {
+					t.Errorf("reserved (-want +got):\n%s", diff)
 				}
-				var object *ipam.ObjectError
-				if broken != errors.As(failure, &object) || broken && !strings.HasPrefix(failure.Error(), "Calico's IPReservation keep: ") {
-					t.Errorf("the listing has the error %v, want one that names the IPReservation: %v", failure, broken)
+				if tt.broken != (len(objects) == 1) || tt.broken && !strings.HasPrefix(objects[0].Error(), "Calico's IPReservation keep: ") {
+					t.Errorf("the listing has the errors %v, want one that names the IPReservation: %v", objects, tt.broken)
 				}
 			})
 		})
 	}
 }
 
+// listObjects returns what a backend lists, and its errors, which must be about objects.
+func listObjects(t *testing.T, b ipam.Backend) (pools []ipam.Pool, objects []error) {
+	t.Helper()
+	for pool, err := range b.List(t.Context()) {
+		var object *ipam.ObjectError
+		switch {
+		case err == nil:
+			pools = append(pools, pool)
+		case errors.As(err, &object):
+			objects = append(objects, err)
+		default:
+			t.Fatal(err)
+		}
+	}
+	return pools, objects
+}
+
+// wantUnheld fails the test if nothing is listed, or something that is listed is held.
+func wantUnheld(t *testing.T, pools []ipam.Pool) {
+	t.Helper()
+	listed := 0
+	for _, pool := range pools {
+		for _, a := range pool.Allocations {
+			listed++
+			if a.Protected+pool.Protected != "" {
+				t.Errorf("%s is held: %q, %q", a.IP, a.Protected, pool.Protected)
+			}
+		}
+	}
+	if listed == 0 {
+		t.Error("nothing is listed")
+	}
+}
+
+// Promise 9. If IPReservations cannot be listed, it is unknown how full networks are. That fails no listing,
+// and holds nothing.
+func TestWithoutAListOfIPReservationsTheCapacityIsUnknown(t *testing.T) {
+	inShapes(t, func(t *testing.T, sh shape) {
+		s := newFixture(t, sh)
+		s.more["ippools"] = []resource{{data: []byte(ipPoolOfFour)}}
+		s.put(blocks, "10.0.0.0/30", threeOfFour)
+		s.always("ipreservations", errRefused)
+		pools, objects := listObjects(t, s.backend)
+		wantUnheld(t, pools)
+		if len(objects) != 1 || !errors.Is(objects[0], errRefused) || !strings.HasPrefix(objects[0].Error(), "Calico's IPReservations: which addresses are reserved") {
+			t.Errorf("the listing has the errors %v", objects)
+		}
+		if pools[0].Capacity != nil {
+			t.Errorf("the block gives %v addresses, want that it is unknown", pools[0].Capacity)
+		}
+		networks, err := s.backend.Survey(t.Context(), pools)
+		if got := reservedIn(t, networks, "?"); got != "unknown" || err != nil {
+			t.Errorf("reserved are %s, %v", got, err)
+		}
+	})
+}
+
 func TestOfflineRespectsIPReservations(t *testing.T) {
 	for _, f := range forms {
-		for ranges, want := range map[string]string{`["10.0.0.2"]`: "10.0.0.2", `["x"]`: ""} {
-			d := ipam.Document{APIVersion: strings.TrimPrefix(f.name, "etcd"), Kind: "IPReservation"}
+		of := func(kind, plural, data string) ipam.Document {
 			if f.name == "etcd" {
-				d = ipam.Document{Key: resourcePrefix + "ipreservations/keep"}
+				return ipam.Document{Key: resourcePrefix + plural + "/one", Data: []byte(data)}
 			}
-			d.Data = []byte(fmt.Sprintf(`{"metadata":{"name":"keep"},"spec":{"reservedCIDRs":%s}}`, ranges))
-			found, rest := Offline([]ipam.Document{d, f.document(blocks, "10.0.0.0/30", threeOfFour)})
+			return ipam.Document{APIVersion: strings.TrimPrefix(f.name, "etcd"), Kind: kind, Data: []byte(data)}
+		}
+		stored := []ipam.Document{
+			f.document(blocks, "10.0.0.0/30", threeOfFour), of("IPPool", "ippools", ipPoolOfFour),
+		}
+		if f.name == "etcd" {
+			stored = append(stored, of("Node", "nodes", `{"metadata":{"name":"n"}}`)) // a dump that has these has all
+		}
+		reserving := func(ranges string) []ipam.Document {
+			return []ipam.Document{of("IPReservation", "ipreservations", fmt.Sprintf(`{"metadata":{"name":"one"},"spec":{"reservedCIDRs":%s}}`, ranges))}
+		}
+		for name, tt := range map[string]struct {
+			documents []ipam.Document
+			want      string
+			says      string // the beginning of the error
+		}{
+			"one":                       {slices.Concat(stored, reserving(`["10.0.0.2"]`)), "10.0.0.2", ""},
+			"one that is partly broken": {slices.Concat(stored, reserving(`["10.0.0.2", "x"]`)), "10.0.0.2", "Calico's IPReservation one: "},
+			"no list":                   {stored[:2], "unknown", "Calico's IPReservations: "},
+		} {
+			found, rest := Offline(tt.documents)
 			if found == nil || len(rest) != 0 {
-				t.Fatalf("%s: found %v, and %d other documents", f.name, found, len(rest))
+				t.Fatalf("%s, %s: found %v, and %d other documents", f.name, name, found, len(rest))
 			}
-			got := ""
-			var failure error
-			for u, err := range found.List(t.Context()) {
-				failure = cmp.Or(failure, err)
-				for _, r := range u.Allocations {
-					if r.Protected == "Calico's IPReservation keep" {
-						got += r.IP.String()
-					}
-				}
+			pools, objects := listObjects(t, found)
+			wantUnheld(t, pools)
+			networks, err := found.(ipam.Surveyor).Survey(t.Context(), pools)
+			if got := reservedIn(t, networks, "one"); got != tt.want || err != nil {
+				t.Errorf("%s, %s: reserved are %q, %v; want %q", f.name, name, got, err, tt.want)
 			}
-			if got != want || (failure != nil) != (want == "") {
-				t.Errorf("%s: protected are %q, %v; want %q", f.name, got, failure, want)
+			if (len(objects) == 1) != (tt.says != "") || len(objects) == 1 && !strings.HasPrefix(objects[0].Error(), tt.says) {
+				t.Errorf("%s, %s: the listing has the errors %v, want %q", f.name, name, objects, tt.says)
 			}
 		}
 	}
 }
 
-// An address that Calico gives to no pod any more is not put back, and the others are.
-func TestReservedAddressIsNotPutBack(t *testing.T) {
-	for ranges, want := range map[string]string{ // of the first of two addresses, %s
-		`[]`: "back", `["10.0.9.9"]`: "back",
-		`["%s"]`: "final", `["10.0.9.0/24", "%s/32"]`: "final", `["nonsense", "%s"]`: "final",
-		`"%s"`: "back", // nothing can be decoded
-	} {
-		t.Run(ranges, func(t *testing.T) {
-			inShapes(t, func(t *testing.T, sh shape) {
-				s := newFixture(t, sh)
-				records := s.lose(2)
-				reserve := func(ranges string) {
-					s.more["ipreservations"] = []resource{{data: []byte(`{"metadata":{"name":"keep"},"spec":{"reservedCIDRs":` + ranges + `}}`)}}
-					for _, err := range s.backend.List(t.Context()) {
-						if object := (*ipam.ObjectError)(nil); err != nil && !errors.As(err, &object) {
-							t.Fatal(err)
-						}
-					}
-				}
-				reserve(strings.ReplaceAll(ranges, "%s", records[0].IP))
-				compared := s.backend.Compare(t.Context(), firstBlock, records)
-				errs := s.backend.Restore(t.Context(), firstBlock, records)
-				for name, answers := range map[string][]error{"Compare": compared, "Restore": errs} {
-					if got := restoreOutcomes(answers); got != want+" back" {
-						t.Errorf("%s = %v, want %s back", name, answers, want)
-					}
-				}
-				if want == "back" {
-					return
-				}
-				used := slices.Clone(records)
-				used[0].InUse = true
-				if got := restoreOutcomes(s.backend.Compare(t.Context(), firstBlock, used)); got != "back present" {
-					t.Errorf("of a pod that uses it: Compare = %s", got)
-				}
-				if says := records[0].IP + " is not put back: Calico's IPReservation keep reserves it"; fmt.Sprint(errs[0]) != says {
-					t.Errorf("Restore = %v, want %s", errs[0], says)
-				}
-				reserve(`[]`)
-				if got := s.restore(records...); got != "back present" {
-					t.Errorf("without the IPReservation: Restore = %s", got)
-				}
-			})
-		})
-	}
+// Promise 10. A run releases a dead allocation that an IPReservation covers, so a restore puts it back.
+func TestReservedAddressIsPutBack(t *testing.T) {
+	inShapes(t, func(t *testing.T, sh shape) {
+		s := newFixture(t, sh)
+		records := s.lose(2)
+		s.more["ipreservations"] = []resource{{data: []byte(`{"metadata":{"name":"keep"},"spec":{"reservedCIDRs":["` + records[0].IP + `"]}}`)}}
+		listObjects(t, s.backend)
+		if got := restoreOutcomes(s.backend.Compare(t.Context(), firstBlock, records)); got != "back back" {
+			t.Errorf("Compare = %s", got)
+		}
+		if got := restoreOutcomes(s.backend.Restore(t.Context(), firstBlock, records)); got != "back back" {
+			t.Errorf("Restore = %s", got)
+		}
+	})
 }

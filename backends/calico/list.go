@@ -64,9 +64,7 @@ func (b *Backend) read(ctx context.Context) (*listing, error) {
 		return nil, fmt.Errorf("list Calico's nodes: %w", err)
 	}
 	l.takeNodes(nodes)
-	if l.reserved, err = ipReservations(ctx, store); err != nil {
-		return nil, err
-	}
+	l.reserved = listIPReservations(ctx, store)
 	b.mu.Lock()
 	b.reserved, b.nodes, b.shares = l.reserved, l.nodes, l.shares
 	b.guid = guid
@@ -82,7 +80,7 @@ type listing struct {
 	large    []largeBlock
 	nodes    storeNodes
 	tunnels  map[netip.Addr]string // the nodes, by the addresses of their tunnels
-	reserved []ipReservation
+	reserved ipReservations
 	shares   shares
 	readable map[netip.Prefix]bool    // the blocks that could be decoded
 	byID     map[string]*listedHandle // the handles, by ID
@@ -236,27 +234,20 @@ func (l *listing) finish(b *listedBlock) ipam.Pool {
 		if a.Unreadable == "" {
 			a.Unreadable = l.unreadableReason(a.Group)
 		}
-		a.Protected = reservedBy(l.reserved, a.IP)
 	}
 	b.Node, b.Tunnels = l.nodes.kubernetesName(b.Node), l.tunnels
 	if b.Rest = l.shares.rest; b.Rest > 0 {
 		b.RestBy = l.shares.restBy()
 	}
-	if len(b.Allocations) > 0 {
-		b.Protected = l.wholeProtection(b)
+	if l.reserved.lack != nil {
+		b.Capacity = nil
 	}
 	return b.Pool
 }
 
-// errors returns an error for each object that could not be decoded.
+// errors returns an error for each object that could not be read.
 func (l *listing) errors() []error {
-	var all []error
-	for _, r := range l.reserved {
-		if r.broken != nil {
-			err := fmt.Errorf("%w; correct it, or delete the IPReservation", r.broken)
-			all = append(all, &ipam.ObjectError{Object: "Calico's IPReservation " + r.name, Err: err})
-		}
-	}
+	all := l.reserved.errors()
 	for _, b := range l.large {
 		err := fmt.Errorf("%w: what may have an address in it is kept, and how full networks of its IP family are is unknown; correct the blockSize of its IPPool", b.sizeError)
 		all = append(all, &ipam.ObjectError{Object: "Calico's block " + b.name, Range: b.cidr, Err: err})
@@ -313,14 +304,4 @@ func (l *listing) emptyHandles() ipam.Pool {
 		u.Allocations = append(u.Allocations, r)
 	}
 	return u
-}
-
-// wholeProtection names the IPReservation that protects the first address of a
-// block, if every address of the block is protected.
-func (l *listing) wholeProtection(b *listedBlock) string {
-	kept, known := reservedSpans(l.reserved)
-	if left := ipam.NewSpans(ipam.SpanOf(b.Range)).Without(kept); known && left.Count().Sign() > 0 {
-		return ""
-	}
-	return reservedBy(l.reserved, b.Range.Addr())
 }

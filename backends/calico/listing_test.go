@@ -268,7 +268,7 @@ func TestListReadsHandlesBeforeBlocks(t *testing.T) {
 
 // A listing that fails returns one error and no pool.
 func TestListFails(t *testing.T) {
-	for _, request := range []string{"ready", "list handles", "list blocks", "nodes", "ipreservations"} {
+	for _, request := range []string{"ready", "list handles", "list blocks", "nodes"} {
 		s := newFixture(t, shapes[0])
 		s.leak(1)
 		s.always(request, errRefused)

@@ -52,7 +52,7 @@ func (b *Backend) Survey(ctx context.Context, pools []ipam.Pool) ([]ipam.Network
 
 // networksOf returns the IPPools as networks. The error names those that cannot
 // be decoded. If there is one, it is unknown whether a block has no IPPool. The nodes are Calico's own.
-func networksOf(pools []ipam.Pool, ipPools []ipPool, reserved []ipReservation, nodes storeNodes, shared shares) ([]ipam.Network, error) {
+func networksOf(pools []ipam.Pool, ipPools []ipPool, reserved ipReservations, nodes storeNodes, shared shares) ([]ipam.Network, error) {
 	var errs []error
 	ipPools = slices.DeleteFunc(slices.Clone(ipPools), func(p ipPool) bool {
 		if p.broken != nil {
@@ -60,15 +60,21 @@ func networksOf(pools []ipam.Pool, ipPools []ipPool, reserved []ipReservation, n
 		}
 		return p.broken != nil
 	})
-	kept, known := reservedSpans(reserved)
+	kept, known := reserved.spans()
+	withheld := reserved.withheld()
 	all := make([]ipam.Network, len(ipPools))
 	for i, p := range ipPools {
 		all[i] = ipam.Network{
-			Name: p.name, Range: p.cidr, Closed: p.closed,
-			Known: known, Usable: ipam.NewSpans(ipam.SpanOf(p.cidr)).Without(kept), Default: true,
+			Name:     p.name,
+			Range:    p.cidr,
+			Closed:   p.closed,
+			Known:    known,
+			Usable:   ipam.NewSpans(ipam.SpanOf(p.cidr)).Without(kept),
+			Withheld: withheld,
+			Default:  true,
 		}
 	}
-	left := ipam.Network{Name: poolless, Closed: "no IPPool contains its blocks", Known: known}
+	left := ipam.Network{Name: poolless, Closed: "no IPPool contains its blocks", Known: known, Withheld: withheld}
 	var stray []ipam.Span
 	inside := make([][]netip.Prefix, len(ipPools))
 	for _, pool := range pools {
@@ -105,21 +111,6 @@ func smallestContaining(block netip.Prefix, ipPools []ipPool) int {
 		}
 	}
 	return found
-}
-
-// reservedSpans returns the addresses of the IPReservations. It reports false if the
-// list of one cannot be decoded.
-func reservedSpans(reserved []ipReservation) (spans ipam.Spans, known bool) {
-	var all []ipam.Span
-	for _, r := range reserved {
-		if r.unknown() {
-			return nil, false
-		}
-		for _, one := range r.ranges {
-			all = append(all, ipam.SpanOf(one))
-		}
-	}
-	return ipam.NewSpans(all...), true
 }
 
 // An ipPool is an IPPool: a range that Calico cuts into blocks when nodes need some.

@@ -131,7 +131,7 @@ func TestOfflineHasTheNetworksOfTheFiles(t *testing.T) {
 			{[]ipam.Document{d, block}, []string{"one 256 [10.0.0.0/30]"}},
 			{[]ipam.Document{block}, nil},
 		} {
-			found, _ := Offline(tt.docs)
+			found, _ := Offline(withReservations(tt.docs...))
 			got, err := found.(ipam.Surveyor).Survey(t.Context(), blocksOf("10.0.0.0/30"))
 			if !slices.Equal(linesOf(got), tt.want) || err != nil {
 				t.Errorf("%s: networks %v, %v; want %v", f.name, linesOf(got), err, tt.want)

@@ -2,6 +2,7 @@ package calico
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -13,7 +14,7 @@ import (
 type excerpt struct {
 	blocks, handles []object
 	nodes           []node
-	reserved        []ipReservation
+	reserved        ipReservations
 	ipPools         []ipPool
 	settings        []byte // of Calico's IPAM; nil if the files have none
 	affinities      []affinity
@@ -31,13 +32,12 @@ func Offline(documents []ipam.Document) (found ipam.Backend, rest []ipam.Documen
 			rest = append(rest, d)
 		}
 	}
-	var lacks []ipam.Lack
 	// A dump of etcd that has Calico's nodes has all of Calico's resources.
 	if e.inEtcd && len(e.nodes) == 0 || !e.inEtcd && ipam.Lacks(documents, "IPReservation", groupV1, groupV3) {
-		lacks = append(lacks, ipam.Lack{Of: "IPReservations of Calico"})
+		e.reserved.lack = errors.New("the files do not list all of them")
 	}
 	if len(e.blocks)+len(e.handles) > 0 {
-		found = ipam.Excerpt{Store: Name, Pools: e.pools, Networks: e.networks(), EndpointOf: e.endpointOf, Lacks: lacks, External: e.inEtcd}
+		found = ipam.Excerpt{Store: Name, Pools: e.pools, Networks: e.networks(), EndpointOf: e.endpointOf, External: e.inEtcd}
 	}
 	return found, rest
 }
@@ -93,7 +93,7 @@ func (e *excerpt) takeResource(plural string, r resource) {
 		n, _ := readNode(r)
 		e.nodes = append(e.nodes, n)
 	case "ipreservations":
-		e.reserved = append(e.reserved, readIPReservation(r))
+		e.reserved.all = append(e.reserved.all, readIPReservation(r))
 	case "ippools":
 		e.ipPools = append(e.ipPools, readIPPool(r))
 	case "workloadendpoints":

@@ -42,10 +42,20 @@ func customResource(k kind, id, value string) ipam.Document {
 		`{"metadata": {"name": %q}, "spec": %s}`, resourceName(k, id), value)}
 }
 
+// withReservations returns the documents with what tells that there are no IPReservations: an empty list, or
+// the nodes in a dump of etcd, which has all of Calico's resources.
+func withReservations(docs ...ipam.Document) []ipam.Document {
+	none := ipam.Document{APIVersion: "crd.projectcalico.org/v1", Kind: "IPReservationList", List: true}
+	if slices.ContainsFunc(docs, func(d ipam.Document) bool { return d.Key != "" }) {
+		none = ipam.Document{Key: resourcePrefix + "nodes/n", Data: []byte(`{}`)}
+	}
+	return append(slices.Clone(docs), none)
+}
+
 // listed returns a line for each allocation or error in the documents.
 func listed(t *testing.T, docs ...ipam.Document) []string {
 	t.Helper()
-	found, _ := Offline(docs)
+	found, _ := Offline(withReservations(docs...))
 	if found == nil {
 		return nil
 	}

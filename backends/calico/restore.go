@@ -44,19 +44,17 @@ func (b *Backend) restore(ctx context.Context, pool string, rs []ipam.Record, of
 	if pool == emptyHandles {
 		return each(len(rs), func(i int) error { return restoreEmptyHandle(ctx, store, rs[i]) })
 	}
-	listed, _, _ := b.lastListed()
-	reserved := slices.DeleteFunc(slices.Clone(listed), ipReservation.unknown)
-	return untilWritten(len(rs), func() ([]error, bool) { return restoreOnce(ctx, store, pool, rs, reserved) })
+	return untilWritten(len(rs), func() ([]error, bool) { return restoreOnce(ctx, store, pool, rs) })
 }
 
-// restoreOnce reads a block and puts back the records whose ordinals are free and not reserved. It
+// restoreOnce reads a block and puts back the records whose ordinals are free. It
 // reports false if another writer changed the block or a handle meanwhile.
-func restoreOnce(ctx context.Context, store datastore, pool string, rs []ipam.Record, reserved []ipReservation) ([]error, bool) {
+func restoreOnce(ctx context.Context, store datastore, pool string, rs []ipam.Record) ([]error, bool) {
 	before, err := blockToRestore(ctx, store, pool)
 	if err != nil {
 		return slices.Repeat([]error{err}, len(rs)), true
 	}
-	errs, free := choose(store, before, rs, reserved)
+	errs, free := choose(store, before, rs)
 	failures, ok := raiseHandles(ctx, store, before, free)
 	if !ok {
 		return nil, false
@@ -113,13 +111,12 @@ func blockToRestore(ctx context.Context, store datastore, pool string) (block, e
 
 // choose returns the records that can be put back into the block, and the answers for the
 // others.
-func choose(store datastore, into block, rs []ipam.Record, reserved []ipReservation) (errs []error, free []recordedAllocation) {
+func choose(store datastore, into block, rs []ipam.Record) (errs []error, free []recordedAllocation) {
 	errs = make([]error, len(rs))
 	chosen := make(map[int]bool)
 	for i, r := range rs {
 		a, err := readRecord(store, into, r)
 		a.index = i
-		by := reservedBy(reserved, into.address(a.ordinal))
 		switch {
 		case err != nil:
 			errs[i] = fmt.Errorf("the record of %s cannot be restored: %w", r.IP, err)
@@ -130,8 +127,6 @@ func choose(store datastore, into block, rs []ipam.Record, reserved []ipReservat
 			}
 		case chosen[a.ordinal]:
 			errs[i] = fmt.Errorf("%w: the journal has another record of %s", ipam.ErrTaken, r.IP)
-		case by != "" && !r.InUse:
-			errs[i] = fmt.Errorf("%s is not put back: %s reserves it", r.IP, by)
 		default:
 			chosen[a.ordinal] = true
 			free = append(free, a)

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
 )
 
@@ -66,29 +65,8 @@ func notServed(ctx context.Context, client rest.Interface) error {
 	return nil
 }
 
-// readExclusions decodes network attachments.
-func readExclusions(items []json.RawMessage) *exclusions {
-	var c configurations
-	return excludedBy(decoded(items, c.take))
-}
-
-// excludedBy returns what the attachments exclude.
-func excludedBy(attachments []*configuration) *exclusions {
-	all := new(exclusions)
-	for _, a := range attachments {
-		all.add(a.name, a.ranges)
-		if a.closed != "" {
-			all.closed = append(all.closed, ipam.Network{Name: a.name, Closed: a.closed, Attachments: []string{a.name}})
-		}
-		if a.unsure {
-			all.unsure = append(all.unsure, a.name)
-		}
-	}
-	return all
-}
-
-// readAttachment decodes a network attachment. One that cannot be decoded may exclude any
-// address of the ranges it names, but no other.
+// readAttachment decodes a network attachment. One that cannot be decoded may be about any of the ranges it
+// names, but no other.
 func readAttachment(item json.RawMessage) *configuration {
 	var o struct {
 		object
@@ -129,7 +107,7 @@ const (
 	maxUnread = 10_000
 )
 
-// errUnread is why a configuration that is not kept may exclude all that it names.
+// errUnread is why nothing but its ranges is known of a configuration.
 var errUnread = errors.New("spec.config: the configurations of all network attachments together have too much text, " +
 	"or too many ranges, and this is one of the longest; shorten it, or delete the attachment")
 
@@ -184,8 +162,8 @@ func (c *configurations) take(item json.RawMessage) *configuration {
 	return a
 }
 
-// giveUp forgets a configuration but for its ranges. Each may exclude all of its addresses, in
-// any network. If even the ranges are too many, it may exclude any address.
+// giveUp forgets a configuration but for its ranges. Each may be of any network. If even the ranges are too
+// many, it may be about any address.
 func (c *configurations) giveUp(a *configuration) {
 	c.size -= a.size
 	type part struct {

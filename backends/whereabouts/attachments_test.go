@@ -3,8 +3,6 @@ package whereabouts
 import (
 	"errors"
 	"net/http"
-	"net/netip"
-	"slices"
 	"strings"
 	"testing"
 
@@ -25,8 +23,8 @@ func groups(versions ...string) http.HandlerFunc {
 	return say(`{"kind": "APIGroupList", "apiVersion": "v1", "groups": [` + strings.Join(all, ",") + `]}`)
 }
 
-// Promise 2. Only the API server itself can say that it serves no network
-// attachments.
+// Promise 2, 9. Only the API server itself can say that it serves no network attachments. If it is not known
+// which there are, how full networks are is unknown. That fails no listing.
 func TestAttachmentsListStatuses(t *testing.T) {
 	const ours, theirs = "whereabouts.cni.cncf.io/v1alpha1", "k8s.cni.cncf.io/v1"
 	attachments := schema.GroupResource{Group: attachmentGroup, Resource: attachmentResource}
@@ -36,63 +34,50 @@ func TestAttachmentsListStatuses(t *testing.T) {
 		name   string
 		list   http.HandlerFunc
 		groups http.HandlerFunc
-		want   string // the protection of 10.0.0.4
-		fails  string // a part of the error
+		want   string // how many addresses pods can get
+		fails  string // a part of the error of the survey
 	}{
-		{"some", some, nil, "excluded by the network attachment shop/lan", ""},
-		{"none", items(), nil, "", ""},
-		{"not defined", plain(http.StatusNotFound), groups("apps/v1", ours), "", ""},
-		{"another version defined", plain(http.StatusNotFound), groups(ours, "k8s.cni.cncf.io/v1beta2"), "", ""},
-		{"not found, but served", plain(http.StatusNotFound), groups(ours, theirs), "", "although the API server serves k8s.cni.cncf.io/v1"},
-		{"a proxy knows no such path", plain(http.StatusNotFound), plain(http.StatusNotFound), "", "reason unknown"},
-		{"groups of another server", plain(http.StatusNotFound), groups("apps/v1"), "", "reason unknown"},
-		{"no groups", plain(http.StatusNotFound), say(`{}`), "", "reason unknown"},
-		{"groups forbidden", plain(http.StatusNotFound), forbidden, "", "no such right"},
-		{"forbidden", forbidden, nil, "", "no such right"},
-		{"broken", broken, nil, "", "etcd is gone"},
-		{"not a list", say("{}"), nil, "", "not a list"},
+		{"some", some, nil, "253", ""},
+		{"none", items(), nil, "254", ""},
+		{"not defined", plain(http.StatusNotFound), groups("apps/v1", ours), "254", ""},
+		{"another version defined", plain(http.StatusNotFound), groups(ours, "k8s.cni.cncf.io/v1beta2"), "254", ""},
+		{"not found, but served", plain(http.StatusNotFound), groups(ours, theirs), "unknown", "although the API server serves k8s.cni.cncf.io/v1"},
+		{"a proxy knows no such path", plain(http.StatusNotFound), plain(http.StatusNotFound), "unknown", "reason unknown"},
+		{"groups of another server", plain(http.StatusNotFound), groups("apps/v1"), "unknown", "reason unknown"},
+		{"no groups", plain(http.StatusNotFound), say(`{}`), "unknown", "reason unknown"},
+		{"groups forbidden", plain(http.StatusNotFound), forbidden, "unknown", "no such right"},
+		{"forbidden", forbidden, nil, "unknown", "no such right"},
+		{"broken", broken, nil, "unknown", "etcd is gone"},
+		{"not a list", say("{}"), nil, "unknown", "not a list"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			_, client := newAPI(t, map[string]http.HandlerFunc{
 				"GET ippools": items(leakyPool), "GET overlappingrangeipreservations": items(leaked),
-				listAttachments: tt.list, getGroups: tt.groups,
+				listAttachments: tt.list, getGroups: tt.groups, listSlices: items(),
 			})
-			for _, b := range []ipam.Backend{NewPools(client, Settings{}, atOnce), NewOverlapping(client, Settings{}, atOnce)} {
-				var got, fails []string
+			pools := NewPools(client, Settings{}, atOnce)
+			var listed []ipam.Pool
+			for _, b := range []ipam.Backend{NewOverlapping(client, Settings{}, atOnce), pools} {
+				listed = nil
 				for pool, err := range b.List(t.Context()) {
 					if err != nil {
-						fails = append(fails, err.Error())
+						t.Errorf("%s: %v", b.Name(), err)
 					}
-					for _, r := range pool.Allocations {
-						if r.IP.String() == "10.0.0.4" {
-							got = append(got, r.Protected)
-						} else if r.Protected != "" {
-							t.Errorf("%s is protected", r.IP)
-						}
-					}
+					listed = append(listed, pool)
 				}
-				switch {
-				case tt.fails == "" && (fails != nil || !slices.Equal(got, []string{tt.want})):
-					t.Errorf("%s: protected by %q, %q, want %q", b.Name(), got, fails, tt.want)
-				case tt.fails != "" && (len(fails) != 1 || got != nil || !strings.Contains(fails[0], tt.fails)):
-					t.Errorf("%s: protected by %q, %q, want nothing and an error with %q", b.Name(), got, fails, tt.fails)
+				if len(listed) != 1 || len(listed[0].Allocations) == 0 {
+					t.Errorf("%s: listed are %+v", b.Name(), listed)
 				}
 			}
+			networks, err := pools.Survey(t.Context(), listed)
+			got := linesOf(networks)
+			if len(got) != 1 || !strings.Contains(got[0], " "+tt.want+" ") {
+				t.Errorf("networks %q, want one with %s addresses", got, tt.want)
+			}
+			if (err != nil) != (tt.fails != "") || err != nil && !strings.Contains(err.Error(), tt.fails) {
+				t.Errorf("the survey ends with %v, want %q", err, tt.fails)
+			}
 		})
-	}
-}
-
-// Promise 2. A range whose configuration was not kept may exclude the address that a restore would
-// put back, unless another attachment gives it.
-func TestRestoreRefusesWhatAnUnreadConfigurationMayExclude(t *testing.T) {
-	ip, in := netip.MustParseAddr("10.0.0.4"), netip.MustParsePrefix("10.0.0.0/24")
-	unread := attachedRange{from: in, anyNetwork: true, broken: errUnread}
-	read := attachedRange{from: in, first: in.Addr(), last: netip.MustParseAddr("10.0.0.255")}
-	if err := checkGiven(ip, []attachedRange{unread}); !errors.Is(err, errUnread) {
-		t.Errorf("%v, want that it may be excluded", err)
-	}
-	if err := checkGiven(ip, []attachedRange{unread, read}); err != nil {
-		t.Errorf("%v, want that another attachment gives it", err)
 	}
 }

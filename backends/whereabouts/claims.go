@@ -90,6 +90,27 @@ func (c claims) protection(claim string) string {
 	return ""
 }
 
+// protections are what keeps an allocation without an owner.
+type protections struct {
+	claims   claims
+	settings Settings
+}
+
+// protect sets what keeps the allocations of a pool. One that belongs to an IPAMClaim is kept, unless the
+// claim is certainly gone. stored returns an allocation as stored: an entry, or the spec of an overlapping
+// reservation.
+func (p protections) protect(u *ipam.Pool, stored func(ipam.Allocation) string) {
+	for i := range u.Allocations {
+		a := &u.Allocations[i]
+		if claim := claimOf(stored(*a)); claim != "" {
+			a.Protected = p.claims.protection(claim)
+		}
+		if p.settings.UnknownFields == IgnoreUnknownFields {
+			a.UnknownField = ""
+		}
+	}
+}
+
 // claimField is the field that names the IPAMClaim to which an address belongs
 // (Whereabouts pull request 742).
 const claimField = "ipamclaimref"

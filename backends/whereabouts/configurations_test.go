@@ -3,7 +3,6 @@ package whereabouts
 import (
 	"encoding/json"
 	"fmt"
-	"net/netip"
 	"runtime"
 	"slices"
 	"strings"
@@ -14,8 +13,8 @@ import (
 
 // longAttachment returns an attachment of the network blue with these fields and so many MiB of
 // others.
-func longAttachment(name string, mib int, ipam string) json.RawMessage {
-	return json.RawMessage(attachment(name, inBlue(ipam+`, "x": "`+strings.Repeat("x", mib<<20)+`"`)))
+func longAttachment(name string, mib int, ipam string) string {
+	return attachment(name, inBlue(ipam+`, "x": "`+strings.Repeat("x", mib<<20)+`"`))
 }
 
 // manyRanges returns so many ranges of four addresses, all different.
@@ -27,46 +26,40 @@ func manyRanges(n int) string {
 	return `, "ipRanges": [` + strings.Join(all, ",") + `]`
 }
 
-// Promise 2. What is beyond the limit may exclude all that it names, whatever the order. The
-// longest go first, so that a tenant cannot crowd out the others.
+// What is beyond the limit may be of any network, whatever the order. The longest go first, so that a tenant
+// cannot crowd out the others.
 func TestConfigurationsThatAreTooLongTogether(t *testing.T) {
 	const in = `, "range": "10.0.0.0/24", "exclude": ["10.0.0.5"]`
-	small := json.RawMessage(attachment("lan", inBlue(in)))
-	other := func(mib int, more string) json.RawMessage {
+	small := attachment("lan", inBlue(in))
+	other := func(mib int, more string) string {
 		return longAttachment(fmt.Sprint("other-", mib), mib, more)
 	}
-	const all, by = "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 10.0.0.6", "the network attachment shop/other-6 may exclude it: spec.config: the conf"
 	for _, tt := range []struct {
 		name  string
-		items []json.RawMessage
-		want  string // the protected among 10.0.0.1 to 10.0.0.6 of the network blue
-		by    string
+		items []string
+		want  string // the excluded among 10.0.0.1 to 10.0.0.6 of the network blue
 		left  string // the attachments whose configuration is not kept
 	}{
-		{"together within the limit", []json.RawMessage{small, other(4, ""), other(3, "")}, "10.0.0.5", "excluded by the network attachment shop/lan", ""},
-		{"of another range", []json.RawMessage{small, other(6, `, "range": "10.1.0.0/24"`), other(4, `, "range": "10.2.0.0/24"`)},
-			"10.0.0.5", "excluded by the network attachment shop/lan", "shop/other-6"},
-		{"of a range that nothing gives", []json.RawMessage{other(6, in), other(4, `, "range": "10.2.0.0/24"`)}, all, by, "shop/other-6"},
-		{"of a range that another gives", []json.RawMessage{small, other(6, in), other(4, `, "range": "10.2.0.0/24"`)}, "10.0.0.5", "", "shop/other-6"},
-		{"of another network", []json.RawMessage{
-			json.RawMessage(strings.ReplaceAll(string(other(6, in)), "blue", "green")), other(4, `, "range": "10.2.0.0/24"`),
-		}, all, by, "shop/other-6"},
-		{"of slices", []json.RawMessage{other(6, `, "range": "10.0.0.0/16", "node_slice_size": "/24"`), other(4, `, "range": "10.2.0.0/24"`)}, all, by, "shop/other-6"},
-		{"each too long alone", []json.RawMessage{small, other(9, `, "range": "10.1.0.0/24"`), other(10, `, "range": "10.2.0.0/24"`)},
-			"10.0.0.5", "excluded by the network attachment shop/lan", "shop/other-10 shop/other-9"},
-		{"not of the plugin", []json.RawMessage{small, json.RawMessage(attachment("long", `{"type": "sriov", "x": "`+strings.Repeat("x", 9<<20)+`"}`))},
-			"10.0.0.5", "excluded by the network attachment shop/lan", ""},
-		{"of more ranges than are kept", []json.RawMessage{other(6, manyRanges(maxUnread+1)), other(4, `, "range": "10.2.0.0/24"`)}, all, by, "shop/other-6"},
+		{"together within the limit", []string{small, other(4, ""), other(3, "")}, "10.0.0.5", ""},
+		{"of another range", []string{small, other(6, `, "range": "10.1.0.0/24"`), other(4, `, "range": "10.2.0.0/24"`)}, "10.0.0.5", "shop/other-6"},
+		{"of a range that nothing gives", []string{other(6, in), other(4, `, "range": "10.2.0.0/24"`)}, "unknown", "shop/other-6"},
+		{"of a range that another gives", []string{small, other(6, in), other(4, `, "range": "10.2.0.0/24"`)}, "10.0.0.5", "shop/other-6"},
+		{"of another network", []string{strings.ReplaceAll(other(6, in), "blue", "green"), other(4, `, "range": "10.2.0.0/24"`)}, "unknown", "shop/other-6"},
+		{"of slices", []string{other(6, `, "range": "10.0.0.0/16", "node_slice_size": "/24"`), other(4, `, "range": "10.2.0.0/24"`)}, "unknown", "shop/other-6"},
+		{"each too long alone", []string{small, other(9, `, "range": "10.1.0.0/24"`), other(10, `, "range": "10.2.0.0/24"`)},
+			"10.0.0.5", "shop/other-10 shop/other-9"},
+		{"not of the plugin", []string{small, attachment("long", `{"type": "sriov", "x": "`+strings.Repeat("x", 9<<20)+`"}`)}, "10.0.0.5", ""},
+		{"of more ranges than are kept", []string{other(6, manyRanges(maxUnread+1)), other(4, `, "range": "10.2.0.0/24"`)}, "unknown", "shop/other-6"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for range 2 {
-				excluded := readExclusions(tt.items)
-				got := protectedBy(t, excluded, tt.by, testPool(t, "blue", "10.0.0.0/24"))
+				s := surveyOf(tt.items...)
+				got := excludedIn(t, s, "excluded by the network attachment shop/lan", testPool(t, "blue", "10.0.0.0/24"))
 				if diff := cmp.Diff(tt.want, got); diff != "" {
-					t.Errorf("protected (-want +got):\n%s", diff)
+					t.Errorf("excluded (-want +got):\n%s", diff)
 				}
 				var left []string
-				for _, err := range excluded.broken {
+				for _, err := range brokenIn(&s) {
 					name, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), "network attachment "), ":")
 					left = append(left, name)
 				}
@@ -79,31 +72,26 @@ func TestConfigurationsThatAreTooLongTogether(t *testing.T) {
 	}
 }
 
-// Promise 2. Beyond 10,000 ranges, all addresses of all networks may be excluded, but for those
-// that are given.
+// Promise 1, 2. Beyond 10,000 ranges, any address of any network may be meant, but for those that are
+// given. So no name of an IPPool proves which node may adopt an entry.
 func TestRangesThatAreTooMany(t *testing.T) {
-	given := json.RawMessage(attachment("lan", single(`, "range": "10.0.0.0/29"`)))
-	excluded := readExclusions([]json.RawMessage{given, longAttachment("long", 9, manyRanges(maxUnread+1))})
-	if n := len(excluded.ranges); n != 3 {
+	s := surveyOf(attachment("lan", single(`, "range": "10.0.0.0/29"`)), longAttachment("long", 9, manyRanges(maxUnread+1)))
+	if n := len(s.ranges); n != 3 {
 		t.Errorf("%d ranges are kept, want that of lan, and one for each family", n)
 	}
-	for network, want := range map[string]string{"": "", "green": "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 10.0.0.6"} {
-		got := protectedBy(t, excluded, "the network attachment shop/long may exclude it", testPool(t, network, "10.0.0.0/29"))
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("protected in the network %q (-want +got):\n%s", network, diff)
+	for network, want := range map[string]bool{"": true, "green": false} {
+		if n := networkOfPool(t, s, testPool(t, network, "10.0.0.0/29")); n.Known != want {
+			t.Errorf("the network %q is known: %v, want %v", network, n.Known, want)
 		}
 	}
-	for _, in := range []string{"", "fd00::/64", "::/80"} {
-		at := place{network: unnamed}
-		if in != "" {
-			at.in = netip.MustParsePrefix(in)
-		}
-		k := excluded.excludedAt(at)
-		for _, ip := range []string{"10.9.0.1", "fd00::1"} {
-			if k.protection(netip.MustParseAddr(ip)) == "" {
-				t.Errorf("%s is not protected in %q", ip, in)
-			}
-		}
+	s.take([]slicePool{readSlicePool([]byte(sliceOfTwo("red")))})
+	p := readPool(emptyPool("red-n1-10.0.0.0-25", "10.0.0.0/25"))
+	if node := s.nodeOf(p); node != "" {
+		t.Errorf("the pool is the slice of %q", node)
+	}
+	s.ranges = nil
+	if node := s.nodeOf(p); node != "n1" {
+		t.Errorf("without attachments, the pool is the slice of %q, want n1", node)
 	}
 }
 
@@ -112,13 +100,13 @@ func TestAttachmentsThatAreReadAgainCountOnce(t *testing.T) {
 	long := longAttachment("long", 5, `, "range": "10.0.0.0/24"`)
 	var c configurations
 	for range 3 {
-		if a := c.take(long); a.unread || c.size != a.size {
+		if a := c.take(json.RawMessage(long)); a.unread || c.size != a.size {
 			t.Errorf("it is unread: %v, and all together have %d bytes, want %d", a.unread, c.size, a.size)
 		}
 	}
 	longer := longAttachment("longer", 9, manyRanges(maxUnread-1))
 	for range 3 {
-		if a := c.take(longer); !a.unread || len(a.ranges) != maxUnread-1 {
+		if a := c.take(json.RawMessage(longer)); !a.unread || len(a.ranges) != maxUnread-1 {
 			t.Errorf("it is unread: %v, with %d ranges, want %d", a.unread, len(a.ranges), maxUnread-1)
 		}
 	}
@@ -141,16 +129,16 @@ func BenchmarkAttachments(b *testing.B) {
 				runtime.GC()
 				runtime.ReadMemStats(&before)
 				var c configurations
-				var all []*configuration
+				var r round
 				for n := range 160 {
-					all = append(all, c.take(json.RawMessage(attachment(fmt.Sprint("a", n), inBlue(ipam)))))
+					r.attachments = append(r.attachments, c.take(json.RawMessage(attachment(fmt.Sprint("a", n), inBlue(ipam)))))
 				}
-				excluded := excludedBy(all)
-				excluded.excludedAt(place{"blue", netip.MustParsePrefix("10.0.0.0/8")})
+				s := r.survey()
+				networks := s.networks(nil)
 				runtime.GC()
 				runtime.ReadMemStats(&after)
 				b.ReportMetric(float64(int64(after.HeapAlloc)-int64(before.HeapAlloc))/(1<<20), "MiB-kept")
-				runtime.KeepAlive(excluded)
+				runtime.KeepAlive(networks)
 			}
 		})
 	}

@@ -35,14 +35,12 @@ func groupOf(pool, key, podRef string) string {
 
 // groupFor returns the group of the entry that belongs to an overlapping reservation, which is
 // the only allocation of its pool: an entry that holds its address for its pod, in an IPPool
-// that may be of its network. The group is empty if there is none. The place is that of the
-// IPPool, or else the network alone. If the pod has several such entries, an exact match of the
-// network wins over one with a node.
-func groupFor(u ipam.Pool, pools []ipPool) (group string, at place) {
+// that may be of its network. The group is empty if there is none. If the pod has several such
+// entries, an exact match of the network wins over one with a node.
+func groupFor(u ipam.Pool, pools []ipPool) (group string) {
 	r, network := u.Allocations[0], u.Network
-	at.network = u.Network
 	if r.Unreadable != "" || r.Owner.Pod.Namespace == "" {
-		return "", at
+		return ""
 	}
 	if network == unnamed {
 		network = ""
@@ -58,12 +56,10 @@ func groupFor(u ipam.Pool, pools []ipPool) (group string, at place) {
 		if e.Group == "" || e.IP != r.IP || e.Owner.Pod != r.Owner.Pod {
 			continue
 		}
-		if exact := prefix == network; group == "" || exact {
-			group, at = e.Group, place{cmp.Or(prefix, unnamed), p.prefix}
-			if exact {
-				break
-			}
+		if prefix == network {
+			return e.Group
 		}
+		group = cmp.Or(group, e.Group)
 	}
-	return group, at
+	return group
 }

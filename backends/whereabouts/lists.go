@@ -26,9 +26,8 @@ type lists struct {
 //   - The reservations come first. An ADD makes its entry before its reservation, so the IPPools,
 //     listed after them, have the entry and the range by which a reservation's name is read.
 //   - The entries of the IPPools are listed before the pods, which is all that Pools needs.
-//   - The attachments protect the allocations of both backends, so they are listed after both.
-//   - The NodeSlicePools tell how to read the names of IPPools. They are listed beside the attachments.
-//     Overlapping alone does without: then it knows the node of no reservation.
+//   - The attachments and the NodeSlicePools tell how to read the names of IPPools, so they are listed
+//     after these. Overlapping alone does without NodeSlicePools: then it knows the node of no reservation.
 //   - The IPAMClaims are listed after all of these, if an allocation belongs to one.
 //
 // With an error, the list is empty.
@@ -82,15 +81,20 @@ func (r *round) list(ctx context.Context, client rest.Interface, reservations, s
 	r.claims = listClaims(ctx, client)
 }
 
-// protections returns what keeps the allocations of the round. They are for one backend: they are not
-// safe for concurrent use.
-func (r *round) protections(s Settings) protections {
-	return protections{excludedBy(r.attachments), r.claims, s}
-}
+// protections returns what keeps the allocations of the round.
+func (r *round) protections(s Settings) protections { return protections{r.claims, s} }
 
-// survey returns what is known about the ranges of the round, which exclude these addresses.
-func (r *round) survey(excluded *exclusions) survey {
-	s := survey{ranges: excluded.ranges, closed: excluded.closed, unsure: excluded.unsure}
+// survey returns what is known about the ranges of the round. Without the attachments, no name of an IPPool
+// proves anything.
+func (r *round) survey() survey {
+	var s survey
+	for _, a := range r.attachments {
+		s.add(a)
+	}
+	if r.noAttachments != nil {
+		s.blind, s.unread = true, true
+		s.errs = append(s.errs, r.noAttachments)
+	}
 	if err := r.noSlices; err != nil && !errors.Is(err, ipam.ErrNotInstalled) { // versions before 0.9 lack it
 		s.blind = true
 		s.errs = append(s.errs, err)

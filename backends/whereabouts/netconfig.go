@@ -110,7 +110,7 @@ func (c ipamConfig) read() []attachedRange {
 	var all []attachedRange
 	var broken error
 	for _, one := range append(c.Ranges, c.rangeConfig) {
-		r := attachedRange{network: c.Network, slice: c.NodeSliceSize, sliced: c.NodeSliceSize != "", from: rangeOf(one.Range)}
+		r := attachedRange{network: c.Network, sliced: c.NodeSliceSize != "", from: rangeOf(one.Range)}
 		if !r.from.IsValid() {
 			continue
 		}

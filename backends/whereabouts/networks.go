@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"net/netip"
 	"slices"
@@ -38,8 +39,40 @@ type survey struct {
 	slices []slicePool
 	nodes  map[string]bool       // that have a slice of some NodeSlicePool now
 	whole  map[string]ipam.Spans // what attachments without slices may give, by the networks asked for
-	blind  bool                  // some NodeSlicePools are unknown
+	blind  bool                  // some NodeSlicePools are unknown, or all attachments
+	unread bool                  // the attachments are unknown
 	errs   []error
+}
+
+// add adds what is known of an attachment.
+func (s *survey) add(a *configuration) {
+	for _, r := range a.ranges {
+		r.attachment = a.name
+		s.ranges = append(s.ranges, r)
+	}
+	if a.closed != "" {
+		s.closed = append(s.closed, ipam.Network{Name: a.name, Closed: a.closed, Attachments: []string{a.name}})
+	}
+	if a.unsure {
+		s.unsure = append(s.unsure, a.name)
+	}
+}
+
+// listed yields an error for each attachment that cannot be decoded, and then the pools.
+func (s *survey) listed(pools iter.Seq2[ipam.Pool, error]) iter.Seq2[ipam.Pool, error] {
+	return func(yield func(ipam.Pool, error) bool) {
+		told := make(map[string]bool)
+		for _, r := range s.ranges {
+			if r.broken == nil || told[r.attachment] {
+				continue
+			}
+			told[r.attachment] = true
+			if !yield(ipam.Pool{}, &ipam.ObjectError{Object: "network attachment " + r.attachment, Err: r.broken}) {
+				return
+			}
+		}
+		pools(yield)
+	}
 }
 
 // A handout is what the attachments of one place hand out together.
@@ -50,6 +83,7 @@ type handout struct {
 	pools  []string
 
 	attachments []string
+	withheld    []ipam.Withheld
 }
 
 // networks returns the networks of the pools, and those without a pool: first those with
@@ -90,8 +124,14 @@ func (s *survey) networks(pools []ipam.Pool) []ipam.Network {
 	for _, at := range slices.SortedFunc(maps.Keys(places), comparePlaces) {
 		h := places[at]
 		n := ipam.Network{
-			Name: nameOf(at), Range: at.in, Pools: h.pools, Unique: at.network,
-			Known: h.sound && !h.unsure, Usable: ipam.NewSpans(h.spans...), Attachments: h.attachments,
+			Name:        nameOf(at),
+			Range:       at.in,
+			Pools:       h.pools,
+			Unique:      at.network,
+			Known:       h.sound && !h.unsure,
+			Usable:      ipam.NewSpans(h.spans...),
+			Withheld:    h.withheld,
+			Attachments: h.attachments,
 		}
 		if len(n.Pools) > 0 && at.network == "" {
 			n.Unsure = s.alsoAt(s.ranges, at, n.Attachments)
@@ -122,9 +162,9 @@ func (s *survey) alsoAt(ranges []attachedRange, at place, sure []string) []strin
 }
 
 // mayNarrow reports whether a pool without an attachment may be an unknown slice, or belong to
-// an attachment that cannot be decoded.
+// an attachment that cannot be decoded, or was not listed.
 func (s *survey) mayNarrow(at place) bool {
-	return s.blind && at.network != unnamed ||
+	return s.unread || s.blind && at.network != unnamed ||
 		slices.ContainsFunc(s.ranges, func(r attachedRange) bool { return r.broken != nil && r.mayBeOf(at) })
 }
 
@@ -132,6 +172,9 @@ func (s *survey) mayNarrow(at place) bool {
 // thousands of ranges, so they are merged once, at the end.
 func (h *handout) add(r attachedRange) {
 	h.attachments = append(h.attachments, r.attachment)
+	if len(r.exclude) > 0 {
+		h.withheld = append(h.withheld, ipam.Withheld{Addresses: r.exclude, Why: "excluded by the network attachment " + r.attachment})
+	}
 	switch {
 	case r.broken != nil: // the plugin refuses it
 	case !r.first.IsValid() && hostBits(r.from) >= 2:

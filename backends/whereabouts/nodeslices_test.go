@@ -200,6 +200,43 @@ func TestReservationIsBoundToTheSliceOfItsEntry(t *testing.T) {
 	}
 }
 
+// Promise 1, 2. If the attachments cannot be listed, one may give out the range of a slice in a network of
+// that name, so that a pod on any node may adopt the entry and its reservation.
+func TestWithoutTheAttachmentsNoSliceBindsItsNode(t *testing.T) {
+	forbidden := refuse(apierrors.NewForbidden(schema.GroupResource{Resource: attachmentResource}, "", nil))
+	for name, tt := range map[string]struct {
+		list http.HandlerFunc
+		want ipam.Adoption
+	}{
+		"listed":    {items(), ipam.AdoptedOnNode},
+		"forbidden": {forbidden, ipam.Adoptable},
+	} {
+		_, client := newAPI(t, map[string]http.HandlerFunc{
+			"GET ippools":                        items(poolJSON("red-n1-10.0.0.0-25", "10.0.0.0/25", `"1": {"id": "a", "podref": "ns/web", "ifname": "net1"}`)),
+			"GET overlappingrangeipreservations": items(overlappingJSON("red-10.0.0.1", `{"podref": "ns/web"}`, "{}")),
+			listAttachments:                      tt.list,
+			listSlices:                           items(sliceOfTwo("red")),
+		})
+		pools, reservations := NewPools(client, Settings{}, atOnce), NewOverlapping(client, Settings{}, atOnce)
+		reservations.share([]ipam.Backend{pools})
+		for _, b := range []ipam.Backend{pools, reservations} {
+			listed := 0
+			for p, err := range b.List(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				listed++
+				if a := p.Allocations[0]; a.Adoption != tt.want || a.IP.String() != "10.0.0.1" {
+					t.Errorf("%s: %s of %s has adoption %d, want %d", name, a.IP, b.Name(), a.Adoption, tt.want)
+				}
+			}
+			if listed != 1 {
+				t.Errorf("%s: %d pools of %s", name, listed, b.Name())
+			}
+		}
+	}
+}
+
 // Promise 1, 2. Right before its tombstone and after it, a reservation of a slice stays if a pod on another
 // node than those that were listed may adopt it by now.
 func TestReservationStaysIfItsSliceHasPassed(t *testing.T) {

@@ -3,7 +3,6 @@ package whereabouts
 import (
 	"encoding/json"
 	"errors"
-	"iter"
 	"slices"
 
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/api/whereabouts.cni.cncf.io/v1alpha1"
@@ -12,18 +11,15 @@ import (
 )
 
 // OfflinePools returns the backend over the pools among the documents, and the documents it
-// does not use. Without any pool, the backend is nil. It respects network attachments (their
-// excludes) and IPAMClaims among the documents.
+// does not use. Without any pool, the backend is nil. It respects IPAMClaims among the documents.
 func OfflinePools(documents []ipam.Document, settings func(backend string) any) (ipam.Backend, []ipam.Document) {
 	e, rest := sortOut(documents, poolKind, sliceKind)
 	if len(e[poolKind]) == 0 {
 		return nil, rest
 	}
-	excluded := readExclusions(e[attachmentKind])
-	s := e.survey(excluded)
-	b := e.backend(PoolsName, documents, settings, func(by protections) iter.Seq2[ipam.Pool, error] {
-		return enginePools(decoded(e[poolKind], readPool), &s, by)
-	})
+	s := e.survey(documents)
+	b := e.backend(PoolsName, documents)
+	b.Pools = s.listed(enginePools(decoded(e[poolKind], readPool), &s, e.protections(documents, settings)))
 	b.Networks = func(pools []ipam.Pool) ([]ipam.Network, error) {
 		return s.networks(pools), errors.Join(s.errs...)
 	}
@@ -37,16 +33,26 @@ func OfflineOverlapping(documents []ipam.Document, settings func(backend string)
 	if len(e[overlappingKind]) == 0 {
 		return nil, rest
 	}
-	return e.backend(OverlappingName, documents, settings, func(by protections) iter.Seq2[ipam.Pool, error] {
-		s := e.survey(by.excluded)
-		return overlappingPools(decoded(e[overlappingKind], readReservation), decoded(e[poolKind], readPool), &s, by)
-	}), rest
+	s := e.survey(documents)
+	b := e.backend(OverlappingName, documents)
+	reservations, pools := decoded(e[overlappingKind], readReservation), decoded(e[poolKind], readPool)
+	b.Pools = s.listed(overlappingPools(reservations, pools, &s, e.protections(documents, settings)))
+	return b, rest
 }
 
-// survey returns what is known about the ranges in the files, which exclude these addresses.
-func (e excerpt) survey(excluded *exclusions) survey {
-	r := round{slices: decoded(e[sliceKind], readSlicePool)}
-	return r.survey(excluded)
+// survey returns what is known about the ranges in the files.
+func (e excerpt) survey(documents []ipam.Document) survey {
+	var c configurations
+	r := round{slices: decoded(e[sliceKind], readSlicePool), attachments: decoded(e[attachmentKind], c.take)}
+	if ipam.Lacks(documents, attachmentKind, attachmentGroup) {
+		r.noAttachments = errors.New("the files do not list all network attachments")
+	}
+	return r.survey()
+}
+
+// protections returns what keeps the allocations in the files.
+func (e excerpt) protections(documents []ipam.Document, settings func(backend string) any) protections {
+	return protections{claims: e.offlineClaims(documents), settings: shared(settings)}
 }
 
 // decoded returns what read makes of each object.
@@ -76,16 +82,11 @@ func sortOut(documents []ipam.Document, kinds ...string) (e excerpt, rest []ipam
 	return e, rest
 }
 
-// backend returns a backend over the pools.
-func (e excerpt) backend(name string, documents []ipam.Document, settings func(string) any, pools func(protections) iter.Seq2[ipam.Pool, error]) ipam.Excerpt {
-	excluded := readExclusions(e[attachmentKind])
-	p := protections{excluded: excluded, claims: e.offlineClaims(documents), settings: shared(settings)}
-	var lacks []ipam.Lack
-	if ipam.Lacks(documents, attachmentKind, attachmentGroup) {
-		lacks = append(lacks, ipam.Lack{Of: "network attachments"})
-	}
+// backend returns a backend without pools.
+func (e excerpt) backend(name string, documents []ipam.Document) ipam.Excerpt {
+	b := ipam.Excerpt{Store: name}
 	if ipam.Lacks(documents, poolKind, v1alpha1.SchemeGroupVersion.Group) {
-		lacks = append(lacks, ipam.Lack{Of: "IPPools of Whereabouts"})
+		b.Lacks = []ipam.Lack{{Of: "IPPools of Whereabouts"}}
 	}
-	return ipam.Excerpt{Store: name, Pools: excluded.withObjectErrors(pools(p)), Lacks: lacks}
+	return b
 }

@@ -1,11 +1,12 @@
 package whereabouts
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -62,7 +63,7 @@ func TestOfflineSortsObjectsOut(t *testing.T) {
 			if !slices.Equal(names, tt.want) {
 				t.Errorf("backends %v, want %v", names, tt.want)
 			}
-			if diff := cmp.Diff(tt.rest, rest); diff != "" {
+			if diff := gocmp.Diff(tt.rest, rest); diff != "" {
 				t.Errorf("rest (-want +got):\n%s", diff)
 			}
 		})
@@ -89,39 +90,58 @@ func TestOfflineReadsAsTheListingDoes(t *testing.T) {
 	for _, b := range found {
 		got = append(got, lines(t, b))
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("pools (-want +got):\n%s", diff)
 	}
 }
 
-// Promise 2. Network attachments also protect addresses offline.
+// Network attachments also count offline. What they exclude is not held, and without their list it is
+// unknown how full networks are.
 func TestOfflineRespectsAttachments(t *testing.T) {
-	attached := func(config string) ipam.Document {
-		return ipam.Document{APIVersion: "k8s.cni.cncf.io/v1", Kind: "NetworkAttachmentDefinition", Data: []byte(attachment("lan", config))}
+	attached := func(config string) []ipam.Document {
+		return []ipam.Document{{APIVersion: "k8s.cni.cncf.io/v1", Kind: "NetworkAttachmentDefinition", Data: []byte(attachment("lan", config))}}
 	}
 	stored := []ipam.Document{
 		document("IPPool", onePool), document("OverlappingRangeIPReservation", overlappingJSON("2001-db8--2", `{"podref": "default/web-0"}`, `{}`)),
 	}
-	found, rest := plugin.Offline(Plugins(), append(stored, attached(single(`, "range": "db8::/64", "network_name": "2001", "exclude": ["db8::/120"]`))), policy.Default())
-	if len(found) != 2 || rest != nil {
-		t.Fatalf("%d backends and %v, want both and nothing else", len(found), rest)
-	}
-	listed := 0
-	for _, b := range found {
-		for pool, err := range b.List(t.Context()) {
-			listed++
-			if err != nil || pool.Allocations[0].Protected != "excluded by the network attachment shop/lan" {
-				t.Errorf("%s: %+v, %v, want it excluded", b.Name(), pool.Allocations, err)
+	for name, tt := range map[string]struct {
+		attachments []ipam.Document
+		listed      []string // of both backends
+		known       bool
+		fails       string
+	}{
+		"one that excludes all": {attached(single(`, "range": "db8::/64", "network_name": "2001", "exclude": ["db8::/64"]`)), []string{"pool", "pool"}, true, ""},
+		"one that is broken":    {attached(single(`, "range": "db8::/64", "network_name": "2001", "exclude": ["?"]`)), []string{"error", "pool", "error", "pool"}, false, ""},
+		"no list":               {nil, []string{"pool", "pool"}, false, "the files do not list all network attachments"},
+	} {
+		documents := slices.Concat(stored, tt.attachments)
+		defaults := func(string) any { return nil }
+		entries, _ := OfflinePools(documents, defaults)
+		reservations, _ := OfflineOverlapping(documents, defaults)
+		var listed []string
+		for _, b := range []ipam.Backend{entries, reservations} {
+			var pools []ipam.Pool
+			for pool, err := range b.List(t.Context()) {
+				if err != nil {
+					listed = append(listed, "error")
+					continue
+				}
+				listed = append(listed, "pool")
+				pools = append(pools, pool)
+				if a := pool.Allocations[0]; a.Protected != "" {
+					t.Errorf("%s: %s: %s is held: %s", name, b.Name(), a.IP, a.Protected)
+				}
+			}
+			if b.Name() != PoolsName {
+				continue
+			}
+			networks, err := b.(ipam.Surveyor).Survey(t.Context(), pools)
+			if len(networks) != 1 || networks[0].Known != tt.known || fmt.Sprint(err) != cmp.Or(tt.fails, "<nil>") {
+				t.Errorf("%s: networks %+v, error %v", name, networks, err)
 			}
 		}
-	}
-	if listed != 2 {
-		t.Errorf("%d were listed, want the entry and the reservation", listed)
-	}
-	found, _ = plugin.Offline(Plugins(), append(stored, attached(single(`, "range": "db8::/64", "exclude": ["?"]`))), policy.Default())
-	for _, b := range found {
-		if got := lines(t, b); len(got) != 2 || !strings.HasPrefix(got[0], "error: network attachment shop/lan") {
-			t.Errorf("%s: %s, want an error and then the pool", b.Name(), got)
+		if !slices.Equal(listed, tt.listed) {
+			t.Errorf("%s: listed are %q, want %q", name, listed, tt.listed)
 		}
 	}
 }

@@ -63,16 +63,15 @@ func (b *Overlapping) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 		if errors.Is(noPools, ipam.ErrNotInstalled) {
 			noPools = nil
 		}
-		if err := cmp.Or(listed.noReservations, noPools, listed.noAttachments); err != nil {
+		if err := cmp.Or(listed.noReservations, noPools); err != nil {
 			yield(ipam.Pool{}, err)
 			return
 		}
-		protected := listed.protections(b.settings)
+		s := listed.survey()
 		b.mu.Lock()
-		b.ranges = protected.excluded.ranges
+		b.ranges = s.ranges
 		b.mu.Unlock()
-		s := listed.survey(protected.excluded)
-		protected.excluded.withObjectErrors(overlappingPools(listed.reservations, listed.pools, &s, protected))(yield)
+		s.listed(overlappingPools(listed.reservations, listed.pools, &s, listed.protections(b.settings)))(yield)
 	}
 }
 
@@ -123,10 +122,9 @@ func overlappingPools(reservations []reservation, listed []ipPool, s *survey, by
 					proving = nil
 				}
 				readName(&pool, proving)
-				group, at := groupFor(pool, beside.containing(pool.Allocations[0].IP))
-				pool.Allocations[0].Group = group
+				pool.Allocations[0].Group = groupFor(pool, beside.containing(pool.Allocations[0].IP))
 				s.bindToSlice(&pool, beside)
-				by.protect(&pool, at, func(a ipam.Allocation) string {
+				by.protect(&pool, func(a ipam.Allocation) string {
 					listed, _ := readToken(a.Token) // token made it
 					return string(listed.Spec)
 				})

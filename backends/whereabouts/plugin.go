@@ -15,7 +15,7 @@ import (
 
 // Plugins describe the backends Pools and Overlapping, in the order in which they release.
 func Plugins() []plugin.Plugin {
-	// What networks exclude, and the virtual machines that addresses belong to.
+	// Which addresses networks give to pods, and the virtual machines that addresses belong to.
 	attachments := plugin.Rule(attachmentGroup, attachmentResource, "list")
 	claims := plugin.Rule(attachmentGroup, claimResource, "list")
 	return []plugin.Plugin{

@@ -64,17 +64,16 @@ func (*Pools) Name() string { return PoolsName }
 func (b *Pools) List(ctx context.Context) iter.Seq2[ipam.Pool, error] {
 	return func(yield func(ipam.Pool, error) bool) {
 		listed := b.lists.ofRound(ctx, false)
-		if err := cmp.Or(listed.noPools, listed.noAttachments); err != nil {
-			yield(ipam.Pool{}, err)
+		if listed.noPools != nil {
+			yield(ipam.Pool{}, listed.noPools)
 			return
 		}
-		protected := listed.protections(b.settings)
-		s := listed.survey(protected.excluded)
+		s := listed.survey()
 		b.mu.Lock()
 		b.last = s
 		b.sizes = make(map[string]int64)
 		b.mu.Unlock()
-		protected.excluded.withObjectErrors(enginePools(listed.pools, &s, protected))(func(p ipam.Pool, err error) bool {
+		s.listed(enginePools(listed.pools, &s, listed.protections(b.settings)))(func(p ipam.Pool, err error) bool {
 			b.mu.Lock()
 			b.sizes[p.Name] = int64(len(p.Allocations))
 			b.mu.Unlock()
@@ -93,7 +92,7 @@ func enginePools(pools []ipPool, s *survey, by protections) iter.Seq2[ipam.Pool,
 			}
 			p.node = s.nodeOf(p)
 			u := p.enginePool()
-			by.protect(&u, place{u.Network, u.Range}, func(a ipam.Allocation) string { return a.Token })
+			by.protect(&u, func(a ipam.Allocation) string { return a.Token })
 			if !yield(u, err) {
 				return
 			}

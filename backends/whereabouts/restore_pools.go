@@ -137,7 +137,7 @@ func readEntry(r ipam.Record) (ipam.Record, error) { return r, checkEntry(r.Stor
 
 // checkFree returns nil if the place of the record is free, ErrPresent if its entry
 // is there, and an error that wraps ErrTaken if another entry is there. The ranges are
-// those of the pool: none gives an address that they exclude.
+// those of the pool: none gives an address outside of its bounds.
 func (p ipPool) checkFree(r ipam.Record, respelt map[string]string, ranges []attachedRange) error {
 	ip, err := addressAt(p.prefix, r.Key)
 	if _, readable := strconv.ParseInt(r.Key, 10, 64); err == nil && readable != nil {

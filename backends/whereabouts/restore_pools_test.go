@@ -203,7 +203,8 @@ func TestOffsetThatThePluginCannotReadIsNotPutBack(t *testing.T) {
 	}
 }
 
-// What attachments give to no pod is not put back: an ADD of the pod in the record would adopt it.
+// What attachments never gave to a pod is not put back: an ADD of the pod in the record would adopt it. What
+// one excludes goes back: a run has released it.
 func TestAddressThatThePluginGivesToNoPodIsNotPutBack(t *testing.T) {
 	const excluded = `, "range": "10.0.0.0/24", "exclude": ["10.0.0.4/31"]`
 	for _, tt := range []struct {
@@ -215,21 +216,22 @@ func TestAddressThatThePluginGivesToNoPodIsNotPutBack(t *testing.T) {
 	}{
 		{"without an attachment", nil, false, "back back", ""},
 		{"of a range that is given", []string{`, "range": "10.0.0.0/24", "gateway": "10.0.0.4"`}, false, "back back", ""},
-		{"excluded", []string{excluded}, false, "final final", "10.0.0.4 is not put back: the network attachment shop/lan-0 excludes it"},
-		{"excluded, and there", []string{excluded}, true, "present present", ""},
+		{"excluded", []string{excluded}, false, "back back", ""},
+		{"excluded with the whole range", []string{`, "range": "10.0.0.0/24", "exclude": ["10.0.0.0/24"]`}, false, "back back", ""},
+		{"excluded, and outside of the bounds of another", []string{excluded, `, "range": "10.0.0.0/24", "range_end": "10.0.0.3"`}, false, "back back", ""},
+		{"excluded beside what cannot be decoded", []string{`, "range": "10.0.0.0/24", "exclude": ["10.0.0.4", "x"]`}, false, "back back", ""},
+		{"excluded, and before the start", []string{excluded + `, "range_start": "10.0.0.5"`}, false, "final final", "gives only 10.0.0.5 to 10.0.0.254"},
 		{"before the start", []string{`, "range": "10.0.0.0/24", "range_start": "10.0.0.5"`}, false, "final final",
 			"10.0.0.4 is not put back: the network attachment shop/lan-0 gives only 10.0.0.5 to 10.0.0.254"},
+		{"before the start, and there", []string{`, "range": "10.0.0.0/24", "range_start": "10.0.0.5"`}, true, "present present", ""},
+		{"before the start of slices, which the plugin ignores", []string{`, "range": "10.0.0.0/24", "range_start": "10.0.0.5", "node_slice_size": "/26"`}, false, "back back", ""},
 		{"after the end", []string{`, "range": "10.0.0.1-10.0.0.3/24"`}, false, "final final", "gives only 10.0.0.1 to 10.0.0.3"},
-		{"in one of several ranges", []string{`, "ipRanges": [{"range": "fd00::/64"}, {"range": "10.0.0.0/24", "exclude": ["10.0.0.4"]}]`}, false, "final final", "excludes it"},
-		{"excluded by one attachment, and given by another", []string{excluded, `, "range": "10.0.0.0/24"`}, false, "back back", ""},
-		{"excluded by two", []string{excluded, `, "range": "10.0.0.0/24", "range_end": "10.0.0.3"`}, false, "final final", "shop/lan-0 excludes it"},
-		{"excluded by one, and another cannot be decoded", []string{excluded, `, "range": "10.0.0.0/24", "exclude": ["x"]`}, false, "back back", ""},
-		{"excluded beside what cannot be decoded", []string{`, "range": "10.0.0.0/24", "exclude": ["10.0.0.4", "x"]`}, false, "final final", "excludes it"},
-		{"excluded, and the plugin may read the start in another way", []string{excluded + `, "range_start": "10.0.0.05"`}, false, "final final", "excludes it"},
+		{"in one of several ranges", []string{`, "ipRanges": [{"range": "fd00::/64"}, {"range": "10.0.0.0/24", "range_start": "10.0.0.5"}]`}, false, "final final", "gives only"},
+		{"after the end of one attachment, and given by another", []string{`, "range": "10.0.0.0/24", "range_end": "10.0.0.3"`, `, "range": "10.0.0.0/24"`}, false, "back back", ""},
+		{"after the end of one, and another cannot be decoded", []string{`, "range": "10.0.0.0/24", "range_end": "10.0.0.3"`, `, "range": "10.0.0.0/24", "exclude": ["x"]`}, false, "back back", ""},
 		{"given from a start that the plugin may read in another way", []string{`, "range": "10.0.0.0/24", "range_start": "10.0.0.05"`}, false, "back back", ""},
-		{"excluded of slices, where the plugin ignores it", []string{excluded + `, "node_slice_size": "/26"`}, false, "back back", ""},
-		{"excluded of another network", []string{excluded + `, "network_name": "blue"`}, false, "back back", ""},
-		{"excluded of another range", []string{`, "range": "10.1.0.0/24", "exclude": ["10.0.0.4"]`}, false, "back back", ""},
+		{"after the end of another network", []string{`, "range": "10.0.0.0/24", "range_end": "10.0.0.3", "network_name": "blue"`}, false, "back back", ""},
+		{"after the end of another range", []string{`, "range": "10.1.0.0/24", "range_end": "10.1.0.3"`}, false, "back back", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var attached []string

@@ -119,7 +119,8 @@ func TestOutageIsRecorded(t *testing.T) {
 	o.must(o.Cluster.Kube.CoreV1().Nodes().Delete(ctx, "worker-04", metav1.DeleteOptions{}))
 	o.must(o.Cluster.SetNodeReady(ctx, "worker-03", false))
 
-	// Jobs whose DEL failed on a node that is fine; two of the addresses are reserved by now.
+	// Jobs whose DEL failed on a node that is fine; two of the addresses are reserved by now, which
+	// keeps neither.
 	var jobs []netip.Addr
 	for i := range 6 {
 		s := calico.NewSandbox("batch", fmt.Sprintf("report-2948%d-x%dkzq", 1700+i, i+2), "worker-02")

@@ -18,13 +18,16 @@ func (f *fixture) attach(name, ipam string) {
 
 // A cluster without Multus has no attachments, and no definition of them. It is enough that the API
 // server says so.
-func TestWithoutDefinitionOfAttachmentsNothingIsExcluded(t *testing.T) {
+func TestWithoutDefinitionOfAttachmentsTheCapacityIsKnown(t *testing.T) {
 	f := newFixture(t)
 	f.UndefineT(t, cluster.NetworkAttachments)
 	f.writePool("10.0.0.0-24", "10.0.0.0/24", `{"1":{"id":"c","podref":"shop/web"}}`)
 	f.writeReservation("10.0.0.1", "shop/web")
-	if got := f.listed(); len(got) != 2 || got[0].Protected+got[1].Protected != "" {
-		t.Errorf("listed %+v, want an entry and a reservation that nothing excludes", got)
+	if got := f.listed(); len(got) != 2 {
+		t.Errorf("listed %+v, want an entry and a reservation", got)
+	}
+	if n := f.networkOf(); n.Capacity != "254" || n.Free != "253" {
+		t.Errorf("the network is %+v, want 254 addresses, one of them used", n)
 	}
 }
 

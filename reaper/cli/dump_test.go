@@ -64,13 +64,14 @@ func TestDumpIsInspectedAsTheClusterWas(t *testing.T) {
 	}
 }
 
-// A dump that failed says so, and what the missing list may keep is held.
+// A dump that failed says so, and what is not known without the missing list is not guessed.
 func TestPartialDumpSaysWhatItFailedWith(t *testing.T) {
 	dump := `{"apiVersion": "ip-reaper/v1alpha1", "kind": "Dump", "time": "2026-03-01T12:00:00Z", "error": "calico: forbidden"}`
 	_, report, _ := lookAt(t.Context(), strings.NewReader(stores["ipamblocks"]+beside["pods"]+beside["nodes"]+dump), "-", "--all")
 	for _, want := range []string{
 		"warning: the dump is not whole: calico: forbidden\n",
-		"warning: the files do not list all IPReservations of Calico, and one may keep it: held for that: 2\n",
+		"10.2.0.0/30  10.2.0.0/30  unknown  3       1      2       unknown  unknown\n",
+		"warning: Calico's IPReservations: which addresses are reserved, and so how full networks are, is unknown: the files do not list all of them\n",
 	} {
 		if !strings.Contains(report, want) {
 			t.Errorf("no %q in:\n%s", want, report)

@@ -94,8 +94,8 @@ type Allocation struct {
 	// virtual machine. A foreign allocation is reported and never released.
 	Foreign string
 
-	// Protected says what protects the address, such as a range that is excluded
-	// from a network. A protected allocation is kept although it has no owner.
+	// Protected says what protects the address, such as an IPAMClaim that exists. A
+	// protected allocation is kept although it has no owner.
 	Protected string
 
 	// UntilBoot is set if Protected only says that something may run since before the last boot of
@@ -225,8 +225,8 @@ type Pool struct {
 	Rest   time.Duration
 	RestBy string
 
-	// Protected names what protects every address of the pool, such as a network
-	// attachment that excludes all of its range. It is empty if nothing does.
+	// Protected names what protects every address of the pool, such as a file system that other
+	// nodes share. It is empty if nothing does.
 	Protected string
 
 	Allocations []Allocation
@@ -248,6 +248,9 @@ type Network struct {
 	// that are excluded, reserved, or outside the range that is handed out.
 	Usable Spans
 
+	// Withheld says why some addresses are not Usable. What it says of a Usable one does not matter.
+	Withheld []Withheld
+
 	// Closed says why pods get no address of the network now, such as "disabled"; empty
 	// if they do.
 	Closed string
@@ -267,6 +270,13 @@ type Network struct {
 
 	// Division says how nodes share the network; nil if its addresses are for all of them.
 	Division *Division
+}
+
+// A Withheld has addresses that no pod gets unless it asks for one of them, and what says so, such as
+// "excluded by the network attachment shop/lan".
+type Withheld struct {
+	Addresses Spans
+	Why       string
 }
 
 // A Protection says which addresses an allocation protects: its IPs, those in its Ranges, and all

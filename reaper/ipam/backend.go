@@ -30,9 +30,9 @@ type Backend interface {
 	// List yields every pool with every allocation, including those that it cannot
 	// attribute to an owner. For a pool that cannot be read, it yields a *PoolError
 	// and goes on with the next pool. For any other object that cannot be decoded,
-	// or a pool that is too large to list, it yields an *ObjectError and protects
-	// everything that the object may name; the run warns about it. Any other error ends the listing and means that it is
-	// incomplete.
+	// or a pool that is too large to list, it yields an *ObjectError, and if such objects
+	// protect addresses, it protects everything that this one may name; the run warns about it. Any other
+	// error ends the listing and means that it is incomplete.
 	// ErrNotInstalled says that the cluster, or the node, has no such store.
 	List(ctx context.Context) iter.Seq2[Pool, error]
 

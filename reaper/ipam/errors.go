@@ -45,8 +45,8 @@ func (e *PoolError) Error() string { return e.Pool + ": " + e.Err.Error() }
 func (e *PoolError) Unwrap() error { return e.Err }
 
 // An ObjectError is an object other than a pool that could not be decoded, such as a
-// network attachment. The listing is complete: the backend protects every address that
-// the object may name. Or it is a pool whose size is beyond what the program lists, such as a block
+// network attachment, or a list of such objects that could not be read. The listing is complete: what
+// protects addresses protects every one that the object may name. Or it is a pool whose size is beyond what the program lists, such as a block
 // with 2^64 addresses: the backend keeps all that may have to do with it, and how full the pools of
 // its IP family are is unknown.
 type ObjectError struct {

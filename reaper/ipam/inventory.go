@@ -59,8 +59,8 @@ type Listing struct {
 
 	Errors []error // the pools that could not be read, or the cause of the failure
 
-	// Undecoded has an *ObjectError for each object beside the pools that could not be
-	// decoded. That is no failure: a tenant may have written the object.
+	// Undecoded has an *ObjectError for each object, or list of objects, beside the pools that could not be
+	// decoded, or read. That is no failure: a tenant may have written the object.
 	Undecoded []error
 }
 

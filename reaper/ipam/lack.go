@@ -15,7 +15,7 @@ const (
 
 // A Lack is a list that files do not have. An allocation that an object in it may keep is protected.
 type Lack struct {
-	Of    string                 // what the list has, such as "network attachments"
+	Of    string                 // what the list has, such as "StatefulSets"
 	Keeps func(*Allocation) bool // nil: any
 }
 

@@ -40,6 +40,10 @@ type Case struct {
 
 	lastPlace ledger.Place
 	lastKnown bool
+
+	// unclaimed is set if an annotation is evidence only for allocations of its own pod,
+	// and hides nothing, and the report of a guest only for those of its own machine: see claimants.
+	unclaimed bool
 }
 
 // knowledge is what the ledger remembers about an allocation.

@@ -102,7 +102,7 @@ func TestReportNamesWhatAloneKeepsAllocationsOfOthers(t *testing.T) {
 		{"it shows them", nil, []census.Pod{inStatus(1, showing(other, ip(9), ip(1), ip(2)))}, []string{shown(2, "10.0.0.1", orOwn)}, nil},
 		{"its status has one of them", nil, []census.Pod{inStatus(1, showing(other, ip(2), ip(1)))}, []string{shown(1, "10.0.0.1", orOwn)}, nil},
 		{"the allocations name it", func(a *ipam.Allocation) { a.Owner.Pod = other }, []census.Pod{showing(other, ip(1), ip(2))}, nil, nil},
-		{"they would be held without it", func(a *ipam.Allocation) { a.Protected = "excluded" }, []census.Pod{showing(other, ip(1))}, nil, nil},
+		{"they would be held without it", func(a *ipam.Allocation) { a.Protected = "claimed" }, []census.Pod{showing(other, ip(1))}, nil, nil},
 		{"they name no pod", unnamed, []census.Pod{showing(other, ip(1), ip(2))}, []string{shown(2, "10.0.0.1", "")}, nil},
 		{"they name no pod, and it shows their sandbox", unnamed, []census.Pod{{Ref: other, Sandbox: "s1"}}, []string{shown(2, "10.0.0.1", "")}, nil},
 		{"they name no pod, and its annotations hide addresses", unnamed, []census.Pod{hiding}, []string{hidden}, nil},
@@ -117,7 +117,7 @@ func TestReportNamesWhatAloneKeepsAllocationsOfOthers(t *testing.T) {
 		{"a guest reports one of them, and so does that of their machine", launcher, []census.Pod{{Ref: other}}, nil,
 			[]census.VirtualMachine{guest("vm", ip(1)), guest("another", ip(1))}},
 		{"they name no pod, and a guest reports them", unnamed, nil, []string{reported(2)}, []census.VirtualMachine{guest("vm", ip(1), ip(2))}},
-		{"a guest reports them, and they would be held without it", func(a *ipam.Allocation) { a.Protected = "excluded" }, nil, nil,
+		{"a guest reports them, and they would be held without it", func(a *ipam.Allocation) { a.Protected = "claimed" }, nil, nil,
 			[]census.VirtualMachine{guest("vm", ip(1), ip(2))}},
 		{"they are handles without an address", func(a *ipam.Allocation) { a.EmptyHandle = true }, []census.Pod{{Ref: other, Sandbox: "s1"}}, nil, nil},
 	} {

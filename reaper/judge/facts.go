@@ -25,11 +25,6 @@ type Facts struct {
 	ledger ledger.Ledger
 	stores map[string]store // by backend
 
-	// unclaimed is set if an annotation is evidence only for allocations of its own pod,
-	// and hides nothing, and the report of a guest only for those of its own machine. Such a
-	// decision shows what the claims of others change.
-	unclaimed bool
-
 	// meanings are what stores mean by names of nodes, as pods show now, or a run saw earlier. byName
 	// has them by the name.
 	meanings []ledger.Meaning

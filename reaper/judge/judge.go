@@ -106,14 +106,31 @@ func (c *Case) decide() Decision {
 		own := *completed // the case is for the next one
 		completed = &own
 	}
-	return Decision{Allocation: completed, Ruling: ruling, present: c.present(), nodeLearned: c.nodeLearned, facts: c.Facts, known: unique.Make(c.known)}
+	d := Decision{
+		Allocation:  completed,
+		Ruling:      ruling,
+		present:     c.present(),
+		nodeLearned: c.nodeLearned,
+		facts:       c.Facts,
+		known:       unique.Make(c.known),
+	}
+	d.claimants = c.claimants(ruling)
+	return d
 }
 
 // ask asks the rules in order. If no rule matches, the allocation is kept.
 func (c *Case) ask() Ruling {
-	first, end := 0, firstNode
 	if c.ByRuntime {
-		first, end = firstNode, len(table)
+		return c.askFrom(firstNode)
+	}
+	return c.askFrom(0)
+}
+
+// askFrom asks the rules of the allocation's table from the one with this index on.
+func (c *Case) askFrom(first int) Ruling {
+	end := firstNode
+	if c.ByRuntime {
+		end = len(table)
 	}
 	for i := first; i < end; i++ {
 		rule := &table[i]

@@ -225,7 +225,7 @@ func leakyPool(name, leaked, whole string) ipam.Pool {
 
 // Promise 7. A run that can release nothing from a pool says so, and names the object.
 func TestPoolOfWhichEverythingIsProtectedIsAWarning(t *testing.T) {
-	const by = "excluded by the network attachment shop/lan"
+	const by = "its folder is shared with other nodes"
 	const says = "nothing is released from store one, because every address is protected: " + by
 	var six []ipam.Pool
 	for n := range 7 {

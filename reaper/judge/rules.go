@@ -109,7 +109,7 @@ func keptRules(protected, unknown func(Subject) []Remedy) []Rule {
 		{BeingDeleted, Held, true, beingDeleted, say("find out what should remove its finalizers: {note}"),
 			"The allocation is being deleted, and finalizers keep it until others remove them."},
 		{Protected, Held, true, protectedByStore, protected,
-			"Its network excludes the address, or an IPReservation covers it."},
+			"Its store says what keeps the address, such as an IPAMClaim; or files lack a list of what may keep it."},
 		{OutOfScope, Held, true, outOfScope, say("edit the policy: {note}"),
 			"The policy's `namespaces` leave out its pod."},
 		{RuleHold, Held, true, heldByRule, say("edit the policy: {note}"),

@@ -41,7 +41,7 @@ func TestDecisionOnAllocationOfPod(t *testing.T) {
 		a.Deleting = "it is being deleted, and waits for the finalizers example.com/hold"
 	})
 	unknown := entry(func(a *ipam.Allocation) { a.UnknownField = "spec.allocations[1].claim" })
-	excluded := entry(func(a *ipam.Allocation) { a.Protected = "excluded by default/lan" })
+	claimed := entry(func(a *ipam.Allocation) { a.Protected = "IPAMClaim default/vm exists" })
 	its := pods(showing(web, ip1))
 	wild := policy.Match{Pods: []string{"w*"}}
 	replaced := decision{judge.Suspected, judge.PodReplaced, ""}
@@ -85,9 +85,9 @@ func TestDecisionOnAllocationOfPod(t *testing.T) {
 		of("it has an unknown field", held(judge.UnknownField, "it has an unknown field: spec.allocations[1].claim"), unknown, terms(releaseNow)),
 		of("it has an unknown field, and is in use", present, unknown, its),
 
-		// A release that had begun before the address was excluded is finished.
-		of("excluded", held(judge.Protected, "excluded by default/lan"), excluded),
-		of("excluded in the midst of a release", orphan, excluded, interrupted),
+		// A release that had begun before the address was protected is finished.
+		of("claimed", held(judge.Protected, "IPAMClaim default/vm exists"), claimed),
+		of("claimed in the midst of a release", orphan, claimed, interrupted),
 
 		// The guest of a virtual machine keeps its address in a live migration.
 		of("a guest reports the address", decision{judge.InUse, judge.AddressInUse, "reported by virtual machine default/vm"},

@@ -140,6 +140,37 @@ func (c *Case) believes(claim census.Claim) bool {
 	return claim.By.Kind == census.KindMachine || c.policy.Evidence.Annotations != policy.OwnAnnotations || !c.NamesPod()
 }
 
+// claimants returns those whose claims alone keep the allocation, as the ruling says: without them, the
+// rules that are left would give it up, now or at the end of its grace period. An empty handle has none,
+// because it takes no address. It is asked last: it changes the case.
+func (c *Case) claimants(kept Ruling) []census.Claimant {
+	var found []census.Claimant
+	switch {
+	case c.EmptyHandle || kept.Rule == 0:
+	case kept.Verdict == Held && kept.Reason == OwnerUnknown && len(c.census.Veiled()) > 0:
+		found = []census.Claimant{{}}
+	case kept.Verdict == InUse && (kept.Reason == AddressInUse || !c.NamesPod()):
+		for claim := range c.keepingClaims {
+			if !claim.Proves && !slices.Contains(found, claim.By) {
+				found = append(found, claim.By)
+			}
+		}
+		if pod, shown := c.sandboxClaimant(); shown {
+			if by := (census.Claimant{Kind: census.KindPod, Ref: pod}); !slices.Contains(found, by) {
+				found = append(found, by)
+			}
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	c.unclaimed = true
+	if left := c.askFrom(kept.Rule - 1); !left.waits() {
+		return nil
+	}
+	return found
+}
+
 // hasItElsewhere reports whether the pod has the same address through an allocation of
 // another network.
 func (c *Case) hasItElsewhere(pod ipam.PodRef) bool {

@@ -35,6 +35,10 @@ type Decision struct {
 
 	Ruling
 
+	// claimants are those whose annotations, or whose guests, alone keep the allocation. The zero
+	// Claimant stands for the pods that hide addresses.
+	claimants []census.Claimant
+
 	present     bool // the pod that the allocation names existed, if that matters
 	nodeLearned bool // the node of its owner is not from the store
 	facts       *Facts

@@ -113,7 +113,7 @@ func sentences() []sentence {
 	older, newer, successor := supersededSituation()
 	superseded := func(s *situation) { s.pools, s.pods = []ipam.Pool{poolOf(older, newer)}, []census.Pod{successor} }
 	moved, elsewhere := movedSituation()
-	excluded := entry(func(a *ipam.Allocation) { a.Protected = "excluded by the network attachment default/lan" })
+	claimed := entry(func(a *ipam.Allocation) { a.Protected = "IPAMClaim default/vm exists" })
 	deleting := entry(func(a *ipam.Allocation) { a.Deleting = "it waits for the finalizers example.com/hold" })
 	unknownField := entry(func(a *ipam.Allocation) { a.UnknownField = "spec.claim" })
 	unreadable := entry(func(a *ipam.Allocation) { a.Unreadable = "podref: no name" })
@@ -216,7 +216,7 @@ func sentences() []sentence {
 		}, unseenStore},
 		{"it is being deleted", judge.BeingDeleted, "it waits for the finalizers example.com/hold",
 			[]string{"find out what should remove its finalizers: it waits for the finalizers example.com/hold"}, in(deleting)},
-		{"an attachment excludes it", judge.Protected, "excluded by the network attachment default/lan", []string{edits + "excluded by the network attachment default/lan"}, in(excluded)},
+		{"an IPAMClaim keeps it", judge.Protected, "IPAMClaim default/vm exists", []string{edits + "IPAMClaim default/vm exists"}, in(claimed)},
 		{"its namespace is excluded", judge.OutOfScope, "namespaces.exclude has default", []string{"edit the policy: namespaces.exclude has default"}, in(excludes("default"))},
 		{"a rule holds it", judge.RuleHold, "held by rules[0]: pods web", []string{"edit the policy: held by rules[0]: pods web"}, in(holds(policy.Match{Pods: []string{"web"}}))},
 		{"it was restored", judge.RestoredLately, "a restore put it back; held until 2026-03-02T12:00:00Z", []string{

@@ -19,7 +19,7 @@ import (
 // name these pools.
 //
 // It does not count a pool whose ownerless addresses all happen to be protected. That is
-// the usual state of a pool with a reserved address: all its other leaks are released.
+// the usual state of a pool with a protected address: all its other leaks are released.
 func ProtectedPools(inv ipam.Inventory, decisions []Decision) (found map[ipam.PoolRef]string, warnings []string) {
 	kept := make(map[ipam.PoolRef]bool)
 	for _, d := range decisions {
@@ -94,59 +94,24 @@ type claim struct {
 }
 
 // claimsOf returns the claims of pods and virtual machines on allocations that do not name
-// them, the largest first. An allocation counts if the rules would give it up without these
-// claims: it has no owner, and only its grace period would keep it. Protections and groups are not
-// asked, so they may keep it too. An empty handle does not count, because it takes no address.
+// them, the largest first. Protections and groups are not asked, so they may keep an allocation, too.
 func claimsOf(decisions []Decision) []claim {
 	found := make(map[census.Claimant]claim)
-	var unclaimed *Facts
 	for i := range decisions {
 		d := &decisions[i]
-		a := d.Allocation
-		claimants := d.claimants()
-		if len(claimants) == 0 {
-			continue
-		}
-		if unclaimed == nil {
-			without := *d.facts
-			without.unclaimed, unclaimed = true, &without
-		}
-		if without := d.caseIn(unclaimed).ask(); !without.waits() {
-			continue
-		}
-		for by := range claimants {
+		for _, by := range d.claimants {
 			c := found[by]
-			found[by] = claim{by, c.allocations + 1, cmp.Or(c.example, a.Label()), c.named || a.NamesPod()}
+			found[by] = claim{
+				by:          by,
+				allocations: c.allocations + 1,
+				example:     cmp.Or(c.example, d.Allocation.Label()),
+				named:       c.named || d.Allocation.NamesPod(),
+			}
 		}
 	}
 	return slices.SortedFunc(maps.Values(found), func(a, b claim) int {
 		return cmp.Or(cmp.Compare(b.allocations, a.allocations), strings.Compare(a.by.Ref.String(), b.by.Ref.String()))
 	})
-}
-
-// claimants returns those whose claims may be the only reason for the decision. The zero Claimant
-// stands for the pods that hide addresses.
-func (d *Decision) claimants() map[census.Claimant]bool {
-	a, f := d.Allocation, d.facts
-	switch {
-	case a.EmptyHandle:
-		return nil
-	case d.Verdict == Held && d.Reason == OwnerUnknown && len(f.census.Veiled()) > 0:
-		return map[census.Claimant]bool{{}: true}
-	case d.Verdict != InUse || d.Reason != AddressInUse && a.NamesPod():
-		return nil
-	}
-	found := make(map[census.Claimant]bool)
-	c := f.Case(a)
-	for claim := range c.keepingClaims {
-		if !claim.Proves {
-			found[claim.By] = true
-		}
-	}
-	if pod, shown := c.sandboxClaimant(); shown {
-		found[census.Claimant{Kind: census.KindPod, Ref: pod}] = true
-	}
-	return found
 }
 
 // ClaimWarnings names the pods whose annotations alone keep what others leaked, and the virtual

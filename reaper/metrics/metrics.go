@@ -243,7 +243,7 @@ func (g gauges) backends(r report.Report) {
 	failed := g.family("allocations_failed",
 		"Planned allocations whose release failed, or is not known to have succeeded.", labelBackend)
 	undecoded := g.family("undecoded_objects",
-		"Objects beside the pools, such as network attachments, that the last run could not decode. It releases nothing that they may protect.", labelBackend)
+		"Objects beside the pools, such as network attachments, that the last run could not decode. It releases nothing that they may protect, and may not know how full networks are.", labelBackend)
 
 	blind := r.Blind()
 	for _, b := range r.Backends {

@@ -34,7 +34,7 @@ func everything() report.Report {
 			{Backend: "calico", Name: "closed", Range: "10.3.0.0/24", Usage: report.Usage{Capacity: big.NewInt(256), Used: 2, Leaked: 1, Free: new(big.Int)}, Closed: "disabled"},
 		}, Pools: []report.PoolReport{
 			{Backend: "whereabouts", Name: "kube-system/10.0.0.0-24", Range: "10.0.0.0/24", Usage: report.Usage{Capacity: big.NewInt(254), Used: 11}},
-			{Backend: "whereabouts", Name: "kube-system/unknown", Range: "10.1.0.0/24", Usage: report.Usage{Used: 1}, ProtectedBy: "excluded by the network attachment shop/lan"},
+			{Backend: "whereabouts", Name: "kube-system/unknown", Range: "10.1.0.0/24", Usage: report.Usage{Used: 1}, ProtectedBy: "reservedIPs could not be read"},
 		}},
 		Backends: []report.BackendReport{
 			{Name: "whereabouts", Status: ipam.StatusOK, Undecoded: []string{"network attachment shop/lan: no JSON", "network attachment shop/wan: no JSON"},

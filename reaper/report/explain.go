@@ -29,6 +29,9 @@ type Explanation struct {
 	// Claims are what shows the address that is asked about, whether or not a store has it.
 	Claims []Shown `json:"claims,omitempty"`
 
+	// Withheld says which networks with that address give it to no pod unless one asks for it.
+	Withheld []WithheldBy `json:"withheld,omitempty"`
+
 	// Ended is set if a finished pod shows that address.
 	Ended bool `json:"-"`
 
@@ -76,6 +79,13 @@ type Shown struct {
 	Name      string      `json:"name"`
 	Source    string      `json:"source"` // what shows it, such as "pod status"
 	Proved    bool        `json:"proved"` // no tenant can write that
+}
+
+// A WithheldBy is a network that gives an address to no pod unless one asks for it, or may do so.
+type WithheldBy struct {
+	Backend string `json:"backend"`
+	Network string `json:"network"`
+	Why     string `json:"why"` // such as "excluded by the network attachment shop/lan"
 }
 
 // A StoreAnswer says how many allocations a store has; null if that is not known.
@@ -155,6 +165,9 @@ func Explain(r Report, q Question, asking []Asking, command []string) (Explanati
 			}
 		}
 	}
+	if ip, err := netip.ParseAddr(x.Question.Address); err == nil {
+		x.addWithheld(r, ip)
+	}
 	if x.Question.Node != "" {
 		if r.Living != nil && !r.Living.Node(x.Question.Node).Ready {
 			x.NodeState = strings.TrimPrefix(r.stateOf(x.Question.Node), ", which ")
@@ -183,6 +196,19 @@ func Explain(r Report, q Question, asking []Asking, command []string) (Explanati
 		})
 	})
 	return x, err
+}
+
+// addWithheld says which networks with the address give it to no pod unless one asks for it.
+func (x *Explanation) addWithheld(r Report, ip netip.Addr) {
+	for _, n := range r.Networks {
+		prefix, err := netip.ParsePrefix(n.Range)
+		within := err == nil && prefix.Contains(ip)
+		pools := n.refs()
+		taken := slices.ContainsFunc(x.Found, func(e Explained) bool { return pools[e.pool()] })
+		if why := n.withheld(ip); why != "" && (within || taken) {
+			x.Withheld = append(x.Withheld, WithheldBy{Backend: n.Backend, Network: n.Name, Why: why})
+		}
+	}
 }
 
 // concerns reports whether a finding is about what is asked, of which the report has these entries.

@@ -72,8 +72,18 @@ func (y *Layout) AddNetworks(l ipam.Listing, networks []ipam.Network) (omitted i
 // addNetwork adds a network, and narrows the capacity of its pools to the addresses that
 // pods can get. The pools that the layout has are given by their index in it.
 func (y *Layout) addNetwork(l ipam.Listing, n ipam.Network, indexOf map[string]int) {
-	report := NetworkReport{Backend: l.Backend, Name: n.Name, Closed: n.Closed, Partial: !l.Whole, Pools: []string{},
-		Attachments: n.Attachments, Default: n.Default, Unique: n.Unique, Division: n.Division}
+	report := NetworkReport{
+		Backend:     l.Backend,
+		Name:        n.Name,
+		Closed:      n.Closed,
+		Partial:     !l.Whole,
+		Pools:       []string{},
+		Attachments: n.Attachments,
+		Default:     n.Default,
+		Unique:      n.Unique,
+		Withheld:    n.Withheld,
+		Division:    n.Division,
+	}
 	if n.Range.IsValid() {
 		report.Range = n.Range.String()
 	}

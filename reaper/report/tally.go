@@ -396,12 +396,29 @@ type NetworkReport struct {
 	// Usable are the addresses that Capacity counts; none if that is unknown.
 	Usable ipam.Spans `json:"-"`
 
+	// Withheld says why some addresses are not Usable: see ipam.Network.
+	Withheld []ipam.Withheld `json:"-"`
+
 	Division *ipam.Division `json:"-"`
 }
 
 // handsOut reports whether pods can get the address. They may if that is unknown.
 func (n NetworkReport) handsOut(ip netip.Addr) bool {
 	return n.Capacity == nil || n.Usable.Contains(ip)
+}
+
+// withheld says why no pod gets an address of the network unless it asks for it; empty if one may, or if the
+// address is outside of what the network hands out.
+func (n NetworkReport) withheld(ip netip.Addr) string {
+	if n.Capacity == nil {
+		return "whether pods get it is not known"
+	}
+	for _, w := range n.Withheld {
+		if !n.Usable.Contains(ip) && w.Addresses.Contains(ip) {
+			return w.Why
+		}
+	}
+	return ""
 }
 
 // A filling counts addresses by their fate.

@@ -205,16 +205,16 @@ func sampleReport(dryRun bool) report.Report {
 	s.pool(wb, "kube-system/172.18.179.192-27", "172.18.179.192/27", "", 0.4)
 	s.pool(wb, "kube-system/fd00-cafe---64", "fd00:cafe::/64", "", 0.8)
 	others := kinds
-	kinds = []kind{kinds[0], {judge.Held, judge.Protected, report.Kept, true, 700, "", "NetworkAttachmentDefinition", "shop/lan excludes 192.168.40.0/24"}}
+	kinds = []kind{kinds[0], {judge.Held, judge.Protected, report.Kept, true, 700, "", "protection", "reservedips shop/lan may name it"}}
 	s.pool(wb, "kube-system/192.168.40.0-24", "192.168.40.0/24", "", 0.25)
 	kinds = others
-	s.ProtectedBy = map[ipam.PoolRef]string{{Backend: wb, Name: "kube-system/192.168.40.0-24"}: "excluded by the network attachment shop/lan"}
+	s.ProtectedBy = map[ipam.PoolRef]string{{Backend: wb, Name: "kube-system/192.168.40.0-24"}: "reservedips shop/lan may name it"}
 	s.network(wb, "10.56.0.0/22", "10.56.0.0/22", 1022, "", "kube-system/10.56.0.0-22")
 	s.find(report.Duplicate, "10.244.64.9", "shop/web-9", "shop/web-9", "pay/api-3")
 	s.find(report.Unrecorded, "10.244.67.3", "", "shop/cache-3")
 	s.find(report.Unrecorded, "10.244.67.70", "", "batch/worker-70")
 	s.Warnings = append(s.Warnings,
-		"nothing is released from whereabouts kube-system/192.168.40.0-24, because every address is protected: excluded by the network attachment shop/lan",
+		"nothing is released from whereabouts kube-system/192.168.40.0-24, because every address is protected: reservedips shop/lan may name it",
 		"node worker-7 is unreachable: 38 addresses of its pods are kept until it is ready, deleted or fenced",
 	)
 	return s.finish()

@@ -44,6 +44,9 @@ func viewOfExplanation(x report.Explanation) view {
 	case x.Claims != nil && len(x.Claims) == 0:
 		line("  no pod shows it")
 	}
+	for _, w := range x.Withheld {
+		line("  network %s of %s: %s", w.Network, w.Backend, w.Why)
+	}
 	if r := x.LastRelease; r != nil {
 		line("  in the journal of run %s, %s: %s", r.ID, clock(&r.StartedAt), ownersOf(r.Entries))
 		line("  that run released it, unless its owner came back first")

@@ -121,7 +121,7 @@ it released. Takes the root.
 - apiGroups: [migration.projectcalico.org]
   resources: [datastoremigrations]
   verbs: [list]
-# Which addresses do IPReservations protect?
+# Which addresses do IPReservations reserve?
 - apiGroups: [crd.projectcalico.org, projectcalico.org]
   resources: [ipreservations]
   verbs: [list]
