@@ -1,6 +1,7 @@
 package run_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/memory"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/snapshot"
 	"github.com/ip-reaper/ip-reaper/integration/kit/world"
 )
 
@@ -44,6 +46,10 @@ func TestNothingIsWritten(t *testing.T) {
 		{
 			"reserved IPs are forbidden", atOnce + world.ReservedIPs, nil, fails(proxy.Forbidden(), "list reservedips"), reap.ExitPartial, "held Protected kept",
 			"list reservedips.v1alpha1.network.example.com: grant list on it to ip-reaper, or remove it from the policy",
+		},
+		{
+			"objects reserve them", atOnce + world.ReservedIPs, nil, func(f *fixture) { f.reserve("gone-1"); f.reserve("gone-2") }, reap.ExitDone,
+			"held Protected kept", "",
 		},
 		{
 			"no store can be listed", atOnce, nil, fails(proxy.Forbidden(), "list ippools", "list overlappingrangeipreservations"),
@@ -97,4 +103,13 @@ func (f *fixture) wantDone(want int) {
 	if got := f.reap(reap.ExitDone, atOnce+"limits: {maxFraction: 1}\n").Report.Summary.Released; got != want || got == 0 {
 		f.Errorf("%d were released, and the dry run had planned %d", got, want)
 	}
+}
+
+// reserve creates an object that keeps the addresses of a pod for a day.
+func (f *fixture) reserve(pod string) {
+	f.Helper()
+	f.must(snapshot.Object{
+		Resource: snapshot.ReservedIPs, Namespace: shop, Name: pod,
+		Raw: fmt.Appendf(nil, `{"apiVersion":"network.example.com/v1alpha1","kind":"ReservedIP","metadata":{"name":%q},"spec":{"pod":%q,"ttl":"24h"}}`, pod, pod),
+	}.Create(f.Context(), f.Cluster))
 }
