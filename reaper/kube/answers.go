@@ -72,6 +72,19 @@ func Listed(err error, resource, group string) error {
 	return fmt.Errorf("list %s.%s: %w", resource, group, err)
 }
 
+// Deleted returns the answer of a release for the error of a conditional delete: nil if the
+// object is gone, an error that wraps ipam.ErrChanged if it has changed, and otherwise that of
+// Unsure.
+func Deleted(err error, resource, name string) error {
+	switch {
+	case Gone(err, resource, name):
+		return nil
+	case apierrors.IsConflict(err):
+		return fmt.Errorf("%w: %w", ipam.ErrChanged, err)
+	}
+	return Unsure(Transient(err))
+}
+
 // Answered wraps an error as census.Cluster promises: in ErrAgain if the same request may
 // succeed later, otherwise in ErrRefused.
 func Answered(err error) error {
