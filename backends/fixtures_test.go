@@ -45,7 +45,6 @@ backends:
       namespace: .spec.podNamespace
       ttl: .spec.ttl
       deletedAt: .status.deletedAt
-      deleteExpired: true
   whereabouts: {enabled: true, unknownFields: ignore}
 evidence: {annotations: own}
 pods: {finished: release, stuck: release, superseded: hold, unnamed: release}

@@ -73,7 +73,7 @@ func TestBackendsPlanWithReadsOnly(t *testing.T) {
 		switch {
 		case p.Name == reservedips.Name:
 			resource := reservedips.ResourceName{Group: "b.example.com", Version: "v1", Resource: "keeps"}
-			settings = &reservedips.Settings{Resources: []reservedips.Resource{{Resource: resource, DeleteExpired: true}}}
+			settings = &reservedips.Settings{Resources: []reservedips.Resource{{Resource: resource}}}
 		case p.Settings != nil:
 			settings = p.Settings()
 		}

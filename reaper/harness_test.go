@@ -108,7 +108,7 @@ func (s situation) census(t *testing.T) census.Census {
 // inventory lists the stores.
 func inventory(t *testing.T, stores ...ipam.Backend) ipam.Inventory {
 	t.Helper()
-	return ipam.TakeInventory(t.Context(), stores, func(string) bool { return true }, reservedIPsName)
+	return ipam.TakeInventory(t.Context(), stores, func(string) bool { return true })
 }
 
 // A decision has the fields of a judge.Decision that tables compare.
@@ -276,14 +276,15 @@ func (s situation) seen(t *testing.T, now time.Time) ledger.Ledger {
 // A harness has the surroundings of a run: policy, backends, cluster, ledger, journal,
 // clock.
 type harness struct {
-	policy   policy.Policy
-	backends []ipam.Backend
-	pods     *backendtest.Pods
-	onNode   bool // the run is on a node, which has the sandboxes of pods
-	ledgers  *memoryLedgers
-	journal  *backendtest.Journal
-	now      time.Time
-	change   func(*reaper.Options)
+	policy     policy.Policy
+	backends   []ipam.Backend
+	protectors []ipam.Protector
+	pods       *backendtest.Pods
+	onNode     bool // the run is on a node, which has the sandboxes of pods
+	ledgers    *memoryLedgers
+	journal    *backendtest.Journal
+	now        time.Time
+	change     func(*reaper.Options)
 }
 
 // newHarness returns a harness with an empty cluster and an empty ledger. Its policy
@@ -299,7 +300,7 @@ func newHarness(backends ...ipam.Backend) *harness {
 func (h *harness) options() reaper.Options {
 	o := reaper.Options{
 		ID: "run-1", Version: "v1", Address: "https://cluster", Policy: h.policy,
-		Backends: h.backends, Protectors: []string{reservedIPsName}, Cluster: h.pods, Ledgers: h.ledgers, Journals: h.journal,
+		Backends: h.backends, Protectors: h.protectors, Cluster: h.pods, Ledgers: h.ledgers, Journals: h.journal,
 		Now:    func() time.Time { return h.now },
 		Logger: slog.New(slog.DiscardHandler),
 	}

@@ -64,17 +64,14 @@ type Options struct {
 	Backends []ipam.Backend // in the order in which they release
 	Cluster  census.Cluster
 
+	Protectors []ipam.Protector
+
 	// Remembered is the ledger that files have, for Inspect; empty if they have none.
 	Remembered ledger.Ledger
 
 	// WholeDump says that the files which Inspect reads have every list of the cluster, and Undated that
 	// they do not say when they were made.
 	WholeDump, Undated bool
-
-	// Protectors has the names of the backends whose allocations protect those of others
-	// (Allocation.Protects). While one of them cannot be listed, or a pool of it cannot be
-	// read, no allocation is released, because any may be protected.
-	Protectors []string
 
 	// Elsewhere has the backends that another run opens, by name, and says which run. The
 	// report shows them as skipped.

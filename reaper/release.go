@@ -41,13 +41,8 @@ type attempt struct {
 }
 
 // attemptsOf returns the attempts of a plan, in the order of its decisions: what is due, which is
-// not decided yet, and what is kept already: selected orphans that are not due, because they
-// protect others that stay, and what an earlier run began to release.
+// not decided yet, and what an earlier run began to release and is kept now.
 func attemptsOf(plan judge.Plan) []*attempt {
-	due := make(map[int]bool, len(plan.Due))
-	for _, i := range plan.Due {
-		due[i] = true
-	}
 	var attempts []*attempt
 	for i := range plan.Decisions {
 		d := &plan.Decisions[i]
@@ -56,19 +51,13 @@ func attemptsOf(plan judge.Plan) []*attempt {
 			continue // almost all
 		}
 		a := &attempt{Orphan: plan.Orphan(i), decision: d, index: i}
-		switch {
-		case !orphaned:
+		if !orphaned {
 			a.outcome = report.Kept
-		case !due[i]:
-			a.outcome, a.err = report.Kept, errUnselected
 		}
 		attempts = append(attempts, a)
 	}
 	return attempts
 }
-
-// errUnselected says that an object that protects others stays because one of them stays.
-var errUnselected = errors.New("an allocation that it protects is not selected")
 
 // allocation returns the allocation of the attempt.
 func (a *attempt) allocation() *ipam.Allocation { return a.decision.Allocation }
@@ -144,15 +133,6 @@ func settleSiblings(log *slog.Logger, attempts []*attempt, why string) {
 	}
 }
 
-// find returns the attempt on a decision; nil if there is none.
-func find(attempts []*attempt, index int) *attempt {
-	i, found := slices.BinarySearchFunc(attempts, index, func(a *attempt, index int) int { return a.index - index })
-	if !found {
-		return nil
-	}
-	return attempts[i]
-}
-
 // released reports whether the store does not hold the allocation any more.
 func (a *attempt) released() bool { return a.outcome == report.Released }
 
@@ -174,7 +154,6 @@ func (r *run) release(ctx context.Context, n round) {
 	for _, b := range r.Backends {
 		s := &sender{messages: r.messages, told: told, backend: b, plan: n.plan, confirmer: confirmer, room: semaphore.NewWeighted(batchesAtOnce)}
 		mine := ofBackend(n.attempts, b.Name())
-		s.keepProtectors(mine, n.attempts)
 		s.releaseDue(ctx, undecided(mine))
 		s.mend(ctx, mine)
 		s.doubt(mine)
@@ -238,19 +217,6 @@ func (s *sender) releaseDue(ctx context.Context, due []*attempt) {
 			})
 		}
 		_ = g.Wait() // every failure is in its attempt
-	}
-}
-
-// keepProtectors keeps what protects an allocation that was not released.
-func (s *sender) keepProtectors(attempts, all []*attempt) {
-	for _, a := range undecided(attempts) {
-		for _, i := range a.decision.After {
-			if protected := find(all, i); protected == nil || !protected.released() {
-				label := s.plan.Decisions[i].Allocation.Label()
-				a.settle(s.logger, report.Kept, fmt.Errorf("%w: %s, which it protects, was not released", ipam.ErrKept, label))
-				break
-			}
-		}
 	}
 }
 

@@ -48,8 +48,11 @@ type RestoreOptions struct {
 
 	Backends []ipam.Backend // in the order in which they release
 	Cluster  census.Cluster
-	Ledgers  ledger.Store // nil: no run learns of the restore, and no history has it
-	Lock     Lock         // nil: a run may be in progress
+
+	Protectors []ipam.Protector // what one keeps for another pod does not go back
+
+	Ledgers ledger.Store // nil: no run learns of the restore, and no history has it
+	Lock    Lock         // nil: a run may be in progress
 
 	// Ending says how the program ends: see Options.
 	Ending func(err error) (exitCode int, text string)

@@ -16,18 +16,16 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/report"
 )
 
-// A filledHarness is a harness with one store of each kind and a fakeStore, in which
-// any allocation may have leaked.
+// A filledHarness is a harness with one store of each kind, in which any allocation may have leaked.
 type filledHarness struct {
 	*harness
-	stores    []*backendtest.Memory
-	fakeStore *fakeStore
+	stores []*backendtest.Memory
 }
 
 // drawFilledHarness fills the stores for pods, some of which do not exist. A first run
 // has seen them, so that nothing needs to wait any more.
 func drawFilledHarness(t *rapid.T) *filledHarness {
-	h := &filledHarness{fakeStore: &fakeStore{}, stores: []*backendtest.Memory{
+	h := &filledHarness{stores: []*backendtest.Memory{
 		backendtest.NewMemory("memory"), backendtest.NewTwoStep("two-step"),
 		backendtest.NewForgetful("forgetful"), backendtest.NewHandled("handled"),
 	}}
@@ -41,22 +39,17 @@ func drawFilledHarness(t *rapid.T) *filledHarness {
 			_, _ = m.Reserve(skipped, app("skipped"))
 			_ = m.Free(skipped, app("skipped"))
 		}
-		for i := range rapid.IntRange(0, 6).Draw(t, "addresses") {
+		for range rapid.IntRange(0, 6).Draw(t, "addresses") {
 			owner := app(fmt.Sprintf("app-%d", rapid.IntRange(0, 4).Draw(t, "pod")))
 			owner.Sandbox += fmt.Sprint("-", rapid.IntRange(0, 1).Draw(t, "sandbox"))
-			a, err := m.Reserve(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "pool"), owner)
-			if err != nil {
+			if _, err := m.Reserve(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "pool"), owner); err != nil {
 				t.Fatal(err)
-			}
-			if rapid.IntRange(0, 3).Draw(t, "reserved") == 0 {
-				h.fakeStore.add(deletable(protecting(fmt.Sprint(m.Backend().Name(), i), hours(0), a.IP)))
 			}
 		}
 	}
 	for i := range rapid.IntRange(0, 2).Draw(t, "handles without an address") {
 		h.stores[withHandles].Begin(fmt.Sprint("lost-", i))
 	}
-	h.backends = append(h.backends, h.fakeStore)
 	for i := range 5 {
 		if rapid.Bool().Draw(t, "exists") {
 			h.pods.Add(census.Pod{Ref: app(fmt.Sprintf("app-%d", i)).Pod})
@@ -85,9 +78,6 @@ func (h *filledHarness) contents(t *rapid.T) map[string]string {
 		for place, content := range snapshot {
 			all[m.Backend().Name()+"/"+place] = content
 		}
-	}
-	for _, key := range h.fakeStore.keys() {
-		all["reservedIPs/"+key] = "an object"
 	}
 	return all
 }

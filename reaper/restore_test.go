@@ -25,7 +25,7 @@ import (
 func (h *harness) restoreOptions(change ...func(*reaper.RestoreOptions)) reaper.RestoreOptions {
 	o := reaper.RestoreOptions{
 		ID: "restore-1", Version: "v1", Address: "https://cluster", Journal: h.journal.Read(),
-		Backends: h.backends, Cluster: h.pods,
+		Backends: h.backends, Protectors: h.protectors, Cluster: h.pods,
 		Now:    func() time.Time { return h.now },
 		Logger: slog.New(slog.DiscardHandler),
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/netip"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
@@ -157,23 +156,23 @@ func TestAddressWithANewOwnerIsNotPutBack(t *testing.T) {
 
 // Promise 1, 2. An address that an object keeps for another pod is not put back, and the others are.
 func TestAddressReservedForAnotherPodIsNotPutBack(t *testing.T) {
-	of := func(o reservedIP, pod string) reservedIP { o.Pod = app(pod).Pod; return o }
+	of := func(o ipam.Protection, pod string) ipam.Protection { o.Pod = app(pod).Pod; return o }
 	for _, tt := range []struct {
 		name   string
-		object reservedIP
+		object ipam.Protection
 		taken  string // why 10.0.0.2 is not put back; empty if it is
 	}{
-		{"for another pod", of(protecting("a", nil, ip2), "new-1"), fakeStorePool + " ns/a keeps the address for pod default/new-1"},
+		{"for another pod", of(protecting("a", nil, ip2), "new-1"), fakeResource + " ns/a keeps the address for pod default/new-1"},
 		{"for its pod", of(protecting("a", nil, ip2), "gone-1"), ""},
 		{"for no pod in particular", protecting("a", nil, ip2), ""},
 		{"another address for another pod", of(protecting("a", nil, ip1), "new-1"), ""},
 		{"all addresses of another pod", protectingPod("a", nil, "new-1"), ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h, m, s := protectedHarness(t)
+			h, m, p := protectedHarness(t)
 			h.addPods(t, m, "gone-2")
 			equal(t, "released", h.run(t).Summary.Released, 2)
-			s.add(tt.object)
+			p.objects = []ipam.Protection{tt.object}
 			rep, _ := reaper.Restore(t.Context(), h.restoreOptions())
 			want := []report.RestoreEntry{{Outcome: report.Restored}, {Outcome: report.Restored}}
 			if tt.taken != "" {
@@ -228,27 +227,6 @@ func TestRecordThatCannotBePutBackStopsNoOther(t *testing.T) {
 			equal(t, "second store", contentsOf(t, r.two), r.beforeTwo)
 		})
 	}
-}
-
-// Promise 1, 10. Reserved IPs are restored before the addresses that they protect.
-func TestRestorePutsReservedIPsBackFirst(t *testing.T) {
-	h, m, s := protectedHarness(t, deletable(protecting("a", hours(0), ip2)))
-	before := contentsOf(t, m)
-	equal(t, "released", h.run(t).Summary.Released, 2)
-	var order []string
-	var mu sync.Mutex // the stores are listed at the same time
-	note := func(request string) error {
-		mu.Lock()
-		defer mu.Unlock()
-		order = append(order, request)
-		return nil
-	}
-	m.OnRequest(note)
-	s.hook = note
-	h.restore(t)
-	equal(t, "order", order, []string{"list", "list", "list", "list", "compare a", "restore ns/a", "restore a"})
-	equal(t, "store", contentsOf(t, m), before)
-	equal(t, "objects", s.keys(), []string{"ns/a"})
 }
 
 // Promise 1. A backend that does not put back what pods no longer get is told that the pod of the

@@ -21,8 +21,8 @@ type occupancy struct {
 	census   census.Census
 	listings map[string]ipam.Listing
 	taken    map[netip.Addr][]*ipam.Allocation
-	reserved map[netip.Addr][]*ipam.Allocation // by the addresses that an object which names a pod protects
-	adoptive map[podInPool][]*ipam.Allocation  // those that a later sandbox of the pod adopts
+	reserved map[netip.Addr][]ipam.Protection // of a pod
+	adoptive map[podInPool][]*ipam.Allocation // those that a later sandbox of the pod adopts
 }
 
 // A podInPool is a pod that has addresses in a pool.
@@ -37,10 +37,17 @@ func newOccupancy(now time.Time, inv ipam.Inventory, census census.Census) occup
 		census:   census,
 		facts:    judge.NewFacts(now, policy.Default(), inv, census, ledger.Ledger{}),
 		listings: make(map[string]ipam.Listing), taken: make(map[netip.Addr][]*ipam.Allocation),
-		reserved: make(map[netip.Addr][]*ipam.Allocation), adoptive: make(map[podInPool][]*ipam.Allocation),
+		reserved: make(map[netip.Addr][]ipam.Protection), adoptive: make(map[podInPool][]*ipam.Allocation),
 	}
 	for _, l := range inv.Listings {
 		o.listings[l.Backend] = l
+		for _, p := range l.Protections {
+			for _, ip := range p.IPs {
+				if p.Pod != (ipam.PodRef{}) {
+					o.reserved[ip] = append(o.reserved[ip], p)
+				}
+			}
+		}
 	}
 	for a := range inv.Allocations() {
 		if a.HoldsAddress() {
@@ -49,11 +56,6 @@ func newOccupancy(now time.Time, inv ipam.Inventory, census census.Census) occup
 		if a.ProvesOwner() && a.NamesPod() && !a.NeverAdopted() {
 			of := podInPool{ipam.PoolRef{Backend: a.Backend, Name: a.Pool}, a.Owner.Pod}
 			o.adoptive[of] = append(o.adoptive[of], a)
-		}
-		if a.Protects != nil && a.NamesPod() {
-			for _, ip := range a.Protects.IPs {
-				o.reserved[ip] = append(o.reserved[ip], a)
-			}
 		}
 	}
 	return o
@@ -144,8 +146,8 @@ func (o occupancy) conflict(rec ipam.Record) error {
 		}
 	}
 	for _, by := range o.reserved[ip] {
-		if pod != (ipam.PodRef{}) && pod != by.Owner.Pod {
-			return fmt.Errorf("%w: %s keeps the address for %s", ipam.ErrTaken, by.Name(), by.Owner)
+		if pod != (ipam.PodRef{}) && pod != by.Pod {
+			return fmt.Errorf("%w: %s keeps the address for pod %s", ipam.ErrTaken, by.Name, by.Pod)
 		}
 	}
 	for _, other := range o.taken[ip] {

@@ -138,7 +138,7 @@ func (back *restoration) allocation() *ipam.Allocation {
 
 // list lists the stores.
 func (r *restoreCall) list(ctx context.Context) ipam.Inventory {
-	return ipam.TakeInventory(ctx, r.Backends, func(string) bool { return false })
+	return ipam.TakeInventory(ctx, r.Backends, func(string) bool { return false }, r.Protectors...)
 }
 
 // occupied returns the addresses that are in use, by an inventory and the census that it takes.

@@ -24,25 +24,6 @@ func TestAddressOfOnePodIsSelectedInAllStores(t *testing.T) {
 	equal(t, "reservations left", len(contentsOf(t, two)), 2)
 }
 
-// Promise 1, 2. An object that protects an address stays with it, even if only the object
-// is selected.
-func TestProtectorIsNotReleasedWhileWhatItProtectsIsNotSelected(t *testing.T) {
-	for _, dryRun := range []bool{false, true} {
-		h, m, s := protectedHarness(t, deletable(protectingPod("a", hours(0), "gone-1")))
-		h.selecting(judge.Selection{Backends: []string{reservedIPsName}})
-		h.policy.DryRun = &dryRun
-		before := contentsOf(t, m)
-		e := entryOf(t, h.run(t), "ns/a")
-		equal(t, "outcome", e.Outcome, report.Kept)
-		equal(t, "error", e.Error, "an allocation that it protects is not selected")
-		equal(t, "objects left", s.keys(), []string{"ns/a"})
-		equal(t, "store", contentsOf(t, m), before)
-	}
-	h, _, s := protectedHarness(t, deletable(protectingPod("a", hours(0), "gone-1")))
-	h.selecting(onePod("gone-1")).run(t)
-	equal(t, "objects left where both are selected", len(s.keys()), 0)
-}
-
 // Promise 1, 8. A release that was cut short is not undone because the next run selects
 // something else. But any run gives back what must not be released after all, because a
 // live pod may have the address.

@@ -65,20 +65,28 @@ func (r *run) takeStock(ctx context.Context) (stock, error) {
 // list lists the stores that the policy does not disable.
 func (r *run) list(ctx context.Context) ipam.Inventory {
 	var enabled []ipam.Backend
+	var protectors []ipam.Protector
 	var disabled []ipam.Listing
-	for _, b := range r.Backends {
-		if r.Policy.Backends[b.Name()].Enabled != policy.Off {
-			enabled = append(enabled, b)
-			continue
+	isOff := func(name string, protects bool) bool {
+		off := r.Policy.Backends[name].Enabled == policy.Off
+		if off {
+			disabled = append(disabled, ipam.Listing{Backend: name, Status: ipam.StatusSkipped, Message: "disabled by the policy", Protects: protects})
 		}
-		disabled = append(disabled, ipam.Listing{
-			Backend: b.Name(), Status: ipam.StatusSkipped, Message: "disabled by the policy",
-			Protects: slices.Contains(r.Protectors, b.Name()),
-		})
+		return off
+	}
+	for _, b := range r.Backends {
+		if !isOff(b.Name(), false) {
+			enabled = append(enabled, b)
+		}
+	}
+	for _, p := range r.Protectors {
+		if !isOff(p.Name(), true) {
+			protectors = append(protectors, p)
+		}
 	}
 	inv := ipam.TakeInventory(ctx, enabled, func(name string) bool {
 		return r.Policy.Backends[name].Enabled == policy.On
-	}, r.Protectors...)
+	}, protectors...)
 	for _, l := range inv.Listings {
 		for _, err := range l.Errors {
 			r.fail(fmt.Errorf("%s: %w", l.Backend, err))

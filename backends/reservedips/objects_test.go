@@ -26,7 +26,7 @@ var everyPath = Resource{
 }
 
 // readOne reads an object by the policy. An empty namespace means that it has none.
-func readOne(t *testing.T, p Resource, namespace, fields string) (ReservedIP, error) {
+func readOne(t *testing.T, p Resource, namespace, fields string) (ipam.Protection, error) {
 	t.Helper()
 	r, err := newReservedResource(p)
 	if err != nil {
@@ -90,23 +90,21 @@ func TestReservedObjectIsRead(t *testing.T) {
 			if !got.Deleted.IsZero() {
 				deleted = got.Deleted.Format(time.RFC3339)
 			}
-			if got.Owner.Pod.String() != tt.pod || ttl != tt.ttl || deleted != tt.deleted {
-				t.Errorf("pod %q, ttl %q, deleted %q, want %q, %q, %q", got.Owner.Pod, ttl, deleted, tt.pod, tt.ttl, tt.deleted)
+			if got.Pod.String() != tt.pod || ttl != tt.ttl || deleted != tt.deleted {
+				t.Errorf("pod %q, ttl %q, deleted %q, want %q, %q, %q", got.Pod, ttl, deleted, tt.pod, tt.ttl, tt.deleted)
 			}
 		})
 	}
 }
 
-// An object of the cluster may reserve whole networks. It is never deleted.
+// An object of the cluster may reserve whole networks.
 func TestLargeRangesOfTheClusterAreReserved(t *testing.T) {
-	p := everyPath
-	p.DeleteExpired = true
-	got, err := readOne(t, p, "", `,"spec":{"ips":["10.1.0.0/16","fd00::1-fd00::ffff:0","10.1.0.0-10.1.255.255","10.2.0.4"]}`)
+	got, err := readOne(t, everyPath, "", `,"spec":{"ips":["10.1.0.0/16","fd00::1-fd00::ffff:0","10.1.0.0-10.1.255.255","10.2.0.4"]}`)
 	if err != nil || got.Unreadable != "" {
 		t.Fatal(err, got.Unreadable)
 	}
-	if len(got.IPs) != 1 || len(got.Ranges) != 2 || got.Deletable {
-		t.Errorf("%v, %v, deletable %v", got.IPs, got.Ranges, got.Deletable)
+	if len(got.IPs) != 1 || len(got.Ranges) != 2 {
+		t.Errorf("%v, %v", got.IPs, got.Ranges)
 	}
 	for text, want := range map[string]bool{"10.1.255.255": true, "10.2.0.0": false, "fd00::": false, "fd00::1": true, "fd00::ffff:0": true, "fd00::ffff:1": false} {
 		if got.Ranges.Contains(netip.MustParseAddr(text)) != want {
@@ -166,11 +164,11 @@ func TestUnreadableReservedObjectsProtectWhatTheyMayName(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.Unreadable == "" || !strings.Contains(got.objectError().Error(), tt.want) {
-				t.Fatalf("unreadable: %q, want an error with %s", got.Unreadable, tt.want)
+			if got.Unreadable == "" || !strings.Contains(got.Name+": "+got.Unreadable, tt.want) {
+				t.Fatalf("%s is unreadable: %q, want an error with %s", got.Name, got.Unreadable, tt.want)
 			}
-			if got.TTL != nil || !got.Deleted.IsZero() || got.Deletable {
-				t.Errorf("ttl %v, deleted %v, deletable %v, want it to protect for good", got.TTL, got.Deleted, got.Deletable)
+			if got.TTL != nil || !got.Deleted.IsZero() {
+				t.Errorf("ttl %v, deleted %v, want it to protect for good", got.TTL, got.Deleted)
 			}
 			if diff := cmp.Diff(tt.protects, protects(got)); diff != "" {
 				t.Errorf("protects (-want +got):\n%s", diff)
@@ -190,13 +188,13 @@ func TestMalformedTextsProtectAFewAddresses(t *testing.T) {
 }
 
 // protects returns what an object protects: addresses, pods, and namespaces.
-func protects(r ReservedIP) string {
+func protects(r ipam.Protection) string {
 	var all []string
 	for _, ip := range r.IPs {
 		all = append(all, ip.String())
 	}
-	if r.Owner.Pod != (ipam.PodRef{}) {
-		all = append(all, r.Owner.Pod.String())
+	if r.Pod != (ipam.PodRef{}) {
+		all = append(all, r.Pod.String())
 	}
 	for _, namespace := range r.Namespaces {
 		all = append(all, namespace+"/*")
@@ -319,8 +317,8 @@ func FuzzReservedObject(f *testing.F) {
 				t.Errorf("address %v does not compare with others", ip)
 			}
 		}
-		if got.TTL != nil && *got.TTL < 0 || got.Key != "shop/web-0" || got.Token != "u1/7" {
-			t.Errorf("ttl %v, key %s, token %s", got.TTL, got.Key, got.Token)
+		if got.TTL != nil && *got.TTL < 0 || got.Name != "reservedips.v1alpha1.network.example.com shop/web-0" {
+			t.Errorf("ttl %v of %s", got.TTL, got.Name)
 		}
 		for _, ip := range plainAddresses(item) {
 			if !slices.Contains(got.IPs, ip) {

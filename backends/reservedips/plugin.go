@@ -3,8 +3,6 @@ package reservedips
 import (
 	_ "embed"
 	"regexp"
-	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -13,15 +11,14 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/plugin"
 )
 
-// Plugin describes the backend. It is not used if the policy names no resource.
+// Plugin describes the protector. It is not used if the policy names no resource.
 func Plugin() plugin.Plugin {
 	return plugin.Plugin{
 		Name:     Name,
-		Summary:  "Objects of the resources in `backends.reservedIPs` that have `deleteExpired`, after the addresses that they reserve",
-		Protects: true,
+		Summary:  "Objects of your own resources that keep addresses while their pod is gone",
 		Settings: func() any { return new(Settings) },
 		Access:   access,
-		Open: plugin.With(func(env plugin.Env, s *Settings) (ipam.Backend, error) {
+		Protect: plugin.With(func(env plugin.Env, s *Settings) (ipam.Protector, error) {
 			if len(s.Resources) == 0 {
 				return nil, plugin.ErrUnused
 			}
@@ -30,8 +27,7 @@ func Plugin() plugin.Plugin {
 	}
 }
 
-// access has the resources that the policy names. Objects that are never deleted need not be
-// restored.
+// access has the resources that the policy names.
 func access(settings any) plugin.Access {
 	s, ok := settings.(*Settings)
 	if !ok {
@@ -39,13 +35,7 @@ func access(settings any) plugin.Access {
 	}
 	a := make(plugin.Access)
 	for _, one := range s.Resources {
-		group, resource := one.Resource.Group, one.Resource.Resource
-		a[plugin.Plan] = append(a[plugin.Plan], plugin.Rule(group, resource, "list"))
-		if one.DeleteExpired {
-			a[plugin.Release] = append(a[plugin.Release], plugin.Rule(group, resource, "delete"))
-			a[plugin.Restore] = append(a[plugin.Restore],
-				plugin.Rule(group, resource, "get", "create"), plugin.Rule(group, resource+"/status", "update"))
-		}
+		a[plugin.Plan] = append(a[plugin.Plan], plugin.Rule(one.Resource.Group, one.Resource.Resource, "list"))
 	}
 	return a
 }
@@ -80,10 +70,6 @@ type Resource struct {
 	// DeletedAt leads to when the pod was deleted, in RFC 3339. If it is empty or leads to
 	// nothing, the first run that saw the pod gone counts.
 	DeletedAt FieldPath `json:"deletedAt,omitzero"`
-
-	// DeleteExpired deletes the object after its addresses are released. It must be false if
-	// the objects are not the operator's own: see ResourceName.ownedByOthers.
-	DeleteExpired bool `json:"deleteExpired,omitzero"`
 }
 
 // A ResourceName names a resource of the API server, in a form that the API server
@@ -136,10 +122,6 @@ func (r *Resource) validate(at *field.Path) field.ErrorList {
 			errs = append(errs, field.Required(at, "must have address or pod"))
 		}
 	}
-	if r.DeleteExpired && r.Resource.ownedByOthers() {
-		errs = append(errs, field.Forbidden(at.Child("deleteExpired"), "must be false for "+r.Resource.Resource+"."+r.Resource.Group+
-			": only objects of your own custom resources are deleted, never those of Kubernetes, Whereabouts, Calico or KubeVirt, or network attachments"))
-	}
 	if r.TTL == "" {
 		errs = append(errs, field.Required(ttl, "must be the time for which an address is kept, or lead to it"))
 	}
@@ -168,22 +150,6 @@ func (r *Resource) validate(at *field.Path) field.ErrorList {
 
 // fixedTTL is the form of a TTL of all objects, as in schema.json.
 var fixedTTL = regexp.MustCompile(`^(never|[0-9]{1,5}h|[0-9]{1,7}m|[0-9]{1,9}s)$`)
-
-// ownedByOthers reports whether the objects belong to Kubernetes, or to a store that ip-reaper
-// reads: deleting one of them would delete a pool, a handle or a network, not a reservation.
-// Only the group of a custom resource has a dot. The admission policies in
-// deploy/helm/ip-reaper/admission go by the same groups.
-func (r *ResourceName) ownedByOthers() bool {
-	if r.Group == "" {
-		return false // that is another mistake
-	}
-	return !strings.Contains(r.Group, ".") || slices.ContainsFunc(groupsOfOthers, func(group string) bool {
-		return r.Group == group || strings.HasSuffix(r.Group, "."+group)
-	})
-}
-
-// groupsOfOthers are API groups, each including all groups below it.
-var groupsOfOthers = []string{"k8s.io", "cni.cncf.io", "projectcalico.org", "kubevirt.io"}
 
 // validate applies the API server's rules for the names in the definition of a resource. A
 // version need not look like v1: some look like v1api20240101.

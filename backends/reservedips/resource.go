@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"path"
 	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/client-go/rest"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/kube"
@@ -21,8 +21,7 @@ import (
 // A reservedResource is a resource of a policy, with the paths to the fields to read.
 type reservedResource struct {
 	schema.GroupVersionResource
-	pool          string // resource.version.group
-	deleteExpired bool
+	name string // resource.version.group
 
 	address, pod, namespace, ttl, deletedAt fieldPath
 
@@ -33,15 +32,14 @@ type reservedResource struct {
 // the policy.
 func newReservedResource(p Resource) (r reservedResource, err error) {
 	r.GroupVersionResource = schema.GroupVersionResource(p.Resource)
-	r.pool = r.Resource + "." + r.Version + "." + r.Group
-	r.deleteExpired = p.DeleteExpired
+	r.name = r.Resource + "." + r.Version + "." + r.Group
 	if !p.TTL.leads() && p.TTL != "" {
 		if r.fixedTTL, err = readTTL(string(p.TTL)); err != nil {
 			return r, fmt.Errorf("ttl %q %w", p.TTL, err)
 		}
 		p.TTL = ""
 	}
-	for _, path := range []struct {
+	for _, one := range []struct {
 		of   *fieldPath
 		name string
 		text FieldPath
@@ -52,79 +50,71 @@ func newReservedResource(p Resource) (r reservedResource, err error) {
 		{&r.ttl, "ttl", p.TTL},
 		{&r.deletedAt, "deletedAt", p.DeletedAt},
 	} {
-		if *path.of, err = newFieldPath(path.name, path.text); err != nil {
+		if *one.of, err = newFieldPath(one.name, one.text); err != nil {
 			return r, err
 		}
 	}
 	return r, nil
 }
 
-// request directs a request to the resource in a namespace. An empty namespace
-// means all namespaces, or a resource without namespaces.
-func (r reservedResource) request(request *rest.Request, namespace string) *rest.Request {
-	root := "/apis/" + r.Group + "/" + r.Version
-	if r.Group == "" {
-		root = "/api/" + r.Version
-	}
-	return request.AbsPath(root).Resource(r.Resource).NamespaceIfScoped(namespace, namespace != "")
-}
-
 // readAll decodes the objects of a complete list.
-func (r reservedResource) readAll(items []json.RawMessage) ([]ReservedIP, error) {
-	var all []ReservedIP
+func (r reservedResource) readAll(items []json.RawMessage) ([]ipam.Protection, error) {
+	var all []ipam.Protection
 	led := map[string]bool{}
 	for _, item := range items {
 		reserved, err := r.read(item, led)
 		if err != nil {
-			return nil, fmt.Errorf("%s %w", r.pool, err)
+			return nil, fmt.Errorf("%s %w", r.name, err)
 		}
-		if reserved.protectsAny() || reserved.Unreadable != "" {
+		if protectsAny(reserved) || reserved.Unreadable != "" {
 			all = append(all, reserved)
 		}
 	}
-	switch nowhere := fmt.Sprintf("leads to nothing in any of %d objects of %s", len(items), r.pool); {
+	switch nowhere := fmt.Sprintf("leads to nothing in any of %d objects of %s", len(items), r.name); {
 	case len(items) == 0:
 	case r.namespace.text != "" && led[r.pod.name] && !led[r.namespace.name]:
 		return nil, fmt.Errorf("%v %s: correct it, or remove it if objects are in the namespace of their pod", r.namespace, nowhere)
-	case len(all) > 0 && slices.ContainsFunc(all, ReservedIP.protectsAny):
+	case len(all) > 0 && slices.ContainsFunc(all, protectsAny):
 	case len(all) > 0: // the paths may be wrong
-		return nil, fmt.Errorf("none of %d objects of %s names an address that can be decoded: %s", len(items), r.pool, all[0].Unreadable)
+		return nil, fmt.Errorf("none of %d objects of %s names an address that can be decoded: %s", len(items), r.name, all[0].Unreadable)
 	case r.address.text == "":
 		return nil, fmt.Errorf("%v %s", r.pod, nowhere)
 	case r.pod.text == "":
 		return nil, fmt.Errorf("%v %s", r.address, nowhere)
 	default:
-		return nil, fmt.Errorf("neither %v nor %v leads to anything in any of %d objects of %s", r.address, r.pod, len(items), r.pool)
+		return nil, fmt.Errorf("neither %v nor %v leads to anything in any of %d objects of %s", r.address, r.pod, len(items), r.name)
 	}
 	return all, nil
 }
 
 // protectsAny reports whether the object protects anything.
-func (r ReservedIP) protectsAny() bool {
-	return len(r.IPs)+len(r.Ranges)+len(r.Namespaces) > 0 || r.All || r.Owner.Pod != ipam.PodRef{}
+func protectsAny(p ipam.Protection) bool {
+	return len(p.IPs)+len(p.Ranges)+len(p.Namespaces) > 0 || p.All || p.Pod != ipam.PodRef{}
 }
 
 // read decodes one object. The result has no IPs and no pod if the object has none. read adds
 // to led the names of the paths that led to a value. It returns an error only for an object
 // that no API server can have stored.
-func (r reservedResource) read(item json.RawMessage, led map[string]bool) (ReservedIP, error) {
-	head, err := readHead(item)
-	if err != nil {
-		return ReservedIP{}, err
+func (r reservedResource) read(item json.RawMessage, led map[string]bool) (ipam.Protection, error) {
+	var head struct {
+		Metadata kube.Metadata `json:"metadata"`
 	}
-	reserved := ReservedIP{Stored: item}
-	reserved.Pool, reserved.Key, reserved.Deletable = r.pool, head.key(), r.deleteExpired
-	reserved.Token = head.Metadata.UID + "/" + head.Metadata.ResourceVersion // which Delete compares
-	if err := head.Metadata.Deleting(); err != nil {
-		reserved.Deleting = err.Error()
+	if err := kube.Decode(item, &head); err != nil {
+		return ipam.Protection{}, fmt.Errorf("decode: %w", err)
 	}
+	meta := head.Metadata
+	if meta.Name == "" || meta.UID == "" || meta.ResourceVersion == "" {
+		return ipam.Protection{}, errors.New("an object lacks its name, uid or resourceVersion")
+	}
+	key := path.Join(meta.Namespace, meta.Name)
 	var object any
 	if err := kube.Decode(item, &object); err != nil {
-		return ReservedIP{}, fmt.Errorf("%s: decode: %w", reserved.Key, err)
+		return ipam.Protection{}, fmt.Errorf("%s: decode: %w", key, err)
 	}
+	reserved := ipam.Protection{Name: r.name + " " + key}
 	var addressErr, podErr, timeErr error
-	reserved.IPs, reserved.Ranges, addressErr = r.readAddresses(object, head.Metadata.Namespace == "")
-	reserved.Owner.Pod, podErr = r.readPod(object, head.Metadata.Namespace, led)
+	reserved.IPs, reserved.Ranges, addressErr = r.readAddresses(object, meta.Namespace == "")
+	reserved.Pod, podErr = r.readPod(object, meta.Namespace, led)
 	if errors.Is(podErr, errNoNamespace) && r.namespace.text != "" && len(reserved.IPs)+len(reserved.Ranges) > 0 {
 		podErr = nil // what no namespace has is no pod, but a node or a gateway
 	}
@@ -132,14 +122,11 @@ func (r reservedResource) read(item json.RawMessage, led map[string]bool) (Reser
 	if broken := cmp.Or(addressErr, podErr, timeErr); broken != nil {
 		reserved.Unreadable = broken.Error()
 		// While its times are unknown, it protects forever.
-		reserved.TTL, reserved.Deleted, reserved.Deletable = nil, time.Time{}, false
+		reserved.TTL, reserved.Deleted = nil, time.Time{}
 	}
 	if addressErr != nil || podErr != nil {
-		reserved.Namespaces = r.namespacesOf(object, head.Metadata.Namespace)
+		reserved.Namespaces = r.namespacesOf(object, meta.Namespace)
 		reserved.All = len(reserved.Namespaces) == 0 && podErr != nil
-	}
-	if len(reserved.Ranges) > 0 {
-		reserved.Deletable = false // nobody looks for what lives in a whole network
 	}
 	return reserved, nil
 }

@@ -54,10 +54,8 @@ func wantTrue(w *world.World, r *reap.Report) {
 			_, stored = owners[e.IP]
 		case e.Backend == "calico" && e.IP != "":
 			stored = held[e.IP]
-		case e.Backend == "calico":
-			stored = paths[strings.ToLower(e.Key)]
 		default:
-			stored = paths[e.Key[strings.LastIndex(e.Key, "/")+1:]]
+			stored = paths[strings.ToLower(e.Key)]
 		}
 		switch e.Outcome {
 		case "released":

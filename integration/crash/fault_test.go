@@ -65,7 +65,7 @@ func TestEveryLostAnswerIsTriedAgainOrReported(t *testing.T) {
 	_, writes := requests(w)
 	faults := fault.Faults[3:]
 	if testing.Short() {
-		writes = []string{"patch ippools", "delete overlappingrangeipreservations", "delete reservedips"}
+		writes = []string{"patch ippools", "delete overlappingrangeipreservations"}
 		faults = faults[1:]
 	}
 	// Handles of a block whose answer is lost stay for a later run: see TestReleaseWhoseAnswerIsLost.
@@ -137,8 +137,8 @@ func TestAPIServerGoesAwayDuringARun(t *testing.T) {
 }
 
 // endOf is what the stores hold after a run that is done. A conflict is also what
-// the API server answers if a reserved IP or an empty handle is another one by now: a
-// run leaves those, and says that they have changed.
+// the API server answers if an empty handle is another one by now: a run leaves it,
+// and says that it has changed.
 func endOf(w *world.World, r *reap.Report) snapshot.Store {
 	w.Helper()
 	end := maps.Clone(w.End)

@@ -103,7 +103,7 @@ func wantTrueOr(w *world.World, r *reap.Report, name string) {
 func TestEveryStepARestorationIsStoppedAt(t *testing.T) {
 	w, id := released(t)
 	for _, at := range some([]string{"patch ippools"}, []string{
-		"create reservedips", "create ipamhandles", "update ipamblocks", "create overlappingrangeipreservations",
+		"create ipamhandles", "update ipamblocks", "create overlappingrangeipreservations",
 	}) {
 		w.Sub(at, func() {
 			w.Put(w.End)

@@ -1,6 +1,7 @@
 package run_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/memory"
 	"github.com/ip-reaper/ip-reaper/integration/kit/proxy"
 	"github.com/ip-reaper/ip-reaper/integration/kit/reap"
+	"github.com/ip-reaper/ip-reaper/integration/kit/snapshot"
 	"github.com/ip-reaper/ip-reaper/integration/kit/world"
 )
 
@@ -44,6 +46,12 @@ func TestNothingIsWritten(t *testing.T) {
 		{
 			"reserved IPs are forbidden", atOnce + world.ReservedIPs, nil, fails(proxy.Forbidden(), "list reservedips"), reap.ExitPartial, "held Protected kept",
 			"list reservedips.v1alpha1.network.example.com: grant list on it to ip-reaper, or remove it from the policy",
+		},
+		{
+			"objects reserve them", atOnce + world.ReservedIPs, nil, func(f *fixture) {
+				f.must(reservation("gone-1").Create(f.Context(), f.Cluster))
+				f.must(reservation("gone-2").Create(f.Context(), f.Cluster))
+			}, reap.ExitDone, "held Protected kept", "",
 		},
 		{
 			"no store can be listed", atOnce, nil, fails(proxy.Forbidden(), "list ippools", "list overlappingrangeipreservations"),
@@ -96,5 +104,14 @@ func (f *fixture) wantDone(want int) {
 	f.Helper()
 	if got := f.reap(reap.ExitDone, atOnce+"limits: {maxFraction: 1}\n").Report.Summary.Released; got != want || got == 0 {
 		f.Errorf("%d were released, and the dry run had planned %d", got, want)
+	}
+}
+
+// reservation is an object that keeps addresses for a pod, and what else the pod has, for a day.
+func reservation(pod string, ips ...string) snapshot.Object {
+	return snapshot.Object{
+		Resource: snapshot.ReservedIPs, Namespace: shop, Name: pod,
+		Raw: fmt.Appendf(nil, `{"apiVersion":"network.example.com/v1alpha1","kind":"ReservedIP","metadata":{"name":%q},"spec":{"pod":%q,"ttl":"24h"},"status":{"ips":["%s"]}}`,
+			pod, pod, strings.Join(ips, `","`)),
 	}
 }

@@ -11,15 +11,11 @@ import (
 // decisions has the verdict, the reason and the outcome of each entry, by pod.
 type decisions map[string]string
 
-// said returns the decisions of a report. An object that reserves addresses is listed under its own
-// name. Different decisions for one pod are joined.
+// said returns the decisions of a report. Different decisions for one pod are joined.
 func said(r *reap.Report) decisions {
 	all := decisions{}
 	for _, e := range r.Entries {
 		name := e.Owner.Pod
-		if e.Backend == "reservedIPs" {
-			name = "object " + e.Key[strings.LastIndexByte(e.Key, '/')+1:]
-		}
 		decision := strings.Join([]string{e.Decision, e.Reason, e.Outcome}, " ")
 		if other := all[name]; other != "" && other != decision {
 			decision = other + ", " + decision

@@ -128,8 +128,13 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 			return connection{}, cmp.Or(stateErr, elsewhereFirst(err, warnings))
 		}
 	}
-	opened, err := plugin.Open(ctx, plugin.Of(w.backends, plugin.Cluster),
-		plugin.Env{Config: at.config, Client: clients.raw, Getenv: w.env, InPod: at.context == "", Concurrency: o.concurrency}, chosen.policy)
+	plugins := plugin.Of(w.backends, plugin.Cluster)
+	env := plugin.Env{Config: at.config, Client: clients.raw, Getenv: w.env, InPod: at.context == "", Concurrency: o.concurrency}
+	opened, err := plugin.Open(ctx, plugins, env, chosen.policy)
+	if err != nil {
+		return connection{}, err
+	}
+	protectors, err := plugin.Protectors(ctx, plugins, env, chosen.policy)
 	if err != nil {
 		return connection{}, err
 	}
@@ -171,7 +176,7 @@ func (f *clusterFlags) connect(ctx context.Context, w ioStreams, o connectOption
 			Address: at.config.Host, Kubeconfig: f.kubeconfig, Context: at.context, StateNamespace: namespace, NoState: noState, By: by,
 			ClientFlags: given(f.flags, append(slices.Clone(clientFlags), "request-timeout")...),
 			Policy:      chosen.policy, PolicyInstalled: chosen.installed, Caveats: caveats,
-			Backends: opened, Cluster: state.NewCluster(clients.core, clients.apps, clients.raw),
+			Backends: opened, Protectors: protectors, Cluster: state.NewCluster(clients.core, clients.apps, clients.raw),
 			Ledgers: state.NewLedgers(clients.core, namespace), Lock: state.NewLock(clients.leases, namespace, time.Now, o.logger),
 			ClusterUID: clusterUID(clients, o.logger), SamePolicy: same,
 			HasNamespace: func(ctx context.Context, name string) census.Presence {

@@ -85,7 +85,7 @@ func (f commandFlags) connect(ctx context.Context, w ioStreams, writes bool, p p
 	c, err := f.target.connect(ctx, w, connectOptions{f, writes, p, logger})
 	c.ID, c.Version, c.Program = newID(), buildVersion(), w.name()
 	c.PolicyFile = f.policyFile
-	c.Protectors, c.Elsewhere = plugin.Protectors(w.backends), elsewhere(w, f.target.scope(), c.Policy)
+	c.Elsewhere = elsewhere(w, f.target.scope(), c.Policy)
 	c.Now, c.Logger, c.Timeout = time.Now, logger, f.timeout
 	return c, err
 }
@@ -223,9 +223,11 @@ func checkNames(flags *pflag.FlagSet, given map[string][]string) error {
 
 // backendNames returns the names of the backends.
 func backendNames(plugins []plugin.Plugin) []string {
-	names := make([]string, len(plugins))
-	for i, p := range plugins {
-		names[i] = p.Name
+	var names []string
+	for _, p := range plugins {
+		if p.Open != nil {
+			names = append(names, p.Name)
+		}
 	}
 	return names
 }

@@ -131,7 +131,7 @@ func offline(ctx context.Context, w ioStreams, o reaper.Options, files []string,
 	}
 	override(&o.Policy)
 	stores, unknown := plugin.Offline(w.backends, read.Stored, o.Policy)
-	o.ID, o.Version, o.Backends, o.Protectors = newID(), buildVersion(), stores, plugin.Protectors(w.backends)
+	o.ID, o.Version, o.Backends = newID(), buildVersion(), stores
 	o.Now, o.Logger = func() time.Time { return cmp.Or(read.Time, time.Now()) }, slog.New(slog.DiscardHandler)
 	if read.Cluster != nil { // a nil pointer in an interface is not nil
 		o.Cluster = read.Cluster

@@ -138,7 +138,7 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 		ID: conn.ID, Version: conn.Version, Address: conn.Address, By: conn.By, Node: conn.Node, StateDir: conn.StateDir,
 		ClusterUID: uid, AcceptOtherCluster: f.acceptCluster, AcceptSecondAddress: f.acceptSecond,
 		Journal: past, Damage: damage, DryRun: f.dryRun, Selection: judge.Selection{Addresses: addresses, Pools: f.pools, Nodes: f.nodes},
-		Backends: conn.Backends, Cluster: conn.Cluster, Ledgers: conn.Ledgers, Lock: conn.Lock,
+		Backends: conn.Backends, Protectors: conn.Protectors, Cluster: conn.Cluster, Ledgers: conn.Ledgers, Lock: conn.Lock,
 		Ending: ending(ctx), Now: conn.Now, ClockSkew: conn.ClockSkew, Logger: conn.Logger,
 	})
 	if isMistake(err) {

@@ -102,10 +102,6 @@ type Allocation struct {
 	// the node. Once a run has seen the allocation in an earlier boot, it is not protected.
 	UntilBoot bool
 
-	// Protects is set for an allocation that holds no address of its own: it
-	// protects the addresses of a pod that is gone (Options.Protectors).
-	Protects *Protection
-
 	// Deleting says that the store is deleting the allocation, and what it waits for. The
 	// allocation is kept until it is gone, although it has no owner. It is empty if no deletion
 	// has begun.
@@ -169,10 +165,7 @@ func (a *Allocation) ProvesOwner() bool {
 }
 
 // HoldsAddress reports whether the allocation takes up an address of a store.
-func (a *Allocation) HoldsAddress() bool { return !a.EmptyHandle && a.Protects == nil }
-
-// Name names an allocation that has no address, such as an object that protects others.
-func (a *Allocation) Name() string { return a.Pool + " " + a.Key }
+func (a *Allocation) HoldsAddress() bool { return !a.EmptyHandle }
 
 // Label names the allocation for people: by its address if it has one.
 func (a *Allocation) Label() string {
@@ -277,39 +270,6 @@ type Network struct {
 type Withheld struct {
 	Addresses Spans
 	Why       string
-}
-
-// A Protection says which addresses an allocation protects: its IPs, those in its Ranges, and all
-// addresses of the pod that the allocation names. It ends when the pod has been gone for longer
-// than the TTL. If the TTL is nil, it never ends.
-type Protection struct {
-	IPs     []netip.Addr
-	Ranges  Spans // too many addresses for IPs
-	TTL     *time.Duration
-	Deleted time.Time // when the pod was deleted; zero if the object does not say
-
-	// Deletable is set if the policy lets the allocation be released, after the
-	// allocations that it protects.
-	Deletable bool
-
-	// An object that cannot be decoded protects everything that it may name. Namespaces
-	// are those of the pods that it may name; if All is set, everything is protected.
-	// An allocation that names no pod may be of any namespace.
-	Namespaces []string
-	All        bool
-}
-
-// Until returns when the protection ends, if a run first saw the pod gone at the given
-// time. It reports false if the protection never ends.
-func (p Protection) Until(firstSeen time.Time) (time.Time, bool) {
-	if p.TTL == nil {
-		return time.Time{}, false
-	}
-	from := firstSeen
-	if !p.Deleted.IsZero() {
-		from = p.Deleted
-	}
-	return from.Add(*p.TTL), true
 }
 
 // A Record is a copy of an allocation, as its store had it before the release.

@@ -158,8 +158,7 @@ type Store struct {
 
 // The longest time between the second look at an owner and the write.
 const (
-	// Freshness is for an allocation that a later sandbox may adopt, and for one whose token
-	// says nothing about its owner.
+	// Freshness is for an allocation that a later sandbox may adopt.
 	Freshness = 2 * time.Second
 
 	// FreshnessNeverAdopted is for an allocation that is NeverAdopted. Whatever its pod does

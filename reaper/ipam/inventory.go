@@ -38,8 +38,9 @@ type Listing struct {
 	Message string // the cause, if the status is not StatusOK
 	Where   string // what a Locator says; empty for other backends, and if the store was skipped
 
-	// Protects is set if the allocations of the backend protect those of others.
-	Protects bool
+	// Protects is set for the listing of a Protector, which has Protections in place of pools.
+	Protects    bool
+	Protections []Protection
 
 	// Outside identifies a store outside the API server that the pods are read from; nil if the
 	// store is in that API server.
@@ -72,24 +73,22 @@ type Inventory struct {
 	ended time.Time // when the last listing was complete
 }
 
-// TakeInventory lists the backends concurrently, and then those named in protectors, whose
-// allocations protect others: what protects an allocation must be listed after it. A failure is
-// recorded in the Listing of its backend and does not stop the others. A backend whose store is
-// not installed is skipped, or has failed if it is required. The listings are in the order of the
-// backends.
-func TakeInventory(ctx context.Context, backends []Backend, required func(name string) bool, protectors ...string) Inventory {
-	inv := Inventory{Listings: make([]Listing, len(backends))}
-	for _, later := range []bool{false, true} {
-		var wg sync.WaitGroup
-		for i, b := range backends {
-			l := Listing{Backend: b.Name(), Protects: slices.Contains(protectors, b.Name())}
-			if l.Protects == later {
-				needed := required(b.Name())
-				wg.Go(func() { inv.Listings[i] = l.list(ctx, b, needed) })
-			}
-		}
-		wg.Wait()
+// TakeInventory lists the backends concurrently, and then the protectors: what protects an
+// allocation must be listed after it. A failure is recorded in the Listing of its backend and does
+// not stop the others. A backend whose store is not installed is skipped, or has failed if it is
+// required. The listings are in the order of the backends, and then of the protectors.
+func TakeInventory(ctx context.Context, backends []Backend, required func(name string) bool, protectors ...Protector) Inventory {
+	inv := Inventory{Listings: make([]Listing, len(backends)+len(protectors))}
+	var stores, objects sync.WaitGroup
+	for i, b := range backends {
+		needed := required(b.Name())
+		stores.Go(func() { inv.Listings[i] = list(ctx, b, needed) })
 	}
+	stores.Wait()
+	for i, p := range protectors {
+		objects.Go(func() { inv.Listings[len(backends)+i] = protectionsOf(ctx, p) })
+	}
+	objects.Wait()
 	inv.ended = time.Now()
 	return inv
 }
@@ -151,8 +150,9 @@ func (inv Inventory) Complete() bool {
 	})
 }
 
-// list returns the listing with all pools of its backend.
-func (l Listing) list(ctx context.Context, b Backend, required bool) Listing {
+// list returns the listing with all pools of a backend.
+func list(ctx context.Context, b Backend, required bool) Listing {
+	l := Listing{Backend: b.Name()}
 	none := l
 	located, isLocator := b.(Locator)
 	if isLocator {
@@ -190,44 +190,17 @@ func (l Listing) list(ctx context.Context, b Backend, required bool) Listing {
 			l.Outside = &store
 		}
 	}
-	if !l.boundsObjects() {
-		l.Status, l.Whole = StatusPartial, false
-		l.Errors, l.Undecoded = append(l.Errors, l.Undecoded...), nil
-	}
 	if len(l.Errors) > 0 {
 		l.Message = printable.Error(l.Errors[0])
 	}
 	return l
 }
 
-// boundsObjects reports whether a backend that protects others listed an unreadable allocation for
-// each object that could not be decoded, to protect what the object may name.
-func (l Listing) boundsObjects() bool {
-	bounded := 0
-	for _, pool := range l.Pools {
-		for _, a := range pool.Allocations {
-			if a.Protects != nil && a.Unreadable != "" {
-				bounded++
-			}
-		}
-	}
-	return !l.Protects || bounded >= len(l.Undecoded)
-}
-
 // listedIn sets the backend, the pool and the network of the allocation, and converts its
-// addresses to the form in which pods show them.
+// address to the form in which pods show it.
 func (a *Allocation) listedIn(backend string, pool Pool) {
 	a.Backend, a.Pool, a.Network = backend, pool.Name, pool.Network
 	a.IP = Shown(a.IP)
-	if a.Protects == nil {
-		return
-	}
-	protects := *a.Protects // the backend may keep its own
-	protects.IPs = slices.Clone(protects.IPs)
-	for i, ip := range protects.IPs {
-		protects.IPs[i] = Shown(ip)
-	}
-	a.Protects = &protects
 }
 
 // MarshalJSON writes the status as its word.

@@ -129,6 +129,14 @@ func (s slowStore) List(context.Context) iter.Seq2[ipam.Pool, error] {
 	}
 }
 
+// A slowProtector notes when it is listed.
+type slowProtector struct{ slowStore }
+
+func (p slowProtector) Protections(context.Context) ([]ipam.Protection, error) {
+	*p.asked = time.Now()
+	return nil, nil
+}
+
 // Promise 2, 3. Slow stores do not wait for each other, and what protects an allocation is
 // listed after it. The listings are in the order of the backends.
 func TestStoresAreListedAtTheSameTime(t *testing.T) {
@@ -139,13 +147,13 @@ func TestStoresAreListedAtTheSameTime(t *testing.T) {
 		}
 		began := time.Now()
 		inv := ipam.TakeInventory(t.Context(), []ipam.Backend{
-			store(0, "p", time.Second), store(1, "a", time.Second), store(2, "b", 3*time.Second), store(3, "c", 2*time.Second),
-		}, func(string) bool { return true }, "p")
+			store(0, "a", time.Second), store(1, "b", 3*time.Second), store(2, "c", 2*time.Second),
+		}, func(string) bool { return true }, slowProtector{store(3, "p", 0)})
 		var got []string
 		for i, l := range inv.Listings {
 			got = append(got, fmt.Sprint(l.Backend, " ", l.Status, " ", len(l.Pools), " ", l.Protects, " after ", asked[i].Sub(began)))
 		}
-		equal(t, "listings", got, []string{"p ok 1 true after 3s", "a ok 1 false after 0s", "b ok 1 false after 0s", "c ok 1 false after 0s"})
+		equal(t, "listings", got, []string{"a ok 1 false after 0s", "b ok 1 false after 0s", "c ok 1 false after 0s", "p ok 0 true after 3s"})
 	})
 }
 
@@ -186,51 +194,44 @@ func TestInventorySaysWhatWasListed(t *testing.T) {
 	}
 }
 
-// Promise 2. A store that protects addresses of others protects what an object that cannot be decoded may
-// name. If it lists no allocation for that, it was not listed whole.
-func TestObjectThatProtectsAndCannotBeDecodedIsBounded(t *testing.T) {
-	odd := step{err: &ipam.ObjectError{Object: "reservation odd", Err: errors.New("no JSON")}}
-	protecting := func(unreadable string) step {
-		return step{pool: poolOf(ipam.Allocation{Key: "odd", Unreadable: unreadable, Protects: &ipam.Protection{}})}
-	}
-	for _, tt := range []struct {
-		name      string
-		protects  bool
-		steps     []step
-		want      ipam.Status
-		undecoded int
-	}{
-		{"it is bounded", true, []step{odd, protecting("no JSON")}, ipam.StatusOK, 1},
-		{"two are, by one", true, []step{odd, odd, protecting("no JSON")}, ipam.StatusPartial, 0},
-		{"an object beside it is", true, []step{odd, protecting("")}, ipam.StatusPartial, 0},
-		{"it is not", true, []step{odd}, ipam.StatusPartial, 0},
-		{"the store protects nothing", false, []step{odd}, ipam.StatusOK, 1},
-	} {
-		protectors := map[bool][]string{true: {"store"}}[tt.protects]
-		inv := ipam.TakeInventory(t.Context(), []ipam.Backend{scriptedStore{name: "store", steps: tt.steps}}, func(string) bool { return true }, protectors...)
-		l := inv.Listings[0]
-		equal(t, "status: "+tt.name, l.Status, tt.want)
-		equal(t, "whole: "+tt.name, l.Whole, tt.want == ipam.StatusOK)
-		equal(t, "undecoded: "+tt.name, len(l.Undecoded), tt.undecoded)
-		equal(t, "has a message: "+tt.name, l.Message != "", tt.want != ipam.StatusOK)
-	}
+// objects are a protector.
+type objects struct {
+	all    []ipam.Protection
+	broken error
 }
 
-// An allocation has the names of where it was listed, and its addresses are in the form in which pods show
-// them. What the store itself keeps does not change.
+func (objects) Name() string { return "objects" }
+
+func (o objects) Protections(context.Context) ([]ipam.Protection, error) { return o.all, o.broken }
+
+// Promise 2, 11. An object that cannot be decoded is named, and protects what it may name. A protector
+// that cannot be read leaves the inventory incomplete.
+func TestProtectionsAreListed(t *testing.T) {
+	odd := netip.MustParseAddr("::ffff:10.0.0.1")
+	list := func(o objects) ipam.Inventory {
+		return ipam.TakeInventory(t.Context(), []ipam.Backend{fixedStore{poolOf(webAllocation())}}, func(string) bool { return true }, o)
+	}
+	inv := list(objects{all: []ipam.Protection{{Name: "odd", Unreadable: "no JSON", IPs: []netip.Addr{odd}}}})
+	l := inv.Listings[1]
+	equal(t, "listing", fmt.Sprint(l.Backend, " ", l.Status, " ", l.Protects, " ", l.Whole), "objects ok true true")
+	equal(t, "undecoded", fmt.Sprint(l.Undecoded), "[odd: no JSON; correct it, or delete it]")
+	equal(t, "address", l.Protections[0].IPs[0].String(), "10.0.0.1")
+	equal(t, "complete", inv.Complete(), true)
+	inv = list(objects{broken: errors.New("page 2: 403")})
+	l = inv.Listings[1]
+	equal(t, "broken listing", fmt.Sprint(l.Backend, " ", l.Status, " ", l.Protects, " ", l.Whole, " ", l.Message), "objects failed true false page 2: 403")
+	equal(t, "complete without it", inv.Complete(), false)
+}
+
+// An allocation has the names of where it was listed, and its address is in the form in which pods show it.
 func TestAllocationIsOfItsPool(t *testing.T) {
 	odd, plain := netip.MustParseAddr("::ffff:10.0.0.1"), netip.MustParseAddr("10.0.0.1")
-	protects := &ipam.Protection{IPs: []netip.Addr{odd}}
-	pool := poolOf(ipam.Allocation{Key: "1", IP: odd}, ipam.Allocation{Key: "2", Protects: protects})
+	pool := poolOf(ipam.Allocation{Key: "1", IP: odd})
 	pool.Network = "blue"
 	inv := ipam.TakeInventory(t.Context(), []ipam.Backend{fixedStore{pool}}, func(string) bool { return true })
-	for _, a := range inv.Listings[0].Pools[0].Allocations {
-		equal(t, "where "+a.Key+" was listed", []string{a.Backend, a.Pool, a.Network}, []string{"fixed", "pool", "blue"})
-	}
-	got := inv.Listings[0].Pools[0].Allocations
-	equal(t, "address", got[0].IP.String(), plain.String())
-	equal(t, "protected address", got[1].Protects.IPs[0].String(), plain.String())
-	equal(t, "protected address in the store", protects.IPs[0].String(), odd.String())
+	a := inv.Listings[0].Pools[0].Allocations[0]
+	equal(t, "where it was listed", []string{a.Backend, a.Pool, a.Network}, []string{"fixed", "pool", "blue"})
+	equal(t, "address", a.IP.String(), plain.String())
 	equal(t, "it was ended before now", !inv.Ended().IsZero() && !inv.Ended().After(time.Now()), true)
 }
 

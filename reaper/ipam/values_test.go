@@ -93,7 +93,6 @@ func TestAllocationThatProvesItsOwner(t *testing.T) {
 		{"it cannot be read", func(a *ipam.Allocation) { a.Unreadable = "no JSON" }, true, false},
 		{"not a pod's", func(a *ipam.Allocation) { a.Foreign = "a tunnel" }, true, false},
 		{"an empty handle", func(a *ipam.Allocation) { a.EmptyHandle = true }, false, false},
-		{"it protects others", func(a *ipam.Allocation) { a.Protects = &ipam.Protection{} }, false, false},
 	} {
 		a := webAllocation()
 		tt.change(&a)

@@ -42,9 +42,6 @@ func TestAnnotationOfAnotherPodIsEvidenceAsThePolicySays(t *testing.T) {
 		{"its annotation, and another address in its status", nil, inStatus(1, showing(other, ip2, ip1)), inUse, goes},
 		{"the annotation of the pod that it names", nil, showing(web, ip1), decision{judge.InUse, judge.PodPresent, ""}, decision{judge.InUse, judge.PodPresent, ""}},
 		{"its annotation, and the allocation names no pod", func(a *ipam.Allocation) { a.Owner.Pod = ipam.PodRef{} }, showing(other, ip1), inUse, inUse},
-		{"its annotation, and the allocation protects the address", func(a *ipam.Allocation) {
-			a.Protects, a.IP = &ipam.Protection{IPs: []netip.Addr{ip1}, TTL: new(policy.Duration{}.Duration), Deletable: true}, netip.Addr{}
-		}, showing(other, ip1), decision{judge.InUse, judge.AddressInUse, "10.0.0.1 is shown by pod default/other"}, goes},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := webAllocation()
@@ -60,16 +57,12 @@ func TestAnnotationOfAnotherPodIsEvidenceAsThePolicySays(t *testing.T) {
 	}
 }
 
-// Promise 1, 2. The report of a guest keeps an allocation of any pod under every policy. It does not keep an
-// object that protects the address.
+// Promise 1, 2. The report of a guest keeps an allocation of any pod under every policy.
 func TestReportOfAGuestKeepsTheAddressUnderEveryPolicy(t *testing.T) {
-	object := protecting("a", hours(9), ip1)
-	s := situation{pools: []ipam.Pool{poolOf(webAllocation(), object)}}
+	s := situation{pools: []ipam.Pool{poolOf(webAllocation())}}
 	s.guests = []census.VirtualMachine{{Namespace: "v", Name: "m", Addresses: []netip.Addr{ip1}, Reported: true}}
 	s.policy = func(p *policy.Policy) { p.Evidence.Annotations = policy.OwnAnnotations }
-	decisions := s.judge(t, noon)
-	equal(t, "allocation", decisionOf(decisions[0]), decision{judge.InUse, judge.AddressInUse, "reported by virtual machine v/m"})
-	equal(t, "rule of the object", decisions[1].Rule > decisions[0].Rule, true)
+	equal(t, "verdict", decisionOf(s.judge(t, noon)[0]), decision{judge.InUse, judge.AddressInUse, "reported by virtual machine v/m"})
 }
 
 // Promise 2, 7. An annotation that alone keeps what others leaked is named in a warning, and so is

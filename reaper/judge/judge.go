@@ -39,16 +39,13 @@ func Judge(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Census, 
 // Decide is Judge that makes no decision for what is plainly in use, unless everything is set. In
 // a large cluster, that is almost all there is. A Selection needs everything.
 //
-// The decisions come from the rules. Then three steps each change some decisions. First,
-// protections keep addresses of other allocations. Second, the allocations of a group
-// are kept together. Third, an allocation that protects others waits until they are
-// released.
+// The decisions come from the rules. Then two steps each change some decisions: first,
+// protections keep addresses; second, the allocations of a group are kept together.
 func Decide(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Census, l ledger.Ledger, everything bool) Verdicts {
 	f := NewFacts(now, p, inv, c, l)
-	protections := protectionsOf(inv)
 	var waiting map[string]bool // groups of which an allocation waits
 	kept := func(d *Decision) bool {
-		return everything || !d.PlainlyInUse() || protections.protects(d.Allocation) || waiting[d.Allocation.Group]
+		return everything || !d.PlainlyInUse() || waiting[d.Allocation.Group]
 	}
 	var room Verdicts
 	if everything {
@@ -61,9 +58,9 @@ func Decide(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Census,
 	if slices.ContainsFunc(v.InUse, func(l Live) bool { return waiting[l.Group] }) {
 		v = f.decideAll(inv, room, kept) // the siblings of what waits are among the decisions now
 	}
+	protections := protectionsOf(inv)
 	protections.hold(f, v.Decisions)
 	keepGroups(v.Decisions)
-	protections.release(f, v.Decisions)
 	v.facts = f
 	return v
 }

@@ -459,8 +459,7 @@ type bond struct {
 	ip    netip.Addr
 }
 
-// bondsOf returns the bonds of an allocation. An object that protects others has none: no
-// ADD made it.
+// bondsOf returns the bonds of an allocation.
 func bondsOf(a *ipam.Allocation) []bond {
 	var bonds []bond
 	if a.Group != "" {
@@ -472,24 +471,14 @@ func bondsOf(a *ipam.Allocation) []bond {
 	return bonds
 }
 
-// Select returns the plan without the orphans that are not selected, and without those
-// that protect an allocation that stays. selected is by index; nil selects all.
+// Select returns the plan without the orphans that are not selected. selected is by index; nil
+// selects all.
 func (p Plan) Select(selected []bool) Plan {
 	if selected == nil {
 		return p
 	}
 	p.selected = selected
-	due := make(map[int]bool, len(p.Due))
-	for _, i := range p.Due {
-		due[i] = selected[i]
-	}
-	for _, i := range p.Due {
-		stays := func(protected int) bool { return !due[protected] }
-		if due[i] && slices.ContainsFunc(p.Decisions[i].After, stays) {
-			due[i] = false // it has no group: no ADD made it
-		}
-	}
-	p.Due = slices.DeleteFunc(slices.Clone(p.Due), func(i int) bool { return !due[i] })
+	p.Due = slices.DeleteFunc(slices.Clone(p.Due), func(i int) bool { return !selected[i] })
 	return p
 }
 

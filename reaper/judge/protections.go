@@ -4,94 +4,78 @@ import (
 	"net/netip"
 	"slices"
 	"time"
-	"unique"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// protections are the allocations that protect others.
+// protections finds what protects an allocation.
 type protections struct {
-	unread     string // why a backend that protects others could not be listed; empty if all were listed
-	incomplete bool   // some store was not listed: its allocations may be protected
-	byIP       map[netip.Addr][]*ipam.Allocation
-	byPod      map[ipam.PodRef][]*ipam.Allocation
+	unread string // why a protector could not be read; empty if all were
+	byIP   map[netip.Addr][]*ipam.Protection
+	byPod  map[ipam.PodRef][]*ipam.Protection
 
 	// One for each namespace is enough, since it never ends. The empty namespace, of
 	// allocations without a pod, has the first one of any namespace.
-	byNamespace map[string][]*ipam.Allocation
-	all         []*ipam.Allocation
-	ranges      []*ipam.Allocation // those with Ranges
+	byNamespace map[string][]*ipam.Protection
+	all         []*ipam.Protection
+	ranges      []*ipam.Protection // those with Ranges
 }
 
-// protectionsOf indexes the allocations of an inventory that protect others.
+// protectionsOf indexes the protections of an inventory.
 func protectionsOf(inv ipam.Inventory) protections {
 	p := protections{
-		byIP: make(map[netip.Addr][]*ipam.Allocation), byPod: make(map[ipam.PodRef][]*ipam.Allocation),
-		byNamespace: make(map[string][]*ipam.Allocation),
-		incomplete:  !inv.Complete(),
+		byIP: make(map[netip.Addr][]*ipam.Protection), byPod: make(map[ipam.PodRef][]*ipam.Protection),
+		byNamespace: make(map[string][]*ipam.Protection),
 	}
 	for _, l := range inv.Listings {
 		if l.Protects && !l.Whole {
 			p.unread = l.Backend + " could not be read: " + l.Message
 		}
-	}
-	for a := range inv.Allocations() {
-		if a.Protects != nil {
-			p.add(a)
+		for i := range l.Protections {
+			p.add(&l.Protections[i])
 		}
 	}
 	return p
 }
 
-// add indexes an allocation that protects others.
-func (p *protections) add(a *ipam.Allocation) {
-	for _, ip := range a.Protects.IPs {
-		p.byIP[ip] = append(p.byIP[ip], a)
+// add indexes a protection.
+func (p *protections) add(one *ipam.Protection) {
+	for _, ip := range one.IPs {
+		p.byIP[ip] = append(p.byIP[ip], one)
 	}
-	if a.Owner.Pod != (ipam.PodRef{}) {
-		p.byPod[a.Owner.Pod] = append(p.byPod[a.Owner.Pod], a)
+	if one.Pod != (ipam.PodRef{}) {
+		p.byPod[one.Pod] = append(p.byPod[one.Pod], one)
 	}
-	for _, namespace := range a.Protects.Namespaces {
+	for _, namespace := range one.Namespaces {
 		for _, of := range []string{namespace, ""} {
 			if len(p.byNamespace[of]) == 0 {
-				p.byNamespace[of] = []*ipam.Allocation{a}
+				p.byNamespace[of] = []*ipam.Protection{one}
 			}
 		}
 	}
-	if len(a.Protects.Ranges) > 0 {
-		p.ranges = append(p.ranges, a)
+	if len(one.Ranges) > 0 {
+		p.ranges = append(p.ranges, one)
 	}
-	if a.Protects.All && len(p.all) == 0 {
-		p.all = []*ipam.Allocation{a}
+	if one.All && len(p.all) == 0 {
+		p.all = []*ipam.Protection{one}
 	}
 }
 
-// protects reports whether any allocation protects this one.
-func (p *protections) protects(a *ipam.Allocation) bool { return !p.empty() && len(p.over(a)) > 0 }
-
-// empty reports whether no allocation protects others.
-func (p *protections) empty() bool {
-	return len(p.byIP)+len(p.byPod)+len(p.byNamespace)+len(p.all)+len(p.ranges) == 0
-}
-
-// over returns the allocations that protect this one.
-func (p *protections) over(a *ipam.Allocation) []*ipam.Allocation {
+// over returns the protections of an allocation.
+func (p *protections) over(a *ipam.Allocation) []*ipam.Protection {
 	found := slices.Concat(p.byIP[a.IP], p.byPod[a.Owner.Pod], p.byNamespace[a.Owner.Pod.Namespace], p.all)
-	for _, protector := range p.ranges {
-		if protector.Protects.Ranges.Contains(a.IP) {
-			found = append(found, protector)
+	for _, one := range p.ranges {
+		if one.Ranges.Contains(a.IP) {
+			found = append(found, one)
 		}
 	}
 	return found
 }
 
 // hold keeps protected addresses, no matter how long they have been ownerless. If
-// several allocations protect an address, the longest TTL wins. An interrupted release
+// an address has several protections, the longest TTL wins. An interrupted release
 // continues, because the address was not protected when the release began.
 func (p *protections) hold(f *Facts, decisions []Decision) {
-	if p.unread == "" && p.empty() {
-		return // it is certain that no address is protected
-	}
 	for i := range decisions {
 		if d := &decisions[i]; d.waits() && d.Allocation.HoldsAddress() && !d.Allocation.Interrupted {
 			p.holdOne(f.now, d)
@@ -109,18 +93,18 @@ func (p *protections) holdOne(now time.Time, d *Decision) {
 	if d.Verdict == Orphaned {
 		ends = now // its grace period may end a little early
 	}
-	for _, protector := range p.over(d.Allocation) {
+	for _, one := range p.over(d.Allocation) {
 		d.remembered = true // if its release fails, the TTL does not begin again
-		until, expires := protector.Protects.Until(d.FirstSeen)
-		switch name := protector.Name(); {
-		case protector.Unreadable != "":
-			d.protect(name+" may name it: "+protector.Unreadable, time.Time{})
+		until, expires := one.Until(d.FirstSeen)
+		switch {
+		case one.Unreadable != "":
+			d.protect(one.Name+" may name it: "+one.Unreadable, time.Time{})
 			return
 		case !expires:
-			d.protect(name+" keeps it for good", time.Time{})
+			d.protect(one.Name+" keeps it for good", time.Time{})
 			return
-		case now.Before(until) && ends.Before(until):
-			d.protect(name+" keeps it until "+Stamp(until), until)
+		case ends.Before(until):
+			d.protect(one.Name+" keeps it until "+Stamp(until), until)
 			ends = until
 		}
 	}
@@ -129,91 +113,13 @@ func (p *protections) holdOne(now time.Time, d *Decision) {
 // protect holds the allocation until the given time; for good if that is the zero time. The
 // ledger keeps FirstSeen.
 func (d *Decision) protect(note string, until time.Time) {
-	source := fromProtection
-	if d.Allocation.Protects != nil {
-		source = fromReservation
-	}
 	d.Verdict = Held
 	d.Reason = Protected
 	d.Note = note
 	d.Due = until
-	d.Evidence = []Evidence{{source, note}}
+	d.Evidence = []Evidence{{fromProtection, note}}
 	d.ChangedBy = byProtection
 	d.remembered = true
-}
-
-// release decides on the allocations that protect others. They are released after the
-// allocations that they protect, never before.
-func (p *protections) release(f *Facts, decisions []Decision) {
-	if p.empty() {
-		return
-	}
-	protected := make(map[string][]int) // by the identity of the protector
-	for i := range decisions {
-		a := decisions[i].Allocation
-		if !a.HoldsAddress() {
-			continue
-		}
-		for _, protector := range p.over(a) {
-			protected[protector.ID()] = append(protected[protector.ID()], i)
-		}
-	}
-	for i := range decisions {
-		if d := &decisions[i]; d.Allocation.Protects != nil && d.waits() {
-			p.releaseOne(f.now, d, decisions, protected[d.Allocation.ID()])
-		}
-	}
-}
-
-// releaseOne is release for one decision. The others are the decisions on the
-// allocations that this one protects.
-func (p *protections) releaseOne(now time.Time, d *Decision, decisions []Decision, others []int) {
-	until, ends := d.Allocation.Protects.Until(d.FirstSeen)
-	switch {
-	case !ends:
-		d.protect("it has no TTL", time.Time{})
-		return
-	case !d.Allocation.Protects.Deletable:
-		d.protect("the policy does not allow its release", time.Time{})
-		return
-	case p.incomplete:
-		d.protect("not every store could be listed", time.Time{})
-		return
-	}
-	due := until
-	if d.Verdict == Suspected {
-		due = latest(due, d.Due)
-	}
-	for _, i := range others {
-		other := &decisions[i]
-		switch {
-		case other.Verdict == InUse:
-			d.Ruling = Ruling{
-				Verdict: InUse, Reason: AddressInUse, Rule: d.Rule, ChangedBy: byProtection,
-				Note:     other.Allocation.Label() + " is in use: " + string(other.Reason),
-				Evidence: other.Evidence,
-			}
-			d.known = unique.Make(knowledge{})
-			return
-		case other.Verdict == Held && (other.Reason != Protected || other.Due.IsZero()):
-			d.protect(other.Allocation.Label()+" is held: "+string(other.Reason), time.Time{})
-			return
-		}
-		if other.Verdict != Orphaned {
-			due = latest(due, other.Due)
-		}
-	}
-	d.Due = due
-	d.After = others
-	d.remembered = true
-	switch {
-	case now.Before(until):
-		d.protect("until "+Stamp(until), due)
-	case now.Before(due):
-		d.Verdict = Suspected
-	default:
-		d.Verdict = Orphaned
-	}
 }
 
 // keepGroups decides on the allocations of each group together. If one of them is

@@ -1,7 +1,6 @@
 package judge_test
 
 import (
-	"errors"
 	"fmt"
 	"math/big"
 	"net/netip"
@@ -9,7 +8,6 @@ import (
 	"time"
 
 	"github.com/ip-reaper/ip-reaper/policy"
-	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
@@ -22,27 +20,27 @@ func TestReservedIPKeepsUntilItsTTLIsOver(t *testing.T) {
 	wrapped := netip.MustParseAddr("::ffff:10.0.0.2")
 	for _, tt := range []struct {
 		name    string
-		objects []ipam.Allocation
+		objects []ipam.Protection
 		grace   time.Duration
 		want    time.Duration // after noon
 		note    string        // at noon, if it is held
 	}{
-		{"by address", []ipam.Allocation{protecting("a", hours(1), ip2)}, 0, time.Hour, held + "until 2026-03-01T13:00:00Z"},
-		{"by pod", []ipam.Allocation{protectingPod("a", hours(1), "gone-1")}, 0, time.Hour, held + "until 2026-03-01T13:00:00Z"},
-		{"by an address in IPv6 form", []ipam.Allocation{protecting("a", hours(1), wrapped)}, 0, time.Hour, held + "until 2026-03-01T13:00:00Z"},
-		{"of another address", []ipam.Allocation{protecting("a", nil, netip.MustParseAddr("10.0.0.3"))}, 0, 0, ""},
-		{"of another pod", []ipam.Allocation{protectingPod("a", nil, "gone-2")}, 0, 0, ""},
-		{"for good", []ipam.Allocation{protecting("a", nil, ip2)}, 0, never, held + "for good"},
-		{"since the pod went", []ipam.Allocation{podDeletedAt(protecting("a", hours(1), ip2), noon.Add(-45*time.Minute))}, 0, 15 * time.Minute,
+		{"by address", []ipam.Protection{protecting("a", hours(1), ip2)}, 0, time.Hour, held + "until 2026-03-01T13:00:00Z"},
+		{"by pod", []ipam.Protection{protectingPod("a", hours(1), "gone-1")}, 0, time.Hour, held + "until 2026-03-01T13:00:00Z"},
+		{"by an address in IPv6 form", []ipam.Protection{protecting("a", hours(1), wrapped)}, 0, time.Hour, held + "until 2026-03-01T13:00:00Z"},
+		{"of another address", []ipam.Protection{protecting("a", nil, netip.MustParseAddr("10.0.0.3"))}, 0, 0, ""},
+		{"of another pod", []ipam.Protection{protectingPod("a", nil, "gone-2")}, 0, 0, ""},
+		{"for good", []ipam.Protection{protecting("a", nil, ip2)}, 0, never, held + "for good"},
+		{"since the pod went", []ipam.Protection{podDeletedAt(protecting("a", hours(1), ip2), noon.Add(-45*time.Minute))}, 0, 15 * time.Minute,
 			held + "until 2026-03-01T12:15:00Z"},
-		{"since the pod went, long ago", []ipam.Allocation{podDeletedAt(protecting("a", hours(1), ip2), noon.Add(-time.Hour))}, 0, 0, ""},
-		{"by several, the longest first", []ipam.Allocation{protecting("a", hours(3), ip2), protectingPod("b", hours(1), "gone-1")}, 0, 3 * time.Hour,
+		{"since the pod went, long ago", []ipam.Protection{podDeletedAt(protecting("a", hours(1), ip2), noon.Add(-time.Hour))}, 0, 0, ""},
+		{"by several, the longest first", []ipam.Protection{protecting("a", hours(3), ip2), protectingPod("b", hours(1), "gone-1")}, 0, 3 * time.Hour,
 			held + "until 2026-03-01T15:00:00Z"},
-		{"by several, one for good", []ipam.Allocation{protecting("b", hours(1), ip2), protecting("a", nil, ip2), protecting("c", hours(2), ip2)}, 0, never, held + "for good"},
-		{"shorter than the grace period", []ipam.Allocation{protecting("a", hours(1), ip2)}, 2 * time.Hour, 2 * time.Hour, ""},
-		{"a little shorter than the grace period, which a jitter cuts short", []ipam.Allocation{protecting("a", new(14*time.Minute+40*time.Second), ip2)},
+		{"by several, one for good", []ipam.Protection{protecting("b", hours(1), ip2), protecting("a", nil, ip2), protecting("c", hours(2), ip2)}, 0, never, held + "for good"},
+		{"shorter than the grace period", []ipam.Protection{protecting("a", hours(1), ip2)}, 2 * time.Hour, 2 * time.Hour, ""},
+		{"a little shorter than the grace period, which a jitter cuts short", []ipam.Protection{protecting("a", new(14*time.Minute+40*time.Second), ip2)},
 			15 * time.Minute, 15 * time.Minute, ""},
-		{"longer than the grace period", []ipam.Allocation{protecting("a", hours(2), ip2)}, time.Hour, 2 * time.Hour, held + "until 2026-03-01T14:00:00Z"},
+		{"longer than the grace period", []ipam.Protection{protecting("a", hours(2), ip2)}, time.Hour, 2 * time.Hour, held + "until 2026-03-01T14:00:00Z"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := reservedSequence(tt.objects...)
@@ -72,82 +70,10 @@ func TestReservedIPKeepsUntilItsTTLIsOver(t *testing.T) {
 	}
 }
 
-// Promise 2. The decisions on the objects themselves, as long as they protect an
-// address.
-func TestDecisionsOnReservedIPs(t *testing.T) {
-	free := netip.MustParseAddr("10.9.9.9")
-	reserved := func(note string) decision { return decision{judge.Held, judge.Protected, note} }
-	besides := func(o ipam.Allocation) func(*sequence) {
-		return func(w *sequence) {
-			objects := &w.backends[1].(namedStore).fixedStore[0].Allocations
-			*objects = append(*objects, o)
-		}
-	}
-	for _, tt := range []struct {
-		name   string
-		object ipam.Allocation
-		change func(*sequence)
-		want   decision
-	}{
-		{"a pod shows the address", deletable(protecting("a", hours(0), ip1)), nil,
-			decision{judge.InUse, judge.AddressInUse, "10.0.0.1 is shown by pod default/live-1"}},
-		{"the pod is there", deletable(protectingPod("a", hours(0), "live-1")), nil, decision{judge.InUse, judge.PodPresent, ""}},
-		{"the pod comes back", deletable(protectingPod("a", hours(0), "db-0")), func(w *sequence) {
-			w.lists.Sets = []census.StatefulSet{{Namespace: "default", Name: "db", Replicas: 1}}
-		}, decision{judge.Held, judge.Retained, "its StatefulSet brings the pod back"}},
-		{"it has no TTL", deletable(protecting("a", nil, free)), nil, reserved("it has no TTL")},
-		{"the policy does not delete", protecting("a", hours(0), free), nil, reserved("the policy does not allow its release")},
-		{"its time is not over", deletable(protecting("a", hours(1), free)), nil, reserved("until 2026-03-01T13:00:00Z")},
-		{"it names nothing", deletable(protecting("a", hours(0))), nil,
-			decision{judge.Held, judge.OwnerUnknown, "it names neither an address nor a pod"}},
-		{"a rule holds the address that it protects", deletable(protecting("a", hours(0), ip2)), func(w *sequence) {
-			w.policy.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"gone-1"}}, Hold: true}}
-		}, reserved("10.0.0.2 is held: RuleHold")},
-		{"the address that it protects is in use", deletable(protectingPod("a", hours(0), "gone-1")), func(w *sequence) {
-			w.lists.Pods = append(w.lists.Pods, showing(other, ip2))
-		}, decision{judge.InUse, judge.AddressInUse, "10.0.0.2 is in use: AddressInUse"}},
-		{"the pod of the address that it protects exists, and shows no address", deletable(protecting("a", hours(0), ip2)), func(w *sequence) {
-			w.lists.Pods = append(w.lists.Pods, census.Pod{Ref: ipam.PodRef{Namespace: "default", Name: "gone-1"}})
-		}, decision{judge.InUse, judge.AddressInUse, "10.0.0.2 is in use: PodPresent"}},
-		{"a rule about its kind holds it", deletable(protecting("a", hours(0), free)), func(w *sequence) {
-			w.policy.Rules = []policy.Rule{{Match: policy.Match{Backends: []string{reservedIPsName}}, Hold: true}}
-		}, decision{judge.Held, judge.RuleHold, "held by rules[0]: backends reservedIPs"}},
-		{"another object protects the address for good", deletable(protecting("a", hours(0), ip2)), besides(protecting("b", nil, ip2)),
-			reserved("10.0.0.2 is held: Protected")},
-		{"another object protects the address for longer", deletable(protecting("a", hours(0), ip2)), besides(protecting("b", hours(5), ip2)),
-			decision{judge.Suspected, judge.PodAbsent, ""}},
-		{"its pod is out of scope", deletable(protectingPod("a", hours(0), "gone-2")), func(w *sequence) {
-			w.policy.Namespaces.Exclude = []string{"default"}
-		}, decision{judge.Held, judge.OutOfScope, "namespaces.exclude has default"}},
-		{"the address that it protects waits", deletable(protecting("a", hours(0), ip2)), func(w *sequence) {
-			w.policy.Rules = []policy.Rule{{Match: policy.Match{Pods: []string{"gone-1"}}, GracePeriod: &policy.Duration{Duration: time.Hour}}}
-		}, decision{judge.Suspected, judge.PodAbsent, ""}},
-		{"its time is over", deletable(protecting("a", hours(0), free)), nil, decision{judge.Orphaned, judge.PodAbsent, ""}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			w := reservedSequence(tt.object)
-			if tt.change != nil {
-				tt.change(w)
-			}
-			equal(t, "verdict", decisionOf(keyed(t, w.run(t), "ns/a")), tt.want)
-		})
-	}
-}
-
-// Promise 2. What an object protects may be in a store that could not be listed.
-func TestObjectStaysWhileAStoreCannotBeListed(t *testing.T) {
-	w := reservedSequence(deletable(protecting("a", hours(0), ip9)))
-	all := w.backends
-	w.backends = append(all, brokenStore{namedStore{nil, "broken"}, errForbidden})
-	equal(t, "verdict", decisionOf(keyed(t, w.run(t), "ns/a")), held(judge.Protected, "not every store could be listed"))
-	w.backends = all
-	goes(t, "once it can", keyed(t, w.run(t), "ns/a"))
-}
-
 const malformed = `ttl .spec.ttl: "7d" is not how long to keep an address`
 
 // undecoded returns the object as one that cannot be decoded.
-func undecoded(o ipam.Allocation) ipam.Allocation {
+func undecoded(o ipam.Protection) ipam.Protection {
 	o.Unreadable = malformed
 	return o
 }
@@ -155,22 +81,22 @@ func undecoded(o ipam.Allocation) ipam.Allocation {
 // Promise 2. An object that cannot be decoded protects what it may name, for good. It protects
 // nothing else.
 func TestObjectThatCannotBeDecodedHoldsWhatItMayName(t *testing.T) {
-	in := func(namespaces ...string) ipam.Allocation {
-		a := protecting("a", nil)
-		a.Protects.Namespaces = namespaces
-		return a
+	in := func(namespaces ...string) ipam.Protection {
+		o := protecting("a", nil)
+		o.Namespaces = namespaces
+		return o
 	}
 	everything := protecting("a", nil)
-	everything.Protects.All = true
-	network := func(text string) ipam.Allocation {
-		a := protecting("a", nil)
-		a.Protects.Ranges = ipam.NewSpans(ipam.SpanOf(netip.MustParsePrefix(text)))
-		return a
+	everything.All = true
+	network := func(text string) ipam.Protection {
+		o := protecting("a", nil)
+		o.Ranges = ipam.NewSpans(ipam.SpanOf(netip.MustParsePrefix(text)))
+		return o
 	}
 	const mayName = reservedPool + " ns/a may name it: " + malformed
 	for _, tt := range []struct {
 		name   string
-		object ipam.Allocation
+		object ipam.Protection
 		held   bool
 	}{
 		{"its address", protecting("a", nil, ip2), true},
@@ -186,7 +112,6 @@ func TestObjectThatCannotBeDecodedHoldsWhatItMayName(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			decisions := reservedSequence(undecoded(tt.object)).run(t)
-			equal(t, "verdict on the object", decisionOf(keyed(t, decisions, "ns/a")), decision{judge.Held, judge.Unreadable, malformed})
 			want := decision{judge.Orphaned, judge.PodAbsent, ""}
 			if tt.held {
 				want = decision{judge.Held, judge.Protected, mayName}
@@ -200,18 +125,20 @@ func TestObjectThatCannotBeDecodedHoldsWhatItMayName(t *testing.T) {
 // Promise 2. An allocation that names no pod for certain may be of any namespace.
 func TestObjectThatCannotBeDecodedHoldsAllocationsWithoutAPod(t *testing.T) {
 	object := undecoded(protecting("a", nil))
-	object.Protects.Namespaces = []string{"prod"}
+	object.Namespaces = []string{"prod"}
 	w := reservedSequence(object)
 	w.backends[0] = fixedStore{poolOf(ipam.Allocation{Key: "2", Token: "t", IP: ip2, Owner: ipam.Owner{Sandbox: "s1"}})}
 	w.policy.Pods.Unnamed = "release"
 	equal(t, "verdict", keyed(t, w.run(t), "2").Reason, judge.Protected)
 }
 
-// Promise 2. If it is unknown what an object may name, everything is held.
-func TestObjectOfUnknownMeaningHoldsEverything(t *testing.T) {
+// Promise 2. If the objects cannot be listed, everything is held.
+func TestEverythingIsHeldWhileAProtectorCannotBeRead(t *testing.T) {
 	w := reservedSequence()
-	w.backends[1] = brokenStore{namedStore{nil, reservedIPsName}, &ipam.ObjectError{Object: "object ns/a", Err: errors.New(malformed)}}
-	equal(t, "verdict", decisionOf(keyed(t, w.run(t), "2")), decision{judge.Held, judge.Protected, "reservedIPs could not be read: object ns/a: " + malformed})
+	w.objects.broken = errForbidden
+	equal(t, "verdict", decisionOf(keyed(t, w.run(t), "2")), decision{judge.Held, judge.Protected, "reservedIPs could not be read: " + errForbidden.Error()})
+	w.objects.broken = nil
+	goes(t, "once it can", keyed(t, w.run(t), "2"))
 }
 
 // leakyPool returns a pool of two addresses, one of which has leaked. Its parts are

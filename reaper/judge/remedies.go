@@ -306,9 +306,7 @@ func (s Subject) ofDecision() []Remedy {
 		return table[s.Rule-1].remedies(s)
 	case s.Reason == SiblingKept:
 		return say("it goes with its sibling: {note}")(s)
-	case s.Reason == Protected && !s.has(fromReservation):
-		return say(unprotect)(s)
 	default:
-		return say("it goes after the addresses that it protects, or when you delete it: {note}")(s)
+		return say(unprotect)(s)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,12 +13,20 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/judge"
 )
 
-// reservedIPsName is the name of the backend whose allocations protect those of others, and
-// reservedPool that of its only pool.
-const (
-	reservedIPsName = "reservedIPs"
-	reservedPool    = "reservedips.v1.example.com"
-)
+// objects are a protector.
+type objects struct {
+	all    []ipam.Protection
+	broken error // if they cannot be listed
+}
+
+// reservedPool begins the names of objects.
+const reservedPool = "reservedips.v1.example.com"
+
+func (objects) Name() string { return "reservedIPs" }
+
+func (o objects) Protections(context.Context) ([]ipam.Protection, error) {
+	return slices.Clone(o.all), o.broken
+}
 
 // hours returns a TTL of n hours.
 func hours(n int) *time.Duration {
@@ -26,38 +35,27 @@ func hours(n int) *time.Duration {
 }
 
 // protecting returns an object ns/key that protects these addresses.
-func protecting(key string, ttl *time.Duration, ips ...netip.Addr) ipam.Allocation {
-	a := ipam.Allocation{Key: "ns/" + key, Token: "v1", Protects: &ipam.Protection{IPs: ips, TTL: ttl}}
-	if len(ips) == 1 {
-		a.IP = ips[0]
-	}
-	return a
+func protecting(key string, ttl *time.Duration, ips ...netip.Addr) ipam.Protection {
+	return ipam.Protection{Name: reservedPool + " ns/" + key, IPs: ips, TTL: ttl}
 }
 
 // protectingPod returns an object ns/key that protects all addresses of the pod.
-func protectingPod(key string, ttl *time.Duration, pod string) ipam.Allocation {
-	a := protecting(key, ttl)
-	a.Owner.Pod = ipam.PodRef{Namespace: "default", Name: pod}
-	return a
-}
-
-// deletable returns the object as the policy lets it be deleted, after the allocations
-// that it protects.
-func deletable(o ipam.Allocation) ipam.Allocation {
-	o.Protects.Deletable = true
+func protectingPod(key string, ttl *time.Duration, pod string) ipam.Protection {
+	o := protecting(key, ttl)
+	o.Pod = ipam.PodRef{Namespace: "default", Name: pod}
 	return o
 }
 
 // podDeletedAt returns the object with the time at which the pod was deleted.
-func podDeletedAt(o ipam.Allocation, at time.Time) ipam.Allocation {
-	o.Protects.Deleted = at
+func podDeletedAt(o ipam.Protection, at time.Time) ipam.Protection {
+	o.Deleted = at
 	return o
 }
 
 // reservedSequence returns a sequence without a grace period, in which these objects protect the
 // addresses of a store. The pod live-1 exists and has 10.0.0.1, allocation 1. The pod gone-1 does
 // not exist and had 10.0.0.2, allocation 2.
-func reservedSequence(objects ...ipam.Allocation) *sequence {
+func reservedSequence(protections ...ipam.Protection) *sequence {
 	var as []ipam.Allocation
 	for i, name := range []string{"live-1", "gone-1"} {
 		as = append(as, ipam.Allocation{
@@ -65,7 +63,8 @@ func reservedSequence(objects ...ipam.Allocation) *sequence {
 			Owner: ipam.Owner{Pod: ipam.PodRef{Namespace: "default", Name: name}, Sandbox: "sandbox-" + name, Interface: "net1"},
 		})
 	}
-	w := newSequence(fixedStore{poolOf(as...)}, namedStore{fixedStore{{Name: reservedPool, Allocations: objects}}, reservedIPsName})
+	w := newSequence(fixedStore{poolOf(as...)})
+	w.objects.all = protections
 	releaseNow(&w.policy)
 	w.lists.Pods = append(w.lists.Pods, showing(as[0].Owner.Pod, as[0].IP))
 	return w

@@ -225,9 +225,6 @@ func TestWhatShowsTooMuchMayHaveTheAddress(t *testing.T) {
 		of("any pod that has ended, where these hold", by("pod elsewhere/a"), noName, pods(finished(crowded("elsewhere", "a")))),
 		of("any pod that has ended, where these do not hold", gone, noName, pods(finished(crowded("elsewhere", "a"))),
 			terms(func(p *policy.Policy) { p.Pods.Finished = policy.Release })),
-		of("it protects an address", by("pod elsewhere/a"), entry(func(a *ipam.Allocation) {
-			a.IP, a.Protects = netip.Addr{}, &ipam.Protection{IPs: []netip.Addr{ip1}}
-		}), pods(crowded("elsewhere", "a"))),
 		of("it holds no address", decision{judge.Suspected, judge.EmptyHandle, ""},
 			entry(func(a *ipam.Allocation) { a.EmptyHandle, a.IP = true, netip.Addr{} }), pods(crowded("default", "a"))),
 	)

@@ -186,7 +186,7 @@ func (c *Case) hungOf(pod census.Pod, last ledger.Place) ledger.Place {
 // otherInStatus returns the pod whose status keeps the allocation; the zero Pod if there is none.
 func (c *Case) otherInStatus() census.Pod {
 	for claim := range c.keepingClaims {
-		if claim.By.Kind == census.KindPod && claim.IP == c.IP && claim.Proves && !claim.Ended {
+		if claim.By.Kind == census.KindPod && claim.Proves && !claim.Ended {
 			pod, _ := c.census.Pod(claim.By.Ref)
 			return pod
 		}

@@ -58,8 +58,6 @@ func claimedBy(kinds ...census.Kind) func(*Case) (Ruling, bool) {
 			by := claim.By.String()
 			switch {
 			case !slices.Contains(kinds, claim.By.Kind):
-			case c.Protects != nil:
-				return match(claim.IP.String()+" is shown by "+by, Evidence{claim.Source, by + " shows " + claim.IP.String()})
 			case claim.By.Kind == census.KindPod:
 				return match("shown by "+by, Evidence{claim.Source, claim.String()})
 			case claim.By.Kind == census.KindMachine:
@@ -77,23 +75,12 @@ func claimedBy(kinds ...census.Kind) func(*Case) (Ruling, bool) {
 	}
 }
 
-// keepingClaims yields the claims that keep the allocation. What protects addresses is kept by the
-// pods that show one of them; all else by the claims of others.
+// keepingClaims yields the claims of others that keep the allocation.
 //
 // A finished pod keeps no allocation that names another pod. It keeps one that names no pod, which
 // may be its own, unless the policy releases the addresses of finished pods, or the container
 // runtime decides on the sandbox.
 func (c *Case) keepingClaims(yield func(census.Claim) bool) {
-	if c.Protects != nil {
-		for _, ip := range c.Protects.IPs {
-			for claim := range c.census.On(ip) {
-				if claim.By.Kind == census.KindPod && c.believes(claim) && !yield(claim) {
-					return
-				}
-			}
-		}
-		return
-	}
 	endedKeeps := !c.ByRuntime && c.policy.Pods.Finished != policy.Release && !c.NamesPod()
 	for claim := range c.ClaimsOfOthers {
 		if (!claim.Ended || endedKeeps) && !yield(claim) {
@@ -236,7 +223,7 @@ func sandboxShown(c *Case) (Ruling, bool) {
 func (c *Case) sandboxClaimant() (ipam.PodRef, bool) {
 	byName := c.NamesPod() && !c.EmptyHandle
 	ref, shown := c.census.InSandbox(c.Owner.Sandbox)
-	return ref, shown && !byName && c.Protects == nil
+	return ref, shown && !byName
 }
 
 func podNotRead(c *Case) (Ruling, bool) {
@@ -289,8 +276,6 @@ func unnamed(c *Case) (Ruling, bool) {
 	}
 	held := c.policy.Pods.Unnamed != policy.Release
 	switch {
-	case c.Protects != nil && len(c.Protects.IPs)+len(c.Protects.Ranges) == 0 && c.Owner.Pod == ipam.PodRef{}:
-		return storeSays("it names neither an address nor a pod")
 	case c.EmptyHandle && c.Presence == census.Absent && !c.NamesPod() && (c.Owner.Sandbox == "" || c.Owner.Pod != ipam.PodRef{}):
 		return storeSays("it names neither a pod nor a sandbox")
 	case !c.HoldsAddress():
@@ -388,14 +373,11 @@ func (c *Case) shownInstead() (source, shown string) {
 // names no pod, and only if the policy holds the addresses of finished pods.
 func tooMuch(c *Case) (Ruling, bool) {
 	in := c.Owner.Pod.Namespace
-	if c.Protects != nil {
-		in = ""
-	}
 	name := c.census.ShowingTooMuch(in)
 	if in == "" && c.policy.Pods.Finished != policy.Release {
 		name = cmp.Or(name, c.census.EndedShowingTooMuch())
 	}
-	if !c.HoldsAddress() && c.Protects == nil || name == "" {
+	if !c.HoldsAddress() || name == "" {
 		return noMatch()
 	}
 	note := name + " shows more addresses than ip-reaper reads"

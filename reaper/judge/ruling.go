@@ -75,11 +75,10 @@ type Ruling struct {
 	FirstSeen time.Time
 	Due       time.Time
 
-	Ownerless  bool  // the allocation has no owner, whether it is kept or not
-	ByName     bool  // it is in use only because its pod exists, which shows other addresses and hides none
-	remembered bool  // the ledger keeps FirstSeen
-	keepSeen   bool  // the ledger keeps the time that it has, if any
-	After      []int // the decisions whose allocations must be released first
+	Ownerless  bool // the allocation has no owner, whether it is kept or not
+	ByName     bool // it is in use only because its pod exists, which shows other addresses and hides none
+	remembered bool // the ledger keeps FirstSeen
+	keepSeen   bool // the ledger keeps the time that it has, if any
 }
 
 // The steps after the rules that change decisions.
@@ -159,10 +158,8 @@ const (
 	fromRuntime    = "container runtime"
 	fromSiblings   = "group"
 	fromProtection = "protection"
-
-	fromReservation = "reservation" // what protects others
-	fromLedger      = "ledger"
-	fromNodes       = "list of nodes"
+	fromLedger     = "ledger"
+	fromNodes      = "list of nodes"
 )
 
 // The prefixes of sources that are a node of a store, and a StatefulSet.

@@ -59,8 +59,8 @@ func TestWhatOneADDMadeIsSelectedTogether(t *testing.T) {
 		}
 		return a
 	}
-	handle, protector := alloc("", "web", 1), alloc("", "web", 1)
-	handle.EmptyHandle, protector.Protects = true, &ipam.Protection{}
+	handle := alloc("", "web", 1)
+	handle.EmptyHandle = true
 	for _, tt := range []struct {
 		name string
 		as   []ipam.Allocation // the first one alone is on n1
@@ -71,7 +71,7 @@ func TestWhatOneADDMadeIsSelectedTogether(t *testing.T) {
 			[]bool{true, true, false, false}},
 		{"of the group of one of these", []ipam.Allocation{alloc("g", "web", 1), alloc("h", "web", 1), alloc("h", "", 2)}, []bool{true, true, true}},
 		{"without a pod or a group", []ipam.Allocation{alloc("", "", 1), alloc("", "", 1)}, []bool{true, false}},
-		{"without an address", []ipam.Allocation{alloc("", "web", 1), handle, protector}, []bool{true, false, false}},
+		{"without an address", []ipam.Allocation{alloc("", "web", 1), handle}, []bool{true, false}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.as[0].Owner.Node = "n1"
@@ -140,19 +140,4 @@ func TestRecordsOfOneADDAreSelectedTogether(t *testing.T) {
 	}
 	equal(t, "selected", judge.Selection{Nodes: []string{"n1"}}.OfRecords(records), []bool{true, true, false, false})
 	equal(t, "selected by the zero selection", judge.Selection{}.OfRecords(records), nil)
-}
-
-// Promise 1. An object that protects what is not selected stays.
-func TestSelectionLeavesWhatProtectsTheRest(t *testing.T) {
-	w := reservedSequence(deletable(protecting("a", hours(0), ip2)), deletable(protecting("b", hours(0), ip(9))))
-	plan := judge.MakePlan(w.run(t))
-	equal(t, "due", plan.Due, []int{1, 2, 3})
-	for _, tt := range []struct{ selected, want []int }{{[]int{1, 2, 3}, []int{1, 2, 3}}, {[]int{2, 3}, []int{3}}, {[]int{1}, []int{1}}} {
-		selected := make([]bool, len(plan.Decisions))
-		for _, i := range tt.selected {
-			selected[i] = true
-		}
-		equal(t, "due of the selection", plan.Select(selected).Due, tt.want)
-	}
-	equal(t, "selects", [2]bool{plan.Selects(0), plan.Select(make([]bool, 4)).Selects(0)}, [2]bool{true, false})
 }

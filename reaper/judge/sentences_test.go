@@ -54,7 +54,7 @@ func after(first, later change) func(*testing.T) judge.Decision {
 }
 
 // reserving returns the decision on the allocation with that key, beside objects that reserve.
-func reserving(key string, objects ...ipam.Allocation) func(*testing.T) judge.Decision {
+func reserving(key string, objects ...ipam.Protection) func(*testing.T) judge.Decision {
 	return func(t *testing.T) judge.Decision {
 		t.Helper()
 		return keyed(t, reservedSequence(objects...).run(t), key)
@@ -101,7 +101,6 @@ const (
 	corrects  = "correct it in the store, by hand or through what keeps the store: store: "
 	updates   = "use a version of ip-reaper that knows the field: it has an unknown field: spec.claim"
 	unproven  = ", which does not prove that it has given this one up; no run releases it while a pod of that name exists"
-	selfGoing = "it goes after the addresses that it protects, or when you delete it: "
 )
 
 // from says when a run releases what it remembers now.
@@ -273,22 +272,9 @@ func sentences() []sentence {
 		{"its pod is gone, and no grace is left", judge.PodAbsent, "",
 			[]string{"release it (a run looks again first)" + ofWeb + "--dry-run=false"}, in(terms(releaseNow))},
 
-		// Objects that protect others, and what they protect.
+		// What is kept after the rules.
 		{"an object keeps it for a time", judge.Protected, reservedPool + " ns/a keeps it until 2026-03-02T12:00:00Z",
 			[]string{edits + reservedPool + " ns/a keeps it until 2026-03-02T12:00:00Z"}, reserving("2", protecting("a", hours(24), ip(2)))},
-		{"an object that never ends", judge.Protected, "it has no TTL", []string{selfGoing + "it has no TTL"}, reserving("ns/a", protecting("a", nil, ip(2)))},
-		{"an object of others", judge.Protected, "the policy does not allow its release", []string{selfGoing + "the policy does not allow its release"},
-			reserving("ns/a", protecting("a", hours(0), ip(2)))},
-		{"an object whose TTL runs", judge.Protected, "until 2026-03-02T12:00:00Z", []string{selfGoing + "until 2026-03-02T12:00:00Z"},
-			reserving("ns/a", deletable(protecting("a", hours(24), ip(2))))},
-		{"an object of what is in use", judge.AddressInUse, "10.0.0.1 is shown by pod default/live-1", []string{"it is in use: 10.0.0.1 is shown by pod default/live-1"},
-			reserving("ns/a", deletable(protecting("a", hours(0), ip(1))))},
-		{"an object of a pod that starts", judge.AddressInUse, "10.0.0.1 is in use: PodPresent", []string{selfGoing + "10.0.0.1 is in use: PodPresent"},
-			func(t *testing.T) judge.Decision {
-				w := reservedSequence(deletable(protecting("a", hours(0), ip(1))))
-				w.cluster([]census.Pod{{Ref: ipam.PodRef{Namespace: "default", Name: "live-1"}, AddressUnknown: true}})
-				return keyed(t, w.run(t), "ns/a")
-			}},
 		{"its sibling stays", judge.SiblingKept, "its sibling 10.0.0.2 is kept: NodeUnreachable", []string{"it goes with its sibling: its sibling 10.0.0.2 is kept: NodeUnreachable"},
 			in(nodes(notReady("n1"), ready("n2")), entry(func(a *ipam.Allocation) { a.Owner.Node, a.Group = "n2", "handle-s1" }), beside(calicoOf("n1")))},
 

@@ -88,14 +88,6 @@ func TestAnnotationOfAnotherPodDoesNotHideAPodThatHangs(t *testing.T) {
 		w.cluster(nil, booted("b1"))
 		equal(t, "after it, with "+name, w.entryIn(t, "calico").Reason, judge.TerminationStuck)
 	}
-	for n, want := range map[int]judge.Reason{1: judge.TerminationStuck, 2: judge.Protected} { // an object that protects one address, or two
-		w := newSequence(namedStore{fixedStore{poolOf(protecting("a", hours(9), []netip.Addr{ip2, ip1}[:n]...))}, "reserved"})
-		w.cluster([]census.Pod{hung}, booted("b1"))
-		equal(t, "an object while it hangs", w.entryIn(t, "reserved").Verdict, judge.InUse)
-		w.now = w.now.Add(time.Hour)
-		w.cluster(nil, booted("b1"))
-		equal(t, "an object after it", w.entryIn(t, "reserved").Reason, want)
-	}
 }
 
 // Promise 1. Another pod that shows the address, and goes again, does not end the hold of a pod that

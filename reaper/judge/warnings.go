@@ -33,7 +33,7 @@ func ProtectedPools(inv ipam.Inventory, decisions []Decision) (found map[ipam.Po
 	objects := protectionsOf(inv)
 	overAll := objects.unread // what protects every address of every pool
 	if overAll == "" && len(objects.all) > 0 {
-		overAll = objects.all[0].Name() + " may name it: " + objects.all[0].Unreadable
+		overAll = objects.all[0].Name + " may name it: " + objects.all[0].Unreadable
 	}
 	found = make(map[ipam.PoolRef]string)
 	names := make(map[string][]string) // of the pools, by what protects them
@@ -251,7 +251,7 @@ func namesOf(kind policy.NameKind, inv ipam.Inventory, c census.Census) []string
 		}
 	}
 	for _, l := range inv.Listings {
-		if kind == policy.BackendNames && l.Status != ipam.StatusSkipped {
+		if kind == policy.BackendNames && l.Status != ipam.StatusSkipped && !l.Protects {
 			names[l.Backend] = true
 		}
 		for _, n := range l.Networks {

@@ -31,36 +31,47 @@ func Known(plugins []Plugin) []policy.Known {
 	return known
 }
 
-// Protectors returns the names of the plugins whose allocations protect those of others.
-func Protectors(plugins []Plugin) []string {
-	var names []string
-	for _, p := range plugins {
-		if p.Protects {
-			names = append(names, p.Name)
-		}
-	}
-	return names
-}
-
-// With returns the Open of a backend whose settings are of this type.
-func With[S any](open func(env Env, settings *S) (ipam.Backend, error)) func(context.Context, Env, any) (ipam.Backend, error) {
-	return func(_ context.Context, env Env, settings any) (ipam.Backend, error) {
+// With returns the Open or Protect of a plugin whose settings are of this type.
+func With[S, T any](open func(env Env, settings *S) (T, error)) func(context.Context, Env, any) (T, error) {
+	return func(_ context.Context, env Env, settings any) (T, error) {
 		s, ok := settings.(*S)
 		if !ok {
-			return nil, fmt.Errorf("the settings are %T, not %T", settings, s)
+			var none T
+			return none, fmt.Errorf("the settings are %T, not %T", settings, s)
 		}
 		return open(env, s)
 	}
 }
 
+// Protectors opens the protectors with the settings of a policy, as Open opens the backends.
+func Protectors(ctx context.Context, plugins []Plugin, env Env, p policy.Policy) ([]ipam.Protector, error) {
+	var opened []ipam.Protector
+	env.Settings = settingsOf(plugins, p)
+	for _, one := range plugins {
+		if one.Protect == nil {
+			continue
+		}
+		switch protector, err := one.Protect(ctx, env, env.Settings(one.Name)); {
+		case errors.Is(err, ErrUnused):
+		case err != nil:
+			return nil, err
+		default:
+			opened = append(opened, protector)
+		}
+	}
+	return opened, nil
+}
+
 // Open opens the backends with the settings of a policy, in the order of the
-// plugins, but those that protect others last. It leaves out those that the policy
-// gives nothing to do. The error is that of the first that cannot be opened. It fills in what env
+// plugins. It leaves out those that the policy gives nothing to do. The error is that of the first that cannot be opened. It fills in what env
 // says about one backend and its settings.
 func Open(ctx context.Context, plugins []Plugin, env Env, p policy.Policy) ([]ipam.Backend, error) {
-	var opened, protectors []ipam.Backend
+	var opened []ipam.Backend
 	env.Settings, env.Concurrency = settingsOf(plugins, p), max(1, env.Concurrency)
 	for _, one := range plugins {
+		if one.Open == nil {
+			continue
+		}
 		env.On, env.Off = p.Backends[one.Name].Enabled == policy.On, p.Backends[one.Name].Enabled == policy.Off
 		env.Opened = opened
 		b, err := one.Open(ctx, env, env.Settings(one.Name))
@@ -68,13 +79,11 @@ func Open(ctx context.Context, plugins []Plugin, env Env, p policy.Policy) ([]ip
 		case errors.Is(err, ErrUnused):
 		case err != nil:
 			return nil, err
-		case one.Protects:
-			protectors = append(protectors, b)
 		default:
 			opened = append(opened, b)
 		}
 	}
-	return append(opened, protectors...), nil
+	return opened, nil
 }
 
 // settingsOf returns a function that returns the settings of a plugin by its name:
@@ -100,7 +109,7 @@ func Offline(plugins []Plugin, documents []ipam.Document, p policy.Policy) (foun
 	settings := settingsOf(plugins, p)
 	lacks := ipam.ClusterLacks(documents)
 	for _, one := range plugins {
-		if one.Protects && one.Offline == nil && p.Backends[one.Name].Settings != nil {
+		if one.Protect != nil && p.Backends[one.Name].Settings != nil {
 			lacks = append(lacks, ipam.Lack{Of: "objects that inspect reads for backends." + one.Name})
 		}
 	}

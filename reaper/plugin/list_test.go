@@ -39,25 +39,40 @@ func names(backends []ipam.Backend) []string {
 	return names
 }
 
-// Promise 2. An address is released before the object that protects it, even
-// if the plugin of the protector is listed first.
-func TestProtectorsAreLast(t *testing.T) {
-	guard := func(name string) plugin.Plugin {
-		p := opens(name, store{name: name}, nil)
-		p.Protects = true
-		return p
+// A guard is a protector with a name and nothing else.
+type guard struct {
+	ipam.Protector
+	name string
+}
+
+func (g guard) Name() string { return g.name }
+
+// Promise 2. Protectors are opened apart from the backends, in the order of their plugins. An error of
+// one is not left out.
+func TestPluginsAreOpenedInOrder(t *testing.T) {
+	protects := func(name string, err error) plugin.Plugin {
+		return plugin.Plugin{Name: name, Protect: func(context.Context, plugin.Env, any) (ipam.Protector, error) { return guard{name: name}, err }}
 	}
 	plugins := []plugin.Plugin{
-		guard("a"), opens("b", store{name: "b"}, nil), opens("unused", nil, plugin.ErrUnused), guard("c"), opens("d", store{name: "d"}, nil),
+		protects("a", nil), opens("b", store{name: "b"}, nil), opens("unused", nil, plugin.ErrUnused), protects("idle", plugin.ErrUnused),
+		protects("c", nil), opens("d", store{name: "d"}, nil),
 	}
-	got, err := plugin.Open(t.Context(), plugins, plugin.Env{}, policy.Default())
-	if want := []string{"b", "d", "a", "c"}; err != nil || !slices.Equal(names(got), want) {
-		t.Errorf("Open = %v, %v, want %v", names(got), err, want)
+	backends, err := plugin.Open(t.Context(), plugins, plugin.Env{}, policy.Default())
+	if want := []string{"b", "d"}; err != nil || !slices.Equal(names(backends), want) {
+		t.Errorf("Open = %v, %v, want %v", names(backends), err, want)
+	}
+	protectors, err := plugin.Protectors(t.Context(), plugins, plugin.Env{}, policy.Default())
+	if want := []ipam.Protector{guard{name: "a"}, guard{name: "c"}}; err != nil || !slices.Equal(protectors, want) {
+		t.Errorf("Protectors = %v, %v, want %v", protectors, err, want)
 	}
 	refused := ipam.BadInput(errors.New("wrong"), "")
-	got, err = plugin.Open(t.Context(), append(plugins, opens("e", nil, refused)), plugin.Env{}, policy.Default())
-	if !errors.Is(err, refused) || got != nil {
-		t.Errorf("Open = %v, %v, want the error as it is", got, err)
+	backends, err = plugin.Open(t.Context(), append(plugins, opens("e", nil, refused)), plugin.Env{}, policy.Default())
+	if !errors.Is(err, refused) || backends != nil {
+		t.Errorf("Open = %v, %v, want the error as it is", backends, err)
+	}
+	protectors, err = plugin.Protectors(t.Context(), append(plugins, protects("e", refused)), plugin.Env{}, policy.Default())
+	if !errors.Is(err, refused) || protectors != nil {
+		t.Errorf("Protectors = %v, %v, want the error as it is", protectors, err)
 	}
 }
 

@@ -15,30 +15,22 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// A Plugin describes one backend. Name, Summary and Open are required.
+// A Plugin describes one backend, or one protector. Name, Summary, and Open or Protect are required.
 //
 // The order of a list of plugins is the order in which their backends list and
 // release; restore goes the other way. If the releases of one backend depend on those
-// of another, it comes after that one. The place of one that protects others does not
-// matter: Open puts it after them.
+// of another, it comes after that one.
 type Plugin struct {
 	// Name is the name of the backend in policies, logs and reports, the same as
 	// the opened backend's. No two plugins have the same.
 	Name string
 
 	// Summary says in one line, in Markdown, what the store holds that the backend
-	// releases. It is the row in the README's table of stores.
+	// releases: it is the row in the README's table of stores. Or it says what the protector reads.
 	Summary string
 
 	// Scope says where the store is. The zero value is Cluster.
 	Scope Scope
-
-	// Protects says that the allocations of the backend protect those of others
-	// (ipam.Allocation.Protects). While it cannot be listed, or a pool of it cannot be
-	// read, no allocation is released, because any may be protected. For an object that cannot
-	// be decoded, it lists an unreadable allocation that protects all that the object may name,
-	// and also yields an *ipam.ObjectError. It releases after the others.
-	Protects bool
 
 	// Settings returns what policy's backends.<Name> decodes into: see
 	// policy.Known. Nil means that there is nothing besides enabled.
@@ -56,6 +48,9 @@ type Plugin struct {
 	// an *ipam.InputError if a setting or a variable is wrong. ErrUnused says that
 	// the settings give the backend nothing to do.
 	Open func(ctx context.Context, env Env, settings any) (ipam.Backend, error)
+
+	// Protect is Open of a protector, in place of Open.
+	Protect func(ctx context.Context, env Env, settings any) (ipam.Protector, error)
 
 	// Offline returns the backend for what the documents have of its store, and
 	// the documents that it cannot use, in their order. If they have nothing of
@@ -93,8 +88,8 @@ type Env struct {
 	// operator writes them once. They are shared: do not change them.
 	Settings func(backend string) any
 
-	// Opened are the backends that were opened before, but for those that protect others. Two
-	// backends over the stores of one program may make their lists together.
+	// Opened are the backends that were opened before. Two backends over the stores of one program
+	// may make their lists together.
 	Opened []ipam.Backend
 
 	// Concurrency is how many requests a run makes at the same time, at least 1. Those through

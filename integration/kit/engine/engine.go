@@ -103,7 +103,9 @@ func (e Engine) options(terms string) (reaper.Options, error) {
 	o.Cluster = state.NewCluster(core, apps, raw)
 	namespace := cmp.Or(e.Namespace, cluster.PoolNamespace)
 	o.Ledgers = state.NewLedgers(core, namespace)
-	o.Protectors = backendplugin.Protectors(backends.All())
+	if o.Protectors, err = backendplugin.Protectors(context.Background(), backends.All(), backendplugin.Env{Client: raw}, o.Policy); err != nil {
+		return o, err
+	}
 	o.Journals = state.NewJournals(core, namespace, journal.Retention{Runs: 10})
 	return o, nil
 }

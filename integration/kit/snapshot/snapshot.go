@@ -31,7 +31,7 @@ var (
 	Handles      = Resource{"/apis/crd.projectcalico.org/v1", "ipamhandles", false, true}
 	Pools        = Resource{"/apis/whereabouts.cni.cncf.io/v1alpha1", "ippools", true, false}
 	Reservations = Resource{"/apis/whereabouts.cni.cncf.io/v1alpha1", "overlappingrangeipreservations", true, true}
-	ReservedIPs  = Resource{"/apis/network.example.com/v1alpha1", "reservedips", true, true}
+	ReservedIPs  = Resource{"/apis/network.example.com/v1alpha1", "reservedips", true, false}
 )
 
 // all has the resources of all stores.

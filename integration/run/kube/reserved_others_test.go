@@ -68,7 +68,7 @@ func TestReservedIPsOfOtherProjectsAreListed(t *testing.T) {
 		{"interface":"eth0","ipv4":"10.6.0.4/16","ipv4Pool":"v4"},{"interface":"net1","ipv4":"10.7.0.4/16","ipv6":"fd00:7::4/64"}]}}`)
 	f.writeOther(reserved, "SpiderReservedIP", "", "gateways", `"spec":{"ipVersion":4,"ips":["10.6.0.10-10.6.0.12","10.6.0.1","10.6.64.0-10.6.127.255"]}`)
 
-	pod := ipam.Owner{Pod: ipam.PodRef{Namespace: f.namespace, Name: "db-0"}}
+	pod := ipam.PodRef{Namespace: f.namespace, Name: "db-0"}
 	ips := func(texts ...string) (ips []netip.Addr) {
 		for _, text := range texts {
 			ips = append(ips, netip.MustParseAddr(text))
@@ -76,16 +76,16 @@ func TestReservedIPsOfOtherProjectsAreListed(t *testing.T) {
 		return ips
 	}
 	day := new(24 * time.Hour)
-	want := []reservedips.ReservedIP{
-		{Allocation: ipam.Allocation{Pool: "ips.v1.kubeovn.io", Key: "db-0." + f.namespace, Owner: pod}, Protection: ipam.Protection{IPs: ips("10.16.0.4", "fd00:10::4"), TTL: day}},
-		{Allocation: ipam.Allocation{Pool: "ips.v1.kubeovn.io", Key: "node-n1"}, Protection: ipam.Protection{IPs: ips("100.64.0.2"), TTL: day}},
-		{Allocation: ipam.Allocation{Pool: "spiderendpoints.v2beta1.spiderpool.spidernet.io", Key: f.namespace + "/db-0", Owner: pod},
-			Protection: ipam.Protection{IPs: ips("10.6.0.4", "10.7.0.4", "fd00:7::4"), TTL: day}},
-		{Allocation: ipam.Allocation{Pool: "spiderreservedips.v2beta1.spiderpool.spidernet.io", Key: "gateways"}, Protection: ipam.Protection{
-			IPs: ips("10.6.0.10", "10.6.0.11", "10.6.0.12", "10.6.0.1"), Ranges: ipam.Spans{ipam.SpanOf(netip.MustParsePrefix("10.6.64.0/18"))},
-		}},
+	want := []ipam.Protection{
+		{Name: "ips.v1.kubeovn.io db-0." + f.namespace, Pod: pod, IPs: ips("10.16.0.4", "fd00:10::4"), TTL: day},
+		{Name: "ips.v1.kubeovn.io node-n1", IPs: ips("100.64.0.2"), TTL: day},
+		{Name: "spiderendpoints.v2beta1.spiderpool.spidernet.io " + f.namespace + "/db-0", Pod: pod, IPs: ips("10.6.0.4", "10.7.0.4", "fd00:7::4"), TTL: day},
+		{
+			Name: "spiderreservedips.v2beta1.spiderpool.spidernet.io gateways",
+			IPs:  ips("10.6.0.10", "10.6.0.11", "10.6.0.12", "10.6.0.1"), Ranges: ipam.Spans{ipam.SpanOf(netip.MustParsePrefix("10.6.64.0/18"))},
+		},
 	}
-	if diff := cmp.Diff(want, f.list(f.reserved(all...)), compareReserved); diff != "" {
-		t.Errorf("List (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, f.list(f.reserved(all...)), compareAddresses); diff != "" {
+		t.Errorf("Protections (-want +got):\n%s", diff)
 	}
 }

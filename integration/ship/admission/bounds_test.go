@@ -17,7 +17,7 @@ func TestWhatIsRestoredIsShort(t *testing.T) {
 	held := reservation("10.0.0.9", `{"podref":"shop/nine"}`, ``)
 	var writes []write
 	for _, o := range []struct{ kind, by, json string }{
-		{"handle", "restore-handles", handle}, {"reservation", "restore-reservations", held}, {"reserved", "other", reserved},
+		{"handle", "restore-handles", handle}, {"reservation", "restore-reservations", held},
 	} {
 		try := func(name, by, metadata string) {
 			writes = append(writes, write{name + " in a " + o.kind, by, "create", o.kind + ": ",
@@ -38,16 +38,13 @@ func TestWhatIsRestoredIsShort(t *testing.T) {
 	for i := range 17 {
 		many = append(many, fmt.Sprintf(`"10.9.%d.0/26":1`, i))
 	}
-	const h, c, pod = "handle: ", "reserved: ", `"pod":"shop/two`
+	const h = "handle: "
 	f.each(admission.Restore, append(writes, []write{
 		{"a handleID of 1.2 MiB", "restore-handles", "create", h, strings.Replace(handle, `"handleID":"`, `"handleID":"`+strings.Repeat("a", 1200<<10), 1)},
 		{"a long field of a handle", "restore-handles", "create", h, spec(handle, `"x":"`+strings.Repeat("a", 4096)+`"`)},
 		{"16 blocks of a handle", "", "create", h, newHandle("k8s-pod-network."+sandbox, strings.Join(many[1:], ","))},
 		{"17 blocks of a handle", "restore-handles", "create", h, newHandle("k8s-pod-network."+sandbox, strings.Join(many, ","))},
 		{"17 blocks of a handle that is there", "restore-handles", "patch", "handle: h1", `[{"op":"add","path":"/spec/block","value":{"10.1.0.0/26":2,"10.2.0.0/26":1,` + strings.Join(many[:15], ",") + `}}]`},
-		{"a large custom resource", "", "create", c, strings.Replace(reserved, pod, pod+strings.Repeat("a", 65_000), 1)},
-		{"a larger custom resource", "other", "create", c, strings.Replace(reserved, pod, pod+strings.Repeat("a", 65_536), 1)},
-		{"a larger status of a custom resource", "other", "patch", "reserved: kube-system/kept status", `[{"op":"add","path":"/status","value":{"ips":["` + strings.Repeat("a", 65536) + `"]}}]`},
 	}...))
 	attribute := func(size int) func(*blockSpec) {
 		return func(b *blockSpec) {

@@ -46,7 +46,6 @@ func TestManagedFieldsDoNotFillAnObject(t *testing.T) {
 				`,{"op":"replace","path":"/spec/podref","value":"shop/two"},{"op":"remove","path":"/metadata/annotations/ip-reaper~1spec"}]`},
 			{"create a filled reservation", "restore-reservations", "create", "reservation: ",
 				created(reservation("10.0.0.9", `{"podref":"shop/nine"}`, ``), manager, whereabouts)},
-			{"create a filled custom resource", "other", "create", "reserved: ", created(reserved, manager, "network.example.com/v1alpha1")},
 			{"fill a block", "restore-blocks", "patch", "block: block", fields(manager, calico, 100) + "," + theBlock().take(9, "h9").patch(t)[1:]},
 		})
 		for _, account := range []string{admission.Reaper, admission.Outage, admission.Restore} {

@@ -23,8 +23,6 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		{"etcd without endpoints", "backends: {calico: {datastore: etcdv3}}", "etcdv3, and backends.calico.etcd.endpoints is empty: name"},
 		{"endpoint without a scheme", etcd + `"etcd:2379"]}}}`, "at '/backends/calico/etcd/endpoints/0'"},
 		{"certificate over http", etcd + `"https://a:2379", "http://b:2379"]}}}`, "has an http endpoint, and backends.calico.etcd.secretName is set"},
-		{"pools to delete", "backends: {reservedIPs: {resources: [{resource: {group: whereabouts.cni.cncf.io, version: v1alpha1, resource: ippools}, address: .a, ttl: .b, deleteExpired: true}]}}",
-			"deleteExpired for ippools.whereabouts.cni.cncf.io: only objects of your own custom resources"},
 		{"password in a URL", "metrics: {pushURL: \"https://a:secret@pushgateway:9091\"}", "metrics.pushURL has a user in it: put the URL into a Secret"},
 		{"two URLs", "metrics: {pushURL: \"http://pushgateway:9091\", pushURLSecret: {name: a}}", "metrics.pushURL and metrics.pushURLSecret.name are both set"},
 		{"prefix that is too long", "fullnameOverride: " + strings.Repeat("a", 37), "at '/fullnameOverride': maxLength"},

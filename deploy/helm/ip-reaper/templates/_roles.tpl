@@ -36,7 +36,7 @@ backends.reservedIPs.resources names. Takes root, role, and release.
 */}}
 {{- define "ip-reaper.rules" -}}
 {{- if eq .role "reservedIPs" -}}
-{{- include "ip-reaper.rules.reservedIPs" . -}}
+{{- include "ip-reaper.rules.reservedIPs" .root -}}
 {{- else -}}
 {{- $file := printf "rights/%s/%s.yaml" (ternary "release" "plan" .release) .role -}}
 {{- toYaml (.root.Files.Get $file | fromYaml).rules -}}
@@ -44,16 +44,15 @@ backends.reservedIPs.resources names. Takes root, role, and release.
 {{- end }}
 
 {{/*
-What backends.reservedIPs.resources names. Takes root, release, and people: those who may compare a
-journal with the objects.
+The right to list what backends.reservedIPs.resources names. Takes the root.
 */}}
 {{- define "ip-reaper.rules.reservedIPs" -}}
-{{- range $i, $reserved := .root.Values.backends.reservedIPs.resources }}
+{{- range $i, $reserved := .Values.backends.reservedIPs.resources }}
 {{- if $i }}
 {{ end -}}
 - apiGroups: [{{ .resource.group }}]
   resources: [{{ .resource.resource }}]
-  verbs: {{ ternary (ternary "[list, delete]" "[list, get]" $.release) "[list]" (and (or $.release ($.people | default false)) (.deleteExpired | default false)) }}
+  verbs: [list]
 {{- end }}
 {{- end }}
 
@@ -133,21 +132,5 @@ it released. Takes the root.
   resources: [ipamhandles]
   verbs: [get, list, create, update]
 {{- end }}
-{{ include "ip-reaper.rules.reservedIPs.restore" . }}
-{{- end }}
-
-{{/*
-What a restore needs of backends.reservedIPs.resources. Takes the root.
-*/}}
-{{- define "ip-reaper.rules.reservedIPs.restore" -}}
-{{- range .Values.backends.reservedIPs.resources }}
-- apiGroups: [{{ .resource.group }}]
-  resources: [{{ .resource.resource }}]
-  verbs: {{ ternary "[list, get, create]" "[list]" (.deleteExpired | default false) }}
-{{- if .deleteExpired }}
-- apiGroups: [{{ .resource.group }}]
-  resources: [{{ .resource.resource }}/status]
-  verbs: [update]
-{{- end }}
-{{- end }}
+{{ include "ip-reaper.rules.reservedIPs" . }}
 {{- end }}
