@@ -36,7 +36,8 @@ type RestoreOptions struct {
 	ClusterUID         string // of the namespace kube-system; empty if it cannot be read
 	AcceptOtherCluster bool   // the journal may be from another cluster
 
-	// AcceptSecondAddress is set if a pod that has another address by now gets its old one, too.
+	// AcceptSecondAddress is set if a pod that has another address by now gets its old one, too, and a pod
+	// whose old address another one may have, as far as a pool that cannot be read tells.
 	AcceptSecondAddress bool
 
 	Journal journal.Journal
@@ -48,8 +49,13 @@ type RestoreOptions struct {
 
 	Backends []ipam.Backend // in the order in which they release
 	Cluster  census.Cluster
-	Ledgers  ledger.Store // nil: no run learns of the restore, and no history has it
-	Lock     Lock         // nil: a run may be in progress
+
+	// Shares reports whether a store may have an address of a network of another one, or keep it for a pod.
+	// Nil: no store does.
+	Shares func(store, other string) bool
+
+	Ledgers ledger.Store // nil: no run learns of the restore, and no history has it
+	Lock    Lock         // nil: a run may be in progress
 
 	// Ending says how the program ends: see Options.
 	Ending func(err error) (exitCode int, text string)

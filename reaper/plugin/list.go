@@ -42,6 +42,18 @@ func Protectors(plugins []Plugin) []string {
 	return names
 }
 
+// Shares returns a function that reports whether a store may have an address of a network of another one, or
+// keep it for a pod.
+func Shares(plugins []Plugin) func(store, other string) bool {
+	beside, protects := make(map[string]string), make(map[string]bool)
+	for _, p := range plugins {
+		beside[p.Name], protects[p.Name] = p.Beside, p.Protects
+	}
+	return func(store, other string) bool {
+		return protects[store] || beside[store] == other || beside[other] == store
+	}
+}
+
 // With returns the Open of a backend whose settings are of this type.
 func With[S any](open func(env Env, settings *S) (ipam.Backend, error)) func(context.Context, Env, any) (ipam.Backend, error) {
 	return func(_ context.Context, env Env, settings any) (ipam.Backend, error) {

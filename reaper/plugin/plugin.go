@@ -40,6 +40,10 @@ type Plugin struct {
 	// and also yields an *ipam.ObjectError. It releases after the others.
 	Protects bool
 
+	// Beside names the plugin of the store in whose networks this store has addresses, if that is another
+	// one. While either cannot be read, a restore does not know who has an address of the other.
+	Beside string
+
 	// Settings returns what policy's backends.<Name> decodes into: see
 	// policy.Known. Nil means that there is nothing besides enabled.
 	Settings func() any
