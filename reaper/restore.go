@@ -36,7 +36,8 @@ type RestoreOptions struct {
 	ClusterUID         string // of the namespace kube-system; empty if it cannot be read
 	AcceptOtherCluster bool   // the journal may be from another cluster
 
-	// AcceptSecondAddress is set if a pod that has another address by now gets its old one, too.
+	// AcceptSecondAddress is set if a pod that has another address by now gets its old one, too, and a pod
+	// whose old address another one may have, as far as a pool that cannot be read tells.
 	AcceptSecondAddress bool
 
 	Journal journal.Journal
@@ -50,6 +51,9 @@ type RestoreOptions struct {
 	Cluster  census.Cluster
 
 	Protectors []ipam.Protector // what one keeps for another pod does not go back
+
+	// Shares reports whether a store may have an address of a network of another one. Nil: no store does.
+	Shares func(store, other string) bool
 
 	Ledgers ledger.Store // nil: no run learns of the restore, and no history has it
 	Lock    Lock         // nil: a run may be in progress

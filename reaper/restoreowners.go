@@ -1,6 +1,7 @@
 package reaper
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -19,7 +20,7 @@ import (
 type occupancy struct {
 	facts    *judge.Facts
 	census   census.Census
-	listings map[string]ipam.Listing
+	listings []ipam.Listing
 	taken    map[netip.Addr][]*ipam.Allocation
 	reserved map[netip.Addr][]ipam.Protection // of a pod
 	adoptive map[podInPool][]*ipam.Allocation // those that a later sandbox of the pod adopts
@@ -35,12 +36,12 @@ type podInPool struct {
 func newOccupancy(now time.Time, inv ipam.Inventory, census census.Census) occupancy {
 	o := occupancy{
 		census:   census,
+		listings: inv.Listings,
 		facts:    judge.NewFacts(now, policy.Default(), inv, census, ledger.Ledger{}),
-		listings: make(map[string]ipam.Listing), taken: make(map[netip.Addr][]*ipam.Allocation),
+		taken:    make(map[netip.Addr][]*ipam.Allocation),
 		reserved: make(map[netip.Addr][]ipam.Protection), adoptive: make(map[podInPool][]*ipam.Allocation),
 	}
 	for _, l := range inv.Listings {
-		o.listings[l.Backend] = l
 		for _, p := range l.Protections {
 			for _, ip := range p.IPs {
 				if p.Pod != (ipam.PodRef{}) {
@@ -64,11 +65,12 @@ func newOccupancy(now time.Time, inv ipam.Inventory, census census.Census) occup
 // refuse decides the records that cannot be put back.
 func (r *restoreCall) refuse(o occupancy, records []*restoration) {
 	for _, back := range records {
-		switch l, ok := o.listings[back.Backend]; {
-		case !ok:
+		n := slices.IndexFunc(o.listings, func(l ipam.Listing) bool { return l.Backend == back.Backend })
+		if n < 0 {
 			r.settle(back, report.NotRestored, fmt.Errorf("the program has no backend %q", back.Backend))
 			continue
-		case l.Status == ipam.StatusFailed || l.Status == ipam.StatusSkipped:
+		}
+		if l := o.listings[n]; l.Status == ipam.StatusFailed || l.Status == ipam.StatusSkipped {
 			r.settle(back, report.NotRestored, fmt.Errorf("%s: %s", back.Backend, l.Message))
 			continue
 		}
@@ -76,16 +78,85 @@ func (r *restoreCall) refuse(o occupancy, records []*restoration) {
 			r.settle(back, report.Taken, err)
 			continue
 		}
-		back.InUse = o.inUse(back.Record)
-		r.refuseSecond(o, back)
+		back.InUse, back.note = o.inUse(back.Record), ""
+		r.refuseUnread(o, back)
+		if back.outcome == "" {
+			r.refuseSecond(o, back)
+		}
 	}
+}
+
+// refuseUnread decides a record whose address another pod may have, as far as can be read. If the status of
+// its own pod has the address, no other pod has it.
+func (r *restoreCall) refuseUnread(o occupancy, back *restoration) {
+	if back.InUse {
+		return
+	}
+	unread := o.unread(back.allocation(), r.Shares)
+	switch {
+	case unread == nil:
+	case r.AcceptSecondAddress:
+		back.note = fmt.Sprintf("another pod may have it: %v", unread)
+	case r.Node != "":
+		r.settle(back, report.NotRestored, fmt.Errorf("another pod may have it: %w: correct that, and restore again", unread))
+	default:
+		r.settle(back, report.NotRestored, fmt.Errorf("another pod may have it: %w: %s", unread, forced))
+	}
+}
+
+// forced says what puts back a record that a restore refuses in doubt.
+const forced = "--accept-second-address puts it back all the same"
+
+// unread returns what could not be read and may have the address of a record, or keep it for another pod; nil
+// if all that may was read. shares is RestoreOptions.Shares.
+func (o occupancy) unread(a *ipam.Allocation, shares func(store, other string) bool) error {
+	if !a.IP.IsValid() {
+		return nil
+	}
+	own := o.facts.PoolOf(a)
+	for _, l := range o.listings {
+		mine := l.Backend == a.Backend
+		beside := l.Protects || shares != nil && shares(l.Backend, a.Backend)
+		switch {
+		case l.Status == ipam.StatusSkipped, !mine && !beside:
+			continue
+		case l.Status == ipam.StatusFailed:
+			return fmt.Errorf("%s: %s", l.Backend, l.Message)
+		case mine && own.Exclusive:
+			continue
+		}
+		for _, p := range l.Protections {
+			if p.Unreadable != "" {
+				return fmt.Errorf("%s: %s", p.Name, p.Unreadable)
+			}
+		}
+		for _, err := range l.Errors {
+			if mayHave(err, own.Network, a.IP) {
+				return fmt.Errorf("%s: %w", l.Backend, err)
+			}
+		}
+		if n := slices.IndexFunc(l.Unlisted, func(large netip.Prefix) bool { return large.Contains(a.IP) }); n >= 0 {
+			return fmt.Errorf("%s: %s is too large to be listed", l.Backend, l.Unlisted[n])
+		}
+	}
+	return nil
+}
+
+// mayHave reports whether a pool that could not be read may have an address of a network. An empty network
+// may be any.
+func mayHave(unread error, network string, ip netip.Addr) bool {
+	var pool *ipam.PoolError
+	if !errors.As(unread, &pool) {
+		return true
+	}
+	elsewhere := pool.Network != "" && network != "" && pool.Network != network
+	return !elsewhere && (!pool.Range.IsValid() || pool.Range.Contains(ip))
 }
 
 // refuseSecond decides a record whose pod has got another address of the same pool since: no sandbox of
 // the pod would ever take the second one. It goes back all the same if an earlier sandbox may still run,
 // which is what an undo is for.
 func (r *restoreCall) refuseSecond(o occupancy, back *restoration) {
-	back.note = ""
 	other := o.another(back.allocation(), r.Journal.Records)
 	if other == nil {
 		return
@@ -94,12 +165,20 @@ func (r *restoreCall) refuseSecond(o occupancy, back *restoration) {
 	why := o.facts.MayStillRun(back.Owner.Node, ledger.Place{Node: back.Node, Boot: back.Boot, Mirror: back.Mirror})
 	switch {
 	case why != "":
-		back.note = has + ", and this address, too, because an earlier sandbox may still run: " + why
+		back.add(has + ", and this address, too, because an earlier sandbox may still run: " + why)
 	case r.AcceptSecondAddress:
-		back.note = has + ", and this address, too"
+		back.add(has + ", and this address, too")
 	default:
-		r.settle(back, report.NotRestored, fmt.Errorf("%s, and no sandbox of it would take a second address: --accept-second-address puts it back all the same", has))
+		r.settle(back, report.NotRestored, fmt.Errorf("%s, and no sandbox of it would take a second address: %s", has, forced))
 	}
+}
+
+// add adds a sentence to the note.
+func (back *restoration) add(sentence string) {
+	if back.note != "" {
+		back.note += "; "
+	}
+	back.note += sentence
 }
 
 // another returns an allocation with another address that the pod of the given one has got on the same

@@ -57,6 +57,9 @@ func (r *run) takeStock(ctx context.Context) (stock, error) {
 		s.census = r.tellEndpoints(ctx, s.inventory, s.census)
 		r.warn(judge.ExcessWarnings(r.Policy, s.census)...)
 		r.warn(judge.FenceWarnings(s.census)...)
+		if none := s.census.Unclaimed(); none != "" {
+			r.warn(none)
+		}
 	}
 	r.checkLedger(&s, ledgerErr)
 	return s, nil

@@ -24,6 +24,9 @@ func (n Node) Sandboxes(ctx context.Context) ([]census.Sandbox, error) {
 // Boot implements census.Runtime.
 func (Node) Boot() string { return "" }
 
+// Unclaimed implements census.Runtime.
+func (Node) Unclaimed() string { return "" }
+
 // AddSandboxes adds sandboxes to the node. Remove removes those of a pod.
 func (p *Pods) AddSandboxes(sandboxes ...census.Sandbox) {
 	p.mu.Lock()

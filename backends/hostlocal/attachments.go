@@ -22,6 +22,10 @@ func (b *Backend) Attachments(ctx context.Context, sandboxes []string) ([]ipam.A
 		return nil, err
 	}
 	defer known.close()
+	if len(known) == 0 {
+		folders := strings.Join(cacheFolders(b.settings.CacheDir), ", ")
+		return nil, ipam.Worded("no claim by libcni's cache: none of "+folders+" exists", ipam.ErrNotInstalled)
+	}
 	entries, err := known.places(ctx)
 	if err != nil {
 		return nil, err

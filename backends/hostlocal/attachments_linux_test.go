@@ -2,6 +2,7 @@ package hostlocal
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -126,7 +127,30 @@ func TestCacheThatCannotBeListedIsAnError(t *testing.T) {
 		t.Errorf("it has %v", all)
 	}
 	n.write("cache/multus/results", "a file")
-	if _, err := New(n.settings()).Attachments(t.Context(), []string{id}); err == nil {
-		t.Error("the attachments are believed")
+	if _, err := New(n.settings()).Attachments(t.Context(), []string{id}); err == nil || errors.Is(err, ipam.ErrNotInstalled) {
+		t.Errorf("Attachments = %v, want an error that is not about a missing cache", err)
+	}
+}
+
+// Promise 7. A node without any of the folders has no cache, and the error names the folders.
+func TestNodeWithoutACache(t *testing.T) {
+	folders := []string{"cache/results", "cache/multus/results", "cache/cache/results"}
+	for _, there := range append(folders, "") {
+		n := newNode(t)
+		for _, folder := range folders {
+			n.must(os.RemoveAll(n.path(folder)))
+		}
+		if there != "" {
+			n.makeDir(there)
+		}
+		_, err := New(n.settings()).Attachments(t.Context(), []string{id})
+		if there != "" {
+			n.must(err)
+			continue
+		}
+		want := fmt.Sprintf("no claim by libcni's cache: none of %s, %s, %s exists", n.path(folders[0]), n.path(folders[1]), n.path(folders[2]))
+		if !errors.Is(err, ipam.ErrNotInstalled) || err.Error() != want {
+			t.Errorf("Attachments = %v, want %s", err, want)
+		}
 	}
 }

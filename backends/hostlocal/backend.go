@@ -103,7 +103,7 @@ func (l *listing) dataDir(ctx context.Context, dir string) iter.Seq2[ipam.Pool, 
 		switch gone := errors.Is(err, fs.ErrNotExist); {
 		case gone && l.wanted[dir]:
 			l.found = true
-			yield(ipam.Pool{}, &ipam.PoolError{Pool: dir, Err: fmt.Errorf(
+			yield(ipam.Pool{}, &ipam.PoolError{Pool: dir, Network: dir, Err: fmt.Errorf(
 				"the data folder %s, which the configuration %s names, does not exist here: if this is a pod, mount it", dir, l.loaded)})
 			return
 		case gone:
@@ -138,7 +138,8 @@ func (l *listing) dataDir(ctx context.Context, dir string) iter.Seq2[ipam.Pool, 
 			case errors.Is(err, fs.ErrNotExist) || err == nil && pool.Name == "":
 				continue
 			case err != nil:
-				err = &ipam.PoolError{Pool: d.path + "/" + name, Err: err}
+				path := d.path + "/" + name
+				err = &ipam.PoolError{Pool: path, Err: err, Network: path}
 			}
 			if !yield(pool, err) {
 				return

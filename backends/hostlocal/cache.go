@@ -26,11 +26,16 @@ const maxCached = 1 << 20
 // cri-dockerd. All keep it for DEL. It has only the folders that exist.
 type cache []*folder
 
+// cacheFolders returns where the cache may be.
+func cacheFolders(dir string) []string {
+	return []string{dir + "/results", dir + "/multus/results", dir + "/cache/results"}
+}
+
 // openCache opens the cache, if there is one.
 func openCache(dir string) (cache, error) {
 	var c cache
-	for _, dir := range []string{dir, dir + "/multus", dir + "/cache"} {
-		d, err := openFolder(dir + "/results")
+	for _, folder := range cacheFolders(dir) {
+		d, err := openFolder(folder)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:

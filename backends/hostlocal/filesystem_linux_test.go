@@ -142,7 +142,7 @@ func TestFolderOnAFileSystemThatCannotBeAskedIsNotListed(t *testing.T) {
 		var failed *ipam.PoolError
 		switch {
 		case errors.As(err, &failed):
-			got = append(got, failed.Pool+" failed")
+			got = append(got, failed.Network+" failed")
 		case err != nil:
 			t.Error(err)
 		default:

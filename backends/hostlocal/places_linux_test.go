@@ -123,7 +123,7 @@ func TestDataFolderThatIsMissing(t *testing.T) {
 			"ipam": {"type": "host-local", "ranges": [[{"subnet": "fd00::ac:00/118"}]], "dataDir": "`+n.path("egress-v6-ipam")+`"}}, {"type": "portmap"}]}`)
 		n.must(os.Remove(n.path("net.d/10-pods.conflist")))
 		var broken *ipam.PoolError
-		if _, errs := n.list(); missing != (len(errs) == 1 && errors.As(errs[0], &broken) && broken.Pool == n.path("egress-v6-ipam")) || !missing && len(errs) > 0 {
+		if _, errs := n.list(); missing != (len(errs) == 1 && errors.As(errs[0], &broken) && broken.Pool == n.path("egress-v6-ipam") && broken.Network == broken.Pool) || !missing && len(errs) > 0 {
 			t.Errorf("enabled: %s: the errors are %v, want one: %v", enabled, errs, missing)
 		}
 		n.write("egress-v6-ipam/aws-cni/fd00::ac:2", id)

@@ -62,6 +62,20 @@ func poolPrefix(name string, prefix netip.Prefix) (string, bool) {
 	return strings.CutSuffix(name, "-"+suffix)
 }
 
+// rangeInName returns the IPv4 range with which the name of a pool ends; not valid if it ends with none. The
+// plugin finds a pool by its name, so it gives no other addresses from it.
+func rangeInName(name string) netip.Prefix {
+	end := strings.LastIndex(name, "-")
+	if end < 0 {
+		return netip.Prefix{}
+	}
+	in, err := netip.ParsePrefix(name[strings.LastIndex(name[:end], "-")+1:end] + "/" + name[end+1:])
+	if err != nil || !in.Addr().Is4() {
+		return netip.Prefix{}
+	}
+	return in
+}
+
 // normalizeIP returns an address in the form used in the names of overlapping reservations:
 // colons become hyphens, and a trailing colon gets a 0.
 func normalizeIP(ip netip.Addr) string {

@@ -131,6 +131,26 @@ func TestPoolPrefix(t *testing.T) {
 	}
 }
 
+func TestRangeInTheNameOfAPool(t *testing.T) {
+	for name, want := range map[string]string{
+		"10.0.0.0-24":        "10.0.0.0/24",
+		"mynet-10.0.0.0-24":  "10.0.0.0/24",
+		"1-2-10.0.0.16-28":   "10.0.0.16/28",
+		"2001-db8---64":      "",
+		"-ffff-10.0.0.0-120": "",
+		"10.0.0.0-33":        "",
+		"10.0.0-24":          "",
+		"24":                 "",
+		"-":                  "",
+		"":                   "",
+	} {
+		got := rangeInName(name)
+		if want == "" && got.IsValid() || want != "" && got.String() != want {
+			t.Errorf("rangeInName(%q) = %v, want %q", name, got, want)
+		}
+	}
+}
+
 // drawPrefix draws a range, masked or not.
 func drawPrefix(t *rapid.T) netip.Prefix {
 	size := rapid.SampledFrom([]int{4, 16}).Draw(t, "bytes of an address")

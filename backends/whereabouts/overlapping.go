@@ -113,7 +113,12 @@ func overlappingPools(reservations []reservation, listed []ipPool, s *survey, by
 		for _, r := range reservations {
 			pool, err := r.Pool, r.err
 			if err != nil {
-				pool, err = ipam.Pool{}, &ipam.PoolError{Pool: r.Name, Err: err}
+				unread := &ipam.PoolError{Pool: r.Name, Err: err}
+				if _, name := splitPool(r.Name); len(readings(name)) == 1 {
+					ip := readings(name)[0].ip
+					unread.Range = netip.PrefixFrom(ip, ip.BitLen())
+				}
+				pool, err = ipam.Pool{}, unread
 			} else {
 				namespace, _ := splitPool(r.Name)
 				beside := pools[namespace]

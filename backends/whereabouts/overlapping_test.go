@@ -3,6 +3,7 @@ package whereabouts
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -122,6 +123,7 @@ func TestOverlappingNamesAreReadWithThePoolsOfTheNamespace(t *testing.T) {
 		"GET overlappingrangeipreservations": items(
 			overlappingJSON("2001-db8--2", `{"podref":"default/web-0"}`, `{}`),
 			`{"metadata": {"namespace": "kube-system", "name": "x", "annotations": []}}`,
+			`{"metadata": {"namespace": "kube-system", "name": "lan-10.0.0.5", "annotations": []}}`,
 			overlappingJSON("10.0.0.4", `{"podref":"default/web-0"}`, `{}`)),
 		"GET ippools": first(
 			items(`{"spec": 1}`, strings.Replace(stored, "NS", "kube-system", 1)),
@@ -135,7 +137,7 @@ func TestOverlappingNamesAreReadWithThePoolsOfTheNamespace(t *testing.T) {
 			var unreadable *ipam.PoolError
 			switch {
 			case errors.As(err, &unreadable):
-				got = append(got, "unreadable "+unreadable.Pool)
+				got = append(got, fmt.Sprintf("unreadable %s, which has %v", unreadable.Pool, unreadable.Range))
 			case err != nil:
 				t.Fatal(err)
 			default:
@@ -144,7 +146,8 @@ func TestOverlappingNamesAreReadWithThePoolsOfTheNamespace(t *testing.T) {
 		}
 		return got
 	}
-	want := []string{"kube-system/2001-db8--2 is db8::2", "unreadable kube-system/x", "kube-system/10.0.0.4 is 10.0.0.4"}
+	want := []string{"kube-system/2001-db8--2 is db8::2", "unreadable kube-system/x, which has invalid Prefix",
+		"unreadable kube-system/lan-10.0.0.5, which has 10.0.0.5/32", "kube-system/10.0.0.4 is 10.0.0.4"}
 	if diff := cmp.Diff(want, list()); diff != "" {
 		t.Errorf("List (-want +got):\n%s", diff)
 	}

@@ -40,6 +40,7 @@ func Plugins() []plugin.Plugin {
 		{
 			Name:    OverlappingName,
 			Summary: "Whereabouts `OverlappingRangeIPReservation`s",
+			Beside:  PoolsName,
 			Access: func(any) plugin.Access {
 				return plugin.Access{
 					plugin.Plan:    {rule(overlappingResource, "list"), rule(poolResource, "list"), attachments, claims},

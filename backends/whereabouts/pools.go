@@ -88,7 +88,7 @@ func enginePools(pools []ipPool, s *survey, by protections) iter.Seq2[ipam.Pool,
 		for _, p := range pools {
 			var err error
 			if p.broken != nil {
-				err = &ipam.PoolError{Pool: p.pool(), Err: p.broken}
+				err = &ipam.PoolError{Pool: p.pool(), Err: p.broken, Range: rangeInName(p.name)}
 			}
 			p.node = s.nodeOf(p)
 			u := p.enginePool()

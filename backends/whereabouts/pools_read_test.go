@@ -3,6 +3,7 @@ package whereabouts
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/netip"
@@ -136,6 +137,7 @@ func TestPoolsThatCannotBeRead(t *testing.T) {
 func TestPoolsListsEveryPool(t *testing.T) {
 	_, client := newAPI(t, map[string]http.HandlerFunc{"GET ippools": items(
 		`{"metadata": {"namespace": "kube-system", "name": "bad"}, "spec": {"range": "?"}}`,
+		`{"metadata": {"namespace": "kube-system", "name": "lan-10.0.1.0-24"}, "spec": {"range": "?"}}`,
 		oldPool,
 		`{"metadata": {"namespace": 7}}`,
 		`{"metadata": {"namespace": "openshift-multus", "name": "mynet-10.0.0.0-24"}, "spec": {"range": "10.0.0.0/24", "allocations": {"1": {}}}}`,
@@ -146,14 +148,15 @@ func TestPoolsListsEveryPool(t *testing.T) {
 		var unreadable *ipam.PoolError
 		switch {
 		case errors.As(err, &unreadable):
-			got = append(got, "unreadable "+unreadable.Pool)
+			got = append(got, fmt.Sprintf("unreadable %s, which has %v", unreadable.Pool, unreadable.Range))
 		case err != nil:
 			t.Fatal(err)
 		default:
 			got = append(got, pool.Name+" in "+pool.Network)
 		}
 	}
-	want := []string{"unreadable kube-system/bad", "kube-system/172.18.178.192-27 in -", "unreadable /",
+	want := []string{"unreadable kube-system/bad, which has invalid Prefix", "unreadable kube-system/lan-10.0.1.0-24, which has 10.0.1.0/24",
+		"kube-system/172.18.178.192-27 in -", "unreadable /, which has invalid Prefix",
 		"openshift-multus/mynet-10.0.0.0-24 in mynet", "kube-system/by-hand in "}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("List (-want +got):\n%s", diff)

@@ -206,3 +206,19 @@ func TestLeasesOfDocker(t *testing.T) {
 	w.runtime.Remove(sandbox("by-hand").Sandbox)
 	w.wantFates(w.run(0), pods, map[string]fate{ips["again"]: foreign, ips["by-hand"]: released})
 }
+
+// Promise 7. On a node without libcni's cache, no sandbox claims an address by it. The report says so, and decides
+// as before.
+func TestNodeWithoutACacheIsSaid(t *testing.T) {
+	w := newWorld(t, one)
+	w.live(pods, sandbox("live"))
+	before := w.run(0)
+	w.must(os.RemoveAll(w.path(cacheDir)))
+	after := w.run(0)
+	says := fmt.Sprintf("no claim by libcni's cache: none of %s, %s, %s exists",
+		w.path(cacheDir, "results"), w.path(cacheDir, "multus", "results"), w.path(cacheDir, "cache", "results"))
+	if diff := gocmp.Diff(append(before.Warnings, says), after.Warnings); diff != "" {
+		t.Errorf("warnings (-with the cache and that +without it):\n%s", diff)
+	}
+	w.wantFates(after, pods, w.fates(before, pods))
+}

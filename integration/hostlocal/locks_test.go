@@ -61,6 +61,47 @@ func TestSecondRunFindsTheLock(t *testing.T) {
 	w.wantFates(w.run(0), pods, map[string]fate{ips[0].String(): released})
 }
 
+// Promise 1. A run is stopped after its plan. A stopped process keeps its lock, but of the folder that it opened:
+// at the path there is a copy by now, of which another run may have taken the lock. The stopped run goes on, and
+// releases nothing.
+func TestRunWhoseStateIsReplacedReleasesNothing(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		replace func(w *world, old string) error
+		want    fate
+		code    int
+	}{
+		{"by a copy", func(w *world, old string) error { return os.CopyFS(w.state, os.DirFS(old)) }, notBegun, reap.ExitPartial},
+		{"by an empty one", func(w *world, _ string) error { return os.Mkdir(w.state, 0o700) }, notBegun, reap.ExitPartial},
+		{"by itself", func(w *world, old string) error { return os.Rename(old, w.state) }, released, reap.ExitDone},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t)
+			ips := w.leaked(pods, sandbox("web"))
+			before := w.content()
+			inside, goOn := make(chan struct{}), make(chan struct{})
+			w.onList(secondLook, func() error {
+				close(inside)
+				<-goOn
+				return nil
+			})
+			stopped := w.start()
+			<-inside
+			w.must(stopped.Signal(syscall.SIGSTOP))
+			old := w.state + ".old"
+			w.must(os.Rename(w.state, old))
+			w.must(tt.replace(w, old))
+			w.must(stopped.Signal(syscall.SIGCONT))
+			close(goOn)
+			result := w.end(stopped, tt.code)
+			w.wantFates(result.Report, pods, map[string]fate{ips[0].String(): tt.want})
+			if tt.want != released {
+				w.wantContent(before)
+			}
+		})
+	}
+}
+
 // Any user of the node may open the folder of a network and lock it. That holds up no release: the
 // plugin does not lock it either, and not all users may open the plugin's own lock.
 func TestLockOfTheFolderHoldsUpNothing(t *testing.T) {

@@ -138,6 +138,7 @@ var (
 	foreign  = fate{"held", "Protected", "kept"}
 	changed  = fate{"orphan", "SandboxAbsent", "changed"}
 	failed   = fate{"orphan", "SandboxAbsent", "failed"}
+	notBegun = fate{"orphan", "SandboxAbsent", "notBegun"}
 )
 
 // fates returns the fates of a network's allocations, by key.

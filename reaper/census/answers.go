@@ -201,6 +201,10 @@ func (c Census) HasSandbox(id string) bool {
 // Boot identifies the boot of the node whose sandboxes were read; empty if it is not known.
 func (c Census) Boot() string { return c.sandboxes.boot }
 
+// Unclaimed says why no sandbox of the node has attachments, if there are sandboxes and nothing keeps
+// attachments; empty otherwise.
+func (c Census) Unclaimed() string { return c.sandboxes.none }
+
 // Sandboxes returns the sandboxes of the node. They must not be changed.
 func (c Census) Sandboxes() []Sandbox { return c.sandboxes.all }
 

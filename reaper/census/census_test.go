@@ -67,6 +67,8 @@ func (c failingCluster) Sandboxes(context.Context) ([]census.Sandbox, error) {
 
 func (failingCluster) Boot() string { return "" }
 
+func (failingCluster) Unclaimed() string { return "" }
+
 // Promise 2. There is no census without one of its lists, and a list that is not in the scope is not
 // read.
 func TestCensusNeedsEveryListOfItsScope(t *testing.T) {

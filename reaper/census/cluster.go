@@ -222,6 +222,10 @@ type Runtime interface {
 	// or an error. A sandbox that is being set up may not be there yet, although its allocation is.
 	Sandboxes(ctx context.Context) ([]Sandbox, error)
 
+	// Unclaimed says why no sandbox has attachments, if nothing keeps them where the last Sandboxes looked;
+	// empty if something does.
+	Unclaimed() string
+
 	// Boot identifies the boot of the node; empty if it is not known. Two boots never have the same.
 	Boot() string
 }
@@ -230,6 +234,7 @@ type Runtime interface {
 type sandboxList struct {
 	read   bool
 	boot   string
+	none   string   // see Runtime.Unclaimed; empty without sandboxes
 	ids    []string // in ascending order
 	all    []Sandbox
 	claims map[netip.Addr][]Claim
@@ -254,6 +259,9 @@ func sandboxesOf(ctx context.Context, cluster Cluster) (sandboxList, error) {
 		}
 	}
 	slices.Sort(l.ids)
+	if len(sandboxes) > 0 {
+		l.none = runtime.Unclaimed()
+	}
 	return l, nil
 }
 

@@ -77,7 +77,7 @@ func newRestore(w ioStreams, at target) *cobra.Command {
 	flags.StringSliceVar(&f.pools, "pool", nil, "put back only this `POOL`: a pool, with or without its namespace, a network, or a CIDR around pools; repeatable")
 	if at.scope() == plugin.Cluster {
 		flags.StringSliceVar(&f.nodes, "node", nil, "put back only pods of this `NODE`; repeatable")
-		flags.BoolVar(&f.acceptSecond, "accept-second-address", false, "put an address back even if its pod has another one by now")
+		flags.BoolVar(&f.acceptSecond, "accept-second-address", false, "put an address back even if its pod has another one by now, or if a pool that cannot be read may have it")
 	}
 	flags.BoolVar(&f.dryRun, "dry-run", true, "only show what would be put back; --dry-run=false puts it back")
 	flags.BoolVar(&f.acceptCluster, "accept-other-cluster", false, "put back what a run on another cluster released")
@@ -138,7 +138,7 @@ func restore(ctx context.Context, w ioStreams, f restoreFlags) error {
 		ID: conn.ID, Version: conn.Version, Address: conn.Address, By: conn.By, Node: conn.Node, StateDir: conn.StateDir,
 		ClusterUID: uid, AcceptOtherCluster: f.acceptCluster, AcceptSecondAddress: f.acceptSecond,
 		Journal: past, Damage: damage, DryRun: f.dryRun, Selection: judge.Selection{Addresses: addresses, Pools: f.pools, Nodes: f.nodes},
-		Backends: conn.Backends, Protectors: conn.Protectors, Cluster: conn.Cluster, Ledgers: conn.Ledgers, Lock: conn.Lock,
+		Backends: conn.Backends, Protectors: conn.Protectors, Shares: plugin.Shares(w.backends), Cluster: conn.Cluster, Ledgers: conn.Ledgers, Lock: conn.Lock,
 		Ending: ending(ctx), Now: conn.Now, ClockSkew: conn.ClockSkew, Logger: conn.Logger,
 	})
 	if isMistake(err) {

@@ -50,8 +50,9 @@ type node struct {
 	kubelets []string
 	attached Attached
 
-	mu     sync.Mutex
-	listed map[string]bool // names and UIDs of the pods, as last listed; nil without an API server
+	mu        sync.Mutex
+	unclaimed string          // see Unclaimed
+	listed    map[string]bool // names and UIDs of the pods, as last listed; nil without an API server
 }
 
 // Pods implements census.Cluster.
@@ -96,7 +97,7 @@ func (n *node) Sandboxes(ctx context.Context) ([]census.Sandbox, error) {
 	return sandboxes, n.attach(ctx, sandboxes)
 }
 
-// attach adds their attachments to sandboxes. The runtime listed them before: an ADD writes its entry
+// attach adds their attachments to sandboxes, under the lock. The runtime listed them before: an ADD writes its entry
 // before the runtime has the sandbox.
 func (n *node) attach(ctx context.Context, sandboxes []census.Sandbox) error {
 	if n.attached == nil {
@@ -107,6 +108,10 @@ func (n *node) attach(ctx context.Context, sandboxes []census.Sandbox) error {
 		ids[i], at[s.ID] = s.ID, i
 	}
 	all, err := n.attached(ctx, ids)
+	n.unclaimed = ""
+	if errors.Is(err, ipam.ErrNotInstalled) {
+		n.unclaimed, err = err.Error(), nil
+	}
 	if err != nil {
 		return fmt.Errorf("what their sandboxes have: %w", err)
 	}
@@ -115,6 +120,13 @@ func (n *node) attach(ctx context.Context, sandboxes []census.Sandbox) error {
 		s.Attachments = append(s.Attachments, a)
 	}
 	return nil
+}
+
+// Unclaimed implements census.Runtime.
+func (n *node) Unclaimed() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.unclaimed
 }
 
 // Boot implements census.Runtime.

@@ -35,6 +35,34 @@ func TestNodeWithoutAnAPIServer(t *testing.T) {
 	}
 }
 
+// Promise 2, 7: a node that keeps no attachments lists its sandboxes, and the census says so. Any other
+// error is no list.
+func TestNodeThatKeepsNoAttachments(t *testing.T) {
+	none := ipam.Worded("none of A, B exists", ipam.ErrNotInstalled)
+	for _, tt := range []struct {
+		name      string
+		sandboxes []census.Sandbox
+		err       error
+		want      string
+		failed    bool
+	}{
+		{"it keeps none", []census.Sandbox{sandbox(1, true)}, none, "none of A, B exists", false},
+		{"it keeps none, and has no sandboxes", nil, none, "", false},
+		{"it keeps them", []census.Sandbox{sandbox(1, true)}, nil, "", false},
+		{"they cannot be read", []census.Sandbox{sandbox(1, true)}, os.ErrPermission, "", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			runtime := critest.Start(t)
+			runtime.Add(tt.sandboxes...)
+			c := Cluster(open(t, runtime.Endpoint()), nil, "", nil, func(context.Context, []string) ([]ipam.Attachment, error) { return nil, tt.err })
+			living, err := census.Take(t.Context(), c, census.Scope{})
+			if got := living.Unclaimed(); got != tt.want || (err != nil) != tt.failed || len(living.Sandboxes()) != len(tt.sandboxes) && !tt.failed {
+				t.Errorf("the census says %q, has %d sandboxes, and %v, want %q", got, len(living.Sandboxes()), err, tt.want)
+			}
+		})
+	}
+}
+
 // Promise 1: the sandboxes of another runtime, and the pods of another node, prove nothing.
 func TestRuntimeAndNodeMustBeThoseOfTheKubelet(t *testing.T) {
 	own := sandbox(1, true)

@@ -140,7 +140,7 @@ type Attacher interface {
 	Backend
 
 	// Attachments returns the attachments of these sandboxes, and has one for each entry that cannot be
-	// decoded. It is complete or an error.
+	// decoded. It is complete or an error. The error wraps ErrNotInstalled if libcni keeps nothing here.
 	Attachments(ctx context.Context, sandboxes []string) ([]Attachment, error)
 }
 

@@ -36,6 +36,11 @@ func Deleting(finalizers []string) error {
 type PoolError struct {
 	Pool string
 	Err  error
+
+	// Network and Range say which addresses the pool may hold, as far as its name tells. An empty network
+	// may be any, and so may the addresses of a range that is not valid.
+	Network string
+	Range   netip.Prefix
 }
 
 // Error names the pool and the cause.

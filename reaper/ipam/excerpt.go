@@ -100,7 +100,7 @@ func (e Excerpt) List(context.Context) iter.Seq2[Pool, error] {
 				case reflect.DeepEqual(have, pool):
 					continue
 				default:
-					pool, err = Pool{}, &PoolError{pool.Name, errTwice}
+					pool, err = Pool{}, &PoolError{Pool: pool.Name, Err: errTwice}
 				}
 			}
 			if !yield(pool, err) {

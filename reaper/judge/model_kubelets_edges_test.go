@@ -97,6 +97,7 @@ func (m *kubeletModel) putCalico(pod *kubeletPod, box *sandbox) func(store int) 
 	m.told[pod.Node+"/"+pod.Ref.Name] = ipam.Endpoint{Name: "endpoint", Sandbox: box.id, Addresses: []netip.Addr{ip(inCalico)}}
 	if m.known["endpoints in pods"] {
 		m.told[pod.Node+"/"+pod.Ref.Name] = ipam.Endpoint{InPod: true}
+		pod.wrote = ipam.Endpoint{Sandbox: box.id, Addresses: []netip.Addr{ip(inCalico)}}
 		pod.Sandbox, pod.Addresses = box.id, append(slices.Clone(pod.Addresses[:pod.InStatus]), ip(inCalico))
 	}
 	second := m.stores[inCalico][fmt.Sprint(m.made)].a

@@ -43,6 +43,7 @@ type kubeletPod struct {
 	census.Pod
 	box   *sandbox
 	shown *sandbox
+	wrote ipam.Endpoint // what Calico wrote last into its annotations, if pods stand for their endpoints
 }
 
 type sandbox struct {
@@ -381,7 +382,7 @@ func (m *kubeletModel) days(t *rapid.T, listingsFail bool) {
 	for range rapid.IntRange(5, 45).Draw(t, "events") {
 		name := fmt.Sprint("p-", rapid.IntRange(0, 1).Draw(t, "pod"))
 		node := fmt.Sprint("n", rapid.IntRange(0, 2).Draw(t, "node"))
-		switch rapid.SampledFrom([]string{"create", "create", "without a trace", "create on host", "add", "show", "up", "up", "force", "force", "graceful", "restart", "away", "back", "scale", "fence", "hide", "forge", "restart and forge", "hang", "clone", "reboot", "leave", "join", "lose", "loop", "pass", "pass", "run", "run"}).Draw(t, "what") {
+		switch rapid.SampledFrom([]string{"create", "create", "without a trace", "create on host", "add", "show", "up", "up", "force", "force", "graceful", "restart", "away", "back", "scale", "fence", "hide", "forge", "restart and forge", "hang", "clone", "reboot", "leave", "join", "lose", "loop", "loop twice", "pass", "pass", "run", "run"}).Draw(t, "what") {
 		case "create":
 			m.create(name, node, rapid.SampledFrom([]time.Duration{30 * time.Second, time.Hour}).Draw(t, "termination"))
 		case "create on host":
@@ -434,6 +435,11 @@ func (m *kubeletModel) days(t *rapid.T, listingsFail bool) {
 			m.lose(node)
 		case "loop":
 			m.loop(name)
+		case "loop twice":
+			m.create(name, node, 30*time.Second)
+			m.loop(name)
+			m.pass(4 * time.Minute)
+			m.loop(name)
 		case "restart and forge":
 			m.restart(name)
 			m.show(name)
@@ -465,7 +471,9 @@ func (m *kubeletModel) rest() string {
 	}
 	m.pass(2 * time.Hour)
 	for name, pod := range m.pods {
-		if pod.Addresses, pod.Interfaces, pod.Sandbox = pod.Addresses[:pod.InStatus], nil, ""; pod.box != nil {
+		// What was forged goes, and what plugins wrote is there again.
+		pod.Addresses, pod.Interfaces, pod.Sandbox = pod.Addresses[:pod.InStatus], nil, pod.wrote.Sandbox
+		if pod.Addresses = append(pod.Addresses, pod.wrote.Addresses...); pod.box != nil {
 			m.show(name)
 		}
 	}

@@ -31,6 +31,15 @@ func Known(plugins []Plugin) []policy.Known {
 	return known
 }
 
+// Shares returns a function that reports whether a store may have an address of a network of another one.
+func Shares(plugins []Plugin) func(store, other string) bool {
+	beside := make(map[string]string)
+	for _, p := range plugins {
+		beside[p.Name] = p.Beside
+	}
+	return func(store, other string) bool { return beside[store] == other || beside[other] == store }
+}
+
 // With returns the Open or Protect of a plugin whose settings are of this type.
 func With[S, T any](open func(env Env, settings *S) (T, error)) func(context.Context, Env, any) (T, error) {
 	return func(_ context.Context, env Env, settings any) (T, error) {

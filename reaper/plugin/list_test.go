@@ -76,6 +76,22 @@ func TestPluginsAreOpenedInOrder(t *testing.T) {
 	}
 }
 
+// Promise 2. A store of the same networks may have an address.
+func TestWhichStoresShareAddresses(t *testing.T) {
+	shares := plugin.Shares([]plugin.Plugin{{Name: "pools"}, {Name: "marks", Beside: "pools"}, {Name: "blocks"}})
+	var got []string
+	for _, one := range []string{"pools", "marks", "blocks"} {
+		for _, other := range []string{"pools", "marks", "blocks"} {
+			if one != other && shares(one, other) {
+				got = append(got, one+" "+other)
+			}
+		}
+	}
+	if want := []string{"pools marks", "marks pools"}; !slices.Equal(got, want) {
+		t.Errorf("shared are %q, want %q", got, want)
+	}
+}
+
 // A backend also sees the settings of the others: two backends of one program's stores share what
 // the policy says about one of them.
 func TestBackendsAreOpenedWithWhatThePolicySays(t *testing.T) {

@@ -32,6 +32,10 @@ type Plugin struct {
 	// Scope says where the store is. The zero value is Cluster.
 	Scope Scope
 
+	// Beside names the plugin of the store in whose networks this store has addresses, if that is another
+	// one. While either cannot be read, a restore does not know who has an address of the other.
+	Beside string
+
 	// Settings returns what policy's backends.<Name> decodes into: see
 	// policy.Known. Nil means that there is nothing besides enabled.
 	Settings func() any

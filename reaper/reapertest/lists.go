@@ -132,3 +132,6 @@ func (r runtime) Sandboxes(context.Context) ([]census.Sandbox, error) {
 
 // Boot implements census.Runtime.
 func (r runtime) Boot() string { return r.lists.Boot }
+
+// Unclaimed implements census.Runtime.
+func (runtime) Unclaimed() string { return "" }
