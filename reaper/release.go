@@ -133,15 +133,6 @@ func settleSiblings(log *slog.Logger, attempts []*attempt, why string) {
 	}
 }
 
-// find returns the attempt on a decision; nil if there is none.
-func find(attempts []*attempt, index int) *attempt {
-	i, found := slices.BinarySearchFunc(attempts, index, func(a *attempt, index int) int { return a.index - index })
-	if !found {
-		return nil
-	}
-	return attempts[i]
-}
-
 // released reports whether the store does not hold the allocation any more.
 func (a *attempt) released() bool { return a.outcome == report.Released }
 

@@ -48,8 +48,10 @@ func TestNothingIsWritten(t *testing.T) {
 			"list reservedips.v1alpha1.network.example.com: grant list on it to ip-reaper, or remove it from the policy",
 		},
 		{
-			"objects reserve them", atOnce + world.ReservedIPs, nil, func(f *fixture) { f.reserve("gone-1"); f.reserve("gone-2") }, reap.ExitDone,
-			"held Protected kept", "",
+			"objects reserve them", atOnce + world.ReservedIPs, nil, func(f *fixture) {
+				f.must(reservation("gone-1").Create(f.Context(), f.Cluster))
+				f.must(reservation("gone-2").Create(f.Context(), f.Cluster))
+			}, reap.ExitDone, "held Protected kept", "",
 		},
 		{
 			"no store can be listed", atOnce, nil, fails(proxy.Forbidden(), "list ippools", "list overlappingrangeipreservations"),
@@ -105,11 +107,11 @@ func (f *fixture) wantDone(want int) {
 	}
 }
 
-// reserve creates an object that keeps the addresses of a pod for a day.
-func (f *fixture) reserve(pod string) {
-	f.Helper()
-	f.must(snapshot.Object{
+// reservation is an object that keeps addresses for a pod, and what else the pod has, for a day.
+func reservation(pod string, ips ...string) snapshot.Object {
+	return snapshot.Object{
 		Resource: snapshot.ReservedIPs, Namespace: shop, Name: pod,
-		Raw: fmt.Appendf(nil, `{"apiVersion":"network.example.com/v1alpha1","kind":"ReservedIP","metadata":{"name":%q},"spec":{"pod":%q,"ttl":"24h"}}`, pod, pod),
-	}.Create(f.Context(), f.Cluster))
+		Raw: fmt.Appendf(nil, `{"apiVersion":"network.example.com/v1alpha1","kind":"ReservedIP","metadata":{"name":%q},"spec":{"pod":%q,"ttl":"24h"},"status":{"ips":["%s"]}}`,
+			pod, pod, strings.Join(ips, `","`)),
+	}
 }

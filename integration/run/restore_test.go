@@ -15,8 +15,8 @@ import (
 	"github.com/ip-reaper/ip-reaper/integration/kit/world"
 )
 
-// What real ADDs have given to other pods stays theirs, and an address that a pod shows is not
-// restored, even if no store holds it. The rest is restored, and what is not is named. A dry run
+// What real ADDs have given to other pods stays theirs, and an address that a pod shows, or that an
+// object keeps for another pod, is not restored, even if no store holds it. The rest is restored, and what is not is named. A dry run
 // says so, and writes nothing (promises 1, 2 and 5).
 func TestWhatIsTakenIsLeftAndNamed(t *testing.T) {
 	w, id := afterRelease(t)
@@ -36,21 +36,22 @@ func TestWhatIsTakenIsLeftAndNamed(t *testing.T) {
 	w.Must(w.CreatePod(ctx, sandbox, got))
 	_, err = w.Cluster.CreatePod(ctx, shop, "new-3", cluster.PodIPs(six.String()))
 	w.Must(err)
+	w.Must(reservation("new-4", "10.2.0.2").Create(ctx, w.Cluster))
 
 	before := w.Stores()
 	w.Proxy.Reset()
 	dry := w.Restores(reap.ExitPartial, "--run="+id, "--dry-run")
-	if want := (world.RestoreSummary{Records: world.Records, Planned: world.Records - 4, Taken: 4}); dry.Summary != want {
+	if want := (world.RestoreSummary{Records: world.Records, Planned: world.Records - 5, Taken: 5}); dry.Summary != want {
 		t.Errorf("a dry run says %+v, want %+v", dry.Summary, want)
 	}
 	if writes := fault.Writes(w.Proxy); len(writes) > 0 {
 		t.Errorf("a dry run writes: %q", writes) // not even the lock is taken
 	}
 	r := w.Restores(reap.ExitPartial, "--run="+id)
-	if want := (world.RestoreSummary{Records: world.Records, Restored: world.Records - 4, Taken: 4}); r.Summary != want {
+	if want := (world.RestoreSummary{Records: world.Records, Restored: world.Records - 5, Taken: 5}); r.Summary != want {
 		t.Errorf("%+v, want %+v", r.Summary, want)
 	}
-	by := map[string]string{"10.1.0.1": "shop/new-1", four.String(): "shop/new-2", six.String(): "shop/new-3"}
+	by := map[string]string{"10.1.0.1": "shop/new-1", four.String(): "shop/new-2", six.String(): "shop/new-3", "10.2.0.2": "shop/new-4"}
 	if ips[0].String() != "10.1.0.1" {
 		t.Fatalf("the ADD got %s", ips[0])
 	}

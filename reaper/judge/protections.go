@@ -103,7 +103,7 @@ func (p *protections) holdOne(now time.Time, d *Decision) {
 		case !expires:
 			d.protect(one.Name+" keeps it for good", time.Time{})
 			return
-		case now.Before(until) && ends.Before(until):
+		case ends.Before(until):
 			d.protect(one.Name+" keeps it until "+Stamp(until), until)
 			ends = until
 		}

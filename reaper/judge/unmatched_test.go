@@ -75,12 +75,13 @@ func TestNameThatIsMeantByAMisspeltOne(t *testing.T) {
 func TestPatternsThatMatchNothing(t *testing.T) {
 	p := policy.Default()
 	p.Namespaces = policy.Namespaces{Include: []string{"*", "pay*"}, Exclude: []string{"kube-*", "paymnets"}}
-	p.Rules = []policy.Rule{{Match: policy.Match{Namespaces: []string{"inf*"}, Pods: []string{"web-?", "web-[1-9]"}, Backends: []string{"fixed", "cal*"}}}}
+	p.Rules = []policy.Rule{{Match: policy.Match{Namespaces: []string{"inf*"}, Pods: []string{"web-?", "web-[1-9]"}, Backends: []string{"fixed", "cal*", "reservedIPs"}}}}
 	want := []string{
 		"namespaces.exclude[0]: kube-* matches the namespace of no pod and no allocation that was listed",
 		"namespaces.exclude[1]: paymnets matches the namespace of no pod and no allocation that was listed: did you mean payments?",
 		"rules[0].match.pods[1]: web-[1-9] matches no pod and no allocation that was listed",
 		"rules[0].match.backends[1]: cal* matches no store that was listed",
+		"rules[0].match.backends[2]: reservedIPs matches no store that was listed",
 	}
 	equal(t, "unmatched", unmatchedBy(t, p.Patterns()), want)
 }
