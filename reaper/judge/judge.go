@@ -92,16 +92,21 @@ func (f *Facts) dateHold(d *Decision) {
 // is in use.
 func (f *Facts) decideAll(inv ipam.Inventory, v Verdicts, kept func(*Decision) bool) Verdicts {
 	var c Case
+	var d Decision // one for all, as the case: what is not kept takes no memory
 	for a := range inv.Allocations() {
 		c.open(f, a)
-		d := c.decide()
+		d = c.decide()
+		plain := !kept(&d)
 		switch {
-		case kept(&d):
-			v.Decisions = append(v.Decisions, d)
-		case d.Allocation.Owner.Pod == a.Owner.Pod:
-			v.InUse = append(v.InUse, Live{a, d.known}) // less memory than what was completed
-		default:
+		case plain && d.Allocation.Owner.Pod == a.Owner.Pod:
+			d.Allocation = a // less memory than what was completed
+		case d.Allocation == &c.completed:
+			d.Allocation = new(c.completed)
+		}
+		if plain {
 			v.InUse = append(v.InUse, Live{d.Allocation, d.known})
+		} else {
+			v.Decisions = append(v.Decisions, d)
 		}
 	}
 	return v
@@ -112,21 +117,16 @@ var (
 	firstNode = len(Rules()) // the index of the first of NodeRules
 )
 
-// decide completes the case and asks the rules.
+// decide completes the case and asks the rules. What was completed is that of the case, which is for
+// the next one.
 func (c *Case) decide() Decision {
-	listed := c.Allocation
 	c.complete()
 	ruling := c.ask()
 	if ruling.Verdict == InUse {
 		c.known.restored = time.Time{} // the restore was right, and is over
 	}
 	c.known.last = c.inBoot(c.hung(ruling.Verdict == InUse))
-	completed := c.Allocation
-	if completed != listed {
-		own := *completed // the case is for the next one
-		completed = &own
-	}
-	return Decision{Allocation: completed, Ruling: ruling, present: c.present(), nodeLearned: c.nodeLearned, facts: c.Facts, known: unique.Make(c.known)}
+	return Decision{Allocation: c.Allocation, Ruling: ruling, present: c.present(), nodeLearned: c.nodeLearned, facts: c.Facts, known: unique.Make(c.known)}
 }
 
 // ask asks the rules in order. If no rule matches, the allocation is kept.
