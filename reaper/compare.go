@@ -25,9 +25,9 @@ func (r *run) compare(ctx context.Context, n *round) *report.Comparison {
 	if err != nil {
 		return &report.Comparison{Missing: printable.Error(err), Changes: []report.Change{}}
 	}
-	verdicts := judge.Decide(n.now, p, n.inventory, n.census, n.ledger, true)
+	verdicts := r.judge(n.now, p, n.stock, n.ledger)
 	plan := judge.PlanOf(verdicts, n.inventory, r.past.spent).Select(n.selection.Of(verdicts.Decisions))
-	c := report.Compare(plan, n.plan)
+	c := report.Compare(verdicts, n.verdicts, n.selected)
 	c.Refused, _ = r.refusals(n, plan, p)
 	return c
 }

@@ -37,16 +37,16 @@ func Inspect(ctx context.Context, o Options) (report.Report, error) {
 	n.stock = stock
 	n.now = o.Now().UTC()
 	if listErr != nil {
-		n.verdicts = r.judge(n.now, n.stock, ledger.Ledger{})
+		n.verdicts = r.judge(n.now, r.Policy, n.stock, ledger.Ledger{})
 		n.selected = n.selection.Of(n.verdicts.Decisions)
 		return r.report(), listErr
 	}
 	// Without a ledger, every grace period is over. The second time, there is one that knows nodes, as in a run.
 	for i := 0; i < 2 && !r.lasts; i++ {
-		verdicts := r.judge(n.now, n.stock, n.ledger)
+		verdicts := r.judge(n.now, r.Policy, n.stock, n.ledger)
 		n.ledger = judge.NextLedger(n.ledger, verdicts, census.Census{}, n.inventory, time.Time{}).LongAgo()
 	}
-	n.verdicts = r.judge(n.now, n.stock, n.ledger)
+	n.verdicts = r.judge(n.now, r.Policy, n.stock, n.ledger)
 	r.warnOfDump(n.verdicts)
 	n.selected = n.selection.Of(n.verdicts.Decisions)
 	if err := r.resolveNames(ctx, *n); err != nil {

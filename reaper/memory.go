@@ -45,7 +45,7 @@ func (r *run) saveVerdicts(ctx context.Context, n round) ledger.Ledger {
 func (r *run) nextLedger(n round, have ledger.Ledger) ledger.Ledger {
 	verdicts := n.verdicts
 	if !have.Equal(n.ledger) {
-		verdicts = r.judge(r.Now().UTC(), n.stock, have) // a restore may have been since
+		verdicts = r.judge(r.Now().UTC(), r.Policy, n.stock, have) // a restore may have been since
 	}
 	return judge.NextLedger(have, verdicts, n.census, n.inventory, n.now.Add(-r.Policy.Journal.RestoreHold.Duration))
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ip-reaper/ip-reaper/policy"
 	"github.com/ip-reaper/ip-reaper/reaper/census"
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
 	"github.com/ip-reaper/ip-reaper/reaper/journal"
@@ -161,7 +162,7 @@ func (r *run) makeRound(ctx context.Context) error {
 	// all are held.
 	n.stock = stock
 	n.now = r.Now().UTC()
-	n.verdicts = r.judge(n.now, n.stock, n.ledger)
+	n.verdicts = r.judge(n.now, r.Policy, n.stock, n.ledger)
 	n.selected = n.selection.Of(n.verdicts.Decisions)
 	if listErr != nil {
 		return listErr
@@ -212,10 +213,10 @@ func (r *run) makeRound(ctx context.Context) error {
 	return r.failed()
 }
 
-// judge returns the verdicts on what a round knows. A selection and a comparison ask about what is in
-// use, too.
-func (r *run) judge(now time.Time, s stock, known ledger.Ledger) judge.Verdicts {
-	return judge.Decide(now, r.Policy, s.inventory, s.census, known, !r.Brief || !s.selection.Everything() || r.Installed != nil)
+// judge returns the verdicts of a policy on what a round knows. A selection asks about what is in use,
+// too.
+func (r *run) judge(now time.Time, p policy.Policy, s stock, known ledger.Ledger) judge.Verdicts {
+	return judge.Decide(now, p, s.inventory, s.census, known, !r.Brief || !s.selection.Everything())
 }
 
 // warnOf logs what a round decided, and warns of what is kept despite its leaks: pools in which

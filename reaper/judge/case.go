@@ -168,9 +168,11 @@ func (c *Case) node() string {
 		}
 	}
 	if node == "" {
+		var sibling Case
 		for _, s := range siblings {
 			if one, other := c.Owner.Sandbox, s.Owner.Sandbox; one == "" || other == "" || one == other {
-				consider(c.Case(s).seenOn())
+				sibling.open(c.Facts, s)
+				consider(sibling.seenOn())
 			}
 		}
 	}

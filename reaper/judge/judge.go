@@ -27,6 +27,29 @@ type Verdicts struct {
 type Live struct {
 	*ipam.Allocation
 	known unique.Handle[knowledge]
+	at    int32 // its place in the inventory
+	rule  int32 // see Ruling.Rule
+}
+
+// Each yields what was decided about each allocation of the inventory, in its order, with the index
+// of the decision. For what has none, the index is -1, and what it yields is valid until the next one.
+func (v Verdicts) Each(yield func(i int, d *Decision) bool) {
+	var plain Decision
+	i, inUse := 0, v.InUse
+	for i < len(v.Decisions) || len(inUse) > 0 {
+		if len(inUse) == 0 || i < len(v.Decisions) && v.Decisions[i].at < inUse[0].at {
+			if !yield(i, &v.Decisions[i]) {
+				return
+			}
+			i++
+			continue
+		}
+		plain = Decision{Allocation: inUse[0].Allocation, Ruling: Ruling{Verdict: InUse, Reason: table[inUse[0].rule-1].Reason}}
+		if !yield(-1, &plain) {
+			return
+		}
+		inUse = inUse[1:]
+	}
 }
 
 // Judge makes one decision for every allocation of the inventory, in the order of the
@@ -69,16 +92,24 @@ func Decide(now time.Time, p policy.Policy, inv ipam.Inventory, c census.Census,
 // is in use.
 func (f *Facts) decideAll(inv ipam.Inventory, v Verdicts, kept func(*Decision) bool) Verdicts {
 	var c Case
+	var d Decision // one for all, as the case: what is not kept takes no memory
+	at := int32(-1)
 	for a := range inv.Allocations() {
+		at++
 		c.open(f, a)
-		d := c.decide()
+		d = c.decide()
+		d.at = at
+		plain := !kept(&d)
 		switch {
-		case kept(&d):
+		case plain && d.Allocation.Owner.Pod == a.Owner.Pod:
+			d.Allocation = a // less memory than what was completed
+		case d.Allocation == &c.completed:
+			d.Allocation = new(c.completed)
+		}
+		if plain {
+			v.InUse = append(v.InUse, Live{d.Allocation, d.known, at, int32(d.Rule)})
+		} else {
 			v.Decisions = append(v.Decisions, d)
-		case d.Allocation.Owner.Pod == a.Owner.Pod:
-			v.InUse = append(v.InUse, Live{a, d.known}) // less memory than what was completed
-		default:
-			v.InUse = append(v.InUse, Live{d.Allocation, d.known})
 		}
 	}
 	return v
@@ -89,22 +120,17 @@ var (
 	firstNode = len(Rules()) // the index of the first of NodeRules
 )
 
-// decide completes the case and asks the rules.
+// decide completes the case and asks the rules. What was completed is that of the case, which is for
+// the next one.
 func (c *Case) decide() Decision {
-	listed := c.Allocation
 	c.complete()
 	ruling := c.ask()
 	if ruling.Verdict == InUse {
 		c.known.restored = time.Time{} // the restore was right, and is over
 	}
 	c.known.last = c.inBoot(c.hung(ruling.Verdict == InUse))
-	completed := c.Allocation
-	if completed != listed {
-		own := *completed // the case is for the next one
-		completed = &own
-	}
 	d := Decision{
-		Allocation:  completed,
+		Allocation:  c.Allocation,
 		Ruling:      ruling,
 		present:     c.present(),
 		nodeLearned: c.nodeLearned,

@@ -39,8 +39,9 @@ type Decision struct {
 	// Claimant stands for the pods that hide addresses.
 	claimants []census.Claimant
 
-	present     bool // the pod that the allocation names existed, if that matters
-	nodeLearned bool // the node of its owner is not from the store
+	present     bool  // the pod that the allocation names existed, if that matters
+	nodeLearned bool  // the node of its owner is not from the store
+	at          int32 // its place in the inventory
 	facts       *Facts
 	known       unique.Handle[knowledge] // for the ledger
 }

@@ -114,7 +114,7 @@ func (s situation) seen(t *testing.T, now time.Time) ledger.Ledger {
 }
 
 // checkWithoutInUse compares all decisions with the verdicts that leave out what is plainly in use:
-// they are the same, and so is what the ledger remembers.
+// they are the same, each in its place, and so is what the ledger remembers.
 func checkWithoutInUse(t *testing.T, all []judge.Decision, now time.Time, p policy.Policy, inv ipam.Inventory, c census.Census, l ledger.Ledger) {
 	t.Helper()
 	v := judge.Decide(now, p, inv, c, l, false)
@@ -135,6 +135,19 @@ func checkWithoutInUse(t *testing.T, all []judge.Decision, now time.Time, p poli
 		decided = decided[1:]
 	}
 	equal(t, "decisions and allocations in use left", len(decided)+len(inUse), 0)
+	n, decision := 0, 0
+	for i, d := range v.Each {
+		one, other := *d.Allocation, *all[n].Allocation
+		equal(t, "in the order of the inventory", one.ID(), other.ID())
+		equal(t, "verdict", d.Verdict, all[n].Verdict)
+		equal(t, "reason", d.Reason, all[n].Reason)
+		if i >= 0 {
+			equal(t, "index", i, decision)
+			decision++
+		}
+		n++
+	}
+	equal(t, "each", n, len(all))
 	everything := judge.Decide(now, p, inv, c, l, true)
 	l = l.Salted()
 	remembered := judge.NextLedger(l, everything, c, inv, now)

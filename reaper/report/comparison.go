@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/ip-reaper/ip-reaper/reaper/ipam"
@@ -49,17 +50,20 @@ func (j Judged) String() string {
 	return strings.TrimSpace(j.Verdict.String() + " " + string(j.Reason))
 }
 
-// Compare returns how the decisions of two plans differ, which must both be on everything in the same
-// inventory: see judge.Decide. An address counts once.
-func Compare(installed, file judge.Plan) *Comparison {
+// Compare returns how the verdicts of two policies on the same inventory differ. An address counts
+// once. Only decisions that are selected count; with nil, all that there is.
+func Compare(installed, file judge.Verdicts, selected []bool) *Comparison {
 	c := &Comparison{Changes: []Change{}}
 	counted := make(map[string]bool)
-	for i := range file.Decisions {
-		before, after := judged(&installed.Decisions[i]), judged(&file.Decisions[i])
-		if !file.Selects(i) || before == after {
+	next, stop := iter.Pull2(installed.Each)
+	defer stop()
+	for i, d := range file.Each {
+		_, by, _ := next()
+		before, after := judged(by), judged(d)
+		if selected != nil && !selected[i] || before == after {
 			continue
 		}
-		a := file.Decisions[i].Allocation
+		a := d.Allocation
 		c.Changes = append(c.Changes, Change{a.Backend, a.Pool, a.Key, a.Label(), a.Owner.Entry(), before, after})
 		differs := before.Verdict != after.Verdict || before.leaked != after.leaked
 		if address := a.Network + " " + a.Label(); differs && a.IP.IsValid() && !counted[address] {

@@ -70,9 +70,13 @@ func Make(f Results) Report {
 		Living:     f.Living,
 	}
 	r.Run.Stores = StoresOf(f.Inventory)
-	if !f.Brief {
-		r.Entries = slices.Grow(r.Entries, len(f.Earlier)+len(f.Verdicts.Decisions))
+	entries := len(f.Earlier)
+	for i := range f.Verdicts.Decisions {
+		if !f.leavesOut(&f.Verdicts.Decisions[i]) {
+			entries++
+		}
 	}
+	r.Entries = slices.Grow(r.Entries, entries)
 	t := newTally(&r, &f)
 	for _, e := range f.Earlier {
 		t.add(e, true)
@@ -81,7 +85,7 @@ func Make(f Results) Report {
 	for i := range f.Verdicts.Decisions {
 		d := &f.Verdicts.Decisions[i]
 		wanted := f.Selected == nil || f.Selected[i]
-		if f.Brief && d.PlainlyInUse() {
+		if f.leavesOut(d) {
 			t.addInUse(d.Allocation, wanted)
 			continue
 		}
@@ -102,6 +106,9 @@ func Make(f Results) Report {
 	t.finish()
 	return r
 }
+
+// leavesOut reports whether a decision gets no entry.
+func (f *Results) leavesOut(d *judge.Decision) bool { return f.Brief && d.PlainlyInUse() }
 
 // Freeing counts, for each of some sets of decisions, the addresses that are free once what it contains is
 // gone, and those that earlier rounds released: as a report of all verdicts counts what it would free.

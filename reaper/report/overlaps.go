@@ -16,8 +16,12 @@ import (
 func (y Layout) overlaps(inv ipam.Inventory, c census.Census, networkOf map[ipam.PoolRef]int32) []Finding {
 	var found []Finding
 	for _, l := range inv.Listings {
-		pools := slices.Clone(l.Pools)
-		pools = slices.DeleteFunc(pools, func(p ipam.Pool) bool { return !p.Exclusive || !p.Range.IsValid() })
+		var pools []ipam.Pool // of very many, few are
+		for _, p := range l.Pools {
+			if p.Exclusive && p.Range.IsValid() {
+				pools = append(pools, p)
+			}
+		}
 		slices.SortFunc(pools, func(a, b ipam.Pool) int {
 			return cmp.Or(a.Range.Addr().Compare(b.Range.Addr()), cmp.Compare(a.Range.Bits(), b.Range.Bits()), cmp.Compare(a.Name, b.Name))
 		})

@@ -289,13 +289,10 @@ func (e *Entry) pool() ipam.PoolRef { return ipam.PoolRef{Backend: e.Backend, Na
 // Brief returns the report without the entries that are in use and were kept, if they
 // have no note.
 func (r Report) Brief() Report {
-	brief := make([]Entry, 0, len(r.Entries))
-	for _, e := range r.Entries {
-		if e.Verdict != judge.InUse || e.Note != "" || e.Outcome != Kept {
-			brief = append(brief, e)
-		}
+	left := func(e Entry) bool { return e.Verdict == judge.InUse && e.Note == "" && e.Outcome == Kept }
+	if slices.ContainsFunc(r.Entries, left) {
+		r.Entries = slices.DeleteFunc(slices.Clone(r.Entries), left)
 	}
-	r.Entries = brief
 	return r
 }
 

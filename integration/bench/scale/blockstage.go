@@ -95,7 +95,7 @@ func (g *blockStage) close() error {
 func (g *blockStage) fill(ctx context.Context) error {
 	s, f := g.size, g.form
 	err := errors.Join(
-		g.store.put(ctx, first(s.tenants(), namespaceRecord)),
+		g.store.put(ctx, first(tenants, namespaceRecord)),
 		g.store.put(ctx, first(s.blocks(), nodeRecord)),
 		g.store.put(ctx, first(int(s), func(n int) (record, error) { return blockPodRecord(live(n)) })),
 		g.stored.put(ctx, first(s.blocks(), func(n int) (record, error) { return f.affinityRecord(blockID(n)) })),

@@ -5,10 +5,13 @@
 //
 // It writes pods, nodes, pools and overlapping reservations into etcd in the API server's own form,
 // while the API server is down. Each pod has 5 KB, one entry in an IPPool and one overlapping
-// reservation. Of both, another tenth is stale. Then all programs take turns on the same state,
-// which is restored and checked after each:
+// reservation, and a network-status as Multus writes it. Of entries and reservations, another tenth
+// is stale. The pods are in 20 namespaces. A pool has the range of a /16 and up to 5,000 entries, and
+// there are no network attachments. Then all programs take turns on the same state, which is restored
+// and checked after each:
 //
-//   - ip-reaper, as the shipped account, which plans or releases;
+//   - ip-reaper, as the shipped account, which plans or releases. It plans by the installed policy,
+//     and by a policy file, whose verdicts it compares with those by the installed one;
 //   - with the part whereabouts, the reconciler of Whereabouts, with its throttle, without
 //     it, and without it and with a map instead of its quadratic scan.
 //

@@ -25,8 +25,10 @@ var managed = func() []byte {
 
 // podRecord returns the running pod of an entry, with its primary address and the entry's.
 func podRecord(e entry) (record, error) {
-	return runningRecord(e, e.node(), cluster.PodIPs(primary(e).String()),
-		cluster.Networks(cluster.Attached(network, "net1", e.ip().String())),
+	attached := cluster.Attached(network, "net1", e.ip().String())
+	attached.MAC = fmt.Sprintf("0a:58:0a:%02x:%02x:%02x", byte(e>>16), byte(e>>8), byte(e))
+	return runningRecord(e, e.node(), cluster.PodIPs(primary(e).String()), cluster.Networks(attached),
+		cluster.Annotation("k8s.v1.cni.cncf.io/networks", network),
 		func(pod *corev1.Pod) {
 			pod.ManagedFields = []metav1.ManagedFieldsEntry{{
 				Manager: "kubelet", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", Subresource: "status",

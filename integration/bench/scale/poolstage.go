@@ -36,7 +36,7 @@ func openPools(ctx context.Context, o options, s size, out io.Writer) (*poolStag
 func (g *poolStage) fill(ctx context.Context) error {
 	s := g.size
 	return errors.Join(
-		g.store.put(ctx, first(s.tenants(), namespaceRecord)),
+		g.store.put(ctx, first(tenants, namespaceRecord)),
 		g.store.put(ctx, first(s.nodes(), nodeRecord)),
 		g.store.put(ctx, first(int(s), func(n int) (record, error) { return podRecord(live(n)) })),
 		g.store.put(ctx, first(s.total(), func(n int) (record, error) { return reservationRecord(entry(n)) })),

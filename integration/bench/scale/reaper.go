@@ -16,8 +16,24 @@ import (
 // plan makes ip-reaper plan, with additional environment variables. The plan must have and release
 // these numbers of allocations.
 func (g *stage) plan(allocations, planned int, env ...string) func(context.Context) (cost, error) {
+	return g.planWith(allocations, planned, env)
+}
+
+// planByFile is plan by a policy file that says the same as the installed policy.
+func (g *stage) planByFile(allocations, planned int) func(context.Context) (cost, error) {
 	return func(ctx context.Context) (cost, error) {
-		c, summary, err := g.reaper(ctx, env, "--dry-run")
+		file := g.file("policy.yaml")
+		if err := os.WriteFile(file, []byte(reap.ReleaseNow), 0o600); err != nil {
+			return cost{}, err
+		}
+		return g.planWith(allocations, planned, nil, "--policy="+file)(ctx)
+	}
+}
+
+// planWith is plan with additional arguments.
+func (g *stage) planWith(allocations, planned int, env []string, more ...string) func(context.Context) (cost, error) {
+	return func(ctx context.Context) (cost, error) {
+		c, summary, err := g.reaper(ctx, env, slices.Concat([]string{"--dry-run"}, more)...)
 		if err == nil && (summary.Entries != allocations || summary.Planned != planned) {
 			err = fmt.Errorf("the plan has %d allocations and releases %d, want %d and %d",
 				summary.Entries, summary.Planned, allocations, planned)

@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	poolEntries = 4000 // addresses allocated in a full pool
-	poolBits    = 20   // prefix length of a pool
+	poolEntries = 5000 // addresses allocated in a full pool
+	poolBits    = 16   // prefix length of a pool
 	perNode     = 30   // pods on a node
-	perTenant   = 500  // pods in a namespace
+	tenants     = 20   // namespaces
 	network     = "tenants/net"
 )
 
@@ -46,9 +46,8 @@ func (s size) stale() int { return int(s) / 10 }
 // total is the number of all entries, and of all overlapping reservations.
 func (s size) total() int { return int(s) + s.stale() }
 
-// nodes and tenants are enough for all pods, including those that are gone.
-func (s size) nodes() int   { return (s.total() + perNode - 1) / perNode }
-func (s size) tenants() int { return (s.total() + perTenant - 1) / perTenant }
+// nodes is enough for all pods, including those that are gone.
+func (s size) nodes() int { return (s.total() + perNode - 1) / perNode }
 
 func (s size) pools() int { return (s.total() + poolEntries - 1) / poolEntries }
 
@@ -89,7 +88,7 @@ func poolName(pool int) string {
 	return strings.ReplaceAll(poolRange(pool).String(), "/", "-")
 }
 
-func (e entry) namespace() string { return tenant(int(e) / perTenant) }
+func (e entry) namespace() string { return tenant(int(e) % tenants) }
 
 func tenant(n int) string { return fmt.Sprintf("tenant-%d", n) }
 

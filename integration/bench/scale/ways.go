@@ -24,7 +24,10 @@ const reaperWay = "ip-reaper"
 func (g *poolStage) ways() []way {
 	var all []way
 	if g.parts["plan"] {
-		all = append(all, way{"plan", reaperWay, false, g.plan(2*g.size.total(), 2*g.size.stale())})
+		allocations, planned := 2*g.size.total(), 2*g.size.stale()
+		all = append(all,
+			way{"plan", reaperWay, false, g.plan(allocations, planned)},
+			way{"plan", "ip-reaper --policy", false, g.planByFile(allocations, planned)})
 	}
 	if g.parts["run"] {
 		all = append(all, way{"run", reaperWay, true, g.reap()})

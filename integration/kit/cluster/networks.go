@@ -40,6 +40,7 @@ type NetworkStatus struct {
 	Name      string   `json:"name"`
 	Interface string   `json:"interface,omitempty"`
 	IPs       []string `json:"ips,omitempty"`
+	MAC       string   `json:"mac,omitempty"`
 	Default   bool     `json:"default,omitempty"`
 	DNS       struct{} `json:"dns"`
 }

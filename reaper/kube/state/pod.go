@@ -214,19 +214,26 @@ const (
 	entryKey, entryVal = 1, 2
 )
 
-// podForm returns the form of a list of pods. Its messages are read field by field: a pod has
+// podForm returns the form of one list of pods. Its messages are read field by field: a pod has
 // some hundred fields that no verdict rests on.
 func podForm() kube.Form[census.Pod] {
 	form := kube.FormOf("v1", "PodList", readPod)
-	form.Protobuf = readPodMessage
+	var pod corev1.Pod // for all messages, one after the other: it is large
+	form.Protobuf = func(message []byte) (census.Pod, error) {
+		clear(pod.Annotations)
+		pod = corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Annotations: pod.Annotations},
+			Status:     corev1.PodStatus{Conditions: pod.Status.Conditions[:0], PodIPs: pod.Status.PodIPs[:0]},
+		}
+		return readPodMessage(&pod, message)
+	}
 	return form
 }
 
-// readPodMessage returns what readPod returns for the pod that the message decodes to. As in
-// any protobuf message, the last of several values for a field counts, and several parts of a
-// message are merged.
-func readPodMessage(message []byte) (census.Pod, error) {
-	var pod corev1.Pod
+// readPodMessage returns what readPod returns for the pod that the message decodes to, into an empty
+// one. As in any protobuf message, the last of several values for a field counts, and several parts
+// of a message are merged.
+func readPodMessage(pod *corev1.Pod, message []byte) (census.Pod, error) {
 	err := kube.EachField(message, func(f kube.Field) error {
 		switch int32(f.Number) {
 		case podMetadata:
@@ -242,7 +249,7 @@ func readPodMessage(message []byte) (census.Pod, error) {
 	if err != nil {
 		return census.Pod{}, err
 	}
-	return readPod(&pod), nil
+	return readPod(pod), nil
 }
 
 // eachIn calls read with each field of the message that a field has.
@@ -331,9 +338,10 @@ func readStatus(status *corev1.PodStatus, f kube.Field) (err error) {
 		phase, err = f.Text()
 		status.Phase = corev1.PodPhase(phase)
 	case statusConditions:
-		var condition corev1.PodCondition
-		if err = decode(f, &condition); condition.Type == corev1.PodReadyToStartContainers {
-			status.Conditions = append(status.Conditions, condition)
+		last := len(status.Conditions)
+		status.Conditions = append(status.Conditions, corev1.PodCondition{})
+		if err = decode(f, &status.Conditions[last]); status.Conditions[last].Type != corev1.PodReadyToStartContainers {
+			status.Conditions = status.Conditions[:last]
 		}
 	case statusStarted:
 		status.StartTime = new(metav1.Time)
@@ -341,9 +349,8 @@ func readStatus(status *corev1.PodStatus, f kube.Field) (err error) {
 	case statusPodIP:
 		status.PodIP, err = f.Text()
 	case statusPodIPs:
-		var ip corev1.PodIP
-		err = decode(f, &ip)
-		status.PodIPs = append(status.PodIPs, ip)
+		status.PodIPs = append(status.PodIPs, corev1.PodIP{})
+		err = decode(f, &status.PodIPs[len(status.PodIPs)-1])
 	}
 	return err
 }

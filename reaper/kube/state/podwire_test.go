@@ -12,10 +12,13 @@ import (
 	"pgregory.net/rapid"
 )
 
+// readMessage reads all messages of the tests as those of one list: none may leave anything for the next.
+var readMessage = podForm().Protobuf
+
 // samePod reports how the pod as read differs from the pod that the message decodes to. It
 // reports no difference if either fails.
 func samePod(message []byte) (diff string, readErr, decodeErr error) {
-	got, readErr := readPodMessage(message)
+	got, readErr := readMessage(message)
 	var pod corev1.Pod
 	if decodeErr = pod.Unmarshal(message); readErr != nil || decodeErr != nil {
 		return "", readErr, decodeErr
@@ -115,6 +118,9 @@ func TestWholePodIsReadAsItIsDecoded(t *testing.T) {
 		if diff, readErr, decodeErr := samePod(message); diff != "" || readErr != nil || decodeErr != nil {
 			t.Errorf("with %q: read: %v, decoded: %v (-decoded +read):\n%s", key, readErr, decodeErr, diff)
 		}
+		if diff, _, _ := samePod(nil); diff != "" {
+			t.Errorf("with %q: the next pod has something of it (-empty +read):\n%s", key, diff)
+		}
 	}
 }
 
@@ -127,7 +133,7 @@ func TestDamagedPodIsAnError(t *testing.T) {
 	}
 	for cut := 1; cut < len(whole); cut++ {
 		var pod corev1.Pod
-		_, err := readPodMessage(whole[:cut])
+		_, err := readMessage(whole[:cut])
 		if decodeErr := pod.Unmarshal(whole[:cut]); (err == nil) != (decodeErr == nil) {
 			t.Errorf("after %d of %d bytes: %v, and to decode it: %v", cut, len(whole), err, decodeErr)
 		}
@@ -143,13 +149,13 @@ func TestDamagedPodIsAnError(t *testing.T) {
 	for _, path := range [][]protowire.Number{
 		{1}, {1, 1}, {1, 3}, {1, 5}, {1, 12}, {1, 12, 1}, {1, 12, 2}, {2}, {2, 10}, {3}, {3, 1}, {3, 2}, {3, 2, 1}, {3, 2, 2}, {3, 6}, {3, 12}, {3, 12, 1},
 	} {
-		if pod, err := readPodMessage(wrong(path...)); err == nil {
+		if pod, err := readMessage(wrong(path...)); err == nil {
 			t.Errorf("a number where %v has another type is read: %+v", path, pod)
 		}
 	}
 	for _, path := range [][]protowire.Number{{1, 10}, {2, 4}, {2, 11}} {
 		message := protowire.AppendBytes(protowire.AppendTag(nil, path[1], protowire.BytesType), []byte("1"))
-		if pod, err := readPodMessage(protowire.AppendBytes(protowire.AppendTag(nil, path[0], protowire.BytesType), message)); err == nil {
+		if pod, err := readMessage(protowire.AppendBytes(protowire.AppendTag(nil, path[0], protowire.BytesType), message)); err == nil {
 			t.Errorf("a text where %v is a number is read: %+v", path, pod)
 		}
 	}

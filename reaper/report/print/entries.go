@@ -28,7 +28,7 @@ const (
 )
 
 // urgencyOf returns the urgency of an entry.
-func urgencyOf(e report.Entry) urgency {
+func urgencyOf(e *report.Entry) urgency {
 	switch {
 	case e.Outcome == report.Failed:
 		return failed
@@ -85,7 +85,7 @@ func entryTable(r report.Report, wide, all bool) table {
 // A row is one address: the allocation that decides on it, and the others that hold it, such as an
 // overlapping-range reservation.
 type row struct {
-	report.Entry
+	*report.Entry
 	at     int // its index in the report
 	others []row
 }
@@ -102,7 +102,8 @@ func rowsOf(entries []report.Entry, each bool) []row {
 		inUse       bool
 	}
 	rows, indexOf := make([]row, 0, len(entries)), make(map[address]int)
-	for at, e := range entries {
+	for at := range entries {
+		e := &entries[at]
 		one, key := row{Entry: e, at: at}, address{e.IP, e.Network, urgencyOf(e) == inUse}
 		i, ok := indexOf[key]
 		if each || e.IP == "" || !ok {
@@ -153,7 +154,7 @@ func byUrgency(rows []row) {
 }
 
 // compareDue orders two entries that wait by the ends of their grace periods.
-func compareDue(a, b report.Entry) int {
+func compareDue(a, b *report.Entry) int {
 	if urgencyOf(a) != waiting || a.Due == nil || b.Due == nil {
 		return 0
 	}
@@ -175,7 +176,7 @@ func (e row) cells(wide, memory bool) []string {
 		note = strings.TrimLeft(note+", due "+clock(dueAt), ", ")
 	}
 	for _, other := range e.others {
-		if also := e.differs(other.Entry); also != "" {
+		if also := e.differs(*other.Entry); also != "" {
 			note = joined(note, "also "+also)
 		}
 	}
@@ -184,7 +185,7 @@ func (e row) cells(wide, memory bool) []string {
 		e.Verdict.String(), string(e.Reason), string(e.Outcome), note,
 	}
 	if wide {
-		cells = append(cells, e.Owner.Node, e.Owner.Interface, e.Owner.Sandbox, clock(firstSeen), clock(dueAt), evidenceOf(e.Entry))
+		cells = append(cells, e.Owner.Node, e.Owner.Interface, e.Owner.Sandbox, clock(firstSeen), clock(dueAt), evidenceOf(*e.Entry))
 	}
 	return cells
 }
@@ -206,7 +207,7 @@ func (e row) differs(other report.Entry) string {
 		return strings.Trim(strings.Join([]string{podOf(e.Owner), e.Verdict.String(), string(reason), string(e.Outcome), e.Error}, " "), " ")
 	}
 	text := says(other, other.Reason)
-	if text == says(e.Entry, e.Reason) || other.Reason == judge.SiblingKept && says(other, e.Reason) == says(e.Entry, e.Reason) {
+	if text == says(*e.Entry, e.Reason) || other.Reason == judge.SiblingKept && says(other, e.Reason) == says(*e.Entry, e.Reason) {
 		return ""
 	}
 	return other.Backend + " " + text

@@ -101,7 +101,7 @@ func statesOf[E any](entries []E, state func(E) byte) string {
 // protected, and released are the allocations that report.Leaked counts by address; a failed release
 // is due there, unless another owner has the address by now. What is being deleted is due.
 func stateOf(e report.Entry) byte {
-	switch u := urgencyOf(e); {
+	switch u := urgencyOf(&e); {
 	case u >= deleting && u <= held && e.Address != nil && e.Address.Fate < report.Protected:
 		return 'u' // another allocation keeps the address
 	case e.Outcome == report.Returned:
