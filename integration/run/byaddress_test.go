@@ -41,8 +41,12 @@ func TestWhatIsPrintedForAnAddressActsOnThatOneAlone(t *testing.T) {
 		t.Errorf("after a run of %s, %d of 18 should be left (-want +got):\n%s", leaked[8], len(want), diff)
 	}
 
-	f.typed("ip-reaper --context demo --dry-run=false" + atOnce)
-	f.typed("ip-reaper restore --context demo --run latest --ip ::ffff:" + leaked[3] + " --dry-run=false")
+	released := f.typed("ip-reaper --context demo --dry-run=false" + atOnce)
+	undo := regexp.MustCompile(`restore .*--run (\S+)`).FindStringSubmatch(released)
+	if undo == nil {
+		t.Fatalf("the run prints no restore:\n%s", released)
+	}
+	f.typed("ip-reaper restore --context demo --run " + undo[1] + " --ip ::ffff:" + leaked[3] + " --dry-run=false")
 	owners := []string{}
 	for _, owner := range f.owners() {
 		owners = append(owners, owner)
