@@ -1,7 +1,6 @@
 package reaper
 
 import (
-	"context"
 	"errors"
 	"reflect"
 	"slices"
@@ -14,11 +13,11 @@ import (
 
 // compare judges what a round knows by the installed policy too, and returns how its verdicts differ;
 // nil if the run does not ask for that. Judging is pure: it changes nothing else.
-func (r *run) compare(ctx context.Context, n *round) *report.Comparison {
+func (r *run) compare(n *round) *report.Comparison {
 	if r.Installed == nil {
 		return nil
 	}
-	p, err := r.Installed(ctx)
+	p, err := n.installed, n.notInstalled
 	if err == nil && !reflect.DeepEqual(p.Backends, r.Policy.Backends) {
 		err = errors.New("they differ in backends, which says what is listed")
 	}

@@ -172,7 +172,7 @@ func (r *run) makeRound(ctx context.Context) error {
 	}
 	n.plan = judge.PlanOf(n.verdicts, n.inventory, r.past.spent).Select(n.selected)
 	n.attempts = attemptsOf(n.plan)
-	n.comparison = r.compare(ctx, n)
+	n.comparison = r.compare(n)
 	r.warnOf(ctx, n)
 	r.progress("judged %s: %d to release", printable.Counted(n.inventory.Size(), "allocation"), len(n.plan.Due))
 

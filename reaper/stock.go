@@ -26,11 +26,15 @@ type stock struct {
 	census     census.Census
 	ledger     ledger.Ledger // of earlier runs
 	ledgerRead bool          // otherwise the stored ledger may be whole, and must not be replaced
+
+	installed    policy.Policy // if Options.Installed is set
+	notInstalled error
 }
 
 // takeStock lists the stores, and then at the same time their networks, the pods with what else the
-// policy needs, and the ledger. A pod that was there when its allocation was listed is missing from
-// the census only if it is gone. What a restore put back into a store is in the ledger before that.
+// policy needs, the ledger and the policy to compare with. A pod that was there when its allocation
+// was listed is missing from the census only if it is gone. What a restore put back into a store is in
+// the ledger before that.
 func (r *run) takeStock(ctx context.Context) (stock, error) {
 	s := stock{inventory: r.list(ctx), selection: r.Selection}
 	var warnings []string
@@ -40,6 +44,9 @@ func (r *run) takeStock(ctx context.Context) (stock, error) {
 	s.ledger = r.Remembered
 	if r.Ledgers != nil {
 		lists.Go(func() { s.ledger, ledgerErr = r.Ledgers.Load(ctx) })
+	}
+	if r.Installed != nil {
+		lists.Go(func() { s.installed, s.notInstalled = r.Installed(ctx) })
 	}
 	if r.Cluster != nil {
 		sets := r.Policy.Protection.StatefulSets != policy.Ignore || r.Installed != nil // which may need them
