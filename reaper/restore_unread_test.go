@@ -99,7 +99,7 @@ func TestPoolThatCannotBeReadRefusesWhatItMayHave(t *testing.T) {
 		return step{err: &ipam.ObjectError{Object: "block", Err: errConnection, Range: in}}
 	}
 	sealed := fakeProtector{objects: []ipam.Protection{{Name: "objects ns/a", Unreadable: "no JSON"}}}
-	any, elsewhere := netip.Prefix{}, netip.MustParsePrefix("10.0.1.0/24")
+	everywhere, elsewhere := netip.Prefix{}, netip.MustParsePrefix("10.0.1.0/24")
 	proving := showing(web, ip1)
 	proving.InStatus = 1
 	bad := ": bad: " + errConnection.Error()
@@ -114,22 +114,22 @@ func TestPoolThatCannotBeReadRefusesWhatItMayHave(t *testing.T) {
 		why    string // empty: it goes back
 	}{
 		{name: "all is read", own: []step{own}},
-		{name: "a pool of any network", own: []step{own, unread("", any)}, why: "fixed" + bad},
-		{name: "a pool of the network", own: []step{own, unread("blue", any)}, why: "fixed" + bad},
-		{name: "a pool of another network", own: []step{own, unread("red", any)}},
+		{name: "a pool of any network", own: []step{own, unread("", everywhere)}, why: "fixed" + bad},
+		{name: "a pool of the network", own: []step{own, unread("blue", everywhere)}, why: "fixed" + bad},
+		{name: "a pool of another network", own: []step{own, unread("red", everywhere)}},
 		{name: "a pool of a range with the address", own: []step{own, unread("", range24)}, why: "fixed" + bad},
 		{name: "a pool of another range", own: []step{own, unread("blue", elsewhere)}},
-		{name: "a pool, and its own one is gone", own: []step{unread("red", any)}, why: "fixed" + bad},
-		{name: "a pool, and its own one has its addresses alone", own: []step{exclusive, unread("", any)}},
-		{name: "a pool, and its pod has the address", own: []step{own, unread("", any)}, pod: proving},
-		{name: "a pool, and its pod says so", own: []step{own, unread("", any)}, pod: showing(web, ip1), why: "fixed" + bad},
-		{name: "a pool, on a node", own: []step{own, unread("", any)}, node: "n1", why: "fixed" + bad},
-		{name: "an object that has no addresses", own: []step{own, undecoded(any)}},
+		{name: "a pool, and its own one is gone", own: []step{unread("red", everywhere)}, why: "fixed" + bad},
+		{name: "a pool, and its own one has its addresses alone", own: []step{exclusive, unread("", everywhere)}},
+		{name: "a pool, and its pod has the address", own: []step{own, unread("", everywhere)}, pod: proving},
+		{name: "a pool, and its pod says so", own: []step{own, unread("", everywhere)}, pod: showing(web, ip1), why: "fixed" + bad},
+		{name: "a pool, on a node", own: []step{own, unread("", everywhere)}, node: "n1", why: "fixed" + bad},
+		{name: "an object that has no addresses", own: []step{own, undecoded(everywhere)}},
 		{name: "a large pool with the address", own: []step{own, undecoded(range24)}, why: "fixed: 10.0.0.0/24 is too large to be listed"},
 		{name: "a large pool without it", own: []step{own, undecoded(elsewhere)}},
 		{name: "an object that keeps addresses", own: []step{own}, keeps: sealed, why: "objects ns/a: no JSON"},
 		{name: "objects that keep addresses", own: []step{own}, keeps: fakeProtector{broken: errConnection}, why: "reservedIPs: " + errConnection.Error()},
-		{name: "a pool of a store of the networks", own: []step{own}, beside: []step{unread("", any)}, why: "beside" + bad},
+		{name: "a pool of a store of the networks", own: []step{own}, beside: []step{unread("", everywhere)}, why: "beside" + bad},
 		{name: "a store of the networks", own: []step{own}, beside: []step{{err: errConnection}}, why: "beside: " + errConnection.Error()},
 		{name: "a store of the networks is not there", own: []step{own}, beside: []step{{err: ipam.ErrNotInstalled}}},
 		{name: "a store of other networks", own: []step{own}, other: []step{{err: errConnection}}},

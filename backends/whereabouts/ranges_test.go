@@ -2,6 +2,7 @@ package whereabouts
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -44,7 +45,10 @@ func TestExcludedAddressesAreNotHeld(t *testing.T) {
 		})
 		for _, b := range []ipam.Backend{NewPools(client, Settings{}, atOnce), NewOverlapping(client, Settings{}, atOnce)} {
 			listed := 0
-			for pool := range b.List(t.Context()) {
+			for pool, err := range b.List(t.Context()) {
+				if undecoded := (*ipam.ObjectError)(nil); err != nil && !errors.As(err, &undecoded) {
+					t.Errorf("%s: %v", exclude, err)
+				}
 				for _, a := range pool.Allocations {
 					listed++
 					if a.Protected+pool.Protected != "" {

@@ -17,10 +17,10 @@ const byAge = "ages"
 
 // rowOf returns the row in which the address of an entry counts; empty if that is not known.
 func rowOf(e report.Entry, by string, now time.Time) string {
-	switch {
-	case by == byAge:
+	switch by {
+	case byAge:
 		return ageOf(e, now)
-	case by == "nodes":
+	case "nodes":
 		return e.Owner.Node
 	default:
 		return e.Owner.Namespace
