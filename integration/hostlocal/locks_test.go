@@ -39,20 +39,27 @@ func (w *world) waitForRun(p *reap.Process, there func() bool) {
 	}
 }
 
-// Of two runs with one state, the second finds the lock taken and changes nothing. A killed run
-// leaves no lock behind (promise 8).
-func TestSecondRunFindsTheLock(t *testing.T) {
-	w := newWorld(t)
-	ips := w.leaked(pods, sandbox("web"))
-	before := w.content()
+// inSecondLook starts a run, and returns it in its second look, which lasts until goOn is closed.
+func (w *world) inSecondLook() (p *reap.Process, goOn chan struct{}) {
+	w.Helper()
 	inside, goOn := make(chan struct{}), make(chan struct{})
 	w.onList(secondLook, func() error {
 		close(inside)
 		<-goOn
 		return nil
 	})
-	first := w.start()
+	p = w.start()
 	<-inside
+	return p, goOn
+}
+
+// Of two runs with one state, the second finds the lock taken and changes nothing. A killed run
+// leaves no lock behind (promise 8).
+func TestSecondRunFindsTheLock(t *testing.T) {
+	w := newWorld(t)
+	ips := w.leaked(pods, sandbox("web"))
+	before := w.content()
+	first, goOn := w.inSecondLook()
 	w.end(w.start(), reap.ExitLocked)
 	w.wantContent(before)
 	w.must(first.Kill())
@@ -79,14 +86,7 @@ func TestRunWhoseStateIsReplacedReleasesNothing(t *testing.T) {
 			w := newWorld(t)
 			ips := w.leaked(pods, sandbox("web"))
 			before := w.content()
-			inside, goOn := make(chan struct{}), make(chan struct{})
-			w.onList(secondLook, func() error {
-				close(inside)
-				<-goOn
-				return nil
-			})
-			stopped := w.start()
-			<-inside
+			stopped, goOn := w.inSecondLook()
 			w.must(stopped.Signal(syscall.SIGSTOP))
 			old := w.state + ".old"
 			w.must(os.Rename(w.state, old))
