@@ -14,22 +14,24 @@ import (
 // A restoring backend has its own Restore.
 type restoring struct {
 	ipam.Backend
-	restore func(ctx context.Context, pool string, rs []ipam.Record) []error
+	restore func(ctx context.Context, pool string, rs []ipam.Record, permit ipam.Permit) []error
 }
 
-func (r restoring) Restore(ctx context.Context, pool string, rs []ipam.Record) []error {
-	return r.restore(ctx, pool, rs)
+func (r restoring) Restore(ctx context.Context, pool string, rs []ipam.Record, permit ipam.Permit) []error {
+	return r.restore(ctx, pool, rs, permit)
 }
 
-// logged returns the backend, and notes the keys of each Restore.
+// logged returns the backend, and notes the keys of each Restore that may write.
 func logged(b ipam.Backend, calls *[][]string) ipam.Backend {
-	return restoring{b, func(ctx context.Context, pool string, rs []ipam.Record) []error {
+	return restoring{b, func(ctx context.Context, pool string, rs []ipam.Record, permit ipam.Permit) []error {
 		var keys []string
 		for _, r := range rs {
 			keys = append(keys, r.Key)
 		}
-		*calls = append(*calls, keys)
-		return b.Restore(ctx, pool, rs)
+		if permit() == nil {
+			*calls = append(*calls, keys)
+		}
+		return b.Restore(ctx, pool, rs, permit)
 	}}
 }
 
@@ -77,9 +79,9 @@ func TestRecordThatIsThereTwiceBelongsToTheLastWrite(t *testing.T) {
 func TestRestoreWhoseAnswerIsLostIsNoneThatWasThere(t *testing.T) {
 	r := newReleasedHarness(t)
 	first, lost := r.backends[0], false
-	lossy := restoring{first, func(ctx context.Context, pool string, rs []ipam.Record) []error {
-		errs := first.Restore(ctx, pool, rs)
-		if !lost {
+	lossy := restoring{first, func(ctx context.Context, pool string, rs []ipam.Record, permit ipam.Permit) []error {
+		errs := first.Restore(ctx, pool, rs, permit)
+		if !lost && permit() == nil {
 			lost = true
 			return slices.Repeat([]error{fmt.Errorf("%w: %w", ipam.ErrAgain, ipam.ErrLost)}, len(rs))
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/ip-reaper/ip-reaper/backends/backendtest"
@@ -135,8 +136,8 @@ func TestPoolThatCannotBeReadRefusesWhatItMayHave(t *testing.T) {
 		{name: "a store of other networks", own: []step{own}, other: []step{{err: errConnection}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			store := restoring{scriptedStore{name: "fixed", steps: tt.own}, func(_ context.Context, _ string, rs []ipam.Record) []error {
-				return make([]error, len(rs))
+			store := restoring{scriptedStore{name: "fixed", steps: tt.own}, func(_ context.Context, _ string, rs []ipam.Record, permit ipam.Permit) []error {
+				return slices.Repeat([]error{permit()}, len(rs))
 			}}
 			h := newHarness(store, scriptedStore{name: "beside", steps: tt.beside}, scriptedStore{name: "other", steps: tt.other})
 			h.pods.Add(tt.pod)

@@ -147,8 +147,10 @@ func TestAddressGoesBackAsAWholeOrNotAtAll(t *testing.T) {
 		}, "restored half back: " + entry, "taken its place is taken: it is now", []string{"new", "gone"}, true},
 		{"it stalls after the last look", "pools compare a", stall,
 			"failed the restore stalled", "failed " + whole + "reservations a/10.0.0.2: the restore stalled", []string{"", ""}, false},
-		{"it stalls after the first write", "reservations restore a/10.0.0.2", stall,
-			"failed taken back: " + whole + "pools a: the restore stalled", "failed the restore stalled", []string{"", ""}, false},
+		{"it stalls during the first write", "reservations restore a/10.0.0.2", stall,
+			"failed the restore stalled", "failed " + whole + "reservations a/10.0.0.2: the restore stalled", []string{"", ""}, false},
+		{"it stalls after the first write", "pools restore a", stall,
+			"failed taken back: " + whole + "pools a: the restore stalled", "failed the restore stalled", []string{"", ""}, true},
 		{"the answer to the first write is lost, and the entry is taken", "reservations restore a/10.0.0.2", func(h *pairHarness) error {
 			return errors.Join(backendtest.ErrLost, add(h.pools, "new")())
 		}, "restored half back: " + entry, "taken its place is taken: it is now", []string{"new", "gone"}, true},

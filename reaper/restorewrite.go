@@ -169,9 +169,9 @@ func (r *restoreCall) restoreSome(ctx context.Context, o occupancy, some []retur
 		r.refuse(o, open)
 		r.keepWhole(some)
 	}
-	looked := r.Now()
+	permit := r.whileFresh(r.Now())
 	for _, b := range slices.Backward(r.Backends) {
-		r.ask(ctx, b, undecidedOf(records), b.Compare, r.compared)
+		r.ask(ctx, b, undecidedOf(records), onlyLook, r.compared)
 	}
 	r.keepWhole(some)
 	r.admit(o, some)
@@ -179,7 +179,7 @@ func (r *restoreCall) restoreSome(ctx context.Context, o occupancy, some []retur
 		if r.DryRun {
 			break
 		}
-		r.ask(ctx, b, undecidedOf(records), r.whileFresh(looked, b.Restore), r.written)
+		r.ask(ipam.SendBy(ctx, time.Time{}, permit), b, undecidedOf(records), permit, r.written)
 		r.keepWhole(some)
 	}
 	for _, back := range undecidedOf(records) {
@@ -191,18 +191,24 @@ func (r *restoreCall) restoreSome(ctx context.Context, o occupancy, some []retur
 // errStalled says that nothing was written because the look at the stores was too long ago.
 var errStalled = errors.New("the restore stalled, and others may have got the address: restore again")
 
-// whileFresh returns the given Backend.Restore, which refuses to write if the look before it is too old by
-// either clock, or another holder may have the lock: the store compares the place alone, and another pool may
-// have given out the address since.
-func (r *restoreCall) whileFresh(looked time.Time, write func(context.Context, string, []ipam.Record) []error) func(context.Context, string, []ipam.Record) []error {
-	return func(ctx context.Context, pool string, rs []ipam.Record) []error {
+// whileFresh returns a permit that ends when the look before the writes is too old by either clock, or
+// another holder may have the lock: the store compares the place alone, and another pool may have given out
+// the address since.
+func (r *restoreCall) whileFresh(looked time.Time) ipam.Permit {
+	return func() error {
 		stale := ipam.AgeOf(looked, r.Now()) > ipam.FreshnessNeverAdopted
 		if stale || r.Lock != nil && r.Lock.Lapsed() != nil {
-			return slices.Repeat([]error{errStalled}, len(rs))
+			return errStalled
 		}
-		return write(ctx, pool, rs)
+		return nil
 	}
 }
+
+// errFree is the answer for a record whose place is free.
+var errFree = errors.New("its place is free")
+
+// onlyLook is a permit that refuses every write.
+func onlyLook() error { return errFree }
 
 // admit decides what cannot go back because another record of the journal goes there first.
 func (r *restoreCall) admit(o occupancy, some []returning) {
@@ -223,16 +229,14 @@ func (r *restoreCall) admit(o occupancy, some []returning) {
 	}
 }
 
-// ask asks a backend about its records, pool by pool. It asks again about those that were not decided.
-func (r *restoreCall) ask(ctx context.Context, b ipam.Backend, records []*restoration,
-	ask func(context.Context, string, []ipam.Record) []error, decide func(*restoration, error),
-) {
+// ask asks a backend to put back its records, pool by pool. It asks again about those that were not decided.
+func (r *restoreCall) ask(ctx context.Context, b ipam.Backend, records []*restoration, permit ipam.Permit, decide func(*restoration, error)) {
 	mine := slices.DeleteFunc(records, func(back *restoration) bool { return back.Backend != b.Name() })
 	for _, pool := range ipam.ByPool(mine, func(back *restoration) string { return back.Pool }) {
 		for open := range slices.Chunk(pool, ipam.MaxBatch) {
 			backoff := retry.WithMaxRetries(4, retry.NewExponential(100*time.Millisecond))
 			err := retry.Do(ctx, backoff, func(ctx context.Context) error {
-				open = try(ctx, open, ask, decide)
+				open = try(ctx, open, b, permit, decide)
 				if len(open) == 0 {
 					return nil
 				}
@@ -246,18 +250,20 @@ func (r *restoreCall) ask(ctx context.Context, b ipam.Backend, records []*restor
 }
 
 // try asks a backend about records of one pool once. It returns those that were not decided.
-func try(ctx context.Context, batch []*restoration, ask func(context.Context, string, []ipam.Record) []error, decide func(*restoration, error)) (open []*restoration) {
+func try(ctx context.Context, batch []*restoration, b ipam.Backend, permit ipam.Permit, decide func(*restoration, error)) (open []*restoration) {
 	records := make([]ipam.Record, len(batch))
 	for n, back := range batch {
 		records[n] = back.Record
 	}
-	errs := ask(ctx, batch[0].Pool, records)
+	errs := b.Restore(ctx, batch[0].Pool, records, permit)
 	for n, back := range batch {
 		err := ipam.ErrNoAnswer
 		if n < len(errs) {
 			err = errs[n]
 		}
-		if errors.Is(err, ipam.ErrAgain) && !errors.Is(err, ipam.ErrPresent) && !errors.Is(err, ipam.ErrTaken) {
+		
+		refused := errors.Is(err, errFree) || errors.Is(err, errStalled)
+		if errors.Is(err, ipam.ErrAgain) && !errors.Is(err, ipam.ErrPresent) && !errors.Is(err, ipam.ErrTaken) && !refused {
 			back.last = err
 			back.lost = back.lost || errors.Is(err, ipam.ErrLost)
 			open = append(open, back)
@@ -271,16 +277,18 @@ func try(ctx context.Context, batch []*restoration, ask func(context.Context, st
 	return open
 }
 
-// compared takes the answer of Backend.Compare.
+// compared takes the answer about a place.
 func (r *restoreCall) compared(back *restoration, err error) {
 	switch {
-	case err == nil:
+	case errors.Is(err, errFree):
 	case errors.Is(err, ipam.ErrPresent):
 		r.settle(back, report.AlreadyThere, nil)
 	case errors.Is(err, ipam.ErrTaken):
 		r.settle(back, report.Taken, err)
+	case errors.Is(err, errStalled):
+		r.settle(back, report.NotRestored, errStalled)
 	default:
-		r.settle(back, report.NotRestored, err)
+		r.settle(back, report.NotRestored, cmp.Or(err, ipam.ErrNoAnswer))
 	}
 	back.last = nil
 }
@@ -359,7 +367,7 @@ func (r *restoreCall) orphans(ctx context.Context) (map[[3]string]judge.Orphan, 
 // releaseAgain releases what the restore put back, if it is among the orphans. It returns why it stays.
 func (r *restoreCall) releaseAgain(ctx context.Context, back *restoration, orphans map[[3]string]judge.Orphan, confirmer *Confirmer) error {
 	b := r.Backends[slices.IndexFunc(r.Backends, func(b ipam.Backend) bool { return b.Name() == back.Backend })]
-	if errs := b.Compare(ctx, back.Pool, []ipam.Record{back.Record}); len(errs) == 1 && (errs[0] == nil || errors.Is(errs[0], ipam.ErrTaken)) {
+	if errs := b.Restore(ctx, back.Pool, []ipam.Record{back.Record}, onlyLook); len(errs) == 1 && (errors.Is(errs[0], errFree) || errors.Is(errs[0], ipam.ErrTaken)) {
 		return nil // the plugin has removed it
 	}
 	o, is := orphans[back.place()]
